@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Software RNIC core: protection domains, memory regions, completion queues, queue pairs and the RC
+ * transport, without any I/O. Frames and the time go in; frames, completions and the next deadline
+ * come out. The same object code runs under libibverbs programs (lib/verbs), in the switch (Mode-I)
+ * and in tests on virtual time. Semantics are those of IBTA vol. 1 (chapters 9-11) as libibverbs
+ * exposes them; types that applications know are taken from <infiniband/verbs.h>, header only.
+ *
+ * Threads. One thread at a time is the *owner* of a device: it may call everything. Besides, one
+ * thread per queue may call, without being the owner and at any time:
+ *	rnic_post_send, rnic_post_recv	(the QP's work queues are single-producer rings)
+ *	rnic_cq_poll, rnic_cq_arm	(the CQ is a single-consumer ring)
+ *	rnic_has_work
+ * A ring that several threads use needs a lock of the caller's (lib/verbs has one per queue).
+ * Nothing here takes a lock, and rnic_rx, rnic_tx, rnic_timer never allocate.
+ *
+ * Errors are negative errno. Time is nanoseconds of any monotonic clock. */
+#ifndef RNIC_RNIC_H
+#define RNIC_RNIC_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/wire/frame.h"
+
+struct rnic;
+struct rnic_pd;
+struct rnic_mr;
+struct rnic_cq;
+struct rnic_qp;
+
+enum {
+	RNIC_MAX_GID = 8,
+	RNIC_MAX_SGE = 16,
+	RNIC_MAX_INLINE = 256,
+	RNIC_MAX_MSG = 1 << 30, /* bytes of a message */
+};
+
+/* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first. */
+#define RNIC_DROPS(X)                                                                              \
+	X(NOT_MINE, "rnic_not_mine", "destination MAC or IP is not this device's")                      \
+	X(NOT_ROCE, "rnic_not_roce", "neither RoCE nor address resolution nor an echo request")         \
+	X(NO_QP, "rnic_no_qp", "destination QPN does not exist")                                        \
+	X(QP_STATE, "rnic_qp_state", "QP is not in a state that receives")                              \
+	X(QP_TYPE, "rnic_qp_type", "opcode of another transport than the QP's")                         \
+	X(SOURCE, "rnic_source", "source IP is not the QP's peer")                                      \
+	X(DUPLICATE, "rnic_duplicate", "PSN seen before: acknowledged again")                           \
+	X(SEQUENCE, "rnic_sequence", "PSN beyond the expected one: NAK or already asked")               \
+	X(SKIPPED, "rnic_skipped_psn", "PSN inside a skipped range")                                    \
+	X(RNR, "rnic_rnr", "no receive posted: RNR NAK")                                                \
+	X(OPCODE_SEQ, "rnic_opcode_seq", "opcode does not follow the one before it")                    \
+	X(LENGTH, "rnic_length", "payload length does not fit opcode, MTU or message")                  \
+	X(ACCESS, "rnic_access", "remote key, bounds or access flags forbid it")                        \
+	X(ACK_RANGE, "rnic_ack_range", "acknowledgement outside what is in flight")                     \
+	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")
+
+enum rnic_drop {
+	RNIC_DROP_BASE = WIRE_N_DROPS - 1,
+#define X(sym, name, text) RNIC_DROP_##sym,
+	RNIC_DROPS(X)
+#undef X
+		RNIC_N_DROPS
+};
+
+/* Name and meaning of a drop reason: valid for 1 .. RNIC_N_DROPS-1, WIRE_DROPS included. */
+const char *rnic_drop_name(unsigned drop);
+const char *rnic_drop_text(unsigned drop);
+
+/* Counters: X(symbol, name, meaning). Written by the owner only; a reader may see a slightly old
+ * value. rx_frames = delivered (accepted) + the sum of drops. */
+#define RNIC_COUNTERS(X)                                                                           \
+	X(RX_FRAMES, "rx_frames", "frames received")                                                    \
+	X(RX_BYTES, "rx_bytes", "bytes received")                                                       \
+	X(TX_FRAMES, "tx_frames", "frames sent")                                                        \
+	X(TX_BYTES, "tx_bytes", "bytes sent")                                                           \
+	X(RX_ACCEPTED, "rx_accepted", "frames that took effect")                                        \
+	X(ACK_TX, "ack_tx", "ACKs sent")                                                                \
+	X(ACK_RX, "ack_rx", "ACKs received")                                                            \
+	X(NAK_TX, "nak_tx", "NAKs sent")                                                                \
+	X(NAK_RX, "nak_rx", "sequence NAKs received")                                                   \
+	X(RNR_TX, "rnr_tx", "RNR NAKs sent")                                                            \
+	X(RNR_RX, "rnr_rx", "RNR NAKs received")                                                        \
+	X(TIMEOUTS, "timeouts", "retransmission timeouts")                                              \
+	X(RETRANSMITS, "retransmits", "request packets sent again")                                     \
+	X(CNP_RX, "cnp_rx", "CNPs received")
+
+enum rnic_counter {
+#define X(sym, name, text) RNIC_C_##sym,
+	RNIC_COUNTERS(X)
+#undef X
+		RNIC_N_COUNTERS
+};
+const char *rnic_counter_name(enum rnic_counter c);
+
+/* Called by the owner thread from inside rnic_rx / rnic_tx / rnic_timer / rnic_qp_modify; must not
+ * call back into the device. Any may be NULL. */
+struct rnic_events {
+	void *arg;
+	/* A completion was added to a CQ that rnic_cq_arm had armed (it is disarmed now). */
+	void (*cq_event)(void *arg, struct rnic_cq *cq);
+	/* Asynchronous event (IBV_EVENT_*) of a QP. */
+	void (*qp_event)(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
+};
+
+struct rnic_config {
+	uint8_t mac[6];
+	/* GID table: entry 0 is made from the MAC (link-local); ip[i] becomes entry i + 1. The device
+	 * answers ARP, ND and echo requests for all of them. */
+	struct wire_ip ip[RNIC_MAX_GID - 1];
+	unsigned n_ip;
+	unsigned port_mtu;  /* largest IP packet the port carries; sets the active RoCE MTU */
+	uint32_t max_qp;    /* default 1024 when 0; likewise below */
+	uint32_t max_cq, max_mr, max_pd;
+	uint64_t seed;	    /* for first QPN, keys, jitter */
+	struct rnic_events events;
+};
+
+/* Allocates everything it will ever need except queues and regions. -EINVAL with nothing made if a
+ * field is out of range. */
+int rnic_create(const struct rnic_config *config, struct rnic **rnic);
+void rnic_destroy(struct rnic *rnic);
+
+/* Largest MTU code (enum ibv_mtu) with 80 bytes of room in port_mtu, as Soft-RoCE computes it. */
+enum ibv_mtu rnic_active_mtu(const struct rnic *rnic);
+unsigned rnic_gid_count(const struct rnic *rnic);
+int rnic_gid(const struct rnic *rnic, unsigned index, struct wire_ip *ip);
+void rnic_mac(const struct rnic *rnic, uint8_t mac[6]);
+void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr);
+uint64_t rnic_count(const struct rnic *rnic, enum rnic_counter c);
+uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
+
+/* ---- the wire ---- */
+
+/* One received frame. Payload is copied to its final place before return: the frame stays the
+ * caller's. */
+void rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now);
+
+/* One frame to send: bytes = headers, then the payload pieces, then trailer. The payload is
+ * referenced in registered memory: it is valid until the next call into the device. */
+struct rnic_frame {
+	uint8_t head[WIRE_MAX_HEADERS];
+	uint8_t tail[WIRE_MAX_TRAILER + 1];
+	uint16_t head_len, tail_len;
+	uint16_t n_iov;
+	uint32_t len; /* all together */
+	struct {
+		const uint8_t *base;
+		size_t len;
+	} iov[RNIC_MAX_SGE];
+};
+
+/* The next frame the device wants to send at this time: acknowledgements first, then requests, fair
+ * over QPs. False when there is none. Small frames (ARP etc.) come whole in head or as one iov. */
+bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now);
+
+/* Copies a frame into cap bytes at out; returns its length, or -ENOSPC. */
+int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap);
+
+/* Earliest time at which rnic_timer has something to do; UINT64_MAX if none. rnic_timer runs what is
+ * due (retransmission, RNR wait, address resolution); call rnic_tx after it. */
+uint64_t rnic_deadline(const struct rnic *rnic);
+void rnic_timer(struct rnic *rnic, uint64_t now);
+
+/* True if rnic_tx may have a frame: a doorbell rang since the owner last emptied rnic_tx, or frames
+ * were left. Any thread. */
+bool rnic_has_work(const struct rnic *rnic);
+
+/* ---- address resolution ---- */
+
+/* A QP resolves its peer's MAC when it goes to RTR. Static entries never expire. rnic_resolve starts
+ * resolution and returns 0 if known (dmac filled), -EAGAIN while asking (frames come from rnic_tx),
+ * -EHOSTUNREACH after 5 requests, 200 ms apart, without answer; the next call starts anew.
+ * Destinations outside every own prefix are not known here: one IP hop, resolved directly. */
+int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6]);
+int rnic_resolve(struct rnic *rnic, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
+
+/* ---- objects (owner) ---- */
+
+int rnic_pd_alloc(struct rnic *rnic, struct rnic_pd **pd);
+int rnic_pd_free(struct rnic_pd *pd); /* -EBUSY while in use */
+
+/* access: IBV_ACCESS_*. Memory addr .. addr+len belongs to the caller and must stay mapped; iova is
+ * the address remote and local work requests use (usually (uint64_t)addr). lkey == rkey allowed.
+ * -EINVAL: REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE, or a range that wraps. */
+int rnic_mr_reg(struct rnic_pd *pd, void *addr, uint64_t len, uint64_t iova, int access,
+	struct rnic_mr **mr);
+int rnic_mr_dereg(struct rnic_mr *mr);
+uint32_t rnic_mr_lkey(const struct rnic_mr *mr);
+uint32_t rnic_mr_rkey(const struct rnic_mr *mr);
+
+/* depth: at least this many CQEs. user: given back by rnic_cq_user. */
+int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq);
+int rnic_cq_destroy(struct rnic_cq *cq); /* -EBUSY while a QP uses it */
+unsigned rnic_cq_depth(const struct rnic_cq *cq);
+void *rnic_cq_user(const struct rnic_cq *cq);
+/* Up to n completions; wc->wr_id, status, opcode, byte_len, imm_data (network order), qp_num, src_qp,
+ * wc_flags as libibverbs. Returns their number, or -EOVERFLOW once after an overrun. */
+int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc);
+/* Next completion (if solicited_only: next solicited or failed one) raises events.cq_event once. */
+void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only);
+
+struct rnic_qp_init {
+	enum ibv_qp_type type; /* IBV_QPT_RC; others -EOPNOTSUPP so far */
+	struct rnic_pd *pd;
+	struct rnic_cq *send_cq, *recv_cq;
+	struct ibv_qp_cap cap; /* rounded up in place to what was made */
+	bool sq_sig_all;
+	void *user;
+};
+int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp **qp);
+int rnic_qp_destroy(struct rnic_qp *qp); /* its CQEs are removed from the CQs */
+uint32_t rnic_qp_num(const struct rnic_qp *qp);
+void *rnic_qp_user(const struct rnic_qp *qp);
+struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn);
+
+/* State changes and attributes as ibv_modify_qp, checked against the IBTA table of required and
+ * optional attributes per transition (11.2.5.2): -EINVAL and nothing changed otherwise. In
+ * INIT->RTR the destination (ah_attr.grh.dgid, sgid_index) must have been resolved: -EAGAIN or
+ * -EHOSTUNREACH as rnic_resolve. To ERR: all work requests are flushed; to RESET: forgotten. */
+int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now);
+void rnic_qp_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+
+/* Posts one work request; the sg_list is copied, payload is referenced (or copied if
+ * IBV_SEND_INLINE). -EINVAL: state, opcode, too many SGEs, length; -ENOMEM: the queue is full.
+ * Keys are checked when the packet is made: failures complete with IBV_WC_LOC_PROT_ERR. */
+int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr);
+int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);
+
+/* PSN skip (docs/inc-protocol.md, 3.7). -EINVAL: count 0 or > 2^22, state, from already passed;
+ * -ENOSPC: more than 16 ranges pending. Owner only. */
+enum rnic_dir { RNIC_SEND, RNIC_RECV };
+int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
+
+/* Where the transport stands, for errors and tests. */
+struct rnic_qp_stats {
+	uint32_t sq_una, sq_next, epsn; /* oldest unacknowledged, next to send, expected */
+	uint32_t retries, rnr_retries;	/* left */
+	uint64_t retransmits, timeouts;
+};
+void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
+
+#endif
