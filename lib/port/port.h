@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One DPDK Ethernet port from a piece of JSON, for the switch and for the software RNIC alike, and
+ * the EAL start-up with defaults that work without NIC, hugepages or root.
+ *
+ * Port object (keys that begin with '#' are comments, anywhere in our JSON files):
+ *	"name"	 string	 unique name within the program, [A-Za-z0-9_.-], at most 31 bytes
+ *	"type"	 string	 memif | af_packet | tap | vhost | ring | null | pcap | pci | vdev
+ *	"mac"	 string	 optional; else the driver's
+ *	"mtu"	 integer largest IP packet, 576..9600, default 4200
+ *	"rxd","txd" integer descriptors, powers of two, default 1024
+ * and by type:
+ *	memif:	   "socket" path (required), "role" server|client (default client), "id" 0..65535
+ *		   (default 0), "zero_copy" boolean (client only, default true)
+ *	af_packet: "iface" (required)	tap: "iface" (required)
+ *	vhost:	   "socket" path (required), "client" boolean
+ *	pcap:	   "rx", "tx" paths (one at least)   null: nothing   ring: nothing
+ *	pci:	   "address" 0000:3b:00.0 (required), "args" devargs
+ *	vdev:	   "args" a complete --vdev string: for what has no type of its own
+ * Unknown keys, wrong types and values out of range are refused with the field's name. */
+#ifndef PORT_PORT_H
+#define PORT_PORT_H
+
+#include <jansson.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PORT_NAME_LEN = 32, PORT_ERR_LEN = 256 };
+
+/* How a polling loop behaves when there is nothing to do. */
+enum port_idle { PORT_IDLE_SPIN, PORT_IDLE_PAUSE, PORT_IDLE_SLEEP };
+int port_idle_parse(const char *name); /* enum or -EINVAL */
+const char *port_idle_name(enum port_idle idle);
+
+/* Backing off, one per loop: call with work = items done by this turn. SPIN returns at once; PAUSE
+ * executes pause instructions; SLEEP pauses for some turns, then sleeps 20 us growing to max_sleep_us
+ * (and never beyond deadline_ns - now_ns). A turn with work starts over. */
+struct port_backoff {
+	enum port_idle idle;
+	uint32_t empty_turns;
+	uint32_t max_sleep_us; /* default 100 when 0 */
+};
+void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns);
+
+/* CLOCK_MONOTONIC in nanoseconds: what the programs feed to the cores as "now". */
+uint64_t port_now_ns(void);
+
+struct port_eal {
+	const char *program;	/* argv[0] shown in messages */
+	unsigned memory_mb;	/* default 256 when 0; without hugepages */
+	bool hugepages;		/* false: --no-huge */
+	bool pci;		/* false: --no-pci */
+	const char *lcores;	/* EAL --lcores string; NULL: one lcore floating over all allowed CPUs */
+	const char *extra;	/* further EAL options, blank-separated; may be NULL */
+	bool telemetry;
+};
+
+/* Starts the EAL quietly (its log goes nowhere unless INCLINE_EAL_LOG is set to a level), under a
+ * file prefix of its own, with a run-time directory it can write. 0, or -errno with the reason and
+ * the setting to change in err. Once per process. The calling thread's CPU affinity is kept. */
+int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN]);
+
+struct port_config {
+	char name[PORT_NAME_LEN];
+	char type[16];
+	char vdev[512]; /* complete devargs, "" for pci */
+	char pci[64];
+	bool has_mac;
+	uint8_t mac[6];
+	uint16_t mtu;
+	uint16_t rxd, txd;
+	uint16_t queues;
+};
+
+/* 0 or -EINVAL with "field: reason" in err. Nothing is opened. */
+int port_config_parse(const json_t *json, struct port_config *config, char err[PORT_ERR_LEN]);
+
+/* An mbuf pool whose buffers hold a whole frame of mtu in one segment. */
+struct rte_mempool *port_pool_create(const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
+
+/* Creates and starts the device; *port_id is DPDK's. A memif or vhost client whose server is not up
+ * yet is retried until deadline_ms from now (0: one try). -errno with the reason. Checks what the
+ * driver can do (MTU, descriptors, multi-segment) instead of failing late. */
+struct port {
+	struct port_config config;
+	uint16_t id;
+	bool multi_seg; /* tx takes chained mbufs */
+	uint8_t mac[6];
+	struct rte_mempool *pool;
+};
+int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
+	struct port *port, char err[PORT_ERR_LEN]);
+void port_close(struct port *port);
+bool port_link_up(const struct port *port);
+
+/* JSON helper shared by all configuration readers: -EINVAL and "path.key: unknown field" in err if
+ * obj has a key that is neither in the NULL-terminated list nor a '#' comment. */
+int port_json_known(const json_t *obj, const char *path, const char *const *keys,
+	char err[PORT_ERR_LEN]);
+
+#endif
