@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* State of one INC group on one switch: a single block without pointers (docs/inc-protocol.md, 1.3),
+ * so that it can be copied, hashed and compared. The block holds the header, the endpoints, a ring of
+ * operation descriptors and one ring of slot records; payload lies in the arena at pay_off.
+ *
+ *	| inc_group | inc_ep[n_ep] | inc_desc[8] | u8 rank_ep[n_ranks] | inc_slot[N] |
+ *
+ * One lcore owns a group: it alone writes the block, except state (see inc_group_set_state). */
+#ifndef INC_GROUP_H
+#define INC_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/reduce/reduce.h"
+#include "lib/wire/frame.h"
+#include "lib/wire/psn.h"
+
+enum {
+	INC_MAX_EP = 64,
+	INC_MAX_RANKS = 2048,
+	INC_MAX_SLOTS = 65536,	    /* N: a power of two, so that idx() is continuous over the wrap */
+	INC_MAX_OP_PACKETS = (1 << 22) - 1,
+	INC_GROUP_SLOTS = 4096,	    /* slot 0 is unused: QPNs below 0x1000 are the switch's own */
+	INC_N_DESC = 8,
+	INC_CTRL_LEN = 32,
+	INC_NAME_LEN = 32,
+};
+
+/* Switch queue pair numbers (1.2): group slot 23..12, endpoint 11..6, generation 5..0. */
+static inline uint32_t inc_qpn(unsigned slot, unsigned ep, unsigned gen)
+{
+	return (slot << 12 | ep << 6 | (gen & 0x3f)) & 0xffffff;
+}
+static inline unsigned inc_qpn_slot(uint32_t qpn)
+{
+	return qpn >> 12;
+}
+static inline unsigned inc_qpn_ep(uint32_t qpn)
+{
+	return qpn >> 6 & 0x3f;
+}
+static inline unsigned inc_qpn_gen(uint32_t qpn)
+{
+	return qpn & 0x3f;
+}
+
+enum inc_mode { INC_MODE_1 = 1, INC_MODE_2 = 2, INC_MODE_3 = 3, INC_MODE_NETREDUCE = 4 };
+enum inc_kind { INC_SINGLE = 0, INC_MIXED = 1 };
+enum inc_prim { INC_AR = 0, INC_RED = 1, INC_BC = 2 };
+enum inc_state { INC_FREE, INC_INSTALLED, INC_ACTIVE, INC_DRAINING, INC_FAILED };
+enum inc_fail { INC_FAIL_NONE, INC_FAIL_CTRL_MISMATCH, INC_FAIL_FATAL_NAK, INC_FAIL_MANAGER };
+
+const char *inc_state_name(unsigned state);
+const char *inc_fail_name(unsigned reason);
+
+enum inc_group_flags {
+	INC_F_REPRODUCIBLE = 1 << 0, /* keep each endpoint's payload, add in endpoint order */
+	INC_F_DUP_ALL = 1 << 1,	     /* answer a duplicate to all children, not only to the asker */
+	INC_F_LATE_FLUSH = 1 << 2,   /* 3.4 */
+	INC_F_STALL_RNR = 1 << 3,    /* 3.6 */
+	INC_F_STRICT_PORT = 1 << 4,
+};
+
+/* What a group is made from; the JSON of group.create becomes this. */
+struct inc_ep_spec {
+	struct wire_ip remote_ip, local_ip;
+	uint32_t remote_qpn; /* 0: not known yet, given by inc_group_activate */
+	uint16_t port;	     /* DPDK port id */
+	uint16_t vlan;
+	uint8_t dmac[6], smac[6];
+	uint8_t dscp;
+	bool host;   /* a host is behind it, else a switch */
+	bool parent; /* towards the tree root; at most one, the last endpoint */
+	uint16_t n_ranks;
+	uint16_t ranks[INC_MAX_RANKS]; /* ranks behind this endpoint (the parent: all others) */
+};
+
+struct inc_group_spec {
+	char name[INC_NAME_LEN];
+	uint8_t mode;	    /* enum inc_mode */
+	uint8_t kind;	    /* enum inc_kind */
+	uint8_t prim;	    /* SINGLE: its primitive */
+	uint16_t root;	    /* SINGLE RED/BC: its root rank */
+	uint16_t mtu;	    /* U: 256, 512, 1024, 2048 or 4096 */
+	uint16_t m, w;	    /* packets per message, messages per window; M*W >= 2 */
+	uint32_t slots;	    /* N; 0: smallest power of two >= 2 M W */
+	uint32_t start_psn; /* 24 bits */
+	uint16_t flags;	    /* enum inc_group_flags */
+	uint16_t n_ranks;
+	uint8_t n_ep;
+	struct inc_ep_spec *ep; /* n_ep of them, the caller's */
+};
+
+enum { INC_ERR_LEN = 192 };
+
+/* 0, or -EINVAL / -EOPNOTSUPP (mode, kind or primitive not built) / -E2BIG with "field: reason, limit"
+ * in err. Fills in the default of slots. Ranks must be 0..n_ranks-1, each behind exactly one child
+ * endpoint or the parent. */
+int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN]);
+
+struct inc_desc { /* one collective operation in flight */
+	uint8_t valid, prim, op, dtype;
+	uint8_t op_seq;
+	uint8_t elem; /* element size */
+	uint16_t m;
+	uint32_t ctrl_psn, last;
+	uint32_t n; /* data packets */
+	uint32_t imm;
+	uint64_t ctrl_seen; /* endpoints whose control was accepted */
+	uint64_t bytes;
+	uint8_t payload[INC_CTRL_LEN];
+	uint32_t pay_crc; /* of payload */
+	uint32_t pad;
+};
+
+struct inc_slot {
+	uint64_t arrived; /* bit per endpoint; one store clears the slot */
+	uint32_t tag;	  /* owner PSN */
+	uint32_t pay_crc; /* of the result, once complete */
+	uint16_t len;	  /* payload bytes */
+	uint8_t desc;	  /* index of the descriptor */
+	uint8_t ce;	  /* a contribution was marked CE */
+	uint8_t complete; /* the result stands in the arena */
+	uint8_t reserved[3];
+};
+
+struct inc_ep {
+	struct wire_flow flow; /* toward the peer: out addresses; flow.dst is the remote IP */
+	uint32_t remote_qpn, local_qpn;
+	uint16_t port;
+	uint16_t min_rank;
+	uint8_t host;
+	uint8_t pad[3];
+	uint32_t ack_next, ack_msn; /* PSNs < ack_next acknowledged through this endpoint */
+	uint32_t refl_next;	    /* PSNs < refl_next reflected (or acknowledged) to this host */
+	uint64_t cnp_ns, fail_nak_ns; /* last time, for rate limits */
+};
+
+/* X(symbol, name, meaning): what a group has done. */
+#define INC_COUNTERS(X)                                                                            \
+	X(RX, "rx_packets", "packets accepted for the group")                                           \
+	X(CONTROLS, "operations", "operations begun")                                                   \
+	X(COMPLETED, "slots_completed", "PSNs whose aggregation completed")                             \
+	X(CONSUMED, "contributions", "packets aggregated")                                              \
+	X(DUP, "duplicates", "duplicates received")                                                     \
+	X(DUP_ANSWERED, "duplicates_answered", "duplicates answered with the result")                   \
+	X(LATE_FLUSHED, "late_flushed", "results sent again behind a late one")                         \
+	X(STALE, "stale", "packets older than their slot's owner")                                      \
+	X(REFLECTED, "reflected", "acknowledgements reflected")                                         \
+	X(STALL_RNR, "stall_rnr", "RNR NAKs to hosts that wait for others")                             \
+	X(TX, "tx_packets", "packets emitted")
+
+enum inc_counter {
+#define X(sym, name, text) INC_C_##sym,
+	INC_COUNTERS(X)
+#undef X
+		INC_N_COUNTERS
+};
+const char *inc_counter_name(enum inc_counter c);
+
+struct inc_group {
+	uint32_t bytes; /* of the whole block */
+	uint16_t slot;
+	uint8_t gen, mode, kind, prim, n_ep, parent_ep; /* parent_ep 0xff at the tree root */
+	uint8_t state, fail_reason, fail_ep, log2n;
+	uint16_t flags, mtu, m, w, n_ranks, root;
+	uint32_t start_psn;
+	uint32_t next_ctrl; /* PSN at which the next operation's control is expected */
+	uint8_t next_seq;
+	uint8_t pad[3];
+	uint64_t child_mask, host_mask;
+	uint32_t ep_off, desc_off, rank_off, slot_off; /* from the start of the block */
+	uint64_t pay_off;   /* in the arena */
+	uint32_t pay_stride; /* bytes from one payload to the next */
+	uint64_t last_progress_ns;
+	char name[INC_NAME_LEN];
+	uint64_t count[INC_N_COUNTERS];
+};
+
+static inline struct inc_ep *inc_ep_at(struct inc_group *g, unsigned i)
+{
+	return (struct inc_ep *)((uint8_t *)g + g->ep_off) + i;
+}
+static inline struct inc_desc *inc_desc_at(struct inc_group *g, unsigned i)
+{
+	return (struct inc_desc *)((uint8_t *)g + g->desc_off) + i;
+}
+static inline uint8_t *inc_rank_ep(struct inc_group *g)
+{
+	return (uint8_t *)g + g->rank_off;
+}
+static inline uint32_t inc_idx(const struct inc_group *g, uint32_t psn)
+{
+	return psn & ((1u << g->log2n) - 1);
+}
+static inline struct inc_slot *inc_slot_at(struct inc_group *g, uint32_t psn)
+{
+	return (struct inc_slot *)((uint8_t *)g + g->slot_off) + inc_idx(g, psn);
+}
+
+/* Bytes of the block, and of arena memory, for a checked spec. */
+size_t inc_group_bytes(const struct inc_group_spec *spec);
+size_t inc_group_payload_bytes(const struct inc_group_spec *spec);
+
+/* Fills a zeroed block of inc_group_bytes(). State becomes INSTALLED. pay_off: the arena range. */
+void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsigned slot,
+	unsigned gen, uint64_t pay_off);
+
+/* Moves INSTALLED to ACTIVE; -EINVAL naming the endpoint if one has no remote QPN yet. */
+int inc_group_activate(struct inc_group *g, char err[INC_ERR_LEN]);
+
+/* Compare-and-swap on the state, from any thread; false if it was not `from` any more. */
+bool inc_group_set_state(struct inc_group *g, enum inc_state from, enum inc_state to);
+
+/* ACTIVE -> FAILED with a reason and the endpoint it came from (0xff: none). */
+void inc_group_fail(struct inc_group *g, enum inc_fail reason, unsigned ep);
+
+/* The oldest incomplete slot that some endpoint has filled: its PSN and the endpoints it waits for
+ * (bits). 0 if no slot waits. A reader on another thread may see a slot in transition. */
+uint64_t inc_group_missing(struct inc_group *g, uint32_t *psn);
+
+/* The lowest rank behind each endpoint of a mask, as "0,3,7" for messages. */
+void inc_group_ranks_of(struct inc_group *g, uint64_t eps, char *buf, size_t cap);
+
+#endif

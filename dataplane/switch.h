@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The switch as its control plane sees it: made from a configuration, started, asked and told.
+ * All functions are for the one control thread unless said otherwise; none blocks longer than one
+ * quiescent period of the lcores (bounded: 1 s, then -ETIMEDOUT). Errors are negative errno with one
+ * sentence in err. */
+#ifndef DATAPLANE_SWITCH_H
+#define DATAPLANE_SWITCH_H
+
+#include <jansson.h>
+
+#include "dataplane/inc/group.h"
+#include "dataplane/table.h"
+#include "lib/port/port.h"
+
+struct sw;
+
+enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256 };
+
+/* Configuration object (file of incline-switch; '#' keys are comments):
+ *	"name"	    string, default "incline"
+ *	"addresses" [IP text...]: the switch's own addresses, also its INC addresses
+ *	"ports"	    [port objects of lib/port/port.h, plus
+ *			"proxy_arp" boolean default true: answer for every routed address as well
+ *			"impair" {"loss","dup","reorder","corrupt": probabilities 0..1, "seed"}: received
+ *			packets, for tests of what is behind the port]
+ *	"arena_kb"  integer, aggregation memory budget, default 4096
+ *	"idle"	    spin | pause | sleep, default sleep
+ *	"lcores"    EAL --lcores text, optional; "hugepages", "pci", "telemetry" booleans, default false;
+ *		    "memory_mb" integer, default 256
+ *	"control"   path of the control socket
+ *	"tables"    {table name: [{"key":{},"action":"","data":{}}...]}: entries at start-up (read by
+ *		    ctrl/agent, as for table.write)
+ *	"slot_rest_ms" integer, default 10000; "drain_ms" default 2000; "stall_ms" default 30000
+ * sw_create checks everything, starts the EAL and opens the ports; sw_start launches the lcores. */
+int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
+int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
+/* Stops the lcores, closes the ports, frees everything. Bounded. */
+void sw_destroy(struct sw *sw);
+const char *sw_name(const struct sw *sw);
+/* The configuration as given, without "tables" (new reference). */
+json_t *sw_config(const struct sw *sw);
+
+/* Tables: local addresses, neighbours, routes (see dataplane/tables.c for the descriptors). */
+struct table_registry *sw_tables(struct sw *sw);
+
+/* ---- ports ---- */
+struct sw_port {
+	char name[PORT_NAME_LEN];
+	char type[16];
+	uint16_t id;
+	uint8_t mac[6];
+	uint16_t mtu;
+	bool link;
+	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
+};
+unsigned sw_n_ports(const struct sw *sw);
+int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
+int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
+
+/* ---- counters ---- */
+/* Every drop reason of the program (wire, inc, switch), in one fixed order, zero or not. */
+typedef void (*sw_drop_fn)(void *arg, const char *name, const char *text, uint64_t count);
+void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg);
+void sw_drops_clear(struct sw *sw);
+/* Per graph node: calls, packets, cycles (rte_graph cluster statistics), summed over lcores. */
+typedef void (*sw_node_fn)(void *arg, const char *node, uint64_t calls, uint64_t packets,
+	uint64_t cycles);
+void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg);
+/* Program-wide values: uptime_ns, lcore turns, idle turns, arena size and use, mbufs free ... */
+typedef void (*sw_value_fn)(void *arg, const char *name, const char *text, uint64_t value);
+void sw_values(struct sw *sw, sw_value_fn fn, void *arg);
+
+/* ---- trace: one packet through all nodes ---- */
+enum { SW_TRACE_TEXT = 160, SW_TRACE_MAX = 4096 };
+struct sw_trace_rec {
+	uint64_t ns;
+	uint32_t packet; /* records of one packet share a number */
+	char node[32];
+	char text[SW_TRACE_TEXT];
+};
+/* Traces the next n packets (1..SW_TRACE_MAX) received on port (index, or -1: all). */
+int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN]);
+/* Up to n records from `from` on; returns how many. Never blocks the lcore. */
+unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n);
+
+/* ---- groups ---- */
+/* Checks the spec, takes arena memory, installs everything or nothing. smac/dmac of endpoints that are
+ * all zero are filled from the port and the neighbour table (-ENOENT naming the endpoint if unknown);
+ * local_ip that is zero becomes the switch's first address of the same family. On success the group
+ * is INSTALLED, or ACTIVE if activate; *slot identifies it. */
+int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, unsigned *slot,
+	char err[SW_ERR_LEN]);
+/* Fills in remote QPNs that were 0 (qpn[i] == 0: leave) and activates. */
+int sw_group_activate(struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn,
+	char err[SW_ERR_LEN]);
+/* ACTIVE -> DRAINING, freed after drain_ms by sw_tick; force: freed at once. */
+int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN]);
+int sw_group_fail(struct sw *sw, unsigned slot, char err[SW_ERR_LEN]);
+/* The block itself, for reading only and until the next call that deletes or ticks; NULL if free. */
+struct inc_group *sw_group_get(struct sw *sw, unsigned slot);
+/* Slot of a group by name, or -ENOENT. Names are unique. */
+int sw_group_find(struct sw *sw, const char *name);
+void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used);
+
+/* Housekeeping, to be called about every 100 ms: ends draining, rests slots, notes stalls. */
+void sw_tick(struct sw *sw, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Match-action tables that describe themselves. A table is one static descriptor: key fields with
+ * width and match kind, actions with typed parameters, size. JSON validation, inclinectl's help and
+ * completion and the reference page are all made from it.
+ *
+ * The registry is the control plane's store. A batch of updates is applied to a copy; the new content
+ * is handed to publish(), which builds what the lcores use and swaps it in (RCU); only then does the
+ * registry take it over. So a batch happens as a whole or not at all, and lcores never see a half.
+ * Not thread-safe: the control thread owns a registry. */
+#ifndef DATAPLANE_TABLE_H
+#define DATAPLANE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/wire/ip.h"
+
+enum table_match { TABLE_EXACT, TABLE_LPM, TABLE_TERNARY, TABLE_RANGE };
+enum table_type { TABLE_UINT, TABLE_BOOL, TABLE_IP4, TABLE_IP6, TABLE_IP, TABLE_MAC, TABLE_PORT };
+
+enum { TABLE_MAX_KEYS = 4, TABLE_MAX_PARAMS = 8, TABLE_MAX_ACTIONS = 8, TABLE_ERR_LEN = 192 };
+
+struct table_field {
+	const char *name, *help;
+	enum table_type type;
+	enum table_match match; /* keys only */
+	uint64_t min, max;	/* TABLE_UINT */
+	bool optional;		/* parameters only: zero when absent */
+};
+
+struct table_action {
+	const char *name, *help;
+	unsigned n_params;
+	struct table_field params[TABLE_MAX_PARAMS];
+};
+
+struct table_desc {
+	const char *name, *help;
+	unsigned n_keys, n_actions;
+	struct table_field keys[TABLE_MAX_KEYS];
+	struct table_action actions[TABLE_MAX_ACTIONS];
+	uint32_t size; /* most entries */
+};
+
+struct table_value {
+	union {
+		uint64_t u;	   /* UINT, BOOL, PORT (port id) */
+		struct wire_ip ip; /* IP*, IPv4 mapped */
+		uint8_t mac[6];
+	};
+	uint8_t prefix; /* LPM: bits, of 32 for IPv4 and of 128 for IPv6 */
+	uint64_t mask;	/* TERNARY */
+	uint64_t high;	/* RANGE: u .. high */
+};
+
+struct table_entry {
+	struct table_value key[TABLE_MAX_KEYS];
+	uint16_t action;
+	int32_t priority; /* tables with a ternary or range key: higher wins */
+	struct table_value param[TABLE_MAX_PARAMS];
+};
+
+struct table_rows {
+	const struct table_desc *desc;
+	uint32_t n;
+	const struct table_entry *entry;
+};
+
+enum table_verb { TABLE_INSERT, TABLE_MODIFY, TABLE_DELETE };
+
+struct table_update {
+	enum table_verb verb;
+	unsigned table; /* index in the registry */
+	struct table_entry entry; /* DELETE: the key only */
+};
+
+struct table_error {
+	unsigned index; /* of the update in the batch */
+	char path[64];	/* "key.dst", "data.port", "" */
+	char msg[TABLE_ERR_LEN];
+};
+
+struct table_registry;
+
+/* publish gets the complete new content of every table (index as registered). It returns 0 after
+ * swapping it in, or -errno with err->msg (and index if one update is at fault) and nothing changed. */
+typedef int (*table_publish_fn)(void *arg, const struct table_rows *tables, unsigned n_tables,
+	struct table_error *err);
+
+/* descs must outlive the registry; names are unique (-EEXIST). */
+int table_registry_create(const struct table_desc *const *descs, unsigned n, table_publish_fn publish,
+	void *arg, struct table_registry **reg);
+void table_registry_destroy(struct table_registry *reg);
+
+unsigned table_count(const struct table_registry *reg);
+const struct table_desc *table_desc(const struct table_registry *reg, unsigned table);
+int table_find(const struct table_registry *reg, const char *name); /* index or -ENOENT */
+void table_rows(const struct table_registry *reg, unsigned table, struct table_rows *rows);
+
+/* Applies a batch as a whole. -EEXIST (insert of a known key), -ENOENT (modify, delete of an unknown
+ * one), -ENOSPC (table full), -EINVAL (value out of the descriptor's range), or what publish said. */
+int table_write(struct table_registry *reg, const struct table_update *updates, unsigned n,
+	struct table_error *err);
+
+#endif
