@@ -14,16 +14,18 @@
 
 /* Why a frame is refused: X(symbol, name, meaning). The switch and the RNIC make counters,
  * drop edges and documentation of it. */
-#define WIRE_DROPS(X)                                                                              \
-	X(PARSE_SHORT, "parse_short", "a header or a length field reaches past the end of the frame")   \
-	X(PARSE_IPSUM, "parse_ipsum", "IPv4 header checksum is wrong")                                  \
-	X(PARSE_IPVER, "parse_ipver", "IP version, header length or options not understood")            \
-	X(PARSE_FRAG, "parse_frag", "IP fragment addressed to UDP port 4791")                           \
-	X(PARSE_UDPSUM, "parse_udpsum", "UDP checksum present and wrong")                               \
-	X(BTH_VERSION, "bth_version", "BTH transport version is not 0")                                 \
-	X(BTH_PKEY, "bth_pkey", "partition key is not 0xffff")                                          \
-	X(BTH_OPCODE, "bth_opcode", "opcode is not defined")                                            \
-	X(BTH_PAD, "bth_pad", "pad count is larger than the payload or does not align it to 4 bytes")   \
+#define WIRE_DROPS(X)                                                                             \
+	X(PARSE_SHORT, "parse_short",                                                             \
+		"a header or a length field disagrees with the frame's length")                   \
+	X(PARSE_IPSUM, "parse_ipsum", "IPv4 header checksum is wrong")                            \
+	X(PARSE_IPVER, "parse_ipver", "IP version, header length or address form not understood") \
+	X(PARSE_FRAG, "parse_frag", "IP fragment addressed to UDP port 4791")                     \
+	X(PARSE_UDPSUM, "parse_udpsum", "UDP checksum present and wrong")                         \
+	X(BTH_VERSION, "bth_version", "BTH transport version is not 0")                           \
+	X(BTH_PKEY, "bth_pkey", "partition key is not 0xffff")                                    \
+	X(BTH_OPCODE, "bth_opcode", "opcode is not defined")                                      \
+	X(BTH_PAD, "bth_pad",                                                                     \
+		"pad count is larger than the payload or does not align it to 4 bytes")           \
 	X(ICRC_BAD, "icrc_bad", "invariant CRC is wrong")
 
 enum wire_drop {
@@ -53,29 +55,29 @@ enum {
 };
 
 enum wire_kind {
-	WIRE_L2,	/* nothing below applies beyond Ethernet */
-	WIRE_ARP,	/* l3_off is the ARP header; arp_op, src/dst (IPv4) and arp_sha are set */
-	WIRE_IP,	/* IP, but none of the kinds below */
+	WIRE_L2,        /* nothing below applies beyond Ethernet */
+	WIRE_ARP,       /* l3_off is the ARP header; arp_op, src/dst (IPv4) and arp_sha are set */
+	WIRE_IP,        /* IP, but none of the kinds below */
 	WIRE_ICMP_ECHO, /* ICMP or ICMPv6 echo request */
-	WIRE_ND_NS,	/* ICMPv6 neighbour solicitation; nd_target is set */
-	WIRE_ND_NA,	/* ICMPv6 neighbour advertisement; nd_target, nd_lladdr (if has_lladdr) */
-	WIRE_ROCE,	/* UDP port 4791 with a well-formed BTH; the BTH fields are set */
+	WIRE_ND_NS,     /* ICMPv6 neighbour solicitation; nd_target, nd_lladdr (if has_lladdr) */
+	WIRE_ND_NA,     /* ICMPv6 neighbour advertisement; nd_target, nd_lladdr (if has_lladdr) */
+	WIRE_ROCE,      /* UDP port 4791 with a well-formed BTH; the BTH fields are set */
 };
 
 /* Metadata of one frame. Offsets count from the first byte of the frame. */
 struct wire_pkt {
-	uint8_t kind;	 /* enum wire_kind */
-	uint8_t ip_ver;	 /* 4, 6 or 0 */
-	uint8_t tos;	 /* DSCP << 2 | ECN */
+	uint8_t kind;   /* enum wire_kind */
+	uint8_t ip_ver; /* 4, 6 or 0 */
+	uint8_t tos;    /* DSCP << 2 | ECN */
 	uint8_t ttl;
-	uint16_t vlan;	 /* TCI, 0 when untagged */
+	uint16_t vlan;   /* TCI, 0 when untagged (or tagged with 0: see l3_off) */
 	uint16_t l3_off; /* IP or ARP header */
 	uint16_t l4_off; /* UDP, ICMP ... header */
-	uint16_t end;	 /* end of the IP packet, <= length of the frame */
+	uint16_t end;    /* end of the IP packet, <= length of the frame */
 	uint8_t ip_proto;
 	uint8_t opcode;
-	uint16_t flags;	 /* enum roce_op_flags of the opcode */
-	uint16_t sport, dport;
+	uint16_t flags;        /* enum roce_op_flags of the opcode */
+	uint16_t sport, dport; /* UDP, and TCP */
 	uint32_t dqpn, psn;
 	bool ackreq, se, mig, fecn, becn;
 	uint8_t pad;
@@ -85,10 +87,10 @@ struct wire_pkt {
 	uint8_t has_lladdr;
 	uint16_t arp_op;
 	uint32_t msn;
-	uint32_t imm;	/* ImmDt as a number (host order) */
-	uint32_t rkey;	/* RETH, AtomicETH or IETH */
+	uint32_t imm;    /* ImmDt as a number (host order) */
+	uint32_t rkey;   /* RETH, AtomicETH or IETH */
 	uint32_t dmalen; /* RETH */
-	uint64_t va;	/* RETH, AtomicETH */
+	uint64_t va;     /* RETH, AtomicETH */
 	uint64_t swap_add, compare, atomic_orig;
 	uint32_t qkey, sqpn; /* DETH */
 	struct wire_ip src, dst;
@@ -100,11 +102,15 @@ struct wire_pkt {
 };
 
 /* Parses len bytes at frame. Returns WIRE_OK with every field that applies to the kind set (others
- * unspecified), or the reason for refusal with *pkt unspecified except kind, ip_ver, src, dst as far
- * as parsing came (zero otherwise). Checks every length, the IPv4 header checksum, for UDP 4791 also
+ * zero), or the reason for refusal with the fields as far as parsing came, others zero; kind is
+ * WIRE_ROCE only with WIRE_OK. Checks every length, the IPv4 header checksum, for UDP 4791 also
  * the UDP checksum (0 or right, also over IPv6: RoCEv2 hosts send 0), TVer, P_Key, opcode and pad;
- * not the ICRC. IPv4 options and fragments, IPv6 extension headers: kind WIRE_IP if forwarding can
- * cope, never WIRE_ROCE. len may be anything up to 65535. */
+ * not the ICRC. For UDP 4791 the UDP and IP lengths must agree. IPv4 options and fragments, IPv6
+ * extension headers: kind WIRE_IP, never WIRE_ROCE; but PARSE_FRAG for the first fragment of a
+ * datagram to port 4791. NS and NA that fail RFC 4861's validation are WIRE_IP; an ICMP echo's
+ * checksum is not looked at. Packets whose opcode lacks ROCE_F_PAYLOAD may yet have pay_len > 0:
+ * that is the transport's to judge. A CNP has at least its 16 bytes. An IPv6 header with an
+ * IPv4-mapped address is refused (PARSE_IPVER). Bytes beyond 65535 are not looked at. */
 enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
 
 /* ICRC of a parsed WIRE_ROCE frame, computed and as carried. */
@@ -114,7 +120,7 @@ bool wire_icrc_ok(const uint8_t *frame, const struct wire_pkt *pkt);
 /* Addressing of a RoCEv2 flow: all that is constant from packet to packet. */
 struct wire_flow {
 	uint8_t dmac[6], smac[6];
-	uint16_t vlan; /* TCI, 0: untagged */
+	uint16_t vlan;           /* TCI, 0: untagged */
 	struct wire_ip src, dst; /* both IPv4-mapped or both IPv6 */
 	uint8_t tos;
 	uint8_t ttl;
@@ -134,9 +140,10 @@ struct wire_hdr {
 };
 
 /* Writes Ethernet .. extended headers in front of a payload of pay_len bytes (pad and lengths are
- * computed from it; for a CNP pay_len is 16 and the caller's payload is zeros). Returns the number of
- * bytes written (<= WIRE_MAX_HEADERS), -EINVAL for an unknown opcode, mixed address families or
- * pay_len > 65535 - 128, -ENOSPC if cap is too small. UDP checksum 0, DF, IPv6 flow label 0. */
+ * computed from it; for a CNP pay_len is 16 and the caller's payload is zeros). Returns the number
+ * of bytes written (<= WIRE_MAX_HEADERS), -EINVAL for an unknown opcode, mixed address families,
+ * pay_len > 65535 - 128 or a CNP with less than 16, -ENOSPC if cap is too small. UDP checksum 0,
+ * DF, IPv6 flow label 0. */
 int wire_build_headers(uint8_t *out, size_t cap, const struct wire_flow *flow,
 	const struct wire_hdr *hdr, size_t pay_len);
 
@@ -153,24 +160,26 @@ static inline size_t wire_l3_off(uint16_t vlan)
 	return ETH_HDR_LEN + (vlan ? VLAN_HDR_LEN : 0);
 }
 
-/* Writes pad (zeros) and ICRC behind the payload: trailer has room for WIRE_MAX_TRAILER. hdr is what
- * wire_build_headers wrote, hdr_len its length; pay_crc = icrc_append(0, payload, pay_len) or, with
- * the pad, computed by the function. Returns pad + 4. */
+/* Writes pad (zeros) and ICRC behind the payload: trailer has room for WIRE_MAX_TRAILER. hdr is
+ * what wire_build_headers wrote, hdr_len its length; pay_crc = icrc_append(0, payload, pay_len),
+ * without the pad, which the function adds. Returns pad + 4. */
 unsigned wire_build_trailer(uint8_t *trailer, const uint8_t *hdr, size_t hdr_len, uint16_t vlan,
 	uint32_t pay_crc, size_t pay_len);
 
-/* The whole packet into one buffer: headers, payload (copied), pad, ICRC. Returns the frame's length
- * or the errors of wire_build_headers. */
+/* The whole packet into one buffer: headers, payload (copied), pad, ICRC. Returns the frame's
+ * length or the errors of wire_build_headers. */
 int wire_build_frame(uint8_t *out, size_t cap, const struct wire_flow *flow,
 	const struct wire_hdr *hdr, const void *payload, size_t pay_len);
 
 /* The flow and headers of a parsed WIRE_ROCE frame, such that wire_build_frame() with them and the
- * payload gives back the same bytes (for packets with zero UDP checksum and zero reserved bits). */
+ * payload gives back the same bytes. Not for packets with what the builder never writes: a UDP
+ * checksum, a flow label, IPv4 without DF, reserved bits, pad that is not zeros or more than
+ * needed, a VLAN tag with TCI 0. */
 void wire_unbuild(const uint8_t *frame, const struct wire_pkt *pkt, struct wire_flow *flow,
 	struct wire_hdr *hdr);
 
-/* Address resolution. Each returns the frame's length (>= ETH_MIN_LEN, padded with zeros) or -ENOSPC.
- * ARP (RFC 826): op 1 request (dmac broadcast, tha ignored), 2 reply. */
+/* Address resolution. Each returns the frame's length (>= ETH_MIN_LEN, padded with zeros) or
+ * -ENOSPC. ARP (RFC 826): op 1 request (dmac broadcast, tha ignored), 2 reply. */
 enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
 int wire_build_arp(uint8_t *out, size_t cap, unsigned op, const uint8_t smac[6],
 	const struct wire_ip *sip, const uint8_t tmac[6], const struct wire_ip *tip, uint16_t vlan);
@@ -186,9 +195,9 @@ int wire_build_na(uint8_t *out, size_t cap, const uint8_t smac[6], const uint8_t
  * type, TTL 64, mends checksums. The frame's length is unchanged. */
 void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt);
 
-/* Forwarding: rewrites MACs (and decrements TTL / hop limit with the checksum updated, RFC 1624) of a
- * parsed IP frame in place. Returns 0, or -ETIME when the TTL has run out (nothing written). */
-int wire_forward(uint8_t *frame, const struct wire_pkt *pkt, const uint8_t dmac[6],
-	const uint8_t smac[6]);
+/* Forwarding: rewrites MACs (and decrements TTL / hop limit with the checksum updated, RFC 1624) of
+ * a parsed IP frame in place. Returns 0, or -ETIME when the TTL has run out (nothing written). */
+int wire_forward(
+	uint8_t *frame, const struct wire_pkt *pkt, const uint8_t dmac[6], const uint8_t smac[6]);
 
 #endif

@@ -83,7 +83,13 @@ static_assert(sizeof(struct roce_deth) == 8, "DETH is 8 bytes");
 enum { ROCE_CNP_LEN = 16 };
 
 /* Opcode = transport (bits 7..5) and operation (bits 4..0). */
-enum roce_transport { ROCE_RC = 0x00, ROCE_UC = 0x20, ROCE_RD = 0x40, ROCE_UD = 0x60, ROCE_CNP_T = 0x80 };
+enum roce_transport {
+	ROCE_RC = 0x00,
+	ROCE_UC = 0x20,
+	ROCE_RD = 0x40,
+	ROCE_UD = 0x60,
+	ROCE_CNP_T = 0x80
+};
 
 enum roce_op {
 	ROCE_SEND_FIRST = 0x00,
@@ -124,8 +130,8 @@ enum roce_op_flags {
 	ROCE_F_ATOMIC = 1 << 6,
 	ROCE_F_ATOMICACK = 1 << 7,
 	ROCE_F_PAYLOAD = 1 << 8, /* may carry payload */
-	ROCE_F_FIRST = 1 << 9,	 /* begins a message (ONLY has FIRST and LAST) */
-	ROCE_F_LAST = 1 << 10,	 /* ends a message */
+	ROCE_F_FIRST = 1 << 9,   /* begins a message (ONLY has FIRST and LAST) */
+	ROCE_F_LAST = 1 << 10,   /* ends a message */
 	ROCE_F_SEND = 1 << 11,
 	ROCE_F_WRITE = 1 << 12,
 	ROCE_F_REQUEST = 1 << 13, /* goes to a responder, consumes PSNs */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/reduce/reduce.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/reduce/kernels.h"
+
+struct dtype_info {
+	const char *name; /* NULL: the number is not defined */
+	size_t size;
+};
+
+static const struct dtype_info dtypes[REDUCE_BYTES + 1] = {
+	[REDUCE_FP32] = {"fp32", 4},
+	[REDUCE_FP16] = {"fp16", 2},
+	[REDUCE_BF16] = {"bf16", 2},
+	[REDUCE_INT32] = {"int32", 4},
+	[REDUCE_FP64] = {"fp64", 8},
+	[REDUCE_INT64] = {"int64", 8},
+	[REDUCE_INT8] = {"int8", 1},
+	[REDUCE_UINT8] = {"uint8", 1},
+	[REDUCE_UINT32] = {"uint32", 4},
+	[REDUCE_UINT64] = {"uint64", 8},
+	[REDUCE_BYTES] = {"bytes", 1},
+};
+
+static const char *const op_names[REDUCE_NONE + 1] = {
+	[REDUCE_SUM] = "sum",
+	[REDUCE_MIN] = "min",
+	[REDUCE_MAX] = "max",
+	[REDUCE_NONE] = "none",
+};
+
+struct isa_info {
+	const char *name;
+	const struct reduce_kernels *kernels; /* NULL: not built for this architecture */
+};
+
+static const struct isa_info isas[REDUCE_N_ISA] = {
+	[REDUCE_SCALAR] = {"scalar", &reduce_scalar},
+#ifdef __x86_64__
+	[REDUCE_AVX2] = {"avx2", &reduce_avx2},
+	[REDUCE_AVX512] = {"avx512", &reduce_avx512},
+#else
+	[REDUCE_AVX2] = {"avx2", NULL},
+	[REDUCE_AVX512] = {"avx512", NULL},
+#endif
+};
+
+size_t reduce_size(enum reduce_dtype dtype)
+{
+	return (unsigned)dtype <= REDUCE_BYTES ? dtypes[dtype].size : 0;
+}
+
+const char *reduce_dtype_name(enum reduce_dtype dtype)
+{
+	return reduce_size(dtype) ? dtypes[dtype].name : "?";
+}
+
+const char *reduce_op_name(enum reduce_op op)
+{
+	return (unsigned)op <= REDUCE_NONE && op_names[op] ? op_names[op] : "?";
+}
+
+const char *reduce_isa_name(enum reduce_isa isa)
+{
+	return (unsigned)isa < REDUCE_N_ISA ? isas[isa].name : "?";
+}
+
+int reduce_dtype_parse(const char *name)
+{
+	for (int i = 0; i <= REDUCE_BYTES; i++)
+		if (dtypes[i].name && strcmp(name, dtypes[i].name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+int reduce_op_parse(const char *name)
+{
+	for (int i = 0; i <= REDUCE_NONE; i++)
+		if (op_names[i] && strcmp(name, op_names[i]) == 0)
+			return i;
+	return -EINVAL;
+}
+
+static bool cpu_has(enum reduce_isa isa)
+{
+#ifdef __x86_64__
+	if (isa == REDUCE_AVX2)
+		return __builtin_cpu_supports("avx2");
+	if (isa == REDUCE_AVX512)
+		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+#endif
+	return isa == REDUCE_SCALAR;
+}
+
+static pthread_once_t best_once = PTHREAD_ONCE_INIT;
+static enum reduce_isa best;
+
+static void find_best(void)
+{
+	const char *limit = getenv("INCLINE_REDUCE_ISA");
+	int top = REDUCE_N_ISA - 1;
+
+	for (int i = 0; limit && i < REDUCE_N_ISA; i++)
+		if (strcmp(limit, isas[i].name) == 0)
+			top = i;
+	while (top > REDUCE_SCALAR && !cpu_has((enum reduce_isa)top))
+		top--;
+	best = (enum reduce_isa)top;
+}
+
+enum reduce_isa reduce_isa_best(void)
+{
+	pthread_once(&best_once, find_best);
+	return best;
+}
+
+reduce_fn reduce_kernel_isa(enum reduce_op op, enum reduce_dtype dtype, enum reduce_isa isa)
+{
+	if ((unsigned)op >= REDUCE_N_OPS || (unsigned)dtype >= REDUCE_N_DTYPES ||
+		(unsigned)isa >= REDUCE_N_ISA || !cpu_has(isa) || !isas[isa].kernels)
+		return NULL;
+	return isas[isa].kernels->fn[op][dtype];
+}
+
+reduce_fn reduce_kernel(enum reduce_op op, enum reduce_dtype dtype)
+{
+	reduce_fn fn = NULL;
+
+	for (int isa = reduce_isa_best(); isa >= REDUCE_SCALAR && !fn; isa--)
+		fn = reduce_kernel_isa(op, dtype, (enum reduce_isa)isa);
+	return fn;
+}

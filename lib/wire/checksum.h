@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/wire only: one's complement arithmetic that the packet path wants inline. */
+#ifndef WIRE_CHECKSUM_H
+#define WIRE_CHECKSUM_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/wire/ip.h"
+
+static inline uint16_t sum_fold(uint64_t sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* Sum of an IPv4 header without options, folded, in memory's byte order: ones if it is right. */
+static inline uint16_t ip4_sum_native(const uint8_t *ip)
+{
+	uint32_t w[5];
+
+	memcpy(w, ip, sizeof(w));
+	return sum_fold((uint64_t)w[0] + w[1] + w[2] + w[3] + w[4]);
+}
+
+/* RFC 1624, equation 3: the checksum after a 16-bit word changed from old to new. */
+static inline uint16_t checksum_update(uint16_t checksum, uint16_t old, uint16_t new)
+{
+	uint32_t sum = (uint16_t)~checksum + (uint32_t)(uint16_t)~old + new;
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* Sum of an upper-layer packet and its pseudo-header, in host order: 0xffff if the checksum in it
+ * is right. */
+uint16_t ip_l4_sum(const struct wire_ip *src, const struct wire_ip *dst, uint8_t proto,
+	const void *l4, size_t len);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/wire/frame.h"
+
+#include <errno.h>
+
+#include "lib/wire/bytes.h"
+#include "lib/wire/checksum.h"
+#include "lib/wire/icrc.h"
+#include "lib/wire/opcode.h"
+#include "lib/wire/psn.h"
+
+enum { MAX_PAY_LEN = 65535 - 128 };
+
+static uint8_t *put_eth(uint8_t *p, const struct wire_flow *flow, uint16_t type)
+{
+	memcpy(p, flow->dmac, 6);
+	memcpy(p + 6, flow->smac, 6);
+	if (flow->vlan) {
+		put_be32(p + 12, (uint32_t)ETH_TYPE_VLAN << 16 | flow->vlan);
+		p += VLAN_HDR_LEN;
+	}
+	put_be16(p + 12, type);
+	return p + ETH_HDR_LEN;
+}
+
+static uint8_t *put_ip4(uint8_t *p, const struct wire_flow *flow, uint16_t id, size_t udp_len)
+{
+	struct ip4_hdr ip = {
+		.ver_ihl = 0x45, .tos = flow->tos, .ttl = flow->ttl, .proto = IP_PROTO_UDP};
+	uint16_t checksum;
+
+	put_be16(ip.len, (uint16_t)(sizeof(ip) + udp_len));
+	put_be16(ip.id, id);
+	put_be16(ip.frag, IP4_DF);
+	memcpy(ip.src, flow->src.b + 12, sizeof(ip.src));
+	memcpy(ip.dst, flow->dst.b + 12, sizeof(ip.dst));
+	checksum = (uint16_t)~ip4_sum_native((const uint8_t *)&ip);
+	memcpy(ip.checksum, &checksum, sizeof(checksum));
+	memcpy(p, &ip, sizeof(ip));
+	return p + sizeof(ip);
+}
+
+static uint8_t *put_ip6(uint8_t *p, const struct wire_flow *flow, size_t udp_len)
+{
+	struct ip6_hdr ip = {.next = IP_PROTO_UDP, .hop_limit = flow->ttl};
+
+	put_be32(ip.vtc_flow, 6u << 28 | (uint32_t)flow->tos << 20);
+	put_be16(ip.len, (uint16_t)udp_len);
+	memcpy(ip.src, flow->src.b, sizeof(ip.src));
+	memcpy(ip.dst, flow->dst.b, sizeof(ip.dst));
+	memcpy(p, &ip, sizeof(ip));
+	return p + sizeof(ip);
+}
+
+static uint8_t *put_udp(uint8_t *p, uint16_t sport, size_t udp_len)
+{
+	put_be16(p, sport);
+	put_be16(p + 2, ROCE_UDP_PORT);
+	put_be16(p + 4, (uint16_t)udp_len);
+	put_be16(p + 6, 0);
+	return p + sizeof(struct udp_hdr);
+}
+
+static uint8_t *put_bth(uint8_t *p, const struct wire_hdr *hdr, unsigned pad)
+{
+	p[0] = hdr->opcode;
+	p[1] = (uint8_t)((hdr->se ? ROCE_BTH_SE : 0) | (hdr->mig ? ROCE_BTH_MIG : 0) |
+			 pad << ROCE_BTH_PAD_SHIFT);
+	put_be16(p + 2, ROCE_PKEY_DEFAULT);
+	put_be32(p + 4, (hdr->fecn ? (uint32_t)ROCE_BTH_FECN << 24 : 0) |
+				(hdr->becn ? (uint32_t)ROCE_BTH_BECN << 24 : 0) |
+				(hdr->dqpn & PSN_MASK));
+	put_be32(
+		p + 8, (hdr->ackreq ? (uint32_t)ROCE_BTH_ACKREQ << 24 : 0) | (hdr->psn & PSN_MASK));
+	return p + sizeof(struct roce_bth);
+}
+
+/* Mirrors parse_ext(). */
+static uint8_t *put_ext(uint8_t *p, const struct wire_hdr *hdr, unsigned flags)
+{
+	if (flags & ROCE_F_DETH) {
+		put_be32(p, hdr->qkey);
+		put_be32(p + 4, hdr->sqpn & PSN_MASK);
+		p += sizeof(struct roce_deth);
+	}
+	if (flags & (ROCE_F_RETH | ROCE_F_ATOMIC)) {
+		put_be64(p, hdr->va);
+		put_be32(p + 8, hdr->rkey);
+		p += 12;
+	}
+	if (flags & ROCE_F_RETH) {
+		put_be32(p, hdr->dmalen);
+		p += 4;
+	}
+	if (flags & ROCE_F_ATOMIC) {
+		put_be64(p, hdr->swap_add);
+		put_be64(p + 8, hdr->compare);
+		p += 16;
+	}
+	if (flags & ROCE_F_AETH) {
+		put_be32(p, (uint32_t)hdr->syndrome << 24 | (hdr->msn & PSN_MASK));
+		p += sizeof(struct roce_aeth);
+	}
+	if (flags & ROCE_F_ATOMICACK) {
+		put_be64(p, hdr->atomic_orig);
+		p += sizeof(struct roce_atomicacketh);
+	}
+	if (flags & (ROCE_F_IMM | ROCE_F_IETH)) {
+		put_be32(p, flags & ROCE_F_IMM ? hdr->imm : hdr->rkey);
+		p += sizeof(struct roce_immdt);
+	}
+	return p;
+}
+
+int wire_build_headers(uint8_t *out, size_t cap, const struct wire_flow *flow,
+	const struct wire_hdr *hdr, size_t pay_len)
+{
+	unsigned flags = opcode_table[hdr->opcode].flags;
+	bool is4 = wire_ip_is4(&flow->src);
+	unsigned pad = wire_pad(pay_len);
+	size_t transport = sizeof(struct roce_bth) + ext_len(flags);
+	size_t udp_len = sizeof(struct udp_hdr) + transport + pay_len + pad + ROCE_ICRC_LEN;
+	size_t total = wire_l3_off(flow->vlan) +
+		       (is4 ? sizeof(struct ip4_hdr) : sizeof(struct ip6_hdr)) +
+		       sizeof(struct udp_hdr) + transport;
+	uint8_t *p;
+
+	if (!flags || is4 != wire_ip_is4(&flow->dst) || pay_len > MAX_PAY_LEN ||
+		(hdr->opcode == ROCE_CNP && pay_len < ROCE_CNP_LEN))
+		return -EINVAL;
+	if (cap < total)
+		return -ENOSPC;
+	if (is4) {
+		p = put_eth(out, flow, ETH_TYPE_IP4);
+		p = put_ip4(p, flow, hdr->ip_id, udp_len);
+	} else {
+		p = put_eth(out, flow, ETH_TYPE_IP6);
+		p = put_ip6(p, flow, udp_len);
+	}
+	p = put_udp(p, flow->sport, udp_len);
+	p = put_bth(p, hdr, pad);
+	p = put_ext(p, hdr, flags);
+	return (int)(p - out);
+}
+
+unsigned wire_build_trailer(uint8_t *trailer, const uint8_t *hdr, size_t hdr_len, uint16_t vlan,
+	uint32_t pay_crc, size_t pay_len)
+{
+	static const uint8_t zeros[3];
+	size_t l3 = wire_l3_off(vlan);
+	unsigned pad = wire_pad(pay_len);
+	uint32_t crc = icrc_headers(hdr + l3, hdr_len - l3);
+
+	if (pay_len) {
+		crc = icrc_combine(crc, pay_crc, pay_len);
+		if (pad)
+			crc = icrc_append(crc, zeros, pad);
+	}
+	memset(trailer, 0, pad);
+	icrc_store(trailer + pad, crc);
+	return pad + ROCE_ICRC_LEN;
+}
+
+int wire_build_frame(uint8_t *out, size_t cap, const struct wire_flow *flow,
+	const struct wire_hdr *hdr, const void *payload, size_t pay_len)
+{
+	int headers = wire_build_headers(out, cap, flow, hdr, pay_len);
+	size_t l3 = wire_l3_off(flow->vlan), pad = wire_pad(pay_len);
+	uint8_t *p;
+	uint32_t crc;
+
+	if (headers < 0)
+		return headers;
+	if (cap - (size_t)headers < pay_len + pad + ROCE_ICRC_LEN)
+		return -ENOSPC;
+	p = out + headers;
+	if (pay_len)
+		memcpy(p, payload, pay_len);
+	memset(p + pay_len, 0, pad);
+	crc = icrc_headers(out + l3, (size_t)headers - l3);
+	icrc_store(p + pay_len + pad, icrc_append(crc, p, pay_len + pad));
+	return headers + (int)(pay_len + pad + ROCE_ICRC_LEN);
+}
+
+void wire_unbuild(const uint8_t *frame, const struct wire_pkt *pkt, struct wire_flow *flow,
+	struct wire_hdr *hdr)
+{
+	memcpy(flow->dmac, frame, 6);
+	memcpy(flow->smac, frame + 6, 6);
+	flow->vlan = pkt->vlan;
+	flow->src = pkt->src;
+	flow->dst = pkt->dst;
+	flow->tos = pkt->tos;
+	flow->ttl = pkt->ttl;
+	flow->sport = pkt->sport;
+	*hdr = (struct wire_hdr){
+		.opcode = pkt->opcode,
+		.ackreq = pkt->ackreq,
+		.se = pkt->se,
+		.mig = pkt->mig,
+		.fecn = pkt->fecn,
+		.becn = pkt->becn,
+		.syndrome = pkt->syndrome,
+		.ip_id = pkt->ip_ver == 4
+				 ? get_be16(frame + pkt->l3_off + offsetof(struct ip4_hdr, id))
+				 : 0,
+		.dqpn = pkt->dqpn,
+		.psn = pkt->psn,
+		.msn = pkt->msn,
+		.imm = pkt->imm,
+		.rkey = pkt->rkey,
+		.dmalen = pkt->dmalen,
+		.qkey = pkt->qkey,
+		.sqpn = pkt->sqpn,
+		.va = pkt->va,
+		.swap_add = pkt->swap_add,
+		.compare = pkt->compare,
+		.atomic_orig = pkt->atomic_orig,
+	};
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/wire/frame.h"
+
+#include "lib/wire/bytes.h"
+#include "lib/wire/checksum.h"
+#include "lib/wire/neigh.h"
+#include "lib/wire/opcode.h"
+#include "lib/wire/psn.h"
+
+enum {
+	BTH_OFF = sizeof(struct udp_hdr), /* from the UDP header */
+	ROCE_MIN_LEN = BTH_OFF + sizeof(struct roce_bth) + ROCE_ICRC_LEN,
+	EXT_FLAGS = ROCE_F_RETH | ROCE_F_AETH | ROCE_F_IMM | ROCE_F_IETH | ROCE_F_DETH |
+		    ROCE_F_ATOMIC | ROCE_F_ATOMICACK,
+	IP4_FRAG_MASK = 0x3fff, /* more fragments, and the offset */
+	IP4_FRAG_OFFSET = 0x1fff,
+	IP6_NEXT_FRAGMENT = 44,
+	IP6_FRAG_LEN = 8,
+	ICMP4_ECHO = 8,
+	ICMP6_ECHO = 128,
+	ICMP_ECHO_LEN = 8,
+};
+
+/* Extended headers, in the order in which they follow the BTH. The caller checked the length. */
+static void parse_ext(const uint8_t *p, unsigned flags, struct wire_pkt *pkt)
+{
+	if (flags & ROCE_F_DETH) {
+		pkt->qkey = get_be32(p);
+		pkt->sqpn = get_be24(p + 5);
+		p += sizeof(struct roce_deth);
+	}
+	if (flags & (ROCE_F_RETH | ROCE_F_ATOMIC)) {
+		pkt->va = get_be64(p);
+		pkt->rkey = get_be32(p + 8);
+		p += 12;
+	}
+	if (flags & ROCE_F_RETH) {
+		pkt->dmalen = get_be32(p);
+		p += 4;
+	}
+	if (flags & ROCE_F_ATOMIC) {
+		pkt->swap_add = get_be64(p);
+		pkt->compare = get_be64(p + 8);
+		p += 16;
+	}
+	if (flags & ROCE_F_AETH) {
+		pkt->syndrome = p[0];
+		pkt->msn = get_be24(p + 1);
+		p += sizeof(struct roce_aeth);
+	}
+	if (flags & ROCE_F_ATOMICACK)
+		pkt->atomic_orig = get_be64(p);
+	if (flags & ROCE_F_IMM)
+		pkt->imm = get_be32(p);
+	if (flags & ROCE_F_IETH)
+		pkt->rkey = get_be32(p);
+}
+
+/* udp has avail >= ROCE_MIN_LEN bytes up to the end of the IP packet. */
+static enum wire_drop parse_roce(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
+{
+	const uint8_t *bth = udp + BTH_OFF;
+	unsigned flags = opcode_table[bth[0]].flags;
+	unsigned headers = BTH_OFF + sizeof(struct roce_bth) + ext_len(flags);
+	unsigned pad = bth[1] >> ROCE_BTH_PAD_SHIFT & 3;
+	unsigned rest;
+
+	if (bth[1] & ROCE_BTH_TVER_MASK)
+		return WIRE_BTH_VERSION;
+	if (get_be16(bth + 2) != ROCE_PKEY_DEFAULT)
+		return WIRE_BTH_PKEY;
+	if (!flags)
+		return WIRE_BTH_OPCODE;
+	if (avail < headers + ROCE_ICRC_LEN)
+		return WIRE_PARSE_SHORT;
+	rest = avail - headers - ROCE_ICRC_LEN;
+	if (rest & 3 || pad > rest)
+		return WIRE_BTH_PAD;
+	if (bth[0] == ROCE_CNP && rest - pad < ROCE_CNP_LEN)
+		return WIRE_PARSE_SHORT;
+
+	pkt->kind = WIRE_ROCE;
+	pkt->opcode = bth[0];
+	pkt->flags = (uint16_t)flags;
+	pkt->se = (bth[1] & ROCE_BTH_SE) != 0;
+	pkt->mig = (bth[1] & ROCE_BTH_MIG) != 0;
+	pkt->fecn = (bth[4] & ROCE_BTH_FECN) != 0;
+	pkt->becn = (bth[4] & ROCE_BTH_BECN) != 0;
+	pkt->dqpn = get_be32(bth + 4) & PSN_MASK;
+	pkt->ackreq = (bth[8] & ROCE_BTH_ACKREQ) != 0;
+	pkt->psn = get_be32(bth + 8) & PSN_MASK;
+	pkt->pad = (uint8_t)pad;
+	pkt->pay_off = (uint16_t)(pkt->l4_off + headers);
+	pkt->pay_len = (uint16_t)(rest - pad);
+	if (flags & EXT_FLAGS)
+		parse_ext(bth + sizeof(struct roce_bth), flags, pkt);
+	return WIRE_OK;
+}
+
+static enum wire_drop parse_udp(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
+{
+	if (avail < sizeof(struct udp_hdr))
+		return WIRE_PARSE_SHORT;
+	pkt->sport = get_be16(udp);
+	pkt->dport = get_be16(udp + 2);
+	if (pkt->dport != ROCE_UDP_PORT)
+		return WIRE_OK;
+	/* The ICRC is found from the end: UDP and IP have to agree on it. */
+	if (avail < ROCE_MIN_LEN || get_be16(udp + 4) != avail)
+		return WIRE_PARSE_SHORT;
+	if (get_be16(udp + 6) != 0 &&
+		ip_l4_sum(&pkt->src, &pkt->dst, IP_PROTO_UDP, udp, avail) != 0xffff)
+		return WIRE_PARSE_UDPSUM;
+	return parse_roce(udp, avail, pkt);
+}
+
+/* Everything but UDP. None of it is refused: forwarding does not need to understand it. */
+static void parse_other(const uint8_t *frame, unsigned avail, struct wire_pkt *pkt)
+{
+	const uint8_t *l4 = frame + pkt->l4_off;
+
+	if (pkt->ip_proto == IP_PROTO_TCP && avail >= 4) {
+		pkt->sport = get_be16(l4);
+		pkt->dport = get_be16(l4 + 2);
+	} else if (pkt->ip_proto == IP_PROTO_ICMP && pkt->ip_ver == 4) {
+		if (avail >= ICMP_ECHO_LEN && l4[0] == ICMP4_ECHO && l4[1] == 0)
+			pkt->kind = WIRE_ICMP_ECHO;
+	} else if (pkt->ip_proto == IP_PROTO_ICMP6 && pkt->ip_ver == 6) {
+		if (avail >= ICMP_ECHO_LEN && l4[0] == ICMP6_ECHO && l4[1] == 0)
+			pkt->kind = WIRE_ICMP_ECHO;
+		else if (avail > 0 && (l4[0] == ND_NS || l4[0] == ND_NA))
+			parse_nd(frame, pkt);
+	}
+}
+
+static inline enum wire_drop parse_l4(const uint8_t *frame, struct wire_pkt *pkt)
+{
+	unsigned avail = (unsigned)pkt->end - pkt->l4_off;
+
+	if (pkt->ip_proto == IP_PROTO_UDP)
+		return parse_udp(frame + pkt->l4_off, avail, pkt);
+	parse_other(frame, avail, pkt);
+	return WIRE_OK;
+}
+
+/* The first fragment of a datagram: only RoCE is refused, since nothing here reassembles. */
+static enum wire_drop parse_first_fragment(const uint8_t *l4, unsigned avail, uint8_t proto)
+{
+	if (proto == IP_PROTO_UDP && avail >= 4 && get_be16(l4 + 2) == ROCE_UDP_PORT)
+		return WIRE_PARSE_FRAG;
+	return WIRE_OK;
+}
+
+static enum wire_drop parse_ip4(const uint8_t *frame, size_t avail, struct wire_pkt *pkt)
+{
+	const uint8_t *ip = frame + pkt->l3_off;
+	unsigned header, total, frag;
+
+	if (avail < sizeof(struct ip4_hdr))
+		return WIRE_PARSE_SHORT;
+	header = (ip[0] & 15) * 4u;
+	if (ip[0] >> 4 != 4 || header < sizeof(struct ip4_hdr))
+		return WIRE_PARSE_IPVER;
+	total = get_be16(ip + offsetof(struct ip4_hdr, len));
+	if (total < header || total > avail)
+		return WIRE_PARSE_SHORT;
+
+	pkt->kind = WIRE_IP;
+	pkt->ip_ver = 4;
+	pkt->tos = ip[offsetof(struct ip4_hdr, tos)];
+	pkt->ttl = ip[offsetof(struct ip4_hdr, ttl)];
+	pkt->ip_proto = ip[offsetof(struct ip4_hdr, proto)];
+	pkt->l4_off = (uint16_t)(pkt->l3_off + header);
+	pkt->end = (uint16_t)(pkt->l3_off + total);
+	pkt->src.b[10] = pkt->src.b[11] = 0xff;
+	pkt->dst.b[10] = pkt->dst.b[11] = 0xff;
+	memcpy(pkt->src.b + 12, ip + offsetof(struct ip4_hdr, src), 4);
+	memcpy(pkt->dst.b + 12, ip + offsetof(struct ip4_hdr, dst), 4);
+
+	frag = get_be16(ip + offsetof(struct ip4_hdr, frag)) & IP4_FRAG_MASK;
+	if (header == sizeof(struct ip4_hdr) && !frag)
+		return ip4_sum_native(ip) == 0xffff ? parse_l4(frame, pkt) : WIRE_PARSE_IPSUM;
+	if (ip_sum(ip, header, 0) != 0xffff)
+		return WIRE_PARSE_IPSUM;
+	if (frag && !(frag & IP4_FRAG_OFFSET))
+		return parse_first_fragment(ip + header, total - header, pkt->ip_proto);
+	return WIRE_OK;
+}
+
+static enum wire_drop parse_ip6_fragment(const uint8_t *p, unsigned avail)
+{
+	if (avail < IP6_FRAG_LEN || get_be16(p + 2) >> 3 != 0)
+		return WIRE_OK;
+	return parse_first_fragment(p + IP6_FRAG_LEN, avail - IP6_FRAG_LEN, p[0]);
+}
+
+static enum wire_drop parse_ip6(const uint8_t *frame, size_t avail, struct wire_pkt *pkt)
+{
+	const uint8_t *ip = frame + pkt->l3_off;
+	unsigned payload;
+
+	if (avail < sizeof(struct ip6_hdr))
+		return WIRE_PARSE_SHORT;
+	if (ip[0] >> 4 != 6)
+		return WIRE_PARSE_IPVER;
+	payload = get_be16(ip + offsetof(struct ip6_hdr, len));
+	if (payload > avail - sizeof(struct ip6_hdr))
+		return WIRE_PARSE_SHORT;
+
+	pkt->kind = WIRE_IP;
+	pkt->ip_ver = 6;
+	pkt->tos = (uint8_t)(get_be16(ip) >> 4);
+	pkt->ttl = ip[offsetof(struct ip6_hdr, hop_limit)];
+	pkt->ip_proto = ip[offsetof(struct ip6_hdr, next)];
+	pkt->l4_off = (uint16_t)(pkt->l3_off + sizeof(struct ip6_hdr));
+	pkt->end = (uint16_t)(pkt->l4_off + payload);
+	memcpy(pkt->src.b, ip + offsetof(struct ip6_hdr, src), 16);
+	memcpy(pkt->dst.b, ip + offsetof(struct ip6_hdr, dst), 16);
+	/* Would pass for an IPv4 address from here on; must not be on a wire (RFC 4942, 2.2). */
+	if (wire_ip_is4(&pkt->src) || wire_ip_is4(&pkt->dst))
+		return WIRE_PARSE_IPVER;
+	if (pkt->ip_proto == IP6_NEXT_FRAGMENT)
+		return parse_ip6_fragment(frame + pkt->l4_off, payload);
+	return parse_l4(frame, pkt);
+}
+
+enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt)
+{
+	uint16_t type;
+
+	memset(pkt, 0, sizeof(*pkt));
+	if (len < ETH_HDR_LEN)
+		return WIRE_PARSE_SHORT;
+	if (len > UINT16_MAX)
+		len = UINT16_MAX; /* what an offset can name */
+	pkt->l3_off = ETH_HDR_LEN;
+	type = get_be16(frame + 12);
+	if (type == ETH_TYPE_VLAN) {
+		if (len < ETH_HDR_LEN + VLAN_HDR_LEN)
+			return WIRE_PARSE_SHORT;
+		pkt->l3_off = ETH_HDR_LEN + VLAN_HDR_LEN;
+		pkt->vlan = get_be16(frame + 14);
+		type = get_be16(frame + 16);
+	}
+	if (type == ETH_TYPE_IP4)
+		return parse_ip4(frame, len - pkt->l3_off, pkt);
+	if (type == ETH_TYPE_IP6)
+		return parse_ip6(frame, len - pkt->l3_off, pkt);
+	if (type == ETH_TYPE_ARP)
+		return parse_arp(frame, len, pkt);
+	return WIRE_OK;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/wire/ip.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/wire/bytes.h"
+#include "lib/wire/checksum.h"
+
+struct wire_ip wire_ip_from4(uint32_t host_order)
+{
+	struct wire_ip ip = {{[10] = 0xff, [11] = 0xff}};
+
+	put_be32(ip.b + 12, host_order);
+	return ip;
+}
+
+uint32_t wire_ip_to4(const struct wire_ip *ip)
+{
+	return get_be32(ip->b + 12);
+}
+
+int wire_ip_parse(const char *text, struct wire_ip *ip)
+{
+	uint8_t b[16];
+
+	if (inet_pton(AF_INET, text, b) == 1) {
+		*ip = wire_ip_from4(get_be32(b));
+		return 0;
+	}
+	if (inet_pton(AF_INET6, text, b) == 1) {
+		memcpy(ip->b, b, sizeof(b));
+		return 0;
+	}
+	return -EINVAL;
+}
+
+const char *wire_ip_format(const struct wire_ip *ip, char *buf, size_t cap)
+{
+	const char *done = wire_ip_is4(ip) ? inet_ntop(AF_INET, ip->b + 12, buf, (socklen_t)cap)
+					   : inet_ntop(AF_INET6, ip->b, buf, (socklen_t)cap);
+
+	if (!done && cap)
+		buf[0] = '\0';
+	return buf;
+}
+
+struct wire_ip wire_ip_link_local(const uint8_t mac[6])
+{
+	return (struct wire_ip){
+		{0xfe, 0x80, [8] = mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int wire_mac_parse(const char *text, uint8_t mac[6])
+{
+	uint8_t out[6];
+
+	for (int i = 0; i < 6; i++, text += 3) {
+		/* Stops at the first character that is wrong, so never behind the terminator. */
+		int high = hex_digit(text[0]);
+		int low = high < 0 ? -1 : hex_digit(text[1]);
+
+		if (low < 0 || text[2] != (i < 5 ? ':' : '\0'))
+			return -EINVAL;
+		out[i] = (uint8_t)(high << 4 | low);
+	}
+	memcpy(mac, out, sizeof(out));
+	return 0;
+}
+
+const char *wire_mac_format(const uint8_t mac[6], char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+		mac[5]);
+	return buf;
+}
+
+uint16_t ip_sum(const void *data, size_t len, uint16_t start)
+{
+	const uint8_t *p = data;
+	/* Summed in the CPU's byte order: the result is only to be swapped (RFC 1071, 2 (B)). */
+	uint64_t sum = htobe16(start);
+
+	for (; len >= 8; p += 8, len -= 8) {
+		uint64_t v;
+
+		memcpy(&v, p, sizeof(v));
+		sum += v;
+		sum += sum < v; /* the carry comes in again */
+	}
+	if (len) {
+		uint64_t v = 0;
+
+		memcpy(&v, p, len);
+		sum += v;
+		sum += sum < v;
+	}
+	return be16toh(sum_fold(sum));
+}
+
+uint16_t ip_l4_sum(const struct wire_ip *src, const struct wire_ip *dst, uint8_t proto,
+	const void *l4, size_t len)
+{
+	/* Addresses, upper-layer length, zeros and next header. The IPv4 pseudo-header holds the
+	 * same numbers in other places; the sum does not mind. */
+	uint8_t tail[8] = {[7] = proto};
+	size_t skip = wire_ip_is4(src) && wire_ip_is4(dst) ? 12 : 0;
+	uint16_t sum;
+
+	put_be32(tail, (uint32_t)len);
+	sum = ip_sum(src->b + skip, 16 - skip, 0);
+	sum = ip_sum(dst->b + skip, 16 - skip, sum);
+	sum = ip_sum(tail, sizeof(tail), sum);
+	return ip_sum(l4, len, sum);
+}
+
+uint16_t ip_l4_checksum(const struct wire_ip *src, const struct wire_ip *dst, uint8_t proto,
+	const void *l4, size_t len)
+{
+	uint16_t checksum = (uint16_t)~ip_l4_sum(src, dst, proto, l4, len);
+
+	/* UDP sends a computed 0 as ones, since 0 says "no checksum" (RFC 768). */
+	return checksum == 0 && proto == IP_PROTO_UDP ? 0xffff : checksum;
+}

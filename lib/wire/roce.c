@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/wire/roce.h"
+
+#include <stddef.h>
+
+#include "lib/wire/opcode.h"
+
+/* Short names for the table below. */
+enum {
+	V = ROCE_F_VALID,
+	FIRST = ROCE_F_FIRST,
+	LAST = ROCE_F_LAST,
+	ONLY = ROCE_F_FIRST | ROCE_F_LAST,
+	SEND = ROCE_F_VALID | ROCE_F_SEND | ROCE_F_REQUEST | ROCE_F_PAYLOAD,
+	WRITE = ROCE_F_VALID | ROCE_F_WRITE | ROCE_F_REQUEST | ROCE_F_PAYLOAD,
+	READ_RESP = ROCE_F_VALID | ROCE_F_PAYLOAD,
+	ATOMIC = ROCE_F_VALID | ROCE_F_REQUEST | ROCE_F_ATOMIC | ONLY,
+};
+
+/* IBTA table 38 for the transports that RoCEv2 carries here; RD and XRC are not defined. */
+const struct opcode_info opcode_table[256] = {
+	[ROCE_RC | ROCE_SEND_FIRST] = {SEND | FIRST, "RC SEND FIRST"},
+	[ROCE_RC | ROCE_SEND_MIDDLE] = {SEND, "RC SEND MIDDLE"},
+	[ROCE_RC | ROCE_SEND_LAST] = {SEND | LAST, "RC SEND LAST"},
+	[ROCE_RC | ROCE_SEND_LAST_IMM] = {SEND | LAST | ROCE_F_IMM, "RC SEND LAST with Immediate"},
+	[ROCE_RC | ROCE_SEND_ONLY] = {SEND | ONLY, "RC SEND ONLY"},
+	[ROCE_RC | ROCE_SEND_ONLY_IMM] = {SEND | ONLY | ROCE_F_IMM, "RC SEND ONLY with Immediate"},
+	[ROCE_RC | ROCE_WRITE_FIRST] = {WRITE | FIRST | ROCE_F_RETH, "RC WRITE FIRST"},
+	[ROCE_RC | ROCE_WRITE_MIDDLE] = {WRITE, "RC WRITE MIDDLE"},
+	[ROCE_RC | ROCE_WRITE_LAST] = {WRITE | LAST, "RC WRITE LAST"},
+	[ROCE_RC |
+		ROCE_WRITE_LAST_IMM] = {WRITE | LAST | ROCE_F_IMM, "RC WRITE LAST with Immediate"},
+	[ROCE_RC | ROCE_WRITE_ONLY] = {WRITE | ONLY | ROCE_F_RETH, "RC WRITE ONLY"},
+	[ROCE_RC | ROCE_WRITE_ONLY_IMM] = {WRITE | ONLY | ROCE_F_RETH | ROCE_F_IMM,
+		"RC WRITE ONLY with Immediate"},
+	[ROCE_RC |
+		ROCE_READ_REQUEST] = {V | ROCE_F_REQUEST | ONLY | ROCE_F_RETH, "RC READ REQUEST"},
+	[ROCE_RC |
+		ROCE_READ_RESP_FIRST] = {READ_RESP | FIRST | ROCE_F_AETH, "RC READ RESPONSE FIRST"},
+	[ROCE_RC | ROCE_READ_RESP_MIDDLE] = {READ_RESP, "RC READ RESPONSE MIDDLE"},
+	[ROCE_RC | ROCE_READ_RESP_LAST] = {READ_RESP | LAST | ROCE_F_AETH, "RC READ RESPONSE LAST"},
+	[ROCE_RC | ROCE_READ_RESP_ONLY] = {READ_RESP | ONLY | ROCE_F_AETH, "RC READ RESPONSE ONLY"},
+	[ROCE_RC | ROCE_ACK] = {V | ROCE_F_AETH, "RC ACKNOWLEDGE"},
+	[ROCE_RC | ROCE_ATOMIC_ACK] = {V | ROCE_F_AETH | ROCE_F_ATOMICACK, "RC ATOMIC ACKNOWLEDGE"},
+	[ROCE_RC | ROCE_CMP_SWAP] = {ATOMIC, "RC COMPARE SWAP"},
+	[ROCE_RC | ROCE_FETCH_ADD] = {ATOMIC, "RC FETCH ADD"},
+	[ROCE_RC |
+		ROCE_SEND_LAST_INV] = {SEND | LAST | ROCE_F_IETH, "RC SEND LAST with Invalidate"},
+	[ROCE_RC |
+		ROCE_SEND_ONLY_INV] = {SEND | ONLY | ROCE_F_IETH, "RC SEND ONLY with Invalidate"},
+
+	[ROCE_UC | ROCE_SEND_FIRST] = {SEND | FIRST, "UC SEND FIRST"},
+	[ROCE_UC | ROCE_SEND_MIDDLE] = {SEND, "UC SEND MIDDLE"},
+	[ROCE_UC | ROCE_SEND_LAST] = {SEND | LAST, "UC SEND LAST"},
+	[ROCE_UC | ROCE_SEND_LAST_IMM] = {SEND | LAST | ROCE_F_IMM, "UC SEND LAST with Immediate"},
+	[ROCE_UC | ROCE_SEND_ONLY] = {SEND | ONLY, "UC SEND ONLY"},
+	[ROCE_UC | ROCE_SEND_ONLY_IMM] = {SEND | ONLY | ROCE_F_IMM, "UC SEND ONLY with Immediate"},
+	[ROCE_UC | ROCE_WRITE_FIRST] = {WRITE | FIRST | ROCE_F_RETH, "UC WRITE FIRST"},
+	[ROCE_UC | ROCE_WRITE_MIDDLE] = {WRITE, "UC WRITE MIDDLE"},
+	[ROCE_UC | ROCE_WRITE_LAST] = {WRITE | LAST, "UC WRITE LAST"},
+	[ROCE_UC |
+		ROCE_WRITE_LAST_IMM] = {WRITE | LAST | ROCE_F_IMM, "UC WRITE LAST with Immediate"},
+	[ROCE_UC | ROCE_WRITE_ONLY] = {WRITE | ONLY | ROCE_F_RETH, "UC WRITE ONLY"},
+	[ROCE_UC | ROCE_WRITE_ONLY_IMM] = {WRITE | ONLY | ROCE_F_RETH | ROCE_F_IMM,
+		"UC WRITE ONLY with Immediate"},
+
+	[ROCE_UD | ROCE_SEND_ONLY] = {SEND | ONLY | ROCE_F_DETH, "UD SEND ONLY"},
+	[ROCE_UD | ROCE_SEND_ONLY_IMM] = {SEND | ONLY | ROCE_F_DETH | ROCE_F_IMM,
+		"UD SEND ONLY with Immediate"},
+
+	/* The 16 reserved bytes of a CNP are its payload here. */
+	[ROCE_CNP] = {V | ROCE_F_PAYLOAD, "CNP"},
+};
+
+uint16_t roce_opcode_flags(uint8_t opcode)
+{
+	return opcode_table[opcode].flags;
+}
+
+const char *roce_opcode_name(uint8_t opcode)
+{
+	const char *name = opcode_table[opcode].name;
+
+	return name ? name : "unknown";
+}
+
+unsigned roce_ext_len(uint16_t flags)
+{
+	return ext_len(flags);
+}
+
+uint64_t roce_rnr_ns(unsigned code)
+{
+	/* IBTA table 45 in units of 10 us. */
+	static const uint32_t table[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128,
+		192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
+		24576, 32768, 49152};
+
+	return (uint64_t)table[code & ROCE_AETH_VALUE] * 10000;
+}
+
+uint64_t roce_timeout_ns(unsigned code)
+{
+	code &= 31;
+	return code ? UINT64_C(4096) << code : 0;
+}
+
+unsigned roce_mtu_bytes(unsigned code)
+{
+	return code >= 1 && code <= 5 ? 128u << code : 0;
+}
+
+unsigned roce_mtu_code(unsigned bytes)
+{
+	for (unsigned code = 1; code <= 5; code++)
+		if (roce_mtu_bytes(code) == bytes)
+			return code;
+	return 0;
+}
