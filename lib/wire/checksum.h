@@ -17,13 +17,16 @@ static inline uint16_t sum_fold(uint64_t sum)
 	return (uint16_t)sum;
 }
 
-/* Sum of an IPv4 header without options, folded, in memory's byte order: ones if it is right. */
-static inline uint16_t ip4_sum_native(const uint8_t *ip)
+/* Sum of an IPv4 header without options, not folded, in memory's byte order. */
+static inline uint64_t ip4_sum_native(const uint8_t *ip)
 {
-	uint32_t w[5];
+	uint64_t a, b;
+	uint32_t c;
 
-	memcpy(w, ip, sizeof(w));
-	return sum_fold((uint64_t)w[0] + w[1] + w[2] + w[3] + w[4]);
+	memcpy(&a, ip, sizeof(a));
+	memcpy(&b, ip + 8, sizeof(b));
+	memcpy(&c, ip + 16, sizeof(c));
+	return (a >> 32) + (uint32_t)a + (b >> 32) + (uint32_t)b + c;
 }
 
 /* RFC 1624, equation 3: the checksum after a 16-bit word changed from old to new. */

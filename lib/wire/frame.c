@@ -52,15 +52,14 @@ static void swap_bytes(uint8_t *a, uint8_t *b, size_t len)
 	memcpy(b, t, len);
 }
 
-/* Changes the byte at off (even) of an IPv4 header, which shares its checksummed word with the byte
- * after it. */
-static void ip4_set_even(uint8_t *ip, unsigned off, uint8_t value)
+static void ip4_set_ttl(uint8_t *ip, uint8_t ttl)
 {
-	uint8_t *checksum = ip + offsetof(struct ip4_hdr, checksum);
-	uint16_t old = get_be16(ip + off);
+	uint8_t *p = ip + offsetof(struct ip4_hdr, ttl);
+	uint32_t word = get_be32(p); /* TTL, protocol, checksum */
+	uint16_t old = (uint16_t)(word >> 16);
+	uint16_t new = (uint16_t)(ttl << 8 | (old & 0xff));
 
-	ip[off] = value;
-	put_be16(checksum, checksum_update(get_be16(checksum), old, get_be16(ip + off)));
+	put_be32(p, (uint32_t) new << 16 | checksum_update((uint16_t)word, old, new));
 }
 
 void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt)
@@ -74,7 +73,7 @@ void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt)
 	if (pkt->ip_ver == 4) {
 		swap_bytes(
 			l3 + offsetof(struct ip4_hdr, src), l3 + offsetof(struct ip4_hdr, dst), 4);
-		ip4_set_even(l3, offsetof(struct ip4_hdr, ttl), REPLY_TTL);
+		ip4_set_ttl(l3, REPLY_TTL);
 		icmp[0] = ECHO_REPLY4;
 	} else {
 		swap_bytes(
@@ -96,7 +95,7 @@ int wire_forward(
 	memcpy(frame, dmac, 6);
 	memcpy(frame + 6, smac, 6);
 	if (pkt->ip_ver == 4)
-		ip4_set_even(l3, offsetof(struct ip4_hdr, ttl), pkt->ttl - 1);
+		ip4_set_ttl(l3, pkt->ttl - 1);
 	else
 		l3[offsetof(struct ip6_hdr, hop_limit)] = pkt->ttl - 1;
 	return 0;

@@ -23,41 +23,39 @@ static uint8_t *put_eth(uint8_t *p, const struct wire_flow *flow, uint16_t type)
 	return p + ETH_HDR_LEN;
 }
 
+/* Both IP builders compute in registers and store whole words: a checksum that reads back what was
+ * just written in smaller pieces would wait for the store buffer. */
 static uint8_t *put_ip4(uint8_t *p, const struct wire_flow *flow, uint16_t id, size_t udp_len)
 {
-	struct ip4_hdr ip = {
-		.ver_ihl = 0x45, .tos = flow->tos, .ttl = flow->ttl, .proto = IP_PROTO_UDP};
-	uint16_t checksum;
+	uint32_t w0 = 0x4500u << 16 | (uint32_t)flow->tos << 16 |
+		      (uint32_t)(sizeof(struct ip4_hdr) + udp_len);
+	uint32_t w1 = (uint32_t)id << 16 | IP4_DF;
+	uint32_t w2 = (uint32_t)flow->ttl << 24 | IP_PROTO_UDP << 16;
+	uint32_t src = get_be32(flow->src.b + 12);
+	uint32_t dst = get_be32(flow->dst.b + 12);
 
-	put_be16(ip.len, (uint16_t)(sizeof(ip) + udp_len));
-	put_be16(ip.id, id);
-	put_be16(ip.frag, IP4_DF);
-	memcpy(ip.src, flow->src.b + 12, sizeof(ip.src));
-	memcpy(ip.dst, flow->dst.b + 12, sizeof(ip.dst));
-	checksum = (uint16_t)~ip4_sum_native((const uint8_t *)&ip);
-	memcpy(ip.checksum, &checksum, sizeof(checksum));
-	memcpy(p, &ip, sizeof(ip));
-	return p + sizeof(ip);
+	w2 |= (uint16_t)~sum_fold((uint64_t)w0 + w1 + w2 + src + dst);
+	put_be32(p, w0);
+	put_be32(p + 4, w1);
+	put_be32(p + 8, w2);
+	put_be32(p + 12, src);
+	put_be32(p + 16, dst);
+	return p + sizeof(struct ip4_hdr);
 }
 
 static uint8_t *put_ip6(uint8_t *p, const struct wire_flow *flow, size_t udp_len)
 {
-	struct ip6_hdr ip = {.next = IP_PROTO_UDP, .hop_limit = flow->ttl};
-
-	put_be32(ip.vtc_flow, 6u << 28 | (uint32_t)flow->tos << 20);
-	put_be16(ip.len, (uint16_t)udp_len);
-	memcpy(ip.src, flow->src.b, sizeof(ip.src));
-	memcpy(ip.dst, flow->dst.b, sizeof(ip.dst));
-	memcpy(p, &ip, sizeof(ip));
-	return p + sizeof(ip);
+	put_be32(p, 6u << 28 | (uint32_t)flow->tos << 20);
+	put_be32(p + 4, (uint32_t)udp_len << 16 | IP_PROTO_UDP << 8 | flow->ttl);
+	memcpy(p + offsetof(struct ip6_hdr, src), flow->src.b, 16);
+	memcpy(p + offsetof(struct ip6_hdr, dst), flow->dst.b, 16);
+	return p + sizeof(struct ip6_hdr);
 }
 
 static uint8_t *put_udp(uint8_t *p, uint16_t sport, size_t udp_len)
 {
-	put_be16(p, sport);
-	put_be16(p + 2, ROCE_UDP_PORT);
-	put_be16(p + 4, (uint16_t)udp_len);
-	put_be16(p + 6, 0);
+	put_be32(p, (uint32_t)sport << 16 | ROCE_UDP_PORT);
+	put_be32(p + 4, (uint32_t)udp_len << 16);
 	return p + sizeof(struct udp_hdr);
 }
 
