@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The switch as its control plane sees it: made from a configuration, started, asked and told.
  * All functions are for the one control thread unless said otherwise; none blocks longer than one
- * quiescent period of the lcores (bounded: 1 s, then -ETIMEDOUT). Errors are negative errno with one
- * sentence in err. */
+ * quiescent period of the lcores (bounded: 1 s, then -ETIMEDOUT). Errors are negative errno with
+ * one sentence in err. */
 #ifndef DATAPLANE_SWITCH_H
 #define DATAPLANE_SWITCH_H
 
@@ -21,17 +21,15 @@ enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256 };
  *	"addresses" [IP text...]: the switch's own addresses, also its INC addresses
  *	"ports"	    [port objects of lib/port/port.h, plus
  *			"proxy_arp" boolean default true: answer for every routed address as well
- *			"impair" {"loss","dup","reorder","corrupt": probabilities 0..1, "seed"}: received
- *			packets, for tests of what is behind the port]
- *	"arena_kb"  integer, aggregation memory budget, default 4096
- *	"idle"	    spin | pause | sleep, default sleep
- *	"lcores"    EAL --lcores text, optional; "hugepages", "pci", "telemetry" booleans, default false;
- *		    "memory_mb" integer, default 256
- *	"control"   path of the control socket
- *	"tables"    {table name: [{"key":{},"action":"","data":{}}...]}: entries at start-up (read by
- *		    ctrl/agent, as for table.write)
- *	"slot_rest_ms" integer, default 10000; "drain_ms" default 2000; "stall_ms" default 30000
- * sw_create checks everything, starts the EAL and opens the ports; sw_start launches the lcores. */
+ *			"impair" {"loss","dup","reorder","corrupt": probabilities 0..1, "seed"}:
+ *received packets, for tests of what is behind the port] "arena_kb"  integer, aggregation memory
+ *budget, default 4096 "idle"	    spin | pause | sleep, default sleep "lcores"    EAL --lcores
+ *text, optional; "hugepages", "pci", "telemetry" booleans, default false; "memory_mb" integer,
+ *default 256 "control"   path of the control socket "tables"    {table name:
+ *[{"key":{},"action":"","data":{}}...]}: entries at start-up (read by ctrl/agent, as for
+ *table.write) "slot_rest_ms" integer, default 10000; "drain_ms" default 2000; "stall_ms" default
+ *30000 sw_create checks everything, starts the EAL and opens the ports; sw_start launches the
+ *lcores. */
 int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
 int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
 /* Stops the lcores, closes the ports, frees everything. Bounded. */
@@ -63,8 +61,8 @@ typedef void (*sw_drop_fn)(void *arg, const char *name, const char *text, uint64
 void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg);
 void sw_drops_clear(struct sw *sw);
 /* Per graph node: calls, packets, cycles (rte_graph cluster statistics), summed over lcores. */
-typedef void (*sw_node_fn)(void *arg, const char *node, uint64_t calls, uint64_t packets,
-	uint64_t cycles);
+typedef void (*sw_node_fn)(
+	void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles);
 void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg);
 /* Program-wide values: uptime_ns, lcore turns, idle turns, arena size and use, mbufs free ... */
 typedef void (*sw_value_fn)(void *arg, const char *name, const char *text, uint64_t value);
@@ -84,19 +82,20 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN]);
 unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n);
 
 /* ---- groups ---- */
-/* Checks the spec, takes arena memory, installs everything or nothing. smac/dmac of endpoints that are
- * all zero are filled from the port and the neighbour table (-ENOENT naming the endpoint if unknown);
- * local_ip that is zero becomes the switch's first address of the same family. On success the group
- * is INSTALLED, or ACTIVE if activate; *slot identifies it. */
+/* Checks the spec, takes arena memory, installs everything or nothing. smac/dmac of endpoints that
+ * are all zero are filled from the port and the neighbour table (-ENOENT naming the endpoint if
+ * unknown); local_ip that is zero becomes the switch's first address of the same family. On success
+ * the group is INSTALLED, or ACTIVE if activate; *slot identifies it. */
 int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, unsigned *slot,
 	char err[SW_ERR_LEN]);
 /* Fills in remote QPNs that were 0 (qpn[i] == 0: leave) and activates. */
-int sw_group_activate(struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn,
-	char err[SW_ERR_LEN]);
+int sw_group_activate(
+	struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn, char err[SW_ERR_LEN]);
 /* ACTIVE -> DRAINING, freed after drain_ms by sw_tick; force: freed at once. */
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN]);
 int sw_group_fail(struct sw *sw, unsigned slot, char err[SW_ERR_LEN]);
-/* The block itself, for reading only and until the next call that deletes or ticks; NULL if free. */
+/* The block itself, for reading only and until the next call that deletes or ticks; NULL if free.
+ */
 struct inc_group *sw_group_get(struct sw *sw, unsigned slot);
 /* Slot of a group by name, or -ENOENT. Names are unique. */
 int sw_group_find(struct sw *sw, const char *name);

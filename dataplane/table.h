@@ -3,13 +3,14 @@
  * width and match kind, actions with typed parameters, size. JSON validation, inclinectl's help and
  * completion and the reference page are all made from it.
  *
- * The registry is the control plane's store. A batch of updates is applied to a copy; the new content
- * is handed to publish(), which builds what the lcores use and swaps it in (RCU); only then does the
- * registry take it over. So a batch happens as a whole or not at all, and lcores never see a half.
- * Not thread-safe: the control thread owns a registry. */
+ * The registry is the control plane's store. A batch of updates is applied to a copy; the new
+ * content is handed to publish(), which builds what the lcores use and swaps it in (RCU); only then
+ * does the registry take it over. So a batch happens as a whole or not at all, and lcores never see
+ * a half. Not thread-safe: the control thread owns a registry. */
 #ifndef DATAPLANE_TABLE_H
 #define DATAPLANE_TABLE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +26,8 @@ struct table_field {
 	const char *name, *help;
 	enum table_type type;
 	enum table_match match; /* keys only */
-	uint64_t min, max;	/* TABLE_UINT */
-	bool optional;		/* parameters only: zero when absent */
+	uint64_t min, max;      /* TABLE_UINT; max 0: no limit */
+	bool optional;          /* parameters only: zero when absent, whatever min says */
 };
 
 struct table_action {
@@ -45,19 +46,20 @@ struct table_desc {
 
 struct table_value {
 	union {
-		uint64_t u;	   /* UINT, BOOL, PORT (port id) */
+		uint64_t u;        /* UINT, BOOL, PORT (port id) */
 		struct wire_ip ip; /* IP*, IPv4 mapped */
 		uint8_t mac[6];
 	};
 	uint8_t prefix; /* LPM: bits, of 32 for IPv4 and of 128 for IPv6 */
-	uint64_t mask;	/* TERNARY */
-	uint64_t high;	/* RANGE: u .. high */
+	uint64_t mask;  /* TERNARY */
+	uint64_t high;  /* RANGE: u .. high */
 };
 
+/* Identity is the key, and in tables with a ternary or range key the priority too. */
 struct table_entry {
 	struct table_value key[TABLE_MAX_KEYS];
 	uint16_t action;
-	int32_t priority; /* tables with a ternary or range key: higher wins */
+	int32_t priority; /* tables with a ternary or range key: higher wins; else 0 */
 	struct table_value param[TABLE_MAX_PARAMS];
 };
 
@@ -71,35 +73,45 @@ enum table_verb { TABLE_INSERT, TABLE_MODIFY, TABLE_DELETE };
 
 struct table_update {
 	enum table_verb verb;
-	unsigned table; /* index in the registry */
-	struct table_entry entry; /* DELETE: the key only */
+	unsigned table;           /* index in the registry */
+	struct table_entry entry; /* DELETE: the identity only */
 };
 
+#define TABLE_NO_INDEX UINT_MAX
+
 struct table_error {
-	unsigned index; /* of the update in the batch */
-	char path[64];	/* "key.dst", "data.port", "" */
+	unsigned index; /* of the update in the batch, TABLE_NO_INDEX: of the batch as a whole */
+	char path[64];  /* "key.dst", "data.port", "" */
 	char msg[TABLE_ERR_LEN];
 };
 
 struct table_registry;
 
-/* publish gets the complete new content of every table (index as registered). It returns 0 after
- * swapping it in, or -errno with err->msg (and index if one update is at fault) and nothing changed. */
-typedef int (*table_publish_fn)(void *arg, const struct table_rows *tables, unsigned n_tables,
-	struct table_error *err);
+/* publish gets the complete new content of every table (index as registered), rows in the order in
+ * which they were inserted. It returns 0 after swapping it in, or -errno with err->msg (and index
+ * if it knows which update is at fault) and nothing changed. Rows that it took live until the next
+ * publish that succeeds has returned; rows that it refused are gone when it returns. */
+typedef int (*table_publish_fn)(
+	void *arg, const struct table_rows *tables, unsigned n_tables, struct table_error *err);
 
-/* descs must outlive the registry; names are unique (-EEXIST). */
-int table_registry_create(const struct table_desc *const *descs, unsigned n, table_publish_fn publish,
-	void *arg, struct table_registry **reg);
+/* descs must outlive the registry; names are unique (-EEXIST). -EINVAL if a descriptor makes no
+ * sense: LPM is for IP types, ternary and range are for TABLE_UINT. publish is not called for the
+ * empty tables at the start. */
+int table_registry_create(const struct table_desc *const *descs, unsigned n,
+	table_publish_fn publish, void *arg, struct table_registry **reg);
 void table_registry_destroy(struct table_registry *reg);
 
 unsigned table_count(const struct table_registry *reg);
 const struct table_desc *table_desc(const struct table_registry *reg, unsigned table);
 int table_find(const struct table_registry *reg, const char *name); /* index or -ENOENT */
+/* The current content; valid until the next table_write. */
 void table_rows(const struct table_registry *reg, unsigned table, struct table_rows *rows);
 
-/* Applies a batch as a whole. -EEXIST (insert of a known key), -ENOENT (modify, delete of an unknown
- * one), -ENOSPC (table full), -EINVAL (value out of the descriptor's range), or what publish said. */
+/* Applies a batch, update after update, as a whole. -EEXIST (insert of a known key), -ENOENT
+ * (modify, delete of an unknown one), -ENOSPC (table full at that point of the batch), -EINVAL
+ * (value out of the descriptor's range), -ENOMEM, or what publish said; then nothing has changed
+ * and *err tells why. Values are stored in canonical form: what match and type do not use is zero.
+ * Cost is linear in the entries of the tables touched, so many updates belong into one batch. */
 int table_write(struct table_registry *reg, const struct table_update *updates, unsigned n,
 	struct table_error *err);
 

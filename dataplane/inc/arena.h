@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges of aggregation memory, under a budget: what a switch's SRAM is to EPIC. Control plane only;
- * the packet path sees offsets. First fit over a sorted list of ranges in use. */
+/* Ranges of aggregation memory, under a budget: what a switch's SRAM is to EPIC. Control plane
+ * only; the packet path sees offsets. First fit over a sorted list of ranges in use. */
 #ifndef INC_ARENA_H
 #define INC_ARENA_H
 

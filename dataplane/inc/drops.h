@@ -6,30 +6,27 @@
 #define INC_DROPS_H
 
 #define INC_DROPS(X)                                                                               \
-	X(NO_GROUP, "inc_no_group", "the QPN's group slot is not in use")                               \
-	X(GENERATION, "inc_generation", "the QPN belongs to an earlier group in the same slot")         \
-	X(NO_ENDPOINT, "inc_no_endpoint", "the QPN's endpoint does not exist in the group")             \
-	X(SOURCE, "inc_source", "source IP is not the endpoint's peer: not a member")                   \
-	X(PORT, "inc_port", "arrived on another port than the endpoint's")                              \
-	X(GROUP_STATE, "inc_group_state", "group is installed but not active")                          \
-	X(GROUP_FAILED, "inc_group_failed", "group has failed")                                         \
-	X(DRAINING, "inc_draining", "new operation on a group that is being destroyed")                 \
-	X(OPCODE, "inc_opcode", "opcode that a collective never uses")                                  \
-	X(LENGTH, "inc_length", "payload exceeds the group's MTU")                                      \
-	X(CTRL_INVALID, "inc_ctrl_invalid", "control message with a bad field")                         \
-	X(NO_CONTROL, "inc_no_control", "data or control before the operation's own control")           \
-	X(NO_DESCRIPTOR, "inc_no_descriptor", "descriptor ring is full of live operations")             \
-	X(WRONG_ENDPOINT, "inc_wrong_endpoint", "endpoint does not send at this PSN")                   \
-	X(OPCODE_POS, "inc_opcode_pos", "opcode does not fit the PSN's position in its message")        \
-	X(LENGTH_POS, "inc_length_pos", "length does not fit the PSN's position in its operation")      \
-	X(PSN_STALE, "inc_psn_stale", "PSN older than its slot's owner, from a switch")                 \
-	X(PSN_AHEAD, "inc_psn_ahead", "PSN further ahead than any member's window allows")              \
-	X(NO_ARENA, "inc_no_arena", "no aggregation memory bound")                                      \
-	X(ACK_RANGE, "inc_ack_range", "acknowledgement outside the known operations")                   \
-	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")                   \
-	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                               \
-	X(CONSUMED, "inc_consumed", "aggregated into a slot that still waits for others")               \
-	X(DUP_WAIT, "inc_dup_wait", "duplicate of a slot that still waits for others")                  \
+	X(NO_GROUP, "inc_no_group", "the QPN's group slot is not in use")                          \
+	X(GENERATION, "inc_generation", "the QPN belongs to an earlier group in the same slot")    \
+	X(NO_ENDPOINT, "inc_no_endpoint", "the QPN's endpoint does not exist in the group")        \
+	X(SOURCE, "inc_source", "source IP is not the endpoint's peer: not a member")              \
+	X(PORT, "inc_port", "arrived on another port than the endpoint's")                         \
+	X(GROUP_STATE, "inc_group_state", "group is installed but not active")                     \
+	X(GROUP_FAILED, "inc_group_failed", "group has failed")                                    \
+	X(DRAINING, "inc_draining", "new operation on a group that is being destroyed")            \
+	X(OPCODE, "inc_opcode", "opcode that a collective never uses")                             \
+	X(LENGTH, "inc_length", "payload exceeds the group's MTU")                                 \
+	X(CTRL_INVALID, "inc_ctrl_invalid", "control message with a bad field")                    \
+	X(NO_CONTROL, "inc_no_control", "data or control before the operation's own control")      \
+	X(NO_DESCRIPTOR, "inc_no_descriptor", "descriptor ring is full of live operations")        \
+	X(OPCODE_POS, "inc_opcode_pos", "opcode does not fit the PSN's position in its message")   \
+	X(LENGTH_POS, "inc_length_pos", "length does not fit the PSN's position in its operation") \
+	X(PSN_STALE, "inc_psn_stale", "PSN older than its slot's owner, from a switch")            \
+	X(ACK_RANGE, "inc_ack_range", "acknowledgement outside the known operations")              \
+	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")              \
+	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                          \
+	X(CONSUMED, "inc_consumed", "aggregated into a slot that still waits for others")          \
+	X(DUP_WAIT, "inc_dup_wait", "duplicate of a slot that still waits for others")             \
 	X(DONE, "inc_done", "packet was answered or completed its slot: what follows is emitted")
 
 enum inc_drop {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IncEngine: what the switch does to a packet of a collective. Sans-I/O: parsed packets and the time
- * go in, emissions come out through a sink; the graph's nodes, the tests and the simulators all call
- * this same code. Module names are EPIC's (section 4, appendix B); the rules are
+/* IncEngine: what the switch does to a packet of a collective. Sans-I/O: parsed packets and the
+ * time go in, emissions come out through a sink; the graph's nodes, the tests and the simulators
+ * all call this same code. Module names are EPIC's (section 4, appendix B); the rules are
  * docs/inc-protocol.md, sections 1 to 3. */
 #ifndef INC_ENGINE_H
 #define INC_ENGINE_H
@@ -17,7 +17,8 @@ struct inc_arena {
 };
 
 /* LookupTable: group slot -> block. The array is read by the lcore and published by the control
- * plane with inc_table_set (release); a block taken out may be freed once the lcore has quiesced. */
+ * plane with inc_table_set (release); a block taken out may be freed once the lcore has quiesced.
+ */
 struct inc_table {
 	struct inc_group *group[INC_GROUP_SLOTS];
 	uint8_t gen[INC_GROUP_SLOTS]; /* generation the next group of a slot gets */
@@ -41,13 +42,14 @@ struct inc_look {
 };
 
 /* LookupTable (1.5, checks 3 to 10, for a packet that passed 1): which group, endpoint and class.
- * INC_OK or the reason to drop it; nothing has changed. in_port: where it arrived. */
-enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *pkt, uint16_t in_port,
-	struct inc_look *look);
+ * INC_OK or the reason to drop it; nothing has changed. in_port: where it arrived. A packet for a
+ * FAILED group passes: inc_mode2 answers it. */
+enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *pkt,
+	uint16_t in_port, struct inc_look *look);
 
-/* One packet to send, on each endpoint of out_mask. Payload is referenced, either in the arena (stays
- * as it is until its slot is claimed again, which the window argument puts after every receiver has
- * it) or in the packet being processed. */
+/* One packet to send, on each endpoint of out_mask. Payload is referenced, either in the arena
+ * (stays as it is until its slot is claimed again, which the window argument puts after every
+ * receiver has it) or in the packet being processed. */
 struct inc_emit {
 	uint64_t out_mask;
 	const uint8_t *payload;
@@ -68,19 +70,20 @@ struct inc_sink {
 /* One packet that passed inc_lookup and the ICRC check. payload: pkt->pay_len bytes; pay_crc their
  * CRC. Returns INC_DROP_DONE when the packet led to emissions (or a completed nothing), CONSUMED,
  * DUP_WAIT, or an error reason; the caller counts it. */
-enum inc_drop inc_mode2(struct inc_group *g, const struct inc_arena *arena, const struct inc_look *look,
-	const struct wire_pkt *pkt, const uint8_t *payload, uint32_t pay_crc, uint64_t now,
-	const struct inc_sink *sink);
+enum inc_drop inc_mode2(struct inc_group *g, const struct inc_arena *arena,
+	const struct inc_look *look, const struct wire_pkt *pkt, const uint8_t *payload,
+	uint32_t pay_crc, uint64_t now, const struct inc_sink *sink);
 
-/* TranslateHeader (1.6): writes the headers of one emission for endpoint ep into out
- * (>= WIRE_MAX_HEADERS bytes) and pad + ICRC into tail (>= WIRE_MAX_TRAILER). Returns the header's
- * length; *tail_len the trailer's. shift: icrc_shift_for(pay_len rounded up to 4), which callers keep
- * for runs of equal lengths, or NULL. */
-int inc_translate_header(const struct inc_ep *ep, const struct inc_emit *emit, uint16_t ip_id,
-	const struct icrc_shift *shift, uint8_t *out, uint8_t *tail, unsigned *tail_len);
+/* TranslateHeader (1.6): writes the headers of one emission for endpoint ep of g into out
+ * (>= WIRE_MAX_HEADERS bytes) and pad + ICRC into tail (>= WIRE_MAX_TRAILER). The payload goes
+ * between them, untouched. Returns the header's length (always > 0); *tail_len the trailer's. */
+int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
+	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len);
 
-/* ICRC check that also yields the payload's own CRC, to be shared by every copy that leaves. */
-bool inc_check_icrc(const uint8_t *frame, const struct wire_pkt *pkt, uint32_t *pay_crc);
+/* ICRC check that also yields the payload's own CRC, to be shared by every copy that leaves. g is
+ * the group the packet was looked up for. */
+bool inc_check_icrc(const struct inc_group *g, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint32_t *pay_crc);
 
 static inline void inc_table_set(struct inc_table *t, unsigned slot, struct inc_group *g)
 {

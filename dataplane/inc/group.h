@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State of one INC group on one switch: a single block without pointers (docs/inc-protocol.md, 1.3),
- * so that it can be copied, hashed and compared. The block holds the header, the endpoints, a ring of
- * operation descriptors and one ring of slot records; payload lies in the arena at pay_off.
+/* State of one INC group on one switch: a single block without pointers
+ *(docs/inc-protocol.md, 1.3), so that it can be copied, hashed and compared. The block holds the
+ *header, the endpoints, a ring of operation descriptors and one ring of slot records; payload lies
+ *in the arena at pay_off.
  *
  *	| inc_group | inc_ep[n_ep] | inc_desc[8] | u8 rank_ep[n_ranks] | inc_slot[N] |
  *
@@ -15,14 +16,15 @@
 
 #include "lib/reduce/reduce.h"
 #include "lib/wire/frame.h"
+#include "lib/wire/icrc.h"
 #include "lib/wire/psn.h"
 
 enum {
 	INC_MAX_EP = 64,
 	INC_MAX_RANKS = 2048,
-	INC_MAX_SLOTS = 65536,	    /* N: a power of two, so that idx() is continuous over the wrap */
+	INC_MAX_SLOTS = 65536, /* N: a power of two, so that idx() is continuous over the wrap */
 	INC_MAX_OP_PACKETS = (1 << 22) - 1,
-	INC_GROUP_SLOTS = 4096,	    /* slot 0 is unused: QPNs below 0x1000 are the switch's own */
+	INC_GROUP_SLOTS = 4096, /* slot 0 is unused: QPNs below 0x1000 are the switch's own */
 	INC_N_DESC = 8,
 	INC_CTRL_LEN = 32,
 	INC_NAME_LEN = 32,
@@ -57,7 +59,7 @@ const char *inc_fail_name(unsigned reason);
 
 enum inc_group_flags {
 	INC_F_REPRODUCIBLE = 1 << 0, /* keep each endpoint's payload, add in endpoint order */
-	INC_F_DUP_ALL = 1 << 1,	     /* answer a duplicate to all children, not only to the asker */
+	INC_F_DUP_ALL = 1 << 1,      /* answer a duplicate to all children, not only to the asker */
 	INC_F_LATE_FLUSH = 1 << 2,   /* 3.4 */
 	INC_F_STALL_RNR = 1 << 3,    /* 3.6 */
 	INC_F_STRICT_PORT = 1 << 4,
@@ -67,7 +69,7 @@ enum inc_group_flags {
 struct inc_ep_spec {
 	struct wire_ip remote_ip, local_ip;
 	uint32_t remote_qpn; /* 0: not known yet, given by inc_group_activate */
-	uint16_t port;	     /* DPDK port id */
+	uint16_t port;       /* DPDK port id */
 	uint16_t vlan;
 	uint8_t dmac[6], smac[6];
 	uint8_t dscp;
@@ -79,15 +81,15 @@ struct inc_ep_spec {
 
 struct inc_group_spec {
 	char name[INC_NAME_LEN];
-	uint8_t mode;	    /* enum inc_mode */
-	uint8_t kind;	    /* enum inc_kind */
-	uint8_t prim;	    /* SINGLE: its primitive */
-	uint16_t root;	    /* SINGLE RED/BC: its root rank */
-	uint16_t mtu;	    /* U: 256, 512, 1024, 2048 or 4096 */
-	uint16_t m, w;	    /* packets per message, messages per window; M*W >= 2 */
-	uint32_t slots;	    /* N; 0: smallest power of two >= 2 M W */
+	uint8_t mode;       /* enum inc_mode */
+	uint8_t kind;       /* enum inc_kind */
+	uint8_t prim;       /* SINGLE: its primitive */
+	uint16_t root;      /* SINGLE RED/BC: its root rank */
+	uint16_t mtu;       /* U: 256, 512, 1024, 2048 or 4096 */
+	uint16_t m, w;      /* packets per message, messages per window; M*W >= 2 */
+	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W */
 	uint32_t start_psn; /* 24 bits */
-	uint16_t flags;	    /* enum inc_group_flags */
+	uint16_t flags;     /* enum inc_group_flags */
 	uint16_t n_ranks;
 	uint8_t n_ep;
 	struct inc_ep_spec *ep; /* n_ep of them, the caller's */
@@ -95,9 +97,9 @@ struct inc_group_spec {
 
 enum { INC_ERR_LEN = 192 };
 
-/* 0, or -EINVAL / -EOPNOTSUPP (mode, kind or primitive not built) / -E2BIG with "field: reason, limit"
- * in err. Fills in the default of slots. Ranks must be 0..n_ranks-1, each behind exactly one child
- * endpoint or the parent. */
+/* 0, or -EINVAL / -EOPNOTSUPP (mode, kind or primitive not built) / -E2BIG with "field: reason,
+ * limit" in err. Fills in the default of slots. Ranks must be 0..n_ranks-1, each behind exactly one
+ * child endpoint or the parent. */
 int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN]);
 
 struct inc_desc { /* one collective operation in flight */
@@ -117,11 +119,11 @@ struct inc_desc { /* one collective operation in flight */
 
 struct inc_slot {
 	uint64_t arrived; /* bit per endpoint; one store clears the slot */
-	uint32_t tag;	  /* owner PSN */
+	uint32_t tag;     /* owner PSN */
 	uint32_t pay_crc; /* of the result, once complete */
-	uint16_t len;	  /* payload bytes */
-	uint8_t desc;	  /* index of the descriptor */
-	uint8_t ce;	  /* a contribution was marked CE */
+	uint16_t len;     /* payload bytes */
+	uint8_t desc;     /* index of the descriptor */
+	uint8_t ce;       /* a contribution was marked CE */
 	uint8_t complete; /* the result stands in the arena */
 	uint8_t reserved[3];
 };
@@ -134,22 +136,22 @@ struct inc_ep {
 	uint8_t host;
 	uint8_t pad[3];
 	uint32_t ack_next, ack_msn; /* PSNs < ack_next acknowledged through this endpoint */
-	uint32_t refl_next;	    /* PSNs < refl_next reflected (or acknowledged) to this host */
+	uint32_t refl_next;         /* PSNs < refl_next reflected (or acknowledged) to this host */
 	uint64_t cnp_ns, fail_nak_ns; /* last time, for rate limits */
 };
 
 /* X(symbol, name, meaning): what a group has done. */
-#define INC_COUNTERS(X)                                                                            \
-	X(RX, "rx_packets", "packets accepted for the group")                                           \
-	X(CONTROLS, "operations", "operations begun")                                                   \
-	X(COMPLETED, "slots_completed", "PSNs whose aggregation completed")                             \
-	X(CONSUMED, "contributions", "packets aggregated")                                              \
-	X(DUP, "duplicates", "duplicates received")                                                     \
-	X(DUP_ANSWERED, "duplicates_answered", "duplicates answered with the result")                   \
-	X(LATE_FLUSHED, "late_flushed", "results sent again behind a late one")                         \
-	X(STALE, "stale", "packets older than their slot's owner")                                      \
-	X(REFLECTED, "reflected", "acknowledgements reflected")                                         \
-	X(STALL_RNR, "stall_rnr", "RNR NAKs to hosts that wait for others")                             \
+#define INC_COUNTERS(X)                                                               \
+	X(RX, "rx_packets", "packets accepted for the group")                         \
+	X(CONTROLS, "operations", "operations begun")                                 \
+	X(COMPLETED, "slots_completed", "PSNs whose aggregation completed")           \
+	X(CONSUMED, "contributions", "packets aggregated")                            \
+	X(DUP, "duplicates", "duplicates received")                                   \
+	X(DUP_ANSWERED, "duplicates_answered", "duplicates answered with the result") \
+	X(LATE_FLUSHED, "late_flushed", "results sent again behind a late one")       \
+	X(STALE, "stale", "packets older than their slot's owner")                    \
+	X(REFLECTED, "reflected", "acknowledgements reflected")                       \
+	X(STALL_RNR, "stall_rnr", "RNR NAKs to hosts that wait for others")           \
 	X(TX, "tx_packets", "packets emitted")
 
 enum inc_counter {
@@ -172,8 +174,9 @@ struct inc_group {
 	uint8_t pad[3];
 	uint64_t child_mask, host_mask;
 	uint32_t ep_off, desc_off, rank_off, slot_off; /* from the start of the block */
-	uint64_t pay_off;   /* in the arena */
-	uint32_t pay_stride; /* bytes from one payload to the next */
+	uint64_t pay_off;                              /* in the arena */
+	uint32_t pay_stride;                           /* bytes from one payload to the next */
+	struct icrc_shift mtu_shift;                   /* joins the CRC of a payload of mtu bytes */
 	uint64_t last_progress_ns;
 	char name[INC_NAME_LEN];
 	uint64_t count[INC_N_COUNTERS];
@@ -221,7 +224,7 @@ void inc_group_fail(struct inc_group *g, enum inc_fail reason, unsigned ep);
  * (bits). 0 if no slot waits. A reader on another thread may see a slot in transition. */
 uint64_t inc_group_missing(struct inc_group *g, uint32_t *psn);
 
-/* The lowest rank behind each endpoint of a mask, as "0,3,7" for messages. */
+/* The ranks behind the endpoints of a mask, as "0,3,7" for messages; cut off at cap. */
 void inc_group_ranks_of(struct inc_group *g, uint64_t eps, char *buf, size_t cap);
 
 #endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations of a group: the in-band control message (docs/inc-protocol.md, section 2) and the
+ * descriptors made from it. */
+#include "dataplane/inc/modules.h"
+
+enum { CTRL_VERSION = 1, CTRL_MAGIC = 0x31434e49, CTRL_F_WRITE = 1, CTRL_F_LAST = 2 };
+
+/* Immediate: version 31..29, primitive 28..26, op 25..23, dtype 22..19, root 18..8, opSeq 7..0. */
+static void imm_unpack(uint32_t imm, struct inc_desc *d, unsigned *version, unsigned *root)
+{
+	*version = imm >> 29;
+	d->prim = imm >> 26 & 7;
+	d->op = imm >> 23 & 7;
+	d->dtype = imm >> 19 & 15;
+	*root = imm >> 8 & 0x7ff;
+	d->op_seq = (uint8_t)imm;
+}
+
+static uint32_t get_le32(const uint8_t *p)
+{
+	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* All limits of 2.1; fills d except for what belongs to its place in the ring. */
+static bool control_valid(const struct inc_ctx *c, struct inc_desc *d)
+{
+	const struct inc_group *g = c->g;
+	unsigned version, root;
+	uint32_t flags, m;
+	uint64_t n;
+
+	imm_unpack(c->pkt->imm, d, &version, &root);
+	d->bytes = get_le32(c->payload + 8) | (uint64_t)get_le32(c->payload + 12) << 32;
+	flags = get_le32(c->payload + 16);
+	m = get_le32(c->payload + 20);
+	if (version != CTRL_VERSION || get_le32(c->payload) != CTRL_MAGIC)
+		return false;
+	if (d->prim != g->prim || root != g->root || d->op_seq != g->next_seq)
+		return false;
+	if (d->bytes > (uint64_t)INC_MAX_OP_PACKETS * g->mtu)
+		return false;
+	n = (d->bytes + g->mtu - 1) / g->mtu;
+	if (n != get_le32(c->payload + 4) || (flags & ~(uint32_t)CTRL_F_LAST) || m == 0 || m > g->m)
+		return false;
+	d->n = (uint32_t)n;
+	d->m = (uint16_t)m;
+	d->elem = (uint8_t)reduce_size(d->dtype);
+	if (n == 0) /* a barrier carries no data: any pair that is spelled right, or none */
+		return d->elem != 0;
+	return d->elem && d->bytes % d->elem == 0 && reduce_kernel(d->op, d->dtype) != NULL;
+}
+
+struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
+{
+	/* The newest is the likeliest. */
+	for (unsigned k = 1; k <= INC_N_DESC; k++) {
+		struct inc_desc *d = inc_desc_at(g, (uint8_t)(g->next_seq - k) % INC_N_DESC);
+
+		if (d->valid && psn_in(psn, d->ctrl_psn, d->last))
+			return d;
+	}
+	return NULL;
+}
+
+/* Does a slot of the operation still wait for somebody? Its first and last tell: they complete last
+ * when anything is missing, since ranks send in order and the window keeps them together. */
+static bool desc_live(struct inc_group *g, const struct inc_desc *d)
+{
+	const uint32_t ends[2] = {d->ctrl_psn, d->last};
+
+	for (unsigned i = 0; d->valid && i < 2; i++) {
+		const struct inc_slot *slot = inc_slot_at(g, ends[i]);
+
+		if (slot->tag == ends[i] && !slot->complete && slot->arrived)
+			return true;
+	}
+	return false;
+}
+
+static enum inc_drop desc_install(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	struct inc_desc *d = inc_desc_at(g, g->next_seq % INC_N_DESC);
+	struct inc_desc fresh = {0};
+
+	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_DRAINING)
+		return INC_DROP_DRAINING;
+	if (!control_valid(c, &fresh))
+		return INC_DROP_CTRL_INVALID;
+	if (desc_live(g, d))
+		return INC_DROP_NO_DESCRIPTOR;
+	fresh.valid = 1;
+	fresh.imm = c->pkt->imm;
+	fresh.ctrl_psn = c->pkt->psn;
+	fresh.last = psn_add(c->pkt->psn, (int32_t)fresh.n);
+	fresh.pay_crc = c->pay_crc;
+	memcpy(fresh.payload, c->payload, INC_CTRL_LEN);
+	*d = fresh;
+	c->desc = d;
+	g->next_ctrl = psn_add(fresh.last, 1);
+	g->next_seq++;
+	inc_count(g, INC_C_CONTROLS);
+	return INC_OK;
+}
+
+enum inc_drop inc_control(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	uint32_t psn = c->pkt->psn;
+	enum inc_drop drop = INC_OK;
+
+	if (c->pkt->pay_len != INC_CTRL_LEN)
+		return INC_DROP_CTRL_INVALID;
+	if (psn == g->next_ctrl) {
+		drop = desc_install(c);
+	} else if (psn_lt(g->next_ctrl, psn)) {
+		return INC_DROP_NO_CONTROL; /* the operation before it has not begun */
+	} else {
+		c->desc = inc_desc_find(g, psn);
+		if (c->desc == NULL)
+			return INC_DROP_PSN_STALE;
+		if (c->desc->ctrl_psn != psn)
+			return INC_DROP_OPCODE_POS;
+		if (c->desc->imm != c->pkt->imm ||
+			memcmp(c->desc->payload, c->payload, INC_CTRL_LEN) != 0) {
+			inc_group_fail(g, INC_FAIL_CTRL_MISMATCH, c->ep);
+			return INC_DROP_CTRL_INVALID;
+		}
+	}
+	if (drop == INC_OK)
+		c->desc->ctrl_seen |= 1ULL << c->ep;
+	return drop;
+}
+
+struct inc_position inc_position_of(
+	const struct inc_group *g, const struct inc_desc *d, uint32_t psn)
+{
+	uint32_t k = (psn - d->ctrl_psn - 1) & PSN_MASK; /* index of the data packet */
+	uint32_t i, rest, len;
+	struct inc_position pos = {.len = g->mtu};
+
+	if (psn == d->ctrl_psn)
+		return (struct inc_position){ROCE_SEND_ONLY_IMM, true, INC_CTRL_LEN};
+	i = k % d->m;
+	rest = d->n - k;
+	len = rest + i < d->m ? rest + i : d->m; /* packets in this message */
+	if (rest == 1)
+		pos.len = (uint16_t)(d->bytes - (uint64_t)(d->n - 1) * g->mtu);
+	if (len == 1)
+		pos.opcode = ROCE_SEND_ONLY;
+	else if (i == 0)
+		pos.opcode = ROCE_SEND_FIRST;
+	else if (i == len - 1)
+		pos.opcode = ROCE_SEND_LAST;
+	else
+		pos.opcode = ROCE_SEND_MIDDLE;
+	pos.ackreq = i == len - 1;
+	return pos;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* LookupTable: two array reads from the destination QPN, then the checks of
+ * docs/inc-protocol.md 1.5 in their order. */
+#include "dataplane/inc/engine.h"
+
+/* Class by opcode; the direction of data comes from the endpoint. False: no collective uses it. */
+static bool classify(
+	const struct inc_group *g, unsigned ep, const struct wire_pkt *pkt, uint8_t *cls)
+{
+	switch (pkt->opcode) {
+	case ROCE_SEND_ONLY_IMM:
+		*cls = INC_CLASS_CTRL;
+		return true;
+	case ROCE_SEND_FIRST:
+	case ROCE_SEND_MIDDLE:
+	case ROCE_SEND_LAST:
+	case ROCE_SEND_ONLY:
+		*cls = ep == g->parent_ep ? INC_CLASS_DOWN_DATA : INC_CLASS_UP_DATA;
+		return true;
+	case ROCE_CNP:
+		*cls = INC_CLASS_CNP;
+		return true;
+	case ROCE_ACK:
+		break;
+	default:
+		return false;
+	}
+	switch (pkt->syndrome & ROCE_AETH_CLASS) {
+	case ROCE_AETH_ACK:
+		*cls = INC_CLASS_ACK;
+		return true;
+	case ROCE_AETH_RNR:
+		*cls = INC_CLASS_RNR;
+		return true;
+	case ROCE_AETH_NAK:
+		*cls = (pkt->syndrome & ROCE_AETH_VALUE) == ROCE_NAK_SEQUENCE ? INC_CLASS_NAK
+									      : INC_CLASS_FATAL;
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *pkt,
+	uint16_t in_port, struct inc_look *look)
+{
+	struct inc_group *g =
+		__atomic_load_n(&table->group[inc_qpn_slot(pkt->dqpn)], __ATOMIC_ACQUIRE);
+	unsigned index = inc_qpn_ep(pkt->dqpn);
+	const struct inc_ep *ep;
+
+	if (g == NULL)
+		return INC_DROP_NO_GROUP;
+	if (g->gen != inc_qpn_gen(pkt->dqpn))
+		return INC_DROP_GENERATION;
+	if (index >= g->n_ep)
+		return INC_DROP_NO_ENDPOINT;
+	ep = inc_ep_at(g, index);
+	if (!wire_ip_eq(&pkt->src, &ep->flow.dst) || !wire_ip_eq(&pkt->dst, &ep->flow.src))
+		return INC_DROP_SOURCE;
+	if ((g->flags & INC_F_STRICT_PORT) && in_port != ep->port)
+		return INC_DROP_PORT;
+	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_INSTALLED)
+		return INC_DROP_GROUP_STATE;
+	if (!classify(g, index, pkt, &look->cls))
+		return INC_DROP_OPCODE;
+	if (pkt->pay_len > g->mtu)
+		return INC_DROP_LENGTH;
+	look->group = g;
+	look->ep = (uint8_t)index;
+	return INC_OK;
+}
