@@ -4,6 +4,7 @@
  * are only marked there, and squeezed out before the copy is published. */
 #include "dataplane/table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <rte_jhash.h>
@@ -38,6 +39,8 @@ struct table_registry {
 };
 
 /* ---- descriptors ---- */
+
+static_assert(sizeof(struct table_value) == 40, "no padding inside a key");
 
 static bool is_ip(enum table_type type)
 {

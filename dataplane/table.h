@@ -44,6 +44,7 @@ struct table_desc {
 	uint32_t size; /* most entries */
 };
 
+/* Without padding: keys are hashed and compared as bytes. */
 struct table_value {
 	union {
 		uint64_t u;        /* UINT, BOOL, PORT (port id) */
@@ -51,6 +52,7 @@ struct table_value {
 		uint8_t mac[6];
 	};
 	uint8_t prefix; /* LPM: bits, of 32 for IPv4 and of 128 for IPv6 */
+	uint8_t reserved[7];
 	uint64_t mask;  /* TERNARY */
 	uint64_t high;  /* RANGE: u .. high */
 };
