@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fabric of switches and hosts on this machine, from a JSON topology: what tools/lab, tools/demo and
+the process tests share. Switches are incline-switch processes; a host is a configuration of the
+software RNIC that any verbs program takes over its environment. Links are memif: the switch is the
+server, what is behind it the zero-copy client."""
+import fcntl
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+START_TIMEOUT = 30
+STOP_TIMEOUT = 10
+
+
+class LabError(Exception):
+    pass
+
+
+def default_dir():
+    base = os.environ.get('XDG_RUNTIME_DIR') or '/tmp'
+    return os.environ.get('INCLINE_LAB') or os.path.join(base, f'incline-lab-{os.getuid()}')
+
+
+def build_dir():
+    return os.environ.get('INCLINE_BUILD') or os.path.join(TOP, 'build')
+
+
+def write_json(path, value):
+    with open(path, 'w') as f:
+        json.dump(value, f, indent=1)
+        f.write('\n')
+
+
+def process_start(pid):
+    """Start time of a process, which tells it from a later one with the same number."""
+    try:
+        with open(f'/proc/{pid}/stat') as f:
+            fields = f.read().rsplit(')', 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] == 'Z' else fields[19]
+
+
+class Topology:
+    """The topology file, checked. Errors name the field."""
+    KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
+            'switches': {'name', 'ip', 'parent'},
+            'hosts': {'name', 'ip', 'switch'}}
+
+    def __init__(self, doc):
+        self.check_keys(doc, '')
+        self.name = self.text(doc, 'name', 'lab')
+        self.mtu = doc.get('mtu', 4200)
+        if not isinstance(self.mtu, int) or not 576 <= self.mtu <= 9600:
+            raise LabError(f'mtu: {self.mtu}, must be 576..9600')
+        self.switches, self.hosts = doc.get('switches'), doc.get('hosts')
+        for kind in ('switches', 'hosts'):
+            rows = getattr(self, kind)
+            if not isinstance(rows, list) or not rows:
+                raise LabError(f'{kind}: must be a list with at least one entry')
+            for row in rows:
+                self.check_keys(row, kind)
+                self.text(row, 'name', kind)
+                try:
+                    ipaddress.ip_address(row.get('ip'))
+                except ValueError:
+                    raise LabError(f"{kind}.{row['name']}.ip: {row.get('ip')!r} is no address") from None
+        self.check_tree()
+
+    @staticmethod
+    def text(row, key, where):
+        value = row.get(key)
+        if not isinstance(value, str) or not 0 < len(value) < 24 or not value.replace('-', '').isalnum():
+            raise LabError(f'{where}.{key}: {value!r}, must be 1..23 letters, digits and dashes')
+        return value
+
+    def check_keys(self, row, kind):
+        if not isinstance(row, dict):
+            raise LabError(f'{kind or "file"}: must be an object')
+        for key in row:
+            if not key.startswith('#') and key not in self.KEYS[kind]:
+                raise LabError(f'{kind + "." if kind else ""}{key}: unknown field')
+
+    def check_tree(self):
+        names = [n['name'] for n in self.switches + self.hosts]
+        ips = [n['ip'] for n in self.switches + self.hosts]
+        for what, values in (('name', names), ('ip', ips)):
+            twice = {v for v in values if values.count(v) > 1}
+            if twice:
+                raise LabError(f'{what}: {twice.pop()} is used twice')
+        self.switch = {s['name']: s for s in self.switches}
+        roots = [s for s in self.switches if not s.get('parent')]
+        if len(roots) != 1:
+            raise LabError(f'switches.parent: {len(roots)} switches have none, must be exactly one')
+        for s in self.switches:
+            seen, at = set(), s
+            while at.get('parent'):
+                if at['name'] in seen or at['parent'] not in self.switch:
+                    raise LabError(f"switches.{s['name']}.parent: {at['parent']!r} leads nowhere")
+                seen.add(at['name'])
+                at = self.switch[at['parent']]
+        for h in self.hosts:
+            if h.get('switch') not in self.switch:
+                raise LabError(f"hosts.{h['name']}.switch: {h.get('switch')!r} is no switch")
+
+    def path(self, switch):
+        """Names from a switch up to the root."""
+        names = [switch]
+        while self.switch[names[-1]].get('parent'):
+            names.append(self.switch[names[-1]]['parent'])
+        return names
+
+    def children(self, switch):
+        """(name, is host) of everything below a switch, in the file's order."""
+        return [(s['name'], False) for s in self.switches if s.get('parent') == switch] + \
+            [(h['name'], True) for h in self.hosts if h['switch'] == switch]
+
+
+class Lab:
+    def __init__(self, directory=None):
+        self.dir = directory or default_dir()
+
+    def path(self, *parts):
+        return os.path.join(self.dir, *parts)
+
+    # ---- configuration ----
+
+    def host_mac(self, i):
+        return f'02:00:00:00:{i >> 8:02x}:{i & 255:02x}'
+
+    def port_mac(self, switch, port):
+        return f'02:00:01:{switch:02x}:{port >> 8:02x}:{port & 255:02x}'
+
+    def link_socket(self, upper, lower):
+        return self.path(f'{upper}-{lower}.sock')
+
+    def control_socket(self, switch):
+        return self.path(f'{switch}.ctl')
+
+    def ports_of(self, topo, name):
+        """Port names of a switch in order: one per child, named for it, then the one to the parent."""
+        ports = [child for child, _ in topo.children(name)]
+        return ports + (['up'] if topo.switch[name].get('parent') else [])
+
+    def mac_toward(self, topo, name, port):
+        """The MAC at the other end of a switch's port."""
+        index = {s['name']: i for i, s in enumerate(topo.switches)}
+        parent = topo.switch[name].get('parent')
+        if port == 'up':
+            return self.port_mac(index[parent], self.ports_of(topo, parent).index(name))
+        for i, h in enumerate(topo.hosts):
+            if h['name'] == port:
+                return self.host_mac(i)
+        return self.port_mac(index[port], self.ports_of(topo, port).index('up'))
+
+    def switch_config(self, topo, name, impair):
+        index = [s['name'] for s in topo.switches].index(name)
+        parent = topo.switch[name].get('parent')
+        ports = []
+        for i, port in enumerate(self.ports_of(topo, name)):
+            up = port == 'up'
+            config = {'name': port, 'type': 'memif', 'mtu': topo.mtu,
+                      'mac': self.port_mac(index, i),
+                      'role': 'client' if up else 'server',
+                      'socket': self.link_socket(parent, name) if up else self.link_socket(name, port)}
+            if impair:
+                config['impair'] = {**impair, 'seed': impair.get('seed', 1) + 100 * index + i}
+            ports.append(config)
+        neigh, route4, route6 = [], [], []
+
+        def neighbour(ip, port):
+            neigh.append({'key': {'ip': ip}, 'action': 'rewrite',
+                          'data': {'port': port, 'mac': self.mac_toward(topo, name, port)}})
+
+        def route(ip, via):
+            table, bits = (route6, 128) if ':' in ip else (route4, 32)
+            table.append({'key': {'dst': f'{ip}/{bits}'}, 'action': 'via', 'data': {'nexthop': via}})
+
+        for child, is_host in topo.children(name):
+            ip = next(n['ip'] for n in topo.hosts + topo.switches if n['name'] == child)
+            neighbour(ip, child)
+        if parent:
+            neighbour(topo.switch[parent]['ip'], 'up')
+        near = {e['key']['ip'] for e in neigh}
+        for node in topo.hosts + topo.switches:
+            if node['ip'] in near or node['name'] == name:
+                continue
+            above = topo.path(node.get('switch') or node['name'])
+            if name in above and above.index(name) > 0:
+                route(node['ip'], topo.switch[above[above.index(name) - 1]]['ip'])
+            elif parent:
+                route(node['ip'], topo.switch[parent]['ip'])
+        tables = {'neigh': neigh}
+        if route4:
+            tables['route4'] = route4
+        if route6:
+            tables['route6'] = route6
+        return {'name': name, 'addresses': [topo.switch[name]['ip']], 'ports': ports, 'idle': 'sleep',
+                'control': self.control_socket(name), 'tables': tables}
+
+    def group_config(self, topo, name, reproducible):
+        rank = {h['name']: i for i, h in enumerate(topo.hosts)}
+        switches = []
+        for s in topo.switches:
+            row = {'name': s['name'], 'socket': self.control_socket(s['name']), 'ip': s['ip'],
+                   'parent': s.get('parent'),
+                   'children': [{'rank': rank[c], 'port': c} if host else {'switch': c, 'port': c}
+                                for c, host in topo.children(s['name'])]}
+            if s.get('parent'):
+                row['parent_port'] = 'up'
+            switches.append(row)
+        return {'name': name, 'bootstrap': 'unix:' + self.path(f'{name}.boot'), 'mtu': 4096, 'M': 4,
+                'W': 8, 'timeout_ms': 10000, 'flags': {'reproducible': reproducible},
+                'ranks': [{'ip': h['ip']} for h in topo.hosts], 'switches': switches}
+
+    # ---- life ----
+
+    def up(self, topo, impair=None):
+        if os.path.exists(self.path('lab.json')):
+            raise LabError(f'{self.dir}: a fabric is up there; take it down first (tools/lab down)')
+        for program in ('apps/incline-switch', 'lib/verbs/libincline_verbs.so'):
+            if not os.path.exists(os.path.join(build_dir(), program)):
+                raise LabError(f'{program} is not built; run tools/build')
+        os.makedirs(self.dir, mode=0o700, exist_ok=True)
+        longest = max(len(self.path(f"{a['name']}-{b['name']}.sock")) for a in topo.switches
+                      for b in topo.hosts + topo.switches)
+        if longest > 100:
+            raise LabError(f'{self.dir}: too long for socket paths, set INCLINE_LAB to a shorter one')
+        state = {'name': topo.name, 'build': build_dir(), 'switches': [], 'hosts': []}
+        for i, h in enumerate(topo.hosts):
+            write_json(self.path(f"{h['name']}.json"), {
+                'mac': self.host_mac(i), 'ip': [h['ip']], 'mtu': topo.mtu, 'idle': 'sleep',
+                'port': {'name': h['name'], 'type': 'memif', 'role': 'client', 'mtu': topo.mtu,
+                         'socket': self.link_socket(h['switch'], h['name'])}})
+            state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i})
+        write_json(self.path('group.json'), self.group_config(topo, topo.name, False))
+        write_json(self.path('group-reproducible.json'),
+                   self.group_config(topo, topo.name + '-r', True))
+        try:
+            # Parents first: they are the servers of their children's links.
+            for s in sorted(topo.switches, key=lambda s: len(topo.path(s['name']))):
+                state['switches'].append(self.start_switch(topo, s['name'], impair))
+                write_json(self.path('lab.json'), state)
+        except BaseException:
+            self.kill(state)
+            raise
+        return state
+
+    def start_switch(self, topo, name, impair):
+        config, log = self.path(f'{name}.json'), self.path(f'{name}.log')
+        write_json(config, self.switch_config(topo, name, impair))
+        with open(log, 'w') as out:
+            process = subprocess.Popen([os.path.join(build_dir(), 'apps/incline-switch'), '-c', config],
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                       start_new_session=True)
+        deadline = time.monotonic() + START_TIMEOUT
+        while ' ready' not in open(log).read():
+            if process.poll() is not None:
+                raise LabError(f'switch {name} ended at once:\n{open(log).read()}')
+            if time.monotonic() > deadline:
+                process.kill()
+                raise LabError(f'switch {name} is not ready after {START_TIMEOUT} s:\n{open(log).read()}')
+            time.sleep(0.02)
+        return {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
+                'start': process_start(process.pid)}
+
+    def state(self):
+        try:
+            with open(self.path('lab.json')) as f:
+                return json.load(f)
+        except FileNotFoundError:
+            raise LabError('no fabric is up (tools/lab up FILE)') from None
+
+    def alive(self, row):
+        return process_start(row['pid']) == row['start']
+
+    def host_in_use(self, name):
+        """A program started by exec holds the host's lock as long as it runs."""
+        with open(self.path(f'{name}.lock'), 'a') as f:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+        return False
+
+    def status(self):
+        state = self.state()
+        up = {s['name']: self.alive(s) for s in state['switches']}
+        nodes = [{'name': s['name'], 'kind': 'switch', 'ip': s['ip'],
+                  'state': 'up' if up[s['name']] else 'dead'} for s in state['switches']]
+        for h in state['hosts']:
+            what = 'busy' if self.host_in_use(h['name']) else 'idle' if up[h['switch']] else 'no switch'
+            nodes.append({'name': h['name'], 'kind': 'host', 'ip': h['ip'], 'state': what})
+        return {'nodes': nodes}
+
+    def host_env(self, name, group='group.json'):
+        """Environment in which a verbs program runs on a host's RNIC."""
+        host = next((h for h in self.state()['hosts'] if h['name'] == name), None)
+        if host is None:
+            raise LabError(f"{name}: no such host; there are "
+                           + ', '.join(h['name'] for h in self.state()['hosts']))
+        env = dict(os.environ)
+        shim = os.path.join(self.state()['build'], 'lib/verbs/libincline_verbs.so')
+        env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('INCLINE_PRELOAD_FIRST'), shim,
+                                                   env.get('LD_PRELOAD')]))
+        env['INCLINE_RNIC'] = self.path(f'{name}.json')
+        env['INCLINE_GROUP'] = self.path(group)
+        env['INCLINE_RANK'] = str(host['rank'])
+        return env
+
+    def exec(self, name, argv):
+        """Replaces this process by a program on a host."""
+        env = self.host_env(name)
+        lock = os.open(self.path(f'{name}.lock'), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LabError(f'{name}: another program uses its RNIC (one at a time so far)') from None
+        os.set_inheritable(lock, True)
+        os.execvpe(argv[0], argv, env)
+
+    def popen(self, name, argv, group='group.json', **kwargs):
+        return subprocess.Popen(argv, env=self.host_env(name, group), **kwargs)
+
+    def kill(self, state):
+        rows = [s for s in state['switches'] if self.alive(s)]
+        for s in rows:
+            os.kill(s['pid'], signal.SIGTERM)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while rows and time.monotonic() < deadline:
+            time.sleep(0.02)
+            for s in rows: # reap what is our own child
+                try:
+                    os.waitpid(s['pid'], os.WNOHANG)
+                except OSError:
+                    pass
+            rows = [s for s in rows if self.alive(s)]
+        for s in rows:
+            os.kill(s['pid'], signal.SIGKILL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return [s['name'] for s in rows]
+
+    def down(self):
+        return self.kill(self.state())
