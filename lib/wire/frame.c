@@ -77,8 +77,8 @@ void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt)
 		icmp[0] = ECHO_REPLY4;
 	} else {
 		swap_bytes(
-			l3 + offsetof(struct ip6_hdr, src), l3 + offsetof(struct ip6_hdr, dst), 16);
-		l3[offsetof(struct ip6_hdr, hop_limit)] = REPLY_TTL;
+			l3 + offsetof(struct wire_ip6_hdr, src), l3 + offsetof(struct wire_ip6_hdr, dst), 16);
+		l3[offsetof(struct wire_ip6_hdr, hop_limit)] = REPLY_TTL;
 		icmp[0] = ECHO_REPLY6;
 	}
 	/* Swapped addresses leave the pseudo-header's sum as it was. */
@@ -97,6 +97,6 @@ int wire_forward(
 	if (pkt->ip_ver == 4)
 		ip4_set_ttl(l3, pkt->ttl - 1);
 	else
-		l3[offsetof(struct ip6_hdr, hop_limit)] = pkt->ttl - 1;
+		l3[offsetof(struct wire_ip6_hdr, hop_limit)] = pkt->ttl - 1;
 	return 0;
 }

@@ -47,9 +47,9 @@ static uint8_t *put_ip6(uint8_t *p, const struct wire_flow *flow, size_t udp_len
 {
 	put_be32(p, 6u << 28 | (uint32_t)flow->tos << 20);
 	put_be32(p + 4, (uint32_t)udp_len << 16 | IP_PROTO_UDP << 8 | flow->ttl);
-	memcpy(p + offsetof(struct ip6_hdr, src), flow->src.b, 16);
-	memcpy(p + offsetof(struct ip6_hdr, dst), flow->dst.b, 16);
-	return p + sizeof(struct ip6_hdr);
+	memcpy(p + offsetof(struct wire_ip6_hdr, src), flow->src.b, 16);
+	memcpy(p + offsetof(struct wire_ip6_hdr, dst), flow->dst.b, 16);
+	return p + sizeof(struct wire_ip6_hdr);
 }
 
 static uint8_t *put_udp(uint8_t *p, uint16_t sport, size_t udp_len)
@@ -119,7 +119,7 @@ int wire_build_headers(uint8_t *out, size_t cap, const struct wire_flow *flow,
 	size_t transport = sizeof(struct roce_bth) + ext_len(flags);
 	size_t udp_len = sizeof(struct udp_hdr) + transport + pay_len + pad + ROCE_ICRC_LEN;
 	size_t total = wire_l3_off(flow->vlan) +
-		       (is4 ? sizeof(struct ip4_hdr) : sizeof(struct ip6_hdr)) +
+		       (is4 ? sizeof(struct ip4_hdr) : sizeof(struct wire_ip6_hdr)) +
 		       sizeof(struct udp_hdr) + transport;
 	uint8_t *p;
 

@@ -204,23 +204,23 @@ static enum wire_drop parse_ip6(const uint8_t *frame, size_t avail, struct wire_
 	const uint8_t *ip = frame + pkt->l3_off;
 	unsigned payload;
 
-	if (avail < sizeof(struct ip6_hdr))
+	if (avail < sizeof(struct wire_ip6_hdr))
 		return WIRE_PARSE_SHORT;
 	if (ip[0] >> 4 != 6)
 		return WIRE_PARSE_IPVER;
-	payload = get_be16(ip + offsetof(struct ip6_hdr, len));
-	if (payload > avail - sizeof(struct ip6_hdr))
+	payload = get_be16(ip + offsetof(struct wire_ip6_hdr, len));
+	if (payload > avail - sizeof(struct wire_ip6_hdr))
 		return WIRE_PARSE_SHORT;
 
 	pkt->kind = WIRE_IP;
 	pkt->ip_ver = 6;
 	pkt->tos = (uint8_t)(get_be16(ip) >> 4);
-	pkt->ttl = ip[offsetof(struct ip6_hdr, hop_limit)];
-	pkt->ip_proto = ip[offsetof(struct ip6_hdr, next)];
-	pkt->l4_off = (uint16_t)(pkt->l3_off + sizeof(struct ip6_hdr));
+	pkt->ttl = ip[offsetof(struct wire_ip6_hdr, hop_limit)];
+	pkt->ip_proto = ip[offsetof(struct wire_ip6_hdr, next)];
+	pkt->l4_off = (uint16_t)(pkt->l3_off + sizeof(struct wire_ip6_hdr));
 	pkt->end = (uint16_t)(pkt->l4_off + payload);
-	memcpy(pkt->src.b, ip + offsetof(struct ip6_hdr, src), 16);
-	memcpy(pkt->dst.b, ip + offsetof(struct ip6_hdr, dst), 16);
+	memcpy(pkt->src.b, ip + offsetof(struct wire_ip6_hdr, src), 16);
+	memcpy(pkt->dst.b, ip + offsetof(struct wire_ip6_hdr, dst), 16);
 	/* Would pass for an IPv4 address from here on; must not be on a wire (RFC 4942, 2.2). */
 	if (wire_ip_is4(&pkt->src) || wire_ip_is4(&pkt->dst))
 		return WIRE_PARSE_IPVER;

@@ -64,7 +64,8 @@ struct ip4_hdr {
 };
 static_assert(sizeof(struct ip4_hdr) == 20, "IPv4 header without options is 20 bytes");
 
-struct ip6_hdr {
+/* Not ip6_hdr: <netinet/ip6.h>, which DPDK includes, has that name. */
+struct wire_ip6_hdr {
 	uint8_t vtc_flow[4];
 	uint8_t len[2];
 	uint8_t next;
@@ -72,7 +73,7 @@ struct ip6_hdr {
 	uint8_t src[16];
 	uint8_t dst[16];
 };
-static_assert(sizeof(struct ip6_hdr) == 40, "IPv6 header is 40 bytes");
+static_assert(sizeof(struct wire_ip6_hdr) == 40, "IPv6 header is 40 bytes");
 
 struct udp_hdr {
 	uint8_t sport[2];
