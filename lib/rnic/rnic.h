@@ -53,7 +53,8 @@ enum {
 	X(LENGTH, "rnic_length", "payload length does not fit opcode, MTU or message")                  \
 	X(ACCESS, "rnic_access", "remote key, bounds or access flags forbid it")                        \
 	X(ACK_RANGE, "rnic_ack_range", "acknowledgement outside what is in flight")                     \
-	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")
+	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")                      \
+	X(REPLY_QUEUE, "rnic_reply_queue", "too many answers to ARP, ND or echo requests waiting")
 
 enum rnic_drop {
 	RNIC_DROP_BASE = WIRE_N_DROPS - 1,
@@ -112,6 +113,8 @@ struct rnic_config {
 	unsigned port_mtu;  /* largest IP packet the port carries; sets the active RoCE MTU */
 	uint32_t max_qp;    /* default 1024 when 0; likewise below */
 	uint32_t max_cq, max_mr, max_pd;
+	uint32_t qpn_limit; /* QPNs are below it; default 2^24. 0x1000 in a switch, which uses the rest */
+	uint32_t window;    /* request packets in flight per QP, 1..65536; default 512 */
 	uint64_t seed;	    /* for first QPN, keys, jitter */
 	struct rnic_events events;
 };

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/rnic only: the objects and what the files of this folder call of one another. All
+ * functions belong to the owner thread unless said otherwise. */
+#ifndef RNIC_CORE_H
+#define RNIC_CORE_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "lib/rnic/rc.h"
+#include "lib/rnic/rnic.h"
+
+enum {
+	WINDOW_DEFAULT = 512, /* packets in flight per QP */
+	ACKREQ_EVERY = 64,    /* an AckReq at least this often */
+	QUANTUM = 16,         /* packets of one QP before the next has its turn */
+	MAX_WR = 1 << 14,
+	MAX_CQE = 1 << 18,
+	N_REPLIES = 16,   /* answers to ARP, ND, echo that may wait */
+	N_NEIGH = 1024,   /* addresses that can be known at a time */
+	LOOPBACK_MAX = 64 /* frames a device hands to itself in one call of rnic_tx */
+};
+
+/* ---- timers: a binary heap whose keys may be early ---- */
+
+/* Retransmission timers move forward with nearly every packet and hardly ever fire. So setting one
+ * later only writes `at`; the heap finds out when the old key comes up. */
+struct timer {
+	uint64_t at;    /* UINT64_MAX: not running */
+	uint32_t pos;   /* in the heap + 1; 0: not in it */
+	bool neighbour; /* of a struct neigh, else of a struct rnic_qp */
+};
+
+struct timer_slot {
+	uint64_t key; /* <= timer->at */
+	struct timer *timer;
+};
+
+struct timers {
+	struct timer_slot *slot;
+	uint32_t n;
+};
+
+void timer_set(struct timers *timers, struct timer *timer, uint64_t at);
+void timer_stop(struct timer *timer);
+void timer_remove(struct timers *timers, struct timer *timer); /* before its memory goes */
+/* The next timer that is due, stopped; NULL if none. */
+struct timer *timer_expired(struct timers *timers, uint64_t now);
+
+/* ---- rings ---- */
+
+/* Single-producer single-consumer ring of entries of equal size; indices run freely. The producer
+ * writes an entry, then publishes it with a release store of head; the consumer's acquire load of
+ * head pairs with it. The consumer hands entries back with a release store of tail, which the
+ * producer's acquire load pairs with before it writes there again. */
+struct ring {
+	uint8_t *mem;
+	uint32_t stride, mask;
+	_Alignas(64) _Atomic uint32_t head;
+	_Alignas(64) _Atomic uint32_t tail;
+};
+
+int ring_init(struct ring *ring, uint32_t depth, uint32_t stride); /* depth: a power of two */
+void ring_free(struct ring *ring);
+
+static inline void *ring_at(const struct ring *ring, uint32_t index)
+{
+	return ring->mem + (size_t)(index & ring->mask) * ring->stride;
+}
+
+/* Producer: the entry to fill, or NULL if the ring is full. */
+static inline void *ring_claim(struct ring *ring)
+{
+	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+
+	return head - tail > ring->mask ? NULL : ring_at(ring, head);
+}
+
+/* Producer: publishes the claimed entry. Sequentially consistent: what the producer reads next (the
+ * QP's state) is not older than the publication, see wq.c. */
+static inline void ring_publish(struct ring *ring)
+{
+	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+	atomic_store_explicit(&ring->head, head + 1, memory_order_seq_cst);
+}
+
+static inline uint32_t ring_head(const struct ring *ring)
+{
+	return atomic_load_explicit(&ring->head, memory_order_acquire);
+}
+
+/* Consumer. */
+static inline uint32_t ring_tail(const struct ring *ring)
+{
+	return atomic_load_explicit(&ring->tail, memory_order_relaxed);
+}
+
+static inline void ring_release(struct ring *ring, uint32_t tail)
+{
+	atomic_store_explicit(&ring->tail, tail, memory_order_release);
+}
+
+/* ---- work requests ---- */
+
+struct send_wqe {
+	uint64_t wr_id;
+	uint64_t raddr;
+	uint64_t first;   /* sequence number of the first packet (owner) */
+	uint64_t skipped; /* PSNs skipped on this QP before it (owner) */
+	uint32_t rkey;
+	uint32_t len;
+	uint32_t imm;   /* as a number */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	bool signaled, solicited, inlined;
+	uint8_t n_sge;
+	struct ibv_sge sge[]; /* or the inline bytes */
+};
+
+struct recv_wqe {
+	uint64_t wr_id;
+	uint64_t len;
+	uint32_t n_sge;
+	struct ibv_sge sge[];
+};
+
+/* ---- memory ---- */
+
+struct rnic_pd {
+	struct rnic *rnic;
+	uint32_t users;
+};
+
+struct rnic_mr {
+	struct rnic_pd *pd;
+	uint8_t *addr;
+	uint64_t len, iova;
+	int access;
+	uint32_t key;
+};
+
+/* Memory behind len bytes at va, or NULL if key, domain, bounds or access forbid it. */
+uint8_t *mr_translate(
+	const struct rnic_pd *pd, uint32_t key, uint64_t va, uint64_t len, int access);
+
+/* Where the payload of a packet goes: decided by the transport from the headers alone, carried out
+ * by placement.c. A transport that accepts packets in any order names any offset. */
+struct placement {
+	enum { PLACE_NOTHING, PLACE_RECV, PLACE_REMOTE } kind;
+	const struct recv_wqe *wqe; /* PLACE_RECV: scatter list */
+	uint64_t offset;            /* PLACE_RECV: bytes of the message before this packet */
+	uint64_t va;                /* PLACE_REMOTE */
+	uint32_t rkey;
+};
+
+/* Checks every byte's destination, then copies. -EFAULT and nothing written if memory registration
+ * forbids it. The lengths were checked by the transport. */
+int place_payload(const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload,
+	size_t len);
+
+/* Names len bytes from offset on of a send request as the frame's pieces; -EFAULT as above. */
+int gather_payload(const struct rnic_pd *pd, const struct send_wqe *wqe, uint64_t offset,
+	size_t len, struct rnic_frame *frame);
+
+/* ---- completion queues ---- */
+
+struct cqe {
+	struct ibv_wc wc;
+	/* Cleared by the owner when the QP goes: may race with a poll, which either still returns
+	 * the entry or passes over it. */
+	atomic_bool valid;
+};
+
+enum cq_arm { CQ_DISARMED, CQ_ARM_SOLICITED, CQ_ARM_ANY };
+
+struct rnic_cq {
+	struct rnic *rnic;
+	void *user;
+	uint32_t users;    /* queues of QPs that complete here */
+	_Atomic int armed; /* enum cq_arm */
+	atomic_bool overrun;
+	struct ring ring;
+};
+
+void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
+void cq_purge(struct rnic_cq *cq, uint32_t qpn);
+
+/* ---- queue pairs ---- */
+
+/* A transport. Called with the QP found and in a state of the table in io.c. */
+struct transport {
+	enum ibv_qp_type type;
+	uint8_t opcodes; /* enum roce_transport */
+	/* A packet with right ICRC from the QP's peer. 0 if it took effect, else the drop reason.
+	 */
+	unsigned (*rx)(
+		struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
+	/* The next request packet; false if there is none or none may be sent: the QP then leaves
+	 * the scheduler until qp_ready. */
+	bool (*tx)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+	/* The answer that qp_answer announced. */
+	void (*tx_answer)(struct rnic_qp *qp, struct rnic_frame *frame);
+	void (*timer)(struct rnic_qp *qp, uint64_t now);
+	/* State changes: to RTR and RTS (attributes are in place), to SQD and back, to RESET. */
+	void (*start_recv)(struct rnic_qp *qp);
+	void (*start_send)(struct rnic_qp *qp);
+	void (*drain)(struct rnic_qp *qp, bool on);
+	void (*reset)(struct rnic_qp *qp);
+	int (*skip)(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
+};
+
+extern const struct transport rc_transport;
+
+struct rnic_qp {
+	struct rnic *rnic;
+	const struct transport *ops;
+	_Atomic int state; /* enum ibv_qp_state; written by the owner */
+	uint32_t qpn, slot;
+	uint32_t mtu; /* bytes */
+	struct wire_flow flow;
+	bool loopback;            /* the peer is this device */
+	bool en_ready, en_answer; /* on the device's lists */
+	uint8_t quantum;
+	TAILQ_ENTRY(rnic_qp) ready, answer;
+	struct timer timer;
+	struct ring sq, rq;
+	struct rc_requester req;
+	struct rc_responder resp;
+	struct ibv_qp_attr attr; /* as set by rnic_qp_modify */
+	struct rnic_qp_init init;
+};
+
+TAILQ_HEAD(qp_list, rnic_qp);
+
+static inline enum ibv_qp_state qp_state(const struct rnic_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/* Puts the QP into ERR: no more packets, all work requests are flushed. */
+void qp_error(struct rnic_qp *qp);
+/* Completes with WR_FLUSH_ERR whatever is in the queues of a QP in ERR. */
+void qp_flush(struct rnic_qp *qp);
+void qp_event(struct rnic_qp *qp, enum ibv_event_type type);
+/* Completion of the send request at the tail of the ring, which is released. */
+void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
+/* Completion of the oldest receive request; wc's opcode, byte_len, imm and flags are set. */
+void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
+
+/* 0, or -EINVAL if mask is not what the transition from -> to needs and allows (qp_attr.c). */
+int qp_attr_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+/* ---- scheduler (sched.c) ---- */
+
+void sched_ring_bell(struct rnic *rnic, uint32_t slot); /* any thread */
+void qp_ready(struct rnic_qp *qp);
+void qp_answer(struct rnic_qp *qp);
+void sched_remove(struct rnic_qp *qp);
+/* QPs whose bell rang become ready. */
+void sched_collect(struct rnic *rnic);
+
+/* ---- address resolution (neigh.c) ---- */
+
+enum neigh_state { NEIGH_FREE, NEIGH_ASKING, NEIGH_KNOWN, NEIGH_STATIC, NEIGH_FAILED };
+
+struct neigh {
+	struct timer timer;
+	struct wire_ip ip, src;
+	uint8_t mac[6];
+	uint8_t state;
+	uint8_t asked;
+	uint64_t expires;
+	uint32_t chain; /* next in its bucket + 1 */
+};
+
+int neigh_init(struct rnic *rnic);
+/* rnic_resolve with the source address to ask from. */
+int neigh_resolve(struct rnic *rnic, const struct wire_ip *src, const struct wire_ip *ip,
+	uint8_t dmac[6], uint64_t now);
+void neigh_timer(struct rnic *rnic, struct neigh *neigh, uint64_t now);
+/* ARP, ND: learns and answers. 0 or the drop reason. */
+unsigned neigh_rx(
+	struct rnic *rnic, const struct wire_pkt *pkt, const uint8_t *frame, uint64_t now);
+
+/* ---- the device ---- */
+
+struct reply {
+	uint8_t *bytes; /* reply_cap */
+	uint32_t len;
+};
+
+struct rnic {
+	struct rnic_events events;
+	uint8_t mac[6];
+	uint8_t n_gid;
+	struct wire_ip gid[RNIC_MAX_GID];
+	uint32_t port_mtu;
+	enum ibv_mtu active_mtu;
+	uint32_t window;
+	uint32_t max_qp, max_cq, max_mr, max_pd;
+	uint32_t n_qp, n_cq, n_mr, n_pd;
+	uint64_t random; /* state of the generator */
+	uint16_t ip_id;
+
+	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */
+	struct rnic_qp **qp;
+	uint32_t *qp_generation, *qp_free; /* qp_free: FIFO, so that a number rests before reuse */
+	uint32_t qp_free_head, qp_bits, qp_generations;
+	struct rnic_mr **mr; /* by the low bits of the key */
+	uint32_t *mr_free;
+	uint32_t mr_free_head, mr_bits;
+
+	_Atomic uint64_t *bell, *bell_sum; /* one bit per QP; one per word of bell */
+	uint32_t n_bell, n_bell_sum;
+	atomic_bool left; /* the lists below, or replies, are not empty */
+	struct qp_list ready, answers;
+	struct reply reply[N_REPLIES];
+	uint32_t reply_head, reply_tail, reply_cap;
+	uint8_t *scratch; /* a frame to itself */
+
+	struct timers timers;
+	struct neigh *neigh;
+	uint32_t *neigh_bucket; /* index + 1 of the first */
+	uint32_t neigh_hand;
+
+	uint64_t count[RNIC_N_COUNTERS];
+	uint64_t drop[RNIC_N_DROPS];
+};
+
+static inline void rnic_inc(struct rnic *rnic, enum rnic_counter c)
+{
+	rnic->count[c]++;
+}
+
+uint64_t rnic_random(struct rnic *rnic);
+/* Index of an own address in the GID table, or -1. */
+int rnic_own_ip(const struct rnic *rnic, const struct wire_ip *ip);
+/* A frame that waits outside of any QP: rnic_reply gives room for reply_cap bytes, or NULL if too
+ * many wait; rnic_reply_send queues the len bytes written there. */
+uint8_t *rnic_reply(struct rnic *rnic);
+void rnic_reply_send(struct rnic *rnic, int len);
+/* Headers in front of, pad and ICRC behind the pieces that the frame has. */
+void frame_finish(struct rnic *rnic, struct rnic_frame *frame, const struct wire_flow *flow,
+	struct wire_hdr *hdr, size_t pay_len);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: the owner produces, one thread at a time consumes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+int ring_init(struct ring *ring, uint32_t depth, uint32_t stride)
+{
+	ring->mem = calloc(depth, stride);
+	if (ring->mem == NULL)
+		return -ENOMEM;
+	ring->stride = stride;
+	ring->mask = depth - 1;
+	atomic_init(&ring->head, 0);
+	atomic_init(&ring->tail, 0);
+	return 0;
+}
+
+void ring_free(struct ring *ring)
+{
+	free(ring->mem);
+	ring->mem = NULL;
+}
+
+int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq)
+{
+	uint32_t entries = 1;
+	struct rnic_cq *new;
+
+	if (depth == 0 || depth > MAX_CQE)
+		return -EINVAL;
+	if (rnic->n_cq == rnic->max_cq)
+		return -ENOMEM;
+	while (entries < depth)
+		entries *= 2;
+	new = aligned_alloc(_Alignof(struct rnic_cq), sizeof(*new));
+	if (new == NULL)
+		return -ENOMEM;
+	memset(new, 0, sizeof(*new));
+	if (ring_init(&new->ring, entries, sizeof(struct cqe)) < 0) {
+		free(new);
+		return -ENOMEM;
+	}
+	new->rnic = rnic;
+	new->user = user;
+	rnic->n_cq++;
+	*cq = new;
+	return 0;
+}
+
+int rnic_cq_destroy(struct rnic_cq *cq)
+{
+	if (cq->users > 0)
+		return -EBUSY;
+	cq->rnic->n_cq--;
+	ring_free(&cq->ring);
+	free(cq);
+	return 0;
+}
+
+unsigned rnic_cq_depth(const struct rnic_cq *cq)
+{
+	return cq->ring.mask + 1;
+}
+
+void *rnic_cq_user(const struct rnic_cq *cq)
+{
+	return cq->user;
+}
+
+int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc)
+{
+	uint32_t head = ring_head(&cq->ring), tail = ring_tail(&cq->ring);
+	int found = 0;
+
+	if (atomic_load_explicit(&cq->overrun, memory_order_relaxed) &&
+		atomic_exchange_explicit(&cq->overrun, false, memory_order_relaxed))
+		return -EOVERFLOW;
+	while (found < n && tail != head) {
+		const struct cqe *cqe = ring_at(&cq->ring, tail++);
+
+		if (atomic_load_explicit(&cqe->valid, memory_order_relaxed))
+			wc[found++] = cqe->wc;
+	}
+	ring_release(&cq->ring, tail);
+	return found;
+}
+
+void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only)
+{
+	int disarmed = CQ_DISARMED;
+
+	/* Sequentially consistent, as the producer's publication and its look at `armed`: a
+	 * completion that this thread does not see by polling after arming raises the event. */
+	if (solicited_only)
+		atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARM_SOLICITED);
+	else
+		atomic_store(&cq->armed, CQ_ARM_ANY);
+}
+
+void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	struct cqe *cqe = ring_claim(&cq->ring);
+	const struct rnic_events *events = &cq->rnic->events;
+	int armed;
+
+	if (cqe == NULL) {
+		atomic_store_explicit(&cq->overrun, true, memory_order_relaxed);
+	} else {
+		cqe->wc = *wc;
+		atomic_store_explicit(&cqe->valid, true, memory_order_relaxed);
+		ring_publish(&cq->ring);
+	}
+	armed = atomic_load(&cq->armed);
+	if (armed == CQ_DISARMED)
+		return;
+	if (armed == CQ_ARM_SOLICITED && !solicited && wc->status == IBV_WC_SUCCESS && cqe != NULL)
+		return;
+	atomic_store(&cq->armed, CQ_DISARMED);
+	if (events->cq_event != NULL)
+		events->cq_event(events->arg, cq);
+}
+
+void cq_purge(struct rnic_cq *cq, uint32_t qpn)
+{
+	uint32_t head = ring_head(&cq->ring);
+
+	/* Entries that the consumer takes meanwhile are only marked in vain: no new ones are
+	 * written before this returns. */
+	for (uint32_t i = head - cq->ring.mask - 1; i != head; i++) {
+		struct cqe *cqe = ring_at(&cq->ring, i);
+
+		if (cqe->wc.qp_num == qpn)
+			atomic_store_explicit(&cqe->valid, false, memory_order_relaxed);
+	}
+}

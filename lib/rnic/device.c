@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device: what it is made of, its addresses, capabilities and counters. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+enum {
+	MTU_ROOM = 80, /* for all headers, as Soft-RoCE reckons */
+	MIN_PORT_MTU = 256 + MTU_ROOM,
+	MAX_PORT_MTU = 16384,
+	MAX_OBJECTS = 1 << 16,
+	MAX_MR = 1 << 20,
+	MAX_WINDOW = 1 << 16,
+};
+
+struct name {
+	const char *name, *text;
+};
+
+static const struct name drop_names[] = {
+#define X(sym, name, text) [RNIC_DROP_##sym] = {name, text},
+	RNIC_DROPS(X)
+#undef X
+};
+
+static const struct name counter_names[] = {
+#define X(sym, name, text) [RNIC_C_##sym] = {name, text},
+	RNIC_COUNTERS(X)
+#undef X
+};
+
+const char *rnic_drop_name(unsigned drop)
+{
+	return drop < WIRE_N_DROPS ? wire_drop_name((enum wire_drop)drop) : drop_names[drop].name;
+}
+
+const char *rnic_drop_text(unsigned drop)
+{
+	return drop < WIRE_N_DROPS ? wire_drop_text((enum wire_drop)drop) : drop_names[drop].text;
+}
+
+const char *rnic_counter_name(enum rnic_counter c)
+{
+	return counter_names[c].name;
+}
+
+uint64_t rnic_count(const struct rnic *rnic, enum rnic_counter c)
+{
+	return rnic->count[c];
+}
+
+uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop)
+{
+	return rnic->drop[drop];
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014). */
+uint64_t rnic_random(struct rnic *rnic)
+{
+	uint64_t z = rnic->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* ---- creation ---- */
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise)
+{
+	return value != 0 ? value : otherwise;
+}
+
+static uint32_t bits_for(uint32_t n)
+{
+	uint32_t bits = 0;
+
+	while ((UINT64_C(1) << bits) < n)
+		bits++;
+	return bits;
+}
+
+static bool usable(const struct wire_ip *ip)
+{
+	return !wire_ip_is_zero(ip) && ip->b[0] != 0xff;
+}
+
+static int set_addresses(struct rnic *rnic, const struct rnic_config *config)
+{
+	static const uint8_t zero[6];
+
+	if ((config->mac[0] & 1) || memcmp(config->mac, zero, sizeof(zero)) == 0)
+		return -EINVAL;
+	if (config->n_ip > RNIC_MAX_GID - 1)
+		return -EINVAL;
+	memcpy(rnic->mac, config->mac, sizeof(rnic->mac));
+	rnic->gid[0] = wire_ip_link_local(config->mac);
+	rnic->n_gid = 1;
+	for (unsigned i = 0; i < config->n_ip; i++) {
+		if (!usable(&config->ip[i]) || rnic_own_ip(rnic, &config->ip[i]) >= 0)
+			return -EINVAL;
+		rnic->gid[rnic->n_gid++] = config->ip[i];
+	}
+	return 0;
+}
+
+static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
+{
+	uint32_t limit = or_default(config->qpn_limit, 1 << 24);
+
+	if (config->port_mtu < MIN_PORT_MTU || config->port_mtu > MAX_PORT_MTU)
+		return -EINVAL;
+	rnic->port_mtu = config->port_mtu;
+	for (unsigned code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
+		if (roce_mtu_bytes(code) + MTU_ROOM <= config->port_mtu)
+			rnic->active_mtu = (enum ibv_mtu)code;
+	}
+	rnic->max_qp = or_default(config->max_qp, 1024);
+	rnic->max_cq = or_default(config->max_cq, 1024);
+	rnic->max_mr = or_default(config->max_mr, 1024);
+	rnic->max_pd = or_default(config->max_pd, 1024);
+	rnic->window = or_default(config->window, WINDOW_DEFAULT);
+	if (rnic->max_qp > MAX_OBJECTS || rnic->max_cq > MAX_OBJECTS ||
+		rnic->max_pd > MAX_OBJECTS || rnic->max_mr > MAX_MR || rnic->window > MAX_WINDOW)
+		return -EINVAL;
+	rnic->qp_bits = bits_for(rnic->max_qp + 3);
+	rnic->mr_bits = bits_for(rnic->max_mr);
+	rnic->qp_generations = limit >> rnic->qp_bits;
+	if (limit > 1 << 24 || rnic->qp_generations == 0)
+		return -EINVAL;
+	rnic->n_bell = (rnic->max_qp + 63) / 64;
+	rnic->n_bell_sum = (rnic->n_bell + 63) / 64;
+	return 0;
+}
+
+static int alloc_tables(struct rnic *rnic)
+{
+	rnic->qp = calloc(rnic->max_qp, sizeof(*rnic->qp));
+	rnic->qp_generation = calloc(rnic->max_qp, sizeof(*rnic->qp_generation));
+	rnic->qp_free = calloc(rnic->max_qp, sizeof(*rnic->qp_free));
+	rnic->mr = calloc(UINT64_C(1) << rnic->mr_bits, sizeof(struct rnic_mr *));
+	rnic->mr_free = calloc(rnic->max_mr, sizeof(*rnic->mr_free));
+	rnic->bell = calloc(rnic->n_bell_sum * 64, sizeof(*rnic->bell));
+	rnic->bell_sum = calloc(rnic->n_bell_sum, sizeof(*rnic->bell_sum));
+	rnic->timers.slot = calloc((size_t)rnic->max_qp + N_NEIGH, sizeof(*rnic->timers.slot));
+	if (rnic->qp == NULL || rnic->qp_generation == NULL || rnic->qp_free == NULL ||
+		rnic->mr == NULL || rnic->mr_free == NULL || rnic->bell == NULL ||
+		rnic->bell_sum == NULL || rnic->timers.slot == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rnic->max_qp; i++) {
+		rnic->qp_free[i] = i;
+		rnic->qp_generation[i] = (uint32_t)(rnic_random(rnic) % rnic->qp_generations);
+	}
+	for (uint32_t i = 0; i < rnic->max_mr; i++)
+		rnic->mr_free[i] = i;
+	return 0;
+}
+
+static int alloc_frames(struct rnic *rnic)
+{
+	/* An echo request is as large as the port's packets, an own frame as the RoCE MTU. */
+	rnic->reply_cap = rnic->port_mtu + ETH_HDR_LEN + VLAN_HDR_LEN;
+	rnic->scratch = malloc(rnic->reply_cap);
+	if (rnic->scratch == NULL)
+		return -ENOMEM;
+	for (unsigned i = 0; i < N_REPLIES; i++) {
+		rnic->reply[i].bytes = malloc(rnic->reply_cap);
+		if (rnic->reply[i].bytes == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int rnic_create(const struct rnic_config *config, struct rnic **rnic)
+{
+	struct rnic *new = calloc(1, sizeof(*new));
+	int err;
+
+	if (new == NULL)
+		return -ENOMEM;
+	new->events = config->events;
+	new->random = config->seed;
+	TAILQ_INIT(&new->ready);
+	TAILQ_INIT(&new->answers);
+	err = set_addresses(new, config);
+	if (err == 0)
+		err = set_sizes(new, config);
+	if (err == 0)
+		err = alloc_tables(new);
+	if (err == 0)
+		err = alloc_frames(new);
+	if (err == 0)
+		err = neigh_init(new);
+	if (err < 0) {
+		rnic_destroy(new);
+		return err;
+	}
+	new->ip_id = (uint16_t)rnic_random(new);
+	*rnic = new;
+	return 0;
+}
+
+void rnic_destroy(struct rnic *rnic)
+{
+	if (rnic == NULL)
+		return;
+	for (unsigned i = 0; i < N_REPLIES; i++)
+		free(rnic->reply[i].bytes);
+	free(rnic->scratch);
+	free(rnic->qp);
+	free(rnic->qp_generation);
+	free(rnic->qp_free);
+	free(rnic->mr);
+	free(rnic->mr_free);
+	free(rnic->bell);
+	free(rnic->bell_sum);
+	free(rnic->timers.slot);
+	free(rnic->neigh);
+	free(rnic->neigh_bucket);
+	free(rnic);
+}
+
+/* ---- queries ---- */
+
+enum ibv_mtu rnic_active_mtu(const struct rnic *rnic)
+{
+	return rnic->active_mtu;
+}
+
+unsigned rnic_gid_count(const struct rnic *rnic)
+{
+	return rnic->n_gid;
+}
+
+int rnic_gid(const struct rnic *rnic, unsigned index, struct wire_ip *ip)
+{
+	if (index >= rnic->n_gid)
+		return -EINVAL;
+	*ip = rnic->gid[index];
+	return 0;
+}
+
+void rnic_mac(const struct rnic *rnic, uint8_t mac[6])
+{
+	memcpy(mac, rnic->mac, sizeof(rnic->mac));
+}
+
+int rnic_own_ip(const struct rnic *rnic, const struct wire_ip *ip)
+{
+	for (unsigned i = 0; i < rnic->n_gid; i++) {
+		if (wire_ip_eq(&rnic->gid[i], ip))
+			return (int)i;
+	}
+	return -1;
+}
+
+void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xfffff000,
+		.max_qp = (int)rnic->max_qp,
+		.max_qp_wr = MAX_WR,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
+				    IBV_DEVICE_SYS_IMAGE_GUID,
+		.max_sge = RNIC_MAX_SGE,
+		.max_sge_rd = RNIC_MAX_SGE,
+		.max_cq = (int)rnic->max_cq,
+		.max_cqe = MAX_CQE,
+		.max_mr = (int)rnic->max_mr,
+		.max_pd = (int)rnic->max_pd,
+		.atomic_cap = IBV_ATOMIC_NONE,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = 15,
+		.phys_port_cnt = 1};
+	strcpy(attr->fw_ver, INCLINE_VERSION);
+	/* The interface identifier of the link-local address is the EUI-64 of the port. */
+	memcpy(&attr->node_guid, rnic->gid[0].b + 8, sizeof(attr->node_guid));
+	attr->sys_image_guid = attr->node_guid;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames in and out, and the time. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "lib/wire/icrc.h"
+
+/* ---- receiving ---- */
+
+static bool receives(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+	       state == IBV_QPS_SQE;
+}
+
+static unsigned rx_roce(
+	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	struct rnic_qp *qp;
+
+	if (rnic_own_ip(rnic, &pkt->dst) < 0)
+		return RNIC_DROP_NOT_MINE;
+	if (!wire_icrc_ok(frame, pkt))
+		return WIRE_ICRC_BAD;
+	qp = rnic_qp_find(rnic, pkt->dqpn);
+	if (qp == NULL)
+		return RNIC_DROP_NO_QP;
+	if (!receives(qp_state(qp)))
+		return RNIC_DROP_QP_STATE;
+	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
+		return RNIC_DROP_SOURCE;
+	if (pkt->opcode == ROCE_CNP) {
+		rnic_inc(rnic, RNIC_C_CNP_RX);
+		return 0;
+	}
+	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes)
+		return RNIC_DROP_QP_TYPE;
+	return qp->ops->rx(qp, frame, pkt, now);
+}
+
+static unsigned rx_echo(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	uint8_t *out;
+
+	if (rnic_own_ip(rnic, &pkt->dst) < 0)
+		return RNIC_DROP_NOT_MINE;
+	if (pkt->end > rnic->reply_cap)
+		return RNIC_DROP_LENGTH;
+	out = rnic_reply(rnic);
+	if (out == NULL)
+		return RNIC_DROP_REPLY_QUEUE;
+	memcpy(out, frame, pkt->end);
+	wire_icmp_echo_reply(out, pkt);
+	/* To a multicast MAC, perhaps; the answer does not come from there. */
+	memcpy(out + 6, rnic->mac, sizeof(rnic->mac));
+	rnic_reply_send(rnic, pkt->end);
+	return 0;
+}
+
+static unsigned rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+{
+	struct wire_pkt pkt;
+	unsigned drop = wire_parse(frame, len, &pkt);
+
+	if (drop != WIRE_OK)
+		return drop;
+	if (!(frame[0] & 1) && memcmp(frame, rnic->mac, sizeof(rnic->mac)) != 0)
+		return RNIC_DROP_NOT_MINE;
+	if (pkt.vlan & 0xfff)
+		return RNIC_DROP_NOT_MINE;
+	switch (pkt.kind) {
+	case WIRE_ROCE:
+		return rx_roce(rnic, frame, &pkt, now);
+	case WIRE_ARP:
+	case WIRE_ND_NS:
+	case WIRE_ND_NA:
+		return neigh_rx(rnic, &pkt, frame, now);
+	case WIRE_ICMP_ECHO:
+		return rx_echo(rnic, frame, &pkt);
+	default:
+		return RNIC_DROP_NOT_ROCE;
+	}
+}
+
+void rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+{
+	unsigned drop = rx(rnic, frame, len, now);
+
+	rnic_inc(rnic, RNIC_C_RX_FRAMES);
+	rnic->count[RNIC_C_RX_BYTES] += len;
+	if (drop == 0)
+		rnic_inc(rnic, RNIC_C_RX_ACCEPTED);
+	else
+		rnic->drop[drop]++;
+}
+
+/* ---- sending ---- */
+
+void frame_finish(struct rnic *rnic, struct rnic_frame *frame, const struct wire_flow *flow,
+	struct wire_hdr *hdr, size_t pay_len)
+{
+	size_t l3 = wire_l3_off(flow->vlan);
+	unsigned pad = wire_pad(pay_len);
+	uint32_t crc;
+
+	hdr->ip_id = rnic->ip_id++;
+	frame->head_len =
+		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
+	crc = icrc_headers(frame->head + l3, frame->head_len - l3);
+	for (unsigned i = 0; i < frame->n_iov; i++)
+		crc = icrc_append(crc, frame->iov[i].base, frame->iov[i].len);
+	memset(frame->tail, 0, pad);
+	if (pad > 0)
+		crc = icrc_append(crc, frame->tail, pad);
+	icrc_store(frame->tail + pad, crc);
+	frame->tail_len = (uint16_t)(pad + ROCE_ICRC_LEN);
+	frame->len = (uint32_t)(frame->head_len + pay_len + frame->tail_len);
+}
+
+int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)
+{
+	if (frame->len > cap)
+		return -ENOSPC;
+	memcpy(out, frame->head, frame->head_len);
+	out += frame->head_len;
+	for (unsigned i = 0; i < frame->n_iov; i++) {
+		memcpy(out, frame->iov[i].base, frame->iov[i].len);
+		out += frame->iov[i].len;
+	}
+	memcpy(out, frame->tail, frame->tail_len);
+	return (int)frame->len;
+}
+
+uint8_t *rnic_reply(struct rnic *rnic)
+{
+	if (rnic->reply_head - rnic->reply_tail == N_REPLIES)
+		return NULL;
+	return rnic->reply[rnic->reply_head % N_REPLIES].bytes;
+}
+
+void rnic_reply_send(struct rnic *rnic, int len)
+{
+	if (len <= 0)
+		return;
+	rnic->reply[rnic->reply_head++ % N_REPLIES].len = (uint32_t)len;
+	atomic_store_explicit(&rnic->left, true, memory_order_relaxed);
+}
+
+static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame)
+{
+	const struct reply *reply;
+
+	if (rnic->reply_head == rnic->reply_tail)
+		return false;
+	reply = &rnic->reply[rnic->reply_tail++ % N_REPLIES];
+	frame->head_len = frame->tail_len = frame->n_iov = 0;
+	frame->len = reply->len;
+	if (reply->len <= sizeof(frame->head)) {
+		memcpy(frame->head, reply->bytes, reply->len);
+		frame->head_len = (uint16_t)reply->len;
+	} else {
+		frame->iov[0].base = reply->bytes;
+		frame->iov[0].len = reply->len;
+		frame->n_iov = 1;
+	}
+	return true;
+}
+
+static bool tx_answer(struct rnic *rnic, struct rnic_frame *frame, bool *loopback)
+{
+	struct rnic_qp *qp = TAILQ_FIRST(&rnic->answers);
+
+	if (qp == NULL)
+		return false;
+	TAILQ_REMOVE(&rnic->answers, qp, answer);
+	qp->en_answer = false;
+	qp->ops->tx_answer(qp, frame);
+	*loopback = qp->loopback;
+	return true;
+}
+
+static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopback, uint64_t now)
+{
+	struct rnic_qp *qp;
+
+	while ((qp = TAILQ_FIRST(&rnic->ready)) != NULL) {
+		if (!qp->ops->tx(qp, frame, now)) {
+			TAILQ_REMOVE(&rnic->ready, qp, ready);
+			qp->en_ready = false;
+			continue;
+		}
+		if (--qp->quantum == 0) {
+			qp->quantum = QUANTUM;
+			TAILQ_REMOVE(&rnic->ready, qp, ready);
+			TAILQ_INSERT_TAIL(&rnic->ready, qp, ready);
+		}
+		*loopback = qp->loopback;
+		return true;
+	}
+	return false;
+}
+
+bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
+{
+	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
+		bool loopback = false;
+
+		sched_collect(rnic);
+		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame) &&
+			!tx_request(rnic, frame, &loopback, now)) {
+			atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
+			return false;
+		}
+		rnic_inc(rnic, RNIC_C_TX_FRAMES);
+		rnic->count[RNIC_C_TX_BYTES] += frame->len;
+		if (!loopback)
+			return true;
+		rnic_rx(rnic, rnic->scratch,
+			(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap), now);
+	}
+	return false;
+}
+
+/* ---- time ---- */
+
+uint64_t rnic_deadline(const struct rnic *rnic)
+{
+	return rnic->timers.n > 0 ? rnic->timers.slot[0].key : UINT64_MAX;
+}
+
+void rnic_timer(struct rnic *rnic, uint64_t now)
+{
+	struct timer *timer;
+
+	while ((timer = timer_expired(&rnic->timers, now)) != NULL) {
+		if (timer->neighbour) {
+			neigh_timer(rnic,
+				(struct neigh *)((char *)timer - offsetof(struct neigh, timer)),
+				now);
+		} else {
+			struct rnic_qp *qp =
+				(struct rnic_qp *)((char *)timer - offsetof(struct rnic_qp, timer));
+
+			qp->ops->timer(qp, now);
+		}
+	}
+}

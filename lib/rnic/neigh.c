@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address resolution by ARP (RFC 826) and neighbour discovery (RFC 4861). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+enum { MAX_ASKED = 5 };
+static const uint64_t ASK_EVERY = UINT64_C(200000000), VALID_FOR = UINT64_C(60000000000);
+
+int neigh_init(struct rnic *rnic)
+{
+	rnic->neigh = calloc(N_NEIGH, sizeof(*rnic->neigh));
+	rnic->neigh_bucket = calloc(N_NEIGH, sizeof(*rnic->neigh_bucket));
+	if (rnic->neigh == NULL || rnic->neigh_bucket == NULL)
+		return -ENOMEM;
+	for (unsigned i = 0; i < N_NEIGH; i++) {
+		rnic->neigh[i].timer.neighbour = true;
+		timer_stop(&rnic->neigh[i].timer);
+	}
+	return 0;
+}
+
+static uint32_t *bucket(struct rnic *rnic, const struct wire_ip *ip)
+{
+	uint64_t w[2];
+
+	memcpy(w, ip->b, sizeof(w));
+	return &rnic->neigh_bucket[((w[0] ^ w[1]) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % N_NEIGH];
+}
+
+static struct neigh *find(struct rnic *rnic, const struct wire_ip *ip)
+{
+	for (uint32_t i = *bucket(rnic, ip); i != 0; i = rnic->neigh[i - 1].chain) {
+		if (wire_ip_eq(&rnic->neigh[i - 1].ip, ip))
+			return &rnic->neigh[i - 1];
+	}
+	return NULL;
+}
+
+static void forget(struct rnic *rnic, struct neigh *neigh)
+{
+	uint32_t index = (uint32_t)(neigh - rnic->neigh) + 1;
+	uint32_t *link = bucket(rnic, &neigh->ip);
+
+	while (*link != index)
+		link = &rnic->neigh[*link - 1].chain;
+	*link = neigh->chain;
+	neigh->state = NEIGH_FREE;
+	timer_remove(&rnic->timers, &neigh->timer);
+}
+
+/* A free entry, or the first one from the hand on that is only a cached answer. */
+static struct neigh *take_entry(struct rnic *rnic)
+{
+	struct neigh *victim = NULL;
+
+	for (unsigned i = 0; i < N_NEIGH; i++) {
+		struct neigh *neigh = &rnic->neigh[(rnic->neigh_hand + i) % N_NEIGH];
+
+		if (neigh->state == NEIGH_FREE)
+			return neigh;
+		if (victim == NULL && (neigh->state == NEIGH_KNOWN || neigh->state == NEIGH_FAILED))
+			victim = neigh;
+	}
+	if (victim != NULL) {
+		rnic->neigh_hand = (uint32_t)(victim - rnic->neigh) + 1;
+		forget(rnic, victim);
+	}
+	return victim;
+}
+
+static struct neigh *add(struct rnic *rnic, const struct wire_ip *ip)
+{
+	struct neigh *neigh = take_entry(rnic);
+	uint32_t *first = bucket(rnic, ip);
+
+	if (neigh == NULL)
+		return NULL;
+	neigh->ip = *ip;
+	neigh->chain = *first;
+	*first = (uint32_t)(neigh - rnic->neigh) + 1;
+	return neigh;
+}
+
+static void ask(struct rnic *rnic, struct neigh *neigh, uint64_t now)
+{
+	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	uint8_t *out = rnic_reply(rnic);
+
+	neigh->asked++;
+	timer_set(&rnic->timers, &neigh->timer, now + ASK_EVERY);
+	if (out == NULL)
+		return; /* the next one may find room */
+	if (wire_ip_is4(&neigh->ip))
+		rnic_reply_send(rnic, wire_build_arp(out, rnic->reply_cap, ARP_REQUEST, rnic->mac,
+					      &neigh->src, broadcast, &neigh->ip, 0));
+	else
+		rnic_reply_send(rnic,
+			wire_build_ns(out, rnic->reply_cap, rnic->mac, &neigh->src, &neigh->ip, 0));
+}
+
+int neigh_resolve(struct rnic *rnic, const struct wire_ip *src, const struct wire_ip *ip,
+	uint8_t dmac[6], uint64_t now)
+{
+	struct neigh *neigh;
+
+	if (rnic_own_ip(rnic, ip) >= 0) {
+		memcpy(dmac, rnic->mac, sizeof(rnic->mac));
+		return 0;
+	}
+	neigh = find(rnic, ip);
+	if (neigh == NULL) {
+		neigh = add(rnic, ip);
+		if (neigh == NULL)
+			return -ENOMEM;
+	} else if (neigh->state == NEIGH_ASKING) {
+		return -EAGAIN;
+	} else if (neigh->state == NEIGH_FAILED) {
+		forget(rnic, neigh);
+		return -EHOSTUNREACH;
+	} else if (neigh->state == NEIGH_STATIC || now < neigh->expires) {
+		memcpy(dmac, neigh->mac, sizeof(neigh->mac));
+		return 0;
+	}
+	neigh->state = NEIGH_ASKING;
+	neigh->asked = 0;
+	neigh->src = *src;
+	ask(rnic, neigh, now);
+	return -EAGAIN;
+}
+
+int rnic_resolve(struct rnic *rnic, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now)
+{
+	bool local = ip->b[0] == 0xfe && (ip->b[1] & 0xc0) == 0x80;
+	const struct wire_ip *src = NULL;
+
+	if (wire_ip_is_zero(ip) || ip->b[0] == 0xff)
+		return -EINVAL;
+	/* The first address of the same family; entry 0, link-local, if there is no better one. */
+	for (unsigned i = rnic->n_gid; i-- > 0;) {
+		if (wire_ip_is4(&rnic->gid[i]) == wire_ip_is4(ip) &&
+			(i > 0 || src == NULL || local))
+			src = &rnic->gid[i];
+	}
+	return src == NULL ? -EHOSTUNREACH : neigh_resolve(rnic, src, ip, dmac, now);
+}
+
+int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6])
+{
+	struct neigh *neigh;
+
+	if (wire_ip_is_zero(ip) || ip->b[0] == 0xff || (mac[0] & 1) || rnic_own_ip(rnic, ip) >= 0)
+		return -EINVAL;
+	neigh = find(rnic, ip);
+	if (neigh == NULL)
+		neigh = add(rnic, ip);
+	if (neigh == NULL)
+		return -ENOMEM;
+	neigh->state = NEIGH_STATIC;
+	memcpy(neigh->mac, mac, sizeof(neigh->mac));
+	timer_stop(&neigh->timer);
+	return 0;
+}
+
+void neigh_timer(struct rnic *rnic, struct neigh *neigh, uint64_t now)
+{
+	if (neigh->state != NEIGH_ASKING)
+		return;
+	if (neigh->asked == MAX_ASKED)
+		neigh->state = NEIGH_FAILED;
+	else
+		ask(rnic, neigh, now);
+}
+
+/* Somebody says where ip is. Only what was asked for is remembered. */
+static void learn(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6], uint64_t now)
+{
+	struct neigh *neigh = find(rnic, ip);
+
+	if (neigh == NULL || neigh->state == NEIGH_STATIC || (mac[0] & 1))
+		return;
+	memcpy(neigh->mac, mac, sizeof(neigh->mac));
+	neigh->state = NEIGH_KNOWN;
+	neigh->expires = now + VALID_FOR;
+	timer_stop(&neigh->timer);
+}
+
+static unsigned rx_arp(struct rnic *rnic, const struct wire_pkt *pkt, uint64_t now)
+{
+	uint8_t *out;
+
+	learn(rnic, &pkt->src, pkt->arp_sha, now);
+	if (rnic_own_ip(rnic, &pkt->dst) < 0)
+		return RNIC_DROP_NOT_MINE;
+	if (pkt->arp_op != ARP_REQUEST)
+		return 0;
+	out = rnic_reply(rnic);
+	if (out == NULL)
+		return RNIC_DROP_REPLY_QUEUE;
+	rnic_reply_send(rnic, wire_build_arp(out, rnic->reply_cap, ARP_REPLY, rnic->mac, &pkt->dst,
+				      pkt->arp_sha, &pkt->src, pkt->vlan));
+	return 0;
+}
+
+static unsigned rx_solicitation(
+	struct rnic *rnic, const struct wire_pkt *pkt, const uint8_t *frame, uint64_t now)
+{
+	static const struct wire_ip all_nodes = {{0xff, 0x02, [15] = 1}};
+	static const uint8_t all_nodes_mac[6] = {0x33, 0x33, 0, 0, 0, 1};
+	const uint8_t *mac = pkt->has_lladdr ? pkt->nd_lladdr : frame + 6;
+	const struct wire_ip *dst = &pkt->src;
+	uint8_t *out;
+
+	if (pkt->has_lladdr)
+		learn(rnic, &pkt->src, pkt->nd_lladdr, now);
+	if (rnic_own_ip(rnic, &pkt->nd_target) < 0)
+		return RNIC_DROP_NOT_MINE;
+	if (wire_ip_is_zero(&pkt->src)) { /* duplicate address detection */
+		dst = &all_nodes;
+		mac = all_nodes_mac;
+	}
+	out = rnic_reply(rnic);
+	if (out == NULL)
+		return RNIC_DROP_REPLY_QUEUE;
+	rnic_reply_send(rnic, wire_build_na(out, rnic->reply_cap, rnic->mac, mac, &pkt->nd_target,
+				      dst, pkt->vlan));
+	return 0;
+}
+
+unsigned neigh_rx(struct rnic *rnic, const struct wire_pkt *pkt, const uint8_t *frame, uint64_t now)
+{
+	switch (pkt->kind) {
+	case WIRE_ARP:
+		return rx_arp(rnic, pkt, now);
+	case WIRE_ND_NS:
+		return rx_solicitation(rnic, pkt, frame, now);
+	default:
+		learn(rnic, &pkt->nd_target, pkt->has_lladdr ? pkt->nd_lladdr : frame + 6, now);
+		return 0;
+	}
+}

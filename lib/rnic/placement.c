@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between packets and registered memory: where payload comes from and goes to. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+/* One contiguous part of a scatter/gather list. */
+struct piece {
+	uint8_t *base;
+	size_t len;
+};
+
+/* Resolves bytes offset .. offset+len of a list into pieces. Returns their number (at most n_sge),
+ * or -EFAULT if a key forbids it or the list is shorter than that. */
+static int resolve(const struct rnic_pd *pd, const struct ibv_sge *sge, unsigned n_sge,
+	uint64_t offset, size_t len, int access, struct piece piece[RNIC_MAX_SGE])
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < n_sge && len > 0; i++) {
+		size_t part;
+
+		if (offset >= sge[i].length) {
+			offset -= sge[i].length;
+			continue;
+		}
+		part = sge[i].length - offset;
+		if (part > len)
+			part = len;
+		piece[n].base = mr_translate(pd, sge[i].lkey, sge[i].addr + offset, part, access);
+		if (piece[n].base == NULL)
+			return -EFAULT;
+		piece[n++].len = part;
+		len -= part;
+		offset = 0;
+	}
+	return len > 0 ? -EFAULT : n;
+}
+
+int place_payload(
+	const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload, size_t len)
+{
+	struct piece piece[RNIC_MAX_SGE];
+	int n = 0;
+
+	if (len == 0)
+		return 0;
+	switch (place->kind) {
+	case PLACE_NOTHING:
+		return 0;
+	case PLACE_RECV:
+		n = resolve(pd, place->wqe->sge, place->wqe->n_sge, place->offset, len,
+			IBV_ACCESS_LOCAL_WRITE, piece);
+		break;
+	case PLACE_REMOTE:
+		piece[0].base =
+			mr_translate(pd, place->rkey, place->va, len, IBV_ACCESS_REMOTE_WRITE);
+		piece[0].len = len;
+		n = piece[0].base == NULL ? -EFAULT : 1;
+		break;
+	}
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		memcpy(piece[i].base, payload, piece[i].len);
+		payload += piece[i].len;
+	}
+	return 0;
+}
+
+int gather_payload(const struct rnic_pd *pd, const struct send_wqe *wqe, uint64_t offset,
+	size_t len, struct rnic_frame *frame)
+{
+	struct piece piece[RNIC_MAX_SGE];
+	int n;
+
+	frame->n_iov = 0;
+	if (len == 0)
+		return 0;
+	if (wqe->inlined) {
+		frame->iov[0].base = (const uint8_t *)wqe->sge + offset;
+		frame->iov[0].len = len;
+		frame->n_iov = 1;
+		return 0;
+	}
+	n = resolve(pd, wqe->sge, wqe->n_sge, offset, len, 0, piece);
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		frame->iov[i].base = piece[i].base;
+		frame->iov[i].len = piece[i].len;
+	}
+	frame->n_iov = (uint16_t)n;
+	return 0;
+}

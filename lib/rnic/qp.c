@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: creation, state machine, completions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+static uint32_t round_up(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+
+	if (init->type != IBV_QPT_RC)
+		return -EOPNOTSUPP;
+	if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
+		return -EINVAL;
+	if (init->pd->rnic != rnic || init->send_cq->rnic != rnic || init->recv_cq->rnic != rnic)
+		return -EINVAL;
+	if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR)
+		return -EINVAL;
+	if (cap->max_send_sge > RNIC_MAX_SGE || cap->max_recv_sge > RNIC_MAX_SGE)
+		return -EINVAL;
+	if (cap->max_inline_data > RNIC_MAX_INLINE)
+		return -EINVAL;
+	return 0;
+}
+
+static int make_rings(struct rnic_qp *qp)
+{
+	struct ibv_qp_cap *cap = &qp->init.cap;
+	uint32_t sges, room;
+
+	cap->max_send_wr = round_up(cap->max_send_wr);
+	cap->max_recv_wr = round_up(cap->max_recv_wr);
+	cap->max_send_sge += cap->max_send_sge == 0;
+	cap->max_recv_sge += cap->max_recv_sge == 0;
+	sges = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+	room = sges > cap->max_inline_data ? sges : (cap->max_inline_data + 15) / 16 * 16;
+	cap->max_inline_data = room > RNIC_MAX_INLINE ? RNIC_MAX_INLINE : room;
+	if (ring_init(&qp->sq, cap->max_send_wr, (uint32_t)sizeof(struct send_wqe) + room) < 0)
+		return -ENOMEM;
+	room = cap->max_recv_sge * (uint32_t)sizeof(struct ibv_sge);
+	if (ring_init(&qp->rq, cap->max_recv_wr, (uint32_t)sizeof(struct recv_wqe) + room) < 0) {
+		ring_free(&qp->sq);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void take_number(struct rnic *rnic, struct rnic_qp *qp)
+{
+	qp->slot = rnic->qp_free[rnic->qp_free_head];
+	rnic->qp_free_head = (rnic->qp_free_head + 1) % rnic->max_qp;
+	rnic->n_qp++;
+	rnic->qp_generation[qp->slot] = (rnic->qp_generation[qp->slot] + 1) % rnic->qp_generations;
+	qp->qpn = rnic->qp_generation[qp->slot] << rnic->qp_bits | (qp->slot + 2);
+	rnic->qp[qp->slot] = qp;
+}
+
+int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp **qp)
+{
+	struct rnic_qp *new;
+	int err = check_init(rnic, init);
+
+	if (err < 0)
+		return err;
+	if (rnic->n_qp == rnic->max_qp)
+		return -ENOMEM;
+	new = aligned_alloc(_Alignof(struct rnic_qp), sizeof(*new));
+	if (new == NULL)
+		return -ENOMEM;
+	memset(new, 0, sizeof(*new));
+	new->init = *init;
+	if (make_rings(new) < 0) {
+		free(new);
+		return -ENOMEM;
+	}
+	new->rnic = rnic;
+	new->ops = &rc_transport;
+	atomic_init(&new->state, IBV_QPS_RESET);
+	timer_stop(&new->timer);
+	take_number(rnic, new);
+	init->pd->users++;
+	init->send_cq->users++;
+	init->recv_cq->users++;
+	init->cap = new->init.cap;
+	*qp = new;
+	return 0;
+}
+
+/* An acknowledgement that is due must leave though its QP goes: the peer's request was completed
+ * here, and nobody will answer when it asks again. */
+static void send_last_answer(struct rnic_qp *qp)
+{
+	struct rnic_frame frame;
+	uint8_t *bytes;
+
+	if (!qp->en_answer)
+		return;
+	qp->ops->tx_answer(qp, &frame);
+	bytes = rnic_reply(qp->rnic);
+	if (bytes != NULL)
+		rnic_reply_send(qp->rnic, rnic_frame_flatten(&frame, bytes, qp->rnic->reply_cap));
+}
+
+static void reset(struct rnic_qp *qp)
+{
+	send_last_answer(qp);
+	sched_remove(qp);
+	timer_stop(&qp->timer);
+	atomic_store(&qp->state, IBV_QPS_RESET);
+	ring_release(&qp->sq, ring_head(&qp->sq));
+	ring_release(&qp->rq, ring_head(&qp->rq));
+	cq_purge(qp->init.send_cq, qp->qpn);
+	cq_purge(qp->init.recv_cq, qp->qpn);
+	qp->ops->reset(qp);
+	qp->attr = (struct ibv_qp_attr){0};
+}
+
+int rnic_qp_destroy(struct rnic_qp *qp)
+{
+	struct rnic *rnic = qp->rnic;
+
+	reset(qp);
+	timer_remove(&rnic->timers, &qp->timer);
+	rnic->qp[qp->slot] = NULL;
+	rnic->qp_free[(rnic->qp_free_head + rnic->max_qp - rnic->n_qp) % rnic->max_qp] = qp->slot;
+	rnic->n_qp--;
+	qp->init.pd->users--;
+	qp->init.send_cq->users--;
+	qp->init.recv_cq->users--;
+	ring_free(&qp->sq);
+	ring_free(&qp->rq);
+	free(qp);
+	return 0;
+}
+
+uint32_t rnic_qp_num(const struct rnic_qp *qp)
+{
+	return qp->qpn;
+}
+
+void *rnic_qp_user(const struct rnic_qp *qp)
+{
+	return qp->init.user;
+}
+
+struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn)
+{
+	uint32_t slot = (qpn & ((1u << rnic->qp_bits) - 1)) - 2;
+	struct rnic_qp *qp = slot < rnic->max_qp ? rnic->qp[slot] : NULL;
+
+	return qp != NULL && qp->qpn == qpn ? qp : NULL;
+}
+
+void qp_event(struct rnic_qp *qp, enum ibv_event_type type)
+{
+	const struct rnic_events *events = &qp->rnic->events;
+
+	if (events->qp_event != NULL)
+		events->qp_event(events->arg, qp, type);
+}
+
+static enum ibv_wc_opcode wc_opcode(uint8_t wr_opcode)
+{
+	switch (wr_opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
+{
+	uint32_t tail = ring_tail(&qp->sq);
+	const struct send_wqe *wqe = ring_at(&qp->sq, tail);
+
+	if (wqe->signaled || status != IBV_WC_SUCCESS) {
+		struct ibv_wc wc = {.wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = wc_opcode(wqe->opcode),
+			.byte_len = wqe->len,
+			.qp_num = qp->qpn,
+			.src_qp = qp->attr.dest_qp_num};
+
+		cq_push(qp->init.send_cq, &wc, false);
+	}
+	ring_release(&qp->sq, tail + 1);
+}
+
+void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
+{
+	uint32_t tail = ring_tail(&qp->rq);
+	const struct recv_wqe *wqe = ring_at(&qp->rq, tail);
+
+	wc->wr_id = wqe->wr_id;
+	wc->qp_num = qp->qpn;
+	wc->src_qp = qp->attr.dest_qp_num;
+	cq_push(qp->init.recv_cq, wc, solicited);
+	ring_release(&qp->rq, tail + 1);
+}
+
+void qp_flush(struct rnic_qp *qp)
+{
+	while (ring_tail(&qp->sq) != ring_head(&qp->sq))
+		qp_complete_send(qp, IBV_WC_WR_FLUSH_ERR);
+	while (ring_tail(&qp->rq) != ring_head(&qp->rq)) {
+		struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
+
+		qp_complete_recv(qp, &wc, false);
+	}
+}
+
+void qp_error(struct rnic_qp *qp)
+{
+	timer_stop(&qp->timer);
+	atomic_store(&qp->state, IBV_QPS_ERR);
+	qp_flush(qp);
+}
+
+/* ---- rnic_qp_modify ---- */
+
+static int check_av(const struct rnic *rnic, const struct ibv_ah_attr *av, struct wire_ip *dst)
+{
+	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
+	if (!av->is_global || av->grh.sgid_index >= rnic->n_gid)
+		return -EINVAL;
+	if (wire_ip_is_zero(dst) || dst->b[0] == 0xff)
+		return -EINVAL;
+	if (wire_ip_is4(dst) != wire_ip_is4(&rnic->gid[av->grh.sgid_index]))
+		return -EINVAL;
+	return 0;
+}
+
+/* Attributes of the device and of QPs that only have one value here, and ranges. */
+static int check_values(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
+		return -EINVAL;
+	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
+		return -EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) &&
+		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > qp->rnic->active_mtu))
+		return -EINVAL;
+	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > 0xffffff)
+		return -EINVAL;
+	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
+		return -EINVAL;
+	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
+		return -EINVAL;
+	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
+		return -EINVAL;
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
+		return -EINVAL;
+	if ((mask & IBV_QP_ALT_PATH) ||
+		((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* UDP source port as Soft-RoCE chooses it: the same in both directions, and one per connection, so
+ * that routers which hash it keep packets in order. */
+static uint16_t flow_port(uint32_t label, uint32_t qpn, uint32_t peer)
+{
+	if (label == 0) {
+		uint64_t product = (uint64_t)qpn * peer;
+
+		label = (uint32_t)(product ^ product >> 20 ^ product >> 40) & 0xfffff;
+	}
+	return (uint16_t)(0xc000 | ((label ^ label >> 14) & 0x3fff));
+}
+
+static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_t dmac[6])
+{
+	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
+	struct wire_flow *flow = &qp->flow;
+
+	*flow = (struct wire_flow){.src = qp->rnic->gid[grh->sgid_index],
+		.dst = *dst,
+		.tos = grh->traffic_class,
+		.ttl = grh->hop_limit != 0 ? grh->hop_limit : 64,
+		.sport = flow_port(grh->flow_label, qp->qpn, qp->attr.dest_qp_num)};
+	memcpy(flow->dmac, dmac, sizeof(flow->dmac));
+	memcpy(flow->smac, qp->rnic->mac, sizeof(flow->smac));
+	qp->loopback = rnic_own_ip(qp->rnic, dst) >= 0;
+}
+
+static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask)
+{
+	struct ibv_qp_attr *attr = &qp->attr;
+
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		attr->en_sqd_async_notify = new->en_sqd_async_notify;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		attr->qp_access_flags = new->qp_access_flags;
+	if (mask & IBV_QP_PORT)
+		attr->port_num = new->port_num;
+	if (mask & IBV_QP_AV)
+		attr->ah_attr = new->ah_attr;
+	if (mask & IBV_QP_PATH_MTU) {
+		attr->path_mtu = new->path_mtu;
+		qp->mtu = roce_mtu_bytes(new->path_mtu);
+	}
+	if (mask & IBV_QP_TIMEOUT)
+		attr->timeout = new->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		attr->retry_cnt = qp->req.retries = new->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		attr->rnr_retry = qp->req.rnr_retries = new->rnr_retry;
+	if (mask & IBV_QP_RQ_PSN)
+		attr->rq_psn = new->rq_psn & 0xffffff;
+	if (mask & IBV_QP_SQ_PSN)
+		attr->sq_psn = new->sq_psn & 0xffffff;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		attr->max_rd_atomic = new->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		attr->max_dest_rd_atomic = new->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		attr->min_rnr_timer = new->min_rnr_timer;
+	if (mask & IBV_QP_DEST_QPN)
+		attr->dest_qp_num = new->dest_qp_num;
+}
+
+static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	if (to == from)
+		return;
+	if (to == IBV_QPS_ERR) {
+		qp_error(qp);
+		return;
+	}
+	if (to == IBV_QPS_RTR)
+		qp->ops->start_recv(qp);
+	if (to == IBV_QPS_RTS && from == IBV_QPS_RTR)
+		qp->ops->start_send(qp);
+	atomic_store(&qp->state, to);
+	if (to == IBV_QPS_SQD || from == IBV_QPS_SQD)
+		qp->ops->drain(qp, to == IBV_QPS_SQD);
+	qp_ready(qp);
+}
+
+int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
+{
+	enum ibv_qp_state from = qp_state(qp);
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	struct wire_ip dst;
+	uint8_t dmac[6];
+	int err;
+
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return -EINVAL;
+	err = qp_attr_check(qp->ops->type, from, to, mask);
+	if (err == 0)
+		err = check_values(qp, attr, mask);
+	if (err < 0)
+		return err;
+	if (to == IBV_QPS_RESET) {
+		reset(qp);
+		return 0;
+	}
+	if (mask & IBV_QP_AV) {
+		const struct ibv_ah_attr *av = &attr->ah_attr;
+
+		if (from == IBV_QPS_SQD && qp->req.draining)
+			return -EINVAL;
+		err = check_av(qp->rnic, av, &dst);
+		if (err == 0)
+			err = neigh_resolve(
+				qp->rnic, &qp->rnic->gid[av->grh.sgid_index], &dst, dmac, now);
+		if (err < 0)
+			return err;
+	}
+	set_attr(qp, attr, mask);
+	if (mask & IBV_QP_AV)
+		set_flow(qp, &dst, dmac);
+	enter(qp, from, to);
+	return 0;
+}
+
+void rnic_qp_query(
+	const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
+{
+	struct rnic_qp_stats stats;
+
+	rnic_qp_stats(qp, &stats);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = qp_state(qp);
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+	attr->cap = qp->init.cap;
+	attr->rq_psn = stats.epsn;
+	attr->sq_psn = (uint32_t)qp->req.high & 0xffffff;
+	attr->sq_draining = qp->req.draining;
+	*init = (struct ibv_qp_init_attr){
+		.cap = qp->init.cap, .qp_type = qp->init.type, .sq_sig_all = qp->init.sq_sig_all};
+}
+
+int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count)
+{
+	enum ibv_qp_state state = qp_state(qp);
+
+	if (count == 0 || count > RC_MAX_SKIP || from > 0xffffff)
+		return -EINVAL;
+	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
+		(state != IBV_QPS_RTR || dir == RNIC_SEND))
+		return -EINVAL;
+	return qp->ops->skip(qp, dir, from, count);
+}

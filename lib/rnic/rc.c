@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The reliable connection transport: its entry points. */
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "lib/wire/psn.h"
+
+static unsigned rc_rx(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	if (pkt->flags & ROCE_F_REQUEST)
+		return rc_rx_request(qp, frame, pkt);
+	if (pkt->opcode == ROCE_ACK)
+		return rc_rx_ack(qp, pkt, now);
+	return RNIC_DROP_UNSUPPORTED;
+}
+
+static void rc_reset(struct rnic_qp *qp)
+{
+	memset(&qp->req, 0, sizeof(qp->req));
+	memset(&qp->resp, 0, sizeof(qp->resp));
+}
+
+static int rc_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count)
+{
+	return dir == RNIC_SEND ? rc_skip_send(qp, from, count) : rc_skip_recv(qp, from, count);
+}
+
+const struct transport rc_transport = {
+	.type = IBV_QPT_RC,
+	.opcodes = ROCE_RC,
+	.rx = rc_rx,
+	.tx = rc_tx,
+	.tx_answer = rc_tx_answer,
+	.timer = rc_timer,
+	.start_recv = rc_start_recv,
+	.start_send = rc_start_send,
+	.drain = rc_drain,
+	.reset = rc_reset,
+	.skip = rc_skip,
+};
+
+void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats)
+{
+	*stats = (struct rnic_qp_stats){.sq_una = (uint32_t)qp->req.una & PSN_MASK,
+		.sq_next = (uint32_t)qp->req.next & PSN_MASK,
+		.epsn = qp->resp.epsn,
+		.retries = qp->req.retries,
+		.rnr_retries = qp->req.rnr_retries,
+		.retransmits = qp->req.retransmits,
+		.timeouts = qp->req.timeouts};
+}

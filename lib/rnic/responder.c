@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RC responder: takes requests in PSN order, places their payload, and answers (IBTA vol. 1, 9.7.4,
+ * 9.9.3). */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "lib/wire/psn.h"
+
+/* ---- skipped ranges ---- */
+
+/* The PSN that is in order now: after the ranges that begin at epsn. *passed: their number. */
+static uint32_t expected(const struct rc_responder *resp, unsigned *passed)
+{
+	uint32_t psn = resp->epsn;
+	unsigned n = 0;
+
+	while (n < resp->n_skip && resp->skip[n].from == psn)
+		psn = psn_add(psn, (int32_t)resp->skip[n++].count);
+	*passed = n;
+	return psn;
+}
+
+static void take_psn(struct rc_responder *resp, uint32_t psn, unsigned passed)
+{
+	resp->epsn = psn_add(psn, 1);
+	if (passed > 0) {
+		resp->n_skip -= (uint8_t)passed;
+		memmove(resp->skip, resp->skip + passed, resp->n_skip * sizeof(resp->skip[0]));
+	}
+}
+
+int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count)
+{
+	struct rc_responder *resp = &qp->resp;
+	uint32_t floor = resp->epsn;
+	int32_t ahead;
+
+	if (resp->n_skip > 0) {
+		const struct rc_skip *last = &resp->skip[resp->n_skip - 1];
+
+		floor = psn_add(last->from, (int32_t)last->count);
+	}
+	ahead = psn_diff(from, resp->epsn);
+	/* PSNs compare only within half of their circle. */
+	if (psn_lt(from, floor) || ahead < 0 || ahead + count >= RC_SEQ_LIMIT)
+		return -EINVAL;
+	if (resp->n_skip == RC_MAX_SKIPS)
+		return -ENOSPC;
+	resp->skip[resp->n_skip++] = (struct rc_skip){from, count};
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static void answer(struct rnic_qp *qp, enum rc_answer kind)
+{
+	struct rc_responder *resp = &qp->resp;
+
+	/* A NAK acknowledges everything before it. It is made with the PSN expected when it leaves,
+	 * so it remains right: something behind that was dropped. */
+	if (kind == RC_ACK && resp->answer == RC_NAK)
+		return;
+	resp->answer = kind;
+	qp_answer(qp);
+}
+
+void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
+{
+	struct rc_responder *resp = &qp->resp;
+	unsigned passed;
+	struct wire_hdr hdr = {.opcode = ROCE_ACK,
+		.mig = true,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = expected(resp, &passed),
+		.msn = resp->msn};
+
+	switch (resp->answer) {
+	case RC_NAK:
+		hdr.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE;
+		resp->nak_sent = true;
+		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
+		break;
+	case RC_NAK_FATAL:
+		hdr.syndrome = ROCE_AETH_NAK | resp->fatal_code;
+		hdr.psn = resp->fatal_psn;
+		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
+		break;
+	case RC_RNR:
+		hdr.syndrome = ROCE_AETH_RNR | qp->attr.min_rnr_timer;
+		rnic_inc(qp->rnic, RNIC_C_RNR_TX);
+		break;
+	default:
+		/* Never a skipped PSN: the peer's number space is ours as well. */
+		hdr.psn = psn_add(resp->epsn, -1);
+		hdr.syndrome = ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS;
+		rnic_inc(qp->rnic, RNIC_C_ACK_TX);
+		break;
+	}
+	resp->answer = RC_NO_ANSWER;
+	frame->n_iov = 0;
+	frame_finish(qp->rnic, frame, &qp->flow, &hdr, 0);
+}
+
+/* What is wrong with a request, and who is told what. */
+struct fault {
+	unsigned drop;
+	uint8_t nak; /* enum roce_nak */
+	enum ibv_wc_status
+		status; /* of the receive request; SUCCESS: it is flushed with the rest */
+	enum ibv_event_type event; /* IBV_EVENT_QP_REQ_ERR or _ACCESS_ERR if status is SUCCESS */
+};
+
+static const struct fault UNSUPPORTED = {
+	RNIC_DROP_UNSUPPORTED, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
+static const struct fault OPCODE_SEQ = {
+	RNIC_DROP_OPCODE_SEQ, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
+static const struct fault BAD_LENGTH = {
+	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
+static const struct fault TOO_LONG = {
+	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, 0};
+static const struct fault NO_ACCESS = {
+	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
+static const struct fault NOT_ENABLED = {
+	RNIC_DROP_ACCESS, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_ACCESS_ERR};
+static const struct fault NO_BUFFER = {
+	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, 0};
+
+static unsigned refuse(struct rnic_qp *qp, const struct wire_pkt *pkt, const struct fault *fault)
+{
+	struct rc_responder *resp = &qp->resp;
+
+	resp->fatal_psn = pkt->psn;
+	resp->fatal_code = fault->nak;
+	answer(qp, RC_NAK_FATAL);
+	if (fault->status != IBV_WC_SUCCESS) {
+		struct ibv_wc wc = {.status = fault->status, .opcode = IBV_WC_RECV};
+
+		qp_complete_recv(qp, &wc, false);
+	}
+	qp_error(qp);
+	if (fault->status == IBV_WC_SUCCESS)
+		qp_event(qp, fault->event);
+	return fault->drop;
+}
+
+/* ---- checks of a request in PSN order ---- */
+
+static const struct fault *check_opcode(const struct rc_responder *resp, const struct wire_pkt *pkt)
+{
+	enum rc_message kind = pkt->flags & ROCE_F_SEND ? RC_IN_SEND : RC_IN_WRITE;
+
+	if (!(pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE)) || (pkt->flags & ROCE_F_IETH))
+		return &UNSUPPORTED;
+	if (pkt->flags & ROCE_F_FIRST)
+		return resp->message == RC_NO_MESSAGE ? NULL : &OPCODE_SEQ;
+	return resp->message == kind ? NULL : &OPCODE_SEQ;
+}
+
+/* Payload length by position: FIRST and MIDDLE are full, LAST is not empty. */
+static const struct fault *check_length(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
+
+	if (!last)
+		return pkt->pay_len == qp->mtu ? NULL : &BAD_LENGTH;
+	if (pkt->pay_len > qp->mtu || (!first && pkt->pay_len == 0))
+		return &BAD_LENGTH;
+	return NULL;
+}
+
+/* The whole range named by a RETH, at once. */
+static const struct fault *check_reth(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+		return &NOT_ENABLED;
+	if (pkt->dmalen > RNIC_MAX_MSG)
+		return &BAD_LENGTH;
+	if (pkt->dmalen > 0 && mr_translate(qp->init.pd, pkt->rkey, pkt->va, pkt->dmalen,
+				       IBV_ACCESS_REMOTE_WRITE) == NULL)
+		return &NO_ACCESS;
+	return NULL;
+}
+
+static const struct fault *check_write(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	const struct rc_responder *resp = &qp->resp;
+	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
+	uint64_t before = first ? 0 : resp->received;
+	uint32_t all = first ? pkt->dmalen : resp->dmalen;
+	const struct fault *fault = first ? check_reth(qp, pkt) : NULL;
+
+	if (fault != NULL)
+		return fault;
+	if (last ? before + pkt->pay_len != all : before + pkt->pay_len >= all)
+		return &BAD_LENGTH;
+	return NULL;
+}
+
+static const struct fault *check_send(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	const struct recv_wqe *wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
+	uint64_t all = (pkt->flags & ROCE_F_FIRST ? 0 : qp->resp.received) + pkt->pay_len;
+
+	return all > wqe->len || all > RNIC_MAX_MSG ? &TOO_LONG : NULL;
+}
+
+/* ---- taking it ---- */
+
+static bool needs_recv(const struct wire_pkt *pkt)
+{
+	return pkt->flags & ROCE_F_SEND ? pkt->flags & ROCE_F_FIRST : pkt->flags & ROCE_F_IMM;
+}
+
+static unsigned not_ready(struct rnic_qp *qp)
+{
+	/* What follows the refused packet comes again after it: no NAK for that. */
+	qp->resp.nak_sent = true;
+	answer(qp, RC_RNR);
+	return RNIC_DROP_RNR;
+}
+
+static const struct fault *place(
+	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt)
+{
+	struct rc_responder *resp = &qp->resp;
+	bool send = pkt->flags & ROCE_F_SEND;
+	struct placement where = {.kind = send ? PLACE_RECV : PLACE_REMOTE};
+
+	if (pkt->flags & ROCE_F_FIRST) {
+		resp->received = 0;
+		resp->va = pkt->va;
+		resp->rkey = pkt->rkey;
+		resp->dmalen = pkt->dmalen;
+	}
+	if (send) {
+		where.wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
+		where.offset = resp->received;
+	} else {
+		where.va = resp->va + resp->received;
+		where.rkey = resp->rkey;
+	}
+	if (place_payload(qp->init.pd, &where, payload, pkt->pay_len) < 0)
+		return send ? &NO_BUFFER : &NO_ACCESS;
+	resp->received += pkt->pay_len;
+	return NULL;
+}
+
+static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	bool send = pkt->flags & ROCE_F_SEND;
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS,
+		.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
+		.byte_len = (uint32_t)qp->resp.received};
+
+	qp->resp.message = RC_NO_MESSAGE;
+	qp->resp.msn = (qp->resp.msn + 1) & PSN_MASK;
+	if (!send && !(pkt->flags & ROCE_F_IMM))
+		return;
+	if (pkt->flags & ROCE_F_IMM) {
+		wc.imm_data = htobe32(pkt->imm);
+		wc.wc_flags = IBV_WC_WITH_IMM;
+	}
+	qp_complete_recv(qp, &wc, pkt->se);
+}
+
+static unsigned take(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, unsigned passed)
+{
+	struct rc_responder *resp = &qp->resp;
+	bool send = pkt->flags & ROCE_F_SEND;
+	const struct fault *fault = check_opcode(resp, pkt);
+
+	if (fault == NULL)
+		fault = check_length(qp, pkt);
+	if (fault == NULL && !send)
+		fault = check_write(qp, pkt);
+	if (fault != NULL)
+		return refuse(qp, pkt, fault);
+	if (needs_recv(pkt) && ring_tail(&qp->rq) == ring_head(&qp->rq))
+		return not_ready(qp);
+	if (send)
+		fault = check_send(qp, pkt);
+	if (fault == NULL)
+		fault = place(qp, frame + pkt->pay_off, pkt);
+	if (fault != NULL)
+		return refuse(qp, pkt, fault);
+
+	take_psn(resp, pkt->psn, passed);
+	if (resp->answer != RC_NAK)
+		resp->nak_sent = false;
+	if (pkt->ackreq || resp->answer == RC_RNR)
+		answer(qp, RC_ACK);
+	if (pkt->flags & ROCE_F_LAST)
+		complete(qp, pkt);
+	else
+		resp->message = send ? RC_IN_SEND : RC_IN_WRITE;
+	return 0;
+}
+
+unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	struct rc_responder *resp = &qp->resp;
+	unsigned passed;
+	uint32_t in_order = expected(resp, &passed);
+
+	if (pkt->psn == in_order) {
+		if (!resp->heard) {
+			resp->heard = true;
+			if (qp_state(qp) == IBV_QPS_RTR)
+				qp_event(qp, IBV_EVENT_COMM_EST);
+		}
+		return take(qp, frame, pkt, passed);
+	}
+	if (psn_lt(in_order, pkt->psn)) {
+		if (!resp->nak_sent) {
+			resp->nak_sent = true;
+			answer(qp, RC_NAK);
+		}
+		return RNIC_DROP_SEQUENCE;
+	}
+	if (!psn_lt(pkt->psn, resp->epsn))
+		return RNIC_DROP_SKIPPED;
+	if (resp->answer != RC_RNR)
+		answer(qp, RC_ACK);
+	return RNIC_DROP_DUPLICATE;
+}
+
+void rc_start_recv(struct rnic_qp *qp)
+{
+	qp->resp.epsn = qp->attr.rq_psn;
+}

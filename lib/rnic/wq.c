@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting work requests: the producing side of a QP's rings. Any one thread per queue. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+static int sge_bytes(const struct ibv_sge *sge, int n, unsigned max, uint64_t *bytes)
+{
+	*bytes = 0;
+	if (n < 0 || (unsigned)n > max || (n > 0 && sge == NULL))
+		return -EINVAL;
+	for (int i = 0; i < n; i++)
+		*bytes += sge[i].length;
+	return 0;
+}
+
+static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
+{
+	int err;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	err = sge_bytes(wr->sg_list, wr->num_sge, qp->init.cap.max_send_sge, bytes);
+	if (err < 0)
+		return err;
+	if (*bytes > RNIC_MAX_MSG)
+		return -EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) && *bytes > qp->init.cap.max_inline_data)
+		return -EINVAL;
+	return 0;
+}
+
+static void copy_inline(uint8_t *out, const struct ibv_send_wr *wr)
+{
+	for (int i = 0; i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length == 0)
+			continue;
+		memcpy(out, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		out += wr->sg_list[i].length;
+	}
+}
+
+static void copy_sges(struct ibv_sge *out, const struct ibv_sge *sge, int n)
+{
+	if (n > 0)
+		memcpy(out, sge, (size_t)n * sizeof(*sge));
+}
+
+int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
+{
+	int state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+	struct send_wqe *wqe;
+	uint64_t bytes;
+	int err;
+
+	if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR)
+		return -EINVAL;
+	err = check_send(qp, wr, &bytes);
+	if (err < 0)
+		return err;
+	wqe = ring_claim(&qp->sq);
+	if (wqe == NULL)
+		return -ENOMEM;
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = (uint8_t)wr->opcode;
+	wqe->len = (uint32_t)bytes;
+	wqe->signaled = qp->init.sq_sig_all || (wr->send_flags & IBV_SEND_SIGNALED);
+	wqe->solicited = wr->send_flags & IBV_SEND_SOLICITED;
+	wqe->inlined = wr->send_flags & IBV_SEND_INLINE;
+	wqe->imm = be32toh(wr->imm_data);
+	wqe->raddr = wr->wr.rdma.remote_addr;
+	wqe->rkey = wr->wr.rdma.rkey;
+	if (wqe->inlined) {
+		wqe->n_sge = 0;
+		copy_inline((uint8_t *)wqe->sge, wr);
+	} else {
+		wqe->n_sge = (uint8_t)wr->num_sge;
+		copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
+	}
+	ring_publish(&qp->sq);
+	sched_ring_bell(qp->rnic, qp->slot);
+	return 0;
+}
+
+int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct recv_wqe *wqe;
+	uint64_t bytes;
+	int err;
+
+	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET)
+		return -EINVAL;
+	err = sge_bytes(wr->sg_list, wr->num_sge, qp->init.cap.max_recv_sge, &bytes);
+	if (err < 0)
+		return err;
+	wqe = ring_claim(&qp->rq);
+	if (wqe == NULL)
+		return -ENOMEM;
+	wqe->wr_id = wr->wr_id;
+	wqe->len = bytes;
+	wqe->n_sge = (uint32_t)wr->num_sge;
+	copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
+	ring_publish(&qp->rq);
+	/* The owner writes the state, then reads the ring's head; here it is the other way round,
+	 * all sequentially consistent: one of the two sees the other, and the request is flushed.
+	 */
+	if (atomic_load(&qp->state) == IBV_QPS_ERR)
+		sched_ring_bell(qp->rnic, qp->slot);
+	return 0;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/unit/rnic/net.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/wire/ip.h"
+
+uint64_t net_random(struct net *net)
+{
+	uint64_t x = net->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return net->random = x;
+}
+
+/* ---- the link ---- */
+
+static bool before(const struct net_frame *a, const struct net_frame *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void push(struct net *net, struct net_frame *frame)
+{
+	unsigned i;
+
+	if (net->n_flight == net->cap_flight) {
+		net->cap_flight = net->cap_flight * 2 + 64;
+		net->flight = realloc(net->flight, net->cap_flight * sizeof(struct net_frame *));
+		assert_non_null(net->flight);
+	}
+	for (i = net->n_flight++; i > 0 && before(frame, net->flight[(i - 1) / 2]); i = (i - 1) / 2)
+		net->flight[i] = net->flight[(i - 1) / 2];
+	net->flight[i] = frame;
+}
+
+static struct net_frame *pop(struct net *net)
+{
+	struct net_frame *first = net->flight[0], *last = net->flight[--net->n_flight];
+	unsigned i = 0;
+
+	for (;;) {
+		unsigned child = 2 * i + 1;
+
+		if (child >= net->n_flight)
+			break;
+		if (child + 1 < net->n_flight && before(net->flight[child + 1], net->flight[child]))
+			child++;
+		if (!before(net->flight[child], last))
+			break;
+		net->flight[i] = net->flight[child];
+		i = child;
+	}
+	net->flight[i] = last;
+	return first;
+}
+
+static bool chance(struct net *net, unsigned per_mille)
+{
+	return per_mille > 0 && net_random(net) % 1000 < per_mille;
+}
+
+static void put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay)
+{
+	struct net_frame *frame = malloc(sizeof(*frame));
+
+	assert_non_null(frame);
+	assert_true(len <= sizeof(frame->bytes));
+	frame->at = net->now + delay;
+	frame->order = net->sent++;
+	frame->to = to;
+	frame->len = len;
+	memcpy(frame->bytes, bytes, len);
+	push(net, frame);
+}
+
+void net_inject(struct net *net, int to, const uint8_t *frame, size_t len)
+{
+	rnic_rx(net->end[to].rnic, frame, len, net->now);
+}
+
+static void transmit(struct net *net, int from, const struct rnic_frame *frame)
+{
+	uint8_t bytes[NET_FRAME];
+	int n = rnic_frame_flatten(frame, bytes, sizeof(bytes));
+	size_t len = (size_t)n;
+
+	assert_true(n > 0);
+	if (net->hook != NULL && !net->hook(net, from, bytes, &len))
+		return;
+	if (chance(net, net->loss))
+		return;
+	if (chance(net, net->corrupt))
+		bytes[net_random(net) % len] ^= (uint8_t)(1 << net_random(net) % 8);
+	if (chance(net, net->twice))
+		put(net, !from, bytes, len, NET_DELAY + net_random(net) % 20000);
+	put(net, !from, bytes, len,
+		NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
+}
+
+static void pull(struct net *net)
+{
+	struct rnic_frame frame;
+
+	for (int i = 0; i < 2; i++) {
+		while (rnic_tx(net->end[i].rnic, &frame, net->now))
+			transmit(net, i, &frame);
+		assert_false(rnic_has_work(net->end[i].rnic));
+	}
+}
+
+void net_run(struct net *net, uint64_t until)
+{
+	for (;;) {
+		uint64_t next = UINT64_MAX;
+
+		pull(net);
+		for (int i = 0; i < 2; i++) {
+			uint64_t deadline = rnic_deadline(net->end[i].rnic);
+
+			next = deadline < next ? deadline : next;
+		}
+		if (net->n_flight > 0 && net->flight[0]->at < next)
+			next = net->flight[0]->at;
+		if (next == UINT64_MAX || next > until)
+			break;
+		net->now = next > net->now ? next : net->now;
+		while (net->n_flight > 0 && net->flight[0]->at <= net->now) {
+			struct net_frame *frame = pop(net);
+
+			rnic_rx(net->end[frame->to].rnic, frame->bytes, frame->len, net->now);
+			free(frame);
+		}
+		rnic_timer(net->end[0].rnic, net->now);
+		rnic_timer(net->end[1].rnic, net->now);
+	}
+	if (until != UINT64_MAX && until > net->now)
+		net->now = until;
+}
+
+/* ---- devices and connections ---- */
+
+static struct end *end_of(struct net *net, const struct rnic_qp *qp)
+{
+	return rnic_qp_user(qp) == &net->end[0] ? &net->end[0] : &net->end[1];
+}
+
+static void on_qp_event(void *arg, struct rnic_qp *qp, enum ibv_event_type type)
+{
+	struct end *end = end_of(arg, qp);
+
+	assert_true(end->n_event < NET_EVENTS);
+	end->event[end->n_event++] = type;
+}
+
+static void on_cq_event(void *arg, struct rnic_cq *cq)
+{
+	struct end *end = rnic_cq_user(cq);
+
+	(void)arg;
+	end->n_cq_event++;
+}
+
+void net_open(struct net *net, const struct net_options *options)
+{
+	net->random = net->random != 0 ? net->random : 88172645463325252u;
+	for (int i = 0; i < 2; i++) {
+		struct end *end = &net->end[i];
+		struct rnic_config config = {
+			.mac = {2, 0, 0, 0, 0, (uint8_t)(10 + i)},
+			.n_ip = 2,
+			.port_mtu = NET_MTU,
+			.seed = 1234 + (uint64_t)i,
+			.window = options->window,
+			.events = {net, on_cq_event, on_qp_event},
+		};
+
+		config.ip[0] = wire_ip_from4(0x0a4d0001 + (uint32_t)i);
+		assert_int_equal(0, wire_ip_parse(i ? "fd77::2" : "fd77::1", &config.ip[1]));
+		assert_int_equal(0, rnic_create(&config, &end->rnic));
+		assert_int_equal(0, rnic_pd_alloc(end->rnic, &end->pd));
+		assert_int_equal(0, rnic_cq_create(end->rnic, 1024, end, &end->scq));
+		assert_int_equal(0, rnic_cq_create(end->rnic, 1024, end, &end->rcq));
+		end->buf_len = 1 << 20;
+		end->buf = malloc(end->buf_len);
+		assert_non_null(end->buf);
+		for (size_t j = 0; j < end->buf_len; j++)
+			end->buf[j] = (uint8_t)(i ? 0xee : j * 7 + 3 + (j >> 8));
+		assert_int_equal(
+			0, rnic_mr_reg(end->pd, end->buf, end->buf_len, (uintptr_t)end->buf,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &end->mr));
+	}
+}
+
+struct rnic_qp *net_make_qp(struct end *end, const struct net_options *options)
+{
+	uint32_t wr = options->wr ? options->wr : 64;
+	struct rnic_qp_init init = {.type = IBV_QPT_RC,
+		.pd = end->pd,
+		.send_cq = end->scq,
+		.recv_cq = end->rcq,
+		.cap = {wr, wr, 4, 4, 64},
+		.sq_sig_all = !options->sig_none,
+		.user = end};
+	struct rnic_qp *qp;
+
+	assert_int_equal(0, rnic_qp_create(end->rnic, &init, &qp));
+	assert_true(init.cap.max_send_wr >= wr && init.cap.max_inline_data >= 64);
+	return qp;
+}
+
+const int net_mask_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+const int net_mask_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+const int net_mask_rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+
+struct ibv_qp_attr net_attr(
+	struct net *net, int i, uint32_t peer_qpn, const struct net_options *options)
+{
+	struct ibv_qp_attr attr = {
+		.path_mtu = options->mtu ? options->mtu : IBV_MTU_1024,
+		.dest_qp_num = peer_qpn,
+		.rq_psn = options->psn[!i],
+		.sq_psn = options->psn[i],
+		.qp_access_flags = options->access
+					   ? options->access
+					   : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		.port_num = 1,
+		.min_rnr_timer = options->rnr_timer ? options->rnr_timer : 12,
+		.timeout = options->timeout ? options->timeout : 14,
+		.retry_cnt = options->no_retry ? options->retry : 7,
+		.rnr_retry = options->no_retry ? options->rnr_retry : 7,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
+	};
+	struct wire_ip ip;
+
+	attr.ah_attr.grh.sgid_index = options->ip6 ? 2 : 1;
+	assert_int_equal(0, rnic_gid(net->end[!i].rnic, attr.ah_attr.grh.sgid_index, &ip));
+	memcpy(attr.ah_attr.grh.dgid.raw, ip.b, 16);
+	return attr;
+}
+
+void net_to_rts(struct net *net, int i, struct rnic_qp *qp, uint32_t peer_qpn,
+	const struct net_options *options)
+{
+	struct ibv_qp_attr attr = net_attr(net, i, peer_qpn, options);
+	int err;
+
+	attr.qp_state = IBV_QPS_INIT;
+	assert_int_equal(0, rnic_qp_modify(qp, &attr, net_mask_init, net->now));
+	attr.qp_state = IBV_QPS_RTR;
+	while ((err = rnic_qp_modify(qp, &attr, net_mask_rtr, net->now)) == -EAGAIN)
+		net_run(net, net->now + MS);
+	assert_int_equal(0, err);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(0, rnic_qp_modify(qp, &attr, net_mask_rts, net->now));
+}
+
+void net_connect(struct net *net, const struct net_options *options)
+{
+	net_open(net, options);
+	for (int i = 0; i < 2; i++)
+		net->end[i].qp = net_make_qp(&net->end[i], options);
+	for (int i = 0; i < 2; i++)
+		net_to_rts(net, i, net->end[i].qp, rnic_qp_num(net->end[!i].qp), options);
+}
+
+void net_close(struct net *net)
+{
+	net_check_counters(net);
+	for (int i = 0; i < 2; i++) {
+		struct end *end = &net->end[i];
+
+		if (end->qp != NULL)
+			assert_int_equal(0, rnic_qp_destroy(end->qp));
+		assert_int_equal(0, rnic_mr_dereg(end->mr));
+		assert_int_equal(0, rnic_cq_destroy(end->scq));
+		assert_int_equal(0, rnic_cq_destroy(end->rcq));
+		assert_int_equal(0, rnic_pd_free(end->pd));
+		rnic_destroy(end->rnic);
+		free(end->buf);
+	}
+	while (net->n_flight > 0)
+		free(net->flight[--net->n_flight]);
+	free(net->flight);
+}
+
+uint64_t net_drops(const struct rnic *rnic)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 1; i < RNIC_N_DROPS; i++)
+		sum += rnic_drop_count(rnic, i);
+	return sum;
+}
+
+void net_check_counters(const struct net *net)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct rnic *rnic = net->end[i].rnic;
+
+		assert_int_equal(rnic_count(rnic, RNIC_C_RX_FRAMES),
+			rnic_count(rnic, RNIC_C_RX_ACCEPTED) + net_drops(rnic));
+	}
+}
+
+/* ---- posting ---- */
+
+int end_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t id, size_t offset, uint32_t len,
+	uint64_t raddr, uint32_t rkey)
+{
+	struct ibv_sge sge = {(uintptr_t)end->buf + offset, len, rnic_mr_lkey(end->mr)};
+	struct ibv_send_wr wr = {.wr_id = id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.imm_data = htobe32(0xabcd0000 + (uint32_t)id),
+		.wr.rdma = {raddr, rkey}};
+
+	return rnic_post_send(end->qp, &wr);
+}
+
+int end_recv(struct end *end, uint64_t id, size_t offset, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)end->buf + offset, len, rnic_mr_lkey(end->mr)};
+	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
+
+	return rnic_post_recv(end->qp, &wr);
+}
+
+struct ibv_wc end_wc(struct rnic_cq *cq)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(1, rnic_cq_poll(cq, 1, &wc));
+	return wc;
+}
+
+void end_no_wc(struct rnic_cq *cq)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(0, rnic_cq_poll(cq, 1, &wc));
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two RNIC cores wired back to back on virtual time, over a link that loses, doubles, delays and
+ * corrupts frames as a seeded generator or a test's own hook says. */
+#ifndef TEST_RNIC_NET_H
+#define TEST_RNIC_NET_H
+
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> /* needs those above */
+/* clang-format on */
+
+#include "lib/rnic/rnic.h"
+
+enum { NET_MTU = 4200, NET_DELAY = 5000, NET_FRAME = 4400, NET_EVENTS = 64 };
+
+struct net;
+
+/* Looks at, or changes, a frame that device `from` sends. False: it is lost. */
+typedef bool net_hook(struct net *net, int from, uint8_t *frame, size_t *len);
+
+struct net_frame {
+	uint64_t at;
+	uint64_t order; /* of sending: equal times keep it */
+	int to;
+	size_t len;
+	uint8_t bytes[NET_FRAME];
+};
+
+/* One end of a connection. */
+struct end {
+	struct rnic *rnic;
+	struct rnic_pd *pd;
+	struct rnic_cq *scq, *rcq;
+	struct rnic_qp *qp;
+	struct rnic_mr *mr; /* of buf, all access */
+	uint8_t *buf;
+	size_t buf_len;
+	enum ibv_event_type event[NET_EVENTS];
+	unsigned n_event, n_cq_event;
+};
+
+struct net {
+	struct end end[2];
+	uint64_t now;
+	uint64_t random;
+	/* per 1000 frames */
+	unsigned loss, twice, late, corrupt;
+	net_hook *hook;
+	void *hook_arg;
+	unsigned hook_n;           /* for the hook's use */
+	struct net_frame **flight; /* a heap by (at, order) */
+	unsigned n_flight, cap_flight;
+	uint64_t sent;
+};
+
+struct net_options {
+	bool ip6;
+	enum ibv_mtu mtu;         /* default 1024 */
+	uint32_t psn[2];          /* starting PSN of end 0, 1 */
+	uint8_t timeout;          /* default 14 */
+	uint8_t retry, rnr_retry; /* default 7 when no_retry is false */
+	bool no_retry;            /* retry and rnr_retry are meant as they stand */
+	uint8_t rnr_timer;        /* default 12 */
+	unsigned access;          /* default LOCAL_WRITE | REMOTE_WRITE */
+	uint32_t wr;              /* depth of the queues, default 64 */
+	uint32_t window;
+	bool sig_none; /* sq_sig_all off */
+};
+
+uint64_t net_random(struct net *net);
+/* Devices with one IPv4 and one IPv6 address each, no connection yet. */
+void net_open(struct net *net, const struct net_options *options);
+void net_close(struct net *net);
+/* A QP on each end, connected and in RTS. */
+void net_connect(struct net *net, const struct net_options *options);
+struct rnic_qp *net_make_qp(struct end *end, const struct net_options *options);
+/* One end's way from RESET to RTS towards a peer. */
+void net_to_rts(struct net *net, int i, struct rnic_qp *qp, uint32_t peer_qpn,
+	const struct net_options *options);
+/* The attributes net_to_rts uses, and their masks for INIT, RTR, RTS. */
+struct ibv_qp_attr net_attr(
+	struct net *net, int i, uint32_t peer_qpn, const struct net_options *options);
+extern const int net_mask_init, net_mask_rtr, net_mask_rts;
+
+/* Runs until nothing is in flight and no timer runs, or until the time. */
+void net_run(struct net *net, uint64_t until);
+void net_inject(struct net *net, int to, const uint8_t *frame, size_t len);
+/* rx_frames = accepted + drops on both ends. */
+void net_check_counters(const struct net *net);
+uint64_t net_drops(const struct rnic *rnic);
+
+/* Posting with one SGE in the end's buffer. */
+int end_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t id, size_t offset, uint32_t len,
+	uint64_t raddr, uint32_t rkey);
+int end_recv(struct end *end, uint64_t id, size_t offset, uint32_t len);
+/* Exactly one completion must be there. */
+struct ibv_wc end_wc(struct rnic_cq *cq);
+void end_no_wc(struct rnic_cq *cq);
+
+static const uint64_t FOREVER = UINT64_MAX;
+static const uint64_t MS = 1000000, SEC = 1000000000;
+
+#endif
