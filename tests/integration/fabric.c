@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/integration/fabric.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/verbs/port_ops.h"
+
+enum { LINK_DELAY_NS = 2000, REORDER_NS = 20000, INBOX = 4096, GROUP_SLOT = 1, GROUP_GEN = 5 };
+
+struct event {
+	uint64_t at, order;
+	int node; /* >= 0: host; < 0: switch -1 - node */
+	uint16_t port, len;
+	uint8_t frame[];
+};
+
+struct host {
+	struct fabric *fab;
+	struct ibv_context *context;
+	struct ccl_comm *comm;
+	struct event *inbox[INBOX];
+	unsigned head, tail;
+	unsigned leaf;
+};
+
+struct fabric {
+	struct fab_opts opts;
+	struct host host[FAB_MAX_HOSTS];
+	struct fab_switch sw[FAB_MAX_SWITCHES];
+	unsigned n_sw;
+	uint64_t now, order, rng;
+	struct event **heap;
+	unsigned n_events, cap_events;
+	fab_tap tap;
+	void *tap_arg;
+};
+
+/* ---- events: a binary heap by time, then by order of making ---- */
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void push(struct fabric *fab, struct event *e)
+{
+	unsigned i = fab->n_events++;
+
+	if (fab->n_events > fab->cap_events) {
+		fab->cap_events = fab->cap_events ? 2 * fab->cap_events : 1024;
+		fab->heap = realloc(fab->heap, fab->cap_events * sizeof(*fab->heap));
+	}
+	for (; i > 0 && before(e, fab->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		fab->heap[i] = fab->heap[(i - 1) / 2];
+	fab->heap[i] = e;
+}
+
+static struct event *pop(struct fabric *fab)
+{
+	struct event *top = fab->heap[0], *last = fab->heap[--fab->n_events];
+	unsigned i = 0;
+
+	for (;;) {
+		unsigned child = 2 * i + 1;
+
+		if (child >= fab->n_events)
+			break;
+		if (child + 1 < fab->n_events && before(fab->heap[child + 1], fab->heap[child]))
+			child++;
+		if (!before(fab->heap[child], last))
+			break;
+		fab->heap[i] = fab->heap[child];
+		i = child;
+	}
+	fab->heap[i] = last;
+	return top;
+}
+
+uint64_t fab_random(struct fabric *fab)
+{
+	uint64_t z = fab->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool chance(struct fabric *fab, double p)
+{
+	return p > 0 && (double)(fab_random(fab) >> 11) * 0x1p-53 < p;
+}
+
+static void deliver_later(struct fabric *fab, int node, unsigned port, const uint8_t *frame,
+	size_t len, uint64_t delay)
+{
+	struct event *e = malloc(sizeof(*e) + len);
+
+	e->at = fab->now + delay;
+	e->order = fab->order++;
+	e->node = node;
+	e->port = (uint16_t)port;
+	e->len = (uint16_t)len;
+	memcpy(e->frame, frame, len);
+	push(fab, e);
+}
+
+/* One frame onto a link: its faults happen here. */
+static void link_send(struct fabric *fab, int node, unsigned port, uint8_t *frame, size_t len)
+{
+	const struct fab_faults *f = &fab->opts.faults;
+	uint64_t delay = LINK_DELAY_NS;
+
+	if (fab->tap)
+		fab->tap(fab->tap_arg, fab, frame, len);
+	if (chance(fab, f->loss))
+		return;
+	if (chance(fab, f->dup))
+		deliver_later(fab, node, port, frame, len, delay + fab_random(fab) % REORDER_NS);
+	if (chance(fab, f->reorder))
+		delay += fab_random(fab) % REORDER_NS;
+	if (chance(fab, f->corrupt))
+		frame[fab_random(fab) % len] ^= (uint8_t)(1u << fab_random(fab) % 8);
+	deliver_later(fab, node, port, frame, len, delay);
+}
+
+/* ---- hosts: a port of the verbs device ---- */
+
+static unsigned host_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
+{
+	struct host *h = port;
+	unsigned i;
+
+	for (i = 0; i < n && h->head != h->tail; i++) {
+		struct event *e = h->inbox[h->head++ % INBOX];
+
+		frames[i] = (struct verbs_rx_frame){e->frame, e->len, e};
+	}
+	return i;
+}
+
+static void host_rx_free(void *port, const struct verbs_rx_frame *frames, unsigned n)
+{
+	(void)port;
+	for (unsigned i = 0; i < n; i++)
+		free(frames[i].priv);
+}
+
+static unsigned host_tx_room(void *port)
+{
+	(void)port;
+	return VERBS_BURST;
+}
+
+static void host_tx(void *port, const struct rnic_frame *frame)
+{
+	struct host *h = port;
+	uint8_t flat[FAB_FRAME];
+	int len = rnic_frame_flatten(frame, flat, sizeof(flat));
+
+	assert(len > 0);
+	link_send(h->fab, -1 - (int)h->leaf, 0, flat, (size_t)len);
+}
+
+static unsigned host_tx_flush(void *port)
+{
+	(void)port;
+	return 0;
+}
+
+static uint64_t host_now(void *port)
+{
+	return ((struct host *)port)->fab->now;
+}
+
+static void host_wait(void *port, uint64_t until)
+{
+	struct host *h = port;
+
+	(void)until;
+	h->fab->now += 1000;
+}
+
+static const struct verbs_port_ops host_ops = {
+	.rx_burst = host_rx,
+	.rx_free = host_rx_free,
+	.tx_room = host_tx_room,
+	.tx = host_tx,
+	.tx_flush = host_tx_flush,
+	.now = host_now,
+	.wait = host_wait,
+};
+
+/* ---- addresses ---- */
+
+static struct wire_ip host_ip(unsigned rank)
+{
+	return wire_ip_from4(0x0a4d0000 + 10 + rank);
+}
+
+static struct wire_ip switch_ip(unsigned i)
+{
+	return wire_ip_from4(0x0a4dff01 + i);
+}
+
+static void set_mac(uint8_t mac[6], unsigned kind, unsigned i)
+{
+	const uint8_t m[6] = {2, 0, 0, 0, (uint8_t)kind, (uint8_t)i};
+
+	memcpy(mac, m, sizeof(m));
+}
+
+/* ---- switches ---- */
+
+struct emitting {
+	struct fabric *fab;
+	unsigned sw;
+};
+
+static void switch_emit(void *arg, struct inc_group *g, const struct inc_emit *emit)
+{
+	struct emitting *em = arg;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+		uint8_t frame[FAB_FRAME], tail[WIRE_MAX_TRAILER];
+		unsigned tail_len;
+		int head;
+
+		if (!(emit->out_mask >> i & 1))
+			continue;
+		head = inc_translate_header(
+			g, i, emit, (uint16_t)em->fab->order, frame, tail, &tail_len);
+		if (emit->pay_len)
+			memcpy(frame + head, emit->payload, emit->pay_len);
+		memcpy(frame + head + emit->pay_len, tail, tail_len);
+		/* Port numbers of this fabric say who is at the other end: hosts, then switches. */
+		link_send(em->fab,
+			ep->port < FAB_MAX_HOSTS ? ep->port : FAB_MAX_HOSTS - 1 - ep->port, 0,
+			frame, (size_t)head + emit->pay_len + tail_len);
+	}
+}
+
+static void switch_rx(struct fabric *fab, unsigned i, const struct event *e)
+{
+	struct fab_switch *sw = &fab->sw[i];
+	struct emitting em = {fab, i};
+	const struct inc_sink sink = {&em, switch_emit};
+	struct inc_look look;
+	struct wire_pkt pkt;
+	enum wire_drop bad;
+	enum inc_drop drop;
+	uint32_t crc;
+
+	if (sw->dead)
+		return;
+	sw->rx++;
+	bad = wire_parse(e->frame, e->len, &pkt);
+	if (bad == WIRE_OK && pkt.kind != WIRE_ROCE)
+		return;
+	if (bad == WIRE_OK) {
+		drop = inc_lookup(&sw->table, &pkt, e->port, &look);
+		if (drop != INC_OK) {
+			sw->inc_drop[drop]++;
+			return;
+		}
+		if (!inc_check_icrc(look.group, e->frame, &pkt, &crc))
+			bad = WIRE_ICRC_BAD;
+	}
+	if (bad != WIRE_OK) {
+		sw->wire_drop[bad]++;
+		return;
+	}
+	drop = inc_mode2(
+		look.group, &sw->arena, &look, &pkt, e->frame + pkt.pay_off, crc, fab->now, &sink);
+	sw->inc_drop[drop]++;
+}
+
+static struct inc_ep_spec *add_ep(struct inc_group_spec *spec, unsigned sw)
+{
+	struct inc_ep_spec *ep = &spec->ep[spec->n_ep++];
+
+	ep->local_ip = switch_ip(sw);
+	set_mac(ep->smac, 1, sw);
+	return ep;
+}
+
+static void add_host_ep(struct fabric *fab, struct inc_group_spec *spec, unsigned sw, unsigned rank)
+{
+	struct inc_ep_spec *ep = add_ep(spec, sw);
+
+	ep->remote_ip = host_ip(rank);
+	ep->remote_qpn = ccl_qpn(fab->host[rank].comm);
+	ep->port = (uint16_t)rank;
+	ep->host = true;
+	set_mac(ep->dmac, 0, rank);
+	ep->ranks[ep->n_ranks++] = (uint16_t)rank;
+}
+
+/* The endpoint toward another switch; peer_ep is its index over there. */
+static struct inc_ep_spec *add_switch_ep(
+	struct inc_group_spec *spec, unsigned sw, unsigned peer, unsigned peer_ep)
+{
+	struct inc_ep_spec *ep = add_ep(spec, sw);
+
+	ep->remote_ip = switch_ip(peer);
+	ep->remote_qpn = inc_qpn(GROUP_SLOT, peer_ep, GROUP_GEN);
+	ep->port = (uint16_t)(FAB_MAX_HOSTS + peer);
+	set_mac(ep->dmac, 1, peer);
+	return ep;
+}
+
+static void install(struct fabric *fab, unsigned i, struct inc_group_spec *spec)
+{
+	struct fab_switch *sw = &fab->sw[i];
+	char err[INC_ERR_LEN];
+
+	if (inc_group_check(spec, err) != 0) {
+		fprintf(stderr, "fabric: switch %u: %s\n", i, err);
+		abort();
+	}
+	sw->group = calloc(1, inc_group_bytes(spec));
+	sw->arena.size = inc_group_payload_bytes(spec);
+	sw->arena.base = malloc(sw->arena.size);
+	inc_group_init(sw->group, spec, GROUP_SLOT, GROUP_GEN, 0);
+	if (inc_group_activate(sw->group, err) != 0)
+		abort();
+	inc_table_set(&sw->table, GROUP_SLOT, sw->group);
+}
+
+static unsigned hosts_below(const struct fabric *fab, unsigned leaf, unsigned rank)
+{
+	return fab->opts.n_leaves == 0 || fab->host[rank].leaf == leaf;
+}
+
+static void install_groups(struct fabric *fab)
+{
+	struct inc_ep_spec *ep = calloc(INC_MAX_EP, sizeof(*ep));
+
+	for (unsigned i = 0; i < fab->n_sw; i++) {
+		struct inc_group_spec spec = {
+			.name = "fabric",
+			.mode = INC_MODE_2,
+			.mtu = fab->opts.mtu,
+			.m = fab->opts.m,
+			.w = fab->opts.w,
+			.flags = fab->opts.flags,
+			.start_psn = fab->opts.start_psn,
+			.n_ranks = (uint16_t)fab->opts.n_hosts,
+			.ep = ep,
+		};
+		unsigned local = 0;
+
+		memset(ep, 0, INC_MAX_EP * sizeof(*ep));
+		for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+			if ((i > 0 || fab->n_sw == 1) && hosts_below(fab, i, r)) {
+				add_host_ep(fab, &spec, i, r);
+				local++;
+			}
+		for (unsigned leaf = 1; i == 0 && leaf < fab->n_sw; leaf++) {
+			struct inc_ep_spec *down;
+			unsigned n = 0;
+
+			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+				n += hosts_below(fab, leaf, r);
+			down = add_switch_ep(&spec, 0, leaf, n);
+			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+				if (hosts_below(fab, leaf, r))
+					down->ranks[down->n_ranks++] = (uint16_t)r;
+		}
+		if (i > 0) {
+			struct inc_ep_spec *up = add_switch_ep(&spec, i, 0, i - 1);
+
+			up->parent = true;
+			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+				if (!hosts_below(fab, i, r))
+					up->ranks[up->n_ranks++] = (uint16_t)r;
+		}
+		install(fab, i, &spec);
+	}
+	free(ep);
+}
+
+/* ---- making and running ---- */
+
+static void open_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
+{
+	struct host *h = &fab->host[rank];
+	struct verbs_open_attr attr = {
+		.rnic = {.n_ip = 1, .port_mtu = 4200, .seed = fab->opts.seed + rank}};
+	char err[CCL_ERR_LEN];
+
+	h->fab = fab;
+	h->leaf = fab->opts.n_leaves ? 1 + rank * fab->opts.n_leaves / fab->opts.n_hosts : 0;
+	set_mac(attr.rnic.mac, 0, rank);
+	attr.rnic.ip[0] = host_ip(rank);
+	h->context = incline_verbs_open_port(&host_ops, h, &attr);
+	assert(h->context);
+	*conn = (struct ccl_conn){
+		.context = h->context,
+		.gid_index = 1,
+		.rank = rank,
+		.n_ranks = fab->opts.n_hosts,
+		.m = fab->opts.m,
+		.w = fab->opts.w,
+		.timeout_ns = fab->opts.timeout_ns,
+		.mtu = fab->opts.mtu,
+		.remote_ip = switch_ip(h->leaf),
+		.start_psn = fab->opts.start_psn,
+	};
+	if (ccl_comm_open(conn, &h->comm, err) != 0) {
+		fprintf(stderr, "fabric: rank %u: %s\n", rank, err);
+		abort();
+	}
+}
+
+static void connect_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
+{
+	struct host *h = &fab->host[rank];
+	struct inc_group *g = fab->sw[h->leaf].group;
+	uint8_t mac[6];
+	char err[CCL_ERR_LEN];
+
+	set_mac(mac, 1, h->leaf);
+	rnic_neigh_add(incline_verbs_rnic(h->context), &conn->remote_ip, mac);
+	conn->remote_qpn = inc_ep_at(g, inc_rank_ep(g)[rank])->local_qpn;
+	if (ccl_comm_connect(h->comm, conn, err) != 0) {
+		fprintf(stderr, "fabric: rank %u: %s\n", rank, err);
+		abort();
+	}
+}
+
+struct fabric *fab_create(const struct fab_opts *opts)
+{
+	struct fabric *fab = calloc(1, sizeof(*fab));
+	struct ccl_conn conn[FAB_MAX_HOSTS];
+
+	assert(opts->n_hosts <= FAB_MAX_HOSTS && opts->n_leaves < FAB_MAX_SWITCHES);
+	fab->opts = *opts;
+	fab->rng = opts->seed;
+	fab->now = 1000000;
+	fab->n_sw = opts->n_leaves + 1;
+	for (unsigned r = 0; r < opts->n_hosts; r++)
+		open_host(fab, r, &conn[r]);
+	install_groups(fab);
+	for (unsigned r = 0; r < opts->n_hosts; r++)
+		connect_host(fab, r, &conn[r]);
+	return fab;
+}
+
+void fab_destroy(struct fabric *fab)
+{
+	for (unsigned r = 0; r < fab->opts.n_hosts; r++) {
+		struct host *h = &fab->host[r];
+
+		ccl_comm_destroy(h->comm);
+		ibv_close_device(h->context);
+		while (h->head != h->tail)
+			free(h->inbox[h->head++ % INBOX]);
+	}
+	for (unsigned i = 0; i < fab->n_sw; i++) {
+		free(fab->sw[i].group);
+		free(fab->sw[i].arena.base);
+	}
+	while (fab->n_events)
+		free(pop(fab));
+	free(fab->heap);
+	free(fab);
+}
+
+/* Everything due now. */
+static void turn(struct fabric *fab)
+{
+	while (fab->n_events && fab->heap[0]->at <= fab->now) {
+		struct event *e = pop(fab);
+
+		if (e->node < 0) {
+			switch_rx(fab, (unsigned)(-1 - e->node), e);
+			free(e);
+		} else {
+			struct host *h = &fab->host[e->node];
+
+			if (h->tail - h->head == INBOX)
+				free(e); /* a full receive ring drops */
+			else
+				h->inbox[h->tail++ % INBOX] = e;
+		}
+	}
+}
+
+/* Hosts work until they have nothing to do; returns the next time anything happens. */
+static uint64_t hosts_turn(struct fabric *fab, int *error)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned r = 0; r < fab->opts.n_hosts; r++) {
+		struct host *h = &fab->host[r];
+		uint64_t deadline;
+		unsigned busy;
+		int rc;
+
+		do {
+			busy = incline_verbs_progress(h->context);
+			rc = ccl_progress(h->comm, fab->now);
+			if (rc > 0)
+				busy += (unsigned)rc;
+			else if (rc < 0 && *error == 0)
+				*error = rc;
+		} while (busy);
+		deadline = incline_verbs_deadline(h->context);
+		next = deadline < next ? deadline : next;
+	}
+	return next;
+}
+
+static bool step(struct fabric *fab, int *error)
+{
+	uint64_t next;
+
+	turn(fab);
+	next = hosts_turn(fab, error);
+	if (fab->n_events && fab->heap[0]->at < next)
+		next = fab->heap[0]->at;
+	if (next == UINT64_MAX)
+		return false;
+	fab->now = next > fab->now ? next : fab->now + 1;
+	return true;
+}
+
+int fab_wait(struct fabric *fab, const struct ccl_req *req, uint64_t limit_ns)
+{
+	uint64_t end = fab->now + limit_ns;
+	int error = 0;
+
+	for (;;) {
+		unsigned done = 0;
+		bool more = step(fab, &error);
+
+		if (error)
+			return error;
+		for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+			done += ccl_test(fab->host[r].comm, req[r]) == 1;
+		if (done == fab->opts.n_hosts)
+			return 0;
+		if (!more)
+			return -EDEADLK;
+		if (fab->now > end)
+			return -ETIME;
+	}
+}
+
+void fab_run(struct fabric *fab, uint64_t ns)
+{
+	uint64_t end = fab->now + ns;
+	int error = 0;
+
+	while (fab->now < end && step(fab, &error))
+		;
+	fab->now = fab->now < end ? end : fab->now;
+}
+
+void fab_inject_switch(struct fabric *fab, unsigned sw, const uint8_t *frame, size_t len)
+{
+	deliver_later(fab, -1 - (int)sw, 0, frame, len, LINK_DELAY_NS);
+}
+
+void fab_inject_host(struct fabric *fab, unsigned rank, const uint8_t *frame, size_t len)
+{
+	deliver_later(fab, (int)rank, 0, frame, len, LINK_DELAY_NS);
+}
+
+void fab_set_tap(struct fabric *fab, fab_tap tap, void *arg)
+{
+	fab->tap = tap;
+	fab->tap_arg = arg;
+}
+
+void fab_set_faults(struct fabric *fab, const struct fab_faults *faults)
+{
+	fab->opts.faults = *faults;
+}
+
+unsigned fab_n_switches(const struct fabric *fab)
+{
+	return fab->n_sw;
+}
+
+struct fab_switch *fab_switch(struct fabric *fab, unsigned i)
+{
+	return &fab->sw[i];
+}
+
+struct ccl_comm *fab_comm(struct fabric *fab, unsigned rank)
+{
+	return fab->host[rank].comm;
+}
+
+struct rnic *fab_rnic(struct fabric *fab, unsigned rank)
+{
+	return incline_verbs_rnic(fab->host[rank].context);
+}
+
+uint64_t fab_now(const struct fabric *fab)
+{
+	return fab->now;
+}
