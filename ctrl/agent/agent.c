@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server: one libevent loop over a listening UNIX socket and its connections. A client can take
+ * no more than its share: the length of a line, the time for one, the requests per turn and the
+ * bytes of answers that wait for it are bounded. */
+#include "ctrl/agent/agent.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ctrl/agent/rpc.h"
+
+enum {
+	MAX_CLIENTS = 64,
+	TICK_MS = 100,
+	LINES_PER_TURN = 32,
+	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
+	LINE_S = 10,             /* for a line to be finished */
+	STALL_S = 10,            /* for a client to take some of its answers */
+	INPUT_LIMIT = CTL_MAX_LINE + 4096,
+};
+
+struct client {
+	LIST_ENTRY(client) link;
+	struct server *server;
+	struct bufferevent *bev;
+	uint64_t partial_ns; /* since when a line is unfinished, 0: none is */
+	bool held;           /* reading is off until answers are taken */
+	bool eof;            /* the peer sends no more */
+	bool closing;        /* to be closed when the answers are sent */
+};
+
+struct server {
+	struct agent *agent;
+	struct event_base *base;
+	struct evconnlistener *listener;
+	struct event *tick;
+	volatile sig_atomic_t *stop;
+	bool paused; /* accepting, after an error */
+	unsigned n_clients;
+	LIST_HEAD(, client) clients;
+};
+
+/* ---- connections ---- */
+
+static void client_free(struct client *c)
+{
+	LIST_REMOVE(c, link);
+	c->server->n_clients--;
+	bufferevent_free(c->bev);
+	free(c);
+}
+
+static size_t waiting_output(const struct client *c)
+{
+	return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+static void client_send(struct client *c, char *line)
+{
+	if (!line)
+		return;
+	bufferevent_write(c->bev, line, strlen(line));
+	bufferevent_write(c->bev, "\n", 1);
+	free(line);
+}
+
+/* Closes as soon as what is to be sent has been sent. May free c. */
+static void client_finish(struct client *c)
+{
+	c->closing = true;
+	bufferevent_disable(c->bev, EV_READ);
+	if (!waiting_output(c))
+		client_free(c);
+}
+
+static void client_refuse(struct client *c, const char *why)
+{
+	client_send(c, agent_error_line(CTL_INVALID_REQUEST, why));
+	client_finish(c);
+}
+
+static void note_partial(struct client *c, size_t left)
+{
+	if (!left)
+		c->partial_ns = 0;
+	else if (!c->partial_ns)
+		c->partial_ns = rpc_now_ns();
+}
+
+/* Serves whole lines. May free c. */
+static void client_serve(struct client *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+
+	for (unsigned turn = 0; turn < LINES_PER_TURN; turn++) {
+		size_t len;
+
+		if (waiting_output(c) > HELD_OUTPUT) {
+			c->held = true;
+			c->partial_ns = 0;
+			bufferevent_disable(c->bev, EV_READ);
+			return;
+		}
+		char *line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF);
+		if (!line) {
+			if (evbuffer_get_length(in) > CTL_MAX_LINE)
+				client_refuse(c, "request is longer than 1048576 bytes");
+			else if (c->eof)
+				client_finish(c);
+			else
+				note_partial(c, evbuffer_get_length(in));
+			return;
+		}
+		c->partial_ns = 0;
+		if (len > CTL_MAX_LINE) {
+			free(line);
+			client_refuse(c, "request is longer than 1048576 bytes");
+			return;
+		}
+		client_send(c, agent_handle_line(c->server->agent, line, len));
+		free(line);
+	}
+	/* The rest in another turn: others want to be served too. */
+	bufferevent_trigger(c->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct client *c = arg;
+
+	(void)bev;
+	if (!c->held && !c->closing)
+		client_serve(c);
+}
+
+static void on_written(struct bufferevent *bev, void *arg)
+{
+	struct client *c = arg;
+
+	if (c->closing) {
+		if (!waiting_output(c))
+			client_free(c);
+		return;
+	}
+	if (!c->held)
+		return;
+	c->held = false;
+	if (!c->eof)
+		bufferevent_enable(bev, EV_READ);
+	client_serve(c);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct client *c = arg;
+
+	(void)bev;
+	if (!(what & BEV_EVENT_EOF)) {
+		client_free(c); /* error, or a stalled reader */
+		return;
+	}
+	c->eof = true;
+	if (!c->held && !c->closing)
+		client_serve(c);
+}
+
+/* ---- accepting ---- */
+
+static void turn_away(evutil_socket_t fd, const char *why)
+{
+	char *line = agent_error_line(CTL_REFUSED, why);
+
+	if (line && send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		(void)!send(fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	free(line);
+	evutil_closesocket(fd);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+	int len, void *arg)
+{
+	static const struct timeval stall = {.tv_sec = STALL_S};
+	struct server *s = arg;
+	struct client *c = NULL;
+	struct bufferevent *bev = NULL;
+
+	(void)listener, (void)from, (void)len;
+	if (s->n_clients >= MAX_CLIENTS) {
+		turn_away(fd, "too many clients, the limit is 64");
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (c)
+		bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (!bev) {
+		free(c);
+		turn_away(fd, "out of memory");
+		return;
+	}
+	c->server = s;
+	c->bev = bev;
+	LIST_INSERT_HEAD(&s->clients, c, link);
+	s->n_clients++;
+	bufferevent_setcb(bev, on_read, on_written, on_event, c);
+	bufferevent_setwatermark(bev, EV_READ, 0, INPUT_LIMIT);
+	bufferevent_setwatermark(bev, EV_WRITE, HELD_OUTPUT / 2, 0);
+	bufferevent_set_timeouts(bev, NULL, &stall);
+	bufferevent_enable(bev, EV_READ | EV_WRITE);
+}
+
+/* Out of descriptors: trying again at once would only burn CPU. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+	struct server *s = arg;
+
+	evconnlistener_disable(listener);
+	s->paused = true;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct server *s = arg;
+	uint64_t now = rpc_now_ns();
+	struct client *c, *next;
+
+	(void)fd, (void)what;
+	if (*s->stop) {
+		event_base_loopbreak(s->base);
+		return;
+	}
+	sw_tick(s->agent->sw, now);
+	for (c = LIST_FIRST(&s->clients); c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (!c->closing && c->partial_ns && now - c->partial_ns > LINE_S * 1000000000ULL)
+			client_refuse(c, "line was not finished within 10 s");
+	}
+	if (s->paused) {
+		s->paused = false;
+		evconnlistener_enable(s->listener);
+	}
+}
+
+/* ---- the socket ---- */
+
+/* Makes room for the socket: what nobody listens at is removed. */
+static int clear_path(const struct sockaddr_un *at)
+{
+	struct stat st;
+
+	if (lstat(at->sun_path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	int rc = connect(fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : -EADDRINUSE;
+	close(fd);
+	if (rc == -EAGAIN)
+		return -EADDRINUSE; /* its queue is full */
+	if (rc != -ECONNREFUSED)
+		return rc;
+	return unlink(at->sun_path) ? -errno : 0;
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+	if (!path[0] || strlen(path) >= sizeof(at.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(at.sun_path, path);
+	int rc = clear_path(&at);
+	if (rc)
+		return rc;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	/* The mode before bind, so that the socket is never open to everybody; and after it,
+	 * because the umask has taken bits away. */
+	if (fchmod(fd, 0660) || bind(fd, (struct sockaddr *)&at, sizeof(at)))
+		rc = -errno;
+	else if (chmod(path, 0660) || listen(fd, MAX_CLIENTS)) {
+		rc = -errno;
+		unlink(path);
+	}
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static const char *listen_hint(int rc)
+{
+	switch (rc) {
+	case -EADDRINUSE:
+		return "another program listens there: stop it, or choose another \"control\"";
+	case -EEXIST:
+		return "a file that is not a socket is in the way";
+	case -ENOENT:
+		return "its directory does not exist: create it, or choose another \"control\"";
+	case -ENAMETOOLONG:
+		return "path must have 1..107 bytes";
+	}
+	return strerror(-rc);
+}
+
+/* ---- life ---- */
+
+static int server_open(struct server *s, int fd)
+{
+	static const struct timeval tick = {.tv_usec = TICK_MS * 1000};
+
+	s->base = event_base_new();
+	if (s->base)
+		s->listener = evconnlistener_new(s->base, on_accept, s,
+			LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
+	if (!s->listener) {
+		close(fd);
+		return -ENOMEM;
+	}
+	evconnlistener_set_error_cb(s->listener, on_accept_error);
+	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
+	return s->tick && !event_add(s->tick, &tick) ? 0 : -ENOMEM;
+}
+
+static void server_close(struct server *s)
+{
+	while (!LIST_EMPTY(&s->clients))
+		client_free(LIST_FIRST(&s->clients));
+	if (s->tick)
+		event_free(s->tick);
+	if (s->listener)
+		evconnlistener_free(s->listener);
+	if (s->base)
+		event_base_free(s->base);
+}
+
+static int serve(struct agent *agent, int fd, volatile sig_atomic_t *stop)
+{
+	struct server s = {.agent = agent, .stop = stop};
+	int rc = server_open(&s, fd);
+
+	if (!rc && event_base_dispatch(s.base) < 0)
+		rc = -EIO;
+	server_close(&s);
+	return rc;
+}
+
+/* Removes our socket, but not one that somebody else has put there since. */
+static void remove_socket(const char *path, const struct stat *ours)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino)
+		unlink(path);
+}
+
+int agent_run(
+	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop)
+{
+	struct stat ours = {0};
+	struct agent *agent;
+	int rc = agent_create(sw, rpc_string(config, "startup_file"), &agent);
+
+	if (rc)
+		return rc;
+	signal(SIGPIPE, SIG_IGN);
+	int fd = listen_at(socket_path);
+	if (fd < 0) {
+		fprintf(stderr, "error: control socket %s: %s\n", socket_path, listen_hint(fd));
+		agent_destroy(agent);
+		return fd;
+	}
+	(void)!lstat(socket_path, &ours);
+	rc = serve(agent, fd, stop);
+	if (rc)
+		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
+	remove_socket(socket_path, &ours);
+	agent_destroy(agent);
+	return rc;
+}

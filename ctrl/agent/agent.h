@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IncAgent: the control socket of a switch. JSON-RPC 2.0, one object per line, over a UNIX stream
+ * socket (docs/control-socket.md); the methods are those of ctl_switch_schema. It runs in the
+ * control thread and is the only one that calls sw_* once the switch runs. Packets never wait for
+ * it. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <jansson.h>
+#include <signal.h>
+#include <stddef.h>
+
+struct sw;
+struct agent;
+
+/* Listens at socket_path (mode 0660; a stale socket is replaced, one that somebody listens at is
+ * not), serves requests and calls sw_tick every 100 ms until *stop is set; then closes all
+ * connections and removes the socket. Ignores SIGPIPE for the process. config is the switch's
+ * configuration; its key "startup_file", which the main program sets, is where config.save writes
+ * (absent: it refuses). 0, or -errno after a line on stderr that says what failed. */
+int agent_run(
+	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop);
+
+/* Inserts the entries of a configuration's "tables" object as one batch: all or none. NULL: nothing
+ * to do. -errno with "tables.route[3].key.dst: reason" in err. */
+int agent_apply_tables(struct sw *sw, const json_t *tables, char *err, size_t cap);
+
+/* The agent without its socket, for tests. startup_file may be NULL. -ENOMEM. */
+int agent_create(struct sw *sw, const char *startup_file, struct agent **agent);
+void agent_destroy(struct agent *agent);
+
+/* Handles one request of len bytes, without its newline. Returns the answer without newline, to be
+ * freed by the caller; NULL if there is none to send (a notification, an empty line). */
+char *agent_handle_line(struct agent *agent, const char *line, size_t len);
+
+/* An error answer without id, as for a request that could not be read. */
+char *agent_error_line(int code, const char *message);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A group's block as JSON. Read while an lcore writes it: counters and slots are a snapshot that
+ * may be a packet apart. */
+#ifndef AGENT_GROUP_JSON_H
+#define AGENT_GROUP_JSON_H
+
+#include "ctrl/agent/rpc.h"
+
+/* Names in the order of enum inc_mode, inc_kind, inc_prim; NULL at the end. */
+extern const char *const group_modes[], *const group_kinds[], *const group_primitives[];
+
+/* Slot of the group that parameters name, or rpc_fail's result. */
+int group_resolve(struct agent *a, const json_t *params, struct rpc_error *e);
+
+/* The answer to group.create. */
+json_t *group_created_json(struct sw *sw, unsigned slot);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside the agent: what a method's handler gets and gives. Parameters have passed ctl_check
+ * against the schema when a handler sees them, so types and simple ranges are right. */
+#ifndef AGENT_RPC_H
+#define AGENT_RPC_H
+
+#include <jansson.h>
+#include <limits.h>
+
+#include "ctrl/agent/agent.h"
+#include "dataplane/switch.h"
+#include "lib/ctl/schema.h"
+
+struct agent {
+	struct sw *sw;
+	char startup_file[PATH_MAX]; /* "": none */
+	uint64_t started_ns;
+};
+
+struct rpc_error {
+	int code;   /* JSON-RPC code */
+	int err;    /* negative errno, 0: none */
+	long index; /* in a batch, -1: none */
+	char path[CTL_PATH_LEN];
+	char msg[512];
+};
+
+/* 0 and *result a new reference; else nothing has changed and *e is filled in by rpc_fail. */
+typedef int (*rpc_handler)(
+	struct agent *a, const json_t *params, json_t **result, struct rpc_error *e);
+
+/* Sets *e and returns err (negative). The code follows from err: -EINVAL is CTL_INVALID_PARAMS,
+ * anything else CTL_REFUSED. */
+int rpc_fail(struct rpc_error *e, int err, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* The same from a message "path: reason" as the dataplane words them. */
+int rpc_fail_text(struct rpc_error *e, int err, const char *text);
+
+/* A string of any bytes: what is not UTF-8 is replaced. */
+json_t *rpc_text(const char *text);
+
+uint64_t rpc_now_ns(void);
+
+/* Members of checked parameters, with a default. */
+bool rpc_bool(const json_t *params, const char *name, bool otherwise);
+int64_t rpc_int(const json_t *params, const char *name, int64_t otherwise);
+const char *rpc_string(const json_t *params, const char *name); /* NULL if absent */
+
+int rpc_pipeline_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_table_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_table_read(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_table_write(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_create(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_activate(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_delete(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_fail(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_show(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ping(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_version(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_status(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_schema_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_port_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_stats_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_drops_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_trace_start(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_trace_read(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_config_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_config_save(struct agent *, const json_t *, json_t **, struct rpc_error *);
+
+/* Counters of a group by name; shared by group.show and stats.get. */
+json_t *rpc_group_counters(const struct inc_group *g);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* INC groups: what they are and what they wait for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/agent/group_json.h"
+#include "ctrl/agent/table_json.h"
+
+enum { SHOW_SLOTS = 64 };
+
+const char *const group_modes[] = {"I", "II", "III", "netreduce", NULL};
+const char *const group_kinds[] = {"single", "mixed", NULL};
+const char *const group_primitives[] = {"allreduce", "reduce", "broadcast", NULL};
+
+static void set(json_t *object, const char *name, json_int_t value)
+{
+	json_object_set_new(object, name, json_integer(value));
+}
+
+static void set_text(json_t *object, const char *name, const char *text)
+{
+	json_object_set_new(object, name, rpc_text(text));
+}
+
+/* ---- parts ---- */
+
+static json_t *bits_json(uint64_t bits)
+{
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < 64; i++)
+		if (bits >> i & 1)
+			json_array_append_new(out, json_integer(i));
+	return out;
+}
+
+static json_t *ranks_json(struct inc_group *g, uint64_t eps)
+{
+	json_t *out = json_array();
+
+	for (unsigned r = 0; r < g->n_ranks; r++)
+		if (eps >> (inc_rank_ep(g)[r] & 63) & 1)
+			json_array_append_new(out, json_integer(r));
+	return out;
+}
+
+static json_t *flags_json(unsigned flags)
+{
+	static const char *const names[] = {
+		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port"};
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (flags >> i & 1)
+			json_array_append_new(out, json_string(names[i]));
+	return out;
+}
+
+json_t *rpc_group_counters(const struct inc_group *g)
+{
+	json_t *out = json_object();
+
+	for (unsigned i = 0; i < INC_N_COUNTERS; i++)
+		json_object_set_new(
+			out, inc_counter_name((enum inc_counter)i), ctl_u64(g->count[i]));
+	return out;
+}
+
+static json_t *endpoint_json(struct inc_group *g, unsigned i, const struct port_names *ports)
+{
+	const struct inc_ep *ep = inc_ep_at(g, i);
+	const char *port = port_names_of(ports, ep->port);
+	char ip[WIRE_IP_STRLEN], mac[WIRE_MAC_STRLEN];
+	json_t *out = json_object();
+
+	set(out, "index", i);
+	set_text(out, "port", port ? port : "?");
+	set_text(out, "ip", wire_ip_format(&ep->flow.src, ip, sizeof(ip)));
+	set(out, "qpn", ep->local_qpn);
+	set_text(out, "mac", wire_mac_format(ep->flow.smac, mac, sizeof(mac)));
+	set_text(out, "remote_ip", wire_ip_format(&ep->flow.dst, ip, sizeof(ip)));
+	set(out, "remote_qpn", ep->remote_qpn);
+	set_text(out, "remote_mac", wire_mac_format(ep->flow.dmac, mac, sizeof(mac)));
+	set_text(out, "role", i == g->parent_ep ? "parent" : ep->host ? "host" : "switch");
+	set(out, "vlan", ep->flow.vlan);
+	set(out, "dscp", ep->flow.tos >> 2);
+	json_object_set_new(out, "ranks", ranks_json(g, 1ULL << i));
+	return out;
+}
+
+static json_t *endpoints_json(struct sw *sw, struct inc_group *g)
+{
+	json_t *out = json_array();
+	struct port_names ports;
+
+	port_names_read(sw, &ports);
+	for (unsigned i = 0; i < g->n_ep; i++)
+		json_array_append_new(out, endpoint_json(g, i, &ports));
+	return out;
+}
+
+static void identity_json(json_t *out, const struct inc_group *g)
+{
+	set(out, "group", g->slot);
+	set_text(out, "name", g->name);
+	set_text(out, "state", inc_state_name(g->state));
+	if (g->state == INC_FAILED)
+		set_text(out, "fail_reason", inc_fail_name(g->fail_reason));
+	set(out, "generation", g->gen);
+}
+
+static void kind_json(json_t *out, const struct inc_group *g)
+{
+	set_text(out, "mode", group_modes[(g->mode - INC_MODE_1) & 3]);
+	set_text(out, "kind", group_kinds[g->kind & 1]);
+	if (g->kind == INC_SINGLE && g->prim <= INC_BC)
+		set_text(out, "primitive", group_primitives[g->prim]);
+}
+
+static void window_json(json_t *out, const struct inc_group *g)
+{
+	set(out, "mtu", g->mtu);
+	set(out, "M", g->m);
+	set(out, "W", g->w);
+	set(out, "slots", 1 << g->log2n);
+	set(out, "start_psn", g->start_psn);
+}
+
+json_t *group_created_json(struct sw *sw, unsigned slot)
+{
+	struct inc_group *g = sw_group_get(sw, slot);
+	json_t *out = json_object();
+
+	identity_json(out, g);
+	window_json(out, g);
+	json_object_set_new(out, "endpoints", endpoints_json(sw, g));
+	return out;
+}
+
+/* ---- waiting slots ---- */
+
+static json_t *waiting_json(struct inc_group *g, uint32_t psn, uint64_t arrived)
+{
+	uint64_t missing = g->child_mask & ~arrived;
+
+	return json_pack("{s:I,s:o,s:o,s:o}", "psn", (json_int_t)(psn & PSN_MASK), "arrived",
+		bits_json(arrived), "missing", bits_json(missing), "missing_ranks",
+		ranks_json(g, missing));
+}
+
+struct waiting {
+	uint32_t psn;
+	uint64_t arrived;
+};
+
+static int older_first(const void *a, const void *b)
+{
+	const struct waiting *x = a, *y = b;
+
+	if (x->psn == y->psn)
+		return 0;
+	return psn_lt(x->psn, y->psn) ? -1 : 1;
+}
+
+/* All partly filled slots, the oldest first; to be freed. All lie within one ring, so that their
+ * PSNs are comparable. */
+static struct waiting *waiting_slots(struct inc_group *g, unsigned *n)
+{
+	uint32_t slots = 1u << g->log2n;
+	struct waiting *w = calloc(slots, sizeof(*w));
+
+	*n = 0;
+	for (uint32_t i = 0; w && i < slots; i++) {
+		const struct inc_slot *s = inc_slot_at(g, i);
+		uint64_t arrived = s->arrived & g->child_mask;
+
+		if (arrived && arrived != g->child_mask)
+			w[(*n)++] = (struct waiting){s->tag & PSN_MASK, arrived};
+	}
+	if (w)
+		qsort(w, *n, sizeof(*w), older_first);
+	return w;
+}
+
+static void show_waiting(json_t *out, struct inc_group *g, bool all)
+{
+	unsigned n;
+	struct waiting *w = waiting_slots(g, &n);
+	json_t *list = json_array();
+
+	if (n)
+		json_object_set_new(out, "waiting", waiting_json(g, w[0].psn, w[0].arrived));
+	for (unsigned i = 0; i < n && i < SHOW_SLOTS; i++)
+		json_array_append_new(list, waiting_json(g, w[i].psn, w[i].arrived));
+	if (all)
+		json_object_set(out, "waiting_slots", list);
+	json_decref(list);
+	free(w);
+}
+
+/* ---- methods ---- */
+
+static uint64_t payload_bytes(const struct inc_group *g)
+{
+	return (uint64_t)g->pay_stride << g->log2n;
+}
+
+int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	int slot = group_resolve(a, params, e);
+
+	if (slot < 0)
+		return slot;
+	struct inc_group *g = sw_group_get(a->sw, (unsigned)slot);
+	json_t *out = json_object();
+	identity_json(out, g);
+	if (g->state == INC_FAILED && g->fail_ep != 0xff)
+		set(out, "fail_endpoint", g->fail_ep);
+	kind_json(out, g);
+	if (g->kind == INC_SINGLE && g->prim != INC_AR)
+		set(out, "root", g->root);
+	json_object_set_new(out, "flags", flags_json(g->flags));
+	window_json(out, g);
+	json_object_set_new(out, "payload_bytes", ctl_u64(payload_bytes(g)));
+	set(out, "next_psn", g->next_ctrl & PSN_MASK);
+	set(out, "ranks", g->n_ranks);
+	show_waiting(out, g, rpc_bool(params, "slots", false));
+	json_object_set_new(out, "counters", rpc_group_counters(g));
+	json_object_set_new(out, "endpoints", endpoints_json(a->sw, g));
+	*result = out;
+	return 0;
+}
+
+int rpc_group_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	json_t *list = json_array();
+
+	(void)params, (void)e;
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++) {
+		const struct inc_group *g = sw_group_get(a->sw, slot);
+
+		if (!g)
+			continue;
+		json_t *out = json_object();
+		identity_json(out, g);
+		kind_json(out, g);
+		set(out, "ranks", g->n_ranks);
+		set(out, "endpoints", g->n_ep);
+		json_object_set_new(out, "operations", ctl_u64(g->count[INC_C_CONTROLS]));
+		json_array_append_new(list, out);
+	}
+	*result = json_pack("{s:o}", "groups", list);
+	return 0;
+}

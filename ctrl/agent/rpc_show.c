@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* State of the program as a whole: who it is, ports, counters, drops, traces. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/agent/table_json.h"
+
+/* ---- the program ---- */
+
+int rpc_ping(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	(void)a, (void)params, (void)e;
+	*result = json_object();
+	return 0;
+}
+
+int rpc_version(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	(void)params, (void)e;
+	*result = json_pack("{s:s,s:o,s:s,s:[i]}", "server", ctl_switch_schema.server, "name",
+		rpc_text(sw_name(a->sw)), "version", INCLINE_VERSION, "api", CTL_API);
+	return 0;
+}
+
+int rpc_schema_get(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	(void)a, (void)params, (void)e;
+	*result = json_pack("{s:o}", "methods", ctl_describe(&ctl_switch_schema));
+	return 0;
+}
+
+static void add_drop(void *arg, const char *name, const char *text, uint64_t count)
+{
+	uint64_t *sum = arg;
+
+	(void)name, (void)text;
+	*sum += count;
+}
+
+static void status_ports(json_t *out, struct sw *sw)
+{
+	unsigned n = sw_n_ports(sw), up = 0;
+	struct sw_port p;
+
+	for (unsigned i = 0; i < n; i++)
+		up += !sw_port_get(sw, i, &p) && p.link;
+	json_object_set_new(out, "ports", json_integer(n));
+	json_object_set_new(out, "ports_up", json_integer(up));
+}
+
+static void status_tables(json_t *out, const struct table_registry *reg)
+{
+	json_int_t entries = 0;
+
+	for (unsigned i = 0; i < table_count(reg); i++) {
+		struct table_rows rows;
+
+		table_rows(reg, i, &rows);
+		entries += rows.n;
+	}
+	json_object_set_new(out, "tables", json_integer(table_count(reg)));
+	json_object_set_new(out, "entries", json_integer(entries));
+}
+
+static void status_groups(json_t *out, struct sw *sw)
+{
+	unsigned n = 0, active = 0, failed = 0;
+
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++) {
+		const struct inc_group *g = sw_group_get(sw, slot);
+
+		n += g != NULL;
+		active += g && g->state == INC_ACTIVE;
+		failed += g && g->state == INC_FAILED;
+	}
+	json_object_set_new(out, "groups", json_integer(n));
+	json_object_set_new(out, "groups_active", json_integer(active));
+	json_object_set_new(out, "groups_failed", json_integer(failed));
+}
+
+int rpc_status(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	uint64_t size = 0, used = 0, drops = 0;
+	json_t *out = json_object();
+
+	(void)params, (void)e;
+	json_object_set_new(out, "name", rpc_text(sw_name(a->sw)));
+	json_object_set_new(out, "version", json_string(INCLINE_VERSION));
+	json_object_set_new(out, "uptime_s", ctl_u64((rpc_now_ns() - a->started_ns) / 1000000000));
+	status_ports(out, a->sw);
+	status_tables(out, sw_tables(a->sw));
+	status_groups(out, a->sw);
+	sw_arena_usage(a->sw, &size, &used);
+	sw_drops(a->sw, add_drop, &drops);
+	json_object_set_new(out, "arena_bytes", ctl_u64(size));
+	json_object_set_new(out, "arena_used_bytes", ctl_u64(used));
+	json_object_set_new(out, "drops", ctl_u64(drops));
+	*result = out;
+	return 0;
+}
+
+/* ---- ports ---- */
+
+static json_t *port_json(const struct sw_port *p)
+{
+	char mac[WIRE_MAC_STRLEN];
+	json_t *out = json_object();
+
+	json_object_set_new(out, "name", rpc_text(p->name));
+	json_object_set_new(out, "type", rpc_text(p->type));
+	json_object_set_new(out, "id", json_integer(p->id));
+	json_object_set_new(out, "mac", json_string(wire_mac_format(p->mac, mac, sizeof(mac))));
+	json_object_set_new(out, "mtu", json_integer(p->mtu));
+	json_object_set_new(out, "link", json_string(p->link ? "up" : "down"));
+	json_object_set_new(out, "rx_packets", ctl_u64(p->rx_packets));
+	json_object_set_new(out, "rx_bytes", ctl_u64(p->rx_bytes));
+	json_object_set_new(out, "tx_packets", ctl_u64(p->tx_packets));
+	json_object_set_new(out, "tx_bytes", ctl_u64(p->tx_bytes));
+	json_object_set_new(out, "tx_drops", ctl_u64(p->tx_drops));
+	return out;
+}
+
+int rpc_port_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	json_t *list = json_array();
+	struct sw_port p;
+
+	(void)params, (void)e;
+	for (unsigned i = 0; i < sw_n_ports(a->sw); i++)
+		if (!sw_port_get(a->sw, i, &p))
+			json_array_append_new(list, port_json(&p));
+	*result = json_pack("{s:o}", "ports", list);
+	return 0;
+}
+
+/* ---- counters ---- */
+
+static void add_value(void *arg, const char *name, const char *text, uint64_t value)
+{
+	json_array_append_new(arg, json_pack("{s:o,s:o,s:o}", "name", rpc_text(name), "value",
+					   ctl_u64(value), "help", rpc_text(text)));
+}
+
+/* Two digits are enough to read, and the same everywhere. */
+static json_t *mean(uint64_t sum, uint64_t n)
+{
+	return json_real(n ? round(100.0 * (double)sum / (double)n) / 100.0 : 0.0);
+}
+
+static void add_node(void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles)
+{
+	json_array_append_new(
+		arg, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "node", rpc_text(node), "calls",
+			     ctl_u64(calls), "packets", ctl_u64(packets), "cycles", ctl_u64(cycles),
+			     "packets_per_call", mean(packets, calls), "cycles_per_packet",
+			     mean(cycles, packets)));
+}
+
+static json_t *group_stats(struct sw *sw)
+{
+	json_t *list = json_array();
+
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++) {
+		const struct inc_group *g = sw_group_get(sw, slot);
+
+		if (g)
+			json_array_append_new(list,
+				json_pack("{s:i,s:o,s:o}", "group", slot, "name", rpc_text(g->name),
+					"counters", rpc_group_counters(g)));
+	}
+	return list;
+}
+
+int rpc_stats_get(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	const char *what = rpc_string(params, "what");
+	json_t *out = json_object(), *list;
+
+	(void)e;
+	if (!what || !strcmp(what, "values")) {
+		list = json_array();
+		sw_values(a->sw, add_value, list);
+		json_object_set_new(out, "values", list);
+	}
+	if (!what || !strcmp(what, "nodes")) {
+		list = json_array();
+		sw_nodes(a->sw, add_node, list);
+		json_object_set_new(out, "nodes", list);
+	}
+	if (!what || !strcmp(what, "groups"))
+		json_object_set_new(out, "groups", group_stats(a->sw));
+	*result = out;
+	return 0;
+}
+
+struct drop_list {
+	json_t *list;
+	bool nonzero;
+};
+
+static void list_drop(void *arg, const char *name, const char *text, uint64_t count)
+{
+	struct drop_list *d = arg;
+
+	if (count || !d->nonzero)
+		json_array_append_new(
+			d->list, json_pack("{s:o,s:o,s:o}", "reason", rpc_text(name), "count",
+					 ctl_u64(count), "help", rpc_text(text)));
+}
+
+int rpc_drops_get(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	struct drop_list d = {json_array(), rpc_bool(params, "nonzero", false)};
+
+	(void)e;
+	sw_drops(a->sw, list_drop, &d);
+	if (rpc_bool(params, "clear", false))
+		sw_drops_clear(a->sw);
+	*result = json_pack("{s:o}", "drops", d.list);
+	return 0;
+}
+
+/* ---- trace ---- */
+
+int rpc_trace_start(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	const char *name = rpc_string(params, "port");
+	int64_t count = rpc_int(params, "count", 1);
+	char text[SW_ERR_LEN] = "";
+	int port = name ? sw_port_find(a->sw, name) : -1;
+
+	if (name && port < 0)
+		return rpc_fail(e, -ENOENT, "port", "no port is named \"%.48s\"", name);
+	int rc = sw_trace_start(a->sw, port, (unsigned)count, text);
+	if (rc)
+		return rpc_fail_text(e, rc, text);
+	*result = json_pack("{s:I}", "count", (json_int_t)count);
+	return 0;
+}
+
+int rpc_trace_read(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	unsigned from = (unsigned)rpc_int(params, "from", 0);
+	unsigned limit = (unsigned)rpc_int(params, "limit", 200);
+	struct sw_trace_rec *rec = calloc(limit, sizeof(*rec));
+
+	if (!rec)
+		return rpc_fail(e, -ENOMEM, "", "out of memory");
+	unsigned n = sw_trace_read(a->sw, from, rec, limit);
+	json_t *list = json_array();
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(
+			list, json_pack("{s:I,s:o,s:o,s:o}", "packet", (json_int_t)rec[i].packet,
+				      "ns", ctl_u64(rec[i].ns), "node", rpc_text(rec[i].node),
+				      "text", rpc_text(rec[i].text)));
+	free(rec);
+	*result = json_pack("{s:I,s:o}", "next", (json_int_t)from + n, "records", list);
+	return 0;
+}
