@@ -313,7 +313,7 @@ static int startup_apply(struct startup *s, const json_t *tables, struct rpc_err
 	struct table_error err;
 	const char *name;
 	json_t *list, *entry;
-	char at[CTL_PATH_LEN];
+	char at[80];
 	size_t i;
 
 	json_object_foreach((json_t *)tables, name, list)
