@@ -13,7 +13,11 @@
  *		   (default 0), "zero_copy" boolean (client only, default true)
  *	af_packet: "iface" (required)	tap: "iface" (required)
  *	vhost:	   "socket" path (required), "client" boolean
- *	pcap:	   "rx", "tx" paths (one at least)   null: nothing   ring: nothing
+ *	pcap:	   "rx", "tx" paths (one at least)
+ *	null:	   nothing; receives nothing, sends to nowhere
+ *	ring:	   "peer" name of a ring port opened before: a cable between the two. Without it the
+ *		   cable ends in two rings of this process, NAME.rx (what is put in is received) and
+ *		   NAME.tx; NAME has at most 25 bytes. The port that names a peer is closed first.
  *	pci:	   "address" 0000:3b:00.0 (required), "args" devargs
  *	vdev:	   "args" a complete --vdev string: for what has no type of its own
  * Unknown keys, wrong types and values out of range are refused with the field's name. */
@@ -34,8 +38,8 @@ int port_idle_parse(const char *name); /* enum or -EINVAL */
 const char *port_idle_name(enum port_idle idle);
 
 /* Backing off, one per loop: call with work = items done by this turn. SPIN returns at once; PAUSE
- * executes pause instructions; SLEEP pauses for some turns, then sleeps 20 us growing to max_sleep_us
- * (and never beyond deadline_ns - now_ns). A turn with work starts over. */
+ * executes pause instructions; SLEEP pauses for some turns, then sleeps 20 us growing to
+ * max_sleep_us (and never beyond deadline_ns - now_ns). A turn with work starts over. */
 struct port_backoff {
 	enum port_idle idle;
 	uint32_t empty_turns;
@@ -47,12 +51,12 @@ void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64
 uint64_t port_now_ns(void);
 
 struct port_eal {
-	const char *program;	/* argv[0] shown in messages */
-	unsigned memory_mb;	/* default 256 when 0; without hugepages */
-	bool hugepages;		/* false: --no-huge */
-	bool pci;		/* false: --no-pci */
-	const char *lcores;	/* EAL --lcores string; NULL: one lcore floating over all allowed CPUs */
-	const char *extra;	/* further EAL options, blank-separated; may be NULL */
+	const char *program; /* argv[0] shown in messages */
+	unsigned memory_mb;  /* default 256 when 0; without hugepages */
+	bool hugepages;      /* false: --no-huge */
+	bool pci;            /* false: --no-pci */
+	const char *lcores;  /* EAL --lcores text; NULL: one floating over all allowed CPUs */
+	const char *extra;   /* further EAL options, blank-separated; may be NULL */
 	bool telemetry;
 };
 
@@ -60,12 +64,26 @@ struct port_eal {
  * file prefix of its own, with a run-time directory it can write. 0, or -errno with the reason and
  * the setting to change in err. Once per process. The calling thread's CPU affinity is kept. */
 int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN]);
+/* Has it been? A second port_eal_init returns 0 and changes nothing. */
+bool port_eal_started(void);
+/* At the end of the process, after all ports are closed: removes what the EAL left in the file
+ * system. It cannot be started again. */
+void port_eal_fini(void);
+
+/* EAL --lcores text for lcores 0..n-1 that float over all CPUs allowed to the calling thread. 0,
+ * -ENOSPC. */
+int port_lcores_floating(unsigned n, char *buf, size_t cap);
 
 struct port_config {
 	char name[PORT_NAME_LEN];
 	char type[16];
-	char vdev[512]; /* complete devargs, "" for pci */
-	char pci[64];
+	char vdev[512];           /* complete devargs; "" for ring */
+	char pci[64];             /* address, else "" */
+	char iface[16];           /* kernel interface of af_packet and tap, else "" */
+	char socket[108];         /* of memif and vhost, else "" */
+	char peer[PORT_NAME_LEN]; /* ring, else "" */
+	bool client;              /* of memif or vhost */
+	bool zero_copy;           /* of memif */
 	bool has_mac;
 	uint8_t mac[6];
 	uint16_t mtu;
@@ -77,7 +95,12 @@ struct port_config {
 int port_config_parse(const json_t *json, struct port_config *config, char err[PORT_ERR_LEN]);
 
 /* An mbuf pool whose buffers hold a whole frame of mtu in one segment. */
-struct rte_mempool *port_pool_create(const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
+struct rte_mempool *port_pool_create(
+	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
+
+/* The number of buffers that these ports can hold at most, for sizing a pool: rings, and what is
+ * under way in a program with bursts of 64. */
+unsigned port_pool_need(const struct port_config *configs, unsigned n);
 
 /* Creates and starts the device; *port_id is DPDK's. A memif or vhost client whose server is not up
  * yet is retried until deadline_ms from now (0: one try). -errno with the reason. Checks what the
@@ -85,7 +108,8 @@ struct rte_mempool *port_pool_create(const char *name, unsigned n, unsigned mtu,
 struct port {
 	struct port_config config;
 	uint16_t id;
-	bool multi_seg; /* tx takes chained mbufs */
+	bool multi_seg;    /* tx takes chained mbufs */
+	bool shared_rings; /* with another process, which may go away */
 	uint8_t mac[6];
 	struct rte_mempool *pool;
 };
@@ -94,9 +118,20 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 void port_close(struct port *port);
 bool port_link_up(const struct port *port);
 
+/* rte_eth_rx_burst and rte_eth_tx_burst on queue 0, by one thread at a time. To be used instead of
+ * them: safe when the peer of a memif goes away in the middle. */
+unsigned port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n);
+unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n);
+
+/* A client whose server went away stays down until this is called: one attempt to connect again. 0
+ * (also if the link is up), -errno as long as there is no server, -EOPNOTSUPP for a zero-copy
+ * memif: the driver has closed the memory's file descriptor. Not while another thread sends or
+ * receives on the port. */
+int port_reconnect(struct port *port);
+
 /* JSON helper shared by all configuration readers: -EINVAL and "path.key: unknown field" in err if
  * obj has a key that is neither in the NULL-terminated list nor a '#' comment. */
-int port_json_known(const json_t *obj, const char *path, const char *const *keys,
-	char err[PORT_ERR_LEN]);
+int port_json_known(
+	const json_t *obj, const char *path, const char *const *keys, char err[PORT_ERR_LEN]);
 
 #endif

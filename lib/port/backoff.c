@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <rte_pause.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "lib/port/port.h"
+
+enum { PAUSES = 32, BUSY_TURNS = 16, MIN_SLEEP_US = 20, DEFAULT_MAX_SLEEP_US = 100 };
+
+static const char *const idle_names[] = {
+	[PORT_IDLE_SPIN] = "spin",
+	[PORT_IDLE_PAUSE] = "pause",
+	[PORT_IDLE_SLEEP] = "sleep",
+};
+
+int port_idle_parse(const char *name)
+{
+	for (int i = 0; i < (int)(sizeof(idle_names) / sizeof(idle_names[0])); i++)
+		if (strcmp(name, idle_names[i]) == 0)
+			return i;
+	return -EINVAL;
+}
+
+const char *port_idle_name(enum port_idle idle)
+{
+	return idle <= PORT_IDLE_SLEEP ? idle_names[idle] : "?";
+}
+
+uint64_t port_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The kernel may round every sleep up by the thread's timer slack, 50 us by default: more than the
+ * sleep itself. */
+static void short_sleeps(void)
+{
+	static __thread bool done;
+
+	if (done)
+		return;
+	done = true;
+	prctl(PR_SET_TIMERSLACK, 1UL);
+}
+
+void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns)
+{
+	uint64_t ns, max_ns;
+	uint32_t step;
+
+	if (work > 0) {
+		b->empty_turns = 0;
+		return;
+	}
+	if (b->idle == PORT_IDLE_SPIN || deadline_ns <= now_ns)
+		return;
+	if (b->empty_turns < UINT32_MAX)
+		b->empty_turns++;
+	if (b->idle == PORT_IDLE_PAUSE || b->empty_turns <= BUSY_TURNS) {
+		for (unsigned i = 0; i < PAUSES; i++)
+			rte_pause();
+		return;
+	}
+	short_sleeps();
+	step = b->empty_turns - BUSY_TURNS;
+	max_ns = (uint64_t)(b->max_sleep_us ? b->max_sleep_us : DEFAULT_MAX_SLEEP_US) * 1000;
+	ns = (uint64_t)MIN_SLEEP_US * 1000 * step;
+	if (ns > max_ns)
+		ns = max_ns;
+	if (ns > deadline_ns - now_ns)
+		ns = deadline_ns - now_ns;
+	nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+			  .tv_nsec = (long)(ns % 1000000000)},
+		NULL);
+}

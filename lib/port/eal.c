@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/port/internal.h"
+
+enum { MAX_ARGS = 64, DEFAULT_MEMORY_MB = 256, LOG_LINE = 160, LCORES_LEN = 1024 };
+
+static bool started;
+static bool log_to_stderr;
+static char log_line[LOG_LINE];
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Keeps the first error line since port_log_clear instead of printing: the driver's own reason,
+ * before those of the layers above it. It goes into the message of whoever called the driver. */
+static ssize_t log_write(void *cookie, const char *buf, size_t size)
+{
+	size_t len = size;
+
+	(void)cookie;
+	if (log_to_stderr)
+		fwrite(buf, 1, size, stderr);
+	while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == ' '))
+		len--;
+	if (len > 0 && rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR) {
+		pthread_mutex_lock(&log_lock);
+		if (log_line[0] == '\0')
+			snprintf(log_line, sizeof(log_line), "%.*s", (int)len, buf);
+		pthread_mutex_unlock(&log_lock);
+	}
+	return (ssize_t)size;
+}
+
+const char *port_log_error(void)
+{
+	static __thread char copy[LOG_LINE];
+
+	pthread_mutex_lock(&log_lock);
+	memcpy(copy, log_line, sizeof(copy));
+	pthread_mutex_unlock(&log_lock);
+	return copy;
+}
+
+void port_log_clear(void)
+{
+	pthread_mutex_lock(&log_lock);
+	log_line[0] = '\0';
+	pthread_mutex_unlock(&log_lock);
+}
+
+int port_fail(char err[PORT_ERR_LEN], int error, const char *fmt, ...)
+{
+	const char *said = port_log_error();
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(err, PORT_ERR_LEN, fmt, ap);
+	va_end(ap);
+	if (said[0] != '\0' && len > 0 && len < PORT_ERR_LEN)
+		snprintf(err + len, PORT_ERR_LEN - (size_t)len, " (DPDK says: %s)", said);
+	return error < 0 ? error : -error;
+}
+
+static void log_open(void)
+{
+	static const cookie_io_functions_t io = {.write = log_write};
+	FILE *f = fopencookie(NULL, "w", io);
+
+	if (f == NULL)
+		return;
+	setvbuf(f, NULL, _IOLBF, BUFSIZ);
+	rte_openlog_stream(f);
+}
+
+int port_lcores_floating(unsigned n, char *buf, size_t cap)
+{
+	char cpus[LCORES_LEN] = "";
+	size_t len = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return -errno;
+	for (int cpu = 0; cpu < CPU_SETSIZE && len < sizeof(cpus) - 16; cpu++) {
+		int last = cpu;
+
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set))
+			last++;
+		len += (size_t)snprintf(
+			cpus + len, sizeof(cpus) - len, "%s%d-%d", len ? "," : "", cpu, last);
+		cpu = last;
+	}
+	len = 0;
+	for (unsigned i = 0; i < n; i++) {
+		int w = snprintf(buf + len, cap - len, "%s%u@(%s)", i ? "," : "", i, cpus);
+
+		if (w < 0 || (size_t)w >= cap - len)
+			return -ENOSPC;
+		len += (size_t)w;
+	}
+	return 0;
+}
+
+/* The EAL keeps its run-time directory in /var/run for root, else where XDG_RUNTIME_DIR says: which
+ * may be unset, or another user's after su. */
+static const char *runtime_parent(void)
+{
+	const char *const dirs[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "."};
+
+	for (unsigned i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		if (dirs[i] != NULL && access(dirs[i], W_OK | X_OK) == 0)
+			return dirs[i];
+	return NULL;
+}
+
+struct args {
+	int n;
+	char *v[MAX_ARGS + 1];
+	char *extra;
+};
+
+static void arg(struct args *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void arg(struct args *a, const char *fmt, ...)
+{
+	va_list ap;
+	char *text = NULL;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (text != NULL && a->n < MAX_ARGS)
+		a->v[a->n++] = text;
+	else
+		free(text);
+}
+
+static void args_build(struct args *a, const struct port_eal *eal, const char *lcores)
+{
+	const char *level = getenv("INCLINE_EAL_LOG");
+	char *extra = eal->extra ? strdup(eal->extra) : NULL, *save = NULL;
+
+	arg(a, "%s", eal->program ? eal->program : "incline");
+	arg(a, "--lcores=%s", lcores);
+	arg(a, "--file-prefix=incline-%d", (int)getpid());
+	/* One memory file that can be handed to a peer: zero-copy memif and vhost need it. */
+	arg(a, "--single-file-segments");
+	if (!eal->hugepages)
+		arg(a, "--no-huge");
+	arg(a, "-m");
+	arg(a, "%u", eal->memory_mb ? eal->memory_mb : DEFAULT_MEMORY_MB);
+	if (!eal->pci)
+		arg(a, "--no-pci");
+	if (!eal->telemetry) {
+		arg(a, "--no-telemetry");
+		arg(a, "--no-shconf"); /* no files, and no secondary processes */
+	}
+	if (level != NULL && level[0] != '\0')
+		arg(a, "--log-level=%s", level);
+	for (char *s = extra ? strtok_r(extra, " \t", &save) : NULL; s != NULL;
+		s = strtok_r(NULL, " \t", &save))
+		arg(a, "%s", s);
+	free(extra);
+}
+
+/* getopt inside the EAL permutes the array, so what was allocated is freed from a copy. */
+static int init(struct args *a)
+{
+	char *own[MAX_ARGS + 1];
+	int rc;
+
+	memcpy(own, a->v, sizeof(own));
+	rc = rte_eal_init(a->n, a->v);
+	for (int i = 0; i < a->n; i++)
+		free(own[i]);
+	return rc;
+}
+
+bool port_eal_started(void)
+{
+	return started;
+}
+
+int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN])
+{
+	const char *level = getenv("INCLINE_EAL_LOG"), *xdg = getenv("XDG_RUNTIME_DIR");
+	char lcores[LCORES_LEN], *xdg_saved = xdg ? strdup(xdg) : NULL;
+	struct args a = {0};
+	cpu_set_t cpus;
+	int rc;
+
+	if (started) {
+		free(xdg_saved);
+		return 0;
+	}
+	if (eal->lcores != NULL)
+		snprintf(lcores, sizeof(lcores), "%s", eal->lcores);
+	else
+		port_lcores_floating(1, lcores, sizeof(lcores));
+	log_to_stderr = level != NULL && level[0] != '\0';
+	log_open();
+	if (getuid() != 0 && runtime_parent() != NULL)
+		setenv("XDG_RUNTIME_DIR", runtime_parent(), 1);
+	args_build(&a, eal, lcores);
+	pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+	rc = init(&a);
+	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+	if (xdg_saved != NULL)
+		setenv("XDG_RUNTIME_DIR", xdg_saved, 1);
+	free(xdg_saved);
+	if (rc < 0)
+		return port_fail(err, rte_errno ? rte_errno : EINVAL,
+			"EAL did not start with lcores %s, %u MB %s: %s; check \"lcores\", "
+			"\"memory_mb\", \"hugepages\"",
+			lcores, eal->memory_mb ? eal->memory_mb : DEFAULT_MEMORY_MB,
+			eal->hugepages ? "of hugepages" : "without hugepages",
+			rte_strerror(rte_errno));
+	started = true;
+	return 0;
+}
+
+void port_eal_fini(void)
+{
+	char dir[PATH_MAX];
+
+	if (!started)
+		return;
+	snprintf(dir, sizeof(dir), "%s", rte_eal_get_runtime_dir());
+	rte_eal_cleanup();
+	rmdir(dir); /* the EAL leaves it behind */
+	started = false;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/port only. */
+#ifndef PORT_INTERNAL_H
+#define PORT_INTERNAL_H
+
+#include "lib/port/port.h"
+
+/* Ethernet, VLAN and the few bytes some drivers add. */
+enum { PORT_FRAME_OVERHEAD = 14 + 4 + 4 };
+
+/* The first error that the EAL or a driver logged since port_log_clear, "" if none. */
+const char *port_log_error(void);
+void port_log_clear(void);
+
+/* "message (what the driver said)" into err; returns -error. */
+int port_fail(char err[PORT_ERR_LEN], int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* burst.c: before the first memif. */
+void port_bursts_init(void);
+
+/* ring.c: the device of a ring port, made without devargs. 0 and *port_id, or -errno. */
+int port_ring_create(const struct port_config *config, uint16_t *port_id, char err[PORT_ERR_LEN]);
+void port_ring_destroy(const struct port_config *config);
+
+#endif

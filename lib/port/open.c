@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <net/if.h>
+#include <rte_bus_vdev.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/port/internal.h"
+
+enum {
+	POOL_CACHE = 256,
+	POOL_SPARE = 1024,
+	RETRY_MS = 20,
+	LINK_WAIT_MS = 500, /* a memif handshake takes a few */
+};
+
+static char open_sockets[RTE_MAX_ETHPORTS][sizeof(((struct port_config *)0)->socket)];
+
+unsigned port_pool_need(const struct port_config *configs, unsigned n)
+{
+	unsigned need = POOL_SPARE;
+
+	for (unsigned i = 0; i < n; i++)
+		need += (unsigned)configs[i].rxd + configs[i].txd;
+	return need;
+}
+
+struct rte_mempool *port_pool_create(
+	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN])
+{
+	unsigned room = RTE_PKTMBUF_HEADROOM + ((mtu + PORT_FRAME_OVERHEAD + 63) & ~63u);
+	struct rte_mempool *pool;
+
+	port_log_clear();
+	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
+	if (pool == NULL)
+		port_fail(err, rte_errno,
+			"no memory for %u packet buffers of %u bytes (%s): raise \"memory_mb\"", n,
+			room, rte_strerror(rte_errno));
+	return pool;
+}
+
+/* A killed server leaves its socket's name behind, and the next one could not bind to it. Names in
+ * use by this process are left alone: a memif socket may serve several ports, by id. */
+static void remove_stale_socket(const struct port_config *c)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	uint16_t id;
+	int fd;
+
+	if (c->socket[0] == '\0' || c->client)
+		return;
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		if (strcmp(open_sockets[id], c->socket) == 0)
+			return;
+	}
+	fd = socket(AF_UNIX, strcmp(c->type, "memif") == 0 ? SOCK_SEQPACKET : SOCK_STREAM, 0);
+	if (fd < 0)
+		return;
+	memcpy(addr.sun_path, c->socket, strlen(c->socket) + 1);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno == ECONNREFUSED)
+		unlink(c->socket);
+	close(fd);
+}
+
+static int probe(const struct port_config *c, uint16_t *id, char err[PORT_ERR_LEN])
+{
+	char name[RTE_DEV_NAME_MAX_LEN];
+	struct rte_dev_iterator it;
+	int rc;
+
+	if (strcmp(c->type, "ring") == 0)
+		return port_ring_create(c, id, err);
+	if (c->pci[0] != '\0' && !rte_eal_has_pci())
+		return port_fail(err, ENODEV, "the program was started without PCI: set \"pci\"");
+	remove_stale_socket(c);
+	rc = rte_dev_probe(c->vdev);
+	if (rc < 0)
+		return port_fail(
+			err, rc, "cannot make device \"%s\": %s", c->vdev, rte_strerror(-rc));
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(c->vdev, ","), c->vdev);
+	if (rte_eth_dev_get_port_by_name(name, id) == 0)
+		return 0;
+	if (rte_eth_iterator_init(&it, c->vdev) == 0) {
+		*id = rte_eth_iterator_next(&it);
+		rte_eth_iterator_cleanup(&it);
+		if (*id != RTE_MAX_ETHPORTS)
+			return 0;
+	}
+	return port_fail(err, ENODEV, "device \"%s\" has no Ethernet port", name);
+}
+
+static void remove_device(const struct port_config *c, uint16_t id)
+{
+	struct rte_eth_dev_info info;
+
+	if (rte_eth_dev_info_get(id, &info) == 0) {
+		rte_eth_dev_close(id);
+		rte_dev_remove(info.device);
+	}
+	if (strcmp(c->type, "ring") == 0)
+		port_ring_destroy(c);
+}
+
+/* Drivers that learn the frame size in another way (memif's buffers, af_packet's frames, the
+ * interface's own MTU) refuse, or would cut at, an MTU set through the ethdev API. */
+static bool device_mtu(const struct port_config *c)
+{
+	return strcmp(c->type, "pci") == 0 || strcmp(c->type, "vdev") == 0;
+}
+
+static int configure(const struct port_config *c, struct port *port,
+	const struct rte_eth_dev_info *info, char err[PORT_ERR_LEN])
+{
+	uint64_t fast = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	struct rte_eth_conf conf = {.txmode.offloads = fast};
+	uint16_t rxd = c->rxd, txd = c->txd;
+	int rc;
+
+	if (device_mtu(c)) {
+		if (c->mtu < info->min_mtu || c->mtu > info->max_mtu)
+			return port_fail(err, EINVAL, "mtu: %u is out of the driver's range %u..%u",
+				c->mtu, info->min_mtu, info->max_mtu);
+		conf.rxmode.mtu = c->mtu;
+	}
+	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
+	if (rc == 0)
+		rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rxd, &txd);
+	if (rc < 0)
+		return port_fail(
+			err, rc, "the driver refuses the configuration: %s", rte_strerror(-rc));
+	if (strcmp(c->type, "pci") == 0 && (rxd != c->rxd || txd != c->txd))
+		return port_fail(err, EINVAL, "%s: %u is not possible, the nearest is %u",
+			rxd != c->rxd ? "rxd" : "txd", rxd != c->rxd ? c->rxd : c->txd,
+			rxd != c->rxd ? rxd : txd);
+	rc = rte_eth_rx_queue_setup(port->id, 0, rxd, SOCKET_ID_ANY, NULL, port->pool);
+	if (rc == 0)
+		rc = rte_eth_tx_queue_setup(port->id, 0, txd, SOCKET_ID_ANY, NULL);
+	if (rc < 0)
+		return port_fail(err, rc, "queues of %u and %u descriptors: %s", rxd, txd,
+			rte_strerror(-rc));
+	port->multi_seg = fast != 0;
+	return 0;
+}
+
+/* A tap's interface is made by the driver, with the kernel's default MTU. */
+static int interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN])
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = 0;
+	struct ifreq ifr = {.ifr_mtu = c->mtu};
+
+	if (fd < 0)
+		return port_fail(err, errno, "socket: %s", strerror(errno));
+	memcpy(ifr.ifr_name, c->iface, sizeof(ifr.ifr_name));
+	if (ioctl(fd, SIOCSIFMTU, &ifr) < 0)
+		rc = port_fail(err, errno, "mtu: cannot set %u on %s: %s", c->mtu, c->iface,
+			strerror(errno));
+	close(fd);
+	return rc;
+}
+
+/* af_packet would silently lose what the interface below does not carry. */
+static int check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN])
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	struct ifreq ifr = {0};
+
+	if (fd < 0)
+		return port_fail(err, errno, "socket: %s", strerror(errno));
+	memcpy(ifr.ifr_name, c->iface, sizeof(ifr.ifr_name));
+	rc = ioctl(fd, SIOCGIFMTU, &ifr);
+	close(fd);
+	if (rc < 0)
+		return port_fail(err, errno, "iface: %s: %s", c->iface, strerror(errno));
+	if (ifr.ifr_mtu < c->mtu)
+		return port_fail(err, EINVAL,
+			"mtu: %u is more than the %d of interface %s: lower it, or "
+			"\"ip link set %s mtu %u\"",
+			c->mtu, ifr.ifr_mtu, c->iface, c->iface, c->mtu);
+	return 0;
+}
+
+/* A memif or vhost client cannot start before its server. */
+static int start(const struct port_config *c, const struct port *port, unsigned deadline_ms,
+	char err[PORT_ERR_LEN])
+{
+	uint64_t until = port_now_ns() + (uint64_t)deadline_ms * 1000000;
+	int rc = rte_eth_dev_start(port->id);
+
+	while (rc < 0 && c->client && port_now_ns() < until) {
+		usleep(RETRY_MS * 1000);
+		rc = rte_eth_dev_start(port->id);
+	}
+	if (rc < 0 && c->client)
+		return port_fail(err, rc, "cannot connect (%s): is the server up, at this socket?",
+			rte_strerror(-rc));
+	if (rc < 0)
+		return port_fail(err, rc, "the device does not start: %s", rte_strerror(-rc));
+	if (!c->client)
+		return 0;
+	if (until > port_now_ns() + LINK_WAIT_MS * 1000000ULL)
+		until = port_now_ns() + LINK_WAIT_MS * 1000000ULL;
+	while (!port_link_up(port) && port_now_ns() < until)
+		usleep(1000);
+	return 0;
+}
+
+static int set_mac(const struct port_config *c, struct port *port, char err[PORT_ERR_LEN])
+{
+	struct rte_ether_addr mac;
+	int rc;
+
+	if (c->has_mac) {
+		memcpy(mac.addr_bytes, c->mac, sizeof(mac.addr_bytes));
+		rc = rte_eth_dev_default_mac_addr_set(port->id, &mac);
+		/* A driver without a filter needs not know. */
+		if (rc < 0 && rc != -ENOTSUP)
+			return port_fail(
+				err, rc, "mac: the driver refuses it: %s", rte_strerror(-rc));
+		memcpy(port->mac, c->mac, sizeof(port->mac));
+		return 0;
+	}
+	rc = rte_eth_macaddr_get(port->id, &mac);
+	if (rc < 0)
+		return port_fail(err, rc, "the driver tells no MAC address: set \"mac\"");
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	if (rte_is_zero_ether_addr(&mac))
+		return port_fail(err, EINVAL, "the driver has no MAC address: set \"mac\"");
+	return 0;
+}
+
+static int bring_up(const struct port_config *c, struct port *port, unsigned deadline_ms,
+	char err[PORT_ERR_LEN])
+{
+	struct rte_eth_dev_info info;
+	int rc = rte_eth_dev_info_get(port->id, &info);
+
+	if (rc < 0)
+		return port_fail(
+			err, rc, "the driver tells nothing of itself: %s", rte_strerror(-rc));
+	rc = configure(c, port, &info, err);
+	if (rc == 0)
+		rc = set_mac(c, port, err);
+	if (rc == 0 && strcmp(c->type, "af_packet") == 0)
+		rc = check_interface_mtu(c, err);
+	if (rc == 0)
+		rc = start(c, port, deadline_ms, err);
+	if (rc == 0 && strcmp(c->type, "tap") == 0)
+		rc = interface_mtu(c, err);
+	/* Frames for every address: a switch answers for others. Not every driver filters. */
+	if (rc == 0)
+		rte_eth_promiscuous_enable(port->id);
+	return rc;
+}
+
+int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
+	struct port *port, char err[PORT_ERR_LEN])
+{
+	struct port p = {.config = *config, .pool = pool};
+	int rc;
+
+	p.shared_rings = strcmp(config->type, "memif") == 0;
+	port_bursts_init();
+	port_log_clear();
+	rc = probe(config, &p.id, err);
+	if (rc < 0)
+		return rc;
+	rc = bring_up(config, &p, deadline_ms, err);
+	if (rc < 0) {
+		remove_device(config, p.id);
+		return rc;
+	}
+	memcpy(open_sockets[p.id], config->socket, sizeof(open_sockets[p.id]));
+	*port = p;
+	return 0;
+}
+
+void port_close(struct port *port)
+{
+	rte_eth_dev_stop(port->id);
+	open_sockets[port->id][0] = '\0';
+	remove_device(&port->config, port->id);
+	memset(port, 0, sizeof(*port));
+}
+
+bool port_link_up(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+int port_reconnect(struct port *port)
+{
+	if (!port->config.client || port_link_up(port))
+		return 0;
+	if (port->config.zero_copy)
+		return -EOPNOTSUPP;
+	rte_eth_dev_stop(port->id);
+	return rte_eth_dev_start(port->id);
+}
