@@ -216,7 +216,7 @@ static void storm(void *arg, struct fabric *fab, const uint8_t *frame, size_t le
 		n = (size_t)wire_build_frame(
 			copy, sizeof(copy), &flow, &hdr, frame + pkt.pay_off, pkt.pay_len);
 		break;
-	case 7: /* opcode nobody uses here */
+	case 7: /* opcode that no collective uses; a host's QP would rightly fail on it */
 		hdr.opcode = ROCE_READ_REQUEST;
 		n = (size_t)wire_build_frame(copy, sizeof(copy), &flow, &hdr, NULL, 0);
 		break;
@@ -226,7 +226,8 @@ static void storm(void *arg, struct fabric *fab, const uint8_t *frame, size_t le
 	}
 	for (unsigned sw = 0; sw < fab_n_switches(fab); sw++)
 		fab_inject_switch(fab, sw, copy, n);
-	fab_inject_host(fab, (unsigned)(fab_random(fab) % 4), copy, n);
+	if (dice != 7)
+		fab_inject_host(fab, (unsigned)(fab_random(fab) % 4), copy, n);
 }
 
 /* Results stay exact and every kind of bad packet is dropped under its own reason. */
@@ -280,7 +281,7 @@ static void test_dead_switch(void **state)
 		assert_int_equal(ccl_iallreduce(fab_comm(fab, r), in[r], out[r], 100000,
 					 REDUCE_INT32, REDUCE_SUM, &req[r]),
 			0);
-	assert_int_equal(fab_wait(fab, req, 1000000), -ETIME);
+	assert_int_equal(fab_wait(fab, req, 100000), -ETIME);
 	fab_switch(fab, 0)->dead = true;
 	died = fab_now(fab);
 	assert_true(fab_wait(fab, req, 10 * second) < 0);
