@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Direct verbs: what the incline device offers beyond libibverbs. A program finds these functions at
- * run time with dlsym(RTLD_DEFAULT, ...), so that it also runs without the device; with objects of
- * another device each of them returns EOPNOTSUPP. Return 0 or a positive errno, as libibverbs. */
+/* Direct verbs: what the incline device offers beyond libibverbs. A program finds these functions
+ * at run time with dlsym(RTLD_DEFAULT, ...), so that it also runs without the device; with objects
+ * of another device each of them returns EOPNOTSUPP. Return 0 or a positive errno, as libibverbs.
+ */
 #ifndef INCLINE_DV_H
 #define INCLINE_DV_H
 
@@ -22,32 +23,32 @@ enum inc_dv_dir {
 bool inc_dv_is_supported(const struct ibv_context *context);
 
 /* Declares that the PSNs from .. from + count - 1 (modulo 2^24) will not be used in one direction
- * (docs/inc-protocol.md, 3.7). SEND is ordered like a work request behind all that were posted; from
- * must be the PSN at which the next message would start. EINVAL: count 0 or above 2^22, QP not in
- * RTR (receive) or RTS, from already passed. ENOSPC: 16 ranges are pending. */
+ * (docs/inc-protocol.md, 3.7). SEND is ordered like a work request behind all that were posted;
+ * from must be the PSN at which the next message would start. EINVAL: count 0 or above 2^22, QP not
+ * in RTR (receive) or RTS, from already passed. ENOSPC: 16 ranges are pending. */
 int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32_t count);
 
 /* Where the transport of a QP stands. */
 struct inc_dv_qp_stats {
-	uint32_t sq_una;	/* oldest unacknowledged PSN */
-	uint32_t sq_next;	/* next PSN to send */
-	uint32_t epsn;		/* next PSN expected from the peer */
+	uint32_t sq_una;  /* oldest unacknowledged PSN */
+	uint32_t sq_next; /* next PSN to send */
+	uint32_t epsn;    /* next PSN expected from the peer */
 	uint32_t retries_left;
 	uint32_t rnr_retries_left;
 	uint32_t reserved;
-	uint64_t retransmits;	/* packets sent again */
+	uint64_t retransmits; /* packets sent again */
 	uint64_t timeouts;
 };
 int inc_dv_query_qp_stats(struct ibv_qp *qp, struct inc_dv_qp_stats *stats);
 
-/* Counters and drop reasons of the device by name. Fills at most n entries, *count is how many there
- * are. Names are static strings. */
+/* Counters and drop reasons of the device by name. Fills at most n entries, *count is how many
+ * there are. Names are static strings. */
 struct inc_dv_stat {
 	const char *name;
 	uint64_t value;
 };
-int inc_dv_query_stats(struct ibv_context *context, struct inc_dv_stat *stats, unsigned n,
-	unsigned *count);
+int inc_dv_query_stats(
+	struct ibv_context *context, struct inc_dv_stat *stats, unsigned n, unsigned *count);
 
 #ifdef __cplusplus
 }

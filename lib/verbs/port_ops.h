@@ -15,6 +15,7 @@
 
 #include "lib/port/port.h"
 #include "lib/rnic/rnic.h"
+#include "lib/verbs/incline_dv.h"
 
 enum { VERBS_BURST = 32 };
 
@@ -38,29 +39,32 @@ struct verbs_port_ops {
 	unsigned (*tx_flush)(void *port);
 	/* Any monotonic clock, nanoseconds; it may stand still between calls of wait and idle. */
 	uint64_t (*now)(void *port);
-	/* A call that blocks (modify_qp to RTR, get_cq_event without thread) has nothing to do until
-	 * then. Sleeps, or runs the rest of the simulated world, and must let time advance; may
-	 * return earlier. May call incline_verbs_progress of any device. */
+	/* A call that blocks (modify_qp to RTR, get_cq_event without thread) has nothing to do
+	 * until then. Sleeps, or runs the rest of the simulated world, and must let time advance;
+	 * may return earlier. May call incline_verbs_progress of any device. */
 	void (*wait)(void *port, uint64_t until);
 	/* A CQ was polled in vain and the turn after it found nothing. NULL: nothing to do. Lets a
 	 * single-threaded simulation run the others while one of them spins on its CQ. */
 	void (*idle)(void *port);
 	bool (*link_up)(void *port); /* NULL: always */
-	void (*close)(void *port);   /* after the last call on this port; may be NULL */
+	/* Counters of the port's own, at most n of them; returns how many there are. May be NULL.
+	 */
+	unsigned (*stats)(void *port, struct inc_dv_stat *stats, unsigned n);
+	void (*close)(void *port); /* after the last call on this port; may be NULL */
 };
 
 struct verbs_open_attr {
-	const char *name;	 /* of the device; NULL: "incline0" */
+	const char *name;        /* of the device; NULL: "incline0" */
 	struct rnic_config rnic; /* its events are replaced */
-	bool thread;		 /* run a background datapath thread */
-	enum port_idle idle;	 /* behaviour of the thread and of polling in vain */
+	bool thread;             /* run a background datapath thread */
+	enum port_idle idle;     /* behaviour of the thread and of polling in vain */
 };
 
-/* A device of its own, opened. The port must outlive it. NULL with errno set as rnic_create. Without
- * thread everything happens inside the verbs calls of the caller: ibv_poll_cq on an empty CQ and
- * incline_verbs_progress run the datapath. Closed with ibv_close_device. */
-struct ibv_context *incline_verbs_open_port(const struct verbs_port_ops *ops, void *port,
-	const struct verbs_open_attr *attr);
+/* A device of its own, opened. The port must outlive it. NULL with errno set as rnic_create.
+ * Without thread everything happens inside the verbs calls of the caller: ibv_poll_cq on an empty
+ * CQ and incline_verbs_progress run the datapath. Closed with ibv_close_device. */
+struct ibv_context *incline_verbs_open_port(
+	const struct verbs_port_ops *ops, void *port, const struct verbs_open_attr *attr);
 
 /* One turn of the datapath: receive, timers, send. Returns frames moved; 0 also when another thread
  * owns the device. */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "lib/verbs/config.h"
+
+struct reader {
+	const char *path;
+	const json_t *root;
+	struct iv_config *config;
+	char *err;
+};
+
+static int refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int refuse(struct reader *r, const char *format, ...)
+{
+	int n = snprintf(r->err, IV_CONFIG_ERR, "%.200s: ", r->path);
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(r->err + n, IV_CONFIG_ERR - (size_t)n, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* An integer field within limits; *value keeps its default when the field is absent. */
+static int read_int(
+	struct reader *r, const char *key, json_int_t min, json_int_t max, unsigned *value)
+{
+	const json_t *v = json_object_get(r->root, key);
+
+	if (!v)
+		return 0;
+	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
+		return refuse(r, "%s: must be an integer %lld..%lld", key, (long long)min,
+			(long long)max);
+	*value = (unsigned)json_integer_value(v);
+	return 0;
+}
+
+static int read_mac(struct reader *r, const char *where, const json_t *v, uint8_t mac[6])
+{
+	static const uint8_t zero[6];
+
+	if (!json_is_string(v))
+		return refuse(r, "%s: must be a string such as \"02:00:00:00:00:0a\"", where);
+	if (wire_mac_parse(json_string_value(v), mac))
+		return refuse(r, "%s: \"%.40s\" is not a MAC address", where, json_string_value(v));
+	if ((mac[0] & 1) || memcmp(mac, zero, sizeof(zero)) == 0)
+		return refuse(r, "%s: must be a unicast address other than zero", where);
+	return 0;
+}
+
+static int read_address(struct reader *r, const char *where, const json_t *v, struct wire_ip *ip)
+{
+	if (!json_is_string(v))
+		return refuse(r, "%s: must be a string such as \"10.77.0.10\"", where);
+	if (wire_ip_parse(json_string_value(v), ip) || wire_ip_is_zero(ip))
+		return refuse(r, "%s: \"%.64s\" is not an address", where, json_string_value(v));
+	return 0;
+}
+
+static int read_name(struct reader *r)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	const json_t *v = json_object_get(r->root, "device");
+	const char *name = v ? json_string_value(v) : "incline0";
+
+	if (!name || !*name || strlen(name) >= IV_NAME_LEN || name[strspn(name, ok)])
+		return refuse(r, "device: must be a string of 1..31 of [A-Za-z0-9_-]");
+	snprintf(r->config->name, sizeof(r->config->name), "%s", name);
+	return 0;
+}
+
+static int read_ips(struct reader *r)
+{
+	const json_t *v = json_object_get(r->root, "ip");
+	struct iv_config *c = r->config;
+	char where[32];
+
+	if (!v)
+		return 0;
+	if (!json_is_array(v) || json_array_size(v) > RNIC_MAX_GID - 1)
+		return refuse(r, "ip: must be an array of at most %d addresses", RNIC_MAX_GID - 1);
+	for (; c->n_ip < json_array_size(v); c->n_ip++) {
+		int ret;
+
+		snprintf(where, sizeof(where), "ip[%u]", c->n_ip);
+		ret = read_address(r, where, json_array_get(v, c->n_ip), &c->ip[c->n_ip]);
+		if (ret)
+			return ret;
+		for (unsigned i = 0; i < c->n_ip; i++) {
+			if (wire_ip_eq(&c->ip[i], &c->ip[c->n_ip]))
+				return refuse(r, "%s: same as ip[%u]", where, i);
+		}
+	}
+	return 0;
+}
+
+static int read_neighbor(struct reader *r, unsigned i, const json_t *v, struct iv_neigh *neigh)
+{
+	static const char *const keys[] = {"ip", "mac", NULL};
+	char where[48], err[PORT_ERR_LEN];
+	int ret;
+
+	snprintf(where, sizeof(where), "neighbors[%u]", i);
+	if (!json_is_object(v))
+		return refuse(r, "%s: must be an object with ip and mac", where);
+	if (port_json_known(v, where, keys, err))
+		return refuse(r, "%s", err);
+	snprintf(where, sizeof(where), "neighbors[%u].ip", i);
+	ret = read_address(r, where, json_object_get(v, "ip"), &neigh->ip);
+	if (ret)
+		return ret;
+	snprintf(where, sizeof(where), "neighbors[%u].mac", i);
+	return read_mac(r, where, json_object_get(v, "mac"), neigh->mac);
+}
+
+static int read_neighbors(struct reader *r)
+{
+	const json_t *v = json_object_get(r->root, "neighbors");
+	struct iv_config *c = r->config;
+	int ret = 0;
+
+	if (!v)
+		return 0;
+	if (!json_is_array(v) || json_array_size(v) > IV_MAX_NEIGH)
+		return refuse(r, "neighbors: must be an array of at most %d objects", IV_MAX_NEIGH);
+	for (; c->n_neigh < json_array_size(v) && !ret; c->n_neigh++)
+		ret = read_neighbor(
+			r, c->n_neigh, json_array_get(v, c->n_neigh), &c->neigh[c->n_neigh]);
+	return ret;
+}
+
+static int read_idle(struct reader *r)
+{
+	const json_t *v = json_object_get(r->root, "idle");
+	int idle = PORT_IDLE_SLEEP;
+
+	if (v)
+		idle = json_is_string(v) ? port_idle_parse(json_string_value(v)) : -EINVAL;
+	if (idle < 0)
+		return refuse(r, "idle: must be \"spin\", \"pause\" or \"sleep\"");
+	r->config->idle = (enum port_idle)idle;
+	return 0;
+}
+
+/* The port, with the RNIC's MTU and MAC unless it has its own. */
+static int read_port(struct reader *r)
+{
+	const json_t *v = json_object_get(r->root, "port");
+	struct iv_config *c = r->config;
+	char err[PORT_ERR_LEN];
+	json_t *port;
+	int ret;
+
+	if (!json_is_object(v))
+		return refuse(r, "port: required, an object that describes the port");
+	port = json_copy((json_t *)v);
+	if (!port)
+		return -ENOMEM;
+	if (c->mtu && !json_object_get(port, "mtu"))
+		json_object_set_new(port, "mtu", json_integer(c->mtu));
+	ret = port_config_parse(port, &c->port, err);
+	json_decref(port);
+	if (ret)
+		return refuse(r, "port.%s", err);
+	if (c->mtu > c->port.mtu)
+		return refuse(r, "mtu: %u is above port.mtu, %u", c->mtu, c->port.mtu);
+	if (!c->mtu)
+		c->mtu = c->port.mtu;
+	if (!c->port.has_mac) {
+		memcpy(c->port.mac, c->mac, sizeof(c->mac));
+		c->port.has_mac = true;
+	}
+	return 0;
+}
+
+static int read_root(struct reader *r)
+{
+	static const char *const keys[] = {"mac", "ip", "port", "mtu", "idle", "neighbors",
+		"device", "wait_ms", "memory_mb", "hugepages", NULL};
+	struct iv_config *c = r->config;
+	const json_t *huge = json_object_get(r->root, "hugepages");
+	char err[PORT_ERR_LEN];
+	int ret;
+
+	if (!json_is_object(r->root))
+		return refuse(r, "must hold one object");
+	if (port_json_known(r->root, "", keys, err))
+		return refuse(r, "%s", err);
+	if (!json_object_get(r->root, "mac"))
+		return refuse(r, "mac: required");
+	if (huge && !json_is_boolean(huge))
+		return refuse(r, "hugepages: must be true or false");
+	c->hugepages = json_is_true(huge);
+	(void)((ret = read_name(r)) || (ret = read_idle(r)) ||
+		(ret = read_mac(r, "mac", json_object_get(r->root, "mac"), c->mac)) ||
+		(ret = read_ips(r)) || (ret = read_neighbors(r)) ||
+		(ret = read_int(r, "mtu", 576, 9600, &c->mtu)) ||
+		(ret = read_int(r, "wait_ms", 0, 600000, &c->wait_ms)) ||
+		(ret = read_int(r, "memory_mb", 32, 65536, &c->memory_mb)) || (ret = read_port(r)));
+	return ret;
+}
+
+int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR])
+{
+	struct reader r = {.path = path, .config = config, .err = err};
+	json_error_t at;
+	json_t *root;
+	int ret;
+
+	memset(config, 0, sizeof(*config));
+	config->wait_ms = 10000;
+	root = json_load_file(path, JSON_REJECT_DUPLICATES, &at);
+	if (!root) {
+		if (at.line > 0)
+			return refuse(&r, "line %d column %d: %s", at.line, at.column, at.text);
+		return refuse(&r, "INCLINE_RNIC: %s", at.text);
+	}
+	r.root = root;
+	ret = read_root(&r);
+	json_decref(root);
+	return ret;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The JSON file that INCLINE_RNIC names: one RNIC on one port.
+ *
+ *	"mac"	     string   required, unicast, not zero
+ *	"ip"	     array    0..7 addresses, IPv4 or IPv6, each a GID from index 1 on
+ *	"port"	     object   required, see lib/port/port.h; takes "mac" and "mtu" from here
+ *	"mtu"	     integer  largest IP packet, 576..9600, not above the port's; default the port's
+ *	"idle"	     string   spin | pause | sleep (default), see lib/port/port.h
+ *	"neighbors"  array    of {"ip", "mac"}: peers that need no address resolution; at most 256
+ *	"device"     string   name, [A-Za-z0-9_-], at most 31 bytes; default "incline0"
+ *	"wait_ms"    integer  0..600000, how long ibv_open_device waits for a memif or vhost server;
+ *			      default 10000
+ *	"memory_mb"  integer  32..65536, for packet buffers; default: what rings and MTU need
+ *	"hugepages"  boolean  default false
+ *
+ * Keys that begin with '#' are comments; any other is refused by name. */
+#ifndef VERBS_CONFIG_H
+#define VERBS_CONFIG_H
+
+#include "lib/verbs/internal.h"
+
+enum { IV_MAX_NEIGH = 256, IV_CONFIG_ERR = PORT_ERR_LEN + 256 };
+
+struct iv_neigh {
+	struct wire_ip ip;
+	uint8_t mac[6];
+};
+
+struct iv_config {
+	char name[IV_NAME_LEN];
+	uint8_t mac[6];
+	struct wire_ip ip[RNIC_MAX_GID - 1];
+	unsigned n_ip;
+	unsigned mtu;
+	enum port_idle idle;
+	struct iv_neigh neigh[IV_MAX_NEIGH];
+	unsigned n_neigh;
+	struct port_config port;
+	unsigned wait_ms;
+	unsigned memory_mb;
+	bool hugepages;
+};
+
+/* 0, or -errno with "file: field: reason" in err and nothing in config to be used. */
+int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR]);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device: the rnic, its port, who owns them at a time, and the turn that moves frames. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "lib/verbs/internal.h"
+
+enum {
+	LINK_CHECK_NS = 100 * 1000 * 1000,
+	SLEEP_US = 100,         /* of the thread, while there are queue pairs */
+	SLEEP_QUIET_US = 500,   /* no frame for QUIET_NS */
+	SLEEP_UNUSED_US = 1000, /* no queue pair */
+	TX_TURN = 64,           /* frames sent per turn */
+	EMPTY_YIELD = 64,       /* polls in vain before yielding */
+	DRAIN_TURNS = 16,       /* at the end, for the last acknowledgements */
+};
+static const uint64_t QUIET_NS = 1000000000;
+
+int iv_errno(int err)
+{
+	errno = err < 0 ? -err : err;
+	return errno;
+}
+
+void iv_debug(const char *format, ...)
+{
+	va_list ap;
+
+	if (!getenv("INCLINE_VERBS_DEBUG"))
+		return;
+	flockfile(stderr);
+	fputs("incline: ", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+}
+
+/* ---- ownership ---- */
+
+void iv_own(struct iv_dev *dev)
+{
+	/* A mutex is not fair: without this hint a caller that polls in a loop could take it again
+	 * and again before the one that was woken gets to run. */
+	atomic_fetch_add(&dev->control, 1);
+	pthread_mutex_lock(&dev->owner);
+	atomic_fetch_sub(&dev->control, 1);
+}
+
+bool iv_own_timed(struct iv_dev *dev)
+{
+	struct timespec until;
+	bool ok;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 100 * 1000 * 1000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	atomic_fetch_add(&dev->control, 1);
+	ok = pthread_mutex_timedlock(&dev->owner, &until) == 0;
+	atomic_fetch_sub(&dev->control, 1);
+	return ok;
+}
+
+void iv_disown(struct iv_dev *dev)
+{
+	pthread_mutex_unlock(&dev->owner);
+}
+
+static bool try_own(struct iv_dev *dev)
+{
+	return atomic_load_explicit(&dev->control, memory_order_relaxed) == 0 &&
+	       pthread_mutex_trylock(&dev->owner) == 0;
+}
+
+/* ---- the turn ---- */
+
+static unsigned receive(struct iv_dev *dev, uint64_t now)
+{
+	struct verbs_rx_frame frames[VERBS_BURST];
+	unsigned n = dev->ops->rx_burst(dev->port, frames, VERBS_BURST);
+
+	for (unsigned i = 0; i < n; i++)
+		rnic_rx(dev->rnic, frames[i].data, frames[i].len, now);
+	if (n)
+		dev->ops->rx_free(dev->port, frames, n);
+	return n;
+}
+
+static unsigned transmit(struct iv_dev *dev, uint64_t now)
+{
+	struct rnic_frame frame;
+	unsigned sent = 0, room = dev->ops->tx_room(dev->port);
+
+	if (room > TX_TURN)
+		room = TX_TURN;
+	for (; sent < room && rnic_tx(dev->rnic, &frame, now); sent++)
+		dev->ops->tx(dev->port, &frame);
+	if (sent || dev->tx_left)
+		dev->tx_left = dev->ops->tx_flush(dev->port);
+	return sent;
+}
+
+static void check_link(struct iv_dev *dev, uint64_t now)
+{
+	bool link = dev->ops->link_up(dev->port);
+	struct iv_ctx *ctx;
+
+	dev->link_ns = now;
+	if (link == dev->link)
+		return;
+	dev->link = link;
+	pthread_mutex_lock(&dev->list_lock);
+	LIST_FOREACH(ctx, &dev->contexts, link)
+	iv_async_raise(ctx, &ctx->port_async, link ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	pthread_mutex_unlock(&dev->list_lock);
+}
+
+unsigned iv_turn(struct iv_dev *dev)
+{
+	uint64_t now = dev->ops->now(dev->port);
+	unsigned work = receive(dev, now);
+
+	if (rnic_deadline(dev->rnic) <= now) {
+		rnic_timer(dev->rnic, now);
+		work++;
+	}
+	if (work || dev->tx_left || rnic_has_work(dev->rnic))
+		work += transmit(dev, now);
+	if (dev->ops->link_up && now - dev->link_ns >= LINK_CHECK_NS)
+		check_link(dev, now);
+	atomic_store_explicit(&dev->deadline, rnic_deadline(dev->rnic), memory_order_relaxed);
+	return work;
+}
+
+/* A doorbell that rings during somebody's turn finds the device owned and is left to the owner: he
+ * looks once more after he has let go. Either he sees the doorbell, or the ringer sees the device
+ * free; the fence (and the atomic instruction in trylock) orders the two. */
+static bool rang_again(struct iv_dev *dev)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return rnic_has_work(dev->rnic);
+}
+
+unsigned iv_progress(struct iv_dev *dev)
+{
+	unsigned work = 0;
+
+	for (int i = 0; i < 2 && try_own(dev); i++) {
+		if (!dev->dead)
+			work += iv_turn(dev);
+		iv_disown(dev);
+		if (!rang_again(dev))
+			break;
+	}
+	return work;
+}
+
+void iv_kick(struct iv_dev *dev)
+{
+	for (int i = 0; i < 2 && try_own(dev); i++) {
+		if (!dev->dead)
+			transmit(dev, dev->ops->now(dev->port));
+		iv_disown(dev);
+		if (!rang_again(dev))
+			break;
+	}
+}
+
+void iv_idle(struct iv_dev *dev, unsigned n)
+{
+	if (dev->ops->idle) {
+		dev->ops->idle(dev->port);
+		return;
+	}
+	switch (dev->idle) {
+	case PORT_IDLE_SPIN:
+		break;
+	case PORT_IDLE_PAUSE:
+		__builtin_ia32_pause();
+		break;
+	case PORT_IDLE_SLEEP:
+		/* Yielding costs little where the core is free, and gives it to the peer (or the
+		 * switch) that we wait for where it is not. Sleeping would cost a timer slack. */
+		if (n >= EMPTY_YIELD)
+			sched_yield();
+		else
+			__builtin_ia32_pause();
+		break;
+	}
+}
+
+/* ---- the thread ---- */
+
+static void nap(unsigned us)
+{
+	const struct timespec t = {.tv_nsec = (long)us * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+static unsigned max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns)
+{
+	if (atomic_load_explicit(&dev->n_qp, memory_order_relaxed) == 0)
+		return SLEEP_UNUSED_US;
+	return quiet_ns >= QUIET_NS ? SLEEP_QUIET_US : SLEEP_US;
+}
+
+static void *thread_main(void *arg)
+{
+	struct iv_dev *dev = arg;
+	struct port_backoff backoff = {.idle = dev->idle};
+	uint64_t worked = dev->ops->now(dev->port);
+	unsigned polled = 0;
+
+	/* The default slack of 50 us would double the naps. */
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+	prctl(PR_SET_NAME, (unsigned long)"incline-rnic", 0ul, 0ul, 0ul);
+	while (!atomic_load_explicit(&dev->stop, memory_order_relaxed)) {
+		unsigned seen = atomic_load_explicit(&dev->polled, memory_order_relaxed);
+		uint64_t now;
+		unsigned work;
+
+		if (seen != polled && dev->idle == PORT_IDLE_SLEEP) {
+			/* The application polls, and does this thread's work meanwhile. */
+			polled = seen;
+			nap(SLEEP_US);
+			continue;
+		}
+		work = iv_progress(dev);
+		now = dev->ops->now(dev->port);
+		if (work)
+			worked = now;
+		backoff.max_sleep_us = max_sleep_us(dev, now - worked);
+		port_backoff(&backoff, work, now,
+			atomic_load_explicit(&dev->deadline, memory_order_relaxed));
+	}
+	return NULL;
+}
+
+static int start_thread(struct iv_dev *dev)
+{
+	sigset_t all, old;
+	int ret;
+
+	/* The application's signals are for the application's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&dev->thread, NULL, thread_main, dev);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	dev->threaded = ret == 0;
+	return -ret;
+}
+
+/* ---- life ---- */
+
+/* Marks an ibv_device as ours; the field is unused by libibverbs ("obsolete"). */
+static void device_marker(struct ibv_context *context)
+{
+	(void)context;
+}
+
+bool iv_device_mine(const struct ibv_device *device)
+{
+	return device->_ops._dummy2 == device_marker;
+}
+
+void iv_device_init(struct iv_device *device, const char *name, const uint8_t mac[6])
+{
+	struct ibv_device *base = &device->base;
+
+	memset(device, 0, sizeof(*device));
+	memcpy(device->mac, mac, sizeof(device->mac));
+	base->_ops._dummy2 = device_marker;
+	base->node_type = IBV_NODE_CA;
+	base->transport_type = IBV_TRANSPORT_IB;
+	snprintf(base->name, sizeof(base->name), "%s", name);
+	snprintf(base->dev_name, sizeof(base->dev_name), "%s", name);
+	/* There is no kernel device; these are the names under which programs would look. */
+	snprintf(base->dev_path, sizeof(base->dev_path), "/sys/class/infiniband_verbs/%.*s",
+		IV_NAME_LEN, name);
+	snprintf(base->ibdev_path, sizeof(base->ibdev_path), "/sys/class/infiniband/%.*s",
+		IV_NAME_LEN, name);
+}
+
+static void init_locks(struct iv_dev *dev)
+{
+	pthread_mutex_init(&dev->owner, NULL);
+	pthread_mutex_init(&dev->list_lock, NULL);
+	LIST_INIT(&dev->contexts);
+}
+
+static void free_dev(struct iv_dev *dev)
+{
+	dev->device->dev = NULL;
+	if (dev->rnic)
+		rnic_destroy(dev->rnic);
+	pthread_mutex_destroy(&dev->owner);
+	pthread_mutex_destroy(&dev->list_lock);
+	free(dev);
+}
+
+struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
+	const struct verbs_open_attr *attr, struct iv_device *device)
+{
+	struct iv_dev *dev = calloc(1, sizeof(*dev));
+	struct rnic_config config = attr->rnic;
+	int ret;
+
+	if (!dev)
+		return NULL;
+	if (!device) {
+		device = &dev->self;
+		iv_device_init(device, attr->name ? attr->name : "incline0", config.mac);
+	}
+	dev->device = device;
+	device->dev = dev;
+	init_locks(dev);
+	dev->ops = ops;
+	dev->port = port;
+	dev->idle = attr->idle;
+	dev->link = !ops->link_up || ops->link_up(port);
+	dev->link_ns = ops->now(port);
+	atomic_init(&dev->deadline, UINT64_MAX);
+	config.events = (struct rnic_events){
+		.arg = dev, .cq_event = iv_on_cq_event, .qp_event = iv_on_qp_event};
+	ret = rnic_create(&config, &dev->rnic);
+	if (ret == 0 && attr->thread)
+		ret = start_thread(dev);
+	if (ret) {
+		free_dev(dev);
+		errno = -ret;
+		return NULL;
+	}
+	return dev;
+}
+
+void iv_dev_stop(struct iv_dev *dev)
+{
+	if (!dev->threaded)
+		return;
+	atomic_store(&dev->stop, true);
+	pthread_join(dev->thread, NULL);
+	dev->threaded = false;
+}
+
+void iv_drain(struct iv_dev *dev)
+{
+	for (int i = 0; i < DRAIN_TURNS && iv_turn(dev) > 0; i++)
+		;
+}
+
+void iv_dev_destroy(struct iv_dev *dev)
+{
+	iv_dev_stop(dev);
+	iv_own(dev);
+	if (!dev->dead)
+		iv_drain(dev);
+	iv_disown(dev);
+	if (dev->ops->close)
+		dev->ops->close(dev->port);
+	free_dev(dev);
+}
+
+unsigned incline_verbs_progress(struct ibv_context *context)
+{
+	return iv_progress(iv_dev(context));
+}
+
+uint64_t incline_verbs_deadline(struct ibv_context *context)
+{
+	return atomic_load(&iv_dev(context)->deadline);
+}
+
+struct rnic *incline_verbs_rnic(struct ibv_context *context)
+{
+	return iv_dev(context)->rnic;
+}

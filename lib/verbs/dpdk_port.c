@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <rte_ethdev.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "lib/verbs/dpdk_port.h"
+
+enum {
+	TX_PENDING = 64,        /* frames that wait for room in the port's ring */
+	TX_STUCK_NS = 20000000, /* a ring that took nothing for so long is not read */
+	LINGER_NS = 10000000,
+	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST,
+};
+
+struct iv_dpdk {
+	struct port port;
+	struct rte_mbuf *tx[TX_PENDING];
+	unsigned n_tx;
+	struct rte_mbuf *fresh[VERBS_BURST]; /* allocated, empty */
+	unsigned n_fresh;
+	uint64_t sent_ns; /* last time the port took a frame, or had nothing to take */
+	/* Counters of frames that this file loses; names in port_stats. */
+	uint64_t rx_segments, tx_no_mbuf, tx_too_long, tx_link_down, tx_stuck, tx_deferred;
+};
+
+/* ---- receiving ---- */
+
+static void drop(struct rte_mbuf *m, uint64_t *counter)
+{
+	rte_pktmbuf_free(m);
+	++*counter;
+}
+
+static unsigned port_rx(void *arg, struct verbs_rx_frame *frames, unsigned n)
+{
+	struct iv_dpdk *p = arg;
+	struct rte_mbuf *mbufs[VERBS_BURST];
+	unsigned got = rte_eth_rx_burst(p->port.id, 0, mbufs, n), out = 0;
+
+	for (unsigned i = 0; i < got; i++) {
+		struct rte_mbuf *m = mbufs[i];
+
+		/* Buffers hold a whole frame of the MTU; only a longer one is split. */
+		if (m->nb_segs > 1) {
+			drop(m, &p->rx_segments);
+			continue;
+		}
+		frames[out++] = (struct verbs_rx_frame){
+			.data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len, .priv = m};
+	}
+	return out;
+}
+
+static void port_rx_free(void *arg, const struct verbs_rx_frame *frames, unsigned n)
+{
+	struct rte_mbuf *mbufs[VERBS_BURST];
+
+	(void)arg;
+	for (unsigned i = 0; i < n; i++)
+		mbufs[i] = frames[i].priv;
+	rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+/* ---- sending ---- */
+
+static unsigned port_tx_room(void *arg)
+{
+	struct iv_dpdk *p = arg;
+	unsigned room = TX_PENDING - p->n_tx;
+
+	if (p->n_fresh == 0 && room > 0) {
+		if (rte_pktmbuf_alloc_bulk(p->port.pool, p->fresh, VERBS_BURST) == 0)
+			p->n_fresh = VERBS_BURST;
+		else
+			p->tx_no_mbuf++;
+	}
+	return room < p->n_fresh ? room : p->n_fresh;
+}
+
+static void port_tx(void *arg, const struct rnic_frame *frame)
+{
+	struct iv_dpdk *p = arg;
+	struct rte_mbuf *m = p->fresh[--p->n_fresh];
+	int len =
+		rnic_frame_flatten(frame, rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_tailroom(m));
+
+	if (len < 0) {
+		drop(m, &p->tx_too_long);
+		return;
+	}
+	m->data_len = (uint16_t)len;
+	m->pkt_len = (uint32_t)len;
+	p->tx[p->n_tx++] = m;
+}
+
+static void give_up(struct iv_dpdk *p, uint64_t *counter)
+{
+	rte_pktmbuf_free_bulk(p->tx, p->n_tx);
+	*counter += p->n_tx;
+	p->n_tx = 0;
+}
+
+static unsigned port_tx_flush(void *arg)
+{
+	struct iv_dpdk *p = arg;
+	unsigned sent = rte_eth_tx_burst(p->port.id, 0, p->tx, p->n_tx);
+	uint64_t now;
+
+	if (sent == p->n_tx) {
+		p->n_tx = 0;
+		p->sent_ns = 0;
+		return 0;
+	}
+	p->tx_deferred += p->n_tx - sent;
+	memmove(p->tx, p->tx + sent, (p->n_tx - sent) * sizeof(p->tx[0]));
+	p->n_tx -= sent;
+	now = port_now_ns();
+	if (sent || !p->sent_ns) {
+		p->sent_ns = now;
+		return p->n_tx;
+	}
+	/* Nothing went. Keeping the frames would keep the transport's timers from noticing. */
+	if (!port_link_up(&p->port))
+		give_up(p, &p->tx_link_down);
+	else if (now - p->sent_ns > TX_STUCK_NS)
+		give_up(p, &p->tx_stuck);
+	return p->n_tx;
+}
+
+/* ---- time and the rest ---- */
+
+static uint64_t port_now(void *arg)
+{
+	(void)arg;
+	return port_now_ns();
+}
+
+static void port_wait(void *arg, uint64_t until)
+{
+	const struct timespec t = {
+		.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
+
+	(void)arg;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+static bool port_link(void *arg)
+{
+	const struct iv_dpdk *p = arg;
+
+	return port_link_up(&p->port);
+}
+
+static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)
+{
+	const struct iv_dpdk *p = arg;
+	const struct inc_dv_stat all[] = {
+		{"port_rx_segments", p->rx_segments}, /* longer than the MTU: dropped */
+		{"port_tx_no_mbuf", p->tx_no_mbuf},   /* turns without a free buffer */
+		{"port_tx_too_long", p->tx_too_long}, {"port_tx_link_down", p->tx_link_down},
+		{"port_tx_stuck", p->tx_stuck}, /* dropped, the peer does not read its ring */
+		{"port_tx_deferred",
+			p->tx_deferred}, /* kept for the next turn, the ring was full */
+	};
+	const unsigned have = sizeof(all) / sizeof(all[0]);
+
+	memcpy(stats, all, (n < have ? n : have) * sizeof(all[0]));
+	return have;
+}
+
+const struct verbs_port_ops iv_dpdk_ops = {
+	.rx_burst = port_rx,
+	.rx_free = port_rx_free,
+	.tx_room = port_tx_room,
+	.tx = port_tx,
+	.tx_flush = port_tx_flush,
+	.now = port_now,
+	.wait = port_wait,
+	.link_up = port_link,
+	.stats = port_stats,
+};
+
+/* ---- life ---- */
+
+static unsigned mbufs_of(const struct port_config *c)
+{
+	return port_pool_need(c, 1) + SLACK_MBUFS;
+}
+
+static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
+{
+	struct port_eal eal = {
+		.program = config->name,
+		.hugepages = config->hugepages,
+		.pci = config->port.pci[0] != '\0',
+		.memory_mb = config->memory_mb,
+	};
+	sigset_t all, old;
+	int ret;
+
+	if (port_eal_started())
+		return 0;
+	if (!eal.memory_mb) {
+		/* mbuf, headroom and pool overhead besides the frame; then rings and the EAL. */
+		const size_t bytes = mbufs_of(&config->port) * ((size_t)config->port.mtu + 640);
+
+		eal.memory_mb = (unsigned)(bytes >> 20) + 48;
+	}
+	/* The EAL's helper threads must not take the application's signals. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = port_eal_init(&eal, err);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[PORT_ERR_LEN])
+{
+	struct iv_dpdk *p;
+	struct rte_mempool *pool;
+	sigset_t all, old;
+	int ret = start_eal(config, err);
+
+	if (ret)
+		return ret;
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		snprintf(err, PORT_ERR_LEN, "out of memory");
+		return -ENOMEM;
+	}
+	pool = port_pool_create("rnic", mbufs_of(&config->port), config->port.mtu, err);
+	if (!pool) {
+		free(p);
+		return -ENOMEM;
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = port_open(&config->port, pool, config->wait_ms, &p->port, err);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret) {
+		rte_mempool_free(pool);
+		free(p);
+		return ret;
+	}
+	p->port.pool = pool;
+	*out = p;
+	return 0;
+}
+
+void iv_dpdk_close(struct iv_dpdk *p)
+{
+	const uint64_t start = port_now_ns();
+
+	while (port_link_up(&p->port) && port_now_ns() - start < LINGER_NS) {
+		const struct timespec t = {.tv_nsec = 500000};
+
+		if (p->n_tx)
+			port_tx_flush(p);
+		nanosleep(&t, NULL);
+	}
+	rte_pktmbuf_free_bulk(p->tx, p->n_tx);
+	rte_pktmbuf_free_bulk(p->fresh, p->n_fresh);
+	port_close(&p->port);
+	free(p);
+	port_eal_fini();
+}

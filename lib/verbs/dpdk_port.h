@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* verbs_port_ops over one DPDK port. */
+#ifndef VERBS_DPDK_PORT_H
+#define VERBS_DPDK_PORT_H
+
+#include "lib/verbs/config.h"
+
+struct iv_dpdk;
+extern const struct verbs_port_ops iv_dpdk_ops;
+
+/* Starts the EAL at the first call in the process. -errno with the reason. The port stays up until
+ * iv_dpdk_close at exit: the EAL can be started only once, and memif peers come back faster. */
+int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **port, char err[PORT_ERR_LEN]);
+
+/* Waits until the peer has had time to take the last frames from a shared-memory ring, then closes:
+ * what is in the ring then is lost, and with it the last acknowledgements. */
+void iv_dpdk_close(struct iv_dpdk *port);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions that programs call by libibverbs' names, and those that the device does not offer.
+ * The definitions carry no symbol version, so that the dynamic linker binds references to any
+ * version (IBVERBS_1.0, 1.1 ..) to them when this library comes first. */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "lib/verbs/internal.h"
+
+#include "lib/verbs/exports.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Private to libibverbs: in no public header. */
+EXPORT int ibv_query_gid_type(
+	struct ibv_context *context, uint8_t port, unsigned int index, int *type);
+
+static bool iv_event_mine(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return iv_mine(event->element.cq->context);
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return iv_mine(event->element.qp->context);
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+	case IBV_EVENT_WQ_FATAL:
+		return false;
+	default:
+		return true; /* of a port or device: acknowledging does nothing in either library */
+	}
+}
+
+#define X(type, name, ours, params, args, mine, none)      \
+	EXPORT type name params                            \
+	{                                                  \
+		type(*real) params;                        \
+		if (mine)                                  \
+			return ours args;                  \
+		*(void **)&real = dlsym(RTLD_NEXT, #name); \
+		if (!real) {                               \
+			errno = ENOSYS;                    \
+			return none;                       \
+		}                                          \
+		return real args;                          \
+	}
+VERBS_EXPORTS(X)
+#undef X
+
+/* ---- not offered ---- */
+
+int iv_rereg_mr(
+	struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT; /* the old region stays valid */
+}
+
+struct ibv_mr *iv_reg_dmabuf_mr(
+	struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	(void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_context *iv_import_device(int cmd_fd)
+{
+	(void)cmd_fd;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_pd *iv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	(void)context, (void)handle;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+void iv_unimport_pd(struct ibv_pd *pd)
+{
+	(void)pd;
+}
+
+struct ibv_mr *iv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	(void)pd, (void)handle;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+void iv_unimport_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+}
+
+struct ibv_dm *iv_import_dm(struct ibv_context *context, uint32_t handle)
+{
+	(void)context, (void)handle;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_srq *iv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	(void)pd, (void)init;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_ah *iv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	(void)pd, (void)attr;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_ah *iv_create_ah_from_wc(
+	struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+{
+	(void)pd, (void)wc, (void)grh, (void)port;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int iv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	(void)context, (void)port, (void)wc, (void)grh, (void)attr;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+int iv_resolve_eth_l2_from_gid(
+	struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid)
+{
+	(void)context, (void)attr, (void)mac, (void)vid;
+	return iv_errno(EOPNOTSUPP);
+}
+
+int iv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	return iv_errno(EOPNOTSUPP);
+}
+
+int iv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	return iv_errno(EOPNOTSUPP);
+}
+
+int iv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return iv_errno(EOPNOTSUPP);
+}
+
+int iv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return iv_errno(EOPNOTSUPP);
+}
+
+int iv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp, (void)op, (void)flags;
+	return 0; /* bytes of a message may be written in any order: wait for the completion */
+}
+
+struct ibv_qp_ex *iv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return iv_qp(qp)->has_ex ? &iv_qp(qp)->ex : NULL;
+}
+
+/* Registered memory is reached through the process's own mappings, by a thread of the process:
+ * there is nothing that copy-on-write could tear apart. */
+int iv_fork_init(void)
+{
+	return 0;
+}
+
+enum ibv_fork_status iv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters by name: for inc_dv_query_stats and the file INCLINE_STATS names. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/verbs/internal.h"
+
+enum { MAX_PORT_STATS = 32 };
+
+#define EXPORT __attribute__((visibility("default")))
+
+static unsigned port_stats(const struct iv_dev *dev, struct inc_dv_stat stats[MAX_PORT_STATS])
+{
+	unsigned n = dev->ops->stats ? dev->ops->stats(dev->port, stats, MAX_PORT_STATS) : 0;
+
+	return n < MAX_PORT_STATS ? n : MAX_PORT_STATS;
+}
+
+static json_t *to_json(struct iv_dev *dev)
+{
+	struct inc_dv_stat port[MAX_PORT_STATS];
+	const unsigned n_port = port_stats(dev, port);
+	json_t *counters = json_object(), *drops = json_object(), *ports = json_object();
+
+	for (unsigned i = 0; i < RNIC_N_COUNTERS; i++)
+		json_object_set_new(counters, rnic_counter_name((enum rnic_counter)i),
+			json_integer((json_int_t)rnic_count(dev->rnic, (enum rnic_counter)i)));
+	for (unsigned i = 1; i < RNIC_N_DROPS; i++)
+		json_object_set_new(drops, rnic_drop_name(i),
+			json_integer((json_int_t)rnic_drop_count(dev->rnic, i)));
+	for (unsigned i = 0; i < n_port; i++)
+		json_object_set_new(ports, port[i].name, json_integer((json_int_t)port[i].value));
+	return json_pack("{s:s, s:i, s:o, s:o, s:o}", "device", dev->device->base.name, "pid",
+		(int)getpid(), "counters", counters, "drops", drops, "port", ports);
+}
+
+void iv_stats_write(struct iv_dev *dev, const char *path)
+{
+	json_t *stats = to_json(dev);
+	char part[4096];
+
+	/* Whole or not at all, for whoever waits for the file. */
+	snprintf(part, sizeof(part), "%s.%d.part", path, (int)getpid());
+	if (!stats || json_dump_file(stats, part, JSON_INDENT(2)) || rename(part, path))
+		iv_debug("INCLINE_STATS: %s: %s", path, strerror(errno));
+	json_decref(stats);
+}
+
+EXPORT int inc_dv_query_stats(
+	struct ibv_context *context, struct inc_dv_stat *stats, unsigned n, unsigned *count)
+{
+	struct inc_dv_stat port[MAX_PORT_STATS];
+	const struct iv_dev *dev;
+	unsigned at = 0, n_port;
+
+	if (!iv_mine(context))
+		return iv_errno(EOPNOTSUPP);
+	dev = iv_dev(context);
+	for (unsigned i = 0; i < RNIC_N_COUNTERS; i++, at++) {
+		if (at < n)
+			stats[at] = (struct inc_dv_stat){rnic_counter_name((enum rnic_counter)i),
+				rnic_count(dev->rnic, (enum rnic_counter)i)};
+	}
+	for (unsigned i = 1; i < RNIC_N_DROPS; i++, at++) {
+		if (at < n)
+			stats[at] = (struct inc_dv_stat){
+				rnic_drop_name(i), rnic_drop_count(dev->rnic, i)};
+	}
+	n_port = port_stats(dev, port);
+	for (unsigned i = 0; i < n_port; i++, at++) {
+		if (at < n)
+			stats[at] = port[i];
+	}
+	*count = at;
+	return 0;
+}

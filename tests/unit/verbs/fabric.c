@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/verbs/fabric.h"
+
+/* ---- the cable ---- */
+
+static unsigned queued(const struct fabric_end *end)
+{
+	return end->tail - end->head;
+}
+
+static unsigned cable_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
+{
+	struct fabric_end *end = port;
+	unsigned got = 0;
+
+	pthread_mutex_lock(&end->fabric->lock);
+	for (; got < n && got < queued(end); got++) {
+		unsigned slot = (end->head + got) % CABLE_FRAMES;
+
+		frames[got] = (struct verbs_rx_frame){
+			.data = end->queue[slot].data, .len = end->queue[slot].len};
+	}
+	pthread_mutex_unlock(&end->fabric->lock);
+	return got;
+}
+
+static void cable_rx_free(void *port, const struct verbs_rx_frame *frames, unsigned n)
+{
+	struct fabric_end *end = port;
+
+	(void)frames;
+	pthread_mutex_lock(&end->fabric->lock);
+	end->head += n;
+	pthread_mutex_unlock(&end->fabric->lock);
+}
+
+static unsigned cable_room(void *port)
+{
+	struct fabric_end *end = port;
+	struct fabric *f = end->fabric;
+	unsigned room;
+
+	pthread_mutex_lock(&f->lock);
+	room = CABLE_FRAMES - queued(&f->end[!end->index]);
+	if (f->room && room > f->room)
+		room = f->room;
+	pthread_mutex_unlock(&f->lock);
+	return room;
+}
+
+static uint64_t next_random(struct fabric *f)
+{
+	f->rng = f->rng * 6364136223846793005u + 1442695040888963407u;
+	return f->rng >> 33;
+}
+
+static void cable_tx(void *port, const struct rnic_frame *frame)
+{
+	struct fabric_end *end = port;
+	struct fabric *f = end->fabric;
+	struct fabric_end *to = &f->end[!end->index];
+	int len;
+
+	pthread_mutex_lock(&f->lock);
+	f->n_tx++;
+	if (f->cut || next_random(f) % 1000 < f->loss) {
+		f->n_lost++;
+	} else {
+		assert_true(queued(to) < CABLE_FRAMES);
+		len = rnic_frame_flatten(
+			frame, to->queue[to->tail % CABLE_FRAMES].data, CABLE_FRAME_CAP);
+		assert_int_equal(len, frame->len);
+		to->queue[to->tail++ % CABLE_FRAMES].len = (uint32_t)len;
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+static unsigned cable_flush(void *port)
+{
+	(void)port;
+	return 0;
+}
+
+static uint64_t cable_now(void *port)
+{
+	const struct fabric *f = ((struct fabric_end *)port)->fabric;
+
+	return f->real_time ? port_now_ns() : f->now;
+}
+
+void fabric_step(struct fabric *f)
+{
+	f->now += 1000;
+	for (int i = 0; i < 2; i++) {
+		if (f->end[i].context)
+			incline_verbs_progress(f->end[i].context);
+	}
+}
+
+static void cable_wait(void *port, uint64_t until)
+{
+	struct fabric *f = ((struct fabric_end *)port)->fabric;
+	const struct timespec t = {.tv_nsec = 50000};
+
+	if (f->real_time) {
+		nanosleep(&t, NULL);
+		return;
+	}
+	for (int i = 0; i < 16; i++)
+		fabric_step(f);
+	if (until > f->now && until - f->now < 10000000)
+		f->now = until;
+}
+
+static void cable_idle(void *port)
+{
+	struct fabric *f = ((struct fabric_end *)port)->fabric;
+
+	if (!f->real_time)
+		fabric_step(f);
+}
+
+static bool cable_link(void *port)
+{
+	return !((struct fabric_end *)port)->fabric->link_down;
+}
+
+static void cable_close(void *port)
+{
+	((struct fabric_end *)port)->closed++;
+}
+
+static const struct verbs_port_ops cable_ops = {
+	.rx_burst = cable_rx,
+	.rx_free = cable_rx_free,
+	.tx_room = cable_room,
+	.tx = cable_tx,
+	.tx_flush = cable_flush,
+	.now = cable_now,
+	.wait = cable_wait,
+	.idle = cable_idle,
+	.link_up = cable_link,
+	.close = cable_close,
+};
+
+struct fabric *fabric_create(void)
+{
+	struct fabric *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->now = 1000000000;
+	f->rng = 7;
+	f->mtu = 4200;
+	pthread_mutex_init(&f->lock, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		f->end[i].fabric = f;
+		f->end[i].index = i;
+	}
+	return f;
+}
+
+void fabric_open(struct fabric *f, bool thread)
+{
+	f->real_time = thread;
+	for (unsigned i = 0; i < 2; i++) {
+		struct verbs_open_attr attr = {
+			.name = i ? "b" : "a", .thread = thread, .idle = PORT_IDLE_SLEEP};
+		struct wire_ip ip6 = {{0xfd, 0x77, [15] = (uint8_t)(i + 1)}};
+
+		attr.rnic.mac[0] = 2;
+		attr.rnic.mac[5] = (uint8_t)(i + 1);
+		attr.rnic.ip[0] = wire_ip_from4(0x0a4d0001 + i);
+		attr.rnic.ip[1] = ip6;
+		attr.rnic.n_ip = 2;
+		attr.rnic.port_mtu = f->mtu;
+		attr.rnic.seed = i + 1;
+		f->end[i].context = incline_verbs_open_port(&cable_ops, &f->end[i], &attr);
+		assert_non_null(f->end[i].context);
+	}
+}
+
+void fabric_destroy(struct fabric *f)
+{
+	for (int i = 0; i < 2; i++) {
+		if (f->end[i].context) {
+			assert_int_equal(ibv_close_device(f->end[i].context), 0);
+			assert_int_equal(f->end[i].closed, 1);
+		}
+	}
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+/* ---- queue pairs ---- */
+
+void endpoint_create(struct endpoint *ep, struct ibv_context *context, size_t len, bool events)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = EP_DEPTH,
+			.max_recv_wr = EP_DEPTH,
+			.max_send_sge = 2,
+			.max_recv_sge = 2,
+			.max_inline_data = 64}};
+
+	memset(ep, 0, sizeof(*ep));
+	ep->context = context;
+	ep->len = len;
+	ep->buf = calloc(1, len);
+	assert_non_null(ep->buf);
+	ep->pd = ibv_alloc_pd(context);
+	assert_non_null(ep->pd);
+	ep->mr = ibv_reg_mr(ep->pd, ep->buf, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(ep->mr);
+	if (events) {
+		ep->channel = ibv_create_comp_channel(context);
+		assert_non_null(ep->channel);
+	}
+	ep->cq = ibv_create_cq(context, 4 * EP_DEPTH, ep, ep->channel, 0);
+	assert_non_null(ep->cq);
+	init.send_cq = ep->cq;
+	init.recv_cq = ep->cq;
+	ep->qp = ibv_create_qp(ep->pd, &init);
+	assert_non_null(ep->qp);
+}
+
+void endpoint_destroy(struct endpoint *ep)
+{
+	assert_int_equal(ibv_destroy_qp(ep->qp), 0);
+	assert_int_equal(ibv_destroy_cq(ep->cq), 0);
+	if (ep->channel)
+		assert_int_equal(ibv_destroy_comp_channel(ep->channel), 0);
+	assert_int_equal(ibv_dereg_mr(ep->mr), 0);
+	assert_int_equal(ibv_dealloc_pd(ep->pd), 0);
+	free(ep->buf);
+}
+
+int endpoint_init(struct endpoint *ep)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	return ibv_modify_qp(ep->qp, &attr,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dgid, int sgid_index)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest_qpn,
+		.rq_psn = EP_PSN,
+		.min_rnr_timer = 1,
+		.ah_attr = {.is_global = 1,
+			.port_num = 1,
+			.grh = {.dgid = *dgid, .sgid_index = (uint8_t)sgid_index, .hop_limit = 1}}};
+
+	return ibv_modify_qp(ep->qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+int endpoint_rts(struct endpoint *ep)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
+		.timeout = 8,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.sq_psn = EP_PSN};
+
+	return ibv_modify_qp(ep->qp, &attr,
+		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void endpoints_connect(struct endpoint *a, struct endpoint *b, int gid_index)
+{
+	union ibv_gid ga, gb;
+
+	assert_int_equal(ibv_query_gid(a->context, 1, gid_index, &ga), 0);
+	assert_int_equal(ibv_query_gid(b->context, 1, gid_index, &gb), 0);
+	assert_int_equal(endpoint_init(a), 0);
+	assert_int_equal(endpoint_init(b), 0);
+	assert_int_equal(endpoint_rtr(a, b->qp->qp_num, &gb, gid_index), 0);
+	assert_int_equal(endpoint_rtr(b, a->qp->qp_num, &ga, gid_index), 0);
+	assert_int_equal(endpoint_rts(a), 0);
+	assert_int_equal(endpoint_rts(b), 0);
+}
+
+int post_recv(struct endpoint *ep, uint64_t wr_id, size_t offset, uint32_t len)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)ep->buf + offset, .length = len, .lkey = ep->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	return ibv_post_recv(ep->qp, &wr, &bad);
+}
+
+int post_send(
+	struct endpoint *ep, uint64_t wr_id, enum ibv_wr_opcode opcode, size_t offset, uint32_t len)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)ep->buf + offset, .length = len, .lkey = ep->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				   .sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = opcode,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+
+	return ibv_post_send(ep->qp, &wr, &bad);
+}
+
+void wait_wc(struct endpoint *ep, struct ibv_wc *wc)
+{
+	int n;
+
+	do {
+		n = ibv_poll_cq(ep->cq, 1, wc);
+		assert_true(n >= 0);
+	} while (n == 0);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two verbs devices at the ends of a cable, in one process: on virtual time in one thread, or with
+ * datapath threads on the real clock. */
+#ifndef TEST_VERBS_FABRIC_H
+#define TEST_VERBS_FABRIC_H
+
+#include <pthread.h>
+
+#include "lib/verbs/incline_dv.h"
+#include "lib/verbs/port_ops.h"
+
+enum { CABLE_FRAMES = 256, CABLE_FRAME_CAP = 4400 };
+
+struct fabric;
+
+struct fabric_end {
+	struct fabric *fabric;
+	unsigned index;
+	struct {
+		uint8_t data[CABLE_FRAME_CAP];
+		uint32_t len;
+	} queue[CABLE_FRAMES]; /* to be received here */
+	unsigned head, tail;
+	unsigned closed;
+	struct ibv_context *context;
+};
+
+struct fabric {
+	struct fabric_end end[2];
+	pthread_mutex_t lock;
+	bool real_time;
+	uint64_t now;
+	uint64_t rng;
+	unsigned loss; /* per mille of the frames */
+	bool cut;      /* lose everything */
+	bool link_down;
+	unsigned room; /* what tx_room says; 0: as much as the queue holds */
+	uint64_t n_tx, n_lost;
+	uint16_t mtu;
+};
+
+struct fabric *fabric_create(void);
+/* Opens a device at both ends: 10.77.0.1 and 10.77.0.2, also fd77::1 and fd77::2. */
+void fabric_open(struct fabric *fabric, bool thread);
+/* Closes what is open and frees. */
+void fabric_destroy(struct fabric *fabric);
+/* One turn of both devices, 1 us. */
+void fabric_step(struct fabric *fabric);
+
+/* A queue pair at one end with what it needs. */
+struct endpoint {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *buf;
+	size_t len;
+};
+
+enum { EP_DEPTH = 64, EP_PSN = 0xfffff0 };
+void endpoint_create(struct endpoint *ep, struct ibv_context *context, size_t len, bool events);
+void endpoint_destroy(struct endpoint *ep);
+int endpoint_init(struct endpoint *ep);
+int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dgid, int sgid_index);
+int endpoint_rts(struct endpoint *ep);
+/* Both to RTS, facing each other by their GIDs of that index. */
+void endpoints_connect(struct endpoint *a, struct endpoint *b, int gid_index);
+
+int post_recv(struct endpoint *ep, uint64_t wr_id, size_t offset, uint32_t len);
+int post_send(struct endpoint *ep, uint64_t wr_id, enum ibv_wr_opcode opcode, size_t offset,
+	uint32_t len);
+/* Polls (and thereby runs) until there is a completion. */
+void wait_wc(struct endpoint *ep, struct ibv_wc *wc);
+
+#endif

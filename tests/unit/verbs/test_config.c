@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The JSON file: what is accepted, and that each mistake is named. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/verbs/config.h"
+
+static char err[IV_CONFIG_ERR];
+
+static int read_text(const char *text, struct iv_config *config)
+{
+	char path[] = "/tmp/incline-verbs-XXXXXX";
+	int fd = mkstemp(path), ret;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	memset(err, 0, sizeof(err));
+	ret = iv_config_read(path, config, err);
+	unlink(path);
+	return ret;
+}
+
+#define PORT "\"port\":{\"name\":\"p0\",\"type\":\"memif\",\"socket\":\"/tmp/s\"}"
+#define MAC "\"mac\":\"02:00:00:00:00:0a\""
+
+static void smallest(void **state)
+{
+	struct iv_config c;
+
+	(void)state;
+	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
+	assert_string_equal(c.name, "incline0");
+	assert_int_equal(c.mac[5], 0x0a);
+	assert_int_equal(c.n_ip, 0);
+	assert_int_equal(c.mtu, 4200);
+	assert_int_equal(c.port.mtu, 4200);
+	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
+	assert_int_equal(c.wait_ms, 10000);
+	assert_true(c.port.has_mac); /* the RNIC's */
+	assert_memory_equal(c.port.mac, c.mac, 6);
+}
+
+static void everything(void **state)
+{
+	struct iv_config c;
+	struct wire_ip ip;
+
+	(void)state;
+	assert_int_equal(
+		read_text("{\"#\":\"a comment\"," MAC ",\"ip\":[\"10.77.0.10\",\"fd77::10\"],"
+			  "\"mtu\":1500,\"port\":{\"name\":\"p0\",\"type\":\"null\","
+			  "\"mac\":\"02:00:00:00:00:0b\",\"mtu\":2000,\"#why\":1},"
+			  "\"idle\":\"spin\",\"device\":\"rnic_1\",\"wait_ms\":0,"
+			  "\"memory_mb\":512,\"hugepages\":true,"
+			  "\"neighbors\":[{\"ip\":\"10.77.0.1\",\"mac\":\"02:00:00:00:00:01\","
+			  "\"# x\":0}]}",
+			&c),
+		0);
+	assert_string_equal(c.name, "rnic_1");
+	assert_int_equal(c.n_ip, 2);
+	assert_int_equal(wire_ip_parse("fd77::10", &ip), 0);
+	assert_memory_equal(&c.ip[1], &ip, sizeof(ip));
+	assert_int_equal(c.mtu, 1500);
+	assert_int_equal(c.port.mtu, 2000);
+	assert_int_equal(c.port.mac[5], 0x0b);
+	assert_int_equal(c.idle, PORT_IDLE_SPIN);
+	assert_int_equal(c.wait_ms, 0);
+	assert_int_equal(c.memory_mb, 512);
+	assert_true(c.hugepages);
+	assert_int_equal(c.n_neigh, 1);
+	assert_int_equal(c.neigh[0].mac[5], 1);
+}
+
+static void mistakes_are_named(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{"", "line 1"},
+		{"{" MAC "," PORT "", "line 1"},
+		{"[]", "one object"},
+		{"{" PORT "}", "mac: required"},
+		{"{" MAC "," MAC "," PORT "}", "duplicate"},
+		{"{" MAC "," PORT ",\"extra\":1}", "extra"},
+		{"{\"mac\":5," PORT "}", "mac: must be a string"},
+		{"{\"mac\":\"02:00\"," PORT "}", "mac: \"02:00\""},
+		{"{\"mac\":\"01:00:00:00:00:01\"," PORT "}", "mac: must be a unicast"},
+		{"{\"mac\":\"00:00:00:00:00:00\"," PORT "}", "mac: must be a unicast"},
+		{"{" MAC "}", "port: required"},
+		{"{" MAC ",\"port\":\"memif\"}", "port: required"},
+		{"{" MAC ",\"port\":{\"name\":\"p0\",\"type\":\"memif\"}}", "port.socket"},
+		{"{" MAC ",\"port\":{\"name\":\"p0\",\"type\":\"null\",\"sock\":1}}", "sock"},
+		{"{" MAC "," PORT ",\"ip\":\"10.0.0.1\"}", "ip: must be an array"},
+		{"{" MAC "," PORT ",\"ip\":[7]}", "ip[0]: must be a string"},
+		{"{" MAC "," PORT ",\"ip\":[\"10.0.0.1\",\"10.0.0\"]}", "ip[1]: \"10.0.0\""},
+		{"{" MAC "," PORT ",\"ip\":[\"::\"]}", "ip[0]"},
+		{"{" MAC "," PORT ",\"ip\":[\"10.0.0.1\",\"10.0.0.1\"]}", "ip[1]: same as ip[0]"},
+		{"{" MAC "," PORT ",\"ip\":[\"1.0.0.1\",\"1.0.0.2\",\"1.0.0.3\",\"1.0.0.4\","
+		 "\"1.0.0.5\",\"1.0.0.6\",\"1.0.0.7\",\"1.0.0.8\"]}",
+			"at most 7"},
+		{"{" MAC "," PORT ",\"mtu\":575}", "mtu: must be an integer 576..9600"},
+		{"{" MAC "," PORT ",\"mtu\":\"big\"}", "mtu: must be an integer"},
+		{"{" MAC ",\"mtu\":4000,\"port\":{\"name\":\"p0\",\"type\":\"null\",\"mtu\":1500}}",
+			"mtu: 4000 is above port.mtu, 1500"},
+		{"{" MAC "," PORT ",\"idle\":\"lazy\"}", "idle"},
+		{"{" MAC "," PORT ",\"idle\":3}", "idle"},
+		{"{" MAC "," PORT ",\"device\":\"\"}", "device"},
+		{"{" MAC "," PORT ",\"device\":\"a/b\"}", "device"},
+		{"{" MAC "," PORT ",\"device\":7}", "device"},
+		{"{" MAC "," PORT ",\"device\":\"12345678901234567890123456789012\"}", "device"},
+		{"{" MAC "," PORT ",\"wait_ms\":-1}", "wait_ms"},
+		{"{" MAC "," PORT ",\"memory_mb\":1}", "memory_mb: must be an integer 32..65536"},
+		{"{" MAC "," PORT ",\"hugepages\":1}", "hugepages"},
+		{"{" MAC "," PORT ",\"neighbors\":{}}", "neighbors: must be an array"},
+		{"{" MAC "," PORT ",\"neighbors\":[1]}", "neighbors[0]: must be an object"},
+		{"{" MAC "," PORT ",\"neighbors\":[{\"ip\":\"10.0.0.1\"}]}", "neighbors[0].mac"},
+		{"{" MAC "," PORT ",\"neighbors\":[{\"mac\":\"02:00:00:00:00:01\"}]}",
+			"neighbors[0].ip"},
+		{"{" MAC "," PORT ",\"neighbors\":[{\"ip\":\"10.0.0.1\",\"vlan\":1}]}",
+			"neighbors[0].vlan"},
+	};
+	struct iv_config c;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(read_text(bad[i].text, &c), -EINVAL);
+		if (!strstr(err, bad[i].says))
+			fail_msg("%s\n  gave: %s\n  not: %s", bad[i].text, err, bad[i].says);
+		assert_true(strncmp(err, "/tmp/incline-verbs-", 19) == 0);
+	}
+	assert_int_equal(iv_config_read("/nonexistent/x.json", &c, err), -EINVAL);
+	assert_non_null(strstr(err, "/nonexistent/x.json"));
+	assert_non_null(strstr(err, "INCLINE_RNIC"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(smallest),
+		cmocka_unit_test(everything),
+		cmocka_unit_test(mistakes_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
