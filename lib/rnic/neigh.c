@@ -160,7 +160,7 @@ int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t ma
 		return -ENOMEM;
 	neigh->state = NEIGH_STATIC;
 	memcpy(neigh->mac, mac, sizeof(neigh->mac));
-	timer_stop(&neigh->timer);
+	timer_remove(&rnic->timers, &neigh->timer);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static void learn(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac
 	memcpy(neigh->mac, mac, sizeof(neigh->mac));
 	neigh->state = NEIGH_KNOWN;
 	neigh->expires = now + VALID_FOR;
-	timer_stop(&neigh->timer);
+	timer_remove(&rnic->timers, &neigh->timer);
 }
 
 static unsigned rx_arp(struct rnic *rnic, const struct wire_pkt *pkt, uint64_t now)

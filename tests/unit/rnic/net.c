@@ -84,6 +84,20 @@ void net_inject(struct net *net, int to, const uint8_t *frame, size_t len)
 	rnic_rx(net->end[to].rnic, frame, len, net->now);
 }
 
+static bool lost(struct net *net, int from, const uint8_t *bytes, size_t len)
+{
+	struct wire_pkt pkt;
+
+	if (wire_parse(bytes, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+		return false;
+	if (net->n_log < NET_LOG)
+		net->log[net->n_log++] = (struct net_log){net->now, from, pkt};
+	if (net->drop_nth > 0 && net->drop_from == from && net->drop_opcode == pkt.opcode &&
+		--net->drop_nth == 0)
+		return true;
+	return net->mute[from];
+}
+
 static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 {
 	uint8_t bytes[NET_FRAME];
@@ -91,6 +105,8 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	size_t len = (size_t)n;
 
 	assert_true(n > 0);
+	if (lost(net, from, bytes, len))
+		return;
 	if (net->hook != NULL && !net->hook(net, from, bytes, &len))
 		return;
 	if (chance(net, net->loss))
@@ -101,6 +117,50 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 		put(net, !from, bytes, len, NET_DELAY + net_random(net) % 20000);
 	put(net, !from, bytes, len,
 		NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
+}
+
+void net_packet(struct net *net, int to, struct wire_hdr hdr, const void *payload, size_t len)
+{
+	uint8_t bytes[NET_FRAME];
+	struct wire_flow flow = {.ttl = 64, .sport = 0xd00d};
+	int n;
+
+	rnic_mac(net->end[to].rnic, flow.dmac);
+	rnic_mac(net->end[!to].rnic, flow.smac);
+	rnic_gid(net->end[to].rnic, 1, &flow.dst);
+	rnic_gid(net->end[!to].rnic, 1, &flow.src);
+	if (hdr.dqpn == 0)
+		hdr.dqpn = rnic_qp_num(net->end[to].qp);
+	n = wire_build_frame(bytes, sizeof(bytes), &flow, &hdr, payload, len);
+	assert_true(n > 0);
+	net_inject(net, to, bytes, (size_t)n);
+}
+
+void net_ack(struct net *net, int to, uint32_t psn, unsigned syndrome)
+{
+	net_packet(net, to,
+		(struct wire_hdr){.opcode = ROCE_ACK, .psn = psn, .syndrome = (uint8_t)syndrome},
+		NULL, 0);
+}
+
+void net_expect(const struct net *net, unsigned i, int from, uint8_t opcode, uint32_t psn)
+{
+	const struct net_log *log = &net->log[i];
+
+	if (i >= net->n_log)
+		fail_msg("no frame %u", i);
+	if (log->from != from || log->pkt.opcode != opcode || log->pkt.psn != psn)
+		fail_msg("frame %u: from %d, %s, PSN %#x; not from %d, %s, PSN %#x", i, log->from,
+			roce_opcode_name(log->pkt.opcode), log->pkt.psn, from,
+			roce_opcode_name(opcode), psn);
+}
+
+void net_expect_ack(
+	const struct net *net, unsigned i, int from, uint32_t psn, unsigned syndrome, uint32_t msn)
+{
+	net_expect(net, i, from, ROCE_ACK, psn);
+	assert_int_equal(syndrome, net->log[i].pkt.syndrome);
+	assert_int_equal(msn, net->log[i].pkt.msn);
 }
 
 static void pull(struct net *net)

@@ -13,8 +13,9 @@
 /* clang-format on */
 
 #include "lib/rnic/rnic.h"
+#include "lib/wire/frame.h"
 
-enum { NET_MTU = 4200, NET_DELAY = 5000, NET_FRAME = 4400, NET_EVENTS = 64 };
+enum { NET_MTU = 4200, NET_DELAY = 5000, NET_FRAME = 4400, NET_EVENTS = 64, NET_LOG = 1024 };
 
 struct net;
 
@@ -27,6 +28,13 @@ struct net_frame {
 	int to;
 	size_t len;
 	uint8_t bytes[NET_FRAME];
+};
+
+/* A RoCE frame as sent, lost or not. */
+struct net_log {
+	uint64_t at;
+	int from;
+	struct wire_pkt pkt;
 };
 
 /* One end of a connection. */
@@ -50,7 +58,14 @@ struct net {
 	unsigned loss, twice, late, corrupt;
 	net_hook *hook;
 	void *hook_arg;
-	unsigned hook_n;           /* for the hook's use */
+	unsigned hook_n; /* for the hook's use */
+	bool mute[2];    /* nothing that this end sends arrives */
+	/* The drop_nth-th frame (from 1) of this opcode from this end is lost; 0: none. */
+	int drop_from;
+	uint8_t drop_opcode;
+	unsigned drop_nth;
+	struct net_log log[NET_LOG]; /* the first frames sent since n_log was set to 0 */
+	unsigned n_log;
 	struct net_frame **flight; /* a heap by (at, order) */
 	unsigned n_flight, cap_flight;
 	uint64_t sent;
@@ -87,7 +102,16 @@ extern const int net_mask_init, net_mask_rtr, net_mask_rts;
 
 /* Runs until nothing is in flight and no timer runs, or until the time. */
 void net_run(struct net *net, uint64_t until);
+/* Delivers a frame at once. */
 void net_inject(struct net *net, int to, const uint8_t *frame, size_t len);
+/* Builds a packet as from the other end (to the QP of `to` if hdr->dqpn is 0) and delivers it. */
+void net_packet(struct net *net, int to, struct wire_hdr hdr, const void *payload, size_t len);
+/* An ACK, NAK or RNR NAK to the QP of end `to`. */
+void net_ack(struct net *net, int to, uint32_t psn, unsigned syndrome);
+/* The log's i-th frame must be this. */
+void net_expect(const struct net *net, unsigned i, int from, uint8_t opcode, uint32_t psn);
+void net_expect_ack(
+	const struct net *net, unsigned i, int from, uint32_t psn, unsigned syndrome, uint32_t msn);
 /* rx_frames = accepted + drops on both ends. */
 void net_check_counters(const struct net *net);
 uint64_t net_drops(const struct rnic *rnic);
