@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real processes: incline-switch, verbs programs on the software RNIC, CommLib's benchmark, wired by
+tools/lab over memif. Run by meson test, or by hand: tests/integration/processes.py [TEST...]."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, 'tools'))
+from incline_lab import Lab, LabError, Topology, build_dir  # noqa: E402
+
+
+def topology(name):
+    with open(os.path.join(TOP, 'tools/fabrics', name + '.json')) as f:
+        return Topology(json.load(f))
+
+
+def app(name):
+    return os.path.join(build_dir(), 'apps', name)
+
+
+class Fabric(unittest.TestCase):
+    topo = 'star4'
+    impair = None
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='incline-')
+        self.lab = Lab(self.dir)
+        self.lab.up(topology(self.topo), self.impair)
+        self.procs = []
+
+    def tearDown(self):
+        for p in self.procs:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        self.assertEqual(self.lab.down(), [], 'a switch had to be killed')
+        self.assertFalse(os.path.exists(self.dir))
+
+    def start(self, host, argv, **kwargs):
+        p = self.lab.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
+        self.procs.append(p)
+        return p
+
+    def perf(self, ranks, *args):
+        return [self.start(f'h{r}', [app('incline-perf'), '--group', self.lab.path('group.json'),
+                                     '--rank', str(r), *args]) for r in ranks]
+
+    def finish(self, procs, timeout):
+        """(exit status, stdout, stderr) of each."""
+        deadline = time.monotonic() + timeout
+        result = []
+        for p in procs:
+            out, err = p.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            result.append((p.returncode, out, err))
+        return result
+
+    def all_ok(self, procs, timeout=60):
+        for rank, (rc, out, err) in enumerate(self.finish(procs, timeout)):
+            self.assertEqual(rc, 0, f'rank {rank}: {err}\n{out}')
+
+    def rpc(self, switch, method, params=None):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(self.lab.control_socket(switch))
+            s.sendall(json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': method,
+                                  'params': params or {}}).encode() + b'\n')
+            f = s.makefile()
+            while True:
+                reply = json.loads(f.readline())
+                if reply.get('id') == 1:
+                    return reply
+
+
+class Star(Fabric):
+    def test_allreduce_and_group_life(self):
+        for _ in range(2):  # groups come and go
+            self.all_ok(self.perf(range(4), '-b', '4K', '-e', '1M', '-f', '4', '-n', '5'))
+        self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
+
+    def test_json_report(self):
+        out = os.path.join(self.dir, 'perf.out')
+        procs = [self.start(f'h{r}', [app('incline-perf'), '--group', self.lab.path('group.json'), '--rank',
+                                      str(r), '-b', '1K', '-e', '64K', '-f', '8', '-n', '3', '-d', 'int32']
+                            + (['--json', out] if r == 0 else [])) for r in range(4)]
+        self.all_ok(procs)
+        with open(out) as f:
+            rows = json.load(f)['allreduce']
+        self.assertEqual([r['bytes'] for r in rows], [1024, 8192, 65536])
+        for r in rows:
+            self.assertEqual(r['wrong'], 0)
+            self.assertGreater(r['time_us'], 0)
+            self.assertAlmostEqual(r['algbw_gbps'], r['bytes'] * 8e-3 / r['time_us'], delta=r['algbw_gbps'] * .02)
+
+    def test_switch_killed_in_mid_operation(self):
+        procs = self.perf(range(4), '-b', '16M', '-e', '16M', '-n', '100000', '--timeout', '3000')
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            stats = self.rpc('s0', 'group.list')['result']['groups']
+            if stats and stats[0]['state'] == 'active':
+                break
+            time.sleep(0.05)
+        time.sleep(1)
+        pid = self.lab.state()['switches'][0]['pid']
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        killed = time.monotonic()
+        for rc, _, err in self.finish(procs, 30):
+            self.assertNotEqual(rc, 0)
+            self.assertIn('10.77.255.1', err)
+        self.assertLess(time.monotonic() - killed, 20)
+
+    def test_a_rank_that_never_comes_is_named(self):
+        procs = self.perf(range(3), '-b', '4K', '-e', '4K', '--timeout', '2000')
+        for rc, _, err in self.finish(procs, 30):
+            self.assertNotEqual(rc, 0)
+        self.assertIn('3', err)
+
+    @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'ibverbs-utils is not installed')
+    def test_unmodified_verbs_programs(self):
+        listing = self.start('h0', ['ibv_devices'])
+        rc, out, err = self.finish([listing], 10)[0]
+        self.assertEqual(rc, 0, err)
+        self.assertIn('incline0', out)
+        rc, out, err = self.finish([self.start('h0', ['ibv_devinfo', '-v'])], 20)[0]
+        self.assertEqual(rc, 0, err)
+        self.assertIn('PORT_ACTIVE', out)
+        for i, extra in enumerate(([], ['-e'], ['-s', '1048576', '-n', '20', '-m', '4096'])):
+            port = str(18600 + os.getpid() % 1000 + i)
+            server = self.start('h1', ['ibv_rc_pingpong', '-g', '1', '-p', port, *extra])
+            time.sleep(1.5)
+            client = self.start('h2', ['ibv_rc_pingpong', '-g', '1', '-p', port, *extra, '127.0.0.1'])
+            for rc, out, err in self.finish([client, server], 60):
+                self.assertEqual(rc, 0, err + out)
+
+    def test_control_socket_abuse_while_packets_flow(self):
+        procs = self.perf(range(4), '-b', '1M', '-e', '1M', '-n', '60')
+        path = self.lab.control_socket('s0')
+
+        def raw(data, expect=True):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(10)
+                s.connect(path)
+                try:
+                    s.sendall(data)
+                    s.shutdown(socket.SHUT_WR)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+                got = b''
+                try:
+                    while chunk := s.recv(65536):
+                        got += chunk
+                except ConnectionResetError:
+                    pass
+                if expect:
+                    self.assertIn(b'error', got, data[:100])
+                return got
+
+        before = self.rpc('s0', 'table.read', {'table': 'neigh'})['result']
+        raw(b'{"jsonrpc": "2.0", "id": 1, "method":\n')
+        raw(b'x' * (10 << 20) + b'\n')
+        raw(b'[' * 100000 + b'\n')
+        raw(b'{"jsonrpc":"2.0","id":1,"method":"no.such"}\n')
+        raw(b'{"jsonrpc":"2.0","id":1,"method":"table.read","params":{"table":"neigh","bogus":1}}\n')
+        raw(b'{"jsonrpc":"2.0","id":1,"method":"table.read","params":{"table":7}}\n')
+        raw(b'\xff\xfe\n')
+        good = {'op': 'insert', 'table': 'neigh', 'key': {'ip': '10.1.2.3'}, 'action': 'rewrite',
+                'data': {'port': 'h0', 'mac': '02:00:00:00:00:77'}}
+        bad = dict(good, data={'port': 'nowhere', 'mac': '02:00:00:00:00:77'})
+        reply = self.rpc('s0', 'table.write', {'updates': [good, bad]})
+        self.assertEqual(reply['error']['data']['index'], 1)
+        self.assertEqual(self.rpc('s0', 'table.read', {'table': 'neigh'})['result'], before)
+        stalled = []
+        for _ in range(10):  # clients that say half a line, or never read
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(path)
+            s.sendall(b'{"jsonrpc":')
+            stalled.append(s)
+        self.assertIn('result', self.rpc('s0', 'port.list'))
+        self.all_ok(procs)
+        for s in stalled:
+            s.close()
+
+    def test_lab_status(self):
+        nodes = {n['name']: n for n in self.lab.status()['nodes']}
+        self.assertEqual(nodes['s0'], {'name': 's0', 'kind': 'switch', 'ip': '10.77.255.1', 'state': 'up'})
+        self.assertEqual(nodes['h3']['state'], 'idle')
+        with self.assertRaises(LabError):
+            self.lab.up(topology('star4'))
+
+
+class Tree(Fabric):
+    topo = 'tree-2x2'
+
+    def test_allreduce(self):
+        self.all_ok(self.perf(range(4), '-b', '4K', '-e', '1M', '-f', '16', '-n', '5'))
+
+    @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'ibverbs-utils is not installed')
+    def test_pingpong_across_three_switches(self):
+        port = str(19700 + os.getpid() % 1000)
+        server = self.start('h0', ['ibv_rc_pingpong', '-g', '1', '-p', port])
+        time.sleep(1.5)
+        client = self.start('h3', ['ibv_rc_pingpong', '-g', '1', '-p', port, '127.0.0.1'])
+        for rc, out, err in self.finish([client, server], 60):
+            self.assertEqual(rc, 0, err + out)
+
+
+class Lossy(Fabric):
+    topo = 'tree-2x2'
+    impair = {'loss': 0.01, 'dup': 0.01, 'reorder': 0.01, 'seed': 7}
+
+    def test_allreduce(self):
+        self.all_ok(self.perf(range(4), '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32',
+                              '--timeout', '20000'), 120)
+        drops = {d['name']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
+        self.assertGreater(drops['impair_loss'], 0)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)
