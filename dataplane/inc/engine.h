@@ -80,9 +80,17 @@ enum inc_drop inc_mode2(struct inc_group *g, const struct inc_arena *arena,
 int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
 	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len);
 
-/* ICRC check that also yields the payload's own CRC, to be shared by every copy that leaves. g is
- * the group the packet was looked up for. */
-bool inc_check_icrc(const struct inc_group *g, const uint8_t *frame, const struct wire_pkt *pkt,
+/* The same in two steps, for several copies at a time: write all headers, then seal all. The CRC
+ * reads in wide loads what the header's narrow stores have just written; with other work between
+ * them it need not wait for the store buffer. inc_seal returns the trailer's length. */
+int inc_write_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit, uint16_t ip_id,
+	uint8_t *out);
+unsigned inc_seal(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
+	const uint8_t *head, unsigned head_len, uint8_t *tail);
+
+/* ICRC check of a packet that was looked up. Unless it is to be aggregated (INC_CLASS_UP_DATA),
+ * *pay_crc becomes the payload's own CRC, to be shared by every copy that leaves. */
+bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint32_t *pay_crc);
 
 static inline void inc_table_set(struct inc_table *t, unsigned slot, struct inc_group *g)

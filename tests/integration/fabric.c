@@ -253,7 +253,7 @@ static void switch_rx(struct fabric *fab, unsigned i, const struct event *e)
 	struct wire_pkt pkt;
 	enum wire_drop bad;
 	enum inc_drop drop;
-	uint32_t crc;
+	uint32_t crc = 0;
 
 	if (sw->dead)
 		return;
@@ -267,7 +267,7 @@ static void switch_rx(struct fabric *fab, unsigned i, const struct event *e)
 			sw->inc_drop[drop]++;
 			return;
 		}
-		if (!inc_check_icrc(look.group, e->frame, &pkt, &crc))
+		if (!inc_check_icrc(&look, e->frame, &pkt, &crc))
 			bad = WIRE_ICRC_BAD;
 	}
 	if (bad != WIRE_OK) {

@@ -115,7 +115,7 @@ enum inc_drop fx_frame(struct fx *fx, const uint8_t *frame, size_t len)
 	const struct inc_sink sink = {fx, emit};
 	struct inc_look look;
 	struct wire_pkt pkt;
-	uint32_t crc;
+	uint32_t crc = 0;
 	enum inc_drop drop;
 
 	fx->n_out = 0;
@@ -123,7 +123,7 @@ enum inc_drop fx_frame(struct fx *fx, const uint8_t *frame, size_t len)
 	drop = inc_lookup(&fx->table, &pkt, 0, &look);
 	if (drop != INC_OK)
 		return drop;
-	if (!inc_check_icrc(look.group, frame, &pkt, &crc))
+	if (!inc_check_icrc(&look, frame, &pkt, &crc))
 		abort();
 	return inc_mode2(
 		look.group, &fx->arena, &look, &pkt, frame + pkt.pay_off, crc, fx->now, &sink);
