@@ -5,6 +5,8 @@
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_jhash.h>
+#include <rte_version.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -49,26 +51,30 @@ struct rte_mempool *port_pool_create(
 
 /* A killed server leaves its socket's name behind, and the next one could not bind to it. Names in
  * use by this process are left alone: a memif socket may serve several ports, by id. */
-static void remove_stale_socket(const struct port_config *c)
+static int remove_stale_socket(const struct port_config *c, char err[PORT_ERR_LEN])
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	bool in_use;
 	uint16_t id;
 	int fd;
 
 	if (c->socket[0] == '\0' || c->client)
-		return;
+		return 0;
 	RTE_ETH_FOREACH_DEV(id)
 	{
 		if (strcmp(open_sockets[id], c->socket) == 0)
-			return;
+			return 0;
 	}
 	fd = socket(AF_UNIX, strcmp(c->type, "memif") == 0 ? SOCK_SEQPACKET : SOCK_STREAM, 0);
 	if (fd < 0)
-		return;
+		return 0;
 	memcpy(addr.sun_path, c->socket, strlen(c->socket) + 1);
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno == ECONNREFUSED)
+	in_use = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+	if (!in_use && errno == ECONNREFUSED)
 		unlink(c->socket);
 	close(fd);
+	return in_use ? port_fail(err, EADDRINUSE, "socket: another process serves %s", c->socket)
+		      : 0;
 }
 
 static int probe(const struct port_config *c, uint16_t *id, char err[PORT_ERR_LEN])
@@ -81,7 +87,9 @@ static int probe(const struct port_config *c, uint16_t *id, char err[PORT_ERR_LE
 		return port_ring_create(c, id, err);
 	if (c->pci[0] != '\0' && !rte_eal_has_pci())
 		return port_fail(err, ENODEV, "the program was started without PCI: set \"pci\"");
-	remove_stale_socket(c);
+	rc = remove_stale_socket(c, err);
+	if (rc < 0)
+		return rc;
 	rc = rte_dev_probe(c->vdev);
 	if (rc < 0)
 		return port_fail(
@@ -148,6 +156,12 @@ static int configure(const struct port_config *c, struct port *port,
 		return port_fail(err, rc, "queues of %u and %u descriptors: %s", rxd, txd,
 			rte_strerror(-rc));
 	port->multi_seg = fast != 0;
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+	/* Tried with 22.11 only; later drivers took a shorter path for chained buffers, which
+	 * leaves the mark of a chain in the descriptor for the next packet. */
+	if (strcmp(c->type, "memif") == 0)
+		port->multi_seg = false;
+#endif
 	return 0;
 }
 
@@ -232,8 +246,12 @@ static int set_mac(const struct port_config *c, struct port *port, char err[PORT
 	if (rc < 0)
 		return port_fail(err, rc, "the driver tells no MAC address: set \"mac\"");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
-	if (rte_is_zero_ether_addr(&mac))
-		return port_fail(err, EINVAL, "the driver has no MAC address: set \"mac\"");
+	if (rte_is_zero_ether_addr(&mac)) { /* a ring has none: one that is the same every time */
+		uint32_t hash = rte_jhash(c->name, (uint32_t)strlen(c->name), 0);
+
+		port->mac[0] = 0x02;
+		memcpy(port->mac + 2, &hash, sizeof(hash));
+	}
 	return 0;
 }
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+#include <string.h>
+
+#include "lib/port/port.h"
+
+static json_t *parse(const char *text)
+{
+	json_t *json = json_loads(text, 0, NULL);
+
+	assert_non_null(json);
+	return json;
+}
+
+static void good(void **state)
+{
+	static const struct {
+		const char *json, *vdev;
+	} cases[] = {
+		{"{'name':'a','type':'memif','socket':'/run/x','role':'server','id':7,'mtu':1500}",
+			"net_memif_a,role=server,id=7,socket=/run/x,socket-abstract=no,rsize=10,"
+			"bsize=1536"},
+		{"{'name':'a','type':'memif','socket':'/run/x','rxd':256,'txd':512}",
+			"net_memif_a,role=client,id=0,socket=/run/x,socket-abstract=no,rsize=9,"
+			"bsize=4224,zero-copy=yes"},
+		{"{'name':'a','type':'memif','socket':'/run/x','zero_copy':false}",
+			"net_memif_a,role=client,id=0,socket=/run/x,socket-abstract=no,rsize=10,"
+			"bsize=4224"},
+		{"{'name':'a','type':'af_packet','iface':'veth0','mtu':1500}",
+			"net_af_packet_a,iface=veth0,qpairs=1,framesz=2048,blocksz=65536,"
+			"framecnt=1024,qdisc_bypass=1"},
+		{"{'name':'a','type':'af_packet','iface':'veth0','mtu':9600}",
+			"net_af_packet_a,iface=veth0,qpairs=1,framesz=16384,blocksz=65536,"
+			"framecnt=1024,qdisc_bypass=1"},
+		{"{'name':'a.b-c','type':'tap','iface':'t0'}", "net_tap_a.b-c,iface=t0"},
+		{"{'name':'a','type':'vhost','socket':'/run/v','client':true}",
+			"net_vhost_a,iface=/run/v,queues=1,client=1"},
+		{"{'name':'a','type':'pcap','rx':'in.pcap','tx':'out.pcap'}",
+			"net_pcap_a,rx_pcap=in.pcap,tx_pcap=out.pcap"},
+		{"{'name':'a','type':'pcap','tx':'out.pcap'}", "net_pcap_a,tx_pcap=out.pcap"},
+		{"{'name':'a','type':'null','# note':[1]}", "net_null_a,no-rx=1"},
+		{"{'name':'a','type':'ring','peer':'b'}", ""},
+		{"{'name':'a','type':'pci','address':'0000:3b:00.0','args':'x=1,y=2'}",
+			"0000:3b:00.0,x=1,y=2"},
+		{"{'name':'a','type':'vdev','args':'net_ring9,z=[0]'}", "net_ring9,z=[0]"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char err[PORT_ERR_LEN] = "", text[512];
+		struct port_config c;
+		json_t *json;
+
+		snprintf(text, sizeof(text), "%s", cases[i].json);
+		for (char *p = text; *p; p++)
+			if (*p == '\'')
+				*p = '"';
+		json = parse(text);
+		if (port_config_parse(json, &c, err) != 0)
+			fail_msg("%s: %s", text, err);
+		assert_string_equal(c.vdev, cases[i].vdev);
+		assert_int_equal(c.name[0], 'a');
+		json_decref(json);
+	}
+}
+
+static void bad(void **state)
+{
+	static const struct {
+		const char *json, *err;
+	} cases[] = {
+		{"[]", "port: must be an object"},
+		{"{'type':'null'}", "name: is required"},
+		{"{'name':'','type':'null'}", "name: is required"},
+		{"{'name':'a b','type':'null'}", "name: must be at most 31"},
+		{"{'name':'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa','type':'null'}",
+			"name: must be at most"},
+		{"{'name':'a'}", "type: must be memif"},
+		{"{'name':'a','type':'nul'}", "type: must be memif"},
+		{"{'name':'a','type':5}", "type: must be memif"},
+		{"{'name':'a','type':'null','iface':'x'}", "iface: unknown field"},
+		{"{'name':'a','type':'null','mtu':575}", "mtu: 575 is out of range 576..9600"},
+		{"{'name':'a','type':'null','mtu':9601}", "mtu: 9601 is out of range 576..9600"},
+		{"{'name':'a','type':'null','mtu':1e3}", "mtu: must be an integer"},
+		{"{'name':'a','type':'null','rxd':1000}", "rxd: 1000 is not a power of two"},
+		{"{'name':'a','type':'null','txd':32768}", "txd: 32768 is out of range 64..16384"},
+		{"{'name':'a','type':'null','mac':'02:00'}", "mac: must look like"},
+		{"{'name':'a','type':'null','mac':'03:00:00:00:00:01'}", "mac: must not be a mult"},
+		{"{'name':'a','type':'memif'}", "socket: is required for type memif"},
+		{"{'name':'a','type':'memif','socket':'/x','role':'master'}",
+			"role: \"master\" is neither"},
+		{"{'name':'a','type':'memif','socket':'/x','id':65536}", "id: 65536 is out of"},
+		{"{'name':'a','type':'memif','socket':'/x','role':'server','zero_copy':true}",
+			"zero_copy: only the client"},
+		{"{'name':'a','type':'memif','socket':'/x','zero_copy':1}",
+			"zero_copy: must be true or false"},
+		{"{'name':'a','type':'memif','socket':'/x,id=3'}", "socket: must not contain"},
+		{"{'name':'a','type':'af_packet'}", "iface: is required"},
+		{"{'name':'a','type':'af_packet','iface':'abcdefghijklmnop'}",
+			"iface: must have at most 15"},
+		{"{'name':'a','type':'pcap'}", "rx: a pcap port needs"},
+		{"{'name':'a','type':'pci'}", "address: is required"},
+		{"{'name':'a','type':'pci','address':'3b:00.0'}", "address: \"3b:00.0\" does not"},
+		{"{'name':'a','type':'pci','address':'0000:3b:00.0x'}", "address: "},
+		{"{'name':'a','type':'vdev'}", "args: is required"},
+		{"{'name':'a','type':'ring','peer':'a'}", "peer: a port cannot"},
+		{"{'name':'aaaaaaaaaaaaaaaaaaaaaaaaaa','type':'ring'}", "name: a ring port's"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char err[PORT_ERR_LEN] = "", text[512];
+		struct port_config c, before;
+		json_t *json;
+
+		snprintf(text, sizeof(text), "%s", cases[i].json);
+		for (char *p = text; *p; p++)
+			if (*p == '\'')
+				*p = '"';
+		memset(&c, 0x5a, sizeof(c));
+		before = c;
+		json = parse(text);
+		assert_int_equal(port_config_parse(json, &c, err), -EINVAL);
+		if (strncmp(err, cases[i].err, strlen(cases[i].err)) != 0)
+			fail_msg("%s: \"%s\", not \"%s\"", text, err, cases[i].err);
+		assert_memory_equal(&c, &before, sizeof(c));
+		json_decref(json);
+	}
+}
+
+/* A quote, which the table above cannot spell. */
+static void quote(void **state)
+{
+	json_t *json = json_pack("{ssssss}", "name", "a", "type", "tap", "iface", "x'y");
+	char err[PORT_ERR_LEN];
+	struct port_config c;
+
+	(void)state;
+	assert_int_equal(port_config_parse(json, &c, err), -EINVAL);
+	json_decref(json);
+}
+
+static void defaults(void **state)
+{
+	json_t *json = parse("{\"name\":\"n\",\"type\":\"null\"}");
+	char err[PORT_ERR_LEN];
+	struct port_config c;
+
+	(void)state;
+	assert_int_equal(port_config_parse(json, &c, err), 0);
+	assert_int_equal(c.mtu, 4200);
+	assert_int_equal(c.rxd, 1024);
+	assert_int_equal(c.txd, 1024);
+	assert_false(c.has_mac);
+	json_decref(json);
+}
+
+static void idle_names(void **state)
+{
+	(void)state;
+	for (int i = PORT_IDLE_SPIN; i <= PORT_IDLE_SLEEP; i++)
+		assert_int_equal(port_idle_parse(port_idle_name((enum port_idle)i)), i);
+	assert_int_equal(port_idle_parse("doze"), -EINVAL);
+}
+
+/* Work starts over; a deadline that has passed does not sleep at all. */
+static void backoff(void **state)
+{
+	struct port_backoff b = {.idle = PORT_IDLE_SLEEP, .max_sleep_us = 1};
+
+	(void)state;
+	for (unsigned i = 1; i <= 30; i++) {
+		port_backoff(&b, 0, 1000, 2000);
+		assert_int_equal(b.empty_turns, i);
+	}
+	port_backoff(&b, 1, 0, 0);
+	assert_int_equal(b.empty_turns, 0);
+	port_backoff(&b, 0, 5, 5);
+	assert_int_equal(b.empty_turns, 0);
+	b.idle = PORT_IDLE_SPIN;
+	port_backoff(&b, 0, 0, UINT64_MAX);
+	assert_int_equal(b.empty_turns, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good),
+		cmocka_unit_test(bad),
+		cmocka_unit_test(quote),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(idle_names),
+		cmocka_unit_test(backoff),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports opened for real, in one process, without hugepages or root. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+#include <rte_ethdev.h>
+#include <rte_ring.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/port/port.h"
+
+enum { MTU = 4200, TRIES = 2000 };
+
+static char dir[] = "/tmp/port-test-XXXXXX";
+static struct rte_mempool *pool;
+
+static int open_json(json_t *json, struct port *port, char err[PORT_ERR_LEN])
+{
+	struct port_config config;
+
+	assert_non_null(json);
+	assert_int_equal(port_config_parse(json, &config, err), 0);
+	json_decref(json);
+	return port_open(&config, pool, 2000, port, err);
+}
+
+static void open_ok(json_t *json, struct port *port)
+{
+	char err[PORT_ERR_LEN] = "";
+
+	if (open_json(json, port, err) != 0)
+		fail_msg("%s", err);
+}
+
+static struct rte_mbuf *frame(unsigned len, uint8_t fill)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	assert_non_null(m);
+	memset(rte_pktmbuf_append(m, (uint16_t)len), fill, len);
+	return m;
+}
+
+/* Sends one frame and waits for it at the other end. */
+static void pass(const struct port *from, const struct port *to, unsigned len, uint8_t fill)
+{
+	struct rte_mbuf *m = frame(len, fill);
+
+	assert_int_equal(port_tx_burst(from, &m, 1), 1);
+	for (unsigned i = 0; i < TRIES; i++) {
+		if (port_rx_burst(to, &m, 1) == 1)
+			break;
+		usleep(1000);
+		assert_int_not_equal(i, TRIES - 1);
+	}
+	assert_int_equal(m->pkt_len, len);
+	assert_int_equal(m->nb_segs, 1);
+	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[0], fill);
+	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[len - 1], fill);
+	rte_pktmbuf_free(m);
+}
+
+static void null_port(void **state)
+{
+	struct rte_mbuf *m[4];
+	struct port port;
+
+	(void)state;
+	open_ok(json_pack("{ssssss}", "name", "n0", "type", "null", "mac", "02:00:00:00:00:07"),
+		&port);
+	assert_int_equal(port.mac[5], 7);
+	assert_true(port_link_up(&port));
+	m[0] = frame(64, 1);
+	assert_int_equal(port_tx_burst(&port, m, 1), 1);
+	assert_int_equal(port_rx_burst(&port, m, 4), 0);
+	port_close(&port);
+}
+
+static void ring_port(void **state)
+{
+	unsigned before = rte_mempool_avail_count(pool);
+	struct rte_ring *rx, *tx;
+	struct rte_mbuf *m;
+	struct port port;
+
+	(void)state;
+	open_ok(json_pack("{ssss}", "name", "r0", "type", "ring"), &port);
+	rx = rte_ring_lookup("r0.rx");
+	tx = rte_ring_lookup("r0.tx");
+	assert_non_null(rx);
+	assert_non_null(tx);
+	m = frame(100, 3);
+	assert_int_equal(rte_ring_enqueue(rx, m), 0);
+	m = NULL;
+	assert_int_equal(port_rx_burst(&port, &m, 1), 1);
+	assert_int_equal(port_tx_burst(&port, &m, 1), 1);
+	assert_int_equal(rte_ring_count(tx), 1);
+	port_close(&port); /* frees what is left in the rings */
+	assert_null(rte_ring_lookup("r0.rx"));
+	assert_int_equal(rte_mempool_avail_count(pool), before);
+}
+
+static void ring_peer(void **state)
+{
+	char err[PORT_ERR_LEN] = "";
+	struct port a, b, c;
+
+	(void)state;
+	assert_int_equal(
+		open_json(json_pack("{ssssss}", "name", "rc", "type", "ring", "peer", "nobody"), &c,
+			err),
+		-ENOENT);
+	assert_non_null(strstr(err, "peer"));
+	open_ok(json_pack("{ssss}", "name", "ra", "type", "ring"), &a);
+	open_ok(json_pack("{ssssss}", "name", "rb", "type", "ring", "peer", "ra"), &b);
+	pass(&a, &b, 200, 9);
+	pass(&b, &a, 300, 8);
+	port_close(&b);
+	port_close(&a);
+}
+
+static json_t *memif(const char *name, const char *role)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/memif.sock", dir);
+	return json_pack("{ss ss ss ss sb}", "name", name, "type", "memif", "socket", path, "role",
+		role, "zero_copy", strcmp(role, "client") == 0);
+}
+
+static void memif_pair(void **state)
+{
+	struct port server, client;
+
+	(void)state;
+	open_ok(memif("ms", "server"), &server);
+	assert_false(port_link_up(&server));
+	open_ok(memif("mc", "client"), &client);
+	assert_true(port_link_up(&client));
+	for (unsigned i = 0; i < TRIES && !port_link_up(&server); i++)
+		usleep(1000);
+	pass(&client, &server, MTU + 14, 5);
+	/* The client gives the server buffers to fill when it first receives. */
+	assert_int_equal(port_rx_burst(&client, &(struct rte_mbuf *){NULL}, 1), 0);
+	pass(&server, &client, MTU + 14, 6);
+	port_close(&client);
+	for (unsigned i = 0; i < TRIES && port_link_up(&server); i++)
+		usleep(1000);
+	assert_false(port_link_up(&server));
+	port_close(&server);
+}
+
+static void memif_no_server(void **state)
+{
+	char err[PORT_ERR_LEN] = "";
+	struct port_config config;
+	json_t *json = memif("mx", "client");
+	struct port port;
+
+	(void)state;
+	assert_int_equal(port_config_parse(json, &config, err), 0);
+	json_decref(json);
+	assert_true(port_open(&config, pool, 0, &port, err) < 0);
+	assert_non_null(strstr(err, "is the server up"));
+}
+
+/* What a killed server leaves behind. */
+static void memif_stale_socket(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct stat st;
+	struct port server;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/memif.sock", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd);
+	assert_int_equal(stat(addr.sun_path, &st), 0);
+	open_ok(memif("ms", "server"), &server);
+	port_close(&server);
+}
+
+static void memif_busy_socket(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	char err[PORT_ERR_LEN] = "";
+	struct port server;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/memif.sock", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_true(open_json(memif("ms", "server"), &server, err) < 0);
+	if (strstr(err, "socket: another process serves") == NULL)
+		fail_msg("%s", err);
+	close(fd);
+	unlink(addr.sun_path);
+}
+
+static void no_such_thing(void **state)
+{
+	char err[PORT_ERR_LEN] = "";
+	struct port port;
+
+	(void)state;
+	assert_true(open_json(json_pack("{ssssss}", "name", "x", "type", "vdev", "args", "net_xyz"),
+			    &port, err) < 0);
+	assert_non_null(strstr(err, "net_xyz"));
+	assert_true(open_json(json_pack("{ssssss}", "name", "x", "type", "pci", "address",
+				      "0000:00:1f.7"),
+			    &port, err) < 0);
+	assert_non_null(strstr(err, "\"pci\""));
+	assert_true(open_json(json_pack("{ssssss}", "name", "x", "type", "af_packet", "iface",
+				      "no-such-if"),
+			    &port, err) < 0);
+}
+
+static int setup(void **state)
+{
+	const struct port_eal eal = {.program = "test", .memory_mb = 128};
+	char err[PORT_ERR_LEN] = "";
+
+	(void)state;
+	if (port_eal_init(&eal, err) != 0) {
+		print_error("%s\n", err);
+		return -1;
+	}
+	if (port_eal_init(&eal, err) != 0 || mkdtemp(dir) == NULL)
+		return -1;
+	pool = port_pool_create("test", 8191, MTU, err);
+	return pool ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rte_mempool_free(pool);
+	port_eal_fini();
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(null_port),
+		cmocka_unit_test(ring_port),
+		cmocka_unit_test(ring_peer),
+		cmocka_unit_test(memif_no_server),
+		cmocka_unit_test(memif_pair),
+		cmocka_unit_test(memif_stale_socket),
+		cmocka_unit_test(memif_busy_socket),
+		cmocka_unit_test(no_such_thing),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
