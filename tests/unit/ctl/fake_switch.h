@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A switch without packets behind dataplane/switch.h: two ports, three tables, real group blocks.
+ * What it was told can be looked at, and what it answers can be set. */
+#ifndef FAKE_SWITCH_H
+#define FAKE_SWITCH_H
+
+#include "dataplane/switch.h"
+
+struct sw {
+	struct table_registry *tables;
+	struct inc_group *group[INC_GROUP_SLOTS];
+	json_t *config;
+	unsigned ticks, publishes;
+	unsigned refuse; /* publishes are refused from this one on, 0: never */
+	uint64_t drops[3];
+	int trace_port;
+	unsigned trace_count;
+};
+
+struct sw *fake_switch_create(void);
+void fake_switch_destroy(struct sw *sw);
+
+/* Marks a slot of a group as filled by these endpoints. */
+void fake_switch_arrived(struct sw *sw, unsigned slot, uint32_t psn, uint64_t eps);
+
+#endif
