@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ccl/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RETRY_MS = 20, SEND_TIMEOUT_S = 2, EXTRA_PEERS = 8 };
+
+/* One connection: at rank 0 to each other rank (and to strangers that have not said who they are),
+ * elsewhere to rank 0. */
+struct peer {
+	int fd;   /* -1: none */
+	int rank; /* -1: not known yet */
+	size_t len;
+	char *line; /* CCL_BOOT_MAX_LINE */
+};
+
+struct ccl_boot {
+	char address[160];
+	unsigned rank, n_ranks;
+	unsigned timeout_ms;
+	int listener;   /* rank 0, until everybody has come */
+	char path[108]; /* of the UNIX listener, to be removed */
+	unsigned n_peers;
+	struct peer *peer;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static int __attribute__((format(printf, 3, 4))) fail(char *err, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, CCL_BOOT_ERR_LEN, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+/* ---- sockets ---- */
+
+static void set_up(int fd)
+{
+	const struct timeval tv = {.tv_sec = SEND_TIMEOUT_S};
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+}
+
+/* Calls fn (bind or connect) with each address the text stands for, until one succeeds. */
+static int each_address(
+	const char *address, int (*fn)(int fd, const struct sockaddr *sa, socklen_t len), int *fd)
+{
+	char host[128], *colon;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list, *ai;
+	int rc = -EADDRNOTAVAIL;
+
+	if (strncmp(address, "unix:", 5) == 0) {
+		struct sockaddr_un sun = {.sun_family = AF_UNIX};
+
+		if (strlen(address + 5) >= sizeof(sun.sun_path))
+			return -ENAMETOOLONG;
+		strcpy(sun.sun_path, address + 5);
+		*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (*fd < 0)
+			return -errno;
+		rc = fn(*fd, (struct sockaddr *)&sun, sizeof(sun)) ? -errno : 0;
+		if (rc)
+			close(*fd);
+		return rc;
+	}
+	if (strncmp(address, "tcp:", 4) != 0 || strlen(address + 4) >= sizeof(host))
+		return -EINVAL;
+	strcpy(host, address + 4);
+	colon = strrchr(host, ':');
+	if (!colon)
+		return -EINVAL;
+	*colon = '\0';
+	if (host[0] == '[' && colon > host + 1 && colon[-1] == ']')
+		colon[-1] = '\0';
+	if (getaddrinfo(host[0] == '[' ? host + 1 : host, colon + 1, &hints, &list))
+		return -EADDRNOTAVAIL;
+	for (ai = list; ai && rc; ai = ai->ai_next) {
+		*fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, ai->ai_protocol);
+		if (*fd < 0)
+			continue;
+		rc = fn(*fd, ai->ai_addr, ai->ai_addrlen) ? -errno : 0;
+		if (rc)
+			close(*fd);
+	}
+	freeaddrinfo(list);
+	return rc;
+}
+
+static int bind_listen(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	const int on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	return bind(fd, sa, len) || listen(fd, 128);
+}
+
+static int start_listening(struct ccl_boot *b, char *err)
+{
+	struct stat st;
+	int fd, rc;
+
+	if (strncmp(b->address, "unix:", 5) == 0) {
+		snprintf(b->path, sizeof(b->path), "%s", b->address + 5);
+		/* What a killed process has left behind is removed, a living one is not. */
+		if (lstat(b->path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+			if (each_address(b->address, connect, &fd) == 0) {
+				close(fd);
+				b->path[0] = '\0';
+				return fail(err, -EADDRINUSE,
+					"another rank 0 listens at %s already", b->address);
+			}
+			unlink(b->path);
+		}
+	}
+	rc = each_address(b->address, bind_listen, &b->listener);
+	if (rc) {
+		b->listener = -1;
+		b->path[0] = '\0';
+		return fail(err, rc, "rank 0 cannot listen at %s: %s", b->address, strerror(-rc));
+	}
+	fcntl(b->listener, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static void stop_listening(struct ccl_boot *b)
+{
+	if (b->listener >= 0)
+		close(b->listener);
+	b->listener = -1;
+	if (b->path[0])
+		unlink(b->path);
+	b->path[0] = '\0';
+}
+
+static int connect_to_root(struct ccl_boot *b, char *err)
+{
+	const int64_t until = now_ms() + b->timeout_ms;
+	int rc;
+
+	for (;;) {
+		rc = each_address(b->address, connect, &b->peer[0].fd);
+		if (rc == 0)
+			break;
+		b->peer[0].fd = -1;
+		if ((rc != -ENOENT && rc != -ECONNREFUSED && rc != -EAGAIN) || now_ms() >= until)
+			return fail(err, rc, "rank %u cannot reach rank 0 at %s within %u ms: %s",
+				b->rank, b->address, b->timeout_ms, strerror(-rc));
+		poll(NULL, 0, RETRY_MS);
+	}
+	set_up(b->peer[0].fd);
+	b->peer[0].rank = 0;
+	return 0;
+}
+
+int ccl_boot_open(const char *address, unsigned rank, unsigned n_ranks, unsigned timeout_ms,
+	struct ccl_boot **boot, char err[CCL_BOOT_ERR_LEN])
+{
+	struct ccl_boot *b = calloc(1, sizeof(*b));
+	int rc;
+
+	if (!b)
+		return fail(err, -ENOMEM, "out of memory");
+	b->listener = -1;
+	b->rank = rank;
+	b->n_ranks = n_ranks;
+	b->timeout_ms = timeout_ms;
+	b->n_peers = rank ? 1 : n_ranks - 1 + EXTRA_PEERS;
+	b->peer = calloc(b->n_peers, sizeof(*b->peer));
+	for (unsigned i = 0; b->peer && i < b->n_peers; i++)
+		b->peer[i].fd = b->peer[i].rank = -1;
+	if (!b->peer || strlen(address) >= sizeof(b->address)) {
+		ccl_boot_close(b);
+		return fail(err, -EINVAL, "bootstrap address \"%.100s\" is too long", address);
+	}
+	snprintf(b->address, sizeof(b->address), "%s", address);
+	rc = rank ? connect_to_root(b, err) : start_listening(b, err);
+	if (rc) {
+		ccl_boot_close(b);
+		return rc;
+	}
+	*boot = b;
+	return 0;
+}
+
+static void peer_close(struct peer *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p->line);
+	*p = (struct peer){.fd = -1, .rank = -1};
+}
+
+void ccl_boot_close(struct ccl_boot *b)
+{
+	if (!b)
+		return;
+	stop_listening(b);
+	for (unsigned i = 0; b->peer && i < b->n_peers; i++)
+		peer_close(&b->peer[i]);
+	free(b->peer);
+	free(b);
+}
+
+/* ---- lines ---- */
+
+static int send_line(struct peer *p, const json_t *object)
+{
+	char *text = json_dumps(object, JSON_COMPACT);
+	size_t len, done = 0;
+
+	if (!text)
+		return -ENOMEM;
+	len = strlen(text);
+	text[len++] = '\n'; /* in place of the final NUL */
+	while (done < len && p->fd >= 0) {
+		const ssize_t n = send(p->fd, text + done, len - done, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	free(text);
+	return done == len ? 0 : -ECONNABORTED;
+}
+
+/* Takes what the socket has; 1 and *object if that completes a line, 0 if more is needed, -errno if
+ * the peer is gone or talks nonsense. */
+static int read_line(struct peer *p, json_t **object)
+{
+	ssize_t n;
+	char *end;
+
+	if (!p->line)
+		p->line = malloc(CCL_BOOT_MAX_LINE);
+	if (!p->line)
+		return -ENOMEM;
+	if (!memchr(p->line, '\n', p->len)) {
+		if (p->len == CCL_BOOT_MAX_LINE)
+			return -EPROTO;
+		n = recv(p->fd, p->line + p->len, CCL_BOOT_MAX_LINE - p->len, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		if (n <= 0)
+			return -ECONNABORTED;
+		p->len += (size_t)n;
+	}
+	end = memchr(p->line, '\n', p->len);
+	if (!end)
+		return 0;
+	*object = json_loadb(p->line, (size_t)(end - p->line), 0, NULL);
+	p->len -= (size_t)(end + 1 - p->line);
+	memmove(p->line, end + 1, p->len);
+	if (!json_is_object(*object)) {
+		json_decref(*object);
+		return -EPROTO;
+	}
+	return 1;
+}
+
+static const char *error_in(const json_t *object)
+{
+	return json_string_value(json_object_get(object, "error"));
+}
+
+/* ---- rank 0: gathering ---- */
+
+static void accept_peers(struct ccl_boot *b)
+{
+	for (;;) {
+		const int fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC);
+		unsigned i = 0;
+
+		if (fd < 0)
+			return;
+		while (i < b->n_peers && b->peer[i].fd >= 0)
+			i++;
+		if (i == b->n_peers) {
+			close(fd); /* strangers fill the table; a rank will try again */
+			continue;
+		}
+		set_up(fd);
+		b->peer[i].fd = fd;
+	}
+}
+
+static struct peer *peer_of(struct ccl_boot *b, unsigned rank)
+{
+	for (unsigned i = 0; i < b->n_peers; i++)
+		if (b->peer[i].fd >= 0 && b->peer[i].rank == (int)rank)
+			return &b->peer[i];
+	return NULL;
+}
+
+static void refuse(struct peer *p, const char *why)
+{
+	json_t *object = json_pack("{s:s}", "error", why);
+
+	if (object)
+		send_line(p, object);
+	json_decref(object);
+	peer_close(p);
+}
+
+/* The first line of a connection says which rank it is. */
+static bool introduce(struct ccl_boot *b, struct peer *p, const json_t *object)
+{
+	const json_t *rank = json_object_get(object, "rank");
+	const json_int_t r = json_integer_value(rank);
+	char why[160];
+
+	if (!json_is_integer(rank) || r < 1 || r >= (json_int_t)b->n_ranks)
+		snprintf(why, sizeof(why), "rank 0 expects ranks 1 to %u here", b->n_ranks - 1);
+	else if (peer_of(b, (unsigned)r))
+		snprintf(why, sizeof(why), "rank %u has come already: was it started twice?",
+			(unsigned)r);
+	else {
+		p->rank = (int)r;
+		return true;
+	}
+	refuse(p, why);
+	return false;
+}
+
+/* One gathering. Errors do not end it: whoever still comes shall hear of them too. */
+struct round {
+	json_t **all; /* by rank: what it said, null if it can say nothing any more */
+	unsigned missing;
+	int rc; /* of the first error, with its text in err */
+	char *err;
+};
+
+static void spoken(struct round *g, unsigned rank, json_t *object)
+{
+	g->all[rank] = object;
+	g->missing--;
+	if (error_in(object) && !g->rc)
+		g->rc = fail(g->err, -ECONNABORTED, "%s", error_in(object));
+}
+
+static void gone(struct round *g, unsigned rank)
+{
+	g->all[rank] = json_null();
+	g->missing--;
+	if (!g->rc)
+		g->rc = fail(g->err, -ECONNABORTED, "rank %u has gone away", rank);
+}
+
+/* One connection that may have something to say. */
+static void hear_peer(struct ccl_boot *b, struct peer *p, struct round *g)
+{
+	json_t *object = NULL;
+	int rc;
+
+	if (p->fd < 0 || (p->rank >= 0 && g->all[p->rank]))
+		return; /* what it says after it has spoken belongs to the next gathering */
+	rc = read_line(p, &object);
+	if (rc < 0) {
+		const int rank = p->rank;
+
+		peer_close(p);
+		if (rank >= 0)
+			gone(g, (unsigned)rank);
+	} else if (rc > 0 && (p->rank >= 0 || introduce(b, p, object))) {
+		spoken(g, (unsigned)p->rank, object);
+	} else if (rc > 0) {
+		json_decref(object);
+	}
+}
+
+static void name_missing(const struct ccl_boot *b, json_t *const *all, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	for (unsigned r = 1; r < b->n_ranks && n + 16 < cap; r++)
+		if (!all[r])
+			n += (size_t)snprintf(buf + n, cap - n, "%s%u", n ? "," : "", r);
+}
+
+/* Waits for something to read; a negative descriptor is ignored by poll. */
+static void wait_peers(struct ccl_boot *b, struct pollfd *fds, json_t *const *all, int64_t ms)
+{
+	for (unsigned i = 0; i < b->n_peers; i++) {
+		const struct peer *p = &b->peer[i];
+		const bool quiet = p->rank >= 0 && all[p->rank];
+
+		fds[i] = (struct pollfd){.fd = quiet ? -1 : p->fd, .events = POLLIN};
+	}
+	fds[b->n_peers] = (struct pollfd){.fd = b->listener, .events = POLLIN};
+	poll(fds, b->n_peers + 1, (int)ms);
+	if (fds[b->n_peers].revents)
+		accept_peers(b);
+}
+
+static int gather(struct ccl_boot *b, struct pollfd *fds, struct round *g)
+{
+	const int64_t until = now_ms() + b->timeout_ms;
+	char who[200];
+
+	for (unsigned r = 1; b->listener < 0 && r < b->n_ranks; r++)
+		if (!peer_of(b, r))
+			gone(g, r);
+	for (unsigned i = 0; i < b->n_peers; i++)
+		hear_peer(b, &b->peer[i], g); /* a line may have been read already */
+	while (g->missing) {
+		const int64_t left = until - now_ms();
+
+		if (left <= 0 && g->rc)
+			return g->rc;
+		if (left <= 0) {
+			name_missing(b, g->all, who, sizeof(who));
+			return fail(g->err, -ETIMEDOUT, "waited %u ms at %s for rank%s %s",
+				b->timeout_ms, b->address, g->missing > 1 ? "s" : "", who);
+		}
+		wait_peers(b, fds, g->all, left);
+		for (unsigned i = 0; i < b->n_peers; i++)
+			if (fds[i].revents)
+				hear_peer(b, &b->peer[i], g);
+	}
+	stop_listening(b);
+	return g->rc;
+}
+
+int ccl_boot_gather(struct ccl_boot *b, json_t **all, char err[CCL_BOOT_ERR_LEN])
+{
+	struct pollfd *fds = calloc(b->n_peers + 1, sizeof(*fds));
+	struct round g;
+	int rc;
+
+	for (unsigned r = 1; r < b->n_ranks; r++)
+		all[r] = NULL;
+	if (!fds)
+		return fail(err, -ENOMEM, "out of memory");
+	g = (struct round){.all = all, .missing = b->n_ranks - 1, .err = err};
+	rc = gather(b, fds, &g);
+	free(fds);
+	for (unsigned r = 1; rc && r < b->n_ranks; r++) {
+		json_decref(all[r]);
+		all[r] = NULL;
+	}
+	return rc;
+}
+
+void ccl_boot_scatter(struct ccl_boot *b, json_t *const *each)
+{
+	for (unsigned r = 1; r < b->n_ranks; r++) {
+		struct peer *p = peer_of(b, r);
+
+		if (p)
+			send_line(p, each[r]);
+	}
+}
+
+void ccl_boot_broadcast(struct ccl_boot *b, const json_t *object)
+{
+	for (unsigned i = 0; i < b->n_peers; i++)
+		if (b->peer[i].fd >= 0)
+			send_line(&b->peer[i], object);
+}
+
+/* ---- the other ranks ---- */
+
+int ccl_boot_tell(struct ccl_boot *b, const json_t *object, char err[CCL_BOOT_ERR_LEN])
+{
+	json_t *line = json_copy((json_t *)object), *last;
+	int rc = -ENOMEM;
+
+	if (line && json_object_set_new(line, "rank", json_integer((json_int_t)b->rank)) == 0)
+		rc = send_line(&b->peer[0], line);
+	json_decref(line);
+	if (rc == 0)
+		return 0;
+	/* Rank 0 may have said why before it left. */
+	if (rc == -ECONNABORTED && ccl_boot_hear(b, &last, err))
+		return rc;
+	json_decref(rc == -ECONNABORTED ? last : NULL);
+	return fail(err, rc, "rank %u cannot talk to rank 0 at %s", b->rank, b->address);
+}
+
+int ccl_boot_hear(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN])
+{
+	/* Rank 0 may have begun to wait for the others just now, and then has the switches to ask.
+	 */
+	const int64_t until = now_ms() + 2 * (int64_t)b->timeout_ms + 1000;
+	struct peer *p = &b->peer[0];
+
+	for (;;) {
+		struct pollfd fd = {.fd = p->fd, .events = POLLIN};
+		const int64_t left = until - now_ms();
+		const int rc = p->fd < 0 ? -ECONNABORTED : read_line(p, object);
+
+		if (rc < 0)
+			return fail(err, rc, "rank 0 has closed the connection at %s", b->address);
+		if (rc > 0 && error_in(*object)) {
+			fail(err, 0, "%s", error_in(*object));
+			json_decref(*object);
+			*object = NULL;
+			return -ECONNABORTED;
+		}
+		if (rc > 0)
+			return 0;
+		if (left <= 0)
+			return fail(err, -ETIMEDOUT, "rank 0 did not answer within %u ms at %s",
+				2 * b->timeout_ms + 1000, b->address);
+		poll(&fd, 1, (int)left);
+	}
+}
+
+void ccl_boot_abort(struct ccl_boot *b, const char *reason)
+{
+	json_t *object = json_pack("{s:s, s:i}", "error", reason, "rank", (int)b->rank);
+
+	if (object)
+		ccl_boot_broadcast(b, object);
+	json_decref(object);
+}
+
+int ccl_boot_barrier(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
+{
+	json_t *empty = json_object(), *answer = NULL, **all;
+	int rc;
+
+	if (b->rank) {
+		rc = ccl_boot_tell(b, empty, err);
+		if (rc == 0)
+			rc = ccl_boot_hear(b, &answer, err);
+		json_decref(answer);
+		json_decref(empty);
+		return rc;
+	}
+	all = calloc(b->n_ranks, sizeof(json_t *));
+	rc = all ? ccl_boot_gather(b, all, err) : fail(err, -ENOMEM, "out of memory");
+	if (rc)
+		ccl_boot_abort(b, err);
+	else
+		ccl_boot_broadcast(b, empty);
+	for (unsigned r = 1; all && r < b->n_ranks; r++)
+		json_decref(all[r]);
+	free(all);
+	json_decref(empty);
+	return rc;
+}
+
+void ccl_boot_gone(struct ccl_boot *b, char *ranks, size_t cap)
+{
+	const unsigned first = b->rank ? 0 : 1, end = b->rank ? 1 : b->n_ranks;
+	size_t n = 0;
+
+	ranks[0] = '\0';
+	for (unsigned r = first; r < end && n + 16 < cap; r++) {
+		const struct peer *p = peer_of(b, r);
+		char byte;
+
+		if (p && recv(p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+			continue; /* there, with or without something to say */
+		n += (size_t)snprintf(ranks + n, cap - n, "%s%u", n ? "," : "", r);
+	}
+}

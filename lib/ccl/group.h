@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A group file, read and checked: ranks, switches, the tree they form. Immutable once loaded. */
+#ifndef CCL_GROUP_H
+#define CCL_GROUP_H
+
+#include <jansson.h>
+
+#include "lib/ccl/ccl.h"
+#include "lib/ccl/msg.h"
+
+enum {
+	CCL_NAME_LEN = 32,
+	CCL_PATH_LEN = 108, /* of a UNIX socket: sun_path */
+	CCL_MAX_DEPTH = 4,  /* switches from the tree root down to a leaf */
+	CCL_MAX_CHILDREN = 63,
+	CCL_MAX_MW = 32768, /* packets in the window: the switch keeps twice as many slots */
+};
+
+/* What hangs below a switch, on which of its ports. */
+struct ccl_child {
+	bool host;
+	unsigned index;    /* rank, or index into ccl_group.sw */
+	unsigned min_rank; /* lowest rank behind it */
+	char port[CCL_NAME_LEN];
+};
+
+struct ccl_switch {
+	char name[CCL_NAME_LEN];
+	char socket[CCL_PATH_LEN];
+	struct wire_ip ip;
+	int parent; /* index into ccl_group.sw; -1: the tree root */
+	char parent_port[CCL_NAME_LEN];
+	unsigned n_children;
+	struct ccl_child *child; /* in ascending min_rank: the order in which the switch adds */
+	unsigned min_rank;
+};
+
+struct ccl_group {
+	char name[CCL_NAME_LEN];
+	char mode[CCL_NAME_LEN]; /* "II" */
+	char bootstrap[CCL_PATH_LEN + 8];
+	char device[64]; /* "": any that has the rank's address */
+	int gid_index;   /* -1: found by address */
+	unsigned mtu;    /* 0: the smallest of all ranks' ports */
+	unsigned m, w;
+	uint64_t timeout_ns;
+	json_t *flags; /* object of booleans, as given */
+	bool reproducible;
+	unsigned n_ranks;
+	struct wire_ip *rank_ip;
+	unsigned n_switches;
+	struct ccl_switch *sw;
+	unsigned root;
+};
+
+/* As ccl_group_load, from a parsed document. */
+int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN]);
+
+/* Index of the switch a rank is connected to. */
+unsigned ccl_group_first_hop(const struct ccl_group *group, unsigned rank);
+
+/* All ranks below a child, ascending, as a new JSON array of integers; NULL without memory. */
+json_t *ccl_group_ranks_below(const struct ccl_group *group, const struct ccl_child *child);
+
+#endif

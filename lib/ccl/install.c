@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ccl/install.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ctl/client.h"
+
+/* A switch that has to resolve a neighbour first, or whose former group of this name is still
+ * draining, answers with an error that passes. */
+enum { ASK_MS = 500, RETRY_MS = 100, RETRIES = 30 };
+
+static unsigned timeout_ms(const struct ccl_group *g)
+{
+	const uint64_t ms = g->timeout_ns / 1000000;
+
+	return ms > 60000 ? 60000 : (unsigned)ms;
+}
+
+static int connect_switch(
+	const struct ccl_group *g, unsigned i, unsigned ms, struct ctl_client **client, char *err)
+{
+	struct ctl_error e = {0};
+	const int rc = ctl_connect(g->sw[i].socket, ms, client, &e);
+
+	if (rc)
+		snprintf(err, CCL_ERR_LEN, "switch %s: %s", g->sw[i].name, e.msg);
+	return rc;
+}
+
+static int complain(const struct ccl_group *g, unsigned i, const char *method, int rc,
+	const struct ctl_error *e, char *err)
+{
+	snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", g->sw[i].name, method, e->path,
+		e->path[0] ? ": " : "", e->msg);
+	return rc;
+}
+
+/* ---- group.create ---- */
+
+static json_t *child_endpoint(
+	const struct ccl_group *g, const struct ccl_child *child, const uint32_t *rank_qpn)
+{
+	const struct wire_ip *ip =
+		child->host ? &g->rank_ip[child->index] : &g->sw[child->index].ip;
+	const json_int_t qpn = child->host ? (json_int_t)rank_qpn[child->index] : 0;
+	char text[WIRE_IP_STRLEN];
+
+	return json_pack("{s:s, s:I, s:s, s:b, s:b, s:o}", "ip",
+		wire_ip_format(ip, text, sizeof(text)), "qpn", qpn, "port", child->port, "host",
+		child->host, "parent", 0, "ranks", ccl_group_ranks_below(g, child));
+}
+
+static json_t *parent_endpoint(const struct ccl_group *g, const struct ccl_switch *sw)
+{
+	char text[WIRE_IP_STRLEN];
+
+	return json_pack("{s:s, s:i, s:s, s:b, s:b}", "ip",
+		wire_ip_format(&g->sw[sw->parent].ip, text, sizeof(text)), "qpn", 0, "port",
+		sw->parent_port, "host", 0, "parent", 1);
+}
+
+/* Every endpoint's own address is the one that its neighbours know. */
+static json_t *endpoints(const struct ccl_group *g, unsigned i, const uint32_t *rank_qpn)
+{
+	const struct ccl_switch *sw = &g->sw[i];
+	json_t *list = json_array(), *ep;
+	char local[WIRE_IP_STRLEN];
+	size_t at;
+
+	for (unsigned c = 0; c < sw->n_children; c++)
+		json_array_append_new(list, child_endpoint(g, &sw->child[c], rank_qpn));
+	if (sw->parent >= 0)
+		json_array_append_new(list, parent_endpoint(g, sw));
+	wire_ip_format(&sw->ip, local, sizeof(local));
+	json_array_foreach(list, at, ep) json_object_set_new(ep, "local_ip", json_string(local));
+	return list;
+}
+
+static json_t *create_params(
+	const struct ccl_group *g, unsigned i, const struct ccl_install_params *p)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:b}", "name",
+		g->name, "mode", g->mode, "kind", "single", "primitive", "allreduce", "mtu",
+		(int)p->mtu, "M", (int)g->m, "W", (int)g->w, "start_psn", (int)p->start_psn,
+		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints",
+		endpoints(g, i, p->rank_qpn), "activate", 0);
+}
+
+static int read_created(
+	const struct ccl_group *g, unsigned i, const json_t *result, struct ccl_installed *inst)
+{
+	const json_t *list = json_object_get(result, "endpoints");
+	const size_t n = g->sw[i].n_children + (g->sw[i].parent >= 0);
+	const json_t *ep;
+	size_t at;
+
+	if (!json_is_integer(json_object_get(result, "group")) || json_array_size(list) != n)
+		return -EPROTO;
+	inst->slot = (int)json_integer_value(json_object_get(result, "group"));
+	inst->present = true;
+	json_array_foreach(list, at, ep)
+	{
+		const json_int_t index = json_integer_value(json_object_get(ep, "index"));
+		const json_int_t qpn = json_integer_value(json_object_get(ep, "qpn"));
+
+		if (index < 0 || index >= (json_int_t)n || qpn < 1 || qpn > 0xffffff)
+			return -EPROTO;
+		inst->qpn[index] = (uint32_t)qpn;
+	}
+	return 0;
+}
+
+/* A group of this name exists. One that drains or has failed is of a former run and goes. */
+static int clear_former(const struct ccl_group *g, unsigned i, struct ctl_client *client, char *err)
+{
+	json_t *params = json_pack("{s:s}", "group", g->name), *result = NULL;
+	const char *state;
+	struct ctl_error e;
+	int rc = ctl_call(client, "group.show", params, timeout_ms(g), &result, &e);
+
+	if (rc == 0) {
+		state = json_string_value(json_object_get(result, "state"));
+		if (state && (!strcmp(state, "draining") || !strcmp(state, "failed"))) {
+			json_object_set_new(params, "force", json_true());
+			rc = ctl_call(client, "group.delete", params, timeout_ms(g), NULL, &e);
+		} else {
+			snprintf(err, CCL_ERR_LEN,
+				"switch %s has a group \"%s\" already (%s); if no "
+				"job uses it: inclinectl -s %s group delete %s",
+				g->sw[i].name, g->name, state ? state : "?", g->sw[i].socket,
+				g->name);
+			rc = -EEXIST;
+		}
+	}
+	json_decref(result);
+	json_decref(params);
+	return rc == -ENOENT ? 0 : rc; /* it went by itself meanwhile */
+}
+
+static int create(const struct ccl_group *g, unsigned i, const struct ccl_install_params *p,
+	struct ccl_installed *inst, char *err)
+{
+	struct ctl_client *client;
+	struct ctl_error e = {0};
+	json_t *params, *result = NULL;
+	int rc = connect_switch(g, i, timeout_ms(g), &client, err);
+
+	if (rc)
+		return rc;
+	params = create_params(g, i, p);
+	for (int try = 0;; try++) {
+		rc = params ? ctl_call(client, "group.create", params, timeout_ms(g), &result, &e)
+			    : -ENOMEM;
+		if (rc)
+			complain(g, i, "group.create", rc, &e, err);
+		if (rc == -EEXIST && try < RETRIES) {
+			rc = clear_former(g, i, client, err);
+			if (rc)
+				break;
+		} else if (rc != -ENOENT || try == RETRIES) {
+			break; /* ENOENT: the switch asks for a neighbour's MAC just now */
+		}
+		poll(NULL, 0, RETRY_MS);
+	}
+	if (rc == 0 && read_created(g, i, result, inst)) {
+		snprintf(err, CCL_ERR_LEN, "switch %s: group.create: the answer lacks endpoints",
+			g->sw[i].name);
+		rc = -EPROTO;
+	}
+	json_decref(result);
+	json_decref(params);
+	ctl_close(client);
+	return rc;
+}
+
+/* ---- group.activate, group.delete ---- */
+
+/* QPN of the neighbour at an endpoint that group.create could not know: a switch. */
+static uint32_t neighbour_qpn(
+	const struct ccl_group *g, const struct ccl_installed *inst, unsigned i, unsigned ep)
+{
+	const struct ccl_switch *sw = &g->sw[i];
+	const struct ccl_switch *up;
+
+	if (ep < sw->n_children) {
+		const struct ccl_child *child = &sw->child[ep];
+
+		return child->host ? 0 : inst[child->index].qpn[g->sw[child->index].n_children];
+	}
+	up = &g->sw[sw->parent];
+	for (unsigned c = 0; c < up->n_children; c++)
+		if (!up->child[c].host && up->child[c].index == i)
+			return inst[sw->parent].qpn[c];
+	return 0;
+}
+
+static int activate(
+	const struct ccl_group *g, const struct ccl_installed *inst, unsigned i, char *err)
+{
+	const unsigned n = g->sw[i].n_children + (g->sw[i].parent >= 0);
+	struct ctl_client *client;
+	struct ctl_error e = {0};
+	json_t *list, *params;
+	int rc = connect_switch(g, i, timeout_ms(g), &client, err);
+
+	if (rc)
+		return rc;
+	list = json_array();
+	for (unsigned ep = 0; ep < n; ep++) {
+		const uint32_t qpn = neighbour_qpn(g, inst, i, ep);
+
+		if (qpn)
+			json_array_append_new(
+				list, json_pack("{s:i, s:i}", "index", (int)ep, "qpn", (int)qpn));
+	}
+	params = json_pack("{s:i, s:o}", "group", inst[i].slot, "endpoints", list);
+	rc = params ? ctl_call(client, "group.activate", params, timeout_ms(g), NULL, &e) : -ENOMEM;
+	if (rc)
+		complain(g, i, "group.activate", rc, &e, err);
+	json_decref(params);
+	ctl_close(client);
+	return rc;
+}
+
+static int delete_one(
+	const struct ccl_group *g, struct ccl_installed *inst, unsigned i, bool force, char *err)
+{
+	struct ctl_client *client;
+	struct ctl_error e = {0};
+	json_t *params;
+	int rc = connect_switch(g, i, ASK_MS, &client, err);
+
+	if (rc)
+		return rc;
+	params = json_pack("{s:i, s:b}", "group", inst[i].slot, "force", force);
+	rc = params ? ctl_call(client, "group.delete", params, timeout_ms(g), NULL, &e) : -ENOMEM;
+	if (rc)
+		complain(g, i, "group.delete", rc, &e, err);
+	json_decref(params);
+	ctl_close(client);
+	inst[i].present = false;
+	return rc;
+}
+
+int ccl_uninstall(
+	const struct ccl_group *g, struct ccl_installed *inst, bool force, char err[CCL_ERR_LEN])
+{
+	int last = 0;
+
+	for (unsigned i = 0; i < g->n_switches; i++) {
+		const int rc = inst[i].present ? delete_one(g, inst, i, force, err) : 0;
+
+		last = rc ? rc : last;
+	}
+	return last;
+}
+
+int ccl_install(const struct ccl_group *g, const struct ccl_install_params *p,
+	struct ccl_installed *inst, char err[CCL_ERR_LEN])
+{
+	char ignored[CCL_ERR_LEN];
+	int rc = 0;
+
+	memset(inst, 0, g->n_switches * sizeof(*inst));
+	for (unsigned i = 0; i < g->n_switches && !rc; i++)
+		rc = create(g, i, p, &inst[i], err);
+	for (unsigned i = 0; i < g->n_switches && !rc; i++)
+		rc = activate(g, inst, i, err);
+	if (rc)
+		ccl_uninstall(g, inst, true, ignored);
+	return rc;
+}
+
+uint32_t ccl_installed_qpn(
+	const struct ccl_group *g, const struct ccl_installed *inst, unsigned rank)
+{
+	const unsigned i = ccl_group_first_hop(g, rank);
+
+	for (unsigned c = 0; c < g->sw[i].n_children; c++)
+		if (g->sw[i].child[c].host && g->sw[i].child[c].index == rank)
+			return inst[i].qpn[c];
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
+{
+	const size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (n < cap)
+		vsnprintf(text + n, cap - n, fmt, ap);
+	va_end(ap);
+}
+
+static void describe(const struct ccl_switch *sw, const json_t *show, char *text, size_t cap)
+{
+	const char *state = json_string_value(json_object_get(show, "state"));
+	const char *reason = json_string_value(json_object_get(show, "fail_reason"));
+	const json_t *ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
+	const json_t *rank;
+	size_t at;
+
+	if (state && strcmp(state, "active") != 0)
+		add(text, cap, "; at switch %s the group is %s%s%s%s", sw->name, state,
+			reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+	if (json_array_size(ranks) == 0)
+		return;
+	add(text, cap, "; switch %s waits for rank%s ", sw->name,
+		json_array_size(ranks) > 1 ? "s" : "");
+	json_array_foreach(ranks, at, rank)
+		add(text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
+}
+
+void ccl_install_missing(const struct ccl_group *g, char *text, size_t cap)
+{
+	json_t *params = json_pack("{s:s}", "group", g->name);
+	unsigned reached = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < g->n_switches && reached < CCL_MAX_DEPTH; i++) {
+		struct ctl_client *client;
+		json_t *show = NULL;
+		struct ctl_error e;
+		char err[CCL_ERR_LEN];
+
+		if (connect_switch(g, i, 0, &client, err))
+			continue; /* its socket may be on another machine */
+		reached++;
+		if (params && ctl_call(client, "group.show", params, ASK_MS, &show, &e) == 0)
+			describe(&g->sw[i], show, text, cap);
+		json_decref(show);
+		ctl_close(client);
+	}
+	json_decref(params);
+}

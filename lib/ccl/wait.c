@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The blocking half: reads the clock, polls for a while, sleeps on the completion channel. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/ccl/comm.h"
+
+/* Polling is for as long as it pays: it grows while completions come during it and shrinks when it
+ * ended in sleep. Measured in time, not in polls, so that on a crowded machine, where each turn
+ * waits for the others, a few polls exhaust it. A nap is short because a device without a thread of
+ * its own makes progress only when it is polled. */
+static const uint64_t SPIN_MIN_NS = 20000, SPIN_MAX_NS = 1000000;
+enum { NAP_MS = 10 };
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void drain_events(struct ccl_comm *c)
+{
+	struct ibv_cq *cq;
+	void *arg;
+	unsigned n = 0;
+
+	while (ibv_get_cq_event(c->channel, &cq, &arg) == 0)
+		n++;
+	if (n)
+		ibv_ack_cq_events(c->cq, n);
+}
+
+/* Sleeps until a completion comes or NAP_MS have passed. What came before the queue was armed is
+ * found by one more look. */
+static int nap(struct ccl_comm *c)
+{
+	struct pollfd p = {.fd = c->channel->fd, .events = POLLIN};
+	int n;
+
+	if (ibv_req_notify_cq(c->cq, 0))
+		return ccl_fail(c, -EIO, "the completion queue cannot be armed");
+	n = ccl_progress(c, clock_ns());
+	if (n != 0)
+		return n;
+	if (poll(&p, 1, NAP_MS) > 0)
+		drain_events(c);
+	return 0;
+}
+
+/* One blocking call met the error: say as much about it as can be found out. */
+static int diagnose(struct ccl_comm *c)
+{
+	const size_t len = strlen(c->err);
+
+	if (!c->diagnosed && c->setup) {
+		c->diagnosed = true;
+		ccl_setup_diagnose(c->setup, c->err + len, sizeof(c->err) - len);
+	}
+	return c->failed;
+}
+
+int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
+{
+	const uint64_t start = clock_ns();
+	uint64_t idle_since = start;
+
+	for (;;) {
+		const uint64_t now = clock_ns();
+		int n = ccl_progress(c, now);
+		const int done = ccl_test(c, req);
+
+		if (done)
+			return done > 0 ? 0 : c->failed ? diagnose(c) : done;
+		if (n < 0)
+			return c->failed ? diagnose(c) : n;
+		if (now - start >= timeout_ns)
+			return -ETIMEDOUT;
+		if (n > 0) {
+			if (c->spin_ns < SPIN_MAX_NS)
+				c->spin_ns += c->spin_ns / 4;
+			idle_since = now;
+		} else if (now - idle_since < c->spin_ns) {
+			sched_yield();
+		} else {
+			c->spin_ns = c->spin_ns / 2 < SPIN_MIN_NS ? SPIN_MIN_NS : c->spin_ns / 2;
+			n = nap(c);
+			if (n < 0)
+				return diagnose(c);
+			idle_since = clock_ns();
+		}
+	}
+}
+
+/* When the queue of collectives is full, the oldest one has to go first. */
+static int wait_for_room(struct ccl_comm *c)
+{
+	return ccl_wait(c, (struct ccl_req){c->coll_done}, UINT64_MAX);
+}
+
+int ccl_allreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op)
+{
+	struct ccl_req req;
+	int rc;
+
+	while ((rc = ccl_iallreduce(c, sendbuf, recvbuf, count, dtype, op, &req)) == -EAGAIN)
+		if ((rc = wait_for_room(c)))
+			return rc;
+	return rc ? rc : ccl_wait(c, req, UINT64_MAX);
+}
+
+int ccl_barrier(struct ccl_comm *c)
+{
+	struct ccl_req req;
+	int rc;
+
+	while ((rc = ccl_ibarrier(c, &req)) == -EAGAIN)
+		if ((rc = wait_for_room(c)))
+			return rc;
+	return rc ? rc : ccl_wait(c, req, UINT64_MAX);
+}

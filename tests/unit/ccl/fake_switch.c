@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/unit/ccl/fake_switch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/ctl/schema.h"
+
+static json_t *created(const struct fake_switch *sw, const json_t *params)
+{
+	const json_t *in = json_object_get(params, "endpoints");
+	json_t *eps = json_array();
+
+	for (size_t i = 0; i < json_array_size(in); i++) {
+		const json_t *ep = json_array_get(in, i);
+
+		json_array_append_new(eps, json_pack("{s:i, s:O, s:i, s:O}", "index", (int)i, "ip",
+						   json_object_get(ep, "local_ip"), "qpn",
+						   (int)(0x1000 * (sw->number + 1) + 0x40 * i),
+						   "port", json_object_get(ep, "port")));
+	}
+	return json_pack("{s:i, s:O, s:s, s:o}", "group", (int)(sw->number + 1), "name",
+		json_object_get(params, "name"), "state", "installed", "endpoints", eps);
+}
+
+static json_t *shown(const struct fake_switch *sw)
+{
+	json_t *show = json_pack("{s:i, s:s, s:s}", "group", (int)(sw->number + 1), "name", "g",
+		"state", sw->state ? sw->state : "active");
+
+	if (sw->missing_rank >= 0)
+		json_object_set_new(show, "waiting",
+			json_pack("{s:i, s:[i]}", "psn", 5, "missing_ranks", sw->missing_rank));
+	return show;
+}
+
+static json_t *answer(struct fake_switch *sw, const char *method, const json_t *params)
+{
+	const struct ctl_method *m = ctl_find(&ctl_switch_schema, method);
+	struct ctl_problem problem;
+
+	if ((!m || ctl_check(m->params, params, "", &problem)) && !sw->breach[0])
+		snprintf(sw->breach, sizeof(sw->breach), "%s: %.80s: %.100s", method,
+			m ? problem.path : "", m ? problem.msg : "no such method");
+	if (!strcmp(method, "group.show"))
+		return shown(sw);
+	if (!strcmp(method, "group.create")) {
+		sw->creates++;
+		json_decref(sw->created);
+		sw->created = json_deep_copy(params);
+		return created(sw, params);
+	}
+	if (!strcmp(method, "group.activate")) {
+		sw->activates++;
+		json_decref(sw->activated);
+		sw->activated = json_deep_copy(params);
+	} else if (!strcmp(method, "group.delete")) {
+		sw->deletes++;
+		sw->forced += json_is_true(json_object_get(params, "force"));
+		sw->state = NULL;
+	}
+	return json_object();
+}
+
+static json_t *respond(struct fake_switch *sw, const json_t *request)
+{
+	const char *method = json_string_value(json_object_get(request, "method"));
+	json_t *out =
+		json_pack("{s:s, s:O}", "jsonrpc", "2.0", "id", json_object_get(request, "id"));
+
+	if (sw->fail_method && !strcmp(method, sw->fail_method)) {
+		json_object_set_new(out, "error",
+			json_pack("{s:i, s:s, s:{s:s, s:s}}", "code", CTL_REFUSED, "message",
+				"the test says no", "data", "errno",
+				strerrorname_np(sw->fail_errno), "path", "endpoints[0].ip"));
+		if (sw->fail_times && --sw->fail_times == 0)
+			sw->fail_method = NULL;
+	} else {
+		json_object_set_new(
+			out, "result", answer(sw, method, json_object_get(request, "params")));
+	}
+	return out;
+}
+
+/* One connection until it is closed; clients come one after the other. */
+static void serve(struct fake_switch *sw, int fd)
+{
+	FILE *f = fdopen(fd, "r+");
+	char *line = NULL;
+	size_t cap = 0;
+
+	while (getline(&line, &cap, f) > 0) {
+		json_t *request = json_loads(line, 0, NULL);
+		json_t *out = respond(sw, request);
+		char *text = json_dumps(out, JSON_COMPACT);
+
+		dprintf(fd, "%s\n", text);
+		free(text);
+		json_decref(out);
+		json_decref(request);
+	}
+	free(line);
+	fclose(f);
+}
+
+static void *run(void *arg)
+{
+	struct fake_switch *sw = arg;
+
+	while (!sw->stop) {
+		struct pollfd p = {.fd = sw->listener, .events = POLLIN};
+		int fd;
+
+		if (poll(&p, 1, 20) <= 0)
+			continue;
+		fd = accept(sw->listener, NULL, NULL);
+		if (fd >= 0)
+			serve(sw, fd);
+	}
+	return NULL;
+}
+
+void fake_switch_start(struct fake_switch *sw)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+
+	memcpy(sun.sun_path, sw->path, sizeof(sun.sun_path));
+	unlink(sw->path);
+	sw->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(sw->listener, (struct sockaddr *)&sun, sizeof(sun)) || listen(sw->listener, 16) ||
+		pthread_create(&sw->thread, NULL, run, sw))
+		abort();
+}
+
+void fake_switch_stop(struct fake_switch *sw)
+{
+	sw->stop = true;
+	pthread_join(sw->thread, NULL);
+	close(sw->listener);
+	unlink(sw->path);
+}

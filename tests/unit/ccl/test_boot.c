@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bootstrap between threads that stand for processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/ccl/boot.h"
+
+enum { N = 4 };
+
+static char address[100];
+
+static int set_address(void **state)
+{
+	static unsigned n;
+
+	(void)state;
+	snprintf(address, sizeof(address), "unix:/tmp/ccl-boot-%d-%u", getpid(), n++);
+	return 0;
+}
+
+struct rank {
+	pthread_t thread;
+	unsigned rank, n, timeout_ms;
+	const char *complaint; /* tells this error instead of its object */
+	int rc;
+	int heard; /* "answer" of the object heard */
+	char err[CCL_BOOT_ERR_LEN];
+};
+
+/* Rank 0 answers each with ten times what it said. */
+static void lead(struct rank *me, struct ccl_boot *b)
+{
+	json_t *all[N] = {0};
+
+	me->rc = ccl_boot_gather(b, all, me->err);
+	if (me->rc) {
+		ccl_boot_abort(b, me->err);
+		return;
+	}
+	for (unsigned r = 1; r < me->n; r++) {
+		const int said = (int)json_integer_value(json_object_get(all[r], "say"));
+
+		json_decref(all[r]);
+		all[r] = json_pack("{s:i}", "answer", said * 10);
+	}
+	ccl_boot_scatter(b, all);
+	for (unsigned r = 1; r < me->n; r++)
+		json_decref(all[r]);
+}
+
+static void follow(struct rank *me, struct ccl_boot *b)
+{
+	json_t *say = json_pack("{s:i}", "say", (int)me->rank), *answer = NULL;
+
+	if (me->complaint)
+		ccl_boot_abort(b, me->complaint);
+	else
+		me->rc = ccl_boot_tell(b, say, me->err);
+	if (!me->rc)
+		me->rc = ccl_boot_hear(b, &answer, me->err);
+	me->heard = (int)json_integer_value(json_object_get(answer, "answer"));
+	json_decref(answer);
+	json_decref(say);
+}
+
+static void *rank_main(void *arg)
+{
+	struct rank *me = arg;
+	struct ccl_boot *b;
+
+	me->rc = ccl_boot_open(address, me->rank, me->n, me->timeout_ms, &b, me->err);
+	if (me->rc)
+		return NULL;
+	if (me->rank == 0)
+		lead(me, b);
+	else
+		follow(me, b);
+	for (int i = 0; i < 3 && !me->rc; i++)
+		me->rc = ccl_boot_barrier(b, me->err);
+	ccl_boot_close(b);
+	return NULL;
+}
+
+/* Starts the ranks of a mask and waits for them. */
+static void run(struct rank *r, unsigned mask, unsigned timeout_ms)
+{
+	for (unsigned i = 0; i < N; i++) {
+		r[i].rank = i;
+		r[i].n = N;
+		r[i].timeout_ms = timeout_ms;
+		if (mask & 1u << i)
+			assert_int_equal(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
+	}
+	for (unsigned i = 0; i < N; i++)
+		if (mask & 1u << i)
+			pthread_join(r[i].thread, NULL);
+}
+
+static void everybody_comes(void **state)
+{
+	struct rank r[N] = {0};
+
+	(void)state;
+	run(r, 0xf, 10000);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(r[i].rc, 0);
+	for (unsigned i = 1; i < N; i++)
+		assert_int_equal(r[i].heard, 10 * i);
+	assert_int_not_equal(access(address + 5, F_OK), 0); /* the socket is gone */
+}
+
+static void over_tcp(void **state)
+{
+	struct rank r[N] = {0};
+
+	(void)state;
+	snprintf(address, sizeof(address), "tcp:[::1]:%d", 20000 + getpid() % 20000);
+	run(r, 0xf, 10000);
+	for (unsigned i = 0; i < N; i++)
+		if (r[i].rc)
+			fail_msg("rank %u: %s", i, r[i].err);
+}
+
+static void missing_ranks_are_named(void **state)
+{
+	struct rank r[N] = {0};
+
+	(void)state;
+	run(r, 0x3, 150);
+	assert_int_equal(r[0].rc, -ETIMEDOUT);
+	assert_non_null(strstr(r[0].err, "for ranks 2,3"));
+	assert_int_equal(r[1].rc, -ECONNABORTED);
+	assert_string_equal(r[1].err, r[0].err); /* the same at every rank */
+}
+
+static void no_rank_0(void **state)
+{
+	struct rank r[N] = {0};
+
+	(void)state;
+	run(r, 0x4, 100);
+	assert_int_equal(r[2].rc, -ENOENT);
+	assert_non_null(strstr(r[2].err, "rank 2 cannot reach rank 0 at unix:"));
+}
+
+static void an_error_reaches_all(void **state)
+{
+	struct rank r[N] = {[2].complaint = "rank 2: no device"};
+
+	(void)state;
+	run(r, 0xf, 10000);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(r[i].rc, -ECONNABORTED);
+		assert_string_equal(r[i].err, "rank 2: no device");
+	}
+}
+
+static int dial(void)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", address + 5);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void expect(int fd, const char *part)
+{
+	char buf[1024] = "";
+	size_t n = 0;
+	ssize_t got;
+
+	while ((got = recv(fd, buf + n, sizeof(buf) - 1 - n, 0)) > 0 && !strchr(buf, '\n'))
+		n += (size_t)got;
+	if (!strstr(buf, part))
+		fail_msg("\"%s\" lacks \"%s\"", buf, part);
+	close(fd);
+}
+
+/* Strangers and doubles do not disturb those who belong together. */
+static void strangers(void **state)
+{
+	struct rank r[N] = {0};
+	struct ccl_boot *b;
+	json_t *all[2] = {0};
+	int fd[5];
+	char err[CCL_BOOT_ERR_LEN];
+
+	(void)state;
+	r[0].rc = ccl_boot_open(address, 0, 2, 5000, &b, err);
+	assert_int_equal(r[0].rc, 0);
+	for (int i = 0; i < 5; i++)
+		fd[i] = dial();
+	say(fd[0], "GET / HTTP/1.0\r\n\r\n");
+	say(fd[1], "{\"rank\":7}\n");
+	say(fd[2], "{\"rank\":\"1\"}\n");
+	shutdown(fd[3], SHUT_RDWR);
+	say(fd[4], "{\"rank\":1,\"say\":");
+	say(fd[4], "5}\n{\"rank\":1}\n"); /* and already the line of the next gathering */
+	assert_int_equal(ccl_boot_gather(b, all, err), 0);
+	assert_int_equal(json_integer_value(json_object_get(all[1], "say")), 5);
+	json_decref(all[1]);
+	assert_int_equal(ccl_boot_barrier(b, err), 0);
+	expect(fd[1], "expects ranks 1 to 1");
+	expect(fd[2], "expects ranks 1 to 1");
+	ccl_boot_close(b);
+	for (int i = 0; i < 5; i++)
+		if (i != 1 && i != 2)
+			close(fd[i]);
+}
+
+static void started_twice(void **state)
+{
+	struct ccl_boot *b, *b2;
+	json_t *all[3] = {0};
+	int fd[2];
+	char err[CCL_BOOT_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(ccl_boot_open(address, 0, 3, 200, &b, err), 0);
+	assert_int_equal(ccl_boot_open(address, 0, 3, 200, &b2, err), -EADDRINUSE);
+	fd[0] = dial();
+	fd[1] = dial();
+	say(fd[0], "{\"rank\":1}\n");
+	say(fd[1], "{\"rank\":1}\n");
+	assert_int_equal(ccl_boot_gather(b, all, err), -ETIMEDOUT);
+	assert_non_null(strstr(err, "for rank 2"));
+	expect(fd[1], "was it started twice");
+	close(fd[0]);
+	ccl_boot_close(b);
+}
+
+/* A socket file that a killed process has left is no obstacle; a living rank 0 is. */
+static void stale_socket(void **state)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct ccl_boot *b;
+	char err[CCL_BOOT_ERR_LEN];
+
+	(void)state;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", address + 5);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	close(fd);
+	assert_int_equal(ccl_boot_open(address, 0, 2, 100, &b, err), 0);
+	ccl_boot_close(b);
+}
+
+static void who_has_gone(void **state)
+{
+	struct ccl_boot *b;
+	json_t *all[4] = {0};
+	char err[CCL_BOOT_ERR_LEN], gone[64];
+	int fd[4];
+
+	(void)state;
+	assert_int_equal(ccl_boot_open(address, 0, 4, 5000, &b, err), 0);
+	for (int r = 1; r < 4; r++) {
+		char line[32];
+
+		fd[r] = dial();
+		snprintf(line, sizeof(line), "{\"rank\":%d}\n", r);
+		say(fd[r], line);
+	}
+	assert_int_equal(ccl_boot_gather(b, all, err), 0);
+	for (int r = 1; r < 4; r++)
+		json_decref(all[r]);
+	ccl_boot_gone(b, gone, sizeof(gone));
+	assert_string_equal(gone, "");
+	close(fd[1]);
+	close(fd[3]);
+	ccl_boot_gone(b, gone, sizeof(gone));
+	assert_string_equal(gone, "1,3");
+	assert_int_equal(ccl_boot_barrier(b, err), -ECONNABORTED);
+	assert_string_equal(err, "rank 1 has gone away");
+	expect(fd[2], "has gone away");
+	ccl_boot_close(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(everybody_comes, set_address),
+		cmocka_unit_test_setup(over_tcp, set_address),
+		cmocka_unit_test_setup(missing_ranks_are_named, set_address),
+		cmocka_unit_test_setup(no_rank_0, set_address),
+		cmocka_unit_test_setup(an_error_reaches_all, set_address),
+		cmocka_unit_test_setup(strangers, set_address),
+		cmocka_unit_test_setup(started_twice, set_address),
+		cmocka_unit_test_setup(stale_socket, set_address),
+		cmocka_unit_test_setup(who_has_gone, set_address),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/ccl/group.h"
+
+#define STAR                                                                                 \
+	"{'name':'g','bootstrap':'unix:/tmp/g.sock','mtu':1024,'M':2,'W':16,"                \
+	"'timeout_ms':250,'#':'a comment','flags':{'reproducible':true},"                    \
+	"'ranks':[{'ip':'10.77.0.10','#':'x'},{'ip':'10.77.0.11'}],"                         \
+	"'switches':[{'name':'s0','socket':'/tmp/s0.sock','ip':'10.77.255.1','parent':null," \
+	"'children':[{'rank':1,'port':'h1'},{'rank':0,'port':'h0'}]}]}"
+
+/* Ranks 0, 2 below leaf a; 1, 3 below leaf b; the root lists b first. */
+#define TREE                                                                                \
+	"{'name':'t','bootstrap':'tcp:[::1]:7000',"                                         \
+	"'ranks':[{'ip':'10.0.0.1'},{'ip':'10.0.0.2'},{'ip':'10.0.0.3'},{'ip':'fd00::4'}]," \
+	"'switches':["                                                                      \
+	"{'name':'r','socket':'/r','ip':'10.0.1.1','children':[{'switch':'b','port':'pb'}," \
+	"{'switch':'a','port':'pa'}]},"                                                     \
+	"{'name':'a','socket':'/a','ip':'10.0.1.2','parent':'r','parent_port':'up',"        \
+	"'children':[{'rank':2,'port':'h2'},{'rank':0,'port':'h0'}]},"                      \
+	"{'name':'b','socket':'/b','ip':'10.0.1.3','parent':'r','parent_port':'up',"        \
+	"'children':[{'rank':3,'port':'h3'},{'rank':1,'port':'h1'}]}]}"
+
+/* Single quotes for readability; swaps them, and replaces `from` with `to` if that is given. */
+static json_t *document(const char *text, const char *from, const char *to)
+{
+	static char buf[8192];
+	const char *at = from ? strstr(text, from) : NULL;
+	json_t *doc;
+
+	if (from) {
+		assert_non_null(at);
+		snprintf(buf, sizeof(buf), "%.*s%s%s", (int)(at - text), text, to,
+			at + strlen(from));
+	} else {
+		snprintf(buf, sizeof(buf), "%s", text);
+	}
+	for (char *c = buf; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	doc = json_loads(buf, 0, NULL);
+	assert_non_null(doc);
+	return doc;
+}
+
+static void star(void **state)
+{
+	json_t *doc = document(STAR, NULL, NULL);
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+	assert_string_equal(g->name, "g");
+	assert_string_equal(g->mode, "II");
+	assert_int_equal(g->mtu, 1024);
+	assert_int_equal(g->m, 2);
+	assert_int_equal(g->w, 16);
+	assert_int_equal(g->timeout_ns, 250000000);
+	assert_int_equal(g->gid_index, -1);
+	assert_true(g->reproducible);
+	assert_int_equal(json_object_size(g->flags), 1);
+	assert_int_equal(g->n_ranks, 2);
+	/* Children are in the order in which the switch adds. */
+	assert_int_equal(g->sw[0].child[0].index, 0);
+	assert_string_equal(g->sw[0].child[0].port, "h0");
+	assert_int_equal(g->sw[0].child[1].index, 1);
+	ccl_group_free(g);
+	json_decref(doc);
+}
+
+static void tree(void **state)
+{
+	json_t *doc = document(TREE, NULL, NULL), *below;
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+	assert_int_equal(g->root, 0);
+	assert_int_equal(g->mtu, 0);
+	assert_int_equal(g->m, 4);
+	assert_int_equal(g->w, 8);
+	assert_false(g->reproducible);
+	assert_string_equal(g->sw[g->sw[0].child[0].index].name, "a");
+	assert_int_equal(g->sw[0].child[1].min_rank, 1);
+	assert_int_equal(ccl_group_first_hop(g, 2), 1);
+	assert_int_equal(ccl_group_first_hop(g, 3), 2);
+	below = ccl_group_ranks_below(g, &g->sw[0].child[1]);
+	assert_int_equal(json_array_size(below), 2);
+	assert_int_equal(json_integer_value(json_array_get(below, 0)), 1);
+	assert_int_equal(json_integer_value(json_array_get(below, 1)), 3);
+	json_decref(below);
+	ccl_group_free(g);
+	json_decref(doc);
+}
+
+static void errors_name_the_field(void **state)
+{
+	static const struct {
+		const char *text, *from, *to, *says;
+	} t[] = {
+		{STAR, "'name':'g'", "'nam':'g'", "nam: no such field"},
+		{STAR, "'name':'g',", "", "name: missing"},
+		{STAR, "'name':'g'", "'name':7", "name: must be a string"},
+		{STAR, "'name':'g'", "'name':'0123456789012345678901234567890x'",
+			"name: must have"},
+		{STAR, "'name':'g'", "'name':'a b'", "name: \"a b\""},
+		{STAR, "'mtu':1024", "'mtu':1500", "mtu: 1500 is not"},
+		{STAR, "'mtu':1024", "'mtu':128", "mtu: 128 is not in 256..4096"},
+		{STAR, "'M':2", "'M':'2'", "M: must be an integer"},
+		{STAR, "'M':2,'W':16", "'M':1,'W':1", "W: M*W is 1"},
+		{STAR, "'M':2,'W':16", "'M':1024,'W':64", "W: M*W is 65536"},
+		{STAR, "unix:/tmp", "udp:/tmp", "bootstrap: \"udp:"},
+		{STAR, "'reproducible'", "'reproducable'", "flags.reproducable: no such field"},
+		{STAR, "true", "1", "flags.reproducible: must be true or false"},
+		{STAR, "'10.77.0.11'", "'10.77.0'", "ranks[1].ip: \"10.77.0\" is not"},
+		{STAR, "'ip':'10.77.0.11'", "'IP':'10.77.0.11'", "ranks[1].IP: no such field"},
+		{STAR, "'rank':1", "'rank':2", "switches[0].children[0].rank: 2 is not in 0..1"},
+		{STAR, "'rank':1", "'rank':0", "rank 0 is the child of \"s0\" a second time"},
+		{STAR, "{'rank':1,'port':'h1'},", "", "rank 1 is nobody's child"},
+		{STAR, ",'port':'h1'", "", "switches[0].children[0].port: missing"},
+		{STAR, "'rank':1,", "'rank':1,'switch':'s0',", "give either"},
+		{STAR, "'parent':null", "'parent':'s0'", "switches[0].parent: \"s0\" is not"},
+		{STAR, "'parent':null", "'parent_port':'u'", "switches[0].parent_port: the switch"},
+		{STAR, "'socket':'/tmp/s0.sock',", "", "switches[0].socket: missing"},
+		{TREE, "'parent':'r','parent_port':'up',", "",
+			"both \"r\" and \"a\" have no parent"},
+		{TREE, "'parent_port':'up',", "", "switches[1].parent_port: missing"},
+		{TREE, "'ip':'10.0.1.1',", "'ip':'10.0.1.1','parent':'a','parent_port':'x',",
+			"every switch has a parent"},
+		{TREE, "'name':'b'", "'name':'a'", "switches[2].name: \"a\" is used twice"},
+		{TREE, "'switch':'b'", "'switch':'a'", "a second time"},
+		{TREE, "{'switch':'b','port':'pb'},", "", "\"b\" is not among the children"},
+		{TREE, "'switch':'b'", "'switch':'r'", "does not name this switch as its parent"},
+	};
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		json_t *doc = document(t[i].text, t[i].from, t[i].to);
+
+		assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
+		if (!strstr(err, t[i].says))
+			fail_msg("case %zu: \"%s\" lacks \"%s\"", i, err, t[i].says);
+		json_decref(doc);
+	}
+}
+
+/* A chain of five switches: one too deep. Without the last one it passes. */
+static void depth(void **state)
+{
+	for (int n = 4; n <= 5; n++) {
+		json_t *list = json_array();
+		struct ccl_group *g;
+		char err[CCL_ERR_LEN];
+		json_t *doc;
+
+		for (int i = 0; i < n; i++) {
+			char name[8], up[8], down[8];
+			json_t *sw;
+
+			snprintf(name, sizeof(name), "s%d", i);
+			snprintf(up, sizeof(up), "s%d", i - 1);
+			snprintf(down, sizeof(down), "s%d", i + 1);
+			sw = json_pack(
+				"{s:s,s:s,s:s}", "name", name, "socket", "/x", "ip", "10.0.0.9");
+			if (i)
+				json_object_update_new(sw,
+					json_pack("{s:s,s:s}", "parent", up, "parent_port", "up"));
+			json_object_set_new(sw, "children",
+				i < n - 1 ? json_pack("[{s:s,s:s}]", "switch", down, "port", "d")
+					  : json_pack("[{s:i,s:s}]", "rank", 0, "port", "h"));
+			json_array_append_new(list, sw);
+		}
+		doc = json_pack("{s:s,s:s,s:[{s:s}],s:o}", "name", "d", "bootstrap", "unix:/x",
+			"ranks", "ip", "10.0.0.1", "switches", list);
+		assert_int_equal(ccl_group_parse(doc, &g, err), n == 4 ? 0 : -EINVAL);
+		if (n == 4)
+			ccl_group_free(g);
+		else
+			assert_non_null(strstr(err, "more than 4 levels"));
+		json_decref(doc);
+	}
+	(void)state;
+}
+
+static void file(void **state)
+{
+	char path[] = "/tmp/ccl-group-XXXXXX";
+	const int fd = mkstemp(path);
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "{\n \"name\": \n}", 13), 13);
+	assert_int_equal(ccl_group_load(path, &g, err), -EINVAL);
+	assert_non_null(strstr(err, path));
+	assert_non_null(strstr(err, ":3:"));
+	close(fd);
+	unlink(path);
+	assert_int_equal(ccl_group_load(path, &g, err), -ENOENT);
+	assert_non_null(strstr(err, "No such file"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(star),
+		cmocka_unit_test(tree),
+		cmocka_unit_test(errors_name_the_field),
+		cmocka_unit_test(depth),
+		cmocka_unit_test(file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
