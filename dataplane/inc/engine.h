@@ -74,19 +74,11 @@ enum inc_drop inc_mode2(struct inc_group *g, const struct inc_arena *arena,
 	const struct inc_look *look, const struct wire_pkt *pkt, const uint8_t *payload,
 	uint32_t pay_crc, uint64_t now, const struct inc_sink *sink);
 
-/* TranslateHeader (1.6): writes the headers of one emission for endpoint ep of g into out
- * (>= WIRE_MAX_HEADERS bytes) and pad + ICRC into tail (>= WIRE_MAX_TRAILER). The payload goes
+/* TranslateHeader (1.6): writes the headers of one emission for endpoint ep of g into out (room for
+ * WIRE_TEMPLATE_LEN bytes) and pad + ICRC into tail (room for WIRE_MAX_TRAILER). The payload goes
  * between them, untouched. Returns the header's length (always > 0); *tail_len the trailer's. */
 int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
 	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len);
-
-/* The same in two steps, for several copies at a time: write all headers, then seal all. The CRC
- * reads in wide loads what the header's narrow stores have just written; with other work between
- * them it need not wait for the store buffer. inc_seal returns the trailer's length. */
-int inc_write_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit, uint16_t ip_id,
-	uint8_t *out);
-unsigned inc_seal(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
-	const uint8_t *head, unsigned head_len, uint8_t *tail);
 
 /* ICRC check of a packet that was looked up. Unless it is to be aggregated (INC_CLASS_UP_DATA),
  * *pay_crc becomes the payload's own CRC, to be shared by every copy that leaves. */

@@ -238,6 +238,15 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->state = INC_INSTALLED;
 }
 
+static void make_template(struct inc_group *g, struct inc_ep *ep)
+{
+	const struct wire_hdr hdr = {.opcode = ROCE_SEND_MIDDLE, .dqpn = ep->remote_qpn};
+	struct wire_flow flow = ep->flow;
+
+	flow.tos |= IP_ECN_ECT0;
+	wire_template_init(&ep->full, &flow, &hdr, g->mtu); /* cannot fail: families were checked */
+}
+
 int inc_group_activate(struct inc_group *g, char err[INC_ERR_LEN])
 {
 	for (unsigned i = 0; i < g->n_ep; i++) {
@@ -248,6 +257,7 @@ int inc_group_activate(struct inc_group *g, char err[INC_ERR_LEN])
 			return refuse(err, EINVAL, "endpoints[%u].qpn: not known yet", i);
 		/* Constant per endpoint, so that ECMP keeps a flow on one path. */
 		ep->flow.sport = (uint16_t)(0xc000 | ((product ^ product >> 14) & 0x3fff));
+		make_template(g, ep);
 	}
 	if (!inc_group_set_state(g, INC_INSTALLED, INC_ACTIVE))
 		return refuse(err, EINVAL, "state: group is %s, must be installed",

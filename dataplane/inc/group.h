@@ -18,6 +18,7 @@
 #include "lib/wire/frame.h"
 #include "lib/wire/icrc.h"
 #include "lib/wire/psn.h"
+#include "lib/wire/template.h"
 
 enum {
 	INC_MAX_EP = 64,
@@ -138,6 +139,7 @@ struct inc_ep {
 	uint32_t ack_next, ack_msn; /* PSNs < ack_next acknowledged through this endpoint */
 	uint32_t refl_next;         /* PSNs < refl_next reflected (or acknowledged) to this host */
 	uint64_t cnp_ns, fail_nak_ns; /* last time, for rate limits */
+	struct wire_template full;    /* headers of data packets of a whole MTU, ECT(0) */
 };
 
 /* X(symbol, name, meaning): what a group has done. */

@@ -25,12 +25,10 @@ bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const str
 	return true;
 }
 
-int inc_write_header(struct inc_group *g, unsigned ep_index, const struct inc_emit *emit,
-	uint16_t ip_id, uint8_t *out)
+static struct wire_hdr header_of(
+	const struct inc_ep *ep, const struct inc_emit *emit, uint16_t ip_id)
 {
-	const struct inc_ep *ep = inc_ep_at(g, ep_index);
-	struct wire_flow flow = ep->flow;
-	const struct wire_hdr hdr = {
+	return (struct wire_hdr){
 		.opcode = emit->opcode,
 		.ackreq = emit->ackreq,
 		.mig = emit->mig,
@@ -42,37 +40,48 @@ int inc_write_header(struct inc_group *g, unsigned ep_index, const struct inc_em
 		.msn = emit->msn,
 		.imm = emit->imm,
 	};
-
-	flow.tos |= emit->ce ? IP_ECN_CE : IP_ECN_ECT0;
-	return wire_build_headers(out, WIRE_MAX_HEADERS, &flow, &hdr, emit->pay_len);
 }
 
-unsigned inc_seal(struct inc_group *g, unsigned ep_index, const struct inc_emit *emit,
-	const uint8_t *head, unsigned head_len, uint8_t *tail)
+/* Any packet: acknowledgements, controls, the tail of an operation. */
+static int translate_any(const struct inc_ep *ep, const struct inc_emit *emit, uint16_t ip_id,
+	uint8_t *out, uint8_t *tail, unsigned *tail_len)
 {
 	static const uint8_t zeros[4];
-	size_t l3 = wire_l3_off(inc_ep_at(g, ep_index)->flow.vlan);
+	size_t l3 = wire_l3_off(ep->flow.vlan);
 	unsigned pad = wire_pad(emit->pay_len);
 	size_t body = (size_t)emit->pay_len + pad;
-	uint32_t crc = icrc_headers(head + l3, head_len - l3);
-	uint32_t pay_crc = emit->pay_crc;
+	const struct wire_hdr hdr = header_of(ep, emit, ip_id);
+	struct wire_flow flow = ep->flow;
+	uint32_t crc;
+	int len;
 
-	if (pad)
-		pay_crc = icrc_append(pay_crc, zeros, pad);
-	if (body == g->mtu)
-		crc = icrc_combine_shift(crc, pay_crc, g->mtu_shift);
-	else if (body)
-		crc = icrc_combine(crc, pay_crc, body);
+	flow.tos |= emit->ce ? IP_ECN_CE : IP_ECN_ECT0;
+	len = wire_build_headers(out, WIRE_TEMPLATE_LEN, &flow, &hdr, emit->pay_len);
+	crc = icrc_headers(out + l3, (size_t)len - l3);
+	if (body)
+		crc = icrc_combine(crc, icrc_append(emit->pay_crc, zeros, pad), body);
 	memcpy(tail, zeros, pad);
 	icrc_store(tail + pad, crc);
-	return pad + ROCE_ICRC_LEN;
+	*tail_len = pad + ROCE_ICRC_LEN;
+	return len;
 }
 
-int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
+int inc_translate_header(struct inc_group *g, unsigned ep_index, const struct inc_emit *emit,
 	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len)
 {
-	int len = inc_write_header(g, ep, emit, ip_id, out);
+	const struct inc_ep *ep = inc_ep_at(g, ep_index);
+	bool data = emit->opcode <= ROCE_SEND_ONLY && emit->opcode != ROCE_SEND_LAST_IMM;
+	struct wire_hdr hdr;
 
-	*tail_len = inc_seal(g, ep, emit, out, (unsigned)len, tail);
-	return len;
+	if (!data || emit->pay_len != g->mtu || emit->ce)
+		return translate_any(ep, emit, ip_id, out, tail, tail_len);
+	hdr.opcode = emit->opcode;
+	hdr.ackreq = emit->ackreq;
+	hdr.mig = emit->mig;
+	hdr.se = false;
+	hdr.psn = emit->psn;
+	hdr.ip_id = ip_id;
+	icrc_store(tail, wire_template_write(&ep->full, &hdr, emit->pay_crc, out));
+	*tail_len = ROCE_ICRC_LEN;
+	return ep->full.len;
 }
