@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device, domains, regions, completion queues, queue pair numbers. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "tests/unit/rnic/net.h"
+
+static struct rnic_config good_config(void)
+{
+	struct rnic_config config = {
+		.mac = {2, 0, 0, 0, 0, 1}, .n_ip = 1, .port_mtu = 1500, .seed = 7};
+
+	config.ip[0] = wire_ip_from4(0x0a000001);
+	return config;
+}
+
+static void refuse_config(const struct rnic_config *config)
+{
+	struct rnic *rnic = NULL;
+
+	assert_int_equal(-EINVAL, rnic_create(config, &rnic));
+	assert_null(rnic);
+}
+
+static void test_config(void **state)
+{
+	struct rnic_config config = good_config();
+	struct rnic *rnic;
+
+	(void)state;
+	config.mac[0] = 3;
+	refuse_config(&config);
+	memset(config.mac, 0, 6);
+	refuse_config(&config);
+	config = good_config();
+	config.n_ip = RNIC_MAX_GID;
+	refuse_config(&config);
+	config.n_ip = 2; /* the second is zero */
+	refuse_config(&config);
+	config.ip[1] = config.ip[0];
+	refuse_config(&config);
+	config = good_config();
+	config.port_mtu = 335;
+	refuse_config(&config);
+	config.port_mtu = 1 << 20;
+	refuse_config(&config);
+	config = good_config();
+	config.max_qp = (1 << 16) + 1;
+	refuse_config(&config);
+	config = good_config();
+	config.max_mr = (1 << 20) + 1;
+	refuse_config(&config);
+	config = good_config();
+	config.window = (1 << 16) + 1;
+	refuse_config(&config);
+	config = good_config();
+	config.qpn_limit = 1024; /* for 1024 QPs and the numbers that are not given */
+	refuse_config(&config);
+	config.qpn_limit = (1 << 24) + 1;
+	refuse_config(&config);
+	config.qpn_limit = 0x1000;
+	assert_int_equal(0, rnic_create(&config, &rnic));
+	rnic_destroy(rnic);
+}
+
+static void test_device(void **state)
+{
+	static const struct {
+		unsigned mtu;
+		enum ibv_mtu active;
+	} mtus[] = {{336, IBV_MTU_256}, {591, IBV_MTU_256}, {592, IBV_MTU_512}, {1103, IBV_MTU_512},
+		{1104, IBV_MTU_1024}, {1500, IBV_MTU_1024}, {2128, IBV_MTU_2048},
+		{4175, IBV_MTU_2048}, {4176, IBV_MTU_4096}, {9000, IBV_MTU_4096}};
+	struct rnic_config config = good_config();
+	struct ibv_device_attr attr;
+	struct rnic *rnic;
+	struct wire_ip ip;
+	char text[WIRE_IP_STRLEN];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+		config.port_mtu = mtus[i].mtu;
+		assert_int_equal(0, rnic_create(&config, &rnic));
+		assert_int_equal(mtus[i].active, rnic_active_mtu(rnic));
+		rnic_destroy(rnic);
+	}
+	assert_int_equal(0, rnic_create(&config, &rnic));
+	assert_int_equal(2, rnic_gid_count(rnic));
+	assert_int_equal(0, rnic_gid(rnic, 0, &ip));
+	assert_string_equal("fe80::ff:fe00:1", wire_ip_format(&ip, text, sizeof(text)));
+	assert_int_equal(0, rnic_gid(rnic, 1, &ip));
+	assert_true(wire_ip_eq(&ip, &config.ip[0]));
+	assert_int_equal(-EINVAL, rnic_gid(rnic, 2, &ip));
+	rnic_query_device(rnic, &attr);
+	assert_int_equal(1024, attr.max_qp);
+	assert_int_equal(0, attr.max_qp_rd_atom); /* neither READ nor atomics yet */
+	assert_int_equal(IBV_ATOMIC_NONE, attr.atomic_cap);
+	assert_memory_equal("\0\0\0\xff\xfe\0\0\1", &attr.node_guid, 8);
+	assert_int_equal(UINT64_MAX, rnic_deadline(rnic));
+	assert_false(rnic_has_work(rnic));
+	rnic_destroy(rnic);
+}
+
+/* ---- regions ---- */
+
+static void test_mr(void **state)
+{
+	struct rnic_config config = good_config();
+	static uint8_t mem[4096];
+	const uint64_t va = 0x7fffffff0000, top = UINT64_MAX;
+	struct rnic *rnic;
+	struct rnic_pd *pd, *other;
+	struct rnic_mr *mr, *edge;
+	uint32_t key;
+
+	(void)state;
+	assert_int_equal(0, rnic_create(&config, &rnic));
+	assert_int_equal(0, rnic_pd_alloc(rnic, &pd));
+	assert_int_equal(0, rnic_pd_alloc(rnic, &other));
+	assert_int_equal(-EINVAL, rnic_mr_reg(pd, mem, 4096, 0, IBV_ACCESS_REMOTE_WRITE, &mr));
+	assert_int_equal(-EINVAL, rnic_mr_reg(pd, mem, 4096, 0, IBV_ACCESS_REMOTE_ATOMIC, &mr));
+	assert_int_equal(-EINVAL, rnic_mr_reg(pd, mem, 4096, top - 4095, 0, &mr));
+	assert_int_equal(-EINVAL, rnic_mr_reg(pd, mem, top, 0, 0, &mr));
+	assert_int_equal(-EOPNOTSUPP, rnic_mr_reg(pd, mem, 4096, 0, IBV_ACCESS_MW_BIND, &mr));
+	assert_int_equal(0, rnic_mr_reg(pd, mem, 4096, va, IBV_ACCESS_LOCAL_WRITE, &mr));
+	assert_int_equal(0, rnic_mr_reg(pd, mem, 4096, top - 4096, 0, &edge));
+	key = rnic_mr_lkey(mr);
+	assert_int_equal(key, rnic_mr_rkey(mr));
+
+	assert_ptr_equal(mem, mr_translate(pd, key, va, 4096, 0));
+	assert_ptr_equal(mem + 4095, mr_translate(pd, key, va + 4095, 1, 0));
+	assert_null(mr_translate(pd, key, va + 4095, 2, 0));
+	assert_null(mr_translate(pd, key, va + 4096, 1, 0));
+	assert_null(mr_translate(pd, key, va - 1, 1, 0));
+	assert_null(mr_translate(pd, key, va - 1, 2, 0));
+	assert_null(mr_translate(pd, key, va, 4097, 0));
+	assert_null(mr_translate(pd, key, va + 1, top, 0));
+	assert_null(mr_translate(pd, key, va + 2, top - 1, 0));
+	assert_null(mr_translate(pd, key, 0, top, 0));
+	assert_null(mr_translate(other, key, va, 1, 0));
+	assert_null(mr_translate(pd, key ^ 0x80000000, va, 1, 0));
+	assert_null(mr_translate(pd, key ^ 1, va, 1, 0));
+	assert_non_null(mr_translate(pd, key, va, 1, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(mr_translate(pd, key, va, 1, IBV_ACCESS_REMOTE_WRITE));
+	assert_ptr_equal(mem + 4095, mr_translate(pd, rnic_mr_lkey(edge), top - 1, 1, 0));
+	assert_null(mr_translate(pd, rnic_mr_lkey(edge), top - 1, 2, 0));
+
+	assert_int_equal(-EBUSY, rnic_pd_free(pd));
+	assert_int_equal(0, rnic_mr_dereg(mr));
+	assert_null(mr_translate(pd, key, va, 1, 0));
+	assert_int_equal(0, rnic_mr_dereg(edge));
+	assert_int_equal(0, rnic_pd_free(pd));
+	assert_int_equal(0, rnic_pd_free(other));
+	rnic_destroy(rnic);
+}
+
+/* Any order of registering and giving back up to the limit: keys of living regions are distinct. */
+static void test_mr_limit(void **state)
+{
+	struct rnic_config config = good_config();
+	struct rnic_mr *mr[37] = {0}, *one;
+	struct rnic *rnic;
+	struct rnic_pd *pd;
+	unsigned n = 0, seed = 1;
+
+	(void)state;
+	config.max_mr = 37;
+	config.max_pd = 1;
+	assert_int_equal(0, rnic_create(&config, &rnic));
+	assert_int_equal(0, rnic_pd_alloc(rnic, &pd));
+	assert_int_equal(-ENOMEM, rnic_pd_alloc(rnic, &pd));
+	for (unsigned step = 0; step < 20000; step++) {
+		unsigned i = (seed = seed * 1103515245 + 12345) / 65536 % 37;
+
+		if (mr[i] != NULL) {
+			assert_int_equal(0, rnic_mr_dereg(mr[i]));
+			mr[i] = NULL;
+			n--;
+		} else {
+			assert_int_equal(0, rnic_mr_reg(pd, &config, 8, i * 100, 0, &mr[i]));
+			n++;
+		}
+		if (n == 37)
+			assert_int_equal(-ENOMEM, rnic_mr_reg(pd, &config, 8, 0, 0, &one));
+		for (unsigned j = 0; j < 37; j++) {
+			if (mr[j] != NULL)
+				assert_ptr_equal((uint8_t *)&config + 1,
+					mr_translate(pd, rnic_mr_lkey(mr[j]), j * 100 + 1, 1, 0));
+		}
+	}
+	for (unsigned i = 0; i < 37; i++) {
+		if (mr[i] != NULL)
+			assert_int_equal(0, rnic_mr_dereg(mr[i]));
+	}
+	assert_int_equal(0, rnic_pd_free(pd));
+	rnic_destroy(rnic);
+}
+
+/* ---- queue pairs ---- */
+
+static struct rnic_qp_init small_qp(const struct end *end)
+{
+	return (struct rnic_qp_init){.type = IBV_QPT_RC,
+		.pd = end->pd,
+		.send_cq = end->scq,
+		.recv_cq = end->rcq,
+		.cap = {3, 5, 1, 2, 0}};
+}
+
+static void test_qp_create(void **state)
+{
+	static struct net net;
+	struct rnic_qp_init init;
+	struct rnic_qp *qp;
+	struct rnic *rnic;
+
+	(void)state;
+	memset(&net, 0, sizeof(net));
+	net_open(&net, &(struct net_options){0});
+	rnic = net.end[0].rnic;
+	init = small_qp(&net.end[0]);
+	init.type = IBV_QPT_UD;
+	assert_int_equal(-EOPNOTSUPP, rnic_qp_create(rnic, &init, &qp));
+	init = small_qp(&net.end[0]);
+	init.pd = NULL;
+	assert_int_equal(-EINVAL, rnic_qp_create(rnic, &init, &qp));
+	init = small_qp(&net.end[0]);
+	init.send_cq = net.end[1].scq; /* of another device */
+	assert_int_equal(-EINVAL, rnic_qp_create(rnic, &init, &qp));
+	init = small_qp(&net.end[0]);
+	init.cap.max_send_wr = 20000;
+	assert_int_equal(-EINVAL, rnic_qp_create(rnic, &init, &qp));
+	init = small_qp(&net.end[0]);
+	init.cap.max_recv_sge = RNIC_MAX_SGE + 1;
+	assert_int_equal(-EINVAL, rnic_qp_create(rnic, &init, &qp));
+	init = small_qp(&net.end[0]);
+	init.cap.max_inline_data = RNIC_MAX_INLINE + 1;
+	assert_int_equal(-EINVAL, rnic_qp_create(rnic, &init, &qp));
+	init = small_qp(&net.end[0]);
+	assert_int_equal(0, rnic_qp_create(rnic, &init, &qp));
+	assert_int_equal(4, init.cap.max_send_wr);
+	assert_int_equal(8, init.cap.max_recv_wr);
+	assert_int_equal(-EBUSY, rnic_cq_destroy(net.end[0].scq));
+	assert_int_equal(-EBUSY, rnic_cq_destroy(net.end[0].rcq));
+	assert_int_equal(0, rnic_qp_destroy(qp));
+	net_close(&net);
+}
+
+/* A number rests for as long as there are others, and is found only while it is valid. */
+static void test_qp_numbers(void **state)
+{
+	enum { MAX = 20, N = 500 };
+	struct rnic_config config = good_config();
+	struct rnic_qp *qp[MAX], *more;
+	struct rnic_qp_init init;
+	struct end end = {0};
+	uint32_t qpn[N];
+
+	(void)state;
+	config.max_qp = MAX;
+	config.qpn_limit = 0x1000;
+	assert_int_equal(0, rnic_create(&config, &end.rnic));
+	assert_int_equal(0, rnic_pd_alloc(end.rnic, &end.pd));
+	assert_int_equal(0, rnic_cq_create(end.rnic, 16, &end, &end.scq));
+	end.rcq = end.scq;
+	init = small_qp(&end);
+	for (unsigned i = 0; i < MAX; i++)
+		assert_int_equal(0, rnic_qp_create(end.rnic, &init, &qp[i]));
+	assert_int_equal(-ENOMEM, rnic_qp_create(end.rnic, &init, &more));
+	for (unsigned i = 0; i < N; i++) {
+		unsigned k = i % MAX;
+
+		qpn[i] = rnic_qp_num(qp[k]);
+		assert_true(qpn[i] > 1 && qpn[i] < 0x1000);
+		assert_ptr_equal(qp[k], rnic_qp_find(end.rnic, qpn[i]));
+		assert_int_equal(0, rnic_qp_destroy(qp[k]));
+		assert_null(rnic_qp_find(end.rnic, qpn[i]));
+		assert_int_equal(0, rnic_qp_create(end.rnic, &init, &qp[k]));
+		assert_null(rnic_qp_find(end.rnic, qpn[i]));
+		for (unsigned j = i > 100 ? i - 100 : 0; j < i; j++)
+			assert_int_not_equal(qpn[j], qpn[i]);
+	}
+	assert_null(rnic_qp_find(end.rnic, 0));
+	assert_null(rnic_qp_find(end.rnic, 1));
+	assert_null(rnic_qp_find(end.rnic, 0xffffff));
+	for (unsigned i = 0; i < MAX; i++)
+		assert_int_equal(0, rnic_qp_destroy(qp[i]));
+	assert_int_equal(0, rnic_cq_destroy(end.scq));
+	assert_int_equal(0, rnic_pd_free(end.pd));
+	rnic_destroy(end.rnic);
+}
+
+/* ---- completion queues ---- */
+
+static void test_cq_overrun(void **state)
+{
+	static struct net net;
+	struct end *a = &net.end[0];
+	struct rnic_qp_init init;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct rnic_cq *cq;
+	struct ibv_wc wc[8];
+
+	(void)state;
+	memset(&net, 0, sizeof(net));
+	net_open(&net, &(struct net_options){0});
+	assert_int_equal(-EINVAL, rnic_cq_create(a->rnic, 0, NULL, &cq));
+	assert_int_equal(0, rnic_cq_create(a->rnic, 3, NULL, &cq));
+	assert_int_equal(4, rnic_cq_depth(cq));
+	init = small_qp(&net.end[0]);
+	init.recv_cq = cq;
+	assert_int_equal(0, rnic_qp_create(a->rnic, &init, &a->qp));
+	assert_int_equal(0, rnic_qp_modify(a->qp, &attr, IBV_QP_STATE, 0));
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(0, end_recv(a, i, 0, 64));
+	net_run(&net, 0);
+	assert_int_equal(-EOVERFLOW, rnic_cq_poll(cq, 8, wc));
+	assert_int_equal(4, rnic_cq_poll(cq, 8, wc));
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(i, wc[i].wr_id);
+	assert_int_equal(0, rnic_cq_poll(cq, 8, wc));
+	assert_int_equal(0, rnic_qp_destroy(a->qp));
+	a->qp = NULL;
+	assert_int_equal(0, rnic_cq_destroy(cq));
+	net_close(&net);
+}
+
+static void give(struct net *net, uint32_t psn, bool solicited)
+{
+	assert_int_equal(0, end_recv(&net->end[1], psn, 0, 64));
+	net_packet(net, 1, (struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = psn, .se = solicited},
+		"x", 1);
+}
+
+static void test_cq_events(void **state)
+{
+	static struct net net;
+	struct end *b = &net.end[1];
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	(void)state;
+	memset(&net, 0, sizeof(net));
+	net_connect(&net, &(struct net_options){0});
+	give(&net, 0, true); /* not armed */
+	assert_int_equal(0, b->n_cq_event);
+	rnic_cq_arm(b->rcq, false); /* what is there already raises nothing */
+	assert_int_equal(0, b->n_cq_event);
+	give(&net, 1, false);
+	assert_int_equal(1, b->n_cq_event);
+	give(&net, 2, true); /* disarmed again */
+	assert_int_equal(1, b->n_cq_event);
+	rnic_cq_arm(b->rcq, true);
+	give(&net, 3, false);
+	assert_int_equal(1, b->n_cq_event);
+	give(&net, 4, true);
+	assert_int_equal(2, b->n_cq_event);
+	rnic_cq_arm(b->rcq, false);
+	rnic_cq_arm(b->rcq, true); /* does not take back the wider wish */
+	give(&net, 5, false);
+	assert_int_equal(3, b->n_cq_event);
+	rnic_cq_arm(b->rcq, true);
+	assert_int_equal(0, end_recv(b, 6, 0, 64));
+	assert_int_equal(0, rnic_qp_modify(b->qp, &attr, IBV_QP_STATE, 0));
+	assert_int_equal(4, b->n_cq_event); /* a failed one counts as solicited */
+	net_close(&net);
+}
+
+/* Two QPs on one CQ: with one goes what it completed. */
+static void test_cq_purge(void **state)
+{
+	static struct net net;
+	struct end *a = &net.end[0];
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct rnic_qp *qp[2];
+	struct ibv_wc wc[16];
+
+	(void)state;
+	memset(&net, 0, sizeof(net));
+	net_open(&net, &(struct net_options){0});
+	for (int i = 0; i < 2; i++) {
+		struct rnic_qp_init init = small_qp(&net.end[0]);
+
+		assert_int_equal(0, rnic_qp_create(a->rnic, &init, &qp[i]));
+		assert_int_equal(0, rnic_qp_modify(qp[i], &attr, IBV_QP_STATE, 0));
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		a->qp = qp[i % 2];
+		assert_int_equal(0, end_recv(a, i, 0, 64));
+		net_run(&net, 0);
+	}
+	assert_int_equal(1, rnic_cq_poll(a->rcq, 1, wc));
+	assert_int_equal(0, rnic_qp_destroy(qp[1]));
+	assert_int_equal(3, rnic_cq_poll(a->rcq, 16, wc));
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(2 + 2 * i, wc[i].wr_id);
+	a->qp = qp[0];
+	net_close(&net);
+}
+
+/* ---- timers ---- */
+
+static void test_timers(void **state)
+{
+	enum { N = 200 };
+	struct timer timer[N] = {{0}};
+	uint64_t want[N], now = 0;
+	struct timers timers = {calloc(N, sizeof(struct timer_slot)), 0};
+	unsigned seed = 5;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		timer_stop(&timer[i]);
+	for (unsigned i = 0; i < N; i++)
+		want[i] = UINT64_MAX;
+	for (unsigned step = 0; step < 50000; step++) {
+		unsigned i = (seed = seed * 1103515245 + 12345) / 65536 % N;
+		unsigned what = (seed = seed * 1103515245 + 12345) / 65536 % 8;
+		struct timer *t;
+
+		if (what < 5) {
+			want[i] = now + 1 + (seed / 7919) % 500;
+			timer_set(&timers, &timer[i], want[i]);
+		} else if (what == 5) {
+			want[i] = UINT64_MAX;
+			timer_stop(&timer[i]);
+		} else if (what == 6) {
+			want[i] = UINT64_MAX;
+			timer_remove(&timers, &timer[i]);
+			assert_int_equal(0, timer[i].pos);
+		} else {
+			now += 3;
+			while ((t = timer_expired(&timers, now)) != NULL) {
+				assert_true(want[t - timer] <= now);
+				want[t - timer] = UINT64_MAX;
+			}
+			for (unsigned j = 0; j < N; j++)
+				assert_true(want[j] > now);
+		}
+		for (unsigned j = 0; j < timers.n; j++) {
+			assert_ptr_equal(
+				&timers.slot[j], &timers.slot[timers.slot[j].timer->pos - 1]);
+			assert_true(
+				timers.slot[j].key >= timers.slot[j == 0 ? 0 : (j - 1) / 2].key);
+		}
+	}
+	free(timers.slot);
+}
+
+/* ---- several threads ---- */
+
+enum { N_MESSAGES = 20000 };
+
+struct poster {
+	struct net *net;
+	int i;
+	const char *wrong;
+	atomic_bool done;
+};
+
+static const char *post_all(struct end *end, bool send)
+{
+	unsigned posted = 0, completed = 0;
+	struct ibv_wc wc[16];
+
+	while (completed < N_MESSAGES) {
+		int n;
+
+		while (posted < N_MESSAGES && posted < completed + 64) {
+			size_t at = posted % 64 * 64;
+			int err = send ? end_send(end, IBV_WR_SEND, posted, at, 64, 0, 0)
+				       : end_recv(end, posted, at, 64);
+
+			if (err == -ENOMEM)
+				break;
+			if (err != 0)
+				return "post";
+			posted++;
+		}
+		n = rnic_cq_poll(send ? end->scq : end->rcq, 16, wc);
+		for (int j = 0; j < n; j++) {
+			if (wc[j].status != IBV_WC_SUCCESS || wc[j].wr_id != completed++)
+				return "completion";
+		}
+	}
+	return NULL;
+}
+
+/* Posts and polls without being the owner. */
+static void *poster_main(void *arg)
+{
+	struct poster *p = arg;
+
+	p->wrong = post_all(&p->net->end[p->i], p->i == 0);
+	atomic_store(&p->done, true);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	static struct net net;
+	pthread_t thread[2];
+	struct poster poster[2] = {0};
+
+	(void)state;
+	memset(&net, 0, sizeof(net));
+	net_connect(&net, &(struct net_options){0});
+	for (int i = 0; i < 2; i++) {
+		poster[i].net = &net;
+		poster[i].i = i;
+		assert_int_equal(0, pthread_create(&thread[i], NULL, poster_main, &poster[i]));
+	}
+	while (!atomic_load(&poster[0].done) || !atomic_load(&poster[1].done)) {
+		struct rnic_frame frame;
+		uint8_t bytes[NET_FRAME];
+
+		for (int i = 0; i < 2; i++) {
+			while (rnic_tx(net.end[i].rnic, &frame, net.now)) {
+				int len = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
+
+				rnic_rx(net.end[!i].rnic, bytes, (size_t)len, net.now);
+			}
+		}
+		net.now += 1000;
+		rnic_timer(net.end[0].rnic, net.now);
+		rnic_timer(net.end[1].rnic, net.now);
+	}
+	for (int i = 0; i < 2; i++) {
+		pthread_join(thread[i], NULL);
+		assert_null(poster[i].wrong);
+	}
+	net_close(&net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_config),
+		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_mr),
+		cmocka_unit_test(test_mr_limit),
+		cmocka_unit_test(test_qp_create),
+		cmocka_unit_test(test_qp_numbers),
+		cmocka_unit_test(test_cq_overrun),
+		cmocka_unit_test(test_cq_events),
+		cmocka_unit_test(test_cq_purge),
+		cmocka_unit_test(test_timers),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
