@@ -25,8 +25,7 @@ enum {
 	TICK_MS = 100,
 	LINES_PER_TURN = 32,
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
-	LINE_S = 10,             /* for a line to be finished */
-	STALL_S = 10,            /* for a client to take some of its answers */
+	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
 	INPUT_LIMIT = CTL_MAX_LINE + 4096,
 };
 
@@ -46,6 +45,7 @@ struct server {
 	struct evconnlistener *listener;
 	struct event *tick;
 	volatile sig_atomic_t *stop;
+	struct agent_limits limits;
 	bool paused; /* accepting, after an error */
 	unsigned n_clients;
 	LIST_HEAD(, client) clients;
@@ -190,8 +190,9 @@ static void turn_away(evutil_socket_t fd, const char *why)
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 	int len, void *arg)
 {
-	static const struct timeval stall = {.tv_sec = STALL_S};
 	struct server *s = arg;
+	struct timeval stall = {
+		.tv_sec = s->limits.stall_ms / 1000, .tv_usec = s->limits.stall_ms % 1000 * 1000};
 	struct client *c = NULL;
 	struct bufferevent *bev = NULL;
 
@@ -242,8 +243,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	sw_tick(s->agent->sw, now);
 	for (c = LIST_FIRST(&s->clients); c; c = next) {
 		next = LIST_NEXT(c, link);
-		if (!c->closing && c->partial_ns && now - c->partial_ns > LINE_S * 1000000000ULL)
-			client_refuse(c, "line was not finished within 10 s");
+		if (!c->closing && c->partial_ns &&
+			now - c->partial_ns > s->limits.line_ms * 1000000ULL)
+			client_refuse(c, "line was not finished in time");
 	}
 	if (s->paused) {
 		s->paused = false;
@@ -347,9 +349,13 @@ static void server_close(struct server *s)
 		event_base_free(s->base);
 }
 
-static int serve(struct agent *agent, int fd, volatile sig_atomic_t *stop)
+static int serve(
+	struct agent *agent, int fd, volatile sig_atomic_t *stop, const struct agent_limits *limits)
 {
-	struct server s = {.agent = agent, .stop = stop};
+	struct server s = {.agent = agent,
+		.stop = stop,
+		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
+			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS}};
 	int rc = server_open(&s, fd);
 
 	if (!rc && event_base_dispatch(s.base) < 0)
@@ -367,8 +373,8 @@ static void remove_socket(const char *path, const struct stat *ours)
 		unlink(path);
 }
 
-int agent_run(
-	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop)
+int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *config,
+	volatile sig_atomic_t *stop, const struct agent_limits *limits)
 {
 	struct stat ours = {0};
 	struct agent *agent;
@@ -384,10 +390,18 @@ int agent_run(
 		return fd;
 	}
 	(void)!lstat(socket_path, &ours);
-	rc = serve(agent, fd, stop);
+	rc = serve(agent, fd, stop, limits);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
 	remove_socket(socket_path, &ours);
 	agent_destroy(agent);
 	return rc;
+}
+
+int agent_run(
+	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop)
+{
+	static const struct agent_limits defaults;
+
+	return agent_run_limited(sw, socket_path, config, stop, &defaults);
 }

@@ -21,6 +21,14 @@ struct agent;
 int agent_run(
 	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop);
 
+/* Times that a client may take before it is closed; 0: the default of 10 s. */
+struct agent_limits {
+	unsigned line_ms;  /* for a line to be finished */
+	unsigned stall_ms; /* for none of the answers to be taken */
+};
+int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *config,
+	volatile sig_atomic_t *stop, const struct agent_limits *limits);
+
 /* Inserts the entries of a configuration's "tables" object as one batch: all or none. NULL: nothing
  * to do. -errno with "tables.route[3].key.dst: reason" in err. */
 int agent_apply_tables(struct sw *sw, const json_t *tables, char *err, size_t cap);
