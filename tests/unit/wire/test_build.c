@@ -156,17 +156,22 @@ static void every_opcode_round_trips(void **state)
 
 static void high_bits_do_not_leak(void **state)
 {
-	struct wire_flow flow = test_flow(4, 0);
-	struct wire_hdr hdr = test_hdr(ROCE_ACK);
-	uint8_t a[CAP], b[CAP];
-	int len = wire_build_frame(a, CAP, &flow, &hdr, NULL, 0);
+	static const uint8_t opcodes[] = {ROCE_ACK, ROCE_UD | ROCE_SEND_ONLY};
 
 	(void)state;
-	hdr.psn |= 0xff000000;
-	hdr.dqpn |= 0xff000000;
-	hdr.msn |= 0xff000000;
-	assert_int_equal(wire_build_frame(b, CAP, &flow, &hdr, NULL, 0), len);
-	assert_memory_equal(a, b, (size_t)len);
+	for (size_t i = 0; i < sizeof(opcodes); i++) {
+		struct wire_flow flow = test_flow(4, 0);
+		struct wire_hdr hdr = test_hdr(opcodes[i]);
+		uint8_t a[CAP], b[CAP];
+		int len = wire_build_frame(a, CAP, &flow, &hdr, NULL, 0);
+
+		hdr.psn |= 0xff000000;
+		hdr.dqpn |= 0xff000000;
+		hdr.msn |= 0xff000000;
+		hdr.sqpn |= 0xff000000;
+		assert_int_equal(wire_build_frame(b, CAP, &flow, &hdr, NULL, 0), len);
+		assert_memory_equal(a, b, (size_t)len);
+	}
 }
 
 static void pieces_make_the_same_frame(void **state)

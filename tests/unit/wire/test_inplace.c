@@ -195,6 +195,28 @@ static void echo_is_answered(void **state)
 	}
 }
 
+/* Every IPv4 checksum that a request can come with, and TTLs that give rise to carries. */
+static void echo_mends_any_checksum(void **state)
+{
+	static const uint8_t ttls[] = {1, 63, 64, 65, 255};
+	uint8_t request[CAP], frame[CAP];
+	size_t len = make_echo(request, 4, 0, 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ttls) * 65536; i++) {
+		struct wire_pkt pkt;
+
+		memcpy(frame, request, len);
+		frame[L3 + 8] = ttls[i / 65536];
+		put_be16(frame + L3 + 4, (uint16_t)i); /* the identification shifts the sum */
+		test_fix_ip4(frame + L3);
+		assert_int_equal(wire_parse(frame, len, &pkt), WIRE_OK);
+		wire_icmp_echo_reply(frame, &pkt);
+		assert_int_equal(wire_parse(frame, len, &pkt), WIRE_OK);
+		assert_int_equal(pkt.ttl, 64);
+	}
+}
+
 /* The sender has to notice what was damaged on the way to us. */
 static void damaged_echo_stays_damaged(void **state)
 {
@@ -264,6 +286,7 @@ int run_inplace_tests(void)
 		cmocka_unit_test(forward_stops_at_the_last_hop),
 		cmocka_unit_test(forward_with_options),
 		cmocka_unit_test(echo_is_answered),
+		cmocka_unit_test(echo_mends_any_checksum),
 		cmocka_unit_test(damaged_echo_stays_damaged),
 		cmocka_unit_test(other_icmp_is_plain_ip),
 	};

@@ -171,6 +171,25 @@ static void address_detection_and_announcement(void **state)
 	assert_int_equal(out[ICMP6 + 4], 0x20); /* override only */
 }
 
+/* A good option does not survive a bad one behind it. */
+static void option_before_a_bad_one(void **state)
+{
+	struct wire_ip a = ip("fd77::1"), b = ip("fd77::2");
+	struct wire_ip group = ip("ff02::1:ff00:2");
+	uint8_t out[CAP] = {0};
+	struct wire_pkt pkt;
+	int len = wire_build_ns(out, CAP, mac_a, &a, &b, 0) + 8;
+
+	(void)state;
+	out[len - 8] = 14; /* of length 0 */
+	put_be16(out + L3 + 4, 40);
+	put_be16(out + ICMP6 + 2, 0);
+	put_be16(out + ICMP6 + 2, ip_l4_checksum(&a, &group, IP_PROTO_ICMP6, out + ICMP6, 40));
+	assert_int_equal(parse_exact(out, (size_t)len, &pkt), WIRE_OK);
+	assert_int_equal(pkt.kind, WIRE_IP);
+	assert_int_equal(pkt.has_lladdr, 0);
+}
+
 /* Changes one byte, puts the checksum right again if told so, and wants no more than WIRE_IP. */
 static void expect_invalid(unsigned offset, uint8_t value, bool fix)
 {
@@ -249,6 +268,7 @@ int run_neigh_tests(void)
 		cmocka_unit_test(address_detection_and_announcement),
 		cmocka_unit_test(invalid_nd_is_plain_ip),
 		cmocka_unit_test(odd_nd_options),
+		cmocka_unit_test(option_before_a_bad_one),
 	};
 
 	return cmocka_run_group_tests_name("neigh", tests, NULL, NULL);

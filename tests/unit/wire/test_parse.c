@@ -268,6 +268,11 @@ static void ip_version_and_header_length(void **state)
 		test_fix_ip4(frame + L3);
 		expect_kind(frame, len, WIRE_IP);
 	}
+	memmove(frame + UDP4 + 4, frame + UDP4, len - UDP4); /* UDP to 4791 behind an option */
+	frame[L3] = 0x46;
+	put_be16(frame + L3 + 2, (uint16_t)(len + 4 - L3));
+	test_fix_ip4(frame + L3);
+	expect_kind(frame, len + 4, WIRE_IP);
 	frame[L3] = 0x4f;
 	put_be16(frame + L3 + 2, 59); /* less than the header of 60 */
 	test_fix_ip4(frame + L3);
@@ -531,6 +536,8 @@ static void oversized_frames_are_bounded(void **state)
 	test_frame(frame, cap, 6, 0, ROCE_SEND_ONLY, 64);
 	put_be16(frame + L3 + 4, 65535); /* would end at 65589 */
 	put_be16(frame + UDP6 + 4, 65535);
+	assert_int_equal(wire_parse(frame, cap, &pkt), WIRE_PARSE_SHORT);
+	frame[L3 + 6] = IP_PROTO_TCP;
 	assert_int_equal(wire_parse(frame, cap, &pkt), WIRE_PARSE_SHORT);
 	test_frame(frame, cap, 6, 0, ROCE_SEND_ONLY, 64);
 	assert_int_equal(wire_parse(frame, cap, &pkt), WIRE_OK);
