@@ -83,7 +83,7 @@ static void multipliers_agree(void **state)
 	assert_int_equal(icrc_mul_scalar(0x12345678, 0x80000000), 0x12345678);
 	assert_int_equal(icrc_mul_scalar(0, 0x12345678), 0);
 #ifdef __x86_64__
-	if (!__builtin_cpu_supports("pclmul")) {
+	if (!icrc_has_clmul()) {
 		print_message("no PCLMULQDQ: only the scalar multiplication is tested\n");
 		return;
 	}
@@ -139,6 +139,48 @@ static void headers_are_masked(void **state)
 	}
 }
 
+static void check_masked(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
+{
+	uint8_t buf[ICRC_MAX_HEADERS];
+	uint32_t expected;
+
+	for (size_t i = 0; i < len; i++)
+		buf[i] = data[i] | mask[i];
+	expected = (uint32_t)crc32(crc, buf, (uInt)len);
+	assert_int_equal(icrc_masked_isal(crc, data, mask, len), expected);
+#ifdef __x86_64__
+	if (icrc_has_clmul() && len % 4 == 0)
+		assert_int_equal(icrc_masked_clmul(crc, data, mask, len), expected);
+#endif
+}
+
+static void masked_variants_agree(void **state)
+{
+	uint64_t seed = 10;
+
+	(void)state;
+	for (size_t len = 16; len <= ICRC_MAX_HEADERS; len++) {
+		uint8_t *exact = malloc(len), *mask = malloc(len);
+
+		for (int i = 0; i < 50; i++) {
+			test_fill(&seed, exact, len);
+			test_fill(&seed, mask, len);
+			if (i % 2)
+				memset(mask, 0, len);
+			check_masked((uint32_t)test_random(&seed), exact, mask, len);
+		}
+		/* A single bit anywhere, so that a wrong factor shows by itself. */
+		memset(mask, 0, len);
+		for (size_t bit = 0; bit < len * 8; bit++) {
+			memset(exact, 0, len);
+			exact[bit / 8] = (uint8_t)(1 << bit % 8);
+			check_masked(0xffffffff, exact, mask, len);
+		}
+		free(exact);
+		free(mask);
+	}
+}
+
 static void icrc_is_little_endian_on_the_wire(void **state)
 {
 	uint8_t b[4];
@@ -157,6 +199,7 @@ int run_icrc_tests(void)
 		cmocka_unit_test(combine_agrees_with_zlib),
 		cmocka_unit_test(multipliers_agree),
 		cmocka_unit_test(headers_are_masked),
+		cmocka_unit_test(masked_variants_agree),
 		cmocka_unit_test(icrc_is_little_endian_on_the_wire),
 	};
 
