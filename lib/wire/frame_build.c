@@ -113,10 +113,11 @@ static uint8_t *put_ext(uint8_t *p, const struct wire_hdr *hdr, unsigned flags)
 int wire_build_headers(uint8_t *out, size_t cap, const struct wire_flow *flow,
 	const struct wire_hdr *hdr, size_t pay_len)
 {
-	unsigned flags = opcode_table[hdr->opcode].flags;
+	const struct opcode_info *op = &opcode_table[hdr->opcode];
+	unsigned flags = op->flags;
 	bool is4 = wire_ip_is4(&flow->src);
 	unsigned pad = wire_pad(pay_len);
-	size_t transport = sizeof(struct roce_bth) + ext_len(flags);
+	size_t transport = sizeof(struct roce_bth) + op->ext_len;
 	size_t udp_len = sizeof(struct udp_hdr) + transport + pay_len + pad + ROCE_ICRC_LEN;
 	size_t total = wire_l3_off(flow->vlan) +
 		       (is4 ? sizeof(struct ip4_hdr) : sizeof(struct wire_ip6_hdr)) +

@@ -60,8 +60,9 @@ static void parse_ext(const uint8_t *p, unsigned flags, struct wire_pkt *pkt)
 static enum wire_drop parse_roce(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
 {
 	const uint8_t *bth = udp + BTH_OFF;
-	unsigned flags = opcode_table[bth[0]].flags;
-	unsigned headers = BTH_OFF + sizeof(struct roce_bth) + ext_len(flags);
+	const struct opcode_info *op = &opcode_table[bth[0]];
+	unsigned flags = op->flags;
+	unsigned headers = BTH_OFF + sizeof(struct roce_bth) + op->ext_len;
 	unsigned pad = bth[1] >> ROCE_BTH_PAD_SHIFT & 3;
 	unsigned rest;
 

@@ -8,20 +8,11 @@
 #include "lib/wire/roce.h"
 
 struct opcode_info {
-	uint16_t flags; /* enum roce_op_flags, 0: not defined */
+	uint16_t flags;  /* enum roce_op_flags, 0: not defined */
+	uint8_t ext_len; /* bytes of the extended headers */
 	const char *name;
 };
 
 extern const struct opcode_info opcode_table[256];
-
-/* Bytes of the extended headers. Sums bits instead of branching: runs for every packet. */
-static inline unsigned ext_len(unsigned flags)
-{
-	return (flags & ROCE_F_RETH) * (sizeof(struct roce_reth) / ROCE_F_RETH) +
-	       (flags & ROCE_F_AETH) * 4 / ROCE_F_AETH + (flags & ROCE_F_IMM) * 4 / ROCE_F_IMM +
-	       (flags & ROCE_F_IETH) * 4 / ROCE_F_IETH + (flags & ROCE_F_DETH) * 8 / ROCE_F_DETH +
-	       (flags & ROCE_F_ATOMIC) * 28 / ROCE_F_ATOMIC +
-	       (flags & ROCE_F_ATOMICACK) * 8 / ROCE_F_ATOMICACK;
-}
 
 #endif
