@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device with queue pairs in all states, and steps that bytes choose: packets of any opcode with
+ * PSNs around the expected ones, acknowledgements, frames with wrong bits, posts, state changes,
+ * skips, time. Whatever comes, frames that leave are right, requests complete once and in order,
+ * nothing outside registered memory is touched (the region is its own allocation: build with
+ * sanitizers), and every frame is counted as taken or dropped. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "lib/wire/psn.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { N_QP = 6, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
+
+struct world {
+	struct rnic *rnic;
+	struct rnic_pd *pd;
+	struct rnic_cq *cq[2]; /* of sends, of receives */
+	struct rnic_qp *qp[N_QP];
+	struct rnic_mr *mr;
+	uint8_t *mem;
+	uint64_t now;
+	uint64_t posted[2][N_QP], completed[2][N_QP];
+};
+
+static const struct wire_flow to_device = {.dmac = {2, 0, 0, 0, 0, 1},
+	.smac = {2, 0, 0, 0, 0, 2},
+	.src = {{[10] = 0xff, 0xff, 10, 0, 0, 2}},
+	.dst = {{[10] = 0xff, 0xff, 10, 0, 0, 1}},
+	.ttl = 64};
+
+static const int masks[] = {
+	IBV_QP_STATE,
+	IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		IBV_QP_MAX_QP_RD_ATOMIC,
+};
+
+static int modify(struct world *w, unsigned i, unsigned state, int mask)
+{
+	struct ibv_qp_attr attr = {.qp_state = (enum ibv_qp_state)state,
+		.path_mtu = i % 2 ? IBV_MTU_256 : IBV_MTU_1024,
+		.dest_qp_num = i == 5 ? rnic_qp_num(w->qp[5]) : 0x99,
+		.rq_psn = P,
+		.sq_psn = P,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.port_num = 1,
+		.min_rnr_timer = 1,
+		.timeout = 1,
+		.retry_cnt = (uint8_t)(i + 1),
+		.rnr_retry = (uint8_t)(i + 2),
+		.en_sqd_async_notify = 1,
+		.ah_attr = {.is_global = 1, .grh.sgid_index = 1}};
+	int err;
+
+	/* The last one is connected to itself. */
+	memcpy(attr.ah_attr.grh.dgid.raw, (i == 5 ? &to_device.dst : &to_device.src)->b, 16);
+	err = rnic_qp_modify(w->qp[i], &attr, mask, w->now);
+	if (err == 0 && (mask & IBV_QP_STATE) && state == IBV_QPS_RESET) {
+		w->completed[0][i] = w->posted[0][i];
+		w->completed[1][i] = w->posted[1][i];
+	}
+	return err;
+}
+
+static void open_world(struct world *w)
+{
+	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, 1},
+		.ip = {to_device.dst},
+		.n_ip = 1,
+		.port_mtu = 1500,
+		.max_qp = 8,
+		.window = 6};
+
+	memset(w, 0, sizeof(*w));
+	w->mem = calloc(1, MEM);
+	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
+	rnic_neigh_add(w->rnic, &to_device.src, to_device.smac);
+	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
+	for (int i = 0; i < 2; i++)
+		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
+	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &w->mr) == 0,
+		"a region");
+	for (unsigned i = 0; i < N_QP; i++) {
+		struct rnic_qp_init init = {.type = IBV_QPT_RC,
+			.pd = w->pd,
+			.send_cq = w->cq[0],
+			.recv_cq = w->cq[1],
+			.cap = {WR, WR, 3, 3, 100},
+			.sq_sig_all = true,
+			.user = (void *)(uintptr_t)i};
+
+		fuzz_check(rnic_qp_create(w->rnic, &init, &w->qp[i]) == 0, "a queue pair");
+	}
+	/* 0: RTR, 1..3 and 5: RTS, 4: SQD. */
+	for (unsigned i = 0; i < N_QP; i++) {
+		for (unsigned to = IBV_QPS_INIT; to <= (i == 0 ? IBV_QPS_RTR : IBV_QPS_RTS); to++)
+			fuzz_check(modify(w, i, to, masks[to]) == 0, "a connection");
+	}
+	fuzz_check(modify(w, 4, IBV_QPS_SQD, IBV_QP_STATE) == 0, "SQD");
+}
+
+static void close_world(struct world *w)
+{
+	for (unsigned i = 0; i < N_QP; i++)
+		rnic_qp_destroy(w->qp[i]);
+	fuzz_check(rnic_mr_dereg(w->mr) == 0, "the region goes");
+	fuzz_check(
+		rnic_cq_destroy(w->cq[0]) == 0 && rnic_cq_destroy(w->cq[1]) == 0, "the queues go");
+	fuzz_check(rnic_pd_free(w->pd) == 0, "the domain goes");
+	rnic_destroy(w->rnic);
+	free(w->mem);
+}
+
+/* ---- steps ---- */
+
+static uint32_t length(const uint8_t *in, uint32_t mtu)
+{
+	const uint32_t lengths[] = {mtu, mtu, mtu - 1, mtu + 1, 0, 1, in[1], 3 * mtu + in[1]};
+
+	return lengths[in[0] & 7];
+}
+
+/* A packet of any opcode; bit 7 of in[7] spoils a byte behind the ICRC's back. */
+static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
+{
+	static uint8_t payload[4096];
+	uint8_t frame[5000];
+	struct wire_hdr hdr = {.opcode = in[2] & 0x40 ? in[2] : in[2] % 12,
+		.ackreq = in[7] & 1,
+		.se = in[7] & 2,
+		.psn = psn_add(qp->resp.epsn, (int8_t)in[3] / (in[7] & 4 ? 1 : 60)),
+		.dqpn = qp->qpn ^ (in[7] & 0x40 ? in[6] : 0u),
+		.rkey = rnic_mr_rkey(w->mr) ^ (in[7] & 8 ? in[6] : 0u),
+		.va = 0x10000 + (in[7] & 16 ? (uint64_t)(int8_t)in[6] * 64 : 0),
+		.dmalen = length(in + 4, qp->mtu ? qp->mtu : 256)};
+	size_t len = hdr.dmalen;
+	int n;
+
+	if (hdr.opcode % 32 == ROCE_WRITE_FIRST && !(in[7] & 32)) {
+		len = qp->mtu;
+		hdr.dmalen = (uint32_t)len * 2 + in[5];
+	}
+	n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, payload, len);
+	if (n <= 0)
+		return;
+	if (in[7] & 0x80)
+		frame[(in[5] * 256u + in[6]) % (unsigned)n] ^= in[4];
+	rnic_rx(w->rnic, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), w->now);
+}
+
+static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
+{
+	uint8_t frame[128];
+	struct wire_hdr hdr = {.opcode = ROCE_ACK,
+		.psn = psn_add((uint32_t)qp->req.una & PSN_MASK, (int8_t)in[3]),
+		.syndrome = in[4],
+		.dqpn = qp->qpn};
+	int n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, NULL, 0);
+
+	rnic_rx(w->rnic, frame, (size_t)n, w->now);
+}
+
+static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
+{
+	struct ibv_sge sge[3] = {{0}};
+	struct ibv_recv_wr recv = {.wr_id = w->posted[1][i], .sg_list = sge, .num_sge = in[2] % 4};
+	struct ibv_send_wr wr = {.wr_id = w->posted[0][i],
+		.sg_list = sge,
+		.num_sge = in[2] % 4,
+		.opcode = (enum ibv_wr_opcode)(in[3] % 5),
+		.send_flags = in[3] & 0x80 ? IBV_SEND_INLINE : 0};
+
+	for (unsigned j = 0; j < 3; j++) {
+		sge[j].addr = in[3] & 0x80 ? (uintptr_t)w->mem : 0x10000u + in[4 + j] * 16u;
+		sge[j].length = wr.send_flags ? in[4 + j] % 64 : in[4 + j] * 9u;
+		sge[j].lkey = rnic_mr_lkey(w->mr) ^ (in[7] == j ? 1 : 0);
+	}
+	wr.wr.rdma.remote_addr = 0x10000 + in[7];
+	wr.wr.rdma.rkey = rnic_mr_rkey(w->mr);
+	if (send)
+		w->posted[0][i] += rnic_post_send(w->qp[i], &wr) == 0;
+	else
+		w->posted[1][i] += rnic_post_recv(w->qp[i], &recv) == 0;
+}
+
+static void skip(struct rnic_qp *qp, const uint8_t *in)
+{
+	uint32_t count = in[4] & 0x80 ? 1u << (in[4] & 31) : in[4];
+
+	if (in[2] & 1)
+		rnic_qp_skip(qp, RNIC_SEND, psn_add((uint32_t)qp->req.assign & PSN_MASK, in[3] & 3),
+			count);
+	else
+		rnic_qp_skip(qp, RNIC_RECV, psn_add(qp->resp.epsn, (int8_t)in[3]), count);
+}
+
+static void step(struct world *w, const uint8_t *in)
+{
+	unsigned i = in[1] % N_QP;
+
+	switch (in[0] % 10) {
+	case 0:
+	case 1:
+	case 2:
+		packet(w, w->qp[i], in);
+		break;
+	case 3:
+	case 4:
+		acknowledge(w, w->qp[i], in);
+		break;
+	case 5:
+	case 6:
+		post(w, i, in, in[0] % 10 == 5);
+		break;
+	case 7:
+		w->now += in[2] * 1000u + (uint64_t)in[3] * 100000;
+		rnic_timer(w->rnic, w->now);
+		break;
+	case 8:
+		modify(w, i, in[2] % 8,
+			in[3] & 1 ? (in[4] | in[5] << 8 | in[6] << 16) : masks[in[4] % 4]);
+		break;
+	default:
+		skip(w->qp[i], in);
+		break;
+	}
+}
+
+/* ---- what must hold ---- */
+
+static void check_frames(struct world *w)
+{
+	struct rnic_frame frame;
+	uint8_t bytes[2000];
+	struct wire_pkt pkt;
+
+	for (unsigned i = 0; i < 100 && rnic_tx(w->rnic, &frame, w->now); i++) {
+		int n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
+
+		fuzz_check(n > 0, "a frame fits");
+		fuzz_check(wire_parse(bytes, (size_t)n, &pkt) == WIRE_OK, "a frame parses");
+		fuzz_check(pkt.kind != WIRE_ROCE || wire_icrc_ok(bytes, &pkt), "an ICRC is right");
+	}
+}
+
+static void check_completions(struct world *w)
+{
+	struct ibv_wc wc[16];
+	int n;
+
+	for (unsigned q = 0; q < 2; q++) {
+		while ((n = rnic_cq_poll(w->cq[q], 16, wc)) > 0) {
+			for (int j = 0; j < n; j++) {
+				struct rnic_qp *qp = rnic_qp_find(w->rnic, wc[j].qp_num);
+				unsigned i;
+
+				fuzz_check(qp != NULL, "a completion has a queue pair");
+				i = (unsigned)(uintptr_t)rnic_qp_user(qp);
+				fuzz_check(wc[j].wr_id == w->completed[q][i]++,
+					"completions are in order");
+				fuzz_check(
+					w->completed[q][i] <= w->posted[q][i], "one per request");
+			}
+		}
+		fuzz_check(n == 0, "no overrun");
+	}
+}
+
+static void check_state(struct world *w)
+{
+	uint64_t drops = 0;
+
+	for (unsigned i = 0; i < N_QP; i++) {
+		const struct rc_requester *req = &w->qp[i]->req;
+		enum ibv_qp_state state = qp_state(w->qp[i]);
+
+		if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
+			continue;
+		fuzz_check(req->una <= req->next && req->next <= req->high, "una <= next <= high");
+		fuzz_check(req->high <= req->assign, "high <= assign");
+		fuzz_check(req->una_idx == ring_tail(&w->qp[i]->sq), "the tail is the oldest");
+	}
+	for (unsigned i = 1; i < RNIC_N_DROPS; i++)
+		drops += rnic_drop_count(w->rnic, i);
+	fuzz_check(rnic_count(w->rnic, RNIC_C_RX_FRAMES) ==
+			   rnic_count(w->rnic, RNIC_C_RX_ACCEPTED) + drops,
+		"every frame is taken or dropped");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct world w;
+
+	open_world(&w);
+	for (size_t at = 0; at + STEP <= size && at < MAX_STEPS * STEP; at += STEP) {
+		step(&w, data + at);
+		check_frames(&w);
+		check_completions(&w);
+		check_state(&w);
+	}
+	close_world(&w);
+	return 0;
+}
+
+/* Transfers that work, for mutations to start from. */
+size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
+{
+	static const uint8_t kinds[6][4][STEP] = {
+		/* receive, SEND FIRST, MIDDLE, LAST */
+		{{6, 1, 1, 0, 100, 0, 0, 9}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 1, 1, 0, 0, 0, 0, 0},
+			{0, 1, 2, 0, 2, 0, 0, 1}},
+		/* WRITE FIRST, LAST; a gap; a duplicate */
+		{{0, 2, 6, 0, 0, 200, 0, 0}, {0, 2, 7, 0, 0, 0, 0, 0}, {0, 2, 4, 5, 6, 3, 0, 5},
+			{0, 2, 4, 0xff, 6, 3, 0, 5}},
+		/* sends, acknowledged */
+		{{5, 3, 1, 1, 200, 0, 0, 9}, {5, 3, 2, 0, 20, 30, 0, 9},
+			{3, 3, 0, 0, 0x1f, 0, 0, 0}, {3, 3, 0, 3, 0x1f, 0, 0, 0}},
+		/* a send, RNR NAK, its time, sequence NAK */
+		{{5, 3, 1, 1, 200, 0, 0, 9}, {3, 3, 0, 0, 0x21, 0, 0, 0},
+			{7, 0, 200, 10, 0, 0, 0, 0}, {3, 3, 0, 1, 0x60, 0, 0, 0}},
+		/* skips, a packet behind one */
+		{{9, 1, 0, 0, 4, 0, 0, 0}, {0, 1, 4, 4, 6, 9, 0, 4}, {9, 1, 1, 0, 9, 0, 0, 0},
+			{5, 1, 1, 0, 20, 0, 0, 9}},
+		/* drained, resumed, an error, forgotten */
+		{{8, 1, 4, 0, 0, 0, 0, 0}, {8, 1, 3, 0, 0, 0, 0, 0}, {8, 1, 6, 0, 0, 0, 0, 0},
+			{8, 1, 0, 0, 0, 0, 0, 0}},
+	};
+
+	if (i >= 36 || cap < 2 * sizeof(kinds[0]))
+		return 0;
+	memcpy(out, kinds[i / 6], sizeof(kinds[0]));
+	memcpy(out + sizeof(kinds[0]), kinds[i % 6], sizeof(kinds[0]));
+	return 2 * sizeof(kinds[0]);
+}
