@@ -43,12 +43,14 @@ enum {
  * missing, wrong or unknown; err names it. Freed with ccl_group_free. */
 int ccl_group_load(const char *path, struct ccl_group **group, char err[CCL_ERR_LEN]);
 void ccl_group_free(struct ccl_group *group);
+/* Overrides what the file says, 1 ms .. 1 h; before ccl_comm_create. */
+int ccl_group_set_timeout(struct ccl_group *group, uint64_t timeout_ns);
 
 /* Collective over all ranks: every process calls it with its own rank. Opens the device that has
  * the rank's address, meets the others at the group's bootstrap address, has rank 0 create the
  * group on every switch, connects. Takes at most the group's timeout per step. On failure nothing
  * is left behind, on the switches neither, and err says why at every rank that could be reached.
- * Blocks; group may be freed afterwards. */
+ * Blocks; the group must outlive the communicator. */
 int ccl_comm_create(const struct ccl_group *group, unsigned rank, struct ccl_comm **comm,
 	char err[CCL_ERR_LEN]);
 
@@ -78,6 +80,10 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 int ccl_comm_connect(struct ccl_comm *comm, const struct ccl_conn *conn, char err[CCL_ERR_LEN]);
 int ccl_comm_create_connected(
 	const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN]);
+
+/* Fails the communicator on purpose (an interrupted program): ccl_comm_destroy then waits for
+ * nobody and the others hear the reason. */
+void ccl_abort(struct ccl_comm *comm, const char *reason);
 
 uint32_t ccl_qpn(const struct ccl_comm *comm); /* of the own queue pair */
 unsigned ccl_rank(const struct ccl_comm *comm);

@@ -30,6 +30,11 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	return error;
 }
 
+void ccl_abort(struct ccl_comm *c, const char *reason)
+{
+	ccl_fail(c, -ECANCELED, "%s", reason);
+}
+
 bool ccl_busy(const struct ccl_comm *c)
 {
 	return c->op_done != c->op_made || c->coll_open != c->coll_issued;

@@ -439,6 +439,14 @@ int ccl_group_load(const char *path, struct ccl_group **group, char err[CCL_ERR_
 	return rc;
 }
 
+int ccl_group_set_timeout(struct ccl_group *g, uint64_t timeout_ns)
+{
+	if (timeout_ns < 1000000 || timeout_ns > 3600000000000)
+		return -EINVAL;
+	g->timeout_ns = timeout_ns;
+	return 0;
+}
+
 void ccl_group_free(struct ccl_group *g)
 {
 	if (!g)

@@ -55,7 +55,7 @@ struct dev {
 	struct wr send[MAX_MSG], recv[MAX_MSG];
 	unsigned n_send, n_acked, n_recv, n_delivered; /* by the network */
 	unsigned seen_acked, seen_delivered;           /* polled by the program */
-	bool hold;
+	bool hold, hold_acks;
 	int fail_rtr;
 	unsigned shorten, flip, flip_byte; /* message + 1 */
 };
@@ -181,7 +181,8 @@ static bool acknowledge(struct dev *d)
 	const struct wr *s = &d->send[d->n_acked];
 	const struct ibv_wc wc = {.wr_id = s->id, .opcode = IBV_WC_SEND, .qp_num = d->qp.qp_num};
 
-	if (!d->has_qp || d->n_acked == d->n_send || d->attr.qp_state != IBV_QPS_RTS || d->hold)
+	if (!d->has_qp || d->n_acked == d->n_send || d->attr.qp_state != IBV_QPS_RTS || d->hold ||
+		d->hold_acks)
 		return false;
 	/* Until now the NIC might have had to send it again. */
 	CHECK(!memcmp(s->copy, s->addr, s->len));
@@ -323,6 +324,11 @@ void fake_fail_send(unsigned rank, enum ibv_wc_status status)
 void fake_hold(unsigned rank, bool on)
 {
 	net.dev[rank]->hold = on;
+}
+
+void fake_hold_acks(unsigned rank, bool on)
+{
+	net.dev[rank]->hold_acks = on;
 }
 
 void fake_shorten(unsigned rank, unsigned msg)

@@ -42,6 +42,7 @@ enum ibv_qp_state fake_state(unsigned rank);
 /* Mischief. */
 void fake_fail_send(unsigned rank, enum ibv_wc_status status); /* the oldest posted send, now */
 void fake_hold(unsigned rank, bool on);         /* what this rank has sent does not arrive */
+void fake_hold_acks(unsigned rank, bool on);    /* it arrives, but is not acknowledged */
 void fake_shorten(unsigned rank, unsigned msg); /* result msg arrives one element short */
 void fake_flip(unsigned rank, unsigned msg, unsigned byte); /* one byte of the result changes */
 void fake_fail_rtr(unsigned rank, int err);                 /* modify to RTR fails */

@@ -303,6 +303,28 @@ static void barrier(void **state)
 	close_all();
 }
 
+/* A result alone does not make an operation finished: its request might have to be sent again. */
+static void acknowledgement_is_needed(void **state)
+{
+	struct ccl_req req[N];
+
+	(void)state;
+	open_all(3, 0, 0);
+	fake_hold_acks(1, true);
+	for (unsigned r = 0; r < N; r++)
+		assert_int_equal(ccl_ibarrier(comm[r], &req[r]), 0);
+	while (fake_step())
+		;
+	assert_int_equal(fake_delivered(1), 1);
+	assert_int_equal(ccl_progress(comm[0], 1), 2);
+	assert_int_equal(ccl_progress(comm[1], 1), 1);
+	assert_int_equal(ccl_test(comm[0], req[0]), 1);
+	assert_int_equal(ccl_test(comm[1], req[1]), 0);
+	fake_hold_acks(1, false);
+	run(req);
+	close_all();
+}
+
 static void attributes(void **state)
 {
 	const struct ibv_qp_attr *a;
@@ -532,6 +554,7 @@ int main(void)
 		cmocka_unit_test(psn_wraps),
 		cmocka_unit_test(splitting),
 		cmocka_unit_test(barrier),
+		cmocka_unit_test(acknowledgement_is_needed),
 		cmocka_unit_test(attributes),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(bad_parameters),

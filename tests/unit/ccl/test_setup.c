@@ -58,7 +58,7 @@ static void prepare(struct job *j, bool tree, unsigned timeout_ms)
 	for (unsigned s = 0; s < j->n_sw; s++) {
 		struct fake_switch *sw = &j->sw[s];
 		json_t *children = json_array(), *obj;
-		char name[8], ip[32], port[8];
+		char name[16], ip[32], port[16];
 
 		sw->number = s;
 		sw->missing_rank = -1;

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/rank.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SLICE_NS = 50000000 }; /* how long a signal may go unnoticed */
+
+static volatile sig_atomic_t interrupted;
+
+/* A second signal kills. */
+static void on_signal(int number)
+{
+	interrupted = 1;
+	signal(number, SIG_DFL);
+}
+
+void rank_init(struct rank *r, const char *program)
+{
+	const char *number = getenv("INCLINE_RANK");
+	const struct sigaction sa = {.sa_handler = on_signal};
+	long n;
+
+	*r = (struct rank){.program = program, .group_file = getenv("INCLINE_GROUP"), .number = -1};
+	if (number && rank_parse_int(number, 0, 1 << 20, &n))
+		r->number = (int)n;
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+bool rank_interrupted(void)
+{
+	return interrupted;
+}
+
+uint64_t rank_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int rank_join(struct rank *r)
+{
+	char err[CCL_ERR_LEN];
+
+	if (!r->group_file || r->number < 0) {
+		fprintf(stderr,
+			"%s: needs --group FILE and --rank N (or INCLINE_GROUP and "
+			"INCLINE_RANK)\n",
+			r->program);
+		return 2;
+	}
+	if (ccl_group_load(r->group_file, &r->group, err)) {
+		fprintf(stderr, "%s: %s\n", r->program, err);
+		return 2;
+	}
+	if (r->timeout_ns && ccl_group_set_timeout(r->group, r->timeout_ns)) {
+		fprintf(stderr, "%s: --timeout must be 1 to 3600000 ms\n", r->program);
+		ccl_group_free(r->group);
+		return 2;
+	}
+	if (ccl_comm_create(r->group, (unsigned)r->number, &r->comm, err)) {
+		fprintf(stderr, "%s: %s\n", r->program, err);
+		ccl_group_free(r->group);
+		return 1;
+	}
+	return 0;
+}
+
+int rank_leave(struct rank *r, int status)
+{
+	int rc;
+
+	if (status)
+		ccl_abort(r->comm, rank_interrupted() ? "interrupted" : "gave up");
+	rc = ccl_comm_destroy(r->comm);
+	if (rc && !status) {
+		fprintf(stderr, "%s: rank %d: saying goodbye: %s\n", r->program, r->number,
+			strerror(-rc));
+		status = 1;
+	}
+	ccl_group_free(r->group);
+	return status;
+}
+
+static int finish(struct rank *r, int rc, struct ccl_req req)
+{
+	while (rc == 0) {
+		if (interrupted)
+			return -EINTR;
+		rc = ccl_wait(r->comm, req, SLICE_NS);
+		if (rc == 0)
+			return 0;
+		if (rc == -ETIMEDOUT && !ccl_error(r->comm)[0])
+			rc = 0; /* the slice is over, nothing else */
+	}
+	return rc;
+}
+
+int rank_allreduce(
+	struct rank *r, const void *send, void *recv, uint64_t count, enum reduce_dtype dtype)
+{
+	struct ccl_req req;
+	const int rc = ccl_iallreduce(r->comm, send, recv, count, dtype, REDUCE_SUM, &req);
+
+	return finish(r, rc, req);
+}
+
+int rank_barrier(struct rank *r)
+{
+	struct ccl_req req;
+	const int rc = ccl_ibarrier(r->comm, &req);
+
+	return finish(r, rc, req);
+}
+
+int rank_failed(const struct rank *r, int error)
+{
+	const char *why = ccl_error(r->comm);
+
+	fprintf(stderr, "%s: %s\n", r->program,
+		error == -EINTR ? "interrupted"
+		: why[0]        ? why
+				: strerror(-error));
+	return 1;
+}
+
+int rank_gather(struct rank *r, uint64_t value, uint64_t *values)
+{
+	const unsigned n = ccl_size(r->comm);
+	int32_t *part = calloc(n, 2 * sizeof(*part));
+	int rc;
+
+	if (!part)
+		return -ENOMEM;
+	part[2 * r->number] = (int32_t)(value & 0x3fffffff);
+	part[2 * r->number + 1] = (int32_t)(value >> 30 & 0x7fffffff);
+	rc = rank_allreduce(r, part, part, 2 * n, REDUCE_INT32);
+	for (unsigned i = 0; i < n && !rc; i++)
+		values[i] = (uint64_t)part[2 * i] | (uint64_t)part[2 * i + 1] << 30;
+	free(part);
+	return rc;
+}
+
+bool rank_parse_size(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	double v;
+	char *end;
+
+	errno = 0;
+	v = strtod(text, &end);
+	if (end == text || errno || !(v >= 0))
+		return false;
+	unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	if (unit)
+		for (const char *u = units; u <= unit; u++)
+			v *= 1024;
+	if (unit)
+		end++;
+	if (unit && (*end == 'B' || *end == 'b'))
+		end++;
+	if (*end || v > 1e15)
+		return false;
+	*bytes = (uint64_t)v;
+	return true;
+}
+
+bool rank_parse_int(const char *text, long min, long max, long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtol(text, &end, 10);
+	return end != text && !*end && !errno && *value >= min && *value <= max;
+}
+
+int rank_write_json(const struct rank *r, const char *path, json_t *object)
+{
+	const int rc =
+		object ? json_dump_file(object, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : -1;
+
+	if (rc)
+		fprintf(stderr, "%s: %s cannot be written: %s\n", r->program, path,
+			strerror(errno));
+	json_decref(object);
+	return rc ? 1 : 0;
+}
