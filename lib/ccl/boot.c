@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,21 +11,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { RETRY_MS = 20, SEND_TIMEOUT_S = 2, EXTRA_PEERS = 8 };
+#include "lib/ccl/boot_peer.h"
 
-/* One connection: at rank 0 to each other rank (and to strangers that have not said who they are),
- * elsewhere to rank 0. */
-struct peer {
-	int fd;   /* -1: none */
-	int rank; /* -1: not known yet */
-	size_t len;
-	char *line; /* CCL_BOOT_MAX_LINE */
-};
+enum { RETRY_MS = 20, EXTRA_PEERS = 8 };
 
 struct ccl_boot {
 	char address[160];
@@ -35,7 +25,7 @@ struct ccl_boot {
 	int listener;   /* rank 0, until everybody has come */
 	char path[108]; /* of the UNIX listener, to be removed */
 	unsigned n_peers;
-	struct peer *peer;
+	struct boot_peer *peer; /* those with fd < 0 are unused */
 };
 
 static int64_t now_ms(void)
@@ -56,67 +46,7 @@ static int __attribute__((format(printf, 3, 4))) fail(char *err, int rc, const c
 	return rc;
 }
 
-/* ---- sockets ---- */
-
-static void set_up(int fd)
-{
-	const struct timeval tv = {.tv_sec = SEND_TIMEOUT_S};
-
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
-}
-
-/* Calls fn (bind or connect) with each address the text stands for, until one succeeds. */
-static int each_address(
-	const char *address, int (*fn)(int fd, const struct sockaddr *sa, socklen_t len), int *fd)
-{
-	char host[128], *colon;
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list, *ai;
-	int rc = -EADDRNOTAVAIL;
-
-	if (strncmp(address, "unix:", 5) == 0) {
-		struct sockaddr_un sun = {.sun_family = AF_UNIX};
-
-		if (strlen(address + 5) >= sizeof(sun.sun_path))
-			return -ENAMETOOLONG;
-		strcpy(sun.sun_path, address + 5);
-		*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (*fd < 0)
-			return -errno;
-		rc = fn(*fd, (struct sockaddr *)&sun, sizeof(sun)) ? -errno : 0;
-		if (rc)
-			close(*fd);
-		return rc;
-	}
-	if (strncmp(address, "tcp:", 4) != 0 || strlen(address + 4) >= sizeof(host))
-		return -EINVAL;
-	strcpy(host, address + 4);
-	colon = strrchr(host, ':');
-	if (!colon)
-		return -EINVAL;
-	*colon = '\0';
-	if (host[0] == '[' && colon > host + 1 && colon[-1] == ']')
-		colon[-1] = '\0';
-	if (getaddrinfo(host[0] == '[' ? host + 1 : host, colon + 1, &hints, &list))
-		return -EADDRNOTAVAIL;
-	for (ai = list; ai && rc; ai = ai->ai_next) {
-		*fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, ai->ai_protocol);
-		if (*fd < 0)
-			continue;
-		rc = fn(*fd, ai->ai_addr, ai->ai_addrlen) ? -errno : 0;
-		if (rc)
-			close(*fd);
-	}
-	freeaddrinfo(list);
-	return rc;
-}
-
-static int bind_listen(int fd, const struct sockaddr *sa, socklen_t len)
-{
-	const int on = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	return bind(fd, sa, len) || listen(fd, 128);
-}
+/* ---- opening ---- */
 
 static int start_listening(struct ccl_boot *b, char *err)
 {
@@ -127,7 +57,7 @@ static int start_listening(struct ccl_boot *b, char *err)
 		snprintf(b->path, sizeof(b->path), "%s", b->address + 5);
 		/* What a killed process has left behind is removed, a living one is not. */
 		if (lstat(b->path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-			if (each_address(b->address, connect, &fd) == 0) {
+			if (boot_address(b->address, connect, &fd) == 0) {
 				close(fd);
 				b->path[0] = '\0';
 				return fail(err, -EADDRINUSE,
@@ -136,7 +66,7 @@ static int start_listening(struct ccl_boot *b, char *err)
 			unlink(b->path);
 		}
 	}
-	rc = each_address(b->address, bind_listen, &b->listener);
+	rc = boot_address(b->address, boot_bind, &b->listener);
 	if (rc) {
 		b->listener = -1;
 		b->path[0] = '\0';
@@ -162,7 +92,7 @@ static int connect_to_root(struct ccl_boot *b, char *err)
 	int rc;
 
 	for (;;) {
-		rc = each_address(b->address, connect, &b->peer[0].fd);
+		rc = boot_address(b->address, connect, &b->peer[0].fd);
 		if (rc == 0)
 			break;
 		b->peer[0].fd = -1;
@@ -171,7 +101,7 @@ static int connect_to_root(struct ccl_boot *b, char *err)
 				b->rank, b->address, b->timeout_ms, strerror(-rc));
 		poll(NULL, 0, RETRY_MS);
 	}
-	set_up(b->peer[0].fd);
+	boot_socket(b->peer[0].fd);
 	b->peer[0].rank = 0;
 	return 0;
 }
@@ -206,86 +136,15 @@ int ccl_boot_open(const char *address, unsigned rank, unsigned n_ranks, unsigned
 	return 0;
 }
 
-static void peer_close(struct peer *p)
-{
-	if (p->fd >= 0)
-		close(p->fd);
-	free(p->line);
-	*p = (struct peer){.fd = -1, .rank = -1};
-}
-
 void ccl_boot_close(struct ccl_boot *b)
 {
 	if (!b)
 		return;
 	stop_listening(b);
 	for (unsigned i = 0; b->peer && i < b->n_peers; i++)
-		peer_close(&b->peer[i]);
+		boot_peer_close(&b->peer[i]);
 	free(b->peer);
 	free(b);
-}
-
-/* ---- lines ---- */
-
-static int send_line(struct peer *p, const json_t *object)
-{
-	char *text = json_dumps(object, JSON_COMPACT);
-	size_t len, done = 0;
-
-	if (!text)
-		return -ENOMEM;
-	len = strlen(text);
-	text[len++] = '\n'; /* in place of the final NUL */
-	while (done < len && p->fd >= 0) {
-		const ssize_t n = send(p->fd, text + done, len - done, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	free(text);
-	return done == len ? 0 : -ECONNABORTED;
-}
-
-/* Takes what the socket has; 1 and *object if that completes a line, 0 if more is needed, -errno if
- * the peer is gone or talks nonsense. */
-static int read_line(struct peer *p, json_t **object)
-{
-	ssize_t n;
-	char *end;
-
-	if (!p->line)
-		p->line = malloc(CCL_BOOT_MAX_LINE);
-	if (!p->line)
-		return -ENOMEM;
-	if (!memchr(p->line, '\n', p->len)) {
-		if (p->len == CCL_BOOT_MAX_LINE)
-			return -EPROTO;
-		n = recv(p->fd, p->line + p->len, CCL_BOOT_MAX_LINE - p->len, MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return 0;
-		if (n <= 0)
-			return -ECONNABORTED;
-		p->len += (size_t)n;
-	}
-	end = memchr(p->line, '\n', p->len);
-	if (!end)
-		return 0;
-	*object = json_loadb(p->line, (size_t)(end - p->line), 0, NULL);
-	p->len -= (size_t)(end + 1 - p->line);
-	memmove(p->line, end + 1, p->len);
-	if (!json_is_object(*object)) {
-		json_decref(*object);
-		return -EPROTO;
-	}
-	return 1;
-}
-
-static const char *error_in(const json_t *object)
-{
-	return json_string_value(json_object_get(object, "error"));
 }
 
 /* ---- rank 0: gathering ---- */
@@ -304,12 +163,12 @@ static void accept_peers(struct ccl_boot *b)
 			close(fd); /* strangers fill the table; a rank will try again */
 			continue;
 		}
-		set_up(fd);
+		boot_socket(fd);
 		b->peer[i].fd = fd;
 	}
 }
 
-static struct peer *peer_of(struct ccl_boot *b, unsigned rank)
+static struct boot_peer *peer_of(struct ccl_boot *b, unsigned rank)
 {
 	for (unsigned i = 0; i < b->n_peers; i++)
 		if (b->peer[i].fd >= 0 && b->peer[i].rank == (int)rank)
@@ -317,18 +176,18 @@ static struct peer *peer_of(struct ccl_boot *b, unsigned rank)
 	return NULL;
 }
 
-static void refuse(struct peer *p, const char *why)
+static void refuse(struct boot_peer *p, const char *why)
 {
 	json_t *object = json_pack("{s:s}", "error", why);
 
 	if (object)
-		send_line(p, object);
+		boot_send(p, object);
 	json_decref(object);
-	peer_close(p);
+	boot_peer_close(p);
 }
 
 /* The first line of a connection says which rank it is. */
-static bool introduce(struct ccl_boot *b, struct peer *p, const json_t *object)
+static bool introduce(struct ccl_boot *b, struct boot_peer *p, const json_t *object)
 {
 	const json_t *rank = json_object_get(object, "rank");
 	const json_int_t r = json_integer_value(rank);
@@ -359,8 +218,8 @@ static void spoken(struct round *g, unsigned rank, json_t *object)
 {
 	g->all[rank] = object;
 	g->missing--;
-	if (error_in(object) && !g->rc)
-		g->rc = fail(g->err, -ECONNABORTED, "%s", error_in(object));
+	if (boot_error(object) && !g->rc)
+		g->rc = fail(g->err, -ECONNABORTED, "%s", boot_error(object));
 }
 
 static void gone(struct round *g, unsigned rank)
@@ -372,18 +231,18 @@ static void gone(struct round *g, unsigned rank)
 }
 
 /* One connection that may have something to say. */
-static void hear_peer(struct ccl_boot *b, struct peer *p, struct round *g)
+static void hear_peer(struct ccl_boot *b, struct boot_peer *p, struct round *g)
 {
 	json_t *object = NULL;
 	int rc;
 
 	if (p->fd < 0 || (p->rank >= 0 && g->all[p->rank]))
 		return; /* what it says after it has spoken belongs to the next gathering */
-	rc = read_line(p, &object);
+	rc = boot_read(p, &object);
 	if (rc < 0) {
 		const int rank = p->rank;
 
-		peer_close(p);
+		boot_peer_close(p);
 		if (rank >= 0)
 			gone(g, (unsigned)rank);
 	} else if (rc > 0 && (p->rank >= 0 || introduce(b, p, object))) {
@@ -406,7 +265,7 @@ static void name_missing(const struct ccl_boot *b, json_t *const *all, char *buf
 static void wait_peers(struct ccl_boot *b, struct pollfd *fds, json_t *const *all, int64_t ms)
 {
 	for (unsigned i = 0; i < b->n_peers; i++) {
-		const struct peer *p = &b->peer[i];
+		const struct boot_peer *p = &b->peer[i];
 		const bool quiet = p->rank >= 0 && all[p->rank];
 
 		fds[i] = (struct pollfd){.fd = quiet ? -1 : p->fd, .events = POLLIN};
@@ -469,10 +328,10 @@ int ccl_boot_gather(struct ccl_boot *b, json_t **all, char err[CCL_BOOT_ERR_LEN]
 void ccl_boot_scatter(struct ccl_boot *b, json_t *const *each)
 {
 	for (unsigned r = 1; r < b->n_ranks; r++) {
-		struct peer *p = peer_of(b, r);
+		struct boot_peer *p = peer_of(b, r);
 
 		if (p)
-			send_line(p, each[r]);
+			boot_send(p, each[r]);
 	}
 }
 
@@ -480,7 +339,7 @@ void ccl_boot_broadcast(struct ccl_boot *b, const json_t *object)
 {
 	for (unsigned i = 0; i < b->n_peers; i++)
 		if (b->peer[i].fd >= 0)
-			send_line(&b->peer[i], object);
+			boot_send(&b->peer[i], object);
 }
 
 /* ---- the other ranks ---- */
@@ -491,7 +350,7 @@ int ccl_boot_tell(struct ccl_boot *b, const json_t *object, char err[CCL_BOOT_ER
 	int rc = -ENOMEM;
 
 	if (line && json_object_set_new(line, "rank", json_integer((json_int_t)b->rank)) == 0)
-		rc = send_line(&b->peer[0], line);
+		rc = boot_send(&b->peer[0], line);
 	json_decref(line);
 	if (rc == 0)
 		return 0;
@@ -507,17 +366,17 @@ int ccl_boot_hear(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN
 	/* Rank 0 may have begun to wait for the others just now, and then has the switches to ask.
 	 */
 	const int64_t until = now_ms() + 2 * (int64_t)b->timeout_ms + 1000;
-	struct peer *p = &b->peer[0];
+	struct boot_peer *p = &b->peer[0];
 
 	for (;;) {
 		struct pollfd fd = {.fd = p->fd, .events = POLLIN};
 		const int64_t left = until - now_ms();
-		const int rc = p->fd < 0 ? -ECONNABORTED : read_line(p, object);
+		const int rc = p->fd < 0 ? -ECONNABORTED : boot_read(p, object);
 
 		if (rc < 0)
 			return fail(err, rc, "rank 0 has closed the connection at %s", b->address);
-		if (rc > 0 && error_in(*object)) {
-			fail(err, 0, "%s", error_in(*object));
+		if (rc > 0 && boot_error(*object)) {
+			fail(err, 0, "%s", boot_error(*object));
 			json_decref(*object);
 			*object = NULL;
 			return -ECONNABORTED;
@@ -566,6 +425,34 @@ int ccl_boot_barrier(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
 	return rc;
 }
 
+static int watch_peer(struct boot_peer *p, char *err)
+{
+	json_t *object;
+	int rc;
+
+	if (p->fd < 0 || p->rank < 0)
+		return 0;
+	rc = boot_peek(p, &object);
+	if (rc < 0)
+		return fail(err, -ECONNABORTED, "rank %d has gone away", p->rank);
+	if (rc == 0)
+		return 0;
+	rc = boot_error(object) ? fail(err, -ECONNABORTED, "%s", boot_error(object)) : 0;
+	json_decref(object);
+	return rc;
+}
+
+int ccl_boot_watch(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
+{
+	for (unsigned i = 0; i < b->n_peers; i++) {
+		const int rc = watch_peer(&b->peer[i], err);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 void ccl_boot_gone(struct ccl_boot *b, char *ranks, size_t cap)
 {
 	const unsigned first = b->rank ? 0 : 1, end = b->rank ? 1 : b->n_ranks;
@@ -573,7 +460,7 @@ void ccl_boot_gone(struct ccl_boot *b, char *ranks, size_t cap)
 
 	ranks[0] = '\0';
 	for (unsigned r = first; r < end && n + 16 < cap; r++) {
-		const struct peer *p = peer_of(b, r);
+		const struct boot_peer *p = peer_of(b, r);
 		char byte;
 
 		if (p && recv(p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)

@@ -44,6 +44,10 @@ void ccl_boot_abort(struct ccl_boot *boot, const char *reason);
 /* All ranks: returns when everybody has called it. */
 int ccl_boot_barrier(struct ccl_boot *boot, char err[CCL_BOOT_ERR_LEN]);
 
+/* Between gatherings: has a rank sent an error, or gone away without having said anything? 0, or
+ * -ECONNABORTED with the reason. Does not wait and loses nothing of what was sent. */
+int ccl_boot_watch(struct ccl_boot *boot, char err[CCL_BOOT_ERR_LEN]);
+
 /* Ranks whose connection has been closed, as "2,3"; "" if none is known to have gone. Does not
  * wait. */
 void ccl_boot_gone(struct ccl_boot *boot, char *ranks, size_t cap);

@@ -96,7 +96,8 @@ struct ccl_comm {
 	char err[CCL_ERR_LEN];
 
 	/* wait.c */
-	uint64_t spin_ns; /* how long to poll in vain before sleeping */
+	uint64_t spin_ns;    /* how long to poll in vain before sleeping */
+	uint64_t watched_ns; /* when the other processes were last looked at */
 
 	/* setup.c */
 	struct ccl_setup *setup; /* NULL: made by ccl_comm_open */
@@ -136,6 +137,12 @@ void ccl_qp_to_error(struct ccl_comm *c);
 void ccl_comm_free(struct ccl_comm *c);
 
 /* ---- setup.c ---- */
+
+/* Has another process failed or gone? 0, or -ECONNABORTED and why. Does not block. */
+int ccl_setup_watch(struct ccl_setup *setup, char why[CCL_ERR_LEN]);
+
+/* Tells the other processes why this one has failed. */
+void ccl_setup_tell(struct ccl_setup *setup, const char *why);
 
 /* Writes "; switch s0 waits for ranks 2,3" and the like to text, as far as it can be found out
  * within a second or so. */

@@ -304,6 +304,16 @@ int ccl_comm_create(
 	return 0;
 }
 
+int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
+{
+	return ccl_boot_watch(s->boot, why);
+}
+
+void ccl_setup_tell(struct ccl_setup *s, const char *why)
+{
+	ccl_boot_abort(s->boot, why);
+}
+
 void ccl_setup_diagnose(struct ccl_setup *s, char *text, size_t cap)
 {
 	char gone[128];

@@ -13,6 +13,7 @@
  * waits for the others, a few polls exhaust it. A nap is short because a device without a thread of
  * its own makes progress only when it is polled. */
 static const uint64_t SPIN_MIN_NS = 20000, SPIN_MAX_NS = 1000000;
+static const uint64_t WATCH_NS = 100000000; /* who waits, looks at the other processes this often */
 enum { NAP_MS = 10 };
 
 static uint64_t clock_ns(void)
@@ -52,16 +53,30 @@ static int nap(struct ccl_comm *c)
 	return 0;
 }
 
-/* One blocking call met the error: say as much about it as can be found out. */
+/* The first blocking call that meets an error says as much about it as can be found out, here and
+ * to the other processes: they need not wait for their own timeouts. */
 static int diagnose(struct ccl_comm *c)
 {
 	const size_t len = strlen(c->err);
 
-	if (!c->diagnosed && c->setup) {
-		c->diagnosed = true;
+	if (c->diagnosed || !c->setup)
+		return c->failed;
+	c->diagnosed = true;
+	if (c->failed != -ECONNABORTED)
 		ccl_setup_diagnose(c->setup, c->err + len, sizeof(c->err) - len);
-	}
+	ccl_setup_tell(c->setup, c->err);
 	return c->failed;
+}
+
+/* A process that has failed or died says so on the bootstrap connection long before a timeout. */
+static int watch(struct ccl_comm *c, uint64_t now)
+{
+	char why[CCL_ERR_LEN];
+
+	if (!c->setup || now - c->watched_ns < WATCH_NS)
+		return 0;
+	c->watched_ns = now;
+	return ccl_setup_watch(c->setup, why) ? ccl_fail(c, -ECONNABORTED, "%s", why) : 0;
 }
 
 int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
@@ -88,7 +103,9 @@ int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 			sched_yield();
 		} else {
 			c->spin_ns = c->spin_ns / 2 < SPIN_MIN_NS ? SPIN_MIN_NS : c->spin_ns / 2;
-			n = nap(c);
+			n = watch(c, now);
+			if (n == 0)
+				n = nap(c);
 			if (n < 0)
 				return diagnose(c);
 			idle_since = clock_ns();

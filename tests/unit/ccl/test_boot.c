@@ -264,6 +264,33 @@ static void stale_socket(void **state)
 	ccl_boot_close(b);
 }
 
+static void watching(void **state)
+{
+	struct ccl_boot *b;
+	json_t *all[2] = {0};
+	char err[CCL_BOOT_ERR_LEN];
+	int fd;
+
+	(void)state;
+	assert_int_equal(ccl_boot_open(address, 0, 2, 5000, &b, err), 0);
+	fd = dial();
+	say(fd, "{\"rank\":1}\n");
+	assert_int_equal(ccl_boot_gather(b, all, err), 0);
+	json_decref(all[1]);
+	assert_int_equal(ccl_boot_watch(b, err), 0);
+	say(fd, "{\"rank\":1,\"err");
+	assert_int_equal(ccl_boot_watch(b, err), 0);
+	say(fd, "or\":\"out of paper\"}\n");
+	for (int i = 0; i < 2; i++) { /* it stays to be seen */
+		assert_int_equal(ccl_boot_watch(b, err), -ECONNABORTED);
+		assert_string_equal(err, "out of paper");
+	}
+	assert_int_equal(ccl_boot_barrier(b, err), -ECONNABORTED);
+	assert_string_equal(err, "out of paper");
+	close(fd);
+	ccl_boot_close(b);
+}
+
 static void who_has_gone(void **state)
 {
 	struct ccl_boot *b;
@@ -285,7 +312,11 @@ static void who_has_gone(void **state)
 		json_decref(all[r]);
 	ccl_boot_gone(b, gone, sizeof(gone));
 	assert_string_equal(gone, "");
+	say(fd[2], "{\"rank\":2}\n"); /* at the barrier already: that is no reason to worry */
+	assert_int_equal(ccl_boot_watch(b, err), 0);
 	close(fd[1]);
+	assert_int_equal(ccl_boot_watch(b, err), -ECONNABORTED);
+	assert_string_equal(err, "rank 1 has gone away");
 	close(fd[3]);
 	ccl_boot_gone(b, gone, sizeof(gone));
 	assert_string_equal(gone, "1,3");
@@ -306,6 +337,7 @@ int main(void)
 		cmocka_unit_test_setup(strangers, set_address),
 		cmocka_unit_test_setup(started_twice, set_address),
 		cmocka_unit_test_setup(stale_socket, set_address),
+		cmocka_unit_test_setup(watching, set_address),
 		cmocka_unit_test_setup(who_has_gone, set_address),
 	};
 

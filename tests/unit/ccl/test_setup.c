@@ -399,7 +399,8 @@ static void stalled(void **state)
 		const struct rank *r = &j.rank[i];
 
 		assert_int_equal(r->created, 0);
-		assert_int_equal(r->worked, -ETIMEDOUT);
+		/* By its own clock, or told by another one that was quicker. */
+		assert_true(r->worked == -ETIMEDOUT || r->worked == -ECONNABORTED);
 		if (!strstr(r->failure, "nothing came for 300 ms; waiting for the result of PSN") ||
 			!strstr(r->failure, "; switch s0 waits for rank 3"))
 			fail_msg("%s", r->failure);
