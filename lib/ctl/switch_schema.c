@@ -380,7 +380,7 @@ static const struct ctl_field drops_result[] = {
 static const struct ctl_field trace_start_params[] = {
 	{"port", CTL_STRING, .complete = "port", .pos = 1,
 		.help = "received there; default: anywhere"},
-	{"count", CTL_INT, .min = 1, .max = 4096, .pos = 2, .help = "packets; default 1"}, {0}};
+	{"count", CTL_INT, .min = 1, .max = 4096, .help = "packets; default 1"}, {0}};
 
 static const struct ctl_field trace_start_result[] = {
 	{"count", CTL_INT, .required = true, .help = "packets that will be traced"}, {0}};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inclinectl: the command line of a running switch. */
+#include "apps/inclinectl.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+	const char *socket, *file;
+	bool json, keep, interactive;
+	double watch_s, timeout_s;
+};
+
+/* The connection: made when first needed, and again after the switch has gone. */
+struct link {
+	const char *socket;
+	unsigned timeout_ms;
+	struct ctl_client *client;
+};
+
+static int call(void *arg, const char *method, const json_t *params, json_t **result,
+	struct ctl_error *error)
+{
+	struct link *l = arg;
+	int rc = l->client ? 0 : ctl_connect(l->socket, 0, &l->client, error);
+
+	if (!rc)
+		rc = ctl_call(l->client, method, params, l->timeout_ms, result, error);
+	if (rc && l->client && !error->code && rc != -E2BIG && rc != -EINVAL) {
+		ctl_close(l->client);
+		l->client = NULL;
+	}
+	return rc;
+}
+
+static const char usage_text[] =
+	"usage: inclinectl [OPTIONS] [COMMAND [ARGUMENTS]]\n"
+	"Shows and changes a running incline-switch. Without a command: a summary.\n"
+	"\n"
+	"  -s, --socket PATH    control socket; default $INCLINE_SOCKET, or " CTL_DEFAULT_SOCKET
+	"\n"
+	"  -j, --json           print results as JSON\n"
+	"  -i, --interactive    read commands from the terminal, with completion and history\n"
+	"  -f, --file FILE      run the commands in a file, one per line (- for standard input)\n"
+	"  -k, --keep-going     with -f: go on after a command that fails\n"
+	"  -w, --watch SECONDS  repeat the command until it fails or is interrupted\n"
+	"  -t, --timeout SECONDS  to wait for an answer; default 10\n"
+	"  -V, --version        print the version of inclinectl\n"
+	"  -h, --help           print this; \"inclinectl help\" lists the commands\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+
+static bool seconds(const char *text, double *s)
+{
+	char *end;
+
+	*s = strtod(text, &end);
+	return end != text && !*end && *s > 0 && *s < 1e6;
+}
+
+/* -1: go on; else exit with this status. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'}, {"interactive", no_argument, NULL, 'i'},
+		{"file", required_argument, NULL, 'f'}, {"keep-going", no_argument, NULL, 'k'},
+		{"watch", required_argument, NULL, 'w'}, {"timeout", required_argument, NULL, 't'},
+		{"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {0}};
+	int c;
+
+	/* '+': options of commands are theirs. */
+	while ((c = getopt_long(argc, argv, "+s:jif:kw:t:Vh", longs, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			o->socket = optarg;
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 'i':
+			o->interactive = true;
+			break;
+		case 'f':
+			o->file = optarg;
+			break;
+		case 'k':
+			o->keep = true;
+			break;
+		case 'w':
+		case 't':
+			if (seconds(optarg, c == 'w' ? &o->watch_s : &o->timeout_s))
+				break;
+			fprintf(stderr, "error: -%c: %s: must be seconds above 0\n", c, optarg);
+			return CLI_USAGE;
+		case 'V':
+			printf("inclinectl %s\n", INCLINE_VERSION);
+			return CLI_OK;
+		case 'h':
+			fputs(usage_text, stdout);
+			return CLI_OK;
+		default:
+			fputs("error: see inclinectl --help\n", stderr);
+			return CLI_USAGE;
+		}
+	}
+	if (o->file && (o->interactive || optind < argc)) {
+		fputs("error: -f: stands alone, without -i and without a command\n", stderr);
+		return CLI_USAGE;
+	}
+	return -1;
+}
+
+static int watch(struct cli *cli, const struct options *o, unsigned argc, const char *const *argv)
+{
+	for (;;) {
+		if (isatty(STDOUT_FILENO))
+			fputs("\033[H\033[2J", stdout);
+		int rc = cli_run(cli, argc, argv);
+		if (rc)
+			return rc;
+		usleep((useconds_t)(o->watch_s * 1e6));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *env = getenv("INCLINE_SOCKET");
+	struct options o = {.socket = env && env[0] ? env : CTL_DEFAULT_SOCKET, .timeout_s = 10};
+	int rc = parse_options(argc, argv, &o);
+
+	if (rc >= 0)
+		return rc;
+	struct link link = {.socket = o.socket, .timeout_ms = (unsigned)(o.timeout_s * 1000)};
+	struct cli cli = {.call = call,
+		.arg = &link,
+		.out = stdout,
+		.err = stderr,
+		.json = o.json,
+		.where = ""};
+	unsigned n = (unsigned)(argc - optind);
+	const char *const *words = (const char *const *)argv + optind;
+	if (o.file)
+		rc = cli_run_file(&cli, o.file, o.keep);
+	else if (o.interactive)
+		rc = cli_interact(&cli);
+	else if (o.watch_s > 0)
+		rc = watch(&cli, &o, n, words);
+	else
+		rc = cli_run(&cli, n, words);
+	cli_forget(&cli);
+	ctl_close(link.client);
+	if (fflush(stdout) || ferror(stdout)) {
+		fputs("error: standard output: cannot be written\n", stderr);
+		return CLI_FAILED;
+	}
+	return rc;
+}
