@@ -2,7 +2,6 @@
 #include "lib/ccl/install.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +9,7 @@
 
 #include "lib/ctl/client.h"
 
-/* A switch that has to resolve a neighbour first, or whose former group of this name is still
- * draining, answers with an error that passes. */
-enum { ASK_MS = 500, RETRY_MS = 100, RETRIES = 30 };
+enum { ASK_MS = 500, TRIES = 3 };
 
 static unsigned timeout_ms(const struct ccl_group *g)
 {
@@ -153,19 +150,16 @@ static int create(const struct ccl_group *g, unsigned i, const struct ccl_instal
 	if (rc)
 		return rc;
 	params = create_params(g, i, p);
-	for (int try = 0;; try++) {
+	for (int try = 1;; try++) {
 		rc = params ? ctl_call(client, "group.create", params, timeout_ms(g), &result, &e)
 			    : -ENOMEM;
 		if (rc)
 			complain(g, i, "group.create", rc, &e, err);
-		if (rc == -EEXIST && try < RETRIES) {
-			rc = clear_former(g, i, client, err);
-			if (rc)
-				break;
-		} else if (rc != -ENOENT || try == RETRIES) {
-			break; /* ENOENT: the switch asks for a neighbour's MAC just now */
-		}
-		poll(NULL, 0, RETRY_MS);
+		if (rc != -EEXIST || try == TRIES)
+			break;
+		rc = clear_former(g, i, client, err);
+		if (rc)
+			break;
 	}
 	if (rc == 0 && read_created(g, i, result, inst)) {
 		snprintf(err, CCL_ERR_LEN, "switch %s: group.create: the answer lacks endpoints",
