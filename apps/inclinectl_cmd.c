@@ -316,9 +316,9 @@ const struct cli_command *cli_find(
 		return find_words(aliases[i].command);
 	}
 	/* "show group NAME" reads well. */
-	if (show && argc > 2 && !strcmp(argv[1], "group"))
+	if (show && !strcmp(argv[1], "group"))
 		return find_words("group show");
-	if (show && argc > 2 && !strcmp(argv[1], "table"))
+	if (show && !strcmp(argv[1], "table"))
 		return find_words("table read");
 	return NULL;
 }

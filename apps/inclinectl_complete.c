@@ -241,19 +241,16 @@ void cli_complete(struct cli *cli, unsigned argc, const char *const *argv, const
 	const char *extra;
 	unsigned used;
 
-	if (argc && (!strcmp(argv[0], "show") || !strcmp(argv[0], "help"))) {
-		argc--;
-		argv++;
-		offer_commands(&o, argc, argv);
-	} else {
-		offer_commands(&o, argc, argv);
-		if (!argc) {
-			offer(&o, "help");
-			offer(&o, "quit");
-			offer(&o, "show");
-		}
+	bool prefix = argc && (!strcmp(argv[0], "show") || !strcmp(argv[0], "help"));
+
+	offer_commands(&o, argc - prefix, argv + prefix);
+	if (!argc) {
+		offer(&o, "help");
+		offer(&o, "quit");
+		offer(&o, "show");
 	}
-	c = argc ? cli_find(argc, argv, &used, &extra) : NULL;
+	bool command = argc > prefix && strcmp(argv[0], "help") != 0;
+	c = command ? cli_find(argc, argv, &used, &extra) : NULL;
 	if (!c)
 		return;
 	if (c->parse)

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inclinectl against the agent, without a socket: what is typed, printed and offered. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apps/inclinectl.h"
+#include "tests/unit/ctl/rpc_helper.h"
+
+struct fixture {
+	struct rpc_fixture *rpc;
+	struct cli cli;
+	char *out, *err;
+	size_t out_len, err_len;
+	bool down; /* the switch cannot be reached */
+	char file[128];
+};
+
+static int call(void *arg, const char *method, const json_t *params, json_t **result,
+	struct ctl_error *error)
+{
+	struct fixture *f = arg;
+	json_t *request = json_pack("{s:s,s:i,s:s,s:O*}", "jsonrpc", "2.0", "id", 1, "method",
+		method, "params", params);
+	char *line = json_dumps(request, 0);
+	json_t *answer = f->down ? NULL : send_line(f->rpc, line, strlen(line));
+	json_t *bad = json_object_get(answer, "error");
+	int rc = bad || f->down ? -EREMOTEIO : 0;
+
+	*result = json_incref(json_object_get(answer, "result"));
+	*error = (struct ctl_error){.index = -1};
+	snprintf(error->msg, sizeof(error->msg), "%s",
+		bad ? json_string_value(json_object_get(bad, "message")) : "nobody listens");
+	json_decref(answer);
+	json_decref(request);
+	free(line);
+	return rc;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	rpc_setup((void **)&f->rpc);
+	f->cli = (struct cli){.call = call, .arg = f, .where = ""};
+	f->cli.out = open_memstream(&f->out, &f->out_len);
+	f->cli.err = open_memstream(&f->err, &f->err_len);
+	snprintf(f->file, sizeof(f->file), "%s/commands", f->rpc->dir);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	cli_forget(&f->cli);
+	fclose(f->cli.out);
+	fclose(f->cli.err);
+	free(f->out);
+	free(f->err);
+	unlink(f->file);
+	rpc_teardown((void **)&f->rpc);
+	free(f);
+	return 0;
+}
+
+/* Splits at blanks; no quotes here. */
+static unsigned split(char *line, const char **argv)
+{
+	unsigned n = 0;
+
+	for (char *save, *w = strtok_r(line, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		argv[n++] = w;
+	return n;
+}
+
+/* Runs a line; what it prints is in f->out and f->err. */
+static int run(struct fixture *f, const char *line)
+{
+	const char *argv[64];
+	char *copy = strdup(line);
+
+	rewind(f->cli.out);
+	rewind(f->cli.err);
+	int rc = cli_run(&f->cli, split(copy, argv), argv);
+	fputc('\0', f->cli.out);
+	fputc('\0', f->cli.err);
+	fflush(f->cli.out);
+	fflush(f->cli.err);
+	free(copy);
+	return rc;
+}
+
+static void run_ok(struct fixture *f, const char *line)
+{
+	if (run(f, line) != CLI_OK)
+		fail_msg("%s: %s", line, f->err);
+	assert_string_equal(f->err, "");
+}
+
+static void run_bad(struct fixture *f, const char *line, int status, const char *err)
+{
+	assert_int_equal(run(f, line), status);
+	assert_string_equal(f->err, err);
+	assert_string_equal(f->out, "");
+}
+
+static void write_file(struct fixture *f, const char *text)
+{
+	FILE *out = fopen(f->file, "w");
+
+	fputs(text, out);
+	fclose(out);
+}
+
+static void create_group(struct fixture *f)
+{
+	char line[256];
+
+	write_file(f,
+		"{ \"#\": \"a comment\", \"name\": \"job-7\", \"mode\": \"II\", \"kind\": "
+		"\"single\","
+		" \"primitive\": \"allreduce\", \"mtu\": 1024, \"M\": 4, \"W\": 8, \"ranks\": 2,"
+		" \"start_psn\": 100, \"endpoints\": [ { \"#who\": \"rank 0\","
+		" \"ip\": \"10.0.0.1\", \"qpn\": 17, \"port\": \"p0\", \"ranks\": [0] },"
+		" { \"ip\": \"10.0.0.2\", \"port\": \"p1\", \"ranks\": [1] } ] }\n");
+	snprintf(line, sizeof(line), "group create %s", f->file);
+	run_ok(f, line);
+	fake_switch_arrived(f->rpc->sw, 1, 100, 2);
+}
+
+static void fill(struct fixture *f)
+{
+	run_ok(f, "table insert routes dst=10.1.0.0/16 via hop=10.0.0.1");
+	run_ok(f, "table insert routes dst=::/0 blackhole");
+	run_ok(f, "table insert classes type=0x800&&&0xff00 tagged=true in=p0 mark dscp=26 "
+		  "cookie=0xffffffffffffffff --priority -3");
+	run_ok(f, "table insert classes dport=4791 tagged=false in=p1 mark dscp=1 --priority 0x10");
+	create_group(f);
+}
+
+/* ---- text ---- */
+
+static void test_tables_text(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f);
+	run_ok(f, "table read routes");
+	assert_string_equal(f->out, "table  routes\n"
+				    "total  2\n"
+				    "entries:\n"
+				    "  key              action     data\n"
+				    "  dst=10.1.0.0/16  via        hop=10.0.0.1\n"
+				    "  dst=::/0         blackhole  -\n");
+	run_ok(f, "table read classes tagged=false");
+	assert_string_equal(f->out,
+		"table  classes\n"
+		"total  1\n"
+		"entries:\n"
+		"  key                                  priority  action  data\n"
+		"  dport=4791..4791 tagged=false in=p1        16  mark    dscp=1\n");
+}
+
+static void test_group_text(void **state)
+{
+	struct fixture *f = *state;
+
+	create_group(f);
+	run_ok(f, "group list");
+	assert_string_equal(f->out,
+		"group  name   state      generation  mode  kind    primitive  ranks  endpoints  "
+		"operations\n"
+		"    1  job-7  installed           5  II    single  allreduce      2          2  "
+		"         0\n");
+	run_ok(f, "group activate job-7 1=0x12");
+	assert_string_equal(f->out, "group  1\nname   job-7\nstate  active\n");
+	assert_int_equal(inc_ep_at(f->rpc->sw->group[1], 1)->remote_qpn, 0x12);
+	run_ok(f, "show group job-7");
+	assert_non_null(strstr(f->out, "\nwaiting:\n  psn            100\n  arrived        1\n"
+				       "  missing        0\n  missing_ranks  0\n"));
+	assert_non_null(strstr(f->out, "\nflags          late_flush,stall_rnr\n"));
+	assert_non_null(
+		strstr(f->out, "\ncounters:\n  rx_packets           1152921504606846976\n"));
+	run_ok(f, "group delete 1 --force");
+	assert_string_equal(f->out, "group  1\nname   job-7\nstate  free\n");
+	run_ok(f, "groups");
+	assert_string_equal(f->out,
+		"group  name  state  generation  mode  kind  ranks  endpoints  operations\n");
+}
+
+static void test_other_text(void **state)
+{
+	struct fixture *f = *state;
+
+	run_ok(f, "ping");
+	assert_string_equal(f->out, "ok\n");
+	run_ok(f, "drops --nonzero");
+	assert_string_equal(f->out, "reason                     count  help\n"
+				    "icrc_bad                       7  wrong CRC\n"
+				    "inc_source  18446744073709551614  not a member\n");
+	run_ok(f, "nodes");
+	assert_string_equal(f->out,
+		"nodes:\n"
+		"  node   calls  packets  cycles  packets_per_call  cycles_per_packet\n"
+		"  parse      3      100    4500             33.33              45.00\n"
+		"  drop       0        0       0              0.00               0.00\n");
+	run_ok(f, "version");
+	assert_string_equal(f->out,
+		"server   incline-switch\nname     leaf1\nversion  " INCLINE_VERSION
+		"\napi      1\n");
+	run_ok(f, "trace start p1 --count 3");
+	run_ok(f, "trace read --limit 2");
+	assert_string_equal(f->out, "next  2\n"
+				    "records:\n"
+				    "  packet    ns  node   text\n"
+				    "       0  1000  parse  qpn 0x1000 ?\n"
+				    "       0  1001  inc    qpn 0x1000 ?\n");
+	run_ok(f, "config get --tables=false");
+	assert_non_null(strstr(f->out, "\"arena_kb\": 64"));
+	/* The bare command is the summary. */
+	run_ok(f, "");
+	assert_non_null(strstr(f->out, "\nports_up          1\n"));
+	run_ok(f, "pipeline routes");
+	assert_non_null(strstr(f->out, "name        routes\n"));
+	assert_non_null(strstr(f->out, "keys:\n  name  type  match"));
+}
+
+/* ---- text and JSON say the same ---- */
+
+static bool has_word(const char *text, const char *word)
+{
+	static const char sep[] = " \n=,:[]{}\"";
+	size_t len = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		if ((at == text || strchr(sep, at[-1])) && strchr(sep, at[len]))
+			return true;
+	return false;
+}
+
+static void check_in_text(const char *text, const json_t *v)
+{
+	char number[64];
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	switch (json_typeof(v)) {
+	case JSON_OBJECT:
+		json_object_foreach((json_t *)v, key, item)
+		{
+			if (!has_word(text, key))
+				fail_msg("field %s is not in: %s", key, text);
+			check_in_text(text, item);
+		}
+		return;
+	case JSON_ARRAY:
+		json_array_foreach(v, i, item) check_in_text(text, item);
+		return;
+	case JSON_STRING:
+		snprintf(number, sizeof(number), "%s", json_string_value(v));
+		break;
+	case JSON_INTEGER:
+		snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(v));
+		break;
+	case JSON_REAL:
+		snprintf(number, sizeof(number), "%.2f", json_real_value(v));
+		break;
+	default:
+		snprintf(number, sizeof(number), "%s", json_is_true(v) ? "true" : "false");
+	}
+	if (number[0] && !has_word(text, number))
+		fail_msg("value %s is not in: %s", number, text);
+}
+
+static void test_parity(void **state)
+{
+	static const char *const lines[] = {"", "version", "status", "ports", "stats",
+		"stats values", "nodes", "drops", "drops --nonzero", "pipeline", "pipeline classes",
+		"tables", "table read routes", "table read classes", "table read neighbours",
+		"groups", "group show job-7", "group show 1 --slots", "config get", "trace read",
+		"group fail job-7", "group show 1"};
+	struct fixture *f = *state;
+
+	fill(f);
+	run_ok(f, "group activate job-7 1=5");
+	run_ok(f, "trace start --count 4");
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		bool changes = !strcmp(lines[i], "group fail job-7");
+
+		f->cli.json = true;
+		run_ok(f, lines[i]);
+		json_t *json = json_loads(f->out, JSON_REJECT_DUPLICATES, NULL);
+		assert_true(json_is_object(json));
+		f->cli.json = false;
+		if (!changes) {
+			run_ok(f, lines[i]);
+			/* Counted in seconds; the two may differ. */
+			json_object_del(json, "uptime_s");
+			assert_true(json_object_size(json) == 1 || has_word(f->out, "name") ||
+				    has_word(f->out, "total") || has_word(f->out, "next") ||
+				    has_word(f->out, "values"));
+			/* The name of a list that is alone is not repeated. */
+			if (json_object_size(json) == 1) {
+				const json_t *only = json_object_iter_value(json_object_iter(json));
+
+				check_in_text(f->out, only);
+			} else {
+				check_in_text(f->out, json);
+			}
+		}
+		json_decref(json);
+	}
+}
+
+/* ---- usage ---- */
+
+static void test_usage(void **state)
+{
+	static const struct {
+		const char *line, *err;
+	} cases[] = {
+		{"reboot", "error: reboot: is not a command, see \"help\"\n"},
+		{"group", "error: group: is not a command, see \"help\"\n"},
+		{"show nothing", "error: nothing: is not a command, see \"help\"\n"},
+		{"ports p0", "error: ports: p0: is one word too many\n"},
+		{"drops --zero", "error: drops: --zero: is not an option\n"},
+		{"drops --clear --clear", "error: drops: clear: is given twice\n"},
+		{"drops --clear=1", "error: drops: clear: must be boolean, not a string\n"},
+		{"group show", "error: group show: group: is missing\n"},
+		{"group show 0", "error: group show: group: 0 is not in 1..4095\n"},
+		{"table read", "error: table read: table: is missing\n"},
+		{"table read routes --limit", "error: table read: --limit: wants a value\n"},
+		{"table read routes --limit ten",
+			"error: table read: limit: must be integer 1..1000, not a string\n"},
+		{"table read routes --limit=1001",
+			"error: table read: limit: 1001 is not in 1..1000\n"},
+		{"table read routes a=1 a=2", "error: table read: a: is given twice\n"},
+		{"table read routes \xff=1", "error: table read: \xff: is not UTF-8\n"},
+		{"stats everything",
+			"error: stats: what: \"everything\" must be values or nodes or groups\n"},
+		{"table insert", "error: table insert: updates[0].table: is missing\n"},
+		{"table insert routes dst=::/0 via hop=::1 more",
+			"error: table insert: more: must be PARAM=VALUE\n"},
+		{"table insert routes dst=::/0 via --priority",
+			"error: table insert: --priority: wants an integer\n"},
+		{"group activate g 1", "error: group activate: 1: must be INDEX=QPN\n"},
+		{"group activate g 1=x", "error: group activate: 1=x: must be INDEX=QPN\n"},
+		{"group activate g 1=0",
+			"error: group activate: endpoints[0].qpn: 0 is not in 1..16777215\n"},
+		{"group create", "error: group create: wants one file\n"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		run_bad(f, cases[i].line, CLI_USAGE, cases[i].err);
+}
+
+static void test_failures(void **state)
+{
+	struct fixture *f = *state;
+	char line[256], err[512];
+
+	run_bad(f, "group create /nonexistent", CLI_FAILED,
+		"error: group create: /nonexistent: No such file or directory\n");
+	run_bad(f, "table insert routes dst=10.0.0.1/8 blackhole", CLI_FAILED,
+		"error: table insert: updates[0].key.dst: 10.0.0.1/8 has host bits set, the "
+		"network is 10.0.0.0/8\n");
+	run_bad(f, "table delete routes dst=10.0.0.0/8", CLI_FAILED,
+		"error: table delete: updates[0].key: table routes has no entry with this key\n");
+	run_bad(f, "group delete nobody", CLI_FAILED,
+		"error: group delete: group: no group is named \"nobody\"\n");
+	write_file(f, "{\"name\":\"x\",\n\"mode\":}");
+	snprintf(line, sizeof(line), "group create %s", f->file);
+	snprintf(err, sizeof(err),
+		"error: group create: %s: line 2, column 8: unexpected token near '}'\n", f->file);
+	run_bad(f, line, CLI_USAGE, err);
+	write_file(f, "[]");
+	snprintf(err, sizeof(err), "error: group create: %s: must hold one object\n", f->file);
+	run_bad(f, line, CLI_USAGE, err);
+	f->down = true;
+	run_bad(f, "ports", CLI_FAILED, "error: ports: nobody listens\n");
+}
+
+/* ---- files ---- */
+
+static unsigned n_routes(struct fixture *f)
+{
+	struct table_rows rows;
+
+	table_rows(f->rpc->sw->tables, 1, &rows);
+	return rows.n;
+}
+
+static int run_file(struct fixture *f, bool keep)
+{
+	rewind(f->cli.out);
+	rewind(f->cli.err);
+	int rc = cli_run_file(&f->cli, f->file, keep);
+	fputc('\0', f->cli.err);
+	fflush(f->cli.err);
+	return rc;
+}
+
+static void test_file(void **state)
+{
+	struct fixture *f = *state;
+	char err[256];
+
+	write_file(f, "# routes\n\ntable insert routes dst=10.1.0.0/16 blackhole\n"
+		      "  table insert 'routes' \"dst=10.2.0.0/16\" blackhole");
+	assert_int_equal(run_file(f, false), CLI_OK);
+	assert_int_equal(n_routes(f), 2);
+	write_file(f, "table insert routes dst=10.1.0.0/16 blackhole\n"
+		      "table insert routes dst=10.3.0.0/16 blackhole\nnonsense\n");
+	assert_int_equal(run_file(f, false), CLI_FAILED);
+	snprintf(err, sizeof(err),
+		"error: %s:1: table insert: updates[0].key: table routes has an entry with this "
+		"key\n",
+		f->file);
+	assert_string_equal(f->err, err);
+	assert_int_equal(n_routes(f), 2);
+	assert_int_equal(run_file(f, true), CLI_USAGE);
+	assert_int_equal(n_routes(f), 3);
+	write_file(f, "quit\nnonsense\n");
+	assert_int_equal(run_file(f, false), CLI_OK);
+	f->cli.quit = false;
+	write_file(f, "ports 'p0\n");
+	assert_int_equal(run_file(f, false), CLI_USAGE);
+	unlink(f->file);
+	assert_int_equal(run_file(f, false), CLI_FAILED);
+}
+
+static void test_table_write_file(void **state)
+{
+	struct fixture *f = *state;
+	char line[256];
+
+	write_file(f, "[{\"op\":\"insert\",\"table\":\"routes\",\"key\":{\"dst\":\"::/0\"},"
+		      "\"action\":\"blackhole\"}]");
+	snprintf(line, sizeof(line), "table write %s", f->file);
+	run_ok(f, line);
+	assert_string_equal(f->out, "applied  1\n");
+	write_file(f, "{\"updates\":[{\"op\":\"delete\",\"table\":\"routes\","
+		      "\"key\":{\"dst\":\"::/0\"}}]}");
+	run_ok(f, line);
+	assert_int_equal(n_routes(f), 0);
+}
+
+/* More entries than a page holds. */
+static void test_paging(void **state)
+{
+	enum { N = 2345 };
+	struct fixture *f = *state;
+	struct table_update *u = calloc(N, sizeof(*u));
+	struct table_error err;
+
+	for (unsigned i = 0; i < N; i++) {
+		u[i].table = 1;
+		u[i].entry.key[0].ip = wire_ip_from4(0x0a000000 + i);
+		u[i].entry.key[0].prefix = 32;
+		u[i].entry.action = 1;
+	}
+	assert_int_equal(table_write(f->rpc->sw->tables, u, N, &err), 0);
+	free(u);
+	f->cli.json = true;
+	run_ok(f, "table read routes");
+	json_t *all = json_loads(f->out, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(all, "entries")), N);
+	assert_int_equal(json_integer_value(json_object_get(all, "total")), N);
+	assert_null(json_object_get(all, "next"));
+	json_decref(all);
+	run_ok(f, "table read routes --limit 10 --offset 5");
+	all = json_loads(f->out, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(all, "entries")), 10);
+	assert_int_equal(json_integer_value(json_object_get(all, "next")), 15);
+	json_decref(all);
+	run_ok(f, "trace start --count 1500");
+	run_ok(f, "trace read --from 7");
+	all = json_loads(f->out, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(all, "records")), 3000 - 7);
+	assert_int_equal(json_integer_value(json_object_get(all, "next")), 3000);
+	json_decref(all);
+}
+
+/* ---- help and completion ---- */
+
+static void test_help(void **state)
+{
+	struct fixture *f = *state;
+
+	run_ok(f, "help");
+	for (unsigned i = 0; i < cli_n_commands(); i++)
+		assert_non_null(strstr(f->out, cli_command(i)->words));
+	run_ok(f, "help group delete");
+	assert_string_equal(f->out,
+		"group delete GROUP [--force]\n"
+		"    Removes a group, by default after draining.\n"
+		"      group      name or slot: name, or slot as an integer\n"
+		"    --force      boolean: at once, without draining; default false\n");
+	run_ok(f, "help table");
+	assert_non_null(strstr(f->out, "table insert TABLE FIELD=VALUE..."));
+	assert_null(strstr(f->out, "group"));
+	run_ok(f, "help reboot");
+	assert_string_equal(f->out, "no command begins with \"reboot\"\n");
+}
+
+/* Every method that has no command of its own is reached by one that sends it. */
+static void test_all_reachable(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ctl_switch_schema.n; i++) {
+		bool found = !strcmp(ctl_switch_schema.methods[i].name, "schema.get");
+
+		for (unsigned k = 0; k < cli_n_commands(); k++)
+			found |= cli_command(k)->method == &ctl_switch_schema.methods[i];
+		assert_true(found);
+	}
+}
+
+static void join(void *arg, const char *candidate)
+{
+	char *all = arg;
+
+	strcat(strcat(all, all[0] ? " " : ""), candidate);
+}
+
+/* line up to the cursor; the word that is typed follows the last blank. */
+static void offers(struct fixture *f, const char *line, const char *want)
+{
+	const char *argv[64];
+	char *copy = strdup(line), *last = strrchr(copy, ' '), all[2048] = "";
+	char *partial = strdup(last ? last + 1 : copy);
+
+	*(last ? last : copy) = '\0';
+	cli_complete(&f->cli, split(copy, argv), argv, partial, join, all);
+	assert_string_equal(all, want);
+	free(partial);
+	free(copy);
+}
+
+static void test_complete(void **state)
+{
+	struct fixture *f = *state;
+
+	create_group(f);
+	offers(f, "s", "stats status show");
+	offers(f, "gr", "group");
+	offers(f, "group ", "activate create delete fail list show");
+	offers(f, "show gr", "group");
+	offers(f, "show group ", "activate create delete fail list show job-7 --slots");
+	offers(f, "help tr", "trace");
+	offers(f, "group show ", "job-7 --slots");
+	offers(f, "group show job-7 --", "--slots");
+	offers(f, "group activate j", "job-7");
+	offers(f, "stats ", "values nodes groups");
+	offers(f, "trace start ", "p0 p1 --count");
+	offers(f, "table read ", "neighbours routes classes --action --offset --limit");
+	offers(f, "table read routes ", "dst= --action --offset --limit");
+	offers(f, "table insert r", "routes");
+	offers(f, "table insert routes ", "dst= via blackhole");
+	offers(f, "table insert routes dst=::/0 v", "via");
+	offers(f, "table insert routes dst=::/0 via ", "hop=");
+	offers(f, "table insert neighbours ip=::1 set mac=02:00:00:00:00:01 po", "port=");
+	offers(f, "table insert neighbours ip=::1 set port=", "port=p0 port=p1");
+	offers(f, "table insert classes tagged=t", "tagged=true");
+	offers(f, "table delete routes ", "dst=");
+	offers(f, "ports x", "");
+	offers(f, "nonsense ", "");
+	f->down = true;
+	cli_forget(&f->cli);
+	offers(f, "table insert ", "");
+	offers(f, "group show ", "--slots");
+}
+
+/* ---- the reference page ---- */
+
+static char *generated(void)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	ctl_markdown(&ctl_switch_schema, out);
+	fclose(out);
+	return text;
+}
+
+static void test_reference_page(void **state)
+{
+	static const char begin[] = "<!-- generated: inclinectl help --markdown -->\n";
+	static const char end[] = "<!-- end of generated part -->";
+	FILE *in = fopen(CONTROL_SOCKET_PAGE, "r");
+	char *page = calloc(1, 1 << 20), *want = generated();
+
+	(void)state;
+	assert_non_null(in);
+	assert_true(fread(page, 1, (1 << 20) - 1, in) > 0);
+	fclose(in);
+	char *from = strstr(page, begin), *to = strstr(page, end);
+	assert_non_null(from);
+	assert_non_null(to);
+	*to = '\0';
+	assert_string_equal(from + strlen(begin), want);
+	free(page);
+	free(want);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_tables_text),
+		T(test_group_text),
+		T(test_other_text),
+		T(test_parity),
+		T(test_usage),
+		T(test_failures),
+		T(test_file),
+		T(test_table_write_file),
+		T(test_paging),
+		T(test_help),
+		cmocka_unit_test(test_all_reachable),
+		T(test_complete),
+		cmocka_unit_test(test_reference_page),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
