@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "lib/verbs/config.h"
+
+enum { WAIT_DEFAULT = 10000 };
+static const unsigned WAIT_UNSET = UINT_MAX;
 
 struct reader {
 	const char *path;
@@ -205,6 +209,13 @@ static int read_root(struct reader *r)
 	return ret;
 }
 
+/* Waits to be found, instead of looking for somebody. */
+static bool is_server(const struct port_config *port)
+{
+	return !port->client &&
+	       (strcmp(port->type, "memif") == 0 || strcmp(port->type, "vhost") == 0);
+}
+
 int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR])
 {
 	struct reader r = {.path = path, .config = config, .err = err};
@@ -213,7 +224,7 @@ int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFI
 	int ret;
 
 	memset(config, 0, sizeof(*config));
-	config->wait_ms = 10000;
+	config->wait_ms = WAIT_UNSET;
 	root = json_load_file(path, JSON_REJECT_DUPLICATES, &at);
 	if (!root) {
 		if (at.line > 0)
@@ -223,5 +234,7 @@ int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFI
 	r.root = root;
 	ret = read_root(&r);
 	json_decref(root);
+	if (config->wait_ms == WAIT_UNSET)
+		config->wait_ms = is_server(&config->port) ? 0 : WAIT_DEFAULT;
 	return ret;
 }

@@ -8,8 +8,9 @@
  *	"idle"	     string   spin | pause | sleep (default), see lib/port/port.h
  *	"neighbors"  array    of {"ip", "mac"}: peers that need no address resolution; at most 256
  *	"device"     string   name, [A-Za-z0-9_-], at most 31 bytes; default "incline0"
- *	"wait_ms"    integer  0..600000, how long ibv_open_device waits for a memif or vhost server;
- *			      default 10000
+ *	"wait_ms"    integer  0..600000, how long ibv_open_device waits for the server of a memif or
+ *			      vhost and for the link; default 10000, and 0 where the port is itself
+ *			      such a server, whose link comes with the first client
  *	"memory_mb"  integer  32..65536, for packet buffers; default: what rings and MTU need
  *	"hugepages"  boolean  default false
  *

@@ -13,8 +13,10 @@
 
 enum {
 	LINK_CHECK_NS = 100 * 1000 * 1000,
+	RECONNECT_CHECKS = 5,   /* of the link, while it is down, per attempt */
 	SLEEP_US = 100,         /* of the thread, while there are queue pairs */
 	SLEEP_QUIET_US = 500,   /* no frame for QUIET_NS */
+	SLEEP_ASIDE_US = 400,   /* while the application polls */
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
 	TX_TURN = 64,           /* frames sent per turn */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
@@ -112,10 +114,13 @@ static unsigned transmit(struct iv_dev *dev, uint64_t now)
 
 static void check_link(struct iv_dev *dev, uint64_t now)
 {
-	bool link = dev->ops->link_up(dev->port);
 	struct iv_ctx *ctx;
+	bool link;
 
 	dev->link_ns = now;
+	if (!dev->link && dev->ops->reconnect && dev->link_checks++ % RECONNECT_CHECKS == 0)
+		dev->ops->reconnect(dev->port);
+	link = dev->ops->link_up(dev->port);
 	if (link == dev->link)
 		return;
 	dev->link = link;
@@ -220,7 +225,7 @@ static void *thread_main(void *arg)
 	struct iv_dev *dev = arg;
 	struct port_backoff backoff = {.idle = dev->idle};
 	uint64_t worked = dev->ops->now(dev->port);
-	unsigned polled = 0;
+	unsigned polled = 0, aside_us = SLEEP_US / 2;
 
 	/* The default slack of 50 us would double the naps. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
@@ -231,11 +236,14 @@ static void *thread_main(void *arg)
 		unsigned work;
 
 		if (seen != polled && dev->idle == PORT_IDLE_SLEEP) {
-			/* The application polls, and does this thread's work meanwhile. */
+			/* The application polls, and does this thread's work meanwhile: look again,
+			 * ever more rarely, whether it still does. */
 			polled = seen;
-			nap(SLEEP_US);
+			aside_us = aside_us < SLEEP_ASIDE_US ? 2 * aside_us : SLEEP_ASIDE_US;
+			nap(aside_us);
 			continue;
 		}
+		aside_us = SLEEP_US / 2;
 		work = iv_progress(dev);
 		now = dev->ops->now(dev->port);
 		if (work)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <pthread.h>
+#include <rte_alarm.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/verbs/dpdk_port.h"
 
@@ -13,6 +17,7 @@ enum {
 	TX_PENDING = 64,        /* frames that wait for room in the port's ring */
 	TX_STUCK_NS = 20000000, /* a ring that took nothing for so long is not read */
 	LINGER_NS = 10000000,
+	LINK_STEP_US = 2000,
 	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST,
 };
 
@@ -23,8 +28,14 @@ struct iv_dpdk {
 	struct rte_mbuf *fresh[VERBS_BURST]; /* allocated, empty */
 	unsigned n_fresh;
 	uint64_t sent_ns; /* last time the port took a frame, or had nothing to take */
-	/* Counters of frames that this file loses; names in port_stats. */
-	uint64_t rx_segments, tx_no_mbuf, tx_too_long, tx_link_down, tx_stuck, tx_deferred;
+	/* Frames dropped, but for the last three; names in port_stats. */
+	uint64_t rx_segments; /* longer than the MTU */
+	uint64_t tx_link_down;
+	uint64_t tx_stuck; /* the peer does not read its ring */
+	uint64_t tx_too_long;
+	uint64_t tx_no_mbuf;  /* turns without a free buffer */
+	uint64_t tx_deferred; /* kept for the next turn, the ring was full */
+	uint64_t reconnects;
 };
 
 /* ---- receiving ---- */
@@ -39,7 +50,7 @@ static unsigned port_rx(void *arg, struct verbs_rx_frame *frames, unsigned n)
 {
 	struct iv_dpdk *p = arg;
 	struct rte_mbuf *mbufs[VERBS_BURST];
-	unsigned got = rte_eth_rx_burst(p->port.id, 0, mbufs, n), out = 0;
+	unsigned got = port_rx_burst(&p->port, mbufs, n), out = 0;
 
 	for (unsigned i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
@@ -107,7 +118,7 @@ static void give_up(struct iv_dpdk *p, uint64_t *counter)
 static unsigned port_tx_flush(void *arg)
 {
 	struct iv_dpdk *p = arg;
-	unsigned sent = rte_eth_tx_burst(p->port.id, 0, p->tx, p->n_tx);
+	unsigned sent = port_tx_burst(&p->port, p->tx, p->n_tx);
 	uint64_t now;
 
 	if (sent == p->n_tx) {
@@ -155,16 +166,24 @@ static bool port_link(void *arg)
 	return port_link_up(&p->port);
 }
 
+static void port_again(void *arg)
+{
+	struct iv_dpdk *p = arg;
+
+	p->reconnects += port_reconnect(&p->port) == 0;
+}
+
 static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)
 {
 	const struct iv_dpdk *p = arg;
 	const struct inc_dv_stat all[] = {
-		{"port_rx_segments", p->rx_segments}, /* longer than the MTU: dropped */
-		{"port_tx_no_mbuf", p->tx_no_mbuf},   /* turns without a free buffer */
-		{"port_tx_too_long", p->tx_too_long}, {"port_tx_link_down", p->tx_link_down},
-		{"port_tx_stuck", p->tx_stuck}, /* dropped, the peer does not read its ring */
-		{"port_tx_deferred",
-			p->tx_deferred}, /* kept for the next turn, the ring was full */
+		{"port_rx_segments", p->rx_segments},
+		{"port_tx_no_mbuf", p->tx_no_mbuf},
+		{"port_tx_too_long", p->tx_too_long},
+		{"port_tx_link_down", p->tx_link_down},
+		{"port_tx_stuck", p->tx_stuck},
+		{"port_tx_deferred", p->tx_deferred},
+		{"port_reconnects", p->reconnects},
 	};
 	const unsigned have = sizeof(all) / sizeof(all[0]);
 
@@ -181,6 +200,7 @@ const struct verbs_port_ops iv_dpdk_ops = {
 	.now = port_now,
 	.wait = port_wait,
 	.link_up = port_link,
+	.reconnect = port_again,
 	.stats = port_stats,
 };
 
@@ -189,6 +209,19 @@ const struct verbs_port_ops iv_dpdk_ops = {
 static unsigned mbufs_of(const struct port_config *c)
 {
 	return port_pool_need(c, 1) + SLACK_MBUFS;
+}
+
+/* Packet size that the buffers are made for. af_packet wants one of its slots to fit into each: a
+ * power of two that holds a packet and the kernel's header. */
+static unsigned buffer_mtu(const struct port_config *c)
+{
+	unsigned slot = 2048;
+
+	if (strcmp(c->type, "af_packet") != 0)
+		return c->mtu;
+	while (slot < c->mtu + 256u)
+		slot *= 2;
+	return slot;
 }
 
 static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
@@ -206,7 +239,8 @@ static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
 		return 0;
 	if (!eal.memory_mb) {
 		/* mbuf, headroom and pool overhead besides the frame; then rings and the EAL. */
-		const size_t bytes = mbufs_of(&config->port) * ((size_t)config->port.mtu + 640);
+		const size_t bytes =
+			mbufs_of(&config->port) * ((size_t)buffer_mtu(&config->port) + 640);
 
 		eal.memory_mb = (unsigned)(bytes >> 20) + 48;
 	}
@@ -221,6 +255,7 @@ static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
 int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[PORT_ERR_LEN])
 {
 	struct iv_dpdk *p;
+	const uint64_t until = port_now_ns() + config->wait_ms * 1000000ull;
 	struct rte_mempool *pool;
 	sigset_t all, old;
 	int ret = start_eal(config, err);
@@ -232,7 +267,7 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[
 		snprintf(err, PORT_ERR_LEN, "out of memory");
 		return -ENOMEM;
 	}
-	pool = port_pool_create("rnic", mbufs_of(&config->port), config->port.mtu, err);
+	pool = port_pool_create("rnic", mbufs_of(&config->port), buffer_mtu(&config->port), err);
 	if (!pool) {
 		free(p);
 		return -ENOMEM;
@@ -247,8 +282,39 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[
 		return ret;
 	}
 	p->port.pool = pool;
+	/* Programs look at the port's state once and give up if it is down. */
+	while (!port_link_up(&p->port) && port_now_ns() < until)
+		usleep(LINK_STEP_US);
 	*out = p;
 	return 0;
+}
+
+/* Closing a memif while its peer does the same is a race in the driver: the peer's disconnection is
+ * handled on the EAL's interrupt thread. So close it there, where alarms run too. */
+struct closing {
+	struct iv_dpdk *p;
+	sem_t done;
+};
+
+static void close_on_interrupt_thread(void *arg)
+{
+	struct closing *closing = arg;
+
+	port_close(&closing->p->port);
+	sem_post(&closing->done);
+}
+
+static void close_port(struct iv_dpdk *p)
+{
+	struct closing closing = {.p = p};
+
+	sem_init(&closing.done, 0, 0);
+	if (!p->port.shared_rings || rte_eal_alarm_set(1, close_on_interrupt_thread, &closing)) {
+		port_close(&p->port);
+		return;
+	}
+	while (sem_wait(&closing.done) != 0)
+		;
 }
 
 void iv_dpdk_close(struct iv_dpdk *p)
@@ -264,7 +330,14 @@ void iv_dpdk_close(struct iv_dpdk *p)
 	}
 	rte_pktmbuf_free_bulk(p->tx, p->n_tx);
 	rte_pktmbuf_free_bulk(p->fresh, p->n_fresh);
-	port_close(&p->port);
+	close_port(p);
 	free(p);
-	port_eal_fini();
+}
+
+void iv_dpdk_exit(void)
+{
+	/* The EAL itself stays: its threads still run, and rte_eal_cleanup would take the memory
+	 * from under them. Only the directory must not be left behind. */
+	if (port_eal_started())
+		rmdir(rte_eal_get_runtime_dir());
 }

@@ -16,4 +16,7 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **port, char err
  * what is in the ring then is lost, and with it the last acknowledgements. */
 void iv_dpdk_close(struct iv_dpdk *port);
 
+/* At exit, after the port was closed or failed to open. */
+void iv_dpdk_exit(void);
+
 #endif

@@ -92,26 +92,31 @@ static void write_stats(struct iv_dev *dev)
 		iv_stats_write(dev, path);
 }
 
-/* The process exits with the device open, or closed but the port still up. */
+/* The process exits with the device open. False if the port must be left alone. */
+static bool exit_device(struct iv_dev *dev)
+{
+	iv_dev_stop(dev);
+	/* A thread that sits in the middle of a turn for ever keeps the port from being closed; the
+	 * peers notice the end of the process anyway. */
+	if (!iv_own_timed(dev))
+		return false;
+	iv_drain(dev);
+	dev->dead = true;
+	iv_disown(dev);
+	write_stats(dev);
+	return true;
+}
+
 static void at_exit(void)
 {
-	struct iv_dev *dev = env.device.dev;
-
-	if (env.pid != getpid() || !env.port)
+	if (env.pid != getpid())
+		return; /* a child's exit: the device is the parent's */
+	if (env.device.dev && !exit_device(env.device.dev))
 		return;
-	if (dev) {
-		iv_dev_stop(dev);
-		/* A thread that sits in the middle of a turn for ever keeps the port from being
-		 * closed; the peers notice the end of the process anyway. */
-		if (!iv_own_timed(dev))
-			return;
-		iv_drain(dev);
-		dev->dead = true;
-		iv_disown(dev);
-		write_stats(dev);
-	}
-	iv_dpdk_close(env.port);
+	if (env.port)
+		iv_dpdk_close(env.port);
 	env.port = NULL;
+	iv_dpdk_exit();
 }
 
 static int open_port(void)
@@ -119,19 +124,22 @@ static int open_port(void)
 	char err[PORT_ERR_LEN];
 	int ret;
 
+	if (env.pid && env.pid != getpid()) {
+		fprintf(stderr, "incline: %s: opened by the parent process before fork\n",
+			env.config.name);
+		return -ENODEV;
+	}
 	if (env.port)
 		return 0;
-	opening_port = true;
-	ret = iv_dpdk_open(&env.config, &env.port, err);
-	opening_port = false;
-	if (ret) {
-		fprintf(stderr, "incline: %s: %s\n", env.config.name, err);
-		return ret;
-	}
 	if (!env.pid)
 		atexit(at_exit);
 	env.pid = getpid();
-	return 0;
+	opening_port = true;
+	ret = iv_dpdk_open(&env.config, &env.port, err);
+	opening_port = false;
+	if (ret)
+		fprintf(stderr, "incline: %s: %s\n", env.config.name, err);
+	return ret;
 }
 
 static int add_neighbors(struct iv_dev *dev)
@@ -152,7 +160,7 @@ static int open_env(void)
 	struct iv_dev *dev;
 	int ret = open_port();
 
-	if (ret)
+	if (ret || env.device.dev)
 		return ret;
 	memcpy(attr.rnic.mac, c->mac, sizeof(c->mac));
 	memcpy(attr.rnic.ip, c->ip, sizeof(c->ip));
@@ -184,7 +192,7 @@ struct ibv_context *iv_open_device(struct ibv_device *base)
 	int ret = 0;
 
 	pthread_mutex_lock(&iv_env_lock);
-	if (!device->dev)
+	if (!device->dev || device == &env.device)
 		ret = device == &env.device ? open_env() : -ENODEV;
 	if (ret == 0) {
 		context = iv_ctx_open(device->dev);

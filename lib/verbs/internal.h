@@ -43,11 +43,12 @@ struct iv_dev {
 	enum port_idle idle;
 
 	pthread_mutex_t owner;
-	atomic_uint control; /* control calls that wait for ownership: pollers stand back */
-	bool dead;           /* owner: no more turns (the process is exiting) */
-	unsigned tx_left;    /* owner: frames in the port that did not go out */
-	bool link;           /* owner */
-	uint64_t link_ns;    /* owner: last look at the link */
+	atomic_uint control;  /* control calls that wait for ownership: pollers stand back */
+	bool dead;            /* owner: no more turns (the process is exiting) */
+	unsigned tx_left;     /* owner: frames in the port that did not go out */
+	bool link;            /* owner */
+	uint64_t link_ns;     /* owner: last look at the link */
+	unsigned link_checks; /* owner */
 
 	atomic_ullong deadline; /* of the rnic, as of the last turn */
 	atomic_uint polled;     /* turns run by callers of verbs */

@@ -47,6 +47,8 @@ struct verbs_port_ops {
 	 * single-threaded simulation run the others while one of them spins on its CQ. */
 	void (*idle)(void *port);
 	bool (*link_up)(void *port); /* NULL: always */
+	/* By the owner, twice a second while the link is down: try to get it back. May be NULL. */
+	void (*reconnect)(void *port);
 	/* Counters of the port's own, at most n of them; returns how many there are. May be NULL.
 	 */
 	unsigned (*stats)(void *port, struct inc_dv_stat *stats, unsigned n);

@@ -7,6 +7,8 @@ usage: exports_test.py libincline_verbs.so passthrough.txt"""
 import subprocess
 import sys
 
+HOOKS = {"munmap"}  # lib/port/burst.c
+
 
 def symbols(path):
     out = subprocess.run(["nm", "-D", "--defined-only", path], check=True, capture_output=True,
@@ -31,7 +33,7 @@ def main():
     errors += [f"{s}: defined, yet listed as passed through" for s in ours & set(passed)]
     errors += [f"{s}: listed, but libibverbs has no such function" for s in set(passed) - real]
     errors += [f"{s}: defined, but libibverbs has no such function"
-               for s in ours - real if not s.startswith("inc_dv_")]
+               for s in ours - real if not s.startswith("inc_dv_") and s not in HOOKS]
     for e in sorted(errors):
         print(e, file=sys.stderr)
     print(f"{len(ours & real)} defined, {len(passed)} passed through, "

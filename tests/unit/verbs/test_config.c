@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON file: what is accepted, and that each mistake is named. */
 #include <errno.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,6 +47,11 @@ static void smallest(void **state)
 	assert_int_equal(c.wait_ms, 10000);
 	assert_true(c.port.has_mac); /* the RNIC's */
 	assert_memory_equal(c.port.mac, c.mac, 6);
+	assert_int_equal(read_text("{" MAC ",\"port\":{\"name\":\"p0\",\"type\":\"memif\","
+				   "\"socket\":\"/tmp/s\",\"role\":\"server\"}}",
+				 &c),
+		0);
+	assert_int_equal(c.wait_ms, 0); /* a server's link comes with its client */
 }
 
 static void everything(void **state)
@@ -141,9 +147,29 @@ static void mistakes_are_named(void **state)
 	assert_non_null(strstr(err, "INCLINE_RNIC"));
 }
 
+/* The files that are shipped, from the directory in PMD_CONFIGS. */
+static void shipped_files(void **state)
+{
+	char pattern[4096];
+	struct iv_config c;
+	glob_t found;
+
+	(void)state;
+	assert_non_null(getenv("PMD_CONFIGS"));
+	snprintf(pattern, sizeof(pattern), "%s/rnic-*.json", getenv("PMD_CONFIGS"));
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_true(found.gl_pathc >= 4);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		if (iv_config_read(found.gl_pathv[i], &c, err))
+			fail_msg("%s", err);
+	}
+	globfree(&found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shipped_files),
 		cmocka_unit_test(smallest),
 		cmocka_unit_test(everything),
 		cmocka_unit_test(mistakes_are_named),

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified verbs programs of the distribution on two software RNICs, joined by a memif between two
+processes: ibv_devices, ibv_devinfo, ibv_rc_pingpong.
+
+usage: verbs_pingpong.py path/to/libincline_verbs.so
+Exit 77 (skipped) without ibverbs-utils."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LIBRARY = None
+PATIENCE = 60  # seconds, for what must happen sooner or later
+
+
+def free_tcp_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listening(port):
+    wanted = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as f:
+            for line in f.readlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(wanted) and fields[3] == "0A":
+                    return True
+    return False
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="incline-verbs-")
+        self.running = []
+
+    def tearDown(self):
+        for p in self.running:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        shutil.rmtree(self.dir)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def config(self, name, **fields):
+        host = {"server": "0a", "client": "0b"}.get(name, "0c")
+        config = {
+            "mac": f"02:00:00:00:00:{host}",
+            "ip": [f"10.77.0.{int(host, 16)}", f"fd77::{host}"],
+            "mtu": 4200,
+            "port": {"name": "p0", "type": "memif", "socket": self.path("memif.sock"),
+                     "role": name},
+        }
+        config.update(fields)
+        with open(self.path(name + ".json"), "w", encoding="utf-8") as f:
+            json.dump(config, f)
+
+    def start(self, name, *args):
+        env = dict(os.environ, LD_PRELOAD=LIBRARY, INCLINE_RNIC=self.path(name + ".json"),
+                   INCLINE_STATS=self.path(name + ".stats"), INCLINE_VERBS_DEBUG="1")
+        p = subprocess.Popen(args, env=env, text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT)
+        self.running.append(p)
+        return p
+
+    def run_one(self, name, *args):
+        p = self.start(name, *args)
+        return p.communicate(timeout=PATIENCE)[0], p.returncode
+
+    def start_pair(self, *args):
+        """A pingpong server, and the client as soon as the server listens."""
+        port = free_tcp_port()
+        self.config("server")
+        self.config("client")
+        server = self.start("server", "ibv_rc_pingpong", "-p", str(port), *args)
+        end = time.monotonic() + PATIENCE
+        while not listening(port):
+            self.assertIsNone(server.poll(), "the server has ended")
+            self.assertLess(time.monotonic(), end, "the server does not listen")
+            time.sleep(0.01)
+        return server, self.start("client", "ibv_rc_pingpong", "-p", str(port), *args,
+                                  "127.0.0.1")
+
+    def pingpong(self, *args, iters=1000):
+        server, client = self.start_pair("-n", str(iters), *args)
+        for p in (client, server):
+            out = p.communicate(timeout=PATIENCE)[0]
+            self.assertEqual(p.returncode, 0, out)
+            self.assertIn(f"{iters} iters in", out)
+            print(f"  {' '.join(args)}: {out.splitlines()[-1]}", file=sys.stderr)
+        for name in ("server", "client"):
+            with open(self.path(name + ".stats"), encoding="utf-8") as f:
+                stats = json.load(f)
+            self.assertGreaterEqual(stats["counters"]["rx_accepted"], iters)
+            for reason in ("icrc_bad", "parse_short", "rnic_opcode_seq", "rnic_length",
+                           "rnic_access"):
+                self.assertEqual(stats["drops"][reason], 0, reason)
+
+    def test_devices_needs_no_port(self):
+        # No server at the socket: listing must not open anything.
+        self.config("client", device="rnic7", wait_ms=0)
+        out, code = self.run_one("client", "ibv_devices")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"rnic7\s+000000fffe00000b")
+        out, code = self.run_one("client", "ibv_devinfo")
+        self.assertNotEqual(code, 0)
+        self.assertIn("rnic7", out)
+
+    def test_devinfo(self):
+        self.config("null", port={"name": "p0", "type": "null"})
+        out, code = self.run_one("null", "ibv_devinfo", "-v")
+        self.assertEqual(code, 0, out)
+        for text in ("incline0", "InfiniBand (0)", "PORT_ACTIVE (4)", "4096 (5)", "Ethernet",
+                     "LINK_UP (5)", "::ffff:10.77.0.12, RoCE v2", "fd77::c, RoCE v2",
+                     "ATOMIC_NONE"):
+            self.assertIn(text, out)
+
+    def test_bad_file_is_said_once(self):
+        self.config("client", ipp=[])
+        out, code = self.run_one("client", "ibv_devices")
+        self.assertNotEqual(code, 0)
+        self.assertEqual(out.count("ipp"), 1, out)
+        self.assertIn("client.json", out)
+
+    def test_without_file_nothing_changes(self):
+        env = dict(os.environ, LD_PRELOAD=LIBRARY)
+        env.pop("INCLINE_RNIC", None)
+        plain = dict(env)
+        del plain["LD_PRELOAD"]
+        outs = [subprocess.run(["ibv_devices"], env=e, text=True, capture_output=True,
+                               timeout=PATIENCE) for e in (env, plain)]
+        self.assertEqual(outs[0].returncode, outs[1].returncode)
+        self.assertEqual(outs[0].stdout + outs[0].stderr, outs[1].stdout + outs[1].stderr)
+
+    def test_open_close_open(self):
+        self.config("null", port={"name": "p0", "type": "null"})
+        script = """
+import ctypes
+lib = ctypes.CDLL(None, use_errno=True)
+for name in ("ibv_get_device_list", "ibv_open_device", "ibv_alloc_pd"):
+    getattr(lib, name).restype = ctypes.c_void_p
+for i in range(3):
+    n = ctypes.c_int()
+    devices = lib.ibv_get_device_list(ctypes.byref(n))
+    assert devices and n.value == 1
+    device = ctypes.cast(devices, ctypes.POINTER(ctypes.c_void_p))[0]
+    contexts = [lib.ibv_open_device(ctypes.c_void_p(device)) for _ in range(2)]
+    assert all(contexts)
+    assert lib.ibv_alloc_pd(ctypes.c_void_p(contexts[0]))
+    lib.ibv_free_device_list(ctypes.c_void_p(devices))
+    for context in contexts:
+        assert lib.ibv_close_device(ctypes.c_void_p(context)) == 0
+print("done")
+"""
+        out, code = self.run_one("null", sys.executable, "-c", script)
+        self.assertEqual(code, 0, out)
+        self.assertEqual(out.strip(), "done")
+
+    def test_ipv4(self):
+        self.pingpong("-g", "1")
+
+    def test_ipv6(self):
+        self.pingpong("-g", "2", "-m", "4096", "-s", "100000", "-r", "50", iters=200)
+
+    def test_link_local(self):
+        self.pingpong("-g", "0", "-s", "1")
+
+    def test_events(self):
+        self.pingpong("-g", "1", "-e")
+
+    def test_new_send_interface(self):
+        self.pingpong("-g", "1", "-N")
+
+    def test_validated_buffers(self):
+        self.pingpong("-g", "1", "-c", "-s", "5000", iters=200)
+
+    def test_survives_killed_peer(self):
+        for dies in (0, 1):
+            pair = self.start_pair("-g", "1", "-n", "100000000")
+            time.sleep(0.5)  # into the traffic; any other moment would do as well
+            pair[dies].kill()
+            pair[dies].wait()
+            survivor = pair[1 - dies]
+            try:
+                # It reports an exhausted retry, or waits for a message that never comes.
+                code = survivor.wait(2)
+            except subprocess.TimeoutExpired:
+                survivor.terminate()
+                code = survivor.wait(PATIENCE)
+            self.assertIn(code, (1, -signal.SIGTERM), survivor.stdout.read())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    LIBRARY = os.path.abspath(sys.argv.pop(1))
+    if not shutil.which("ibv_rc_pingpong"):
+        sys.exit(77)
+    unittest.main(verbosity=2)
