@@ -18,19 +18,38 @@
 
 enum {
 	POOL_CACHE = 256,
-	POOL_SPARE = 1024,
+	POOL_SPARE = 2048,
+	POOL_PER_PORT = 128, /* bursts under way */
 	RETRY_MS = 20,
 	LINK_WAIT_MS = 500, /* a memif handshake takes a few */
 };
 
+/* When a zero-copy memif has connected, its driver closes the file descriptor of the EAL's memory,
+ * which the next one would need. */
+static bool zero_copy_taken;
+
 static char open_sockets[RTE_MAX_ETHPORTS][sizeof(((struct port_config *)0)->socket)];
+
+/* Does the device keep buffers in its rings? The others copy and give them back at once. */
+static bool keeps_buffers(const struct port_config *c)
+{
+	static const char *const types[] = {"ring", "tap", "pci", "vdev"};
+
+	if (strcmp(c->type, "memif") == 0)
+		return c->zero_copy;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(c->type, types[i]) == 0)
+			return true;
+	return false;
+}
 
 unsigned port_pool_need(const struct port_config *configs, unsigned n)
 {
 	unsigned need = POOL_SPARE;
 
 	for (unsigned i = 0; i < n; i++)
-		need += (unsigned)configs[i].rxd + configs[i].txd;
+		need += keeps_buffers(&configs[i]) ? (unsigned)configs[i].rxd + configs[i].txd
+						   : (unsigned)POOL_PER_PORT;
 	return need;
 }
 
@@ -279,6 +298,15 @@ static int bring_up(const struct port_config *c, struct port *port, unsigned dea
 	return rc;
 }
 
+static void no_zero_copy(struct port_config *c)
+{
+	char *option = strstr(c->vdev, ",zero-copy=yes");
+
+	if (option != NULL)
+		*option = '\0';
+	c->zero_copy = false;
+}
+
 int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
 	struct port *port, char err[PORT_ERR_LEN])
 {
@@ -286,16 +314,19 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 	int rc;
 
 	p.shared_rings = strcmp(config->type, "memif") == 0;
+	if (config->zero_copy && zero_copy_taken)
+		no_zero_copy(&p.config);
 	port_bursts_init();
 	port_log_clear();
-	rc = probe(config, &p.id, err);
+	rc = probe(&p.config, &p.id, err);
 	if (rc < 0)
 		return rc;
-	rc = bring_up(config, &p, deadline_ms, err);
+	rc = bring_up(&p.config, &p, deadline_ms, err);
 	if (rc < 0) {
-		remove_device(config, p.id);
+		remove_device(&p.config, p.id);
 		return rc;
 	}
+	zero_copy_taken |= p.config.zero_copy;
 	memcpy(open_sockets[p.id], config->socket, sizeof(open_sockets[p.id]));
 	*port = p;
 	return 0;

@@ -83,7 +83,7 @@ struct port_config {
 	char socket[108];         /* of memif and vhost, else "" */
 	char peer[PORT_NAME_LEN]; /* ring, else "" */
 	bool client;              /* of memif or vhost */
-	bool zero_copy;           /* of memif */
+	bool zero_copy;           /* of memif; a process has one, further ones copy after all */
 	bool has_mac;
 	uint8_t mac[6];
 	uint16_t mtu;
@@ -98,8 +98,8 @@ int port_config_parse(const json_t *json, struct port_config *config, char err[P
 struct rte_mempool *port_pool_create(
 	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
 
-/* The number of buffers that these ports can hold at most, for sizing a pool: rings, and what is
- * under way in a program with bursts of 64. */
+/* The number of buffers that these ports can hold at most, for sizing a pool, and some to spare for
+ * what is under way in the program. */
 unsigned port_pool_need(const struct port_config *configs, unsigned n);
 
 /* Creates and starts the device; *port_id is DPDK's. A memif or vhost client whose server is not up

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* incline-switch: the switch as a program. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/agent/agent.h"
+#include "dataplane/switch.h"
+
+static volatile sig_atomic_t stop;
+
+static const char usage[] =
+	"usage: incline-switch -c FILE [--check]\n"
+	"\n"
+	"Runs a switch with the JSON configuration in FILE until SIGINT or SIGTERM.\n"
+	"\n"
+	"  -c, --config FILE  the configuration; examples are in pmd-configs/\n"
+	"      --check        check it, open the ports, and end\n"
+	"      --version      print the version\n"
+	"  -h, --help         print this\n"
+	"\n"
+	"Environment: INCLINE_EAL_LOG=LEVEL prints what DPDK logs.\n";
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static int fail(const char *file, const char *what)
+{
+	fprintf(stderr, "incline-switch: %s: %s\n", file, what);
+	return 1;
+}
+
+static int options(int argc, char **argv, const char **file, bool *check)
+{
+	static const struct option longs[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'k'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			*file = optarg;
+			break;
+		case 'k':
+			*check = true;
+			break;
+		case 'v':
+			puts("incline-switch " INCLINE_VERSION);
+			exit(0);
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			return -EINVAL;
+		}
+	}
+	return *file != NULL && optind == argc ? 0 : -EINVAL;
+}
+
+static int run(struct sw *sw, json_t *config, const char *file)
+{
+	const char *control = json_string_value(json_object_get(config, "control"));
+	char err[SW_ERR_LEN];
+
+	if (control == NULL)
+		return fail(file, "control: is required, the path of the control socket");
+	if (sw_start(sw, err) < 0)
+		return fail(file, err);
+	json_object_set_new(config, "startup_file", json_string(file));
+	printf("incline-switch %s ready: %u ports, control %s\n", sw_name(sw), sw_n_ports(sw),
+		control);
+	fflush(stdout);
+	return agent_run(sw, control, config, &stop) < 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *file = NULL;
+	bool check = false;
+	json_error_t where;
+	struct sw *sw = NULL;
+	char err[SW_ERR_LEN];
+	json_t *config;
+	int rc;
+
+	if (options(argc, argv, &file, &check) < 0) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	config = json_load_file(file, JSON_REJECT_DUPLICATES, &where);
+	if (config == NULL) {
+		fprintf(stderr, "incline-switch: %s:%d:%d: %s\n", file, where.line, where.column,
+			where.text);
+		return 1;
+	}
+	catch_signals();
+	rc = sw_create(config, &sw, err) < 0 ? fail(file, err) : 0;
+	if (rc == 0 &&
+		agent_apply_tables(sw, json_object_get(config, "tables"), err, sizeof(err)) < 0)
+		rc = fail(file, err);
+	if (rc == 0 && check)
+		printf("%s: ok, %u ports\n", file, sw_n_ports(sw));
+	else if (rc == 0)
+		rc = run(sw, config, file);
+	sw_destroy(sw);
+	json_decref(config);
+	port_eal_fini();
+	return rc;
+}

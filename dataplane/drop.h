@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every reason for which a packet ends its walk inside the switch, in one list: the parser's, the
+ * IncEngine's and the graph's own. Counters, trace, statistics and documentation come from it.
+ * Not all are losses: what the engine took in (inc_consumed, inc_done ...) is counted alike, so
+ *that
+ *
+ *	received + emitted by the engine + duplicated on purpose = sent + sum of these */
+#ifndef DATAPLANE_DROP_H
+#define DATAPLANE_DROP_H
+
+#include <assert.h>
+
+#include "dataplane/inc/drops.h"
+#include "lib/wire/frame.h"
+
+/* X(symbol, name, meaning) */
+#define SW_DROPS(X)                                                                    \
+	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")      \
+	X(RX_OVERSIZE, "rx_oversize", "received frame is larger than a packet buffer") \
+	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                              \
+	X(L2_NOT_OURS, "l2_not_ours", "sent to another MAC address than the port's")   \
+	X(NEIGH_UNKNOWN, "neigh_unknown",                                              \
+		"ARP or ND for an address that is neither ours nor routed")            \
+	X(NEIGH_IGNORED, "neigh_ignored",                                              \
+		"ARP or ND that needs no answer: neighbours are configured")           \
+	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it") \
+	X(IP_NOT_ROUTABLE, "ip_not_routable",                                          \
+		"multicast, broadcast, link-local or loopback address")                \
+	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                   \
+	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                    \
+	X(IP_NO_NEIGH, "ip_no_neigh",                                                  \
+		"next hop, or destination on a port, has no neighbour entry")          \
+	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                            \
+	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")       \
+	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                      \
+	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its link down")
+
+enum drop {
+	DROP_NONE,
+#define X(sym, name, text) DROP_WIRE_##sym,
+	WIRE_DROPS(X)
+#undef X
+#define X(sym, name, text) DROP_INC_##sym,
+		INC_DROPS(X)
+#undef X
+#define X(sym, name, text) DROP_##sym,
+			SW_DROPS(X)
+#undef X
+				N_DROPS
+};
+
+static_assert(DROP_WIRE_PARSE_SHORT == (int)WIRE_PARSE_SHORT, "wire reasons come first");
+
+static inline enum drop drop_of_wire(enum wire_drop drop)
+{
+	return (enum drop)drop;
+}
+
+static inline enum drop drop_of_inc(enum inc_drop drop)
+{
+	return (enum drop)(WIRE_N_DROPS - 1 + drop);
+}
+
+static_assert(DROP_INC_DONE == (int)WIRE_N_DROPS - 1 + (int)INC_DROP_DONE, "then the engine's");
+
+/* "ip_ttl" and the meaning; drop < N_DROPS. */
+const char *drop_name(enum drop drop);
+const char *drop_text(enum drop drop);
+
+#endif

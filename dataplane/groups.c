@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups from the control plane's side: slots with their generations, aggregation memory, and the
+ * blocks that the lcore works on. A slot that was freed rests before it is given away again, so
+ * that packets that are still under way do not meet another group. */
+#include <errno.h>
+#include <rte_malloc.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dataplane/sw.h"
+
+enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
+
+/* IP, UDP, BTH and ICRC around a payload; a data packet of a collective has no more. */
+enum { ROCE_OVER_IP = 8 + 12 + 4, IP4_LEN = 20, IP6_LEN = 40 };
+
+static const struct port *port_of(const struct sw *sw, uint16_t id)
+{
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		if (sw->ports[i].id == id)
+			return &sw->ports[i];
+	return NULL;
+}
+
+static bool is_zero(const uint8_t mac[6])
+{
+	static const uint8_t zero[6];
+
+	return memcmp(mac, zero, sizeof(zero)) == 0;
+}
+
+static int first_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
+{
+	struct table_rows rows;
+
+	table_rows(sw->tables, FWD_LOCAL_ADDR, &rows);
+	for (unsigned i = 0; i < rows.n; i++) {
+		if (wire_ip_is4(&rows.entry[i].key[0].ip) != wire_ip_is4(like))
+			continue;
+		*ip = rows.entry[i].key[0].ip;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int fill_addresses(
+	const struct sw *sw, struct inc_ep_spec *ep, unsigned i, char err[SW_ERR_LEN])
+{
+	char text[WIRE_IP_STRLEN];
+
+	wire_ip_format(&ep->remote_ip, text, sizeof(text));
+	if (wire_ip_is_zero(&ep->local_ip) && first_address(sw, &ep->remote_ip, &ep->local_ip) < 0)
+		return sw_fail(err, -ENOENT,
+			"endpoints[%u].local_ip: the switch has no address of the family of %s", i,
+			text);
+	if (!fwd_is_local(atomic_load(&sw->fwd), &ep->local_ip))
+		return sw_fail(err, -EINVAL,
+			"endpoints[%u].local_ip: %s is not an address of the switch", i,
+			wire_ip_format(&ep->local_ip, text, sizeof(text)));
+	return 0;
+}
+
+static int fill_macs(const struct sw *sw, const struct port *port, struct inc_ep_spec *ep,
+	unsigned i, char err[SW_ERR_LEN])
+{
+	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), &ep->remote_ip);
+	char text[WIRE_IP_STRLEN];
+
+	if (is_zero(ep->smac))
+		memcpy(ep->smac, port->mac, sizeof(ep->smac));
+	if (!is_zero(ep->dmac))
+		return 0;
+	wire_ip_format(&ep->remote_ip, text, sizeof(text));
+	if (adj->kind != ADJ_REWRITE)
+		return sw_fail(err, -ENOENT,
+			"endpoints[%u].mac: %s is no neighbour and has no route: give the MAC "
+			"address or a neigh entry",
+			i, text);
+	if (adj->port != port->id)
+		return sw_fail(err, -EINVAL, "endpoints[%u].port: %s is reached by port %s, not %s",
+			i, text, port_of(sw, adj->port)->config.name, port->config.name);
+	memcpy(ep->dmac, adj->dmac, sizeof(ep->dmac));
+	return 0;
+}
+
+static int fill_endpoint(
+	const struct sw *sw, const struct inc_group_spec *spec, unsigned i, char err[SW_ERR_LEN])
+{
+	struct inc_ep_spec *ep = &spec->ep[i];
+	const struct port *port = port_of(sw, ep->port);
+	unsigned need = spec->mtu + ROCE_OVER_IP +
+			(wire_ip_is4(&ep->remote_ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
+	int rc;
+
+	if (port == NULL)
+		return sw_fail(
+			err, -ENOENT, "endpoints[%u].port: there is no port %u", i, ep->port);
+	if (need > port->config.mtu)
+		return sw_fail(err, -EINVAL,
+			"mtu: %u bytes of payload make packets of %u, more than the MTU %u of port "
+			"%s",
+			spec->mtu, need, port->config.mtu, port->config.name);
+	rc = fill_addresses(sw, ep, i, err);
+	return rc < 0 ? rc : fill_macs(sw, port, ep, i, err);
+}
+
+static int free_slot(const struct sw *sw, uint64_t now)
+{
+	for (int slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++)
+		if (sw->groups->group[slot] == NULL && sw->slot[slot].rest_until <= now)
+			return slot;
+	return -ENOSPC;
+}
+
+static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned slot, bool activate,
+	char err[SW_ERR_LEN])
+{
+	struct inc_group *g = rte_zmalloc("group", inc_group_bytes(spec), RTE_CACHE_LINE_SIZE);
+	size_t payload = inc_group_payload_bytes(spec);
+	uint64_t off;
+	int rc;
+
+	if (g == NULL)
+		return sw_fail(err, -ENOMEM,
+			"no memory for %zu bytes of state: raise \"memory_mb\"",
+			inc_group_bytes(spec));
+	rc = inc_ranges_alloc(sw->arena, payload, &off);
+	if (rc < 0) {
+		rte_free(g);
+		return sw_fail(err, rc,
+			"aggregation memory: the group needs %zu bytes, %zu of %zu are free: "
+			"raise \"arena_kb\" or lower mtu, M, W or slots",
+			payload, sw->arena->size - sw->arena->used, sw->arena->size);
+	}
+	inc_group_init(g, spec, slot, sw->groups->gen[slot], off);
+	rc = activate ? inc_group_activate(g, err) : 0;
+	if (rc < 0) {
+		inc_ranges_free(sw->arena, off);
+		rte_free(g);
+		return rc;
+	}
+	g->last_progress_ns = port_now_ns();
+	sw->slot[slot] = (struct sw_group_slot){0};
+	sw->n_groups++;
+	inc_table_set(sw->groups, slot, g);
+	return 0;
+}
+
+int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, unsigned *slot,
+	char err[SW_ERR_LEN])
+{
+	int rc = inc_group_check(spec, err), free;
+
+	if (rc < 0)
+		return rc;
+	if (sw_group_find(sw, spec->name) >= 0)
+		return sw_fail(err, -EEXIST, "name: there is a group \"%s\" already", spec->name);
+	for (unsigned i = 0; i < spec->n_ep; i++) {
+		rc = fill_endpoint(sw, spec, i, err);
+		if (rc < 0)
+			return rc;
+	}
+	free = free_slot(sw, port_now_ns());
+	if (free < 0)
+		return sw_fail(err, free, "all %d group slots are in use, or resting for %llu ms",
+			INC_GROUP_SLOTS - FIRST_SLOT,
+			(unsigned long long)(sw->config.slot_rest_ns / 1000000));
+	rc = install(sw, spec, (unsigned)free, activate, err);
+	if (rc == 0)
+		*slot = (unsigned)free;
+	return rc;
+}
+
+struct inc_group *sw_group_get(struct sw *sw, unsigned slot)
+{
+	return slot < INC_GROUP_SLOTS ? sw->groups->group[slot] : NULL;
+}
+
+int sw_group_find(struct sw *sw, const char *name)
+{
+	for (int slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++)
+		if (sw->groups->group[slot] != NULL &&
+			strcmp(sw->groups->group[slot]->name, name) == 0)
+			return slot;
+	return -ENOENT;
+}
+
+static int get(struct sw *sw, unsigned slot, struct inc_group **g, char err[SW_ERR_LEN])
+{
+	*g = sw_group_get(sw, slot);
+	return *g ? 0 : sw_fail(err, -ENOENT, "there is no group in slot %u", slot);
+}
+
+int sw_group_activate(
+	struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn, char err[SW_ERR_LEN])
+{
+	struct inc_group *g;
+	int rc = get(sw, slot, &g, err);
+
+	if (rc < 0)
+		return rc;
+	if (g->state != INC_INSTALLED)
+		return sw_fail(
+			err, -EBUSY, "the group is %s, not installed", inc_state_name(g->state));
+	if (n_qpn > g->n_ep)
+		return sw_fail(err, -EINVAL, "qpn: %u numbers for %u endpoints", n_qpn, g->n_ep);
+	for (unsigned i = 0; i < n_qpn; i++) {
+		if (qpn[i] > PSN_MASK)
+			return sw_fail(
+				err, -EINVAL, "qpn[%u]: 0x%x has more than 24 bits", i, qpn[i]);
+		if (qpn[i] != 0 && inc_ep_at(g, i)->remote_qpn != 0 &&
+			inc_ep_at(g, i)->remote_qpn != qpn[i])
+			return sw_fail(err, -EEXIST, "qpn[%u]: is known already, as 0x%06x", i,
+				inc_ep_at(g, i)->remote_qpn);
+	}
+	for (unsigned i = 0; i < n_qpn; i++)
+		if (qpn[i] != 0)
+			inc_ep_at(g, i)->remote_qpn = qpn[i];
+	return inc_group_activate(g, err);
+}
+
+static void free_group(struct sw *sw, void *what)
+{
+	struct inc_group *g = what;
+
+	inc_ranges_free(sw->arena, g->pay_off);
+	rte_free(g);
+}
+
+/* From now on the lcore does not find it; the memory follows. */
+static void remove_group(struct sw *sw, unsigned slot)
+{
+	struct inc_group *g = sw->groups->group[slot];
+
+	sw->groups->gen[slot] = (uint8_t)((g->gen + 1) & GEN_MASK);
+	sw->n_stalled -= sw->slot[slot].stalled;
+	sw->slot[slot] =
+		(struct sw_group_slot){.rest_until = port_now_ns() + sw->config.slot_rest_ns};
+	sw->n_groups--;
+	inc_table_set(sw->groups, slot, NULL);
+	sw_defer(sw, free_group, g);
+}
+
+int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN])
+{
+	struct inc_group *g;
+	int rc = get(sw, slot, &g, err);
+
+	if (rc < 0)
+		return rc;
+	/* Only a group that works has anything to finish. */
+	if (force || !inc_group_set_state(g, INC_ACTIVE, INC_DRAINING)) {
+		if (!force && g->state == INC_DRAINING)
+			return sw_fail(err, -EALREADY, "the group is draining");
+		remove_group(sw, slot);
+		return 0;
+	}
+	sw->slot[slot].drain_until = port_now_ns() + sw->config.drain_ns;
+	return 0;
+}
+
+int sw_group_fail(struct sw *sw, unsigned slot, char err[SW_ERR_LEN])
+{
+	struct inc_group *g;
+	int rc = get(sw, slot, &g, err);
+
+	if (rc == 0)
+		inc_group_fail(g, INC_FAIL_MANAGER, 0xff);
+	return rc;
+}
+
+void sw_groups_destroy(struct sw *sw)
+{
+	for (unsigned slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++)
+		if (sw->groups->group[slot] != NULL)
+			remove_group(sw, slot);
+}
+
+/* A group that waits is normal; one that waits for long should be seen, with whom it waits for. */
+static void watch(struct sw *sw, unsigned slot, uint64_t now)
+{
+	struct inc_group *g = sw->groups->group[slot];
+	struct sw_group_slot *s = &sw->slot[slot];
+	uint64_t last = g->last_progress_ns, eps;
+	bool stalled = false;
+	char ranks[RANKS_TEXT];
+	uint32_t psn = 0;
+
+	eps = g->state == INC_ACTIVE ? inc_group_missing(g, &psn) : 0;
+	stalled = eps != 0 && now > last && now - last >= sw->config.stall_ns;
+	if (stalled && !s->stalled) {
+		sw->stalls++;
+		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
+		fprintf(stderr,
+			"%s: group %s: no progress for %llu ms, PSN %u waits for ranks %s\n",
+			sw->config.name, g->name, (unsigned long long)((now - last) / 1000000), psn,
+			ranks);
+	}
+	sw->n_stalled += (unsigned)stalled - (unsigned)s->stalled;
+	s->stalled = stalled;
+}
+
+void sw_tick(struct sw *sw, uint64_t now_ns)
+{
+	sw_reclaim(sw);
+	for (unsigned slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++) {
+		if (sw->groups->group[slot] == NULL)
+			continue;
+		if (sw->slot[slot].drain_until != 0 && sw->slot[slot].drain_until <= now_ns)
+			remove_group(sw, slot);
+		else
+			watch(sw, slot, now_ns);
+	}
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Routing: one longest-prefix lookup per packet, in bulk per family, to an adjacency. */
+#include "dataplane/node.h"
+
+enum { EDGE_REWRITE, EDGE_DROP, N_EDGES };
+
+/* All lookups of a burst, by position. */
+static void lookup(const struct lcore *lc, struct rte_mbuf *const *mbufs, uint16_t n)
+{
+	uint8_t ip6[LCORE_MAX_PACKETS][RTE_FIB6_IPV6_ADDR_SIZE];
+	struct meta *meta4[LCORE_MAX_PACKETS], *meta6[LCORE_MAX_PACKETS];
+	uint32_t ip4[LCORE_MAX_PACKETS];
+	uint64_t nh[LCORE_MAX_PACKETS];
+	int n4 = 0, n6 = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct meta *meta = meta_of((struct lcore *)(uintptr_t)lc, mbufs[i]);
+
+		if (meta->pkt.ip_ver == 4) {
+			meta4[n4] = meta;
+			ip4[n4++] = wire_ip_to4(&meta->pkt.dst);
+		} else {
+			meta6[n6] = meta;
+			memcpy(ip6[n6++], meta->pkt.dst.b, sizeof(ip6[0]));
+		}
+	}
+	if (n4 > 0)
+		rte_fib_lookup_bulk(lc->fwd->fib4, ip4, nh, n4);
+	for (int i = 0; i < n4; i++)
+		meta4[i]->adj = (uint16_t)nh[i];
+	if (n6 > 0)
+		rte_fib6_lookup_bulk(lc->fwd->fib6, ip6, nh, n6);
+	for (int i = 0; i < n6; i++)
+		meta6[i]->adj = (uint16_t)nh[i];
+}
+
+/* Addresses that stay on their link (RFC 1122 3.2.1.3, RFC 4291 2.4): never routed. */
+static bool stays4(const uint8_t *b)
+{
+	return b[0] == 0 || b[0] == 127 || b[0] >= 224 || (b[0] == 169 && b[1] == 254);
+}
+
+static bool stays6(const uint8_t *b)
+{
+	static const uint8_t zero[15];
+
+	return b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) ||
+	       (memcmp(b, zero, sizeof(zero)) == 0 && b[15] <= 1);
+}
+
+static bool stays(const struct wire_ip *ip)
+{
+	return wire_ip_is4(ip) ? stays4(ip->b + 12) : stays6(ip->b);
+}
+
+static enum drop decide(const struct lport *in, const struct rte_mbuf *m, const struct meta *meta,
+	const struct adj *adj)
+{
+	const uint8_t *dmac = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	/* Group and broadcast MACs pass: what they carry is judged by its IP address. */
+	if (!(dmac[0] & 1) && memcmp(dmac, in->port->mac, sizeof(in->port->mac)) != 0)
+		return DROP_L2_NOT_OURS;
+	if (stays(&meta->pkt.dst) || stays(&meta->pkt.src))
+		return DROP_IP_NOT_ROUTABLE;
+	switch (adj->kind) {
+	case ADJ_REWRITE:
+		break;
+	case ADJ_BLACKHOLE:
+		return DROP_IP_BLACKHOLE;
+	case ADJ_NO_NEIGH:
+		return DROP_IP_NO_NEIGH;
+	default:
+		return DROP_IP_NO_ROUTE;
+	}
+	return meta->pkt.end - meta->pkt.l3_off > adj->mtu ? DROP_IP_MTU : DROP_NONE;
+}
+
+static uint16_t ip_forward_process(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
+	struct lcore *lc = node_lcore(node);
+	rte_edge_t next[LCORE_MAX_PACKETS];
+
+	lookup(lc, mbufs, n);
+	for (uint16_t i = 0; i < n; i++) {
+		struct meta *meta = meta_of(lc, mbufs[i]);
+		const struct adj *adj = &lc->fwd->adj[meta->adj];
+		enum drop drop = decide(&lc->port[mbufs[i]->port], mbufs[i], meta, adj);
+
+		meta->drop = (uint16_t)drop;
+		next[i] = drop == DROP_NONE ? EDGE_REWRITE : EDGE_DROP;
+		if (unlikely(lc->tracing) && meta->trace && drop == DROP_NONE) {
+			char mac[WIRE_MAC_STRLEN];
+
+			node_trace(lc, node, meta, "to %s at port %s",
+				wire_mac_format(adj->dmac, mac, sizeof(mac)),
+				lc->port[adj->port].port->config.name);
+		}
+	}
+	node_split(graph, node, objs, next, n);
+	return n;
+}
+
+static struct rte_node_register ip_forward = {
+	.name = "ip_forward",
+	.process = ip_forward_process,
+	.init = node_init,
+	.nb_edges = N_EDGES,
+	.next_nodes = {[EDGE_REWRITE] = "rewrite", [EDGE_DROP] = "drop"},
+};
+RTE_NODE_REGISTER(ip_forward)

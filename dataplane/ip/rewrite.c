@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gives a routed packet the MAC addresses of its next hop and takes one from its TTL. */
+#include "dataplane/node.h"
+
+enum { EDGE_TX, EDGE_DROP, N_EDGES };
+
+static uint16_t rewrite_process(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
+	struct lcore *lc = node_lcore(node);
+	rte_edge_t next[LCORE_MAX_PACKETS];
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = mbufs[i];
+		struct meta *meta = meta_of(lc, m);
+		const struct adj *adj = &lc->fwd->adj[meta->adj];
+
+		next[i] = EDGE_TX;
+		if (wire_forward(rte_pktmbuf_mtod(m, uint8_t *), &meta->pkt, adj->dmac, adj->smac) <
+			0) {
+			meta->drop = DROP_IP_TTL;
+			next[i] = EDGE_DROP;
+		}
+		m->port = adj->port;
+		if (unlikely(lc->tracing) && meta->trace)
+			node_trace(lc, node, meta, "TTL %u", meta->pkt.ttl);
+	}
+	node_split(graph, node, objs, next, n);
+	return n;
+}
+
+static struct rte_node_register rewrite = {
+	.name = "rewrite",
+	.process = rewrite_process,
+	.init = node_init,
+	.nb_edges = N_EDGES,
+	.next_nodes = {[EDGE_TX] = "port_tx", [EDGE_DROP] = "drop"},
+};
+RTE_NODE_REGISTER(rewrite)

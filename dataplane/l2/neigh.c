@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers ARP requests and neighbour solicitations: for the switch's own addresses on any port, and
+ * on ports with proxy_arp for every address that is routed to another port. Neighbours are
+ * configured, so that answers and announcements of others teach nothing. */
+#include "dataplane/node.h"
+
+enum { EDGE_TX, EDGE_DROP, N_EDGES };
+
+static bool wanted(const struct lcore *lc, const struct wire_ip *target, uint16_t port)
+{
+	const struct adj *adj;
+
+	if (fwd_is_local(lc->fwd, target))
+		return true;
+	if (!lc->port[port].proxy_arp)
+		return false;
+	adj = fwd_lookup(lc->fwd, target);
+	/* Whoever is on the asking port answers for himself. */
+	return adj->kind == ADJ_REWRITE && adj->port != port;
+}
+
+/* The reply in place of the request, or 0 if it needs none. */
+static int answer(
+	const struct lcore *lc, struct rte_mbuf *m, const struct wire_pkt *pkt, enum drop *drop)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const struct wire_ip *target = pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target;
+	const uint8_t *mac = lc->port[m->port].port->mac;
+	size_t cap = m->buf_len - m->data_off;
+	uint8_t dmac[6];
+
+	*drop = DROP_NEIGH_IGNORED;
+	if (pkt->kind == WIRE_ND_NA || (pkt->kind == WIRE_ARP && pkt->arp_op != ARP_REQUEST) ||
+		wire_ip_eq(&pkt->src, target))
+		return 0; /* answers, and announcements of one's own address */
+	if (pkt->kind == WIRE_ND_NS && wire_ip_is_zero(&pkt->src))
+		return 0; /* duplicate address detection: nobody here takes addresses by himself */
+	*drop = DROP_NEIGH_UNKNOWN;
+	if (!wanted(lc, target, m->port))
+		return 0;
+	if (pkt->kind == WIRE_ARP)
+		return wire_build_arp(
+			frame, cap, ARP_REPLY, mac, target, pkt->arp_sha, &pkt->src, pkt->vlan);
+	memcpy(dmac, pkt->has_lladdr ? pkt->nd_lladdr : frame + sizeof(dmac), sizeof(dmac));
+	return wire_build_na(frame, cap, mac, dmac, target, &pkt->src, pkt->vlan);
+}
+
+static uint16_t neigh_process(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
+	struct lcore *lc = node_lcore(node);
+	rte_edge_t next[LCORE_MAX_PACKETS];
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct meta *meta = meta_of(lc, mbufs[i]);
+		const struct wire_pkt *pkt = &meta->pkt;
+		enum drop drop;
+		int len = answer(lc, mbufs[i], pkt, &drop);
+
+		next[i] = len > 0 ? EDGE_TX : EDGE_DROP;
+		if (len > 0)
+			mbufs[i]->pkt_len = mbufs[i]->data_len = (uint16_t)len;
+		else
+			meta->drop = (uint16_t)(len < 0 ? DROP_NO_MBUF : drop);
+		if (unlikely(lc->tracing) && meta->trace) {
+			char text[WIRE_IP_STRLEN];
+
+			node_trace(lc, node, meta, "%s for %s: %s",
+				pkt->kind == WIRE_ARP ? "ARP" : "ND",
+				wire_ip_format(pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target,
+					text, sizeof(text)),
+				len > 0 ? "answered" : "not answered");
+		}
+	}
+	node_split(graph, node, objs, next, n);
+	return n;
+}
+
+static struct rte_node_register neigh = {
+	.name = "neigh",
+	.process = neigh_process,
+	.init = node_init,
+	.nb_edges = N_EDGES,
+	.next_nodes = {[EDGE_TX] = "port_tx", [EDGE_DROP] = "drop"},
+};
+RTE_NODE_REGISTER(neigh)

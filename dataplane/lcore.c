@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/lcore.h"
+
+#include <rte_graph_worker.h>
+
+void lcore_flush(struct lcore *lc, struct lport *lp)
+{
+	uint64_t start = rte_rdtsc();
+	unsigned n = lp->n_tx, sent = 0;
+	uint64_t bytes[LCORE_TX_BURST];
+
+	for (unsigned i = 0; i < n; i++)
+		bytes[i] = lp->tx[i]->pkt_len;
+	while (sent < n) {
+		unsigned k = port_tx_burst(lp->port, lp->tx + sent, n - sent);
+
+		if (k == 0)
+			break;
+		sent += k;
+	}
+	for (unsigned i = 0; i < sent; i++)
+		lp->tx_bytes += bytes[i];
+	lp->tx_packets += sent;
+	if (unlikely(sent < n)) {
+		rte_pktmbuf_free_bulk(lp->tx + sent, n - sent);
+		lp->tx_drops += n - sent;
+		lc->drops[DROP_TX_FULL] += n - sent;
+	}
+	lp->n_tx = 0;
+	lc->flush_calls++;
+	lc->flush_packets += n;
+	lc->flush_cycles += rte_rdtsc() - start;
+}
+
+void lcore_turn(struct lcore *lc)
+{
+	lc->now = port_now_ns();
+	lc->fwd = atomic_load_explicit(lc->shared_fwd, memory_order_acquire);
+	lc->n_meta = 0;
+	lc->work = 0;
+	lc->tracing = false;
+	rte_graph_walk(lc->graph);
+	for (unsigned i = 0; i < lc->n_ports; i++)
+		if (lc->port[lc->port_id[i]].n_tx > 0)
+			lcore_flush(lc, &lc->port[lc->port_id[i]]);
+	lc->turns++;
+	lc->idle_turns += lc->work == 0;
+}
+
+int lcore_main(void *arg)
+{
+	struct lcore *lc = arg;
+	struct port_backoff backoff = {.idle = lc->idle};
+
+	rte_rcu_qsbr_thread_online(lc->rcu, lc->rcu_id);
+	while (!atomic_load_explicit(&lc->stop, memory_order_relaxed)) {
+		lcore_turn(lc);
+		rte_rcu_qsbr_quiescent(lc->rcu, lc->rcu_id);
+		port_backoff(&backoff, lc->work, lc->now, UINT64_MAX);
+	}
+	rte_rcu_qsbr_thread_offline(lc->rcu, lc->rcu_id);
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One worker: its graph, the ports it polls, the groups it owns and its counters. Everything here
+ * is written by the worker alone, except where said. Counters are plain numbers that other threads
+ * read as they are: each is at most one loop turn old, and no two need fit together. */
+#ifndef DATAPLANE_LCORE_H
+#define DATAPLANE_LCORE_H
+
+#include <rte_graph.h>
+#include <rte_mbuf.h>
+#include <rte_rcu_qsbr.h>
+#include <stdatomic.h>
+
+#include "dataplane/drop.h"
+#include "dataplane/fwd.h"
+#include "dataplane/inc/engine.h"
+#include "dataplane/port/impair.h"
+#include "dataplane/trace.h"
+#include "lib/port/port.h"
+
+enum {
+	LCORE_RX_BURST = 32,
+	LCORE_TX_BURST = 32,
+	/* Packets of one turn: as many as a node's stream holds without growing. */
+	LCORE_MAX_PACKETS = 256,
+};
+
+/* What is known of a packet, beside its mbuf: entries belong to a turn of the loop, and
+ * mbuf->hash.usr is the index. An array of its own, and not room in each mbuf, keeps it in the
+ * L1/L2 cache whatever buffers the packets lie in, and lets a port receive mbufs of anybody's pool.
+ */
+struct meta {
+	struct wire_pkt pkt;
+	struct inc_look look;
+	uint32_t pay_crc;
+	uint32_t trace; /* number, 0: not traced */
+	uint16_t drop;  /* enum drop, for node drop */
+	uint16_t adj;   /* index, for rewrite */
+} __rte_cache_aligned;
+
+struct lport {
+	const struct port *port; /* NULL: no such port */
+	struct impair *impair;   /* NULL: none */
+	bool proxy_arp;
+	uint16_t n_tx;
+	uint16_t ip_id;
+	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
+	struct rte_mbuf *tx[LCORE_TX_BURST];
+};
+
+struct lcore {
+	struct rte_graph *graph;
+	_Atomic(struct fwd *) *shared_fwd; /* published by control */
+	const struct fwd *fwd;             /* of this turn */
+	const struct inc_table *inc;
+	struct inc_arena arena;
+	struct rte_mbuf_ext_shared_info arena_ref; /* arena memory as an mbuf's external buffer */
+	rte_iova_t arena_iova;
+	struct rte_mempool *pool;      /* whole frames */
+	struct rte_mempool *head_pool; /* headers, trailers, references to payload */
+	struct trace trace;
+	uint64_t now;
+	bool tracing; /* some packet of this turn is traced */
+	unsigned n_meta, work;
+	unsigned n_ports, next_port;
+	uint16_t port_id[RTE_MAX_ETHPORTS]; /* the n_ports ones to poll */
+	uint64_t turns, idle_turns, emitted, doubled, flush_calls, flush_packets, flush_cycles;
+	uint64_t drops[N_DROPS];
+	struct lport port[RTE_MAX_ETHPORTS]; /* by DPDK port id */
+	struct meta meta[LCORE_MAX_PACKETS];
+	/* the loop */
+	struct rte_rcu_qsbr *rcu;
+	unsigned rcu_id;
+	enum port_idle idle;
+	atomic_bool stop; /* set by control */
+};
+
+static inline struct meta *meta_of(struct lcore *lc, const struct rte_mbuf *m)
+{
+	return &lc->meta[m->hash.usr];
+}
+
+/* A packet for a port; sent when there are enough, or at the end of the turn. */
+void lcore_flush(struct lcore *lc, struct lport *lp);
+
+static inline void lcore_tx(struct lcore *lc, uint16_t port, struct rte_mbuf *m)
+{
+	struct lport *lp = &lc->port[port];
+
+	lp->tx[lp->n_tx++] = m;
+	if (lp->n_tx == LCORE_TX_BURST)
+		lcore_flush(lc, lp);
+}
+
+/* One turn of the loop: receive, walk the graph, send. */
+void lcore_turn(struct lcore *lc);
+
+/* The loop, until stop. For rte_eal_remote_launch: arg is the lcore. */
+int lcore_main(void *arg);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of every packet that is not sent: counts it by the reason in its metadata. */
+#include "dataplane/node.h"
+
+static uint16_t drop_process(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
+	struct lcore *lc = node_lcore(node);
+
+	(void)graph;
+	for (uint16_t i = 0; i < n; i++) {
+		const struct meta *meta = meta_of(lc, mbufs[i]);
+
+		lc->drops[meta->drop]++;
+		if (unlikely(meta->trace))
+			node_trace(lc, node, meta, "%s: %s", drop_name(meta->drop),
+				drop_text(meta->drop));
+	}
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+static struct rte_node_register drop_node = {
+	.name = "drop",
+	.process = drop_process,
+	.init = node_init,
+};
+RTE_NODE_REGISTER(drop_node)

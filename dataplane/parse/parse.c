@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the headers of each packet into its metadata and decides what kind of packet it is for the
+ * switch. */
+#include "dataplane/node.h"
+
+enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_NEIGH, EDGE_ICMP_ECHO, EDGE_DROP, N_EDGES };
+
+enum { PREFETCH = 4 };
+
+/* Later nodes write into the packet and want it in one piece. A packet from a ring may be shared
+ * with others, or chained. NULL if it does not fit, or no buffer is left. */
+static struct rte_mbuf *make_own(struct lcore *lc, struct rte_mbuf *m, enum drop *drop)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_copy(m, lc->pool, 0, UINT32_MAX);
+
+	if (copy == NULL) {
+		*drop = DROP_NO_MBUF;
+		return NULL;
+	}
+	if (copy->nb_segs != 1) {
+		rte_pktmbuf_free(copy);
+		*drop = DROP_RX_OVERSIZE;
+		return NULL;
+	}
+	copy->port = m->port;
+	copy->hash.usr = m->hash.usr;
+	rte_pktmbuf_free(m);
+	return copy;
+}
+
+static bool is_own(const struct rte_mbuf *m)
+{
+	return m->nb_segs == 1 && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m);
+}
+
+/* What a router does not look at in packets for others. */
+static bool concerns_endpoint_only(enum wire_drop drop)
+{
+	switch (drop) {
+	case WIRE_PARSE_FRAG:
+	case WIRE_PARSE_UDPSUM:
+	case WIRE_BTH_VERSION:
+	case WIRE_BTH_PKEY:
+	case WIRE_BTH_OPCODE:
+	case WIRE_BTH_PAD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static rte_edge_t refuse(struct meta *meta, enum drop drop)
+{
+	meta->drop = (uint16_t)drop;
+	return EDGE_DROP;
+}
+
+static rte_edge_t local(struct meta *meta)
+{
+	switch (meta->pkt.kind) {
+	case WIRE_ROCE:
+		return EDGE_INC_LOOKUP;
+	case WIRE_ICMP_ECHO:
+		return EDGE_ICMP_ECHO;
+	default:
+		return refuse(meta, DROP_LOCAL_PROTO);
+	}
+}
+
+static rte_edge_t classify(const struct lcore *lc, struct meta *meta, enum wire_drop drop)
+{
+	bool ours;
+
+	if (drop != WIRE_OK && !concerns_endpoint_only(drop))
+		return refuse(meta, drop_of_wire(drop));
+	switch (meta->pkt.kind) {
+	case WIRE_L2:
+		return refuse(meta, DROP_L2_UNKNOWN);
+	case WIRE_ARP:
+	case WIRE_ND_NS:
+	case WIRE_ND_NA:
+		return EDGE_NEIGH;
+	default:
+		break;
+	}
+	ours = fwd_is_local(lc->fwd, &meta->pkt.dst);
+	if (ours && drop != WIRE_OK)
+		return refuse(meta, drop_of_wire(drop));
+	return ours ? local(meta) : EDGE_IP_FORWARD;
+}
+
+static void trace(struct lcore *lc, const struct rte_node *node, const struct meta *meta,
+	const struct rte_mbuf *m)
+{
+	char src[WIRE_IP_STRLEN] = "", dst[WIRE_IP_STRLEN] = "";
+	const struct wire_pkt *p = &meta->pkt;
+
+	if (p->ip_ver == 0) {
+		node_trace(lc, node, meta, "%s, %u bytes", p->kind == WIRE_ARP ? "ARP" : "not IP",
+			m->pkt_len);
+		return;
+	}
+	wire_ip_format(&p->src, src, sizeof(src));
+	wire_ip_format(&p->dst, dst, sizeof(dst));
+	if (p->kind == WIRE_ROCE)
+		node_trace(lc, node, meta, "%s > %s %s, QPN 0x%06x, PSN %u, %u bytes, ECN %u", src,
+			dst, roce_opcode_name(p->opcode), p->dqpn, p->psn, p->pay_len,
+			p->tos & IP_ECN_MASK);
+	else
+		node_trace(lc, node, meta, "%s > %s protocol %u, TTL %u, %u bytes", src, dst,
+			p->ip_proto, p->ttl, p->end - p->l3_off);
+}
+
+static uint16_t parse_process(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
+	struct lcore *lc = node_lcore(node);
+	rte_edge_t next[LCORE_MAX_PACKETS];
+
+	for (uint16_t i = 0; i < PREFETCH && i < n; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
+	for (uint16_t i = 0; i < n; i++) {
+		struct meta *meta = meta_of(lc, mbufs[i]);
+		enum drop drop = DROP_NONE;
+		struct rte_mbuf *own = mbufs[i];
+
+		if (i + PREFETCH < n)
+			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + PREFETCH], void *));
+		if (unlikely(!is_own(own)))
+			own = make_own(lc, own, &drop);
+		if (unlikely(own == NULL)) {
+			meta->pkt = (struct wire_pkt){0};
+			next[i] = refuse(meta, drop);
+		} else {
+			mbufs[i] = own;
+			next[i] = classify(lc, meta,
+				wire_parse(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
+					&meta->pkt));
+		}
+		if (unlikely(lc->tracing) && meta->trace)
+			trace(lc, node, meta, mbufs[i]);
+	}
+	node_split(graph, node, objs, next, n);
+	return n;
+}
+
+static struct rte_node_register parse = {
+	.name = "parse",
+	.process = parse_process,
+	.init = node_init,
+	.nb_edges = N_EDGES,
+	.next_nodes =
+		{
+			[EDGE_INC_LOOKUP] = "inc_lookup",
+			[EDGE_IP_FORWARD] = "ip_forward",
+			[EDGE_NEIGH] = "neigh",
+			[EDGE_ICMP_ECHO] = "icmp_echo",
+			[EDGE_DROP] = "drop",
+		},
+};
+RTE_NODE_REGISTER(parse)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/port/impair.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OVERTAKEN_MAX = 4, HOLD_NS = 1000000 };
+
+static const uint64_t ALWAYS = 1ULL << 32;
+
+/* splitmix64 */
+static uint64_t draw(struct impair *im)
+{
+	uint64_t z = im->rng += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool happens(struct impair *im, uint64_t probability)
+{
+	return probability != 0 && (draw(im) >> 32) < probability;
+}
+
+int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
+{
+	const struct {
+		const char *name;
+		uint64_t *p;
+	} fields[] = {{"loss", &im->loss}, {"dup", &im->dup}, {"reorder", &im->reorder},
+		{"corrupt", &im->corrupt}};
+	const json_t *seed = json_object_get(json, "seed");
+
+	memset(im, 0, sizeof(*im));
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		const json_t *v = json_object_get(json, fields[i].name);
+		double p = json_number_value(v);
+
+		if (v != NULL && (!json_is_number(v) || !(p >= 0 && p <= 1))) {
+			snprintf(err, cap, "%s: must be a probability, 0..1", fields[i].name);
+			return -EINVAL;
+		}
+		*fields[i].p = (uint64_t)(p * (double)ALWAYS);
+	}
+	if (seed != NULL && (!json_is_integer(seed) || json_integer_value(seed) < 0)) {
+		snprintf(err, cap, "seed: must be an integer, not negative");
+		return -EINVAL;
+	}
+	im->rng = seed ? (uint64_t)json_integer_value(seed) : 1;
+	return 0;
+}
+
+static void flip_bit(struct impair *im, struct rte_mbuf *m)
+{
+	uint64_t bit = draw(im) % ((uint64_t)rte_pktmbuf_data_len(m) * 8);
+
+	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1 << (bit % 8));
+}
+
+static bool hold(struct impair *im, struct rte_mbuf *m, uint64_t now)
+{
+	if (im->n_held == IMPAIR_HELD)
+		return false;
+	im->held[im->n_held].mbuf = m;
+	im->held[im->n_held].left = 1 + (unsigned)(draw(im) % OVERTAKEN_MAX);
+	im->held[im->n_held].until_ns = now + HOLD_NS;
+	im->n_held++;
+	return true;
+}
+
+/* Lets go of what has been overtaken enough, or (overtakers 0) has waited long enough. */
+static unsigned release(struct impair *im, struct rte_mbuf **out, unsigned overtakers, uint64_t now)
+{
+	unsigned n = 0, kept = 0;
+
+	for (unsigned i = 0; i < im->n_held; i++) {
+		bool go = im->held[i].left <= overtakers || im->held[i].until_ns <= now;
+
+		im->held[i].left -= overtakers < im->held[i].left ? overtakers : 0;
+		if (go)
+			out[n++] = im->held[i].mbuf;
+		else
+			im->held[kept++] = im->held[i];
+	}
+	im->n_held = kept;
+	return n;
+}
+
+struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsigned n,
+	struct rte_mbuf **out, struct rte_mempool *pool, uint64_t now)
+{
+	struct impair_result r = {0};
+
+	r.out = release(im, out, 0, now);
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *m = in[i], *copy = NULL;
+
+		if (happens(im, im->loss)) {
+			rte_pktmbuf_free(m);
+			r.lost++;
+			continue;
+		}
+		if (happens(im, im->dup)) {
+			copy = rte_pktmbuf_copy(m, pool, 0, UINT32_MAX);
+			r.doubled++;
+			r.no_mbuf += copy == NULL;
+		}
+		if (happens(im, im->corrupt) && rte_pktmbuf_data_len(m) > 0)
+			flip_bit(im, m);
+		if (copy != NULL)
+			out[r.out++] = copy;
+		if (happens(im, im->reorder) && hold(im, m, now))
+			continue;
+		out[r.out++] = m;
+		r.out += release(im, out + r.out, 1, 0);
+	}
+	return r;
+}
+
+void impair_free_held(struct impair *im)
+{
+	for (unsigned i = 0; i < im->n_held; i++)
+		rte_pktmbuf_free(im->held[i].mbuf);
+	im->n_held = 0;
+}

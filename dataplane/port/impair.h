@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bad weather on a port, from a seed: received packets are lost, corrupted in one bit, doubled or
+ * overtaken by up to four later ones. For tests of what is behind the port. */
+#ifndef DATAPLANE_IMPAIR_H
+#define DATAPLANE_IMPAIR_H
+
+#include <jansson.h>
+#include <rte_mbuf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { IMPAIR_HELD = 8 };
+
+struct impair {
+	uint64_t loss, dup, reorder, corrupt; /* probabilities of 2^32 */
+	uint64_t rng;
+	unsigned n_held;
+	struct {
+		struct rte_mbuf *mbuf;
+		unsigned left; /* packets that may still overtake it */
+		uint64_t until_ns;
+	} held[IMPAIR_HELD];
+};
+
+/* From {"loss","dup","reorder","corrupt","seed"}; -EINVAL with "field: reason". */
+int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
+
+struct impair_result {
+	unsigned out;                    /* packets in out */
+	unsigned lost, doubled, no_mbuf; /* doubled counts copies wanted, no_mbuf those not made */
+};
+
+/* n received packets become those in out (room for 2 n + IMPAIR_HELD). To be called with n = 0 as
+ * well, so that nothing is held for long. */
+struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsigned n,
+	struct rte_mbuf **out, struct rte_mempool *pool, uint64_t now);
+
+void impair_free_held(struct impair *im);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the control plane can ask: ports, drops, nodes, values, traces. Reads the worker's counters
+ * while it runs; see lcore.h for how stale they are. */
+#include <errno.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <string.h>
+
+#include "dataplane/sw.h"
+
+unsigned sw_n_ports(const struct sw *sw)
+{
+	return sw->n_ports;
+}
+
+int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
+{
+	const struct port *port = &sw->ports[i];
+	const struct lport *lp;
+
+	if (i >= sw->n_ports)
+		return -ENOENT;
+	lp = &sw->lcore->port[port->id];
+	*out = (struct sw_port){
+		.id = port->id,
+		.mtu = port->config.mtu,
+		.link = port_link_up(port),
+		.rx_packets = lp->rx_packets,
+		.rx_bytes = lp->rx_bytes,
+		.tx_packets = lp->tx_packets,
+		.tx_bytes = lp->tx_bytes,
+		.tx_drops = lp->tx_drops,
+	};
+	memcpy(out->name, port->config.name, sizeof(out->name));
+	memcpy(out->type, port->config.type, sizeof(out->type));
+	memcpy(out->mac, port->mac, sizeof(out->mac));
+	return 0;
+}
+
+int sw_port_find(struct sw *sw, const char *name)
+{
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		if (strcmp(sw->ports[i].config.name, name) == 0)
+			return (int)i;
+	return -ENOENT;
+}
+
+void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
+{
+	for (unsigned i = DROP_NONE + 1; i < N_DROPS; i++)
+		fn(arg, drop_name(i), drop_text(i), sw->lcore->drops[i] - sw->drops_cleared[i]);
+}
+
+/* The counters are the worker's; clearing means to count from here. */
+void sw_drops_clear(struct sw *sw)
+{
+	memcpy(sw->drops_cleared, sw->lcore->drops, sizeof(sw->drops_cleared));
+}
+
+void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg)
+{
+	const struct lcore *lc = sw->lcore;
+
+	graph_nodes(sw->node_stats, fn, arg);
+	fn(arg, "port_tx_flush", lc->flush_calls, lc->flush_packets, lc->flush_cycles);
+}
+
+static uint64_t missed(const struct sw *sw)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < sw->n_ports; i++) {
+		struct rte_eth_stats s;
+
+		if (rte_eth_stats_get(sw->ports[i].id, &s) == 0)
+			n += s.imissed + s.ierrors + s.rx_nombuf;
+	}
+	return n;
+}
+
+void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
+{
+	const struct lcore *lc = sw->lcore;
+
+	fn(arg, "uptime_ns", "since the switch was created", port_now_ns() - sw->started_ns);
+	fn(arg, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
+	fn(arg, "turns", "turns of the lcore's loop", lc->turns);
+	fn(arg, "idle_turns", "turns without a packet", lc->idle_turns);
+	fn(arg, "emitted", "packets made by the engine", lc->emitted);
+	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", lc->doubled);
+	fn(arg, "rx_missed", "packets that drivers lost before the switch saw them", missed(sw));
+	fn(arg, "arena_bytes", "aggregation memory", sw->arena->size);
+	fn(arg, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
+	fn(arg, "groups", "groups installed", sw->n_groups);
+	fn(arg, "groups_stalled", "groups that wait too long for some rank", sw->n_stalled);
+	fn(arg, "stalls", "times that a group was found to wait too long", sw->stalls);
+	fn(arg, "mbufs_free", "packet buffers not in use", rte_mempool_avail_count(sw->pool));
+	fn(arg, "mbufs", "packet buffers", sw->pool->size);
+	fn(arg, "head_mbufs_free", "header buffers not in use",
+		rte_mempool_avail_count(sw->head_pool));
+}
+
+void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
+{
+	*size = sw->arena->size;
+	*used = sw->arena->used;
+}
+
+/* ---- trace ---- */
+
+static void nothing(struct sw *sw, void *what)
+{
+	(void)sw;
+	(void)what;
+}
+
+int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
+{
+	struct trace *t = &sw->lcore->trace;
+
+	if (n < 1 || n > SW_TRACE_MAX)
+		return sw_fail(err, -EINVAL, "count: %u is out of range 1..%d", n, SW_TRACE_MAX);
+	if (port >= (int)sw->n_ports || port < -1)
+		return sw_fail(err, -ENOENT, "port: there is no port %d", port);
+	atomic_store(&t->armed, false);
+	sw_defer(sw, nothing, NULL);
+	if (sw->deferred != NULL)
+		return sw_fail(err, -ETIMEDOUT, "the lcore does not respond");
+	if (trace_prepare(t, port < 0 ? -1 : sw->ports[port].id, n) < 0)
+		return sw_fail(err, -ENOMEM, "no memory for %u traces", n);
+	atomic_store_explicit(&t->armed, true, memory_order_release);
+	return 0;
+}
+
+unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n)
+{
+	return trace_read(&sw->lcore->trace, from, rec, n);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The switch from inside: what switch.c, groups.c and stats.c share. */
+#ifndef DATAPLANE_SW_H
+#define DATAPLANE_SW_H
+
+#include "dataplane/graph.h"
+#include "dataplane/inc/arena.h"
+#include "dataplane/lcore.h"
+#include "dataplane/switch.h"
+
+/* A checked configuration. */
+struct sw_config {
+	char name[PORT_NAME_LEN];
+	unsigned n_addresses;
+	struct wire_ip *addresses;
+	unsigned n_ports;
+	struct sw_config_port {
+		struct port_config port;
+		bool proxy_arp, impaired;
+		struct impair impair;
+	} ports[SW_MAX_PORTS];
+	size_t arena_bytes;
+	enum port_idle idle;
+	char lcores[256]; /* "" : default */
+	bool hugepages, pci, telemetry;
+	unsigned memory_mb;
+	uint64_t slot_rest_ns, drain_ns, stall_ns;
+};
+
+/* 0 or -EINVAL with "path.field: reason" in err. Opens nothing. sw_config_free frees what it holds.
+ */
+int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ERR_LEN]);
+void sw_config_free(struct sw_config *config);
+
+/* What waits until no lcore can see it any more. */
+struct sw_deferred {
+	struct sw_deferred *next;
+	uint64_t token;
+	void (*free)(struct sw *sw, void *what);
+	void *what;
+};
+
+struct sw_group_slot {
+	uint64_t rest_until, drain_until; /* ns; 0: not resting, not draining */
+	bool stalled;
+};
+
+struct sw {
+	struct sw_config config;
+	json_t *json;
+	unsigned n_ports;
+	struct port ports[SW_MAX_PORTS];
+	struct impair impair[SW_MAX_PORTS];
+	struct rte_mempool *pool, *head_pool;
+	const struct rte_memzone *arena_zone;
+	struct inc_ranges *arena;
+	struct inc_table *groups;
+	struct sw_group_slot slot[INC_GROUP_SLOTS];
+	unsigned n_groups, n_stalled;
+	struct table_registry *tables;
+	_Atomic(struct fwd *) fwd;
+	struct rte_rcu_qsbr *rcu;
+	struct sw_deferred *deferred;
+	struct lcore *lcore;
+	struct rte_graph_cluster_stats *node_stats;
+	bool running;
+	unsigned worker; /* EAL lcore */
+	uint64_t started_ns, stalls;
+	uint64_t drops_cleared[N_DROPS];
+};
+
+/* Hands `what` to `free` as soon as every lcore has passed a quiescent state: within this call as a
+ * rule (waits at most 1 s), else in a later sw_reclaim. Never fails. */
+void sw_defer(struct sw *sw, void (*free)(struct sw *sw, void *what), void *what);
+void sw_reclaim(struct sw *sw);
+
+/* groups.c: at the end. */
+void sw_groups_destroy(struct sw *sw);
+
+/* For tests: one turn of the worker's loop, in this thread. Instead of sw_start. */
+void sw_turn(struct sw *sw);
+
+/* "sentence" into err; returns error. */
+int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of a switch: from its configuration to running lcores and back. */
+#include "dataplane/switch.h"
+
+#include <errno.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dataplane/sw.h"
+
+enum {
+	CONNECT_MS = 10000, /* how long a memif or vhost client waits for its server */
+	QUIESCE_NS = 1000000000,
+	QUIESCE_STEP_US = 20,
+	HEAD_POOL_SPARE = 4095,
+	HEAD_ROOM = RTE_PKTMBUF_HEADROOM + 128, /* WIRE_MAX_HEADERS and more */
+	POOL_CACHE = 256,
+	SEGMENTS = 3,
+};
+static_assert(HEAD_ROOM - RTE_PKTMBUF_HEADROOM >= (int)WIRE_TEMPLATE_LEN, "room for headers");
+
+/* ---- RCU ---- */
+
+static bool quiesced(struct sw *sw, uint64_t token)
+{
+	return !sw->running || rte_rcu_qsbr_check(sw->rcu, token, false) == 1;
+}
+
+void sw_reclaim(struct sw *sw)
+{
+	for (struct sw_deferred **at = &sw->deferred, *d = *at; d != NULL; d = *at) {
+		if (!quiesced(sw, d->token)) {
+			at = &d->next;
+			continue;
+		}
+		*at = d->next;
+		d->free(sw, d->what);
+		free(d);
+	}
+}
+
+static void wait_quiesced(struct sw *sw, uint64_t token)
+{
+	uint64_t until = port_now_ns() + QUIESCE_NS;
+
+	while (!quiesced(sw, token) && port_now_ns() < until)
+		usleep(QUIESCE_STEP_US);
+}
+
+void sw_defer(struct sw *sw, void (*free_fn)(struct sw *sw, void *what), void *what)
+{
+	uint64_t token = rte_rcu_qsbr_start(sw->rcu);
+	struct sw_deferred *d;
+
+	wait_quiesced(sw, token);
+	sw_reclaim(sw);
+	if (quiesced(sw, token)) {
+		free_fn(sw, what);
+		return;
+	}
+	d = malloc(sizeof(*d));
+	if (d == NULL)
+		return; /* leaks what an lcore that hangs may still use */
+	*d = (struct sw_deferred){sw->deferred, token, free_fn, what};
+	sw->deferred = d;
+}
+
+/* ---- tables ---- */
+
+static const struct port *port_by_id(void *arg, uint64_t id)
+{
+	const struct sw *sw = arg;
+
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		if (sw->ports[i].id == id)
+			return &sw->ports[i];
+	return NULL;
+}
+
+static void free_fwd(struct sw *sw, void *what)
+{
+	(void)sw;
+	fwd_destroy(what);
+}
+
+static int publish(void *arg, const struct table_rows *tables, unsigned n, struct table_error *err)
+{
+	struct sw *sw = arg;
+	struct fwd *fwd, *old;
+	int rc;
+
+	(void)n;
+	rc = fwd_create(tables, port_by_id, sw, &fwd, err);
+	if (rc < 0)
+		return rc;
+	old = atomic_exchange_explicit(&sw->fwd, fwd, memory_order_acq_rel);
+	if (old != NULL)
+		sw_defer(sw, free_fwd, old);
+	return 0;
+}
+
+static int create_tables(struct sw *sw, char err[SW_ERR_LEN])
+{
+	struct table_update *updates;
+	struct table_error e = {0};
+	unsigned n = sw->config.n_addresses;
+	int rc;
+
+	rc = table_registry_create(fwd_tables, FWD_N_TABLES, publish, sw, &sw->tables);
+	if (rc < 0)
+		return sw_fail(err, rc, "tables: %s", rte_strerror(-rc));
+	if (n == 0) { /* nothing has been published yet */
+		struct table_rows empty[FWD_N_TABLES] = {0};
+
+		for (unsigned i = 0; i < FWD_N_TABLES; i++)
+			empty[i].desc = fwd_tables[i];
+		rc = publish(sw, empty, FWD_N_TABLES, &e);
+		return rc < 0 ? sw_fail(err, rc, "%.190s", e.msg) : 0;
+	}
+	updates = calloc(n, sizeof(*updates));
+	if (updates == NULL)
+		return sw_fail(err, -ENOMEM, "addresses: no memory");
+	for (unsigned i = 0; i < n; i++) {
+		updates[i].table = FWD_LOCAL_ADDR;
+		updates[i].entry.key[0].ip = sw->config.addresses[i];
+	}
+	rc = table_write(sw->tables, updates, n, &e);
+	free(updates);
+	return rc < 0 ? sw_fail(err, rc, "addresses: %.190s", e.msg) : 0;
+}
+
+struct table_registry *sw_tables(struct sw *sw)
+{
+	return sw->tables;
+}
+
+/* ---- making ---- */
+
+static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
+{
+	const struct sw_config *c = &sw->config;
+	char floating[512];
+	const struct port_eal eal = {
+		.program = "incline-switch",
+		.memory_mb = c->memory_mb,
+		.hugepages = c->hugepages,
+		.pci = c->pci,
+		.telemetry = c->telemetry,
+		.lcores = c->lcores[0] ? c->lcores : floating,
+	};
+
+	if (port_eal_started())
+		return 0;
+	if (port_lcores_floating(2, floating, sizeof(floating)) < 0)
+		return sw_fail(err, -ENOSPC, "lcores: cannot tell the CPUs, set it");
+	return port_eal_init(&eal, err);
+}
+
+static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
+{
+	struct port_config configs[SW_MAX_PORTS];
+	unsigned mtu = 0, need, rings;
+
+	for (unsigned i = 0; i < sw->config.n_ports; i++) {
+		configs[i] = sw->config.ports[i].port;
+		mtu = configs[i].mtu > mtu ? configs[i].mtu : mtu;
+	}
+	need = port_pool_need(configs, sw->config.n_ports);
+	rings = need - port_pool_need(NULL, 0);
+	sw->pool = port_pool_create("frames", need, mtu, err);
+	if (sw->pool == NULL)
+		return -ENOMEM;
+	sw->head_pool = rte_pktmbuf_pool_create("heads", HEAD_POOL_SPARE + SEGMENTS * rings,
+		POOL_CACHE, 0, HEAD_ROOM, SOCKET_ID_ANY);
+	if (sw->head_pool == NULL)
+		return sw_fail(err, -ENOMEM, "no memory for headers: raise \"memory_mb\"");
+	return 0;
+}
+
+static int open_ports(struct sw *sw, char err[SW_ERR_LEN])
+{
+	for (unsigned i = 0; i < sw->config.n_ports; i++) {
+		const struct sw_config_port *p = &sw->config.ports[i];
+		char what[PORT_ERR_LEN];
+		int rc = port_open(&p->port, sw->pool, CONNECT_MS, &sw->ports[i], what);
+
+		if (rc < 0)
+			return sw_fail(err, rc, "port %s: %.210s", p->port.name, what);
+		sw->n_ports++;
+	}
+	return 0;
+}
+
+static int create_arena(struct sw *sw, char err[SW_ERR_LEN])
+{
+	unsigned flags = sw->config.hugepages ? RTE_MEMZONE_IOVA_CONTIG : 0;
+
+	sw->arena_zone = rte_memzone_reserve_aligned(
+		"arena", sw->config.arena_bytes, SOCKET_ID_ANY, flags, RTE_CACHE_LINE_SIZE);
+	if (sw->arena_zone == NULL)
+		return sw_fail(err, -ENOMEM,
+			"arena_kb: no memory for %zu KB: raise \"memory_mb\" or lower it",
+			sw->config.arena_bytes >> 10);
+	sw->arena = malloc(sizeof(*sw->arena));
+	sw->groups = rte_zmalloc("groups", sizeof(*sw->groups), RTE_CACHE_LINE_SIZE);
+	if (sw->arena == NULL || sw->groups == NULL)
+		return sw_fail(err, -ENOMEM, "no memory for the group table");
+	inc_ranges_init(sw->arena, sw->config.arena_bytes);
+	return 0;
+}
+
+static int create_rcu(struct sw *sw, char err[SW_ERR_LEN])
+{
+	sw->rcu = rte_zmalloc("rcu", rte_rcu_qsbr_get_memsize(1), RTE_CACHE_LINE_SIZE);
+	if (sw->rcu == NULL || rte_rcu_qsbr_init(sw->rcu, 1) != 0 ||
+		rte_rcu_qsbr_thread_register(sw->rcu, 0) != 0)
+		return sw_fail(err, -ENOMEM, "no memory for RCU");
+	return 0;
+}
+
+static void never_freed(void *addr, void *opaque)
+{
+	struct rte_mbuf_ext_shared_info *ref = opaque;
+
+	(void)addr;
+	rte_mbuf_ext_refcnt_set(ref, 1);
+}
+
+static void attach_ports(struct sw *sw, struct lcore *lc)
+{
+	for (unsigned i = 0; i < sw->n_ports; i++) {
+		struct lport *lp = &lc->port[sw->ports[i].id];
+
+		lc->port_id[lc->n_ports++] = sw->ports[i].id;
+		lp->port = &sw->ports[i];
+		lp->proxy_arp = sw->config.ports[i].proxy_arp;
+		sw->impair[i] = sw->config.ports[i].impair;
+		lp->impair = sw->config.ports[i].impaired ? &sw->impair[i] : NULL;
+	}
+}
+
+static int create_lcore(struct sw *sw, char err[SW_ERR_LEN])
+{
+	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
+	int rc;
+
+	sw->lcore = lc;
+	if (lc == NULL)
+		return sw_fail(err, -ENOMEM, "no memory for the lcore");
+	lc->shared_fwd = &sw->fwd;
+	lc->inc = sw->groups;
+	lc->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
+	lc->arena_iova = sw->arena_zone->iova;
+	lc->arena_ref.free_cb = never_freed;
+	lc->arena_ref.fcb_opaque = &lc->arena_ref;
+	rte_mbuf_ext_refcnt_set(&lc->arena_ref, 1);
+	lc->pool = sw->pool;
+	lc->head_pool = sw->head_pool;
+	lc->rcu = sw->rcu;
+	lc->idle = sw->config.idle;
+	attach_ports(sw, lc);
+	rc = graph_create(lc, 0, &sw->node_stats);
+	return rc < 0 ? sw_fail(err, rc, "graph: %s", rte_strerror(-rc)) : 0;
+}
+
+static int make(struct sw *sw, char err[SW_ERR_LEN])
+{
+	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
+		create_rcu, create_arena, open_ports, create_lcore, create_tables};
+
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		int rc = steps[i](sw, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
+{
+	struct sw *sw = calloc(1, sizeof(*sw));
+	int rc;
+
+	if (sw == NULL)
+		return sw_fail(err, -ENOMEM, "no memory");
+	rc = sw_config_parse(config, &sw->config, err);
+	if (rc < 0) {
+		free(sw);
+		return rc;
+	}
+	sw->json = json_copy((json_t *)(uintptr_t)config);
+	json_object_del(sw->json, "tables");
+	sw->started_ns = port_now_ns();
+	rc = make(sw, err);
+	if (rc < 0) {
+		sw_destroy(sw);
+		return rc;
+	}
+	*out = sw;
+	return 0;
+}
+
+/* ---- running ---- */
+
+int sw_start(struct sw *sw, char err[SW_ERR_LEN])
+{
+	unsigned workers = rte_lcore_count() - 1;
+	int rc;
+
+	if (workers != 1)
+		return sw_fail(err, -EOPNOTSUPP,
+			"lcores: asks for %u workers beside the main lcore, exactly 1 is built: "
+			"for example \"0@0,1@1\"",
+			workers);
+	sw->worker = rte_get_next_lcore(-1, 1, 0);
+	atomic_store(&sw->lcore->stop, false);
+	sw->running = true;
+	rc = rte_eal_remote_launch(lcore_main, sw->lcore, sw->worker);
+	if (rc < 0) {
+		sw->running = false;
+		return sw_fail(err, rc, "lcores: cannot launch lcore %u: %s", sw->worker,
+			rte_strerror(-rc));
+	}
+	return 0;
+}
+
+void sw_turn(struct sw *sw)
+{
+	lcore_turn(sw->lcore);
+}
+
+static void stop(struct sw *sw)
+{
+	if (!sw->running)
+		return;
+	atomic_store(&sw->lcore->stop, true);
+	rte_eal_wait_lcore(sw->worker);
+	sw->running = false;
+}
+
+void sw_destroy(struct sw *sw)
+{
+	if (sw == NULL)
+		return;
+	stop(sw);
+	if (sw->groups != NULL)
+		sw_groups_destroy(sw);
+	sw_reclaim(sw);
+	if (sw->lcore != NULL)
+		graph_destroy(sw->lcore, sw->node_stats);
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		impair_free_held(&sw->impair[i]);
+	while (sw->n_ports > 0) /* a ring port goes before its peer */
+		port_close(&sw->ports[--sw->n_ports]);
+	table_registry_destroy(sw->tables);
+	fwd_destroy(atomic_load(&sw->fwd));
+	if (sw->lcore != NULL)
+		trace_free(&sw->lcore->trace);
+	rte_free(sw->lcore);
+	rte_free(sw->rcu);
+	rte_free(sw->groups);
+	free(sw->arena);
+	rte_memzone_free(sw->arena_zone);
+	rte_mempool_free(sw->head_pool);
+	rte_mempool_free(sw->pool);
+	json_decref(sw->json);
+	sw_config_free(&sw->config);
+	free(sw);
+}
+
+const char *sw_name(const struct sw *sw)
+{
+	return sw->config.name;
+}
+
+json_t *sw_config(const struct sw *sw)
+{
+	return json_incref(sw->json);
+}
