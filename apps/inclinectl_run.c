@@ -121,7 +121,8 @@ int cli_run(struct cli *cli, unsigned argc, const char *const *argv)
 	else
 		rc = call_paged(cli, pages, params, &result, &e);
 	if (rc)
-		fprintf(cli->err, "error: %s%s: %s\n", cli->where, command->words, e.msg);
+		fprintf(cli->err, "error: %s%s: %s%s%s\n", cli->where, command->words, e.path,
+			e.path[0] ? ": " : "", e.msg);
 	else
 		print_result(cli, command->method, result);
 	json_decref(params);

@@ -259,7 +259,7 @@ int rpc_group_activate(struct agent *a, const json_t *params, json_t **result, s
 
 	if (slot < 0)
 		return slot;
-	const struct inc_group *g = sw_group_get(a->sw, (unsigned)slot);
+	struct inc_group *g = sw_group_get(a->sw, (unsigned)slot);
 	memcpy(name, g->name, sizeof(name));
 	json_array_foreach(json_object_get(params, "endpoints"), i, item)
 	{
@@ -273,6 +273,10 @@ int rpc_group_activate(struct agent *a, const json_t *params, json_t **result, s
 			return rpc_fail(e, -EINVAL, path, "%u is given twice", index);
 		qpn[index] = (uint32_t)rpc_int(item, "qpn", 0);
 	}
+	for (unsigned k = 0; k < g->n_ep; k++)
+		if (!qpn[k] && !inc_ep_at(g, k)->remote_qpn)
+			return rpc_fail(e, -EINVAL, "endpoints",
+				"the QPN of endpoint %u is not known yet: give it here", k);
 	int rc = sw_group_activate(a->sw, (unsigned)slot, qpn, g->n_ep, text);
 	return change(a, slot, rc, text, name, result, e);
 }

@@ -229,6 +229,11 @@ static int take_error(const json_t *object, struct ctl_error *e)
 	const char *path = json_string_value(json_object_get(data, "path"));
 	const json_t *index = json_object_get(data, "index");
 	json_int_t code = json_integer_value(json_object_get(object, "code"));
+	size_t n = path ? strlen(path) : 0;
+
+	/* The message alone must do for a person; here the path is apart. */
+	if (n && msg && !strncmp(msg, path, n) && !strncmp(msg + n, ": ", 2))
+		msg += n + 2;
 	int rc = fail(e, errno_from_name(json_string_value(json_object_get(data, "errno"))), "%s",
 		msg ? msg : "error without a message");
 

@@ -15,7 +15,7 @@ struct ctl_error {
 	int code;                /* JSON-RPC code if the server answered with an error, else 0 */
 	char path[CTL_PATH_LEN]; /* field at fault, "" if none was named */
 	long index;              /* of the item at fault in a batch, -1 if none was named */
-	char msg[CTL_MSG_LEN];   /* one sentence; for local failures it names the socket */
+	char msg[CTL_MSG_LEN];   /* why, without the path; for local failures it names the socket */
 };
 
 /* Connects. While nobody listens at path, tries again until timeout_ms have passed (0: one try).

@@ -32,8 +32,14 @@ static int call(void *arg, const char *method, const json_t *params, json_t **re
 
 	*result = json_incref(json_object_get(answer, "result"));
 	*error = (struct ctl_error){.index = -1};
-	snprintf(error->msg, sizeof(error->msg), "%s",
-		bad ? json_string_value(json_object_get(bad, "message")) : "nobody listens");
+	/* As ctl_call: the path apart from the message. */
+	const char *msg = json_string_value(json_object_get(bad, "message"));
+	const char *path = json_string_value(json_object_get(json_object_get(bad, "data"), "path"));
+	if (path) {
+		snprintf(error->path, sizeof(error->path), "%s", path);
+		msg += strlen(path) + 2;
+	}
+	snprintf(error->msg, sizeof(error->msg), "%s", msg ? msg : "nobody listens");
 	json_decref(answer);
 	json_decref(request);
 	free(line);

@@ -155,7 +155,8 @@ static void test_good_answers(void **state)
 static void test_error_answers(void **state)
 {
 	static const char *const answers[] = {
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32000,\"message\":\"no room\","
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32000,\"message\":\"updates[3]."
+		"key: no room\","
 		"\"data\":{\"errno\":\"ENOSPC\",\"index\":3,\"path\":\"updates[3].key\"}}}\n",
 		"{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32601,\"message\":\"what?\"}}"
 		"\n",

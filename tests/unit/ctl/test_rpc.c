@@ -755,8 +755,8 @@ static void test_group_two_steps(void **state)
 	json_decref(g);
 	assert_int_equal(
 		f->sw->group[1]->flags, INC_F_LATE_FLUSH | INC_F_REPRODUCIBLE | INC_F_STRICT_PORT);
-	call_bad(f, "group.activate", "{'group':'g1'}", INVALID, "EINVAL", -1, "endpoints[2].qpn",
-		"endpoints[2].qpn: not known yet");
+	call_bad(f, "group.activate", "{'group':'g1'}", INVALID, "EINVAL", -1, "endpoints",
+		"endpoints: the QPN of endpoint 2 is not known yet: give it here");
 	call_bad(f, "group.activate", "{'group':'g1','endpoints':[{'index':3,'qpn':1}]}", INVALID,
 		"EINVAL", -1, "endpoints[0].index", "endpoints[0].index: 3 is not in 0..2");
 	call_bad(f, "group.activate",
