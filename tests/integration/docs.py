@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the commands of the documentation: every ```sh block that begins with the comment "checked by
+tests/integration/docs.py", in a shell that stops at the first failure, in a lab directory of its own."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BLOCK = re.compile(r'^```sh\n# checked by tests/integration/docs.py\n(.*?)^```', re.S | re.M)
+BUILD = os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))
+
+
+def blocks():
+    names = subprocess.check_output(['git', 'ls-files', '*.md'], cwd=TOP, text=True).split() \
+        if os.path.isdir(os.path.join(TOP, '.git')) else ['docs/lab.md']
+    for name in names:
+        with open(os.path.join(TOP, name)) as f:
+            for i, match in enumerate(BLOCK.finditer(f.read())):
+                yield f'{name}, block {i + 1}', match.group(1)
+
+
+class Docs(unittest.TestCase):
+    def test_commands(self):
+        found = list(blocks())
+        self.assertGreaterEqual(len(found), 3)
+        for where, script in found:
+            # "wait" alone forgets how its jobs ended.
+            script = re.sub(r'^wait$', 'for job in $(jobs -p); do wait $job; done', script, flags=re.M)
+            script = script.replace('build/apps', os.path.join(BUILD, 'apps'))
+            with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
+                env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD)
+                try:
+                    run = subprocess.run(['bash', '-euo', 'pipefail', '-c', script], cwd=TOP, env=env,
+                                         capture_output=True, text=True, timeout=120)
+                finally:
+                    subprocess.run(['tools/lab', 'down'], cwd=TOP, env=env, capture_output=True)
+                print(f'--- {where}\n{run.stdout}', file=sys.stderr)
+                self.assertEqual(run.returncode, 0, f'{where}: {run.stderr}')
+
+
+if __name__ == '__main__':
+    unittest.main()
