@@ -201,7 +201,7 @@ struct transport {
 	bool (*tx)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 	/* The answer that qp_answer announced. */
 	void (*tx_answer)(struct rnic_qp *qp, struct rnic_frame *frame);
-	void (*timer)(struct rnic_qp *qp, uint64_t now);
+	void (*timer)(struct rnic_qp *qp);
 	/* State changes: to RTR and RTS (attributes are in place), to SQD and back, to RESET. */
 	void (*start_recv)(struct rnic_qp *qp);
 	void (*start_send)(struct rnic_qp *qp);

@@ -242,7 +242,7 @@ void rnic_timer(struct rnic *rnic, uint64_t now)
 			struct rnic_qp *qp =
 				(struct rnic_qp *)((char *)timer - offsetof(struct rnic_qp, timer));
 
-			qp->ops->timer(qp, now);
+			qp->ops->timer(qp);
 		}
 	}
 }

@@ -51,10 +51,11 @@ enum rc_message { RC_NO_MESSAGE, RC_IN_SEND, RC_IN_WRITE };
 enum rc_answer { RC_NO_ANSWER, RC_ACK, RC_RNR, RC_NAK, RC_NAK_FATAL };
 
 struct rc_responder {
-	uint32_t epsn; /* PSN after the last one taken in order */
-	uint32_t msn;  /* messages completed, 24 bits */
-	bool nak_sent; /* for the present gap: no other until a packet in order comes */
-	bool heard;    /* IBV_EVENT_COMM_EST was raised */
+	uint32_t epsn;  /* PSN after the last one taken in order */
+	uint32_t msn;   /* messages completed, 24 bits */
+	bool nak_sent;  /* for the present gap: no other until a packet in order comes */
+	uint32_t ahead; /* while a NAK waits: the last PSN that was dropped behind the gap */
+	bool heard;     /* IBV_EVENT_COMM_EST was raised */
 	/* The message whose LAST is still to come. */
 	enum rc_message message;
 	uint64_t received; /* its bytes so far */
@@ -71,7 +72,7 @@ struct rc_responder {
 /* requester.c */
 bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now);
-void rc_timer(struct rnic_qp *qp, uint64_t now);
+void rc_timer(struct rnic_qp *qp);
 void rc_start_send(struct rnic_qp *qp);
 void rc_drain(struct rnic_qp *qp, bool on);
 int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count);

@@ -134,7 +134,9 @@ static bool allowed(const struct rnic_qp *qp)
 static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
-	bool first_out = !outstanding(req);
+	/* The clock of a packet runs from when it leaves: a port that takes nothing for a while
+	 * does not use up tries. */
+	bool oldest = req->next == req->una;
 
 	if (req->next < req->high) {
 		req->retransmits++;
@@ -149,7 +151,7 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 		req->high = req->next;
 		req->high_idx = req->next_idx;
 	}
-	if (first_out)
+	if (oldest)
 		restart_timer(qp, now);
 }
 
@@ -214,37 +216,35 @@ static void go_back(struct rnic_qp *qp)
 	req->next = req->una;
 	req->next_idx = req->una_idx;
 	req->since_ackreq = 0;
+	timer_stop(&qp->timer);
 	qp_ready(qp);
 }
 
-/* One more try without progress since the last one. False if none was left. */
-static bool try_again(struct rnic_qp *qp, uint64_t now)
+/* One more try without progress since the last one. */
+static void try_again(struct rnic_qp *qp)
 {
 	if (qp->req.retries == 0) {
 		fail(qp, IBV_WC_RETRY_EXC_ERR);
-		return false;
+		return;
 	}
 	qp->req.retries--;
 	go_back(qp);
-	restart_timer(qp, now);
-	return true;
 }
 
-void rc_timer(struct rnic_qp *qp, uint64_t now)
+void rc_timer(struct rnic_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
 	if (req->rnr_wait) {
 		req->rnr_wait = false;
 		go_back(qp);
-		restart_timer(qp, now);
 		return;
 	}
 	if (!outstanding(req))
 		return;
 	req->timeouts++;
 	rnic_inc(qp->rnic, RNIC_C_TIMEOUTS);
-	try_again(qp, now);
+	try_again(qp);
 }
 
 /* ---- acknowledgements ---- */
@@ -299,7 +299,7 @@ static unsigned rx_rnr(struct rnic_qp *qp, unsigned code, uint64_t now)
 	return 0;
 }
 
-static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress, uint64_t now)
+static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress)
 {
 	switch (code) {
 	case ROCE_NAK_SEQUENCE:
@@ -310,7 +310,7 @@ static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress, uint64_
 		if (progress)
 			go_back(qp);
 		else
-			try_again(qp, now);
+			try_again(qp);
 		return 0;
 	case ROCE_NAK_INVALID_REQUEST:
 		fail(qp, IBV_WC_REM_INV_REQ_ERR);
@@ -356,7 +356,7 @@ unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
 	}
 	if (class == ROCE_AETH_ACK || !outstanding(req))
 		return 0;
-	return class == ROCE_AETH_RNR ? rx_rnr(qp, value, now) : rx_nak(qp, value, progress, now);
+	return class == ROCE_AETH_RNR ? rx_rnr(qp, value, now) : rx_nak(qp, value, progress);
 }
 
 /* ---- states, skip ---- */

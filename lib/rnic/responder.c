@@ -58,8 +58,8 @@ static void answer(struct rnic_qp *qp, enum rc_answer kind)
 {
 	struct rc_responder *resp = &qp->resp;
 
-	/* A NAK acknowledges everything before it. It is made with the PSN expected when it leaves,
-	 * so it remains right: something behind that was dropped. */
+	/* A NAK acknowledges everything before it. It is made with the PSN expected when it leaves.
+	 */
 	if (kind == RC_ACK && resp->answer == RC_NAK)
 		return;
 	resp->answer = kind;
@@ -265,6 +265,24 @@ static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	qp_complete_recv(qp, &wc, pkt->se);
 }
 
+/* A packet was taken in order. */
+static void acknowledge(struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	struct rc_responder *resp = &qp->resp;
+	bool ack = pkt->ackreq || resp->answer == RC_RNR;
+
+	/* A NAK that waits still has something to ask for, unless all that was dropped has come. */
+	if (resp->answer == RC_NAK) {
+		if (psn_lt(pkt->psn, resp->ahead))
+			return;
+		resp->answer = RC_NO_ANSWER;
+		ack = true;
+	}
+	resp->nak_sent = false;
+	if (ack)
+		answer(qp, RC_ACK);
+}
+
 static unsigned take(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, unsigned passed)
 {
@@ -288,10 +306,7 @@ static unsigned take(
 		return refuse(qp, pkt, fault);
 
 	take_psn(resp, pkt->psn, passed);
-	if (resp->answer != RC_NAK)
-		resp->nak_sent = false;
-	if (pkt->ackreq || resp->answer == RC_RNR)
-		answer(qp, RC_ACK);
+	acknowledge(qp, pkt);
 	if (pkt->flags & ROCE_F_LAST)
 		complete(qp, pkt);
 	else
@@ -316,8 +331,10 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 	if (psn_lt(in_order, pkt->psn)) {
 		if (!resp->nak_sent) {
 			resp->nak_sent = true;
+			resp->ahead = pkt->psn;
 			answer(qp, RC_NAK);
 		}
+		resp->ahead = psn_max(resp->ahead, pkt->psn);
 		return RNIC_DROP_SEQUENCE;
 	}
 	if (!psn_lt(pkt->psn, resp->epsn))

@@ -128,7 +128,7 @@ static void test_lost_ack(void **state)
 	net_close(&net);
 }
 
-/* Reordering before the NAK leaves: it asks for what is missing then. */
+/* Reordering before the NAK leaves: it asks for what is missing then, if anything is. */
 static void test_late_nak(void **state)
 {
 	static struct net net;
@@ -136,17 +136,49 @@ static void test_late_nak(void **state)
 	struct rnic_frame frame;
 
 	(void)state;
+	for (int all = 0; all < 2; all++) {
+		open_with(&net, &base);
+		net.mute[1] = true;
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(0, end_recv(&net.end[1], 9, 0, 64));
+		for (uint32_t i = 1; i < 3; i++)
+			net_packet(&net, 1,
+				(struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = P + i}, data,
+				64);
+		for (uint32_t i = 0; i < (all ? 3 : 2); i++)
+			net_packet(&net, 1,
+				(struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = P + i}, data,
+				64);
+		net_run(&net, net.now);
+		if (all)
+			net_expect_ack(&net, 0, 1, P + 2, ACK, 3);
+		else
+			net_expect_ack(&net, 0, 1, P + 2, NAK_SEQ, 2);
+		assert_int_equal(1, net.n_log);
+		assert_false(rnic_tx(net.end[1].rnic, &frame, net.now));
+		net_close(&net);
+	}
+}
+
+/* A port that takes no frames for a long time does not use up the tries. */
+static void test_blocked_port(void **state)
+{
+	static struct net net;
+	struct rnic *rnic;
+	struct rnic_frame frame;
+
+	(void)state;
 	open_with(&net, &base);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(0, end_recv(&net.end[1], 9, 0, 64));
-	net_packet(&net, 1, (struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = P + 1}, data, 64);
-	net_packet(&net, 1, (struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = P, .ackreq = true},
-		data, 64);
-	net.mute[1] = true;
-	net_run(&net, net.now);
-	net_expect_ack(&net, 0, 1, P + 1, NAK_SEQ, 1);
-	assert_int_equal(1, net.n_log);
-	assert_false(rnic_tx(net.end[1].rnic, &frame, net.now));
+	rnic = net.end[0].rnic;
+	write_across(&net, 1, 64);
+	assert_true(rnic_tx(rnic, &frame, net.now));
+	for (unsigned i = 0; i < 100; i++) {
+		net.now += SEC;
+		rnic_timer(rnic, net.now);
+	}
+	assert_int_equal(1, rnic_count(rnic, RNIC_C_TIMEOUTS));
+	net_run(&net, FOREVER);
+	assert_int_equal(IBV_WC_SUCCESS, end_wc(net.end[0].scq).status);
 	net_close(&net);
 }
 
@@ -535,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_lost_last),
 		cmocka_unit_test(test_lost_ack),
 		cmocka_unit_test(test_late_nak),
+		cmocka_unit_test(test_blocked_port),
 		cmocka_unit_test(test_coalescing),
 		cmocka_unit_test(test_ackreq),
 		cmocka_unit_test(test_window),
