@@ -181,22 +181,23 @@ static enum ibv_wc_opcode wc_opcode(uint8_t wr_opcode)
 	}
 }
 
+/* The place in the ring is given back before the completion shows: whoever sees the completion may
+ * post at once, from another thread. */
 void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 {
 	uint32_t tail = ring_tail(&qp->sq);
 	const struct send_wqe *wqe = ring_at(&qp->sq, tail);
+	bool report = wqe->signaled || status != IBV_WC_SUCCESS;
+	struct ibv_wc wc = {.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wc_opcode(wqe->opcode),
+		.byte_len = wqe->len,
+		.qp_num = qp->qpn,
+		.src_qp = qp->attr.dest_qp_num};
 
-	if (wqe->signaled || status != IBV_WC_SUCCESS) {
-		struct ibv_wc wc = {.wr_id = wqe->wr_id,
-			.status = status,
-			.opcode = wc_opcode(wqe->opcode),
-			.byte_len = wqe->len,
-			.qp_num = qp->qpn,
-			.src_qp = qp->attr.dest_qp_num};
-
-		cq_push(qp->init.send_cq, &wc, false);
-	}
 	ring_release(&qp->sq, tail + 1);
+	if (report)
+		cq_push(qp->init.send_cq, &wc, false);
 }
 
 void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
@@ -207,8 +208,8 @@ void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
 	wc->wr_id = wqe->wr_id;
 	wc->qp_num = qp->qpn;
 	wc->src_qp = qp->attr.dest_qp_num;
-	cq_push(qp->init.recv_cq, wc, solicited);
 	ring_release(&qp->rq, tail + 1);
+	cq_push(qp->init.recv_cq, wc, solicited);
 }
 
 void qp_flush(struct rnic_qp *qp)
