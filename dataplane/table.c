@@ -380,18 +380,32 @@ static void index_build(struct table *t)
 		index_add(t, i);
 }
 
-/* Number of the live entry with e's identity, or UINT32_MAX. */
-static uint32_t draft_find(const struct draft *d, const struct table_entry *e, uint32_t hash)
+/* Number of the entry with e's identity that is not dead (NULL: none is), or UINT32_MAX. */
+static uint32_t find(
+	const struct table *t, const bool *dead, const struct table_entry *e, uint32_t hash)
 {
-	const struct table *t = &d->t;
-
 	for (uint32_t i = hash & t->slot_mask; t->slot[i]; i = (i + 1) & t->slot_mask) {
 		uint32_t k = t->slot[i] - 1;
 
-		if (t->hash[k] == hash && !d->dead[k] && same_identity(t, &t->entry[k], e))
+		if (t->hash[k] == hash && !(dead && dead[k]) && same_identity(t, &t->entry[k], e))
 			return k;
 	}
 	return UINT32_MAX;
+}
+
+const struct table_entry *table_lookup(
+	const struct table_registry *reg, unsigned table, const struct table_entry *e)
+{
+	struct table_update u = {.verb = TABLE_DELETE, .entry = *e};
+	struct table_entry canonical;
+	struct table_error err;
+
+	if (table >= reg->n || !reg->tables[table].n ||
+		check_entry(&reg->tables[table], &u, &canonical, &err))
+		return NULL;
+	const struct table *t = &reg->tables[table];
+	uint32_t k = find(t, NULL, &canonical, identity_hash(t, &canonical));
+	return k == UINT32_MAX ? NULL : &t->entry[k];
 }
 
 /* ---- batches ---- */
@@ -448,7 +462,7 @@ static int draft_apply(struct draft *d, const struct table_update *u, struct tab
 
 	if (rc)
 		return rc;
-	uint32_t hash = identity_hash(t, &e), k = draft_find(d, &e, hash);
+	uint32_t hash = identity_hash(t, &e), k = find(t, d->dead, &e, hash);
 	const char *same = t->prioritized ? "this key and priority" : "this key";
 
 	if (u->verb == TABLE_INSERT && k == UINT32_MAX)

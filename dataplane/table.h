@@ -109,6 +109,10 @@ int table_find(const struct table_registry *reg, const char *name); /* index or 
 /* The current content; valid until the next table_write. */
 void table_rows(const struct table_registry *reg, unsigned table, struct table_rows *rows);
 
+/* The entry with e's identity, or NULL; e needs its key and priority only. As for table_rows. */
+const struct table_entry *table_lookup(
+	const struct table_registry *reg, unsigned table, const struct table_entry *e);
+
 /* Applies a batch, update after update, as a whole. -EEXIST (insert of a known key), -ENOENT
  * (modify, delete of an unknown one), -ENOSPC (table full at that point of the batch), -EINVAL
  * (value out of the descriptor's range), -ENOMEM, or what publish said; then nothing has changed

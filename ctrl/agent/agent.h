@@ -29,8 +29,8 @@ struct agent_limits {
 int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_limits *limits);
 
-/* Inserts the entries of a configuration's "tables" object as one batch: all or none. NULL: nothing
- * to do. -errno with "tables.route[3].key.dst: reason" in err. */
+/* Inserts the entries of a configuration's "tables" object as one batch: all or none. What the switch
+ * has entered itself (its addresses) may be among them. NULL: nothing to do. -errno with "tables.route[3].key.dst: reason" in err. */
 int agent_apply_tables(struct sw *sw, const json_t *tables, char *err, size_t cap);
 
 /* The agent without its socket, for tests. startup_file may be NULL. -ENOMEM. */

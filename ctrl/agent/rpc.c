@@ -297,7 +297,8 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 		return -ENOMEM;
 	a->sw = sw;
 	a->started_ns = rpc_now_ns();
-	if (startup_file)
+	/* Absolute, and the file itself if it is a link: config.save replaces it. */
+	if (startup_file && !realpath(startup_file, a->startup_file))
 		snprintf(a->startup_file, sizeof(a->startup_file), "%s", startup_file);
 	*agent = a;
 	return 0;

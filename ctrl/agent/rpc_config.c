@@ -13,8 +13,23 @@
 
 /* ---- running configuration ---- */
 
+/* Is it one of the entries that the switch makes of "addresses"? Those are not repeated. */
+static bool from_addresses(const json_t *config, const struct table_rows *rows, uint32_t i)
+{
+	struct wire_ip ip;
+	json_t *text;
+	size_t k;
+
+	if (strcmp(rows->desc->name, "local_addr") != 0)
+		return false;
+	json_array_foreach(json_object_get(config, "addresses"), k,
+		text) if (json_is_string(text) && !wire_ip_parse(json_string_value(text), &ip) &&
+			  wire_ip_eq(&ip, &rows->entry[i].key[0].ip)) return true;
+	return false;
+}
+
 /* Entries of all tables that have some, as in the configuration file. */
-static json_t *tables_json(struct sw *sw, json_int_t *entries)
+static json_t *tables_json(struct sw *sw, const json_t *config, json_int_t *entries)
 {
 	const struct table_registry *reg = sw_tables(sw);
 	json_t *out = json_object();
@@ -26,14 +41,15 @@ static json_t *tables_json(struct sw *sw, json_int_t *entries)
 		struct table_rows rows;
 
 		table_rows(reg, i, &rows);
-		if (!rows.n)
-			continue;
 		json_t *list = json_array();
 		for (uint32_t k = 0; k < rows.n; k++)
-			json_array_append_new(
-				list, table_entry_to_json(rows.desc, &rows.entry[k], &ports));
-		json_object_set_new(out, rows.desc->name, list);
-		*entries += rows.n;
+			if (!from_addresses(config, &rows, k))
+				json_array_append_new(list,
+					table_entry_to_json(rows.desc, &rows.entry[k], &ports));
+		*entries += (json_int_t)json_array_size(list);
+		if (json_array_size(list))
+			json_object_set(out, rows.desc->name, list);
+		json_decref(list);
 	}
 	return out;
 }
@@ -44,7 +60,7 @@ static json_t *running_config(struct sw *sw, json_int_t *entries)
 
 	json_decref(given);
 	json_object_del(config, "startup_file");
-	json_object_set_new(config, "tables", tables_json(sw, entries));
+	json_object_set_new(config, "tables", tables_json(sw, config, entries));
 	return config;
 }
 

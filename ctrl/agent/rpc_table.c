@@ -287,6 +287,8 @@ static int startup_entry(
 	if (!rc)
 		rc = table_action_from_json(d, rpc_string(json, "action"),
 			json_object_get(json, "data"), at, &s->ports, &u->entry, e);
+	if (!rc && table_lookup(s->reg, table, &u->entry))
+		u->verb = TABLE_MODIFY;
 	s->n++;
 	return rc;
 }

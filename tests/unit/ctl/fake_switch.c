@@ -58,6 +58,17 @@ static const struct table_desc classes = {
 			{.name = "cookie", .help = "any number", .optional = true}}}},
 };
 
+/* As in the real switch, which enters its own "addresses" here. */
+static const struct table_desc local_addr = {
+	.name = "local_addr",
+	.help = "addresses of the switch",
+	.size = 4,
+	.n_keys = 1,
+	.keys = {{.name = "ip", .help = "address", .type = TABLE_IP}},
+	.n_actions = 1,
+	.actions = {{.name = "local", .help = "for the switch"}},
+};
+
 static int publish(void *arg, const struct table_rows *tables, unsigned n, struct table_error *err)
 {
 	struct sw *sw = arg;
@@ -72,13 +83,20 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 
 struct sw *fake_switch_create(void)
 {
-	static const struct table_desc *const descs[] = {&neighbours, &routes, &classes};
+	static const struct table_desc *const descs[] = {
+		&neighbours, &routes, &classes, &local_addr};
 	struct sw *sw = calloc(1, sizeof(*sw));
 
-	if (!sw || table_registry_create(descs, 3, publish, sw, &sw->tables))
+	if (!sw || table_registry_create(descs, 4, publish, sw, &sw->tables))
 		abort();
 	sw->config = json_pack("{s:s,s:s,s:[s],s:i}", "#", "made by a test", "name", "leaf1",
 		"addresses", "10.0.0.254", "arena_kb", 64);
+	struct table_update own = {.table = 3};
+	struct table_error err;
+	wire_ip_parse("10.0.0.254", &own.entry.key[0].ip);
+	if (table_write(sw->tables, &own, 1, &err))
+		abort();
+	sw->publishes = 0;
 	sw->drops[1] = 7;
 	sw->drops[2] = UINT64_MAX - 1;
 	return sw;

@@ -566,7 +566,7 @@ static void test_complete(void **state)
 	offers(f, "group activate j", "job-7");
 	offers(f, "stats ", "values nodes groups");
 	offers(f, "trace start ", "p0 p1 --count");
-	offers(f, "table read ", "neighbours routes classes --action --offset --limit");
+	offers(f, "table read ", "neighbours routes classes local_addr --action --offset --limit");
 	offers(f, "table read routes ", "dst= --action --offset --limit");
 	offers(f, "table insert r", "routes");
 	offers(f, "table insert routes ", "dst= via blackhole");

@@ -133,7 +133,7 @@ static void test_version_and_status(void **state)
 	status = call_ok(f, "status", NULL);
 	json_object_del(status, "uptime_s");
 	expect_json(status, "{'name':'leaf1','version':'" INCLINE_VERSION
-			    "','ports':2,'ports_up':1,'tables':3,'entries':0,"
+			    "','ports':2,'ports_up':1,'tables':4,'entries':1,"
 			    "'groups':0,'groups_active':0,'groups_failed':0,'arena_bytes':65536,"
 			    "'arena_used_bytes':1024,'drops':5}");
 }
@@ -227,10 +227,11 @@ static void test_pipeline(void **state)
 		"'optional':false,'help':'the router'}]},"
 		"{'name':'blackhole','help':'drop','params':[]}]}]}");
 	json_t *all = call_ok(f, "pipeline.get", NULL);
-	assert_int_equal(json_array_size(json_object_get(all, "tables")), 3);
+	assert_int_equal(json_array_size(json_object_get(all, "tables")), 4);
 	json_decref(all);
 	call_bad(f, "pipeline.get", "{'table':'nat'}", REFUSED, "ENOENT", -1, "table",
-		"table: no table is named \"nat\", there are: neighbours, routes, classes");
+		"table: no table is named \"nat\", there are: neighbours, routes, classes, "
+		"local_addr");
 	json_t *list = call_ok(f, "table.list", NULL);
 	expect_json(json_incref(json_array_get(json_object_get(list, "tables"), 1)),
 		"{'name':'routes','entries':0,'size':200000,'keys':['dst'],"
@@ -429,7 +430,7 @@ static void test_bad_fields(void **state)
 	bad_update(f, "{'op':'delete','table':'routes','key':{'dst':'::/0'}}", REFUSED, "ENOENT",
 		".key", "table routes has no entry with this key");
 	bad_update(f, "{'op':'insert','table':'nat','key':{}}", REFUSED, "ENOENT", ".table",
-		"no table is named \"nat\", there are: neighbours, routes, classes");
+		"no table is named \"nat\", there are: neighbours, routes, classes, local_addr");
 }
 
 static void test_bad_class_values(void **state)
@@ -580,7 +581,8 @@ static void test_paging_and_filter(void **state)
 	call_bad(f, "table.read", "{'table':'routes','action':'nat'}", INVALID, "EINVAL", -1,
 		"action", "action: \"nat\" is not an action of table routes");
 	call_bad(f, "table.read", "{'table':'nat'}", REFUSED, "ENOENT", -1, "table",
-		"table: no table is named \"nat\", there are: neighbours, routes, classes");
+		"table: no table is named \"nat\", there are: neighbours, routes, classes, "
+		"local_addr");
 }
 
 /* ---- configuration ---- */
@@ -592,14 +594,24 @@ static void test_apply_tables(void **state)
 		"{'#':'comment','neighbours':[{'#note':'x','key':{'ip':'10.0.0.1'},'action':'set',"
 		"'data':{'mac':'02:00:00:00:00:01','port':'p0'}}],"
 		"'routes':[{'key':{'dst':'::/0'},'action':'blackhole'}]}");
+	json_t *own = quoted("{'local_addr':[{'key':{'ip':'10.0.0.254'},'action':'local'},"
+			     "{'key':{'ip':'10.0.0.253'},'action':'local'}]}");
+	json_t *twice = quoted("{'routes':[{'key':{'dst':'10.0.0.0/8'},'action':'blackhole'},"
+			       "{'key':{'dst':'10.0.0.0/8'},'action':'blackhole'}]}");
 	char err[256] = "";
 
 	assert_int_equal(agent_apply_tables(f->sw, NULL, err, sizeof(err)), 0);
 	assert_int_equal(agent_apply_tables(f->sw, tables, err, sizeof(err)), 0);
 	assert_int_equal(f->sw->publishes, 1);
-	assert_int_equal(agent_apply_tables(f->sw, tables, err, sizeof(err)), -EEXIST);
-	assert_string_equal(
-		err, "tables.neighbours[0].key: table neighbours has an entry with this key");
+	/* What is there already may be named again; not so within the file. */
+	assert_int_equal(agent_apply_tables(f->sw, own, err, sizeof(err)), 0);
+	expect_json(read_all(f, "local_addr"),
+		"[{'key':{'ip':'10.0.0.254'},'action':'local','data':{}},"
+		"{'key':{'ip':'10.0.0.253'},'action':'local','data':{}}]");
+	assert_int_equal(agent_apply_tables(f->sw, twice, err, sizeof(err)), -EEXIST);
+	assert_string_equal(err, "tables.routes[1].key: table routes has an entry with this key");
+	json_decref(own);
+	json_decref(twice);
 	json_decref(tables);
 }
 
@@ -610,7 +622,7 @@ static void test_apply_bad_tables(void **state)
 	} cases[] = {
 		{"[]", "tables: must be an object of lists"},
 		{"{'nat':[]}", "tables.nat: no table is named \"nat\", there are: neighbours, "
-			       "routes, classes"},
+			       "routes, classes, local_addr"},
 		{"{'routes':{}}", "tables.routes: must be a list of entries"},
 		{"{'routes':[7]}", "tables.routes[0]: must be an object, not an integer"},
 		{"{'routes':[{'key':{'dst':'::/0'}}]}", "tables.routes[0].action: is missing"},
@@ -672,7 +684,7 @@ static void test_config_save(void **state)
 	struct sw *again = fake_switch_create();
 	assert_int_equal(
 		agent_apply_tables(again, json_object_get(config, "tables"), err, sizeof(err)), 0);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		struct table_rows a, b;
 
 		table_rows(f->sw->tables, i, &a);

@@ -475,6 +475,29 @@ static void test_empty_batch(void **state)
 	assert_int_equal(f->seen.calls, 0);
 }
 
+static void test_lookup(void **state)
+{
+	struct fixture *f = *state;
+	struct table_update a = acl_up(TABLE_INSERT, 5), n = neigh_up(TABLE_INSERT, "10.0.0.1", 3);
+
+	assert_null(table_lookup(f->reg, NEIGH, &n.entry));
+	assert_int_equal(write1(f, n), 0);
+	assert_int_equal(write1(f, a), 0);
+	n.entry.key[0].prefix = 9; /* not used by an exact key */
+	assert_int_equal(table_lookup(f->reg, NEIGH, &n.entry)->param[1].u, 3);
+	n.entry.key[0].ip = ip("10.0.0.2");
+	assert_null(table_lookup(f->reg, NEIGH, &n.entry));
+	assert_non_null(table_lookup(f->reg, ACL, &a.entry));
+	a.entry.priority = 4;
+	assert_null(table_lookup(f->reg, ACL, &a.entry));
+	a.entry.key[1].high = 0; /* no valid key */
+	assert_null(table_lookup(f->reg, ACL, &a.entry));
+	assert_null(table_lookup(f->reg, 3, &a.entry));
+	assert_int_equal(write1(f, neigh_up(TABLE_DELETE, "10.0.0.1", 0)), 0);
+	n.entry.key[0].ip = ip("10.0.0.1");
+	assert_null(table_lookup(f->reg, NEIGH, &n.entry));
+}
+
 static uint32_t next_random(uint32_t *seed)
 {
 	*seed = *seed * 1664525 + 1013904223;
@@ -570,6 +593,7 @@ int main(void)
 		T(test_size_limit),
 		T(test_publish_refuses),
 		T(test_empty_batch),
+		T(test_lookup),
 		T(test_against_oracle),
 		T(test_hundred_thousand),
 	};
