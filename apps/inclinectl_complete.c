@@ -74,8 +74,18 @@ static const json_t *named(const json_t *list, const char *name)
 
 /* ---- fields of tables: FIELD=VALUE ---- */
 
+/* Is "name=..." among the words already? */
+static bool is_given(const char *name_equals, unsigned argc, const char *const *argv)
+{
+	for (unsigned i = 0; i < argc; i++)
+		if (!strncmp(argv[i], name_equals, strlen(name_equals)))
+			return true;
+	return false;
+}
+
 /* "in=" while the name is typed, then "in=p0" for what has names. */
-static void offer_fields(struct cli *cli, const struct offer *o, const json_t *fields)
+static void offer_fields(struct cli *cli, const struct offer *o, const json_t *fields,
+	unsigned argc, const char *const *argv)
 {
 	const char *equals = strchr(o->partial, '=');
 	char text[256];
@@ -89,7 +99,8 @@ static void offer_fields(struct cli *cli, const struct offer *o, const json_t *f
 
 		snprintf(text, sizeof(text), "%s=", name ? name : "");
 		if (!equals) {
-			offer(o, text);
+			if (!is_given(text, argc, argv))
+				offer(o, text);
 			continue;
 		}
 		if (strncmp(text, o->partial, strlen(text)) != 0 || !type)
@@ -117,15 +128,18 @@ static void offer_entry(struct cli *cli, const struct offer *o, const char *tabl
 	const char *const *argv, bool with_action)
 {
 	const json_t *t = named(tables(cli), table), *action = NULL;
+	unsigned i = 0;
 
-	for (unsigned i = 0; i < argc && with_action; i++)
+	while (i < argc && with_action && !action) {
 		if (!strchr(argv[i], '=') && argv[i][0] != '-')
 			action = named(json_object_get(t, "actions"), argv[i]);
+		i++;
+	}
 	if (action) {
-		offer_fields(cli, o, json_object_get(action, "params"));
+		offer_fields(cli, o, json_object_get(action, "params"), argc - i, argv + i);
 		return;
 	}
-	offer_fields(cli, o, json_object_get(t, "keys"));
+	offer_fields(cli, o, json_object_get(t, "keys"), argc, argv);
 	if (with_action)
 		offer_names(o, json_object_get(t, "actions"));
 }

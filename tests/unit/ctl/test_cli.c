@@ -572,6 +572,8 @@ static void test_complete(void **state)
 	offers(f, "table insert routes ", "dst= via blackhole");
 	offers(f, "table insert routes dst=::/0 v", "via");
 	offers(f, "table insert routes dst=::/0 via ", "hop=");
+	offers(f, "table insert neighbours ip=::1 set port=p0 ", "mac= vlan=");
+	offers(f, "table delete classes tagged=true ", "type= dport= in=");
 	offers(f, "table insert neighbours ip=::1 set mac=02:00:00:00:00:01 po", "port=");
 	offers(f, "table insert neighbours ip=::1 set port=", "port=p0 port=p1");
 	offers(f, "table insert classes tagged=t", "tagged=true");
