@@ -210,15 +210,29 @@ void iv_cq_forget_events(struct iv_cq *cq)
 
 /* ---- asynchronous events ---- */
 
+/* Takes the event at index i out of the queue of a source. */
+static enum ibv_event_type async_remove(struct iv_async *src, unsigned i)
+{
+	const uint8_t type = src->pending[i];
+
+	src->n_pending--;
+	memmove(&src->pending[i], &src->pending[i + 1], src->n_pending - i);
+	return (enum ibv_event_type)type;
+}
+
 void iv_async_raise(struct iv_ctx *ctx, struct iv_async *src, enum ibv_event_type type)
 {
+	const uint8_t *known;
+
 	pthread_mutex_lock(&ctx->async_lock);
-	if (!(src->pending & 1u << type)) {
-		if (!src->pending)
-			TAILQ_INSERT_TAIL(&ctx->async_ready, src, link);
-		src->pending |= 1u << type;
+	known = memchr(src->pending, type, src->n_pending);
+	if (known)
+		async_remove(src, (unsigned)(known - src->pending));
+	else
 		fd_up(ctx->vctx.context.async_fd);
-	}
+	if (src->n_pending == 0 && !known)
+		TAILQ_INSERT_TAIL(&ctx->async_ready, src, link);
+	src->pending[src->n_pending++] = (uint8_t)type;
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
@@ -233,9 +247,9 @@ void iv_on_qp_event(void *arg, struct rnic_qp *rqp, enum ibv_event_type type)
 void iv_async_forget(struct iv_ctx *ctx, struct iv_async *src)
 {
 	pthread_mutex_lock(&ctx->async_lock);
-	if (src->pending)
+	if (src->n_pending)
 		TAILQ_REMOVE(&ctx->async_ready, src, link);
-	for (; src->pending; src->pending &= src->pending - 1)
+	for (; src->n_pending; src->n_pending--)
 		fd_down(ctx->vctx.context.async_fd);
 	pthread_mutex_unlock(&ctx->async_lock);
 }
@@ -254,7 +268,7 @@ static bool take_async_event(void *arg)
 	pthread_mutex_lock(&ctx->async_lock);
 	src = TAILQ_FIRST(&ctx->async_ready);
 	if (src) {
-		take->event->event_type = (enum ibv_event_type)__builtin_ctz(src->pending);
+		take->event->event_type = async_remove(src, 0);
 		if (src->qp)
 			take->event->element.qp = src->qp;
 		else if (src->cq)
@@ -262,8 +276,7 @@ static bool take_async_event(void *arg)
 		else
 			take->event->element.port_num = IV_PORT;
 		TAILQ_REMOVE(&ctx->async_ready, src, link);
-		src->pending &= src->pending - 1;
-		if (src->pending)
+		if (src->n_pending)
 			TAILQ_INSERT_TAIL(&ctx->async_ready, src, link);
 		src->got++;
 		fd_down(ctx->vctx.context.async_fd);

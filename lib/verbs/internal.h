@@ -62,11 +62,14 @@ struct iv_dev {
 	LIST_HEAD(, iv_ctx) contexts;
 };
 
-/* Source of asynchronous events: a QP, a CQ, or the context for the port's. */
+/* Source of asynchronous events: a QP, a CQ, or the context for the port's. The same event twice is
+ * told once, as the latest. */
+enum { IV_EVENT_TYPES = IBV_EVENT_WQ_FATAL + 1 };
 struct iv_async {
 	TAILQ_ENTRY(iv_async) link;
-	uint32_t pending; /* bit per enum ibv_event_type: the same event twice is one */
-	uint32_t got;     /* events handed to the application */
+	uint8_t pending[IV_EVENT_TYPES]; /* enum ibv_event_type, oldest first */
+	unsigned n_pending;
+	uint32_t got; /* events handed to the application */
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 };

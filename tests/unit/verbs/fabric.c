@@ -49,7 +49,7 @@ static unsigned cable_room(void *port)
 	unsigned room;
 
 	pthread_mutex_lock(&f->lock);
-	room = CABLE_FRAMES - queued(&f->end[!end->index]);
+	room = CABLE_FRAMES - queued(&f->end[!end->index]) - f->end[!end->index].staged;
 	if (f->room && room > f->room)
 		room = f->room;
 	pthread_mutex_unlock(&f->lock);
@@ -74,19 +74,31 @@ static void cable_tx(void *port, const struct rnic_frame *frame)
 	if (f->cut || next_random(f) % 1000 < f->loss) {
 		f->n_lost++;
 	} else {
-		assert_true(queued(to) < CABLE_FRAMES);
-		len = rnic_frame_flatten(
-			frame, to->queue[to->tail % CABLE_FRAMES].data, CABLE_FRAME_CAP);
+		unsigned slot = (to->tail + to->staged) % CABLE_FRAMES;
+
+		assert_true(queued(to) + to->staged < CABLE_FRAMES);
+		len = rnic_frame_flatten(frame, to->queue[slot].data, CABLE_FRAME_CAP);
 		assert_int_equal(len, frame->len);
-		to->queue[to->tail++ % CABLE_FRAMES].len = (uint32_t)len;
+		to->queue[slot].len = (uint32_t)len;
+		to->staged++;
 	}
 	pthread_mutex_unlock(&f->lock);
 }
 
 static unsigned cable_flush(void *port)
 {
-	(void)port;
-	return 0;
+	struct fabric_end *end = port;
+	struct fabric *f = end->fabric;
+	struct fabric_end *to = &f->end[!end->index];
+	unsigned n, left;
+
+	pthread_mutex_lock(&f->lock);
+	n = f->flush && f->flush < to->staged ? f->flush : to->staged;
+	to->tail += n;
+	to->staged -= n;
+	left = to->staged;
+	pthread_mutex_unlock(&f->lock);
+	return left;
 }
 
 static uint64_t cable_now(void *port)
@@ -124,7 +136,9 @@ static void cable_idle(void *port)
 {
 	struct fabric *f = ((struct fabric_end *)port)->fabric;
 
-	if (!f->real_time)
+	if (f->alone)
+		f->now += 1000;
+	else if (!f->real_time)
 		fabric_step(f);
 }
 
@@ -212,6 +226,7 @@ void endpoint_create(struct endpoint *ep, struct ibv_context *context, size_t le
 
 	memset(ep, 0, sizeof(*ep));
 	ep->context = context;
+	ep->timeout = 8; /* 1 ms */
 	ep->len = len;
 	ep->buf = calloc(1, len);
 	assert_non_null(ep->buf);
@@ -271,7 +286,7 @@ int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dg
 int endpoint_rts(struct endpoint *ep)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
-		.timeout = 8,
+		.timeout = ep->timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.sq_psn = EP_PSN};

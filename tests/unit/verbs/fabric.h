@@ -21,6 +21,7 @@ struct fabric_end {
 		uint32_t len;
 	} queue[CABLE_FRAMES]; /* to be received here */
 	unsigned head, tail;
+	unsigned staged; /* taken by tx, waiting for tx_flush; they follow the tail */
 	unsigned closed;
 	struct ibv_context *context;
 };
@@ -34,7 +35,9 @@ struct fabric {
 	unsigned loss; /* per mille of the frames */
 	bool cut;      /* lose everything */
 	bool link_down;
-	unsigned room; /* what tx_room says; 0: as much as the queue holds */
+	unsigned room;  /* what tx_room says; 0: as much as the queue holds */
+	unsigned flush; /* frames that tx_flush passes on at a time; 0: all */
+	bool alone;     /* a device that spins does not run the other */
 	uint64_t n_tx, n_lost;
 	uint16_t mtu;
 };
@@ -57,6 +60,7 @@ struct endpoint {
 	struct ibv_mr *mr;
 	uint8_t *buf;
 	size_t len;
+	uint8_t timeout; /* as ibv_qp_attr, for endpoint_rts */
 };
 
 enum { EP_DEPTH = 64, EP_PSN = 0xfffff0 };

@@ -135,6 +135,38 @@ static void ping_pong_with_full_port(void **state)
 	assert_int_equal(ibv_poll_cq(p->a.cq, 1, &wc), 0);
 }
 
+/* The port passes on one frame per flush: the device comes back for the rest. */
+static void ping_pong_with_slow_port(void **state)
+{
+	struct pair *p = *state;
+
+	memcpy(p->b.buf, p->a.buf, BUF);
+	endpoints_connect(&p->a, &p->b, 1);
+	p->f->flush = 1;
+	ping_pong(p, 20, 20000);
+	assert_int_equal(p->f->n_lost, 0);
+}
+
+/* Polling alone moves the data, with nothing else that runs the devices. */
+static void polling_is_progress(void **state)
+{
+	struct pair *p = *state;
+	struct ibv_wc wc;
+	int sent = 0, received = 0;
+
+	endpoints_connect(&p->a, &p->b, 1);
+	p->f->alone = true;
+	p->f->loss = 50;
+	assert_int_equal(post_recv(&p->b, 1, 0, BUF), 0);
+	assert_int_equal(post_send(&p->a, 1, IBV_WR_SEND, 0, BUF), 0);
+	while (!sent || !received) {
+		sent += ibv_poll_cq(p->a.cq, 1, &wc);
+		received += ibv_poll_cq(p->b.cq, 1, &wc);
+	}
+	assert_memory_equal(p->b.buf, p->a.buf, BUF);
+	p->f->alone = false;
+}
+
 static void write_and_immediate(void **state)
 {
 	struct pair *p = *state;
@@ -331,6 +363,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(send_every_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(ping_pong_with_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(ping_pong_with_full_port, setup, teardown),
+		cmocka_unit_test_setup_teardown(ping_pong_with_slow_port, setup, teardown),
+		cmocka_unit_test_setup_teardown(polling_is_progress, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_and_immediate, setup, teardown),
 		cmocka_unit_test_setup_teardown(stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(builder_and_iterator, setup, teardown),
