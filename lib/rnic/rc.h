@@ -63,7 +63,6 @@ struct rc_responder {
 	uint32_t rkey, dmalen;
 	/* One answer waits at most: it says all that earlier ones would have said. */
 	enum rc_answer answer;
-	uint32_t fatal_psn;
 	uint8_t fatal_code; /* enum roce_nak */
 	uint8_t n_skip;
 	struct rc_skip skip[RC_MAX_SKIPS]; /* ascending */

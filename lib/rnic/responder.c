@@ -84,7 +84,6 @@ void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		break;
 	case RC_NAK_FATAL:
 		hdr.syndrome = ROCE_AETH_NAK | resp->fatal_code;
-		hdr.psn = resp->fatal_psn;
 		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
 		break;
 	case RC_RNR:
@@ -127,11 +126,11 @@ static const struct fault NOT_ENABLED = {
 static const struct fault NO_BUFFER = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, 0};
 
-static unsigned refuse(struct rnic_qp *qp, const struct wire_pkt *pkt, const struct fault *fault)
+/* The request at the expected PSN is not taken, nor any after it. */
+static unsigned refuse(struct rnic_qp *qp, const struct fault *fault)
 {
 	struct rc_responder *resp = &qp->resp;
 
-	resp->fatal_psn = pkt->psn;
 	resp->fatal_code = fault->nak;
 	answer(qp, RC_NAK_FATAL);
 	if (fault->status != IBV_WC_SUCCESS) {
@@ -295,7 +294,7 @@ static unsigned take(
 	if (fault == NULL && !send)
 		fault = check_write(qp, pkt);
 	if (fault != NULL)
-		return refuse(qp, pkt, fault);
+		return refuse(qp, fault);
 	if (needs_recv(pkt) && ring_tail(&qp->rq) == ring_head(&qp->rq))
 		return not_ready(qp);
 	if (send)
@@ -303,7 +302,7 @@ static unsigned take(
 	if (fault == NULL)
 		fault = place(qp, frame + pkt->pay_off, pkt);
 	if (fault != NULL)
-		return refuse(qp, pkt, fault);
+		return refuse(qp, fault);
 
 	take_psn(resp, pkt->psn, passed);
 	acknowledge(qp, pkt);

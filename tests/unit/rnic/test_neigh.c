@@ -219,13 +219,20 @@ static void test_unasked(void **state)
 	net_close(&net);
 }
 
+static void mac_of(unsigned i, uint8_t mac[6])
+{
+	const uint8_t bytes[6] = {2, 1, 1, 0, (uint8_t)(i >> 8), (uint8_t)i};
+
+	memcpy(mac, bytes, 6);
+}
+
 /* More addresses than the table holds: answers are forgotten, questions are not. */
 static void test_table_full(void **state)
 {
 	static struct net net;
 	struct rnic *rnic;
 	struct wire_ip own = ip_of("10.77.0.1");
-	uint8_t frame[64], mac[6];
+	uint8_t frame[64], mac[6], want[6];
 
 	(void)state;
 	open_net(&net);
@@ -237,12 +244,20 @@ static void test_table_full(void **state)
 
 		assert_int_equal(-EAGAIN, rnic_resolve(rnic, &ip, mac, 0));
 		assert_true(rnic_tx(rnic, &out, 0));
-		len = wire_build_arp(
-			frame, sizeof(frame), ARP_REPLY, other_mac, &ip, own_mac, &own, 0);
+		mac_of(i, want);
+		len = wire_build_arp(frame, sizeof(frame), ARP_REPLY, want, &ip, own_mac, &own, 0);
 		net_inject(&net, 0, frame, (size_t)len);
 		assert_int_equal(0, rnic_resolve(rnic, &ip, mac, 0));
 	}
 	assert_int_equal(UINT64_MAX, rnic_deadline(rnic));
+	/* It holds the last ones that came, each with its own address. */
+	for (unsigned i = 5000; i-- > 5000 - 1024;) {
+		struct wire_ip ip = wire_ip_from4(0x0b000000 + i);
+
+		mac_of(i, want);
+		assert_int_equal(0, rnic_resolve(rnic, &ip, mac, 0));
+		assert_memory_equal(want, mac, 6);
+	}
 	for (unsigned i = 0; i < 2000; i++) {
 		struct wire_ip ip = wire_ip_from4(0x0c000000 + i);
 
@@ -339,10 +354,12 @@ static void test_echo(void **state)
 			assert_int_equal(0xffff, ip_sum(reply + l4, 8 + data, 0));
 	}
 	/* No more than some answers wait. */
+	assert_false(rnic_has_work(net.end[0].rnic));
 	for (unsigned i = 0; i < 40; i++)
 		net_inject(&net, 0, request, echo_request(&net, request, false, 10));
 	unanswered = rnic_drop_count(net.end[0].rnic, RNIC_DROP_REPLY_QUEUE);
 	assert_int_equal(24, unanswered);
+	assert_true(rnic_has_work(net.end[0].rnic));
 	net_run(&net, 0);
 	net_close(&net);
 }

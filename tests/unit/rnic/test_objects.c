@@ -153,6 +153,7 @@ static void test_mr(void **state)
 	assert_int_equal(-EBUSY, rnic_pd_free(pd));
 	assert_int_equal(0, rnic_mr_dereg(mr));
 	assert_null(mr_translate(pd, key, va, 1, 0));
+	assert_int_equal(-EBUSY, rnic_pd_free(pd));
 	assert_int_equal(0, rnic_mr_dereg(edge));
 	assert_int_equal(0, rnic_pd_free(pd));
 	assert_int_equal(0, rnic_pd_free(other));

@@ -369,13 +369,15 @@ static void test_flush_order(void **state)
 	net_close(&net);
 }
 
-static void test_reset_forgets(void **state)
+static void reset_forgets(bool in_midst)
 {
 	static struct net net;
 	struct end *a = &net.end[0], *b = &net.end[1];
 	struct net_options other = {.psn = {0x7000, 0x9000}, .mtu = IBV_MTU_256};
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct rnic_qp_stats stats;
 
-	(void)state;
 	memset(&net, 0, sizeof(net));
 	net_connect(&net, &base);
 	for (unsigned i = 0; i < 3; i++)
@@ -384,9 +386,22 @@ static void test_reset_forgets(void **state)
 	net_run(&net, FOREVER); /* completions wait in both CQs */
 	net.mute[0] = true;
 	assert_int_equal(0, end_send(a, IBV_WR_SEND, 2, 0, 64, 0, 0));
+	assert_int_equal(
+		0, end_send(a, IBV_WR_SEND, 3, 1 << 20, 64, 0, 0)); /* a local fault waits */
 	net_run(&net, net.now);
+	net_ack(&net, 0, P + 1, 0x20); /* an RNR wait runs */
+	assert_int_equal(0, end_send(a, IBV_WR_SEND, 4, 0, 64, 0, 0));
+	assert_int_equal(0, rnic_qp_skip(b->qp, RNIC_RECV, P + 10, 1));
+	if (in_midst) { /* and the QP is on the ready list */
+		net_ack(&net, 0, P + 1, 0x1f);
+		assert_int_equal(IBV_QPS_ERR, state_of(a->qp));
+		assert_int_equal(0, end_recv(a, 5, 0, 64));
+	}
 	assert_int_equal(0, modify(&net, a->qp, IBV_QPS_RESET, 0));
 	assert_int_equal(0, modify(&net, b->qp, IBV_QPS_RESET, 0));
+	rnic_qp_query(a->qp, &attr, &init);
+	assert_int_equal(
+		0, attr.dest_qp_num + attr.path_mtu + attr.sq_psn + attr.rq_psn + attr.timeout);
 	end_no_wc(a->scq);
 	end_no_wc(b->rcq);
 	net.mute[0] = false;
@@ -403,7 +418,20 @@ static void test_reset_forgets(void **state)
 	net_expect_ack(&net, 1, 1, 0x7000, ACK, 1);
 	assert_int_equal(8, end_wc(a->scq).wr_id);
 	assert_int_equal(7, end_wc(b->rcq).wr_id);
+	rnic_qp_query(a->qp, &attr, &init);
+	assert_int_equal(0x7001, attr.sq_psn);
+	rnic_qp_query(b->qp, &attr, &init);
+	assert_int_equal(0x7001, attr.rq_psn);
+	rnic_qp_stats(a->qp, &stats);
+	assert_int_equal(0, stats.retransmits + stats.timeouts);
 	net_close(&net);
+}
+
+static void test_reset_forgets(void **state)
+{
+	(void)state;
+	reset_forgets(false);
+	reset_forgets(true);
 }
 
 /* The program sees its last message and ends: the acknowledgement still leaves. */

@@ -399,6 +399,40 @@ static void test_fairness(void **state)
 	net_close(&net);
 }
 
+/* Bells of many QPs, rung in any order while others are silent: each is heard. */
+static void test_many(void **state)
+{
+	enum { N = 300 };
+	static struct net net;
+	static struct rnic_qp *qp[2][N];
+	const struct net_options options = {.wr = 4};
+
+	(void)state;
+	memset(&net, 0, sizeof(net));
+	net_open(&net, &options);
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < 2; j++)
+			qp[j][i] = net_make_qp(&net.end[j], &options);
+		for (int j = 0; j < 2; j++)
+			net_to_rts(&net, j, qp[j][i], rnic_qp_num(qp[!j][i]), &options);
+	}
+	for (unsigned round = 0; round < 50; round++) {
+		unsigned n = 1 + round * 7 % 200, step = 1 + round % 3 * 2;
+
+		for (unsigned i = 0; i < n; i++) {
+			net.end[0].qp = qp[0][(round * 31 + i * step) % N];
+			assert_int_equal(0, send_across(&net, 0, IBV_WR_RDMA_WRITE, i, 0, 10));
+		}
+		net_run(&net, FOREVER);
+		while (n-- > 0)
+			assert_int_equal(IBV_WC_SUCCESS, end_wc(net.end[0].scq).status);
+	}
+	net.end[0].qp = NULL;
+	for (int j = 0; j < 2 * N; j++)
+		assert_int_equal(0, rnic_qp_destroy(qp[j / N][j % N]));
+	net_close(&net);
+}
+
 /* Two QPs of one device: no frame leaves it. */
 static void test_loopback(void **state)
 {
@@ -451,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_bad_link),
 		cmocka_unit_test(test_every_bit),
 		cmocka_unit_test(test_fairness),
+		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_loopback),
 	};
 
