@@ -290,7 +290,9 @@ static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_
 	*flow = (struct wire_flow){.src = qp->rnic->gid[grh->sgid_index],
 		.dst = *dst,
 		.tos = grh->traffic_class,
-		.ttl = grh->hop_limit != 0 ? grh->hop_limit : 64,
+		/* Programs say 1 (ibv_rc_pingpong does) and mean a subnet; Linux replaces it by the
+		 * route's, too. */
+		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64,
 		.sport = flow_port(grh->flow_label, qp->qpn, qp->attr.dest_qp_num)};
 	memcpy(flow->dmac, dmac, sizeof(flow->dmac));
 	memcpy(flow->smac, qp->rnic->mac, sizeof(flow->smac));
