@@ -124,6 +124,7 @@ class Topology:
 class Lab:
     def __init__(self, directory=None):
         self.dir = directory or default_dir()
+        self.processes = []  # switches that this object started
 
     def path(self, *parts):
         return os.path.join(self.dir, *parts)
@@ -258,13 +259,18 @@ class Lab:
             process = subprocess.Popen([os.path.join(build_dir(), 'apps/incline-switch'), '-c', config],
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                        start_new_session=True)
+        self.processes.append(process)
         deadline = time.monotonic() + START_TIMEOUT
-        while ' ready' not in open(log).read():
+        while True:
+            with open(log) as f:
+                said = f.read()
+            if ' ready' in said:
+                break
             if process.poll() is not None:
-                raise LabError(f'switch {name} ended at once:\n{open(log).read()}')
+                raise LabError(f'switch {name} ended at once:\n{said}')
             if time.monotonic() > deadline:
                 process.kill()
-                raise LabError(f'switch {name} is not ready after {START_TIMEOUT} s:\n{open(log).read()}')
+                raise LabError(f'switch {name} is not ready after {START_TIMEOUT} s:\n{said}')
             time.sleep(0.02)
         return {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
                 'start': process_start(process.pid)}
@@ -334,11 +340,8 @@ class Lab:
         deadline = time.monotonic() + STOP_TIMEOUT
         while rows and time.monotonic() < deadline:
             time.sleep(0.02)
-            for s in rows: # reap what is our own child
-                try:
-                    os.waitpid(s['pid'], os.WNOHANG)
-                except OSError:
-                    pass
+            for process in self.processes:
+                process.poll()
             rows = [s for s in rows if self.alive(s)]
         for s in rows:
             os.kill(s['pid'], signal.SIGKILL)

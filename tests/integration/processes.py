@@ -112,7 +112,7 @@ class Star(Fabric):
         time.sleep(1)
         pid = self.lab.state()['switches'][0]['pid']
         os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        self.lab.processes[0].wait()
         killed = time.monotonic()
         for rc, _, err in self.finish(procs, 30):
             self.assertNotEqual(rc, 0)
@@ -221,7 +221,7 @@ class Lossy(Fabric):
     def test_allreduce(self):
         self.all_ok(self.perf(range(4), '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32',
                               '--timeout', '20000'), 120)
-        drops = {d['name']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
+        drops = {d['reason']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
         self.assertGreater(drops['impair_loss'], 0)
 
 
