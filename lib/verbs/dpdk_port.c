@@ -23,6 +23,7 @@ enum {
 
 struct iv_dpdk {
 	struct port port;
+	bool stopped; /* between a failed attempt to reconnect and the next */
 	struct rte_mbuf *tx[TX_PENDING];
 	unsigned n_tx;
 	struct rte_mbuf *fresh[VERBS_BURST]; /* allocated, empty */
@@ -50,7 +51,7 @@ static unsigned port_rx(void *arg, struct verbs_rx_frame *frames, unsigned n)
 {
 	struct iv_dpdk *p = arg;
 	struct rte_mbuf *mbufs[VERBS_BURST];
-	unsigned got = port_rx_burst(&p->port, mbufs, n), out = 0;
+	unsigned got = p->stopped ? 0 : port_rx_burst(&p->port, mbufs, n), out = 0;
 
 	for (unsigned i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
@@ -118,7 +119,7 @@ static void give_up(struct iv_dpdk *p, uint64_t *counter)
 static unsigned port_tx_flush(void *arg)
 {
 	struct iv_dpdk *p = arg;
-	unsigned sent = port_tx_burst(&p->port, p->tx, p->n_tx);
+	unsigned sent = p->stopped ? 0 : port_tx_burst(&p->port, p->tx, p->n_tx);
 	uint64_t now;
 
 	if (sent == p->n_tx) {
@@ -135,7 +136,7 @@ static unsigned port_tx_flush(void *arg)
 		return p->n_tx;
 	}
 	/* Nothing went. Keeping the frames would keep the transport's timers from noticing. */
-	if (!port_link_up(&p->port))
+	if (p->stopped || !port_link_up(&p->port))
 		give_up(p, &p->tx_link_down);
 	else if (now - p->sent_ns > TX_STUCK_NS)
 		give_up(p, &p->tx_stuck);
@@ -170,7 +171,10 @@ static void port_again(void *arg)
 {
 	struct iv_dpdk *p = arg;
 
-	p->reconnects += port_reconnect(&p->port) == 0;
+	const int ret = port_reconnect(&p->port);
+
+	p->reconnects += ret == 0;
+	p->stopped = ret != 0 && ret != -EOPNOTSUPP;
 }
 
 static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unmodified verbs programs of the distribution on two software RNICs, joined by a memif between two
-processes: ibv_devices, ibv_devinfo, ibv_rc_pingpong.
+"""Unmodified verbs programs of the distribution on two software RNICs, joined by a memif between
+two processes: ibv_devices, ibv_devinfo, ibv_rc_pingpong.
 
 usage: verbs_pingpong.py path/to/libincline_verbs.so
 Exit 77 (skipped) without ibverbs-utils."""
@@ -18,6 +18,37 @@ import unittest
 
 LIBRARY = None
 PATIENCE = 60  # seconds, for what must happen sooner or later
+
+
+# A program that opens the first device, by the names in the process (ctypes.CDLL(None)).
+OPEN = """
+import ctypes, os, sys, time
+lib = ctypes.CDLL(None)
+for name in ("ibv_get_device_list", "ibv_open_device", "ibv_alloc_pd"):
+    getattr(lib, name).restype = ctypes.c_void_p
+def open_device():
+    n = ctypes.c_int()
+    devices = lib.ibv_get_device_list(ctypes.byref(n))
+    assert devices and n.value == 1
+    device = ctypes.cast(devices, ctypes.POINTER(ctypes.c_void_p))[0]
+    context = lib.ibv_open_device(ctypes.c_void_p(device))
+    lib.ibv_free_device_list(ctypes.c_void_p(devices))
+    return context and ctypes.c_void_p(context)
+def port_state(context):
+    attr = (ctypes.c_int * 32)()
+    assert lib.ibv_query_port(context, 1, attr) == 0
+    return attr[0]
+"""
+
+WATCH = OPEN + """
+context, last = open_device(), None
+while True:
+    state = port_state(context)
+    if state != last:
+        print({1: "down", 4: "active"}[state], flush=True)
+    last = state
+    time.sleep(0.01)
+"""
 
 
 def free_tcp_port():
@@ -144,27 +175,47 @@ class Programs(unittest.TestCase):
 
     def test_open_close_open(self):
         self.config("null", port={"name": "p0", "type": "null"})
-        script = """
-import ctypes
-lib = ctypes.CDLL(None, use_errno=True)
-for name in ("ibv_get_device_list", "ibv_open_device", "ibv_alloc_pd"):
-    getattr(lib, name).restype = ctypes.c_void_p
+        script = OPEN + """
 for i in range(3):
-    n = ctypes.c_int()
-    devices = lib.ibv_get_device_list(ctypes.byref(n))
-    assert devices and n.value == 1
-    device = ctypes.cast(devices, ctypes.POINTER(ctypes.c_void_p))[0]
-    contexts = [lib.ibv_open_device(ctypes.c_void_p(device)) for _ in range(2)]
+    contexts = [open_device() for _ in range(2)]
     assert all(contexts)
-    assert lib.ibv_alloc_pd(ctypes.c_void_p(contexts[0]))
-    lib.ibv_free_device_list(ctypes.c_void_p(devices))
+    assert lib.ibv_alloc_pd(contexts[0])
     for context in contexts:
-        assert lib.ibv_close_device(ctypes.c_void_p(context)) == 0
+        assert lib.ibv_close_device(context) == 0
 print("done")
 """
         out, code = self.run_one("null", sys.executable, "-c", script)
         self.assertEqual(code, 0, out)
         self.assertEqual(out.strip(), "done")
+
+    def test_fork(self):
+        self.config("null", port={"name": "p0", "type": "null"})
+        script = OPEN + """
+assert open_device()
+pid = os.fork()
+if pid == 0:
+    sys.exit(0 if open_device() is None else 9)  # its exit handlers leave the parent's device
+assert os.waitpid(pid, 0)[1] == 0
+assert port_state(open_device()) == 4
+print("done")
+"""
+        out, code = self.run_one("null", sys.executable, "-c", script)
+        self.assertEqual(code, 0, out)
+        self.assertIn("opened by the parent", out)
+        self.assertIn("done", out)
+
+    def test_client_reconnects(self):
+        self.config("server")
+        self.config("client", port={"name": "p0", "type": "memif", "role": "client",
+                                    "socket": self.path("memif.sock"), "zero_copy": False})
+        first = self.start("server", sys.executable, "-c", WATCH)
+        self.assertEqual(first.stdout.readline(), "down\n")
+        client = self.start("client", sys.executable, "-c", WATCH)
+        self.assertEqual(client.stdout.readline(), "active\n")
+        first.kill()
+        self.assertEqual(client.stdout.readline(), "down\n")
+        self.start("server", sys.executable, "-c", WATCH)
+        self.assertEqual(client.stdout.readline(), "active\n")
 
     def test_ipv4(self):
         self.pingpong("-g", "1")
