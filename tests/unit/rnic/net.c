@@ -302,7 +302,7 @@ struct ibv_qp_attr net_attr(
 	};
 	struct wire_ip ip;
 
-	attr.ah_attr.grh.sgid_index = options->ip6 ? 2 : 1;
+	attr.ah_attr.grh.sgid_index = options->link_local ? 0 : options->ip6 ? 2 : 1;
 	assert_int_equal(0, rnic_gid(net->end[!i].rnic, attr.ah_attr.grh.sgid_index, &ip));
 	memcpy(attr.ah_attr.grh.dgid.raw, ip.b, 16);
 	return attr;

@@ -72,7 +72,7 @@ struct net {
 };
 
 struct net_options {
-	bool ip6;
+	bool ip6, link_local;
 	enum ibv_mtu mtu;         /* default 1024 */
 	uint32_t psn[2];          /* starting PSN of end 0, 1 */
 	uint8_t timeout;          /* default 14 */

@@ -175,7 +175,10 @@ static void test_static(void **state)
 	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, &group, other_mac));
 	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, &peer, (const uint8_t[6]){1}));
 	assert_int_equal(-EINVAL, rnic_resolve(rnic, &group, mac, 0));
+	assert_int_equal(-EAGAIN, rnic_resolve(rnic, &peer, mac, 0));
+	net_run(&net, 0);
 	assert_int_equal(0, rnic_neigh_add(rnic, &peer, other_mac));
+	assert_int_equal(UINT64_MAX, rnic_deadline(rnic)); /* no more questions */
 	/* Neither time nor what others say changes it. */
 	len = wire_build_arp(frame, sizeof(frame), ARP_REPLY, (const uint8_t[6]){2, 9, 9, 9, 9, 9},
 		&peer, own_mac, &own, 0);

@@ -198,6 +198,7 @@ static void test_coalescing(void **state)
 			data, 64);
 	}
 	net.mute[1] = true;
+	assert_true(rnic_has_work(net.end[1].rnic));
 	net_run(&net, net.now);
 	net_expect_ack(&net, 0, 1, P + 19, ACK, 20);
 	assert_int_equal(1, net.n_log);

@@ -183,6 +183,27 @@ static void test_table(void **state)
 	net_close(&net);
 }
 
+/* What was set is what is told. */
+static void test_query(void **state)
+{
+	struct ibv_qp_attr set, got;
+	struct ibv_qp_init_attr init;
+	static struct net net;
+
+	(void)state;
+	open_one(&net);
+	bring(&net, net.end[0].qp, IBV_QPS_RTS);
+	set = net_attr(&net, 0, 0x11, &base);
+	rnic_qp_query(net.end[0].qp, &got, &init);
+	set.qp_state = set.cur_qp_state = IBV_QPS_RTS;
+	set.cap = init.cap;
+	assert_int_equal(64, init.cap.max_send_wr);
+	assert_int_equal(IBV_QPT_RC, init.qp_type);
+	assert_int_equal(1, init.sq_sig_all);
+	assert_memory_equal(&set, &got, sizeof(set));
+	net_close(&net);
+}
+
 /* ---- values ---- */
 
 static int try_value(
@@ -549,6 +570,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_query),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_posts),
 		cmocka_unit_test(test_bad_posts),

@@ -170,6 +170,35 @@ static void test_inline(void **state)
 	net_close(&net);
 }
 
+static void test_link_local(void **state)
+{
+	struct net net = {0};
+
+	(void)state;
+	net_connect(&net, &(struct net_options){.link_local = true});
+	one_message(&net, IBV_WR_SEND, 1, 5000);
+	net_close(&net);
+}
+
+/* Solicited is said by the last packet, and heard at the other end's completion queue. */
+static void test_solicited(void **state)
+{
+	struct net net = {0};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE_WITH_IMM};
+
+	(void)state;
+	net_connect(&net, &(struct net_options){0});
+	for (unsigned i = 0; i < 2; i++) {
+		wr.send_flags = i ? IBV_SEND_SOLICITED : 0;
+		assert_int_equal(0, end_recv(&net.end[1], i, 0, 0));
+		rnic_cq_arm(net.end[1].rcq, true);
+		assert_int_equal(0, rnic_post_send(net.end[0].qp, &wr));
+		net_run(&net, FOREVER);
+		assert_int_equal(i, net.end[1].n_cq_event);
+	}
+	net_close(&net);
+}
+
 /* Without IBV_SEND_SIGNALED no completion, but the ones after it complete and its place is free. */
 static void test_unsignaled(void **state)
 {
@@ -481,6 +510,8 @@ int main(void)
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_sge),
 		cmocka_unit_test(test_inline),
+		cmocka_unit_test(test_link_local),
+		cmocka_unit_test(test_solicited),
 		cmocka_unit_test(test_unsignaled),
 		cmocka_unit_test(test_bad_link),
 		cmocka_unit_test(test_every_bit),
