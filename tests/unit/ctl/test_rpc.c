@@ -70,6 +70,13 @@ static void test_deep_and_long(void **state)
 	memset(text, ' ', LONG);
 	text[LONG - 1] = 'x';
 	bad_line(f, text, LONG, CTL_PARSE_ERROR);
+	/* Valid, but longer than a line may be. */
+	static const char ping[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+	memset(text, ' ', LONG);
+	memcpy(text + LONG - sizeof(ping) + 1, ping, sizeof(ping) - 1);
+	bad_line(f, text, LONG, CTL_PARSE_ERROR);
+	expect_json(send_line(f, text + LONG - CTL_MAX_LINE, CTL_MAX_LINE),
+		"{'jsonrpc':'2.0','id':1,'result':{}}");
 	free(text);
 }
 

@@ -441,6 +441,20 @@ static void test_slow_line(void **state)
 	close(fd);
 }
 
+/* A byte now and then does not make a line that never ends acceptable. */
+static void test_trickle(void **state)
+{
+	int fd = dial(*state);
+
+	for (unsigned i = 0; i < LONG_MS / 5; i++) {
+		if (send(fd, " ", 1, MSG_NOSIGNAL) < 0)
+			break;
+		poll(NULL, 0, 5);
+	}
+	expect_error(fd, CTL_INVALID_REQUEST, "line was not finished in time");
+	expect_closed(fd);
+}
+
 /* Asks without end and takes no answer: is closed, and nobody else notices. */
 static void test_stalled_reader(void **state)
 {
@@ -535,6 +549,7 @@ int main(void)
 		T(test_too_long_line),
 		T(test_gone_mid_line),
 		cmocka_unit_test_setup_teardown(test_slow_line, setup_impatient, teardown),
+		cmocka_unit_test_setup_teardown(test_trickle, setup_impatient, teardown),
 		cmocka_unit_test_setup_teardown(test_stalled_reader, setup_impatient, teardown),
 		T(test_held_reader),
 		T(test_crowd),

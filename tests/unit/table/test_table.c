@@ -496,6 +496,14 @@ static void test_lookup(void **state)
 	assert_int_equal(write1(f, neigh_up(TABLE_DELETE, "10.0.0.1", 0)), 0);
 	n.entry.key[0].ip = ip("10.0.0.1");
 	assert_null(table_lookup(f->reg, NEIGH, &n.entry));
+	/* Entries move up when one before them goes. */
+	struct table_update some[] = {neigh_up(TABLE_INSERT, "10.0.0.1", 1),
+		neigh_up(TABLE_INSERT, "10.0.0.2", 2), neigh_up(TABLE_INSERT, "10.0.0.3", 3)};
+	assert_int_equal(table_write(f->reg, some, 3, &f->err), 0);
+	assert_int_equal(write1(f, neigh_up(TABLE_DELETE, "10.0.0.1", 0)), 0);
+	assert_null(table_lookup(f->reg, NEIGH, &some[0].entry));
+	assert_int_equal(table_lookup(f->reg, NEIGH, &some[1].entry)->param[1].u, 2);
+	assert_int_equal(table_lookup(f->reg, NEIGH, &some[2].entry)->param[1].u, 3);
 }
 
 static uint32_t next_random(uint32_t *seed)
