@@ -678,10 +678,10 @@ static void test_config_save(void **state)
 
 	test_ternary_and_range(state);
 	write_routes(f, 3);
-	assert_int_equal(close(open(f->file, O_CREAT | O_WRONLY, 0600)), 0);
+	assert_int_equal(close(open(f->file, O_CREAT | O_WRONLY, 0640)), 0);
 	json_t *saved = call_ok(f, "config.save", NULL);
 	assert_int_equal(stat(f->file, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(st.st_mode & 07777, 0640);
 	assert_int_equal(st.st_size, json_integer_value(json_object_get(saved, "bytes")));
 	assert_int_equal(json_integer_value(json_object_get(saved, "entries")), 7);
 	assert_string_equal(json_string_value(json_object_get(saved, "file")), f->file);

@@ -445,12 +445,13 @@ static void test_slow_line(void **state)
 static void test_trickle(void **state)
 {
 	int fd = dial(*state);
+	bool open = true;
 
-	for (unsigned i = 0; i < LONG_MS / 5; i++) {
-		if (send(fd, " ", 1, MSG_NOSIGNAL) < 0)
-			break;
+	for (unsigned i = 0; open && i < LONG_MS / 5; i++) {
+		open = send(fd, " ", 1, MSG_NOSIGNAL) == 1;
 		poll(NULL, 0, 5);
 	}
+	assert_false(open);
 	expect_error(fd, CTL_INVALID_REQUEST, "line was not finished in time");
 	expect_closed(fd);
 }
@@ -497,6 +498,22 @@ static void test_held_reader(void **state)
 	close(fd);
 }
 
+/* The client tells what the server said, not merely that it has closed. */
+static void expect_refusal(struct fixture *f)
+{
+	struct ctl_client *c;
+	struct ctl_error e;
+
+	assert_int_equal(ctl_connect(f->path, LONG_MS, &c, &e), 0);
+	struct pollfd p = {.fd = ctl_fd(c)};
+	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	assert_true(p.revents & POLLHUP);
+	assert_int_equal(ctl_call(c, "ping", NULL, LONG_MS, NULL, &e), -EREMOTEIO);
+	assert_int_equal(e.code, CTL_REFUSED);
+	assert_string_equal(e.msg, "too many clients, the limit is 64");
+	ctl_close(c);
+}
+
 static void test_crowd(void **state)
 {
 	enum { N = 100, LIMIT = 64 };
@@ -513,6 +530,7 @@ static void test_crowd(void **state)
 		expect_error(fd[i], CTL_REFUSED, "too many clients, the limit is 64");
 		expect_closed(fd[i]);
 	}
+	expect_refusal(f);
 	for (int i = 0; i < LIMIT; i++)
 		close(fd[i]);
 	/* The places become free; how soon is the server's business. */
