@@ -43,21 +43,29 @@ static int first_address(const struct sw *sw, const struct wire_ip *like, struct
 	return -ENOENT;
 }
 
-static int fill_addresses(
+/* Before the check of the spec: so far nothing in it can be relied on. */
+static int fill_local_ip(
 	const struct sw *sw, struct inc_ep_spec *ep, unsigned i, char err[SW_ERR_LEN])
 {
 	char text[WIRE_IP_STRLEN];
 
-	wire_ip_format(&ep->remote_ip, text, sizeof(text));
-	if (wire_ip_is_zero(&ep->local_ip) && first_address(sw, &ep->remote_ip, &ep->local_ip) < 0)
-		return sw_fail(err, -ENOENT,
-			"endpoints[%u].local_ip: the switch has no address of the family of %s", i,
-			text);
-	if (!fwd_is_local(atomic_load(&sw->fwd), &ep->local_ip))
-		return sw_fail(err, -EINVAL,
-			"endpoints[%u].local_ip: %s is not an address of the switch", i,
-			wire_ip_format(&ep->local_ip, text, sizeof(text)));
-	return 0;
+	if (!wire_ip_is_zero(&ep->local_ip) || wire_ip_is_zero(&ep->remote_ip) ||
+		first_address(sw, &ep->remote_ip, &ep->local_ip) == 0)
+		return 0;
+	return sw_fail(err, -ENOENT,
+		"endpoints[%u].local_ip: the switch has no address of the family of %s", i,
+		wire_ip_format(&ep->remote_ip, text, sizeof(text)));
+}
+
+static int check_local_ip(
+	const struct sw *sw, const struct inc_ep_spec *ep, unsigned i, char err[SW_ERR_LEN])
+{
+	char text[WIRE_IP_STRLEN];
+
+	if (fwd_is_local(atomic_load(&sw->fwd), &ep->local_ip))
+		return 0;
+	return sw_fail(err, -EINVAL, "endpoints[%u].local_ip: %s is not an address of the switch",
+		i, wire_ip_format(&ep->local_ip, text, sizeof(text)));
 }
 
 static int fill_macs(const struct sw *sw, const struct port *port, struct inc_ep_spec *ep,
@@ -100,7 +108,7 @@ static int fill_endpoint(
 			"mtu: %u bytes of payload make packets of %u, more than the MTU %u of port "
 			"%s",
 			spec->mtu, need, port->config.mtu, port->config.name);
-	rc = fill_addresses(sw, ep, i, err);
+	rc = check_local_ip(sw, ep, i, err);
 	return rc < 0 ? rc : fill_macs(sw, port, ep, i, err);
 }
 
@@ -146,20 +154,29 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 	return 0;
 }
 
+/* Completes the spec and checks it. */
+static int complete(struct sw *sw, struct inc_group_spec *spec, char err[SW_ERR_LEN])
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < spec->n_ep && i < INC_MAX_EP; i++)
+		rc = fill_local_ip(sw, &spec->ep[i], i, err);
+	if (rc == 0)
+		rc = inc_group_check(spec, err);
+	for (unsigned i = 0; rc == 0 && i < spec->n_ep; i++)
+		rc = fill_endpoint(sw, spec, i, err);
+	return rc;
+}
+
 int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, unsigned *slot,
 	char err[SW_ERR_LEN])
 {
-	int rc = inc_group_check(spec, err), free;
+	int rc = complete(sw, spec, err), free;
 
 	if (rc < 0)
 		return rc;
 	if (sw_group_find(sw, spec->name) >= 0)
 		return sw_fail(err, -EEXIST, "name: there is a group \"%s\" already", spec->name);
-	for (unsigned i = 0; i < spec->n_ep; i++) {
-		rc = fill_endpoint(sw, spec, i, err);
-		if (rc < 0)
-			return rc;
-	}
 	free = free_slot(sw, port_now_ns());
 	if (free < 0)
 		return sw_fail(err, free, "all %d group slots are in use, or resting for %llu ms",

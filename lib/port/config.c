@@ -11,13 +11,13 @@ enum {
 	MTU_MIN = 576,
 	MTU_MAX = 9600,
 	MTU_DEFAULT = 4200,
+	MTU_MAX_TAP = 1500, /* the driver of DPDK 22.11 sends nothing larger */
 	DESC_MIN = 64,
 	DESC_MAX = 16384,
 	DESC_DEFAULT = 1024,
 	SUN_PATH_MAX = 107,
 	IFNAME_MAX = 15,
 	RING_NAME_MAX = 25,
-	FRAMES_BLOCK = 65536,
 };
 
 int port_json_known(
@@ -171,21 +171,22 @@ static int parse_memif(const json_t *json, struct port_config *c, char err[PORT_
 	return 0;
 }
 
+/* A frame of the packet socket's ring holds its header, an address and the packet, for which a
+ * buffer has room. The driver takes frames to be contiguous: a block, which is made of pages, holds
+ * whole frames exactly. */
 static int parse_af_packet(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN])
 {
-	/* tpacket2_hdr, sockaddr_ll and alignment in front of each frame. */
-	enum { TPACKET = 80 };
-	unsigned frame = 2048;
+	enum { PER_BLOCK = 64 };
+	unsigned frame = port_room(c->mtu);
 	const char *iface;
 
+	static_assert((int)DESC_MIN >= (int)PER_BLOCK, "descriptors are whole blocks");
 	if (get_text(json, "iface", true, IFNAME_MAX, &iface, err))
 		return -EINVAL;
-	while (frame < c->mtu + (unsigned)PORT_FRAME_OVERHEAD + TPACKET)
-		frame *= 2;
 	snprintf(c->vdev, sizeof(c->vdev),
-		"net_af_packet_%s,iface=%s,qpairs=1,framesz=%u,blocksz=%d,framecnt=%u,"
+		"net_af_packet_%s,iface=%s,qpairs=1,framesz=%u,blocksz=%u,framecnt=%u,"
 		"qdisc_bypass=1",
-		c->name, iface, frame, FRAMES_BLOCK, c->rxd);
+		c->name, iface, frame, frame * PER_BLOCK, c->rxd);
 	snprintf(c->iface, sizeof(c->iface), "%s", iface);
 	return 0;
 }
@@ -196,7 +197,7 @@ static int parse_tap(const json_t *json, struct port_config *c, char err[PORT_ER
 
 	if (get_text(json, "iface", true, IFNAME_MAX, &iface, err))
 		return -EINVAL;
-	snprintf(c->vdev, sizeof(c->vdev), "net_tap_%s,iface=%s", c->name, iface);
+	snprintf(c->vdev, sizeof(c->vdev), "net_tap_%s,iface=%s,mac=fixed", c->name, iface);
 	snprintf(c->iface, sizeof(c->iface), "%s", iface);
 	return 0;
 }
@@ -332,7 +333,8 @@ static int check_keys(const json_t *json, const struct port_type *type, char err
 static int get_common(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN])
 {
 	const json_t *mac = json_object_get(json, "mac");
-	int mtu;
+	bool tap = strcmp(c->type, "tap") == 0;
+	int mtu, mtu_max = tap ? MTU_MAX_TAP : MTU_MAX;
 
 	if (mac != NULL) {
 		if (!json_is_string(mac) || wire_mac_parse(json_string_value(mac), c->mac))
@@ -341,7 +343,7 @@ static int get_common(const json_t *json, struct port_config *c, char err[PORT_E
 			return invalid(err, "mac", "must not be a multicast address");
 		c->has_mac = true;
 	}
-	if (get_int(json, "mtu", MTU_MIN, MTU_MAX, MTU_DEFAULT, &mtu, err) ||
+	if (get_int(json, "mtu", MTU_MIN, mtu_max, tap ? MTU_MAX_TAP : MTU_DEFAULT, &mtu, err) ||
 		get_desc(json, "rxd", &c->rxd, err) || get_desc(json, "txd", &c->txd, err))
 		return -EINVAL;
 	c->mtu = (uint16_t)mtu;

@@ -5,8 +5,14 @@
 
 #include "lib/port/port.h"
 
-/* Ethernet, VLAN and the few bytes some drivers add. */
-enum { PORT_FRAME_OVERHEAD = 14 + 4 + 4 };
+/* Ethernet, VLAN and the few bytes some drivers add; af_packet takes more from a buffer. */
+enum { PORT_FRAME_OVERHEAD = 14 + 4 + 4, PORT_AF_PACKET_EXTRA = 64 };
+
+/* Bytes of a buffer for frames of this MTU, without headroom. */
+static inline unsigned port_room(unsigned mtu)
+{
+	return (mtu + PORT_FRAME_OVERHEAD + PORT_AF_PACKET_EXTRA + 63) & ~63u;
+}
 
 /* The first error that the EAL or a driver logged since port_log_clear, "" if none. */
 const char *port_log_error(void);

@@ -56,7 +56,7 @@ unsigned port_pool_need(const struct port_config *configs, unsigned n)
 struct rte_mempool *port_pool_create(
 	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN])
 {
-	unsigned room = RTE_PKTMBUF_HEADROOM + ((mtu + PORT_FRAME_OVERHEAD + 63) & ~63u);
+	unsigned room = RTE_PKTMBUF_HEADROOM + port_room(mtu);
 	struct rte_mempool *pool;
 
 	port_log_clear();
@@ -246,25 +246,36 @@ static int start(const struct port_config *c, const struct port *port, unsigned 
 	return 0;
 }
 
+/* The driver may not filter at all, or (tap) give the address to the kernel's end as well. */
+static int tell_mac(const struct port_config *c, uint16_t id, char err[PORT_ERR_LEN])
+{
+	struct rte_ether_addr mac;
+	int rc;
+
+	if (strcmp(c->type, "tap") == 0)
+		return 0;
+	memcpy(mac.addr_bytes, c->mac, sizeof(mac.addr_bytes));
+	rc = rte_eth_dev_default_mac_addr_set(id, &mac);
+	if (rc < 0 && rc != -ENOTSUP)
+		return port_fail(err, rc, "mac: the driver refuses it: %s", rte_strerror(-rc));
+	return 0;
+}
+
 static int set_mac(const struct port_config *c, struct port *port, char err[PORT_ERR_LEN])
 {
 	struct rte_ether_addr mac;
 	int rc;
 
 	if (c->has_mac) {
-		memcpy(mac.addr_bytes, c->mac, sizeof(mac.addr_bytes));
-		rc = rte_eth_dev_default_mac_addr_set(port->id, &mac);
-		/* A driver without a filter needs not know. */
-		if (rc < 0 && rc != -ENOTSUP)
-			return port_fail(
-				err, rc, "mac: the driver refuses it: %s", rte_strerror(-rc));
 		memcpy(port->mac, c->mac, sizeof(port->mac));
-		return 0;
+		return tell_mac(c, port->id, err);
 	}
 	rc = rte_eth_macaddr_get(port->id, &mac);
 	if (rc < 0)
 		return port_fail(err, rc, "the driver tells no MAC address: set \"mac\"");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	if (strcmp(c->type, "tap") == 0)
+		port->mac[0] |= 0x02;       /* what the driver tells is the kernel's end */
 	if (rte_is_zero_ether_addr(&mac)) { /* a ring has none: one that is the same every time */
 		uint32_t hash = rte_jhash(c->name, (uint32_t)strlen(c->name), 0);
 

@@ -33,12 +33,12 @@ static void good(void **state)
 			"net_memif_a,role=client,id=0,socket=/run/x,socket-abstract=no,rsize=10,"
 			"bsize=4224"},
 		{"{'name':'a','type':'af_packet','iface':'veth0','mtu':1500}",
-			"net_af_packet_a,iface=veth0,qpairs=1,framesz=2048,blocksz=65536,"
+			"net_af_packet_a,iface=veth0,qpairs=1,framesz=1600,blocksz=102400,"
 			"framecnt=1024,qdisc_bypass=1"},
 		{"{'name':'a','type':'af_packet','iface':'veth0','mtu':9600}",
-			"net_af_packet_a,iface=veth0,qpairs=1,framesz=16384,blocksz=65536,"
+			"net_af_packet_a,iface=veth0,qpairs=1,framesz=9728,blocksz=622592,"
 			"framecnt=1024,qdisc_bypass=1"},
-		{"{'name':'a.b-c','type':'tap','iface':'t0'}", "net_tap_a.b-c,iface=t0"},
+		{"{'name':'a.b-c','type':'tap','iface':'t0'}", "net_tap_a.b-c,iface=t0,mac=fixed"},
 		{"{'name':'a','type':'vhost','socket':'/run/v','client':true}",
 			"net_vhost_a,iface=/run/v,queues=1,client=1"},
 		{"{'name':'a','type':'pcap','rx':'in.pcap','tx':'out.pcap'}",
@@ -102,6 +102,8 @@ static void bad(void **state)
 			"zero_copy: must be true or false"},
 		{"{'name':'a','type':'memif','socket':'/x,id=3'}", "socket: must not contain"},
 		{"{'name':'a','type':'af_packet'}", "iface: is required"},
+		{"{'name':'a','type':'tap','iface':'t','mtu':1501}",
+			"mtu: 1501 is out of range 576..1500"},
 		{"{'name':'a','type':'af_packet','iface':'abcdefghijklmnop'}",
 			"iface: must have at most 15"},
 		{"{'name':'a','type':'pcap'}", "rx: a pcap port needs"},

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Configurations: what is refused and how it is said; the shipped ones are all right. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+static void refused(void **state)
+{
+	static const struct {
+		const char *json, *err;
+	} cases[] = {
+		{"{}", "ports: must be a list"},
+		{"{'ports':[]}", "ports: must be a list"},
+		{"{'ports':{}}", "ports: must be a list"},
+		{"{'ports':[5]}", "ports[0]: must be an object"},
+		{"{'port':[]}", "port: unknown field"},
+		{"{'ports':[{'name':'a','type':'null'}],'nome':1}", "nome: unknown field"},
+		{"{'ports':[{'name':'a','type':'null','x':1}]}", "ports[0].x: unknown field"},
+		{"{'ports':[{'name':'a','type':'null'},{'name':'a','type':'null'}]}",
+			"ports[1].name: \"a\" is the name of ports[0] too"},
+		{"{'ports':[{'name':'a','type':'null'},{'name':'b','type':'nil'}]}",
+			"ports[1].type: must be"},
+		{"{'ports':[{'name':'a','type':'null','proxy_arp':1}]}",
+			"ports[0].proxy_arp: must be true or false"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'lost':1}}]}",
+			"ports[0].impair.lost: unknown field"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'loss':1.5}}]}",
+			"ports[0].impair.loss: must be a probability"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'dup':'x'}}]}",
+			"ports[0].impair.dup: must be a probability"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'seed':-1}}]}",
+			"ports[0].impair.seed: must be"},
+		{"{'ports':[{'name':'a','type':'null','impair':[]}]}",
+			"ports[0].impair: must be an object"},
+		{"{'ports':[{'name':'a','type':'null'}],'addresses':'10.0.0.1'}",
+			"addresses: must be a list"},
+		{"{'ports':[{'name':'a','type':'null'}],'addresses':['10.0.0.1','x']}",
+			"addresses[1]: must be"},
+		{"{'ports':[{'name':'a','type':'null'}],'addresses':['10.0.0.1','10.0.0.1']}",
+			"addresses[1]: 10.0.0.1 is there twice"},
+		{"{'ports':[{'name':'a','type':'null'}],'idle':'doze'}",
+			"idle: \"doze\" is none of spin, pause, sleep"},
+		{"{'ports':[{'name':'a','type':'null'}],'arena_kb':3}",
+			"arena_kb: 3 is out of range 4..1048576"},
+		{"{'ports':[{'name':'a','type':'null'}],'memory_mb':'big'}",
+			"memory_mb: must be an integer"},
+		{"{'ports':[{'name':'a','type':'null'}],'stall_ms':0}", "stall_ms: 0 is out of"},
+		{"{'ports':[{'name':'a','type':'null'}],'hugepages':1}",
+			"hugepages: must be true or false"},
+		{"{'ports':[{'name':'a','type':'null'}],'name':''}", "name: must be a text"},
+		{"{'ports':[{'name':'a','type':'null'}],'lcores':7}", "lcores: must be a text"},
+		{"[]", ": must be an object"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *json = h_json(cases[i].json);
+		char err[SW_ERR_LEN] = "";
+		struct sw_config config;
+
+		assert_int_equal(sw_config_parse(json, &config, err), -EINVAL);
+		if (strncmp(err, cases[i].err, strlen(cases[i].err)) != 0)
+			fail_msg("%s: \"%s\", not \"%s\"", cases[i].json, err, cases[i].err);
+		json_decref(json);
+	}
+}
+
+static void too_many_ports(void **state)
+{
+	json_t *json = h_json("{'ports':[]}"), *ports = json_object_get(json, "ports");
+	char err[SW_ERR_LEN] = "", name[16];
+	struct sw_config config;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_MAX_ETHPORTS + 1; i++) {
+		snprintf(name, sizeof(name), "p%u", i);
+		json_array_append_new(ports, json_pack("{ssss}", "name", name, "type", "null"));
+	}
+	assert_int_equal(sw_config_parse(json, &config, err), -EINVAL);
+	json_array_remove(ports, 0);
+	assert_int_equal(sw_config_parse(json, &config, err), 0);
+	assert_int_equal(config.n_ports, RTE_MAX_ETHPORTS);
+	sw_config_free(&config);
+	json_decref(json);
+}
+
+static void defaults(void **state)
+{
+	json_t *json = h_json("{'#':'comment','ports':[{'name':'a','type':'null','# x':1}]}");
+	char err[SW_ERR_LEN] = "";
+	struct sw_config c;
+
+	(void)state;
+	assert_int_equal(sw_config_parse(json, &c, err), 0);
+	assert_string_equal(c.name, "incline");
+	assert_int_equal(c.arena_bytes, 4096 << 10);
+	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
+	assert_int_equal(c.memory_mb, 256);
+	assert_int_equal(c.slot_rest_ns, 10000000000);
+	assert_int_equal(c.drain_ns, 2000000000);
+	assert_int_equal(c.stall_ns, 30000000000);
+	assert_true(c.ports[0].proxy_arp);
+	assert_false(c.ports[0].impaired || c.hugepages || c.pci || c.telemetry);
+	sw_config_free(&c);
+	json_decref(json);
+}
+
+/* Every file of pmd-configs that configures a switch. */
+static void shipped(void **state)
+{
+	DIR *dir = opendir(PMD_CONFIGS);
+	struct dirent *d;
+	unsigned n = 0;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((d = readdir(dir)) != NULL) {
+		char path[512], err[SW_ERR_LEN] = "";
+		struct sw_config config;
+		json_error_t where;
+		json_t *json;
+
+		if (strstr(d->d_name, ".json") == NULL || strncmp(d->d_name, "rnic-", 5) == 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%.200s", PMD_CONFIGS, d->d_name);
+		json = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+		if (json == NULL)
+			fail_msg("%s:%d: %s", path, where.line, where.text);
+		if (sw_config_parse(json, &config, err) != 0)
+			fail_msg("%s: %s", path, err);
+		assert_true(config.n_addresses > 0);
+		assert_non_null(json_object_get(json, "control"));
+		sw_config_free(&config);
+		json_decref(json);
+		n++;
+	}
+	closedir(dir);
+	assert_true(n >= 9);
+}
+
+/* A switch that cannot be made says why, and leaves nothing behind that keeps the next from it. */
+static void cannot_open(void **state)
+{
+	static const struct {
+		const char *json, *err;
+	} cases[] = {
+		{"{'ports':[{'name':'a','type':'null'},{'name':'b','type':'ring','peer':'c'}]}",
+			"port b: peer: no ring port \"c\""},
+		{"{'ports':[{'name':'a','type':'null'}],'arena_kb':1000000}",
+			"arena_kb: no memory"},
+		{"{'ports':[{'name':'a','type':'pcap','rx':'/nonexistent/x.pcap'}]}", "port a: "},
+		{"{'ports':[{'name':'a','type':'pci','address':'0000:00:1f.6'}]}",
+			"port a: the program was started without PCI"},
+		{"{'ports':[{'name':'a','type':'ring','rxd':16384,'txd':16384},"
+		 "{'name':'b','type':'ring','rxd':16384,'txd':16384}]}",
+			"no memory for 67584 packet buffers"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *json = h_json(cases[i].json);
+		char err[SW_ERR_LEN] = "";
+		struct sw *sw;
+
+		assert_true(sw_create(json, &sw, err) < 0);
+		if (strncmp(err, cases[i].err, strlen(cases[i].err)) != 0)
+			fail_msg("%s: \"%s\", not \"%s\"", cases[i].json, err, cases[i].err);
+		json_decref(json);
+		h_stop(h_start(2, NULL, NULL));
+	}
+}
+
+static void as_given(void **state)
+{
+	struct sw *sw = h_start(1, "{'name':'x','control':'/c','tables':{}}", NULL);
+	json_t *config = sw_config(sw);
+
+	(void)state;
+	assert_string_equal(sw_name(sw), "x");
+	assert_string_equal(json_string_value(json_object_get(config, "control")), "/c");
+	assert_null(json_object_get(config, "tables"));
+	json_decref(config);
+	h_stop(sw);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refused),
+		cmocka_unit_test(too_many_ports),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(shipped),
+		cmocka_unit_test(cannot_open),
+		cmocka_unit_test(as_given),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	port_eal_fini();
+	return failed;
+}

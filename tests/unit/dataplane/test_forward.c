@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address resolution, echo, routing: frames in, frames out, and every reason to drop one. */
+#include <errno.h>
+#include <string.h>
+
+#include "harness.h"
+#include "lib/wire/bytes.h"
+#include <rte_ring.h>
+
+static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+static const uint8_t asker[6] = {2, 0, 0, 0, 0, 10};
+
+static struct sw *sw;
+
+static int start(void **state)
+{
+	(void)state;
+	sw = h_start(3, NULL, NULL);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	h_check_balance(sw);
+	/* Nothing has been lost on the way. */
+	assert_int_equal(h_value(sw, "mbufs_free"), h_value(sw, "mbufs"));
+	assert_int_equal(h_value(sw, "head_mbufs_free"), sw->head_pool->size);
+	h_stop(sw);
+	return 0;
+}
+
+/* ---- ARP and ND ---- */
+
+static unsigned arp(uint8_t *out, unsigned op, const struct wire_ip *sip, const struct wire_ip *tip,
+	uint16_t vlan)
+{
+	return (unsigned)wire_build_arp(
+		out, H_FRAME_MAX, op, asker, sip, op == ARP_REQUEST ? broadcast : asker, tip, vlan);
+}
+
+static void arp_own(void **state)
+{
+	struct wire_ip host = h_host4(0), own = h_ip("10.0.0.1");
+	struct wire_pkt pkt;
+	struct frame f;
+	uint8_t b[128];
+
+	(void)state;
+	for (unsigned port = 0; port < 3; port++) {
+		h_exchange(sw, port, b, arp(b, ARP_REQUEST, &host, &own, 0), port, &f);
+		assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+		assert_int_equal(pkt.kind, WIRE_ARP);
+		assert_int_equal(pkt.arp_op, ARP_REPLY);
+		assert_true(wire_ip_eq(&pkt.src, &own));
+		assert_true(wire_ip_eq(&pkt.dst, &host));
+		assert_memory_equal(pkt.arp_sha, h_port_mac(sw, port), 6);
+		assert_memory_equal(f.b, asker, 6);
+	}
+	h_exchange(sw, 0, b, arp(b, ARP_REQUEST, &host, &own, 5), 0, &f);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_int_equal(pkt.vlan, 5);
+}
+
+static void arp_proxy(void **state)
+{
+	struct wire_ip host = h_host4(0), far = h_host4(1), here = h_ip("10.0.0.10"),
+		       nobody = h_ip("10.0.0.99");
+	struct wire_pkt pkt;
+	struct frame f;
+	uint8_t b[128];
+
+	(void)state;
+	h_exchange(sw, 0, b, arp(b, ARP_REQUEST, &host, &far, 0), 0, &f);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_true(wire_ip_eq(&pkt.src, &far));
+	assert_memory_equal(pkt.arp_sha, h_port_mac(sw, 0), 6);
+	/* Who is at the asking port answers for himself; nobody answers for nobody. */
+	far = h_ip("10.0.0.77");
+	h_expect_drop(sw, 0, b, arp(b, ARP_REQUEST, &far, &here, 0), "neigh_unknown");
+	h_expect_drop(sw, 0, b, arp(b, ARP_REQUEST, &host, &nobody, 0), "neigh_unknown");
+	/* Announcements and answers. */
+	h_expect_drop(sw, 0, b, arp(b, ARP_REQUEST, &host, &host, 0), "neigh_ignored");
+	h_expect_drop(sw, 0, b, arp(b, ARP_REPLY, &host, &here, 0), "neigh_ignored");
+}
+
+static void nd(void **state)
+{
+	struct wire_ip host = h_host6(0), own = h_ip("fd00::1"), far = h_host6(2);
+	struct wire_pkt pkt;
+	struct frame f;
+	uint8_t b[128];
+	int len;
+
+	(void)state;
+	len = wire_build_ns(b, sizeof(b), asker, &host, &own, 0);
+	h_exchange(sw, 1, b, (unsigned)len, 1, &f);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_int_equal(pkt.kind, WIRE_ND_NA);
+	assert_true(wire_ip_eq(&pkt.nd_target, &own));
+	assert_true(wire_ip_eq(&pkt.dst, &host));
+	assert_memory_equal(pkt.nd_lladdr, h_port_mac(sw, 1), 6);
+	assert_memory_equal(f.b, asker, 6);
+
+	len = wire_build_ns(b, sizeof(b), asker, &host, &far, 0);
+	h_exchange(sw, 0, b, (unsigned)len, 0, &f);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_true(wire_ip_eq(&pkt.nd_target, &far));
+	h_expect_drop(sw, 2, b, (unsigned)len, "neigh_unknown");
+	len = wire_build_na(b, sizeof(b), asker, h_port_mac(sw, 0), &host, &own, 0);
+	h_expect_drop(sw, 0, b, (unsigned)len, "neigh_ignored");
+}
+
+/* ---- echo ---- */
+
+static void echo(void **state)
+{
+	struct wire_ip host = h_host4(0), own = h_ip("10.0.0.1"), host6 = h_host6(0),
+		       own6 = h_ip("fd00::1");
+	uint8_t icmp[64] = {8, 0, 0, 0, 1, 2, 3, 4}, b[256];
+	struct wire_pkt pkt;
+	struct frame f;
+	unsigned len;
+
+	(void)state;
+	put_be16(icmp + 2, (uint16_t)~ip_sum(icmp, sizeof(icmp), 0));
+	len = h_ip4(b, h_port_mac(sw, 0), &host, &own, IP_PROTO_ICMP, 64, icmp, sizeof(icmp));
+	h_exchange(sw, 0, b, len, 0, &f);
+	assert_int_equal(f.len, len);
+	assert_int_equal(f.b[34], 0); /* echo reply */
+	assert_int_equal(ip_sum(f.b + 34, sizeof(icmp), 0), 0xffff);
+	assert_int_equal(ip_sum(f.b + 14, 20, 0), 0xffff);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_true(wire_ip_eq(&pkt.src, &own));
+	assert_true(wire_ip_eq(&pkt.dst, &host));
+	assert_memory_equal(f.b + 6, h_port_mac(sw, 0), 6);
+
+	icmp[0] = 128;
+	put_be16(icmp + 2, 0);
+	put_be16(icmp + 2, ip_l4_checksum(&host6, &own6, IP_PROTO_ICMP6, icmp, sizeof(icmp)));
+	len = h_ip6(b, h_port_mac(sw, 2), &host6, &own6, IP_PROTO_ICMP6, 64, icmp, sizeof(icmp));
+	h_exchange(sw, 2, b, len, 2, &f);
+	assert_int_equal(f.b[54], 129);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_true(wire_ip_eq(&pkt.dst, &host6));
+}
+
+static void local_other(void **state)
+{
+	struct wire_ip host = h_host4(0), own = h_ip("10.0.0.1");
+	uint8_t tcp[20] = {0}, b[128];
+	unsigned len = h_ip4(b, h_port_mac(sw, 0), &host, &own, IP_PROTO_TCP, 64, tcp, 20);
+
+	(void)state;
+	h_expect_drop(sw, 0, b, len, "local_proto");
+}
+
+/* ---- routing ---- */
+
+static void route4(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	uint8_t payload[100] = {1, 2, 3}, b[256], mac[6];
+	struct frame f;
+	unsigned len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, payload, sizeof(payload));
+
+	(void)state;
+	h_exchange(sw, 0, b, len, 1, &f);
+	assert_int_equal(f.len, len);
+	h_host_mac(1, mac);
+	assert_memory_equal(f.b, mac, 6);
+	assert_memory_equal(f.b + 6, h_port_mac(sw, 1), 6);
+	assert_int_equal(f.b[22], 8); /* TTL */
+	assert_int_equal(ip_sum(f.b + 14, 20, 0), 0xffff);
+	assert_memory_equal(f.b + 26, b + 26, len - 26);
+	/* Out through the port it came from is routing as well. */
+	len = h_ip4(b, h_port_mac(sw, 1), &a, &c, 99, 2, payload, sizeof(payload));
+	h_exchange(sw, 1, b, len, 1, &f);
+	assert_int_equal(f.b[22], 1);
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 1, payload, sizeof(payload));
+	h_expect_drop(sw, 0, b, len, "ip_ttl");
+}
+
+static void route6(void **state)
+{
+	struct wire_ip a = h_host6(0), c = h_host6(2);
+	uint8_t payload[100] = {1, 2, 3}, b[256];
+	struct frame f;
+	unsigned len = h_ip6(b, h_port_mac(sw, 0), &a, &c, 59, 64, payload, sizeof(payload));
+
+	(void)state;
+	h_exchange(sw, 0, b, len, 2, &f);
+	assert_int_equal(f.b[21], 63);
+	assert_memory_equal(f.b + 22, b + 22, len - 22);
+	len = h_ip6(b, h_port_mac(sw, 0), &a, &c, 59, 1, payload, sizeof(payload));
+	h_expect_drop(sw, 0, b, len, "ip_ttl");
+}
+
+static struct table_entry route(const char *dst, unsigned prefix, unsigned action)
+{
+	struct table_entry e = {.action = (uint16_t)action};
+
+	e.key[0].ip = h_ip(dst);
+	e.key[0].prefix = (uint8_t)prefix;
+	return e;
+}
+
+static void longest_prefix(void **state)
+{
+	struct table_entry net = route("20.0.0.0", 8, 0), hole = route("20.1.0.0", 16, 2),
+			   host = route("20.1.2.3", 32, 0), dead = route("30.0.0.0", 8, 0),
+			   direct = route("40.0.0.0", 8, 1);
+	struct wire_ip a = h_host4(0), dst;
+	struct table_error e;
+	uint8_t b[128];
+	struct frame f;
+	unsigned len;
+
+	(void)state;
+	net.param[0].ip = h_host4(1);
+	host.param[0].ip = h_host4(2);
+	dead.param[0].ip = h_ip("10.0.0.200");
+	direct.param[0].u = sw->ports[1].id;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &net, &e), 0);
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &hole, &e), 0);
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &host, &e), 0);
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &dead, &e), 0);
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &direct, &e), 0);
+
+	dst = h_ip("20.2.0.1");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_exchange(sw, 0, b, len, 1, &f);
+	dst = h_ip("20.1.2.3");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_exchange(sw, 0, b, len, 2, &f);
+	dst = h_ip("20.1.2.4");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_blackhole");
+	dst = h_ip("30.1.2.4");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_no_neigh");
+	dst = h_ip("40.1.2.4");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_no_neigh");
+	dst = h_ip("50.1.2.4");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_no_route");
+
+	assert_int_equal(h_write(sw, TABLE_DELETE, FWD_ROUTE4, &host, &e), 0);
+	dst = h_ip("20.1.2.3");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_blackhole");
+	/* The neighbour of a next hop may come later than the route. */
+	host = (struct table_entry){0};
+	host.key[0].ip = h_ip("10.0.0.200");
+	host.param[0].u = sw->ports[2].id;
+	h_host_mac(9, host.param[1].mac);
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_NEIGH, &host, &e), 0);
+	dst = h_ip("30.1.2.4");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_exchange(sw, 0, b, len, 2, &f);
+}
+
+/* A table that is large enough for the library's direct tables gives the same answers. */
+static void many_routes(void **state)
+{
+	enum { N = 2000 };
+	struct table_update *u = calloc(2 * N, sizeof(*u));
+	struct wire_ip a = h_host4(0), a6 = h_host6(0), dst;
+	struct table_error e;
+	uint8_t b[128];
+	struct frame f;
+	unsigned len;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++) {
+		struct table_entry *v4 = &u[2 * i].entry, *v6 = &u[2 * i + 1].entry;
+
+		u[2 * i].table = FWD_ROUTE4;
+		v4->key[0].ip = wire_ip_from4(0x30000000 + (i << 8));
+		v4->key[0].prefix = 24;
+		v4->param[0].ip = h_host4(1 + i % 2);
+		u[2 * i + 1].table = FWD_ROUTE6;
+		v6->key[0].ip = h_ip("2001:db8::");
+		put_be16(v6->key[0].ip.b + 4, (uint16_t)i);
+		v6->key[0].prefix = 48;
+		v6->param[0].ip = h_host6(1 + i % 2);
+	}
+	if (table_write(sw_tables(sw), u, 2 * N, &e) != 0)
+		fail_msg("%s", e.msg);
+	for (unsigned i = 0; i < N; i += 97) {
+		dst = u[2 * i].entry.key[0].ip;
+		dst.b[15] = 7;
+		len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+		h_exchange(sw, 0, b, len, 1 + i % 2, &f);
+		dst = u[2 * i + 1].entry.key[0].ip;
+		dst.b[15] = 7;
+		len = h_ip6(b, h_port_mac(sw, 0), &a6, &dst, 59, 9, "x", 1);
+		h_exchange(sw, 0, b, len, 1 + i % 2, &f);
+	}
+	dst = h_ip("49.0.0.1");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_no_route");
+	dst = h_ip("2001:db9::1");
+	len = h_ip6(b, h_port_mac(sw, 0), &a6, &dst, 59, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_no_route");
+	free(u);
+}
+
+static void not_for_us(void **state)
+{
+	static const char *const stay[] = {
+		"224.0.0.5", "255.255.255.255", "127.0.0.1", "0.1.2.3", "169.254.1.1", "239.1.2.3"};
+	static const char *const stay6[] = {"ff02::1", "fe80::1", "::1", "::"};
+	struct wire_ip a = h_host4(0), c = h_host4(1), a6 = h_host6(0), dst;
+	uint8_t b[128], other[6] = {2, 9, 9, 9, 9, 9};
+	unsigned len = h_ip4(b, other, &a, &c, 99, 9, "x", 1);
+	struct frame f;
+
+	(void)state;
+	h_expect_drop(sw, 0, b, len, "l2_not_ours");
+	for (unsigned i = 0; i < sizeof(stay) / sizeof(stay[0]); i++) {
+		dst = h_ip(stay[i]);
+		len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+		h_expect_drop(sw, 0, b, len, "ip_not_routable");
+		len = h_ip4(b, h_port_mac(sw, 0), &dst, &c, 99, 9, "x", 1);
+		h_expect_drop(sw, 0, b, len, "ip_not_routable");
+	}
+	for (unsigned i = 0; i < sizeof(stay6) / sizeof(stay6[0]); i++) {
+		dst = h_ip(stay6[i]);
+		len = h_ip6(b, h_port_mac(sw, 0), &a6, &dst, 59, 9, "x", 1);
+		h_expect_drop(sw, 0, b, len, "ip_not_routable");
+	}
+	/* A broadcast MAC around a unicast packet is accepted. */
+	len = h_ip4(b, broadcast, &a, &c, 99, 9, "x", 1);
+	h_exchange(sw, 0, b, len, 1, &f);
+	memset(b, 0, sizeof(b));
+	put_be16(b + 12, 0x88cc);
+	h_expect_drop(sw, 0, b, 60, "l2_unknown");
+}
+
+static void too_large(void **state)
+{
+	static uint8_t payload[1600], b[2000];
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	struct frame f;
+	unsigned len;
+
+	(void)state;
+	h_stop(sw);
+	sw = h_start(3, NULL, "{'mtu':1500}");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, payload, 1480);
+	h_exchange(sw, 0, b, len, 1, &f);
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, payload, 1481);
+	h_expect_drop(sw, 0, b, len, "ip_mtu");
+}
+
+/* ---- bad frames ---- */
+
+static unsigned roce(uint8_t *out, const uint8_t dmac[6], const struct wire_ip *src,
+	const struct wire_ip *dst, uint32_t dqpn)
+{
+	struct wire_flow flow = {.src = *src, .dst = *dst, .ttl = 64, .sport = 0xc001};
+	const struct wire_hdr hdr = {.opcode = ROCE_SEND_ONLY, .dqpn = dqpn, .psn = 7, .mig = true};
+
+	memcpy(flow.dmac, dmac, 6);
+	return (unsigned)wire_build_frame(out, H_FRAME_MAX, &flow, &hdr, "hello", 5);
+}
+
+static void bad_roce(void **state)
+{
+	struct wire_ip a = h_host4(0), own = h_ip("10.0.0.1");
+	const uint8_t *mac = h_port_mac(sw, 0);
+	uint8_t b[256];
+	unsigned len;
+
+	(void)state;
+	len = roce(b, mac, &a, &own, 0x1000);
+	h_expect_drop(sw, 0, b, len, "inc_no_group");
+	h_expect_drop(sw, 0, b, len - 8, "parse_short");
+	b[24] ^= 1;
+	h_expect_drop(sw, 0, b, len, "parse_ipsum");
+	len = roce(b, mac, &a, &own, 0x1000);
+	b[42] = 0x1f;
+	h_expect_drop(sw, 0, b, len, "bth_opcode");
+	len = roce(b, mac, &a, &own, 0x1000);
+	b[43] |= 1;
+	h_expect_drop(sw, 0, b, len, "bth_version");
+	len = roce(b, mac, &a, &own, 0x1000);
+	b[44] = 0;
+	h_expect_drop(sw, 0, b, len, "bth_pkey");
+	len = roce(b, mac, &a, &own, 0x1000);
+	put_be16(b + 40, 0x1234);
+	h_expect_drop(sw, 0, b, len, "parse_udpsum");
+	for (unsigned n = 14; n < 58; n++) {
+		struct frame f;
+
+		h_inject(sw, 0, b, n);
+		h_run(sw);
+		assert_false(h_take(sw, 0, &f));
+	}
+}
+
+/* What only concerns the receiver is not a router's business. */
+static void transit_roce(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	uint8_t b[256];
+	struct frame f;
+	unsigned len = roce(b, h_port_mac(sw, 0), &a, &c, 0x1000);
+
+	(void)state;
+	h_exchange(sw, 0, b, len, 1, &f);
+	assert_memory_equal(f.b + 26, b + 26, len - 26);
+	b[42] = 0x1f;       /* opcode */
+	b[44] = 0;          /* P_Key */
+	b[len - 1] ^= 0xff; /* ICRC */
+	h_exchange(sw, 0, b, len, 1, &f);
+	assert_memory_equal(f.b + 26, b + 26, len - 26);
+	put_be16(b + 40, 0x1234); /* UDP checksum */
+	h_exchange(sw, 0, b, len, 1, &f);
+}
+
+/* ---- the tables say no ---- */
+
+static void refused(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	struct table_error e = {0};
+	struct table_entry entry = {0};
+	uint8_t b[128];
+	struct frame f;
+
+	(void)state;
+	entry.key[0].ip = h_ip("10.0.0.50");
+	entry.param[0].u = 31;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_NEIGH, &entry, &e), -EINVAL);
+	assert_non_null(strstr(e.msg, "10.0.0.50"));
+	assert_non_null(strstr(e.msg, "no such port"));
+	entry.param[0].u = sw->ports[0].id;
+	entry.param[1].mac[0] = 1;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_NEIGH, &entry, &e), -EINVAL);
+	assert_non_null(strstr(e.msg, "multicast"));
+	entry = route("60.0.0.0", 8, 1);
+	entry.param[0].u = 31;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &entry, &e), -EINVAL);
+	entry = route("10.0.0.1", 32, 2);
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &entry, &e), -EINVAL);
+	/* And nothing has changed. */
+	h_exchange(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1), 1, &f);
+}
+
+static void many_addresses(void **state)
+{
+	struct wire_ip host = h_host4(0);
+	struct table_error e;
+	struct frame f;
+	uint8_t b[128];
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		struct table_entry entry = {0};
+
+		entry.key[0].ip = wire_ip_from4(0x0b000001 + i);
+		assert_int_equal(h_write(sw, TABLE_INSERT, FWD_LOCAL_ADDR, &entry, &e), 0);
+		for (unsigned j = 0; j <= i; j++) {
+			struct wire_ip own = wire_ip_from4(0x0b000001 + j);
+
+			h_exchange(sw, 0, b, arp(b, ARP_REQUEST, &host, &own, 0), 0, &f);
+		}
+	}
+}
+
+/* A burst of everything at once: each packet finds its way, in order. */
+static void mixed_burst(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1), d = h_host4(2), own = h_ip("10.0.0.1");
+	unsigned n[3] = {0};
+	struct frame f;
+
+	(void)state;
+	for (unsigned i = 0; i < 120; i++) {
+		uint8_t b[128], tag[4] = {(uint8_t)i};
+		unsigned len;
+
+		if (i % 5 == 0)
+			len = arp(b, ARP_REQUEST, &a, &own, 0);
+		else if (i % 5 == 1)
+			len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 1, tag, 4);
+		else
+			len = h_ip4(b, h_port_mac(sw, 0), &a, i % 5 == 2 ? &c : &d, 99, 9, tag, 4);
+		h_inject(sw, 0, b, len);
+	}
+	h_run(sw);
+	for (unsigned port = 0, last = 0; port < 3; port++, last = 0) {
+		while (h_take(sw, port, &f)) {
+			n[port]++;
+			if (port == 0)
+				continue;
+			assert_true(f.b[34] > last);
+			last = f.b[34];
+		}
+	}
+	assert_int_equal(n[0], 24);
+	assert_int_equal(n[1], 24);
+	assert_int_equal(n[2], 48);
+	assert_int_equal(h_drop(sw, "ip_ttl"), 24);
+	sw_drops_clear(sw);
+	assert_int_equal(h_drop(sw, "ip_ttl"), 0);
+	sw->drops_cleared[DROP_IP_TTL] = 0; /* for the balance */
+}
+
+/* A packet that is shared, chained or larger than a buffer. */
+static void foreign_mbufs(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(sw->pool), *tail = rte_pktmbuf_alloc(sw->pool);
+	struct rte_ring *rx = rte_ring_lookup("p0.rx");
+	uint8_t b[512], payload[300];
+	struct frame f, g;
+	unsigned len;
+
+	(void)state;
+	memset(payload, 0x5a, sizeof(payload));
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, payload, sizeof(payload));
+	memcpy(rte_pktmbuf_append(m, 30), b, 30);
+	memcpy(rte_pktmbuf_append(tail, (uint16_t)(len - 30)), b + 30, len - 30);
+	rte_pktmbuf_chain(m, tail);
+	rte_pktmbuf_refcnt_update(m, 1); /* ours as well */
+	assert_int_equal(rte_ring_enqueue(rx, m), 0);
+	h_run(sw);
+	assert_true(h_take(sw, 1, &f));
+	assert_int_equal(f.len, len);
+	assert_memory_equal(f.b + 26, b + 26, len - 26);
+	/* What we hold has not been written to. */
+	assert_memory_equal(rte_pktmbuf_read(m, 0, len, g.b), b, 30);
+	rte_pktmbuf_free(m);
+
+	m = rte_pktmbuf_alloc(sw->pool);
+	tail = rte_pktmbuf_alloc(sw->pool);
+	rte_pktmbuf_append(m, rte_pktmbuf_tailroom(m));
+	rte_pktmbuf_append(tail, 10);
+	rte_pktmbuf_chain(m, tail);
+	assert_int_equal(rte_ring_enqueue(rx, m), 0);
+	h_run(sw);
+	assert_int_equal(h_drop(sw, "rx_oversize"), 1);
+}
+
+static void queue_full(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	struct frame f;
+	uint8_t b[128];
+	unsigned len, sent = 0;
+
+	(void)state;
+	h_stop(sw);
+	sw = h_start(3, NULL, "{'rxd':256,'txd':64}");
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1);
+	for (unsigned i = 0; i < 100; i++)
+		h_inject(sw, 0, b, len);
+	h_run(sw);
+	while (h_take(sw, 1, &f))
+		sent++;
+	assert_int_equal(sent, 64);
+	assert_int_equal(h_drop(sw, "tx_full"), 36);
+}
+
+static void trace(void **state)
+{
+	static const char *const nodes[] = {"port_rx", "parse", "ip_forward", "rewrite", "port_tx"};
+	struct wire_ip a = h_host4(0), c = h_host4(1), nowhere = h_ip("99.0.0.1");
+	struct sw_trace_rec rec[32];
+	char err[SW_ERR_LEN];
+	uint8_t b[128];
+	struct frame f;
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(sw_trace_start(sw, 0, 0, err), -EINVAL);
+	assert_int_equal(sw_trace_start(sw, 3, 1, err), -ENOENT);
+	assert_int_equal(sw_trace_start(sw, 0, 2, err), 0);
+	h_inject(sw, 1, b, h_ip4(b, h_port_mac(sw, 1), &c, &a, 99, 9, "x", 1));
+	h_run(sw);
+	assert_int_equal(sw_trace_read(sw, 0, rec, 32), 0); /* another port */
+	assert_true(h_take(sw, 0, &f));
+	h_exchange(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1), 1, &f);
+	n = sw_trace_read(sw, 0, rec, 32);
+	assert_int_equal(n, 5);
+	for (unsigned i = 0; i < n; i++) {
+		assert_string_equal(rec[i].node, nodes[i]);
+		assert_int_equal(rec[i].packet, 1);
+	}
+	assert_non_null(strstr(rec[1].text, "10.0.0.10 > 10.0.0.11"));
+	assert_non_null(strstr(rec[4].text, "p1"));
+	h_expect_drop(
+		sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &nowhere, 99, 9, "x", 1), "ip_no_route");
+	n = sw_trace_read(sw, 5, rec, 32);
+	assert_int_equal(n, 3);
+	assert_string_equal(rec[2].node, "drop");
+	assert_int_equal(rec[2].packet, 2);
+	assert_non_null(strstr(rec[2].text, "ip_no_route"));
+	/* Two were asked for. */
+	h_exchange(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1), 1, &f);
+	assert_int_equal(sw_trace_read(sw, 8, rec, 32), 0);
+	assert_int_equal(sw_trace_read(sw, 4000000, rec, 32), 0);
+}
+
+static void count_nodes(
+	void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles)
+{
+	uint64_t *seen = arg;
+
+	(void)cycles;
+	assert_true(calls > 0 || packets == 0);
+	seen[0]++;
+	if (strcmp(node, "ip_forward") == 0)
+		seen[1] = packets;
+	if (strcmp(node, "port_tx_flush") == 0)
+		seen[2] = packets;
+}
+
+static void nodes(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	uint64_t seen[3] = {0};
+	struct frame f;
+	uint8_t b[128];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		h_exchange(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1), 1, &f);
+	sw_nodes(sw, count_nodes, seen);
+	assert_int_equal(seen[0], 11);
+	assert_int_equal(seen[1], 3);
+	assert_int_equal(seen[2], 3);
+}
+
+static void ports(void **state)
+{
+	struct sw_port port;
+
+	(void)state;
+	assert_int_equal(sw_n_ports(sw), 3);
+	assert_int_equal(sw_port_find(sw, "p2"), 2);
+	assert_int_equal(sw_port_find(sw, "p3"), -ENOENT);
+	assert_int_equal(sw_port_get(sw, 3, &port), -ENOENT);
+	assert_int_equal(sw_port_get(sw, 1, &port), 0);
+	assert_string_equal(port.name, "p1");
+	assert_string_equal(port.type, "ring");
+	assert_int_equal(port.mtu, 4200);
+	assert_true(port.link);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
+		T(arp_own),
+		T(arp_proxy),
+		T(nd),
+		T(echo),
+		T(local_other),
+		T(route4),
+		T(route6),
+		T(longest_prefix),
+		T(many_routes),
+		T(not_for_us),
+		T(too_large),
+		T(bad_roce),
+		T(transit_roce),
+		T(refused),
+		T(many_addresses),
+		T(mixed_burst),
+		T(foreign_mbufs),
+		T(queue_full),
+		T(trace),
+		T(nodes),
+		T(ports),
+#undef T
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	port_eal_fini();
+	return failed;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bad weather: the same from the same seed, in the asked proportions, and nothing lost uncounted.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "harness.h"
+#include "lib/wire/bytes.h"
+
+enum { N = 2000 };
+
+struct outcome {
+	unsigned n, corrupt, late;
+	uint64_t lost, doubled;
+	uint32_t hash;
+};
+
+static struct outcome weather(const char *impair)
+{
+	char port[128];
+	struct outcome o = {0};
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	uint32_t last = 0;
+	struct frame f;
+	struct sw *sw;
+
+	snprintf(port, sizeof(port), "{'impair':%s}", impair);
+	sw = h_start(2, NULL, port);
+	for (uint32_t i = 0; i < N; i++) {
+		uint8_t b[128], tag[64] = {0};
+
+		put_be32(tag, i);
+		h_inject(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, tag, sizeof(tag)));
+		if (i % 7 == 0)
+			h_run(sw);
+		while (h_take(sw, 1, &f)) {
+			uint32_t tagged = get_be32(f.b + 34);
+
+			o.n++;
+			o.late += tagged < last;
+			last = tagged > last && tagged < N ? tagged : last;
+			o.hash = o.hash * 31 + tagged;
+			for (unsigned k = 38; k < f.len; k++)
+				o.corrupt += f.b[k] != 0;
+		}
+	}
+	/* What is held is let go after a millisecond, without further packets. */
+	while (sw->impair[0].n_held > 0)
+		h_run(sw);
+	h_run(sw);
+	while (h_take(sw, 1, &f))
+		o.n++;
+	o.lost = h_drop(sw, "impair_loss");
+	o.doubled = h_value(sw, "doubled");
+	h_check_balance(sw);
+	assert_int_equal(h_value(sw, "mbufs_free"), h_value(sw, "mbufs"));
+	h_stop(sw);
+	return o;
+}
+
+static void fine(void **state)
+{
+	struct outcome o = weather("{}");
+
+	(void)state;
+	assert_int_equal(o.n, N);
+	assert_int_equal(o.late + o.corrupt + o.lost + o.doubled, 0);
+}
+
+static void loss(void **state)
+{
+	struct outcome o = weather("{'loss':0.1,'seed':5}"), again, other;
+
+	(void)state;
+	assert_in_range(o.lost, N / 10 - 60, N / 10 + 60);
+	assert_int_equal(o.n, N - o.lost);
+	assert_int_equal(o.late + o.corrupt, 0);
+	again = weather("{'loss':0.1,'seed':5}");
+	assert_int_equal(o.hash, again.hash);
+	other = weather("{'loss':0.1,'seed':6}");
+	assert_int_not_equal(o.hash, other.hash);
+	o = weather("{'loss':1}");
+	assert_int_equal(o.lost, N);
+	assert_int_equal(o.n, 0);
+}
+
+static void dup(void **state)
+{
+	struct outcome o = weather("{'dup':0.2}");
+
+	(void)state;
+	assert_in_range(o.doubled, N / 5 - 80, N / 5 + 80);
+	assert_int_equal(o.n, N + o.doubled);
+	assert_int_equal(o.lost, 0);
+	o = weather("{'dup':1}");
+	assert_int_equal(o.n, 2 * N);
+}
+
+static void reorder(void **state)
+{
+	struct outcome o = weather("{'reorder':0.1}");
+
+	(void)state;
+	assert_int_equal(o.n, N);
+	assert_in_range(o.late, 50, 400);
+	o = weather("{'reorder':1}"); /* not everything can be held at a time */
+	assert_int_equal(o.n, N);
+}
+
+static void corrupt(void **state)
+{
+	struct outcome o = weather("{'corrupt':0.2}");
+
+	(void)state;
+	/* 60 of a frame's 98 bytes can show it and still get through. */
+	assert_in_range(o.corrupt, 100, 400);
+	assert_int_equal(o.lost, 0);
+	assert_true(o.n < N);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fine),
+		cmocka_unit_test(loss),
+		cmocka_unit_test(dup),
+		cmocka_unit_test(reorder),
+		cmocka_unit_test(corrupt),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	port_eal_fini();
+	return failed;
+}
