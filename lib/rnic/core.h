@@ -9,6 +9,7 @@
 
 #include "lib/rnic/rc.h"
 #include "lib/rnic/rnic.h"
+#include "lib/wire/template.h"
 
 enum {
 	WINDOW_DEFAULT = 512, /* packets in flight per QP */
@@ -219,6 +220,8 @@ struct rnic_qp {
 	uint32_t qpn, slot;
 	uint32_t mtu; /* bytes */
 	struct wire_flow flow;
+	struct wire_template
+		full;             /* headers of packets that are nothing but mtu bytes of payload */
 	bool loopback;            /* the peer is this device */
 	bool en_ready, en_answer; /* on the device's lists */
 	uint8_t quantum;
@@ -340,8 +343,9 @@ int rnic_own_ip(const struct rnic *rnic, const struct wire_ip *ip);
  * many wait; rnic_reply_send queues the len bytes written there. */
 uint8_t *rnic_reply(struct rnic *rnic);
 void rnic_reply_send(struct rnic *rnic, int len);
-/* Headers in front of, pad and ICRC behind the pieces that the frame has. */
-void frame_finish(struct rnic *rnic, struct rnic_frame *frame, const struct wire_flow *flow,
-	struct wire_hdr *hdr, size_t pay_len);
+/* Headers in front of, pad and ICRC behind the pieces that the frame has, pay_len bytes together.
+ */
+void frame_finish(
+	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len);
 
 #endif

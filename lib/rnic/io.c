@@ -97,22 +97,33 @@ void rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
 
 /* ---- sending ---- */
 
-void frame_finish(struct rnic *rnic, struct rnic_frame *frame, const struct wire_flow *flow,
-	struct wire_hdr *hdr, size_t pay_len)
+static uint32_t payload_crc(const struct rnic_frame *frame, uint32_t crc)
 {
-	size_t l3 = wire_l3_off(flow->vlan);
+	for (unsigned i = 0; i < frame->n_iov; i++)
+		crc = icrc_append(crc, frame->iov[i].base, frame->iov[i].len);
+	return crc;
+}
+
+void frame_finish(
+	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len)
+{
 	unsigned pad = wire_pad(pay_len);
 	uint32_t crc;
 
-	hdr->ip_id = rnic->ip_id++;
-	frame->head_len =
-		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
-	crc = icrc_headers(frame->head + l3, frame->head_len - l3);
-	for (unsigned i = 0; i < frame->n_iov; i++)
-		crc = icrc_append(crc, frame->iov[i].base, frame->iov[i].len);
+	hdr->ip_id = qp->rnic->ip_id++;
 	memset(frame->tail, 0, pad);
-	if (pad > 0)
-		crc = icrc_append(crc, frame->tail, pad);
+	if (pay_len == qp->mtu && roce_ext_len(roce_opcode_flags(hdr->opcode)) == 0) {
+		crc = wire_template_write(&qp->full, hdr, payload_crc(frame, 0), frame->head);
+		frame->head_len = qp->full.len;
+	} else {
+		size_t l3 = wire_l3_off(qp->flow.vlan);
+
+		frame->head_len = (uint16_t)wire_build_headers(
+			frame->head, sizeof(frame->head), &qp->flow, hdr, pay_len);
+		crc = payload_crc(frame, icrc_headers(frame->head + l3, frame->head_len - l3));
+		if (pad > 0)
+			crc = icrc_append(crc, frame->tail, pad);
+	}
 	icrc_store(frame->tail + pad, crc);
 	frame->tail_len = (uint16_t)(pad + ROCE_ICRC_LEN);
 	frame->len = (uint32_t)(frame->head_len + pay_len + frame->tail_len);

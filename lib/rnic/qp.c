@@ -297,6 +297,9 @@ static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_
 	memcpy(flow->dmac, dmac, sizeof(flow->dmac));
 	memcpy(flow->smac, qp->rnic->mac, sizeof(flow->smac));
 	qp->loopback = rnic_own_ip(qp->rnic, dst) >= 0;
+	wire_template_init(&qp->full, flow,
+		&(struct wire_hdr){.opcode = ROCE_SEND_MIDDLE, .dqpn = qp->attr.dest_qp_num},
+		qp->mtu);
 }
 
 static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask)

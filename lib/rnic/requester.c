@@ -185,7 +185,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		     in_flight(qp) + 1 >= qp->rnic->window;
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
-	frame_finish(qp->rnic, frame, &qp->flow, &hdr, len);
+	frame_finish(qp, frame, &hdr, len);
 	advance(qp, last, now);
 	return true;
 }

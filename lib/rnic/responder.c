@@ -99,7 +99,7 @@ void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 	}
 	resp->answer = RC_NO_ANSWER;
 	frame->n_iov = 0;
-	frame_finish(qp->rnic, frame, &qp->flow, &hdr, 0);
+	frame_finish(qp, frame, &hdr, 0);
 }
 
 /* What is wrong with a request, and who is told what. */

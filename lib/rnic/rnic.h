@@ -154,14 +154,17 @@ struct rnic_frame {
 };
 
 /* The next frame the device wants to send at this time: acknowledgements first, then requests, fair
- * over QPs. False when there is none. Small frames (ARP etc.) come whole in head or as one iov. */
+ * over QPs. False when there is none. Small frames (ARP etc.) come whole in head or as one iov. Frames
+ * to an own address do not come out: they are received right away, some per call, so rnic_has_work
+ * may still be true after false. */
 bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now);
 
 /* Copies a frame into cap bytes at out; returns its length, or -ENOSPC. */
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap);
 
-/* Earliest time at which rnic_timer has something to do; UINT64_MAX if none. rnic_timer runs what is
- * due (retransmission, RNR wait, address resolution); call rnic_tx after it. */
+/* Time at which to call rnic_timer; UINT64_MAX: never. It may be earlier than anything is due: timers
+ * that moved on are found out then. rnic_timer runs what is due (retransmission, RNR wait, address
+ * resolution); call rnic_tx after it. */
 uint64_t rnic_deadline(const struct rnic *rnic);
 void rnic_timer(struct rnic *rnic, uint64_t now);
 
@@ -174,6 +177,7 @@ bool rnic_has_work(const struct rnic *rnic);
 /* A QP resolves its peer's MAC when it goes to RTR. Static entries never expire. rnic_resolve starts
  * resolution and returns 0 if known (dmac filled), -EAGAIN while asking (frames come from rnic_tx),
  * -EHOSTUNREACH after 5 requests, 200 ms apart, without answer; the next call starts anew.
+ * Answers are good for 60 s. -EINVAL: not a unicast address. -ENOMEM: too many being asked for.
  * Destinations outside every own prefix are not known here: one IP hop, resolved directly. */
 int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6]);
 int rnic_resolve(struct rnic *rnic, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
@@ -218,20 +222,24 @@ void *rnic_qp_user(const struct rnic_qp *qp);
 struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn);
 
 /* State changes and attributes as ibv_modify_qp, checked against the IBTA table of required and
- * optional attributes per transition (11.2.5.2): -EINVAL and nothing changed otherwise. In
+ * optional attributes per transition (11.2.5.2): -EINVAL and nothing changed otherwise; -EOPNOTSUPP
+ * for path migration. PSNs are taken modulo 2^24. In
  * INIT->RTR the destination (ah_attr.grh.dgid, sgid_index) must have been resolved: -EAGAIN or
  * -EHOSTUNREACH as rnic_resolve. To ERR: all work requests are flushed; to RESET: forgotten. */
 int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now);
 void rnic_qp_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
-/* Posts one work request; the sg_list is copied, payload is referenced (or copied if
- * IBV_SEND_INLINE). -EINVAL: state, opcode, too many SGEs, length; -ENOMEM: the queue is full.
+/* Posts one work request (next is ignored); the sg_list is copied, payload is referenced (or copied
+ * if IBV_SEND_INLINE). -EINVAL: state, too many SGEs, length; -EOPNOTSUPP: opcode; -ENOMEM: the queue
+ * is full.
  * Keys are checked when the packet is made: failures complete with IBV_WC_LOC_PROT_ERR. */
 int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr);
 int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);
 
-/* PSN skip (docs/inc-protocol.md, 3.7). -EINVAL: count 0 or > 2^22, state, from already passed;
- * -ENOSPC: more than 16 ranges pending. Owner only. */
+/* PSN skip (docs/inc-protocol.md, 3.7). RNIC_RECV from RTR on, RNIC_SEND from RTS on. -EINVAL: count 0
+ * or > 2^22; state; send: from is not where the next message would start; receive: from already
+ * passed, before the end of a range given earlier, or the range ends 2^23 PSNs or more ahead;
+ * -ENOSPC: 16 ranges to receive are pending. Owner only. */
 enum rnic_dir { RNIC_SEND, RNIC_RECV };
 int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
 

@@ -65,7 +65,7 @@ static bool chance(struct net *net, unsigned per_mille)
 	return per_mille > 0 && net_random(net) % 1000 < per_mille;
 }
 
-static void put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay)
+void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay)
 {
 	struct net_frame *frame = malloc(sizeof(*frame));
 
@@ -114,8 +114,8 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	if (chance(net, net->corrupt))
 		bytes[net_random(net) % len] ^= (uint8_t)(1 << net_random(net) % 8);
 	if (chance(net, net->twice))
-		put(net, !from, bytes, len, NET_DELAY + net_random(net) % 20000);
-	put(net, !from, bytes, len,
+		net_put(net, !from, bytes, len, NET_DELAY + net_random(net) % 20000);
+	net_put(net, !from, bytes, len,
 		NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
 }
 

@@ -102,6 +102,8 @@ extern const int net_mask_init, net_mask_rtr, net_mask_rts;
 
 /* Runs until nothing is in flight and no timer runs, or until the time. */
 void net_run(struct net *net, uint64_t until);
+/* Delivers a frame after a while, not subject to loss. */
+void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay);
 /* Delivers a frame at once. */
 void net_inject(struct net *net, int to, const uint8_t *frame, size_t len);
 /* Builds a packet as from the other end (to the QP of `to` if hdr->dqpn is 0) and delivers it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PSN skip (docs/inc-protocol.md, 3.7). PSNs of requests from 0xfffff8, so that ranges wrap. */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -327,6 +328,90 @@ static void test_send_timeout(void **state)
 	net_close(&net);
 }
 
+/* ---- behind a switch ---- */
+
+/* What a Mode-II switch with a single host does (3.2, 3.5, 3.6): a request comes back as its own
+ * result, under the same PSN; ACKs and NAKs are reflected to whom they come from; a request may be
+ * held back by an RNR NAK of the oldest PSN. */
+static bool mirror(struct net *net, int from, uint8_t *frame, size_t *len)
+{
+	struct wire_pkt pkt;
+	struct wire_flow flow;
+	struct wire_hdr hdr;
+	uint8_t out[NET_FRAME], mac[6];
+	struct wire_ip ip;
+	int n;
+
+	assert_int_equal(0, from);
+	if (wire_parse(frame, *len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+		return true;
+	if (net_random(net) % 1000 < 80)
+		return false;
+	wire_unbuild(frame, &pkt, &flow, &hdr);
+	memcpy(mac, flow.smac, 6);
+	memcpy(flow.smac, flow.dmac, 6);
+	memcpy(flow.dmac, mac, 6);
+	ip = flow.src;
+	flow.src = flow.dst;
+	flow.dst = ip;
+	flow.sport = 0xc123;
+	hdr.dqpn = rnic_qp_num(net->end[0].qp);
+	if (hdr.opcode != ROCE_ACK && hdr.psn == stats_of(net->end[0].qp).sq_una &&
+		net_random(net) % 4 == 0) {
+		hdr = (struct wire_hdr){
+			.opcode = ROCE_ACK, .psn = hdr.psn, .syndrome = 0x2e, .dqpn = hdr.dqpn};
+		pkt.pay_len = 0;
+	}
+	n = wire_build_frame(out, sizeof(out), &flow, &hdr, frame + pkt.pay_off, pkt.pay_len);
+	assert_true(n > 0);
+	if (net_random(net) % 1000 >= 80)
+		net_put(net, 0, out, (size_t)n, NET_DELAY + net_random(net) % 9000);
+	return false;
+}
+
+static void test_reflected(void **state)
+{
+	static struct net net;
+	struct end *a = &net.end[0];
+	unsigned posted = 0, sent = 0, received = 0;
+	uint32_t psn = P;
+
+	(void)state;
+	open_with(&net);
+	net.hook = mirror;
+	while (sent < 400 || received < 400) {
+		struct ibv_wc wc;
+
+		while (posted < 400 && posted < sent + 8 && posted < received + 8) {
+			uint32_t len = posted % 5 == 0 ? 3000 : 64;
+
+			assert_int_equal(0, end_recv(a, posted, 1 << 19, 4096));
+			assert_int_equal(
+				0, end_send(a, IBV_WR_SEND_WITH_IMM, posted, 0, len, 0, 0));
+			psn = psn_add(psn, len == 64 ? 1 : 3);
+			if (posted % 3 == 0) {
+				assert_int_equal(0, rnic_qp_skip(a->qp, RNIC_SEND, psn, 100));
+				assert_int_equal(0, rnic_qp_skip(a->qp, RNIC_RECV, psn, 100));
+				psn = psn_add(psn, 100);
+			}
+			posted++;
+		}
+		net_run(&net, net.now + MS);
+		assert_true(net.now < 1000 * SEC);
+		while (rnic_cq_poll(a->scq, 1, &wc) == 1) {
+			assert_int_equal(IBV_WC_SUCCESS, wc.status);
+			assert_int_equal(sent++, wc.wr_id);
+		}
+		while (rnic_cq_poll(a->rcq, 1, &wc) == 1) {
+			assert_int_equal(IBV_WC_SUCCESS, wc.status);
+			assert_int_equal(received, wc.wr_id);
+			assert_int_equal(0xabcd0000 + received++, be32toh(wc.imm_data));
+		}
+	}
+	assert_true(rnic_count(a->rnic, RNIC_C_RNR_RX) > 20);
+	net_close(&net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_ack_inside_unsent),
 		cmocka_unit_test(test_send_far),
 		cmocka_unit_test(test_send_timeout),
+		cmocka_unit_test(test_reflected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,10 @@ static void all_sizes(const struct net_options *options)
 	}
 	assert_int_equal(0, rnic_count(net.end[0].rnic, RNIC_C_RETRANSMITS));
 	assert_int_equal(0, net_drops(net.end[1].rnic));
+	assert_int_equal(rnic_count(net.end[0].rnic, RNIC_C_TX_FRAMES),
+		rnic_count(net.end[1].rnic, RNIC_C_RX_FRAMES));
+	assert_int_equal(rnic_count(net.end[0].rnic, RNIC_C_TX_BYTES),
+		rnic_count(net.end[1].rnic, RNIC_C_RX_BYTES));
 	net_close(&net);
 }
 
