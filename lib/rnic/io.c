@@ -158,7 +158,7 @@ void rnic_reply_send(struct rnic *rnic, int len)
 	atomic_store_explicit(&rnic->left, true, memory_order_relaxed);
 }
 
-static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame)
+static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, bool *loopback)
 {
 	const struct reply *reply;
 
@@ -167,6 +167,7 @@ static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame)
 	reply = &rnic->reply[rnic->reply_tail++ % N_REPLIES];
 	frame->head_len = frame->tail_len = frame->n_iov = 0;
 	frame->len = reply->len;
+	*loopback = memcmp(reply->bytes, rnic->mac, sizeof(rnic->mac)) == 0;
 	if (reply->len <= sizeof(frame->head)) {
 		memcpy(frame->head, reply->bytes, reply->len);
 		frame->head_len = (uint16_t)reply->len;
@@ -218,7 +219,7 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 		bool loopback = false;
 
 		sched_collect(rnic);
-		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame) &&
+		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame, &loopback) &&
 			!tx_request(rnic, frame, &loopback, now)) {
 			atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
 			return false;
