@@ -29,7 +29,7 @@ GROUP = {
     'name': 'job-7', 'mode': 'II', 'kind': 'single', 'primitive': 'allreduce', 'mtu': 1024, 'M': 4, 'W': 8, 'ranks': 2,
     'endpoints': [
         {'#': 'rank 0', 'ip': '10.0.0.1', 'qpn': 17, 'port': 'p0', 'local_ip': '10.0.0.254', 'ranks': [0]},
-        {'ip': '10.0.0.2', 'port': 'p1', 'local_ip': '10.0.0.254', 'ranks': [1]}],
+        {'ip': '10.0.0.2', 'port': 'p1', 'ranks': [1]}],
 }
 
 
@@ -111,6 +111,7 @@ class Programs(unittest.TestCase):
     def test_group(self):
         made = json.loads(self.ok('-j', 'group', 'create', '-', stdin=json.dumps(GROUP)))
         self.assertEqual(made['state'], 'installed')
+        self.assertEqual([e['ip'] for e in made['endpoints']], ['10.0.0.254'] * 2)
         self.assertEqual([e['remote_mac'] for e in made['endpoints']], ['02:00:00:00:00:01', '02:00:00:00:00:02'])
         self.assertEqual(self.ctl('group', 'create', '-', stdin=json.dumps(GROUP))[0], 1)
         self.assertEqual(self.ctl('group', 'activate', 'job-7')[0], 1)
