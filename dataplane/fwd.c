@@ -12,7 +12,7 @@
 enum {
 	FEW_PREFIXES = 256,
 	TBL8_SPARE = 256,
-	TBL8_PER_PREFIX6 = 13,
+	DIRECT_BITS = 24,
 	MAX_ADJ = 32767,
 	FIB_NAME_LEN = 32
 };
@@ -55,22 +55,48 @@ static struct rte_hash *ip_hash(const char *what, unsigned n)
 	return rte_hash_create(&p);
 }
 
-static int create_fibs(struct build *b, unsigned n4, unsigned n6)
+/* How many second-level tables of 256 addresses a prefix can take: none for up to the 24 bits that
+ * are looked up at once, then (IPv6) one for each further 8. */
+static unsigned tbl8s(unsigned prefix)
+{
+	return prefix <= DIRECT_BITS ? 0 : (prefix - DIRECT_BITS + 7) / 8;
+}
+
+struct sizes {
+	unsigned n4, n6, tbl8_4, tbl8_6;
+};
+
+static void add_sizes(struct sizes *s, const struct table_rows *rows, bool hosts)
+{
+	for (unsigned i = 0; i < rows->n; i++) {
+		const struct table_value *key = &rows->entry[i].key[0];
+
+		if (wire_ip_is4(&key->ip)) {
+			s->n4++;
+			s->tbl8_4 += tbl8s(hosts ? 32 : key->prefix);
+		} else {
+			s->n6++;
+			s->tbl8_6 += tbl8s(hosts ? 128 : key->prefix);
+		}
+	}
+}
+
+static int create_fibs(struct build *b, const struct sizes *s)
 {
 	static unsigned serial;
 	char name[FIB_NAME_LEN];
-	struct rte_fib_conf c4 = {.type = RTE_FIB_DUMMY, .max_routes = (int)n4 + 2};
-	struct rte_fib6_conf c6 = {.type = RTE_FIB6_DUMMY, .max_routes = (int)n6 + 2};
+	struct rte_fib_conf c4 = {.type = RTE_FIB_DUMMY, .max_routes = (int)s->n4 + 2};
+	struct rte_fib6_conf c6 = {.type = RTE_FIB6_DUMMY, .max_routes = (int)s->n6 + 2};
 
-	if (n4 > FEW_PREFIXES) {
+	if (s->n4 > FEW_PREFIXES) {
 		c4.type = RTE_FIB_DIR24_8;
 		c4.dir24_8.nh_sz = RTE_FIB_DIR24_8_2B;
-		c4.dir24_8.num_tbl8 = n4 + TBL8_SPARE;
+		c4.dir24_8.num_tbl8 = s->tbl8_4 + TBL8_SPARE;
 	}
-	if (n6 > FEW_PREFIXES) {
+	if (s->n6 > FEW_PREFIXES) {
 		c6.type = RTE_FIB6_TRIE;
 		c6.trie.nh_sz = RTE_FIB6_TRIE_2B;
-		c6.trie.num_tbl8 = n6 * TBL8_PER_PREFIX6 + TBL8_SPARE;
+		c6.trie.num_tbl8 = s->tbl8_6 + TBL8_SPARE;
 	}
 	snprintf(name, sizeof(name), "fwd4.%u", serial);
 	b->fwd->fib4 = rte_fib_create(name, SOCKET_ID_ANY, &c4);
@@ -196,20 +222,13 @@ static int add_routes(struct build *b, const struct table_rows *rows)
 	return 0;
 }
 
-static unsigned count4(const struct table_rows *rows)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < rows->n; i++)
-		n += wire_ip_is4(&rows->entry[i].key[0].ip);
-	return n;
-}
-
 static int build(struct build *b, const struct table_rows *t)
 {
-	unsigned host4 = count4(&t[FWD_LOCAL_ADDR]) + count4(&t[FWD_NEIGH]);
-	unsigned hosts = t[FWD_LOCAL_ADDR].n + t[FWD_NEIGH].n;
+	struct sizes sizes = {0};
 	int rc;
+
+	for (unsigned i = 0; i < FWD_N_TABLES; i++)
+		add_sizes(&sizes, &t[i], i == FWD_LOCAL_ADDR || i == FWD_NEIGH);
 
 	b->fwd->adj = calloc(ADJ_REWRITE + t[FWD_NEIGH].n, sizeof(*b->fwd->adj));
 	b->neigh = ip_hash("neigh", t[FWD_NEIGH].n);
@@ -218,7 +237,7 @@ static int build(struct build *b, const struct table_rows *t)
 	for (unsigned i = 0; i < ADJ_REWRITE; i++)
 		b->fwd->adj[i].kind = (uint8_t)i;
 	b->fwd->n_adj = ADJ_REWRITE;
-	rc = create_fibs(b, host4 + t[FWD_ROUTE4].n, hosts - host4 + t[FWD_ROUTE6].n);
+	rc = create_fibs(b, &sizes);
 	if (rc == 0)
 		rc = add_neigh(b, &t[FWD_NEIGH]);
 	/* An address of the switch is the switch's, whoever claims it as well. */

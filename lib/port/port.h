@@ -5,8 +5,8 @@
  * Port object (keys that begin with '#' are comments, anywhere in our JSON files):
  *	"name"	 string	 unique name within the program, [A-Za-z0-9_.-], at most 31 bytes
  *	"type"	 string	 memif | af_packet | tap | vhost | ring | null | pcap | pci | vdev
- *	"mac"	 string	 optional; else the driver's. tap: of this end; the kernel's is
- *00:64:74:61:70:NN, NN being the number of the tap, and this one's by default 02:64:74:61:70:NN
+ *	"mac"	 string	 optional; else the driver's. tap: of this end, by default
+ *			 06:64:74:61:70:3N for the Nth tap; the kernel's is 02:64:74:61:70:3N
  *	"mtu"	 integer largest IP packet, 576..9600, default 4200; tap: 576..1500, default 1500
  *	"rxd","txd" integer descriptors, powers of two, default 1024
  * and by type:
