@@ -96,7 +96,6 @@ struct ccl_comm {
 	char err[CCL_ERR_LEN];
 
 	/* wait.c */
-	uint64_t spin_ns;    /* how long to poll in vain before sleeping */
 	uint64_t watched_ns; /* when the other processes were last looked at */
 
 	/* setup.c */

@@ -10,7 +10,7 @@
 #include "lib/ccl/comm.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
-enum { PAGE = 4096, SPIN_START_NS = 200000, MIN_SLOT = 64 };
+enum { PAGE = 4096, MIN_SLOT = 64 };
 
 /* docs/inc-protocol.md, 2.4: attributes of host queue pairs. */
 enum {
@@ -315,7 +315,6 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	c->n_recv = conn->w + CCL_RECV_EXTRA;
 	c->timeout_ns = conn->timeout_ns ? conn->timeout_ns : DEFAULT_TIMEOUT_NS;
 	c->max_packets = conn->max_packets ? conn->max_packets : CCL_MAX_PACKETS;
-	c->spin_ns = SPIN_START_NS;
 	rc = make_objects(c, &what);
 	if (rc)
 		snprintf(err, CCL_ERR_LEN, "rank %u: making a %s on %s: %s", c->rank, what,

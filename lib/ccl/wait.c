@@ -8,11 +8,11 @@
 
 #include "lib/ccl/comm.h"
 
-/* Polling is for as long as it pays: it grows while completions come during it and shrinks when it
- * ended in sleep. Measured in time, not in polls, so that on a crowded machine, where each turn
- * waits for the others, a few polls exhaust it. A nap is short because a device without a thread of
- * its own makes progress only when it is polled. */
-static const uint64_t SPIN_MIN_NS = 20000, SPIN_MAX_NS = 1000000;
+/* Polling goes on for this long after the last completion, with a yield each turn: on a crowded
+ * machine that hands the core to the ranks and the switch that are waited for, and is faster than
+ * any sleep. Longer waits are for ranks that compute; they sleep. A nap is short because a device
+ * without a thread of its own makes progress only when it is polled. */
+static const uint64_t SPIN_NS = 500000;
 static const uint64_t WATCH_NS = 100000000; /* who waits, looks at the other processes this often */
 enum { NAP_MS = 10 };
 
@@ -96,13 +96,10 @@ int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 		if (now - start >= timeout_ns)
 			return -ETIMEDOUT;
 		if (n > 0) {
-			if (c->spin_ns < SPIN_MAX_NS)
-				c->spin_ns += c->spin_ns / 4;
 			idle_since = now;
-		} else if (now - idle_since < c->spin_ns) {
+		} else if (now - idle_since < SPIN_NS) {
 			sched_yield();
 		} else {
-			c->spin_ns = c->spin_ns / 2 < SPIN_MIN_NS ? SPIN_MIN_NS : c->spin_ns / 2;
 			n = watch(c, now);
 			if (n == 0)
 				n = nap(c);
