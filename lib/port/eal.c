@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <rte_eal.h>
@@ -176,6 +177,50 @@ static void args_build(struct args *a, const struct port_eal *eal, const char *l
 	free(extra);
 }
 
+/* The EAL prints its usage, a hundred lines, when it does not like what the user gave for it. Only
+ * for the time of its start, and only if there is something it could dislike: then the program has
+ * no other threads yet. */
+static void mute(bool on, int saved[2])
+{
+	int null;
+
+	fflush(stdout);
+	fflush(stderr);
+	if (!on) {
+		for (int fd = 0; fd < 2; fd++)
+			if (saved[fd] >= 0) {
+				dup2(saved[fd], fd + 1);
+				close(saved[fd]);
+			}
+		return;
+	}
+	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	for (int fd = 0; fd < 2; fd++) {
+		saved[fd] = fcntl(fd + 1, F_DUPFD_CLOEXEC, 3);
+		if (saved[fd] >= 0 && null >= 0)
+			dup2(null, fd + 1);
+	}
+	if (null >= 0)
+		close(null);
+}
+
+static int explain(const struct port_eal *eal, const char *lcores, char err[PORT_ERR_LEN])
+{
+	int error = rte_errno ? rte_errno : EINVAL;
+	unsigned mb = eal->memory_mb ? eal->memory_mb : DEFAULT_MEMORY_MB;
+
+	if (strstr(port_log_error(), "hugepage") != NULL)
+		return port_fail(err, error,
+			"hugepages: %u MB are not to be had: reserve them "
+			"(/proc/sys/vm/nr_hugepages) "
+			"and mount hugetlbfs, or set \"hugepages\" to false",
+			mb);
+	if (eal->lcores != NULL && strstr(port_log_error(), "core") != NULL)
+		return port_fail(err, error, "lcores: \"%s\" is not possible here", lcores);
+	return port_fail(err, error, "memory_mb: the EAL does not start with %u MB: %s", mb,
+		rte_strerror(error));
+}
+
 /* getopt inside the EAL permutes the array, so what was allocated is freed from a copy. */
 static int init(struct args *a)
 {
@@ -216,18 +261,21 @@ int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN])
 		setenv("XDG_RUNTIME_DIR", runtime_parent(), 1);
 	args_build(&a, eal, lcores);
 	pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-	rc = init(&a);
+	if (eal->lcores != NULL || eal->extra != NULL || eal->hugepages) {
+		int saved[2];
+
+		mute(true, saved);
+		rc = init(&a);
+		mute(false, saved);
+	} else {
+		rc = init(&a);
+	}
 	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	if (xdg_saved != NULL)
 		setenv("XDG_RUNTIME_DIR", xdg_saved, 1);
 	free(xdg_saved);
 	if (rc < 0)
-		return port_fail(err, rte_errno ? rte_errno : EINVAL,
-			"EAL did not start with lcores %s, %u MB %s: %s; check \"lcores\", "
-			"\"memory_mb\", \"hugepages\"",
-			lcores, eal->memory_mb ? eal->memory_mb : DEFAULT_MEMORY_MB,
-			eal->hugepages ? "of hugepages" : "without hugepages",
-			rte_strerror(rte_errno));
+		return explain(eal, lcores, err);
 	started = true;
 	return 0;
 }
