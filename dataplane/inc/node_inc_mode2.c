@@ -40,36 +40,43 @@ static struct rte_mbuf *payload_segment(const struct sink *s, const struct inc_e
 	return seg;
 }
 
-/* Header | payload | trailer; head already holds the header. */
-static bool chain(const struct sink *s, const struct inc_emit *emit, struct rte_mbuf *head,
-	const uint8_t *trailer, unsigned trailer_len)
+/* Header | payload | trailer, three buffers. False: there are not as many left. */
+static bool chain(const struct sink *s, struct inc_group *g, const struct inc_emit *emit,
+	unsigned ep, uint16_t ip_id, struct rte_mbuf *head)
 {
 	struct rte_mbuf *payload = payload_segment(s, emit);
 	struct rte_mbuf *tail = rte_pktmbuf_alloc(s->lc->head_pool);
+	unsigned tail_len;
 
 	if (unlikely(payload == NULL || tail == NULL)) {
 		rte_pktmbuf_free(payload);
 		rte_pktmbuf_free(tail);
 		return false;
 	}
-	memcpy(rte_pktmbuf_mtod(tail, uint8_t *), trailer, WIRE_MAX_TRAILER);
-	tail->data_len = (uint16_t)trailer_len;
+	head->data_len = (uint16_t)inc_translate_header(g, ep, emit, ip_id,
+		rte_pktmbuf_mtod(head, uint8_t *), rte_pktmbuf_mtod(tail, uint8_t *), &tail_len);
+	tail->data_len = (uint16_t)tail_len;
 	head->next = payload;
 	payload->next = tail;
 	head->nb_segs = 3;
-	head->pkt_len = (uint32_t)head->data_len + emit->pay_len + trailer_len;
+	head->pkt_len = (uint32_t)head->data_len + emit->pay_len + tail_len;
 	return true;
 }
 
-static void append(struct rte_mbuf *m, const struct inc_emit *emit, const uint8_t *trailer,
-	unsigned trailer_len)
+/* All in one buffer. */
+static void copy(struct inc_group *g, const struct inc_emit *emit, unsigned ep, uint16_t ip_id,
+	struct rte_mbuf *m)
 {
-	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *) + m->data_len;
+	uint8_t *head = rte_pktmbuf_mtod(m, uint8_t *), trailer[8];
+	unsigned trailer_len, len;
 
+	static_assert(sizeof(trailer) >= (size_t)WIRE_MAX_TRAILER, "room for it");
+	len = (unsigned)inc_translate_header(g, ep, emit, ip_id, head, trailer, &trailer_len);
 	if (emit->pay_len > 0)
-		memcpy(p, emit->payload, emit->pay_len);
-	memcpy(p + emit->pay_len, trailer, WIRE_MAX_TRAILER); /* there is room for more */
-	m->data_len = (uint16_t)(m->data_len + emit->pay_len + trailer_len);
+		memcpy(head + len, emit->payload, emit->pay_len);
+	len += emit->pay_len;
+	memcpy(head + len, trailer, WIRE_MAX_TRAILER); /* a buffer has room for the longest */
+	m->data_len = (uint16_t)(len + trailer_len);
 	m->pkt_len = m->data_len;
 }
 
@@ -80,17 +87,12 @@ static struct rte_mbuf *make_copy(
 	struct lport *out = &s->lc->port[inc_ep_at(g, ep)->port];
 	bool chained = emit->pay_len > COPY_MAX && out->port->multi_seg;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(chained ? s->lc->head_pool : s->lc->pool);
-	uint8_t trailer[8];
-	unsigned trailer_len;
 
-	static_assert(sizeof(trailer) >= (size_t)WIRE_MAX_TRAILER, "room for it");
 	if (unlikely(m == NULL))
 		return NULL;
-	m->data_len = (uint16_t)inc_translate_header(
-		g, ep, emit, out->ip_id++, rte_pktmbuf_mtod(m, uint8_t *), trailer, &trailer_len);
 	if (!chained) {
-		append(m, emit, trailer, trailer_len);
-	} else if (unlikely(!chain(s, emit, m, trailer, trailer_len))) {
+		copy(g, emit, ep, out->ip_id++, m);
+	} else if (unlikely(!chain(s, g, emit, ep, out->ip_id++, m))) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
