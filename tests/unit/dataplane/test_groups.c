@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups from the control plane's side: what is refused, slots, generations, their end. */
+#include <errno.h>
+#include <string.h>
+
+#include "collective.h"
+
+static void refused(int rc, const char *text)
+{
+	unsigned slot = 4711;
+	uint64_t size, used;
+
+	assert_int_equal(sw_group_create(sw, &spec, true, &slot, err), rc);
+	if (strstr(err, text) == NULL)
+		fail_msg("\"%s\" does not contain \"%s\"", err, text);
+	assert_int_equal(slot, 4711);
+	sw_arena_usage(sw, &size, &used);
+	assert_int_equal(used, 0);
+	assert_int_equal(h_value(sw, "groups"), 0);
+}
+
+static void create_refused(void **state)
+{
+	(void)state;
+	c_spec(2, 1024, false, false);
+	eps[1].port = 31;
+	refused(-ENOENT, "endpoints[1].port");
+	c_spec(2, 1024, false, false);
+	eps[1].remote_ip = h_ip("10.9.9.9");
+	refused(-ENOENT, "endpoints[1].mac: 10.9.9.9");
+	c_spec(2, 1024, false, false);
+	eps[1].port = sw->ports[0].id;
+	refused(-EINVAL, "reached by port p1, not p0");
+	c_spec(2, 1024, false, false);
+	eps[0].local_ip = h_ip("10.0.0.2");
+	refused(-EINVAL, "endpoints[0].local_ip: 10.0.0.2 is not an address");
+	c_spec(2, 4096, false, false);
+	spec.w = 1024;
+	refused(-ENOSPC, "aggregation memory");
+	c_spec(2, 1024, false, false);
+	spec.mode = INC_MODE_3;
+	refused(-EOPNOTSUPP, "mode");
+	c_spec(2, 1024, false, false);
+	eps[0].remote_qpn = 0;
+	refused(-EINVAL, "endpoints[0].qpn");
+	c_spec(2, 1024, false, false);
+	spec.n_ep = 0;
+	refused(-EINVAL, "endpoints");
+	h_stop(sw);
+	sw = h_start(4, "{'addresses':['10.0.0.1']}", "{'mtu':1500}");
+	c_spec(2, 1024, true, false);
+	refused(-ENOENT, "no address of the family");
+	c_spec(2, 2048, false, false);
+	refused(-EINVAL, "more than the MTU 1500 of port p0");
+}
+
+static void filled_in(void **state)
+{
+	struct wire_ip own = h_ip("fd00::1");
+	struct inc_ep *ep;
+	uint8_t mac[6];
+
+	(void)state;
+	c_spec(2, 1024, true, false);
+	ep = inc_ep_at(sw_group_get(sw, c_create()), 1);
+	h_host_mac(1, mac);
+	assert_memory_equal(ep->flow.dmac, mac, 6);
+	assert_memory_equal(ep->flow.smac, h_port_mac(sw, 1), 6);
+	assert_true(wire_ip_eq(&ep->flow.src, &own));
+}
+
+static void slots_and_generations(void **state)
+{
+	uint64_t size, used;
+	unsigned slot, first;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	first = c_create();
+	assert_int_equal(first, 1);
+	assert_int_equal(sw_group_find(sw, "g"), (int)first);
+	assert_int_equal(sw_group_find(sw, "h"), -ENOENT);
+	assert_int_equal(sw_group_create(sw, &spec, true, &slot, err), -EEXIST);
+	strcpy(spec.name, "h");
+	assert_int_equal(c_create(), 2);
+	sw_arena_usage(sw, &size, &used);
+	assert_int_equal(size, 4096 << 10);
+	assert_int_equal(used, 2 * 8 * 1024);
+	assert_int_equal(inc_ep_at(sw_group_get(sw, first), 1)->local_qpn, inc_qpn(1, 1, 0));
+	assert_int_equal(sw_group_delete(sw, first, true, err), 0);
+	assert_null(sw_group_get(sw, first));
+	assert_int_equal(sw_group_delete(sw, first, true, err), -ENOENT);
+	strcpy(spec.name, "i");
+	assert_int_equal(c_create(), first); /* no rest in this test */
+	assert_int_equal(inc_ep_at(sw_group_get(sw, first), 1)->local_qpn, inc_qpn(1, 1, 1));
+	/* 63 more lives of the slot, and the generation is 0 again. */
+	for (unsigned i = 0; i < 63; i++) {
+		assert_int_equal(sw_group_delete(sw, first, true, err), 0);
+		assert_int_equal(c_create(), first);
+	}
+	assert_int_equal(inc_ep_at(sw_group_get(sw, first), 1)->local_qpn, inc_qpn(1, 1, 0));
+	assert_null(sw_group_get(sw, 0));
+	assert_null(sw_group_get(sw, INC_GROUP_SLOTS));
+	assert_int_equal(sw_group_delete(sw, INC_GROUP_SLOTS, true, err), -ENOENT);
+}
+
+static void slots_rest(void **state)
+{
+	(void)state;
+	h_stop(sw);
+	sw = h_start(4, "{'slot_rest_ms':3600000}", NULL);
+	c_spec(2, 1024, false, false);
+	assert_int_equal(c_create(), 1);
+	assert_int_equal(sw_group_delete(sw, 1, true, err), 0);
+	assert_int_equal(c_create(), 2);
+}
+
+static void draining(void **state)
+{
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	unsigned slot;
+	uint64_t until;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	slot = c_create();
+	assert_int_equal(sw_group_delete(sw, slot, false, err), 0);
+	assert_int_equal(sw_group_get(sw, slot)->state, INC_DRAINING);
+	assert_int_equal(sw_group_delete(sw, slot, false, err), -EALREADY);
+	h_expect_drop(sw, 0, b,
+		c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN),
+		"inc_draining");
+	until = sw->slot[slot].drain_until;
+	sw_tick(sw, until - 1);
+	assert_non_null(sw_group_get(sw, slot));
+	sw_tick(sw, until);
+	assert_null(sw_group_get(sw, slot));
+}
+
+static void activation(void **state)
+{
+	uint32_t qpn[3] = {0, 0x55, 0};
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	unsigned slot, len;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	eps[1].remote_qpn = 0;
+	assert_int_equal(sw_group_create(sw, &spec, false, &slot, err), 0);
+	len = c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+	h_expect_drop(sw, 0, b, len, "inc_group_state");
+	assert_int_equal(sw_group_activate(sw, slot, NULL, 0, err), -EINVAL);
+	assert_int_equal(sw_group_activate(sw, slot, qpn, 3, err), -EINVAL);
+	qpn[1] = 0x1000000;
+	assert_int_equal(sw_group_activate(sw, slot, qpn, 2, err), -EINVAL);
+	qpn[1] = 0x55;
+	qpn[0] = 0x66;
+	assert_int_equal(sw_group_activate(sw, slot, qpn, 2, err), -EEXIST);
+	qpn[0] = 0;
+	assert_int_equal(sw_group_activate(sw, slot, qpn, 2, err), 0);
+	assert_int_equal(sw_group_activate(sw, slot, qpn, 2, err), -EBUSY);
+	assert_int_equal(sw_group_activate(sw, 77, qpn, 2, err), -ENOENT);
+	h_expect_drop(sw, 0, b, len, "inc_consumed");
+}
+
+static void failed(void **state)
+{
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	struct wire_pkt pkt;
+	struct frame f;
+	unsigned slot;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	slot = c_create();
+	assert_int_equal(sw_group_fail(sw, slot, err), 0);
+	/* Told so, once. */
+	h_exchange(sw, 0, b,
+		c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN), 0, &f);
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_true(wire_icrc_ok(f.b, &pkt));
+	assert_int_equal(pkt.syndrome, ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION);
+	assert_int_equal(h_drop(sw, "inc_group_failed"), 1);
+	assert_int_equal(sw_group_delete(sw, slot, false, err), 0); /* nothing to finish */
+	assert_null(sw_group_get(sw, slot));
+}
+
+static void stall(void **state)
+{
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	struct inc_group *g;
+	struct frame f;
+	unsigned slot;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	slot = c_create();
+	g = sw_group_get(sw, slot);
+	sw_tick(sw, g->last_progress_ns + sw->config.stall_ns + 1);
+	assert_int_equal(h_value(sw, "stalls"), 0); /* nobody waits */
+	h_inject(sw, 0, b,
+		c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN));
+	h_run(sw);
+	sw_tick(sw, g->last_progress_ns + sw->config.stall_ns - 1);
+	assert_int_equal(h_value(sw, "stalls"), 0);
+	sw_tick(sw, g->last_progress_ns + sw->config.stall_ns + 1);
+	sw_tick(sw, g->last_progress_ns + sw->config.stall_ns + 2);
+	assert_int_equal(h_value(sw, "stalls"), 1);
+	assert_int_equal(h_value(sw, "groups_stalled"), 1);
+	h_inject(sw, 1, b,
+		c_host_frame(b, slot, 1, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN));
+	h_run(sw);
+	assert_true(h_take(sw, 0, &f));
+	sw_tick(sw, port_now_ns());
+	assert_int_equal(h_value(sw, "groups_stalled"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, c_start, c_stop)
+		T(create_refused),
+		T(filled_in),
+		T(slots_and_generations),
+		T(slots_rest),
+		T(draining),
+		T(activation),
+		T(failed),
+		T(stall),
+#undef T
+	};
+	int failed_tests = cmocka_run_group_tests(tests, NULL, NULL);
+
+	port_eal_fini();
+	return failed_tests;
+}
