@@ -84,6 +84,19 @@ static void arp_proxy(void **state)
 	h_expect_drop(sw, 0, b, arp(b, ARP_REPLY, &host, &here, 0), "neigh_ignored");
 }
 
+static void no_proxy(void **state)
+{
+	struct wire_ip host = h_host4(0), far = h_host4(1), own = h_ip("10.0.0.1");
+	struct frame f;
+	uint8_t b[128];
+
+	(void)state;
+	h_stop(sw);
+	sw = h_start(3, NULL, "{'proxy_arp':false}");
+	h_expect_drop(sw, 0, b, arp(b, ARP_REQUEST, &host, &far, 0), "neigh_unknown");
+	h_exchange(sw, 0, b, arp(b, ARP_REQUEST, &host, &own, 0), 0, &f);
+}
+
 static void nd(void **state)
 {
 	struct wire_ip host = h_host6(0), own = h_ip("fd00::1"), far = h_host6(2);
@@ -245,6 +258,14 @@ static void longest_prefix(void **state)
 	dst = h_ip("50.1.2.4");
 	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
 	h_expect_drop(sw, 0, b, len, "ip_no_route");
+
+	/* A host route that says "direct" of a neighbour changes nothing. */
+	direct = route("10.0.0.11", 32, 1);
+	direct.param[0].u = sw->ports[1].id;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ROUTE4, &direct, &e), 0);
+	dst = h_host4(1);
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &dst, 99, 9, "x", 1);
+	h_exchange(sw, 0, b, len, 1, &f);
 
 	assert_int_equal(h_write(sw, TABLE_DELETE, FWD_ROUTE4, &host, &e), 0);
 	dst = h_ip("20.1.2.3");
@@ -536,6 +557,16 @@ static void foreign_mbufs(void **state)
 	assert_memory_equal(rte_pktmbuf_read(m, 0, len, g.b), b, 30);
 	rte_pktmbuf_free(m);
 
+	/* In one piece, but not ours alone. */
+	m = rte_pktmbuf_alloc(sw->pool);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), b, len);
+	rte_pktmbuf_refcnt_update(m, 1);
+	assert_int_equal(rte_ring_enqueue(rx, m), 0);
+	h_run(sw);
+	assert_true(h_take(sw, 1, &f));
+	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *), b, len);
+	rte_pktmbuf_free(m);
+
 	m = rte_pktmbuf_alloc(sw->pool);
 	tail = rte_pktmbuf_alloc(sw->pool);
 	rte_pktmbuf_append(m, rte_pktmbuf_tailroom(m));
@@ -552,6 +583,7 @@ static void queue_full(void **state)
 	struct frame f;
 	uint8_t b[128];
 	unsigned len, sent = 0;
+	struct sw_port port;
 
 	(void)state;
 	h_stop(sw);
@@ -564,6 +596,10 @@ static void queue_full(void **state)
 		sent++;
 	assert_int_equal(sent, 64);
 	assert_int_equal(h_drop(sw, "tx_full"), 36);
+	assert_int_equal(sw_port_get(sw, 1, &port), 0);
+	assert_int_equal(port.tx_drops, 36);
+	assert_int_equal(port.tx_packets, 64);
+	assert_int_equal(port.tx_bytes, 64 * len);
 }
 
 int main(void)
@@ -572,6 +608,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
 		T(arp_own),
 		T(arp_proxy),
+		T(no_proxy),
 		T(nd),
 		T(echo),
 		T(local_other),

@@ -99,6 +99,8 @@ static void slots_and_generations(void **state)
 		assert_int_equal(c_create(), first);
 	}
 	assert_int_equal(inc_ep_at(sw_group_get(sw, first), 1)->local_qpn, inc_qpn(1, 1, 0));
+	sw_arena_usage(sw, &size, &used);
+	assert_int_equal(used, 2 * 8 * 1024);
 	assert_null(sw_group_get(sw, 0));
 	assert_null(sw_group_get(sw, INC_GROUP_SLOTS));
 	assert_int_equal(sw_group_delete(sw, INC_GROUP_SLOTS, true, err), -ENOENT);
