@@ -234,6 +234,13 @@ static int init(struct args *a)
 	return rc;
 }
 
+/* Empty unless there is telemetry or another process to share with: then it goes at once, since not
+ * every program gets to end properly. */
+static void remove_runtime_dir(void)
+{
+	rmdir(rte_eal_get_runtime_dir());
+}
+
 bool port_eal_started(void)
 {
 	return started;
@@ -277,6 +284,7 @@ int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN])
 	if (rc < 0)
 		return explain(eal, lcores, err);
 	started = true;
+	remove_runtime_dir();
 	return 0;
 }
 
@@ -288,6 +296,6 @@ void port_eal_fini(void)
 		return;
 	snprintf(dir, sizeof(dir), "%s", rte_eal_get_runtime_dir());
 	rte_eal_cleanup();
-	rmdir(dir); /* the EAL leaves it behind */
+	rmdir(dir); /* with telemetry it was in use until now */
 	started = false;
 }
