@@ -76,8 +76,16 @@ static int options(int argc, char **argv, const char **file, bool *check)
 	return *file != NULL && optind == argc ? 0 : -EINVAL;
 }
 
+static void say_ready(struct sw *sw, const char *control)
+{
+	printf("incline-switch %s ready: %u ports, control %s\n", sw_name(sw), sw_n_ports(sw),
+		control);
+	fflush(stdout);
+}
+
 static int run(struct sw *sw, json_t *config, const char *file)
 {
+	const struct agent_options agent = {.ready = say_ready};
 	const char *control = json_string_value(json_object_get(config, "control"));
 	char err[SW_ERR_LEN];
 
@@ -86,10 +94,7 @@ static int run(struct sw *sw, json_t *config, const char *file)
 	if (sw_start(sw, err) < 0)
 		return fail(file, err);
 	json_object_set_new(config, "startup_file", json_string(file));
-	printf("incline-switch %s ready: %u ports, control %s\n", sw_name(sw), sw_n_ports(sw),
-		control);
-	fflush(stdout);
-	return agent_run(sw, control, config, &stop) < 0;
+	return agent_run_with(sw, control, config, &stop, &agent) < 0;
 }
 
 int main(int argc, char **argv)
@@ -108,8 +113,11 @@ int main(int argc, char **argv)
 	}
 	config = json_load_file(file, JSON_REJECT_DUPLICATES, &where);
 	if (config == NULL) {
-		fprintf(stderr, "incline-switch: %s:%d:%d: %s\n", file, where.line, where.column,
-			where.text);
+		if (where.line > 0)
+			fprintf(stderr, "incline-switch: %s:%d:%d: %s\n", file, where.line,
+				where.column, where.text);
+		else
+			fprintf(stderr, "incline-switch: %s\n", where.text);
 		return 1;
 	}
 	catch_signals();

@@ -45,7 +45,7 @@ struct server {
 	struct evconnlistener *listener;
 	struct event *tick;
 	volatile sig_atomic_t *stop;
-	struct agent_limits limits;
+	struct agent_options limits;
 	bool paused; /* accepting, after an error */
 	unsigned n_clients;
 	LIST_HEAD(, client) clients;
@@ -349,8 +349,8 @@ static void server_close(struct server *s)
 		event_base_free(s->base);
 }
 
-static int serve(
-	struct agent *agent, int fd, volatile sig_atomic_t *stop, const struct agent_limits *limits)
+static int serve(struct agent *agent, int fd, volatile sig_atomic_t *stop,
+	const struct agent_options *limits)
 {
 	struct server s = {.agent = agent,
 		.stop = stop,
@@ -373,8 +373,8 @@ static void remove_socket(const char *path, const struct stat *ours)
 		unlink(path);
 }
 
-int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *config,
-	volatile sig_atomic_t *stop, const struct agent_limits *limits)
+int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
+	volatile sig_atomic_t *stop, const struct agent_options *limits)
 {
 	struct stat ours = {0};
 	struct agent *agent;
@@ -390,6 +390,8 @@ int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *conf
 		return fd;
 	}
 	(void)!lstat(socket_path, &ours);
+	if (limits->ready)
+		limits->ready(sw, socket_path);
 	rc = serve(agent, fd, stop, limits);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
@@ -401,7 +403,7 @@ int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *conf
 int agent_run(
 	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop)
 {
-	static const struct agent_limits defaults;
+	static const struct agent_options defaults;
 
-	return agent_run_limited(sw, socket_path, config, stop, &defaults);
+	return agent_run_with(sw, socket_path, config, stop, &defaults);
 }

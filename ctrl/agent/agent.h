@@ -21,16 +21,19 @@ struct agent;
 int agent_run(
 	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop);
 
-/* Times that a client may take before it is closed; 0: the default of 10 s. */
-struct agent_limits {
+struct agent_options {
+	/* Times that a client may take before it is closed; 0: the default of 10 s. */
 	unsigned line_ms;  /* for a line to be finished */
 	unsigned stall_ms; /* for none of the answers to be taken */
+	/* Called once, when the socket listens; may be NULL. */
+	void (*ready)(struct sw *sw, const char *socket_path);
 };
-int agent_run_limited(struct sw *sw, const char *socket_path, const json_t *config,
-	volatile sig_atomic_t *stop, const struct agent_limits *limits);
+int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
+	volatile sig_atomic_t *stop, const struct agent_options *limits);
 
-/* Inserts the entries of a configuration's "tables" object as one batch: all or none. What the switch
- * has entered itself (its addresses) may be among them. NULL: nothing to do. -errno with "tables.route[3].key.dst: reason" in err. */
+/* Inserts the entries of a configuration's "tables" object as one batch: all or none. What the
+ * switch has entered itself (its addresses) may be among them. NULL: nothing to do. -errno with
+ * "tables.route[3].key.dst: reason" in err. */
 int agent_apply_tables(struct sw *sw, const json_t *tables, char *err, size_t cap);
 
 /* The agent without its socket, for tests. startup_file may be NULL. -ENOMEM. */

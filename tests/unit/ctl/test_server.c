@@ -27,7 +27,7 @@ enum { LONG_MS = 20000 }; /* nothing takes that long unless it is broken */
 struct fixture {
 	char dir[64], path[96];
 	struct sw *sw;
-	struct agent_limits limits;
+	struct agent_options limits;
 	volatile sig_atomic_t stop;
 	pthread_t thread;
 	int rc;
@@ -37,7 +37,7 @@ static void *run(void *arg)
 {
 	struct fixture *f = arg;
 
-	f->rc = agent_run_limited(f->sw, f->path, NULL, &f->stop, &f->limits);
+	f->rc = agent_run_with(f->sw, f->path, NULL, &f->stop, &f->limits);
 	return NULL;
 }
 
@@ -75,7 +75,7 @@ static int setup(void **state)
 static int setup_impatient(void **state)
 {
 	setup_dir(state);
-	((struct fixture *)*state)->limits = (struct agent_limits){50, 50};
+	((struct fixture *)*state)->limits = (struct agent_options){50, 50};
 	start(*state);
 	return 0;
 }
