@@ -9,13 +9,7 @@
 
 /* The direct tables of rte_fib take 32 MB and more each, which a laptop's switch with a dozen hosts
  * should not pay: up to this many prefixes the library's plain tree is used. */
-enum {
-	FEW_PREFIXES = 256,
-	TBL8_SPARE = 256,
-	DIRECT_BITS = 24,
-	MAX_ADJ = 32767,
-	FIB_NAME_LEN = 32
-};
+enum { FEW_PREFIXES = 256, TBL8_SPARE = 256, DIRECT_BITS = 24, MAX_ADJ = 32767, FIB_NAME_LEN = 32 };
 
 enum route_action { ROUTE_VIA, ROUTE_DIRECT, ROUTE_BLACKHOLE };
 

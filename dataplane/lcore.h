@@ -31,7 +31,6 @@ enum {
 struct meta {
 	struct wire_pkt pkt;
 	struct inc_look look;
-	uint32_t pay_crc;
 	uint32_t trace; /* number, 0: not traced */
 	uint16_t drop;  /* enum drop, for node drop */
 	uint16_t adj;   /* index, for rewrite */

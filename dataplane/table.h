@@ -53,8 +53,8 @@ struct table_value {
 	};
 	uint8_t prefix; /* LPM: bits, of 32 for IPv4 and of 128 for IPv6 */
 	uint8_t reserved[7];
-	uint64_t mask;  /* TERNARY */
-	uint64_t high;  /* RANGE: u .. high */
+	uint64_t mask; /* TERNARY */
+	uint64_t high; /* RANGE: u .. high */
 };
 
 /* Identity is the key, and in tables with a ternary or range key the priority too. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RoCE packets to the switch itself: finds the group and endpoint, checks membership and the ICRC.
- */
+/* RoCE packets to the switch itself: finds the group and endpoint and checks membership. The ICRC
+ * is left to the mode's node, which reads the payload anyway: so it comes from memory once. */
 #include "dataplane/node.h"
 
 enum { EDGE_MODE2, EDGE_DROP, N_EDGES };
@@ -16,18 +16,6 @@ static const char *const class_names[] = {
 	[INC_CLASS_CNP] = "CNP",
 };
 
-static enum drop check(struct lcore *lc, struct meta *meta, const struct rte_mbuf *m)
-{
-	enum inc_drop drop = inc_lookup(lc->inc, &meta->pkt, m->port, &meta->look);
-
-	if (drop != INC_OK)
-		return drop_of_inc(drop);
-	if (!inc_check_icrc(
-		    &meta->look, rte_pktmbuf_mtod(m, const uint8_t *), &meta->pkt, &meta->pay_crc))
-		return DROP_WIRE_ICRC_BAD;
-	return DROP_NONE;
-}
-
 static uint16_t inc_lookup_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -37,11 +25,11 @@ static uint16_t inc_lookup_process(
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(lc, mbufs[i]);
-		enum drop drop = check(lc, meta, mbufs[i]);
+		enum inc_drop drop = inc_lookup(lc->inc, &meta->pkt, mbufs[i]->port, &meta->look);
 
-		meta->drop = (uint16_t)drop;
-		next[i] = drop == DROP_NONE ? EDGE_MODE2 : EDGE_DROP;
-		if (unlikely(lc->tracing) && meta->trace && drop == DROP_NONE)
+		meta->drop = (uint16_t)drop_of_inc(drop);
+		next[i] = drop == INC_OK ? EDGE_MODE2 : EDGE_DROP;
+		if (unlikely(lc->tracing) && meta->trace && drop == INC_OK)
 			node_trace(lc, node, meta, "group %s, endpoint %u, %s",
 				meta->look.group->name, meta->look.ep, class_names[meta->look.cls]);
 	}

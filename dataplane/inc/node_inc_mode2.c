@@ -123,15 +123,28 @@ static void emit(void *arg, struct inc_group *g, const struct inc_emit *emit)
 	}
 }
 
-static void trace_verdict(const struct sink *s, enum inc_drop verdict)
+static void trace_verdict(const struct sink *s)
 {
 	struct inc_group *g = s->meta->look.group;
 	const struct inc_slot *slot = inc_slot_at(g, s->meta->pkt.psn);
 
 	node_trace(s->lc, s->node, s->meta,
 		"mode %u, PSN %u: %s; slot of PSN %u has 0x%" PRIx64 "%s", g->mode,
-		s->meta->pkt.psn, inc_drop_name(verdict), slot->tag, slot->arrived,
+		s->meta->pkt.psn, drop_name(s->meta->drop), slot->tag, slot->arrived,
 		slot->complete ? ", complete" : "");
+}
+
+/* Nothing of the group changes before the ICRC is known to be right. */
+static enum drop aggregate(struct sink *s, const struct meta *meta)
+{
+	const struct inc_sink sink = {.arg = s, .emit = emit};
+	const uint8_t *frame = rte_pktmbuf_mtod(s->m, const uint8_t *);
+	uint32_t pay_crc = 0;
+
+	if (!inc_check_icrc(&meta->look, frame, &meta->pkt, &pay_crc))
+		return DROP_WIRE_ICRC_BAD;
+	return drop_of_inc(inc_mode2(meta->look.group, &s->lc->arena, &meta->look, &meta->pkt,
+		frame + meta->pkt.pay_off, pay_crc, s->lc->now, &sink));
 }
 
 static uint16_t inc_mode2_process(
@@ -139,20 +152,15 @@ static uint16_t inc_mode2_process(
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct sink s = {.lc = node_lcore(node), .node = node};
-	const struct inc_sink sink = {.arg = &s, .emit = emit};
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(s.lc, mbufs[i]);
-		enum inc_drop verdict;
 
 		s.m = mbufs[i];
 		s.meta = meta;
-		verdict = inc_mode2(meta->look.group, &s.lc->arena, &meta->look, &meta->pkt,
-			rte_pktmbuf_mtod(mbufs[i], const uint8_t *) + meta->pkt.pay_off,
-			meta->pay_crc, s.lc->now, &sink);
-		meta->drop = (uint16_t)drop_of_inc(verdict);
+		meta->drop = (uint16_t)aggregate(&s, meta);
 		if (unlikely(s.lc->tracing) && meta->trace)
-			trace_verdict(&s, verdict);
+			trace_verdict(&s);
 	}
 	rte_node_next_stream_move(graph, node, EDGE_DROP);
 	return n;
