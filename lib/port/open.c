@@ -275,7 +275,7 @@ static int set_mac(const struct port_config *c, struct port *port, char err[PORT
 		return port_fail(err, rc, "the driver tells no MAC address: set \"mac\"");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	if (strcmp(c->type, "tap") == 0)
-		port->mac[0] ^= 0x04; /* what the driver tells is the kernel's end */
+		port->mac[0] ^= 0x04;       /* what the driver tells is the kernel's end */
 	if (rte_is_zero_ether_addr(&mac)) { /* a ring has none: one that is the same every time */
 		uint32_t hash = rte_jhash(c->name, (uint32_t)strlen(c->name), 0);
 

@@ -38,22 +38,22 @@ enum {
 };
 
 /* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first. */
-#define RNIC_DROPS(X)                                                                              \
-	X(NOT_MINE, "rnic_not_mine", "destination MAC or IP is not this device's")                      \
-	X(NOT_ROCE, "rnic_not_roce", "neither RoCE nor address resolution nor an echo request")         \
-	X(NO_QP, "rnic_no_qp", "destination QPN does not exist")                                        \
-	X(QP_STATE, "rnic_qp_state", "QP is not in a state that receives")                              \
-	X(QP_TYPE, "rnic_qp_type", "opcode of another transport than the QP's")                         \
-	X(SOURCE, "rnic_source", "source IP is not the QP's peer")                                      \
-	X(DUPLICATE, "rnic_duplicate", "PSN seen before: acknowledged again")                           \
-	X(SEQUENCE, "rnic_sequence", "PSN beyond the expected one: NAK or already asked")               \
-	X(SKIPPED, "rnic_skipped_psn", "PSN inside a skipped range")                                    \
-	X(RNR, "rnic_rnr", "no receive posted: RNR NAK")                                                \
-	X(OPCODE_SEQ, "rnic_opcode_seq", "opcode does not follow the one before it")                    \
-	X(LENGTH, "rnic_length", "payload length does not fit opcode, MTU or message")                  \
-	X(ACCESS, "rnic_access", "remote key, bounds or access flags forbid it")                        \
-	X(ACK_RANGE, "rnic_ack_range", "acknowledgement outside what is in flight")                     \
-	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")                      \
+#define RNIC_DROPS(X)                                                                           \
+	X(NOT_MINE, "rnic_not_mine", "destination MAC or IP is not this device's")              \
+	X(NOT_ROCE, "rnic_not_roce", "neither RoCE nor address resolution nor an echo request") \
+	X(NO_QP, "rnic_no_qp", "destination QPN does not exist")                                \
+	X(QP_STATE, "rnic_qp_state", "QP is not in a state that receives")                      \
+	X(QP_TYPE, "rnic_qp_type", "opcode of another transport than the QP's")                 \
+	X(SOURCE, "rnic_source", "source IP is not the QP's peer")                              \
+	X(DUPLICATE, "rnic_duplicate", "PSN seen before: acknowledged again")                   \
+	X(SEQUENCE, "rnic_sequence", "PSN beyond the expected one: NAK or already asked")       \
+	X(SKIPPED, "rnic_skipped_psn", "PSN inside a skipped range")                            \
+	X(RNR, "rnic_rnr", "no receive posted: RNR NAK")                                        \
+	X(OPCODE_SEQ, "rnic_opcode_seq", "opcode does not follow the one before it")            \
+	X(LENGTH, "rnic_length", "payload length does not fit opcode, MTU or message")          \
+	X(ACCESS, "rnic_access", "remote key, bounds or access flags forbid it")                \
+	X(ACK_RANGE, "rnic_ack_range", "acknowledgement outside what is in flight")             \
+	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")              \
 	X(REPLY_QUEUE, "rnic_reply_queue", "too many answers to ARP, ND or echo requests waiting")
 
 enum rnic_drop {
@@ -70,20 +70,20 @@ const char *rnic_drop_text(unsigned drop);
 
 /* Counters: X(symbol, name, meaning). Written by the owner only; a reader may see a slightly old
  * value. rx_frames = delivered (accepted) + the sum of drops. */
-#define RNIC_COUNTERS(X)                                                                           \
-	X(RX_FRAMES, "rx_frames", "frames received")                                                    \
-	X(RX_BYTES, "rx_bytes", "bytes received")                                                       \
-	X(TX_FRAMES, "tx_frames", "frames sent")                                                        \
-	X(TX_BYTES, "tx_bytes", "bytes sent")                                                           \
-	X(RX_ACCEPTED, "rx_accepted", "frames that took effect")                                        \
-	X(ACK_TX, "ack_tx", "ACKs sent")                                                                \
-	X(ACK_RX, "ack_rx", "ACKs received")                                                            \
-	X(NAK_TX, "nak_tx", "NAKs sent")                                                                \
-	X(NAK_RX, "nak_rx", "sequence NAKs received")                                                   \
-	X(RNR_TX, "rnr_tx", "RNR NAKs sent")                                                            \
-	X(RNR_RX, "rnr_rx", "RNR NAKs received")                                                        \
-	X(TIMEOUTS, "timeouts", "retransmission timeouts")                                              \
-	X(RETRANSMITS, "retransmits", "request packets sent again")                                     \
+#define RNIC_COUNTERS(X)                                            \
+	X(RX_FRAMES, "rx_frames", "frames received")                \
+	X(RX_BYTES, "rx_bytes", "bytes received")                   \
+	X(TX_FRAMES, "tx_frames", "frames sent")                    \
+	X(TX_BYTES, "tx_bytes", "bytes sent")                       \
+	X(RX_ACCEPTED, "rx_accepted", "frames that took effect")    \
+	X(ACK_TX, "ack_tx", "ACKs sent")                            \
+	X(ACK_RX, "ack_rx", "ACKs received")                        \
+	X(NAK_TX, "nak_tx", "NAKs sent")                            \
+	X(NAK_RX, "nak_rx", "sequence NAKs received")               \
+	X(RNR_TX, "rnr_tx", "RNR NAKs sent")                        \
+	X(RNR_RX, "rnr_rx", "RNR NAKs received")                    \
+	X(TIMEOUTS, "timeouts", "retransmission timeouts")          \
+	X(RETRANSMITS, "retransmits", "request packets sent again") \
 	X(CNP_RX, "cnp_rx", "CNPs received")
 
 enum rnic_counter {
@@ -106,16 +106,17 @@ struct rnic_events {
 
 struct rnic_config {
 	uint8_t mac[6];
-	/* GID table: entry 0 is made from the MAC (link-local); ip[i] becomes entry i + 1. The device
-	 * answers ARP, ND and echo requests for all of them. */
+	/* GID table: entry 0 is made from the MAC (link-local); ip[i] becomes entry i + 1. The
+	 * device answers ARP, ND and echo requests for all of them. */
 	struct wire_ip ip[RNIC_MAX_GID - 1];
 	unsigned n_ip;
-	unsigned port_mtu;  /* largest IP packet the port carries; sets the active RoCE MTU */
-	uint32_t max_qp;    /* default 1024 when 0; likewise below */
+	unsigned port_mtu; /* largest IP packet the port carries; sets the active RoCE MTU */
+	uint32_t max_qp;   /* default 1024 when 0; likewise below */
 	uint32_t max_cq, max_mr, max_pd;
-	uint32_t qpn_limit; /* QPNs are below it; default 2^24. 0x1000 in a switch, which uses the rest */
+	uint32_t qpn_limit; /* QPNs are below it; default 2^24. 0x1000 in a switch, which uses the
+			       rest */
 	uint32_t window;    /* request packets in flight per QP, 1..65536; default 512 */
-	uint64_t seed;	    /* for first QPN, keys, jitter */
+	uint64_t seed;      /* for first QPN, keys, jitter */
 	struct rnic_events events;
 };
 
@@ -154,17 +155,17 @@ struct rnic_frame {
 };
 
 /* The next frame the device wants to send at this time: acknowledgements first, then requests, fair
- * over QPs. False when there is none. Small frames (ARP etc.) come whole in head or as one iov. Frames
- * to an own address do not come out: they are received right away, some per call, so rnic_has_work
- * may still be true after false. */
+ * over QPs. False when there is none. Small frames (ARP etc.) come whole in head or as one iov.
+ * Frames to an own address do not come out: they are received right away, some per call, so
+ * rnic_has_work may still be true after false. */
 bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now);
 
 /* Copies a frame into cap bytes at out; returns its length, or -ENOSPC. */
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap);
 
-/* Time at which to call rnic_timer; UINT64_MAX: never. It may be earlier than anything is due: timers
- * that moved on are found out then. rnic_timer runs what is due (retransmission, RNR wait, address
- * resolution); call rnic_tx after it. */
+/* Time at which to call rnic_timer; UINT64_MAX: never. It may be earlier than anything is due:
+ * timers that moved on are found out then. rnic_timer runs what is due (retransmission, RNR wait,
+ * address resolution); call rnic_tx after it. */
 uint64_t rnic_deadline(const struct rnic *rnic);
 void rnic_timer(struct rnic *rnic, uint64_t now);
 
@@ -174,11 +175,11 @@ bool rnic_has_work(const struct rnic *rnic);
 
 /* ---- address resolution ---- */
 
-/* A QP resolves its peer's MAC when it goes to RTR. Static entries never expire. rnic_resolve starts
- * resolution and returns 0 if known (dmac filled), -EAGAIN while asking (frames come from rnic_tx),
- * -EHOSTUNREACH after 5 requests, 200 ms apart, without answer; the next call starts anew.
- * Answers are good for 60 s. -EINVAL: not a unicast address. -ENOMEM: too many being asked for.
- * Destinations outside every own prefix are not known here: one IP hop, resolved directly. */
+/* A QP resolves its peer's MAC when it goes to RTR. Static entries never expire. rnic_resolve
+ * starts resolution and returns 0 if known (dmac filled), -EAGAIN while asking (frames come from
+ * rnic_tx), -EHOSTUNREACH after 5 requests, 200 ms apart, without answer; the next call starts
+ * anew. Answers are good for 60 s. -EINVAL: not a unicast address. -ENOMEM: too many being asked
+ * for. Destinations outside every own prefix are not known here: one IP hop, resolved directly. */
 int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6]);
 int rnic_resolve(struct rnic *rnic, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
 
@@ -201,8 +202,8 @@ int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq
 int rnic_cq_destroy(struct rnic_cq *cq); /* -EBUSY while a QP uses it */
 unsigned rnic_cq_depth(const struct rnic_cq *cq);
 void *rnic_cq_user(const struct rnic_cq *cq);
-/* Up to n completions; wc->wr_id, status, opcode, byte_len, imm_data (network order), qp_num, src_qp,
- * wc_flags as libibverbs. Returns their number, or -EOVERFLOW once after an overrun. */
+/* Up to n completions; wc->wr_id, status, opcode, byte_len, imm_data (network order), qp_num,
+ * src_qp, wc_flags as libibverbs. Returns their number, or -EOVERFLOW once after an overrun. */
 int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc);
 /* Next completion (if solicited_only: next solicited or failed one) raises events.cq_event once. */
 void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only);
@@ -227,26 +228,27 @@ struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn);
  * INIT->RTR the destination (ah_attr.grh.dgid, sgid_index) must have been resolved: -EAGAIN or
  * -EHOSTUNREACH as rnic_resolve. To ERR: all work requests are flushed; to RESET: forgotten. */
 int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now);
-void rnic_qp_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+void rnic_qp_query(
+	const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /* Posts one work request (next is ignored); the sg_list is copied, payload is referenced (or copied
- * if IBV_SEND_INLINE). -EINVAL: state, too many SGEs, length; -EOPNOTSUPP: opcode; -ENOMEM: the queue
- * is full.
- * Keys are checked when the packet is made: failures complete with IBV_WC_LOC_PROT_ERR. */
+ * if IBV_SEND_INLINE). -EINVAL: state, too many SGEs, length; -EOPNOTSUPP: opcode; -ENOMEM: the
+ * queue is full. Keys are checked when the packet is made: failures complete with
+ * IBV_WC_LOC_PROT_ERR. */
 int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr);
 int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);
 
-/* PSN skip (docs/inc-protocol.md, 3.7). RNIC_RECV from RTR on, RNIC_SEND from RTS on. -EINVAL: count 0
- * or > 2^22; state; send: from is not where the next message would start; receive: from already
- * passed, before the end of a range given earlier, or the range ends 2^23 PSNs or more ahead;
- * -ENOSPC: 16 ranges to receive are pending. Owner only. */
+/* PSN skip (docs/inc-protocol.md, 3.7). RNIC_RECV from RTR on, RNIC_SEND from RTS on. -EINVAL:
+ * count 0 or > 2^22; state; send: from is not where the next message would start; receive: from
+ * already passed, before the end of a range given earlier, or the range ends 2^23 PSNs or more
+ * ahead; -ENOSPC: 16 ranges to receive are pending. Owner only. */
 enum rnic_dir { RNIC_SEND, RNIC_RECV };
 int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
 
 /* Where the transport stands, for errors and tests. */
 struct rnic_qp_stats {
 	uint32_t sq_una, sq_next, epsn; /* oldest unacknowledged, next to send, expected */
-	uint32_t retries, rnr_retries;	/* left */
+	uint32_t retries, rnr_retries;  /* left */
 	uint64_t retransmits, timeouts;
 };
 void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);

@@ -76,8 +76,8 @@ void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt)
 		ip4_set_ttl(l3, REPLY_TTL);
 		icmp[0] = ECHO_REPLY4;
 	} else {
-		swap_bytes(
-			l3 + offsetof(struct wire_ip6_hdr, src), l3 + offsetof(struct wire_ip6_hdr, dst), 16);
+		swap_bytes(l3 + offsetof(struct wire_ip6_hdr, src),
+			l3 + offsetof(struct wire_ip6_hdr, dst), 16);
 		l3[offsetof(struct wire_ip6_hdr, hop_limit)] = REPLY_TTL;
 		icmp[0] = ECHO_REPLY6;
 	}

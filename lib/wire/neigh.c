@@ -146,7 +146,8 @@ static int build_nd(uint8_t *out, size_t cap, const uint8_t dmac[6], const uint8
 {
 	size_t icmp_len = sizeof(*nd) + (opt ? sizeof(*opt) : 0);
 	size_t l3 = wire_l3_off(vlan), l4 = l3 + sizeof(struct wire_ip6_hdr);
-	struct wire_ip6_hdr ip = {.vtc_flow = {0x60}, .next = IP_PROTO_ICMP6, .hop_limit = ND_HOP_LIMIT};
+	struct wire_ip6_hdr ip = {
+		.vtc_flow = {0x60}, .next = IP_PROTO_ICMP6, .hop_limit = ND_HOP_LIMIT};
 
 	if (cap < l4 + icmp_len)
 		return -ENOSPC;
