@@ -216,7 +216,7 @@ class Lab:
                 row['parent_port'] = 'up'
             switches.append(row)
         return {'name': name, 'bootstrap': 'unix:' + self.path(f'{name}.boot'), 'mtu': 4096, 'M': 4,
-                'W': 8, 'timeout_ms': 10000, 'flags': {'reproducible': reproducible},
+                'W': 16, 'timeout_ms': 10000, 'flags': {'reproducible': reproducible},
                 'ranks': [{'ip': h['ip']} for h in topo.hosts], 'switches': switches}
 
     # ---- life ----
