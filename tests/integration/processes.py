@@ -214,6 +214,14 @@ class Tree(Fabric):
             self.assertEqual(rc, 0, err + out)
 
 
+class Eight(Fabric):
+    """Nine busy processes on two cores, over IPv6."""
+    topo = 'star8-ipv6'
+
+    def test_allreduce(self):
+        self.all_ok(self.perf(range(8), '-b', '4K', '-e', '1M', '-f', '16', '-n', '5'))
+
+
 class Lossy(Fabric):
     topo = 'tree-2x2'
     impair = {'loss': 0.01, 'dup': 0.01, 'reorder': 0.01, 'seed': 7}
