@@ -231,7 +231,8 @@ static void report(struct training *t, long epoch, double loss)
 						  loss, "accuracy", t->accuracy));
 }
 
-static int train(struct training *t, sum_fn sum, bool loud)
+/* meet: a barrier after each epoch, for those who wait for this training to end. */
+static int train(struct training *t, sum_fn sum, bool loud, bool meet)
 {
 	uint64_t rng = (uint64_t)t->opt.seed + 1;
 	float grad[MLP_GRAD];
@@ -255,6 +256,12 @@ static int train(struct training *t, sum_fn sum, bool loud)
 		}
 		if (loud)
 			report(t, epoch, loss / t->n_train);
+		if (meet) {
+			const int rc = rank_barrier(&t->rank);
+
+			if (rc)
+				return rc;
+		}
 	}
 	return 0;
 }
@@ -277,23 +284,29 @@ static int compare_ranks(struct training *t)
 	return rc;
 }
 
-static void compare_alone(struct training *t)
+/* Rank 0 trains alone. The others keep it company at barriers: its work takes as long as all of
+ * theirs together, and a collective that waits so long would count as stuck. */
+static int compare_alone(struct training *t)
 {
-	float *param = malloc(sizeof(t->net.param));
+	static float param[MLP_PARAMS];
+	int rc = 0;
 
-	t->max_diff = INFINITY;
-	if (!param)
-		return;
-	memcpy(param, t->net.param, sizeof(t->net.param));
-	train(t, sum_alone, false);
+	for (long i = 0; t->rank.number > 0 && i < t->opt.epochs && !rc; i++)
+		rc = rank_barrier(&t->rank);
+	if (t->rank.number > 0 || rc)
+		return rc;
+	memcpy(param, t->net.param, sizeof(param));
+	rc = train(t, sum_alone, false, true);
 	t->max_diff = 0;
 	for (unsigned i = 0; i < MLP_PARAMS; i++) {
 		const float d = fabsf(param[i] - t->net.param[i]);
 
-		if (!(d <= t->max_diff)) /* NaN counts */
+		if (isnan(d))
+			t->max_diff = INFINITY;
+		else if (d > t->max_diff)
 			t->max_diff = d;
 	}
-	free(param);
+	return rc;
 }
 
 static int write_json(const struct training *t, bool verified)
@@ -315,10 +328,11 @@ static int verify(struct training *t)
 	int32_t bad = 0;
 	int rc = compare_ranks(t), status = 0;
 
+	if (!rc)
+		rc = compare_alone(t);
 	if (rc)
 		return rank_failed(&t->rank, rc);
 	if (t->rank.number == 0) {
-		compare_alone(t);
 		bad = !t->same || (exact ? t->max_diff != 0 : !isfinite(t->max_diff));
 		printf("weights: %s on all %u ranks; largest difference from training in one "
 		       "process: "
@@ -349,7 +363,7 @@ static int run(struct training *t)
 			INCLINE_VERSION, MLP_IN, MLP_HIDDEN, MLP_OUT, MLP_PARAMS, t->n_train,
 			t->n_test, t->n_ranks, t->opt.batch, t->opt.seed);
 	start = rank_clock_ns();
-	rc = train(t, sum_in_network, t->rank.number == 0);
+	rc = train(t, sum_in_network, t->rank.number == 0, false);
 	if (rc)
 		return rank_failed(&t->rank, rc);
 	t->seconds = (double)(rank_clock_ns() - start) / 1e9;
