@@ -139,19 +139,17 @@ json_t *group_created_json(struct sw *sw, unsigned slot)
 
 /* ---- waiting slots ---- */
 
-static json_t *waiting_json(struct inc_group *g, uint32_t psn, uint64_t arrived)
-{
-	uint64_t missing = g->child_mask & ~arrived;
-
-	return json_pack("{s:I,s:o,s:o,s:o}", "psn", (json_int_t)(psn & PSN_MASK), "arrived",
-		bits_json(arrived), "missing", bits_json(missing), "missing_ranks",
-		ranks_json(g, missing));
-}
-
 struct waiting {
 	uint32_t psn;
-	uint64_t arrived;
+	uint64_t arrived, missing;
 };
+
+static json_t *waiting_json(struct inc_group *g, const struct waiting *w)
+{
+	return json_pack("{s:I,s:o,s:o,s:o}", "psn", (json_int_t)(w->psn & PSN_MASK), "arrived",
+		bits_json(w->arrived), "missing", bits_json(w->missing), "missing_ranks",
+		ranks_json(g, w->missing));
+}
 
 static int older_first(const void *a, const void *b)
 {
@@ -172,10 +170,10 @@ static struct waiting *waiting_slots(struct inc_group *g, unsigned *n)
 	*n = 0;
 	for (uint32_t i = 0; w && i < slots; i++) {
 		const struct inc_slot *s = inc_slot_at(g, i);
-		uint64_t arrived = s->arrived & g->child_mask;
+		uint64_t in = inc_slot_fan_in(g, s), arrived = s->arrived & in;
 
-		if (arrived && arrived != g->child_mask)
-			w[(*n)++] = (struct waiting){s->tag & PSN_MASK, arrived};
+		if (arrived && arrived != in)
+			w[(*n)++] = (struct waiting){s->tag & PSN_MASK, arrived, in & ~arrived};
 	}
 	if (w)
 		qsort(w, *n, sizeof(*w), older_first);
@@ -189,9 +187,9 @@ static void show_waiting(json_t *out, struct inc_group *g, bool all)
 	json_t *list = json_array();
 
 	if (n)
-		json_object_set_new(out, "waiting", waiting_json(g, w[0].psn, w[0].arrived));
+		json_object_set_new(out, "waiting", waiting_json(g, &w[0]));
 	for (unsigned i = 0; i < n && i < SHOW_SLOTS; i++)
-		json_array_append_new(list, waiting_json(g, w[i].psn, w[i].arrived));
+		json_array_append_new(list, waiting_json(g, &w[i]));
 	if (all)
 		json_object_set(out, "waiting_slots", list);
 	json_decref(list);

@@ -39,7 +39,7 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot)
 {
 	uint8_t *to = contribution(c, c->ep);
 
-	if (!c->ctrl) { /* a control is "added" by comparing, which inc_control has done */
+	if (!c->ctrl) { /* a control is "added" by comparing, which inc_admit has done */
 		if (slot->arrived == 0 || (c->g->flags & INC_F_REPRODUCIBLE))
 			memcpy(to, c->payload, c->pkt->pay_len);
 		else
@@ -66,9 +66,8 @@ void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
 	if (c->g->flags & INC_F_REPRODUCIBLE) {
 		reduce_fn add = reduce_kernel(c->desc->op, c->desc->dtype);
 
-		for (unsigned ep = 1; ep < c->g->n_ep; ep++)
-			if (ep != c->g->parent_ep)
-				add(result, contribution(c, ep), slot->len);
+		for (uint64_t in = c->route->in & (c->route->in - 1); in != 0; in &= in - 1)
+			add(result, contribution(c, (unsigned)__builtin_ctzll(in)), slot->len);
 	}
 	slot->pay_crc = icrc_append(0, result, slot->len);
 }

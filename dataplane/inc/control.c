@@ -21,6 +21,25 @@ static uint32_t get_le32(const uint8_t *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+/* The primitive and root that this group can have. */
+static bool primitive_valid(const struct inc_group *g, unsigned prim, unsigned root)
+{
+	if (g->kind == INC_SINGLE)
+		return prim == g->prim && root == g->root;
+	return prim == INC_AR ? root == 0 : prim <= INC_BC && root < g->n_ranks;
+}
+
+/* What the data are and what is done to them. A barrier carries none: any pair that is spelled
+ * right will do. */
+static bool type_valid(const struct inc_desc *d)
+{
+	if (d->elem == 0)
+		return false;
+	if (d->prim == INC_BC)
+		return d->op == REDUCE_NONE;
+	return d->n == 0 || (d->bytes % d->elem == 0 && reduce_kernel(d->op, d->dtype) != NULL);
+}
+
 /* All limits of 2.1; fills d except for what belongs to its place in the ring. */
 static bool control_valid(const struct inc_ctx *c, struct inc_desc *d)
 {
@@ -35,7 +54,7 @@ static bool control_valid(const struct inc_ctx *c, struct inc_desc *d)
 	m = get_le32(c->payload + 20);
 	if (version != CTRL_VERSION || get_le32(c->payload) != CTRL_MAGIC)
 		return false;
-	if (d->prim != g->prim || root != g->root || d->op_seq != g->next_seq)
+	if (!primitive_valid(g, d->prim, root) || d->op_seq != g->next_seq)
 		return false;
 	if (d->bytes > (uint64_t)INC_MAX_OP_PACKETS * g->mtu)
 		return false;
@@ -45,9 +64,8 @@ static bool control_valid(const struct inc_ctx *c, struct inc_desc *d)
 	d->n = (uint32_t)n;
 	d->m = (uint16_t)m;
 	d->elem = (uint8_t)reduce_size(d->dtype);
-	if (n == 0) /* a barrier carries no data: any pair that is spelled right, or none */
-		return d->elem != 0;
-	return d->elem && d->bytes % d->elem == 0 && reduce_kernel(d->op, d->dtype) != NULL;
+	d->route = inc_route_of(g, d->prim, root);
+	return type_valid(d);
 }
 
 struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
@@ -62,11 +80,13 @@ struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
 	return NULL;
 }
 
-/* Does a slot of the operation still wait for somebody? Its first and last tell: they complete last
- * when anything is missing, since ranks send in order and the window keeps them together. */
+/* Does the operation still wait for somebody? The slots of its first and last PSN tell: they
+ * complete last when anything is missing, since ranks send in order and the window keeps them
+ * together. A broadcast has no slots, but acknowledgements to come. */
 static bool desc_live(struct inc_group *g, const struct inc_desc *d)
 {
 	const uint32_t ends[2] = {d->ctrl_psn, d->last};
+	uint32_t msn;
 
 	for (unsigned i = 0; d->valid && i < 2; i++) {
 		const struct inc_slot *slot = inc_slot_at(g, ends[i]);
@@ -74,7 +94,24 @@ static bool desc_live(struct inc_group *g, const struct inc_desc *d)
 		if (slot->tag == ends[i] && !slot->complete && slot->arrived)
 			return true;
 	}
-	return false;
+	return d->valid && d->n > 0 && d->route.prim == INC_BC &&
+	       psn_le(inc_node_ack(g, &d->route, psn_add(d->last, 1), &msn), d->last);
+}
+
+/* PSNs that are compared must lie within 2^23. What was acknowledged may lag behind by any number
+ * of operations in which nobody acknowledges broadcasts; no live operation is 2^22 PSNs long. */
+static void catch_up(struct inc_group *g, uint32_t psn)
+{
+	enum { FAR = 1 << 22 };
+	uint32_t far = psn_add(psn, -(int32_t)FAR);
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		struct inc_ep *ep = inc_ep_at(g, i);
+
+		ep->ack_next = psn_max(ep->ack_next, far);
+		ep->refl_next = psn_max(ep->refl_next, far);
+	}
+	g->node_ack = psn_max(g->node_ack, far);
 }
 
 static enum inc_drop desc_install(struct inc_ctx *c)
@@ -97,13 +134,17 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 	memcpy(fresh.payload, c->payload, INC_CTRL_LEN);
 	*d = fresh;
 	c->desc = d;
+	catch_up(g, fresh.ctrl_psn);
+	g->bc_next = fresh.ctrl_psn;
 	g->next_ctrl = psn_add(fresh.last, 1);
 	g->next_seq++;
 	inc_count(g, INC_C_CONTROLS);
 	return INC_OK;
 }
 
-enum inc_drop inc_control(struct inc_ctx *c)
+/* Takes a control packet: compares it with a known descriptor or installs a new one, and notes that
+ * this endpoint has sent it. A disagreement fails the group (2.2, rule 2). */
+static enum inc_drop control(struct inc_ctx *c)
 {
 	struct inc_group *g = c->g;
 	uint32_t psn = c->pkt->psn;
@@ -130,6 +171,42 @@ enum inc_drop inc_control(struct inc_ctx *c)
 	if (drop == INC_OK)
 		c->desc->ctrl_seen |= 1ULL << c->ep;
 	return drop;
+}
+
+/* Check 14: has this endpoint agreed to the operation? What comes down is the work of those who
+ * have, and in a MIXED group that is all the parent sends. */
+static bool has_agreed(const struct inc_ctx *c, enum inc_role role)
+{
+	if (role == INC_ROLE_DOWN || (c->g->kind == INC_MIXED && c->ep == c->g->parent_ep))
+		return true;
+	return c->desc->ctrl_seen >> c->ep & 1;
+}
+
+enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)
+{
+	struct inc_group *g = c->g;
+	uint32_t psn = c->pkt->psn;
+	struct inc_position pos;
+
+	c->ctrl = c->cls == INC_CLASS_CTRL;
+	if (c->ctrl) {
+		c->route = &g->control;
+		*role = inc_role_of(g, c->route, c->ep);
+		return *role == INC_ROLE_NONE ? INC_DROP_WRONG_ENDPOINT : control(c);
+	}
+	c->desc = inc_desc_find(g, psn);
+	if (c->desc == NULL)
+		return psn_le(g->next_ctrl, psn) ? INC_DROP_NO_CONTROL : INC_DROP_PSN_STALE;
+	c->route = &c->desc->route;
+	*role = inc_role_of(g, c->route, c->ep);
+	if (*role == INC_ROLE_NONE)
+		return INC_DROP_WRONG_ENDPOINT;
+	if (!has_agreed(c, *role))
+		return INC_DROP_NO_CONTROL;
+	pos = inc_position_of(g, c->desc, psn);
+	if (c->pkt->opcode != pos.opcode)
+		return INC_DROP_OPCODE_POS;
+	return c->pkt->pay_len != pos.len ? INC_DROP_LENGTH_POS : INC_OK;
 }
 
 struct inc_position inc_position_of(

@@ -26,8 +26,7 @@ struct inc_table {
 
 enum inc_class {
 	INC_CLASS_CTRL,
-	INC_CLASS_UP_DATA,   /* to be aggregated */
-	INC_CLASS_DOWN_DATA, /* to be replicated */
+	INC_CLASS_DATA, /* aggregated or replicated, as the route of its PSN says */
 	INC_CLASS_ACK,
 	INC_CLASS_NAK,
 	INC_CLASS_RNR,
@@ -43,7 +42,7 @@ struct inc_look {
 
 /* LookupTable (1.5, checks 3 to 10, for a packet that passed 1): which group, endpoint and class.
  * INC_OK or the reason to drop it; nothing has changed. in_port: where it arrived. A packet for a
- * FAILED group passes: inc_mode2 answers it. */
+ * FAILED group passes: inc_packet answers it. */
 enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *pkt,
 	uint16_t in_port, struct inc_look *look);
 
@@ -67,10 +66,11 @@ struct inc_sink {
 	void (*emit)(void *arg, struct inc_group *group, const struct inc_emit *emit);
 };
 
-/* One packet that passed inc_lookup and the ICRC check. payload: pkt->pay_len bytes; pay_crc their
- * CRC. Returns INC_DROP_DONE when the packet led to emissions (or a completed nothing), CONSUMED,
- * DUP_WAIT, or an error reason; the caller counts it. */
-enum inc_drop inc_mode2(struct inc_group *g, const struct inc_arena *arena,
+/* One packet that passed inc_lookup and the ICRC check, through the modules of its group's mode.
+ * payload: pkt->pay_len bytes; pay_crc their CRC. Returns INC_DROP_DONE when the packet led to
+ * emissions (or a completed nothing), CONSUMED, DUP_WAIT, or an error reason; the caller counts it.
+ */
+enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 	const struct inc_look *look, const struct wire_pkt *pkt, const uint8_t *payload,
 	uint32_t pay_crc, uint64_t now, const struct inc_sink *sink);
 
@@ -80,8 +80,9 @@ enum inc_drop inc_mode2(struct inc_group *g, const struct inc_arena *arena,
 int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
 	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len);
 
-/* ICRC check of a packet that was looked up. Unless it is to be aggregated (INC_CLASS_UP_DATA),
- * *pay_crc becomes the payload's own CRC, to be shared by every copy that leaves. */
+/* ICRC check of a packet that was looked up. Unless it is to be aggregated,
+ * *pay_crc becomes the payload's own CRC, to be shared by every copy that leaves. To be called
+ * right before inc_packet: what becomes of a packet depends on the operations known by then. */
 bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint32_t *pay_crc);
 

@@ -103,6 +103,21 @@ enum { INC_ERR_LEN = 192 };
  * child endpoint or the parent. */
 int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN]);
 
+/* What a PSN's packets do at this switch (1.4): they are aggregated from the endpoints in, or come
+ * in on the only one of them, and go to outs. */
+struct inc_route {
+	uint64_t in, outs;
+	uint8_t prim;
+	uint8_t via; /* RED, BC: the endpoint through which the root rank is reached; AR: 0xff */
+	uint8_t pad[6];
+};
+
+enum inc_role {
+	INC_ROLE_NONE,
+	INC_ROLE_UP,  /* aggregated */
+	INC_ROLE_DOWN /* replicated */
+};
+
 struct inc_desc { /* one collective operation in flight */
 	uint8_t valid, prim, op, dtype;
 	uint8_t op_seq;
@@ -111,7 +126,8 @@ struct inc_desc { /* one collective operation in flight */
 	uint32_t ctrl_psn, last;
 	uint32_t n; /* data packets */
 	uint32_t imm;
-	uint64_t ctrl_seen; /* endpoints whose control was accepted */
+	struct inc_route route; /* of the data */
+	uint64_t ctrl_seen;     /* endpoints whose control was accepted */
 	uint64_t bytes;
 	uint8_t payload[INC_CTRL_LEN];
 	uint32_t pay_crc; /* of payload */
@@ -175,6 +191,12 @@ struct inc_group {
 	uint8_t next_seq;
 	uint8_t pad[3];
 	uint64_t child_mask, host_mask;
+	struct inc_route control; /* of the control messages; in a SINGLE group of the data, too */
+	/* Broadcast in Mode-II: what the sender was told all receivers have, and the last NAK. */
+	uint32_t node_ack, nak_fwd_psn;
+	uint64_t nak_fwd_ns;
+	uint32_t bc_next; /* PSNs < bc_next of the newest broadcast have passed */
+	uint32_t pad2;
 	uint32_t ep_off, desc_off, rank_off, slot_off; /* from the start of the block */
 	uint64_t pay_off;                              /* in the arena */
 	uint32_t pay_stride;                           /* bytes from one payload to the next */
@@ -205,6 +227,21 @@ static inline struct inc_slot *inc_slot_at(struct inc_group *g, uint32_t psn)
 	return (struct inc_slot *)((uint8_t *)g + g->slot_off) + inc_idx(g, psn);
 }
 
+/* The route of a primitive with this root; AR has none (any value). */
+struct inc_route inc_route_of(const struct inc_group *g, enum inc_prim prim, unsigned root);
+/* What a packet from endpoint ep is on this route. */
+enum inc_role inc_role_of(const struct inc_group *g, const struct inc_route *route, unsigned ep);
+
+/* The route of one PSN of an operation: its control's or its data's. */
+static inline const struct inc_route *inc_route_at(
+	const struct inc_group *g, const struct inc_desc *d, uint32_t psn)
+{
+	return psn == d->ctrl_psn ? &g->control : &d->route;
+}
+
+/* The endpoints that a slot with contributions is filled by. */
+uint64_t inc_slot_fan_in(struct inc_group *g, const struct inc_slot *slot);
+
 /* Bytes of the block, and of arena memory, for a checked spec. */
 size_t inc_group_bytes(const struct inc_group_spec *spec);
 size_t inc_group_payload_bytes(const struct inc_group_spec *spec);
@@ -222,8 +259,8 @@ bool inc_group_set_state(struct inc_group *g, enum inc_state from, enum inc_stat
 /* ACTIVE -> FAILED with a reason and the endpoint it came from (0xff: none). */
 void inc_group_fail(struct inc_group *g, enum inc_fail reason, unsigned ep);
 
-/* The oldest incomplete slot that some endpoint has filled: its PSN and the endpoints it waits for
- * (bits). 0 if no slot waits. A reader on another thread may see a slot in transition. */
+/* The oldest PSN that some endpoint has filled, or should have acknowledged, and the endpoints it
+ * waits for (bits). 0 if none waits. A reader on another thread may see a slot in transition. */
 uint64_t inc_group_missing(struct inc_group *g, uint32_t *psn);
 
 /* The ranks behind the endpoints of a mask, as "0,3,7" for messages; cut off at cap. */

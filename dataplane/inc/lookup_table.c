@@ -3,9 +3,8 @@
  * docs/inc-protocol.md 1.5 in their order. */
 #include "dataplane/inc/engine.h"
 
-/* Class by opcode; the direction of data comes from the endpoint. False: no collective uses it. */
-static bool classify(
-	const struct inc_group *g, unsigned ep, const struct wire_pkt *pkt, uint8_t *cls)
+/* Class by opcode. False: no collective uses it. */
+static bool classify(const struct wire_pkt *pkt, uint8_t *cls)
 {
 	switch (pkt->opcode) {
 	case ROCE_SEND_ONLY_IMM:
@@ -15,7 +14,7 @@ static bool classify(
 	case ROCE_SEND_MIDDLE:
 	case ROCE_SEND_LAST:
 	case ROCE_SEND_ONLY:
-		*cls = ep == g->parent_ep ? INC_CLASS_DOWN_DATA : INC_CLASS_UP_DATA;
+		*cls = INC_CLASS_DATA;
 		return true;
 	case ROCE_CNP:
 		*cls = INC_CLASS_CNP;
@@ -62,7 +61,7 @@ enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *p
 		return INC_DROP_PORT;
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_INSTALLED)
 		return INC_DROP_GROUP_STATE;
-	if (!classify(g, index, pkt, &look->cls))
+	if (!classify(pkt, &look->cls))
 		return INC_DROP_OPCODE;
 	if (pkt->pay_len > g->mtu)
 		return INC_DROP_LENGTH;

@@ -14,7 +14,8 @@ struct inc_ctx {
 	const uint8_t *payload;
 	const struct inc_sink *sink;
 	uint64_t now;
-	struct inc_desc *desc; /* operation of the packet's PSN, once found */
+	struct inc_desc *desc;         /* operation of the packet's PSN, once found */
+	const struct inc_route *route; /* of the packet's PSN, once known */
 	uint32_t pay_crc;
 	uint8_t ep, cls;
 	bool ctrl;
@@ -30,10 +31,14 @@ static inline void inc_count(struct inc_group *g, enum inc_counter c)
 /* The descriptor whose control or data PSNs cover psn, or NULL. */
 struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn);
 
-/* Takes a control packet: compares it with a known descriptor or installs a new one, and notes that
- * this endpoint has sent it. INC_OK with c->desc set; INC_DROP_PSN_STALE if the operation is past;
- * else the reason to drop it. A disagreement fails the group (2.2, rule 2). */
-enum inc_drop inc_control(struct inc_ctx *c);
+/* Is a data packet of this PSN from this endpoint to be added to others? False as well when its
+ * operation is not known. */
+bool inc_aggregates(struct inc_group *g, unsigned ep, uint32_t psn);
+
+/* Checks 12 to 15 of 1.5 for a control or data packet: finds or installs its operation and its
+ * route, and what the endpoint's packets are on it. INC_OK with c->desc and c->route set;
+ * INC_DROP_PSN_STALE if the operation is past; else the reason to drop it. */
+enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role);
 
 /* What 2.4 says of the packet at psn of an operation: opcode and payload length. */
 struct inc_position {
@@ -60,13 +65,30 @@ void inc_complete(struct inc_ctx *c, struct inc_slot *slot);
 
 uint8_t *inc_payload_at(const struct inc_group *g, const struct inc_arena *arena, uint32_t psn);
 
-/* ---- receive_ack.c ---- */
+/* ---- replicate_data.c ---- */
 
-/* ReceiveAck of an AllReduce: acknowledgements of hosts are reflected (3.5). */
-enum inc_drop inc_reflect_ack(struct inc_ctx *c);
-enum inc_drop inc_reflect_cnp(struct inc_ctx *c);
+/* Forward and ReplicateData: the result of a complete slot, or the packet itself as it came, to
+ * each endpoint of outs. */
+void inc_forward_slot(struct inc_ctx *c, const struct inc_slot *slot, uint64_t outs);
+void inc_forward_packet(struct inc_ctx *c, uint64_t outs);
 
-/* SendAck: an acknowledgement of the switch's own to endpoint ep. */
-void inc_send_ack(struct inc_ctx *c, unsigned ep, uint8_t syndrome, uint32_t psn);
+/* ---- send_ack.c ---- */
+
+/* SendAck: an acknowledgement to each endpoint of outs. Notes for hosts what it tells them. */
+void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn);
+
+/* A CNP to each endpoint of outs that has had none for 50 us; INC_DROP_CNP_RATE if none got it. */
+enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs);
+
+/* ---- mode2.c, mode2_ack.c: Mode-II ---- */
+
+enum inc_drop inc_mode2_data(struct inc_ctx *c); /* control messages, too */
+enum inc_drop inc_mode2_ack(struct inc_ctx *c);
+enum inc_drop inc_mode2_cnp(struct inc_ctx *c);
+
+/* PSNs before this one have been acknowledged by all receivers of a broadcast, not counting
+ * what lies behind its operation; *msn: of the slowest of them. */
+uint32_t inc_node_ack(
+	struct inc_group *g, const struct inc_route *route, uint32_t end, uint32_t *msn);
 
 #endif

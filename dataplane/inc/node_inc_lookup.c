@@ -3,12 +3,11 @@
  * is left to the mode's node, which reads the payload anyway: so it comes from memory once. */
 #include "dataplane/node.h"
 
-enum { EDGE_MODE2, EDGE_DROP, N_EDGES };
+enum { EDGE_ENGINE, EDGE_DROP, N_EDGES };
 
 static const char *const class_names[] = {
 	[INC_CLASS_CTRL] = "control",
-	[INC_CLASS_UP_DATA] = "data up",
-	[INC_CLASS_DOWN_DATA] = "data down",
+	[INC_CLASS_DATA] = "data",
 	[INC_CLASS_ACK] = "ACK",
 	[INC_CLASS_NAK] = "NAK",
 	[INC_CLASS_RNR] = "RNR NAK",
@@ -28,7 +27,7 @@ static uint16_t inc_lookup_process(
 		enum inc_drop drop = inc_lookup(lc->inc, &meta->pkt, mbufs[i]->port, &meta->look);
 
 		meta->drop = (uint16_t)drop_of_inc(drop);
-		next[i] = drop == INC_OK ? EDGE_MODE2 : EDGE_DROP;
+		next[i] = drop == INC_OK ? EDGE_ENGINE : EDGE_DROP;
 		if (unlikely(lc->tracing) && meta->trace && drop == INC_OK)
 			node_trace(lc, node, meta, "group %s, endpoint %u, %s",
 				meta->look.group->name, meta->look.ep, class_names[meta->look.cls]);
@@ -42,6 +41,6 @@ static struct rte_node_register inc_lookup_node = {
 	.process = inc_lookup_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_MODE2] = "inc_mode2", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_ENGINE] = "inc_engine", [EDGE_DROP] = "drop"},
 };
 RTE_NODE_REGISTER(inc_lookup_node)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TranslateHeader (docs/inc-protocol.md, 1.6): every packet that leaves is built from the endpoint
  * and the emission; nothing is inherited from the packet that happened to trigger it. */
-#include "dataplane/inc/engine.h"
+#include "dataplane/inc/modules.h"
 
 bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint32_t *pay_crc)
@@ -13,7 +13,7 @@ bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const str
 	uint32_t crc;
 
 	/* A contribution's own CRC is of no use: the sum will have another. */
-	if (look->cls == INC_CLASS_UP_DATA)
+	if (look->cls == INC_CLASS_DATA && inc_aggregates(look->group, look->ep, pkt->psn))
 		return icrc_append(head, payload, body) == icrc_load(payload + body);
 	crc = icrc_append(0, payload, body);
 	head = body == g->mtu ? icrc_combine_shift(head, crc, g->mtu_shift)

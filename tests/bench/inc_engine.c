@@ -68,8 +68,8 @@ static void burst(struct path *p, uint8_t *const *frame)
 		uint32_t crc = 0;
 
 		ok &= inc_check_icrc(&look[i], frame[i], &pkt[i], &crc);
-		inc_mode2(look[i].group, &e->fx.arena, &look[i], &pkt[i], frame[i] + pkt[i].pay_off,
-			crc, 1, &sink);
+		inc_packet(look[i].group, &e->fx.arena, &look[i], &pkt[i],
+			frame[i] + pkt[i].pay_off, crc, 1, &sink);
 	}
 	t[3] = __rdtsc();
 	translate_burst(e);

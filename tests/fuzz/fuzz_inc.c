@@ -16,10 +16,12 @@ static void check_group(struct inc_group *g)
 		const struct inc_slot *slot = inc_slot_at(g, i);
 
 		fuzz_check(inc_idx(g, slot->tag) == i, "a slot's owner maps to it");
-		fuzz_check((slot->arrived & ~g->child_mask) == 0, "only children contribute");
+		fuzz_check((slot->arrived & ~inc_slot_fan_in(g, slot)) == 0,
+			"only children contribute");
 		fuzz_check(slot->len <= g->mtu, "a result fits its slot");
 		fuzz_check(slot->desc < INC_N_DESC, "a slot's descriptor exists");
-		fuzz_check(!slot->complete || slot->arrived == g->child_mask, "complete means all");
+		fuzz_check(!slot->complete || slot->arrived == inc_slot_fan_in(g, slot),
+			"complete means all");
 	}
 	for (unsigned i = 0; i < INC_N_DESC; i++) {
 		const struct inc_desc *d = inc_desc_at(g, i);

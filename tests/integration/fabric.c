@@ -274,7 +274,7 @@ static void switch_rx(struct fabric *fab, unsigned i, const struct event *e)
 		sw->wire_drop[bad]++;
 		return;
 	}
-	drop = inc_mode2(
+	drop = inc_packet(
 		look.group, &sw->arena, &look, &pkt, e->frame + pkt.pay_off, crc, fab->now, &sink);
 	sw->inc_drop[drop]++;
 }

@@ -257,7 +257,7 @@ static void trace(void **state)
 	assert_int_equal(n, 5 + 7);
 	assert_string_equal(rec[2].node, "inc_lookup");
 	assert_non_null(strstr(rec[2].text, "group g, endpoint 0, control"));
-	assert_string_equal(rec[3].node, "inc_mode2");
+	assert_string_equal(rec[3].node, "inc_engine");
 	assert_non_null(strstr(rec[3].text, "inc_consumed"));
 	assert_non_null(strstr(rec[3].text, "0x1"));
 	assert_non_null(strstr(rec[8].text, "emits to endpoint 0, port p0"));

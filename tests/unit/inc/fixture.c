@@ -125,7 +125,7 @@ enum inc_drop fx_frame(struct fx *fx, const uint8_t *frame, size_t len)
 		return drop;
 	if (!inc_check_icrc(&look, frame, &pkt, &crc))
 		abort();
-	return inc_mode2(
+	return inc_packet(
 		look.group, &fx->arena, &look, &pkt, frame + pkt.pay_off, crc, fx->now, &sink);
 }
 

@@ -43,9 +43,15 @@ static void test_check(void **state)
 	spec.mode = INC_MODE_3;
 	refused(EOPNOTSUPP, "mode");
 	spec.kind = INC_MIXED;
-	refused(EOPNOTSUPP, "kind");
 	spec.prim = INC_BC;
-	refused(EOPNOTSUPP, "kind");
+	refused(EINVAL, "primitive");
+	spec.prim = INC_BC + 1;
+	refused(EINVAL, "primitive");
+	spec.root = 1;
+	refused(EINVAL, "root");
+	spec.prim = INC_RED;
+	spec.root = spec.n_ranks;
+	refused(EINVAL, "root");
 	spec.mtu = 1000;
 	refused(EINVAL, "mtu");
 	spec.m = spec.w = 1;

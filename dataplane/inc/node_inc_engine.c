@@ -143,11 +143,11 @@ static enum drop aggregate(struct sink *s, const struct meta *meta)
 
 	if (!inc_check_icrc(&meta->look, frame, &meta->pkt, &pay_crc))
 		return DROP_WIRE_ICRC_BAD;
-	return drop_of_inc(inc_mode2(meta->look.group, &s->lc->arena, &meta->look, &meta->pkt,
+	return drop_of_inc(inc_packet(meta->look.group, &s->lc->arena, &meta->look, &meta->pkt,
 		frame + meta->pkt.pay_off, pay_crc, s->lc->now, &sink));
 }
 
-static uint16_t inc_mode2_process(
+static uint16_t inc_engine_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
@@ -166,11 +166,11 @@ static uint16_t inc_mode2_process(
 	return n;
 }
 
-static struct rte_node_register inc_mode2_node = {
-	.name = "inc_mode2",
-	.process = inc_mode2_process,
+static struct rte_node_register inc_engine_node = {
+	.name = "inc_engine",
+	.process = inc_engine_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
 	.next_nodes = {[EDGE_DROP] = "drop"},
 };
-RTE_NODE_REGISTER(inc_mode2_node)
+RTE_NODE_REGISTER(inc_engine_node)

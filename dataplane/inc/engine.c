@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine's door: what every mode has in common, then the modules of the group's mode. */
+#include "dataplane/inc/modules.h"
+
+enum { FAIL_NAK_GAP_NS = 10000000 };
+
+/* A failed group says so once in a while, so that queue pairs stop at once (8.1). */
+static enum inc_drop answer_failed(struct inc_ctx *c)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, c->ep);
+	bool request = c->cls == INC_CLASS_CTRL || c->cls == INC_CLASS_DATA;
+
+	if (request && (ep->fail_nak_ns == 0 || c->now - ep->fail_nak_ns >= FAIL_NAK_GAP_NS)) {
+		ep->fail_nak_ns = c->now;
+		inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION,
+			c->pkt->psn, ep->ack_msn);
+	}
+	return INC_DROP_GROUP_FAILED;
+}
+
+enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
+	const struct inc_look *look, const struct wire_pkt *pkt, const uint8_t *payload,
+	uint32_t pay_crc, uint64_t now, const struct inc_sink *sink)
+{
+	struct inc_ctx c = {
+		.g = g,
+		.arena = arena,
+		.pkt = pkt,
+		.payload = payload,
+		.sink = sink,
+		.now = now,
+		.pay_crc = pay_crc,
+		.ep = look->ep,
+		.cls = look->cls,
+	};
+
+	inc_count(g, INC_C_RX);
+	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_FAILED)
+		return answer_failed(&c);
+	switch (look->cls) {
+	case INC_CLASS_CTRL:
+	case INC_CLASS_DATA:
+		return inc_mode2_data(&c);
+	case INC_CLASS_ACK:
+	case INC_CLASS_NAK:
+	case INC_CLASS_RNR:
+		return inc_mode2_ack(&c);
+	case INC_CLASS_FATAL:
+		inc_group_fail(g, INC_FAIL_FATAL_NAK, c.ep);
+		return INC_DROP_GROUP_FAILED;
+	default:
+		return inc_mode2_cnp(&c);
+	}
+}

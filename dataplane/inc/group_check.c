@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of what a group is to be made from: all limits, by name. */
+#include "dataplane/inc/group.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static int refuse(char *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(char *err, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(err, INC_ERR_LEN, format, args);
+	va_end(args);
+	return -code;
+}
+
+static int check_shape(struct inc_group_spec *s, char *err)
+{
+	uint32_t window = (uint32_t)s->m * s->w;
+
+	if (s->mode != INC_MODE_2)
+		return refuse(err, EOPNOTSUPP, "mode: only mode II is built so far");
+	if (s->kind > INC_MIXED)
+		return refuse(err, EINVAL, "kind: %u, must be single or mixed", s->kind);
+	if (s->prim > INC_BC || (s->kind == INC_MIXED && s->prim != INC_AR))
+		return refuse(err, EINVAL, "primitive: %u, only a single group has one", s->prim);
+	if (s->prim == INC_AR && s->root != 0)
+		return refuse(err, EINVAL,
+			"root: %u, must be 0: only single groups of reduce or broadcast have one",
+			s->root);
+	if (!roce_mtu_code(s->mtu))
+		return refuse(err, EINVAL, "mtu: %u, must be 256, 512, 1024, 2048 or 4096", s->mtu);
+	if (s->m == 0 || s->w == 0 || window < 2 || 2 * window > INC_MAX_SLOTS)
+		return refuse(err, EINVAL, "m, w: %u x %u, the product must be 2..%u", s->m, s->w,
+			INC_MAX_SLOTS / 2);
+	if (s->slots == 0)
+		for (s->slots = 4; s->slots < 2 * window;)
+			s->slots *= 2;
+	if ((s->slots & (s->slots - 1)) != 0 || s->slots < 2 * window || s->slots > INC_MAX_SLOTS)
+		return refuse(err, EINVAL,
+			"slots: %u, must be a power of two, %u..%u (2 M W and more)", s->slots,
+			2 * window, INC_MAX_SLOTS);
+	if (s->start_psn > PSN_MASK)
+		return refuse(err, EINVAL, "start_psn: 0x%x, must fit 24 bits", s->start_psn);
+	if (s->n_ranks < 1 || s->n_ranks > INC_MAX_RANKS)
+		return refuse(err, EINVAL, "ranks: %u, must be 1..%u", s->n_ranks, INC_MAX_RANKS);
+	if (s->root >= s->n_ranks)
+		return refuse(err, EINVAL, "root: %u, must be below %u", s->root, s->n_ranks);
+	if (s->n_ep < 1 || s->n_ep > INC_MAX_EP)
+		return refuse(err, EINVAL, "endpoints: %u, must be 1..%u", s->n_ep, INC_MAX_EP);
+	if (s->name[0] == '\0' || memchr(s->name, '\0', sizeof(s->name)) == NULL)
+		return refuse(err, EINVAL, "name: must have 1..%u bytes", INC_NAME_LEN - 1);
+	return 0;
+}
+
+static int check_ep(const struct inc_group_spec *s, unsigned i, char *err)
+{
+	const struct inc_ep_spec *e = &s->ep[i];
+
+	if (wire_ip_is_zero(&e->remote_ip) || wire_ip_is_zero(&e->local_ip))
+		return refuse(err, EINVAL, "endpoints[%u].ip: missing", i);
+	if (wire_ip_is4(&e->remote_ip) != wire_ip_is4(&e->local_ip))
+		return refuse(err, EINVAL, "endpoints[%u].local_ip: not of the peer's family", i);
+	if (e->remote_qpn > 0xffffff)
+		return refuse(
+			err, EINVAL, "endpoints[%u].qpn: 0x%x, must fit 24 bits", i, e->remote_qpn);
+	if (e->vlan > 4095)
+		return refuse(err, EINVAL, "endpoints[%u].vlan: %u, must be 0..4095", i, e->vlan);
+	if (e->dscp > 63)
+		return refuse(err, EINVAL, "endpoints[%u].dscp: %u, must be 0..63", i, e->dscp);
+	if (e->parent && i != s->n_ep - 1u)
+		return refuse(
+			err, EINVAL, "endpoints[%u].parent: only the last endpoint may be it", i);
+	if (e->parent && e->host)
+		return refuse(err, EINVAL, "endpoints[%u].parent: a host cannot be a parent", i);
+	if (e->n_ranks == 0 && !e->parent)
+		return refuse(err, EINVAL, "endpoints[%u].ranks: empty", i);
+	if (e->host && e->n_ranks != 1)
+		return refuse(err, EINVAL, "endpoints[%u].ranks: a host is one rank, not %u", i,
+			e->n_ranks);
+	for (unsigned j = 0; j < i; j++)
+		if (e->remote_qpn && s->ep[j].remote_qpn == e->remote_qpn &&
+			wire_ip_eq(&s->ep[j].remote_ip, &e->remote_ip))
+			return refuse(err, EINVAL,
+				"endpoints[%u]: same ip and qpn as endpoints[%u]", i, j);
+	return 0;
+}
+
+/* Each rank behind exactly one endpoint. */
+static int check_ranks(const struct inc_group_spec *s, char *err)
+{
+	uint8_t seen[INC_MAX_RANKS] = {0};
+	unsigned lowest = 0, total = 0;
+
+	for (unsigned i = 0; i < s->n_ep; i++) {
+		const struct inc_ep_spec *e = &s->ep[i];
+		unsigned min = INC_MAX_RANKS;
+
+		for (unsigned k = 0; k < e->n_ranks; k++) {
+			unsigned rank = e->ranks[k];
+
+			if (rank >= s->n_ranks)
+				return refuse(err, EINVAL,
+					"endpoints[%u].ranks: %u, must be below %u", i, rank,
+					s->n_ranks);
+			if (seen[rank]++)
+				return refuse(err, EINVAL, "endpoints[%u].ranks: %u is named twice",
+					i, rank);
+			min = rank < min ? rank : min;
+			total++;
+		}
+		if ((s->flags & INC_F_REPRODUCIBLE) && !e->parent && i > 0 && min < lowest)
+			return refuse(err, EINVAL,
+				"endpoints[%u].ranks: a reproducible group lists endpoints by "
+				"lowest rank",
+				i);
+		lowest = min;
+	}
+	if (total != s->n_ranks)
+		return refuse(err, EINVAL, "endpoints: %u of %u ranks are behind none",
+			s->n_ranks - total, s->n_ranks);
+	return 0;
+}
+
+int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN])
+{
+	int rc = check_shape(spec, err);
+
+	for (unsigned i = 0; rc == 0 && i < spec->n_ep; i++)
+		rc = check_ep(spec, i, err);
+	if (rc == 0 && spec->n_ep == 1 && spec->ep[0].parent)
+		rc = refuse(err, EINVAL, "endpoints: a parent alone, no children");
+	return rc ? rc : check_ranks(spec, err);
+}

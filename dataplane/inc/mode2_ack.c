@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mode-II: ReceiveAck (docs/inc-protocol.md, 3.5 and 3.8). The switch keeps no connection state of
+ * its own: what a host says of what it received holds for what others, or it itself, have sent. */
+#include "dataplane/inc/modules.h"
+
+enum { NAK_FWD_GAP_NS = 100000 };
+
+/* What an acknowledged PSN belongs to. */
+struct scope {
+	const struct inc_route *route;
+	uint32_t first, end; /* of the PSNs with this route in this operation: [first, end) */
+};
+
+/* False: the PSN is of no known operation. */
+static bool find_scope(const struct inc_ctx *c, struct scope *s)
+{
+	struct inc_group *g = c->g;
+	uint32_t psn = c->pkt->psn;
+	const struct inc_desc *d = inc_desc_find(g, psn);
+	bool single = g->kind == INC_SINGLE;
+
+	*s = (struct scope){&g->control, psn, psn_add(psn, 1)};
+	if (d == NULL) {
+		/* A NAK may name the first PSN of an operation that has not begun here. */
+		if (c->cls == INC_CLASS_ACK || psn != g->next_ctrl)
+			return false;
+		s->end = psn;
+		d = single ? inc_desc_find(g, psn_add(psn, -1)) : NULL;
+		if (d)
+			s->first = d->ctrl_psn;
+		return true;
+	}
+	if (!single && psn == d->ctrl_psn)
+		return true;
+	s->route = &d->route;
+	s->first = single ? d->ctrl_psn : psn_add(d->ctrl_psn, 1);
+	s->end = psn_add(d->last, 1);
+	return true;
+}
+
+/* Credits count the host's receive queue, not the switch's: none are passed on. */
+static uint8_t passed_on(const struct inc_ctx *c)
+{
+	return c->cls == INC_CLASS_ACK ? ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS : c->pkt->syndrome;
+}
+
+/* Back to the host it came from. */
+static enum inc_drop reflect(struct inc_ctx *c)
+{
+	inc_count(c->g, INC_C_REFLECTED);
+	inc_send_ack(c, 1ULL << c->ep, passed_on(c), c->pkt->psn, c->pkt->msn);
+	return INC_DROP_DONE;
+}
+
+/* In a MIXED group an acknowledgement of data may be the only one of the same host's control. */
+static bool reflects_too(const struct inc_ctx *c)
+{
+	return c->g->kind == INC_MIXED && c->cls == INC_CLASS_ACK && inc_ep_at(c->g, c->ep)->host;
+}
+
+uint32_t inc_node_ack(
+	struct inc_group *g, const struct inc_route *route, uint32_t end, uint32_t *msn)
+{
+	const struct inc_ep *slowest = NULL;
+
+	for (uint64_t outs = route->outs; outs != 0; outs &= outs - 1) {
+		const struct inc_ep *ep = inc_ep_at(g, (unsigned)__builtin_ctzll(outs));
+
+		if (slowest == NULL || psn_lt(ep->ack_next, slowest->ack_next))
+			slowest = ep;
+	}
+	*msn = slowest ? slowest->ack_msn : 0;
+	return slowest && psn_lt(slowest->ack_next, end) ? slowest->ack_next : end;
+}
+
+/* Broadcast: towards the sender go only what all receivers have, and the first PSN that one of them
+ * lacks, for a NAK acknowledges everything before it. */
+static enum inc_drop towards_sender(struct inc_ctx *c, const struct scope *s)
+{
+	struct inc_group *g = c->g;
+	uint64_t sender = s->route->in;
+	uint32_t msn, node = inc_node_ack(g, s->route, s->end, &msn);
+
+	if (c->cls == INC_CLASS_ACK) {
+		if (!psn_lt(g->node_ack, node) || !psn_lt(s->first, node))
+			return INC_DROP_ACK_MERGED;
+		g->node_ack = node;
+		inc_send_ack(c, sender, passed_on(c), psn_add(node, -1), msn);
+		return INC_DROP_DONE;
+	}
+	node = psn_max(node, s->first);
+	if (g->nak_fwd_ns && node == g->nak_fwd_psn && c->now - g->nak_fwd_ns < NAK_FWD_GAP_NS)
+		return INC_DROP_ACK_MERGED;
+	g->nak_fwd_psn = node;
+	g->nak_fwd_ns = c->now;
+	inc_send_ack(c, sender, passed_on(c), node, msn);
+	return INC_DROP_DONE;
+}
+
+static enum inc_drop ack_broadcast(struct inc_ctx *c, const struct scope *s)
+{
+	bool reflected = reflects_too(c);
+
+	if (reflected)
+		reflect(c);
+	if (!(s->route->outs >> c->ep & 1))
+		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
+	c->g->last_progress_ns = c->now;
+	return towards_sender(c, s) == INC_DROP_DONE || reflected ? INC_DROP_DONE
+								  : INC_DROP_ACK_MERGED;
+}
+
+/* What the root of a reduce acknowledges holds for every sender. */
+static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
+{
+	bool reflected = reflects_too(c);
+
+	if (reflected)
+		reflect(c);
+	if (c->ep != s->route->via)
+		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
+	inc_send_ack(c, s->route->in, passed_on(c), c->pkt->psn, c->pkt->msn);
+	return INC_DROP_DONE;
+}
+
+enum inc_drop inc_mode2_ack(struct inc_ctx *c)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, c->ep);
+	uint32_t next = psn_add(c->pkt->psn, c->cls == INC_CLASS_ACK);
+	struct scope s;
+
+	if (!find_scope(c, &s))
+		return ep->host || s.route->prim != INC_AR ? INC_DROP_ACK_RANGE
+							   : INC_DROP_ACK_CLASS;
+	if (s.route->prim == INC_RED)
+		return ack_reduce(c, &s);
+	if (s.route->prim == INC_AR && !ep->host)
+		return INC_DROP_ACK_CLASS;
+	ep->ack_next = psn_max(ep->ack_next, next);
+	ep->ack_msn = c->pkt->msn;
+	return s.route->prim == INC_AR ? reflect(c) : ack_broadcast(c, &s);
+}
+
+/* Whoever sends too fast hears of it: in an allreduce the host itself, since all go in step. */
+enum inc_drop inc_mode2_cnp(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	const struct inc_desc *d = inc_desc_at(g, (uint8_t)(g->next_seq - 1) % INC_N_DESC);
+	const struct inc_route *route = d->valid ? &d->route : &g->control;
+
+	if (route->prim == INC_AR)
+		return inc_ep_at(g, c->ep)->host ? inc_send_cnp(c, 1ULL << c->ep)
+						 : INC_DROP_ACK_CLASS;
+	if (!(route->outs >> c->ep & 1))
+		return INC_DROP_ACK_CLASS;
+	return inc_send_cnp(c, route->in);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Forward and ReplicateData (EPIC, appendix B): the same payload to one or many endpoints; what
+ * differs between the copies is TranslateHeader's work. */
+#include "dataplane/inc/modules.h"
+
+static void emit(struct inc_ctx *c, const struct inc_emit *emit)
+{
+	if (emit->out_mask == 0)
+		return;
+	c->g->count[INC_C_TX] += (unsigned)__builtin_popcountll(emit->out_mask);
+	c->sink->emit(c->sink->arg, c->g, emit);
+}
+
+void inc_forward_slot(struct inc_ctx *c, const struct inc_slot *slot, uint64_t outs)
+{
+	struct inc_desc *d = inc_desc_at(c->g, slot->desc);
+	const struct inc_position pos = inc_position_of(c->g, d, slot->tag);
+	const struct inc_emit e = {
+		.out_mask = outs,
+		.payload = slot->tag == d->ctrl_psn ? d->payload
+						    : inc_payload_at(c->g, c->arena, slot->tag),
+		.pay_crc = slot->pay_crc,
+		.pay_len = slot->len,
+		.opcode = pos.opcode,
+		.ackreq = pos.ackreq,
+		.mig = c->pkt->mig,
+		.ce = slot->ce,
+		.psn = slot->tag,
+		.imm = d->imm,
+	};
+
+	emit(c, &e);
+}
+
+void inc_forward_packet(struct inc_ctx *c, uint64_t outs)
+{
+	bool ackreq = c->desc ? inc_position_of(c->g, c->desc, c->pkt->psn).ackreq : c->pkt->ackreq;
+	const struct inc_emit e = {
+		.out_mask = outs,
+		.payload = c->payload,
+		.from_packet = true,
+		.pay_crc = c->pay_crc,
+		.pay_len = c->pkt->pay_len,
+		.opcode = c->pkt->opcode,
+		.ackreq = ackreq,
+		.mig = c->pkt->mig,
+		.ce = (c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE,
+		.psn = c->pkt->psn,
+		.imm = c->pkt->imm,
+	};
+
+	emit(c, &e);
+}

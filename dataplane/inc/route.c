@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The roles of a switch's endpoints (docs/inc-protocol.md, 1.4): the tree is re-rooted at the root
+ * rank for reduce and broadcast, so that an interior switch may aggregate what its parent sends. */
+#include "dataplane/inc/modules.h"
+
+struct inc_route inc_route_of(const struct inc_group *g, enum inc_prim prim, unsigned root)
+{
+	const uint8_t *rank_ep = (const uint8_t *)g + g->rank_off;
+	bool tree_root = g->parent_ep == 0xff;
+	uint64_t parent = tree_root ? 0 : 1ULL << g->parent_ep, via;
+	struct inc_route r = {.prim = (uint8_t)prim, .via = 0xff};
+
+	if (prim == INC_AR) {
+		r.in = g->child_mask;
+		r.outs = tree_root ? g->child_mask : parent;
+		return r;
+	}
+	r.via = rank_ep[root];
+	via = 1ULL << r.via;
+	r.in = prim == INC_RED ? (g->child_mask | parent) & ~via : via;
+	r.outs = prim == INC_RED ? via : (g->child_mask | parent) & ~via;
+	return r;
+}
+
+enum inc_role inc_role_of(const struct inc_group *g, const struct inc_route *route, unsigned ep)
+{
+	bool in = route->in >> ep & 1;
+
+	if (route->prim == INC_BC)
+		return in ? INC_ROLE_DOWN : INC_ROLE_NONE;
+	if (in)
+		return INC_ROLE_UP;
+	return route->prim == INC_AR && ep == g->parent_ep ? INC_ROLE_DOWN : INC_ROLE_NONE;
+}
+
+uint64_t inc_slot_fan_in(struct inc_group *g, const struct inc_slot *slot)
+{
+	const struct inc_desc *d = inc_desc_at(g, slot->desc % INC_N_DESC);
+
+	if (d->valid && psn_in(slot->tag, d->ctrl_psn, d->last))
+		return inc_route_at(g, d, slot->tag)->in;
+	return g->control.in; /* an operation long past: the slot is complete */
+}
+
+bool inc_aggregates(struct inc_group *g, unsigned ep, uint32_t psn)
+{
+	const struct inc_desc *d;
+
+	if (g->kind == INC_SINGLE)
+		return inc_role_of(g, &g->control, ep) == INC_ROLE_UP;
+	d = inc_desc_find(g, psn);
+	return d && inc_role_of(g, inc_route_at(g, d, psn), ep) == INC_ROLE_UP;
+}
