@@ -52,9 +52,10 @@ void fx_spec(const struct fx_opts *opts, struct inc_group_spec *spec, struct inc
 	memset(ep, 0, n * sizeof(*ep));
 	*spec = (struct inc_group_spec){
 		.name = "test",
-		.mode = INC_MODE_2,
-		.kind = INC_SINGLE,
-		.prim = INC_AR,
+		.mode = opts->mode ? opts->mode : INC_MODE_2,
+		.kind = opts->kind,
+		.prim = opts->prim,
+		.root = opts->root,
 		.mtu = opts->mtu,
 		.m = opts->m,
 		.w = opts->w,
@@ -174,12 +175,19 @@ uint32_t fx_imm(uint8_t seq, enum reduce_op op, enum reduce_dtype dtype)
 
 enum inc_drop fx_control(struct fx *fx, unsigned ep, uint32_t psn, uint8_t seq, uint64_t bytes)
 {
+	return fx_control_of(fx, ep, psn, seq, bytes, INC_AR, 0);
+}
+
+enum inc_drop fx_control_of(struct fx *fx, unsigned ep, uint32_t psn, uint8_t seq, uint64_t bytes,
+	enum inc_prim prim, unsigned root)
+{
+	enum reduce_op op = prim == INC_BC ? REDUCE_NONE : REDUCE_SUM;
 	uint8_t payload[INC_CTRL_LEN];
 	const struct wire_hdr hdr = {
 		.opcode = ROCE_SEND_ONLY_IMM,
 		.ackreq = true,
 		.psn = psn,
-		.imm = fx_imm(seq, REDUCE_SUM, REDUCE_INT32),
+		.imm = fx_imm(seq, op, REDUCE_INT32) | (uint32_t)prim << 26 | root << 8,
 	};
 
 	fx_ctrl_payload(fx, bytes, payload);

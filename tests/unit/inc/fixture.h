@@ -28,7 +28,10 @@ struct fx {
 
 struct fx_opts {
 	unsigned n_hosts;
-	bool parent; /* an interior switch: one more endpoint, the parent */
+	bool parent;  /* an interior switch: one more endpoint, the parent */
+	uint8_t mode; /* 0: Mode-II */
+	uint8_t kind, prim;
+	uint16_t root;
 	uint16_t mtu, m, w, flags;
 	uint32_t start_psn;
 	bool ip6;
@@ -51,6 +54,9 @@ int fx_build(struct fx *fx, unsigned ep, const struct wire_hdr *hdr, const void 
 void fx_ctrl_payload(const struct fx *fx, uint64_t bytes, uint8_t payload[INC_CTRL_LEN]);
 uint32_t fx_imm(uint8_t seq, enum reduce_op op, enum reduce_dtype dtype);
 enum inc_drop fx_control(struct fx *fx, unsigned ep, uint32_t psn, uint8_t seq, uint64_t bytes);
+/* Of any primitive and root. */
+enum inc_drop fx_control_of(struct fx *fx, unsigned ep, uint32_t psn, uint8_t seq, uint64_t bytes,
+	enum inc_prim prim, unsigned root);
 
 /* Data packet: opcode as given; words int32 values value, value+1, ... */
 enum inc_drop fx_data(
