@@ -39,6 +39,10 @@ struct fabric {
 	void *tap_arg;
 };
 
+const struct fab_tree fab_star4 = {"star", 4, 1, {0}, {0}};
+const struct fab_tree fab_tree_2x2 = {"two-level", 4, 3, {0}, {1, 1, 2, 2}};
+const struct fab_tree fab_deep = {"depth 4", 8, 7, {0, 0, 0, 1, 1, 3, 3}, {5, 2, 6, 5, 4, 0, 6, 2}};
+
 /* ---- events: a binary heap by time, then by order of making ---- */
 
 static bool before(const struct event *a, const struct event *b)
@@ -331,9 +335,76 @@ static void install(struct fabric *fab, unsigned i, struct inc_group_spec *spec)
 	inc_table_set(&sw->table, GROUP_SLOT, sw->group);
 }
 
-static unsigned hosts_below(const struct fabric *fab, unsigned leaf, unsigned rank)
+static bool is_below(const struct fabric *fab, unsigned sw, unsigned rank)
 {
-	return fab->opts.n_leaves == 0 || fab->host[rank].leaf == leaf;
+	unsigned at = fab->host[rank].leaf;
+
+	while (at != sw && at != 0)
+		at = fab->sw[at].parent;
+	return at == sw;
+}
+
+/* What hangs below a switch, in ascending order of the lowest rank: hosts and switches. */
+struct child {
+	bool host;
+	unsigned index, min_rank;
+};
+
+static int by_min_rank(const void *a, const void *b)
+{
+	const struct child *x = a, *y = b;
+
+	return (int)x->min_rank - (int)y->min_rank;
+}
+
+static unsigned children(const struct fabric *fab, unsigned sw, struct child *child)
+{
+	unsigned n = 0;
+
+	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+		if (fab->host[r].leaf == sw)
+			child[n++] = (struct child){true, r, r};
+	for (unsigned i = sw + 1; i < fab->n_sw; i++) {
+		unsigned r = 0;
+
+		if (fab->sw[i].parent != sw)
+			continue;
+		while (r < fab->opts.n_hosts && !is_below(fab, i, r))
+			r++;
+		if (r < fab->opts.n_hosts) /* else nobody is below it */
+			child[n++] = (struct child){false, i, r};
+	}
+	qsort(child, n, sizeof(*child), by_min_rank);
+	return n;
+}
+
+/* Endpoint of a switch among its parent's. */
+static unsigned ep_at_parent(const struct fabric *fab, unsigned sw)
+{
+	struct child child[FAB_MAX_HOSTS + FAB_MAX_SWITCHES];
+	unsigned n = children(fab, fab->sw[sw].parent, child), i = 0;
+
+	while (i < n && (child[i].host || child[i].index != sw))
+		i++;
+	assert(i < n);
+	return i;
+}
+
+static void add_child_ep(
+	struct fabric *fab, struct inc_group_spec *spec, unsigned sw, const struct child *c)
+{
+	struct child below[FAB_MAX_HOSTS + FAB_MAX_SWITCHES];
+	struct inc_ep_spec *ep;
+
+	if (c->host) {
+		add_host_ep(fab, spec, sw, c->index);
+		return;
+	}
+	/* The parent's endpoint is the last one over there. */
+	ep = add_switch_ep(spec, sw, c->index, children(fab, c->index, below));
+	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
+		if (is_below(fab, c->index, r))
+			ep->ranks[ep->n_ranks++] = (uint16_t)r;
 }
 
 static void install_groups(struct fabric *fab)
@@ -341,9 +412,12 @@ static void install_groups(struct fabric *fab)
 	struct inc_ep_spec *ep = calloc(INC_MAX_EP, sizeof(*ep));
 
 	for (unsigned i = 0; i < fab->n_sw; i++) {
+		struct child child[FAB_MAX_HOSTS + FAB_MAX_SWITCHES];
+		unsigned n = children(fab, i, child);
 		struct inc_group_spec spec = {
 			.name = "fabric",
-			.mode = INC_MODE_2,
+			.mode = fab->opts.mode ? fab->opts.mode : INC_MODE_2,
+			.kind = fab->opts.kind,
 			.mtu = fab->opts.mtu,
 			.m = fab->opts.m,
 			.w = fab->opts.w,
@@ -352,31 +426,19 @@ static void install_groups(struct fabric *fab)
 			.n_ranks = (uint16_t)fab->opts.n_hosts,
 			.ep = ep,
 		};
-		unsigned local = 0;
 
+		if (n == 0)
+			continue;
 		memset(ep, 0, INC_MAX_EP * sizeof(*ep));
-		for (unsigned r = 0; r < fab->opts.n_hosts; r++)
-			if ((i > 0 || fab->n_sw == 1) && hosts_below(fab, i, r)) {
-				add_host_ep(fab, &spec, i, r);
-				local++;
-			}
-		for (unsigned leaf = 1; i == 0 && leaf < fab->n_sw; leaf++) {
-			struct inc_ep_spec *down;
-			unsigned n = 0;
-
-			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
-				n += hosts_below(fab, leaf, r);
-			down = add_switch_ep(&spec, 0, leaf, n);
-			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
-				if (hosts_below(fab, leaf, r))
-					down->ranks[down->n_ranks++] = (uint16_t)r;
-		}
+		for (unsigned k = 0; k < n; k++)
+			add_child_ep(fab, &spec, i, &child[k]);
 		if (i > 0) {
-			struct inc_ep_spec *up = add_switch_ep(&spec, i, 0, i - 1);
+			struct inc_ep_spec *up =
+				add_switch_ep(&spec, i, fab->sw[i].parent, ep_at_parent(fab, i));
 
 			up->parent = true;
 			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
-				if (!hosts_below(fab, i, r))
+				if (!is_below(fab, i, r))
 					up->ranks[up->n_ranks++] = (uint16_t)r;
 		}
 		install(fab, i, &spec);
@@ -394,7 +456,6 @@ static void open_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
 	char err[CCL_ERR_LEN];
 
 	h->fab = fab;
-	h->leaf = fab->opts.n_leaves ? 1 + rank * fab->opts.n_leaves / fab->opts.n_hosts : 0;
 	set_mac(attr.rnic.mac, 0, rank);
 	attr.rnic.ip[0] = host_ip(rank);
 	h->context = incline_verbs_open_port(&host_ops, h, &attr);
@@ -433,20 +494,37 @@ static void connect_host(struct fabric *fab, unsigned rank, struct ccl_conn *con
 	}
 }
 
+/* Where everybody is. */
+static void plan(struct fabric *fab)
+{
+	struct fab_opts *opts = &fab->opts;
+	const struct fab_tree *tree = opts->tree;
+
+	if (tree)
+		opts->n_hosts = tree->n_hosts;
+	fab->n_sw = tree ? tree->n_switches : opts->n_leaves + 1;
+	assert(opts->n_hosts <= FAB_MAX_HOSTS && fab->n_sw <= FAB_MAX_SWITCHES);
+	for (unsigned i = 1; tree && i < fab->n_sw; i++)
+		fab->sw[i].parent = tree->parent[i];
+	for (unsigned r = 0; r < opts->n_hosts; r++)
+		fab->host[r].leaf = tree             ? tree->leaf_of[r]
+				    : opts->n_leaves ? 1 + r * opts->n_leaves / opts->n_hosts
+						     : 0;
+}
+
 struct fabric *fab_create(const struct fab_opts *opts)
 {
 	struct fabric *fab = calloc(1, sizeof(*fab));
 	struct ccl_conn conn[FAB_MAX_HOSTS];
 
-	assert(opts->n_hosts <= FAB_MAX_HOSTS && opts->n_leaves < FAB_MAX_SWITCHES);
 	fab->opts = *opts;
 	fab->rng = opts->seed;
 	fab->now = 1000000;
-	fab->n_sw = opts->n_leaves + 1;
-	for (unsigned r = 0; r < opts->n_hosts; r++)
+	plan(fab);
+	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		open_host(fab, r, &conn[r]);
 	install_groups(fab);
-	for (unsigned r = 0; r < opts->n_hosts; r++)
+	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		connect_host(fab, r, &conn[r]);
 	return fab;
 }

@@ -10,16 +10,31 @@
 #include "lib/ccl/ccl.h"
 #include "lib/rnic/rnic.h"
 
-enum { FAB_MAX_HOSTS = 16, FAB_MAX_SWITCHES = 5, FAB_FRAME = 4400 };
+enum { FAB_MAX_HOSTS = 32, FAB_MAX_SWITCHES = 16, FAB_FRAME = 4400 };
 
 /* Probabilities per frame and link direction. */
 struct fab_faults {
 	double loss, dup, reorder, corrupt;
 };
 
+/* A tree of switches: switch 0 is its root, parent[i] < i that of switch i > 0; hosts hang where
+ * leaf_of says. */
+struct fab_tree {
+	const char *name;
+	unsigned n_hosts, n_switches;
+	uint8_t parent[FAB_MAX_SWITCHES];
+	uint8_t leaf_of[FAB_MAX_HOSTS];
+};
+
+/* Four hosts under one switch, two leaves of two, and eight at all levels of a tree of depth four
+ * whose branches are unequal. */
+extern const struct fab_tree fab_star4, fab_tree_2x2, fab_deep;
+
 struct fab_opts {
 	unsigned n_hosts;
 	unsigned n_leaves; /* 0: a star; else leaf switches under a spine, hosts spread evenly */
+	const struct fab_tree *tree; /* instead of n_hosts and n_leaves */
+	uint8_t mode, kind;          /* enum inc_mode, inc_kind; 0: Mode-II, SINGLE */
 	uint16_t mtu, m, w, flags;
 	uint32_t start_psn;
 	uint64_t seed;
@@ -31,6 +46,7 @@ struct fab_switch {
 	struct inc_table table;
 	struct inc_arena arena;
 	struct inc_group *group;
+	unsigned parent; /* index; of switch 0: 0 */
 	bool dead;
 	uint64_t rx, wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
 };

@@ -26,7 +26,7 @@ static int32_t contribution(unsigned rank, uint64_t i, unsigned round)
 static int allreduce(
 	struct fabric *fab, unsigned n_hosts, uint64_t count, unsigned round, uint64_t limit)
 {
-	struct ccl_req req[FAB_MAX_HOSTS];
+	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	int32_t *in[FAB_MAX_HOSTS], *out[FAB_MAX_HOSTS];
 	uint64_t wrong = 0;
 	int rc;
@@ -101,16 +101,18 @@ static void test_sizes(void **state)
 
 /* 100 000 packets per rank, every link losing, duplicating and reordering one packet in a hundred;
  * the PSN wraps at the start and the ring goes round many times. */
-static void lossy(unsigned n_hosts, unsigned n_leaves, uint64_t packets)
+static void lossy(const struct fab_tree *tree, uint64_t packets)
 {
-	struct fab_opts opts = options(n_hosts, n_leaves);
+	struct fab_opts opts = options(0, 0);
+	const unsigned n_hosts = tree->n_hosts;
 	struct fabric *fab;
 	struct inc_group *g;
 
+	opts.tree = tree;
 	opts.faults = one_percent;
 	fab = fab_create(&opts);
-	printf("seed %llu: %u hosts, %u leaves, %llu packets per rank\n", (unsigned long long)seed,
-		n_hosts, n_leaves, (unsigned long long)packets);
+	printf("seed %llu: %s, %u hosts, %llu packets per rank\n", (unsigned long long)seed,
+		tree->name, n_hosts, (unsigned long long)packets);
 	for (unsigned round = 0; round < 4; round++)
 		must(fab, n_hosts,
 			allreduce(fab, n_hosts, packets / 4 * 64 - round, round, 3600 * second));
@@ -125,19 +127,29 @@ static void lossy(unsigned n_hosts, unsigned n_leaves, uint64_t packets)
 static void test_lossy_star(void **state)
 {
 	(void)state;
-	lossy(4, 0, 100000);
+	lossy(&fab_star4, 100000);
 }
 
 static void test_lossy_tree(void **state)
 {
 	(void)state;
-	lossy(4, 2, 20000);
+	lossy(&fab_tree_2x2, 20000);
 }
 
 static void test_lossy_wide(void **state)
 {
+	struct fab_tree wide = {"four leaves", .n_hosts = 16, .n_switches = 5};
+
 	(void)state;
-	lossy(16, 4, 2000);
+	for (unsigned r = 0; r < 16; r++)
+		wide.leaf_of[r] = (uint8_t)(1 + r / 4);
+	lossy(&wide, 2000);
+}
+
+static void test_lossy_deep(void **state)
+{
+	(void)state;
+	lossy(&fab_deep, 4000);
 }
 
 /* Small operations one after another, several on the wire at a time. */
@@ -269,7 +281,7 @@ static void test_hostile_input(void **state)
 static void test_dead_switch(void **state)
 {
 	struct fab_opts opts = options(4, 0);
-	struct ccl_req req[FAB_MAX_HOSTS];
+	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	static int32_t in[4][100000], out[4][100000];
 	struct fabric *fab;
 	uint64_t died;
@@ -326,7 +338,7 @@ static void test_missing_rank(void **state)
 static void test_disagreement(void **state)
 {
 	struct fab_opts opts = options(3, 0);
-	struct ccl_req req[FAB_MAX_HOSTS];
+	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	static int32_t in[3][1000], out[3][1000];
 	struct fabric *fab;
 
@@ -351,6 +363,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lossy_star),
 		cmocka_unit_test(test_lossy_tree),
 		cmocka_unit_test(test_lossy_wide),
+		cmocka_unit_test(test_lossy_deep),
 		cmocka_unit_test(test_pipelined_small_operations),
 		cmocka_unit_test(test_hostile_input),
 		cmocka_unit_test(test_dead_switch),
