@@ -120,30 +120,43 @@ static int free_slot(const struct sw *sw, uint64_t now)
 	return -ENOSPC;
 }
 
+static int take_memory(struct sw *sw, size_t bytes, uint64_t *off, char err[SW_ERR_LEN])
+{
+	int rc = inc_ranges_alloc(sw->arena, bytes, off);
+
+	return rc == 0 ? 0
+		       : sw_fail(err, rc,
+				 "aggregation memory: the group needs %zu bytes, %zu of %zu are "
+				 "free: raise \"arena_kb\" or lower mtu, M, W or slots",
+				 bytes, sw->arena->size - sw->arena->used, sw->arena->size);
+}
+
+static void give_back(struct sw *sw, uint64_t off)
+{
+	if (off != INC_NO_ARENA)
+		inc_ranges_free(sw->arena, off);
+}
+
 static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned slot, bool activate,
 	char err[SW_ERR_LEN])
 {
 	struct inc_group *g = rte_zmalloc("group", inc_group_bytes(spec), RTE_CACHE_LINE_SIZE);
-	size_t payload = inc_group_payload_bytes(spec);
-	uint64_t off;
+	uint64_t off = INC_NO_ARENA;
 	int rc;
 
 	if (g == NULL)
 		return sw_fail(err, -ENOMEM,
 			"no memory for %zu bytes of state: raise \"memory_mb\"",
 			inc_group_bytes(spec));
-	rc = inc_ranges_alloc(sw->arena, payload, &off);
+	rc = spec->unbound ? 0 : take_memory(sw, inc_group_payload_bytes(spec), &off, err);
 	if (rc < 0) {
 		rte_free(g);
-		return sw_fail(err, rc,
-			"aggregation memory: the group needs %zu bytes, %zu of %zu are free: "
-			"raise \"arena_kb\" or lower mtu, M, W or slots",
-			payload, sw->arena->size - sw->arena->used, sw->arena->size);
+		return rc;
 	}
 	inc_group_init(g, spec, slot, sw->groups->gen[slot], off);
 	rc = activate ? inc_group_activate(g, err) : 0;
 	if (rc < 0) {
-		inc_ranges_free(sw->arena, off);
+		give_back(sw, off);
 		rte_free(g);
 		return rc;
 	}
@@ -236,11 +249,75 @@ int sw_group_activate(
 	return inc_group_activate(g, err);
 }
 
+/* ---- the indirection layer ---- */
+
+struct rebind {
+	unsigned slot;
+	uint8_t gen;
+	bool bound, active; /* as it is to be; as it was */
+	uint64_t off;       /* taken for it, or INC_NO_ARENA */
+};
+
+/* No lcore works with the group any more. */
+static void rebind(struct sw *sw, void *what)
+{
+	struct rebind *r = what;
+	struct inc_group *g = sw_group_get(sw, r->slot);
+
+	if (g == NULL || g->gen != r->gen) { /* deleted meanwhile */
+		give_back(sw, r->off);
+		free(r);
+		return;
+	}
+	give_back(sw, g->pay_off);
+	/* What it had is free now, so that this cannot fail for a group that moves. */
+	if (r->bound && r->off == INC_NO_ARENA)
+		inc_ranges_alloc(sw->arena, g->pay_bytes, &r->off);
+	inc_group_rebind(g, r->off);
+	if (r->active)
+		inc_group_set_state(g, INC_INSTALLED, INC_ACTIVE);
+	free(r);
+}
+
+int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LEN])
+{
+	struct inc_group *g;
+	char ranks[RANKS_TEXT];
+	struct rebind *r;
+	uint64_t eps;
+	uint32_t psn;
+	int rc = get(sw, slot, &g, err);
+
+	if (rc < 0)
+		return rc;
+	if (g->state != INC_ACTIVE && g->state != INC_INSTALLED)
+		return sw_fail(err, -EBUSY, "the group is %s", inc_state_name(g->state));
+	if (inc_group_busy(g, &psn, &eps)) {
+		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
+		return sw_fail(err, -EBUSY,
+			"an operation is not finished: PSN %u waits for ranks %s", psn, ranks);
+	}
+	r = malloc(sizeof(*r));
+	if (r == NULL)
+		return sw_fail(err, -ENOMEM, "out of memory");
+	*r = (struct rebind){slot, g->gen, bound, false, INC_NO_ARENA};
+	if (bound && g->pay_off == INC_NO_ARENA) {
+		rc = take_memory(sw, g->pay_bytes, &r->off, err);
+		if (rc < 0) {
+			free(r);
+			return rc;
+		}
+	}
+	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
+	sw_defer(sw, rebind, r);
+	return 0;
+}
+
 static void free_group(struct sw *sw, void *what)
 {
 	struct inc_group *g = what;
 
-	inc_ranges_free(sw->arena, g->pay_off);
+	give_back(sw, g->pay_off);
 	rte_free(g);
 }
 

@@ -95,6 +95,12 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 /* Fills in remote QPNs that were 0 (qpn[i] == 0: leave) and activates. */
 int sw_group_activate(
 	struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn, char err[SW_ERR_LEN]);
+/* Gives the group aggregation memory or takes it away, between operations (EPIC section 6, the
+ * indirection layer); bound although it has some: moves it to the lowest free place. First come,
+ * first served: -ENOSPC and nothing changed if there is not enough. -EBUSY: an operation is not
+ * finished. The caller sees to it that all ranks have finished. Meanwhile, well below a
+ * millisecond as a rule, the group's packets are dropped as of a group that is not active. */
+int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LEN]);
 /* ACTIVE -> DRAINING, freed after drain_ms by sw_tick; force: freed at once. */
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN]);
 int sw_group_fail(struct sw *sw, unsigned slot, char err[SW_ERR_LEN]);

@@ -14,5 +14,7 @@ int group_resolve(struct agent *a, const json_t *params, struct rpc_error *e);
 
 /* The answer to group.create. */
 json_t *group_created_json(struct sw *sw, unsigned slot);
+/* {"bound","bytes","offset"}. */
+json_t *group_arena_json(const struct inc_group *g);
 
 #endif

@@ -24,6 +24,7 @@ static const struct {
 	{"table.write", rpc_table_write},
 	{"group.create", rpc_group_create},
 	{"group.activate", rpc_group_activate},
+	{"group.rebind", rpc_group_rebind},
 	{"group.delete", rpc_group_delete},
 	{"group.fail", rpc_group_fail},
 	{"group.list", rpc_group_list},

@@ -67,6 +67,7 @@ static int read_header(const json_t *params, struct inc_group_spec *s, struct rp
 		return rpc_fail(e, -EINVAL, "primitive", "is for single groups");
 	s->prim = prim ? (uint8_t)index_of(group_primitives, prim) : INC_AR;
 	s->root = (uint16_t)rpc_int(params, "root", 0);
+	s->unbound = !rpc_bool(params, "bound", true);
 	s->mtu = (uint16_t)rpc_int(params, "mtu", 0);
 	s->m = (uint16_t)rpc_int(params, "M", 0);
 	s->w = (uint16_t)rpc_int(params, "W", 0);
@@ -279,6 +280,22 @@ int rpc_group_activate(struct agent *a, const json_t *params, json_t **result, s
 				"the QPN of endpoint %u is not known yet: give it here", k);
 	int rc = sw_group_activate(a->sw, (unsigned)slot, qpn, g->n_ep, text);
 	return change(a, slot, rc, text, name, result, e);
+}
+
+int rpc_group_rebind(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	char text[SW_ERR_LEN] = "";
+	int slot = group_resolve(a, params, e);
+
+	if (slot < 0)
+		return slot;
+	int rc = sw_group_rebind(a->sw, (unsigned)slot, rpc_bool(params, "bound", true), text);
+	if (rc)
+		return rpc_fail_text(e, rc, text);
+	const struct inc_group *g = sw_group_get(a->sw, (unsigned)slot);
+	*result = json_pack("{s:i,s:s,s:s,s:o}", "group", slot, "name", g->name, "state",
+		inc_state_name(g->state), "arena", group_arena_json(g));
+	return 0;
 }
 
 int rpc_group_delete(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)

@@ -198,9 +198,14 @@ static void show_waiting(json_t *out, struct inc_group *g, bool all)
 
 /* ---- methods ---- */
 
-static uint64_t payload_bytes(const struct inc_group *g)
+json_t *group_arena_json(const struct inc_group *g)
 {
-	return (uint64_t)g->pay_stride << g->log2n;
+	bool bound = g->pay_off != INC_NO_ARENA;
+	json_t *out = json_pack("{s:b,s:o}", "bound", bound, "bytes", ctl_u64(g->pay_bytes));
+
+	if (bound)
+		json_object_set_new(out, "offset", ctl_u64(g->pay_off));
+	return out;
 }
 
 int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
@@ -219,7 +224,7 @@ int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struc
 		set(out, "root", g->root);
 	json_object_set_new(out, "flags", flags_json(g->flags));
 	window_json(out, g);
-	json_object_set_new(out, "payload_bytes", ctl_u64(payload_bytes(g)));
+	json_object_set_new(out, "arena", group_arena_json(g));
 	set(out, "next_psn", g->next_ctrl & PSN_MASK);
 	set(out, "ranks", g->n_ranks);
 	show_waiting(out, g, rpc_bool(params, "slots", false));

@@ -203,6 +203,8 @@ enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)
 		return INC_DROP_WRONG_ENDPOINT;
 	if (!has_agreed(c, *role))
 		return INC_DROP_NO_CONTROL;
+	if (*role == INC_ROLE_UP && g->pay_off == INC_NO_ARENA)
+		return INC_DROP_NO_ARENA;
 	pos = inc_position_of(g, c->desc, psn);
 	if (c->pkt->opcode != pos.opcode)
 		return INC_DROP_OPCODE_POS;

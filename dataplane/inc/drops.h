@@ -23,6 +23,7 @@
 	X(LENGTH_POS, "inc_length_pos", "length does not fit the PSN's position in its operation") \
 	X(PSN_STALE, "inc_psn_stale", "PSN older than its slot's owner, from a switch")            \
 	X(WRONG_ENDPOINT, "inc_wrong_endpoint", "data from an endpoint that is not to send it")    \
+	X(NO_ARENA, "inc_no_arena", "the group has no aggregation memory now: see group.rebind")   \
 	X(ACK_RANGE, "inc_ack_range", "acknowledgement outside the known operations")              \
 	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")              \
 	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                          \

@@ -69,6 +69,44 @@ static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *s
 		g->host_mask |= 1ULL << i;
 }
 
+void inc_group_rebind(struct inc_group *g, uint64_t pay_off)
+{
+	g->pay_off = pay_off;
+	memset(inc_desc_at(g, 0), 0, INC_N_DESC * sizeof(struct inc_desc));
+	/* Every slot belongs to the last PSN before the next operation that maps to it. */
+	for (uint32_t k = 1; k <= 1u << g->log2n; k++) {
+		uint32_t psn = psn_add(g->next_ctrl, -(int32_t)k);
+
+		*inc_slot_at(g, psn) = (struct inc_slot){.tag = psn};
+	}
+}
+
+/* Hosts that have not acknowledged the newest operation's results, if they get any here. */
+static uint64_t unacknowledged(struct inc_group *g, const struct inc_desc *d)
+{
+	uint64_t eps = d->route.prim == INC_BC   ? d->route.outs
+		       : d->route.prim == INC_AR ? g->host_mask
+						 : 0;
+	uint64_t behind = 0;
+
+	for (; eps != 0; eps &= eps - 1)
+		if (psn_le(inc_ep_at(g, (unsigned)__builtin_ctzll(eps))->ack_next, d->last))
+			behind |= eps & -eps;
+	return behind;
+}
+
+bool inc_group_busy(struct inc_group *g, uint32_t *psn, uint64_t *eps)
+{
+	const struct inc_desc *d = inc_desc_at(g, (uint8_t)(g->next_seq - 1) % INC_N_DESC);
+
+	*eps = inc_group_missing(g, psn);
+	if (*eps == 0 && d->valid) {
+		*psn = d->last;
+		*eps = unacknowledged(g, d);
+	}
+	return *eps != 0;
+}
+
 void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsigned slot,
 	unsigned gen, uint64_t pay_off)
 {
@@ -88,7 +126,6 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->n_ranks = spec->n_ranks;
 	g->log2n = (uint8_t)__builtin_ctz(spec->slots);
 	g->start_psn = g->next_ctrl = spec->start_psn;
-	g->pay_off = pay_off;
 	g->pay_stride = spec->flags & INC_F_REPRODUCIBLE ? spec->n_ep * spec->mtu : spec->mtu;
 	g->mtu_shift = icrc_shift_for(spec->mtu);
 	memcpy(g->name, spec->name, sizeof(g->name));
@@ -96,12 +133,8 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 		init_ep(g, i, &spec->ep[i]);
 	g->control = inc_route_of(g, spec->prim, spec->root);
 	g->node_ack = g->nak_fwd_psn = g->bc_next = spec->start_psn;
-	/* Every slot starts out owned by the last PSN before start_psn that maps to it. */
-	for (uint32_t k = 1; k <= spec->slots; k++) {
-		uint32_t psn = psn_add(spec->start_psn, -(int32_t)k);
-
-		inc_slot_at(g, psn)->tag = psn;
-	}
+	g->pay_bytes = inc_group_payload_bytes(spec);
+	inc_group_rebind(g, pay_off);
 	g->state = INC_INSTALLED;
 }
 

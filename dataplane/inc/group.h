@@ -31,6 +31,8 @@ enum {
 	INC_NAME_LEN = 32,
 };
 
+#define INC_NO_ARENA UINT64_MAX /* pay_off of a group that has no aggregation memory now */
+
 /* Switch queue pair numbers (1.2): group slot 23..12, endpoint 11..6, generation 5..0. */
 static inline uint32_t inc_qpn(unsigned slot, unsigned ep, unsigned gen)
 {
@@ -91,6 +93,7 @@ struct inc_group_spec {
 	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W */
 	uint32_t start_psn; /* 24 bits */
 	uint16_t flags;     /* enum inc_group_flags */
+	bool unbound;       /* without aggregation memory at first */
 	uint16_t n_ranks;
 	uint8_t n_ep;
 	struct inc_ep_spec *ep; /* n_ep of them, the caller's */
@@ -198,7 +201,8 @@ struct inc_group {
 	uint32_t bc_next; /* PSNs < bc_next of the newest broadcast have passed */
 	uint32_t pad2;
 	uint32_t ep_off, desc_off, rank_off, slot_off; /* from the start of the block */
-	uint64_t pay_off;                              /* in the arena */
+	uint64_t pay_off;                              /* in the arena, or INC_NO_ARENA */
+	uint64_t pay_bytes;                            /* taken there */
 	uint32_t pay_stride;                           /* bytes from one payload to the next */
 	struct icrc_shift mtu_shift;                   /* joins the CRC of a payload of mtu bytes */
 	uint64_t last_progress_ns;
@@ -246,9 +250,19 @@ uint64_t inc_slot_fan_in(struct inc_group *g, const struct inc_slot *slot);
 size_t inc_group_bytes(const struct inc_group_spec *spec);
 size_t inc_group_payload_bytes(const struct inc_group_spec *spec);
 
-/* Fills a zeroed block of inc_group_bytes(). State becomes INSTALLED. pay_off: the arena range. */
+/* Fills a zeroed block of inc_group_bytes(). State becomes INSTALLED. pay_off: the arena range of
+ * inc_group_payload_bytes(), or INC_NO_ARENA. */
 void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsigned slot,
 	unsigned gen, uint64_t pay_off);
+
+/* Gives the group other aggregation memory, or none (INC_NO_ARENA): EPIC's indirection layer,
+ * section 6. Every operation begun is forgotten: a packet of one is stale from now on. Only while
+ * no lcore can see the group as ACTIVE, and all ranks have finished. */
+void inc_group_rebind(struct inc_group *g, uint64_t pay_off);
+
+/* Can it be told here that some rank has not finished? Its operation's PSN and the endpoints that
+ * are waited for. Only a switch that has hosts can tell for certain. */
+bool inc_group_busy(struct inc_group *g, uint32_t *psn, uint64_t *eps);
 
 /* Moves INSTALLED to ACTIVE; -EINVAL naming the endpoint if one has no remote QPN yet. */
 int inc_group_activate(struct inc_group *g, char err[INC_ERR_LEN]);

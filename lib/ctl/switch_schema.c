@@ -201,6 +201,7 @@ static const struct ctl_field create_params[] = {
 	{"flags", CTL_OBJECT, .fields = flag_fields, .help = "choices"},
 	{"endpoints", CTL_LIST, .item = CTL_OBJECT, .fields = create_endpoints, .min = 1,
 		.max = MAX_EP, .required = true, .help = "one per neighbour in the tree"},
+	{"bound", CTL_BOOL, .help = "take aggregation memory at once; default true"},
 	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"}, {0}};
 
 static const struct ctl_field endpoint_result[] = {
@@ -281,6 +282,23 @@ static const struct ctl_field waiting_fields[] = {
 	{"missing_ranks", CTL_LIST, .item = CTL_INT, .required = true, .help = "ranks behind them"},
 	{0}};
 
+static const struct ctl_field arena_fields[] = {
+	{"bound", CTL_BOOL, .required = true, .help = "the group has it now"},
+	{"bytes", CTL_U64, .required = true, .help = "that it takes"},
+	{"offset", CTL_U64, .help = "where, if bound"}, {0}};
+
+static const struct ctl_field rebind_params[] = {GROUP_REF,
+	{"bound", CTL_BOOL, .required = true, .pos = 2,
+		.help = "take aggregation memory (move, if it has some), or give it back"},
+	{0}};
+
+static const struct ctl_field rebind_result[] = {
+	{"group", CTL_INT, .required = true, .help = "slot"},
+	{"name", CTL_STRING, .required = true, .help = "of the group"},
+	{"state", CTL_STRING, .required = true, .help = "installed or active"},
+	{"arena", CTL_OBJECT, .fields = arena_fields, .required = true, .help = "as it is now"},
+	{0}};
+
 static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = true, .help = "slot"},
 	{"name", CTL_STRING, .required = true, .help = "of the group"},
 	{"state", CTL_STRING, .required = true, .help = "installed, active, draining or failed"},
@@ -296,7 +314,8 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 	{"M", CTL_INT, .required = true, .help = "packets per message"},
 	{"W", CTL_INT, .required = true, .help = "messages per window"},
 	{"slots", CTL_INT, .required = true, .help = "ring size"},
-	{"payload_bytes", CTL_U64, .required = true, .help = "aggregation memory"},
+	{"arena", CTL_OBJECT, .fields = arena_fields, .required = true,
+		.help = "aggregation memory"},
 	{"start_psn", CTL_INT, .required = true, .help = "first PSN"},
 	{"next_psn", CTL_INT, .required = true, .help = "where the next operation begins"},
 	{"ranks", CTL_INT, .required = true, .help = "members"},
@@ -431,6 +450,9 @@ static const struct ctl_method methods[] = {
 	{"group.create", NULL, "Installs an INC group.", true, create_params, create_result},
 	{"group.activate", NULL, "Starts an installed group.", true, activate_params,
 		group_state_result},
+	{"group.rebind", "group rebind",
+		"Gives a group aggregation memory or takes it away, between operations.", true,
+		rebind_params, rebind_result},
 	{"group.delete", "group delete", "Removes a group, by default after draining.", true,
 		delete_params, group_state_result},
 	{"group.fail", "group fail", "Marks a group as failed: its members are told.", true,

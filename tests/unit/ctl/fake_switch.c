@@ -292,6 +292,20 @@ int sw_group_activate(
 	return rc;
 }
 
+int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LEN])
+{
+	struct inc_group *g = sw->group[slot];
+	uint64_t eps;
+	uint32_t psn;
+
+	if (inc_group_busy(g, &psn, &eps)) {
+		snprintf(err, SW_ERR_LEN, "an operation is not finished: PSN %u", psn);
+		return -EBUSY;
+	}
+	inc_group_rebind(g, bound ? 0 : INC_NO_ARENA);
+	return 0;
+}
+
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN])
 {
 	struct inc_group *g = sw->group[slot];

@@ -189,7 +189,7 @@ static void test_group_text(void **state)
 	run_ok(f, "show group job-7");
 	assert_non_null(strstr(f->out, "\nwaiting:\n  psn            100\n  arrived        1\n"
 				       "  missing        0\n  missing_ranks  0\n"));
-	assert_non_null(strstr(f->out, "\nflags          late_flush,stall_rnr\n"));
+	assert_non_null(strstr(f->out, "\nflags       late_flush,stall_rnr\n"));
 	assert_non_null(
 		strstr(f->out, "\ncounters:\n  rx_packets           1152921504606846976\n"));
 	run_ok(f, "group delete 1 --force");
@@ -557,9 +557,9 @@ static void test_complete(void **state)
 	create_group(f);
 	offers(f, "s", "stats status show");
 	offers(f, "gr", "group");
-	offers(f, "group ", "activate create delete fail list show");
+	offers(f, "group ", "activate create delete fail list rebind show");
 	offers(f, "show gr", "group");
-	offers(f, "show group ", "activate create delete fail list show job-7 --slots");
+	offers(f, "show group ", "activate create delete fail list rebind show job-7 --slots");
 	offers(f, "help tr", "trace");
 	offers(f, "group show ", "job-7 --slots");
 	offers(f, "group show job-7 --", "--slots");

@@ -864,8 +864,24 @@ static void test_group_show(void **state)
 	expect_json(show,
 		"{'group':1,'name':'g1','state':'active','generation':5,'mode':'II',"
 		"'kind':'single','primitive':'allreduce','flags':['late_flush','stall_rnr'],"
-		"'mtu':1024,'M':4,'W':8,'slots':64,'payload_bytes':65536,'start_psn':16777214,"
+		"'mtu':1024,'M':4,'W':8,'slots':64,'arena':{'bound':true,'bytes':65536,'offset':0},"
+		"'start_psn':16777214,"
 		"'next_psn':16777214,'ranks':3}");
+}
+
+static void test_group_rebind(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	json_decref(create(f, "1", ""));
+	expect_json(call_ok(f, "group.rebind", "{'group':'g1','bound':false}"),
+		"{'group':1,'name':'g1','state':'active','arena':{'bound':false,'bytes':65536}}");
+	expect_json(call_ok(f, "group.rebind", "{'group':1,'bound':true}"),
+		"{'group':1,'name':'g1','state':'active',"
+		"'arena':{'bound':true,'bytes':65536,'offset':0}}");
+	fake_switch_arrived(f->sw, 1, 1, 1);
+	call_bad(f, "group.rebind", "{'group':1,'bound':false}", -32000, "EBUSY", -1, NULL,
+		"an operation is not finished: PSN 1");
 }
 
 /* A tree: switches below, a parent that leads to all other ranks. */
@@ -1009,6 +1025,7 @@ int main(void)
 		T(test_group_life),
 		T(test_group_fail_and_status),
 		T(test_group_show),
+		T(test_group_rebind),
 		T(test_group_in_tree),
 		T(test_bad_groups),
 	};

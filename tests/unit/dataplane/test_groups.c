@@ -221,6 +221,108 @@ static void stall(void **state)
 	assert_int_equal(h_value(sw, "groups_stalled"), 0);
 }
 
+static void send(unsigned slot, unsigned host, uint32_t psn, unsigned seq, bool control)
+{
+	static const uint8_t data[1024] = {1};
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, sizeof(data), 1024, seq);
+
+	h_inject(sw, host, b,
+		control ? c_host_frame(b, slot, host, ROCE_SEND_ONLY_IMM, psn, imm, pay, CTRL_LEN)
+			: c_host_frame(b, slot, host, ROCE_SEND_ONLY, psn, 0, data, sizeof(data)));
+	h_run(sw);
+}
+
+static void acknowledge(unsigned slot, unsigned host, uint32_t psn)
+{
+	uint8_t b[H_FRAME_MAX];
+
+	h_inject(sw, host, b, c_host_frame(b, slot, host, ROCE_ACK, psn, 0, NULL, 0));
+	h_run(sw);
+}
+
+static unsigned drain(void)
+{
+	struct frame f;
+	unsigned n = 0;
+
+	for (unsigned port = 0; port < 4; port++)
+		while (h_take(sw, port, &f))
+			n++;
+	return n;
+}
+
+/* The indirection layer: memory comes and goes between operations, not within one. */
+static void rebinding(void **state)
+{
+	uint64_t size, used;
+	struct inc_group *g;
+	unsigned a, b;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	spec.slots = 4096; /* all of the arena */
+	a = c_create();
+	strcpy(spec.name, "b");
+	assert_int_equal(sw_group_create(sw, &spec, true, &b, err), -ENOSPC);
+	c_spec(2, 1024, false, false);
+	strcpy(spec.name, "b");
+	spec.slots = 2048;
+	spec.unbound = true;
+	b = c_create();
+	assert_int_equal(sw_group_rebind(sw, b, true, err), -ENOSPC);
+	assert_true(sw_group_get(sw, b)->pay_off == INC_NO_ARENA);
+	assert_int_equal(sw_group_get(sw, b)->state, INC_ACTIVE);
+
+	/* A barrier needs no memory; data do. */
+	g = sw_group_get(sw, b);
+	send(b, 0, START_PSN, 0, true);
+	send(b, 1, START_PSN, 0, true);
+	assert_int_equal(drain(), 2);
+	send(b, 0, START_PSN + 1, 0, false);
+	assert_int_equal(h_drop(sw, "inc_no_arena"), 1);
+	assert_int_equal(sw_group_rebind(sw, b, true, err), -EBUSY);
+
+	/* The other gives way, in the middle of which nothing may be lost. */
+	assert_int_equal(sw_group_rebind(sw, a, false, err), 0);
+	sw_arena_usage(sw, &size, &used);
+	assert_int_equal(used, 0);
+	assert_int_equal(sw_group_delete(sw, b, true, err), 0);
+	spec.unbound = false;
+	b = c_create();
+	g = sw_group_get(sw, b);
+	for (unsigned host = 0; host < 2; host++)
+		send(b, host, START_PSN, 0, true);
+	for (unsigned host = 0; host < 2; host++)
+		send(b, host, START_PSN + 1, 0, false);
+	assert_int_equal(drain(), 4);
+	assert_int_equal(sw_group_rebind(sw, b, false, err), -EBUSY);
+	assert_non_null(strstr(err, "waits for ranks 0,1"));
+	acknowledge(b, 0, START_PSN + 1);
+	acknowledge(b, 1, START_PSN + 1);
+	drain();
+	assert_int_equal(sw_group_rebind(sw, b, false, err), 0);
+	assert_int_equal(g->state, INC_ACTIVE);
+	assert_int_equal(sw_group_rebind(sw, a, true, err), 0);
+	assert_int_equal(sw_group_get(sw, a)->pay_off, 0);
+
+	/* What comes late is acknowledged, not added to anything. */
+	send(b, 0, START_PSN + 1, 0, false);
+	assert_int_equal(drain(), 1);
+	assert_int_equal(g->count[INC_C_STALE], 1);
+	assert_int_equal(g->count[INC_C_CONSUMED], 4);
+	assert_int_equal(sw_group_delete(sw, a, true, err), 0);
+	assert_int_equal(sw_group_rebind(sw, b, true, err), 0);
+	assert_int_equal(sw_group_rebind(sw, b, true, err), 0); /* stays: it is the lowest place */
+	assert_int_equal(g->pay_off, 0);
+	assert_int_equal(sw_group_rebind(sw, 77, true, err), -ENOENT);
+	assert_int_equal(sw_group_fail(sw, b, err), 0);
+	assert_int_equal(sw_group_rebind(sw, b, false, err), -EBUSY);
+	assert_int_equal(sw_group_delete(sw, b, true, err), 0);
+	sw_arena_usage(sw, &size, &used);
+	assert_int_equal(used, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +335,7 @@ int main(void)
 		T(activation),
 		T(failed),
 		T(stall),
+		T(rebinding),
 #undef T
 	};
 	int failed_tests = cmocka_run_group_tests(tests, NULL, NULL);
