@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any sequence of well-formed packets, from members, at a live Mode-II group: bytes choose
- * endpoint, opcode, PSN, length and control fields. Nothing may leave that does not parse (the
- * fixture checks that), no slot may hold what does not belong to it, and results are sums of what
- * was sent. */
+/* Any sequence of well-formed packets, from members, at a live Mode-II group of any kind: bytes
+ * choose endpoint, opcode, PSN, length and control fields. Nothing may leave that does not parse
+ * (the fixture checks that), no slot may hold what does not belong to it, and results are sums of
+ * what was sent. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/inc/fixture.h"
 
-enum { HOSTS = 3, STEP = 6 };
+enum { HOSTS = 3, HEAD = 2, STEP = 6 };
 
 static void check_group(struct inc_group *g)
 {
@@ -32,6 +32,17 @@ static void check_group(struct inc_group *g)
 	}
 }
 
+/* Immediate of a control: in a mixed group the step's first byte names primitive and root. */
+static uint32_t immediate(const struct fx *fx, uint8_t in, uint8_t seq)
+{
+	const struct inc_group *g = fx->g;
+	unsigned prim = g->kind == INC_MIXED ? in >> 4 & 3 : g->prim;
+	unsigned root = g->kind == INC_MIXED ? (prim ? in >> 6 : 0) : g->root;
+
+	return fx_imm(seq, prim == INC_BC ? REDUCE_NONE : REDUCE_SUM, REDUCE_INT32) | prim << 26 |
+	       root << 8;
+}
+
 /* The last bytes of a step say what is wrong with it, mostly nothing. */
 static void packet(struct fx *fx, const uint8_t *in)
 {
@@ -44,7 +55,7 @@ static void packet(struct fx *fx, const uint8_t *in)
 		.psn = psn_add(in[1] & 8 ? fx->g->next_ctrl : fx->g->start_psn, (int8_t)in[2]),
 		.syndrome = in[3],
 		.mig = in[1] >> 7,
-		.imm = fx_imm(fx->g->next_seq, REDUCE_SUM, REDUCE_INT32),
+		.imm = immediate(fx, in[0], fx->g->next_seq),
 	};
 	size_t len = lens[in[4] & 7];
 
@@ -55,14 +66,14 @@ static void packet(struct fx *fx, const uint8_t *in)
 		if (in[5] & 0x80)
 			payload[in[5] & 31] ^= in[4];
 		if (in[1] & 0x40) /* a later sender repeats the operation's number */
-			hdr.imm = fx_imm((uint8_t)(fx->g->next_seq - 1), REDUCE_SUM, REDUCE_INT32);
+			hdr.imm = immediate(fx, in[0], (uint8_t)(fx->g->next_seq - 1));
 	} else if (hdr.opcode == ROCE_ACK) {
 		len = 0;
 	} else if (hdr.opcode == ROCE_CNP) {
 		memset(payload, 0, len = ROCE_CNP_LEN);
 	}
 	fx->now += (uint64_t)in[5] * 1000;
-	fx_packet(fx, in[0] % fx->g->n_ep, &hdr, payload, len);
+	fx_packet(fx, (in[0] & 15) % fx->g->n_ep, &hdr, payload, len);
 	check_group(fx->g);
 }
 
@@ -71,13 +82,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fx_opts opts = {.n_hosts = HOSTS, .mtu = 256, .m = 2, .w = 2, .start_psn = 0xfffffa};
 	struct fx fx;
 
-	if (size < 1)
+	if (size < HEAD)
 		return 0;
 	opts.flags = data[0] & 0xf;
 	opts.parent = data[0] >> 4 & 1;
 	opts.ip6 = data[0] >> 5 & 1;
+	opts.kind = (data[1] & 3) == 3 ? INC_MIXED : INC_SINGLE;
+	opts.prim = opts.kind == INC_SINGLE ? data[1] & 3 : INC_AR;
+	opts.root = opts.prim == INC_AR ? 0 : (data[1] >> 2) % HOSTS;
 	fx_open(&fx, &opts);
-	for (size_t at = 1; at + STEP <= size && at < 400 * STEP; at += STEP)
+	for (size_t at = HEAD; at + STEP <= size && at < 400 * STEP; at += STEP)
 		packet(&fx, data + at);
 	fx_close(&fx);
 	return 0;
@@ -87,14 +101,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 {
 	static const uint8_t kinds[9] = {0, 2, 0, 2, 0, 2, 0, 2, 3}; /* FIRST LAST ... ONLY */
+	const uint8_t prim = (uint8_t)(i % 3 << 4);
 	size_t n = 0;
 
-	if (i >= 32 || cap < 1 + 40 * STEP)
+	if (i >= 64 || cap < HEAD + 40 * STEP)
 		return 0;
-	out[n++] = (uint8_t)(i << 1 | (i & 1)); /* flags, parent, IPv6 */
+	out[n++] = (uint8_t)((i & 31) << 1 | (i & 1)); /* flags, parent, IPv6 */
+	out[n++] = (uint8_t)(i & 1 ? i >> 1 : 0);      /* kind, primitive, root */
 	for (uint8_t ep = 0; ep < HOSTS; ep++, n += STEP) {
-		const uint8_t first[STEP] = {ep, 4 | 8, 0, 64, 0, 1},
-			      again[STEP] = {ep, 4 | 0x40, 0, 64, 0, 1};
+		const uint8_t first[STEP] = {ep | prim, 4 | 8, 0, 64, 0, 1},
+			      again[STEP] = {ep | prim, 4 | 0x40, 0, 64, 0, 1};
 
 		memcpy(out + n, ep == 0 ? first : again, STEP);
 	}
