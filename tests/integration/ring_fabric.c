@@ -9,7 +9,14 @@
 
 #include "lib/verbs/port_ops.h"
 
-enum { LINK_DELAY_NS = 2000, REORDER_NS = 20000, INBOX = 4096 };
+enum {
+	LINK_DELAY_NS = 2000,
+	REORDER_NS = 20000,
+	INBOX = 4096,
+	RING_ID = 7,
+	SLOT = 4032,
+	GEN = 9,
+};
 
 /* Nodes: hosts 0.., then switches from RF_MAX_HOSTS on. */
 struct event {
@@ -31,7 +38,9 @@ struct host {
 struct ring_fabric {
 	struct rf_opts opts;
 	struct host host[RF_MAX_HOSTS];
-	bool dead[RF_MAX_SWITCHES];
+	struct rf_switch sw[RF_MAX_SWITCHES];
+	rf_tap tap;
+	void *tap_arg;
 	uint64_t now, order, rng, bytes;
 	struct event **heap;
 	unsigned n_events, cap_events;
@@ -107,6 +116,8 @@ static void link_send(struct ring_fabric *f, unsigned node, uint8_t *frame, size
 	uint64_t delay = LINK_DELAY_NS;
 
 	f->bytes += len;
+	if (f->tap)
+		f->tap(f->tap_arg, f, frame, len);
 	if (chance(f, faults->loss))
 		return;
 	if (chance(f, faults->dup))
@@ -125,6 +136,11 @@ static struct wire_ip host_ip(unsigned rank)
 	return wire_ip_from4(0x0a4d0000 + 10 + rank);
 }
 
+static struct wire_ip switch_ip(unsigned i)
+{
+	return wire_ip_from4(0x0a4dff01 + i);
+}
+
 static void set_mac(uint8_t mac[6], unsigned node)
 {
 	const uint8_t m[6] = {2, 0, 0, 0, 0, (uint8_t)node};
@@ -137,10 +153,13 @@ static void set_mac(uint8_t mac[6], unsigned node)
 /* The node at which a frame for an address goes on; -1: nowhere. */
 static int next_hop(const struct ring_fabric *f, unsigned sw, const struct wire_ip *dst)
 {
-	const struct wire_ip first = host_ip(0);
+	const struct wire_ip first = host_ip(0), first_switch = switch_ip(0);
 	const unsigned rank = wire_ip_to4(dst) - wire_ip_to4(&first);
+	const unsigned peer = wire_ip_to4(dst) - wire_ip_to4(&first_switch);
 
-	if (!wire_ip_is4(dst) || rank >= f->opts.n_hosts)
+	if (peer <= f->opts.n_leaves && peer != sw)
+		return RF_MAX_HOSTS + (int)(sw == 0 ? peer : 0);
+	if (rank >= f->opts.n_hosts)
 		return -1;
 	if (f->opts.n_leaves == 0 || f->host[rank].leaf == sw)
 		return (int)rank;
@@ -161,13 +180,131 @@ static void forward(
 		link_send(f, (unsigned)to, frame, len);
 }
 
-static void switch_rx(struct ring_fabric *f, unsigned sw, struct event *e)
+struct emitting {
+	struct ring_fabric *f;
+	unsigned sw;
+};
+
+static void switch_emit(void *arg, struct nr_ring *r, const struct nr_emit *emit)
 {
+	const struct emitting *em = arg;
+	uint8_t frame[RF_FRAME];
+	size_t len = nr_frame(emit, frame);
 	struct wire_pkt pkt;
 
-	if (f->dead[sw] || wire_parse(e->frame, e->len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+	(void)r;
+	if (wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE ||
+		!wire_icrc_ok(frame, &pkt) || !wire_ip_eq(&pkt.dst, &emit->dst)) {
+		fprintf(stderr, "fabric: switch %u: emitted a bad frame\n", em->sw);
+		abort();
+	}
+	forward(em->f, em->sw, frame, len, &pkt);
+}
+
+static const struct nr_look *find_row(const struct rf_switch *sw, const struct wire_pkt *pkt)
+{
+	const struct nr_key key = nr_key_of(pkt);
+
+	for (unsigned i = 0; i < sw->n_rows; i++)
+		if (memcmp(&sw->key[i], &key, sizeof(key)) == 0)
+			return &sw->look[i];
+	return NULL;
+}
+
+static void switch_rx(struct ring_fabric *f, unsigned i, struct event *e)
+{
+	struct rf_switch *sw = &f->sw[i];
+	struct emitting em = {f, i};
+	const struct nr_sink sink = {&em, switch_emit};
+	const struct nr_look *look;
+	enum nr_drop drop;
+	struct wire_pkt pkt;
+
+	if (sw->dead || wire_parse(e->frame, e->len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
 		return;
-	forward(f, sw, e->frame, e->len, &pkt);
+	look = find_row(sw, &pkt);
+	if (look) {
+		drop = nr_rx(look, &sw->arena, e->frame, &pkt, f->now, &sink);
+		sw->drop[drop]++;
+		if (drop != NR_FORWARD)
+			return;
+	}
+	forward(f, i, e->frame, e->len, &pkt);
+}
+
+/* ---- rings on switches ---- */
+
+static unsigned below(const struct ring_fabric *f, unsigned leaf, uint16_t *ranks)
+{
+	unsigned n = 0;
+
+	for (unsigned r = 0; r < f->opts.n_hosts; r++)
+		if (f->host[r].leaf == leaf)
+			ranks[n++] = (uint16_t)r;
+	return n;
+}
+
+static struct nr_in_spec host_input(const struct ring_fabric *f, const uint16_t *rank)
+{
+	const struct host *h = &f->host[*rank];
+	const struct host *next = &f->host[(*rank + 1u) % f->opts.n_hosts];
+
+	return (struct nr_in_spec){
+		.host = true,
+		.key = {h->at.ip, next->at.ip, next->at.prev_qpn},
+		.reply_qpn = h->at.next_qpn,
+		.psn_known = f->opts.psn_known,
+		.psn = h->at.start_psn,
+		.n_ranks = 1,
+		.ranks = rank,
+	};
+}
+
+static void install(struct ring_fabric *f, unsigned i)
+{
+	uint16_t ranks[RF_MAX_SWITCHES][RF_MAX_HOSTS];
+	struct nr_in_spec in[RF_MAX_HOSTS] = {0};
+	struct nr_spec spec = {
+		.name = "fabric",
+		.id = RING_ID,
+		.mtu = f->opts.mtu,
+		.m = f->opts.m,
+		.w = f->opts.w,
+		.n_ranks = (uint16_t)f->opts.n_hosts,
+		.first_msg = f->opts.first_msg,
+		.flags = NR_F_STALL_RNR,
+		.in = in,
+		.has_parent = i > 0,
+		.parent_ip = switch_ip(0),
+		.parent_local_ip = switch_ip(i),
+		/* inputs of the root are in order of leaves */
+		.parent_qpn = i > 0 ? inc_qpn(SLOT, i - 1, GEN) : 0,
+	};
+	struct rf_switch *sw = &f->sw[i];
+	char err[NR_ERR_LEN];
+	unsigned n = below(f, i, ranks[i]);
+
+	for (unsigned k = 0; k < n; k++)
+		in[spec.n_in++] = host_input(f, &ranks[i][k]);
+	for (unsigned leaf = 1; i == 0 && leaf <= f->opts.n_leaves; leaf++)
+		in[spec.n_in++] = (struct nr_in_spec){
+			.remote_ip = switch_ip(leaf),
+			.local_ip = switch_ip(0),
+			.remote_qpn = inc_qpn(SLOT, NR_PARENT_EP, GEN),
+			.n_ranks = below(f, leaf, ranks[leaf]),
+			.ranks = ranks[leaf],
+		};
+	if (nr_check(&spec, err)) {
+		fprintf(stderr, "fabric: switch %u: %s\n", i, err);
+		abort();
+	}
+	sw->ring = calloc(1, nr_ring_bytes(&spec));
+	sw->arena.size = nr_payload_bytes(&spec);
+	sw->arena.base = malloc(sw->arena.size);
+	nr_init(sw->ring, &spec, SLOT, GEN, 0);
+	if (nr_activate(sw->ring, err))
+		abort();
+	sw->n_rows = nr_rows(sw->ring, sw->key, sw->look);
 }
 
 /* ---- hosts: a port of the verbs device ---- */
@@ -260,7 +397,7 @@ static void open_host(struct ring_fabric *f, unsigned rank)
 		.timeout_ns = f->opts.timeout_ns,
 		.start_psn = f->opts.start_psn + 77 * rank,
 		.netreduce = f->opts.netreduce,
-		.ring_id = 7,
+		.ring_id = RING_ID,
 		.first_msg = f->opts.first_msg,
 	};
 	char err[CCL_ERR_LEN];
@@ -300,6 +437,8 @@ struct ring_fabric *rf_create(const struct rf_opts *opts)
 	f->now = 1000000;
 	for (unsigned r = 0; r < opts->n_hosts; r++)
 		open_host(f, r);
+	for (unsigned i = 0; opts->netreduce && i <= opts->n_leaves; i++)
+		install(f, i);
 	for (unsigned r = 0; r < opts->n_hosts; r++)
 		connect_host(f, r);
 	return f;
@@ -314,6 +453,10 @@ void rf_destroy(struct ring_fabric *f)
 		ibv_close_device(h->context);
 		while (h->head != h->tail)
 			free(h->inbox[h->head++ % INBOX]);
+	}
+	for (unsigned i = 0; i <= f->opts.n_leaves; i++) {
+		free(f->sw[i].ring);
+		free(f->sw[i].arena.base);
 	}
 	while (f->n_events)
 		free(pop(f));
@@ -434,9 +577,20 @@ void rf_set_faults(struct ring_fabric *f, const struct rf_faults *faults)
 	f->opts.faults = *faults;
 }
 
-void rf_kill_switch(struct ring_fabric *f, unsigned sw)
+struct rf_switch *rf_switch(struct ring_fabric *f, unsigned sw)
 {
-	f->dead[sw] = true;
+	return &f->sw[sw];
+}
+
+void rf_set_tap(struct ring_fabric *f, rf_tap tap, void *arg)
+{
+	f->tap = tap;
+	f->tap_arg = arg;
+}
+
+void rf_inject(struct ring_fabric *f, unsigned sw, const uint8_t *frame, size_t len)
+{
+	deliver_later(f, RF_MAX_HOSTS + sw, frame, len, LINK_DELAY_NS);
 }
 
 unsigned rf_leaf_of(const struct ring_fabric *f, unsigned rank)

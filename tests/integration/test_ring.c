@@ -323,7 +323,7 @@ static void test_dead_switch(void **state)
 					 REDUCE_INT32, REDUCE_SUM, &req[r]),
 			0);
 	assert_int_equal(rf_wait(f, req, 100000), -ETIME);
-	rf_kill_switch(f, 0);
+	rf_switch(f, 0)->dead = true;
 	died = rf_now(f);
 	assert_true(rf_wait(f, req, 10 * second) < 0);
 	rf_run(f, 2 * second);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why the NetReduce engine drops or keeps a packet (docs/inc-protocol.md, section 6): X(symbol,
+ * name, meaning). As in inc/drops.h the last ones are what normally becomes of a packet. */
+#ifndef NR_DROPS_H
+#define NR_DROPS_H
+
+#define NR_DROPS(X)                                                                                \
+	X(HEADER, "nr_header", "INA header that does not fit the ring or the connection")          \
+	X(MISMATCH, "nr_mismatch", "other type or operation than the other ranks' same message")   \
+	X(NO_FIRST, "nr_no_first", "no first packet of a message has been seen on the connection") \
+	X(RANGE, "nr_range", "PSN outside the window around the connection's latest message")      \
+	X(OPCODE, "nr_opcode", "opcode does not fit the PSN's position in its message")            \
+	X(LENGTH, "nr_length", "length that does not fit the position or the other ranks'")        \
+	X(AHEAD, "nr_ahead", "message beyond the window: an older one is not complete")            \
+	X(STALE, "nr_stale", "message older than the buffer's present one, from a switch")         \
+	X(DUP_RESULT, "nr_dup_result", "result from the parent that was there already")            \
+	X(CONSUMED, "nr_consumed", "stored in a buffer that still waits for others")               \
+	X(DUP_WAIT, "nr_dup_wait", "stored again in a buffer that still waits for others")         \
+	X(DONE, "nr_done", "completed its buffer or was answered: what follows is emitted")
+
+enum nr_drop {
+	NR_FORWARD = 0, /* not dropped: goes on unchanged */
+#define X(sym, name, text) NR_DROP_##sym,
+	NR_DROPS(X)
+#undef X
+		NR_N_DROPS,
+	NR_ICRC_BAD = NR_N_DROPS, /* counted as every other packet with a bad one */
+};
+
+const char *nr_drop_name(enum nr_drop drop);
+
+#endif
