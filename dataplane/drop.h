@@ -26,6 +26,7 @@
 	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it") \
 	X(IP_NOT_ROUTABLE, "ip_not_routable",                                          \
 		"multicast, broadcast, link-local or loopback address")                \
+	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")     \
 	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                   \
 	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                    \
 	X(IP_NO_NEIGH, "ip_no_neigh",                                                  \

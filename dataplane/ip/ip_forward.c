@@ -53,9 +53,10 @@ static bool stays(const struct wire_ip *ip)
 	return wire_ip_is4(ip) ? stays4(ip->b + 12) : stays6(ip->b);
 }
 
-static enum drop decide(const struct lport *in, const struct rte_mbuf *m, const struct meta *meta,
+static enum drop decide(const struct lcore *lc, const struct rte_mbuf *m, const struct meta *meta,
 	const struct adj *adj)
 {
+	const struct lport *in = &lc->port[m->port];
 	const uint8_t *dmac = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	/* Group and broadcast MACs pass: what they carry is judged by its IP address. */
@@ -63,6 +64,9 @@ static enum drop decide(const struct lport *in, const struct rte_mbuf *m, const 
 		return DROP_L2_NOT_OURS;
 	if (stays(&meta->pkt.dst) || stays(&meta->pkt.src))
 		return DROP_IP_NOT_ROUTABLE;
+	/* Members of a group believe what comes from the switch. */
+	if (fwd_is_local(lc->fwd, &meta->pkt.src))
+		return DROP_IP_FORGED;
 	switch (adj->kind) {
 	case ADJ_REWRITE:
 		break;
@@ -87,7 +91,7 @@ static uint16_t ip_forward_process(
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(lc, mbufs[i]);
 		const struct adj *adj = &lc->fwd->adj[meta->adj];
-		enum drop drop = decide(&lc->port[mbufs[i]->port], mbufs[i], meta, adj);
+		enum drop drop = decide(lc, mbufs[i], meta, adj);
 
 		meta->drop = (uint16_t)drop;
 		next[i] = drop == DROP_NONE ? EDGE_REWRITE : EDGE_DROP;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <net/if.h>
+#include <rte_alarm.h>
 #include <rte_bus_vdev.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_jhash.h>
 #include <rte_version.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -343,11 +345,40 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 	return 0;
 }
 
-void port_close(struct port *port)
+static void close_here(const struct port *port)
 {
 	rte_eth_dev_stop(port->id);
-	open_sockets[port->id][0] = '\0';
 	remove_device(&port->config, port->id);
+}
+
+struct closing {
+	const struct port *port;
+	sem_t done;
+};
+
+static void close_on_interrupt_thread(void *arg)
+{
+	struct closing *closing = arg;
+
+	close_here(closing->port);
+	sem_post(&closing->done);
+}
+
+/* A memif's driver learns on the EAL's interrupt thread that the peer goes, and frees what a close
+ * elsewhere is using. So memifs are closed there, where alarms run too. */
+void port_close(struct port *port)
+{
+	struct closing closing = {.port = port};
+
+	sem_init(&closing.done, 0, 0);
+	if (port->shared_rings && rte_eal_alarm_set(1, close_on_interrupt_thread, &closing) == 0) {
+		while (sem_wait(&closing.done) != 0)
+			;
+	} else {
+		close_here(port);
+	}
+	sem_destroy(&closing.done);
+	open_sockets[port->id][0] = '\0';
 	memset(port, 0, sizeof(*port));
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <pthread.h>
-#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,34 +291,6 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[
 	return 0;
 }
 
-/* Closing a memif while its peer does the same is a race in the driver: the peer's disconnection is
- * handled on the EAL's interrupt thread. So close it there, where alarms run too. */
-struct closing {
-	struct iv_dpdk *p;
-	sem_t done;
-};
-
-static void close_on_interrupt_thread(void *arg)
-{
-	struct closing *closing = arg;
-
-	port_close(&closing->p->port);
-	sem_post(&closing->done);
-}
-
-static void close_port(struct iv_dpdk *p)
-{
-	struct closing closing = {.p = p};
-
-	sem_init(&closing.done, 0, 0);
-	if (!p->port.shared_rings || rte_eal_alarm_set(1, close_on_interrupt_thread, &closing)) {
-		port_close(&p->port);
-		return;
-	}
-	while (sem_wait(&closing.done) != 0)
-		;
-}
-
 void iv_dpdk_close(struct iv_dpdk *p)
 {
 	const uint64_t start = port_now_ns();
@@ -334,7 +304,7 @@ void iv_dpdk_close(struct iv_dpdk *p)
 	}
 	rte_pktmbuf_free_bulk(p->tx, p->n_tx);
 	rte_pktmbuf_free_bulk(p->fresh, p->n_fresh);
-	close_port(p);
+	port_close(&p->port);
 	free(p);
 }
 

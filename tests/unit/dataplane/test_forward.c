@@ -352,6 +352,10 @@ static void not_for_us(void **state)
 		len = h_ip6(b, h_port_mac(sw, 0), &a6, &dst, 59, 9, "x", 1);
 		h_expect_drop(sw, 0, b, len, "ip_not_routable");
 	}
+	/* Nobody but the switch is the switch. */
+	dst = h_ip("10.0.0.1");
+	len = h_ip4(b, h_port_mac(sw, 0), &dst, &c, 99, 9, "x", 1);
+	h_expect_drop(sw, 0, b, len, "ip_forged");
 	/* A broadcast MAC around a unicast packet is accepted. */
 	len = h_ip4(b, broadcast, &a, &c, 99, 9, "x", 1);
 	h_exchange(sw, 0, b, len, 1, &f);
