@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CommLib: collectives in the network over any libibverbs device (EPIC section 3; the messages and
- * their pacing are docs/inc-protocol.md, section 2). AllReduce and Barrier so far.
+ * their pacing are docs/inc-protocol.md, section 2): AllReduce, Reduce, Broadcast, Barrier,
+ * ReduceScatter and AllGather, any of them after any other.
  *
- * A communicator has one RC queue pair, connected to its first-hop switch. What an application
- * gives away with ccl_iallreduce is cut into messages, sent under a window, and comes back reduced.
+ * A communicator has RC queue pairs connected to its first-hop switch: one for everything, where
+ * the device can leave out PSNs (or the mode needs no such thing), else one per primitive and root.
+ * What an application gives away is cut into messages, sent under a window, and comes back.
  *
- * Two layers. The core (ccl_iallreduce, ccl_test, ccl_progress) never blocks and never reads a
- * clock: time is `now`, nanoseconds of any monotonic clock, given to ccl_progress. The wrappers
- * (ccl_allreduce, ccl_barrier, ccl_wait) read CLOCK_MONOTONIC and wait. Do not mix the two clocks
- * on one communicator.
+ * Two layers. The core (ccl_i..., ccl_test, ccl_progress) never blocks and never reads a clock:
+ * time is `now`, nanoseconds of any monotonic clock, given to ccl_progress. The others (ccl_wait,
+ * ccl_allreduce ...) read CLOCK_MONOTONIC and wait. Do not mix the two clocks on one communicator.
  *
  * Threads: one thread at a time per communicator. There are no globals.
  *
@@ -32,10 +33,43 @@ struct ccl_group; /* lib/ccl/group.h */
 
 enum {
 	CCL_ERR_LEN = 512,
-	CCL_MAX_OPS = 4, /* operations on the wire at a time (docs/inc-protocol.md, 2.2 rule 7) */
+	/* Operations of a group on the wire at a time (docs/inc-protocol.md, 2.2 rule 7). */
+	CCL_MAX_OPS = 4,
+	/* Ranks that can have groups per primitive and root: 2 n + 1 of them. */
+	CCL_MAX_SUBGROUP_RANKS = 64,
 	CCL_MAX_QUEUED = 64, /* collectives issued and unfinished */
 	CCL_MAX_REGIONS = 64,
 };
+
+/* ---- words ---- */
+
+/* Every collective and its name. */
+#define CCL_COLLECTIVES(X)                  \
+	X(ALLREDUCE, "allreduce")           \
+	X(REDUCE, "reduce")                 \
+	X(BROADCAST, "broadcast")           \
+	X(BARRIER, "barrier")               \
+	X(REDUCE_SCATTER, "reduce_scatter") \
+	X(ALLGATHER, "allgather")
+enum ccl_collective {
+#define X(id, name) CCL_##id,
+	CCL_COLLECTIVES(X)
+#undef X
+		CCL_N_COLLECTIVES
+};
+enum { CCL_ALL_COLLECTIVES = (1 << CCL_N_COLLECTIVES) - 1 };
+const char *ccl_collective_name(enum ccl_collective collective);
+int ccl_collective_parse(const char *name); /* or -EINVAL */
+
+enum ccl_mode { CCL_MODE_1 = 1, CCL_MODE_2, CCL_MODE_3, CCL_MODE_NETREDUCE };
+
+/* How the ranks are joined. */
+enum ccl_kind {
+	CCL_SINGLE, /* a group per primitive and root: any device */
+	CCL_MIXED,  /* one group for any sequence: needs PSN skip in Mode-II and III */
+	CCL_RING,   /* ranks in a ring: NetReduce, or without help of the network */
+};
+const char *ccl_kind_name(enum ccl_kind kind); /* "single", "mixed", "ring" */
 
 /* ---- communicators ---- */
 
@@ -59,9 +93,17 @@ int ccl_comm_create(const struct ccl_group *group, unsigned rank, struct ccl_com
  * communicator is gone in any case. For a communicator of ccl_comm_create_connected: local. */
 int ccl_comm_destroy(struct ccl_comm *comm);
 
-/* Without files and sockets: somebody else has made the group on the switch and knows the numbers.
- * Two steps, because the switch needs the queue pair's number first: ccl_comm_open makes it,
- * ccl_comm_connect brings it to RTS. ccl_comm_create_connected does both. */
+struct ccl_remote {
+	uint32_t qpn; /* the switch's */
+	uint32_t start_psn;
+};
+
+/* As inc_dv_qp_skip (lib/verbs/incline_dv.h). */
+typedef int (*ccl_skip_fn)(struct ibv_qp *qp, int dir, uint32_t from, uint32_t count);
+
+/* Without files and sockets: somebody else has made the groups on the switch and knows the numbers.
+ * Two steps, because the switch needs the queue pairs' numbers first: ccl_comm_open makes them,
+ * ccl_comm_connect brings them to RTS. ccl_comm_create_connected does both. */
 struct ccl_conn {
 	struct ibv_context *context; /* stays the caller's, must outlive the communicator */
 	uint8_t port;                /* 0: 1 */
@@ -70,11 +112,18 @@ struct ccl_conn {
 	unsigned m, w;        /* packets per message, messages per window; m * w >= 2 */
 	uint64_t timeout_ns;  /* without any progress; 0: 10 s */
 	uint32_t max_packets; /* of one operation; 0: the protocol's 2^22 - 1 */
+	enum ccl_mode mode;   /* I, II or III; 0: II */
+	enum ccl_kind kind;   /* single or mixed */
+	/* Bit per collective that will be called: decides which groups there are if kind is single.
+	 * 0: AllReduce and Barrier if single, all if mixed. */
+	unsigned collectives;
+	ccl_skip_fn skip; /* NULL: looked for in the process */
 	/* Needed by ccl_comm_connect. */
 	unsigned mtu;             /* payload bytes of a full packet: 256 .. 4096 */
 	struct wire_ip remote_ip; /* the switch */
 	uint32_t remote_qpn;
 	uint32_t start_psn;
+	const struct ccl_remote *remote; /* if there are several groups: one each, else NULL */
 };
 int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN]);
 int ccl_comm_connect(struct ccl_comm *comm, const struct ccl_conn *conn, char err[CCL_ERR_LEN]);
@@ -85,7 +134,16 @@ int ccl_comm_create_connected(
  * nobody and the others hear the reason. */
 void ccl_abort(struct ccl_comm *comm, const char *reason);
 
-uint32_t ccl_qpn(const struct ccl_comm *comm); /* of the own queue pair */
+/* The groups that the communicator is a member of, and its own queue pair in each: the first is the
+ * mixed one or AllReduce's. -ENOENT: there are no more. */
+struct ccl_member {
+	enum ccl_kind kind;
+	unsigned prim, root; /* single: 0 AllReduce, 1 Reduce, 2 Broadcast */
+	uint32_t qpn;
+};
+int ccl_member(const struct ccl_comm *comm, unsigned i, struct ccl_member *member);
+
+uint32_t ccl_qpn(const struct ccl_comm *comm); /* of the first */
 unsigned ccl_rank(const struct ccl_comm *comm);
 unsigned ccl_size(const struct ccl_comm *comm);     /* number of ranks */
 const char *ccl_error(const struct ccl_comm *comm); /* "" while it has not failed */
@@ -94,8 +152,14 @@ const char *ccl_error(const struct ccl_comm *comm); /* "" while it has not faile
 struct ccl_info {
 	char device[64];
 	struct wire_ip local_ip, remote_ip;
-	uint32_t local_qpn, remote_qpn, start_psn;
+	uint32_t local_qpn, remote_qpn, start_psn; /* of the first group */
 	unsigned mtu, m, w, gid_index;
+	enum ccl_mode mode;
+	enum ccl_kind kind;
+	unsigned n_groups;
+	unsigned collectives;                   /* bit per collective that can be called */
+	bool fallback;                          /* the switches could not serve, the ranks do */
+	char selection[CCL_ERR_LEN];            /* the choice and its reason, one sentence */
 	uint64_t operations, messages;          /* finished */
 	uint64_t staged_sends, staged_receives; /* data messages that were copied */
 };
@@ -103,10 +167,11 @@ void ccl_query(const struct ccl_comm *comm, struct ccl_info *info);
 
 /* ---- registered memory ---- */
 
-/* Registers a buffer with the device: AllReduce on buffers inside it sends from and receives into
- * it without a copy. Others are staged. An in-place AllReduce still stages what it sends, because
- * the result may arrive before the request is acknowledged. -EEXIST: overlaps a region; -ENOSPC:
- * more than CCL_MAX_REGIONS; -errno of the device (often a limit on locked memory). */
+/* Registers a buffer with the device: collectives on buffers inside it send from and receive into
+ * it without a copy. Others are staged. In place, AllReduce still stages what it sends, because the
+ * result may arrive before the request is acknowledged, and the root of a Reduce what it receives,
+ * to add it to its own. -EEXIST: overlaps a region; -ENOSPC: more than CCL_MAX_REGIONS; -errno of
+ * the device (often a limit on locked memory). */
 int ccl_register(struct ccl_comm *comm, void *buf, size_t len);
 /* buf as given to ccl_register. -ENOENT; -EBUSY while collectives are unfinished. */
 int ccl_deregister(struct ccl_comm *comm, void *buf);
@@ -118,14 +183,33 @@ struct ccl_req {
 	uint64_t seq;
 };
 
-/* recvbuf[i] = op over all ranks of sendbuf[i]. Every rank calls it with the same count, dtype and
- * op and in the same order; the switches compare, and a rank that disagrees fails the group.
- * sendbuf == recvbuf is allowed, any other overlap is -EINVAL. The buffers stay the communicator's
- * until the request is done. -EOPNOTSUPP: dtype and op other than fp32 and int32 sum;
- * -EAGAIN: CCL_MAX_QUEUED collectives are unfinished. */
+/* Every rank issues the same collectives in the same order with the same count, dtype, op and root;
+ * the switches (or the ranks that receive) compare, and who disagrees fails the group. Buffers stay
+ * the communicator's until the request is done. Requests may finish out of order.
+ *
+ * In place means what is said with each; buffers that overlap in any other way are -EINVAL.
+ * -EOPNOTSUPP: no kernel for dtype and op (Broadcast and AllGather need none), or the communicator
+ * was made without this collective; -EINVAL: root; -EAGAIN: CCL_MAX_QUEUED are unfinished. */
+
+/* recvbuf[i] = op over all ranks of sendbuf[i]. In place: sendbuf == recvbuf. */
 int ccl_iallreduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req);
+/* The same for the root only; recvbuf of the others is not looked at. */
+int ccl_ireduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, unsigned root, struct ccl_req *req);
+/* recvbuf[i] = the root's sendbuf[i]; sendbuf of the others is not looked at. In place:
+ * sendbuf == recvbuf. */
+int ccl_ibroadcast(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, unsigned root, struct ccl_req *req);
 int ccl_ibarrier(struct ccl_comm *comm, struct ccl_req *req);
+/* sendbuf has a block of `count` elements for each rank; recvbuf[i] = op over all ranks of element
+ * i of the own rank's block. In place: recvbuf is the own block of sendbuf. */
+int ccl_ireduce_scatter(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req);
+/* recvbuf gets a block of `count` elements from each rank. In place: sendbuf is the own block of
+ * recvbuf. */
+int ccl_iallgather(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, struct ccl_req *req);
 
 /* 1 if done (results are in recvbuf and sendbuf is the caller's again), 0 if not, or the
  * communicator's error. Looks only: ccl_progress does the work. */
@@ -143,6 +227,14 @@ int ccl_progress(struct ccl_comm *comm, uint64_t now);
 int ccl_wait(struct ccl_comm *comm, struct ccl_req req, uint64_t timeout_ns);
 int ccl_allreduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op);
+int ccl_reduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, unsigned root);
+int ccl_broadcast(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, unsigned root);
 int ccl_barrier(struct ccl_comm *comm);
+int ccl_reduce_scatter(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op);
+int ccl_allgather(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype);
 
 #endif

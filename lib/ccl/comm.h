@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a communicator. engine.c moves messages, qp.c owns verbs objects, wait.c blocks,
- * setup.c meets the other ranks.
+/* Inside of a communicator. coll.c cuts collectives into parts, engine.c moves messages, qp.c owns
+ * verbs objects, device.c finds devices, wait.c blocks, setup.c meets the other ranks.
  *
- * Messages of a communicator are numbered from 0 through all its operations. Four cursors walk over
- * them, in this order: receives posted, sends posted, sends acknowledged, results received. A
- * message is finished once it is acknowledged and its result is there; the window is W messages
- * from the oldest unfinished one.
+ * A communicator has members: one per group it belongs to, each with a queue pair, PSNs, a window.
+ * A collective consists of parts, each a Reduce, a Broadcast or an AllReduce; a part belongs to one
+ * member, is cut into operations (a control message and its data), and these into messages.
  *
- * Receives are posted for known operations only: no result can come for a message that this rank
- * has not sent, and each receive can thus point at the result's final place. */
+ * Messages of a member are numbered from 0 through all its operations, also those that this rank
+ * neither sends nor receives. Four cursors walk over them, in this order: receives posted, sends
+ * posted, sends acknowledged, messages received. What a rank sends or receives of an operation is a
+ * beginning of it: nothing, the control, or everything. A message is finished once both later
+ * cursors have passed it; the window is W messages from the oldest unfinished one.
+ *
+ * Receives are posted for known operations only, so that each can point at its message's final
+ * place. Who receives without sending first (a Broadcast in a group of its own) may be too late
+ * with that: its NIC then holds the sender with RNR NAKs. */
 #ifndef CCL_COMM_H
 #define CCL_COMM_H
 
@@ -24,25 +30,41 @@ enum {
 
 /* A collective as the application issued it. */
 struct ccl_coll {
+	enum ccl_collective kind;
+	uint8_t op, dtype;
+	uint16_t root;
 	const uint8_t *send;
 	uint8_t *recv;
-	uint64_t bytes;
-	uint64_t opened;    /* bytes that operations have been made of */
+	uint64_t bytes; /* of a part */
+	unsigned n_parts, parts_left;
 	uint32_t send_lkey; /* valid if send_direct; likewise receive */
 	uint32_t recv_lkey;
 	bool send_direct, recv_direct;
-	bool barrier;
-	uint8_t op, dtype;
+};
+
+/* What one group does for a collective. */
+struct ccl_part {
+	enum ccl_prim prim;
+	uint16_t root;
+	const uint8_t *send; /* what this rank contributes, if anything */
+	uint8_t *recv;       /* where its result goes, if it gets one */
 };
 
 /* One operation on the wire: one control message and its data. */
 struct ccl_op {
-	uint64_t coll;   /* number of its collective */
-	uint64_t offset; /* in the collective's buffers */
-	bool last;       /* of its collective */
+	uint64_t coll; /* number of its collective */
+	struct ccl_part part;
+	uint64_t offset; /* in the part */
+	bool last;       /* of its part */
+	bool fenced;     /* waits for the former one and for its own control (2.3) */
 	struct ccl_plan plan;
 	struct ccl_ctrl ctrl;
-	uint32_t psn; /* of the control */
+	uint32_t psn;              /* of the control */
+	uint64_t first_msg;        /* number of the control */
+	uint32_t n_tx, n_rx;       /* messages that this rank sends, receives: 0, 1 or all */
+	bool skip_send, skip_recv; /* PSNs of the data that it does not */
+	bool recv_direct;          /* data goes to its place, else through a slot */
+	reduce_fn add;             /* root of a Reduce: adds its own */
 };
 
 struct ccl_cursor {
@@ -57,37 +79,66 @@ struct ccl_region {
 	struct ibv_mr *mr; /* NULL: free entry */
 };
 
+/* Membership in one group. */
+struct ccl_memb {
+	struct ccl_comm *comm;
+	unsigned number;
+	bool mixed;
+	enum ccl_prim prim; /* if not mixed */
+	unsigned root;
+
+	/* qp.c */
+	struct ibv_qp *qp;
+	uint32_t remote_qpn, start_psn;
+	unsigned n_send, n_recv; /* work requests, and slots of the stage */
+	uint8_t *stage;          /* send slots, then receive slots */
+	struct ibv_mr *stage_mr;
+
+	/* coll.c: what was taken of the collectives */
+	uint64_t coll;
+	unsigned part;
+	uint64_t offset;
+
+	/* engine.c */
+	struct ccl_op op[CCL_OP_RING];
+	uint64_t op_made, op_done;
+	uint32_t next_psn;
+	uint64_t next_msg;
+	struct ccl_cursor rx_post, tx_post, tx_ack, rx;
+	bool touched; /* completions came */
+};
+
 struct ccl_comm {
 	unsigned rank, n_ranks;
-	unsigned mtu, m, w, n_recv;
+	unsigned mtu, m, w;
 	uint64_t timeout_ns;
 	uint32_t max_packets;
+	enum ccl_mode mode;
+	enum ccl_kind kind;
+	unsigned collectives;
+	bool stall_rnr; /* the switches hold waiting hosts: their timeouts may be short */
+	char selection[CCL_ERR_LEN];
 
 	/* qp.c */
 	struct ibv_context *context;
 	bool own_context;
 	uint8_t port, gid_index;
 	struct wire_ip local_ip, remote_ip;
-	uint32_t remote_qpn, start_psn;
+	ccl_skip_fn skip; /* NULL: the device cannot */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	uint8_t *stage; /* w send slots, then n_recv receive slots */
+	unsigned n_memb;
+	struct ccl_memb *memb;
 	size_t slot_len;
-	struct ibv_mr *stage_mr;
 	struct ccl_region region[CCL_MAX_REGIONS];
 	bool connected;
 
-	/* engine.c */
+	/* coll.c */
 	struct ccl_coll coll[CCL_MAX_QUEUED];
-	uint64_t coll_issued, coll_open, coll_done;
-	struct ccl_op op[CCL_OP_RING];
-	uint64_t op_made, op_done;
-	uint32_t next_psn;
-	struct ccl_cursor rx_post, tx_post, tx_ack, rx;
-	uint64_t staged_sends, staged_receives;
+	uint64_t coll_issued, coll_done; /* all before coll_done are done, some after may be */
 
+	uint64_t staged_sends, staged_receives;
 	uint64_t progress_ns; /* when something last happened */
 	uint64_t looked_ns;   /* when ccl_progress was last called */
 	bool fresh;           /* something happened since the last ccl_progress: take its now */
@@ -107,10 +158,21 @@ static inline struct ccl_coll *ccl_coll_at(struct ccl_comm *c, uint64_t n)
 	return &c->coll[n % CCL_MAX_QUEUED];
 }
 
-static inline struct ccl_op *ccl_op_at(struct ccl_comm *c, uint64_t n)
+static inline struct ccl_op *ccl_op_at(struct ccl_memb *mb, uint64_t n)
 {
-	return &c->op[n % CCL_OP_RING];
+	return &mb->op[n % CCL_OP_RING];
 }
+
+/* ---- coll.c ---- */
+
+/* The part that a member has to go on with, at mb->coll, mb->part, mb->offset; false: none yet. */
+bool ccl_next_part(struct ccl_memb *mb, struct ccl_part *part);
+
+/* A part of a collective is finished. */
+void ccl_part_done(struct ccl_comm *c, uint64_t coll);
+
+/* Collectives are unfinished. */
+bool ccl_busy(const struct ccl_comm *c);
 
 /* ---- engine.c ---- */
 
@@ -119,10 +181,16 @@ static inline struct ccl_op *ccl_op_at(struct ccl_comm *c, uint64_t n)
 int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Work is outstanding on the wire. */
-bool ccl_busy(const struct ccl_comm *c);
+/* Makes operations, posts what may be posted. 0 or the communicator's error. */
+int ccl_pump(struct ccl_memb *mb);
 
-/* ---- qp.c ---- */
+/* The first member with unfinished operations; the first of all if there is none. */
+struct ccl_memb *ccl_waiting_memb(struct ccl_comm *c);
+
+/* Messages that are finished. */
+uint64_t ccl_memb_finished(const struct ccl_memb *mb);
+
+/* ---- device.c ---- */
 
 /* Finds and opens the device and GID that have an address: device "" is any, gid_index -1 any. On
  * success *context is the caller's; -ENODEV with what was found in err. */
@@ -131,6 +199,24 @@ int ccl_device_open(const char *device, const struct wire_ip *ip, int gid_index,
 
 /* Active RoCE MTU of the port in bytes, or -errno. */
 int ccl_port_mtu(struct ibv_context *context, uint8_t port);
+
+/* The device's way of leaving out PSNs, if it is there and this context's; else NULL. */
+ccl_skip_fn ccl_device_skip(struct ibv_context *context);
+
+/* ---- qp.c ---- */
+
+/* Everything that does not depend on the groups: then ccl_join. */
+int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN]);
+
+/* Makes the queue pairs for the groups of a kind; ccl_leave undoes it, to try another kind. */
+int ccl_join(struct ccl_comm *c, enum ccl_kind kind, unsigned collectives, char err[CCL_ERR_LEN]);
+void ccl_leave(struct ccl_comm *c);
+
+/* Groups of a kind for these collectives. */
+unsigned ccl_count_groups(enum ccl_kind kind, unsigned collectives, unsigned n_ranks);
+/* Group i of them. */
+void ccl_describe_group(enum ccl_kind kind, unsigned collectives, unsigned n_ranks, unsigned i,
+	enum ccl_prim *prim, unsigned *root);
 
 void ccl_qp_to_error(struct ccl_comm *c);
 void ccl_comm_free(struct ccl_comm *c);
@@ -143,8 +229,9 @@ int ccl_setup_watch(struct ccl_setup *setup, char why[CCL_ERR_LEN]);
 /* Tells the other processes why this one has failed. */
 void ccl_setup_tell(struct ccl_setup *setup, const char *why);
 
-/* Writes "; switch s0 waits for ranks 2,3" and the like to text, as far as it can be found out
- * within a second or so. */
-void ccl_setup_diagnose(struct ccl_setup *setup, char *text, size_t cap);
+/* Writes "; switch s0 waits for ranks 2,3" and the like, of one of the groups, to text, as far as
+ * it can be found out within a second or so. */
+void ccl_setup_diagnose(
+	struct ccl_setup *setup, enum ccl_prim prim, unsigned root, char *text, size_t cap);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The core: collectives become operations, operations become messages, messages are sent under the
- * window and their results collected. No clock, no blocking, no allocation. */
+/* The core: parts of collectives become operations, operations become messages, messages are sent
+ * under the window and received. No clock, no blocking, no allocation. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -8,9 +8,13 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/verbs/incline_dv.h"
 #include "lib/wire/psn.h"
 
-static const uint64_t WR_RECV = 1ull << 63; /* in wr_id, beside the message number */
+/* wr_id: direction, member, message. */
+static const uint64_t WR_RECV = 1ull << 63;
+enum { WR_MEMB_SHIFT = 48, WR_MEMB_MASK = 0x7fff };
+static const uint64_t WR_MSG = (1ull << WR_MEMB_SHIFT) - 1;
 
 int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 {
@@ -22,7 +26,8 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 		return c->failed;
 	c->failed = error;
 	n = snprintf(c->err, sizeof(c->err), "rank %u, switch %s (QPN 0x%x): ", c->rank,
-		wire_ip_format(&c->remote_ip, at, sizeof(at)), c->remote_qpn);
+		wire_ip_format(&c->remote_ip, at, sizeof(at)),
+		c->n_memb ? c->memb[0].remote_qpn : 0);
 	va_start(ap, fmt);
 	vsnprintf(c->err + n, sizeof(c->err) - (size_t)n, fmt, ap);
 	va_end(ap);
@@ -35,175 +40,174 @@ void ccl_abort(struct ccl_comm *c, const char *reason)
 	ccl_fail(c, -ECANCELED, "%s", reason);
 }
 
-bool ccl_busy(const struct ccl_comm *c)
+/* ---- cursors ---- */
+
+static uint32_t messages(struct ccl_memb *mb, uint64_t op, bool rx)
 {
-	return c->op_done != c->op_made || c->coll_open != c->coll_issued;
+	const struct ccl_op *o = ccl_op_at(mb, op);
+
+	return rx ? o->n_rx : o->n_tx;
 }
 
-/* ---- issuing ---- */
-
-static const struct ccl_region *find_region(
-	const struct ccl_comm *c, const uint8_t *p, uint64_t len)
+/* A cursor stands on a message of its direction, or behind all operations. */
+static void settle(struct ccl_memb *mb, struct ccl_cursor *cur, bool rx)
 {
-	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
-		const struct ccl_region *r = &c->region[i];
-
-		if (r->mr && p >= r->base && len <= r->len &&
-			(uint64_t)(p - r->base) <= r->len - len)
-			return r;
-	}
-	return NULL;
-}
-
-static void find_keys(const struct ccl_comm *c, struct ccl_coll *coll)
-{
-	const struct ccl_region *r = find_region(c, coll->send, coll->bytes);
-
-	/* In place: a result may overwrite what the NIC might have to send again. */
-	if (r && coll->send != coll->recv) {
-		coll->send_direct = true;
-		coll->send_lkey = r->mr->lkey;
-	}
-	r = find_region(c, coll->recv, coll->bytes);
-	if (r) {
-		coll->recv_direct = true;
-		coll->recv_lkey = r->mr->lkey;
+	while (cur->op != mb->op_made && cur->in == messages(mb, cur->op, rx)) {
+		cur->op++;
+		cur->in = 0;
+		cur->msg =
+			cur->op == mb->op_made ? mb->next_msg : ccl_op_at(mb, cur->op)->first_msg;
 	}
 }
 
-static int pump(struct ccl_comm *c);
-
-static int issue(struct ccl_comm *c, const struct ccl_coll *coll, struct ccl_req *req)
+static void step(struct ccl_memb *mb, struct ccl_cursor *cur, bool rx)
 {
-	if (c->failed)
-		return c->failed;
-	if (!c->connected)
-		return -ENOTCONN;
-	if (c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
-		return -EAGAIN;
-	if (!ccl_busy(c))
-		c->fresh = true; /* the wait begins now, whenever that is */
-	*ccl_coll_at(c, c->coll_issued) = *coll;
-	req->seq = c->coll_issued++;
-	return pump(c);
+	cur->msg++;
+	cur->in++;
+	settle(mb, cur, rx);
 }
 
-int ccl_iallreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
-	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req)
+static uint64_t oldest_unfinished(const struct ccl_memb *mb)
 {
-	struct ccl_coll coll = {
-		.send = sendbuf, .recv = recvbuf, .op = (uint8_t)op, .dtype = (uint8_t)dtype};
-
-	if ((dtype != REDUCE_FP32 && dtype != REDUCE_INT32) || op != REDUCE_SUM)
-		return -EOPNOTSUPP;
-	if (count > UINT64_MAX / 2 / reduce_size(dtype) || (count && (!sendbuf || !recvbuf)))
-		return -EINVAL;
-	coll.bytes = count * reduce_size(dtype);
-	if (sendbuf != recvbuf && coll.send < coll.recv + coll.bytes &&
-		coll.recv < coll.send + coll.bytes)
-		return -EINVAL;
-	find_keys(c, &coll);
-	return issue(c, &coll, req);
+	return mb->tx_ack.msg < mb->rx.msg ? mb->tx_ack.msg : mb->rx.msg;
 }
 
-int ccl_ibarrier(struct ccl_comm *c, struct ccl_req *req)
+uint64_t ccl_memb_finished(const struct ccl_memb *mb)
 {
-	const struct ccl_coll coll = {.barrier = true, .op = REDUCE_NONE, .dtype = REDUCE_BYTES};
-
-	return issue(c, &coll, req);
-}
-
-int ccl_test(const struct ccl_comm *c, struct ccl_req req)
-{
-	if (req.seq >= c->coll_issued)
-		return -EINVAL;
-	if (req.seq < c->coll_done)
-		return 1;
-	return c->failed;
+	return oldest_unfinished(mb);
 }
 
 /* ---- operations ---- */
 
-/* Makes the next operation of the oldest collective that has bytes left. */
-static void open_op(struct ccl_comm *c)
+/* What this rank has to do in an operation (2.2 rule 4, 3.7). */
+static void cast(const struct ccl_memb *mb, struct ccl_op *op)
 {
-	struct ccl_coll *coll = ccl_coll_at(c, c->coll_open);
-	struct ccl_op *op = ccl_op_at(c, c->op_made);
-	const uint64_t part =
-		ccl_plan_part(coll->bytes - coll->opened, c->mtu, c->m, c->max_packets);
+	const struct ccl_comm *c = mb->comm;
+	const bool is_root = op->part.root == c->rank;
+	const bool sends =
+		op->part.prim == CCL_PRIM_AR || is_root == (op->part.prim == CCL_PRIM_BC);
+	const bool receives = op->part.prim == CCL_PRIM_AR || !sends;
+	const uint32_t control = mb->mixed ? 1 : 0; /* all ranks send and receive it */
 
-	*op = (struct ccl_op){.coll = c->coll_open, .offset = coll->opened, .psn = c->next_psn};
-	coll->opened += part;
-	op->last = coll->opened == coll->bytes;
-	ccl_plan_init(&op->plan, part, c->mtu, c->m);
-	op->ctrl = (struct ccl_ctrl){
-		.prim = CCL_ALLREDUCE,
-		.op = coll->op,
-		.dtype = coll->dtype,
-		.op_seq = (uint8_t)c->op_made,
-		.n = op->plan.n,
-		.bytes = part,
-		.flags = op->last && op->offset ? CCL_F_LAST : 0,
-		.m = c->m,
-		.tag = c->coll_open,
-	};
-	c->next_psn = psn_add(op->psn, (int32_t)op->plan.n + 1);
-	c->op_made++;
-	if (op->last)
-		c->coll_open++;
-}
-
-static void step(struct ccl_comm *c, struct ccl_cursor *cur)
-{
-	cur->msg++;
-	if (++cur->in == ccl_op_at(c, cur->op)->plan.n_msgs) {
-		cur->op++;
-		cur->in = 0;
+	op->n_tx = sends ? op->plan.n_msgs : control;
+	op->n_rx = receives ? op->plan.n_msgs : control;
+	if (mb->mixed && c->mode != CCL_MODE_1 && op->plan.n) {
+		op->skip_send = !sends;
+		op->skip_recv = !receives;
 	}
 }
 
-static uint64_t oldest_unfinished(const struct ccl_comm *c)
+static bool must_fence(struct ccl_memb *mb, const struct ccl_op *op)
 {
-	return c->tx_ack.msg < c->rx.msg ? c->tx_ack.msg : c->rx.msg;
+	if (!mb->mixed || mb->comm->mode != CCL_MODE_2)
+		return false;
+	return op->part.prim != CCL_PRIM_AR ||
+	       (mb->op_made && ccl_op_at(mb, mb->op_made - 1)->part.prim != CCL_PRIM_AR);
 }
 
-/* Operations that both cursors have left behind are finished. */
-static void close_ops(struct ccl_comm *c)
+/* The number of the collective, and what the immediate does not say of it. */
+static uint64_t tag_of(const struct ccl_coll *coll, uint64_t number)
 {
-	while (c->op_done < c->tx_ack.op && c->op_done < c->rx.op) {
-		if (ccl_op_at(c, c->op_done)->last)
-			c->coll_done++;
-		c->op_done++;
+	return (uint64_t)coll->kind << 56 | (uint64_t)coll->dtype << 48 | (number & WR_MSG);
+}
+
+static void control_of(struct ccl_memb *mb, struct ccl_op *op, const struct ccl_coll *coll)
+{
+	const bool whole = coll->n_parts == 1;
+
+	op->ctrl = (struct ccl_ctrl){
+		.prim = (uint8_t)op->part.prim,
+		.op = coll->op,
+		.dtype = op->part.prim == CCL_PRIM_BC ? REDUCE_BYTES : coll->dtype,
+		.op_seq = (uint8_t)mb->op_made,
+		.root = op->part.prim == CCL_PRIM_AR ? 0 : op->part.root,
+		.n = op->plan.n,
+		.bytes = op->plan.bytes,
+		.flags = op->last && mb->part + 1 == coll->n_parts && !(whole && op->offset == 0)
+				 ? CCL_F_LAST
+				 : 0,
+		.m = mb->comm->m,
+		.tag = tag_of(coll, op->coll),
+	};
+}
+
+static void open_op(struct ccl_memb *mb, const struct ccl_part *part)
+{
+	struct ccl_comm *c = mb->comm;
+	const struct ccl_coll *coll = ccl_coll_at(c, mb->coll);
+	struct ccl_op *op = ccl_op_at(mb, mb->op_made);
+	const bool fenced = must_fence(mb, &(struct ccl_op){.part = *part});
+	const uint64_t bytes =
+		ccl_plan_part(coll->bytes - mb->offset, c->mtu, c->m, c->max_packets);
+
+	*op = (struct ccl_op){.coll = mb->coll,
+		.part = *part,
+		.offset = mb->offset,
+		.fenced = fenced,
+		.psn = mb->next_psn,
+		.first_msg = mb->next_msg,
+		.recv_direct = coll->recv_direct};
+	op->last = mb->offset + bytes == coll->bytes;
+	ccl_plan_init(&op->plan, bytes, c->mtu, c->m);
+	cast(mb, op);
+	control_of(mb, op, coll);
+	if (part->prim == CCL_PRIM_RED && part->recv) {
+		op->add = reduce_kernel((enum reduce_op)coll->op, (enum reduce_dtype)coll->dtype);
+		op->recv_direct = coll->recv_direct && part->send != part->recv;
+	}
+	mb->offset = op->last ? 0 : mb->offset + bytes;
+	mb->part += op->last;
+	mb->next_psn = psn_add(op->psn, (int32_t)op->plan.n + 1);
+	mb->next_msg += op->plan.n_msgs;
+	mb->op_made++;
+	settle(mb, &mb->rx_post, true);
+	settle(mb, &mb->tx_post, false);
+	settle(mb, &mb->tx_ack, false);
+	settle(mb, &mb->rx, true);
+}
+
+/* Operations that both later cursors have left behind are finished. */
+static void close_ops(struct ccl_memb *mb)
+{
+	while (mb->op_done < mb->tx_ack.op && mb->op_done < mb->rx.op) {
+		const struct ccl_op *op = ccl_op_at(mb, mb->op_done++);
+
+		if (op->last)
+			ccl_part_done(mb->comm, op->coll);
 	}
 }
 
 /* ---- posting ---- */
 
-static uint8_t *send_slot(const struct ccl_comm *c, uint64_t msg)
+static uint8_t *send_slot(const struct ccl_memb *mb, uint64_t msg)
 {
-	return c->stage + msg % c->w * c->slot_len;
+	return mb->stage + msg % mb->n_send * mb->comm->slot_len;
 }
 
-static uint8_t *recv_slot(const struct ccl_comm *c, uint64_t msg)
+static uint8_t *recv_slot(const struct ccl_memb *mb, uint64_t msg)
 {
-	return c->stage + (c->w + msg % c->n_recv) * c->slot_len;
+	return mb->stage + (mb->n_send + msg % mb->n_recv) * mb->comm->slot_len;
 }
 
-static struct ibv_sge recv_sge(struct ccl_comm *c)
+static uint64_t wr_id(const struct ccl_memb *mb, uint64_t msg)
 {
-	const struct ccl_cursor *cur = &c->rx_post;
-	const struct ccl_op *op = ccl_op_at(c, cur->op);
-	const struct ccl_coll *coll = ccl_coll_at(c, op->coll);
+	return (uint64_t)mb->number << WR_MEMB_SHIFT | msg;
+}
+
+static struct ibv_sge recv_sge(struct ccl_memb *mb)
+{
+	const struct ccl_cursor *cur = &mb->rx_post;
+	const struct ccl_op *op = ccl_op_at(mb, cur->op);
 	const uint32_t len = ccl_plan_len(&op->plan, cur->in);
-	const uint8_t *to = recv_slot(c, cur->msg);
+	const uint8_t *to = recv_slot(mb, cur->msg);
 
-	if (cur->in == 0 || !coll->recv_direct)
-		return (struct ibv_sge){(uintptr_t)to, len, c->stage_mr->lkey};
-	to = coll->recv + op->offset + ccl_plan_offset(&op->plan, cur->in);
-	return (struct ibv_sge){(uintptr_t)to, len, coll->recv_lkey};
+	if (cur->in == 0 || !op->recv_direct)
+		return (struct ibv_sge){(uintptr_t)to, len, mb->stage_mr->lkey};
+	to = op->part.recv + op->offset + ccl_plan_offset(&op->plan, cur->in);
+	return (struct ibv_sge){(uintptr_t)to, len, ccl_coll_at(mb->comm, op->coll)->recv_lkey};
 }
 
-static int post_receives(struct ccl_comm *c)
+static int post_receives(struct ccl_memb *mb)
 {
 	for (;;) {
 		struct ibv_recv_wr wr[CCL_BATCH], *bad;
@@ -211,156 +215,238 @@ static int post_receives(struct ccl_comm *c)
 		unsigned n = 0;
 		int rc;
 
-		while (n < CCL_BATCH && c->rx_post.op < c->op_made &&
-			c->rx_post.msg - c->rx.msg < c->n_recv) {
-			sge[n] = recv_sge(c);
-			wr[n] = (struct ibv_recv_wr){.wr_id = WR_RECV | c->rx_post.msg,
+		while (n < CCL_BATCH && mb->rx_post.op != mb->op_made &&
+			mb->rx_post.msg - mb->rx.msg < mb->n_recv) {
+			sge[n] = recv_sge(mb);
+			wr[n] = (struct ibv_recv_wr){.wr_id = WR_RECV | wr_id(mb, mb->rx_post.msg),
 				.sg_list = &sge[n],
 				.num_sge = 1};
 			if (n)
 				wr[n - 1].next = &wr[n];
 			n++;
-			step(c, &c->rx_post);
+			step(mb, &mb->rx_post, true);
 		}
 		if (n == 0)
 			return 0;
-		rc = ibv_post_recv(c->qp, wr, &bad);
+		rc = ibv_post_recv(mb->qp, wr, &bad);
 		if (rc)
-			return ccl_fail(c, -rc, "posting a receive: %s", strerror(rc));
+			return ccl_fail(mb->comm, -rc, "posting a receive: %s", strerror(rc));
 	}
 }
 
-static struct ibv_sge send_sge(struct ccl_comm *c)
+static struct ibv_sge send_sge(struct ccl_memb *mb)
 {
-	const struct ccl_cursor *cur = &c->tx_post;
-	const struct ccl_op *op = ccl_op_at(c, cur->op);
+	struct ccl_comm *c = mb->comm;
+	const struct ccl_cursor *cur = &mb->tx_post;
+	const struct ccl_op *op = ccl_op_at(mb, cur->op);
 	const struct ccl_coll *coll = ccl_coll_at(c, op->coll);
 	const uint32_t len = ccl_plan_len(&op->plan, cur->in);
-	uint8_t *slot = send_slot(c, cur->msg);
+	uint8_t *slot = send_slot(mb, cur->msg);
 	const uint8_t *from;
+	uint64_t at;
 
 	if (cur->in == 0) {
 		ccl_ctrl_encode(&op->ctrl, slot);
-		return (struct ibv_sge){(uintptr_t)slot, len, c->stage_mr->lkey};
+		return (struct ibv_sge){(uintptr_t)slot, len, mb->stage_mr->lkey};
 	}
-	from = coll->send + op->offset + ccl_plan_offset(&op->plan, cur->in);
+	at = op->offset + ccl_plan_offset(&op->plan, cur->in);
+	from = op->part.send + at;
+	if (op->part.prim == CCL_PRIM_BC && op->part.recv != op->part.send)
+		memcpy(op->part.recv + at, from, len); /* the root's own result */
 	if (coll->send_direct)
 		return (struct ibv_sge){(uintptr_t)from, len, coll->send_lkey};
 	memcpy(slot, from, len); /* the slot's former message is acknowledged: the window */
 	c->staged_sends++;
-	return (struct ibv_sge){(uintptr_t)slot, len, c->stage_mr->lkey};
+	return (struct ibv_sge){(uintptr_t)slot, len, mb->stage_mr->lkey};
 }
 
-static bool may_send(const struct ccl_comm *c)
+/* Fence: a control waits until this rank is done with all operations before. Rendezvous: data waits
+ * for the result and the acknowledgement of its control. */
+static bool fence_lifted(struct ccl_memb *mb, const struct ccl_op *op)
 {
-	return c->tx_post.op < c->op_made && c->tx_post.msg - oldest_unfinished(c) < c->w &&
-	       c->tx_post.msg < c->rx_post.msg;
+	const struct ccl_cursor *cur = &mb->tx_post;
+
+	if (!op->fenced)
+		return true;
+	if (cur->in == 0)
+		return mb->op_done == cur->op;
+	return mb->tx_ack.msg > op->first_msg && mb->rx.msg > op->first_msg;
 }
 
-static int post_sends(struct ccl_comm *c)
+static bool may_send(struct ccl_memb *mb)
 {
-	while (may_send(c)) {
+	const struct ccl_cursor *cur = &mb->tx_post;
+	const struct ccl_op *op = ccl_op_at(mb, cur->op);
+
+	if (cur->op == mb->op_made || cur->msg - oldest_unfinished(mb) >= mb->comm->w)
+		return false;
+	if (cur->in < op->n_rx && cur->msg >= mb->rx_post.msg)
+		return false; /* its result would find no receive */
+	return fence_lifted(mb, op);
+}
+
+static int skip(struct ccl_memb *mb, const struct ccl_op *op, int dir)
+{
+	const uint32_t first = psn_add(op->psn, 1);
+	const int rc = mb->comm->skip(mb->qp, dir, first, op->plan.n);
+
+	if (rc == 0)
+		return 0;
+	return ccl_fail(mb->comm, -rc, "leaving out %u PSNs from 0x%06x (%s): %s", op->plan.n,
+		first, dir == INC_DV_SEND ? "send" : "receive", strerror(rc));
+}
+
+/* Right behind the control, before any packet of the next operation can be sent or accepted. */
+static int skip_data(struct ccl_memb *mb, const struct ccl_op *op)
+{
+	int rc = op->skip_send ? skip(mb, op, INC_DV_SEND) : 0;
+
+	return rc == 0 && op->skip_recv ? skip(mb, op, INC_DV_RECV) : rc;
+}
+
+static int post_sends(struct ccl_memb *mb)
+{
+	while (may_send(mb)) {
 		struct ibv_send_wr wr[CCL_BATCH], *bad;
 		struct ibv_sge sge[CCL_BATCH];
+		const struct ccl_op *skipping = NULL;
 		unsigned n = 0;
 		int rc;
 
-		for (; n < CCL_BATCH && may_send(c); n++) {
-			const bool control = c->tx_post.in == 0;
+		for (; n < CCL_BATCH && !skipping && may_send(mb); n++) {
+			const struct ccl_op *op = ccl_op_at(mb, mb->tx_post.op);
+			const bool control = mb->tx_post.in == 0;
 
-			sge[n] = send_sge(c);
+			sge[n] = send_sge(mb);
 			wr[n] = (struct ibv_send_wr){
-				.wr_id = c->tx_post.msg,
+				.wr_id = wr_id(mb, mb->tx_post.msg),
 				.sg_list = &sge[n],
 				.num_sge = 1,
 				.opcode = control ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
 				.send_flags = IBV_SEND_SIGNALED,
 			};
 			if (control)
-				wr[n].imm_data =
-					htonl(ccl_ctrl_imm(&ccl_op_at(c, c->tx_post.op)->ctrl));
+				wr[n].imm_data = htonl(ccl_ctrl_imm(&op->ctrl));
+			if (control && (op->skip_send || op->skip_recv))
+				skipping = op;
 			if (n)
 				wr[n - 1].next = &wr[n];
-			step(c, &c->tx_post);
+			step(mb, &mb->tx_post, false);
 		}
-		rc = ibv_post_send(c->qp, wr, &bad);
+		rc = ibv_post_send(mb->qp, wr, &bad);
 		if (rc)
-			return ccl_fail(c, -rc, "posting a send: %s", strerror(rc));
+			return ccl_fail(mb->comm, -rc, "posting a send: %s", strerror(rc));
+		if (skipping && (rc = skip_data(mb, skipping)))
+			return rc;
 	}
 	return 0;
 }
 
-static int pump(struct ccl_comm *c)
+int ccl_pump(struct ccl_memb *mb)
 {
+	struct ccl_part part;
 	int rc;
 
-	while (c->coll_open != c->coll_issued && c->op_made - c->op_done < CCL_MAX_OPS)
-		open_op(c);
-	rc = post_receives(c);
-	return rc ? rc : post_sends(c);
+	while (mb->op_made - mb->op_done < CCL_MAX_OPS && ccl_next_part(mb, &part))
+		open_op(mb, &part);
+	rc = post_receives(mb);
+	return rc ? rc : post_sends(mb);
 }
 
 /* ---- completions ---- */
 
-static int take_control(struct ccl_comm *c, const struct ibv_wc *wc)
+static int take_control(struct ccl_memb *mb, const struct ibv_wc *wc)
 {
-	const struct ccl_op *op = ccl_op_at(c, c->rx.op);
+	const struct ccl_op *op = ccl_op_at(mb, mb->rx.op);
 	struct ccl_ctrl got;
 	const char *field;
 
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->byte_len != CCL_CTRL_LEN ||
-		ccl_ctrl_decode(ntohl(wc->imm_data), recv_slot(c, c->rx.msg), &got))
-		return ccl_fail(c, -EPROTO,
+		ccl_ctrl_decode(ntohl(wc->imm_data), recv_slot(mb, mb->rx.msg), &got))
+		return ccl_fail(mb->comm, -EPROTO,
 			"the result of control message PSN 0x%06x is not one "
 			"(%u bytes)",
 			op->psn, wc->byte_len);
 	field = ccl_ctrl_differ(&op->ctrl, &got);
 	if (field)
-		return ccl_fail(c, -EPROTO, "the ranks disagree on operation %llu: other %s",
-			(unsigned long long)c->rx.op, field);
+		return ccl_fail(mb->comm, -EPROTO, "the ranks disagree on operation %llu: other %s",
+			(unsigned long long)mb->rx.op, field);
 	return 0;
 }
 
-static int take_result(struct ccl_comm *c, const struct ibv_wc *wc)
+/* A message of data is at its place or in a slot: the root of a Reduce adds its own. */
+static void place(struct ccl_memb *mb, const struct ccl_op *op, uint64_t at, uint32_t len)
 {
-	const struct ccl_op *op = ccl_op_at(c, c->rx.op);
-	const struct ccl_coll *coll = ccl_coll_at(c, op->coll);
-	const uint32_t len = ccl_plan_len(&op->plan, c->rx.in);
-	const uint32_t psn = psn_add(op->psn, (int32_t)ccl_plan_psn(&op->plan, c->rx.in));
+	const uint8_t *slot = recv_slot(mb, mb->rx.msg);
+	uint8_t *to = op->part.recv + at;
+
+	if (op->recv_direct) {
+		if (op->add)
+			op->add(to, op->part.send + at, len);
+		return;
+	}
+	mb->comm->staged_receives++;
+	if (!op->add) {
+		memcpy(to, slot, len);
+		return;
+	}
+	if (op->part.send != op->part.recv)
+		memcpy(to, op->part.send + at, len);
+	op->add(to, slot, len);
+}
+
+static int take_data(struct ccl_memb *mb, const struct ibv_wc *wc)
+{
+	const struct ccl_op *op = ccl_op_at(mb, mb->rx.op);
+	const uint32_t len = ccl_plan_len(&op->plan, mb->rx.in);
+	const uint32_t psn = psn_add(op->psn, (int32_t)ccl_plan_psn(&op->plan, mb->rx.in));
 
 	if (wc->byte_len != len || wc->wc_flags & IBV_WC_WITH_IMM)
-		return ccl_fail(c, -EPROTO, "the result at PSN 0x%06x has %u bytes%s instead of %u",
-			psn, wc->byte_len,
+		return ccl_fail(mb->comm, -EPROTO,
+			"the result at PSN 0x%06x has %u bytes%s instead of %u", psn, wc->byte_len,
 			wc->wc_flags & IBV_WC_WITH_IMM ? " and an immediate" : "", len);
-	if (coll->recv_direct)
-		return 0;
-	c->staged_receives++;
-	memcpy(coll->recv + op->offset + ccl_plan_offset(&op->plan, c->rx.in),
-		recv_slot(c, c->rx.msg), len);
+	place(mb, op, op->offset + ccl_plan_offset(&op->plan, mb->rx.in), len);
 	return 0;
+}
+
+struct ccl_memb *ccl_waiting_memb(struct ccl_comm *c)
+{
+	for (unsigned i = 0; i < c->n_memb; i++)
+		if (c->memb[i].op_done != c->memb[i].op_made)
+			return &c->memb[i];
+	return c->memb;
 }
 
 /* What the oldest unfinished message is, for messages to people. */
 static void describe_wait(struct ccl_comm *c, char *buf, size_t cap)
 {
-	const bool ack = c->tx_ack.msg < c->rx.msg;
-	const struct ccl_cursor *cur = ack ? &c->tx_ack : &c->rx;
-	const struct ccl_op *op = ccl_op_at(c, cur->op);
+	struct ccl_memb *mb = ccl_waiting_memb(c);
+	const struct ccl_cursor *cur;
+	const struct ccl_op *op;
+	char whose[48] = "";
+	bool ack;
 
-	if (c->op_done == c->op_made) {
+	if (mb->op_done == mb->op_made) {
 		snprintf(buf, cap, "nothing was outstanding");
 		return;
 	}
-	snprintf(buf, cap, "waiting for the %s of PSN 0x%06x (operation %llu, %s %u of %u)",
+	ack = mb->tx_ack.msg < mb->rx.msg;
+	cur = ack ? &mb->tx_ack : &mb->rx;
+	op = ccl_op_at(mb, cur->op);
+	if (op->part.prim != CCL_PRIM_AR)
+		snprintf(whose, sizeof(whose), "%s %u, ",
+			op->part.prim == CCL_PRIM_RED ? "reduce to rank" : "broadcast of rank",
+			op->part.root);
+	snprintf(buf, cap, "waiting for the %s of PSN 0x%06x (%soperation %llu, %s %u of %u)",
 		ack ? "acknowledgement" : "result",
-		psn_add(op->psn, (int32_t)ccl_plan_psn(&op->plan, cur->in)),
+		psn_add(op->psn, (int32_t)ccl_plan_psn(&op->plan, cur->in)), whose,
 		(unsigned long long)cur->op, cur->in ? "message" : "control, message", cur->in,
 		op->plan.n_msgs - 1);
 }
 
 static int completion_error(struct ccl_comm *c, const struct ibv_wc *wc)
 {
-	char wait[128];
+	char wait[160];
 
 	describe_wait(c, wait, sizeof(wait));
 	switch (wc->status) {
@@ -385,26 +471,48 @@ static int completion_error(struct ccl_comm *c, const struct ibv_wc *wc)
 static int take(struct ccl_comm *c, const struct ibv_wc *wc)
 {
 	const bool recv = wc->wr_id & WR_RECV;
-	struct ccl_cursor *cur = recv ? &c->rx : &c->tx_ack;
+	const unsigned number = wc->wr_id >> WR_MEMB_SHIFT & WR_MEMB_MASK;
+	struct ccl_cursor *cur;
+	struct ccl_memb *mb;
 	int rc;
 
 	if (wc->status != IBV_WC_SUCCESS)
 		return completion_error(c, wc);
+	if (number >= c->n_memb)
+		return ccl_fail(c, -EPROTO, "completion of a stranger");
+	mb = &c->memb[number];
+	mb->touched = true;
+	cur = recv ? &mb->rx : &mb->tx_ack;
 	/* Within a queue completions come in order of posting. */
-	if ((wc->wr_id & ~WR_RECV) != cur->msg ||
-		cur->msg >= (recv ? c->rx_post.msg : c->tx_post.msg))
+	if ((wc->wr_id & WR_MSG) != cur->msg ||
+		cur->msg >= (recv ? mb->rx_post.msg : mb->tx_post.msg))
 		return ccl_fail(c, -EPROTO, "completion of %s %llu instead of %llu",
-			recv ? "receive" : "send", (unsigned long long)(wc->wr_id & ~WR_RECV),
+			recv ? "receive" : "send", (unsigned long long)(wc->wr_id & WR_MSG),
 			(unsigned long long)cur->msg);
 	if (recv) {
 		/* A result of what has not been sent cannot be one. */
-		if (cur->msg >= c->tx_post.msg)
+		if (cur->in < ccl_op_at(mb, cur->op)->n_tx && cur->msg >= mb->tx_post.msg)
 			return ccl_fail(c, -EPROTO, "a result came before its request was sent");
-		rc = cur->in == 0 ? take_control(c, wc) : take_result(c, wc);
+		rc = cur->in == 0 ? take_control(mb, wc) : take_data(mb, wc);
 		if (rc)
 			return rc;
 	}
-	step(c, cur);
+	step(mb, cur, recv);
+	return 0;
+}
+
+static int go_on(struct ccl_comm *c)
+{
+	for (unsigned i = 0; i < c->n_memb; i++) {
+		struct ccl_memb *mb = &c->memb[i];
+
+		if (!mb->touched)
+			continue;
+		mb->touched = false;
+		close_ops(mb);
+		if (ccl_pump(mb))
+			return c->failed;
+	}
 	return 0;
 }
 
@@ -423,19 +531,16 @@ static int reap(struct ccl_comm *c)
 			if (rc)
 				return rc;
 		}
-		if (n) {
-			close_ops(c);
-			if (pump(c))
-				return c->failed;
-		}
+		if (n && go_on(c))
+			return c->failed;
 		total += n;
-	} while (n == CCL_POLL && total < 4 * (int)(c->w + c->n_recv));
+	} while (n == CCL_POLL && total < 16 * (int)c->w);
 	return total;
 }
 
 int ccl_progress(struct ccl_comm *c, uint64_t now)
 {
-	char wait[128];
+	char wait[160];
 	int n;
 
 	if (c->failed)

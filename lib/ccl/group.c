@@ -100,6 +100,7 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	g->flags = json_object();
 	if (!g->flags)
 		return -ENOMEM;
+	g->stall_rnr = true;
 	if (!flags)
 		return 0;
 	snprintf(r->at, sizeof(r->at), "flags.");
@@ -116,7 +117,62 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 			return -ENOMEM;
 	}
 	g->reproducible = json_is_true(json_object_get(g->flags, "reproducible"));
+	g->stall_rnr = !json_is_false(json_object_get(g->flags, "stall_rnr"));
 	r->at[0] = '\0';
+	return 0;
+}
+
+static const char *const wishes[] = {"auto", "single", "mixed"};
+
+const char *ccl_wish_name(enum ccl_wish wish)
+{
+	return wishes[wish];
+}
+
+static enum ccl_mode mode_of(const char *name)
+{
+	static const char *const modes[] = {"", "I", "II", "III", "netreduce"};
+
+	for (unsigned i = 1; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(name, modes[i]) == 0)
+			return (enum ccl_mode)i;
+	return (enum ccl_mode)0;
+}
+
+/* Which groups there shall be, and what is to be done without. */
+static int read_choices(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	const json_t *list = json_object_get(doc, "collectives"), *name;
+	const json_t *fallback = json_object_get(doc, "fallback");
+	char kind[CCL_NAME_LEN];
+	size_t i;
+	int rc = get_str(r, doc, "kind", "auto", kind, sizeof(kind));
+
+	if (rc)
+		return rc;
+	for (i = 0; i < 3 && strcmp(kind, wishes[i]) != 0;)
+		i++;
+	if (i == 3)
+		return bad(r, "kind", "\"%s\" is not auto, single or mixed", kind);
+	g->kind = (enum ccl_wish)i;
+	if (fallback && !json_is_boolean(fallback))
+		return bad(r, "fallback", "must be true or false");
+	g->fallback = !json_is_false(fallback);
+	g->collectives = CCL_ALL_COLLECTIVES;
+	if (!list)
+		return 0;
+	if (!json_is_array(list))
+		return bad(r, "collectives", "must be an array of names");
+	g->collectives = 0;
+	json_array_foreach(list, i, name)
+	{
+		const int c = json_is_string(name) ? ccl_collective_parse(json_string_value(name))
+						   : -EINVAL;
+
+		if (c < 0)
+			return bad(r, "collectives", "item %zu is not the name of one", i);
+		g->collectives |= 1u << c;
+	}
 	return 0;
 }
 
@@ -146,8 +202,9 @@ static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g
 		return bad(r, "mtu", "%lld is not 256, 512, 1024, 2048 or 4096", mtu);
 	if (m * w < 2 || m * w > CCL_MAX_MW)
 		return bad(r, "W", "M*W is %lld, must be in 2..%d", m * w, CCL_MAX_MW);
-	if (strcmp(g->mode, "I") && strcmp(g->mode, "II") && strcmp(g->mode, "III"))
-		return bad(r, "mode", "\"%s\" is not I, II or III", g->mode);
+	g->mode_id = mode_of(g->mode);
+	if (!g->mode_id)
+		return bad(r, "mode", "\"%s\" is not I, II, III or netreduce", g->mode);
 	if (strncmp(g->bootstrap, "unix:/", 6) && strncmp(g->bootstrap, "tcp:", 4))
 		return bad(r, "bootstrap", "\"%s\" is neither unix:/PATH nor tcp:HOST:PORT",
 			g->bootstrap);
@@ -394,7 +451,8 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN])
 {
 	static const char *const known[] = {"name", "mode", "bootstrap", "device", "gid_index",
-		"mtu", "M", "W", "timeout_ms", "flags", "ranks", "switches", NULL};
+		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "ranks",
+		"switches", NULL};
 	struct reader r = {.err = err};
 	struct ccl_group *g = calloc(1, sizeof(*g));
 	int rc;
@@ -403,8 +461,9 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 	if (!g)
 		return -ENOMEM;
 	if ((rc = check_keys(&r, doc, known)) || (rc = read_scalars(&r, doc, g)) ||
-		(rc = read_flags(&r, doc, g)) || (rc = read_ranks(&r, doc, g)) ||
-		(rc = read_switches(&r, doc, g)) || (rc = check_tree(&r, g))) {
+		(rc = read_choices(&r, doc, g)) || (rc = read_flags(&r, doc, g)) ||
+		(rc = read_ranks(&r, doc, g)) || (rc = read_switches(&r, doc, g)) ||
+		(rc = check_tree(&r, g))) {
 		ccl_group_free(g);
 		return rc;
 	}

@@ -16,6 +16,9 @@ enum {
 	CCL_MAX_MW = 32768, /* packets in the window: the switch keeps twice as many slots */
 };
 
+/* What the file says about the kind of groups. */
+enum ccl_wish { CCL_WISH_AUTO, CCL_WISH_SINGLE, CCL_WISH_MIXED };
+
 /* What hangs below a switch, on which of its ports. */
 struct ccl_child {
 	bool host;
@@ -37,7 +40,11 @@ struct ccl_switch {
 
 struct ccl_group {
 	char name[CCL_NAME_LEN];
-	char mode[CCL_NAME_LEN]; /* "II" */
+	char mode[CCL_NAME_LEN]; /* "II", as group.create has it */
+	enum ccl_mode mode_id;
+	enum ccl_wish kind;
+	unsigned collectives; /* bit per collective */
+	bool fallback;        /* to a ring of hosts */
 	char bootstrap[CCL_PATH_LEN + 8];
 	char device[64]; /* "": any that has the rank's address */
 	int gid_index;   /* -1: found by address */
@@ -45,7 +52,7 @@ struct ccl_group {
 	unsigned m, w;
 	uint64_t timeout_ns;
 	json_t *flags; /* object of booleans, as given */
-	bool reproducible;
+	bool reproducible, stall_rnr;
 	unsigned n_ranks;
 	struct wire_ip *rank_ip;
 	unsigned n_switches;
@@ -55,6 +62,9 @@ struct ccl_group {
 
 /* As ccl_group_load, from a parsed document. */
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN]);
+
+/* "auto", "single", "mixed" */
+const char *ccl_wish_name(enum ccl_wish wish);
 
 /* Index of the switch a rank is connected to. */
 unsigned ccl_group_first_hop(const struct ccl_group *group, unsigned rank);

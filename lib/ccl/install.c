@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "lib/ccl/comm.h"
 #include "lib/ctl/client.h"
 
 enum { ASK_MS = 500, TRIES = 3 };
@@ -35,6 +37,80 @@ static int complain(const struct ccl_group *g, unsigned i, const char *method, i
 	snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", g->sw[i].name, method, e->path,
 		e->path[0] ? ": " : "", e->msg);
 	return rc;
+}
+
+/* ---- what is to be installed ---- */
+
+int ccl_sub_name(
+	const struct ccl_group *g, enum ccl_prim prim, unsigned root, char name[CCL_NAME_LEN])
+{
+	int n;
+
+	if (prim == CCL_PRIM_AR)
+		n = snprintf(name, CCL_NAME_LEN, "%s", g->name);
+	else
+		n = snprintf(name, CCL_NAME_LEN, "%s.%s%u", g->name,
+			prim == CCL_PRIM_RED ? "red" : "bc", root);
+	return n < CCL_NAME_LEN ? 0 : -ENAMETOOLONG;
+}
+
+static uint32_t random_psn(void)
+{
+	uint32_t psn = 0;
+
+	while (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		;
+	return psn & 0xffffff;
+}
+
+static int init_sub(struct ccl_install *in, unsigned i, unsigned collectives, char *err)
+{
+	const struct ccl_group *g = in->group;
+	struct ccl_sub *sub = &in->sub[i];
+
+	ccl_describe_group(in->kind, collectives, g->n_ranks, i, &sub->prim, &sub->root);
+	sub->start_psn = random_psn();
+	sub->rank_qpn = calloc(g->n_ranks, sizeof(*sub->rank_qpn));
+	if (!sub->rank_qpn)
+		return -ENOMEM;
+	if (ccl_sub_name(g, sub->prim, sub->root, sub->name) == 0)
+		return 0;
+	snprintf(err, CCL_ERR_LEN, "name: \"%s\" is too long for groups per root (at most %d)",
+		g->name, CCL_NAME_LEN - 1 - (int)sizeof(".red63"));
+	return -ENAMETOOLONG;
+}
+
+int ccl_install_init(struct ccl_install *in, const struct ccl_group *g, enum ccl_kind kind,
+	unsigned collectives, char err[CCL_ERR_LEN])
+{
+	int rc = 0;
+
+	*in = (struct ccl_install){
+		.group = g, .kind = kind, .n = ccl_count_groups(kind, collectives, g->n_ranks)};
+	snprintf(err, CCL_ERR_LEN, "out of memory");
+	in->sub = calloc(in->n, sizeof(*in->sub));
+	in->at = calloc((size_t)in->n * g->n_switches, sizeof(*in->at));
+	if (!in->sub || !in->at)
+		rc = -ENOMEM;
+	for (unsigned i = 0; i < in->n && !rc; i++)
+		rc = init_sub(in, i, collectives, err);
+	if (rc)
+		ccl_install_fini(in);
+	return rc;
+}
+
+void ccl_install_fini(struct ccl_install *in)
+{
+	for (unsigned i = 0; in->sub && i < in->n; i++)
+		free(in->sub[i].rank_qpn);
+	free(in->sub);
+	free(in->at);
+	*in = (struct ccl_install){0};
+}
+
+static struct ccl_installed *at(const struct ccl_install *in, unsigned sw, unsigned sub)
+{
+	return &in->at[sw * in->n + sub];
 }
 
 /* ---- group.create ---- */
@@ -67,25 +143,32 @@ static json_t *endpoints(const struct ccl_group *g, unsigned i, const uint32_t *
 	const struct ccl_switch *sw = &g->sw[i];
 	json_t *list = json_array(), *ep;
 	char local[WIRE_IP_STRLEN];
-	size_t at;
+	size_t k;
 
 	for (unsigned c = 0; c < sw->n_children; c++)
 		json_array_append_new(list, child_endpoint(g, &sw->child[c], rank_qpn));
 	if (sw->parent >= 0)
 		json_array_append_new(list, parent_endpoint(g, sw));
 	wire_ip_format(&sw->ip, local, sizeof(local));
-	json_array_foreach(list, at, ep) json_object_set_new(ep, "local_ip", json_string(local));
+	json_array_foreach(list, k, ep) json_object_set_new(ep, "local_ip", json_string(local));
 	return list;
 }
 
-static json_t *create_params(
-	const struct ccl_group *g, unsigned i, const struct ccl_install_params *p)
+static json_t *create_params(const struct ccl_install *in, unsigned i, const struct ccl_sub *sub)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:b}", "name",
-		g->name, "mode", g->mode, "kind", "single", "primitive", "allreduce", "mtu",
-		(int)p->mtu, "M", (int)g->m, "W", (int)g->w, "start_psn", (int)p->start_psn,
+	static const char *const prims[] = {"allreduce", "reduce", "broadcast"};
+	const struct ccl_group *g = in->group;
+	json_t *params = json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:b}",
+		"name", sub->name, "mode", g->mode, "kind", ccl_kind_name(in->kind), "mtu",
+		(int)in->mtu, "M", (int)g->m, "W", (int)g->w, "start_psn", (int)sub->start_psn,
 		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints",
-		endpoints(g, i, p->rank_qpn), "activate", 0);
+		endpoints(g, i, sub->rank_qpn), "activate", 0);
+
+	if (in->kind == CCL_SINGLE)
+		json_object_set_new(params, "primitive", json_string(prims[sub->prim]));
+	if (in->kind == CCL_SINGLE && sub->prim != CCL_PRIM_AR)
+		json_object_set_new(params, "root", json_integer((json_int_t)sub->root));
+	return params;
 }
 
 static int read_created(
@@ -94,13 +177,13 @@ static int read_created(
 	const json_t *list = json_object_get(result, "endpoints");
 	const size_t n = g->sw[i].n_children + (g->sw[i].parent >= 0);
 	const json_t *ep;
-	size_t at;
+	size_t k;
 
 	if (!json_is_integer(json_object_get(result, "group")) || json_array_size(list) != n)
 		return -EPROTO;
 	inst->slot = (int)json_integer_value(json_object_get(result, "group"));
 	inst->present = true;
-	json_array_foreach(list, at, ep)
+	json_array_foreach(list, k, ep)
 	{
 		const json_int_t index = json_integer_value(json_object_get(ep, "index"));
 		const json_int_t qpn = json_integer_value(json_object_get(ep, "qpn"));
@@ -113,9 +196,10 @@ static int read_created(
 }
 
 /* A group of this name exists. One that drains or has failed is of a former run and goes. */
-static int clear_former(const struct ccl_group *g, unsigned i, struct ctl_client *client, char *err)
+static int clear_former(const struct ccl_group *g, unsigned i, const char *name,
+	struct ctl_client *client, char *err)
 {
-	json_t *params = json_pack("{s:s}", "group", g->name), *result = NULL;
+	json_t *params = json_pack("{s:s}", "group", name), *result = NULL;
 	const char *state;
 	struct ctl_error e;
 	int rc = ctl_call(client, "group.show", params, timeout_ms(g), &result, &e);
@@ -129,8 +213,7 @@ static int clear_former(const struct ccl_group *g, unsigned i, struct ctl_client
 			snprintf(err, CCL_ERR_LEN,
 				"switch %s has a group \"%s\" already (%s); if no "
 				"job uses it: inclinectl -s %s group delete %s",
-				g->sw[i].name, g->name, state ? state : "?", g->sw[i].socket,
-				g->name);
+				g->sw[i].name, name, state ? state : "?", g->sw[i].socket, name);
 			rc = -EEXIST;
 		}
 	}
@@ -139,17 +222,14 @@ static int clear_former(const struct ccl_group *g, unsigned i, struct ctl_client
 	return rc == -ENOENT ? 0 : rc; /* it went by itself meanwhile */
 }
 
-static int create(const struct ccl_group *g, unsigned i, const struct ccl_install_params *p,
-	struct ccl_installed *inst, char *err)
+static int create_one(
+	struct ccl_install *in, unsigned i, unsigned s, struct ctl_client *client, char *err)
 {
-	struct ctl_client *client;
+	const struct ccl_group *g = in->group;
+	json_t *params = create_params(in, i, &in->sub[s]), *result = NULL;
 	struct ctl_error e = {0};
-	json_t *params, *result = NULL;
-	int rc = connect_switch(g, i, timeout_ms(g), &client, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	params = create_params(g, i, p);
 	for (int try = 1;; try++) {
 		rc = params ? ctl_call(client, "group.create", params, timeout_ms(g), &result, &e)
 			    : -ENOMEM;
@@ -157,127 +237,149 @@ static int create(const struct ccl_group *g, unsigned i, const struct ccl_instal
 			complain(g, i, "group.create", rc, &e, err);
 		if (rc != -EEXIST || try == TRIES)
 			break;
-		rc = clear_former(g, i, client, err);
+		rc = clear_former(g, i, in->sub[s].name, client, err);
 		if (rc)
 			break;
 	}
-	if (rc == 0 && read_created(g, i, result, inst)) {
+	if (rc == 0 && read_created(g, i, result, at(in, i, s))) {
 		snprintf(err, CCL_ERR_LEN, "switch %s: group.create: the answer lacks endpoints",
 			g->sw[i].name);
 		rc = -EPROTO;
 	}
 	json_decref(result);
 	json_decref(params);
-	ctl_close(client);
 	return rc;
 }
 
 /* ---- group.activate, group.delete ---- */
 
 /* QPN of the neighbour at an endpoint that group.create could not know: a switch. */
-static uint32_t neighbour_qpn(
-	const struct ccl_group *g, const struct ccl_installed *inst, unsigned i, unsigned ep)
+static uint32_t neighbour_qpn(const struct ccl_install *in, unsigned i, unsigned s, unsigned ep)
 {
+	const struct ccl_group *g = in->group;
 	const struct ccl_switch *sw = &g->sw[i];
 	const struct ccl_switch *up;
 
 	if (ep < sw->n_children) {
 		const struct ccl_child *child = &sw->child[ep];
 
-		return child->host ? 0 : inst[child->index].qpn[g->sw[child->index].n_children];
+		return child->host ? 0
+				   : at(in, child->index, s)->qpn[g->sw[child->index].n_children];
 	}
 	up = &g->sw[sw->parent];
 	for (unsigned c = 0; c < up->n_children; c++)
 		if (!up->child[c].host && up->child[c].index == i)
-			return inst[sw->parent].qpn[c];
+			return at(in, (unsigned)sw->parent, s)->qpn[c];
 	return 0;
 }
 
-static int activate(
-	const struct ccl_group *g, const struct ccl_installed *inst, unsigned i, char *err)
+static int activate_one(
+	struct ccl_install *in, unsigned i, unsigned s, struct ctl_client *client, char *err)
 {
+	const struct ccl_group *g = in->group;
 	const unsigned n = g->sw[i].n_children + (g->sw[i].parent >= 0);
-	struct ctl_client *client;
 	struct ctl_error e = {0};
-	json_t *list, *params;
-	int rc = connect_switch(g, i, timeout_ms(g), &client, err);
+	json_t *list = json_array(), *params;
+	int rc;
 
-	if (rc)
-		return rc;
-	list = json_array();
 	for (unsigned ep = 0; ep < n; ep++) {
-		const uint32_t qpn = neighbour_qpn(g, inst, i, ep);
+		const uint32_t qpn = neighbour_qpn(in, i, s, ep);
 
 		if (qpn)
 			json_array_append_new(
 				list, json_pack("{s:i, s:i}", "index", (int)ep, "qpn", (int)qpn));
 	}
-	params = json_pack("{s:i, s:o}", "group", inst[i].slot, "endpoints", list);
+	params = json_pack("{s:i, s:o}", "group", at(in, i, s)->slot, "endpoints", list);
 	rc = params ? ctl_call(client, "group.activate", params, timeout_ms(g), NULL, &e) : -ENOMEM;
 	if (rc)
 		complain(g, i, "group.activate", rc, &e, err);
 	json_decref(params);
-	ctl_close(client);
 	return rc;
 }
 
-static int delete_one(
-	const struct ccl_group *g, struct ccl_installed *inst, unsigned i, bool force, char *err)
+/* Every group at one switch, over one connection. */
+static int each_sub(struct ccl_install *in, unsigned i,
+	int (*fn)(struct ccl_install *in, unsigned i, unsigned s, struct ctl_client *client,
+		char *err),
+	char *err)
 {
 	struct ctl_client *client;
-	struct ctl_error e = {0};
-	json_t *params;
-	int rc = connect_switch(g, i, ASK_MS, &client, err);
+	int rc = connect_switch(in->group, i, timeout_ms(in->group), &client, err);
 
 	if (rc)
 		return rc;
-	params = json_pack("{s:i, s:b}", "group", inst[i].slot, "force", force);
-	rc = params ? ctl_call(client, "group.delete", params, timeout_ms(g), NULL, &e) : -ENOMEM;
-	if (rc)
-		complain(g, i, "group.delete", rc, &e, err);
-	json_decref(params);
+	for (unsigned s = 0; s < in->n && !rc; s++)
+		rc = fn(in, i, s, client, err);
 	ctl_close(client);
-	inst[i].present = false;
 	return rc;
 }
 
-int ccl_uninstall(
-	const struct ccl_group *g, struct ccl_installed *inst, bool force, char err[CCL_ERR_LEN])
+static int delete_all(struct ccl_install *in, unsigned i, bool force, char *err)
+{
+	const struct ccl_group *g = in->group;
+	struct ctl_client *client;
+	struct ctl_error e = {0};
+	int last = connect_switch(g, i, ASK_MS, &client, err);
+
+	if (last)
+		return last;
+	for (unsigned s = 0; s < in->n; s++) {
+		json_t *params;
+		int rc;
+
+		if (!at(in, i, s)->present)
+			continue;
+		params = json_pack("{s:i, s:b}", "group", at(in, i, s)->slot, "force", force);
+		rc = params ? ctl_call(client, "group.delete", params, timeout_ms(g), NULL, &e)
+			    : -ENOMEM;
+		if (rc)
+			last = complain(g, i, "group.delete", rc, &e, err);
+		json_decref(params);
+		at(in, i, s)->present = false;
+	}
+	ctl_close(client);
+	return last;
+}
+
+int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
 {
 	int last = 0;
 
-	for (unsigned i = 0; i < g->n_switches; i++) {
-		const int rc = inst[i].present ? delete_one(g, inst, i, force, err) : 0;
+	for (unsigned i = 0; in->at && i < in->group->n_switches; i++) {
+		bool any = false;
+		int rc;
 
+		for (unsigned s = 0; s < in->n; s++)
+			any |= at(in, i, s)->present;
+		rc = any ? delete_all(in, i, force, err) : 0;
 		last = rc ? rc : last;
 	}
 	return last;
 }
 
-int ccl_install(const struct ccl_group *g, const struct ccl_install_params *p,
-	struct ccl_installed *inst, char err[CCL_ERR_LEN])
+int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN])
 {
+	const unsigned n = in->group->n_switches;
 	char ignored[CCL_ERR_LEN];
 	int rc = 0;
 
-	memset(inst, 0, g->n_switches * sizeof(*inst));
-	for (unsigned i = 0; i < g->n_switches && !rc; i++)
-		rc = create(g, i, p, &inst[i], err);
-	for (unsigned i = 0; i < g->n_switches && !rc; i++)
-		rc = activate(g, inst, i, err);
+	for (unsigned i = 0; i < n && !rc; i++)
+		rc = each_sub(in, i, create_one, err);
+	for (unsigned i = 0; i < n && !rc; i++)
+		rc = each_sub(in, i, activate_one, err);
 	if (rc)
-		ccl_uninstall(g, inst, true, ignored);
+		ccl_uninstall(in, true, ignored);
 	return rc;
 }
 
-uint32_t ccl_installed_qpn(
-	const struct ccl_group *g, const struct ccl_installed *inst, unsigned rank)
+uint32_t ccl_installed_qpn(const struct ccl_install *in, unsigned sub, unsigned rank)
 {
+	const struct ccl_group *g = in->group;
 	const unsigned i = ccl_group_first_hop(g, rank);
 
 	for (unsigned c = 0; c < g->sw[i].n_children; c++)
 		if (g->sw[i].child[c].host && g->sw[i].child[c].index == rank)
-			return inst[i].qpn[c];
+			return at(in, i, sub)->qpn[c];
 	return 0;
 }
 
@@ -300,7 +402,7 @@ static void describe(const struct ccl_switch *sw, const json_t *show, char *text
 	const char *reason = json_string_value(json_object_get(show, "fail_reason"));
 	const json_t *ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
 	const json_t *rank;
-	size_t at;
+	size_t k;
 
 	if (state && strcmp(state, "active") != 0)
 		add(text, cap, "; at switch %s the group is %s%s%s%s", sw->name, state,
@@ -309,13 +411,13 @@ static void describe(const struct ccl_switch *sw, const json_t *show, char *text
 		return;
 	add(text, cap, "; switch %s waits for rank%s ", sw->name,
 		json_array_size(ranks) > 1 ? "s" : "");
-	json_array_foreach(ranks, at, rank)
-		add(text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
+	json_array_foreach(ranks, k, rank)
+		add(text, cap, "%s%lld", k ? "," : "", (long long)json_integer_value(rank));
 }
 
-void ccl_install_missing(const struct ccl_group *g, char *text, size_t cap)
+void ccl_install_missing(const struct ccl_group *g, const char *name, char *text, size_t cap)
 {
-	json_t *params = json_pack("{s:s}", "group", g->name);
+	json_t *params = json_pack("{s:s}", "group", name);
 	unsigned reached = 0;
 
 	text[0] = '\0';

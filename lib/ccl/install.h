@@ -6,36 +6,55 @@
 
 #include "lib/ccl/group.h"
 
-/* What rank 0 remembers of one switch. Endpoint i is child i, the parent is the last one. */
+/* What rank 0 remembers of one group on one switch. Endpoint i is child i, the parent is the last
+ * one. */
 struct ccl_installed {
 	bool present;
 	int slot;                           /* identifies the group there */
 	uint32_t qpn[CCL_MAX_CHILDREN + 1]; /* the switch's, by endpoint */
 };
 
-struct ccl_install_params {
-	const uint32_t *rank_qpn;
-	unsigned mtu;
+/* One group to be made. */
+struct ccl_sub {
+	char name[CCL_NAME_LEN];
+	enum ccl_prim prim; /* of a single one */
+	unsigned root;
 	uint32_t start_psn;
+	uint32_t *rank_qpn;
 };
 
-/* Creates the group on every switch, then tells each of them its neighbours' QPNs and starts it.
- * All or nothing: on an error, named in err, what was created is deleted again. inst: one per
- * switch. */
-int ccl_install(const struct ccl_group *group, const struct ccl_install_params *params,
-	struct ccl_installed *inst, char err[CCL_ERR_LEN]);
+/* All groups of a communicator. */
+struct ccl_install {
+	const struct ccl_group *group;
+	enum ccl_kind kind; /* single or mixed */
+	unsigned mtu;
+	unsigned n;
+	struct ccl_sub *sub;      /* n */
+	struct ccl_installed *at; /* n per switch */
+};
 
-/* Deletes the group from every switch that has it; force: without draining, because every queue
+/* Names of the groups: the first has the file's, the others a suffix. -ENAMETOOLONG. */
+int ccl_sub_name(
+	const struct ccl_group *group, enum ccl_prim prim, unsigned root, char name[CCL_NAME_LEN]);
+
+/* Allocates for the groups of a kind, with names and random first PSNs. -ENOMEM, -ENAMETOOLONG. */
+int ccl_install_init(struct ccl_install *in, const struct ccl_group *group, enum ccl_kind kind,
+	unsigned collectives, char err[CCL_ERR_LEN]);
+void ccl_install_fini(struct ccl_install *in);
+
+/* Creates the groups on every switch, then tells each of them its neighbours' QPNs and starts them.
+ * All or nothing: on an error, named in err, what was created is deleted again. */
+int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN]);
+
+/* Deletes the groups from every switch that has them; force: without draining, because every queue
  * pair is known to be gone. The last error, if any, in err. */
-int ccl_uninstall(const struct ccl_group *group, struct ccl_installed *inst, bool force,
-	char err[CCL_ERR_LEN]);
+int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN]);
 
-/* The QPN to which a rank connects, at its first-hop switch. */
-uint32_t ccl_installed_qpn(
-	const struct ccl_group *group, const struct ccl_installed *inst, unsigned rank);
+/* The QPN to which a rank connects for a group, at its first-hop switch. */
+uint32_t ccl_installed_qpn(const struct ccl_install *in, unsigned sub, unsigned rank);
 
-/* Asks each switch that can be reached from here about the group and adds what it says of waiting
+/* Asks each switch that can be reached from here about a group and adds what it says of waiting
  * ("; switch s0 waits for ranks 2,3") or failure to text. */
-void ccl_install_missing(const struct ccl_group *group, char *text, size_t cap);
+void ccl_install_missing(const struct ccl_group *group, const char *name, char *text, size_t cap);
 
 #endif

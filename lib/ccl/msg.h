@@ -12,7 +12,7 @@ enum {
 	CCL_MAX_RANKS = 2048,
 };
 
-enum ccl_prim { CCL_ALLREDUCE = 0, CCL_REDUCE = 1, CCL_BROADCAST = 2 };
+enum ccl_prim { CCL_PRIM_AR = 0, CCL_PRIM_RED = 1, CCL_PRIM_BC = 2 };
 enum ccl_ctrl_flags { CCL_F_WRITE = 1 << 0, CCL_F_LAST = 1 << 1 };
 
 struct ccl_ctrl {

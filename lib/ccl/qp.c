@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verbs objects of a communicator: device, queue pair, memory. */
+/* Verbs objects of a communicator: queue pairs, memory. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,166 +15,73 @@ enum { PAGE = 4096, MIN_SLOT = 64 };
 enum {
 	QP_RNR_RETRY = 7, /* endless */
 	QP_RETRY_CNT = 7,
-	QP_MIN_RNR_TIMER = 12, /* 0.64 ms */
-	QP_TIMEOUT = 14,       /* 67 ms */
+	QP_MIN_RNR_TIMER = 12,   /* 0.64 ms */
+	QP_TIMEOUT = 14,         /* 67 ms */
+	QP_PATIENT_TIMEOUT = 18, /* 1.1 s: nothing else holds a rank that waits for another */
 	QP_HOP_LIMIT = 64,
 };
 
-/* ---- devices ---- */
+/* ---- groups of a kind ---- */
 
-/* A kernel device lists each address once per RoCE version; only sysfs and ioctls know which is
- * which. A device without sysfs entry is not of the kernel and speaks version 2 alone. */
-static bool is_roce_v1(const struct ibv_device *dev, unsigned port, unsigned gid)
+static bool uses(unsigned collectives, enum ccl_collective a, enum ccl_collective b)
 {
-	char path[512], type[32] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/ports/%u/gid_attrs/types/%u", dev->ibdev_path, port, gid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (!fgets(type, sizeof(type), f))
-		type[0] = '\0';
-	fclose(f);
-	return strncmp(type, "IB/RoCE v1", 10) == 0;
+	return collectives & (1u << a | 1u << b);
 }
 
-struct finder {
-	const struct wire_ip *ip;
-	int gid_index;
-	uint8_t port, gid;
-	char seen[300]; /* "incline0: 10.77.0.10, fe80::1" */
-};
-
-static void __attribute__((format(printf, 2, 3))) note(struct finder *f, const char *fmt, ...)
+unsigned ccl_count_groups(enum ccl_kind kind, unsigned collectives, unsigned n_ranks)
 {
-	const size_t n = strlen(f->seen);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(f->seen + n, sizeof(f->seen) - n, fmt, ap);
-	va_end(ap);
+	if (kind != CCL_SINGLE || n_ranks == 1)
+		return 1;
+	return 1 + (uses(collectives, CCL_REDUCE, CCL_REDUCE_SCATTER) ? n_ranks : 0) +
+	       (uses(collectives, CCL_BROADCAST, CCL_ALLGATHER) ? n_ranks : 0);
 }
 
-static bool search_port(struct finder *f, struct ibv_context *ctx, uint8_t port)
+void ccl_describe_group(enum ccl_kind kind, unsigned collectives, unsigned n_ranks, unsigned i,
+	enum ccl_prim *prim, unsigned *root)
 {
-	struct ibv_port_attr attr;
+	const bool reduces = uses(collectives, CCL_REDUCE, CCL_REDUCE_SCATTER);
 
-	if (ibv_query_port(ctx, port, &attr))
-		return false;
-	for (int i = 0; i < attr.gid_tbl_len && i < 256; i++) {
-		char text[WIRE_IP_STRLEN];
-		struct wire_ip ip;
-		union ibv_gid gid;
-
-		if ((f->gid_index >= 0 && i != f->gid_index) || ibv_query_gid(ctx, port, i, &gid))
-			continue;
-		memcpy(ip.b, gid.raw, sizeof(ip.b));
-		if (wire_ip_is_zero(&ip) || is_roce_v1(ctx->device, port, (unsigned)i))
-			continue;
-		note(f, " %s", wire_ip_format(&ip, text, sizeof(text)));
-		if (!wire_ip_eq(&ip, f->ip))
-			continue;
-		f->port = port;
-		f->gid = (uint8_t)i;
-		return true;
-	}
-	return false;
-}
-
-static struct ibv_context *search_device(struct finder *f, struct ibv_device *dev)
-{
-	struct ibv_context *ctx = ibv_open_device(dev);
-	struct ibv_device_attr attr;
-
-	note(f, "%s%s:", f->seen[0] ? "; " : "", ibv_get_device_name(dev));
-	if (!ctx) {
-		note(f, " cannot be opened (%s)", strerror(errno));
-		return NULL;
-	}
-	if (ibv_query_device(ctx, &attr) == 0)
-		for (uint8_t port = 1; port <= attr.phys_port_cnt; port++)
-			if (search_port(f, ctx, port))
-				return ctx;
-	ibv_close_device(ctx);
-	return NULL;
-}
-
-int ccl_device_open(const char *device, const struct wire_ip *ip, int gid_index,
-	struct ibv_context **context, uint8_t *port, uint8_t *gid, char err[CCL_ERR_LEN])
-{
-	struct finder f = {.ip = ip, .gid_index = gid_index};
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-	char text[WIRE_IP_STRLEN];
-
-	for (int i = 0; list && list[i] && !ctx; i++)
-		if (!device[0] || strcmp(device, ibv_get_device_name(list[i])) == 0)
-			ctx = search_device(&f, list[i]);
-	if (list)
-		ibv_free_device_list(list);
-	if (ctx) {
-		*context = ctx;
-		*port = f.port;
-		*gid = f.gid;
-		return 0;
-	}
-	wire_ip_format(ip, text, sizeof(text));
-	if (f.seen[0])
-		snprintf(err, CCL_ERR_LEN,
-			"no RDMA device has this rank's address %s%s (found: %s)", text,
-			gid_index >= 0 ? " at the given gid_index" : "", f.seen);
-	else
-		snprintf(err, CCL_ERR_LEN,
-			"no RDMA device%s%s on this machine; a software one is "
-			"loaded with LD_PRELOAD=libincline_verbs.so and INCLINE_RNIC",
-			device[0] ? " named " : "", device);
-	return -ENODEV;
-}
-
-static int mtu_bytes(enum ibv_mtu mtu)
-{
-	return 128 << mtu;
-}
-
-int ccl_port_mtu(struct ibv_context *context, uint8_t port)
-{
-	struct ibv_port_attr attr;
-	const int rc = ibv_query_port(context, port, &attr);
-
-	return rc ? -rc : mtu_bytes(attr.active_mtu);
+	*prim = CCL_PRIM_AR;
+	*root = 0;
+	if (kind != CCL_SINGLE || i == 0)
+		return;
+	*prim = reduces && i <= n_ranks ? CCL_PRIM_RED : CCL_PRIM_BC;
+	*root = (i - 1) % n_ranks;
 }
 
 /* ---- queue pair ---- */
 
-static int modify(struct ccl_comm *c, const char *to, struct ibv_qp_attr *attr, int mask, char *err)
+static int modify(
+	struct ccl_memb *mb, const char *to, struct ibv_qp_attr *attr, int mask, char *err)
 {
-	int rc = ibv_modify_qp(c->qp, attr, mask);
+	int rc = ibv_modify_qp(mb->qp, attr, mask);
 
 	if (rc == 0)
 		return 0;
 	if (rc < 0)
 		rc = errno;
-	snprintf(err, CCL_ERR_LEN, "rank %u: queue pair to %s: %s%s", c->rank, to, strerror(rc),
+	snprintf(err, CCL_ERR_LEN, "rank %u: queue pair to %s: %s%s", mb->comm->rank, to,
+		strerror(rc),
 		rc == ETIMEDOUT || rc == EHOSTUNREACH ? " (the switch did not answer ARP)" : "");
 	return -rc;
 }
 
-static int to_init(struct ccl_comm *c, char *err)
+static int to_init(struct ccl_memb *mb, char *err)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = c->port};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = mb->comm->port};
 
-	return modify(c, "INIT", &attr,
+	return modify(mb, "INIT", &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, err);
 }
 
-static int to_rtr(struct ccl_comm *c, char *err)
+static int to_rtr(struct ccl_memb *mb, char *err)
 {
+	const struct ccl_comm *c = mb->comm;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = (enum ibv_mtu)(__builtin_ctz(c->mtu) - 7),
-		.dest_qp_num = c->remote_qpn,
-		.rq_psn = c->start_psn,
+		.dest_qp_num = mb->remote_qpn,
+		.rq_psn = mb->start_psn,
 		.min_rnr_timer = QP_MIN_RNR_TIMER,
 		.ah_attr =
 			{
@@ -186,23 +92,35 @@ static int to_rtr(struct ccl_comm *c, char *err)
 	};
 
 	memcpy(attr.ah_attr.grh.dgid.raw, c->remote_ip.b, 16);
-	return modify(c, "RTR", &attr,
+	return modify(mb, "RTR", &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 		err);
 }
 
-static int to_rts(struct ccl_comm *c, char *err)
+/* Does anything but time tell a waiting requester that it is not forgotten? A receiver without a
+ * posted receive does, and in Mode-II the switch, of an AllReduce (3.6). */
+static unsigned qp_timeout(const struct ccl_memb *mb)
+{
+	const struct ccl_comm *c = mb->comm;
+
+	if (c->mode != CCL_MODE_2 || mb->prim == CCL_PRIM_BC)
+		return QP_TIMEOUT;
+	return c->stall_rnr && (mb->mixed || mb->prim == CCL_PRIM_AR) ? QP_TIMEOUT
+								      : QP_PATIENT_TIMEOUT;
+}
+
+static int to_rts(struct ccl_memb *mb, char *err)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = c->start_psn,
-		.timeout = QP_TIMEOUT,
+		.sq_psn = mb->start_psn,
+		.timeout = (uint8_t)qp_timeout(mb),
 		.retry_cnt = QP_RETRY_CNT,
 		.rnr_retry = QP_RNR_RETRY,
 	};
 
-	return modify(c, "RTS", &attr,
+	return modify(mb, "RTS", &attr,
 		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
 		err);
@@ -212,19 +130,13 @@ void ccl_qp_to_error(struct ccl_comm *c)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	if (c->qp)
-		(void)ibv_modify_qp(c->qp, &attr, IBV_QP_STATE);
+	for (unsigned i = 0; i < c->n_memb; i++)
+		if (c->memb[i].qp)
+			(void)ibv_modify_qp(c->memb[i].qp, &attr, IBV_QP_STATE);
 }
 
 static int make_objects(struct ccl_comm *c, const char **what)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = c->w,
-			.max_recv_wr = c->n_recv,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-	};
 	int flags;
 
 	*what = "protection domain";
@@ -236,39 +148,124 @@ static int make_objects(struct ccl_comm *c, const char **what)
 	if (!c->channel)
 		return -errno;
 	flags = fcntl(c->channel->fd, F_GETFL);
-	if (flags < 0 || fcntl(c->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
-	*what = "completion queue";
-	c->cq = ibv_create_cq(c->context, (int)(c->w + c->n_recv), c, c->channel, 0);
-	if (!c->cq)
-		return -errno;
-	*what = "queue pair";
-	init.send_cq = init.recv_cq = c->cq;
-	c->qp = ibv_create_qp(c->pd, &init);
-	return c->qp ? 0 : -errno;
+	return flags < 0 || fcntl(c->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int make_stage(struct ccl_comm *c, char *err)
+static int make_qp(struct ccl_memb *mb)
 {
-	const size_t slot = (size_t)c->m * c->mtu;
-	size_t len;
+	struct ccl_comm *c = mb->comm;
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = c->cq,
+		.recv_cq = c->cq,
+		.cap = {.max_send_wr = mb->n_send ? mb->n_send : 1,
+			.max_recv_wr = mb->n_recv ? mb->n_recv : 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+	};
 
-	c->slot_len = slot < MIN_SLOT ? MIN_SLOT : slot;
-	len = c->slot_len * (c->w + c->n_recv);
-	if (posix_memalign((void **)&c->stage, PAGE, len)) {
-		c->stage = NULL;
+	mb->qp = ibv_create_qp(c->pd, &init);
+	return mb->qp ? 0 : -errno;
+}
+
+static int make_stage(struct ccl_memb *mb, char *err)
+{
+	struct ccl_comm *c = mb->comm;
+	const size_t len = c->slot_len * (mb->n_send + mb->n_recv);
+
+	if (posix_memalign((void **)&mb->stage, PAGE, len)) {
+		mb->stage = NULL;
 		snprintf(err, CCL_ERR_LEN, "no memory for %zu bytes of message buffers", len);
 		return -ENOMEM;
 	}
-	memset(c->stage, 0, len);
-	c->stage_mr = ibv_reg_mr(c->pd, c->stage, len, IBV_ACCESS_LOCAL_WRITE);
-	if (c->stage_mr)
+	memset(mb->stage, 0, len);
+	mb->stage_mr = ibv_reg_mr(c->pd, mb->stage, len, IBV_ACCESS_LOCAL_WRITE);
+	if (mb->stage_mr)
 		return 0;
 	snprintf(err, CCL_ERR_LEN,
 		"registering %zu bytes: %s (is the limit on locked memory, "
 		"ulimit -l, high enough?)",
 		len, strerror(errno));
 	return -errno;
+}
+
+/* ---- joining and leaving ---- */
+
+static void init_memb(struct ccl_comm *c, unsigned i)
+{
+	struct ccl_memb *mb = &c->memb[i];
+	bool sends = true, receives = true;
+
+	mb->comm = c;
+	mb->number = i;
+	mb->mixed = c->kind == CCL_MIXED;
+	ccl_describe_group(c->kind, c->collectives, c->n_ranks, i, &mb->prim, &mb->root);
+	if (!mb->mixed && mb->prim != CCL_PRIM_AR) {
+		sends = (mb->root == c->rank) == (mb->prim == CCL_PRIM_BC);
+		receives = !sends;
+	}
+	mb->n_send = sends ? c->w : 0;
+	mb->n_recv = receives ? c->w + CCL_RECV_EXTRA : 0;
+}
+
+static int join_failed(struct ccl_comm *c, const char *what, int rc, char *err)
+{
+	snprintf(err, CCL_ERR_LEN, "rank %u: making a %s on %s: %s", c->rank, what,
+		ibv_get_device_name(c->context->device), strerror(-rc));
+	ccl_leave(c);
+	return rc;
+}
+
+int ccl_join(struct ccl_comm *c, enum ccl_kind kind, unsigned collectives, char err[CCL_ERR_LEN])
+{
+	const unsigned n = ccl_count_groups(kind, collectives, c->n_ranks);
+	unsigned cqe = 0;
+	int rc;
+
+	c->memb = calloc(n, sizeof(*c->memb));
+	if (!c->memb)
+		return join_failed(c, "table of groups", -ENOMEM, err);
+	c->n_memb = n;
+	c->kind = kind;
+	c->collectives = collectives;
+	for (unsigned i = 0; i < n; i++) {
+		init_memb(c, i);
+		cqe += c->memb[i].n_send + c->memb[i].n_recv;
+	}
+	c->cq = ibv_create_cq(c->context, (int)cqe, c, c->channel, 0);
+	if (!c->cq)
+		return join_failed(c, "completion queue", -errno, err);
+	for (unsigned i = 0; i < n; i++) {
+		rc = make_qp(&c->memb[i]);
+		if (rc)
+			return join_failed(c, "queue pair", rc, err);
+		rc = to_init(&c->memb[i], err);
+		if (rc) {
+			ccl_leave(c);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* Objects in the order in which they depend on one another; any may be missing. */
+void ccl_leave(struct ccl_comm *c)
+{
+	for (unsigned i = 0; i < c->n_memb; i++) {
+		struct ccl_memb *mb = &c->memb[i];
+
+		if (mb->qp)
+			ibv_destroy_qp(mb->qp);
+		if (mb->stage_mr)
+			ibv_dereg_mr(mb->stage_mr);
+		free(mb->stage);
+	}
+	free(c->memb);
+	c->memb = NULL;
+	c->n_memb = 0;
+	if (c->cq)
+		ibv_destroy_cq(c->cq);
+	c->cq = NULL;
 }
 
 /* ---- communicators ---- */
@@ -282,6 +279,11 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 	else if (conn->m < 1 || conn->m > 1024 || conn->w < 1 || conn->w > 1024 ||
 		 conn->m * conn->w < 2)
 		wrong = "m or w";
+	else if (conn->mode > CCL_MODE_3 || conn->kind > CCL_MIXED)
+		wrong = "mode or kind";
+	else if (conn->kind == CCL_SINGLE && conn->n_ranks > CCL_MAX_SUBGROUP_RANKS &&
+		 ccl_count_groups(conn->kind, conn->collectives, conn->n_ranks) > 1)
+		wrong = "n_ranks with groups per root";
 	else if (conn->max_packets > CCL_MAX_PACKETS ||
 		 (conn->max_packets && conn->max_packets < conn->m))
 		wrong = "max_packets";
@@ -291,7 +293,7 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 	return -EINVAL;
 }
 
-int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN])
+int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN])
 {
 	struct ccl_comm *c;
 	const char *what;
@@ -312,16 +314,14 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	c->n_ranks = conn->n_ranks;
 	c->m = conn->m;
 	c->w = conn->w;
-	c->n_recv = conn->w + CCL_RECV_EXTRA;
 	c->timeout_ns = conn->timeout_ns ? conn->timeout_ns : DEFAULT_TIMEOUT_NS;
 	c->max_packets = conn->max_packets ? conn->max_packets : CCL_MAX_PACKETS;
+	c->mode = conn->mode ? conn->mode : CCL_MODE_2;
+	c->stall_rnr = true;
+	c->skip = conn->skip ? conn->skip : ccl_device_skip(conn->context);
 	rc = make_objects(c, &what);
-	if (rc)
-		snprintf(err, CCL_ERR_LEN, "rank %u: making a %s on %s: %s", c->rank, what,
-			ibv_get_device_name(c->context->device), strerror(-rc));
-	else
-		rc = to_init(c, err);
 	if (rc) {
+		join_failed(c, what, rc, err);
 		ccl_comm_free(c);
 		return rc;
 	}
@@ -331,13 +331,51 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	return 0;
 }
 
+int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN])
+{
+	unsigned collectives = conn->collectives;
+	int rc = ccl_comm_new(conn, comm, err);
+
+	if (rc)
+		return rc;
+	if (!collectives)
+		collectives = conn->kind == CCL_MIXED ? CCL_ALL_COLLECTIVES
+						      : 1u << CCL_ALLREDUCE | 1u << CCL_BARRIER;
+	if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {
+		snprintf(err, CCL_ERR_LEN, "rank %u: %s cannot leave out PSNs", conn->rank,
+			ibv_get_device_name(conn->context->device));
+		rc = -EOPNOTSUPP;
+	} else {
+		rc = ccl_join(*comm, conn->kind, collectives, err);
+	}
+	if (rc) {
+		ccl_comm_free(*comm);
+		*comm = NULL;
+	}
+	return rc;
+}
+
+static int connect_memb(struct ccl_memb *mb, const struct ccl_remote *remote, char *err)
+{
+	int rc;
+
+	mb->remote_qpn = remote->qpn;
+	mb->start_psn = mb->next_psn = remote->start_psn & 0xffffff;
+	if ((rc = make_stage(mb, err)) || (rc = to_rtr(mb, err)))
+		return rc;
+	return to_rts(mb, err);
+}
+
 int ccl_comm_connect(struct ccl_comm *c, const struct ccl_conn *conn, char err[CCL_ERR_LEN])
 {
+	const struct ccl_remote only = {conn->remote_qpn, conn->start_psn};
 	const int port_mtu = ccl_port_mtu(c->context, c->port);
 	int rc;
 
 	if (c->connected)
 		return -EISCONN;
+	if (c->n_memb > 1 && !conn->remote)
+		return -EINVAL;
 	if (conn->mtu < 256 || conn->mtu > 4096 || conn->mtu & (conn->mtu - 1)) {
 		snprintf(err, CCL_ERR_LEN, "mtu %u is not 256, 512, 1024, 2048 or 4096", conn->mtu);
 		return -EINVAL;
@@ -348,11 +386,13 @@ int ccl_comm_connect(struct ccl_comm *c, const struct ccl_conn *conn, char err[C
 		return -EMSGSIZE;
 	}
 	c->mtu = conn->mtu;
+	c->slot_len = (size_t)c->m * c->mtu < MIN_SLOT ? MIN_SLOT : (size_t)c->m * c->mtu;
 	c->remote_ip = conn->remote_ip;
-	c->remote_qpn = conn->remote_qpn;
-	c->start_psn = c->next_psn = conn->start_psn & 0xffffff;
-	if ((rc = make_stage(c, err)) || (rc = to_rtr(c, err)) || (rc = to_rts(c, err)))
-		return rc;
+	for (unsigned i = 0; i < c->n_memb; i++) {
+		rc = connect_memb(&c->memb[i], conn->remote ? &conn->remote[i] : &only, err);
+		if (rc)
+			return rc;
+	}
 	c->connected = true;
 	return 0;
 }
@@ -372,19 +412,13 @@ int ccl_comm_create_connected(
 	return rc;
 }
 
-/* Objects in the order in which they depend on one another; any may be missing. */
 void ccl_comm_free(struct ccl_comm *c)
 {
 	if (!c)
 		return;
-	if (c->qp)
-		ibv_destroy_qp(c->qp);
-	if (c->cq)
-		ibv_destroy_cq(c->cq);
+	ccl_leave(c);
 	if (c->channel)
 		ibv_destroy_comp_channel(c->channel);
-	if (c->stage_mr)
-		ibv_dereg_mr(c->stage_mr);
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++)
 		if (c->region[i].mr)
 			ibv_dereg_mr(c->region[i].mr);
@@ -392,7 +426,6 @@ void ccl_comm_free(struct ccl_comm *c)
 		ibv_dealloc_pd(c->pd);
 	if (c->own_context)
 		ibv_close_device(c->context);
-	free(c->stage);
 	free(c);
 }
 
@@ -441,9 +474,20 @@ int ccl_deregister(struct ccl_comm *c, void *buf)
 
 /* ---- looking ---- */
 
+int ccl_member(const struct ccl_comm *c, unsigned i, struct ccl_member *member)
+{
+	if (i >= c->n_memb)
+		return -ENOENT;
+	*member = (struct ccl_member){.kind = c->kind,
+		.prim = c->memb[i].prim,
+		.root = c->memb[i].root,
+		.qpn = c->memb[i].qp->qp_num};
+	return 0;
+}
+
 uint32_t ccl_qpn(const struct ccl_comm *c)
 {
-	return c->qp->qp_num;
+	return c->memb[0].qp->qp_num;
 }
 
 unsigned ccl_rank(const struct ccl_comm *c)
@@ -466,17 +510,26 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 	*info = (struct ccl_info){
 		.local_ip = c->local_ip,
 		.remote_ip = c->remote_ip,
-		.local_qpn = c->qp->qp_num,
-		.remote_qpn = c->remote_qpn,
-		.start_psn = c->start_psn,
 		.mtu = c->mtu,
 		.m = c->m,
 		.w = c->w,
 		.gid_index = c->gid_index,
-		.operations = c->op_done,
-		.messages = c->tx_ack.msg < c->rx.msg ? c->tx_ack.msg : c->rx.msg,
+		.mode = c->mode,
+		.kind = c->kind,
+		.n_groups = c->n_memb,
+		.collectives = c->collectives,
 		.staged_sends = c->staged_sends,
 		.staged_receives = c->staged_receives,
 	};
+	if (c->n_memb) {
+		info->local_qpn = c->memb[0].qp->qp_num;
+		info->remote_qpn = c->memb[0].remote_qpn;
+		info->start_psn = c->memb[0].start_psn;
+	}
+	for (unsigned i = 0; i < c->n_memb; i++) {
+		info->operations += c->memb[i].op_done;
+		info->messages += ccl_memb_finished(&c->memb[i]);
+	}
+	memcpy(info->selection, c->selection, sizeof(info->selection));
 	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
 }

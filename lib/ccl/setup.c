@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a group file to a connected communicator and back. Rank 0 collects everybody's queue pair
- * number, makes the group on the switches and hands out the switches' numbers; then everybody
- * connects; a barrier ends it, so that no rank sends before all can receive. */
+/* From a group file to a connected communicator and back. Everybody says what its device can do;
+ * rank 0 chooses the kind of groups, collects the queue pairs' numbers, makes the groups on the
+ * switches and hands out the switches' numbers; then everybody connects. A barrier ends it, so that
+ * no rank sends before all can receive. If the switches do not offer a kind, there is another round
+ * with the next one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "lib/ccl/boot.h"
 #include "lib/ccl/comm.h"
 #include "lib/ccl/install.h"
+#include "lib/ccl/select.h"
 
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
 
-enum { HELLO_VERSION = 1 };
+enum { HELLO_VERSION = 2 };
 
 struct ccl_setup {
 	const struct ccl_group *group;
 	unsigned rank;
 	struct ccl_boot *boot;
-	struct ccl_installed *inst; /* rank 0 */
+	struct ccl_comm *comm;     /* until it is the caller's */
+	struct ccl_install in;     /* rank 0 */
+	struct ccl_ability *ranks; /* rank 0 */
 };
 
 static void prefix(unsigned rank, char err[CCL_ERR_LEN])
@@ -35,26 +39,30 @@ static void prefix(unsigned rank, char err[CCL_ERR_LEN])
 
 /* ---- own part ---- */
 
-static int open_own(const struct ccl_group *g, unsigned rank, struct ccl_comm **comm, char *err)
+static int open_own(struct ccl_setup *s, char *err)
 {
-	struct ccl_conn conn = {.rank = rank,
+	const struct ccl_group *g = s->group;
+	struct ccl_conn conn = {.rank = s->rank,
 		.n_ranks = g->n_ranks,
 		.m = g->m,
 		.w = g->w,
+		.mode = g->mode_id,
 		.timeout_ns = g->timeout_ns};
-	int rc = ccl_device_open(g->device, &g->rank_ip[rank], g->gid_index, &conn.context,
+	int rc = ccl_device_open(g->device, &g->rank_ip[s->rank], g->gid_index, &conn.context,
 		&conn.port, &conn.gid_index, err);
 
 	if (rc == 0) {
-		rc = ccl_comm_open(&conn, comm, err);
+		rc = ccl_comm_new(&conn, &s->comm, err);
 		if (rc)
 			ibv_close_device(conn.context);
-		else
-			(*comm)->own_context = true;
 	}
-	if (rc)
-		prefix(rank, err);
-	return rc;
+	if (rc) {
+		prefix(s->rank, err);
+		return rc;
+	}
+	s->comm->own_context = true;
+	s->comm->stall_rnr = g->stall_rnr;
+	return 0;
 }
 
 /* What every rank tells rank 0. Configuration is in it to notice files that differ. */
@@ -62,13 +70,40 @@ static json_t *hello(const struct ccl_group *g, const struct ccl_comm *c)
 {
 	char ip[WIRE_IP_STRLEN];
 
-	return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "ccl", HELLO_VERSION, "group",
-		g->name, "ip", wire_ip_format(&c->local_ip, ip, sizeof(ip)), "qpn",
-		(int)c->qp->qp_num, "mtu", ccl_port_mtu(c->context, c->port), "ranks",
-		(int)g->n_ranks, "M", (int)g->m, "W", (int)g->w);
+	return json_pack("{s:i, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s, s:i}", "ccl",
+		HELLO_VERSION, "group", g->name, "ip", wire_ip_format(&c->local_ip, ip, sizeof(ip)),
+		"device", ibv_get_device_name(c->context->device), "skip", c->skip != NULL, "mtu",
+		ccl_port_mtu(c->context, c->port), "ranks", (int)g->n_ranks, "M", (int)g->m, "W",
+		(int)g->w, "mode", g->mode, "collectives", (int)g->collectives);
 }
 
-/* ---- rank 0 ---- */
+/* Queue pairs for the groups that rank 0 has chosen. */
+static int join_own(struct ccl_comm *c, const json_t *plan, char *err)
+{
+	const char *kind, *why;
+	int collectives;
+
+	if (json_unpack((json_t *)plan, "{s:s, s:i, s:s}", "kind", &kind, "collectives",
+		    &collectives, "why", &why)) {
+		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
+		return -EPROTO;
+	}
+	snprintf(c->selection, sizeof(c->selection), "%s", why);
+	ccl_leave(c);
+	return ccl_join(
+		c, strcmp(kind, "mixed") ? CCL_SINGLE : CCL_MIXED, (unsigned)collectives, err);
+}
+
+static json_t *own_qpns(const struct ccl_comm *c)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < c->n_memb; i++)
+		json_array_append_new(list, json_integer(c->memb[i].qp->qp_num));
+	return json_pack("{s:o}", "qpns", list);
+}
+
+/* ---- rank 0: hellos ---- */
 
 static int differ(unsigned rank, const char *field, char *err)
 {
@@ -77,16 +112,17 @@ static int differ(unsigned rank, const char *field, char *err)
 	return -EINVAL;
 }
 
-static int check_hello(const struct ccl_group *g, unsigned rank, const json_t *h, uint32_t *qpn,
-	unsigned *mtu, char *err)
+static int check_hello(struct ccl_setup *s, unsigned rank, const json_t *h, char *err)
 {
-	const char *name = NULL, *text = NULL;
-	int version = 0, n = 0, m = 0, w = 0, q = 0, u = 0;
+	const struct ccl_group *g = s->group;
+	const char *name = NULL, *text = NULL, *device = NULL, *mode = NULL;
+	int version = 0, skip = 0, n = 0, m = 0, w = 0, u = 0, collectives = 0;
 	struct wire_ip ip;
 
-	if (json_unpack((json_t *)h, "{s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "ccl", &version,
-		    "group", &name, "ip", &text, "qpn", &q, "mtu", &u, "ranks", &n, "M", &m, "W",
-		    &w) ||
+	if (json_unpack((json_t *)h, "{s:i, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s, s:i}",
+		    "ccl", &version, "group", &name, "ip", &text, "device", &device, "skip", &skip,
+		    "mtu", &u, "ranks", &n, "M", &m, "W", &w, "mode", &mode, "collectives",
+		    &collectives) ||
 		version != HELLO_VERSION) {
 		snprintf(
 			err, CCL_ERR_LEN, "rank %u: speaks another version of the bootstrap", rank);
@@ -100,57 +136,116 @@ static int check_hello(const struct ccl_group *g, unsigned rank, const json_t *h
 		return differ(rank, "M", err);
 	if (w != (int)g->w)
 		return differ(rank, "W", err);
+	if (strcmp(mode, g->mode) != 0)
+		return differ(rank, "mode", err);
+	if (collectives != (int)g->collectives)
+		return differ(rank, "collectives", err);
 	if (u < 256 || u > 4096 || (unsigned)u < g->mtu) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: its port has MTU %d, the group needs %u", rank,
 			u, g->mtu ? g->mtu : 256);
 		return -EMSGSIZE;
 	}
-	*qpn = (uint32_t)q;
-	if ((unsigned)u < *mtu)
-		*mtu = (unsigned)u;
+	s->ranks[rank].skip = skip;
+	snprintf(s->ranks[rank].device, sizeof(s->ranks[rank].device), "%s", device);
+	if (rank == 0 || (unsigned)u < s->in.mtu)
+		s->in.mtu = (unsigned)u;
 	return 0;
 }
 
-static json_t *answer(const struct ccl_setup *s, unsigned rank, const struct ccl_install_params *p)
+static void forget(json_t **all, unsigned n)
 {
-	const struct ccl_group *g = s->group;
-	char ip[WIRE_IP_STRLEN];
-
-	wire_ip_format(&g->sw[ccl_group_first_hop(g, rank)].ip, ip, sizeof(ip));
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i}", "ip", ip, "qpn",
-		(int)ccl_installed_qpn(g, s->inst, rank), "start_psn", (int)p->start_psn, "mtu",
-		(int)p->mtu, "M", (int)g->m, "W", (int)g->w);
+	for (unsigned r = 0; r < n; r++) {
+		json_decref(all[r]);
+		all[r] = NULL;
+	}
 }
 
-static uint32_t random_psn(void)
-{
-	uint32_t psn = 0;
+/* ---- rank 0: one round ---- */
 
-	while (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
-		;
-	return psn & 0xffffff;
+static int take_qpns(struct ccl_setup *s, json_t **all, char *err)
+{
+	for (unsigned r = 0; r < s->group->n_ranks; r++) {
+		const json_t *list = json_object_get(all[r], "qpns");
+
+		if (json_array_size(list) != s->in.n) {
+			snprintf(err, CCL_ERR_LEN, "rank %u: names %zu queue pairs instead of %u",
+				r, json_array_size(list), s->in.n);
+			return -EPROTO;
+		}
+		for (unsigned i = 0; i < s->in.n; i++)
+			s->in.sub[i].rank_qpn[r] =
+				(uint32_t)json_integer_value(json_array_get(list, i));
+	}
+	return 0;
+}
+
+static json_t *answer(const struct ccl_setup *s, unsigned rank)
+{
+	const struct ccl_group *g = s->group;
+	json_t *groups = json_array();
+	char ip[WIRE_IP_STRLEN];
+
+	for (unsigned i = 0; i < s->in.n; i++)
+		json_array_append_new(
+			groups, json_pack("[i, i]", (int)ccl_installed_qpn(&s->in, i, rank),
+					(int)s->in.sub[i].start_psn));
+	wire_ip_format(&g->sw[ccl_group_first_hop(g, rank)].ip, ip, sizeof(ip));
+	return json_pack("{s:s, s:o, s:i, s:i, s:i}", "ip", ip, "groups", groups, "mtu",
+		(int)s->in.mtu, "M", (int)g->m, "W", (int)g->w);
+}
+
+/* Everybody makes queue pairs for a choice, rank 0 makes the groups. */
+static int attempt(struct ccl_setup *s, const struct ccl_choice *choice, json_t **all, char *err)
+{
+	const unsigned n = s->group->n_ranks, mtu = s->in.mtu;
+	json_t *plan = json_pack("{s:{s:s, s:i, s:s}}", "plan", "kind", ccl_kind_name(choice->kind),
+		"collectives", (int)choice->collectives, "why", choice->why);
+	int rc = plan ? ccl_install_init(&s->in, s->group, choice->kind, choice->collectives, err)
+		      : -ENOMEM;
+
+	s->in.mtu = mtu;
+	if (rc == 0) {
+		ccl_boot_broadcast(s->boot, plan);
+		rc = join_own(s->comm, json_object_get(plan, "plan"), err);
+	}
+	if (rc == 0) {
+		all[0] = own_qpns(s->comm);
+		rc = ccl_boot_gather(s->boot, all, err);
+		if (rc == 0)
+			rc = take_qpns(s, all, err);
+		if (rc == 0)
+			rc = ccl_install(&s->in, err);
+		forget(all, n);
+	}
+	if (rc) {
+		ccl_install_fini(&s->in);
+		s->in.mtu = mtu;
+	}
+	json_decref(plan);
+	return rc;
 }
 
 /* all: hellos by rank; becomes the answers. */
 static int serve(struct ccl_setup *s, json_t **all, char *err)
 {
 	const struct ccl_group *g = s->group;
-	uint32_t *qpn = calloc(g->n_ranks, sizeof(*qpn));
-	struct ccl_install_params p = {.rank_qpn = qpn, .mtu = 4096, .start_psn = random_psn()};
-	int rc = qpn ? 0 : -ENOMEM;
+	struct ccl_choice choice[CCL_MAX_CHOICES];
+	int rc = 0, n = 0;
 
-	snprintf(err, CCL_ERR_LEN, "rank 0: out of memory");
 	for (unsigned r = 0; r < g->n_ranks && !rc; r++)
-		rc = check_hello(g, r, all[r], &qpn[r], &p.mtu, err);
+		rc = check_hello(s, r, all[r], err);
+	forget(all, g->n_ranks);
 	if (g->mtu)
-		p.mtu = g->mtu;
-	if (!rc)
-		rc = ccl_install(g, &p, s->inst, err);
-	for (unsigned r = 0; r < g->n_ranks; r++) {
-		json_decref(all[r]);
-		all[r] = rc ? NULL : answer(s, r, &p);
+		s->in.mtu = g->mtu;
+	if (rc == 0)
+		n = rc = ccl_choose(g, s->ranks, choice, err);
+	for (int i = 0; i < n; i++) {
+		rc = attempt(s, &choice[i], all, err);
+		if (rc != -EOPNOTSUPP)
+			break;
 	}
-	free(qpn);
+	for (unsigned r = 0; r < g->n_ranks && rc == 0; r++)
+		all[r] = answer(s, r);
 	return rc;
 }
 
@@ -179,8 +274,7 @@ static int lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, ch
 		ccl_boot_scatter(s->boot, all);
 		*own = json_incref(all[0]);
 	}
-	for (unsigned r = 0; r < n; r++)
-		json_decref(all[r]);
+	forget(all, n);
 	free(all);
 	return rc;
 }
@@ -189,6 +283,7 @@ static int lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, ch
 
 static int follow(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, char *err)
 {
+	json_t *qpns;
 	int rc;
 
 	if (!opened) {
@@ -196,25 +291,61 @@ static int follow(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, 
 		return -ENODEV;
 	}
 	rc = ccl_boot_tell(s->boot, mine, err);
-	return rc ? rc : ccl_boot_hear(s->boot, own, err);
+	while (rc == 0 && (rc = ccl_boot_hear(s->boot, own, err)) == 0) {
+		const json_t *plan = json_object_get(*own, "plan");
+
+		if (!plan)
+			return 0;
+		rc = join_own(s->comm, plan, err);
+		if (rc) {
+			ccl_boot_abort(s->boot, err);
+		} else {
+			qpns = own_qpns(s->comm);
+			rc = ccl_boot_tell(s->boot, qpns, err);
+			json_decref(qpns);
+		}
+		json_decref(*own);
+		*own = NULL;
+	}
+	return rc;
+}
+
+static int parse_answer(const struct ccl_comm *c, const json_t *own, struct ccl_conn *conn,
+	struct ccl_remote *remote)
+{
+	const json_t *groups;
+	const char *ip;
+	int mtu, m, w;
+
+	if (json_unpack((json_t *)own, "{s:s, s:o, s:i, s:i, s:i}", "ip", &ip, "groups", &groups,
+		    "mtu", &mtu, "M", &m, "W", &w) ||
+		wire_ip_parse(ip, &conn->remote_ip) || m != (int)c->m || w != (int)c->w ||
+		json_array_size(groups) != c->n_memb)
+		return -EPROTO;
+	for (unsigned i = 0; i < c->n_memb; i++) {
+		int qpn, psn;
+
+		if (json_unpack(json_array_get(groups, i), "[i, i]", &qpn, &psn))
+			return -EPROTO;
+		remote[i] = (struct ccl_remote){(uint32_t)qpn, (uint32_t)psn};
+	}
+	conn->mtu = (unsigned)mtu;
+	conn->remote = remote;
+	return 0;
 }
 
 static int connect_own(struct ccl_comm *c, const json_t *own, char *err)
 {
+	struct ccl_remote *remote = calloc(c->n_memb, sizeof(*remote));
 	struct ccl_conn conn = {.context = c->context};
-	int qpn, psn, mtu, m, w;
-	const char *ip;
+	int rc = remote ? parse_answer(c, own, &conn, remote) : -ENOMEM;
 
-	if (json_unpack((json_t *)own, "{s:s, s:i, s:i, s:i, s:i, s:i}", "ip", &ip, "qpn", &qpn,
-		    "start_psn", &psn, "mtu", &mtu, "M", &m, "W", &w) ||
-		wire_ip_parse(ip, &conn.remote_ip) || m != (int)c->m || w != (int)c->w) {
+	if (rc)
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's answer makes no sense", c->rank);
-		return -EPROTO;
-	}
-	conn.remote_qpn = (uint32_t)qpn;
-	conn.start_psn = (uint32_t)psn;
-	conn.mtu = (unsigned)mtu;
-	return ccl_comm_connect(c, &conn, err);
+	else
+		rc = ccl_comm_connect(c, &conn, err);
+	free(remote);
+	return rc;
 }
 
 /* The barrier that ends the set-up carries the failures of connecting. */
@@ -242,29 +373,29 @@ static void setup_free(struct ccl_setup *s)
 	if (!s)
 		return;
 	ccl_boot_close(s->boot);
-	free(s->inst);
+	ccl_install_fini(&s->in);
+	free(s->ranks);
 	free(s);
 }
 
-static int set_up(struct ccl_setup *s, struct ccl_comm **comm, char *err)
+static int set_up(struct ccl_setup *s, char *err)
 {
-	const bool opened = open_own(s->group, s->rank, comm, err) == 0;
-	json_t *mine = opened ? hello(s->group, *comm) : NULL, *own = NULL;
+	const bool opened = open_own(s, err) == 0;
+	json_t *mine = opened ? hello(s->group, s->comm) : NULL, *own = NULL;
 	char ignored[CCL_ERR_LEN];
 	int rc;
 
 	rc = s->rank ? follow(s, mine, opened, &own, err) : lead(s, mine, opened, &own, err);
 	if (rc == 0) {
-		rc = connect_own(*comm, own, err);
+		rc = connect_own(s->comm, own, err);
 		rc = finish(s, rc, err);
 	}
 	json_decref(mine);
 	json_decref(own);
 	if (rc) {
-		ccl_comm_free(*comm);
-		*comm = NULL;
+		ccl_comm_free(s->comm);
 		if (s->rank == 0)
-			ccl_uninstall(s->group, s->inst, true, ignored);
+			ccl_uninstall(&s->in, true, ignored);
 	}
 	return rc;
 }
@@ -283,8 +414,8 @@ int ccl_comm_create(
 	}
 	s = calloc(1, sizeof(*s));
 	if (s)
-		s->inst = calloc(g->n_switches, sizeof(*s->inst));
-	if (!s || !s->inst) {
+		s->ranks = calloc(g->n_ranks, sizeof(*s->ranks));
+	if (!s || !s->ranks) {
 		free(s);
 		snprintf(err, CCL_ERR_LEN, "out of memory");
 		return -ENOMEM;
@@ -294,11 +425,13 @@ int ccl_comm_create(
 	rc = ccl_boot_open(
 		g->bootstrap, rank, g->n_ranks, (unsigned)(g->timeout_ns / 1000000), &s->boot, err);
 	if (rc == 0)
-		rc = set_up(s, comm, err);
+		rc = set_up(s, err);
 	if (rc) {
 		setup_free(s);
 		return rc;
 	}
+	*comm = s->comm;
+	s->comm = NULL;
 	(*comm)->setup = s;
 	err[0] = '\0';
 	return 0;
@@ -314,12 +447,15 @@ void ccl_setup_tell(struct ccl_setup *s, const char *why)
 	ccl_boot_abort(s->boot, why);
 }
 
-void ccl_setup_diagnose(struct ccl_setup *s, char *text, size_t cap)
+void ccl_setup_diagnose(
+	struct ccl_setup *s, enum ccl_prim prim, unsigned root, char *text, size_t cap)
 {
-	char gone[128];
+	char gone[128], name[CCL_NAME_LEN];
 	size_t n;
 
-	ccl_install_missing(s->group, text, cap);
+	text[0] = '\0';
+	if (ccl_sub_name(s->group, prim, root, name) == 0)
+		ccl_install_missing(s->group, name, text, cap);
 	ccl_boot_gone(s->boot, gone, sizeof(gone));
 	n = strlen(text);
 	if (gone[0])
@@ -342,7 +478,7 @@ int ccl_comm_destroy(struct ccl_comm *c)
 	}
 	ccl_comm_free(c);
 	if (s && s->rank == 0)
-		rc2 = ccl_uninstall(s->group, s->inst, rc == 0, err);
+		rc2 = ccl_uninstall(&s->in, rc == 0, err);
 	setup_free(s);
 	return rc ? rc : rc2;
 }

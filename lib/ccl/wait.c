@@ -58,12 +58,14 @@ static int nap(struct ccl_comm *c)
 static int diagnose(struct ccl_comm *c)
 {
 	const size_t len = strlen(c->err);
+	const struct ccl_memb *mb = ccl_waiting_memb(c);
 
 	if (c->diagnosed || !c->setup)
 		return c->failed;
 	c->diagnosed = true;
 	if (c->failed != -ECONNABORTED)
-		ccl_setup_diagnose(c->setup, c->err + len, sizeof(c->err) - len);
+		ccl_setup_diagnose(
+			c->setup, mb->prim, mb->root, c->err + len, sizeof(c->err) - len);
 	ccl_setup_tell(c->setup, c->err);
 	return c->failed;
 }
@@ -111,30 +113,81 @@ int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 }
 
 /* When the queue of collectives is full, the oldest one has to go first. */
-static int wait_for_room(struct ccl_comm *c)
+static int make_room(struct ccl_comm *c)
 {
-	return ccl_wait(c, (struct ccl_req){c->coll_done}, UINT64_MAX);
+	int rc = 0;
+
+	while (rc == 0 && c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
+		rc = ccl_wait(c, (struct ccl_req){c->coll_done}, UINT64_MAX);
+	return rc;
+}
+
+static int finish(struct ccl_comm *c, int rc, struct ccl_req req)
+{
+	return rc ? rc : ccl_wait(c, req, UINT64_MAX);
 }
 
 int ccl_allreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op)
 {
-	struct ccl_req req;
-	int rc;
+	struct ccl_req req = {0};
+	int rc = make_room(c);
 
-	while ((rc = ccl_iallreduce(c, sendbuf, recvbuf, count, dtype, op, &req)) == -EAGAIN)
-		if ((rc = wait_for_room(c)))
-			return rc;
-	return rc ? rc : ccl_wait(c, req, UINT64_MAX);
+	if (rc == 0)
+		rc = ccl_iallreduce(c, sendbuf, recvbuf, count, dtype, op, &req);
+	return finish(c, rc, req);
+}
+
+int ccl_reduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, unsigned root)
+{
+	struct ccl_req req = {0};
+	int rc = make_room(c);
+
+	if (rc == 0)
+		rc = ccl_ireduce(c, sendbuf, recvbuf, count, dtype, op, root, &req);
+	return finish(c, rc, req);
+}
+
+int ccl_broadcast(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, unsigned root)
+{
+	struct ccl_req req = {0};
+	int rc = make_room(c);
+
+	if (rc == 0)
+		rc = ccl_ibroadcast(c, sendbuf, recvbuf, count, dtype, root, &req);
+	return finish(c, rc, req);
 }
 
 int ccl_barrier(struct ccl_comm *c)
 {
-	struct ccl_req req;
-	int rc;
+	struct ccl_req req = {0};
+	int rc = make_room(c);
 
-	while ((rc = ccl_ibarrier(c, &req)) == -EAGAIN)
-		if ((rc = wait_for_room(c)))
-			return rc;
-	return rc ? rc : ccl_wait(c, req, UINT64_MAX);
+	if (rc == 0)
+		rc = ccl_ibarrier(c, &req);
+	return finish(c, rc, req);
+}
+
+int ccl_reduce_scatter(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op)
+{
+	struct ccl_req req = {0};
+	int rc = make_room(c);
+
+	if (rc == 0)
+		rc = ccl_ireduce_scatter(c, sendbuf, recvbuf, count, dtype, op, &req);
+	return finish(c, rc, req);
+}
+
+int ccl_allgather(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype)
+{
+	struct ccl_req req = {0};
+	int rc = make_room(c);
+
+	if (rc == 0)
+		rc = ccl_iallgather(c, sendbuf, recvbuf, count, dtype, &req);
+	return finish(c, rc, req);
 }

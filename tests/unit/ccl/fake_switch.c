@@ -22,10 +22,12 @@ static json_t *created(const struct fake_switch *sw, const json_t *params)
 
 		json_array_append_new(eps, json_pack("{s:i, s:O, s:i, s:O}", "index", (int)i, "ip",
 						   json_object_get(ep, "local_ip"), "qpn",
-						   (int)(0x1000 * (sw->number + 1) + 0x40 * i),
+						   (int)(0x10000 * (sw->creates - 1) +
+							   0x1000 * (sw->number + 1) + 0x40 * i),
 						   "port", json_object_get(ep, "port")));
 	}
-	return json_pack("{s:i, s:O, s:s, s:o}", "group", (int)(sw->number + 1), "name",
+	return json_pack("{s:i, s:O, s:s, s:o}", "group",
+		(int)(100 * (sw->creates - 1) + sw->number + 1), "name",
 		json_object_get(params, "name"), "state", "installed", "endpoints", eps);
 }
 
@@ -68,6 +70,20 @@ static json_t *answer(struct fake_switch *sw, const char *method, const json_t *
 	return json_object();
 }
 
+static bool is(const json_t *params, const char *key, const char *value)
+{
+	const char *is = json_string_value(json_object_get(params, key));
+
+	return is && value && strcmp(is, value) == 0;
+}
+
+static json_t *refusal(int err)
+{
+	return json_pack("{s:i, s:s, s:{s:s, s:s}}", "code", CTL_REFUSED, "message",
+		"the test says no", "data", "errno", strerrorname_np(err), "path",
+		"endpoints[0].ip");
+}
+
 static json_t *respond(struct fake_switch *sw, const json_t *request)
 {
 	const char *method = json_string_value(json_object_get(request, "method"));
@@ -75,12 +91,12 @@ static json_t *respond(struct fake_switch *sw, const json_t *request)
 		json_pack("{s:s, s:O}", "jsonrpc", "2.0", "id", json_object_get(request, "id"));
 
 	if (sw->fail_method && !strcmp(method, sw->fail_method)) {
-		json_object_set_new(out, "error",
-			json_pack("{s:i, s:s, s:{s:s, s:s}}", "code", CTL_REFUSED, "message",
-				"the test says no", "data", "errno",
-				strerrorname_np(sw->fail_errno), "path", "endpoints[0].ip"));
+		json_object_set_new(out, "error", refusal(sw->fail_errno));
 		if (sw->fail_times && --sw->fail_times == 0)
 			sw->fail_method = NULL;
+	} else if (is(json_object_get(request, "params"), "kind", sw->lacks) ||
+		   is(json_object_get(request, "params"), "primitive", sw->lacks)) {
+		json_object_set_new(out, "error", refusal(EOPNOTSUPP));
 	} else {
 		json_object_set_new(
 			out, "result", answer(sw, method, json_object_get(request, "params")));

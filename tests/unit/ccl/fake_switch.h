@@ -11,12 +11,14 @@
 
 struct fake_switch {
 	char path[108];
-	unsigned number; /* QPNs are 0x1000 * (number + 1) + 0x40 * endpoint */
+	unsigned number; /* QPNs are 0x1000 * (number + 1) + 0x40 * endpoint, and
+			    0x10000 more in each further group */
 
 	/* What the test wants. */
 	const char *fail_method; /* answers this method with an error ... */
 	int fail_errno;          /* ... of this errno (positive) */
 	unsigned fail_times;     /* 0: always */
+	const char *lacks;       /* a kind or primitive that it does not offer */
 	const char *state;       /* in group.show */
 	int missing_rank;        /* in group.show; -1: none */
 

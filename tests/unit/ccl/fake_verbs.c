@@ -11,10 +11,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/reduce/reduce.h"
+#include "lib/verbs/incline_dv.h"
+
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-enum { QLEN = 4096, MAX_MSG = 1 << 16, MAX_MR = 128, FIRST_QPN = 0x100 };
+enum { QLEN = 8192, MAX_QP = 20, MAX_OPS = 1 << 15, MAX_MR = 128, FIRST_QPN = 0x100 };
 
 #define CHECK(cond)                                                                \
 	do {                                                                       \
@@ -27,10 +30,43 @@ enum { QLEN = 4096, MAX_MSG = 1 << 16, MAX_MR = 128, FIRST_QPN = 0x100 };
 struct wr {
 	uint64_t id;
 	uint8_t *addr;
-	uint32_t len;
+	uint32_t len, psn;
 	bool imm;
 	uint32_t imm_data;
 	uint8_t *copy; /* of a send, as it was posted */
+};
+
+/* Message i of operation k; 0 is the control. */
+struct pos {
+	unsigned k, i;
+};
+
+struct range {
+	uint32_t from, count;
+};
+
+/* Queue pair g of a device is its membership in group g. */
+struct fqp {
+	struct ibv_qp qp;
+	bool used;
+	struct ibv_qp_cap cap;
+	struct ibv_qp_attr attr;
+	struct wr *send, *recv;
+	unsigned cap_send, cap_recv;
+	unsigned n_send, n_acked, n_recv, n_delivered; /* by the network */
+	unsigned seen_acked, seen_delivered;           /* polled by the program */
+	struct pos next;                               /* to be delivered */
+	unsigned n_ops, op_start[MAX_OPS];             /* controls among the sends */
+	unsigned ctrl_at[MAX_OPS];                     /* deliveries when it was delivered */
+	bool plain;                                    /* AllReduce only, so far */
+	uint32_t tx_psn, rx_psn;
+	struct range skip[16]; /* of what is received */
+	unsigned n_skip;
+};
+
+struct done {
+	struct ibv_wc wc;
+	struct fqp *q;
 };
 
 struct dev {
@@ -45,17 +81,11 @@ struct dev {
 	struct ibv_comp_channel channel;
 	struct ibv_cq cq;
 	bool armed;
-	struct ibv_wc wc[QLEN];
+	struct done wc[QLEN];
 	unsigned wc_head, wc_tail;
 
-	struct ibv_qp qp;
-	bool has_qp;
-	struct ibv_qp_cap cap;
-	struct ibv_qp_attr attr;
-	struct wr send[MAX_MSG], recv[MAX_MSG];
-	unsigned n_send, n_acked, n_recv, n_delivered; /* by the network */
-	unsigned seen_acked, seen_delivered;           /* polled by the program */
-	bool hold, hold_acks;
+	struct fqp q[MAX_QP];
+	bool hold, hold_acks, can_skip;
 	int fail_rtr;
 	unsigned shorten, flip, flip_byte; /* message + 1 */
 };
@@ -64,6 +94,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct dev *dev[FAKE_MAX];
 	unsigned n, mtu, window, rnr;
+	enum fake_kind kind;
 	bool automatic;
 	uint64_t rng;
 } net = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -83,123 +114,250 @@ static struct dev *of(const struct ibv_context *ctx)
 	return NULL;
 }
 
+static struct fqp *q_of(const struct ibv_qp *qp)
+{
+	return (struct fqp *)qp;
+}
+
+/* ---- operations, as the control messages say ---- */
+
+static bool mixed(void)
+{
+	return net.kind != FAKE_SINGLE;
+}
+
+static unsigned prim_of(uint32_t imm)
+{
+	return ntohl(imm) >> 26 & 7;
+}
+
+static unsigned root_of(uint32_t imm)
+{
+	return ntohl(imm) >> 8 & 0x7ff;
+}
+
+/* The control of operation k as somebody has sent it, NULL if nobody has. */
+static const struct wr *control(unsigned g, unsigned k)
+{
+	for (unsigned i = 0; i < net.n; i++) {
+		const struct fqp *q = &net.dev[i]->q[g];
+
+		if (q->used && q->n_ops > k)
+			return &q->send[q->op_start[k]];
+	}
+	return NULL;
+}
+
+static unsigned messages(const struct wr *ctrl)
+{
+	uint32_t n, m;
+
+	memcpy(&n, ctrl->copy + 4, 4);
+	memcpy(&m, ctrl->copy + 20, 4);
+	return 1 + (le32toh(n) + le32toh(m) - 1) / le32toh(m);
+}
+
+static bool everybody(const struct wr *ctrl, unsigned i)
+{
+	return prim_of(ctrl->imm_data) == 0 || (i == 0 && mixed());
+}
+
+static bool sends(const struct wr *ctrl, unsigned i, unsigned rank)
+{
+	return everybody(ctrl, i) ||
+	       (root_of(ctrl->imm_data) == rank) == (prim_of(ctrl->imm_data) == 2);
+}
+
+static bool receives(const struct wr *ctrl, unsigned i, unsigned rank)
+{
+	return everybody(ctrl, i) || !sends(ctrl, i, rank);
+}
+
 /* ---- the imaginary switch ---- */
 
-static void push(struct dev *d, const struct ibv_wc *wc)
+static void push(struct dev *d, struct fqp *q, const struct ibv_wc *wc)
 {
 	CHECK(d->wc_tail - d->wc_head < (unsigned)d->cq.cqe);
-	d->wc[d->wc_tail++ % QLEN] = *wc;
+	d->wc[d->wc_tail++ % QLEN] = (struct done){*wc, q};
 	if (d->armed) {
 		d->armed = false;
 		CHECK(eventfd_write(d->channel.fd, 1) == 0);
 	}
 }
 
-/* Message k of all ranks is there: what rank d gets. */
-static bool result(struct dev *d, unsigned k, uint8_t *out, uint32_t *len)
+/* Message i of operation k has come from everybody it takes: the result, and one of them. */
+static const struct wr *result(
+	unsigned g, const struct wr *ctrl, struct pos p, uint8_t *out, uint32_t *len)
 {
-	const struct wr *first = &net.dev[0]->send[k];
-	bool integers = false;
+	const uint32_t imm = ntohl(ctrl->imm_data);
+	const reduce_fn add = reduce_kernel(imm >> 23 & 7, imm >> 19 & 15);
+	const struct wr *first = NULL;
 
-	for (unsigned i = 0; i < net.n; i++) {
-		const struct wr *w = &net.dev[i]->send[k];
+	for (unsigned r = 0; r < net.n; r++) {
+		const struct dev *d = net.dev[r];
+		const struct fqp *q = &d->q[g];
+		const struct wr *w;
 
-		if (net.dev[i]->n_send <= k || net.dev[i]->hold)
-			return false;
-		CHECK(w->len == first->len && w->imm == first->imm);
-	}
-	*len = first->len;
-	if (first->imm) {
-		for (unsigned i = 0; i < net.n; i++) {
-			CHECK(net.dev[i]->send[k].imm_data == first->imm_data);
-			CHECK(!memcmp(net.dev[i]->send[k].copy, first->copy, first->len));
-		}
-		memcpy(out, first->copy, first->len);
-		return true;
-	}
-	for (unsigned j = k; j-- > 0;) {
-		if (!d->send[j].imm)
+		if (!sends(ctrl, p.i, r))
 			continue;
-		integers = (ntohl(d->send[j].imm_data) >> 19 & 15) == 3; /* dtype int32 */
-		break;
-	}
-	memcpy(out, first->copy, first->len);
-	for (unsigned i = 1; i < net.n; i++) {
-		const uint8_t *in = net.dev[i]->send[k].copy;
-
-		for (uint32_t o = 0; o < first->len; o += 4) {
-			uint32_t a, b;
-			float x, y;
-
-			memcpy(&a, out + o, 4);
-			memcpy(&b, in + o, 4);
-			memcpy(&x, out + o, 4);
-			memcpy(&y, in + o, 4);
-			a += b;
-			x += y;
-			memcpy(out + o, integers ? (void *)&a : (void *)&x, 4);
+		if (d->hold || q->n_ops <= p.k || q->op_start[p.k] + p.i >= q->n_send)
+			return NULL;
+		w = &q->send[q->op_start[p.k] + p.i];
+		CHECK(w->imm == (p.i == 0));
+		if (!first) {
+			first = w;
+			*len = w->len;
+			memcpy(out, w->copy, w->len);
+			continue;
 		}
+		CHECK(w->len == first->len);
+		if (net.kind != FAKE_MODE1)
+			CHECK(w->psn == first->psn);
+		if (p.i == 0)
+			CHECK(w->imm_data == first->imm_data && !memcmp(w->copy, out, w->len));
+		else
+			add(out, w->copy, w->len);
 	}
-	return true;
+	return first;
 }
 
-static bool deliver(struct dev *d)
+static uint32_t packets(const struct fqp *q, uint32_t len)
+{
+	const uint32_t mtu = 128u << q->attr.path_mtu;
+
+	return (len + mtu - 1) / mtu;
+}
+
+static uint32_t forward(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & 0xffffff;
+}
+
+/* The PSN that the receiver expects, past those it was told to leave out. */
+static void check_psn(struct fqp *q, const struct wr *w)
+{
+	if (net.kind == FAKE_MODE1)
+		return;
+	for (unsigned i = 0; i < q->n_skip; i++) {
+		if (q->skip[i].from != q->rx_psn)
+			continue;
+		q->rx_psn = forward(q->rx_psn, q->skip[i].count);
+		q->skip[i] = q->skip[--q->n_skip];
+		i = (unsigned)-1;
+	}
+	CHECK(w->psn == q->rx_psn);
+	q->rx_psn = forward(q->rx_psn, packets(q, w->len));
+}
+
+/* Passes over what this rank does not receive; the control of what is next, NULL: not known yet. */
+static const struct wr *skim(const struct dev *d, struct fqp *q)
+{
+	const struct wr *ctrl;
+
+	while ((ctrl = control((unsigned)(q - d->q), q->next.k)) &&
+		!receives(ctrl, q->next.i, d->rank))
+		if (++q->next.i == messages(ctrl))
+			q->next = (struct pos){q->next.k + 1, 0};
+	return ctrl;
+}
+
+static bool deliver(struct dev *d, unsigned g)
 {
 	static uint8_t buf[1 << 22];
-	const unsigned k = d->n_delivered;
-	struct ibv_wc wc = {.qp_num = d->qp.qp_num};
+	struct fqp *q = &d->q[g];
+	const unsigned n = q->n_delivered;
+	struct ibv_wc wc = {.qp_num = q->qp.qp_num};
+	const struct wr *ctrl, *w;
 	uint32_t len;
 	struct wr *r;
 
-	if (!d->has_qp || d->attr.qp_state != IBV_QPS_RTS || !result(d, k, buf, &len))
+	if (!q->used || q->attr.qp_state != IBV_QPS_RTS)
 		return false;
-	if (d->n_recv <= k) {
-		net.rnr++;
+	ctrl = skim(d, q);
+	if (!ctrl || !(w = result(g, ctrl, q->next, buf, &len)))
+		return false;
+	if (q->n_recv <= n) {
+		net.rnr += everybody(ctrl, q->next.i);
 		return false;
 	}
-	r = &d->recv[k];
-	if (d->shorten == k + 1)
+	check_psn(q, w);
+	r = &q->recv[n];
+	if (d->shorten == n + 1)
 		len -= 4;
-	if (d->flip == k + 1)
+	if (d->flip == n + 1)
 		buf[d->flip_byte] ^= 0x40;
 	CHECK(len <= r->len);
 	memcpy(r->addr, buf, len);
 	wc.wr_id = r->id;
 	wc.opcode = IBV_WC_RECV;
 	wc.byte_len = len;
-	if (d->send[k].imm) {
+	if (w->imm) {
 		wc.wc_flags = IBV_WC_WITH_IMM;
-		wc.imm_data = d->send[k].imm_data;
+		wc.imm_data = w->imm_data;
+		q->ctrl_at[q->next.k] = n + 1;
 	}
-	d->n_delivered++;
-	push(d, &wc);
+	q->n_delivered++;
+	if (++q->next.i == messages(ctrl))
+		q->next = (struct pos){q->next.k + 1, 0};
+	push(d, q, &wc);
 	return true;
 }
 
-static bool acknowledge(struct dev *d)
+/* Operation and message of a send. */
+static struct pos pos_of(const struct fqp *q, unsigned s)
 {
-	const struct wr *s = &d->send[d->n_acked];
-	const struct ibv_wc wc = {.wr_id = s->id, .opcode = IBV_WC_SEND, .qp_num = d->qp.qp_num};
+	unsigned k = q->n_ops;
 
-	if (!d->has_qp || d->n_acked == d->n_send || d->attr.qp_state != IBV_QPS_RTS || d->hold ||
+	while (q->op_start[k - 1] > s)
+		k--;
+	return (struct pos){k - 1, s - q->op_start[k - 1]};
+}
+
+/* Reduce and Broadcast are acknowledged by those who receive. */
+static bool arrived(unsigned g, const struct wr *ctrl, struct pos p)
+{
+	for (unsigned r = 0; r < net.n; r++) {
+		const struct pos *at = &net.dev[r]->q[g].next;
+
+		if (receives(ctrl, p.i, r) && (at->k < p.k || (at->k == p.k && at->i <= p.i)))
+			return false;
+	}
+	return true;
+}
+
+static bool acknowledge(struct dev *d, unsigned g)
+{
+	struct fqp *q = &d->q[g];
+	struct ibv_wc wc = {.opcode = IBV_WC_SEND, .qp_num = q->qp.qp_num};
+	const struct wr *s, *ctrl;
+	struct pos p;
+
+	if (!q->used || q->n_acked == q->n_send || q->attr.qp_state != IBV_QPS_RTS || d->hold ||
 		d->hold_acks)
+		return false;
+	s = &q->send[q->n_acked];
+	p = pos_of(q, q->n_acked);
+	ctrl = &q->send[q->op_start[p.k]];
+	if (!everybody(ctrl, p.i) && !arrived(g, ctrl, p))
 		return false;
 	/* Until now the NIC might have had to send it again. */
 	CHECK(!memcmp(s->copy, s->addr, s->len));
-	d->n_acked++;
-	push(d, &wc);
+	wc.wr_id = s->id;
+	q->n_acked++;
+	push(d, q, &wc);
 	return true;
 }
 
 static bool step(void)
 {
-	const unsigned start = rnd(2 * net.n);
+	const unsigned total = 2 * net.n * MAX_QP, start = rnd(total);
 
-	for (unsigned i = 0; i < 2 * net.n; i++) {
-		const unsigned e = (start + i) % (2 * net.n);
-		struct dev *d = net.dev[e / 2];
+	for (unsigned i = 0; i < total; i++) {
+		const unsigned e = (start + i) % total;
+		struct dev *d = net.dev[e / 2 % net.n];
+		const unsigned g = e / 2 / net.n;
 
-		if (e % 2 ? acknowledge(d) : deliver(d))
+		if (e % 2 ? acknowledge(d, g) : deliver(d, g))
 			return true;
 	}
 	return false;
@@ -228,6 +386,7 @@ void fake_init(unsigned n, unsigned mtu, uint64_t seed)
 	net.mtu = mtu;
 	net.rng = seed;
 	net.window = net.rnr = 0;
+	net.kind = FAKE_SINGLE;
 	net.automatic = false;
 	for (unsigned i = 0; i < n; i++) {
 		struct dev *d = calloc(1, sizeof(*d));
@@ -250,12 +409,12 @@ void fake_init(unsigned n, unsigned mtu, uint64_t seed)
 	}
 }
 
-static void free_sends(struct dev *d)
+static void free_work(struct fqp *q)
 {
-	for (unsigned k = 0; k < d->n_send; k++)
-		free(d->send[k].copy);
-	d->n_send = d->n_acked = d->n_recv = d->n_delivered = 0;
-	d->seen_acked = d->seen_delivered = 0;
+	for (unsigned k = 0; k < q->n_send; k++)
+		free(q->send[k].copy);
+	free(q->send);
+	free(q->recv);
 }
 
 void fake_fini(void)
@@ -263,10 +422,13 @@ void fake_fini(void)
 	for (unsigned i = 0; i < net.n; i++) {
 		struct dev *d = net.dev[i];
 
-		CHECK(d->n_pd == 0 && d->n_cq == 0 && d->n_channel == 0 && !d->has_qp);
+		CHECK(d->n_pd == 0 && d->n_cq == 0 && d->n_channel == 0);
+		for (unsigned g = 0; g < MAX_QP; g++) {
+			CHECK(!d->q[g].used);
+			free_work(&d->q[g]);
+		}
 		for (unsigned m = 0; m < MAX_MR; m++)
 			CHECK(!d->mr_used[m]);
-		free_sends(d);
 		free(d);
 	}
 	net.n = 0;
@@ -284,17 +446,31 @@ void fake_auto(bool on)
 
 unsigned fake_sends(unsigned rank)
 {
-	return net.dev[rank]->n_send;
+	return net.dev[rank]->q[0].n_send;
 }
 
 unsigned fake_delivered(unsigned rank)
 {
-	return net.dev[rank]->n_delivered;
+	return net.dev[rank]->q[0].n_delivered;
 }
 
 unsigned fake_rnr(void)
 {
 	return net.rnr;
+}
+
+void fake_set_kind(enum fake_kind kind)
+{
+	net.kind = kind;
+}
+
+unsigned fake_qps(unsigned rank)
+{
+	unsigned n = 0;
+
+	for (unsigned g = 0; g < MAX_QP; g++)
+		n += net.dev[rank]->q[g].used;
+	return n;
 }
 
 void fake_window(unsigned w)
@@ -304,21 +480,22 @@ void fake_window(unsigned w)
 
 const struct ibv_qp_attr *fake_attr(unsigned rank)
 {
-	return &net.dev[rank]->attr;
+	return &net.dev[rank]->q[0].attr;
 }
 
 enum ibv_qp_state fake_state(unsigned rank)
 {
-	return net.dev[rank]->attr.qp_state;
+	return net.dev[rank]->q[0].attr.qp_state;
 }
 
 void fake_fail_send(unsigned rank, enum ibv_wc_status status)
 {
 	struct dev *d = net.dev[rank];
-	const struct ibv_wc wc = {.wr_id = d->send[d->n_acked].id, .status = status};
+	struct fqp *q = &d->q[0];
+	const struct ibv_wc wc = {.wr_id = q->send[q->n_acked].id, .status = status};
 
-	CHECK(d->n_acked < d->n_send);
-	push(d, &wc);
+	CHECK(q->n_acked < q->n_send);
+	push(d, q, &wc);
 }
 
 void fake_hold(unsigned rank, bool on)
@@ -358,33 +535,108 @@ static void check_sge(const struct dev *d, const struct ibv_sge *sge)
 		sge->addr + sge->length <= (uintptr_t)mr->addr + mr->length);
 }
 
+static struct wr *add(struct wr **list, unsigned n, unsigned *cap)
+{
+	if (n == *cap) {
+		*cap = *cap ? 2 * *cap : 64;
+		*list = realloc(*list, *cap * sizeof(**list));
+		CHECK(*list);
+	}
+	return &(*list)[n];
+}
+
+/* A fence before and a rendezvous after the control of what is not AllReduce after AllReduce. */
+static void check_fence(const struct dev *d, struct fqp *q)
+{
+	const unsigned k = q->n_ops - 1, start = q->op_start[k];
+	const bool before = k && prim_of(q->send[q->op_start[k - 1]].imm_data);
+
+	if (net.kind != FAKE_MODE2 || (!before && prim_of(q->send[start].imm_data) == 0))
+		return;
+	skim(d, q);
+	if (q->n_send == start)
+		CHECK(q->seen_acked == q->n_send && q->seen_delivered == q->n_delivered &&
+			q->next.k >= k);
+	else
+		CHECK(q->seen_acked > start && q->ctrl_at[k] && q->seen_delivered >= q->ctrl_at[k]);
+}
+
+static void check_send(const struct dev *d, struct fqp *q, const struct ibv_send_wr *wr)
+{
+	const unsigned finished =
+		q->seen_acked < q->seen_delivered ? q->seen_acked : q->seen_delivered;
+
+	CHECK(q->attr.qp_state == IBV_QPS_RTS);
+	CHECK(q->n_send - q->seen_acked < q->cap.max_send_wr);
+	CHECK(wr->num_sge == 1 && wr->send_flags & IBV_SEND_SIGNALED);
+	check_sge(d, wr->sg_list);
+	if (q->plain)
+		CHECK(q->n_recv > q->n_send); /* its result has a place to go */
+	if (net.window)
+		CHECK(q->n_send - (q->plain ? finished : q->seen_acked) < net.window);
+}
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct dev *d = of(qp->context);
+	struct fqp *q = q_of(qp);
 
 	(void)bad;
 	pthread_mutex_lock(&net.lock);
 	for (; wr; wr = wr->next) {
-		struct wr *s = &d->send[d->n_send];
-		const unsigned finished =
-			d->seen_acked < d->seen_delivered ? d->seen_acked : d->seen_delivered;
+		struct wr *s = add(&q->send, q->n_send, &q->cap_send);
 
-		CHECK(d->attr.qp_state == IBV_QPS_RTS && d->n_send < MAX_MSG);
-		CHECK(d->n_send - d->seen_acked < d->cap.max_send_wr);
-		CHECK(wr->num_sge == 1 && wr->send_flags & IBV_SEND_SIGNALED);
-		CHECK(d->n_recv > d->n_send); /* its result has a place to go */
-		if (net.window)
-			CHECK(d->n_send - finished < net.window);
-		check_sge(d, wr->sg_list);
 		*s = (struct wr){.id = wr->wr_id,
 			.addr = (uint8_t *)(uintptr_t)wr->sg_list->addr,
 			.len = wr->sg_list->length,
+			.psn = q->tx_psn,
 			.imm = wr->opcode == IBV_WR_SEND_WITH_IMM,
 			.imm_data = wr->imm_data,
 			.copy = malloc(wr->sg_list->length)};
 		CHECK(s->copy);
 		memcpy(s->copy, s->addr, s->len);
-		d->n_send++;
+		if (s->imm) {
+			CHECK(q->n_ops < MAX_OPS);
+			q->plain = q->plain && prim_of(s->imm_data) == 0;
+			q->op_start[q->n_ops++] = q->n_send;
+		}
+		check_send(d, q, wr);
+		check_fence(d, q);
+		q->tx_psn = forward(q->tx_psn, packets(q, s->len));
+		q->n_send++;
+	}
+	pthread_mutex_unlock(&net.lock);
+	return 0;
+}
+
+/* What the program looks for in the process. */
+bool inc_dv_is_supported(const struct ibv_context *context)
+{
+	return of(context)->can_skip;
+}
+
+int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32_t count)
+{
+	return fake_skip(qp, dir, from, count);
+}
+
+void fake_can_skip(unsigned rank, bool yes)
+{
+	net.dev[rank]->can_skip = yes;
+}
+
+int fake_skip(struct ibv_qp *qp, int dir, uint32_t from, uint32_t count)
+{
+	struct fqp *q = q_of(qp);
+
+	pthread_mutex_lock(&net.lock);
+	CHECK(count > 0);
+	if (dir == INC_DV_SEND) {
+		CHECK(from == q->tx_psn);
+		q->tx_psn = forward(q->tx_psn, count);
+	} else {
+		CHECK(q->n_skip < 16);
+		q->skip[q->n_skip++] = (struct range){from, count};
 	}
 	pthread_mutex_unlock(&net.lock);
 	return 0;
@@ -393,15 +645,17 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct dev *d = of(qp->context);
+	struct fqp *q = q_of(qp);
 
 	(void)bad;
 	pthread_mutex_lock(&net.lock);
 	for (; wr; wr = wr->next) {
-		CHECK(d->n_recv < MAX_MSG && d->n_recv - d->seen_delivered < d->cap.max_recv_wr);
+		CHECK(q->n_recv - q->seen_delivered < q->cap.max_recv_wr);
 		check_sge(d, wr->sg_list);
-		d->recv[d->n_recv++] = (struct wr){.id = wr->wr_id,
+		*add(&q->recv, q->n_recv, &q->cap_recv) = (struct wr){.id = wr->wr_id,
 			.addr = (uint8_t *)(uintptr_t)wr->sg_list->addr,
 			.len = wr->sg_list->length};
+		q->n_recv++;
 	}
 	pthread_mutex_unlock(&net.lock);
 	return 0;
@@ -416,11 +670,13 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	while (net.automatic && step())
 		;
 	for (; i < n && d->wc_head != d->wc_tail; i++) {
-		wc[i] = d->wc[d->wc_head++ % QLEN];
+		const struct done *done = &d->wc[d->wc_head++ % QLEN];
+
+		wc[i] = done->wc;
 		if (wc[i].opcode == IBV_WC_RECV)
-			d->seen_delivered++;
+			done->q->seen_delivered++;
 		else
-			d->seen_acked++;
+			done->q->seen_acked++;
 	}
 	pthread_mutex_unlock(&net.lock);
 	return i;
@@ -597,23 +853,26 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct dev *d = of(pd->context);
+	struct fqp *q = d->q;
 
-	CHECK(!d->has_qp && init->qp_type == IBV_QPT_RC);
-	d->has_qp = true;
-	d->cap = init->cap;
-	d->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .qp_num = FIRST_QPN + d->rank};
-	memset(&d->attr, 0, sizeof(d->attr));
-	free_sends(d);
-	return &d->qp;
+	while (q->used)
+		q++;
+	CHECK(q < d->q + MAX_QP && init->qp_type == IBV_QPT_RC);
+	pthread_mutex_lock(&net.lock);
+	free_work(q);
+	*q = (struct fqp){.used = true, .plain = true, .cap = init->cap};
+	q->qp = (struct ibv_qp){.context = pd->context,
+		.pd = pd,
+		.qp_num = FIRST_QPN + d->rank + 0x10 * (uint32_t)(q - d->q)};
+	pthread_mutex_unlock(&net.lock);
+	return &q->qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	struct dev *d = of(qp->context);
-
-	CHECK(d->has_qp);
+	CHECK(q_of(qp)->used);
 	pthread_mutex_lock(&net.lock);
-	d->has_qp = false;
+	q_of(qp)->used = false;
 	pthread_mutex_unlock(&net.lock);
 	return 0;
 }
@@ -621,7 +880,8 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct dev *d = of(qp->context);
-	struct ibv_qp_attr *a = &d->attr;
+	struct fqp *q = q_of(qp);
+	struct ibv_qp_attr *a = &q->attr;
 
 	CHECK(mask & IBV_QP_STATE);
 	if (attr->qp_state == IBV_QPS_RTR) {
@@ -629,9 +889,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 			return d->fail_rtr;
 		CHECK(a->qp_state == IBV_QPS_INIT);
 		*a = *attr;
+		q->rx_psn = attr->rq_psn;
 	} else if (attr->qp_state == IBV_QPS_RTS) {
 		CHECK(a->qp_state == IBV_QPS_RTR);
-		a->sq_psn = attr->sq_psn;
+		a->sq_psn = q->tx_psn = attr->sq_psn;
 		a->timeout = attr->timeout;
 		a->retry_cnt = attr->retry_cnt;
 		a->rnr_retry = attr->rnr_retry;

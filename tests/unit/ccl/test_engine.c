@@ -232,7 +232,8 @@ static void pipelining(void **state)
 		}
 		assert_int_equal(ccl_ibarrier(comm[0], &extra), -EAGAIN);
 		for (unsigned r = 0; r < N; r++) {
-			assert_true(comm[r]->op_made - comm[r]->op_done == CCL_MAX_OPS);
+			assert_true(
+				comm[r]->memb[0].op_made - comm[r]->memb[0].op_done == CCL_MAX_OPS);
 			/* Eager: W messages, so more than one operation, went out at once. */
 			assert_int_equal(fake_sends(r), W);
 			assert_int_equal(ccl_test(comm[r], req[0][r]), 0);
@@ -254,7 +255,7 @@ static void psn_wraps(void **state)
 	assert_int_equal(fake_attr(1)->rq_psn, 0xfffffa);
 	assert_int_equal(fake_attr(1)->sq_psn, 0xfffffa);
 	issue(&b, req);
-	assert_int_equal(comm[0]->next_psn, 0x000005);
+	assert_int_equal(comm[0]->memb[0].next_psn, 0x000005);
 	run(req);
 	check_bufs(&b, 0);
 	close_all();
@@ -271,12 +272,12 @@ static void splitting(void **state)
 	(void)state;
 	open_all(3, 0, 5);
 	issue(&b, req);
-	assert_int_equal(ccl_op_at(comm[0], 0)->ctrl.flags, 0);
-	assert_int_equal(ccl_op_at(comm[0], 1)->ctrl.n, 4);
-	assert_int_equal(ccl_op_at(comm[0], 2)->ctrl.flags, CCL_F_LAST);
-	assert_int_equal(ccl_op_at(comm[0], 2)->ctrl.bytes, 3 * MTU + 4);
-	assert_int_equal(ccl_op_at(comm[0], 2)->ctrl.op_seq, 2);
-	assert_int_equal(ccl_op_at(comm[0], 2)->psn, 10);
+	assert_int_equal(ccl_op_at(comm[0]->memb, 0)->ctrl.flags, 0);
+	assert_int_equal(ccl_op_at(comm[0]->memb, 1)->ctrl.n, 4);
+	assert_int_equal(ccl_op_at(comm[0]->memb, 2)->ctrl.flags, CCL_F_LAST);
+	assert_int_equal(ccl_op_at(comm[0]->memb, 2)->ctrl.bytes, 3 * MTU + 4);
+	assert_int_equal(ccl_op_at(comm[0]->memb, 2)->ctrl.op_seq, 2);
+	assert_int_equal(ccl_op_at(comm[0]->memb, 2)->psn, 10);
 	run(req);
 	check_bufs(&b, 4);
 	ccl_query(comm[0], &info);
@@ -354,9 +355,10 @@ static void refused(void **state)
 	(void)state;
 	open_all(0, 0, 0);
 	assert_int_equal(
-		ccl_iallreduce(comm[0], x, x, 4, REDUCE_FP16, REDUCE_SUM, &req), -EOPNOTSUPP);
+		ccl_iallreduce(comm[0], x, x, 4, REDUCE_BYTES, REDUCE_SUM, &req), -EOPNOTSUPP);
 	assert_int_equal(
-		ccl_iallreduce(comm[0], x, x, 4, REDUCE_FP32, REDUCE_MAX, &req), -EOPNOTSUPP);
+		ccl_iallreduce(comm[0], x, x, 4, REDUCE_FP32, REDUCE_NONE, &req), -EOPNOTSUPP);
+	assert_int_equal(ccl_iallgather(comm[0], x, x + 3, 1, REDUCE_FP32, &req), -EOPNOTSUPP);
 	assert_int_equal(
 		ccl_iallreduce(comm[0], x, x + 1, 3, REDUCE_FP32, REDUCE_SUM, &req), -EINVAL);
 	assert_int_equal(

@@ -12,7 +12,7 @@
 #include "lib/reduce/reduce.h"
 
 static const struct ccl_ctrl sample = {
-	.prim = CCL_REDUCE,
+	.prim = CCL_PRIM_RED,
 	.op = REDUCE_MAX,
 	.dtype = REDUCE_INT32,
 	.op_seq = 0xa5,

@@ -35,6 +35,9 @@ struct job {
 	} rank[N];
 };
 
+/* What a test wants in the group file, and takes away again; NULL: AllReduce and Barrier. */
+static json_t *wish;
+
 static void prepare(struct job *j, bool tree, unsigned timeout_ms)
 {
 	static unsigned serial;
@@ -87,9 +90,50 @@ static void prepare(struct job *j, bool tree, unsigned timeout_ms)
 		json_sprintf("unix:/tmp/ccl-setup-%d-%u", getpid(), id), "mtu", 256, "timeout_ms",
 		(int)timeout_ms, "W", 8, "flags", "reproducible", 1, "ranks", ranks, "switches",
 		switches);
+	if (!wish)
+		wish = json_pack("{s:[s, s]}", "collectives", "allreduce", "barrier");
+	json_object_update(doc, wish);
+	json_decref(wish);
+	wish = NULL;
 	for (unsigned i = 0; i < N; i++)
 		assert_int_equal(ccl_group_parse(doc, &j->group[i], err), 0);
 	json_decref(doc);
+}
+
+static int wrong(const int32_t *buf, int first, int n, int32_t want, int slope)
+{
+	int bad = 0;
+
+	for (int i = first; i < first + n; i++)
+		bad += buf[i] != want + slope * (i - first);
+	return bad;
+}
+
+/* The other four, each rank contributing i + rank; all in place. */
+static void work_all(struct rank *me, struct ccl_comm *comm, int32_t *buf)
+{
+	const int rank = (int)me->rank, block = COUNT / N;
+
+	for (int i = 0; i < COUNT; i++)
+		buf[i] = i + rank;
+	me->worked = ccl_broadcast(comm, buf, buf, COUNT, REDUCE_INT32, 2);
+	me->wrong += wrong(buf, 0, COUNT, 2, 1);
+	for (int i = 0; i < COUNT; i++)
+		buf[i] = i + rank;
+	if (!me->worked)
+		me->worked = ccl_reduce(comm, buf, buf, COUNT, REDUCE_INT32, REDUCE_SUM, 1);
+	if (rank == 1)
+		me->wrong += wrong(buf, 0, COUNT, 6, N);
+	for (int i = 0; i < COUNT; i++)
+		buf[i] = i + rank;
+	if (!me->worked)
+		me->worked = ccl_reduce_scatter(
+			comm, buf, buf + rank * block, (uint64_t)block, REDUCE_INT32, REDUCE_SUM);
+	me->wrong += wrong(buf, rank * block, block, 6 + N * rank * block, N);
+	if (!me->worked)
+		me->worked =
+			ccl_allgather(comm, buf + rank * block, buf, (uint64_t)block, REDUCE_INT32);
+	me->wrong += wrong(buf, 0, N * block, 6, N);
 }
 
 static void work(struct rank *me, struct ccl_comm *comm)
@@ -106,6 +150,8 @@ static void work(struct rank *me, struct ccl_comm *comm)
 		if (!me->worked)
 			me->worked = ccl_barrier(comm);
 	}
+	if (!me->worked && me->info.collectives == CCL_ALL_COLLECTIVES)
+		work_all(me, comm, buf);
 	snprintf(me->failure, sizeof(me->failure), "%s", ccl_error(comm));
 	free(buf);
 }
@@ -407,6 +453,127 @@ static void stalled(void **state)
 	finish(&j);
 }
 
+/* ---- which kind of groups ---- */
+
+static void everybody_has(
+	const struct job *j, enum ccl_kind kind, unsigned n_groups, const char *says)
+{
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(j->rank[i].info.kind, kind);
+		assert_int_equal(j->rank[i].info.n_groups, n_groups);
+		if (!strstr(j->rank[i].info.selection, says))
+			fail_msg("\"%s\" lacks \"%s\"", j->rank[i].info.selection, says);
+	}
+}
+
+static const char *created(const struct job *j, const char *key)
+{
+	return json_string_value(json_object_get(j->sw[0].created, key));
+}
+
+static void prepare_all(struct job *j, const char *kind, unsigned can_skip)
+{
+	wish = json_pack("{s:s}", "kind", kind);
+	prepare(j, true, 20000);
+	for (unsigned r = 0; r < can_skip; r++)
+		fake_can_skip(r, true);
+}
+
+static void mixed_where_all_can(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare_all(&j, "auto", N);
+	fake_set_kind(FAKE_MODE2);
+	run(&j);
+	all_worked(&j);
+	everybody_has(&j, CCL_MIXED, 1, "every rank's device can leave out PSNs");
+	assert_int_equal(j.sw[0].creates, 1);
+	assert_string_equal(created(&j, "kind"), "mixed");
+	assert_null(created(&j, "primitive"));
+	finish(&j);
+}
+
+static void single_where_one_cannot(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare_all(&j, "auto", N - 1);
+	run(&j);
+	all_worked(&j);
+	everybody_has(&j, CCL_SINGLE, 2 * N + 1, "rank 3's device (fake3) cannot leave out PSNs");
+	for (unsigned s = 0; s < 3; s++) {
+		assert_int_equal(j.sw[s].creates, 2 * N + 1);
+		assert_int_equal(j.sw[s].activates, 2 * N + 1);
+		assert_int_equal(j.sw[s].deletes, 2 * N + 1);
+	}
+	assert_string_equal(created(&j, "kind"), "single");
+	assert_string_equal(created(&j, "primitive"), "broadcast");
+	assert_string_equal(created(&j, "name"), "g.bc3");
+	assert_int_equal(json_integer_value(json_object_get(j.sw[0].created, "root")), 3);
+	finish(&j);
+}
+
+static void mode_one_needs_no_skip(void **state)
+{
+	struct job j;
+
+	(void)state;
+	wish = json_pack("{s:s}", "mode", "I");
+	prepare(&j, false, 20000);
+	fake_set_kind(FAKE_MODE1);
+	run(&j);
+	all_worked(&j);
+	everybody_has(&j, CCL_MIXED, 1, "mode I needs no PSN skip");
+	finish(&j);
+}
+
+static void asked_for(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare_all(&j, "single", N);
+	run(&j);
+	all_worked(&j);
+	everybody_has(&j, CCL_SINGLE, 2 * N + 1, "the group file asks for them");
+	finish(&j);
+
+	prepare_all(&j, "mixed", 1);
+	run(&j);
+	nobody_came_through(&j, "kind: a mixed group in mode II needs devices that can leave out "
+				"PSNs, and rank 1's (fake1) cannot");
+	assert_int_equal(j.sw[0].creates, 0);
+	finish(&j);
+}
+
+/* A switch that does not offer the best kind: the next one, and nothing stays behind. */
+static void next_best(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare_all(&j, "auto", N);
+	j.sw[2].lacks = "mixed";
+	run(&j);
+	all_worked(&j);
+	everybody_has(&j, CCL_SINGLE, 2 * N + 1, "the switches offer no mixed ones");
+	assert_int_equal(j.sw[0].creates, 2 * N + 2);
+	assert_int_equal(j.sw[0].deletes, 2 * N + 2);
+	finish(&j);
+
+	prepare_all(&j, "single", 0);
+	j.sw[1].lacks = "broadcast";
+	run(&j);
+	all_worked(&j);
+	everybody_has(&j, CCL_SINGLE, 1, "1 single group,");
+	assert_int_equal(j.rank[0].info.collectives, 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER);
+	assert_int_equal(j.sw[0].creates, j.sw[0].deletes);
+	finish(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +590,11 @@ int main(void)
 		cmocka_unit_test(port_mtu_too_small),
 		cmocka_unit_test(ranks_missing),
 		cmocka_unit_test(stalled),
+		cmocka_unit_test(mixed_where_all_can),
+		cmocka_unit_test(single_where_one_cannot),
+		cmocka_unit_test(mode_one_needs_no_skip),
+		cmocka_unit_test(asked_for),
+		cmocka_unit_test(next_best),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

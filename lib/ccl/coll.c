@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives: checked, queued, and given away in parts: ReduceScatter is a Reduce to every rank,
+ * AllGather a Broadcast from every rank. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/ccl/comm.h"
+
+bool ccl_busy(const struct ccl_comm *c)
+{
+	return c->coll_done != c->coll_issued;
+}
+
+static void retire(struct ccl_comm *c)
+{
+	while (c->coll_done != c->coll_issued && ccl_coll_at(c, c->coll_done)->parts_left == 0)
+		c->coll_done++;
+}
+
+void ccl_part_done(struct ccl_comm *c, uint64_t coll)
+{
+	ccl_coll_at(c, coll)->parts_left--;
+	retire(c);
+}
+
+/* ---- parts ---- */
+
+static struct ccl_part part_of(const struct ccl_comm *c, const struct ccl_coll *coll, unsigned i)
+{
+	struct ccl_part p = {.root = coll->root, .send = coll->send, .recv = coll->recv};
+
+	switch (coll->kind) {
+	case CCL_REDUCE:
+		p.prim = CCL_PRIM_RED;
+		break;
+	case CCL_BROADCAST:
+		p.prim = CCL_PRIM_BC;
+		break;
+	case CCL_REDUCE_SCATTER:
+		p.prim = CCL_PRIM_RED;
+		p.root = (uint16_t)i;
+		p.send += i * coll->bytes;
+		break;
+	case CCL_ALLGATHER:
+		p.prim = CCL_PRIM_BC;
+		p.root = (uint16_t)i;
+		p.recv += i * coll->bytes;
+		break;
+	default:
+		p.prim = CCL_PRIM_AR;
+		break;
+	}
+	/* Who is not concerned has no buffer to be touched. */
+	if (p.prim == CCL_PRIM_RED && p.root != c->rank)
+		p.recv = NULL;
+	if (p.prim == CCL_PRIM_BC && p.root != c->rank)
+		p.send = NULL;
+	return p;
+}
+
+static bool serves(const struct ccl_memb *mb, const struct ccl_part *p)
+{
+	return mb->mixed ||
+	       (p->prim == mb->prim && (p->prim == CCL_PRIM_AR || p->root == mb->root));
+}
+
+bool ccl_next_part(struct ccl_memb *mb, struct ccl_part *part)
+{
+	struct ccl_comm *c = mb->comm;
+
+	if (mb->coll < c->coll_done) { /* they had nothing for this member */
+		mb->coll = c->coll_done;
+		mb->part = 0;
+	}
+	for (; mb->coll != c->coll_issued; mb->coll++, mb->part = 0) {
+		const struct ccl_coll *coll = ccl_coll_at(c, mb->coll);
+
+		for (; mb->part < coll->n_parts; mb->part++) {
+			*part = part_of(c, coll, mb->part);
+			if (serves(mb, part))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- issuing ---- */
+
+static const struct ccl_region *find_region(
+	const struct ccl_comm *c, const uint8_t *p, uint64_t len)
+{
+	for (unsigned i = 0; p && i < CCL_MAX_REGIONS; i++) {
+		const struct ccl_region *r = &c->region[i];
+
+		if (r->mr && p >= r->base && len <= r->len &&
+			(uint64_t)(p - r->base) <= r->len - len)
+			return r;
+	}
+	return NULL;
+}
+
+/* Bytes of the buffers. */
+static uint64_t send_len(const struct ccl_comm *c, const struct ccl_coll *coll)
+{
+	return coll->bytes * (coll->kind == CCL_REDUCE_SCATTER ? c->n_ranks : 1);
+}
+
+static uint64_t recv_len(const struct ccl_comm *c, const struct ccl_coll *coll)
+{
+	return coll->bytes * (coll->kind == CCL_ALLGATHER ? c->n_ranks : 1);
+}
+
+static void find_keys(const struct ccl_comm *c, struct ccl_coll *coll)
+{
+	const struct ccl_region *r = find_region(c, coll->send, send_len(c, coll));
+
+	/* AllReduce in place: a result may overwrite what the NIC might have to send again. */
+	if (r && !(coll->kind == CCL_ALLREDUCE && coll->send == coll->recv)) {
+		coll->send_direct = true;
+		coll->send_lkey = r->mr->lkey;
+	}
+	r = find_region(c, coll->recv, recv_len(c, coll));
+	if (r) {
+		coll->recv_direct = true;
+		coll->recv_lkey = r->mr->lkey;
+	}
+}
+
+/* Equal to `place` is in place; apart is fine; all else is not. */
+static bool overlap(const struct ccl_comm *c, const struct ccl_coll *coll)
+{
+	const uint8_t *send = coll->send, *recv = coll->recv;
+	uint64_t shift = 0;
+
+	if (!send || !recv || coll->bytes == 0)
+		return false;
+	if (coll->kind == CCL_REDUCE_SCATTER || coll->kind == CCL_ALLGATHER)
+		shift = c->rank * coll->bytes;
+	if (coll->kind == CCL_ALLGATHER ? send == recv + shift : recv == send + shift)
+		return false;
+	return send < recv + recv_len(c, coll) && recv < send + send_len(c, coll);
+}
+
+/* A rank alone: Reduce and Broadcast have nobody to talk to. */
+static void do_alone(struct ccl_coll *coll)
+{
+	if (coll->bytes && coll->send != coll->recv)
+		memcpy(coll->recv, coll->send, coll->bytes);
+	coll->n_parts = 0;
+}
+
+static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
+{
+	if (c->failed)
+		return c->failed;
+	if (!c->connected)
+		return -ENOTCONN;
+	if (!(c->collectives >> coll->kind & 1))
+		return -EOPNOTSUPP;
+	if (c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
+		return -EAGAIN;
+	find_keys(c, coll);
+	if (!ccl_busy(c))
+		c->fresh = true; /* the wait begins now, whenever that is */
+	coll->n_parts =
+		coll->kind == CCL_REDUCE_SCATTER || coll->kind == CCL_ALLGATHER ? c->n_ranks : 1;
+	if (c->n_ranks == 1 && coll->kind != CCL_ALLREDUCE && coll->kind != CCL_BARRIER)
+		do_alone(coll);
+	coll->parts_left = coll->n_parts;
+	*ccl_coll_at(c, c->coll_issued) = *coll;
+	req->seq = c->coll_issued++;
+	retire(c);
+	for (unsigned i = 0; i < c->n_memb; i++)
+		if (ccl_pump(&c->memb[i]))
+			return c->failed;
+	return 0;
+}
+
+/* What is common to those with data. */
+static int issue_data(struct ccl_comm *c, struct ccl_coll *coll, uint64_t count, unsigned dtype,
+	unsigned root, struct ccl_req *req)
+{
+	const size_t size = reduce_size((enum reduce_dtype)dtype);
+	const bool reduces = coll->op != REDUCE_NONE;
+
+	if (size == 0 ||
+		(reduces && !reduce_kernel((enum reduce_op)coll->op, (enum reduce_dtype)dtype)))
+		return -EOPNOTSUPP;
+	if (root >= c->n_ranks || count > UINT64_MAX / 2 / size / c->n_ranks)
+		return -EINVAL;
+	/* Only the root of a Reduce has a result, only that of a Broadcast a contribution. */
+	if (coll->kind == CCL_REDUCE && root != c->rank)
+		coll->recv = NULL;
+	else if (count && !coll->recv)
+		return -EINVAL;
+	if (coll->kind == CCL_BROADCAST && root != c->rank)
+		coll->send = NULL;
+	else if (count && !coll->send)
+		return -EINVAL;
+	coll->dtype = (uint8_t)dtype;
+	coll->root = (uint16_t)root;
+	coll->bytes = count * size;
+	return overlap(c, coll) ? -EINVAL : issue(c, coll, req);
+}
+
+int ccl_iallreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req)
+{
+	struct ccl_coll coll = {
+		.kind = CCL_ALLREDUCE, .send = sendbuf, .recv = recvbuf, .op = (uint8_t)op};
+
+	return op == REDUCE_NONE ? -EOPNOTSUPP : issue_data(c, &coll, count, dtype, 0, req);
+}
+
+int ccl_ireduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, unsigned root, struct ccl_req *req)
+{
+	struct ccl_coll coll = {
+		.kind = CCL_REDUCE, .send = sendbuf, .recv = recvbuf, .op = (uint8_t)op};
+
+	return op == REDUCE_NONE ? -EOPNOTSUPP : issue_data(c, &coll, count, dtype, root, req);
+}
+
+int ccl_ibroadcast(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, unsigned root, struct ccl_req *req)
+{
+	struct ccl_coll coll = {
+		.kind = CCL_BROADCAST, .send = sendbuf, .recv = recvbuf, .op = REDUCE_NONE};
+
+	return issue_data(c, &coll, count, dtype, root, req);
+}
+
+int ccl_ireduce_scatter(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req)
+{
+	struct ccl_coll coll = {
+		.kind = CCL_REDUCE_SCATTER, .send = sendbuf, .recv = recvbuf, .op = (uint8_t)op};
+
+	return op == REDUCE_NONE ? -EOPNOTSUPP : issue_data(c, &coll, count, dtype, 0, req);
+}
+
+int ccl_iallgather(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
+	enum reduce_dtype dtype, struct ccl_req *req)
+{
+	struct ccl_coll coll = {
+		.kind = CCL_ALLGATHER, .send = sendbuf, .recv = recvbuf, .op = REDUCE_NONE};
+
+	return issue_data(c, &coll, count, dtype, 0, req);
+}
+
+int ccl_ibarrier(struct ccl_comm *c, struct ccl_req *req)
+{
+	struct ccl_coll coll = {.kind = CCL_BARRIER, .op = REDUCE_NONE, .dtype = REDUCE_BYTES};
+
+	return issue(c, &coll, req);
+}
+
+int ccl_test(const struct ccl_comm *c, struct ccl_req req)
+{
+	if (req.seq >= c->coll_issued)
+		return -EINVAL;
+	if (req.seq < c->coll_done || c->coll[req.seq % CCL_MAX_QUEUED].parts_left == 0)
+		return 1;
+	return c->failed;
+}

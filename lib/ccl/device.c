@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA devices: found by address, asked what they can do. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ccl/comm.h"
+
+/* A kernel device lists each address once per RoCE version; only sysfs and ioctls know which is
+ * which. A device without sysfs entry is not of the kernel and speaks version 2 alone. */
+static bool is_roce_v1(const struct ibv_device *dev, unsigned port, unsigned gid)
+{
+	char path[512], type[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/ports/%u/gid_attrs/types/%u", dev->ibdev_path, port, gid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(type, sizeof(type), f))
+		type[0] = '\0';
+	fclose(f);
+	return strncmp(type, "IB/RoCE v1", 10) == 0;
+}
+
+struct finder {
+	const struct wire_ip *ip;
+	int gid_index;
+	uint8_t port, gid;
+	char seen[300]; /* "incline0: 10.77.0.10, fe80::1" */
+};
+
+static void __attribute__((format(printf, 2, 3))) note(struct finder *f, const char *fmt, ...)
+{
+	const size_t n = strlen(f->seen);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->seen + n, sizeof(f->seen) - n, fmt, ap);
+	va_end(ap);
+}
+
+static bool search_port(struct finder *f, struct ibv_context *ctx, uint8_t port)
+{
+	struct ibv_port_attr attr;
+
+	if (ibv_query_port(ctx, port, &attr))
+		return false;
+	for (int i = 0; i < attr.gid_tbl_len && i < 256; i++) {
+		char text[WIRE_IP_STRLEN];
+		struct wire_ip ip;
+		union ibv_gid gid;
+
+		if ((f->gid_index >= 0 && i != f->gid_index) || ibv_query_gid(ctx, port, i, &gid))
+			continue;
+		memcpy(ip.b, gid.raw, sizeof(ip.b));
+		if (wire_ip_is_zero(&ip) || is_roce_v1(ctx->device, port, (unsigned)i))
+			continue;
+		note(f, " %s", wire_ip_format(&ip, text, sizeof(text)));
+		if (!wire_ip_eq(&ip, f->ip))
+			continue;
+		f->port = port;
+		f->gid = (uint8_t)i;
+		return true;
+	}
+	return false;
+}
+
+static struct ibv_context *search_device(struct finder *f, struct ibv_device *dev)
+{
+	struct ibv_context *ctx = ibv_open_device(dev);
+	struct ibv_device_attr attr;
+
+	note(f, "%s%s:", f->seen[0] ? "; " : "", ibv_get_device_name(dev));
+	if (!ctx) {
+		note(f, " cannot be opened (%s)", strerror(errno));
+		return NULL;
+	}
+	if (ibv_query_device(ctx, &attr) == 0)
+		for (uint8_t port = 1; port <= attr.phys_port_cnt; port++)
+			if (search_port(f, ctx, port))
+				return ctx;
+	ibv_close_device(ctx);
+	return NULL;
+}
+
+int ccl_device_open(const char *device, const struct wire_ip *ip, int gid_index,
+	struct ibv_context **context, uint8_t *port, uint8_t *gid, char err[CCL_ERR_LEN])
+{
+	struct finder f = {.ip = ip, .gid_index = gid_index};
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+	char text[WIRE_IP_STRLEN];
+
+	for (int i = 0; list && list[i] && !ctx; i++)
+		if (!device[0] || strcmp(device, ibv_get_device_name(list[i])) == 0)
+			ctx = search_device(&f, list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	if (ctx) {
+		*context = ctx;
+		*port = f.port;
+		*gid = f.gid;
+		return 0;
+	}
+	wire_ip_format(ip, text, sizeof(text));
+	if (f.seen[0])
+		snprintf(err, CCL_ERR_LEN,
+			"no RDMA device has this rank's address %s%s (found: %s)", text,
+			gid_index >= 0 ? " at the given gid_index" : "", f.seen);
+	else
+		snprintf(err, CCL_ERR_LEN,
+			"no RDMA device%s%s on this machine; a software one is "
+			"loaded with LD_PRELOAD=libincline_verbs.so and INCLINE_RNIC",
+			device[0] ? " named " : "", device);
+	return -ENODEV;
+}
+
+static int mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128 << mtu;
+}
+
+int ccl_port_mtu(struct ibv_context *context, uint8_t port)
+{
+	struct ibv_port_attr attr;
+	const int rc = ibv_query_port(context, port, &attr);
+
+	return rc ? -rc : mtu_bytes(attr.active_mtu);
+}
+
+/* By name, so that a program runs with any libibverbs and finds ours when it is there. */
+ccl_skip_fn ccl_device_skip(struct ibv_context *context)
+{
+	bool (*is_supported)(const struct ibv_context *);
+	ccl_skip_fn fn;
+
+	*(void **)&is_supported = dlsym(RTLD_DEFAULT, "inc_dv_is_supported");
+	*(void **)&fn = dlsym(RTLD_DEFAULT, "inc_dv_qp_skip");
+	return is_supported && fn && is_supported(context) ? fn : NULL;
+}

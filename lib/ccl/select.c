@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ccl/select.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/ccl/comm.h"
+
+enum { BASIC = 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER };
+
+/* The first rank whose device cannot leave out PSNs; n_ranks: all can. */
+static unsigned unable(const struct ccl_group *g, const struct ccl_ability *rank)
+{
+	unsigned r = 0;
+
+	while (r < g->n_ranks && rank[r].skip)
+		r++;
+	return r;
+}
+
+static void say_mixed(const struct ccl_group *g, struct ccl_choice *c)
+{
+	*c = (struct ccl_choice){.kind = CCL_MIXED, .collectives = g->collectives};
+	snprintf(c->why, sizeof(c->why), "one mixed group: %s%s",
+		g->mode_id == CCL_MODE_1 ? "mode I needs no PSN skip"
+					 : "every rank's device can leave out PSNs",
+		g->kind == CCL_WISH_MIXED ? ", and the group file asks for it" : "");
+}
+
+static void say_single(const struct ccl_group *g, const struct ccl_ability *rank,
+	unsigned collectives, struct ccl_choice *c)
+{
+	const unsigned n = ccl_count_groups(CCL_SINGLE, collectives, g->n_ranks);
+	const unsigned r = unable(g, rank);
+	int len;
+
+	*c = (struct ccl_choice){.kind = CCL_SINGLE, .collectives = collectives};
+	len = snprintf(c->why, sizeof(c->why), "%u single group%s, one per primitive and root: ", n,
+		n > 1 ? "s" : "");
+	if (g->kind == CCL_WISH_SINGLE)
+		snprintf(
+			c->why + len, sizeof(c->why) - (size_t)len, "the group file asks for them");
+	else if (r < g->n_ranks)
+		snprintf(c->why + len, sizeof(c->why) - (size_t)len,
+			"rank %u's device (%s) cannot leave out PSNs", r, rank[r].device);
+	else
+		snprintf(c->why + len, sizeof(c->why) - (size_t)len,
+			"the switches offer no mixed ones");
+}
+
+int ccl_choose(const struct ccl_group *g, const struct ccl_ability *rank,
+	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN])
+{
+	const bool can_mix = g->mode_id == CCL_MODE_1 || unable(g, rank) == g->n_ranks;
+	int n = 0;
+
+	if (g->kind == CCL_WISH_MIXED && !can_mix) {
+		const unsigned r = unable(g, rank);
+
+		snprintf(err, CCL_ERR_LEN,
+			"kind: a mixed group in mode %s needs devices that can leave out PSNs, and "
+			"rank %u's (%s) cannot",
+			g->mode, r, rank[r].device);
+		return -EOPNOTSUPP;
+	}
+	if (can_mix && g->kind != CCL_WISH_SINGLE)
+		say_mixed(g, &choice[n++]);
+	if (g->kind == CCL_WISH_MIXED)
+		return n;
+	if (g->n_ranks <= CCL_MAX_SUBGROUP_RANKS ||
+		ccl_count_groups(CCL_SINGLE, g->collectives, g->n_ranks) == 1)
+		say_single(g, rank, g->collectives, &choice[n++]);
+	if (g->collectives & ~(unsigned)BASIC)
+		say_single(g, rank, g->collectives & BASIC, &choice[n++]);
+	return n;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which kind of groups a communicator gets: decided by rank 0 from what the group file wishes, what
+ * the mode needs and what the devices can do. Pure. */
+#ifndef CCL_SELECT_H
+#define CCL_SELECT_H
+
+#include "lib/ccl/group.h"
+
+/* What a rank says of itself. */
+struct ccl_ability {
+	bool skip; /* its device can leave out PSNs (docs/inc-protocol.md, 3.7) */
+	char device[64];
+};
+
+struct ccl_choice {
+	enum ccl_kind kind;
+	unsigned collectives;
+	char why[CCL_ERR_LEN]; /* one sentence */
+};
+
+enum { CCL_MAX_CHOICES = 3 };
+
+/* What to try, best first: the next one if a switch says that it does not offer it. Returns how
+ * many, or -EOPNOTSUPP with a reason in err: the file asks for what is impossible. */
+int ccl_choose(const struct ccl_group *group, const struct ccl_ability *rank,
+	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN]);
+
+#endif
