@@ -1,49 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/reduce: one table of kernels per instruction set. A pair without a kernel is NULL and
- * served by the next lower set; the scalar table defines which pairs are supported at all. To add a
- * pair: write it in reduce_scalar.c, then, where it pays, in the others; nothing else changes. */
+/* Inside lib/reduce: one table of kernels per instruction set, all with the same pairs, since all
+ * are made by kernel_set.h. */
 #ifndef REDUCE_KERNELS_H
 #define REDUCE_KERNELS_H
 
 #include "lib/reduce/reduce.h"
 
-enum { REDUCE_N_OPS = REDUCE_MAX + 1, REDUCE_N_DTYPES = REDUCE_UINT64 + 1 };
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "elements are little-endian; these kernels load them in the CPU's order"
+#endif
 
+enum { REDUCE_N_OPS = REDUCE_PROD + 1, REDUCE_N_DTYPES = REDUCE_UINT64 + 1 };
+
+/* fp16 and bf16 only, except fn: the accumulators of the others are in wire form. */
 struct reduce_kernels {
 	reduce_fn fn[REDUCE_N_OPS][REDUCE_N_DTYPES];
+	reduce_fn accumulate[REDUCE_N_OPS][REDUCE_N_DTYPES];
+	reduce_fn widen[REDUCE_N_DTYPES];
+	reduce_fn narrow[REDUCE_N_DTYPES];
 };
 
 extern const struct reduce_kernels reduce_scalar;
-extern const struct reduce_kernels reduce_avx2;   /* only if the CPU has AVX2 */
+extern const struct reduce_kernels reduce_avx2;   /* AVX2 and F16C */
 extern const struct reduce_kernels reduce_avx512; /* AVX-512 F, BW, VL and DQ */
 
-/* What a NaN result becomes, whatever the operands' NaNs were: the outcome then depends neither on
- * the instruction set nor on the order of operands. */
-enum { REDUCE_FP32_NAN = 0x7fc00000 };
+/* What every NaN that a kernel writes is, whatever the operands' NaNs were: the outcome then
+ * depends neither on the instruction set nor on the order of operands. */
+#define REDUCE_FP64_NAN UINT64_C(0x7ff8000000000000)
+enum { REDUCE_FP32_NAN = 0x7fc00000, REDUCE_FP16_NAN = 0x7e00, REDUCE_BF16_NAN = 0x7fc0 };
 
-/* One element, for the scalar kernels and the odd tails of the others. */
-static inline void sum_one_fp32(uint8_t *acc, const uint8_t *src)
-{
-	const uint32_t nan = REDUCE_FP32_NAN;
-	float a, b;
-
-	__builtin_memcpy(&a, acc, sizeof(a));
-	__builtin_memcpy(&b, src, sizeof(b));
-	a += b;
-	if (__builtin_isnan(a))
-		__builtin_memcpy(acc, &nan, sizeof(nan));
-	else
-		__builtin_memcpy(acc, &a, sizeof(a));
-}
-
-static inline void sum_one_int32(uint8_t *acc, const uint8_t *src)
-{
-	uint32_t a, b;
-
-	__builtin_memcpy(&a, acc, sizeof(a));
-	__builtin_memcpy(&b, src, sizeof(b));
-	a += b; /* unsigned: wraps */
-	__builtin_memcpy(acc, &a, sizeof(a));
-}
+/* Loops take the operation as an argument; it must be inlined into them. */
+#define REDUCE_LOOP static inline __attribute__((always_inline))
 
 #endif

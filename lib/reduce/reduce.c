@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include "lib/reduce/kernels.h"
 
@@ -32,6 +35,7 @@ static const char *const op_names[REDUCE_NONE + 1] = {
 	[REDUCE_SUM] = "sum",
 	[REDUCE_MIN] = "min",
 	[REDUCE_MAX] = "max",
+	[REDUCE_PROD] = "prod",
 	[REDUCE_NONE] = "none",
 };
 
@@ -87,11 +91,16 @@ int reduce_op_parse(const char *name)
 	return -EINVAL;
 }
 
+/* All that the set was built with (meson.build). F16C is asked for in CPUID's own words because not
+ * every compiler knows its name; that the OS saves the registers, AVX2 implies. */
 static bool cpu_has(enum reduce_isa isa)
 {
 #ifdef __x86_64__
+	unsigned eax, ebx, ecx, edx;
+
 	if (isa == REDUCE_AVX2)
-		return __builtin_cpu_supports("avx2");
+		return __builtin_cpu_supports("avx2") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) &&
+		       (ecx & bit_F16C);
 	if (isa == REDUCE_AVX512)
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 		       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
@@ -99,7 +108,9 @@ static bool cpu_has(enum reduce_isa isa)
 	return isa == REDUCE_SCALAR;
 }
 
-static pthread_once_t best_once = PTHREAD_ONCE_INIT;
+/* Found out once: callers may ask for kernels per packet. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool usable[REDUCE_N_ISA];
 static enum reduce_isa best;
 
 static void find_best(void)
@@ -107,33 +118,94 @@ static void find_best(void)
 	const char *limit = getenv("INCLINE_REDUCE_ISA");
 	int top = REDUCE_N_ISA - 1;
 
-	for (int i = 0; limit && i < REDUCE_N_ISA; i++)
-		if (strcmp(limit, isas[i].name) == 0)
+	for (int i = 0; i < REDUCE_N_ISA; i++) {
+		usable[i] = isas[i].kernels && cpu_has((enum reduce_isa)i);
+		if (limit && strcmp(limit, isas[i].name) == 0)
 			top = i;
-	while (top > REDUCE_SCALAR && !cpu_has((enum reduce_isa)top))
+	}
+	while (!usable[top])
 		top--;
 	best = (enum reduce_isa)top;
 }
 
 enum reduce_isa reduce_isa_best(void)
 {
-	pthread_once(&best_once, find_best);
+	pthread_once(&once, find_best);
 	return best;
+}
+
+/* NULL: this CPU or build lacks it. */
+static const struct reduce_kernels *kernels_of(enum reduce_isa isa)
+{
+	pthread_once(&once, find_best);
+	return (unsigned)isa < REDUCE_N_ISA && usable[isa] ? isas[isa].kernels : NULL;
+}
+
+static bool is_half(enum reduce_dtype dtype)
+{
+	return dtype == REDUCE_FP16 || dtype == REDUCE_BF16;
+}
+
+size_t reduce_acc_size(enum reduce_dtype dtype)
+{
+	return is_half(dtype) ? sizeof(float) : reduce_size(dtype);
+}
+
+static void copy(void *acc, const void *src, size_t bytes)
+{
+	memcpy(acc, src, bytes);
 }
 
 reduce_fn reduce_kernel_isa(enum reduce_op op, enum reduce_dtype dtype, enum reduce_isa isa)
 {
-	if ((unsigned)op >= REDUCE_N_OPS || (unsigned)dtype >= REDUCE_N_DTYPES ||
-		(unsigned)isa >= REDUCE_N_ISA || !cpu_has(isa) || !isas[isa].kernels)
+	const struct reduce_kernels *k = kernels_of(isa);
+
+	if ((unsigned)op >= REDUCE_N_OPS || (unsigned)dtype >= REDUCE_N_DTYPES || !k)
 		return NULL;
-	return isas[isa].kernels->fn[op][dtype];
+	return k->fn[op][dtype];
+}
+
+reduce_fn reduce_accumulate_isa(enum reduce_op op, enum reduce_dtype dtype, enum reduce_isa isa)
+{
+	const struct reduce_kernels *k = kernels_of(isa);
+
+	if (!is_half(dtype))
+		return reduce_kernel_isa(op, dtype, isa);
+	return (unsigned)op < REDUCE_N_OPS && k ? k->accumulate[op][dtype] : NULL;
+}
+
+reduce_fn reduce_widen_isa(enum reduce_dtype dtype, enum reduce_isa isa)
+{
+	const struct reduce_kernels *k = kernels_of(isa);
+
+	if (!reduce_size(dtype) || !k)
+		return NULL;
+	return is_half(dtype) ? k->widen[dtype] : copy;
+}
+
+reduce_fn reduce_narrow_isa(enum reduce_dtype dtype, enum reduce_isa isa)
+{
+	const struct reduce_kernels *k = kernels_of(isa);
+
+	return is_half(dtype) && k ? k->narrow[dtype] : NULL;
 }
 
 reduce_fn reduce_kernel(enum reduce_op op, enum reduce_dtype dtype)
 {
-	reduce_fn fn = NULL;
+	return reduce_kernel_isa(op, dtype, reduce_isa_best());
+}
 
-	for (int isa = reduce_isa_best(); isa >= REDUCE_SCALAR && !fn; isa--)
-		fn = reduce_kernel_isa(op, dtype, (enum reduce_isa)isa);
-	return fn;
+reduce_fn reduce_accumulate(enum reduce_op op, enum reduce_dtype dtype)
+{
+	return reduce_accumulate_isa(op, dtype, reduce_isa_best());
+}
+
+reduce_fn reduce_widen(enum reduce_dtype dtype)
+{
+	return reduce_widen_isa(dtype, reduce_isa_best());
+}
+
+reduce_fn reduce_narrow(enum reduce_dtype dtype)
+{
+	return reduce_narrow_isa(dtype, reduce_isa_best());
 }
