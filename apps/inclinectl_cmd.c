@@ -55,8 +55,8 @@ static int load_file(const char *path, json_t **out, char *err)
 	return 0;
 }
 
-static int parse_group_create(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
+/* A file that holds the parameters. */
+static int parse_file(unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
 {
 	json_t *file = NULL;
 
@@ -122,6 +122,37 @@ static int parse_group_activate(
 		rc = parse_endpoint(argv[i], list, err);
 	if (json_array_size(list))
 		json_object_set(params, "endpoints", list);
+	json_decref(list);
+	return rc;
+}
+
+/* "INPUT=QPN", or "parent=QPN" */
+static int parse_ring_activate(
+	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
+{
+	json_t *list = json_array();
+	json_int_t qpn, input;
+	int rc = 0;
+
+	if (argc)
+		json_object_set_new(params, "ring", group_ref(argv[0]));
+	for (unsigned i = 1; i < argc && !rc; i++) {
+		const char *equals = strchr(argv[i], '=');
+		char word[16] = "";
+
+		if (equals && (size_t)(equals - argv[i]) < sizeof(word))
+			memcpy(word, argv[i], (size_t)(equals - argv[i]));
+		if (!equals || parse_int(equals + 1, &qpn) ||
+			(strcmp(word, "parent") != 0 && parse_int(word, &input)))
+			rc = refuse(err, -EINVAL, "%s: must be INPUT=QPN or parent=QPN", argv[i]);
+		else if (!strcmp(word, "parent"))
+			json_object_set_new(params, "parent_qpn", json_integer(qpn));
+		else
+			json_array_append_new(
+				list, json_pack("{s:I,s:I}", "input", input, "qpn", qpn));
+	}
+	if (json_array_size(list))
+		json_object_set(params, "leaves", list);
 	json_decref(list);
 	return rc;
 }
@@ -208,8 +239,11 @@ static const struct {
 		"Applies the updates in a JSON file (- for standard input): all or none.",
 		parse_table_write},
 	{"group create", "group.create", "FILE",
-		"Installs the INC group in a JSON file (- for standard input).",
-		parse_group_create},
+		"Installs the INC group in a JSON file (- for standard input).", parse_file},
+	{"ring create", "ring.create", "FILE",
+		"Installs the NetReduce ring in a JSON file (- for standard input).", parse_file},
+	{"ring activate", "ring.activate", "RING [INPUT=QPN...] [parent=QPN]",
+		"Starts an installed ring, with the QPNs not known before.", parse_ring_activate},
 	{"group activate", "group.activate", "GROUP [INDEX=QPN...]",
 		"Starts an installed group, with the QPNs not known before.", parse_group_activate},
 };
@@ -288,6 +322,7 @@ static const struct {
 } aliases[] = {
 	{"tables", "table list", NULL},
 	{"groups", "group list", NULL},
+	{"rings", "ring list", NULL},
 	{"nodes", "stats", "nodes"},
 };
 
@@ -318,6 +353,8 @@ const struct cli_command *cli_find(
 	/* "show group NAME" reads well. */
 	if (show && !strcmp(argv[1], "group"))
 		return find_words("group show");
+	if (show && !strcmp(argv[1], "ring"))
+		return find_words("ring show");
 	if (show && !strcmp(argv[1], "table"))
 		return find_words("table read");
 	return NULL;

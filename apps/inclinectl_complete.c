@@ -156,6 +156,8 @@ static void offer_value(struct cli *cli, const struct offer *o, const struct ctl
 		offer_names(o, tables(cli));
 	else if (!strcmp(f->complete, "group"))
 		offer_from(cli, o, "group.list", "groups");
+	else if (!strcmp(f->complete, "ring"))
+		offer_from(cli, o, "ring.list", "rings");
 	else if (!strcmp(f->complete, "port"))
 		offer_from(cli, o, "port.list", "ports");
 }
@@ -217,6 +219,8 @@ static void offer_own(struct cli *cli, const struct offer *o, const struct cli_c
 			cli, o, argv[0], argc - 1, argv + 1, strcmp(c->words, "table delete") != 0);
 	else if (!strncmp(c->syntax, "GROUP", 5) && !argc)
 		offer_from(cli, o, "group.list", "groups");
+	else if (!strncmp(c->syntax, "RING", 4) && !argc)
+		offer_from(cli, o, "ring.list", "rings");
 }
 
 /* ---- commands ---- */

@@ -10,8 +10,11 @@ static const struct {
 #define X(sym, name, text) [DROP_INC_##sym] = {name, text},
 		INC_DROPS(X)
 #undef X
+#define X(sym, name, text) [DROP_NR_##sym] = {name, text},
+			NR_DROPS(X)
+#undef X
 #define X(sym, name, text) [DROP_##sym] = {name, text},
-			SW_DROPS(X)
+				SW_DROPS(X)
 #undef X
 };
 

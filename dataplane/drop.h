@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "dataplane/inc/drops.h"
+#include "dataplane/netreduce/drops.h"
 #include "lib/wire/frame.h"
 
 /* X(symbol, name, meaning) */
@@ -44,10 +45,13 @@ enum drop {
 #define X(sym, name, text) DROP_INC_##sym,
 		INC_DROPS(X)
 #undef X
-#define X(sym, name, text) DROP_##sym,
-			SW_DROPS(X)
+#define X(sym, name, text) DROP_NR_##sym,
+			NR_DROPS(X)
 #undef X
-				N_DROPS
+#define X(sym, name, text) DROP_##sym,
+				SW_DROPS(X)
+#undef X
+					N_DROPS
 };
 
 static_assert(DROP_WIRE_PARSE_SHORT == (int)WIRE_PARSE_SHORT, "wire reasons come first");
@@ -63,6 +67,13 @@ static inline enum drop drop_of_inc(enum inc_drop drop)
 }
 
 static_assert(DROP_INC_DONE == (int)WIRE_N_DROPS - 1 + (int)INC_DROP_DONE, "then the engine's");
+
+static inline enum drop drop_of_nr(enum nr_drop drop)
+{
+	return drop == NR_ICRC_BAD ? DROP_WIRE_ICRC_BAD : (enum drop)(DROP_INC_DONE + drop);
+}
+
+static_assert(DROP_NR_DONE == (int)DROP_INC_DONE + (int)NR_DROP_DONE, "then NetReduce's");
 
 /* "ip_ttl" and the meaning; drop < N_DROPS. */
 const char *drop_name(enum drop drop);

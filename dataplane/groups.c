@@ -114,7 +114,7 @@ static int fill_endpoint(
 
 static int free_slot(const struct sw *sw, uint64_t now)
 {
-	for (int slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++)
+	for (int slot = FIRST_SLOT; slot < SW_RING_SLOT0; slot++)
 		if (sw->groups->group[slot] == NULL && sw->slot[slot].rest_until <= now)
 			return slot;
 	return -ENOSPC;
@@ -193,7 +193,7 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 	free = free_slot(sw, port_now_ns());
 	if (free < 0)
 		return sw_fail(err, free, "all %d group slots are in use, or resting for %llu ms",
-			INC_GROUP_SLOTS - FIRST_SLOT,
+			SW_RING_SLOT0 - FIRST_SLOT,
 			(unsigned long long)(sw->config.slot_rest_ns / 1000000));
 	rc = install(sw, spec, (unsigned)free, activate, err);
 	if (rc == 0)
@@ -397,6 +397,7 @@ static void watch(struct sw *sw, unsigned slot, uint64_t now)
 void sw_tick(struct sw *sw, uint64_t now_ns)
 {
 	sw_reclaim(sw);
+	sw_rings_tick(sw, now_ns);
 	for (unsigned slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++) {
 		if (sw->groups->group[slot] == NULL)
 			continue;

@@ -36,6 +36,7 @@ void lcore_turn(struct lcore *lc)
 {
 	lc->now = port_now_ns();
 	lc->fwd = atomic_load_explicit(lc->shared_fwd, memory_order_acquire);
+	lc->clt = atomic_load_explicit(lc->shared_clt, memory_order_acquire);
 	lc->n_meta = 0;
 	lc->work = 0;
 	lc->tracing = false;

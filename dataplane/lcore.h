@@ -13,6 +13,7 @@
 #include "dataplane/drop.h"
 #include "dataplane/fwd.h"
 #include "dataplane/inc/engine.h"
+#include "dataplane/netreduce/clt.h"
 #include "dataplane/port/impair.h"
 #include "dataplane/trace.h"
 #include "lib/port/port.h"
@@ -50,6 +51,8 @@ struct lcore {
 	struct rte_graph *graph;
 	_Atomic(struct fwd *) *shared_fwd; /* published by control */
 	const struct fwd *fwd;             /* of this turn */
+	_Atomic(struct nr_clt *) *shared_clt; /* published by control */
+	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
 	const struct inc_table *inc;
 	struct inc_arena arena;
 	struct rte_mbuf_ext_shared_info arena_ref; /* arena memory as an mbuf's external buffer */

@@ -57,6 +57,12 @@ struct sw {
 	struct inc_table *groups;
 	struct sw_group_slot slot[INC_GROUP_SLOTS];
 	unsigned n_groups, n_stalled;
+	struct nr_ring *ring[NR_MAX_RINGS];
+	uint8_t ring_gen[NR_MAX_RINGS];
+	uint64_t ring_rest[NR_MAX_RINGS]; /* ns; 0: not resting */
+	bool ring_stalled[NR_MAX_RINGS];
+	unsigned n_rings;
+	_Atomic(struct nr_clt *) clt;
 	struct table_registry *tables;
 	_Atomic(struct fwd *) fwd;
 	struct rte_rcu_qsbr *rcu;
@@ -76,6 +82,11 @@ void sw_reclaim(struct sw *sw);
 
 /* groups.c: at the end. */
 void sw_groups_destroy(struct sw *sw);
+
+/* rings.c: at the end; at every tick. The last group slots are the rings': their QPNs (1.2). */
+enum { SW_RING_SLOT0 = INC_GROUP_SLOTS - NR_MAX_RINGS };
+void sw_rings_destroy(struct sw *sw);
+void sw_rings_tick(struct sw *sw, uint64_t now);
 
 /* For tests: one turn of the worker's loop, in this thread. Instead of sw_start. */
 void sw_turn(struct sw *sw);

@@ -253,6 +253,7 @@ static int create_lcore(struct sw *sw, char err[SW_ERR_LEN])
 	if (lc == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for the lcore");
 	lc->shared_fwd = &sw->fwd;
+	lc->shared_clt = &sw->clt;
 	lc->inc = sw->groups;
 	lc->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
 	lc->arena_iova = sw->arena_zone->iova;
@@ -351,6 +352,7 @@ void sw_destroy(struct sw *sw)
 	stop(sw);
 	if (sw->groups != NULL)
 		sw_groups_destroy(sw);
+	sw_rings_destroy(sw);
 	sw_reclaim(sw);
 	if (sw->lcore != NULL)
 		graph_destroy(sw->lcore, sw->node_stats);

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "dataplane/inc/group.h"
+#include "dataplane/netreduce/ring.h"
 #include "dataplane/table.h"
 #include "lib/port/port.h"
 
@@ -110,6 +111,23 @@ struct inc_group *sw_group_get(struct sw *sw, unsigned slot);
 /* Slot of a group by name, or -ENOENT. Names are unique. */
 int sw_group_find(struct sw *sw, const char *name);
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used);
+
+/* ---- NetReduce rings ---- */
+/* Checks the spec, takes arena memory, installs everything or nothing. local_ip that is zero becomes
+ * the switch's first address of the same family; every address must have a route. On success the
+ * ring is INSTALLED, or ACTIVE if activate (then all QPNs must be known); *ring identifies it. */
+int sw_ring_create(struct sw *sw, struct nr_spec *spec, bool activate, unsigned *ring,
+	char err[SW_ERR_LEN]);
+/* Fills in QPNs that were 0 (by input; 0: leave) and activates. */
+int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN],
+	uint32_t parent_qpn, char err[SW_ERR_LEN]);
+/* At once: packets of its connections are forwarded like others from now on. */
+int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN]);
+/* As sw_group_get and sw_group_find. */
+struct nr_ring *sw_ring_get(struct sw *sw, unsigned ring);
+int sw_ring_find(struct sw *sw, const char *name);
+/* Ranks behind a mask of inputs (bit 63: the parent), as "0,3" for messages; cut off at cap. */
+void sw_ring_ranks(struct nr_ring *r, uint64_t inputs, char *buf, size_t cap);
 
 /* Housekeeping, to be called about every 100 ms: ends draining, rests slots, notes stalls. */
 void sw_tick(struct sw *sw, uint64_t now_ns);

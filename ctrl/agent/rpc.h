@@ -58,6 +58,11 @@ int rpc_group_delete(struct agent *, const json_t *, json_t **, struct rpc_error
 int rpc_group_fail(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_show(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ring_create(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ring_activate(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ring_delete(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ring_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ring_show(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ping(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_version(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_status(struct agent *, const json_t *, json_t **, struct rpc_error *);

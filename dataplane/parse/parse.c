@@ -3,7 +3,15 @@
  * switch. */
 #include "dataplane/node.h"
 
-enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_NEIGH, EDGE_ICMP_ECHO, EDGE_DROP, N_EDGES };
+enum {
+	EDGE_INC_LOOKUP,
+	EDGE_IP_FORWARD,
+	EDGE_NEIGH,
+	EDGE_ICMP_ECHO,
+	EDGE_NETREDUCE,
+	EDGE_DROP,
+	N_EDGES
+};
 
 enum { PREFETCH = 4 };
 
@@ -83,6 +91,8 @@ static rte_edge_t classify(const struct lcore *lc, struct meta *meta, enum wire_
 	default:
 		break;
 	}
+	if (unlikely(lc->clt != NULL) && meta->pkt.kind == WIRE_ROCE)
+		return EDGE_NETREDUCE;
 	ours = fwd_is_local(lc->fwd, &meta->pkt.dst);
 	if (ours && drop != WIRE_OK)
 		return refuse(meta, drop_of_wire(drop));
@@ -156,6 +166,7 @@ static struct rte_node_register parse = {
 			[EDGE_IP_FORWARD] = "ip_forward",
 			[EDGE_NEIGH] = "neigh",
 			[EDGE_ICMP_ECHO] = "icmp_echo",
+			[EDGE_NETREDUCE] = "netreduce",
 			[EDGE_DROP] = "drop",
 		},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The methods of incline-switch; ctrl/agent has a handler for each. */
+#include "lib/ctl/ring_schema.h"
 #include "lib/ctl/schema.h"
 
 enum {
@@ -460,6 +461,7 @@ static const struct ctl_method methods[] = {
 	{"group.list", "group list", "Lists the groups.", false, none, group_list_result},
 	{"group.show", "group show", "Shows a group: endpoints, counters, who is waited for.",
 		false, show_params, show_result},
+	CTL_RING_METHODS,
 	{"stats.get", "stats", "Shows counters and values.", false, stats_params, stats_result},
 	{"drops.get", "drops", "Shows how many packets were dropped, by reason.", false,
 		drops_params, drops_result},

@@ -358,3 +358,62 @@ void fake_switch_arrived(struct sw *sw, unsigned slot, uint32_t psn, uint64_t ep
 	s->tag = psn;
 	s->arrived = eps;
 }
+
+/* ---- rings: the real blocks, without packets ---- */
+
+static struct nr_ring *fake_rings[NR_MAX_RINGS];
+
+int sw_ring_create(
+	struct sw *sw, struct nr_spec *spec, bool activate, unsigned *ring, char err[SW_ERR_LEN])
+{
+	struct nr_ring *r;
+	int rc = nr_check(spec, err);
+
+	if (rc)
+		return rc;
+	if (sw_ring_find(sw, spec->name) >= 0) {
+		snprintf(err, SW_ERR_LEN, "name: there is a ring \"%s\" already", spec->name);
+		return -EEXIST;
+	}
+	for (*ring = 0; fake_rings[*ring];)
+		++*ring;
+	r = fake_rings[*ring] = calloc(1, nr_ring_bytes(spec));
+	nr_init(r, spec, 4032 + *ring, 0, 0);
+	return activate ? nr_activate(r, err) : 0;
+}
+
+int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN],
+	uint32_t parent_qpn, char err[SW_ERR_LEN])
+{
+	struct nr_ring *r = sw_ring_get(sw, ring);
+
+	for (unsigned i = 0; i < r->n_in; i++)
+		if (qpn[i])
+			nr_in_at(r, i)->remote_qpn = qpn[i];
+	if (parent_qpn)
+		r->parent_qpn = parent_qpn;
+	return nr_activate(r, err);
+}
+
+int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
+{
+	(void)sw, (void)err;
+	free(fake_rings[ring]);
+	fake_rings[ring] = NULL;
+	return 0;
+}
+
+struct nr_ring *sw_ring_get(struct sw *sw, unsigned ring)
+{
+	(void)sw;
+	return ring < NR_MAX_RINGS ? fake_rings[ring] : NULL;
+}
+
+int sw_ring_find(struct sw *sw, const char *name)
+{
+	(void)sw;
+	for (int i = 0; i < NR_MAX_RINGS; i++)
+		if (fake_rings[i] && strcmp(fake_rings[i]->name, name) == 0)
+			return i;
+	return -ENOENT;
+}

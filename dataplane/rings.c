@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NetReduce rings from the control plane's side: all of a ring or nothing, and the table of
+ * connections that the packet path looks into. */
+#include <errno.h>
+#include <rte_malloc.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dataplane/sw.h"
+
+enum { GEN_MASK = 0x3f, RANKS_TEXT = 96 };
+
+/* IP is beside them: UDP, BTH, RETH, immediate and ICRC around a payload, the INA header in it. */
+enum { AROUND = 8 + 12 + 16 + 4 + 4 + INA_LEN, IP4_LEN = 20, IP6_LEN = 40 };
+
+/* ---- checking ---- */
+
+static int first_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
+{
+	struct table_rows rows;
+
+	table_rows(sw->tables, FWD_LOCAL_ADDR, &rows);
+	for (unsigned i = 0; i < rows.n; i++) {
+		if (wire_ip_is4(&rows.entry[i].key[0].ip) != wire_ip_is4(like))
+			continue;
+		*ip = rows.entry[i].key[0].ip;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int check_local(const struct sw *sw, const struct wire_ip *remote, struct wire_ip *local,
+	const char *what, char *err)
+{
+	char text[WIRE_IP_STRLEN];
+
+	if (wire_ip_is_zero(local) && !wire_ip_is_zero(remote) &&
+		first_address(sw, remote, local) < 0)
+		return sw_fail(err, -ENOENT,
+			"%s.local_ip: the switch has no address of the family of %s", what,
+			wire_ip_format(remote, text, sizeof(text)));
+	if (!wire_ip_is_zero(local) && !fwd_is_local(atomic_load(&sw->fwd), local))
+		return sw_fail(err, -EINVAL, "%s.local_ip: %s is not an address of the switch",
+			what, wire_ip_format(local, text, sizeof(text)));
+	return 0;
+}
+
+static int check_route(const struct sw *sw, const struct nr_spec *spec, const struct wire_ip *ip,
+	const char *what, char *err)
+{
+	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), ip);
+	const unsigned need =
+		spec->mtu + AROUND + (wire_ip_is4(ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
+	char text[WIRE_IP_STRLEN];
+
+	wire_ip_format(ip, text, sizeof(text));
+	if (adj->kind != ADJ_REWRITE)
+		return sw_fail(err, -ENOENT, "%s: %s is no neighbour and has no route", what, text);
+	if (adj->mtu < need)
+		return sw_fail(err, -EINVAL,
+			"mtu: %u bytes of payload make packets of up to %u, more than the MTU %u "
+			"on the way to %s",
+			spec->mtu, need, adj->mtu, text);
+	return 0;
+}
+
+static int check_paths(const struct sw *sw, const struct nr_spec *spec, char *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < spec->n_in && rc == 0; i++) {
+		const struct nr_in_spec *in = &spec->in[i];
+
+		if (!in->host) {
+			rc = check_route(sw, spec, &in->remote_ip, "leaves.ip", err);
+			continue;
+		}
+		rc = check_route(sw, spec, &in->key.dst, "flows.dst", err);
+		if (rc == 0)
+			rc = check_route(sw, spec, &in->key.src, "flows.src", err);
+	}
+	if (rc == 0 && spec->has_parent)
+		rc = check_route(sw, spec, &spec->parent_ip, "parent.ip", err);
+	return rc;
+}
+
+/* Completes the spec and checks it. */
+static int complete(struct sw *sw, struct nr_spec *spec, char *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < spec->n_in && rc == 0; i++)
+		if (!spec->in[i].host)
+			rc = check_local(
+				sw, &spec->in[i].remote_ip, &spec->in[i].local_ip, "leaves", err);
+	if (rc == 0 && spec->has_parent)
+		rc = check_local(sw, &spec->parent_ip, &spec->parent_local_ip, "parent", err);
+	if (rc == 0)
+		rc = nr_check(spec, err);
+	return rc ? rc : check_paths(sw, spec, err);
+}
+
+/* ---- the table of connections ---- */
+
+static void free_clt(struct sw *sw, void *what)
+{
+	(void)sw;
+	nr_clt_destroy(what);
+}
+
+static void publish(struct sw *sw, struct nr_clt *clt)
+{
+	struct nr_clt *old = atomic_exchange_explicit(&sw->clt, clt, memory_order_acq_rel);
+
+	if (old != NULL)
+		sw_defer(sw, free_clt, old);
+}
+
+/* The table with ring r too (NULL: none), and without `without`. */
+static int make_clt(struct sw *sw, struct nr_ring *r, const struct nr_ring *without,
+	struct nr_clt **clt, char *err)
+{
+	struct nr_ring *active[NR_MAX_RINGS + 1] = {NULL};
+
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
+		if (sw->ring[i] && sw->ring[i]->state == NR_ACTIVE && sw->ring[i] != without)
+			active[i] = sw->ring[i];
+	active[NR_MAX_RINGS] = r;
+	return nr_clt_create(active, NR_MAX_RINGS + 1, clt, err);
+}
+
+/* INSTALLED to ACTIVE, or nothing. */
+static int activate(struct sw *sw, struct nr_ring *r, char *err)
+{
+	struct nr_clt *clt;
+	int rc = make_clt(sw, r, r, &clt, err);
+
+	if (rc < 0)
+		return rc;
+	rc = nr_activate(r, err);
+	if (rc < 0) {
+		nr_clt_destroy(clt);
+		return rc;
+	}
+	r->last_progress_ns = port_now_ns();
+	publish(sw, clt);
+	return 0;
+}
+
+/* ---- life ---- */
+
+static int free_place(const struct sw *sw, uint64_t now)
+{
+	for (int i = 0; i < NR_MAX_RINGS; i++)
+		if (sw->ring[i] == NULL && sw->ring_rest[i] <= now)
+			return i;
+	return -ENOSPC;
+}
+
+static void free_ring(struct sw *sw, void *what)
+{
+	struct nr_ring *r = what;
+
+	inc_ranges_free(sw->arena, r->pay_off);
+	rte_free(r);
+}
+
+static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, char *err)
+{
+	struct nr_ring *r = rte_zmalloc("ring", nr_ring_bytes(spec), RTE_CACHE_LINE_SIZE);
+	const size_t payload = nr_payload_bytes(spec);
+	uint64_t off;
+	int rc;
+
+	if (r == NULL)
+		return sw_fail(err, -ENOMEM,
+			"no memory for %zu bytes of state: raise \"memory_mb\"",
+			nr_ring_bytes(spec));
+	rc = inc_ranges_alloc(sw->arena, payload, &off);
+	if (rc < 0) {
+		rte_free(r);
+		return sw_fail(err, rc,
+			"aggregation memory: the ring needs %zu bytes, %zu of %zu are free: raise "
+			"\"arena_kb\" or lower mtu, M or W",
+			payload, sw->arena->size - sw->arena->used, sw->arena->size);
+	}
+	nr_init(r, spec, SW_RING_SLOT0 + place, sw->ring_gen[place], off);
+	sw->ring[place] = r;
+	sw->n_rings++;
+	return 0;
+}
+
+int sw_ring_create(
+	struct sw *sw, struct nr_spec *spec, bool start, unsigned *ring, char err[SW_ERR_LEN])
+{
+	int rc = complete(sw, spec, err), place;
+
+	if (rc < 0)
+		return rc;
+	if (sw_ring_find(sw, spec->name) >= 0)
+		return sw_fail(err, -EEXIST, "name: there is a ring \"%s\" already", spec->name);
+	place = free_place(sw, port_now_ns());
+	if (place < 0)
+		return sw_fail(err, place, "all %d rings are in use, or resting for %llu ms",
+			NR_MAX_RINGS, (unsigned long long)(sw->config.slot_rest_ns / 1000000));
+	rc = install(sw, spec, (unsigned)place, err);
+	if (rc == 0 && start) {
+		rc = activate(sw, sw->ring[place], err);
+		if (rc < 0) {
+			free_ring(sw, sw->ring[place]);
+			sw->ring[place] = NULL;
+			sw->n_rings--;
+		}
+	}
+	if (rc == 0)
+		*ring = (unsigned)place;
+	return rc;
+}
+
+struct nr_ring *sw_ring_get(struct sw *sw, unsigned ring)
+{
+	return ring < NR_MAX_RINGS ? sw->ring[ring] : NULL;
+}
+
+int sw_ring_find(struct sw *sw, const char *name)
+{
+	for (int i = 0; i < NR_MAX_RINGS; i++)
+		if (sw->ring[i] != NULL && strcmp(sw->ring[i]->name, name) == 0)
+			return i;
+	return -ENOENT;
+}
+
+int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN],
+	uint32_t parent_qpn, char err[SW_ERR_LEN])
+{
+	struct nr_ring *r = sw_ring_get(sw, ring);
+
+	if (r == NULL)
+		return sw_fail(err, -ENOENT, "there is no ring %u", ring);
+	if (r->state != NR_INSTALLED)
+		return sw_fail(err, -EBUSY, "the ring is active");
+	if (parent_qpn && !r->has_parent)
+		return sw_fail(err, -EINVAL, "parent_qpn: the ring has no parent here");
+	for (unsigned i = 0; i < NR_MAX_IN; i++)
+		if (qpn[i] && (i >= r->n_in || nr_in_at(r, i)->host))
+			return sw_fail(err, -EINVAL, "leaves: input %u is no switch below", i);
+	for (unsigned i = 0; i < r->n_in; i++)
+		if (qpn[i])
+			nr_in_at(r, i)->remote_qpn = qpn[i];
+	if (parent_qpn)
+		r->parent_qpn = parent_qpn;
+	return activate(sw, r, err);
+}
+
+/* The packet path forgets its connections first; the memory follows. A table of fewer rows is not
+ * refused, and without memory for one all rings lose theirs rather than keep a freed one. */
+int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
+{
+	struct nr_ring *r = sw_ring_get(sw, ring);
+	struct nr_clt *clt;
+	int rc;
+
+	if (r == NULL)
+		return sw_fail(err, -ENOENT, "there is no ring %u", ring);
+	rc = make_clt(sw, NULL, r, &clt, err);
+	if (rc < 0)
+		return rc;
+	publish(sw, clt);
+	sw->ring[ring] = NULL;
+	sw->ring_gen[ring] = (uint8_t)((r->gen + 1) & GEN_MASK);
+	sw->ring_rest[ring] = port_now_ns() + sw->config.slot_rest_ns;
+	sw->ring_stalled[ring] = false;
+	sw->n_rings--;
+	sw_defer(sw, free_ring, r);
+	return 0;
+}
+
+void sw_rings_destroy(struct sw *sw)
+{
+	publish(sw, NULL);
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++) {
+		if (sw->ring[i] != NULL)
+			sw_defer(sw, free_ring, sw->ring[i]);
+		sw->ring[i] = NULL;
+	}
+}
+
+/* ---- watching ---- */
+
+void sw_ring_ranks(struct nr_ring *r, uint64_t inputs, char *buf, size_t cap)
+{
+	const uint64_t above = inputs >> NR_PARENT_EP & 1;
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned k = 0; k < r->n_ranks && at < cap; k++) {
+		const uint8_t in = nr_rank_in(r)[k];
+
+		if (in == 0xff ? above : inputs >> in & 1)
+			at += (size_t)snprintf(buf + at, cap - at, "%s%u", at ? "," : "", k);
+	}
+}
+
+void sw_rings_tick(struct sw *sw, uint64_t now)
+{
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++) {
+		struct nr_ring *r = sw->ring[i];
+		uint32_t msg = 0, o = 0;
+		char ranks[RANKS_TEXT];
+		uint64_t last, inputs;
+		bool stalled;
+
+		if (r == NULL || r->state != NR_ACTIVE)
+			continue;
+		last = r->last_progress_ns;
+		if (now <= last || now - last < sw->config.stall_ns) {
+			sw->ring_stalled[i] = false;
+			continue;
+		}
+		inputs = nr_missing(r, &msg, &o);
+		stalled = inputs != 0;
+		if (stalled && !sw->ring_stalled[i]) {
+			sw->stalls++;
+			sw_ring_ranks(r, inputs, ranks, sizeof(ranks));
+			fprintf(stderr,
+				"%s: ring %s: no progress for %llu ms, packet %u of message %u "
+				"waits for ranks %s\n",
+				sw->config.name, r->name,
+				(unsigned long long)((now - last) / 1000000), o, msg, ranks);
+		}
+		sw->ring_stalled[i] = stalled;
+	}
+}
