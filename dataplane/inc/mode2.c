@@ -55,7 +55,7 @@ static void stall_rnr(struct inc_ctx *c)
 {
 	const struct inc_ep *ep = inc_ep_at(c->g, c->ep);
 
-	if (c->route->prim != INC_AR || !(c->g->flags & INC_F_STALL_RNR) || !ep->host ||
+	if (!(c->g->flags & INC_F_STALL_RNR) || !ep->host ||
 		c->pkt->psn != oldest_unacknowledged(c))
 		return;
 	inc_count(c->g, INC_C_STALL_RNR);
@@ -91,11 +91,12 @@ static enum inc_drop answer_stale(struct inc_ctx *c)
 static enum inc_drop answer_duplicate(struct inc_ctx *c, const struct inc_slot *slot)
 {
 	bool result = c->route->prim == INC_AR && is_root(c->g);
+	bool last_hop = c->route->prim == INC_RED && inc_ep_at(c->g, c->route->via)->host;
 	uint64_t asker = c->g->flags & INC_F_DUP_ALL ? c->route->outs : 1ULL << c->ep;
 
 	inc_count(c->g, INC_C_DUP_ANSWERED);
 	inc_forward_slot(c, slot, result ? asker : c->route->outs);
-	if (!result) /* the result may still wait for ranks elsewhere in the tree */
+	if (!result && !last_hop) /* it may still wait for ranks elsewhere in the tree */
 		stall_rnr(c);
 	return INC_DROP_DONE;
 }

@@ -8,8 +8,17 @@ enum { NAK_FWD_GAP_NS = 100000 };
 /* What an acknowledged PSN belongs to. */
 struct scope {
 	const struct inc_route *route;
-	uint32_t first, end; /* of the PSNs with this route in this operation: [first, end) */
+	/* The PSNs with this route that the sender may have to hear of: [first, end). In a MIXED
+	 * group those of this operation, since fences keep it apart from the others. In a SINGLE
+	 * group all up to this operation's end: operations follow one another without a pause, and
+	 * a receiver may lack something of an earlier one. */
+	uint32_t first, end;
 };
+
+static bool single(const struct inc_ctx *c)
+{
+	return c->g->kind == INC_SINGLE;
+}
 
 /* False: the PSN is of no known operation. */
 static bool find_scope(const struct inc_ctx *c, struct scope *s)
@@ -17,7 +26,6 @@ static bool find_scope(const struct inc_ctx *c, struct scope *s)
 	struct inc_group *g = c->g;
 	uint32_t psn = c->pkt->psn;
 	const struct inc_desc *d = inc_desc_find(g, psn);
-	bool single = g->kind == INC_SINGLE;
 
 	*s = (struct scope){&g->control, psn, psn_add(psn, 1)};
 	if (d == NULL) {
@@ -25,15 +33,14 @@ static bool find_scope(const struct inc_ctx *c, struct scope *s)
 		if (c->cls == INC_CLASS_ACK || psn != g->next_ctrl)
 			return false;
 		s->end = psn;
-		d = single ? inc_desc_find(g, psn_add(psn, -1)) : NULL;
-		if (d)
-			s->first = d->ctrl_psn;
+		if (single(c))
+			s->first = g->node_ack;
 		return true;
 	}
-	if (!single && psn == d->ctrl_psn)
+	if (!single(c) && psn == d->ctrl_psn)
 		return true;
 	s->route = &d->route;
-	s->first = single ? d->ctrl_psn : psn_add(d->ctrl_psn, 1);
+	s->first = single(c) ? g->node_ack : psn_add(d->ctrl_psn, 1);
 	s->end = psn_add(d->last, 1);
 	return true;
 }
@@ -119,6 +126,8 @@ static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 		reflect(c);
 	if (c->ep != s->route->via)
 		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
+	for (uint64_t in = s->route->in; single(c) && in != 0; in &= in - 1)
+		inc_ep_at(c->g, (unsigned)__builtin_ctzll(in))->ack_msn = c->pkt->msn;
 	inc_send_ack(c, s->route->in, passed_on(c), c->pkt->psn, c->pkt->msn);
 	return INC_DROP_DONE;
 }

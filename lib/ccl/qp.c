@@ -17,7 +17,7 @@ enum {
 	QP_RETRY_CNT = 7,
 	QP_MIN_RNR_TIMER = 12,   /* 0.64 ms */
 	QP_TIMEOUT = 14,         /* 67 ms */
-	QP_PATIENT_TIMEOUT = 18, /* 1.1 s: nothing else holds a rank that waits for another */
+	QP_PATIENT_TIMEOUT = 18, /* 1.1 s */
 	QP_HOP_LIMIT = 64,
 };
 
@@ -98,16 +98,10 @@ static int to_rtr(struct ccl_memb *mb, char *err)
 		err);
 }
 
-/* Does anything but time tell a waiting requester that it is not forgotten? A receiver without a
- * posted receive does, and in Mode-II the switch, of an AllReduce (3.6). */
-static unsigned qp_timeout(const struct ccl_memb *mb)
+/* Mode-II without RNR NAKs from the switch: only patience holds a rank that waits for others. */
+static unsigned qp_timeout(const struct ccl_comm *c)
 {
-	const struct ccl_comm *c = mb->comm;
-
-	if (c->mode != CCL_MODE_2 || mb->prim == CCL_PRIM_BC)
-		return QP_TIMEOUT;
-	return c->stall_rnr && (mb->mixed || mb->prim == CCL_PRIM_AR) ? QP_TIMEOUT
-								      : QP_PATIENT_TIMEOUT;
+	return c->mode == CCL_MODE_2 && !c->stall_rnr ? QP_PATIENT_TIMEOUT : QP_TIMEOUT;
 }
 
 static int to_rts(struct ccl_memb *mb, char *err)
@@ -115,7 +109,7 @@ static int to_rts(struct ccl_memb *mb, char *err)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = mb->start_psn,
-		.timeout = (uint8_t)qp_timeout(mb),
+		.timeout = (uint8_t)qp_timeout(mb->comm),
 		.retry_cnt = QP_RETRY_CNT,
 		.rnr_retry = QP_RNR_RETRY,
 	};
