@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/verbs/incline_dv.h"
 #include "lib/verbs/port_ops.h"
 
 enum { LINK_DELAY_NS = 2000, REORDER_NS = 20000, INBOX = 4096, GROUP_SLOT = 1, GROUP_GEN = 5 };
@@ -292,12 +293,16 @@ static struct inc_ep_spec *add_ep(struct inc_group_spec *spec, unsigned sw)
 	return ep;
 }
 
-static void add_host_ep(struct fabric *fab, struct inc_group_spec *spec, unsigned sw, unsigned rank)
+static void add_host_ep(
+	struct fabric *fab, struct inc_group_spec *spec, unsigned sw, unsigned rank, unsigned g)
 {
 	struct inc_ep_spec *ep = add_ep(spec, sw);
+	struct ccl_member member;
 
+	if (ccl_member(fab->host[rank].comm, g, &member) != 0)
+		abort();
 	ep->remote_ip = host_ip(rank);
-	ep->remote_qpn = ccl_qpn(fab->host[rank].comm);
+	ep->remote_qpn = member.qpn;
 	ep->port = (uint16_t)rank;
 	ep->host = true;
 	set_mac(ep->dmac, 0, rank);
@@ -306,33 +311,36 @@ static void add_host_ep(struct fabric *fab, struct inc_group_spec *spec, unsigne
 
 /* The endpoint toward another switch; peer_ep is its index over there. */
 static struct inc_ep_spec *add_switch_ep(
-	struct inc_group_spec *spec, unsigned sw, unsigned peer, unsigned peer_ep)
+	struct inc_group_spec *spec, unsigned sw, unsigned peer, unsigned peer_ep, unsigned g)
 {
 	struct inc_ep_spec *ep = add_ep(spec, sw);
 
 	ep->remote_ip = switch_ip(peer);
-	ep->remote_qpn = inc_qpn(GROUP_SLOT, peer_ep, GROUP_GEN);
+	ep->remote_qpn = inc_qpn(GROUP_SLOT + g, peer_ep, GROUP_GEN);
 	ep->port = (uint16_t)(FAB_MAX_HOSTS + peer);
 	set_mac(ep->dmac, 1, peer);
 	return ep;
 }
 
-static void install(struct fabric *fab, unsigned i, struct inc_group_spec *spec)
+static void install(struct fabric *fab, unsigned i, struct inc_group_spec *spec, unsigned g)
 {
 	struct fab_switch *sw = &fab->sw[i];
+	const uint64_t offset = sw->arena.size;
+	struct inc_group *group;
 	char err[INC_ERR_LEN];
 
 	if (inc_group_check(spec, err) != 0) {
 		fprintf(stderr, "fabric: switch %u: %s\n", i, err);
 		abort();
 	}
-	sw->group = calloc(1, inc_group_bytes(spec));
-	sw->arena.size = inc_group_payload_bytes(spec);
-	sw->arena.base = malloc(sw->arena.size);
-	inc_group_init(sw->group, spec, GROUP_SLOT, GROUP_GEN, 0);
-	if (inc_group_activate(sw->group, err) != 0)
+	sw->all[g] = group = calloc(1, inc_group_bytes(spec));
+	sw->arena.size += (inc_group_payload_bytes(spec) + 63) & ~63ull;
+	sw->arena.base = realloc(sw->arena.base, sw->arena.size);
+	inc_group_init(group, spec, (uint16_t)(GROUP_SLOT + g), GROUP_GEN, offset);
+	if (inc_group_activate(group, err) != 0)
 		abort();
-	inc_table_set(&sw->table, GROUP_SLOT, sw->group);
+	inc_table_set(&sw->table, (uint16_t)(GROUP_SLOT + g), group);
+	sw->group = sw->all[0];
 }
 
 static bool is_below(const struct fabric *fab, unsigned sw, unsigned rank)
@@ -390,24 +398,31 @@ static unsigned ep_at_parent(const struct fabric *fab, unsigned sw)
 	return i;
 }
 
-static void add_child_ep(
-	struct fabric *fab, struct inc_group_spec *spec, unsigned sw, const struct child *c)
+static void add_child_ep(struct fabric *fab, struct inc_group_spec *spec, unsigned sw,
+	const struct child *c, unsigned g)
 {
 	struct child below[FAB_MAX_HOSTS + FAB_MAX_SWITCHES];
 	struct inc_ep_spec *ep;
 
 	if (c->host) {
-		add_host_ep(fab, spec, sw, c->index);
+		add_host_ep(fab, spec, sw, c->index, g);
 		return;
 	}
 	/* The parent's endpoint is the last one over there. */
-	ep = add_switch_ep(spec, sw, c->index, children(fab, c->index, below));
+	ep = add_switch_ep(spec, sw, c->index, children(fab, c->index, below), g);
 	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		if (is_below(fab, c->index, r))
 			ep->ranks[ep->n_ranks++] = (uint16_t)r;
 }
 
-static void install_groups(struct fabric *fab)
+/* A group's own first PSN, but for the first group's. */
+static uint32_t start_psn(const struct fabric *fab, unsigned g)
+{
+	return (fab->opts.start_psn + g * 0x10001) & PSN_MASK;
+}
+
+/* Group g of those that the ranks are members of. */
+static void install_group(struct fabric *fab, unsigned g, const struct ccl_member *member)
 {
 	struct inc_ep_spec *ep = calloc(INC_MAX_EP, sizeof(*ep));
 
@@ -418,11 +433,13 @@ static void install_groups(struct fabric *fab)
 			.name = "fabric",
 			.mode = fab->opts.mode ? fab->opts.mode : INC_MODE_2,
 			.kind = fab->opts.kind,
+			.prim = (uint8_t)member->prim,
+			.root = (uint16_t)member->root,
 			.mtu = fab->opts.mtu,
 			.m = fab->opts.m,
 			.w = fab->opts.w,
 			.flags = fab->opts.flags,
-			.start_psn = fab->opts.start_psn,
+			.start_psn = start_psn(fab, g),
 			.n_ranks = (uint16_t)fab->opts.n_hosts,
 			.ep = ep,
 		};
@@ -431,22 +448,37 @@ static void install_groups(struct fabric *fab)
 			continue;
 		memset(ep, 0, INC_MAX_EP * sizeof(*ep));
 		for (unsigned k = 0; k < n; k++)
-			add_child_ep(fab, &spec, i, &child[k]);
+			add_child_ep(fab, &spec, i, &child[k], g);
 		if (i > 0) {
 			struct inc_ep_spec *up =
-				add_switch_ep(&spec, i, fab->sw[i].parent, ep_at_parent(fab, i));
+				add_switch_ep(&spec, i, fab->sw[i].parent, ep_at_parent(fab, i), g);
 
 			up->parent = true;
 			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 				if (!is_below(fab, i, r))
 					up->ranks[up->n_ranks++] = (uint16_t)r;
 		}
-		install(fab, i, &spec);
+		install(fab, i, &spec, g);
 	}
 	free(ep);
 }
 
+static void install_groups(struct fabric *fab)
+{
+	struct ccl_member member;
+
+	for (unsigned g = 0; ccl_member(fab->host[0].comm, g, &member) == 0; g++) {
+		assert(g < FAB_MAX_GROUPS);
+		install_group(fab, g, &member);
+	}
+}
+
 /* ---- making and running ---- */
+
+static int host_skip(struct ibv_qp *qp, int dir, uint32_t from, uint32_t count)
+{
+	return inc_dv_qp_skip(qp, (enum inc_dv_dir)dir, from, count);
+}
 
 static void open_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
 {
@@ -468,6 +500,10 @@ static void open_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
 		.m = fab->opts.m,
 		.w = fab->opts.w,
 		.timeout_ns = fab->opts.timeout_ns,
+		.mode = fab->opts.mode ? (enum ccl_mode)fab->opts.mode : CCL_MODE_2,
+		.kind = fab->opts.kind == INC_MIXED ? CCL_MIXED : CCL_SINGLE,
+		.collectives = fab->opts.collectives,
+		.skip = host_skip,
 		.mtu = fab->opts.mtu,
 		.remote_ip = switch_ip(h->leaf),
 		.start_psn = fab->opts.start_psn,
@@ -481,13 +517,18 @@ static void open_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
 static void connect_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
 {
 	struct host *h = &fab->host[rank];
-	struct inc_group *g = fab->sw[h->leaf].group;
+	struct fab_switch *sw = &fab->sw[h->leaf];
+	struct ccl_remote remote[FAB_MAX_GROUPS];
 	uint8_t mac[6];
 	char err[CCL_ERR_LEN];
 
 	set_mac(mac, 1, h->leaf);
 	rnic_neigh_add(incline_verbs_rnic(h->context), &conn->remote_ip, mac);
-	conn->remote_qpn = inc_ep_at(g, inc_rank_ep(g)[rank])->local_qpn;
+	for (unsigned g = 0; g < FAB_MAX_GROUPS && sw->all[g]; g++)
+		remote[g] = (struct ccl_remote){
+			inc_ep_at(sw->all[g], inc_rank_ep(sw->all[g])[rank])->local_qpn,
+			start_psn(fab, g)};
+	conn->remote = remote;
 	if (ccl_comm_connect(h->comm, conn, err) != 0) {
 		fprintf(stderr, "fabric: rank %u: %s\n", rank, err);
 		abort();
@@ -540,7 +581,8 @@ void fab_destroy(struct fabric *fab)
 			free(h->inbox[h->head++ % INBOX]);
 	}
 	for (unsigned i = 0; i < fab->n_sw; i++) {
-		free(fab->sw[i].group);
+		for (unsigned g = 0; g < FAB_MAX_GROUPS; g++)
+			free(fab->sw[i].all[g]);
 		free(fab->sw[i].arena.base);
 	}
 	while (fab->n_events)

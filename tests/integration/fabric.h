@@ -10,7 +10,7 @@
 #include "lib/ccl/ccl.h"
 #include "lib/rnic/rnic.h"
 
-enum { FAB_MAX_HOSTS = 32, FAB_MAX_SWITCHES = 16, FAB_FRAME = 4400 };
+enum { FAB_MAX_HOSTS = 32, FAB_MAX_SWITCHES = 16, FAB_FRAME = 4400, FAB_MAX_GROUPS = 65 };
 
 /* Probabilities per frame and link direction. */
 struct fab_faults {
@@ -35,6 +35,9 @@ struct fab_opts {
 	unsigned n_leaves; /* 0: a star; else leaf switches under a spine, hosts spread evenly */
 	const struct fab_tree *tree; /* instead of n_hosts and n_leaves */
 	uint8_t mode, kind;          /* enum inc_mode, inc_kind; 0: Mode-II, SINGLE */
+	/* Bit per enum ccl_collective that will be called; 0: as struct ccl_conn has it. Decides
+	 * how many groups there are if kind is SINGLE. */
+	unsigned collectives;
 	uint16_t mtu, m, w, flags;
 	uint32_t start_psn;
 	uint64_t seed;
@@ -45,8 +48,9 @@ struct fab_opts {
 struct fab_switch {
 	struct inc_table table;
 	struct inc_arena arena;
-	struct inc_group *group;
-	unsigned parent; /* index; of switch 0: 0 */
+	struct inc_group *group;               /* the first of */
+	struct inc_group *all[FAB_MAX_GROUPS]; /* as CommLib's members */
+	unsigned parent;                       /* index; of switch 0: 0 */
 	bool dead;
 	uint64_t rx, wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
 };

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The six collectives end to end on virtual time: random sequences in one communicator, over trees
+ * and links that lose, duplicate and reorder, every result checked. Each scenario prints its seed.
+ *   test_collectives [SEED [TEST [COLLECTIVES [MAXBYTES]]]] repeats one, or runs a longer one. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/integration/fabric.h"
+#include "tests/unit/ccl/task.h"
+
+enum { BATCH = 6 };
+
+static const uint64_t second = 1000000000;
+static const struct fab_faults one_percent = {.loss = 0.01, .dup = 0.01, .reorder = 0.01};
+static uint64_t seed = 20263;
+static unsigned n_collectives;
+static size_t max_bytes = 20000;
+
+struct world {
+	struct fabric *fab;
+	unsigned n_ranks;
+	struct ccl_comm *comm[FAB_MAX_HOSTS];
+	uint64_t rng;
+	unsigned done;
+};
+
+static struct world make(const struct fab_tree *tree, unsigned mode, unsigned kind,
+	unsigned collectives, const struct fab_faults *faults)
+{
+	struct fab_opts opts = {.tree = tree,
+		.mode = (uint8_t)mode,
+		.kind = (uint8_t)kind,
+		.collectives = collectives,
+		.mtu = 256,
+		.m = 4,
+		.w = 8,
+		.flags = INC_F_LATE_FLUSH | INC_F_STALL_RNR,
+		.start_psn = 0xffff00,
+		.seed = seed,
+		.timeout_ns = 60 * second};
+	struct world w = {.n_ranks = tree->n_hosts, .rng = seed};
+
+	if (faults)
+		opts.faults = *faults;
+	w.fab = fab_create(&opts);
+	for (unsigned r = 0; r < w.n_ranks; r++)
+		w.comm[r] = fab_comm(w.fab, r);
+	return w;
+}
+
+static void give_up(struct world *w, const struct task *t, int rc)
+{
+	for (unsigned r = 0; r < w->n_ranks; r++)
+		fprintf(stderr, "rank %u: %s\n", r, ccl_error(w->comm[r]));
+	fail_msg("%s after %u collectives, at %s of %zu bytes: seed %llu", strerror(-rc), w->done,
+		ccl_collective_name(t->kind), t->size, (unsigned long long)seed);
+}
+
+/* Issues n collectives at once, the ranks at different times, and waits for all of them. */
+static void batch(struct world *w, unsigned n, int kind)
+{
+	static struct task t[BATCH];
+	char why[200];
+	int rc;
+
+	for (unsigned i = 0; i < n; i++) {
+		task_make(&t[i], &w->rng, w->n_ranks, kind, max_bytes);
+		assert_int_equal(task_register(&t[i], w->comm, true), 0);
+	}
+	for (unsigned r = 0; r < w->n_ranks; r++) {
+		for (unsigned i = 0; i < n; i++)
+			if ((rc = task_start(&t[i], w->comm, r)))
+				give_up(w, &t[i], rc);
+		if (task_random(&w->rng, 4) == 0)
+			fab_run(w->fab, task_random(&w->rng, 3000000));
+	}
+	for (unsigned i = 0; i < n; i++)
+		if ((rc = fab_wait(w->fab, t[i].req, 600 * second)))
+			give_up(w, &t[i], rc);
+	for (unsigned i = 0; i < n; i++) {
+		if (!task_right(&t[i], why, sizeof(why)))
+			fail_msg("%s; %u before it; seed %llu", why, w->done,
+				(unsigned long long)seed);
+		w->done++;
+		task_register(&t[i], w->comm, false);
+		task_free(&t[i]);
+	}
+}
+
+static void sequence(const struct fab_tree *tree, unsigned mode, unsigned kind, unsigned n)
+{
+	struct world w = make(tree, mode, kind, CCL_ALL_COLLECTIVES, NULL);
+
+	n = n_collectives ? n_collectives : n;
+	printf("seed %llu: %s, %u collectives\n", (unsigned long long)seed, tree->name, n);
+	/* One by one, nothing lost: then nothing is sent twice either. */
+	for (int k = 0; k < CCL_N_COLLECTIVES; k++)
+		batch(&w, 1, k);
+	fab_set_faults(w.fab, &one_percent);
+	while (w.done < n)
+		batch(&w, 1 + task_random(&w.rng, BATCH), -1);
+	fab_destroy(w.fab);
+}
+
+static void mode2_single_star(void **state)
+{
+	(void)state;
+	sequence(&fab_star4, INC_MODE_2, INC_SINGLE, 100);
+}
+
+static void mode2_single_tree(void **state)
+{
+	(void)state;
+	sequence(&fab_tree_2x2, INC_MODE_2, INC_SINGLE, 100);
+}
+
+static void mode2_single_deep(void **state)
+{
+	(void)state;
+	sequence(&fab_deep, INC_MODE_2, INC_SINGLE, 40);
+}
+
+static void mode2_mixed_star(void **state)
+{
+	(void)state;
+	sequence(&fab_star4, INC_MODE_2, INC_MIXED, 100);
+}
+
+static void mode2_mixed_tree(void **state)
+{
+	(void)state;
+	sequence(&fab_tree_2x2, INC_MODE_2, INC_MIXED, 100);
+}
+
+static void mode2_mixed_deep(void **state)
+{
+	(void)state;
+	sequence(&fab_deep, INC_MODE_2, INC_MIXED, 40);
+}
+
+/* A rank that comes seconds late to each kind of operation: the others wait, nobody gives up. */
+static void late_rank(unsigned mode, unsigned kind)
+{
+	for (int k = 0; k < CCL_N_COLLECTIVES; k++) {
+		struct world w = make(&fab_star4, mode, kind, CCL_ALL_COLLECTIVES, NULL);
+		struct task t;
+		char why[200];
+		int rc;
+
+		task_make(&t, &w.rng, w.n_ranks, k, max_bytes);
+		for (unsigned i = 0; i < w.n_ranks; i++) {
+			const unsigned r = (t.root + i) % w.n_ranks; /* the root is early */
+
+			assert_int_equal(task_start(&t, w.comm, r), 0);
+			fab_run(w.fab, i + 2 == w.n_ranks ? 3 * second : 0);
+		}
+		rc = fab_wait(w.fab, t.req, 60 * second);
+		if (rc)
+			give_up(&w, &t, rc);
+		assert_true(task_right(&t, why, sizeof(why)));
+		task_free(&t);
+		fab_destroy(w.fab);
+	}
+}
+
+static void mode2_late_rank(void **state)
+{
+	(void)state;
+	late_rank(INC_MODE_2, INC_MIXED);
+	late_rank(INC_MODE_2, INC_SINGLE);
+}
+
+/* A rank that asks for something else in a mixed group: all of them learn it, whatever it is. */
+static void mode2_disagreement(void **state)
+{
+	static int32_t in[4][1000], out[4][1000];
+
+	(void)state;
+	for (unsigned what = 0; what < 4; what++) {
+		struct world w = make(&fab_star4, INC_MODE_2, INC_MIXED, 0, NULL);
+		struct ccl_req req[FAB_MAX_HOSTS];
+
+		for (unsigned r = 0; r < 4; r++) {
+			const bool other = r == 1;
+
+			if (what == 3 && other)
+				ccl_iallreduce(w.comm[r], in[r], out[r], 1000, REDUCE_INT32,
+					REDUCE_SUM, &req[r]);
+			else
+				ccl_ireduce(w.comm[r], in[r], out[r],
+					what == 0 && other ? 999 : 1000, REDUCE_INT32, REDUCE_SUM,
+					what == 1 && other ? 0 : 2, &req[r]);
+			if (what == 2 && other)
+				ccl_abort(w.comm[r], "the test wants it");
+		}
+		assert_true(fab_wait(w.fab, req, 100 * second) < 0);
+		for (unsigned i = 0; i < 8; i++) /* whoever only waits must be asked */
+			fab_run(w.fab, 10 * second);
+		for (unsigned r = 0; r < 4; r++)
+			if (!ccl_error(w.comm[r])[0])
+				fail_msg("case %u: rank %u has not heard of it", what, r);
+		fab_destroy(w.fab);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mode2_single_star),
+		cmocka_unit_test(mode2_single_tree),
+		cmocka_unit_test(mode2_single_deep),
+		cmocka_unit_test(mode2_mixed_star),
+		cmocka_unit_test(mode2_mixed_tree),
+		cmocka_unit_test(mode2_mixed_deep),
+		cmocka_unit_test(mode2_late_rank),
+		cmocka_unit_test(mode2_disagreement),
+	};
+
+	if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
+	if (argc > 3)
+		n_collectives = (unsigned)strtoul(argv[3], NULL, 0);
+	if (argc > 4)
+		max_bytes = strtoul(argv[4], NULL, 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
