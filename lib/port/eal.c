@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -288,14 +289,25 @@ int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN])
 	return 0;
 }
 
+/* The directory is this process' own: its name has the PID. */
+static void empty_runtime_dir(void)
+{
+	DIR *dir = opendir(rte_eal_get_runtime_dir());
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL)
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
+/* rte_eal_cleanup is not called: it takes the memory from under the interrupt thread, which goes on
+ * until the process ends. Nothing outlives that but what lies in the file system. */
 void port_eal_fini(void)
 {
-	char dir[PATH_MAX];
-
 	if (!started)
 		return;
-	snprintf(dir, sizeof(dir), "%s", rte_eal_get_runtime_dir());
-	rte_eal_cleanup();
-	rmdir(dir); /* with telemetry it was in use until now */
+	empty_runtime_dir();
+	remove_runtime_dir();
 	started = false;
 }
