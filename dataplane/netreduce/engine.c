@@ -4,6 +4,8 @@
 
 #include "dataplane/netreduce/frames.h"
 
+enum { MAX_MTU = 4096 };
+
 /* ---- aggregators ---- */
 
 static struct nr_buf *buf_at(const struct nr_ctx *c, const struct nr_agg *a, unsigned in)
@@ -61,16 +63,24 @@ static void store(const struct nr_ctx *c, struct nr_agg *a, unsigned in)
 }
 
 /* The sum in ascending order of the inputs' ranks, whatever order they came in; it is always the
- * same bytes that are added, so that doing it again would change nothing. */
+ * same bytes that are added, so that doing it again would change nothing. fp16 and bf16 are rounded
+ * once. */
 static void add_up(const struct nr_ctx *c, struct nr_agg *a, const struct nr_msg *m)
 {
-	const size_t size = reduce_size((enum reduce_dtype)m->dtype);
-	uint8_t *sum = nr_buf_data(buf_at(c, a, 0));
-	const reduce_fn add = reduce_kernel((enum reduce_op)m->op, (enum reduce_dtype)m->dtype);
+	const enum reduce_dtype dtype = (enum reduce_dtype)m->dtype;
+	const reduce_fn add = reduce_accumulate((enum reduce_op)m->op, dtype);
+	const reduce_fn narrow = reduce_narrow(dtype);
+	const size_t len = a->len - a->len % reduce_size(dtype);
+	uint8_t wide[2 * MAX_MTU], *first = nr_buf_data(buf_at(c, a, 0));
+	uint8_t *sum = narrow ? wide : first;
 
+	if (narrow)
+		reduce_widen(dtype)(sum, first, len);
 	for (unsigned i = 1; i < c->r->n_in; i++)
-		add(sum, nr_buf_data(buf_at(c, a, i)), a->len - a->len % size);
-	a->pay_crc = icrc_append(0, sum, a->len);
+		add(sum, nr_buf_data(buf_at(c, a, i)), len);
+	if (narrow)
+		narrow(first, sum, len);
+	a->pay_crc = icrc_append(0, first, a->len);
 	a->sum = 1;
 	c->r->count[NR_C_COMPLETED]++;
 }

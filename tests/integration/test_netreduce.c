@@ -59,11 +59,6 @@ static int32_t *filled(unsigned rank, uint64_t count, unsigned round)
 	return p;
 }
 
-static bool max_built(void)
-{
-	return reduce_kernel(REDUCE_MAX, REDUCE_INT32) != NULL;
-}
-
 /* Sum in even rounds, maximum in odd ones, which are in place. */
 static void allreduce(struct ring_fabric *f, unsigned n, uint64_t count, unsigned round)
 {
@@ -76,7 +71,7 @@ static void allreduce(struct ring_fabric *f, unsigned n, uint64_t count, unsigne
 		in[r] = filled(r, count, round);
 		out[r] = odd ? in[r] : filled(r, count, round + 1);
 		assert_int_equal(ccl_ring_iallreduce(rf_ring(f, r), in[r], out[r], count,
-					 REDUCE_INT32, odd && max_built() ? REDUCE_MAX : REDUCE_SUM, &req[r]),
+					 REDUCE_INT32, odd ? REDUCE_MAX : REDUCE_SUM, &req[r]),
 			0);
 	}
 	must(f, n, rf_wait(f, req, 3600 * second));
@@ -86,7 +81,7 @@ static void allreduce(struct ring_fabric *f, unsigned n, uint64_t count, unsigne
 		for (unsigned r = 1; r < n; r++) {
 			const int32_t v = value(r, i, round);
 
-			want = odd && max_built() ? (v > want ? v : want)
+			want = odd ? (v > want ? v : want)
 				   : (int32_t)((uint32_t)want + (uint32_t)v);
 		}
 		for (unsigned r = 0; r < n; r++)
