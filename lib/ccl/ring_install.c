@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ccl/ring_install.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ctl/client.h"
+
+enum { ASK_MS = 500 };
+
+static unsigned timeout_ms(const struct ccl_group *g)
+{
+	const uint64_t ms = g->timeout_ns / 1000000;
+
+	return ms > 60000 ? 60000 : (unsigned)ms;
+}
+
+/* One call to a switch; params is taken over. */
+static int call(const struct ccl_group *g, unsigned i, const char *method, json_t *params,
+	unsigned connect_ms, json_t **result, char *err)
+{
+	struct ctl_client *client;
+	struct ctl_error e = {0};
+	int rc = ctl_connect(g->sw[i].socket, connect_ms, &client, &e);
+
+	if (rc) {
+		snprintf(err, CCL_ERR_LEN, "switch %s: %s", g->sw[i].name, e.msg);
+		json_decref(params);
+		return rc;
+	}
+	rc = params ? ctl_call(client, method, params, timeout_ms(g), result, &e) : -ENOMEM;
+	if (rc == -EEXIST && strstr(e.msg, "a ring \""))
+		snprintf(err, CCL_ERR_LEN,
+			"switch %s has a ring \"%s\" already; if no job uses it: inclinectl -s %s "
+			"ring delete %s",
+			g->sw[i].name, g->name, g->sw[i].socket, g->name);
+	else if (rc)
+		snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", g->sw[i].name, method, e.path,
+			e.path[0] ? ": " : "", e.msg);
+	json_decref(params);
+	ctl_close(client);
+	return rc;
+}
+
+uint16_t ccl_ring_id(const struct ccl_group *g)
+{
+	uint32_t h = 2166136261u; /* FNV-1a */
+
+	for (const char *c = g->name; *c; c++)
+		h = (h ^ (uint8_t)*c) * 16777619u;
+	return (uint16_t)(h ^ h >> 16);
+}
+
+/* ---- ring.create ---- */
+
+static json_t *flow(const struct ccl_group *g, const struct ccl_ring_address *all, unsigned rank)
+{
+	const struct ccl_ring_address *own = &all[rank], *next = &all[(rank + 1) % g->n_ranks];
+	char src[WIRE_IP_STRLEN], dst[WIRE_IP_STRLEN];
+
+	return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i}", "rank", (int)rank, "src",
+		wire_ip_format(&own->ip, src, sizeof(src)), "dst",
+		wire_ip_format(&next->ip, dst, sizeof(dst)), "qpn", (int)next->prev_qpn,
+		"reply_qpn", (int)own->next_qpn, "psn", (int)own->start_psn);
+}
+
+static json_t *leaf(
+	const struct ccl_group *g, const struct ccl_switch *sw, const struct ccl_child *child)
+{
+	char ip[WIRE_IP_STRLEN], local[WIRE_IP_STRLEN];
+
+	return json_pack("{s:s, s:s, s:o}", "ip",
+		wire_ip_format(&g->sw[child->index].ip, ip, sizeof(ip)), "local_ip",
+		wire_ip_format(&sw->ip, local, sizeof(local)), "ranks",
+		ccl_group_ranks_below(g, child));
+}
+
+static json_t *create_params(
+	const struct ccl_group *g, unsigned i, const struct ccl_ring_address *all, unsigned mtu)
+{
+	const struct ccl_switch *sw = &g->sw[i];
+	json_t *flows = json_array(), *leaves = json_array(), *out;
+	char ip[WIRE_IP_STRLEN], local[WIRE_IP_STRLEN];
+
+	for (unsigned c = 0; c < sw->n_children; c++)
+		if (sw->child[c].host)
+			json_array_append_new(flows, flow(g, all, sw->child[c].index));
+		else
+			json_array_append_new(leaves, leaf(g, sw, &sw->child[c]));
+	out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:b}", "name", g->name, "id",
+		(int)ccl_ring_id(g), "mtu", (int)mtu, "M", (int)g->m, "W", (int)g->w, "ranks",
+		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "flows", flows, "leaves", leaves,
+		"activate", 0);
+	if (sw->parent >= 0)
+		json_object_set_new(out, "parent",
+			json_pack("{s:s, s:s}", "ip",
+				wire_ip_format(&g->sw[sw->parent].ip, ip, sizeof(ip)), "local_ip",
+				wire_ip_format(&sw->ip, local, sizeof(local))));
+	return out;
+}
+
+/* Leaves are told apart by their lowest rank. */
+static int read_created(
+	const struct ccl_group *g, unsigned i, const json_t *result, struct ccl_ring_installed *at)
+{
+	const struct ccl_switch *sw = &g->sw[i];
+	const json_t *list = json_object_get(result, "leaves"), *item;
+	size_t k;
+
+	if (!json_is_integer(json_object_get(result, "ring")))
+		return -EPROTO;
+	at->ring = (int)json_integer_value(json_object_get(result, "ring"));
+	at->present = true;
+	at->parent_qpn = (uint32_t)json_integer_value(json_object_get(result, "parent_qpn"));
+	json_array_foreach(list, k, item)
+	{
+		const json_int_t low =
+			json_integer_value(json_array_get(json_object_get(item, "ranks"), 0));
+
+		for (unsigned c = 0; c < sw->n_children; c++) {
+			if (sw->child[c].host || sw->child[c].min_rank != (unsigned)low)
+				continue;
+			at->leaf_qpn[c] =
+				(uint32_t)json_integer_value(json_object_get(item, "qpn"));
+			at->input[c] = (unsigned)json_integer_value(json_object_get(item, "input"));
+		}
+	}
+	for (unsigned c = 0; c < sw->n_children; c++)
+		if (!sw->child[c].host && !at->leaf_qpn[c])
+			return -EPROTO;
+	return sw->parent >= 0 && !at->parent_qpn ? -EPROTO : 0;
+}
+
+static int create(const struct ccl_group *g, unsigned i, const struct ccl_ring_address *all,
+	unsigned mtu, struct ccl_ring_installed *at, char *err)
+{
+	json_t *result = NULL;
+	int rc = call(
+		g, i, "ring.create", create_params(g, i, all, mtu), timeout_ms(g), &result, err);
+
+	if (rc == 0 && read_created(g, i, result, at)) {
+		snprintf(err, CCL_ERR_LEN, "switch %s: ring.create: the answer lacks QPNs",
+			g->sw[i].name);
+		rc = -EPROTO;
+	}
+	json_decref(result);
+	return rc;
+}
+
+/* ---- ring.activate, ring.delete ---- */
+
+static uint32_t parents_qpn(
+	const struct ccl_group *g, const struct ccl_ring_installed *at, unsigned i)
+{
+	const struct ccl_switch *up = &g->sw[g->sw[i].parent];
+
+	for (unsigned c = 0; c < up->n_children; c++)
+		if (!up->child[c].host && up->child[c].index == i)
+			return at[g->sw[i].parent].leaf_qpn[c];
+	return 0;
+}
+
+static int activate(
+	const struct ccl_group *g, const struct ccl_ring_installed *at, unsigned i, char *err)
+{
+	const struct ccl_switch *sw = &g->sw[i];
+	json_t *list = json_array(), *params;
+
+	for (unsigned c = 0; c < sw->n_children; c++)
+		if (!sw->child[c].host)
+			json_array_append_new(
+				list, json_pack("{s:i, s:i}", "input", (int)at[i].input[c], "qpn",
+					      (int)at[sw->child[c].index].parent_qpn));
+	params = json_pack("{s:i, s:o}", "ring", at[i].ring, "leaves", list);
+	if (sw->parent >= 0)
+		json_object_set_new(params, "parent_qpn", json_integer(parents_qpn(g, at, i)));
+	return call(g, i, "ring.activate", params, timeout_ms(g), NULL, err);
+}
+
+int ccl_ring_uninstall(
+	const struct ccl_group *g, struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
+{
+	int last = 0;
+
+	for (unsigned i = 0; i < g->n_switches; i++) {
+		int rc = 0;
+
+		if (at[i].present)
+			rc = call(g, i, "ring.delete", json_pack("{s:i}", "ring", at[i].ring),
+				ASK_MS, NULL, err);
+		at[i].present = false;
+		last = rc ? rc : last;
+	}
+	return last;
+}
+
+int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *all, unsigned mtu,
+	struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
+{
+	char ignored[CCL_ERR_LEN];
+	int rc = 0;
+
+	memset(at, 0, g->n_switches * sizeof(*at));
+	for (unsigned i = 0; i < g->n_switches && !rc; i++)
+		rc = create(g, i, all, mtu, &at[i], err);
+	for (unsigned i = 0; i < g->n_switches && !rc; i++)
+		rc = activate(g, at, i, err);
+	if (rc)
+		ccl_ring_uninstall(g, at, ignored);
+	return rc;
+}
+
+/* ---- asking ---- */
+
+static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
+{
+	const size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (n < cap)
+		vsnprintf(text + n, cap - n, fmt, ap);
+	va_end(ap);
+}
+
+void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
+{
+	text[0] = '\0';
+	for (unsigned i = 0, reached = 0; i < g->n_switches && reached < CCL_MAX_DEPTH; i++) {
+		const json_t *ranks, *rank;
+		json_t *show = NULL;
+		char err[CCL_ERR_LEN];
+		size_t at;
+
+		/* Its socket may be on another machine. */
+		if (call(g, i, "ring.show", json_pack("{s:s}", "ring", g->name), 0, &show, err))
+			continue;
+		reached++;
+		ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
+		if (json_array_size(ranks))
+			add(text, cap, "; switch %s waits for rank%s ", g->sw[i].name,
+				json_array_size(ranks) > 1 ? "s" : "");
+		json_array_foreach(ranks, at, rank) add(
+			text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
+		json_decref(show);
+	}
+}

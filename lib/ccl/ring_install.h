@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A NetReduce ring on its switches, over their control sockets: the counterpart of install.h. For
+ * rank 0, between the gathering of the addresses and connecting (ccl_ring_between). All calls block
+ * for a bounded time. */
+#ifndef CCL_RING_INSTALL_H
+#define CCL_RING_INSTALL_H
+
+#include "lib/ccl/group.h"
+#include "lib/ccl/ring.h"
+
+/* What rank 0 remembers of one switch. */
+struct ccl_ring_installed {
+	bool present;
+	int ring;                            /* identifies the ring there */
+	uint32_t parent_qpn;                 /* the switch's own, for its parent */
+	uint32_t leaf_qpn[CCL_MAX_CHILDREN]; /* and for each child that is a switch */
+	unsigned input[CCL_MAX_CHILDREN];
+};
+
+/* For ccl_ring_conf.ring_id: the same at all ranks that read the same file. */
+uint16_t ccl_ring_id(const struct ccl_group *group);
+
+/* Creates the ring on every switch, then tells each of them its neighbours' QPNs and starts it. All
+ * or nothing: on an error, named in err, what was created is deleted again. all: addresses by rank;
+ * at: one per switch. */
+int ccl_ring_install(const struct ccl_group *group, const struct ccl_ring_address *all,
+	unsigned mtu, struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
+
+/* Deletes the ring from every switch that has it. The last error, if any, in err. */
+int ccl_ring_uninstall(
+	const struct ccl_group *group, struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
+
+/* Asks each switch that can be reached from here and adds what it says of waiting ("; switch s0
+ * waits for ranks 2,3") to text. */
+void ccl_ring_missing(const struct ccl_group *group, char *text, size_t cap);
+
+#endif
