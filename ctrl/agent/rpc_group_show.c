@@ -47,7 +47,7 @@ static json_t *ranks_json(struct inc_group *g, uint64_t eps)
 static json_t *flags_json(unsigned flags)
 {
 	static const char *const names[] = {
-		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port"};
+		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port", "half"};
 	json_t *out = json_array();
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -27,7 +27,7 @@ enum inc_dup inc_check_duplicate(
 	return slot->arrived >> ep & 1 ? INC_DUP : INC_FRESH;
 }
 
-/* REPRODUCIBLE groups keep each child's payload beside the others'. */
+/* REPRODUCIBLE groups keep each endpoint's payload beside the others'. */
 static uint8_t *contribution(const struct inc_ctx *c, unsigned ep)
 {
 	uint8_t *base = inc_payload_at(c->g, c->arena, c->pkt->psn);
@@ -35,16 +35,43 @@ static uint8_t *contribution(const struct inc_ctx *c, unsigned ep)
 	return c->g->flags & INC_F_REPRODUCIBLE ? base + (size_t)ep * c->g->mtu : base;
 }
 
+/* fp16 and bf16 are summed in fp32 and take twice their bytes: those of a payload's first half in
+ * its own place, of the second half in another, so that all else keeps its stride. */
+static uint8_t *second_half(const struct inc_ctx *c)
+{
+	const struct inc_group *g = c->g;
+
+	return c->arena->base + g->pay_off + ((uint64_t)g->mtu << g->log2n) +
+	       (uint64_t)inc_idx(g, c->pkt->psn) * g->mtu;
+}
+
+static size_t first_half_len(const struct inc_ctx *c, size_t len)
+{
+	size_t half = c->g->mtu / 2;
+
+	return c->desc->wide && len > half ? half : len;
+}
+
+/* The payload of the packet into the slot's accumulator, as the first or added to others. */
+static void accumulate(struct inc_ctx *c, bool first)
+{
+	const struct inc_desc *d = c->desc;
+	reduce_fn fn = first ? reduce_widen(d->dtype) : reduce_accumulate(d->op, d->dtype);
+	size_t len = c->pkt->pay_len, near = first_half_len(c, len);
+
+	fn(contribution(c, 0), c->payload, near);
+	if (near < len)
+		fn(second_half(c), c->payload + near, len - near);
+}
+
 void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot)
 {
-	uint8_t *to = contribution(c, c->ep);
-
-	if (!c->ctrl) { /* a control is "added" by comparing, which inc_admit has done */
-		if (slot->arrived == 0 || (c->g->flags & INC_F_REPRODUCIBLE))
-			memcpy(to, c->payload, c->pkt->pay_len);
-		else
-			reduce_kernel(c->desc->op, c->desc->dtype)(to, c->payload, c->pkt->pay_len);
-	}
+	if (c->ctrl)
+		; /* a control is "added" by comparing, which inc_admit has done */
+	else if (c->g->flags & INC_F_REPRODUCIBLE)
+		memcpy(contribution(c, c->ep), c->payload, c->pkt->pay_len);
+	else
+		accumulate(c, slot->arrived == 0);
 	slot->arrived |= 1ULL << c->ep;
 	slot->len = c->pkt->pay_len;
 	slot->desc = c->desc->op_seq % INC_N_DESC;
@@ -53,21 +80,47 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot)
 	inc_count(c->g, INC_C_CONSUMED);
 }
 
-void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
+/* All contributions in ascending order of endpoints, rounded once. */
+static void sum_in_order(struct inc_ctx *c, size_t len)
 {
+	const struct inc_desc *d = c->desc;
+	reduce_fn widen = reduce_widen(d->dtype), add = reduce_accumulate(d->op, d->dtype);
+	reduce_fn narrow = reduce_narrow(d->dtype);
+	uint8_t acc[2 * 4096] __attribute__((aligned(64)));
+	uint64_t in = c->route->in;
+
+	widen(acc, contribution(c, (unsigned)__builtin_ctzll(in)), len);
+	for (in &= in - 1; in != 0; in &= in - 1)
+		add(acc, contribution(c, (unsigned)__builtin_ctzll(in)), len);
+	if (narrow)
+		narrow(acc, acc, len);
+	memcpy(contribution(c, 0), acc, len);
+}
+
+static void round_once(struct inc_ctx *c, size_t len)
+{
+	reduce_fn narrow = reduce_narrow(c->desc->dtype);
+	size_t near = first_half_len(c, len);
 	uint8_t *result = contribution(c, 0);
 
+	if (narrow == NULL)
+		return;
+	narrow(result, result, near);
+	if (near < len)
+		narrow(result + near, second_half(c), len - near);
+}
+
+void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
+{
 	slot->complete = 1;
 	inc_count(c->g, INC_C_COMPLETED);
 	if (c->ctrl) {
 		slot->pay_crc = c->desc->pay_crc;
 		return;
 	}
-	if (c->g->flags & INC_F_REPRODUCIBLE) {
-		reduce_fn add = reduce_kernel(c->desc->op, c->desc->dtype);
-
-		for (uint64_t in = c->route->in & (c->route->in - 1); in != 0; in &= in - 1)
-			add(result, contribution(c, (unsigned)__builtin_ctzll(in)), slot->len);
-	}
-	slot->pay_crc = icrc_append(0, result, slot->len);
+	if (c->g->flags & INC_F_REPRODUCIBLE)
+		sum_in_order(c, slot->len);
+	else
+		round_once(c, slot->len);
+	slot->pay_crc = icrc_append(0, contribution(c, 0), slot->len);
 }

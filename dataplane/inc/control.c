@@ -31,9 +31,11 @@ static bool primitive_valid(const struct inc_group *g, unsigned prim, unsigned r
 
 /* What the data are and what is done to them. A barrier carries none: any pair that is spelled
  * right will do. */
-static bool type_valid(const struct inc_desc *d)
+static bool type_valid(const struct inc_group *g, const struct inc_desc *d)
 {
 	if (d->elem == 0)
+		return false;
+	if (d->wide && !(g->flags & (INC_F_HALF | INC_F_REPRODUCIBLE)))
 		return false;
 	if (d->prim == INC_BC)
 		return d->op == REDUCE_NONE;
@@ -64,8 +66,9 @@ static bool control_valid(const struct inc_ctx *c, struct inc_desc *d)
 	d->n = (uint32_t)n;
 	d->m = (uint16_t)m;
 	d->elem = (uint8_t)reduce_size(d->dtype);
+	d->wide = reduce_acc_size(d->dtype) > d->elem && d->n > 0 && d->prim != INC_BC;
 	d->route = inc_route_of(g, d->prim, root);
-	return type_valid(d);
+	return type_valid(g, d);
 }
 
 struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)

@@ -34,7 +34,8 @@ size_t inc_group_bytes(const struct inc_group_spec *spec)
 
 size_t inc_group_payload_bytes(const struct inc_group_spec *spec)
 {
-	unsigned copies = spec->flags & INC_F_REPRODUCIBLE ? spec->n_ep : 1;
+	bool reproducible = spec->flags & INC_F_REPRODUCIBLE;
+	unsigned copies = reproducible ? spec->n_ep : spec->flags & INC_F_HALF ? 2 : 1;
 
 	return (size_t)copies * spec->slots * spec->mtu;
 }

@@ -66,6 +66,7 @@ enum inc_group_flags {
 	INC_F_LATE_FLUSH = 1 << 2,   /* 3.4 */
 	INC_F_STALL_RNR = 1 << 3,    /* 3.6 */
 	INC_F_STRICT_PORT = 1 << 4,
+	INC_F_HALF = 1 << 5, /* memory for fp16 and bf16, which are summed in fp32 */
 };
 
 /* What a group is made from; the JSON of group.create becomes this. */
@@ -125,6 +126,7 @@ struct inc_desc { /* one collective operation in flight */
 	uint8_t valid, prim, op, dtype;
 	uint8_t op_seq;
 	uint8_t elem; /* element size */
+	bool wide;    /* the sum takes more bytes than the element: fp16, bf16 */
 	uint16_t m;
 	uint32_t ctrl_psn, last;
 	uint32_t n; /* data packets */

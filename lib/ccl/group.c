@@ -91,7 +91,7 @@ static int get_ip(const struct reader *r, const json_t *obj, struct wire_ip *ip)
 static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	static const char *const known[] = {
-		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port", NULL};
+		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port", "half", NULL};
 	const json_t *flags = json_object_get(doc, "flags");
 	const char *key;
 	json_t *value;

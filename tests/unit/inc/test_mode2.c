@@ -432,6 +432,58 @@ static void test_reproducible(void **state)
 	fx_close(&fx);
 }
 
+/* 2049 halves' sum is exact in fp32 and rounded once; with a step of rounding it would stay 2048. A
+ * whole packet's halves take twice their bytes in the switch: neighbours must not notice. */
+static void test_half_precision(void **state)
+{
+	enum { N = 128, ONE = 0x3c00, K2048 = 0x6800, K2050 = 0x6801 };
+	const struct wire_hdr hdr = {.opcode = ROCE_SEND_FIRST, .psn = 257},
+			      hdr2 = {.opcode = ROCE_SEND_LAST, .psn = 258};
+	struct fx_opts opts = star2;
+	uint16_t big[N], one[N];
+	struct fx fx;
+
+	(void)state;
+	opts.n_hosts = 3;
+	opts.m = 2;
+	for (unsigned i = 0; i < N; i++) {
+		big[i] = i % 2 ? K2048 : ONE;
+		one[i] = ONE;
+	}
+	for (unsigned turn = 0; turn < 3; turn++) {
+		uint8_t payload[INC_CTRL_LEN];
+		struct wire_hdr ctrl = {.opcode = ROCE_SEND_ONLY_IMM, .ackreq = true, .psn = 256};
+
+		opts.flags = (uint16_t)(star2.flags | (turn == 0          ? 0
+							      : turn == 1 ? INC_F_HALF
+									  : INC_F_REPRODUCIBLE));
+		fx_open(&fx, &opts);
+		ctrl.imm = fx_imm(0, REDUCE_SUM, REDUCE_FP16);
+		fx_ctrl_payload(&fx, 300, payload);
+		for (unsigned ep = 0; ep < 3; ep++)
+			assert_int_equal(fx_packet(&fx, ep, &ctrl, payload, sizeof(payload)),
+				turn == 0 ? INC_DROP_CTRL_INVALID
+				: ep == 2 ? INC_DROP_DONE
+					  : INC_DROP_CONSUMED);
+		for (unsigned ep = 0; ep < 3 && turn > 0; ep++) {
+			fx_packet(&fx, ep, &hdr2, one, 300 - 256);
+			fx_packet(&fx, ep, &hdr, ep == 1 ? big : one, sizeof(one));
+		}
+		for (unsigned i = 0; i < N && turn > 0; i++) {
+			uint16_t got;
+
+			memcpy(&got, fx.out[0].frame + fx.out[0].pkt.pay_off + 2 * i, 2);
+			assert_int_equal(got, i % 2 ? K2050 : 0x4200 /* 3 */);
+		}
+		if (turn > 0) { /* the short packet behind it, flushed with it: all threes */
+			assert_int_equal(fx.n_out, 6);
+			assert_int_equal(fx_packet(&fx, 0, &hdr2, one, 300 - 256), INC_DROP_DONE);
+			assert_int_equal(fx_word(&fx.out[0], 10), 0x42004200);
+		}
+		fx_close(&fx);
+	}
+}
+
 static void test_draining(void **state)
 {
 	struct fx fx;
@@ -483,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_acks),
 		cmocka_unit_test(test_interior),
 		cmocka_unit_test(test_reproducible),
+		cmocka_unit_test(test_half_precision),
 		cmocka_unit_test(test_draining),
 		cmocka_unit_test(test_missing),
 	};

@@ -471,16 +471,14 @@ static void test_cnp(void **state)
 }
 
 /* Each sender's payload is kept: the sum does not depend on who came first. */
-static void test_reproducible_reduce(void **state)
+static void reproducible_reduce(unsigned root)
 {
-	struct fx_opts opts = options(INC_SINGLE, INC_RED, 1, true);
+	struct fx_opts opts = options(INC_SINGLE, INC_RED, root, true);
 	float sum[2];
 
-	(void)state;
 	opts.flags |= INC_F_REPRODUCIBLE;
 	for (unsigned turn = 0; turn < 2; turn++) {
-		static const unsigned order[2][3] = {{0, 2, 3}, {3, 2, 0}};
-		static const float value[4] = {1e8f, 0, 1.0f, -1e8f};
+		static const float value[4] = {1e8f, 1e8f, 1.0f, -1e8f};
 		const struct wire_hdr hdr = {.opcode = ONLY, .psn = at(1)};
 		struct wire_hdr ctrl = {.opcode = ROCE_SEND_ONLY_IMM, .ackreq = true, .psn = at(0)};
 		uint8_t payload[INC_CTRL_LEN];
@@ -488,16 +486,29 @@ static void test_reproducible_reduce(void **state)
 
 		fx_open(&fx, &opts);
 		fx_ctrl_payload(&fx, 4, payload);
-		ctrl.imm = fx_imm(0, REDUCE_SUM, REDUCE_FP32) | INC_RED << 26 | 1 << 8;
-		for (unsigned i = 0; i < 3; i++)
-			fx_packet(&fx, order[turn][i], &ctrl, payload, sizeof(payload));
-		for (unsigned i = 0; i < 3; i++)
-			fx_packet(&fx, order[turn][i], &hdr, &value[order[turn][i]], 4);
+		ctrl.imm = fx_imm(0, REDUCE_SUM, REDUCE_FP32) | INC_RED << 26 | root << 8;
+		for (unsigned i = 0; i < 4; i++)
+			if (i != root)
+				fx_packet(&fx, i, &ctrl, payload, sizeof(payload));
+		for (unsigned i = 0; i < 4; i++) {
+			unsigned ep = turn ? 3 - i : i;
+
+			if (ep != root)
+				fx_packet(&fx, ep, &hdr, &value[ep], 4);
+		}
 		assert_int_equal(fx.n_out, 1);
 		memcpy(&sum[turn], fx.out[0].frame + fx.out[0].pkt.pay_off, 4);
 		fx_close(&fx);
 	}
 	assert_memory_equal(&sum[0], &sum[1], 4);
+	assert_true(sum[0] == 0); /* (1e8 + 1) - 1e8 in fp32 */
+}
+
+static void test_reproducible_reduce(void **state)
+{
+	(void)state;
+	reproducible_reduce(1);
+	reproducible_reduce(0); /* the lowest endpoint is the receiver */
 }
 
 int main(void)
