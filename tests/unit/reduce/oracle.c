@@ -15,7 +15,8 @@ struct format {
 	unsigned bits, mantissa; /* a float's; its exponent has the rest but the sign */
 };
 
-static const struct format formats[] = {
+static const struct format formats[REDUCE_UINT64 + 1] = {
+	/* integers: none */
 	[REDUCE_FP32] = {32, 23},
 	[REDUCE_FP16] = {16, 10},
 	[REDUCE_BF16] = {16, 7},
