@@ -4,9 +4,9 @@
  *
  *	REDUCE_SET	the name of the table
  *	run		(acc, src, bytes, size, op): acc = op(acc, src), wire form, elements of size
- *	run_acc		(acc, src, bytes, wide, op): acc of fp32 = op(acc, wide(src)), src of 2
- *bytes run_widen	(acc, src, bytes, wide): acc of fp32 = wide(src) run_narrow	(dst, acc,
- *bytes, narrow): dst of 2 bytes = narrow(acc), in place too
+ *	run_acc		(acc, src, bytes, wide, op): acc = op(acc, wide(src)), acc of fp32
+ *	run_widen	(acc, src, bytes, wide): acc = wide(src), NaNs canonical
+ *	run_narrow	(dst, acc, bytes, narrow): dst = narrow(acc), NaNs canonical; dst may be acc
  *
  * and the operations op_<kernel>, wide_<type> and narrow_<type> on whatever these loops handle at a
  * time. The lists below are the only place that says which pairs exist. */

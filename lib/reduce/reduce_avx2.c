@@ -122,36 +122,55 @@ static inline vec op_max_fp64(vec a, vec b)
 	return nan_pd(x, pd(a), pd(b));
 }
 
-static inline vec wide_fp16(half h)
+static inline vec canonical(vec f)
 {
-	__m256 x = _mm256_cvtph_ps(h);
-
-	return nan_ps(x, x, x);
+	return nan_ps(ps(f), ps(f), ps(f));
 }
 
-/* The instruction keeps what fits of a NaN, so the canonical one gives the canonical one. */
+static inline vec wide_fp16(half h)
+{
+	return _mm256_castps_si256(_mm256_cvtph_ps(h));
+}
+
 static inline half narrow_fp16(vec f)
 {
-	return _mm256_cvtps_ph(
-		ps(nan_ps(ps(f), ps(f), ps(f))), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	return _mm256_cvtps_ph(ps(f), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 static inline vec wide_bf16(half h)
 {
-	__m256 x = ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
-
-	return nan_ps(x, x, x);
+	return _mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16);
 }
 
-/* To nearest, ties to even; the canonical NaN comes out as the canonical one. */
+/* The upper 16 bits: to nearest, ties to even. */
+static inline vec round_bf16(vec f)
+{
+	vec odd = _mm256_and_si256(_mm256_srli_epi32(f, 16), _mm256_set1_epi32(1));
+
+	return _mm256_add_epi32(f, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+}
+
 static inline half narrow_bf16(vec f)
 {
-	vec x = nan_ps(ps(f), ps(f), ps(f));
-	vec odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+	vec x = round_bf16(f);
 
-	x = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
 	x = _mm256_srli_epi32(x, 16);
 	return _mm_packus_epi32(low(x), high(x));
+}
+
+static inline vec bf16_even(vec x)
+{
+	return _mm256_slli_epi32(x, 16);
+}
+
+static inline vec bf16_odd(vec x)
+{
+	return _mm256_and_si256(x, _mm256_set1_epi32((int)0xffff0000));
+}
+
+static inline vec bf16_merge(vec even, vec odd)
+{
+	return _mm256_blend_epi16(_mm256_srli_epi32(round_bf16(even), 16), round_bf16(odd), 0xaa);
 }
 
 static inline vec op_sum_8(vec a, vec b)
