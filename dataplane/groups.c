@@ -142,13 +142,14 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 {
 	struct inc_group *g = rte_zmalloc("group", inc_group_bytes(spec), RTE_CACHE_LINE_SIZE);
 	uint64_t off = INC_NO_ARENA;
-	int rc;
+	int rc = 0;
 
 	if (g == NULL)
 		return sw_fail(err, -ENOMEM,
 			"no memory for %zu bytes of state: raise \"memory_mb\"",
 			inc_group_bytes(spec));
-	rc = spec->unbound ? 0 : take_memory(sw, inc_group_payload_bytes(spec), &off, err);
+	if (!spec->unbound && inc_group_payload_bytes(spec) > 0)
+		rc = take_memory(sw, inc_group_payload_bytes(spec), &off, err);
 	if (rc < 0) {
 		rte_free(g);
 		return rc;
@@ -271,7 +272,7 @@ static void rebind(struct sw *sw, void *what)
 	}
 	give_back(sw, g->pay_off);
 	/* What it had is free now, so that this cannot fail for a group that moves. */
-	if (r->bound && r->off == INC_NO_ARENA)
+	if (r->bound && r->off == INC_NO_ARENA && g->pay_bytes > 0)
 		inc_ranges_alloc(sw->arena, g->pay_bytes, &r->off);
 	inc_group_rebind(g, r->off);
 	if (r->active)
@@ -301,7 +302,7 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	if (r == NULL)
 		return sw_fail(err, -ENOMEM, "out of memory");
 	*r = (struct rebind){slot, g->gen, bound, false, INC_NO_ARENA};
-	if (bound && g->pay_off == INC_NO_ARENA) {
+	if (bound && g->pay_off == INC_NO_ARENA && g->pay_bytes > 0) {
 		rc = take_memory(sw, g->pay_bytes, &r->off, err);
 		if (rc < 0) {
 			free(r);

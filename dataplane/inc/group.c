@@ -37,6 +37,9 @@ size_t inc_group_payload_bytes(const struct inc_group_spec *spec)
 	bool reproducible = spec->flags & INC_F_REPRODUCIBLE;
 	unsigned copies = reproducible ? spec->n_ep : spec->flags & INC_F_HALF ? 2 : 1;
 
+	/* A broadcast in Mode-II passes without being stored. */
+	if (spec->mode == INC_MODE_2 && spec->kind == INC_SINGLE && spec->prim == INC_BC)
+		return 0;
 	return (size_t)copies * spec->slots * spec->mtu;
 }
 
