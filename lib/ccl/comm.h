@@ -23,6 +23,7 @@
 
 enum {
 	CCL_RECV_EXTRA = 2, /* receives beyond the window, so that replenishing is never late */
+	CCL_RECV_AHEAD = 4, /* windows, of receives that need no slot */
 	CCL_OP_RING = 8,    /* power of two > CCL_MAX_OPS */
 	CCL_POLL = 16,      /* completions taken at a time */
 	CCL_BATCH = 8,      /* work requests posted at a time */
@@ -88,9 +89,11 @@ struct ccl_memb {
 	unsigned root;
 
 	/* qp.c */
+	unsigned w; /* its window */
 	struct ibv_qp *qp;
 	uint32_t remote_qpn, start_psn;
-	unsigned n_send, n_recv; /* work requests, and slots of the stage */
+	unsigned n_send, n_recv; /* slots of the stage, and work requests */
+	unsigned max_recv;       /* receives without a slot: further ahead */
 	uint8_t *stage;          /* send slots, then receive slots */
 	struct ibv_mr *stage_mr;
 
@@ -217,6 +220,9 @@ unsigned ccl_count_groups(enum ccl_kind kind, unsigned collectives, unsigned n_r
 /* Group i of them. */
 void ccl_describe_group(enum ccl_kind kind, unsigned collectives, unsigned n_ranks, unsigned i,
 	enum ccl_prim *prim, unsigned *root);
+
+/* Messages in a group's window, where the communicator's is w: the Reduce groups share. */
+unsigned ccl_group_window(enum ccl_kind kind, enum ccl_prim prim, unsigned w, unsigned n_ranks);
 
 void ccl_qp_to_error(struct ccl_comm *c);
 void ccl_comm_free(struct ccl_comm *c);

@@ -207,6 +207,17 @@ static struct ibv_sge recv_sge(struct ccl_memb *mb)
 	return (struct ibv_sge){(uintptr_t)to, len, ccl_coll_at(mb->comm, op->coll)->recv_lkey};
 }
 
+/* What goes to its final place needs no slot and may be posted further ahead: a sender that needs
+ * nothing from here is held less often. */
+static bool may_receive(struct ccl_memb *mb)
+{
+	const struct ccl_cursor *cur = &mb->rx_post;
+	const bool direct = cur->in > 0 && ccl_op_at(mb, cur->op)->recv_direct;
+
+	return cur->op != mb->op_made &&
+	       cur->msg - mb->rx.msg < (direct ? mb->max_recv : mb->n_recv);
+}
+
 static int post_receives(struct ccl_memb *mb)
 {
 	for (;;) {
@@ -215,8 +226,7 @@ static int post_receives(struct ccl_memb *mb)
 		unsigned n = 0;
 		int rc;
 
-		while (n < CCL_BATCH && mb->rx_post.op != mb->op_made &&
-			mb->rx_post.msg - mb->rx.msg < mb->n_recv) {
+		while (n < CCL_BATCH && may_receive(mb)) {
 			sge[n] = recv_sge(mb);
 			wr[n] = (struct ibv_recv_wr){.wr_id = WR_RECV | wr_id(mb, mb->rx_post.msg),
 				.sg_list = &sge[n],
@@ -278,7 +288,7 @@ static bool may_send(struct ccl_memb *mb)
 	const struct ccl_cursor *cur = &mb->tx_post;
 	const struct ccl_op *op = ccl_op_at(mb, cur->op);
 
-	if (cur->op == mb->op_made || cur->msg - oldest_unfinished(mb) >= mb->comm->w)
+	if (cur->op == mb->op_made || cur->msg - oldest_unfinished(mb) >= mb->w)
 		return false;
 	if (cur->in < op->n_rx && cur->msg >= mb->rx_post.msg)
 		return false; /* its result would find no receive */

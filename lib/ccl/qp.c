@@ -49,6 +49,18 @@ void ccl_describe_group(enum ccl_kind kind, unsigned collectives, unsigned n_ran
 	*root = (i - 1) % n_ranks;
 }
 
+/* A switch keeps slots for two windows per group that adds. The Reduce groups of all roots together
+ * get the memory of two AllReduce groups: when they are all in use, as in ReduceScatter, each has
+ * its share of the work. A Broadcast needs none. */
+unsigned ccl_group_window(enum ccl_kind kind, enum ccl_prim prim, unsigned w, unsigned n_ranks)
+{
+	const unsigned share = 2 * w / n_ranks;
+
+	if (kind != CCL_SINGLE || prim != CCL_PRIM_RED || share >= w)
+		return w;
+	return share > 2 ? share : w < 2 ? w : 2;
+}
+
 /* ---- queue pair ---- */
 
 static int modify(
@@ -153,7 +165,7 @@ static int make_qp(struct ccl_memb *mb)
 		.send_cq = c->cq,
 		.recv_cq = c->cq,
 		.cap = {.max_send_wr = mb->n_send ? mb->n_send : 1,
-			.max_recv_wr = mb->n_recv ? mb->n_recv : 1,
+			.max_recv_wr = mb->max_recv ? mb->max_recv : 1,
 			.max_send_sge = 1,
 			.max_recv_sge = 1},
 	};
@@ -198,8 +210,10 @@ static void init_memb(struct ccl_comm *c, unsigned i)
 		sends = (mb->root == c->rank) == (mb->prim == CCL_PRIM_BC);
 		receives = !sends;
 	}
-	mb->n_send = sends ? c->w : 0;
-	mb->n_recv = receives ? c->w + CCL_RECV_EXTRA : 0;
+	mb->w = ccl_group_window(c->kind, mb->prim, c->w, c->n_ranks);
+	mb->n_send = sends ? mb->w : 0;
+	mb->n_recv = receives ? mb->w + CCL_RECV_EXTRA : 0;
+	mb->max_recv = receives ? CCL_RECV_AHEAD * mb->w + CCL_RECV_EXTRA : 0;
 }
 
 static int join_failed(struct ccl_comm *c, const char *what, int rc, char *err)
@@ -224,7 +238,7 @@ int ccl_join(struct ccl_comm *c, enum ccl_kind kind, unsigned collectives, char 
 	c->collectives = collectives;
 	for (unsigned i = 0; i < n; i++) {
 		init_memb(c, i);
-		cqe += c->memb[i].n_send + c->memb[i].n_recv;
+		cqe += c->memb[i].n_send + c->memb[i].max_recv;
 	}
 	c->cq = ibv_create_cq(c->context, (int)cqe, c, c->channel, 0);
 	if (!c->cq)
