@@ -1,78 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Benchmark of collectives in the network, with the columns and flags of the benchmarks people
  * know. Every result can be checked, element by element. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "apps/rank.h"
+#include "apps/perf.h"
 #include "lib/ccl/group.h"
-
-enum { PERIOD = 8191 }; /* prime: no packet or message length is a multiple of it */
-
-struct options {
-	uint64_t min, max, seed;
-	double factor;
-	long iters, warmup, checks;
-	enum reduce_dtype dtype;
-	const char *type_name;
-	const char *json;
-	bool staged;
-};
-
-/* What ranks contribute: element i in round k is own[(i + shift(k)) mod PERIOD], a small integer
- * that depends on the rank; so sums are exact in fp32, and neither another round's result nor a
- * shifted one passes for the right one. */
-struct pattern {
-	uint8_t own[PERIOD];
-	int32_t sum[PERIOD];
-};
-
-struct timing {
-	double us;             /* of the slowest rank, per operation */
-	double p50, p99, p999; /* of rank 0's operations */
-	uint64_t wrong;
-};
-
-struct bench {
-	struct rank rank;
-	struct options opt;
-	struct pattern pattern;
-	unsigned n_ranks;
-	uint64_t rounds;
-	void *send, *recv;
-	uint64_t *samples; /* ns, of the timed operations */
-	uint64_t *gathered;
-	double busbw_sum;
-	unsigned n_timings;
-	uint64_t wrong;
-	json_t *rows;
-};
 
 static const char usage[] =
 	"Usage: incline-perf --group FILE --rank N [options]\n"
-	"Measures AllReduce in the network; every rank runs it, rank 0 prints.\n"
+	"Measures collectives in the network; every rank runs it, rank 0 prints.\n"
 	"  -b, --minbytes SIZE   smallest size (4K)      -e, --maxbytes SIZE  largest size (1M)\n"
 	"  -f, --stepfactor F    from size to size (4)   -n, --iters N        timed operations "
 	"(20)\n"
 	"  -w, --warmup_iters N  before them (5)         -c, --check N        checked operations "
 	"(1)\n"
-	"  -d, --datatype TYPE   float or int32 (float)  -o, --op OP          sum\n"
+	"      --collective C    allreduce (default), reduce, broadcast, barrier, reduce_scatter,\n"
+	"                        allgather, several with commas, or all\n"
+	"  -d, --datatype TYPE   float (default), half, bfloat16, double, int8, uint8, int32,\n"
+	"                        uint32, int64, uint64, several with commas, or all\n"
+	"  -o, --op OP           sum (default), min, max, prod, several with commas, or all\n"
+	"  -r, --root RANK       of reduce and broadcast (0), or all\n"
 	"      --group FILE      group file (INCLINE_GROUP)\n"
 	"      --rank N          own rank (INCLINE_RANK)\n"
 	"      --timeout MS      without any progress (group file)\n"
 	"      --json FILE       results as JSON (rank 0)\n"
 	"      --seed N          of the data (1)\n"
+	"      --reals           random floats, checked within a bound; else exact numbers\n"
 	"      --staged          do not register the buffers: copy every message\n"
+	"      --show-selection  only say how the ranks are joined, and why\n"
 	"  -h, --help            this text                -V, --version\n"
-	"SIZE may end in K, M or G (powers of 1024). Times are those of the slowest rank.\n"
-	"algbw = size / time; busbw = algbw * 2 (n-1) / n for n ranks, comparable with ring "
-	"algorithms.\n"
-	"With reduction in the network each rank sends and receives `size` bytes once, whatever n "
-	"is.\n"
+	"SIZE may end in K, M or G (powers of 1024); of reduce_scatter and allgather it is that "
+	"of\n"
+	"all blocks together. Times are those of the slowest rank. algbw = size / time; busbw is\n"
+	"comparable with ring algorithms: algbw times 2 (n-1) / n (allreduce), (n-1) / n\n"
+	"(reduce_scatter, allgather) or 1. With reduction in the network each rank sends and\n"
+	"receives `size` bytes once at most, whatever n is.\n"
 	"Exit status: 0, 1 failure or wrong results, 2 usage.\n";
+
+/* ---- options ---- */
 
 static int bad(const char *option, const char *value)
 {
@@ -80,189 +49,285 @@ static int bad(const char *option, const char *value)
 	return 2;
 }
 
-static int parse_type(struct options *o, const char *text)
+static int parse_reducing(const char *name)
 {
-	if (!strcmp(text, "float") || !strcmp(text, "fp32")) {
-		o->dtype = REDUCE_FP32;
-		o->type_name = "float";
-	} else if (!strcmp(text, "int32") || !strcmp(text, "int")) {
-		o->dtype = REDUCE_INT32;
-		o->type_name = "int32";
-	} else {
-		return bad("-d", text);
-	}
-	return 0;
+	const int op = reduce_op_parse(name);
+
+	return op == REDUCE_NONE ? -EINVAL : op;
 }
 
-static bool parse_one(struct bench *b, int c, const char *arg)
+/* Names with commas between them, as a set of numbers; "all" is given. */
+static bool parse_set(const char *text, int (*parse)(const char *), unsigned all, unsigned *set)
 {
-	struct options *o = &b->opt;
-	long n = 0;
-	bool ok = true;
+	char copy[200], *save, *name;
+
+	if (strcmp(text, "all") == 0) {
+		*set = all;
+		return true;
+	}
+	if (strlen(text) >= sizeof(copy))
+		return false;
+	strcpy(copy, text);
+	*set = 0;
+	for (name = strtok_r(copy, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+		const int n = parse(name);
+
+		if (n < 0)
+			return false;
+		*set |= 1u << n;
+	}
+	return *set != 0;
+}
+
+static bool parse_root(struct perf_options *o, const char *text)
+{
+	long n = -1;
+
+	if (strcmp(text, "all") != 0 && !rank_parse_int(text, 0, 1 << 20, &n))
+		return false;
+	o->root = (int)n;
+	return true;
+}
+
+static bool parse_number(struct perf *p, int c, const char *arg)
+{
+	struct perf_options *o = &p->opt;
+	bool ok;
+	long n;
 
 	switch (c) {
-	case 'b':
-		return rank_parse_size(arg, &o->min) && o->min >= 4;
-	case 'e':
-		return rank_parse_size(arg, &o->max) && o->max >= 4;
-	case 'f':
-		o->factor = strtod(arg, NULL);
-		return o->factor > 1;
 	case 'n':
 		return rank_parse_int(arg, 1, 100000000, &o->iters);
 	case 'w':
 		return rank_parse_int(arg, 0, 100000000, &o->warmup);
 	case 'c':
 		return rank_parse_int(arg, 0, 1000000, &o->checks);
-	case 'o':
-		return !strcmp(arg, "sum");
+	case 'R':
+		ok = rank_parse_int(arg, 0, 1 << 20, &n);
+		p->rank.number = (int)n;
+		return ok;
+	case 't':
+		ok = rank_parse_int(arg, 1, 3600000, &n);
+		p->rank.timeout_ns = (uint64_t)n * 1000000;
+		return ok;
+	default:
+		ok = rank_parse_int(arg, 0, 1l << 20, &n);
+		o->seed = (uint64_t)n;
+		return ok;
+	}
+}
+
+static bool parse_one(struct perf *p, int c, const char *arg)
+{
+	struct perf_options *o = &p->opt;
+
+	switch (c) {
+	case 'b':
+		return rank_parse_size(arg, &o->min);
+	case 'e':
+		return rank_parse_size(arg, &o->max);
+	case 'f':
+		o->factor = strtod(arg, NULL);
+		return o->factor > 1;
+	case 'C':
+		return parse_set(arg, ccl_collective_parse, CCL_ALL_COLLECTIVES, &o->collectives);
 	case 'd':
-		return parse_type(o, arg) == 0;
+		return parse_set(arg, perf_type_parse, (1u << (REDUCE_UINT64 + 1)) - 1, &o->dtypes);
+	case 'o':
+		return parse_set(arg, parse_reducing,
+			1u << REDUCE_SUM | 1u << REDUCE_MIN | 1u << REDUCE_MAX | 1u << REDUCE_PROD,
+			&o->ops);
+	case 'r':
+		return parse_root(o, arg);
 	case 'g':
-		b->rank.group_file = arg;
+		p->rank.group_file = arg;
 		return true;
 	case 'j':
 		o->json = arg;
 		return true;
 	case 'S':
-		o->staged = true;
-		return true;
-	case 'r':
-		ok = rank_parse_int(arg, 0, 1 << 20, &n);
-		b->rank.number = (int)n;
-		return ok;
-	case 't':
-		ok = rank_parse_int(arg, 1, 3600000, &n);
-		b->rank.timeout_ns = (uint64_t)n * 1000000;
-		return ok;
-	case 's':
-		ok = rank_parse_int(arg, 0, 1l << 60, &n);
-		o->seed = (uint64_t)n;
-		return ok;
+		return o->staged = true;
+	case 'F':
+		return o->reals = true;
+	case 'W':
+		return o->show_selection = true;
 	default:
-		return false;
+		return parse_number(p, c, arg);
 	}
 }
 
 /* 0: go on; else the exit status + 1. */
-static int parse(struct bench *b, int argc, char **argv)
+static int parse(struct perf *p, int argc, char **argv)
 {
 	static const struct option longs[] = {{"minbytes", 1, NULL, 'b'},
 		{"maxbytes", 1, NULL, 'e'}, {"stepfactor", 1, NULL, 'f'}, {"iters", 1, NULL, 'n'},
 		{"warmup_iters", 1, NULL, 'w'}, {"warmup", 1, NULL, 'w'}, {"check", 1, NULL, 'c'},
-		{"datatype", 1, NULL, 'd'}, {"op", 1, NULL, 'o'}, {"group", 1, NULL, 'g'},
-		{"rank", 1, NULL, 'r'}, {"timeout", 1, NULL, 't'}, {"json", 1, NULL, 'j'},
-		{"seed", 1, NULL, 's'}, {"staged", 0, NULL, 'S'}, {"help", 0, NULL, 'h'},
-		{"version", 0, NULL, 'V'}, {0}};
+		{"collective", 1, NULL, 'C'}, {"datatype", 1, NULL, 'd'}, {"op", 1, NULL, 'o'},
+		{"root", 1, NULL, 'r'}, {"group", 1, NULL, 'g'}, {"rank", 1, NULL, 'R'},
+		{"timeout", 1, NULL, 't'}, {"json", 1, NULL, 'j'}, {"seed", 1, NULL, 's'},
+		{"reals", 0, NULL, 'F'}, {"staged", 0, NULL, 'S'}, {"show-selection", 0, NULL, 'W'},
+		{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'V'}, {0}};
 	int c;
 
-	b->opt = (struct options){.min = 4096,
+	p->opt = (struct perf_options){.min = 4096,
 		.max = 1 << 20,
 		.seed = 1,
 		.factor = 4,
 		.iters = 20,
 		.warmup = 5,
 		.checks = 1,
-		.dtype = REDUCE_FP32,
-		.type_name = "float"};
-	while ((c = getopt_long(argc, argv, "b:e:f:n:w:c:d:o:hV", longs, NULL)) != -1) {
+		.collectives = 1u << CCL_ALLREDUCE,
+		.dtypes = 1u << REDUCE_FP32,
+		.ops = 1u << REDUCE_SUM};
+	while ((c = getopt_long(argc, argv, "b:e:f:n:w:c:d:o:r:hV", longs, NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
 			fputs(c == 'h' ? usage : "incline-perf " INCLINE_VERSION "\n", stdout);
 			return 1;
 		}
-		if (c == '?' || !parse_one(b, c, optarg))
-			return 1 + (c == '?' ? 2 : bad((char[]){'-', (char)c, 0}, optarg));
+		if (c == '?' || !parse_one(p, c, optarg))
+			return 1 + (c == '?' ? 2 : bad(argv[optind - 1], optarg));
 	}
 	if (optind < argc)
 		return 1 + bad("argument", argv[optind]);
-	if (b->opt.max < b->opt.min)
-		b->opt.max = b->opt.min;
+	if (p->opt.max < p->opt.min)
+		p->opt.max = p->opt.min;
 	return 0;
 }
 
-/* ---- data ---- */
+/* ---- one collective ---- */
 
-static uint64_t mix(uint64_t z)
+/* Where a rank's contribution is, and where its result goes, for blocks of `len` bytes. */
+struct place {
+	uint8_t *send, *recv;
+};
+
+static struct place place_of(
+	const struct perf *p, const struct perf_case *c, size_t len, bool in_place)
 {
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	const size_t own = (size_t)p->rank.number * len;
+	struct place at = {p->send, p->recv};
+
+	if (!in_place)
+		return at;
+	at.send = p->recv;
+	if (c->collective == CCL_REDUCE_SCATTER)
+		at.recv += own;
+	if (c->collective == CCL_ALLGATHER)
+		at.send += own;
+	return at;
 }
 
-static void make_pattern(struct bench *b)
+static int run_once(struct perf *p, const struct perf_case *c, struct place at, uint64_t count)
 {
-	struct pattern *p = &b->pattern;
+	struct ccl_comm *comm = p->rank.comm;
+	struct ccl_req req = {0};
+	int rc;
 
-	for (unsigned r = 0; r < b->n_ranks; r++) {
-		for (unsigned i = 0; i < PERIOD; i++) {
-			const uint8_t v = mix(b->opt.seed << 32 ^ (uint64_t)r << 16 ^ i) & 63;
-
-			p->sum[i] += v;
-			if (r == (unsigned)b->rank.number)
-				p->own[i] = v;
-		}
+	switch (c->collective) {
+	case CCL_ALLREDUCE:
+		rc = ccl_iallreduce(comm, at.send, at.recv, count, c->dtype, c->op, &req);
+		break;
+	case CCL_REDUCE:
+		rc = ccl_ireduce(comm, at.send, at.recv, count, c->dtype, c->op, c->root, &req);
+		break;
+	case CCL_BROADCAST:
+		rc = ccl_ibroadcast(comm, at.send, at.recv, count, c->dtype, c->root, &req);
+		break;
+	case CCL_REDUCE_SCATTER:
+		rc = ccl_ireduce_scatter(comm, at.send, at.recv, count, c->dtype, c->op, &req);
+		break;
+	case CCL_ALLGATHER:
+		rc = ccl_iallgather(comm, at.send, at.recv, count, c->dtype, &req);
+		break;
+	default:
+		rc = ccl_ibarrier(comm, &req);
 	}
+	return rank_wait(&p->rank, rc, req);
 }
 
-static unsigned shift(uint64_t round)
+/* Elements of a rank's contribution. */
+static uint64_t contributed(const struct perf *p, const struct perf_case *c, uint64_t count)
 {
-	return (unsigned)(round * 911 % PERIOD);
+	return c->collective == CCL_REDUCE_SCATTER ? count * p->n_ranks : count;
 }
 
-static void fill(const struct bench *b, void *buf, uint64_t count, uint64_t round)
+/* AllGather's contributions are the blocks of one long vector. */
+static uint64_t first_of(const struct perf_case *c, unsigned rank, uint64_t count)
 {
-	unsigned at = shift(round);
-	float *f = buf;
-	int32_t *n = buf;
-
-	for (uint64_t i = 0; i < count; i++) {
-		if (b->opt.dtype == REDUCE_FP32)
-			f[i] = b->pattern.own[at];
-		else
-			n[i] = b->pattern.own[at];
-		at = at + 1 == PERIOD ? 0 : at + 1;
-	}
+	return c->collective == CCL_ALLGATHER ? rank * count : 0;
 }
 
-static uint64_t count_wrong(const struct bench *b, const void *buf, uint64_t count, uint64_t round)
+static bool contributes(const struct perf *p, const struct perf_case *c)
 {
-	unsigned at = shift(round);
-	const float *f = buf;
-	const int32_t *n = buf;
+	return c->collective != CCL_BROADCAST || (unsigned)p->rank.number == c->root;
+}
+
+static void contribute(
+	struct perf *p, const struct perf_case *c, struct place at, uint64_t count, uint64_t round)
+{
+	if (contributes(p, c))
+		perf_fill(&p->data, p->own, round, first_of(c, (unsigned)p->rank.number, count),
+			contributed(p, c, count), at.send);
+}
+
+static uint64_t wrong_blocks(struct perf *p, const struct perf_case *c, const uint8_t *recv,
+	uint64_t count, uint64_t round)
+{
 	uint64_t wrong = 0;
 
-	for (uint64_t i = 0; i < count; i++) {
-		if (b->opt.dtype == REDUCE_FP32)
-			wrong += f[i] != (float)b->pattern.sum[at];
-		else
-			wrong += n[i] != b->pattern.sum[at];
-		at = at + 1 == PERIOD ? 0 : at + 1;
+	for (unsigned r = 0; r < p->n_ranks; r++) {
+		perf_table(&p->data, r, p->table);
+		wrong += perf_wrong_copy(&p->data, p->table, round, first_of(c, r, count), count,
+			recv + r * count * p->data.size);
 	}
 	return wrong;
 }
 
+static uint64_t count_wrong(
+	struct perf *p, const struct perf_case *c, struct place at, uint64_t count, uint64_t round)
+{
+	const unsigned rank = (unsigned)p->rank.number;
+
+	switch (c->collective) {
+	case CCL_ALLGATHER:
+		return wrong_blocks(p, c, at.recv, count, round);
+	case CCL_BROADCAST:
+		perf_table(&p->data, c->root, p->table);
+		return perf_wrong_copy(&p->data, p->table, round, 0, count, at.recv);
+	case CCL_REDUCE:
+		return rank == c->root ? perf_wrong_result(&p->data, round, 0, count, at.recv) : 0;
+	case CCL_REDUCE_SCATTER:
+		return perf_wrong_result(&p->data, round, rank * count, count, at.recv);
+	case CCL_ALLREDUCE:
+		return perf_wrong_result(&p->data, round, 0, count, at.recv);
+	default:
+		return 0;
+	}
+}
+
 /* ---- measuring ---- */
 
-static int check(struct bench *b, uint64_t count, bool in_place, uint64_t *wrong)
+static int check(
+	struct perf *p, const struct perf_case *c, uint64_t count, bool in_place, uint64_t *wrong)
 {
-	void *send = in_place ? b->recv : b->send;
+	const struct place at = place_of(p, c, count * p->data.size, in_place);
 	uint64_t mine = 0;
 	int rc = 0;
 
-	for (long i = 0; i < b->opt.checks && !rc; i++) {
-		const uint64_t round = b->rounds++;
+	for (long i = 0; i < p->opt.checks && !rc; i++) {
+		const uint64_t round = p->rounds++;
 
-		memset(b->recv, 0xff, count * 4); /* NaN, or -1: never right */
-		fill(b, send, count, round);
-		rc = rank_allreduce(&b->rank, send, b->recv, count, b->opt.dtype);
+		memset(p->recv, 0xff, p->opt.max); /* NaN, or -1: never right */
+		contribute(p, c, at, count, round);
+		rc = run_once(p, c, at, count);
 		if (!rc)
-			mine += count_wrong(b, b->recv, count, round);
+			mine += count_wrong(p, c, at, count, round);
 	}
 	if (!rc)
-		rc = rank_gather(&b->rank, mine, b->gathered);
+		rc = rank_gather(&p->rank, mine, p->gathered);
 	*wrong = 0;
-	for (unsigned r = 0; r < b->n_ranks && !rc; r++)
-		*wrong += b->gathered[r];
+	for (unsigned r = 0; r < p->n_ranks && !rc; r++)
+		*wrong += p->gathered[r];
 	return rc;
 }
 
@@ -273,249 +338,240 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double percentile(const uint64_t *sorted, long n, double p)
+static double percentile(const uint64_t *sorted, long n, double at)
 {
-	long at = (long)(p * (double)n);
+	const long i = (long)(at * (double)n);
 
-	return (double)sorted[at < n ? at : n - 1] / 1000;
+	return (double)sorted[i < n ? i : n - 1] / 1000;
 }
 
-static int measure(struct bench *b, uint64_t count, bool in_place, struct timing *t)
+static int measure(struct perf *p, const struct perf_case *c, uint64_t count, bool in_place,
+	struct perf_timing *t)
 {
-	const long n = b->opt.iters;
-	void *send = in_place ? b->recv : b->send;
+	const struct place at = place_of(p, c, count * p->data.size, in_place);
+	const long n = p->opt.iters;
 	uint64_t start, before, most = 0;
 	int rc = 0;
 
-	fill(b, send, count, b->rounds++);
-	for (long i = 0; i < b->opt.warmup && !rc; i++)
-		rc = rank_allreduce(&b->rank, send, b->recv, count, b->opt.dtype);
+	contribute(p, c, at, count, p->rounds++);
+	for (long i = 0; i < p->opt.warmup && !rc; i++)
+		rc = run_once(p, c, at, count);
 	if (!rc)
-		rc = rank_barrier(&b->rank);
+		rc = rank_barrier(&p->rank);
 	before = start = rank_clock_ns();
 	for (long i = 0; i < n && !rc; i++) {
-		const uint64_t now =
-			(rc = rank_allreduce(&b->rank, send, b->recv, count, b->opt.dtype),
-				rank_clock_ns());
+		uint64_t now;
 
-		b->samples[i] = now - before;
+		rc = run_once(p, c, at, count);
+		now = rank_clock_ns();
+		p->samples[i] = now - before;
 		before = now;
 	}
 	if (!rc)
-		rc = rank_gather(&b->rank, before - start, b->gathered);
-	for (unsigned r = 0; r < b->n_ranks && !rc; r++)
-		most = b->gathered[r] > most ? b->gathered[r] : most;
+		rc = rank_gather(&p->rank, before - start, p->gathered);
+	for (unsigned r = 0; r < p->n_ranks && !rc; r++)
+		most = p->gathered[r] > most ? p->gathered[r] : most;
 	if (!rc)
-		rc = check(b, count, in_place, &t->wrong);
+		rc = check(p, c, count, in_place, &t->wrong);
 	if (rc)
 		return rc;
-	qsort(b->samples, (size_t)n, sizeof(*b->samples), by_value);
+	qsort(p->samples, (size_t)n, sizeof(*p->samples), by_value);
 	t->us = (double)most / 1000 / (double)n;
-	t->p50 = percentile(b->samples, n, 0.5);
-	t->p99 = percentile(b->samples, n, 0.99);
-	t->p999 = percentile(b->samples, n, 0.999);
+	t->p50 = percentile(p->samples, n, 0.5);
+	t->p99 = percentile(p->samples, n, 0.99);
+	t->p999 = percentile(p->samples, n, 0.999);
 	return 0;
-}
-
-/* ---- reporting ---- */
-
-static double algbw_gbps(uint64_t bytes, const struct timing *t)
-{
-	return (double)bytes * 8 / 1000 / t->us;
-}
-
-static double busbw_factor(const struct bench *b)
-{
-	return 2.0 * (b->n_ranks - 1) / b->n_ranks;
-}
-
-static void print_header(const struct bench *b)
-{
-	char host[64] = "?", cpu[128] = "?", line[256], local[WIRE_IP_STRLEN], sw[WIRE_IP_STRLEN];
-	const struct options *o = &b->opt;
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	struct ccl_info info;
-
-	gethostname(host, sizeof(host) - 1);
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "model name : %127[^\n]", cpu) == 1)
-			break;
-	if (f)
-		fclose(f);
-	ccl_query(b->rank.comm, &info);
-	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
-		sysconf(_SC_NPROCESSORS_ONLN));
-	printf("# AllReduce in the network, mode %s: %u ranks; rank 0 on %s (%s), switch %s\n",
-		b->rank.group->mode, b->n_ranks, info.device,
-		wire_ip_format(&info.local_ip, local, sizeof(local)),
-		wire_ip_format(&info.remote_ip, sw, sizeof(sw)));
-	printf("# MTU %u, M %u packets per message, W %u messages; buffers %s\n", info.mtu, info.m,
-		info.w, o->staged ? "staged" : "registered");
-	printf("# minBytes %llu maxBytes %llu step: %g(factor) warmup iters: %ld iters: %ld "
-	       "validation: %ld seed: %llu\n#\n",
-		(unsigned long long)o->min, (unsigned long long)o->max, o->factor, o->warmup,
-		o->iters, o->checks, (unsigned long long)o->seed);
-	printf("# %56s %38s\n", "out-of-place", "in-place");
-	printf("# %10s %13s %8s %7s %6s", "size", "count", "type", "redop", "root");
-	for (int i = 0; i < 2; i++)
-		printf(" %9s %7s %7s %6s", "time", "algbw", "busbw", "#wrong");
-	printf("\n# %10s %13s %8s %7s %6s", "(B)", "(elements)", "", "", "");
-	for (int i = 0; i < 2; i++)
-		printf(" %9s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "");
-	printf("\n");
-	fflush(stdout);
-}
-
-static void print_timing(const struct bench *b, uint64_t bytes, const struct timing *t)
-{
-	const double gbytes = algbw_gbps(bytes, t) / 8;
-	char wrong[24] = "N/A";
-
-	if (b->opt.checks)
-		snprintf(wrong, sizeof(wrong), "%llu", (unsigned long long)t->wrong);
-	printf(" %9.*f %7.3f %7.3f %6s", t->us < 1000 ? 2 : 1, t->us, gbytes,
-		gbytes * busbw_factor(b), wrong);
-}
-
-static json_t *json_timing(const struct bench *b, uint64_t bytes, const struct timing *t)
-{
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "time_us", t->us, "algbw_gbps",
-		algbw_gbps(bytes, t), "busbw_gbps", algbw_gbps(bytes, t) * busbw_factor(b),
-		"p50_us", t->p50, "p99_us", t->p99, "p999_us", t->p999, "wrong",
-		(json_int_t)t->wrong);
-}
-
-static void report(
-	struct bench *b, uint64_t bytes, const struct timing *out, const struct timing *in)
-{
-	json_t *row = json_timing(b, bytes, out);
-
-	/* wrong of the row counts both, so that nobody overlooks it. */
-	json_object_update_new(
-		row, json_pack("{s:I, s:I, s:s, s:s, s:I, s:o}", "bytes", (json_int_t)bytes,
-			     "count", (json_int_t)(bytes / 4), "type", b->opt.type_name, "redop",
-			     "sum", "wrong", (json_int_t)(out->wrong + in->wrong), "in_place",
-			     json_timing(b, bytes, in)));
-	json_array_append_new(b->rows, row);
-	printf("  %10llu %13llu %8s %7s %6d", (unsigned long long)bytes,
-		(unsigned long long)bytes / 4, b->opt.type_name, "sum", -1);
-	print_timing(b, bytes, out);
-	print_timing(b, bytes, in);
-	printf("\n");
-	fflush(stdout);
-}
-
-static int write_json(const struct bench *b, double avg_busbw_gbps)
-{
-	char host[64] = "?";
-	struct ccl_info info;
-
-	gethostname(host, sizeof(host) - 1);
-	ccl_query(b->rank.comm, &info);
-	return rank_write_json(&b->rank, b->opt.json,
-		json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:I, "
-			  "s:O, "
-			  "s:I, s:f}",
-			"tool", "incline-perf", "version", INCLINE_VERSION, "host", host, "mode",
-			b->rank.group->mode, "ranks", (int)b->n_ranks, "device", info.device, "mtu",
-			(int)info.mtu, "M", (int)info.m, "W", (int)info.w, "registered",
-			!b->opt.staged, "iters", (int)b->opt.iters, "warmup", (int)b->opt.warmup,
-			"checks", (int)b->opt.checks, "seed", (json_int_t)b->opt.seed, "allreduce",
-			b->rows, "wrong", (json_int_t)b->wrong, "avg_busbw_gbps", avg_busbw_gbps));
 }
 
 /* ---- all together ---- */
 
-static int one_size(struct bench *b, uint64_t bytes)
+static bool has_blocks(enum ccl_collective collective)
 {
-	struct timing out = {0}, in = {0};
-	int rc = measure(b, bytes / 4, false, &out);
+	return collective == CCL_REDUCE_SCATTER || collective == CCL_ALLGATHER;
+}
 
+static int one_size(struct perf *p, const struct perf_case *c, uint64_t bytes)
+{
+	const unsigned blocks = has_blocks(c->collective) ? p->n_ranks : 1;
+	const uint64_t count = bytes / p->data.size / blocks;
+	struct perf_timing out = {0}, in = {0};
+	int rc = measure(p, c, count, false, &out);
+
+	bytes = count * p->data.size * blocks;
 	if (!rc)
-		rc = measure(b, bytes / 4, true, &in);
+		rc = measure(p, c, count, true, &in);
 	if (rc)
-		return rank_failed(&b->rank, rc);
-	b->wrong += out.wrong + in.wrong;
-	b->busbw_sum += (algbw_gbps(bytes, &out) + algbw_gbps(bytes, &in)) * busbw_factor(b);
-	b->n_timings += 2;
-	if (b->rank.number == 0)
-		report(b, bytes, &out, &in);
+		return rank_failed(&p->rank, rc);
+	p->wrong += out.wrong + in.wrong;
+	if (c->collective != CCL_BARRIER) {
+		p->busbw_sum += (perf_algbw_gbps(bytes, &out) + perf_algbw_gbps(bytes, &in)) *
+				perf_busbw_factor(p, c->collective);
+		p->n_timings += 2;
+	}
+	if (p->rank.number == 0)
+		perf_report(p, c, bytes, count, &out, &in);
 	return 0;
 }
 
-static int allocate(struct bench *b)
+static int one_case(struct perf *p, const struct perf_case *c)
 {
-	const size_t len = b->opt.max & ~3ull;
+	double size = (double)p->opt.min;
+	int status = 0;
+
+	p->data = (struct perf_data){.dtype = c->dtype,
+		.op = c->op,
+		.n_ranks = p->n_ranks,
+		.seed = p->opt.seed,
+		.reals = p->opt.reals};
+	if (!perf_data_make(&p->data)) {
+		fprintf(stderr, "incline-perf: out of memory\n");
+		return 1;
+	}
+	perf_table(&p->data, (unsigned)p->rank.number, p->own);
+	if (c->collective == CCL_BARRIER)
+		status = one_size(p, c, 0);
+	for (; c->collective != CCL_BARRIER && size <= (double)p->opt.max && !status;
+		size = size < 1 ? 1 : size * p->opt.factor)
+		status = one_size(p, c, (uint64_t)size);
+	perf_data_free(&p->data);
+	return status;
+}
+
+static int all_roots(struct perf *p, struct perf_case c)
+{
+	const unsigned first = p->opt.root < 0 ? 0 : (unsigned)p->opt.root;
+	const unsigned end = p->opt.root < 0 ? p->n_ranks : first + 1;
+	int status = 0;
+
+	if (!perf_is_rooted(c.collective))
+		return one_case(p, &c);
+	for (c.root = first; c.root < end && !status; c.root++)
+		status = one_case(p, &c);
+	return status;
+}
+
+/* Types and operations that make sense for it. */
+static int all_types(struct perf *p, enum ccl_collective collective)
+{
+	const bool moves = collective == CCL_BROADCAST || collective == CCL_ALLGATHER;
+	struct perf_case c = {.collective = collective, .op = REDUCE_NONE, .dtype = REDUCE_BYTES};
+	int status = 0;
+
+	if (collective == CCL_BARRIER)
+		return one_case(p, &c);
+	for (unsigned d = REDUCE_FP32; d <= REDUCE_UINT64 && !status; d++) {
+		c.dtype = (enum reduce_dtype)d;
+		if (!(p->opt.dtypes >> d & 1))
+			continue;
+		if (moves)
+			status = all_roots(p, c);
+		for (unsigned op = REDUCE_SUM; !moves && op <= REDUCE_PROD && !status; op++) {
+			c.op = (enum reduce_op)op;
+			if (p->opt.ops >> op & 1 && reduce_kernel(c.op, c.dtype))
+				status = all_roots(p, c);
+		}
+	}
+	return status;
+}
+
+static int allocate(struct perf *p)
+{
+	const size_t len = p->opt.max ? p->opt.max : 1;
 	int rc = 0;
 
-	b->n_ranks = ccl_size(b->rank.comm);
-	b->samples = calloc((size_t)b->opt.iters, sizeof(*b->samples));
-	b->gathered = calloc(b->n_ranks, sizeof(*b->gathered));
-	b->send = aligned_alloc(4096, (len + 4095) & ~4095ull);
-	b->recv = aligned_alloc(4096, (len + 4095) & ~4095ull);
-	b->rows = json_array();
-	if (!b->samples || !b->gathered || !b->send || !b->recv || !b->rows) {
+	p->n_ranks = ccl_size(p->rank.comm);
+	p->samples = calloc((size_t)p->opt.iters, sizeof(*p->samples));
+	p->gathered = calloc(p->n_ranks, sizeof(*p->gathered));
+	p->send = aligned_alloc(4096, (len + 4095) & ~4095ull);
+	p->recv = aligned_alloc(4096, (len + 4095) & ~4095ull);
+	p->own = malloc(PERF_PERIOD * 8);
+	p->table = malloc(PERF_PERIOD * 8);
+	p->rows = json_array();
+	if (!p->samples || !p->gathered || !p->send || !p->recv || !p->own || !p->table ||
+		!p->rows) {
 		fprintf(stderr, "incline-perf: no memory for two buffers of %zu bytes\n", len);
 		return 1;
 	}
-	memset(b->send, 0, len);
-	memset(b->recv, 0, len);
-	if (!b->opt.staged)
-		rc = ccl_register(b->rank.comm, b->send, len);
-	if (!b->opt.staged && !rc)
-		rc = ccl_register(b->rank.comm, b->recv, len);
+	memset(p->send, 0, len);
+	memset(p->recv, 0, len);
+	if (!p->opt.staged)
+		rc = ccl_register(p->rank.comm, p->send, len);
+	if (!p->opt.staged && !rc)
+		rc = ccl_register(p->rank.comm, p->recv, len);
 	if (rc)
 		fprintf(stderr, "incline-perf: registering %zu bytes: %s (ulimit -l?)\n", len,
 			strerror(-rc));
 	return rc ? 1 : 0;
 }
 
-static int run(struct bench *b)
+static int conclude(struct perf *p)
 {
-	double avg;
-	int status = allocate(b);
+	const double avg = p->n_timings ? p->busbw_sum / p->n_timings : 0;
+
+	if (p->rank.number != 0)
+		return 0;
+	printf("# Out of bounds values : %llu %s\n", (unsigned long long)p->wrong,
+		p->wrong ? "FAILED" : "OK");
+	printf("# Avg bus bandwidth    : %g\n#\n", avg / 8);
+	return p->opt.json ? perf_write_json(p, avg) : 0;
+}
+
+static int run(struct perf *p)
+{
+	struct ccl_info info;
+	int status = allocate(p);
 
 	if (status)
 		return status;
-	make_pattern(b);
-	if (b->rank.number == 0)
-		print_header(b);
-	for (double size = (double)b->opt.min; size <= (double)b->opt.max && !status;
-		size *= b->opt.factor)
-		status = one_size(b, (uint64_t)size & ~3ull);
-	if (status)
-		return status;
-	avg = b->busbw_sum / b->n_timings;
-	if (b->rank.number == 0) {
-		printf("# Out of bounds values : %llu %s\n", (unsigned long long)b->wrong,
-			b->wrong ? "FAILED" : "OK");
-		printf("# Avg bus bandwidth    : %g\n#\n", avg / 8);
-		if (b->opt.json)
-			status = write_json(b, avg);
+	if (p->opt.root >= (int)p->n_ranks)
+		return bad("-r", "root");
+	ccl_query(p->rank.comm, &info);
+	if (p->opt.show_selection) {
+		if (p->rank.number == 0)
+			printf("mode %s, %s: %s%s\n", p->rank.group->mode, ccl_kind_name(info.kind),
+				info.fallback ? "FALLBACK: " : "", info.selection);
+		return 0;
 	}
-	return status;
+	if (p->rank.number == 0)
+		perf_print_header(p);
+	for (unsigned k = 0; k < CCL_N_COLLECTIVES && !status; k++) {
+		const bool offered = info.collectives >> k & 1;
+
+		if (!(p->opt.collectives >> k & 1))
+			continue;
+		if (p->rank.number == 0)
+			perf_print_collective((enum ccl_collective)k, offered);
+		/* Asked for by name it is an error, among all it is not. */
+		if (!offered && p->opt.collectives != CCL_ALL_COLLECTIVES)
+			return 1;
+		if (offered)
+			status = all_types(p, (enum ccl_collective)k);
+	}
+	return status ? status : conclude(p);
 }
 
 int main(int argc, char **argv)
 {
-	static struct bench b;
+	static struct perf p;
 	int status;
 
-	rank_init(&b.rank, "incline-perf");
-	status = parse(&b, argc, argv);
+	rank_init(&p.rank, "incline-perf");
+	status = parse(&p, argc, argv);
 	if (status)
 		return status - 1;
-	status = rank_join(&b.rank);
+	status = rank_join(&p.rank);
 	if (status)
 		return status;
-	status = run(&b);
-	status = rank_leave(&b.rank, status);
-	if (b.wrong)
+	status = run(&p);
+	status = rank_leave(&p.rank, status);
+	if (p.wrong)
 		status = 1;
-	json_decref(b.rows);
-	free(b.samples);
-	free(b.gathered);
-	free(b.send);
-	free(b.recv);
+	json_decref(p.rows);
+	free(p.samples);
+	free(p.gathered);
+	free(p.send);
+	free(p.recv);
+	free(p.own);
+	free(p.table);
 	return status;
 }

@@ -89,7 +89,7 @@ int rank_leave(struct rank *r, int status)
 	return status;
 }
 
-static int finish(struct rank *r, int rc, struct ccl_req req)
+int rank_wait(struct rank *r, int rc, struct ccl_req req)
 {
 	while (rc == 0) {
 		if (interrupted)
@@ -109,7 +109,7 @@ int rank_allreduce(
 	struct ccl_req req;
 	const int rc = ccl_iallreduce(r->comm, send, recv, count, dtype, REDUCE_SUM, &req);
 
-	return finish(r, rc, req);
+	return rank_wait(r, rc, req);
 }
 
 int rank_barrier(struct rank *r)
@@ -117,7 +117,7 @@ int rank_barrier(struct rank *r)
 	struct ccl_req req;
 	const int rc = ccl_ibarrier(r->comm, &req);
 
-	return finish(r, rc, req);
+	return rank_wait(r, rc, req);
 }
 
 int rank_failed(const struct rank *r, int error)

@@ -29,6 +29,10 @@ int rank_join(struct rank *rank);
  * status, with a message if leaving failed. */
 int rank_leave(struct rank *rank, int status);
 
+/* Waits for a collective that was issued with result rc (returned if it is an error), or ends with
+ * -EINTR at a signal. */
+int rank_wait(struct rank *rank, int rc, struct ccl_req req);
+
 /* As ccl_allreduce (sum) and ccl_barrier, but end with -EINTR at a signal. */
 int rank_allreduce(
 	struct rank *rank, const void *send, void *recv, uint64_t count, enum reduce_dtype dtype);

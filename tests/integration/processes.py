@@ -104,6 +104,36 @@ class Star(Fabric):
             self.assertGreater(r['time_us'], 0)
             self.assertAlmostEqual(r['algbw_gbps'], r['bytes'] * 8e-3 / r['time_us'], delta=r['algbw_gbps'] * .02)
 
+    def variant(self, **fields):
+        """The lab's group file with other fields."""
+        with open(self.lab.path('group.json')) as f:
+            group = json.load(f)
+        group.update(fields)
+        path = os.path.join(self.dir, 'variant.json')
+        with open(path, 'w') as f:
+            json.dump(group, f)
+        return path
+
+    def test_all_collectives_in_either_kind_of_groups(self):
+        for kind, groups in ('mixed', 1), ('single', 9):
+            group, out = self.variant(kind=kind), os.path.join(self.dir, 'perf.out')
+            procs = [self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), '--collective',
+                                          'all', '-d', 'float,half,int8', '-o', 'sum,max', '-r', 'all', '-b', '1',
+                                          '-e', '64K', '-f', '37', '-n', '2', '-w', '1']
+                                + (['--json', out] if r == 0 else [])) for r in range(4)]
+            self.all_ok(procs)
+            os.remove(group)
+            with open(out) as f:
+                report = json.load(f)
+            os.remove(out)
+            self.assertEqual((report['kind'], report['fallback'], report['wrong']), (kind, False, 0))
+            self.assertIn('one mixed group' if groups == 1 else f'{groups} single groups', report['selection'])
+            seen = {(r['collective'], r['dtype'], r['op'], r['root']) for r in report['results']}
+            self.assertEqual(len(seen), 6 + 24 + 12 + 1 + 6 + 3)
+            self.assertIn(('reduce', 'int8', 'max', 3), seen)
+            self.assertTrue(all(r['wrong'] == 0 and r['in_place']['wrong'] == 0 for r in report['results']))
+        self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
+
     def test_switch_killed_in_mid_operation(self):
         procs = self.perf(range(4), '-b', '16M', '-e', '16M', '-n', '100000', '--timeout', '3000')
         deadline = time.monotonic() + 20
