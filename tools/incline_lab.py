@@ -275,6 +275,17 @@ class Lab:
         return {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
                 'start': process_start(process.pid)}
 
+    def restart_switch(self, topo, name, impair=None):
+        """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""
+        state = self.state()
+        row = next(s for s in state['switches'] if s['name'] == name)
+        os.kill(row['pid'], signal.SIGKILL)
+        for process in self.processes:
+            if process.pid == row['pid']:
+                process.wait()
+        row.update(self.start_switch(topo, name, impair))
+        write_json(self.path('lab.json'), state)
+
     def state(self):
         try:
             with open(self.path('lab.json')) as f:

@@ -26,6 +26,7 @@ struct host {
 	struct event *inbox[INBOX];
 	unsigned head, tail;
 	unsigned leaf;
+	bool down;
 };
 
 struct fabric {
@@ -113,12 +114,23 @@ static void deliver_later(struct fabric *fab, int node, unsigned port, const uin
 	push(fab, e);
 }
 
+/* Is the link of a host, or of a switch to its parent, down? Hosts are >= 0, switches below. */
+static bool is_down(const struct fabric *fab, int lower, int upper)
+{
+	if (lower >= 0)
+		return fab->host[lower].down;
+	return fab->sw[-1 - lower].uplink_down && upper == -1 - (int)fab->sw[-1 - lower].parent;
+}
+
 /* One frame onto a link: its faults happen here. */
-static void link_send(struct fabric *fab, int node, unsigned port, uint8_t *frame, size_t len)
+static void link_send(
+	struct fabric *fab, int from, int node, unsigned port, uint8_t *frame, size_t len)
 {
 	const struct fab_faults *f = &fab->opts.faults;
 	uint64_t delay = LINK_DELAY_NS;
 
+	if (is_down(fab, from, node) || is_down(fab, node, from))
+		return;
 	if (fab->tap)
 		fab->tap(fab->tap_arg, fab, frame, len);
 	if (chance(fab, f->loss))
@@ -167,7 +179,7 @@ static void host_tx(void *port, const struct rnic_frame *frame)
 	int len = rnic_frame_flatten(frame, flat, sizeof(flat));
 
 	assert(len > 0);
-	link_send(h->fab, -1 - (int)h->leaf, 0, flat, (size_t)len);
+	link_send(h->fab, (int)(h - h->fab->host), -1 - (int)h->leaf, 0, flat, (size_t)len);
 }
 
 static unsigned host_tx_flush(void *port)
@@ -243,7 +255,7 @@ static void switch_emit(void *arg, struct inc_group *g, const struct inc_emit *e
 			memcpy(frame + head, emit->payload, emit->pay_len);
 		memcpy(frame + head + emit->pay_len, tail, tail_len);
 		/* Port numbers of this fabric say who is at the other end: hosts, then switches. */
-		link_send(em->fab,
+		link_send(em->fab, -1 - (int)em->sw,
 			ep->port < FAB_MAX_HOSTS ? ep->port : FAB_MAX_HOSTS - 1 - ep->port, 0,
 			frame, (size_t)head + emit->pay_len + tail_len);
 	}
@@ -726,4 +738,14 @@ struct rnic *fab_rnic(struct fabric *fab, unsigned rank)
 uint64_t fab_now(const struct fabric *fab)
 {
 	return fab->now;
+}
+
+void fab_set_host_link(struct fabric *fab, unsigned rank, bool up)
+{
+	fab->host[rank].down = !up;
+}
+
+void fab_set_uplink(struct fabric *fab, unsigned sw, bool up)
+{
+	fab->sw[sw].uplink_down = !up;
 }

@@ -51,7 +51,7 @@ struct fab_switch {
 	struct inc_group *group;               /* the first of */
 	struct inc_group *all[FAB_MAX_GROUPS]; /* as CommLib's members */
 	unsigned parent;                       /* index; of switch 0: 0 */
-	bool dead;
+	bool dead, uplink_down;
 	uint64_t rx, wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
 };
 
@@ -67,6 +67,10 @@ struct rnic *fab_rnic(struct fabric *fab, unsigned rank);
 uint64_t fab_now(const struct fabric *fab);
 uint64_t fab_random(struct fabric *fab);
 void fab_set_faults(struct fabric *fab, const struct fab_faults *faults);
+
+/* A host's link, or that of a switch to its parent: while it is down nothing gets through. */
+void fab_set_host_link(struct fabric *fab, unsigned rank, bool up);
+void fab_set_uplink(struct fabric *fab, unsigned sw, bool up);
 
 /* Called for every frame that enters a link, before its faults; may put frames of its own with
  * fab_inject. */

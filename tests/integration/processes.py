@@ -231,6 +231,66 @@ class Star(Fabric):
             self.lab.up(topology('star4'))
 
 
+class Failing(Fabric):
+    """Whatever dies, everybody hears of it in time, nothing stays behind, and the next job works."""
+    topo = 'tree-2x2'
+
+    def busy(self, *args):
+        procs = self.perf(range(4), '-b', '4M', '-e', '4M', '-n', '100000', '--timeout', '3000', *args)
+        deadline = time.monotonic() + 20
+        while self.operations('spine') < 3:
+            self.assertLess(time.monotonic(), deadline, 'nothing begins')
+            time.sleep(0.05)
+        return procs
+
+    def operations(self, switch):
+        return sum(g['operations'] for g in self.rpc(switch, 'group.list')['result']['groups'])
+
+    def all_fail(self, procs, within):
+        start = time.monotonic()
+        for rc, _, err in self.finish(procs, within + 10):
+            self.assertNotEqual(rc, 0)
+            self.assertRegex(err, r'rank|switch|10\.77')
+        self.assertLess(time.monotonic() - start, within)
+
+    def nothing_left(self, drain=5):
+        """Groups and their memory are gone, at the latest when they have drained."""
+        deadline = time.monotonic() + drain
+        for s in ('spine', 'leaf0', 'leaf1'):
+            while self.rpc(s, 'status')['result']['arena_used_bytes']:
+                self.assertLess(time.monotonic(), deadline, f'{s} still has memory taken')
+                time.sleep(0.1)
+            self.assertEqual(self.rpc(s, 'group.list')['result']['groups'], [])
+
+    def works_again(self):
+        self.all_ok(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5'))
+        self.nothing_left()
+
+    def test_a_rank_is_killed(self):
+        procs = self.busy()
+        procs[2].kill()
+        self.all_fail(procs[:2] + procs[3:], 15)
+        self.nothing_left()
+        self.works_again()
+
+    def test_rank_0_is_killed(self):
+        """It made the groups and would remove them: the next job of that name does."""
+        procs = self.busy()
+        procs[0].kill()
+        self.all_fail(procs[1:], 15)
+        for s in ('spine', 'leaf0', 'leaf1'):
+            self.rpc(s, 'group.delete', {'group': 'tree-2x2'})
+        self.nothing_left()
+        self.works_again()
+
+    def test_a_switch_restarts(self):
+        procs = self.busy()
+        self.lab.restart_switch(self.topology(), 'leaf1')
+        self.all_fail(procs, 20)
+        self.nothing_left()
+        self.works_again()
+
+
 class Attacked(Fabric):
     """Four hosts work; a fifth, which is in a group of its own, sends all it can make up."""
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every mode with every collective on three trees: what tools/demo --matrix runs."""
+import json
+import os
+import time
+
+from incline_lab import TOP, Topology
+
+MODES = ('I', 'II', 'III', 'netreduce')
+COLLECTIVES = ('allreduce', 'reduce', 'broadcast', 'barrier', 'reduce_scatter', 'allgather')
+TREES = (('star', 'star4'), ('two-level', 'tree-2x2'), ('depth 4', 'deep4'))
+BYTES, ITERS, TIMEOUT = 1 << 20, 10, 60
+
+# EPIC, tables 19 to 24, at 1 MB: Mb/s of four Soft-RoCE virtual machines over libpcap (barrier: per second).
+EPIC_MBPS = {'allreduce': {'I': 182, 'II': 89, 'III': 73}, 'reduce': {'I': 210, 'II': 99, 'III': 106},
+             'reduce_scatter': {'I': 72, 'II': 105, 'III': 95}, 'broadcast': {'I': 79, 'II': 125, 'III': 230},
+             'allgather': {'I': 282, 'II': 200, 'III': 3}, 'barrier': {'I': 1331, 'II': 590, 'III': 2502}}
+
+
+def collectives_of(mode):
+    """NetReduce is an AllReduce and nothing else (its paper, section 3)."""
+    return ('allreduce',) if mode == 'netreduce' else COLLECTIVES
+
+
+def topology(fabric):
+    with open(os.path.join(TOP, 'tools/fabrics', fabric + '.json')) as f:
+        return Topology(json.load(f))
+
+
+def write_group(lab, mode):
+    """The fabric's group file, for this mode."""
+    with open(lab.path('group.json')) as f:
+        group = json.load(f)
+    group['mode'] = mode
+    group['fallback'] = False
+    group['name'] = group['name'] + '-' + mode
+    path = lab.path(f'group-{mode}.json')
+    with open(path, 'w') as f:
+        json.dump(group, f)
+    return os.path.basename(path)
+
+
+def run_mode(lab, mode, tree, n_hosts, run_ranks, args):
+    out = lab.path(f'matrix-{mode}.out')
+    group = write_group(lab, mode)
+    rows = []
+    for collective in collectives_of(mode):
+        if os.path.exists(out):
+            os.remove(out)
+        ok = run_ranks(lab, 'incline-perf',
+                       lambda r: ['--collective', collective, '-b', str(BYTES), '-e', str(BYTES), '-n', str(args.iters),
+                                  '-w', '2', '-d', args.dtype] + (['--json', out] if r == 0 else []), group, TIMEOUT,
+                       show=False)
+        try:
+            with open(out) as f:
+                results = json.load(f)
+            row = next(v for v in results.values() if isinstance(v, list))[0]
+        except (OSError, ValueError, StopIteration, IndexError):
+            row = {}
+        rows.append({'mode': mode, 'collective': collective, 'tree': tree, 'hosts': n_hosts, 'dtype': args.dtype,
+                     'bytes': row.get('bytes', BYTES), 'time_us': row.get('time_us'),
+                     'algbw_gbps': row.get('algbw_gbps'), 'wrong': row.get('wrong') if ok else None})
+    return rows
+
+
+def rate(row):
+    """Throughput as EPIC prints it: Mb/s, of barriers operations per second."""
+    if row['wrong'] is None:
+        return 'failed'
+    if row['collective'] == 'barrier':
+        return f"{1e6 / row['time_us']:.0f}/s"
+    return f"{row['algbw_gbps'] * 1000:.0f}"
+
+
+def show(rows, hosts):
+    print(f'\n{hosts}, {BYTES} bytes, Mb/s (algbw = bytes / time; barrier: operations per second), #wrong')
+    print(f"{'mode':<10}{'collective':<16}" + ''.join(f'{name:>18}' for name, _ in TREES) + f"{'EPIC':>10}")
+    for mode in dict.fromkeys(r['mode'] for r in rows):
+        for collective in collectives_of(mode):
+            cells = []
+            for name, _ in TREES:
+                row = next((r for r in rows if (r['mode'], r['collective'], r['tree']) == (mode, collective, name)),
+                           None)
+                cells.append('' if row is None else f"{rate(row)} #{'-' if row['wrong'] is None else row['wrong']}")
+            epic = EPIC_MBPS.get(collective, {}).get(mode, '')
+            print(f'{mode:<10}{collective:<16}' + ''.join(f'{c:>18}' for c in cells) + f'{epic:>10}')
+    print('EPIC: tables 19 to 24 of the paper, four Soft-RoCE virtual machines over libpcap, one switch.', flush=True)
+
+
+def run(lab_of, run_ranks, say, args):
+    """lab_of() makes a Lab; run_ranks as the demo's. Returns the rows."""
+    rows = []
+    for tree, fabric in TREES:
+        topo = topology(fabric)
+        for mode in args.modes.split(','):
+            start = time.monotonic()
+            lab = lab_of()
+            lab.up(topo)
+            try:
+                new = run_mode(lab, mode, tree, len(topo.hosts), run_ranks, args)
+            finally:
+                lab.down()
+            bad = [r['collective'] for r in new if r['wrong'] != 0]
+            say(f"{tree}, mode {mode}: {len(new) - len(bad)} of {len(new)} exact in {time.monotonic() - start:.0f} s"
+                + (f", not {', '.join(bad)}" if bad else ''))
+            rows += new
+    show(rows, 'four software RNICs')
+    return rows
