@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "lib/rnic/dcqcn.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/rnic.h"
 #include "lib/wire/template.h"
@@ -26,10 +27,11 @@ enum {
 
 /* Retransmission timers move forward with nearly every packet and hardly ever fire. So setting one
  * later only writes `at`; the heap finds out when the old key comes up. */
+enum timer_kind { TIMER_QP, TIMER_PACE, TIMER_NEIGH };
 struct timer {
-	uint64_t at;    /* UINT64_MAX: not running */
-	uint32_t pos;   /* in the heap + 1; 0: not in it */
-	bool neighbour; /* of a struct neigh, else of a struct rnic_qp */
+	uint64_t at;  /* UINT64_MAX: not running */
+	uint32_t pos; /* in the heap + 1; 0: not in it */
+	enum timer_kind kind;
 };
 
 struct timer_slot {
@@ -200,8 +202,8 @@ struct transport {
 	/* The next request packet; false if there is none or none may be sent: the QP then leaves
 	 * the scheduler until qp_ready. */
 	bool (*tx)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
-	/* The answer that qp_answer announced. */
-	void (*tx_answer)(struct rnic_qp *qp, struct rnic_frame *frame);
+	/* The answer that qp_answer announced; false: there is none any more. */
+	bool (*tx_answer)(struct rnic_qp *qp, struct rnic_frame *frame);
 	void (*timer)(struct rnic_qp *qp);
 	/* State changes: to RTR and RTS (attributes are in place), to SQD and back, to RESET. */
 	void (*start_recv)(struct rnic_qp *qp);
@@ -226,7 +228,10 @@ struct rnic_qp {
 	bool en_ready, en_answer; /* on the device's lists */
 	uint8_t quantum;
 	TAILQ_ENTRY(rnic_qp) ready, answer;
-	struct timer timer;
+	struct timer timer, pace;
+	bool cnp_due, cnp_sent;
+	uint64_t cnp_at; /* last one */
+	struct dcqcn flow_rate;
 	struct ring sq, rq;
 	struct rc_requester req;
 	struct rc_responder resp;
@@ -304,6 +309,10 @@ struct rnic {
 	uint32_t max_qp, max_cq, max_mr, max_pd;
 	uint32_t n_qp, n_cq, n_mr, n_pd;
 	uint64_t random; /* state of the generator */
+	struct dcqcn_params dcqcn;
+	bool cnp_react, cnp_notify, ect;
+	uint8_t cnp_tos;
+	uint64_t cnp_ns;
 	uint16_t ip_id;
 
 	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */
@@ -345,6 +354,9 @@ uint8_t *rnic_reply(struct rnic *rnic);
 void rnic_reply_send(struct rnic *rnic, int len);
 /* Headers in front of, pad and ICRC behind the pieces that the frame has, pay_len bytes together.
  */
+void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
+	struct wire_hdr *hdr, size_t pay_len);
+/* The same for the flow of a connection. */
 void frame_finish(
 	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len);
 

@@ -135,6 +135,18 @@ static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 	return 0;
 }
 
+static int set_congestion(struct rnic *rnic, const struct rnic_congestion *c)
+{
+	if (c->cnp_dscp > 63 || c->cnp_us > 1000000)
+		return -EINVAL;
+	rnic->cnp_react = !c->no_reaction;
+	rnic->cnp_notify = !c->no_notification;
+	rnic->ect = c->ect;
+	rnic->cnp_tos = (uint8_t)(or_default(c->cnp_dscp, 48) << 2);
+	rnic->cnp_ns = UINT64_C(1000) * or_default(c->cnp_us, 50);
+	return dcqcn_params_init(&rnic->dcqcn, c);
+}
+
 static int alloc_tables(struct rnic *rnic)
 {
 	rnic->qp = calloc(rnic->max_qp, sizeof(*rnic->qp));
@@ -144,7 +156,7 @@ static int alloc_tables(struct rnic *rnic)
 	rnic->mr_free = calloc(rnic->max_mr, sizeof(*rnic->mr_free));
 	rnic->bell = calloc(rnic->n_bell_sum * 64, sizeof(*rnic->bell));
 	rnic->bell_sum = calloc(rnic->n_bell_sum, sizeof(*rnic->bell_sum));
-	rnic->timers.slot = calloc((size_t)rnic->max_qp + N_NEIGH, sizeof(*rnic->timers.slot));
+	rnic->timers.slot = calloc((size_t)rnic->max_qp * 2 + N_NEIGH, sizeof(*rnic->timers.slot));
 	if (rnic->qp == NULL || rnic->qp_generation == NULL || rnic->qp_free == NULL ||
 		rnic->mr == NULL || rnic->mr_free == NULL || rnic->bell == NULL ||
 		rnic->bell_sum == NULL || rnic->timers.slot == NULL)
@@ -187,6 +199,8 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 	err = set_addresses(new, config);
 	if (err == 0)
 		err = set_sizes(new, config);
+	if (err == 0)
+		err = set_congestion(new, &config->congestion);
 	if (err == 0)
 		err = alloc_tables(new);
 	if (err == 0)

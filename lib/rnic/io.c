@@ -14,6 +14,24 @@ static bool receives(enum ibv_qp_state state)
 	       state == IBV_QPS_SQE;
 }
 
+/* The frame met congestion on its way: its sender is to know. */
+static void notify(struct rnic_qp *qp, uint64_t now)
+{
+	if (!qp->rnic->cnp_notify || (qp->cnp_sent && now - qp->cnp_at < qp->rnic->cnp_ns))
+		return;
+	qp->cnp_sent = qp->cnp_due = true;
+	qp->cnp_at = now;
+	qp_answer(qp);
+}
+
+static unsigned rx_cnp(struct rnic_qp *qp, uint64_t now)
+{
+	rnic_inc(qp->rnic, RNIC_C_CNP_RX);
+	if (qp->rnic->cnp_react && dcqcn_cnp(&qp->flow_rate, &qp->rnic->dcqcn, now))
+		rnic_inc(qp->rnic, RNIC_C_RATE_CUTS);
+	return 0;
+}
+
 static unsigned rx_roce(
 	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
@@ -30,12 +48,12 @@ static unsigned rx_roce(
 		return RNIC_DROP_QP_STATE;
 	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
 		return RNIC_DROP_SOURCE;
-	if (pkt->opcode == ROCE_CNP) {
-		rnic_inc(rnic, RNIC_C_CNP_RX);
-		return 0;
-	}
+	if (pkt->opcode == ROCE_CNP)
+		return rx_cnp(qp, now);
 	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes)
 		return RNIC_DROP_QP_TYPE;
+	if ((pkt->tos & IP_ECN_MASK) == IP_ECN_CE)
+		notify(qp, now);
 	return qp->ops->rx(qp, frame, pkt, now);
 }
 
@@ -104,29 +122,61 @@ static uint32_t payload_crc(const struct rnic_frame *frame, uint32_t crc)
 	return crc;
 }
 
-void frame_finish(
-	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len)
+static void put_trailer(struct rnic_frame *frame, uint32_t crc, size_t pay_len)
 {
 	unsigned pad = wire_pad(pay_len);
-	uint32_t crc;
 
-	hdr->ip_id = qp->rnic->ip_id++;
-	memset(frame->tail, 0, pad);
-	if (pay_len == qp->mtu && roce_ext_len(roce_opcode_flags(hdr->opcode)) == 0) {
-		crc = wire_template_write(&qp->full, hdr, payload_crc(frame, 0), frame->head);
-		frame->head_len = qp->full.len;
-	} else {
-		size_t l3 = wire_l3_off(qp->flow.vlan);
-
-		frame->head_len = (uint16_t)wire_build_headers(
-			frame->head, sizeof(frame->head), &qp->flow, hdr, pay_len);
-		crc = payload_crc(frame, icrc_headers(frame->head + l3, frame->head_len - l3));
-		if (pad > 0)
-			crc = icrc_append(crc, frame->tail, pad);
-	}
 	icrc_store(frame->tail + pad, crc);
 	frame->tail_len = (uint16_t)(pad + ROCE_ICRC_LEN);
 	frame->len = (uint32_t)(frame->head_len + pay_len + frame->tail_len);
+}
+
+void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
+	struct wire_hdr *hdr, size_t pay_len)
+{
+	unsigned pad = wire_pad(pay_len);
+	size_t l3 = wire_l3_off(flow->vlan);
+	uint32_t crc;
+
+	hdr->ip_id = rnic->ip_id++;
+	memset(frame->tail, 0, pad);
+	frame->head_len =
+		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
+	crc = payload_crc(frame, icrc_headers(frame->head + l3, frame->head_len - l3));
+	if (pad > 0)
+		crc = icrc_append(crc, frame->tail, pad);
+	put_trailer(frame, crc, pay_len);
+}
+
+void frame_finish(
+	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len)
+{
+	uint32_t crc;
+
+	if (pay_len != qp->mtu || roce_ext_len(roce_opcode_flags(hdr->opcode)) != 0) {
+		frame_build(qp->rnic, &qp->flow, frame, hdr, pay_len);
+		return;
+	}
+	hdr->ip_id = qp->rnic->ip_id++;
+	crc = wire_template_write(&qp->full, hdr, payload_crc(frame, 0), frame->head);
+	frame->head_len = qp->full.len;
+	put_trailer(frame, crc, pay_len);
+}
+
+/* Annex A17.9.3: to the QP that the marked packet came from, BECN set, 16 bytes of zeros. */
+static void build_cnp(struct rnic_qp *qp, struct rnic_frame *frame)
+{
+	static const uint8_t zeros[ROCE_CNP_LEN];
+	struct wire_flow flow = qp->flow;
+	struct wire_hdr hdr = {
+		.opcode = ROCE_CNP, .mig = true, .becn = true, .dqpn = qp->attr.dest_qp_num};
+
+	flow.tos = qp->rnic->cnp_tos;
+	frame->iov[0].base = zeros;
+	frame->iov[0].len = sizeof(zeros);
+	frame->n_iov = 1;
+	frame_build(qp->rnic, &flow, frame, &hdr, sizeof(zeros));
+	rnic_inc(qp->rnic, RNIC_C_CNP_TX);
 }
 
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)
@@ -181,14 +231,32 @@ static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, bool *loopback
 
 static bool tx_answer(struct rnic *rnic, struct rnic_frame *frame, bool *loopback)
 {
-	struct rnic_qp *qp = TAILQ_FIRST(&rnic->answers);
+	struct rnic_qp *qp;
 
-	if (qp == NULL)
+	while ((qp = TAILQ_FIRST(&rnic->answers)) != NULL) {
+		*loopback = qp->loopback;
+		if (qp->cnp_due) {
+			qp->cnp_due = false;
+			build_cnp(qp, frame);
+			return true;
+		}
+		TAILQ_REMOVE(&rnic->answers, qp, answer);
+		qp->en_answer = false;
+		if (qp->ops->tx_answer(qp, frame))
+			return true;
+	}
+	return false;
+}
+
+/* Its rate does not allow the QP a packet now: the timer brings it back. */
+static bool held(struct rnic_qp *qp, uint64_t now)
+{
+	uint64_t until = dcqcn_hold(&qp->flow_rate, &qp->rnic->dcqcn, now);
+
+	if (until == 0)
 		return false;
-	TAILQ_REMOVE(&rnic->answers, qp, answer);
-	qp->en_answer = false;
-	qp->ops->tx_answer(qp, frame);
-	*loopback = qp->loopback;
+	timer_set(&qp->rnic->timers, &qp->pace, until);
+	rnic_inc(qp->rnic, RNIC_C_PACED);
 	return true;
 }
 
@@ -197,11 +265,13 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 	struct rnic_qp *qp;
 
 	while ((qp = TAILQ_FIRST(&rnic->ready)) != NULL) {
-		if (!qp->ops->tx(qp, frame, now)) {
+		if ((qp->flow_rate.limited && held(qp, now)) || !qp->ops->tx(qp, frame, now)) {
 			TAILQ_REMOVE(&rnic->ready, qp, ready);
 			qp->en_ready = false;
 			continue;
 		}
+		if (qp->flow_rate.limited)
+			dcqcn_sent(&qp->flow_rate, &rnic->dcqcn, frame->len, now);
 		if (--qp->quantum == 0) {
 			qp->quantum = QUANTUM;
 			TAILQ_REMOVE(&rnic->ready, qp, ready);
@@ -241,20 +311,29 @@ uint64_t rnic_deadline(const struct rnic *rnic)
 	return rnic->timers.n > 0 ? rnic->timers.slot[0].key : UINT64_MAX;
 }
 
+static void expire(struct rnic *rnic, struct timer *timer, uint64_t now)
+{
+	char *at = (char *)timer;
+	struct rnic_qp *qp;
+
+	switch (timer->kind) {
+	case TIMER_NEIGH:
+		neigh_timer(rnic, (struct neigh *)(at - offsetof(struct neigh, timer)), now);
+		break;
+	case TIMER_PACE:
+		qp_ready((struct rnic_qp *)(at - offsetof(struct rnic_qp, pace)));
+		break;
+	case TIMER_QP:
+		qp = (struct rnic_qp *)(at - offsetof(struct rnic_qp, timer));
+		qp->ops->timer(qp);
+		break;
+	}
+}
+
 void rnic_timer(struct rnic *rnic, uint64_t now)
 {
 	struct timer *timer;
 
-	while ((timer = timer_expired(&rnic->timers, now)) != NULL) {
-		if (timer->neighbour) {
-			neigh_timer(rnic,
-				(struct neigh *)((char *)timer - offsetof(struct neigh, timer)),
-				now);
-		} else {
-			struct rnic_qp *qp =
-				(struct rnic_qp *)((char *)timer - offsetof(struct rnic_qp, timer));
-
-			qp->ops->timer(qp);
-		}
-	}
+	while ((timer = timer_expired(&rnic->timers, now)) != NULL)
+		expire(rnic, timer, now);
 }

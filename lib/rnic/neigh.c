@@ -16,7 +16,7 @@ int neigh_init(struct rnic *rnic)
 	if (rnic->neigh == NULL || rnic->neigh_bucket == NULL)
 		return -ENOMEM;
 	for (unsigned i = 0; i < N_NEIGH; i++) {
-		rnic->neigh[i].timer.neighbour = true;
+		rnic->neigh[i].timer.kind = TIMER_NEIGH;
 		timer_stop(&rnic->neigh[i].timer);
 	}
 	return 0;

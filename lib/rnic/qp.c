@@ -88,6 +88,8 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 	new->ops = &rc_transport;
 	atomic_init(&new->state, IBV_QPS_RESET);
 	timer_stop(&new->timer);
+	timer_stop(&new->pace);
+	new->pace.kind = TIMER_PACE;
 	take_number(rnic, new);
 	init->pd->users++;
 	init->send_cq->users++;
@@ -104,9 +106,8 @@ static void send_last_answer(struct rnic_qp *qp)
 	struct rnic_frame frame;
 	uint8_t *bytes;
 
-	if (!qp->en_answer)
+	if (!qp->en_answer || !qp->ops->tx_answer(qp, &frame))
 		return;
-	qp->ops->tx_answer(qp, &frame);
 	bytes = rnic_reply(qp->rnic);
 	if (bytes != NULL)
 		rnic_reply_send(qp->rnic, rnic_frame_flatten(&frame, bytes, qp->rnic->reply_cap));
@@ -117,6 +118,9 @@ static void reset(struct rnic_qp *qp)
 	send_last_answer(qp);
 	sched_remove(qp);
 	timer_stop(&qp->timer);
+	timer_stop(&qp->pace);
+	qp->flow_rate = (struct dcqcn){0};
+	qp->cnp_due = qp->cnp_sent = false;
 	atomic_store(&qp->state, IBV_QPS_RESET);
 	ring_release(&qp->sq, ring_head(&qp->sq));
 	ring_release(&qp->rq, ring_head(&qp->rq));
@@ -132,6 +136,7 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 
 	reset(qp);
 	timer_remove(&rnic->timers, &qp->timer);
+	timer_remove(&rnic->timers, &qp->pace);
 	rnic->qp[qp->slot] = NULL;
 	rnic->qp_free[(rnic->qp_free_head + rnic->max_qp - rnic->n_qp) % rnic->max_qp] = qp->slot;
 	rnic->n_qp--;
@@ -282,6 +287,13 @@ static uint16_t flow_port(uint32_t label, uint32_t qpn, uint32_t peer)
 	return (uint16_t)(0xc000 | ((label ^ label >> 14) & 0x3fff));
 }
 
+static uint8_t traffic_class(const struct rnic *rnic, const struct ibv_global_route *grh)
+{
+	bool mark = rnic->ect && (grh->traffic_class & IP_ECN_MASK) == IP_ECN_NOT_ECT;
+
+	return mark ? grh->traffic_class | IP_ECN_ECT0 : grh->traffic_class;
+}
+
 static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_t dmac[6])
 {
 	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
@@ -289,7 +301,7 @@ static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_
 
 	*flow = (struct wire_flow){.src = qp->rnic->gid[grh->sgid_index],
 		.dst = *dst,
-		.tos = grh->traffic_class,
+		.tos = traffic_class(qp->rnic, grh),
 		/* Programs say 1 (ibv_rc_pingpong does) and mean a subnet; Linux replaces it by the
 		 * route's, too. */
 		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64,

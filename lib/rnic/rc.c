@@ -48,5 +48,6 @@ void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats)
 		.retries = qp->req.retries,
 		.rnr_retries = qp->req.rnr_retries,
 		.retransmits = qp->req.retransmits,
-		.timeouts = qp->req.timeouts};
+		.timeouts = qp->req.timeouts,
+		.rate = qp->flow_rate.limited ? qp->flow_rate.rate : 0};
 }

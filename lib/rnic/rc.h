@@ -78,7 +78,7 @@ int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count);
 
 /* responder.c */
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
-void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
+bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
 void rc_start_recv(struct rnic_qp *qp);
 int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count);
 

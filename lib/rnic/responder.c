@@ -66,7 +66,7 @@ static void answer(struct rnic_qp *qp, enum rc_answer kind)
 	qp_answer(qp);
 }
 
-void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
+bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 {
 	struct rc_responder *resp = &qp->resp;
 	unsigned passed;
@@ -77,6 +77,8 @@ void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		.msn = resp->msn};
 
 	switch (resp->answer) {
+	case RC_NO_ANSWER:
+		return false;
 	case RC_NAK:
 		hdr.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE;
 		resp->nak_sent = true;
@@ -90,7 +92,7 @@ void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		hdr.syndrome = ROCE_AETH_RNR | qp->attr.min_rnr_timer;
 		rnic_inc(qp->rnic, RNIC_C_RNR_TX);
 		break;
-	default:
+	case RC_ACK:
 		/* Never a skipped PSN: the peer's number space is ours as well. */
 		hdr.psn = psn_add(resp->epsn, -1);
 		hdr.syndrome = ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS;
@@ -100,6 +102,7 @@ void rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 	resp->answer = RC_NO_ANSWER;
 	frame->n_iov = 0;
 	frame_finish(qp, frame, &hdr, 0);
+	return true;
 }
 
 /* What is wrong with a request, and who is told what. */

@@ -84,7 +84,10 @@ const char *rnic_drop_text(unsigned drop);
 	X(RNR_RX, "rnr_rx", "RNR NAKs received")                    \
 	X(TIMEOUTS, "timeouts", "retransmission timeouts")          \
 	X(RETRANSMITS, "retransmits", "request packets sent again") \
-	X(CNP_RX, "cnp_rx", "CNPs received")
+	X(CNP_RX, "cnp_rx", "CNPs received")                        \
+	X(CNP_TX, "cnp_tx", "CNPs sent for frames marked CE")       \
+	X(RATE_CUTS, "rate_cuts", "times a QP's rate was cut")      \
+	X(PACED, "paced", "times a QP was held back by its rate")
 
 enum rnic_counter {
 #define X(sym, name, text) RNIC_C_##sym,
@@ -104,6 +107,27 @@ struct rnic_events {
 	void (*qp_event)(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
 };
 
+/* Congestion control: DCQCN (Zhu et al., SIGCOMM 2015). The device is a reaction point (a QP that
+ * gets a CNP sends at a rate, which recovers) and a notification point (a frame marked CE draws a
+ * CNP, at most one per QP and interval). The names are the paper's; 0 stands for the default. */
+struct rnic_congestion {
+	bool no_reaction, no_notification;
+	bool ect; /* packets of QPs whose traffic class says not-ECT are sent as ECT(0), except CNPs
+		   */
+	uint8_t cnp_dscp;        /* default 48 */
+	uint32_t line_mbps;      /* where a QP starts, and is not limited any more; 25000 */
+	uint32_t min_mbps;       /* never below; 10 */
+	uint32_t ai_mbps;        /* R_AI; 40 */
+	uint32_t hai_mbps;       /* R_HAI; 400 */
+	uint32_t alpha_shift;    /* g = 2^-alpha_shift, 1..16; 8 */
+	uint32_t alpha_us;       /* alpha decays when no CNP came for so long; 55 */
+	uint32_t timer_us;       /* T, steps of recovery by time; 55 */
+	uint32_t byte_count;     /* B, steps of recovery by bytes sent; 10 MiB */
+	uint32_t recovery_steps; /* F, of fast recovery; 5 */
+	uint32_t cut_us;         /* no two cuts within; 4 */
+	uint32_t cnp_us;         /* a CNP per QP at most every; 50 */
+};
+
 struct rnic_config {
 	uint8_t mac[6];
 	/* GID table: entry 0 is made from the MAC (link-local); ip[i] becomes entry i + 1. The
@@ -118,6 +142,7 @@ struct rnic_config {
 	uint32_t window;    /* request packets in flight per QP, 1..65536; default 512 */
 	uint64_t seed;      /* for first QPN, keys, jitter */
 	struct rnic_events events;
+	struct rnic_congestion congestion;
 };
 
 /* Allocates everything it will ever need except queues and regions. -EINVAL with nothing made if a
@@ -250,6 +275,7 @@ struct rnic_qp_stats {
 	uint32_t sq_una, sq_next, epsn; /* oldest unacknowledged, next to send, expected */
 	uint32_t retries, rnr_retries;  /* left */
 	uint64_t retransmits, timeouts;
+	uint64_t rate; /* bit/s as of the last packet, 0: not limited */
 };
 void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
 

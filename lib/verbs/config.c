@@ -151,6 +151,86 @@ static int read_idle(struct reader *r)
 	return 0;
 }
 
+/* Numbers of "congestion": X(name, largest). The smallest is 1; cnp_dscp is a byte, all others
+ * numbers of 32 bits. */
+#define CONGESTION_NUMBERS(X)     \
+	X(line_mbps, 1000000)     \
+	X(min_mbps, 1000000)      \
+	X(ai_mbps, 1000000)       \
+	X(hai_mbps, 1000000)      \
+	X(alpha_shift, 16)        \
+	X(alpha_us, 1000000)      \
+	X(timer_us, 1000000)      \
+	X(byte_count, 2147483647) \
+	X(recovery_steps, 1000)   \
+	X(cut_us, 1000000)        \
+	X(cnp_us, 1000000)        \
+	X(cnp_dscp, 63)
+
+static int read_switch(
+	struct reader *r, const json_t *from, const char *key, bool otherwise, bool *value)
+{
+	const json_t *v = json_object_get(from, key);
+
+	if (v && !json_is_boolean(v))
+		return refuse(r, "congestion.%s: must be true or false", key);
+	*value = v ? json_is_true(v) : otherwise;
+	return 0;
+}
+
+static int read_number(
+	struct reader *r, const json_t *from, const char *key, json_int_t max, unsigned *value)
+{
+	const json_t *v = json_object_get(from, key);
+
+	*value = 0;
+	if (!v)
+		return 0;
+	if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max)
+		return refuse(r, "congestion.%s: must be an integer 1..%lld", key, (long long)max);
+	*value = (unsigned)json_integer_value(v);
+	return 0;
+}
+
+static int read_congestion(struct reader *r)
+{
+	static const char *const keys[] = {"reaction", "notification", "ect",
+#define X(name, max) #name,
+		CONGESTION_NUMBERS(X)
+#undef X
+			NULL};
+	const json_t *v = json_object_get(r->root, "congestion");
+	struct rnic_congestion *c = &r->config->congestion;
+	bool reaction = true, notification = true;
+	char err[PORT_ERR_LEN];
+	unsigned value;
+	int ret;
+
+	if (!v)
+		return 0;
+	if (!json_is_object(v))
+		return refuse(r, "congestion: must be an object");
+	if (port_json_known(v, "congestion", keys, err))
+		return refuse(r, "%s", err);
+	(void)((ret = read_switch(r, v, "reaction", true, &reaction)) ||
+		(ret = read_switch(r, v, "notification", true, &notification)) ||
+		(ret = read_switch(r, v, "ect", false, &c->ect)));
+	if (ret)
+		return ret;
+	c->no_reaction = !reaction;
+	c->no_notification = !notification;
+#define X(name, max)                                   \
+	ret = read_number(r, v, #name, (max), &value); \
+	if (ret)                                       \
+		return ret;                            \
+	c->name = (typeof(c->name))value;
+	CONGESTION_NUMBERS(X)
+#undef X
+	if ((c->min_mbps ? c->min_mbps : 10) > (c->line_mbps ? c->line_mbps : 25000))
+		return refuse(r, "congestion.min_mbps: above congestion.line_mbps");
+	return 0;
+}
+
 /* The port, with the RNIC's MTU and MAC unless it has its own. */
 static int read_port(struct reader *r)
 {
@@ -185,7 +265,7 @@ static int read_port(struct reader *r)
 static int read_root(struct reader *r)
 {
 	static const char *const keys[] = {"mac", "ip", "port", "mtu", "idle", "neighbors",
-		"device", "wait_ms", "memory_mb", "hugepages", NULL};
+		"device", "wait_ms", "memory_mb", "hugepages", "congestion", NULL};
 	struct iv_config *c = r->config;
 	const json_t *huge = json_object_get(r->root, "hugepages");
 	char err[PORT_ERR_LEN];
@@ -205,7 +285,8 @@ static int read_root(struct reader *r)
 		(ret = read_ips(r)) || (ret = read_neighbors(r)) ||
 		(ret = read_int(r, "mtu", 576, 9600, &c->mtu)) ||
 		(ret = read_int(r, "wait_ms", 0, 600000, &c->wait_ms)) ||
-		(ret = read_int(r, "memory_mb", 32, 65536, &c->memory_mb)) || (ret = read_port(r)));
+		(ret = read_int(r, "memory_mb", 32, 65536, &c->memory_mb)) ||
+		(ret = read_port(r)) || (ret = read_congestion(r)));
 	return ret;
 }
 

@@ -13,6 +13,8 @@
  *			      such a server, whose link comes with the first client
  *	"memory_mb"  integer  32..65536, for packet buffers; default: what rings and MTU need
  *	"hugepages"  boolean  default false
+ *	"congestion" object   DCQCN: "reaction", "notification" (booleans, default true), "ect" (boolean,
+ *			      default false), and the numbers of struct rnic_congestion by their names
  *
  * Keys that begin with '#' are comments; any other is refused by name. */
 #ifndef VERBS_CONFIG_H
@@ -40,6 +42,7 @@ struct iv_config {
 	unsigned wait_ms;
 	unsigned memory_mb;
 	bool hugepages;
+	struct rnic_congestion congestion;
 };
 
 /* 0, or -errno with "file: field: reason" in err and nothing in config to be used. */

@@ -167,6 +167,7 @@ static int open_env(void)
 	attr.rnic.n_ip = c->n_ip;
 	attr.rnic.port_mtu = c->mtu;
 	attr.rnic.max_mr = MAX_MR;
+	attr.rnic.congestion = c->congestion;
 	if (getrandom(&attr.rnic.seed, sizeof(attr.rnic.seed), 0) != sizeof(attr.rnic.seed))
 		attr.rnic.seed = port_now_ns();
 	dev = iv_dev_create(&iv_dpdk_ops, env.port, &attr, &env.device);

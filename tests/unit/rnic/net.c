@@ -237,6 +237,7 @@ void net_open(struct net *net, const struct net_options *options)
 			.port_mtu = NET_MTU,
 			.seed = 1234 + (uint64_t)i,
 			.window = options->window,
+			.congestion = options->congestion,
 			.events = {net, on_cq_event, on_qp_event},
 		};
 

@@ -83,6 +83,7 @@ struct net_options {
 	uint32_t wr;              /* depth of the queues, default 64 */
 	uint32_t window;
 	bool sig_none; /* sq_sig_all off */
+	struct rnic_congestion congestion;
 };
 
 uint64_t net_random(struct net *net);

@@ -54,6 +54,25 @@ static void smallest(void **state)
 	assert_int_equal(c.wait_ms, 0); /* a server's link comes with its client */
 }
 
+static void congestion(void **state)
+{
+	struct iv_config c;
+
+	(void)state;
+	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
+	assert_false(c.congestion.no_reaction || c.congestion.no_notification || c.congestion.ect);
+	assert_int_equal(read_text("{" MAC "," PORT ",\"congestion\":{\"reaction\":false,"
+				   "\"notification\":false,\"ect\":true,\"cnp_dscp\":40,"
+				   "\"line_mbps\":1000,\"byte_count\":65536}}",
+				 &c),
+		0);
+	assert_true(c.congestion.no_reaction && c.congestion.no_notification && c.congestion.ect);
+	assert_int_equal(c.congestion.cnp_dscp, 40);
+	assert_int_equal(c.congestion.line_mbps, 1000);
+	assert_int_equal(c.congestion.byte_count, 65536);
+	assert_int_equal(c.congestion.ai_mbps, 0); /* the default */
+}
+
 static void everything(void **state)
 {
 	struct iv_config c;
@@ -118,6 +137,15 @@ static void mistakes_are_named(void **state)
 			"mtu: 4000 is above port.mtu, 1500"},
 		{"{" MAC "," PORT ",\"idle\":\"lazy\"}", "idle"},
 		{"{" MAC "," PORT ",\"idle\":3}", "idle"},
+		{"{" MAC "," PORT ",\"congestion\":3}", "congestion"},
+		{"{" MAC "," PORT ",\"congestion\":{\"reaction\":1}}", "congestion.reaction"},
+		{"{" MAC "," PORT ",\"congestion\":{\"ect\":null}}", "congestion.ect"},
+		{"{" MAC "," PORT ",\"congestion\":{\"speed\":1}}", "speed"},
+		{"{" MAC "," PORT ",\"congestion\":{\"cnp_dscp\":64}}", "congestion.cnp_dscp"},
+		{"{" MAC "," PORT ",\"congestion\":{\"timer_us\":0}}", "congestion.timer_us"},
+		{"{" MAC "," PORT ",\"congestion\":{\"alpha_shift\":17}}",
+			"congestion.alpha_shift"},
+		{"{" MAC "," PORT ",\"congestion\":{\"line_mbps\":9}}", "congestion.min_mbps"},
 		{"{" MAC "," PORT ",\"device\":\"\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":\"a/b\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":7}", "device"},
@@ -172,6 +200,7 @@ int main(void)
 		cmocka_unit_test(shipped_files),
 		cmocka_unit_test(smallest),
 		cmocka_unit_test(everything),
+		cmocka_unit_test(congestion),
 		cmocka_unit_test(mistakes_are_named),
 	};
 
