@@ -28,7 +28,7 @@ double perf_busbw_factor(const struct perf *p, enum ccl_collective collective)
 
 void perf_print_header(const struct perf *p)
 {
-	char host[64] = "?", cpu[128] = "?", line[256], local[WIRE_IP_STRLEN], sw[WIRE_IP_STRLEN];
+	char host[64] = "?", cpu[128] = "?", line[256], local[WIRE_IP_STRLEN], peer[WIRE_IP_STRLEN];
 	const struct perf_options *o = &p->opt;
 	FILE *f = fopen("/proc/cpuinfo", "re");
 	struct ccl_info info;
@@ -42,10 +42,11 @@ void perf_print_header(const struct perf *p)
 	ccl_query(p->rank.comm, &info);
 	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
 		sysconf(_SC_NPROCESSORS_ONLN));
-	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s), switch %s\n",
+	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s), %s %s\n",
 		p->rank.group->mode, p->n_ranks, info.device,
 		wire_ip_format(&info.local_ip, local, sizeof(local)),
-		wire_ip_format(&info.remote_ip, sw, sizeof(sw)));
+		info.kind == CCL_RING ? "next rank" : "switch",
+		wire_ip_format(&info.remote_ip, peer, sizeof(peer)));
 	printf("# selection: %s%s\n", info.fallback ? "FALLBACK: " : "", info.selection);
 	printf("# MTU %u, M %u packets per message, W %u messages; buffers %s\n", info.mtu, info.m,
 		info.w, o->staged ? "staged" : "registered");

@@ -159,13 +159,21 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 		return -EOPNOTSUPP;
 	if (c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
 		return -EAGAIN;
-	find_keys(c, coll);
+	if (!c->ring)
+		find_keys(c, coll);
 	if (!ccl_busy(c))
 		c->fresh = true; /* the wait begins now, whenever that is */
 	coll->n_parts =
 		coll->kind == CCL_REDUCE_SCATTER || coll->kind == CCL_ALLGATHER ? c->n_ranks : 1;
-	if (c->n_ranks == 1 && coll->kind != CCL_ALLREDUCE && coll->kind != CCL_BARRIER)
+	if (!c->ring && c->n_ranks == 1 && coll->kind != CCL_ALLREDUCE && coll->kind != CCL_BARRIER)
 		do_alone(coll);
+	if (c->ring) {
+		const int rc = ccl_ring_issue(c, coll);
+
+		if (rc)
+			return rc;
+		coll->n_parts = 1;
+	}
 	coll->parts_left = coll->n_parts;
 	*ccl_coll_at(c, c->coll_issued) = *coll;
 	req->seq = c->coll_issued++;
@@ -183,6 +191,8 @@ static int issue_data(struct ccl_comm *c, struct ccl_coll *coll, uint64_t count,
 	const size_t size = reduce_size((enum reduce_dtype)dtype);
 	const bool reduces = coll->op != REDUCE_NONE;
 
+	if (reduces && c->no_half && (dtype == REDUCE_FP16 || dtype == REDUCE_BF16))
+		return -EOPNOTSUPP;
 	if (size == 0 ||
 		(reduces && !reduce_kernel((enum reduce_op)coll->op, (enum reduce_dtype)dtype)))
 		return -EOPNOTSUPP;

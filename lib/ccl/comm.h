@@ -41,6 +41,7 @@ struct ccl_coll {
 	uint32_t send_lkey; /* valid if send_direct; likewise receive */
 	uint32_t recv_lkey;
 	bool send_direct, recv_direct;
+	struct ccl_req ring_req;
 };
 
 /* What one group does for a collective. */
@@ -119,6 +120,8 @@ struct ccl_comm {
 	enum ccl_mode mode;
 	enum ccl_kind kind;
 	unsigned collectives;
+	bool fallback;
+	bool no_half;   /* the switches have no memory for fp16 and bf16 sums */
 	bool stall_rnr; /* the switches hold waiting hosts: their timeouts may be short */
 	char selection[CCL_ERR_LEN];
 
@@ -134,6 +137,7 @@ struct ccl_comm {
 	unsigned n_memb;
 	struct ccl_memb *memb;
 	size_t slot_len;
+	struct ccl_ring *ring; /* instead of members: over_ring.c */
 	struct ccl_region region[CCL_MAX_REGIONS];
 	bool connected;
 
@@ -226,6 +230,21 @@ unsigned ccl_group_window(enum ccl_kind kind, enum ccl_prim prim, unsigned w, un
 
 void ccl_qp_to_error(struct ccl_comm *c);
 void ccl_comm_free(struct ccl_comm *c);
+
+/* Completion queue and channel, of the members or of the ring. */
+struct ibv_cq *ccl_cq(const struct ccl_comm *c);
+struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c);
+
+/* ---- over_ring.c ---- */
+
+struct ccl_ring_conf;
+
+/* Joins no groups, but a ring: collectives of those it can do. It has to meet before it is used. */
+int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned collectives,
+	char err[CCL_ERR_LEN]);
+int ccl_ring_issue(struct ccl_comm *c, struct ccl_coll *coll);
+int ccl_ring_go_on(struct ccl_comm *c, uint64_t now); /* as ccl_progress */
+void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info);
 
 /* ---- setup.c ---- */
 

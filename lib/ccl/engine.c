@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/ring.h"
 #include "lib/verbs/incline_dv.h"
 #include "lib/wire/psn.h"
 
@@ -25,12 +26,16 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	if (c->failed)
 		return c->failed;
 	c->failed = error;
-	n = snprintf(c->err, sizeof(c->err), "rank %u, switch %s (QPN 0x%x): ", c->rank,
-		wire_ip_format(&c->remote_ip, at, sizeof(at)),
-		c->n_memb ? c->memb[0].remote_qpn : 0);
+	n = snprintf(c->err, sizeof(c->err), "rank %u, ", c->rank);
+	if (c->n_memb)
+		n += snprintf(c->err + n, sizeof(c->err) - (size_t)n,
+			"switch %s (QPN 0x%x): ", wire_ip_format(&c->remote_ip, at, sizeof(at)),
+			c->memb[0].remote_qpn);
 	va_start(ap, fmt);
 	vsnprintf(c->err + n, sizeof(c->err) - (size_t)n, fmt, ap);
 	va_end(ap);
+	if (c->ring)
+		ccl_ring_fail(c->ring, error, "%s", c->err);
 	ccl_qp_to_error(c);
 	return error;
 }
@@ -557,6 +562,8 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 		return c->failed;
 	if (!c->connected)
 		return -ENOTCONN;
+	if (c->ring)
+		return ccl_ring_go_on(c, now);
 	n = reap(c);
 	if (n < 0)
 		return n;

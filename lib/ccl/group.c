@@ -100,7 +100,7 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	g->flags = json_object();
 	if (!g->flags)
 		return -ENOMEM;
-	g->stall_rnr = true;
+	g->stall_rnr = g->half = true;
 	if (!flags)
 		return 0;
 	snprintf(r->at, sizeof(r->at), "flags.");
@@ -118,6 +118,7 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	}
 	g->reproducible = json_is_true(json_object_get(g->flags, "reproducible"));
 	g->stall_rnr = !json_is_false(json_object_get(g->flags, "stall_rnr"));
+	g->half = !json_is_false(json_object_get(g->flags, "half"));
 	r->at[0] = '\0';
 	return 0;
 }

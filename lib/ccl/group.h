@@ -52,7 +52,7 @@ struct ccl_group {
 	unsigned m, w;
 	uint64_t timeout_ns;
 	json_t *flags; /* object of booleans, as given */
-	bool reproducible, stall_rnr;
+	bool reproducible, stall_rnr, half;
 	unsigned n_ranks;
 	struct wire_ip *rank_ip;
 	unsigned n_switches;

@@ -54,7 +54,7 @@ int ccl_sub_name(
 	return n < CCL_NAME_LEN ? 0 : -ENAMETOOLONG;
 }
 
-static uint32_t random_psn(void)
+uint32_t ccl_random_psn(void)
 {
 	uint32_t psn = 0;
 
@@ -69,7 +69,7 @@ static int init_sub(struct ccl_install *in, unsigned i, unsigned collectives, ch
 	struct ccl_sub *sub = &in->sub[i];
 
 	ccl_describe_group(in->kind, collectives, g->n_ranks, i, &sub->prim, &sub->root);
-	sub->start_psn = random_psn();
+	sub->start_psn = ccl_random_psn();
 	sub->rank_qpn = calloc(g->n_ranks, sizeof(*sub->rank_qpn));
 	if (!sub->rank_qpn)
 		return -ENOMEM;

@@ -33,6 +33,9 @@ struct ccl_install {
 	struct ccl_installed *at; /* n per switch */
 };
 
+/* 24 bits. */
+uint32_t ccl_random_psn(void);
+
 /* Names of the groups: the first has the file's, the others a suffix. -ENAMETOOLONG. */
 int ccl_sub_name(
 	const struct ccl_group *group, enum ccl_prim prim, unsigned root, char name[CCL_NAME_LEN]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/ring.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
 enum { PAGE = 4096, MIN_SLOT = 64 };
@@ -287,7 +288,7 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 	else if (conn->m < 1 || conn->m > 1024 || conn->w < 1 || conn->w > 1024 ||
 		 conn->m * conn->w < 2)
 		wrong = "m or w";
-	else if (conn->mode > CCL_MODE_3 || conn->kind > CCL_MIXED)
+	else if (conn->mode > CCL_MODE_NETREDUCE || conn->kind > CCL_MIXED)
 		wrong = "mode or kind";
 	else if (conn->kind == CCL_SINGLE && conn->n_ranks > CCL_MAX_SUBGROUP_RANKS &&
 		 ccl_count_groups(conn->kind, conn->collectives, conn->n_ranks) > 1)
@@ -349,7 +350,10 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	if (!collectives)
 		collectives = conn->kind == CCL_MIXED ? CCL_ALL_COLLECTIVES
 						      : 1u << CCL_ALLREDUCE | 1u << CCL_BARRIER;
-	if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {
+	if ((*comm)->mode == CCL_MODE_NETREDUCE) {
+		snprintf(err, CCL_ERR_LEN, "NetReduce has no groups");
+		rc = -EOPNOTSUPP;
+	} else if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: %s cannot leave out PSNs", conn->rank,
 			ibv_get_device_name(conn->context->device));
 		rc = -EOPNOTSUPP;
@@ -425,6 +429,7 @@ void ccl_comm_free(struct ccl_comm *c)
 	if (!c)
 		return;
 	ccl_leave(c);
+	ccl_ring_close(c->ring);
 	if (c->channel)
 		ibv_destroy_comp_channel(c->channel);
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++)
@@ -439,11 +444,23 @@ void ccl_comm_free(struct ccl_comm *c)
 
 /* ---- registered memory ---- */
 
+struct ibv_cq *ccl_cq(const struct ccl_comm *c)
+{
+	return c->ring ? ccl_ring_cq(c->ring) : c->cq;
+}
+
+struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
+{
+	return c->ring ? ccl_ring_channel(c->ring) : c->channel;
+}
+
 int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 {
 	uint8_t *base = buf;
 	struct ccl_region *free_entry = NULL;
 
+	if (c->ring)
+		return ccl_ring_register(c->ring, buf, len);
 	if (!buf || len == 0)
 		return -EINVAL;
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
@@ -464,6 +481,8 @@ int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 
 int ccl_deregister(struct ccl_comm *c, void *buf)
 {
+	if (c->ring)
+		return ccl_ring_deregister(c->ring, buf);
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
 		struct ccl_region *r = &c->region[i];
 		int rc;
@@ -495,7 +514,10 @@ int ccl_member(const struct ccl_comm *c, unsigned i, struct ccl_member *member)
 
 uint32_t ccl_qpn(const struct ccl_comm *c)
 {
-	return c->memb[0].qp->qp_num;
+	struct ccl_info info;
+
+	ccl_query(c, &info);
+	return info.local_qpn;
 }
 
 unsigned ccl_rank(const struct ccl_comm *c)
@@ -526,6 +548,7 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 		.kind = c->kind,
 		.n_groups = c->n_memb,
 		.collectives = c->collectives,
+		.fallback = c->fallback,
 		.staged_sends = c->staged_sends,
 		.staged_receives = c->staged_receives,
 	};
@@ -538,6 +561,8 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 		info->operations += c->memb[i].op_done;
 		info->messages += ccl_memb_finished(&c->memb[i]);
 	}
+	if (c->ring)
+		ccl_ring_describe(c, info);
 	memcpy(info->selection, c->selection, sizeof(info->selection));
 	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
 }

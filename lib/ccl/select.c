@@ -48,7 +48,32 @@ static void say_single(const struct ccl_group *g, const struct ccl_ability *rank
 			"the switches offer no mixed ones");
 }
 
+static void say_netreduce(const struct ccl_group *g, struct ccl_choice *c)
+{
+	*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives & BASIC};
+	snprintf(c->why, sizeof(c->why),
+		"a ring of host-to-host connections into which the switches put sums: NetReduce");
+}
+
+static int choose_groups(const struct ccl_group *g, const struct ccl_ability *rank,
+	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN]);
+
 int ccl_choose(const struct ccl_group *g, const struct ccl_ability *rank,
+	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN])
+{
+	int n = 1;
+
+	if (g->mode_id == CCL_MODE_NETREDUCE)
+		say_netreduce(g, choice);
+	else
+		n = choose_groups(g, rank, choice, err);
+	if (n > 0 && g->fallback && g->mode_id != CCL_MODE_NETREDUCE)
+		choice[n++] = (struct ccl_choice){
+			.kind = CCL_RING, .collectives = g->collectives, .fallback = true};
+	return n;
+}
+
+static int choose_groups(const struct ccl_group *g, const struct ccl_ability *rank,
 	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN])
 {
 	const bool can_mix = g->mode_id == CCL_MODE_1 || unable(g, rank) == g->n_ranks;

@@ -14,13 +14,15 @@ struct ccl_ability {
 
 struct ccl_choice {
 	enum ccl_kind kind;
+	bool fallback; /* the ranks do it: for want of resources, too */
 	unsigned collectives;
 	char why[CCL_ERR_LEN]; /* one sentence */
 };
 
-enum { CCL_MAX_CHOICES = 3 };
+enum { CCL_MAX_CHOICES = 4 };
 
-/* What to try, best first: the next one if a switch says that it does not offer it. Returns how
+/* What to try, best first: the next one if a switch says that it does not offer it; the fallback
+ * also if it lacks room. Its reason is why the one before failed, to be filled in. Returns how
  * many, or -EOPNOTSUPP with a reason in err: the file asks for what is impossible. */
 int ccl_choose(const struct ccl_group *group, const struct ccl_ability *rank,
 	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN]);

@@ -12,6 +12,8 @@
 #include "lib/ccl/boot.h"
 #include "lib/ccl/comm.h"
 #include "lib/ccl/install.h"
+#include "lib/ccl/ring.h"
+#include "lib/ccl/ring_install.h"
 #include "lib/ccl/select.h"
 
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
@@ -22,9 +24,11 @@ struct ccl_setup {
 	const struct ccl_group *group;
 	unsigned rank;
 	struct ccl_boot *boot;
-	struct ccl_comm *comm;     /* until it is the caller's */
-	struct ccl_install in;     /* rank 0 */
-	struct ccl_ability *ranks; /* rank 0 */
+	struct ccl_comm *comm;              /* until it is the caller's */
+	bool fallback;                      /* the switches know nothing of it */
+	struct ccl_install in;              /* rank 0 */
+	struct ccl_ring_installed *ring_at; /* rank 0, NetReduce: one per switch */
+	struct ccl_ability *ranks;          /* rank 0 */
 };
 
 static void prefix(unsigned rank, char err[CCL_ERR_LEN])
@@ -62,6 +66,7 @@ static int open_own(struct ccl_setup *s, char *err)
 	}
 	s->comm->own_context = true;
 	s->comm->stall_rnr = g->stall_rnr;
+	s->comm->no_half = !g->half && !g->reproducible;
 	return 0;
 }
 
@@ -77,18 +82,63 @@ static json_t *hello(const struct ccl_group *g, const struct ccl_comm *c)
 		(int)g->w, "mode", g->mode, "collectives", (int)g->collectives);
 }
 
-/* Queue pairs for the groups that rank 0 has chosen. */
-static int join_own(struct ccl_comm *c, const json_t *plan, char *err)
+/* Rank 0, when it has all addresses of the ring. */
+static int install_ring(
+	void *arg, const struct ccl_ring_address *all, unsigned n, unsigned mtu, char *err)
 {
-	const char *kind, *why;
-	int collectives;
+	struct ccl_setup *s = arg;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:i, s:s}", "kind", &kind, "collectives",
-		    &collectives, "why", &why)) {
+	(void)n;
+	return ccl_ring_install(s->group, all, mtu, s->ring_at, err);
+}
+
+/* All ranks: opens and meets. fallback: without the switches. */
+static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, char *err)
+{
+	const struct ccl_group *g = s->group;
+	struct ccl_comm *c = s->comm;
+	const struct ccl_ring_conf conf = {
+		.context = c->context,
+		.port = c->port,
+		.gid_index = c->gid_index,
+		.rank = s->rank,
+		.n_ranks = g->n_ranks,
+		.mtu = g->mtu,
+		.m = g->m,
+		.w = g->w,
+		.timeout_ns = g->timeout_ns,
+		.start_psn = ccl_random_psn(),
+		.netreduce = !fallback,
+		.ring_id = ccl_ring_id(g),
+	};
+	int rc = ccl_over_ring(c, &conf, collectives, err);
+
+	if (rc) {
+		ccl_boot_abort(s->boot, err);
+		return rc;
+	}
+	c->no_half = false;
+	c->fallback = s->fallback = fallback;
+	rc = ccl_ring_meet(c->ring, s->boot, fallback ? NULL : install_ring, s, err);
+	c->connected = rc == 0;
+	return rc;
+}
+
+/* Queue pairs for the groups that rank 0 has chosen. */
+static int join_own(struct ccl_setup *s, const json_t *plan, char *err)
+{
+	struct ccl_comm *c = s->comm;
+	const char *kind, *why;
+	int collectives, fallback;
+
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:i, s:s}", "kind", &kind, "fallback",
+		    &fallback, "collectives", &collectives, "why", &why)) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
 	}
 	snprintf(c->selection, sizeof(c->selection), "%s", why);
+	if (!strcmp(kind, "ring"))
+		return join_ring(s, (unsigned)collectives, fallback, err);
 	ccl_leave(c);
 	return ccl_join(
 		c, strcmp(kind, "mixed") ? CCL_SINGLE : CCL_MIXED, (unsigned)collectives, err);
@@ -194,19 +244,37 @@ static json_t *answer(const struct ccl_setup *s, unsigned rank)
 		(int)s->in.mtu, "M", (int)g->m, "W", (int)g->w);
 }
 
+static json_t *plan_of(const struct ccl_choice *choice)
+{
+	return json_pack("{s:{s:s, s:b, s:i, s:s}}", "plan", "kind", ccl_kind_name(choice->kind),
+		"fallback", choice->fallback, "collectives", (int)choice->collectives, "why",
+		choice->why);
+}
+
+/* A ring meets by itself. */
+static int attempt_ring(struct ccl_setup *s, const struct ccl_choice *choice, char *err)
+{
+	json_t *plan = plan_of(choice);
+	int rc;
+
+	ccl_boot_broadcast(s->boot, plan);
+	rc = join_own(s, json_object_get(plan, "plan"), err);
+	json_decref(plan);
+	return rc;
+}
+
 /* Everybody makes queue pairs for a choice, rank 0 makes the groups. */
 static int attempt(struct ccl_setup *s, const struct ccl_choice *choice, json_t **all, char *err)
 {
 	const unsigned n = s->group->n_ranks, mtu = s->in.mtu;
-	json_t *plan = json_pack("{s:{s:s, s:i, s:s}}", "plan", "kind", ccl_kind_name(choice->kind),
-		"collectives", (int)choice->collectives, "why", choice->why);
+	json_t *plan = plan_of(choice);
 	int rc = plan ? ccl_install_init(&s->in, s->group, choice->kind, choice->collectives, err)
 		      : -ENOMEM;
 
 	s->in.mtu = mtu;
 	if (rc == 0) {
 		ccl_boot_broadcast(s->boot, plan);
-		rc = join_own(s->comm, json_object_get(plan, "plan"), err);
+		rc = join_own(s, json_object_get(plan, "plan"), err);
 	}
 	if (rc == 0) {
 		all[0] = own_qpns(s->comm);
@@ -225,7 +293,16 @@ static int attempt(struct ccl_setup *s, const struct ccl_choice *choice, json_t 
 	return rc;
 }
 
-/* all: hellos by rank; becomes the answers. */
+/* After an error of the former choice: a switch does not offer it, or has no room for it now. */
+static bool may_follow(int rc, const struct ccl_choice *choice)
+{
+	if (rc == -EOPNOTSUPP)
+		return true;
+	return choice->fallback &&
+	       (rc == -ENOSPC || rc == -EAGAIN || rc == -EBUSY || rc == -ENOMEM || rc == -EMFILE);
+}
+
+/* all: hellos by rank; becomes the answers, but for a ring. */
 static int serve(struct ccl_setup *s, json_t **all, char *err)
 {
 	const struct ccl_group *g = s->group;
@@ -240,11 +317,17 @@ static int serve(struct ccl_setup *s, json_t **all, char *err)
 	if (rc == 0)
 		n = rc = ccl_choose(g, s->ranks, choice, err);
 	for (int i = 0; i < n; i++) {
-		rc = attempt(s, &choice[i], all, err);
-		if (rc != -EOPNOTSUPP)
+		if (i > 0 && !may_follow(rc, &choice[i]))
+			continue;
+		if (choice[i].fallback)
+			snprintf(choice[i].why, sizeof(choice[i].why),
+				"a ring of the hosts, without the switches: %.400s", err);
+		rc = choice[i].kind == CCL_RING ? attempt_ring(s, &choice[i], err)
+						: attempt(s, &choice[i], all, err);
+		if (rc == 0)
 			break;
 	}
-	for (unsigned r = 0; r < g->n_ranks && rc == 0; r++)
+	for (unsigned r = 0; r < g->n_ranks && rc == 0 && !s->comm->ring; r++)
 		all[r] = answer(s, r);
 	return rc;
 }
@@ -270,7 +353,7 @@ static int lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, ch
 		rc = -ENODEV;
 	if (rc) {
 		ccl_boot_abort(s->boot, err);
-	} else {
+	} else if (!s->comm->ring) {
 		ccl_boot_scatter(s->boot, all);
 		*own = json_incref(all[0]);
 	}
@@ -281,9 +364,18 @@ static int lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, ch
 
 /* ---- all ranks ---- */
 
+static int tell_qpns(struct ccl_setup *s, char *err)
+{
+	json_t *qpns = own_qpns(s->comm);
+	const int rc = ccl_boot_tell(s->boot, qpns, err);
+
+	json_decref(qpns);
+	return rc;
+}
+
+/* Follows one plan after the other, until rank 0 answers or a ring has met. */
 static int follow(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, char *err)
 {
-	json_t *qpns;
 	int rc;
 
 	if (!opened) {
@@ -291,19 +383,16 @@ static int follow(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, 
 		return -ENODEV;
 	}
 	rc = ccl_boot_tell(s->boot, mine, err);
-	while (rc == 0 && (rc = ccl_boot_hear(s->boot, own, err)) == 0) {
+	while (rc == 0 && !s->comm->ring && (rc = ccl_boot_hear(s->boot, own, err)) == 0) {
 		const json_t *plan = json_object_get(*own, "plan");
 
 		if (!plan)
 			return 0;
-		rc = join_own(s->comm, plan, err);
-		if (rc) {
+		rc = join_own(s, plan, err);
+		if (rc)
 			ccl_boot_abort(s->boot, err);
-		} else {
-			qpns = own_qpns(s->comm);
-			rc = ccl_boot_tell(s->boot, qpns, err);
-			json_decref(qpns);
-		}
+		else if (!s->comm->ring)
+			rc = tell_qpns(s, err);
 		json_decref(*own);
 		*own = NULL;
 	}
@@ -375,7 +464,17 @@ static void setup_free(struct ccl_setup *s)
 	ccl_boot_close(s->boot);
 	ccl_install_fini(&s->in);
 	free(s->ranks);
+	free(s->ring_at);
 	free(s);
+}
+
+/* Rank 0: what is on the switches. */
+static int take_away(struct ccl_setup *s, bool force, char *err)
+{
+	const int rc = s->rank ? 0 : ccl_uninstall(&s->in, force, err);
+	const int rc2 = s->ring_at ? ccl_ring_uninstall(s->group, s->ring_at, err) : 0;
+
+	return rc ? rc : rc2;
 }
 
 static int set_up(struct ccl_setup *s, char *err)
@@ -386,7 +485,7 @@ static int set_up(struct ccl_setup *s, char *err)
 	int rc;
 
 	rc = s->rank ? follow(s, mine, opened, &own, err) : lead(s, mine, opened, &own, err);
-	if (rc == 0) {
+	if (rc == 0 && !s->comm->ring) {
 		rc = connect_own(s->comm, own, err);
 		rc = finish(s, rc, err);
 	}
@@ -394,8 +493,7 @@ static int set_up(struct ccl_setup *s, char *err)
 	json_decref(own);
 	if (rc) {
 		ccl_comm_free(s->comm);
-		if (s->rank == 0)
-			ccl_uninstall(&s->in, true, ignored);
+		take_away(s, true, ignored);
 	}
 	return rc;
 }
@@ -415,7 +513,11 @@ int ccl_comm_create(
 	s = calloc(1, sizeof(*s));
 	if (s)
 		s->ranks = calloc(g->n_ranks, sizeof(*s->ranks));
-	if (!s || !s->ranks) {
+	if (s && rank == 0 && g->mode_id == CCL_MODE_NETREDUCE)
+		s->ring_at = calloc(g->n_switches, sizeof(*s->ring_at));
+	if (!s || !s->ranks || (rank == 0 && g->mode_id == CCL_MODE_NETREDUCE && !s->ring_at)) {
+		if (s)
+			free(s->ranks);
 		free(s);
 		snprintf(err, CCL_ERR_LEN, "out of memory");
 		return -ENOMEM;
@@ -454,7 +556,9 @@ void ccl_setup_diagnose(
 	size_t n;
 
 	text[0] = '\0';
-	if (ccl_sub_name(s->group, prim, root, name) == 0)
+	if (s->group->mode_id == CCL_MODE_NETREDUCE)
+		ccl_ring_missing(s->group, text, cap);
+	else if (!s->fallback && ccl_sub_name(s->group, prim, root, name) == 0)
 		ccl_install_missing(s->group, name, text, cap);
 	ccl_boot_gone(s->boot, gone, sizeof(gone));
 	n = strlen(text);
@@ -477,8 +581,8 @@ int ccl_comm_destroy(struct ccl_comm *c)
 		rc = ccl_boot_barrier(s->boot, err);
 	}
 	ccl_comm_free(c);
-	if (s && s->rank == 0)
-		rc2 = ccl_uninstall(&s->in, rc == 0, err);
+	if (s)
+		rc2 = take_away(s, rc == 0, err);
 	setup_free(s);
 	return rc ? rc : rc2;
 }

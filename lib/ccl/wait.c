@@ -30,20 +30,20 @@ static void drain_events(struct ccl_comm *c)
 	void *arg;
 	unsigned n = 0;
 
-	while (ibv_get_cq_event(c->channel, &cq, &arg) == 0)
+	while (ibv_get_cq_event(ccl_channel(c), &cq, &arg) == 0)
 		n++;
 	if (n)
-		ibv_ack_cq_events(c->cq, n);
+		ibv_ack_cq_events(ccl_cq(c), n);
 }
 
 /* Sleeps until a completion comes or NAP_MS have passed. What came before the queue was armed is
  * found by one more look. */
 static int nap(struct ccl_comm *c)
 {
-	struct pollfd p = {.fd = c->channel->fd, .events = POLLIN};
+	struct pollfd p = {.fd = ccl_channel(c)->fd, .events = POLLIN};
 	int n;
 
-	if (ibv_req_notify_cq(c->cq, 0))
+	if (ibv_req_notify_cq(ccl_cq(c), 0))
 		return ccl_fail(c, -EIO, "the completion queue cannot be armed");
 	n = ccl_progress(c, clock_ns());
 	if (n != 0)
@@ -64,8 +64,8 @@ static int diagnose(struct ccl_comm *c)
 		return c->failed;
 	c->diagnosed = true;
 	if (c->failed != -ECONNABORTED)
-		ccl_setup_diagnose(
-			c->setup, mb->prim, mb->root, c->err + len, sizeof(c->err) - len);
+		ccl_setup_diagnose(c->setup, mb ? mb->prim : CCL_PRIM_AR, mb ? mb->root : 0,
+			c->err + len, sizeof(c->err) - len);
 	ccl_setup_tell(c->setup, c->err);
 	return c->failed;
 }

@@ -116,16 +116,10 @@ class Star(Fabric):
 
     def test_all_collectives_in_either_kind_of_groups(self):
         for kind, groups in ('mixed', 1), ('single', 9):
-            group, out = self.variant(kind=kind), os.path.join(self.dir, 'perf.out')
-            procs = [self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), '--collective',
-                                          'all', '-d', 'float,half,int8', '-o', 'sum,max', '-r', 'all', '-b', '1',
-                                          '-e', '64K', '-f', '37', '-n', '2', '-w', '1']
-                                + (['--json', out] if r == 0 else [])) for r in range(4)]
-            self.all_ok(procs)
+            group = self.variant(kind=kind)
+            report = self.report(group, '--collective', 'all', '-d', 'float,half,int8', '-o', 'sum,max', '-r', 'all',
+                                 '-b', '1', '-e', '64K', '-f', '37', '-n', '2', '-w', '1')
             os.remove(group)
-            with open(out) as f:
-                report = json.load(f)
-            os.remove(out)
             self.assertEqual((report['kind'], report['fallback'], report['wrong']), (kind, False, 0))
             self.assertIn('one mixed group' if groups == 1 else f'{groups} single groups', report['selection'])
             seen = {(r['collective'], r['dtype'], r['op'], r['root']) for r in report['results']}
@@ -133,6 +127,37 @@ class Star(Fabric):
             self.assertIn(('reduce', 'int8', 'max', 3), seen)
             self.assertTrue(all(r['wrong'] == 0 and r['in_place']['wrong'] == 0 for r in report['results']))
         self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
+
+    def report(self, group, *args):
+        out = os.path.join(self.dir, 'perf.out')
+        self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
+                                + (['--json', out] if r == 0 else [])) for r in range(4)])
+        with open(out) as f:
+            report = json.load(f)
+        os.remove(out)
+        return report
+
+    def test_ring_of_hosts_when_the_switch_has_no_room(self):
+        group = self.variant(M=256)
+        report = self.report(group, '--collective', 'all', '-d', 'int32', '-b', '1K', '-e', '32K', '-f', '32', '-n', '2')
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', True, 0))
+        self.assertIn('s0: group.create: aggregation memory', report['selection'])
+        self.assertEqual(len(report['results']), 11)
+        group = self.variant(M=256, fallback=False)
+        procs = [self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), '--show-selection'])
+                 for r in range(4)]
+        for rc, out, err in self.finish(procs, 30):
+            self.assertEqual((rc, out), (1, ''))
+            self.assertIn('aggregation memory', err)
+        os.remove(group)
+
+    def test_netreduce(self):
+        group = self.variant(mode='netreduce')
+        report = self.report(group, '-d', 'float', '-b', '1K', '-e', '256K', '-f', '16', '-n', '2')
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', False, 0))
+        self.assertIn('NetReduce', report['selection'])
+        os.remove(group)
+        self.assertEqual(self.rpc('s0', 'ring.list')['result']['rings'], [])
 
     def test_switch_killed_in_mid_operation(self):
         procs = self.perf(range(4), '-b', '16M', '-e', '16M', '-n', '100000', '--timeout', '3000')

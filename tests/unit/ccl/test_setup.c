@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/ccl/group.h"
+#include "lib/ccl/select.h"
 #include "tests/unit/ccl/fake_switch.h"
 #include "tests/unit/ccl/fake_verbs.h"
 
@@ -574,6 +575,46 @@ static void next_best(void **state)
 	finish(&j);
 }
 
+/* What is tried, in which order. */
+static void choices(void **state)
+{
+	static const struct {
+		const char *mode, *kind;
+		bool skip, fallback;
+		int n;
+		enum ccl_kind order[CCL_MAX_CHOICES];
+	} t[] = {
+		{"II", "auto", true, true, 4, {CCL_MIXED, CCL_SINGLE, CCL_SINGLE, CCL_RING}},
+		{"II", "auto", false, true, 3, {CCL_SINGLE, CCL_SINGLE, CCL_RING}},
+		{"III", "auto", false, false, 2, {CCL_SINGLE, CCL_SINGLE}},
+		{"III", "mixed", true, true, 2, {CCL_MIXED, CCL_RING}},
+		{"I", "mixed", false, false, 1, {CCL_MIXED}},
+		{"II", "mixed", false, true, -EOPNOTSUPP, {CCL_SINGLE}},
+		{"II", "single", true, false, 2, {CCL_SINGLE, CCL_SINGLE}},
+		{"netreduce", "auto", true, true, 1, {CCL_RING}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct ccl_choice choice[CCL_MAX_CHOICES];
+		struct ccl_ability rank[N] = {0};
+		char err[CCL_ERR_LEN];
+		struct job j;
+
+		wish = json_pack("{s:s, s:s, s:b}", "mode", t[i].mode, "kind", t[i].kind,
+			"fallback", t[i].fallback);
+		prepare(&j, false, 1000);
+		for (unsigned r = 0; r < N; r++)
+			rank[r].skip = t[i].skip || r == 0;
+		assert_int_equal(ccl_choose(j.group[0], rank, choice, err), t[i].n);
+		for (int k = 0; k < t[i].n; k++) {
+			assert_int_equal(choice[k].kind, t[i].order[k]);
+			assert_int_equal(choice[k].fallback, k > 0 && choice[k].kind == CCL_RING);
+		}
+		finish(&j);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -595,6 +636,7 @@ int main(void)
 		cmocka_unit_test(mode_one_needs_no_skip),
 		cmocka_unit_test(asked_for),
 		cmocka_unit_test(next_best),
+		cmocka_unit_test(choices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

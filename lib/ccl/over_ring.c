@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A communicator whose ranks are joined in a ring: collectives are handed on. Its own queue of
+ * collectives stays, so that requests mean the same. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/ccl/comm.h"
+#include "lib/ccl/ring.h"
+
+enum { NETREDUCE = 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER };
+
+int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned collectives,
+	char err[CCL_ERR_LEN])
+{
+	int rc;
+
+	ccl_leave(c);
+	rc = ccl_ring_open(conf, &c->ring, err);
+	if (rc)
+		return rc;
+	c->kind = CCL_RING;
+	c->collectives = collectives & (conf->netreduce ? NETREDUCE : CCL_ALL_COLLECTIVES);
+	return 0;
+}
+
+/* The ring broadcasts in place. */
+static int broadcast(struct ccl_comm *c, const struct ccl_coll *coll, struct ccl_req *req)
+{
+	if (c->rank == coll->root && coll->send != coll->recv && coll->bytes)
+		memcpy(coll->recv, coll->send, coll->bytes);
+	return ccl_ring_ibroadcast(c->ring, coll->recv, coll->bytes, coll->root, req);
+}
+
+int ccl_ring_issue(struct ccl_comm *c, struct ccl_coll *coll)
+{
+	const enum reduce_dtype dtype = (enum reduce_dtype)coll->dtype;
+	const enum reduce_op op = (enum reduce_op)coll->op;
+	const uint64_t count = coll->bytes / reduce_size(dtype);
+	struct ccl_req *req = &coll->ring_req;
+
+	switch (coll->kind) {
+	case CCL_ALLREDUCE:
+		return ccl_ring_iallreduce(c->ring, coll->send, coll->recv, count, dtype, op, req);
+	case CCL_REDUCE:
+		return ccl_ring_ireduce(
+			c->ring, coll->send, coll->recv, count, dtype, op, coll->root, req);
+	case CCL_BROADCAST:
+		return broadcast(c, coll, req);
+	case CCL_REDUCE_SCATTER:
+		return ccl_ring_ireduce_scatter(
+			c->ring, coll->send, coll->recv, count, dtype, op, req);
+	case CCL_ALLGATHER:
+		return ccl_ring_iallgather(c->ring, coll->send, coll->recv, coll->bytes, req);
+	default:
+		return ccl_ring_ibarrier(c->ring, req);
+	}
+}
+
+int ccl_ring_go_on(struct ccl_comm *c, uint64_t now)
+{
+	const int n = ccl_ring_progress(c->ring, now);
+
+	for (uint64_t i = c->coll_done; i != c->coll_issued; i++) {
+		const struct ccl_coll *coll = ccl_coll_at(c, i);
+
+		if (coll->parts_left && ccl_ring_test(c->ring, coll->ring_req) == 1)
+			ccl_part_done(c, i);
+	}
+	return n < 0 ? ccl_fail(c, n, "%s", ccl_ring_error(c->ring)) : n;
+}
+
+void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info)
+{
+	struct ccl_ring_info ring;
+
+	ccl_ring_query(c->ring, &ring);
+	info->remote_ip = ring.next_ip;
+	info->local_qpn = ring.next_qpn;
+	info->mtu = ring.mtu;
+	info->operations = ring.collectives;
+	info->messages = ring.messages_sent;
+	info->staged_sends = ring.staged_sends;
+}
