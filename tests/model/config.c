@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A configuration from command-line words. */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/model/model.h"
+#include "tests/model/seeded.h"
+
+void mc_config_usage(void)
+{
+	fputs("usage: incline-model [OPTION...]\n"
+	      "  --mode 2               mode of the group\n"
+	      "  --topology star:N|tree:A+B+...\n"
+	      "                         N hosts at one switch, or leaves with A, B ... hosts\n"
+	      "  --kind single|mixed\n"
+	      "  --ops A2,B0:2,R1:3     allreduce of 2 data packets, broadcast from rank 0, reduce "
+	      "to 1\n"
+	      "  --m M --w W            packets per message, messages per window (1, 2)\n"
+	      "  --host-w W             the hosts' own window, if smaller\n"
+	      "  --n N                  slots (default 2 M W); --any-n: too few are allowed\n"
+	      "  --loss K --reorder K --dup K --early-timeout K\n"
+	      "                         how often each may happen, anywhere (0)\n"
+	      "  --start-psn P          (0xfffffe)\n"
+	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE   (LATE_FLUSH)\n"
+	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
+	      "  --no-por               without partial-order reduction\n"
+	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
+	      "  --max-states K         stop there (50000000)\n"
+	      "  --expect-violation     exit status 0 if one is found\n"
+	      "  --max-trace K          and only if its trace has at most K steps\n"
+	      "  --bug T                a seeded bug (incline-model-bugs only)\n"
+	      "  --spec K               states that the specification's exploration had, to print\n"
+	      "  --paper K              the same for EPIC's own model\n"
+	      "  --pcap FILE            the counterexample's frames\n"
+	      "  --json FILE            result\n"
+	      "  --suite FILE           runs each line of a file as options of its own\n"
+	      "  --quiet                no progress\n",
+		stderr);
+}
+
+void mc_config_defaults(struct mc_config *c)
+{
+	*c = (struct mc_config){
+		.mode = INC_MODE_2,
+		.kind = INC_MIXED,
+		.hosts = {2},
+		.n_ranks = 2,
+		.n_ops = 1,
+		.op = {{INC_AR, 0, 2}},
+		.m = 1,
+		.w = 2,
+		.start_psn = 0xfffffe,
+		.flags = INC_F_LATE_FLUSH,
+		.mismatch_rank = MC_NONE,
+		.por = true,
+		.max_states = 50000000,
+	};
+}
+
+static int parse_topology(struct mc_config *c, const char *text)
+{
+	bool tree = strncmp(text, "tree:", 5) == 0;
+	unsigned n = 0, leaves = 0;
+	char *end;
+
+	if (!tree && strncmp(text, "star:", 5) != 0)
+		return -EINVAL;
+	for (text += 5;; text = end + 1) {
+		unsigned long k = strtoul(text, &end, 10);
+
+		if (k < 1 || k > MC_MAX_RANKS || leaves == MC_MAX_SWITCHES - 1)
+			return -EINVAL;
+		c->hosts[leaves++] = (uint8_t)k;
+		n += (unsigned)k;
+		if (*end != '+')
+			break;
+	}
+	if (*end || n > MC_MAX_RANKS || (!tree && leaves != 1))
+		return -EINVAL;
+	c->n_leaf = tree ? (uint8_t)leaves : 0;
+	c->n_ranks = (uint8_t)n;
+	return 0;
+}
+
+static int parse_ops(struct mc_config *c, const char *text)
+{
+	unsigned psns = 0;
+
+	for (c->n_ops = 0; *text; c->n_ops++) {
+		struct mc_op *o = &c->op[c->n_ops];
+		char *end, prim = *text++;
+
+		if (c->n_ops == MC_MAX_OPS || strchr("ARB", prim) == NULL)
+			return -EINVAL;
+		*o = (struct mc_op){.prim = prim == 'A' ? INC_AR : prim == 'R' ? INC_RED : INC_BC};
+		if (prim != 'A') {
+			o->root = (uint8_t)strtoul(text, &end, 10);
+			if (end == text || *end != ':')
+				return -EINVAL;
+			text = end + 1;
+		}
+		o->n = (uint8_t)strtoul(text, &end, 10);
+		psns += o->n + 1u;
+		if (end == text || (*end && *end != ',') || psns > MC_MAX_PSN)
+			return -EINVAL;
+		text = *end ? end + 1 : end;
+	}
+	return c->n_ops ? 0 : -EINVAL;
+}
+
+static int parse_flags(struct mc_config *c, const char *text)
+{
+	static const struct {
+		const char *name;
+		uint16_t bit;
+	} flags[] = {{"LATE_FLUSH", INC_F_LATE_FLUSH}, {"STALL_RNR", INC_F_STALL_RNR},
+		{"DUP_ALL", INC_F_DUP_ALL}, {"REPRODUCIBLE", INC_F_REPRODUCIBLE}, {"NONE", 0}};
+
+	for (c->flags = 0; *text;) {
+		size_t len = strcspn(text, ","), i;
+
+		for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+			if (strlen(flags[i].name) == len && strncmp(flags[i].name, text, len) == 0)
+				break;
+		if (i == sizeof(flags) / sizeof(flags[0]))
+			return -EINVAL;
+		c->flags |= flags[i].bit;
+		text += len + (text[len] == ',');
+	}
+	return 0;
+}
+
+static int parse_mismatch(struct mc_config *c, const char *text)
+{
+	unsigned rank, op;
+
+	if (sscanf(text, "%u:%u", &rank, &op) != 2 || rank >= MC_MAX_RANKS || op >= MC_MAX_OPS)
+		return -EINVAL;
+	c->mismatch_rank = (uint8_t)rank;
+	c->mismatch_op = (uint8_t)op;
+	return 0;
+}
+
+enum option_code {
+	O_MODE = 256,
+	O_TOPOLOGY,
+	O_KIND,
+	O_OPS,
+	O_M,
+	O_W,
+	O_HOST_W,
+	O_N,
+	O_ANY_N,
+	O_LOSS,
+	O_REORDER,
+	O_DUP,
+	O_EARLY,
+	O_START,
+	O_FLAGS,
+	O_MISMATCH,
+	O_FAST,
+	O_MAX_STATES,
+	O_EXPECT,
+	O_MAX_TRACE,
+	O_BUG,
+	O_SPEC,
+	O_PAPER,
+	O_PCAP,
+	O_JSON,
+	O_QUIET,
+	O_NO_POR,
+};
+
+static const struct option options[] = {
+	{"mode", required_argument, NULL, O_MODE},
+	{"topology", required_argument, NULL, O_TOPOLOGY},
+	{"kind", required_argument, NULL, O_KIND},
+	{"ops", required_argument, NULL, O_OPS},
+	{"m", required_argument, NULL, O_M},
+	{"w", required_argument, NULL, O_W},
+	{"host-w", required_argument, NULL, O_HOST_W},
+	{"n", required_argument, NULL, O_N},
+	{"any-n", no_argument, NULL, O_ANY_N},
+	{"loss", required_argument, NULL, O_LOSS},
+	{"reorder", required_argument, NULL, O_REORDER},
+	{"dup", required_argument, NULL, O_DUP},
+	{"early-timeout", required_argument, NULL, O_EARLY},
+	{"start-psn", required_argument, NULL, O_START},
+	{"flags", required_argument, NULL, O_FLAGS},
+	{"mismatch", required_argument, NULL, O_MISMATCH},
+	{"fast", no_argument, NULL, O_FAST},
+	{"max-states", required_argument, NULL, O_MAX_STATES},
+	{"expect-violation", no_argument, NULL, O_EXPECT},
+	{"max-trace", required_argument, NULL, O_MAX_TRACE},
+	{"bug", required_argument, NULL, O_BUG},
+	{"spec", required_argument, NULL, O_SPEC},
+	{"paper", required_argument, NULL, O_PAPER},
+	{"pcap", required_argument, NULL, O_PCAP},
+	{"json", required_argument, NULL, O_JSON},
+	{"no-por", no_argument, NULL, O_NO_POR},
+	{"quiet", no_argument, NULL, O_QUIET},
+	{0},
+};
+
+/* A number within limits, or -1. */
+static long number(const char *text, long min, long max)
+{
+	char *end;
+	long v = strtol(text, &end, 0);
+
+	return end == text || *end || v < min || v > max ? -1 : v;
+}
+
+static int number_option(struct mc_config *c, int code)
+{
+	static const struct {
+		int code;
+		long min, max;
+	} limits[] = {{O_MODE, 2, 3}, {O_M, 1, 16}, {O_W, 1, 64}, {O_HOST_W, 1, 64}, {O_N, 1, 256},
+		{O_LOSS, 0, 99}, {O_REORDER, 0, 99}, {O_DUP, 0, 99}, {O_EARLY, 0, 99},
+		{O_START, 0, PSN_MASK}, {O_MAX_STATES, 1, 1000000000}, {O_MAX_TRACE, 1, 100000}};
+	long v = -1;
+
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i].code == code)
+			v = number(optarg, limits[i].min, limits[i].max);
+	if (v < 0)
+		return -EINVAL;
+	switch (code) {
+	case O_MODE:
+		c->mode = (uint8_t)v;
+		break;
+	case O_M:
+		c->m = (uint16_t)v;
+		break;
+	case O_W:
+		c->w = (uint16_t)v;
+		break;
+	case O_HOST_W:
+		c->host_w = (uint16_t)v;
+		break;
+	case O_N:
+		c->slots = (uint32_t)v;
+		break;
+	case O_LOSS:
+		c->loss = (uint8_t)v;
+		break;
+	case O_REORDER:
+		c->reorder = (uint8_t)v;
+		break;
+	case O_DUP:
+		c->dup = (uint8_t)v;
+		break;
+	case O_EARLY:
+		c->early = (uint8_t)v;
+		break;
+	case O_START:
+		c->start_psn = (uint32_t)v;
+		break;
+	case O_MAX_STATES:
+		c->max_states = (uint32_t)v;
+		break;
+	default:
+		c->max_trace = (uint32_t)v;
+	}
+	return 0;
+}
+
+static int one_option(struct mc_config *c, int code)
+{
+	switch (code) {
+	case O_TOPOLOGY:
+		return parse_topology(c, optarg);
+	case O_KIND:
+		c->kind = strcmp(optarg, "single") == 0 ? INC_SINGLE : INC_MIXED;
+		return c->kind == INC_SINGLE || strcmp(optarg, "mixed") == 0 ? 0 : -EINVAL;
+	case O_OPS:
+		return parse_ops(c, optarg);
+	case O_FLAGS:
+		return parse_flags(c, optarg);
+	case O_MISMATCH:
+		return parse_mismatch(c, optarg);
+	case O_BUG:
+		return mc_seed(optarg);
+	case O_ANY_N:
+		c->any_slots = true;
+		return 0;
+	case O_FAST:
+		c->fast = true;
+		return 0;
+	case O_EXPECT:
+		c->expect_violation = true;
+		return 0;
+	case O_NO_POR:
+		c->por = false;
+		return 0;
+	case O_QUIET:
+		c->quiet = true;
+		return 0;
+	case O_SPEC:
+		c->spec_states = atof(optarg);
+		return 0;
+	case O_PAPER:
+		c->paper_states = atof(optarg);
+		return 0;
+	case O_PCAP:
+		c->pcap = optarg;
+		return 0;
+	case O_JSON:
+		c->json = optarg;
+		return 0;
+	default:
+		return number_option(c, code);
+	}
+}
+
+static int check(const struct mc_config *c)
+{
+	for (unsigned i = 0; i < c->n_ops; i++)
+		if (c->op[i].root >= c->n_ranks) {
+			fprintf(stderr, "incline-model: --ops: rank %u, there are %u\n",
+				c->op[i].root, c->n_ranks);
+			return -EINVAL;
+		} else if (c->kind == INC_SINGLE &&
+			   (c->op[i].prim != c->op[0].prim || c->op[i].root != c->op[0].root)) {
+			fprintf(stderr, "incline-model: --ops: a single group has one primitive "
+					"and root\n");
+			return -EINVAL;
+		}
+	return 0;
+}
+
+int mc_config_parse(struct mc_config *c, int argc, char **argv)
+{
+	int code, at;
+
+	optind = 0;
+	while ((code = getopt_long(argc, argv, "", options, &at)) != -1) {
+		if (code == '?')
+			return -EINVAL;
+		if (one_option(c, code) != 0) {
+			fprintf(stderr, "incline-model: --%s: bad value%s%s\n", options[at].name,
+				optarg ? " " : "", optarg ? optarg : "");
+			return -EINVAL;
+		}
+	}
+	if (optind != argc) {
+		fprintf(stderr, "incline-model: what is %s?\n", argv[optind]);
+		return -EINVAL;
+	}
+	if (c->slots == 0)
+		for (c->slots = 4; c->slots < 2u * c->m * c->w;)
+			c->slots *= 2;
+	if (c->host_w == 0)
+		c->host_w = c->w;
+	return check(c);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A host: go-back-N requester and responder of one queue pair, and CommLib's rules for what may be
+ * sent when (docs/inc-protocol.md, 2.3, 2.4, 3.7). One NAK for a gap, an ACK for a message, the
+ * last ACK again for a duplicate, lazy skipping of PSNs that the rank does not receive. */
+#include <string.h>
+
+#include "tests/model/model.h"
+
+const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint32_t state)
+{
+	uint32_t len;
+
+	return intern_get(&s->nodes[node], state, &len);
+}
+
+static unsigned rank_of(const struct mc_sys *s, unsigned node)
+{
+	return node - s->n_sw;
+}
+
+static bool sends(const struct mc_sys *s, unsigned r, unsigned i)
+{
+	return s->prog.psn[i].senders >> r & 1;
+}
+
+static bool receives(const struct mc_sys *s, unsigned r, unsigned i)
+{
+	return s->prog.psn[i].receivers >> r & 1;
+}
+
+/* The next PSN from i on that the rank sends, or receives. */
+static uint8_t next_send(const struct mc_sys *s, unsigned r, unsigned i)
+{
+	while (i < s->prog.n && !sends(s, r, i))
+		i++;
+	return (uint8_t)i;
+}
+
+static uint8_t next_receive(const struct mc_sys *s, unsigned r, unsigned i)
+{
+	while (i < s->prog.n && !receives(s, r, i))
+		i++;
+	return (uint8_t)i;
+}
+
+uint32_t mc_host_initial(struct mc_sys *s, unsigned node)
+{
+	struct mc_host_state h = {0};
+
+	h.una = h.next = h.high = next_send(s, rank_of(s, node), 0);
+	return intern_add(&s->nodes[node], &h, sizeof(h));
+}
+
+/* ---- CommLib ---- */
+
+/* Everything before PSN i is over for this rank: acknowledged and delivered. */
+static bool finished_before(
+	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned i)
+{
+	return h->una >= i && next_receive(s, r, h->epsn) >= i;
+}
+
+static bool is_ar(const struct mc_sys *s, unsigned op)
+{
+	return s->cfg.op[op].prim == INC_AR;
+}
+
+/* Has message msg what the window counts: its sends acknowledged, results received? */
+static bool message_over(
+	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned msg)
+{
+	unsigned last = s->prog.msg_last[msg];
+
+	if (sends(s, r, last) && h->una <= last)
+		return false;
+	return s->prog.psn[last].prim != INC_AR || h->epsn > last;
+}
+
+/* May the message that begins at PSN i be posted? */
+static bool admitted(const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned i)
+{
+	const struct mc_program *p = &s->prog;
+	const struct mc_psn *q = &p->psn[i];
+	bool fenced = s->cfg.kind == INC_MIXED && s->cfg.mode == INC_MODE_2;
+	unsigned oldest = 0;
+
+	while (oldest < q->msg && message_over(s, h, r, oldest))
+		oldest++;
+	if (q->msg >= oldest + s->cfg.host_w)
+		return false;
+	if (q->ctrl && q->op >= 4 && !finished_before(s, h, r, p->ctrl[q->op - 3]))
+		return false;
+	fenced = fenced && q->op > 0 && !(is_ar(s, q->op) && is_ar(s, q->op - 1));
+	if (!fenced)
+		return true;
+	return finished_before(s, h, r, q->ctrl ? i : p->ctrl[q->op] + 1u);
+}
+
+unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
+{
+	uint8_t *have = &s->host_flags[node][state];
+	const struct mc_host_state *h = mc_host(s, node, state);
+	unsigned r = rank_of(s, node), flags = 0x80;
+
+	if (*have)
+		return *have & 0x7fu;
+	if (h->err) {
+		flags |= MC_H_ERR;
+	} else {
+		if (!h->rnr && h->next < s->prog.n &&
+			(h->next < h->high || !s->prog.psn[h->next].first ||
+				admitted(s, h, r, h->next)))
+			flags |= MC_H_SEND;
+		if (h->rnr)
+			flags |= MC_H_RNR;
+		else if (h->una < h->high && h->next > h->una)
+			flags |= MC_H_TIMER;
+		if (h->una == s->prog.n && next_receive(s, r, h->epsn) == s->prog.n)
+			flags |= MC_H_DONE;
+	}
+	*have = (uint8_t)flags;
+	return flags & 0x7fu;
+}
+
+/* ---- packets out ---- */
+
+static void emit(struct mc_sys *s, unsigned r, const struct wire_hdr *hdr, const void *payload,
+	unsigned len, struct mc_result *res)
+{
+	uint8_t frame[MC_FRAME];
+	int n = wire_build_frame(frame, sizeof(frame), &s->flow[r], hdr, payload, len);
+
+	res->out[res->n].port = 0;
+	res->out[res->n++].frame = mc_frame_id(s, frame, (size_t)n);
+}
+
+static uint32_t psn_of(const struct mc_sys *s, unsigned i)
+{
+	return psn_add(s->cfg.start_psn, (int32_t)i);
+}
+
+static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, struct mc_result *res)
+{
+	const struct mc_psn *q = &s->prog.psn[h->next];
+	uint8_t payload[MC_MTU];
+	unsigned len = mc_payload_sent(&s->cfg, &s->prog, r, h->next, payload);
+	const struct wire_hdr hdr = {
+		.opcode = q->opcode,
+		.ackreq = q->last,
+		.mig = true,
+		.dqpn = s->dqpn[r],
+		.psn = psn_of(s, h->next),
+		.imm = q->ctrl ? mc_imm(&s->cfg, &s->prog, h->next) : 0,
+	};
+
+	emit(s, r, &hdr, payload, len, res);
+	h->next = next_send(s, r, h->next + 1u);
+	if (h->next > h->high)
+		h->high = h->next;
+}
+
+/* Messages received in order: what an MSN counts. */
+static uint32_t messages_before(const struct mc_sys *s, unsigned r, unsigned i)
+{
+	uint32_t n = 0;
+
+	for (unsigned k = 0; k < i; k++)
+		n += s->prog.psn[k].last && receives(s, r, k);
+	return n;
+}
+
+static void answer(struct mc_sys *s, const struct mc_host_state *h, unsigned r, uint8_t syndrome,
+	uint32_t psn, struct mc_result *res)
+{
+	const struct wire_hdr hdr = {
+		.opcode = ROCE_ACK,
+		.mig = true,
+		.syndrome = syndrome,
+		.dqpn = s->dqpn[r],
+		.psn = psn,
+		.msn = messages_before(s, r, h->epsn),
+	};
+
+	emit(s, r, &hdr, NULL, 0, res);
+}
+
+/* ---- packets in ---- */
+
+static const char *check_delivery(
+	struct mc_sys *s, unsigned i, const struct wire_pkt *pkt, const uint8_t *payload)
+{
+	const struct mc_psn *q = &s->prog.psn[i];
+	uint8_t due[MC_MTU];
+	unsigned len = mc_payload_due(&s->cfg, &s->prog, i, due);
+
+	if (s->cfg.mismatch_rank != MC_NONE && q->op >= s->cfg.mismatch_op)
+		return "a result of an operation on which the ranks disagree";
+	if (pkt->opcode != q->opcode)
+		return "a delivered packet has a wrong opcode";
+	if (pkt->ackreq != q->last)
+		return "a delivered packet has a wrong AckReq";
+	if (q->ctrl && pkt->imm != mc_imm(&s->cfg, &s->prog, i))
+		return "a delivered control has a wrong immediate";
+	if (pkt->pay_len != len || memcmp(payload, due, len) != 0)
+		return "a delivered result differs from the reference";
+	return NULL;
+}
+
+static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
+	const struct wire_pkt *pkt, const uint8_t *payload, struct mc_result *res)
+{
+	unsigned i = mc_index(s, pkt->psn), expected = next_receive(s, r, h->epsn);
+
+	if (i >= s->prog.n) {
+		res->violation = "a packet has a PSN that nobody uses";
+	} else if (i == expected) {
+		res->violation = check_delivery(s, i, pkt, payload);
+		res->verdict = "delivered";
+		h->epsn = (uint8_t)(i + 1);
+		h->nak = 0;
+		if (pkt->ackreq)
+			answer(s, h, r, ROCE_AETH_ACK, pkt->psn, res);
+	} else if (i < h->epsn) {
+		res->verdict = "duplicate";
+		answer(s, h, r, ROCE_AETH_ACK, psn_of(s, h->epsn - 1u), res);
+	} else if (i < expected) {
+		res->verdict = "skipped PSN";
+	} else if (!h->nak) {
+		res->verdict = "gap";
+		h->nak = 1;
+		answer(s, h, r, ROCE_AETH_NAK, psn_of(s, expected), res);
+	} else {
+		res->verdict = "gap, NAK was sent";
+	}
+}
+
+static void go_back(struct mc_host_state *h)
+{
+	h->next = h->una;
+	h->rnr = 0;
+}
+
+static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
+	const struct wire_pkt *pkt, struct mc_result *res)
+{
+	unsigned class = pkt->syndrome & ROCE_AETH_CLASS;
+	bool ack = class == ROCE_AETH_ACK;
+	unsigned seq = mc_index(s, psn_add(pkt->psn, ack));
+	uint8_t una = next_send(s, r, seq < s->prog.n ? seq : s->prog.n);
+	bool progress;
+
+	if (class == ROCE_AETH_NAK && (pkt->syndrome & ROCE_AETH_VALUE) != ROCE_NAK_SEQUENCE) {
+		res->verdict = "fatal: the group has failed";
+		h->err = 1;
+		return;
+	}
+	/* high is the next PSN that would be sent: all before it were, or are skipped. */
+	if (seq > s->prog.n || una < h->una || una > h->high || h->una == h->high) {
+		res->verdict = "old or out of range";
+		return;
+	}
+	progress = una > h->una;
+	if (progress) {
+		h->una = una;
+		if (h->next < una)
+			h->next = una;
+		h->rnr = 0;
+		res->acked = true;
+	}
+	res->verdict = progress ? "progress" : "no progress";
+	if (ack || h->una == h->high)
+		return;
+	if (class == ROCE_AETH_RNR)
+		h->rnr = 1;
+	else if (!h->rnr)
+		go_back(h);
+}
+
+void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, uint32_t frame,
+	struct mc_result *res)
+{
+	struct mc_host_state h = *mc_host(s, node, state);
+	unsigned r = rank_of(s, node);
+	const struct wire_pkt *pkt;
+	const uint8_t *bytes;
+
+	res->verdict = "";
+	if (ev == MC_EV_SEND) {
+		send_next(s, &h, r, res);
+	} else if (ev == MC_EV_TIMEOUT) {
+		go_back(&h);
+	} else if (h.err) {
+		res->verdict = "ignored: in error";
+	} else {
+		pkt = mc_frame_pkt(s, frame, &bytes);
+		if (pkt->opcode == ROCE_ACK)
+			receive_ack(s, &h, r, pkt, res);
+		else if (pkt->opcode != ROCE_CNP)
+			receive_data(s, &h, r, pkt, bytes + pkt->pay_off, res);
+	}
+	if (h.err)
+		h = (struct mc_host_state){.err = 1};
+	res->state = intern_add(&s->nodes[node], &h, sizeof(h));
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The system that is explored: switches that are the real IncEngine, hosts that are the smallest
+ * faithful go-back-N requester and responder with CommLib's rules, links that are FIFOs of real
+ * frames. docs/model-checking.md describes it. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataplane/inc/engine.h"
+#include "tests/model/intern.h"
+
+enum {
+	MC_MAX_RANKS = 8,
+	MC_MAX_SWITCHES = 8,
+	MC_MAX_NODES = MC_MAX_RANKS + MC_MAX_SWITCHES,
+	MC_MAX_PORTS = 9,
+	MC_MAX_LINKS = 2 * MC_MAX_NODES,
+	MC_MAX_OPS = 12,
+	MC_MAX_PSN = 200,
+	MC_MAX_EMIT = 64,
+	MC_MAX_WORDS = MC_MAX_NODES + MC_MAX_LINKS + 1,
+	MC_MTU = 256,  /* U */
+	MC_SHORT = 16, /* payload bytes of an operation's last packet */
+	MC_FRAME = 512,
+	MC_NONE = 0xff,
+};
+
+struct mc_op {
+	uint8_t prim, root;
+	uint8_t n; /* data packets */
+};
+
+/* What is to be explored. Filled by config.c. */
+struct mc_config {
+	uint8_t mode, kind;
+	uint8_t n_leaf;                 /* 0: a star; else leaf switches under a root */
+	uint8_t hosts[MC_MAX_SWITCHES]; /* of each leaf; of the star in [0] */
+	uint8_t n_ranks, n_ops;
+	struct mc_op op[MC_MAX_OPS];
+	uint16_t m, w;   /* packets per message, messages per window */
+	uint16_t host_w; /* the hosts' own, if smaller */
+	uint32_t slots;  /* 0: the default of the engine */
+	bool any_slots;  /* past the engine's check: rings that are too small */
+	uint32_t start_psn;
+	uint16_t flags;
+	uint8_t loss, reorder, dup, early;  /* how often each may happen */
+	uint8_t mismatch_rank, mismatch_op; /* this rank's control differs; MC_NONE: none */
+	bool fast; /* rate limits hold between timeouts, else they never do */
+	uint32_t max_states;
+	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
+	bool por;           /* partial-order reduction */
+	bool quiet, expect_violation;
+	const char *json, *pcap;
+	double paper_states; /* of EPIC, 0: none */
+	double spec_states;  /* of docs/inc-protocol.md, section 12; 0: not there */
+};
+
+/* Fills in a configuration from command-line words; returns 0 or -EINVAL after saying why. */
+int mc_config_parse(struct mc_config *c, int argc, char **argv);
+void mc_config_defaults(struct mc_config *c);
+void mc_config_usage(void);
+
+/* One PSN of the whole run, counted from start_psn. */
+struct mc_psn {
+	uint8_t op, msg;
+	bool ctrl, first, last; /* of its message */
+	uint8_t opcode;
+	uint16_t len;
+	uint8_t prim, root;         /* route */
+	uint8_t senders, receivers; /* masks of ranks */
+};
+
+struct mc_program {
+	unsigned n, n_msg;
+	struct mc_psn psn[MC_MAX_PSN + 1];
+	uint8_t msg_last[MC_MAX_PSN]; /* last PSN of a message */
+	uint8_t ctrl[MC_MAX_OPS + 1]; /* index of an operation's control; [n_ops] = n */
+};
+
+void mc_program_make(struct mc_program *p, const struct mc_config *c);
+/* The payload that rank r sends, or the result that it must get, at index i. Returns its length. */
+unsigned mc_payload_sent(const struct mc_config *c, const struct mc_program *p, unsigned r,
+	unsigned i, uint8_t *out);
+unsigned mc_payload_due(
+	const struct mc_config *c, const struct mc_program *p, unsigned i, uint8_t *out);
+uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i);
+
+struct mc_host_state {
+	uint8_t una, next, high; /* requester: oldest unacknowledged, next, newest sent + 1 */
+	uint8_t epsn, nak;       /* responder: last in order + 1; NAK sent for this gap */
+	uint8_t rnr, err;        /* waits for its RNR timer; has been told that the group failed */
+	uint8_t pad;
+};
+
+enum mc_event { MC_EV_PACKET, MC_EV_SEND, MC_EV_TIMEOUT, MC_EV_AGE, MC_EV_FAIL };
+
+enum mc_host_flags {
+	MC_H_SEND = 1,  /* has a packet to send */
+	MC_H_TIMER = 2, /* its retransmission timer runs */
+	MC_H_RNR = 4,   /* its RNR timer runs */
+	MC_H_DONE = 8,  /* all sends acknowledged, all results delivered */
+	MC_H_ERR = 16,
+};
+
+/* What an event did to a node: as long as its emissions need. */
+struct mc_result {
+	uint32_t state;
+	const char *violation; /* or NULL */
+	const char *verdict;   /* drop reason, for traces */
+	bool acked;            /* the host's una moved: check what that claims */
+	uint8_t n;
+	struct mc_out {
+		uint32_t frame;
+		uint8_t port;
+	} out[MC_MAX_EMIT];
+};
+
+struct mc_link {
+	uint8_t from, to; /* nodes */
+	uint8_t from_port, to_port;
+};
+
+struct mc_switch {
+	struct inc_group *g; /* scratch: the state being worked on */
+	struct inc_arena arena;
+	struct inc_table table;
+	uint8_t *base, *image; /* initial, scratch: block, then arena */
+	size_t block, len;
+};
+
+struct mc_sys {
+	struct mc_config cfg;
+	struct mc_program prog;
+	unsigned n_sw, n_ranks, n_nodes, n_links, words;
+	struct mc_link link[MC_MAX_LINKS];
+	uint8_t out_link[MC_MAX_NODES][MC_MAX_PORTS]; /* link that leaves a node's port */
+	struct mc_switch sw[MC_MAX_SWITCHES];
+	struct wire_flow flow[MC_MAX_RANKS]; /* of a host to its switch */
+	uint32_t dqpn[MC_MAX_RANKS];
+	struct intern chunks, nodes[MC_MAX_NODES], queues, frames;
+	struct wire_pkt *pkt; /* of each frame, parsed */
+	uint32_t parsed;
+	struct memo memo[MC_MAX_NODES];
+	uint8_t *results; /* struct mc_result, cut off behind its last emission */
+	uint64_t results_used;
+	uint8_t *host_flags[MC_MAX_NODES]; /* by state, +1; 0: not known */
+	uint8_t *switch_flags[MC_MAX_NODES];
+	uint64_t engine_calls;
+};
+
+/* ---- network.c: nodes and links ---- */
+void mc_sys_open(struct mc_sys *s, const struct mc_config *c);
+uint32_t mc_frame_id(struct mc_sys *s, const uint8_t *frame, size_t len);
+const struct wire_pkt *mc_frame_pkt(struct mc_sys *s, uint32_t id, const uint8_t **frame);
+static inline bool mc_is_host(const struct mc_sys *s, unsigned node)
+{
+	return node >= s->n_sw;
+}
+static inline unsigned mc_index(const struct mc_sys *s, uint32_t psn)
+{
+	return (psn - s->cfg.start_psn) & PSN_MASK;
+}
+
+/* ---- switch.c ---- */
+void mc_switch_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec);
+void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev,
+	unsigned port, uint32_t frame, struct mc_result *r);
+uint32_t mc_switch_initial(struct mc_sys *s, unsigned node);
+enum mc_switch_flags { MC_S_CLEAN = 1, MC_S_FAILED = 2 };
+unsigned mc_switch_flags(struct mc_sys *s, unsigned node, uint32_t state);
+
+/* ---- host.c ---- */
+uint32_t mc_host_initial(struct mc_sys *s, unsigned node);
+void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, uint32_t frame,
+	struct mc_result *r);
+const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint32_t state);
+unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state);
+
+/* ---- step.c: a state is `words` numbers: nodes, links' queues, budgets ---- */
+enum mc_kind { MC_DELIVER, MC_LOSE, MC_DUP, MC_SWAP, MC_SEND, MC_TIMEOUT, MC_MANAGER };
+struct mc_action {
+	uint8_t kind, index; /* link, or node */
+};
+void mc_initial(struct mc_sys *s, uint32_t *v);
+unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a);
+/* NULL, or what is wrong with the step. res: what the node did, if one did anything. */
+const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, uint32_t *to,
+	const struct mc_result **res);
+bool mc_quiet(const struct mc_sys *s, const uint32_t *v);
+/* Finished; *why if it should not have ended so. */
+bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why);
+
+/* ---- explore.c ---- */
+struct mc_outcome {
+	uint64_t states, transitions, finals;
+	unsigned depth;
+	bool complete;
+	const char *violation; /* NULL: none */
+	struct mc_action *trace;
+	unsigned n_trace;
+	uint64_t doomed; /* states from which no final one can be reached */
+	double seconds, collision;
+	uint64_t bytes;
+};
+void mc_explore(struct mc_sys *s, struct mc_outcome *o);
+
+/* ---- trace.c ---- */
+void mc_trace_print(struct mc_sys *s, const struct mc_outcome *o);
+int mc_trace_pcap(struct mc_sys *s, const struct mc_outcome *o, const char *path);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ranks do: operations laid out over PSNs, who sends and who receives each of them, and
+ * payloads that show who contributed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/model/model.h"
+
+static void lay_out_psn(struct mc_program *p, const struct mc_config *c, unsigned op, unsigned k)
+{
+	const struct mc_op *o = &c->op[op];
+	bool ctrl = k == 0, own_route = !ctrl || c->kind == INC_SINGLE;
+	unsigned all = (1u << c->n_ranks) - 1, root = 1u << o->root;
+	unsigned in_msg = ctrl ? 0 : (k - 1) % c->m;
+	struct mc_psn *q = &p->psn[p->n];
+
+	q->op = (uint8_t)op;
+	q->ctrl = ctrl;
+	q->first = in_msg == 0;
+	q->last = ctrl || in_msg == c->m - 1u || k == o->n;
+	q->prim = own_route ? o->prim : INC_AR;
+	q->root = own_route ? o->root : 0;
+	q->senders = (uint8_t)(q->prim == INC_AR ? all : q->prim == INC_BC ? root : all & ~root);
+	q->receivers = (uint8_t)(q->prim == INC_AR ? all : q->prim == INC_BC ? all & ~root : root);
+	q->len = ctrl ? INC_CTRL_LEN : k == o->n ? MC_SHORT : MC_MTU;
+	if (ctrl)
+		q->opcode = ROCE_SEND_ONLY_IMM;
+	else if (q->first)
+		q->opcode = q->last ? ROCE_SEND_ONLY : ROCE_SEND_FIRST;
+	else
+		q->opcode = q->last ? ROCE_SEND_LAST : ROCE_SEND_MIDDLE;
+	q->msg = (uint8_t)p->n_msg;
+	if (q->last)
+		p->msg_last[p->n_msg++] = (uint8_t)p->n;
+	p->n++;
+}
+
+void mc_program_make(struct mc_program *p, const struct mc_config *c)
+{
+	memset(p, 0, sizeof(*p));
+	for (unsigned op = 0; op < c->n_ops; op++) {
+		p->ctrl[op] = (uint8_t)p->n;
+		for (unsigned k = 0; k <= c->op[op].n; k++)
+			lay_out_psn(p, c, op, k);
+	}
+	p->ctrl[c->n_ops] = (uint8_t)p->n;
+}
+
+static void put_le32(uint8_t *p, uint32_t v)
+{
+	for (unsigned i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static void control_payload(const struct mc_config *c, unsigned op, bool differs, uint8_t *out)
+{
+	unsigned n = c->op[op].n;
+
+	memset(out, 0, INC_CTRL_LEN);
+	put_le32(out, 0x31434e49);
+	put_le32(out + 4, n);
+	put_le32(out + 8, n ? (n - 1) * MC_MTU + MC_SHORT : 0);
+	put_le32(out + 20, c->m);
+	out[24] = differs;
+}
+
+/* Four bits for each rank: 32-bit sums whose digits are counts. Words 0, 1, 2 repeat: who is in it,
+ * and the PSN's two digits. */
+static unsigned data_payload(unsigned ranks, unsigned i, unsigned len, uint8_t *out)
+{
+	uint32_t word[3] = {0};
+
+	for (unsigned r = 0; ranks >> r; r++) {
+		if (!(ranks >> r & 1))
+			continue;
+		word[0] += 1u << 4 * r;
+		word[1] += (i & 15) << 4 * r;
+		word[2] += (i >> 4) << 4 * r;
+	}
+	for (unsigned at = 0; at < len; at += 4)
+		put_le32(out + at, word[at / 4 % 3]);
+	return len;
+}
+
+unsigned mc_payload_sent(
+	const struct mc_config *c, const struct mc_program *p, unsigned r, unsigned i, uint8_t *out)
+{
+	const struct mc_psn *q = &p->psn[i];
+
+	if (!q->ctrl)
+		return data_payload(1u << r, i, q->len, out);
+	control_payload(c, q->op, c->mismatch_rank == r && c->mismatch_op == q->op, out);
+	return INC_CTRL_LEN;
+}
+
+unsigned mc_payload_due(
+	const struct mc_config *c, const struct mc_program *p, unsigned i, uint8_t *out)
+{
+	const struct mc_psn *q = &p->psn[i];
+
+	if (!q->ctrl)
+		return data_payload(q->senders, i, q->len, out);
+	control_payload(c, q->op, false, out);
+	return INC_CTRL_LEN;
+}
+
+uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i)
+{
+	const struct mc_op *o = &c->op[p->psn[i].op];
+	uint32_t op = o->prim == INC_BC ? REDUCE_NONE : REDUCE_SUM;
+
+	return 1u << 29 | (uint32_t)o->prim << 26 | op << 23 | (uint32_t)REDUCE_INT32 << 19 |
+	       (uint32_t)o->root << 8 | p->psn[i].op;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps from one state to the next. What a node does depends on its own state and the event
+ * alone, so it is computed once and looked up from then on. */
+#include <string.h>
+
+#include "tests/model/model.h"
+
+enum { LOSS_SHIFT = 0, REORDER_SHIFT = 8, DUP_SHIFT = 16, EARLY_SHIFT = 24 };
+
+static const struct mc_result *node_step(struct mc_sys *s, unsigned node, uint32_t state,
+	enum mc_event ev, unsigned port, uint32_t frame)
+{
+	uint64_t key = (uint64_t)state << 32 | (uint32_t)ev << 28 | port << 24 | frame;
+	const uint32_t *have = memo_find(&s->memo[node], key);
+	struct mc_result *r;
+
+	if (have)
+		return (struct mc_result *)(s->results + (uint64_t)*have * 8);
+	r = (struct mc_result *)(s->results + s->results_used);
+	memo_put(&s->memo[node], key, (uint32_t)(s->results_used / 8));
+	if (mc_is_host(s, node))
+		mc_host_step(s, node, state, ev, frame, r);
+	else
+		mc_switch_step(s, node, state, ev, port, frame, r);
+	s->results_used += (offsetof(struct mc_result, out) + r->n * sizeof(r->out[0]) + 7) & ~7ULL;
+	return r;
+}
+
+/* ---- queues ---- */
+
+static uint32_t *queue_of(const struct mc_sys *s, uint32_t *v, unsigned link)
+{
+	return &v[s->n_nodes + link];
+}
+
+static const uint32_t *queue_get(const struct mc_sys *s, uint32_t id, uint32_t *n)
+{
+	uint32_t len;
+	const uint32_t *q = intern_get(&s->queues, id, &len);
+
+	*n = len / (uint32_t)sizeof(*q);
+	return q;
+}
+
+enum { QUEUE_MAX = 1024 };
+
+static const char *queue_push(struct mc_sys *s, uint32_t *id, uint32_t frame)
+{
+	uint32_t buf[QUEUE_MAX + 1], n;
+	const uint32_t *q = queue_get(s, *id, &n);
+
+	if (n == QUEUE_MAX)
+		return "packets in flight grow without bound";
+	memcpy(buf, q, n * sizeof(*q));
+	buf[n] = frame;
+	*id = intern_add(&s->queues, buf, (n + 1) * (uint32_t)sizeof(*q));
+	return NULL;
+}
+
+static uint32_t queue_pop(struct mc_sys *s, uint32_t *id)
+{
+	uint32_t buf[QUEUE_MAX], n, head;
+	const uint32_t *q = queue_get(s, *id, &n);
+
+	head = q[0];
+	memcpy(buf, q + 1, (n - 1) * sizeof(*q));
+	*id = intern_add(&s->queues, buf, (n - 1) * (uint32_t)sizeof(*q));
+	return head;
+}
+
+static void queue_swap(struct mc_sys *s, uint32_t *id)
+{
+	uint32_t buf[QUEUE_MAX], n;
+	const uint32_t *q = queue_get(s, *id, &n);
+
+	memcpy(buf, q, n * sizeof(*q));
+	buf[0] = q[1];
+	buf[1] = q[0];
+	*id = intern_add(&s->queues, buf, n * (uint32_t)sizeof(*q));
+}
+
+/* The head stays, too. */
+static const char *queue_duplicate(struct mc_sys *s, uint32_t *id)
+{
+	uint32_t buf[QUEUE_MAX + 1], n;
+	const uint32_t *q = queue_get(s, *id, &n);
+
+	if (n == QUEUE_MAX)
+		return "packets in flight grow without bound";
+	memcpy(buf + 1, q, n * sizeof(*q));
+	buf[0] = q[0];
+	*id = intern_add(&s->queues, buf, (n + 1) * (uint32_t)sizeof(*q));
+	return NULL;
+}
+
+/* ---- steps ---- */
+
+void mc_initial(struct mc_sys *s, uint32_t *v)
+{
+	const struct mc_config *c = &s->cfg;
+
+	memset(v, 0, s->words * sizeof(*v));
+	for (unsigned i = 0; i < s->n_nodes; i++)
+		v[i] = mc_is_host(s, i) ? mc_host_initial(s, i) : mc_switch_initial(s, i);
+	v[s->words - 1] = (uint32_t)c->loss << LOSS_SHIFT | (uint32_t)c->reorder << REORDER_SHIFT |
+			  (uint32_t)c->dup << DUP_SHIFT | (uint32_t)c->early << EARLY_SHIFT;
+}
+
+static bool budget(const uint32_t *v, const struct mc_sys *s, unsigned shift)
+{
+	return v[s->words - 1] >> shift & 0xff;
+}
+
+bool mc_quiet(const struct mc_sys *s, const uint32_t *v)
+{
+	for (unsigned l = 0; l < s->n_links; l++)
+		if (v[s->n_nodes + l])
+			return false;
+	return true;
+}
+
+static bool some_switch_failed(struct mc_sys *s, const uint32_t *v)
+{
+	for (unsigned i = 0; i < s->n_sw; i++)
+		if (mc_switch_flags(s, i, v[i]) & MC_S_FAILED)
+			return true;
+	return false;
+}
+
+/* The actions at one node: what may become of the heads of the links to it, and its own. */
+static unsigned node_actions(
+	struct mc_sys *s, const uint32_t *v, unsigned node, bool early, struct mc_action *a)
+{
+	unsigned n = 0, flags;
+
+	for (unsigned l = 0; l < s->n_links; l++) {
+		uint32_t len;
+
+		if (s->link[l].to != node || v[s->n_nodes + l] == 0)
+			continue;
+		queue_get(s, v[s->n_nodes + l], &len);
+		a[n++] = (struct mc_action){MC_DELIVER, (uint8_t)l};
+		if (budget(v, s, LOSS_SHIFT))
+			a[n++] = (struct mc_action){MC_LOSE, (uint8_t)l};
+		if (budget(v, s, DUP_SHIFT))
+			a[n++] = (struct mc_action){MC_DUP, (uint8_t)l};
+		if (len > 1 && budget(v, s, REORDER_SHIFT))
+			a[n++] = (struct mc_action){MC_SWAP, (uint8_t)l};
+	}
+	if (!mc_is_host(s, node))
+		return n;
+	flags = mc_host_flags(s, node, v[node]);
+	if (flags & MC_H_SEND)
+		a[n++] = (struct mc_action){MC_SEND, (uint8_t)node};
+	/* A host that RNR holds is no activity that would keep others' timers waiting. */
+	if (early && (flags & (MC_H_TIMER | MC_H_RNR)))
+		a[n++] = (struct mc_action){MC_TIMEOUT, (uint8_t)node};
+	return n;
+}
+
+/* Nodes whose actions form a stubborn set, from one node on: whoever might put a packet into an
+ * empty link to them belongs to them (or into a link of one, if packets may change places). */
+static unsigned stubborn(const struct mc_sys *s, unsigned seed, uint64_t open_links)
+{
+	unsigned set = 1u << seed, before = 0;
+
+	while (set != before) {
+		before = set;
+		for (uint64_t links = open_links; links != 0; links &= links - 1) {
+			const struct mc_link *l = &s->link[__builtin_ctzll(links)];
+
+			if (set >> l->to & 1)
+				set |= 1u << l->from;
+		}
+	}
+	return set;
+}
+
+/* The nodes to explore at this state: all, or the fewest that suffice (docs/model-checking.md says
+ * why). */
+static unsigned ample(struct mc_sys *s, const uint32_t *v)
+{
+	unsigned all = (1u << s->n_nodes) - 1, best = all, busy = 0;
+	uint64_t open_links = 0;
+
+	if (!s->cfg.por || budget(v, s, EARLY_SHIFT) || s->cfg.mismatch_rank != MC_NONE)
+		return all;
+	for (unsigned l = 0; l < s->n_links; l++) {
+		uint32_t len;
+
+		queue_get(s, v[s->n_nodes + l], &len);
+		if (len == 0 || (len == 1 && budget(v, s, REORDER_SHIFT)))
+			open_links |= 1ULL << l;
+		if (len != 0)
+			busy |= 1u << s->link[l].to;
+	}
+	for (unsigned i = s->n_nodes; i-- > 0;) {
+		unsigned set;
+
+		if (!(busy >> i & 1)) /* a packet that stays keeps timers from firing */
+			continue;
+		set = stubborn(s, i, open_links);
+		if (__builtin_popcount(set) < __builtin_popcount(best))
+			best = set;
+	}
+	return best;
+}
+
+unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
+{
+	bool early = budget(v, s, EARLY_SHIFT) || mc_quiet(s, v);
+	unsigned n = 0;
+
+	for (unsigned nodes = ample(s, v); nodes != 0; nodes &= nodes - 1)
+		n += node_actions(s, v, (unsigned)__builtin_ctz(nodes), early, a + n);
+	if (s->cfg.mismatch_rank == MC_NONE || s->n_sw == 1 || !some_switch_failed(s, v))
+		return n;
+	for (unsigned i = 0; i < s->n_sw; i++)
+		if (!(mc_switch_flags(s, i, v[i]) & MC_S_FAILED))
+			a[n++] = (struct mc_action){MC_MANAGER, (uint8_t)i};
+	return n;
+}
+
+/* What the acknowledgements of rank r's PSNs from `from` to before `to` say of the other ranks in
+ * Mode-II: in an allreduce that all have sent, in the others that receivers have it. */
+static const char *check_acknowledged(
+	struct mc_sys *s, const uint32_t *v, unsigned r, unsigned from, unsigned to)
+{
+	if (s->cfg.mode != INC_MODE_2)
+		return NULL;
+	for (unsigned i = from; i < to; i++) {
+		const struct mc_psn *q = &s->prog.psn[i];
+
+		if (!(q->senders >> r & 1))
+			continue;
+		for (unsigned k = 0; k < s->n_ranks; k++) {
+			const struct mc_host_state *h = mc_host(s, s->n_sw + k, v[s->n_sw + k]);
+
+			if (h->err)
+				continue;
+			if (q->prim == INC_AR && h->high <= i)
+				return "acknowledged although a rank has not sent its share";
+			if (q->prim != INC_AR && (q->receivers >> k & 1) && h->epsn <= i)
+				return "acknowledged although a receiver lacks it";
+		}
+	}
+	return NULL;
+}
+
+static const char *emissions(
+	struct mc_sys *s, unsigned node, uint32_t *v, const struct mc_result *r)
+{
+	const char *why = r->violation;
+
+	for (unsigned k = 0; why == NULL && k < r->n; k++) {
+		unsigned link = s->out_link[node][r->out[k].port];
+
+		why = queue_push(s, queue_of(s, v, link), r->out[k].frame);
+	}
+	return why;
+}
+
+static const char *deliver(
+	struct mc_sys *s, unsigned link, uint32_t *v, const struct mc_result **res)
+{
+	const struct mc_link *l = &s->link[link];
+	uint32_t frame = queue_pop(s, queue_of(s, v, link)), before = v[l->to];
+	const struct mc_result *r = node_step(s, l->to, before, MC_EV_PACKET, l->to_port, frame);
+	const char *why;
+
+	*res = r;
+	v[l->to] = r->state;
+	why = emissions(s, l->to, v, r);
+	if (why == NULL && r->acked)
+		why = check_acknowledged(s, v, l->to - s->n_sw, mc_host(s, l->to, before)->una,
+			mc_host(s, l->to, r->state)->una);
+	return why;
+}
+
+static const char *own_event(struct mc_sys *s, unsigned node, enum mc_event ev, uint32_t *v,
+	const struct mc_result **res)
+{
+	const struct mc_result *r = node_step(s, node, v[node], ev, 0, 0);
+
+	*res = r;
+	v[node] = r->state;
+	return emissions(s, node, v, r);
+}
+
+/* Much longer than every rate limit has passed. */
+static void age(struct mc_sys *s, uint32_t *v)
+{
+	for (unsigned i = 0; s->cfg.fast && i < s->n_sw; i++)
+		v[i] = node_step(s, i, v[i], MC_EV_AGE, 0, 0)->state;
+}
+
+const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, uint32_t *to,
+	const struct mc_result **res)
+{
+	uint32_t *budgets = &to[s->words - 1];
+
+	*res = NULL;
+	memcpy(to, v, s->words * sizeof(*v));
+	switch ((enum mc_kind)a.kind) {
+	case MC_DELIVER:
+		return deliver(s, a.index, to, res);
+	case MC_LOSE:
+		*budgets -= 1u << LOSS_SHIFT;
+		queue_pop(s, queue_of(s, to, a.index));
+		return NULL;
+	case MC_DUP:
+		*budgets -= 1u << DUP_SHIFT;
+		return queue_duplicate(s, queue_of(s, to, a.index));
+	case MC_SWAP:
+		*budgets -= 1u << REORDER_SHIFT;
+		queue_swap(s, queue_of(s, to, a.index));
+		return NULL;
+	case MC_SEND:
+		return own_event(s, a.index, MC_EV_SEND, to, res);
+	case MC_TIMEOUT:
+		if (!mc_quiet(s, v))
+			*budgets -= 1u << EARLY_SHIFT;
+		age(s, to);
+		return own_event(s, a.index, MC_EV_TIMEOUT, to, res);
+	case MC_MANAGER:
+		return own_event(s, a.index, MC_EV_FAIL, to, res);
+	}
+	return "no such step";
+}
+
+bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why)
+{
+	unsigned want = s->cfg.mismatch_rank == MC_NONE ? MC_H_DONE : MC_H_ERR;
+
+	*why = NULL;
+	for (unsigned i = s->n_sw; i < s->n_nodes; i++)
+		if (!(mc_host_flags(s, i, v[i]) & want))
+			return false;
+	if (!mc_quiet(s, v))
+		return false;
+	for (unsigned i = 0; want == MC_H_DONE && i < s->n_sw; i++)
+		if (!(mc_switch_flags(s, i, v[i]) & MC_S_CLEAN))
+			*why = "all ranks are done, but a switch still waits for somebody";
+	return true;
+}
