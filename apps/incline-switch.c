@@ -76,10 +76,10 @@ static int options(int argc, char **argv, const char **file, bool *check)
 	return *file != NULL && optind == argc ? 0 : -EINVAL;
 }
 
-static void say_ready(struct sw *sw, const char *control)
+static void say_ready(struct sw *sw, const char *control, const char *tcp)
 {
-	printf("incline-switch %s ready: %u ports, control %s\n", sw_name(sw), sw_n_ports(sw),
-		control);
+	printf("incline-switch %s ready: %u ports, control %s%s%s\n", sw_name(sw), sw_n_ports(sw),
+		control, tcp ? " and " : "", tcp ? tcp : "");
 	fflush(stdout);
 }
 
@@ -121,7 +121,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	catch_signals();
-	rc = sw_create(config, &sw, err) < 0 ? fail(file, err) : 0;
+	rc = agent_check_config(config, err, sizeof(err)) < 0 ? fail(file, err) : 0;
+	if (rc == 0)
+		rc = sw_create(config, &sw, err) < 0 ? fail(file, err) : 0;
 	if (rc == 0 &&
 		agent_apply_tables(sw, json_object_get(config, "tables"), err, sizeof(err)) < 0)
 		rc = fail(file, err);

@@ -42,6 +42,7 @@ static const char usage_text[] =
 	"\n"
 	"  -s, --socket PATH    control socket; default $INCLINE_SOCKET, or " CTL_DEFAULT_SOCKET
 	"\n"
+	"                       (or tcp:HOST:PORT)\n"
 	"  -j, --json           print results as JSON\n"
 	"  -i, --interactive    read commands from the terminal, with completion and history\n"
 	"  -f, --file FILE      run the commands in a file, one per line (- for standard input)\n"

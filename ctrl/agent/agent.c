@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server: one libevent loop over a listening UNIX socket and its connections. A client can take
+/* The server: one libevent loop over the listening sockets and their connections. A client can take
  * no more than its share: the length of a line, the time for one, the requests per turn and the
  * bytes of answers that wait for it are bounded. */
 #include "ctrl/agent/agent.h"
@@ -9,6 +9,8 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,20 +21,24 @@
 #include <unistd.h>
 
 #include "ctrl/agent/rpc.h"
+#include "lib/ctl/address.h"
 
 enum {
 	MAX_CLIENTS = 64,
+	MAX_TCP_CLIENTS = 48, /* so that the operator on this machine finds a place */
 	TICK_MS = 100,
 	LINES_PER_TURN = 32,
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
 	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
 	INPUT_LIMIT = CTL_MAX_LINE + 4096,
+	MAX_LISTENERS = 2, /* UNIX, TCP */
 };
 
 struct client {
 	LIST_ENTRY(client) link;
 	struct server *server;
 	struct bufferevent *bev;
+	bool tcp;
 	uint64_t partial_ns; /* since when a line is unfinished, 0: none is */
 	bool held;           /* reading is off until answers are taken */
 	bool eof;            /* the peer sends no more */
@@ -42,12 +48,13 @@ struct client {
 struct server {
 	struct agent *agent;
 	struct event_base *base;
-	struct evconnlistener *listener;
+	struct evconnlistener *listener[MAX_LISTENERS];
+	unsigned n_listeners;
 	struct event *tick;
 	volatile sig_atomic_t *stop;
 	struct agent_options limits;
 	bool paused; /* accepting, after an error */
-	unsigned n_clients;
+	unsigned n_clients, n_tcp;
 	LIST_HEAD(, client) clients;
 };
 
@@ -57,6 +64,7 @@ static void client_free(struct client *c)
 {
 	LIST_REMOVE(c, link);
 	c->server->n_clients--;
+	c->server->n_tcp -= c->tcp;
 	bufferevent_free(c->bev);
 	free(c);
 }
@@ -187,20 +195,39 @@ static void turn_away(evutil_socket_t fd, const char *why)
 	evutil_closesocket(fd);
 }
 
+/* A peer whose machine is gone must not keep its place for ever. */
+static void tcp_options(evutil_socket_t fd)
+{
+	const int on = 1, idle_s = 30, every_s = 10, probes = 3;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 	int len, void *arg)
 {
 	struct server *s = arg;
 	struct timeval stall = {
 		.tv_sec = s->limits.stall_ms / 1000, .tv_usec = s->limits.stall_ms % 1000 * 1000};
+	const bool tcp = from->sa_family != AF_UNIX;
 	struct client *c = NULL;
 	struct bufferevent *bev = NULL;
 
-	(void)listener, (void)from, (void)len;
+	(void)listener, (void)len;
 	if (s->n_clients >= MAX_CLIENTS) {
 		turn_away(fd, "too many clients, the limit is 64");
 		return;
 	}
+	if (tcp && s->n_tcp >= MAX_TCP_CLIENTS) {
+		turn_away(fd, "too many TCP clients, the limit is 48");
+		return;
+	}
+	if (tcp)
+		tcp_options(fd);
 	c = calloc(1, sizeof(*c));
 	if (c)
 		bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -211,8 +238,10 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	}
 	c->server = s;
 	c->bev = bev;
+	c->tcp = tcp;
 	LIST_INSERT_HEAD(&s->clients, c, link);
 	s->n_clients++;
+	s->n_tcp += tcp;
 	bufferevent_setcb(bev, on_read, on_written, on_event, c);
 	bufferevent_setwatermark(bev, EV_READ, 0, INPUT_LIMIT);
 	bufferevent_setwatermark(bev, EV_WRITE, HELD_OUTPUT / 2, 0);
@@ -249,7 +278,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 	if (s->paused) {
 		s->paused = false;
-		evconnlistener_enable(s->listener);
+		for (unsigned i = 0; i < s->n_listeners; i++)
+			evconnlistener_enable(s->listener[i]);
 	}
 }
 
@@ -318,21 +348,81 @@ static const char *listen_hint(int rc)
 	return strerror(-rc);
 }
 
+/* ---- TCP ---- */
+
+static const char *tcp_hint(int rc)
+{
+	switch (rc) {
+	case -EADDRNOTAVAIL:
+		return "must be an address of this machine, and not 0.0.0.0 or ::: there is no "
+		       "authentication, so name the address in the management network";
+	case -EINVAL:
+		return "must be ADDRESS:PORT or [V6ADDRESS]:PORT";
+	case -EADDRINUSE:
+		return "the port is in use";
+	}
+	return strerror(-rc);
+}
+
+int agent_check_config(const json_t *config, char *err, size_t cap)
+{
+	const json_t *tcp = json_object_get(config, "control_tcp");
+	struct ctl_address at;
+
+	if (!tcp)
+		return 0;
+	int rc = json_is_string(tcp) ? ctl_listen_parse(json_string_value(tcp), &at) : -EINVAL;
+	if (rc)
+		snprintf(err, cap, "control_tcp: %s", tcp_hint(rc));
+	return rc ? -EINVAL : 0;
+}
+
+/* A listening descriptor, and in name where that really is; -errno. */
+static int listen_tcp(const char *where, char name[CTL_ADDRESS_STRLEN])
+{
+	struct ctl_address at;
+	const int on = 1;
+	int rc = ctl_listen_parse(where, &at);
+
+	if (rc)
+		return rc;
+	int fd = socket(at.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)&at.sa, at.len) || listen(fd, MAX_CLIENTS) ||
+		getsockname(fd, (struct sockaddr *)&at.sa, &at.len)) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	ctl_tcp_format(&at, name, CTL_ADDRESS_STRLEN);
+	return fd;
+}
+
 /* ---- life ---- */
 
-static int server_open(struct server *s, int fd)
+/* Takes the descriptors: those that are not listened at are closed. */
+static int server_open(struct server *s, const int *fd, unsigned n)
 {
 	static const struct timeval tick = {.tv_usec = TICK_MS * 1000};
 
 	s->base = event_base_new();
-	if (s->base)
-		s->listener = evconnlistener_new(s->base, on_accept, s,
-			LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
-	if (!s->listener) {
-		close(fd);
-		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		struct evconnlistener *l = NULL;
+
+		if (s->base)
+			l = evconnlistener_new(s->base, on_accept, s,
+				LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd[i]);
+		if (!l) {
+			close(fd[i]);
+			continue;
+		}
+		evconnlistener_set_error_cb(l, on_accept_error);
+		s->listener[s->n_listeners++] = l;
 	}
-	evconnlistener_set_error_cb(s->listener, on_accept_error);
+	if (s->n_listeners != n)
+		return -ENOMEM;
 	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
 	return s->tick && !event_add(s->tick, &tick) ? 0 : -ENOMEM;
 }
@@ -343,20 +433,20 @@ static void server_close(struct server *s)
 		client_free(LIST_FIRST(&s->clients));
 	if (s->tick)
 		event_free(s->tick);
-	if (s->listener)
-		evconnlistener_free(s->listener);
+	for (unsigned i = 0; i < s->n_listeners; i++)
+		evconnlistener_free(s->listener[i]);
 	if (s->base)
 		event_base_free(s->base);
 }
 
-static int serve(struct agent *agent, int fd, volatile sig_atomic_t *stop,
+static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_atomic_t *stop,
 	const struct agent_options *limits)
 {
 	struct server s = {.agent = agent,
 		.stop = stop,
 		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
 			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS}};
-	int rc = server_open(&s, fd);
+	int rc = server_open(&s, fd, n);
 
 	if (!rc && event_base_dispatch(s.base) < 0)
 		rc = -EIO;
@@ -373,26 +463,49 @@ static void remove_socket(const char *path, const struct stat *ours)
 		unlink(path);
 }
 
+/* The UNIX socket, then the TCP one if there is to be one. How many, or -errno after a line on
+ * stderr. */
+static int listen_all(
+	const char *path, const char *tcp, int fd[MAX_LISTENERS], char name[CTL_ADDRESS_STRLEN])
+{
+	fd[0] = listen_at(path);
+	if (fd[0] < 0) {
+		fprintf(stderr, "error: control socket %s: %s\n", path, listen_hint(fd[0]));
+		return fd[0];
+	}
+	if (!tcp)
+		return 1;
+	fd[1] = listen_tcp(tcp, name);
+	if (fd[1] >= 0)
+		return 2;
+	fprintf(stderr, "error: control_tcp %s: %s\n", tcp, tcp_hint(fd[1]));
+	close(fd[0]);
+	unlink(path);
+	return fd[1];
+}
+
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits)
 {
+	const char *tcp = rpc_string(config, "control_tcp");
+	char name[CTL_ADDRESS_STRLEN] = "";
 	struct stat ours = {0};
 	struct agent *agent;
+	int fd[MAX_LISTENERS];
 	int rc = agent_create(sw, rpc_string(config, "startup_file"), &agent);
 
 	if (rc)
 		return rc;
 	signal(SIGPIPE, SIG_IGN);
-	int fd = listen_at(socket_path);
-	if (fd < 0) {
-		fprintf(stderr, "error: control socket %s: %s\n", socket_path, listen_hint(fd));
+	int n = listen_all(socket_path, tcp, fd, name);
+	if (n < 0) {
 		agent_destroy(agent);
-		return fd;
+		return n;
 	}
 	(void)!lstat(socket_path, &ours);
 	if (limits->ready)
-		limits->ready(sw, socket_path);
-	rc = serve(agent, fd, stop, limits);
+		limits->ready(sw, socket_path, tcp ? name : NULL);
+	rc = serve(agent, fd, (unsigned)n, stop, limits);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
 	remove_socket(socket_path, &ours);

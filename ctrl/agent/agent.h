@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* IncAgent: the control socket of a switch. JSON-RPC 2.0, one object per line, over a UNIX stream
- * socket (docs/control-socket.md); the methods are those of ctl_switch_schema. It runs in the
- * control thread and is the only one that calls sw_* once the switch runs. Packets never wait for
- * it. */
+ * socket and, where the configuration asks for it, TCP (docs/control-socket.md); the methods are
+ * those of ctl_switch_schema. It runs in the control thread and is the only one that calls sw_*
+ * once the switch runs. Packets never wait for it. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
@@ -16,8 +16,9 @@ struct agent;
 /* Listens at socket_path (mode 0660; a stale socket is replaced, one that somebody listens at is
  * not), serves requests and calls sw_tick every 100 ms until *stop is set; then closes all
  * connections and removes the socket. Ignores SIGPIPE for the process. config is the switch's
- * configuration; its key "startup_file", which the main program sets, is where config.save writes
- * (absent: it refuses). 0, or -errno after a line on stderr that says what failed. */
+ * configuration, or NULL; its key "startup_file", which the main program sets, is where config.save
+ * writes (absent: it refuses); "control_tcp" names an address to listen at as well. 0, or -errno
+ * after a line on stderr that says what failed. */
 int agent_run(
 	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop);
 
@@ -25,11 +26,14 @@ struct agent_options {
 	/* Times that a client may take before it is closed; 0: the default of 10 s. */
 	unsigned line_ms;  /* for a line to be finished */
 	unsigned stall_ms; /* for none of the answers to be taken */
-	/* Called once, when the socket listens; may be NULL. */
-	void (*ready)(struct sw *sw, const char *socket_path);
+	/* Called once, when the sockets listen; may be NULL. tcp: "tcp:ADDRESS:PORT", or NULL. */
+	void (*ready)(struct sw *sw, const char *socket_path, const char *tcp);
 };
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits);
+
+/* Checks a configuration's "control_tcp". -EINVAL with a reason in err. */
+int agent_check_config(const json_t *config, char *err, size_t cap);
 
 /* Inserts the entries of a configuration's "tables" object as one batch: all or none. What the
  * switch has entered itself (its addresses) may be among them. NULL: nothing to do. -errno with

@@ -2,23 +2,26 @@
 #include "lib/ctl/client.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { RETRY_MS = 20, MAX_ANSWER = 256 << 20 };
+#include "lib/ctl/address.h"
+
+enum { RETRY_MS = 20, DIAL_MS = 500, MAX_ANSWER = 256 << 20 };
 
 struct ctl_client {
 	int fd;
 	bool broken;
 	json_int_t id;
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	char *buf; /* received and not yet used */
+	char *path; /* as the caller named it, for messages */
+	char *buf;  /* received and not yet used */
 	size_t len, cap;
 };
 
@@ -66,17 +69,39 @@ static int wait_fd(int fd, short events, int64_t deadline)
 
 /* ---- connecting ---- */
 
-static int try_connect(const struct sockaddr_un *to)
+/* The end of a connect that was under way. */
+static int await_connect(int fd, int64_t deadline)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = 0;
+	socklen_t len = sizeof(error);
+	int rc = wait_fd(fd, POLLOUT, deadline);
+
+	if (!rc && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+		return -errno;
+	return rc ? rc : -error;
+}
+
+/* A descriptor, or -errno. A peer that answers nothing at all costs DIAL_MS at least. */
+static int try_connect(const struct ctl_address *to, int64_t deadline)
+{
+	const int64_t soonest = now_ms() + DIAL_MS;
+	const int on = 1;
+	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (!connect(fd, (const struct sockaddr *)to, sizeof(*to)))
-		return fd;
-	int rc = -errno;
-	close(fd);
-	return rc;
+	if (connect(fd, (const struct sockaddr *)&to->sa, to->len))
+		rc = -errno;
+	if (rc == -EINPROGRESS)
+		rc = await_connect(fd, deadline > soonest ? deadline : soonest);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	if (to->tcp)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
 }
 
 static const char *connect_hint(int rc)
@@ -88,6 +113,12 @@ static const char *connect_hint(int rc)
 		return "nobody listens: the server has gone";
 	case -EACCES:
 		return "permission denied: be root or in the socket's group";
+	case -EINVAL:
+		return "must be a path, unix:PATH or tcp:HOST:PORT";
+	case -EADDRNOTAVAIL:
+		return "no such host";
+	case -ENAMETOOLONG:
+		return "path longer than 107 bytes";
 	case -EAGAIN:
 		return "the server does not accept connections";
 	}
@@ -97,30 +128,28 @@ static const char *connect_hint(int rc)
 int ctl_connect(
 	const char *path, unsigned timeout_ms, struct ctl_client **client, struct ctl_error *error)
 {
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	int64_t deadline = now_ms() + timeout_ms;
-	int fd;
+	struct ctl_address to;
+	int fd = ctl_address_parse(path, &to);
 
-	if (strlen(path) >= sizeof(to.sun_path))
-		return fail(error, -ENAMETOOLONG, "%.128s: path longer than %zu bytes", path,
-			sizeof(to.sun_path) - 1);
-	strcpy(to.sun_path, path);
-	for (;;) {
-		fd = try_connect(&to);
-		bool again = fd == -ENOENT || fd == -ECONNREFUSED || fd == -EAGAIN;
-		if (!again || now_ms() >= deadline)
+	while (!fd) {
+		fd = try_connect(&to, deadline);
+		if ((fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN) || now_ms() >= deadline)
 			break;
 		poll(NULL, 0, RETRY_MS);
+		fd = 0;
 	}
 	if (fd < 0)
-		return fail(error, fd, "%s: %s", path, connect_hint(fd));
+		return fail(error, fd, "%.128s: %s", path, connect_hint(fd));
 	struct ctl_client *c = calloc(1, sizeof(*c));
-	if (!c) {
+	if (c)
+		c->path = strdup(path);
+	if (!c || !c->path) {
+		free(c);
 		close(fd);
 		return fail(error, -ENOMEM, "%s: out of memory", path);
 	}
 	c->fd = fd;
-	strcpy(c->path, path);
 	*client = c;
 	return 0;
 }
@@ -131,6 +160,7 @@ void ctl_close(struct ctl_client *client)
 		return;
 	close(client->fd);
 	free(client->buf);
+	free(client->path);
 	free(client);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Client of a control socket: JSON-RPC 2.0 over a UNIX stream socket, one object per line
+/* Client of a control socket: JSON-RPC 2.0 over a UNIX or TCP stream socket, one object per line
  * (docs/control-socket.md). Calls block, but never longer than their timeout. A client belongs to
  * one thread at a time. No signal is raised when the server goes away. */
 #ifndef CTL_CLIENT_H
@@ -18,8 +18,9 @@ struct ctl_error {
 	char msg[CTL_MSG_LEN];   /* why, without the path; for local failures it names the socket */
 };
 
-/* Connects. While nobody listens at path, tries again until timeout_ms have passed (0: one try).
- * 0, or -ENOENT, -ECONNREFUSED (nobody listens), -EACCES, -ENAMETOOLONG, -ETIMEDOUT ... */
+/* Connects to a path, unix:PATH or tcp:HOST:PORT. While nobody listens there, tries again until
+ * timeout_ms have passed (0: one try, which over TCP may take half a second).
+ * 0, or -ENOENT, -ECONNREFUSED (nobody listens), -EACCES, -ENAMETOOLONG, -ETIMEDOUT, -EINVAL ... */
 int ctl_connect(
 	const char *path, unsigned timeout_ms, struct ctl_client **client, struct ctl_error *error);
 void ctl_close(struct ctl_client *client);

@@ -110,6 +110,10 @@ static void test_connect(void **state)
 	memset(path, 'a', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(ctl_connect(path, 0, &f->c, &f->e), -ENAMETOOLONG);
+	assert_int_equal(ctl_connect("tcp:127.0.0.1", 0, &f->c, &f->e), -EINVAL);
+	assert_string_equal(f->e.msg, "tcp:127.0.0.1: must be a path, unix:PATH or tcp:HOST:PORT");
+	assert_int_equal(ctl_connect("tcp:[::1:80", 0, &f->c, &f->e), -EINVAL);
+	assert_int_equal(ctl_connect("tcp:127.0.0.1:1", 0, &f->c, &f->e), -ECONNREFUSED);
 	ctl_close(NULL);
 }
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ struct fixture {
 	char dir[64], path[96];
 	struct sw *sw;
 	struct agent_options limits;
+	json_t *config;
 	volatile sig_atomic_t stop;
 	pthread_t thread;
 	int rc;
@@ -37,7 +39,7 @@ static void *run(void *arg)
 {
 	struct fixture *f = arg;
 
-	f->rc = agent_run_with(f->sw, f->path, NULL, &f->stop, &f->limits);
+	f->rc = agent_run_with(f->sw, f->path, f->config, &f->stop, &f->limits);
 	return NULL;
 }
 
@@ -87,6 +89,7 @@ static int teardown_dir(void **state)
 	unlink(f->path);
 	assert_int_equal(rmdir(f->dir), 0);
 	fake_switch_destroy(f->sw);
+	json_decref(f->config);
 	free(f);
 	return 0;
 }
@@ -549,6 +552,103 @@ static void test_crowd(void **state)
 	fail_msg("places do not become free");
 }
 
+/* ---- TCP ---- */
+
+static char tcp_name[96];
+static atomic_bool tcp_ready;
+
+static void note_ready(struct sw *sw, const char *socket_path, const char *tcp)
+{
+	(void)sw, (void)socket_path;
+	snprintf(tcp_name, sizeof(tcp_name), "%s", tcp ? tcp : "none");
+	tcp_ready = true;
+}
+
+static void start_tcp(struct fixture *f, const char *where)
+{
+	f->config = json_pack("{s:s}", "control_tcp", where);
+	f->limits.ready = note_ready;
+	tcp_ready = false;
+	start(f);
+	for (unsigned tries = 0; tries < LONG_MS / 10 && !tcp_ready; tries++)
+		poll(NULL, 0, 10);
+	assert_true(tcp_ready);
+}
+
+static void expect_ping(const char *where)
+{
+	struct ctl_client *c;
+	struct ctl_error e;
+
+	assert_int_equal(ctl_connect(where, LONG_MS, &c, &e), 0);
+	assert_int_equal(ctl_call(c, "ping", NULL, LONG_MS, NULL, &e), 0);
+	ctl_close(c);
+}
+
+static void test_tcp(void **state)
+{
+	struct fixture *f = *state;
+	char unix_name[128];
+
+	start_tcp(f, "127.0.0.1:0");
+	assert_memory_equal(tcp_name, "tcp:127.0.0.1:", 14);
+	assert_string_not_equal(tcp_name, "tcp:127.0.0.1:0");
+	expect_ping(tcp_name);
+	snprintf(unix_name, sizeof(unix_name), "unix:%s", f->path);
+	expect_ping(unix_name);
+	expect_ping(f->path);
+}
+
+/* Clients from the network do not keep the operator out. */
+static void test_tcp_crowd(void **state)
+{
+	enum { N = 70, LIMIT = 48 };
+	struct fixture *f = *state;
+	struct ctl_client *c[N];
+	struct ctl_error e;
+	unsigned served = 0;
+
+	start_tcp(f, "127.0.0.1:0");
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(ctl_connect(tcp_name, LONG_MS, &c[i], &e), 0);
+		if (ctl_call(c[i], "ping", NULL, LONG_MS, NULL, &e) == 0)
+			served++;
+		else
+			assert_string_equal(e.msg, "too many TCP clients, the limit is 48");
+	}
+	assert_int_equal(served, LIMIT);
+	expect_ping(f->path);
+	for (int i = 0; i < N; i++)
+		ctl_close(c[i]);
+}
+
+static void test_tcp_refused(void **state)
+{
+	static const char *const bad[] = {"0.0.0.0:9", "[::]:9", "[::ffff:0.0.0.0]:9", "0:9",
+		"localhost:9", "127.0.0.1", "127.0.0.1:", ":9", "127.0.0.1:x", "::1:9",
+		"127.0.0.1:65536", "127.0.0.1:999999", "192.0.2.1:9", ""};
+	struct fixture *f = *state;
+	char err[256];
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		f->config = json_pack("{s:s}", "control_tcp", bad[i]);
+		f->stop = 1;
+		run(f);
+		if (f->rc == 0)
+			fail_msg("listens at %s", bad[i]);
+		assert_int_equal(access(f->path, F_OK), -1);
+		/* Whose address it is shows only when it is used. */
+		if (strcmp(bad[i], "192.0.2.1:9") != 0) {
+			assert_int_equal(agent_check_config(f->config, err, sizeof(err)), -EINVAL);
+			assert_memory_equal(err, "control_tcp: must be ", 21);
+		}
+		json_decref(f->config);
+	}
+	f->config = json_pack("{s:i}", "control_tcp", 9);
+	assert_int_equal(agent_check_config(f->config, err, sizeof(err)), -EINVAL);
+	assert_int_equal(agent_check_config(NULL, err, sizeof(err)), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -571,6 +671,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stalled_reader, setup_impatient, teardown),
 		T(test_held_reader),
 		T(test_crowd),
+		cmocka_unit_test_setup_teardown(test_tcp, setup_dir, teardown),
+		cmocka_unit_test_setup_teardown(test_tcp_crowd, setup_dir, teardown),
+		cmocka_unit_test_setup_teardown(test_tcp_refused, setup_dir, teardown_dir),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

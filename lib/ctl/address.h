@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where a control socket is: a path, unix:PATH, or tcp:HOST:PORT ([V6]:PORT with brackets). */
+#ifndef CTL_ADDRESS_H
+#define CTL_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+enum { CTL_ADDRESS_STRLEN = 80 }; /* of ctl_tcp_format, with its terminator */
+
+struct ctl_address {
+	struct sockaddr_storage sa;
+	socklen_t len;
+	bool tcp;
+};
+
+/* 0, -ENAMETOOLONG (a path beyond sun_path, a host beyond 255), -EINVAL (no HOST:PORT),
+ * -EADDRNOTAVAIL (a host name that is not known). Looks names up, which may take time. */
+int ctl_address_parse(const char *text, struct ctl_address *address);
+
+/* HOST:PORT, HOST being an address: names are refused with -EINVAL, as is every form of "any
+ * address" (0.0.0.0, ::) with -EADDRNOTAVAIL: who listens must say in which network. Port 0: any.
+ */
+int ctl_listen_parse(const char *text, struct ctl_address *address);
+
+/* tcp:ADDRESS:PORT */
+void ctl_tcp_format(const struct ctl_address *address, char *text, size_t cap);
+
+#endif
