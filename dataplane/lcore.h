@@ -49,8 +49,8 @@ struct lport {
 
 struct lcore {
 	struct rte_graph *graph;
-	_Atomic(struct fwd *) *shared_fwd; /* published by control */
-	const struct fwd *fwd;             /* of this turn */
+	_Atomic(struct fwd *) *shared_fwd;    /* published by control */
+	const struct fwd *fwd;                /* of this turn */
 	_Atomic(struct nr_clt *) *shared_clt; /* published by control */
 	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
 	const struct inc_table *inc;

@@ -113,11 +113,12 @@ int sw_group_find(struct sw *sw, const char *name);
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used);
 
 /* ---- NetReduce rings ---- */
-/* Checks the spec, takes arena memory, installs everything or nothing. local_ip that is zero becomes
- * the switch's first address of the same family; every address must have a route. On success the
- * ring is INSTALLED, or ACTIVE if activate (then all QPNs must be known); *ring identifies it. */
-int sw_ring_create(struct sw *sw, struct nr_spec *spec, bool activate, unsigned *ring,
-	char err[SW_ERR_LEN]);
+/* Checks the spec, takes arena memory, installs everything or nothing. local_ip that is zero
+ * becomes the switch's first address of the same family; every address must have a route. On
+ * success the ring is INSTALLED, or ACTIVE if activate (then all QPNs must be known); *ring
+ * identifies it. */
+int sw_ring_create(
+	struct sw *sw, struct nr_spec *spec, bool activate, unsigned *ring, char err[SW_ERR_LEN]);
 /* Fills in QPNs that were 0 (by input; 0: leave) and activates. */
 int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN],
 	uint32_t parent_qpn, char err[SW_ERR_LEN]);
