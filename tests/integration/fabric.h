@@ -72,6 +72,10 @@ void fab_set_faults(struct fabric *fab, const struct fab_faults *faults);
 void fab_set_host_link(struct fabric *fab, unsigned rank, bool up);
 void fab_set_uplink(struct fabric *fab, unsigned sw, bool up);
 
+/* Everything that enters a link is written to a pcap file with virtual time; also if the
+ * environment variable FABRIC_PCAP names a directory when a fabric is made. */
+void fab_capture(struct fabric *fab, const char *path);
+
 /* Called for every frame that enters a link, before its faults; may put frames of its own with
  * fab_inject. */
 typedef void (*fab_tap)(void *arg, struct fabric *fab, const uint8_t *frame, size_t len);

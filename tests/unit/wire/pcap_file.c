@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PCAP_MAGIC = 0xa1b2c3d4, PCAP_ETHERNET = 1, PCAP_MAX_LEN = 1 << 18 };
+enum {
+	PCAP_MAGIC = 0xa1b2c3d4,
+	PCAP_NANO_MAGIC = 0xa1b23c4d,
+	PCAP_ETHERNET = 1,
+	PCAP_MAX_LEN = 1 << 18
+};
 
 struct pcap_header {
 	uint32_t magic;
@@ -44,7 +49,8 @@ static int read_all(FILE *in, struct pcap_file *file)
 	struct pcap_packet packet;
 	int rc;
 
-	if (fread(&header, sizeof(header), 1, in) != 1 || le32toh(header.magic) != PCAP_MAGIC ||
+	if (fread(&header, sizeof(header), 1, in) != 1 ||
+		(le32toh(header.magic) != PCAP_MAGIC && le32toh(header.magic) != PCAP_NANO_MAGIC) ||
 		le32toh(header.link_type) != PCAP_ETHERNET)
 		return -EPROTO;
 	while ((rc = read_packet(in, &packet)) > 0) {
