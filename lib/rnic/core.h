@@ -114,9 +114,10 @@ struct send_wqe {
 	uint64_t skipped; /* PSNs skipped on this QP before it (owner) */
 	uint32_t rkey;
 	uint32_t len;
-	uint32_t imm;   /* as a number */
-	uint8_t opcode; /* enum ibv_wr_opcode */
-	bool signaled, solicited, inlined;
+	uint32_t imm;               /* as a number; or the key to invalidate */
+	uint64_t swap_add, compare; /* of an atomic */
+	uint8_t opcode;             /* enum ibv_wr_opcode */
+	bool signaled, solicited, inlined, fenced;
 	uint8_t n_sge;
 	struct ibv_sge sge[]; /* or the inline bytes */
 };
@@ -150,11 +151,12 @@ uint8_t *mr_translate(
 /* Where the payload of a packet goes: decided by the transport from the headers alone, carried out
  * by placement.c. A transport that accepts packets in any order names any offset. */
 struct placement {
-	enum { PLACE_NOTHING, PLACE_RECV, PLACE_REMOTE } kind;
-	const struct recv_wqe *wqe; /* PLACE_RECV: scatter list */
-	uint64_t offset;            /* PLACE_RECV: bytes of the message before this packet */
-	uint64_t va;                /* PLACE_REMOTE */
-	uint32_t rkey;
+	enum { PLACE_NOTHING, PLACE_LIST, PLACE_REMOTE } kind;
+	const struct ibv_sge *sge; /* PLACE_LIST: the scatter list */
+	uint32_t n_sge;
+	uint32_t rkey;   /* PLACE_REMOTE */
+	uint64_t offset; /* PLACE_LIST: bytes of the message before this packet */
+	uint64_t va;     /* PLACE_REMOTE */
 };
 
 /* Checks every byte's destination, then copies. -EFAULT and nothing written if memory registration

@@ -284,7 +284,10 @@ void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
 		.max_cqe = MAX_CQE,
 		.max_mr = (int)rnic->max_mr,
 		.max_pd = (int)rnic->max_pd,
-		.atomic_cap = IBV_ATOMIC_NONE,
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_qp_rd_atom = RNIC_MAX_RD_ATOMIC,
+		.max_qp_init_rd_atom = RNIC_MAX_RD_ATOMIC,
+		.max_res_rd_atom = (int)rnic->max_qp * RNIC_MAX_RD_ATOMIC,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = 1};

@@ -290,7 +290,8 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 
 		sched_collect(rnic);
 		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame, &loopback) &&
-			!tx_request(rnic, frame, &loopback, now)) {
+			!tx_request(rnic, frame, &loopback, now) &&
+			!tx_answer(rnic, frame, &loopback)) { /* a READ that failed just now */
 			atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
 			return false;
 		}

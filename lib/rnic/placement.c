@@ -49,8 +49,8 @@ int place_payload(
 	switch (place->kind) {
 	case PLACE_NOTHING:
 		return 0;
-	case PLACE_RECV:
-		n = resolve(pd, place->wqe->sge, place->wqe->n_sge, place->offset, len,
+	case PLACE_LIST:
+		n = resolve(pd, place->sge, place->n_sge, place->offset, len,
 			IBV_ACCESS_LOCAL_WRITE, piece);
 		break;
 	case PLACE_REMOTE:

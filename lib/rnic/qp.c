@@ -181,6 +181,12 @@ static enum ibv_wc_opcode wc_opcode(uint8_t wr_opcode)
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -268,6 +274,10 @@ static int check_values(const struct rnic_qp *qp, const struct ibv_qp_attr *attr
 	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
 		return -EINVAL;
 	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
+		return -EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > RNIC_MAX_RD_ATOMIC)
+		return -EINVAL;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > RNIC_MAX_RD_ATOMIC)
 		return -EINVAL;
 	if ((mask & IBV_QP_ALT_PATH) ||
 		((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED))

@@ -12,7 +12,16 @@ static unsigned rc_rx(
 		return rc_rx_request(qp, frame, pkt);
 	if (pkt->opcode == ROCE_ACK)
 		return rc_rx_ack(qp, pkt, now);
-	return RNIC_DROP_UNSUPPORTED;
+	return rc_rx_response(qp, frame, pkt, now);
+}
+
+/* Requests and responses take turns. */
+static bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	qp->resp.yielded = !qp->resp.yielded;
+	if (qp->resp.yielded && rc_tx_response(qp, frame))
+		return true;
+	return rc_tx_request(qp, frame, now) || rc_tx_response(qp, frame);
 }
 
 static void rc_reset(struct rnic_qp *qp)

@@ -13,6 +13,7 @@
 struct rnic_qp;
 struct rnic_frame;
 
+enum { RC_MAX_RD = 16 }; /* RNIC_MAX_RD_ATOMIC */
 enum { RC_MAX_SKIPS = 16, RC_MAX_SKIP = 1 << 22, RC_SEQ_LIMIT = 1 << 23 };
 
 /* Packets are counted by 64-bit sequence numbers, whose low 24 bits are the PSN: they never wrap,
@@ -36,6 +37,8 @@ struct rc_requester {
 	uint8_t retries, rnr_retries; /* left */
 	bool rnr_wait;                /* the timer is that of an RNR NAK */
 	bool draining;                /* SQD: requests begun are being finished */
+	bool implied;    /* a lost response was asked for again, and nothing new has come since */
+	uint32_t rd_out; /* READs and atomics before next that have not been answered */
 	/* Request fault_idx cannot be sent; it fails when those before it are done. */
 	bool fault;
 	uint32_t fault_idx;
@@ -46,6 +49,27 @@ struct rc_requester {
 struct rc_skip {
 	uint32_t from, count;
 };
+
+/* A READ or an atomic that is to be answered. */
+struct rc_pending {
+	bool atomic;
+	uint32_t psn; /* of the first packet of the answer */
+	uint32_t n; /* packets to send: fewer than the answer has if the rest was asked for anew */
+	uint32_t sent;
+	uint32_t msn;
+	uint32_t rkey, len; /* READ */
+	uint64_t va;
+	uint64_t orig; /* atomic */
+};
+
+/* Atomics are not executed twice: what the last ones gave is kept for duplicates. */
+struct rc_replay {
+	bool valid;
+	uint32_t psn, msn;
+	uint64_t orig;
+};
+
+enum { RC_MAX_PENDING = 2 * RC_MAX_RD };
 
 enum rc_message { RC_NO_MESSAGE, RC_IN_SEND, RC_IN_WRITE };
 enum rc_answer { RC_NO_ANSWER, RC_ACK, RC_RNR, RC_NAK, RC_NAK_FATAL };
@@ -66,11 +90,20 @@ struct rc_responder {
 	uint8_t fatal_code; /* enum roce_nak */
 	uint8_t n_skip;
 	struct rc_skip skip[RC_MAX_SKIPS]; /* ascending */
+	/* READs and atomics to answer, by PSN. ACK and NAK wait until there are none. */
+	uint8_t n_pending;
+	bool yielded; /* the last packet sent was a response: the requester's turn */
+	struct rc_pending pending[RC_MAX_PENDING];
+	uint8_t replay_at;
+	struct rc_replay replay[RC_MAX_RD];
 };
 
 /* requester.c */
-bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now);
+/* READ RESPONSE, ATOMIC ACKNOWLEDGE. */
+unsigned rc_rx_response(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
 void rc_timer(struct rnic_qp *qp);
 void rc_start_send(struct rnic_qp *qp);
 void rc_drain(struct rnic_qp *qp, bool on);
@@ -78,8 +111,26 @@ int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count);
 
 /* responder.c */
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
+/* What is wrong with a request, and who is told what. */
+struct rc_fault {
+	unsigned drop;
+	uint8_t nak; /* enum roce_nak */
+	enum ibv_wc_status
+		status; /* of the receive request; SUCCESS: it is flushed with the rest */
+	enum ibv_event_type event; /* IBV_EVENT_QP_REQ_ERR or _ACCESS_ERR if status is SUCCESS */
+};
+/* The QP fails, its peer gets a NAK. Returns the drop reason. */
+unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault);
 bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
 void rc_start_recv(struct rnic_qp *qp);
 int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count);
+
+/* responder_rd.c: READs and atomics. */
+/* In PSN order: NULL and taken, *n the PSNs that its answer has; or what is wrong. */
+const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n);
+/* A duplicate. */
+void rc_repeat_rd(struct rnic_qp *qp, const struct wire_pkt *pkt);
+/* The next packet of an answer; false: none. */
+bool rc_tx_response(struct rnic_qp *qp, struct rnic_frame *frame);
 
 #endif

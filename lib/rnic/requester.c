@@ -11,9 +11,22 @@ static struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
 	return ring_at(&qp->sq, index);
 }
 
+/* PSNs of a request: a READ has as many as its response has packets. */
 static uint32_t packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
 {
 	return wqe->len == 0 ? 1 : (wqe->len + qp->mtu - 1) / qp->mtu;
+}
+
+static bool is_atomic(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Completed by its response, not by an acknowledgement. */
+static bool is_rd(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_RDMA_READ || is_atomic(wqe);
 }
 
 /* Gives sequence numbers to the request at assign_idx. */
@@ -105,6 +118,8 @@ static uint8_t opcode_of(const struct send_wqe *wqe, bool first, bool last)
 		{ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST}, {ROCE_WRITE_FIRST, ROCE_WRITE_ONLY}};
 
 	switch (wqe->opcode) {
+	case IBV_WR_SEND_WITH_INV:
+		return last ? (first ? ROCE_SEND_ONLY_INV : ROCE_SEND_LAST_INV) : send[first][last];
 	case IBV_WR_SEND_WITH_IMM:
 		/* The opcodes with immediate follow those without. */
 		return send[first][last] + last;
@@ -121,13 +136,19 @@ static uint8_t opcode_of(const struct send_wqe *wqe, bool first, bool last)
 static bool allowed(const struct rnic_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
+	const struct send_wqe *wqe = request(qp, req->next_idx);
+	uint64_t end = is_rd(wqe) ? wqe->first + packets(qp, wqe) : req->next + 1;
 
 	if (req->fault && req->fault_idx == req->next_idx)
+		return false;
+	if (is_rd(wqe) && req->rd_out >= qp->attr.max_rd_atomic && qp->attr.max_rd_atomic > 0)
+		return false;
+	if (wqe->fenced && req->rd_out > 0)
 		return false;
 	if (qp_state(qp) == IBV_QPS_SQD && req->next == req->high &&
 		req->next == request(qp, req->next_idx)->first)
 		return false;
-	return in_flight(qp) < qp->rnic->window && req->next - req->una < RC_SEQ_LIMIT - 1;
+	return in_flight(qp) < qp->rnic->window && end - req->una < RC_SEQ_LIMIT;
 }
 
 /* After the packet at `next` was made. */
@@ -155,6 +176,47 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 		restart_timer(qp, now);
 }
 
+static bool give_up(struct rnic_qp *qp, enum ibv_wc_status status)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->fault = true;
+	req->fault_idx = req->next_idx;
+	req->fault_status = status;
+	settle_fault(qp);
+	return false;
+}
+
+/* One packet asks for all that has not come of a READ. */
+static bool make_rd_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	struct rc_requester *req = &qp->req;
+	const struct send_wqe *wqe = request(qp, req->next_idx);
+	uint32_t offset = (uint32_t)(req->next - wqe->first) * qp->mtu;
+	struct wire_hdr hdr = {.opcode = ROCE_READ_REQUEST,
+		.mig = true,
+		.ackreq = true,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = (uint32_t)req->next & PSN_MASK,
+		.va = wqe->raddr + offset,
+		.rkey = wqe->rkey,
+		.dmalen = wqe->len - offset,
+		.swap_add = wqe->swap_add,
+		.compare = wqe->compare};
+
+	if (qp->attr.max_rd_atomic == 0)
+		return give_up(qp, IBV_WC_LOC_QP_OP_ERR);
+	if (is_atomic(wqe))
+		hdr.opcode =
+			wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ROCE_CMP_SWAP : ROCE_FETCH_ADD;
+	req->since_ackreq = 0;
+	req->rd_out++;
+	frame->n_iov = 0;
+	frame_finish(qp, frame, &hdr, 0);
+	advance(qp, true, now);
+	return true;
+}
+
 static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
@@ -171,16 +233,13 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		.psn = (uint32_t)req->next & PSN_MASK,
 		.imm = wqe->imm,
 		.va = wqe->raddr,
-		.rkey = wqe->rkey,
+		.rkey = wqe->opcode == IBV_WR_SEND_WITH_INV ? wqe->imm : wqe->rkey,
 		.dmalen = wqe->len};
 
-	if (gather_payload(qp->init.pd, wqe, offset, len, frame) < 0) {
-		req->fault = true;
-		req->fault_idx = req->next_idx;
-		req->fault_status = IBV_WC_LOC_PROT_ERR;
-		settle_fault(qp);
-		return false;
-	}
+	if (is_rd(wqe))
+		return make_rd_packet(qp, frame, now);
+	if (gather_payload(qp->init.pd, wqe, offset, len, frame) < 0)
+		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
 		     in_flight(qp) + 1 >= qp->rnic->window;
 	if (hdr.ackreq)
@@ -190,7 +249,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 	return true;
 }
 
-bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
 	enum ibv_qp_state state = qp_state(qp);
@@ -216,6 +275,7 @@ static void go_back(struct rnic_qp *qp)
 	req->next = req->una;
 	req->next_idx = req->una_idx;
 	req->since_ackreq = 0;
+	req->rd_out = 0;
 	timer_stop(&qp->timer);
 	qp_ready(qp);
 }
@@ -249,33 +309,74 @@ void rc_timer(struct rnic_qp *qp)
 
 /* ---- acknowledgements ---- */
 
-/* Everything before seq is acknowledged; una < seq <= high. */
-static void acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
+/* The oldest request is done. */
+static void complete(struct rnic_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
-	while (req->una_idx != req->assign_idx) {
-		const struct send_wqe *wqe = request(qp, req->una_idx);
+	/* Those from next_idx on will be sent once more, or were not yet, and are not counted. */
+	if (is_rd(request(qp, req->una_idx)) && (int32_t)(req->next_idx - req->una_idx) > 0)
+		req->rd_out--;
+	qp_complete_send(qp, IBV_WC_SUCCESS);
+	req->una_idx++;
+	if (req->una < start_of(qp, req->una_idx))
+		req->una = start_of(qp, req->una_idx);
+}
 
-		if (wqe->first + packets(qp, wqe) > seq)
-			break;
-		qp_complete_send(qp, IBV_WC_SUCCESS);
-		req->una_idx++;
-	}
-	req->una = start_of(qp, req->una_idx);
-	if (req->una < seq)
-		req->una = seq;
+/* una has moved. */
+static void progressed(struct rnic_qp *qp, uint64_t now)
+{
+	struct rc_requester *req = &qp->req;
+
 	if (req->next < req->una) {
 		req->next = req->una;
 		req->next_idx = req->una_idx;
 	}
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
-	req->rnr_wait = false;
+	req->rnr_wait = req->implied = false;
 	restart_timer(qp, now);
 	settle_drain(qp);
 	settle_fault(qp);
 	qp_ready(qp);
+}
+
+/* Everything before seq is acknowledged (una < seq <= high), as far as no READ or atomic is among
+ * it: these are done when their response is here. True if una moved. */
+static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
+{
+	struct rc_requester *req = &qp->req;
+	uint64_t before = req->una;
+	const struct send_wqe *wqe = NULL;
+
+	while (req->una_idx != req->assign_idx) {
+		wqe = request(qp, req->una_idx);
+		if (is_rd(wqe) || wqe->first + packets(qp, wqe) > seq)
+			break;
+		complete(qp);
+	}
+	if (req->una < seq && (req->una_idx == req->assign_idx || !is_rd(wqe)))
+		req->una = seq;
+	if (req->una == before)
+		return false;
+	progressed(qp, now);
+	return true;
+}
+
+/* The peer is beyond a response that has not come: it is lost (IBTA vol. 1, 9.7.5.2.8). One resend
+ * for all that tells so; if that is lost too, the timer finds out. */
+static unsigned response_lost(struct rnic_qp *qp, bool progress)
+{
+	struct rc_requester *req = &qp->req;
+
+	if (req->implied || req->rnr_wait)
+		return RNIC_DROP_ACK_RANGE;
+	req->implied = true;
+	if (progress)
+		go_back(qp);
+	else
+		try_again(qp);
+	return 0;
 }
 
 static unsigned rx_rnr(struct rnic_qp *qp, unsigned code, uint64_t now)
@@ -326,13 +427,17 @@ static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress)
 	}
 }
 
+/* The sequence number nearest to una with this PSN. */
+static uint64_t nearest(const struct rc_requester *req, uint32_t psn)
+{
+	return req->una + (uint64_t)(int64_t)psn_diff(psn, (uint32_t)req->una & PSN_MASK);
+}
+
 unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS, value = pkt->syndrome & ROCE_AETH_VALUE;
-	/* The sequence number nearest to una with this PSN. */
-	uint64_t seq =
-		req->una + (uint64_t)(int64_t)psn_diff(pkt->psn, (uint32_t)req->una & PSN_MASK);
+	uint64_t seq = nearest(req, pkt->psn);
 	bool progress;
 
 	if (class != ROCE_AETH_ACK && class != ROCE_AETH_RNR && class != ROCE_AETH_NAK)
@@ -350,13 +455,77 @@ unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
 		rnic_inc(qp->rnic, RNIC_C_ACK_RX);
 	}
 	if (progress) {
-		acknowledge(qp, seq, now);
+		progress = acknowledge(qp, seq, now);
 		if (qp_state(qp) == IBV_QPS_ERR)
 			return 0;
 	}
-	if (class == ROCE_AETH_ACK || !outstanding(req))
+	if (class == ROCE_AETH_ACK)
+		return req->una < seq ? response_lost(qp, progress) : 0;
+	if (!outstanding(req))
 		return 0;
 	return class == ROCE_AETH_RNR ? rx_rnr(qp, value, now) : rx_nak(qp, value, progress);
+}
+
+/* ---- responses ---- */
+
+/* Payload of the response's packet at una into the request's memory. */
+static enum ibv_wc_status take_response(struct rnic_qp *qp, const struct send_wqe *wqe,
+	const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	struct placement where = {.kind = PLACE_LIST, .sge = wqe->sge, .n_sge = wqe->n_sge};
+	uint64_t offset = (qp->req.una - wqe->first) * qp->mtu;
+	uint64_t rest = wqe->len - offset;
+	const uint8_t *from = frame + pkt->pay_off;
+	size_t len = pkt->pay_len;
+
+	if (is_atomic(wqe)) {
+		from = (const uint8_t *)&pkt->atomic_orig;
+		len = sizeof(pkt->atomic_orig);
+	} else if (len != (rest > qp->mtu ? qp->mtu : rest) ||
+		   !(pkt->flags & ROCE_F_LAST) != (rest > qp->mtu)) {
+		return IBV_WC_BAD_RESP_ERR;
+	}
+	where.offset = offset;
+	return place_payload(qp->init.pd, &where, from, len) < 0 ? IBV_WC_LOC_PROT_ERR
+								 : IBV_WC_SUCCESS;
+}
+
+unsigned rc_rx_response(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	struct rc_requester *req = &qp->req;
+	uint64_t seq = nearest(req, pkt->psn);
+	const struct send_wqe *wqe;
+	enum ibv_wc_status status;
+	bool progress = false;
+
+	if ((pkt->flags & ROCE_F_AETH) && (pkt->syndrome & ROCE_AETH_CLASS) != ROCE_AETH_ACK)
+		return RNIC_DROP_UNSUPPORTED;
+	if (seq < req->una || seq >= req->high)
+		return RNIC_DROP_ACK_RANGE;
+	/* It acknowledges all before it. */
+	if (seq > req->una)
+		progress = acknowledge(qp, seq, now);
+	if (qp_state(qp) == IBV_QPS_ERR)
+		return 0;
+	if (req->una < seq)
+		return response_lost(qp, progress);
+	wqe = request(qp, req->una_idx);
+	/* FIRST or MIDDLE, LAST or ONLY: where the answer to a repeated READ begins is not told
+	 * apart, Soft-RoCE goes on with MIDDLE. */
+	if (!is_rd(wqe) || is_atomic(wqe) != (pkt->opcode == ROCE_ATOMIC_ACK))
+		return RNIC_DROP_OPCODE_SEQ;
+	status = take_response(qp, wqe, frame, pkt);
+	if (status != IBV_WC_SUCCESS) {
+		fail(qp, status);
+		return status == IBV_WC_BAD_RESP_ERR ? RNIC_DROP_LENGTH : RNIC_DROP_ACCESS;
+	}
+	rnic_inc(qp->rnic, RNIC_C_READ_RX);
+	req->una++;
+	if (req->una == wqe->first + packets(qp, wqe))
+		complete(qp);
+	progressed(qp, now);
+	return 0;
 }
 
 /* ---- states, skip ---- */

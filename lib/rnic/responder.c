@@ -63,7 +63,9 @@ static void answer(struct rnic_qp *qp, enum rc_answer kind)
 	if (kind == RC_ACK && resp->answer == RC_NAK)
 		return;
 	resp->answer = kind;
-	qp_answer(qp);
+	/* Not ahead of the responses to what came before. */
+	if (resp->n_pending == 0)
+		qp_answer(qp);
 }
 
 bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
@@ -76,6 +78,8 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		.psn = expected(resp, &passed),
 		.msn = resp->msn};
 
+	if (resp->n_pending > 0)
+		return false;
 	switch (resp->answer) {
 	case RC_NO_ANSWER:
 		return false;
@@ -105,36 +109,28 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 	return true;
 }
 
-/* What is wrong with a request, and who is told what. */
-struct fault {
-	unsigned drop;
-	uint8_t nak; /* enum roce_nak */
-	enum ibv_wc_status
-		status; /* of the receive request; SUCCESS: it is flushed with the rest */
-	enum ibv_event_type event; /* IBV_EVENT_QP_REQ_ERR or _ACCESS_ERR if status is SUCCESS */
-};
-
-static const struct fault UNSUPPORTED = {
+static const struct rc_fault UNSUPPORTED = {
 	RNIC_DROP_UNSUPPORTED, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct fault OPCODE_SEQ = {
+static const struct rc_fault OPCODE_SEQ = {
 	RNIC_DROP_OPCODE_SEQ, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct fault BAD_LENGTH = {
+static const struct rc_fault BAD_LENGTH = {
 	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct fault TOO_LONG = {
+static const struct rc_fault TOO_LONG = {
 	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, 0};
-static const struct fault NO_ACCESS = {
+static const struct rc_fault NO_ACCESS = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct fault NOT_ENABLED = {
+static const struct rc_fault NOT_ENABLED = {
 	RNIC_DROP_ACCESS, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct fault NO_BUFFER = {
+static const struct rc_fault NO_BUFFER = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, 0};
 
 /* The request at the expected PSN is not taken, nor any after it. */
-static unsigned refuse(struct rnic_qp *qp, const struct fault *fault)
+unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
 {
 	struct rc_responder *resp = &qp->resp;
 
 	resp->fatal_code = fault->nak;
+	resp->n_pending = 0;
 	answer(qp, RC_NAK_FATAL);
 	if (fault->status != IBV_WC_SUCCESS) {
 		struct ibv_wc wc = {.status = fault->status, .opcode = IBV_WC_RECV};
@@ -149,19 +145,23 @@ static unsigned refuse(struct rnic_qp *qp, const struct fault *fault)
 
 /* ---- checks of a request in PSN order ---- */
 
-static const struct fault *check_opcode(const struct rc_responder *resp, const struct wire_pkt *pkt)
+static const struct rc_fault *check_opcode(
+	const struct rc_responder *resp, const struct wire_pkt *pkt)
 {
 	enum rc_message kind = pkt->flags & ROCE_F_SEND ? RC_IN_SEND : RC_IN_WRITE;
 
-	if (!(pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE)) || (pkt->flags & ROCE_F_IETH))
+	if (!(pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE)))
 		return &UNSUPPORTED;
+	/* No key here may be invalidated from afar: there are only those of memory regions. */
+	if (pkt->flags & ROCE_F_IETH)
+		return &NO_ACCESS;
 	if (pkt->flags & ROCE_F_FIRST)
 		return resp->message == RC_NO_MESSAGE ? NULL : &OPCODE_SEQ;
 	return resp->message == kind ? NULL : &OPCODE_SEQ;
 }
 
 /* Payload length by position: FIRST and MIDDLE are full, LAST is not empty. */
-static const struct fault *check_length(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct rc_fault *check_length(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
 
@@ -173,7 +173,7 @@ static const struct fault *check_length(const struct rnic_qp *qp, const struct w
 }
 
 /* The whole range named by a RETH, at once. */
-static const struct fault *check_reth(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct rc_fault *check_reth(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
 		return &NOT_ENABLED;
@@ -185,13 +185,13 @@ static const struct fault *check_reth(const struct rnic_qp *qp, const struct wir
 	return NULL;
 }
 
-static const struct fault *check_write(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct rc_fault *check_write(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	const struct rc_responder *resp = &qp->resp;
 	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
 	uint64_t before = first ? 0 : resp->received;
 	uint32_t all = first ? pkt->dmalen : resp->dmalen;
-	const struct fault *fault = first ? check_reth(qp, pkt) : NULL;
+	const struct rc_fault *fault = first ? check_reth(qp, pkt) : NULL;
 
 	if (fault != NULL)
 		return fault;
@@ -200,7 +200,7 @@ static const struct fault *check_write(const struct rnic_qp *qp, const struct wi
 	return NULL;
 }
 
-static const struct fault *check_send(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct rc_fault *check_send(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	const struct recv_wqe *wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
 	uint64_t all = (pkt->flags & ROCE_F_FIRST ? 0 : qp->resp.received) + pkt->pay_len;
@@ -223,12 +223,12 @@ static unsigned not_ready(struct rnic_qp *qp)
 	return RNIC_DROP_RNR;
 }
 
-static const struct fault *place(
+static const struct rc_fault *place(
 	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt)
 {
 	struct rc_responder *resp = &qp->resp;
 	bool send = pkt->flags & ROCE_F_SEND;
-	struct placement where = {.kind = send ? PLACE_RECV : PLACE_REMOTE};
+	struct placement where = {.kind = send ? PLACE_LIST : PLACE_REMOTE};
 
 	if (pkt->flags & ROCE_F_FIRST) {
 		resp->received = 0;
@@ -237,7 +237,10 @@ static const struct fault *place(
 		resp->dmalen = pkt->dmalen;
 	}
 	if (send) {
-		where.wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
+		const struct recv_wqe *wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
+
+		where.sge = wqe->sge;
+		where.n_sge = wqe->n_sge;
 		where.offset = resp->received;
 	} else {
 		where.va = resp->va + resp->received;
@@ -285,19 +288,51 @@ static void acknowledge(struct rnic_qp *qp, const struct wire_pkt *pkt)
 		answer(qp, RC_ACK);
 }
 
+/* A READ whose response would have PSNs of a skipped range. */
+static bool meets_skip(const struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned passed)
+{
+	const struct rc_responder *resp = &qp->resp;
+	uint32_t room;
+
+	if (passed == resp->n_skip)
+		return false;
+	room = (uint32_t)psn_diff(resp->skip[passed].from, pkt->psn);
+	return pkt->dmalen > (uint64_t)room * qp->mtu;
+}
+
+/* A READ or atomic. Its response acknowledges all before it. */
+static unsigned take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned passed)
+{
+	struct rc_responder *resp = &qp->resp;
+	uint32_t n = 1, last;
+	const struct rc_fault *fault = meets_skip(qp, pkt, passed) ? &UNSUPPORTED : NULL;
+
+	if (fault == NULL)
+		fault = rc_take_rd(qp, pkt, &n);
+	if (fault != NULL)
+		return rc_refuse(qp, fault);
+	last = psn_add(pkt->psn, (int32_t)n - 1);
+	take_psn(resp, last, passed);
+	if (resp->answer == RC_NAK && psn_lt(last, resp->ahead))
+		return 0;
+	resp->answer = RC_NO_ANSWER;
+	resp->nak_sent = false;
+	return 0;
+}
+
 static unsigned take(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, unsigned passed)
 {
 	struct rc_responder *resp = &qp->resp;
 	bool send = pkt->flags & ROCE_F_SEND;
-	const struct fault *fault = check_opcode(resp, pkt);
+	const struct rc_fault *fault = check_opcode(resp, pkt);
 
 	if (fault == NULL)
 		fault = check_length(qp, pkt);
 	if (fault == NULL && !send)
 		fault = check_write(qp, pkt);
 	if (fault != NULL)
-		return refuse(qp, fault);
+		return rc_refuse(qp, fault);
 	if (needs_recv(pkt) && ring_tail(&qp->rq) == ring_head(&qp->rq))
 		return not_ready(qp);
 	if (send)
@@ -305,7 +340,7 @@ static unsigned take(
 	if (fault == NULL)
 		fault = place(qp, frame + pkt->pay_off, pkt);
 	if (fault != NULL)
-		return refuse(qp, fault);
+		return rc_refuse(qp, fault);
 
 	take_psn(resp, pkt->psn, passed);
 	acknowledge(qp, pkt);
@@ -314,6 +349,11 @@ static unsigned take(
 	else
 		resp->message = send ? RC_IN_SEND : RC_IN_WRITE;
 	return 0;
+}
+
+static bool is_rd(const struct wire_pkt *pkt)
+{
+	return pkt->opcode == ROCE_READ_REQUEST || (pkt->flags & ROCE_F_ATOMIC);
 }
 
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
@@ -328,6 +368,8 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 			if (qp_state(qp) == IBV_QPS_RTR)
 				qp_event(qp, IBV_EVENT_COMM_EST);
 		}
+		if (pkt->opcode == ROCE_READ_REQUEST || (pkt->flags & ROCE_F_ATOMIC))
+			return take_rd(qp, pkt, passed);
 		return take(qp, frame, pkt, passed);
 	}
 	if (psn_lt(in_order, pkt->psn)) {
@@ -341,7 +383,9 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 	}
 	if (!psn_lt(pkt->psn, resp->epsn))
 		return RNIC_DROP_SKIPPED;
-	if (resp->answer != RC_RNR)
+	if (is_rd(pkt))
+		rc_repeat_rd(qp, pkt);
+	else if (resp->answer != RC_RNR)
 		answer(qp, RC_ACK);
 	return RNIC_DROP_DUPLICATE;
 }

@@ -34,7 +34,8 @@ enum {
 	RNIC_MAX_GID = 8,
 	RNIC_MAX_SGE = 16,
 	RNIC_MAX_INLINE = 256,
-	RNIC_MAX_MSG = 1 << 30, /* bytes of a message */
+	RNIC_MAX_MSG = 1 << 30,  /* bytes of a message */
+	RNIC_MAX_RD_ATOMIC = 16, /* READs and atomics outstanding per QP and direction */
 };
 
 /* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first. */
@@ -53,6 +54,7 @@ enum {
 	X(LENGTH, "rnic_length", "payload length does not fit opcode, MTU or message")          \
 	X(ACCESS, "rnic_access", "remote key, bounds or access flags forbid it")                \
 	X(ACK_RANGE, "rnic_ack_range", "acknowledgement outside what is in flight")             \
+	X(RD_LIMIT, "rnic_rd_limit", "more READs and atomics than max_dest_rd_atomic")          \
 	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")              \
 	X(REPLY_QUEUE, "rnic_reply_queue", "too many answers to ARP, ND or echo requests waiting")
 
@@ -84,6 +86,8 @@ const char *rnic_drop_text(unsigned drop);
 	X(RNR_RX, "rnr_rx", "RNR NAKs received")                    \
 	X(TIMEOUTS, "timeouts", "retransmission timeouts")          \
 	X(RETRANSMITS, "retransmits", "request packets sent again") \
+	X(READ_TX, "read_tx", "READ and atomic responses sent")     \
+	X(READ_RX, "read_rx", "READ and atomic responses taken")    \
 	X(CNP_RX, "cnp_rx", "CNPs received")                        \
 	X(CNP_TX, "cnp_tx", "CNPs sent for frames marked CE")       \
 	X(RATE_CUTS, "rate_cuts", "times a QP's rate was cut")      \

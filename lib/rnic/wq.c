@@ -16,27 +16,76 @@ static int sge_bytes(const struct ibv_sge *sge, int n, unsigned max, uint64_t *b
 	return 0;
 }
 
+enum op_flags {
+	OP_RC = 1,
+	OP_UC = 2,
+	OP_UD = 4,
+	OP_REMOTE = 8,  /* names remote memory */
+	OP_ATOMIC = 16, /* 8 bytes */
+	OP_SINK = 32,   /* the list is written to: no inline data */
+};
+
+static const uint8_t op_flags[] = {
+	[IBV_WR_SEND] = OP_RC | OP_UC | OP_UD,
+	[IBV_WR_SEND_WITH_IMM] = OP_RC | OP_UC | OP_UD,
+	[IBV_WR_SEND_WITH_INV] = OP_RC,
+	[IBV_WR_RDMA_WRITE] = OP_RC | OP_UC | OP_REMOTE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = OP_RC | OP_UC | OP_REMOTE,
+	[IBV_WR_RDMA_READ] = OP_RC | OP_REMOTE | OP_SINK,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_RC | OP_ATOMIC | OP_SINK,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_RC | OP_ATOMIC | OP_SINK,
+};
+
+enum { ATOMIC_LEN = 8 };
+
+static unsigned flags_of(const struct rnic_qp *qp, unsigned opcode)
+{
+	unsigned flags = opcode < sizeof(op_flags) ? op_flags[opcode] : 0;
+	unsigned type = qp->init.type == IBV_QPT_RC   ? OP_RC
+			: qp->init.type == IBV_QPT_UC ? OP_UC
+						      : OP_UD;
+
+	return flags & type ? flags : 0;
+}
+
 static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
 {
+	unsigned flags = flags_of(qp, wr->opcode);
+	bool inlined = wr->send_flags & IBV_SEND_INLINE;
 	int err;
 
-	switch (wr->opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		break;
-	default:
+	if (flags == 0)
 		return -EOPNOTSUPP;
-	}
 	err = sge_bytes(wr->sg_list, wr->num_sge, qp->init.cap.max_send_sge, bytes);
 	if (err < 0)
 		return err;
-	if (*bytes > RNIC_MAX_MSG)
+	if (*bytes > RNIC_MAX_MSG || (inlined && *bytes > qp->init.cap.max_inline_data))
 		return -EINVAL;
-	if ((wr->send_flags & IBV_SEND_INLINE) && *bytes > qp->init.cap.max_inline_data)
+	if ((flags & OP_SINK) && inlined)
+		return -EINVAL;
+	if ((flags & OP_ATOMIC) && *bytes != ATOMIC_LEN)
 		return -EINVAL;
 	return 0;
+}
+
+static void set_operands(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned flags)
+{
+	wqe->imm = wr->opcode == IBV_WR_SEND_WITH_INV ? wr->invalidate_rkey : be32toh(wr->imm_data);
+	if (flags & OP_REMOTE) {
+		wqe->raddr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+	if (!(flags & OP_ATOMIC))
+		return;
+	wqe->raddr = wr->wr.atomic.remote_addr;
+	wqe->rkey = wr->wr.atomic.rkey;
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		wqe->swap_add = wr->wr.atomic.swap;
+		wqe->compare = wr->wr.atomic.compare_add;
+	} else {
+		wqe->swap_add = wr->wr.atomic.compare_add;
+		wqe->compare = 0;
+	}
 }
 
 static void copy_inline(uint8_t *out, const struct ibv_send_wr *wr)
@@ -76,9 +125,8 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	wqe->signaled = qp->init.sq_sig_all || (wr->send_flags & IBV_SEND_SIGNALED);
 	wqe->solicited = wr->send_flags & IBV_SEND_SOLICITED;
 	wqe->inlined = wr->send_flags & IBV_SEND_INLINE;
-	wqe->imm = be32toh(wr->imm_data);
-	wqe->raddr = wr->wr.rdma.remote_addr;
-	wqe->rkey = wr->wr.rdma.rkey;
+	wqe->fenced = wr->send_flags & IBV_SEND_FENCE;
+	set_operands(wqe, wr, flags_of(qp, wr->opcode));
 	if (wqe->inlined) {
 		wqe->n_sge = 0;
 		copy_inline((uint8_t *)wqe->sge, wr);

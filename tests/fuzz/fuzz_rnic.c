@@ -13,6 +13,11 @@
 
 enum { N_QP = 6, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
 
+enum {
+	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		     IBV_ACCESS_REMOTE_ATOMIC
+};
+
 struct world {
 	struct rnic *rnic;
 	struct rnic_pd *pd;
@@ -46,7 +51,9 @@ static int modify(struct world *w, unsigned i, unsigned state, int mask)
 		.dest_qp_num = i == 5 ? rnic_qp_num(w->qp[5]) : 0x99,
 		.rq_psn = P,
 		.sq_psn = P,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = ALL_ACCESS,
+		.max_rd_atomic = 3,
+		.max_dest_rd_atomic = 3,
 		.port_num = 1,
 		.min_rnr_timer = 1,
 		.timeout = 1,
@@ -82,9 +89,7 @@ static void open_world(struct world *w)
 	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
 	for (int i = 0; i < 2; i++)
 		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
-	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &w->mr) == 0,
-		"a region");
+	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000, ALL_ACCESS, &w->mr) == 0, "a region");
 	for (unsigned i = 0; i < N_QP; i++) {
 		struct rnic_qp_init init = {.type = IBV_QPT_RC,
 			.pd = w->pd,
@@ -130,7 +135,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 {
 	static uint8_t payload[4096];
 	uint8_t frame[5000];
-	struct wire_hdr hdr = {.opcode = in[2] & 0x40 ? in[2] : in[2] % 12,
+	struct wire_hdr hdr = {.opcode = in[2] & 0x40 ? in[2] : in[2] % 24,
 		.ackreq = in[7] & 1,
 		.se = in[7] & 2,
 		.psn = psn_add(qp->resp.epsn, (int8_t)in[3] / (in[7] & 4 ? 1 : 60)),
@@ -141,6 +146,10 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	size_t len = hdr.dmalen;
 	int n;
 
+	if (hdr.opcode % 32 >= ROCE_READ_REQUEST && !(in[7] & 32))
+		len = 0;
+	hdr.compare = in[4];
+	hdr.swap_add = in[5];
 	if (hdr.opcode % 32 == ROCE_WRITE_FIRST && !(in[7] & 32)) {
 		len = qp->mtu;
 		hdr.dmalen = (uint32_t)len * 2 + in[5];
@@ -155,14 +164,24 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 
 static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 {
-	uint8_t frame[128];
+	static const uint8_t payload[4096];
+	uint8_t frame[5000];
 	struct wire_hdr hdr = {.opcode = ROCE_ACK,
 		.psn = psn_add((uint32_t)qp->req.una & PSN_MASK, (int8_t)in[3]),
 		.syndrome = in[4],
 		.dqpn = qp->qpn};
-	int n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, NULL, 0);
+	size_t len = 0;
+	int n;
 
-	rnic_rx(w->rnic, frame, (size_t)n, w->now);
+	/* Or a response to a READ, or to an atomic. */
+	if (in[2] & 1) {
+		hdr.opcode = ROCE_READ_RESP_FIRST + in[2] / 2 % 6;
+		hdr.syndrome = in[2] & 0x80 ? in[4] : ROCE_AETH_NO_CREDITS;
+		len = hdr.opcode >= ROCE_ACK ? 0 : length(in + 5, qp->mtu ? qp->mtu : 256);
+	}
+	n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, payload, len);
+	if (n > 0)
+		rnic_rx(w->rnic, frame, (size_t)n, w->now);
 }
 
 static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
@@ -172,16 +191,23 @@ static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
 	struct ibv_send_wr wr = {.wr_id = w->posted[0][i],
 		.sg_list = sge,
 		.num_sge = in[2] % 4,
-		.opcode = (enum ibv_wr_opcode)(in[3] % 5),
-		.send_flags = in[3] & 0x80 ? IBV_SEND_INLINE : 0};
+		.opcode = (enum ibv_wr_opcode)(in[3] % 9),
+		.send_flags = (in[3] & 0x80 ? IBV_SEND_INLINE : 0u) |
+			      (in[3] & 0x40 ? IBV_SEND_FENCE : 0u)};
 
 	for (unsigned j = 0; j < 3; j++) {
 		sge[j].addr = in[3] & 0x80 ? (uintptr_t)w->mem : 0x10000u + in[4 + j] * 16u;
-		sge[j].length = wr.send_flags ? in[4 + j] % 64 : in[4 + j] * 9u;
+		sge[j].length = wr.send_flags & IBV_SEND_INLINE ? in[4 + j] % 64 : in[4 + j] * 9u;
 		sge[j].lkey = rnic_mr_lkey(w->mr) ^ (in[7] == j ? 1 : 0);
 	}
 	wr.wr.rdma.remote_addr = 0x10000 + in[7];
 	wr.wr.rdma.rkey = rnic_mr_rkey(w->mr);
+	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.num_sge = 1;
+		sge[0].length = 8;
+		wr.wr.atomic.remote_addr = 0x10000 + in[7];
+		wr.wr.atomic.rkey = rnic_mr_rkey(w->mr);
+	}
 	if (send)
 		w->posted[0][i] += rnic_post_send(w->qp[i], &wr) == 0;
 	else
@@ -310,7 +336,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* Transfers that work, for mutations to start from. */
 size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 {
-	static const uint8_t kinds[6][4][STEP] = {
+	static const uint8_t kinds[8][4][STEP] = {
+		/* a READ and an atomic to answer, once more, a duplicate */
+		{{0, 1, 12, 0, 7, 200, 0, 0}, {0, 1, 20, 0, 0, 5, 0, 0},
+			{0, 1, 20, 0xff, 0, 5, 0, 4}, {0, 1, 12, 0xfb, 7, 200, 0, 4}},
+		/* a READ and an atomic, answered */
+		{{5, 3, 1, 4, 100, 0, 0, 9}, {5, 3, 1, 6, 1, 0, 0, 9}, {3, 3, 1, 0, 0, 0, 0, 0},
+			{3, 3, 11, 1, 0, 0, 0, 0}},
 		/* receive, SEND FIRST, MIDDLE, LAST */
 		{{6, 1, 1, 0, 100, 0, 0, 9}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 1, 1, 0, 0, 0, 0, 0},
 			{0, 1, 2, 0, 2, 0, 0, 1}},
@@ -331,9 +363,9 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 			{8, 1, 0, 0, 0, 0, 0, 0}},
 	};
 
-	if (i >= 36 || cap < 2 * sizeof(kinds[0]))
+	if (i >= 64 || cap < 2 * sizeof(kinds[0]))
 		return 0;
-	memcpy(out, kinds[i / 6], sizeof(kinds[0]));
-	memcpy(out + sizeof(kinds[0]), kinds[i % 6], sizeof(kinds[0]));
+	memcpy(out, kinds[i / 8], sizeof(kinds[0]));
+	memcpy(out + sizeof(kinds[0]), kinds[i % 8], sizeof(kinds[0]));
 	return 2 * sizeof(kinds[0]);
 }

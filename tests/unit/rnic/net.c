@@ -254,7 +254,8 @@ void net_open(struct net *net, const struct net_options *options)
 			end->buf[j] = (uint8_t)(i ? 0xee : j * 7 + 3 + (j >> 8));
 		assert_int_equal(
 			0, rnic_mr_reg(end->pd, end->buf, end->buf_len, (uintptr_t)end->buf,
-				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &end->mr));
+				   options->mr_access ? (int)options->mr_access : NET_ALL_ACCESS,
+				   &end->mr));
 	}
 }
 
@@ -289,16 +290,16 @@ struct ibv_qp_attr net_attr(
 		.dest_qp_num = peer_qpn,
 		.rq_psn = options->psn[!i],
 		.sq_psn = options->psn[i],
-		.qp_access_flags = options->access
-					   ? options->access
-					   : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = options->access ? options->access : NET_ALL_ACCESS,
 		.port_num = 1,
 		.min_rnr_timer = options->rnr_timer ? options->rnr_timer : 12,
 		.timeout = options->timeout ? options->timeout : 14,
 		.retry_cnt = options->no_retry ? options->retry : 7,
 		.rnr_retry = options->no_retry ? options->rnr_retry : 7,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
+		.max_rd_atomic = options->no_rd ? 0
+				 : options->rd  ? options->rd
+						: 1,
+		.max_dest_rd_atomic = options->dest_rd ? options->dest_rd : 16,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
 	};
 	struct wire_ip ip;

@@ -17,6 +17,11 @@
 
 enum { NET_MTU = 4200, NET_DELAY = 5000, NET_FRAME = 4400, NET_EVENTS = 64, NET_LOG = 1024 };
 
+enum {
+	NET_ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			 IBV_ACCESS_REMOTE_ATOMIC
+};
+
 struct net;
 
 /* Looks at, or changes, a frame that device `from` sends. False: it is lost. */
@@ -79,7 +84,10 @@ struct net_options {
 	uint8_t retry, rnr_retry; /* default 7 when no_retry is false */
 	bool no_retry;            /* retry and rnr_retry are meant as they stand */
 	uint8_t rnr_timer;        /* default 12 */
-	unsigned access;          /* default LOCAL_WRITE | REMOTE_WRITE */
+	unsigned access;          /* of QPs; default all */
+	unsigned mr_access;       /* default all */
+	uint8_t rd, dest_rd;      /* max_rd_atomic, default 1, and max_dest_rd_atomic, default 16 */
+	bool no_rd;               /* max_rd_atomic 0 */
 	uint32_t wr;              /* depth of the queues, default 64 */
 	uint32_t window;
 	bool sig_none; /* sq_sig_all off */

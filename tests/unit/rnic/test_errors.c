@@ -35,7 +35,7 @@ struct raw {
 	uint8_t flags;
 };
 
-enum { BAD_KEY = 1, BEFORE = 2, SOLICITED = 4 };
+enum { BAD_KEY = 1, BEFORE = 2, SOLICITED = 4, ODD = 8 };
 
 struct refusal {
 	const char *what;
@@ -48,16 +48,32 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-	{"READ", {{ROCE_READ_REQUEST, 0, 64, 0}}, 1, 0x61, RNIC_DROP_UNSUPPORTED,
+	{"READ with a bad key", {{ROCE_READ_REQUEST, 0, 64, BAD_KEY}}, 1, 0x62, RNIC_DROP_ACCESS,
+		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	{"READ out of bounds", {{ROCE_READ_REQUEST, 0, 64, BEFORE}}, 1, 0x62, RNIC_DROP_ACCESS,
+		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	{"READ whose end is out of bounds", {{ROCE_READ_REQUEST, 0, 1 << 20, 0}}, 1, 0x62,
+		RNIC_DROP_ACCESS, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	{"READ larger than any message", {{ROCE_READ_REQUEST, 0, 0x40000001, 0}}, 1, 0x61,
+		RNIC_DROP_LENGTH, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
+	{"READ with payload", {{ROCE_READ_REQUEST, 4, 64, 0}}, 1, 0x61, RNIC_DROP_LENGTH,
 		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
-	{"CAS", {{ROCE_CMP_SWAP, 0, 0, 0}}, 1, 0x61, RNIC_DROP_UNSUPPORTED, IBV_WC_WR_FLUSH_ERR,
-		IBV_EVENT_QP_REQ_ERR},
-	{"FADD", {{ROCE_FETCH_ADD, 0, 0, 0}}, 1, 0x61, RNIC_DROP_UNSUPPORTED, IBV_WC_WR_FLUSH_ERR,
-		IBV_EVENT_QP_REQ_ERR},
-	{"SEND ONLY INV", {{ROCE_SEND_ONLY_INV, 64, 0, 0}}, 1, 0x61, RNIC_DROP_UNSUPPORTED,
+	{"READ in a send", {{ROCE_SEND_FIRST, 1024, 0, 0}, {ROCE_READ_REQUEST, 0, 64, 0}}, 2, 0x61,
+		RNIC_DROP_OPCODE_SEQ, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
+	{"CAS in a write", {{ROCE_WRITE_FIRST, 1024, 2000, 0}, {ROCE_CMP_SWAP, 0, 0, 0}}, 2, 0x61,
+		RNIC_DROP_OPCODE_SEQ, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
+	{"CAS with a bad key", {{ROCE_CMP_SWAP, 0, 0, BAD_KEY}}, 1, 0x62, RNIC_DROP_ACCESS,
+		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	{"FADD out of bounds", {{ROCE_FETCH_ADD, 0, 0, BEFORE}}, 1, 0x62, RNIC_DROP_ACCESS,
+		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	{"FADD not aligned", {{ROCE_FETCH_ADD, 0, 0, ODD}}, 1, 0x61, RNIC_DROP_ACCESS,
 		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
-	{"SEND LAST INV", {{ROCE_SEND_FIRST, 1024, 0, 0}, {ROCE_SEND_LAST_INV, 64, 0, 0}}, 2, 0x61,
-		RNIC_DROP_UNSUPPORTED, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
+	{"FADD with payload", {{ROCE_FETCH_ADD, 8, 0, 0}}, 1, 0x61, RNIC_DROP_LENGTH,
+		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
+	{"SEND ONLY INV", {{ROCE_SEND_ONLY_INV, 64, 0, 0}}, 1, 0x62, RNIC_DROP_ACCESS,
+		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	{"SEND LAST INV", {{ROCE_SEND_FIRST, 1024, 0, 0}, {ROCE_SEND_LAST_INV, 64, 0, 0}}, 2, 0x62,
+		RNIC_DROP_ACCESS, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR},
 	{"SEND MIDDLE first", {{ROCE_SEND_MIDDLE, 1024, 0, 0}}, 1, 0x61, RNIC_DROP_OPCODE_SEQ,
 		IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR},
 	{"SEND LAST first", {{ROCE_SEND_LAST, 10, 0, 0}}, 1, 0x61, RNIC_DROP_OPCODE_SEQ,
@@ -119,7 +135,8 @@ static void try_refusal(struct net *net, const struct refusal *r)
 		const struct raw *raw = &r->raw[i];
 		struct wire_hdr hdr = {.opcode = raw->opcode,
 			.psn = P + i,
-			.va = (uintptr_t)b->buf + 10000 - (raw->flags & BEFORE ? 10001 : 0),
+			.va = (uintptr_t)b->buf + 10000 - (raw->flags & BEFORE ? 10001 : 0) +
+			      (raw->flags & ODD ? 4 : 0),
 			.rkey = raw->flags & BAD_KEY ? key + 1 : key,
 			.dmalen = raw->dmalen};
 
@@ -406,7 +423,7 @@ static void test_dispatch_drops(void **state)
 	assert_int_equal(1, rnic_drop_count(b->rnic, RNIC_DROP_QP_TYPE));
 	hdr.opcode = ROCE_READ_RESP_ONLY;
 	net_packet(&net, 1, hdr, "data", 4);
-	assert_int_equal(1, rnic_drop_count(b->rnic, RNIC_DROP_UNSUPPORTED));
+	assert_int_equal(1, rnic_drop_count(b->rnic, RNIC_DROP_ACK_RANGE));
 	hdr.opcode = ROCE_CNP;
 	net_packet(&net, 1, hdr, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	assert_int_equal(1, rnic_count(b->rnic, RNIC_C_CNP_RX));

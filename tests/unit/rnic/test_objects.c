@@ -98,8 +98,8 @@ static void test_device(void **state)
 	assert_int_equal(-EINVAL, rnic_gid(rnic, 2, &ip));
 	rnic_query_device(rnic, &attr);
 	assert_int_equal(1024, attr.max_qp);
-	assert_int_equal(0, attr.max_qp_rd_atom); /* neither READ nor atomics yet */
-	assert_int_equal(IBV_ATOMIC_NONE, attr.atomic_cap);
+	assert_int_equal(RNIC_MAX_RD_ATOMIC, attr.max_qp_rd_atom);
+	assert_int_equal(IBV_ATOMIC_HCA, attr.atomic_cap);
 	assert_memory_equal("\0\0\0\xff\xfe\0\0\1", &attr.node_guid, 8);
 	assert_int_equal(UINT64_MAX, rnic_deadline(rnic));
 	assert_false(rnic_has_work(rnic));

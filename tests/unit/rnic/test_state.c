@@ -319,9 +319,10 @@ static void test_bad_posts(void **state)
 	struct ibv_sge sge[5] = {{0}};
 	struct ibv_send_wr send = {.sg_list = sge, .num_sge = 5, .opcode = IBV_WR_SEND};
 	struct ibv_recv_wr recv = {.sg_list = sge, .num_sge = 5};
-	static const enum ibv_wr_opcode other[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV,
-		IBV_WR_TSO};
+	static const enum ibv_wr_opcode other[] = {
+		IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_TSO, IBV_WR_DRIVER1};
+	static const enum ibv_wr_opcode sink[] = {
+		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
 
 	(void)state;
 	open_one(&net);
@@ -340,6 +341,18 @@ static void test_bad_posts(void **state)
 		send.opcode = other[i];
 		assert_int_equal(-EOPNOTSUPP, rnic_post_send(a->qp, &send));
 	}
+	/* Nothing can be received into inline data; atomics have 8 bytes. */
+	sge[0].length = 8;
+	send.send_flags = IBV_SEND_INLINE;
+	for (unsigned i = 0; i < sizeof(sink) / sizeof(sink[0]); i++) {
+		send.opcode = sink[i];
+		assert_int_equal(-EINVAL, rnic_post_send(a->qp, &send));
+	}
+	send.send_flags = 0;
+	sge[0].length = 4;
+	assert_int_equal(-EINVAL, rnic_post_send(a->qp, &send));
+	sge[1].length = 5;
+	assert_int_equal(-EINVAL, rnic_post_send(a->qp, &send));
 	send.opcode = IBV_WR_SEND;
 	for (unsigned i = 0; i < 64; i++) {
 		assert_int_equal(0, rnic_post_send(a->qp, &send));

@@ -232,7 +232,9 @@ void endpoint_create(struct endpoint *ep, struct ibv_context *context, size_t le
 	assert_non_null(ep->buf);
 	ep->pd = ibv_alloc_pd(context);
 	assert_non_null(ep->pd);
-	ep->mr = ibv_reg_mr(ep->pd, ep->buf, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	ep->mr = ibv_reg_mr(ep->pd, ep->buf, len,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			IBV_ACCESS_REMOTE_ATOMIC);
 	assert_non_null(ep->mr);
 	if (events) {
 		ep->channel = ibv_create_comp_channel(context);
@@ -261,7 +263,8 @@ int endpoint_init(struct endpoint *ep)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC};
 
 	return ibv_modify_qp(ep->qp, &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -274,6 +277,7 @@ int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dg
 		.dest_qp_num = dest_qpn,
 		.rq_psn = EP_PSN,
 		.min_rnr_timer = 1,
+		.max_dest_rd_atomic = 4,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
 			.grh = {.dgid = *dgid, .sgid_index = (uint8_t)sgid_index, .hop_limit = 1}}};
@@ -289,6 +293,7 @@ int endpoint_rts(struct endpoint *ep)
 		.timeout = ep->timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
+		.max_rd_atomic = 4,
 		.sq_psn = EP_PSN};
 
 	return ibv_modify_qp(ep->qp, &attr,

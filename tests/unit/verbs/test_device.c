@@ -55,7 +55,7 @@ static void device_is_described(void **state)
 	assert_int_equal(ibv_query_device(context_of(state), &attr), 0);
 	assert_int_equal(attr.phys_port_cnt, 1);
 	assert_int_equal(attr.max_pkeys, 1);
-	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_NONE);
+	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
 	assert_int_equal(attr.max_srq, 0);
 	assert_int_equal(attr.max_mw, 0);
 	assert_int_equal(attr.max_ah, 0);

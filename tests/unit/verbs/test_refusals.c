@@ -124,7 +124,7 @@ static void refused_queue_pairs(void **state)
 	init.recv_cq = a->cq;
 	init.cap.max_send_sge = RNIC_MAX_SGE + 1;
 	assert_refused(ibv_create_qp(a->pd, &init), EINVAL);
-	ex.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ;
+	ex.send_ops_flags = IBV_QP_EX_WITH_BIND_MW;
 	assert_refused(ibv_create_qp_ex(a->context, &ex), EOPNOTSUPP);
 	ex.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	ex.comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
@@ -175,9 +175,8 @@ static void refused_memory(void **state)
 
 static void refused_requests(void **state)
 {
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV,
-		IBV_WR_TSO};
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_TSO, IBV_WR_DRIVER1};
 	struct one *o = *state;
 	struct endpoint b;
 	struct ibv_sge sge[3] = {{0}};

@@ -242,7 +242,9 @@ static void ex_create(struct endpoint *ep, struct ex *ex)
 		.cap = {4, 4, 2, 2, 64},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-				  IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM};
+				  IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
 
 	ex->cq = ibv_create_cq_ex(ep->context, &cq_attr);
 	assert_non_null(ex->cq);
@@ -280,6 +282,46 @@ static void ex_expect(struct ex *ex, uint64_t wr_id, enum ibv_wc_opcode opcode)
 	assert_int_equal(ex->cq->wr_id, wr_id);
 	assert_int_equal(ibv_wc_read_opcode(ex->cq), opcode);
 	assert_int_equal(ibv_wc_read_qp_num(ex->cq), ex->qp->qp_num);
+}
+
+static void builder_of_reads_and_atomics(void **state)
+{
+	struct pair *p = *state;
+	uint64_t *there = (uint64_t *)(void *)(p->b.buf + 4096), *here;
+	struct ex a, b;
+
+	ex_create(&p->a, &a);
+	ex_create(&p->b, &b);
+	ex_connect(p, &a, &b);
+	memset(p->b.buf, 0x5a, 4096);
+	*there = 7;
+	here = (uint64_t *)(void *)(p->a.buf + 4096);
+	ibv_wr_start(a.qpx);
+	a.qpx->wr_flags = IBV_SEND_SIGNALED;
+	a.qpx->wr_id = 1;
+	ibv_wr_rdma_read(a.qpx, p->b.mr->rkey, (uintptr_t)p->b.buf);
+	ibv_wr_set_sge(a.qpx, p->a.mr->lkey, (uintptr_t)p->a.buf, 4000);
+	a.qpx->wr_id = 2;
+	ibv_wr_atomic_fetch_add(a.qpx, p->b.mr->rkey, (uintptr_t)there, 3);
+	ibv_wr_set_sge(a.qpx, p->a.mr->lkey, (uintptr_t)here, 8);
+	a.qpx->wr_id = 3;
+	ibv_wr_atomic_cmp_swp(a.qpx, p->b.mr->rkey, (uintptr_t)there, 10, 99);
+	ibv_wr_set_sge(a.qpx, p->a.mr->lkey, (uintptr_t)(here + 1), 8);
+	assert_int_equal(ibv_wr_complete(a.qpx), 0);
+	ex_expect(&a, 1, IBV_WC_RDMA_READ);
+	ibv_end_poll(a.cq);
+	ex_expect(&a, 2, IBV_WC_FETCH_ADD);
+	ibv_end_poll(a.cq);
+	ex_expect(&a, 3, IBV_WC_COMP_SWAP);
+	ibv_end_poll(a.cq);
+	assert_memory_equal(p->a.buf, p->b.buf, 4000);
+	assert_int_equal(here[0], 7);
+	assert_int_equal(here[1], 10);
+	assert_int_equal(*there, 99);
+	ibv_destroy_qp(a.qp);
+	ibv_destroy_qp(b.qp);
+	ibv_destroy_cq(ibv_cq_ex_to_cq(a.cq));
+	ibv_destroy_cq(ibv_cq_ex_to_cq(b.cq));
 }
 
 static void builder_and_iterator(void **state)
@@ -368,6 +410,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(write_and_immediate, setup, teardown),
 		cmocka_unit_test_setup_teardown(stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(builder_and_iterator, setup, teardown),
+		cmocka_unit_test_setup_teardown(builder_of_reads_and_atomics, setup, teardown),
 		cmocka_unit_test_setup_teardown(skip_both_sides, setup, teardown),
 	};
 
