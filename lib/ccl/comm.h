@@ -58,6 +58,7 @@ struct ccl_op {
 	struct ccl_part part;
 	uint64_t offset; /* in the part */
 	bool last;       /* of its part */
+	unsigned w;      /* window up to its last message */
 	bool fenced;     /* waits for the former one and for its own control (2.3) */
 	struct ccl_plan plan;
 	struct ccl_ctrl ctrl;
@@ -90,7 +91,8 @@ struct ccl_memb {
 	unsigned root;
 
 	/* qp.c */
-	unsigned w; /* its window */
+	unsigned w;     /* its window */
+	unsigned share; /* the same, when the groups of all roots are in use */
 	struct ibv_qp *qp;
 	uint32_t remote_qpn, start_psn;
 	unsigned n_send, n_recv; /* slots of the stage, and work requests */
@@ -225,8 +227,10 @@ unsigned ccl_count_groups(enum ccl_kind kind, unsigned collectives, unsigned n_r
 void ccl_describe_group(enum ccl_kind kind, unsigned collectives, unsigned n_ranks, unsigned i,
 	enum ccl_prim *prim, unsigned *root);
 
-/* Messages in a group's window, where the communicator's is w: the Reduce groups share. */
-unsigned ccl_group_window(enum ccl_kind kind, enum ccl_prim prim, unsigned w, unsigned n_ranks);
+/* Messages in a group's window, where the communicator's is w. shared: while the groups of all
+ * roots are in use. */
+unsigned ccl_group_window(
+	enum ccl_kind kind, enum ccl_prim prim, bool shared, unsigned w, unsigned n_ranks);
 
 void ccl_qp_to_error(struct ccl_comm *c);
 void ccl_comm_free(struct ccl_comm *c);

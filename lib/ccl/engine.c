@@ -153,6 +153,7 @@ static void open_op(struct ccl_memb *mb, const struct ccl_part *part)
 		.first_msg = mb->next_msg,
 		.recv_direct = coll->recv_direct};
 	op->last = mb->offset + bytes == coll->bytes;
+	op->w = coll->n_parts > 1 ? mb->share : mb->w;
 	ccl_plan_init(&op->plan, bytes, c->mtu, c->m);
 	cast(mb, op);
 	control_of(mb, op, coll);
@@ -293,7 +294,7 @@ static bool may_send(struct ccl_memb *mb)
 	const struct ccl_cursor *cur = &mb->tx_post;
 	const struct ccl_op *op = ccl_op_at(mb, cur->op);
 
-	if (cur->op == mb->op_made || cur->msg - oldest_unfinished(mb) >= mb->w)
+	if (cur->op == mb->op_made || cur->msg - oldest_unfinished(mb) >= op->w)
 		return false;
 	if (cur->in < op->n_rx && cur->msg >= mb->rx_post.msg)
 		return false; /* its result would find no receive */

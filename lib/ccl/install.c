@@ -158,11 +158,11 @@ static json_t *create_params(const struct ccl_install *in, unsigned i, const str
 {
 	static const char *const prims[] = {"allreduce", "reduce", "broadcast"};
 	const struct ccl_group *g = in->group;
+	const unsigned w = ccl_group_window(in->kind, sub->prim, false, g->w, g->n_ranks);
 	json_t *params = json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:b}",
 		"name", sub->name, "mode", g->mode, "kind", ccl_kind_name(in->kind), "mtu",
-		(int)in->mtu, "M", (int)g->m, "W",
-		(int)ccl_group_window(in->kind, sub->prim, g->w, g->n_ranks), "start_psn",
-		(int)sub->start_psn, "ranks", (int)g->n_ranks, "flags", g->flags, "endpoints",
+		(int)in->mtu, "M", (int)g->m, "W", (int)w, "start_psn", (int)sub->start_psn,
+		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints",
 		endpoints(g, i, sub->rank_qpn), "activate", 0);
 
 	if (in->kind == CCL_SINGLE)

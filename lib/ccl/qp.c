@@ -50,16 +50,19 @@ void ccl_describe_group(enum ccl_kind kind, unsigned collectives, unsigned n_ran
 	*root = (i - 1) % n_ranks;
 }
 
-/* A switch keeps slots for two windows per group that adds. The Reduce groups of all roots together
- * get the memory of two AllReduce groups: when they are all in use, as in ReduceScatter, each has
- * its share of the work. A Broadcast needs none. */
-unsigned ccl_group_window(enum ccl_kind kind, enum ccl_prim prim, unsigned w, unsigned n_ranks)
+/* A share for each when the groups of all roots are in use: R of them would queue R windows in the
+ * switches. And a switch keeps slots for two windows of each group that adds: the Reduce groups of
+ * all roots get the memory of two AllReduce groups together. */
+unsigned ccl_group_window(
+	enum ccl_kind kind, enum ccl_prim prim, bool shared, unsigned w, unsigned n_ranks)
 {
 	const unsigned share = 2 * w / n_ranks;
 
-	if (kind != CCL_SINGLE || prim != CCL_PRIM_RED || share >= w)
+	if (kind != CCL_SINGLE || prim == CCL_PRIM_AR || share >= w || w < 2)
 		return w;
-	return share > 2 ? share : w < 2 ? w : 2;
+	if (prim == CCL_PRIM_BC && !shared)
+		return w;
+	return share > 2 ? share : 2;
 }
 
 /* ---- queue pair ---- */
@@ -211,7 +214,8 @@ static void init_memb(struct ccl_comm *c, unsigned i)
 		sends = (mb->root == c->rank) == (mb->prim == CCL_PRIM_BC);
 		receives = !sends;
 	}
-	mb->w = ccl_group_window(c->kind, mb->prim, c->w, c->n_ranks);
+	mb->w = ccl_group_window(c->kind, mb->prim, false, c->w, c->n_ranks);
+	mb->share = ccl_group_window(c->kind, mb->prim, true, c->w, c->n_ranks);
 	mb->n_send = sends ? mb->w : 0;
 	mb->n_recv = receives ? mb->w + CCL_RECV_EXTRA : 0;
 	mb->max_recv = receives ? CCL_RECV_AHEAD * mb->w + CCL_RECV_EXTRA : 0;

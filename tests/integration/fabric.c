@@ -10,7 +10,14 @@
 #include "lib/verbs/incline_dv.h"
 #include "lib/verbs/port_ops.h"
 
-enum { LINK_DELAY_NS = 2000, REORDER_NS = 20000, INBOX = 4096, GROUP_SLOT = 1, GROUP_GEN = 5 };
+enum {
+	LINK_DELAY_NS = 2000,
+	REORDER_NS = 20000,
+	INBOX = 4096,
+	GROUP_SLOT = 1,
+	GROUP_GEN = 5,
+	SMALL_FRAME = 80
+};
 
 struct event {
 	uint64_t at, order;
@@ -35,6 +42,8 @@ struct fabric {
 	struct fab_switch sw[FAB_MAX_SWITCHES];
 	unsigned n_sw;
 	uint64_t now, order, rng;
+	uint64_t next; /* when something is to be done */
+	uint64_t busy[FAB_MAX_HOSTS + FAB_MAX_SWITCHES][FAB_MAX_HOSTS + FAB_MAX_SWITCHES];
 	struct event **heap;
 	unsigned n_events, cap_events;
 	FILE *pcap;
@@ -161,12 +170,27 @@ static bool is_down(const struct fabric *fab, int lower, int upper)
 	return fab->sw[-1 - lower].uplink_down && upper == -1 - (int)fab->sw[-1 - lower].parent;
 }
 
+/* How long a frame waits for the frames before it, and is on its way. */
+static uint64_t link_delay(struct fabric *fab, int from, int to, size_t len)
+{
+	uint64_t *busy = &fab->busy[from < 0 ? FAB_MAX_HOSTS - 1 - from : from]
+				   [to < 0 ? FAB_MAX_HOSTS - 1 - to : to];
+
+	/* Acknowledgements and their like have a queue of their own that goes first. */
+	if (fab->opts.link_gbps == 0 || len < SMALL_FRAME)
+		return LINK_DELAY_NS;
+	if (*busy < fab->now)
+		*busy = fab->now;
+	*busy += len * 8 / fab->opts.link_gbps;
+	return *busy - fab->now + LINK_DELAY_NS;
+}
+
 /* One frame onto a link: its faults happen here. */
 static void link_send(
 	struct fabric *fab, int from, int node, unsigned port, uint8_t *frame, size_t len)
 {
 	const struct fab_faults *f = &fab->opts.faults;
-	uint64_t delay = LINK_DELAY_NS;
+	uint64_t delay = link_delay(fab, from, node, len);
 
 	if (fab->pcap)
 		write_pcap(fab, frame, len);
@@ -692,17 +716,19 @@ static uint64_t hosts_turn(struct fabric *fab, int *error)
 	return next;
 }
 
+/* Everything that is to be done at the next point in time, fab->next at the latest. */
 static bool step(struct fabric *fab, int *error)
 {
 	uint64_t next;
 
+	fab->now = fab->next > fab->now ? fab->next : fab->now;
 	turn(fab);
 	next = hosts_turn(fab, error);
 	if (fab->n_events && fab->heap[0]->at < next)
 		next = fab->heap[0]->at;
 	if (next == UINT64_MAX)
 		return false;
-	fab->now = next > fab->now ? next : fab->now + 1;
+	fab->next = next > fab->now ? next : fab->now + 1;
 	return true;
 }
 
@@ -711,6 +737,7 @@ int fab_wait(struct fabric *fab, const struct ccl_req *req, uint64_t limit_ns)
 	uint64_t end = fab->now + limit_ns;
 	int error = 0;
 
+	fab->next = fab->now;
 	for (;;) {
 		unsigned done = 0;
 		bool more = step(fab, &error);
@@ -723,8 +750,10 @@ int fab_wait(struct fabric *fab, const struct ccl_req *req, uint64_t limit_ns)
 			return 0;
 		if (!more)
 			return -EDEADLK;
-		if (fab->now > end)
+		if (fab->next > end) {
+			fab->now = end;
 			return -ETIME;
+		}
 	}
 }
 
@@ -733,9 +762,10 @@ void fab_run(struct fabric *fab, uint64_t ns)
 	uint64_t end = fab->now + ns;
 	int error = 0;
 
-	while (fab->now < end && step(fab, &error))
+	fab->next = fab->now;
+	while (fab->next < end && step(fab, &error))
 		;
-	fab->now = fab->now < end ? end : fab->now;
+	fab->now = end;
 }
 
 void fab_inject_switch(struct fabric *fab, unsigned sw, const uint8_t *frame, size_t len)

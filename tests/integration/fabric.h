@@ -42,6 +42,7 @@ struct fab_opts {
 	uint32_t start_psn;
 	uint64_t seed;
 	uint64_t timeout_ns; /* CommLib's */
+	unsigned link_gbps; /* of every link and direction, with a queue that never drops; 0: any */
 	struct fab_faults faults;
 };
 
