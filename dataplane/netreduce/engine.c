@@ -197,6 +197,32 @@ static enum nr_drop foreign(const struct nr_ctx *c)
 	return NR_FORWARD;
 }
 
+/* Messages of a connection lie M PSNs apart, in the order of their numbers. Where messages of
+ * others are between them, they lie further apart. */
+static bool in_order(const struct nr_ring *r, const struct nr_in *in, uint32_t msg, uint32_t psn)
+{
+	const int32_t ahead = (int32_t)(msg - in->top_msg), limit = (int32_t)r->n_msgs;
+	const int32_t psns = psn_diff(psn, in->top_psn0);
+
+	if (ahead < -limit || ahead > limit)
+		return false;
+	if (!in->mixed)
+		return psns == ahead * r->m;
+	return ahead >= 0 ? psns >= ahead * r->m : psns <= ahead * r->m;
+}
+
+static void move_row(struct nr_in *in, uint32_t msg, uint32_t psn)
+{
+	if (!in->known || (int32_t)(msg - in->top_msg) > 0) {
+		in->top_msg = msg;
+		in->top_psn0 = psn;
+	}
+	in->known = true;
+	in->foreign = false;
+	in->msg = msg;
+	in->psn0 = psn;
+}
+
 /* First packet of a message: says which one, and moves the connection's row there, forward or (the
  * sender goes back) backward. */
 static enum nr_drop host_first(struct nr_ctx *c, unsigned i)
@@ -208,11 +234,12 @@ static enum nr_drop host_first(struct nr_ctx *c, unsigned i)
 	enum whose whose;
 
 	if (c->pkt->pay_len < INA_LEN || !ina_decode(c->data, &h)) {
-		in->foreign = true;
+		in->foreign = in->mixed = true;
 		in->foreign_psn = c->pkt->psn;
 		return foreign(c);
 	}
-	if (!header_fits(c->r, &h, in->min_rank))
+	if (!header_fits(c->r, &h, in->min_rank) ||
+		(in->known && !in_order(c->r, in, h.msg, c->pkt->psn)))
 		return NR_DROP_HEADER;
 	nr_skip_ina(c);
 	bad = check_place(c, 0);
@@ -221,12 +248,11 @@ static enum nr_drop host_first(struct nr_ctx *c, unsigned i)
 	whose = claim(c, h.msg, 0, &a);
 	if (whose == TOO_NEW)
 		return NR_DROP_AHEAD;
+	if (whose == OLDER && !in->known) /* how could it be complete without this rank? */
+		return NR_DROP_HEADER;
 	if (whose == SAME && !agree(nr_msg_at(c->r, h.msg), &h))
 		return NR_DROP_MISMATCH;
-	in->known = true;
-	in->foreign = false;
-	in->msg = h.msg;
-	in->psn0 = c->pkt->psn;
+	move_row(in, h.msg, c->pkt->psn);
 	return whose == OLDER ? forward_stale(c) : contribute(c, a, i);
 }
 

@@ -257,8 +257,8 @@ static void init_in(struct nr_ring *r, unsigned i, const struct nr_in_spec *s)
 	in->key = s->key;
 	in->reply_qpn = s->reply_qpn;
 	in->known = in->acked_known = s->psn_known;
-	in->psn0 = in->acked = s->psn;
-	in->msg = r->first_msg;
+	in->psn0 = in->top_psn0 = in->acked = s->psn;
+	in->msg = in->top_msg = r->first_msg;
 	in->flow = flow_to(&s->key.dst, &s->key.src); /* of answers, in its receiver's name */
 	in->flow.sport = sport_of(s->key.qpn, s->reply_qpn);
 }

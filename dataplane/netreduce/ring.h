@@ -110,9 +110,11 @@ struct nr_in {
 	uint32_t local_qpn; /* switch below: the virtual connection's QPN here */
 	/* host: where the connection stands */
 	bool known;    /* a first packet was seen, or the first PSN is configured */
+	bool mixed;    /* messages that are none of ours have been seen */
 	bool foreign;  /* packets from foreign_psn on belong to a message that is none of ours */
 	uint32_t msg;  /* latest message */
 	uint32_t psn0; /* of its first packet */
+	uint32_t top_msg, top_psn0; /* of the newest message so far */
 	uint32_t foreign_psn;
 	uint32_t reply_qpn;
 	bool acked_known;

@@ -66,9 +66,21 @@ static void lying_headers(void **state)
 	p.ina.msg = 4;
 	assert_int_equal(nf_send(&f, &p), NR_DROP_AHEAD);
 	p.ina.msg = 0x80000000;
-	assert_int_equal(nf_send(&f, &p), NR_FORWARD); /* older than everything: stale */
+	assert_int_equal(nf_send(&f, &p), NR_DROP_HEADER); /* nothing was before the first one */
 	p = nf_host(&f, 0, 0, 0, 1);
 	assert_int_equal(nf_send(&f, &p), NR_DROP_CONSUMED);
+	/* An older message with a newer PSN, a newer one with an older PSN, another at the same. */
+	nf_complete(&f, 1, 0, 1);
+	p = nf_host(&f, 0, 2, 0, 1);
+	p.ina.msg = 0;
+	assert_int_equal(nf_send(&f, &p), NR_DROP_HEADER);
+	p = nf_host(&f, 0, 0, 0, 1);
+	p.ina.msg = 2;
+	assert_int_equal(nf_send(&f, &p), NR_DROP_HEADER);
+	p = nf_host(&f, 0, 1, 0, 1);
+	p.ina.msg = 2;
+	assert_int_equal(nf_send(&f, &p), NR_DROP_HEADER);
+	assert_int_equal(nr_in_at(f.ring, 0)->msg, 1);
 }
 
 static void bad_icrc(void **state)
