@@ -61,7 +61,13 @@ enum { CCL_ALL_COLLECTIVES = (1 << CCL_N_COLLECTIVES) - 1 };
 const char *ccl_collective_name(enum ccl_collective collective);
 int ccl_collective_parse(const char *name); /* or -EINVAL */
 
-enum ccl_mode { CCL_MODE_1 = 1, CCL_MODE_2, CCL_MODE_3, CCL_MODE_NETREDUCE };
+enum ccl_mode {
+	CCL_MODE_1 = 1,
+	CCL_MODE_2,
+	CCL_MODE_3,
+	CCL_MODE_NETREDUCE,
+	CCL_MODE_RING, /* the ranks by themselves */
+};
 
 /* How the ranks are joined. */
 enum ccl_kind {

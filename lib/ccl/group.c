@@ -132,7 +132,7 @@ const char *ccl_wish_name(enum ccl_wish wish)
 
 static enum ccl_mode mode_of(const char *name)
 {
-	static const char *const modes[] = {"", "I", "II", "III", "netreduce"};
+	static const char *const modes[] = {"", "I", "II", "III", "netreduce", "ring"};
 
 	for (unsigned i = 1; i < sizeof(modes) / sizeof(modes[0]); i++)
 		if (strcmp(name, modes[i]) == 0)
@@ -205,7 +205,7 @@ static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g
 		return bad(r, "W", "M*W is %lld, must be in 2..%d", m * w, CCL_MAX_MW);
 	g->mode_id = mode_of(g->mode);
 	if (!g->mode_id)
-		return bad(r, "mode", "\"%s\" is not I, II, III or netreduce", g->mode);
+		return bad(r, "mode", "\"%s\" is not I, II, III, netreduce or ring", g->mode);
 	if (strncmp(g->bootstrap, "unix:/", 6) && strncmp(g->bootstrap, "tcp:", 4))
 		return bad(r, "bootstrap", "\"%s\" is neither unix:/PATH nor tcp:HOST:PORT",
 			g->bootstrap);

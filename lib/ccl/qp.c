@@ -292,7 +292,7 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 	else if (conn->m < 1 || conn->m > 1024 || conn->w < 1 || conn->w > 1024 ||
 		 conn->m * conn->w < 2)
 		wrong = "m or w";
-	else if (conn->mode > CCL_MODE_NETREDUCE || conn->kind > CCL_MIXED)
+	else if (conn->mode > CCL_MODE_RING || conn->kind > CCL_MIXED)
 		wrong = "mode or kind";
 	else if (conn->kind == CCL_SINGLE && conn->n_ranks > CCL_MAX_SUBGROUP_RANKS &&
 		 ccl_count_groups(conn->kind, conn->collectives, conn->n_ranks) > 1)
@@ -354,7 +354,7 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	if (!collectives)
 		collectives = conn->kind == CCL_MIXED ? CCL_ALL_COLLECTIVES
 						      : 1u << CCL_ALLREDUCE | 1u << CCL_BARRIER;
-	if ((*comm)->mode == CCL_MODE_NETREDUCE) {
+	if ((*comm)->mode >= CCL_MODE_NETREDUCE) {
 		snprintf(err, CCL_ERR_LEN, "NetReduce has no groups");
 		rc = -EOPNOTSUPP;
 	} else if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {

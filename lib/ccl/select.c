@@ -48,8 +48,14 @@ static void say_single(const struct ccl_group *g, const struct ccl_ability *rank
 			"the switches offer no mixed ones");
 }
 
-static void say_netreduce(const struct ccl_group *g, struct ccl_choice *c)
+static void say_ring(const struct ccl_group *g, struct ccl_choice *c)
 {
+	if (g->mode_id == CCL_MODE_RING) {
+		*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives};
+		snprintf(c->why, sizeof(c->why),
+			"a ring of the hosts, without the switches: the group file asks for it");
+		return;
+	}
 	*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives & BASIC};
 	snprintf(c->why, sizeof(c->why),
 		"a ring of host-to-host connections into which the switches put sums: NetReduce");
@@ -61,13 +67,14 @@ static int choose_groups(const struct ccl_group *g, const struct ccl_ability *ra
 int ccl_choose(const struct ccl_group *g, const struct ccl_ability *rank,
 	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN])
 {
+	const bool ring = g->mode_id == CCL_MODE_NETREDUCE || g->mode_id == CCL_MODE_RING;
 	int n = 1;
 
-	if (g->mode_id == CCL_MODE_NETREDUCE)
-		say_netreduce(g, choice);
+	if (ring)
+		say_ring(g, choice);
 	else
 		n = choose_groups(g, rank, choice, err);
-	if (n > 0 && g->fallback && g->mode_id != CCL_MODE_NETREDUCE)
+	if (n > 0 && g->fallback && !ring)
 		choice[n++] = (struct ccl_choice){
 			.kind = CCL_RING, .collectives = g->collectives, .fallback = true};
 	return n;

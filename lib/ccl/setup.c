@@ -96,6 +96,7 @@ static int install_ring(
 static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, char *err)
 {
 	const struct ccl_group *g = s->group;
+	const bool netreduce = g->mode_id == CCL_MODE_NETREDUCE && !fallback;
 	struct ccl_comm *c = s->comm;
 	const struct ccl_ring_conf conf = {
 		.context = c->context,
@@ -108,7 +109,7 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 		.w = g->w,
 		.timeout_ns = g->timeout_ns,
 		.start_psn = ccl_random_psn(),
-		.netreduce = !fallback,
+		.netreduce = netreduce,
 		.ring_id = ccl_ring_id(g),
 	};
 	int rc = ccl_over_ring(c, &conf, collectives, err);
@@ -119,7 +120,7 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 	}
 	c->no_half = false;
 	c->fallback = s->fallback = fallback;
-	rc = ccl_ring_meet(c->ring, s->boot, fallback ? NULL : install_ring, s, err);
+	rc = ccl_ring_meet(c->ring, s->boot, netreduce ? install_ring : NULL, s, err);
 	c->connected = rc == 0;
 	return rc;
 }

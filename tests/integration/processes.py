@@ -71,6 +71,25 @@ class Fabric(unittest.TestCase):
         for rank, (rc, out, err) in enumerate(self.finish(procs, timeout)):
             self.assertEqual(rc, 0, f'rank {rank}: {err}\n{out}')
 
+    def variant(self, **fields):
+        """The lab's group file with other fields."""
+        with open(self.lab.path('group.json')) as f:
+            group = json.load(f)
+        group.update(fields)
+        path = os.path.join(self.dir, 'variant.json')
+        with open(path, 'w') as f:
+            json.dump(group, f)
+        return path
+
+    def report(self, group, *args):
+        out = os.path.join(self.dir, 'perf.out')
+        self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
+                                + (['--json', out] if r == 0 else [])) for r in range(4)])
+        with open(out) as f:
+            report = json.load(f)
+        os.remove(out)
+        return report
+
     def rpc(self, switch, method, params=None):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(10)
@@ -104,16 +123,6 @@ class Star(Fabric):
             self.assertGreater(r['time_us'], 0)
             self.assertAlmostEqual(r['algbw_gbps'], r['bytes'] * 8e-3 / r['time_us'], delta=r['algbw_gbps'] * .02)
 
-    def variant(self, **fields):
-        """The lab's group file with other fields."""
-        with open(self.lab.path('group.json')) as f:
-            group = json.load(f)
-        group.update(fields)
-        path = os.path.join(self.dir, 'variant.json')
-        with open(path, 'w') as f:
-            json.dump(group, f)
-        return path
-
     def test_all_collectives_in_either_kind_of_groups(self):
         for kind, groups in ('mixed', 1), ('single', 9):
             group = self.variant(kind=kind)
@@ -127,15 +136,6 @@ class Star(Fabric):
             self.assertIn(('reduce', 'int8', 'max', 3), seen)
             self.assertTrue(all(r['wrong'] == 0 and r['in_place']['wrong'] == 0 for r in report['results']))
         self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
-
-    def report(self, group, *args):
-        out = os.path.join(self.dir, 'perf.out')
-        self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
-                                + (['--json', out] if r == 0 else [])) for r in range(4)])
-        with open(out) as f:
-            report = json.load(f)
-        os.remove(out)
-        return report
 
     def test_ring_of_hosts_when_the_switch_has_no_room(self):
         group = self.variant(M=256)
@@ -158,6 +158,13 @@ class Star(Fabric):
         self.assertIn('NetReduce', report['selection'])
         os.remove(group)
         self.assertEqual(self.rpc('s0', 'ring.list')['result']['rings'], [])
+
+    def test_ring_on_request(self):
+        group = self.variant(mode='ring')
+        report = self.report(group, '--collective', 'all', '-b', '1K', '-e', '64K', '-f', '64', '-n', '2')
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', False, 0))
+        self.assertIn('without the switches', report['selection'])
+        os.remove(group)
 
     def test_switch_killed_in_mid_operation(self):
         procs = self.perf(range(4), '-b', '16M', '-e', '16M', '-n', '100000', '--timeout', '3000')
@@ -372,6 +379,14 @@ class Tree(Fabric):
     def test_allreduce(self):
         self.all_ok(self.perf(range(4), '-b', '4K', '-e', '1M', '-f', '16', '-n', '5'))
 
+    def test_netreduce(self):
+        group = self.variant(mode='netreduce')
+        report = self.report(group, '-d', 'int32,double', '-o', 'sum,max', '-b', '4K', '-e', '1M', '-f', '16', '-n', '3')
+        os.remove(group)
+        self.assertEqual((report['kind'], report['wrong']), ('ring', 0))
+        for switch in 'leaf0', 'leaf1', 'spine':
+            self.assertEqual(self.rpc(switch, 'ring.list')['result']['rings'], [])
+
     @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'ibverbs-utils is not installed')
     def test_pingpong_across_three_switches(self):
         port = str(19700 + os.getpid() % 1000)
@@ -399,6 +414,12 @@ class Lossy(Fabric):
                               '--timeout', '20000'), 120)
         drops = {d['reason']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
         self.assertGreater(drops['impair_loss'], 0)
+
+    def test_netreduce(self):
+        group = self.variant(mode='netreduce')
+        report = self.report(group, '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32', '--timeout', '20000')
+        os.remove(group)
+        self.assertEqual((report['kind'], report['wrong']), ('ring', 0))
 
 
 if __name__ == '__main__':

@@ -592,6 +592,7 @@ static void choices(void **state)
 		{"II", "mixed", false, true, -EOPNOTSUPP, {CCL_SINGLE}},
 		{"II", "single", true, false, 2, {CCL_SINGLE, CCL_SINGLE}},
 		{"netreduce", "auto", true, true, 1, {CCL_RING}},
+		{"ring", "auto", true, true, 1, {CCL_RING}},
 	};
 
 	(void)state;
