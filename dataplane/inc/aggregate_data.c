@@ -11,7 +11,11 @@ uint8_t *inc_payload_at(const struct inc_group *g, const struct inc_arena *arena
  * first contribution is copied. */
 static void recycle_buffer(struct inc_slot *slot, uint32_t psn)
 {
+	uint64_t arrived = slot->arrived;
+
 	*slot = (struct inc_slot){.tag = psn};
+	if (INC_BUG(T1))
+		slot->arrived = arrived;
 }
 
 enum inc_dup inc_check_duplicate(
@@ -20,10 +24,18 @@ enum inc_dup inc_check_duplicate(
 	int32_t age = psn_diff(psn, slot->tag);
 
 	(void)g;
+	if (INC_BUG(T24))
+		age = (int32_t)(psn - slot->tag);
+	if (INC_BUG(T2)) {
+		slot->tag = psn;
+		age = 0;
+	}
 	if (age < 0)
 		return INC_STALE;
 	if (age > 0)
 		recycle_buffer(slot, psn);
+	if (INC_BUG(T21))
+		return INC_FRESH;
 	return slot->arrived >> ep & 1 ? INC_DUP : INC_FRESH;
 }
 
@@ -71,7 +83,7 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot)
 	else if (c->g->flags & INC_F_REPRODUCIBLE)
 		memcpy(contribution(c, c->ep), c->payload, c->pkt->pay_len);
 	else
-		accumulate(c, slot->arrived == 0);
+		accumulate(c, slot->arrived == 0 && !INC_BUG(T2B));
 	slot->arrived |= 1ULL << c->ep;
 	slot->len = c->pkt->pay_len;
 	slot->desc = c->desc->op_seq % INC_N_DESC;
@@ -113,6 +125,8 @@ static void round_once(struct inc_ctx *c, size_t len)
 void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
 {
 	slot->complete = 1;
+	if (INC_BUG(T2))
+		*inc_slot_at(c->g, slot->tag + (uint32_t)c->g->m * c->g->w) = (struct inc_slot){0};
 	inc_count(c->g, INC_C_COMPLETED);
 	if (c->ctrl) {
 		slot->pay_crc = c->desc->pay_crc;

@@ -182,7 +182,7 @@ static bool has_agreed(const struct inc_ctx *c, enum inc_role role)
 {
 	if (role == INC_ROLE_DOWN || (c->g->kind == INC_MIXED && c->ep == c->g->parent_ep))
 		return true;
-	return c->desc->ctrl_seen >> c->ep & 1;
+	return INC_BUG(T22) || (c->desc->ctrl_seen >> c->ep & 1);
 }
 
 enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)

@@ -56,7 +56,7 @@ static void stall_rnr(struct inc_ctx *c)
 	const struct inc_ep *ep = inc_ep_at(c->g, c->ep);
 
 	if (!(c->g->flags & INC_F_STALL_RNR) || !ep->host ||
-		c->pkt->psn != oldest_unacknowledged(c))
+		(c->pkt->psn != oldest_unacknowledged(c) && !INC_BUG(T9)))
 		return;
 	inc_count(c->g, INC_C_STALL_RNR);
 	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | STALL_TIMER_CODE, c->pkt->psn, ep->ack_msn);
@@ -135,7 +135,7 @@ static bool answer_acknowledged(struct inc_ctx *c)
 	uint32_t msn, node;
 
 	node = inc_node_ack(c->g, c->route, psn_add(c->desc->last, 1), &msn);
-	if (!psn_lt(c->pkt->psn, node))
+	if (!psn_lt(c->pkt->psn, node) || INC_BUG(T5))
 		return false;
 	inc_count(c->g, INC_C_DUP_ANSWERED);
 	inc_send_ack(

@@ -62,7 +62,8 @@ static enum inc_drop reflect(struct inc_ctx *c)
 /* In a MIXED group an acknowledgement of data may be the only one of the same host's control. */
 static bool reflects_too(const struct inc_ctx *c)
 {
-	return c->g->kind == INC_MIXED && c->cls == INC_CLASS_ACK && inc_ep_at(c->g, c->ep)->host;
+	return c->g->kind == INC_MIXED && c->cls == INC_CLASS_ACK && inc_ep_at(c->g, c->ep)->host &&
+	       !INC_BUG(T6);
 }
 
 uint32_t inc_node_ack(
@@ -77,6 +78,8 @@ uint32_t inc_node_ack(
 			slowest = ep;
 	}
 	*msn = slowest ? slowest->ack_msn : 0;
+	if (slowest && INC_BUG(T18))
+		return slowest->ack_next;
 	return slowest && psn_lt(slowest->ack_next, end) ? slowest->ack_next : end;
 }
 
@@ -95,7 +98,7 @@ static enum inc_drop towards_sender(struct inc_ctx *c, const struct scope *s)
 		inc_send_ack(c, sender, passed_on(c), psn_add(node, -1), msn);
 		return INC_DROP_DONE;
 	}
-	node = psn_max(node, s->first);
+	node = INC_BUG(T4) ? c->pkt->psn : psn_max(node, s->first);
 	if (g->nak_fwd_ns && node == g->nak_fwd_psn && c->now - g->nak_fwd_ns < NAK_FWD_GAP_NS)
 		return INC_DROP_ACK_MERGED;
 	g->nak_fwd_psn = node;

@@ -5,6 +5,7 @@
 #define INC_MODULES_H
 
 #include "dataplane/inc/engine.h"
+#include "dataplane/inc/seeded_bugs.h"
 
 /* One packet on its way through the modules. */
 struct inc_ctx {

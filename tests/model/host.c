@@ -4,6 +4,7 @@
  * last ACK again for a duplicate, lazy skipping of PSNs that the rank does not receive. */
 #include <string.h>
 
+#include "dataplane/inc/seeded_bugs.h"
 #include "tests/model/model.h"
 
 const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint32_t state)
@@ -90,8 +91,8 @@ static bool admitted(const struct mc_sys *s, const struct mc_host_state *h, unsi
 		return false;
 	if (q->ctrl && q->op >= 4 && !finished_before(s, h, r, p->ctrl[q->op - 3]))
 		return false;
-	fenced = fenced && q->op > 0 && !(is_ar(s, q->op) && is_ar(s, q->op - 1));
-	if (!fenced)
+	fenced = fenced && !(is_ar(s, q->op) && (q->op == 0 || is_ar(s, q->op - 1u)));
+	if (!fenced || (q->ctrl ? INC_BUG(T10) : INC_BUG(T11)))
 		return true;
 	return finished_before(s, h, r, q->ctrl ? i : p->ctrl[q->op] + 1u);
 }
@@ -193,8 +194,6 @@ static const char *check_delivery(
 	uint8_t due[MC_MTU];
 	unsigned len = mc_payload_due(&s->cfg, &s->prog, i, due);
 
-	if (s->cfg.mismatch_rank != MC_NONE && q->op >= s->cfg.mismatch_op)
-		return "a result of an operation on which the ranks disagree";
 	if (pkt->opcode != q->opcode)
 		return "a delivered packet has a wrong opcode";
 	if (pkt->ackreq != q->last)
@@ -213,10 +212,14 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 
 	if (i >= s->prog.n) {
 		res->violation = "a packet has a PSN that nobody uses";
+	} else if (s->cfg.mismatch_rank != MC_NONE && s->prog.psn[i].op >= s->cfg.mismatch_op) {
+		res->violation = "a result of an operation on which the ranks disagree";
 	} else if (i == expected) {
 		res->violation = check_delivery(s, i, pkt, payload);
 		res->verdict = "delivered";
 		h->epsn = (uint8_t)(i + 1);
+		if (INC_BUG(T7))
+			h->epsn = next_receive(s, r, h->epsn);
 		h->nak = 0;
 		if (pkt->ackreq)
 			answer(s, h, r, ROCE_AETH_ACK, pkt->psn, res);

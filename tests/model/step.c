@@ -3,6 +3,7 @@
  * alone, so it is computed once and looked up from then on. */
 #include <string.h>
 
+#include "dataplane/inc/seeded_bugs.h"
 #include "tests/model/model.h"
 
 enum { LOSS_SHIFT = 0, REORDER_SHIFT = 8, DUP_SHIFT = 16, EARLY_SHIFT = 24 };
@@ -127,6 +128,15 @@ static bool some_switch_failed(struct mc_sys *s, const uint32_t *v)
 	return false;
 }
 
+/* T26: a host that RNR holds, or that has something to send, taken for one that is busy. */
+static bool somebody_acts(struct mc_sys *s, const uint32_t *v)
+{
+	for (unsigned i = s->n_sw; i < s->n_nodes; i++)
+		if (mc_host_flags(s, i, v[i]) & (MC_H_RNR | MC_H_SEND))
+			return true;
+	return false;
+}
+
 /* The actions at one node: what may become of the heads of the links to it, and its own. */
 static unsigned node_actions(
 	struct mc_sys *s, const uint32_t *v, unsigned node, bool early, struct mc_action *a)
@@ -153,6 +163,8 @@ static unsigned node_actions(
 	if (flags & MC_H_SEND)
 		a[n++] = (struct mc_action){MC_SEND, (uint8_t)node};
 	/* A host that RNR holds is no activity that would keep others' timers waiting. */
+	if (INC_BUG(T26) && (flags & MC_H_TIMER))
+		early = early && !somebody_acts(s, v);
 	if (early && (flags & (MC_H_TIMER | MC_H_RNR)))
 		a[n++] = (struct mc_action){MC_TIMEOUT, (uint8_t)node};
 	return n;

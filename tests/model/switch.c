@@ -77,6 +77,7 @@ static void load(struct mc_sys *s, unsigned node, uint32_t state)
 
 uint32_t mc_switch_initial(struct mc_sys *s, unsigned node)
 {
+	memcpy(s->sw[node].image, s->sw[node].base, s->sw[node].len);
 	return save(s, node, true);
 }
 

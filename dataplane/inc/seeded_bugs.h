@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The traps of docs/inc-protocol.md, section 11, as bugs that the model checker must find:
+ * X(symbol, what is wrong). They exist only in the checker's own build of the engine, with
+ * INC_SEEDED_BUG defined; elsewhere INC_BUG is 0 and the compiler drops what it guards. Those that
+ * are a host's are in the checker's host. */
+#ifndef INC_SEEDED_BUGS_H
+#define INC_SEEDED_BUGS_H
+
+#define INC_SEEDED_BUGS(X)                                                              \
+	X(T1, "arrived is not cleared with the slot")                                   \
+	X(T2, "no PSN tag: the slot a window ahead is cleared at completion")           \
+	X(T2B, "the first contribution is added to what the slot held")                 \
+	X(T4, "a broadcast's NAK goes to the sender with the receiver's PSN")           \
+	X(T5, "what all receivers have acknowledged is replicated again, not answered") \
+	X(T6, "a host's ACK of broadcast or reduce data is not reflected")              \
+	X(T7, "host: skips received PSNs at once, and acknowledges them")               \
+	X(T9, "RNR NAK for any duplicate, not only for the oldest unacknowledged PSN")  \
+	X(T10, "host: no fence around operations that are no allreduce")                \
+	X(T11, "host: no rendezvous after a fence")                                     \
+	X(T18, "a broadcast's merged ACK reaches past its operation")                   \
+	X(T21, "a duplicate is added again")                                            \
+	X(T22, "data is taken from an endpoint whose own control was not")              \
+	X(T24, "PSNs are compared without regard to the wrap")                          \
+	X(T26, "host: an RNR wait keeps all other timers from firing")
+
+enum inc_seeded_bug {
+	INC_BUG_NONE,
+#define X(sym, text) INC_BUG_##sym,
+	INC_SEEDED_BUGS(X)
+#undef X
+		INC_N_BUGS
+};
+
+#ifdef INC_SEEDED_BUG
+extern enum inc_seeded_bug inc_seeded_bug; /* the checker's */
+#define INC_BUG(sym) (inc_seeded_bug == INC_BUG_##sym)
+#else
+#define INC_BUG(sym) 0
+#endif
+
+#endif
