@@ -36,7 +36,8 @@ static enum whose claim(const struct nr_ctx *c, uint32_t msg, uint32_t o, struct
 	}
 	if ((*agg)->msg != msg)
 		**agg = (struct nr_agg){.msg = msg};
-	return SAME;
+	/* Before the first message there was none: what claims to be of one is not answered. */
+	return (*agg)->result && !(*agg)->arrived ? OLDER : SAME;
 }
 
 /* What is to be done with a message: all ranks must say the same. */

@@ -323,6 +323,10 @@ static void psn_known(void **state)
 	nf_start(&f);
 	assert_int_equal(nf_put(&f, 0, 0, 3, 1), NR_DROP_CONSUMED);
 	assert_int_equal(nf_put(&f, 0, 1, 1, 1), NR_DROP_CONSUMED);
+	/* Before that there was nothing that could be answered. */
+	assert_int_equal(nf_put(&f, 0, UINT32_MAX, 3, 1), NR_FORWARD);
+	assert_int_equal(nf_put(&f, 0, UINT32_MAX, 0, 1), NR_FORWARD);
+	assert_int_equal(f.n_out, 0);
 }
 
 static void position(void **state)
