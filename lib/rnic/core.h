@@ -18,6 +18,9 @@ enum {
 	QUANTUM = 16,         /* packets of one QP before the next has its turn */
 	MAX_WR = 1 << 14,
 	MAX_CQE = 1 << 18,
+	MAX_MCAST = 256, /* attachments of queue pairs to groups */
+	GRH_LEN = 40,
+	MULTICAST_QPN = 0xffffff,
 	N_REPLIES = 16,   /* answers to ARP, ND, echo that may wait */
 	N_NEIGH = 1024,   /* addresses that can be known at a time */
 	LOOPBACK_MAX = 64 /* frames a device hands to itself in one call of rnic_tx */
@@ -129,6 +132,18 @@ struct recv_wqe {
 	struct ibv_sge sge[];
 };
 
+/* What a datagram's send request has besides: behind its scatter list. */
+struct ud_dest {
+	struct wire_flow flow; /* without the source port */
+	uint32_t qpn, qkey;
+	bool loopback, multicast;
+};
+
+struct rnic_ah {
+	struct rnic_pd *pd;
+	struct ud_dest dest; /* without qpn and qkey */
+};
+
 /* ---- memory ---- */
 
 struct rnic_pd {
@@ -164,6 +179,9 @@ struct placement {
 int place_payload(const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload,
 	size_t len);
 
+/* Whether place_payload would do it. */
+int place_check(const struct rnic_pd *pd, const struct placement *place, size_t len);
+
 /* Names len bytes from offset on of a send request as the frame's pieces; -EFAULT as above. */
 int gather_payload(const struct rnic_pd *pd, const struct send_wqe *wqe, uint64_t offset,
 	size_t len, struct rnic_frame *frame);
@@ -196,6 +214,7 @@ void cq_purge(struct rnic_cq *cq, uint32_t qpn);
 /* A transport. Called with the QP found and in a state of the table in io.c. */
 struct transport {
 	enum ibv_qp_type type;
+	bool connected;  /* one peer, whose address the QP has */
 	uint8_t opcodes; /* enum roce_transport */
 	/* A packet with right ICRC from the QP's peer. 0 if it took effect, else the drop reason.
 	 */
@@ -215,7 +234,15 @@ struct transport {
 	int (*skip)(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
 };
 
-extern const struct transport rc_transport;
+extern const struct transport rc_transport, uc_transport, ud_transport;
+
+struct rnic_srq {
+	struct rnic_pd *pd;
+	void *user;
+	uint32_t users, max_wr, max_sge;
+	uint32_t limit; /* 0: no event */
+	struct ring ring;
+};
 
 struct rnic_qp {
 	struct rnic *rnic;
@@ -235,6 +262,14 @@ struct rnic_qp {
 	uint64_t cnp_at; /* last one */
 	struct dcqcn flow_rate;
 	struct ring sq, rq;
+	uint32_t dest_off; /* of a send request's struct ud_dest */
+	/* With an SRQ: the request taken from it, whole messages at a time. */
+	struct recv_wqe *held;
+	bool holds;
+	/* UC, UD: bytes of the oldest send request that have left; and whether all have, in a frame
+	 * that the caller may still be copying: it completes at the next call. */
+	uint32_t sent;
+	bool all_sent;
 	struct rc_requester req;
 	struct rc_responder resp;
 	struct ibv_qp_attr attr; /* as set by rnic_qp_modify */
@@ -248,6 +283,15 @@ static inline enum ibv_qp_state qp_state(const struct rnic_qp *qp)
 	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* A receive request for a message that begins; false: there is none. */
+bool qp_take_recv(struct rnic_qp *qp);
+/* The one taken. */
+static inline const struct recv_wqe *qp_recv(const struct rnic_qp *qp)
+{
+	return qp->held != NULL ? qp->held : ring_at(&qp->rq, ring_tail(&qp->rq));
+}
+/* Puts the send queue into SQE: what is in it is flushed, receiving goes on. */
+void qp_sq_error(struct rnic_qp *qp);
 /* Puts the QP into ERR: no more packets, all work requests are flushed. */
 void qp_error(struct rnic_qp *qp);
 /* Completes with WR_FLUSH_ERR whatever is in the queues of a QP in ERR. */
@@ -260,6 +304,44 @@ void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 
 /* 0, or -EINVAL if mask is not what the transition from -> to needs and allows (qp_attr.c). */
 int qp_attr_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+/* A request out of a user's: checks and copies. Any one thread per ring. */
+int recv_post(struct ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr);
+/* Takes the oldest request of an SRQ into `to`; false: it is empty. */
+bool srq_take(struct rnic_srq *srq, struct recv_wqe *to);
+
+/* unacked.c: the sending half of UC and UD. NULL if there is no request, or none may begin. */
+struct send_wqe *unacked_next(struct rnic_qp *qp);
+/* len bytes of it are in a frame. */
+void unacked_sent(struct rnic_qp *qp, const struct send_wqe *wqe, uint32_t len);
+void unacked_settle(struct rnic_qp *qp);
+void unacked_drain(struct rnic_qp *qp, bool on);
+void unacked_start_send(struct rnic_qp *qp);
+void unacked_reset(struct rnic_qp *qp);
+void unacked_timer(struct rnic_qp *qp);
+bool unacked_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
+
+/* ---- multicast (mcast.c) ---- */
+
+struct mcast {
+	struct wire_ip group;
+	struct rnic_qp *qp;
+};
+
+bool ip_is_multicast(const struct wire_ip *ip);
+void multicast_mac(const struct wire_ip *ip, uint8_t mac[6]);
+bool mcast_member(const struct rnic *rnic, const struct wire_ip *group);
+void mcast_forget(struct rnic_qp *qp);
+/* To every QP attached to the group: 0 if one took it. */
+unsigned mcast_rx(
+	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
+bool qp_receives(const struct rnic_qp *qp);
+
+/* ECN bits that packets of this traffic class carry. */
+static inline uint8_t ect_tos(bool ect, uint8_t tos)
+{
+	return ect && (tos & IP_ECN_MASK) == IP_ECN_NOT_ECT ? tos | IP_ECN_ECT0 : tos;
+}
 
 /* ---- scheduler (sched.c) ---- */
 
@@ -309,7 +391,9 @@ struct rnic {
 	enum ibv_mtu active_mtu;
 	uint32_t window;
 	uint32_t max_qp, max_cq, max_mr, max_pd;
-	uint32_t n_qp, n_cq, n_mr, n_pd;
+	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq, n_ah, n_mcast;
+	struct mcast mcast[MAX_MCAST];
+	bool copy_back;  /* the frame made last goes to a group with members here */
 	uint64_t random; /* state of the generator */
 	struct dcqcn_params dcqcn;
 	bool cnp_react, cnp_notify, ect;

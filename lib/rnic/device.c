@@ -288,6 +288,13 @@ void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
 		.max_qp_rd_atom = RNIC_MAX_RD_ATOMIC,
 		.max_qp_init_rd_atom = RNIC_MAX_RD_ATOMIC,
 		.max_res_rd_atom = (int)rnic->max_qp * RNIC_MAX_RD_ATOMIC,
+		.max_ah = 1 << 16,
+		.max_srq = (int)rnic->max_qp,
+		.max_srq_wr = MAX_WR,
+		.max_srq_sge = RNIC_MAX_SGE,
+		.max_mcast_grp = MAX_MCAST,
+		.max_mcast_qp_attach = MAX_MCAST,
+		.max_total_mcast_qp_attach = MAX_MCAST,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = 1};

@@ -8,8 +8,10 @@
 
 /* ---- receiving ---- */
 
-static bool receives(enum ibv_qp_state state)
+bool qp_receives(const struct rnic_qp *qp)
 {
+	enum ibv_qp_state state = qp_state(qp);
+
 	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
 	       state == IBV_QPS_SQE;
 }
@@ -36,16 +38,23 @@ static unsigned rx_roce(
 	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
 	struct rnic_qp *qp;
+	bool multicast = ip_is_multicast(&pkt->dst);
 
-	if (rnic_own_ip(rnic, &pkt->dst) < 0)
+	if (multicast ? rnic->n_mcast == 0 : rnic_own_ip(rnic, &pkt->dst) < 0)
 		return RNIC_DROP_NOT_MINE;
 	if (!wire_icrc_ok(frame, pkt))
 		return WIRE_ICRC_BAD;
+	if (multicast)
+		return mcast_rx(rnic, frame, pkt, now);
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL)
 		return RNIC_DROP_NO_QP;
-	if (!receives(qp_state(qp)))
+	if (!qp_receives(qp))
 		return RNIC_DROP_QP_STATE;
+	if (!qp->ops->connected)
+		return (pkt->opcode & ~ROCE_OP_MASK) == qp->ops->opcodes
+			       ? qp->ops->rx(qp, frame, pkt, now)
+			       : RNIC_DROP_QP_TYPE;
 	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
 		return RNIC_DROP_SOURCE;
 	if (pkt->opcode == ROCE_CNP)
@@ -297,6 +306,12 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 		}
 		rnic_inc(rnic, RNIC_C_TX_FRAMES);
 		rnic->count[RNIC_C_TX_BYTES] += frame->len;
+		if (rnic->copy_back) {
+			rnic->copy_back = false;
+			rnic_rx(rnic, rnic->scratch,
+				(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap),
+				now);
+		}
 		if (!loopback)
 			return true;
 		rnic_rx(rnic, rnic->scratch,

@@ -38,28 +38,37 @@ static int resolve(const struct rnic_pd *pd, const struct ibv_sge *sge, unsigned
 	return len > 0 ? -EFAULT : n;
 }
 
-int place_payload(
-	const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload, size_t len)
+static int find_pieces(const struct rnic_pd *pd, const struct placement *place, size_t len,
+	struct piece piece[RNIC_MAX_SGE])
 {
-	struct piece piece[RNIC_MAX_SGE];
-	int n = 0;
-
-	if (len == 0)
-		return 0;
 	switch (place->kind) {
-	case PLACE_NOTHING:
-		return 0;
 	case PLACE_LIST:
-		n = resolve(pd, place->sge, place->n_sge, place->offset, len,
+		return resolve(pd, place->sge, place->n_sge, place->offset, len,
 			IBV_ACCESS_LOCAL_WRITE, piece);
-		break;
 	case PLACE_REMOTE:
 		piece[0].base =
 			mr_translate(pd, place->rkey, place->va, len, IBV_ACCESS_REMOTE_WRITE);
 		piece[0].len = len;
-		n = piece[0].base == NULL ? -EFAULT : 1;
-		break;
+		return piece[0].base == NULL ? -EFAULT : 1;
+	default:
+		return 0;
 	}
+}
+
+int place_check(const struct rnic_pd *pd, const struct placement *place, size_t len)
+{
+	struct piece piece[RNIC_MAX_SGE];
+	int n = len == 0 ? 0 : find_pieces(pd, place, len, piece);
+
+	return n < 0 ? n : 0;
+}
+
+int place_payload(
+	const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload, size_t len)
+{
+	struct piece piece[RNIC_MAX_SGE];
+	int n = len == 0 ? 0 : find_pieces(pd, place, len, piece);
+
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {

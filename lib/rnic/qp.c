@@ -15,15 +15,31 @@ static uint32_t round_up(uint32_t n)
 	return p;
 }
 
+static const struct transport *transport_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return &rc_transport;
+	case IBV_QPT_UC:
+		return &uc_transport;
+	case IBV_QPT_UD:
+		return &ud_transport;
+	default:
+		return NULL;
+	}
+}
+
 static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
-	if (init->type != IBV_QPT_RC)
+	if (transport_of(init->type) == NULL)
 		return -EOPNOTSUPP;
 	if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
 	if (init->pd->rnic != rnic || init->send_cq->rnic != rnic || init->recv_cq->rnic != rnic)
+		return -EINVAL;
+	if (init->srq != NULL && init->srq->pd->rnic != rnic)
 		return -EINVAL;
 	if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR)
 		return -EINVAL;
@@ -46,11 +62,22 @@ static int make_rings(struct rnic_qp *qp)
 	sges = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
 	room = sges > cap->max_inline_data ? sges : (cap->max_inline_data + 15) / 16 * 16;
 	cap->max_inline_data = room > RNIC_MAX_INLINE ? RNIC_MAX_INLINE : room;
-	if (ring_init(&qp->sq, cap->max_send_wr, (uint32_t)sizeof(struct send_wqe) + room) < 0)
+	qp->dest_off = (uint32_t)sizeof(struct send_wqe) + room;
+	sges = qp->dest_off;
+	if (qp->init.type == IBV_QPT_UD)
+		sges += (uint32_t)(sizeof(struct ud_dest) + 7) / 8 * 8;
+	if (ring_init(&qp->sq, cap->max_send_wr, sges) < 0)
 		return -ENOMEM;
+	if (qp->init.srq != NULL) {
+		cap->max_recv_wr = cap->max_recv_sge = 0;
+		qp->held = calloc(1, qp->init.srq->ring.stride);
+	}
 	room = cap->max_recv_sge * (uint32_t)sizeof(struct ibv_sge);
-	if (ring_init(&qp->rq, cap->max_recv_wr, (uint32_t)sizeof(struct recv_wqe) + room) < 0) {
+	if ((qp->init.srq != NULL && qp->held == NULL) ||
+		ring_init(&qp->rq, cap->max_recv_wr > 0 ? cap->max_recv_wr : 1,
+			(uint32_t)sizeof(struct recv_wqe) + room) < 0) {
 		ring_free(&qp->sq);
+		free(qp->held);
 		return -ENOMEM;
 	}
 	return 0;
@@ -85,7 +112,8 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 		return -ENOMEM;
 	}
 	new->rnic = rnic;
-	new->ops = &rc_transport;
+	new->ops = transport_of(init->type);
+	new->mtu = roce_mtu_bytes(rnic->active_mtu); /* UD; connections are told theirs */
 	atomic_init(&new->state, IBV_QPS_RESET);
 	timer_stop(&new->timer);
 	timer_stop(&new->pace);
@@ -94,6 +122,8 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 	init->pd->users++;
 	init->send_cq->users++;
 	init->recv_cq->users++;
+	if (init->srq != NULL)
+		init->srq->users++;
 	init->cap = new->init.cap;
 	*qp = new;
 	return 0;
@@ -127,6 +157,7 @@ static void reset(struct rnic_qp *qp)
 	cq_purge(qp->init.send_cq, qp->qpn);
 	cq_purge(qp->init.recv_cq, qp->qpn);
 	qp->ops->reset(qp);
+	qp->holds = false;
 	qp->attr = (struct ibv_qp_attr){0};
 }
 
@@ -143,8 +174,12 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 	qp->init.pd->users--;
 	qp->init.send_cq->users--;
 	qp->init.recv_cq->users--;
+	if (qp->init.srq != NULL)
+		qp->init.srq->users--;
+	mcast_forget(qp);
 	ring_free(&qp->sq);
 	ring_free(&qp->rq);
+	free(qp->held);
 	free(qp);
 	return 0;
 }
@@ -213,32 +248,60 @@ void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 
 void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
 {
-	uint32_t tail = ring_tail(&qp->rq);
-	const struct recv_wqe *wqe = ring_at(&qp->rq, tail);
-
-	wc->wr_id = wqe->wr_id;
+	wc->wr_id = qp_recv(qp)->wr_id;
 	wc->qp_num = qp->qpn;
-	wc->src_qp = qp->attr.dest_qp_num;
-	ring_release(&qp->rq, tail + 1);
+	if (qp->ops->connected)
+		wc->src_qp = qp->attr.dest_qp_num;
+	if (qp->held != NULL)
+		qp->holds = false;
+	else
+		ring_release(&qp->rq, ring_tail(&qp->rq) + 1);
 	cq_push(qp->init.recv_cq, wc, solicited);
+}
+
+bool qp_take_recv(struct rnic_qp *qp)
+{
+	if (qp->held == NULL)
+		return ring_tail(&qp->rq) != ring_head(&qp->rq);
+	if (!qp->holds)
+		qp->holds = srq_take(qp->init.srq, qp->held);
+	return qp->holds;
+}
+
+static void flush_send(struct rnic_qp *qp)
+{
+	unacked_settle(qp);
+	while (ring_tail(&qp->sq) != ring_head(&qp->sq))
+		qp_complete_send(qp, IBV_WC_WR_FLUSH_ERR);
+	qp->sent = 0;
 }
 
 void qp_flush(struct rnic_qp *qp)
 {
-	while (ring_tail(&qp->sq) != ring_head(&qp->sq))
-		qp_complete_send(qp, IBV_WC_WR_FLUSH_ERR);
-	while (ring_tail(&qp->rq) != ring_head(&qp->rq)) {
+	flush_send(qp);
+	while (qp->held != NULL ? qp->holds : ring_tail(&qp->rq) != ring_head(&qp->rq)) {
 		struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
 
 		qp_complete_recv(qp, &wc, false);
 	}
 }
 
+void qp_sq_error(struct rnic_qp *qp)
+{
+	atomic_store(&qp->state, IBV_QPS_SQE);
+	flush_send(qp);
+}
+
 void qp_error(struct rnic_qp *qp)
 {
+	bool was = qp_state(qp) == IBV_QPS_ERR;
+
 	timer_stop(&qp->timer);
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	qp_flush(qp);
+	/* It takes no more from the SRQ. */
+	if (qp->held != NULL && !was)
+		qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 /* ---- rnic_qp_modify ---- */
@@ -248,7 +311,7 @@ static int check_av(const struct rnic *rnic, const struct ibv_ah_attr *av, struc
 	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
 	if (!av->is_global || av->grh.sgid_index >= rnic->n_gid)
 		return -EINVAL;
-	if (wire_ip_is_zero(dst) || dst->b[0] == 0xff)
+	if (wire_ip_is_zero(dst) || ip_is_multicast(dst))
 		return -EINVAL;
 	if (wire_ip_is4(dst) != wire_ip_is4(&rnic->gid[av->grh.sgid_index]))
 		return -EINVAL;
@@ -297,13 +360,6 @@ static uint16_t flow_port(uint32_t label, uint32_t qpn, uint32_t peer)
 	return (uint16_t)(0xc000 | ((label ^ label >> 14) & 0x3fff));
 }
 
-static uint8_t traffic_class(const struct rnic *rnic, const struct ibv_global_route *grh)
-{
-	bool mark = rnic->ect && (grh->traffic_class & IP_ECN_MASK) == IP_ECN_NOT_ECT;
-
-	return mark ? grh->traffic_class | IP_ECN_ECT0 : grh->traffic_class;
-}
-
 static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_t dmac[6])
 {
 	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
@@ -311,7 +367,7 @@ static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_
 
 	*flow = (struct wire_flow){.src = qp->rnic->gid[grh->sgid_index],
 		.dst = *dst,
-		.tos = traffic_class(qp->rnic, grh),
+		.tos = ect_tos(qp->rnic->ect, grh->traffic_class),
 		/* Programs say 1 (ibv_rc_pingpong does) and mean a subnet; Linux replaces it by the
 		 * route's, too. */
 		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64,
@@ -330,6 +386,8 @@ static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask
 
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
 		attr->en_sqd_async_notify = new->en_sqd_async_notify;
+	if (mask & IBV_QP_QKEY)
+		attr->qkey = new->qkey;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		attr->qp_access_flags = new->qp_access_flags;
 	if (mask & IBV_QP_PORT)
@@ -442,5 +500,5 @@ int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
 		(state != IBV_QPS_RTR || dir == RNIC_SEND))
 		return -EINVAL;
-	return qp->ops->skip(qp, dir, from, count);
+	return qp->ops->skip != NULL ? qp->ops->skip(qp, dir, from, count) : -EOPNOTSUPP;
 }

@@ -37,6 +37,7 @@ static int rc_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_
 
 const struct transport rc_transport = {
 	.type = IBV_QPT_RC,
+	.connected = true,
 	.opcodes = ROCE_RC,
 	.rx = rc_rx,
 	.tx = rc_tx,

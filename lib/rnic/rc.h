@@ -125,6 +125,16 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
 void rc_start_recv(struct rnic_qp *qp);
 int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count);
 
+/* message.c: SENDs and WRITEs of RC and UC. */
+/* Length and remote memory of a packet whose opcode is in its place. */
+const struct rc_fault *message_check(const struct rnic_qp *qp, const struct wire_pkt *pkt);
+bool message_needs_recv(const struct wire_pkt *pkt);
+/* Its payload; a receive request was taken if the message needs one. */
+const struct rc_fault *message_place(
+	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt);
+/* It was taken: the message goes on, or is complete. */
+void message_advance(struct rnic_qp *qp, const struct wire_pkt *pkt);
+
 /* responder_rd.c: READs and atomics. */
 /* In PSN order: NULL and taken, *n the PSNs that its answer has; or what is wrong. */
 const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RC responder: takes requests in PSN order, places their payload, and answers (IBTA vol. 1, 9.7.4,
  * 9.9.3). */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -113,16 +112,8 @@ static const struct rc_fault UNSUPPORTED = {
 	RNIC_DROP_UNSUPPORTED, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
 static const struct rc_fault OPCODE_SEQ = {
 	RNIC_DROP_OPCODE_SEQ, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault BAD_LENGTH = {
-	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault TOO_LONG = {
-	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, 0};
 static const struct rc_fault NO_ACCESS = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct rc_fault NOT_ENABLED = {
-	RNIC_DROP_ACCESS, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct rc_fault NO_BUFFER = {
-	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, 0};
 
 /* The request at the expected PSN is not taken, nor any after it. */
 unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
@@ -160,60 +151,7 @@ static const struct rc_fault *check_opcode(
 	return resp->message == kind ? NULL : &OPCODE_SEQ;
 }
 
-/* Payload length by position: FIRST and MIDDLE are full, LAST is not empty. */
-static const struct rc_fault *check_length(const struct rnic_qp *qp, const struct wire_pkt *pkt)
-{
-	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
-
-	if (!last)
-		return pkt->pay_len == qp->mtu ? NULL : &BAD_LENGTH;
-	if (pkt->pay_len > qp->mtu || (!first && pkt->pay_len == 0))
-		return &BAD_LENGTH;
-	return NULL;
-}
-
-/* The whole range named by a RETH, at once. */
-static const struct rc_fault *check_reth(const struct rnic_qp *qp, const struct wire_pkt *pkt)
-{
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
-		return &NOT_ENABLED;
-	if (pkt->dmalen > RNIC_MAX_MSG)
-		return &BAD_LENGTH;
-	if (pkt->dmalen > 0 && mr_translate(qp->init.pd, pkt->rkey, pkt->va, pkt->dmalen,
-				       IBV_ACCESS_REMOTE_WRITE) == NULL)
-		return &NO_ACCESS;
-	return NULL;
-}
-
-static const struct rc_fault *check_write(const struct rnic_qp *qp, const struct wire_pkt *pkt)
-{
-	const struct rc_responder *resp = &qp->resp;
-	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
-	uint64_t before = first ? 0 : resp->received;
-	uint32_t all = first ? pkt->dmalen : resp->dmalen;
-	const struct rc_fault *fault = first ? check_reth(qp, pkt) : NULL;
-
-	if (fault != NULL)
-		return fault;
-	if (last ? before + pkt->pay_len != all : before + pkt->pay_len >= all)
-		return &BAD_LENGTH;
-	return NULL;
-}
-
-static const struct rc_fault *check_send(const struct rnic_qp *qp, const struct wire_pkt *pkt)
-{
-	const struct recv_wqe *wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
-	uint64_t all = (pkt->flags & ROCE_F_FIRST ? 0 : qp->resp.received) + pkt->pay_len;
-
-	return all > wqe->len || all > RNIC_MAX_MSG ? &TOO_LONG : NULL;
-}
-
 /* ---- taking it ---- */
-
-static bool needs_recv(const struct wire_pkt *pkt)
-{
-	return pkt->flags & ROCE_F_SEND ? pkt->flags & ROCE_F_FIRST : pkt->flags & ROCE_F_IMM;
-}
 
 static unsigned not_ready(struct rnic_qp *qp)
 {
@@ -221,53 +159,6 @@ static unsigned not_ready(struct rnic_qp *qp)
 	qp->resp.nak_sent = true;
 	answer(qp, RC_RNR);
 	return RNIC_DROP_RNR;
-}
-
-static const struct rc_fault *place(
-	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt)
-{
-	struct rc_responder *resp = &qp->resp;
-	bool send = pkt->flags & ROCE_F_SEND;
-	struct placement where = {.kind = send ? PLACE_LIST : PLACE_REMOTE};
-
-	if (pkt->flags & ROCE_F_FIRST) {
-		resp->received = 0;
-		resp->va = pkt->va;
-		resp->rkey = pkt->rkey;
-		resp->dmalen = pkt->dmalen;
-	}
-	if (send) {
-		const struct recv_wqe *wqe = ring_at(&qp->rq, ring_tail(&qp->rq));
-
-		where.sge = wqe->sge;
-		where.n_sge = wqe->n_sge;
-		where.offset = resp->received;
-	} else {
-		where.va = resp->va + resp->received;
-		where.rkey = resp->rkey;
-	}
-	if (place_payload(qp->init.pd, &where, payload, pkt->pay_len) < 0)
-		return send ? &NO_BUFFER : &NO_ACCESS;
-	resp->received += pkt->pay_len;
-	return NULL;
-}
-
-static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt)
-{
-	bool send = pkt->flags & ROCE_F_SEND;
-	struct ibv_wc wc = {.status = IBV_WC_SUCCESS,
-		.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
-		.byte_len = (uint32_t)qp->resp.received};
-
-	qp->resp.message = RC_NO_MESSAGE;
-	qp->resp.msn = (qp->resp.msn + 1) & PSN_MASK;
-	if (!send && !(pkt->flags & ROCE_F_IMM))
-		return;
-	if (pkt->flags & ROCE_F_IMM) {
-		wc.imm_data = htobe32(pkt->imm);
-		wc.wc_flags = IBV_WC_WITH_IMM;
-	}
-	qp_complete_recv(qp, &wc, pkt->se);
 }
 
 /* A packet was taken in order. */
@@ -324,30 +215,21 @@ static unsigned take(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, unsigned passed)
 {
 	struct rc_responder *resp = &qp->resp;
-	bool send = pkt->flags & ROCE_F_SEND;
 	const struct rc_fault *fault = check_opcode(resp, pkt);
 
 	if (fault == NULL)
-		fault = check_length(qp, pkt);
-	if (fault == NULL && !send)
-		fault = check_write(qp, pkt);
+		fault = message_check(qp, pkt);
 	if (fault != NULL)
 		return rc_refuse(qp, fault);
-	if (needs_recv(pkt) && ring_tail(&qp->rq) == ring_head(&qp->rq))
+	if (message_needs_recv(pkt) && !qp_take_recv(qp))
 		return not_ready(qp);
-	if (send)
-		fault = check_send(qp, pkt);
-	if (fault == NULL)
-		fault = place(qp, frame + pkt->pay_off, pkt);
+	fault = message_place(qp, frame + pkt->pay_off, pkt);
 	if (fault != NULL)
 		return rc_refuse(qp, fault);
 
 	take_psn(resp, pkt->psn, passed);
 	acknowledge(qp, pkt);
-	if (pkt->flags & ROCE_F_LAST)
-		complete(qp, pkt);
-	else
-		resp->message = send ? RC_IN_SEND : RC_IN_WRITE;
+	message_advance(qp, pkt);
 	return 0;
 }
 

@@ -29,6 +29,8 @@ struct rnic_pd;
 struct rnic_mr;
 struct rnic_cq;
 struct rnic_qp;
+struct rnic_srq;
+struct rnic_ah;
 
 enum {
 	RNIC_MAX_GID = 8,
@@ -54,6 +56,7 @@ enum {
 	X(LENGTH, "rnic_length", "payload length does not fit opcode, MTU or message")          \
 	X(ACCESS, "rnic_access", "remote key, bounds or access flags forbid it")                \
 	X(ACK_RANGE, "rnic_ack_range", "acknowledgement outside what is in flight")             \
+	X(QKEY, "rnic_qkey", "Q_Key of a datagram is not the QP's")                             \
 	X(RD_LIMIT, "rnic_rd_limit", "more READs and atomics than max_dest_rd_atomic")          \
 	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")              \
 	X(REPLY_QUEUE, "rnic_reply_queue", "too many answers to ARP, ND or echo requests waiting")
@@ -109,6 +112,8 @@ struct rnic_events {
 	void (*cq_event)(void *arg, struct rnic_cq *cq);
 	/* Asynchronous event (IBV_EVENT_*) of a QP. */
 	void (*qp_event)(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
+	/* IBV_EVENT_SRQ_LIMIT_REACHED. */
+	void (*srq_event)(void *arg, struct rnic_srq *srq, enum ibv_event_type type);
 };
 
 /* Congestion control: DCQCN (Zhu et al., SIGCOMM 2015). The device is a reaction point (a QP that
@@ -238,12 +243,14 @@ int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc);
 void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only);
 
 struct rnic_qp_init {
-	enum ibv_qp_type type; /* IBV_QPT_RC; others -EOPNOTSUPP so far */
+	enum ibv_qp_type type; /* IBV_QPT_RC, _UC, _UD; others -EOPNOTSUPP */
 	struct rnic_pd *pd;
 	struct rnic_cq *send_cq, *recv_cq;
 	struct ibv_qp_cap cap; /* rounded up in place to what was made */
 	bool sq_sig_all;
 	void *user;
+	struct rnic_srq
+		*srq; /* instead of a receive queue of its own, or NULL; of the same device */
 };
 int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp **qp);
 int rnic_qp_destroy(struct rnic_qp *qp); /* its CQEs are removed from the CQs */
@@ -260,10 +267,36 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 void rnic_qp_query(
 	const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
+/* Shared receive queues. attr: max_wr (rounded up in place) and max_sge. rnic_srq_modify: with
+ * IBV_SRQ_LIMIT, the next time that fewer than srq_limit requests are left raises events.srq_event,
+ * once; IBV_SRQ_MAX_WR is -EOPNOTSUPP. Destroy: -EBUSY while a QP uses it. A QP with an SRQ that
+ * goes to ERR raises IBV_EVENT_QP_LAST_WQE_REACHED. rnic_srq_post_recv: as rnic_post_recv, one
+ * thread. */
+int rnic_srq_create(
+	struct rnic_pd *pd, struct ibv_srq_attr *attr, void *user, struct rnic_srq **srq);
+int rnic_srq_destroy(struct rnic_srq *srq);
+int rnic_srq_modify(struct rnic_srq *srq, const struct ibv_srq_attr *attr, int mask);
+void rnic_srq_query(const struct rnic_srq *srq, struct ibv_srq_attr *attr);
+void *rnic_srq_user(const struct rnic_srq *srq);
+int rnic_srq_post_recv(struct rnic_srq *srq, const struct ibv_recv_wr *wr);
+
+/* Address handles of datagrams: to a host, whose MAC must have been resolved (-EAGAIN or
+ * -EHOSTUNREACH as rnic_resolve), or to a multicast group, whose MAC follows from its address (RFC
+ * 1112, RFC 2464). -EINVAL: no GRH, sgid_index, address families that differ. */
+int rnic_ah_create(
+	struct rnic_pd *pd, const struct ibv_ah_attr *attr, uint64_t now, struct rnic_ah **ah);
+int rnic_ah_destroy(struct rnic_ah *ah); /* requests posted with it are not affected */
+
+/* Multicast: datagrams to QPN 0xffffff at the group's address (its MGID: an IPv6 group, or an IPv4
+ * one mapped) are for all QPs attached, also the device's own. Attaching twice is attaching once.
+ * -EINVAL: not a UD QP, not a group, detach: not attached. -ENOMEM: 256 attachments in all. */
+int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group);
+int rnic_qp_detach_mcast(struct rnic_qp *qp, const struct wire_ip *group);
+
 /* Posts one work request (next is ignored); the sg_list is copied, payload is referenced (or copied
  * if IBV_SEND_INLINE). -EINVAL: state, too many SGEs, length; -EOPNOTSUPP: opcode; -ENOMEM: the
- * queue is full. Keys are checked when the packet is made: failures complete with
- * IBV_WC_LOC_PROT_ERR. */
+ * queue is full. UD: wr.ud.ah is a struct rnic_ah *, cast; at most the active MTU. Keys are checked
+ * when the packet is made: failures complete with IBV_WC_LOC_PROT_ERR. */
 int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr);
 int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);
 

@@ -65,7 +65,20 @@ static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, ui
 		return -EINVAL;
 	if ((flags & OP_ATOMIC) && *bytes != ATOMIC_LEN)
 		return -EINVAL;
+	if (qp->init.type == IBV_QPT_UD &&
+		(wr->wr.ud.ah == NULL || wr->wr.ud.remote_qpn > 0xffffff || *bytes > qp->mtu))
+		return -EINVAL;
 	return 0;
+}
+
+static void set_dest(const struct rnic_qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct rnic_ah *ah = (const struct rnic_ah *)wr->wr.ud.ah;
+	struct ud_dest *dest = (struct ud_dest *)((uint8_t *)wqe + qp->dest_off);
+
+	*dest = ah->dest;
+	dest->qpn = wr->wr.ud.remote_qpn;
+	dest->qkey = wr->wr.ud.remote_qkey;
 }
 
 static void set_operands(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned flags)
@@ -127,6 +140,8 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	wqe->inlined = wr->send_flags & IBV_SEND_INLINE;
 	wqe->fenced = wr->send_flags & IBV_SEND_FENCE;
 	set_operands(wqe, wr, flags_of(qp, wr->opcode));
+	if (qp->init.type == IBV_QPT_UD)
+		set_dest(qp, wqe, wr);
 	if (wqe->inlined) {
 		wqe->n_sge = 0;
 		copy_inline((uint8_t *)wqe->sge, wr);
@@ -139,25 +154,35 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr)
+int recv_post(struct ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
 {
 	struct recv_wqe *wqe;
 	uint64_t bytes;
-	int err;
+	int err = sge_bytes(wr->sg_list, wr->num_sge, max_sge, &bytes);
 
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET)
-		return -EINVAL;
-	err = sge_bytes(wr->sg_list, wr->num_sge, qp->init.cap.max_recv_sge, &bytes);
 	if (err < 0)
 		return err;
-	wqe = ring_claim(&qp->rq);
+	wqe = ring_claim(ring);
 	if (wqe == NULL)
 		return -ENOMEM;
 	wqe->wr_id = wr->wr_id;
 	wqe->len = bytes;
 	wqe->n_sge = (uint32_t)wr->num_sge;
 	copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	ring_publish(&qp->rq);
+	ring_publish(ring);
+	return 0;
+}
+
+int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr)
+{
+	int err;
+
+	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET ||
+		qp->init.srq != NULL)
+		return -EINVAL;
+	err = recv_post(&qp->rq, qp->init.cap.max_recv_sge, wr);
+	if (err < 0)
+		return err;
 	/* The owner writes the state, then reads the ring's head; here it is the other way round,
 	 * all sequentially consistent: one of the two sees the other, and the request is flushed.
 	 */

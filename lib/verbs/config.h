@@ -13,8 +13,8 @@
  *			      such a server, whose link comes with the first client
  *	"memory_mb"  integer  32..65536, for packet buffers; default: what rings and MTU need
  *	"hugepages"  boolean  default false
- *	"congestion" object   DCQCN: "reaction", "notification" (booleans, default true), "ect" (boolean,
- *			      default false), and the numbers of struct rnic_congestion by their names
+ *	"congestion" object   DCQCN: "reaction", "notification" (booleans, default true), "ect"
+ *(boolean, default false), and the numbers of struct rnic_congestion by their names
  *
  * Keys that begin with '#' are comments; any other is refused by name. */
 #ifndef VERBS_CONFIG_H

@@ -48,13 +48,6 @@ static int no_dealloc_mw(struct ibv_mw *mw)
 	return iv_errno(EOPNOTSUPP);
 }
 
-static int no_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	(void)srq;
-	*bad = wr;
-	return iv_errno(EOPNOTSUPP);
-}
-
 static int no_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	(void)xrcd;
@@ -250,6 +243,7 @@ static void fill_ops(struct iv_ctx *ctx)
 	v->query_device_ex = query_device_ex;
 	v->create_cq_ex = iv_create_cq_ex;
 	v->create_qp_ex = iv_create_qp_ex;
+	v->create_srq_ex = iv_create_srq_ex;
 	v->close_xrcd = no_close_xrcd;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.alloc_mw = no_alloc_mw;
@@ -257,7 +251,7 @@ static void fill_ops(struct iv_ctx *ctx)
 	v->context.ops.dealloc_mw = no_dealloc_mw;
 	v->context.ops.poll_cq = iv_poll_cq;
 	v->context.ops.req_notify_cq = iv_req_notify_cq;
-	v->context.ops.post_srq_recv = no_post_srq_recv;
+	v->context.ops.post_srq_recv = iv_post_srq_recv;
 	v->context.ops.post_send = iv_post_send;
 	v->context.ops.post_recv = iv_post_recv;
 }
@@ -293,6 +287,10 @@ static void free_objects(struct iv_ctx *ctx)
 {
 	while (!LIST_EMPTY(&ctx->qps))
 		iv_qp_free(LIST_FIRST(&ctx->qps));
+	while (!LIST_EMPTY(&ctx->srqs))
+		iv_srq_free(LIST_FIRST(&ctx->srqs));
+	while (!LIST_EMPTY(&ctx->ahs))
+		iv_ah_free(LIST_FIRST(&ctx->ahs));
 	while (!LIST_EMPTY(&ctx->cqs))
 		iv_cq_free(LIST_FIRST(&ctx->cqs));
 	while (!LIST_EMPTY(&ctx->channels))

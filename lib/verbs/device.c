@@ -339,8 +339,10 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	dev->link = !ops->link_up || ops->link_up(port);
 	dev->link_ns = ops->now(port);
 	atomic_init(&dev->deadline, UINT64_MAX);
-	config.events = (struct rnic_events){
-		.arg = dev, .cq_event = iv_on_cq_event, .qp_event = iv_on_qp_event};
+	config.events = (struct rnic_events){.arg = dev,
+		.cq_event = iv_on_cq_event,
+		.qp_event = iv_on_qp_event,
+		.srq_event = iv_on_srq_event};
 	ret = rnic_create(&config, &dev->rnic);
 	if (ret == 0 && attr->thread)
 		ret = start_thread(dev);

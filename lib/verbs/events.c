@@ -244,6 +244,14 @@ void iv_on_qp_event(void *arg, struct rnic_qp *rqp, enum ibv_event_type type)
 	iv_async_raise(iv_ctx(qp->base.context), &qp->async, type);
 }
 
+void iv_on_srq_event(void *arg, struct rnic_srq *rsrq, enum ibv_event_type type)
+{
+	struct iv_srq *srq = rnic_srq_user(rsrq);
+
+	(void)arg;
+	iv_async_raise(iv_ctx(srq->base.context), &srq->async, type);
+}
+
 void iv_async_forget(struct iv_ctx *ctx, struct iv_async *src)
 {
 	pthread_mutex_lock(&ctx->async_lock);
@@ -273,6 +281,8 @@ static bool take_async_event(void *arg)
 			take->event->element.qp = src->qp;
 		else if (src->cq)
 			take->event->element.cq = src->cq;
+		else if (src->srq)
+			take->event->element.srq = src->srq;
 		else
 			take->event->element.port_num = IV_PORT;
 		TAILQ_REMOVE(&ctx->async_ready, src, link);
@@ -313,6 +323,13 @@ void iv_ack_async_event(struct ibv_async_event *event)
 		event->element.qp->events_completed++;
 		pthread_cond_signal(&event->element.qp->cond);
 		pthread_mutex_unlock(&event->element.qp->mutex);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		pthread_mutex_lock(&event->element.srq->mutex);
+		event->element.srq->events_completed++;
+		pthread_cond_signal(&event->element.srq->cond);
+		pthread_mutex_unlock(&event->element.srq->mutex);
 		break;
 	default:
 		break; /* events of the port have no object that could go away */

@@ -31,6 +31,7 @@ static bool iv_event_mine(const struct ibv_async_event *event)
 		return iv_mine(event->element.qp->context);
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return iv_mine(event->element.srq->context);
 	case IBV_EVENT_WQ_FATAL:
 		return false;
 	default:
@@ -108,55 +109,6 @@ struct ibv_dm *iv_import_dm(struct ibv_context *context, uint32_t handle)
 	(void)context, (void)handle;
 	errno = EOPNOTSUPP;
 	return NULL;
-}
-
-struct ibv_srq *iv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
-{
-	(void)pd, (void)init;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-struct ibv_ah *iv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	(void)pd, (void)attr;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-struct ibv_ah *iv_create_ah_from_wc(
-	struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
-{
-	(void)pd, (void)wc, (void)grh, (void)port;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-int iv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
-	struct ibv_grh *grh, struct ibv_ah_attr *attr)
-{
-	(void)context, (void)port, (void)wc, (void)grh, (void)attr;
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
-int iv_resolve_eth_l2_from_gid(
-	struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid)
-{
-	(void)context, (void)attr, (void)mac, (void)vid;
-	return iv_errno(EOPNOTSUPP);
-}
-
-int iv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return iv_errno(EOPNOTSUPP);
-}
-
-int iv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return iv_errno(EOPNOTSUPP);
 }
 
 int iv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)

@@ -152,6 +152,15 @@
 	X(struct ibv_srq *, ibv_create_srq, iv_create_srq, \
 		(struct ibv_pd *pd, struct ibv_srq_init_attr *init), (pd, init), \
 		iv_mine(pd->context), NULL) \
+	X(int, ibv_modify_srq, iv_modify_srq, \
+		(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask), (srq, attr, mask), \
+		iv_mine(srq->context), ENOSYS) \
+	X(int, ibv_query_srq, iv_query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr), \
+		(srq, attr), iv_mine(srq->context), ENOSYS) \
+	X(int, ibv_destroy_srq, iv_destroy_srq, (struct ibv_srq *srq), (srq), \
+		iv_mine(srq->context), ENOSYS) \
+	X(int, ibv_destroy_ah, iv_destroy_ah, (struct ibv_ah *ah), (ah), \
+		iv_mine(ah->context), ENOSYS) \
 	X(struct ibv_ah *, ibv_create_ah, iv_create_ah, \
 		(struct ibv_pd *pd, struct ibv_ah_attr *attr), (pd, attr), iv_mine(pd->context), NULL) \
 	X(struct ibv_ah *, ibv_create_ah_from_wc, iv_create_ah_from_wc, \

@@ -72,6 +72,7 @@ struct iv_async {
 	uint32_t got; /* events handed to the application */
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq;
 };
 
 struct iv_pd {
@@ -84,6 +85,20 @@ struct iv_mr {
 	struct ibv_mr base;
 	struct rnic_mr *mr;
 	LIST_ENTRY(iv_mr) link;
+};
+
+struct iv_ah {
+	struct ibv_ah base;
+	struct rnic_ah *ah;
+	LIST_ENTRY(iv_ah) link;
+};
+
+struct iv_srq {
+	struct ibv_srq base;
+	struct rnic_srq *srq;
+	pthread_mutex_t lock; /* producers; order: as iv_qp.rq_lock */
+	struct iv_async async;
+	LIST_ENTRY(iv_srq) link;
 };
 
 struct iv_channel {
@@ -148,6 +163,8 @@ struct iv_ctx {
 	LIST_HEAD(, iv_channel) channels;
 	LIST_HEAD(, iv_cq) cqs;
 	LIST_HEAD(, iv_qp) qps;
+	LIST_HEAD(, iv_ah) ahs;
+	LIST_HEAD(, iv_srq) srqs;
 	uint32_t next_handle;
 
 	pthread_mutex_t async_lock;
@@ -220,6 +237,7 @@ uint32_t iv_handle(struct iv_ctx *ctx);
 
 void iv_on_cq_event(void *arg, struct rnic_cq *cq);
 void iv_on_qp_event(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
+void iv_on_srq_event(void *arg, struct rnic_srq *srq, enum ibv_event_type type);
 void iv_async_raise(struct iv_ctx *ctx, struct iv_async *src, enum ibv_event_type type);
 /* Forget undelivered events of an object that goes; got is how many the application still acks. */
 void iv_async_forget(struct iv_ctx *ctx, struct iv_async *src);
@@ -232,7 +250,13 @@ void iv_pd_free(struct iv_pd *pd);
 void iv_mr_free(struct iv_mr *mr);
 void iv_cq_free(struct iv_cq *cq);
 void iv_qp_free(struct iv_qp *qp);
+void iv_ah_free(struct iv_ah *ah);
+void iv_srq_free(struct iv_srq *srq);
 
+/* One request of the send queue, which the caller has locked. */
+int iv_post_one(struct iv_qp *qp, const struct ibv_send_wr *wr);
+int iv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *iv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init);
 int iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int iv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int iv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -60,8 +60,11 @@ static void unlock_all(struct iv_qp *qp)
 
 static int check_init(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+		attr->qp_type != IBV_QPT_UD)
 		return -EOPNOTSUPP;
+	if (attr->srq && attr->srq->context != context)
+		return -EINVAL;
 	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != context ||
 		attr->recv_cq->context != context || !attr->pd || attr->pd->context != context)
 		return -EINVAL;
@@ -79,6 +82,7 @@ static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr
 		.cap = attr->cap,
 		.sq_sig_all = attr->sq_sig_all != 0,
 		.user = qp,
+		.srq = attr->srq ? ((struct iv_srq *)attr->srq)->srq : NULL,
 	};
 	int ret;
 
@@ -99,6 +103,7 @@ static void fill_base(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 	base->pd = attr->pd;
 	base->send_cq = attr->send_cq;
 	base->recv_cq = attr->recv_cq;
+	base->srq = attr->srq;
 	base->handle = iv_handle(iv_ctx(base->context));
 	base->qp_type = attr->qp_type;
 	base->state = IBV_QPS_RESET;
@@ -315,6 +320,7 @@ int iv_query_qp(
 	*init = (struct ibv_qp_init_attr){.qp_context = base->qp_context,
 		.send_cq = base->send_cq,
 		.recv_cq = base->recv_cq,
+		.srq = base->srq,
 		.cap = qp->cap,
 		.qp_type = base->qp_type,
 		.sq_sig_all = qp->sq_sig_all};
@@ -324,6 +330,17 @@ int iv_query_qp(
 
 /* ---- work requests ---- */
 
+int iv_post_one(struct iv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr ud;
+
+	if (qp->base.qp_type != IBV_QPT_UD || !wr->wr.ud.ah)
+		return rnic_post_send(qp->qp, wr);
+	ud = *wr;
+	ud.wr.ud.ah = (struct ibv_ah *)((struct iv_ah *)wr->wr.ud.ah)->ah;
+	return rnic_post_send(qp->qp, &ud);
+}
+
 int iv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct iv_qp *qp = iv_qp(base);
@@ -331,7 +348,7 @@ int iv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr
 
 	pthread_mutex_lock(&qp->sq_lock);
 	for (; wr && ret == 0; wr = wr->next) {
-		ret = rnic_post_send(qp->qp, wr);
+		ret = iv_post_one(qp, wr);
 		if (ret)
 			*bad_wr = wr;
 	}

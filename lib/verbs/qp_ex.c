@@ -11,6 +11,9 @@ enum {
 		   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
 		   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
 		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	UC_OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	UD_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 };
 
 static struct iv_qp *qp_of(struct ibv_qp_ex *ex)
@@ -73,7 +76,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	int ret = -qp->batch.err;
 
 	for (unsigned i = 0; i < qp->batch.n && ret == 0; i++)
-		ret = rnic_post_send(qp->qp, &qp->batch.wr[i]);
+		ret = iv_post_one(qp, &qp->batch.wr[i]);
 	pthread_mutex_unlock(&qp->sq_lock);
 	iv_kick(iv_dev(qp->base.context));
 	return ret ? iv_errno(ret) : 0;
@@ -227,11 +230,28 @@ static int alloc_batch(struct iv_qp *qp)
 	return qp->batch.wr && qp->batch.sge && qp->batch.inl ? 0 : -ENOMEM;
 }
 
+static void wr_set_ud_addr(
+	struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct ibv_send_wr *wr = last(qp_of(ex));
+
+	if (wr) {
+		wr->wr.ud.ah = ah;
+		wr->wr.ud.remote_qpn = remote_qpn;
+		wr->wr.ud.remote_qkey = remote_qkey;
+	}
+}
+
+static uint64_t ops_of(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ? SEND_OPS : type == IBV_QPT_UC ? UC_OPS : UD_OPS;
+}
+
 int iv_qp_ex_init(struct iv_qp *qp, uint64_t send_ops)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
 
-	if (send_ops & ~(uint64_t)SEND_OPS)
+	if (send_ops & ~ops_of(qp->base.qp_type))
 		return -EOPNOTSUPP;
 	if (alloc_batch(qp))
 		return -ENOMEM;
@@ -243,6 +263,8 @@ int iv_qp_ex_init(struct iv_qp *qp, uint64_t send_ops)
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (qp->base.qp_type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
 	if (send_ops & IBV_QP_EX_WITH_SEND)
 		ex->wr_send = wr_send;
 	if (send_ops & IBV_QP_EX_WITH_SEND_WITH_IMM)

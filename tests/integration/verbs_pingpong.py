@@ -108,27 +108,27 @@ class Programs(unittest.TestCase):
         p = self.start(name, *args)
         return p.communicate(timeout=PATIENCE)[0], p.returncode
 
-    def start_pair(self, *args):
+    def start_pair(self, *args, program="ibv_rc_pingpong"):
         """A pingpong server, and the client as soon as the server listens."""
         port = free_tcp_port()
         self.config("server")
         self.config("client")
-        server = self.start("server", "ibv_rc_pingpong", "-p", str(port), *args)
+        server = self.start("server", program, "-p", str(port), *args)
         end = time.monotonic() + PATIENCE
         while not listening(port):
             self.assertIsNone(server.poll(), "the server has ended")
             self.assertLess(time.monotonic(), end, "the server does not listen")
             time.sleep(0.01)
-        return server, self.start("client", "ibv_rc_pingpong", "-p", str(port), *args,
+        return server, self.start("client", program, "-p", str(port), *args,
                                   "127.0.0.1")
 
-    def pingpong(self, *args, iters=1000):
-        server, client = self.start_pair("-n", str(iters), *args)
+    def pingpong(self, *args, iters=1000, program="ibv_rc_pingpong"):
+        server, client = self.start_pair("-n", str(iters), *args, program=program)
         for p in (client, server):
             out = p.communicate(timeout=PATIENCE)[0]
             self.assertEqual(p.returncode, 0, out)
             self.assertIn(f"{iters} iters in", out)
-            print(f"  {' '.join(args)}: {out.splitlines()[-1]}", file=sys.stderr)
+            print(f"  {program} {' '.join(args)}: {out.splitlines()[-1]}", file=sys.stderr)
         for name in ("server", "client"):
             with open(self.path(name + ".stats"), encoding="utf-8") as f:
                 stats = json.load(f)
@@ -153,7 +153,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(code, 0, out)
         for text in ("incline0", "InfiniBand (0)", "PORT_ACTIVE (4)", "4096 (5)", "Ethernet",
                      "LINK_UP (5)", "::ffff:10.77.0.12, RoCE v2", "fd77::c, RoCE v2",
-                     "ATOMIC_NONE"):
+                     "ATOMIC_HCA"):
             self.assertIn(text, out)
 
     def test_bad_file_is_said_once(self):
@@ -234,6 +234,18 @@ print("done")
 
     def test_validated_buffers(self):
         self.pingpong("-g", "1", "-c", "-s", "5000", iters=200)
+
+    def test_unreliable_connection(self):
+        self.pingpong("-g", "1", program="ibv_uc_pingpong")
+        self.pingpong("-g", "2", "-e", "-s", "100000", iters=200, program="ibv_uc_pingpong")
+
+    def test_datagrams(self):
+        self.pingpong("-g", "1", program="ibv_ud_pingpong")
+        self.pingpong("-g", "2", "-e", program="ibv_ud_pingpong")
+
+    def test_shared_receive_queue(self):
+        self.pingpong("-g", "1", program="ibv_srq_pingpong")
+        self.pingpong("-g", "2", "-e", program="ibv_srq_pingpong")
 
     def test_survives_killed_peer(self):
         for dies in (0, 1):

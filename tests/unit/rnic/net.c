@@ -218,6 +218,15 @@ static void on_qp_event(void *arg, struct rnic_qp *qp, enum ibv_event_type type)
 	end->event[end->n_event++] = type;
 }
 
+static void on_srq_event(void *arg, struct rnic_srq *srq, enum ibv_event_type type)
+{
+	struct end *end = rnic_srq_user(srq);
+
+	(void)arg;
+	assert_int_equal(IBV_EVENT_SRQ_LIMIT_REACHED, type);
+	end->n_srq_event++;
+}
+
 static void on_cq_event(void *arg, struct rnic_cq *cq)
 {
 	struct end *end = rnic_cq_user(cq);
@@ -238,7 +247,7 @@ void net_open(struct net *net, const struct net_options *options)
 			.seed = 1234 + (uint64_t)i,
 			.window = options->window,
 			.congestion = options->congestion,
-			.events = {net, on_cq_event, on_qp_event},
+			.events = {net, on_cq_event, on_qp_event, on_srq_event},
 		};
 
 		config.ip[0] = wire_ip_from4(0x0a4d0001 + (uint32_t)i);
@@ -247,6 +256,7 @@ void net_open(struct net *net, const struct net_options *options)
 		assert_int_equal(0, rnic_pd_alloc(end->rnic, &end->pd));
 		assert_int_equal(0, rnic_cq_create(end->rnic, 1024, end, &end->scq));
 		assert_int_equal(0, rnic_cq_create(end->rnic, 1024, end, &end->rcq));
+		end->index = i;
 		end->buf_len = 1 << 20;
 		end->buf = malloc(end->buf_len);
 		assert_non_null(end->buf);
@@ -262,7 +272,8 @@ void net_open(struct net *net, const struct net_options *options)
 struct rnic_qp *net_make_qp(struct end *end, const struct net_options *options)
 {
 	uint32_t wr = options->wr ? options->wr : 64;
-	struct rnic_qp_init init = {.type = IBV_QPT_RC,
+	struct rnic_qp_init init = {.type = options->type ? options->type : IBV_QPT_RC,
+		.srq = options->srq[end->index],
 		.pd = end->pd,
 		.send_cq = end->scq,
 		.recv_cq = end->rcq,
@@ -292,6 +303,7 @@ struct ibv_qp_attr net_attr(
 		.sq_psn = options->psn[i],
 		.qp_access_flags = options->access ? options->access : NET_ALL_ACCESS,
 		.port_num = 1,
+		.qkey = options->type == IBV_QPT_UD ? NET_QKEY : 0,
 		.min_rnr_timer = options->rnr_timer ? options->rnr_timer : 12,
 		.timeout = options->timeout ? options->timeout : 14,
 		.retry_cnt = options->no_retry ? options->retry : 7,
@@ -310,20 +322,36 @@ struct ibv_qp_attr net_attr(
 	return attr;
 }
 
+/* Masks of the transitions to INIT, RTR, RTS. */
+static const int *masks_of(enum ibv_qp_type type)
+{
+	static const int rc[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			IBV_QP_MAX_QP_RD_ATOMIC};
+	static const int uc[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, IBV_QP_SQ_PSN};
+	static const int ud[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
+
+	return type == IBV_QPT_UC ? uc : type == IBV_QPT_UD ? ud : rc;
+}
+
 void net_to_rts(struct net *net, int i, struct rnic_qp *qp, uint32_t peer_qpn,
 	const struct net_options *options)
 {
 	struct ibv_qp_attr attr = net_attr(net, i, peer_qpn, options);
+	const int *mask = masks_of(options->type);
 	int err;
 
 	attr.qp_state = IBV_QPS_INIT;
-	assert_int_equal(0, rnic_qp_modify(qp, &attr, net_mask_init, net->now));
+	assert_int_equal(0, rnic_qp_modify(qp, &attr, IBV_QP_STATE | mask[0], net->now));
 	attr.qp_state = IBV_QPS_RTR;
-	while ((err = rnic_qp_modify(qp, &attr, net_mask_rtr, net->now)) == -EAGAIN)
+	while ((err = rnic_qp_modify(qp, &attr, IBV_QP_STATE | mask[1], net->now)) == -EAGAIN)
 		net_run(net, net->now + MS);
 	assert_int_equal(0, err);
 	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(0, rnic_qp_modify(qp, &attr, net_mask_rts, net->now));
+	assert_int_equal(0, rnic_qp_modify(qp, &attr, IBV_QP_STATE | mask[2], net->now));
 }
 
 void net_connect(struct net *net, const struct net_options *options)

@@ -49,6 +49,8 @@ struct end {
 	struct rnic_cq *scq, *rcq;
 	struct rnic_qp *qp;
 	struct rnic_mr *mr; /* of buf, all access */
+	unsigned n_srq_event;
+	int index; /* 0 or 1 */
 	uint8_t *buf;
 	size_t buf_len;
 	enum ibv_event_type event[NET_EVENTS];
@@ -77,6 +79,8 @@ struct net {
 };
 
 struct net_options {
+	enum ibv_qp_type type; /* default RC */
+	struct rnic_srq *srq[2];
 	bool ip6, link_local;
 	enum ibv_mtu mtu;         /* default 1024 */
 	uint32_t psn[2];          /* starting PSN of end 0, 1 */
@@ -108,6 +112,7 @@ void net_to_rts(struct net *net, int i, struct rnic_qp *qp, uint32_t peer_qpn,
 struct ibv_qp_attr net_attr(
 	struct net *net, int i, uint32_t peer_qpn, const struct net_options *options);
 extern const int net_mask_init, net_mask_rtr, net_mask_rts;
+enum { NET_QKEY = 0x11111111 };
 
 /* Runs until nothing is in flight and no timer runs, or until the time. */
 void net_run(struct net *net, uint64_t until);

@@ -225,7 +225,7 @@ static void test_qp_create(void **state)
 	net_open(&net, &(struct net_options){0});
 	rnic = net.end[0].rnic;
 	init = small_qp(&net.end[0]);
-	init.type = IBV_QPT_UD;
+	init.type = IBV_QPT_RAW_PACKET;
 	assert_int_equal(-EOPNOTSUPP, rnic_qp_create(rnic, &init, &qp));
 	init = small_qp(&net.end[0]);
 	init.pd = NULL;

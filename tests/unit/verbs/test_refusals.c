@@ -49,17 +49,15 @@ static int teardown(void **state)
 static void unsupported_objects(void **state)
 {
 	struct endpoint *a = &((struct one *)*state)->a;
-	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
-	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
 	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_td_init_attr td = {0};
 	struct ibv_xrcd_init_attr xrcd = {0};
-	struct ibv_wc wc = {0};
-	struct ibv_grh grh = {0};
+	struct ibv_srq_init_attr_ex srq = {.attr = {.max_wr = 1, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_TM,
+		.pd = a->pd};
 
-	assert_refused(ibv_create_srq(a->pd, &srq), EOPNOTSUPP);
-	assert_refused(ibv_create_ah(a->pd, &ah), EOPNOTSUPP);
-	assert_refused(ibv_create_ah_from_wc(a->pd, &wc, &grh, 1), EOPNOTSUPP);
+	assert_refused(ibv_create_srq_ex(a->context, &srq), EOPNOTSUPP);
 	assert_refused(ibv_alloc_mw(a->pd, IBV_MW_TYPE_1), EOPNOTSUPP);
 	assert_refused(ibv_alloc_dm(a->context, &dm), EOPNOTSUPP);
 	assert_refused(ibv_alloc_td(a->context, &td), EOPNOTSUPP);
@@ -75,18 +73,19 @@ static void unsupported_operations(void **state)
 {
 	struct endpoint *a = &((struct one *)*state)->a;
 	union ibv_gid gid = {{0}};
-	struct ibv_ah_attr ah = {.is_global = 1};
+	struct ibv_ah_attr ah = {.is_global = 0};
 	struct ibv_modify_cq_attr modify = {0};
 	struct ibv_ece ece = {0};
 	uint8_t mac[6];
 	uint16_t vlan;
 
-	assert_int_equal(ibv_attach_mcast(a->qp, &gid, 0), EOPNOTSUPP);
-	assert_int_equal(ibv_detach_mcast(a->qp, &gid, 0), EOPNOTSUPP);
+	/* Not a datagram QP, not a group. */
+	assert_int_equal(ibv_attach_mcast(a->qp, &gid, 0), EINVAL);
+	assert_int_equal(ibv_detach_mcast(a->qp, &gid, 0), EINVAL);
 	assert_int_equal(ibv_query_ece(a->qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_set_ece(a->qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_modify_cq(a->cq, &modify), EOPNOTSUPP);
-	assert_int_equal(ibv_resolve_eth_l2_from_gid(a->context, &ah, mac, &vlan), EOPNOTSUPP);
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(a->context, &ah, mac, &vlan), EINVAL);
 	assert_int_equal(ibv_query_qp_data_in_order(a->qp, IBV_WR_SEND, 0), 0);
 	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 		IBV_REREG_MR_ERR_INPUT);
@@ -99,8 +98,8 @@ static void unsupported_operations(void **state)
 
 static void refused_queue_pairs(void **state)
 {
-	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET,
-		IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER};
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER};
 	struct endpoint *a = &((struct one *)*state)->a;
 	struct ibv_qp_init_attr init = {.send_cq = a->cq, .recv_cq = a->cq, .cap = {1, 1, 1, 1, 0}};
 	struct ibv_qp_init_attr_ex ex = {.send_cq = a->cq,
@@ -109,15 +108,15 @@ static void refused_queue_pairs(void **state)
 		.qp_type = IBV_QPT_RC,
 		.pd = a->pd,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS};
-	struct ibv_srq srq;
+	struct ibv_srq srq = {.context = NULL};
 
 	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		init.qp_type = types[i];
 		assert_refused(ibv_create_qp(a->pd, &init), EOPNOTSUPP);
 	}
 	init.qp_type = IBV_QPT_RC;
-	init.srq = &srq;
-	assert_refused(ibv_create_qp(a->pd, &init), EOPNOTSUPP);
+	init.srq = &srq; /* of another context */
+	assert_refused(ibv_create_qp(a->pd, &init), EINVAL);
 	init.srq = NULL;
 	init.recv_cq = NULL;
 	assert_refused(ibv_create_qp(a->pd, &init), EINVAL);
@@ -126,6 +125,13 @@ static void refused_queue_pairs(void **state)
 	assert_refused(ibv_create_qp(a->pd, &init), EINVAL);
 	ex.send_ops_flags = IBV_QP_EX_WITH_BIND_MW;
 	assert_refused(ibv_create_qp_ex(a->context, &ex), EOPNOTSUPP);
+	ex.qp_type = IBV_QPT_UD;
+	ex.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
+	assert_refused(ibv_create_qp_ex(a->context, &ex), EOPNOTSUPP);
+	ex.qp_type = IBV_QPT_UC;
+	ex.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ;
+	assert_refused(ibv_create_qp_ex(a->context, &ex), EOPNOTSUPP);
+	ex.qp_type = IBV_QPT_RC;
 	ex.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	ex.comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
 	assert_refused(ibv_create_qp_ex(a->context, &ex), EOPNOTSUPP);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles: where a datagram goes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+
+int rnic_ah_create(
+	struct rnic_pd *pd, const struct ibv_ah_attr *attr, uint64_t now, struct rnic_ah **ah)
+{
+	struct rnic *rnic = pd->rnic;
+	const struct ibv_global_route *grh = &attr->grh;
+	struct wire_flow flow = {.tos = ect_tos(rnic->ect, grh->traffic_class),
+		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64};
+	struct rnic_ah *new;
+	int err = 0;
+
+	memcpy(flow.dst.b, grh->dgid.raw, sizeof(flow.dst.b));
+	if (!attr->is_global || grh->sgid_index >= rnic->n_gid || wire_ip_is_zero(&flow.dst))
+		return -EINVAL;
+	flow.src = rnic->gid[grh->sgid_index];
+	if (wire_ip_is4(&flow.dst) != wire_ip_is4(&flow.src))
+		return -EINVAL;
+	memcpy(flow.smac, rnic->mac, sizeof(flow.smac));
+	if (ip_is_multicast(&flow.dst))
+		multicast_mac(&flow.dst, flow.dmac);
+	else
+		err = neigh_resolve(rnic, &flow.src, &flow.dst, flow.dmac, now);
+	if (err < 0)
+		return err;
+	new = calloc(1, sizeof(*new));
+	if (new == NULL)
+		return -ENOMEM;
+	new->pd = pd;
+	new->dest = (struct ud_dest){.flow = flow,
+		.loopback = rnic_own_ip(rnic, &flow.dst) >= 0,
+		.multicast = ip_is_multicast(&flow.dst)};
+	pd->users++;
+	*ah = new;
+	return 0;
+}
+
+int rnic_ah_destroy(struct rnic_ah *ah)
+{
+	ah->pd->users--;
+	free(ah);
+	return 0;
+}

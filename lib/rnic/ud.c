@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unreliable datagrams (IBTA vol. 1, 9.8.3): one packet each, with the sender's network header in
+ * front of what is received. */
+#include <endian.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "lib/wire/psn.h"
+
+/* As Soft-RoCE: the same for all datagrams of a QP (Knuth's multiplicative hash). */
+static uint16_t source_port(uint32_t qpn)
+{
+	return (uint16_t)(0xc000 | qpn * UINT32_C(0x61c88647) >> 18);
+}
+
+static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	const struct send_wqe *wqe = unacked_next(qp);
+	struct wire_hdr hdr = {.opcode = ROCE_UD | ROCE_SEND_ONLY, .mig = true, .sqpn = qp->qpn};
+	const struct ud_dest *dest;
+	struct wire_flow flow;
+
+	(void)now;
+	if (wqe == NULL)
+		return false;
+	if (gather_payload(qp->init.pd, wqe, 0, wqe->len, frame) < 0) {
+		qp_complete_send(qp, IBV_WC_LOC_PROT_ERR);
+		qp_sq_error(qp);
+		return false;
+	}
+	dest = (const struct ud_dest *)((const uint8_t *)wqe + qp->dest_off);
+	flow = dest->flow;
+	flow.sport = source_port(qp->qpn);
+	hdr.opcode += wqe->opcode == IBV_WR_SEND_WITH_IMM;
+	hdr.imm = wqe->imm;
+	hdr.se = wqe->solicited;
+	hdr.dqpn = dest->qpn;
+	/* IBTA vol. 1, 10.2.5: the QP's own where the request's has the upper bit. */
+	hdr.qkey = dest->qkey & 0x80000000 ? qp->attr.qkey : dest->qkey;
+	hdr.psn = (uint32_t)qp->req.high & PSN_MASK;
+	frame_build(qp->rnic, &flow, frame, &hdr, wqe->len);
+	qp->loopback = dest->loopback;
+	qp->rnic->copy_back = dest->multicast && mcast_member(qp->rnic, &flow.dst);
+	unacked_sent(qp, wqe, wqe->len);
+	return true;
+}
+
+/* The 40 bytes in front of a datagram: the IPv6 header, or the IPv4 one in their second half. */
+static void make_grh(uint8_t grh[GRH_LEN], const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	const uint8_t *l3 = frame + pkt->l3_off;
+	size_t len = pkt->ip_ver == 4 ? sizeof(struct ip4_hdr) : sizeof(struct wire_ip6_hdr);
+
+	memset(grh, 0, GRH_LEN);
+	memcpy(grh + GRH_LEN - len, l3, len);
+}
+
+static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {.status = status,
+		.opcode = IBV_WC_RECV,
+		.byte_len = GRH_LEN + pkt->pay_len,
+		.src_qp = pkt->sqpn,
+		.wc_flags = IBV_WC_GRH};
+
+	if (pkt->flags & ROCE_F_IMM) {
+		wc.imm_data = htobe32(pkt->imm);
+		wc.wc_flags |= IBV_WC_WITH_IMM;
+	}
+	qp_complete_recv(qp, &wc, pkt->se);
+}
+
+static unsigned ud_rx(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	struct placement where = {.kind = PLACE_LIST};
+	const struct recv_wqe *wqe;
+	uint8_t grh[GRH_LEN];
+
+	(void)now;
+	if (pkt->qkey != qp->attr.qkey)
+		return RNIC_DROP_QKEY;
+	if (pkt->pay_len > qp->mtu)
+		return RNIC_DROP_LENGTH;
+	if (!qp_take_recv(qp))
+		return RNIC_DROP_RNR;
+	wqe = qp_recv(qp);
+	if ((uint64_t)GRH_LEN + pkt->pay_len > wqe->len)
+		return RNIC_DROP_LENGTH;
+	where.sge = wqe->sge;
+	where.n_sge = wqe->n_sge;
+	if (place_check(qp->init.pd, &where, GRH_LEN + pkt->pay_len) < 0) {
+		complete(qp, pkt, IBV_WC_LOC_PROT_ERR);
+		qp_error(qp);
+		return RNIC_DROP_ACCESS;
+	}
+	make_grh(grh, frame, pkt);
+	place_payload(qp->init.pd, &where, grh, GRH_LEN);
+	where.offset = GRH_LEN;
+	place_payload(qp->init.pd, &where, frame + pkt->pay_off, pkt->pay_len);
+	complete(qp, pkt, IBV_WC_SUCCESS);
+	return 0;
+}
+
+static void ud_start_recv(struct rnic_qp *qp)
+{
+	(void)qp;
+}
+
+const struct transport ud_transport = {
+	.type = IBV_QPT_UD,
+	.opcodes = ROCE_UD,
+	.rx = ud_rx,
+	.tx = ud_tx,
+	.tx_answer = unacked_tx_answer,
+	.timer = unacked_timer,
+	.start_recv = ud_start_recv,
+	.start_send = unacked_start_send,
+	.drain = unacked_drain,
+	.reset = unacked_reset,
+};
