@@ -38,6 +38,7 @@ struct ccl_ring_conf {
 	bool netreduce;
 	uint16_t ring_id;   /* in the header; the same at all ranks and switches */
 	uint32_t first_msg; /* number of the first message, the same everywhere: 0 */
+	bool fallback;      /* to a host ring, if the switches cannot: see ccl_ring_meet */
 };
 
 /* What the two neighbours, and for NetReduce the switch, have to know of a rank. */
@@ -69,11 +70,16 @@ void ccl_ring_close(struct ccl_ring *ring);
 /* Collective over all ranks of a bootstrap: exchanges the addresses and connects. between, if not
  * NULL, is called at rank 0 once it has all addresses and the common mtu, before anybody connects
  * (NetReduce: it makes the ring on the switches); its error, with a reason in err, reaches
- * everybody. Blocks, bounded by the bootstrap's timeouts. */
+ * everybody. If it says that there is no room or no such thing (-ENOSPC, -EMFILE, -EAGAIN, -EBUSY,
+ * -ENOMEM, -EOPNOTSUPP) and rank 0's conf.fallback is set, the same connections become a host ring
+ * at all ranks instead, and ccl_ring_plain says why ("" otherwise). Blocks, bounded by the
+ * bootstrap's timeouts. */
 typedef int (*ccl_ring_between)(void *arg, const struct ccl_ring_address *all, unsigned n,
 	unsigned mtu, char err[CCL_ERR_LEN]);
 int ccl_ring_meet(struct ccl_ring *ring, struct ccl_boot *boot, ccl_ring_between between, void *arg,
 	char err[CCL_ERR_LEN]);
+
+const char *ccl_ring_plain(const struct ccl_ring *ring);
 
 /* Registered memory is sent from without a copy. As ccl_register. */
 int ccl_ring_register(struct ccl_ring *ring, void *buf, size_t len);

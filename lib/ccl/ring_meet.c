@@ -68,9 +68,21 @@ static int read_all(
 	return 0;
 }
 
+/* Errors after which the ranks can do without the switches. */
+static bool no_room(int rc)
+{
+	return rc == -ENOSPC || rc == -EMFILE || rc == -EAGAIN || rc == -EBUSY || rc == -ENOMEM ||
+	       rc == -EOPNOTSUPP;
+}
+
+const char *ccl_ring_plain(const struct ccl_ring *r)
+{
+	return r->plain;
+}
+
 /* Rank 0: everybody's address, then the list of them to everybody. */
-static int lead(const struct ccl_ring *r, struct ccl_boot *boot, json_t *own,
-	ccl_ring_between between, void *arg, json_t **list, char *err)
+static int lead(struct ccl_ring *r, struct ccl_boot *boot, json_t *own, ccl_ring_between between,
+	void *arg, json_t **list, char *err)
 {
 	json_t **all = calloc(r->n_ranks, sizeof(json_t *));
 	struct ccl_ring_address *at = calloc(r->n_ranks, sizeof(*at));
@@ -88,10 +100,14 @@ static int lead(const struct ccl_ring *r, struct ccl_boot *boot, json_t *own,
 		rc = read_all(*list, at, r->n_ranks, &mtu, err);
 	if (!rc && between)
 		rc = between(arg, at, r->n_ranks, mtu, err);
+	if (rc && between && r->conf.fallback && no_room(rc)) {
+		snprintf(r->plain, sizeof(r->plain), "%s", err);
+		rc = 0;
+	}
 	if (rc) {
 		ccl_boot_abort(boot, err);
 	} else {
-		json_t *answer = json_pack("{s:O}", "ring", *list);
+		json_t *answer = json_pack("{s:O, s:s}", "ring", *list, "plain", r->plain);
 
 		ccl_boot_broadcast(boot, answer);
 		json_decref(answer);
@@ -101,14 +117,17 @@ static int lead(const struct ccl_ring *r, struct ccl_boot *boot, json_t *own,
 	return rc;
 }
 
-static int follow(struct ccl_boot *boot, json_t *own, json_t **list, char *err)
+static int follow(struct ccl_ring *r, struct ccl_boot *boot, json_t *own, json_t **list, char *err)
 {
+	const char *plain;
 	json_t *answer = NULL;
 	int rc = ccl_boot_tell(boot, own, err);
 
 	if (rc == 0)
 		rc = ccl_boot_hear(boot, &answer, err);
 	*list = json_incref(json_object_get(answer, "ring"));
+	plain = json_string_value(json_object_get(answer, "plain"));
+	snprintf(r->plain, sizeof(r->plain), "%s", plain ? plain : "");
 	json_decref(answer);
 	return rc;
 }
@@ -141,9 +160,11 @@ int ccl_ring_meet(struct ccl_ring *r, struct ccl_boot *boot, ccl_ring_between be
 
 	ccl_ring_address(r, &mine);
 	own = ccl_ring_address_json(&mine);
-	rc = r->rank ? follow(boot, own, &list, err) : lead(r, boot, own, between, arg, &list, err);
+	rc = r->rank ? follow(r, boot, own, &list, err)
+		     : lead(r, boot, own, between, arg, &list, err);
 	json_decref(own);
 	if (rc == 0) {
+		r->conf.netreduce &= !r->plain[0];
 		rc = connect_to(r, list, err);
 		if (rc)
 			ccl_boot_abort(boot, err);

@@ -83,6 +83,7 @@ struct ccl_ring {
 	bool fresh;
 	int failed;
 	char err[CCL_ERR_LEN];
+	char plain[CCL_ERR_LEN]; /* why it is no NetReduce ring although one was wished */
 };
 
 static inline struct ring_coll *ring_coll_at(struct ccl_ring *r, uint64_t n)

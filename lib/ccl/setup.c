@@ -111,6 +111,7 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 		.start_psn = ccl_random_psn(),
 		.netreduce = netreduce,
 		.ring_id = ccl_ring_id(g),
+		.fallback = g->fallback,
 	};
 	int rc = ccl_over_ring(c, &conf, collectives, err);
 
@@ -121,6 +122,13 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 	c->no_half = false;
 	c->fallback = s->fallback = fallback;
 	rc = ccl_ring_meet(c->ring, s->boot, netreduce ? install_ring : NULL, s, err);
+	if (rc == 0 && ccl_ring_plain(c->ring)[0]) {
+		c->collectives = g->collectives;
+		c->fallback = s->fallback = true;
+		snprintf(c->selection, sizeof(c->selection),
+			"a ring of the hosts, without the switches: %.400s",
+			ccl_ring_plain(c->ring));
+	}
 	c->connected = rc == 0;
 	return rc;
 }
@@ -559,7 +567,8 @@ void ccl_setup_diagnose(
 	text[0] = '\0';
 	if (s->group->mode_id == CCL_MODE_NETREDUCE)
 		ccl_ring_missing(s->group, text, cap);
-	else if (!s->fallback && ccl_sub_name(s->group, prim, root, name) == 0)
+	else if (!s->fallback && s->group->mode_id != CCL_MODE_RING &&
+		 ccl_sub_name(s->group, prim, root, name) == 0)
 		ccl_install_missing(s->group, name, text, cap);
 	ccl_boot_gone(s->boot, gone, sizeof(gone));
 	n = strlen(text);

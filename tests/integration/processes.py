@@ -159,6 +159,14 @@ class Star(Fabric):
         os.remove(group)
         self.assertEqual(self.rpc('s0', 'ring.list')['result']['rings'], [])
 
+    def test_netreduce_without_room(self):
+        group = self.variant(mode='netreduce', M=256)
+        report = self.report(group, '--collective', 'all', '-d', 'int32', '-b', '1K', '-e', '32K', '-f', '32', '-n', '2')
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', True, 0))
+        self.assertIn('s0: ring.create: aggregation memory', report['selection'])
+        self.assertEqual(self.rpc('s0', 'ring.list')['result']['rings'], [])
+        os.remove(group)
+
     def test_ring_on_request(self):
         group = self.variant(mode='ring')
         report = self.report(group, '--collective', 'all', '-b', '1K', '-e', '64K', '-f', '64', '-n', '2')
