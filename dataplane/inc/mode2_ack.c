@@ -129,8 +129,11 @@ static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 		reflect(c);
 	if (c->ep != s->route->via)
 		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
-	for (uint64_t in = s->route->in; single(c) && in != 0; in &= in - 1)
-		inc_ep_at(c->g, (unsigned)__builtin_ctzll(in))->ack_msn = c->pkt->msn;
+	for (uint64_t in = s->route->in; single(c) && in != 0; in &= in - 1) {
+		struct inc_ep *ep = inc_ep_at(c->g, (unsigned)__builtin_ctzll(in));
+
+		ep->ack_msn = psn_max(ep->ack_msn, c->pkt->msn); /* also 24 bits */
+	}
 	inc_send_ack(c, s->route->in, passed_on(c), c->pkt->psn, c->pkt->msn);
 	return INC_DROP_DONE;
 }
@@ -148,8 +151,11 @@ enum inc_drop inc_mode2_ack(struct inc_ctx *c)
 		return ack_reduce(c, &s);
 	if (s.route->prim == INC_AR && !ep->host)
 		return INC_DROP_ACK_CLASS;
-	ep->ack_next = psn_max(ep->ack_next, next);
-	ep->ack_msn = c->pkt->msn;
+	/* One that was overtaken tells nothing new, its MSN neither. */
+	if (psn_le(ep->ack_next, next)) {
+		ep->ack_next = next;
+		ep->ack_msn = c->pkt->msn;
+	}
 	return s.route->prim == INC_AR ? reflect(c) : ack_broadcast(c, &s);
 }
 

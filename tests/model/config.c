@@ -28,6 +28,7 @@ void mc_config_usage(void)
 	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE   (LATE_FLUSH)\n"
 	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
 	      "  --no-por               without partial-order reduction\n"
+	      "  --no-symmetry          without taking equal ranks for equal\n"
 	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
 	      "  --max-states K         stop there (50000000)\n"
 	      "  --expect-violation     exit status 0 if one is found\n"
@@ -57,6 +58,7 @@ void mc_config_defaults(struct mc_config *c)
 		.flags = INC_F_LATE_FLUSH,
 		.mismatch_rank = MC_NONE,
 		.por = true,
+		.symmetry = true,
 		.max_states = 50000000,
 	};
 }
@@ -173,6 +175,7 @@ enum option_code {
 	O_JSON,
 	O_QUIET,
 	O_NO_POR,
+	O_NO_SYM,
 };
 
 static const struct option options[] = {
@@ -201,6 +204,7 @@ static const struct option options[] = {
 	{"paper", required_argument, NULL, O_PAPER},
 	{"pcap", required_argument, NULL, O_PCAP},
 	{"json", required_argument, NULL, O_JSON},
+	{"no-symmetry", no_argument, NULL, O_NO_SYM},
 	{"no-por", no_argument, NULL, O_NO_POR},
 	{"quiet", no_argument, NULL, O_QUIET},
 	{0},
@@ -294,6 +298,9 @@ static int one_option(struct mc_config *c, int code)
 		return 0;
 	case O_EXPECT:
 		c->expect_violation = true;
+		return 0;
+	case O_NO_SYM:
+		c->symmetry = false;
 		return 0;
 	case O_NO_POR:
 		c->por = false;

@@ -102,6 +102,40 @@ static uint32_t visit(struct graph *g, const uint32_t *v, uint32_t parent, struc
 	return (uint32_t)g->n - 1;
 }
 
+/* The steps of a path through canonical states, as those of one run: there the ranks keep their
+ * places. node[i] is where node i of the run is in the canonical state, link[i] likewise. */
+static void undo_symmetry(struct graph *g, struct mc_action *step, unsigned n)
+{
+	struct mc_sys *s = g->s;
+	uint8_t node[MC_MAX_NODES], link[MC_MAX_LINKS];
+	uint32_t v[MC_MAX_WORDS], to[MC_MAX_WORDS];
+	const struct mc_result *r;
+
+	for (unsigned i = 0; i < MC_MAX_NODES; i++)
+		node[i] = (uint8_t)i;
+	for (unsigned i = 0; i < MC_MAX_LINKS; i++)
+		link[i] = (uint8_t)i;
+	mc_initial(s, v);
+	for (unsigned k = 0; k < n; k++) {
+		const bool on_link = step[k].kind <= MC_SWAP;
+		const struct mc_action canonical = step[k];
+		int perm;
+
+		for (unsigned i = 0; i < (on_link ? s->n_links : s->n_nodes); i++)
+			if ((on_link ? link : node)[i] == canonical.index)
+				step[k].index = (uint8_t)i;
+		if (k == n - 1)
+			break; /* what follows may be a violation */
+		mc_apply(s, v, canonical, to, &r);
+		perm = mc_canonical(s, to);
+		memcpy(v, to, s->words * sizeof(*v));
+		for (unsigned i = 0; perm >= 0 && i < s->n_nodes; i++)
+			node[i] = s->perm[perm].node[node[i]];
+		for (unsigned i = 0; perm >= 0 && i < s->n_links; i++)
+			link[i] = s->perm[perm].link[link[i]];
+	}
+}
+
 /* The shortest way to a state, and one step more if last is given. */
 static void make_trace(struct graph *g, uint32_t state, const struct mc_action *last)
 {
@@ -117,6 +151,7 @@ static void make_trace(struct graph *g, uint32_t state, const struct mc_action *
 	at = n;
 	for (uint32_t i = state; i != 0; i = g->parent[i])
 		o->trace[--at] = g->step[i];
+	undo_symmetry(g, o->trace, o->n_trace);
 }
 
 static void progress(struct graph *g, uint32_t at, unsigned depth)
@@ -154,6 +189,7 @@ static bool expand(struct graph *g, uint32_t at)
 			make_trace(g, at, &actions[k]);
 			return false;
 		}
+		mc_canonical(g->s, to);
 		g->edge[g->n_edges++] = visit(g, to, at, actions[k]);
 	}
 	g->degree[at] = (uint16_t)n;

@@ -237,6 +237,16 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	}
 }
 
+/* In a SINGLE group an unmodified NIC may count on MSNs, too. */
+static uint32_t messages_sent_before(const struct mc_sys *s, unsigned r, unsigned i)
+{
+	uint32_t n = 0;
+
+	for (unsigned k = 0; k < i; k++)
+		n += s->prog.psn[k].last && sends(s, r, k);
+	return n;
+}
+
 static void go_back(struct mc_host_state *h)
 {
 	h->next = h->una;
@@ -262,6 +272,9 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		res->verdict = "old or out of range";
 		return;
 	}
+	if (s->cfg.kind == INC_SINGLE && (pkt->msn < messages_sent_before(s, r, seq) ||
+						 pkt->msn > messages_sent_before(s, r, h->high)))
+		res->violation = "an acknowledgement has an MSN older than its PSN, or not sent";
 	progress = una > h->una;
 	if (progress) {
 		h->una = una;

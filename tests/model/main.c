@@ -128,33 +128,48 @@ static int run(int argc, char **argv)
 	return WEXITSTATUS(status);
 }
 
-static int suite(const char *path, int more, char **args)
+enum { SUITE_MAX = 1 << 16, WORDS_MAX = 64 };
+
+/* The whole file, since children must not share its position. Its length, 0 if it cannot be read.
+ */
+static size_t slurp(const char *path, char *text)
 {
 	FILE *f = fopen(path, "r");
-	char line[512], program[] = "incline-model", *word[64], *save;
+	size_t n = f ? fread(text, 1, SUITE_MAX - 1, f) : 0;
+
+	if (n == 0)
+		fprintf(stderr, "incline-model: %s: %s\n", path, strerror(errno));
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	return n;
+}
+
+/* Each line is a configuration; args come behind it. */
+static int suite(const char *path, int more, char **args)
+{
+	static char text[SUITE_MAX];
+	char program[] = "incline-model", *word[WORDS_MAX + 1] = {program}, *lines, *words;
 	unsigned bad = 0, all = 0;
 
-	if (f == NULL) {
-		fprintf(stderr, "incline-model: %s: %s\n", path, strerror(errno));
+	if (slurp(path, text) == 0)
 		return 2;
-	}
-	while (fgets(line, sizeof(line), f)) {
+	for (char *line = strtok_r(text, "\n", &lines); line; line = strtok_r(NULL, "\n", &lines)) {
 		int n = 1;
 
-		line[strcspn(line, "#\n")] = '\0';
+		line[strcspn(line, "#")] = '\0';
 		if (line[strspn(line, " \t")] == '\0')
 			continue;
 		printf("%s\n    ", line);
-		word[0] = program;
-		for (char *w = strtok_r(line, " \t", &save); w && n + more < 64;
-			w = strtok_r(NULL, " \t", &save))
+		for (char *w = strtok_r(line, " \t", &words); w && n + more < WORDS_MAX;
+			w = strtok_r(NULL, " \t", &words))
 			word[n++] = w;
-		for (int i = 0; i < more; i++)
+		for (int i = 0; i < more && n < WORDS_MAX; i++)
 			word[n++] = args[i];
+		word[n] = NULL;
 		all++;
 		bad += run(n, word) != 0;
 	}
-	fclose(f);
 	printf("%u configurations, %u failed\n", all, bad);
 	return bad != 0 || all == 0;
 }

@@ -25,6 +25,7 @@ enum {
 	MC_SHORT = 16, /* payload bytes of an operation's last packet */
 	MC_FRAME = 512,
 	MC_NONE = 0xff,
+	MC_MAX_PERMS = 47,
 };
 
 struct mc_op {
@@ -50,6 +51,7 @@ struct mc_config {
 	bool fast; /* rate limits hold between timeouts, else they never do */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
+	bool symmetry;      /* equal ranks taken for equal */
 	bool por;           /* partial-order reduction */
 	bool quiet, expect_violation;
 	const char *json, *pcap;
@@ -122,6 +124,13 @@ struct mc_link {
 	uint8_t from_port, to_port;
 };
 
+/* Ranks in other places: where nodes, links and ports go, and what values become (+1; 0: not
+ * known). */
+struct mc_perm {
+	uint8_t node[MC_MAX_NODES], link[MC_MAX_LINKS], port[MC_MAX_NODES][MC_MAX_PORTS];
+	uint32_t *state[MC_MAX_NODES], *frame, *queue;
+};
+
 struct mc_switch {
 	struct inc_group *g; /* scratch: the state being worked on */
 	struct inc_arena arena;
@@ -148,6 +157,8 @@ struct mc_sys {
 	uint8_t *host_flags[MC_MAX_NODES]; /* by state, +1; 0: not known */
 	uint8_t *switch_flags[MC_MAX_NODES];
 	uint64_t engine_calls;
+	struct mc_perm perm[MC_MAX_PERMS + 1];
+	unsigned n_perm;
 };
 
 /* ---- network.c: nodes and links ---- */
@@ -183,6 +194,8 @@ enum mc_kind { MC_DELIVER, MC_LOSE, MC_DUP, MC_SWAP, MC_SEND, MC_TIMEOUT, MC_MAN
 struct mc_action {
 	uint8_t kind, index; /* link, or node */
 };
+const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
+	enum mc_event ev, unsigned port, uint32_t frame);
 void mc_initial(struct mc_sys *s, uint32_t *v);
 unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a);
 /* NULL, or what is wrong with the step. res: what the node did, if one did anything. */
@@ -191,6 +204,14 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 bool mc_quiet(const struct mc_sys *s, const uint32_t *v);
 /* Finished; *why if it should not have ended so. */
 bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why);
+
+/* ---- symmetry.c ---- */
+void mc_symmetry_open(struct mc_sys *s, const uint32_t *initial);
+/* Mirrors a step that was computed, and all it leads to. */
+void mc_mirror(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, unsigned port,
+	uint32_t frame, const struct mc_result *r);
+/* Makes v the least of those that differ by the places of equal ranks; the permutation, or -1. */
+int mc_canonical(struct mc_sys *s, uint32_t *v);
 
 /* ---- explore.c ---- */
 struct mc_outcome {

@@ -8,7 +8,7 @@
 
 enum { LOSS_SHIFT = 0, REORDER_SHIFT = 8, DUP_SHIFT = 16, EARLY_SHIFT = 24 };
 
-static const struct mc_result *node_step(struct mc_sys *s, unsigned node, uint32_t state,
+const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
 	enum mc_event ev, unsigned port, uint32_t frame)
 {
 	uint64_t key = (uint64_t)state << 32 | (uint32_t)ev << 28 | port << 24 | frame;
@@ -24,6 +24,7 @@ static const struct mc_result *node_step(struct mc_sys *s, unsigned node, uint32
 	else
 		mc_switch_step(s, node, state, ev, port, frame, r);
 	s->results_used += (offsetof(struct mc_result, out) + r->n * sizeof(r->out[0]) + 7) & ~7ULL;
+	mc_mirror(s, node, state, ev, port, frame, r);
 	return r;
 }
 
@@ -105,6 +106,7 @@ void mc_initial(struct mc_sys *s, uint32_t *v)
 		v[i] = mc_is_host(s, i) ? mc_host_initial(s, i) : mc_switch_initial(s, i);
 	v[s->words - 1] = (uint32_t)c->loss << LOSS_SHIFT | (uint32_t)c->reorder << REORDER_SHIFT |
 			  (uint32_t)c->dup << DUP_SHIFT | (uint32_t)c->early << EARLY_SHIFT;
+	mc_symmetry_open(s, v);
 }
 
 static bool budget(const uint32_t *v, const struct mc_sys *s, unsigned shift)
@@ -277,7 +279,7 @@ static const char *deliver(
 {
 	const struct mc_link *l = &s->link[link];
 	uint32_t frame = queue_pop(s, queue_of(s, v, link)), before = v[l->to];
-	const struct mc_result *r = node_step(s, l->to, before, MC_EV_PACKET, l->to_port, frame);
+	const struct mc_result *r = mc_node_step(s, l->to, before, MC_EV_PACKET, l->to_port, frame);
 	const char *why;
 
 	*res = r;
@@ -292,7 +294,7 @@ static const char *deliver(
 static const char *own_event(struct mc_sys *s, unsigned node, enum mc_event ev, uint32_t *v,
 	const struct mc_result **res)
 {
-	const struct mc_result *r = node_step(s, node, v[node], ev, 0, 0);
+	const struct mc_result *r = mc_node_step(s, node, v[node], ev, 0, 0);
 
 	*res = r;
 	v[node] = r->state;
@@ -303,7 +305,7 @@ static const char *own_event(struct mc_sys *s, unsigned node, enum mc_event ev, 
 static void age(struct mc_sys *s, uint32_t *v)
 {
 	for (unsigned i = 0; s->cfg.fast && i < s->n_sw; i++)
-		v[i] = node_step(s, i, v[i], MC_EV_AGE, 0, 0)->state;
+		v[i] = mc_node_step(s, i, v[i], MC_EV_AGE, 0, 0)->state;
 }
 
 const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, uint32_t *to,

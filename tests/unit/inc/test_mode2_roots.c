@@ -212,6 +212,29 @@ static void test_broadcast(void **state)
 	fx_close(&fx);
 }
 
+/* An acknowledgement that was overtaken takes no MSN back. */
+static void test_overtaken_msn(void **state)
+{
+	const struct fx_opts bc = options(INC_SINGLE, INC_BC, 0, false);
+	struct wire_hdr ack = {.opcode = ROCE_ACK, .psn = at(2), .msn = 3};
+	struct fx fx;
+
+	(void)state;
+	fx_open(&fx, &bc);
+	fx_control_of(&fx, 0, at(0), 0, 512, INC_BC, 0);
+	fx_data(&fx, 0, at(1), ONLY, 7, 64);
+	fx_data(&fx, 0, at(2), ONLY, 9, 64);
+	fx_packet(&fx, 1, &ack, NULL, 0);
+	fx_packet(&fx, 2, &ack, NULL, 0);
+	ack.psn = at(0);
+	ack.msn = 1;
+	assert_int_equal(fx_packet(&fx, 1, &ack, NULL, 0), INC_DROP_ACK_MERGED);
+	fx_data(&fx, 0, at(2), ONLY, 9, 64);
+	assert_ack(&fx, 0, 0, NO_CREDITS, 2);
+	assert_int_equal(fx.out[0].pkt.msn, 3);
+	fx_close(&fx);
+}
+
 /* A NAK acknowledges everything before it, for all receivers (T4). */
 static void test_broadcast_nak(void **state)
 {
@@ -519,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_reduce_in_a_tree),
 		cmocka_unit_test(test_reduce_late_flush),
 		cmocka_unit_test(test_broadcast),
+		cmocka_unit_test(test_overtaken_msn),
 		cmocka_unit_test(test_broadcast_nak),
 		cmocka_unit_test(test_broadcast_clamped),
 		cmocka_unit_test(test_broadcast_in_a_tree),
