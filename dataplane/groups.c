@@ -177,6 +177,8 @@ static int complete(struct sw *sw, struct inc_group_spec *spec, char err[SW_ERR_
 		rc = fill_local_ip(sw, &spec->ep[i], i, err);
 	if (rc == 0)
 		rc = inc_group_check(spec, err);
+	if (rc == 0 && spec->mode == INC_MODE_1)
+		rc = sw_fail(err, -EOPNOTSUPP, "mode: I is not built into the switch yet");
 	for (unsigned i = 0; rc == 0 && i < spec->n_ep; i++)
 		rc = fill_endpoint(sw, spec, i, err);
 	return rc;

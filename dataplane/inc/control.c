@@ -35,33 +35,32 @@ static bool type_valid(const struct inc_group *g, const struct inc_desc *d)
 {
 	if (d->elem == 0)
 		return false;
-	if (d->wide && !(g->flags & (INC_F_HALF | INC_F_REPRODUCIBLE)))
+	if (d->wide && g->mode != INC_MODE_1 && !(g->flags & (INC_F_HALF | INC_F_REPRODUCIBLE)))
 		return false;
 	if (d->prim == INC_BC)
 		return d->op == REDUCE_NONE;
 	return d->n == 0 || (d->bytes % d->elem == 0 && reduce_kernel(d->op, d->dtype) != NULL);
 }
 
-/* All limits of 2.1; fills d except for what belongs to its place in the ring. */
-static bool control_valid(const struct inc_ctx *c, struct inc_desc *d)
+bool inc_control_parse(
+	const struct inc_group *g, uint32_t imm, const uint8_t *payload, struct inc_desc *d)
 {
-	const struct inc_group *g = c->g;
 	unsigned version, root;
 	uint32_t flags, m;
 	uint64_t n;
 
-	imm_unpack(c->pkt->imm, d, &version, &root);
-	d->bytes = get_le32(c->payload + 8) | (uint64_t)get_le32(c->payload + 12) << 32;
-	flags = get_le32(c->payload + 16);
-	m = get_le32(c->payload + 20);
-	if (version != CTRL_VERSION || get_le32(c->payload) != CTRL_MAGIC)
+	imm_unpack(imm, d, &version, &root);
+	d->bytes = get_le32(payload + 8) | (uint64_t)get_le32(payload + 12) << 32;
+	flags = get_le32(payload + 16);
+	m = get_le32(payload + 20);
+	if (version != CTRL_VERSION || get_le32(payload) != CTRL_MAGIC)
 		return false;
 	if (!primitive_valid(g, d->prim, root) || d->op_seq != g->next_seq)
 		return false;
 	if (d->bytes > (uint64_t)INC_MAX_OP_PACKETS * g->mtu)
 		return false;
 	n = (d->bytes + g->mtu - 1) / g->mtu;
-	if (n != get_le32(c->payload + 4) || (flags & ~(uint32_t)CTRL_F_LAST) || m == 0 || m > g->m)
+	if (n != get_le32(payload + 4) || (flags & ~(uint32_t)CTRL_F_LAST) || m == 0 || m > g->m)
 		return false;
 	d->n = (uint32_t)n;
 	d->m = (uint16_t)m;
@@ -125,7 +124,7 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_DRAINING)
 		return INC_DROP_DRAINING;
-	if (!control_valid(c, &fresh))
+	if (!inc_control_parse(g, c->pkt->imm, c->payload, &fresh))
 		return INC_DROP_CTRL_INVALID;
 	if (desc_live(g, d))
 		return INC_DROP_NO_DESCRIPTOR;

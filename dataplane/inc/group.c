@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/inc/group.h"
+#include "dataplane/inc/modules.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,11 +32,19 @@ size_t inc_group_bytes(const struct inc_group_spec *spec)
 	return layout(spec, &g);
 }
 
+/* Receive buffers of W + 2 messages per endpoint, and W for results in each direction. */
+static size_t mode1_bytes(const struct inc_group_spec *spec)
+{
+	return ((spec->w + 2u) * spec->n_ep + 2u * spec->w) * (size_t)spec->m * spec->mtu;
+}
+
 size_t inc_group_payload_bytes(const struct inc_group_spec *spec)
 {
 	bool reproducible = spec->flags & INC_F_REPRODUCIBLE;
 	unsigned copies = reproducible ? spec->n_ep : spec->flags & INC_F_HALF ? 2 : 1;
 
+	if (spec->mode == INC_MODE_1)
+		return mode1_bytes(spec);
 	/* A broadcast in Mode-II passes without being stored. */
 	if (spec->mode == INC_MODE_2 && spec->kind == INC_SINGLE && spec->prim == INC_BC)
 		return 0;
@@ -213,6 +221,8 @@ uint64_t inc_group_missing(struct inc_group *g, uint32_t *psn)
 {
 	uint64_t missing = 0;
 
+	if (g->mode == INC_MODE_1)
+		return inc_mode1_missing(g, psn);
 	for (uint32_t i = 0; i < 1u << g->log2n; i++) {
 		const struct inc_slot *slot = inc_slot_at(g, i);
 		uint64_t in, here = slot->arrived;

@@ -55,10 +55,19 @@ enum inc_mode { INC_MODE_1 = 1, INC_MODE_2 = 2, INC_MODE_3 = 3, INC_MODE_NETREDU
 enum inc_kind { INC_SINGLE = 0, INC_MIXED = 1 };
 enum inc_prim { INC_AR = 0, INC_RED = 1, INC_BC = 2 };
 enum inc_state { INC_FREE, INC_INSTALLED, INC_ACTIVE, INC_DRAINING, INC_FAILED };
-enum inc_fail { INC_FAIL_NONE, INC_FAIL_CTRL_MISMATCH, INC_FAIL_FATAL_NAK, INC_FAIL_MANAGER };
+enum inc_fail {
+	INC_FAIL_NONE,
+	INC_FAIL_CTRL_MISMATCH,
+	INC_FAIL_FATAL_NAK,
+	INC_FAIL_MANAGER,
+	INC_FAIL_MODE1_QP,       /* a completion in error: fail_status is its enum ibv_wc_status */
+	INC_FAIL_MODE1_SEQUENCE, /* not the message that follows: control or data, or its length */
+	INC_FAIL_CTRL_INVALID,   /* Mode-I: other modes drop it, and it comes again */
+};
 
 const char *inc_state_name(unsigned state);
 const char *inc_fail_name(unsigned reason);
+const char *inc_fail_status_name(unsigned status);
 
 enum inc_group_flags {
 	INC_F_REPRODUCIBLE = 1 << 0, /* keep each endpoint's payload, add in endpoint order */
@@ -90,7 +99,7 @@ struct inc_group_spec {
 	uint8_t prim;       /* SINGLE: its primitive */
 	uint16_t root;      /* SINGLE RED/BC: its root rank */
 	uint16_t mtu;       /* U: 256, 512, 1024, 2048 or 4096 */
-	uint16_t m, w;      /* packets per message, messages per window; M*W >= 2 */
+	uint16_t m, w;      /* packets per message, messages per window; M*W >= 2, but in Mode-I */
 	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W */
 	uint32_t start_psn; /* 24 bits */
 	uint16_t flags;     /* enum inc_group_flags */
@@ -157,8 +166,12 @@ struct inc_ep {
 	uint16_t min_rank;
 	uint8_t host;
 	uint8_t pad[3];
-	uint32_t ack_next, ack_msn; /* PSNs < ack_next acknowledged through this endpoint */
-	uint32_t refl_next;         /* PSNs < refl_next reflected (or acknowledged) to this host */
+	/* PSNs < ack_next acknowledged through this endpoint. Mode-I: messages < ack_next from it
+	 * have been dealt with. */
+	uint32_t ack_next, ack_msn;
+	/* PSNs < refl_next reflected (or acknowledged) to this host. Mode-I: messages < refl_next
+	 * are in its send queue. */
+	uint32_t refl_next;
 	uint64_t cnp_ns, fail_nak_ns; /* last time, for rate limits */
 	struct wire_template full;    /* headers of data packets of a whole MTU, ECT(0) */
 };
@@ -189,13 +202,14 @@ struct inc_group {
 	uint32_t bytes; /* of the whole block */
 	uint16_t slot;
 	uint8_t gen, mode, kind, prim, n_ep, parent_ep; /* parent_ep 0xff at the tree root */
-	uint8_t state, fail_reason, fail_ep, log2n;
+	uint8_t state, fail_reason, fail_ep, fail_status, log2n;
 	uint16_t flags, mtu, m, w, n_ranks, root;
 	uint32_t start_psn;
 	uint32_t next_ctrl; /* PSN at which the next operation's control is expected */
 	uint8_t next_seq;
-	uint8_t pad[3];
+	uint8_t pad[2];
 	uint64_t child_mask, host_mask;
+	uint64_t in_front;        /* Mode-I: endpoints that have messages waiting */
 	struct inc_route control; /* of the control messages; in a SINGLE group of the data, too */
 	/* Broadcast in Mode-II: what the sender was told all receivers have, and the last NAK. */
 	uint32_t node_ack, nak_fwd_psn;

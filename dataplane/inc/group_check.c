@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of what a group is to be made from: all limits, by name. */
-#include "dataplane/inc/group.h"
+#include "dataplane/inc/mode1.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -20,22 +20,31 @@ static int refuse(char *err, int code, const char *format, ...)
 	return -code;
 }
 
-static int check_shape(struct inc_group_spec *s, char *err)
+/* Mode-I has messages instead of slots. */
+static int check_mode1(struct inc_group_spec *s, char *err)
+{
+	if (s->m == 0 || s->w == 0 || s->w > MODE1_MAX_W)
+		return refuse(err, EINVAL, "m, w: %u, %u, must be 1.. and 1..%u", s->m, s->w,
+			MODE1_MAX_W);
+	if ((uint32_t)s->m * s->mtu > RNIC_MAX_MSG / 2)
+		return refuse(err, EINVAL, "m: %u packets of %u bytes, a message has %u at most",
+			s->m, s->mtu, RNIC_MAX_MSG / 2);
+	if (s->slots > 1)
+		return refuse(err, EOPNOTSUPP, "slots: %u, mode I has none", s->slots);
+	if (s->unbound)
+		return refuse(err, EOPNOTSUPP, "bound: mode I always has its memory");
+	s->slots = 1;
+	for (unsigned i = 0; i < s->n_ep && i < INC_MAX_EP; i++)
+		if (s->ep[i].vlan)
+			return refuse(
+				err, EOPNOTSUPP, "endpoints[%u].vlan: mode I has no VLANs", i);
+	return 0;
+}
+
+static int check_window(struct inc_group_spec *s, char *err)
 {
 	uint32_t window = (uint32_t)s->m * s->w;
 
-	if (s->mode != INC_MODE_2)
-		return refuse(err, EOPNOTSUPP, "mode: only mode II is built so far");
-	if (s->kind > INC_MIXED)
-		return refuse(err, EINVAL, "kind: %u, must be single or mixed", s->kind);
-	if (s->prim > INC_BC || (s->kind == INC_MIXED && s->prim != INC_AR))
-		return refuse(err, EINVAL, "primitive: %u, only a single group has one", s->prim);
-	if (s->prim == INC_AR && s->root != 0)
-		return refuse(err, EINVAL,
-			"root: %u, must be 0: only single groups of reduce or broadcast have one",
-			s->root);
-	if (!roce_mtu_code(s->mtu))
-		return refuse(err, EINVAL, "mtu: %u, must be 256, 512, 1024, 2048 or 4096", s->mtu);
 	if (s->m == 0 || s->w == 0 || window < 2 || 2 * window > INC_MAX_SLOTS)
 		return refuse(err, EINVAL, "m, w: %u x %u, the product must be 2..%u", s->m, s->w,
 			INC_MAX_SLOTS / 2);
@@ -46,6 +55,28 @@ static int check_shape(struct inc_group_spec *s, char *err)
 		return refuse(err, EINVAL,
 			"slots: %u, must be a power of two, %u..%u (2 M W and more)", s->slots,
 			2 * window, INC_MAX_SLOTS);
+	return 0;
+}
+
+static int check_shape(struct inc_group_spec *s, char *err)
+{
+	int rc;
+
+	if (s->mode != INC_MODE_1 && s->mode != INC_MODE_2)
+		return refuse(err, EOPNOTSUPP, "mode: only modes I and II are built so far");
+	if (s->kind > INC_MIXED)
+		return refuse(err, EINVAL, "kind: %u, must be single or mixed", s->kind);
+	if (s->prim > INC_BC || (s->kind == INC_MIXED && s->prim != INC_AR))
+		return refuse(err, EINVAL, "primitive: %u, only a single group has one", s->prim);
+	if (s->prim == INC_AR && s->root != 0)
+		return refuse(err, EINVAL,
+			"root: %u, must be 0: only single groups of reduce or broadcast have one",
+			s->root);
+	if (!roce_mtu_code(s->mtu))
+		return refuse(err, EINVAL, "mtu: %u, must be 256, 512, 1024, 2048 or 4096", s->mtu);
+	rc = s->mode == INC_MODE_1 ? check_mode1(s, err) : check_window(s, err);
+	if (rc < 0)
+		return rc;
 	if (s->start_psn > PSN_MASK)
 		return refuse(err, EINVAL, "start_psn: 0x%x, must fit 24 bits", s->start_psn);
 	if (s->n_ranks < 1 || s->n_ranks > INC_MAX_RANKS)

@@ -48,7 +48,7 @@ enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *p
 	unsigned index = inc_qpn_ep(pkt->dqpn);
 	const struct inc_ep *ep;
 
-	if (g == NULL)
+	if (g == NULL || g->mode == INC_MODE_1) /* its QPNs are the RNIC's */
 		return INC_DROP_NO_GROUP;
 	if (g->gen != inc_qpn_gen(pkt->dqpn))
 		return INC_DROP_GENERATION;

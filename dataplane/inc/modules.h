@@ -29,6 +29,11 @@ static inline void inc_count(struct inc_group *g, enum inc_counter c)
 
 /* ---- control.c: operations ---- */
 
+/* Reads a control message of INC_CTRL_LEN bytes and checks all limits of 2.1. Fills d except for
+ * what belongs to its place in the ring. */
+bool inc_control_parse(
+	const struct inc_group *g, uint32_t imm, const uint8_t *payload, struct inc_desc *d);
+
 /* The descriptor whose control or data PSNs cover psn, or NULL. */
 struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn);
 
@@ -91,5 +96,10 @@ enum inc_drop inc_mode2_cnp(struct inc_ctx *c);
  * what lies behind its operation; *msn: of the slowest of them. */
 uint32_t inc_node_ack(
 	struct inc_group *g, const struct inc_route *route, uint32_t end, uint32_t *msn);
+
+/* ---- mode1_flow.c: Mode-I ---- */
+
+/* As inc_group_missing; psn: the number of the message. */
+uint64_t inc_mode1_missing(struct inc_group *g, uint32_t *psn);
 
 #endif

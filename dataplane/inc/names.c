@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <infiniband/verbs.h>
+
 #include "dataplane/inc/drops.h"
 #include "dataplane/inc/group.h"
 
@@ -40,7 +42,32 @@ const char *inc_state_name(unsigned state)
 
 const char *inc_fail_name(unsigned reason)
 {
-	static const char *const names[] = {"none", "ctrl_mismatch", "fatal_nak", "manager"};
+	static const char *const names[] = {"none", "ctrl_mismatch", "fatal_nak", "manager",
+		"mode1_qp", "mode1_sequence", "ctrl_invalid"};
 
 	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "?";
+}
+
+const char *inc_fail_status_name(unsigned status)
+{
+	switch (status) {
+	case IBV_WC_LOC_LEN_ERR:
+		return "local length error";
+	case IBV_WC_LOC_PROT_ERR:
+		return "local protection error";
+	case IBV_WC_WR_FLUSH_ERR:
+		return "queue pair went into error";
+	case IBV_WC_REM_INV_REQ_ERR:
+		return "peer refused the request";
+	case IBV_WC_REM_ACCESS_ERR:
+		return "peer refused access";
+	case IBV_WC_REM_OP_ERR:
+		return "peer failed";
+	case IBV_WC_RETRY_EXC_ERR:
+		return "peer does not answer";
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return "peer takes no message";
+	default:
+		return "other error";
+	}
 }

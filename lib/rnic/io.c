@@ -226,6 +226,7 @@ static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, bool *loopback
 	reply = &rnic->reply[rnic->reply_tail++ % N_REPLIES];
 	frame->head_len = frame->tail_len = frame->n_iov = 0;
 	frame->len = reply->len;
+	frame->qpn = 0;
 	*loopback = memcmp(reply->bytes, rnic->mac, sizeof(rnic->mac)) == 0;
 	if (reply->len <= sizeof(frame->head)) {
 		memcpy(frame->head, reply->bytes, reply->len);
@@ -244,6 +245,7 @@ static bool tx_answer(struct rnic *rnic, struct rnic_frame *frame, bool *loopbac
 
 	while ((qp = TAILQ_FIRST(&rnic->answers)) != NULL) {
 		*loopback = qp->loopback;
+		frame->qpn = qp->qpn;
 		if (qp->cnp_due) {
 			qp->cnp_due = false;
 			build_cnp(qp, frame);
@@ -287,6 +289,7 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 			TAILQ_INSERT_TAIL(&rnic->ready, qp, ready);
 		}
 		*loopback = qp->loopback;
+		frame->qpn = qp->qpn;
 		return true;
 	}
 	return false;

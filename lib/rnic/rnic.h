@@ -182,6 +182,7 @@ struct rnic_frame {
 	uint16_t head_len, tail_len;
 	uint16_t n_iov;
 	uint32_t len; /* all together */
+	uint32_t qpn; /* of the queue pair that it comes from; 0: from none, or one that is gone */
 	struct {
 		const uint8_t *base;
 		size_t len;

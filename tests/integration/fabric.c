@@ -18,6 +18,7 @@ enum {
 	GROUP_GEN = 5,
 	SMALL_FRAME = 80
 };
+enum { MODE1_ARENA = 8 << 20 };
 
 struct event {
 	uint64_t at, order;
@@ -326,6 +327,35 @@ static void switch_emit(void *arg, struct inc_group *g, const struct inc_emit *e
 	}
 }
 
+/* Port numbers of this fabric say who is at the other end: hosts, then switches. */
+static int node_at(unsigned port)
+{
+	return port < FAB_MAX_HOSTS ? (int)port : FAB_MAX_HOSTS - 1 - (int)port;
+}
+
+/* What a switch's own RNIC does after something came, or when it is time. */
+static void switch_mode1(struct fabric *fab, unsigned i)
+{
+	struct fab_switch *sw = &fab->sw[i];
+	struct rnic *rnic = mode1_rnic(sw->mode1);
+	struct rnic_frame frame;
+	uint8_t flat[FAB_FRAME];
+	unsigned ep;
+
+	rnic_timer(rnic, fab->now);
+	do {
+		mode1_run(sw->mode1, fab->now);
+		while (rnic_tx(rnic, &frame, fab->now)) {
+			struct inc_group *g = mode1_owner(sw->mode1, frame.qpn, &ep);
+			int len = rnic_frame_flatten(&frame, flat, sizeof(flat));
+
+			assert(g != NULL && len > 0);
+			link_send(fab, -1 - (int)i, node_at(inc_ep_at(g, ep)->port), 0, flat,
+				(size_t)len);
+		}
+	} while (rnic_has_work(rnic));
+}
+
 static void switch_rx(struct fabric *fab, unsigned i, const struct event *e)
 {
 	struct fab_switch *sw = &fab->sw[i];
@@ -343,6 +373,11 @@ static void switch_rx(struct fabric *fab, unsigned i, const struct event *e)
 	bad = wire_parse(e->frame, e->len, &pkt);
 	if (bad == WIRE_OK && pkt.kind != WIRE_ROCE)
 		return;
+	if (bad == WIRE_OK && sw->mode1 && pkt.dqpn < MODE1_QPN_LIMIT) {
+		rnic_rx(mode1_rnic(sw->mode1), e->frame, e->len, fab->now);
+		switch_mode1(fab, i);
+		return;
+	}
 	if (bad == WIRE_OK) {
 		drop = inc_lookup(&sw->table, &pkt, e->port, &look);
 		if (drop != INC_OK) {
@@ -387,16 +422,28 @@ static void add_host_ep(
 }
 
 /* The endpoint toward another switch; peer_ep is its index over there. */
-static struct inc_ep_spec *add_switch_ep(
-	struct inc_group_spec *spec, unsigned sw, unsigned peer, unsigned peer_ep, unsigned g)
+static struct inc_ep_spec *add_switch_ep(const struct fabric *fab, struct inc_group_spec *spec,
+	unsigned sw, unsigned peer, unsigned peer_ep, unsigned g)
 {
 	struct inc_ep_spec *ep = add_ep(spec, sw);
 
 	ep->remote_ip = switch_ip(peer);
-	ep->remote_qpn = inc_qpn(GROUP_SLOT + g, peer_ep, GROUP_GEN);
+	/* Mode-I: known when all switches have made theirs. */
+	if (fab->opts.mode != INC_MODE_1)
+		ep->remote_qpn = inc_qpn(GROUP_SLOT + g, peer_ep, GROUP_GEN);
 	ep->port = (uint16_t)(FAB_MAX_HOSTS + peer);
 	set_mac(ep->dmac, 1, peer);
 	return ep;
+}
+
+static void create_mode1(struct fab_switch *sw, unsigned g)
+{
+	char err[INC_ERR_LEN];
+
+	if (mode1_create(sw->mode1, sw->all[g], &sw->connections[g], err) != 0) {
+		fprintf(stderr, "fabric: %s\n", err);
+		abort();
+	}
 }
 
 static void install(struct fabric *fab, unsigned i, struct inc_group_spec *spec, unsigned g)
@@ -412,9 +459,14 @@ static void install(struct fabric *fab, unsigned i, struct inc_group_spec *spec,
 	}
 	sw->all[g] = group = calloc(1, inc_group_bytes(spec));
 	sw->arena.size += (inc_group_payload_bytes(spec) + 63) & ~63ull;
-	sw->arena.base = realloc(sw->arena.base, sw->arena.size);
+	if (sw->mode1)
+		assert(sw->arena.size <= MODE1_ARENA);
+	else
+		sw->arena.base = realloc(sw->arena.base, sw->arena.size);
 	inc_group_init(group, spec, (uint16_t)(GROUP_SLOT + g), GROUP_GEN, offset);
-	if (inc_group_activate(group, err) != 0)
+	if (sw->mode1)
+		create_mode1(sw, g);
+	else if (inc_group_activate(group, err) != 0)
 		abort();
 	inc_table_set(&sw->table, (uint16_t)(GROUP_SLOT + g), group);
 	sw->group = sw->all[0];
@@ -486,7 +538,7 @@ static void add_child_ep(struct fabric *fab, struct inc_group_spec *spec, unsign
 		return;
 	}
 	/* The parent's endpoint is the last one over there. */
-	ep = add_switch_ep(spec, sw, c->index, children(fab, c->index, below), g);
+	ep = add_switch_ep(fab, spec, sw, c->index, children(fab, c->index, below), g);
 	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		if (is_below(fab, c->index, r))
 			ep->ranks[ep->n_ranks++] = (uint16_t)r;
@@ -527,8 +579,8 @@ static void install_group(struct fabric *fab, unsigned g, const struct ccl_membe
 		for (unsigned k = 0; k < n; k++)
 			add_child_ep(fab, &spec, i, &child[k], g);
 		if (i > 0) {
-			struct inc_ep_spec *up =
-				add_switch_ep(&spec, i, fab->sw[i].parent, ep_at_parent(fab, i), g);
+			struct inc_ep_spec *up = add_switch_ep(
+				fab, &spec, i, fab->sw[i].parent, ep_at_parent(fab, i), g);
 
 			up->parent = true;
 			for (unsigned r = 0; r < fab->opts.n_hosts; r++)
@@ -540,6 +592,32 @@ static void install_group(struct fabric *fab, unsigned g, const struct ccl_membe
 	free(ep);
 }
 
+/* Mode-I: all switches have their queue pairs, so that they can be told one another's. */
+static void connect_switches(struct fabric *fab, unsigned g)
+{
+	char err[INC_ERR_LEN];
+
+	for (unsigned i = 1; i < fab->n_sw; i++) {
+		struct inc_group *below = fab->sw[i].all[g],
+				 *above = fab->sw[fab->sw[i].parent].all[g];
+		struct inc_ep *up, *down;
+
+		if (below == NULL)
+			continue;
+		up = inc_ep_at(below, below->n_ep - 1u);
+		down = inc_ep_at(above, ep_at_parent(fab, i));
+		up->remote_qpn = down->local_qpn;
+		down->remote_qpn = up->local_qpn;
+	}
+	for (unsigned i = 0; i < fab->n_sw; i++)
+		if (fab->sw[i].all[g] &&
+			(inc_group_activate(fab->sw[i].all[g], err) != 0 ||
+				mode1_connect(fab->sw[i].connections[g], fab->now, err) != 0)) {
+			fprintf(stderr, "fabric: switch %u: %s\n", i, err);
+			abort();
+		}
+}
+
 static void install_groups(struct fabric *fab)
 {
 	struct ccl_member member;
@@ -547,6 +625,27 @@ static void install_groups(struct fabric *fab)
 	for (unsigned g = 0; ccl_member(fab->host[0].comm, g, &member) == 0; g++) {
 		assert(g < FAB_MAX_GROUPS);
 		install_group(fab, g, &member);
+		if (fab->opts.mode == INC_MODE_1)
+			connect_switches(fab, g);
+	}
+}
+
+/* Every switch's own RNIC, before there are groups. */
+static void make_mode1(struct fabric *fab)
+{
+	for (unsigned i = 0; i < fab->n_sw && fab->opts.mode == INC_MODE_1; i++) {
+		struct fab_switch *sw = &fab->sw[i];
+		struct mode1_device_config config = {
+			.ip = {switch_ip(i)},
+			.n_ip = 1,
+			.arena = {calloc(1, MODE1_ARENA), MODE1_ARENA},
+			.seed = fab->opts.seed + 1000 + i,
+		};
+
+		set_mac(config.mac, 1, i);
+		sw->arena.base = config.arena.base;
+		if (mode1_device_create(&config, &sw->mode1) != 0)
+			abort();
 	}
 }
 
@@ -642,6 +741,7 @@ struct fabric *fab_create(const struct fab_opts *opts)
 	capture_if_asked(fab);
 	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		open_host(fab, r, &conn[r]);
+	make_mode1(fab);
 	install_groups(fab);
 	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		connect_host(fab, r, &conn[r]);
@@ -659,8 +759,12 @@ void fab_destroy(struct fabric *fab)
 			free(h->inbox[h->head++ % INBOX]);
 	}
 	for (unsigned i = 0; i < fab->n_sw; i++) {
-		for (unsigned g = 0; g < FAB_MAX_GROUPS; g++)
+		for (unsigned g = 0; g < FAB_MAX_GROUPS; g++) {
+			if (fab->sw[i].connections[g])
+				mode1_destroy(fab->sw[i].connections[g]);
 			free(fab->sw[i].all[g]);
+		}
+		mode1_device_destroy(fab->sw[i].mode1);
 		free(fab->sw[i].arena.base);
 	}
 	while (fab->n_events)
@@ -716,14 +820,31 @@ static uint64_t hosts_turn(struct fabric *fab, int *error)
 	return next;
 }
 
+/* The switches' own RNICs, which have timers. */
+static uint64_t switches_turn(struct fabric *fab)
+{
+	uint64_t next = UINT64_MAX, deadline;
+
+	for (unsigned i = 0; i < fab->n_sw; i++) {
+		if (fab->sw[i].mode1 == NULL || fab->sw[i].dead)
+			continue;
+		switch_mode1(fab, i);
+		deadline = rnic_deadline(mode1_rnic(fab->sw[i].mode1));
+		next = deadline < next ? deadline : next;
+	}
+	return next;
+}
+
 /* Everything that is to be done at the next point in time, fab->next at the latest. */
 static bool step(struct fabric *fab, int *error)
 {
-	uint64_t next;
+	uint64_t next, other;
 
 	fab->now = fab->next > fab->now ? fab->next : fab->now;
 	turn(fab);
 	next = hosts_turn(fab, error);
+	other = switches_turn(fab);
+	next = other < next ? other : next;
 	if (fab->n_events && fab->heap[0]->at < next)
 		next = fab->heap[0]->at;
 	if (next == UINT64_MAX)

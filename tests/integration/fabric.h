@@ -7,6 +7,7 @@
 #define TESTS_FABRIC_H
 
 #include "dataplane/inc/engine.h"
+#include "dataplane/inc/mode1.h"
 #include "lib/ccl/ccl.h"
 #include "lib/rnic/rnic.h"
 
@@ -52,6 +53,8 @@ struct fab_switch {
 	struct inc_group *group;               /* the first of */
 	struct inc_group *all[FAB_MAX_GROUPS]; /* as CommLib's members */
 	unsigned parent;                       /* index; of switch 0: 0 */
+	struct mode1_device *mode1;            /* Mode-I: the own RNIC, and connections per group */
+	struct mode1 *connections[FAB_MAX_GROUPS];
 	bool dead, uplink_down;
 	uint64_t rx, wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
 };

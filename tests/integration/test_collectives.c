@@ -134,6 +134,30 @@ static void mode2_mixed_star(void **state)
 	sequence(&fab_star4, INC_MODE_2, INC_MIXED, 100);
 }
 
+static void mode1_star(void **state)
+{
+	(void)state;
+	sequence(&fab_star4, INC_MODE_1, INC_MIXED, 100);
+}
+
+static void mode1_tree(void **state)
+{
+	(void)state;
+	sequence(&fab_tree_2x2, INC_MODE_1, INC_MIXED, 100);
+}
+
+static void mode1_deep(void **state)
+{
+	(void)state;
+	sequence(&fab_deep, INC_MODE_1, INC_MIXED, 40);
+}
+
+static void mode1_single_tree(void **state)
+{
+	(void)state;
+	sequence(&fab_tree_2x2, INC_MODE_1, INC_SINGLE, 60);
+}
+
 static void mode2_mixed_tree(void **state)
 {
 	(void)state;
@@ -171,6 +195,13 @@ static void late_rank(unsigned mode, unsigned kind)
 	}
 }
 
+static void mode1_late_rank(void **state)
+{
+	(void)state;
+	late_rank(INC_MODE_1, INC_MIXED);
+	late_rank(INC_MODE_1, INC_SINGLE);
+}
+
 static void mode2_late_rank(void **state)
 {
 	(void)state;
@@ -179,13 +210,12 @@ static void mode2_late_rank(void **state)
 }
 
 /* A rank that asks for something else in a mixed group: all of them learn it, whatever it is. */
-static void mode2_disagreement(void **state)
+static void disagreement(unsigned mode)
 {
 	static int32_t in[4][1000], out[4][1000];
 
-	(void)state;
 	for (unsigned what = 0; what < 4; what++) {
-		struct world w = make(&fab_star4, INC_MODE_2, INC_MIXED, 0, NULL);
+		struct world w = make(&fab_star4, mode, INC_MIXED, 0, NULL);
 		struct ccl_req req[FAB_MAX_HOSTS];
 
 		for (unsigned r = 0; r < 4; r++) {
@@ -205,10 +235,24 @@ static void mode2_disagreement(void **state)
 		for (unsigned i = 0; i < 8; i++) /* whoever only waits must be asked */
 			fab_run(w.fab, 10 * second);
 		for (unsigned r = 0; r < 4; r++)
-			if (!ccl_error(w.comm[r])[0])
+			/* In Mode-I a sender is done when the switch has its data. */
+			if (!ccl_error(w.comm[r])[0] &&
+				!(mode == INC_MODE_1 && ccl_test(w.comm[r], req[r]) == 1))
 				fail_msg("case %u: rank %u has not heard of it", what, r);
 		fab_destroy(w.fab);
 	}
+}
+
+static void mode2_disagreement(void **state)
+{
+	(void)state;
+	disagreement(INC_MODE_2);
+}
+
+static void mode1_disagreement(void **state)
+{
+	(void)state;
+	disagreement(INC_MODE_1);
 }
 
 /* ---- ReduceScatter against AllGather (EPIC, figure 14) ---- */
@@ -292,6 +336,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mode2_mixed_tree),
 		cmocka_unit_test(mode2_mixed_deep),
 		cmocka_unit_test(mode2_late_rank),
+		cmocka_unit_test(mode1_star),
+		cmocka_unit_test(mode1_tree),
+		cmocka_unit_test(mode1_deep),
+		cmocka_unit_test(mode1_single_tree),
+		cmocka_unit_test(mode1_late_rank),
+		cmocka_unit_test(mode1_disagreement),
 		cmocka_unit_test(mode2_disagreement),
 		cmocka_unit_test(mode2_overlap),
 	};
