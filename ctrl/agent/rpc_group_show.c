@@ -183,11 +183,13 @@ static struct waiting *waiting_slots(struct inc_group *g, unsigned *n)
 static void show_waiting(json_t *out, struct inc_group *g, bool all)
 {
 	unsigned n;
-	struct waiting *w = waiting_slots(g, &n);
+	struct waiting *w = waiting_slots(g, &n), first = {0};
 	json_t *list = json_array();
 
-	if (n)
-		json_object_set_new(out, "waiting", waiting_json(g, &w[0]));
+	/* What passes without being stored has no slots. */
+	first.missing = n ? 0 : inc_group_missing(g, &first.psn);
+	if (n || first.missing)
+		json_object_set_new(out, "waiting", waiting_json(g, n ? &w[0] : &first));
 	for (unsigned i = 0; i < n && i < SHOW_SLOTS; i++)
 		json_array_append_new(list, waiting_json(g, &w[i]));
 	if (all)

@@ -114,6 +114,7 @@ static void catch_up(struct inc_group *g, uint32_t psn)
 		ep->refl_next = psn_max(ep->refl_next, far);
 	}
 	g->node_ack = psn_max(g->node_ack, far);
+	g->red_ack = psn_max(g->red_ack, far);
 }
 
 static enum inc_drop desc_install(struct inc_ctx *c)

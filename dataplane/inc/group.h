@@ -215,7 +215,9 @@ struct inc_group {
 	uint32_t node_ack, nak_fwd_psn;
 	uint64_t nak_fwd_ns;
 	uint32_t bc_next; /* PSNs < bc_next of the newest broadcast have passed */
-	uint32_t pad2;
+	uint32_t red_ack; /* Mode-II: PSNs < red_ack acknowledged by the root of a reduce */
+	/* Mode-II: when receivers of a reduce or broadcast last got or acknowledged anything new. */
+	uint64_t moved_ns;
 	uint32_t ep_off, desc_off, rank_off, slot_off; /* from the start of the block */
 	uint64_t pay_off;                              /* in the arena, or INC_NO_ARENA */
 	uint64_t pay_bytes;                            /* taken there */

@@ -3,7 +3,7 @@
  * section 3): control and data. The switch has no timers and starts nothing by itself. */
 #include "dataplane/inc/modules.h"
 
-enum { STALL_TIMER_CODE = 14 /* 1.28 ms */ };
+enum { STALL_TIMER_CODE = 14 /* 1.28 ms */, SILENCE_NS = 30000000 };
 
 static bool is_root(const struct inc_group *g)
 {
@@ -62,6 +62,28 @@ static void stall_rnr(struct inc_ctx *c)
 	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | STALL_TIMER_CODE, c->pkt->psn, ep->ack_msn);
 }
 
+/* Receivers of a reduce or broadcast have everything that was sent to them, for all that is heard
+ * of them: their NICs may wait for a program that computes. Loss is repaired in less time. */
+static bool receivers_silent(const struct inc_ctx *c)
+{
+	return c->now - c->g->moved_ns >= SILENCE_NS;
+}
+
+/* The sender of a broadcast is held like that of a reduce, when it resends the first PSN that a
+ * receiver lacks. The NAK acknowledges everything before: all receivers have it. */
+static void hold_sender(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	uint32_t msn, node = inc_node_ack(g, c->route, psn_add(c->desc->last, 1), &msn);
+
+	if (g->kind == INC_MIXED) /* all ranks have what was before (2.3) */
+		node = psn_max(node, psn_add(c->desc->ctrl_psn, 1));
+	if (!(g->flags & INC_F_STALL_RNR) || c->pkt->psn != node || !receivers_silent(c))
+		return;
+	inc_count(g, INC_C_STALL_RNR);
+	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | STALL_TIMER_CODE, c->pkt->psn, msn);
+}
+
 /* The asker's request is done and it lacks only the acknowledgement (3.3). Never answered from the
  * slot, which belongs to another PSN. */
 static enum inc_drop answer_stale(struct inc_ctx *c)
@@ -96,7 +118,8 @@ static enum inc_drop answer_duplicate(struct inc_ctx *c, const struct inc_slot *
 
 	inc_count(c->g, INC_C_DUP_ANSWERED);
 	inc_forward_slot(c, slot, result ? asker : c->route->outs);
-	if (!result && !last_hop) /* it may still wait for ranks elsewhere in the tree */
+	/* It may still wait for ranks elsewhere in the tree, or for the root of a reduce. */
+	if (!result && (!last_hop || receivers_silent(c)))
 		stall_rnr(c);
 	return INC_DROP_DONE;
 }
@@ -123,6 +146,8 @@ static enum inc_drop up(struct inc_ctx *c)
 	if (dup == INC_DUP)
 		return answer_duplicate(c, slot);
 	inc_complete(c, slot);
+	if (c->route->prim == INC_RED)
+		g->moved_ns = c->now;
 	inc_forward_slot(c, slot, c->route->outs);
 	late_flush(c);
 	return INC_DROP_DONE;
@@ -152,11 +177,15 @@ static enum inc_drop down(struct inc_ctx *c)
 	if (c->route->prim == INC_BC) {
 		if (answer_acknowledged(c))
 			return INC_DROP_DONE;
-		if (psn_lt(g->bc_next, next))
+		if (psn_lt(g->bc_next, next)) {
 			g->bc_next = next;
+			g->moved_ns = c->now;
+		}
 	}
 	g->last_progress_ns = c->now;
 	inc_forward_packet(c, c->route->prim == INC_BC ? c->route->outs : g->child_mask);
+	if (c->route->prim == INC_BC)
+		hold_sender(c);
 	return INC_DROP_DONE;
 }
 

@@ -45,6 +45,17 @@ static bool find_scope(const struct inc_ctx *c, struct scope *s)
 	return true;
 }
 
+/* PSNs < *next are acknowledged; a NAK acknowledges those before its own. */
+static void note_ack(const struct inc_ctx *c, uint32_t *next)
+{
+	uint32_t acked = psn_add(c->pkt->psn, c->cls == INC_CLASS_ACK);
+
+	if (!psn_lt(*next, acked))
+		return;
+	*next = acked;
+	c->g->moved_ns = c->now;
+}
+
 /* Credits count the host's receive queue, not the switch's: none are passed on. */
 static uint8_t passed_on(const struct inc_ctx *c)
 {
@@ -129,6 +140,7 @@ static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 		reflect(c);
 	if (c->ep != s->route->via)
 		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
+	note_ack(c, &c->g->red_ack);
 	for (uint64_t in = s->route->in; single(c) && in != 0; in &= in - 1) {
 		struct inc_ep *ep = inc_ep_at(c->g, (unsigned)__builtin_ctzll(in));
 
@@ -152,10 +164,9 @@ enum inc_drop inc_mode2_ack(struct inc_ctx *c)
 	if (s.route->prim == INC_AR && !ep->host)
 		return INC_DROP_ACK_CLASS;
 	/* One that was overtaken tells nothing new, its MSN neither. */
-	if (psn_le(ep->ack_next, next)) {
-		ep->ack_next = next;
+	if (psn_le(ep->ack_next, next))
 		ep->ack_msn = c->pkt->msn;
-	}
+	note_ack(c, &ep->ack_next);
 	return s.route->prim == INC_AR ? reflect(c) : ack_broadcast(c, &s);
 }
 

@@ -33,6 +33,7 @@ struct host {
 	struct ccl_comm *comm;
 	struct event *inbox[INBOX];
 	unsigned head, tail;
+	uint64_t frozen_until;
 	unsigned leaf;
 	bool down;
 };
@@ -806,6 +807,10 @@ static uint64_t hosts_turn(struct fabric *fab, int *error)
 		unsigned busy;
 		int rc;
 
+		if (fab->now < h->frozen_until) {
+			next = h->frozen_until < next ? h->frozen_until : next;
+			continue;
+		}
 		do {
 			busy = incline_verbs_progress(h->context);
 			rc = ccl_progress(h->comm, fab->now);
@@ -876,6 +881,11 @@ int fab_wait(struct fabric *fab, const struct ccl_req *req, uint64_t limit_ns)
 			return -ETIME;
 		}
 	}
+}
+
+void fab_freeze(struct fabric *fab, unsigned rank, uint64_t ns)
+{
+	fab->host[rank].frozen_until = fab->now + ns;
 }
 
 void fab_run(struct fabric *fab, uint64_t ns)

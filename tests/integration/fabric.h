@@ -93,6 +93,9 @@ void fab_inject_host(struct fabric *fab, unsigned rank, const uint8_t *frame, si
  * nothing is left to happen, -ETIME after limit_ns of virtual time. */
 int fab_wait(struct fabric *fab, const struct ccl_req *req, uint64_t limit_ns);
 
+/* A host does nothing for a time, neither its program nor its NIC. */
+void fab_freeze(struct fabric *fab, unsigned rank, uint64_t ns);
+
 /* Lets the world run for ns, nobody waiting. */
 void fab_run(struct fabric *fab, uint64_t ns);
 

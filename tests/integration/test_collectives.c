@@ -209,6 +209,45 @@ static void mode2_late_rank(void **state)
 	late_rank(INC_MODE_2, INC_SINGLE);
 }
 
+/* A rank whose program computes for seconds in mid-operation while its NIC, in the same process,
+ * answers nobody: whether it sends or receives, the others wait. */
+static void frozen_rank(unsigned mode, unsigned kind, const struct fab_tree *tree)
+{
+	for (int k = 0; k < CCL_N_COLLECTIVES; k++) {
+		for (unsigned r = 0; r < 2; r++) {
+			struct world w = make(tree, mode, kind, CCL_ALL_COLLECTIVES, NULL);
+			struct task t;
+			char why[200];
+			int rc;
+
+			task_make(&t, &w.rng, w.n_ranks, k, max_bytes);
+			for (unsigned i = 0; i < w.n_ranks; i++)
+				assert_int_equal(task_start(&t, w.comm, i), 0);
+			fab_run(w.fab, 10000);
+			fab_freeze(w.fab, (t.root + r) % w.n_ranks, 3 * second);
+			rc = fab_wait(w.fab, t.req, 60 * second);
+			if (rc)
+				give_up(&w, &t, rc);
+			assert_true(task_right(&t, why, sizeof(why)));
+			task_free(&t);
+			fab_destroy(w.fab);
+		}
+	}
+}
+
+static void mode2_frozen_rank(void **state)
+{
+	const size_t before = max_bytes;
+
+	(void)state;
+	max_bytes = 100000;
+	frozen_rank(INC_MODE_2, INC_MIXED, &fab_star4);
+	frozen_rank(INC_MODE_2, INC_SINGLE, &fab_star4);
+	frozen_rank(INC_MODE_2, INC_MIXED, &fab_tree_2x2);
+	frozen_rank(INC_MODE_2, INC_SINGLE, &fab_tree_2x2);
+	max_bytes = before;
+}
+
 /* A rank that asks for something else in a mixed group: all of them learn it, whatever it is. */
 static void disagreement(unsigned mode)
 {
@@ -342,6 +381,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mode1_single_tree),
 		cmocka_unit_test(mode1_late_rank),
 		cmocka_unit_test(mode1_disagreement),
+		cmocka_unit_test(mode2_frozen_rank),
 		cmocka_unit_test(mode2_disagreement),
 		cmocka_unit_test(mode2_overlap),
 	};

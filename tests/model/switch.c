@@ -17,7 +17,7 @@ static void mask_block(const struct mc_sys *s, struct inc_group *g, bool age)
 	g->last_progress_ns = 0;
 	if (s->cfg.fast && !age)
 		return;
-	g->nak_fwd_ns = 0;
+	g->nak_fwd_ns = g->moved_ns = 0;
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		struct inc_ep *ep = inc_ep_at(g, i);
 
