@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A fabric of switches and hosts on this machine, from a JSON topology: what tools/lab, tools/demo and
 the process tests share. Switches are incline-switch processes; a host is a configuration of the
-software RNIC that any verbs program takes over its environment. Links are memif: the switch is the
-server, what is behind it the zero-copy client."""
+software RNIC that any verbs program takes over its environment, or a virtual machine with Soft-RoCE
+(incline_guest.py). Links are memif: the switch is the server, what is behind it the zero-copy client; to a
+virtual machine they are vhost-user."""
 import fcntl
 import ipaddress
 import json
 import os
 import shutil
+import shlex
 import signal
+import socket
 import subprocess
 import time
+
+import incline_guest
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 START_TIMEOUT = 30
 STOP_TIMEOUT = 10
+
+
+GUEST_BOOT_PORT = 9560
 
 
 class LabError(Exception):
@@ -36,6 +44,16 @@ def write_json(path, value):
         f.write('\n')
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def addresses(node):
+    return [node[key] for key in ('ip', 'ip6') if key in node]
+
+
 def process_start(pid):
     """Start time of a process, which tells it from a later one with the same number."""
     try:
@@ -49,8 +67,9 @@ def process_start(pid):
 class Topology:
     """The topology file, checked. Errors name the field."""
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
-            'switches': {'name', 'ip', 'parent'},
-            'hosts': {'name', 'ip', 'switch'}}
+            'switches': {'name', 'ip', 'ip6', 'parent'},
+            'hosts': {'name', 'ip', 'ip6', 'switch', 'nic'}}
+    NICS = ('incline', 'soft-roce')  # the software RNIC in a process of ours; a virtual machine
 
     def __init__(self, doc):
         self.check_keys(doc, '')
@@ -66,10 +85,11 @@ class Topology:
             for row in rows:
                 self.check_keys(row, kind)
                 self.text(row, 'name', kind)
-                try:
-                    ipaddress.ip_address(row.get('ip'))
-                except ValueError:
-                    raise LabError(f"{kind}.{row['name']}.ip: {row.get('ip')!r} is no address") from None
+                for key in ('ip', 'ip6') if 'ip6' in row else ('ip',):
+                    try:
+                        ipaddress.ip_address(row.get(key))
+                    except ValueError:
+                        raise LabError(f"{kind}.{row['name']}.{key}: {row.get(key)!r} is no address") from None
         self.check_tree()
 
     @staticmethod
@@ -88,7 +108,7 @@ class Topology:
 
     def check_tree(self):
         names = [n['name'] for n in self.switches + self.hosts]
-        ips = [n['ip'] for n in self.switches + self.hosts]
+        ips = [a for n in self.switches + self.hosts for a in addresses(n)]
         for what, values in (('name', names), ('ip', ips)):
             twice = {v for v in values if values.count(v) > 1}
             if twice:
@@ -107,6 +127,11 @@ class Topology:
         for h in self.hosts:
             if h.get('switch') not in self.switch:
                 raise LabError(f"hosts.{h['name']}.switch: {h.get('switch')!r} is no switch")
+            if h.setdefault('nic', 'incline') not in self.NICS:
+                raise LabError(f"hosts.{h['name']}.nic: {h['nic']!r} is none of {', '.join(self.NICS)}")
+        self.guests = [h for h in self.hosts if h['nic'] == 'soft-roce']
+        if self.guests and len(self.guests) < len(self.hosts) and self.hosts[0] in self.guests:
+            raise LabError('hosts: where only some have soft-roce, the first must not: the others meet there')
 
     def path(self, switch):
         """Names from a switch up to the root."""
@@ -165,10 +190,12 @@ class Lab:
         ports = []
         for i, port in enumerate(self.ports_of(topo, name)):
             up = port == 'up'
-            config = {'name': port, 'type': 'memif', 'mtu': topo.mtu,
-                      'mac': self.port_mac(index, i),
-                      'role': 'client' if up else 'server',
+            config = {'name': port, 'mtu': topo.mtu, 'mac': self.port_mac(index, i),
                       'socket': self.link_socket(parent, name) if up else self.link_socket(name, port)}
+            if any(h['name'] == port for h in topo.guests):
+                config.update({'type': 'vhost'})
+            else:
+                config.update({'type': 'memif', 'role': 'client' if up else 'server'})
             if impair:
                 config['impair'] = {**impair, 'seed': impair.get('seed', 1) + 100 * index + i}
             ports.append(config)
@@ -183,41 +210,54 @@ class Lab:
             table.append({'key': {'dst': f'{ip}/{bits}'}, 'action': 'via', 'data': {'nexthop': via}})
 
         for child, is_host in topo.children(name):
-            ip = next(n['ip'] for n in topo.hosts + topo.switches if n['name'] == child)
-            neighbour(ip, child)
-        if parent:
-            neighbour(topo.switch[parent]['ip'], 'up')
+            for ip in addresses(next(n for n in topo.hosts + topo.switches if n['name'] == child)):
+                neighbour(ip, child)
+        for ip in addresses(topo.switch[parent]) if parent else ():
+            neighbour(ip, 'up')
         near = {e['key']['ip'] for e in neigh}
         for node in topo.hosts + topo.switches:
             if node['ip'] in near or node['name'] == name:
                 continue
             above = topo.path(node.get('switch') or node['name'])
-            if name in above and above.index(name) > 0:
-                route(node['ip'], topo.switch[above[above.index(name) - 1]]['ip'])
-            elif parent:
-                route(node['ip'], topo.switch[parent]['ip'])
+            down = name in above and above.index(name) > 0
+            via = above[above.index(name) - 1] if down else parent
+            for ip, nexthop in zip(addresses(node), addresses(topo.switch[via])) if via else ():
+                route(ip, nexthop)
         tables = {'neigh': neigh}
         if route4:
             tables['route4'] = route4
         if route6:
             tables['route6'] = route6
-        return {'name': name, 'addresses': [topo.switch[name]['ip']], 'ports': ports, 'idle': 'sleep',
-                'control': self.control_socket(name), 'tables': tables}
+        config = {'name': name, 'addresses': addresses(topo.switch[name]), 'ports': ports, 'idle': 'sleep',
+                  'control': self.control_socket(name), 'tables': tables}
+        if topo.guests:
+            config['control_tcp'] = '127.0.0.1:0'
+        return config
 
-    def group_config(self, topo, name, reproducible):
+    def bootstrap(self, topo, name, key):
+        """Where rank 0 listens: guests among themselves meet in the fabric."""
+        if not topo.guests:
+            return 'unix:' + self.path(f'{name}.boot')
+        if topo.hosts[0] not in topo.guests:
+            return f'tcp:127.0.0.1:{free_port()}'
+        ip = topo.hosts[0][key]
+        return f'tcp:[{ip}]:{GUEST_BOOT_PORT}' if ':' in ip else f'tcp:{ip}:{GUEST_BOOT_PORT}'
+
+    def group_config(self, topo, name, reproducible, key='ip'):
+        """key: ip or ip6, which of the nodes' addresses the group uses."""
         rank = {h['name']: i for i, h in enumerate(topo.hosts)}
         switches = []
         for s in topo.switches:
-            row = {'name': s['name'], 'socket': self.control_socket(s['name']), 'ip': s['ip'],
+            row = {'name': s['name'], 'socket': self.control_socket(s['name']), 'ip': s[key],
                    'parent': s.get('parent'),
                    'children': [{'rank': rank[c], 'port': c} if host else {'switch': c, 'port': c}
                                 for c, host in topo.children(s['name'])]}
             if s.get('parent'):
                 row['parent_port'] = 'up'
             switches.append(row)
-        return {'name': name, 'bootstrap': 'unix:' + self.path(f'{name}.boot'), 'mtu': 4096, 'M': 4,
+        return {'name': name, 'bootstrap': self.bootstrap(topo, name, key), 'mtu': 4096, 'M': 4,
                 'W': 16, 'timeout_ms': 10000, 'flags': {'reproducible': reproducible},
-                'ranks': [{'ip': h['ip']} for h in topo.hosts], 'switches': switches}
+                'ranks': [{'ip': h[key]} for h in topo.hosts], 'switches': switches}
 
     # ---- life ----
 
@@ -234,11 +274,13 @@ class Lab:
             raise LabError(f'{self.dir}: too long for socket paths, set INCLINE_LAB to a shorter one')
         state = {'name': topo.name, 'build': build_dir(), 'switches': [], 'hosts': []}
         for i, h in enumerate(topo.hosts):
-            write_json(self.path(f"{h['name']}.json"), {
-                'mac': self.host_mac(i), 'ip': [h['ip']], 'mtu': topo.mtu, 'idle': 'sleep',
-                'port': {'name': h['name'], 'type': 'memif', 'role': 'client', 'mtu': topo.mtu,
-                         'socket': self.link_socket(h['switch'], h['name'])}})
-            state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i})
+            if h not in topo.guests:
+                write_json(self.path(f"{h['name']}.json"), {
+                    'mac': self.host_mac(i), 'ip': addresses(h), 'mtu': topo.mtu, 'idle': 'sleep',
+                    'port': {'name': h['name'], 'type': 'memif', 'role': 'client', 'mtu': topo.mtu,
+                             'socket': self.link_socket(h['switch'], h['name'])}})
+            state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i,
+                                   'nic': h['nic']})
         write_json(self.path('group.json'), self.group_config(topo, topo.name, False))
         write_json(self.path('group-reproducible.json'),
                    self.group_config(topo, topo.name + '-r', True))
@@ -247,10 +289,36 @@ class Lab:
             for s in sorted(topo.switches, key=lambda s: len(topo.path(s['name']))):
                 state['switches'].append(self.start_switch(topo, s['name'], impair))
                 write_json(self.path('lab.json'), state)
+            self.start_guests(topo, state)
+        except incline_guest.GuestError as e:
+            self.kill(state)
+            raise LabError(str(e)) from None
         except BaseException:
             self.kill(state)
             raise
         return state
+
+    def start_guests(self, topo, state):
+        if not topo.guests:
+            return
+        why_not = incline_guest.why_not()
+        if why_not:
+            raise LabError(why_not)
+        # One prefix for all: the switch answers ARP and ND for whoever is behind another port.
+        for i, h in enumerate(topo.hosts):
+            if h in topo.guests:
+                guest = self.guest(h['name'])
+                guest.start(self.link_socket(h['switch'], h['name']), self.host_mac(i),
+                            [ip + ('/64' if ':' in ip else '/16') for ip in addresses(h)], topo.mtu)
+                self.processes.append(guest.process)
+                row = state['hosts'][i]
+                row['pid'], row['start'] = guest.process.pid, process_start(guest.process.pid)
+                write_json(self.path('lab.json'), state)
+        for h in topo.guests:
+            self.guest(h['name']).await_ready()
+
+    def guest(self, name):
+        return incline_guest.Guest(name, self.path(f'{name}.guest'), self.dir)
 
     def start_switch(self, topo, name, impair):
         config, log = self.path(f'{name}.json'), self.path(f'{name}.log')
@@ -272,8 +340,11 @@ class Lab:
                 process.kill()
                 raise LabError(f'switch {name} is not ready after {START_TIMEOUT} s:\n{said}')
             time.sleep(0.02)
-        return {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
-                'start': process_start(process.pid)}
+        row = {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
+               'start': process_start(process.pid)}
+        if ' and tcp:' in said:
+            row['tcp'] = said.split(' and ')[1].split()[0]
+        return row
 
     def restart_switch(self, topo, name, impair=None):
         """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""
@@ -311,16 +382,21 @@ class Lab:
         nodes = [{'name': s['name'], 'kind': 'switch', 'ip': s['ip'],
                   'state': 'up' if up[s['name']] else 'dead'} for s in state['switches']]
         for h in state['hosts']:
-            what = 'busy' if self.host_in_use(h['name']) else 'idle' if up[h['switch']] else 'no switch'
+            what = 'dead' if 'pid' in h and not self.alive(h) else \
+                'busy' if self.host_in_use(h['name']) else 'idle' if up[h['switch']] else 'no switch'
             nodes.append({'name': h['name'], 'kind': 'host', 'ip': h['ip'], 'state': what})
         return {'nodes': nodes}
 
+    def host(self, name):
+        hosts = self.state()['hosts']
+        for h in hosts:
+            if h['name'] == name:
+                return h
+        raise LabError(f"{name}: no such host; there are " + ', '.join(h['name'] for h in hosts))
+
     def host_env(self, name, group='group.json'):
         """Environment in which a verbs program runs on a host's RNIC."""
-        host = next((h for h in self.state()['hosts'] if h['name'] == name), None)
-        if host is None:
-            raise LabError(f"{name}: no such host; there are "
-                           + ', '.join(h['name'] for h in self.state()['hosts']))
+        host = self.host(name)
         env = dict(os.environ)
         shim = os.path.join(self.state()['build'], 'lib/verbs/libincline_verbs.so')
         env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('INCLINE_PRELOAD_FIRST'), shim,
@@ -332,19 +408,58 @@ class Lab:
 
     def exec(self, name, argv):
         """Replaces this process by a program on a host."""
-        env = self.host_env(name)
+        guest = self.host(name)['nic'] == 'soft-roce'
+        env = None if guest else self.host_env(name)
         lock = os.open(self.path(f'{name}.lock'), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if guest else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
             raise LabError(f'{name}: another program uses its RNIC (one at a time so far)') from None
+        if guest:
+            raise SystemExit(self.popen(name, argv, limit=3600).wait())
         os.set_inheritable(lock, True)
         os.execvpe(argv[0], argv, env)
 
-    def popen(self, name, argv, group='group.json', **kwargs):
+    def guest_group(self, name, group):
+        """A group file as a guest needs it: its own, for it knows this machine by another address."""
+        with open(self.path(group)) as f:
+            config = json.load(f)
+        tcp = {s['name']: s['tcp'] for s in self.state()['switches']}
+        for s in config['switches']:
+            s['socket'] = tcp[s['name']].replace('127.0.0.1', incline_guest.GATEWAY)
+        config['bootstrap'] = config['bootstrap'].replace('127.0.0.1', incline_guest.GATEWAY)
+        path = self.path(f'{name}.guest', os.path.basename(group))
+        write_json(path, config)
+        return path
+
+    def popen_guest(self, host, argv, group, limit, **kwargs):
+        """A guest has this lab's folder as /host. Programs of ours are copied into it."""
+        name, own = host['name'], self.guest_group(host['name'], group)
+        program = os.path.abspath(shutil.which(argv[0]) or argv[0])
+        if program.startswith(self.state()['build']):
+            os.makedirs(self.path('bin'), exist_ok=True)
+            copy = self.path('bin', os.path.basename(program))
+            if not os.path.exists(copy) or os.path.getmtime(copy) < os.path.getmtime(program):
+                shutil.copy2(program, copy)
+            argv = [copy, *argv[1:]]
+        else:
+            argv = [os.path.basename(argv[0]), *argv[1:]]
+        words = [own if a == self.path(group) else a for a in argv]
+        words = [shlex.quote(w.replace(self.dir + '/', '/host/')) for w in words]
+        env = f"INCLINE_GROUP={own.replace(self.dir, '/host')} INCLINE_RANK={host['rank']} "
+        return self.guest(name).popen(env + ' '.join(words), limit, **kwargs)
+
+    def popen(self, name, argv, group='group.json', limit=600, **kwargs):
+        """limit: seconds, of programs in guests. Those have their output when they end."""
+        host = self.host(name)
+        if host['nic'] == 'soft-roce':
+            return self.popen_guest(host, argv, group, limit, **kwargs)
         return subprocess.Popen(argv, env=self.host_env(name, group), **kwargs)
 
     def kill(self, state):
+        for h in state['hosts']:
+            if 'pid' in h and self.alive(h):
+                os.kill(h['pid'], signal.SIGKILL)  # a guest has no disk
         rows = [s for s in state['switches'] if self.alive(s)]
         for s in rows:
             os.kill(s['pid'], signal.SIGTERM)
