@@ -19,8 +19,8 @@ enum {
 };
 
 static const char *const keys[] = {"name", "addresses", "ports", "arena_kb", "idle", "lcores",
-	"hugepages", "pci", "telemetry", "memory_mb", "control", "control_tcp", "tables", "slot_rest_ms",
-	"drain_ms", "stall_ms", NULL};
+	"hugepages", "pci", "telemetry", "memory_mb", "control", "control_tcp", "tables",
+	"slot_rest_ms", "drain_ms", "stall_ms", NULL};
 
 int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
 {
