@@ -62,6 +62,8 @@ static int check_shape(struct inc_group_spec *s, char *err)
 {
 	int rc;
 
+	if (s->mode == INC_MODE_NETREDUCE)
+		return refuse(err, EOPNOTSUPP, "mode: netreduce has rings: see ring.create");
 	if (s->mode != INC_MODE_1 && s->mode != INC_MODE_2)
 		return refuse(err, EOPNOTSUPP, "mode: only modes I and II are built so far");
 	if (s->kind > INC_MIXED)
