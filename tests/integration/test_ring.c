@@ -278,6 +278,35 @@ static void test_queued(void **state)
 	rf_destroy(f);
 }
 
+/* A rank that calls late holds its neighbour's slots full, but nothing is written over. */
+static void test_late_rank(void **state)
+{
+	enum { N = 3, COUNT = 20000 };
+	struct rf_opts opts = options(N);
+	struct ccl_req req[RF_MAX_HOSTS];
+	struct ring_fabric *f = rf_create(&opts);
+	struct buffers b;
+
+	(void)state;
+	make_buffers(&b, N, COUNT, COUNT, 5);
+	for (unsigned late = 0; late < 2; late++) {
+		for (unsigned r = 0; r < N; r++)
+			if ((r == 1) == late)
+				assert_int_equal(
+					ccl_ring_ibroadcast(rf_ring(f, r),
+						r == 0 ? b.in[0] : b.out[r], COUNT * 4, 0, &req[r]),
+					0);
+		if (!late)
+			rf_run(f, second);
+	}
+	must(f, N, rf_wait(f, req, 60 * second));
+	for (unsigned r = 1; r < N; r++)
+		for (unsigned i = 0; i < COUNT; i++)
+			assert_int_equal(b.out[r][i], value(0, i, 5));
+	free_buffers(&b, N);
+	rf_destroy(f);
+}
+
 /* Sent from registered memory, and refused arguments. */
 static void test_arguments(void **state)
 {
@@ -341,6 +370,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_lossy),
 		cmocka_unit_test(test_queued),
+		cmocka_unit_test(test_late_rank),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_dead_switch),
 	};
