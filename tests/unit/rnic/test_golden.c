@@ -55,7 +55,14 @@ static int sender_of(const struct capture *c, unsigned i)
 
 static bool supported(const struct wire_pkt *pkt)
 {
-	return (pkt->opcode & ~ROCE_OP_MASK) == ROCE_RC;
+	return (pkt->opcode & ~ROCE_OP_MASK) <= ROCE_UD;
+}
+
+static enum ibv_qp_type type_of(const struct capture *c)
+{
+	unsigned type = c->pkt[0].opcode & ~ROCE_OP_MASK;
+
+	return type == ROCE_UC ? IBV_QPT_UC : type == ROCE_UD ? IBV_QPT_UD : IBV_QPT_RC;
 }
 
 /* ---- one device in the place of the client or the server ---- */
@@ -66,9 +73,20 @@ struct host {
 	struct rnic_cq *cq;
 	struct rnic_qp *qp[80], *used;
 	unsigned n_qp;
+	struct rnic_ah *ah;          /* UD: to the server */
 	struct rnic_mr *mr, *remote; /* of buf: at its address, at the captured one */
 	uint8_t buf[BUF];
 };
+
+static int masks_of(enum ibv_qp_type type, int i)
+{
+	static const int uc[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, IBV_QP_SQ_PSN};
+	static const int ud[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
+	const int rc[3] = {net_mask_init, net_mask_rtr, net_mask_rts};
+
+	return IBV_QP_STATE | (type == IBV_QPT_UC ? uc : type == IBV_QPT_UD ? ud : rc)[i];
+}
 
 static void host_open(struct host *h, const struct capture *c, int who, enum ibv_mtu mtu)
 {
@@ -78,7 +96,7 @@ static void host_open(struct host *h, const struct capture *c, int who, enum ibv
 		.max_qp = 60,
 		.qpn_limit = 64};
 	struct rnic_qp_init init = {
-		.type = IBV_QPT_RC, .cap = {64, 64, 1, 1, 0}, .sq_sig_all = true};
+		.type = type_of(c), .cap = {64, 64, 1, 1, 0}, .sq_sig_all = true};
 	uint32_t own = 0, peer = 0;
 	unsigned request = 0;
 	struct ibv_qp_attr attr = {.path_mtu = mtu,
@@ -99,6 +117,10 @@ static void host_open(struct host *h, const struct capture *c, int who, enum ibv
 	pkt = &c->pkt[request];
 	for (unsigned i = 0; i < c->n; i++)
 		*(sender_of(c, i) == who ? &peer : &own) = c->pkt[i].dqpn;
+	/* Where nothing was answered: both ends had the same number, a datagram says its sender's.
+	 */
+	if (own == 0)
+		own = pkt->sqpn != 0 ? pkt->sqpn : peer;
 	assert_int_equal(
 		0, wire_ip_parse(who == CLIENT ? "10.77.0.1" : "10.77.0.2", &config.ip[0]));
 	assert_int_equal(0, wire_ip_parse(who == CLIENT ? "fd77::1" : "fd77::2", &config.ip[1]));
@@ -122,18 +144,23 @@ static void host_open(struct host *h, const struct capture *c, int who, enum ibv
 	memcpy(attr.ah_attr.grh.dgid.raw, (who == CLIENT ? &pkt->dst : &pkt->src)->b, 16);
 	assert_int_equal(0, rnic_neigh_add(h->rnic, who == CLIENT ? &pkt->dst : &pkt->src,
 				    c->bytes[request] + (who == CLIENT ? 0 : 6)));
-	attr.qp_state = IBV_QPS_INIT;
-	assert_int_equal(0, rnic_qp_modify(h->used, &attr, net_mask_init, 0));
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(0, rnic_qp_modify(h->used, &attr, net_mask_rtr, 0));
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(0, rnic_qp_modify(h->used, &attr, net_mask_rts, 0));
+	if (init.type == IBV_QPT_UD) {
+		attr.ah_attr.port_num = 1;
+		attr.qkey = pkt->qkey;
+		assert_int_equal(0, rnic_ah_create(h->pd, &attr.ah_attr, 0, &h->ah));
+	}
+	for (int i = 0; i < 3; i++) {
+		attr.qp_state = (enum ibv_qp_state)(IBV_QPS_INIT + i);
+		assert_int_equal(0, rnic_qp_modify(h->used, &attr, masks_of(init.type, i), 0));
+	}
 }
 
 static void host_close(struct host *h)
 {
 	for (unsigned i = 0; i < h->n_qp; i++)
 		assert_int_equal(0, rnic_qp_destroy(h->qp[i]));
+	if (h->ah != NULL)
+		assert_int_equal(0, rnic_ah_destroy(h->ah));
 	assert_int_equal(0, rnic_mr_dereg(h->mr));
 	if (h->remote != NULL)
 		assert_int_equal(0, rnic_mr_dereg(h->remote));
@@ -301,6 +328,11 @@ static void post_message(struct host *h, const struct capture *c, unsigned i)
 						: IBV_WR_RDMA_READ;
 	wr.wr.rdma.remote_addr = pkt->va;
 	wr.wr.rdma.rkey = pkt->rkey;
+	if (h->ah != NULL) {
+		wr.wr.ud.ah = (struct ibv_ah *)h->ah;
+		wr.wr.ud.remote_qpn = pkt->dqpn;
+		wr.wr.ud.remote_qkey = pkt->qkey;
+	}
 	if (pkt->opcode == ROCE_READ_REQUEST)
 		sge.length = pkt->dmalen;
 	if (pkt->flags & ROCE_F_ATOMIC) {
@@ -395,6 +427,9 @@ static void test_client(void **state)
 	as_client("rc-psn-wrap", IBV_MTU_1024, 0);
 	as_client("rc-window", IBV_MTU_1024, 0);
 	as_client("rc-ect0", IBV_MTU_1024, 0);
+	as_client("uc-ipv4", IBV_MTU_1024, 0);
+	as_client("ud-ipv4", IBV_MTU_1024, 0);
+	as_client("ud-ipv6", IBV_MTU_1024, 0);
 	as_client("rc-lost-read-response", IBV_MTU_1024, 2);
 }
 
