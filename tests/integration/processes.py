@@ -81,10 +81,10 @@ class Fabric(unittest.TestCase):
             json.dump(group, f)
         return path
 
-    def report(self, group, *args):
+    def report(self, group, *args, ranks=4):
         out = os.path.join(self.dir, 'perf.out')
         self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
-                                + (['--json', out] if r == 0 else [])) for r in range(4)])
+                                + (['--json', out] if r == 0 else [])) for r in range(ranks)])
         with open(out) as f:
             report = json.load(f)
         os.remove(out)
@@ -421,6 +421,13 @@ class Eight(Fabric):
 
     def test_allreduce(self):
         self.all_ok(self.perf(range(8), '-b', '4K', '-e', '1M', '-f', '16', '-n', '5'))
+
+    def test_netreduce(self):
+        group = self.variant(mode='netreduce')
+        report = self.report(group, '-d', 'bfloat16,int32', '-b', '16K', '-e', '64K', '-f', '4', '-n', '2', '--timeout',
+                             '30000', ranks=8)
+        os.remove(group)
+        self.assertEqual((report['kind'], report['wrong']), ('ring', 0))
 
 
 class Lossy(Fabric):
