@@ -21,16 +21,16 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 {
 	char at[WIRE_IP_STRLEN];
 	va_list ap;
-	int n;
+	int n = 0;
 
 	if (c->failed)
 		return c->failed;
 	c->failed = error;
-	n = snprintf(c->err, sizeof(c->err), "rank %u, ", c->rank);
 	if (c->n_memb)
-		n += snprintf(c->err + n, sizeof(c->err) - (size_t)n,
-			"switch %s (QPN 0x%x): ", wire_ip_format(&c->remote_ip, at, sizeof(at)),
-			c->memb[0].remote_qpn);
+		n = snprintf(c->err, sizeof(c->err), "rank %u, switch %s (QPN 0x%x): ", c->rank,
+			wire_ip_format(&c->remote_ip, at, sizeof(at)), c->memb[0].remote_qpn);
+	else if (!c->ring || !ccl_ring_error(c->ring)[0]) /* else that says it */
+		n = snprintf(c->err, sizeof(c->err), "rank %u: ", c->rank);
 	va_start(ap, fmt);
 	vsnprintf(c->err + n, sizeof(c->err) - (size_t)n, fmt, ap);
 	va_end(ap);
