@@ -252,8 +252,7 @@ int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN]
 	return activate(sw, r, err);
 }
 
-/* The packet path forgets its connections first; the memory follows. A table of fewer rows is not
- * refused, and without memory for one all rings lose theirs rather than keep a freed one. */
+/* The packet path forgets its connections first; the memory follows. */
 int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 {
 	struct nr_ring *r = sw_ring_get(sw, ring);
