@@ -41,6 +41,8 @@ void lcore_turn(struct lcore *lc)
 	lc->work = 0;
 	lc->tracing = false;
 	rte_graph_walk(lc->graph);
+	if (unlikely(lc->now >= lc->timer_ns))
+		lcore_timers(lc);
 	for (unsigned i = 0; i < lc->n_ports; i++)
 		if (lc->port[lc->port_id[i]].n_tx > 0)
 			lcore_flush(lc, &lc->port[lc->port_id[i]]);
@@ -57,7 +59,7 @@ int lcore_main(void *arg)
 	while (!atomic_load_explicit(&lc->stop, memory_order_relaxed)) {
 		lcore_turn(lc);
 		rte_rcu_qsbr_quiescent(lc->rcu, lc->rcu_id);
-		port_backoff(&backoff, lc->work, lc->now, UINT64_MAX);
+		port_backoff(&backoff, lc->work, lc->now, lc->timer_ns);
 	}
 	rte_rcu_qsbr_thread_offline(lc->rcu, lc->rcu_id);
 	return 0;

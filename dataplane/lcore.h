@@ -61,7 +61,9 @@ struct lcore {
 	struct rte_mempool *head_pool; /* headers, trailers, references to payload */
 	struct trace trace;
 	uint64_t now;
-	bool tracing; /* some packet of this turn is traced */
+	uint64_t timer_ns; /* no group's timer ends before; UINT64_MAX: none runs */
+	uint64_t timed[INC_GROUP_SLOTS / 64]; /* bit per group slot that may have a timer running */
+	bool tracing;                         /* some packet of this turn is traced */
 	unsigned n_meta, work;
 	unsigned n_ports, next_port;
 	uint16_t port_id[RTE_MAX_ETHPORTS]; /* the n_ports ones to poll */
@@ -93,7 +95,20 @@ static inline void lcore_tx(struct lcore *lc, uint16_t port, struct rte_mbuf *m)
 		lcore_flush(lc, lp);
 }
 
-/* One turn of the loop: receive, walk the graph, send. */
+/* A group that this worker has worked on may have set a timer. Costs a comparison if not. */
+static inline void lcore_note_timer(struct lcore *lc, const struct inc_group *g)
+{
+	if (likely(g->timer_ns == UINT64_MAX))
+		return;
+	lc->timed[g->slot / 64] |= 1ULL << g->slot % 64;
+	if (g->timer_ns < lc->timer_ns)
+		lc->timer_ns = g->timer_ns;
+}
+
+/* Runs the timers that are due; node_inc_engine.c. */
+void lcore_timers(struct lcore *lc);
+
+/* One turn of the loop: receive, walk the graph, run timers, send. */
 void lcore_turn(struct lcore *lc);
 
 /* The loop, until stop. For rte_eal_remote_launch: arg is the lcore. */

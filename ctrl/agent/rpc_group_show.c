@@ -66,6 +66,29 @@ json_t *rpc_group_counters(const struct inc_group *g)
 	return out;
 }
 
+/* Mode-III: the connection to the peer, and the pipes. */
+static json_t *connection_json(const struct inc_ep *ep)
+{
+	json_t *out = json_object();
+
+	set(out, "expects", ep->rx_epsn);
+	set(out, "unacknowledged", ep->tx_una);
+	set(out, "next", ep->tx_next);
+	set(out, "highest", ep->tx_high);
+	set(out, "retries", ep->retries);
+	json_object_set_new(out, "rnr_wait", json_boolean(ep->rnr_wait));
+	return out;
+}
+
+static json_t *pipes_json(const struct inc_group *g)
+{
+	json_t *out = json_object();
+
+	set(out, "aggregate_psn", g->psn_start[INC_AGG]);
+	set(out, "broadcast_psn", g->psn_start[INC_BCAST]);
+	return out;
+}
+
 static json_t *endpoint_json(struct inc_group *g, unsigned i, const struct port_names *ports)
 {
 	const struct inc_ep *ep = inc_ep_at(g, i);
@@ -85,6 +108,8 @@ static json_t *endpoint_json(struct inc_group *g, unsigned i, const struct port_
 	set(out, "vlan", ep->flow.vlan);
 	set(out, "dscp", ep->flow.tos >> 2);
 	json_object_set_new(out, "ranks", ranks_json(g, 1ULL << i));
+	if (g->mode == INC_MODE_3)
+		json_object_set_new(out, "connection", connection_json(ep));
 	return out;
 }
 
@@ -227,6 +252,8 @@ int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struc
 	json_object_set_new(out, "flags", flags_json(g->flags));
 	window_json(out, g);
 	json_object_set_new(out, "arena", group_arena_json(g));
+	if (g->mode == INC_MODE_3)
+		json_object_set_new(out, "pipes", pipes_json(g));
 	set(out, "next_psn", g->next_ctrl & PSN_MASK);
 	set(out, "ranks", g->n_ranks);
 	show_waiting(out, g, rpc_bool(params, "slots", false));

@@ -2,14 +2,16 @@
 /* CheckDuplicate, RecycleBuffer, AggregateData on the slot ring (docs/inc-protocol.md, 3.1). */
 #include "dataplane/inc/modules.h"
 
-uint8_t *inc_payload_at(const struct inc_group *g, const struct inc_arena *arena, uint32_t psn)
+uint8_t *inc_payload_at(
+	const struct inc_group *g, const struct inc_arena *arena, enum inc_pipe pipe, uint32_t psn)
 {
-	return arena->base + g->pay_off + (uint64_t)inc_idx(g, psn) * g->pay_stride;
+	uint8_t *base = arena->base + g->pay_off;
+	uint64_t i = inc_idx(g, psn);
+
+	return pipe == INC_AGG ? base + i * g->pay_stride : base + g->bcast_off + i * g->mtu;
 }
 
-/* RecycleBuffer: everything about the slot in a few stores. The payload need not be cleared: the
- * first contribution is copied. */
-static void recycle_buffer(struct inc_slot *slot, uint32_t psn)
+void inc_recycle_buffer(struct inc_slot *slot, uint32_t psn)
 {
 	uint64_t arrived = slot->arrived;
 
@@ -33,7 +35,7 @@ enum inc_dup inc_check_duplicate(
 	if (age < 0)
 		return INC_STALE;
 	if (age > 0)
-		recycle_buffer(slot, psn);
+		inc_recycle_buffer(slot, psn);
 	if (INC_BUG(T21))
 		return INC_FRESH;
 	return slot->arrived >> ep & 1 ? INC_DUP : INC_FRESH;
@@ -42,7 +44,7 @@ enum inc_dup inc_check_duplicate(
 /* REPRODUCIBLE groups keep each endpoint's payload beside the others'. */
 static uint8_t *contribution(const struct inc_ctx *c, unsigned ep)
 {
-	uint8_t *base = inc_payload_at(c->g, c->arena, c->pkt->psn);
+	uint8_t *base = inc_payload_at(c->g, c->arena, INC_AGG, c->pkt->psn);
 
 	return c->g->flags & INC_F_REPRODUCIBLE ? base + (size_t)ep * c->g->mtu : base;
 }
@@ -80,6 +82,9 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot)
 {
 	if (c->ctrl)
 		; /* a control is "added" by comparing, which inc_admit has done */
+	else if (c->pipe == INC_BCAST)
+		memcpy(inc_payload_at(c->g, c->arena, INC_BCAST, c->pkt->psn), c->payload,
+			c->pkt->pay_len);
 	else if (c->g->flags & INC_F_REPRODUCIBLE)
 		memcpy(contribution(c, c->ep), c->payload, c->pkt->pay_len);
 	else
@@ -128,8 +133,8 @@ void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
 	if (INC_BUG(T2))
 		*inc_slot_at(c->g, slot->tag + (uint32_t)c->g->m * c->g->w) = (struct inc_slot){0};
 	inc_count(c->g, INC_C_COMPLETED);
-	if (c->ctrl) {
-		slot->pay_crc = c->desc->pay_crc;
+	if (c->ctrl || c->pipe == INC_BCAST) {
+		slot->pay_crc = c->ctrl ? c->desc->pay_crc : c->pay_crc;
 		return;
 	}
 	if (c->g->flags & INC_F_REPRODUCIBLE)

@@ -82,29 +82,40 @@ struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
 	return NULL;
 }
 
-/* Does the operation still wait for somebody? The slots of its first and last PSN tell: they
- * complete last when anything is missing, since ranks send in order and the window keeps them
- * together. A broadcast has no slots, but acknowledgements to come. */
-static bool desc_live(struct inc_group *g, const struct inc_desc *d)
+static bool carries(
+	const struct inc_group *g, const struct inc_route *route, enum inc_flow flow, unsigned i)
 {
-	const uint32_t ends[2] = {d->ctrl_psn, d->last};
-	uint32_t msn;
-
-	for (unsigned i = 0; d->valid && i < 2; i++) {
-		const struct inc_slot *slot = inc_slot_at(g, ends[i]);
-
-		if (slot->tag == ends[i] && !slot->complete && slot->arrived)
-			return true;
+	switch (flow) {
+	case INC_FLOW_RX:
+		return inc_role_of(g, route, i) != INC_ROLE_NONE;
+	case INC_FLOW_TX:
+		return (inc_pipe_outs(g, route, INC_AGG) | inc_pipe_outs(g, route, INC_BCAST)) >>
+			       i &
+		       1;
+	case INC_FLOW_PIPE:
+		return route->prim != (i == INC_AGG ? INC_BC : INC_RED);
+	default:
+		return route->prim == INC_AR;
 	}
-	return d->valid && d->n > 0 && d->route.prim == INC_BC &&
-	       psn_le(inc_node_ack(g, &d->route, psn_add(d->last, 1), &msn), d->last);
+}
+
+uint32_t inc_adjust(struct inc_group *g, enum inc_flow flow, unsigned i, uint32_t psn)
+{
+	for (unsigned k = 0; k < 2 * INC_N_DESC; k++) { /* controls and data */
+		const struct inc_desc *d = inc_desc_find(g, psn);
+
+		if (d == NULL || carries(g, inc_route_at(g, d, psn), flow, i))
+			break;
+		psn = psn_add(psn == d->ctrl_psn ? psn : d->last, 1);
+	}
+	return psn;
 }
 
 /* PSNs that are compared must lie within 2^23. What was acknowledged may lag behind by any number
- * of operations in which nobody acknowledges broadcasts; no live operation is 2^22 PSNs long. */
+ * of operations that an endpoint has no part in; what is waited for lies within windows. */
 static void catch_up(struct inc_group *g, uint32_t psn)
 {
-	enum { FAR = 1 << 22 };
+	enum { FAR = 1 << 21 };
 	uint32_t far = psn_add(psn, -(int32_t)FAR);
 
 	for (unsigned i = 0; i < g->n_ep; i++) {
@@ -112,6 +123,10 @@ static void catch_up(struct inc_group *g, uint32_t psn)
 
 		ep->ack_next = psn_max(ep->ack_next, far);
 		ep->refl_next = psn_max(ep->refl_next, far);
+		ep->rx_epsn = psn_max(ep->rx_epsn, far);
+		ep->tx_una = psn_max(ep->tx_una, far);
+		ep->tx_next = psn_max(ep->tx_next, far);
+		ep->tx_high = psn_max(ep->tx_high, far);
 	}
 	g->node_ack = psn_max(g->node_ack, far);
 	g->red_ack = psn_max(g->red_ack, far);
@@ -127,7 +142,7 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 		return INC_DROP_DRAINING;
 	if (!inc_control_parse(g, c->pkt->imm, c->payload, &fresh))
 		return INC_DROP_CTRL_INVALID;
-	if (desc_live(g, d))
+	if (d->valid && !inc_ops_of(g)->retire(g, d))
 		return INC_DROP_NO_DESCRIPTOR;
 	fresh.valid = 1;
 	fresh.imm = c->pkt->imm;
@@ -206,7 +221,7 @@ enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)
 		return INC_DROP_WRONG_ENDPOINT;
 	if (!has_agreed(c, *role))
 		return INC_DROP_NO_CONTROL;
-	if (*role == INC_ROLE_UP && g->pay_off == INC_NO_ARENA)
+	if ((*role == INC_ROLE_UP || g->mode == INC_MODE_3) && g->pay_off == INC_NO_ARENA)
 		return INC_DROP_NO_ARENA;
 	pos = inc_position_of(g, c->desc, psn);
 	if (c->pkt->opcode != pos.opcode)

@@ -22,12 +22,14 @@
 	X(OPCODE_POS, "inc_opcode_pos", "opcode does not fit the PSN's position in its message")   \
 	X(LENGTH_POS, "inc_length_pos", "length does not fit the PSN's position in its operation") \
 	X(PSN_STALE, "inc_psn_stale", "PSN older than its slot's owner, from a switch")            \
+	X(PSN_AHEAD, "inc_psn_ahead", "PSN beyond the end of the pipe: the sender is too fast")    \
 	X(WRONG_ENDPOINT, "inc_wrong_endpoint", "data from an endpoint that is not to send it")    \
 	X(NO_ARENA, "inc_no_arena", "the group has no aggregation memory now: see group.rebind")   \
 	X(ACK_RANGE, "inc_ack_range", "acknowledgement outside the known operations")              \
 	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")              \
 	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                          \
 	X(ACK_MERGED, "inc_ack_merged", "acknowledgement that waits for other receivers'")         \
+	X(ACK_OLD, "inc_ack_old", "acknowledgement of what was acknowledged before")               \
 	X(CONSUMED, "inc_consumed", "aggregated into a slot that still waits for others")          \
 	X(DUP_WAIT, "inc_dup_wait", "duplicate of a slot that still waits for others")             \
 	X(DONE, "inc_done", "packet was answered or completed its slot: what follows is emitted")

@@ -32,6 +32,8 @@ enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 		.pay_crc = pay_crc,
 		.ep = look->ep,
 		.cls = look->cls,
+		/* Mode-III's packets are its own, whatever made it send them. */
+		.mig = g->mode == INC_MODE_3 || pkt->mig,
 	};
 
 	inc_count(g, INC_C_RX);
@@ -40,15 +42,15 @@ enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 	switch (look->cls) {
 	case INC_CLASS_CTRL:
 	case INC_CLASS_DATA:
-		return inc_mode2_data(&c);
+		return inc_ops_of(g)->data(&c);
 	case INC_CLASS_ACK:
 	case INC_CLASS_NAK:
 	case INC_CLASS_RNR:
-		return inc_mode2_ack(&c);
+		return inc_ops_of(g)->ack(&c);
 	case INC_CLASS_FATAL:
 		inc_group_fail(g, INC_FAIL_FATAL_NAK, c.ep);
 		return INC_DROP_GROUP_FAILED;
 	default:
-		return inc_mode2_cnp(&c);
+		return inc_ops_of(g)->cnp(&c);
 	}
 }

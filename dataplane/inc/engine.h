@@ -46,9 +46,12 @@ struct inc_look {
 enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *pkt,
 	uint16_t in_port, struct inc_look *look);
 
-/* One packet to send, on each endpoint of out_mask. Payload is referenced, either in the arena
- * (stays as it is until its slot is claimed again, which the window argument puts after every
- * receiver has it) or in the packet being processed. */
+/* One packet to send, on each endpoint of out_mask. Payload is referenced, either in the packet
+ * being processed or in the arena. There it stays as it is until every receiver has it: in Mode-II
+ * by the window argument, in Mode-III because a slot is released when all its receivers have
+ * acknowledged its PSN. What can still be queued then is a copy of a packet that was sent again
+ * and turned out not to be needed: it goes to a receiver that has acknowledged this PSN, its ICRC
+ * is that of the old payload, so it is discarded for the one or the other. */
 struct inc_emit {
 	uint64_t out_mask;
 	const uint8_t *payload;
@@ -73,6 +76,11 @@ struct inc_sink {
 enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 	const struct inc_look *look, const struct wire_pkt *pkt, const uint8_t *payload,
 	uint32_t pay_crc, uint64_t now, const struct inc_sink *sink);
+
+/* Mode-III's timers: what is due is done; returns when to call again, UINT64_MAX if no timer runs.
+ * A packet may have made that earlier: g->timer_ns says after inc_packet. */
+uint64_t inc_tick(struct inc_group *g, const struct inc_arena *arena, uint64_t now,
+	const struct inc_sink *sink);
 
 /* TranslateHeader (1.6): writes the headers of one emission for endpoint ep of g into out (room for
  * WIRE_TEMPLATE_LEN bytes) and pad + ICRC into tail (room for WIRE_MAX_TRAILER). The payload goes

@@ -21,7 +21,11 @@ static size_t layout(const struct inc_group_spec *s, struct inc_group *g)
 	at += INC_N_DESC * sizeof(struct inc_desc);
 	g->rank_off = (uint32_t)at;
 	at = align8(at + s->n_ranks);
-	g->slot_off = (uint32_t)at;
+	g->slot_off[INC_AGG] = g->slot_off[INC_BCAST] = (uint32_t)at;
+	at += (size_t)s->slots * sizeof(struct inc_slot);
+	if (s->mode != INC_MODE_3)
+		return at;
+	g->slot_off[INC_BCAST] = (uint32_t)at;
 	return at + (size_t)s->slots * sizeof(struct inc_slot);
 }
 
@@ -38,17 +42,25 @@ static size_t mode1_bytes(const struct inc_group_spec *spec)
 	return ((spec->w + 2u) * spec->n_ep + 2u * spec->w) * (size_t)spec->m * spec->mtu;
 }
 
-size_t inc_group_payload_bytes(const struct inc_group_spec *spec)
+/* Of a pipe's payloads. */
+static size_t pipe_bytes(const struct inc_group_spec *spec, enum inc_pipe pipe)
 {
 	bool reproducible = spec->flags & INC_F_REPRODUCIBLE;
 	unsigned copies = reproducible ? spec->n_ep : spec->flags & INC_F_HALF ? 2 : 1;
+	enum inc_prim other = pipe == INC_AGG ? INC_BC : INC_RED;
 
+	/* In Mode-II what is replicated passes without being stored. */
+	if ((pipe == INC_BCAST && spec->mode != INC_MODE_3) ||
+		(spec->kind == INC_SINGLE && spec->prim == other))
+		return 0;
+	return (size_t)(pipe == INC_AGG ? copies : 1) * spec->slots * spec->mtu;
+}
+
+size_t inc_group_payload_bytes(const struct inc_group_spec *spec)
+{
 	if (spec->mode == INC_MODE_1)
 		return mode1_bytes(spec);
-	/* A broadcast in Mode-II passes without being stored. */
-	if (spec->mode == INC_MODE_2 && spec->kind == INC_SINGLE && spec->prim == INC_BC)
-		return 0;
-	return (size_t)copies * spec->slots * spec->mtu;
+	return pipe_bytes(spec, INC_AGG) + pipe_bytes(spec, INC_BCAST);
 }
 
 static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *spec)
@@ -81,15 +93,33 @@ static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *s
 		g->host_mask |= 1ULL << i;
 }
 
+/* Mode-III: all connections and pipes are through with what was before the next operation. */
+static void restart(struct inc_group *g)
+{
+	uint32_t psn = g->next_ctrl;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		struct inc_ep *ep = inc_ep_at(g, i);
+
+		ep->rx_epsn = ep->tx_una = ep->tx_next = ep->tx_high = psn;
+		ep->nak_sent = ep->rto_shift = ep->retries = ep->rnr_wait = 0;
+		ep->timer_ns = ep->resent_ns = 0;
+	}
+	g->psn_start[INC_AGG] = g->psn_start[INC_BCAST] = g->loop_next = psn;
+	g->timer_ns = UINT64_MAX;
+}
+
 void inc_group_rebind(struct inc_group *g, uint64_t pay_off)
 {
 	g->pay_off = pay_off;
 	memset(inc_desc_at(g, 0), 0, INC_N_DESC * sizeof(struct inc_desc));
+	restart(g);
 	/* Every slot belongs to the last PSN before the next operation that maps to it. */
 	for (uint32_t k = 1; k <= 1u << g->log2n; k++) {
 		uint32_t psn = psn_add(g->next_ctrl, -(int32_t)k);
 
 		*inc_slot_at(g, psn) = (struct inc_slot){.tag = psn};
+		*inc_pipe_slot(g, INC_BCAST, psn) = (struct inc_slot){.tag = psn};
 	}
 }
 
@@ -107,12 +137,30 @@ static uint64_t unacknowledged(struct inc_group *g, const struct inc_desc *d)
 	return behind;
 }
 
+/* Mode-III: whose packets of an operation begun have not all come. */
+static uint64_t senders_missing(struct inc_group *g, uint32_t *psn)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		uint32_t next = inc_adjust(g, INC_FLOW_RX, i, inc_ep_at(g, i)->rx_epsn);
+
+		if (!psn_lt(next, g->next_ctrl))
+			continue;
+		*psn = missing == 0 || psn_lt(next, *psn) ? next : *psn;
+		missing |= 1ULL << i;
+	}
+	return missing;
+}
+
 bool inc_group_busy(struct inc_group *g, uint32_t *psn, uint64_t *eps)
 {
 	const struct inc_desc *d = inc_desc_at(g, (uint8_t)(g->next_seq - 1) % INC_N_DESC);
 
 	*eps = inc_group_missing(g, psn);
-	if (*eps == 0 && d->valid) {
+	if (*eps == 0 && g->mode == INC_MODE_3) {
+		*eps = senders_missing(g, psn);
+	} else if (*eps == 0 && d->valid) {
 		*psn = d->last;
 		*eps = unacknowledged(g, d);
 	}
@@ -146,6 +194,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->control = inc_route_of(g, spec->prim, spec->root);
 	g->node_ack = g->nak_fwd_psn = g->bc_next = g->red_ack = spec->start_psn;
 	g->pay_bytes = inc_group_payload_bytes(spec);
+	g->bcast_off = pipe_bytes(spec, INC_AGG);
 	inc_group_rebind(g, pay_off);
 	g->state = INC_INSTALLED;
 }
@@ -217,6 +266,23 @@ static uint64_t broadcast_missing(struct inc_group *g, uint32_t *psn)
 	return missing == 0 && psn_le(g->bc_next, d->last) ? d->route.in : missing;
 }
 
+/* Mode-III: peers that have not acknowledged what was sent to them. */
+static uint64_t peers_missing(struct inc_group *g, uint32_t *psn)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+
+		if (!psn_lt(ep->tx_una, ep->tx_high))
+			continue;
+		if (missing == 0 || psn_lt(ep->tx_una, *psn))
+			*psn = ep->tx_una;
+		missing |= 1ULL << i;
+	}
+	return missing;
+}
+
 uint64_t inc_group_missing(struct inc_group *g, uint32_t *psn)
 {
 	uint64_t missing = 0;
@@ -235,7 +301,9 @@ uint64_t inc_group_missing(struct inc_group *g, uint32_t *psn)
 		*psn = slot->tag;
 		missing = in & ~here;
 	}
-	return missing ? missing : broadcast_missing(g, psn);
+	if (missing)
+		return missing;
+	return g->mode == INC_MODE_3 ? peers_missing(g, psn) : broadcast_missing(g, psn);
 }
 
 void inc_group_ranks_of(struct inc_group *g, uint64_t eps, char *buf, size_t cap)

@@ -6,6 +6,9 @@
  *
  *	| inc_group | inc_ep[n_ep] | inc_desc[8] | u8 rank_ep[n_ranks] | inc_slot[N] |
  *
+ * Mode-III has two rings, its pipes: inc_slot[N] for what is aggregated, and once more for what is
+ * replicated; payloads of the second lie at pay_off + bcast_off.
+ *
  * One lcore owns a group: it alone writes the block, except state (see inc_group_set_state). */
 #ifndef INC_GROUP_H
 #define INC_GROUP_H
@@ -55,14 +58,24 @@ enum inc_mode { INC_MODE_1 = 1, INC_MODE_2 = 2, INC_MODE_3 = 3, INC_MODE_NETREDU
 enum inc_kind { INC_SINGLE = 0, INC_MIXED = 1 };
 enum inc_prim { INC_AR = 0, INC_RED = 1, INC_BC = 2 };
 enum inc_state { INC_FREE, INC_INSTALLED, INC_ACTIVE, INC_DRAINING, INC_FAILED };
+
+/* X(symbol, name): why a group has failed. Mode-I: MODE1_QP is a completion in error, whose enum
+ * ibv_wc_status is in fail_status; MODE1_SEQUENCE a message that is not the one that follows,
+ * control or data, or its length; CTRL_INVALID is dropped in the other modes, and comes again. */
+#define INC_FAILS(X)                        \
+	X(NONE, "none")                     \
+	X(CTRL_MISMATCH, "ctrl_mismatch")   \
+	X(FATAL_NAK, "fatal_nak")           \
+	X(MANAGER, "manager")               \
+	X(MODE1_QP, "mode1_qp")             \
+	X(MODE1_SEQUENCE, "mode1_sequence") \
+	X(CTRL_INVALID, "ctrl_invalid")     \
+	X(RETRY_EXHAUSTED, "retry_exhausted")
+
 enum inc_fail {
-	INC_FAIL_NONE,
-	INC_FAIL_CTRL_MISMATCH,
-	INC_FAIL_FATAL_NAK,
-	INC_FAIL_MANAGER,
-	INC_FAIL_MODE1_QP,       /* a completion in error: fail_status is its enum ibv_wc_status */
-	INC_FAIL_MODE1_SEQUENCE, /* not the message that follows: control or data, or its length */
-	INC_FAIL_CTRL_INVALID,   /* Mode-I: other modes drop it, and it comes again */
+#define X(sym, name) INC_FAIL_##sym,
+	INC_FAILS(X)
+#undef X
 };
 
 const char *inc_state_name(unsigned state);
@@ -99,8 +112,8 @@ struct inc_group_spec {
 	uint8_t prim;       /* SINGLE: its primitive */
 	uint16_t root;      /* SINGLE RED/BC: its root rank */
 	uint16_t mtu;       /* U: 256, 512, 1024, 2048 or 4096 */
-	uint16_t m, w;      /* packets per message, messages per window; M*W >= 2, but in Mode-I */
-	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W */
+	uint16_t m, w;      /* packets per message, messages per window; Mode-II: M*W >= 2 */
+	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W, in Mode-III >= M W */
 	uint32_t start_psn; /* 24 bits */
 	uint16_t flags;     /* enum inc_group_flags */
 	bool unbound;       /* without aggregation memory at first */
@@ -172,6 +185,17 @@ struct inc_ep {
 	/* PSNs < refl_next reflected (or acknowledged) to this host. Mode-I: messages < refl_next
 	 * are in its send queue. */
 	uint32_t refl_next;
+	/* Mode-III, the connection to the peer. Receiving: PSNs < rx_epsn received in order, whole
+	 * messages among them, and whether the gap that is open now has drawn its NAK. */
+	uint32_t rx_epsn, rx_msn;
+	/* Sending: PSNs < tx_una acknowledged, the next to send, the highest sent + 1. */
+	uint32_t tx_una, tx_next, tx_high;
+	uint32_t resent_psn;
+	uint8_t nak_sent;
+	uint8_t rto_shift, retries;
+	uint8_t rnr_wait;             /* timer_ns ends an RNR wait: until then nothing is sent */
+	uint64_t timer_ns;            /* 0: stopped */
+	uint64_t resent_ns;           /* when a NAK made it send resent_psn again */
 	uint64_t cnp_ns, fail_nak_ns; /* last time, for rate limits */
 	struct wire_template full;    /* headers of data packets of a whole MTU, ECT(0) */
 };
@@ -188,6 +212,11 @@ struct inc_ep {
 	X(STALE, "stale", "packets older than their slot's owner")                    \
 	X(REFLECTED, "reflected", "acknowledgements reflected")                       \
 	X(STALL_RNR, "stall_rnr", "RNR NAKs to hosts that wait for others")           \
+	X(ACKS, "acks", "acknowledgements of its own making")                         \
+	X(NAKS, "naks", "NAKs of its own making, one per gap")                        \
+	X(AHEAD, "ahead", "packets beyond the end of a pipe")                         \
+	X(RESENT, "resent", "packets sent again")                                     \
+	X(TIMEOUTS, "timeouts", "retransmission timers that expired")                 \
 	X(TX, "tx_packets", "packets emitted")
 
 enum inc_counter {
@@ -216,13 +245,19 @@ struct inc_group {
 	uint64_t nak_fwd_ns;
 	uint32_t bc_next; /* PSNs < bc_next of the newest broadcast have passed */
 	uint32_t red_ack; /* Mode-II: PSNs < red_ack acknowledged by the root of a reduce */
-	/* Mode-II: when receivers of a reduce or broadcast last got or acknowledged anything new. */
+	/* Mode-II: when receivers of a reduce or broadcast last got or acknowledged anything new.
+	 */
 	uint64_t moved_ns;
-	uint32_t ep_off, desc_off, rank_off, slot_off; /* from the start of the block */
-	uint64_t pay_off;                              /* in the arena, or INC_NO_ARENA */
-	uint64_t pay_bytes;                            /* taken there */
-	uint32_t pay_stride;                           /* bytes from one payload to the next */
-	struct icrc_shift mtu_shift;                   /* joins the CRC of a payload of mtu bytes */
+	/* Mode-III: PSNs < psn_start have left the pipe, < loop_next gone from one to the other. */
+	uint32_t psn_start[2], loop_next, pad3;
+	uint64_t timer_ns; /* no endpoint's timer ends before; UINT64_MAX: none runs */
+	uint32_t ep_off, desc_off, rank_off, slot_off[2]; /* from the start of the block */
+	uint32_t pad4;
+	uint64_t bcast_off;          /* of the second pipe's payloads, from pay_off */
+	uint64_t pay_off;            /* in the arena, or INC_NO_ARENA */
+	uint64_t pay_bytes;          /* taken there */
+	uint32_t pay_stride;         /* bytes from one payload to the next */
+	struct icrc_shift mtu_shift; /* joins the CRC of a payload of mtu bytes */
 	uint64_t last_progress_ns;
 	char name[INC_NAME_LEN];
 	uint64_t count[INC_N_COUNTERS];
@@ -244,9 +279,17 @@ static inline uint32_t inc_idx(const struct inc_group *g, uint32_t psn)
 {
 	return psn & ((1u << g->log2n) - 1);
 }
+
+/* Mode-III's pipes; Mode-II has the first alone. */
+enum inc_pipe { INC_AGG, INC_BCAST };
+
+static inline struct inc_slot *inc_pipe_slot(struct inc_group *g, enum inc_pipe pipe, uint32_t psn)
+{
+	return (struct inc_slot *)((uint8_t *)g + g->slot_off[pipe]) + inc_idx(g, psn);
+}
 static inline struct inc_slot *inc_slot_at(struct inc_group *g, uint32_t psn)
 {
-	return (struct inc_slot *)((uint8_t *)g + g->slot_off) + inc_idx(g, psn);
+	return inc_pipe_slot(g, INC_AGG, psn);
 }
 
 /* The route of a primitive with this root; AR has none (any value). */

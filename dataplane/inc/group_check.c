@@ -43,18 +43,20 @@ static int check_mode1(struct inc_group_spec *s, char *err)
 
 static int check_window(struct inc_group_spec *s, char *err)
 {
+	bool mode3 = s->mode == INC_MODE_3;
 	uint32_t window = (uint32_t)s->m * s->w;
+	/* Mode-II needs two windows of slots; Mode-III's pipes can do with less, slowly. */
+	uint32_t least = mode3 ? 2 : 2 * window;
 
-	if (s->m == 0 || s->w == 0 || window < 2 || 2 * window > INC_MAX_SLOTS)
-		return refuse(err, EINVAL, "m, w: %u x %u, the product must be 2..%u", s->m, s->w,
-			INC_MAX_SLOTS / 2);
+	if (s->m == 0 || s->w == 0 || window < (mode3 ? 1 : 2) || 2 * window > INC_MAX_SLOTS)
+		return refuse(err, EINVAL, "m, w: %u x %u, the product must be %u..%u", s->m, s->w,
+			mode3 ? 1 : 2, INC_MAX_SLOTS / 2);
 	if (s->slots == 0)
-		for (s->slots = 4; s->slots < 2 * window;)
+		for (s->slots = mode3 ? 2 : 4; s->slots < (mode3 ? window : 2 * window);)
 			s->slots *= 2;
-	if ((s->slots & (s->slots - 1)) != 0 || s->slots < 2 * window || s->slots > INC_MAX_SLOTS)
-		return refuse(err, EINVAL,
-			"slots: %u, must be a power of two, %u..%u (2 M W and more)", s->slots,
-			2 * window, INC_MAX_SLOTS);
+	if ((s->slots & (s->slots - 1)) != 0 || s->slots < least || s->slots > INC_MAX_SLOTS)
+		return refuse(err, EINVAL, "slots: %u, must be a power of two, %u..%u%s", s->slots,
+			least, INC_MAX_SLOTS, mode3 ? "" : " (2 M W and more)");
 	return 0;
 }
 
@@ -62,10 +64,8 @@ static int check_shape(struct inc_group_spec *s, char *err)
 {
 	int rc;
 
-	if (s->mode == INC_MODE_NETREDUCE)
+	if (s->mode < INC_MODE_1 || s->mode > INC_MODE_3)
 		return refuse(err, EOPNOTSUPP, "mode: netreduce has rings: see ring.create");
-	if (s->mode != INC_MODE_1 && s->mode != INC_MODE_2)
-		return refuse(err, EOPNOTSUPP, "mode: only modes I and II are built so far");
 	if (s->kind > INC_MIXED)
 		return refuse(err, EINVAL, "kind: %u, must be single or mixed", s->kind);
 	if (s->prim > INC_BC || (s->kind == INC_MIXED && s->prim != INC_AR))

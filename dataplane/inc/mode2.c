@@ -29,7 +29,7 @@ static void late_flush(struct inc_ctx *c)
 			inc_route_at(g, c->desc, psn)->prim != route->prim)
 			return;
 		inc_count(g, INC_C_LATE_FLUSHED);
-		inc_forward_slot(c, slot, route->outs);
+		inc_forward_slot(c, INC_AGG, slot, route->outs);
 	}
 }
 
@@ -37,16 +37,7 @@ static void late_flush(struct inc_ctx *c)
  * which it only receives. */
 static uint32_t oldest_unacknowledged(struct inc_ctx *c)
 {
-	uint32_t psn = inc_ep_at(c->g, c->ep)->refl_next;
-
-	for (unsigned k = 0; k < INC_N_DESC; k++) {
-		const struct inc_desc *d = inc_desc_find(c->g, psn);
-
-		if (d == NULL || inc_role_of(c->g, inc_route_at(c->g, d, psn), c->ep))
-			break;
-		psn = psn_add(psn == d->ctrl_psn ? psn : d->last, 1);
-	}
-	return psn;
+	return inc_adjust(c->g, INC_FLOW_RX, c->ep, inc_ep_at(c->g, c->ep)->refl_next);
 }
 
 /* A host that waits long for its peers resends; without an answer its NIC would give up (3.6). Only
@@ -117,7 +108,7 @@ static enum inc_drop answer_duplicate(struct inc_ctx *c, const struct inc_slot *
 	uint64_t asker = c->g->flags & INC_F_DUP_ALL ? c->route->outs : 1ULL << c->ep;
 
 	inc_count(c->g, INC_C_DUP_ANSWERED);
-	inc_forward_slot(c, slot, result ? asker : c->route->outs);
+	inc_forward_slot(c, INC_AGG, slot, result ? asker : c->route->outs);
 	/* It may still wait for ranks elsewhere in the tree, or for the root of a reduce. */
 	if (!result && (!last_hop || receivers_silent(c)))
 		stall_rnr(c);
@@ -148,7 +139,7 @@ static enum inc_drop up(struct inc_ctx *c)
 	inc_complete(c, slot);
 	if (c->route->prim == INC_RED)
 		g->moved_ns = c->now;
-	inc_forward_slot(c, slot, c->route->outs);
+	inc_forward_slot(c, INC_AGG, slot, c->route->outs);
 	late_flush(c);
 	return INC_DROP_DONE;
 }
@@ -189,7 +180,7 @@ static enum inc_drop down(struct inc_ctx *c)
 	return INC_DROP_DONE;
 }
 
-enum inc_drop inc_mode2_data(struct inc_ctx *c)
+static enum inc_drop receive_data(struct inc_ctx *c)
 {
 	enum inc_role role;
 	enum inc_drop drop = inc_admit(c, &role);
@@ -200,3 +191,28 @@ enum inc_drop inc_mode2_data(struct inc_ctx *c)
 		return drop;
 	return role == INC_ROLE_UP ? up(c) : down(c);
 }
+
+/* The slots of an operation's first and last PSN tell: they complete last when anything is missing,
+ * since ranks send in order and the window keeps them together. A broadcast has no slots, but
+ * acknowledgements to come. */
+static bool retire(struct inc_group *g, const struct inc_desc *d)
+{
+	const uint32_t ends[2] = {d->ctrl_psn, d->last};
+	uint32_t msn;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct inc_slot *slot = inc_slot_at(g, ends[i]);
+
+		if (slot->tag == ends[i] && !slot->complete && slot->arrived)
+			return false;
+	}
+	return d->n == 0 || d->route.prim != INC_BC ||
+	       psn_lt(d->last, inc_node_ack(g, &d->route, psn_add(d->last, 1), &msn));
+}
+
+const struct inc_mode_ops inc_mode2 = {
+	.data = receive_data,
+	.ack = inc_mode2_ack,
+	.cnp = inc_mode2_cnp,
+	.retire = retire,
+};

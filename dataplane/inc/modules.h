@@ -19,8 +19,25 @@ struct inc_ctx {
 	const struct inc_route *route; /* of the packet's PSN, once known */
 	uint32_t pay_crc;
 	uint8_t ep, cls;
+	uint8_t pipe; /* enum inc_pipe: where the packet's slot is */
 	bool ctrl;
+	bool mig; /* of the packets that leave */
 };
+
+/* What differs between the modes: what becomes of a packet, once its class is known. */
+struct inc_mode_ops {
+	enum inc_drop (*data)(struct inc_ctx *c); /* control messages, too */
+	enum inc_drop (*ack)(struct inc_ctx *c);  /* ACK, NAK, RNR NAK */
+	enum inc_drop (*cnp)(struct inc_ctx *c);
+	/* Is nobody waited for any more in this operation? Then its descriptor is forgotten. */
+	bool (*retire)(struct inc_group *g, const struct inc_desc *d);
+};
+extern const struct inc_mode_ops inc_mode2, inc_mode3;
+
+static inline const struct inc_mode_ops *inc_ops_of(const struct inc_group *g)
+{
+	return g->mode == INC_MODE_3 ? &inc_mode3 : &inc_mode2;
+}
 
 static inline void inc_count(struct inc_group *g, enum inc_counter c)
 {
@@ -41,6 +58,19 @@ struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn);
  * operation is not known. */
 bool inc_aggregates(struct inc_group *g, unsigned ep, uint32_t psn);
 
+/* A sequence of PSNs that carries some operations and not others: what an endpoint sends to us, or
+ * we to it (i: the endpoint), what goes through a pipe (i: the pipe), or from pipe to pipe at the
+ * tree root. */
+enum inc_flow { INC_FLOW_RX, INC_FLOW_TX, INC_FLOW_PIPE, INC_FLOW_LOOP };
+
+/* The next PSN, from psn on, that is not known to be none of the flow's: adj() of section 4.1. */
+uint32_t inc_adjust(struct inc_group *g, enum inc_flow flow, unsigned i, uint32_t psn);
+
+/* Out endpoints of a pipe, for PSNs with this route. At the tree root an allreduce leaves the first
+ * pipe for the second: no endpoint. */
+uint64_t inc_pipe_outs(
+	const struct inc_group *g, const struct inc_route *route, enum inc_pipe pipe);
+
 /* Checks 12 to 15 of 1.5 for a control or data packet: finds or installs its operation and its
  * route, and what the endpoint's packets are on it. INC_OK with c->desc and c->route set;
  * INC_DROP_PSN_STALE if the operation is past; else the reason to drop it. */
@@ -59,6 +89,10 @@ struct inc_position inc_position_of(
 
 enum inc_dup { INC_FRESH, INC_DUP, INC_STALE };
 
+/* RecycleBuffer: the slot is psn's, with nothing in it. The payload need not be cleared: the first
+ * contribution is copied. */
+void inc_recycle_buffer(struct inc_slot *slot, uint32_t psn);
+
 /* CheckDuplicate (3.1): whose slot is this? A newer PSN claims it (RecycleBuffer). */
 enum inc_dup inc_check_duplicate(
 	struct inc_group *g, struct inc_slot *slot, uint32_t psn, unsigned ep);
@@ -69,13 +103,15 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot);
 /* The slot's last contribution is in: makes the result and its CRC. */
 void inc_complete(struct inc_ctx *c, struct inc_slot *slot);
 
-uint8_t *inc_payload_at(const struct inc_group *g, const struct inc_arena *arena, uint32_t psn);
+uint8_t *inc_payload_at(
+	const struct inc_group *g, const struct inc_arena *arena, enum inc_pipe pipe, uint32_t psn);
 
 /* ---- replicate_data.c ---- */
 
 /* Forward and ReplicateData: the result of a complete slot, or the packet itself as it came, to
  * each endpoint of outs. */
-void inc_forward_slot(struct inc_ctx *c, const struct inc_slot *slot, uint64_t outs);
+void inc_forward_slot(
+	struct inc_ctx *c, enum inc_pipe pipe, const struct inc_slot *slot, uint64_t outs);
 void inc_forward_packet(struct inc_ctx *c, uint64_t outs);
 
 /* ---- send_ack.c ---- */
@@ -88,7 +124,6 @@ enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs);
 
 /* ---- mode2.c, mode2_ack.c: Mode-II ---- */
 
-enum inc_drop inc_mode2_data(struct inc_ctx *c); /* control messages, too */
 enum inc_drop inc_mode2_ack(struct inc_ctx *c);
 enum inc_drop inc_mode2_cnp(struct inc_ctx *c);
 
@@ -101,5 +136,18 @@ uint32_t inc_node_ack(
 
 /* As inc_group_missing; psn: the number of the message. */
 uint64_t inc_mode1_missing(struct inc_group *g, uint32_t *psn);
+
+/* ---- mode3.c, receive_ack.c, pipe.c, retransmit.c: Mode-III ---- */
+
+enum inc_drop inc_receive_ack(struct inc_ctx *c);
+
+/* Pump (4.4): moves what can be moved: from pipe to pipe at the tree root, to the endpoints of
+ * outs, which may have got something to send, and out of the pipes. */
+void inc_pump(struct inc_ctx *c, uint64_t outs);
+
+/* The timer of an endpoint (4.5): runs while something sent is not acknowledged. */
+void inc_timer_start(struct inc_ctx *c, unsigned ep);   /* unless it runs */
+void inc_timer_restart(struct inc_ctx *c, unsigned ep); /* or stops it, if nothing is out */
+void inc_timer_hold(struct inc_ctx *c, unsigned ep, uint64_t ns); /* an RNR wait */
 
 #endif

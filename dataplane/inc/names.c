@@ -42,8 +42,11 @@ const char *inc_state_name(unsigned state)
 
 const char *inc_fail_name(unsigned reason)
 {
-	static const char *const names[] = {"none", "ctrl_mismatch", "fatal_nak", "manager",
-		"mode1_qp", "mode1_sequence", "ctrl_invalid"};
+	static const char *const names[] = {
+#define X(sym, name) [INC_FAIL_##sym] = name,
+		INC_FAILS(X)
+#undef X
+	};
 
 	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "?";
 }

@@ -15,7 +15,7 @@ enum { COPY_MAX = 512 };
 struct sink {
 	struct lcore *lc;
 	const struct rte_node *node;
-	struct rte_mbuf *m; /* being processed */
+	struct rte_mbuf *m; /* being processed; NULL: a timer has ended */
 	const struct meta *meta;
 };
 
@@ -114,7 +114,7 @@ static void emit(void *arg, struct inc_group *g, const struct inc_emit *emit)
 			lc->drops[DROP_NO_MBUF]++;
 			continue;
 		}
-		if (unlikely(s->meta->trace))
+		if (unlikely(s->meta && s->meta->trace))
 			node_trace(lc, s->node, s->meta,
 				"emits to endpoint %u, port %s: %s, PSN %u, %u bytes", ep,
 				lc->port[port].port->config.name, roce_opcode_name(emit->opcode),
@@ -140,11 +140,34 @@ static enum drop aggregate(struct sink *s, const struct meta *meta)
 	const struct inc_sink sink = {.arg = s, .emit = emit};
 	const uint8_t *frame = rte_pktmbuf_mtod(s->m, const uint8_t *);
 	uint32_t pay_crc = 0;
+	enum inc_drop drop;
 
 	if (!inc_check_icrc(&meta->look, frame, &meta->pkt, &pay_crc))
 		return DROP_WIRE_ICRC_BAD;
-	return drop_of_inc(inc_packet(meta->look.group, &s->lc->arena, &meta->look, &meta->pkt,
-		frame + meta->pkt.pay_off, pay_crc, s->lc->now, &sink));
+	drop = inc_packet(meta->look.group, &s->lc->arena, &meta->look, &meta->pkt,
+		frame + meta->pkt.pay_off, pay_crc, s->lc->now, &sink);
+	lcore_note_timer(s->lc, meta->look.group);
+	return drop_of_inc(drop);
+}
+
+/* Groups come and go while their bits stand: a slot's present group has timers of its own. */
+void lcore_timers(struct lcore *lc)
+{
+	struct sink s = {.lc = lc};
+	const struct inc_sink sink = {.arg = &s, .emit = emit};
+
+	lc->timer_ns = UINT64_MAX;
+	for (unsigned w = 0; w < INC_GROUP_SLOTS / 64; w++)
+		for (uint64_t left = lc->timed[w]; left != 0; left &= left - 1) {
+			unsigned slot = w * 64 + (unsigned)__builtin_ctzll(left);
+			struct inc_group *g =
+				__atomic_load_n(&lc->inc->group[slot], __ATOMIC_ACQUIRE);
+
+			if (g == NULL || inc_tick(g, &lc->arena, lc->now, &sink) == UINT64_MAX)
+				lc->timed[w] &= ~(left & -left);
+			else
+				lcore_note_timer(lc, g);
+		}
 }
 
 static uint16_t inc_engine_process(

@@ -11,19 +11,29 @@ static void emit(struct inc_ctx *c, const struct inc_emit *emit)
 	c->sink->emit(c->sink->arg, c->g, emit);
 }
 
-void inc_forward_slot(struct inc_ctx *c, const struct inc_slot *slot, uint64_t outs)
+/* A pipe may be smaller than a message: it is not to wait for the message's end (T17). */
+static bool asks_often(const struct inc_group *g, uint32_t psn)
+{
+	uint32_t every = 1u << g->log2n >> 2;
+
+	return g->mode == INC_MODE_3 && (every < 2 || (psn & (every - 1)) == 0);
+}
+
+void inc_forward_slot(
+	struct inc_ctx *c, enum inc_pipe pipe, const struct inc_slot *slot, uint64_t outs)
 {
 	struct inc_desc *d = inc_desc_at(c->g, slot->desc);
 	const struct inc_position pos = inc_position_of(c->g, d, slot->tag);
 	const struct inc_emit e = {
 		.out_mask = outs,
-		.payload = slot->tag == d->ctrl_psn ? d->payload
-						    : inc_payload_at(c->g, c->arena, slot->tag),
+		.payload = slot->tag == d->ctrl_psn
+				   ? d->payload
+				   : inc_payload_at(c->g, c->arena, pipe, slot->tag),
 		.pay_crc = slot->pay_crc,
 		.pay_len = slot->len,
 		.opcode = pos.opcode,
-		.ackreq = pos.ackreq,
-		.mig = c->pkt->mig,
+		.ackreq = pos.ackreq || asks_often(c->g, slot->tag),
+		.mig = c->mig,
 		.ce = slot->ce,
 		.psn = slot->tag,
 		.imm = d->imm,
@@ -43,7 +53,7 @@ void inc_forward_packet(struct inc_ctx *c, uint64_t outs)
 		.pay_len = c->pkt->pay_len,
 		.opcode = c->pkt->opcode,
 		.ackreq = ackreq,
-		.mig = c->pkt->mig,
+		.mig = c->mig,
 		.ce = (c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE,
 		.psn = c->pkt->psn,
 		.imm = c->pkt->imm,

@@ -33,6 +33,15 @@ enum inc_role inc_role_of(const struct inc_group *g, const struct inc_route *rou
 	return route->prim == INC_AR && ep == g->parent_ep ? INC_ROLE_DOWN : INC_ROLE_NONE;
 }
 
+uint64_t inc_pipe_outs(const struct inc_group *g, const struct inc_route *route, enum inc_pipe pipe)
+{
+	bool tree_root = g->parent_ep == 0xff;
+
+	if (route->prim == INC_AR)
+		return pipe == INC_BCAST ? g->child_mask : tree_root ? 0 : 1ULL << g->parent_ep;
+	return (pipe == INC_BCAST) == (route->prim == INC_BC) ? route->outs : 0;
+}
+
 uint64_t inc_slot_fan_in(struct inc_group *g, const struct inc_slot *slot)
 {
 	const struct inc_desc *d = inc_desc_at(g, slot->desc % INC_N_DESC);

@@ -209,6 +209,19 @@ static const struct ctl_field create_params[] = {
 	{"bound", CTL_BOOL, .help = "take aggregation memory at once; default true"},
 	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"}, {0}};
 
+static const struct ctl_field connection_fields[] = {
+	{"expects", CTL_INT, .required = true, .help = "next PSN from the peer"},
+	{"unacknowledged", CTL_INT, .required = true, .help = "first PSN the peer may lack"},
+	{"next", CTL_INT, .required = true, .help = "next PSN to send"},
+	{"highest", CTL_INT, .required = true, .help = "highest PSN sent + 1"},
+	{"retries", CTL_INT, .required = true, .help = "timeouts since the peer was last heard"},
+	{"rnr_wait", CTL_BOOL, .required = true, .help = "the peer has no receive posted"}, {0}};
+
+static const struct ctl_field pipes_fields[] = {
+	{"aggregate_psn", CTL_INT, .required = true, .help = "first PSN still to be aggregated"},
+	{"broadcast_psn", CTL_INT, .required = true, .help = "first PSN still to be replicated"},
+	{0}};
+
 static const struct ctl_field endpoint_result[] = {
 	{"index", CTL_INT, .required = true, .help = "place in the group"},
 	{"port", CTL_STRING, .required = true, .help = "towards the peer"},
@@ -221,7 +234,10 @@ static const struct ctl_field endpoint_result[] = {
 	{"role", CTL_STRING, .required = true, .help = "of the peer: host, switch or parent"},
 	{"vlan", CTL_INT, .required = true, .help = "0: untagged"},
 	{"dscp", CTL_INT, .required = true, .help = "of packets to the peer"},
-	{"ranks", CTL_LIST, .item = CTL_INT, .required = true, .help = "behind the endpoint"}, {0}};
+	{"ranks", CTL_LIST, .item = CTL_INT, .required = true, .help = "behind the endpoint"},
+	{"connection", CTL_OBJECT, .fields = connection_fields,
+		.help = "mode III: to and from the peer"},
+	{0}};
 
 static const struct ctl_field create_result[] = {
 	{"group", CTL_INT, .required = true, .help = "slot that identifies the group"},
@@ -323,6 +339,7 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 		.help = "aggregation memory"},
 	{"start_psn", CTL_INT, .required = true, .help = "first PSN"},
 	{"next_psn", CTL_INT, .required = true, .help = "where the next operation begins"},
+	{"pipes", CTL_OBJECT, .fields = pipes_fields, .help = "mode III: where they begin"},
 	{"ranks", CTL_INT, .required = true, .help = "members"},
 	{"waiting", CTL_OBJECT, .fields = waiting_fields,
 		.help = "the oldest slot that waits for somebody"},

@@ -825,17 +825,26 @@ static uint64_t hosts_turn(struct fabric *fab, int *error)
 	return next;
 }
 
-/* The switches' own RNICs, which have timers. */
+/* Timers of the switches and of their own RNICs; returns when the next one ends. */
 static uint64_t switches_turn(struct fabric *fab)
 {
-	uint64_t next = UINT64_MAX, deadline;
+	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < fab->n_sw; i++) {
-		if (fab->sw[i].mode1 == NULL || fab->sw[i].dead)
+		struct fab_switch *sw = &fab->sw[i];
+		struct emitting em = {fab, i};
+		const struct inc_sink sink = {&em, switch_emit};
+		uint64_t at;
+
+		for (unsigned g = 0; g < FAB_MAX_GROUPS && sw->all[g] && !sw->dead; g++) {
+			at = inc_tick(sw->all[g], &sw->arena, fab->now, &sink);
+			next = at < next ? at : next;
+		}
+		if (sw->mode1 == NULL || sw->dead)
 			continue;
 		switch_mode1(fab, i);
-		deadline = rnic_deadline(mode1_rnic(fab->sw[i].mode1));
-		next = deadline < next ? deadline : next;
+		at = rnic_deadline(mode1_rnic(sw->mode1));
+		next = at < next ? at : next;
 	}
 	return next;
 }

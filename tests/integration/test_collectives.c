@@ -170,6 +170,42 @@ static void mode2_mixed_deep(void **state)
 	sequence(&fab_deep, INC_MODE_2, INC_MIXED, 40);
 }
 
+static void mode3_single_star(void **state)
+{
+	(void)state;
+	sequence(&fab_star4, INC_MODE_3, INC_SINGLE, 100);
+}
+
+static void mode3_single_tree(void **state)
+{
+	(void)state;
+	sequence(&fab_tree_2x2, INC_MODE_3, INC_SINGLE, 100);
+}
+
+static void mode3_single_deep(void **state)
+{
+	(void)state;
+	sequence(&fab_deep, INC_MODE_3, INC_SINGLE, 40);
+}
+
+static void mode3_mixed_star(void **state)
+{
+	(void)state;
+	sequence(&fab_star4, INC_MODE_3, INC_MIXED, 100);
+}
+
+static void mode3_mixed_tree(void **state)
+{
+	(void)state;
+	sequence(&fab_tree_2x2, INC_MODE_3, INC_MIXED, 100);
+}
+
+static void mode3_mixed_deep(void **state)
+{
+	(void)state;
+	sequence(&fab_deep, INC_MODE_3, INC_MIXED, 40);
+}
+
 /* A rank that comes seconds late to each kind of operation: the others wait, nobody gives up. */
 static void late_rank(unsigned mode, unsigned kind)
 {
@@ -245,6 +281,24 @@ static void mode2_frozen_rank(void **state)
 	frozen_rank(INC_MODE_2, INC_SINGLE, &fab_star4);
 	frozen_rank(INC_MODE_2, INC_MIXED, &fab_tree_2x2);
 	frozen_rank(INC_MODE_2, INC_SINGLE, &fab_tree_2x2);
+	max_bytes = before;
+}
+
+static void mode3_late_rank(void **state)
+{
+	(void)state;
+	late_rank(INC_MODE_3, INC_MIXED);
+	late_rank(INC_MODE_3, INC_SINGLE);
+}
+
+static void mode3_frozen_rank(void **state)
+{
+	const size_t before = max_bytes;
+
+	(void)state;
+	max_bytes = 100000;
+	frozen_rank(INC_MODE_3, INC_MIXED, &fab_star4);
+	frozen_rank(INC_MODE_3, INC_SINGLE, &fab_tree_2x2);
 	max_bytes = before;
 }
 
@@ -384,6 +438,14 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mode2_frozen_rank),
 		cmocka_unit_test(mode2_disagreement),
 		cmocka_unit_test(mode2_overlap),
+		cmocka_unit_test(mode3_single_star),
+		cmocka_unit_test(mode3_single_tree),
+		cmocka_unit_test(mode3_single_deep),
+		cmocka_unit_test(mode3_mixed_star),
+		cmocka_unit_test(mode3_mixed_tree),
+		cmocka_unit_test(mode3_mixed_deep),
+		cmocka_unit_test(mode3_late_rank),
+		cmocka_unit_test(mode3_frozen_rank),
 	};
 
 	if (argc > 1)

@@ -982,8 +982,8 @@ static void test_bad_groups(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		bad_group(f, cases[i].key, cases[i].value, INVALID, "EINVAL", cases[i].path,
 			cases[i].message);
-	bad_group(
-		f, "mode", "'III'", REFUSED, "EOPNOTSUPP", "mode", "only modes I and II are built so far");
+	bad_group(f, "mode", "'netreduce'", REFUSED, "EOPNOTSUPP", "mode",
+		"netreduce has rings: see ring.create");
 	bad_group(f, ".port", "'p9'", REFUSED, "ENOENT", "endpoints[0].port",
 		"no port is named \"p9\"");
 	bad_group(f, ".ip", "'10.0.0.99'", REFUSED, "ENOENT", "endpoints[0].mac",

@@ -38,7 +38,7 @@ static void create_refused(void **state)
 	spec.w = 1024;
 	refused(-ENOSPC, "aggregation memory");
 	c_spec(2, 1024, false, false);
-	spec.mode = INC_MODE_3;
+	spec.mode = INC_MODE_NETREDUCE;
 	refused(-EOPNOTSUPP, "mode");
 	c_spec(2, 1024, false, false);
 	eps[0].remote_qpn = 0;

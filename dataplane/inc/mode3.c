@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mode-III, connection augmented (docs/inc-protocol.md, section 4; EPIC's algorithms 2 and 3):
+ * every edge is a connection of its own, whose packets the switch acknowledges, keeps in its pipes
+ * and sends again until they are acknowledged to it. This is the receiving half of a connection. */
+#include "dataplane/inc/modules.h"
+
+enum { RNR_TIMER_CODE = 6 /* 80 us */ };
+
+static void acknowledge(struct inc_ctx *c, const struct inc_ep *ep)
+{
+	inc_count(c->g, INC_C_ACKS);
+	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS,
+		psn_add(ep->rx_epsn, -1), ep->rx_msn);
+}
+
+/* Once per gap; for the PSN to send next, which acknowledges all before it. */
+static enum inc_drop nak(struct inc_ctx *c, uint32_t expected, enum inc_drop why)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, c->ep);
+
+	if (ep->nak_sent)
+		return why;
+	ep->nak_sent = 1;
+	inc_count(c->g, INC_C_NAKS);
+	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_NAK | ROCE_NAK_SEQUENCE, expected, ep->rx_msn);
+	return why;
+}
+
+static enum inc_drop hold(struct inc_ctx *c, uint32_t expected, enum inc_drop why)
+{
+	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | RNR_TIMER_CODE, expected,
+		inc_ep_at(c->g, c->ep)->rx_msn);
+	return why;
+}
+
+/* Rows 6 and 7: there is no slot for it yet. */
+static enum inc_drop ahead(struct inc_ctx *c, uint32_t expected)
+{
+	inc_count(c->g, INC_C_AHEAD);
+	if (c->pkt->psn != expected)
+		return nak(c, expected, INC_DROP_PSN_AHEAD);
+	hold(c, expected, INC_DROP_PSN_AHEAD);
+	if (inc_ep_at(c->g, c->ep)->host)
+		inc_send_cnp(c, 1ULL << c->ep);
+	return INC_DROP_PSN_AHEAD;
+}
+
+/* First PSN of a pipe, and the one after its last. */
+static uint32_t pipe_start(struct inc_group *g, unsigned pipe)
+{
+	return inc_adjust(g, INC_FLOW_PIPE, pipe, g->psn_start[pipe]);
+}
+
+static uint32_t pipe_end(const struct inc_group *g, uint32_t start)
+{
+	return psn_add(start, 1 << g->log2n);
+}
+
+/* Has this PSN come from the endpoint before, out of order? What the pipe has released has. */
+static bool received(struct inc_ctx *c, uint32_t psn)
+{
+	struct inc_group *g = c->g;
+	const struct inc_desc *d = inc_desc_find(g, psn);
+	const struct inc_slot *slot;
+	enum inc_pipe pipe;
+	uint32_t start;
+
+	if (d == NULL)
+		return false;
+	pipe = inc_role_of(g, inc_route_at(g, d, psn), c->ep) == INC_ROLE_UP ? INC_AGG : INC_BCAST;
+	start = pipe_start(g, pipe);
+	if (psn_lt(psn, start))
+		return true;
+	slot = inc_pipe_slot(g, pipe, psn);
+	return psn_lt(psn, pipe_end(g, start)) && slot->tag == psn && slot->arrived >> c->ep & 1;
+}
+
+/* Row 10: the packet is the next in order; so may be others that overtook it. */
+static void advance(struct inc_ctx *c, struct inc_ep *ep)
+{
+	struct inc_group *g = c->g;
+	uint32_t psn = c->pkt->psn;
+	unsigned steps = 0, ended = 0;
+
+	do {
+		ended += inc_position_of(g, inc_desc_find(g, psn), psn).ackreq;
+		ep->rx_epsn = psn_add(psn, 1);
+		psn = inc_adjust(g, INC_FLOW_RX, c->ep, ep->rx_epsn);
+		steps++;
+	} while (received(c, psn));
+	ep->rx_msn = psn_add(ep->rx_msn, (int32_t)ended);
+	ep->nak_sent = 0;
+	if (c->pkt->ackreq || ended || steps > 1)
+		acknowledge(c, ep);
+}
+
+/* Rows 8 and 9: AggregateData, unless it was done before. */
+static enum inc_drop take(struct inc_ctx *c, uint32_t start)
+{
+	struct inc_group *g = c->g;
+	uint32_t psn = c->pkt->psn;
+	struct inc_slot *slot = inc_pipe_slot(g, c->pipe, psn);
+	uint64_t in =
+		c->route->prim == INC_AR && c->pipe == INC_BCAST ? 1ULL << c->ep : c->route->in;
+
+	/* The pipe's range says whose the slot is, however old its last owner. */
+	if (!psn_lt(psn, start) && slot->tag != psn)
+		inc_recycle_buffer(slot, psn);
+	if (psn_lt(psn, start) || inc_check_duplicate(g, slot, psn, c->ep) != INC_FRESH) {
+		inc_count(g, INC_C_DUP);
+		return INC_DROP_DUP_WAIT;
+	}
+	inc_aggregate_data(c, slot);
+	if ((slot->arrived & in) != in)
+		return INC_DROP_CONSUMED;
+	inc_complete(c, slot);
+	return INC_DROP_DONE;
+}
+
+/* The table of 4.2. */
+static enum inc_drop receive_data(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	struct inc_ep *ep = inc_ep_at(g, c->ep);
+	uint32_t psn = c->pkt->psn, start;
+	uint32_t expected = inc_adjust(g, INC_FLOW_RX, c->ep, ep->rx_epsn);
+	bool next = psn == expected, known = inc_desc_find(g, psn) != NULL;
+	enum inc_role role;
+	enum inc_drop drop;
+
+	if (psn_lt(psn, expected)) {
+		inc_count(g, INC_C_DUP);
+		inc_count(g, INC_C_DUP_ANSWERED);
+		acknowledge(c, ep);
+		return INC_DROP_DONE;
+	}
+	if (!known && (c->cls != INC_CLASS_CTRL || !next))
+		return nak(c, expected, INC_DROP_NO_CONTROL);
+	drop = inc_admit(c, &role);
+	if (drop == INC_DROP_NO_CONTROL)
+		return nak(c, expected, drop);
+	if (drop == INC_DROP_NO_DESCRIPTOR)
+		return hold(c, expected, drop);
+	if (drop != INC_OK)
+		return drop;
+	if ((c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE)
+		inc_send_cnp(c, 1ULL << c->ep);
+	c->pipe = role == INC_ROLE_UP ? INC_AGG : INC_BCAST;
+	start = pipe_start(g, c->pipe);
+	if (!psn_lt(psn, pipe_end(g, start)))
+		return ahead(c, expected);
+	drop = take(c, start);
+	if (next)
+		advance(c, ep);
+	else
+		nak(c, expected, drop);
+	if (drop == INC_DROP_DONE)
+		inc_pump(c, inc_pipe_outs(g, c->route, c->pipe));
+	return drop;
+}
+
+/* To whoever feeds the pipe that sends to this endpoint (4.8). */
+static enum inc_drop receive_cnp(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	const struct inc_desc *d = inc_desc_at(g, (uint8_t)(g->next_seq - 1) % INC_N_DESC);
+	const struct inc_route *route = d->valid ? &d->route : &g->control;
+
+	if (!((inc_pipe_outs(g, route, INC_AGG) | inc_pipe_outs(g, route, INC_BCAST)) >> c->ep & 1))
+		return INC_DROP_ACK_CLASS;
+	if (route->prim == INC_AR && c->ep != g->parent_ep && g->parent_ep != 0xff)
+		return inc_send_cnp(c, 1ULL << g->parent_ep);
+	return inc_send_cnp(c, route->in);
+}
+
+/* All that an endpoint or a pipe keeps of an operation may go when it is through with it; one that
+ * has no part in it is moved past it, for nobody will know then what it was. */
+static bool retire(struct inc_group *g, const struct inc_desc *d)
+{
+	uint32_t after = psn_add(d->last, 1);
+
+	for (unsigned pipe = 0; pipe < 2; pipe++)
+		if (psn_lt(pipe_start(g, pipe), after))
+			return false;
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+
+		if (psn_lt(inc_adjust(g, INC_FLOW_RX, i, ep->rx_epsn), after) ||
+			psn_lt(inc_adjust(g, INC_FLOW_TX, i, ep->tx_una), after))
+			return false;
+	}
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		struct inc_ep *ep = inc_ep_at(g, i);
+
+		ep->rx_epsn = psn_max(ep->rx_epsn, after);
+		ep->tx_una = psn_max(ep->tx_una, after);
+		ep->tx_next = psn_max(ep->tx_next, after);
+		ep->tx_high = psn_max(ep->tx_high, after);
+	}
+	for (unsigned pipe = 0; pipe < 2; pipe++)
+		g->psn_start[pipe] = psn_max(g->psn_start[pipe], after);
+	g->loop_next = psn_max(g->loop_next, after);
+	return true;
+}
+
+const struct inc_mode_ops inc_mode3 = {
+	.data = receive_data,
+	.ack = inc_receive_ack,
+	.cnp = receive_cnp,
+	.retire = retire,
+};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pump (docs/inc-protocol.md, 4.4): what leaves the pipes of Mode-III. Everything here goes in the
+ * order of PSNs, so that no receiver ever sees a gap that the switch has made. */
+#include "dataplane/inc/modules.h"
+
+/* The local loop's bit in a slot of the second pipe; no endpoint fills such a slot. */
+#define LOCAL (1ULL << 63)
+
+static const struct inc_slot *complete_slot(struct inc_group *g, unsigned pipe, uint32_t psn)
+{
+	const struct inc_slot *slot = inc_pipe_slot(g, pipe, psn);
+
+	return slot->complete && slot->tag == psn ? slot : NULL;
+}
+
+/* At the tree root a sum is a result: it goes from the first pipe to the second as if it had come
+ * from a parent (EPIC, appendix H.4). Stops where the second pipe ends: until that has released
+ * something, the sums stay where they are. Returns the endpoints that have something to get. */
+static uint64_t local_loop(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	uint32_t start, psn;
+	uint64_t fed = 0;
+
+	if (g->parent_ep != 0xff)
+		return 0;
+	start = inc_adjust(g, INC_FLOW_PIPE, INC_BCAST, g->psn_start[INC_BCAST]);
+	for (;;) {
+		const struct inc_slot *sum;
+		struct inc_slot *result;
+
+		g->loop_next = psn = inc_adjust(g, INC_FLOW_LOOP, 0, g->loop_next);
+		sum = complete_slot(g, INC_AGG, psn);
+		if (sum == NULL || !psn_lt(psn, psn_add(start, 1 << g->log2n)))
+			return fed;
+		result = inc_pipe_slot(g, INC_BCAST, psn);
+		*result = *sum;
+		result->arrived = LOCAL;
+		if (psn != inc_desc_at(g, sum->desc)->ctrl_psn)
+			memcpy(inc_payload_at(g, c->arena, INC_BCAST, psn),
+				inc_payload_at(g, c->arena, INC_AGG, psn), sum->len);
+		g->loop_next = psn_add(psn, 1);
+		fed = g->child_mask;
+	}
+}
+
+/* Retransmissions come this way too: whoever moves tx_next back. */
+static void emit_to(struct inc_ctx *c, unsigned i)
+{
+	struct inc_group *g = c->g;
+	struct inc_ep *ep = inc_ep_at(g, i);
+
+	while (!ep->rnr_wait) {
+		uint32_t psn = inc_adjust(g, INC_FLOW_TX, i, ep->tx_next);
+		const struct inc_desc *d = inc_desc_find(g, psn);
+		const struct inc_slot *slot;
+		enum inc_pipe pipe;
+
+		if (d == NULL)
+			return;
+		pipe = inc_pipe_outs(g, inc_route_at(g, d, psn), INC_AGG) >> i & 1 ? INC_AGG
+										   : INC_BCAST;
+		slot = complete_slot(g, pipe, psn);
+		if (slot == NULL)
+			return;
+		g->count[INC_C_RESENT] += psn_lt(psn, ep->tx_high);
+		inc_forward_slot(c, pipe, slot, 1ULL << i);
+		ep->tx_next = psn_add(psn, 1);
+		ep->tx_high = psn_max(ep->tx_high, ep->tx_next);
+		inc_timer_start(c, i);
+	}
+}
+
+/* Has everybody got it who is to? The set changes from PSN to PSN. */
+static bool delivered(
+	struct inc_group *g, const struct inc_route *route, enum inc_pipe pipe, uint32_t psn)
+{
+	uint64_t outs = inc_pipe_outs(g, route, pipe);
+
+	if (outs == 0) /* the local loop */
+		return psn_lt(psn, g->loop_next);
+	for (; outs != 0; outs &= outs - 1)
+		if (!psn_lt(psn, inc_ep_at(g, (unsigned)__builtin_ctzll(outs))->tx_una))
+			return false;
+	return true;
+}
+
+/* RecycleBuffer, for the PSNs at the pipe's start. */
+static bool release(struct inc_ctx *c, enum inc_pipe pipe)
+{
+	struct inc_group *g = c->g;
+	bool any = false;
+
+	for (;; any = true) {
+		uint32_t psn = inc_adjust(g, INC_FLOW_PIPE, pipe, g->psn_start[pipe]);
+		const struct inc_desc *d = inc_desc_find(g, psn);
+
+		g->psn_start[pipe] = psn;
+		if (d == NULL || complete_slot(g, pipe, psn) == NULL ||
+			!delivered(g, inc_route_at(g, d, psn), pipe, psn))
+			return any;
+		inc_recycle_buffer(inc_pipe_slot(g, pipe, psn), psn);
+		g->psn_start[pipe] = psn_add(psn, 1);
+		g->last_progress_ns = c->now;
+	}
+}
+
+void inc_pump(struct inc_ctx *c, uint64_t outs)
+{
+	bool again;
+
+	do {
+		outs |= local_loop(c);
+		for (; outs != 0; outs &= outs - 1)
+			emit_to(c, (unsigned)__builtin_ctzll(outs));
+		again = release(c, INC_BCAST);
+		release(c, INC_AGG);
+	} while (again); /* the local loop may have waited for it */
+}

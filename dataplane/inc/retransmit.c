@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Retransmission (docs/inc-protocol.md, 4.5): one timer per endpoint that something was sent to,
+ * and the group's next deadline. A deadline is never too late, but may be too early: a timer that
+ * is put off leaves it, and inc_tick finds nothing due. */
+#include "dataplane/inc/modules.h"
+
+/* Ten seconds without a word: a NIC in software may be silent as long as its program computes. */
+enum { RTO_NS = 1000000, MAX_SHIFT = 6 /* 64 ms */, MAX_RETRIES = 160 };
+
+static void arm(struct inc_ctx *c, struct inc_ep *ep, uint64_t ns)
+{
+	ep->timer_ns = c->now + ns;
+	if (ep->timer_ns < c->g->timer_ns)
+		c->g->timer_ns = ep->timer_ns;
+}
+
+/* Up to an eighth more, so that endpoints that lost the same do not all send at once. Made from
+ * what is there, to be the same again when a run is repeated. */
+static uint64_t jitter(const struct inc_ep *ep, uint64_t rto)
+{
+	uint32_t hash = (ep->local_qpn ^ ep->tx_una << 8 ^ ep->retries) * 0x9e3779b1u;
+
+	return rto / 8 * (hash >> 24) / 256;
+}
+
+static void start(struct inc_ctx *c, struct inc_ep *ep)
+{
+	uint64_t rto = (uint64_t)RTO_NS << (ep->rto_shift < MAX_SHIFT ? ep->rto_shift : MAX_SHIFT);
+
+	arm(c, ep, rto + jitter(ep, rto));
+}
+
+void inc_timer_start(struct inc_ctx *c, unsigned i)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, i);
+
+	if (ep->timer_ns == 0)
+		start(c, ep);
+}
+
+void inc_timer_restart(struct inc_ctx *c, unsigned i)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, i);
+
+	ep->timer_ns = 0;
+	if (psn_lt(ep->tx_una, ep->tx_high))
+		start(c, ep);
+}
+
+void inc_timer_hold(struct inc_ctx *c, unsigned i, uint64_t ns)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, i);
+
+	ep->rnr_wait = 1;
+	arm(c, ep, ns);
+}
+
+/* The peer was silent, or its RNR wait is over: go back to the first PSN it may lack. */
+static void expire(struct inc_ctx *c, unsigned i)
+{
+	struct inc_ep *ep = inc_ep_at(c->g, i);
+
+	if (!ep->rnr_wait) {
+		inc_count(c->g, INC_C_TIMEOUTS);
+		ep->rto_shift += ep->rto_shift < MAX_SHIFT;
+		if (++ep->retries >= MAX_RETRIES) {
+			inc_group_fail(c->g, INC_FAIL_RETRY_EXHAUSTED, i);
+			return;
+		}
+		ep->tx_next = inc_adjust(c->g, INC_FLOW_TX, i, ep->tx_una);
+	}
+	ep->rnr_wait = 0;
+	inc_timer_restart(c, i);
+	inc_pump(c, 1ULL << i);
+}
+
+static bool works(struct inc_group *g)
+{
+	uint8_t state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
+
+	return state == INC_ACTIVE || state == INC_DRAINING;
+}
+
+uint64_t inc_tick(struct inc_group *g, const struct inc_arena *arena, uint64_t now,
+	const struct inc_sink *sink)
+{
+	struct inc_ctx c = {
+		.g = g, .arena = arena, .sink = sink, .now = now, .ep = 0xff, .mig = true};
+
+	if (now < g->timer_ns)
+		return g->timer_ns;
+	g->timer_ns = UINT64_MAX;
+	for (unsigned i = 0; i < g->n_ep && works(g); i++) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+
+		if (ep->timer_ns != 0 && ep->timer_ns <= now)
+			expire(&c, i);
+		if (ep->timer_ns != 0 && ep->timer_ns < g->timer_ns)
+			g->timer_ns = ep->timer_ns;
+	}
+	if (!works(g))
+		g->timer_ns = UINT64_MAX;
+	return g->timer_ns;
+}
