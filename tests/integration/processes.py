@@ -24,6 +24,17 @@ def topology(name):
         return Topology(json.load(f))
 
 
+def listening(port):
+    """Does somebody listen at this TCP port?"""
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table) as f:
+            for line in f.readlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(f':{port:04X}') and fields[3] == '0A':
+                    return True
+    return False
+
+
 def app(name):
     return os.path.join(build_dir(), 'apps', name)
 
@@ -96,7 +107,9 @@ class Fabric(unittest.TestCase):
         for attempt in range(3):
             port = str(18600 + (os.getpid() * 3 + attempt) % 20000)
             procs = [self.start(server, [program, '-g', '1', '-p', port, *args])]
-            time.sleep(1.5)
+            deadline = time.monotonic() + 20
+            while not listening(int(port)) and procs[0].poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
             procs.append(self.start(client, [program, '-g', '1', '-p', port, *args, '127.0.0.1']))
             for p in procs[1], procs[0]:
                 try:
@@ -227,8 +240,11 @@ class Star(Fabric):
         rc, out, err = self.finish([self.start('h0', ['ibv_devinfo', '-v'])], 20)[0]
         self.assertEqual(rc, 0, err)
         self.assertIn('PORT_ACTIVE', out)
-        for extra in [], ['-e'], ['-s', '1048576', '-n', '20', '-m', '4096']:
-            self.pingpong('ibv_rc_pingpong', 'h1', 'h2', *extra)
+        runs = [('rc', extra) for extra in ([], ['-e'], ['-s', '1048576', '-n', '20', '-m', '4096'])]
+        runs += [(kind, extra) for kind in ('uc', 'ud', 'srq') for extra in ([], ['-e', '-n', '200'])]
+        for kind, extra in runs:
+            with self.subTest(f'ibv_{kind}_pingpong', args=extra):
+                self.pingpong(f'ibv_{kind}_pingpong', 'h1', 'h2', *extra)
 
     def test_control_socket_abuse_while_packets_flow(self):
         procs = self.perf(range(4), '-b', '1M', '-e', '1M', '-n', '60')
