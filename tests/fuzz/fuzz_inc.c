@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any sequence of well-formed packets, from members, at a live Mode-II group of any kind: bytes
- * choose endpoint, opcode, PSN, length and control fields. Nothing may leave that does not parse
- * (the fixture checks that), no slot may hold what does not belong to it, and results are sums of
- * what was sent. */
+/* Any sequence of well-formed packets, from members, at a live Mode-II or Mode-III group of any
+ * kind: bytes choose endpoint, opcode, PSN, length and control fields. Nothing may leave that does
+ * not parse (the fixture checks that), no slot may hold what does not belong to it, and results are
+ * sums of what was sent. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
@@ -10,8 +10,35 @@
 
 enum { HOSTS = 3, HEAD = 2, STEP = 6 };
 
+/* A connection's PSNs are in order; a pipe holds what lies in its range, and nothing else. */
+static void check_mode3(struct inc_group *g)
+{
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+
+		fuzz_check(psn_le(ep->tx_una, ep->tx_next), "what is acknowledged is not sent");
+		fuzz_check(psn_le(ep->tx_next, psn_max(ep->tx_high, ep->tx_next)),
+			"the highest is the highest");
+		fuzz_check(ep->rnr_wait || ep->timer_ns || !psn_lt(ep->tx_una, ep->tx_high) ||
+				   g->state == INC_FAILED,
+			"what is not acknowledged has a timer");
+		fuzz_check(!ep->timer_ns || g->timer_ns <= ep->timer_ns || g->state == INC_FAILED,
+			"no timer is forgotten");
+	}
+	for (unsigned pipe = 0; pipe < 2; pipe++)
+		for (uint32_t i = 0; i < 1u << g->log2n; i++) {
+			const struct inc_slot *slot = inc_pipe_slot(g, (enum inc_pipe)pipe, i);
+
+			fuzz_check(slot->arrived == 0 || (psn_le(g->psn_start[pipe], slot->tag) &&
+								 inc_idx(g, slot->tag) == i),
+				"a slot is in its pipe");
+		}
+}
+
 static void check_group(struct inc_group *g)
 {
+	if (g->mode == INC_MODE_3)
+		check_mode3(g);
 	for (uint32_t i = 0; i < 1u << g->log2n; i++) {
 		const struct inc_slot *slot = inc_slot_at(g, i);
 
@@ -72,7 +99,8 @@ static void packet(struct fx *fx, const uint8_t *in)
 	} else if (hdr.opcode == ROCE_CNP) {
 		memset(payload, 0, len = ROCE_CNP_LEN);
 	}
-	fx->now += (uint64_t)in[5] * 1000;
+	fx->now += (uint64_t)in[5] * (in[4] & 0x40 ? 100000 : 1000);
+	fx_tick(fx);
 	fx_packet(fx, (in[0] & 15) % fx->g->n_ep, &hdr, payload, len);
 	check_group(fx->g);
 }
@@ -87,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	opts.flags = data[0] & 0xf;
 	opts.parent = data[0] >> 4 & 1;
 	opts.ip6 = data[0] >> 5 & 1;
+	opts.mode = data[0] >> 6 & 1 ? INC_MODE_3 : INC_MODE_2;
 	opts.kind = (data[1] & 3) == 3 ? INC_MIXED : INC_SINGLE;
 	opts.prim = opts.kind == INC_SINGLE ? data[1] & 3 : INC_AR;
 	opts.root = opts.prim == INC_AR ? 0 : (data[1] >> 2) % HOSTS;
@@ -106,8 +135,9 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 
 	if (i >= 64 || cap < HEAD + 40 * STEP)
 		return 0;
-	out[n++] = (uint8_t)((i & 31) << 1 | (i & 1)); /* flags, parent, IPv6 */
-	out[n++] = (uint8_t)(i & 1 ? i >> 1 : 0);      /* kind, primitive, root */
+	out[n++] =
+		(uint8_t)((i & 31) << 1 | (i & 1) | (i & 32) << 1); /* flags, parent, IPv6, mode */
+	out[n++] = (uint8_t)(i & 1 ? i >> 1 : 0);                   /* kind, primitive, root */
 	for (uint8_t ep = 0; ep < HOSTS; ep++, n += STEP) {
 		const uint8_t first[STEP] = {ep | prim, 4 | 8, 0, 64, 0, 1},
 			      again[STEP] = {ep | prim, 4 | 0x40, 0, 64, 0, 1};

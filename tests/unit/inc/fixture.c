@@ -130,6 +130,17 @@ enum inc_drop fx_frame(struct fx *fx, const uint8_t *frame, size_t len)
 		look.group, &fx->arena, &look, &pkt, frame + pkt.pay_off, crc, fx->now, &sink);
 }
 
+void fx_tick(struct fx *fx)
+{
+	const struct inc_sink sink = {fx, emit};
+	uint64_t next;
+
+	fx->n_out = 0;
+	next = inc_tick(fx->g, &fx->arena, fx->now, &sink);
+	assert(next == fx->g->timer_ns);
+	(void)next;
+}
+
 int fx_build(struct fx *fx, unsigned ep, const struct wire_hdr *hdr, const void *payload,
 	size_t len, uint8_t *frame)
 {

@@ -47,6 +47,8 @@ void fx_spec(const struct fx_opts *opts, struct inc_group_spec *spec, struct inc
 enum inc_drop fx_packet(
 	struct fx *fx, unsigned ep, const struct wire_hdr *hdr, const void *payload, size_t len);
 enum inc_drop fx_frame(struct fx *fx, const uint8_t *frame, size_t len);
+/* The timers that are due; the outbox is emptied first. Mode-III's switch keeps time. */
+void fx_tick(struct fx *fx);
 int fx_build(struct fx *fx, unsigned ep, const struct wire_hdr *hdr, const void *payload,
 	size_t len, uint8_t *frame);
 
