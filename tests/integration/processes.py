@@ -184,6 +184,14 @@ class Star(Fabric):
             self.assertIn('aggregation memory', err)
         os.remove(group)
 
+    def test_mode3(self):
+        for kind in ('single', 'mixed'):
+            group = self.variant(mode='III', kind=kind)
+            report = self.report(group, '--collective', 'all', '-d', 'int32', '-b', '1K', '-e', '256K', '-f', '16',
+                                 '-n', '2')
+            self.assertEqual((report['kind'], report['fallback'], report['wrong']), (kind, False, 0))
+            os.remove(group)
+
     def test_netreduce(self):
         group = self.variant(mode='netreduce')
         report = self.report(group, '-d', 'float', '-b', '1K', '-e', '256K', '-f', '16', '-n', '2')
@@ -455,6 +463,15 @@ class Lossy(Fabric):
                               '--timeout', '20000'), 120)
         drops = {d['reason']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
         self.assertGreater(drops['impair_loss'], 0)
+
+    def test_mode3(self):
+        group = self.variant(mode='III', kind='mixed')
+        report = self.report(group, '--collective', 'all', '-b', '16K', '-e', '64K', '-f', '4', '-n', '2', '-d', 'int32',
+                             '--timeout', '20000')
+        shown = self.rpc('leaf0', 'drops.get')['result']['drops']
+        os.remove(group)
+        self.assertEqual((report['kind'], report['wrong']), ('mixed', 0))
+        self.assertIn('impair_loss', {d['reason'] for d in shown if d['count']})
 
     def test_netreduce(self):
         group = self.variant(mode='netreduce')
