@@ -13,8 +13,11 @@ static const struct {
 #define X(sym, name, text) [DROP_NR_##sym] = {name, text},
 			NR_DROPS(X)
 #undef X
+#define X(sym, name, text) [DROP_RNIC_##sym] = {name, text},
+				RNIC_DROPS(X)
+#undef X
 #define X(sym, name, text) [DROP_##sym] = {name, text},
-				SW_DROPS(X)
+					SW_DROPS(X)
 #undef X
 };
 

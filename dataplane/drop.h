@@ -12,10 +12,12 @@
 
 #include "dataplane/inc/drops.h"
 #include "dataplane/netreduce/drops.h"
+#include "lib/rnic/rnic.h"
 #include "lib/wire/frame.h"
 
 /* X(symbol, name, meaning) */
 #define SW_DROPS(X)                                                                        \
+	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                        \
 	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")          \
 	X(RX_OVERSIZE, "rx_oversize", "received frame is larger than a packet buffer")     \
 	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                                  \
@@ -48,10 +50,13 @@ enum drop {
 #define X(sym, name, text) DROP_NR_##sym,
 			NR_DROPS(X)
 #undef X
-#define X(sym, name, text) DROP_##sym,
-				SW_DROPS(X)
+#define X(sym, name, text) DROP_RNIC_##sym,
+				RNIC_DROPS(X)
 #undef X
-					N_DROPS
+#define X(sym, name, text) DROP_##sym,
+					SW_DROPS(X)
+#undef X
+						N_DROPS
 };
 
 static_assert(DROP_WIRE_PARSE_SHORT == (int)WIRE_PARSE_SHORT, "wire reasons come first");
@@ -74,6 +79,16 @@ static inline enum drop drop_of_nr(enum nr_drop drop)
 }
 
 static_assert(DROP_NR_DONE == (int)DROP_INC_DONE + (int)NR_DROP_DONE, "then NetReduce's");
+
+/* What rnic_rx returned. */
+static inline enum drop drop_of_rnic(unsigned drop)
+{
+	if (drop == 0)
+		return DROP_RNIC_DONE;
+	return (enum drop)(drop < WIRE_N_DROPS ? drop : DROP_NR_DONE + drop - RNIC_DROP_BASE);
+}
+
+static_assert(DROP_RNIC_NOT_MINE == (int)DROP_NR_DONE + 1, "then the RNIC's");
 
 /* "ip_ttl" and the meaning; drop < N_DROPS. */
 const char *drop_name(enum drop drop);

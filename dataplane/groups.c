@@ -137,6 +137,19 @@ static void give_back(struct sw *sw, uint64_t off)
 		inc_ranges_free(sw->arena, off);
 }
 
+/* To ACTIVE; in Mode-I with connections to the peers. */
+static int start(struct sw *sw, struct inc_group *g, char err[SW_ERR_LEN])
+{
+	int rc = inc_group_activate(g, err);
+
+	if (rc < 0 || g->mode != INC_MODE_1)
+		return rc;
+	rc = sw_rnic_connect(sw, g, err);
+	if (rc < 0)
+		inc_group_fail(g, INC_FAIL_MANAGER, 0xff);
+	return rc;
+}
+
 static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned slot, bool activate,
 	char err[SW_ERR_LEN])
 {
@@ -155,7 +168,13 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 		return rc;
 	}
 	inc_group_init(g, spec, slot, sw->groups->gen[slot], off);
-	rc = activate ? inc_group_activate(g, err) : 0;
+	if (spec->mode == INC_MODE_1)
+		rc = sw_rnic_make(sw, g, err);
+	if (rc == 0 && activate) {
+		rc = start(sw, g, err);
+		if (rc < 0)
+			sw_rnic_remove(sw, g);
+	}
 	if (rc < 0) {
 		give_back(sw, off);
 		rte_free(g);
@@ -177,8 +196,6 @@ static int complete(struct sw *sw, struct inc_group_spec *spec, char err[SW_ERR_
 		rc = fill_local_ip(sw, &spec->ep[i], i, err);
 	if (rc == 0)
 		rc = inc_group_check(spec, err);
-	if (rc == 0 && spec->mode == INC_MODE_1)
-		rc = sw_fail(err, -EOPNOTSUPP, "mode: I is not built into the switch yet");
 	for (unsigned i = 0; rc == 0 && i < spec->n_ep; i++)
 		rc = fill_endpoint(sw, spec, i, err);
 	return rc;
@@ -249,7 +266,7 @@ int sw_group_activate(
 	for (unsigned i = 0; i < n_qpn; i++)
 		if (qpn[i] != 0)
 			inc_ep_at(g, i)->remote_qpn = qpn[i];
-	return inc_group_activate(g, err);
+	return start(sw, g, err);
 }
 
 /* ---- the indirection layer ---- */
@@ -295,6 +312,9 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 		return rc;
 	if (g->state != INC_ACTIVE && g->state != INC_INSTALLED)
 		return sw_fail(err, -EBUSY, "the group is %s", inc_state_name(g->state));
+	if (g->mode == INC_MODE_1)
+		return sw_fail(err, -EOPNOTSUPP,
+			"a group of mode I keeps its memory: receives are posted into it");
 	if (inc_group_busy(g, &psn, &eps)) {
 		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
 		return sw_fail(err, -EBUSY,
@@ -335,6 +355,7 @@ static void remove_group(struct sw *sw, unsigned slot)
 		(struct sw_group_slot){.rest_until = port_now_ns() + sw->config.slot_rest_ns};
 	sw->n_groups--;
 	inc_table_set(sw->groups, slot, NULL);
+	sw_rnic_remove(sw, g);
 	sw_defer(sw, free_group, g);
 }
 
@@ -361,8 +382,10 @@ int sw_group_fail(struct sw *sw, unsigned slot, char err[SW_ERR_LEN])
 	struct inc_group *g;
 	int rc = get(sw, slot, &g, err);
 
-	if (rc == 0)
+	if (rc == 0) {
 		inc_group_fail(g, INC_FAIL_MANAGER, 0xff);
+		sw_rnic_stop(sw, g);
+	}
 	return rc;
 }
 

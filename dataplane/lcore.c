@@ -3,6 +3,8 @@
 
 #include <rte_graph_worker.h>
 
+#include "dataplane/switch_rnic.h"
+
 void lcore_flush(struct lcore *lc, struct lport *lp)
 {
 	uint64_t start = rte_rdtsc();
@@ -43,6 +45,7 @@ void lcore_turn(struct lcore *lc)
 	rte_graph_walk(lc->graph);
 	if (unlikely(lc->now >= lc->timer_ns))
 		lcore_timers(lc);
+	lc->rnic_deadline = rnic_turn(lc);
 	for (unsigned i = 0; i < lc->n_ports; i++)
 		if (lc->port[lc->port_id[i]].n_tx > 0)
 			lcore_flush(lc, &lc->port[lc->port_id[i]]);
@@ -59,7 +62,7 @@ int lcore_main(void *arg)
 	while (!atomic_load_explicit(&lc->stop, memory_order_relaxed)) {
 		lcore_turn(lc);
 		rte_rcu_qsbr_quiescent(lc->rcu, lc->rcu_id);
-		port_backoff(&backoff, lc->work, lc->now, lc->timer_ns);
+		port_backoff(&backoff, lc->work, lc->now, RTE_MIN(lc->timer_ns, lc->rnic_deadline));
 	}
 	rte_rcu_qsbr_thread_offline(lc->rcu, lc->rcu_id);
 	return 0;

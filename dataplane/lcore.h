@@ -54,6 +54,8 @@ struct lcore {
 	_Atomic(struct nr_clt *) *shared_clt; /* published by control */
 	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
 	const struct inc_table *inc;
+	struct sw_rnic *rnic;   /* the switch's own */
+	uint64_t rnic_deadline; /* when it wants to be asked again */
 	struct inc_arena arena;
 	struct rte_mbuf_ext_shared_info arena_ref; /* arena memory as an mbuf's external buffer */
 	rte_iova_t arena_iova;

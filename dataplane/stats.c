@@ -98,6 +98,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, "mbufs", "packet buffers", sw->pool->size);
 	fn(arg, "head_mbufs_free", "header buffers not in use",
 		rte_mempool_avail_count(sw->head_pool));
+	sw_rnic_values(sw, fn, arg);
 }
 
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)

@@ -7,6 +7,7 @@
 #include "dataplane/inc/arena.h"
 #include "dataplane/lcore.h"
 #include "dataplane/switch.h"
+#include "dataplane/switch_rnic.h"
 
 /* A checked configuration. */
 struct sw_config {
@@ -55,6 +56,7 @@ struct sw {
 	const struct rte_memzone *arena_zone;
 	struct inc_ranges *arena;
 	struct inc_table *groups;
+	struct sw_rnic *rnic;
 	struct sw_group_slot slot[INC_GROUP_SLOTS];
 	unsigned n_groups, n_stalled;
 	struct nr_ring *ring[NR_MAX_RINGS];

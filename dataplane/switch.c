@@ -273,7 +273,7 @@ static int create_lcore(struct sw *sw, char err[SW_ERR_LEN])
 static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
-		create_rcu, create_arena, open_ports, create_lcore, create_tables};
+		create_rcu, create_arena, open_ports, create_lcore, sw_rnic_create, create_tables};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -357,6 +357,7 @@ void sw_destroy(struct sw *sw)
 	sw_reclaim(sw);
 	if (sw->lcore != NULL)
 		graph_destroy(sw->lcore, sw->node_stats);
+	sw_rnic_destroy(sw);
 	for (unsigned i = 0; i < sw->n_ports; i++)
 		impair_free_held(&sw->impair[i]);
 	while (sw->n_ports > 0) /* a ring port goes before its peer */

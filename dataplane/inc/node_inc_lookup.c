@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RoCE packets to the switch itself: finds the group and endpoint and checks membership. The ICRC
  * is left to the mode's node, which reads the payload anyway: so it comes from memory once. */
+#include "dataplane/inc/mode1.h"
 #include "dataplane/node.h"
 
-enum { EDGE_ENGINE, EDGE_DROP, N_EDGES };
+enum { EDGE_ENGINE, EDGE_RNIC, EDGE_DROP, N_EDGES };
 
 static const char *const class_names[] = {
 	[INC_CLASS_CTRL] = "control",
@@ -21,10 +22,16 @@ static uint16_t inc_lookup_process(
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct lcore *lc = node_lcore(node);
 	rte_edge_t next[LCORE_MAX_PACKETS];
+	enum inc_drop drop;
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(lc, mbufs[i]);
-		enum inc_drop drop = inc_lookup(lc->inc, &meta->pkt, mbufs[i]->port, &meta->look);
+
+		if (meta->pkt.dqpn < MODE1_QPN_LIMIT) {
+			next[i] = EDGE_RNIC;
+			continue;
+		}
+		drop = inc_lookup(lc->inc, &meta->pkt, mbufs[i]->port, &meta->look);
 
 		meta->drop = (uint16_t)drop_of_inc(drop);
 		next[i] = drop == INC_OK ? EDGE_ENGINE : EDGE_DROP;
@@ -41,6 +48,6 @@ static struct rte_node_register inc_lookup_node = {
 	.process = inc_lookup_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_ENGINE] = "inc_engine", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_ENGINE] = "inc_engine", [EDGE_RNIC] = "rnic", [EDGE_DROP] = "drop"},
 };
 RTE_NODE_REGISTER(inc_lookup_node)

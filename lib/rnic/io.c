@@ -110,7 +110,7 @@ static unsigned rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t
 	}
 }
 
-void rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
 {
 	unsigned drop = rx(rnic, frame, len, now);
 
@@ -120,6 +120,7 @@ void rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
 		rnic_inc(rnic, RNIC_C_RX_ACCEPTED);
 	else
 		rnic->drop[drop]++;
+	return drop;
 }
 
 /* ---- sending ---- */

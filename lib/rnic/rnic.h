@@ -171,8 +171,8 @@ uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
 /* ---- the wire ---- */
 
 /* One received frame. Payload is copied to its final place before return: the frame stays the
- * caller's. */
-void rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now);
+ * caller's. Returns 0 if it took effect, else why it was dropped (which is counted, too). */
+unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now);
 
 /* One frame to send: bytes = headers, then the payload pieces, then trailer. The payload is
  * referenced in registered memory: it is valid until the next call into the device. */

@@ -168,7 +168,7 @@ static void others(void **state)
 	/* RoCE to the switch itself still finds its way. */
 	flow.dst = h_ip("10.0.0.1");
 	len = (unsigned)wire_build_frame(b, sizeof(b), &flow, &ack, NULL, 0);
-	h_expect_drop(sw, 1, b, len, "inc_no_group");
+	h_expect_drop(sw, 1, b, len, "rnic_no_qp");
 	/* Not addressed to the switch's MAC: not ours to look at. */
 	len = packet(b, 0, 0, 0, 1);
 	b[5] ^= 1;

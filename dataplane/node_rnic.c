@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The switch's own RNIC in the graph: packets to its queue pairs end here, their ICRC is checked by
+ * the device. What it sends is made once per turn, with addresses and port of the endpoint that its
+ * queue pair is. */
+#include "dataplane/node.h"
+#include "dataplane/switch_rnic.h"
+
+enum { EDGE_DROP, N_EDGES };
+
+/* Frames per turn: what is left is sent in the next one. */
+enum { TURN_FRAMES = 256 };
+
+/* Group that wants to see its endpoints on their ports only. */
+static bool wrong_port(struct sw_rnic *r, const struct wire_pkt *pkt, uint16_t in_port)
+{
+	unsigned ep;
+	struct inc_group *g = mode1_owner(r->dev, pkt->dqpn, &ep);
+
+	return g != NULL && (g->flags & INC_F_STRICT_PORT) && inc_ep_at(g, ep)->port != in_port;
+}
+
+static enum drop receive(struct lcore *lc, struct rte_mbuf *m, const struct meta *meta)
+{
+	struct sw_rnic *r = lc->rnic;
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	if (wrong_port(r, &meta->pkt, m->port))
+		return DROP_INC_PORT;
+	/* One device behind all ports: it has one of their MAC addresses. */
+	rnic_mac(mode1_rnic(r->dev), frame);
+	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), frame, m->data_len, lc->now));
+}
+
+static uint16_t rnic_process(
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
+	struct lcore *lc = node_lcore(node);
+
+	pthread_mutex_lock(&lc->rnic->lock);
+	for (uint16_t i = 0; i < n; i++) {
+		struct meta *meta = meta_of(lc, mbufs[i]);
+
+		meta->drop = (uint16_t)receive(lc, mbufs[i], meta);
+		if (unlikely(lc->tracing) && meta->trace)
+			node_trace(lc, node, meta, "queue pair 0x%06x, PSN %u: %s", meta->pkt.dqpn,
+				meta->pkt.psn, drop_name(meta->drop));
+	}
+	pthread_mutex_unlock(&lc->rnic->lock);
+	rte_node_next_stream_move(graph, node, EDGE_DROP);
+	return n;
+}
+
+/* ---- sending ---- */
+
+/* Port and MAC addresses for a frame. False: nobody knows where its destination is. */
+static bool address(struct lcore *lc, const struct rnic_frame *f, uint8_t *frame, uint16_t *port)
+{
+	const uint8_t *dmac, *smac;
+	struct wire_pkt pkt;
+	unsigned i;
+	struct inc_group *g = mode1_owner(lc->rnic->dev, f->qpn, &i);
+
+	if (g != NULL) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+
+		dmac = ep->flow.dmac;
+		smac = ep->flow.smac;
+		*port = ep->port;
+	} else { /* the last acknowledgement of a queue pair that is gone */
+		const struct adj *adj;
+
+		if (wire_parse(frame, f->len, &pkt) != WIRE_OK)
+			return false;
+		adj = fwd_lookup(lc->fwd, &pkt.dst);
+		if (adj->kind != ADJ_REWRITE)
+			return false;
+		dmac = adj->dmac;
+		smac = adj->smac;
+		*port = adj->port;
+	}
+	memcpy(frame, dmac, 6);
+	memcpy(frame + 6, smac, 6);
+	return true;
+}
+
+static void send_frame(struct lcore *lc, const struct rnic_frame *f)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->pool);
+	uint8_t *frame;
+	uint16_t port;
+
+	lc->emitted++;
+	if (unlikely(m == NULL)) {
+		lc->drops[DROP_NO_MBUF]++;
+		return;
+	}
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	if (rnic_frame_flatten(f, frame, rte_pktmbuf_tailroom(m)) < 0 ||
+		!address(lc, f, frame, &port)) {
+		lc->drops[DROP_IP_NO_NEIGH]++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	m->data_len = (uint16_t)f->len;
+	m->pkt_len = f->len;
+	lcore_tx(lc, port, m);
+}
+
+uint64_t rnic_turn(struct lcore *lc)
+{
+	struct sw_rnic *r = lc->rnic;
+	struct rnic *rnic = mode1_rnic(r->dev);
+	struct rnic_frame frame;
+	unsigned n = 0;
+	uint64_t deadline;
+
+	if (atomic_load_explicit(&r->active, memory_order_relaxed) == 0 && !rnic_has_work(rnic))
+		return UINT64_MAX;
+	pthread_mutex_lock(&r->lock);
+	if (rnic_deadline(rnic) <= lc->now)
+		rnic_timer(rnic, lc->now);
+	mode1_run(r->dev, lc->now);
+	while (n < TURN_FRAMES && rnic_tx(rnic, &frame, lc->now)) {
+		send_frame(lc, &frame);
+		n++;
+	}
+	deadline = rnic_has_work(rnic) ? lc->now : rnic_deadline(rnic);
+	pthread_mutex_unlock(&r->lock);
+	lc->work += n;
+	return deadline;
+}
+
+static struct rte_node_register rnic_node = {
+	.name = "rnic",
+	.process = rnic_process,
+	.init = node_init,
+	.nb_edges = N_EDGES,
+	.next_nodes = {[EDGE_DROP] = "drop"},
+};
+RTE_NODE_REGISTER(rnic_node)

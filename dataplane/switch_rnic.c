@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/switch_rnic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/sw.h"
+
+int sw_rnic_create(struct sw *sw, char *err)
+{
+	struct sw_rnic *r = calloc(1, sizeof(*r));
+	struct mode1_device_config config = {
+		.arena = sw->lcore->arena,
+		.seed = port_now_ns(),
+	};
+	int rc;
+
+	if (r == NULL)
+		return sw_fail(err, -ENOMEM, "no memory for the switch's own RNIC");
+	config.n_ip = sw->config.n_addresses < MODE1_MAX_IP ? sw->config.n_addresses : MODE1_MAX_IP;
+	if (config.n_ip > 0)
+		memcpy(config.ip, sw->config.addresses, config.n_ip * sizeof(config.ip[0]));
+	if (sw->n_ports > 0)
+		memcpy(config.mac, sw->ports[0].mac, sizeof(config.mac));
+	rc = mode1_device_create(&config, &r->dev);
+	if (rc < 0) {
+		free(r);
+		return sw_fail(err, rc, "the switch's own RNIC: %s", strerror(-rc));
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	sw->rnic = sw->lcore->rnic = r;
+	return 0;
+}
+
+void sw_rnic_destroy(struct sw *sw)
+{
+	if (sw->rnic == NULL)
+		return;
+	mode1_device_destroy(sw->rnic->dev);
+	pthread_mutex_destroy(&sw->rnic->lock);
+	free(sw->rnic);
+}
+
+int sw_rnic_make(struct sw *sw, struct inc_group *g, char *err)
+{
+	struct sw_rnic *r = sw->rnic;
+	char why[INC_ERR_LEN] = "";
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	rc = mode1_create(r->dev, g, &r->of_slot[g->slot], why);
+	pthread_mutex_unlock(&r->lock);
+	if (rc < 0)
+		return sw_fail(err, rc, "%s", why);
+	atomic_fetch_add(&r->active, 1);
+	return 0;
+}
+
+int sw_rnic_connect(struct sw *sw, struct inc_group *g, char *err)
+{
+	struct sw_rnic *r = sw->rnic;
+	char why[INC_ERR_LEN] = "";
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	rc = mode1_connect(r->of_slot[g->slot], port_now_ns(), why);
+	pthread_mutex_unlock(&r->lock);
+	return rc < 0 ? sw_fail(err, rc, "%s", why) : 0;
+}
+
+void sw_rnic_stop(struct sw *sw, const struct inc_group *g)
+{
+	struct sw_rnic *r = sw->rnic;
+
+	if (g->mode != INC_MODE_1)
+		return;
+	pthread_mutex_lock(&r->lock);
+	mode1_stop(r->of_slot[g->slot], port_now_ns());
+	pthread_mutex_unlock(&r->lock);
+}
+
+void sw_rnic_remove(struct sw *sw, const struct inc_group *g)
+{
+	struct sw_rnic *r = sw->rnic;
+
+	if (g->mode != INC_MODE_1)
+		return;
+	pthread_mutex_lock(&r->lock);
+	mode1_destroy(r->of_slot[g->slot]);
+	r->of_slot[g->slot] = NULL;
+	pthread_mutex_unlock(&r->lock);
+	atomic_fetch_sub(&r->active, 1);
+}
+
+void sw_rnic_values(struct sw *sw,
+	void (*fn)(void *arg, const char *name, const char *text, uint64_t value), void *arg)
+{
+	static const struct {
+		enum rnic_counter counter;
+		const char *name, *text;
+	} values[] = {
+		{RNIC_C_TX_FRAMES, "rnic_tx_frames", "frames sent by the switch's own RNIC"},
+		{RNIC_C_RETRANSMITS, "rnic_retransmits", "request packets that it sent again"},
+		{RNIC_C_TIMEOUTS, "rnic_timeouts", "its retransmission timeouts"},
+		{RNIC_C_RNR_TX, "rnic_rnr_tx", "RNR NAKs by which it held a sender"},
+		{RNIC_C_RNR_RX, "rnic_rnr_rx", "RNR NAKs by which a receiver held it"},
+	};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		fn(arg, values[i].name, values[i].text,
+			rnic_count(mode1_rnic(sw->rnic->dev), values[i].counter));
+}
