@@ -114,6 +114,9 @@ static enum inc_drop take(struct inc_ctx *c, uint32_t start)
 	if ((slot->arrived & in) != in)
 		return INC_DROP_CONSUMED;
 	inc_complete(c, slot);
+	if (INC_BUG(FIG6))
+		inc_recycle_buffer(inc_pipe_slot(g, c->pipe, psn_add(psn, g->m * g->w)),
+			psn_add(psn, g->m * g->w));
 	return INC_DROP_DONE;
 }
 
@@ -131,7 +134,8 @@ static enum inc_drop receive_data(struct inc_ctx *c)
 	if (psn_lt(psn, expected)) {
 		inc_count(g, INC_C_DUP);
 		inc_count(g, INC_C_DUP_ANSWERED);
-		acknowledge(c, ep);
+		if (!INC_BUG(T12) || !psn_lt(psn, pipe_start(g, INC_AGG)))
+			acknowledge(c, ep);
 		return INC_DROP_DONE;
 	}
 	if (!known && (c->cls != INC_CLASS_CTRL || !next))

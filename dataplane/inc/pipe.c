@@ -31,7 +31,7 @@ static uint64_t local_loop(struct inc_ctx *c)
 
 		g->loop_next = psn = inc_adjust(g, INC_FLOW_LOOP, 0, g->loop_next);
 		sum = complete_slot(g, INC_AGG, psn);
-		if (sum == NULL || !psn_lt(psn, psn_add(start, 1 << g->log2n)))
+		if (sum == NULL || (!psn_lt(psn, psn_add(start, 1 << g->log2n)) && !INC_BUG(T15)))
 			return fed;
 		result = inc_pipe_slot(g, INC_BCAST, psn);
 		*result = *sum;
@@ -80,7 +80,10 @@ static bool delivered(
 	if (outs == 0) /* the local loop */
 		return psn_lt(psn, g->loop_next);
 	for (; outs != 0; outs &= outs - 1)
-		if (!psn_lt(psn, inc_ep_at(g, (unsigned)__builtin_ctzll(outs))->tx_una))
+		if (INC_BUG(T13B) ? !psn_lt(psn,
+					    inc_ep_at(g, (unsigned)__builtin_ctzll(outs))->tx_high)
+				  : !psn_lt(psn,
+					    inc_ep_at(g, (unsigned)__builtin_ctzll(outs))->tx_una))
 			return false;
 	return true;
 }

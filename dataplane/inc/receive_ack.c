@@ -30,7 +30,7 @@ enum inc_drop inc_receive_ack(struct inc_ctx *c)
 {
 	struct inc_ep *ep = inc_ep_at(c->g, c->ep);
 	bool ack = c->cls == INC_CLASS_ACK;
-	uint32_t psn = c->pkt->psn, next = psn_add(psn, ack);
+	uint32_t psn = c->pkt->psn, next = psn_add(psn, ack || INC_BUG(T13));
 
 	if (psn_lt(inc_adjust(c->g, INC_FLOW_TX, c->ep, ep->tx_high), next))
 		return INC_DROP_ACK_RANGE;
@@ -38,7 +38,7 @@ enum inc_drop inc_receive_ack(struct inc_ctx *c)
 		return INC_DROP_ACK_OLD;
 	acknowledged(c, ep, next);
 	if (c->cls == INC_CLASS_NAK && !just_resent(c, ep, psn)) {
-		ep->tx_next = psn;
+		ep->tx_next = next;
 		ep->resent_psn = psn;
 		ep->resent_ns = c->now;
 	} else if (c->cls == INC_CLASS_RNR) {

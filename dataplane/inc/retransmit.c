@@ -9,6 +9,8 @@ enum { RTO_NS = 1000000, MAX_SHIFT = 6 /* 64 ms */, MAX_RETRIES = 160 };
 
 static void arm(struct inc_ctx *c, struct inc_ep *ep, uint64_t ns)
 {
+	if (INC_BUG(T19) && !ep->rnr_wait)
+		return;
 	ep->timer_ns = c->now + ns;
 	if (ep->timer_ns < c->g->timer_ns)
 		c->g->timer_ns = ep->timer_ns;

@@ -17,11 +17,17 @@
 	X(T9, "RNR NAK for any duplicate, not only for the oldest unacknowledged PSN")  \
 	X(T10, "host: no fence around operations that are no allreduce")                \
 	X(T11, "host: no rendezvous after a fence")                                     \
+	X(T12, "Mode-III: what has left the pipe is not acknowledged again")            \
+	X(T13, "Mode-III: a NAK acknowledges its own PSN")                              \
+	X(T13B, "Mode-III: a slot is released when it was sent")                        \
+	X(T15, "Mode-III: the local loop writes ahead of the second pipe's range")      \
 	X(T18, "a broadcast's merged ACK reaches past its operation")                   \
+	X(T19, "Mode-III: no timers at the switch's endpoints")                         \
 	X(T21, "a duplicate is added again")                                            \
 	X(T22, "data is taken from an endpoint whose own control was not")              \
 	X(T24, "PSNs are compared without regard to the wrap")                          \
-	X(T26, "host: an RNR wait keeps all other timers from firing")
+	X(T26, "host: an RNR wait keeps all other timers from firing")                  \
+	X(FIG6, "EPIC figure 6: Mode-III clears a slot a window ahead, hosts wait for ACKs only")
 
 enum inc_seeded_bug {
 	INC_BUG_NONE,

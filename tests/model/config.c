@@ -13,7 +13,7 @@
 void mc_config_usage(void)
 {
 	fputs("usage: incline-model [OPTION...]\n"
-	      "  --mode 2               mode of the group\n"
+	      "  --mode 2|3             mode of the group\n"
 	      "  --topology star:N|tree:A+B+...\n"
 	      "                         N hosts at one switch, or leaves with A, B ... hosts\n"
 	      "  --kind single|mixed\n"
@@ -21,9 +21,11 @@ void mc_config_usage(void)
 	      "to 1\n"
 	      "  --m M --w W            packets per message, messages per window (1, 2)\n"
 	      "  --host-w W             the hosts' own window, if smaller\n"
-	      "  --n N                  slots (default 2 M W); --any-n: too few are allowed\n"
-	      "  --loss K --reorder K --dup K --early-timeout K\n"
-	      "                         how often each may happen, anywhere (0)\n"
+	      "  --n N                  slots (default 2 M W, Mode-III M W); --any-n: too few are "
+	      "allowed\n"
+	      "  --loss K --reorder K --dup K --early-timeout K --rnr K\n"
+	      "                         how often each may happen, anywhere (0); rnr: hosts\n"
+	      "                         without a receive\n"
 	      "  --start-psn P          (0xfffffe)\n"
 	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE   (LATE_FLUSH)\n"
 	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
@@ -161,6 +163,7 @@ enum option_code {
 	O_REORDER,
 	O_DUP,
 	O_EARLY,
+	O_RNR,
 	O_START,
 	O_FLAGS,
 	O_MISMATCH,
@@ -192,6 +195,7 @@ static const struct option options[] = {
 	{"reorder", required_argument, NULL, O_REORDER},
 	{"dup", required_argument, NULL, O_DUP},
 	{"early-timeout", required_argument, NULL, O_EARLY},
+	{"rnr", required_argument, NULL, O_RNR},
 	{"start-psn", required_argument, NULL, O_START},
 	{"flags", required_argument, NULL, O_FLAGS},
 	{"mismatch", required_argument, NULL, O_MISMATCH},
@@ -225,8 +229,9 @@ static int number_option(struct mc_config *c, int code)
 		int code;
 		long min, max;
 	} limits[] = {{O_MODE, 2, 3}, {O_M, 1, 16}, {O_W, 1, 64}, {O_HOST_W, 1, 64}, {O_N, 1, 256},
-		{O_LOSS, 0, 99}, {O_REORDER, 0, 99}, {O_DUP, 0, 99}, {O_EARLY, 0, 99},
-		{O_START, 0, PSN_MASK}, {O_MAX_STATES, 1, 1000000000}, {O_MAX_TRACE, 1, 100000}};
+		{O_LOSS, 0, 63}, {O_REORDER, 0, 63}, {O_DUP, 0, 63}, {O_EARLY, 0, 63},
+		{O_RNR, 0, 63}, {O_START, 0, PSN_MASK}, {O_MAX_STATES, 1, 1000000000},
+		{O_MAX_TRACE, 1, 100000}};
 	long v = -1;
 
 	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -261,6 +266,9 @@ static int number_option(struct mc_config *c, int code)
 		break;
 	case O_EARLY:
 		c->early = (uint8_t)v;
+		break;
+	case O_RNR:
+		c->rnr = (uint8_t)v;
 		break;
 	case O_START:
 		c->start_psn = (uint32_t)v;
@@ -360,7 +368,8 @@ int mc_config_parse(struct mc_config *c, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (c->slots == 0)
-		for (c->slots = 4; c->slots < 2u * c->m * c->w;)
+		for (c->slots = c->mode == INC_MODE_3 ? 2 : 4;
+			c->slots < (c->mode == INC_MODE_3 ? 1u : 2u) * c->m * c->w;)
 			c->slots *= 2;
 	if (c->host_w == 0)
 		c->host_w = c->w;

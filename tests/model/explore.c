@@ -117,13 +117,17 @@ static void undo_symmetry(struct graph *g, struct mc_action *step, unsigned n)
 		link[i] = (uint8_t)i;
 	mc_initial(s, v);
 	for (unsigned k = 0; k < n; k++) {
-		const bool on_link = step[k].kind <= MC_SWAP;
+		const bool on_link = step[k].kind <= MC_HOLD;
 		const struct mc_action canonical = step[k];
 		int perm;
 
 		for (unsigned i = 0; i < (on_link ? s->n_links : s->n_nodes); i++)
 			if ((on_link ? link : node)[i] == canonical.index)
 				step[k].index = (uint8_t)i;
+		for (unsigned i = 0; canonical.kind == MC_TICK && i < MC_MAX_PORTS; i++)
+			if (link[s->out_link[step[k].index][i]] ==
+				s->out_link[canonical.index][canonical.port])
+				step[k].port = (uint8_t)i;
 		if (k == n - 1)
 			break; /* what follows may be a violation */
 		mc_apply(s, v, canonical, to, &r);

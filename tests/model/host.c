@@ -7,6 +7,8 @@
 #include "dataplane/inc/seeded_bugs.h"
 #include "tests/model/model.h"
 
+enum { RNR_CODE = 12 };
+
 const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint32_t state)
 {
 	uint32_t len;
@@ -74,6 +76,8 @@ static bool message_over(
 
 	if (sends(s, r, last) && h->una <= last)
 		return false;
+	if (INC_BUG(FIG6))
+		return true;
 	return s->prog.psn[last].prim != INC_AR || h->epsn > last;
 }
 
@@ -196,7 +200,10 @@ static const char *check_delivery(
 
 	if (pkt->opcode != q->opcode)
 		return "a delivered packet has a wrong opcode";
-	if (pkt->ackreq != q->last)
+	/* A switch of Mode-III asks more often (T17). */
+	if (!pkt->ackreq && q->last)
+		return "a delivered packet lacks AckReq";
+	if (pkt->ackreq && !q->last && s->cfg.mode != INC_MODE_3)
 		return "a delivered packet has a wrong AckReq";
 	if (q->ctrl && pkt->imm != mc_imm(&s->cfg, &s->prog, i))
 		return "a delivered control has a wrong immediate";
@@ -245,6 +252,16 @@ static uint32_t messages_sent_before(const struct mc_sys *s, unsigned r, unsigne
 	for (unsigned k = 0; k < i; k++)
 		n += s->prog.psn[k].last && sends(s, r, k);
 	return n;
+}
+
+bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame)
+{
+	const struct mc_host_state *h = mc_host(s, node, state);
+	const uint8_t *bytes;
+	const struct wire_pkt *pkt = mc_frame_pkt(s, frame, &bytes);
+
+	return !h->err && pkt->opcode <= ROCE_SEND_ONLY_IMM &&
+	       mc_index(s, pkt->psn) == next_receive(s, rank_of(s, node), h->epsn);
 }
 
 static void go_back(struct mc_host_state *h)
@@ -305,6 +322,10 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 		send_next(s, &h, r, res);
 	} else if (ev == MC_EV_TIMEOUT) {
 		go_back(&h);
+	} else if (ev == MC_EV_HOLD) {
+		pkt = mc_frame_pkt(s, frame, &bytes);
+		answer(s, &h, r, ROCE_AETH_RNR | RNR_CODE, pkt->psn, res);
+		res->verdict = "no receive posted";
 	} else if (h.err) {
 		res->verdict = "ignored: in error";
 	} else {

@@ -46,8 +46,8 @@ struct mc_config {
 	bool any_slots;  /* past the engine's check: rings that are too small */
 	uint32_t start_psn;
 	uint16_t flags;
-	uint8_t loss, reorder, dup, early;  /* how often each may happen */
-	uint8_t mismatch_rank, mismatch_op; /* this rank's control differs; MC_NONE: none */
+	uint8_t loss, reorder, dup, early, rnr; /* how often each may happen */
+	uint8_t mismatch_rank, mismatch_op;     /* this rank's control differs; MC_NONE: none */
 	bool fast; /* rate limits hold between timeouts, else they never do */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
@@ -96,7 +96,15 @@ struct mc_host_state {
 	uint8_t pad;
 };
 
-enum mc_event { MC_EV_PACKET, MC_EV_SEND, MC_EV_TIMEOUT, MC_EV_AGE, MC_EV_FAIL };
+enum mc_event {
+	MC_EV_PACKET,
+	MC_EV_SEND,
+	MC_EV_TIMEOUT,
+	MC_EV_AGE,
+	MC_EV_FAIL,
+	MC_EV_TICK,
+	MC_EV_HOLD
+};
 
 enum mc_host_flags {
 	MC_H_SEND = 1,  /* has a packet to send */
@@ -155,7 +163,7 @@ struct mc_sys {
 	uint8_t *results; /* struct mc_result, cut off behind its last emission */
 	uint64_t results_used;
 	uint8_t *host_flags[MC_MAX_NODES]; /* by state, +1; 0: not known */
-	uint8_t *switch_flags[MC_MAX_NODES];
+	uint16_t *switch_flags[MC_MAX_NODES];
 	uint64_t engine_calls;
 	struct mc_perm perm[MC_MAX_PERMS + 1];
 	unsigned n_perm;
@@ -179,7 +187,8 @@ void mc_switch_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec
 void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev,
 	unsigned port, uint32_t frame, struct mc_result *r);
 uint32_t mc_switch_initial(struct mc_sys *s, unsigned node);
-enum mc_switch_flags { MC_S_CLEAN = 1, MC_S_FAILED = 2 };
+/* Below them a bit for each port whose retransmission timer runs. */
+enum mc_switch_flags { MC_S_TIMERS = 0x1ff, MC_S_CLEAN = 0x200, MC_S_FAILED = 0x400 };
 unsigned mc_switch_flags(struct mc_sys *s, unsigned node, uint32_t state);
 
 /* ---- host.c ---- */
@@ -187,12 +196,25 @@ uint32_t mc_host_initial(struct mc_sys *s, unsigned node);
 void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, uint32_t frame,
 	struct mc_result *r);
 const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint32_t state);
+/* Is this frame the data that the host expects next? */
+bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame);
 unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state);
 
 /* ---- step.c: a state is `words` numbers: nodes, links' queues, budgets ---- */
-enum mc_kind { MC_DELIVER, MC_LOSE, MC_DUP, MC_SWAP, MC_SEND, MC_TIMEOUT, MC_MANAGER };
+enum mc_kind {
+	MC_DELIVER,
+	MC_LOSE,
+	MC_DUP,
+	MC_SWAP,
+	MC_HOLD, /* delivered to a host that has no receive posted: RNR NAK */
+	MC_SEND,
+	MC_TIMEOUT,
+	MC_MANAGER,
+	MC_TICK,
+};
 struct mc_action {
 	uint8_t kind, index; /* link, or node */
+	uint8_t port;        /* MC_TICK */
 };
 const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
 	enum mc_event ev, unsigned port, uint32_t frame);

@@ -142,7 +142,7 @@ void mc_sys_open(struct mc_sys *s, const struct mc_config *c)
 		intern_init(&s->nodes[i]);
 		memo_init(&s->memo[i]);
 		s->host_flags[i] = mc_reserve((size_t)1 << 28);
-		s->switch_flags[i] = mc_reserve((size_t)1 << 28);
+		s->switch_flags[i] = mc_reserve((size_t)1 << 29);
 	}
 	if (c->n_leaf)
 		open_tree(s);

@@ -6,7 +6,7 @@
 #include "dataplane/inc/seeded_bugs.h"
 #include "tests/model/model.h"
 
-enum { LOSS_SHIFT = 0, REORDER_SHIFT = 8, DUP_SHIFT = 16, EARLY_SHIFT = 24 };
+enum { LOSS_SHIFT = 0, REORDER_SHIFT = 6, DUP_SHIFT = 12, EARLY_SHIFT = 18, HOLD_SHIFT = 24 };
 
 const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
 	enum mc_event ev, unsigned port, uint32_t frame)
@@ -105,13 +105,14 @@ void mc_initial(struct mc_sys *s, uint32_t *v)
 	for (unsigned i = 0; i < s->n_nodes; i++)
 		v[i] = mc_is_host(s, i) ? mc_host_initial(s, i) : mc_switch_initial(s, i);
 	v[s->words - 1] = (uint32_t)c->loss << LOSS_SHIFT | (uint32_t)c->reorder << REORDER_SHIFT |
-			  (uint32_t)c->dup << DUP_SHIFT | (uint32_t)c->early << EARLY_SHIFT;
+			  (uint32_t)c->dup << DUP_SHIFT | (uint32_t)c->early << EARLY_SHIFT |
+			  (uint32_t)c->rnr << HOLD_SHIFT;
 	mc_symmetry_open(s, v);
 }
 
 static bool budget(const uint32_t *v, const struct mc_sys *s, unsigned shift)
 {
-	return v[s->words - 1] >> shift & 0xff;
+	return v[s->words - 1] >> shift & 0x3f;
 }
 
 bool mc_quiet(const struct mc_sys *s, const uint32_t *v)
@@ -128,6 +129,13 @@ static bool some_switch_failed(struct mc_sys *s, const uint32_t *v)
 		if (mc_switch_flags(s, i, v[i]) & MC_S_FAILED)
 			return true;
 	return false;
+}
+
+static uint32_t head_of(const struct mc_sys *s, const uint32_t *v, unsigned link)
+{
+	uint32_t n;
+
+	return queue_get(s, v[s->n_nodes + link], &n)[0];
 }
 
 /* T26: a host that RNR holds, or that has something to send, taken for one that is busy. */
@@ -158,9 +166,17 @@ static unsigned node_actions(
 			a[n++] = (struct mc_action){MC_DUP, (uint8_t)l};
 		if (len > 1 && budget(v, s, REORDER_SHIFT))
 			a[n++] = (struct mc_action){MC_SWAP, (uint8_t)l};
+		if (budget(v, s, HOLD_SHIFT) && mc_is_host(s, node) &&
+			mc_host_would_take(s, node, v[node], head_of(s, v, l)))
+			a[n++] = (struct mc_action){MC_HOLD, (uint8_t)l};
 	}
-	if (!mc_is_host(s, node))
+	if (!mc_is_host(s, node)) {
+		flags = early ? mc_switch_flags(s, node, v[node]) & MC_S_TIMERS : 0;
+		for (; flags != 0; flags &= flags - 1)
+			a[n++] = (struct mc_action){
+				MC_TICK, (uint8_t)node, (uint8_t)__builtin_ctz(flags)};
 		return n;
+	}
 	flags = mc_host_flags(s, node, v[node]);
 	if (flags & MC_H_SEND)
 		a[n++] = (struct mc_action){MC_SEND, (uint8_t)node};
@@ -274,12 +290,12 @@ static const char *emissions(
 	return why;
 }
 
-static const char *deliver(
-	struct mc_sys *s, unsigned link, uint32_t *v, const struct mc_result **res)
+static const char *deliver(struct mc_sys *s, unsigned link, enum mc_event ev, uint32_t *v,
+	const struct mc_result **res)
 {
 	const struct mc_link *l = &s->link[link];
 	uint32_t frame = queue_pop(s, queue_of(s, v, link)), before = v[l->to];
-	const struct mc_result *r = mc_node_step(s, l->to, before, MC_EV_PACKET, l->to_port, frame);
+	const struct mc_result *r = mc_node_step(s, l->to, before, ev, l->to_port, frame);
 	const char *why;
 
 	*res = r;
@@ -291,10 +307,10 @@ static const char *deliver(
 	return why;
 }
 
-static const char *own_event(struct mc_sys *s, unsigned node, enum mc_event ev, uint32_t *v,
-	const struct mc_result **res)
+static const char *own_event(struct mc_sys *s, unsigned node, unsigned port, enum mc_event ev,
+	uint32_t *v, const struct mc_result **res)
 {
-	const struct mc_result *r = mc_node_step(s, node, v[node], ev, 0, 0);
+	const struct mc_result *r = mc_node_step(s, node, v[node], ev, port, 0);
 
 	*res = r;
 	v[node] = r->state;
@@ -317,7 +333,10 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 	memcpy(to, v, s->words * sizeof(*v));
 	switch ((enum mc_kind)a.kind) {
 	case MC_DELIVER:
-		return deliver(s, a.index, to, res);
+		return deliver(s, a.index, MC_EV_PACKET, to, res);
+	case MC_HOLD:
+		*budgets -= 1u << HOLD_SHIFT;
+		return deliver(s, a.index, MC_EV_HOLD, to, res);
 	case MC_LOSE:
 		*budgets -= 1u << LOSS_SHIFT;
 		queue_pop(s, queue_of(s, to, a.index));
@@ -330,29 +349,47 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 		queue_swap(s, queue_of(s, to, a.index));
 		return NULL;
 	case MC_SEND:
-		return own_event(s, a.index, MC_EV_SEND, to, res);
+		return own_event(s, a.index, a.port, MC_EV_SEND, to, res);
 	case MC_TIMEOUT:
+	case MC_TICK:
 		if (!mc_quiet(s, v))
 			*budgets -= 1u << EARLY_SHIFT;
 		age(s, to);
-		return own_event(s, a.index, MC_EV_TIMEOUT, to, res);
+		return own_event(s, a.index, a.port, a.kind == MC_TICK ? MC_EV_TICK : MC_EV_TIMEOUT,
+			to, res);
 	case MC_MANAGER:
-		return own_event(s, a.index, MC_EV_FAIL, to, res);
+		return own_event(s, a.index, a.port, MC_EV_FAIL, to, res);
 	}
 	return "no such step";
 }
 
+/* After a disagreement: the switch has told the host, or (Mode-III) has acknowledged all it sent,
+ * so that it hears of the failure from the manager only. */
+static bool knows_failure(struct mc_sys *s, const uint32_t *v, unsigned flags)
+{
+	if (flags & MC_H_ERR)
+		return true;
+	return s->cfg.mode == INC_MODE_3 && some_switch_failed(s, v) &&
+	       !(flags & (MC_H_SEND | MC_H_TIMER | MC_H_RNR));
+}
+
 bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why)
 {
-	unsigned want = s->cfg.mismatch_rank == MC_NONE ? MC_H_DONE : MC_H_ERR;
+	bool agree = s->cfg.mismatch_rank == MC_NONE;
 
 	*why = NULL;
-	for (unsigned i = s->n_sw; i < s->n_nodes; i++)
-		if (!(mc_host_flags(s, i, v[i]) & want))
+	for (unsigned i = s->n_sw; i < s->n_nodes; i++) {
+		unsigned flags = mc_host_flags(s, i, v[i]);
+
+		if (!(agree ? flags & MC_H_DONE : knows_failure(s, v, flags)))
 			return false;
+	}
 	if (!mc_quiet(s, v))
 		return false;
-	for (unsigned i = 0; want == MC_H_DONE && i < s->n_sw; i++)
+	for (unsigned i = 0; i < s->n_sw; i++)
+		if (mc_switch_flags(s, i, v[i]) & MC_S_TIMERS)
+			return false;
+	for (unsigned i = 0; agree && i < s->n_sw; i++)
 		if (!(mc_switch_flags(s, i, v[i]) & MC_S_CLEAN))
 			*why = "all ranks are done, but a switch still waits for somebody";
 	return true;

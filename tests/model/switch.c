@@ -6,7 +6,22 @@
 
 #include "tests/model/model.h"
 
-enum { CHUNK = 64, NOW = 1000000000, MAX_CHUNKS = 4096 };
+enum { CHUNK = 64, MAX_CHUNKS = 4096 };
+static const uint64_t NOW = 1000000000, ARMED = 9000000000; /* of a timer that runs */
+
+/* Timers either run or do not: when they fire is the checker's to say. Back-off and the count of
+ * tries are left out, so nobody gives up. */
+static void mask_timers(struct inc_group *g)
+{
+	g->timer_ns = UINT64_MAX;
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		struct inc_ep *ep = inc_ep_at(g, i);
+
+		ep->retries = ep->rto_shift = 0;
+		if (ep->timer_ns)
+			ep->timer_ns = g->timer_ns = ARMED;
+	}
+}
 
 /* What a step does not depend on, or only through time, which the checker rules: statistics and
  * the times of the last event of a kind. With `fast`, times stay until a timeout passes: they then
@@ -15,13 +30,15 @@ static void mask_block(const struct mc_sys *s, struct inc_group *g, bool age)
 {
 	memset(g->count, 0, sizeof(g->count));
 	g->last_progress_ns = 0;
+	mask_timers(g);
 	if (s->cfg.fast && !age)
 		return;
 	g->nak_fwd_ns = g->moved_ns = 0;
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		struct inc_ep *ep = inc_ep_at(g, i);
 
-		ep->cnp_ns = ep->fail_nak_ns = 0;
+		ep->cnp_ns = ep->fail_nak_ns = ep->resent_ns = 0;
+		ep->resent_psn = 0;
 	}
 }
 
@@ -95,7 +112,12 @@ static void emit(void *arg, struct inc_group *g, const struct inc_emit *e)
 	for (uint64_t outs = e->out_mask; outs != 0; outs &= outs - 1) {
 		unsigned ep = (unsigned)__builtin_ctzll(outs), tail_len;
 		struct mc_out *out = &sink->r->out[sink->r->n];
-		size_t len = (size_t)inc_translate_header(g, ep, e, 0, frame, tail, &tail_len);
+		size_t len;
+
+		/* A host may be as slow as it likes without being told. */
+		if (e->opcode == ROCE_CNP && inc_ep_at(g, ep)->host)
+			continue;
+		len = (size_t)inc_translate_header(g, ep, e, 0, frame, tail, &tail_len);
 
 		if (sink->r->n == MC_MAX_EMIT) {
 			sink->r->violation = "a switch answers one packet with too many";
@@ -132,6 +154,28 @@ static enum inc_drop receive(
 		look.group, &sw->arena, &look, pkt, frame + pkt->pay_off, crc, NOW, &sink);
 }
 
+/* The timer of one endpoint, and no other. */
+static void tick(struct mc_sys *s, struct mc_switch *sw, unsigned port, struct mc_result *r)
+{
+	struct sink arg = {s, r};
+	const struct inc_sink sink = {&arg, emit};
+
+	inc_ep_at(sw->g, port)->timer_ns = sw->g->timer_ns = NOW;
+	inc_tick(sw->g, &sw->arena, NOW, &sink);
+	r->verdict = "timer";
+}
+
+/* The deadline that the owner of the group watches is not after any timer's. */
+static void check_deadline(struct inc_group *g, struct mc_result *r)
+{
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		uint64_t timer = inc_ep_at(g, i)->timer_ns;
+
+		if (timer && timer < g->timer_ns)
+			r->violation = "a timer runs that the group's deadline does not cover";
+	}
+}
+
 void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev,
 	unsigned port, uint32_t frame, struct mc_result *r)
 {
@@ -147,23 +191,40 @@ void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_eve
 		inc_group_fail(sw->g, INC_FAIL_MANAGER, 0xff);
 		r->verdict = "failed by the manager";
 	}
+	if (ev == MC_EV_TICK)
+		tick(s, sw, port, r);
+	check_deadline(sw->g, r);
 	r->state = save(s, node, ev == MC_EV_AGE);
+}
+
+/* Nobody is waited for; in Mode-III both pipes are empty. */
+static bool is_clean(struct inc_group *g)
+{
+	uint64_t eps;
+	uint32_t psn;
+
+	if (inc_group_busy(g, &psn, &eps))
+		return false;
+	for (uint32_t i = 0; g->mode == INC_MODE_3 && i < 1u << g->log2n; i++)
+		if (inc_pipe_slot(g, INC_AGG, i)->arrived ||
+			inc_pipe_slot(g, INC_BCAST, i)->arrived)
+			return false;
+	return true;
 }
 
 unsigned mc_switch_flags(struct mc_sys *s, unsigned node, uint32_t state)
 {
-	uint8_t *have = &s->switch_flags[node][state];
-	struct mc_switch *sw = &s->sw[node];
-	uint64_t eps;
-	uint32_t psn;
+	uint16_t *have = &s->switch_flags[node][state];
+	struct inc_group *g = s->sw[node].g;
 
 	if (*have == 0) {
 		load(s, node, state);
-		*have = 0x80;
-		if (!inc_group_busy(sw->g, &psn, &eps))
-			*have |= MC_S_CLEAN;
-		if (sw->g->state == INC_FAILED)
-			*have |= MC_S_FAILED;
+		*have = 0x8000;
+		for (unsigned i = 0; i < g->n_ep; i++)
+			if (inc_ep_at(g, i)->timer_ns && g->state != INC_FAILED)
+				*have |= 1u << i;
+		*have |= is_clean(g) ? MC_S_CLEAN : 0;
+		*have |= g->state == INC_FAILED ? MC_S_FAILED : 0;
 	}
-	return *have & 0x7fu;
+	return *have & 0x7fffu;
 }

@@ -160,7 +160,7 @@ void mc_mirror(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev
 	for (unsigned k = 0; k < s->n_perm; k++) {
 		const struct mc_perm *p = &s->perm[k];
 		uint32_t to = p->state[node][state] - 1;
-		uint32_t f = ev == MC_EV_PACKET ? p->frame[frame] - 1 : 0;
+		uint32_t f = ev == MC_EV_PACKET || ev == MC_EV_HOLD ? p->frame[frame] - 1 : 0;
 		unsigned at = mc_is_host(s, node) ? 0 : p->port[node][port];
 
 		correspond(s, p, node, r, mc_node_step(s, p->node[node], to, ev, at, f));

@@ -90,18 +90,21 @@ static void print_step(struct mc_sys *s, unsigned k, const uint32_t *v, struct m
 	} else if (a.kind == MC_TIMEOUT) {
 		printf("%s: %s timer", name_of(s, a.index, from),
 			mc_host(s, a.index, v[a.index])->rnr ? "RNR" : "retransmission");
+	} else if (a.kind == MC_TICK) {
+		printf("%s: timer of ", name_of(s, a.index, from));
+		printf("%s", name_of(s, s->link[s->out_link[a.index][a.port]].to, to));
 	} else if (a.kind == MC_MANAGER) {
 		printf("%s: the manager fails the group", name_of(s, a.index, from));
 	} else {
 		printf("%s > %s ", name_of(s, l->from, from), name_of(s, l->to, to));
 		print_frame(s, head_of(s, v, a.index));
-		if (a.kind != MC_DELIVER)
+		if (a.kind != MC_DELIVER && a.kind != MC_HOLD)
 			printf(" %s", verbs[a.kind]);
 		else if (r)
 			printf(": %s", r->verdict ? r->verdict : "");
 	}
 	for (unsigned i = 0; r && i < r->n; i++) {
-		unsigned node = a.kind == MC_DELIVER ? l->to : a.index;
+		unsigned node = a.kind == MC_DELIVER || a.kind == MC_HOLD ? l->to : a.index;
 
 		if (a.kind != MC_SEND)
 			printf("%s%s ", i ? ", " : "; sends ",
