@@ -246,6 +246,8 @@ int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struc
 	identity_json(out, g);
 	if (g->state == INC_FAILED && g->fail_ep != 0xff)
 		set(out, "fail_endpoint", g->fail_ep);
+	if (g->state == INC_FAILED && g->fail_reason == INC_FAIL_MODE1_QP)
+		set_text(out, "fail_status", inc_fail_status_name(g->fail_status));
 	kind_json(out, g);
 	if (g->kind == INC_SINGLE && g->prim != INC_AR)
 		set(out, "root", g->root);

@@ -325,6 +325,7 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 	{"state", CTL_STRING, .required = true, .help = "installed, active, draining or failed"},
 	{"fail_reason", CTL_STRING, .help = "of a failed group"},
 	{"fail_endpoint", CTL_INT, .help = "endpoint that the failure came from"},
+	{"fail_status", CTL_STRING, .help = "of mode1_qp: what the queue pair reported"},
 	{"generation", CTL_INT, .required = true, .help = "of the slot"},
 	{"mode", CTL_STRING, .required = true, .help = "INC mode"},
 	{"kind", CTL_STRING, .required = true, .help = "single or mixed"},

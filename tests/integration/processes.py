@@ -192,6 +192,20 @@ class Star(Fabric):
             self.assertEqual((report['kind'], report['fallback'], report['wrong']), (kind, False, 0))
             os.remove(group)
 
+    def test_mode_1(self):
+        def arena():
+            return self.rpc('s0', 'status')['result']['arena_used_bytes']
+
+        before = arena()
+        group = self.variant(mode='I', kind='mixed')
+        report = self.report(group, '--collective', 'all', '-b', '1K', '-e', '256K', '-f', '16', '-n', '2')
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('mixed', False, 0))
+        os.remove(group)
+        deadline = time.monotonic() + 10
+        while arena() != before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(arena(), before)
+
     def test_netreduce(self):
         group = self.variant(mode='netreduce')
         report = self.report(group, '-d', 'float', '-b', '1K', '-e', '256K', '-f', '16', '-n', '2')
