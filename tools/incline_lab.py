@@ -246,6 +246,9 @@ class Lab:
     def group_config(self, topo, name, reproducible, key='ip'):
         """key: ip or ip6, which of the nodes' addresses the group uses."""
         rank = {h['name']: i for i, h in enumerate(topo.hosts)}
+        flags = {'reproducible': reproducible}
+        if topo.guests:
+            flags['stall_rnr'] = False  # after RNR NAKs Soft-RoCE may go on with a wrong PSN: docs/interop.md
         switches = []
         for s in topo.switches:
             row = {'name': s['name'], 'socket': self.control_socket(s['name']), 'ip': s[key],
@@ -256,7 +259,7 @@ class Lab:
                 row['parent_port'] = 'up'
             switches.append(row)
         return {'name': name, 'bootstrap': self.bootstrap(topo, name, key), 'mtu': 4096, 'M': 4,
-                'W': 16, 'timeout_ms': 10000, 'flags': {'reproducible': reproducible},
+                'W': 16, 'timeout_ms': 10000, 'flags': flags,
                 'ranks': [{'ip': h[key]} for h in topo.hosts], 'switches': switches}
 
     # ---- life ----
