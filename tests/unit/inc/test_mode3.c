@@ -102,6 +102,8 @@ static void test_trace(void **state)
 	data(0, 3); /* 2 is lost: kept, one NAK for what is missing (T14 of the paper) */
 	assert_int_equal(fx.n_out, 1);
 	assert_ack(0, 0, NAK, 2, 2);
+	assert_int_equal(data(0, 3), INC_DROP_DUP_WAIT); /* not added again (T21) */
+	assert_int_equal(fx.n_out, 0);
 	data(1, 3);
 	assert_int_equal(fx.n_out, 1); /* complete, but not before the one before it (T16) */
 	assert_ack(0, 1, NO_CREDITS, 3, 4);
@@ -110,6 +112,7 @@ static void test_trace(void **state)
 	assert_ack(0, 0, NO_CREDITS, 3, 4);
 	assert_out(1, 0, ROCE_SEND_ONLY, 2);
 	assert_out(2, 0, ROCE_SEND_ONLY, 3);
+	assert_int_equal(fx_word(&fx.out[2], 0), 3 + 1003);
 	assert_out(3, 1, ROCE_SEND_ONLY, 2);
 	assert_out(4, 1, ROCE_SEND_ONLY, 3);
 	data(0, 3); /* what h0 sends again draws an ACK, nothing else */
@@ -423,12 +426,14 @@ static void test_asks_often(void **state)
 	(void)state;
 	fx_open(&fx, &opts);
 	begin(8);
-	for (unsigned ep = 0; ep < 2; ep++)
-		for (unsigned k = 1; k < 6; k++)
-			fx_data(&fx, ep, at(k), k == 1 ? ROCE_SEND_FIRST : ROCE_SEND_MIDDLE, 1,
-				WORDS);
-	assert_int_equal(fx.n_out, 2);
-	assert_int_equal(fx.out[0].pkt.ackreq, at(5) % 2 == 0);
+	for (unsigned k = 1; k < 6; k++) {
+		const uint8_t opcode = k == 1 ? ROCE_SEND_FIRST : ROCE_SEND_MIDDLE;
+
+		fx_data(&fx, 0, at(k), opcode, 1, WORDS);
+		fx_data(&fx, 1, at(k), opcode, 1, WORDS);
+		assert_int_equal(fx.n_out, 2);
+		assert_int_equal(fx.out[0].pkt.ackreq, at(k) % 2 == 0);
+	}
 	fx_close(&fx);
 }
 
