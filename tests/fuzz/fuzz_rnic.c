@@ -11,7 +11,7 @@
 #include "lib/wire/psn.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { N_QP = 6, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
+enum { N_RC = 6, UC = N_RC, UD, N_QP, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
 
 enum {
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -24,6 +24,7 @@ struct world {
 	struct rnic_cq *cq[2]; /* of sends, of receives */
 	struct rnic_qp *qp[N_QP];
 	struct rnic_mr *mr;
+	struct rnic_ah *ah;
 	uint8_t *mem;
 	uint64_t now;
 	uint64_t posted[2][N_QP], completed[2][N_QP];
@@ -43,6 +44,25 @@ static const int masks[] = {
 	IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 		IBV_QP_MAX_QP_RD_ATOMIC,
 };
+
+static const int uc_masks[] = {
+	IBV_QP_STATE,
+	IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	IBV_QP_STATE | IBV_QP_SQ_PSN,
+};
+
+static const int ud_masks[] = {
+	IBV_QP_STATE,
+	IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+	IBV_QP_STATE,
+	IBV_QP_STATE | IBV_QP_SQ_PSN,
+};
+
+static int mask_of(unsigned i, unsigned to)
+{
+	return (i == UC ? uc_masks : i == UD ? ud_masks : masks)[to];
+}
 
 static int modify(struct world *w, unsigned i, unsigned state, int mask)
 {
@@ -73,13 +93,24 @@ static int modify(struct world *w, unsigned i, unsigned state, int mask)
 	return err;
 }
 
+/* Somewhere to send to, and a group to hear from. */
+static void open_datagrams(struct world *w)
+{
+	static const struct wire_ip group = {{[10] = 0xff, 0xff, 239, 0, 0, 1}};
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = 1};
+
+	memcpy(attr.grh.dgid.raw, to_device.src.b, 16);
+	fuzz_check(rnic_ah_create(w->pd, &attr, w->now, &w->ah) == 0, "an address handle");
+	fuzz_check(rnic_qp_attach_mcast(w->qp[UD], &group) == 0, "a group");
+}
+
 static void open_world(struct world *w)
 {
 	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, 1},
 		.ip = {to_device.dst},
 		.n_ip = 1,
 		.port_mtu = 1500,
-		.max_qp = 8,
+		.max_qp = N_QP,
 		.window = 6};
 
 	memset(w, 0, sizeof(*w));
@@ -91,7 +122,9 @@ static void open_world(struct world *w)
 		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
 	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000, ALL_ACCESS, &w->mr) == 0, "a region");
 	for (unsigned i = 0; i < N_QP; i++) {
-		struct rnic_qp_init init = {.type = IBV_QPT_RC,
+		struct rnic_qp_init init = {.type = i == UC   ? IBV_QPT_UC
+						    : i == UD ? IBV_QPT_UD
+							      : IBV_QPT_RC,
 			.pd = w->pd,
 			.send_cq = w->cq[0],
 			.recv_cq = w->cq[1],
@@ -104,8 +137,9 @@ static void open_world(struct world *w)
 	/* 0: RTR, 1..3 and 5: RTS, 4: SQD. */
 	for (unsigned i = 0; i < N_QP; i++) {
 		for (unsigned to = IBV_QPS_INIT; to <= (i == 0 ? IBV_QPS_RTR : IBV_QPS_RTS); to++)
-			fuzz_check(modify(w, i, to, masks[to]) == 0, "a connection");
+			fuzz_check(modify(w, i, to, mask_of(i, to)) == 0, "a connection");
 	}
+	open_datagrams(w);
 	fuzz_check(modify(w, 4, IBV_QPS_SQD, IBV_QP_STATE) == 0, "SQD");
 }
 
@@ -113,6 +147,7 @@ static void close_world(struct world *w)
 {
 	for (unsigned i = 0; i < N_QP; i++)
 		rnic_qp_destroy(w->qp[i]);
+	rnic_ah_destroy(w->ah);
 	fuzz_check(rnic_mr_dereg(w->mr) == 0, "the region goes");
 	fuzz_check(
 		rnic_cq_destroy(w->cq[0]) == 0 && rnic_cq_destroy(w->cq[1]) == 0, "the queues go");
@@ -134,6 +169,7 @@ static uint32_t length(const uint8_t *in, uint32_t mtu)
 static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 {
 	static uint8_t payload[4096];
+	struct wire_flow flow = to_device;
 	uint8_t frame[5000];
 	struct wire_hdr hdr = {.opcode = in[2] & 0x40 ? in[2] : in[2] % 24,
 		.ackreq = in[7] & 1,
@@ -146,6 +182,12 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	size_t len = hdr.dmalen;
 	int n;
 
+	if (!(in[2] & 0x40))
+		hdr.opcode |= qp->ops->opcodes;
+	if (qp->ops == &ud_transport && (in[7] & 4)) {
+		flow.dst = (struct wire_ip){{[10] = 0xff, 0xff, 239, 0, 0, 1}};
+		hdr.dqpn = 0xffffff;
+	}
 	if (hdr.opcode % 32 >= ROCE_READ_REQUEST && !(in[7] & 32))
 		len = 0;
 	hdr.compare = in[4];
@@ -154,7 +196,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 		len = qp->mtu;
 		hdr.dmalen = (uint32_t)len * 2 + in[5];
 	}
-	n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, payload, len);
+	n = wire_build_frame(frame, sizeof(frame), &flow, &hdr, payload, len);
 	if (n <= 0)
 		return;
 	if (in[7] & 0x80)
@@ -202,6 +244,11 @@ static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
 	}
 	wr.wr.rdma.remote_addr = 0x10000 + in[7];
 	wr.wr.rdma.rkey = rnic_mr_rkey(w->mr);
+	if (i == UD) {
+		wr.wr.ud.ah = (struct ibv_ah *)w->ah;
+		wr.wr.ud.remote_qpn = in[7];
+		wr.wr.ud.remote_qkey = in[6];
+	}
 	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.num_sge = 1;
 		sge[0].length = 8;
@@ -249,7 +296,7 @@ static void step(struct world *w, const uint8_t *in)
 		break;
 	case 8:
 		modify(w, i, in[2] % 8,
-			in[3] & 1 ? (in[4] | in[5] << 8 | in[6] << 16) : masks[in[4] % 4]);
+			in[3] & 1 ? (in[4] | in[5] << 8 | in[6] << 16) : mask_of(i, in[4] % 4));
 		break;
 	default:
 		skip(w->qp[i], in);
@@ -301,7 +348,7 @@ static void check_state(struct world *w)
 {
 	uint64_t drops = 0;
 
-	for (unsigned i = 0; i < N_QP; i++) {
+	for (unsigned i = 0; i < N_RC; i++) {
 		const struct rc_requester *req = &w->qp[i]->req;
 		enum ibv_qp_state state = qp_state(w->qp[i]);
 
@@ -336,7 +383,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* Transfers that work, for mutations to start from. */
 size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 {
-	static const uint8_t kinds[8][4][STEP] = {
+	static const uint8_t kinds[10][4][STEP] = {
+		/* UC: a receive, SEND FIRST, LAST; a send */
+		{{6, 6, 1, 0, 200, 0, 0, 9}, {0, 6, 0, 0, 0, 0, 0, 0}, {0, 6, 2, 0, 5, 0, 0, 1},
+			{5, 6, 1, 1, 200, 0, 0, 9}},
+		/* UD: two receives, a datagram, one to the group */
+		{{6, 7, 1, 0, 100, 0, 0, 9}, {6, 7, 1, 0, 100, 0, 0, 9}, {0, 7, 4, 0, 5, 9, 0, 0},
+			{0, 7, 4, 0, 5, 9, 0, 4}},
 		/* a READ and an atomic to answer, once more, a duplicate */
 		{{0, 1, 12, 0, 7, 200, 0, 0}, {0, 1, 20, 0, 0, 5, 0, 0},
 			{0, 1, 20, 0xff, 0, 5, 0, 4}, {0, 1, 12, 0xfb, 7, 200, 0, 4}},
@@ -363,9 +416,9 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 			{8, 1, 0, 0, 0, 0, 0, 0}},
 	};
 
-	if (i >= 64 || cap < 2 * sizeof(kinds[0]))
+	if (i >= 100 || cap < 2 * sizeof(kinds[0]))
 		return 0;
-	memcpy(out, kinds[i / 8], sizeof(kinds[0]));
-	memcpy(out + sizeof(kinds[0]), kinds[i % 8], sizeof(kinds[0]));
+	memcpy(out, kinds[i / 10], sizeof(kinds[0]));
+	memcpy(out + sizeof(kinds[0]), kinds[i % 10], sizeof(kinds[0]));
 	return 2 * sizeof(kinds[0]);
 }
