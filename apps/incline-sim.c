@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* incline-sim: the code that ships, on made-up wires and virtual time (docs/simulator.md). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "apps/sim_scenario.h"
+
+static const char usage[] =
+	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE]\n"
+	"incline-sim epic-table 25..32 [--seed N] [--json FILE] [--max-bytes N]\n"
+	"incline-sim bench [--quick] [--json FILE]\n"
+	"\n"
+	"  run         a scenario, see docs/simulator.md\n"
+	"  epic-table  a table of EPIC's appendix K, our figures beside the paper's\n"
+	"  bench       packet-hops per second on this core, and a fabric of 1024 hosts\n";
+
+struct args {
+	const char *json, *pcap;
+	uint64_t seed, max_bytes;
+	bool has_seed, quick;
+};
+
+static int save(const json_t *result, const char *path)
+{
+	if (!path || !result)
+		return 0;
+	if (strcmp(path, "-") == 0)
+		return json_dumpf(result, stdout, JSON_INDENT(1)) || putchar('\n') < 0;
+	if (json_dump_file(result, path, JSON_INDENT(1)) == 0)
+		return 0;
+	fprintf(stderr, "incline-sim: %s: cannot be written\n", path);
+	return 1;
+}
+
+static double real(const json_t *row, const char *key)
+{
+	return json_number_value(json_object_get(row, key));
+}
+
+static void print_result(const json_t *result)
+{
+	const double hops = real(result, "hops"), seconds = real(result, "seconds");
+	const json_t *row;
+	size_t i;
+
+	printf("%s: %.0f hosts, %.0f switches\n",
+		json_string_value(json_object_get(result, "topology")), real(result, "hosts"),
+		real(result, "switches"));
+	printf("%12s %14s %10s %10s\n", "bytes", "virtual us", "Gb/s", "hops");
+	json_array_foreach(json_object_get(result, "runs"), i, row)
+		printf("%12.0f %14.3f %10.2f %10.0f\n", real(row, "bytes"), real(row, "ns") / 1000,
+			real(row, "gbps"), real(row, "hops"));
+	printf("%.0f packet-hops in %.2f s, trace %s\n", hops, seconds,
+		json_string_value(json_object_get(result, "trace_hash")));
+}
+
+static int run_document(const json_t *doc, const struct args *args, json_t **result)
+{
+	struct scenario s;
+	char err[CCL_ERR_LEN] = "";
+	int rc = scenario_parse(doc, &s, err);
+
+	if (rc == 0) {
+		if (args->has_seed)
+			s.sim.seed = args->seed;
+		s.pcap = args->pcap;
+		rc = scenario_run(&s, result, err);
+		if (*result && !(args->json && strcmp(args->json, "-") == 0))
+			print_result(*result);
+	}
+	scenario_free(&s);
+	if (rc)
+		fprintf(stderr, "incline-sim: %s\n", err);
+	return rc ? 1 : 0;
+}
+
+static int run_file(const char *path, const struct args *args)
+{
+	json_error_t bad;
+	json_t *doc = json_load_file(path, JSON_REJECT_DUPLICATES, &bad), *result = NULL;
+	int rc;
+
+	if (!doc) {
+		fprintf(stderr, "incline-sim: %s: line %d: %s\n", path, bad.line, bad.text);
+		return 1;
+	}
+	rc = run_document(doc, args, &result);
+	rc |= save(result, args->json);
+	json_decref(result);
+	json_decref(doc);
+	return rc;
+}
+
+/* What a scenario of the bench costs: rate of hops, memory. */
+static int bench_one(const char *name, const char *text, const struct args *args, json_t *all)
+{
+	json_t *doc = json_loads(text, 0, NULL), *result = NULL, *row;
+	struct rusage usage;
+	double hops = 0, seconds = 0;
+	size_t i;
+	int rc = run_document(doc, args, &result);
+
+	json_array_foreach(json_object_get(result, "runs"), i, row)
+	{
+		hops += real(row, "hops");
+		seconds += real(row, "seconds");
+	}
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%s: %.2f million packet-hops per second, at most %ld MiB so far\n\n", name,
+		seconds > 0 ? hops / seconds * 1e-6 : 0, usage.ru_maxrss / 1024);
+	json_object_del(result, "links");
+	json_object_set_new(all, name,
+		json_pack("{s:f,s:f,s:f,s:I,s:i}", "hops", hops, "seconds", seconds,
+			"hops_per_second", seconds > 0 ? hops / seconds : 0, "max_rss_kb",
+			(json_int_t)usage.ru_maxrss, "hosts", (int)real(result, "hosts")));
+	json_decref(result);
+	json_decref(doc);
+	return rc;
+}
+
+static int bench(const struct args *args)
+{
+	static const struct {
+		const char *name, *text;
+		bool slow;
+	} list[] = {
+		{"forward",
+			"{\"topology\":\"fattree:4\",\"workload\":\"permutation\",\"bytes\":"
+			"4000000,"
+			"\"mtu\":256}",
+			false},
+		{"allreduce",
+			"{\"topology\":\"star:8\",\"workload\":\"allreduce\",\"bytes\":4000000,"
+			"\"mtu\":256,\"m\":16}",
+			false},
+		{"clos-1024",
+			"{\"topology\":\"clos2:32x32x16\",\"workload\":\"allreduce\","
+			"\"bytes\":262144,\"w\":16}",
+			false},
+		{"fattree-1024",
+			"{\"topology\":\"fattree:16\",\"workload\":\"permutation\",\"bytes\":"
+			"262144}",
+			true},
+	};
+	json_t *all = json_object();
+	int rc = 0;
+
+	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		if (!(args->quick && list[i].slow))
+			rc |= bench_one(list[i].name, list[i].text, args, all);
+	if (args->json)
+		rc |= json_dump_file(all, args->json, JSON_INDENT(1)) != 0;
+	json_decref(all);
+	return rc;
+}
+
+static int table(const char *number, const struct args *args)
+{
+	json_t *result = json_object();
+	int rc = sim_epic_table((unsigned)strtoul(number, NULL, 10),
+		args->max_bytes ? args->max_bytes : 64 << 20, args->has_seed ? args->seed : 1,
+		result);
+
+	rc = (rc ? 1 : 0) | save(result, args->json);
+	json_decref(result);
+	return rc;
+}
+
+static int parse(int argc, char **argv, struct args *args)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--quick") == 0) {
+			args->quick = true;
+			continue;
+		}
+		if (!value)
+			return -EINVAL;
+		if (strcmp(argv[i], "--seed") == 0) {
+			args->seed = strtoull(value, NULL, 0);
+			args->has_seed = true;
+		} else if (strcmp(argv[i], "--max-bytes") == 0) {
+			args->max_bytes = strtoull(value, NULL, 0);
+		} else if (strcmp(argv[i], "--json") == 0) {
+			args->json = value;
+		} else if (strcmp(argv[i], "--pcap") == 0) {
+			args->pcap = value;
+		} else {
+			return -EINVAL;
+		}
+		i++;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct args args = {0};
+	const char *verb = argc > 1 ? argv[1] : "";
+	const bool named = argc > 2 && argv[2][0] != '-';
+	const int first = named ? 3 : 2;
+
+	if (strcmp(verb, "--help") == 0) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc >= 2 && parse(argc - first, argv + first, &args) == 0) {
+		if (strcmp(verb, "run") == 0 && named)
+			return run_file(argv[2], &args);
+		if (strcmp(verb, "epic-table") == 0 && named)
+			return table(argv[2], &args);
+		if (strcmp(verb, "bench") == 0 && !named)
+			return bench(&args);
+	}
+	fputs(usage, stderr);
+	return 2;
+}

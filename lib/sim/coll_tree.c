@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The groups of a communicator on the switches: what the manager does in a real fabric. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/sim/coll_priv.h"
+
+enum { GROUP_SLOT = 1, GROUP_GEN = 5 };
+
+/* What hangs below a switch, in ascending order of the lowest rank. */
+struct child {
+	bool host;
+	unsigned index, min_rank;
+};
+
+struct branch {
+	bool used;
+	unsigned parent, n_child;
+	struct child child[INC_MAX_EP];
+	uint8_t *below; /* [rank] */
+};
+
+struct tree {
+	struct sim_coll *coll;
+	struct branch *branch; /* per switch */
+	unsigned n;
+};
+
+static int refuse(char *err, unsigned sw, const char *why)
+{
+	snprintf(err, CCL_ERR_LEN, "switch %u: %s", sw, why);
+	return -EOPNOTSUPP;
+}
+
+/* The switch next to sw on the way to the root. */
+static unsigned parent_of(const struct sim *sim, unsigned sw, unsigned root)
+{
+	const struct sim_node_switch *s = &sim->sw[sw];
+
+	return s->port[s->n_hosts + (unsigned)__builtin_ctzll(s->next[root])].node -
+	       sim->topo->n_hosts;
+}
+
+static int add_child(
+	struct branch *b, unsigned sw, bool host, unsigned index, unsigned rank, char *err)
+{
+	for (unsigned i = 0; i < b->n_child; i++)
+		if (b->child[i].host == host && b->child[i].index == index)
+			return 0;
+	if (b->n_child == INC_MAX_EP - 1)
+		return refuse(err, sw, "more than 63 children in the tree");
+	b->child[b->n_child++] = (struct child){host, index, rank};
+	return 0;
+}
+
+/* In order of ranks: children come in the order of their lowest one. */
+static int grow(struct tree *t, unsigned rank, char *err)
+{
+	struct sim *sim = t->coll->conf.sim;
+	const unsigned root = t->coll->conf.root;
+	unsigned at = sim->topo->host_switch[rank], index = rank;
+
+	for (bool host = true;; host = false) {
+		struct branch *b = &t->branch[at];
+		int rc;
+
+		if (!b->below)
+			b->below = calloc(t->coll->conf.n_ranks, 1);
+		if (!b->below)
+			return -ENOMEM;
+		b->used = true;
+		b->below[rank] = 1;
+		rc = add_child(b, at, host, index, rank, err);
+		if (rc || at == root)
+			return rc;
+		b->parent = parent_of(sim, at, root);
+		index = at;
+		at = b->parent;
+	}
+}
+
+static unsigned ep_at_parent(const struct tree *t, unsigned sw)
+{
+	const struct branch *up = &t->branch[t->branch[sw].parent];
+	unsigned i = 0;
+
+	while (up->child[i].host || up->child[i].index != sw)
+		i++;
+	return i;
+}
+
+static void fill_host(
+	struct tree *t, struct inc_ep_spec *ep, unsigned sw, unsigned rank, unsigned g)
+{
+	struct sim *sim = t->coll->conf.sim;
+	struct ccl_member member;
+
+	ccl_member(t->coll->rank[rank].comm, g, &member);
+	ep->remote_ip = sim->topo->host[rank].ip;
+	ep->remote_qpn = member.qpn;
+	ep->port = (uint16_t)sim_port_to_host(sim, sw, rank);
+	ep->host = true;
+	sim_host_mac(rank, ep->dmac);
+	ep->ranks[ep->n_ranks++] = (uint16_t)rank;
+}
+
+static void fill_switch(struct tree *t, struct inc_ep_spec *ep, unsigned sw, unsigned peer,
+	unsigned peer_ep, unsigned g)
+{
+	struct sim *sim = t->coll->conf.sim;
+	const bool up = peer != sw && t->branch[sw].parent == peer && ep->parent;
+	const uint8_t *below = t->branch[up ? sw : peer].below;
+
+	ep->remote_ip = sim->topo->sw[peer].ip;
+	ep->remote_qpn = inc_qpn(GROUP_SLOT + g, peer_ep, GROUP_GEN);
+	ep->port = (uint16_t)sim_port_to_switch(sim, sw, peer);
+	sim_switch_mac(peer, ep->dmac);
+	for (unsigned r = 0; r < t->coll->conf.n_ranks; r++)
+		if (below[r] != up)
+			ep->ranks[ep->n_ranks++] = (uint16_t)r;
+}
+
+static void fill_eps(struct tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g)
+{
+	const struct branch *b = &t->branch[sw];
+	const bool top = sw == t->coll->conf.root;
+
+	spec->n_ep = (uint8_t)(b->n_child + !top);
+	memset(spec->ep, 0, spec->n_ep * sizeof(*spec->ep));
+	for (unsigned i = 0; i < spec->n_ep; i++) {
+		struct inc_ep_spec *ep = &spec->ep[i];
+
+		ep->local_ip = t->coll->conf.sim->topo->sw[sw].ip;
+		sim_switch_mac(sw, ep->smac);
+		ep->parent = i == b->n_child;
+		if (ep->parent)
+			fill_switch(t, ep, sw, b->parent, ep_at_parent(t, sw), g);
+		else if (b->child[i].host)
+			fill_host(t, ep, sw, b->child[i].index, g);
+		else /* the parent's endpoint is the last one over there */
+			fill_switch(t, ep, sw, b->child[i].index,
+				t->branch[b->child[i].index].n_child, g);
+	}
+}
+
+static int install(struct tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g, char *err)
+{
+	struct sim_switch *s = sim_switch(t->coll->conf.sim, sw);
+	const uint64_t offset = s->arena.size;
+	struct inc_group *group;
+	char why[INC_ERR_LEN];
+	int rc = inc_group_check(spec, why);
+
+	if (rc) {
+		refuse(err, sw, why);
+		return rc;
+	}
+	group = calloc(1, inc_group_bytes(spec));
+	s->arena.size += (inc_group_payload_bytes(spec) + 63) & ~63ull;
+	s->arena.base = realloc(s->arena.base, s->arena.size);
+	if (!group || (s->arena.size && !s->arena.base)) {
+		free(group);
+		return -ENOMEM;
+	}
+	inc_group_init(group, spec, (uint16_t)(GROUP_SLOT + g), GROUP_GEN, offset);
+	inc_table_set(&s->table, (uint16_t)(GROUP_SLOT + g), group);
+	rc = inc_group_activate(group, why);
+	if (rc)
+		refuse(err, sw, why);
+	return rc;
+}
+
+uint32_t sim_coll_start_psn(const struct sim_coll *c, unsigned g)
+{
+	return (c->conf.start_psn + g * 0x10001) & PSN_MASK;
+}
+
+static int install_group(struct tree *t, const struct ccl_member *member, unsigned g, char *err)
+{
+	const struct sim_coll_conf *conf = &t->coll->conf;
+	struct inc_group_spec spec = {
+		.name = "sim",
+		.mode = (uint8_t)conf->mode,
+		.kind = conf->kind == CCL_MIXED ? INC_MIXED : INC_SINGLE,
+		.prim = (uint8_t)member->prim,
+		.root = (uint16_t)member->root,
+		.mtu = conf->mtu,
+		.m = conf->m,
+		.w = conf->w,
+		.flags = conf->flags,
+		.start_psn = sim_coll_start_psn(t->coll, g),
+		.n_ranks = (uint16_t)conf->n_ranks,
+		.ep = calloc(INC_MAX_EP, sizeof(*spec.ep)),
+	};
+	int rc = spec.ep ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; rc == 0 && i < t->n; i++)
+		if (t->branch[i].used) {
+			fill_eps(t, &spec, i, g);
+			rc = install(t, &spec, i, g, err);
+		}
+	free(spec.ep);
+	return rc;
+}
+
+int sim_coll_install(struct sim_coll *c, char *err)
+{
+	struct tree t = {.coll = c, .n = c->conf.sim->topo->n_switches};
+	struct ccl_member member;
+	int rc = 0;
+
+	t.branch = calloc(t.n, sizeof(*t.branch));
+	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++)
+		rc = grow(&t, r, err);
+	for (; rc == 0 && ccl_member(c->rank[0].comm, c->n_groups, &member) == 0; c->n_groups++)
+		rc = c->n_groups < SIM_MAX_GROUPS ? install_group(&t, &member, c->n_groups, err)
+						  : refuse(err, 0, "too many groups");
+	for (unsigned i = 0; i < t.n; i++)
+		free(t.branch[i].below);
+	free(t.branch);
+	return rc;
+}
+
+void sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote)
+{
+	struct sim *sim = c->conf.sim;
+	struct sim_switch *s = sim_switch(sim, sim->topo->host_switch[rank]);
+
+	for (unsigned g = 0; g < c->n_groups; g++) {
+		struct inc_group *group = s->table.group[GROUP_SLOT + g];
+
+		remote[g] =
+			(struct ccl_remote){inc_ep_at(group, inc_rank_ep(group)[rank])->local_qpn,
+				sim_coll_start_psn(c, g)};
+	}
+}
+
+void sim_coll_remove(struct sim_coll *c)
+{
+	struct sim *sim = c->conf.sim;
+
+	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
+		struct sim_switch *s = sim_switch(sim, i);
+
+		for (unsigned g = 0; g < SIM_MAX_GROUPS; g++) {
+			free(s->table.group[GROUP_SLOT + g]);
+			s->table.group[GROUP_SLOT + g] = NULL;
+		}
+		free(s->arena.base);
+		s->arena = (struct inc_arena){0};
+	}
+}

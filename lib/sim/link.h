@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One direction of a link: what becomes of a frame that enters it, and when. No frames and no
+ * events in here, only the arithmetic, so that it can be tested alone. The queue is not a list: a
+ * link that is busy until some time has a backlog of rate times what is left of it. */
+#ifndef SIM_LINK_H
+#define SIM_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	SIM_MAX_DOWN = 8,
+	/* What a frame takes on the wire beyond its bytes: preamble, FCS, inter-frame gap. */
+	SIM_WIRE_OVERHEAD = 24,
+};
+
+struct sim_link_conf {
+	uint64_t mbps;     /* 0: infinitely fast, no queue */
+	uint64_t delay_ns; /* propagation */
+	/* A frame that would wait behind so many bytes (packets of its own size) is dropped; 0: no
+	 * limit. */
+	uint64_t queue_bytes, queue_packets;
+	uint64_t ecn_bytes; /* frames behind more than that are marked CE; 0: never */
+	double loss, dup, reorder, corrupt; /* probabilities per frame */
+	uint64_t reorder_ns;                /* how much later, at most; 0: 20 000 */
+	/* Gilbert: good -> bad, bad -> good, and the loss while bad. */
+	double burst_enter, burst_leave, burst_loss;
+	uint64_t lose_nth; /* that frame alone, counted from 1 */
+	unsigned n_down;
+	struct {
+		uint64_t from, until;
+	} down[SIM_MAX_DOWN]; /* nothing gets in */
+};
+
+/* X(symbol, name): what is counted per link and direction. */
+#define SIM_LINK_COUNTERS(X)        \
+	X(FRAMES, "frames")         \
+	X(BYTES, "bytes")           \
+	X(DELIVERED, "delivered")   \
+	X(LOST, "lost")             \
+	X(QUEUE_DROP, "queue_drop") \
+	X(DOWN_DROP, "down_drop")   \
+	X(DUPLICATED, "duplicated") \
+	X(REORDERED, "reordered")   \
+	X(CORRUPTED, "corrupted")   \
+	X(MARKED, "marked")         \
+	X(PEAK_QUEUE, "peak_queue_bytes")
+
+enum sim_link_counter {
+#define X(sym, name) SIM_L_##sym,
+	SIM_LINK_COUNTERS(X)
+#undef X
+		SIM_N_LINK_COUNTERS
+};
+const char *sim_link_counter_name(unsigned c);
+
+struct sim_link {
+	struct sim_link_conf conf;
+	uint64_t busy; /* the last frame taken has left by then */
+	uint64_t rng;
+	bool bad; /* Gilbert's state */
+	uint64_t count[SIM_N_LINK_COUNTERS];
+	unsigned from, to; /* nodes */
+	unsigned from_port, to_port;
+};
+
+struct sim_verdict {
+	unsigned copies; /* 0: lost, 1, 2 */
+	uint64_t at[2];  /* arrival of the last byte */
+	bool mark;
+	bool corrupt;
+	uint64_t bit; /* corrupt: this bit, modulo the frame's bits */
+};
+
+void sim_link_init(struct sim_link *link, const struct sim_link_conf *conf, uint64_t seed);
+
+/* A frame of len bytes enters at now. */
+struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len);
+
+/* Bytes that have entered and not left yet. */
+uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now);
+
+/* splitmix64, and a coin. */
+uint64_t sim_random(uint64_t *state);
+bool sim_chance(uint64_t *state, double p);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by the parts of the simulator. */
+#ifndef SIM_PRIV_H
+#define SIM_PRIV_H
+
+#include <stdio.h>
+
+#include "lib/sim/sim.h"
+#include "lib/verbs/port_ops.h"
+
+/* A frame on a link or in a queue; it has one owner. */
+struct sim_frame {
+	struct sim_frame *next;
+	unsigned len, cap;
+	uint8_t data[];
+};
+
+/* What happens at a time: a frame arrives over a link, or (frame NULL) a host wakes up. */
+struct sim_event {
+	uint64_t at, order;
+	struct sim_frame *frame;
+	unsigned index; /* of the link, or the host */
+};
+
+struct sim_host {
+	struct sim *sim;
+	struct ibv_context *context;
+	unsigned index;
+	sim_app app;
+	void *arg;
+	struct sim_frame *first, **last; /* inbox */
+	unsigned waiting;
+	bool ready;
+	uint64_t wake; /* the earliest wake-up that is scheduled */
+};
+
+struct sim_peer {
+	unsigned node, link;
+};
+
+struct sim_node_switch {
+	struct sim_switch pub;
+	unsigned n_hosts, n_ports; /* ports: hosts first */
+	struct sim_peer *port;
+	/* [switch]: inter-switch ports on a shortest way there; bit 0 is port n_hosts. */
+	uint64_t *next;
+};
+
+struct sim {
+	struct sim_conf conf;
+	const struct sim_topo *topo;
+	uint64_t now, order, hops, hash;
+	struct sim_event *heap;
+	unsigned n_events, cap_events;
+	struct sim_link *link;
+	unsigned n_links;
+	struct sim_host *host;
+	struct sim_node_switch *sw;
+	unsigned *ready; /* hosts, a queue as long as there are hosts */
+	unsigned n_ready;
+	struct sim_frame *free[2]; /* small, full */
+	unsigned frame_cap;
+	FILE *pcap;
+	unsigned *by_ip; /* open addressing: node + 1 */
+	unsigned ip_mask;
+};
+
+struct sim_frame *sim_frame_get(struct sim *sim, unsigned len);
+void sim_frame_put(struct sim *sim, struct sim_frame *frame);
+/* The frame enters the link; it is gone. */
+void sim_send(struct sim *sim, unsigned link, struct sim_frame *frame);
+void sim_wake(struct sim *sim, unsigned host, uint64_t at);
+
+/* Node of an address: hosts, then switches; -1: nobody's. */
+int sim_node_of(const struct sim *sim, const struct wire_ip *ip);
+
+int sim_host_open(struct sim *sim, unsigned i);
+void sim_host_close(struct sim_host *h);
+void sim_host_rx(struct sim_host *h, struct sim_frame *frame);
+int sim_host_run(struct sim_host *h);
+
+int sim_switches_open(struct sim *sim);
+void sim_switches_close(struct sim *sim);
+void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame *frame);
+
+void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);
+void sim_mark_ce(uint8_t *frame, unsigned len);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The world: events, frames, links. */
+#include "lib/sim/sim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/sim/priv.h"
+
+enum { SMALL = 256, START_NS = 1000000 };
+
+/* ---- events: a binary heap by time, then by order of making ---- */
+
+static bool before(const struct sim_event *a, const struct sim_event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void push(struct sim *sim, uint64_t at, struct sim_frame *frame, unsigned index)
+{
+	const struct sim_event e = {at, sim->order++, frame, index};
+	unsigned i = sim->n_events++;
+
+	if (sim->n_events > sim->cap_events) {
+		sim->cap_events = sim->cap_events ? 2 * sim->cap_events : 1024;
+		sim->heap = realloc(sim->heap, sim->cap_events * sizeof(*sim->heap));
+		if (!sim->heap)
+			abort();
+	}
+	for (; i > 0 && before(&e, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		sim->heap[i] = sim->heap[(i - 1) / 2];
+	sim->heap[i] = e;
+}
+
+static struct sim_event pop(struct sim *sim)
+{
+	const struct sim_event top = sim->heap[0], last = sim->heap[--sim->n_events];
+	unsigned i = 0;
+
+	for (unsigned child; (child = 2 * i + 1) < sim->n_events; i = child) {
+		if (child + 1 < sim->n_events && before(&sim->heap[child + 1], &sim->heap[child]))
+			child++;
+		if (!before(&sim->heap[child], &last))
+			break;
+		sim->heap[i] = sim->heap[child];
+	}
+	sim->heap[i] = last;
+	return top;
+}
+
+/* ---- frames: two sizes, recycled ---- */
+
+struct sim_frame *sim_frame_get(struct sim *sim, unsigned len)
+{
+	const bool full = len > SMALL;
+	struct sim_frame *f = sim->free[full];
+
+	if (f) {
+		sim->free[full] = f->next;
+	} else {
+		unsigned cap = full ? sim->frame_cap : SMALL;
+
+		f = malloc(sizeof(*f) + cap);
+		if (!f)
+			abort();
+		f->cap = cap;
+	}
+	f->next = NULL;
+	f->len = len;
+	return f;
+}
+
+void sim_frame_put(struct sim *sim, struct sim_frame *f)
+{
+	const bool full = f->cap > SMALL;
+
+	f->next = sim->free[full];
+	sim->free[full] = f;
+}
+
+/* ---- links ---- */
+
+static void write_pcap(struct sim *sim, const struct sim_frame *f)
+{
+	const uint32_t head[4] = {(uint32_t)(sim->now / 1000000000),
+		(uint32_t)(sim->now % 1000000000), f->len, f->len};
+
+	fwrite(head, sizeof(head), 1, sim->pcap);
+	fwrite(f->data, 1, f->len, sim->pcap);
+}
+
+int sim_capture(struct sim *sim, const char *path)
+{
+	const uint32_t head[6] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, 65535, 1 /* Ethernet */};
+
+	sim->pcap = fopen(path, "wb");
+	if (!sim->pcap)
+		return -errno;
+	fwrite(head, sizeof(head), 1, sim->pcap);
+	return 0;
+}
+
+static void send_copy(struct sim *sim, unsigned link, const struct sim_frame *f, uint64_t at)
+{
+	struct sim_frame *copy = sim_frame_get(sim, f->len);
+
+	memcpy(copy->data, f->data, f->len);
+	push(sim, at, copy, link);
+}
+
+void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
+{
+	struct sim_verdict v;
+
+	sim->hops++;
+	sim_hash_frame(sim, i, f);
+	if (sim->pcap)
+		write_pcap(sim, f);
+	v = sim_link_send(&sim->link[i], sim->now, f->len);
+	if (v.copies == 0) {
+		sim_frame_put(sim, f);
+		return;
+	}
+	if (v.mark)
+		sim_mark_ce(f->data, f->len);
+	if (v.copies == 2)
+		send_copy(sim, i, f, v.at[1]);
+	if (v.corrupt)
+		f->data[v.bit / 8 % f->len] ^= (uint8_t)(1u << v.bit % 8);
+	push(sim, v.at[0], f, i);
+}
+
+unsigned sim_n_links(const struct sim *sim)
+{
+	return sim->n_links;
+}
+
+struct sim_link *sim_link(struct sim *sim, unsigned i)
+{
+	return &sim->link[i];
+}
+
+void sim_set_link(struct sim *sim, unsigned i, const struct sim_link_conf *conf)
+{
+	sim->link[i].conf = *conf;
+}
+
+static const char *node_name(const struct sim_topo *t, unsigned node)
+{
+	return node < t->n_hosts ? t->host[node].name : t->sw[node - t->n_hosts].name;
+}
+
+void sim_link_name(const struct sim *sim, unsigned i, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s>%s", node_name(sim->topo, sim->link[i].from),
+		node_name(sim->topo, sim->link[i].to));
+}
+
+/* ---- running ---- */
+
+void sim_kick(struct sim *sim, unsigned host)
+{
+	struct sim_host *h = &sim->host[host];
+
+	if (!h->ready)
+		sim->ready[sim->n_ready++] = host;
+	h->ready = true;
+}
+
+void sim_wake(struct sim *sim, unsigned host, uint64_t at)
+{
+	struct sim_host *h = &sim->host[host];
+
+	if (at == UINT64_MAX || (h->wake > sim->now && h->wake <= at))
+		return;
+	h->wake = at > sim->now ? at : sim->now + 1;
+	push(sim, h->wake, NULL, host);
+}
+
+static void happen(struct sim *sim, const struct sim_event *e)
+{
+	const struct sim_link *link;
+
+	if (!e->frame) {
+		sim_kick(sim, e->index);
+		return;
+	}
+	link = &sim->link[e->index];
+	if (link->to < sim->topo->n_hosts)
+		sim_host_rx(&sim->host[link->to], e->frame);
+	else
+		sim_switch_rx(sim, link->to - sim->topo->n_hosts, link->to_port, e->frame);
+}
+
+/* All events of one point in time, then the hosts they have reached. */
+static int step(struct sim *sim)
+{
+	int rc = 0;
+
+	while (sim->n_events && sim->heap[0].at <= sim->now) {
+		const struct sim_event e = pop(sim);
+
+		happen(sim, &e);
+	}
+	for (unsigned i = 0; i < sim->n_ready && rc >= 0; i++) {
+		sim->host[sim->ready[i]].ready = false;
+		rc = sim_host_run(&sim->host[sim->ready[i]]);
+	}
+	sim->n_ready = 0;
+	return rc;
+}
+
+int sim_run(struct sim *sim, bool (*done)(void *arg), void *arg, uint64_t until)
+{
+	for (;;) {
+		int rc = step(sim);
+
+		if (rc < 0)
+			return rc;
+		if (done && done(arg))
+			return 0;
+		if (sim->n_events == 0)
+			return -EDEADLK;
+		if (sim->heap[0].at > until) {
+			sim->now = until;
+			return -ETIME;
+		}
+		sim->now = sim->heap[0].at;
+	}
+}
+
+/* ---- making ---- */
+
+uint64_t sim_now(const struct sim *sim)
+{
+	return sim->now;
+}
+
+const struct sim_topo *sim_topo(const struct sim *sim)
+{
+	return sim->topo;
+}
+
+uint64_t sim_trace_hash(const struct sim *sim)
+{
+	return sim->hash;
+}
+
+uint64_t sim_hops(const struct sim *sim)
+{
+	return sim->hops;
+}
+
+struct ibv_context *sim_context(struct sim *sim, unsigned host)
+{
+	return sim->host[host].context;
+}
+
+void sim_set_app(struct sim *sim, unsigned host, sim_app app, void *arg)
+{
+	sim->host[host].app = app;
+	sim->host[host].arg = arg;
+}
+
+static void add_link(struct sim *sim, unsigned from, unsigned to)
+{
+	struct sim_link *link = &sim->link[sim->n_links];
+
+	sim_link_init(link, &sim->conf.link, sim->conf.seed * 0x100000001b3 + sim->n_links);
+	link->from = from;
+	link->to = to;
+	sim->n_links++;
+}
+
+static void add_links(struct sim *sim)
+{
+	const struct sim_topo *t = sim->topo;
+
+	for (unsigned h = 0; h < t->n_hosts; h++) {
+		add_link(sim, h, t->n_hosts + t->host_switch[h]);
+		add_link(sim, t->n_hosts + t->host_switch[h], h);
+	}
+	for (unsigned e = 0; e < t->n_edges; e++) {
+		add_link(sim, t->n_hosts + t->edge[e][0], t->n_hosts + t->edge[e][1]);
+		add_link(sim, t->n_hosts + t->edge[e][1], t->n_hosts + t->edge[e][0]);
+	}
+}
+
+static unsigned ip_slot(const struct sim *sim, const struct wire_ip *ip)
+{
+	uint64_t tail;
+
+	memcpy(&tail, ip->b + 8, sizeof(tail));
+	return (unsigned)(sim_random(&tail) & sim->ip_mask);
+}
+
+static const struct wire_ip *node_ip(const struct sim_topo *t, unsigned node)
+{
+	return node < t->n_hosts ? &t->host[node].ip : &t->sw[node - t->n_hosts].ip;
+}
+
+int sim_node_of(const struct sim *sim, const struct wire_ip *ip)
+{
+	for (unsigned i = ip_slot(sim, ip); sim->by_ip[i]; i = (i + 1) & sim->ip_mask)
+		if (wire_ip_eq(node_ip(sim->topo, sim->by_ip[i] - 1), ip))
+			return (int)sim->by_ip[i] - 1;
+	return -1;
+}
+
+static int index_addresses(struct sim *sim, char *err)
+{
+	const struct sim_topo *t = sim->topo;
+	const unsigned n = t->n_hosts + t->n_switches;
+
+	while (sim->ip_mask < 2 * n)
+		sim->ip_mask = 2 * sim->ip_mask + 1;
+	sim->by_ip = calloc(sim->ip_mask + 1, sizeof(*sim->by_ip));
+	if (!sim->by_ip)
+		return -ENOMEM;
+	for (unsigned node = 0; node < n; node++) {
+		unsigned i = ip_slot(sim, node_ip(t, node));
+
+		if (sim_node_of(sim, node_ip(t, node)) >= 0) {
+			snprintf(err, SIM_ERR_LEN, "%s: its address is another's too",
+				node_name(t, node));
+			return -EINVAL;
+		}
+		while (sim->by_ip[i])
+			i = (i + 1) & sim->ip_mask;
+		sim->by_ip[i] = node + 1;
+	}
+	return 0;
+}
+
+static int build(struct sim *sim, char *err)
+{
+	const struct sim_topo *t = sim->topo;
+	int rc;
+
+	sim->link = calloc(2 * ((size_t)t->n_hosts + t->n_edges), sizeof(*sim->link));
+	sim->host = calloc(t->n_hosts, sizeof(*sim->host));
+	sim->sw = calloc(t->n_switches, sizeof(*sim->sw));
+	sim->ready = calloc(t->n_hosts, sizeof(*sim->ready));
+	if (!sim->link || !sim->host || !sim->sw || !sim->ready)
+		return -ENOMEM;
+	add_links(sim);
+	rc = index_addresses(sim, err);
+	if (rc == 0)
+		rc = sim_switches_open(sim);
+	if (rc == -ENETUNREACH)
+		snprintf(err, SIM_ERR_LEN, "topology: not all switches are connected");
+	if (rc == -E2BIG)
+		snprintf(err, SIM_ERR_LEN,
+			"topology: more than %d links between a switch and others",
+			SIM_MAX_UPLINKS);
+	for (unsigned i = 0; rc == 0 && i < t->n_hosts; i++)
+		rc = sim_host_open(sim, i);
+	return rc;
+}
+
+int sim_create(const struct sim_conf *conf, struct sim **out, char err[SIM_ERR_LEN])
+{
+	struct sim *sim = calloc(1, sizeof(*sim));
+	int rc;
+
+	if (!sim)
+		return -ENOMEM;
+	sim->conf = *conf;
+	sim->topo = conf->topo;
+	sim->now = START_NS;
+	sim->frame_cap = conf->topo->mtu + 64;
+	err[0] = 0;
+	rc = build(sim, err);
+	if (rc == 0) {
+		*out = sim;
+		return 0;
+	}
+	if (!err[0])
+		snprintf(err, SIM_ERR_LEN, "%s", strerror(-rc));
+	sim_destroy(sim);
+	return rc;
+}
+
+void sim_destroy(struct sim *sim)
+{
+	for (unsigned i = 0; sim->host && i < sim->topo->n_hosts; i++)
+		sim_host_close(&sim->host[i]);
+	if (sim->sw)
+		sim_switches_close(sim);
+	while (sim->n_events)
+		free(pop(sim).frame);
+	for (unsigned i = 0; i < 2; i++)
+		for (struct sim_frame *f; (f = sim->free[i]); free(f))
+			sim->free[i] = f->next;
+	if (sim->pcap)
+		fclose(sim->pcap);
+	free(sim->heap);
+	free(sim->link);
+	free(sim->host);
+	free(sim->sw);
+	free(sim->ready);
+	free(sim->by_ip);
+	free(sim);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Discrete-event simulation of a fabric: the software RNIC and CommLib in every host, the IncEngine
+ * in every switch, all of it the code that ships, and links as in link.h between them. Only the
+ * wires and the time are made up; hosts and switches take no time themselves.
+ *
+ * The same seed gives the same run: sim_trace_hash() covers time, link and bytes of every frame
+ * (but for virtual addresses in RETH, which are pointers of this process, and the ICRC over them).
+ *
+ * One thread per simulation. Time is virtual nanoseconds. Errors are negative errno. */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include "dataplane/inc/engine.h"
+#include "lib/rnic/rnic.h"
+#include "lib/sim/link.h"
+#include "lib/sim/topo.h"
+
+struct sim;
+
+struct sim_conf {
+	const struct sim_topo *topo; /* must outlive the simulation */
+	struct sim_link_conf link;   /* every link and direction, until sim_set_link */
+	uint64_t seed;
+	struct rnic_congestion congestion; /* of every RNIC; line_mbps 0: the link's */
+	uint32_t rnic_window;              /* 0: the RNIC's default */
+	uint32_t max_qp;                   /* of every RNIC; 0: 64 */
+};
+
+int sim_create(const struct sim_conf *conf, struct sim **sim, char err[SIM_ERR_LEN]);
+void sim_destroy(struct sim *sim);
+
+uint64_t sim_now(const struct sim *sim);
+const struct sim_topo *sim_topo(const struct sim *sim);
+uint64_t sim_trace_hash(const struct sim *sim);
+uint64_t sim_hops(const struct sim *sim); /* frames that have entered a link */
+
+/* Directed links: those of host h are 2 h (up) and 2 h + 1 (down), then of edge e of the topology
+ * 2 (n_hosts + e) (down) and one more (up). */
+unsigned sim_n_links(const struct sim *sim);
+struct sim_link *sim_link(struct sim *sim, unsigned i);
+void sim_set_link(struct sim *sim, unsigned i, const struct sim_link_conf *conf);
+void sim_link_name(const struct sim *sim, unsigned i, char *buf, size_t cap);
+
+/* Everything that enters a link goes to a pcap file with nanoseconds. -errno of the file. */
+int sim_capture(struct sim *sim, const char *path);
+
+/* ---- hosts ---- */
+
+struct ibv_context *sim_context(struct sim *sim, unsigned host);
+
+/* What runs on a host: called whenever something happened there. Returns how much it did, or an
+ * error that ends the run. */
+typedef int (*sim_app)(void *arg, uint64_t now);
+void sim_set_app(struct sim *sim, unsigned host, sim_app app, void *arg);
+/* Lets a host run at the present time; its work was posted from outside. */
+void sim_kick(struct sim *sim, unsigned host);
+
+/* ---- switches ---- */
+
+struct sim_switch {
+	struct inc_table table;
+	struct inc_arena arena;
+	uint64_t rx, forwarded, unroutable;
+	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
+};
+struct sim_switch *sim_switch(struct sim *sim, unsigned i);
+/* Port of switch sw towards a host or another switch; -ENOENT. */
+int sim_port_to_host(const struct sim *sim, unsigned sw, unsigned host);
+int sim_port_to_switch(const struct sim *sim, unsigned sw, unsigned other);
+void sim_host_mac(unsigned host, uint8_t mac[6]);
+void sim_switch_mac(unsigned sw, uint8_t mac[6]);
+
+/* Runs until done(arg) is true (asked after every point in time), 0; or the first error of an app;
+ * -EDEADLK: nothing is left to happen; -ETIME: virtual time is until. */
+int sim_run(struct sim *sim, bool (*done)(void *arg), void *arg, uint64_t until);
+
+#endif

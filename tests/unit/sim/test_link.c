@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lib/sim/link.h"
+
+enum { LEN = 1000 - SIM_WIRE_OVERHEAD }; /* 1000 bytes on the wire: 80 ns at 100 Gb/s */
+
+static struct sim_link make(struct sim_link_conf conf)
+{
+	struct sim_link link = {0};
+
+	sim_link_init(&link, &conf, 42);
+	return link;
+}
+
+static void test_rate_and_delay(void **state)
+{
+	struct sim_link link = make((struct sim_link_conf){.mbps = 100000, .delay_ns = 1000});
+	struct sim_verdict v;
+
+	(void)state;
+	v = sim_link_send(&link, 5000, LEN);
+	assert_int_equal(v.copies, 1);
+	assert_int_equal(v.at[0], 5000 + 80 + 1000);
+	v = sim_link_send(&link, 5000, LEN); /* waits behind the first */
+	assert_int_equal(v.at[0], 5000 + 160 + 1000);
+	assert_int_equal(sim_link_backlog(&link, 5040), 1500);
+	assert_int_equal(sim_link_backlog(&link, 5160), 0);
+	v = sim_link_send(&link, 9000, LEN); /* the queue has drained */
+	assert_int_equal(v.at[0], 9000 + 80 + 1000);
+	link = make((struct sim_link_conf){.delay_ns = 7});
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(sim_link_send(&link, 10, LEN).at[0], 17);
+}
+
+static void test_queue(void **state)
+{
+	struct sim_link link = make(
+		(struct sim_link_conf){.mbps = 100000, .queue_bytes = 4000, .ecn_bytes = 1500});
+	unsigned marked = 0, taken = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		struct sim_verdict v = sim_link_send(&link, 100, LEN);
+
+		taken += v.copies;
+		marked += v.mark;
+	}
+	assert_int_equal(taken, 4);
+	assert_int_equal(marked, 2); /* behind 2000 and 3000 bytes */
+	assert_int_equal(link.count[SIM_L_QUEUE_DROP], 6);
+	assert_int_equal(link.count[SIM_L_PEAK_QUEUE], 3000);
+	link = make((struct sim_link_conf){.mbps = 100000, .queue_packets = 3});
+	for (unsigned i = 0; i < 10; i++)
+		sim_link_send(&link, 100, LEN);
+	assert_int_equal(link.count[SIM_L_DELIVERED], 3);
+}
+
+static void test_loss(void **state)
+{
+	struct sim_link link = make((struct sim_link_conf){.loss = 0.1});
+	unsigned run = 0, longest = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 100000; i++)
+		sim_link_send(&link, i, LEN);
+	assert_in_range(link.count[SIM_L_LOST], 9600, 10400);
+	link = make((struct sim_link_conf){.lose_nth = 3});
+	for (unsigned i = 1; i <= 5; i++)
+		assert_int_equal(sim_link_send(&link, i, LEN).copies, i == 3 ? 0 : 1);
+	/* A burst: bad for 20 frames in the mean, one in a hundred begins one. */
+	link = make(
+		(struct sim_link_conf){.burst_enter = 0.01, .burst_leave = 0.05, .burst_loss = 1});
+	for (unsigned i = 0; i < 100000; i++) {
+		run = sim_link_send(&link, i, LEN).copies ? 0 : run + 1;
+		longest = run > longest ? run : longest;
+	}
+	assert_in_range(link.count[SIM_L_LOST], 13000, 20500);
+	assert_true(longest > 50);
+}
+
+static void test_other_faults(void **state)
+{
+	struct sim_link link = make((struct sim_link_conf){
+		.dup = 0.5, .reorder = 0.5, .corrupt = 0.5, .delay_ns = 10, .reorder_ns = 100});
+	unsigned late = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		struct sim_verdict v = sim_link_send(&link, i, LEN);
+
+		assert_in_range(v.copies, 1, 2);
+		assert_in_range(v.at[0], i + 10, i + 110);
+		late += v.at[0] > i + 10;
+	}
+	assert_in_range(link.count[SIM_L_DUPLICATED], 400, 600);
+	assert_in_range(link.count[SIM_L_REORDERED], 400, 600);
+	assert_in_range(link.count[SIM_L_CORRUPTED], 400, 600);
+	assert_in_range(late, 400, 600);
+	assert_int_equal(link.count[SIM_L_DELIVERED], 1000 + link.count[SIM_L_DUPLICATED]);
+}
+
+static void test_down(void **state)
+{
+	struct sim_link link =
+		make((struct sim_link_conf){.n_down = 2, .down = {{100, 200}, {300, 301}}});
+
+	(void)state;
+	for (uint64_t t = 0; t < 400; t++)
+		assert_int_equal(sim_link_send(&link, t, LEN).copies,
+			(t >= 100 && t < 200) || t == 300 ? 0 : 1);
+	assert_int_equal(link.count[SIM_L_DOWN_DROP], 101);
+}
+
+static void test_seed(void **state)
+{
+	struct sim_link_conf conf = {.loss = 0.3, .dup = 0.3};
+	struct sim_link a = make(conf), b = make(conf), c = make(conf);
+	unsigned differ = 0;
+
+	(void)state;
+	c.rng++;
+	for (unsigned i = 0; i < 1000; i++) {
+		struct sim_verdict x = sim_link_send(&a, i, LEN), y = sim_link_send(&b, i, LEN);
+
+		assert_int_equal(x.copies, y.copies);
+		assert_int_equal(x.at[0], y.at[0]);
+		differ += x.copies != sim_link_send(&c, i, LEN).copies;
+	}
+	assert_true(differ > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rate_and_delay),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_other_faults),
+		cmocka_unit_test(test_down),
+		cmocka_unit_test(test_seed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

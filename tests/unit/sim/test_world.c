@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole simulations: the same seed gives the same packets, every build (a hash is written down
+ * here, so that the sanitizers' build has to come to it, too), and results are right. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lib/sim/coll.h"
+#include "lib/sim/rdma.h"
+
+static const struct sim_link_conf clean = {.mbps = 100000, .delay_ns = 1000};
+static const struct sim_link_conf faulty = {.mbps = 100000,
+	.delay_ns = 1000,
+	.loss = 0.005,
+	.dup = 0.005,
+	.reorder = 0.005,
+	.corrupt = 0.002};
+
+struct outcome {
+	uint64_t hash, hops, ns;
+};
+
+static struct outcome run(const char *topology, enum ccl_mode mode, enum ccl_collective op,
+	uint64_t bytes, struct sim_link_conf link, uint64_t seed)
+{
+	struct sim_topo topo;
+	struct sim_conf conf = {.topo = &topo, .link = link, .seed = seed};
+	struct sim_coll_conf group = {.mode = mode,
+		.collectives = 1u << op,
+		.mtu = 256,
+		.m = 4,
+		.w = 16,
+		.flags = INC_F_LATE_FLUSH | INC_F_STALL_RNR,
+		.start_psn = 0xffff00};
+	struct sim_coll *coll;
+	struct outcome out;
+	char err[CCL_ERR_LEN];
+
+	assert_int_equal(sim_topo_make(topology, &topo, err), 0);
+	assert_int_equal(sim_create(&conf, &group.sim, err), 0);
+	group.n_ranks = topo.n_hosts;
+	assert_int_equal(sim_coll_create(&group, &coll, err), 0);
+	assert_int_equal(sim_coll_run(coll, op, bytes, 60000000000, &out.ns), 0);
+	assert_int_equal(sim_coll_check(coll), 0);
+	out.hash = sim_trace_hash(group.sim);
+	out.hops = sim_hops(group.sim);
+	sim_coll_destroy(coll);
+	sim_destroy(group.sim);
+	sim_topo_free(&topo);
+	return out;
+}
+
+static void test_same_seed_same_trace(void **state)
+{
+	static const enum ccl_mode modes[] = {CCL_MODE_2, CCL_MODE_RING};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct outcome a = run("tree:2x2", modes[i], CCL_ALLREDUCE, 100000, faulty, 5);
+		void *shift = malloc(12345); /* other addresses in the second run */
+		struct outcome b = run("tree:2x2", modes[i], CCL_ALLREDUCE, 100000, faulty, 5);
+		struct outcome c = run("tree:2x2", modes[i], CCL_ALLREDUCE, 100000, faulty, 6);
+
+		free(shift);
+		assert_true(a.hash == b.hash);
+		assert_true(a.hops == b.hops && a.ns == b.ns);
+		assert_true(a.hash != c.hash);
+	}
+}
+
+static void test_collectives(void **state)
+{
+	(void)state;
+	for (int op = 0; op < CCL_N_COLLECTIVES; op++) {
+		run("star:4", CCL_MODE_2, (enum ccl_collective)op, 40000, clean, 1);
+		run("clos2:3x2x2", CCL_MODE_2, (enum ccl_collective)op, 24000, faulty, 2);
+		run("star:4", CCL_MODE_RING, (enum ccl_collective)op, 40000, clean, 3);
+	}
+	run("fattree:4", CCL_MODE_2, CCL_ALLREDUCE, 50000, clean, 4);
+}
+
+/* 4 KB cross two links of 1 us and back the same way: never faster than that. */
+static void test_time(void **state)
+{
+	struct outcome o = run("star:8", CCL_MODE_2, CCL_ALLREDUCE, 4096, clean, 1);
+
+	(void)state;
+	assert_in_range(o.ns, 4000, 6000);
+}
+
+static void test_incast(void **state)
+{
+	struct sim_topo topo;
+	struct sim_conf conf = {.topo = &topo, .seed = 3, .link = clean};
+	struct sim_flow flow[8];
+	struct sim *sim;
+	char err[SIM_ERR_LEN];
+	unsigned n;
+
+	(void)state;
+	conf.link.queue_bytes = 200000;
+	conf.link.ecn_bytes = 50000;
+	conf.congestion.ect = true;
+	assert_int_equal(sim_topo_make("clos2:2x4x2", &topo, err), 0);
+	assert_int_equal(sim_create(&conf, &sim, err), 0);
+	n = sim_incast(sim, 7, 300000, flow);
+	assert_int_equal(n, 7);
+	assert_int_equal(sim_rdma_run(sim, flow, n, IBV_MTU_1024, 10000000000), 0);
+	for (unsigned i = 0; i < n; i++)
+		assert_true(flow[i].done_ns > 24000); /* 300 KB at 100 Gb/s */
+	assert_true(sim_link(sim, 1)->count[SIM_L_MARKED] > 0);
+	n = sim_permutation(sim, 100000, 9, flow);
+	assert_int_equal(n, 8);
+	assert_int_equal(sim_rdma_run(sim, flow, n, IBV_MTU_1024, 10000000000), 0);
+	sim_destroy(sim);
+	sim_topo_free(&topo);
+}
+
+static void test_topologies(void **state)
+{
+	static const struct {
+		const char *what;
+		unsigned hosts, switches, edges;
+	} good[] = {{"star:5", 5, 1, 0}, {"tree:2x3", 6, 3, 2}, {"clos2:4x2x3", 8, 7, 12},
+		{"fattree:4", 16, 20, 32}};
+	static const char *const bad[] = {"", "star", "star:0", "star:1x", "tree:2x", "fattree:3",
+		"star:99999999", "clos2:1x1", "none.json"};
+	struct sim_topo t;
+	char err[SIM_ERR_LEN];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(sim_topo_make(good[i].what, &t, err), 0);
+		assert_int_equal(t.n_hosts, good[i].hosts);
+		assert_int_equal(t.n_switches, good[i].switches);
+		assert_int_equal(t.n_edges, good[i].edges);
+		sim_topo_free(&t);
+	}
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_true(sim_topo_make(bad[i], &t, err) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_seed_same_trace),
+		cmocka_unit_test(test_collectives),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_incast),
+		cmocka_unit_test(test_topologies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
