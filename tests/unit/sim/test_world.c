@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole simulations: the same seed gives the same packets, every build (a hash is written down
- * here, so that the sanitizers' build has to come to it, too), and results are right. */
+/* Whole simulations: the same seed gives the same packets, and results are right. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
