@@ -122,6 +122,18 @@ static void all_collectives(unsigned mode, unsigned kind)
 		}
 }
 
+static void mode1(void **state)
+{
+	(void)state;
+	all_collectives(INC_MODE_1, INC_MIXED);
+}
+
+static void mode3(void **state)
+{
+	(void)state;
+	all_collectives(INC_MODE_3, INC_MIXED);
+}
+
 static void mode2_single(void **state)
 {
 	(void)state;
@@ -137,8 +149,10 @@ static void mode2_mixed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mode1),
 		cmocka_unit_test(mode2_single),
 		cmocka_unit_test(mode2_mixed),
+		cmocka_unit_test(mode3),
 	};
 
 	if (argc > 1)
