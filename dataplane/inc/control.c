@@ -132,6 +132,26 @@ static void catch_up(struct inc_group *g, uint32_t psn)
 	g->red_ack = psn_max(g->red_ack, far);
 }
 
+/* The same for slots. Data of broadcasts pass without one, so that a slot may go unused for any
+ * number of PSNs; its next owner must not look older than its last. Seldom: operations are short
+ * against FAR, and what is in use lies within a window of the newest control. */
+static void age_slots(struct inc_group *g, uint32_t psn)
+{
+	enum { FAR = 1 << 21 };
+	uint32_t slots = 1u << g->log2n;
+
+	if (g->mode != INC_MODE_2 || psn_diff(psn, g->aged_psn) < FAR)
+		return;
+	g->aged_psn = psn;
+	for (uint32_t k = 1; k <= slots; k++) {
+		uint32_t owner = psn_add(psn, -(int32_t)k);
+		struct inc_slot *slot = inc_slot_at(g, owner);
+
+		if (psn_diff(psn, slot->tag) >= FAR / 2)
+			*slot = (struct inc_slot){.tag = owner};
+	}
+}
+
 static enum inc_drop desc_install(struct inc_ctx *c)
 {
 	struct inc_group *g = c->g;
@@ -153,6 +173,7 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 	*d = fresh;
 	c->desc = d;
 	catch_up(g, fresh.ctrl_psn);
+	age_slots(g, fresh.ctrl_psn);
 	g->bc_next = fresh.ctrl_psn;
 	g->next_ctrl = psn_add(fresh.last, 1);
 	g->next_seq++;

@@ -192,7 +192,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	for (unsigned i = 0; i < spec->n_ep; i++)
 		init_ep(g, i, &spec->ep[i]);
 	g->control = inc_route_of(g, spec->prim, spec->root);
-	g->node_ack = g->nak_fwd_psn = g->bc_next = g->red_ack = spec->start_psn;
+	g->node_ack = g->nak_fwd_psn = g->bc_next = g->red_ack = g->aged_psn = spec->start_psn;
 	g->pay_bytes = inc_group_payload_bytes(spec);
 	g->bcast_off = pipe_bytes(spec, INC_AGG);
 	inc_group_rebind(g, pay_off);

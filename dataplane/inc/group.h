@@ -243,8 +243,9 @@ struct inc_group {
 	/* Broadcast in Mode-II: what the sender was told all receivers have, and the last NAK. */
 	uint32_t node_ack, nak_fwd_psn;
 	uint64_t nak_fwd_ns;
-	uint32_t bc_next; /* PSNs < bc_next of the newest broadcast have passed */
-	uint32_t red_ack; /* Mode-II: PSNs < red_ack acknowledged by the root of a reduce */
+	uint32_t aged_psn; /* when slots were last looked through for old owners */
+	uint32_t bc_next;  /* PSNs < bc_next of the newest broadcast have passed */
+	uint32_t red_ack;  /* Mode-II: PSNs < red_ack acknowledged by the root of a reduce */
 	/* Mode-II: when receivers of a reduce or broadcast last got or acknowledged anything new.
 	 */
 	uint64_t moved_ns;

@@ -357,6 +357,36 @@ static void test_broadcast_after_many_operations(void **state)
 	fx_close(&fx);
 }
 
+/* Broadcasts use no slots, for more than half of the PSN space: then an allreduce does again. */
+static void test_slots_unused_for_long(void **state)
+{
+	const struct fx_opts opts = options(INC_MIXED, INC_AR, 0, false);
+	uint32_t psn = opts.start_psn;
+	unsigned seq = 0;
+	struct fx fx;
+
+	(void)state;
+	fx_open(&fx, &opts);
+	for (; seq < 3; seq++) {
+		const uint64_t bytes = (uint64_t)INC_MAX_OP_PACKETS * 256;
+
+		for (unsigned ep = 0; ep < 3; ep++)
+			fx_control_of(&fx, ep, psn, (uint8_t)seq, bytes, INC_BC, 0);
+		assert_int_equal(fx.n_out, 3);
+		psn = psn_add(psn, 1 << 22);
+		for (unsigned ep = 1; ep < 3; ep++) /* all have all of it */
+			fx_ack(&fx, ep, psn_add(psn, -1), ROCE_AETH_ACK);
+	}
+	for (unsigned ep = 0; ep < 3; ep++)
+		fx_control_of(&fx, ep, psn, (uint8_t)seq, 256, INC_AR, 0);
+	for (unsigned ep = 0; ep < 3; ep++)
+		assert_int_equal(fx_data(&fx, ep, psn_add(psn, 1), ONLY, 5, 64),
+			ep == 2 ? INC_DROP_DONE : INC_DROP_CONSUMED);
+	assert_int_equal(fx.n_out, 3);
+	assert_int_equal(fx_word(&fx.out[0], 0), 15);
+	fx_close(&fx);
+}
+
 /* ---- mixed groups ---- */
 
 /* Every control is an allreduce of all ranks, whatever follows (2.2, rule 4). */
@@ -547,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_broadcast_clamped),
 		cmocka_unit_test(test_broadcast_in_a_tree),
 		cmocka_unit_test(test_broadcast_after_many_operations),
+		cmocka_unit_test(test_slots_unused_for_long),
 		cmocka_unit_test(test_mixed_sequence),
 		cmocka_unit_test(test_mixed_acks_are_reflected_too),
 		cmocka_unit_test(test_mixed_stall),
