@@ -110,6 +110,26 @@ static void sequence(const struct fab_tree *tree, unsigned mode, unsigned kind, 
 	fab_destroy(w.fab);
 }
 
+/* From two ranks to thirty-two, on one switch and over four leaves. */
+static void group_sizes(void **state)
+{
+	static const unsigned sizes[] = {2, 3, 5, 16, 32};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct fab_tree tree = {"star", .n_hosts = sizes[i], .n_switches = 1};
+
+		for (unsigned mode = INC_MODE_1; mode <= INC_MODE_3; mode++)
+			sequence(&tree, mode, INC_MIXED, CCL_N_COLLECTIVES + 2);
+		tree.name = "four leaves";
+		tree.n_switches = 5;
+		for (unsigned r = 0; r < sizes[i]; r++)
+			tree.leaf_of[r] = (uint8_t)(1 + r % 4);
+		for (unsigned mode = INC_MODE_1; mode <= INC_MODE_3; mode++)
+			sequence(&tree, mode, INC_MIXED, CCL_N_COLLECTIVES + 2);
+	}
+}
+
 static void mode2_single_star(void **state)
 {
 	(void)state;
@@ -422,6 +442,7 @@ static void mode2_overlap(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(group_sizes),
 		cmocka_unit_test(mode2_single_star),
 		cmocka_unit_test(mode2_single_tree),
 		cmocka_unit_test(mode2_single_deep),
