@@ -125,12 +125,9 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 
 	err[0] = 0;
 	c->conf = *conf;
-	if (conf->mode == CCL_MODE_NETREDUCE || conf->mode == CCL_MODE_1 ||
-		conf->mode == CCL_MODE_3) {
+	if (conf->mode == CCL_MODE_NETREDUCE || conf->mode == CCL_MODE_1) {
 		snprintf(err, CCL_ERR_LEN, "mode: %s is not built into the simulator",
-			conf->mode == CCL_MODE_1   ? "Mode-I"
-			: conf->mode == CCL_MODE_3 ? "Mode-III"
-						   : "NetReduce");
+			conf->mode == CCL_MODE_1 ? "Mode-I" : "NetReduce");
 		free(c);
 		return -EOPNOTSUPP;
 	}

@@ -164,6 +164,8 @@ static int install(struct tree *t, struct inc_group_spec *spec, unsigned sw, uns
 	}
 	inc_group_init(group, spec, (uint16_t)(GROUP_SLOT + g), GROUP_GEN, offset);
 	inc_table_set(&s->table, (uint16_t)(GROUP_SLOT + g), group);
+	if (s->n_slots <= GROUP_SLOT + g)
+		s->n_slots = GROUP_SLOT + g + 1;
 	rc = inc_group_activate(group, why);
 	if (rc)
 		refuse(err, sw, why);

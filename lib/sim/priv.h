@@ -15,11 +15,11 @@ struct sim_frame {
 	uint8_t data[];
 };
 
-/* What happens at a time: a frame arrives over a link, or (frame NULL) a host wakes up. */
+/* What happens at a time: a frame arrives over a link, or (frame NULL) a node wakes up. */
 struct sim_event {
 	uint64_t at, order;
 	struct sim_frame *frame;
-	unsigned index; /* of the link, or the host */
+	unsigned index; /* of the link, or the node: hosts, then switches */
 };
 
 struct sim_host {
@@ -44,6 +44,7 @@ struct sim_node_switch {
 	struct sim_peer *port;
 	/* [switch]: inter-switch ports on a shortest way there; bit 0 is port n_hosts. */
 	uint64_t *next;
+	uint64_t wake; /* the earliest wake-up that is scheduled */
 };
 
 struct sim {
@@ -70,6 +71,7 @@ void sim_frame_put(struct sim *sim, struct sim_frame *frame);
 /* The frame enters the link; it is gone. */
 void sim_send(struct sim *sim, unsigned link, struct sim_frame *frame);
 void sim_wake(struct sim *sim, unsigned host, uint64_t at);
+void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at);
 
 /* Node of an address: hosts, then switches; -1: nobody's. */
 int sim_node_of(const struct sim *sim, const struct wire_ip *ip);
@@ -81,6 +83,8 @@ int sim_host_run(struct sim_host *h);
 
 int sim_switches_open(struct sim *sim);
 void sim_switches_close(struct sim *sim);
+/* Timers of the switch's groups. */
+void sim_switch_tick(struct sim *sim, unsigned i);
 void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame *frame);
 
 void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);

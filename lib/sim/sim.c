@@ -177,10 +177,24 @@ void sim_wake(struct sim *sim, unsigned host, uint64_t at)
 	push(sim, h->wake, NULL, host);
 }
 
+void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at)
+{
+	struct sim_node_switch *s = &sim->sw[sw];
+
+	if (at == UINT64_MAX || (s->wake > sim->now && s->wake <= at))
+		return;
+	s->wake = at > sim->now ? at : sim->now + 1;
+	push(sim, s->wake, NULL, sim->topo->n_hosts + sw);
+}
+
 static void happen(struct sim *sim, const struct sim_event *e)
 {
 	const struct sim_link *link;
 
+	if (!e->frame && e->index >= sim->topo->n_hosts) {
+		sim_switch_tick(sim, e->index - sim->topo->n_hosts);
+		return;
+	}
 	if (!e->frame) {
 		sim_kick(sim, e->index);
 		return;

@@ -59,6 +59,7 @@ void sim_kick(struct sim *sim, unsigned host);
 
 struct sim_switch {
 	struct inc_table table;
+	unsigned n_slots; /* of the table that may have groups: those with timers are asked */
 	struct inc_arena arena;
 	uint64_t rx, forwarded, unroutable;
 	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];

@@ -232,7 +232,20 @@ static void to_group(struct sim *sim, unsigned i, unsigned port, const struct si
 		drop = inc_packet(look.group, &sw->arena, &look, pkt, f->data + pkt->pay_off, crc,
 			sim->now, &sink);
 		sw->inc_drop[drop]++;
+		sim_switch_wake(sim, i, look.group->timer_ns);
 	}
+}
+
+void sim_switch_tick(struct sim *sim, unsigned i)
+{
+	struct sim_switch *sw = &sim->sw[i].pub;
+	struct emitting em = {sim, i};
+	const struct inc_sink sink = {&em, emit_all};
+
+	for (unsigned slot = 0; slot < sw->n_slots; slot++)
+		if (sw->table.group[slot])
+			sim_switch_wake(sim, i,
+				inc_tick(sw->table.group[slot], &sw->arena, sim->now, &sink));
 }
 
 void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame *f)

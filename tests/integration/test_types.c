@@ -33,9 +33,12 @@ static uint64_t next_random(void)
 	return random_state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-static struct scenario scenario_new(const struct fab_tree *tree, bool reproducible)
+static struct scenario scenario_new(
+	const struct fab_tree *tree, enum inc_mode mode, bool reproducible)
 {
 	const struct fab_opts opts = {.tree = tree,
+		.mode = mode,
+		.kind = mode == INC_MODE_2 ? INC_SINGLE : INC_MIXED,
 		.collectives = 1 << CCL_ALLREDUCE | 1 << CCL_REDUCE,
 		.mtu = 256,
 		.m = 4,
@@ -183,9 +186,9 @@ static void reduce(const struct scenario *s, enum reduce_op op, enum reduce_dtyp
 		check(d, ROOT, op, t, i, reduced_to_root(op, t, d->in[i]));
 }
 
-static void every_pair(const struct fab_tree *tree, bool reproducible)
+static void every_pair_in(const struct fab_tree *tree, enum inc_mode mode, bool reproducible)
 {
-	struct scenario s = scenario_new(tree, reproducible);
+	struct scenario s = scenario_new(tree, mode, reproducible);
 	struct data *d = malloc(sizeof(*d));
 	unsigned pairs = 0;
 
@@ -202,6 +205,14 @@ static void every_pair(const struct fab_tree *tree, bool reproducible)
 	assert_int_equal(pairs, 38);
 	fab_destroy(s.fab);
 	free(d);
+}
+
+static void every_pair(const struct fab_tree *tree, bool reproducible)
+{
+	static const enum inc_mode modes[] = {INC_MODE_1, INC_MODE_2, INC_MODE_3};
+
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		every_pair_in(tree, modes[i], reproducible);
 }
 
 static void in_order_of_arrival(void **state)

@@ -57,10 +57,10 @@ static struct outcome run(const char *topology, enum ccl_mode mode, enum ccl_col
 
 static void test_same_seed_same_trace(void **state)
 {
-	static const enum ccl_mode modes[] = {CCL_MODE_2, CCL_MODE_RING};
+	static const enum ccl_mode modes[] = {CCL_MODE_2, CCL_MODE_3, CCL_MODE_RING};
 
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		struct outcome a = run("tree:2x2", modes[i], CCL_ALLREDUCE, 100000, faulty, 5);
 		void *shift = malloc(12345); /* other addresses in the second run */
 		struct outcome b = run("tree:2x2", modes[i], CCL_ALLREDUCE, 100000, faulty, 5);
