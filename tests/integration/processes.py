@@ -415,16 +415,17 @@ class Attacked(Fabric):
         own = self.rpc('s0', 'group.create', {
             'name': 'other', 'mode': 'II', 'kind': 'mixed', 'mtu': 1024, 'M': 4, 'W': 16, 'ranks': 1,
             'endpoints': [{'ip': '10.77.0.14', 'qpn': 17, 'port': 'h4', 'ranks': [0]}]})['result']
-        procs = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '1000', '-d', 'int32')
+        procs = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '25000', '-d', 'int32')  # outlasts the attack
         victim = self.active_group('star5')
         attack = self.start('h4', [os.path.join(build_dir(), 'tests/integration/attacker'),
-                                   self.lab.path('h4.json'), '4', '10.77.255.1',
+                                   self.lab.path('h4.json'), '2', '10.77.255.1',
                                    str(own['endpoints'][0]['qpn'])]
                             + [f"{e['remote_ip']}={e['qpn']}" for e in victim['endpoints']])
         rc, out, err = self.finish([attack], 60)[0]
         self.assertEqual(rc, 0, err)
         self.assertGreater(int(out), 10000)
-        self.all_ok(procs, 120)
+        self.assertIsNone(procs[0].poll(), 'the hosts were still at work')
+        self.all_ok(procs, 240)
         drops = {d['reason']: d['count'] for d in self.rpc('s0', 'drops.get')['result']['drops']}
         for reason in ('inc_source', 'inc_port', 'inc_no_group', 'inc_no_control', 'inc_opcode', 'icrc_bad',
                        'ip_forged', 'inc_ack_range', 'parse_short'):
