@@ -12,6 +12,10 @@ extern const char *const group_modes[], *const group_kinds[], *const group_primi
 /* Slot of the group that parameters name, or rpc_fail's result. */
 int group_resolve(struct agent *a, const json_t *params, struct rpc_error *e);
 
+/* The name of a group or ring, into out of cap bytes (the schema has checked its length): 0, or
+ * rpc_fail's result. Digits alone would be taken for a number. */
+int rpc_read_name(const char *name, char *out, size_t cap, struct rpc_error *e);
+
 /* The answer to group.create. */
 json_t *group_created_json(struct sw *sw, unsigned slot);
 /* {"bound","bytes","offset"}. */

@@ -19,7 +19,7 @@ static int index_of(const char *const *names, const char *name)
 	return -ENOENT;
 }
 
-static int read_name(const char *name, char out[INC_NAME_LEN], struct rpc_error *e)
+int rpc_read_name(const char *name, char *out, size_t cap, struct rpc_error *e)
 {
 	static const char digits[] = "0123456789";
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -29,8 +29,8 @@ static int read_name(const char *name, char out[INC_NAME_LEN], struct rpc_error 
 		return rpc_fail(
 			e, -EINVAL, "name", "must consist of letters, digits, '_', '.' and '-'");
 	if (!name[strspn(name, digits)])
-		return rpc_fail(e, -EINVAL, "name", "must not be digits alone: that is a slot");
-	snprintf(out, INC_NAME_LEN, "%s", name);
+		return rpc_fail(e, -EINVAL, "name", "must not be digits alone: that is a number");
+	snprintf(out, cap, "%s", name);
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static uint32_t random_psn(void)
 static int read_header(const json_t *params, struct inc_group_spec *s, struct rpc_error *e)
 {
 	const char *prim = rpc_string(params, "primitive");
-	int rc = read_name(rpc_string(params, "name"), s->name, e);
+	int rc = rpc_read_name(rpc_string(params, "name"), s->name, sizeof(s->name), e);
 
 	if (rc)
 		return rc;

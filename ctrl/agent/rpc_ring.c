@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctrl/agent/rpc.h"
+#include "ctrl/agent/group_json.h"
 
 static const char *const states[] = {"free", "installed", "active"};
 
@@ -110,27 +110,12 @@ static int read_inputs(struct reading *rd, const json_t *params, struct rpc_erro
 	return rc;
 }
 
-static int read_name(const char *name, char out[NR_NAME_LEN], struct rpc_error *e)
-{
-	static const char digits[] = "0123456789";
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_.-";
-
-	if (name[strspn(name, allowed)])
-		return rpc_fail(
-			e, -EINVAL, "name", "must consist of letters, digits, '_', '.' and '-'");
-	if (!name[strspn(name, digits)])
-		return rpc_fail(e, -EINVAL, "name", "must not be digits alone: that is a number");
-	snprintf(out, NR_NAME_LEN, "%s", name);
-	return 0;
-}
-
 static int read_spec(struct reading *rd, const json_t *params, struct rpc_error *e)
 {
 	const json_t *parent = json_object_get(params, "parent");
 	struct nr_spec *s = &rd->spec;
 	uint64_t first = 0;
-	int rc = read_name(rpc_string(params, "name"), s->name, e);
+	int rc = rpc_read_name(rpc_string(params, "name"), s->name, sizeof(s->name), e);
 
 	if (!rc && json_object_get(params, "first_message") &&
 		(ctl_get_u64(json_object_get(params, "first_message"), &first) ||

@@ -132,16 +132,17 @@ void sim_host_close(struct sim_host *h)
 		h->first = f->next;
 }
 
-void sim_host_rx(struct sim_host *h, struct sim_frame *f)
+bool sim_host_rx(struct sim_host *h, struct sim_frame *f)
 {
 	if (h->waiting == INBOX) {
 		sim_frame_put(h->sim, f);
-		return;
+		return false;
 	}
 	*h->last = f;
 	h->last = &f->next;
 	h->waiting++;
 	sim_kick(h->sim, h->index);
+	return true;
 }
 
 /* Works until there is nothing to do, or no room on the wire: then again when there is. */

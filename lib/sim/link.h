@@ -40,6 +40,7 @@ struct sim_link_conf {
 	X(LOST, "lost")             \
 	X(QUEUE_DROP, "queue_drop") \
 	X(DOWN_DROP, "down_drop")   \
+	X(HOST_DROP, "host_drop")   \
 	X(DUPLICATED, "duplicated") \
 	X(REORDERED, "reordered")   \
 	X(CORRUPTED, "corrupted")   \

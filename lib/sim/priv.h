@@ -78,7 +78,8 @@ int sim_node_of(const struct sim *sim, const struct wire_ip *ip);
 
 int sim_host_open(struct sim *sim, unsigned i);
 void sim_host_close(struct sim_host *h);
-void sim_host_rx(struct sim_host *h, struct sim_frame *frame);
+/* The frame is the host's, or gone: false if its receive ring is full. */
+bool sim_host_rx(struct sim_host *h, struct sim_frame *frame);
 int sim_host_run(struct sim_host *h);
 
 int sim_switches_open(struct sim *sim);

@@ -189,7 +189,7 @@ void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at)
 
 static void happen(struct sim *sim, const struct sim_event *e)
 {
-	const struct sim_link *link;
+	struct sim_link *link;
 
 	if (!e->frame && e->index >= sim->topo->n_hosts) {
 		sim_switch_tick(sim, e->index - sim->topo->n_hosts);
@@ -201,7 +201,7 @@ static void happen(struct sim *sim, const struct sim_event *e)
 	}
 	link = &sim->link[e->index];
 	if (link->to < sim->topo->n_hosts)
-		sim_host_rx(&sim->host[link->to], e->frame);
+		link->count[SIM_L_HOST_DROP] += !sim_host_rx(&sim->host[link->to], e->frame);
 	else
 		sim_switch_rx(sim, link->to - sim->topo->n_hosts, link->to_port, e->frame);
 }

@@ -941,7 +941,7 @@ static void test_bad_groups(void **state)
 		{"name", NULL, "name", "is missing"},
 		{"name", "''", "name", "must have 1..31 bytes, has 0"},
 		{"name", "'a b'", "name", "must consist of letters, digits, '_', '.' and '-'"},
-		{"name", "'12'", "name", "must not be digits alone: that is a slot"},
+		{"name", "'12'", "name", "must not be digits alone: that is a number"},
 		{"name", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'", "name",
 			"must have 1..31 bytes, has 32"},
 		{"mode", "'IV'", "mode", "\"IV\" must be I or II or III or netreduce"},
