@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tests with real processes have in common: a fabric of tools/lab per test, programs on its hosts,
+questions to its switches."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, 'tools'))
+from incline_lab import Lab, LabError, Topology, build_dir  # noqa: E402, F401
+
+
+def topology(name):
+    with open(os.path.join(TOP, 'tools/fabrics', name + '.json')) as f:
+        return Topology(json.load(f))
+
+
+def listening(port):
+    """Does somebody listen at this TCP port?"""
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table) as f:
+            for line in f.readlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(f':{port:04X}') and fields[3] == '0A':
+                    return True
+    return False
+
+
+def app(name):
+    return os.path.join(build_dir(), 'apps', name)
+
+
+class Fabric(unittest.TestCase):
+    topo = 'star4'
+    impair = None
+
+    def topology(self):
+        return topology(self.topo)
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='incline-')
+        self.lab = Lab(self.dir)
+        self.lab.up(self.topology(), self.impair)
+        self.procs = []
+
+    def tearDown(self):
+        for p in self.procs:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        self.assertEqual(self.lab.down(), [], 'a switch had to be killed')
+        self.assertFalse(os.path.exists(self.dir))
+
+    def start(self, host, argv, **kwargs):
+        p = self.lab.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
+        self.procs.append(p)
+        return p
+
+    def perf(self, ranks, *args):
+        return [self.start(f'h{r}', [app('incline-perf'), '--group', self.lab.path('group.json'),
+                                     '--rank', str(r), *args]) for r in ranks]
+
+    def finish(self, procs, timeout):
+        """(exit status, stdout, stderr) of each."""
+        deadline = time.monotonic() + timeout
+        result = []
+        for p in procs:
+            out, err = p.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            result.append((p.returncode, out, err))
+        return result
+
+    def all_ok(self, procs, timeout=60):
+        for rank, (rc, out, err) in enumerate(self.finish(procs, timeout)):
+            self.assertEqual(rc, 0, f'rank {rank}: {err}\n{out}')
+
+    def variant(self, **fields):
+        """The lab's group file with other fields."""
+        with open(self.lab.path('group.json')) as f:
+            group = json.load(f)
+        group.update(fields)
+        path = os.path.join(self.dir, 'variant.json')
+        with open(path, 'w') as f:
+            json.dump(group, f)
+        return path
+
+    def report(self, group, *args, ranks=4):
+        out = os.path.join(self.dir, 'perf.out')
+        self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
+                                + (['--json', out] if r == 0 else [])) for r in range(ranks)])
+        with open(out) as f:
+            report = json.load(f)
+        os.remove(out)
+        return report
+
+    def pingpong(self, program, server, client, *args):
+        """One of rdma-core's pingpong programs. They set a retry budget of half a second, which a host that does not
+        get the CPU for so long exceeds: such a run is repeated, twice at most."""
+        for attempt in range(3):
+            port = str(18600 + (os.getpid() * 3 + attempt) % 20000)
+            procs = [self.start(server, [program, '-g', '1', '-p', port, *args])]
+            deadline = time.monotonic() + 20
+            while not listening(int(port)) and procs[0].poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            procs.append(self.start(client, [program, '-g', '1', '-p', port, *args, '127.0.0.1']))
+            for p in procs[1], procs[0]:
+                try:
+                    p.wait(60 if p is procs[1] else 5)
+                except subprocess.TimeoutExpired:
+                    p.kill()
+            results = self.finish(procs, 10)
+            if all(rc == 0 for rc, _, _ in results):
+                return
+            if not any('transport retry counter exceeded' in err for _, _, err in results):
+                break
+        self.fail('\n'.join(err + out for _, out, err in results))
+
+    def rpc(self, switch, method, params=None):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(self.lab.control_socket(switch))
+            s.sendall(json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': method,
+                                  'params': params or {}}).encode() + b'\n')
+            f = s.makefile()
+            while True:
+                reply = json.loads(f.readline())
+                if reply.get('id') == 1:
+                    return reply

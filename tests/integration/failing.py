@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Killed ranks and switches, with real processes: whatever dies, everybody hears of it in time, nothing
+stays behind, and the next job of that name works. Run by meson test, or by hand:
+tests/integration/failing.py [Mode2[.TEST]...]."""
+import os
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+from fabric_case import Fabric  # noqa: E402
+
+
+class Failing:
+    topo = 'tree-2x2'
+    switches = ('spine', 'leaf0', 'leaf1')
+    kind = 'group'  # of what a job makes at the switches
+    answers = 'operations'
+    fields = {}  # of the group file
+
+    def setUp(self):
+        super().setUp()
+        os.replace(self.variant(fallback=False, **self.fields), self.lab.path('group.json'))
+
+    def made(self, switch):
+        return self.rpc(switch, self.kind + '.list')['result'][self.kind + 's']
+
+    def busy(self):
+        procs = self.perf(range(4), '-b', '4M', '-e', '4M', '-n', '100000', '--timeout', '3000')
+        deadline = time.monotonic() + 30
+        while sum(g[self.answers] for g in self.made('spine')) < 3:
+            self.assertLess(time.monotonic(), deadline, 'nothing begins')
+            self.assertEqual([p.poll() for p in procs], [None] * 4)
+            time.sleep(0.05)
+        return procs
+
+    def all_fail(self, procs, within):
+        start = time.monotonic()
+        for rc, _, err in self.finish(procs, within + 10):
+            self.assertEqual(rc, 1)
+            self.assertRegex(err, r'rank|switch|10\.77')
+        self.assertLess(time.monotonic() - start, within)
+
+    def nothing_left(self):
+        """Groups and their memory are gone, at the latest when they have drained."""
+        deadline = time.monotonic() + 10
+        for s in self.switches:
+            while self.rpc(s, 'status')['result']['arena_used_bytes']:
+                self.assertLess(time.monotonic(), deadline, f'{s} still has memory taken')
+                time.sleep(0.1)
+            self.assertEqual(self.made(s), [])
+
+    def works_again(self):
+        self.all_ok(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5'))
+        self.nothing_left()
+
+    def test_a_rank_is_killed(self):
+        procs = self.busy()
+        self.assertNotEqual(self.rpc('spine', 'status')['result']['arena_used_bytes'], 0)
+        procs[2].kill()
+        self.all_fail(procs[:2] + procs[3:], 15)
+        self.nothing_left()
+        self.works_again()
+
+    def test_rank_0_is_killed(self):
+        """It made the groups and would remove them. The next job of that name says how to."""
+        procs = self.busy()
+        procs[0].kill()
+        self.all_fail(procs[1:], 15)
+        if any(g['state'] == 'active' for s in self.switches for g in self.made(s)):
+            for rc, _, err in self.finish(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5'), 30):
+                self.assertEqual(rc, 1)
+                self.assertIn(f'inclinectl -s {self.lab.control_socket("spine")} {self.kind} delete tree-2x2', err)
+        for s in self.switches:
+            self.rpc(s, self.kind + '.delete', {self.kind: 'tree-2x2'})
+        self.nothing_left()
+        self.works_again()
+
+    def test_a_switch_restarts(self):
+        procs = self.busy()
+        self.lab.restart_switch(self.topology(), 'leaf1')
+        self.all_fail(procs, 20)
+        self.nothing_left()
+        self.works_again()
+
+
+class Mode1(Failing, Fabric):
+    fields = {'mode': 'I'}
+
+
+class Mode2(Failing, Fabric):
+    fields = {'mode': 'II'}
+
+
+class Mode3(Failing, Fabric):
+    fields = {'mode': 'III'}
+
+
+class NetReduce(Failing, Fabric):
+    kind = 'ring'
+    answers = 'completed'
+    fields = {'mode': 'netreduce'}
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)
