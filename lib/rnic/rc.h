@@ -87,6 +87,8 @@ struct rc_responder {
 	uint32_t rkey, dmalen;
 	/* One answer waits at most: it says all that earlier ones would have said. */
 	enum rc_answer answer;
+	uint32_t ack_psn;   /* RC_ACK: the PSN it names, never one of a READ or an atomic */
+	uint32_t rd_psn;    /* last PSN of the last READ or atomic executed */
 	uint8_t fatal_code; /* enum roce_nak */
 	uint8_t n_skip;
 	struct rc_skip skip[RC_MAX_SKIPS]; /* ascending */

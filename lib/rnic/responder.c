@@ -96,8 +96,7 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		rnic_inc(qp->rnic, RNIC_C_RNR_TX);
 		break;
 	case RC_ACK:
-		/* Never a skipped PSN: the peer's number space is ours as well. */
-		hdr.psn = psn_add(resp->epsn, -1);
+		hdr.psn = resp->ack_psn;
 		hdr.syndrome = ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS;
 		rnic_inc(qp->rnic, RNIC_C_ACK_TX);
 		break;
@@ -161,11 +160,20 @@ static unsigned not_ready(struct rnic_qp *qp)
 	return RNIC_DROP_RNR;
 }
 
+/* An ACK of this SEND or WRITE is due, at least: one that waits names the later of both. */
+static void answer_ack(struct rnic_qp *qp, uint32_t psn)
+{
+	struct rc_responder *resp = &qp->resp;
+
+	resp->ack_psn = resp->answer == RC_ACK ? psn_max(resp->ack_psn, psn) : psn;
+	answer(qp, RC_ACK);
+}
+
 /* A packet was taken in order. */
 static void acknowledge(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	struct rc_responder *resp = &qp->resp;
-	bool ack = pkt->ackreq || resp->answer == RC_RNR;
+	bool ack = pkt->ackreq || resp->answer == RC_RNR || resp->answer == RC_ACK;
 
 	/* A NAK that waits still has something to ask for, unless all that was dropped has come. */
 	if (resp->answer == RC_NAK) {
@@ -176,7 +184,23 @@ static void acknowledge(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	}
 	resp->nak_sent = false;
 	if (ack)
-		answer(qp, RC_ACK);
+		answer_ack(qp, pkt->psn);
+}
+
+/* A SEND or WRITE seen before (IBTA vol. 1, C9-105). READs and atomics executed after it may still
+ * be outstanding, their answers lost, and an ACK must not name one of them: Soft-RoCE takes it for
+ * the answer. So it goes no further than the packet itself, unless there were only SENDs and WRITEs
+ * since. No ACK where a response that waits says more; the peer asks again if that one is lost. */
+static void repeat_ack(struct rnic_qp *qp, uint32_t psn)
+{
+	struct rc_responder *resp = &qp->resp;
+
+	if (resp->answer == RC_RNR)
+		return;
+	if (psn_lt(resp->rd_psn, psn))
+		answer_ack(qp, psn_add(resp->epsn, -1));
+	else if (resp->n_pending == 0 || psn_lt(resp->pending[resp->n_pending - 1].psn, psn))
+		answer_ack(qp, psn);
 }
 
 /* A READ whose response would have PSNs of a skipped range. */
@@ -204,6 +228,7 @@ static unsigned take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned
 		return rc_refuse(qp, fault);
 	last = psn_add(pkt->psn, (int32_t)n - 1);
 	take_psn(resp, last, passed);
+	resp->rd_psn = last;
 	if (resp->answer == RC_NAK && psn_lt(last, resp->ahead))
 		return 0;
 	resp->answer = RC_NO_ANSWER;
@@ -250,7 +275,7 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 			if (qp_state(qp) == IBV_QPS_RTR)
 				qp_event(qp, IBV_EVENT_COMM_EST);
 		}
-		if (pkt->opcode == ROCE_READ_REQUEST || (pkt->flags & ROCE_F_ATOMIC))
+		if (is_rd(pkt))
 			return take_rd(qp, pkt, passed);
 		return take(qp, frame, pkt, passed);
 	}
@@ -267,12 +292,13 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 		return RNIC_DROP_SKIPPED;
 	if (is_rd(pkt))
 		rc_repeat_rd(qp, pkt);
-	else if (resp->answer != RC_RNR)
-		answer(qp, RC_ACK);
+	else
+		repeat_ack(qp, pkt->psn);
 	return RNIC_DROP_DUPLICATE;
 }
 
 void rc_start_recv(struct rnic_qp *qp)
 {
 	qp->resp.epsn = qp->attr.rq_psn;
+	qp->resp.rd_psn = psn_add(qp->resp.epsn, -1);
 }
