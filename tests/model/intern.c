@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_SLOTS = 1024 };
+enum { FIRST_SLOTS = 1024, HEADER = 8 };
 static const size_t BYTES_MAX = (size_t)4 << 30, IDS_MAX = (size_t)1 << 28;
 
 void *mc_reserve(size_t bytes)
@@ -56,7 +56,7 @@ const void *intern_get(const struct intern *t, uint32_t id, uint32_t *len)
 	const uint8_t *p = t->bytes + t->off[id];
 
 	memcpy(len, p, sizeof(*len));
-	return p + sizeof(*len);
+	return p + HEADER;
 }
 
 static void intern_grow(struct intern *t)
@@ -88,15 +88,15 @@ uint32_t intern_add(struct intern *t, const void *data, uint32_t len)
 		if (have == len && memcmp(p, data, len) == 0)
 			return t->slot[at] - 1;
 	}
-	if (t->n == IDS_MAX || t->used + len + 8 > BYTES_MAX) {
+	if (t->n == IDS_MAX || t->used + len + 2 * HEADER > BYTES_MAX) {
 		fprintf(stderr, "incline-model: a table of components is full\n");
 		exit(2);
 	}
 	t->slot[at] = t->n + 1;
 	t->off[t->n] = t->used;
 	memcpy(t->bytes + t->used, &len, sizeof(len));
-	memcpy(t->bytes + t->used + sizeof(len), data, len);
-	t->used += (sizeof(len) + len + 3) & ~3ULL;
+	memcpy(t->bytes + t->used + HEADER, data, len);
+	t->used += (HEADER + (uint64_t)len + 7) & ~7ULL;
 	if (++t->n > t->mask / 4 * 3)
 		intern_grow(t);
 	return t->n - 1;

@@ -14,7 +14,8 @@ void *mc_reserve(size_t bytes);
 uint64_t mc_hash(const void *data, size_t len, uint64_t seed);
 
 struct intern {
-	uint8_t *bytes; /* u32 length, then the value, each aligned to 4 */
+	uint8_t *bytes; /* u32 length, 4 unused, then the value: aligned to 8, so structures are
+			   read in place */
 	uint64_t used;
 	uint64_t *off;
 	uint32_t *slot; /* id + 1 */
