@@ -60,6 +60,29 @@ int rnic_cq_destroy(struct rnic_cq *cq)
 	return 0;
 }
 
+int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
+{
+	uint32_t head = ring_head(&cq->ring), tail = ring_tail(&cq->ring), entries = 1;
+	struct ring new;
+
+	while (tail != head && !((struct cqe *)ring_at(&cq->ring, tail))->valid)
+		tail++;
+	if (depth == 0 || depth > MAX_CQE || head - tail > depth)
+		return -EINVAL;
+	while (entries < depth)
+		entries *= 2;
+	if (ring_init(&new, entries, sizeof(struct cqe)) < 0)
+		return -ENOMEM;
+	/* Indices go on, so that only places change. */
+	for (uint32_t i = tail; i != head; i++)
+		memcpy(ring_at(&new, i), ring_at(&cq->ring, i), sizeof(struct cqe));
+	ring_free(&cq->ring);
+	cq->ring.mem = new.mem;
+	cq->ring.mask = new.mask;
+	ring_release(&cq->ring, tail);
+	return 0;
+}
+
 unsigned rnic_cq_depth(const struct rnic_cq *cq)
 {
 	return cq->ring.mask + 1;

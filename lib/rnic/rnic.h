@@ -236,6 +236,9 @@ uint32_t rnic_mr_rkey(const struct rnic_mr *mr);
 int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq);
 int rnic_cq_destroy(struct rnic_cq *cq); /* -EBUSY while a QP uses it */
 unsigned rnic_cq_depth(const struct rnic_cq *cq);
+/* Room for at least depth CQEs from now on, with those that wait. -EINVAL: more than that wait.
+ * Owner, and nobody polls meanwhile. */
+int rnic_cq_resize(struct rnic_cq *cq, unsigned depth);
 void *rnic_cq_user(const struct rnic_cq *cq);
 /* Up to n completions; wc->wr_id, status, opcode, byte_len, imm_data (network order), qp_num,
  * src_qp, wc_flags as libibverbs. Returns their number, or -EOVERFLOW once after an overrun. */

@@ -12,6 +12,9 @@
 #include "lib/verbs/exports.h"
 #include "lib/verbs/internal.h"
 
+/* "No IEEE identifier", as Soft-RoCE: zero would be an uninitialized answer to some programs. */
+enum { VENDOR_ID = 0xffffff };
+
 bool iv_mine(const struct ibv_context *context)
 {
 	return context->ops.post_send == iv_post_send;
@@ -75,6 +78,7 @@ int iv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "incline-%s", INCLINE_VERSION);
 	attr->node_guid = guid_of(dev->device->mac);
 	attr->sys_image_guid = attr->node_guid;
+	attr->vendor_id = VENDOR_ID;
 	attr->phys_port_cnt = 1;
 	return 0;
 }
@@ -256,6 +260,21 @@ static void fill_ops(struct iv_ctx *ctx)
 	v->context.ops.post_recv = iv_post_recv;
 }
 
+/* cmd_fd is the kernel's device file elsewhere. Nothing is to be had from ours, but programs may
+ * duplicate and close it, and 0 or -1 would be somebody else's or an error. */
+static int open_fds(struct ibv_context *context)
+{
+	context->cmd_fd = eventfd(0, EFD_CLOEXEC);
+	if (context->cmd_fd < 0)
+		return -1;
+	context->async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (context->async_fd < 0) {
+		close(context->cmd_fd);
+		return -1;
+	}
+	return 0;
+}
+
 struct ibv_context *iv_ctx_open(struct iv_dev *dev)
 {
 	struct iv_ctx *ctx = calloc(1, sizeof(*ctx));
@@ -264,10 +283,8 @@ struct ibv_context *iv_ctx_open(struct iv_dev *dev)
 		return NULL;
 	ctx->dev = dev;
 	ctx->vctx.context.device = &dev->device->base;
-	ctx->vctx.context.cmd_fd = -1;
 	ctx->vctx.context.num_comp_vectors = 1;
-	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (ctx->vctx.context.async_fd < 0) {
+	if (open_fds(&ctx->vctx.context)) {
 		free(ctx);
 		return NULL;
 	}
@@ -313,6 +330,7 @@ bool iv_ctx_close(struct ibv_context *context)
 	last = LIST_EMPTY(&dev->contexts);
 	pthread_mutex_unlock(&dev->list_lock);
 	close(context->async_fd);
+	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&ctx->async_lock);

@@ -83,11 +83,21 @@ struct ibv_cq_ex *iv_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	return &cq->ex;
 }
 
-int iv_resize_cq(struct ibv_cq *cq, int cqe)
+int iv_resize_cq(struct ibv_cq *base, int cqe)
 {
-	if (cqe <= 0)
-		return iv_errno(EINVAL);
-	return cqe <= cq->cqe ? 0 : iv_errno(EOPNOTSUPP);
+	struct iv_cq *cq = iv_cq(base);
+	struct iv_dev *dev = iv_dev(base->context);
+	int ret = -EINVAL;
+
+	pthread_mutex_lock(&cq->lock);
+	iv_own(dev);
+	if (cqe > 0)
+		ret = rnic_cq_resize(cq->cq, (unsigned)cqe);
+	if (ret == 0)
+		base->cqe = (int)rnic_cq_depth(cq->cq);
+	iv_disown(dev);
+	pthread_mutex_unlock(&cq->lock);
+	return ret ? iv_errno(ret) : 0;
 }
 
 /* Takes the CQ from the rnic: -EBUSY while a QP uses it. */
