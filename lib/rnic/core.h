@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "lib/rnic/dcqcn.h"
+#include "lib/rnic/placement.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/rnic.h"
 #include "lib/wire/template.h"
@@ -163,26 +164,8 @@ struct rnic_mr {
 uint8_t *mr_translate(
 	const struct rnic_pd *pd, uint32_t key, uint64_t va, uint64_t len, int access);
 
-/* Where the payload of a packet goes: decided by the transport from the headers alone, carried out
- * by placement.c. A transport that accepts packets in any order names any offset. */
-struct placement {
-	enum { PLACE_NOTHING, PLACE_LIST, PLACE_REMOTE } kind;
-	const struct ibv_sge *sge; /* PLACE_LIST: the scatter list */
-	uint32_t n_sge;
-	uint32_t rkey;   /* PLACE_REMOTE */
-	uint64_t offset; /* PLACE_LIST: bytes of the message before this packet */
-	uint64_t va;     /* PLACE_REMOTE */
-};
-
-/* Checks every byte's destination, then copies. -EFAULT and nothing written if memory registration
- * forbids it. The lengths were checked by the transport. */
-int place_payload(const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload,
-	size_t len);
-
-/* Whether place_payload would do it. */
-int place_check(const struct rnic_pd *pd, const struct placement *place, size_t len);
-
-/* Names len bytes from offset on of a send request as the frame's pieces; -EFAULT as above. */
+/* Names len bytes from offset on of a send request as the frame's pieces (placement.c); -EFAULT if
+ * memory registration forbids it. */
 int gather_payload(const struct rnic_pd *pd, const struct send_wqe *wqe, uint64_t offset,
 	size_t len, struct rnic_frame *frame);
 

@@ -240,18 +240,10 @@ static unsigned take(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, unsigned passed)
 {
 	struct rc_responder *resp = &qp->resp;
-	const struct rc_fault *fault = check_opcode(resp, pkt);
+	const struct rc_fault *fault = message_place(qp, frame + pkt->pay_off, pkt);
 
-	if (fault == NULL)
-		fault = message_check(qp, pkt);
 	if (fault != NULL)
 		return rc_refuse(qp, fault);
-	if (message_needs_recv(pkt) && !qp_take_recv(qp))
-		return not_ready(qp);
-	fault = message_place(qp, frame + pkt->pay_off, pkt);
-	if (fault != NULL)
-		return rc_refuse(qp, fault);
-
 	take_psn(resp, pkt->psn, passed);
 	acknowledge(qp, pkt);
 	message_advance(qp, pkt);
@@ -263,38 +255,68 @@ static bool is_rd(const struct wire_pkt *pkt)
 	return pkt->opcode == ROCE_READ_REQUEST || (pkt->flags & ROCE_F_ATOMIC);
 }
 
-unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+static void hear(struct rnic_qp *qp)
+{
+	if (qp->resp.heard)
+		return;
+	qp->resp.heard = true;
+	if (qp_state(qp) == IBV_QPS_RTR)
+		qp_event(qp, IBV_EVENT_COMM_EST);
+}
+
+/* Behind a gap: asked for again, once. */
+static unsigned ahead(struct rnic_qp *qp, uint32_t psn)
 {
 	struct rc_responder *resp = &qp->resp;
-	unsigned passed;
-	uint32_t in_order = expected(resp, &passed);
 
-	if (pkt->psn == in_order) {
-		if (!resp->heard) {
-			resp->heard = true;
-			if (qp_state(qp) == IBV_QPS_RTR)
-				qp_event(qp, IBV_EVENT_COMM_EST);
-		}
-		if (is_rd(pkt))
-			return take_rd(qp, pkt, passed);
-		return take(qp, frame, pkt, passed);
+	if (!resp->nak_sent) {
+		resp->nak_sent = true;
+		resp->ahead = psn;
+		answer(qp, RC_NAK);
 	}
-	if (psn_lt(in_order, pkt->psn)) {
-		if (!resp->nak_sent) {
-			resp->nak_sent = true;
-			resp->ahead = pkt->psn;
-			answer(qp, RC_NAK);
-		}
-		resp->ahead = psn_max(resp->ahead, pkt->psn);
-		return RNIC_DROP_SEQUENCE;
-	}
-	if (!psn_lt(pkt->psn, resp->epsn))
+	resp->ahead = psn_max(resp->ahead, psn);
+	return RNIC_DROP_SEQUENCE;
+}
+
+static unsigned duplicate(struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	if (!psn_lt(pkt->psn, qp->resp.epsn))
 		return RNIC_DROP_SKIPPED;
 	if (is_rd(pkt))
 		rc_repeat_rd(qp, pkt);
 	else
 		repeat_ack(qp, pkt->psn);
 	return RNIC_DROP_DUPLICATE;
+}
+
+/* Go-back-N: what is in order and has a destination is taken. */
+unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	struct place_flow flow = {.reach = 0, .posted = 1, .unmatched = PLACE_DEFER};
+	unsigned passed;
+	int32_t at = psn_diff(pkt->psn, expected(&qp->resp, &passed));
+
+	if (at == 0) {
+		const struct rc_fault *fault;
+
+		hear(qp);
+		if (is_rd(pkt))
+			return take_rd(qp, pkt, passed);
+		fault = check_opcode(&qp->resp, pkt);
+		if (fault == NULL)
+			fault = message_check(qp, pkt);
+		if (fault != NULL)
+			return rc_refuse(qp, fault);
+		flow.posted = !message_needs_recv(pkt) || qp_take_recv(qp);
+	}
+	switch (place_decide(&flow, at, 1).verdict) {
+	case PLACE_ACCEPT:
+		return take(qp, frame, pkt, passed);
+	case PLACE_DEFER:
+		return not_ready(qp);
+	default:
+		return at < 0 ? duplicate(qp, pkt) : ahead(qp, pkt->psn);
+	}
 }
 
 void rc_start_recv(struct rnic_qp *qp)

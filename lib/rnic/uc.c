@@ -46,12 +46,16 @@ static bool uc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 
 static unsigned take(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
+	/* The cursor is where the packet is: nothing missing comes later. */
+	struct place_flow flow = {.posted = 1, .unmatched = PLACE_DROP};
 	const struct rc_fault *fault = message_check(qp, pkt);
 
-	if (fault == NULL && message_needs_recv(pkt) && !qp_take_recv(qp))
+	if (fault != NULL)
+		return fault->drop;
+	flow.posted = !message_needs_recv(pkt) || qp_take_recv(qp);
+	if (place_decide(&flow, 0, 1).verdict != PLACE_ACCEPT)
 		return RNIC_DROP_RNR;
-	if (fault == NULL)
-		fault = message_place(qp, frame + pkt->pay_off, pkt);
+	fault = message_place(qp, frame + pkt->pay_off, pkt);
 	if (fault != NULL)
 		return fault->drop;
 	message_advance(qp, pkt);

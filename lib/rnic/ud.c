@@ -73,6 +73,7 @@ static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt, enum ibv_wc
 static unsigned ud_rx(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
+	struct place_flow flow = {.unmatched = PLACE_DROP};
 	struct placement where = {.kind = PLACE_LIST};
 	const struct recv_wqe *wqe;
 	uint8_t grh[GRH_LEN];
@@ -82,7 +83,8 @@ static unsigned ud_rx(
 		return RNIC_DROP_QKEY;
 	if (pkt->pay_len > qp->mtu)
 		return RNIC_DROP_LENGTH;
-	if (!qp_take_recv(qp))
+	flow.posted = qp_take_recv(qp);
+	if (place_decide(&flow, 0, 1).verdict != PLACE_ACCEPT)
 		return RNIC_DROP_RNR;
 	wqe = qp_recv(qp);
 	if ((uint64_t)GRH_LEN + pkt->pay_len > wqe->len)
