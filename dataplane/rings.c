@@ -45,8 +45,9 @@ static int check_local(const struct sw *sw, const struct wire_ip *remote, struct
 	return 0;
 }
 
+/* port: that leads there. */
 static int check_route(const struct sw *sw, const struct nr_spec *spec, const struct wire_ip *ip,
-	const char *what, char *err)
+	const char *what, uint16_t *port, char *err)
 {
 	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), ip);
 	const unsigned need =
@@ -61,26 +62,27 @@ static int check_route(const struct sw *sw, const struct nr_spec *spec, const st
 			"mtu: %u bytes of payload make packets of up to %u, more than the MTU %u "
 			"on the way to %s",
 			spec->mtu, need, adj->mtu, text);
+	*port = adj->port;
 	return 0;
 }
 
-static int check_paths(const struct sw *sw, const struct nr_spec *spec, char *err)
+static int check_paths(const struct sw *sw, struct nr_spec *spec, char *err)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < spec->n_in && rc == 0; i++) {
-		const struct nr_in_spec *in = &spec->in[i];
+		struct nr_in_spec *in = &spec->in[i];
 
 		if (!in->host) {
-			rc = check_route(sw, spec, &in->remote_ip, "leaves.ip", err);
+			rc = check_route(sw, spec, &in->remote_ip, "leaves.ip", &in->port, err);
 			continue;
 		}
-		rc = check_route(sw, spec, &in->key.dst, "flows.dst", err);
+		rc = check_route(sw, spec, &in->key.dst, "flows.dst", &in->back_port, err);
 		if (rc == 0)
-			rc = check_route(sw, spec, &in->key.src, "flows.src", err);
+			rc = check_route(sw, spec, &in->key.src, "flows.src", &in->port, err);
 	}
 	if (rc == 0 && spec->has_parent)
-		rc = check_route(sw, spec, &spec->parent_ip, "parent.ip", err);
+		rc = check_route(sw, spec, &spec->parent_ip, "parent.ip", &spec->parent_port, err);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 #define NR_DROPS_H
 
 #define NR_DROPS(X)                                                                                \
+	X(PORT, "nr_port", "arrived on another port than the one that leads to its sender")        \
 	X(HEADER, "nr_header", "INA header that does not fit the ring or the connection")          \
 	X(MISMATCH, "nr_mismatch", "other type or operation than the other ranks' same message")   \
 	X(NO_FIRST, "nr_no_first", "no first packet of a message has been seen on the connection") \

@@ -421,21 +421,25 @@ enum nr_drop nr_rx(const struct nr_look *look, const struct inc_arena *arena, co
 unsigned nr_rows(
 	struct nr_ring *r, struct nr_key key[NR_MAX_ROWS], struct nr_look look[NR_MAX_ROWS])
 {
+	const bool strict = r->flags & NR_F_STRICT_PORT;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < r->n_in; i++) {
 		const struct nr_in *in = nr_in_at(r, i);
 
 		key[n] = in->key;
-		look[n++] = (struct nr_look){r, in->host ? NR_ROW_HOST : NR_ROW_SWITCH, (uint8_t)i};
+		look[n++] = (struct nr_look){r, in->host ? NR_ROW_HOST : NR_ROW_SWITCH, (uint8_t)i,
+			strict ? in->port : NR_ANY_PORT};
 		if (!in->host || !in->reply_qpn)
 			continue;
 		key[n] = (struct nr_key){in->key.dst, in->key.src, in->reply_qpn};
-		look[n++] = (struct nr_look){r, NR_ROW_REPLY, (uint8_t)i};
+		look[n++] = (struct nr_look){
+			r, NR_ROW_REPLY, (uint8_t)i, strict ? in->back_port : NR_ANY_PORT};
 	}
 	if (r->has_parent) {
 		key[n] = r->parent_key;
-		look[n++] = (struct nr_look){r, NR_ROW_PARENT, 0};
+		look[n++] = (struct nr_look){
+			r, NR_ROW_PARENT, 0, strict ? r->parent_port : NR_ANY_PORT};
 	}
 	return n;
 }

@@ -22,7 +22,10 @@ struct nr_look {
 	struct nr_ring *ring;
 	uint8_t row; /* enum nr_row */
 	uint8_t in;
+	uint16_t port; /* that its packets come in by, NR_ANY_PORT without STRICT_PORT */
 };
+
+enum { NR_ANY_PORT = 0xffff };
 
 /* All rows of a ring, at most NR_MAX_ROWS. */
 enum { NR_MAX_ROWS = 2 * NR_MAX_IN + 1 };

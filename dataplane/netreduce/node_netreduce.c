@@ -82,7 +82,10 @@ static rte_edge_t registered(
 	if (look->row <= NR_ROW_REPLY && memcmp(frame, port->mac, sizeof(port->mac)) != 0)
 		return EDGE_IP_FORWARD;
 	s->meta = meta;
-	drop = nr_rx(look, &s->lc->arena, frame, &meta->pkt, s->lc->now, &sink);
+	if (unlikely(look->port != NR_ANY_PORT && look->port != m->port))
+		drop = NR_DROP_PORT;
+	else
+		drop = nr_rx(look, &s->lc->arena, frame, &meta->pkt, s->lc->now, &sink);
 	meta->drop = (uint16_t)drop_of_nr(drop);
 	if (unlikely(meta->trace))
 		node_trace(s->lc, s->node, meta, "ring %s, input %u: %s", look->ring->name,

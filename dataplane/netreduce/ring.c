@@ -244,6 +244,8 @@ static void init_in(struct nr_ring *r, unsigned i, const struct nr_in_spec *s)
 	struct nr_in *in = nr_in_at(r, i);
 
 	in->host = s->host;
+	in->port = s->port;
+	in->back_port = s->back_port;
 	in->min_rank = (uint16_t)min_rank(s);
 	for (unsigned k = 0; k < s->n_ranks; k++)
 		nr_rank_in(r)[s->ranks[k]] = (uint8_t)i;
@@ -291,6 +293,7 @@ void nr_init(
 	if (s->has_parent) {
 		r->parent_local_qpn = inc_qpn(slot, NR_PARENT_EP, r->gen);
 		r->parent_qpn = s->parent_qpn;
+		r->parent_port = s->parent_port;
 		r->parent_key =
 			(struct nr_key){s->parent_ip, s->parent_local_ip, r->parent_local_qpn};
 		r->parent_flow = flow_to(&s->parent_local_ip, &s->parent_ip);

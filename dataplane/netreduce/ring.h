@@ -38,7 +38,8 @@ enum {
 };
 
 enum nr_state { NR_FREE, NR_INSTALLED, NR_ACTIVE };
-enum nr_flag { NR_F_STALL_RNR = 1 };
+/* STRICT_PORT: packets come in by the port that leads to their sender, or not at all. */
+enum nr_flag { NR_F_STALL_RNR = 1, NR_F_STRICT_PORT = 2 };
 
 /* A connection as it is seen in its packets: the key of the CLT and the CTT. */
 struct nr_key {
@@ -79,6 +80,8 @@ struct nr_in_spec {
 	/* not host: a switch below */
 	struct wire_ip remote_ip, local_ip;
 	uint32_t remote_qpn; /* 0: told at activation */
+	/* STRICT_PORT: the ports toward the sender, and toward what it sends to */
+	uint16_t port, back_port;
 	unsigned n_ranks;
 	const uint16_t *ranks; /* host: one */
 };
@@ -93,7 +96,8 @@ struct nr_spec {
 	struct nr_in_spec *in; /* sorted by nr_check */
 	bool has_parent;
 	struct wire_ip parent_ip, parent_local_ip;
-	uint32_t parent_qpn; /* 0: told at activation */
+	uint32_t parent_qpn;  /* 0: told at activation */
+	uint16_t parent_port; /* STRICT_PORT */
 };
 
 /* Checks and completes a spec: sorts the inputs by their lowest rank. 0, or -EINVAL with
@@ -108,6 +112,7 @@ struct nr_in {
 	bool host;
 	uint16_t min_rank;
 	uint32_t local_qpn; /* switch below: the virtual connection's QPN here */
+	uint16_t port, back_port;
 	/* host: where the connection stands */
 	bool known;    /* a first packet was seen, or the first PSN is configured */
 	bool mixed;    /* messages that are none of ours have been seen */
@@ -170,6 +175,7 @@ struct nr_ring {
 	struct nr_key parent_key; /* of its packets */
 	struct wire_flow parent_flow;
 	uint32_t parent_qpn, parent_local_qpn;
+	uint16_t parent_port;
 	uint64_t last_progress_ns;
 	char name[NR_NAME_LEN];
 	uint64_t count[NR_N_COUNTERS];

@@ -89,10 +89,11 @@ static json_t *create_params(
 			json_array_append_new(flows, flow(g, all, sw->child[c].index));
 		else
 			json_array_append_new(leaves, leaf(g, sw, &sw->child[c]));
-	out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:b}", "name", g->name, "id",
-		(int)ccl_ring_id(g), "mtu", (int)mtu, "M", (int)g->m, "W", (int)g->w, "ranks",
-		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "flows", flows, "leaves", leaves,
-		"activate", 0);
+	out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, s:b}", "name", g->name,
+		"id", (int)ccl_ring_id(g), "mtu", (int)mtu, "M", (int)g->m, "W", (int)g->w, "ranks",
+		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "strict_port",
+		json_is_true(json_object_get(g->flags, "strict_port")), "flows", flows, "leaves",
+		leaves, "activate", 0);
 	if (sw->parent >= 0)
 		json_object_set_new(out, "parent",
 			json_pack("{s:s, s:s}", "ip",

@@ -177,6 +177,41 @@ static void others(void **state)
 	h_exchange(sw, 0, b, packet(b, 0, 0, 0, 1), 1, &f);
 }
 
+/* Members' packets, but from another host's port. */
+static void strict_port(void **state)
+{
+	const struct wire_hdr ack = {
+		.opcode = ROCE_ACK, .dqpn = REPLY, .psn = 1, .syndrome = ROCE_AETH_NO_CREDITS};
+	struct wire_flow flow = {.src = h_host4(1), .dst = h_host4(0), .ttl = 9, .sport = 1};
+	struct request q;
+	struct nr_spec *s = request(&q, "r");
+	char err[SW_ERR_LEN];
+	struct frame f;
+	uint8_t b[2048];
+	unsigned ring, len;
+
+	(void)state;
+	s->flags = NR_F_STRICT_PORT;
+	assert_int_equal(sw_ring_create(sw, s, true, &ring, err), 0);
+	len = packet(b, 0, 0, 0, 1);
+	memcpy(b, h_port_mac(sw, 2), 6);
+	h_expect_drop(sw, 2, b, len, "nr_port");
+	assert_int_equal(sw_ring_get(sw, ring)->count[NR_C_CONSUMED], 0);
+	memcpy(flow.dmac, h_port_mac(sw, 2), 6);
+	len = (unsigned)wire_build_frame(b, sizeof(b), &flow, &ack, NULL, 0);
+	h_expect_drop(sw, 2, b, len, "nr_port");
+	assert_false(nr_in_at(sw_ring_get(sw, ring), 0)->acked_known);
+	/* From their own. */
+	memcpy(b, h_port_mac(sw, 1), 6);
+	h_exchange(sw, 1, b, len, 0, &f);
+	for (unsigned r = 0; r < HOSTS; r++)
+		h_inject(sw, r, b, packet(b, r, 0, 0, (int32_t)(10 + r)));
+	h_run(sw);
+	for (unsigned r = 0; r < HOSTS; r++)
+		expect_result(r, 0, 33);
+	assert_int_equal(sw_ring_delete(sw, ring, err), 0);
+}
+
 static void refusals(void **state)
 {
 	struct request q;
@@ -271,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(sums, setup, teardown),
 		cmocka_unit_test_setup_teardown(others, setup, teardown),
+		cmocka_unit_test_setup_teardown(strict_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(refusals, setup, teardown),
 		cmocka_unit_test_setup_teardown(activation, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
