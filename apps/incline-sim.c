@@ -6,20 +6,27 @@
 #include <sys/resource.h>
 
 #include "apps/sim_scenario.h"
+#include "apps/sim_soak.h"
 
 static const char usage[] =
 	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE]\n"
 	"incline-sim epic-table 25..32 [--seed N] [--json FILE] [--max-bytes N]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"
+	"incline-sim soak [--seed N] [--count N] [--mode 1|2|3|netreduce|ring] [--pcap FILE]\n"
+	"                 [--json FILE] [--verbose]\n"
 	"\n"
 	"  run         a scenario, see docs/simulator.md\n"
 	"  epic-table  a table of EPIC's appendix K, our figures beside the paper's\n"
-	"  bench       packet-hops per second on this core, and a fabric of 1024 hosts\n";
+	"  bench       packet-hops per second on this core, and a fabric of 1024 hosts\n"
+	"  soak        random fabrics, groups, faults and timings, one case per seed; what fails "
+	"is\n"
+	"              made smaller, --pcap captures it\n";
 
 struct args {
 	const char *json, *pcap;
-	uint64_t seed, max_bytes;
-	bool has_seed, quick;
+	uint64_t seed, max_bytes, count;
+	unsigned mode;
+	bool has_seed, quick, verbose;
 };
 
 static int save(const json_t *result, const char *path)
@@ -168,6 +175,37 @@ static int table(const char *number, const struct args *args)
 	return rc;
 }
 
+static int soak(const struct args *args)
+{
+	const struct soak_options options = {
+		.first = args->has_seed ? args->seed : 1,
+		.count = args->count ? args->count : 1000,
+		.pcap = args->pcap,
+		.mode = args->mode,
+		.verbose = args->verbose,
+	};
+	json_t *result = json_object();
+	int rc = soak_run(&options, result);
+
+	if (rc < 0)
+		fprintf(stderr, "incline-sim: soak: %s\n", strerror(-rc));
+	rc = (rc ? 1 : 0) | save(result, args->json);
+	json_decref(result);
+	return rc;
+}
+
+static int parse_mode(const char *value, struct args *args)
+{
+	static const char *const name[] = {"1", "2", "3", "netreduce", "ring"};
+
+	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		if (strcmp(value, name[i]) == 0) {
+			args->mode = CCL_MODE_1 + i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 static int parse(int argc, char **argv, struct args *args)
 {
 	for (int i = 0; i < argc; i++) {
@@ -177,6 +215,10 @@ static int parse(int argc, char **argv, struct args *args)
 			args->quick = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--verbose") == 0) {
+			args->verbose = true;
+			continue;
+		}
 		if (!value)
 			return -EINVAL;
 		if (strcmp(argv[i], "--seed") == 0) {
@@ -184,6 +226,11 @@ static int parse(int argc, char **argv, struct args *args)
 			args->has_seed = true;
 		} else if (strcmp(argv[i], "--max-bytes") == 0) {
 			args->max_bytes = strtoull(value, NULL, 0);
+		} else if (strcmp(argv[i], "--count") == 0) {
+			args->count = strtoull(value, NULL, 0);
+		} else if (strcmp(argv[i], "--mode") == 0) {
+			if (parse_mode(value, args))
+				return -EINVAL;
 		} else if (strcmp(argv[i], "--json") == 0) {
 			args->json = value;
 		} else if (strcmp(argv[i], "--pcap") == 0) {
@@ -215,6 +262,8 @@ int main(int argc, char **argv)
 			return table(argv[2], &args);
 		if (strcmp(verb, "bench") == 0 && !named)
 			return bench(&args);
+		if (strcmp(verb, "soak") == 0 && !named)
+			return soak(&args);
 	}
 	fputs(usage, stderr);
 	return 2;

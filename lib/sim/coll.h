@@ -9,10 +9,13 @@
 
 struct sim_coll;
 
+enum { SIM_MAX_WORK = 16 };
+
 struct sim_coll_conf {
 	struct sim *sim;
-	enum ccl_mode mode;   /* also CCL_MODE_RING: the hosts by themselves */
-	unsigned n_ranks;     /* hosts 0 .. n_ranks - 1 */
+	enum ccl_mode mode;  /* also CCL_MODE_RING: the hosts by themselves */
+	unsigned first_host; /* that is rank 0; the next ones follow */
+	unsigned n_ranks;
 	unsigned collectives; /* bit per enum ccl_collective that will be called */
 	enum ccl_kind kind;   /* CCL_SINGLE or CCL_MIXED */
 	unsigned root;        /* switch that is the tree's root */
@@ -26,15 +29,29 @@ int sim_coll_create(
 	const struct sim_coll_conf *conf, struct sim_coll **coll, char err[CCL_ERR_LEN]);
 void sim_coll_destroy(struct sim_coll *coll);
 
-/* All ranks issue one collective of int32 sums at the same time; root is rank 0. bytes is the whole
- * vector: what every rank gives to AllReduce, Reduce, ReduceScatter, and what every rank has
- * after Broadcast and AllGather. *ns: until the last rank has finished. As sim_run, or the
- * communicator's error. To be followed by sim_coll_check. */
+/* One collective of int32 sums. bytes is the whole vector: what every rank gives to AllReduce,
+ * Reduce, ReduceScatter, and what every rank has after Broadcast and AllGather. */
+struct sim_work {
+	enum ccl_collective op;
+	unsigned root;
+	uint64_t bytes;
+};
+
+/* Every rank issues the work, after what it was given before and without waiting for that; up to
+ * skew_ns from now, each at a time of its own. -EAGAIN: SIM_MAX_WORK are there. What a rank's
+ * communicator refuses, it refuses while the simulation runs. */
+int sim_coll_issue(struct sim_coll *coll, const struct sim_work *work, uint64_t skew_ns);
+/* All ranks have finished all of it; *ns, if not NULL: how long that took. */
+bool sim_coll_done(const struct sim_coll *coll, uint64_t *ns);
+/* Once it is done: -EBADMSG if a rank's result is wrong, or a barrier ended before all had reached
+ * it. Forgets the work and frees its memory. */
+int sim_coll_check(struct sim_coll *coll);
+
+/* Issues one collective, root rank 0, at all ranks at once and runs until it is done. *ns: until
+ * the last rank has finished. As sim_run, or the communicator's error. To be followed by
+ * sim_coll_check. */
 int sim_coll_run(struct sim_coll *coll, enum ccl_collective op, uint64_t bytes, uint64_t limit_ns,
 	uint64_t *ns);
-
-/* After a run that succeeded: -EBADMSG if a rank's result is wrong. Frees the run's memory. */
-int sim_coll_check(struct sim_coll *coll);
 
 /* What the failed rank says; "" if none failed. */
 const char *sim_coll_error(const struct sim_coll *coll);

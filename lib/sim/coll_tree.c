@@ -5,7 +5,7 @@
 
 #include "lib/sim/coll_priv.h"
 
-enum { GROUP_SLOT = 1, GROUP_GEN = 5 };
+enum { GROUP_GEN = 5 };
 
 /* What hangs below a switch, in ascending order of the lowest rank. */
 struct child {
@@ -23,7 +23,7 @@ struct branch {
 struct tree {
 	struct sim_coll *coll;
 	struct branch *branch; /* per switch */
-	unsigned n;
+	unsigned n, root;
 };
 
 static int refuse(char *err, unsigned sw, const char *why)
@@ -58,7 +58,7 @@ static int grow(struct tree *t, unsigned rank, char *err)
 {
 	struct sim *sim = t->coll->conf.sim;
 	const unsigned root = t->coll->conf.root;
-	unsigned at = sim->topo->host_switch[rank], index = rank;
+	unsigned at = sim->topo->host_switch[sim_coll_host(t->coll, rank)], index = rank;
 
 	for (bool host = true;; host = false) {
 		struct branch *b = &t->branch[at];
@@ -96,11 +96,11 @@ static void fill_host(
 	struct ccl_member member;
 
 	ccl_member(t->coll->rank[rank].comm, g, &member);
-	ep->remote_ip = sim->topo->host[rank].ip;
+	ep->remote_ip = sim->topo->host[sim_coll_host(t->coll, rank)].ip;
 	ep->remote_qpn = member.qpn;
-	ep->port = (uint16_t)sim_port_to_host(sim, sw, rank);
+	ep->port = (uint16_t)sim_port_to_host(sim, sw, sim_coll_host(t->coll, rank));
 	ep->host = true;
-	sim_host_mac(rank, ep->dmac);
+	sim_host_mac(sim_coll_host(t->coll, rank), ep->dmac);
 	ep->ranks[ep->n_ranks++] = (uint16_t)rank;
 }
 
@@ -112,7 +112,7 @@ static void fill_switch(struct tree *t, struct inc_ep_spec *ep, unsigned sw, uns
 	const uint8_t *below = t->branch[up ? sw : peer].below;
 
 	ep->remote_ip = sim->topo->sw[peer].ip;
-	ep->remote_qpn = inc_qpn(GROUP_SLOT + g, peer_ep, GROUP_GEN);
+	ep->remote_qpn = inc_qpn(t->coll->first_slot + g, peer_ep, GROUP_GEN);
 	ep->port = (uint16_t)sim_port_to_switch(sim, sw, peer);
 	sim_switch_mac(peer, ep->dmac);
 	for (unsigned r = 0; r < t->coll->conf.n_ranks; r++)
@@ -123,7 +123,7 @@ static void fill_switch(struct tree *t, struct inc_ep_spec *ep, unsigned sw, uns
 static void fill_eps(struct tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g)
 {
 	const struct branch *b = &t->branch[sw];
-	const bool top = sw == t->coll->conf.root;
+	const bool top = sw == t->root;
 
 	spec->n_ep = (uint8_t)(b->n_child + !top);
 	memset(spec->ep, 0, spec->n_ep * sizeof(*spec->ep));
@@ -146,8 +146,9 @@ static void fill_eps(struct tree *t, struct inc_group_spec *spec, unsigned sw, u
 static int install(struct tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g, char *err)
 {
 	struct sim_switch *s = sim_switch(t->coll->conf.sim, sw);
-	const uint64_t offset = s->arena.size;
+	const unsigned slot = t->coll->first_slot + g;
 	struct inc_group *group;
+	uint64_t offset;
 	char why[INC_ERR_LEN];
 	int rc = inc_group_check(spec, why);
 
@@ -155,21 +156,30 @@ static int install(struct tree *t, struct inc_group_spec *spec, unsigned sw, uns
 		refuse(err, sw, why);
 		return rc;
 	}
-	group = calloc(1, inc_group_bytes(spec));
-	s->arena.size += (inc_group_payload_bytes(spec) + 63) & ~63ull;
-	s->arena.base = realloc(s->arena.base, s->arena.size);
-	if (!group || (s->arena.size && !s->arena.base)) {
-		free(group);
+	rc = sim_switch_memory(t->coll->conf.sim, sw, inc_group_payload_bytes(spec), &offset);
+	group = rc == 0 ? calloc(1, inc_group_bytes(spec)) : NULL;
+	if (!group)
 		return -ENOMEM;
-	}
-	inc_group_init(group, spec, (uint16_t)(GROUP_SLOT + g), GROUP_GEN, offset);
-	inc_table_set(&s->table, (uint16_t)(GROUP_SLOT + g), group);
-	if (s->n_slots <= GROUP_SLOT + g)
-		s->n_slots = GROUP_SLOT + g + 1;
+	inc_group_init(group, spec, (uint16_t)slot, GROUP_GEN, offset);
+	inc_table_set(&s->table, (uint16_t)slot, group);
+	if (s->n_slots <= slot)
+		s->n_slots = slot + 1;
 	rc = inc_group_activate(group, why);
 	if (rc)
 		refuse(err, sw, why);
 	return rc;
+}
+
+/* Switches above the lowest that all ranks have in common are not needed. */
+static void cut_top(struct tree *t)
+{
+	struct branch *b = &t->branch[t->root];
+
+	while (b->n_child == 1 && !b->child[0].host) {
+		b->used = false;
+		t->root = b->child[0].index;
+		b = &t->branch[t->root];
+	}
 }
 
 uint32_t sim_coll_start_psn(const struct sim_coll *c, unsigned g)
@@ -207,16 +217,26 @@ static int install_group(struct tree *t, const struct ccl_member *member, unsign
 
 int sim_coll_install(struct sim_coll *c, char *err)
 {
-	struct tree t = {.coll = c, .n = c->conf.sim->topo->n_switches};
+	struct tree t = {.coll = c, .n = c->conf.sim->topo->n_switches, .root = c->conf.root};
 	struct ccl_member member;
 	int rc = 0;
 
+	c->first_slot = 1;
+	for (unsigned i = 0; i < t.n; i++)
+		if (sim_switch(c->conf.sim, i)->n_slots > c->first_slot)
+			c->first_slot = sim_switch(c->conf.sim, i)->n_slots;
 	t.branch = calloc(t.n, sizeof(*t.branch));
 	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++)
 		rc = grow(&t, r, err);
-	for (; rc == 0 && ccl_member(c->rank[0].comm, c->n_groups, &member) == 0; c->n_groups++)
-		rc = c->n_groups < SIM_MAX_GROUPS ? install_group(&t, &member, c->n_groups, err)
-						  : refuse(err, 0, "too many groups");
+	if (rc == 0)
+		cut_top(&t);
+	while (rc == 0 && ccl_member(c->rank[0].comm, c->n_groups, &member) == 0) {
+		const unsigned g = c->n_groups++;
+
+		rc = g < SIM_MAX_GROUPS && c->first_slot + g < INC_GROUP_SLOTS
+			     ? install_group(&t, &member, g, err)
+			     : refuse(err, 0, "too many groups");
+	}
 	for (unsigned i = 0; i < t.n; i++)
 		free(t.branch[i].below);
 	free(t.branch);
@@ -226,10 +246,10 @@ int sim_coll_install(struct sim_coll *c, char *err)
 void sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote)
 {
 	struct sim *sim = c->conf.sim;
-	struct sim_switch *s = sim_switch(sim, sim->topo->host_switch[rank]);
+	struct sim_switch *s = sim_switch(sim, sim->topo->host_switch[sim_coll_host(c, rank)]);
 
 	for (unsigned g = 0; g < c->n_groups; g++) {
-		struct inc_group *group = s->table.group[GROUP_SLOT + g];
+		struct inc_group *group = s->table.group[c->first_slot + g];
 
 		remote[g] =
 			(struct ccl_remote){inc_ep_at(group, inc_rank_ep(group)[rank])->local_qpn,
@@ -241,14 +261,7 @@ void sim_coll_remove(struct sim_coll *c)
 {
 	struct sim *sim = c->conf.sim;
 
-	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
-		struct sim_switch *s = sim_switch(sim, i);
-
-		for (unsigned g = 0; g < SIM_MAX_GROUPS; g++) {
-			free(s->table.group[GROUP_SLOT + g]);
-			s->table.group[GROUP_SLOT + g] = NULL;
-		}
-		free(s->arena.base);
-		s->arena = (struct inc_arena){0};
-	}
+	for (unsigned i = 0; i < sim->topo->n_switches; i++)
+		for (unsigned g = c->n_groups; g-- > 0;)
+			sim_switch_forget(sim, i, c->first_slot + g);
 }

@@ -153,11 +153,15 @@ int sim_host_run(struct sim_host *h)
 
 	for (;;) {
 		unsigned busy = incline_verbs_progress(h->context);
-		int rc = h->app ? h->app(h->arg, sim->now) : 0;
 
-		if (rc < 0)
-			return rc;
-		if (busy == 0 && rc == 0)
+		for (unsigned i = 0; i < h->n_apps; i++) {
+			int rc = h->app[i].run(h->app[i].arg, sim->now);
+
+			if (rc < 0)
+				return rc;
+			busy += (unsigned)rc;
+		}
+		if (busy == 0)
 			break;
 	}
 	at = incline_verbs_deadline(h->context);

@@ -26,8 +26,11 @@ struct sim_host {
 	struct sim *sim;
 	struct ibv_context *context;
 	unsigned index;
-	sim_app app;
-	void *arg;
+	struct {
+		sim_app run;
+		void *arg;
+	} app[SIM_MAX_APPS];
+	unsigned n_apps;
 	struct sim_frame *first, **last; /* inbox */
 	unsigned waiting;
 	bool ready;
@@ -70,7 +73,6 @@ struct sim_frame *sim_frame_get(struct sim *sim, unsigned len);
 void sim_frame_put(struct sim *sim, struct sim_frame *frame);
 /* The frame enters the link; it is gone. */
 void sim_send(struct sim *sim, unsigned link, struct sim_frame *frame);
-void sim_wake(struct sim *sim, unsigned host, uint64_t at);
 void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at);
 
 /* Node of an address: hosts, then switches; -1: nobody's. */

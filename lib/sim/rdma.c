@@ -230,7 +230,9 @@ int sim_rdma_run(
 	if (run.conn && run.of_host && run.memory)
 		rc = open_all(&run, flow, mtu);
 	for (unsigned h = 0; rc == 0 && h < n_hosts; h++) {
-		sim_set_app(sim, h, host_app, run.of_host[h]);
+		if (!run.of_host[h])
+			continue;
+		rc = sim_add_app(sim, h, host_app, run.of_host[h]);
 		sim_kick(sim, h);
 	}
 	if (rc == 0)
@@ -239,8 +241,9 @@ int sim_rdma_run(
 		close_end(&run.conn[i].src);
 		close_end(&run.conn[i].dst);
 	}
-	for (unsigned h = 0; h < n_hosts; h++)
-		sim_set_app(sim, h, NULL, NULL);
+	for (unsigned h = 0; run.of_host && h < n_hosts; h++)
+		if (run.of_host[h])
+			sim_remove_app(sim, h, run.of_host[h]);
 	free(run.conn);
 	free(run.of_host);
 	free(run.memory);

@@ -270,10 +270,26 @@ struct ibv_context *sim_context(struct sim *sim, unsigned host)
 	return sim->host[host].context;
 }
 
-void sim_set_app(struct sim *sim, unsigned host, sim_app app, void *arg)
+int sim_add_app(struct sim *sim, unsigned host, sim_app app, void *arg)
 {
-	sim->host[host].app = app;
-	sim->host[host].arg = arg;
+	struct sim_host *h = &sim->host[host];
+
+	if (h->n_apps == SIM_MAX_APPS)
+		return -ENOSPC;
+	h->app[h->n_apps].run = app;
+	h->app[h->n_apps++].arg = arg;
+	return 0;
+}
+
+void sim_remove_app(struct sim *sim, unsigned host, const void *arg)
+{
+	struct sim_host *h = &sim->host[host];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < h->n_apps; i++)
+		if (h->app[i].arg != arg)
+			h->app[n++] = h->app[i];
+	h->n_apps = n;
 }
 
 static void add_link(struct sim *sim, unsigned from, unsigned to)

@@ -48,23 +48,34 @@ int sim_capture(struct sim *sim, const char *path);
 
 struct ibv_context *sim_context(struct sim *sim, unsigned host);
 
+enum { SIM_MAX_APPS = 8 };
 /* What runs on a host: called whenever something happened there. Returns how much it did, or an
  * error that ends the run. */
 typedef int (*sim_app)(void *arg, uint64_t now);
-void sim_set_app(struct sim *sim, unsigned host, sim_app app, void *arg);
+/* -ENOSPC: the host has SIM_MAX_APPS. */
+int sim_add_app(struct sim *sim, unsigned host, sim_app app, void *arg);
+/* The one that was added with arg, if there is one. */
+void sim_remove_app(struct sim *sim, unsigned host, const void *arg);
 /* Lets a host run at the present time; its work was posted from outside. */
 void sim_kick(struct sim *sim, unsigned host);
+/* Lets it run at that time, unless it runs earlier: an app that waits says so whenever it runs. */
+void sim_wake(struct sim *sim, unsigned host, uint64_t at);
 
 /* ---- switches ---- */
 
 struct sim_switch {
 	struct inc_table table;
-	unsigned n_slots; /* of the table that may have groups: those with timers are asked */
-	struct inc_arena arena;
+	unsigned n_slots;       /* of the table that may have groups: those with timers are asked */
+	struct inc_arena arena; /* sim_switch_memory; size: what is given away */
 	uint64_t rx, forwarded, unroutable;
 	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
 };
 struct sim_switch *sim_switch(struct sim *sim, unsigned i);
+/* Takes bytes of a switch's aggregation memory, which never moves: their offset. It is free again
+ * when the switch has no group any more (sim_switch_forget). -ENOMEM. */
+int sim_switch_memory(struct sim *sim, unsigned sw, size_t bytes, uint64_t *off);
+/* Takes the group out of its slot and frees the block. */
+void sim_switch_forget(struct sim *sim, unsigned sw, unsigned slot);
 /* Port of switch sw towards a host or another switch; -ENOENT. */
 int sim_port_to_host(const struct sim *sim, unsigned sw, unsigned host);
 int sim_port_to_switch(const struct sim *sim, unsigned sw, unsigned other);

@@ -3,8 +3,11 @@
  * one of several by the flow. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "lib/sim/priv.h"
+
+static const size_t ARENA_BYTES = (size_t)4 << 30;
 
 struct sim_switch *sim_switch(struct sim *sim, unsigned i)
 {
@@ -120,9 +123,49 @@ int sim_switches_open(struct sim *sim)
 	return rc;
 }
 
+/* Address space, filled as it is used. */
+int sim_switch_memory(struct sim *sim, unsigned i, size_t bytes, uint64_t *off)
+{
+	struct inc_arena *arena = &sim->sw[i].pub.arena;
+	const size_t take = (bytes + 63) & ~(size_t)63;
+
+	if (!arena->base) {
+		void *p = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (p == MAP_FAILED)
+			return -ENOMEM;
+		arena->base = p;
+	}
+	if (take > ARENA_BYTES - arena->size)
+		return -ENOMEM;
+	*off = arena->size;
+	arena->size += take;
+	return 0;
+}
+
+void sim_switch_forget(struct sim *sim, unsigned i, unsigned slot)
+{
+	struct sim_switch *s = &sim->sw[i].pub;
+	struct inc_group *g = s->table.group[slot];
+
+	if (!g)
+		return;
+	inc_table_set(&s->table, (uint16_t)slot, NULL);
+	free(g);
+	while (s->n_slots > 0 && !s->table.group[s->n_slots - 1])
+		s->n_slots--;
+	if (s->n_slots == 0)
+		s->arena.size = 0;
+}
+
 void sim_switches_close(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
+		while (sim->sw[i].pub.n_slots > 0)
+			sim_switch_forget(sim, i, sim->sw[i].pub.n_slots - 1);
+		if (sim->sw[i].pub.arena.base)
+			munmap(sim->sw[i].pub.arena.base, ARENA_BYTES);
 		free(sim->sw[i].port);
 		free(sim->sw[i].next);
 	}
