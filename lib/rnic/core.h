@@ -119,9 +119,10 @@ struct send_wqe {
 	uint32_t rkey;
 	uint32_t len;
 	uint32_t imm;               /* as a number; or the key to invalidate */
-	uint64_t swap_add, compare; /* of an atomic */
+	uint64_t swap_add, compare; /* of an atomic; or as in window.c */
 	uint8_t opcode;             /* enum ibv_wr_opcode */
 	bool signaled, solicited, inlined, fenced;
+	bool done; /* one that sends nothing: carried out (owner) */
 	uint8_t n_sge;
 	struct ibv_sge sge[]; /* or the inline bytes */
 };
@@ -152,17 +153,46 @@ struct rnic_pd {
 	uint32_t users;
 };
 
+/* The low bits of a key are the program's to choose where it may (type 2 windows); then comes the
+ * index into the table of regions. */
+enum { KEY_FREE_BITS = 8 };
+
+/* A memory region, or a window: a part of a region, with a key and rights of its own. */
 struct rnic_mr {
 	struct rnic_pd *pd;
 	uint8_t *addr;
 	uint64_t len, iova;
 	int access;
 	uint32_t key;
+	uint32_t windows;       /* bound to this region */
+	uint8_t type;           /* enum ibv_mw_type; 0: a region */
+	struct rnic_mr *region; /* of a window; NULL: not bound */
+	uint32_t qpn;           /* of the QP that a type 2 window is bound to */
 };
 
-/* Memory behind len bytes at va, or NULL if key, domain, bounds or access forbid it. */
+/* What a key belongs to, if it is valid. */
+struct rnic_mr *mr_find(const struct rnic *rnic, uint32_t key);
+/* The same whatever the key's free bits. */
+struct rnic_mr *mr_find_any(const struct rnic *rnic, uint32_t key);
+/* Memory behind len bytes at va, or NULL if key, domain, bounds or access forbid it. For local
+ * access: no windows. */
 uint8_t *mr_translate(
 	const struct rnic_pd *pd, uint32_t key, uint64_t va, uint64_t len, int access);
+/* The same for the peer of this QP. */
+uint8_t *mr_translate_remote(
+	const struct rnic_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access);
+
+/* ---- windows (window.c) ---- */
+
+/* A request that is carried out here and sends nothing: binding, local invalidation. */
+bool wqe_is_local(const struct send_wqe *wqe);
+enum ibv_wc_status window_run(struct rnic_qp *qp, const struct send_wqe *wqe);
+/* Fields of the request; -EINVAL, -EOPNOTSUPP. */
+int window_post(struct send_wqe *wqe, const struct ibv_send_wr *wr);
+void window_unbind(struct rnic_mr *mw);
+/* May the peer of this QP, or the QP itself, invalidate the key? */
+bool window_may_invalidate(const struct rnic_qp *qp, uint32_t key);
+void window_invalidate(struct rnic_qp *qp, uint32_t key);
 
 /* Names len bytes from offset on of a send request as the frame's pieces (placement.c); -EFAULT if
  * memory registration forbids it. */

@@ -11,7 +11,7 @@ enum {
 	MIN_PORT_MTU = 256 + MTU_ROOM,
 	MAX_PORT_MTU = 16384,
 	MAX_OBJECTS = 1 << 16,
-	MAX_MR = 1 << 20,
+	MAX_MR = 1 << 20, /* leaves 4 random bits above a key's index, and 8 below */
 	MAX_WINDOW = 1 << 16,
 };
 
@@ -277,12 +277,14 @@ void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
 		.max_qp = (int)rnic->max_qp,
 		.max_qp_wr = MAX_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_SYS_IMAGE_GUID,
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = RNIC_MAX_SGE,
 		.max_sge_rd = RNIC_MAX_SGE,
 		.max_cq = (int)rnic->max_cq,
 		.max_cqe = MAX_CQE,
 		.max_mr = (int)rnic->max_mr,
+		.max_mw = (int)rnic->max_mr, /* together */
 		.max_pd = (int)rnic->max_pd,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_qp_rd_atom = RNIC_MAX_RD_ATOMIC,

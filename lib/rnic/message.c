@@ -38,7 +38,7 @@ static const struct rc_fault *check_reth(const struct rnic_qp *qp, const struct 
 		return &NOT_ENABLED;
 	if (pkt->dmalen > RNIC_MAX_MSG)
 		return &BAD_LENGTH;
-	if (pkt->dmalen > 0 && mr_translate(qp->init.pd, pkt->rkey, pkt->va, pkt->dmalen,
+	if (pkt->dmalen > 0 && mr_translate_remote(qp, pkt->rkey, pkt->va, pkt->dmalen,
 				       IBV_ACCESS_REMOTE_WRITE) == NULL)
 		return &NO_ACCESS;
 	return NULL;
@@ -103,6 +103,7 @@ const struct rc_fault *message_place(
 		where.n_sge = wqe->n_sge;
 		where.offset = resp->received;
 	} else {
+		where.qp = qp;
 		where.va = resp->va + resp->received;
 		where.rkey = resp->rkey;
 	}
@@ -126,6 +127,11 @@ static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	if (pkt->flags & ROCE_F_IMM) {
 		wc.imm_data = htobe32(pkt->imm);
 		wc.wc_flags = IBV_WC_WITH_IMM;
+	}
+	if (pkt->flags & ROCE_F_IETH) {
+		window_invalidate(qp, pkt->rkey);
+		wc.invalidated_rkey = pkt->rkey;
+		wc.wc_flags = IBV_WC_WITH_INV;
 	}
 	qp_complete_recv(qp, &wc, pkt->se);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and memory regions. A key is an index into the table of regions in its low
- * bits, with random bits above it. */
+/* Protection domains, memory regions, and the table that they share with windows. A key is an index
+ * into it, with random bits above and below. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +8,8 @@
 
 enum {
 	ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE,
+		       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB |
+		       IBV_ACCESS_OPTIONAL_RANGE,
 };
 
 int rnic_pd_alloc(struct rnic *rnic, struct rnic_pd **pd)
@@ -35,23 +36,24 @@ int rnic_pd_free(struct rnic_pd *pd)
 	return 0;
 }
 
+static uint32_t key_index(const struct rnic *rnic, uint32_t key)
+{
+	return key >> KEY_FREE_BITS & ((1u << rnic->mr_bits) - 1);
+}
+
 static uint32_t new_key(struct rnic *rnic, uint32_t index)
 {
+	const uint32_t fixed = ((1u << rnic->mr_bits) - 1) << KEY_FREE_BITS;
 	uint32_t key;
 
 	do {
-		key = (uint32_t)rnic_random(rnic) << rnic->mr_bits | index;
+		key = ((uint32_t)rnic_random(rnic) & ~fixed) | index << KEY_FREE_BITS;
 	} while (key == 0);
 	return key;
 }
 
-int rnic_mr_reg(struct rnic_pd *pd, void *addr, uint64_t len, uint64_t iova, int access,
-	struct rnic_mr **mr)
+static int check_range(const void *addr, uint64_t len, uint64_t iova, int access)
 {
-	struct rnic *rnic = pd->rnic;
-	struct rnic_mr *new;
-	uint32_t index;
-
 	if (access & ~ACCESS_KNOWN)
 		return -EOPNOTSUPP;
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
@@ -59,6 +61,16 @@ int rnic_mr_reg(struct rnic_pd *pd, void *addr, uint64_t len, uint64_t iova, int
 		return -EINVAL;
 	if (len > UINT64_MAX - (uintptr_t)addr || len > UINT64_MAX - iova)
 		return -EINVAL;
+	return 0;
+}
+
+/* Takes a place in the table. */
+static int make(struct rnic_pd *pd, const struct rnic_mr *what, struct rnic_mr **mr)
+{
+	struct rnic *rnic = pd->rnic;
+	struct rnic_mr *new;
+	uint32_t index;
+
 	if (rnic->n_mr == rnic->max_mr)
 		return -ENOMEM;
 	new = malloc(sizeof(*new));
@@ -67,23 +79,70 @@ int rnic_mr_reg(struct rnic_pd *pd, void *addr, uint64_t len, uint64_t iova, int
 	index = rnic->mr_free[rnic->mr_free_head];
 	rnic->mr_free_head = (rnic->mr_free_head + 1) % rnic->max_mr;
 	rnic->n_mr++;
-	*new = (struct rnic_mr){.pd = pd,
-		.addr = addr,
-		.len = len,
-		.iova = iova,
-		.access = access,
-		.key = new_key(rnic, index)};
+	*new = *what;
+	new->pd = pd;
+	new->key = new_key(rnic, index);
 	rnic->mr[index] = new;
 	pd->users++;
 	*mr = new;
 	return 0;
 }
 
+int rnic_mr_reg(struct rnic_pd *pd, void *addr, uint64_t len, uint64_t iova, int access,
+	struct rnic_mr **mr)
+{
+	const struct rnic_mr what = {.addr = addr, .len = len, .iova = iova, .access = access};
+	int err = check_range(addr, len, iova, access);
+
+	return err < 0 ? err : make(pd, &what, mr);
+}
+
+int rnic_mr_rereg(struct rnic_mr *mr, int flags, struct rnic_pd *pd, void *addr, uint64_t len,
+	uint64_t iova, int access)
+{
+	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+			  IBV_REREG_MR_CHANGE_ACCESS;
+	struct rnic_mr new = *mr;
+	int err;
+
+	if ((flags & ~known) || ((flags & IBV_REREG_MR_CHANGE_PD) && pd->rnic != mr->pd->rnic))
+		return -EINVAL;
+	if (mr->windows > 0)
+		return -EBUSY;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		new.addr = addr;
+		new.len = len;
+		new.iova = iova;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		new.access = access;
+	err = check_range(new.addr, new.len, new.iova, new.access);
+	if (err < 0)
+		return err;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		mr->pd->users--;
+		pd->users++;
+		new.pd = pd;
+	}
+	*mr = new;
+	return 0;
+}
+
+int rnic_mw_alloc(struct rnic_pd *pd, enum ibv_mw_type type, struct rnic_mr **mw)
+{
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return -EINVAL;
+	return make(pd, &(struct rnic_mr){.type = (uint8_t)type}, mw);
+}
+
 int rnic_mr_dereg(struct rnic_mr *mr)
 {
 	struct rnic *rnic = mr->pd->rnic;
-	uint32_t index = mr->key & ((1u << rnic->mr_bits) - 1);
+	uint32_t index = key_index(rnic, mr->key);
 
+	if (mr->windows > 0)
+		return -EBUSY;
+	window_unbind(mr);
 	rnic->mr[index] = NULL;
 	rnic->mr_free[(rnic->mr_free_head + rnic->max_mr - rnic->n_mr) % rnic->max_mr] = index;
 	rnic->n_mr--;
@@ -102,14 +161,43 @@ uint32_t rnic_mr_rkey(const struct rnic_mr *mr)
 	return mr->key;
 }
 
-uint8_t *mr_translate(const struct rnic_pd *pd, uint32_t key, uint64_t va, uint64_t len, int access)
+struct rnic_mr *mr_find_any(const struct rnic *rnic, uint32_t key)
 {
-	const struct rnic *rnic = pd->rnic;
-	const struct rnic_mr *mr = rnic->mr[key & ((1u << rnic->mr_bits) - 1)];
+	struct rnic_mr *mr = rnic->mr[key_index(rnic, key)];
 
-	if (mr == NULL || mr->key != key || mr->pd != pd || (mr->access & access) != access)
+	return mr != NULL && (mr->key ^ key) >> KEY_FREE_BITS == 0 ? mr : NULL;
+}
+
+struct rnic_mr *mr_find(const struct rnic *rnic, uint32_t key)
+{
+	struct rnic_mr *mr = mr_find_any(rnic, key);
+
+	return mr != NULL && mr->key == key ? mr : NULL;
+}
+
+static uint8_t *at(const struct rnic_mr *mr, uint64_t va, uint64_t len, int access)
+{
+	if ((mr->access & access) != access)
 		return NULL;
 	if (va < mr->iova || len > mr->len || va - mr->iova > mr->len - len)
 		return NULL;
 	return mr->addr + (va - mr->iova);
+}
+
+uint8_t *mr_translate(const struct rnic_pd *pd, uint32_t key, uint64_t va, uint64_t len, int access)
+{
+	const struct rnic_mr *mr = mr_find(pd->rnic, key);
+
+	return mr != NULL && mr->pd == pd && mr->type == 0 ? at(mr, va, len, access) : NULL;
+}
+
+uint8_t *mr_translate_remote(
+	const struct rnic_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access)
+{
+	const struct rnic_mr *mr = mr_find(qp->rnic, key);
+
+	if (mr == NULL || mr->pd != qp->init.pd || (mr->type != 0 && mr->region == NULL) ||
+		(mr->type == IBV_MW_TYPE_2 && mr->qpn != qp->qpn))
+		return NULL;
+	return at(mr, va, len, access);
 }

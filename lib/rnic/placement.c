@@ -62,8 +62,8 @@ static int find_pieces(const struct rnic_pd *pd, const struct placement *place, 
 		return resolve(pd, place->sge, place->n_sge, place->offset, len,
 			IBV_ACCESS_LOCAL_WRITE, piece);
 	case PLACE_REMOTE:
-		piece[0].base =
-			mr_translate(pd, place->rkey, place->va, len, IBV_ACCESS_REMOTE_WRITE);
+		piece[0].base = mr_translate_remote(
+			place->qp, place->rkey, place->va, len, IBV_ACCESS_REMOTE_WRITE);
 		piece[0].len = len;
 		return piece[0].base == NULL ? -EFAULT : 1;
 	default:

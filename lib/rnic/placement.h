@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct rnic_pd;
+struct rnic_qp;
 
 /* ---- what becomes of a packet ---- */
 
@@ -45,6 +46,7 @@ struct place_decision place_decide(const struct place_flow *flow, int64_t at, ui
  * names any offset. */
 struct placement {
 	enum { PLACE_NOTHING, PLACE_LIST, PLACE_REMOTE } kind;
+	const struct rnic_qp *qp;  /* PLACE_REMOTE: by whose peer */
 	const struct ibv_sge *sge; /* PLACE_LIST: the scatter list */
 	uint32_t n_sge;
 	uint32_t rkey;   /* PLACE_REMOTE */

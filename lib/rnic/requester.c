@@ -14,6 +14,8 @@ static struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
 /* PSNs of a request: a READ has as many as its response has packets. */
 static uint32_t packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
 {
+	if (wqe_is_local(wqe))
+		return 0;
 	return wqe->len == 0 ? 1 : (wqe->len + qp->mtu - 1) / qp->mtu;
 }
 
@@ -249,6 +251,28 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 	return true;
 }
 
+static void settle_local(struct rnic_qp *qp);
+
+/* The request at next_idx, which has no packets; once, however often it is passed. */
+static bool run_local(struct rnic_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+	struct send_wqe *wqe = request(qp, req->next_idx);
+	enum ibv_wc_status status = wqe->done ? IBV_WC_SUCCESS : window_run(qp, wqe);
+
+	if (status != IBV_WC_SUCCESS)
+		return give_up(qp, status);
+	wqe->done = true;
+	req->next_idx++;
+	req->next = start_of(qp, req->next_idx);
+	if ((int32_t)(req->next_idx - req->high_idx) > 0) {
+		req->high = req->next;
+		req->high_idx = req->next_idx;
+	}
+	settle_local(qp);
+	return true;
+}
+
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
@@ -258,12 +282,19 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 		qp_flush(qp);
 	if ((state != IBV_QPS_RTS && state != IBV_QPS_SQD) || req->rnr_wait)
 		return false;
-	if (req->next_idx == req->assign_idx) {
-		if (req->assign_idx == ring_head(&qp->sq))
+	for (;;) {
+		if (req->next_idx == req->assign_idx) {
+			if (req->assign_idx == ring_head(&qp->sq))
+				return false;
+			assign_one(qp);
+		}
+		if (!allowed(qp))
 			return false;
-		assign_one(qp);
+		if (!wqe_is_local(request(qp, req->next_idx)))
+			return make_packet(qp, frame, now);
+		if (!run_local(qp))
+			return false;
 	}
-	return allowed(qp) && make_packet(qp, frame, now);
 }
 
 /* ---- going back, giving up ---- */
@@ -323,11 +354,21 @@ static void complete(struct rnic_qp *qp)
 		req->una = start_of(qp, req->una_idx);
 }
 
+/* Requests without packets are done when they have been carried out and all before them is done. */
+static void settle_local(struct rnic_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	while (req->una_idx != req->assign_idx && request(qp, req->una_idx)->done)
+		complete(qp);
+}
+
 /* una has moved. */
 static void progressed(struct rnic_qp *qp, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
 
+	settle_local(qp);
 	if (req->next < req->una) {
 		req->next = req->una;
 		req->next_idx = req->una_idx;
@@ -351,7 +392,8 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 
 	while (req->una_idx != req->assign_idx) {
 		wqe = request(qp, req->una_idx);
-		if (is_rd(wqe) || wqe->first + packets(qp, wqe) > seq)
+		if (is_rd(wqe) || wqe->first + packets(qp, wqe) > seq ||
+			(wqe_is_local(wqe) && !wqe->done))
 			break;
 		complete(qp);
 	}

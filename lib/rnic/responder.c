@@ -135,15 +135,14 @@ unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
 
 /* ---- checks of a request in PSN order ---- */
 
-static const struct rc_fault *check_opcode(
-	const struct rc_responder *resp, const struct wire_pkt *pkt)
+static const struct rc_fault *check_opcode(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
+	const struct rc_responder *resp = &qp->resp;
 	enum rc_message kind = pkt->flags & ROCE_F_SEND ? RC_IN_SEND : RC_IN_WRITE;
 
 	if (!(pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE)))
 		return &UNSUPPORTED;
-	/* No key here may be invalidated from afar: there are only those of memory regions. */
-	if (pkt->flags & ROCE_F_IETH)
+	if ((pkt->flags & ROCE_F_IETH) && !window_may_invalidate(qp, pkt->rkey))
 		return &NO_ACCESS;
 	if (pkt->flags & ROCE_F_FIRST)
 		return resp->message == RC_NO_MESSAGE ? NULL : &OPCODE_SEQ;
@@ -302,7 +301,7 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 		hear(qp);
 		if (is_rd(pkt))
 			return take_rd(qp, pkt, passed);
-		fault = check_opcode(&qp->resp, pkt);
+		fault = check_opcode(qp, pkt);
 		if (fault == NULL)
 			fault = message_check(qp, pkt);
 		if (fault != NULL)

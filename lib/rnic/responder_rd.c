@@ -84,7 +84,7 @@ static const struct rc_fault *check_read(const struct rnic_qp *qp, const struct 
 		return &NOT_ENABLED;
 	if (pkt->dmalen > RNIC_MAX_MSG)
 		return &BAD_LENGTH;
-	if (pkt->dmalen > 0 && mr_translate(qp->init.pd, pkt->rkey, pkt->va, pkt->dmalen,
+	if (pkt->dmalen > 0 && mr_translate_remote(qp, pkt->rkey, pkt->va, pkt->dmalen,
 				       IBV_ACCESS_REMOTE_READ) == NULL)
 		return &NO_ACCESS;
 	return NULL;
@@ -97,7 +97,7 @@ static const struct rc_fault *check_atomic(
 
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC))
 		return &NOT_ENABLED;
-	at = mr_translate(qp->init.pd, pkt->rkey, pkt->va, ATOMIC_LEN, IBV_ACCESS_REMOTE_ATOMIC);
+	at = mr_translate_remote(qp, pkt->rkey, pkt->va, ATOMIC_LEN, IBV_ACCESS_REMOTE_ATOMIC);
 	if (at == NULL)
 		return &NO_ACCESS;
 	if (pkt->va % ATOMIC_LEN != 0 || (uintptr_t)at % ATOMIC_LEN != 0)
@@ -215,7 +215,7 @@ static bool gather_read(const struct rnic_qp *qp, const struct rc_pending *p,
 	if (len == 0)
 		return true;
 	frame->iov[0].base =
-		mr_translate(qp->init.pd, p->rkey, p->va + offset, len, IBV_ACCESS_REMOTE_READ);
+		mr_translate_remote(qp, p->rkey, p->va + offset, len, IBV_ACCESS_REMOTE_READ);
 	frame->iov[0].len = len;
 	frame->n_iov = 1;
 	return frame->iov[0].base != NULL;

@@ -228,7 +228,14 @@ int rnic_pd_free(struct rnic_pd *pd); /* -EBUSY while in use */
  * -EINVAL: REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE, or a range that wraps. */
 int rnic_mr_reg(struct rnic_pd *pd, void *addr, uint64_t len, uint64_t iova, int access,
 	struct rnic_mr **mr);
-int rnic_mr_dereg(struct rnic_mr *mr);
+/* As ibv_rereg_mr; the key stays. -EBUSY while windows are bound. Nothing changes if it fails. */
+int rnic_mr_rereg(struct rnic_mr *mr, int flags, struct rnic_pd *pd, void *addr, uint64_t len,
+	uint64_t iova, int access);
+/* A memory window, not bound: no peer reaches anything by its key. It is bound and invalidated by
+ * IBV_WR_BIND_MW (of either type here) and IBV_WR_LOCAL_INV; type 2 also by the peer's SEND with
+ * Invalidate. Windows and regions share max_mr. */
+int rnic_mw_alloc(struct rnic_pd *pd, enum ibv_mw_type type, struct rnic_mr **mw);
+int rnic_mr_dereg(struct rnic_mr *mr); /* either; -EBUSY: a region with windows bound */
 uint32_t rnic_mr_lkey(const struct rnic_mr *mr);
 uint32_t rnic_mr_rkey(const struct rnic_mr *mr);
 

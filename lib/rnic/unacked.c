@@ -34,9 +34,20 @@ struct send_wqe *unacked_next(struct rnic_qp *qp)
 		qp_sq_error(qp);
 	if (state != IBV_QPS_RTS && (state != IBV_QPS_SQD || qp->sent == 0))
 		return NULL;
-	if (ring_tail(&qp->sq) == ring_head(&qp->sq))
-		return NULL;
-	return ring_at(&qp->sq, ring_tail(&qp->sq));
+	while (ring_tail(&qp->sq) != ring_head(&qp->sq)) {
+		struct send_wqe *wqe = ring_at(&qp->sq, ring_tail(&qp->sq));
+		enum ibv_wc_status status;
+
+		if (!wqe_is_local(wqe))
+			return wqe;
+		status = window_run(qp, wqe);
+		qp_complete_send(qp, status);
+		if (status != IBV_WC_SUCCESS) {
+			qp_sq_error(qp);
+			return NULL;
+		}
+	}
+	return NULL;
 }
 
 void unacked_sent(struct rnic_qp *qp, const struct send_wqe *wqe, uint32_t len)

@@ -23,6 +23,7 @@ enum op_flags {
 	OP_REMOTE = 8,  /* names remote memory */
 	OP_ATOMIC = 16, /* 8 bytes */
 	OP_SINK = 32,   /* the list is written to: no inline data */
+	OP_LOCAL = 64,  /* no data at all */
 };
 
 static const uint8_t op_flags[] = {
@@ -34,6 +35,8 @@ static const uint8_t op_flags[] = {
 	[IBV_WR_RDMA_READ] = OP_RC | OP_REMOTE | OP_SINK,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_RC | OP_ATOMIC | OP_SINK,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_RC | OP_ATOMIC | OP_SINK,
+	[IBV_WR_LOCAL_INV] = OP_RC | OP_UC | OP_LOCAL,
+	[IBV_WR_BIND_MW] = OP_RC | OP_UC | OP_LOCAL,
 };
 
 enum { ATOMIC_LEN = 8 };
@@ -54,8 +57,11 @@ static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, ui
 	bool inlined = wr->send_flags & IBV_SEND_INLINE;
 	int err;
 
+	*bytes = 0;
 	if (flags == 0)
 		return -EOPNOTSUPP;
+	if (flags & OP_LOCAL)
+		return 0;
 	err = sge_bytes(wr->sg_list, wr->num_sge, qp->init.cap.max_send_sge, bytes);
 	if (err < 0)
 		return err;
@@ -122,6 +128,7 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	int state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	struct send_wqe *wqe;
 	uint64_t bytes;
+	unsigned flags;
 	int err;
 
 	if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR)
@@ -132,6 +139,7 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	wqe = ring_claim(&qp->sq);
 	if (wqe == NULL)
 		return -ENOMEM;
+	flags = flags_of(qp, wr->opcode);
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->len = (uint32_t)bytes;
@@ -139,10 +147,18 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	wqe->solicited = wr->send_flags & IBV_SEND_SOLICITED;
 	wqe->inlined = wr->send_flags & IBV_SEND_INLINE;
 	wqe->fenced = wr->send_flags & IBV_SEND_FENCE;
-	set_operands(wqe, wr, flags_of(qp, wr->opcode));
+	wqe->done = false;
+	if (flags & OP_LOCAL)
+		err = window_post(wqe, wr);
+	else
+		set_operands(wqe, wr, flags);
+	if (err < 0)
+		return err; /* the entry was not published */
 	if (qp->init.type == IBV_QPT_UD)
 		set_dest(qp, wqe, wr);
-	if (wqe->inlined) {
+	if (flags & OP_LOCAL) {
+		wqe->n_sge = 0;
+	} else if (wqe->inlined) {
 		wqe->n_sge = 0;
 		copy_inline((uint8_t *)wqe->sge, wr);
 	} else {

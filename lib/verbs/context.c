@@ -32,25 +32,6 @@ uint32_t iv_handle(struct iv_ctx *ctx)
 
 /* ---- operations that are not offered ---- */
 
-static struct ibv_mw *no_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	(void)pd, (void)type;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	(void)qp, (void)mw, (void)bind;
-	return iv_errno(EOPNOTSUPP);
-}
-
-static int no_dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return iv_errno(EOPNOTSUPP);
-}
-
 static int no_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	(void)xrcd;
@@ -250,9 +231,9 @@ static void fill_ops(struct iv_ctx *ctx)
 	v->create_srq_ex = iv_create_srq_ex;
 	v->close_xrcd = no_close_xrcd;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	v->context.ops.alloc_mw = no_alloc_mw;
-	v->context.ops.bind_mw = no_bind_mw;
-	v->context.ops.dealloc_mw = no_dealloc_mw;
+	v->context.ops.alloc_mw = iv_alloc_mw;
+	v->context.ops.bind_mw = iv_bind_mw;
+	v->context.ops.dealloc_mw = iv_dealloc_mw;
 	v->context.ops.poll_cq = iv_poll_cq;
 	v->context.ops.req_notify_cq = iv_req_notify_cq;
 	v->context.ops.post_srq_recv = iv_post_srq_recv;
@@ -312,6 +293,8 @@ static void free_objects(struct iv_ctx *ctx)
 		iv_cq_free(LIST_FIRST(&ctx->cqs));
 	while (!LIST_EMPTY(&ctx->channels))
 		iv_channel_free(LIST_FIRST(&ctx->channels));
+	while (!LIST_EMPTY(&ctx->mws))
+		iv_mw_free(LIST_FIRST(&ctx->mws));
 	while (!LIST_EMPTY(&ctx->mrs))
 		iv_mr_free(LIST_FIRST(&ctx->mrs));
 	while (!LIST_EMPTY(&ctx->pds))

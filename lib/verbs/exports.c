@@ -57,14 +57,6 @@ VERBS_EXPORTS(X)
 
 /* ---- not offered ---- */
 
-int iv_rereg_mr(
-	struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT; /* the old region stays valid */
-}
-
 struct ibv_mr *iv_reg_dmabuf_mr(
 	struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {

@@ -87,6 +87,12 @@ struct iv_mr {
 	LIST_ENTRY(iv_mr) link;
 };
 
+struct iv_mw {
+	struct ibv_mw base;
+	struct rnic_mr *mw;
+	LIST_ENTRY(iv_mw) link;
+};
+
 struct iv_ah {
 	struct ibv_ah base;
 	struct rnic_ah *ah;
@@ -160,6 +166,7 @@ struct iv_ctx {
 	pthread_mutex_t lock; /* the lists */
 	LIST_HEAD(, iv_pd) pds;
 	LIST_HEAD(, iv_mr) mrs;
+	LIST_HEAD(, iv_mw) mws;
 	LIST_HEAD(, iv_channel) channels;
 	LIST_HEAD(, iv_cq) cqs;
 	LIST_HEAD(, iv_qp) qps;
@@ -248,6 +255,7 @@ void iv_channel_free(struct iv_channel *channel);
 
 void iv_pd_free(struct iv_pd *pd);
 void iv_mr_free(struct iv_mr *mr);
+void iv_mw_free(struct iv_mw *mw);
 void iv_cq_free(struct iv_cq *cq);
 void iv_qp_free(struct iv_qp *qp);
 void iv_ah_free(struct iv_ah *ah);
@@ -258,6 +266,9 @@ int iv_post_one(struct iv_qp *qp, const struct ibv_send_wr *wr);
 int iv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_srq *iv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init);
 int iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+struct ibv_mw *iv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int iv_dealloc_mw(struct ibv_mw *mw);
+int iv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int iv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int iv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int iv_req_notify_cq(struct ibv_cq *cq, int solicited_only);

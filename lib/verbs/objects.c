@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and memory regions. */
+/* Protection domains, memory regions and windows. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ void iv_pd_free(struct iv_pd *pd)
 
 enum {
 	MR_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		    IBV_ACCESS_REMOTE_ATOMIC,
+		    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
 };
 
 /* A kernel device pins the pages, and thereby refuses addresses where there is no memory. Here they
@@ -133,6 +133,41 @@ struct ibv_mr *iv_reg_mr_iova2(
 	return &mr->base;
 }
 
+/* A code of enum ibv_rereg_mr_err_code: whatever is wrong, the region stays as it was. */
+int iv_rereg_mr(
+	struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct iv_mr *mr = (struct iv_mr *)base;
+	struct iv_dev *dev = iv_dev(base->context);
+	int ret = 0;
+
+	access &= ~(int)IBV_ACCESS_OPTIONAL_RANGE;
+	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) && (access & ~MR_ACCESS))
+		ret = -EOPNOTSUPP;
+	else if (flags == 0 ||
+		 ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != base->context)))
+		ret = -EINVAL;
+	else if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && !is_mapped(addr, length))
+		ret = -EFAULT;
+	if (ret == 0) {
+		iv_own(dev);
+		ret = rnic_mr_rereg(mr->mr, flags, pd ? ((struct iv_pd *)pd)->pd : NULL, addr,
+			length, (uintptr_t)addr, access);
+		iv_disown(dev);
+	}
+	if (ret) {
+		iv_errno(ret);
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		base->pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		base->addr = addr;
+		base->length = length;
+	}
+	return 0;
+}
+
 struct ibv_mr *iv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return iv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
@@ -172,4 +207,52 @@ int iv_dereg_mr(struct ibv_mr *mr)
 void iv_mr_free(struct iv_mr *mr)
 {
 	mr_free(mr, true);
+}
+
+/* ---- memory windows ---- */
+
+struct ibv_mw *iv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct iv_ctx *ctx = iv_ctx(pd->context);
+	struct iv_mw *mw = calloc(1, sizeof(*mw));
+	int ret;
+
+	if (!mw)
+		return NULL;
+	iv_own(ctx->dev);
+	ret = rnic_mw_alloc(((struct iv_pd *)pd)->pd, type, &mw->mw);
+	iv_disown(ctx->dev);
+	if (ret) {
+		free(mw);
+		iv_errno(ret);
+		return NULL;
+	}
+	mw->base.context = pd->context;
+	mw->base.pd = pd;
+	mw->base.rkey = rnic_mr_rkey(mw->mw);
+	mw->base.handle = iv_handle(ctx);
+	mw->base.type = type;
+	pthread_mutex_lock(&ctx->lock);
+	LIST_INSERT_HEAD(&ctx->mws, mw, link);
+	pthread_mutex_unlock(&ctx->lock);
+	return &mw->base;
+}
+
+void iv_mw_free(struct iv_mw *mw)
+{
+	struct iv_ctx *ctx = iv_ctx(mw->base.context);
+
+	iv_own(ctx->dev);
+	rnic_mr_dereg(mw->mw);
+	iv_disown(ctx->dev);
+	pthread_mutex_lock(&ctx->lock);
+	LIST_REMOVE(mw, link);
+	pthread_mutex_unlock(&ctx->lock);
+	free(mw);
+}
+
+int iv_dealloc_mw(struct ibv_mw *mw)
+{
+	iv_mw_free((struct iv_mw *)mw);
+	return 0;
 }

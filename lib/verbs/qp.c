@@ -334,6 +334,10 @@ int iv_post_one(struct iv_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr ud;
 
+	/* Windows of type 1 have a function of their own. */
+	if (wr->opcode == IBV_WR_BIND_MW &&
+		(!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2))
+		return -EINVAL;
 	if (qp->base.qp_type != IBV_QPT_UD || !wr->wr.ud.ah)
 		return rnic_post_send(qp->qp, wr);
 	ud = *wr;
@@ -369,5 +373,26 @@ int iv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr
 			*bad_wr = wr;
 	}
 	pthread_mutex_unlock(&qp->rq_lock);
+	return ret ? iv_errno(ret) : 0;
+}
+
+int iv_bind_mw(struct ibv_qp *base, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct iv_qp *qp = iv_qp(base);
+	const struct ibv_send_wr wr = {.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {
+			.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info}};
+	int ret = -EINVAL;
+
+	if (mw->type == IBV_MW_TYPE_1) {
+		pthread_mutex_lock(&qp->sq_lock);
+		ret = rnic_post_send(qp->qp, &wr);
+		if (ret == 0)
+			mw->rkey = wr.bind_mw.rkey;
+		pthread_mutex_unlock(&qp->sq_lock);
+		iv_kick(iv_dev(base->context));
+	}
 	return ret ? iv_errno(ret) : 0;
 }

@@ -58,7 +58,10 @@ static void device_is_described(void **state)
 	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
 	assert_int_equal(attr.max_srq, attr.max_qp);
 	assert_int_equal(attr.max_qp_rd_atom, RNIC_MAX_RD_ATOMIC);
-	assert_int_equal(attr.max_mw, 0);
+	assert_int_equal(attr.vendor_id, 0xffffff);
+	assert_int_equal(attr.max_mw, attr.max_mr);
+	assert_true(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
+	assert_true(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	assert_int_equal(attr.max_ah, 1 << 16);
 	assert_int_equal(attr.node_guid, ibv_get_device_guid(context_of(state)->device));
 	assert_true(strncmp(attr.fw_ver, "incline-", 8) == 0);

@@ -58,7 +58,7 @@ static void unsupported_objects(void **state)
 		.pd = a->pd};
 
 	assert_refused(ibv_create_srq_ex(a->context, &srq), EOPNOTSUPP);
-	assert_refused(ibv_alloc_mw(a->pd, IBV_MW_TYPE_1), EOPNOTSUPP);
+	assert_refused(ibv_alloc_mw(a->pd, (enum ibv_mw_type)3), EINVAL);
 	assert_refused(ibv_alloc_dm(a->context, &dm), EOPNOTSUPP);
 	assert_refused(ibv_alloc_td(a->context, &td), EOPNOTSUPP);
 	assert_refused(ibv_open_xrcd(a->context, &xrcd), EOPNOTSUPP);
@@ -87,9 +87,18 @@ static void unsupported_operations(void **state)
 	assert_int_equal(ibv_modify_cq(a->cq, &modify), EOPNOTSUPP);
 	assert_int_equal(ibv_resolve_eth_l2_from_gid(a->context, &ah, mac, &vlan), EINVAL);
 	assert_int_equal(ibv_query_qp_data_in_order(a->qp, IBV_WR_SEND, 0), 0);
-	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 IBV_ACCESS_ON_DEMAND),
 		IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 IBV_ACCESS_REMOTE_WRITE),
+		IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(
+		ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 64, 0),
+		IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EFAULT);
 	assert_int_equal(ibv_resize_cq(a->cq, 1 << 20), EINVAL);
 	assert_int_equal(ibv_resize_cq(a->cq, 0), EINVAL);
 }
@@ -121,7 +130,7 @@ static void refused_queue_pairs(void **state)
 	init.recv_cq = a->cq;
 	init.cap.max_send_sge = RNIC_MAX_SGE + 1;
 	assert_refused(ibv_create_qp(a->pd, &init), EINVAL);
-	ex.send_ops_flags = IBV_QP_EX_WITH_BIND_MW;
+	ex.send_ops_flags = IBV_QP_EX_WITH_TSO;
 	assert_refused(ibv_create_qp_ex(a->context, &ex), EOPNOTSUPP);
 	ex.qp_type = IBV_QPT_UD;
 	ex.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
@@ -179,8 +188,7 @@ static void refused_memory(void **state)
 
 static void refused_requests(void **state)
 {
-	static const enum ibv_wr_opcode opcodes[] = {
-		IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_TSO, IBV_WR_DRIVER1};
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_TSO, IBV_WR_DRIVER1};
 	struct one *o = *state;
 	struct endpoint b;
 	struct ibv_sge sge[3] = {{0}};
