@@ -154,6 +154,7 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 	char err[SW_ERR_LEN])
 {
 	struct inc_group *g = rte_zmalloc("group", inc_group_bytes(spec), RTE_CACHE_LINE_SIZE);
+	struct sw_lease_member lease = {0};
 	uint64_t off = INC_NO_ARENA;
 	int rc = 0;
 
@@ -161,7 +162,9 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 		return sw_fail(err, -ENOMEM,
 			"no memory for %zu bytes of state: raise \"memory_mb\"",
 			inc_group_bytes(spec));
-	if (!spec->unbound && inc_group_payload_bytes(spec) > 0)
+	if (spec->lease[0])
+		rc = sw_lease_join(sw, spec, inc_group_payload_bytes(spec), &lease, err);
+	else if (!spec->unbound && inc_group_payload_bytes(spec) > 0)
 		rc = take_memory(sw, inc_group_payload_bytes(spec), &off, err);
 	if (rc < 0) {
 		rte_free(g);
@@ -177,11 +180,12 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 	}
 	if (rc < 0) {
 		give_back(sw, off);
+		sw_lease_leave(sw, &lease, g);
 		rte_free(g);
 		return rc;
 	}
 	g->last_progress_ns = port_now_ns();
-	sw->slot[slot] = (struct sw_group_slot){0};
+	sw->slot[slot] = (struct sw_group_slot){.lease = lease};
 	sw->n_groups++;
 	inc_table_set(sw->groups, slot, g);
 	return 0;
@@ -224,6 +228,14 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 struct inc_group *sw_group_get(struct sw *sw, unsigned slot)
 {
 	return slot < INC_GROUP_SLOTS ? sw->groups->group[slot] : NULL;
+}
+
+const char *sw_group_lease(struct sw *sw, unsigned slot, const char **tenant)
+{
+	const struct sw_lease_member *m = &sw->slot[slot].lease;
+
+	*tenant = m->tenant;
+	return m->lease ? sw->leases->lease[m->lease - 1].name : "";
 }
 
 int sw_group_find(struct sw *sw, const char *name)
@@ -315,6 +327,9 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	if (g->mode == INC_MODE_1)
 		return sw_fail(err, -EOPNOTSUPP,
 			"a group of mode I keeps its memory: receives are posted into it");
+	if (sw->slot[slot].lease.lease)
+		return sw_fail(err, -EOPNOTSUPP,
+			"the group has a lease: its memory comes and goes with that");
 	if (inc_group_busy(g, &psn, &eps)) {
 		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
 		return sw_fail(err, -EBUSY,
@@ -336,19 +351,31 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	return 0;
 }
 
+struct removed {
+	struct inc_group *g;
+	struct sw_lease_member lease;
+};
+
 static void free_group(struct sw *sw, void *what)
 {
-	struct inc_group *g = what;
+	struct removed *r = what;
 
-	give_back(sw, g->pay_off);
-	rte_free(g);
+	if (r->lease.lease)
+		sw_lease_leave(sw, &r->lease, r->g);
+	else
+		give_back(sw, r->g->pay_off);
+	rte_free(r->g);
+	free(r);
 }
 
 /* From now on the lcore does not find it; the memory follows. */
 static void remove_group(struct sw *sw, unsigned slot)
 {
 	struct inc_group *g = sw->groups->group[slot];
+	struct removed *r = malloc(sizeof(*r));
 
+	if (r != NULL)
+		*r = (struct removed){g, sw->slot[slot].lease};
 	sw->groups->gen[slot] = (uint8_t)((g->gen + 1) & GEN_MASK);
 	sw->n_stalled -= sw->slot[slot].stalled;
 	sw->slot[slot] =
@@ -356,7 +383,8 @@ static void remove_group(struct sw *sw, unsigned slot)
 	sw->n_groups--;
 	inc_table_set(sw->groups, slot, NULL);
 	sw_rnic_remove(sw, g);
-	sw_defer(sw, free_group, g);
+	if (r != NULL) /* else its memory is lost: the machine has none */
+		sw_defer(sw, free_group, r);
 }
 
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN])
@@ -424,6 +452,7 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 {
 	sw_reclaim(sw);
 	sw_rings_tick(sw, now_ns);
+	sw_leases_tick(sw, now_ns);
 	for (unsigned slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++) {
 		if (sw->groups->group[slot] == NULL)
 			continue;

@@ -6,6 +6,7 @@
 #include "dataplane/graph.h"
 #include "dataplane/inc/arena.h"
 #include "dataplane/lcore.h"
+#include "dataplane/leases.h"
 #include "dataplane/switch.h"
 #include "dataplane/switch_rnic.h"
 
@@ -44,6 +45,7 @@ struct sw_deferred {
 struct sw_group_slot {
 	uint64_t rest_until, drain_until; /* ns; 0: not resting, not draining */
 	bool stalled;
+	struct sw_lease_member lease;
 };
 
 struct sw {
@@ -57,6 +59,7 @@ struct sw {
 	struct inc_ranges *arena;
 	struct inc_table *groups;
 	struct sw_rnic *rnic;
+	struct sw_leases *leases;
 	struct sw_group_slot slot[INC_GROUP_SLOTS];
 	unsigned n_groups, n_stalled;
 	struct nr_ring *ring[NR_MAX_RINGS];

@@ -208,7 +208,8 @@ static int create_arena(struct sw *sw, char err[SW_ERR_LEN])
 			sw->config.arena_bytes >> 10);
 	sw->arena = malloc(sizeof(*sw->arena));
 	sw->groups = rte_zmalloc("groups", sizeof(*sw->groups), RTE_CACHE_LINE_SIZE);
-	if (sw->arena == NULL || sw->groups == NULL)
+	sw->leases = sw_leases_create();
+	if (sw->arena == NULL || sw->groups == NULL || sw->leases == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for the group table");
 	inc_ranges_init(sw->arena, sw->config.arena_bytes);
 	return 0;
@@ -369,6 +370,7 @@ void sw_destroy(struct sw *sw)
 	rte_free(sw->lcore);
 	rte_free(sw->rcu);
 	rte_free(sw->groups);
+	sw_leases_destroy(sw->leases);
 	free(sw->arena);
 	rte_memzone_free(sw->arena_zone);
 	rte_mempool_free(sw->head_pool);

@@ -100,7 +100,8 @@ int sw_group_activate(
  * indirection layer); bound although it has some: moves it to the lowest free place. First come,
  * first served: -ENOSPC and nothing changed if there is not enough. -EBUSY: an operation is not
  * finished. The caller sees to it that all ranks have finished. Meanwhile, well below a
- * millisecond as a rule, the group's packets are dropped as of a group that is not active. */
+ * millisecond as a rule, the group's packets are dropped as of a group that is not active.
+ * -EOPNOTSUPP: the group has a lease, or is of mode I. */
 int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LEN]);
 /* ACTIVE -> DRAINING, freed after drain_ms by sw_tick; force: freed at once. */
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN]);
@@ -111,6 +112,46 @@ struct inc_group *sw_group_get(struct sw *sw, unsigned slot);
 /* Slot of a group by name, or -ENOENT. Names are unique. */
 int sw_group_find(struct sw *sw, const char *name);
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used);
+
+/* ---- leases: memory that groups share, one tenant at a time ---- */
+enum { SW_MAX_LEASES = 64, SW_LEASE_MS = 10000 };
+
+/* A group whose spec names a lease has memory while its tenant holds the lease; all groups of a
+ * tenant get and lose it together. First come, first served: -EBUSY with the holder's name, and
+ * nothing changed but a counter, if another tenant holds it or a group of this one is not active.
+ * Whoever holds it already keeps it, its time begins anew. -ENOENT: no such lease or tenant. */
+int sw_lease_acquire(struct sw *sw, const char *lease, const char *tenant, char err[SW_ERR_LEN]);
+/* The caller sees to it that all ranks of the tenant have finished. pending: some acknowledgement
+ * is still under way; the lease is free once it has come, or its time is over. Nothing to do if the
+ * tenant does not hold it. A holder whose groups make no progress for lease_ms loses the lease:
+ * they fail, with the reason lease_expired, and nobody else gets the memory before. */
+int sw_lease_release(
+	struct sw *sw, const char *lease, const char *tenant, bool *pending, char err[SW_ERR_LEN]);
+
+/* X(field, meaning) */
+#define SW_LEASE_COUNTERS(X)                             \
+	X(acquired, "times that a tenant got it")        \
+	X(refused, "times that a tenant did not get it") \
+	X(released, "times that its holder let it go")   \
+	X(taken_back, "times that it was taken from a holder in silence")
+struct sw_lease_counters {
+#define X(field, text) uint64_t field;
+	SW_LEASE_COUNTERS(X)
+#undef X
+};
+struct sw_lease_info {
+	char name[INC_NAME_LEN];   /* "": entry i is free */
+	char holder[INC_NAME_LEN]; /* "": nobody */
+	uint64_t bytes, offset;    /* of the range */
+	unsigned members;          /* groups */
+	bool releasing;
+	uint64_t held_ns;
+	struct sw_lease_counters count;
+};
+/* Entry i; -ENOENT behind the last one. */
+int sw_lease_get(struct sw *sw, unsigned i, struct sw_lease_info *info);
+/* The lease and the tenant of a group, "" if it has none. */
+const char *sw_group_lease(struct sw *sw, unsigned slot, const char **tenant);
 
 /* ---- NetReduce rings ---- */
 /* Checks the spec, takes arena memory, installs everything or nothing. local_ip that is zero

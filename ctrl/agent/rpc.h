@@ -58,6 +58,9 @@ int rpc_group_delete(struct agent *, const json_t *, json_t **, struct rpc_error
 int rpc_group_fail(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_show(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_lease_acquire(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_lease_release(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_lease_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_create(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_activate(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_delete(struct agent *, const json_t *, json_t **, struct rpc_error *);

@@ -19,18 +19,30 @@ static int index_of(const char *const *names, const char *name)
 	return -ENOENT;
 }
 
+static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789_.-";
+
 int rpc_read_name(const char *name, char *out, size_t cap, struct rpc_error *e)
 {
 	static const char digits[] = "0123456789";
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_.-";
 
-	if (name[strspn(name, allowed)])
+	if (name[strspn(name, name_letters)])
 		return rpc_fail(
 			e, -EINVAL, "name", "must consist of letters, digits, '_', '.' and '-'");
 	if (!name[strspn(name, digits)])
 		return rpc_fail(e, -EINVAL, "name", "must not be digits alone: that is a number");
 	snprintf(out, cap, "%s", name);
+	return 0;
+}
+
+/* Only compared and shown; the same letters as a group's, which it may be. */
+static int read_lease_name(
+	const char *field, const char *name, char out[INC_NAME_LEN], struct rpc_error *e)
+{
+	if (name[strspn(name, name_letters)])
+		return rpc_fail(
+			e, -EINVAL, field, "must consist of letters, digits, '_', '.' and '-'");
+	snprintf(out, INC_NAME_LEN, "%s", name);
 	return 0;
 }
 
@@ -55,7 +67,7 @@ static uint32_t random_psn(void)
 
 static int read_header(const json_t *params, struct inc_group_spec *s, struct rpc_error *e)
 {
-	const char *prim = rpc_string(params, "primitive");
+	const char *prim = rpc_string(params, "primitive"), *lease;
 	int rc = rpc_read_name(rpc_string(params, "name"), s->name, sizeof(s->name), e);
 
 	if (rc)
@@ -69,6 +81,13 @@ static int read_header(const json_t *params, struct inc_group_spec *s, struct rp
 	s->prim = prim ? (uint8_t)index_of(group_primitives, prim) : INC_AR;
 	s->root = (uint16_t)rpc_int(params, "root", 0);
 	s->unbound = !rpc_bool(params, "bound", true);
+	if ((lease = rpc_string(params, "lease")) &&
+		(rc = read_lease_name("lease", lease, s->lease, e)))
+		return rc;
+	if ((lease = rpc_string(params, "tenant")) &&
+		(rc = read_lease_name("tenant", lease, s->tenant, e)))
+		return rc;
+	s->lease_ms = (uint32_t)rpc_int(params, "lease_ms", 0);
 	s->mtu = (uint16_t)rpc_int(params, "mtu", 0);
 	s->m = (uint16_t)rpc_int(params, "M", 0);
 	s->w = (uint16_t)rpc_int(params, "W", 0);

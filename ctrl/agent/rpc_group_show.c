@@ -235,6 +235,15 @@ json_t *group_arena_json(const struct inc_group *g)
 	return out;
 }
 
+static void show_lease(json_t *out, struct sw *sw, unsigned slot)
+{
+	const char *tenant, *name = sw_group_lease(sw, slot, &tenant);
+
+	if (name[0])
+		json_object_set_new(
+			out, "lease", json_pack("{s:s,s:s}", "name", name, "tenant", tenant));
+}
+
 int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	int slot = group_resolve(a, params, e);
@@ -254,6 +263,7 @@ int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struc
 	json_object_set_new(out, "flags", flags_json(g->flags));
 	window_json(out, g);
 	json_object_set_new(out, "arena", group_arena_json(g));
+	show_lease(out, a->sw, (unsigned)slot);
 	if (g->mode == INC_MODE_3)
 		json_object_set_new(out, "pipes", pipes_json(g));
 	set(out, "next_psn", g->next_ctrl & PSN_MASK);

@@ -32,6 +32,8 @@ enum {
 	INC_N_DESC = 8,
 	INC_CTRL_LEN = 32,
 	INC_NAME_LEN = 32,
+	INC_MIN_LEASE_MS = 10,
+	INC_MAX_LEASE_MS = 3600000,
 };
 
 #define INC_NO_ARENA UINT64_MAX /* pay_off of a group that has no aggregation memory now */
@@ -62,15 +64,16 @@ enum inc_state { INC_FREE, INC_INSTALLED, INC_ACTIVE, INC_DRAINING, INC_FAILED }
 /* X(symbol, name): why a group has failed. Mode-I: MODE1_QP is a completion in error, whose enum
  * ibv_wc_status is in fail_status; MODE1_SEQUENCE a message that is not the one that follows,
  * control or data, or its length; CTRL_INVALID is dropped in the other modes, and comes again. */
-#define INC_FAILS(X)                        \
-	X(NONE, "none")                     \
-	X(CTRL_MISMATCH, "ctrl_mismatch")   \
-	X(FATAL_NAK, "fatal_nak")           \
-	X(MANAGER, "manager")               \
-	X(MODE1_QP, "mode1_qp")             \
-	X(MODE1_SEQUENCE, "mode1_sequence") \
-	X(CTRL_INVALID, "ctrl_invalid")     \
-	X(RETRY_EXHAUSTED, "retry_exhausted")
+#define INC_FAILS(X)                          \
+	X(NONE, "none")                       \
+	X(CTRL_MISMATCH, "ctrl_mismatch")     \
+	X(FATAL_NAK, "fatal_nak")             \
+	X(MANAGER, "manager")                 \
+	X(MODE1_QP, "mode1_qp")               \
+	X(MODE1_SEQUENCE, "mode1_sequence")   \
+	X(CTRL_INVALID, "ctrl_invalid")       \
+	X(RETRY_EXHAUSTED, "retry_exhausted") \
+	X(LEASE_EXPIRED, "lease_expired")
 
 enum inc_fail {
 #define X(sym, name) INC_FAIL_##sym,
@@ -117,6 +120,10 @@ struct inc_group_spec {
 	uint32_t start_psn; /* 24 bits */
 	uint16_t flags;     /* enum inc_group_flags */
 	bool unbound;       /* without aggregation memory at first */
+	/* Not "": no memory of its own, but a lease's, while its tenant ("": the group's name)
+	 * holds that, and for lease_ms without progress at most (0: the default). */
+	char lease[INC_NAME_LEN], tenant[INC_NAME_LEN];
+	uint32_t lease_ms;
 	uint16_t n_ranks;
 	uint8_t n_ep;
 	struct inc_ep_spec *ep; /* n_ep of them, the caller's */

@@ -125,6 +125,31 @@ static int check_ep(const struct inc_group_spec *s, unsigned i, char *err)
 	return 0;
 }
 
+static int check_lease(const struct inc_group_spec *s, char *err)
+{
+	if (s->lease[0] == '\0')
+		return s->tenant[0] == '\0' && s->lease_ms == 0
+			       ? 0
+			       : refuse(err, EINVAL,
+					 "%s: is for groups with a lease: name that too",
+					 s->tenant[0] ? "tenant" : "lease_ms");
+	if (memchr(s->lease, '\0', sizeof(s->lease)) == NULL)
+		return refuse(err, EINVAL, "lease: must have 1..%u bytes", INC_NAME_LEN - 1);
+	if (memchr(s->tenant, '\0', sizeof(s->tenant)) == NULL)
+		return refuse(err, EINVAL, "tenant: must have 1..%u bytes", INC_NAME_LEN - 1);
+	if (s->mode == INC_MODE_1)
+		return refuse(err, EOPNOTSUPP,
+			"lease: a group of mode I keeps its memory: receives are posted into it");
+	if (s->unbound)
+		return refuse(err, EINVAL,
+			"bound: a group with a lease has memory when it holds "
+			"the lease");
+	if (s->lease_ms != 0 && (s->lease_ms < INC_MIN_LEASE_MS || s->lease_ms > INC_MAX_LEASE_MS))
+		return refuse(err, EINVAL, "lease_ms: %u, must be %u..%u", s->lease_ms,
+			INC_MIN_LEASE_MS, INC_MAX_LEASE_MS);
+	return 0;
+}
+
 /* Each rank behind exactly one endpoint. */
 static int check_ranks(const struct inc_group_spec *s, char *err)
 {
@@ -169,5 +194,7 @@ int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN])
 		rc = check_ep(spec, i, err);
 	if (rc == 0 && spec->n_ep == 1 && spec->ep[0].parent)
 		rc = refuse(err, EINVAL, "endpoints: a parent alone, no children");
+	if (rc == 0)
+		rc = check_lease(spec, err);
 	return rc ? rc : check_ranks(spec, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The methods of incline-switch; ctrl/agent has a handler for each. */
+#include "lib/ctl/lease_schema.h"
 #include "lib/ctl/ring_schema.h"
 #include "lib/ctl/schema.h"
 
@@ -207,6 +208,12 @@ static const struct ctl_field create_params[] = {
 	{"endpoints", CTL_LIST, .item = CTL_OBJECT, .fields = create_endpoints, .min = 1,
 		.max = MAX_EP, .required = true, .help = "one per neighbour in the tree"},
 	{"bound", CTL_BOOL, .help = "take aggregation memory at once; default true"},
+	{"lease", CTL_STRING, .min = 1, .max = 31,
+		.help = "no memory of its own, but this lease's when its tenant holds it"},
+	{"tenant", CTL_STRING, .min = 1, .max = 31,
+		.help = "groups that get the lease together; default: the group's name"},
+	{"lease_ms", CTL_INT, .min = 10, .max = 3600000,
+		.help = "how long the tenant may hold it without progress; default 10000"},
 	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"}, {0}};
 
 static const struct ctl_field connection_fields[] = {
@@ -308,6 +315,10 @@ static const struct ctl_field arena_fields[] = {
 	{"bytes", CTL_U64, .required = true, .help = "that it takes"},
 	{"offset", CTL_U64, .help = "where, if bound"}, {0}};
 
+static const struct ctl_field group_lease_fields[] = {
+	{"name", CTL_STRING, .required = true, .help = "of the lease"},
+	{"tenant", CTL_STRING, .required = true, .help = "to which the group belongs"}, {0}};
+
 static const struct ctl_field rebind_params[] = {GROUP_REF,
 	{"bound", CTL_BOOL, .required = true, .pos = 2,
 		.help = "take aggregation memory (move, if it has some), or give it back"},
@@ -338,6 +349,7 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 	{"slots", CTL_INT, .required = true, .help = "ring size"},
 	{"arena", CTL_OBJECT, .fields = arena_fields, .required = true,
 		.help = "aggregation memory"},
+	{"lease", CTL_OBJECT, .fields = group_lease_fields, .help = "where that comes from"},
 	{"start_psn", CTL_INT, .required = true, .help = "first PSN"},
 	{"next_psn", CTL_INT, .required = true, .help = "where the next operation begins"},
 	{"pipes", CTL_OBJECT, .fields = pipes_fields, .help = "mode III: where they begin"},
@@ -483,6 +495,7 @@ static const struct ctl_method methods[] = {
 	{"group.list", "group list", "Lists the groups.", false, none, group_list_result},
 	{"group.show", "group show", "Shows a group: endpoints, counters, who is waited for.",
 		false, show_params, show_result},
+	CTL_LEASE_METHODS,
 	CTL_RING_METHODS,
 	{"stats.get", "stats", "Shows counters and values.", false, stats_params, stats_result},
 	{"drops.get", "drops", "Shows how many packets were dropped, by reason.", false,

@@ -273,6 +273,8 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 		return rc;
 	}
 	g->count[INC_C_RX] = 1ULL << 60;
+	memcpy(sw->group_lease, spec->lease, sizeof(sw->group_lease));
+	memcpy(sw->group_tenant, spec->tenant, sizeof(sw->group_tenant));
 	sw->group[at] = g;
 	*slot = at;
 	return 0;
@@ -304,6 +306,48 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	}
 	inc_group_rebind(g, bound ? 0 : INC_NO_ARENA);
 	return 0;
+}
+
+/* ---- leases: one, of nothing, and nobody waits ---- */
+
+int sw_lease_acquire(struct sw *sw, const char *lease, const char *tenant, char err[SW_ERR_LEN])
+{
+	if (strcmp(lease, "pool") != 0) {
+		snprintf(err, SW_ERR_LEN, "lease: no group names a lease \"%s\"", lease);
+		return -ENOENT;
+	}
+	if (sw->holder[0] && strcmp(sw->holder, tenant) != 0) {
+		snprintf(err, SW_ERR_LEN, "lease \"%s\" is held by \"%s\"", lease, sw->holder);
+		return -EBUSY;
+	}
+	snprintf(sw->holder, sizeof(sw->holder), "%s", tenant);
+	return 0;
+}
+
+int sw_lease_release(
+	struct sw *sw, const char *lease, const char *tenant, bool *pending, char err[SW_ERR_LEN])
+{
+	(void)lease, (void)err;
+	if (!strcmp(sw->holder, tenant))
+		sw->holder[0] = '\0';
+	*pending = sw->holder[0] != '\0';
+	return 0;
+}
+
+int sw_lease_get(struct sw *sw, unsigned i, struct sw_lease_info *info)
+{
+	if (i > 0)
+		return -ENOENT;
+	*info = (struct sw_lease_info){
+		.name = "pool", .bytes = 4096, .members = 2, .count = {1, 2, 3, 4}};
+	memcpy(info->holder, sw->holder, sizeof(info->holder));
+	return 0;
+}
+
+const char *sw_group_lease(struct sw *sw, unsigned slot, const char **tenant)
+{
+	*tenant = sw->group_tenant;
+	return slot == 1 ? sw->group_lease : "";
 }
 
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN])

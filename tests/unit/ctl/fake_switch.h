@@ -15,6 +15,7 @@ struct sw {
 	uint64_t drops[3];
 	int trace_port;
 	unsigned trace_count;
+	char holder[INC_NAME_LEN], group_lease[INC_NAME_LEN], group_tenant[INC_NAME_LEN];
 };
 
 struct sw *fake_switch_create(void);

@@ -885,6 +885,35 @@ static void test_group_rebind(void **state)
 		"an operation is not finished: PSN 1");
 }
 
+static void test_leases(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	json_decref(create(f, "1", ",'lease':'pool','tenant':'job','lease_ms':100"));
+	json_t *show = call_ok(f, "group.show", "{'group':'g1'}");
+	expect_json(json_incref(json_object_get(show, "lease")), "{'name':'pool','tenant':'job'}");
+	json_decref(show);
+	expect_json(call_ok(f, "lease.list", "{}"),
+		"{'leases':[{'name':'pool','bytes':4096,'groups':2,'offset':0,'acquired':1,"
+		"'refused':2,'released':3,'taken_back':4}]}");
+	expect_json(call_ok(f, "lease.acquire", "{'lease':'pool','tenant':'job'}"),
+		"{'lease':'pool','holder':'job'}");
+	call_bad(f, "lease.acquire", "{'lease':'pool','tenant':'b'}", -32000, "EBUSY", -1, NULL,
+		"lease \"pool\" is held by \"job\"");
+	call_bad(f, "lease.acquire", "{'lease':'p','tenant':'b'}", -32000, "ENOENT", -1, "lease",
+		"lease: no group names a lease \"p\"");
+	call_bad(f, "lease.acquire", "{'lease':'p'}", -32602, "EINVAL", -1, "tenant",
+		"tenant: is missing");
+	expect_json(call_ok(f, "lease.list", "{}"),
+		"{'leases':[{'name':'pool','bytes':4096,'groups':2,'offset':0,'holder':'job',"
+		"'held_ms':0,'releasing':false,'acquired':1,'refused':2,'released':3,"
+		"'taken_back':4}]}");
+	expect_json(call_ok(f, "lease.release", "{'lease':'pool','tenant':'b'}"),
+		"{'lease':'pool','pending':true}");
+	expect_json(call_ok(f, "lease.release", "{'lease':'pool','tenant':'job'}"),
+		"{'lease':'pool','pending':false}");
+}
+
 /* A tree: switches below, a parent that leads to all other ranks. */
 static void test_group_in_tree(void **state)
 {
@@ -961,6 +990,11 @@ static void test_bad_groups(void **state)
 		{"flags", "{'fast':true}", "flags.fast", "is not a known field"},
 		{"flags", "{'dup_all':1}", "flags.dup_all", "must be boolean, not an integer"},
 		{"endpoints", "[]", "endpoints", "must have 1..64 items, has 0"},
+		{"lease", "'a b'", "lease", "must consist of letters, digits, '_', '.' and '-'"},
+		{"lease", "''", "lease", "must have 1..31 bytes, has 0"},
+		{"tenant", "'t'", "tenant", "is for groups with a lease: name that too"},
+		{"lease_ms", "9", "lease_ms", "9 is not in 10..3600000"},
+		{"lease_ms", "10", "lease_ms", "is for groups with a lease: name that too"},
 		{"activate", "'yes'", "activate", "must be boolean, not a string"},
 		{".ip", "'10.0.0.1/24'", "endpoints[0].ip", "\"10.0.0.1/24\" is not an IP address"},
 		{".ip", NULL, "endpoints[0].ip", "is missing"},
@@ -1027,6 +1061,7 @@ int main(void)
 		T(test_group_fail_and_status),
 		T(test_group_show),
 		T(test_group_rebind),
+		T(test_leases),
 		T(test_group_in_tree),
 		T(test_bad_groups),
 	};
