@@ -507,12 +507,16 @@ static int allocate(struct perf *p)
 static int conclude(struct perf *p)
 {
 	const double avg = p->n_timings ? p->busbw_sum / p->n_timings : 0;
+	struct ccl_info info;
 
 	if (p->rank.number != 0)
 		return 0;
 	printf("# Out of bounds values : %llu %s\n", (unsigned long long)p->wrong,
 		p->wrong ? "FAILED" : "OK");
 	printf("# Avg bus bandwidth    : %g\n#\n", avg / 8);
+	ccl_query(p->rank.comm, &info);
+	if (p->rank.group->lease[0])
+		printf("# selection: %s\n", info.selection);
 	return p->opt.json ? perf_write_json(p, avg) : 0;
 }
 
@@ -527,6 +531,10 @@ static int run(struct perf *p)
 		return bad("-r", "root");
 	ccl_query(p->rank.comm, &info);
 	if (p->opt.show_selection) {
+		/* With a lease every collective is joined anew. */
+		if (p->rank.group->lease[0] && (status = rank_barrier(&p->rank)))
+			return rank_failed(&p->rank, status);
+		ccl_query(p->rank.comm, &info);
 		if (p->rank.number == 0)
 			printf("mode %s, %s: %s%s\n", p->rank.group->mode, ccl_kind_name(info.kind),
 				info.fallback ? "FALLBACK: " : "", info.selection);

@@ -165,6 +165,10 @@ int perf_write_json(const struct perf *p, double avg_busbw_gbps)
 		p->rank.group->mode, "kind", ccl_kind_name(info.kind), "fallback", info.fallback,
 		"selection", info.selection, "ranks", (int)p->n_ranks, "device", info.device, "mtu",
 		(int)info.mtu, "M", (int)info.m, "W", (int)info.w, "registered", !p->opt.staged);
+	if (p->rank.group->lease[0])
+		json_object_update_new(doc,
+			json_pack("{s:I, s:I}", "lease_granted", (json_int_t)info.lease_granted,
+				"lease_refused", (json_int_t)info.lease_refused));
 	json_object_update_new(
 		doc, json_pack("{s:i, s:i, s:i, s:I, s:s, s:O, s:o, s:I, s:f}", "iters",
 			     (int)p->opt.iters, "warmup", (int)p->opt.warmup, "checks",

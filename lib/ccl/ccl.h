@@ -163,9 +163,13 @@ struct ccl_info {
 	enum ccl_mode mode;
 	enum ccl_kind kind;
 	unsigned n_groups;
-	unsigned collectives;                   /* bit per collective that can be called */
-	bool fallback;                          /* the switches could not serve, the ranks do */
-	char selection[CCL_ERR_LEN];            /* the choice and its reason, one sentence */
+	unsigned collectives;        /* bit per collective that can be called */
+	bool fallback;               /* the switches could not serve, the ranks do */
+	char selection[CCL_ERR_LEN]; /* the choice and its reason, one sentence */
+	/* With a lease: collectives in the network, and by a ring of the hosts because the
+	 * switches' memory was not to be had; fallback then says how the last one went, and
+	 * selection why. */
+	uint64_t lease_granted, lease_refused;
 	uint64_t operations, messages;          /* finished */
 	uint64_t staged_sends, staged_receives; /* data messages that were copied */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/lease.h"
 
 bool ccl_busy(const struct ccl_comm *c)
 {
@@ -67,12 +68,13 @@ static bool serves(const struct ccl_memb *mb, const struct ccl_part *p)
 bool ccl_next_part(struct ccl_memb *mb, struct ccl_part *part)
 {
 	struct ccl_comm *c = mb->comm;
+	const uint64_t end = ccl_lease_open_end(c);
 
 	if (mb->coll < c->coll_done) { /* they had nothing for this member */
 		mb->coll = c->coll_done;
 		mb->part = 0;
 	}
-	for (; mb->coll != c->coll_issued; mb->coll++, mb->part = 0) {
+	for (; mb->coll < end; mb->coll++, mb->part = 0) {
 		const struct ccl_coll *coll = ccl_coll_at(c, mb->coll);
 
 		for (; mb->part < coll->n_parts; mb->part++) {
@@ -168,16 +170,19 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 	if (!c->ring && c->n_ranks == 1 && coll->kind != CCL_ALLREDUCE && coll->kind != CCL_BARRIER)
 		do_alone(coll);
 	if (c->ring) {
-		const int rc = ccl_ring_issue(c, coll);
+		const int rc = ccl_ring_issue(c->ring, c->rank, coll);
 
 		if (rc)
 			return rc;
 		coll->n_parts = 1;
 	}
-	coll->parts_left = coll->n_parts;
+	/* With a lease, it is done when all ranks are. */
+	coll->parts_left = coll->n_parts + (c->lease ? 1 : 0);
 	*ccl_coll_at(c, c->coll_issued) = *coll;
 	req->seq = c->coll_issued++;
 	retire(c);
+	if (c->lease)
+		return ccl_lease_go(c);
 	for (unsigned i = 0; i < c->n_memb; i++)
 		if (ccl_pump(&c->memb[i]))
 			return c->failed;

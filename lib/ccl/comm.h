@@ -82,6 +82,8 @@ struct ccl_region {
 	struct ibv_mr *mr; /* NULL: free entry */
 };
 
+struct ccl_lease;
+
 /* Membership in one group. */
 struct ccl_memb {
 	struct ccl_comm *comm;
@@ -139,7 +141,8 @@ struct ccl_comm {
 	unsigned n_memb;
 	struct ccl_memb *memb;
 	size_t slot_len;
-	struct ccl_ring *ring; /* instead of members: over_ring.c */
+	struct ccl_ring *ring;   /* instead of members: over_ring.c */
+	struct ccl_lease *lease; /* memory per invocation: lease.c; NULL: always */
 	struct ccl_region region[CCL_MAX_REGIONS];
 	bool connected;
 
@@ -241,12 +244,13 @@ struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c);
 
 /* ---- over_ring.c ---- */
 
+struct ccl_ring;
 struct ccl_ring_conf;
 
 /* Joins no groups, but a ring: collectives of those it can do. It has to meet before it is used. */
 int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned collectives,
 	char err[CCL_ERR_LEN]);
-int ccl_ring_issue(struct ccl_comm *c, struct ccl_coll *coll);
+int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll);
 int ccl_ring_go_on(struct ccl_comm *c, uint64_t now); /* as ccl_progress */
 void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info);
 

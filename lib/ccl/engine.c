@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/lease.h"
 #include "lib/ccl/ring.h"
 #include "lib/verbs/incline_dv.h"
 #include "lib/wire/psn.h"
@@ -36,6 +37,8 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	va_end(ap);
 	if (c->ring)
 		ccl_ring_fail(c->ring, error, "%s", c->err);
+	else if (c->lease)
+		ccl_ring_fail(ccl_lease_ring(c), error, "%s", c->err);
 	ccl_qp_to_error(c);
 	return error;
 }
@@ -566,6 +569,11 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 	if (c->ring)
 		return ccl_ring_go_on(c, now);
 	n = reap(c);
+	if (n >= 0 && c->lease) {
+		const int more = ccl_lease_progress(c, now);
+
+		n = more < 0 ? more : n + more;
+	}
 	if (n < 0)
 		return n;
 	/* Time in which nobody looked proves nothing. */
@@ -574,6 +582,8 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 		c->fresh = false;
 	}
 	c->looked_ns = now;
+	if (c->lease && !ccl_lease_in_network(c))
+		return n; /* the ring has its own clock */
 	if (ccl_busy(c) && now - c->progress_ns >= c->timeout_ns) {
 		describe_wait(c, wait, sizeof(wait));
 		return ccl_fail(c, -ETIMEDOUT, "nothing came for %llu ms; %s",

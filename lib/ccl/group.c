@@ -123,6 +123,9 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	return 0;
 }
 
+static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789_.-";
+
 static const char *const wishes[] = {"auto", "single", "mixed"};
 
 const char *ccl_wish_name(enum ccl_wish wish)
@@ -177,6 +180,37 @@ static int read_choices(struct reader *r, const json_t *doc, struct ccl_group *g
 	return 0;
 }
 
+/* After the choices and flags. */
+static int read_lease(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	long long ms;
+	int rc;
+
+	if ((rc = get_str(r, doc, "lease", "", g->lease, sizeof(g->lease))) ||
+		(rc = get_int(r, doc, "lease_ms", (long long)(g->timeout_ns / 1000000), 10, 3600000,
+			 &ms)))
+		return rc;
+	g->lease_ms = ms < 10 ? 10 : (unsigned)ms;
+	if (!g->lease[0])
+		return json_object_get(doc, "lease_ms")
+			       ? bad(r, "lease_ms", "is for groups with a \"lease\"")
+			       : 0;
+	if (g->lease[strspn(g->lease, name_letters)])
+		return bad(r, "lease", "\"%s\" is not made of letters, digits, '_', '.', '-'",
+			g->lease);
+	if (g->mode_id != CCL_MODE_2 && g->mode_id != CCL_MODE_3)
+		return bad(r, "lease", "is for modes II and III, not %s", g->mode);
+	if (!g->fallback)
+		return bad(r, "lease",
+			"needs \"fallback\": who does not get it does without the "
+			"switches");
+	if (g->reproducible)
+		return bad(r, "lease",
+			"a reproducible group cannot have one: a ring of the hosts "
+			"adds in another order");
+	return 0;
+}
+
 static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	long long mtu, m, w, ms, gid;
@@ -192,9 +226,7 @@ static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g
 		(rc = get_int(r, doc, "W", 8, 1, 1024, &w)) ||
 		(rc = get_int(r, doc, "timeout_ms", 10000, 1, 3600000, &ms)))
 		return rc;
-	if (g->name[strspn(g->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_.-")] ||
-		!g->name[strspn(g->name, "0123456789")])
+	if (g->name[strspn(g->name, name_letters)] || !g->name[strspn(g->name, "0123456789")])
 		return bad(r, "name",
 			"\"%s\" is not made of letters, digits, '_', '.', '-' (or of "
 			"digits alone)",
@@ -452,8 +484,8 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN])
 {
 	static const char *const known[] = {"name", "mode", "bootstrap", "device", "gid_index",
-		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "ranks",
-		"switches", NULL};
+		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "lease",
+		"lease_ms", "ranks", "switches", NULL};
 	struct reader r = {.err = err};
 	struct ccl_group *g = calloc(1, sizeof(*g));
 	int rc;
@@ -463,8 +495,8 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 		return -ENOMEM;
 	if ((rc = check_keys(&r, doc, known)) || (rc = read_scalars(&r, doc, g)) ||
 		(rc = read_choices(&r, doc, g)) || (rc = read_flags(&r, doc, g)) ||
-		(rc = read_ranks(&r, doc, g)) || (rc = read_switches(&r, doc, g)) ||
-		(rc = check_tree(&r, g))) {
+		(rc = read_lease(&r, doc, g)) || (rc = read_ranks(&r, doc, g)) ||
+		(rc = read_switches(&r, doc, g)) || (rc = check_tree(&r, g))) {
 		ccl_group_free(g);
 		return rc;
 	}

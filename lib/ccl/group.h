@@ -43,8 +43,10 @@ struct ccl_group {
 	char mode[CCL_NAME_LEN]; /* "II", as group.create has it */
 	enum ccl_mode mode_id;
 	enum ccl_wish kind;
-	unsigned collectives; /* bit per collective */
-	bool fallback;        /* to a ring of hosts */
+	unsigned collectives;     /* bit per collective */
+	bool fallback;            /* to a ring of hosts */
+	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
+	unsigned lease_ms;
 	char bootstrap[CCL_PATH_LEN + 8];
 	char device[64]; /* "": any that has the rank's address */
 	int gid_index;   /* -1: found by address */

@@ -165,6 +165,10 @@ static json_t *create_params(const struct ccl_install *in, unsigned i, const str
 		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints",
 		endpoints(g, i, sub->rank_qpn), "activate", 0);
 
+	if (g->lease[0])
+		json_object_update_new(
+			params, json_pack("{s:s, s:s, s:i}", "lease", g->lease, "tenant", g->name,
+					"lease_ms", (int)g->lease_ms));
 	if (in->kind == CCL_SINGLE)
 		json_object_set_new(params, "primitive", json_string(prims[sub->prim]));
 	if (in->kind == CCL_SINGLE && sub->prim != CCL_PRIM_AR)

@@ -24,14 +24,15 @@ int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned
 }
 
 /* The ring broadcasts in place. */
-static int broadcast(struct ccl_comm *c, const struct ccl_coll *coll, struct ccl_req *req)
+static int broadcast(
+	struct ccl_ring *ring, unsigned rank, const struct ccl_coll *coll, struct ccl_req *req)
 {
-	if (c->rank == coll->root && coll->send != coll->recv && coll->bytes)
+	if (rank == coll->root && coll->send != coll->recv && coll->bytes)
 		memcpy(coll->recv, coll->send, coll->bytes);
-	return ccl_ring_ibroadcast(c->ring, coll->recv, coll->bytes, coll->root, req);
+	return ccl_ring_ibroadcast(ring, coll->recv, coll->bytes, coll->root, req);
 }
 
-int ccl_ring_issue(struct ccl_comm *c, struct ccl_coll *coll)
+int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll)
 {
 	const enum reduce_dtype dtype = (enum reduce_dtype)coll->dtype;
 	const enum reduce_op op = (enum reduce_op)coll->op;
@@ -40,19 +41,19 @@ int ccl_ring_issue(struct ccl_comm *c, struct ccl_coll *coll)
 
 	switch (coll->kind) {
 	case CCL_ALLREDUCE:
-		return ccl_ring_iallreduce(c->ring, coll->send, coll->recv, count, dtype, op, req);
+		return ccl_ring_iallreduce(ring, coll->send, coll->recv, count, dtype, op, req);
 	case CCL_REDUCE:
 		return ccl_ring_ireduce(
-			c->ring, coll->send, coll->recv, count, dtype, op, coll->root, req);
+			ring, coll->send, coll->recv, count, dtype, op, coll->root, req);
 	case CCL_BROADCAST:
-		return broadcast(c, coll, req);
+		return broadcast(ring, rank, coll, req);
 	case CCL_REDUCE_SCATTER:
 		return ccl_ring_ireduce_scatter(
-			c->ring, coll->send, coll->recv, count, dtype, op, req);
+			ring, coll->send, coll->recv, count, dtype, op, req);
 	case CCL_ALLGATHER:
-		return ccl_ring_iallgather(c->ring, coll->send, coll->recv, coll->bytes, req);
+		return ccl_ring_iallgather(ring, coll->send, coll->recv, coll->bytes, req);
 	default:
-		return ccl_ring_ibarrier(c->ring, req);
+		return ccl_ring_ibarrier(ring, req);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/lease.h"
 #include "lib/ccl/ring.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
@@ -432,6 +433,7 @@ void ccl_comm_free(struct ccl_comm *c)
 {
 	if (!c)
 		return;
+	ccl_lease_close(c);
 	ccl_leave(c);
 	ccl_ring_close(c->ring);
 	if (c->channel)
@@ -458,6 +460,18 @@ struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
 	return c->ring ? ccl_ring_channel(c->ring) : c->channel;
 }
 
+/* Collectives go one way or the other. */
+static int register_twice(struct ccl_comm *c, struct ccl_region *r)
+{
+	const int rc = ccl_ring_register(ccl_lease_ring(c), r->base, r->len);
+
+	if (rc == 0)
+		return 0;
+	ibv_dereg_mr(r->mr);
+	r->mr = NULL;
+	return rc;
+}
+
 int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 {
 	uint8_t *base = buf;
@@ -480,7 +494,9 @@ int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 	*free_entry = (struct ccl_region){.base = base,
 		.len = len,
 		.mr = ibv_reg_mr(c->pd, buf, len, IBV_ACCESS_LOCAL_WRITE)};
-	return free_entry->mr ? 0 : -errno;
+	if (!free_entry->mr)
+		return -errno;
+	return c->lease ? register_twice(c, free_entry) : 0;
 }
 
 int ccl_deregister(struct ccl_comm *c, void *buf)
@@ -498,7 +514,7 @@ int ccl_deregister(struct ccl_comm *c, void *buf)
 		rc = ibv_dereg_mr(r->mr);
 		if (rc == 0)
 			r->mr = NULL;
-		return -rc;
+		return c->lease && rc == 0 ? ccl_ring_deregister(ccl_lease_ring(c), buf) : -rc;
 	}
 	return -ENOENT;
 }
@@ -568,5 +584,7 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 	if (c->ring)
 		ccl_ring_describe(c, info);
 	memcpy(info->selection, c->selection, sizeof(info->selection));
+	if (c->lease)
+		ccl_lease_describe(c, info);
 	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
 }

@@ -11,14 +11,14 @@
 
 #include "lib/ccl/boot.h"
 #include "lib/ccl/comm.h"
+#include "lib/ccl/hello.h"
 #include "lib/ccl/install.h"
+#include "lib/ccl/lease.h"
 #include "lib/ccl/ring.h"
 #include "lib/ccl/ring_install.h"
 #include "lib/ccl/select.h"
 
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
-
-enum { HELLO_VERSION = 2 };
 
 struct ccl_setup {
 	const struct ccl_group *group;
@@ -68,18 +68,6 @@ static int open_own(struct ccl_setup *s, char *err)
 	s->comm->stall_rnr = g->stall_rnr;
 	s->comm->no_half = !g->half && !g->reproducible;
 	return 0;
-}
-
-/* What every rank tells rank 0. Configuration is in it to notice files that differ. */
-static json_t *hello(const struct ccl_group *g, const struct ccl_comm *c)
-{
-	char ip[WIRE_IP_STRLEN];
-
-	return json_pack("{s:i, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s, s:i}", "ccl",
-		HELLO_VERSION, "group", g->name, "ip", wire_ip_format(&c->local_ip, ip, sizeof(ip)),
-		"device", ibv_get_device_name(c->context->device), "skip", c->skip != NULL, "mtu",
-		ccl_port_mtu(c->context, c->port), "ranks", (int)g->n_ranks, "M", (int)g->m, "W",
-		(int)g->w, "mode", g->mode, "collectives", (int)g->collectives);
 }
 
 /* Rank 0, when it has all addresses of the ring. */
@@ -164,51 +152,14 @@ static json_t *own_qpns(const struct ccl_comm *c)
 
 /* ---- rank 0: hellos ---- */
 
-static int differ(unsigned rank, const char *field, char *err)
-{
-	snprintf(err, CCL_ERR_LEN, "rank %u: its group file has another \"%s\" than rank 0's", rank,
-		field);
-	return -EINVAL;
-}
-
 static int check_hello(struct ccl_setup *s, unsigned rank, const json_t *h, char *err)
 {
-	const struct ccl_group *g = s->group;
-	const char *name = NULL, *text = NULL, *device = NULL, *mode = NULL;
-	int version = 0, skip = 0, n = 0, m = 0, w = 0, u = 0, collectives = 0;
-	struct wire_ip ip;
+	unsigned mtu;
+	const int rc = ccl_hello_check(s->group, rank, h, &s->ranks[rank], &mtu, err);
 
-	if (json_unpack((json_t *)h, "{s:i, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s, s:i}",
-		    "ccl", &version, "group", &name, "ip", &text, "device", &device, "skip", &skip,
-		    "mtu", &u, "ranks", &n, "M", &m, "W", &w, "mode", &mode, "collectives",
-		    &collectives) ||
-		version != HELLO_VERSION) {
-		snprintf(
-			err, CCL_ERR_LEN, "rank %u: speaks another version of the bootstrap", rank);
-		return -EPROTO;
-	}
-	if (strcmp(name, g->name) != 0)
-		return differ(rank, "name", err);
-	if (n != (int)g->n_ranks || wire_ip_parse(text, &ip) || !wire_ip_eq(&ip, &g->rank_ip[rank]))
-		return differ(rank, "ranks", err);
-	if (m != (int)g->m)
-		return differ(rank, "M", err);
-	if (w != (int)g->w)
-		return differ(rank, "W", err);
-	if (strcmp(mode, g->mode) != 0)
-		return differ(rank, "mode", err);
-	if (collectives != (int)g->collectives)
-		return differ(rank, "collectives", err);
-	if (u < 256 || u > 4096 || (unsigned)u < g->mtu) {
-		snprintf(err, CCL_ERR_LEN, "rank %u: its port has MTU %d, the group needs %u", rank,
-			u, g->mtu ? g->mtu : 256);
-		return -EMSGSIZE;
-	}
-	s->ranks[rank].skip = skip;
-	snprintf(s->ranks[rank].device, sizeof(s->ranks[rank].device), "%s", device);
-	if (rank == 0 || (unsigned)u < s->in.mtu)
-		s->in.mtu = (unsigned)u;
-	return 0;
+	if (rc == 0 && (rank == 0 || mtu < s->in.mtu))
+		s->in.mtu = mtu;
+	return rc;
 }
 
 static void forget(json_t **all, unsigned n)
@@ -489,7 +440,7 @@ static int take_away(struct ccl_setup *s, bool force, char *err)
 static int set_up(struct ccl_setup *s, char *err)
 {
 	const bool opened = open_own(s, err) == 0;
-	json_t *mine = opened ? hello(s->group, s->comm) : NULL, *own = NULL;
+	json_t *mine = opened ? ccl_hello(s->group, s->comm) : NULL, *own = NULL;
 	char ignored[CCL_ERR_LEN];
 	int rc;
 
@@ -497,6 +448,8 @@ static int set_up(struct ccl_setup *s, char *err)
 	if (rc == 0 && !s->comm->ring) {
 		rc = connect_own(s->comm, own, err);
 		rc = finish(s, rc, err);
+		if (rc == 0 && s->group->lease[0])
+			rc = ccl_lease_open(s->comm, s->group, s->boot, err);
 	}
 	json_decref(mine);
 	json_decref(own);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/lease.h"
 
 /* Polling goes on for this long after the last completion, with a yield each turn: on a crowded
  * machine that hands the core to the ranks and the switch that are waited for, and is faster than
@@ -24,32 +25,66 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void drain_events(struct ccl_comm *c)
-{
-	struct ibv_cq *cq;
-	void *arg;
-	unsigned n = 0;
+enum { MAX_SOURCES = 3 };
 
-	while (ibv_get_cq_event(ccl_channel(c), &cq, &arg) == 0)
-		n++;
-	if (n)
-		ibv_ack_cq_events(ccl_cq(c), n);
+/* Where completions come from: of a communicator with a lease the groups' and the ring's, and the
+ * desk's answers. */
+struct sources {
+	unsigned n_cq;
+	struct ibv_cq *cq[MAX_SOURCES];
+	struct ibv_comp_channel *channel[MAX_SOURCES];
+	unsigned n_fd;
+	struct pollfd fd[MAX_SOURCES];
+};
+
+static void add_source(struct sources *s, struct ibv_cq *cq, struct ibv_comp_channel *channel)
+{
+	s->cq[s->n_cq] = cq;
+	s->channel[s->n_cq++] = channel;
+	s->fd[s->n_fd++] = (struct pollfd){.fd = channel->fd, .events = POLLIN};
+}
+
+static struct sources sources_of(struct ccl_comm *c)
+{
+	struct sources s = {0};
+
+	add_source(&s, ccl_cq(c), ccl_channel(c));
+	if (c->lease) {
+		add_source(&s, ccl_ring_cq(ccl_lease_ring(c)), ccl_ring_channel(ccl_lease_ring(c)));
+		s.fd[s.n_fd++] = (struct pollfd){.fd = ccl_lease_fd(c), .events = POLLIN};
+	}
+	return s;
+}
+
+static void drain_events(const struct sources *s)
+{
+	for (unsigned i = 0; i < s->n_cq; i++) {
+		struct ibv_cq *cq;
+		void *arg;
+		unsigned n = 0;
+
+		while (ibv_get_cq_event(s->channel[i], &cq, &arg) == 0)
+			n++;
+		if (n)
+			ibv_ack_cq_events(s->cq[i], n);
+	}
 }
 
 /* Sleeps until a completion comes or NAP_MS have passed. What came before the queue was armed is
  * found by one more look. */
 static int nap(struct ccl_comm *c)
 {
-	struct pollfd p = {.fd = ccl_channel(c)->fd, .events = POLLIN};
+	struct sources s = sources_of(c);
 	int n;
 
-	if (ibv_req_notify_cq(ccl_cq(c), 0))
-		return ccl_fail(c, -EIO, "the completion queue cannot be armed");
+	for (unsigned i = 0; i < s.n_cq; i++)
+		if (ibv_req_notify_cq(s.cq[i], 0))
+			return ccl_fail(c, -EIO, "the completion queue cannot be armed");
 	n = ccl_progress(c, clock_ns());
 	if (n != 0)
 		return n;
-	if (poll(&p, 1, NAP_MS) > 0)
-		drain_events(c);
+	if (poll(s.fd, s.n_fd, NAP_MS) > 0)
+		drain_events(&s);
 	return 0;
 }
 

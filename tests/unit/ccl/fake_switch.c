@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,13 @@ static json_t *answer(struct fake_switch *sw, const char *method, const json_t *
 		sw->deletes++;
 		sw->forced += json_is_true(json_object_get(params, "force"));
 		sw->state = NULL;
+	} else if (!strcmp(method, "lease.acquire")) {
+		static atomic_uint serial;
+
+		sw->acquired_at = ++serial;
+		sw->acquires++;
+	} else if (!strcmp(method, "lease.release")) {
+		sw->releases++;
 	}
 	return json_object();
 }

@@ -24,9 +24,11 @@ struct fake_switch {
 
 	/* What happened; to be read after fake_switch_stop. */
 	unsigned creates, activates, deletes, forced;
-	json_t *created;   /* parameters of the last group.create */
-	json_t *activated; /* likewise */
-	char breach[256];  /* first request that did not fit the schema */
+	unsigned acquires, releases; /* that succeeded */
+	unsigned acquired_at;        /* the last, in the order of all switches */
+	json_t *created;             /* parameters of the last group.create */
+	json_t *activated;           /* likewise */
+	char breach[256];            /* first request that did not fit the schema */
 
 	int listener;
 	pthread_t thread;

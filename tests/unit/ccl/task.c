@@ -190,23 +190,27 @@ static const char *wrong_at(const struct task *t, unsigned r, uint8_t *want)
 									      : NULL;
 }
 
-bool task_right(const struct task *t, char *why, size_t cap)
+bool task_right_at(const struct task *t, unsigned r, char *why, size_t cap)
 {
 	uint8_t *want = malloc(t->recv_len + 1);
-	const char *what = NULL;
+	const char *what = wrong_at(t, r, want);
 
-	for (unsigned r = 0; r < t->n_ranks && !what; r++) {
-		what = wrong_at(t, r, want);
-		if (what)
-			snprintf(why, cap,
-				"%s: wrong %s at rank %u: %s %s of %zu bytes, root %u%s%s",
-				ccl_collective_name(t->kind), what, r, reduce_op_name(t->op),
-				reduce_dtype_name(t->dtype), t->size, t->root,
-				t->in_place ? ", in place" : "",
-				t->registered ? ", registered" : "");
-	}
+	if (what)
+		snprintf(why, cap, "%s: wrong %s at rank %u: %s %s of %zu bytes, root %u%s%s",
+			ccl_collective_name(t->kind), what, r, reduce_op_name(t->op),
+			reduce_dtype_name(t->dtype), t->size, t->root,
+			t->in_place ? ", in place" : "", t->registered ? ", registered" : "");
 	free(want);
 	return !what;
+}
+
+bool task_right(const struct task *t, char *why, size_t cap)
+{
+	unsigned r = 0;
+
+	while (r < t->n_ranks && task_right_at(t, r, why, cap))
+		r++;
+	return r == t->n_ranks;
 }
 
 bool task_done(const struct task *t, struct ccl_comm *const *comm)

@@ -36,5 +36,6 @@ bool task_done(const struct task *t, struct ccl_comm *const *comm);
 
 /* true if every result is right and nothing else was touched; else says what is wrong. */
 bool task_right(const struct task *t, char *why, size_t cap);
+bool task_right_at(const struct task *t, unsigned rank, char *why, size_t cap);
 
 #endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A communicator whose groups have memory on the switches only per invocation
+ * (docs/inc-protocol.md, 13.3). One collective at a time: rank 0 asks every switch of the tree for
+ * the lease, and tells all ranks through a ring of the hosts what came of it; then all of them go
+ * through the switches, or all of them round that ring. When all have finished, rank 0 gives the
+ * lease back. So no rank ever takes another way than the others, and nobody has memory that it does
+ * not use. */
+#ifndef CCL_LEASE_H
+#define CCL_LEASE_H
+
+#include "lib/ccl/comm.h"
+#include "lib/ccl/ring.h"
+
+struct ccl_boot;
+
+enum { CCL_LEASE_WHY = 240 };
+
+/* Rank 0's way to the switches. Nothing of it blocks: a desk works while it is not looked at. */
+struct ccl_lease_desk {
+	void *arg;
+	/* Acquires on all switches or on none, or releases. A release may be followed by an acquire
+	 * before it is done; the two happen in that order. */
+	void (*ask)(void *arg, bool acquire);
+	/* Is the last acquire decided? 1, and if it was refused, why. */
+	int (*answer)(void *arg, bool *granted, char why[CCL_LEASE_WHY]);
+	int fd; /* readable when there is an answer to take; -1: none */
+	void (*close)(void *arg);
+};
+
+/* Makes the communicator go by a lease from now on. The ring is connected, and becomes the
+ * communicator's, as does the desk, which only rank 0 has. -ENOMEM: nothing has changed. */
+int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk);
+void ccl_lease_close(struct ccl_comm *c); /* may have none */
+
+/* Collective over all ranks, when the groups are connected: makes the ring, and rank 0's desk. */
+int ccl_lease_open(struct ccl_comm *c, const struct ccl_group *group, struct ccl_boot *boot,
+	char err[CCL_ERR_LEN]);
+
+/* Goes on with what was issued. The communicator's error, or 0. */
+int ccl_lease_go(struct ccl_comm *c);
+/* As ccl_progress, for the ring and the lease. */
+int ccl_lease_progress(struct ccl_comm *c, uint64_t now);
+/* The switches are at work now: what is waited for is theirs. */
+bool ccl_lease_in_network(const struct ccl_comm *c);
+/* Collectives that the groups may take up: all before this one. */
+uint64_t ccl_lease_open_end(const struct ccl_comm *c);
+struct ccl_ring *ccl_lease_ring(const struct ccl_comm *c);
+int ccl_lease_fd(const struct ccl_comm *c); /* -1: none */
+void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info);
+
+/* ---- lease_desk.c ---- */
+
+/* A thread that talks to the switches' control sockets, in an order that all communicators share.
+ */
+int ccl_lease_desk_open(
+	const struct ccl_group *group, struct ccl_lease_desk *desk, char err[CCL_ERR_LEN]);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rank 0's desk: the lease on all switches of a tree or on none. Switches are imaginary. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/ccl/group.h"
+#include "lib/ccl/lease.h"
+#include "tests/unit/ccl/fake_switch.h"
+
+enum { N = 3, LONG_MS = 60000 };
+
+static struct ccl_group *group;
+static struct fake_switch sw[N];
+static struct ccl_lease_desk desk;
+
+/* A spine with the highest address and two leaves. */
+static json_t *document(void)
+{
+	static const char *const fields[] = {"10.77.255.9", "10.77.255.2", "10.77.255.1"};
+	json_t *switches = json_array(), *doc;
+
+	for (unsigned s = 0; s < N; s++) {
+		char name[8];
+		json_t *one;
+
+		snprintf(name, sizeof(name), "s%u", s);
+		one = json_pack(
+			"{s:s, s:s, s:s}", "name", name, "socket", sw[s].path, "ip", fields[s]);
+		if (s == 0)
+			json_object_set_new(one, "children",
+				json_pack("[{s:s, s:s}, {s:s, s:s}]", "switch", "s1", "port", "a",
+					"switch", "s2", "port", "b"));
+		else
+			json_object_update_new(
+				one, json_pack("{s:s, s:s, s:[{s:i, s:s}]}", "parent", "s0",
+					     "parent_port", "up", "children", "rank", (int)s - 1,
+					     "port", "h"));
+		json_array_append_new(switches, one);
+	}
+	doc = json_pack("{s:s, s:s, s:s, s:s, s:[{s:s}, {s:s}], s:o}", "name", "job", "lease",
+		"pool", "bootstrap", "unix:/tmp/ccl-lease", "mode", "III", "ranks", "ip",
+		"10.77.0.1", "ip", "10.77.0.2", "switches", switches);
+	return doc;
+}
+
+static int set_up(void **state)
+{
+	char err[CCL_ERR_LEN];
+	json_t *doc;
+
+	(void)state;
+	for (unsigned s = 0; s < N; s++) {
+		sw[s] = (struct fake_switch){.number = s, .missing_rank = -1};
+		snprintf(sw[s].path, sizeof(sw[s].path), "/tmp/ccl-lease-%d-%u", getpid(), s);
+		fake_switch_start(&sw[s]);
+	}
+	doc = document();
+	assert_int_equal(ccl_group_parse(doc, &group, err), 0);
+	json_decref(doc);
+	assert_int_equal(ccl_lease_desk_open(group, &desk, err), 0);
+	return 0;
+}
+
+static void stop_switches(void)
+{
+	for (unsigned s = 0; s < N; s++) {
+		if (sw[s].stop)
+			continue;
+		fake_switch_stop(&sw[s]);
+		assert_string_equal(sw[s].breach, "");
+	}
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (desk.close)
+		desk.close(desk.arg);
+	desk.close = NULL;
+	stop_switches();
+	ccl_group_free(group);
+	return 0;
+}
+
+static bool acquire(char why[CCL_LEASE_WHY])
+{
+	struct pollfd p = {.fd = desk.fd, .events = POLLIN};
+	bool granted = false;
+
+	desk.ask(desk.arg, true);
+	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	assert_int_equal(desk.answer(desk.arg, &granted, why), 1);
+	assert_int_equal(desk.answer(desk.arg, &granted, why), 0);
+	return granted;
+}
+
+/* To look at what has happened, the desk's work must be done. */
+static void close_desk(void)
+{
+	desk.close(desk.arg);
+	desk.close = NULL;
+	stop_switches();
+}
+
+/* In the order of addresses; a release before the next acquire. */
+static void all(void **state)
+{
+	char why[CCL_LEASE_WHY];
+
+	(void)state;
+	assert_true(acquire(why));
+	desk.ask(desk.arg, false);
+	assert_true(acquire(why));
+	desk.ask(desk.arg, false);
+	close_desk();
+	for (unsigned s = 0; s < N; s++) {
+		assert_int_equal(sw[s].acquires, 2);
+		assert_int_equal(sw[s].releases, 2);
+	}
+	assert_true(sw[2].acquired_at < sw[1].acquired_at);
+	assert_true(sw[1].acquired_at < sw[0].acquired_at);
+}
+
+/* The last one asked says no: what the others have given is given back at once. */
+static void or_nothing(void **state)
+{
+	char why[CCL_LEASE_WHY];
+
+	(void)state;
+	sw[0].fail_method = "lease.acquire";
+	sw[0].fail_errno = EBUSY;
+	sw[0].fail_times = 1;
+	assert_false(acquire(why));
+	assert_string_equal(why, "switch s0: the test says no");
+	assert_true(acquire(why));
+	close_desk();
+	assert_int_equal(sw[0].acquires, 1);
+	assert_int_equal(sw[0].releases, 0);
+	for (unsigned s = 1; s < N; s++) {
+		assert_int_equal(sw[s].acquires, 2);
+		assert_int_equal(sw[s].releases, 1);
+	}
+}
+
+static void first_refuses(void **state)
+{
+	char why[CCL_LEASE_WHY];
+
+	(void)state;
+	sw[2].fail_method = "lease.acquire";
+	sw[2].fail_errno = EBUSY;
+	assert_false(acquire(why));
+	close_desk();
+	for (unsigned s = 0; s < N; s++) {
+		assert_int_equal(sw[s].acquires, 0);
+		assert_int_equal(sw[s].releases, 0);
+	}
+}
+
+/* A switch that cannot be reached. */
+static void unreachable(void **state)
+{
+	char why[CCL_LEASE_WHY];
+
+	(void)state;
+	fake_switch_stop(&sw[1]);
+	assert_false(acquire(why));
+	assert_non_null(strstr(why, "switch s1: "));
+	assert_non_null(strstr(why, "no such socket"));
+	close_desk();
+	assert_int_equal(sw[2].acquires, 1);
+	assert_int_equal(sw[2].releases, 1);
+	assert_int_equal(sw[0].acquires, 0);
+}
+
+static void refused(const char *field, json_t *value, const char *text)
+{
+	json_t *doc = document();
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	json_object_set_new(doc, field, value);
+	assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
+	if (!strstr(err, text))
+		fail_msg("\"%s\" does not contain \"%s\"", err, text);
+	json_decref(doc);
+}
+
+static void group_files(void **state)
+{
+	json_t *doc = document();
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	assert_string_equal(group->lease, "pool");
+	assert_int_equal(group->lease_ms, 10000); /* the timeout */
+	refused("lease", json_string("a b"), "lease: \"a b\" is not made of letters");
+	refused("lease", json_string(""), "lease: must have 1 to 31 bytes");
+	refused("lease_ms", json_integer(9), "lease_ms: 9 is not in 10..3600000");
+	refused("mode", json_string("I"), "lease: is for modes II and III, not I");
+	refused("mode", json_string("ring"), "lease: is for modes II and III, not ring");
+	refused("fallback", json_false(), "lease: needs \"fallback\"");
+	refused("flags", json_pack("{s:b}", "reproducible", 1), "lease: a reproducible group");
+	json_object_set_new(doc, "lease_ms", json_integer(50));
+	json_object_del(doc, "lease");
+	assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
+	assert_string_equal(err, "lease_ms: is for groups with a \"lease\"");
+	json_decref(doc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		T(all),
+		T(or_nothing),
+		T(first_refuses),
+		T(unreachable),
+		T(group_files),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
