@@ -46,6 +46,7 @@ struct timer_slot {
 struct timers {
 	struct timer_slot *slot;
 	uint32_t n;
+	uint64_t moves; /* entries written */
 };
 
 void timer_set(struct timers *timers, struct timer *timer, uint64_t at);
@@ -423,8 +424,10 @@ struct rnic {
 	uint32_t mr_free_head, mr_bits;
 
 	_Atomic uint64_t *bell, *bell_sum; /* one bit per QP; one per word of bell */
+	_Atomic uint64_t bell_top;         /* one per word of bell_sum */
 	uint32_t n_bell, n_bell_sum;
-	atomic_bool left; /* the lists below, or replies, are not empty */
+	uint64_t sched_steps; /* bells taken, words of bells looked at, QPs asked for a frame */
+	atomic_bool left;     /* the lists below, or replies, are not empty */
 	struct qp_list ready, answers;
 	struct reply reply[N_REPLIES];
 	uint32_t reply_head, reply_tail, reply_cap;

@@ -245,6 +245,7 @@ static bool tx_answer(struct rnic *rnic, struct rnic_frame *frame, bool *loopbac
 	struct rnic_qp *qp;
 
 	while ((qp = TAILQ_FIRST(&rnic->answers)) != NULL) {
+		rnic->sched_steps++;
 		*loopback = qp->loopback;
 		frame->qpn = qp->qpn;
 		if (qp->cnp_due) {
@@ -277,6 +278,7 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 	struct rnic_qp *qp;
 
 	while ((qp = TAILQ_FIRST(&rnic->ready)) != NULL) {
+		rnic->sched_steps++;
 		if ((qp->flow_rate.limited && held(qp, now)) || !qp->ops->tx(qp, frame, now)) {
 			TAILQ_REMOVE(&rnic->ready, qp, ready);
 			qp->en_ready = false;

@@ -53,6 +53,7 @@ struct rc_skip {
 /* A READ or an atomic that is to be answered. */
 struct rc_pending {
 	bool atomic;
+	bool repeat;  /* of a duplicate, which may be an old one that the peer waits for no more */
 	uint32_t psn; /* of the first packet of the answer */
 	uint32_t n; /* packets to send: fewer than the answer has if the rest was asked for anew */
 	uint32_t sent;

@@ -123,6 +123,19 @@ static void remember(struct rc_responder *resp, const struct rc_pending *p)
 	resp->replay_at = (uint8_t)((resp->replay_at + 1) % RC_MAX_RD);
 }
 
+/* As many wait as the peer may have outstanding. */
+static bool too_many(const struct rnic_qp *qp)
+{
+	const struct rc_responder *resp = &qp->resp;
+	unsigned n = 0;
+
+	if (resp->n_pending < qp->attr.max_dest_rd_atomic)
+		return false;
+	for (unsigned i = 0; i < resp->n_pending; i++)
+		n += !resp->pending[i].repeat;
+	return n >= qp->attr.max_dest_rd_atomic;
+}
+
 const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n)
 {
 	struct rc_responder *resp = &qp->resp;
@@ -140,7 +153,7 @@ const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt
 		return &IN_MESSAGE;
 	if (pkt->pay_len != 0)
 		return &BAD_LENGTH;
-	if (resp->n_pending >= qp->attr.max_dest_rd_atomic)
+	if (too_many(qp))
 		return &TOO_MANY;
 	fault = new.atomic ? check_atomic(qp, pkt, &where) : check_read(qp, pkt);
 	if (fault != NULL)
@@ -166,6 +179,7 @@ static void repeat_atomic(struct rnic_qp *qp, const struct wire_pkt *pkt)
 			continue;
 		cut(&qp->resp, pkt->psn);
 		insert(qp, &(struct rc_pending){.atomic = true,
+				   .repeat = true,
 				   .psn = pkt->psn,
 				   .n = 1,
 				   .msn = old->msn,
@@ -188,7 +202,8 @@ void rc_repeat_rd(struct rnic_qp *qp, const struct wire_pkt *pkt)
 		psn_lt(resp->epsn, psn_add(pkt->psn, (int32_t)n)))
 		return;
 	cut(resp, pkt->psn);
-	insert(qp, &(struct rc_pending){.psn = pkt->psn,
+	insert(qp, &(struct rc_pending){.repeat = true,
+			   .psn = pkt->psn,
 			   .n = n,
 			   .msn = resp->msn,
 			   .rkey = pkt->rkey,

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which QP sends next. Posting threads ring a bell: one bit per QP, and one per 64 QPs above it.
- * The owner turns bells into entries of the ready list, which it serves round robin. A QP without
- * work is on no list and costs nothing. */
+/* Which QP sends next. Posting threads ring a bell: one bit per QP, one per 64 QPs above it, one
+ * per 64 of these above it, all in one word. The owner turns bells into entries of the ready list,
+ * which it serves round robin. A QP without work is on no list and costs nothing, however many
+ * there are: the owner looks at one word, and at those below it that have something new. */
 #include "lib/rnic/core.h"
 
 void sched_ring_bell(struct rnic *rnic, uint32_t slot)
 {
-	uint32_t word = slot / 64;
+	uint32_t word = slot / 64, sum = word / 64;
 
-	/* Release: who takes the bit sees what was posted before. The upper bit comes second, so
-	 * that the owner, who takes it first, finds the lower one. */
+	/* Release: who takes the bit sees what was posted before. From below: the owner, who takes
+	 * the upper one first, finds the lower one. */
 	atomic_fetch_or_explicit(&rnic->bell[word], UINT64_C(1) << slot % 64, memory_order_release);
 	atomic_fetch_or_explicit(
-		&rnic->bell_sum[word / 64], UINT64_C(1) << word % 64, memory_order_release);
+		&rnic->bell_sum[sum], UINT64_C(1) << word % 64, memory_order_release);
+	atomic_fetch_or_explicit(&rnic->bell_top, UINT64_C(1) << sum, memory_order_release);
 }
 
 static void mark_left(struct rnic *rnic)
@@ -51,14 +53,29 @@ void sched_remove(struct rnic_qp *qp)
 	qp->en_ready = qp->en_answer = false;
 }
 
+/* Takes the lowest bit out of *bits: its number. */
+static uint32_t next_bit(uint64_t *bits)
+{
+	uint32_t bit = (uint32_t)__builtin_ctzll(*bits);
+
+	*bits &= *bits - 1;
+	return bit;
+}
+
+static uint64_t take_bits(struct rnic *rnic, _Atomic uint64_t *word)
+{
+	rnic->sched_steps++;
+	return atomic_exchange_explicit(word, 0, memory_order_acquire);
+}
+
 static void collect_word(struct rnic *rnic, uint32_t word)
 {
-	uint64_t bits = atomic_exchange_explicit(&rnic->bell[word], 0, memory_order_acquire);
+	uint64_t bits = take_bits(rnic, &rnic->bell[word]);
 
 	while (bits != 0) {
-		uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+		uint32_t slot = word * 64 + next_bit(&bits);
 
-		bits &= bits - 1;
+		rnic->sched_steps++;
 		if (rnic->qp[slot] != NULL)
 			qp_ready(rnic->qp[slot]);
 	}
@@ -66,26 +83,22 @@ static void collect_word(struct rnic *rnic, uint32_t word)
 
 void sched_collect(struct rnic *rnic)
 {
-	for (uint32_t i = 0; i < rnic->n_bell_sum; i++) {
-		uint64_t words;
+	uint64_t sums;
 
-		if (atomic_load_explicit(&rnic->bell_sum[i], memory_order_relaxed) == 0)
-			continue;
-		words = atomic_exchange_explicit(&rnic->bell_sum[i], 0, memory_order_acquire);
-		while (words != 0) {
-			collect_word(rnic, i * 64 + (uint32_t)__builtin_ctzll(words));
-			words &= words - 1;
-		}
+	if (atomic_load_explicit(&rnic->bell_top, memory_order_relaxed) == 0)
+		return;
+	sums = take_bits(rnic, &rnic->bell_top);
+	while (sums != 0) {
+		uint32_t sum = next_bit(&sums);
+		uint64_t words = take_bits(rnic, &rnic->bell_sum[sum]);
+
+		while (words != 0)
+			collect_word(rnic, sum * 64 + next_bit(&words));
 	}
 }
 
 bool rnic_has_work(const struct rnic *rnic)
 {
-	if (atomic_load_explicit(&rnic->left, memory_order_acquire))
-		return true;
-	for (uint32_t i = 0; i < rnic->n_bell_sum; i++) {
-		if (atomic_load_explicit(&rnic->bell_sum[i], memory_order_acquire) != 0)
-			return true;
-	}
-	return false;
+	return atomic_load_explicit(&rnic->left, memory_order_acquire) ||
+	       atomic_load_explicit(&rnic->bell_top, memory_order_acquire) != 0;
 }

@@ -3,6 +3,7 @@
 
 static void put(struct timers *timers, uint32_t pos, struct timer_slot slot)
 {
+	timers->moves++;
 	timers->slot[pos] = slot;
 	slot.timer->pos = pos + 1;
 }

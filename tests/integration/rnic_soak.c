@@ -447,6 +447,8 @@ static struct flow *flow_of(struct soak *soak, int from, const struct ibv_wc *wc
 	const struct rnic_qp *qp = rnic_qp_find(soak->end[at].rnic, wc->qp_num);
 	struct flow *flow = &soak->flow[from][(uintptr_t)rnic_qp_user(qp)];
 
+	if (wc->status != IBV_WC_SUCCESS)
+		link_balance(soak->link, stderr); /* its drops say more than a flushed request */
 	check(flow, wc->wr_id, wc->status == IBV_WC_SUCCESS, "completed with an error");
 	return flow;
 }

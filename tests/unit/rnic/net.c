@@ -246,6 +246,7 @@ void net_open(struct net *net, const struct net_options *options)
 			.port_mtu = NET_MTU,
 			.seed = 1234 + (uint64_t)i,
 			.window = options->window,
+			.max_qp = options->max_qp,
 			.congestion = options->congestion,
 			.events = {net, on_cq_event, on_qp_event, on_srq_event},
 		};

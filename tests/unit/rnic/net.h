@@ -94,7 +94,8 @@ struct net_options {
 	bool no_rd;               /* max_rd_atomic 0 */
 	uint32_t wr;              /* depth of the queues, default 64 */
 	uint32_t window;
-	bool sig_none; /* sq_sig_all off */
+	uint32_t max_qp; /* of the device */
+	bool sig_none;   /* sq_sig_all off */
 	struct rnic_congestion congestion;
 };
 

@@ -12,13 +12,18 @@ enum { P0 = 0xfffffe, ACK = 0x1f, CELL = 1 << 18 };
 static struct net net;
 
 /* The peer is the test: what the device sends is logged and goes nowhere. */
-static void open_alone(void)
+static void open_alone_with(const struct net_options *options)
 {
 	memset(&net, 0, sizeof(net));
-	net_connect(&net, &(struct net_options){.psn = {P0, 0}});
+	net_connect(&net, options);
 	net_run(&net, net.now + MS);
 	net.mute[1] = true;
 	net.n_log = 0;
+}
+
+static void open_alone(void)
+{
+	open_alone_with(&(struct net_options){.psn = {P0, 0}});
 }
 
 static void request(uint8_t opcode, int psn, uint32_t len)
@@ -161,6 +166,33 @@ static void test_response_waits(void **state)
 	net_close(&net);
 }
 
+/* Old duplicates, delayed on their way, do not use up what the peer may have outstanding: it has
+ * their answers already. */
+static void test_limit(void **state)
+{
+	const struct end *b = &net.end[1];
+
+	(void)state;
+	open_alone_with(&(struct net_options){.psn = {P0, 0}, .dest_rd = 2});
+	request(ROCE_READ_REQUEST, 0, 64);
+	request(ROCE_FETCH_ADD, 1, 0);
+	answers(2);
+	request(ROCE_READ_REQUEST, 0, 64);
+	request(ROCE_FETCH_ADD, 1, 0);
+	request(ROCE_READ_REQUEST, 2, 64);
+	request(ROCE_FETCH_ADD, 3, 0);
+	assert_int_equal(0, rnic_drop_count(b->rnic, RNIC_DROP_RD_LIMIT));
+	answers(6);
+	for (int i = 0; i < 4; i++)
+		net_expect(&net, 2 + (unsigned)i, 1, i % 2 ? ROCE_ATOMIC_ACK : ROCE_READ_RESP_ONLY,
+			psn_add(P0, i));
+	/* New ones do. */
+	for (int i = 4; i < 7; i++)
+		request(ROCE_READ_REQUEST, i, 64);
+	assert_int_equal(1, rnic_drop_count(b->rnic, RNIC_DROP_RD_LIMIT));
+	net_close(&net);
+}
+
 /* ---- all mixed, over a bad link ---- */
 
 /* The PSNs of this range whose request is a READ or an atomic. */
@@ -242,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_before_atomic),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_response_waits),
+		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_never_named),
 	};
 
