@@ -121,6 +121,7 @@ struct send_wqe {
 	uint32_t len;
 	uint32_t imm;               /* as a number; or the key to invalidate */
 	uint64_t swap_add, compare; /* of an atomic; or as in window.c */
+	uint32_t recv;              /* messages before it that use up a receive request (owner) */
 	uint8_t opcode;             /* enum ibv_wr_opcode */
 	bool signaled, solicited, inlined, fenced;
 	bool done; /* one that sends nothing: carried out (owner) */
@@ -248,7 +249,7 @@ struct transport {
 	int (*skip)(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
 };
 
-extern const struct transport rc_transport, uc_transport, ud_transport;
+extern const struct transport rc_transport, selective_transport, uc_transport, ud_transport;
 
 struct rnic_srq {
 	struct rnic_pd *pd;
@@ -286,7 +287,8 @@ struct rnic_qp {
 	bool all_sent;
 	struct rc_requester req;
 	struct rc_responder resp;
-	struct ibv_qp_attr attr; /* as set by rnic_qp_modify */
+	struct rc_selective *sel; /* or NULL */
+	struct ibv_qp_attr attr;  /* as set by rnic_qp_modify */
 	struct rnic_qp_init init;
 };
 

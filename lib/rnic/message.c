@@ -107,7 +107,7 @@ const struct rc_fault *message_place(
 		where.va = resp->va + resp->received;
 		where.rkey = resp->rkey;
 	}
-	if (place_payload(qp->init.pd, &where, payload, pkt->pay_len) < 0)
+	if (payload != NULL && place_payload(qp->init.pd, &where, payload, pkt->pay_len) < 0)
 		return send ? &NO_BUFFER : &NO_ACCESS;
 	resp->received += pkt->pay_len;
 	return NULL;

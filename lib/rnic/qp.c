@@ -15,11 +15,11 @@ static uint32_t round_up(uint32_t n)
 	return p;
 }
 
-static const struct transport *transport_of(enum ibv_qp_type type)
+static const struct transport *transport_of(const struct rnic_qp_init *init)
 {
-	switch (type) {
+	switch (init->type) {
 	case IBV_QPT_RC:
-		return &rc_transport;
+		return init->selective ? &selective_transport : &rc_transport;
 	case IBV_QPT_UC:
 		return &uc_transport;
 	case IBV_QPT_UD:
@@ -33,8 +33,10 @@ static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
-	if (transport_of(init->type) == NULL)
+	if (transport_of(init) == NULL)
 		return -EOPNOTSUPP;
+	if (init->selective && (init->type != IBV_QPT_RC || init->srq != NULL))
+		return -EINVAL;
 	if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
 	if (init->pd->rnic != rnic || init->send_cq->rnic != rnic || init->recv_cq->rnic != rnic)
@@ -83,6 +85,15 @@ static int make_rings(struct rnic_qp *qp)
 	return 0;
 }
 
+static void free_queues(struct rnic_qp *qp)
+{
+	ring_free(&qp->sq);
+	ring_free(&qp->rq);
+	free(qp->held);
+	free(qp->sel);
+	free(qp);
+}
+
 static void take_number(struct rnic *rnic, struct rnic_qp *qp)
 {
 	qp->slot = rnic->qp_free[rnic->qp_free_head];
@@ -111,8 +122,12 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 		free(new);
 		return -ENOMEM;
 	}
+	if (init->selective && sel_init(new) < 0) {
+		free_queues(new);
+		return -ENOMEM;
+	}
 	new->rnic = rnic;
-	new->ops = transport_of(init->type);
+	new->ops = transport_of(init);
 	new->mtu = roce_mtu_bytes(rnic->active_mtu); /* UD; connections are told theirs */
 	atomic_init(&new->state, IBV_QPS_RESET);
 	timer_stop(&new->timer);
@@ -177,10 +192,7 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 	if (qp->init.srq != NULL)
 		qp->init.srq->users--;
 	mcast_forget(qp);
-	ring_free(&qp->sq);
-	ring_free(&qp->rq);
-	free(qp->held);
-	free(qp);
+	free_queues(qp);
 	return 0;
 }
 
@@ -331,6 +343,9 @@ static int check_values(const struct rnic_qp *qp, const struct ibv_qp_attr *attr
 		return -EINVAL;
 	if ((mask & IBV_QP_PATH_MTU) &&
 		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > qp->rnic->active_mtu))
+		return -EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) && qp->sel != NULL &&
+		roce_mtu_bytes(attr->path_mtu) + SEL_ROOM > qp->rnic->port_mtu)
 		return -EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > 0xffffff)
 		return -EINVAL;

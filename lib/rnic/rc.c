@@ -9,9 +9,10 @@ static unsigned rc_rx(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
 	if (pkt->flags & ROCE_F_REQUEST)
-		return rc_rx_request(qp, frame, pkt);
-	if (pkt->opcode == ROCE_ACK)
-		return rc_rx_ack(qp, pkt, now);
+		return qp->sel != NULL ? sel_rx_request(qp, frame, pkt)
+				       : rc_rx_request(qp, frame, pkt);
+	if ((pkt->opcode & ROCE_OP_MASK) == ROCE_ACK)
+		return rc_rx_ack(qp, frame, pkt, now);
 	return rc_rx_response(qp, frame, pkt, now);
 }
 
@@ -28,6 +29,8 @@ static void rc_reset(struct rnic_qp *qp)
 {
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
+	if (qp->sel != NULL)
+		memset(qp->sel, 0, sizeof(*qp->sel));
 }
 
 static int rc_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count)
@@ -48,6 +51,21 @@ const struct transport rc_transport = {
 	.drain = rc_drain,
 	.reset = rc_reset,
 	.skip = rc_skip,
+};
+
+/* The same but for what its packets look like, and what sel.c does differently. */
+const struct transport selective_transport = {
+	.type = IBV_QPT_RC,
+	.connected = true,
+	.opcodes = ROCE_SEL,
+	.rx = rc_rx,
+	.tx = rc_tx,
+	.tx_answer = rc_tx_answer,
+	.timer = rc_timer,
+	.start_recv = rc_start_recv,
+	.start_send = rc_start_send,
+	.drain = rc_drain,
+	.reset = rc_reset,
 };
 
 void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats)

@@ -34,6 +34,7 @@ struct rc_requester {
 	uint64_t skipped; /* PSNs skipped so far */
 	uint32_t una_idx, next_idx, high_idx, assign_idx;
 	uint32_t since_ackreq;
+	uint32_t recvs;               /* messages before assign that use up a receive request */
 	uint8_t retries, rnr_retries; /* left */
 	bool rnr_wait;                /* the timer is that of an RNR NAK */
 	bool draining;                /* SQD: requests begun are being finished */
@@ -101,9 +102,57 @@ struct rc_responder {
 	struct rc_replay replay[RC_MAX_RD];
 };
 
+/* ---- selective acknowledgement (sel.c) ---- */
+
+enum {
+	SEL_REACH = ROCE_SACK_BITS,      /* PSNs in flight, and remembered behind a missing one */
+	SEL_ROOM = 40 + 8 + 12 + 28 + 4, /* headers around a payload */
+};
+
+struct rc_selective {
+	/* Requester. sacked[seq % SEL_REACH] == seq: that packet has arrived. */
+	uint64_t sacked[SEL_REACH];
+	uint64_t sack_end;   /* behind the last one that has */
+	uint64_t resend_end; /* what is behind it is on its way, as far as is known */
+	/* The present round of resends: high and una when it began. Another one begins when this
+	 * one is through, or when something sent after it has arrived. */
+	uint64_t round, round_una;
+	/* Responder: packets behind a missing one. Payloads are in their places, headers wait here
+	 * for their turn. */
+	uint64_t taken[SEL_REACH / 64]; /* bit psn % SEL_REACH */
+	uint32_t n_taken;
+	uint32_t recvs; /* messages taken that used up a receive request */
+	uint8_t map[ROCE_SACK_LEN];
+	struct wire_pkt pkt[SEL_REACH];
+};
+
+int sel_init(struct rnic_qp *qp);
+unsigned sel_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
+/* Moves `next` on past what need not be sent again. */
+void sel_pass(struct rnic_qp *qp);
+/* From now on all that has not arrived is sent again. */
+void sel_go_back(struct rnic_qp *qp);
+/* A sequence NAK: whether it says that something is to be sent again. */
+bool sel_rx_map(struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing);
+/* Names the map of what has arrived as the frame's payload; its length. */
+size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame);
+
+/* request.c */
+struct send_wqe;
+bool rc_is_atomic(const struct send_wqe *wqe);
+/* Completed by its response, not by an acknowledgement. */
+bool rc_is_rd(const struct send_wqe *wqe);
+/* Its message uses up a receive request of the peer's. */
+bool rc_takes_recv(uint8_t wr_opcode);
+uint8_t rc_opcode(const struct send_wqe *wqe, bool first, bool last);
+
 /* requester.c */
+/* Moves `next` behind its packet; last: of its request. */
+void rc_step(struct rnic_qp *qp, bool last);
+bool rc_last_packet(const struct rnic_qp *qp);
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
-unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now);
+unsigned rc_rx_ack(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
 /* READ RESPONSE, ATOMIC ACKNOWLEDGE. */
 unsigned rc_rx_response(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
@@ -114,6 +163,13 @@ int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count);
 
 /* responder.c */
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
+/* The one at epsn, without skipped PSNs. placed: its payload is where it belongs. */
+unsigned rc_take_next(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, bool placed);
+/* One behind a missing one. repeat: asked for again even if it was before. */
+unsigned rc_ahead(struct rnic_qp *qp, uint32_t psn, bool repeat);
+unsigned rc_duplicate(struct rnic_qp *qp, const struct wire_pkt *pkt);
+bool rc_is_rd_request(const struct wire_pkt *pkt);
 /* What is wrong with a request, and who is told what. */
 struct rc_fault {
 	unsigned drop;
@@ -132,7 +188,7 @@ int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count);
 /* Length and remote memory of a packet whose opcode is in its place. */
 const struct rc_fault *message_check(const struct rnic_qp *qp, const struct wire_pkt *pkt);
 bool message_needs_recv(const struct wire_pkt *pkt);
-/* Its payload; a receive request was taken if the message needs one. */
+/* Its payload, unless that is NULL; a receive request was taken if the message needs one. */
 const struct rc_fault *message_place(
 	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt);
 /* It was taken: the message goes on, or is complete. */

@@ -19,18 +19,6 @@ static uint32_t packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
 	return wqe->len == 0 ? 1 : (wqe->len + qp->mtu - 1) / qp->mtu;
 }
 
-static bool is_atomic(const struct send_wqe *wqe)
-{
-	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* Completed by its response, not by an acknowledgement. */
-static bool is_rd(const struct send_wqe *wqe)
-{
-	return wqe->opcode == IBV_WR_RDMA_READ || is_atomic(wqe);
-}
-
 /* Gives sequence numbers to the request at assign_idx. */
 static void assign_one(struct rnic_qp *qp)
 {
@@ -39,6 +27,8 @@ static void assign_one(struct rnic_qp *qp)
 
 	wqe->first = req->assign;
 	wqe->skipped = req->skipped;
+	wqe->recv = req->recvs;
+	req->recvs += rc_takes_recv(wqe->opcode);
 	req->assign += packets(qp, wqe);
 }
 
@@ -112,45 +102,43 @@ static void settle_drain(struct rnic_qp *qp)
 
 /* ---- sending ---- */
 
-static uint8_t opcode_of(const struct send_wqe *wqe, bool first, bool last)
-{
-	static const uint8_t send[2][2] = {
-		{ROCE_SEND_MIDDLE, ROCE_SEND_LAST}, {ROCE_SEND_FIRST, ROCE_SEND_ONLY}};
-	static const uint8_t write[2][2] = {
-		{ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST}, {ROCE_WRITE_FIRST, ROCE_WRITE_ONLY}};
-
-	switch (wqe->opcode) {
-	case IBV_WR_SEND_WITH_INV:
-		return last ? (first ? ROCE_SEND_ONLY_INV : ROCE_SEND_LAST_INV) : send[first][last];
-	case IBV_WR_SEND_WITH_IMM:
-		/* The opcodes with immediate follow those without. */
-		return send[first][last] + last;
-	case IBV_WR_RDMA_WRITE:
-		return write[first][last];
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return write[first][last] + last;
-	default:
-		return send[first][last];
-	}
-}
-
 /* May the packet at `next` go out now? Its request has sequence numbers. */
 static bool allowed(const struct rnic_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
 	const struct send_wqe *wqe = request(qp, req->next_idx);
-	uint64_t end = is_rd(wqe) ? wqe->first + packets(qp, wqe) : req->next + 1;
+	uint64_t end = rc_is_rd(wqe) ? wqe->first + packets(qp, wqe) : req->next + 1;
 
 	if (req->fault && req->fault_idx == req->next_idx)
 		return false;
-	if (is_rd(wqe) && req->rd_out >= qp->attr.max_rd_atomic && qp->attr.max_rd_atomic > 0)
+	if (rc_is_rd(wqe) && req->rd_out >= qp->attr.max_rd_atomic && qp->attr.max_rd_atomic > 0)
 		return false;
 	if (wqe->fenced && req->rd_out > 0)
 		return false;
 	if (qp_state(qp) == IBV_QPS_SQD && req->next == req->high &&
 		req->next == request(qp, req->next_idx)->first)
 		return false;
+	if (qp->sel != NULL && req->next - req->una >= SEL_REACH)
+		return false;
 	return in_flight(qp) < qp->rnic->window && end - req->una < RC_SEQ_LIMIT;
+}
+
+void rc_step(struct rnic_qp *qp, bool last)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->next++;
+	if (last) {
+		req->next_idx++;
+		req->next = start_of(qp, req->next_idx);
+	}
+}
+
+bool rc_last_packet(const struct rnic_qp *qp)
+{
+	const struct send_wqe *wqe = request(qp, qp->req.next_idx);
+
+	return rc_is_rd(wqe) || qp->req.next + 1 == wqe->first + packets(qp, wqe);
 }
 
 /* After the packet at `next` was made. */
@@ -165,11 +153,7 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 		req->retransmits++;
 		rnic_inc(qp->rnic, RNIC_C_RETRANSMITS);
 	}
-	req->next++;
-	if (last) {
-		req->next_idx++;
-		req->next = start_of(qp, req->next_idx);
-	}
+	rc_step(qp, last);
 	if (req->next > req->high) {
 		req->high = req->next;
 		req->high_idx = req->next_idx;
@@ -208,11 +192,12 @@ static bool make_rd_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_
 
 	if (qp->attr.max_rd_atomic == 0)
 		return give_up(qp, IBV_WC_LOC_QP_OP_ERR);
-	if (is_atomic(wqe))
+	if (rc_is_atomic(wqe))
 		hdr.opcode =
 			wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ROCE_CMP_SWAP : ROCE_FETCH_ADD;
 	req->since_ackreq = 0;
 	req->rd_out++;
+	hdr.opcode |= qp->ops->opcodes;
 	frame->n_iov = 0;
 	frame_finish(qp, frame, &hdr, 0);
 	advance(qp, true, now);
@@ -228,7 +213,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 	uint32_t rest = wqe->len - offset;
 	bool last = rest <= qp->mtu;
 	uint32_t len = last ? rest : qp->mtu;
-	struct wire_hdr hdr = {.opcode = opcode_of(wqe, index == 0, last),
+	struct wire_hdr hdr = {.opcode = rc_opcode(wqe, index == 0, last) | qp->ops->opcodes,
 		.mig = true,
 		.se = last && wqe->solicited,
 		.dqpn = qp->attr.dest_qp_num,
@@ -236,14 +221,17 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		.imm = wqe->imm,
 		.va = wqe->raddr,
 		.rkey = wqe->opcode == IBV_WR_SEND_WITH_INV ? wqe->imm : wqe->rkey,
-		.dmalen = wqe->len};
+		.dmalen = wqe->len,
+		.pos_offset = offset,
+		.pos_recv = wqe->recv};
 
-	if (is_rd(wqe))
+	if (rc_is_rd(wqe))
 		return make_rd_packet(qp, frame, now);
 	if (gather_payload(qp->init.pd, wqe, offset, len, frame) < 0)
 		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
-		     in_flight(qp) + 1 >= qp->rnic->window;
+		     in_flight(qp) + 1 >= qp->rnic->window ||
+		     (qp->sel != NULL && req->next < req->high); /* nothing may follow it */
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
 	frame_finish(qp, frame, &hdr, len);
@@ -283,6 +271,8 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	if ((state != IBV_QPS_RTS && state != IBV_QPS_SQD) || req->rnr_wait)
 		return false;
 	for (;;) {
+		if (qp->sel != NULL)
+			sel_pass(qp);
 		if (req->next_idx == req->assign_idx) {
 			if (req->assign_idx == ring_head(&qp->sq))
 				return false;
@@ -307,6 +297,8 @@ static void go_back(struct rnic_qp *qp)
 	req->next_idx = req->una_idx;
 	req->since_ackreq = 0;
 	req->rd_out = 0;
+	if (qp->sel != NULL)
+		sel_go_back(qp);
 	timer_stop(&qp->timer);
 	qp_ready(qp);
 }
@@ -346,7 +338,7 @@ static void complete(struct rnic_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	/* Those from next_idx on will be sent once more, or were not yet, and are not counted. */
-	if (is_rd(request(qp, req->una_idx)) && (int32_t)(req->next_idx - req->una_idx) > 0)
+	if (rc_is_rd(request(qp, req->una_idx)) && (int32_t)(req->next_idx - req->una_idx) > 0)
 		req->rd_out--;
 	qp_complete_send(qp, IBV_WC_SUCCESS);
 	req->una_idx++;
@@ -392,12 +384,12 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 
 	while (req->una_idx != req->assign_idx) {
 		wqe = request(qp, req->una_idx);
-		if (is_rd(wqe) || wqe->first + packets(qp, wqe) > seq ||
+		if (rc_is_rd(wqe) || wqe->first + packets(qp, wqe) > seq ||
 			(wqe_is_local(wqe) && !wqe->done))
 			break;
 		complete(qp);
 	}
-	if (req->una < seq && (req->una_idx == req->assign_idx || !is_rd(wqe)))
+	if (req->una < seq && (req->una_idx == req->assign_idx || !rc_is_rd(wqe)))
 		req->una = seq;
 	if (req->una == before)
 		return false;
@@ -475,7 +467,30 @@ static uint64_t nearest(const struct rc_requester *req, uint32_t psn)
 	return req->una + (uint64_t)(int64_t)psn_diff(psn, (uint32_t)req->una & PSN_MASK);
 }
 
-unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
+/* Sequence NAK of a selective peer: with the map of what has come behind what is missing. */
+static unsigned rx_sack(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
+	uint64_t missing, bool progress)
+{
+	struct rc_requester *req = &qp->req;
+	bool again = sel_rx_map(qp, map, pkt->pay_len, missing);
+
+	rnic_inc(qp->rnic, RNIC_C_NAK_RX);
+	if (req->una < missing)
+		return response_lost(qp, progress);
+	if (req->rnr_wait || !again)
+		return 0;
+	if (req->una == qp->sel->round_una)
+		try_again(qp);
+	else
+		go_back(qp);
+	qp->sel->round_una = req->una;
+	if (pkt->pay_len > 0)
+		qp->sel->resend_end = qp->sel->sack_end;
+	return 0;
+}
+
+unsigned rc_rx_ack(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS, value = pkt->syndrome & ROCE_AETH_VALUE;
@@ -505,6 +520,8 @@ unsigned rc_rx_ack(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
 		return req->una < seq ? response_lost(qp, progress) : 0;
 	if (!outstanding(req))
 		return 0;
+	if (qp->sel != NULL && class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE)
+		return rx_sack(qp, frame + pkt->pay_off, pkt, seq, progress);
 	return class == ROCE_AETH_RNR ? rx_rnr(qp, value, now) : rx_nak(qp, value, progress);
 }
 
@@ -520,7 +537,7 @@ static enum ibv_wc_status take_response(struct rnic_qp *qp, const struct send_wq
 	const uint8_t *from = frame + pkt->pay_off;
 	size_t len = pkt->pay_len;
 
-	if (is_atomic(wqe)) {
+	if (rc_is_atomic(wqe)) {
 		from = (const uint8_t *)&pkt->atomic_orig;
 		len = sizeof(pkt->atomic_orig);
 	} else if (len != (rest > qp->mtu ? qp->mtu : rest) ||
@@ -555,7 +572,8 @@ unsigned rc_rx_response(
 	wqe = request(qp, req->una_idx);
 	/* FIRST or MIDDLE, LAST or ONLY: where the answer to a repeated READ begins is not told
 	 * apart, Soft-RoCE goes on with MIDDLE. */
-	if (!is_rd(wqe) || is_atomic(wqe) != (pkt->opcode == ROCE_ATOMIC_ACK))
+	if (!rc_is_rd(wqe) ||
+		rc_is_atomic(wqe) != ((pkt->opcode & ROCE_OP_MASK) == ROCE_ATOMIC_ACK))
 		return RNIC_DROP_OPCODE_SEQ;
 	status = take_response(qp, wqe, frame, pkt);
 	if (status != IBV_WC_SUCCESS) {

@@ -71,7 +71,8 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 {
 	struct rc_responder *resp = &qp->resp;
 	unsigned passed;
-	struct wire_hdr hdr = {.opcode = ROCE_ACK,
+	size_t len = 0;
+	struct wire_hdr hdr = {.opcode = ROCE_ACK | qp->ops->opcodes,
 		.mig = true,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = expected(resp, &passed),
@@ -79,12 +80,17 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 
 	if (resp->n_pending > 0)
 		return false;
+	frame->n_iov = 0;
+	/* Where something is missing, what has come behind it goes with each acknowledgement. */
+	if (resp->answer == RC_ACK && qp->sel != NULL && qp->sel->n_taken > 0)
+		resp->answer = RC_NAK;
 	switch (resp->answer) {
 	case RC_NO_ANSWER:
 		return false;
 	case RC_NAK:
 		hdr.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE;
 		resp->nak_sent = true;
+		len = qp->sel != NULL ? sel_put_map(qp, frame) : 0;
 		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
 		break;
 	case RC_NAK_FATAL:
@@ -102,8 +108,7 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		break;
 	}
 	resp->answer = RC_NO_ANSWER;
-	frame->n_iov = 0;
-	frame_finish(qp, frame, &hdr, 0);
+	frame_finish(qp, frame, &hdr, len);
 	return true;
 }
 
@@ -151,10 +156,11 @@ static const struct rc_fault *check_opcode(const struct rnic_qp *qp, const struc
 
 /* ---- taking it ---- */
 
-static unsigned not_ready(struct rnic_qp *qp)
+static unsigned not_ready(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	/* What follows the refused packet comes again after it: no NAK for that. */
 	qp->resp.nak_sent = true;
+	qp->resp.ahead = pkt->psn;
 	answer(qp, RC_RNR);
 	return RNIC_DROP_RNR;
 }
@@ -236,10 +242,10 @@ static unsigned take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned
 }
 
 static unsigned take(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, unsigned passed)
+	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt, unsigned passed)
 {
 	struct rc_responder *resp = &qp->resp;
-	const struct rc_fault *fault = message_place(qp, frame + pkt->pay_off, pkt);
+	const struct rc_fault *fault = message_place(qp, payload, pkt);
 
 	if (fault != NULL)
 		return rc_refuse(qp, fault);
@@ -249,9 +255,9 @@ static unsigned take(
 	return 0;
 }
 
-static bool is_rd(const struct wire_pkt *pkt)
+bool rc_is_rd_request(const struct wire_pkt *pkt)
 {
-	return pkt->opcode == ROCE_READ_REQUEST || (pkt->flags & ROCE_F_ATOMIC);
+	return (pkt->opcode & ROCE_OP_MASK) == ROCE_READ_REQUEST || (pkt->flags & ROCE_F_ATOMIC);
 }
 
 static void hear(struct rnic_qp *qp)
@@ -264,42 +270,42 @@ static void hear(struct rnic_qp *qp)
 }
 
 /* Behind a gap: asked for again, once. */
-static unsigned ahead(struct rnic_qp *qp, uint32_t psn)
+unsigned rc_ahead(struct rnic_qp *qp, uint32_t psn, bool repeat)
 {
 	struct rc_responder *resp = &qp->resp;
 
-	if (!resp->nak_sent) {
+	if (!resp->nak_sent || (repeat && resp->answer != RC_RNR)) {
+		if (!resp->nak_sent)
+			resp->ahead = psn;
 		resp->nak_sent = true;
-		resp->ahead = psn;
 		answer(qp, RC_NAK);
 	}
 	resp->ahead = psn_max(resp->ahead, psn);
 	return RNIC_DROP_SEQUENCE;
 }
 
-static unsigned duplicate(struct rnic_qp *qp, const struct wire_pkt *pkt)
+unsigned rc_duplicate(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	if (!psn_lt(pkt->psn, qp->resp.epsn))
 		return RNIC_DROP_SKIPPED;
-	if (is_rd(pkt))
+	if (rc_is_rd_request(pkt))
 		rc_repeat_rd(qp, pkt);
 	else
 		repeat_ack(qp, pkt->psn);
 	return RNIC_DROP_DUPLICATE;
 }
 
-/* Go-back-N: what is in order and has a destination is taken. */
-unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+/* What is in order is taken if it has a destination; ahead of that and behind, nothing is. */
+static unsigned receive(struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt,
+	int32_t at, unsigned passed)
 {
 	struct place_flow flow = {.reach = 0, .posted = 1, .unmatched = PLACE_DEFER};
-	unsigned passed;
-	int32_t at = psn_diff(pkt->psn, expected(&qp->resp, &passed));
 
 	if (at == 0) {
 		const struct rc_fault *fault;
 
 		hear(qp);
-		if (is_rd(pkt))
+		if (rc_is_rd_request(pkt))
 			return take_rd(qp, pkt, passed);
 		fault = check_opcode(qp, pkt);
 		if (fault == NULL)
@@ -310,12 +316,27 @@ unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wi
 	}
 	switch (place_decide(&flow, at, 1).verdict) {
 	case PLACE_ACCEPT:
-		return take(qp, frame, pkt, passed);
+		return take(qp, payload, pkt, passed);
 	case PLACE_DEFER:
-		return not_ready(qp);
+		return not_ready(qp, pkt);
 	default:
-		return at < 0 ? duplicate(qp, pkt) : ahead(qp, pkt->psn);
+		return at < 0 ? rc_duplicate(qp, pkt) : rc_ahead(qp, pkt->psn, false);
 	}
+}
+
+/* Go-back-N. */
+unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	unsigned passed;
+	int32_t at = psn_diff(pkt->psn, expected(&qp->resp, &passed));
+
+	return receive(qp, frame + pkt->pay_off, pkt, at, passed);
+}
+
+unsigned rc_take_next(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, bool placed)
+{
+	return receive(qp, placed ? NULL : frame + pkt->pay_off, pkt, 0, 0);
 }
 
 void rc_start_recv(struct rnic_qp *qp)

@@ -110,7 +110,7 @@ static uint64_t execute(const struct wire_pkt *pkt, uint64_t *where)
 {
 	uint64_t orig = pkt->compare;
 
-	if (pkt->opcode == ROCE_FETCH_ADD)
+	if ((pkt->opcode & ROCE_OP_MASK) == ROCE_FETCH_ADD)
 		return __atomic_fetch_add(where, pkt->swap_add, __ATOMIC_SEQ_CST);
 	__atomic_compare_exchange_n(
 		where, &orig, pkt->swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -256,6 +256,7 @@ static bool make_response(struct rnic_qp *qp, struct rnic_frame *frame, struct r
 		if (!gather_read(qp, p, frame, len))
 			return false;
 	}
+	hdr.opcode |= qp->ops->opcodes;
 	frame_finish(qp, frame, &hdr, len);
 	return true;
 }

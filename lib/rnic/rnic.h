@@ -259,6 +259,11 @@ struct rnic_qp_init {
 	struct rnic_cq *send_cq, *recv_cq;
 	struct ibv_qp_cap cap; /* rounded up in place to what was made */
 	bool sq_sig_all;
+	/* RC with selective acknowledgement, for lossy links: what comes out of order is placed at
+	 * once and only what is missing is sent again. The peer's QP must have been made so, too:
+	 * the packets have opcodes of their own, and others drop them. IBV_QPT_RC without SRQ only;
+	 * the path MTU and 92 bytes must fit the port's; no rnic_qp_skip. */
+	bool selective;
 	void *user;
 	struct rnic_srq
 		*srq; /* instead of a receive queue of its own, or NULL; of the same device */

@@ -87,10 +87,11 @@ struct wire_pkt {
 	uint8_t has_lladdr;
 	uint16_t arp_op;
 	uint32_t msn;
-	uint32_t imm;    /* ImmDt as a number (host order) */
-	uint32_t rkey;   /* RETH, AtomicETH or IETH */
-	uint32_t dmalen; /* RETH */
-	uint64_t va;     /* RETH, AtomicETH */
+	uint32_t imm;                  /* ImmDt as a number (host order) */
+	uint32_t rkey;                 /* RETH, AtomicETH or IETH */
+	uint32_t dmalen;               /* RETH */
+	uint64_t va;                   /* RETH, AtomicETH */
+	uint32_t pos_offset, pos_recv; /* PosETH */
 	uint64_t swap_add, compare, atomic_orig;
 	uint32_t qkey, sqpn; /* DETH */
 	struct wire_ip src, dst;
@@ -135,7 +136,7 @@ struct wire_hdr {
 	uint8_t syndrome;
 	uint16_t ip_id;
 	uint32_t dqpn, psn, msn;
-	uint32_t imm, rkey, dmalen, qkey, sqpn;
+	uint32_t imm, rkey, dmalen, qkey, sqpn, pos_offset, pos_recv;
 	uint64_t va, swap_add, compare, atomic_orig;
 };
 

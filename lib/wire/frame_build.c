@@ -90,6 +90,11 @@ static uint8_t *put_ext(uint8_t *p, const struct wire_hdr *hdr, unsigned flags)
 		put_be32(p, hdr->dmalen);
 		p += 4;
 	}
+	if (flags & ROCE_F_POS) {
+		put_be32(p, hdr->pos_offset);
+		put_be32(p + 4, hdr->pos_recv);
+		p += sizeof(struct roce_poseth);
+	}
 	if (flags & ROCE_F_ATOMIC) {
 		put_be64(p, hdr->swap_add);
 		put_be64(p + 8, hdr->compare);
@@ -209,6 +214,8 @@ void wire_unbuild(const uint8_t *frame, const struct wire_pkt *pkt, struct wire_
 		.imm = pkt->imm,
 		.rkey = pkt->rkey,
 		.dmalen = pkt->dmalen,
+		.pos_offset = pkt->pos_offset,
+		.pos_recv = pkt->pos_recv,
 		.qkey = pkt->qkey,
 		.sqpn = pkt->sqpn,
 		.va = pkt->va,

@@ -10,8 +10,8 @@
 enum {
 	BTH_OFF = sizeof(struct udp_hdr), /* from the UDP header */
 	ROCE_MIN_LEN = BTH_OFF + sizeof(struct roce_bth) + ROCE_ICRC_LEN,
-	EXT_FLAGS = ROCE_F_RETH | ROCE_F_AETH | ROCE_F_IMM | ROCE_F_IETH | ROCE_F_DETH |
-		    ROCE_F_ATOMIC | ROCE_F_ATOMICACK,
+	EXT_FLAGS = ROCE_F_RETH | ROCE_F_POS | ROCE_F_AETH | ROCE_F_IMM | ROCE_F_IETH |
+		    ROCE_F_DETH | ROCE_F_ATOMIC | ROCE_F_ATOMICACK,
 	IP4_FRAG_MASK = 0x3fff, /* more fragments, and the offset */
 	IP4_FRAG_OFFSET = 0x1fff,
 	IP6_NEXT_FRAGMENT = 44,
@@ -37,6 +37,11 @@ static void parse_ext(const uint8_t *p, unsigned flags, struct wire_pkt *pkt)
 	if (flags & ROCE_F_RETH) {
 		pkt->dmalen = get_be32(p);
 		p += 4;
+	}
+	if (flags & ROCE_F_POS) {
+		pkt->pos_offset = get_be32(p);
+		pkt->pos_recv = get_be32(p + 4);
+		p += sizeof(struct roce_poseth);
 	}
 	if (flags & ROCE_F_ATOMIC) {
 		pkt->swap_add = get_be64(p);

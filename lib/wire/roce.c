@@ -14,12 +14,15 @@ enum {
 	SEND = ROCE_F_VALID | ROCE_F_SEND | ROCE_F_REQUEST | ROCE_F_PAYLOAD,
 	WRITE = ROCE_F_VALID | ROCE_F_WRITE | ROCE_F_REQUEST | ROCE_F_PAYLOAD,
 	READ_RESP = ROCE_F_VALID | ROCE_F_PAYLOAD,
+	SEL_SEND = SEND | ROCE_F_POS,
+	SEL_WRITE = WRITE | ROCE_F_RETH | ROCE_F_POS,
 	ATOMIC = ROCE_F_VALID | ROCE_F_REQUEST | ROCE_F_ATOMIC | ONLY,
 };
 
 /* Bytes of the extended headers, as a constant expression. */
 #define EXT_LEN(flags)                                                        \
 	(((flags)&ROCE_F_RETH ? sizeof(struct roce_reth) : 0) +               \
+		((flags)&ROCE_F_POS ? sizeof(struct roce_poseth) : 0) +       \
 		((flags)&ROCE_F_AETH ? sizeof(struct roce_aeth) : 0) +        \
 		((flags)&ROCE_F_IMM ? sizeof(struct roce_immdt) : 0) +        \
 		((flags)&ROCE_F_IETH ? sizeof(struct roce_ieth) : 0) +        \
@@ -32,7 +35,8 @@ enum {
 		(flags), EXT_LEN(flags), name \
 	}
 
-/* IBTA table 38 for the transports that RoCEv2 carries here; RD and XRC are not defined. */
+/* IBTA table 38 for the transports that RoCEv2 carries here; RD and XRC are not defined. Then RC's
+ * again, for ROCE_SEL. */
 const struct opcode_info opcode_table[256] = {
 	[ROCE_RC | ROCE_SEND_FIRST] = OPCODE(SEND | FIRST, "RC SEND FIRST"),
 	[ROCE_RC | ROCE_SEND_MIDDLE] = OPCODE(SEND, "RC SEND MIDDLE"),
@@ -89,6 +93,41 @@ const struct opcode_info opcode_table[256] = {
 	[ROCE_UD | ROCE_SEND_ONLY] = OPCODE(SEND | ONLY | ROCE_F_DETH, "UD SEND ONLY"),
 	[ROCE_UD | ROCE_SEND_ONLY_IMM] =
 		OPCODE(SEND | ONLY | ROCE_F_DETH | ROCE_F_IMM, "UD SEND ONLY with Immediate"),
+
+	[ROCE_SEL | ROCE_SEND_FIRST] = OPCODE(SEL_SEND | FIRST, "SEL SEND FIRST"),
+	[ROCE_SEL | ROCE_SEND_MIDDLE] = OPCODE(SEL_SEND, "SEL SEND MIDDLE"),
+	[ROCE_SEL | ROCE_SEND_LAST] = OPCODE(SEL_SEND | LAST, "SEL SEND LAST"),
+	[ROCE_SEL | ROCE_SEND_LAST_IMM] =
+		OPCODE(SEL_SEND | LAST | ROCE_F_IMM, "SEL SEND LAST with Immediate"),
+	[ROCE_SEL | ROCE_SEND_ONLY] = OPCODE(SEL_SEND | ONLY, "SEL SEND ONLY"),
+	[ROCE_SEL | ROCE_SEND_ONLY_IMM] =
+		OPCODE(SEL_SEND | ONLY | ROCE_F_IMM, "SEL SEND ONLY with Immediate"),
+	[ROCE_SEL | ROCE_WRITE_FIRST] = OPCODE(SEL_WRITE | FIRST, "SEL WRITE FIRST"),
+	[ROCE_SEL | ROCE_WRITE_MIDDLE] = OPCODE(SEL_WRITE, "SEL WRITE MIDDLE"),
+	[ROCE_SEL | ROCE_WRITE_LAST] = OPCODE(SEL_WRITE | LAST, "SEL WRITE LAST"),
+	[ROCE_SEL | ROCE_WRITE_LAST_IMM] =
+		OPCODE(SEL_WRITE | LAST | ROCE_F_IMM, "SEL WRITE LAST with Immediate"),
+	[ROCE_SEL | ROCE_WRITE_ONLY] = OPCODE(SEL_WRITE | ONLY, "SEL WRITE ONLY"),
+	[ROCE_SEL | ROCE_WRITE_ONLY_IMM] =
+		OPCODE(SEL_WRITE | ONLY | ROCE_F_IMM, "SEL WRITE ONLY with Immediate"),
+	[ROCE_SEL | ROCE_READ_REQUEST] =
+		OPCODE(V | ROCE_F_REQUEST | ONLY | ROCE_F_RETH, "SEL READ REQUEST"),
+	[ROCE_SEL | ROCE_READ_RESP_FIRST] =
+		OPCODE(READ_RESP | FIRST | ROCE_F_AETH, "SEL READ RESPONSE FIRST"),
+	[ROCE_SEL | ROCE_READ_RESP_MIDDLE] = OPCODE(READ_RESP, "SEL READ RESPONSE MIDDLE"),
+	[ROCE_SEL | ROCE_READ_RESP_LAST] =
+		OPCODE(READ_RESP | LAST | ROCE_F_AETH, "SEL READ RESPONSE LAST"),
+	[ROCE_SEL | ROCE_READ_RESP_ONLY] =
+		OPCODE(READ_RESP | ONLY | ROCE_F_AETH, "SEL READ RESPONSE ONLY"),
+	[ROCE_SEL | ROCE_ACK] = OPCODE(V | ROCE_F_AETH | ROCE_F_PAYLOAD, "SEL ACKNOWLEDGE"),
+	[ROCE_SEL | ROCE_ATOMIC_ACK] =
+		OPCODE(V | ROCE_F_AETH | ROCE_F_ATOMICACK, "SEL ATOMIC ACKNOWLEDGE"),
+	[ROCE_SEL | ROCE_CMP_SWAP] = OPCODE(ATOMIC, "SEL COMPARE SWAP"),
+	[ROCE_SEL | ROCE_FETCH_ADD] = OPCODE(ATOMIC, "SEL FETCH ADD"),
+	[ROCE_SEL | ROCE_SEND_LAST_INV] =
+		OPCODE(SEL_SEND | LAST | ROCE_F_IETH, "SEL SEND LAST with Invalidate"),
+	[ROCE_SEL | ROCE_SEND_ONLY_INV] =
+		OPCODE(SEL_SEND | ONLY | ROCE_F_IETH, "SEL SEND ONLY with Invalidate"),
 
 	/* The 16 reserved bytes of a CNP are its payload here. */
 	[ROCE_CNP] = OPCODE(V | ROCE_F_PAYLOAD, "CNP"),

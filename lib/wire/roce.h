@@ -79,6 +79,15 @@ struct roce_deth {
 };
 static_assert(sizeof(struct roce_deth) == 8, "DETH is 8 bytes");
 
+/* Of ROCE_SEL: where in its message a packet's payload begins, in bytes, and how many messages
+ * before this one have used up a receive request since the connection began. With it, and the RETH
+ * that each packet of a WRITE has, any packet has its place by itself. */
+struct roce_poseth {
+	uint8_t offset[4];
+	uint8_t recv[4];
+};
+static_assert(sizeof(struct roce_poseth) == 8, "PosETH is 8 bytes");
+
 /* Bytes 16 of zeros follow the BTH of a CNP (annex A17.9.3). */
 enum { ROCE_CNP_LEN = 16 };
 
@@ -88,7 +97,10 @@ enum roce_transport {
 	ROCE_UC = 0x20,
 	ROCE_RD = 0x40,
 	ROCE_UD = 0x60,
-	ROCE_CNP_T = 0x80
+	ROCE_CNP_T = 0x80,
+	/* RC with selective acknowledgement: among the opcodes left to manufacturers, spoken only
+	 * between queue pairs that were both made for it. */
+	ROCE_SEL = 0xc0
 };
 
 enum roce_op {
@@ -135,6 +147,7 @@ enum roce_op_flags {
 	ROCE_F_SEND = 1 << 11,
 	ROCE_F_WRITE = 1 << 12,
 	ROCE_F_REQUEST = 1 << 13, /* goes to a responder, consumes PSNs */
+	ROCE_F_POS = 1 << 14,
 };
 
 /* Flags of a whole opcode byte, 0 for one that is not defined here. */
@@ -163,6 +176,14 @@ enum roce_nak { /* value field of ROCE_AETH_NAK */
 	ROCE_NAK_REMOTE_OPERATION = 3,
 	ROCE_NAK_INVALID_RD = 4,
 };
+
+/* The payload of a ROCE_SEL ACKNOWLEDGE that is a sequence NAK: bit i, from the lowest of the first
+ * byte on, says that the PSN i + 1 behind the one missing has arrived. */
+enum { ROCE_SACK_LEN = 64, ROCE_SACK_BITS = ROCE_SACK_LEN * 8 };
+static inline bool roce_sack_bit(const uint8_t *map, unsigned i)
+{
+	return map[i / 8] >> i % 8 & 1;
+}
 
 /* RNR timer code 0..31 in nanoseconds (IBTA table 45; code 0 is 655.36 ms). */
 uint64_t roce_rnr_ns(unsigned code);

@@ -11,7 +11,43 @@
 #include "lib/wire/psn.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { N_RC = 6, UC = N_RC, UD, N_QP, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
+enum { LOOP = 5, UC, UD, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
+
+/* A queue pair of each type in each state. */
+static const struct kind {
+	enum ibv_qp_type type;
+	bool selective;
+	enum ibv_qp_state state;
+} kinds[] = {
+	{IBV_QPT_RC, false, IBV_QPS_RTR},
+	{IBV_QPT_RC, false, IBV_QPS_RTS},
+	{IBV_QPT_RC, false, IBV_QPS_RTS},
+	{IBV_QPT_RC, false, IBV_QPS_RTS},
+	{IBV_QPT_RC, false, IBV_QPS_SQD},
+	[LOOP] = {IBV_QPT_RC, false, IBV_QPS_RTS}, /* to itself */
+	[UC] = {IBV_QPT_UC, false, IBV_QPS_RTS},
+	[UD] = {IBV_QPT_UD, false, IBV_QPS_RTS},
+	{IBV_QPT_RC, true, IBV_QPS_RTS},
+	{IBV_QPT_RC, true, IBV_QPS_RTS},
+	{IBV_QPT_RC, true, IBV_QPS_RTR},
+	{IBV_QPT_RC, true, IBV_QPS_SQD},
+	{IBV_QPT_RC, true, IBV_QPS_ERR},
+	{IBV_QPT_RC, false, IBV_QPS_RESET},
+	{IBV_QPT_RC, false, IBV_QPS_INIT},
+	{IBV_QPT_RC, false, IBV_QPS_ERR},
+	{IBV_QPT_UC, false, IBV_QPS_INIT},
+	{IBV_QPT_UC, false, IBV_QPS_RTR},
+	{IBV_QPT_UC, false, IBV_QPS_SQD},
+	{IBV_QPT_UC, false, IBV_QPS_SQE},
+	{IBV_QPT_UC, false, IBV_QPS_ERR},
+	{IBV_QPT_UD, false, IBV_QPS_INIT},
+	{IBV_QPT_UD, false, IBV_QPS_RTR},
+	{IBV_QPT_UD, false, IBV_QPS_SQD},
+	{IBV_QPT_UD, false, IBV_QPS_SQE},
+	{IBV_QPT_UD, false, IBV_QPS_ERR},
+};
+
+enum { N_QP = sizeof(kinds) / sizeof(kinds[0]) };
 
 enum {
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -61,14 +97,16 @@ static const int ud_masks[] = {
 
 static int mask_of(unsigned i, unsigned to)
 {
-	return (i == UC ? uc_masks : i == UD ? ud_masks : masks)[to];
+	return (kinds[i].type == IBV_QPT_UC   ? uc_masks
+		: kinds[i].type == IBV_QPT_UD ? ud_masks
+					      : masks)[to];
 }
 
 static int modify(struct world *w, unsigned i, unsigned state, int mask)
 {
 	struct ibv_qp_attr attr = {.qp_state = (enum ibv_qp_state)state,
 		.path_mtu = i % 2 ? IBV_MTU_256 : IBV_MTU_1024,
-		.dest_qp_num = i == 5 ? rnic_qp_num(w->qp[5]) : 0x99,
+		.dest_qp_num = i == LOOP ? rnic_qp_num(w->qp[LOOP]) : 0x99,
 		.rq_psn = P,
 		.sq_psn = P,
 		.qp_access_flags = ALL_ACCESS,
@@ -77,83 +115,19 @@ static int modify(struct world *w, unsigned i, unsigned state, int mask)
 		.port_num = 1,
 		.min_rnr_timer = 1,
 		.timeout = 1,
-		.retry_cnt = (uint8_t)(i + 1),
-		.rnr_retry = (uint8_t)(i + 2),
+		.retry_cnt = (uint8_t)(i % 6 + 1),
+		.rnr_retry = (uint8_t)(i % 6 + 2),
 		.en_sqd_async_notify = 1,
 		.ah_attr = {.is_global = 1, .grh.sgid_index = 1}};
 	int err;
 
-	/* The last one is connected to itself. */
-	memcpy(attr.ah_attr.grh.dgid.raw, (i == 5 ? &to_device.dst : &to_device.src)->b, 16);
+	memcpy(attr.ah_attr.grh.dgid.raw, (i == LOOP ? &to_device.dst : &to_device.src)->b, 16);
 	err = rnic_qp_modify(w->qp[i], &attr, mask, w->now);
 	if (err == 0 && (mask & IBV_QP_STATE) && state == IBV_QPS_RESET) {
 		w->completed[0][i] = w->posted[0][i];
 		w->completed[1][i] = w->posted[1][i];
 	}
 	return err;
-}
-
-/* Somewhere to send to, and a group to hear from. */
-static void open_datagrams(struct world *w)
-{
-	static const struct wire_ip group = {{[10] = 0xff, 0xff, 239, 0, 0, 1}};
-	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = 1};
-
-	memcpy(attr.grh.dgid.raw, to_device.src.b, 16);
-	fuzz_check(rnic_ah_create(w->pd, &attr, w->now, &w->ah) == 0, "an address handle");
-	fuzz_check(rnic_qp_attach_mcast(w->qp[UD], &group) == 0, "a group");
-}
-
-static void open_world(struct world *w)
-{
-	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, 1},
-		.ip = {to_device.dst},
-		.n_ip = 1,
-		.port_mtu = 1500,
-		.max_qp = N_QP,
-		.window = 6};
-
-	memset(w, 0, sizeof(*w));
-	w->mem = calloc(1, MEM);
-	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
-	rnic_neigh_add(w->rnic, &to_device.src, to_device.smac);
-	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
-	for (int i = 0; i < 2; i++)
-		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
-	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000, ALL_ACCESS, &w->mr) == 0, "a region");
-	for (unsigned i = 0; i < N_QP; i++) {
-		struct rnic_qp_init init = {.type = i == UC   ? IBV_QPT_UC
-						    : i == UD ? IBV_QPT_UD
-							      : IBV_QPT_RC,
-			.pd = w->pd,
-			.send_cq = w->cq[0],
-			.recv_cq = w->cq[1],
-			.cap = {WR, WR, 3, 3, 100},
-			.sq_sig_all = true,
-			.user = (void *)(uintptr_t)i};
-
-		fuzz_check(rnic_qp_create(w->rnic, &init, &w->qp[i]) == 0, "a queue pair");
-	}
-	/* 0: RTR, 1..3 and 5: RTS, 4: SQD. */
-	for (unsigned i = 0; i < N_QP; i++) {
-		for (unsigned to = IBV_QPS_INIT; to <= (i == 0 ? IBV_QPS_RTR : IBV_QPS_RTS); to++)
-			fuzz_check(modify(w, i, to, mask_of(i, to)) == 0, "a connection");
-	}
-	open_datagrams(w);
-	fuzz_check(modify(w, 4, IBV_QPS_SQD, IBV_QP_STATE) == 0, "SQD");
-}
-
-static void close_world(struct world *w)
-{
-	for (unsigned i = 0; i < N_QP; i++)
-		rnic_qp_destroy(w->qp[i]);
-	rnic_ah_destroy(w->ah);
-	fuzz_check(rnic_mr_dereg(w->mr) == 0, "the region goes");
-	fuzz_check(
-		rnic_cq_destroy(w->cq[0]) == 0 && rnic_cq_destroy(w->cq[1]) == 0, "the queues go");
-	fuzz_check(rnic_pd_free(w->pd) == 0, "the domain goes");
-	rnic_destroy(w->rnic);
-	free(w->mem);
 }
 
 /* ---- steps ---- */
@@ -182,8 +156,15 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	size_t len = hdr.dmalen;
 	int n;
 
+	if (qp->sel != NULL) {
+		hdr.pos_offset = (uint32_t)psn_diff(hdr.psn, qp->resp.epsn) * qp->mtu +
+				 (in[7] & 8 ? in[6] : 0u);
+		hdr.pos_recv = qp->sel->recvs + (in[6] & 3);
+	}
 	if (!(in[2] & 0x40))
 		hdr.opcode |= qp->ops->opcodes;
+	if (qp->sel != NULL && (roce_opcode_flags(hdr.opcode) & ROCE_F_WRITE) && !(in[7] & 32))
+		hdr.dmalen = qp->mtu * (1 + in[5] % 5u); /* of the whole message */
 	if (qp->ops == &ud_transport && (in[7] & 4)) {
 		flow.dst = (struct wire_ip){{[10] = 0xff, 0xff, 239, 0, 0, 1}};
 		hdr.dqpn = 0xffffff;
@@ -206,7 +187,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 
 static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 {
-	static const uint8_t payload[4096];
+	static uint8_t payload[4096];
 	uint8_t frame[5000];
 	struct wire_hdr hdr = {.opcode = ROCE_ACK,
 		.psn = psn_add((uint32_t)qp->req.una & PSN_MASK, (int8_t)in[3]),
@@ -220,6 +201,13 @@ static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 		hdr.opcode = ROCE_READ_RESP_FIRST + in[2] / 2 % 6;
 		hdr.syndrome = in[2] & 0x80 ? in[4] : ROCE_AETH_NO_CREDITS;
 		len = hdr.opcode >= ROCE_ACK ? 0 : length(in + 5, qp->mtu ? qp->mtu : 256);
+	}
+	if (qp->sel != NULL) {
+		hdr.opcode |= ROCE_SEL;
+		if (!(in[2] & 1))
+			len = in[5] % 80u;
+		for (unsigned i = 0; i < 80; i++)
+			payload[i] = (uint8_t)(in[6] * (i + 1) ^ in[7]);
 	}
 	n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, payload, len);
 	if (n > 0)
@@ -244,7 +232,7 @@ static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
 	}
 	wr.wr.rdma.remote_addr = 0x10000 + in[7];
 	wr.wr.rdma.rkey = rnic_mr_rkey(w->mr);
-	if (i == UD) {
+	if (kinds[i].type == IBV_QPT_UD) {
 		wr.wr.ud.ah = (struct ibv_ah *)w->ah;
 		wr.wr.ud.remote_qpn = in[7];
 		wr.wr.ud.remote_qkey = in[6];
@@ -348,10 +336,12 @@ static void check_state(struct world *w)
 {
 	uint64_t drops = 0;
 
-	for (unsigned i = 0; i < N_RC; i++) {
+	for (unsigned i = 0; i < N_QP; i++) {
 		const struct rc_requester *req = &w->qp[i]->req;
 		enum ibv_qp_state state = qp_state(w->qp[i]);
 
+		if (kinds[i].type != IBV_QPT_RC)
+			continue;
 		if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 			continue;
 		fuzz_check(req->una <= req->next && req->next <= req->high, "una <= next <= high");
@@ -363,6 +353,86 @@ static void check_state(struct world *w)
 	fuzz_check(rnic_count(w->rnic, RNIC_C_RX_FRAMES) ==
 			   rnic_count(w->rnic, RNIC_C_RX_ACCEPTED) + drops,
 		"every frame is taken or dropped");
+}
+
+/* ---- the world ---- */
+
+/* Somewhere to send to, and a group to hear from. */
+static void open_datagrams(struct world *w)
+{
+	static const struct wire_ip group = {{[10] = 0xff, 0xff, 239, 0, 0, 1}};
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = 1};
+
+	memcpy(attr.grh.dgid.raw, to_device.src.b, 16);
+	fuzz_check(rnic_ah_create(w->pd, &attr, w->now, &w->ah) == 0, "an address handle");
+	fuzz_check(rnic_qp_attach_mcast(w->qp[UD], &group) == 0, "a group");
+}
+
+/* Into the state where it begins. */
+static void bring(struct world *w, unsigned i)
+{
+	static const uint8_t bad[STEP] = {5, 0, 1, 2, 9, 0, 0, 0};
+	enum ibv_qp_state state = kinds[i].state;
+	/* SQE comes of an error, ERR may be told. */
+	enum ibv_qp_state most = state > IBV_QPS_RTS ? IBV_QPS_RTS : state;
+
+	for (unsigned to = IBV_QPS_INIT; to <= most; to++)
+		fuzz_check(modify(w, i, to, mask_of(i, to)) == 0, "a connection");
+	if (state == IBV_QPS_SQD || state == IBV_QPS_ERR)
+		fuzz_check(modify(w, i, state, IBV_QP_STATE) == 0, "SQD or ERR");
+	if (state == IBV_QPS_SQE) {
+		post(w, i, bad, true);
+		check_frames(w);
+		check_completions(w);
+	}
+	fuzz_check(qp_state(w->qp[i]) == state, "its state");
+}
+
+static void open_world(struct world *w)
+{
+	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, 1},
+		.ip = {to_device.dst},
+		.n_ip = 1,
+		.port_mtu = 1500,
+		.max_qp = N_QP,
+		.window = 6};
+
+	memset(w, 0, sizeof(*w));
+	w->mem = calloc(1, MEM);
+	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
+	rnic_neigh_add(w->rnic, &to_device.src, to_device.smac);
+	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
+	for (int i = 0; i < 2; i++)
+		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
+	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000, ALL_ACCESS, &w->mr) == 0, "a region");
+	for (unsigned i = 0; i < N_QP; i++) {
+		struct rnic_qp_init init = {.type = kinds[i].type,
+			.selective = kinds[i].selective,
+			.pd = w->pd,
+			.send_cq = w->cq[0],
+			.recv_cq = w->cq[1],
+			.cap = {WR, WR, 3, 3, 100},
+			.sq_sig_all = true,
+			.user = (void *)(uintptr_t)i};
+
+		fuzz_check(rnic_qp_create(w->rnic, &init, &w->qp[i]) == 0, "a queue pair");
+	}
+	open_datagrams(w);
+	for (unsigned i = 0; i < N_QP; i++)
+		bring(w, i);
+}
+
+static void close_world(struct world *w)
+{
+	for (unsigned i = 0; i < N_QP; i++)
+		rnic_qp_destroy(w->qp[i]);
+	rnic_ah_destroy(w->ah);
+	fuzz_check(rnic_mr_dereg(w->mr) == 0, "the region goes");
+	fuzz_check(
+		rnic_cq_destroy(w->cq[0]) == 0 && rnic_cq_destroy(w->cq[1]) == 0, "the queues go");
+	fuzz_check(rnic_pd_free(w->pd) == 0, "the domain goes");
+	rnic_destroy(w->rnic);
+	free(w->mem);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -383,7 +453,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* Transfers that work, for mutations to start from. */
 size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 {
-	static const uint8_t kinds[10][4][STEP] = {
+	static const uint8_t steps[12][4][STEP] = {
 		/* UC: a receive, SEND FIRST, LAST; a send */
 		{{6, 6, 1, 0, 200, 0, 0, 9}, {0, 6, 0, 0, 0, 0, 0, 0}, {0, 6, 2, 0, 5, 0, 0, 1},
 			{5, 6, 1, 1, 200, 0, 0, 9}},
@@ -411,14 +481,20 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 		/* skips, a packet behind one */
 		{{9, 1, 0, 0, 4, 0, 0, 0}, {0, 1, 4, 4, 6, 9, 0, 4}, {9, 1, 1, 0, 9, 0, 0, 0},
 			{5, 1, 1, 0, 20, 0, 0, 9}},
+		/* selective: a receive, two packets of a SEND, then its first */
+		{{6, 9, 1, 0, 200, 0, 0, 9}, {0, 9, 1, 1, 0, 0, 0, 4}, {0, 9, 1, 2, 0, 0, 0, 4},
+			{0, 9, 0, 0, 0, 0, 0, 0}},
+		/* selective: sends; the first is missing; all are there */
+		{{5, 9, 1, 1, 200, 0, 0, 9}, {5, 9, 1, 0, 100, 0, 0, 9},
+			{3, 9, 0, 0, 0x60, 8, 5, 0}, {3, 9, 0, 5, 0x1f, 0, 0, 0}},
 		/* drained, resumed, an error, forgotten */
 		{{8, 1, 4, 0, 0, 0, 0, 0}, {8, 1, 3, 0, 0, 0, 0, 0}, {8, 1, 6, 0, 0, 0, 0, 0},
 			{8, 1, 0, 0, 0, 0, 0, 0}},
 	};
 
-	if (i >= 100 || cap < 2 * sizeof(kinds[0]))
+	if (i >= 144 || cap < 2 * sizeof(steps[0]))
 		return 0;
-	memcpy(out, kinds[i / 10], sizeof(kinds[0]));
-	memcpy(out + sizeof(kinds[0]), kinds[i % 10], sizeof(kinds[0]));
-	return 2 * sizeof(kinds[0]);
+	memcpy(out, steps[i / 12], sizeof(steps[0]));
+	memcpy(out + sizeof(steps[0]), steps[i % 12], sizeof(steps[0]));
+	return 2 * sizeof(steps[0]);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rnic_soak COUNT [SEED]: COUNT messages (a few more, to end evenly) of all opcodes and mostly
  * small sizes between two devices on virtual time, over a link that loses, doubles, delays and
- * corrupts frames: RC, UC and UD, both ways. Every byte that arrives is compared, and every frame
- * accounted for: sent and doubled = lost + taken + dropped by a reason; corrupted = dropped by
- * parser or ICRC. What a message is follows from its number and the seed alone. */
+ * corrupts frames: RC by both ways of acknowledging, UC and UD, both ways. Every byte that arrives
+ * is compared, and every frame accounted for: sent and doubled = lost + taken + dropped by a
+ * reason; corrupted = dropped by parser or ICRC. What a message is follows from its number and the
+ * seed alone. */
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #include "tests/integration/soak_link.h"
 
 enum {
-	N_RC = 4,
+	N_RC = 4, /* the last two with selective acknowledgement */
+	FIRST_SEL = 2,
 	UC = N_RC,
 	UD,
 	N_PAIRS,
@@ -180,6 +182,7 @@ static void make_qp(struct end *end, unsigned pair)
 		.send_cq = end->scq,
 		.recv_cq = end->rcq,
 		.cap = {DEPTH, RDEPTH, 2, 3, 64},
+		.selective = pair >= FIRST_SEL && pair < N_RC,
 		.user = (void *)(uintptr_t)pair};
 
 	if (rnic_qp_create(end->rnic, &init, &end->qp[pair]) != 0)

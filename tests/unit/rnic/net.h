@@ -95,7 +95,8 @@ struct net_options {
 	uint32_t wr;              /* depth of the queues, default 64 */
 	uint32_t window;
 	uint32_t max_qp; /* of the device */
-	bool sig_none;   /* sq_sig_all off */
+	bool selective;
+	bool sig_none; /* sq_sig_all off */
 	struct rnic_congestion congestion;
 };
 

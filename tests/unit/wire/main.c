@@ -36,6 +36,8 @@ struct wire_hdr test_hdr(uint8_t opcode)
 		.imm = 0xdeadbeef,
 		.rkey = 0x11223344,
 		.dmalen = 0x00010203,
+		.pos_offset = 0x41424344,
+		.pos_recv = 0x51525354,
 		.qkey = 0x80010000,
 		.sqpn = 0x000017,
 		.va = 0x0102030405060708,

@@ -70,6 +70,8 @@ static void check_ext(const struct wire_pkt *pkt, const struct wire_hdr *hdr)
 	assert_int_equal(pkt->msn, aeth ? hdr->msn : 0);
 	assert_int_equal(pkt->atomic_orig, pkt->flags & ROCE_F_ATOMICACK ? hdr->atomic_orig : 0);
 	assert_int_equal(pkt->imm, pkt->flags & ROCE_F_IMM ? hdr->imm : 0);
+	assert_int_equal(pkt->pos_offset, pkt->flags & ROCE_F_POS ? hdr->pos_offset : 0);
+	assert_int_equal(pkt->pos_recv, pkt->flags & ROCE_F_POS ? hdr->pos_recv : 0);
 	assert_int_equal(pkt->qkey, deth ? hdr->qkey : 0);
 	assert_int_equal(pkt->sqpn, deth ? hdr->sqpn : 0);
 }
