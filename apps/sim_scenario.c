@@ -143,9 +143,11 @@ static int parse_workload(const json_t *doc, struct scenario *s, char *err)
 	s->mode = CCL_MODE_2;
 	if (json_is_string(mode) && strcmp(json_string_value(mode), "ring") == 0)
 		s->mode = CCL_MODE_RING;
+	else if (json_is_string(mode) && strcmp(json_string_value(mode), "netreduce") == 0)
+		s->mode = CCL_MODE_NETREDUCE;
 	else if (mode && (!json_is_integer(mode) || json_integer_value(mode) < 1 ||
 				 json_integer_value(mode) > 3))
-		return refuse(err, "mode: must be 1, 2, 3 or \"ring\"");
+		return refuse(err, "mode: must be 1, 2, 3, \"netreduce\" or \"ring\"");
 	else if (mode)
 		s->mode = (enum ccl_mode)json_integer_value(mode);
 	return 0;

@@ -7,7 +7,7 @@
  *ns "links"	     {"h0>s0": {..}} the same for single directions, over what "link" says
  *	"workload"   allreduce, reduce, .. barrier, permutation or incast
  *	"bytes"	     one size, or a list of them, run one after the other
- *	"mode"	     1, 2, 3 or "ring"; default 2
+ *	"mode"	     1, 2, 3, "netreduce" or "ring"; default 2
  *	"ranks"	     hosts that take part; default all (incast: of senders)
  *	"mtu", "m", "w", "root"  of the group; default 1024, 4, 64, the topology's root
  *	"dcqcn"	     boolean: ECN-capable packets; default false

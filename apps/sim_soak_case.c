@@ -41,8 +41,8 @@ static void make_work(struct soak_job *job, struct sim_work *w, uint64_t *rng)
 	w->bytes -= w->bytes % (4 * job->n_ranks);
 }
 
-static const enum ccl_mode modes[] = {
-	CCL_MODE_2, CCL_MODE_2, CCL_MODE_3, CCL_MODE_3, CCL_MODE_RING};
+static const enum ccl_mode modes[] = {CCL_MODE_1, CCL_MODE_2, CCL_MODE_2, CCL_MODE_3, CCL_MODE_3,
+	CCL_MODE_NETREDUCE, CCL_MODE_RING};
 
 static void make_job(struct soak_job *job, unsigned n_hosts, unsigned mode, uint64_t *rng)
 {

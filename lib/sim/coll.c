@@ -85,12 +85,16 @@ static int open_ring(struct sim_coll *c, char *err)
 			.w = c->conf.w,
 			.timeout_ns = c->conf.timeout_ns,
 			.start_psn = (c->conf.start_psn + 77 * r) & PSN_MASK,
+			.netreduce = c->conf.mode == CCL_MODE_NETREDUCE,
+			.ring_id = c->conf.mode == CCL_MODE_NETREDUCE ? sim_coll_ring_id(c) : 0,
 		};
 
 		rc = ccl_ring_open(&conf, &c->rank[r].ring, err);
 		if (rc == 0)
 			ccl_ring_address(c->rank[r].ring, &at[r]);
 	}
+	if (rc == 0 && c->conf.mode == CCL_MODE_NETREDUCE)
+		rc = sim_coll_install_ring(c, at, err);
 	for (unsigned r = 0; rc == 0 && r < n; r++) {
 		const struct ccl_ring_address *prev = &at[(r + n - 1) % n],
 					      *next = &at[(r + 1) % n];
@@ -103,6 +107,11 @@ static int open_ring(struct sim_coll *c, char *err)
 	return rc;
 }
 
+static bool is_ring(const struct sim_coll_conf *conf)
+{
+	return conf->mode == CCL_MODE_RING || conf->mode == CCL_MODE_NETREDUCE;
+}
+
 int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, char err[CCL_ERR_LEN])
 {
 	struct sim_coll *c = calloc(1, sizeof(*c));
@@ -110,12 +119,6 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 
 	err[0] = 0;
 	c->conf = *conf;
-	if (conf->mode == CCL_MODE_NETREDUCE || conf->mode == CCL_MODE_1) {
-		snprintf(err, CCL_ERR_LEN, "mode: %s is not built into the simulator",
-			conf->mode == CCL_MODE_1 ? "Mode-I" : "NetReduce");
-		free(c);
-		return -EOPNOTSUPP;
-	}
 	if (conf->n_ranks == 0 || conf->first_host > conf->sim->topo->n_hosts ||
 		conf->n_ranks > conf->sim->topo->n_hosts - conf->first_host ||
 		conf->root >= conf->sim->topo->n_switches) {
@@ -128,7 +131,7 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 	}
 	c->rank = calloc(conf->n_ranks, sizeof(*c->rank));
 	c->rng = conf->sim->conf.seed ^ (uint64_t)conf->start_psn << 32;
-	rc = conf->mode == CCL_MODE_RING ? open_ring(c, err) : open_comms(c, err);
+	rc = is_ring(conf) ? open_ring(c, err) : open_comms(c, err);
 	for (unsigned r = 0; r < conf->n_ranks; r++) {
 		c->rank[r].coll = c;
 		c->rank[r].index = r;
@@ -156,7 +159,9 @@ void sim_coll_destroy(struct sim_coll *c)
 		c->rank[r].ring = NULL;
 	}
 	sim_coll_let_go(c);
-	if (c->conf.mode != CCL_MODE_RING)
+	if (is_ring(&c->conf))
+		sim_coll_remove_ring(c);
+	else
 		sim_coll_remove(c);
 	free(c->rank);
 	free(c);

@@ -13,7 +13,7 @@ enum { SIM_MAX_WORK = 16 };
 
 struct sim_coll_conf {
 	struct sim *sim;
-	enum ccl_mode mode;  /* also CCL_MODE_RING: the hosts by themselves */
+	enum ccl_mode mode;  /* any; CCL_MODE_RING: the hosts by themselves */
 	unsigned first_host; /* that is rank 0; the next ones follow */
 	unsigned n_ranks;
 	unsigned collectives; /* bit per enum ccl_collective that will be called */

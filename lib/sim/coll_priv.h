@@ -28,6 +28,7 @@ struct sim_rank {
 struct sim_coll {
 	struct sim_coll_conf conf;
 	unsigned n_groups, first_slot; /* on the switches */
+	unsigned ring;                 /* NetReduce: its number in the fabric + 1 */
 	unsigned n_work, n_waiting;    /* calls that are not done */
 	uint64_t started, finished;    /* when the first was issued, and the last one done */
 	uint64_t rng;
@@ -45,7 +46,38 @@ int sim_coll_app(void *rank, uint64_t now);
 /* Forgets all work. */
 void sim_coll_let_go(struct sim_coll *c);
 
-/* The switches' side. */
+/* What hangs below a switch, in ascending order of the lowest rank. */
+struct sim_child {
+	bool host;
+	unsigned index, min_rank;
+};
+
+struct sim_branch {
+	bool used;
+	unsigned parent, n_child;
+	struct sim_child child[INC_MAX_EP];
+	uint8_t *below; /* [rank] */
+};
+
+struct sim_tree {
+	struct sim_coll *coll;
+	struct sim_branch *branch; /* per switch */
+	unsigned n, root;
+};
+
+/* Of the switches between all ranks. -errno with a reason; to be freed in any case. */
+int sim_tree_make(struct sim_coll *c, struct sim_tree *t, char *err);
+void sim_tree_free(struct sim_tree *t);
+/* Which child of its parent a switch is. */
+unsigned sim_tree_at_parent(const struct sim_tree *t, unsigned sw);
+
+/* A NetReduce ring on the switches; addresses of all ranks. */
+int sim_coll_install_ring(struct sim_coll *c, const struct ccl_ring_address *at, char *err);
+/* That the next ring to be installed has in its messages. */
+uint16_t sim_coll_ring_id(const struct sim_coll *c);
+void sim_coll_remove_ring(struct sim_coll *c);
+
+/* The switches' side of groups. */
 int sim_coll_install(struct sim_coll *c, char *err);
 void sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote);
 uint32_t sim_coll_start_psn(const struct sim_coll *c, unsigned g);

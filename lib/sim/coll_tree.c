@@ -7,25 +7,6 @@
 
 enum { GROUP_GEN = 5 };
 
-/* What hangs below a switch, in ascending order of the lowest rank. */
-struct child {
-	bool host;
-	unsigned index, min_rank;
-};
-
-struct branch {
-	bool used;
-	unsigned parent, n_child;
-	struct child child[INC_MAX_EP];
-	uint8_t *below; /* [rank] */
-};
-
-struct tree {
-	struct sim_coll *coll;
-	struct branch *branch; /* per switch */
-	unsigned n, root;
-};
-
 static int refuse(char *err, unsigned sw, const char *why)
 {
 	snprintf(err, CCL_ERR_LEN, "switch %u: %s", sw, why);
@@ -42,26 +23,26 @@ static unsigned parent_of(const struct sim *sim, unsigned sw, unsigned root)
 }
 
 static int add_child(
-	struct branch *b, unsigned sw, bool host, unsigned index, unsigned rank, char *err)
+	struct sim_branch *b, unsigned sw, bool host, unsigned index, unsigned rank, char *err)
 {
 	for (unsigned i = 0; i < b->n_child; i++)
 		if (b->child[i].host == host && b->child[i].index == index)
 			return 0;
 	if (b->n_child == INC_MAX_EP - 1)
 		return refuse(err, sw, "more than 63 children in the tree");
-	b->child[b->n_child++] = (struct child){host, index, rank};
+	b->child[b->n_child++] = (struct sim_child){host, index, rank};
 	return 0;
 }
 
 /* In order of ranks: children come in the order of their lowest one. */
-static int grow(struct tree *t, unsigned rank, char *err)
+static int grow(struct sim_tree *t, unsigned rank, char *err)
 {
 	struct sim *sim = t->coll->conf.sim;
 	const unsigned root = t->coll->conf.root;
 	unsigned at = sim->topo->host_switch[sim_coll_host(t->coll, rank)], index = rank;
 
 	for (bool host = true;; host = false) {
-		struct branch *b = &t->branch[at];
+		struct sim_branch *b = &t->branch[at];
 		int rc;
 
 		if (!b->below)
@@ -79,9 +60,9 @@ static int grow(struct tree *t, unsigned rank, char *err)
 	}
 }
 
-static unsigned ep_at_parent(const struct tree *t, unsigned sw)
+unsigned sim_tree_at_parent(const struct sim_tree *t, unsigned sw)
 {
-	const struct branch *up = &t->branch[t->branch[sw].parent];
+	const struct sim_branch *up = &t->branch[t->branch[sw].parent];
 	unsigned i = 0;
 
 	while (up->child[i].host || up->child[i].index != sw)
@@ -90,7 +71,7 @@ static unsigned ep_at_parent(const struct tree *t, unsigned sw)
 }
 
 static void fill_host(
-	struct tree *t, struct inc_ep_spec *ep, unsigned sw, unsigned rank, unsigned g)
+	struct sim_tree *t, struct inc_ep_spec *ep, unsigned sw, unsigned rank, unsigned g)
 {
 	struct sim *sim = t->coll->conf.sim;
 	struct ccl_member member;
@@ -104,7 +85,7 @@ static void fill_host(
 	ep->ranks[ep->n_ranks++] = (uint16_t)rank;
 }
 
-static void fill_switch(struct tree *t, struct inc_ep_spec *ep, unsigned sw, unsigned peer,
+static void fill_switch(struct sim_tree *t, struct inc_ep_spec *ep, unsigned sw, unsigned peer,
 	unsigned peer_ep, unsigned g)
 {
 	struct sim *sim = t->coll->conf.sim;
@@ -112,7 +93,8 @@ static void fill_switch(struct tree *t, struct inc_ep_spec *ep, unsigned sw, uns
 	const uint8_t *below = t->branch[up ? sw : peer].below;
 
 	ep->remote_ip = sim->topo->sw[peer].ip;
-	ep->remote_qpn = inc_qpn(t->coll->first_slot + g, peer_ep, GROUP_GEN);
+	if (t->coll->conf.mode != CCL_MODE_1) /* else its queue pair is still to be made */
+		ep->remote_qpn = inc_qpn(t->coll->first_slot + g, peer_ep, GROUP_GEN);
 	ep->port = (uint16_t)sim_port_to_switch(sim, sw, peer);
 	sim_switch_mac(peer, ep->dmac);
 	for (unsigned r = 0; r < t->coll->conf.n_ranks; r++)
@@ -120,9 +102,9 @@ static void fill_switch(struct tree *t, struct inc_ep_spec *ep, unsigned sw, uns
 			ep->ranks[ep->n_ranks++] = (uint16_t)r;
 }
 
-static void fill_eps(struct tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g)
+static void fill_eps(struct sim_tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g)
 {
-	const struct branch *b = &t->branch[sw];
+	const struct sim_branch *b = &t->branch[sw];
 	const bool top = sw == t->root;
 
 	spec->n_ep = (uint8_t)(b->n_child + !top);
@@ -134,7 +116,7 @@ static void fill_eps(struct tree *t, struct inc_group_spec *spec, unsigned sw, u
 		sim_switch_mac(sw, ep->smac);
 		ep->parent = i == b->n_child;
 		if (ep->parent)
-			fill_switch(t, ep, sw, b->parent, ep_at_parent(t, sw), g);
+			fill_switch(t, ep, sw, b->parent, sim_tree_at_parent(t, sw), g);
 		else if (b->child[i].host)
 			fill_host(t, ep, sw, b->child[i].index, g);
 		else /* the parent's endpoint is the last one over there */
@@ -143,7 +125,8 @@ static void fill_eps(struct tree *t, struct inc_group_spec *spec, unsigned sw, u
 	}
 }
 
-static int install(struct tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g, char *err)
+static int install(
+	struct sim_tree *t, struct inc_group_spec *spec, unsigned sw, unsigned g, char *err)
 {
 	struct sim_switch *s = sim_switch(t->coll->conf.sim, sw);
 	const unsigned slot = t->coll->first_slot + g;
@@ -164,16 +147,43 @@ static int install(struct tree *t, struct inc_group_spec *spec, unsigned sw, uns
 	inc_table_set(&s->table, (uint16_t)slot, group);
 	if (s->n_slots <= slot)
 		s->n_slots = slot + 1;
+	rc = spec->mode == INC_MODE_1 ? sim_mode1_make(t->coll->conf.sim, sw, group, why) : 0;
+	if (rc)
+		refuse(err, sw, why);
+	return rc;
+}
+
+/* Once all switches have theirs: Mode-I's queue pairs have numbers then. */
+static int activate(struct sim_tree *t, unsigned sw, unsigned slot, char *err)
+{
+	struct sim *sim = t->coll->conf.sim;
+	const struct sim_branch *b = &t->branch[sw];
+	struct inc_group *group = sim_switch(sim, sw)->table.group[slot], *peer;
+	char why[INC_ERR_LEN];
+	int rc;
+
+	for (unsigned i = 0; group->mode == INC_MODE_1 && i < group->n_ep; i++) {
+		const bool up = i == b->n_child;
+
+		if (!up && b->child[i].host)
+			continue;
+		peer = sim_switch(sim, up ? b->parent : b->child[i].index)->table.group[slot];
+		inc_ep_at(group, i)->remote_qpn =
+			inc_ep_at(peer, up ? sim_tree_at_parent(t, sw) : peer->n_ep - 1u)
+				->local_qpn;
+	}
 	rc = inc_group_activate(group, why);
+	if (rc == 0 && group->mode == INC_MODE_1)
+		rc = sim_mode1_connect(sim, sw, group, why);
 	if (rc)
 		refuse(err, sw, why);
 	return rc;
 }
 
 /* Switches above the lowest that all ranks have in common are not needed. */
-static void cut_top(struct tree *t)
+static void cut_top(struct sim_tree *t)
 {
-	struct branch *b = &t->branch[t->root];
+	struct sim_branch *b = &t->branch[t->root];
 
 	while (b->n_child == 1 && !b->child[0].host) {
 		b->used = false;
@@ -187,7 +197,7 @@ uint32_t sim_coll_start_psn(const struct sim_coll *c, unsigned g)
 	return (c->conf.start_psn + g * 0x10001) & PSN_MASK;
 }
 
-static int install_group(struct tree *t, const struct ccl_member *member, unsigned g, char *err)
+static int install_group(struct sim_tree *t, const struct ccl_member *member, unsigned g, char *err)
 {
 	const struct sim_coll_conf *conf = &t->coll->conf;
 	struct inc_group_spec spec = {
@@ -211,25 +221,45 @@ static int install_group(struct tree *t, const struct ccl_member *member, unsign
 			fill_eps(t, &spec, i, g);
 			rc = install(t, &spec, i, g, err);
 		}
+	for (unsigned i = 0; rc == 0 && i < t->n; i++)
+		if (t->branch[i].used)
+			rc = activate(t, i, t->coll->first_slot + g, err);
 	free(spec.ep);
 	return rc;
 }
 
+int sim_tree_make(struct sim_coll *c, struct sim_tree *t, char *err)
+{
+	int rc = 0;
+
+	*t = (struct sim_tree){.coll = c, .n = c->conf.sim->topo->n_switches, .root = c->conf.root};
+	t->branch = calloc(t->n, sizeof(*t->branch));
+	if (!t->branch)
+		return -ENOMEM;
+	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++)
+		rc = grow(t, r, err);
+	if (rc == 0)
+		cut_top(t);
+	return rc;
+}
+
+void sim_tree_free(struct sim_tree *t)
+{
+	for (unsigned i = 0; t->branch && i < t->n; i++)
+		free(t->branch[i].below);
+	free(t->branch);
+}
+
 int sim_coll_install(struct sim_coll *c, char *err)
 {
-	struct tree t = {.coll = c, .n = c->conf.sim->topo->n_switches, .root = c->conf.root};
+	struct sim_tree t;
 	struct ccl_member member;
-	int rc = 0;
+	int rc = sim_tree_make(c, &t, err);
 
 	c->first_slot = 1;
 	for (unsigned i = 0; i < t.n; i++)
 		if (sim_switch(c->conf.sim, i)->n_slots > c->first_slot)
 			c->first_slot = sim_switch(c->conf.sim, i)->n_slots;
-	t.branch = calloc(t.n, sizeof(*t.branch));
-	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++)
-		rc = grow(&t, r, err);
-	if (rc == 0)
-		cut_top(&t);
 	while (rc == 0 && ccl_member(c->rank[0].comm, c->n_groups, &member) == 0) {
 		const unsigned g = c->n_groups++;
 
@@ -237,9 +267,7 @@ int sim_coll_install(struct sim_coll *c, char *err)
 			     ? install_group(&t, &member, g, err)
 			     : refuse(err, 0, "too many groups");
 	}
-	for (unsigned i = 0; i < t.n; i++)
-		free(t.branch[i].below);
-	free(t.branch);
+	sim_tree_free(&t);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "dataplane/inc/mode1.h"
 #include "lib/sim/sim.h"
 #include "lib/verbs/port_ops.h"
 
@@ -41,8 +42,20 @@ struct sim_peer {
 	unsigned node, link;
 };
 
+/* A NetReduce ring on a switch, and the connections that it looks into. */
+struct sim_ring {
+	struct sim_ring *next;
+	struct nr_ring *ring;
+	unsigned index, n_rows; /* of the ring in the fabric */
+	struct nr_key key[NR_MAX_ROWS];
+	struct nr_look look[NR_MAX_ROWS];
+};
+
 struct sim_node_switch {
 	struct sim_switch pub;
+	struct mode1_device *mode1; /* NULL: no Mode-I group so far */
+	struct mode1 **of_slot;     /* its groups */
+	struct sim_ring *ring;
 	unsigned n_hosts, n_ports; /* ports: hosts first */
 	struct sim_peer *port;
 	/* [switch]: inter-switch ports on a shortest way there; bit 0 is port n_hosts. */
@@ -89,6 +102,35 @@ void sim_switches_close(struct sim *sim);
 /* Timers of the switch's groups. */
 void sim_switch_tick(struct sim *sim, unsigned i);
 void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame *frame);
+
+/* Sends a frame of the switch's own on its way to dst, as it would forward it. */
+void sim_switch_send(
+	struct sim *sim, unsigned sw, struct sim_frame *frame, const struct wire_ip *dst);
+/* An address space for aggregation memory, that never moves. */
+extern const size_t SIM_ARENA_BYTES;
+
+/* ---- switch_rnic.c: connections of Mode-I groups end in a device of the switch ---- */
+
+/* As mode1_create and mode1_connect. */
+int sim_mode1_make(struct sim *sim, unsigned sw, struct inc_group *g, char err[INC_ERR_LEN]);
+int sim_mode1_connect(struct sim *sim, unsigned sw, struct inc_group *g, char err[INC_ERR_LEN]);
+void sim_mode1_forget(struct sim *sim, unsigned sw, unsigned slot);
+void sim_mode1_rx(struct sim *sim, unsigned sw, struct sim_frame *frame);
+void sim_mode1_close(struct sim_node_switch *s);
+/* Does what is due, sends what is there. */
+void sim_mode1_turn(struct sim *sim, unsigned sw);
+
+/* ---- switch_ring.c: NetReduce ---- */
+
+/* The spec's ring, checked, made and active. -errno with a reason. */
+int sim_ring_make(
+	struct sim *sim, unsigned sw, struct nr_spec *spec, unsigned index, char err[NR_ERR_LEN]);
+void sim_ring_forget(struct sim *sim, unsigned sw, unsigned index);
+/* QPN of a ring's virtual connection at the side of the parent (its input), or of the child
+ * (NR_PARENT_EP). */
+uint32_t sim_ring_qpn(unsigned index, unsigned input);
+/* False: the frame is no ring's and goes on; true: it is gone. */
+bool sim_ring_rx(struct sim *sim, unsigned sw, struct sim_frame *frame, const struct wire_pkt *pkt);
 
 void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);
 void sim_mark_ce(uint8_t *frame, unsigned len);

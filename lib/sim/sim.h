@@ -11,6 +11,7 @@
 #define SIM_SIM_H
 
 #include "dataplane/inc/engine.h"
+#include "dataplane/netreduce/engine.h"
 #include "lib/rnic/rnic.h"
 #include "lib/sim/link.h"
 #include "lib/sim/topo.h"
@@ -68,7 +69,8 @@ struct sim_switch {
 	unsigned n_slots;       /* of the table that may have groups: those with timers are asked */
 	struct inc_arena arena; /* sim_switch_memory; size: what is given away */
 	uint64_t rx, forwarded, unroutable;
-	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS];
+	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS], nr_drop[NR_N_DROPS];
+	uint64_t rnic_rx; /* for the connections of its Mode-I groups */
 };
 struct sim_switch *sim_switch(struct sim *sim, unsigned i);
 /* Takes bytes of a switch's aggregation memory, which never moves: their offset. It is free again

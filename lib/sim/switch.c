@@ -7,7 +7,7 @@
 
 #include "lib/sim/priv.h"
 
-static const size_t ARENA_BYTES = (size_t)4 << 30;
+const size_t SIM_ARENA_BYTES = (size_t)4 << 30;
 
 struct sim_switch *sim_switch(struct sim *sim, unsigned i)
 {
@@ -130,14 +130,14 @@ int sim_switch_memory(struct sim *sim, unsigned i, size_t bytes, uint64_t *off)
 	const size_t take = (bytes + 63) & ~(size_t)63;
 
 	if (!arena->base) {
-		void *p = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+		void *p = mmap(NULL, SIM_ARENA_BYTES, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (p == MAP_FAILED)
 			return -ENOMEM;
 		arena->base = p;
 	}
-	if (take > ARENA_BYTES - arena->size)
+	if (take > SIM_ARENA_BYTES - arena->size)
 		return -ENOMEM;
 	*off = arena->size;
 	arena->size += take;
@@ -151,11 +151,12 @@ void sim_switch_forget(struct sim *sim, unsigned i, unsigned slot)
 
 	if (!g)
 		return;
+	sim_mode1_forget(sim, i, slot);
 	inc_table_set(&s->table, (uint16_t)slot, NULL);
 	free(g);
 	while (s->n_slots > 0 && !s->table.group[s->n_slots - 1])
 		s->n_slots--;
-	if (s->n_slots == 0)
+	if (s->n_slots == 0 && !sim->sw[i].ring)
 		s->arena.size = 0;
 }
 
@@ -164,8 +165,11 @@ void sim_switches_close(struct sim *sim)
 	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
 		while (sim->sw[i].pub.n_slots > 0)
 			sim_switch_forget(sim, i, sim->sw[i].pub.n_slots - 1);
+		while (sim->sw[i].ring)
+			sim_ring_forget(sim, i, sim->sw[i].ring->index);
+		sim_mode1_close(&sim->sw[i]);
 		if (sim->sw[i].pub.arena.base)
-			munmap(sim->sw[i].pub.arena.base, ARENA_BYTES);
+			munmap(sim->sw[i].pub.arena.base, SIM_ARENA_BYTES);
 		free(sim->sw[i].port);
 		free(sim->sw[i].next);
 	}
@@ -183,15 +187,15 @@ static uint64_t flow_hash(unsigned sw, const struct wire_pkt *pkt)
 	return sim_random(&h);
 }
 
-static int way_to_host(
-	const struct sim *sim, unsigned sw, unsigned host, const struct wire_pkt *pkt)
+static int way_to(const struct sim *sim, unsigned sw, unsigned node, const struct wire_pkt *pkt)
 {
 	const struct sim_node_switch *s = &sim->sw[sw];
-	const unsigned leaf = sim->topo->host_switch[host];
+	const bool host = node < sim->topo->n_hosts;
+	const unsigned leaf = host ? sim->topo->host_switch[node] : node - sim->topo->n_hosts;
 	uint64_t ways = s->next[leaf], skip;
 
-	if (leaf == sw) /* down links follow up links */
-		return (int)sim->link[2 * host + 1].from_port;
+	if (host && leaf == sw) /* down links follow up links */
+		return (int)sim->link[2 * node + 1].from_port;
 	if (!ways)
 		return -1;
 	skip = flow_hash(sw, pkt) % (unsigned)__builtin_popcountll(ways);
@@ -204,9 +208,7 @@ static void forward(
 	struct sim *sim, unsigned sw, struct sim_frame *f, const struct wire_pkt *pkt, int node)
 {
 	struct sim_node_switch *s = &sim->sw[sw];
-	int port = node >= 0 && node < (int)sim->topo->n_hosts
-			   ? way_to_host(sim, sw, (unsigned)node, pkt)
-			   : -1;
+	int port = node >= 0 ? way_to(sim, sw, (unsigned)node, pkt) : -1;
 	uint8_t dmac[6], smac[6];
 	unsigned peer;
 
@@ -225,6 +227,15 @@ static void forward(
 	}
 	s->pub.forwarded++;
 	sim_send(sim, s->port[port].link, f);
+}
+
+void sim_switch_send(struct sim *sim, unsigned sw, struct sim_frame *f, const struct wire_ip *dst)
+{
+	struct wire_pkt pkt;
+
+	if (wire_parse(f->data, f->len, &pkt) != WIRE_OK || !wire_ip_eq(&pkt.dst, dst))
+		abort(); /* the engine made it */
+	forward(sim, sw, f, &pkt, sim_node_of(sim, dst));
 }
 
 /* ---- groups ---- */
@@ -289,6 +300,7 @@ void sim_switch_tick(struct sim *sim, unsigned i)
 		if (sw->table.group[slot])
 			sim_switch_wake(sim, i,
 				inc_tick(sw->table.group[slot], &sw->arena, sim->now, &sink));
+	sim_mode1_turn(sim, i);
 }
 
 void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame *f)
@@ -304,12 +316,16 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 		sim_frame_put(sim, f);
 		return;
 	}
+	if (sim->sw[i].ring && pkt.kind == WIRE_ROCE && sim_ring_rx(sim, i, f, &pkt))
+		return;
 	node = sim_node_of(sim, &pkt.dst);
 	if (node != (int)(sim->topo->n_hosts + i)) {
 		forward(sim, i, f, &pkt, node);
 		return;
 	}
-	if (pkt.kind == WIRE_ROCE)
+	if (pkt.kind == WIRE_ROCE && pkt.dqpn < MODE1_QPN_LIMIT)
+		sim_mode1_rx(sim, i, f);
+	else if (pkt.kind == WIRE_ROCE)
 		to_group(sim, i, port, f, &pkt);
 	sim_frame_put(sim, f);
 }

@@ -57,7 +57,8 @@ static struct outcome run(const char *topology, enum ccl_mode mode, enum ccl_col
 
 static void test_same_seed_same_trace(void **state)
 {
-	static const enum ccl_mode modes[] = {CCL_MODE_2, CCL_MODE_3, CCL_MODE_RING};
+	static const enum ccl_mode modes[] = {
+		CCL_MODE_1, CCL_MODE_2, CCL_MODE_3, CCL_MODE_NETREDUCE, CCL_MODE_RING};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
@@ -78,10 +79,14 @@ static void test_collectives(void **state)
 	(void)state;
 	for (int op = 0; op < CCL_N_COLLECTIVES; op++) {
 		run("star:4", CCL_MODE_2, (enum ccl_collective)op, 40000, clean, 1);
+		run("tree:2x2x2", CCL_MODE_1, (enum ccl_collective)op, 24000, faulty, 2);
+		run("tree:2x2x2", CCL_MODE_3, (enum ccl_collective)op, 24000, faulty, 2);
 		run("clos2:3x2x2", CCL_MODE_2, (enum ccl_collective)op, 24000, faulty, 2);
 		run("star:4", CCL_MODE_RING, (enum ccl_collective)op, 40000, clean, 3);
 	}
 	run("fattree:4", CCL_MODE_2, CCL_ALLREDUCE, 50000, clean, 4);
+	run("fattree:4", CCL_MODE_NETREDUCE, CCL_ALLREDUCE, 50000, faulty, 4);
+	run("tree:2x2x2", CCL_MODE_NETREDUCE, CCL_BARRIER, 0, faulty, 4);
 }
 
 /* 4 KB cross two links of 1 us and back the same way: never faster than that. */
