@@ -41,10 +41,10 @@ def main():
     if not shutil.which('tshark'):
         print('tshark is not installed')
         return 77
-    program, tests = sys.argv[1], sys.argv[2:]
     total, bad = 0, []
     with tempfile.TemporaryDirectory(prefix='incline-') as directory:
-        for test in tests:
+        for arg in sys.argv[1:]:
+            program, test = arg.split(':')
             run([os.path.join(BUILD, program), '1', test, '24', '6000'], env=dict(os.environ, FABRIC_PCAP=directory))
             files = sorted(glob.glob(os.path.join(directory, '*.pcap')))
             print(test, run([os.path.join(BUILD, 'check_capture'), *files]), sep='\n')

@@ -9,6 +9,7 @@
 
 #include "lib/verbs/incline_dv.h"
 #include "lib/verbs/port_ops.h"
+#include "tests/integration/capture.h"
 
 enum {
 	LINK_DELAY_NS = 2000,
@@ -126,42 +127,9 @@ static void deliver_later(struct fabric *fab, int node, unsigned port, const uin
 	push(fab, e);
 }
 
-/* ---- captures: classic pcap, nanoseconds ---- */
-
-static void write_words(FILE *f, const uint32_t *words, unsigned n)
-{
-	fwrite(words, sizeof(*words), n, f);
-}
-
 void fab_capture(struct fabric *fab, const char *path)
 {
-	const uint32_t head[6] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, FAB_FRAME, 1 /* Ethernet */};
-
-	fab->pcap = fopen(path, "wb");
-	assert(fab->pcap);
-	write_words(fab->pcap, head, 6);
-}
-
-static void write_pcap(struct fabric *fab, const uint8_t *frame, size_t len)
-{
-	const uint32_t head[4] = {(uint32_t)(fab->now / 1000000000),
-		(uint32_t)(fab->now % 1000000000), (uint32_t)len, (uint32_t)len};
-
-	write_words(fab->pcap, head, 4);
-	fwrite(frame, 1, len, fab->pcap);
-}
-
-/* One file per fabric of this process. */
-static void capture_if_asked(struct fabric *fab)
-{
-	const char *dir = getenv("FABRIC_PCAP");
-	static unsigned n;
-	char path[512];
-
-	if (!dir)
-		return;
-	snprintf(path, sizeof(path), "%s/%u.pcap", dir, n++);
-	fab_capture(fab, path);
+	fab->pcap = capture_open(path);
 }
 
 /* Is the link of a host, or of a switch to its parent, down? Hosts are >= 0, switches below. */
@@ -195,7 +163,7 @@ static void link_send(
 	uint64_t delay = link_delay(fab, from, node, len);
 
 	if (fab->pcap)
-		write_pcap(fab, frame, len);
+		capture_frame(fab->pcap, fab->now, frame, len);
 	if (is_down(fab, from, node) || is_down(fab, node, from))
 		return;
 	if (fab->tap)
@@ -739,7 +707,7 @@ struct fabric *fab_create(const struct fab_opts *opts)
 	fab->rng = opts->seed;
 	fab->now = 1000000;
 	plan(fab);
-	capture_if_asked(fab);
+	fab->pcap = capture_if_asked();
 	for (unsigned r = 0; r < fab->opts.n_hosts; r++)
 		open_host(fab, r, &conn[r]);
 	make_mode1(fab);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/verbs/port_ops.h"
+#include "tests/integration/capture.h"
 
 enum {
 	LINK_DELAY_NS = 2000,
@@ -33,14 +34,17 @@ struct host {
 	struct event *inbox[INBOX];
 	unsigned head, tail;
 	unsigned leaf;
+	bool down;
 };
 
 struct ring_fabric {
 	struct rf_opts opts;
 	struct host host[RF_MAX_HOSTS];
 	struct rf_switch sw[RF_MAX_SWITCHES];
+	bool uplink_down[RF_MAX_SWITCHES];
 	rf_tap tap;
 	void *tap_arg;
+	FILE *pcap;
 	uint64_t now, order, rng, bytes;
 	struct event **heap;
 	unsigned n_events, cap_events;
@@ -109,8 +113,17 @@ static void deliver_later(
 	push(f, e);
 }
 
+/* Is the link between two nodes, a host and its switch or a leaf and the spine, down? */
+static bool is_down(const struct ring_fabric *f, unsigned a, unsigned b)
+{
+	const unsigned low = a < b ? a : b, high = a < b ? b : a;
+
+	return low < RF_MAX_HOSTS ? f->host[low].down : f->uplink_down[high - RF_MAX_HOSTS];
+}
+
 /* One frame onto a link: its faults happen here. */
-static void link_send(struct ring_fabric *f, unsigned node, uint8_t *frame, size_t len)
+static void link_send(
+	struct ring_fabric *f, unsigned from, unsigned node, uint8_t *frame, size_t len)
 {
 	const struct rf_faults *faults = &f->opts.faults;
 	uint64_t delay = LINK_DELAY_NS;
@@ -118,7 +131,9 @@ static void link_send(struct ring_fabric *f, unsigned node, uint8_t *frame, size
 	f->bytes += len;
 	if (f->tap)
 		f->tap(f->tap_arg, f, frame, len);
-	if (chance(f, faults->loss))
+	if (f->pcap)
+		capture_frame(f->pcap, f->now, frame, len);
+	if (is_down(f, from, node) || chance(f, faults->loss))
 		return;
 	if (chance(f, faults->dup))
 		deliver_later(f, node, frame, len, delay + rf_random(f) % REORDER_NS);
@@ -177,7 +192,7 @@ static void forward(
 	set_mac(dmac, (unsigned)to);
 	set_mac(smac, RF_MAX_HOSTS + sw);
 	if (wire_forward(frame, pkt, dmac, smac) == 0)
-		link_send(f, (unsigned)to, frame, len);
+		link_send(f, RF_MAX_HOSTS + sw, (unsigned)to, frame, len);
 }
 
 struct emitting {
@@ -342,7 +357,7 @@ static void host_tx(void *port, const struct rnic_frame *frame)
 	int len = rnic_frame_flatten(frame, flat, sizeof(flat));
 
 	assert(len > 0);
-	link_send(h->f, RF_MAX_HOSTS + h->leaf, flat, (size_t)len);
+	link_send(h->f, (unsigned)(h - h->f->host), RF_MAX_HOSTS + h->leaf, flat, (size_t)len);
 }
 
 static unsigned host_tx_flush(void *port)
@@ -435,6 +450,7 @@ struct ring_fabric *rf_create(const struct rf_opts *opts)
 	f->opts = *opts;
 	f->rng = opts->seed;
 	f->now = 1000000;
+	f->pcap = capture_if_asked();
 	for (unsigned r = 0; r < opts->n_hosts; r++)
 		open_host(f, r);
 	for (unsigned i = 0; opts->netreduce && i <= opts->n_leaves; i++)
@@ -461,6 +477,8 @@ void rf_destroy(struct ring_fabric *f)
 	while (f->n_events)
 		free(pop(f));
 	free(f->heap);
+	if (f->pcap)
+		fclose(f->pcap);
 	free(f);
 }
 
@@ -570,6 +588,16 @@ struct rnic *rf_rnic(struct ring_fabric *f, unsigned rank)
 uint64_t rf_now(const struct ring_fabric *f)
 {
 	return f->now;
+}
+
+void rf_set_host_link(struct ring_fabric *f, unsigned rank, bool up)
+{
+	f->host[rank].down = !up;
+}
+
+void rf_set_uplink(struct ring_fabric *f, unsigned leaf, bool up)
+{
+	f->uplink_down[leaf] = !up;
 }
 
 void rf_set_faults(struct ring_fabric *f, const struct rf_faults *faults)

@@ -44,6 +44,10 @@ struct ccl_ring *rf_ring(struct ring_fabric *f, unsigned rank);
 struct rnic *rf_rnic(struct ring_fabric *f, unsigned rank);
 uint64_t rf_now(const struct ring_fabric *f);
 uint64_t rf_random(struct ring_fabric *f);
+/* A host's link, or that of a leaf to the spine: while it is down nothing gets through. Everything
+ * that enters a link is captured as fabric.h says. */
+void rf_set_host_link(struct ring_fabric *f, unsigned rank, bool up);
+void rf_set_uplink(struct ring_fabric *f, unsigned leaf, bool up);
 void rf_set_faults(struct ring_fabric *f, const struct rf_faults *faults);
 struct rf_switch *rf_switch(struct ring_fabric *f, unsigned sw); /* 0: the root */
 unsigned rf_leaf_of(const struct ring_fabric *f, unsigned rank);
