@@ -123,7 +123,7 @@ static int make_qp(struct mode1 *m, unsigned i, char *err)
 		.pd = m->dev->pd,
 		.send_cq = m->cq,
 		.recv_cq = m->cq,
-		.cap = {.max_send_wr = m->sq_depth,
+		.cap = {.max_send_wr = m->sq_depth + 1u, /* the one of mode1_stop */
 			.max_recv_wr = m->credits,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
@@ -190,7 +190,7 @@ int mode1_create(
 	struct mode1_device *dev, struct inc_group *g, struct mode1 **out, char err[INC_ERR_LEN])
 {
 	struct mode1 *m = allocate(dev, g);
-	unsigned depth = g->n_ep * (g->w + 2u + MODE1_N_POOLS * g->w + CONTROLS_OUT);
+	unsigned depth = g->n_ep * (g->w + 2u + MODE1_N_POOLS * g->w + CONTROLS_OUT + 1);
 	int rc = -ENOMEM;
 
 	if (m == NULL)
@@ -309,13 +309,31 @@ int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN])
 	return 0;
 }
 
+/* A peer that only waits has no request that a NAK could fail. It gets one that its queue pair must
+ * refuse, which ends it: a WRITE, for which nobody has given a key. */
+static int end_peer(struct mode1 *m, unsigned i)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)m->base, .length = 1, .lkey = rnic_mr_lkey(m->dev->mr)};
+	struct ibv_send_wr wr = {
+		.wr_id = WR_SEND | WR_ID(i, WR_NO_BUF),
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	return rnic_post_send(m->ep[i].qp, &wr);
+}
+
 void mode1_stop(struct mode1 *m, uint64_t now)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	m->stopped = true;
 	for (unsigned i = 0; i < m->g->n_ep; i++)
-		rnic_qp_modify(m->ep[i].qp, &attr, IBV_QP_STATE, now);
+		if (rnic_qp_refuse(m->ep[i].qp) < 0 || end_peer(m, i) < 0)
+			rnic_qp_modify(m->ep[i].qp, &attr, IBV_QP_STATE, now);
 }
 
 void mode1_run(struct mode1_device *dev, uint64_t now)

@@ -48,7 +48,8 @@ int mode1_create(
 /* Posts receives and connects every queue pair to the peer that its endpoint names, with the
  * group's start_psn in both directions. -errno with a reason: the group is of no use any more. */
 int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN]);
-/* Nothing more is sent or received; peers run into their retry counts. For a FAILED group. */
+/* Nothing more is received, and peers' queue pairs fail at once: NAKs answer what they send, and
+ * they are sent a request that they must refuse. For a FAILED group. */
 void mode1_stop(struct mode1 *m, uint64_t now);
 void mode1_destroy(struct mode1 *m);
 

@@ -479,8 +479,8 @@ static int completion_error(struct ccl_comm *c, const struct ibv_wc *wc)
 			"on an operation, or a rank broke down): %s; %s",
 			ibv_wc_status_str(wc->status), wait);
 	case IBV_WC_WR_FLUSH_ERR:
-		return ccl_fail(
-			c, -ECONNABORTED, "the queue pair left its working state; %s", wait);
+		return ccl_fail(c, -ECONNABORTED, "the queue pair left its working state%s; %s",
+			c->mode == CCL_MODE_1 ? ": the switch has failed the group" : "", wait);
 	default:
 		return ccl_fail(c, -EIO, "%s (vendor error 0x%x); %s",
 			ibv_wc_status_str(wc->status), wc->vendor_err, wait);

@@ -92,6 +92,7 @@ struct rc_responder {
 	uint32_t ack_psn;   /* RC_ACK: the PSN it names, never one of a READ or an atomic */
 	uint32_t rd_psn;    /* last PSN of the last READ or atomic executed */
 	uint8_t fatal_code; /* enum roce_nak */
+	bool refuses;       /* rnic_qp_refuse: every request is answered with it */
 	uint8_t n_skip;
 	struct rc_skip skip[RC_MAX_SKIPS]; /* ascending */
 	/* READs and atomics to answer, by PSN. ACK and NAK wait until there are none. */

@@ -138,6 +138,19 @@ unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
 	return fault->drop;
 }
 
+int rnic_qp_refuse(struct rnic_qp *qp)
+{
+	if (qp->ops->type != IBV_QPT_RC)
+		return -EOPNOTSUPP;
+	if (!qp_receives(qp))
+		return -EINVAL;
+	qp->resp.refuses = true;
+	qp->resp.fatal_code = ROCE_NAK_REMOTE_OPERATION;
+	qp->resp.n_pending = 0;
+	answer(qp, RC_NAK_FATAL);
+	return 0;
+}
+
 /* ---- checks of a request in PSN order ---- */
 
 static const struct rc_fault *check_opcode(const struct rnic_qp *qp, const struct wire_pkt *pkt)
@@ -301,6 +314,10 @@ static unsigned receive(struct rnic_qp *qp, const uint8_t *payload, const struct
 {
 	struct place_flow flow = {.reach = 0, .posted = 1, .unmatched = PLACE_DEFER};
 
+	if (qp->resp.refuses) {
+		answer(qp, RC_NAK_FATAL);
+		return RNIC_DROP_QP_STATE;
+	}
 	if (at == 0) {
 		const struct rc_fault *fault;
 

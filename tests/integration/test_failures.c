@@ -122,6 +122,37 @@ static void all_collectives(unsigned mode, unsigned kind)
 		}
 }
 
+/* A Mode-I group that fails at one switch: all ranks hear it at once, through the other switches
+ * and whether they have something to send or only wait. */
+static void mode1_group_fails(void **state)
+{
+	const struct cable cable = {&fab_tree_2x2, false};
+	const unsigned n = cable.tree->n_hosts;
+
+	(void)state;
+	for (unsigned sw = 0; sw < cable.tree->n_switches; sw++) {
+		struct fabric *fab = make(&cable, INC_MODE_1, INC_MIXED);
+		struct ccl_comm *comm[FAB_MAX_HOSTS];
+		struct task t;
+
+		for (unsigned r = 0; r < n; r++)
+			comm[r] = fab_comm(fab, r);
+		draw(&t, n, CCL_ALLREDUCE);
+		for (unsigned r = 0; r < n; r++)
+			assert_int_equal(task_start(&t, comm, r), 0);
+		fab_run(fab, 15000);
+		assert_false(task_done(&t, comm));
+		inc_group_fail(fab_switch(fab, sw)->group, INC_FAIL_MANAGER, 0xff);
+		mode1_stop(fab_switch(fab, sw)->connections[0], fab_now(fab));
+		fab_run(fab, 50 * MS);
+		for (unsigned r = 0; r < n; r++)
+			if (strstr(ccl_error(comm[r]), "the switch has failed the group") == NULL)
+				fail_msg("switch %u: rank %u: \"%s\"", sw, r, ccl_error(comm[r]));
+		fab_destroy(fab);
+		task_free(&t);
+	}
+}
+
 static void mode1(void **state)
 {
 	(void)state;
@@ -149,6 +180,7 @@ static void mode2_mixed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mode1_group_fails),
 		cmocka_unit_test(mode1),
 		cmocka_unit_test(mode2_single),
 		cmocka_unit_test(mode2_mixed),

@@ -402,6 +402,43 @@ static void test_fault_outrun(void **state)
 
 /* ---- frames that never reach the transport ---- */
 
+/* One side takes nothing any more: what the other has outstanding fails at once, and what it sends
+ * later too; the one's own requests go on. */
+static void test_refuse(void **state)
+{
+	struct net net;
+	struct end *a = &net.end[0], *b = &net.end[1];
+
+	(void)state;
+	open_with(&net, &base);
+	assert_int_equal(end_send(a, IBV_WR_SEND, 1, 0, 3000, 0, 0), 0);
+	net.mute[0] = true; /* it does not arrive */
+	net_run(&net, net.now + MS);
+	net.mute[0] = false;
+	assert_int_equal(rnic_qp_refuse(b->qp), 0);
+	net_run(&net, net.now + MS);
+	assert_int_equal(end_wc(a->scq).status, IBV_WC_REM_OP_ERR);
+	assert_int_equal(state_of(a->qp), IBV_QPS_ERR);
+	assert_int_equal(rnic_qp_refuse(a->qp), -EINVAL);
+	net_close(&net);
+	/* Nothing was outstanding: the NAK says nothing, that of the next request does. */
+	open_with(&net, &base);
+	assert_int_equal(end_recv(a, 3, 0, 100), 0);
+	assert_int_equal(end_recv(b, 4, 0, 100), 0);
+	assert_int_equal(rnic_qp_refuse(b->qp), 0);
+	net_run(&net, net.now + MS);
+	end_no_wc(a->scq);
+	assert_int_equal(end_send(b, IBV_WR_SEND, 5, 0, 10, 0, 0), 0);
+	net_run(&net, net.now + MS);
+	assert_int_equal(end_wc(b->scq).status, IBV_WC_SUCCESS);
+	assert_int_equal(end_wc(a->rcq).status, IBV_WC_SUCCESS);
+	assert_int_equal(end_send(a, IBV_WR_SEND, 2, 0, 10, 0, 0), 0);
+	net_run(&net, net.now + MS);
+	assert_int_equal(end_wc(a->scq).status, IBV_WC_REM_OP_ERR);
+	end_no_wc(b->rcq); /* the receive is still there */
+	net_close(&net);
+}
+
 static void test_dispatch_drops(void **state)
 {
 	static struct net net;
@@ -488,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_nak_kinds),
 		cmocka_unit_test(test_local_protection),
 		cmocka_unit_test(test_fault_outrun),
+		cmocka_unit_test(test_refuse),
 		cmocka_unit_test(test_dispatch_drops),
 		cmocka_unit_test(test_names),
 	};
