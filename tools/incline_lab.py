@@ -247,8 +247,6 @@ class Lab:
         """key: ip or ip6, which of the nodes' addresses the group uses."""
         rank = {h['name']: i for i, h in enumerate(topo.hosts)}
         flags = {'reproducible': reproducible}
-        if topo.guests:
-            flags['stall_rnr'] = False  # after RNR NAKs Soft-RoCE may go on with a wrong PSN: docs/interop.md
         switches = []
         for s in topo.switches:
             row = {'name': s['name'], 'socket': self.control_socket(s['name']), 'ip': s[key],

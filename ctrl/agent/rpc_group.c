@@ -92,6 +92,7 @@ static int read_header(const json_t *params, struct inc_group_spec *s, struct rp
 	s->m = (uint16_t)rpc_int(params, "M", 0);
 	s->w = (uint16_t)rpc_int(params, "W", 0);
 	s->slots = (uint32_t)rpc_int(params, "slots", 0);
+	s->rto_us = (uint32_t)rpc_int(params, "rto_us", 0);
 	s->n_ranks = (uint16_t)rpc_int(params, "ranks", 0);
 	s->flags = (uint16_t)read_flags(json_object_get(params, "flags"));
 	s->start_psn = json_object_get(params, "start_psn")

@@ -72,10 +72,12 @@ static json_t *connection_json(const struct inc_ep *ep)
 	json_t *out = json_object();
 
 	set(out, "expects", ep->rx_epsn);
+	set(out, "acknowledged", ep->rx_acked);
 	set(out, "unacknowledged", ep->tx_una);
 	set(out, "next", ep->tx_next);
 	set(out, "highest", ep->tx_high);
 	set(out, "retries", ep->retries);
+	set(out, "round_trip_us", ep->rtt_ns / 1000);
 	json_object_set_new(out, "rnr_wait", json_boolean(ep->rnr_wait));
 	return out;
 }

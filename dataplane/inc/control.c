@@ -124,6 +124,7 @@ static void catch_up(struct inc_group *g, uint32_t psn)
 		ep->ack_next = psn_max(ep->ack_next, far);
 		ep->refl_next = psn_max(ep->refl_next, far);
 		ep->rx_epsn = psn_max(ep->rx_epsn, far);
+		ep->rx_acked = psn_max(ep->rx_acked, far);
 		ep->tx_una = psn_max(ep->tx_una, far);
 		ep->tx_next = psn_max(ep->tx_next, far);
 		ep->tx_high = psn_max(ep->tx_high, far);

@@ -29,6 +29,7 @@
 	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")              \
 	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                          \
 	X(ACK_MERGED, "inc_ack_merged", "acknowledgement that waits for other receivers'")         \
+	X(ACK_TOLD, "inc_ack_told", "NAK to a host that waits after one for the same packet")      \
 	X(ACK_OLD, "inc_ack_old", "acknowledgement of what was acknowledged before")               \
 	X(CONSUMED, "inc_consumed", "aggregated into a slot that still waits for others")          \
 	X(DUP_WAIT, "inc_dup_wait", "duplicate of a slot that still waits for others")             \

@@ -101,12 +101,13 @@ static void restart(struct inc_group *g)
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		struct inc_ep *ep = inc_ep_at(g, i);
 
-		ep->rx_epsn = ep->tx_una = ep->tx_next = ep->tx_high = psn;
+		ep->rx_epsn = ep->rx_acked = ep->tx_una = ep->tx_next = ep->tx_high = psn;
 		ep->nak_sent = ep->rto_shift = ep->retries = ep->rnr_wait = 0;
-		ep->timer_ns = ep->resent_ns = 0;
+		ep->timer_ns = ep->resent_ns = ep->rtt_from = 0;
 	}
 	g->psn_start[INC_AGG] = g->psn_start[INC_BCAST] = g->loop_next = psn;
 	g->timer_ns = UINT64_MAX;
+	g->owed = 0;
 }
 
 void inc_group_rebind(struct inc_group *g, uint64_t pay_off)
@@ -188,6 +189,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->start_psn = g->next_ctrl = spec->start_psn;
 	g->pay_stride = spec->flags & INC_F_REPRODUCIBLE ? spec->n_ep * spec->mtu : spec->mtu;
 	g->mtu_shift = icrc_shift_for(spec->mtu);
+	g->rto_min_ns = (spec->rto_us ? spec->rto_us : INC_RTO_US) * 1000;
 	memcpy(g->name, spec->name, sizeof(g->name));
 	for (unsigned i = 0; i < spec->n_ep; i++)
 		init_ep(g, i, &spec->ep[i]);

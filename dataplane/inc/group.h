@@ -34,6 +34,9 @@ enum {
 	INC_NAME_LEN = 32,
 	INC_MIN_LEASE_MS = 10,
 	INC_MAX_LEASE_MS = 3600000,
+	INC_RTO_US = 1000,
+	INC_MIN_RTO_US = 10,
+	INC_MAX_RTO_US = 64000,
 };
 
 #define INC_NO_ARENA UINT64_MAX /* pay_off of a group that has no aggregation memory now */
@@ -116,8 +119,9 @@ struct inc_group_spec {
 	uint16_t root;      /* SINGLE RED/BC: its root rank */
 	uint16_t mtu;       /* U: 256, 512, 1024, 2048 or 4096 */
 	uint16_t m, w;      /* packets per message, messages per window; Mode-II: M*W >= 2 */
-	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W, in Mode-III >= M W */
+	uint32_t slots;     /* N; 0: smallest power of two >= 2 M W */
 	uint32_t start_psn; /* 24 bits */
+	uint32_t rto_us;    /* Mode-III: least retransmission timeout; 0: INC_RTO_US */
 	uint16_t flags;     /* enum inc_group_flags */
 	bool unbound;       /* without aggregation memory at first */
 	/* Not "": no memory of its own, but a lease's, while its tenant ("": the group's name)
@@ -192,12 +196,20 @@ struct inc_ep {
 	/* PSNs < refl_next reflected (or acknowledged) to this host. Mode-I: messages < refl_next
 	 * are in its send queue. */
 	uint32_t refl_next;
-	/* Mode-III, the connection to the peer. Receiving: PSNs < rx_epsn received in order, whole
-	 * messages among them, and whether the gap that is open now has drawn its NAK. */
-	uint32_t rx_epsn, rx_msn;
+	/* Mode-II: told to wait before it sends rnr_psn again, and it has not sent it since. */
+	uint32_t rnr_psn;
+	bool rnr_told;
+	/* Mode-III, the connection to the peer. Receiving: PSNs < rx_epsn received in order, those
+	 * < rx_acked acknowledged, whole messages among these, and whether the gap that is open now
+	 * has drawn its NAK. */
+	uint32_t rx_epsn, rx_acked, rx_msn;
 	/* Sending: PSNs < tx_una acknowledged, the next to send, the highest sent + 1. */
 	uint32_t tx_una, tx_next, tx_high;
 	uint32_t resent_psn;
+	/* Its round trip: of the packet rtt_psn, sent for the first time at rtt_from (0: none is
+	 * timed), and as measured so far (0: not yet). */
+	uint32_t rtt_psn, rtt_ns;
+	uint64_t rtt_from;
 	uint8_t nak_sent;
 	uint8_t rto_shift, retries;
 	uint8_t rnr_wait;             /* timer_ns ends an RNR wait: until then nothing is sent */
@@ -259,6 +271,8 @@ struct inc_group {
 	/* Mode-III: PSNs < psn_start have left the pipe, < loop_next gone from one to the other. */
 	uint32_t psn_start[2], loop_next, pad3;
 	uint64_t timer_ns; /* no endpoint's timer ends before; UINT64_MAX: none runs */
+	uint64_t owed;     /* endpoints that were not acknowledged all that they are to be */
+	uint32_t rto_min_ns, pad5;
 	uint32_t ep_off, desc_off, rank_off, slot_off[2]; /* from the start of the block */
 	uint32_t pad4;
 	uint64_t bcast_off;          /* of the second pipe's payloads, from pay_off */

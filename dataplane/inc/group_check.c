@@ -52,7 +52,7 @@ static int check_window(struct inc_group_spec *s, char *err)
 		return refuse(err, EINVAL, "m, w: %u x %u, the product must be %u..%u", s->m, s->w,
 			mode3 ? 1 : 2, INC_MAX_SLOTS / 2);
 	if (s->slots == 0)
-		for (s->slots = mode3 ? 2 : 4; s->slots < (mode3 ? window : 2 * window);)
+		for (s->slots = mode3 ? 2 : 4; s->slots < 2 * window;)
 			s->slots *= 2;
 	if ((s->slots & (s->slots - 1)) != 0 || s->slots < least || s->slots > INC_MAX_SLOTS)
 		return refuse(err, EINVAL, "slots: %u, must be a power of two, %u..%u%s", s->slots,
@@ -83,6 +83,11 @@ static int check_shape(struct inc_group_spec *s, char *err)
 		return refuse(err, EINVAL, "start_psn: 0x%x, must fit 24 bits", s->start_psn);
 	if (s->n_ranks < 1 || s->n_ranks > INC_MAX_RANKS)
 		return refuse(err, EINVAL, "ranks: %u, must be 1..%u", s->n_ranks, INC_MAX_RANKS);
+	if (s->rto_us && (s->rto_us < INC_MIN_RTO_US || s->rto_us > INC_MAX_RTO_US))
+		return refuse(err, EINVAL, "rto_us: %u, must be %u..%u", s->rto_us, INC_MIN_RTO_US,
+			INC_MAX_RTO_US);
+	if (s->rto_us && s->mode != INC_MODE_3)
+		return refuse(err, EINVAL, "rto_us: only mode III has timers");
 	if (s->root >= s->n_ranks)
 		return refuse(err, EINVAL, "root: %u, must be below %u", s->root, s->n_ranks);
 	if (s->n_ep < 1 || s->n_ep > INC_MAX_EP)

@@ -49,6 +49,8 @@ static void stall_rnr(struct inc_ctx *c)
 	if (!(c->g->flags & INC_F_STALL_RNR) || !ep->host ||
 		(c->pkt->psn != oldest_unacknowledged(c) && !INC_BUG(T9)))
 		return;
+	if (!inc_not_told(c, 1ULL << c->ep, ROCE_AETH_RNR, c->pkt->psn))
+		return;
 	inc_count(c->g, INC_C_STALL_RNR);
 	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | STALL_TIMER_CODE, c->pkt->psn, ep->ack_msn);
 }
@@ -69,7 +71,8 @@ static void hold_sender(struct inc_ctx *c)
 
 	if (g->kind == INC_MIXED) /* all ranks have what was before (2.3) */
 		node = psn_max(node, psn_add(c->desc->ctrl_psn, 1));
-	if (!(g->flags & INC_F_STALL_RNR) || c->pkt->psn != node || !receivers_silent(c))
+	if (!(g->flags & INC_F_STALL_RNR) || c->pkt->psn != node || !receivers_silent(c) ||
+		!inc_not_told(c, 1ULL << c->ep, ROCE_AETH_RNR, node))
 		return;
 	inc_count(g, INC_C_STALL_RNR);
 	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | STALL_TIMER_CODE, c->pkt->psn, msn);
@@ -184,7 +187,12 @@ static enum inc_drop receive_data(struct inc_ctx *c)
 {
 	enum inc_role role;
 	enum inc_drop drop = inc_admit(c, &role);
+	struct inc_ep *ep = inc_ep_at(c->g, c->ep);
 
+	if (ep->rnr_told && c->pkt->psn == ep->rnr_psn) {
+		ep->rnr_told = false;
+		ep->rnr_psn = 0;
+	}
 	if (drop == INC_DROP_PSN_STALE)
 		return answer_stale(c);
 	if (drop != INC_OK)

@@ -62,9 +62,30 @@ static uint8_t passed_on(const struct inc_ctx *c)
 	return c->cls == INC_CLASS_ACK ? ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS : c->pkt->syndrome;
 }
 
+uint64_t inc_not_told(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn)
+{
+	const uint8_t cls = syndrome & ROCE_AETH_CLASS;
+
+	if (cls == ROCE_AETH_ACK)
+		return outs;
+	for (uint64_t m = outs & c->g->host_mask; m != 0; m &= m - 1) {
+		struct inc_ep *ep = inc_ep_at(c->g, (unsigned)__builtin_ctzll(m));
+
+		if (ep->rnr_told && ep->rnr_psn == psn) {
+			outs &= ~(m & -m);
+		} else if (cls == ROCE_AETH_RNR) {
+			ep->rnr_told = true;
+			ep->rnr_psn = psn;
+		}
+	}
+	return outs;
+}
+
 /* Back to the host it came from. */
 static enum inc_drop reflect(struct inc_ctx *c)
 {
+	if (!inc_not_told(c, 1ULL << c->ep, c->pkt->syndrome, c->pkt->psn))
+		return INC_DROP_ACK_TOLD;
 	inc_count(c->g, INC_C_REFLECTED);
 	inc_send_ack(c, 1ULL << c->ep, passed_on(c), c->pkt->psn, c->pkt->msn);
 	return INC_DROP_DONE;
@@ -112,6 +133,8 @@ static enum inc_drop towards_sender(struct inc_ctx *c, const struct scope *s)
 	node = INC_BUG(T4) ? c->pkt->psn : psn_max(node, s->first);
 	if (g->nak_fwd_ns && node == g->nak_fwd_psn && c->now - g->nak_fwd_ns < NAK_FWD_GAP_NS)
 		return INC_DROP_ACK_MERGED;
+	if (!inc_not_told(c, sender, c->pkt->syndrome, node))
+		return INC_DROP_ACK_TOLD;
 	g->nak_fwd_psn = node;
 	g->nak_fwd_ns = c->now;
 	inc_send_ack(c, sender, passed_on(c), node, msn);
@@ -135,6 +158,7 @@ static enum inc_drop ack_broadcast(struct inc_ctx *c, const struct scope *s)
 static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 {
 	bool reflected = reflects_too(c);
+	uint64_t outs;
 
 	if (reflected)
 		reflect(c);
@@ -146,8 +170,9 @@ static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 
 		ep->ack_msn = psn_max(ep->ack_msn, c->pkt->msn); /* also 24 bits */
 	}
-	inc_send_ack(c, s->route->in, passed_on(c), c->pkt->psn, c->pkt->msn);
-	return INC_DROP_DONE;
+	outs = inc_not_told(c, s->route->in, c->pkt->syndrome, c->pkt->psn);
+	inc_send_ack(c, outs, passed_on(c), c->pkt->psn, c->pkt->msn);
+	return outs || reflected ? INC_DROP_DONE : INC_DROP_ACK_TOLD;
 }
 
 enum inc_drop inc_mode2_ack(struct inc_ctx *c)

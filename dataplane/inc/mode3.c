@@ -6,30 +6,10 @@
 
 enum { RNR_TIMER_CODE = 6 /* 80 us */ };
 
-static void acknowledge(struct inc_ctx *c, const struct inc_ep *ep)
+/* Once per gap; what it names acknowledges all before it. */
+static enum inc_drop nak(struct inc_ctx *c, enum inc_drop why)
 {
-	inc_count(c->g, INC_C_ACKS);
-	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS,
-		psn_add(ep->rx_epsn, -1), ep->rx_msn);
-}
-
-/* Once per gap; for the PSN to send next, which acknowledges all before it. */
-static enum inc_drop nak(struct inc_ctx *c, uint32_t expected, enum inc_drop why)
-{
-	struct inc_ep *ep = inc_ep_at(c->g, c->ep);
-
-	if (ep->nak_sent)
-		return why;
-	ep->nak_sent = 1;
-	inc_count(c->g, INC_C_NAKS);
-	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_NAK | ROCE_NAK_SEQUENCE, expected, ep->rx_msn);
-	return why;
-}
-
-static enum inc_drop hold(struct inc_ctx *c, uint32_t expected, enum inc_drop why)
-{
-	inc_send_ack(c, 1ULL << c->ep, ROCE_AETH_RNR | RNR_TIMER_CODE, expected,
-		inc_ep_at(c->g, c->ep)->rx_msn);
+	inc_nak(c);
 	return why;
 }
 
@@ -38,19 +18,14 @@ static enum inc_drop ahead(struct inc_ctx *c, uint32_t expected)
 {
 	inc_count(c->g, INC_C_AHEAD);
 	if (c->pkt->psn != expected)
-		return nak(c, expected, INC_DROP_PSN_AHEAD);
-	hold(c, expected, INC_DROP_PSN_AHEAD);
+		return nak(c, INC_DROP_PSN_AHEAD);
+	inc_hold(c, expected, RNR_TIMER_CODE);
 	if (inc_ep_at(c->g, c->ep)->host)
 		inc_send_cnp(c, 1ULL << c->ep);
 	return INC_DROP_PSN_AHEAD;
 }
 
-/* First PSN of a pipe, and the one after its last. */
-static uint32_t pipe_start(struct inc_group *g, unsigned pipe)
-{
-	return inc_adjust(g, INC_FLOW_PIPE, pipe, g->psn_start[pipe]);
-}
-
+/* The PSN after the last of a pipe. */
 static uint32_t pipe_end(const struct inc_group *g, uint32_t start)
 {
 	return psn_add(start, 1 << g->log2n);
@@ -68,7 +43,7 @@ static bool received(struct inc_ctx *c, uint32_t psn)
 	if (d == NULL)
 		return false;
 	pipe = inc_role_of(g, inc_route_at(g, d, psn), c->ep) == INC_ROLE_UP ? INC_AGG : INC_BCAST;
-	start = pipe_start(g, pipe);
+	start = inc_pipe_start(g, pipe);
 	if (psn_lt(psn, start))
 		return true;
 	slot = inc_pipe_slot(g, pipe, psn);
@@ -80,18 +55,16 @@ static void advance(struct inc_ctx *c, struct inc_ep *ep)
 {
 	struct inc_group *g = c->g;
 	uint32_t psn = c->pkt->psn;
-	unsigned steps = 0, ended = 0;
+	unsigned steps = 0;
 
 	do {
-		ended += inc_position_of(g, inc_desc_find(g, psn), psn).ackreq;
 		ep->rx_epsn = psn_add(psn, 1);
 		psn = inc_adjust(g, INC_FLOW_RX, c->ep, ep->rx_epsn);
 		steps++;
 	} while (received(c, psn));
-	ep->rx_msn = psn_add(ep->rx_msn, (int32_t)ended);
 	ep->nak_sent = 0;
-	if (c->pkt->ackreq || ended || steps > 1)
-		acknowledge(c, ep);
+	if (c->pkt->ackreq || steps > 1 || inc_position_of(g, c->desc, c->pkt->psn).ackreq)
+		inc_ack_owed(c);
 }
 
 /* Rows 8 and 9: AggregateData, unless it was done before. */
@@ -131,35 +104,35 @@ static enum inc_drop receive_data(struct inc_ctx *c)
 	enum inc_role role;
 	enum inc_drop drop;
 
-	if (psn_lt(psn, expected)) {
-		inc_count(g, INC_C_DUP);
-		inc_count(g, INC_C_DUP_ANSWERED);
-		if (!INC_BUG(T12) || !psn_lt(psn, pipe_start(g, INC_AGG)))
-			acknowledge(c, ep);
-		return INC_DROP_DONE;
-	}
+	if (psn_lt(psn, expected))
+		return inc_ack_again(c);
 	if (!known && (c->cls != INC_CLASS_CTRL || !next))
-		return nak(c, expected, INC_DROP_NO_CONTROL);
+		return nak(c, INC_DROP_NO_CONTROL);
 	drop = inc_admit(c, &role);
 	if (drop == INC_DROP_NO_CONTROL)
-		return nak(c, expected, drop);
-	if (drop == INC_DROP_NO_DESCRIPTOR)
-		return hold(c, expected, drop);
+		return nak(c, drop);
+	if (drop == INC_DROP_NO_DESCRIPTOR) {
+		inc_hold(c, expected, RNR_TIMER_CODE);
+		return drop;
+	}
 	if (drop != INC_OK)
 		return drop;
 	if ((c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE)
 		inc_send_cnp(c, 1ULL << c->ep);
 	c->pipe = role == INC_ROLE_UP ? INC_AGG : INC_BCAST;
-	start = pipe_start(g, c->pipe);
+	start = inc_pipe_start(g, c->pipe);
 	if (!psn_lt(psn, pipe_end(g, start)))
 		return ahead(c, expected);
 	drop = take(c, start);
 	if (next)
 		advance(c, ep);
 	else
-		nak(c, expected, drop);
-	if (drop == INC_DROP_DONE)
-		inc_pump(c, inc_pipe_outs(g, c->route, c->pipe));
+		inc_nak(c);
+	inc_ack_flush(c);
+	if (drop != INC_DROP_DONE)
+		return drop;
+	inc_pump(c, inc_pipe_outs(g, c->route, c->pipe));
+	inc_ack_flush(c); /* the pipes may have moved on */
 	return drop;
 }
 
@@ -184,7 +157,7 @@ static bool retire(struct inc_group *g, const struct inc_desc *d)
 	uint32_t after = psn_add(d->last, 1);
 
 	for (unsigned pipe = 0; pipe < 2; pipe++)
-		if (psn_lt(pipe_start(g, pipe), after))
+		if (psn_lt(inc_pipe_start(g, pipe), after))
 			return false;
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		const struct inc_ep *ep = inc_ep_at(g, i);
@@ -196,6 +169,7 @@ static bool retire(struct inc_group *g, const struct inc_desc *d)
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		struct inc_ep *ep = inc_ep_at(g, i);
 
+		inc_move_acked(g, i, after); /* its messages are counted by the descriptor */
 		ep->rx_epsn = psn_max(ep->rx_epsn, after);
 		ep->tx_una = psn_max(ep->tx_una, after);
 		ep->tx_next = psn_max(ep->tx_next, after);

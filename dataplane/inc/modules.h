@@ -21,7 +21,8 @@ struct inc_ctx {
 	uint8_t ep, cls;
 	uint8_t pipe; /* enum inc_pipe: where the packet's slot is */
 	bool ctrl;
-	bool mig; /* of the packets that leave */
+	bool mig;  /* of the packets that leave */
+	bool owed; /* Mode-III: the packet's own endpoint is to be acknowledged */
 };
 
 /* What differs between the modes: what becomes of a packet, once its class is known. */
@@ -125,6 +126,13 @@ enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs);
 /* ---- mode2.c, mode2_ack.c: Mode-II ---- */
 
 enum inc_drop inc_mode2_ack(struct inc_ctx *c);
+
+/* Those of outs that a NAK or RNR NAK for psn tells anything: a host that was told to wait before
+ * it sends psn again hears no more of it until it has. Notes whom an RNR NAK tells. For every
+ * packet that a slow receiver refuses it sends another, and rdma_rxe takes one at a time, at its
+ * next tick.
+ */
+uint64_t inc_not_told(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn);
 enum inc_drop inc_mode2_cnp(struct inc_ctx *c);
 
 /* PSNs before this one have been acknowledged by all receivers of a broadcast, not counting
@@ -137,6 +145,31 @@ uint32_t inc_node_ack(
 /* As inc_group_missing; psn: the number of the message. */
 uint64_t inc_mode1_missing(struct inc_group *g, uint32_t *psn);
 
+/* ---- acknowledge.c: how far a peer is acknowledged in Mode-III (4.9) ---- */
+
+/* First PSN of a pipe. */
+uint32_t inc_pipe_start(struct inc_group *g, unsigned pipe);
+
+/* PSNs that may be sent beyond what was acknowledged: by a host its window, by a switch half a
+ * pipe. */
+uint32_t inc_credit(const struct inc_group *g, const struct inc_ep *ep);
+
+/* Acknowledged to endpoint i are now all PSNs before to; counts the messages among them. */
+void inc_move_acked(struct inc_group *g, unsigned i, uint32_t to);
+
+/* The packet's endpoint is to hear how far it was received: by inc_ack_flush, now or later. */
+void inc_ack_owed(struct inc_ctx *c);
+/* Acknowledges to whoever is owed it, as far as there is room. After every step that may have made
+ * some. */
+void inc_ack_flush(struct inc_ctx *c);
+
+/* Answers a duplicate: with an ACK, or an RNR NAK if it is held back. */
+enum inc_drop inc_ack_again(struct inc_ctx *c);
+/* A NAK for what the packet's endpoint is to send next, once per gap. */
+void inc_nak(struct inc_ctx *c);
+/* An RNR NAK: expected came too early. Acknowledges all before it. */
+void inc_hold(struct inc_ctx *c, uint32_t expected, uint8_t timer_code);
+
 /* ---- mode3.c, receive_ack.c, pipe.c, retransmit.c: Mode-III ---- */
 
 enum inc_drop inc_receive_ack(struct inc_ctx *c);
@@ -144,6 +177,11 @@ enum inc_drop inc_receive_ack(struct inc_ctx *c);
 /* Pump (4.4): moves what can be moved: from pipe to pipe at the tree root, to the endpoints of
  * outs, which may have got something to send, and out of the pipes. */
 void inc_pump(struct inc_ctx *c, uint64_t outs);
+
+/* The round trip to an endpoint (4.5): psn is sent to it, all before next is acknowledged by it.
+ * True if the latter tells how long it takes. */
+void inc_rtt_sent(struct inc_ctx *c, struct inc_ep *ep, uint32_t psn);
+bool inc_rtt_heard(struct inc_ctx *c, struct inc_ep *ep, uint32_t next);
 
 /* The timer of an endpoint (4.5): runs while something sent is not acknowledged. */
 void inc_timer_start(struct inc_ctx *c, unsigned ep);   /* unless it runs */

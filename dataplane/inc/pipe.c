@@ -52,11 +52,14 @@ static void emit_to(struct inc_ctx *c, unsigned i)
 
 	while (!ep->rnr_wait) {
 		uint32_t psn = inc_adjust(g, INC_FLOW_TX, i, ep->tx_next);
+		uint32_t una = inc_adjust(g, INC_FLOW_TX, i, ep->tx_una);
 		const struct inc_desc *d = inc_desc_find(g, psn);
 		const struct inc_slot *slot;
 		enum inc_pipe pipe;
 
 		if (d == NULL)
+			return;
+		if (!ep->host && !psn_lt(psn, psn_add(una, (int32_t)inc_credit(g, ep))))
 			return;
 		pipe = inc_pipe_outs(g, inc_route_at(g, d, psn), INC_AGG) >> i & 1 ? INC_AGG
 										   : INC_BCAST;
@@ -64,6 +67,7 @@ static void emit_to(struct inc_ctx *c, unsigned i)
 		if (slot == NULL)
 			return;
 		g->count[INC_C_RESENT] += psn_lt(psn, ep->tx_high);
+		inc_rtt_sent(c, ep, psn);
 		inc_forward_slot(c, pipe, slot, 1ULL << i);
 		ep->tx_next = psn_add(psn, 1);
 		ep->tx_high = psn_max(ep->tx_high, ep->tx_next);

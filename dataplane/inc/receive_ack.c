@@ -12,7 +12,9 @@ static void acknowledged(struct inc_ctx *c, struct inc_ep *ep, uint32_t next)
 
 	ep->rnr_wait = 0;
 	if (news || c->cls != INC_CLASS_NAK)
-		ep->retries = ep->rto_shift = 0;
+		ep->retries = 0;
+	if (inc_rtt_heard(c, ep, next) || c->cls == INC_CLASS_RNR)
+		ep->rto_shift = 0;
 	ep->tx_una = next;
 	ep->tx_next = psn_max(ep->tx_next, next);
 	ep->tx_high = psn_max(ep->tx_high, next);
@@ -46,5 +48,6 @@ enum inc_drop inc_receive_ack(struct inc_ctx *c)
 		inc_timer_hold(c, c->ep, roce_rnr_ns(c->pkt->syndrome & ROCE_AETH_VALUE));
 	}
 	inc_pump(c, 1ULL << c->ep);
+	inc_ack_flush(c);
 	return INC_DROP_DONE;
 }

@@ -5,7 +5,35 @@
 #include "dataplane/inc/modules.h"
 
 /* Ten seconds without a word: a NIC in software may be silent as long as its program computes. */
-enum { RTO_NS = 1000000, MAX_SHIFT = 6 /* 64 ms */, MAX_RETRIES = 160 };
+enum { MAX_RTO_NS = 64000000, MAX_SHIFT = 6, MAX_RETRIES = 160 };
+
+/* One packet at a time is timed, and none that was sent twice (Karn). */
+void inc_rtt_sent(struct inc_ctx *c, struct inc_ep *ep, uint32_t psn)
+{
+	if (psn_lt(psn, ep->tx_high)) {
+		if (psn_le(psn, ep->rtt_psn))
+			ep->rtt_from = 0;
+	} else if (ep->rtt_from == 0) {
+		ep->rtt_psn = psn;
+		ep->rtt_from = c->now;
+	}
+}
+
+/* Up at once, down slowly: a NIC in software is quick at times. */
+bool inc_rtt_heard(struct inc_ctx *c, struct inc_ep *ep, uint32_t next)
+{
+	uint64_t rtt = c->now - ep->rtt_from;
+
+	if (ep->rtt_from == 0 || !psn_lt(ep->rtt_psn, next))
+		return false;
+	ep->rtt_from = 0;
+	if (rtt > MAX_RTO_NS)
+		rtt = MAX_RTO_NS;
+	if (rtt < ep->rtt_ns)
+		rtt = ep->rtt_ns - (ep->rtt_ns - rtt) / 8;
+	ep->rtt_ns = (uint32_t)rtt;
+	return true;
+}
 
 static void arm(struct inc_ctx *c, struct inc_ep *ep, uint64_t ns)
 {
@@ -27,8 +55,11 @@ static uint64_t jitter(const struct inc_ep *ep, uint64_t rto)
 
 static void start(struct inc_ctx *c, struct inc_ep *ep)
 {
-	uint64_t rto = (uint64_t)RTO_NS << (ep->rto_shift < MAX_SHIFT ? ep->rto_shift : MAX_SHIFT);
+	uint64_t rto = 2ull * ep->rtt_ns > c->g->rto_min_ns ? 2ull * ep->rtt_ns : c->g->rto_min_ns;
 
+	rto <<= ep->rto_shift;
+	if (rto > MAX_RTO_NS)
+		rto = MAX_RTO_NS;
 	arm(c, ep, rto + jitter(ep, rto));
 }
 
@@ -74,6 +105,7 @@ static void expire(struct inc_ctx *c, unsigned i)
 	ep->rnr_wait = 0;
 	inc_timer_restart(c, i);
 	inc_pump(c, 1ULL << i);
+	inc_ack_flush(c);
 }
 
 static bool works(struct inc_group *g)

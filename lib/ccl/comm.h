@@ -215,6 +215,10 @@ int ccl_port_mtu(struct ibv_context *context, uint8_t port);
 /* The device's way of leaving out PSNs, if it is there and this context's; else NULL. */
 ccl_skip_fn ccl_device_skip(struct ibv_context *context);
 
+/* Can it be held with RNR NAKs? Linux's Soft-RoCE cannot: sending again after one, it may go on
+ * with PSNs that it has used (docs/interop.md). */
+bool ccl_device_rnr(struct ibv_context *context);
+
 /* ---- qp.c ---- */
 
 /* Everything that does not depend on the groups: then ccl_join. */

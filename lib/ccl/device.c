@@ -141,3 +141,13 @@ ccl_skip_fn ccl_device_skip(struct ibv_context *context)
 	*(void **)&fn = dlsym(RTLD_DEFAULT, "inc_dv_qp_skip");
 	return is_supported && fn && is_supported(context) ? fn : NULL;
 }
+
+bool ccl_device_rnr(struct ibv_context *context)
+{
+	enum { RXE_VENDOR_ID = 0xffffff };
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(context, &attr))
+		return true;
+	return attr.vendor_id != RXE_VENDOR_ID;
+}

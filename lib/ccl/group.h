@@ -54,7 +54,8 @@ struct ccl_group {
 	unsigned m, w;
 	uint64_t timeout_ns;
 	json_t *flags; /* object of booleans, as given */
-	bool reproducible, stall_rnr, half;
+	bool reproducible, half;
+	bool stall_rnr; /* not in flags: true, unless a device cannot bear it */
 	unsigned n_ranks;
 	struct wire_ip *rank_ip;
 	unsigned n_switches;

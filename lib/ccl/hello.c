@@ -5,17 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELLO_VERSION = 3 };
+enum { HELLO_VERSION = 4 };
 
 json_t *ccl_hello(const struct ccl_group *g, const struct ccl_comm *c)
 {
 	char ip[WIRE_IP_STRLEN];
 
-	return json_pack("{s:i, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s, s:s, s:i}", "ccl",
+	return json_pack("{s:i, s:s, s:s, s:s, s:b, s:b, s:i, s:i, s:i, s:i, s:s, s:s, s:i}", "ccl",
 		HELLO_VERSION, "group", g->name, "ip", wire_ip_format(&c->local_ip, ip, sizeof(ip)),
-		"device", ibv_get_device_name(c->context->device), "skip", c->skip != NULL, "mtu",
-		ccl_port_mtu(c->context, c->port), "ranks", (int)g->n_ranks, "M", (int)g->m, "W",
-		(int)g->w, "mode", g->mode, "lease", g->lease, "collectives", (int)g->collectives);
+		"device", ibv_get_device_name(c->context->device), "skip", c->skip != NULL, "rnr",
+		ccl_device_rnr(c->context), "mtu", ccl_port_mtu(c->context, c->port), "ranks",
+		(int)g->n_ranks, "M", (int)g->m, "W", (int)g->w, "mode", g->mode, "lease", g->lease,
+		"collectives", (int)g->collectives);
 }
 
 static int differ(unsigned rank, const char *field, char *err)
@@ -29,12 +30,13 @@ int ccl_hello_check(const struct ccl_group *g, unsigned rank, const json_t *h,
 	struct ccl_ability *ability, unsigned *mtu, char err[CCL_ERR_LEN])
 {
 	const char *name = NULL, *text = NULL, *device = NULL, *mode = NULL, *lease = NULL;
-	int version = 0, skip = 0, n = 0, m = 0, w = 0, u = 0, collectives = 0;
+	int version = 0, skip = 0, rnr = 0, n = 0, m = 0, w = 0, u = 0, collectives = 0;
 	struct wire_ip ip;
 
-	if (json_unpack((json_t *)h, "{s:i, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s, s:s, s:i}",
-		    "ccl", &version, "group", &name, "ip", &text, "device", &device, "skip", &skip,
-		    "mtu", &u, "ranks", &n, "M", &m, "W", &w, "mode", &mode, "lease", &lease,
+	if (json_unpack((json_t *)h,
+		    "{s:i, s:s, s:s, s:s, s:b, s:b, s:i, s:i, s:i, s:i, s:s, s:s, s:i}", "ccl",
+		    &version, "group", &name, "ip", &text, "device", &device, "skip", &skip, "rnr",
+		    &rnr, "mtu", &u, "ranks", &n, "M", &m, "W", &w, "mode", &mode, "lease", &lease,
 		    "collectives", &collectives) ||
 		version != HELLO_VERSION) {
 		snprintf(
@@ -61,6 +63,7 @@ int ccl_hello_check(const struct ccl_group *g, unsigned rank, const json_t *h,
 		return -EMSGSIZE;
 	}
 	ability->skip = skip;
+	ability->rnr = rnr;
 	snprintf(ability->device, sizeof(ability->device), "%s", device);
 	*mtu = (unsigned)u;
 	return 0;

@@ -115,10 +115,13 @@ static int to_rtr(struct ccl_memb *mb, char *err)
 		err);
 }
 
-/* Mode-II without RNR NAKs from the switch: only patience holds a rank that waits for others. */
+/* Without RNR NAKs from the switch only patience holds a rank that waits for others: in Mode-II its
+ * packets are acknowledged when all are done, in Mode-III when there is room. */
 static unsigned qp_timeout(const struct ccl_comm *c)
 {
-	return c->mode == CCL_MODE_2 && !c->stall_rnr ? QP_PATIENT_TIMEOUT : QP_TIMEOUT;
+	bool waits = c->mode == CCL_MODE_2 || c->mode == CCL_MODE_3;
+
+	return waits && !c->stall_rnr ? QP_PATIENT_TIMEOUT : QP_TIMEOUT;
 }
 
 static int to_rts(struct ccl_memb *mb, char *err)

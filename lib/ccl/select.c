@@ -18,6 +18,16 @@ static unsigned unable(const struct ccl_group *g, const struct ccl_ability *rank
 	return r;
 }
 
+unsigned ccl_cannot_stall(const struct ccl_group *g, const struct ccl_ability *rank)
+{
+	const bool stalls = g->mode_id != CCL_MODE_1 && g->mode_id != CCL_MODE_RING;
+	unsigned r = !stalls || json_object_get(g->flags, "stall_rnr") ? g->n_ranks : 0;
+
+	while (r < g->n_ranks && rank[r].rnr)
+		r++;
+	return r;
+}
+
 static void say_mixed(const struct ccl_group *g, struct ccl_choice *c)
 {
 	*c = (struct ccl_choice){.kind = CCL_MIXED, .collectives = g->collectives};

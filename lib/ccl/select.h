@@ -9,6 +9,7 @@
 /* What a rank says of itself. */
 struct ccl_ability {
 	bool skip; /* its device can leave out PSNs (docs/inc-protocol.md, 3.7) */
+	bool rnr;  /* its device can be held with RNR NAKs (docs/interop.md) */
 	char device[64];
 };
 
@@ -26,5 +27,9 @@ enum { CCL_MAX_CHOICES = 4 };
  * many, or -EOPNOTSUPP with a reason in err: the file asks for what is impossible. */
 int ccl_choose(const struct ccl_group *group, const struct ccl_ability *rank,
 	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN]);
+
+/* The first rank whose device cannot be held with RNR NAKs, if the group file leaves it open
+ * whether switches send any (flags.stall_rnr); else n_ranks. */
+unsigned ccl_cannot_stall(const struct ccl_group *group, const struct ccl_ability *rank);
 
 #endif

@@ -21,7 +21,9 @@
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
 
 struct ccl_setup {
-	const struct ccl_group *group;
+	const struct ccl_group *group; /* = &own */
+	struct ccl_group
+		own; /* as given, but for what is chosen here: flags (its own), stall_rnr */
 	unsigned rank;
 	struct ccl_boot *boot;
 	struct ccl_comm *comm;              /* until it is the caller's */
@@ -126,14 +128,15 @@ static int join_own(struct ccl_setup *s, const json_t *plan, char *err)
 {
 	struct ccl_comm *c = s->comm;
 	const char *kind, *why;
-	int collectives, fallback;
+	int collectives, fallback, stall_rnr;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:b, s:i, s:s}", "kind", &kind, "fallback",
-		    &fallback, "collectives", &collectives, "why", &why)) {
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:i, s:s}", "kind", &kind, "fallback",
+		    &fallback, "stall_rnr", &stall_rnr, "collectives", &collectives, "why", &why)) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
 	}
 	snprintf(c->selection, sizeof(c->selection), "%s", why);
+	c->stall_rnr = s->own.stall_rnr = stall_rnr;
 	if (!strcmp(kind, "ring"))
 		return join_ring(s, (unsigned)collectives, fallback, err);
 	ccl_leave(c);
@@ -204,17 +207,35 @@ static json_t *answer(const struct ccl_setup *s, unsigned rank)
 		(int)s->in.mtu, "M", (int)g->m, "W", (int)g->w);
 }
 
-static json_t *plan_of(const struct ccl_choice *choice)
+static json_t *plan_of(const struct ccl_setup *s, const struct ccl_choice *choice)
 {
-	return json_pack("{s:{s:s, s:b, s:i, s:s}}", "plan", "kind", ccl_kind_name(choice->kind),
-		"fallback", choice->fallback, "collectives", (int)choice->collectives, "why",
-		choice->why);
+	return json_pack("{s:{s:s, s:b, s:b, s:i, s:s}}", "plan", "kind",
+		ccl_kind_name(choice->kind), "fallback", choice->fallback, "stall_rnr",
+		s->own.stall_rnr, "collectives", (int)choice->collectives, "why", choice->why);
+}
+
+/* Unless the group file says what it wants: switches send no RNR NAKs to hosts that wait, if a
+ * device of the group cannot bear them. */
+static int choose_stall(struct ccl_setup *s, struct ccl_choice *choice, int n)
+{
+	const unsigned r = ccl_cannot_stall(s->group, s->ranks);
+
+	if (r == s->group->n_ranks)
+		return 0;
+	s->own.stall_rnr = false;
+	for (int i = 0; i < n; i++) {
+		const size_t len = strlen(choice[i].why);
+
+		snprintf(choice[i].why + len, sizeof(choice[i].why) - len,
+			"; no RNR NAKs for rank %u's %s", r, s->ranks[r].device);
+	}
+	return json_object_set_new(s->own.flags, "stall_rnr", json_false()) ? -ENOMEM : 0;
 }
 
 /* A ring meets by itself. */
 static int attempt_ring(struct ccl_setup *s, const struct ccl_choice *choice, char *err)
 {
-	json_t *plan = plan_of(choice);
+	json_t *plan = plan_of(s, choice);
 	int rc;
 
 	ccl_boot_broadcast(s->boot, plan);
@@ -227,7 +248,7 @@ static int attempt_ring(struct ccl_setup *s, const struct ccl_choice *choice, ch
 static int attempt(struct ccl_setup *s, const struct ccl_choice *choice, json_t **all, char *err)
 {
 	const unsigned n = s->group->n_ranks, mtu = s->in.mtu;
-	json_t *plan = plan_of(choice);
+	json_t *plan = plan_of(s, choice);
 	int rc = plan ? ccl_install_init(&s->in, s->group, choice->kind, choice->collectives, err)
 		      : -ENOMEM;
 
@@ -276,6 +297,10 @@ static int serve(struct ccl_setup *s, json_t **all, char *err)
 		s->in.mtu = g->mtu;
 	if (rc == 0)
 		n = rc = ccl_choose(g, s->ranks, choice, err);
+	if (n > 0)
+		rc = choose_stall(s, choice, n);
+	if (rc < 0)
+		n = 0;
 	for (int i = 0; i < n; i++) {
 		if (i > 0 && !may_follow(rc, &choice[i]))
 			continue;
@@ -423,6 +448,7 @@ static void setup_free(struct ccl_setup *s)
 		return;
 	ccl_boot_close(s->boot);
 	ccl_install_fini(&s->in);
+	json_decref(s->own.flags);
 	free(s->ranks);
 	free(s->ring_at);
 	free(s);
@@ -484,10 +510,13 @@ int ccl_comm_create(
 		snprintf(err, CCL_ERR_LEN, "out of memory");
 		return -ENOMEM;
 	}
-	s->group = g;
+	s->own = *g;
+	s->own.flags = json_deep_copy(g->flags);
+	s->group = &s->own;
 	s->rank = rank;
-	rc = ccl_boot_open(
-		g->bootstrap, rank, g->n_ranks, (unsigned)(g->timeout_ns / 1000000), &s->boot, err);
+	rc = s->own.flags ? ccl_boot_open(g->bootstrap, rank, g->n_ranks,
+				    (unsigned)(g->timeout_ns / 1000000), &s->boot, err)
+			  : -ENOMEM;
 	if (rc == 0)
 		rc = set_up(s, err);
 	if (rc) {

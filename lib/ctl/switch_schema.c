@@ -201,6 +201,9 @@ static const struct ctl_field create_params[] = {
 	{"W", CTL_INT, .min = 1, .max = 32768, .required = true, .help = "messages per window"},
 	{"slots", CTL_INT, .min = 0, .max = 65536,
 		.help = "ring size; default the smallest power of two that holds 2 M W"},
+	{"rto_us", CTL_INT, .min = 10, .max = 64000,
+		.help = "mode III: least time before something is sent again, else twice the "
+			"measured round trip; default 1000"},
 	{"start_psn", CTL_INT, .min = 0, .max = MAX_PSN,
 		.help = "first PSN of the group, the same on all its switches; default random"},
 	{"ranks", CTL_INT, .min = 1, .max = MAX_RANKS, .required = true, .help = "members"},
@@ -218,10 +221,14 @@ static const struct ctl_field create_params[] = {
 
 static const struct ctl_field connection_fields[] = {
 	{"expects", CTL_INT, .required = true, .help = "next PSN from the peer"},
+	{"acknowledged", CTL_INT, .required = true,
+		.help = "first PSN not acknowledged to the peer: the rest is held back for want of "
+			"room"},
 	{"unacknowledged", CTL_INT, .required = true, .help = "first PSN the peer may lack"},
 	{"next", CTL_INT, .required = true, .help = "next PSN to send"},
 	{"highest", CTL_INT, .required = true, .help = "highest PSN sent + 1"},
 	{"retries", CTL_INT, .required = true, .help = "timeouts since the peer was last heard"},
+	{"round_trip_us", CTL_INT, .required = true, .help = "as measured; 0: not yet"},
 	{"rnr_wait", CTL_BOOL, .required = true, .help = "the peer has no receive posted"}, {0}};
 
 static const struct ctl_field pipes_fields[] = {

@@ -20,7 +20,7 @@ void mc_config_usage(void)
 	      "  --ops A2,B0:2,R1:3     allreduce of 2 data packets, broadcast from rank 0, reduce "
 	      "to 1\n"
 	      "  --m M --w W            packets per message, messages per window (1, 2)\n"
-	      "  --host-w W             the hosts' own window, if smaller\n"
+	      "  --host-w W             the hosts' own window, default W\n"
 	      "  --n N                  slots (default 2 M W, Mode-III M W); --any-n: too few are "
 	      "allowed\n"
 	      "  --loss K --reorder K --dup K --early-timeout K --rnr K\n"

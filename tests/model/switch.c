@@ -18,6 +18,7 @@ static void mask_timers(struct inc_group *g)
 		struct inc_ep *ep = inc_ep_at(g, i);
 
 		ep->retries = ep->rto_shift = 0;
+		ep->rtt_from = ep->rtt_ns = ep->rtt_psn = 0;
 		if (ep->timer_ns)
 			ep->timer_ns = g->timer_ns = ARMED;
 	}

@@ -606,8 +606,14 @@ static void choices(void **state)
 			"fallback", t[i].fallback);
 		prepare(&j, false, 1000);
 		for (unsigned r = 0; r < N; r++)
-			rank[r].skip = t[i].skip || r == 0;
+			rank[r].skip = t[i].skip || r == 0, rank[r].rnr = r != 1;
 		assert_int_equal(ccl_choose(j.group[0], rank, choice, err), t[i].n);
+		assert_int_equal(ccl_cannot_stall(j.group[0], rank),
+			strcmp(t[i].mode, "I") == 0 || strcmp(t[i].mode, "ring") == 0 ? N : 1);
+		rank[1].rnr = true;
+		rank[N - 1].rnr = false;
+		if (strcmp(t[i].mode, "II") == 0)
+			assert_int_equal(ccl_cannot_stall(j.group[0], rank), N - 1);
 		for (int k = 0; k < t[i].n; k++) {
 			assert_int_equal(choice[k].kind, t[i].order[k]);
 			assert_int_equal(choice[k].fallback, k > 0 && choice[k].kind == CCL_RING);

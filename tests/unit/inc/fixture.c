@@ -59,6 +59,7 @@ void fx_spec(const struct fx_opts *opts, struct inc_group_spec *spec, struct inc
 		.mtu = opts->mtu,
 		.m = opts->m,
 		.w = opts->w,
+		.slots = opts->slots,
 		.flags = opts->flags,
 		.start_psn = opts->start_psn,
 		.n_ranks = (uint16_t)n,

@@ -33,6 +33,7 @@ struct fx_opts {
 	uint8_t kind, prim;
 	uint16_t root;
 	uint16_t mtu, m, w, flags;
+	uint32_t slots; /* 0: by default */
 	uint32_t start_psn;
 	bool ip6;
 };

@@ -42,7 +42,7 @@ static void test_check(void **state)
 	fresh();
 	spec.mode = INC_MODE_3;
 	assert_int_equal(inc_group_check(&spec, err), 0);
-	assert_int_equal(spec.slots, 32); /* M W: less would do */
+	assert_int_equal(spec.slots, 64); /* 2 M W: less would do */
 	spec.slots = 1;
 	refused(EINVAL, "slots");
 	spec.mode = INC_MODE_NETREDUCE;

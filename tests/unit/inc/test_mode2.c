@@ -169,6 +169,30 @@ static void test_duplicate_and_stall(void **state)
 	fx_close(&fx);
 }
 
+/* A receiver that has posted no receive refuses every packet; the sender hears it once, until it
+ * has tried again. */
+static void test_told_to_wait(void **state)
+{
+	struct fx fx;
+
+	(void)state;
+	fx_open(&fx, &star2);
+	begin(&fx, 256, 0, 3);
+	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_RNR | 12), INC_DROP_DONE);
+	assert_int_equal(fx.n_out, 1);
+	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_RNR | 12), INC_DROP_ACK_TOLD);
+	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_NAK), INC_DROP_ACK_TOLD);
+	assert_int_equal(fx.n_out, 0);
+	assert_int_equal(fx_data(&fx, 0, 257, ROCE_SEND_ONLY, 1, 64), INC_DROP_CONSUMED);
+	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_RNR | 12), INC_DROP_ACK_TOLD);
+	assert_int_equal(fx_ack(&fx, 1, 256, ROCE_AETH_RNR | 12), INC_DROP_DONE); /* the other */
+	assert_int_equal(fx_control(&fx, 0, 256, 0, 3 * 256), INC_DROP_DONE);     /* tries again */
+	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_RNR | 12), INC_DROP_DONE);
+	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_ACK), INC_DROP_DONE);
+	assert_int_equal(fx_ack(&fx, 0, 257, ROCE_AETH_NAK), INC_DROP_DONE);
+	fx_close(&fx);
+}
+
 static void test_data_needs_its_own_control(void **state)
 {
 	struct fx fx;
@@ -526,6 +550,7 @@ int main(void)
 		cmocka_unit_test(test_laps_and_wrap),
 		cmocka_unit_test(test_stale_is_acknowledged_never_answered_from_the_slot),
 		cmocka_unit_test(test_duplicate_and_stall),
+		cmocka_unit_test(test_told_to_wait),
 		cmocka_unit_test(test_data_needs_its_own_control),
 		cmocka_unit_test(test_mismatch_fails_the_group),
 		cmocka_unit_test(test_control_fields),

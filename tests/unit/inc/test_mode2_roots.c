@@ -259,6 +259,7 @@ static void test_broadcast_nak(void **state)
 	/* NAK of an operation that has not begun: no further than the slowest. */
 	assert_int_equal(fx_ack(&fx, 0, at(5), ROCE_AETH_NAK), INC_DROP_ACK_MERGED);
 	fx.now += 100001;
+	fx_data(&fx, 2, at(2), ONLY, 2, 64); /* it has waited */
 	assert_int_equal(fx_ack(&fx, 0, at(5), ROCE_AETH_NAK), INC_DROP_DONE);
 	assert_ack(&fx, 0, 2, ROCE_AETH_NAK, 2);
 	assert_int_equal(fx_ack(&fx, 0, at(6), ROCE_AETH_NAK), INC_DROP_ACK_RANGE);
