@@ -5,12 +5,30 @@
 
 #include "dataplane/switch_rnic.h"
 
+/* Bad weather: what is left of the queue. */
+static void lose_some(struct lcore *lc, struct lport *lp)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < lp->n_tx; i++)
+		if (impair_loses(lp->impair)) {
+			rte_pktmbuf_free(lp->tx[i]);
+			lc->drops[DROP_IMPAIR_LOSS]++;
+		} else {
+			lp->tx[kept++] = lp->tx[i];
+		}
+	lp->n_tx = (uint16_t)kept;
+}
+
 void lcore_flush(struct lcore *lc, struct lport *lp)
 {
 	uint64_t start = rte_rdtsc();
-	unsigned n = lp->n_tx, sent = 0;
+	unsigned n, sent = 0;
 	uint64_t bytes[LCORE_TX_BURST];
 
+	if (unlikely(lp->impair != NULL))
+		lose_some(lc, lp);
+	n = lp->n_tx;
 	for (unsigned i = 0; i < n; i++)
 		bytes[i] = lp->tx[i]->pkt_len;
 	while (sent < n) {

@@ -23,8 +23,8 @@ enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256 };
  *	"ports"		[port objects of lib/port/port.h, plus
  *			 "proxy_arp" boolean, default true: answer for every address that is
  *				routed to another port as well
- *			 "impair" {"loss","dup","reorder","corrupt": probabilities 0..1, "seed"}:
- *				received packets, for tests of what is behind the port]
+ *			 "impair" {"loss","dup","reorder","corrupt" of received packets, "tx_loss"
+ *				of sent ones: probabilities 0..1; "seed"}, for tests]
  *	"arena_kb"	integer, aggregation memory budget, default 4096
  *	"idle"		spin | pause | sleep, default sleep
  *	"lcores"	EAL --lcores text of one main lcore and one worker; default: both float

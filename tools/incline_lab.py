@@ -228,7 +228,7 @@ class Lab:
             tables['route4'] = route4
         if route6:
             tables['route6'] = route6
-        config = {'name': name, 'addresses': addresses(topo.switch[name]), 'ports': ports, 'idle': 'sleep',
+        config = {'name': name, 'addresses': addresses(topo.switch[name]), 'ports': ports, 'idle': 'sleep', 'arena_kb': 16384,
                   'control': self.control_socket(name), 'tables': tables}
         if topo.guests:
             config['control_tcp'] = '127.0.0.1:0'

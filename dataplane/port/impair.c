@@ -30,7 +30,7 @@ int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
 		const char *name;
 		uint64_t *p;
 	} fields[] = {{"loss", &im->loss}, {"dup", &im->dup}, {"reorder", &im->reorder},
-		{"corrupt", &im->corrupt}};
+		{"corrupt", &im->corrupt}, {"tx_loss", &im->tx_loss}};
 	const json_t *seed = json_object_get(json, "seed");
 
 	memset(im, 0, sizeof(*im));
@@ -117,6 +117,11 @@ struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsig
 		r.out += release(im, out + r.out, 1, 0);
 	}
 	return r;
+}
+
+bool impair_loses(struct impair *im)
+{
+	return happens(im, im->tx_loss);
 }
 
 void impair_free_held(struct impair *im)

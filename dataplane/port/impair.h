@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bad weather on a port, from a seed: received packets are lost, corrupted in one bit, doubled or
- * overtaken by up to four later ones. For tests of what is behind the port. */
+ * overtaken by up to four later ones; those to be sent are lost. For tests of what is behind the
+ * port. */
 #ifndef DATAPLANE_IMPAIR_H
 #define DATAPLANE_IMPAIR_H
 
@@ -12,7 +13,7 @@
 enum { IMPAIR_HELD = 8 };
 
 struct impair {
-	uint64_t loss, dup, reorder, corrupt; /* probabilities of 2^32 */
+	uint64_t loss, dup, reorder, corrupt, tx_loss; /* probabilities of 2^32 */
 	uint64_t rng;
 	unsigned n_held;
 	struct {
@@ -22,7 +23,7 @@ struct impair {
 	} held[IMPAIR_HELD];
 };
 
-/* From {"loss","dup","reorder","corrupt","seed"}; -EINVAL with "field: reason". */
+/* From {"loss","dup","reorder","corrupt","tx_loss","seed"}; -EINVAL with "field: reason". */
 int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 
 struct impair_result {
@@ -34,6 +35,9 @@ struct impair_result {
  * well, so that nothing is held for long. */
 struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsigned n,
 	struct rte_mbuf **out, struct rte_mempool *pool, uint64_t now);
+
+/* Is this packet, to be sent, lost? The caller frees it. */
+bool impair_loses(struct impair *im);
 
 void impair_free_held(struct impair *im);
 

@@ -79,6 +79,9 @@ static void loss(void **state)
 	assert_int_equal(o.hash, again.hash);
 	other = weather("{'loss':0.1,'seed':6}");
 	assert_int_not_equal(o.hash, other.hash);
+	o = weather("{'tx_loss':0.1,'seed':5}");
+	assert_in_range(o.lost, N / 10 - 60, N / 10 + 60);
+	assert_int_equal(o.n, N - o.lost);
 	o = weather("{'loss':1}");
 	assert_int_equal(o.lost, N);
 	assert_int_equal(o.n, 0);
