@@ -189,6 +189,7 @@ static void window_limits(void **state)
 {
 	struct pair *p = *state;
 	struct ibv_mw *mw = ibv_alloc_mw(p->b.pd, IBV_MW_TYPE_2);
+	uint32_t key;
 
 	allow_binding(&p->b);
 	refuse_remote(p, IBV_WR_RDMA_WRITE, mw->rkey, 1000, 1); /* not bound */
@@ -212,8 +213,9 @@ static void window_limits(void **state)
 	assert_int_equal(post_bind(&p->b, mw, 0, 10, IBV_ACCESS_REMOTE_READ), 0);
 	expect(&p->b, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
 	refuse_remote(p, IBV_WR_RDMA_WRITE, mw->rkey, 0, 1);
+	key = mw->rkey;
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
-	refuse_remote(p, IBV_WR_RDMA_READ, mw->rkey, 0, 1);
+	refuse_remote(p, IBV_WR_RDMA_READ, key, 0, 1);
 }
 
 /* A window of type 2 is its queue pair's, even within the domain. */
