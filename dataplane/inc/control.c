@@ -219,6 +219,9 @@ static bool has_agreed(const struct inc_ctx *c, enum inc_role role)
 {
 	if (role == INC_ROLE_DOWN || (c->g->kind == INC_MIXED && c->ep == c->g->parent_ep))
 		return true;
+	if (INC_BUG(T23) && __builtin_popcountll(c->desc->ctrl_seen) <
+				    (int)c->g->n_ep - (c->g->parent_ep != 0xff))
+		return false;
 	return INC_BUG(T22) || (c->desc->ctrl_seen >> c->ep & 1);
 }
 

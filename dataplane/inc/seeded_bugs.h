@@ -25,6 +25,7 @@
 	X(T19, "Mode-III: no timers at the switch's endpoints")                         \
 	X(T21, "a duplicate is added again")                                            \
 	X(T22, "data is taken from an endpoint whose own control was not")              \
+	X(T23, "data is taken only once all ranks have agreed to the operation")        \
 	X(T24, "PSNs are compared without regard to the wrap")                          \
 	X(T26, "host: an RNR wait keeps all other timers from firing")                  \
 	X(FIG6, "EPIC figure 6: Mode-III clears a slot a window ahead, hosts wait for ACKs only")

@@ -32,6 +32,7 @@ void mc_config_usage(void)
 	      "  --no-por               without partial-order reduction\n"
 	      "  --no-symmetry          without taking equal ranks for equal\n"
 	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
+	      "  --prompt               nothing is lost, so nobody may have to wait for a timer\n"
 	      "  --max-states K         stop there (50000000)\n"
 	      "  --expect-violation     exit status 0 if one is found\n"
 	      "  --max-trace K          and only if its trace has at most K steps\n"
@@ -179,6 +180,7 @@ enum option_code {
 	O_QUIET,
 	O_NO_POR,
 	O_NO_SYM,
+	O_PROMPT,
 };
 
 static const struct option options[] = {
@@ -210,6 +212,7 @@ static const struct option options[] = {
 	{"json", required_argument, NULL, O_JSON},
 	{"no-symmetry", no_argument, NULL, O_NO_SYM},
 	{"no-por", no_argument, NULL, O_NO_POR},
+	{"prompt", no_argument, NULL, O_PROMPT},
 	{"quiet", no_argument, NULL, O_QUIET},
 	{0},
 };
@@ -304,6 +307,9 @@ static int one_option(struct mc_config *c, int code)
 	case O_FAST:
 		c->fast = true;
 		return 0;
+	case O_PROMPT:
+		c->prompt = true;
+		return 0;
 	case O_EXPECT:
 		c->expect_violation = true;
 		return 0;
@@ -346,6 +352,12 @@ static int check(const struct mc_config *c)
 					"and root\n");
 			return -EINVAL;
 		}
+	if (c->prompt && (c->loss || c->reorder || c->early || c->rnr ||
+				 c->mismatch_rank != MC_NONE || (c->flags & INC_F_STALL_RNR))) {
+		fprintf(stderr, "incline-model: --prompt: only where nothing is lost, overtaken or "
+				"held\n");
+		return -EINVAL;
+	}
 	return 0;
 }
 

@@ -170,6 +170,18 @@ static void progress(struct graph *g, uint32_t at, unsigned depth)
 		(double)g->n / (now - g->began));
 }
 
+/* No packet is in flight, nobody has one to send or is held: what goes on is a retransmission. */
+static bool only_timers(struct mc_sys *s, const uint32_t *v)
+{
+	for (unsigned i = s->n_sw; i < s->n_nodes; i++)
+		if (mc_host_flags(s, i, v[i]) & (MC_H_SEND | MC_H_RNR))
+			return false;
+	for (unsigned i = 0; i < s->n_sw; i++)
+		if (mc_switch_flags(s, i, v[i]) & MC_S_HELD)
+			return false;
+	return mc_quiet(s, v);
+}
+
 /* All steps of one state. False: a violation. */
 static bool expand(struct graph *g, uint32_t at)
 {
@@ -183,6 +195,11 @@ static bool expand(struct graph *g, uint32_t at)
 		if (g->o->violation)
 			make_trace(g, at, NULL);
 		return g->o->violation == NULL;
+	}
+	if (g->s->cfg.prompt && only_timers(g->s, v)) {
+		g->o->violation = "nothing was lost, but only a timer goes on";
+		make_trace(g, at, NULL);
+		return false;
 	}
 	n = mc_actions(g->s, v, actions);
 	for (unsigned k = 0; k < n; k++) {

@@ -48,7 +48,8 @@ struct mc_config {
 	uint16_t flags;
 	uint8_t loss, reorder, dup, early, rnr; /* how often each may happen */
 	uint8_t mismatch_rank, mismatch_op;     /* this rank's control differs; MC_NONE: none */
-	bool fast; /* rate limits hold between timeouts, else they never do */
+	bool fast;   /* rate limits hold between timeouts, else they never do */
+	bool prompt; /* timers are only for what was lost, and nothing is */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
 	bool symmetry;      /* equal ranks taken for equal */
@@ -187,8 +188,14 @@ void mc_switch_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec
 void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev,
 	unsigned port, uint32_t frame, struct mc_result *r);
 uint32_t mc_switch_initial(struct mc_sys *s, unsigned node);
-/* Below them a bit for each port whose retransmission timer runs. */
-enum mc_switch_flags { MC_S_TIMERS = 0x1ff, MC_S_CLEAN = 0x200, MC_S_FAILED = 0x400 };
+/* Below them a bit for each port whose retransmission timer runs. HELD: some peer has told the
+ * switch to wait. */
+enum mc_switch_flags {
+	MC_S_TIMERS = 0x1ff,
+	MC_S_CLEAN = 0x200,
+	MC_S_FAILED = 0x400,
+	MC_S_HELD = 0x800
+};
 unsigned mc_switch_flags(struct mc_sys *s, unsigned node, uint32_t state);
 
 /* ---- host.c ---- */

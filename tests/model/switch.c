@@ -224,6 +224,8 @@ unsigned mc_switch_flags(struct mc_sys *s, unsigned node, uint32_t state)
 		for (unsigned i = 0; i < g->n_ep; i++)
 			if (inc_ep_at(g, i)->timer_ns && g->state != INC_FAILED)
 				*have |= 1u << i;
+		for (unsigned i = 0; i < g->n_ep; i++)
+			*have |= inc_ep_at(g, i)->rnr_wait ? MC_S_HELD : 0;
 		*have |= is_clean(g) ? MC_S_CLEAN : 0;
 		*have |= g->state == INC_FAILED ? MC_S_FAILED : 0;
 	}
