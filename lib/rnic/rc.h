@@ -133,13 +133,16 @@ unsigned sel_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct w
 void sel_pass(struct rnic_qp *qp);
 /* From now on all that has not arrived is sent again. */
 void sel_go_back(struct rnic_qp *qp);
-/* A sequence NAK: whether it says that something is to be sent again. */
-bool sel_rx_map(struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing);
+/* A sequence NAK, with the map of what has come behind the missing packet. */
+unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
+	uint64_t missing, bool progress);
 /* Names the map of what has arrived as the frame's payload; its length. */
 size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame);
 
 /* request.c */
 struct send_wqe;
+/* PSNs of a request: a READ has as many as its response has packets. */
+uint32_t rc_packets(const struct rnic_qp *qp, const struct send_wqe *wqe);
 bool rc_is_atomic(const struct send_wqe *wqe);
 /* Completed by its response, not by an acknowledgement. */
 bool rc_is_rd(const struct send_wqe *wqe);
@@ -150,7 +153,11 @@ uint8_t rc_opcode(const struct send_wqe *wqe, bool first, bool last);
 /* requester.c */
 /* Moves `next` behind its packet; last: of its request. */
 void rc_step(struct rnic_qp *qp, bool last);
-bool rc_last_packet(const struct rnic_qp *qp);
+/* All from una on that has not arrived is sent again; one more try without progress; the same
+ * because a response has not come. */
+void rc_go_back(struct rnic_qp *qp);
+void rc_try_again(struct rnic_qp *qp);
+unsigned rc_response_lost(struct rnic_qp *qp, bool progress);
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 unsigned rc_rx_ack(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);

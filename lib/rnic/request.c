@@ -2,6 +2,13 @@
 /* What an RC requester's send requests are on the wire. */
 #include "lib/rnic/core.h"
 
+uint32_t rc_packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
+{
+	if (wqe_is_local(wqe))
+		return 0;
+	return wqe->len == 0 ? 1 : (wqe->len + qp->mtu - 1) / qp->mtu;
+}
+
 bool rc_is_atomic(const struct send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||

@@ -11,14 +11,6 @@ static struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
 	return ring_at(&qp->sq, index);
 }
 
-/* PSNs of a request: a READ has as many as its response has packets. */
-static uint32_t packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
-{
-	if (wqe_is_local(wqe))
-		return 0;
-	return wqe->len == 0 ? 1 : (wqe->len + qp->mtu - 1) / qp->mtu;
-}
-
 /* Gives sequence numbers to the request at assign_idx. */
 static void assign_one(struct rnic_qp *qp)
 {
@@ -29,7 +21,7 @@ static void assign_one(struct rnic_qp *qp)
 	wqe->skipped = req->skipped;
 	wqe->recv = req->recvs;
 	req->recvs += rc_takes_recv(wqe->opcode);
-	req->assign += packets(qp, wqe);
+	req->assign += rc_packets(qp, wqe);
 }
 
 /* Where a request starts, and the PSNs skipped before it; index may be the one to be posted next.
@@ -107,7 +99,7 @@ static bool allowed(const struct rnic_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
 	const struct send_wqe *wqe = request(qp, req->next_idx);
-	uint64_t end = rc_is_rd(wqe) ? wqe->first + packets(qp, wqe) : req->next + 1;
+	uint64_t end = rc_is_rd(wqe) ? wqe->first + rc_packets(qp, wqe) : req->next + 1;
 
 	if (req->fault && req->fault_idx == req->next_idx)
 		return false;
@@ -132,13 +124,6 @@ void rc_step(struct rnic_qp *qp, bool last)
 		req->next_idx++;
 		req->next = start_of(qp, req->next_idx);
 	}
-}
-
-bool rc_last_packet(const struct rnic_qp *qp)
-{
-	const struct send_wqe *wqe = request(qp, qp->req.next_idx);
-
-	return rc_is_rd(wqe) || qp->req.next + 1 == wqe->first + packets(qp, wqe);
 }
 
 /* After the packet at `next` was made. */
@@ -289,7 +274,7 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 
 /* ---- going back, giving up ---- */
 
-static void go_back(struct rnic_qp *qp)
+void rc_go_back(struct rnic_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -304,14 +289,14 @@ static void go_back(struct rnic_qp *qp)
 }
 
 /* One more try without progress since the last one. */
-static void try_again(struct rnic_qp *qp)
+void rc_try_again(struct rnic_qp *qp)
 {
 	if (qp->req.retries == 0) {
 		fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
 	qp->req.retries--;
-	go_back(qp);
+	rc_go_back(qp);
 }
 
 void rc_timer(struct rnic_qp *qp)
@@ -320,14 +305,14 @@ void rc_timer(struct rnic_qp *qp)
 
 	if (req->rnr_wait) {
 		req->rnr_wait = false;
-		go_back(qp);
+		rc_go_back(qp);
 		return;
 	}
 	if (!outstanding(req))
 		return;
 	req->timeouts++;
 	rnic_inc(qp->rnic, RNIC_C_TIMEOUTS);
-	try_again(qp);
+	rc_try_again(qp);
 }
 
 /* ---- acknowledgements ---- */
@@ -384,7 +369,7 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 
 	while (req->una_idx != req->assign_idx) {
 		wqe = request(qp, req->una_idx);
-		if (rc_is_rd(wqe) || wqe->first + packets(qp, wqe) > seq ||
+		if (rc_is_rd(wqe) || wqe->first + rc_packets(qp, wqe) > seq ||
 			(wqe_is_local(wqe) && !wqe->done))
 			break;
 		complete(qp);
@@ -399,7 +384,7 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 
 /* The peer is beyond a response that has not come: it is lost (IBTA vol. 1, 9.7.5.2.8). One resend
  * for all that tells so; if that is lost too, the timer finds out. */
-static unsigned response_lost(struct rnic_qp *qp, bool progress)
+unsigned rc_response_lost(struct rnic_qp *qp, bool progress)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -407,9 +392,9 @@ static unsigned response_lost(struct rnic_qp *qp, bool progress)
 		return RNIC_DROP_ACK_RANGE;
 	req->implied = true;
 	if (progress)
-		go_back(qp);
+		rc_go_back(qp);
 	else
-		try_again(qp);
+		rc_try_again(qp);
 	return 0;
 }
 
@@ -443,9 +428,9 @@ static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress)
 		if (qp->req.rnr_wait)
 			return 0;
 		if (progress)
-			go_back(qp);
+			rc_go_back(qp);
 		else
-			try_again(qp);
+			rc_try_again(qp);
 		return 0;
 	case ROCE_NAK_INVALID_REQUEST:
 		fail(qp, IBV_WC_REM_INV_REQ_ERR);
@@ -465,28 +450,6 @@ static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress)
 static uint64_t nearest(const struct rc_requester *req, uint32_t psn)
 {
 	return req->una + (uint64_t)(int64_t)psn_diff(psn, (uint32_t)req->una & PSN_MASK);
-}
-
-/* Sequence NAK of a selective peer: with the map of what has come behind what is missing. */
-static unsigned rx_sack(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
-	uint64_t missing, bool progress)
-{
-	struct rc_requester *req = &qp->req;
-	bool again = sel_rx_map(qp, map, pkt->pay_len, missing);
-
-	rnic_inc(qp->rnic, RNIC_C_NAK_RX);
-	if (req->una < missing)
-		return response_lost(qp, progress);
-	if (req->rnr_wait || !again)
-		return 0;
-	if (req->una == qp->sel->round_una)
-		try_again(qp);
-	else
-		go_back(qp);
-	qp->sel->round_una = req->una;
-	if (pkt->pay_len > 0)
-		qp->sel->resend_end = qp->sel->sack_end;
-	return 0;
 }
 
 unsigned rc_rx_ack(
@@ -517,11 +480,11 @@ unsigned rc_rx_ack(
 			return 0;
 	}
 	if (class == ROCE_AETH_ACK)
-		return req->una < seq ? response_lost(qp, progress) : 0;
+		return req->una < seq ? rc_response_lost(qp, progress) : 0;
 	if (!outstanding(req))
 		return 0;
 	if (qp->sel != NULL && class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE)
-		return rx_sack(qp, frame + pkt->pay_off, pkt, seq, progress);
+		return sel_rx_nak(qp, frame + pkt->pay_off, pkt, seq, progress);
 	return class == ROCE_AETH_RNR ? rx_rnr(qp, value, now) : rx_nak(qp, value, progress);
 }
 
@@ -568,7 +531,7 @@ unsigned rc_rx_response(
 	if (qp_state(qp) == IBV_QPS_ERR)
 		return 0;
 	if (req->una < seq)
-		return response_lost(qp, progress);
+		return rc_response_lost(qp, progress);
 	wqe = request(qp, req->una_idx);
 	/* FIRST or MIDDLE, LAST or ONLY: where the answer to a repeated READ begins is not told
 	 * apart, Soft-RoCE goes on with MIDDLE. */
@@ -582,7 +545,7 @@ unsigned rc_rx_response(
 	}
 	rnic_inc(qp->rnic, RNIC_C_READ_RX);
 	req->una++;
-	if (req->una == wqe->first + packets(qp, wqe))
+	if (req->una == wqe->first + rc_packets(qp, wqe))
 		complete(qp);
 	progressed(qp, now);
 	return 0;

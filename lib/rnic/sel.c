@@ -216,7 +216,8 @@ void sel_go_back(struct rnic_qp *qp)
 	qp->sel->round = qp->sel->resend_end = qp->req.high;
 }
 
-bool sel_rx_map(struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing)
+/* Whether something is to be sent again. */
+static bool take_map(struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing)
 {
 	struct rc_selective *sel = qp->sel;
 
@@ -230,6 +231,34 @@ bool sel_rx_map(struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t m
 			sel->sack_end = seq + 1;
 	}
 	return qp->req.una >= sel->round || sel->sack_end > sel->round;
+}
+
+unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
+	uint64_t missing, bool progress)
+{
+	struct rc_requester *req = &qp->req;
+	bool again = take_map(qp, map, pkt->pay_len, missing);
+
+	rnic_inc(qp->rnic, RNIC_C_NAK_RX);
+	if (req->una < missing)
+		return rc_response_lost(qp, progress);
+	if (req->rnr_wait || !again)
+		return 0;
+	if (req->una == qp->sel->round_una)
+		rc_try_again(qp);
+	else
+		rc_go_back(qp);
+	qp->sel->round_una = req->una;
+	if (pkt->pay_len > 0)
+		qp->sel->resend_end = qp->sel->sack_end;
+	return 0;
+}
+
+static bool last_packet(const struct rnic_qp *qp)
+{
+	const struct send_wqe *wqe = ring_at(&qp->sq, qp->req.next_idx);
+
+	return rc_is_rd(wqe) || qp->req.next + 1 == wqe->first + rc_packets(qp, wqe);
 }
 
 /* As far as the next request without packets, which the caller passes. The oldest one always goes:
@@ -246,6 +275,6 @@ void sel_pass(struct rnic_qp *qp)
 		if (wqe_is_local(wqe))
 			return;
 		req->rd_out += rc_is_rd(wqe);
-		rc_step(qp, rc_last_packet(qp));
+		rc_step(qp, last_packet(qp));
 	}
 }
