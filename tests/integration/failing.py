@@ -28,11 +28,13 @@ class Failing:
         return self.rpc(switch, self.kind + '.list')['result'][self.kind + 's']
 
     def busy(self):
-        procs = self.perf(range(4), '-b', '4M', '-e', '4M', '-n', '100000', '--timeout', '3000')
-        deadline = time.monotonic() + 30
+        procs = self.perf(range(4), '-b', '4M', '-e', '4M', '-n', '100000', '--timeout', '10000')
+        deadline = time.monotonic() + 40
         while sum(g[self.answers] for g in self.made('spine')) < 3:
             self.assertLess(time.monotonic(), deadline, 'nothing begins')
-            self.assertEqual([p.poll() for p in procs], [None] * 4)
+            for p in procs:
+                if p.poll() is not None:
+                    self.fail(f'ended before it began: {p.communicate()[1]}')
             time.sleep(0.05)
         return procs
 
@@ -60,7 +62,7 @@ class Failing:
         procs = self.busy()
         self.assertNotEqual(self.rpc('spine', 'status')['result']['arena_used_bytes'], 0)
         procs[2].kill()
-        self.all_fail(procs[:2] + procs[3:], 15)
+        self.all_fail(procs[:2] + procs[3:], 30)
         self.nothing_left()
         self.works_again()
 
@@ -69,7 +71,7 @@ class Failing:
         meanwhile, or says how to."""
         procs = self.busy()
         procs[0].kill()
-        self.all_fail(procs[1:], 15)
+        self.all_fail(procs[1:], 30)
         how_to = re.compile(f'inclinectl -s [^ ]+ {self.kind} delete tree-2x2')
         for rc, _, err in self.finish(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5'), 30):
             if rc or self.kind == 'ring':  # which does not fail by itself
@@ -82,7 +84,7 @@ class Failing:
     def test_a_switch_restarts(self):
         procs = self.busy()
         self.lab.restart_switch(self.topology(), 'leaf1')
-        self.all_fail(procs, 20)
+        self.all_fail(procs, 30)
         self.nothing_left()
         self.works_again()
 
@@ -94,7 +96,7 @@ class Mode1(Failing, Fabric):
         """Ranks hear it from their own switch, not from one another or at their timeout."""
         procs = self.busy()
         self.rpc('spine', 'group.fail', {'group': 'tree-2x2'})
-        results = self.finish(procs, 20)
+        results = self.finish(procs, 30)
         self.assertEqual([rc for rc, _, _ in results], [1] * 4)
         self.assertTrue(any('the switch has failed the group' in err for _, _, err in results), results)
         self.nothing_left()
