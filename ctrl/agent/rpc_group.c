@@ -67,7 +67,7 @@ static uint32_t random_psn(void)
 
 static int read_header(const json_t *params, struct inc_group_spec *s, struct rpc_error *e)
 {
-	const char *prim = rpc_string(params, "primitive"), *lease;
+	const char *prim = rpc_string(params, "primitive"), *lease, *verb;
 	int rc = rpc_read_name(rpc_string(params, "name"), s->name, sizeof(s->name), e);
 
 	if (rc)
@@ -95,6 +95,8 @@ static int read_header(const json_t *params, struct inc_group_spec *s, struct rp
 	s->rto_us = (uint32_t)rpc_int(params, "rto_us", 0);
 	s->n_ranks = (uint16_t)rpc_int(params, "ranks", 0);
 	s->flags = (uint16_t)read_flags(json_object_get(params, "flags"));
+	if ((verb = rpc_string(params, "verb")) && !strcmp(verb, "write"))
+		s->flags |= INC_F_WRITE;
 	s->start_psn = json_object_get(params, "start_psn")
 			       ? (uint32_t)rpc_int(params, "start_psn", 0)
 			       : random_psn();
@@ -157,6 +159,10 @@ static int read_endpoint(const json_t *json, unsigned n_ranks, const char *at,
 	ep->dscp = (uint8_t)rpc_int(json, "dscp", 0);
 	ep->parent = rpc_bool(json, "parent", false);
 	ep->host = rpc_bool(json, "host", !ep->parent);
+	ep->mr_len = (uint32_t)rpc_int(json, "mr_len", 0);
+	ep->rkey = (uint32_t)rpc_int(json, "rkey", 0);
+	if (json_object_get(json, "mr_addr"))
+		ctl_get_u64(json_object_get(json, "mr_addr"), &ep->mr_addr);
 	snprintf(path, sizeof(path), "%s.ranks", at);
 	if (!json_object_get(json, "ranks") && !ep->parent)
 		return rpc_fail(e, -EINVAL, path, "is missing");

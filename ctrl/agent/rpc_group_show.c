@@ -262,6 +262,8 @@ int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struc
 	kind_json(out, g);
 	if (g->kind == INC_SINGLE && g->prim != INC_AR)
 		set(out, "root", g->root);
+	if (g->flags & INC_F_WRITE)
+		set_text(out, "verb", "write");
 	json_object_set_new(out, "flags", flags_json(g->flags));
 	window_json(out, g);
 	json_object_set_new(out, "arena", group_arena_json(g));

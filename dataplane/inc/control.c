@@ -60,7 +60,9 @@ bool inc_control_parse(
 	if (d->bytes > (uint64_t)INC_MAX_OP_PACKETS * g->mtu)
 		return false;
 	n = (d->bytes + g->mtu - 1) / g->mtu;
-	if (n != get_le32(payload + 4) || (flags & ~(uint32_t)CTRL_F_LAST) || m == 0 || m > g->m)
+	d->write = g->flags & INC_F_WRITE;
+	if (n != get_le32(payload + 4) || m == 0 || m > g->m ||
+		(flags & ~(uint32_t)CTRL_F_LAST) != (d->write ? CTRL_F_WRITE : 0))
 		return false;
 	d->n = (uint32_t)n;
 	d->m = (uint16_t)m;
@@ -170,12 +172,14 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 	fresh.ctrl_psn = c->pkt->psn;
 	fresh.last = psn_add(c->pkt->psn, (int32_t)fresh.n);
 	fresh.pay_crc = c->pay_crc;
+	fresh.first_msg = g->next_msg;
 	memcpy(fresh.payload, c->payload, INC_CTRL_LEN);
 	*d = fresh;
 	c->desc = d;
 	catch_up(g, fresh.ctrl_psn);
 	age_slots(g, fresh.ctrl_psn);
 	g->bc_next = fresh.ctrl_psn;
+	g->next_msg += (fresh.n + fresh.m - 1) / fresh.m;
 	g->next_ctrl = psn_add(fresh.last, 1);
 	g->next_seq++;
 	inc_count(g, INC_C_CONTROLS);
@@ -254,28 +258,44 @@ enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)
 	return c->pkt->pay_len != pos.len ? INC_DROP_LENGTH_POS : INC_OK;
 }
 
+enum place { ONLY, FIRST, MIDDLE, LAST };
+static const uint8_t sends[] = {
+	[ONLY] = ROCE_SEND_ONLY,
+	[FIRST] = ROCE_SEND_FIRST,
+	[MIDDLE] = ROCE_SEND_MIDDLE,
+	[LAST] = ROCE_SEND_LAST,
+};
+static const uint8_t writes[] = {
+	[ONLY] = ROCE_WRITE_ONLY_IMM,
+	[FIRST] = ROCE_WRITE_FIRST,
+	[MIDDLE] = ROCE_WRITE_MIDDLE,
+	[LAST] = ROCE_WRITE_LAST_IMM,
+};
+
 struct inc_position inc_position_of(
 	const struct inc_group *g, const struct inc_desc *d, uint32_t psn)
 {
 	uint32_t k = (psn - d->ctrl_psn - 1) & PSN_MASK; /* index of the data packet */
 	uint32_t i, rest, len;
+	const uint8_t *opcode = d->write ? writes : sends;
 	struct inc_position pos = {.len = g->mtu};
 
 	if (psn == d->ctrl_psn)
-		return (struct inc_position){ROCE_SEND_ONLY_IMM, true, INC_CTRL_LEN};
+		return (struct inc_position){.opcode = ROCE_SEND_ONLY_IMM,
+			.ackreq = true,
+			.len = INC_CTRL_LEN,
+			.imm = d->imm};
 	i = k % d->m;
 	rest = d->n - k;
 	len = rest + i < d->m ? rest + i : d->m; /* packets in this message */
 	if (rest == 1)
 		pos.len = (uint16_t)(d->bytes - (uint64_t)(d->n - 1) * g->mtu);
-	if (len == 1)
-		pos.opcode = ROCE_SEND_ONLY;
-	else if (i == 0)
-		pos.opcode = ROCE_SEND_FIRST;
-	else if (i == len - 1)
-		pos.opcode = ROCE_SEND_LAST;
-	else
-		pos.opcode = ROCE_SEND_MIDDLE;
+	pos.opcode = opcode[len == 1 ? ONLY : i == 0 ? FIRST : i == len - 1 ? LAST : MIDDLE];
 	pos.ackreq = i == len - 1;
+	pos.imm = k / d->m;
+	pos.msg = d->first_msg + pos.imm;
+	pos.msg_len = len * g->mtu;
+	if (rest + i <= d->m) /* the last message */
+		pos.msg_len = (uint32_t)(d->bytes - (uint64_t)(k - i) * g->mtu);
 	return pos;
 }

@@ -62,6 +62,10 @@ struct inc_emit {
 	bool ackreq, mig, ce;
 	bool from_packet; /* payload points into the packet being processed, not into the arena */
 	uint32_t psn, msn, imm;
+	/* RDMA WRITE: the message's number in all operations, which says where a host gets it, and
+	 * its bytes. */
+	uint64_t msg;
+	uint32_t msg_len;
 };
 
 struct inc_sink {

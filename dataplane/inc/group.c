@@ -78,6 +78,9 @@ static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *s
 	ep->local_qpn = inc_qpn(g->slot, i, g->gen);
 	ep->port = spec->port;
 	ep->host = spec->host;
+	ep->mr_addr = spec->mr_addr;
+	ep->mr_len = spec->mr_len;
+	ep->rkey = spec->rkey;
 	ep->min_rank = INC_MAX_RANKS;
 	for (unsigned k = 0; k < spec->n_ranks; k++) {
 		inc_rank_ep(g)[spec->ranks[k]] = (uint8_t)i;

@@ -94,7 +94,8 @@ enum inc_group_flags {
 	INC_F_LATE_FLUSH = 1 << 2,   /* 3.4 */
 	INC_F_STALL_RNR = 1 << 3,    /* 3.6 */
 	INC_F_STRICT_PORT = 1 << 4,
-	INC_F_HALF = 1 << 5, /* memory for fp16 and bf16, which are summed in fp32 */
+	INC_F_HALF = 1 << 5,  /* memory for fp16 and bf16, which are summed in fp32 */
+	INC_F_WRITE = 1 << 6, /* data by RDMA WRITE with Immediate (2.4) */
 };
 
 /* What a group is made from; the JSON of group.create becomes this. */
@@ -107,6 +108,10 @@ struct inc_ep_spec {
 	uint8_t dscp;
 	bool host;   /* a host is behind it, else a switch */
 	bool parent; /* towards the tree root; at most one, the last endpoint */
+	/* INC_F_WRITE, a host that gets data: where that goes, message after message, a whole
+	 * number of M x mtu bytes, as many messages as it may leave untaken. */
+	uint64_t mr_addr;
+	uint32_t mr_len, rkey;
 	uint16_t n_ranks;
 	uint16_t ranks[INC_MAX_RANKS]; /* ranks behind this endpoint (the parent: all others) */
 };
@@ -160,6 +165,7 @@ struct inc_desc { /* one collective operation in flight */
 	uint8_t op_seq;
 	uint8_t elem; /* element size */
 	bool wide;    /* the sum takes more bytes than the element: fp16, bf16 */
+	bool write;   /* data by RDMA WRITE */
 	uint16_t m;
 	uint32_t ctrl_psn, last;
 	uint32_t n; /* data packets */
@@ -167,6 +173,7 @@ struct inc_desc { /* one collective operation in flight */
 	struct inc_route route; /* of the data */
 	uint64_t ctrl_seen;     /* endpoints whose control was accepted */
 	uint64_t bytes;
+	uint64_t first_msg; /* messages of data in all operations before */
 	uint8_t payload[INC_CTRL_LEN];
 	uint32_t pay_crc; /* of payload */
 	uint32_t pad;
@@ -190,6 +197,8 @@ struct inc_ep {
 	uint16_t min_rank;
 	uint8_t host;
 	uint8_t pad[3];
+	uint64_t mr_addr; /* RDMA WRITE: the host's memory for results */
+	uint32_t mr_len, rkey;
 	/* PSNs < ack_next acknowledged through this endpoint. Mode-I: messages < ack_next from it
 	 * have been dealt with. */
 	uint32_t ack_next, ack_msn;
@@ -257,6 +266,7 @@ struct inc_group {
 	uint8_t next_seq;
 	uint8_t pad[2];
 	uint64_t child_mask, host_mask;
+	uint64_t next_msg;        /* messages of data in all operations so far */
 	uint64_t in_front;        /* Mode-I: endpoints that have messages waiting */
 	struct inc_route control; /* of the control messages; in a SINGLE group of the data, too */
 	/* Broadcast in Mode-II: what the sender was told all receivers have, and the last NAK. */

@@ -155,6 +155,41 @@ static int check_lease(const struct inc_group_spec *s, char *err)
 	return 0;
 }
 
+/* Is this host to get data, ever? */
+static bool gets_data(const struct inc_group_spec *s, const struct inc_ep_spec *e)
+{
+	if (!e->host)
+		return false;
+	if (s->kind == INC_MIXED || s->prim == INC_AR)
+		return true;
+	return (e->ranks[0] == s->root) == (s->prim == INC_RED);
+}
+
+static int check_verb(const struct inc_group_spec *s, char *err)
+{
+	const bool write = s->flags & INC_F_WRITE;
+	const uint32_t message = (uint32_t)s->m * s->mtu;
+
+	if (write && s->mode == INC_MODE_1)
+		return refuse(err, EOPNOTSUPP, "verb: write, mode I has SENDs only");
+	for (unsigned i = 0; i < s->n_ep; i++) {
+		const struct inc_ep_spec *e = &s->ep[i];
+
+		if (e->mr_len && !write)
+			return refuse(err, EINVAL, "endpoints[%u].mr_len: is for verb write", i);
+		if (!write || (!e->mr_len && !gets_data(s, e)))
+			continue;
+		if (e->mr_len == 0 || e->mr_len % message)
+			return refuse(err, EINVAL,
+				"endpoints[%u].mr_len: %u, must be a multiple of M x mtu, %u, and "
+				"not 0",
+				i, e->mr_len, message);
+		if (e->mr_addr > UINT64_MAX - e->mr_len)
+			return refuse(err, EINVAL, "endpoints[%u].mr_addr: the range wraps", i);
+	}
+	return 0;
+}
+
 /* Each rank behind exactly one endpoint. */
 static int check_ranks(const struct inc_group_spec *s, char *err)
 {
@@ -201,5 +236,7 @@ int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN])
 		rc = refuse(err, EINVAL, "endpoints: a parent alone, no children");
 	if (rc == 0)
 		rc = check_lease(spec, err);
+	if (rc == 0)
+		rc = check_verb(spec, err);
 	return rc ? rc : check_ranks(spec, err);
 }

@@ -4,9 +4,15 @@
 #include "dataplane/inc/engine.h"
 
 /* Class by opcode. False: no collective uses it. */
-static bool classify(const struct wire_pkt *pkt, uint8_t *cls)
+static bool classify(const struct inc_group *g, const struct wire_pkt *pkt, uint8_t *cls)
 {
 	switch (pkt->opcode) {
+	case ROCE_WRITE_FIRST:
+	case ROCE_WRITE_MIDDLE:
+	case ROCE_WRITE_LAST_IMM:
+	case ROCE_WRITE_ONLY_IMM:
+		*cls = INC_CLASS_DATA;
+		return g->flags & INC_F_WRITE;
 	case ROCE_SEND_ONLY_IMM:
 		*cls = INC_CLASS_CTRL;
 		return true;
@@ -61,7 +67,7 @@ enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *p
 		return INC_DROP_PORT;
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_INSTALLED)
 		return INC_DROP_GROUP_STATE;
-	if (!classify(pkt, &look->cls))
+	if (!classify(g, pkt, &look->cls))
 		return INC_DROP_OPCODE;
 	if (pkt->pay_len > g->mtu)
 		return INC_DROP_LENGTH;

@@ -82,6 +82,9 @@ struct inc_position {
 	uint8_t opcode;
 	bool ackreq;
 	uint16_t len;
+	uint32_t imm;     /* of a control, or its message's number in the operation */
+	uint64_t msg;     /* number of the message of data in all operations */
+	uint32_t msg_len; /* its bytes */
 };
 struct inc_position inc_position_of(
 	const struct inc_group *g, const struct inc_desc *d, uint32_t psn);

@@ -36,7 +36,9 @@ void inc_forward_slot(
 		.mig = c->mig,
 		.ce = slot->ce,
 		.psn = slot->tag,
-		.imm = d->imm,
+		.imm = pos.imm,
+		.msg = pos.msg,
+		.msg_len = pos.msg_len,
 	};
 
 	emit(c, &e);
@@ -44,7 +46,11 @@ void inc_forward_slot(
 
 void inc_forward_packet(struct inc_ctx *c, uint64_t outs)
 {
-	bool ackreq = c->desc ? inc_position_of(c->g, c->desc, c->pkt->psn).ackreq : c->pkt->ackreq;
+	/* What is older than all descriptors is for somebody who has it and will say so. */
+	const struct inc_position pos = c->desc ? inc_position_of(c->g, c->desc, c->pkt->psn)
+						: (struct inc_position){.ackreq = c->pkt->ackreq,
+							  .imm = c->pkt->imm,
+							  .msg_len = c->pkt->dmalen};
 	const struct inc_emit e = {
 		.out_mask = outs,
 		.payload = c->payload,
@@ -52,11 +58,13 @@ void inc_forward_packet(struct inc_ctx *c, uint64_t outs)
 		.pay_crc = c->pay_crc,
 		.pay_len = c->pkt->pay_len,
 		.opcode = c->pkt->opcode,
-		.ackreq = ackreq,
+		.ackreq = pos.ackreq,
 		.mig = c->mig,
 		.ce = (c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE,
 		.psn = c->pkt->psn,
-		.imm = c->pkt->imm,
+		.imm = pos.imm,
+		.msg = pos.msg,
+		.msg_len = pos.msg_len,
 	};
 
 	emit(c, &e);

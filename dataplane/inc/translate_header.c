@@ -25,8 +25,17 @@ bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const str
 	return true;
 }
 
-static struct wire_hdr header_of(
-	const struct inc_ep *ep, const struct inc_emit *emit, uint16_t ip_id)
+/* Where the host has its messages, one after the other (1.6). */
+static uint64_t address_of(
+	const struct inc_group *g, const struct inc_ep *ep, const struct inc_emit *emit)
+{
+	const uint32_t message = (uint32_t)g->m * g->mtu;
+
+	return ep->mr_len ? ep->mr_addr + emit->msg % (ep->mr_len / message) * message : 0;
+}
+
+static struct wire_hdr header_of(const struct inc_group *g, const struct inc_ep *ep,
+	const struct inc_emit *emit, uint16_t ip_id)
 {
 	return (struct wire_hdr){
 		.opcode = emit->opcode,
@@ -39,18 +48,22 @@ static struct wire_hdr header_of(
 		.psn = emit->psn,
 		.msn = emit->msn,
 		.imm = emit->imm,
+		.va = address_of(g, ep, emit),
+		.rkey = ep->rkey,
+		.dmalen = emit->msg_len,
 	};
 }
 
 /* Any packet: acknowledgements, controls, the tail of an operation. */
-static int translate_any(const struct inc_ep *ep, const struct inc_emit *emit, uint16_t ip_id,
-	uint8_t *out, uint8_t *tail, unsigned *tail_len)
+static int translate_any(const struct inc_group *g, const struct inc_ep *ep,
+	const struct inc_emit *emit, uint16_t ip_id, uint8_t *out, uint8_t *tail,
+	unsigned *tail_len)
 {
 	static const uint8_t zeros[4];
 	size_t l3 = wire_l3_off(ep->flow.vlan);
 	unsigned pad = wire_pad(emit->pay_len);
 	size_t body = (size_t)emit->pay_len + pad;
-	const struct wire_hdr hdr = header_of(ep, emit, ip_id);
+	const struct wire_hdr hdr = header_of(g, ep, emit, ip_id);
 	struct wire_flow flow = ep->flow;
 	uint32_t crc;
 	int len;
@@ -70,11 +83,12 @@ int inc_translate_header(struct inc_group *g, unsigned ep_index, const struct in
 	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len)
 {
 	const struct inc_ep *ep = inc_ep_at(g, ep_index);
-	bool data = emit->opcode <= ROCE_SEND_ONLY && emit->opcode != ROCE_SEND_LAST_IMM;
+	bool data = (emit->opcode <= ROCE_SEND_ONLY && emit->opcode != ROCE_SEND_LAST_IMM) ||
+		    emit->opcode == ROCE_WRITE_MIDDLE;
 	struct wire_hdr hdr;
 
 	if (!data || emit->pay_len != g->mtu || emit->ce)
-		return translate_any(ep, emit, ip_id, out, tail, tail_len);
+		return translate_any(g, ep, emit, ip_id, out, tail, tail_len);
 	hdr.opcode = emit->opcode;
 	hdr.ackreq = emit->ackreq;
 	hdr.mig = emit->mig;

@@ -124,6 +124,9 @@ struct ccl_conn {
 	 * 0: AllReduce and Barrier if single, all if mixed. */
 	unsigned collectives;
 	ccl_skip_fn skip; /* NULL: looked for in the process */
+	/* Data by RDMA WRITE with Immediate instead of SEND; ccl_comm_open needs mtu, too, and
+	 * ccl_member says where each rank gets its results. Modes II and III. */
+	bool write;
 	/* Needed by ccl_comm_connect. */
 	unsigned mtu;             /* payload bytes of a full packet: 256 .. 4096 */
 	struct wire_ip remote_ip; /* the switch */
@@ -146,6 +149,8 @@ struct ccl_member {
 	enum ccl_kind kind;
 	unsigned prim, root; /* single: 0 AllReduce, 1 Reduce, 2 Broadcast */
 	uint32_t qpn;
+	uint64_t mr_addr; /* RDMA WRITE, a rank that gets results; else mr_len is 0 */
+	uint32_t mr_len, rkey;
 };
 int ccl_member(const struct ccl_comm *comm, unsigned i, struct ccl_member *member);
 

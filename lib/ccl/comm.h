@@ -64,6 +64,7 @@ struct ccl_op {
 	struct ccl_ctrl ctrl;
 	uint32_t psn;              /* of the control */
 	uint64_t first_msg;        /* number of the control */
+	uint64_t first_data;       /* messages of data in all operations before */
 	uint32_t n_tx, n_rx;       /* messages that this rank sends, receives: 0, 1 or all */
 	bool skip_send, skip_recv; /* PSNs of the data that it does not */
 	bool recv_direct;          /* data goes to its place, else through a slot */
@@ -101,6 +102,9 @@ struct ccl_memb {
 	unsigned max_recv;       /* receives without a slot: further ahead */
 	uint8_t *stage;          /* send slots, then receive slots */
 	struct ibv_mr *stage_mr;
+	uint8_t *inbox;   /* RDMA WRITE: n_inbox messages, written to by the switch */
+	unsigned n_inbox; /* one more than can have come and not been taken */
+	struct ibv_mr *inbox_mr;
 
 	/* coll.c: what was taken of the collectives */
 	uint64_t coll;
@@ -111,7 +115,7 @@ struct ccl_memb {
 	struct ccl_op op[CCL_OP_RING];
 	uint64_t op_made, op_done;
 	uint32_t next_psn;
-	uint64_t next_msg;
+	uint64_t next_msg, next_data;
 	struct ccl_cursor rx_post, tx_post, tx_ack, rx;
 	bool touched; /* completions came */
 };
@@ -126,6 +130,7 @@ struct ccl_comm {
 	unsigned collectives;
 	bool fallback;
 	bool no_half;   /* the switches have no memory for fp16 and bf16 sums */
+	bool write;     /* data by RDMA WRITE */
 	bool stall_rnr; /* the switches hold waiting hosts: their timeouts may be short */
 	char selection[CCL_ERR_LEN];
 
@@ -186,18 +191,25 @@ void ccl_part_done(struct ccl_comm *c, uint64_t coll);
 /* Collectives are unfinished. */
 bool ccl_busy(const struct ccl_comm *c);
 
-/* ---- engine.c ---- */
+/* ---- trouble.c ---- */
 
 /* Fails the communicator once; later failures are consequences and are ignored. Returns the error
  * it has failed with. */
 int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Makes operations, posts what may be posted. 0 or the communicator's error. */
-int ccl_pump(struct ccl_memb *mb);
-
 /* The first member with unfinished operations; the first of all if there is none. */
 struct ccl_memb *ccl_waiting_memb(struct ccl_comm *c);
+
+/* What the oldest unfinished message is, for messages to people. */
+void ccl_describe_wait(struct ccl_comm *c, char *buf, size_t cap);
+/* Fails for a completion that is one. */
+int ccl_completion_error(struct ccl_comm *c, const struct ibv_wc *wc);
+
+/* ---- engine.c ---- */
+
+/* Makes operations, posts what may be posted. 0 or the communicator's error. */
+int ccl_pump(struct ccl_memb *mb);
 
 /* Messages that are finished. */
 uint64_t ccl_memb_finished(const struct ccl_memb *mb);
@@ -223,6 +235,9 @@ bool ccl_device_rnr(struct ibv_context *context);
 
 /* Everything that does not depend on the groups: then ccl_join. */
 int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN]);
+
+/* Data by RDMA WRITE from the next ccl_join on; needs the groups' MTU: -EINVAL. */
+int ccl_use_write(struct ccl_comm *c, unsigned mtu);
 
 /* Makes the queue pairs for the groups of a kind; ccl_leave undoes it, to try another kind. */
 int ccl_join(struct ccl_comm *c, enum ccl_kind kind, unsigned collectives, char err[CCL_ERR_LEN]);

@@ -3,13 +3,10 @@
  * under the window and received. No clock, no blocking, no allocation. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
-#include "lib/ccl/ring.h"
 #include "lib/verbs/incline_dv.h"
 #include "lib/wire/psn.h"
 
@@ -17,36 +14,6 @@
 static const uint64_t WR_RECV = 1ull << 63;
 enum { WR_MEMB_SHIFT = 48, WR_MEMB_MASK = 0x7fff };
 static const uint64_t WR_MSG = (1ull << WR_MEMB_SHIFT) - 1;
-
-int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
-{
-	char at[WIRE_IP_STRLEN];
-	va_list ap;
-	int n = 0;
-
-	if (c->failed)
-		return c->failed;
-	c->failed = error;
-	if (c->n_memb)
-		n = snprintf(c->err, sizeof(c->err), "rank %u, switch %s (QPN 0x%x): ", c->rank,
-			wire_ip_format(&c->remote_ip, at, sizeof(at)), c->memb[0].remote_qpn);
-	else if (!c->ring || !ccl_ring_error(c->ring)[0]) /* else that says it */
-		n = snprintf(c->err, sizeof(c->err), "rank %u: ", c->rank);
-	va_start(ap, fmt);
-	vsnprintf(c->err + n, sizeof(c->err) - (size_t)n, fmt, ap);
-	va_end(ap);
-	if (c->ring)
-		ccl_ring_fail(c->ring, error, "%s", c->err);
-	else if (c->lease)
-		ccl_ring_fail(ccl_lease_ring(c), error, "%s", c->err);
-	ccl_qp_to_error(c);
-	return error;
-}
-
-void ccl_abort(struct ccl_comm *c, const char *reason)
-{
-	ccl_fail(c, -ECANCELED, "%s", reason);
-}
 
 /* ---- cursors ---- */
 
@@ -131,9 +98,10 @@ static void control_of(struct ccl_memb *mb, struct ccl_op *op, const struct ccl_
 		.root = op->part.prim == CCL_PRIM_AR ? 0 : op->part.root,
 		.n = op->plan.n,
 		.bytes = op->plan.bytes,
-		.flags = op->last && mb->part + 1 == coll->n_parts && !(whole && op->offset == 0)
-				 ? CCL_F_LAST
-				 : 0,
+		.flags = (op->last && mb->part + 1 == coll->n_parts && !(whole && op->offset == 0)
+					 ? CCL_F_LAST
+					 : 0u) |
+			 (mb->comm->write ? CCL_F_WRITE : 0u),
 		.m = mb->comm->m,
 		.tag = tag_of(coll, op->coll),
 	};
@@ -154,7 +122,8 @@ static void open_op(struct ccl_memb *mb, const struct ccl_part *part)
 		.fenced = fenced,
 		.psn = mb->next_psn,
 		.first_msg = mb->next_msg,
-		.recv_direct = coll->recv_direct};
+		.first_data = mb->next_data,
+		.recv_direct = coll->recv_direct && !c->write};
 	op->last = mb->offset + bytes == coll->bytes;
 	op->w = coll->n_parts > 1 ? mb->share : mb->w;
 	ccl_plan_init(&op->plan, bytes, c->mtu, c->m);
@@ -162,12 +131,13 @@ static void open_op(struct ccl_memb *mb, const struct ccl_part *part)
 	control_of(mb, op, coll);
 	if (part->prim == CCL_PRIM_RED && part->recv) {
 		op->add = reduce_kernel((enum reduce_op)coll->op, (enum reduce_dtype)coll->dtype);
-		op->recv_direct = coll->recv_direct && part->send != part->recv;
+		op->recv_direct &= part->send != part->recv;
 	}
 	mb->offset = op->last ? 0 : mb->offset + bytes;
 	mb->part += op->last;
 	mb->next_psn = psn_add(op->psn, (int32_t)op->plan.n + 1);
 	mb->next_msg += op->plan.n_msgs;
+	mb->next_data += op->plan.n_msgs - 1;
 	mb->op_made++;
 	settle(mb, &mb->rx_post, true);
 	settle(mb, &mb->tx_post, false);
@@ -196,6 +166,12 @@ static uint8_t *send_slot(const struct ccl_memb *mb, uint64_t msg)
 static uint8_t *recv_slot(const struct ccl_memb *mb, uint64_t msg)
 {
 	return mb->stage + (mb->n_send + msg % mb->n_recv) * mb->comm->slot_len;
+}
+
+/* Where the switch writes a message of data to: one after the other, through all operations. */
+static uint8_t *inbox_slot(const struct ccl_memb *mb, const struct ccl_op *op, uint32_t in)
+{
+	return mb->inbox + (op->first_data + in - 1) % mb->n_inbox * mb->comm->slot_len;
 }
 
 static uint64_t wr_id(const struct ccl_memb *mb, uint64_t msg)
@@ -341,11 +317,14 @@ static int post_sends(struct ccl_memb *mb)
 				.wr_id = wr_id(mb, mb->tx_post.msg),
 				.sg_list = &sge[n],
 				.num_sge = 1,
-				.opcode = control ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+				.opcode = control           ? IBV_WR_SEND_WITH_IMM
+					  : mb->comm->write ? IBV_WR_RDMA_WRITE_WITH_IMM
+							    : IBV_WR_SEND,
 				.send_flags = IBV_SEND_SIGNALED,
+				/* Where a write goes is the switch's to say, for each rank. */
+				.imm_data = htonl(
+					control ? ccl_ctrl_imm(&op->ctrl) : mb->tx_post.in - 1),
 			};
-			if (control)
-				wr[n].imm_data = htonl(ccl_ctrl_imm(&op->ctrl));
 			if (control && (op->skip_send || op->skip_recv))
 				skipping = op;
 			if (n)
@@ -396,7 +375,8 @@ static int take_control(struct ccl_memb *mb, const struct ibv_wc *wc)
 /* A message of data is at its place or in a slot: the root of a Reduce adds its own. */
 static void place(struct ccl_memb *mb, const struct ccl_op *op, uint64_t at, uint32_t len)
 {
-	const uint8_t *slot = recv_slot(mb, mb->rx.msg);
+	const uint8_t *slot =
+		mb->comm->write ? inbox_slot(mb, op, mb->rx.in) : recv_slot(mb, mb->rx.msg);
 	uint8_t *to = op->part.recv + at;
 
 	if (op->recv_direct) {
@@ -419,72 +399,22 @@ static int take_data(struct ccl_memb *mb, const struct ibv_wc *wc)
 	const struct ccl_op *op = ccl_op_at(mb, mb->rx.op);
 	const uint32_t len = ccl_plan_len(&op->plan, mb->rx.in);
 	const uint32_t psn = psn_add(op->psn, (int32_t)ccl_plan_psn(&op->plan, mb->rx.in));
+	const bool imm = wc->wc_flags & IBV_WC_WITH_IMM;
 
-	if (wc->byte_len != len || wc->wc_flags & IBV_WC_WITH_IMM)
+	if (wc->byte_len != len || imm != mb->comm->write)
 		return ccl_fail(mb->comm, -EPROTO,
 			"the result at PSN 0x%06x has %u bytes%s instead of %u", psn, wc->byte_len,
-			wc->wc_flags & IBV_WC_WITH_IMM ? " and an immediate" : "", len);
+			imm == mb->comm->write ? ""
+			: imm                  ? " and an immediate"
+					       : " and no immediate",
+			len);
+	if (imm &&
+		(wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || ntohl(wc->imm_data) != mb->rx.in - 1))
+		return ccl_fail(mb->comm, -EPROTO,
+			"the result at PSN 0x%06x was not written as message %u", psn,
+			mb->rx.in - 1);
 	place(mb, op, op->offset + ccl_plan_offset(&op->plan, mb->rx.in), len);
 	return 0;
-}
-
-struct ccl_memb *ccl_waiting_memb(struct ccl_comm *c)
-{
-	for (unsigned i = 0; i < c->n_memb; i++)
-		if (c->memb[i].op_done != c->memb[i].op_made)
-			return &c->memb[i];
-	return c->memb;
-}
-
-/* What the oldest unfinished message is, for messages to people. */
-static void describe_wait(struct ccl_comm *c, char *buf, size_t cap)
-{
-	struct ccl_memb *mb = ccl_waiting_memb(c);
-	const struct ccl_cursor *cur;
-	const struct ccl_op *op;
-	char whose[48] = "";
-	bool ack;
-
-	if (mb->op_done == mb->op_made) {
-		snprintf(buf, cap, "nothing was outstanding");
-		return;
-	}
-	ack = mb->tx_ack.msg < mb->rx.msg;
-	cur = ack ? &mb->tx_ack : &mb->rx;
-	op = ccl_op_at(mb, cur->op);
-	if (op->part.prim != CCL_PRIM_AR)
-		snprintf(whose, sizeof(whose), "%s %u, ",
-			op->part.prim == CCL_PRIM_RED ? "reduce to rank" : "broadcast of rank",
-			op->part.root);
-	snprintf(buf, cap, "waiting for the %s of PSN 0x%06x (%soperation %llu, %s %u of %u)",
-		ack ? "acknowledgement" : "result",
-		psn_add(op->psn, (int32_t)ccl_plan_psn(&op->plan, cur->in)), whose,
-		(unsigned long long)cur->op, cur->in ? "message" : "control, message", cur->in,
-		op->plan.n_msgs - 1);
-}
-
-static int completion_error(struct ccl_comm *c, const struct ibv_wc *wc)
-{
-	char wait[160];
-
-	describe_wait(c, wait, sizeof(wait));
-	switch (wc->status) {
-	case IBV_WC_RETRY_EXC_ERR:
-	case IBV_WC_RNR_RETRY_EXC_ERR:
-		return ccl_fail(
-			c, -ETIMEDOUT, "no answer: %s; %s", ibv_wc_status_str(wc->status), wait);
-	case IBV_WC_REM_OP_ERR:
-		return ccl_fail(c, -EREMOTEIO,
-			"the switch has failed the group (the ranks disagree "
-			"on an operation, or a rank broke down): %s; %s",
-			ibv_wc_status_str(wc->status), wait);
-	case IBV_WC_WR_FLUSH_ERR:
-		return ccl_fail(c, -ECONNABORTED, "the queue pair left its working state%s; %s",
-			c->mode == CCL_MODE_1 ? ": the switch has failed the group" : "", wait);
-	default:
-		return ccl_fail(c, -EIO, "%s (vendor error 0x%x); %s",
-			ibv_wc_status_str(wc->status), wc->vendor_err, wait);
-	}
 }
 
 static int take(struct ccl_comm *c, const struct ibv_wc *wc)
@@ -496,7 +426,7 @@ static int take(struct ccl_comm *c, const struct ibv_wc *wc)
 	int rc;
 
 	if (wc->status != IBV_WC_SUCCESS)
-		return completion_error(c, wc);
+		return ccl_completion_error(c, wc);
 	if (number >= c->n_memb)
 		return ccl_fail(c, -EPROTO, "completion of a stranger");
 	mb = &c->memb[number];
@@ -585,7 +515,7 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 	if (c->lease && !ccl_lease_in_network(c))
 		return n; /* the ring has its own clock */
 	if (ccl_busy(c) && now - c->progress_ns >= c->timeout_ns) {
-		describe_wait(c, wait, sizeof(wait));
+		ccl_describe_wait(c, wait, sizeof(wait));
 		return ccl_fail(c, -ETIMEDOUT, "nothing came for %llu ms; %s",
 			(unsigned long long)(c->timeout_ns / 1000000), wait);
 	}

@@ -180,6 +180,21 @@ static int read_choices(struct reader *r, const json_t *doc, struct ccl_group *g
 	return 0;
 }
 
+static int read_verb(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	char verb[CCL_NAME_LEN];
+	const int rc = get_str(r, doc, "verb", "send", verb, sizeof(verb));
+
+	if (rc)
+		return rc;
+	g->write = !strcmp(verb, "write");
+	if (!g->write && strcmp(verb, "send") != 0)
+		return bad(r, "verb", "\"%s\" is not send or write", verb);
+	if (g->write && g->mode_id != CCL_MODE_2 && g->mode_id != CCL_MODE_3)
+		return bad(r, "verb", "write is for modes II and III, not %s", g->mode);
+	return 0;
+}
+
 /* After the choices and flags. */
 static int read_lease(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
@@ -484,8 +499,8 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN])
 {
 	static const char *const known[] = {"name", "mode", "bootstrap", "device", "gid_index",
-		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "lease",
-		"lease_ms", "ranks", "switches", NULL};
+		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "verb",
+		"lease", "lease_ms", "ranks", "switches", NULL};
 	struct reader r = {.err = err};
 	struct ccl_group *g = calloc(1, sizeof(*g));
 	int rc;
@@ -495,8 +510,9 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 		return -ENOMEM;
 	if ((rc = check_keys(&r, doc, known)) || (rc = read_scalars(&r, doc, g)) ||
 		(rc = read_choices(&r, doc, g)) || (rc = read_flags(&r, doc, g)) ||
-		(rc = read_lease(&r, doc, g)) || (rc = read_ranks(&r, doc, g)) ||
-		(rc = read_switches(&r, doc, g)) || (rc = check_tree(&r, g))) {
+		(rc = read_verb(&r, doc, g)) || (rc = read_lease(&r, doc, g)) ||
+		(rc = read_ranks(&r, doc, g)) || (rc = read_switches(&r, doc, g)) ||
+		(rc = check_tree(&r, g))) {
 		ccl_group_free(g);
 		return rc;
 	}
@@ -549,41 +565,4 @@ void ccl_group_free(struct ccl_group *g)
 	free(g->rank_ip);
 	json_decref(g->flags);
 	free(g);
-}
-
-unsigned ccl_group_first_hop(const struct ccl_group *g, unsigned rank)
-{
-	for (unsigned i = 0; i < g->n_switches; i++)
-		for (unsigned c = 0; c < g->sw[i].n_children; c++)
-			if (g->sw[i].child[c].host && g->sw[i].child[c].index == rank)
-				return i;
-	return g->root; /* cannot be: check_tree has placed every rank */
-}
-
-static void add_ranks(const struct ccl_group *g, const struct ccl_child *child, uint8_t *has)
-{
-	if (child->host) {
-		has[child->index] = 1;
-		return;
-	}
-	for (unsigned c = 0; c < g->sw[child->index].n_children; c++)
-		add_ranks(g, &g->sw[child->index].child[c], has);
-}
-
-json_t *ccl_group_ranks_below(const struct ccl_group *g, const struct ccl_child *child)
-{
-	uint8_t *has = calloc(g->n_ranks, 1);
-	json_t *list = json_array();
-
-	if (!has || !list) {
-		free(has);
-		json_decref(list);
-		return NULL;
-	}
-	add_ranks(g, child, has);
-	for (unsigned r = 0; r < g->n_ranks; r++)
-		if (has[r])
-			json_array_append_new(list, json_integer((json_int_t)r));
-	free(has);
-	return list;
 }

@@ -45,6 +45,7 @@ struct ccl_group {
 	enum ccl_wish kind;
 	unsigned collectives;     /* bit per collective */
 	bool fallback;            /* to a ring of hosts */
+	bool write;               /* data by RDMA WRITE */
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
 	unsigned lease_ms;
 	char bootstrap[CCL_PATH_LEN + 8];

@@ -71,7 +71,8 @@ static int init_sub(struct ccl_install *in, unsigned i, unsigned collectives, ch
 	ccl_describe_group(in->kind, collectives, g->n_ranks, i, &sub->prim, &sub->root);
 	sub->start_psn = ccl_random_psn();
 	sub->rank_qpn = calloc(g->n_ranks, sizeof(*sub->rank_qpn));
-	if (!sub->rank_qpn)
+	sub->rank_mr = calloc(g->n_ranks, sizeof(*sub->rank_mr));
+	if (!sub->rank_qpn || !sub->rank_mr)
 		return -ENOMEM;
 	if (ccl_sub_name(g, sub->prim, sub->root, sub->name) == 0)
 		return 0;
@@ -101,8 +102,10 @@ int ccl_install_init(struct ccl_install *in, const struct ccl_group *g, enum ccl
 
 void ccl_install_fini(struct ccl_install *in)
 {
-	for (unsigned i = 0; in->sub && i < in->n; i++)
+	for (unsigned i = 0; in->sub && i < in->n; i++) {
 		free(in->sub[i].rank_qpn);
+		free(in->sub[i].rank_mr);
+	}
 	free(in->sub);
 	free(in->at);
 	*in = (struct ccl_install){0};
@@ -116,16 +119,23 @@ static struct ccl_installed *at(const struct ccl_install *in, unsigned sw, unsig
 /* ---- group.create ---- */
 
 static json_t *child_endpoint(
-	const struct ccl_group *g, const struct ccl_child *child, const uint32_t *rank_qpn)
+	const struct ccl_group *g, const struct ccl_child *child, const struct ccl_sub *sub)
 {
 	const struct wire_ip *ip =
 		child->host ? &g->rank_ip[child->index] : &g->sw[child->index].ip;
-	const json_int_t qpn = child->host ? (json_int_t)rank_qpn[child->index] : 0;
+	const json_int_t qpn = child->host ? (json_int_t)sub->rank_qpn[child->index] : 0;
+	const struct ccl_mr *mr = child->host ? &sub->rank_mr[child->index] : NULL;
 	char text[WIRE_IP_STRLEN];
+	json_t *ep;
 
-	return json_pack("{s:s, s:I, s:s, s:b, s:b, s:o}", "ip",
+	ep = json_pack("{s:s, s:I, s:s, s:b, s:b, s:o}", "ip",
 		wire_ip_format(ip, text, sizeof(text)), "qpn", qpn, "port", child->port, "host",
 		child->host, "parent", 0, "ranks", ccl_group_ranks_below(g, child));
+	if (mr && mr->len)
+		json_object_update_new(
+			ep, json_pack("{s:o, s:I, s:I}", "mr_addr", ctl_u64(mr->addr), "mr_len",
+				    (json_int_t)mr->len, "rkey", (json_int_t)mr->rkey));
+	return ep;
 }
 
 static json_t *parent_endpoint(const struct ccl_group *g, const struct ccl_switch *sw)
@@ -138,7 +148,7 @@ static json_t *parent_endpoint(const struct ccl_group *g, const struct ccl_switc
 }
 
 /* Every endpoint's own address is the one that its neighbours know. */
-static json_t *endpoints(const struct ccl_group *g, unsigned i, const uint32_t *rank_qpn)
+static json_t *endpoints(const struct ccl_group *g, unsigned i, const struct ccl_sub *sub)
 {
 	const struct ccl_switch *sw = &g->sw[i];
 	json_t *list = json_array(), *ep;
@@ -146,7 +156,7 @@ static json_t *endpoints(const struct ccl_group *g, unsigned i, const uint32_t *
 	size_t k;
 
 	for (unsigned c = 0; c < sw->n_children; c++)
-		json_array_append_new(list, child_endpoint(g, &sw->child[c], rank_qpn));
+		json_array_append_new(list, child_endpoint(g, &sw->child[c], sub));
 	if (sw->parent >= 0)
 		json_array_append_new(list, parent_endpoint(g, sw));
 	wire_ip_format(&sw->ip, local, sizeof(local));
@@ -162,8 +172,11 @@ static json_t *create_params(const struct ccl_install *in, unsigned i, const str
 	json_t *params = json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:b}",
 		"name", sub->name, "mode", g->mode, "kind", ccl_kind_name(in->kind), "mtu",
 		(int)in->mtu, "M", (int)g->m, "W", (int)w, "start_psn", (int)sub->start_psn,
-		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints",
-		endpoints(g, i, sub->rank_qpn), "activate", 0);
+		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints", endpoints(g, i, sub),
+		"activate", 0);
+
+	if (g->write)
+		json_object_set_new(params, "verb", json_string("write"));
 
 	if (g->lease[0])
 		json_object_update_new(

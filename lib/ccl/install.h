@@ -14,6 +14,12 @@ struct ccl_installed {
 	uint32_t qpn[CCL_MAX_CHILDREN + 1]; /* the switch's, by endpoint */
 };
 
+/* Where a rank gets results by RDMA WRITE; len 0: it gets none. */
+struct ccl_mr {
+	uint64_t addr;
+	uint32_t len, rkey;
+};
+
 /* One group to be made. */
 struct ccl_sub {
 	char name[CCL_NAME_LEN];
@@ -21,6 +27,7 @@ struct ccl_sub {
 	unsigned root;
 	uint32_t start_psn;
 	uint32_t *rank_qpn;
+	struct ccl_mr *rank_mr; /* by rank */
 };
 
 /* All groups of a communicator. */

@@ -85,7 +85,9 @@ static int modify(
 
 static int to_init(struct ccl_memb *mb, char *err)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = mb->comm->port};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+		.port_num = mb->comm->port,
+		.qp_access_flags = mb->comm->write ? IBV_ACCESS_REMOTE_WRITE : 0};
 
 	return modify(mb, "INIT", &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, err);
@@ -203,6 +205,29 @@ static int make_stage(struct ccl_memb *mb, char *err)
 	return -errno;
 }
 
+/* Memory that the switch writes results to, if this rank gets any in the group. */
+static int make_inbox(struct ccl_memb *mb, char *err)
+{
+	struct ccl_comm *c = mb->comm;
+
+	if (!c->write || mb->n_recv == 0)
+		return 0;
+	mb->n_inbox = mb->n_recv + 1;
+	if (posix_memalign((void **)&mb->inbox, PAGE, mb->n_inbox * c->slot_len)) {
+		mb->inbox = NULL;
+		snprintf(err, CCL_ERR_LEN, "no memory for %zu bytes of results",
+			mb->n_inbox * c->slot_len);
+		return -ENOMEM;
+	}
+	memset(mb->inbox, 0, mb->n_inbox * c->slot_len);
+	mb->inbox_mr = ibv_reg_mr(c->pd, mb->inbox, mb->n_inbox * c->slot_len,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (mb->inbox_mr)
+		return 0;
+	snprintf(err, CCL_ERR_LEN, "registering memory for results: %s", strerror(errno));
+	return -errno;
+}
+
 /* ---- joining and leaving ---- */
 
 static void init_memb(struct ccl_comm *c, unsigned i)
@@ -257,6 +282,8 @@ int ccl_join(struct ccl_comm *c, enum ccl_kind kind, unsigned collectives, char 
 		if (rc)
 			return join_failed(c, "queue pair", rc, err);
 		rc = to_init(&c->memb[i], err);
+		if (rc == 0)
+			rc = make_inbox(&c->memb[i], err);
 		if (rc) {
 			ccl_leave(c);
 			return rc;
@@ -275,7 +302,10 @@ void ccl_leave(struct ccl_comm *c)
 			ibv_destroy_qp(mb->qp);
 		if (mb->stage_mr)
 			ibv_dereg_mr(mb->stage_mr);
+		if (mb->inbox_mr)
+			ibv_dereg_mr(mb->inbox_mr);
 		free(mb->stage);
+		free(mb->inbox);
 	}
 	free(c->memb);
 	c->memb = NULL;
@@ -301,6 +331,8 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 	else if (conn->kind == CCL_SINGLE && conn->n_ranks > CCL_MAX_SUBGROUP_RANKS &&
 		 ccl_count_groups(conn->kind, conn->collectives, conn->n_ranks) > 1)
 		wrong = "n_ranks with groups per root";
+	else if (conn->write && conn->mode == CCL_MODE_1)
+		wrong = "write in mode I";
 	else if (conn->max_packets > CCL_MAX_PACKETS ||
 		 (conn->max_packets && conn->max_packets < conn->m))
 		wrong = "max_packets";
@@ -348,6 +380,26 @@ int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[C
 	return 0;
 }
 
+static bool mtu_valid(unsigned mtu)
+{
+	return mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1));
+}
+
+static void set_mtu(struct ccl_comm *c, unsigned mtu)
+{
+	c->mtu = mtu;
+	c->slot_len = (size_t)c->m * mtu < MIN_SLOT ? MIN_SLOT : (size_t)c->m * mtu;
+}
+
+int ccl_use_write(struct ccl_comm *c, unsigned mtu)
+{
+	if (!mtu_valid(mtu))
+		return -EINVAL;
+	c->write = true;
+	set_mtu(c, mtu);
+	return 0;
+}
+
 int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN])
 {
 	unsigned collectives = conn->collectives;
@@ -358,7 +410,10 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	if (!collectives)
 		collectives = conn->kind == CCL_MIXED ? CCL_ALL_COLLECTIVES
 						      : 1u << CCL_ALLREDUCE | 1u << CCL_BARRIER;
-	if ((*comm)->mode >= CCL_MODE_NETREDUCE) {
+	if (conn->write && ccl_use_write(*comm, conn->mtu)) {
+		snprintf(err, CCL_ERR_LEN, "mtu %u is not 256, 512, 1024, 2048 or 4096", conn->mtu);
+		rc = -EINVAL;
+	} else if ((*comm)->mode >= CCL_MODE_NETREDUCE) {
 		snprintf(err, CCL_ERR_LEN, "NetReduce has no groups");
 		rc = -EOPNOTSUPP;
 	} else if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {
@@ -396,7 +451,7 @@ int ccl_comm_connect(struct ccl_comm *c, const struct ccl_conn *conn, char err[C
 		return -EISCONN;
 	if (c->n_memb > 1 && !conn->remote)
 		return -EINVAL;
-	if (conn->mtu < 256 || conn->mtu > 4096 || conn->mtu & (conn->mtu - 1)) {
+	if (!mtu_valid(conn->mtu) || (c->write && conn->mtu != c->mtu)) {
 		snprintf(err, CCL_ERR_LEN, "mtu %u is not 256, 512, 1024, 2048 or 4096", conn->mtu);
 		return -EINVAL;
 	}
@@ -405,8 +460,7 @@ int ccl_comm_connect(struct ccl_comm *c, const struct ccl_conn *conn, char err[C
 			c->rank, ibv_get_device_name(c->context->device), port_mtu, conn->mtu);
 		return -EMSGSIZE;
 	}
-	c->mtu = conn->mtu;
-	c->slot_len = (size_t)c->m * c->mtu < MIN_SLOT ? MIN_SLOT : (size_t)c->m * c->mtu;
+	set_mtu(c, conn->mtu);
 	c->remote_ip = conn->remote_ip;
 	for (unsigned i = 0; i < c->n_memb; i++) {
 		rc = connect_memb(&c->memb[i], conn->remote ? &conn->remote[i] : &only, err);
@@ -449,145 +503,4 @@ void ccl_comm_free(struct ccl_comm *c)
 	if (c->own_context)
 		ibv_close_device(c->context);
 	free(c);
-}
-
-/* ---- registered memory ---- */
-
-struct ibv_cq *ccl_cq(const struct ccl_comm *c)
-{
-	return c->ring ? ccl_ring_cq(c->ring) : c->cq;
-}
-
-struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
-{
-	return c->ring ? ccl_ring_channel(c->ring) : c->channel;
-}
-
-/* Collectives go one way or the other. */
-static int register_twice(struct ccl_comm *c, struct ccl_region *r)
-{
-	const int rc = ccl_ring_register(ccl_lease_ring(c), r->base, r->len);
-
-	if (rc == 0)
-		return 0;
-	ibv_dereg_mr(r->mr);
-	r->mr = NULL;
-	return rc;
-}
-
-int ccl_register(struct ccl_comm *c, void *buf, size_t len)
-{
-	uint8_t *base = buf;
-	struct ccl_region *free_entry = NULL;
-
-	if (c->ring)
-		return ccl_ring_register(c->ring, buf, len);
-	if (!buf || len == 0)
-		return -EINVAL;
-	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
-		struct ccl_region *r = &c->region[i];
-
-		if (!r->mr)
-			free_entry = free_entry ? free_entry : r;
-		else if (base < r->base + r->len && r->base < base + len)
-			return -EEXIST;
-	}
-	if (!free_entry)
-		return -ENOSPC;
-	*free_entry = (struct ccl_region){.base = base,
-		.len = len,
-		.mr = ibv_reg_mr(c->pd, buf, len, IBV_ACCESS_LOCAL_WRITE)};
-	if (!free_entry->mr)
-		return -errno;
-	return c->lease ? register_twice(c, free_entry) : 0;
-}
-
-int ccl_deregister(struct ccl_comm *c, void *buf)
-{
-	if (c->ring)
-		return ccl_ring_deregister(c->ring, buf);
-	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
-		struct ccl_region *r = &c->region[i];
-		int rc;
-
-		if (!r->mr || r->base != buf)
-			continue;
-		if (!c->failed && ccl_busy(c))
-			return -EBUSY;
-		rc = ibv_dereg_mr(r->mr);
-		if (rc == 0)
-			r->mr = NULL;
-		return c->lease && rc == 0 ? ccl_ring_deregister(ccl_lease_ring(c), buf) : -rc;
-	}
-	return -ENOENT;
-}
-
-/* ---- looking ---- */
-
-int ccl_member(const struct ccl_comm *c, unsigned i, struct ccl_member *member)
-{
-	if (i >= c->n_memb)
-		return -ENOENT;
-	*member = (struct ccl_member){.kind = c->kind,
-		.prim = c->memb[i].prim,
-		.root = c->memb[i].root,
-		.qpn = c->memb[i].qp->qp_num};
-	return 0;
-}
-
-uint32_t ccl_qpn(const struct ccl_comm *c)
-{
-	struct ccl_info info;
-
-	ccl_query(c, &info);
-	return info.local_qpn;
-}
-
-unsigned ccl_rank(const struct ccl_comm *c)
-{
-	return c->rank;
-}
-
-unsigned ccl_size(const struct ccl_comm *c)
-{
-	return c->n_ranks;
-}
-
-const char *ccl_error(const struct ccl_comm *c)
-{
-	return c->err;
-}
-
-void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
-{
-	*info = (struct ccl_info){
-		.local_ip = c->local_ip,
-		.remote_ip = c->remote_ip,
-		.mtu = c->mtu,
-		.m = c->m,
-		.w = c->w,
-		.gid_index = c->gid_index,
-		.mode = c->mode,
-		.kind = c->kind,
-		.n_groups = c->n_memb,
-		.collectives = c->collectives,
-		.fallback = c->fallback,
-		.staged_sends = c->staged_sends,
-		.staged_receives = c->staged_receives,
-	};
-	if (c->n_memb) {
-		info->local_qpn = c->memb[0].qp->qp_num;
-		info->remote_qpn = c->memb[0].remote_qpn;
-		info->start_psn = c->memb[0].start_psn;
-	}
-	for (unsigned i = 0; i < c->n_memb; i++) {
-		info->operations += c->memb[i].op_done;
-		info->messages += ccl_memb_finished(&c->memb[i]);
-	}
-	if (c->ring)
-		ccl_ring_describe(c, info);
-	memcpy(info->selection, c->selection, sizeof(info->selection));
-	if (c->lease)
-		ccl_lease_describe(c, info);
-	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
 }

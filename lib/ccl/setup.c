@@ -17,6 +17,7 @@
 #include "lib/ccl/ring.h"
 #include "lib/ccl/ring_install.h"
 #include "lib/ccl/select.h"
+#include "lib/ctl/schema.h"
 
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
 
@@ -128,10 +129,12 @@ static int join_own(struct ccl_setup *s, const json_t *plan, char *err)
 {
 	struct ccl_comm *c = s->comm;
 	const char *kind, *why;
-	int collectives, fallback, stall_rnr;
+	int collectives, fallback, stall_rnr, mtu;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:i, s:s}", "kind", &kind, "fallback",
-		    &fallback, "stall_rnr", &stall_rnr, "collectives", &collectives, "why", &why)) {
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:i, s:s, s:i}", "kind", &kind, "fallback",
+		    &fallback, "stall_rnr", &stall_rnr, "collectives", &collectives, "why", &why,
+		    "mtu", &mtu) ||
+		(s->group->write && ccl_use_write(c, (unsigned)mtu))) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
 	}
@@ -147,9 +150,12 @@ static int join_own(struct ccl_setup *s, const json_t *plan, char *err)
 static json_t *own_qpns(const struct ccl_comm *c)
 {
 	json_t *list = json_array();
+	struct ccl_member m;
 
-	for (unsigned i = 0; i < c->n_memb; i++)
-		json_array_append_new(list, json_integer(c->memb[i].qp->qp_num));
+	for (unsigned i = 0; ccl_member(c, i, &m) == 0; i++)
+		json_array_append_new(
+			list, json_pack("[i, o, I, I]", (int)m.qpn, ctl_u64(m.mr_addr),
+				      (json_int_t)m.mr_len, (json_int_t)m.rkey));
 	return json_pack("{s:o}", "qpns", list);
 }
 
@@ -175,6 +181,22 @@ static void forget(json_t **all, unsigned n)
 
 /* ---- rank 0: one round ---- */
 
+static int take_qpn(struct ccl_sub *sub, unsigned rank, const json_t *item)
+{
+	struct ccl_mr *mr = &sub->rank_mr[rank];
+	json_int_t len, rkey;
+	json_t *addr;
+	int qpn;
+
+	if (json_unpack((json_t *)item, "[i, o, I, I]", &qpn, &addr, &len, &rkey) ||
+		ctl_get_u64(addr, &mr->addr))
+		return -EPROTO;
+	sub->rank_qpn[rank] = (uint32_t)qpn;
+	mr->len = (uint32_t)len;
+	mr->rkey = (uint32_t)rkey;
+	return 0;
+}
+
 static int take_qpns(struct ccl_setup *s, json_t **all, char *err)
 {
 	for (unsigned r = 0; r < s->group->n_ranks; r++) {
@@ -186,8 +208,10 @@ static int take_qpns(struct ccl_setup *s, json_t **all, char *err)
 			return -EPROTO;
 		}
 		for (unsigned i = 0; i < s->in.n; i++)
-			s->in.sub[i].rank_qpn[r] =
-				(uint32_t)json_integer_value(json_array_get(list, i));
+			if (take_qpn(&s->in.sub[i], r, json_array_get(list, i)))
+				return snprintf(err, CCL_ERR_LEN,
+					       "rank %u: queue pair %u makes no sense", r, i),
+				       -EPROTO;
 	}
 	return 0;
 }
@@ -209,9 +233,10 @@ static json_t *answer(const struct ccl_setup *s, unsigned rank)
 
 static json_t *plan_of(const struct ccl_setup *s, const struct ccl_choice *choice)
 {
-	return json_pack("{s:{s:s, s:b, s:b, s:i, s:s}}", "plan", "kind",
+	return json_pack("{s:{s:s, s:b, s:b, s:i, s:s, s:i}}", "plan", "kind",
 		ccl_kind_name(choice->kind), "fallback", choice->fallback, "stall_rnr",
-		s->own.stall_rnr, "collectives", (int)choice->collectives, "why", choice->why);
+		s->own.stall_rnr, "collectives", (int)choice->collectives, "why", choice->why,
+		"mtu", (int)s->in.mtu);
 }
 
 /* Unless the group file says what it wants: switches send no RNR NAKs to hosts that wait, if a

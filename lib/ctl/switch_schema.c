@@ -184,7 +184,14 @@ static const struct ctl_field create_endpoints[] = {
 		.help = "ranks behind this endpoint; may be absent for the parent: all others"},
 	{"local_ip", CTL_STRING,
 		.help = "address of the switch; default its first of the same family"},
-	{0}};
+	{"mr_addr", CTL_U64, .help = "verb write: where the host gets its results"},
+	{"mr_len", CTL_INT, .min = 0, .max = INT32_MAX,
+		.help = "bytes there: a whole number of messages of M x mtu, one more than it "
+			"posts "
+			"receives for"},
+	{"rkey", CTL_INT, .min = 0, .max = UINT32_MAX, .help = "the memory's remote key"}, {0}};
+
+static const char *const verbs[] = {"send", "write", NULL};
 
 static const struct ctl_field create_params[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = 31,
@@ -207,6 +214,9 @@ static const struct ctl_field create_params[] = {
 	{"start_psn", CTL_INT, .min = 0, .max = MAX_PSN,
 		.help = "first PSN of the group, the same on all its switches; default random"},
 	{"ranks", CTL_INT, .min = 1, .max = MAX_RANKS, .required = true, .help = "members"},
+	{"verb", CTL_STRING, .values = verbs,
+		.help = "how hosts send data and get results: send, the default, or write (RDMA "
+			"WRITE with Immediate); modes II and III"},
 	{"flags", CTL_OBJECT, .fields = flag_fields, .help = "choices"},
 	{"endpoints", CTL_LIST, .item = CTL_OBJECT, .fields = create_endpoints, .min = 1,
 		.max = MAX_EP, .required = true, .help = "one per neighbour in the tree"},
@@ -349,6 +359,7 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 	{"kind", CTL_STRING, .required = true, .help = "single or mixed"},
 	{"primitive", CTL_STRING, .help = "of a single group"},
 	{"root", CTL_INT, .help = "of a single reduce or broadcast group"},
+	{"verb", CTL_STRING, .help = "write: results come by RDMA WRITE"},
 	{"flags", CTL_LIST, .item = CTL_STRING, .required = true, .help = "those that are set"},
 	{"mtu", CTL_INT, .required = true, .help = "payload bytes of a full packet"},
 	{"M", CTL_INT, .required = true, .help = "packets per message"},

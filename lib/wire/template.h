@@ -9,7 +9,7 @@
 #include "lib/wire/frame.h"
 #include "lib/wire/icrc.h"
 
-enum { WIRE_TEMPLATE_LEN = 96 };
+enum { WIRE_TEMPLATE_LEN = 112 }; /* also holds all headers of any packet: WIRE_MAX_HEADERS */
 
 struct wire_template {
 	uint8_t head[WIRE_TEMPLATE_LEN]; /* what changes is zero */

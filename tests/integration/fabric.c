@@ -384,6 +384,9 @@ static void add_host_ep(
 		abort();
 	ep->remote_ip = host_ip(rank);
 	ep->remote_qpn = member.qpn;
+	ep->mr_addr = member.mr_addr;
+	ep->mr_len = member.mr_len;
+	ep->rkey = member.rkey;
 	ep->port = (uint16_t)rank;
 	ep->host = true;
 	set_mac(ep->dmac, 0, rank);
@@ -649,6 +652,7 @@ static void open_host(struct fabric *fab, unsigned rank, struct ccl_conn *conn)
 		.kind = fab->opts.kind == INC_MIXED ? CCL_MIXED : CCL_SINGLE,
 		.collectives = fab->opts.collectives,
 		.skip = host_skip,
+		.write = fab->opts.flags & INC_F_WRITE,
 		.mtu = fab->opts.mtu,
 		.remote_ip = switch_ip(h->leaf),
 		.start_psn = fab->opts.start_psn,

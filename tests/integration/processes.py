@@ -217,6 +217,20 @@ class Tree(Fabric):
         for switch in 'leaf0', 'leaf1', 'spine':
             self.assertEqual(self.rpc(switch, 'ring.list')['result']['rings'], [])
 
+    def test_write_verb(self):
+        """Data by RDMA WRITE; who asks for what there is not is told."""
+        for mode in 'II', 'III':
+            group = self.variant(mode=mode, kind='mixed', verb='write')
+            report = self.report(group, '--collective', 'all', '-b', '4K', '-e', '64K', '-f', '16', '-n', '1', '-d', 'int32',
+                                 '--timeout', '20000')
+            os.remove(group)
+            self.assertEqual((report['kind'], report['wrong'], report['fallback']), ('mixed', 0, False))
+        group = self.variant(mode='I', verb='write')
+        rc, _, err = self.finish([self.start('h0', [app('incline-perf'), '--group', group, '--rank', '0'])], 30)[0]
+        os.remove(group)
+        self.assertEqual(rc, 2)
+        self.assertIn('verb: write is for modes II and III, not I', err)
+
     @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'ibverbs-utils is not installed')
     def test_pingpong_across_three_switches(self):
         self.pingpong('ibv_rc_pingpong', 'h0', 'h3')

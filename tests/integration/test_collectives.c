@@ -23,6 +23,7 @@ static const struct fab_faults one_percent = {.loss = 0.01, .dup = 0.01, .reorde
 static uint64_t seed = 20263;
 static unsigned n_collectives;
 static size_t max_bytes = 20000;
+static uint16_t verb; /* or INC_F_WRITE */
 
 struct world {
 	struct fabric *fab;
@@ -42,7 +43,7 @@ static struct world make(const struct fab_tree *tree, unsigned mode, unsigned ki
 		.mtu = 256,
 		.m = 4,
 		.w = 8,
-		.flags = INC_F_LATE_FLUSH | INC_F_STALL_RNR,
+		.flags = INC_F_LATE_FLUSH | INC_F_STALL_RNR | verb,
 		.start_psn = 0xffff00,
 		.seed = seed,
 		.timeout_ns = 60 * second};
@@ -95,9 +96,26 @@ static void batch(struct world *w, unsigned n, int kind)
 	}
 }
 
+struct verbs_seen {
+	unsigned sends, writes;
+};
+
+static void see_verb(void *arg, struct fabric *fab, const uint8_t *frame, size_t len)
+{
+	struct verbs_seen *seen = arg;
+	struct wire_pkt pkt;
+
+	(void)fab;
+	if (wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+		return;
+	seen->writes += (pkt.flags & ROCE_F_WRITE) != 0;
+	seen->sends += (pkt.flags & ROCE_F_SEND) && pkt.opcode != ROCE_SEND_ONLY_IMM;
+}
+
 static void sequence(const struct fab_tree *tree, unsigned mode, unsigned kind, unsigned n)
 {
 	struct world w = make(tree, mode, kind, CCL_ALL_COLLECTIVES, NULL);
+	struct verbs_seen seen = {0};
 
 	n = n_collectives ? n_collectives : n;
 	printf("seed %llu: %s, %u collectives\n", (unsigned long long)seed, tree->name, n);
@@ -105,8 +123,11 @@ static void sequence(const struct fab_tree *tree, unsigned mode, unsigned kind, 
 	for (int k = 0; k < CCL_N_COLLECTIVES; k++)
 		batch(&w, 1, k);
 	fab_set_faults(w.fab, &one_percent);
+	fab_set_tap(w.fab, see_verb, &seen);
 	while (w.done < n)
 		batch(&w, 1 + task_random(&w.rng, BATCH), -1);
+	assert_true(seen.sends + seen.writes > 0);
+	assert_int_equal(verb ? seen.sends : seen.writes, 0);
 	fab_destroy(w.fab);
 }
 
@@ -226,6 +247,30 @@ static void mode3_mixed_deep(void **state)
 	sequence(&fab_deep, INC_MODE_3, INC_MIXED, 40);
 }
 
+/* The same by RDMA WRITE: no data go by SEND. */
+static void write_verb(unsigned mode)
+{
+	verb = INC_F_WRITE;
+	sequence(&fab_star4, mode, INC_SINGLE, 60);
+	sequence(&fab_star4, mode, INC_MIXED, 60);
+	sequence(&fab_tree_2x2, mode, INC_SINGLE, 60);
+	sequence(&fab_tree_2x2, mode, INC_MIXED, 60);
+	sequence(&fab_deep, mode, INC_MIXED, 20);
+	verb = 0;
+}
+
+static void mode2_write(void **state)
+{
+	(void)state;
+	write_verb(INC_MODE_2);
+}
+
+static void mode3_write(void **state)
+{
+	(void)state;
+	write_verb(INC_MODE_3);
+}
+
 /* A rank that comes seconds late to each kind of operation: the others wait, nobody gives up. */
 static void late_rank(unsigned mode, unsigned kind)
 {
@@ -263,6 +308,17 @@ static void mode2_late_rank(void **state)
 	(void)state;
 	late_rank(INC_MODE_2, INC_MIXED);
 	late_rank(INC_MODE_2, INC_SINGLE);
+}
+
+static void write_late_rank(void **state)
+{
+	(void)state;
+	verb = INC_F_WRITE;
+	late_rank(INC_MODE_2, INC_MIXED);
+	late_rank(INC_MODE_2, INC_SINGLE);
+	late_rank(INC_MODE_3, INC_MIXED);
+	late_rank(INC_MODE_3, INC_SINGLE);
+	verb = 0;
 }
 
 /* A rank whose program computes for seconds in mid-operation while its NIC, in the same process,
@@ -467,6 +523,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mode3_mixed_deep),
 		cmocka_unit_test(mode3_late_rank),
 		cmocka_unit_test(mode3_frozen_rank),
+		cmocka_unit_test(mode2_write),
+		cmocka_unit_test(mode3_write),
+		cmocka_unit_test(write_late_rank),
 	};
 
 	if (argc > 1)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is where in the tree of a group that was read. */
+#include <stdlib.h>
+
+#include "lib/ccl/group.h"
+
+unsigned ccl_group_first_hop(const struct ccl_group *g, unsigned rank)
+{
+	for (unsigned i = 0; i < g->n_switches; i++)
+		for (unsigned c = 0; c < g->sw[i].n_children; c++)
+			if (g->sw[i].child[c].host && g->sw[i].child[c].index == rank)
+				return i;
+	return g->root; /* cannot be: check_tree has placed every rank */
+}
+
+static void add_ranks(const struct ccl_group *g, const struct ccl_child *child, uint8_t *has)
+{
+	if (child->host) {
+		has[child->index] = 1;
+		return;
+	}
+	for (unsigned c = 0; c < g->sw[child->index].n_children; c++)
+		add_ranks(g, &g->sw[child->index].child[c], has);
+}
+
+json_t *ccl_group_ranks_below(const struct ccl_group *g, const struct ccl_child *child)
+{
+	uint8_t *has = calloc(g->n_ranks, 1);
+	json_t *list = json_array();
+
+	if (!has || !list) {
+		free(has);
+		json_decref(list);
+		return NULL;
+	}
+	add_ranks(g, child, has);
+	for (unsigned r = 0; r < g->n_ranks; r++)
+		if (has[r])
+			json_array_append_new(list, json_integer((json_int_t)r));
+	free(has);
+	return list;
+}

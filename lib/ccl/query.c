@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a communicator has and is: registered memory, members, counts. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ccl/comm.h"
+#include "lib/ccl/lease.h"
+#include "lib/ccl/ring.h"
+
+/* ---- registered memory ---- */
+
+struct ibv_cq *ccl_cq(const struct ccl_comm *c)
+{
+	return c->ring ? ccl_ring_cq(c->ring) : c->cq;
+}
+
+struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
+{
+	return c->ring ? ccl_ring_channel(c->ring) : c->channel;
+}
+
+/* Collectives go one way or the other. */
+static int register_twice(struct ccl_comm *c, struct ccl_region *r)
+{
+	const int rc = ccl_ring_register(ccl_lease_ring(c), r->base, r->len);
+
+	if (rc == 0)
+		return 0;
+	ibv_dereg_mr(r->mr);
+	r->mr = NULL;
+	return rc;
+}
+
+int ccl_register(struct ccl_comm *c, void *buf, size_t len)
+{
+	uint8_t *base = buf;
+	struct ccl_region *free_entry = NULL;
+
+	if (c->ring)
+		return ccl_ring_register(c->ring, buf, len);
+	if (!buf || len == 0)
+		return -EINVAL;
+	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
+		struct ccl_region *r = &c->region[i];
+
+		if (!r->mr)
+			free_entry = free_entry ? free_entry : r;
+		else if (base < r->base + r->len && r->base < base + len)
+			return -EEXIST;
+	}
+	if (!free_entry)
+		return -ENOSPC;
+	*free_entry = (struct ccl_region){.base = base,
+		.len = len,
+		.mr = ibv_reg_mr(c->pd, buf, len, IBV_ACCESS_LOCAL_WRITE)};
+	if (!free_entry->mr)
+		return -errno;
+	return c->lease ? register_twice(c, free_entry) : 0;
+}
+
+int ccl_deregister(struct ccl_comm *c, void *buf)
+{
+	if (c->ring)
+		return ccl_ring_deregister(c->ring, buf);
+	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
+		struct ccl_region *r = &c->region[i];
+		int rc;
+
+		if (!r->mr || r->base != buf)
+			continue;
+		if (!c->failed && ccl_busy(c))
+			return -EBUSY;
+		rc = ibv_dereg_mr(r->mr);
+		if (rc == 0)
+			r->mr = NULL;
+		return c->lease && rc == 0 ? ccl_ring_deregister(ccl_lease_ring(c), buf) : -rc;
+	}
+	return -ENOENT;
+}
+
+/* ---- looking ---- */
+
+int ccl_member(const struct ccl_comm *c, unsigned i, struct ccl_member *member)
+{
+	if (i >= c->n_memb)
+		return -ENOENT;
+	*member = (struct ccl_member){.kind = c->kind,
+		.prim = c->memb[i].prim,
+		.root = c->memb[i].root,
+		.qpn = c->memb[i].qp->qp_num};
+	if (c->memb[i].inbox_mr) {
+		member->mr_addr = (uintptr_t)c->memb[i].inbox;
+		member->mr_len = (uint32_t)(c->memb[i].n_inbox * c->slot_len);
+		member->rkey = c->memb[i].inbox_mr->rkey;
+	}
+	return 0;
+}
+
+uint32_t ccl_qpn(const struct ccl_comm *c)
+{
+	struct ccl_info info;
+
+	ccl_query(c, &info);
+	return info.local_qpn;
+}
+
+unsigned ccl_rank(const struct ccl_comm *c)
+{
+	return c->rank;
+}
+
+unsigned ccl_size(const struct ccl_comm *c)
+{
+	return c->n_ranks;
+}
+
+const char *ccl_error(const struct ccl_comm *c)
+{
+	return c->err;
+}
+
+void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
+{
+	*info = (struct ccl_info){
+		.local_ip = c->local_ip,
+		.remote_ip = c->remote_ip,
+		.mtu = c->mtu,
+		.m = c->m,
+		.w = c->w,
+		.gid_index = c->gid_index,
+		.mode = c->mode,
+		.kind = c->kind,
+		.n_groups = c->n_memb,
+		.collectives = c->collectives,
+		.fallback = c->fallback,
+		.staged_sends = c->staged_sends,
+		.staged_receives = c->staged_receives,
+	};
+	if (c->n_memb) {
+		info->local_qpn = c->memb[0].qp->qp_num;
+		info->remote_qpn = c->memb[0].remote_qpn;
+		info->start_psn = c->memb[0].start_psn;
+	}
+	for (unsigned i = 0; i < c->n_memb; i++) {
+		info->operations += c->memb[i].op_done;
+		info->messages += ccl_memb_finished(&c->memb[i]);
+	}
+	if (c->ring)
+		ccl_ring_describe(c, info);
+	memcpy(info->selection, c->selection, sizeof(info->selection));
+	if (c->lease)
+		ccl_lease_describe(c, info);
+	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
+}
