@@ -3,11 +3,19 @@
  * rank for reduce and broadcast, so that an interior switch may aggregate what its parent sends. */
 #include "dataplane/inc/modules.h"
 
+/* Above a switch with one child, itself a switch, there is nobody to send or get anything. */
+static bool parent_has_ranks(const struct inc_group *g)
+{
+	const uint8_t *rank_ep = (const uint8_t *)g + g->rank_off;
+
+	return memchr(rank_ep, g->parent_ep, g->n_ranks) != NULL;
+}
+
 struct inc_route inc_route_of(const struct inc_group *g, enum inc_prim prim, unsigned root)
 {
 	const uint8_t *rank_ep = (const uint8_t *)g + g->rank_off;
 	bool tree_root = g->parent_ep == 0xff;
-	uint64_t parent = tree_root ? 0 : 1ULL << g->parent_ep, via;
+	uint64_t parent = tree_root ? 0 : 1ULL << g->parent_ep, via, others;
 	struct inc_route r = {.prim = (uint8_t)prim, .via = 0xff};
 
 	if (prim == INC_AR) {
@@ -17,8 +25,9 @@ struct inc_route inc_route_of(const struct inc_group *g, enum inc_prim prim, uns
 	}
 	r.via = rank_ep[root];
 	via = 1ULL << r.via;
-	r.in = prim == INC_RED ? (g->child_mask | parent) & ~via : via;
-	r.outs = prim == INC_RED ? via : (g->child_mask | parent) & ~via;
+	others = (g->child_mask | (parent_has_ranks(g) ? parent : 0)) & ~via;
+	r.in = prim == INC_RED ? others : via;
+	r.outs = prim == INC_RED ? via : others;
 	return r;
 }
 

@@ -102,6 +102,29 @@ static void test_check(void **state)
 	refused(EINVAL, "name");
 }
 
+/* The switch above has no other child: nobody is behind the parent, and nobody waits for it. */
+static void test_nobody_above(void **state)
+{
+	static uint64_t block[1 << 14];
+	struct inc_group *g = (struct inc_group *)block;
+	struct inc_route r;
+
+	(void)state;
+	fresh();
+	spec.kind = INC_MIXED;
+	spec.n_ranks = 3;
+	spec.ep[3].n_ranks = 0;
+	assert_int_equal(inc_group_check(&spec, err), 0);
+	assert_true(inc_group_bytes(&spec) <= sizeof(block));
+	inc_group_init(g, &spec, 1, 0, 0);
+	r = inc_route_of(g, INC_RED, 1);
+	assert_true(r.in == 0x5 && r.outs == 0x2);
+	r = inc_route_of(g, INC_BC, 1);
+	assert_true(r.in == 0x2 && r.outs == 0x5);
+	r = inc_route_of(g, INC_AR, 0);
+	assert_true(r.in == 0x7 && r.outs == 0x8);
+}
+
 static void test_activate_needs_peers(void **state)
 {
 	static uint64_t block[65536];
@@ -162,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_nobody_above),
 		cmocka_unit_test(test_activate_needs_peers),
 		cmocka_unit_test(test_qpn),
 		cmocka_unit_test(test_arena),
