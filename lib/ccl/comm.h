@@ -231,6 +231,10 @@ ccl_skip_fn ccl_device_skip(struct ibv_context *context);
  * with PSNs that it has used (docs/interop.md). */
 bool ccl_device_rnr(struct ibv_context *context);
 
+/* ibv_modify_qp; 0 or a positive errno. A NIC of the kernel asks for the peer's MAC on the way to
+ * RTR, and gives up after a second: tried again, for an ARP packet may be lost. */
+int ccl_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
 /* ---- qp.c ---- */
 
 /* Everything that does not depend on the groups: then ccl_join. */

@@ -151,3 +151,18 @@ bool ccl_device_rnr(struct ibv_context *context)
 		return true;
 	return attr.vendor_id != RXE_VENDOR_ID;
 }
+
+int ccl_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	enum { TRIES = 4 };
+	int rc = 0;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		rc = ibv_modify_qp(qp, attr, mask);
+		if (rc < 0)
+			rc = errno;
+		if (rc != ETIMEDOUT)
+			break;
+	}
+	return rc;
+}

@@ -71,12 +71,10 @@ unsigned ccl_group_window(
 static int modify(
 	struct ccl_memb *mb, const char *to, struct ibv_qp_attr *attr, int mask, char *err)
 {
-	int rc = ibv_modify_qp(mb->qp, attr, mask);
+	int rc = ccl_modify_qp(mb->qp, attr, mask);
 
 	if (rc == 0)
 		return 0;
-	if (rc < 0)
-		rc = errno;
 	snprintf(err, CCL_ERR_LEN, "rank %u: queue pair to %s: %s%s", mb->comm->rank, to,
 		strerror(rc),
 		rc == ETIMEDOUT || rc == EHOSTUNREACH ? " (the switch did not answer ARP)" : "");

@@ -26,12 +26,10 @@ enum {
 static int modify(const struct ccl_ring *r, struct ibv_qp *qp, unsigned peer, const char *to,
 	struct ibv_qp_attr *attr, int mask, char *err)
 {
-	int rc = ibv_modify_qp(qp, attr, mask);
+	int rc = ccl_modify_qp(qp, attr, mask);
 
 	if (rc == 0)
 		return 0;
-	if (rc < 0)
-		rc = errno;
 	snprintf(err, CCL_ERR_LEN, "rank %u: queue pair of rank %u to %s: %s%s", r->rank, peer, to,
 		strerror(rc),
 		rc == ETIMEDOUT || rc == EHOSTUNREACH ? " (nobody answered ARP for it)" : "");

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,7 @@ struct dev {
 	struct fqp q[MAX_QP];
 	bool hold, hold_acks, can_skip;
 	int fail_rtr;
+	unsigned fail_rtr_left;
 	unsigned shorten, flip, flip_byte; /* message + 1 */
 };
 
@@ -521,7 +523,13 @@ void fake_flip(unsigned rank, unsigned msg, unsigned byte)
 
 void fake_fail_rtr(unsigned rank, int err)
 {
+	fake_fail_rtr_times(rank, err, UINT_MAX);
+}
+
+void fake_fail_rtr_times(unsigned rank, int err, unsigned n)
+{
 	net.dev[rank]->fail_rtr = err;
+	net.dev[rank]->fail_rtr_left = n;
 }
 
 /* ---- verbs: work ---- */
@@ -885,8 +893,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	CHECK(mask & IBV_QP_STATE);
 	if (attr->qp_state == IBV_QPS_RTR) {
-		if (d->fail_rtr)
+		if (d->fail_rtr && d->fail_rtr_left > 0) {
+			d->fail_rtr_left--;
 			return d->fail_rtr;
+		}
 		CHECK(a->qp_state == IBV_QPS_INIT);
 		*a = *attr;
 		q->rx_psn = attr->rq_psn;

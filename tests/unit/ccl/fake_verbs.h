@@ -55,7 +55,8 @@ void fake_fail_send(unsigned rank, enum ibv_wc_status status); /* the oldest pos
 void fake_hold(unsigned rank, bool on);         /* what this rank has sent does not arrive */
 void fake_hold_acks(unsigned rank, bool on);    /* it arrives, but is not acknowledged */
 void fake_shorten(unsigned rank, unsigned msg); /* result msg arrives one element short */
-void fake_flip(unsigned rank, unsigned msg, unsigned byte); /* one byte of the result changes */
-void fake_fail_rtr(unsigned rank, int err);                 /* modify to RTR fails */
+void fake_flip(unsigned rank, unsigned msg, unsigned byte);   /* one byte of the result changes */
+void fake_fail_rtr(unsigned rank, int err);                   /* modify to RTR fails */
+void fake_fail_rtr_times(unsigned rank, int err, unsigned n); /* so often, then no more */
 
 #endif
