@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank of a job whose memory on the switches is a lease:
- *   lease_job GROUP RANK SEED GO MINIMUM [die]
+ *   lease_job GROUP RANK SEED GO MINIMUM [die | survive]
  * Joins, waits for the file GO, and calls random collectives, checking each result, until MINIMUM
  * of them went through the switches and as many round the ring (but at most LIMIT in all: the other
  * jobs may be at their end). Prints how many. die: kills itself in the middle of the first one in
- * the network. */
+ * the network. survive: goes on until it was refused, by a job that dies so, and MINIMUM went
+ * through the switches after that. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -65,7 +66,21 @@ static int die_in_network(struct ccl_comm *comm)
 	return complain(comm, "did not die", rc);
 }
 
-static int work(struct ccl_comm *comm, uint64_t seed, unsigned minimum)
+/* The same on all ranks, for they agree on the way of each collective. */
+static bool enough(const struct ccl_info *info, unsigned minimum, bool survive)
+{
+	static uint64_t refused, granted_then;
+
+	if (!survive)
+		return info->lease_granted >= minimum && info->lease_refused >= minimum;
+	if (info->lease_refused > refused) {
+		refused = info->lease_refused;
+		granted_then = info->lease_granted;
+	}
+	return refused > 0 && info->lease_granted - granted_then >= minimum;
+}
+
+static int work(struct ccl_comm *comm, uint64_t seed, unsigned minimum, bool survive)
 {
 	const unsigned rank = ccl_rank(comm);
 	struct ccl_comm *all[TASK_MAX_RANKS] = {0};
@@ -75,11 +90,11 @@ static int work(struct ccl_comm *comm, uint64_t seed, unsigned minimum)
 	int rc;
 
 	all[rank] = comm;
-	for (unsigned i = 0; i < LIMIT; i++) {
+	for (unsigned i = 0; i < LIMIT || survive; i++) {
 		struct task t;
 
 		ccl_query(comm, &info);
-		if (info.lease_granted >= minimum && info.lease_refused >= minimum)
+		if (enough(&info, minimum, survive))
 			break;
 		task_make(&t, &rng, ccl_size(comm), -1, MAX_BYTES);
 		rc = task_start(&t, all, rank);
@@ -106,7 +121,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (argc < 6) {
-		fprintf(stderr, "usage: lease_job GROUP RANK SEED GO MINIMUM [die]\n");
+		fprintf(stderr, "usage: lease_job GROUP RANK SEED GO MINIMUM [die | survive]\n");
 		return 2;
 	}
 	if (ccl_group_load(argv[1], &group, err) ||
@@ -116,9 +131,9 @@ int main(int argc, char **argv)
 	}
 	if (!started(argv[4]))
 		return complain(comm, "start", -ETIMEDOUT);
-	if (argc > 6)
+	if (argc > 6 && strcmp(argv[6], "die") == 0)
 		return die_in_network(comm);
-	rc = work(comm, strtoull(argv[3], NULL, 0), (unsigned)atoi(argv[5]));
+	rc = work(comm, strtoull(argv[3], NULL, 0), (unsigned)atoi(argv[5]), argc > 6);
 	if (rc)
 		ccl_abort(comm, "the test has failed");
 	else

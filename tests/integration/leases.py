@@ -106,7 +106,7 @@ class OneSwitch(Jobs):
 
     def test_holder_dies(self):
         dead = self.launch('a', 'die', mode='II', lease_ms=1000)
-        alive = self.launch('b', mode='II')
+        alive = self.launch('b', 'survive', mode='II')
         self.start_together(None)
         self.assertEqual([rc for rc, _, _ in self.finish(dead, LONG)], [-9, -9])
         granted, _ = self.done(alive)
