@@ -67,6 +67,14 @@ static void test_check(void **state)
 	refused(EINVAL, "slots");
 	spec.slots = 96;
 	refused(EINVAL, "slots");
+	spec.rto_us = INC_RTO_US; /* Mode-II has no timers */
+	refused(EINVAL, "rto_us");
+	spec.mode = INC_MODE_3;
+	spec.rto_us = INC_MIN_RTO_US - 1;
+	refused(EINVAL, "rto_us");
+	spec.mode = INC_MODE_3;
+	spec.rto_us = INC_MAX_RTO_US + 1;
+	refused(EINVAL, "rto_us");
 	spec.start_psn = 1 << 24;
 	refused(EINVAL, "start_psn");
 	spec.n_ranks = 5;
