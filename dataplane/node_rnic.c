@@ -125,6 +125,7 @@ uint64_t rnic_turn(struct lcore *lc)
 		send_frame(lc, &frame);
 		n++;
 	}
+	mode1_run(r->dev, lc->now); /* a NAK that was sent may have ended a queue pair */
 	deadline = rnic_has_work(rnic) ? lc->now : rnic_deadline(rnic);
 	pthread_mutex_unlock(&r->lock);
 	lc->work += n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <poll.h>
 #include <rte_pause.h>
 #include <sched.h>
 #include <string.h>
@@ -58,6 +59,18 @@ static void short_sleeps(void)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 }
 
+static void sleep_for(const struct port_backoff *b, uint64_t ns)
+{
+	const struct timespec t = {
+		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+	struct pollfd wake = {.fd = b->wake_fd, .events = POLLIN};
+
+	if (b->wake_fd > 0)
+		ppoll(&wake, 1, &t, NULL);
+	else
+		nanosleep(&t, NULL);
+}
+
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns)
 {
 	uint64_t ns, max_ns;
@@ -88,7 +101,5 @@ void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64
 		ns = max_ns;
 	if (ns > deadline_ns - now_ns)
 		ns = deadline_ns - now_ns;
-	nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000),
-			  .tv_nsec = (long)(ns % 1000000000)},
-		NULL);
+	sleep_for(b, ns);
 }

@@ -45,6 +45,7 @@ struct port_backoff {
 	enum port_idle idle;
 	uint32_t empty_turns;
 	uint32_t max_sleep_us; /* default 100 when 0 */
+	int wake_fd;           /* ends a sleep when it is readable; 0: none */
 };
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns);
 
@@ -110,6 +111,7 @@ struct port {
 	struct port_config config;
 	uint16_t id;
 	bool multi_seg;    /* tx takes chained mbufs */
+	bool tx_copies;    /* what tx has taken is copied when it returns, and the mbufs are free */
 	bool shared_rings; /* with another process, which may go away */
 	uint8_t mac[6];
 	struct rte_mempool *pool;

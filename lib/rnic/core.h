@@ -353,6 +353,14 @@ unsigned mcast_rx(
 	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
 bool qp_receives(const struct rnic_qp *qp);
 
+/* A datagram to QP 1 (gsi.c): 0 or the drop reason. */
+unsigned gsi_rx(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt);
+/* UDP source port of a QP's datagrams, as Soft-RoCE: Knuth's multiplicative hash. */
+static inline uint16_t ud_source_port(uint32_t qpn)
+{
+	return (uint16_t)(0xc000 | qpn * UINT32_C(0x61c88647) >> 18);
+}
+
 /* ECN bits that packets of this traffic class carry. */
 static inline uint8_t ect_tos(bool ect, uint8_t tos)
 {
@@ -416,6 +424,7 @@ struct rnic {
 	uint8_t cnp_tos;
 	uint64_t cnp_ns;
 	uint16_t ip_id;
+	uint32_t gsi_psn;
 
 	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */
 	struct rnic_qp **qp;

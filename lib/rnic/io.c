@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/rnic/core.h"
+#include "lib/wire/cm.h"
 #include "lib/wire/icrc.h"
 
 /* ---- receiving ---- */
@@ -46,6 +47,8 @@ static unsigned rx_roce(
 		return WIRE_ICRC_BAD;
 	if (multicast)
 		return mcast_rx(rnic, frame, pkt, now);
+	if (pkt->dqpn == CM_QPN)
+		return gsi_rx(rnic, frame, pkt);
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL)
 		return RNIC_DROP_NO_QP;
@@ -121,6 +124,32 @@ unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t n
 	else
 		rnic->drop[drop]++;
 	return drop;
+}
+
+unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
+{
+	struct wire_pkt pkt;
+
+	if (wire_parse(frame, len, &pkt) != WIRE_OK ||
+		(!(frame[0] & 1) && memcmp(frame, rnic->mac, sizeof(rnic->mac)) != 0))
+		return RNIC_READS;
+	if (pkt.vlan & 0xfff)
+		return STACK_READS;
+	switch (pkt.kind) {
+	case WIRE_ROCE:
+		return RNIC_READS;
+	case WIRE_ARP:
+		return pkt.arp_op == ARP_REQUEST && rnic_own_ip(rnic, &pkt.dst) >= 0
+			       ? RNIC_READS
+			       : RNIC_READS | STACK_READS;
+	case WIRE_ND_NS:
+		return rnic_own_ip(rnic, &pkt.nd_target) >= 0 ? RNIC_READS
+							      : RNIC_READS | STACK_READS;
+	case WIRE_ND_NA:
+		return RNIC_READS | STACK_READS;
+	default:
+		return STACK_READS;
+	}
 }
 
 /* ---- sending ---- */
@@ -304,6 +333,7 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 		bool loopback = false;
 
 		sched_collect(rnic);
+		frame->stays = false;
 		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame, &loopback) &&
 			!tx_request(rnic, frame, &loopback, now) &&
 			!tx_answer(rnic, frame, &loopback)) { /* a READ that failed just now */

@@ -107,22 +107,33 @@ struct rc_responder {
 
 enum {
 	SEL_REACH = ROCE_SACK_BITS,      /* PSNs in flight, and remembered behind a missing one */
+	SEL_PROBE = 16,                  /* packets that a probe sends at most */
 	SEL_ROOM = 40 + 8 + 12 + 28 + 4, /* headers around a payload */
 };
 
 struct rc_selective {
 	/* Requester. sacked[seq % SEL_REACH] == seq: that packet has arrived. */
 	uint64_t sacked[SEL_REACH];
-	uint64_t sack_end;   /* behind the last one that has */
-	uint64_t resend_end; /* what is behind it is on its way, as far as is known */
-	/* The present round of resends: high and una when it began. Another one begins when this
-	 * one is through, or when something sent after it has arrived. */
-	uint64_t round, round_una;
+	/* When each was sent last: 2 x its place in the order of sending, odd if it was sent more
+	 * than once. One that was sent once is lost when one behind it has arrived; others, which
+	 * may have overtaken those, when something that was sent later has. */
+	uint64_t order[SEL_REACH];
+	uint64_t n_sent, newest; /* packets; the last of them that has arrived */
+	uint64_t sack_end;       /* behind the last one that arrived when it was sent once */
+	uint64_t acked;          /* una, when it was last looked at */
+	/* The round trip: of the packet rtt_seq, sent once at rtt_from (0: none is timed). When
+	 * nothing new has come for one and a half of it, the oldest that are missing are sent
+	 * again: a probe. The third and all after it wait twice as long as the one before, until
+	 * the QP's timeout is shorter. */
+	uint64_t rtt_seq, rtt_from, rtt_ns;
+	unsigned probes;
+	bool probing; /* the timer that runs is a probe's */
 	/* Responder: packets behind a missing one. Payloads are in their places, headers wait here
 	 * for their turn. */
 	uint64_t taken[SEL_REACH / 64]; /* bit psn % SEL_REACH */
 	uint32_t n_taken;
-	uint32_t recvs; /* messages taken that used up a receive request */
+	uint32_t unsaid; /* packets kept since the map was last sent */
+	uint32_t recvs;  /* messages taken that used up a receive request */
 	uint8_t map[ROCE_SACK_LEN];
 	struct wire_pkt pkt[SEL_REACH];
 };
@@ -135,7 +146,16 @@ void sel_pass(struct rnic_qp *qp);
 void sel_go_back(struct rnic_qp *qp);
 /* A sequence NAK, with the map of what has come behind the missing packet. */
 unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
-	uint64_t missing, bool progress);
+	uint64_t missing, bool progress, uint64_t now);
+/* The packet at `next` leaves, before `next` and high are moved on; it asks for an acknowledgement.
+ */
+void sel_sent(struct rnic_qp *qp, bool asks, uint64_t now);
+/* una has moved. */
+void sel_progressed(struct rnic_qp *qp, uint64_t now);
+/* How long to wait for an acknowledgement: not longer than limit, 0: any time. */
+uint64_t sel_timeout(struct rnic_qp *qp, uint64_t limit);
+/* The timer has ended: true if that was a probe's, which now goes. */
+bool sel_probe(struct rnic_qp *qp);
 /* Names the map of what has arrived as the frame's payload; its length. */
 size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame);
 
@@ -156,7 +176,11 @@ void rc_step(struct rnic_qp *qp, bool last);
 /* All from una on that has not arrived is sent again; one more try without progress; the same
  * because a response has not come. */
 void rc_go_back(struct rnic_qp *qp);
+/* What of that is lost is sent again; the timer runs on. */
+void rc_rewind(struct rnic_qp *qp);
 void rc_try_again(struct rnic_qp *qp);
+/* The peer has said something new, though una stays: the timer begins anew. */
+void rc_heard(struct rnic_qp *qp, uint64_t now);
 unsigned rc_response_lost(struct rnic_qp *qp, bool progress);
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 unsigned rc_rx_ack(

@@ -54,6 +54,8 @@ static void restart_timer(struct rnic_qp *qp, uint64_t now)
 {
 	uint64_t timeout = roce_timeout_ns(qp->attr.timeout);
 
+	if (qp->sel != NULL)
+		timeout = sel_timeout(qp, timeout);
 	if (outstanding(&qp->req) && timeout != 0)
 		timer_set(&qp->rnic->timers, &qp->timer, now + timeout);
 	else
@@ -134,6 +136,8 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 	 * does not use up tries. */
 	bool oldest = req->next == req->una;
 
+	if (qp->sel != NULL)
+		sel_sent(qp, req->since_ackreq == 0, now);
 	if (req->next < req->high) {
 		req->retransmits++;
 		rnic_inc(qp->rnic, RNIC_C_RETRANSMITS);
@@ -219,6 +223,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		     (qp->sel != NULL && req->next < req->high); /* nothing may follow it */
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
+	frame->stays = true;
 	frame_finish(qp, frame, &hdr, len);
 	advance(qp, last, now);
 	return true;
@@ -274,7 +279,7 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 
 /* ---- going back, giving up ---- */
 
-void rc_go_back(struct rnic_qp *qp)
+void rc_rewind(struct rnic_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -282,10 +287,15 @@ void rc_go_back(struct rnic_qp *qp)
 	req->next_idx = req->una_idx;
 	req->since_ackreq = 0;
 	req->rd_out = 0;
+	qp_ready(qp);
+}
+
+void rc_go_back(struct rnic_qp *qp)
+{
+	rc_rewind(qp);
 	if (qp->sel != NULL)
 		sel_go_back(qp);
 	timer_stop(&qp->timer);
-	qp_ready(qp);
 }
 
 /* One more try without progress since the last one. */
@@ -308,7 +318,7 @@ void rc_timer(struct rnic_qp *qp)
 		rc_go_back(qp);
 		return;
 	}
-	if (!outstanding(req))
+	if (!outstanding(req) || (qp->sel != NULL && sel_probe(qp)))
 		return;
 	req->timeouts++;
 	rnic_inc(qp->rnic, RNIC_C_TIMEOUTS);
@@ -353,6 +363,8 @@ static void progressed(struct rnic_qp *qp, uint64_t now)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_wait = req->implied = false;
+	if (qp->sel != NULL)
+		sel_progressed(qp, now);
 	restart_timer(qp, now);
 	settle_drain(qp);
 	settle_fault(qp);
@@ -380,6 +392,13 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 		return false;
 	progressed(qp, now);
 	return true;
+}
+
+void rc_heard(struct rnic_qp *qp, uint64_t now)
+{
+	qp->req.retries = qp->attr.retry_cnt;
+	qp->sel->probes = 0;
+	restart_timer(qp, now);
 }
 
 /* The peer is beyond a response that has not come: it is lost (IBTA vol. 1, 9.7.5.2.8). One resend
@@ -484,7 +503,7 @@ unsigned rc_rx_ack(
 	if (!outstanding(req))
 		return 0;
 	if (qp->sel != NULL && class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE)
-		return sel_rx_nak(qp, frame + pkt->pay_off, pkt, seq, progress);
+		return sel_rx_nak(qp, frame + pkt->pay_off, pkt, seq, progress, now);
 	return class == ROCE_AETH_RNR ? rx_rnr(qp, value, now) : rx_nak(qp, value, progress);
 }
 

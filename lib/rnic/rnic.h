@@ -59,6 +59,7 @@ enum {
 	X(QKEY, "rnic_qkey", "Q_Key of a datagram is not the QP's")                             \
 	X(RD_LIMIT, "rnic_rd_limit", "more READs and atomics than max_dest_rd_atomic")          \
 	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")              \
+	X(MAD, "rnic_mad", "datagram to QP 1 that is not 256 bytes from another QP 1")          \
 	X(REPLY_QUEUE, "rnic_reply_queue", "too many answers to ARP, ND or echo requests waiting")
 
 enum rnic_drop {
@@ -88,6 +89,7 @@ const char *rnic_drop_text(unsigned drop);
 	X(RNR_TX, "rnr_tx", "RNR NAKs sent")                        \
 	X(RNR_RX, "rnr_rx", "RNR NAKs received")                    \
 	X(TIMEOUTS, "timeouts", "retransmission timeouts")          \
+	X(PROBES, "probes", "probes of selective queue pairs")      \
 	X(RETRANSMITS, "retransmits", "request packets sent again") \
 	X(READ_TX, "read_tx", "READ and atomic responses sent")     \
 	X(READ_RX, "read_rx", "READ and atomic responses taken")    \
@@ -104,6 +106,12 @@ enum rnic_counter {
 };
 const char *rnic_counter_name(enum rnic_counter c);
 
+/* Addresses of a management datagram (lib/wire/cm.h), which goes from QP 1 to QP 1. */
+struct rnic_mad {
+	struct wire_ip src, dst;
+	uint8_t tos;
+};
+
 /* Called by the owner thread from inside rnic_rx / rnic_tx / rnic_timer / rnic_qp_modify; must not
  * call back into the device. Any may be NULL. */
 struct rnic_events {
@@ -114,6 +122,9 @@ struct rnic_events {
 	void (*qp_event)(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
 	/* IBV_EVENT_SRQ_LIMIT_REACHED. */
 	void (*srq_event)(void *arg, struct rnic_srq *srq, enum ibv_event_type type);
+	/* A management datagram of CM_MAD_LEN bytes with the right Q_Key, for the duration of the
+	 * call. Returns 0, or RNIC_DROP_NO_QP if nobody wants it now. NULL: there is no QP 1. */
+	unsigned (*mad)(void *arg, const struct rnic_mad *mad, const uint8_t *data);
 };
 
 /* Congestion control: DCQCN (Zhu et al., SIGCOMM 2015). The device is a reaction point (a QP that
@@ -174,6 +185,13 @@ uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
  * caller's. Returns 0 if it took effect, else why it was dropped (which is counted, too). */
 unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now);
 
+/* Who is to read a received frame where the host's network stack shares the port: a set of enum
+ * rnic_reader. The rnic reads RoCE, and what is for another MAC or broken, which it drops and
+ * counts; ARP and ND are read by both, except for questions after the rnic's own addresses, which
+ * it answers alone; all the rest is the stack's, echo requests and VLANs too. Changes nothing. */
+enum rnic_reader { RNIC_READS = 1, STACK_READS = 2 };
+unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len);
+
 /* One frame to send: bytes = headers, then the payload pieces, then trailer. The payload is
  * referenced in registered memory: it is valid until the next call into the device. */
 struct rnic_frame {
@@ -182,6 +200,8 @@ struct rnic_frame {
 	uint16_t head_len, tail_len;
 	uint16_t n_iov;
 	uint32_t len; /* all together */
+	bool stays;   /* the payload is the device's until the next rnic_rx or rnic_timer, not only
+			 until the next call: requests of RC */
 	uint32_t qpn; /* of the queue pair that it comes from; 0: from none, or one that is gone */
 	struct {
 		const uint8_t *base;
@@ -217,6 +237,15 @@ bool rnic_has_work(const struct rnic *rnic);
  * for. Destinations outside every own prefix are not known here: one IP hop, resolved directly. */
 int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6]);
 int rnic_resolve(struct rnic *rnic, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
+
+/* ---- queue pair 1 ---- */
+
+/* A management datagram of CM_MAD_LEN bytes to the QP 1 of another device, or of this one. It comes
+ * out of rnic_tx; nothing else is ever sent from QP 1. mad->src: an own address; dmac: as
+ * rnic_resolve says. -ENOSPC: too many answers wait, try again after rnic_tx; -EINVAL: addresses.
+ */
+int rnic_mad_send(
+	struct rnic *rnic, const struct rnic_mad *mad, const uint8_t dmac[6], const uint8_t *data);
 
 /* ---- objects (owner) ---- */
 

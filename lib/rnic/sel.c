@@ -11,6 +11,14 @@
 #include "lib/rnic/core.h"
 #include "lib/wire/psn.h"
 
+enum {
+	MAP_EVERY = 4, /* packets behind a missing one, if none of them asks */
+	MIN_PROBE_NS = 3000,
+	FIRST_PROBE_NS = 1000000, /* while no round trip is known */
+	EARLY_PROBES = 2,         /* that wait no longer than the first: they may be lost, too */
+	MAX_PROBES = 20,
+};
+
 int sel_init(struct rnic_qp *qp)
 {
 	qp->sel = calloc(1, sizeof(*qp->sel));
@@ -145,9 +153,11 @@ static unsigned take_turns(struct rnic_qp *qp, const uint8_t *frame, const struc
 
 static unsigned keep(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	qp->sel->pkt[pkt->psn % SEL_REACH] = *pkt;
-	mark(qp->sel, pkt->psn, true);
-	rc_ahead(qp, pkt->psn, true);
+	struct rc_selective *sel = qp->sel;
+
+	sel->pkt[pkt->psn % SEL_REACH] = *pkt;
+	mark(sel, pkt->psn, true);
+	rc_ahead(qp, pkt->psn, pkt->ackreq || ++sel->unsaid >= MAP_EVERY);
 	return 0;
 }
 
@@ -203,6 +213,7 @@ size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame)
 		if (bits != 0)
 			len = i * 8 + 8;
 	}
+	sel->unsaid = 0;
 	frame->iov[0].base = sel->map;
 	frame->iov[0].len = len;
 	frame->n_iov = 1;
@@ -211,46 +222,162 @@ size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame)
 
 /* ---- requester: what has arrived ---- */
 
-void sel_go_back(struct rnic_qp *qp)
+static bool is_here(const struct rc_selective *sel, uint64_t seq)
 {
-	qp->sel->round = qp->sel->resend_end = qp->req.high;
+	return sel->sacked[seq % SEL_REACH] == seq;
 }
 
-/* Whether something is to be sent again. */
-static bool take_map(struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing)
+static bool is_lost(const struct rc_selective *sel, uint64_t seq)
+{
+	const uint64_t order = sel->order[seq % SEL_REACH];
+
+	if (is_here(sel, seq))
+		return false;
+	return order & 1 ? order / 2 <= sel->newest : seq < sel->sack_end;
+}
+
+static void lose(struct rc_selective *sel, uint64_t seq)
+{
+	sel->order[seq % SEL_REACH] = 1;
+}
+
+/* The oldest one always goes: if it is a READ, its answer may be what was lost. */
+void sel_go_back(struct rnic_qp *qp)
 {
 	struct rc_selective *sel = qp->sel;
+	const struct rc_requester *req = &qp->req;
+
+	sel->sacked[req->una % SEL_REACH] = ~req->una;
+	for (uint64_t seq = req->una; seq < req->high && seq < req->una + SEL_REACH; seq++)
+		lose(sel, seq);
+}
+
+/* Up at once, down slowly: a peer in software is quick at times. */
+static void heard(struct rc_selective *sel, uint64_t now)
+{
+	const uint64_t rtt = now - sel->rtt_from;
+
+	sel->rtt_from = 0;
+	sel->rtt_ns = rtt < sel->rtt_ns ? sel->rtt_ns - (sel->rtt_ns - rtt) / 8 : rtt;
+}
+
+static void arrived(struct rc_selective *sel, uint64_t seq, uint64_t now)
+{
+	const uint64_t order = sel->order[seq % SEL_REACH];
+
+	if (order / 2 > sel->newest)
+		sel->newest = order / 2;
+	if (!(order & 1) && seq >= sel->sack_end)
+		sel->sack_end = seq + 1;
+	if (sel->rtt_from != 0 && seq == sel->rtt_seq)
+		heard(sel, now);
+}
+
+void sel_sent(struct rnic_qp *qp, bool asks, uint64_t now)
+{
+	struct rc_selective *sel = qp->sel;
+	const uint64_t seq = qp->req.next;
+	const bool again = seq < qp->req.high;
+
+	if (sel->n_sent++ == 0)
+		sel->acked = seq;
+	sel->order[seq % SEL_REACH] = 2 * sel->n_sent + again;
+	if (again && seq == sel->rtt_seq) {
+		sel->rtt_from = 0;
+	} else if (!again && asks && sel->rtt_from == 0) {
+		sel->rtt_seq = seq;
+		sel->rtt_from = now;
+	}
+}
+
+void sel_progressed(struct rnic_qp *qp, uint64_t now)
+{
+	struct rc_selective *sel = qp->sel;
+
+	sel->probes = 0;
+	for (; sel->acked < qp->req.una; sel->acked++)
+		if (!is_here(sel, sel->acked))
+			arrived(sel, sel->acked, now);
+}
+
+uint64_t sel_timeout(struct rnic_qp *qp, uint64_t limit)
+{
+	struct rc_selective *sel = qp->sel;
+	uint64_t wait = sel->rtt_ns + sel->rtt_ns / 2;
+
+	if (sel->rtt_ns == 0)
+		wait = FIRST_PROBE_NS;
+	else if (wait < MIN_PROBE_NS)
+		wait = MIN_PROBE_NS;
+	wait <<= sel->probes > EARLY_PROBES ? sel->probes - EARLY_PROBES : 0;
+	sel->probing = limit == 0 || wait < limit;
+	return sel->probing ? wait : limit;
+}
+
+/* The oldest that have not arrived. */
+bool sel_probe(struct rnic_qp *qp)
+{
+	struct rc_selective *sel = qp->sel;
+	const struct rc_requester *req = &qp->req;
+	unsigned n = 0;
+
+	if (!sel->probing)
+		return false;
+	sel->probes += sel->probes < MAX_PROBES;
+	rnic_inc(qp->rnic, RNIC_C_PROBES);
+	sel->sacked[req->una % SEL_REACH] = ~req->una;
+	for (uint64_t seq = req->una; seq < req->high && n < SEL_PROBE; seq++)
+		if (!is_here(sel, seq)) {
+			lose(sel, seq);
+			n++;
+		}
+	rc_rewind(qp);
+	timer_stop(&qp->timer); /* the oldest one starts it */
+	return true;
+}
+
+/* True if a packet of which it was not known has arrived. */
+static bool take_map(
+	struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing, uint64_t now)
+{
+	struct rc_selective *sel = qp->sel;
+	bool news = false;
 
 	for (unsigned i = 0; i < len * 8 && i < SEL_REACH - 1; i++) {
 		uint64_t seq = missing + 1 + i;
 
-		if (!roce_sack_bit(map, i) || seq >= qp->req.high)
+		if (!roce_sack_bit(map, i) || seq >= qp->req.high || is_here(sel, seq))
 			continue;
 		sel->sacked[seq % SEL_REACH] = seq;
-		if (seq >= sel->sack_end)
-			sel->sack_end = seq + 1;
+		arrived(sel, seq, now);
+		news = true;
 	}
-	return qp->req.una >= sel->round || sel->sack_end > sel->round;
+	return news;
 }
 
+/* Without a map the peer has kept nothing of what came: all of it goes again, once. */
 unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
-	uint64_t missing, bool progress)
+	uint64_t missing, bool progress, uint64_t now)
 {
 	struct rc_requester *req = &qp->req;
-	bool again = take_map(qp, map, pkt->pay_len, missing);
+	struct rc_selective *sel = qp->sel;
+	const bool news = take_map(qp, map, pkt->pay_len, missing, now);
 
 	rnic_inc(qp->rnic, RNIC_C_NAK_RX);
 	if (req->una < missing)
 		return rc_response_lost(qp, progress);
-	if (req->rnr_wait || !again)
+	if (req->rnr_wait)
 		return 0;
-	if (req->una == qp->sel->round_una)
-		rc_try_again(qp);
-	else
-		rc_go_back(qp);
-	qp->sel->round_una = req->una;
+	if (news && !progress)
+		rc_heard(qp, now);
 	if (pkt->pay_len > 0)
-		qp->sel->resend_end = qp->sel->sack_end;
+		rc_rewind(qp);
+	else if ((sel->order[req->una % SEL_REACH] & 1) && !is_lost(sel, req->una))
+		return 0;
+	else if (progress)
+		rc_go_back(qp);
+	else
+		rc_try_again(qp);
 	return 0;
 }
 
@@ -261,15 +388,13 @@ static bool last_packet(const struct rnic_qp *qp)
 	return rc_is_rd(wqe) || qp->req.next + 1 == wqe->first + rc_packets(qp, wqe);
 }
 
-/* As far as the next request without packets, which the caller passes. The oldest one always goes:
- * if it is a READ, its answer may be what was lost. */
+/* As far as the next request without packets, which the caller passes. */
 void sel_pass(struct rnic_qp *qp)
 {
 	struct rc_selective *sel = qp->sel;
 	struct rc_requester *req = &qp->req;
 
-	while (req->next < req->high && req->next != req->una &&
-		(sel->sacked[req->next % SEL_REACH] == req->next || req->next >= sel->resend_end)) {
+	while (req->next < req->high && !is_lost(sel, req->next)) {
 		const struct send_wqe *wqe = ring_at(&qp->sq, req->next_idx);
 
 		if (wqe_is_local(wqe))

@@ -7,12 +7,6 @@
 #include "lib/rnic/core.h"
 #include "lib/wire/psn.h"
 
-/* As Soft-RoCE: the same for all datagrams of a QP (Knuth's multiplicative hash). */
-static uint16_t source_port(uint32_t qpn)
-{
-	return (uint16_t)(0xc000 | qpn * UINT32_C(0x61c88647) >> 18);
-}
-
 static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
 	const struct send_wqe *wqe = unacked_next(qp);
@@ -30,7 +24,7 @@ static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	}
 	dest = (const struct ud_dest *)((const uint8_t *)wqe + qp->dest_off);
 	flow = dest->flow;
-	flow.sport = source_port(qp->qpn);
+	flow.sport = ud_source_port(qp->qpn);
 	hdr.opcode += wqe->opcode == IBV_WR_SEND_WITH_IMM;
 	hdr.imm = wqe->imm;
 	hdr.se = wqe->solicited;
@@ -55,9 +49,15 @@ static void make_grh(uint8_t grh[GRH_LEN], const uint8_t *frame, const struct wi
 	memcpy(grh + GRH_LEN - len, l3, len);
 }
 
+/* A17.4.5.1: a completion says which header is in those 40 bytes. Where, the annex leaves open;
+ * ConnectX does it in the service level, which Ethernet has no other use for, and UCX reads it
+ * there. */
+enum { SL_IP6 = 1, SL_IP4 = 2, SL_UDP = 8 };
+
 static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = {.status = status,
+		.sl = SL_UDP | (pkt->ip_ver == 4 ? SL_IP4 : SL_IP6),
 		.opcode = IBV_WC_RECV,
 		.byte_len = GRH_LEN + pkt->pay_len,
 		.src_qp = pkt->sqpn,

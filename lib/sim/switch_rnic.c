@@ -94,6 +94,7 @@ void sim_mode1_turn(struct sim *sim, unsigned i)
 		mode1_run(dev, sim->now);
 		while (rnic_tx(rnic, &frame, sim->now))
 			send_frame(sim, i, &frame);
+		mode1_run(dev, sim->now); /* a NAK that was sent may have ended a queue pair */
 	} while (rnic_has_work(rnic));
 	sim_switch_wake(sim, i, rnic_deadline(rnic));
 }

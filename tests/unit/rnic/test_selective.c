@@ -85,6 +85,38 @@ static void test_one_loss(void **state)
 	net_close(&net);
 }
 
+/* The last packet is lost, and its first repetition: nothing behind it tells. A probe goes out
+ * after one and a half round trips, which takes no retry; the QP's timeout is half a second. */
+static bool hold_last(struct net *n, int from, uint8_t *frame, size_t *len)
+{
+	struct wire_pkt pkt;
+
+	return wire_parse(frame, *len, &pkt) != WIRE_OK || from != 0 || pkt.psn != psn_add(P0, 3) ||
+	       n->hook_n++ > 1;
+}
+
+static void test_last_one_lost(void **state)
+{
+	struct end *a = &net.end[0];
+	struct rnic_qp_stats stats;
+
+	(void)state;
+	open_with((struct net_options){.timeout = 17});
+	write_across(1, 100); /* tells the round trip */
+	net_run(&net, net.now + MS);
+	assert_int_equal(IBV_WC_SUCCESS, end_wc(a->scq).status);
+	net.hook = hold_last;
+	write_across(2, 3000);
+	net_run(&net, net.now + 6 * 2 * NET_DELAY);
+	assert_int_equal(IBV_WC_SUCCESS, end_wc(a->scq).status);
+	assert_int_equal(2, rnic_count(a->rnic, RNIC_C_PROBES));
+	assert_int_equal(3 + 1, rnic_count(a->rnic, RNIC_C_RETRANSMITS));
+	assert_int_equal(0, rnic_count(a->rnic, RNIC_C_TIMEOUTS));
+	rnic_qp_stats(a->qp, &stats);
+	assert_int_equal(7, stats.retries);
+	net_close(&net);
+}
+
 /* READs and atomics behind a missing packet wait for their turn: they see what it wrote. */
 static void test_turns(void **state)
 {
@@ -376,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_loss),
+		cmocka_unit_test(test_last_one_lost),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_fewer),
 		cmocka_unit_test(test_mixed),

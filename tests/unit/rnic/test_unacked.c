@@ -278,6 +278,8 @@ static void test_datagrams(void **state)
 		assert_int_equal(GRH + 1000, wc.byte_len);
 		assert_int_equal(rnic_qp_num(a->qp), wc.src_qp);
 		assert_int_equal(IBV_WC_GRH | (sgid == 1 ? IBV_WC_WITH_IMM : 0), (int)wc.wc_flags);
+		/* As ConnectX: bit 3 for UDP, below it 1 for IPv6, 2 for IPv4. */
+		assert_int_equal(b->buf[0] >> 4 == 6 ? 9 : 10, wc.sl);
 		if (sgid == 1)
 			assert_int_equal(0x12345678, be32toh(wc.imm_data));
 		assert_memory_equal(a->buf, b->buf + GRH, 1000);

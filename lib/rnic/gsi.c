@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pair 1 (IBTA vol. 1, 10.2.4.1, 13.5): it has no queues; what comes is handed on, what goes
+ * waits with the answers to ARP. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rnic/core.h"
+#include "lib/wire/cm.h"
+#include "lib/wire/psn.h"
+
+unsigned gsi_rx(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	const struct rnic_mad mad = {pkt->src, pkt->dst, pkt->tos};
+
+	if (rnic->events.mad == NULL)
+		return RNIC_DROP_NO_QP;
+	if (pkt->opcode != (ROCE_UD | ROCE_SEND_ONLY))
+		return RNIC_DROP_QP_TYPE;
+	if (pkt->qkey != CM_QKEY)
+		return RNIC_DROP_QKEY;
+	if (pkt->sqpn != CM_QPN || pkt->pay_len != CM_MAD_LEN)
+		return RNIC_DROP_MAD;
+	return rnic->events.mad(rnic->events.arg, &mad, frame + pkt->pay_off);
+}
+
+int rnic_mad_send(
+	struct rnic *rnic, const struct rnic_mad *mad, const uint8_t dmac[6], const uint8_t *data)
+{
+	struct wire_flow flow = {.src = mad->src,
+		.dst = mad->dst,
+		.tos = ect_tos(rnic->ect, mad->tos),
+		.ttl = 64,
+		.sport = ud_source_port(CM_QPN)};
+	struct wire_hdr hdr = {.opcode = ROCE_UD | ROCE_SEND_ONLY,
+		.mig = true,
+		.sqpn = CM_QPN,
+		.dqpn = CM_QPN,
+		.qkey = CM_QKEY};
+	uint8_t *out;
+	int len;
+
+	if (rnic_own_ip(rnic, &flow.src) < 0)
+		return -EINVAL;
+	out = rnic_reply(rnic);
+	if (out == NULL)
+		return -ENOSPC;
+	memcpy(flow.dmac, dmac, sizeof(flow.dmac));
+	memcpy(flow.smac, rnic->mac, sizeof(flow.smac));
+	hdr.psn = rnic->gsi_psn++ & PSN_MASK;
+	hdr.ip_id = rnic->ip_id++;
+	len = wire_build_frame(out, rnic->reply_cap, &flow, &hdr, data, CM_MAD_LEN);
+	rnic_reply_send(rnic, len);
+	return len < 0 ? len : 0;
+}
