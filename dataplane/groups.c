@@ -97,6 +97,7 @@ static int fill_endpoint(
 	struct inc_ep_spec *ep = &spec->ep[i];
 	const struct port *port = port_of(sw, ep->port);
 	unsigned need = spec->mtu + ROCE_OVER_IP +
+			(spec->flags & INC_F_SR ? sizeof(struct roce_poseth) : 0) +
 			(wire_ip_is4(&ep->remote_ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
 	int rc;
 

@@ -116,7 +116,7 @@ static int get_impair(
 	const json_t *v, const char *path, struct sw_config_port *p, char err[SW_ERR_LEN])
 {
 	static const char *const impair_keys[] = {
-		"loss", "dup", "reorder", "corrupt", "tx_loss", "seed", NULL};
+		"loss", "dup", "reorder", "corrupt", "tx_loss", "lose", "seed", NULL};
 	const json_t *impair = json_object_get(v, "impair");
 	char where[64], what[PORT_ERR_LEN];
 

@@ -46,13 +46,17 @@ static json_t *ranks_json(struct inc_group *g, uint64_t eps)
 
 static json_t *flags_json(unsigned flags)
 {
-	static const char *const names[] = {
-		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port", "half"};
+	static const struct {
+		unsigned flag;
+		const char *name;
+	} known[] = {{INC_F_REPRODUCIBLE, "reproducible"}, {INC_F_DUP_ALL, "dup_all"},
+		{INC_F_LATE_FLUSH, "late_flush"}, {INC_F_STALL_RNR, "stall_rnr"},
+		{INC_F_STRICT_PORT, "strict_port"}, {INC_F_HALF, "half"}, {INC_F_SR, "sr"}};
 	json_t *out = json_array();
 
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (flags >> i & 1)
-			json_array_append_new(out, json_string(names[i]));
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (flags & known[i].flag)
+			json_array_append_new(out, json_string(known[i].name));
 	return out;
 }
 

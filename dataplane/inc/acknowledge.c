@@ -78,11 +78,15 @@ static void send(struct inc_ctx *c, unsigned i, uint8_t syndrome, uint32_t psn)
 	inc_send_ack(c, 1ULL << i, syndrome, psn, inc_ep_at(c->g, i)->rx_msn);
 }
 
+/* SR: where something is missing, what has come behind it goes with each acknowledgement. */
 static void send_ack(struct inc_ctx *c, unsigned i, uint32_t to)
 {
 	inc_count(c->g, INC_C_ACKS);
 	inc_move_acked(c->g, i, to);
-	send(c, i, ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS, psn_add(to, -1));
+	if ((c->g->flags & INC_F_SR) && to == inc_ep_at(c->g, i)->rx_epsn && inc_sr_gap(c->g, i))
+		inc_sr_tell(c, i, to);
+	else
+		send(c, i, ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS, psn_add(to, -1));
 }
 
 void inc_ack_owed(struct inc_ctx *c)
@@ -134,19 +138,28 @@ enum inc_drop inc_ack_again(struct inc_ctx *c)
 	return INC_DROP_DONE;
 }
 
-void inc_nak(struct inc_ctx *c)
+void inc_nak(struct inc_ctx *c, bool kept)
 {
 	struct inc_group *g = c->g;
 	struct inc_ep *ep = inc_ep_at(g, c->ep);
+	bool selective = g->flags & INC_F_SR;
 	uint32_t to;
 
-	if (ep->nak_sent)
+	if (ep->nak_sent && !INC_BUG(T20) && !(selective && kept && c->pkt->ackreq))
 		return;
 	to = limit(g, ep);
+	if (selective && to != ep->rx_epsn) { /* what it would name is not missing */
+		inc_ack_owed(c);
+		return;
+	}
 	ep->nak_sent = 1;
 	inc_count(g, INC_C_NAKS);
 	inc_move_acked(g, c->ep, to);
-	send(c, c->ep, ROCE_AETH_NAK | ROCE_NAK_SEQUENCE, inc_adjust(g, INC_FLOW_RX, c->ep, to));
+	if (selective)
+		inc_sr_tell(c, c->ep, to);
+	else
+		send(c, c->ep, ROCE_AETH_NAK | ROCE_NAK_SEQUENCE,
+			inc_adjust(g, INC_FLOW_RX, c->ep, to));
 }
 
 void inc_hold(struct inc_ctx *c, uint32_t expected, uint8_t timer_code)

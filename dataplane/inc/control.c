@@ -130,6 +130,7 @@ static void catch_up(struct inc_group *g, uint32_t psn)
 		ep->tx_una = psn_max(ep->tx_una, far);
 		ep->tx_next = psn_max(ep->tx_next, far);
 		ep->tx_high = psn_max(ep->tx_high, far);
+		inc_sr_catch_up(ep, far);
 	}
 	g->node_ack = psn_max(g->node_ack, far);
 	g->red_ack = psn_max(g->red_ack, far);
@@ -173,6 +174,7 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 	fresh.last = psn_add(c->pkt->psn, (int32_t)fresh.n);
 	fresh.pay_crc = c->pay_crc;
 	fresh.first_msg = g->next_msg;
+	fresh.first_op = g->next_op++;
 	memcpy(fresh.payload, c->payload, INC_CTRL_LEN);
 	*d = fresh;
 	c->desc = d;
@@ -281,21 +283,25 @@ struct inc_position inc_position_of(
 	struct inc_position pos = {.len = g->mtu};
 
 	if (psn == d->ctrl_psn)
-		return (struct inc_position){.opcode = ROCE_SEND_ONLY_IMM,
+		return (struct inc_position){.opcode = ROCE_SEND_ONLY_IMM | inc_transport(g),
 			.ackreq = true,
 			.len = INC_CTRL_LEN,
-			.imm = d->imm};
+			.imm = d->imm,
+			.recv = (uint32_t)d->first_msg + d->first_op};
 	i = k % d->m;
 	rest = d->n - k;
 	len = rest + i < d->m ? rest + i : d->m; /* packets in this message */
 	if (rest == 1)
 		pos.len = (uint16_t)(d->bytes - (uint64_t)(d->n - 1) * g->mtu);
 	pos.opcode = opcode[len == 1 ? ONLY : i == 0 ? FIRST : i == len - 1 ? LAST : MIDDLE];
+	pos.opcode |= inc_transport(g);
 	pos.ackreq = i == len - 1;
 	pos.imm = k / d->m;
 	pos.msg = d->first_msg + pos.imm;
 	pos.msg_len = len * g->mtu;
-	if (rest + i <= d->m) /* the last message */
+	pos.offset = i * g->mtu;
+	pos.recv = (uint32_t)pos.msg + d->first_op + 1; /* this operation's control is one, too */
+	if (rest + i <= d->m)                           /* the last message */
 		pos.msg_len = (uint32_t)(d->bytes - (uint64_t)(k - i) * g->mtu);
 	return pos;
 }

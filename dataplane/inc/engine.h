@@ -46,7 +46,8 @@ struct inc_look {
 enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *pkt,
 	uint16_t in_port, struct inc_look *look);
 
-/* One packet to send, on each endpoint of out_mask. Payload is referenced, either in the packet
+/* One packet to send, on each endpoint of out_mask. Payload of an acknowledgement or CNP is the
+ * caller's, and to be copied; of others it is referenced, either in the packet
  * being processed or in the arena. There it stays as it is until every receiver has it: in Mode-II
  * by the window argument, in Mode-III because a slot is released when all its receivers have
  * acknowledged its PSN. What can still be queued then is a copy of a packet that was sent again
@@ -60,12 +61,14 @@ struct inc_emit {
 	uint8_t opcode;
 	uint8_t syndrome;
 	bool ackreq, mig, ce;
+	bool again;       /* Mode-III: its endpoint was sent this before */
 	bool from_packet; /* payload points into the packet being processed, not into the arena */
 	uint32_t psn, msn, imm;
 	/* RDMA WRITE: the message's number in all operations, which says where a host gets it, and
 	 * its bytes. */
 	uint64_t msg;
 	uint32_t msg_len;
+	uint32_t pos_offset, pos_recv; /* SR: the packet's place */
 };
 
 struct inc_sink {

@@ -26,7 +26,12 @@ static size_t layout(const struct inc_group_spec *s, struct inc_group *g)
 	if (s->mode != INC_MODE_3)
 		return at;
 	g->slot_off[INC_BCAST] = (uint32_t)at;
-	return at + (size_t)s->slots * sizeof(struct inc_slot);
+	at += (size_t)s->slots * sizeof(struct inc_slot);
+	if (!(s->flags & INC_F_SR))
+		return at;
+	g->order_off = (uint32_t)at;
+	return at +
+	       (size_t)s->n_ep * inc_n_order((unsigned)__builtin_ctz(s->slots)) * sizeof(uint64_t);
 }
 
 size_t inc_group_bytes(const struct inc_group_spec *spec)
@@ -105,6 +110,7 @@ static void restart(struct inc_group *g)
 		struct inc_ep *ep = inc_ep_at(g, i);
 
 		ep->rx_epsn = ep->rx_acked = ep->tx_una = ep->tx_next = ep->tx_high = psn;
+		ep->rx_high = ep->sack_end = psn;
 		ep->nak_sent = ep->rto_shift = ep->retries = ep->rnr_wait = 0;
 		ep->timer_ns = ep->resent_ns = ep->rtt_from = 0;
 	}
@@ -192,6 +198,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->start_psn = g->next_ctrl = spec->start_psn;
 	g->pay_stride = spec->flags & INC_F_REPRODUCIBLE ? spec->n_ep * spec->mtu : spec->mtu;
 	g->mtu_shift = icrc_shift_for(spec->mtu);
+	g->rto_given = spec->rto_us != 0;
 	g->rto_min_ns = (spec->rto_us ? spec->rto_us : INC_RTO_US) * 1000;
 	memcpy(g->name, spec->name, sizeof(g->name));
 	for (unsigned i = 0; i < spec->n_ep; i++)

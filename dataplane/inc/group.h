@@ -96,6 +96,7 @@ enum inc_group_flags {
 	INC_F_STRICT_PORT = 1 << 4,
 	INC_F_HALF = 1 << 5,  /* memory for fp16 and bf16, which are summed in fp32 */
 	INC_F_WRITE = 1 << 6, /* data by RDMA WRITE with Immediate (2.4) */
+	INC_F_SR = 1 << 7,    /* Mode-III: selective acknowledgement on every edge (4.10) */
 };
 
 /* What a group is made from; the JSON of group.create becomes this. */
@@ -174,9 +175,9 @@ struct inc_desc { /* one collective operation in flight */
 	uint64_t ctrl_seen;     /* endpoints whose control was accepted */
 	uint64_t bytes;
 	uint64_t first_msg; /* messages of data in all operations before */
+	uint32_t first_op;  /* operations before */
 	uint8_t payload[INC_CTRL_LEN];
 	uint32_t pay_crc; /* of payload */
-	uint32_t pad;
 };
 
 struct inc_slot {
@@ -188,6 +189,7 @@ struct inc_slot {
 	uint8_t ce;       /* a contribution was marked CE */
 	uint8_t complete; /* the result stands in the arena */
 	uint8_t reserved[3];
+	uint64_t sacked; /* SR: bit per endpoint that has said it has it */
 };
 
 struct inc_ep {
@@ -205,7 +207,8 @@ struct inc_ep {
 	/* PSNs < refl_next reflected (or acknowledged) to this host. Mode-I: messages < refl_next
 	 * are in its send queue. */
 	uint32_t refl_next;
-	/* Mode-II: told to wait before it sends rnr_psn again, and it has not sent it since. */
+	/* Mode-II: told to wait before it sends rnr_psn again; since then it has not sent it, nor
+	 * was it acknowledged. */
 	uint32_t rnr_psn;
 	bool rnr_told;
 	/* Mode-III, the connection to the peer. Receiving: PSNs < rx_epsn received in order, those
@@ -215,6 +218,10 @@ struct inc_ep {
 	/* Sending: PSNs < tx_una acknowledged, the next to send, the highest sent + 1. */
 	uint32_t tx_una, tx_next, tx_high;
 	uint32_t resent_psn;
+	/* SR. Behind the last PSN that has come, in any order; behind the last one that came to
+	 * the peer when it was sent once. Packets sent, and the last of them that has come. */
+	uint32_t rx_high, sack_end;
+	uint64_t n_sent, newest;
 	/* Its round trip: of the packet rtt_psn, sent for the first time at rtt_from (0: none is
 	 * timed), and as measured so far (0: not yet). */
 	uint32_t rtt_psn, rtt_ns;
@@ -267,6 +274,7 @@ struct inc_group {
 	uint8_t pad[2];
 	uint64_t child_mask, host_mask;
 	uint64_t next_msg;        /* messages of data in all operations so far */
+	uint32_t next_op, pad6;   /* operations so far */
 	uint64_t in_front;        /* Mode-I: endpoints that have messages waiting */
 	struct inc_route control; /* of the control messages; in a SINGLE group of the data, too */
 	/* Broadcast in Mode-II: what the sender was told all receivers have, and the last NAK. */
@@ -282,9 +290,11 @@ struct inc_group {
 	uint32_t psn_start[2], loop_next, pad3;
 	uint64_t timer_ns; /* no endpoint's timer ends before; UINT64_MAX: none runs */
 	uint64_t owed;     /* endpoints that were not acknowledged all that they are to be */
-	uint32_t rto_min_ns, pad5;
-	uint32_t ep_off, desc_off, rank_off, slot_off[2]; /* from the start of the block */
-	uint32_t pad4;
+	uint32_t rto_min_ns;
+	bool rto_given; /* else SR takes less */
+	uint8_t pad5[3];
+	/* From the start of the block. order_off: inc_order(), SR groups only. */
+	uint32_t ep_off, desc_off, rank_off, slot_off[2], order_off;
 	uint64_t bcast_off;          /* of the second pipe's payloads, from pay_off */
 	uint64_t pay_off;            /* in the arena, or INC_NO_ARENA */
 	uint64_t pay_bytes;          /* taken there */
@@ -307,6 +317,11 @@ static inline uint8_t *inc_rank_ep(struct inc_group *g)
 {
 	return (uint8_t *)g + g->rank_off;
 }
+/* The opcodes of its packets: ordinary ones, or those of selective acknowledgement. */
+static inline uint8_t inc_transport(const struct inc_group *g)
+{
+	return g->flags & INC_F_SR ? ROCE_SEL : ROCE_RC;
+}
 static inline uint32_t inc_idx(const struct inc_group *g, uint32_t psn)
 {
 	return psn & ((1u << g->log2n) - 1);
@@ -318,6 +333,18 @@ enum inc_pipe { INC_AGG, INC_BCAST };
 static inline struct inc_slot *inc_pipe_slot(struct inc_group *g, enum inc_pipe pipe, uint32_t psn)
 {
 	return (struct inc_slot *)((uint8_t *)g + g->slot_off[pipe]) + inc_idx(g, psn);
+}
+/* SR: when a PSN was last sent to an endpoint: 2 x its place in the order of sending, odd if it was
+ * sent more than once. */
+static inline uint32_t inc_n_order(unsigned log2n)
+{
+	return 1u << log2n < (unsigned)ROCE_SACK_BITS ? 1u << log2n : (unsigned)ROCE_SACK_BITS;
+}
+static inline uint64_t *inc_order(struct inc_group *g, unsigned ep, uint32_t psn)
+{
+	uint32_t n = inc_n_order(g->log2n);
+
+	return (uint64_t *)((uint8_t *)g + g->order_off) + ep * n + (psn & (n - 1));
 }
 static inline struct inc_slot *inc_slot_at(struct inc_group *g, uint32_t psn)
 {

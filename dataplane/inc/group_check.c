@@ -88,6 +88,11 @@ static int check_shape(struct inc_group_spec *s, char *err)
 			INC_MAX_RTO_US);
 	if (s->rto_us && s->mode != INC_MODE_3)
 		return refuse(err, EINVAL, "rto_us: only mode III has timers");
+	if ((s->flags & INC_F_SR) && s->mode != INC_MODE_3)
+		return refuse(err, EOPNOTSUPP, "flags.sr: only mode III acknowledges by itself");
+	if ((s->flags & INC_F_SR) && s->kind == INC_MIXED)
+		return refuse(err, EOPNOTSUPP,
+			"flags.sr: a mixed group leaves out PSNs, selective queue pairs cannot");
 	if (s->root >= s->n_ranks)
 		return refuse(err, EINVAL, "root: %u, must be below %u", s->root, s->n_ranks);
 	if (s->n_ep < 1 || s->n_ep > INC_MAX_EP)

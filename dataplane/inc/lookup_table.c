@@ -6,7 +6,13 @@
 /* Class by opcode. False: no collective uses it. */
 static bool classify(const struct inc_group *g, const struct wire_pkt *pkt, uint8_t *cls)
 {
-	switch (pkt->opcode) {
+	if (pkt->opcode == ROCE_CNP) {
+		*cls = INC_CLASS_CNP;
+		return true;
+	}
+	if ((pkt->opcode & ~ROCE_OP_MASK) != inc_transport(g))
+		return false;
+	switch (pkt->opcode & ROCE_OP_MASK) {
 	case ROCE_WRITE_FIRST:
 	case ROCE_WRITE_MIDDLE:
 	case ROCE_WRITE_LAST_IMM:
@@ -21,9 +27,6 @@ static bool classify(const struct inc_group *g, const struct wire_pkt *pkt, uint
 	case ROCE_SEND_LAST:
 	case ROCE_SEND_ONLY:
 		*cls = INC_CLASS_DATA;
-		return true;
-	case ROCE_CNP:
-		*cls = INC_CLASS_CNP;
 		return true;
 	case ROCE_ACK:
 		break;

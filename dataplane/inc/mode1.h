@@ -5,7 +5,8 @@
  * receives that are not posted hold the sender.
  *
  * Sans-I/O: whoever owns the device feeds frames to mode1_rnic() with rnic_rx, calls mode1_run
- * afterwards, then takes what rnic_tx has to send. All functions are for the owner of the rnic
+ * afterwards, then takes what rnic_tx has to send, and calls mode1_run once more: a NAK that leaves
+ * ends its queue pair, which nothing else might tell. All functions are for the owner of the rnic
  * (lib/rnic/rnic.h, Threads). Nothing allocates but mode1_device_create and mode1_create.
  *
  * Messages are numbered as other modes number packets: modulo 2^24 from the group's start_psn on,

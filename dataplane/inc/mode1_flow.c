@@ -154,7 +154,9 @@ static bool may_send(const struct mode1 *m, uint32_t number, uint64_t outs)
 	for (; outs != 0; outs &= outs - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(outs);
 
-		if (inc_ep_at(m->g, i)->refl_next != number || m->ep[i].sends == m->sq_depth)
+		if (inc_ep_at(m->g, i)->refl_next != number && !INC_BUG(M1_TURN))
+			return false;
+		if (m->ep[i].sends == m->sq_depth)
 			return false;
 	}
 	return true;
@@ -190,7 +192,7 @@ static void hand_out(struct mode1 *m, const struct inc_desc *d, uint32_t number,
 	uint64_t data = receivers(m->g, &d->route);
 
 	if (buf != WR_NO_BUF)
-		m->buf[buf].sends = (uint8_t)__builtin_popcountll(outs);
+		m->buf[buf].sends = INC_BUG(M1_FREE) ? 1 : (uint8_t)__builtin_popcountll(outs);
 	for (; outs != 0; outs &= outs - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(outs);
 		struct inc_ep *ep = inc_ep_at(m->g, i);

@@ -87,6 +87,8 @@ static enum inc_drop answer_stale(struct inc_ctx *c)
 	const struct inc_route *route = c->route ? c->route : &g->control;
 
 	inc_count(g, INC_C_STALE);
+	if (INC_BUG(T8))
+		return INC_DROP_PSN_STALE;
 	if (inc_role_of(g, route, c->ep) == INC_ROLE_NONE)
 		return INC_DROP_WRONG_ENDPOINT;
 	if (route->prim == INC_RED) {

@@ -9,7 +9,7 @@ enum { RNR_TIMER_CODE = 6 /* 80 us */ };
 /* Once per gap; what it names acknowledges all before it. */
 static enum inc_drop nak(struct inc_ctx *c, enum inc_drop why)
 {
-	inc_nak(c);
+	inc_nak(c, false);
 	return why;
 }
 
@@ -31,10 +31,8 @@ static uint32_t pipe_end(const struct inc_group *g, uint32_t start)
 	return psn_add(start, 1 << g->log2n);
 }
 
-/* Has this PSN come from the endpoint before, out of order? What the pipe has released has. */
-static bool received(struct inc_ctx *c, uint32_t psn)
+bool inc_received(struct inc_group *g, unsigned ep, uint32_t psn)
 {
-	struct inc_group *g = c->g;
 	const struct inc_desc *d = inc_desc_find(g, psn);
 	const struct inc_slot *slot;
 	enum inc_pipe pipe;
@@ -42,12 +40,12 @@ static bool received(struct inc_ctx *c, uint32_t psn)
 
 	if (d == NULL)
 		return false;
-	pipe = inc_role_of(g, inc_route_at(g, d, psn), c->ep) == INC_ROLE_UP ? INC_AGG : INC_BCAST;
+	pipe = inc_role_of(g, inc_route_at(g, d, psn), ep) == INC_ROLE_UP ? INC_AGG : INC_BCAST;
 	start = inc_pipe_start(g, pipe);
 	if (psn_lt(psn, start))
-		return true;
+		return !INC_BUG(T14);
 	slot = inc_pipe_slot(g, pipe, psn);
-	return psn_lt(psn, pipe_end(g, start)) && slot->tag == psn && slot->arrived >> c->ep & 1;
+	return psn_lt(psn, pipe_end(g, start)) && slot->tag == psn && slot->arrived >> ep & 1;
 }
 
 /* Row 10: the packet is the next in order; so may be others that overtook it. */
@@ -61,8 +59,8 @@ static void advance(struct inc_ctx *c, struct inc_ep *ep)
 		ep->rx_epsn = psn_add(psn, 1);
 		psn = inc_adjust(g, INC_FLOW_RX, c->ep, ep->rx_epsn);
 		steps++;
-	} while (received(c, psn));
-	ep->nak_sent = 0;
+	} while (inc_received(g, c->ep, psn));
+	ep->nak_sent = INC_BUG(T20B) && ep->nak_sent;
 	if (c->pkt->ackreq || steps > 1 || inc_position_of(g, c->desc, c->pkt->psn).ackreq)
 		inc_ack_owed(c);
 }
@@ -124,10 +122,11 @@ static enum inc_drop receive_data(struct inc_ctx *c)
 	if (!psn_lt(psn, pipe_end(g, start)))
 		return ahead(c, expected);
 	drop = take(c, start);
+	ep->rx_high = psn_max(ep->rx_high, psn_add(psn, 1));
 	if (next)
 		advance(c, ep);
 	else
-		inc_nak(c);
+		inc_nak(c, true);
 	inc_ack_flush(c);
 	if (drop != INC_DROP_DONE)
 		return drop;
@@ -174,6 +173,7 @@ static bool retire(struct inc_group *g, const struct inc_desc *d)
 		ep->tx_una = psn_max(ep->tx_una, after);
 		ep->tx_next = psn_max(ep->tx_next, after);
 		ep->tx_high = psn_max(ep->tx_high, after);
+		inc_sr_catch_up(ep, after);
 	}
 	for (unsigned pipe = 0; pipe < 2; pipe++)
 		g->psn_start[pipe] = psn_max(g->psn_start[pipe], after);

@@ -21,8 +21,9 @@ struct inc_ctx {
 	uint8_t ep, cls;
 	uint8_t pipe; /* enum inc_pipe: where the packet's slot is */
 	bool ctrl;
-	bool mig;  /* of the packets that leave */
-	bool owed; /* Mode-III: the packet's own endpoint is to be acknowledged */
+	bool mig;   /* of the packets that leave */
+	bool owed;  /* Mode-III: the packet's own endpoint is to be acknowledged */
+	bool again; /* Mode-III: what is emitted was sent before */
 };
 
 /* What differs between the modes: what becomes of a packet, once its class is known. */
@@ -72,6 +73,13 @@ uint32_t inc_adjust(struct inc_group *g, enum inc_flow flow, unsigned i, uint32_
 uint64_t inc_pipe_outs(
 	const struct inc_group *g, const struct inc_route *route, enum inc_pipe pipe);
 
+/* The pipe that this PSN leaves for the endpoint. */
+static inline enum inc_pipe inc_pipe_to(
+	struct inc_group *g, const struct inc_desc *d, unsigned ep, uint32_t psn)
+{
+	return inc_pipe_outs(g, inc_route_at(g, d, psn), INC_AGG) >> ep & 1 ? INC_AGG : INC_BCAST;
+}
+
 /* Checks 12 to 15 of 1.5 for a control or data packet: finds or installs its operation and its
  * route, and what the endpoint's packets are on it. INC_OK with c->desc and c->route set;
  * INC_DROP_PSN_STALE if the operation is past; else the reason to drop it. */
@@ -85,6 +93,8 @@ struct inc_position {
 	uint32_t imm;     /* of a control, or its message's number in the operation */
 	uint64_t msg;     /* number of the message of data in all operations */
 	uint32_t msg_len; /* its bytes */
+	/* SR: where the payload begins in its message, and the messages before it. */
+	uint32_t offset, recv;
 };
 struct inc_position inc_position_of(
 	const struct inc_group *g, const struct inc_desc *d, uint32_t psn);
@@ -122,6 +132,10 @@ void inc_forward_packet(struct inc_ctx *c, uint64_t outs);
 
 /* SendAck: an acknowledgement to each endpoint of outs. Notes for hosts what it tells them. */
 void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn);
+
+/* A NAK to one of them, with a map of what has come behind psn. */
+void inc_send_map(
+	struct inc_ctx *c, unsigned ep, uint32_t psn, uint32_t msn, const uint8_t *map, size_t len);
 
 /* A CNP to each endpoint of outs that has had none for 50 us; INC_DROP_CNP_RATE if none got it. */
 enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs);
@@ -168,14 +182,44 @@ void inc_ack_flush(struct inc_ctx *c);
 
 /* Answers a duplicate: with an ACK, or an RNR NAK if it is held back. */
 enum inc_drop inc_ack_again(struct inc_ctx *c);
-/* A NAK for what the packet's endpoint is to send next, once per gap. */
-void inc_nak(struct inc_ctx *c);
+/* A NAK for what the packet's endpoint is to send next, once per gap; SR: also for whoever asks, if
+ * the packet was kept. */
+void inc_nak(struct inc_ctx *c, bool kept);
 /* An RNR NAK: expected came too early. Acknowledges all before it. */
 void inc_hold(struct inc_ctx *c, uint32_t expected, uint8_t timer_code);
 
 /* ---- mode3.c, receive_ack.c, pipe.c, retransmit.c: Mode-III ---- */
 
 enum inc_drop inc_receive_ack(struct inc_ctx *c);
+
+/* Has this PSN come from the endpoint, in whatever order? What the pipe has released has. */
+bool inc_received(struct inc_group *g, unsigned ep, uint32_t psn);
+
+/* ---- selective.c: the SR flag (4.10) ---- */
+
+/* Receiving. Is something missing before the last PSN that has come from it? */
+bool inc_sr_gap(struct inc_group *g, unsigned ep);
+/* Says that psn is missing, all before it is not, and what has come behind it. */
+void inc_sr_tell(struct inc_ctx *c, unsigned ep, uint32_t psn);
+
+/* Sending. The packet psn leaves; c->again. */
+void inc_sr_sent(struct inc_ctx *c, unsigned ep, uint32_t psn);
+/* tx_una moves on to next. */
+void inc_sr_acked(struct inc_ctx *c, unsigned ep, uint32_t next);
+/* Takes the map that came with a NAK for tx_una: what is lost is to be sent again from there. */
+void inc_sr_heard(struct inc_ctx *c, struct inc_ep *ep);
+/* Moves tx_next past what need not be sent again. */
+void inc_sr_pass(struct inc_group *g, unsigned ep);
+/* So many of the oldest that have not arrived are to be sent again. */
+void inc_sr_lose(struct inc_group *g, unsigned ep, unsigned n);
+/* PSNs that may be sent to it beyond tx_una. */
+uint32_t inc_tx_limit(const struct inc_group *g, const struct inc_ep *ep);
+
+static inline void inc_sr_catch_up(struct inc_ep *ep, uint32_t psn)
+{
+	ep->rx_high = psn_max(ep->rx_high, psn);
+	ep->sack_end = psn_max(ep->sack_end, psn);
+}
 
 /* Pump (4.4): moves what can be moved: from pipe to pipe at the tree root, to the endpoints of
  * outs, which may have got something to send, and out of the pipes. */

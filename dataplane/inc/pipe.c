@@ -44,32 +44,52 @@ static uint64_t local_loop(struct inc_ctx *c)
 	}
 }
 
+/* T16: what is next in the first pipe goes before what is next in the second. */
+static bool overtakes(struct inc_ctx *c, unsigned i, uint32_t psn)
+{
+	const struct inc_desc *d = inc_desc_find(c->g, psn);
+	const struct inc_slot *slot = d ? complete_slot(c->g, INC_AGG, psn) : NULL;
+
+	if (slot == NULL || !(inc_pipe_outs(c->g, inc_route_at(c->g, d, psn), INC_AGG) >> i & 1))
+		return false;
+	inc_forward_slot(c, INC_AGG, slot, 1ULL << i);
+	return true;
+}
+
 /* Retransmissions come this way too: whoever moves tx_next back. */
 static void emit_to(struct inc_ctx *c, unsigned i)
 {
 	struct inc_group *g = c->g;
 	struct inc_ep *ep = inc_ep_at(g, i);
+	bool selective = g->flags & INC_F_SR;
 
 	while (!ep->rnr_wait) {
-		uint32_t psn = inc_adjust(g, INC_FLOW_TX, i, ep->tx_next);
-		uint32_t una = inc_adjust(g, INC_FLOW_TX, i, ep->tx_una);
-		const struct inc_desc *d = inc_desc_find(g, psn);
+		uint32_t psn, una = inc_adjust(g, INC_FLOW_TX, i, ep->tx_una);
+		const struct inc_desc *d;
 		const struct inc_slot *slot;
 		enum inc_pipe pipe;
 
+		if (selective)
+			inc_sr_pass(g, i);
+		psn = inc_adjust(g, INC_FLOW_TX, i, ep->tx_next);
+		d = inc_desc_find(g, psn);
 		if (d == NULL)
 			return;
-		if (!ep->host && !psn_lt(psn, psn_add(una, (int32_t)inc_credit(g, ep))))
+		if (!psn_lt(psn, psn_add(una, (int32_t)inc_tx_limit(g, ep))))
 			return;
-		pipe = inc_pipe_outs(g, inc_route_at(g, d, psn), INC_AGG) >> i & 1 ? INC_AGG
-										   : INC_BCAST;
+		pipe = inc_pipe_to(g, d, i, psn);
 		slot = complete_slot(g, pipe, psn);
 		if (slot == NULL)
 			return;
-		g->count[INC_C_RESENT] += psn_lt(psn, ep->tx_high);
+		c->again = psn_lt(psn, ep->tx_high);
+		g->count[INC_C_RESENT] += c->again;
 		inc_rtt_sent(c, ep, psn);
-		inc_forward_slot(c, pipe, slot, 1ULL << i);
+		if (selective)
+			inc_sr_sent(c, i, psn);
 		ep->tx_next = psn_add(psn, 1);
+		if (INC_BUG(T16) && overtakes(c, i, ep->tx_next))
+			ep->tx_next = psn_add(psn, 2);
+		inc_forward_slot(c, pipe, slot, 1ULL << i);
 		ep->tx_high = psn_max(ep->tx_high, ep->tx_next);
 		inc_timer_start(c, i);
 	}

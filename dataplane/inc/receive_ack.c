@@ -10,6 +10,8 @@ static void acknowledged(struct inc_ctx *c, struct inc_ep *ep, uint32_t next)
 {
 	bool news = psn_lt(ep->tx_una, next), waited = ep->rnr_wait;
 
+	if (c->g->flags & INC_F_SR)
+		inc_sr_acked(c, c->ep, next);
 	ep->rnr_wait = 0;
 	if (news || c->cls != INC_CLASS_NAK)
 		ep->retries = 0;
@@ -18,6 +20,7 @@ static void acknowledged(struct inc_ctx *c, struct inc_ep *ep, uint32_t next)
 	ep->tx_una = next;
 	ep->tx_next = psn_max(ep->tx_next, next);
 	ep->tx_high = psn_max(ep->tx_high, next);
+	ep->sack_end = psn_max(ep->sack_end, next);
 	if (news || waited)
 		inc_timer_restart(c, c->ep);
 }
@@ -39,12 +42,16 @@ enum inc_drop inc_receive_ack(struct inc_ctx *c)
 	if (psn_lt(psn, ep->tx_una))
 		return INC_DROP_ACK_OLD;
 	acknowledged(c, ep, next);
-	if (c->cls == INC_CLASS_NAK && !just_resent(c, ep, psn)) {
+	if (c->cls == INC_CLASS_NAK && (c->g->flags & INC_F_SR)) {
+		inc_sr_heard(c, ep);
+	} else if (c->cls == INC_CLASS_NAK && !just_resent(c, ep, psn)) {
 		ep->tx_next = next;
 		ep->resent_psn = psn;
 		ep->resent_ns = c->now;
 	} else if (c->cls == INC_CLASS_RNR) {
 		ep->tx_next = psn;
+		if (c->g->flags & INC_F_SR)
+			inc_sr_lose(c->g, c->ep, ROCE_SACK_BITS);
 		inc_timer_hold(c, c->ep, roce_rnr_ns(c->pkt->syndrome & ROCE_AETH_VALUE));
 	}
 	inc_pump(c, 1ULL << c->ep);

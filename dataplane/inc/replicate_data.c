@@ -16,7 +16,7 @@ static bool asks_often(const struct inc_group *g, uint32_t psn)
 {
 	uint32_t every = 1u << g->log2n >> 2;
 
-	return g->mode == INC_MODE_3 && (every < 2 || (psn & (every - 1)) == 0);
+	return g->mode == INC_MODE_3 && !INC_BUG(T17) && (every < 2 || (psn & (every - 1)) == 0);
 }
 
 void inc_forward_slot(
@@ -32,13 +32,17 @@ void inc_forward_slot(
 		.pay_crc = slot->pay_crc,
 		.pay_len = slot->len,
 		.opcode = pos.opcode,
-		.ackreq = pos.ackreq || asks_often(c->g, slot->tag),
+		.ackreq = pos.ackreq || (c->again && (c->g->flags & INC_F_SR)) ||
+			  asks_often(c->g, slot->tag),
 		.mig = c->mig,
+		.again = c->again,
 		.ce = slot->ce,
 		.psn = slot->tag,
 		.imm = pos.imm,
 		.msg = pos.msg,
 		.msg_len = pos.msg_len,
+		.pos_offset = pos.offset,
+		.pos_recv = pos.recv,
 	};
 
 	emit(c, &e);

@@ -6,12 +6,15 @@
 
 /* Ten seconds without a word: a NIC in software may be silent as long as its program computes. */
 enum { MAX_RTO_NS = 64000000, MAX_SHIFT = 6, MAX_RETRIES = 160 };
+/* SR: a probe is cheap, and comes early. */
+enum { SR_MIN_RTO_NS = 3000, SR_MAX_SHIFT = 15, SR_EARLY = 2, SR_PROBE = 16 };
 
 /* One packet at a time is timed, and none that was sent twice (Karn). */
 void inc_rtt_sent(struct inc_ctx *c, struct inc_ep *ep, uint32_t psn)
 {
 	if (psn_lt(psn, ep->tx_high)) {
-		if (psn_le(psn, ep->rtt_psn))
+		/* SR: it is heard of also when others before it are missing. */
+		if (c->g->flags & INC_F_SR ? psn == ep->rtt_psn : psn_le(psn, ep->rtt_psn))
 			ep->rtt_from = 0;
 	} else if (ep->rtt_from == 0) {
 		ep->rtt_psn = psn;
@@ -55,9 +58,17 @@ static uint64_t jitter(const struct inc_ep *ep, uint64_t rto)
 
 static void start(struct inc_ctx *c, struct inc_ep *ep)
 {
-	uint64_t rto = 2ull * ep->rtt_ns > c->g->rto_min_ns ? 2ull * ep->rtt_ns : c->g->rto_min_ns;
+	uint64_t rto = 2ull * ep->rtt_ns, least = c->g->rto_min_ns;
 
-	rto <<= ep->rto_shift;
+	if ((c->g->flags & INC_F_SR) && !c->g->rto_given && ep->rtt_ns) {
+		rto -= ep->rtt_ns / 2;
+		least = SR_MIN_RTO_NS;
+	}
+	rto = rto > least ? rto : least;
+	if (c->g->flags & INC_F_SR)
+		rto <<= ep->rto_shift > SR_EARLY ? ep->rto_shift - SR_EARLY : 0;
+	else
+		rto <<= ep->rto_shift;
 	if (rto > MAX_RTO_NS)
 		rto = MAX_RTO_NS;
 	arm(c, ep, rto + jitter(ep, rto));
@@ -92,15 +103,18 @@ void inc_timer_hold(struct inc_ctx *c, unsigned i, uint64_t ns)
 static void expire(struct inc_ctx *c, unsigned i)
 {
 	struct inc_ep *ep = inc_ep_at(c->g, i);
+	bool selective = c->g->flags & INC_F_SR;
 
 	if (!ep->rnr_wait) {
 		inc_count(c->g, INC_C_TIMEOUTS);
-		ep->rto_shift += ep->rto_shift < MAX_SHIFT;
+		ep->rto_shift += ep->rto_shift < (selective ? SR_MAX_SHIFT : MAX_SHIFT);
 		if (++ep->retries >= MAX_RETRIES) {
 			inc_group_fail(c->g, INC_FAIL_RETRY_EXHAUSTED, i);
 			return;
 		}
 		ep->tx_next = inc_adjust(c->g, INC_FLOW_TX, i, ep->tx_una);
+		if (selective)
+			inc_sr_lose(c->g, i, SR_PROBE);
 	}
 	ep->rnr_wait = 0;
 	inc_timer_restart(c, i);

@@ -14,19 +14,32 @@
 	X(T5, "what all receivers have acknowledged is replicated again, not answered") \
 	X(T6, "a host's ACK of broadcast or reduce data is not reflected")              \
 	X(T7, "host: skips received PSNs at once, and acknowledges them")               \
+	X(T8, "what is stale is dropped, not answered")                                 \
 	X(T9, "RNR NAK for any duplicate, not only for the oldest unacknowledged PSN")  \
 	X(T10, "host: no fence around operations that are no allreduce")                \
 	X(T11, "host: no rendezvous after a fence")                                     \
 	X(T12, "Mode-III: what has left the pipe is not acknowledged again")            \
 	X(T13, "Mode-III: a NAK acknowledges its own PSN")                              \
 	X(T13B, "Mode-III: a slot is released when it was sent")                        \
+	X(T14, "Mode-III: PSNs that a pipe has released are waited for")                \
 	X(T15, "Mode-III: the local loop writes ahead of the second pipe's range")      \
+	X(T16, "Mode-III: packets leave in the order of pipes, not of PSNs")            \
+	X(T17, "Mode-III: acknowledgements are asked for at the end of messages only")  \
 	X(T18, "a broadcast's merged ACK reaches past its operation")                   \
 	X(T19, "Mode-III: no timers at the switch's endpoints")                         \
+	X(T20, "Mode-III: every packet behind a gap draws a NAK")                       \
+	X(T20B, "Mode-III: an endpoint draws one NAK ever")                             \
 	X(T21, "a duplicate is added again")                                            \
 	X(T22, "data is taken from an endpoint whose own control was not")              \
 	X(T23, "data is taken only once all ranks have agreed to the operation")        \
 	X(T24, "PSNs are compared without regard to the wrap")                          \
+	X(M1_TURN, "Mode-I: messages leave before it is their turn")                    \
+	X(M1_FREE, "Mode-I: a buffer is free when its first send is acknowledged")      \
+	X(T25, "NetReduce: packets before the row's first PSN are dropped")             \
+	X(NR_CLAIM, "NetReduce: a claimed slot keeps what the older message left")      \
+	X(NR_AHEAD, "NetReduce: a newer message claims a slot that is not complete")    \
+	X(NR_DUP, "NetReduce: a duplicate of a complete packet is not answered")        \
+	X(NR_UP, "NetReduce: a leaf does not send its sum again")                       \
 	X(T26, "host: an RNR wait keeps all other timers from firing")                  \
 	X(FIG6, "EPIC figure 6: Mode-III clears a slot a window ahead, hosts wait for ACKs only")
 

@@ -15,7 +15,30 @@ static void note_acknowledged(struct inc_group *g, uint64_t outs, uint8_t syndro
 		struct inc_ep *ep = inc_ep_at(g, (unsigned)__builtin_ctzll(outs));
 
 		ep->refl_next = psn_max(ep->refl_next, next);
+		if (ep->rnr_told && psn_lt(ep->rnr_psn, ep->refl_next)) {
+			ep->rnr_told = false;
+			ep->rnr_psn = 0;
+		}
 	}
+}
+
+void inc_send_map(
+	struct inc_ctx *c, unsigned ep, uint32_t psn, uint32_t msn, const uint8_t *map, size_t len)
+{
+	const struct inc_emit emit = {
+		.out_mask = 1ULL << ep,
+		.opcode = ROCE_ACK | inc_transport(c->g),
+		.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE,
+		.payload = map,
+		.pay_len = (uint16_t)len,
+		.pay_crc = icrc_append(0, map, len),
+		.mig = true,
+		.psn = psn,
+		.msn = msn,
+	};
+
+	c->g->count[INC_C_TX]++;
+	c->sink->emit(c->sink->arg, c->g, &emit);
 }
 
 void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn)
@@ -24,7 +47,7 @@ void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t p
 		c->cls == INC_CLASS_ACK || c->cls == INC_CLASS_NAK || c->cls == INC_CLASS_RNR;
 	const struct inc_emit emit = {
 		.out_mask = outs,
-		.opcode = ROCE_ACK,
+		.opcode = ROCE_ACK | inc_transport(c->g),
 		.syndrome = syndrome,
 		.mig = passed_on ? c->pkt->mig : true,
 		.psn = psn,

@@ -51,6 +51,8 @@ static struct wire_hdr header_of(const struct inc_group *g, const struct inc_ep 
 		.va = address_of(g, ep, emit),
 		.rkey = ep->rkey,
 		.dmalen = emit->msg_len,
+		.pos_offset = emit->pos_offset,
+		.pos_recv = emit->pos_recv,
 	};
 }
 

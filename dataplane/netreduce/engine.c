@@ -2,6 +2,7 @@
 /* The rules of docs/inc-protocol.md, section 6. */
 #include "dataplane/netreduce/engine.h"
 
+#include "dataplane/inc/seeded_bugs.h"
 #include "dataplane/netreduce/frames.h"
 
 enum { MAX_MTU = 4096 };
@@ -30,10 +31,12 @@ static enum whose claim(const struct nr_ctx *c, uint32_t msg, uint32_t o, struct
 	if (age < 0)
 		return OLDER;
 	if (age > 0) {
-		if (age != (int32_t)c->r->n_msgs || m->results != c->r->m)
+		if ((age != (int32_t)c->r->n_msgs || m->results != c->r->m) && !INC_BUG(NR_AHEAD))
 			return TOO_NEW;
 		*m = (struct nr_msg){.msg = msg};
 	}
+	if ((*agg)->msg != msg && INC_BUG(NR_CLAIM))
+		(*agg)->msg = msg;
 	if ((*agg)->msg != msg)
 		**agg = (struct nr_agg){.msg = msg};
 	/* Before the first message there was none: what claims to be of one is not answered. */
@@ -140,12 +143,14 @@ static enum nr_drop contribute(const struct nr_ctx *c, struct nr_agg *a, unsigne
 			c, buf_at(c, a, i)); /* also of a repetition: it is the one to answer */
 	if (a->result) {
 		c->r->count[NR_C_DUP_ANSWERED]++;
-		send_result(c, a, i);
+		if (!INC_BUG(NR_DUP))
+			send_result(c, a, i);
 		return NR_DROP_DONE;
 	}
 	if (a->sum) { /* the sum or the result was lost between switches */
 		c->r->count[NR_C_UP_AGAIN]++;
-		nr_emit_switch(c, a, NR_PARENT_EP, nr_buf_data(buf_at(c, a, 0)));
+		if (!INC_BUG(NR_UP))
+			nr_emit_switch(c, a, NR_PARENT_EP, nr_buf_data(buf_at(c, a, 0)));
 		stall_rnr(c, i);
 		return NR_DROP_DONE;
 	}
@@ -272,7 +277,7 @@ static enum nr_drop host_other(struct nr_ctx *c, unsigned i)
 		return foreign(c);
 	if (!in->known)
 		return NR_DROP_NO_FIRST;
-	if (o < -range || o >= range)
+	if (o < -range || o >= range || (INC_BUG(T25) && o < 0))
 		return NR_DROP_RANGE;
 	k = (o >= 0 ? o : o - m + 1) / m; /* floor */
 	o -= k * m;

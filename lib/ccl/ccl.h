@@ -107,6 +107,10 @@ struct ccl_remote {
 /* As inc_dv_qp_skip (lib/verbs/incline_dv.h). */
 typedef int (*ccl_skip_fn)(struct ibv_qp *qp, int dir, uint32_t from, uint32_t count);
 
+/* As inc_dv_create_qp. */
+typedef struct ibv_qp *(*ccl_create_fn)(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags);
+
 /* Without files and sockets: somebody else has made the groups on the switch and knows the numbers.
  * Two steps, because the switch needs the queue pairs' numbers first: ccl_comm_open makes them,
  * ccl_comm_connect brings them to RTS. ccl_comm_create_connected does both. */
@@ -124,6 +128,10 @@ struct ccl_conn {
 	 * 0: AllReduce and Barrier if single, all if mixed. */
 	unsigned collectives;
 	ccl_skip_fn skip; /* NULL: looked for in the process */
+	/* Queue pairs with selective acknowledgement, for groups with the flag SR: mode III, kind
+	 * single. -EOPNOTSUPP if the device has none. */
+	bool selective;
+	ccl_create_fn create; /* NULL: looked for in the process */
 	/* Data by RDMA WRITE with Immediate instead of SEND; ccl_comm_open needs mtu, too, and
 	 * ccl_member says where each rank gets its results. Modes II and III. */
 	bool write;

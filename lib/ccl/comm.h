@@ -131,6 +131,7 @@ struct ccl_comm {
 	bool fallback;
 	bool no_half;   /* the switches have no memory for fp16 and bf16 sums */
 	bool write;     /* data by RDMA WRITE */
+	bool selective; /* queue pairs with selective acknowledgement */
 	bool stall_rnr; /* the switches hold waiting hosts: their timeouts may be short */
 	char selection[CCL_ERR_LEN];
 
@@ -139,7 +140,8 @@ struct ccl_comm {
 	bool own_context;
 	uint8_t port, gid_index;
 	struct wire_ip local_ip, remote_ip;
-	ccl_skip_fn skip; /* NULL: the device cannot */
+	ccl_skip_fn skip;     /* NULL: the device cannot */
+	ccl_create_fn create; /* NULL: the device has no selective queue pairs */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -226,6 +228,8 @@ int ccl_port_mtu(struct ibv_context *context, uint8_t port);
 
 /* The device's way of leaving out PSNs, if it is there and this context's; else NULL. */
 ccl_skip_fn ccl_device_skip(struct ibv_context *context);
+/* The device's way of making selective queue pairs, likewise. */
+ccl_create_fn ccl_device_create(struct ibv_context *context);
 
 /* Can it be held with RNR NAKs? Linux's Soft-RoCE cannot: sending again after one, it may go on
  * with PSNs that it has used (docs/interop.md). */

@@ -132,14 +132,28 @@ int ccl_port_mtu(struct ibv_context *context, uint8_t port)
 }
 
 /* By name, so that a program runs with any libibverbs and finds ours when it is there. */
-ccl_skip_fn ccl_device_skip(struct ibv_context *context)
+static void *direct_verb(struct ibv_context *context, const char *name)
 {
 	bool (*is_supported)(const struct ibv_context *);
-	ccl_skip_fn fn;
 
 	*(void **)&is_supported = dlsym(RTLD_DEFAULT, "inc_dv_is_supported");
-	*(void **)&fn = dlsym(RTLD_DEFAULT, "inc_dv_qp_skip");
-	return is_supported && fn && is_supported(context) ? fn : NULL;
+	return is_supported && is_supported(context) ? dlsym(RTLD_DEFAULT, name) : NULL;
+}
+
+ccl_skip_fn ccl_device_skip(struct ibv_context *context)
+{
+	ccl_skip_fn fn;
+
+	*(void **)&fn = direct_verb(context, "inc_dv_qp_skip");
+	return fn;
+}
+
+ccl_create_fn ccl_device_create(struct ibv_context *context)
+{
+	ccl_create_fn fn;
+
+	*(void **)&fn = direct_verb(context, "inc_dv_create_qp");
+	return fn;
 }
 
 bool ccl_device_rnr(struct ibv_context *context)

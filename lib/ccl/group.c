@@ -90,8 +90,8 @@ static int get_ip(const struct reader *r, const json_t *obj, struct wire_ip *ip)
 
 static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	static const char *const known[] = {
-		"reproducible", "dup_all", "late_flush", "stall_rnr", "strict_port", "half", NULL};
+	static const char *const known[] = {"reproducible", "dup_all", "late_flush", "stall_rnr",
+		"strict_port", "half", "sr", NULL};
 	const json_t *flags = json_object_get(doc, "flags");
 	const char *key;
 	json_t *value;
@@ -119,6 +119,11 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	g->reproducible = json_is_true(json_object_get(g->flags, "reproducible"));
 	g->stall_rnr = !json_is_false(json_object_get(g->flags, "stall_rnr"));
 	g->half = !json_is_false(json_object_get(g->flags, "half"));
+	g->sr = json_is_true(json_object_get(g->flags, "sr"));
+	if (g->sr && g->mode_id != CCL_MODE_3)
+		return bad(r, "sr", "is for mode III, not %s", g->mode);
+	if (g->sr && g->kind == CCL_WISH_MIXED)
+		return bad(r, "sr", "is for single groups: a mixed one leaves out PSNs");
 	r->at[0] = '\0';
 	return 0;
 }

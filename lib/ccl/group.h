@@ -55,7 +55,7 @@ struct ccl_group {
 	unsigned m, w;
 	uint64_t timeout_ns;
 	json_t *flags; /* object of booleans, as given */
-	bool reproducible, half;
+	bool reproducible, half, sr;
 	bool stall_rnr; /* not in flags: true, unless a device cannot bear it */
 	unsigned n_ranks;
 	struct wire_ip *rank_ip;

@@ -9,6 +9,7 @@
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
 #include "lib/ccl/ring.h"
+#include "lib/verbs/incline_dv.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
 enum { PAGE = 4096, MIN_SLOT = 64 };
@@ -178,7 +179,8 @@ static int make_qp(struct ccl_memb *mb)
 			.max_recv_sge = 1},
 	};
 
-	mb->qp = ibv_create_qp(c->pd, &init);
+	mb->qp = c->selective ? c->create(c->pd, &init, INC_DV_QP_SELECTIVE)
+			      : ibv_create_qp(c->pd, &init);
 	return mb->qp ? 0 : -errno;
 }
 
@@ -331,6 +333,8 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 		wrong = "n_ranks with groups per root";
 	else if (conn->write && conn->mode == CCL_MODE_1)
 		wrong = "write in mode I";
+	else if (conn->selective && (conn->mode != CCL_MODE_3 || conn->kind != CCL_SINGLE))
+		wrong = "selective but not single in mode III";
 	else if (conn->max_packets > CCL_MAX_PACKETS ||
 		 (conn->max_packets && conn->max_packets < conn->m))
 		wrong = "max_packets";
@@ -366,6 +370,8 @@ int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[C
 	c->mode = conn->mode ? conn->mode : CCL_MODE_2;
 	c->stall_rnr = true;
 	c->skip = conn->skip ? conn->skip : ccl_device_skip(conn->context);
+	c->selective = conn->selective;
+	c->create = conn->create ? conn->create : ccl_device_create(conn->context);
 	rc = make_objects(c, &what);
 	if (rc) {
 		join_failed(c, what, rc, err);
@@ -417,6 +423,10 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	} else if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: %s cannot leave out PSNs", conn->rank,
 			ibv_get_device_name(conn->context->device));
+		rc = -EOPNOTSUPP;
+	} else if (conn->selective && !(*comm)->create) {
+		snprintf(err, CCL_ERR_LEN, "flags.sr: rank %u's %s has no selective queue pairs",
+			conn->rank, ibv_get_device_name(conn->context->device));
 		rc = -EOPNOTSUPP;
 	} else {
 		rc = ccl_join(*comm, conn->kind, collectives, err);

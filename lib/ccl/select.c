@@ -50,6 +50,9 @@ static void say_single(const struct ccl_group *g, const struct ccl_ability *rank
 	if (g->kind == CCL_WISH_SINGLE)
 		snprintf(
 			c->why + len, sizeof(c->why) - (size_t)len, "the group file asks for them");
+	else if (g->sr)
+		snprintf(c->why + len, sizeof(c->why) - (size_t)len,
+			"selective queue pairs (flags.sr) cannot leave out PSNs");
 	else if (r < g->n_ranks)
 		snprintf(c->why + len, sizeof(c->why) - (size_t)len,
 			"rank %u's device (%s) cannot leave out PSNs", r, rank[r].device);
@@ -93,9 +96,16 @@ int ccl_choose(const struct ccl_group *g, const struct ccl_ability *rank,
 static int choose_groups(const struct ccl_group *g, const struct ccl_ability *rank,
 	struct ccl_choice choice[CCL_MAX_CHOICES], char err[CCL_ERR_LEN])
 {
-	const bool can_mix = g->mode_id == CCL_MODE_1 || unable(g, rank) == g->n_ranks;
+	const bool can_mix = !g->sr && (g->mode_id == CCL_MODE_1 || unable(g, rank) == g->n_ranks);
 	int n = 0;
 
+	for (unsigned r = 0; g->sr && r < g->n_ranks; r++)
+		if (!rank[r].selective) {
+			snprintf(err, CCL_ERR_LEN,
+				"flags.sr: rank %u's device (%s) has no selective queue pairs", r,
+				rank[r].device);
+			return -EOPNOTSUPP;
+		}
 	if (g->kind == CCL_WISH_MIXED && !can_mix) {
 		const unsigned r = unable(g, rank);
 

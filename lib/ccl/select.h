@@ -8,8 +8,9 @@
 
 /* What a rank says of itself. */
 struct ccl_ability {
-	bool skip; /* its device can leave out PSNs (docs/inc-protocol.md, 3.7) */
-	bool rnr;  /* its device can be held with RNR NAKs (docs/interop.md) */
+	bool skip;      /* its device can leave out PSNs (docs/inc-protocol.md, 3.7) */
+	bool selective; /* it has queue pairs with selective acknowledgement */
+	bool rnr;       /* its device can be held with RNR NAKs (docs/interop.md) */
 	char device[64];
 };
 

@@ -69,6 +69,7 @@ static int open_own(struct ccl_setup *s, char *err)
 	}
 	s->comm->own_context = true;
 	s->comm->stall_rnr = g->stall_rnr;
+	s->comm->selective = g->sr;
 	s->comm->no_half = !g->half && !g->reproducible;
 	return 0;
 }

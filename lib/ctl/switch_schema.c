@@ -166,6 +166,9 @@ static const struct ctl_field flag_fields[] = {
 		.help = "memory for fp16 and bf16, which are summed in fp32: twice as much; "
 			"default "
 			"true"},
+	{"sr", CTL_BOOL,
+		.help = "mode III, single: selective acknowledgement, for links that lose packets; "
+			"hosts' queue pairs must be selective; default false"},
 	{0}};
 
 static const struct ctl_field create_endpoints[] = {

@@ -550,6 +550,19 @@ static void asked_for(void **state)
 	finish(&j);
 }
 
+static void no_selective_queue_pairs(void **state)
+{
+	struct job j;
+
+	(void)state;
+	wish = json_pack("{s:s, s:{s:b}}", "mode", "III", "flags", "sr", 1);
+	prepare(&j, false, 20000);
+	run(&j);
+	nobody_came_through(&j, "flags.sr: rank 0's device (fake0) has no selective queue pairs");
+	assert_int_equal(j.sw[0].creates, 0);
+	finish(&j);
+}
+
 /* A switch that does not offer the best kind: the next one, and nothing stays behind. */
 static void next_best(void **state)
 {
@@ -642,6 +655,7 @@ int main(void)
 		cmocka_unit_test(single_where_one_cannot),
 		cmocka_unit_test(mode_one_needs_no_skip),
 		cmocka_unit_test(asked_for),
+		cmocka_unit_test(no_selective_queue_pairs),
 		cmocka_unit_test(next_best),
 		cmocka_unit_test(choices),
 	};

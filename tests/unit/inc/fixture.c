@@ -196,7 +196,7 @@ enum inc_drop fx_control_of(struct fx *fx, unsigned ep, uint32_t psn, uint8_t se
 	enum reduce_op op = prim == INC_BC ? REDUCE_NONE : REDUCE_SUM;
 	uint8_t payload[INC_CTRL_LEN];
 	const struct wire_hdr hdr = {
-		.opcode = ROCE_SEND_ONLY_IMM,
+		.opcode = ROCE_SEND_ONLY_IMM | inc_transport(fx->g),
 		.ackreq = true,
 		.psn = psn,
 		.imm = fx_imm(seq, op, REDUCE_INT32) | (uint32_t)prim << 26 | root << 8,
@@ -210,7 +210,7 @@ enum inc_drop fx_data(
 	struct fx *fx, unsigned ep, uint32_t psn, uint8_t opcode, int32_t value, unsigned words)
 {
 	int32_t payload[1024];
-	const struct wire_hdr hdr = {.opcode = opcode, .psn = psn};
+	const struct wire_hdr hdr = {.opcode = opcode | inc_transport(fx->g), .psn = psn};
 
 	for (unsigned i = 0; i < words; i++)
 		payload[i] = value + (int32_t)i;
@@ -219,10 +219,24 @@ enum inc_drop fx_data(
 
 enum inc_drop fx_ack(struct fx *fx, unsigned ep, uint32_t psn, uint8_t syndrome)
 {
-	const struct wire_hdr hdr = {
-		.opcode = ROCE_ACK, .psn = psn, .syndrome = syndrome, .msn = 5};
+	const struct wire_hdr hdr = {.opcode = ROCE_ACK | inc_transport(fx->g),
+		.psn = psn,
+		.syndrome = syndrome,
+		.msn = 5};
 
 	return fx_packet(fx, ep, &hdr, NULL, 0);
+}
+
+enum inc_drop fx_map(struct fx *fx, unsigned ep, uint32_t psn, uint64_t map)
+{
+	const struct wire_hdr hdr = {.opcode = ROCE_SEL | ROCE_ACK,
+		.psn = psn,
+		.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE,
+		.msn = 5};
+	uint8_t bytes[8];
+
+	put_le(bytes, map, sizeof(bytes));
+	return fx_packet(fx, ep, &hdr, bytes, map ? sizeof(bytes) : 0);
 }
 
 int32_t fx_word(const struct fx_out *out, unsigned k)

@@ -66,6 +66,9 @@ enum inc_drop fx_data(
 	struct fx *fx, unsigned ep, uint32_t psn, uint8_t opcode, int32_t value, unsigned words);
 enum inc_drop fx_ack(struct fx *fx, unsigned ep, uint32_t psn, uint8_t syndrome);
 
+/* SR: psn is missing, bit i says that psn + 1 + i is not; 0: no map. */
+enum inc_drop fx_map(struct fx *fx, unsigned ep, uint32_t psn, uint64_t map);
+
 /* Word k of an emitted payload. */
 int32_t fx_word(const struct fx_out *out, unsigned k);
 

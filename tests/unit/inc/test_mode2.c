@@ -189,6 +189,8 @@ static void test_told_to_wait(void **state)
 	assert_int_equal(fx_control(&fx, 0, 256, 0, 3 * 256), INC_DROP_DONE);     /* tries again */
 	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_RNR | 12), INC_DROP_DONE);
 	assert_int_equal(fx_ack(&fx, 0, 256, ROCE_AETH_ACK), INC_DROP_DONE);
+	assert_int_equal(inc_ep_at(fx.g, 0)->rnr_told, false); /* it has what it waited for */
+	assert_int_equal(inc_ep_at(fx.g, 1)->rnr_told, true);
 	assert_int_equal(fx_ack(&fx, 0, 257, ROCE_AETH_NAK), INC_DROP_DONE);
 	fx_close(&fx);
 }
