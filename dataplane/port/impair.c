@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/wire/frame.h"
+
 enum { OVERTAKEN_MAX = 4, HOLD_NS = 1000000 };
 
 static const uint64_t ALWAYS = 1ULL << 32;
@@ -24,6 +26,54 @@ static bool happens(struct impair *im, uint64_t probability)
 	return probability != 0 && (draw(im) >> 32) < probability;
 }
 
+/* A probability, of 2^32; 0 if there is none. */
+static int parse_probability(const json_t *v, const char *name, uint64_t *p, char *err, size_t cap)
+{
+	double number = json_number_value(v);
+
+	if (v != NULL && (!json_is_number(v) || !(number >= 0 && number <= 1))) {
+		snprintf(err, cap, "%s: must be a probability, 0..1", name);
+		return -EINVAL;
+	}
+	*p = (uint64_t)(number * (double)ALWAYS);
+	return 0;
+}
+
+static int parse_lose_row(
+	const json_t *v, size_t i, struct impair_lose *lose, char *err, size_t cap)
+{
+	const json_t *opcode = json_object_get(v, "opcode"), *loss = json_object_get(v, "loss");
+	json_int_t o = json_integer_value(opcode);
+	char name[32];
+
+	if (json_object_size(v) != 2 || opcode == NULL || loss == NULL) {
+		snprintf(err, cap, "lose[%zu]: must be {\"opcode\", \"loss\"}", i);
+		return -EINVAL;
+	}
+	if (!json_is_integer(opcode) || o < 0 || o > UINT8_MAX) {
+		snprintf(err, cap, "lose[%zu].opcode: must be an integer, 0..255", i);
+		return -EINVAL;
+	}
+	lose->opcode = (uint8_t)o;
+	snprintf(name, sizeof(name), "lose[%zu].loss", i);
+	return parse_probability(loss, name, &lose->loss, err, cap);
+}
+
+static int parse_lose(const json_t *list, struct impair *im, char *err, size_t cap)
+{
+	if (list == NULL)
+		return 0;
+	if (!json_is_array(list) || json_array_size(list) > IMPAIR_LOSE_MAX) {
+		snprintf(err, cap, "lose: must be an array of at most %d", IMPAIR_LOSE_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (parse_lose_row(json_array_get(list, i), i, &im->lose[im->n_lose++], err, cap) <
+			0)
+			return -EINVAL;
+	return 0;
+}
+
 int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
 {
 	const struct {
@@ -34,22 +84,32 @@ int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
 	const json_t *seed = json_object_get(json, "seed");
 
 	memset(im, 0, sizeof(*im));
-	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		const json_t *v = json_object_get(json, fields[i].name);
-		double p = json_number_value(v);
-
-		if (v != NULL && (!json_is_number(v) || !(p >= 0 && p <= 1))) {
-			snprintf(err, cap, "%s: must be a probability, 0..1", fields[i].name);
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (parse_probability(json_object_get(json, fields[i].name), fields[i].name,
+			    fields[i].p, err, cap) < 0)
 			return -EINVAL;
-		}
-		*fields[i].p = (uint64_t)(p * (double)ALWAYS);
-	}
 	if (seed != NULL && (!json_is_integer(seed) || json_integer_value(seed) < 0)) {
 		snprintf(err, cap, "seed: must be an integer, not negative");
 		return -EINVAL;
 	}
 	im->rng = seed ? (uint64_t)json_integer_value(seed) : 1;
-	return 0;
+	return parse_lose(json_object_get(json, "lose"), im, err, cap);
+}
+
+/* Is it lost for its opcode? */
+static bool opcode_loses(struct impair *im, const struct rte_mbuf *m)
+{
+	struct wire_pkt pkt;
+
+	if (im->n_lose == 0 ||
+		wire_parse(rte_pktmbuf_mtod(m, const uint8_t *), rte_pktmbuf_data_len(m), &pkt) !=
+			WIRE_OK ||
+		pkt.kind != WIRE_ROCE)
+		return false;
+	for (const struct impair_lose *l = im->lose; l < im->lose + im->n_lose; l++)
+		if (l->opcode == pkt.opcode && happens(im, l->loss))
+			return true;
+	return false;
 }
 
 static void flip_bit(struct impair *im, struct rte_mbuf *m)
@@ -97,7 +157,7 @@ struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsig
 	for (unsigned i = 0; i < n; i++) {
 		struct rte_mbuf *m = in[i], *copy = NULL;
 
-		if (happens(im, im->loss)) {
+		if (happens(im, im->loss) || opcode_loses(im, m)) {
 			rte_pktmbuf_free(m);
 			r.lost++;
 			continue;

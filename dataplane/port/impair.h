@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bad weather on a port, from a seed: received packets are lost, corrupted in one bit, doubled or
  * overtaken by up to four later ones; those to be sent are lost. For tests of what is behind the
- * port. */
+ * port. A BTH opcode may have a loss of its own: to meet ACKs, say. */
 #ifndef DATAPLANE_IMPAIR_H
 #define DATAPLANE_IMPAIR_H
 
@@ -10,11 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { IMPAIR_HELD = 8 };
+enum { IMPAIR_HELD = 8, IMPAIR_LOSE_MAX = 16 };
+
+/* Received RoCE packets with this opcode are lost with this probability of 2^32. */
+struct impair_lose {
+	uint8_t opcode;
+	uint64_t loss;
+};
 
 struct impair {
 	uint64_t loss, dup, reorder, corrupt, tx_loss; /* probabilities of 2^32 */
 	uint64_t rng;
+	unsigned n_lose;
+	struct impair_lose lose[IMPAIR_LOSE_MAX];
 	unsigned n_held;
 	struct {
 		struct rte_mbuf *mbuf;
@@ -23,7 +31,8 @@ struct impair {
 	} held[IMPAIR_HELD];
 };
 
-/* From {"loss","dup","reorder","corrupt","tx_loss","seed"}; -EINVAL with "field: reason". */
+/* From {"loss","dup","reorder","corrupt","tx_loss","seed","lose":[{"opcode","loss"}]}; -EINVAL
+ * with "field: reason". Unknown fields are the caller's to refuse. */
 int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 
 struct impair_result {

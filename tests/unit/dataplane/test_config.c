@@ -34,6 +34,16 @@ static void refused(void **state)
 			"ports[0].impair.dup: must be a probability"},
 		{"{'ports':[{'name':'a','type':'null','impair':{'seed':-1}}]}",
 			"ports[0].impair.seed: must be"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'lose':{}}}]}",
+			"ports[0].impair.lose: must be an array of at most 16"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'lose':[{'opcode':1}]}}]}",
+			"ports[0].impair.lose[0]: must be"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'lose':[{'opcode':256,'loss':1}]}}"
+		 "]}",
+			"ports[0].impair.lose[0].opcode: must be an integer, 0..255"},
+		{"{'ports':[{'name':'a','type':'null','impair':{'lose':[{'opcode':1,'loss':2}]}}]"
+		 "}",
+			"ports[0].impair.lose[0].loss: must be a probability"},
 		{"{'ports':[{'name':'a','type':'null','impair':[]}]}",
 			"ports[0].impair: must be an object"},
 		{"{'ports':[{'name':'a','type':'null'}],'addresses':'10.0.0.1'}",

@@ -6,6 +6,7 @@
 
 #include "harness.h"
 #include "lib/wire/bytes.h"
+#include "lib/wire/frame.h"
 
 enum { N = 2000 };
 
@@ -121,6 +122,45 @@ static void corrupt(void **state)
 	assert_true(o.n < N);
 }
 
+/* Some ACKs, all WRITE ONLYs, nothing else. */
+static void lose_by_opcode(void **state)
+{
+	static const uint8_t opcode[] = {ROCE_ACK, ROCE_WRITE_ONLY, ROCE_SEND_ONLY, ROCE_CNP};
+	struct sw *sw = h_start(
+		2, NULL, "{'impair':{'lose':[{'opcode':17,'loss':0.5},{'opcode':10,'loss':1}]}}");
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	unsigned got[4] = {0};
+	struct frame f;
+
+	(void)state;
+	for (uint32_t i = 0; i < 800; i++) {
+		uint8_t b[H_FRAME_MAX], payload[16] = {0};
+		struct wire_flow flow = {.src = a, .dst = c, .ttl = 64, .sport = 0xc000};
+		struct wire_hdr hdr = {.opcode = opcode[i % 4], .psn = i, .dqpn = 9};
+
+		memcpy(flow.dmac, h_port_mac(sw, 0), 6);
+		flow.smac[0] = 2;
+		h_inject(sw, 0, b,
+			(unsigned)wire_build_frame(b, sizeof(b), &flow, &hdr, payload,
+				hdr.opcode == ROCE_ACK ? 0 : sizeof(payload)));
+		h_run(sw);
+		while (h_take(sw, 1, &f)) {
+			struct wire_pkt pkt;
+
+			assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+			assert_int_equal(pkt.opcode, opcode[pkt.psn % 4]);
+			got[pkt.psn % 4]++;
+		}
+	}
+	assert_in_range(got[0], 60, 140);
+	assert_int_equal(got[1], 0);
+	assert_int_equal(got[2], 200);
+	assert_int_equal(got[3], 200);
+	assert_int_equal(h_drop(sw, "impair_loss"), 400 - got[0]);
+	h_check_balance(sw);
+	h_stop(sw);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +169,7 @@ int main(void)
 		cmocka_unit_test(dup),
 		cmocka_unit_test(reorder),
 		cmocka_unit_test(corrupt),
+		cmocka_unit_test(lose_by_opcode),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
