@@ -16,6 +16,7 @@ import subprocess
 import time
 
 import incline_guest
+import incline_netns
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 START_TIMEOUT = 30
@@ -23,6 +24,7 @@ STOP_TIMEOUT = 10
 
 
 GUEST_BOOT_PORT = 9560
+MAX_PORTS = 16  # of a host
 
 
 class LabError(Exception):
@@ -68,7 +70,7 @@ class Topology:
     """The topology file, checked. Errors name the field."""
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
             'switches': {'name', 'ip', 'ip6', 'parent'},
-            'hosts': {'name', 'ip', 'ip6', 'switch', 'nic'}}
+            'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports'}}
     NICS = ('incline', 'soft-roce')  # the software RNIC in a process of ours; a virtual machine
 
     def __init__(self, doc):
@@ -90,6 +92,7 @@ class Topology:
                         ipaddress.ip_address(row.get(key))
                     except ValueError:
                         raise LabError(f"{kind}.{row['name']}.{key}: {row.get(key)!r} is no address") from None
+        self.check_ports()
         self.check_tree()
 
     @staticmethod
@@ -106,9 +109,30 @@ class Topology:
             if not key.startswith('#') and key not in self.KEYS[kind]:
                 raise LabError(f'{kind + "." if kind else ""}{key}: unknown field')
 
+    def check_ports(self):
+        """Makes self.ports: what a host's RNICs are to the switch. The first has the host's name and addresses;
+        those after it have -1, -2 ... behind the name, and addresses 256 (IPv6: 65536) further each."""
+        self.ports = []
+        for i, h in enumerate(self.hosts):
+            n = h.setdefault('ports', 1)
+            if not isinstance(n, int) or not 1 <= n <= MAX_PORTS:
+                raise LabError(f"hosts.{h['name']}.ports: {n!r}, must be 1..{MAX_PORTS}")
+            if n > 1 and h.get('nic', 'incline') != 'incline':
+                raise LabError(f"hosts.{h['name']}.ports: {n}, a virtual machine has one")
+            for k in range(n):
+                row = {'name': f"{h['name']}-{k}" if k else h['name'], 'host': h['name'], 'switch': h.get('switch'),
+                       'mac': f'02:00:02:{k:02x}:{i >> 8:02x}:{i & 255:02x}' if k else f'02:00:00:00:{i >> 8:02x}:{i & 255:02x}'}
+                for key, step in ('ip', 8), ('ip6', 16):
+                    if key in h:
+                        row[key] = str(ipaddress.ip_address(h[key]) + (k << step))
+                self.ports.append(row)
+
+    def ports_of_host(self, name):
+        return [p for p in self.ports if p['host'] == name]
+
     def check_tree(self):
-        names = [n['name'] for n in self.switches + self.hosts]
-        ips = [a for n in self.switches + self.hosts for a in addresses(n)]
+        names = [n['name'] for n in self.switches + self.ports]
+        ips = [a for n in self.switches + self.ports for a in addresses(n)]
         for what, values in (('name', names), ('ip', ips)):
             twice = {v for v in values if values.count(v) > 1}
             if twice:
@@ -145,19 +169,22 @@ class Topology:
         return [(s['name'], False) for s in self.switches if s.get('parent') == switch] + \
             [(h['name'], True) for h in self.hosts if h['switch'] == switch]
 
+    def below(self, switch):
+        """Names of everything below a switch that is wired to it: as children, with every port of a host."""
+        return [s['name'] for s in self.switches if s.get('parent') == switch] + \
+            [p['name'] for p in self.ports if p['switch'] == switch]
+
 
 class Lab:
     def __init__(self, directory=None):
         self.dir = directory or default_dir()
         self.processes = []  # switches that this object started
+        self.netns = None    # incline_netns.Netns, if hosts have network namespaces
 
     def path(self, *parts):
         return os.path.join(self.dir, *parts)
 
     # ---- configuration ----
-
-    def host_mac(self, i):
-        return f'02:00:00:00:{i >> 8:02x}:{i & 255:02x}'
 
     def port_mac(self, switch, port):
         return f'02:00:01:{switch:02x}:{port >> 8:02x}:{port & 255:02x}'
@@ -170,8 +197,7 @@ class Lab:
 
     def ports_of(self, topo, name):
         """Port names of a switch in order: one per child, named for it, then the one to the parent."""
-        ports = [child for child, _ in topo.children(name)]
-        return ports + (['up'] if topo.switch[name].get('parent') else [])
+        return topo.below(name) + (['up'] if topo.switch[name].get('parent') else [])
 
     def mac_toward(self, topo, name, port):
         """The MAC at the other end of a switch's port."""
@@ -179,9 +205,9 @@ class Lab:
         parent = topo.switch[name].get('parent')
         if port == 'up':
             return self.port_mac(index[parent], self.ports_of(topo, parent).index(name))
-        for i, h in enumerate(topo.hosts):
-            if h['name'] == port:
-                return self.host_mac(i)
+        for p in topo.ports:
+            if p['name'] == port:
+                return p['mac']
         return self.port_mac(index[port], self.ports_of(topo, port).index('up'))
 
     def switch_config(self, topo, name, impair):
@@ -209,13 +235,13 @@ class Lab:
             table, bits = (route6, 128) if ':' in ip else (route4, 32)
             table.append({'key': {'dst': f'{ip}/{bits}'}, 'action': 'via', 'data': {'nexthop': via}})
 
-        for child, is_host in topo.children(name):
-            for ip in addresses(next(n for n in topo.hosts + topo.switches if n['name'] == child)):
+        for child in topo.below(name):
+            for ip in addresses(next(n for n in topo.ports + topo.switches if n['name'] == child)):
                 neighbour(ip, child)
         for ip in addresses(topo.switch[parent]) if parent else ():
             neighbour(ip, 'up')
         near = {e['key']['ip'] for e in neigh}
-        for node in topo.hosts + topo.switches:
+        for node in topo.ports + topo.switches:
             if node['ip'] in near or node['name'] == name:
                 continue
             above = topo.path(node.get('switch') or node['name'])
@@ -238,7 +264,7 @@ class Lab:
         """Where rank 0 listens: guests among themselves meet in the fabric."""
         if not topo.guests:
             return 'unix:' + self.path(f'{name}.boot')
-        if topo.hosts[0] not in topo.guests:
+        if topo.hosts[0] not in topo.guests and not self.netns:
             return f'tcp:127.0.0.1:{free_port()}'
         ip = topo.hosts[0][key]
         return f'tcp:[{ip}]:{GUEST_BOOT_PORT}' if ':' in ip else f'tcp:{ip}:{GUEST_BOOT_PORT}'
@@ -262,7 +288,8 @@ class Lab:
 
     # ---- life ----
 
-    def up(self, topo, impair=None):
+    def up(self, topo, impair=None, netns=False):
+        """netns: give each host a network namespace with a network interface on its RNIC's port."""
         if os.path.exists(self.path('lab.json')):
             raise LabError(f'{self.dir}: a fabric is up there; take it down first (tools/lab down)')
         for program in ('apps/incline-switch', 'lib/verbs/libincline_verbs.so'):
@@ -270,34 +297,59 @@ class Lab:
                 raise LabError(f'{program} is not built; run tools/build')
         os.makedirs(self.dir, mode=0o700, exist_ok=True)
         longest = max(len(self.path(f"{a['name']}-{b['name']}.sock")) for a in topo.switches
-                      for b in topo.hosts + topo.switches)
+                      for b in topo.ports + topo.switches)
         if longest > 100:
             raise LabError(f'{self.dir}: too long for socket paths, set INCLINE_LAB to a shorter one')
         state = {'name': topo.name, 'build': build_dir(), 'switches': [], 'hosts': []}
+        if netns:
+            self.netns = incline_netns.Netns(self.dir)
         for i, h in enumerate(topo.hosts):
-            if h not in topo.guests:
-                write_json(self.path(f"{h['name']}.json"), {
-                    'mac': self.host_mac(i), 'ip': addresses(h), 'mtu': topo.mtu, 'idle': 'sleep',
-                    'port': {'name': h['name'], 'type': 'memif', 'role': 'client', 'mtu': topo.mtu,
-                             'socket': self.link_socket(h['switch'], h['name'])}})
+            ports = topo.ports_of_host(h['name'])
+            for p in ports if h not in topo.guests else ():
+                write_json(self.path(f"{p['name']}.json"), self.rnic_config(topo, p))
             state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i,
-                                   'nic': h['nic']})
+                                   'nic': h['nic'], 'ports': [p['name'] for p in ports]})
+            if netns and h not in topo.guests:
+                state['hosts'][-1]['netns'] = self.netns.name(h['name'])
         write_json(self.path('group.json'), self.group_config(topo, topo.name, False))
         write_json(self.path('group-reproducible.json'),
                    self.group_config(topo, topo.name + '-r', True))
         try:
+            if netns:
+                write_json(self.path('lab.json'), state)  # for down, if this fails halfway
+                self.netns.make(topo)
             # Parents first: they are the servers of their children's links.
             for s in sorted(topo.switches, key=lambda s: len(topo.path(s['name']))):
                 state['switches'].append(self.start_switch(topo, s['name'], impair))
                 write_json(self.path('lab.json'), state)
+            if netns:
+                self.start_keepers(state)
             self.start_guests(topo, state)
-        except incline_guest.GuestError as e:
+        except (incline_guest.GuestError, incline_netns.NetnsError) as e:
             self.kill(state)
             raise LabError(str(e)) from None
         except BaseException:
             self.kill(state)
             raise
         return state
+
+    def rnic_config(self, topo, port):
+        config = {'mac': port['mac'], 'ip': addresses(port), 'mtu': topo.mtu, 'idle': 'sleep',
+                  'port': {'name': port['name'], 'type': 'memif', 'role': 'client', 'mtu': topo.mtu,
+                           'socket': self.link_socket(port['switch'], port['name'])}}
+        if self.netns and port['name'] == port['host']:
+            config['netdev'] = {'name': incline_netns.INTERFACE, 'prefix4': incline_netns.PREFIX4,
+                                'prefix6': incline_netns.PREFIX6}
+        return config
+
+    def start_keepers(self, state):
+        """One process keeps the network interfaces of all hosts while no program of theirs does."""
+        ports = [f"{self.path(h['name'] + '.json')}@{incline_netns.RUN_DIR}/{h['netns']}"
+                 for h in state['hosts'] if 'netns' in h]
+        if ports:
+            process = self.start_process('netd', [os.path.join(build_dir(), 'apps/incline-netd'), *ports])
+            state['keepers'] = [{'name': 'netd', 'pid': process.pid, 'start': process_start(process.pid)}]
+            write_json(self.path('lab.json'), state)
 
     def start_guests(self, topo, state):
         if not topo.guests:
@@ -309,7 +361,7 @@ class Lab:
         for i, h in enumerate(topo.hosts):
             if h in topo.guests:
                 guest = self.guest(h['name'])
-                guest.start(self.link_socket(h['switch'], h['name']), self.host_mac(i),
+                guest.start(self.link_socket(h['switch'], h['name']), topo.ports_of_host(h['name'])[0]['mac'],
                             [ip + ('/64' if ':' in ip else '/16') for ip in addresses(h)], topo.mtu)
                 self.processes.append(guest.process)
                 row = state['hosts'][i]
@@ -322,11 +374,22 @@ class Lab:
         return incline_guest.Guest(name, self.path(f'{name}.guest'), self.dir)
 
     def start_switch(self, topo, name, impair):
-        config, log = self.path(f'{name}.json'), self.path(f'{name}.log')
+        config = self.path(f'{name}.json')
         write_json(config, self.switch_config(topo, name, impair))
+        process = self.start_process(name, [os.path.join(build_dir(), 'apps/incline-switch'), '-c', config])
+        row = {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
+               'start': process_start(process.pid)}
+        with open(self.path(f'{name}.log')) as f:
+            said = f.read()
+        if ' and tcp:' in said:
+            row['tcp'] = said.split(' and ')[1].split()[0]
+        return row
+
+    def start_process(self, name, argv):
+        """Starts it and waits until it says that it is ready."""
+        log = self.path(f'{name}.log')
         with open(log, 'w') as out:
-            process = subprocess.Popen([os.path.join(build_dir(), 'apps/incline-switch'), '-c', config],
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                        start_new_session=True)
         self.processes.append(process)
         deadline = time.monotonic() + START_TIMEOUT
@@ -334,18 +397,13 @@ class Lab:
             with open(log) as f:
                 said = f.read()
             if ' ready' in said:
-                break
+                return process
             if process.poll() is not None:
-                raise LabError(f'switch {name} ended at once:\n{said}')
+                raise LabError(f'{name} ended at once:\n{said}')
             if time.monotonic() > deadline:
                 process.kill()
-                raise LabError(f'switch {name} is not ready after {START_TIMEOUT} s:\n{said}')
+                raise LabError(f'{name} is not ready after {START_TIMEOUT} s:\n{said}')
             time.sleep(0.02)
-        row = {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
-               'start': process_start(process.pid)}
-        if ' and tcp:' in said:
-            row['tcp'] = said.split(' and ')[1].split()[0]
-        return row
 
     def restart_switch(self, topo, name, impair=None):
         """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""
@@ -400,9 +458,9 @@ class Lab:
         host = self.host(name)
         env = dict(os.environ)
         shim = os.path.join(self.state()['build'], 'lib/verbs/libincline_verbs.so')
-        env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('INCLINE_PRELOAD_FIRST'), shim,
-                                                   env.get('LD_PRELOAD')]))
-        env['INCLINE_RNIC'] = self.path(f'{name}.json')
+        others = [p for p in env.get('LD_PRELOAD', '').split(':') if p != shim]
+        env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('INCLINE_PRELOAD_FIRST'), shim, *others]))
+        env['INCLINE_RNIC'] = ':'.join(self.path(f'{port}.json') for port in host['ports'])
         env['INCLINE_GROUP'] = self.path(group)
         env['INCLINE_RANK'] = str(host['rank'])
         return env
@@ -413,13 +471,19 @@ class Lab:
         env = None if guest else self.host_env(name)
         lock = os.open(self.path(f'{name}.lock'), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(lock, (fcntl.LOCK_SH if guest else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            raise LabError(f'{name}: another program uses its RNIC (one at a time so far)') from None
+            pass  # somebody asks at this moment whether the host is busy
         if guest:
             raise SystemExit(self.popen(name, argv, limit=3600).wait())
         os.set_inheritable(lock, True)
+        argv = self.within(name, argv)
         os.execvpe(argv[0], argv, env)
+
+    def within(self, name, argv):
+        """The command that runs this one in the host's network namespace, if it has one."""
+        netns = self.host(name).get('netns')
+        return incline_netns.within(netns, name, argv) if netns else argv
 
     def guest_group(self, name, group):
         """A group file as a guest needs it: its own, for it knows this machine by another address."""
@@ -455,13 +519,13 @@ class Lab:
         host = self.host(name)
         if host['nic'] == 'soft-roce':
             return self.popen_guest(host, argv, group, limit, **kwargs)
-        return subprocess.Popen(argv, env=self.host_env(name, group), **kwargs)
+        return subprocess.Popen(self.within(name, argv), env=self.host_env(name, group), **kwargs)
 
     def kill(self, state):
         for h in state['hosts']:
             if 'pid' in h and self.alive(h):
                 os.kill(h['pid'], signal.SIGKILL)  # a guest has no disk
-        rows = [s for s in state['switches'] if self.alive(s)]
+        rows = [s for s in state['switches'] + state.get('keepers', []) if self.alive(s)]
         for s in rows:
             os.kill(s['pid'], signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT
@@ -472,6 +536,8 @@ class Lab:
             rows = [s for s in rows if self.alive(s)]
         for s in rows:
             os.kill(s['pid'], signal.SIGKILL)
+        if any('netns' in h for h in state['hosts']):
+            incline_netns.Netns(self.dir).remove()
         shutil.rmtree(self.dir, ignore_errors=True)
         return [s['name'] for s in rows]
 

@@ -29,19 +29,26 @@ static int refuse(struct reader *r, const char *format, ...)
 	return -EINVAL;
 }
 
-/* An integer field within limits; *value keeps its default when the field is absent. */
-static int read_int(
-	struct reader *r, const char *key, json_int_t min, json_int_t max, unsigned *value)
+/* An integer field of an object, which messages call path ("" or "name."), within limits; *value
+ * keeps its default when the field is absent. */
+static int read_int_of(struct reader *r, const json_t *from, const char *path, const char *key,
+	json_int_t min, json_int_t max, unsigned *value)
 {
-	const json_t *v = json_object_get(r->root, key);
+	const json_t *v = json_object_get(from, key);
 
 	if (!v)
 		return 0;
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
-		return refuse(r, "%s: must be an integer %lld..%lld", key, (long long)min,
+		return refuse(r, "%s%s: must be an integer %lld..%lld", path, key, (long long)min,
 			(long long)max);
 	*value = (unsigned)json_integer_value(v);
 	return 0;
+}
+
+static int read_int(
+	struct reader *r, const char *key, json_int_t min, json_int_t max, unsigned *value)
+{
+	return read_int_of(r, r->root, "", key, min, max, value);
 }
 
 static int read_mac(struct reader *r, const char *where, const json_t *v, uint8_t mac[6])
@@ -70,8 +77,10 @@ static int read_name(struct reader *r)
 {
 	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 	const json_t *v = json_object_get(r->root, "device");
-	const char *name = v ? json_string_value(v) : "incline0";
+	const char *name = json_string_value(v);
 
+	if (!v)
+		return 0;
 	if (!name || !*name || strlen(name) >= IV_NAME_LEN || name[strspn(name, ok)])
 		return refuse(r, "device: must be a string of 1..31 of [A-Za-z0-9_-]");
 	snprintf(r->config->name, sizeof(r->config->name), "%s", name);
@@ -178,20 +187,6 @@ static int read_switch(
 	return 0;
 }
 
-static int read_number(
-	struct reader *r, const json_t *from, const char *key, json_int_t max, unsigned *value)
-{
-	const json_t *v = json_object_get(from, key);
-
-	*value = 0;
-	if (!v)
-		return 0;
-	if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max)
-		return refuse(r, "congestion.%s: must be an integer 1..%lld", key, (long long)max);
-	*value = (unsigned)json_integer_value(v);
-	return 0;
-}
-
 static int read_congestion(struct reader *r)
 {
 	static const char *const keys[] = {"reaction", "notification", "ect",
@@ -219,16 +214,53 @@ static int read_congestion(struct reader *r)
 		return ret;
 	c->no_reaction = !reaction;
 	c->no_notification = !notification;
-#define X(name, max)                                   \
-	ret = read_number(r, v, #name, (max), &value); \
-	if (ret)                                       \
-		return ret;                            \
+#define X(name, max)                                                     \
+	value = 0;                                                       \
+	ret = read_int_of(r, v, "congestion.", #name, 1, (max), &value); \
+	if (ret)                                                         \
+		return ret;                                              \
 	c->name = (typeof(c->name))value;
 	CONGESTION_NUMBERS(X)
 #undef X
 	if ((c->min_mbps ? c->min_mbps : 10) > (c->line_mbps ? c->line_mbps : 25000))
 		return refuse(r, "congestion.min_mbps: above congestion.line_mbps");
 	return 0;
+}
+
+/* As the kernel: 1..15 bytes, neither blanks nor slashes. */
+static bool is_interface_name(const char *name)
+{
+	return name && *name && strlen(name) < IF_NAMESIZE && !name[strcspn(name, " \t\n/:%")] &&
+	       strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static int read_netdev(struct reader *r)
+{
+	static const char *const keys[] = {"name", "prefix4", "prefix6", NULL};
+	const json_t *v = json_object_get(r->root, "netdev");
+	struct iv_netdev_config *n = &r->config->netdev;
+	char err[PORT_ERR_LEN];
+	const char *name;
+	int ret;
+
+	if (!v)
+		return 0;
+	if (!json_is_object(v))
+		return refuse(r, "netdev: must be an object with the name of a tap device");
+	if (port_json_known(v, "netdev", keys, err))
+		return refuse(r, "%s", err);
+	name = json_string_value(json_object_get(v, "name"));
+	if (!is_interface_name(name))
+		return refuse(r,
+			"netdev.name: must be a string of 1..%d bytes without blanks and "
+			"/:%%",
+			IF_NAMESIZE - 1);
+	n->prefix4 = 24;
+	n->prefix6 = 64;
+	(void)((ret = read_int_of(r, v, "netdev.", "prefix4", 0, 32, &n->prefix4)) ||
+		(ret = read_int_of(r, v, "netdev.", "prefix6", 0, 128, &n->prefix6)));
+	snprintf(n->name, sizeof(n->name), "%s", name);
+	return ret;
 }
 
 /* The port, with the RNIC's MTU and MAC unless it has its own. */
@@ -265,7 +297,7 @@ static int read_port(struct reader *r)
 static int read_root(struct reader *r)
 {
 	static const char *const keys[] = {"mac", "ip", "port", "mtu", "idle", "neighbors",
-		"device", "wait_ms", "memory_mb", "hugepages", "congestion", NULL};
+		"device", "wait_ms", "memory_mb", "hugepages", "congestion", "netdev", NULL};
 	struct iv_config *c = r->config;
 	const json_t *huge = json_object_get(r->root, "hugepages");
 	char err[PORT_ERR_LEN];
@@ -286,7 +318,7 @@ static int read_root(struct reader *r)
 		(ret = read_int(r, "mtu", 576, 9600, &c->mtu)) ||
 		(ret = read_int(r, "wait_ms", 0, 600000, &c->wait_ms)) ||
 		(ret = read_int(r, "memory_mb", 32, 65536, &c->memory_mb)) ||
-		(ret = read_port(r)) || (ret = read_congestion(r)));
+		(ret = read_port(r)) || (ret = read_congestion(r)) || (ret = read_netdev(r)));
 	return ret;
 }
 

@@ -7,18 +7,22 @@
  *	"mtu"	     integer  largest IP packet, 576..9600, not above the port's; default the port's
  *	"idle"	     string   spin | pause | sleep (default), see lib/port/port.h
  *	"neighbors"  array    of {"ip", "mac"}: peers that need no address resolution; at most 256
- *	"device"     string   name, [A-Za-z0-9_-], at most 31 bytes; default "incline0"
- *	"wait_ms"    integer  0..600000, how long ibv_open_device waits for the server of a memif or
- *			      vhost and for the link; default 10000, and 0 where the port is itself
- *			      such a server, whose link comes with the first client
- *	"memory_mb"  integer  32..65536, for packet buffers; default: what rings and MTU need
- *	"hugepages"  boolean  default false
- *	"congestion" object   DCQCN: "reaction", "notification" (booleans, default true), "ect"
- *(boolean, default false), and the numbers of struct rnic_congestion by their names
+ *	"device"     string   name, [A-Za-z0-9_-], at most 31 bytes; default "inclineN", N the place
+ *of the file among those that INCLINE_RNIC names, from 0 "wait_ms"    integer  0..600000, how long
+ *ibv_open_device waits for the server of a memif or vhost and for the link; default 10000, and 0
+ *where the port is itself such a server, whose link comes with the first client "memory_mb" integer
+ *32..65536, for packet buffers; default: what rings and MTU need "hugepages"  boolean  default
+ *false "netdev"     object   a network interface for what is not RoCE: "name" (required, 1..15
+ *bytes) of a tap device, made if there is none; "prefix4" (0..32, default 24), "prefix6" (0..128,
+ *default 64) of the addresses above, which it is given "congestion" object   DCQCN: "reaction",
+ *"notification" (booleans, default true), "ect" (boolean, default false), and the numbers of struct
+ *rnic_congestion by their names
  *
  * Keys that begin with '#' are comments; any other is refused by name. */
 #ifndef VERBS_CONFIG_H
 #define VERBS_CONFIG_H
+
+#include <net/if.h>
 
 #include "lib/verbs/internal.h"
 
@@ -29,8 +33,13 @@ struct iv_neigh {
 	uint8_t mac[6];
 };
 
+struct iv_netdev_config {
+	char name[IF_NAMESIZE]; /* "": none */
+	unsigned prefix4, prefix6;
+};
+
 struct iv_config {
-	char name[IV_NAME_LEN];
+	char name[IV_NAME_LEN]; /* "": the default */
 	uint8_t mac[6];
 	struct wire_ip ip[RNIC_MAX_GID - 1];
 	unsigned n_ip;
@@ -43,6 +52,7 @@ struct iv_config {
 	unsigned memory_mb;
 	bool hugepages;
 	struct rnic_congestion congestion;
+	struct iv_netdev_config netdev;
 };
 
 /* 0, or -errno with "file: field: reason" in err and nothing in config to be used. */

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "lib/verbs/internal.h"
+#include "lib/verbs/netdev.h"
 
 enum {
 	LINK_CHECK_NS = 100 * 1000 * 1000,
@@ -19,6 +19,7 @@ enum {
 	SLEEP_ASIDE_US = 400,   /* while the application polls */
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
 	TX_TURN = 64,           /* frames sent per turn */
+	NETDEV_TURN = 32,       /* of these, of the network interface */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
 	DRAIN_TURNS = 16,       /* at the end, for the last acknowledgements */
 };
@@ -86,13 +87,28 @@ static bool try_own(struct iv_dev *dev)
 
 /* ---- the turn ---- */
 
+/* The port is shared with a network interface. */
+static void receive_shared(struct iv_dev *dev, const struct verbs_rx_frame *frame, uint64_t now)
+{
+	const unsigned readers = rnic_readers(dev->rnic, frame->data, frame->len);
+
+	if (readers & STACK_READS)
+		iv_netdev_write(dev->netdev, frame->data, frame->len);
+	if (readers & RNIC_READS)
+		rnic_rx(dev->rnic, frame->data, frame->len, now);
+}
+
 static unsigned receive(struct iv_dev *dev, uint64_t now)
 {
 	struct verbs_rx_frame frames[VERBS_BURST];
 	unsigned n = dev->ops->rx_burst(dev->port, frames, VERBS_BURST);
 
-	for (unsigned i = 0; i < n; i++)
-		rnic_rx(dev->rnic, frames[i].data, frames[i].len, now);
+	for (unsigned i = 0; i < n; i++) {
+		if (dev->netdev)
+			receive_shared(dev, &frames[i], now);
+		else
+			rnic_rx(dev->rnic, frames[i].data, frames[i].len, now);
+	}
 	if (n)
 		dev->ops->rx_free(dev->port, frames, n);
 	return n;
@@ -108,6 +124,23 @@ static unsigned transmit(struct iv_dev *dev, uint64_t now)
 	for (; sent < room && rnic_tx(dev->rnic, &frame, now); sent++)
 		dev->ops->tx(dev->port, &frame);
 	if (sent || dev->tx_left)
+		dev->tx_left = dev->ops->tx_flush(dev->port);
+	return sent;
+}
+
+static unsigned transmit_shared(struct iv_dev *dev, uint64_t now)
+{
+	struct rnic_frame frame;
+	unsigned sent = 0, room;
+
+	if (!iv_netdev_due(dev->netdev, now))
+		return 0;
+	room = dev->ops->tx_room(dev->port);
+	if (room > NETDEV_TURN)
+		room = NETDEV_TURN;
+	for (; sent < room && iv_netdev_read(dev->netdev, &frame, now); sent++)
+		dev->ops->tx(dev->port, &frame);
+	if (sent)
 		dev->tx_left = dev->ops->tx_flush(dev->port);
 	return sent;
 }
@@ -130,6 +163,13 @@ static void check_link(struct iv_dev *dev, uint64_t now)
 	pthread_mutex_unlock(&dev->list_lock);
 }
 
+static uint64_t deadline(const struct iv_dev *dev)
+{
+	uint64_t rnic = rnic_deadline(dev->rnic), cm = dev->cm ? iv_cm_deadline(dev) : UINT64_MAX;
+
+	return rnic < cm ? rnic : cm;
+}
+
 unsigned iv_turn(struct iv_dev *dev)
 {
 	uint64_t now = dev->ops->now(dev->port);
@@ -139,11 +179,15 @@ unsigned iv_turn(struct iv_dev *dev)
 		rnic_timer(dev->rnic, now);
 		work++;
 	}
+	if (dev->cm)
+		work += iv_cm_turn(dev, now);
 	if (work || dev->tx_left || rnic_has_work(dev->rnic))
 		work += transmit(dev, now);
+	if (dev->netdev)
+		work += transmit_shared(dev, now);
 	if (dev->ops->link_up && now - dev->link_ns >= LINK_CHECK_NS)
 		check_link(dev, now);
-	atomic_store_explicit(&dev->deadline, rnic_deadline(dev->rnic), memory_order_relaxed);
+	atomic_store_explicit(&dev->deadline, deadline(dev), memory_order_relaxed);
 	return work;
 }
 
@@ -215,7 +259,7 @@ static void nap(unsigned us)
 
 static unsigned max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns)
 {
-	if (atomic_load_explicit(&dev->n_qp, memory_order_relaxed) == 0)
+	if (!dev->netdev && atomic_load_explicit(&dev->n_qp, memory_order_relaxed) == 0)
 		return SLEEP_UNUSED_US;
 	return quiet_ns >= QUIET_NS ? SLEEP_QUIET_US : SLEEP_US;
 }
@@ -249,6 +293,9 @@ static void *thread_main(void *arg)
 		if (work)
 			worked = now;
 		backoff.max_sleep_us = max_sleep_us(dev, now - worked);
+		if (dev->netdev)
+			backoff.wake_fd =
+				atomic_load_explicit(&dev->netdev->wake_fd, memory_order_relaxed);
 		port_backoff(&backoff, work, now,
 			atomic_load_explicit(&dev->deadline, memory_order_relaxed));
 	}
@@ -336,13 +383,15 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	dev->ops = ops;
 	dev->port = port;
 	dev->idle = attr->idle;
+	dev->netdev = attr->netdev;
 	dev->link = !ops->link_up || ops->link_up(port);
 	dev->link_ns = ops->now(port);
 	atomic_init(&dev->deadline, UINT64_MAX);
 	config.events = (struct rnic_events){.arg = dev,
 		.cq_event = iv_on_cq_event,
 		.qp_event = iv_on_qp_event,
-		.srq_event = iv_on_srq_event};
+		.srq_event = iv_on_srq_event,
+		.mad = iv_on_mad};
 	ret = rnic_create(&config, &dev->rnic);
 	if (ret == 0 && attr->thread)
 		ret = start_thread(dev);
@@ -373,9 +422,11 @@ void iv_dev_destroy(struct iv_dev *dev)
 {
 	iv_dev_stop(dev);
 	iv_own(dev);
+	iv_cm_stop(dev);
 	if (!dev->dead)
 		iv_drain(dev);
 	iv_disown(dev);
+	iv_cm_destroy(dev);
 	if (dev->ops->close)
 		dev->ops->close(dev->port);
 	free_dev(dev);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,23 +20,27 @@ enum {
 	TX_STUCK_NS = 20000000, /* a ring that took nothing for so long is not read */
 	LINGER_NS = 10000000,
 	LINK_STEP_US = 2000,
-	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST,
+	SLACK_MBUFS = 3 * TX_PENDING + 2 * VERBS_BURST,
+	BY_REFERENCE = 1024, /* payload bytes; copying fewer costs about as much as the chain */
 };
 
 struct iv_dpdk {
 	struct port port;
+	int control;  /* socket to the memif's server; -1: none */
 	bool stopped; /* between a failed attempt to reconnect and the next */
 	struct rte_mbuf *tx[TX_PENDING];
 	unsigned n_tx;
 	struct rte_mbuf *fresh[VERBS_BURST]; /* allocated, empty */
 	unsigned n_fresh;
+	struct rte_mbuf_ext_shared_info shared; /* of payload sent by reference; never freed */
 	uint64_t sent_ns; /* last time the port took a frame, or had nothing to take */
-	/* Frames dropped, but for the last three; names in port_stats. */
+	/* Frames dropped, but for the last four; names in port_stats. */
 	uint64_t rx_segments; /* longer than the MTU */
 	uint64_t tx_link_down;
 	uint64_t tx_stuck; /* the peer does not read its ring */
 	uint64_t tx_too_long;
-	uint64_t tx_no_mbuf;  /* turns without a free buffer */
+	uint64_t tx_no_mbuf; /* turns without a free buffer, frames lost for want of one */
+	uint64_t tx_by_reference;
 	uint64_t tx_deferred; /* kept for the next turn, the ring was full */
 	uint64_t reconnects;
 };
@@ -91,13 +99,75 @@ static unsigned port_tx_room(void *arg)
 	return room < p->n_fresh ? room : p->n_fresh;
 }
 
+/* A buffer more for the chain, empty. */
+static struct rte_mbuf *append(struct iv_dpdk *p, struct rte_mbuf *head)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p->port.pool);
+
+	if (m != NULL) {
+		rte_pktmbuf_lastseg(head)->next = m;
+		head->nb_segs++;
+	}
+	return m;
+}
+
+static bool append_bytes(struct iv_dpdk *p, struct rte_mbuf *head, const uint8_t *bytes, size_t n)
+{
+	struct rte_mbuf *m = append(p, head);
+
+	if (m == NULL)
+		return false;
+	memcpy(rte_pktmbuf_append(m, (uint16_t)n), bytes, n);
+	return true;
+}
+
+static bool append_reference(
+	struct iv_dpdk *p, struct rte_mbuf *head, const uint8_t *base, size_t n)
+{
+	struct rte_mbuf *m = append(p, head);
+
+	if (m == NULL)
+		return false;
+	rte_mbuf_ext_refcnt_update(&p->shared, 1);
+	rte_pktmbuf_attach_extbuf(
+		m, (void *)(uintptr_t)base, RTE_BAD_IOVA, (uint16_t)n, &p->shared);
+	m->data_len = (uint16_t)n;
+	return true;
+}
+
+/* The payload stays where the program has registered it: the port's driver makes the only copy.
+ * False, and head is as it was: no buffers. */
+static bool chain(struct iv_dpdk *p, struct rte_mbuf *head, const struct rnic_frame *frame)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < frame->n_iov && ok; i++)
+		ok = append_reference(p, head, frame->iov[i].base, frame->iov[i].len);
+	if (!ok || !append_bytes(p, head, frame->tail, frame->tail_len)) {
+		rte_pktmbuf_free(head->next);
+		head->next = NULL;
+		head->nb_segs = 1;
+		return false;
+	}
+	memcpy(rte_pktmbuf_mtod(head, uint8_t *), frame->head, frame->head_len);
+	head->data_len = frame->head_len;
+	head->pkt_len = frame->len;
+	p->tx_by_reference++;
+	return true;
+}
+
 static void port_tx(void *arg, const struct rnic_frame *frame)
 {
 	struct iv_dpdk *p = arg;
 	struct rte_mbuf *m = p->fresh[--p->n_fresh];
-	int len =
-		rnic_frame_flatten(frame, rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_tailroom(m));
+	int len;
 
+	if (frame->stays && frame->len >= BY_REFERENCE && p->port.tx_copies && p->port.multi_seg &&
+		chain(p, m, frame)) {
+		p->tx[p->n_tx++] = m;
+		return;
+	}
+	len = rnic_frame_flatten(frame, rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_tailroom(m));
 	if (len < 0) {
 		drop(m, &p->tx_too_long);
 		return;
@@ -105,6 +175,26 @@ static void port_tx(void *arg, const struct rnic_frame *frame)
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	p->tx[p->n_tx++] = m;
+}
+
+/* What the port has no room for waits longer than the program's memory may be referred to. */
+static void copy_references(struct iv_dpdk *p)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < p->n_tx; i++) {
+		struct rte_mbuf *m = p->tx[i], *copy = m;
+
+		if (m->nb_segs > 1) {
+			copy = rte_pktmbuf_copy(m, p->port.pool, 0, UINT32_MAX);
+			rte_pktmbuf_free(m);
+		}
+		if (copy != NULL)
+			p->tx[kept++] = copy;
+		else
+			p->tx_no_mbuf++;
+	}
+	p->n_tx = kept;
 }
 
 static void give_up(struct iv_dpdk *p, uint64_t *counter)
@@ -128,6 +218,7 @@ static unsigned port_tx_flush(void *arg)
 	p->tx_deferred += p->n_tx - sent;
 	memmove(p->tx, p->tx + sent, (p->n_tx - sent) * sizeof(p->tx[0]));
 	p->n_tx -= sent;
+	copy_references(p);
 	now = port_now_ns();
 	if (sent || !p->sent_ns) {
 		p->sent_ns = now;
@@ -165,6 +256,37 @@ static bool port_link(void *arg)
 	return port_link_up(&p->port);
 }
 
+/* The peer learns from the end of this connection that the process is gone. DPDK leaves it open for
+ * every program that the process runs; and a child that goes on without one keeps it (see
+ * iv_dpdk_forked). */
+static void find_control(struct iv_dpdk *p)
+{
+	DIR *dir = p->port.config.socket[0] ? opendir("/proc/self/fd") : NULL;
+	const struct dirent *entry;
+
+	p->control = -1;
+	while (dir && (entry = readdir(dir)) != NULL) {
+		const int fd = (int)strtol(entry->d_name, NULL, 10);
+		struct sockaddr_un peer = {0};
+		socklen_t len = sizeof(peer);
+
+		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+			peer.sun_family == AF_UNIX &&
+			strncmp(peer.sun_path, p->port.config.socket, sizeof(peer.sun_path)) == 0) {
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+			p->control = fd;
+		}
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void iv_dpdk_forked(const struct iv_dpdk *p)
+{
+	if (p->control >= 0)
+		close(p->control);
+}
+
 static void port_again(void *arg)
 {
 	struct iv_dpdk *p = arg;
@@ -172,6 +294,8 @@ static void port_again(void *arg)
 	const int ret = port_reconnect(&p->port);
 
 	p->reconnects += ret == 0;
+	if (ret == 0)
+		find_control(p);
 	p->stopped = ret != 0 && ret != -EOPNOTSUPP;
 }
 
@@ -184,6 +308,7 @@ static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)
 		{"port_tx_too_long", p->tx_too_long},
 		{"port_tx_link_down", p->tx_link_down},
 		{"port_tx_stuck", p->tx_stuck},
+		{"port_tx_by_reference", p->tx_by_reference},
 		{"port_tx_deferred", p->tx_deferred},
 		{"port_reconnects", p->reconnects},
 	};
@@ -226,7 +351,7 @@ static unsigned buffer_mtu(const struct port_config *c)
 	return slot;
 }
 
-static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
+static int start_eal(const struct iv_config *config, unsigned n_ports, char err[PORT_ERR_LEN])
 {
 	struct port_eal eal = {
 		.program = config->name,
@@ -244,7 +369,7 @@ static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
 		const size_t bytes =
 			mbufs_of(&config->port) * ((size_t)buffer_mtu(&config->port) + 640);
 
-		eal.memory_mb = (unsigned)(bytes >> 20) + 48;
+		eal.memory_mb = n_ports * ((unsigned)(bytes >> 20) + 2) + 46;
 	}
 	/* The EAL's helper threads must not take the application's signals. */
 	sigfillset(&all);
@@ -254,13 +379,16 @@ static int start_eal(const struct iv_config *config, char err[PORT_ERR_LEN])
 	return ret;
 }
 
-int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[PORT_ERR_LEN])
+int iv_dpdk_open(const struct iv_config *config, unsigned n_ports, struct iv_dpdk **out,
+	char err[PORT_ERR_LEN])
 {
+	static unsigned opened;
+	char pool_name[24];
 	struct iv_dpdk *p;
 	const uint64_t until = port_now_ns() + config->wait_ms * 1000000ull;
 	struct rte_mempool *pool;
 	sigset_t all, old;
-	int ret = start_eal(config, err);
+	int ret = start_eal(config, n_ports, err);
 
 	if (ret)
 		return ret;
@@ -269,7 +397,8 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[
 		snprintf(err, PORT_ERR_LEN, "out of memory");
 		return -ENOMEM;
 	}
-	pool = port_pool_create("rnic", mbufs_of(&config->port), buffer_mtu(&config->port), err);
+	snprintf(pool_name, sizeof(pool_name), "rnic%u", opened++);
+	pool = port_pool_create(pool_name, mbufs_of(&config->port), buffer_mtu(&config->port), err);
 	if (!pool) {
 		free(p);
 		return -ENOMEM;
@@ -284,9 +413,11 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[
 		return ret;
 	}
 	p->port.pool = pool;
+	rte_mbuf_ext_refcnt_set(&p->shared, 1);
 	/* Programs look at the port's state once and give up if it is down. */
 	while (!port_link_up(&p->port) && port_now_ns() < until)
 		usleep(LINK_STEP_US);
+	find_control(p);
 	*out = p;
 	return 0;
 }
@@ -294,6 +425,7 @@ int iv_dpdk_open(const struct iv_config *config, struct iv_dpdk **out, char err[
 void iv_dpdk_close(struct iv_dpdk *p)
 {
 	const uint64_t start = port_now_ns();
+	struct rte_mempool *pool;
 
 	while (port_link_up(&p->port) && port_now_ns() - start < LINGER_NS) {
 		const struct timespec t = {.tv_nsec = 500000};
@@ -304,7 +436,9 @@ void iv_dpdk_close(struct iv_dpdk *p)
 	}
 	rte_pktmbuf_free_bulk(p->tx, p->n_tx);
 	rte_pktmbuf_free_bulk(p->fresh, p->n_fresh);
+	pool = p->port.pool;
 	port_close(&p->port);
+	rte_mempool_free(pool);
 	free(p);
 }
 

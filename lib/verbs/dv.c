@@ -31,6 +31,16 @@ EXPORT int inc_dv_qp_skip(struct ibv_qp *base, enum inc_dv_dir dir, uint32_t fro
 	return ret ? iv_errno(ret) : 0;
 }
 
+EXPORT struct ibv_qp *inc_dv_create_qp(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags)
+{
+	if (!iv_mine(pd->context) || flags != INC_DV_QP_SELECTIVE) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return iv_create_qp_as(pd, attr, true);
+}
+
 EXPORT int inc_dv_query_qp_stats(struct ibv_qp *base, struct inc_dv_qp_stats *stats)
 {
 	struct rnic_qp_stats s;

@@ -28,6 +28,13 @@ bool inc_dv_is_supported(const struct ibv_context *context);
  * in RTR (receive) or RTS, from already passed. ENOSPC: 16 ranges are pending. */
 int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32_t count);
 
+/* ibv_create_qp of a QP that libibverbs has no word for. INC_DV_QP_SELECTIVE: a reliable connection
+ * with selective acknowledgement, for links that lose packets. The peer's must be one too: the
+ * packets have opcodes of their own. No SRQ, no inc_dv_qp_skip; the path MTU and 92 bytes must fit
+ * the port's. NULL and errno: EOPNOTSUPP for flags that are not known, and without them. */
+enum inc_dv_qp_flags { INC_DV_QP_SELECTIVE = 1 << 0 };
+struct ibv_qp *inc_dv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags);
+
 /* Where the transport of a QP stands. */
 struct inc_dv_qp_stats {
 	uint32_t sq_una;  /* oldest unacknowledged PSN */

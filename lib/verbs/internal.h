@@ -7,6 +7,7 @@
  *	2. iv_cq.lock				consumer of the ring; two CQs: lower address first
  *	3. iv_dev.owner				ownership of the rnic and the port
  *	4. iv_channel.lock, iv_ctx.async_lock	event queues, taken by callbacks of the rnic
+ *	   iv_cm.lock				IDs and events of rdma_cm (cm_internal.h)
  * iv_env_lock (envdev.c) is taken before all of them and only to open, close and exit. */
 #ifndef VERBS_INTERNAL_H
 #define VERBS_INTERNAL_H
@@ -23,6 +24,7 @@
 
 enum { IV_PORT = 1, IV_PKEY = 0xffff, IV_NAME_LEN = 32 };
 
+struct iv_cm_dev;
 struct iv_ctx;
 struct iv_dev;
 
@@ -40,6 +42,7 @@ struct iv_dev {
 	const struct verbs_port_ops *ops;
 	void *port;
 	struct rnic *rnic;
+	struct iv_netdev *netdev; /* or NULL */
 	enum port_idle idle;
 
 	pthread_mutex_t owner;
@@ -49,6 +52,8 @@ struct iv_dev {
 	bool link;            /* owner */
 	uint64_t link_ns;     /* owner: last look at the link */
 	unsigned link_checks; /* owner */
+
+	struct iv_cm_dev *cm; /* owner; NULL: no program has asked for rdma_cm */
 
 	atomic_ullong deadline; /* of the rnic, as of the last turn */
 	atomic_uint polled;     /* turns run by callers of verbs */
@@ -273,12 +278,24 @@ int iv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 int iv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int iv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *iv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool selective);
 struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
 /* qp_ex.c, cq_ex.c */
 int iv_qp_ex_init(struct iv_qp *qp, uint64_t send_ops);
 void iv_qp_ex_fini(struct iv_qp *qp);
 int iv_cq_ex_init(struct iv_cq *cq, uint64_t wc_flags);
+
+/* ---- cm_dev.c: the communication manager; all but destroy by the owner ---- */
+
+unsigned iv_on_mad(void *arg, const struct rnic_mad *mad, const uint8_t *data);
+unsigned iv_cm_turn(struct iv_dev *dev, uint64_t now); /* if there is one */
+uint64_t iv_cm_deadline(const struct iv_dev *dev);     /* if there is one */
+/* The device goes: peers are told. */
+void iv_cm_stop(struct iv_dev *dev);
+void iv_cm_destroy(struct iv_dev *dev);
+/* Of name, at most n; returns how many there are. */
+unsigned iv_cm_stats(const struct iv_dev *dev, struct inc_dv_stat *stats, unsigned n);
 
 /* ---- stats.c ---- */
 
@@ -290,5 +307,7 @@ void iv_stats_write(struct iv_dev *dev, const char *path);
 /* False also on a thread that is opening the port: a driver that uses libibverbs itself gets the
  * real one. */
 bool iv_env_set(void);
+/* Is there a device of that name in the list? */
+bool iv_env_has(const char *name);
 
 #endif

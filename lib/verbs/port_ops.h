@@ -17,6 +17,8 @@
 #include "lib/rnic/rnic.h"
 #include "lib/verbs/incline_dv.h"
 
+struct iv_netdev;
+
 enum { VERBS_BURST = 32 };
 
 /* A received frame: one contiguous piece of memory, the port's until rx_free. */
@@ -56,10 +58,11 @@ struct verbs_port_ops {
 };
 
 struct verbs_open_attr {
-	const char *name;        /* of the device; NULL: "incline0" */
-	struct rnic_config rnic; /* its events are replaced */
-	bool thread;             /* run a background datapath thread */
-	enum port_idle idle;     /* behaviour of the thread and of polling in vain */
+	const char *name;         /* of the device; NULL: "incline0" */
+	struct rnic_config rnic;  /* its events are replaced */
+	bool thread;              /* run a background datapath thread */
+	enum port_idle idle;      /* behaviour of the thread and of polling in vain */
+	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none */
 };
 
 /* A device of its own, opened. The port must outlive it. NULL with errno set as rnic_create.
@@ -67,6 +70,9 @@ struct verbs_open_attr {
  * CQ and incline_verbs_progress run the datapath. Closed with ibv_close_device. */
 struct ibv_context *incline_verbs_open_port(
 	const struct verbs_port_ops *ops, void *port, const struct verbs_open_attr *attr);
+
+/* rdma_* work on the context's device from now on, as on that of INCLINE_RNIC. 0 or -errno. */
+int incline_verbs_cm_add(struct ibv_context *context);
 
 /* One turn of the datapath: receive, timers, send. Returns frames moved; 0 also when another thread
  * owns the device. */

@@ -71,7 +71,7 @@ static int check_init(const struct ibv_context *context, const struct ibv_qp_ini
 	return 0;
 }
 
-static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr, bool selective)
 {
 	struct iv_dev *dev = iv_dev(attr->pd->context);
 	struct rnic_qp_init init = {
@@ -81,6 +81,7 @@ static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr
 		.recv_cq = iv_cq(attr->recv_cq)->cq,
 		.cap = attr->cap,
 		.sq_sig_all = attr->sq_sig_all != 0,
+		.selective = selective,
 		.user = qp,
 		.srq = attr->srq ? ((struct iv_srq *)attr->srq)->srq : NULL,
 	};
@@ -125,13 +126,14 @@ static void free_host(struct iv_qp *qp)
 	free(qp);
 }
 
-static int create(struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t send_ops)
+static int create(
+	struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t send_ops, bool selective)
 {
 	struct iv_ctx *ctx = iv_ctx(attr->pd->context);
 	int ret;
 
 	fill_base(qp, attr);
-	ret = make_rnic_qp(qp, attr);
+	ret = make_rnic_qp(qp, attr, selective);
 	if (ret)
 		return ret;
 	qp->base.qp_num = rnic_qp_num(qp->qp);
@@ -150,7 +152,8 @@ static int create(struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t s
 	return 0;
 }
 
-struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_any(
+	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, bool selective)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -169,7 +172,7 @@ struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 		ret = check_init(context, attr);
 	if (ret == 0) {
 		qp = calloc(1, sizeof(*qp));
-		ret = qp ? create(qp, attr, ops) : -ENOMEM;
+		ret = qp ? create(qp, attr, ops, selective) : -ENOMEM;
 	}
 	if (ret) {
 		if (qp)
@@ -180,7 +183,12 @@ struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	return &qp->base;
 }
 
-struct ibv_qp *iv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	return create_any(context, attr, false);
+}
+
+struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *init, bool selective)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_context = init->qp_context,
@@ -193,11 +201,16 @@ struct ibv_qp *iv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = iv_create_qp_ex(pd->context, &attr);
+	struct ibv_qp *qp = create_any(pd->context, &attr, selective);
 
 	if (qp)
 		init->cap = attr.cap;
 	return qp;
+}
+
+struct ibv_qp *iv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	return iv_create_qp_as(pd, init, false);
 }
 
 static int detach(struct iv_qp *qp)

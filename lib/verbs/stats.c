@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "lib/verbs/internal.h"
+#include "lib/cm/cm.h"
+#include "lib/verbs/netdev.h"
 
-enum { MAX_PORT_STATS = 32 };
+enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS };
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -15,6 +16,8 @@ static unsigned port_stats(const struct iv_dev *dev, struct inc_dv_stat stats[MA
 {
 	unsigned n = dev->ops->stats ? dev->ops->stats(dev->port, stats, MAX_PORT_STATS) : 0;
 
+	if (dev->netdev && n < MAX_PORT_STATS)
+		n += iv_netdev_stats(dev->netdev, stats + n, MAX_PORT_STATS - n);
 	return n < MAX_PORT_STATS ? n : MAX_PORT_STATS;
 }
 
@@ -30,6 +33,14 @@ static json_t *to_json(struct iv_dev *dev)
 	for (unsigned i = 1; i < RNIC_N_DROPS; i++)
 		json_object_set_new(drops, rnic_drop_name(i),
 			json_integer((json_int_t)rnic_drop_count(dev->rnic, i)));
+	if (dev->cm) {
+		struct inc_dv_stat cm[MAX_CM_STATS];
+		const unsigned n_cm = iv_cm_stats(dev, cm, MAX_CM_STATS);
+
+		for (unsigned i = 0; i < n_cm; i++)
+			json_object_set_new(i < CM_N_COUNTERS ? counters : drops, cm[i].name,
+				json_integer((json_int_t)cm[i].value));
+	}
 	for (unsigned i = 0; i < n_port; i++)
 		json_object_set_new(ports, port[i].name, json_integer((json_int_t)port[i].value));
 	return json_pack("{s:s, s:i, s:o, s:o, s:o}", "device", dev->device->base.name, "pid",
@@ -68,6 +79,8 @@ EXPORT int inc_dv_query_stats(
 			stats[at] = (struct inc_dv_stat){
 				rnic_drop_name(i), rnic_drop_count(dev->rnic, i)};
 	}
+	if (dev->cm)
+		at += iv_cm_stats(dev, stats + (at < n ? at : n), at < n ? n - at : 0);
 	n_port = port_stats(dev, port);
 	for (unsigned i = 0; i < n_port; i++, at++) {
 		if (at < n)

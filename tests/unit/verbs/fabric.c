@@ -196,6 +196,7 @@ void fabric_open(struct fabric *f, bool thread)
 		attr.rnic.n_ip = 2;
 		attr.rnic.port_mtu = f->mtu;
 		attr.rnic.seed = i + 1;
+		attr.netdev = f->netdev[i];
 		f->end[i].context = incline_verbs_open_port(&cable_ops, &f->end[i], &attr);
 		assert_non_null(f->end[i].context);
 	}

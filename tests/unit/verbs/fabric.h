@@ -40,6 +40,7 @@ struct fabric {
 	bool alone;     /* a device that spins does not run the other */
 	uint64_t n_tx, n_lost;
 	uint16_t mtu;
+	struct iv_netdev *netdev[2]; /* before fabric_open */
 };
 
 struct fabric *fabric_create(void);

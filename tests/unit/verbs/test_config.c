@@ -38,7 +38,7 @@ static void smallest(void **state)
 
 	(void)state;
 	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
-	assert_string_equal(c.name, "incline0");
+	assert_string_equal(c.name, "");
 	assert_int_equal(c.mac[5], 0x0a);
 	assert_int_equal(c.n_ip, 0);
 	assert_int_equal(c.mtu, 4200);
@@ -52,6 +52,26 @@ static void smallest(void **state)
 				 &c),
 		0);
 	assert_int_equal(c.wait_ms, 0); /* a server's link comes with its client */
+}
+
+static void netdev(void **state)
+{
+	struct iv_config c;
+
+	(void)state;
+	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
+	assert_string_equal(c.netdev.name, "");
+	assert_int_equal(
+		read_text("{" MAC "," PORT ",\"netdev\":{\"name\":\"123456789012345\"}}", &c), 0);
+	assert_string_equal(c.netdev.name, "123456789012345");
+	assert_int_equal(c.netdev.prefix4, 24);
+	assert_int_equal(c.netdev.prefix6, 64);
+	assert_int_equal(read_text("{" MAC "," PORT ",\"netdev\":{\"name\":\"eth0\",\"prefix4\":0,"
+				   "\"prefix6\":128,\"#\":1}}",
+				 &c),
+		0);
+	assert_int_equal(c.netdev.prefix4, 0);
+	assert_int_equal(c.netdev.prefix6, 128);
 }
 
 static void congestion(void **state)
@@ -146,6 +166,17 @@ static void mistakes_are_named(void **state)
 		{"{" MAC "," PORT ",\"congestion\":{\"alpha_shift\":17}}",
 			"congestion.alpha_shift"},
 		{"{" MAC "," PORT ",\"congestion\":{\"line_mbps\":9}}", "congestion.min_mbps"},
+		{"{" MAC "," PORT ",\"netdev\":\"eth0\"}", "netdev: must be an object"},
+		{"{" MAC "," PORT ",\"netdev\":{}}", "netdev.name"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"\"}}", "netdev.name"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"1234567890123456\"}}", "netdev.name"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"a/b\"}}", "netdev.name"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"..\"}}", "netdev.name"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"t\",\"mtu\":1}}", "netdev.mtu"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"t\",\"prefix4\":33}}",
+			"netdev.prefix4: must be an integer 0..32"},
+		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"t\",\"prefix6\":true}}",
+			"netdev.prefix6: must be an integer 0..128"},
 		{"{" MAC "," PORT ",\"device\":\"\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":\"a/b\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":7}", "device"},
@@ -200,6 +231,7 @@ int main(void)
 		cmocka_unit_test(shipped_files),
 		cmocka_unit_test(smallest),
 		cmocka_unit_test(everything),
+		cmocka_unit_test(netdev),
 		cmocka_unit_test(congestion),
 		cmocka_unit_test(mistakes_are_named),
 	};

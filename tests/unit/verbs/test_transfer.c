@@ -398,6 +398,37 @@ static void skip_both_sides(void **state)
 	assert_int_equal(inc_dv_qp_skip(p->a.qp, (enum inc_dv_dir)7, after.sq_next, 1), EINVAL);
 }
 
+/* ---- selective queue pairs ---- */
+
+static void make_selective(struct endpoint *ep)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+		.send_cq = ep->cq,
+		.recv_cq = ep->cq,
+		.cap = {EP_DEPTH, EP_DEPTH, 1, 1, 0}};
+
+	assert_int_equal(ibv_destroy_qp(ep->qp), 0);
+	assert_null(inc_dv_create_qp(ep->pd, &init, 0));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(inc_dv_create_qp(ep->pd, &init, 1 << 7));
+	assert_int_equal(errno, EOPNOTSUPP);
+	ep->qp = inc_dv_create_qp(ep->pd, &init, INC_DV_QP_SELECTIVE);
+	assert_non_null(ep->qp);
+}
+
+static void selective_queue_pairs(void **state)
+{
+	struct pair *p = *state;
+
+	make_selective(&p->a);
+	make_selective(&p->b);
+	endpoints_connect(&p->a, &p->b, 1);
+	assert_int_not_equal(inc_dv_qp_skip(p->a.qp, INC_DV_SEND, EP_PSN, 1), 0);
+	p->f->loss = 100;
+	for (unsigned i = 0; i < 20; i++)
+		send_once(p, 20000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +443,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(builder_and_iterator, setup, teardown),
 		cmocka_unit_test_setup_teardown(builder_of_reads_and_atomics, setup, teardown),
 		cmocka_unit_test_setup_teardown(skip_both_sides, setup, teardown),
+		cmocka_unit_test_setup_teardown(selective_queue_pairs, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

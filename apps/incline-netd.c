@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps the network interfaces of software RNICs alive while no program has their ports: the RNIC
+ * lives in the program's process, and ping, or a job's TCP connections, should not depend on it. A
+ * program that opens the device gets the port, with the interface, within a moment (a tap keeps its
+ * addresses and connections), and when it has ended the port is kept here again. See
+ * lib/verbs/README.md, "The network interface". */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "lib/verbs/claim.h"
+#include "lib/verbs/dpdk_port.h"
+#include "lib/verbs/netdev.h"
+
+enum {
+	RETRY_NS = 20000000,  /* between looks whether a port is free, or its switch is there */
+	YIELD_NS = 100000000, /* a port that somebody asked for is left to him for so long */
+	MAX_SLEEP_US = 500,
+	CONNECT_MS = 200,
+};
+
+struct kept {
+	char *path;
+	int netns; /* -1: ours */
+	struct iv_config config;
+	uint64_t next_ns; /* not tried again before */
+	bool complained;
+	/* While it is kept: */
+	int claim; /* -1: it is not */
+	int asked; /* readable when somebody wants the port */
+	struct iv_dpdk *port;
+	struct iv_netdev netdev;
+	struct iv_dev *dev;
+};
+
+static struct kept kept[IV_MAX_PORTS];
+static unsigned n_kept;
+static int wake_fd = -1;
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+/* ---- keeping a port ---- */
+
+static void wake_on(int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	epoll_ctl(wake_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void let_go(struct kept *k)
+{
+	if (k->dev)
+		iv_dev_destroy(k->dev);
+	if (k->netdev.frame) {
+		close(k->netdev.fd);
+		iv_netdev_fini(&k->netdev);
+	}
+	if (k->port)
+		iv_dpdk_close(k->port);
+	if (k->asked >= 0)
+		iv_claim_keeper_close(k->asked, k->path);
+	if (k->claim >= 0)
+		close(k->claim);
+	k->dev = NULL;
+	k->port = NULL;
+	k->asked = k->claim = -1;
+}
+
+static int open_tap(struct kept *k, char err[PORT_ERR_LEN])
+{
+	int fd, ret;
+
+	if (k->netns >= 0 && setns(k->netns, CLONE_NEWNET) != 0) {
+		snprintf(err, PORT_ERR_LEN, "network namespace: %s", strerror(errno));
+		return -errno;
+	}
+	fd = iv_tap_open(&k->config, err);
+	if (fd < 0)
+		return fd;
+	ret = iv_netdev_init(&k->netdev, fd, k->config.mtu);
+	if (ret)
+		close(fd);
+	else
+		wake_on(fd);
+	return ret;
+}
+
+static int open_device(struct kept *k, char err[PORT_ERR_LEN])
+{
+	struct verbs_open_attr attr = {.name = k->config.name, .netdev = &k->netdev};
+
+	memcpy(attr.rnic.mac, k->config.mac, sizeof(attr.rnic.mac));
+	memcpy(attr.rnic.ip, k->config.ip, sizeof(attr.rnic.ip));
+	attr.rnic.n_ip = k->config.n_ip;
+	attr.rnic.port_mtu = k->config.mtu;
+	k->dev = iv_dev_create(&iv_dpdk_ops, k->port, &attr, NULL);
+	if (k->dev)
+		return 0;
+	snprintf(err, PORT_ERR_LEN, "%s", strerror(errno));
+	return -errno;
+}
+
+static void complain(struct kept *k, const char *err)
+{
+	if (!k->complained)
+		fprintf(stderr, "incline-netd: %s: %s\n", k->path, err);
+	k->complained = true;
+}
+
+/* Takes the port if it is free. */
+static void keep(struct kept *k, uint64_t now)
+{
+	char err[PORT_ERR_LEN] = "out of memory";
+	int ret;
+
+	k->next_ns = now + RETRY_NS;
+	k->claim = open(k->path, O_RDONLY | O_CLOEXEC);
+	if (k->claim < 0 || flock(k->claim, LOCK_EX | LOCK_NB) != 0) {
+		let_go(k);
+		return;
+	}
+	k->asked = iv_claim_keeper(k->path);
+	if (k->asked < 0) {
+		snprintf(err, sizeof(err), "its socket: %s", strerror(-k->asked));
+		ret = k->asked;
+	} else {
+		wake_on(k->asked);
+		(void)((ret = iv_dpdk_open(&k->config, n_kept, &k->port, err)) ||
+			(ret = open_tap(k, err)) || (ret = open_device(k, err)));
+	}
+	if (ret) {
+		complain(k, err);
+		let_go(k);
+		k->next_ns = now + YIELD_NS;
+		return;
+	}
+	k->complained = false;
+}
+
+static bool somebody_asks(const struct kept *k)
+{
+	char byte;
+
+	return recv(k->asked, &byte, 1, MSG_DONTWAIT) >= 0;
+}
+
+static unsigned serve(struct kept *k, uint64_t now)
+{
+	unsigned work;
+
+	if (!k->dev) {
+		if (now >= k->next_ns)
+			keep(k, now);
+		return 0;
+	}
+	work = iv_progress(k->dev);
+	/* A switch that went away is connected to anew. */
+	if (somebody_asks(k) || !k->dev->link) {
+		let_go(k);
+		k->next_ns = port_now_ns() + YIELD_NS;
+	}
+	return work;
+}
+
+/* ---- the program ---- */
+
+static int add(char *arg)
+{
+	struct kept *k = &kept[n_kept++];
+	char err[IV_CONFIG_ERR], *at = strchr(arg, '@');
+
+	*k = (struct kept){.path = arg, .netns = -1, .claim = -1, .asked = -1};
+	if (at) {
+		*at++ = '\0';
+		k->netns = open(at, O_RDONLY | O_CLOEXEC);
+		if (k->netns < 0) {
+			fprintf(stderr, "incline-netd: %s: %s\n", at, strerror(errno));
+			return -1;
+		}
+	}
+	if (iv_config_read(k->path, &k->config, err)) {
+		fprintf(stderr, "incline-netd: %s\n", err);
+		return -1;
+	}
+	if (!k->config.netdev.name[0]) {
+		fprintf(stderr, "incline-netd: %s: netdev: required here\n", k->path);
+		return -1;
+	}
+	k->config.wait_ms = CONNECT_MS;
+	if (!k->config.name[0])
+		snprintf(k->config.name, sizeof(k->config.name), "netd%u", n_kept - 1);
+	return 0;
+}
+
+static void run(void)
+{
+	struct port_backoff backoff = {
+		.idle = PORT_IDLE_SLEEP, .max_sleep_us = MAX_SLEEP_US, .wake_fd = wake_fd};
+	bool ready = false;
+
+	while (!stopped) {
+		const uint64_t now = port_now_ns();
+		unsigned work = 0, open = 0;
+
+		for (unsigned i = 0; i < n_kept; i++) {
+			work += serve(&kept[i], now);
+			open += kept[i].dev != NULL;
+		}
+		if (!ready && open == n_kept) {
+			printf("incline-netd: ready\n");
+			fflush(stdout);
+			ready = true;
+		}
+		port_backoff(&backoff, work, now, UINT64_MAX);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	if (argc < 2 || argc > IV_MAX_PORTS || argv[1][0] == '-') {
+		fprintf(stderr, "usage: incline-netd FILE[@NETNS]...\n"
+				"  FILE   of an RNIC, with \"netdev\" (lib/verbs/config.h)\n"
+				"  NETNS  path of the network namespace of its interface\n");
+		return 2;
+	}
+	wake_fd = epoll_create1(EPOLL_CLOEXEC);
+	for (int i = 1; i < argc; i++) {
+		if (add(argv[i]))
+			return 1;
+	}
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	run();
+	for (unsigned i = 0; i < n_kept; i++)
+		let_go(&kept[i]);
+	iv_dpdk_exit();
+	return 0;
+}

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: what programs ask for, and what the communication manager tells them. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "lib/verbs/cm_exports.h"
+#include "lib/verbs/cm_internal.h"
+
+enum { RETRIES = 7, FLOW_LABEL_MASK = 0xfffff };
+static const uint64_t CLOSED_NS = 5000000000;
+
+static uint16_t port_of(const struct sockaddr_storage *addr)
+{
+	return ntohs(((const struct sockaddr_in *)addr)->sin_port);
+}
+
+static uint8_t depth(unsigned wanted)
+{
+	return (uint8_t)(wanted < IV_CM_MAX_DEPTH ? wanted : IV_CM_MAX_DEPTH);
+}
+
+static uint32_t random_psn(void)
+{
+	uint32_t psn = 0;
+
+	(void)!getrandom(&psn, sizeof(psn), 0);
+	return psn & 0xffffff;
+}
+
+/* As the owner: the core's answer, what follows from it sent, and the ownership given back. */
+static int done(struct iv_cm_dev *cdev, int ret)
+{
+	iv_cm_flush(cdev);
+	iv_disown(cdev->dev);
+	iv_kick(cdev->dev);
+	return ret;
+}
+
+static uint64_t now_of(const struct iv_cm_dev *cdev)
+{
+	return cdev->dev->ops->now(cdev->dev->port);
+}
+
+/* ---- requests of peers ---- */
+
+static uint64_t service_of(const struct iv_id *id)
+{
+	return ipcm_service_id((unsigned)id->base.ps, port_of(&id->base.route.addr.src_storage));
+}
+
+static bool listens(
+	const struct iv_id *id, const struct cm_path *path, uint64_t service_id, bool ud)
+{
+	if (id->state != ID_LISTEN || iv_id_ud(id) != ud || service_id != service_of(id))
+		return false;
+	if (!id->bound_any)
+		return wire_ip_eq(&id->local, &path->local);
+	if (wire_ip_is4(&id->local))
+		return wire_ip_is4(&path->local);
+	return !id->afonly || !wire_ip_is4(&path->local);
+}
+
+void iv_cm_unlisten(struct iv_id *id)
+{
+	pthread_mutex_lock(&iv_cm.lock);
+	if (id->state == ID_LISTEN && iv_cm.n_dev > 0)
+		iv_cm.closed[iv_cm.n_closed++ % IV_CM_CLOSED] =
+			(struct iv_cm_closed){service_of(id), now_of(iv_cm.dev[0])};
+	id->state = ID_DONE;
+	pthread_mutex_unlock(&iv_cm.lock);
+}
+
+static bool just_closed(uint64_t service_id, uint64_t now)
+{
+	for (unsigned i = 0; i < IV_CM_CLOSED && i < iv_cm.n_closed; i++)
+		if (iv_cm.closed[i].service_id == service_id &&
+			now - iv_cm.closed[i].at < CLOSED_NS)
+			return true;
+	return false;
+}
+
+/* Reserves a place in the backlog of who listens; NULL with the reason to reject. */
+static struct iv_id *find_listener(
+	const struct cm_path *path, uint64_t service_id, bool ud, uint64_t now, unsigned *reason)
+{
+	struct iv_id *id, *found = NULL;
+
+	pthread_mutex_lock(&iv_cm.lock);
+	*reason = just_closed(service_id, now) ? CM_IGNORE : CM_REJ_INVALID_SERVICE_ID;
+	LIST_FOREACH(id, &iv_cm.ids, link)
+	if (listens(id, path, service_id, ud))
+		found = id;
+	if (found && found->pending >= found->backlog) {
+		found = NULL;
+		*reason = CM_IGNORE;
+	}
+	if (found)
+		found->pending++;
+	pthread_mutex_unlock(&iv_cm.lock);
+	return found;
+}
+
+void iv_cm_answered(struct iv_id *id)
+{
+	pthread_mutex_lock(&iv_cm.lock);
+	if (id->listener)
+		id->listener->pending--;
+	id->listener = NULL;
+	pthread_mutex_unlock(&iv_cm.lock);
+}
+
+static void learn_req(struct iv_id *id, const struct cm_req *req)
+{
+	id->remote_qpn = req->qpn;
+	id->remote_psn = req->psn;
+	id->responder_resources = depth(req->initiator_depth);
+	id->initiator_depth = depth(req->responder_resources);
+	id->retry_count = req->retry_count;
+	id->rnr_retry = req->rnr_retry;
+	id->mtu = req->mtu;
+	id->ack_timeout = req->ack_timeout;
+	id->flow_label = req->flow_label;
+	id->tos = req->traffic_class;
+	id->base.qp_type = req->transport == CM_UC ? IBV_QPT_UC : IBV_QPT_RC;
+}
+
+static void fill_request(struct iv_cm_event *event, const struct cm_msg *msg)
+{
+	const unsigned len = cm_private_len(msg->attr) - IPCM_HDR_LEN;
+	struct rdma_conn_param *conn = &event->base.param.conn;
+
+	if (msg->attr == CM_REQ) {
+		conn->responder_resources = msg->req.initiator_depth;
+		conn->initiator_depth = msg->req.responder_resources;
+		conn->flow_control = msg->req.flow_control;
+		conn->retry_count = msg->req.retry_count;
+		conn->rnr_retry_count = msg->req.rnr_retry;
+		conn->srq = msg->req.srq;
+		conn->qp_num = msg->req.qpn;
+	}
+	iv_cm_event_data(event, msg->private_data + IPCM_HDR_LEN, len);
+}
+
+static struct iv_id *requested_id(struct iv_id *listener, struct cm_conn *conn,
+	struct iv_cm_dev *cdev, const struct cm_path *path, const struct ipcm *ipcm)
+{
+	struct iv_id *id = iv_id_new(listener->base.channel, listener->base.context,
+		listener->base.ps, listener->base.qp_type);
+	uint8_t index = 0;
+
+	if (!id)
+		return NULL;
+	iv_cm_find(&path->local, &index);
+	iv_id_use(id, cdev, index);
+	id->state = ID_REQUESTED;
+	id->bound_any = false;
+	id->local = path->local;
+	id->remote = path->remote;
+	id->conn = conn;
+	id->listener = listener;
+	iv_from_ip(&path->local, port_of(&listener->base.route.addr.src_storage),
+		&id->base.route.addr.src_storage);
+	iv_from_ip(&path->remote, ipcm->sport, &id->base.route.addr.dst_storage);
+	iv_id_route(id);
+	return id;
+}
+
+static void forget_request(struct iv_id *listener)
+{
+	pthread_mutex_lock(&iv_cm.lock);
+	listener->pending--;
+	pthread_mutex_unlock(&iv_cm.lock);
+}
+
+/* As the owner, which is also what keeps the listener: iv_destroy_id waits for each. */
+unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path *path,
+	const struct cm_msg *msg, void **user)
+{
+	struct iv_cm_dev *cdev = arg;
+	const bool ud = msg->attr == CM_SIDR_REQ;
+	struct iv_cm_event *event;
+	struct iv_id *listener, *id;
+	struct ipcm ipcm;
+	unsigned reason;
+
+	if (ipcm_parse(msg->private_data, cm_private_len(msg->attr), &ipcm))
+		return CM_REJ_CONSUMER;
+	if (!ud && (msg->req.mtu < IBV_MTU_256 || msg->req.mtu > rnic_active_mtu(cdev->dev->rnic)))
+		return CM_REJ_INVALID_MTU;
+	listener = find_listener(path, ud ? msg->sidr_req.service_id : msg->req.service_id, ud,
+		now_of(cdev), &reason);
+	if (!listener)
+		return reason;
+	id = requested_id(listener, conn, cdev, path, &ipcm);
+	event = id ? iv_cm_event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
+	if (!event) {
+		forget_request(listener);
+		if (id)
+			iv_id_free(id);
+		return CM_IGNORE;
+	}
+	if (ud)
+		id->service_id = msg->sidr_req.service_id;
+	else
+		learn_req(id, &msg->req);
+	event->base.listen_id = &listener->base;
+	fill_request(event, msg);
+	*user = id;
+	iv_cm_raise(event);
+	return 0;
+}
+
+/* ---- answers of peers ---- */
+
+static void learn_rep(struct iv_id *id, struct iv_cm_event *event, const struct cm_rep *rep)
+{
+	struct rdma_conn_param *conn = &event->base.param.conn;
+
+	id->remote_qpn = rep->qpn;
+	id->remote_psn = rep->psn;
+	id->responder_resources = depth(rep->initiator_depth);
+	id->initiator_depth = depth(rep->responder_resources);
+	id->rnr_retry = rep->rnr_retry;
+	conn->responder_resources = rep->initiator_depth;
+	conn->initiator_depth = rep->responder_resources;
+	conn->flow_control = rep->flow_control;
+	conn->rnr_retry_count = rep->rnr_retry;
+	conn->srq = rep->srq;
+	conn->qp_num = rep->qpn;
+}
+
+static void learn_sidr(struct iv_id *id, struct iv_cm_event *event, const struct cm_sidr_rep *rep)
+{
+	struct rdma_ud_param *ud = &event->base.param.ud;
+
+	if (rep->status != CM_SIDR_VALID) {
+		event->base.event = RDMA_CM_EVENT_UNREACHABLE;
+		event->base.status = rep->status;
+		return;
+	}
+	ud->qp_num = id->remote_qpn = rep->qpn;
+	ud->qkey = id->qkey = rep->qkey;
+	iv_id_ah(id, &ud->ah_attr);
+}
+
+static void fill_event(struct iv_id *id, struct iv_cm_event *event, const struct cm_msg *msg)
+{
+	iv_cm_event_data(event, msg->private_data, cm_private_len(msg->attr));
+	switch (msg->attr) {
+	case CM_REP:
+		learn_rep(id, event, &msg->rep);
+		break;
+	case CM_REJ:
+		event->base.status = msg->rej.reason;
+		break;
+	case CM_SIDR_REP:
+		learn_sidr(id, event, &msg->sidr_rep);
+		break;
+	default:
+		break;
+	}
+}
+
+void iv_cm_on_event(void *arg, struct cm_conn *conn, void *user, const struct cm_event *event)
+{
+	static const enum rdma_cm_event_type types[] = {
+		[CM_EV_REP] = RDMA_CM_EVENT_CONNECT_RESPONSE,
+		[CM_EV_ESTABLISHED] = RDMA_CM_EVENT_ESTABLISHED,
+		[CM_EV_REJECTED] = RDMA_CM_EVENT_REJECTED,
+		[CM_EV_UNREACHABLE] = RDMA_CM_EVENT_UNREACHABLE,
+		[CM_EV_DISCONNECTED] = RDMA_CM_EVENT_DISCONNECTED,
+		[CM_EV_TIMEWAIT_EXIT] = RDMA_CM_EVENT_TIMEWAIT_EXIT,
+		[CM_EV_SIDR_REP] = RDMA_CM_EVENT_ESTABLISHED,
+	};
+	struct iv_id *id = user;
+	struct iv_cm_event *out = iv_cm_event_new(id, types[event->type], event->status);
+
+	(void)arg, (void)conn;
+	if (!out)
+		return;
+	if (event->msg)
+		fill_event(id, out, event->msg);
+	iv_cm_raise(out);
+}
+
+/* ---- the active side ---- */
+
+static int private_data_of(
+	uint8_t *out, size_t cap, const struct iv_id *id, const void *data, size_t len)
+{
+	const struct ipcm ipcm = {id->local, id->remote, port_of(&id->base.route.addr.src_storage)};
+
+	if (len > cap - IPCM_HDR_LEN || (len && !data))
+		return -EINVAL;
+	if (len)
+		memcpy(out + IPCM_HDR_LEN, data, len);
+	return ipcm_build(&ipcm, out);
+}
+
+static void fill_req(struct iv_id *id, const struct rdma_conn_param *param, struct cm_req *req)
+{
+	const uint16_t sport = port_of(&id->base.route.addr.src_storage);
+	const uint16_t dport = port_of(&id->base.route.addr.dst_storage);
+
+	id->qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num;
+	id->srq = id->base.qp ? id->base.qp->srq != NULL : param->srq != 0;
+	id->psn = random_psn();
+	id->responder_resources = depth(param->responder_resources);
+	id->initiator_depth = depth(param->initiator_depth);
+	id->retry_count = param->retry_count & 7;
+	id->mtu = (uint8_t)rnic_active_mtu(id->cdev->dev->rnic);
+	/* The same path for both directions of a connection, another for the next one. */
+	id->flow_label = (uint32_t)sport * dport & FLOW_LABEL_MASK;
+	*req = (struct cm_req){.service_id = id->service_id,
+		.qpn = id->qpn,
+		.psn = id->psn,
+		.responder_resources = id->responder_resources,
+		.initiator_depth = id->initiator_depth,
+		.transport = id->base.qp_type == IBV_QPT_UC ? CM_UC : CM_RC,
+		.flow_control = param->flow_control != 0,
+		.srq = id->srq,
+		.retry_count = id->retry_count,
+		.rnr_retry = param->rnr_retry_count & 7,
+		.mtu = id->mtu,
+		.pkey = IV_PKEY,
+		.sgid = id->local,
+		.dgid = id->remote,
+		.flow_label = id->flow_label,
+		.traffic_class = id->tos,
+		.hop_limit = 64,
+		.ack_timeout = id->ack_timeout};
+}
+
+static int start_connect(struct iv_id *id, const struct rdma_conn_param *param)
+{
+	struct iv_cm_dev *cdev = id->cdev;
+	const struct cm_path path = {id->local, id->remote, id->tos};
+	const bool ud = iv_id_ud(id);
+	const size_t cap = ud ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE;
+	uint8_t data[CM_SIDR_REQ_PRIVATE] = {0};
+	struct cm_req req;
+	int ret = private_data_of(data, cap, id, param->private_data, param->private_data_len);
+
+	if (ret)
+		return ret;
+	id->service_id =
+		ipcm_service_id((unsigned)id->base.ps, port_of(&id->base.route.addr.dst_storage));
+	if (!ud)
+		fill_req(id, param, &req);
+	iv_own(cdev->dev);
+	ret = id->conn ? -EINVAL
+	      : ud ? cm_sidr_request(cdev->cm, &path, id->service_id, data, cap, id, now_of(cdev),
+			     &id->conn)
+		   : cm_connect(cdev->cm, &path, &req, data, cap, id, now_of(cdev), &id->conn);
+	return done(cdev, ret);
+}
+
+int iv_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
+{
+	const struct rdma_conn_param defaults = {.responder_resources = RDMA_MAX_RESP_RES,
+		.initiator_depth = RDMA_MAX_INIT_DEPTH,
+		.retry_count = RETRIES,
+		.rnr_retry_count = RETRIES};
+	struct iv_id *id = iv_id(base);
+	int ret;
+
+	if (!param && !base->qp)
+		return iv_cm_ret(EINVAL);
+	ret = iv_id_set_state(id, ID_ROUTE_RESOLVED, ID_CONNECT);
+	if (ret)
+		return iv_cm_ret(ret);
+	ret = start_connect(id, param ? param : &defaults);
+	if (ret) {
+		iv_id_set_state(id, ID_CONNECT, ID_ROUTE_RESOLVED);
+		return iv_cm_ret(ret);
+	}
+	return iv_cm_complete(id);
+}
+
+static int say_rtu(struct iv_id *id)
+{
+	struct iv_cm_dev *cdev = id->cdev;
+	int ret;
+
+	if (!cdev)
+		return -EINVAL;
+	iv_own(cdev->dev);
+	ret = id->conn ? cm_establish(id->conn, NULL, 0, now_of(cdev)) : -EINVAL;
+	return done(cdev, ret);
+}
+
+static int say_no(struct iv_id *id, unsigned reason, const void *data, size_t len)
+{
+	struct iv_cm_dev *cdev = id->cdev;
+	int ret;
+
+	if (!cdev)
+		return -EINVAL;
+	iv_own(cdev->dev);
+	ret = id->conn ? cm_reject(id->conn, reason, data, len, now_of(cdev)) : -EINVAL;
+	return done(cdev, ret);
+}
+
+int iv_cm_respond(struct iv_id *id)
+{
+	int ret = iv_id_to_rts(id);
+
+	if (ret == 0)
+		ret = say_rtu(id);
+	if (ret) {
+		iv_id_to_err(id);
+		say_no(id, CM_REJ_CONSUMER, NULL, 0);
+	}
+	return ret;
+}
+
+int iv_establish(struct rdma_cm_id *id)
+{
+	return iv_cm_ret(id->qp ? -EINVAL : say_rtu(iv_id(id)));
+}
+
+/* ---- the passive side ---- */
+
+/* What the program offers, within what the device can and what the peer asked for. */
+static uint8_t offer(unsigned wanted, unsigned of_peer, unsigned no_limit)
+{
+	return wanted == no_limit || wanted > of_peer ? (uint8_t)of_peer : (uint8_t)wanted;
+}
+
+static int say_rep(struct iv_id *id, const struct rdma_conn_param *param)
+{
+	struct iv_cm_dev *cdev = id->cdev;
+	const struct cm_rep rep = {.qpn = id->qpn,
+		.psn = id->psn,
+		.responder_resources = id->responder_resources,
+		.initiator_depth = id->initiator_depth,
+		.target_ack_delay = 15,
+		.flow_control = param && param->flow_control,
+		.srq = id->srq,
+		.rnr_retry = param ? param->rnr_retry_count & 7 : RETRIES};
+	int ret;
+
+	iv_own(cdev->dev);
+	ret = id->conn ? cm_accept(id->conn, &rep, param ? param->private_data : NULL,
+				 param ? param->private_data_len : 0, now_of(cdev))
+		       : -EINVAL;
+	return done(cdev, ret);
+}
+
+static int say_sidr_rep(struct iv_id *id, const struct rdma_conn_param *param)
+{
+	struct iv_cm_dev *cdev = id->cdev;
+	const struct cm_sidr_rep rep = {.status = CM_SIDR_VALID,
+		.qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num,
+		.qkey = id->qkey,
+		.service_id = id->service_id};
+	int ret;
+
+	iv_own(cdev->dev);
+	ret = id->conn ? cm_sidr_reply(id->conn, &rep, param ? param->private_data : NULL,
+				 param ? param->private_data_len : 0, now_of(cdev))
+		       : -EINVAL;
+	return done(cdev, ret);
+}
+
+static int accept_conn(struct iv_id *id, const struct rdma_conn_param *param)
+{
+	int ret;
+
+	if (param) {
+		id->responder_resources = offer(
+			param->responder_resources, id->responder_resources, RDMA_MAX_RESP_RES);
+		id->initiator_depth =
+			offer(param->initiator_depth, id->initiator_depth, RDMA_MAX_INIT_DEPTH);
+	}
+	id->qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num;
+	id->srq = id->base.qp ? id->base.qp->srq != NULL : param->srq != 0;
+	id->psn = random_psn();
+	ret = iv_id_to_rts(id);
+	if (ret == 0)
+		ret = say_rep(id, param);
+	if (ret)
+		iv_id_to_err(id);
+	return ret;
+}
+
+int iv_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
+{
+	struct iv_id *id = iv_id(base);
+	int ret;
+
+	if (!param && !base->qp)
+		return iv_cm_ret(EINVAL);
+	ret = iv_id_set_state(id, ID_REQUESTED, ID_CONNECT);
+	if (ret)
+		return iv_cm_ret(ret);
+	ret = iv_id_ud(id) ? say_sidr_rep(id, param) : accept_conn(id, param);
+	iv_cm_answered(id);
+	if (ret)
+		return iv_cm_ret(ret);
+	return iv_id_ud(id) ? 0 : iv_cm_complete(id);
+}
+
+static int reject(struct iv_id *id, unsigned reason, const void *data, uint8_t len)
+{
+	int ret = say_no(id, reason, data, len);
+
+	if (ret == 0) {
+		iv_id_set_state(id, ID_REQUESTED, ID_DONE);
+		iv_cm_answered(id);
+	}
+	return iv_cm_ret(ret);
+}
+
+int iv_reject(struct rdma_cm_id *id, const void *data, uint8_t len)
+{
+	return reject(iv_id(id), CM_REJ_CONSUMER, data, len);
+}
+
+int iv_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
+{
+	return reject(iv_id(id), CM_REJ_VENDOR_OPTION, data, len);
+}
+
+int iv_notify(struct rdma_cm_id *base, enum ibv_event_type event)
+{
+	struct iv_id *id = iv_id(base);
+	int ret;
+
+	if (event != IBV_EVENT_COMM_EST || !id->cdev)
+		return iv_cm_ret(EINVAL);
+	iv_own(id->cdev->dev);
+	ret = id->conn ? cm_established(id->conn, now_of(id->cdev)) : -EINVAL;
+	return iv_cm_ret(done(id->cdev, ret));
+}
+
+/* ---- the end ---- */
+
+int iv_disconnect(struct rdma_cm_id *base)
+{
+	struct iv_id *id = iv_id(base);
+	int ret;
+
+	if (!id->cdev || iv_id_ud(id))
+		return iv_cm_ret(EINVAL);
+	iv_id_to_err(id);
+	iv_own(id->cdev->dev);
+	ret = id->conn ? cm_disconnect(id->conn, now_of(id->cdev)) : -EINVAL;
+	ret = done(id->cdev, ret);
+	return ret ? iv_cm_ret(ret) : iv_cm_complete(id);
+}
+
+void iv_cm_drop_conn(struct iv_id *id)
+{
+	struct iv_cm_dev *cdev = id->cdev;
+
+	if (cdev) {
+		iv_own(cdev->dev);
+		if (id->conn)
+			cm_release(id->conn, now_of(cdev));
+		id->conn = NULL;
+		done(cdev, 0);
+	}
+	iv_cm_answered(id);
+}

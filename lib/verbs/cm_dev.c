@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The communication manager of each device: opened when a program first needs one, run by the turns
+ * of the device. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "lib/verbs/cm_exports.h"
+#include "lib/verbs/cm_internal.h"
+#include "lib/verbs/exports.h"
+
+struct iv_cm iv_cm = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* before all others */
+static bool opened;
+
+int iv_cm_ret(int err)
+{
+	if (err == 0)
+		return 0;
+	errno = err < 0 ? -err : err;
+	return -1;
+}
+
+bool iv_cm_on(void)
+{
+	return iv_cm.n_dev > 0 || iv_env_set();
+}
+
+/* ---- datagrams ---- */
+
+unsigned iv_on_mad(void *arg, const struct rnic_mad *mad, const uint8_t *data)
+{
+	struct iv_dev *dev = arg;
+	const struct cm_path path = {mad->dst, mad->src, (uint8_t)(mad->tos & ~IP_ECN_MASK)};
+
+	if (!dev->cm)
+		return RNIC_DROP_NO_QP;
+	cm_rx(dev->cm->cm, &path, data, CM_MAD_LEN, dev->ops->now(dev->port));
+	return 0;
+}
+
+/* False: it has to wait. */
+static bool send_out(struct iv_cm_dev *cdev, const struct cm_out *out, uint64_t now)
+{
+	struct rnic *rnic = cdev->dev->rnic;
+	const struct rnic_mad mad = {out->path.local, out->path.remote, out->path.tos};
+	uint8_t dmac[6];
+	int ret = rnic_resolve(rnic, &mad.dst, dmac, now);
+
+	if (ret == 0)
+		ret = rnic_mad_send(rnic, &mad, dmac, out->mad);
+	if (ret == -EAGAIN || ret == -ENOSPC)
+		return false;
+	if (ret)
+		cm_unreachable(cdev->cm);
+	return true;
+}
+
+static unsigned send_all(struct iv_cm_dev *cdev, uint64_t now)
+{
+	unsigned sent = 0, kept = 0;
+	struct cm_out out;
+
+	for (unsigned i = 0; i < cdev->n_waiting; i++) {
+		if (send_out(cdev, &cdev->waiting[i], now))
+			sent++;
+		else
+			cdev->waiting[kept++] = cdev->waiting[i];
+	}
+	cdev->n_waiting = kept;
+	while (cdev->n_waiting < IV_CM_WAITING && cm_tx(cdev->cm, &out)) {
+		if (send_out(cdev, &out, now))
+			sent++;
+		else
+			cdev->waiting[cdev->n_waiting++] = out;
+	}
+	return sent;
+}
+
+/* ---- rdma_resolve_addr ---- */
+
+static void resolve_one(struct iv_cm_dev *cdev, struct iv_id *id, uint64_t now)
+{
+	uint8_t dmac[6];
+	int ret = rnic_resolve(cdev->dev->rnic, &id->remote, dmac, now);
+
+	if ((ret == -EAGAIN || ret == -EHOSTUNREACH || ret == -ENOMEM) && now < id->resolve_until)
+		return;
+	LIST_REMOVE(id, resolving);
+	id->is_resolving = false;
+	if (ret == -EAGAIN || ret == -EHOSTUNREACH)
+		ret = -ETIMEDOUT;
+	pthread_mutex_lock(&iv_cm.lock);
+	id->state = ret ? ID_BOUND : ID_ADDR_RESOLVED;
+	pthread_mutex_unlock(&iv_cm.lock);
+	iv_cm_raise_plain(id, ret ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, ret);
+}
+
+/* ---- the turn ---- */
+
+unsigned iv_cm_turn(struct iv_dev *dev, uint64_t now)
+{
+	struct iv_cm_dev *cdev = dev->cm;
+	struct iv_id *id, *next;
+
+	if (cm_deadline(cdev->cm) <= now)
+		cm_timer(cdev->cm, now);
+	for (id = LIST_FIRST(&cdev->resolving); id; id = next) {
+		next = LIST_NEXT(id, resolving);
+		resolve_one(cdev, id, now);
+	}
+	return cdev->n_waiting || cm_has_work(cdev->cm) ? send_all(cdev, now) : 0;
+}
+
+uint64_t iv_cm_deadline(const struct iv_dev *dev)
+{
+	uint64_t deadline = cm_deadline(dev->cm->cm);
+	struct iv_id *id;
+
+	LIST_FOREACH(id, &dev->cm->resolving, resolving)
+	if (id->resolve_until < deadline)
+		deadline = id->resolve_until;
+	return deadline;
+}
+
+void iv_cm_flush(struct iv_cm_dev *cdev)
+{
+	struct iv_dev *dev = cdev->dev;
+
+	if (!dev->dead)
+		iv_cm_turn(dev, dev->ops->now(dev->port));
+}
+
+void iv_cm_stop(struct iv_dev *dev)
+{
+	if (dev->cm) {
+		cm_shutdown(dev->cm->cm, dev->ops->now(dev->port));
+		iv_cm_flush(dev->cm);
+	}
+}
+
+void iv_cm_destroy(struct iv_dev *dev)
+{
+	struct iv_cm_dev *cdev = dev->cm;
+
+	if (!cdev)
+		return;
+	pthread_mutex_lock(&iv_cm.lock);
+	for (unsigned i = 0; i < iv_cm.n_dev; i++)
+		if (iv_cm.dev[i] == cdev)
+			iv_cm.dev[i] = iv_cm.dev[--iv_cm.n_dev];
+	pthread_mutex_unlock(&iv_cm.lock);
+	dev->cm = NULL;
+	cm_destroy(cdev->cm);
+	free(cdev);
+}
+
+/* ---- opening ---- */
+
+static int add(struct ibv_context *context)
+{
+	struct iv_dev *dev = iv_dev(context);
+	struct cm_config config = {.events = {NULL, iv_cm_on_request, iv_cm_on_event}};
+	const __be64 guid = iv_get_device_guid(context->device);
+	struct iv_cm_dev *cdev;
+	int ret;
+
+	if (dev->cm || iv_cm.n_dev == IV_CM_DEVICES)
+		return dev->cm ? 0 : -ENOSPC;
+	cdev = calloc(1, sizeof(*cdev));
+	if (!cdev)
+		return -ENOMEM;
+	cdev->dev = dev;
+	cdev->context = context;
+	LIST_INIT(&cdev->resolving);
+	cdev->pd = iv_alloc_pd(context);
+	config.events.arg = cdev;
+	memcpy(config.ca_guid, &guid, sizeof(config.ca_guid));
+	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
+		config.seed = dev->ops->now(dev->port);
+	ret = cdev->pd ? cm_create(&config, &cdev->cm) : -ENOMEM;
+	if (ret) {
+		free(cdev);
+		return ret;
+	}
+	iv_own(dev);
+	dev->cm = cdev;
+	iv_disown(dev);
+	pthread_mutex_lock(&iv_cm.lock);
+	iv_cm.dev[iv_cm.n_dev++] = cdev;
+	pthread_mutex_unlock(&iv_cm.lock);
+	return 0;
+}
+
+int incline_verbs_cm_add(struct ibv_context *context)
+{
+	int ret;
+
+	pthread_mutex_lock(&open_lock);
+	ret = add(context);
+	pthread_mutex_unlock(&open_lock);
+	return ret;
+}
+
+static int open_listed(void)
+{
+	struct ibv_device **list = iv_get_device_list(NULL);
+	int ret = 0;
+
+	if (!list)
+		return -errno;
+	for (unsigned i = 0; list[i] && ret == 0; i++) {
+		struct ibv_context *context = iv_open_device(list[i]);
+
+		ret = context ? add(context) : -errno;
+	}
+	iv_free_device_list(list);
+	return ret;
+}
+
+int iv_cm_open(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&open_lock);
+	if (!opened && iv_env_set()) {
+		ret = open_listed();
+		opened = ret == 0;
+	}
+	pthread_mutex_unlock(&open_lock);
+	return ret ? ret : iv_cm.n_dev ? 0 : -ENODEV;
+}
+
+/* ---- which device ---- */
+
+struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index)
+{
+	struct wire_ip gid;
+
+	for (unsigned d = 0; d < iv_cm.n_dev; d++)
+		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, i, &gid) == 0; i++)
+			if (wire_ip_eq(&gid, ip)) {
+				*sgid_index = (uint8_t)i;
+				return iv_cm.dev[d];
+			}
+	return NULL;
+}
+
+static unsigned common_bits(const struct wire_ip *a, const struct wire_ip *b)
+{
+	unsigned n = 0;
+
+	while (n < 128 && !((a->b[n / 8] ^ b->b[n / 8]) >> (7 - n % 8) & 1))
+		n++;
+	return n;
+}
+
+static bool link_local(const struct wire_ip *ip)
+{
+	return ip->b[0] == 0xfe && (ip->b[1] & 0xc0) == 0x80;
+}
+
+/* There are no prefixes: of the addresses of its family, the one that it has most bits in common
+ * with. */
+struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index)
+{
+	struct iv_cm_dev *best = NULL;
+	unsigned most = 0;
+	struct wire_ip gid;
+
+	for (unsigned d = 0; d < iv_cm.n_dev; d++)
+		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, i, &gid) == 0; i++) {
+			unsigned bits = common_bits(&gid, ip) + 1;
+
+			if (wire_ip_is4(&gid) != wire_ip_is4(ip) || bits <= most ||
+				(link_local(&gid) && !link_local(ip) && ip->b[0] != 0xff))
+				continue;
+			most = bits;
+			best = iv_cm.dev[d];
+			*sgid_index = (uint8_t)i;
+		}
+	return best;
+}
+
+struct ibv_context **iv_rdma_get_devices(int *n)
+{
+	struct ibv_context **list;
+	int ret = iv_cm_open();
+
+	if (n)
+		*n = 0;
+	list = ret ? NULL : calloc(iv_cm.n_dev + 1, sizeof(*list));
+	if (!list) {
+		errno = ret ? -ret : ENOMEM;
+		return NULL;
+	}
+	for (unsigned i = 0; i < iv_cm.n_dev; i++)
+		list[i] = iv_cm.dev[i]->context;
+	if (n)
+		*n = (int)iv_cm.n_dev;
+	return list;
+}
+
+void iv_rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}
+
+/* ---- waiting ---- */
+
+void iv_cm_barrier(void)
+{
+	for (unsigned i = 0; i < iv_cm.n_dev; i++) {
+		iv_own(iv_cm.dev[i]->dev);
+		iv_disown(iv_cm.dev[i]->dev);
+	}
+}
+
+void iv_cm_progress(void)
+{
+	for (unsigned i = 0; i < iv_cm.n_dev; i++)
+		iv_progress(iv_cm.dev[i]->dev);
+}
+
+int iv_cm_wait(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	for (unsigned i = 0; i < iv_cm.n_dev; i++) {
+		struct iv_dev *dev = iv_cm.dev[i]->dev;
+
+		/* Nobody else would run it. */
+		if (!dev->threaded) {
+			dev->ops->wait(dev->port, atomic_load(&dev->deadline));
+			return 0;
+		}
+	}
+	return poll(&p, 1, -1) < 0 ? -1 : 0;
+}
+
+/* ---- counters ---- */
+
+unsigned iv_cm_stats(const struct iv_dev *dev, struct inc_dv_stat *stats, unsigned n)
+{
+	const struct cm *cm = dev->cm->cm;
+	unsigned at = 0;
+
+	for (unsigned i = 0; i < CM_N_COUNTERS; i++, at++)
+		if (at < n)
+			stats[at] = (struct inc_dv_stat){cm_counter_name((enum cm_counter)i),
+				cm_count(cm, (enum cm_counter)i)};
+	for (unsigned i = 1; i < CM_N_DROPS; i++, at++)
+		if (at < n)
+			stats[at] = (struct inc_dv_stat){cm_drop_name(i), cm_drop_count(cm, i)};
+	return at;
+}

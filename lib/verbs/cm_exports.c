@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions that programs call by librdmacm's names: see exports.c. */
+#include "lib/verbs/cm_exports.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "lib/verbs/cm_internal.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define X(type, name, ours, params, args, none)            \
+	EXPORT type name params                            \
+	{                                                  \
+		type(*real) params;                        \
+		if (iv_cm_on())                            \
+			return ours args;                  \
+		*(void **)&real = dlsym(RTLD_NEXT, #name); \
+		if (!real) {                               \
+			errno = ENOSYS;                    \
+			return none;                       \
+		}                                          \
+		return real args;                          \
+	}
+CM_EXPORTS(X)
+#undef X
+
+/* ---- not offered ---- */
+
+int iv_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	(void)id, (void)ece;
+	return iv_cm_ret(EOPNOTSUPP);
+}
+
+int iv_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	(void)id, (void)ece;
+	return iv_cm_ret(EOPNOTSUPP);
+}

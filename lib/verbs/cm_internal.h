@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/verbs: librdmacm's objects on the communication manager of lib/cm.
+ *
+ * Locking: iv_dev.owner owns the communication manager of a device and the fields of an ID that its
+ * callbacks write (marked "owner"). iv_cm.lock, a leaf taken after it, protects the lists of IDs,
+ * queues of events and states. Functions of the interface called for one ID by several threads at
+ * once are the program's mistake, as with librdmacm. */
+#ifndef VERBS_CM_INTERNAL_H
+#define VERBS_CM_INTERNAL_H
+
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+
+#include "lib/cm/cm.h"
+#include "lib/verbs/internal.h"
+
+enum {
+	IV_CM_DEVICES = 16,
+	IV_CM_WAITING = 16, /* datagrams of a device whose destination is being resolved */
+	IV_CM_BACKLOG = 128,
+	IV_CM_ACK_TIMEOUT = 17, /* of queue pairs: 0.54 s */
+	IV_CM_MAX_DEPTH = RNIC_MAX_RD_ATOMIC,
+};
+
+struct iv_id;
+TAILQ_HEAD(iv_cm_events, iv_cm_event);
+LIST_HEAD(iv_ids, iv_id);
+
+/* The communication manager of a device; made with the first call that needs one. */
+struct iv_cm_dev {
+	struct iv_dev *dev;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct cm *cm;
+	struct iv_ids resolving;              /* owner */
+	struct cm_out waiting[IV_CM_WAITING]; /* owner */
+	unsigned n_waiting;
+};
+
+struct iv_cm_channel {
+	struct rdma_event_channel base; /* fd: an eventfd in semaphore mode, as of ibv channels */
+	struct iv_cm_events events;
+};
+
+struct iv_cm_event {
+	struct rdma_cm_event base;
+	TAILQ_ENTRY(iv_cm_event) link;
+	struct iv_mc *mc; /* of MULTICAST_JOIN */
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+struct iv_mc {
+	LIST_ENTRY(iv_mc) link;
+	struct wire_ip group;
+	void *context;
+	bool attached;
+};
+
+enum iv_id_state {
+	ID_IDLE,
+	ID_BOUND,
+	ID_ADDR_QUERY,
+	ID_ADDR_RESOLVED,
+	ID_ROUTE_RESOLVED,
+	ID_LISTEN,
+	ID_REQUESTED, /* by a peer: to be accepted or rejected */
+	ID_CONNECT,   /* begun by either side */
+	ID_DONE,
+};
+
+struct iv_id {
+	struct rdma_cm_id base;
+	LIST_ENTRY(iv_id) link;      /* all */
+	LIST_ENTRY(iv_id) resolving; /* owner */
+	bool is_resolving;           /* owner */
+	uint64_t resolve_until;      /* owner */
+	struct iv_cm_dev *cdev;      /* NULL: not bound to a device */
+	enum iv_id_state state;      /* iv_cm.lock */
+	bool sync, bound_any, reuse, afonly;
+	bool has_port;       /* of its own; accepted ones share their listener's. iv_cm.lock */
+	unsigned got, acked; /* events; iv_cm.lock */
+	pthread_cond_t all_acked;
+	unsigned backlog, pending; /* of a listener; iv_cm.lock */
+	struct iv_id *listener;    /* while the request waits for an answer; iv_cm.lock */
+	struct cm_conn *conn;      /* owner; NULL: none */
+	struct wire_ip local, remote;
+	uint8_t sgid_index, tos;
+	struct ibv_sa_path_rec path_rec;
+	/* What the queue pair needs to know; owner until the event that says so. */
+	uint32_t qpn, psn, remote_qpn, remote_psn, qkey;
+	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry, mtu, ack_timeout;
+	bool ack_timeout_set, srq;
+	uint32_t flow_label;
+	uint64_t service_id;
+	struct ibv_qp_init_attr *qp_init; /* of rdma_create_ep, for those accepted */
+	LIST_HEAD(, iv_mc) groups;
+};
+
+/* A port that was listened at seconds ago. Programs listen for one connection after another, and
+ * their peers do not know when (perftest: one for its parameters, a second of sleep on both sides,
+ * one for the test): a request in between is left to come again, not rejected. */
+enum { IV_CM_CLOSED = 8 };
+struct iv_cm_closed {
+	uint64_t service_id, at;
+};
+
+struct iv_cm {
+	pthread_mutex_t lock;
+	struct iv_cm_closed closed[IV_CM_CLOSED];
+	unsigned n_closed; /* ever */
+	struct iv_ids ids;
+	struct iv_cm_dev *dev[IV_CM_DEVICES];
+	unsigned n_dev;
+};
+extern struct iv_cm iv_cm;
+
+static inline struct iv_id *iv_id(struct rdma_cm_id *id)
+{
+	return (struct iv_id *)id;
+}
+
+static inline bool iv_id_ud(const struct iv_id *id)
+{
+	return id->base.qp_type == IBV_QPT_UD;
+}
+
+static inline bool iv_is_group(const struct wire_ip *ip)
+{
+	return ip->b[0] == 0xff || (wire_ip_is4(ip) && (ip->b[12] & 0xf0) == 0xe0);
+}
+
+/* -1 with errno; err may have either sign. 0 stays 0. */
+int iv_cm_ret(int err);
+
+/* ---- cm_dev.c ---- */
+
+/* rdma_* is ours: INCLINE_RNIC is set, or incline_verbs_cm_add was called. */
+bool iv_cm_on(void);
+/* Opens what INCLINE_RNIC describes, once. 0 or -errno. */
+int iv_cm_open(void);
+/* The device that has the address, and its place in the GID table; or that is nearest to it. */
+struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index);
+struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index);
+/* After this no callback is under way that began before. */
+void iv_cm_barrier(void);
+/* One turn of each device. */
+void iv_cm_progress(void);
+/* Waits until something may have happened; fd: readable when it has. -1 with errno: interrupted. */
+int iv_cm_wait(int fd);
+/* After a call into the communication manager, as the owner; then iv_disown, iv_kick. */
+void iv_cm_flush(struct iv_cm_dev *cdev);
+
+/* ---- cm_event.c ---- */
+
+/* Queues an event of the ID; msg or NULL. Any thread, also the owner of a device. */
+struct iv_cm_event *iv_cm_event_new(struct iv_id *id, enum rdma_cm_event_type type, int status);
+void iv_cm_event_data(struct iv_cm_event *event, const void *data, size_t len);
+void iv_cm_raise(struct iv_cm_event *event);
+void iv_cm_raise_plain(struct iv_id *id, enum rdma_cm_event_type type, int status);
+/* Takes the ID's events out of its queue; those of peers' requests to it are rejected. */
+void iv_cm_forget(struct iv_id *id);
+/* Its events go to another channel from now on. */
+void iv_cm_move(struct iv_id *id, struct iv_cm_channel *channel);
+/* A synchronous ID: waits for the event of what was begun. */
+int iv_cm_complete(struct iv_id *id);
+
+/* ---- cm_id.c ---- */
+
+struct iv_id *iv_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+	enum ibv_qp_type type);
+void iv_id_free(struct iv_id *id);
+void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, uint8_t sgid_index);
+int iv_to_ip(const struct sockaddr *addr, struct wire_ip *ip, uint16_t *port);
+void iv_from_ip(const struct wire_ip *ip, uint16_t port, struct sockaddr_storage *addr);
+int iv_id_set_state(struct iv_id *id, enum iv_id_state from, enum iv_id_state to);
+void iv_id_route(struct iv_id *id);
+int iv_create_id_sync(struct rdma_cm_id **id, enum rdma_port_space ps, enum ibv_qp_type type);
+
+/* ---- cm_conn.c ---- */
+
+unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path *path,
+	const struct cm_msg *msg, void **user);
+void iv_cm_on_event(void *arg, struct cm_conn *conn, void *user, const struct cm_event *event);
+/* The request has been answered, or nobody will. */
+void iv_cm_answered(struct iv_id *id);
+/* It does not listen any more. */
+void iv_cm_unlisten(struct iv_id *id);
+/* Gives the connection up. */
+void iv_cm_drop_conn(struct iv_id *id);
+/* After the peer's REP: the queue pair to RTS, and the RTU. 0 or -errno. */
+int iv_cm_respond(struct iv_id *id);
+
+/* ---- cm_qp.c ---- */
+
+int iv_id_to_init(struct iv_id *id, struct ibv_qp *qp);
+int iv_id_to_rts(struct iv_id *id);
+void iv_id_to_err(struct iv_id *id);
+void iv_id_ah(const struct iv_id *id, struct ibv_ah_attr *attr);
+
+/* ---- cm_mcast.c ---- */
+
+void iv_mc_joined(struct iv_cm_event *event);
+void iv_mc_leave_all(struct iv_id *id);
+
+#endif

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified programs of librdmacm through a switch: rdma-core's rping, ucmatose, udaddy, rdma_server, and
+perftest with -R, on hosts of tools/lab. Run by meson test, or by hand: tests/integration/verbs_cm.py [TEST...].
+Exit 77 (skipped) without rdmacm-utils or perftest."""
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+from fabric_case import TOP, Fabric, Lab, Topology  # noqa: E402
+
+PATIENCE = 240  # seconds for a pair of programs: hangs only
+ADDRESS = '10.77.0.10'
+ADDRESS6 = 'fd77::10'
+
+
+def two_families():
+    with open(os.path.join(TOP, 'tools/fabrics/star4.json')) as f:
+        fabric = json.load(f)
+    for i, node in enumerate(fabric['hosts']):
+        node['ip6'] = f'fd77::{10 + i}'
+    for node in fabric['switches']:
+        node['ip6'] = 'fd77::ff'
+    return Topology(fabric)
+
+
+class Pair(Fabric):
+    """One fabric for the tests of a class: nothing of a program outlives it."""
+    impair = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix='incline-')
+        cls.lab = Lab(cls.dir)
+        cls.lab.up(two_families(), cls.impair)
+
+    @classmethod
+    def tearDownClass(cls):
+        stopped = cls.lab.down()
+        if stopped:
+            raise AssertionError(f'had to be killed: {stopped}')
+
+    def setUp(self):
+        self.procs = []
+
+    def tearDown(self):
+        for p in self.procs:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+
+    def once(self, server, client, wait):
+        """(exit status, output) of both; wait: for the server to listen, before the client starts."""
+        procs = [self.start('h0', server)]
+        time.sleep(wait)
+        procs.append(self.start('h1', client))
+        rc, out, err = self.finish(procs[1:], PATIENCE)[0]
+        if rc:
+            procs[0].kill()
+        return (rc, out + err), [(rc, out + err) for rc, out, err in self.finish(procs[:1], PATIENCE)][0]
+
+    def pair(self, server, client):
+        """Outputs of both. A client that is there before its server listens is rejected, as on any host: both are
+        then started anew, with more time in between."""
+        start, wait = time.monotonic(), 1.0
+        while True:
+            c, s = self.once(server, client, wait)
+            if c[0] == 0 and s[0] == 0:
+                print(f'  {" ".join(client)}: {time.monotonic() - start:.1f} s', file=sys.stderr)
+                return s[1], c[1]
+            self.assertRegex(c[1], 'REJECTED|UNREACHABLE|ADDR_ERROR|refused|timed out', f'{client}: {c}\n{s}')
+            wait *= 2
+            self.assertLess(wait, 60, f'{client}: {c}\n{s}')
+
+    def rping(self, address, count, *more):
+        s, c = self.pair(['rping', '-s', '-a', address, '-C', str(count), '-v', '-V', *more],
+                         ['rping', '-c', '-a', address, '-C', str(count), '-v', '-V', *more])
+        self.assertEqual(len(re.findall('ping data: rdma-ping-', c)), count, c)
+
+
+class Programs(Pair):
+    def test_rping(self):
+        self.rping(ADDRESS, 20)
+
+    def test_rping_over_ipv6(self):
+        self.rping(ADDRESS6, 10)
+
+    def test_rping_one_after_another_at_a_persistent_server(self):
+        server = self.start('h0', ['rping', '-s', '-P', '-a', ADDRESS])
+        for n in range(5):
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                rc, out, err = self.finish([self.start('h1', ['rping', '-c', '-a', ADDRESS, '-C', '3', '-v', '-V'])],
+                                           PATIENCE)[0]
+                if rc == 0 and 'rdma-ping-2' in out:
+                    break
+                self.assertTrue(n == 0 and time.monotonic() < deadline and server.poll() is None, out + err)
+                time.sleep(0.3)
+        self.assertIsNone(server.poll())
+
+    def test_ucmatose(self):
+        s, c = self.pair(['ucmatose', '-c', '10', '-C', '20', '-S', '1000'],
+                         ['ucmatose', '-s', ADDRESS, '-c', '10', '-C', '20', '-S', '1000'])
+        self.assertIn('return status 0', s)
+        self.assertIn('return status 0', c)
+
+    def test_udaddy(self):
+        s, c = self.pair(['udaddy', '-c', '3', '-C', '10'], ['udaddy', '-s', ADDRESS, '-c', '3', '-C', '10'])
+        self.assertIn('return status 0', s)
+        self.assertIn('return status 0', c)
+
+    def test_endpoints(self):
+        """rdma_getaddrinfo, rdma_create_ep, rdma_get_request: IDs without a channel."""
+        s, c = self.pair(['rdma_server'], ['rdma_client', '-s', ADDRESS])
+        self.assertIn('rdma_server: end 0', s)
+        self.assertIn('rdma_client: end 0', c)
+
+    def test_perftest(self):
+        for program in (['ib_write_bw'], ['ib_send_bw'], ['ib_read_bw', '-q', '4'], ['ib_send_bw', '-c', 'UD'],
+                        ['ib_send_lat']):
+            with self.subTest(' '.join(program)):
+                argv = program + ['-R', '-F', '-n', '100', '-u', '20']
+                s, c = self.pair(argv, argv + [ADDRESS])
+                self.assertRegex(c, r'\n *\d+ +\d+ +[\d.]+')
+
+    def test_nobody_listens(self):
+        client = ['rping', '-c', '-a', ADDRESS, '-p', '7001', '-C', '1']
+        c, s = self.once(['rping', '-s', '-a', ADDRESS, '-p', '7000'], client, 3)
+        self.assertNotEqual(c[0], 0)
+        self.assertRegex(c[1], 'REJECTED|UNREACHABLE|ADDR_ERROR')
+
+    def test_without_a_device_calls_pass_through(self):
+        p = self.start('h2', ['env', '-u', 'INCLINE_RNIC', 'rping', '-s', '-a', ADDRESS])
+        rc, out, err = self.finish([p], PATIENCE)[0]
+        self.assertNotEqual(rc, 0, out)
+
+
+class BadWeather(Pair):
+    impair = {'loss': 0.05, 'tx_loss': 0.05, 'dup': 0.02, 'reorder': 0.02, 'seed': 7}
+
+    def test_rping_and_ucmatose(self):
+        self.rping(ADDRESS, 10)
+        s, c = self.pair(['ucmatose', '-c', '5', '-C', '5'], ['ucmatose', '-s', ADDRESS, '-c', '5', '-C', '5'])
+        self.assertIn('return status 0', c)
+
+
+# Their tests are not this file's.
+del Fabric, Pair
+
+if __name__ == '__main__':
+    for needed in 'rping', 'ib_send_bw':
+        if not shutil.which(needed):
+            print(f'skipped: {needed} is not installed (tools/setup does)')
+            sys.exit(77)
+    unittest.main(verbosity=2)
