@@ -9,8 +9,8 @@
 #include "apps/sim_soak.h"
 
 static const char usage[] =
-	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE]\n"
-	"incline-sim epic-table 25..32 [--seed N] [--json FILE] [--max-bytes N]\n"
+	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE] [--series USEC]\n"
+	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"
 	"incline-sim soak [--seed N] [--count N] [--mode 1|2|3|netreduce|ring] [--pcap FILE]\n"
 	"                 [--json FILE] [--verbose]\n"
@@ -24,7 +24,7 @@ static const char usage[] =
 
 struct args {
 	const char *json, *pcap;
-	uint64_t seed, max_bytes, count;
+	uint64_t seed, max_bytes, count, series;
 	unsigned mode;
 	bool has_seed, quick, verbose;
 };
@@ -73,6 +73,7 @@ static int run_document(const json_t *doc, const struct args *args, json_t **res
 		if (args->has_seed)
 			s.sim.seed = args->seed;
 		s.pcap = args->pcap;
+		s.series_ns = args->series * 1000;
 		rc = scenario_run(&s, result, err);
 		if (*result && !(args->json && strcmp(args->json, "-") == 0))
 			print_result(*result);
@@ -226,6 +227,8 @@ static int parse(int argc, char **argv, struct args *args)
 			args->has_seed = true;
 		} else if (strcmp(argv[i], "--max-bytes") == 0) {
 			args->max_bytes = strtoull(value, NULL, 0);
+		} else if (strcmp(argv[i], "--series") == 0) {
+			args->series = strtoull(value, NULL, 0);
 		} else if (strcmp(argv[i], "--count") == 0) {
 			args->count = strtoull(value, NULL, 0);
 		} else if (strcmp(argv[i], "--mode") == 0) {

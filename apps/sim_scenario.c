@@ -53,9 +53,8 @@ static int parse_link(json_t *doc, struct sim_link_conf *conf, char *err)
 		const char *name;
 		uint64_t *to;
 	} number[] = {{"mbps", &conf->mbps}, {"delay_ns", &conf->delay_ns},
-		{"queue_bytes", &conf->queue_bytes}, {"queue_packets", &conf->queue_packets},
-		{"ecn_bytes", &conf->ecn_bytes}, {"reorder_ns", &conf->reorder_ns},
-		{"lose_nth", &conf->lose_nth}};
+		{"queue_bytes", &conf->queue_bytes}, {"ecn_bytes", &conf->ecn_bytes},
+		{"reorder_ns", &conf->reorder_ns}, {"lose_nth", &conf->lose_nth}};
 	const struct {
 		const char *name;
 		double *to;
@@ -83,7 +82,11 @@ static int parse_link(json_t *doc, struct sim_link_conf *conf, char *err)
 					return refuse(err, "%s: must be 0..1", key);
 				known = true;
 			}
-		if (strcmp(key, "down") == 0) {
+		if (strcmp(key, "priority") == 0) {
+			conf->priority = json_is_true(value);
+		} else if (strcmp(key, "trim") == 0) {
+			conf->trim = json_is_true(value);
+		} else if (strcmp(key, "down") == 0) {
 			if (parse_down(value, conf, err))
 				return -EINVAL;
 		} else if (!known && key[0] != '#') {
@@ -135,7 +138,7 @@ static int parse_workload(const json_t *doc, struct scenario *s, char *err)
 	if (!what)
 		return refuse(err, "workload: missing");
 	s->incast = strcmp(what, "incast") == 0;
-	s->rdma = s->incast || strcmp(what, "permutation") == 0;
+	s->rdma = s->incast || strcmp(what, "permutation") == 0 || strcmp(what, "trace") == 0;
 	op = s->rdma ? 0 : ccl_collective_parse(what);
 	if (op < 0)
 		return refuse(err, "workload: %s is unknown", what);
@@ -174,7 +177,7 @@ static int parse_sizes(const json_t *doc, struct scenario *s, char *err)
 static int check_keys(const json_t *doc, char *err)
 {
 	static const char *const keys[] = {"topology", "seed", "link", "links", "workload", "bytes",
-		"mode", "ranks", "mtu", "m", "w", "root", "dcqcn", "limit_ms"};
+		"mode", "ranks", "mtu", "m", "w", "root", "sr", "dcqcn", "limit_ms", "trace"};
 	const char *key;
 	json_t *value;
 
@@ -187,6 +190,49 @@ static int check_keys(const json_t *doc, char *err)
 		if (!known)
 			return refuse(err, "%s: unknown field", key);
 	}
+	return 0;
+}
+
+static int find_host(const struct sim_topo *t, const json_t *name, unsigned *host)
+{
+	const char *text = json_string_value(name);
+
+	for (unsigned h = 0; text && h < t->n_hosts; h++)
+		if (strcmp(t->host[h].name, text) == 0) {
+			*host = h;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static int parse_trace(const json_t *list, struct scenario *s, char *err)
+{
+	const size_t n = json_array_size(list);
+	const json_t *row;
+	size_t i;
+
+	if (n == 0 || n > SCENARIO_MAX_TRACE)
+		return refuse(err, "trace: must be a list of 1..%d writes", SCENARIO_MAX_TRACE);
+	s->trace = calloc(n, sizeof(*s->trace));
+	if (!s->trace)
+		return refuse(err, "trace: out of memory");
+	json_array_foreach((json_t *)list, i, row)
+	{
+		struct sim_flow *f = &s->trace[i];
+		const json_int_t bytes = json_integer_value(json_object_get(row, "bytes"));
+		const json_int_t time = json_integer_value(json_object_get(row, "time"));
+
+		if (find_host(&s->topo, json_object_get(row, "src"), &f->from) ||
+			find_host(&s->topo, json_object_get(row, "dst"), &f->to) ||
+			f->from == f->to)
+			return refuse(err, "trace[%zu]: src, dst: must be names of two hosts", i);
+		if (bytes < 1 || time < 0)
+			return refuse(err, "trace[%zu]: bytes from 1 on, time from 0 on", i);
+		f->bytes = (uint64_t)bytes;
+		f->start_ns = (uint64_t)time;
+	}
+	s->n_trace = (unsigned)n;
+	s->sim.max_qp = 64 + (unsigned)n;
 	return 0;
 }
 
@@ -204,6 +250,7 @@ int scenario_parse(const json_t *doc, struct scenario *s, char err[CCL_ERR_LEN])
 		return -EINVAL;
 	s->sim.seed = number_of(doc, "seed", 1);
 	s->sim.congestion.ect = json_is_true(json_object_get(doc, "dcqcn"));
+	s->sr = json_is_true(json_object_get(doc, "sr"));
 	s->links = json_object_get(doc, "links");
 	s->mtu = (uint16_t)number_of(doc, "mtu", 1024);
 	s->m = (uint16_t)number_of(doc, "m", 4);
@@ -214,12 +261,15 @@ int scenario_parse(const json_t *doc, struct scenario *s, char err[CCL_ERR_LEN])
 	s->root = (unsigned)number_of(doc, "root", s->topo.root);
 	s->ranks = (unsigned)number_of(doc, "ranks", s->topo.n_hosts);
 	s->sim.topo = &s->topo;
+	if (strcmp(json_string_value(json_object_get(doc, "workload")), "trace") == 0)
+		return parse_trace(json_object_get(doc, "trace"), s, err);
 	return 0;
 }
 
 void scenario_free(struct scenario *s)
 {
 	sim_topo_free(&s->topo);
+	free(s->trace);
 }
 
 /* ---- running ---- */
@@ -233,18 +283,36 @@ static enum ibv_mtu mtu_code(unsigned bytes)
 	return code;
 }
 
-static int run_rdma(const struct scenario *s, struct sim *sim, uint64_t bytes, json_t *run)
+/* The flows of one run; how many. */
+static unsigned make_flows(
+	const struct scenario *s, struct sim *sim, uint64_t bytes, struct sim_flow *flow)
 {
-	struct sim_flow *flow = calloc(s->topo.n_hosts, sizeof(*flow));
+	if (s->trace) {
+		memcpy(flow, s->trace, s->n_trace * sizeof(*flow));
+		return s->n_trace;
+	}
+	return s->incast ? sim_incast(sim, s->ranks, bytes, flow)
+			 : sim_permutation(sim, bytes, s->sim.seed, flow);
+}
+
+static int run_rdma(const struct scenario *s, struct sim *sim, struct series *series,
+	uint64_t bytes, json_t *run)
+{
+	struct sim_flow *flow = calloc(s->topo.n_hosts + s->n_trace, sizeof(*flow));
 	json_t *times = json_array();
 	uint64_t last = 0, total = 0;
-	unsigned n = s->incast ? sim_incast(sim, s->ranks, bytes, flow)
-			       : sim_permutation(sim, bytes, s->sim.seed, flow);
-	int rc = sim_rdma_run(sim, flow, n, mtu_code(s->mtu), s->limit_ns);
+	unsigned n = make_flows(s, sim, bytes, flow);
+	int rc;
+
+	if (series)
+		series_flows(series, flow, n);
+	rc = sim_rdma_run(sim, flow, n, mtu_code(s->mtu), s->limit_ns);
+	if (series)
+		series_flows(series, NULL, 0);
 
 	for (unsigned i = 0; i < n; i++) {
 		last = flow[i].done_ns > last ? flow[i].done_ns : last;
-		total += bytes;
+		total += flow[i].bytes;
 		json_array_append_new(times, json_pack("[i,i,I]", (int)flow[i].from,
 						     (int)flow[i].to, (json_int_t)flow[i].done_ns));
 	}
@@ -266,15 +334,15 @@ static int run_collective(
 	return rc;
 }
 
-static int run_sizes(
-	const struct scenario *s, struct sim *sim, struct sim_coll *coll, json_t *runs, char *err)
+static int run_sizes(const struct scenario *s, struct sim *sim, struct sim_coll *coll,
+	struct series *series, json_t *runs, char *err)
 {
 	for (unsigned i = 0; i < s->n_sizes; i++) {
 		const double start = sim_seconds();
 		const uint64_t hops = sim_hops(sim);
 		json_t *run = json_pack("{s:I}", "bytes", (json_int_t)s->bytes[i]);
 		int rc = coll ? run_collective(s, coll, s->bytes[i], run)
-			      : run_rdma(s, sim, s->bytes[i], run);
+			      : run_rdma(s, sim, series, s->bytes[i], run);
 
 		json_object_set_new(run, "hops", json_integer((json_int_t)(sim_hops(sim) - hops)));
 		json_object_set_new(run, "seconds", json_real(sim_seconds() - start));
@@ -325,7 +393,7 @@ static int open_coll(
 		.mtu = s->mtu,
 		.m = s->m,
 		.w = s->w,
-		.flags = INC_F_LATE_FLUSH | INC_F_STALL_RNR,
+		.flags = (uint16_t)(INC_F_LATE_FLUSH | INC_F_STALL_RNR | (s->sr ? INC_F_SR : 0)),
 		.start_psn = (uint32_t)(s->sim.seed * 0x9e3779b1u) & 0xffffff,
 	};
 
@@ -335,6 +403,7 @@ static int open_coll(
 int scenario_run(const struct scenario *s, json_t **result, char err[CCL_ERR_LEN])
 {
 	struct sim_coll *coll = NULL;
+	struct series *series = NULL;
 	const double start = sim_seconds();
 	struct sim *sim;
 	char why[SIM_ERR_LEN], hash[20];
@@ -351,14 +420,18 @@ int scenario_run(const struct scenario *s, json_t **result, char err[CCL_ERR_LEN
 		snprintf(err, CCL_ERR_LEN, "%.200s: %s", s->pcap, strerror(-rc));
 	if (rc == 0 && !s->rdma)
 		rc = open_coll(s, sim, &coll, err);
+	if (rc == 0 && s->series_ns)
+		series = series_start(sim, s->series_ns);
 	if (rc == 0)
-		rc = run_sizes(s, sim, coll, runs, err);
+		rc = run_sizes(s, sim, coll, series, runs, err);
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)sim_trace_hash(sim));
 	*result = json_pack("{s:s,s:i,s:i,s:I,s:o,s:s,s:I,s:I,s:f,s:o}", "topology", s->topo.name,
 		"hosts", (int)s->topo.n_hosts, "switches", (int)s->topo.n_switches, "seed",
 		(json_int_t)s->sim.seed, "runs", runs, "trace_hash", hash, "hops",
 		(json_int_t)sim_hops(sim), "virtual_ns", (json_int_t)sim_now(sim), "seconds",
 		sim_seconds() - start, "links", link_report(sim));
+	if (series)
+		json_object_set_new(*result, "series", series_finish(series));
 	if (coll)
 		sim_coll_destroy(coll);
 	sim_destroy(sim);

@@ -58,6 +58,8 @@ static void make_job(struct soak_job *job, unsigned n_hosts, unsigned mode, uint
 	/* Short timeouts of the hosts need STALL_RNR (docs/inc-protocol.md, 2.4). */
 	job->flags = INC_F_STALL_RNR | (below(rng, 4) ? INC_F_LATE_FLUSH : 0) |
 		     (below(rng, 4) ? 0 : INC_F_DUP_ALL) | (below(rng, 4) ? 0 : INC_F_REPRODUCIBLE);
+	if (job->mode == CCL_MODE_3 && job->kind == CCL_SINGLE && below(rng, 2))
+		job->flags |= INC_F_SR;
 	job->start_psn = below(rng, 3) ? (uint32_t)below(rng, 1 << 24) : 0xfffff0;
 	job->n_ranks = 2 + below(rng, n_hosts - 1);
 	job->first_host = below(rng, n_hosts - job->n_ranks + 1);

@@ -31,6 +31,8 @@ static struct ccl_conn connection(const struct sim_coll *c, unsigned rank)
 		.kind = c->conf.kind,
 		.collectives = c->conf.collectives,
 		.skip = host_skip,
+		.selective = c->conf.flags & INC_F_SR,
+		.create = inc_dv_create_qp,
 		.mtu = c->conf.mtu,
 		.remote_ip = t->sw[t->host_switch[host]].ip,
 		.start_psn = c->conf.start_psn,

@@ -20,6 +20,7 @@ struct sim_coll_conf {
 	enum ccl_kind kind;   /* CCL_SINGLE or CCL_MIXED */
 	unsigned root;        /* switch that is the tree's root */
 	uint16_t mtu, m, w, flags;
+	uint32_t slots; /* of the groups; 0: twice the window */
 	uint32_t start_psn;
 	uint64_t timeout_ns;
 };

@@ -210,6 +210,7 @@ static int install_group(struct sim_tree *t, const struct ccl_member *member, un
 		.m = conf->m,
 		.w = conf->w,
 		.flags = conf->flags,
+		.slots = conf->slots,
 		.start_psn = sim_coll_start_psn(t->coll, g),
 		.n_ranks = (uint16_t)conf->n_ranks,
 		.ep = calloc(INC_MAX_EP, sizeof(*spec.ep)),

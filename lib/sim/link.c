@@ -65,32 +65,47 @@ static bool lost(struct sim_link *link)
 	       (link->bad && sim_chance(&link->rng, conf->burst_loss));
 }
 
+/* When a frame that takes so long has left: behind all others, or those that go ahead of them and
+ * what is half out. */
+static uint64_t leave(struct sim_link *link, uint64_t now, uint64_t takes, bool first)
+{
+	uint64_t busy = link->busy < now ? now : link->busy, from = link->first;
+
+	link->busy = busy + takes;
+	if (!first)
+		return link->busy;
+	if (from < now)
+		from = busy - now < takes ? busy : now + takes;
+	return link->first = (from < busy ? from : busy) + takes;
+}
+
 /* Takes its place in the queue: false if there is none. */
-static bool enqueue(struct sim_link *link, uint64_t now, unsigned len, struct sim_verdict *v)
+static bool enqueue(
+	struct sim_link *link, uint64_t now, unsigned len, bool first, struct sim_verdict *v)
 {
 	const struct sim_link_conf *conf = &link->conf;
-	const uint64_t wire = len + SIM_WIRE_OVERHEAD;
-	uint64_t backlog;
+	uint64_t wire = len + SIM_WIRE_OVERHEAD, backlog;
 
 	if (conf->mbps == 0) {
 		v->at[0] = now + conf->delay_ns;
 		return true;
 	}
 	backlog = sim_link_backlog(link, now);
-	if ((conf->queue_bytes && backlog + wire > conf->queue_bytes) ||
-		(conf->queue_packets && backlog + wire > conf->queue_packets * wire))
-		return false;
+	if (conf->queue_bytes && backlog + wire > conf->queue_bytes) {
+		wire = SIM_TRIMMED + SIM_WIRE_OVERHEAD;
+		if (!conf->trim || len <= SIM_TRIMMED || backlog + wire > 2 * conf->queue_bytes)
+			return false;
+		v->trim = first = true;
+		link->count[SIM_L_TRIMMED]++;
+	}
 	if (backlog > link->count[SIM_L_PEAK_QUEUE])
 		link->count[SIM_L_PEAK_QUEUE] = backlog;
 	v->mark = conf->ecn_bytes && backlog > conf->ecn_bytes;
-	if (link->busy < now)
-		link->busy = now;
-	link->busy += wire * 8000 / conf->mbps;
-	v->at[0] = link->busy + conf->delay_ns;
+	v->at[0] = leave(link, now, wire * 8000 / conf->mbps, first) + conf->delay_ns;
 	return true;
 }
 
-struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len)
+struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len, bool first)
 {
 	const struct sim_link_conf *conf = &link->conf;
 	const uint64_t late = conf->reorder_ns ? conf->reorder_ns : REORDER_NS;
@@ -102,7 +117,7 @@ struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned l
 		link->count[SIM_L_DOWN_DROP]++;
 		return v;
 	}
-	if (!enqueue(link, now, len, &v)) {
+	if (!enqueue(link, now, len, first && conf->priority, &v)) {
 		link->count[SIM_L_QUEUE_DROP]++;
 		return v;
 	}

@@ -12,14 +12,21 @@ enum {
 	SIM_MAX_DOWN = 8,
 	/* What a frame takes on the wire beyond its bytes: preamble, FCS, inter-frame gap. */
 	SIM_WIRE_OVERHEAD = 24,
+	SIM_TRIMMED = 94, /* all headers of a packet: Ethernet to RETH */
 };
 
 struct sim_link_conf {
 	uint64_t mbps;     /* 0: infinitely fast, no queue */
 	uint64_t delay_ns; /* propagation */
-	/* A frame that would wait behind so many bytes (packets of its own size) is dropped; 0: no
-	 * limit. */
-	uint64_t queue_bytes, queue_packets;
+	/* A frame that would wait behind so many bytes is dropped; 0: no limit. trim: of a longer
+	 * one the first SIM_TRIMMED bytes go on, ahead of what is queued, as long as twice the
+	 * queue is not full. A receiver that knows nothing of trimming finds the length wrong. */
+	uint64_t queue_bytes;
+	bool trim;
+	/* Acknowledgements, CNPs, and what a switch sends again go ahead of all other frames. Those
+	 * that are queued already still arrive at the time that was worked out for them: what has
+	 * overtaken them is paid for by the ones that come later. */
+	bool priority;
 	uint64_t ecn_bytes; /* frames behind more than that are marked CE; 0: never */
 	double loss, dup, reorder, corrupt; /* probabilities per frame */
 	uint64_t reorder_ns;                /* how much later, at most; 0: 20 000 */
@@ -39,6 +46,7 @@ struct sim_link_conf {
 	X(DELIVERED, "delivered")   \
 	X(LOST, "lost")             \
 	X(QUEUE_DROP, "queue_drop") \
+	X(TRIMMED, "trimmed")       \
 	X(DOWN_DROP, "down_drop")   \
 	X(HOST_DROP, "host_drop")   \
 	X(DUPLICATED, "duplicated") \
@@ -57,7 +65,8 @@ const char *sim_link_counter_name(unsigned c);
 
 struct sim_link {
 	struct sim_link_conf conf;
-	uint64_t busy; /* the last frame taken has left by then */
+	uint64_t busy;  /* the last frame taken has left by then */
+	uint64_t first; /* likewise, of those that go ahead */
 	uint64_t rng;
 	bool bad; /* Gilbert's state */
 	uint64_t count[SIM_N_LINK_COUNTERS];
@@ -69,14 +78,15 @@ struct sim_verdict {
 	unsigned copies; /* 0: lost, 1, 2 */
 	uint64_t at[2];  /* arrival of the last byte */
 	bool mark;
+	bool trim; /* to SIM_TRIMMED bytes */
 	bool corrupt;
 	uint64_t bit; /* corrupt: this bit, modulo the frame's bits */
 };
 
 void sim_link_init(struct sim_link *link, const struct sim_link_conf *conf, uint64_t seed);
 
-/* A frame of len bytes enters at now. */
-struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len);
+/* A frame of len bytes enters at now; first: it is one of those that may go ahead. */
+struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len, bool first);
 
 /* Bytes that have entered and not left yet. */
 uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now);

@@ -13,6 +13,7 @@
 struct sim_frame {
 	struct sim_frame *next;
 	unsigned len, cap;
+	bool first; /* goes ahead of others where links let it */
 	uint8_t data[];
 };
 
@@ -78,10 +79,14 @@ struct sim {
 	struct sim_frame *free[2]; /* small, full */
 	unsigned frame_cap;
 	FILE *pcap;
+	sim_sampler sampler;
+	void *sampler_arg;
+	uint64_t every, sample_at;
 	unsigned *by_ip; /* open addressing: node + 1 */
 	unsigned ip_mask;
 };
 
+void sim_capture_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);
 struct sim_frame *sim_frame_get(struct sim *sim, unsigned len);
 void sim_frame_put(struct sim *sim, struct sim_frame *frame);
 /* The frame enters the link; it is gone. */
@@ -133,6 +138,8 @@ uint32_t sim_ring_qpn(unsigned index, unsigned input);
 bool sim_ring_rx(struct sim *sim, unsigned sw, struct sim_frame *frame, const struct wire_pkt *pkt);
 
 void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);
+/* An acknowledgement or CNP. */
+bool sim_is_answer(const struct sim_frame *frame);
 void sim_mark_ce(uint8_t *frame, unsigned len);
 
 #endif

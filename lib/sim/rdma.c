@@ -23,8 +23,8 @@ struct conn {
 	struct run *run;
 	struct sim_flow *flow;
 	struct end src, dst;
-	uint64_t posted, acked; /* bytes */
-	struct conn *next;      /* of the same source */
+	uint64_t posted;   /* bytes */
+	struct conn *next; /* of the same source */
 };
 
 struct run {
@@ -43,7 +43,7 @@ unsigned sim_permutation(
 
 	/* Sattolo's shuffle: one cycle, nobody sends to himself. */
 	for (unsigned i = 0; i < n; i++)
-		flow[i] = (struct sim_flow){i, i, bytes, 0};
+		flow[i] = (struct sim_flow){.from = i, .to = i, .bytes = bytes};
 	for (unsigned i = n - 1; n > 1 && i > 0; i--) {
 		unsigned k = (unsigned)(sim_random(&seed) % i), to = flow[i].to;
 
@@ -58,7 +58,7 @@ unsigned sim_incast(const struct sim *sim, unsigned n, uint64_t bytes, struct si
 	if (n >= sim->topo->n_hosts)
 		n = sim->topo->n_hosts - 1;
 	for (unsigned i = 0; i < n; i++)
-		flow[i] = (struct sim_flow){i + 1, 0, bytes, 0};
+		flow[i] = (struct sim_flow){.from = i + 1, .bytes = bytes};
 	return n;
 }
 
@@ -150,11 +150,15 @@ static int work(struct conn *c, uint64_t now)
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS)
 			return -EIO;
-		c->acked += wc[i].wr_id;
+		c->flow->acked += wc[i].wr_id;
 	}
-	if (n > 0 && c->acked == c->flow->bytes) {
+	if (n > 0 && c->flow->acked == c->flow->bytes) {
 		c->flow->done_ns = now - c->run->start;
 		c->run->left--;
+	}
+	if (now < c->run->start + c->flow->start_ns) {
+		sim_wake(c->run->sim, c->flow->from, c->run->start + c->flow->start_ns);
+		return did;
 	}
 	while (c->posted < c->flow->bytes) {
 		const uint64_t rest = c->flow->bytes - c->posted;

@@ -67,6 +67,7 @@ struct sim_frame *sim_frame_get(struct sim *sim, unsigned len)
 	}
 	f->next = NULL;
 	f->len = len;
+	f->first = false;
 	return f;
 }
 
@@ -79,26 +80,6 @@ void sim_frame_put(struct sim *sim, struct sim_frame *f)
 }
 
 /* ---- links ---- */
-
-static void write_pcap(struct sim *sim, const struct sim_frame *f)
-{
-	const uint32_t head[4] = {(uint32_t)(sim->now / 1000000000),
-		(uint32_t)(sim->now % 1000000000), f->len, f->len};
-
-	fwrite(head, sizeof(head), 1, sim->pcap);
-	fwrite(f->data, 1, f->len, sim->pcap);
-}
-
-int sim_capture(struct sim *sim, const char *path)
-{
-	const uint32_t head[6] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, 65535, 1 /* Ethernet */};
-
-	sim->pcap = fopen(path, "wb");
-	if (!sim->pcap)
-		return -errno;
-	fwrite(head, sizeof(head), 1, sim->pcap);
-	return 0;
-}
 
 static void send_copy(struct sim *sim, unsigned link, const struct sim_frame *f, uint64_t at)
 {
@@ -115,12 +96,14 @@ void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
 	sim->hops++;
 	sim_hash_frame(sim, i, f);
 	if (sim->pcap)
-		write_pcap(sim, f);
-	v = sim_link_send(&sim->link[i], sim->now, f->len);
+		sim_capture_frame(sim, i, f);
+	v = sim_link_send(&sim->link[i], sim->now, f->len, f->first || sim_is_answer(f));
 	if (v.copies == 0) {
 		sim_frame_put(sim, f);
 		return;
 	}
+	if (v.trim)
+		f->len = SIM_TRIMMED;
 	if (v.mark)
 		sim_mark_ce(f->data, f->len);
 	if (v.copies == 2)
@@ -224,6 +207,21 @@ static int step(struct sim *sim)
 	return rc;
 }
 
+void sim_set_sampler(struct sim *sim, uint64_t every_ns, sim_sampler look, void *arg)
+{
+	sim->sampler = look;
+	sim->sampler_arg = arg;
+	sim->every = every_ns;
+	sim->sample_at = sim->now + every_ns;
+}
+
+/* Everything before a point in time has happened. */
+static void sample(struct sim *sim, uint64_t before)
+{
+	for (; sim->sampler && sim->sample_at <= before; sim->sample_at += sim->every)
+		sim->sampler(sim->sampler_arg, sim->sample_at);
+}
+
 int sim_run(struct sim *sim, bool (*done)(void *arg), void *arg, uint64_t until)
 {
 	for (;;) {
@@ -239,6 +237,7 @@ int sim_run(struct sim *sim, bool (*done)(void *arg), void *arg, uint64_t until)
 			sim->now = until;
 			return -ETIME;
 		}
+		sample(sim, sim->heap[0].at);
 		sim->now = sim->heap[0].at;
 	}
 }

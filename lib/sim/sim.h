@@ -25,6 +25,8 @@ struct sim_conf {
 	struct rnic_congestion congestion; /* of every RNIC; line_mbps 0: the link's */
 	uint32_t rnic_window;              /* 0: the RNIC's default */
 	uint32_t max_qp;                   /* of every RNIC; 0: 64 */
+	/* Switches send no CNP to a host for running ahead of a pipe (EPIC's table 35). */
+	bool no_rate_sync;
 };
 
 int sim_create(const struct sim_conf *conf, struct sim **sim, char err[SIM_ERR_LEN]);
@@ -42,8 +44,13 @@ struct sim_link *sim_link(struct sim *sim, unsigned i);
 void sim_set_link(struct sim *sim, unsigned i, const struct sim_link_conf *conf);
 void sim_link_name(const struct sim *sim, unsigned i, char *buf, size_t cap);
 
-/* Everything that enters a link goes to a pcap file with nanoseconds. -errno of the file. */
+/* Everything that enters a link goes to a pcapng file, with nanoseconds and the link's name as the
+ * interface's. -errno of the file. */
 int sim_capture(struct sim *sim, const char *path);
+
+/* Called every so many nanoseconds while the simulation runs, from now on. */
+typedef void (*sim_sampler)(void *arg, uint64_t now);
+void sim_set_sampler(struct sim *sim, uint64_t every_ns, sim_sampler look, void *arg);
 
 /* ---- hosts ---- */
 

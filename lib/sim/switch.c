@@ -243,6 +243,7 @@ void sim_switch_send(struct sim *sim, unsigned sw, struct sim_frame *f, const st
 struct emitting {
 	struct sim *sim;
 	unsigned sw;
+	bool no_cnp;
 };
 
 static void emit_one(
@@ -259,11 +260,16 @@ static void emit_one(
 		memcpy(f->data + head, emit->payload, emit->pay_len);
 	memcpy(f->data + head + emit->pay_len, tail, tail_len);
 	f->len = (unsigned)head + emit->pay_len + tail_len;
+	f->first = emit->again;
 	sim_send(sim, sim->sw[em->sw].port[port].link, f);
 }
 
 static void emit_all(void *arg, struct inc_group *g, const struct inc_emit *emit)
 {
+	const struct emitting *em = arg;
+
+	if (em->no_cnp && emit->opcode == ROCE_CNP)
+		return;
 	for (uint64_t outs = emit->out_mask; outs; outs &= outs - 1)
 		emit_one(arg, g, (unsigned)__builtin_ctzll(outs), emit);
 }
@@ -272,7 +278,9 @@ static void to_group(struct sim *sim, unsigned i, unsigned port, const struct si
 	const struct wire_pkt *pkt)
 {
 	struct sim_switch *sw = &sim->sw[i].pub;
-	struct emitting em = {sim, i};
+	/* A CNP that neither a mark nor another CNP has caused tells of a pipe's end. */
+	const bool congested = pkt->opcode == ROCE_CNP || (pkt->tos & IP_ECN_MASK) == IP_ECN_CE;
+	struct emitting em = {sim, i, sim->conf.no_rate_sync && !congested};
 	const struct inc_sink sink = {&em, emit_all};
 	struct inc_look look;
 	enum inc_drop drop = inc_lookup(&sw->table, pkt, (uint16_t)port, &look);
@@ -293,7 +301,7 @@ static void to_group(struct sim *sim, unsigned i, unsigned port, const struct si
 void sim_switch_tick(struct sim *sim, unsigned i)
 {
 	struct sim_switch *sw = &sim->sw[i].pub;
-	struct emitting em = {sim, i};
+	struct emitting em = {.sim = sim, .sw = i};
 	const struct inc_sink sink = {&em, emit_all};
 
 	for (unsigned slot = 0; slot < sw->n_slots; slot++)

@@ -30,6 +30,13 @@ static bool has_address(uint8_t opcode)
 	}
 }
 
+bool sim_is_answer(const struct sim_frame *f)
+{
+	const unsigned bth = bth_of(f);
+
+	return bth && (f->data[bth] == ROCE_CNP || (f->data[bth] & ROCE_OP_MASK) == ROCE_ACK);
+}
+
 static void mix(struct sim *sim, uint64_t v)
 {
 	uint64_t h = sim->hash ^ v;

@@ -25,18 +25,18 @@ static void test_rate_and_delay(void **state)
 	struct sim_verdict v;
 
 	(void)state;
-	v = sim_link_send(&link, 5000, LEN);
+	v = sim_link_send(&link, 5000, LEN, false);
 	assert_int_equal(v.copies, 1);
 	assert_int_equal(v.at[0], 5000 + 80 + 1000);
-	v = sim_link_send(&link, 5000, LEN); /* waits behind the first */
+	v = sim_link_send(&link, 5000, LEN, false); /* waits behind the first */
 	assert_int_equal(v.at[0], 5000 + 160 + 1000);
 	assert_int_equal(sim_link_backlog(&link, 5040), 1500);
 	assert_int_equal(sim_link_backlog(&link, 5160), 0);
-	v = sim_link_send(&link, 9000, LEN); /* the queue has drained */
+	v = sim_link_send(&link, 9000, LEN, false); /* the queue has drained */
 	assert_int_equal(v.at[0], 9000 + 80 + 1000);
 	link = make((struct sim_link_conf){.delay_ns = 7});
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(sim_link_send(&link, 10, LEN).at[0], 17);
+		assert_int_equal(sim_link_send(&link, 10, LEN, false).at[0], 17);
 }
 
 static void test_queue(void **state)
@@ -47,7 +47,7 @@ static void test_queue(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
-		struct sim_verdict v = sim_link_send(&link, 100, LEN);
+		struct sim_verdict v = sim_link_send(&link, 100, LEN, false);
 
 		taken += v.copies;
 		marked += v.mark;
@@ -56,10 +56,44 @@ static void test_queue(void **state)
 	assert_int_equal(marked, 2); /* behind 2000 and 3000 bytes */
 	assert_int_equal(link.count[SIM_L_QUEUE_DROP], 6);
 	assert_int_equal(link.count[SIM_L_PEAK_QUEUE], 3000);
-	link = make((struct sim_link_conf){.mbps = 100000, .queue_packets = 3});
+}
+
+/* Headers go on, ahead of the queue, until that is twice as long; what is short is not trimmed. */
+static void test_trim(void **state)
+{
+	struct sim_link link =
+		make((struct sim_link_conf){.mbps = 100000, .queue_bytes = 4000, .trim = true});
+	struct sim_verdict v;
+	unsigned trimmed = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		assert_false(sim_link_send(&link, 100, LEN, false).trim);
+	v = sim_link_send(&link, 100, LEN, false);
+	assert_true(v.trim && v.copies == 1);
+	assert_int_equal(v.at[0], 100 + 9 + 9); /* behind no more than one of its size */
+	for (unsigned i = 0; i < 1000; i++)
+		trimmed += sim_link_send(&link, 100, LEN, false).trim;
+	/* Times are whole nanoseconds: a little more or less. */
+	assert_in_range(trimmed, 32, 35);
+	assert_int_equal(link.count[SIM_L_TRIMMED], trimmed + 1);
+	assert_int_equal(link.count[SIM_L_QUEUE_DROP], 1000 - trimmed);
+	assert_int_equal(sim_link_send(&link, 100, SIM_TRIMMED, false).copies, 0);
+}
+
+static void test_priority(void **state)
+{
+	struct sim_link link = make((struct sim_link_conf){.mbps = 100000, .priority = true});
+
+	(void)state;
 	for (unsigned i = 0; i < 10; i++)
-		sim_link_send(&link, 100, LEN);
-	assert_int_equal(link.count[SIM_L_DELIVERED], 3);
+		sim_link_send(&link, 100, LEN, false);
+	assert_int_equal(sim_link_send(&link, 100, LEN, true).at[0], 100 + 2 * 80);
+	assert_int_equal(sim_link_send(&link, 100, LEN, true).at[0], 100 + 3 * 80);
+	assert_int_equal(sim_link_send(&link, 100, LEN, false).at[0], 100 + 13 * 80);
+	link = make((struct sim_link_conf){.mbps = 100000});
+	sim_link_send(&link, 100, LEN, false);
+	assert_int_equal(sim_link_send(&link, 100, LEN, true).at[0], 100 + 2 * 80);
 }
 
 static void test_loss(void **state)
@@ -69,16 +103,16 @@ static void test_loss(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 100000; i++)
-		sim_link_send(&link, i, LEN);
+		sim_link_send(&link, i, LEN, false);
 	assert_in_range(link.count[SIM_L_LOST], 9600, 10400);
 	link = make((struct sim_link_conf){.lose_nth = 3});
 	for (unsigned i = 1; i <= 5; i++)
-		assert_int_equal(sim_link_send(&link, i, LEN).copies, i == 3 ? 0 : 1);
+		assert_int_equal(sim_link_send(&link, i, LEN, false).copies, i == 3 ? 0 : 1);
 	/* A burst: bad for 20 frames in the mean, one in a hundred begins one. */
 	link = make(
 		(struct sim_link_conf){.burst_enter = 0.01, .burst_leave = 0.05, .burst_loss = 1});
 	for (unsigned i = 0; i < 100000; i++) {
-		run = sim_link_send(&link, i, LEN).copies ? 0 : run + 1;
+		run = sim_link_send(&link, i, LEN, false).copies ? 0 : run + 1;
 		longest = run > longest ? run : longest;
 	}
 	assert_in_range(link.count[SIM_L_LOST], 13000, 20500);
@@ -93,7 +127,7 @@ static void test_other_faults(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
-		struct sim_verdict v = sim_link_send(&link, i, LEN);
+		struct sim_verdict v = sim_link_send(&link, i, LEN, false);
 
 		assert_in_range(v.copies, 1, 2);
 		assert_in_range(v.at[0], i + 10, i + 110);
@@ -113,7 +147,7 @@ static void test_down(void **state)
 
 	(void)state;
 	for (uint64_t t = 0; t < 400; t++)
-		assert_int_equal(sim_link_send(&link, t, LEN).copies,
+		assert_int_equal(sim_link_send(&link, t, LEN, false).copies,
 			(t >= 100 && t < 200) || t == 300 ? 0 : 1);
 	assert_int_equal(link.count[SIM_L_DOWN_DROP], 101);
 }
@@ -127,11 +161,12 @@ static void test_seed(void **state)
 	(void)state;
 	c.rng++;
 	for (unsigned i = 0; i < 1000; i++) {
-		struct sim_verdict x = sim_link_send(&a, i, LEN), y = sim_link_send(&b, i, LEN);
+		struct sim_verdict x = sim_link_send(&a, i, LEN, false),
+				   y = sim_link_send(&b, i, LEN, false);
 
 		assert_int_equal(x.copies, y.copies);
 		assert_int_equal(x.at[0], y.at[0]);
-		differ += x.copies != sim_link_send(&c, i, LEN).copies;
+		differ += x.copies != sim_link_send(&c, i, LEN, false).copies;
 	}
 	assert_true(differ > 100);
 }
@@ -141,6 +176,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rate_and_delay),
 		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_trim),
+		cmocka_unit_test(test_priority),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_other_faults),
 		cmocka_unit_test(test_down),

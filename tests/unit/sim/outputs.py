@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What incline-sim writes: outputs.py INCLINE_SIM. Captures as tshark reads them, series, pictures."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+SCENARIO = os.path.join(TOP, 'tools', 'scenarios', 'trace.json')
+
+
+def curves(sim_json, svg, *options):
+    subprocess.run([os.path.join(TOP, 'tools', 'plot'), *options, sim_json, svg], check=True)
+    return ET.parse(svg).getroot().findall('{http://www.w3.org/2000/svg}polyline')
+
+
+def check_series(doc):
+    series = doc['series']
+    samples = len(series['at_ns'])
+    assert samples > 3 and series['every_ns'] == 100000
+    assert set(series['links']) == set(doc['links'])
+    for name, values in series['links'].items():
+        assert len(values) == samples
+        assert sum(values) == doc['links'][name]['bytes'], name
+    assert [sum(f['bytes']) for f in series['flows']] == [400000, 400000, 200000, 1000000]
+    late = series['flows'][3]['bytes']
+    assert late[0] == late[1] == 0  # it begins after 300 us
+
+
+def check_capture(doc, path):
+    fields = ['frame.interface_name', 'frame.time_epoch', 'frame.len']
+    out = subprocess.run(['tshark', '-r', path, '-T', 'fields', *[a for f in fields for a in ('-e', f)]],
+                         check=True, capture_output=True, text=True).stdout.splitlines()
+    rows = [line.split('\t') for line in out]
+    assert len(rows) == doc['hops'], (len(rows), doc['hops'])
+    frames = {}
+    for name, _, _ in rows:
+        frames[name] = frames.get(name, 0) + 1
+    assert frames == {name: link['frames'] for name, link in doc['links'].items()}
+    assert rows[0][1].startswith('0.001000000')  # virtual time begins at a millisecond
+    ns = [int(row[1].replace('.', '')[:10]) for row in rows]
+    assert ns == sorted(ns) and any(t % 1000 for t in ns)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as tmp:
+        out, pcap, svg = (os.path.join(tmp, name) for name in ('o.json', 'o.pcapng', 'o.svg'))
+        subprocess.run([sys.argv[1], 'run', SCENARIO, '--series', '100', '--json', out, '--pcap', pcap],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(out) as f:
+            doc = json.load(f)
+        check_series(doc)
+        assert doc['links']['s0>h0']['trimmed'] > 0
+        assert len(curves(out, svg, '--links')) == 5
+        assert len(curves(out, svg, '--flows')) == 4
+        assert len(curves(out, svg)) == 1
+        subprocess.run([sys.argv[1], 'epic-table', '25', '--max-bytes', '16384', '--json', out],
+                       check=True, stdout=subprocess.DEVNULL)
+        assert len(curves(out, svg)) == 6
+        if shutil.which('tshark'):
+            check_capture(doc, pcap)
+        else:
+            print('tshark is not installed: the capture was not read')
+
+
+if __name__ == '__main__':
+    main()
