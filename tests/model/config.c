@@ -13,7 +13,7 @@
 void mc_config_usage(void)
 {
 	fputs("usage: incline-model [OPTION...]\n"
-	      "  --mode 2|3             mode of the group\n"
+	      "  --mode 1|2|3|netreduce mode of the group\n"
 	      "  --topology star:N|tree:A+B+...\n"
 	      "                         N hosts at one switch, or leaves with A, B ... hosts\n"
 	      "  --kind single|mixed\n"
@@ -21,18 +21,24 @@ void mc_config_usage(void)
 	      "to 1\n"
 	      "  --m M --w W            packets per message, messages per window (1, 2)\n"
 	      "  --host-w W             the hosts' own window, default W\n"
+	      "  --in-flight K          packets that a host's NIC sends unacknowledged (any)\n"
+	      "  --window-results       the hosts' windows follow results, not acknowledgements\n"
+	      "  --learn                a ring's first PSNs are not known to the switch\n"
 	      "  --n N                  slots (default 2 M W, Mode-III M W); --any-n: too few are "
 	      "allowed\n"
 	      "  --loss K --reorder K --dup K --early-timeout K --rnr K\n"
 	      "                         how often each may happen, anywhere (0); rnr: hosts\n"
 	      "                         without a receive\n"
 	      "  --start-psn P          (0xfffffe)\n"
-	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE   (LATE_FLUSH)\n"
+	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE,SR   (LATE_FLUSH)\n"
 	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
 	      "  --no-por               without partial-order reduction\n"
 	      "  --no-symmetry          without taking equal ranks for equal\n"
 	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
 	      "  --prompt               nothing is lost, so nobody may have to wait for a timer\n"
+	      "  --noticed              Mode-III, and so with losses, if the receiver can see "
+	      "them\n"
+	      "  --selective            hosts send again what is missing, and nothing behind it\n"
 	      "  --max-states K         stop there (50000000)\n"
 	      "  --expect-violation     exit status 0 if one is found\n"
 	      "  --max-trace K          and only if its trace has at most K steps\n"
@@ -60,10 +66,22 @@ void mc_config_defaults(struct mc_config *c)
 		.start_psn = 0xfffffe,
 		.flags = INC_F_LATE_FLUSH,
 		.mismatch_rank = MC_NONE,
+		.in_flight = UINT8_MAX,
 		.por = true,
 		.symmetry = true,
 		.max_states = 50000000,
 	};
+}
+
+static int parse_mode(struct mc_config *c, const char *text)
+{
+	if (strcmp(text, "netreduce") == 0)
+		c->mode = MC_NETREDUCE;
+	else if (strlen(text) == 1 && strchr("123", text[0]))
+		c->mode = (uint8_t)(text[0] - '0');
+	else
+		return -EINVAL;
+	return 0;
 }
 
 static int parse_topology(struct mc_config *c, const char *text)
@@ -122,8 +140,9 @@ static int parse_flags(struct mc_config *c, const char *text)
 	static const struct {
 		const char *name;
 		uint16_t bit;
-	} flags[] = {{"LATE_FLUSH", INC_F_LATE_FLUSH}, {"STALL_RNR", INC_F_STALL_RNR},
-		{"DUP_ALL", INC_F_DUP_ALL}, {"REPRODUCIBLE", INC_F_REPRODUCIBLE}, {"NONE", 0}};
+	} flags[] = {{"SR", INC_F_SR}, {"LATE_FLUSH", INC_F_LATE_FLUSH},
+		{"STALL_RNR", INC_F_STALL_RNR}, {"DUP_ALL", INC_F_DUP_ALL},
+		{"REPRODUCIBLE", INC_F_REPRODUCIBLE}, {"NONE", 0}};
 
 	for (c->flags = 0; *text;) {
 		size_t len = strcspn(text, ","), i;
@@ -181,6 +200,11 @@ enum option_code {
 	O_NO_POR,
 	O_NO_SYM,
 	O_PROMPT,
+	O_WINDOW,
+	O_LEARN,
+	O_IN_FLIGHT,
+	O_NOTICED,
+	O_SELECTIVE,
 };
 
 static const struct option options[] = {
@@ -213,6 +237,11 @@ static const struct option options[] = {
 	{"no-symmetry", no_argument, NULL, O_NO_SYM},
 	{"no-por", no_argument, NULL, O_NO_POR},
 	{"prompt", no_argument, NULL, O_PROMPT},
+	{"in-flight", required_argument, NULL, O_IN_FLIGHT},
+	{"window-results", no_argument, NULL, O_WINDOW},
+	{"noticed", no_argument, NULL, O_NOTICED},
+	{"selective", no_argument, NULL, O_SELECTIVE},
+	{"learn", no_argument, NULL, O_LEARN},
 	{"quiet", no_argument, NULL, O_QUIET},
 	{0},
 };
@@ -231,10 +260,10 @@ static int number_option(struct mc_config *c, int code)
 	static const struct {
 		int code;
 		long min, max;
-	} limits[] = {{O_MODE, 2, 3}, {O_M, 1, 16}, {O_W, 1, 64}, {O_HOST_W, 1, 64}, {O_N, 1, 256},
-		{O_LOSS, 0, 63}, {O_REORDER, 0, 63}, {O_DUP, 0, 63}, {O_EARLY, 0, 63},
-		{O_RNR, 0, 63}, {O_START, 0, PSN_MASK}, {O_MAX_STATES, 1, 1000000000},
-		{O_MAX_TRACE, 1, 100000}};
+	} limits[] = {{O_M, 1, 16}, {O_W, 1, 64}, {O_HOST_W, 1, 64}, {O_N, 1, 256}, {O_LOSS, 0, 63},
+		{O_REORDER, 0, 63}, {O_DUP, 0, 63}, {O_EARLY, 0, 63}, {O_RNR, 0, 63},
+		{O_START, 0, PSN_MASK}, {O_MAX_STATES, 1, 1000000000}, {O_MAX_TRACE, 1, 100000},
+		{O_IN_FLIGHT, 1, 255}};
 	long v = -1;
 
 	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -243,9 +272,6 @@ static int number_option(struct mc_config *c, int code)
 	if (v < 0)
 		return -EINVAL;
 	switch (code) {
-	case O_MODE:
-		c->mode = (uint8_t)v;
-		break;
 	case O_M:
 		c->m = (uint16_t)v;
 		break;
@@ -279,6 +305,9 @@ static int number_option(struct mc_config *c, int code)
 	case O_MAX_STATES:
 		c->max_states = (uint32_t)v;
 		break;
+	case O_IN_FLIGHT:
+		c->in_flight = (uint8_t)v;
+		break;
 	default:
 		c->max_trace = (uint32_t)v;
 	}
@@ -288,6 +317,8 @@ static int number_option(struct mc_config *c, int code)
 static int one_option(struct mc_config *c, int code)
 {
 	switch (code) {
+	case O_MODE:
+		return parse_mode(c, optarg);
 	case O_TOPOLOGY:
 		return parse_topology(c, optarg);
 	case O_KIND:
@@ -306,6 +337,18 @@ static int one_option(struct mc_config *c, int code)
 		return 0;
 	case O_FAST:
 		c->fast = true;
+		return 0;
+	case O_WINDOW:
+		c->window_results = true;
+		return 0;
+	case O_SELECTIVE:
+		c->selective = true;
+		return 0;
+	case O_NOTICED:
+		c->noticed = c->prompt = true;
+		return 0;
+	case O_LEARN:
+		c->learn = true;
 		return 0;
 	case O_PROMPT:
 		c->prompt = true;
@@ -352,7 +395,22 @@ static int check(const struct mc_config *c)
 					"and root\n");
 			return -EINVAL;
 		}
-	if (c->prompt && (c->loss || c->reorder || c->early || c->rnr ||
+	for (unsigned i = 0; c->mode == MC_NETREDUCE && i < c->n_ops; i++)
+		if (c->op[i].prim != INC_AR || c->mismatch_rank != MC_NONE) {
+			fprintf(stderr,
+				"incline-model: NetReduce has allreduces only, on which all "
+				"agree\n");
+			return -EINVAL;
+		}
+	if (c->mode == INC_MODE_1 && c->mismatch_rank != MC_NONE) {
+		fprintf(stderr, "incline-model: --mismatch: not in Mode-I\n");
+		return -EINVAL;
+	}
+	if (c->noticed && (c->mode != INC_MODE_3 || c->dup)) {
+		fprintf(stderr, "incline-model: --noticed: only Mode-III without duplicates\n");
+		return -EINVAL;
+	}
+	if (c->prompt && ((c->loss && !c->noticed) || c->reorder || c->early || c->rnr ||
 				 c->mismatch_rank != MC_NONE || (c->flags & INC_F_STALL_RNR))) {
 		fprintf(stderr, "incline-model: --prompt: only where nothing is lost, overtaken or "
 				"held\n");
@@ -379,7 +437,13 @@ int mc_config_parse(struct mc_config *c, int argc, char **argv)
 		fprintf(stderr, "incline-model: what is %s?\n", argv[optind]);
 		return -EINVAL;
 	}
-	if (c->slots == 0)
+	if (c->mode == INC_MODE_1) {
+		c->flags = 0;        /* of the other modes */
+		c->symmetry = false; /* buffers have numbers */
+	}
+	if (c->mode == MC_NETREDUCE)
+		c->kind = INC_SINGLE; /* MSNs are the hosts' own */
+	if (c->slots == 0 && c->mode != INC_MODE_1)
 		for (c->slots = c->mode == INC_MODE_3 ? 2 : 4;
 			c->slots < (c->mode == INC_MODE_3 ? 1u : 2u) * c->m * c->w;)
 			c->slots *= 2;

@@ -197,7 +197,8 @@ static bool expand(struct graph *g, uint32_t at)
 		return g->o->violation == NULL;
 	}
 	if (g->s->cfg.prompt && only_timers(g->s, v)) {
-		g->o->violation = "nothing was lost, but only a timer goes on";
+		g->o->violation = g->s->cfg.loss ? "what was lost shows, but only a timer goes on"
+						 : "nothing was lost, but only a timer goes on";
 		make_trace(g, at, NULL);
 		return false;
 	}

@@ -54,6 +54,31 @@ uint32_t mc_host_initial(struct mc_sys *s, unsigned node)
 	return intern_add(&s->nodes[node], &h, sizeof(h));
 }
 
+/* ---- PSNs ---- */
+
+/* In Mode-I each direction of a connection numbers what is sent on it, and nothing else. */
+static uint32_t psn_of(const struct mc_sys *s, unsigned r, unsigned i, bool sent)
+{
+	unsigned n = i;
+
+	for (unsigned k = 0; s->cfg.mode == INC_MODE_1 && k < i; k++)
+		n -= !(sent ? sends(s, r, k) : receives(s, r, k));
+	return psn_add(s->cfg.start_psn, (int32_t)n);
+}
+
+/* The inverse; what is behind the last one stays out of range. */
+static unsigned index_of(const struct mc_sys *s, unsigned r, uint32_t psn, bool sent)
+{
+	unsigned i = mc_index(s, psn), n = 0;
+
+	if (s->cfg.mode != INC_MODE_1)
+		return i;
+	for (unsigned k = 0; k < s->prog.n; k++)
+		if ((sent ? sends(s, r, k) : receives(s, r, k)) && n++ == i)
+			return k;
+	return i == n ? s->prog.n : s->prog.n + 1;
+}
+
 /* ---- CommLib ---- */
 
 /* Everything before PSN i is over for this rank: acknowledged and delivered. */
@@ -74,7 +99,7 @@ static bool message_over(
 {
 	unsigned last = s->prog.msg_last[msg];
 
-	if (sends(s, r, last) && h->una <= last)
+	if (sends(s, r, last) && h->una <= last && !s->cfg.window_results)
 		return false;
 	if (INC_BUG(FIG6))
 		return true;
@@ -101,6 +126,16 @@ static bool admitted(const struct mc_sys *s, const struct mc_host_state *h, unsi
 	return finished_before(s, h, r, q->ctrl ? i : p->ctrl[q->op] + 1u);
 }
 
+/* Packets that were sent and are not acknowledged. */
+static unsigned in_flight(const struct mc_sys *s, const struct mc_host_state *h, unsigned r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = h->una; i < h->next; i++)
+		n += sends(s, r, i);
+	return n;
+}
+
 unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
 {
 	uint8_t *have = &s->host_flags[node][state];
@@ -112,7 +147,7 @@ unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
 	if (h->err) {
 		flags |= MC_H_ERR;
 	} else {
-		if (!h->rnr && h->next < s->prog.n &&
+		if (!h->rnr && h->next < s->prog.n && in_flight(s, h, r) < s->cfg.in_flight &&
 			(h->next < h->high || !s->prog.psn[h->next].first ||
 				admitted(s, h, r, h->next)))
 			flags |= MC_H_SEND;
@@ -129,19 +164,26 @@ unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
 
 /* ---- packets out ---- */
 
-static void emit(struct mc_sys *s, unsigned r, const struct wire_hdr *hdr, const void *payload,
-	unsigned len, struct mc_result *res)
+static void emit(struct mc_sys *s, const struct wire_flow *flow, const struct wire_hdr *hdr,
+	const void *payload, unsigned len, struct mc_result *res)
 {
 	uint8_t frame[MC_FRAME];
-	int n = wire_build_frame(frame, sizeof(frame), &s->flow[r], hdr, payload, len);
+	int n = wire_build_frame(frame, sizeof(frame), flow, hdr, payload, len);
 
 	res->out[res->n].port = 0;
 	res->out[res->n++].frame = mc_frame_id(s, frame, (size_t)n);
 }
 
-static uint32_t psn_of(const struct mc_sys *s, unsigned i)
+static bool is_sr(const struct mc_sys *s)
 {
-	return psn_add(s->cfg.start_psn, (int32_t)i);
+	return s->cfg.flags & INC_F_SR;
+}
+
+/* SR: what need not be sent again. */
+static void pass(const struct mc_sys *s, struct mc_host_state *h, unsigned r)
+{
+	while (is_sr(s) && h->next < h->high && (h->next >= h->end || h->sacked >> h->next & 1))
+		h->next = next_send(s, r, h->next + 1u);
 }
 
 static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, struct mc_result *res)
@@ -154,12 +196,17 @@ static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, str
 		.ackreq = q->last,
 		.mig = true,
 		.dqpn = s->dqpn[r],
-		.psn = psn_of(s, h->next),
-		.imm = q->ctrl ? mc_imm(&s->cfg, &s->prog, h->next) : 0,
+		.psn = psn_of(s, r, h->next, true),
+		.imm = mc_has_imm(&s->cfg, q) ? mc_imm(&s->cfg, &s->prog, h->next) : 0,
+		.va = mc_ring_va(&s->cfg, q), /* of a WRITE, which only a ring has */
+		.rkey = mc_ring_rkey((r + 1) % s->n_ranks),
+		.dmalen = s->cfg.m * MC_MTU,
 	};
 
-	emit(s, r, &hdr, payload, len, res);
-	h->next = next_send(s, r, h->next + 1u);
+	emit(s, &s->flow[r], &hdr, payload, len, res);
+	h->next = h->one ? h->high : next_send(s, r, h->next + 1u);
+	h->one = 0;
+	pass(s, h, r);
 	if (h->next > h->high)
 		h->high = h->next;
 }
@@ -177,36 +224,46 @@ static uint32_t messages_before(const struct mc_sys *s, unsigned r, unsigned i)
 static void answer(struct mc_sys *s, const struct mc_host_state *h, unsigned r, uint8_t syndrome,
 	uint32_t psn, struct mc_result *res)
 {
+	uint64_t map = is_sr(s) ? h->kept >> (h->epsn + 1) : 0;
+	uint8_t bytes[8];
+	const bool nak = syndrome == ROCE_AETH_NAK || (map && syndrome == ROCE_AETH_ACK);
 	const struct wire_hdr hdr = {
-		.opcode = ROCE_ACK,
+		.opcode = ROCE_ACK | (is_sr(s) ? ROCE_SEL : 0),
 		.mig = true,
-		.syndrome = syndrome,
-		.dqpn = s->dqpn[r],
-		.psn = psn,
+		.syndrome = map && nak ? ROCE_AETH_NAK : syndrome,
+		.dqpn = s->reply_qpn[r],
+		.psn = map && nak ? psn_of(s, r, h->epsn, false) : psn,
 		.msn = messages_before(s, r, h->epsn),
 	};
 
-	emit(s, r, &hdr, NULL, 0, res);
+	for (unsigned i = 0; i < 8; i++)
+		bytes[i] = (uint8_t)(map >> 8 * i);
+	emit(s, &s->reply[r], &hdr, bytes, map && nak ? sizeof(bytes) : 0, res);
 }
 
 /* ---- packets in ---- */
 
-static const char *check_delivery(
-	struct mc_sys *s, unsigned i, const struct wire_pkt *pkt, const uint8_t *payload)
+static const char *check_delivery(struct mc_sys *s, unsigned r, unsigned i,
+	const struct wire_pkt *pkt, const uint8_t *payload)
 {
 	const struct mc_psn *q = &s->prog.psn[i];
 	uint8_t due[MC_MTU];
-	unsigned len = mc_payload_due(&s->cfg, &s->prog, i, due);
+	unsigned len = mc_payload_due(&s->cfg, &s->prog, r, i, due);
 
 	if (pkt->opcode != q->opcode)
 		return "a delivered packet has a wrong opcode";
+	if (is_sr(s) && pkt->pos_recv != messages_before(s, r, i))
+		return "a delivered packet has a wrong place";
 	/* A switch of Mode-III asks more often (T17). */
 	if (!pkt->ackreq && q->last)
 		return "a delivered packet lacks AckReq";
 	if (pkt->ackreq && !q->last && s->cfg.mode != INC_MODE_3)
 		return "a delivered packet has a wrong AckReq";
-	if (q->ctrl && pkt->imm != mc_imm(&s->cfg, &s->prog, i))
-		return "a delivered control has a wrong immediate";
+	if (mc_has_imm(&s->cfg, q) && pkt->imm != mc_imm(&s->cfg, &s->prog, i))
+		return "a delivered packet has a wrong immediate";
+	if (mc_is_ring(s) && q->first &&
+		(pkt->rkey != mc_ring_rkey(r) || pkt->va != mc_ring_va(&s->cfg, q)))
+		return "a delivered packet is to be written elsewhere";
 	if (pkt->pay_len != len || memcmp(payload, due, len) != 0)
 		return "a delivered result differs from the reference";
 	return NULL;
@@ -215,30 +272,42 @@ static const char *check_delivery(
 static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, const uint8_t *payload, struct mc_result *res)
 {
-	unsigned i = mc_index(s, pkt->psn), expected = next_receive(s, r, h->epsn);
+	unsigned i = index_of(s, r, pkt->psn, false), expected = next_receive(s, r, h->epsn);
 
 	if (i >= s->prog.n) {
 		res->violation = "a packet has a PSN that nobody uses";
 	} else if (s->cfg.mismatch_rank != MC_NONE && s->prog.psn[i].op >= s->cfg.mismatch_op) {
 		res->violation = "a result of an operation on which the ranks disagree";
 	} else if (i == expected) {
-		res->violation = check_delivery(s, i, pkt, payload);
+		const bool filled = h->kept != 0;
+
+		res->violation = check_delivery(s, r, i, pkt, payload);
 		res->verdict = "delivered";
 		h->epsn = (uint8_t)(i + 1);
 		if (INC_BUG(T7))
 			h->epsn = next_receive(s, r, h->epsn);
+		for (; h->kept >> h->epsn & 1; h->epsn++)
+			h->kept &= ~(UINT64_C(1) << h->epsn);
 		h->nak = 0;
-		if (pkt->ackreq)
-			answer(s, h, r, ROCE_AETH_ACK, pkt->psn, res);
+		if (pkt->ackreq || filled)
+			answer(s, h, r, ROCE_AETH_ACK,
+				filled ? psn_add(psn_of(s, r, h->epsn, false), -1) : pkt->psn, res);
 	} else if (i < h->epsn) {
 		res->verdict = "duplicate";
-		answer(s, h, r, ROCE_AETH_ACK, psn_of(s, h->epsn - 1u), res);
+		answer(s, h, r, ROCE_AETH_ACK, psn_add(psn_of(s, r, h->epsn, false), -1), res);
 	} else if (i < expected) {
 		res->verdict = "skipped PSN";
+	} else if (is_sr(s)) {
+		res->violation = check_delivery(s, r, i, pkt, payload);
+		res->verdict = "kept";
+		h->kept |= UINT64_C(1) << i;
+		if (!h->nak || pkt->ackreq)
+			answer(s, h, r, ROCE_AETH_NAK, psn_of(s, r, expected, false), res);
+		h->nak = 1;
 	} else if (!h->nak) {
 		res->verdict = "gap";
 		h->nak = 1;
-		answer(s, h, r, ROCE_AETH_NAK, psn_of(s, expected), res);
+		answer(s, h, r, ROCE_AETH_NAK, psn_of(s, r, expected, false), res);
 	} else {
 		res->verdict = "gap, NAK was sent";
 	}
@@ -260,22 +329,40 @@ bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_
 	const uint8_t *bytes;
 	const struct wire_pkt *pkt = mc_frame_pkt(s, frame, &bytes);
 
-	return !h->err && pkt->opcode <= ROCE_SEND_ONLY_IMM &&
-	       mc_index(s, pkt->psn) == next_receive(s, rank_of(s, node), h->epsn);
+	if (h->err || !(pkt->flags & (mc_is_ring(s) ? ROCE_F_IMM : ROCE_F_SEND)))
+		return false;
+	return index_of(s, rank_of(s, node), pkt->psn, false) ==
+	       next_receive(s, rank_of(s, node), h->epsn);
 }
 
-static void go_back(struct mc_host_state *h)
+static void go_back(const struct mc_sys *s, struct mc_host_state *h)
 {
 	h->next = h->una;
+	h->end = is_sr(s) ? h->high : 0; /* to others it is no part of a state */
+	if (h->una < 64)
+		h->sacked &= ~(UINT64_C(1) << h->una);
+	h->one = s->cfg.selective;
 	h->rnr = 0;
 }
 
+/* What has come behind una; what is missing below the last of it is lost. */
+static void take_map(struct mc_sys *s, struct mc_host_state *h, unsigned r,
+	const struct wire_pkt *pkt, const uint8_t *map)
+{
+	for (unsigned k = 0; k < 8u * pkt->pay_len && h->una + 1u + k < h->high; k++)
+		if (roce_sack_bit(map, k))
+			h->sacked |= UINT64_C(1) << (h->una + 1u + k);
+	for (h->end = h->high; h->sacked && h->end > h->una && !(h->sacked >> (h->end - 1) & 1);)
+		h->end--;
+	pass(s, h, r);
+}
+
 static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
-	const struct wire_pkt *pkt, struct mc_result *res)
+	const struct wire_pkt *pkt, const uint8_t *map, struct mc_result *res)
 {
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS;
 	bool ack = class == ROCE_AETH_ACK;
-	unsigned seq = mc_index(s, psn_add(pkt->psn, ack));
+	unsigned seq = index_of(s, r, psn_add(pkt->psn, ack), true);
 	uint8_t una = next_send(s, r, seq < s->prog.n ? seq : s->prog.n);
 	bool progress;
 
@@ -295,18 +382,25 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	progress = una > h->una;
 	if (progress) {
 		h->una = una;
-		if (h->next < una)
-			h->next = una;
+		if (h->next < una) {
+			h->next = h->one ? h->high : una;
+			h->one = 0;
+		}
 		h->rnr = 0;
 		res->acked = true;
+		h->sacked &= una < 64 ? ~UINT64_C(0) << una : 0;
+		pass(s, h, r);
 	}
 	res->verdict = progress ? "progress" : "no progress";
 	if (ack || h->una == h->high)
 		return;
 	if (class == ROCE_AETH_RNR)
 		h->rnr = 1;
-	else if (!h->rnr)
-		go_back(h);
+	else if (!h->rnr) {
+		go_back(s, h);
+		if (is_sr(s))
+			take_map(s, h, r, pkt, map);
+	}
 }
 
 void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, uint32_t frame,
@@ -321,7 +415,8 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 	if (ev == MC_EV_SEND) {
 		send_next(s, &h, r, res);
 	} else if (ev == MC_EV_TIMEOUT) {
-		go_back(&h);
+		go_back(s, &h);
+		pass(s, &h, r);
 	} else if (ev == MC_EV_HOLD) {
 		pkt = mc_frame_pkt(s, frame, &bytes);
 		answer(s, &h, r, ROCE_AETH_RNR | RNR_CODE, pkt->psn, res);
@@ -330,8 +425,8 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 		res->verdict = "ignored: in error";
 	} else {
 		pkt = mc_frame_pkt(s, frame, &bytes);
-		if (pkt->opcode == ROCE_ACK)
-			receive_ack(s, &h, r, pkt, res);
+		if (pkt->opcode != ROCE_CNP && (pkt->opcode & ROCE_OP_MASK) == ROCE_ACK)
+			receive_ack(s, &h, r, pkt, bytes + pkt->pay_off, res);
 		else if (pkt->opcode != ROCE_CNP)
 			receive_data(s, &h, r, pkt, bytes + pkt->pay_off, res);
 	}

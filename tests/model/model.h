@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "dataplane/inc/engine.h"
+#include "dataplane/netreduce/engine.h"
 #include "tests/model/intern.h"
 
 enum {
@@ -26,6 +27,8 @@ enum {
 	MC_FRAME = 512,
 	MC_NONE = 0xff,
 	MC_MAX_PERMS = 47,
+	MC_NETREDUCE = 4,  /* beside INC_MODE_1 to INC_MODE_3 */
+	MC_FIRST_MSG = -1, /* of a ring: the numbers of messages wrap as well */
 };
 
 struct mc_op {
@@ -40,16 +43,21 @@ struct mc_config {
 	uint8_t hosts[MC_MAX_SWITCHES]; /* of each leaf; of the star in [0] */
 	uint8_t n_ranks, n_ops;
 	struct mc_op op[MC_MAX_OPS];
-	uint16_t m, w;   /* packets per message, messages per window */
-	uint16_t host_w; /* the hosts' own, if smaller */
-	uint32_t slots;  /* 0: the default of the engine */
-	bool any_slots;  /* past the engine's check: rings that are too small */
+	uint16_t m, w;       /* packets per message, messages per window */
+	uint16_t host_w;     /* the hosts' own, if smaller */
+	uint32_t slots;      /* 0: the default of the engine */
+	bool any_slots;      /* past the engine's check: rings that are too small */
+	uint8_t in_flight;   /* packets that a host sends unacknowledged */
+	bool window_results; /* the hosts' windows follow results alone */
+	bool learn;          /* a ring's first PSNs are not configured */
 	uint32_t start_psn;
 	uint16_t flags;
 	uint8_t loss, reorder, dup, early, rnr; /* how often each may happen */
 	uint8_t mismatch_rank, mismatch_op;     /* this rank's control differs; MC_NONE: none */
-	bool fast;   /* rate limits hold between timeouts, else they never do */
-	bool prompt; /* timers are only for what was lost, and nothing is */
+	bool fast;      /* rate limits hold between timeouts, else they never do */
+	bool prompt;    /* timers are only for what was lost, and nothing is */
+	bool noticed;   /* but for packets whose loss the next one shows */
+	bool selective; /* hosts send again what is missing, and nothing behind it */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
 	bool symmetry;      /* equal ranks taken for equal */
@@ -69,6 +77,7 @@ void mc_config_usage(void);
 struct mc_psn {
 	uint8_t op, msg;
 	bool ctrl, first, last; /* of its message */
+	bool blank;             /* carries zeros, to make a message full */
 	uint8_t opcode;
 	uint16_t len;
 	uint8_t prim, root;         /* route */
@@ -86,15 +95,23 @@ void mc_program_make(struct mc_program *p, const struct mc_config *c);
 /* The payload that rank r sends, or the result that it must get, at index i. Returns its length. */
 unsigned mc_payload_sent(const struct mc_config *c, const struct mc_program *p, unsigned r,
 	unsigned i, uint8_t *out);
-unsigned mc_payload_due(
-	const struct mc_config *c, const struct mc_program *p, unsigned i, uint8_t *out);
+unsigned mc_payload_due(const struct mc_config *c, const struct mc_program *p, unsigned r,
+	unsigned i, uint8_t *out);
+/* Does PSN i carry an immediate, and which? */
+bool mc_has_imm(const struct mc_config *c, const struct mc_psn *q);
 uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i);
+/* Where rank r's neighbour in a ring wants the message of PSN i. */
+uint64_t mc_ring_va(const struct mc_config *c, const struct mc_psn *q);
+uint32_t mc_ring_rkey(unsigned r);
 
 struct mc_host_state {
 	uint8_t una, next, high; /* requester: oldest unacknowledged, next, newest sent + 1 */
 	uint8_t epsn, nak;       /* responder: last in order + 1; NAK sent for this gap */
 	uint8_t rnr, err;        /* waits for its RNR timer; has been told that the group failed */
-	uint8_t pad;
+	uint8_t one;             /* selective: only the next one is sent again */
+	/* SR: below end what the peer is not known to have is sent again; bit per PSN. */
+	uint8_t end;
+	uint64_t sacked, kept;
 };
 
 enum mc_event {
@@ -140,10 +157,36 @@ struct mc_perm {
 	uint32_t *state[MC_MAX_NODES], *frame, *queue;
 };
 
+struct mc_sys;
+struct mc_switch;
+
+/* An engine, at work on a switch's scratch image. */
+struct mc_engine {
+	/* Leaves out what a step does not depend on; age: much time has passed. */
+	void (*mask)(const struct mc_sys *s, struct mc_switch *sw, bool age);
+	void (*receive)(struct mc_sys *s, unsigned node, unsigned port, uint32_t frame,
+		struct mc_result *r);
+	void (*tick)(struct mc_sys *s, unsigned node, unsigned port, struct mc_result *r);
+	void (*fail)(struct mc_switch *sw);
+	void (*check)(struct mc_switch *sw, struct mc_result *r); /* after every step */
+	unsigned (*flags)(struct mc_switch *sw);
+	/* Mode-III: does the switch see that psn is missing when next comes, and keep that? */
+	bool (*notices)(struct mc_switch *sw, unsigned port, uint32_t psn, uint32_t next);
+};
+
+struct mode1;
+
 struct mc_switch {
-	struct inc_group *g; /* scratch: the state being worked on */
+	const struct mc_engine *engine;
+	/* In the image: the state being worked on. */
+	struct inc_group *g;
+	struct nr_ring *ring;
+	struct mode1 *mode1;
 	struct inc_arena arena;
 	struct inc_table table;
+	struct nr_key key[NR_MAX_ROWS]; /* of a ring */
+	struct nr_look look[NR_MAX_ROWS];
+	unsigned n_rows;
 	uint8_t *base, *image; /* initial, scratch: block, then arena */
 	size_t block, len;
 };
@@ -155,8 +198,9 @@ struct mc_sys {
 	struct mc_link link[MC_MAX_LINKS];
 	uint8_t out_link[MC_MAX_NODES][MC_MAX_PORTS]; /* link that leaves a node's port */
 	struct mc_switch sw[MC_MAX_SWITCHES];
-	struct wire_flow flow[MC_MAX_RANKS]; /* of a host to its switch */
-	uint32_t dqpn[MC_MAX_RANKS];
+	/* Of what a host sends, and of what it answers: the other way only in a ring. */
+	struct wire_flow flow[MC_MAX_RANKS], reply[MC_MAX_RANKS];
+	uint32_t dqpn[MC_MAX_RANKS], reply_qpn[MC_MAX_RANKS];
 	struct intern chunks, nodes[MC_MAX_NODES], queues, frames;
 	struct wire_pkt *pkt; /* of each frame, parsed */
 	uint32_t parsed;
@@ -164,7 +208,7 @@ struct mc_sys {
 	uint8_t *results; /* struct mc_result, cut off behind its last emission */
 	uint64_t results_used;
 	uint8_t *host_flags[MC_MAX_NODES]; /* by state, +1; 0: not known */
-	uint16_t *switch_flags[MC_MAX_NODES];
+	uint32_t *switch_flags[MC_MAX_NODES];
 	uint64_t engine_calls;
 	struct mc_perm perm[MC_MAX_PERMS + 1];
 	unsigned n_perm;
@@ -174,6 +218,9 @@ struct mc_sys {
 void mc_sys_open(struct mc_sys *s, const struct mc_config *c);
 uint32_t mc_frame_id(struct mc_sys *s, const uint8_t *frame, size_t len);
 const struct wire_pkt *mc_frame_pkt(struct mc_sys *s, uint32_t id, const uint8_t **frame);
+/* Port of a switch toward node. */
+unsigned mc_port_to(const struct mc_sys *s, unsigned sw, unsigned node);
+struct wire_ip mc_address(unsigned node);
 static inline bool mc_is_host(const struct mc_sys *s, unsigned node)
 {
 	return node >= s->n_sw;
@@ -183,19 +230,36 @@ static inline unsigned mc_index(const struct mc_sys *s, uint32_t psn)
 	return (psn - s->cfg.start_psn) & PSN_MASK;
 }
 
-/* ---- switch.c ---- */
-void mc_switch_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec);
+static inline bool mc_is_ring(const struct mc_sys *s)
+{
+	return s->cfg.mode == MC_NETREDUCE;
+}
+
+/* ---- switch.c, and the engines: switch_inc.c, switch_ring.c, switch_mode1.c ---- */
+/* Memory for a block and an arena, zeroed, in the switch's image; once they are filled, done. */
+void mc_switch_image(
+	struct mc_switch *sw, const struct mc_engine *engine, size_t block, size_t arena);
+void mc_switch_done(struct mc_sys *s, struct mc_switch *sw);
+/* The next frame that goes out, or NULL: too many. */
+struct mc_out *mc_switch_out(struct mc_result *r);
+void mc_inc_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec);
+void mc_ring_open(struct mc_sys *s, unsigned node, struct nr_spec *spec);
+/* In two steps: the queue pairs' numbers are known after the first. remote_qpn: by port. */
+void mc_mode1_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec);
+void mc_mode1_connect(struct mc_sys *s, unsigned node, const uint32_t *remote_qpn);
 void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev,
 	unsigned port, uint32_t frame, struct mc_result *r);
 uint32_t mc_switch_initial(struct mc_sys *s, unsigned node);
-/* Below them a bit for each port whose retransmission timer runs. HELD: some peer has told the
- * switch to wait. */
+/* A bit for each port whose timer runs, and for each whose peer has told the switch to wait. */
 enum mc_switch_flags {
 	MC_S_TIMERS = 0x1ff,
 	MC_S_CLEAN = 0x200,
 	MC_S_FAILED = 0x400,
-	MC_S_HELD = 0x800
+	MC_S_HELD = 0x1ff000,
+	MC_S_HELD_SHIFT = 12
 };
+bool mc_switch_notices(struct mc_sys *s, unsigned node, uint32_t state, unsigned port, uint32_t psn,
+	uint32_t next);
 unsigned mc_switch_flags(struct mc_sys *s, unsigned node, uint32_t state);
 
 /* ---- host.c ---- */

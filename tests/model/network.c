@@ -7,12 +7,36 @@
 
 #include "tests/model/model.h"
 
-enum { SLOT = 1, GEN = 1, HOST_QPN = 0x100, MAX_FRAMES = 1 << 22 };
+enum {
+	SLOT = 1,
+	GEN = 1,
+	HOST_QPN = 0x100,
+	RECV_QPN = 0x200, /* in a ring a host receives from another queue pair than it sends to */
+	MAX_FRAMES = 1 << 22
+};
 static const size_t RESULTS_MAX = (size_t)8 << 30;
 
-static struct wire_ip address(unsigned node)
+struct wire_ip mc_address(unsigned node)
 {
 	return wire_ip_from4(0x0a000001u + node);
+}
+
+unsigned mc_port_to(const struct mc_sys *s, unsigned sw, unsigned node)
+{
+	unsigned last = 0;
+
+	for (unsigned l = 0; l < s->n_links; l++) {
+		if (s->link[l].from != sw)
+			continue;
+		last = s->link[l].from_port;
+		if (s->link[l].to == node)
+			return last;
+		/* Behind one of the tree's leaves. */
+		for (unsigned k = 0; sw == 0 && k < s->n_links; k++)
+			if (s->link[k].from == s->link[l].to && s->link[k].to == node)
+				return last;
+	}
+	return last; /* of a leaf, that to the root */
 }
 
 static void connect_nodes(struct mc_sys *s, unsigned a, unsigned pa, unsigned b, unsigned pb)
@@ -28,8 +52,8 @@ static void endpoint(const struct mc_sys *s, struct inc_ep_spec *e, unsigned sel
 	unsigned peer, unsigned peer_port)
 {
 	memset(e, 0, sizeof(*e));
-	e->remote_ip = address(peer);
-	e->local_ip = address(self);
+	e->remote_ip = mc_address(peer);
+	e->local_ip = mc_address(self);
 	e->host = mc_is_host(s, peer);
 	e->parent = self != 0 && peer == 0;
 	e->remote_qpn = e->host ? HOST_QPN + peer : inc_qpn(SLOT, peer_port, GEN);
@@ -50,14 +74,15 @@ static void hosts_of(struct mc_sys *s, unsigned sw, struct inc_ep_spec *ep, unsi
 		connect_nodes(s, node, 0, sw, i);
 		endpoint(s, &ep[i], sw, i, node, 0);
 		ep[i].ranks[ep[i].n_ranks++] = (uint16_t)rank;
-		s->flow[rank] = (struct wire_flow){.src = address(node),
-			.dst = address(sw),
+		s->flow[rank] = (struct wire_flow){.src = mc_address(node),
+			.dst = mc_address(sw),
 			.tos = IP_ECN_ECT0,
 			.ttl = 64,
 			.sport = 0xc000};
 		memcpy(s->flow[rank].dmac, ep[i].smac, 6);
 		memcpy(s->flow[rank].smac, ep[i].dmac, 6);
-		s->dqpn[rank] = inc_qpn(SLOT, i, GEN);
+		s->reply[rank] = s->flow[rank];
+		s->dqpn[rank] = s->reply_qpn[rank] = inc_qpn(SLOT, i, GEN);
 	}
 }
 
@@ -82,11 +107,16 @@ static void open_switch(struct mc_sys *s, unsigned sw, struct inc_ep_spec *ep, u
 	};
 	char err[INC_ERR_LEN];
 
+	if (mc_is_ring(s))
+		return;
 	if (!c->any_slots && inc_group_check(&spec, err) != 0) {
 		fprintf(stderr, "incline-model: %s\n", err);
 		exit(2);
 	}
-	mc_switch_open(s, sw, &spec);
+	if (c->mode == INC_MODE_1)
+		mc_mode1_open(s, sw, &spec);
+	else
+		mc_inc_open(s, sw, &spec);
 }
 
 static void open_tree(struct mc_sys *s)
@@ -112,6 +142,127 @@ static void open_tree(struct mc_sys *s)
 	open_switch(s, 0, root, c->n_leaf);
 	free(root);
 	free(leaf);
+}
+
+/* Queue pairs have the numbers that the switches' devices gave them. */
+static void connect_mode1(struct mc_sys *s)
+{
+	for (unsigned sw = 0; sw < s->n_sw; sw++) {
+		uint32_t remote[MC_MAX_PORTS];
+
+		for (unsigned l = 0; l < s->n_links; l++) {
+			const struct mc_link *a = &s->link[l];
+
+			if (a->from != sw)
+				continue;
+			remote[a->from_port] = HOST_QPN + a->to;
+			if (!mc_is_host(s, a->to))
+				remote[a->from_port] =
+					inc_ep_at(s->sw[a->to].g, a->to_port)->local_qpn;
+			else
+				s->dqpn[a->to - s->n_sw] = s->reply_qpn[a->to - s->n_sw] =
+					inc_ep_at(s->sw[sw].g, a->from_port)->local_qpn;
+		}
+		mc_mode1_connect(s, sw, remote);
+	}
+}
+
+/* ---- NetReduce: hosts in a ring ---- */
+
+static unsigned next_rank(const struct mc_sys *s, unsigned r)
+{
+	return (r + 1) % s->n_ranks;
+}
+
+/* What a host sends goes to the next one, what it answers to the one before. */
+static void ring_flows(struct mc_sys *s)
+{
+	for (unsigned r = 0; r < s->n_ranks; r++) {
+		unsigned next = next_rank(s, r), node = s->n_sw + r, other = s->n_sw + next;
+
+		s->flow[r].src = s->reply[next].dst = mc_address(node);
+		s->flow[r].dst = s->reply[next].src = mc_address(other);
+		s->dqpn[r] = RECV_QPN + other;
+		s->reply_qpn[next] = HOST_QPN + node;
+	}
+}
+
+static void ring_hosts(struct mc_sys *s, struct nr_in_spec *in, unsigned first, unsigned n)
+{
+	static uint16_t rank[MC_MAX_RANKS];
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned r = first + i, next = next_rank(s, r);
+
+		rank[r] = (uint16_t)r;
+		in[i] = (struct nr_in_spec){
+			.host = true,
+			.key = {mc_address(s->n_sw + r), mc_address(s->n_sw + next), s->dqpn[r]},
+			.reply_qpn = s->reply_qpn[next],
+			.psn_known = !s->cfg.learn,
+			.psn = s->cfg.start_psn,
+			.n_ranks = 1,
+			.ranks = &rank[r],
+		};
+	}
+}
+
+static void open_ring(struct mc_sys *s, unsigned sw, struct nr_in_spec *in, unsigned n_in)
+{
+	const struct mc_config *c = &s->cfg;
+	struct nr_spec spec = {
+		.name = "model",
+		.id = 1,
+		.mtu = MC_MTU,
+		.m = c->m,
+		.w = c->w,
+		.n_ranks = c->n_ranks,
+		.first_msg = (uint32_t)MC_FIRST_MSG,
+		.flags = c->flags & INC_F_STALL_RNR ? NR_F_STALL_RNR : 0,
+		.n_in = n_in,
+		.in = in,
+	};
+	char err[NR_ERR_LEN];
+
+	if (sw != 0) {
+		spec.has_parent = true;
+		spec.parent_ip = mc_address(0);
+		spec.parent_local_ip = mc_address(sw);
+		spec.parent_qpn = inc_qpn(SLOT, sw - 1, GEN);
+	}
+	if (nr_check(&spec, err) != 0) {
+		fprintf(stderr, "incline-model: %s\n", err);
+		exit(2);
+	}
+	mc_ring_open(s, sw, &spec);
+}
+
+/* Links as for the other modes; hosts_of has made them. */
+static void open_rings(struct mc_sys *s)
+{
+	static const uint16_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct nr_in_spec in[MC_MAX_PORTS], root[MC_MAX_SWITCHES];
+
+	ring_flows(s);
+	if (s->n_sw == 1) {
+		ring_hosts(s, in, 0, s->n_ranks);
+		open_ring(s, 0, in, s->n_ranks);
+		return;
+	}
+	for (unsigned sw = 1, first = 0; sw < s->n_sw; first += s->cfg.hosts[sw++ - 1]) {
+		unsigned n = s->cfg.hosts[sw - 1];
+
+		root[sw - 1] = (struct nr_in_spec){
+			.remote_ip = mc_address(sw),
+			.local_ip = mc_address(0),
+			.remote_qpn = inc_qpn(SLOT, NR_PARENT_EP, GEN),
+			.n_ranks = n,
+			.ranks = all + first,
+		};
+		ring_hosts(s, in, first, n);
+		open_ring(s, sw, in, n);
+	}
+	open_ring(s, 0, root, s->n_sw - 1);
 }
 
 static void open_star(struct mc_sys *s)
@@ -142,12 +293,16 @@ void mc_sys_open(struct mc_sys *s, const struct mc_config *c)
 		intern_init(&s->nodes[i]);
 		memo_init(&s->memo[i]);
 		s->host_flags[i] = mc_reserve((size_t)1 << 28);
-		s->switch_flags[i] = mc_reserve((size_t)1 << 29);
+		s->switch_flags[i] = mc_reserve((size_t)1 << 30);
 	}
 	if (c->n_leaf)
 		open_tree(s);
 	else
 		open_star(s);
+	if (mc_is_ring(s))
+		open_rings(s);
+	if (c->mode == INC_MODE_1)
+		connect_mode1(s);
 	s->words = s->n_nodes + s->n_links + 1;
 }
 

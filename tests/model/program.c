@@ -30,15 +30,58 @@ static void lay_out_psn(struct mc_program *p, const struct mc_config *c, unsigne
 		q->opcode = q->last ? ROCE_SEND_ONLY : ROCE_SEND_FIRST;
 	else
 		q->opcode = q->last ? ROCE_SEND_LAST : ROCE_SEND_MIDDLE;
+	q->opcode |= c->flags & INC_F_SR ? ROCE_SEL : 0;
 	q->msg = (uint8_t)p->n_msg;
 	if (q->last)
 		p->msg_last[p->n_msg++] = (uint8_t)p->n;
 	p->n++;
 }
 
+/* Packet k of an operation in a ring: messages have M packets, so zeros follow what is carried; a
+ * barrier is one message of nothing else. */
+static void lay_out_ring(struct mc_program *p, const struct mc_config *c, unsigned op, unsigned k)
+{
+	static const uint8_t opcodes[2][2] = {
+		{ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST_IMM}, {ROCE_WRITE_FIRST, ROCE_WRITE_ONLY_IMM}};
+	const unsigned n = c->op[op].n;
+	struct mc_psn *q = &p->psn[p->n];
+
+	*q = (struct mc_psn){.op = (uint8_t)op,
+		.prim = INC_AR,
+		.first = k % c->m == 0,
+		.last = k % c->m == c->m - 1u,
+		.blank = k >= n,
+		.senders = (uint8_t)((1u << c->n_ranks) - 1),
+		.receivers = (uint8_t)((1u << c->n_ranks) - 1),
+		.len = MC_MTU,
+		.msg = (uint8_t)p->n_msg};
+	if (q->last && k + 1 >= n)
+		q->len = q->blank && q->first ? INA_LEN : MC_SHORT + (q->first ? INA_LEN : 0);
+	q->opcode = opcodes[q->first][q->last];
+	if (q->last)
+		p->msg_last[p->n_msg++] = (uint8_t)p->n;
+	p->n++;
+}
+
+static void make_ring(struct mc_program *p, const struct mc_config *c)
+{
+	for (unsigned op = 0; op < c->n_ops; op++) {
+		unsigned n = c->op[op].n;
+
+		p->ctrl[op] = (uint8_t)p->n; /* there is none: where it begins */
+		for (unsigned k = 0; k < (n ? (n + c->m - 1u) / c->m : 1u) * c->m; k++)
+			lay_out_ring(p, c, op, k);
+	}
+	p->ctrl[c->n_ops] = (uint8_t)p->n;
+}
+
 void mc_program_make(struct mc_program *p, const struct mc_config *c)
 {
 	memset(p, 0, sizeof(*p));
+	if (c->mode == MC_NETREDUCE) {
+		make_ring(p, c);
+		return;
+	}
 	for (unsigned op = 0; op < c->n_ops; op++) {
 		p->ctrl[op] = (uint8_t)p->n;
 		for (unsigned k = 0; k <= c->op[op].n; k++)
@@ -83,11 +126,33 @@ static unsigned data_payload(unsigned ranks, unsigned i, unsigned len, uint8_t *
 	return len;
 }
 
+/* Rank r's header in front of a message's first packet, then the shares of some. */
+static unsigned ring_payload(
+	uint16_t m, const struct mc_psn *q, unsigned r, unsigned ranks, unsigned i, uint8_t *out)
+{
+	const struct ina_hdr ina = {.ring = 1,
+		.rank = (uint16_t)r,
+		.msg = (uint32_t)MC_FIRST_MSG + q->msg,
+		.packets = m,
+		.dtype = REDUCE_INT32,
+		.op = REDUCE_SUM};
+	const unsigned at = q->first ? INA_LEN : 0;
+
+	if (q->first)
+		ina_encode(&ina, out);
+	memset(out + at, 0, q->len - at);
+	if (!q->blank)
+		data_payload(ranks, i, q->len - at, out + at);
+	return q->len;
+}
+
 unsigned mc_payload_sent(
 	const struct mc_config *c, const struct mc_program *p, unsigned r, unsigned i, uint8_t *out)
 {
 	const struct mc_psn *q = &p->psn[i];
 
+	if (c->mode == MC_NETREDUCE)
+		return ring_payload(c->m, q, r, 1u << r, i, out);
 	if (!q->ctrl)
 		return data_payload(1u << r, i, q->len, out);
 	control_payload(c, q->op, c->mismatch_rank == r && c->mismatch_op == q->op, out);
@@ -95,9 +160,13 @@ unsigned mc_payload_sent(
 }
 
 unsigned mc_payload_due(
-	const struct mc_config *c, const struct mc_program *p, unsigned i, uint8_t *out)
+	const struct mc_config *c, const struct mc_program *p, unsigned r, unsigned i, uint8_t *out)
 {
 	const struct mc_psn *q = &p->psn[i];
+
+	if (c->mode == MC_NETREDUCE)
+		return ring_payload(
+			c->m, q, (r + c->n_ranks - 1u) % c->n_ranks, q->senders, i, out);
 
 	if (!q->ctrl)
 		return data_payload(q->senders, i, q->len, out);
@@ -105,11 +174,28 @@ unsigned mc_payload_due(
 	return INC_CTRL_LEN;
 }
 
+bool mc_has_imm(const struct mc_config *c, const struct mc_psn *q)
+{
+	return c->mode == MC_NETREDUCE ? q->last : q->ctrl;
+}
+
+uint64_t mc_ring_va(const struct mc_config *c, const struct mc_psn *q)
+{
+	return 0x10000u + (uint64_t)(q->msg % c->w) * (c->m * MC_MTU);
+}
+
+uint32_t mc_ring_rkey(unsigned r)
+{
+	return 0x1000 + r;
+}
+
 uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i)
 {
 	const struct mc_op *o = &c->op[p->psn[i].op];
 	uint32_t op = o->prim == INC_BC ? REDUCE_NONE : REDUCE_SUM;
 
+	if (c->mode == MC_NETREDUCE)
+		return p->psn[i].msg;
 	return 1u << 29 | (uint32_t)o->prim << 26 | op << 23 | (uint32_t)REDUCE_INT32 << 19 |
 	       (uint32_t)o->root << 8 | p->psn[i].op;
 }

@@ -6,6 +6,9 @@
 #include "dataplane/inc/seeded_bugs.h"
 #include "tests/model/model.h"
 
+/* With --noticed other numbers take the place of the budgets that are not there: the last lost
+ * PSN, + 1, and how many NAKs there were. */
+enum { LOST_SHIFT = 6, LOST_MASK = 0xff, NAK_SHIFT = 14, NAK_MASK = 0x3f };
 enum { LOSS_SHIFT = 0, REORDER_SHIFT = 6, DUP_SHIFT = 12, EARLY_SHIFT = 18, HOLD_SHIFT = 24 };
 
 const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
@@ -112,7 +115,7 @@ void mc_initial(struct mc_sys *s, uint32_t *v)
 
 static bool budget(const uint32_t *v, const struct mc_sys *s, unsigned shift)
 {
-	return v[s->words - 1] >> shift & 0x3f;
+	return (shift == LOSS_SHIFT || !s->cfg.noticed) && (v[s->words - 1] >> shift & 0x3f);
 }
 
 bool mc_quiet(const struct mc_sys *s, const uint32_t *v)
@@ -147,6 +150,42 @@ static bool somebody_acts(struct mc_sys *s, const uint32_t *v)
 	return false;
 }
 
+/* May the head of a link be lost, if losses must show? It is what the receiver waits for, there is
+ * one behind it, and it has not been lost before. */
+static bool may_be_lost(struct mc_sys *s, const uint32_t *v, unsigned link)
+{
+	const struct mc_link *l = &s->link[link];
+	const struct wire_pkt *head, *next;
+	const uint8_t *bytes;
+	const uint32_t *q;
+	uint32_t n;
+
+	if (!s->cfg.noticed)
+		return true;
+	q = queue_get(s, v[s->n_nodes + link], &n);
+	if (n < 2)
+		return false;
+	head = mc_frame_pkt(s, q[0], &bytes);
+	next = mc_frame_pkt(s, q[1], &bytes);
+	if (s->cfg.selective && head->opcode == ROCE_SEND_ONLY_IMM)
+		return false; /* nothing behind it is kept */
+	if (!(head->flags & ROCE_F_SEND) || !(next->flags & ROCE_F_SEND) ||
+		!psn_lt(head->psn, next->psn) ||
+		mc_index(s, head->psn) < (v[s->words - 1] >> LOST_SHIFT & LOST_MASK))
+		return false;
+	return mc_is_host(s, l->to)
+		       ? mc_host_would_take(s, l->to, v[l->to], q[0])
+		       : mc_switch_notices(s, l->to, v[l->to], l->to_port, head->psn, next->psn);
+}
+
+/* Timers that are for what was lost unnoticed do not fire. */
+static unsigned ticks(struct mc_sys *s, const uint32_t *v, unsigned node)
+{
+	unsigned flags = mc_switch_flags(s, node, v[node]);
+
+	return flags & MC_S_TIMERS & (s->cfg.prompt ? flags >> MC_S_HELD_SHIFT : ~0u);
+}
+
 /* The actions at one node: what may become of the heads of the links to it, and its own. */
 static unsigned node_actions(
 	struct mc_sys *s, const uint32_t *v, unsigned node, bool early, struct mc_action *a)
@@ -160,7 +199,7 @@ static unsigned node_actions(
 			continue;
 		queue_get(s, v[s->n_nodes + l], &len);
 		a[n++] = (struct mc_action){MC_DELIVER, (uint8_t)l};
-		if (budget(v, s, LOSS_SHIFT))
+		if (budget(v, s, LOSS_SHIFT) && may_be_lost(s, v, l))
 			a[n++] = (struct mc_action){MC_LOSE, (uint8_t)l};
 		if (budget(v, s, DUP_SHIFT))
 			a[n++] = (struct mc_action){MC_DUP, (uint8_t)l};
@@ -171,7 +210,7 @@ static unsigned node_actions(
 			a[n++] = (struct mc_action){MC_HOLD, (uint8_t)l};
 	}
 	if (!mc_is_host(s, node)) {
-		flags = early ? mc_switch_flags(s, node, v[node]) & MC_S_TIMERS : 0;
+		flags = early ? ticks(s, v, node) : 0;
 		for (; flags != 0; flags &= flags - 1)
 			a[n++] = (struct mc_action){
 				MC_TICK, (uint8_t)node, (uint8_t)__builtin_ctz(flags)};
@@ -183,7 +222,7 @@ static unsigned node_actions(
 	/* A host that RNR holds is no activity that would keep others' timers waiting. */
 	if (INC_BUG(T26) && (flags & MC_H_TIMER))
 		early = early && !somebody_acts(s, v);
-	if (early && (flags & (MC_H_TIMER | MC_H_RNR)))
+	if (early && (flags & (s->cfg.prompt ? MC_H_RNR : MC_H_TIMER | MC_H_RNR)))
 		a[n++] = (struct mc_action){MC_TIMEOUT, (uint8_t)node};
 	return n;
 }
@@ -219,7 +258,7 @@ static unsigned ample(struct mc_sys *s, const uint32_t *v)
 		uint32_t len;
 
 		queue_get(s, v[s->n_nodes + l], &len);
-		if (len == 0 || (len == 1 && budget(v, s, REORDER_SHIFT)))
+		if (len == 0 || (len == 1 && (s->cfg.noticed || budget(v, s, REORDER_SHIFT))))
 			open_links |= 1ULL << l;
 		if (len != 0)
 			busy |= 1u << s->link[l].to;
@@ -252,11 +291,12 @@ unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
 }
 
 /* What the acknowledgements of rank r's PSNs from `from` to before `to` say of the other ranks in
- * Mode-II: in an allreduce that all have sent, in the others that receivers have it. */
+ * Mode-II or NetReduce: in an allreduce that all have sent, in the others that receivers have it.
+ */
 static const char *check_acknowledged(
 	struct mc_sys *s, const uint32_t *v, unsigned r, unsigned from, unsigned to)
 {
-	if (s->cfg.mode != INC_MODE_2)
+	if (s->cfg.mode == INC_MODE_3 || s->cfg.mode == INC_MODE_1)
 		return NULL;
 	for (unsigned i = from; i < to; i++) {
 		const struct mc_psn *q = &s->prog.psn[i];
@@ -277,6 +317,25 @@ static const char *check_acknowledged(
 	return NULL;
 }
 
+/* A loss draws one NAK, and nothing else does. (Pipes that are too small hold hosts, who then see
+ * gaps.) */
+static const char *count_nak(struct mc_sys *s, uint32_t *v, uint32_t frame)
+{
+	uint32_t *budgets = &v[s->words - 1], naks = *budgets >> NAK_SHIFT & NAK_MASK;
+	const uint8_t *bytes;
+	const struct wire_pkt *pkt = mc_frame_pkt(s, frame, &bytes);
+
+	if (!s->cfg.prompt || s->cfg.any_slots || pkt->opcode != ROCE_ACK ||
+		pkt->syndrome != (ROCE_AETH_NAK | ROCE_NAK_SEQUENCE))
+		return NULL;
+	if (s->cfg.loss == 0)
+		return "nothing was lost, but somebody asks for it again";
+	if (naks == s->cfg.loss - (*budgets >> LOSS_SHIFT & 0x3f))
+		return "somebody asks again for what was not lost, or asked for before";
+	*budgets += 1u << NAK_SHIFT;
+	return NULL;
+}
+
 static const char *emissions(
 	struct mc_sys *s, unsigned node, uint32_t *v, const struct mc_result *r)
 {
@@ -285,7 +344,9 @@ static const char *emissions(
 	for (unsigned k = 0; why == NULL && k < r->n; k++) {
 		unsigned link = s->out_link[node][r->out[k].port];
 
-		why = queue_push(s, queue_of(s, v, link), r->out[k].frame);
+		why = count_nak(s, v, r->out[k].frame);
+		if (why == NULL)
+			why = queue_push(s, queue_of(s, v, link), r->out[k].frame);
 	}
 	return why;
 }
@@ -324,6 +385,16 @@ static void age(struct mc_sys *s, uint32_t *v)
 		v[i] = mc_node_step(s, i, v[i], MC_EV_AGE, 0, 0)->state;
 }
 
+static void note_lost(struct mc_sys *s, uint32_t *budgets, uint32_t frame)
+{
+	const uint8_t *bytes;
+	uint32_t psn = mc_frame_pkt(s, frame, &bytes)->psn;
+
+	if (s->cfg.noticed)
+		*budgets = (*budgets & ~((uint32_t)LOST_MASK << LOST_SHIFT)) |
+			   (mc_index(s, psn) + 1) << LOST_SHIFT;
+}
+
 const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, uint32_t *to,
 	const struct mc_result **res)
 {
@@ -339,7 +410,7 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 		return deliver(s, a.index, MC_EV_HOLD, to, res);
 	case MC_LOSE:
 		*budgets -= 1u << LOSS_SHIFT;
-		queue_pop(s, queue_of(s, to, a.index));
+		note_lost(s, budgets, queue_pop(s, queue_of(s, to, a.index)));
 		return NULL;
 	case MC_DUP:
 		*budgets -= 1u << DUP_SHIFT;

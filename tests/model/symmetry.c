@@ -29,6 +29,9 @@ static bool keeps_all(const struct mc_config *c, const uint8_t *rank)
 			if ((leaf_of(c, a) == leaf_of(c, b)) !=
 				(leaf_of(c, rank[a]) == leaf_of(c, rank[b])))
 				return false;
+	for (unsigned a = 0; c->mode == MC_NETREDUCE && a < c->n_ranks; a++)
+		if (rank[(a + 1u) % c->n_ranks] != (rank[a] + 1u) % c->n_ranks)
+			return false;
 	for (unsigned i = 0; i < c->n_ops; i++)
 		if (c->op[i].prim != INC_AR && rank[c->op[i].root] != c->op[i].root)
 			return false;

@@ -50,23 +50,32 @@ static void print_frame(struct mc_sys *s, uint32_t id)
 {
 	const uint8_t *frame;
 	const struct wire_pkt *pkt = mc_frame_pkt(s, id, &frame);
-	unsigned class = pkt->syndrome & ROCE_AETH_CLASS, i = mc_index(s, pkt->psn);
+	unsigned class = pkt->syndrome & ROCE_AETH_CLASS, i = mc_index(s, pkt->psn), skip = 0;
+	bool up = mc_is_ring(s) && pkt->opcode == ROCE_SEND_ONLY; /* between switches */
+
+	if (up) /* numbered from message 0 on */
+		i = (pkt->psn - (uint32_t)MC_FIRST_MSG * s->cfg.m) & PSN_MASK;
+	if (mc_is_ring(s) && (up || (pkt->flags & ROCE_F_FIRST)))
+		skip = INA_LEN;
 
 	if (pkt->opcode == ROCE_CNP) {
 		printf("CNP");
 		return;
 	}
-	if (pkt->opcode == ROCE_ACK)
+	if ((pkt->opcode & ROCE_OP_MASK) == ROCE_ACK)
 		printf("%s", class == ROCE_AETH_ACK   ? "ACK"
 			     : class == ROCE_AETH_RNR ? "RNR"
 						      : "NAK");
 	else
-		printf("%s", pkt->opcode == ROCE_SEND_ONLY_IMM ? "CTRL" : "DATA");
+		printf("%s", up                                                   ? "SUM"
+			     : (pkt->opcode & ROCE_OP_MASK) == ROCE_SEND_ONLY_IMM ? "CTRL"
+										  : "DATA");
 	printf(" #%u (0x%06x)", i, pkt->psn);
 	if (class == ROCE_AETH_NAK && (pkt->syndrome & ROCE_AETH_VALUE))
 		printf(" code %u", pkt->syndrome & ROCE_AETH_VALUE);
-	if (pkt->opcode != ROCE_ACK && pkt->opcode != ROCE_SEND_ONLY_IMM && pkt->pay_len >= 12)
-		print_shares(frame + pkt->pay_off, i);
+	if ((pkt->opcode & ROCE_OP_MASK) != ROCE_ACK &&
+		(pkt->opcode & ROCE_OP_MASK) != ROCE_SEND_ONLY_IMM && pkt->pay_len >= 12 + skip)
+		print_shares(frame + pkt->pay_off + skip, i);
 }
 
 static uint32_t head_of(const struct mc_sys *s, const uint32_t *v, unsigned link)
