@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/bench rnic: the software RNIC beside what else there is, in one run on one machine.
+
+1. Two RNICs on one core, and the copies and CRCs that cannot be left out (bench-rnic).
+2. perftest's programs, unmodified, between two hosts of tools/lab through incline-switch; between two Linux hosts
+   with Soft-RoCE in virtual machines through the same switch; kernel TCP between two network namespaces over a
+   veth pair (root). They take turns; the best of the rounds counts for each.
+
+  tools/bench rnic [--quick] [--json FILE] [--no-guests]
+
+The guests are emulated where the machine has no KVM, which the output says: Soft-RoCE on real hosts is faster."""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, 'tools'))
+import incline_guest  # noqa: E402
+from incline_lab import Lab, LabError, Topology, build_dir, free_port  # noqa: E402
+
+LIMIT = 180
+LATENCIES = ('p50_us', 'p99_us', 'p99.9_us')
+
+
+def fabric(guests):
+    hosts = [{'name': f'h{i}', 'ip': f'10.77.0.{10 + i}', 'switch': 's0', **({'nic': 'soft-roce'} if i >= 2 else {})}
+             for i in range(4 if guests else 2)]
+    return Topology({'name': 'bench', 'mtu': 4200, 'hosts': hosts, 'switches': [{'name': 's0', 'ip': '10.77.255.1'}]})
+
+
+def perftest(lab, server, client, program, options):
+    """The client's row of figures."""
+    guest = lab.host(client)['nic'] == 'soft-roce'
+    port = 18600 if guest else free_port()
+    argv = [program, '-x', '1', '-F', '-u', '20', '-p', str(port), *options, *(['-e', '-d', 'rxe0'] if guest else [])]
+    pipes = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT if not guest else subprocess.PIPE}
+    text = {} if guest else {'text': True}
+    a = lab.popen(server, argv, limit=LIMIT, **pipes, **text)
+    if guest:
+        lab.guest(server).run(f'listening {port}', LIMIT)
+    else:
+        subprocess.run(['sh', '-c', f'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.05; done'],
+                       timeout=LIMIT, check=True)
+    b = lab.popen(client, argv + [lab.host(server)['ip'] if guest else '127.0.0.1'], limit=LIMIT, **pipes, **text)
+    out = b.communicate(LIMIT)[0]
+    a.communicate(LIMIT)
+    rows = re.findall(r'^ *(\d+ +\d+[ \t]+[\d.]+[\d. \t]+)$', out, re.M)
+    if b.returncode or not rows:
+        raise LabError(f'{" ".join(argv)}: exit status {b.returncode}\n{out}')
+    return [float(v) for v in rows[-1].split()]
+
+
+def verbs(lab, server, client, quick):
+    """Bandwidth of messages of 64 KB, rate of messages of 64 bytes, latency of 8 bytes."""
+    guest = lab.host(client)['nic'] == 'soft-roce'
+    n = 200 if guest else 5000 if quick else 20000
+    # columns: bytes, iterations, peak and average MB/s, Mmsg/s
+    wide = perftest(lab, server, client, 'ib_send_bw', ['-s', '65536', '-m', '4096', '-n', str(n)])
+    small = perftest(lab, server, client, 'ib_send_bw', ['-s', '64', '-n', str(10 * n)])
+    # bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %
+    lat = perftest(lab, server, client, 'ib_send_lat', ['-s', '8', '-n', str(n)])
+    return {'gbps': wide[3] * 8 * 1.048576e-3, 'messages_per_s': small[4] * 1e6, 'p50_us': lat[4], 'p99_us': lat[7],
+            'p99.9_us': lat[8]}
+
+
+class Veth:
+    """Two network namespaces of our own, and a cable."""
+
+    def __init__(self):
+        self.names = [f'incline-bench-{os.getpid()}-{i}' for i in range(2)]
+
+    def __enter__(self):
+        a, b = self.names
+        for words in (f'netns add {a}', f'netns add {b}', f'link add v0 mtu 4200 netns {a} type veth peer name v1 mtu 4200 netns {b}',
+                      f'-n {a} addr add 10.78.0.1/24 dev v0', f'-n {b} addr add 10.78.0.2/24 dev v1',
+                      f'-n {a} link set v0 up', f'-n {b} link set v1 up'):
+            subprocess.run(['ip', *words.split()], check=True, capture_output=True, text=True)
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
+
+    def tcp(self, seconds):
+        program = os.path.join(build_dir(), 'tests/bench/bench-tcp')
+        run = [['ip', 'netns', 'exec', n, program] for n in self.names]
+        server = subprocess.Popen(run[1] + ['-l', '10.78.0.2', '5201'])
+        try:
+            return json.loads(subprocess.run(run[0] + ['10.78.0.2', '5201', str(seconds)], check=True, timeout=LIMIT,
+                                             capture_output=True, text=True).stdout)
+        finally:
+            server.kill()
+            server.wait()
+
+
+def better(best, row):
+    """Field by field: more bandwidth and messages, less latency."""
+    for key, value in row.items():
+        best[key] = (min if key in LATENCIES else max)(best.get(key, value), value)
+
+
+def take_turns(lab, guests, veth, rounds, quick):
+    table = {'incline': {}}
+    for i in range(rounds):
+        print(f'# round {i + 1} of {rounds}', file=sys.stderr, flush=True)
+        better(table['incline'], verbs(lab, 'h0', 'h1', quick))
+        if guests:
+            better(table.setdefault('soft-roce', {}), verbs(lab, 'h2', 'h3', quick))
+        if veth:
+            better(table.setdefault('tcp', {}), veth.tcp(1 if quick else 3))
+    return table
+
+
+def ratios(table):
+    ours = table['incline']
+    return {f'{name}.{key}': ours[key] / row[key] for name, row in table.items() if name != 'incline'
+            for key in row if row[key]}
+
+
+def show(table, compared, notes):
+    print(f"{'through one switch':20} {'Gb/s':>9} {'msg/s':>10} {'p50 us':>9} {'p99 us':>9} {'p99.9 us':>9}")
+    for name, row in table.items():
+        print(f"{name:20} {row['gbps']:9.3f} {row.get('messages_per_s', float('nan')):10.0f} "
+              + ' '.join(f'{row[k]:9.1f}' for k in LATENCIES))
+    for key, value in compared.items():
+        print(f'incline / {key}: {value:.3f}')
+    for text in notes:
+        print('# ' + text)
+
+
+def processes(args):
+    notes = []
+    why = 'not asked for' if args.no_guests else incline_guest.why_not()
+    if why:
+        notes.append(f'no Soft-RoCE guests: {why}')
+    elif not incline_guest.has_kvm():
+        notes.append('the guests are emulated: no KVM here')
+    if os.geteuid() != 0:
+        notes.append('no TCP over veth: that takes root')
+    lab = Lab(tempfile.mkdtemp(prefix='incline-'))
+    try:
+        lab.up(fabric(not why))
+        if os.geteuid() == 0:
+            with Veth() as veth:
+                return take_turns(lab, not why, veth, 1 if args.quick else 3, args.quick), notes
+        return take_turns(lab, not why, None, 1 if args.quick else 3, args.quick), notes
+    finally:
+        lab.down()
+        shutil.rmtree(lab.dir, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--json', metavar='FILE')
+    parser.add_argument('--no-guests', action='store_true')
+    args = parser.parse_args()
+    with tempfile.NamedTemporaryFile(suffix='.json') as f:
+        subprocess.run([os.path.join(build_dir(), 'tests/bench/bench-rnic'), '--json', f.name,
+                        *(['--quick'] if args.quick else [])], check=True)
+        result = json.load(f)
+    table, notes = processes(args)
+    compared = ratios(table)
+    show(table, compared, notes)
+    if args.json:
+        result.update({'through_switch': table, 'ratios': compared, 'notes': notes})
+        with open(args.json, 'w') as f:
+            json.dump(result, f, indent=1)
+            f.write('\n')
+    return 0
+
+
+if __name__ == '__main__':
+    try:
+        sys.exit(main())
+    except (LabError, incline_guest.GuestError, subprocess.SubprocessError, OSError) as e:
+        sys.exit(f'bench rnic: {e}')
