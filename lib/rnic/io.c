@@ -39,13 +39,8 @@ static unsigned rx_roce(
 	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
 	struct rnic_qp *qp;
-	bool multicast = ip_is_multicast(&pkt->dst);
 
-	if (multicast ? rnic->n_mcast == 0 : rnic_own_ip(rnic, &pkt->dst) < 0)
-		return RNIC_DROP_NOT_MINE;
-	if (!wire_icrc_ok(frame, pkt))
-		return WIRE_ICRC_BAD;
-	if (multicast)
+	if (ip_is_multicast(&pkt->dst))
 		return mcast_rx(rnic, frame, pkt, now);
 	if (pkt->dqpn == CM_QPN)
 		return gsi_rx(rnic, frame, pkt);
@@ -88,35 +83,59 @@ static unsigned rx_echo(struct rnic *rnic, const uint8_t *frame, const struct wi
 	return 0;
 }
 
-static unsigned rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+/* Of what is constant in a device only, but for n_mcast, which is atomic. */
+static unsigned check(
+	const struct rnic *rnic, const uint8_t *frame, size_t len, struct wire_pkt *pkt)
 {
-	struct wire_pkt pkt;
-	unsigned drop = wire_parse(frame, len, &pkt);
+	unsigned drop = wire_parse(frame, len, pkt);
 
 	if (drop != WIRE_OK)
 		return drop;
 	if (!(frame[0] & 1) && memcmp(frame, rnic->mac, sizeof(rnic->mac)) != 0)
 		return RNIC_DROP_NOT_MINE;
-	if (pkt.vlan & 0xfff)
+	if (pkt->vlan & 0xfff)
 		return RNIC_DROP_NOT_MINE;
-	switch (pkt.kind) {
+	if (pkt->kind != WIRE_ROCE)
+		return 0;
+	if (ip_is_multicast(&pkt->dst)
+			? atomic_load_explicit(&rnic->n_mcast, memory_order_relaxed) == 0
+			: rnic_own_ip(rnic, &pkt->dst) < 0)
+		return RNIC_DROP_NOT_MINE;
+	return wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
+}
+
+void rnic_check(
+	const struct rnic *rnic, const uint8_t *frame, size_t len, struct rnic_checked *checked)
+{
+	checked->drop = check(rnic, frame, len, &checked->pkt);
+	checked->done = true;
+}
+
+static unsigned take(
+	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	switch (pkt->kind) {
 	case WIRE_ROCE:
-		return rx_roce(rnic, frame, &pkt, now);
+		return rx_roce(rnic, frame, pkt, now);
 	case WIRE_ARP:
 	case WIRE_ND_NS:
 	case WIRE_ND_NA:
-		return neigh_rx(rnic, &pkt, frame, now);
+		return neigh_rx(rnic, pkt, frame, now);
 	case WIRE_ICMP_ECHO:
-		return rx_echo(rnic, frame, &pkt);
+		return rx_echo(rnic, frame, pkt);
 	default:
 		return RNIC_DROP_NOT_ROCE;
 	}
 }
 
-unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
+	const struct rnic_checked *checked, uint64_t now)
 {
-	unsigned drop = rx(rnic, frame, len, now);
+	unsigned drop;
 
+	if (!checked->done)
+		return rnic_rx(rnic, frame, len, now);
+	drop = checked->drop ? checked->drop : take(rnic, frame, &checked->pkt, now);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);
 	rnic->count[RNIC_C_RX_BYTES] += len;
 	if (drop == 0)
@@ -124,6 +143,14 @@ unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t n
 	else
 		rnic->drop[drop]++;
 	return drop;
+}
+
+unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+{
+	struct rnic_checked checked;
+
+	rnic_check(rnic, frame, len, &checked);
+	return rnic_rx_checked(rnic, frame, len, &checked, now);
 }
 
 unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
@@ -154,52 +181,63 @@ unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
 
 /* ---- sending ---- */
 
-static uint32_t payload_crc(const struct rnic_frame *frame, uint32_t crc)
+/* The ICRC is what the payload and its pad append to crc_before, and crc_share besides: known apart
+ * from the payload, so that whoever moves its bytes can finish the frame. */
+void rnic_frame_seal(struct rnic_frame *frame)
 {
+	unsigned pad = frame->tail_len - ROCE_ICRC_LEN;
+	uint32_t crc = frame->crc_before;
+
+	if (!frame->unsealed)
+		return;
 	for (unsigned i = 0; i < frame->n_iov; i++)
 		crc = icrc_append(crc, frame->iov[i].base, frame->iov[i].len);
-	return crc;
+	if (pad > 0)
+		crc = icrc_append(crc, frame->tail, pad);
+	icrc_store(frame->tail + pad, crc ^ frame->crc_share);
+	frame->unsealed = false;
 }
 
-static void put_trailer(struct rnic_frame *frame, uint32_t crc, size_t pay_len)
+/* Headers are in place. */
+static void finish(struct rnic *rnic, struct rnic_frame *frame, uint32_t before, uint32_t share,
+	size_t pay_len)
 {
 	unsigned pad = wire_pad(pay_len);
 
-	icrc_store(frame->tail + pad, crc);
+	memset(frame->tail, 0, pad);
 	frame->tail_len = (uint16_t)(pad + ROCE_ICRC_LEN);
 	frame->len = (uint32_t)(frame->head_len + pay_len + frame->tail_len);
+	frame->crc_before = before;
+	frame->crc_share = share;
+	frame->unsealed = true;
+	if (!rnic->unsealed)
+		rnic_frame_seal(frame);
 }
 
 void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
 	struct wire_hdr *hdr, size_t pay_len)
 {
-	unsigned pad = wire_pad(pay_len);
 	size_t l3 = wire_l3_off(flow->vlan);
-	uint32_t crc;
 
 	hdr->ip_id = rnic->ip_id++;
-	memset(frame->tail, 0, pad);
 	frame->head_len =
 		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
-	crc = payload_crc(frame, icrc_headers(frame->head + l3, frame->head_len - l3));
-	if (pad > 0)
-		crc = icrc_append(crc, frame->tail, pad);
-	put_trailer(frame, crc, pay_len);
+	finish(rnic, frame, icrc_headers(frame->head + l3, frame->head_len - l3), 0, pay_len);
 }
 
 void frame_finish(
 	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len)
 {
-	uint32_t crc;
+	uint32_t share;
 
 	if (pay_len != qp->mtu || roce_ext_len(roce_opcode_flags(hdr->opcode)) != 0) {
 		frame_build(qp->rnic, &qp->flow, frame, hdr, pay_len);
 		return;
 	}
 	hdr->ip_id = qp->rnic->ip_id++;
-	crc = wire_template_write(&qp->full, hdr, payload_crc(frame, 0), frame->head);
+	share = wire_template_write(&qp->full, hdr, 0, frame->head);
 	frame->head_len = qp->full.len;
-	put_trailer(frame, crc, pay_len);
+	finish(qp->rnic, frame, 0, share, pay_len);
 }
 
 /* Annex A17.9.3: to the QP that the marked packet came from, BECN set, 16 bytes of zeros. */
@@ -327,13 +365,21 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 	return false;
 }
 
+/* A frame of the device's own for itself. */
+static void take_back(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
+{
+	rnic_frame_seal(frame);
+	rnic_rx(rnic, rnic->scratch,
+		(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap), now);
+}
+
 bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 {
 	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
 		bool loopback = false;
 
 		sched_collect(rnic);
-		frame->stays = false;
+		frame->stays = frame->unsealed = false;
 		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame, &loopback) &&
 			!tx_request(rnic, frame, &loopback, now) &&
 			!tx_answer(rnic, frame, &loopback)) { /* a READ that failed just now */
@@ -344,14 +390,11 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 		rnic->count[RNIC_C_TX_BYTES] += frame->len;
 		if (rnic->copy_back) {
 			rnic->copy_back = false;
-			rnic_rx(rnic, rnic->scratch,
-				(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap),
-				now);
+			take_back(rnic, frame, now);
 		}
 		if (!loopback)
 			return true;
-		rnic_rx(rnic, rnic->scratch,
-			(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap), now);
+		take_back(rnic, frame, now);
 	}
 	return false;
 }

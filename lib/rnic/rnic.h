@@ -10,6 +10,9 @@
  *	rnic_post_send, rnic_post_recv	(the QP's work queues are single-producer rings)
  *	rnic_cq_poll, rnic_cq_arm	(the CQ is a single-consumer ring)
  *	rnic_has_work
+ * and any thread at any time:
+ *	rnic_readers, rnic_check	(what a frame is, of what is constant in a device)
+ *	rnic_frame_seal, rnic_frame_flatten
  * A ring that several threads use needs a lock of the caller's (lib/verbs has one per queue).
  * Nothing here takes a lock, and rnic_rx, rnic_tx, rnic_timer never allocate.
  *
@@ -163,6 +166,9 @@ struct rnic_config {
 	uint64_t seed;      /* for first QPN, keys, jitter */
 	struct rnic_events events;
 	struct rnic_congestion congestion;
+	/* Frames leave rnic_tx without their ICRC, for rnic_frame_seal: the device's owner need not
+	 * read the payload then. */
+	bool unsealed;
 };
 
 /* Allocates everything it will ever need except queues and regions. -EINVAL with nothing made if a
@@ -185,6 +191,20 @@ uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
  * caller's. Returns 0 if it took effect, else why it was dropped (which is counted, too). */
 unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now);
 
+/* The same in two halves, for a port whose thread is not the owner: rnic_check reads every byte
+ * (headers, ICRC), rnic_rx_checked decides and places the payload. Nobody but rnic_check writes a
+ * struct rnic_checked; one of zeros says nothing, and rnic_rx_checked checks the frame itself. The
+ * frame's bytes stay as they are in between. Drops are counted by rnic_rx_checked alone. */
+struct rnic_checked {
+	bool done;
+	unsigned drop; /* reason, or 0: parsed, for this device, and if RoCE with the right ICRC */
+	struct wire_pkt pkt;
+};
+void rnic_check(
+	const struct rnic *rnic, const uint8_t *frame, size_t len, struct rnic_checked *checked);
+unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
+	const struct rnic_checked *checked, uint64_t now);
+
 /* Who is to read a received frame where the host's network stack shares the port: a set of enum
  * rnic_reader. The rnic reads RoCE, and what is for another MAC or broken, which it drops and
  * counts; ARP and ND are read by both, except for questions after the rnic's own addresses, which
@@ -199,9 +219,11 @@ struct rnic_frame {
 	uint8_t tail[WIRE_MAX_TRAILER + 1];
 	uint16_t head_len, tail_len;
 	uint16_t n_iov;
-	uint32_t len; /* all together */
-	bool stays;   /* the payload is the device's until the next rnic_rx or rnic_timer, not only
-			 until the next call: requests of RC */
+	uint32_t len;  /* all together */
+	bool stays;    /* the payload is the device's until the next rnic_rx or rnic_timer, not only
+			  until the next call: requests of RC */
+	bool unsealed; /* the ICRC is missing: rnic_frame_seal writes it */
+	uint32_t crc_before, crc_share; /* for it */
 	uint32_t qpn; /* of the queue pair that it comes from; 0: from none, or one that is gone */
 	struct {
 		const uint8_t *base;
@@ -214,6 +236,9 @@ struct rnic_frame {
  * Frames to an own address do not come out: they are received right away, some per call, so
  * rnic_has_work may still be true after false. */
 bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now);
+
+/* Reads the payload and writes the ICRC of an unsealed frame; does nothing to another. */
+void rnic_frame_seal(struct rnic_frame *frame);
 
 /* Copies a frame into cap bytes at out; returns its length, or -ENOSPC. */
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap);

@@ -168,8 +168,10 @@ static void pull(struct net *net)
 	struct rnic_frame frame;
 
 	for (int i = 0; i < 2; i++) {
-		while (rnic_tx(net->end[i].rnic, &frame, net->now))
+		while (rnic_tx(net->end[i].rnic, &frame, net->now)) {
+			rnic_frame_seal(&frame);
 			transmit(net, i, &frame);
+		}
 		assert_false(rnic_has_work(net->end[i].rnic));
 	}
 }
@@ -248,6 +250,7 @@ void net_open(struct net *net, const struct net_options *options)
 			.window = options->window,
 			.max_qp = options->max_qp,
 			.congestion = options->congestion,
+			.unsealed = options->unsealed,
 			.events = {net, on_cq_event, on_qp_event, on_srq_event},
 		};
 

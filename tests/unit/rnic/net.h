@@ -97,6 +97,7 @@ struct net_options {
 	uint32_t max_qp; /* of the device */
 	bool selective;
 	bool sig_none; /* sq_sig_all off */
+	bool unsealed; /* the link writes the ICRCs */
 	struct rnic_congestion congestion;
 };
 
