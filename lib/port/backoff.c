@@ -71,6 +71,11 @@ static void sleep_for(const struct port_backoff *b, uint64_t ns)
 		nanosleep(&t, NULL);
 }
 
+bool port_backoff_sleeps(const struct port_backoff *b)
+{
+	return b->idle == PORT_IDLE_SLEEP && b->empty_turns >= BUSY_TURNS + YIELD_TURNS;
+}
+
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns)
 {
 	uint64_t ns, max_ns;

@@ -48,6 +48,8 @@ struct port_backoff {
 	int wake_fd;           /* ends a sleep when it is readable; 0: none */
 };
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns);
+/* Would a call with work == 0 sleep now, rather than pause or yield? */
+bool port_backoff_sleeps(const struct port_backoff *b);
 
 /* CLOCK_MONOTONIC in nanoseconds: what the programs feed to the cores as "now". */
 uint64_t port_now_ns(void);

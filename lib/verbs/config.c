@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "lib/verbs/config.h"
 
@@ -263,6 +265,23 @@ static int read_netdev(struct reader *r)
 	return ret;
 }
 
+static int read_control_lcore(struct reader *r)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int ret;
+
+	r->config->control_lcore = IV_NO_LCORE;
+	ret = read_int(r, "control_lcore", 0,
+		(cpus < 1                    ? 1
+			: cpus > CPU_SETSIZE ? CPU_SETSIZE
+					     : cpus) -
+			1,
+		&r->config->control_lcore);
+	if (ret == 0 && r->config->control_lcore != IV_NO_LCORE && r->config->netdev.name[0])
+		ret = refuse(r, "control_lcore: not together with netdev");
+	return ret;
+}
+
 /* The port, with the RNIC's MTU and MAC unless it has its own. */
 static int read_port(struct reader *r)
 {
@@ -297,7 +316,8 @@ static int read_port(struct reader *r)
 static int read_root(struct reader *r)
 {
 	static const char *const keys[] = {"mac", "ip", "port", "mtu", "idle", "neighbors",
-		"device", "wait_ms", "memory_mb", "hugepages", "congestion", "netdev", NULL};
+		"device", "wait_ms", "memory_mb", "hugepages", "congestion", "netdev",
+		"control_lcore", NULL};
 	struct iv_config *c = r->config;
 	const json_t *huge = json_object_get(r->root, "hugepages");
 	char err[PORT_ERR_LEN];
@@ -318,7 +338,8 @@ static int read_root(struct reader *r)
 		(ret = read_int(r, "mtu", 576, 9600, &c->mtu)) ||
 		(ret = read_int(r, "wait_ms", 0, 600000, &c->wait_ms)) ||
 		(ret = read_int(r, "memory_mb", 32, 65536, &c->memory_mb)) ||
-		(ret = read_port(r)) || (ret = read_congestion(r)) || (ret = read_netdev(r)));
+		(ret = read_port(r)) || (ret = read_congestion(r)) || (ret = read_netdev(r)) ||
+		(ret = read_control_lcore(r)));
 	return ret;
 }
 

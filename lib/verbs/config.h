@@ -17,6 +17,9 @@
  *default 64) of the addresses above, which it is given "congestion" object   DCQCN: "reaction",
  *"notification" (booleans, default true), "ect" (boolean, default false), and the numbers of struct
  *rnic_congestion by their names
+ *	"control_lcore" integer  CPU, 0 .. those of the machine - 1, of the control path's thread,
+ *which then has the transports to itself, and a second thread the port and every byte (split.h).
+ *Default: one thread, and callers of verbs, do both. Not with "netdev"
  *
  * Keys that begin with '#' are comments; any other is refused by name. */
 #ifndef VERBS_CONFIG_H
@@ -26,7 +29,7 @@
 
 #include "lib/verbs/internal.h"
 
-enum { IV_MAX_NEIGH = 256, IV_CONFIG_ERR = PORT_ERR_LEN + 256 };
+enum { IV_NO_LCORE = 0xffff, IV_MAX_NEIGH = 256, IV_CONFIG_ERR = PORT_ERR_LEN + 256 };
 
 struct iv_neigh {
 	struct wire_ip ip;
@@ -53,6 +56,7 @@ struct iv_config {
 	bool hugepages;
 	struct rnic_congestion congestion;
 	struct iv_netdev_config netdev;
+	unsigned control_lcore; /* IV_NO_LCORE: not apart */
 };
 
 /* 0, or -errno with "file: field: reason" in err and nothing in config to be used. */

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "lib/verbs/netdev.h"
+#include "lib/verbs/split.h"
 
 enum {
 	LINK_CHECK_NS = 100 * 1000 * 1000,
@@ -55,6 +56,8 @@ void iv_own(struct iv_dev *dev)
 	atomic_fetch_add(&dev->control, 1);
 	pthread_mutex_lock(&dev->owner);
 	atomic_fetch_sub(&dev->control, 1);
+	if (dev->split)
+		iv_split_settle(dev->split);
 }
 
 bool iv_own_timed(struct iv_dev *dev)
@@ -71,6 +74,8 @@ bool iv_own_timed(struct iv_dev *dev)
 	atomic_fetch_add(&dev->control, 1);
 	ok = pthread_mutex_timedlock(&dev->owner, &until) == 0;
 	atomic_fetch_sub(&dev->control, 1);
+	if (ok && dev->split)
+		iv_split_settle(dev->split);
 	return ok;
 }
 
@@ -101,8 +106,11 @@ static void receive_shared(struct iv_dev *dev, const struct verbs_rx_frame *fram
 static unsigned receive(struct iv_dev *dev, uint64_t now)
 {
 	struct verbs_rx_frame frames[VERBS_BURST];
-	unsigned n = dev->ops->rx_burst(dev->port, frames, VERBS_BURST);
+	unsigned n;
 
+	if (dev->split)
+		return iv_split_receive(dev->split, now);
+	n = dev->ops->rx_burst(dev->port, frames, VERBS_BURST);
 	for (unsigned i = 0; i < n; i++) {
 		if (dev->netdev)
 			receive_shared(dev, &frames[i], now);
@@ -117,8 +125,11 @@ static unsigned receive(struct iv_dev *dev, uint64_t now)
 static unsigned transmit(struct iv_dev *dev, uint64_t now)
 {
 	struct rnic_frame frame;
-	unsigned sent = 0, room = dev->ops->tx_room(dev->port);
+	unsigned sent = 0, room;
 
+	if (dev->split)
+		return iv_split_transmit(dev->split, now);
+	room = dev->ops->tx_room(dev->port);
 	if (room > TX_TURN)
 		room = TX_TURN;
 	for (; sent < room && rnic_tx(dev->rnic, &frame, now); sent++)
@@ -151,7 +162,8 @@ static void check_link(struct iv_dev *dev, uint64_t now)
 	bool link;
 
 	dev->link_ns = now;
-	if (!dev->link && dev->ops->reconnect && dev->link_checks++ % RECONNECT_CHECKS == 0)
+	if (!dev->link && dev->ops->reconnect && !dev->split &&
+		dev->link_checks++ % RECONNECT_CHECKS == 0)
 		dev->ops->reconnect(dev->port);
 	link = dev->ops->link_up(dev->port);
 	if (link == dev->link)
@@ -170,9 +182,9 @@ static uint64_t deadline(const struct iv_dev *dev)
 	return rnic < cm ? rnic : cm;
 }
 
-unsigned iv_turn(struct iv_dev *dev)
+/* All but sending. */
+static unsigned take_in(struct iv_dev *dev, uint64_t now)
 {
-	uint64_t now = dev->ops->now(dev->port);
 	unsigned work = receive(dev, now);
 
 	if (rnic_deadline(dev->rnic) <= now) {
@@ -181,10 +193,37 @@ unsigned iv_turn(struct iv_dev *dev)
 	}
 	if (dev->cm)
 		work += iv_cm_turn(dev, now);
+	return work;
+}
+
+/* The control path's turn; the data path's, too, if nobody else runs it. */
+static unsigned split_turn(struct iv_dev *dev, uint64_t now)
+{
+	unsigned work = dev->threaded ? 0 : iv_split_turn(dev->split);
+
+	if (iv_split_settled(dev->split))
+		work += take_in(dev, now);
+	else if (iv_split_must_settle(dev->split, deadline(dev) <= now))
+		return work;
+	return work + transmit(dev, now);
+}
+
+static unsigned whole_turn(struct iv_dev *dev, uint64_t now)
+{
+	unsigned work = take_in(dev, now);
+
 	if (work || dev->tx_left || rnic_has_work(dev->rnic))
 		work += transmit(dev, now);
 	if (dev->netdev)
 		work += transmit_shared(dev, now);
+	return work;
+}
+
+unsigned iv_turn(struct iv_dev *dev)
+{
+	const uint64_t now = dev->ops->now(dev->port);
+	const unsigned work = dev->split ? split_turn(dev, now) : whole_turn(dev, now);
+
 	if (dev->ops->link_up && now - dev->link_ns >= LINK_CHECK_NS)
 		check_link(dev, now);
 	atomic_store_explicit(&dev->deadline, deadline(dev), memory_order_relaxed);
@@ -200,7 +239,7 @@ static bool rang_again(struct iv_dev *dev)
 	return rnic_has_work(dev->rnic);
 }
 
-unsigned iv_progress(struct iv_dev *dev)
+static unsigned turn_if_free(struct iv_dev *dev)
 {
 	unsigned work = 0;
 
@@ -214,8 +253,20 @@ unsigned iv_progress(struct iv_dev *dev)
 	return work;
 }
 
+unsigned iv_progress(struct iv_dev *dev)
+{
+	return dev->split && dev->threaded ? 0 : turn_if_free(dev);
+}
+
 void iv_kick(struct iv_dev *dev)
 {
+	if (dev->split) {
+		if (dev->threaded)
+			iv_split_ring_control(dev->split);
+		else
+			turn_if_free(dev);
+		return;
+	}
 	for (int i = 0; i < 2 && try_own(dev); i++) {
 		if (!dev->dead)
 			transmit(dev, dev->ops->now(dev->port));
@@ -257,7 +308,7 @@ static void nap(unsigned us)
 	nanosleep(&t, NULL);
 }
 
-static unsigned max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns)
+unsigned iv_max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns)
 {
 	if (!dev->netdev && atomic_load_explicit(&dev->n_qp, memory_order_relaxed) == 0)
 		return SLEEP_UNUSED_US;
@@ -276,10 +327,10 @@ static void *thread_main(void *arg)
 	prctl(PR_SET_NAME, (unsigned long)"incline-rnic", 0ul, 0ul, 0ul);
 	while (!atomic_load_explicit(&dev->stop, memory_order_relaxed)) {
 		unsigned seen = atomic_load_explicit(&dev->polled, memory_order_relaxed);
-		uint64_t now;
+		uint64_t now, until;
 		unsigned work;
 
-		if (seen != polled && dev->idle == PORT_IDLE_SLEEP) {
+		if (seen != polled && dev->idle == PORT_IDLE_SLEEP && !dev->split) {
 			/* The application polls, and does this thread's work meanwhile: look again,
 			 * ever more rarely, whether it still does. */
 			polled = seen;
@@ -288,32 +339,56 @@ static void *thread_main(void *arg)
 			continue;
 		}
 		aside_us = SLEEP_US / 2;
-		work = iv_progress(dev);
+		work = turn_if_free(dev);
 		now = dev->ops->now(dev->port);
 		if (work)
 			worked = now;
-		backoff.max_sleep_us = max_sleep_us(dev, now - worked);
+		backoff.max_sleep_us = iv_max_sleep_us(dev, now - worked);
 		if (dev->netdev)
 			backoff.wake_fd =
 				atomic_load_explicit(&dev->netdev->wake_fd, memory_order_relaxed);
-		port_backoff(&backoff, work, now,
-			atomic_load_explicit(&dev->deadline, memory_order_relaxed));
+		until = atomic_load_explicit(&dev->deadline, memory_order_relaxed);
+		if (dev->split)
+			iv_split_back_off(dev->split, &backoff, work, now, until);
+		else
+			port_backoff(&backoff, work, now, until);
 	}
 	return NULL;
 }
 
-static int start_thread(struct iv_dev *dev)
+static int start_owner(struct iv_dev *dev)
+{
+	pthread_attr_t attr;
+	int ret;
+
+	pthread_attr_init(&attr);
+	ret = dev->split ? iv_split_pin(&attr, dev->control_lcore) : 0;
+	if (ret == 0)
+		ret = -pthread_create(&dev->thread, &attr, thread_main, dev);
+	pthread_attr_destroy(&attr);
+	return ret;
+}
+
+static int start_threads(struct iv_dev *dev)
 {
 	sigset_t all, old;
-	int ret;
+	int ret = 0;
 
 	/* The application's signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&dev->thread, NULL, thread_main, dev);
+	dev->threaded = true;
+	if (dev->split)
+		ret = iv_split_start(dev->split, dev->control_lcore);
+	if (ret == 0)
+		ret = start_owner(dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	dev->threaded = ret == 0;
-	return -ret;
+	if (ret) {
+		dev->threaded = false;
+		if (dev->split)
+			iv_split_stop(dev->split);
+	}
+	return ret;
 }
 
 /* ---- life ---- */
@@ -357,6 +432,8 @@ static void init_locks(struct iv_dev *dev)
 static void free_dev(struct iv_dev *dev)
 {
 	dev->device->dev = NULL;
+	if (dev->split)
+		iv_split_destroy(dev->split);
 	if (dev->rnic)
 		rnic_destroy(dev->rnic);
 	pthread_mutex_destroy(&dev->owner);
@@ -392,9 +469,15 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		.qp_event = iv_on_qp_event,
 		.srq_event = iv_on_srq_event,
 		.mad = iv_on_mad};
+	config.unsealed = attr->split;
+	dev->control_lcore = attr->control_lcore;
 	ret = rnic_create(&config, &dev->rnic);
+	if (ret == 0 && attr->split) {
+		dev->split = iv_split_create(dev, config.port_mtu);
+		ret = dev->split ? 0 : -errno;
+	}
 	if (ret == 0 && attr->thread)
-		ret = start_thread(dev);
+		ret = start_threads(dev);
 	if (ret) {
 		free_dev(dev);
 		errno = -ret;
@@ -409,6 +492,8 @@ void iv_dev_stop(struct iv_dev *dev)
 		return;
 	atomic_store(&dev->stop, true);
 	pthread_join(dev->thread, NULL);
+	if (dev->split)
+		iv_split_stop(dev->split);
 	dev->threaded = false;
 }
 
@@ -427,6 +512,10 @@ void iv_dev_destroy(struct iv_dev *dev)
 		iv_drain(dev);
 	iv_disown(dev);
 	iv_cm_destroy(dev);
+	if (dev->split) {
+		iv_split_destroy(dev->split); /* gives the port its buffers back */
+		dev->split = NULL;
+	}
 	if (dev->ops->close)
 		dev->ops->close(dev->port);
 	free_dev(dev);

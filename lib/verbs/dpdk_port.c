@@ -333,9 +333,10 @@ const struct verbs_port_ops iv_dpdk_ops = {
 
 /* ---- life ---- */
 
-static unsigned mbufs_of(const struct port_config *c)
+static unsigned mbufs_of(const struct iv_config *config)
 {
-	return port_pool_need(c, 1) + SLACK_MBUFS;
+	return port_pool_need(&config->port, 1) + SLACK_MBUFS +
+	       (config->control_lcore != IV_NO_LCORE ? VERBS_RX_HELD : 0);
 }
 
 /* Packet size that the buffers are made for. af_packet wants one of its slots to fit into each: a
@@ -366,8 +367,7 @@ static int start_eal(const struct iv_config *config, unsigned n_ports, char err[
 		return 0;
 	if (!eal.memory_mb) {
 		/* mbuf, headroom and pool overhead besides the frame; then rings and the EAL. */
-		const size_t bytes =
-			mbufs_of(&config->port) * ((size_t)buffer_mtu(&config->port) + 640);
+		const size_t bytes = mbufs_of(config) * ((size_t)buffer_mtu(&config->port) + 640);
 
 		eal.memory_mb = n_ports * ((unsigned)(bytes >> 20) + 2) + 46;
 	}
@@ -398,7 +398,7 @@ int iv_dpdk_open(const struct iv_config *config, unsigned n_ports, struct iv_dpd
 		return -ENOMEM;
 	}
 	snprintf(pool_name, sizeof(pool_name), "rnic%u", opened++);
-	pool = port_pool_create(pool_name, mbufs_of(&config->port), buffer_mtu(&config->port), err);
+	pool = port_pool_create(pool_name, mbufs_of(config), buffer_mtu(&config->port), err);
 	if (!pool) {
 		free(p);
 		return -ENOMEM;

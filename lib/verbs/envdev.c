@@ -359,12 +359,19 @@ static int open_env(struct env_dev *d)
 	attr.rnic.port_mtu = c->mtu;
 	attr.rnic.max_mr = MAX_MR;
 	attr.rnic.congestion = c->congestion;
+	attr.split = c->control_lcore != IV_NO_LCORE;
+	attr.control_lcore = c->control_lcore;
 	if (getrandom(&attr.rnic.seed, sizeof(attr.rnic.seed), 0) != sizeof(attr.rnic.seed))
 		attr.rnic.seed = port_now_ns();
 	dev = iv_dev_create(&iv_dpdk_ops, d->port, &attr, &d->device);
 	if (!dev) {
 		ret = -errno;
-		fprintf(stderr, "incline: %s: %s\n", c->name, strerror(-ret));
+		if (attr.split && ret == -EINVAL)
+			fprintf(stderr,
+				"incline: %s: control_lcore: this process may not run on CPU %u\n",
+				c->name, c->control_lcore);
+		else
+			fprintf(stderr, "incline: %s: %s\n", c->name, strerror(-ret));
 		return ret;
 	}
 	ret = add_neighbors(d, dev);

@@ -5,7 +5,7 @@
  * Locking, in the only order allowed (README.md explains why):
  *	1. iv_qp.sq_lock, then iv_qp.rq_lock	producers of the two work queues
  *	2. iv_cq.lock				consumer of the ring; two CQs: lower address first
- *	3. iv_dev.owner				ownership of the rnic and the port
+ *	3. iv_dev.owner				ownership of the rnic, and of the port unless split
  *	4. iv_channel.lock, iv_ctx.async_lock	event queues, taken by callbacks of the rnic
  *	   iv_cm.lock				IDs and events of rdma_cm (cm_internal.h)
  * iv_env_lock (envdev.c) is taken before all of them and only to open, close and exit. */
@@ -27,6 +27,7 @@ enum { IV_PORT = 1, IV_PKEY = 0xffff, IV_NAME_LEN = 32 };
 struct iv_cm_dev;
 struct iv_ctx;
 struct iv_dev;
+struct iv_split;
 
 /* What ibv_get_device_list shows. */
 struct iv_device {
@@ -43,6 +44,8 @@ struct iv_dev {
 	void *port;
 	struct rnic *rnic;
 	struct iv_netdev *netdev; /* or NULL */
+	struct iv_split *split;   /* the data path's half, which has the port; NULL: not apart */
+	unsigned control_lcore;   /* if split */
 	enum port_idle idle;
 
 	pthread_mutex_t owner;
@@ -215,7 +218,7 @@ void iv_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* device: as listed, or NULL to make one up. NULL with errno set. */
 struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	const struct verbs_open_attr *attr, struct iv_device *device);
-void iv_dev_stop(struct iv_dev *dev); /* the thread */
+void iv_dev_stop(struct iv_dev *dev); /* the threads */
 /* Stops, sends what is ready, frees the rnic. No context may be open. */
 void iv_dev_destroy(struct iv_dev *dev);
 void iv_device_init(struct iv_device *device, const char *name, const uint8_t mac[6]);
@@ -230,10 +233,12 @@ bool iv_own_timed(struct iv_dev *dev);
 unsigned iv_turn(struct iv_dev *dev);
 /* Turns until nothing moves (but not for ever): the last acknowledgements; by the owner. */
 void iv_drain(struct iv_dev *dev);
-/* One turn if nobody owns the device. */
+/* One turn if nobody owns the device; nothing if split, and threads run. */
 unsigned iv_progress(struct iv_dev *dev);
-/* After a post: send what may go if nobody owns the device. */
+/* After a post: send what may go if nobody owns the device; if split, wake the thread that will. */
 void iv_kick(struct iv_dev *dev);
+/* How long a thread of the device may sleep that had nothing to do for so long. */
+unsigned iv_max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns);
 /* A caller found nothing n times in a row. */
 void iv_idle(struct iv_dev *dev, unsigned n);
 

@@ -49,6 +49,7 @@ bool iv_netdev_read(struct iv_netdev *netdev, struct rnic_frame *frame, uint64_t
 		frame->len = (uint32_t)len;
 		frame->qpn = 0;
 		frame->stays = false; /* the next one takes its place */
+		frame->unsealed = false;
 		atomic_store_explicit(&netdev->wake_fd, 0, memory_order_relaxed);
 		return true;
 	}

@@ -3,8 +3,9 @@
  * DPDK port (dpdk_port.c) is one; tests wire several devices and a switch together in one process
  * on virtual time with another.
  *
- * Threads: rx_burst .. tx_flush are called by the owner of the device only (lib/verbs/README.md,
- * "Locking"), never by two threads at once, but not always by the same thread. now and link_up may
+ * Threads: rx_burst .. tx_flush and reconnect are called by the owner of the device only
+ * (lib/verbs/README.md, "Locking"), or by its data thread if it has one (split.h), never by two
+ * threads at once, but not always by the same thread. now and link_up may
  * be called by any thread, wait and idle by any thread without ownership. */
 #ifndef VERBS_PORT_OPS_H
 #define VERBS_PORT_OPS_H
@@ -19,7 +20,7 @@
 
 struct iv_netdev;
 
-enum { VERBS_BURST = 32 };
+enum { VERBS_BURST = 32, VERBS_RX_HELD = 512 };
 
 /* A received frame: one contiguous piece of memory, the port's until rx_free. */
 struct verbs_rx_frame {
@@ -29,7 +30,8 @@ struct verbs_rx_frame {
 };
 
 struct verbs_port_ops {
-	/* Up to n (<= VERBS_BURST) frames; every burst is followed by rx_free of all of them. */
+	/* Up to n (<= VERBS_BURST) frames; every burst is followed by rx_free of all of them. With
+	 * a data thread up to VERBS_RX_HELD frames are outstanding, of several bursts. */
 	unsigned (*rx_burst)(void *port, struct verbs_rx_frame *frames, unsigned n);
 	void (*rx_free)(void *port, const struct verbs_rx_frame *frames, unsigned n);
 	/* How many frames tx will take now; it must take that many. 0 holds the device back
@@ -63,6 +65,8 @@ struct verbs_open_attr {
 	bool thread;              /* run a background datapath thread */
 	enum port_idle idle;      /* behaviour of the thread and of polling in vain */
 	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none */
+	bool split;               /* control path and data path apart (split.h); no netdev then */
+	unsigned control_lcore;   /* CPU of the control path's thread, if there are threads */
 };
 
 /* A device of its own, opened. The port must outlive it. NULL with errno set as rnic_create.

@@ -7,6 +7,7 @@
 
 #include "lib/cm/cm.h"
 #include "lib/verbs/netdev.h"
+#include "lib/verbs/split.h"
 
 enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS };
 
@@ -18,6 +19,8 @@ static unsigned port_stats(const struct iv_dev *dev, struct inc_dv_stat stats[MA
 
 	if (dev->netdev && n < MAX_PORT_STATS)
 		n += iv_netdev_stats(dev->netdev, stats + n, MAX_PORT_STATS - n);
+	if (dev->split && n < MAX_PORT_STATS)
+		n += iv_split_stats(dev->split, stats + n, MAX_PORT_STATS - n);
 	return n < MAX_PORT_STATS ? n : MAX_PORT_STATS;
 }
 

@@ -3,6 +3,7 @@
 """Unmodified verbs programs of the distribution through a switch: rdma-core's examples and perftest, on hosts
 of tools/lab. Run by meson test, or by hand: tests/integration/verbs_programs.py [TEST...].
 Exit 77 (skipped) without ibverbs-utils or perftest."""
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 from fabric_case import Fabric, Lab, listening, topology  # noqa: E402
@@ -27,6 +29,11 @@ def free_port():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         return s.getsockname()[1]
+
+
+def write(path, text):
+    with open(path, 'w') as f:
+        f.write(text)
 
 
 class Programs(Fabric):
@@ -74,11 +81,11 @@ class Programs(Fabric):
             outs.append(out)
         return outs
 
-    def perftest(self, program, *args, sizes, iters, qps=1, reports=(0,)):
+    def perftest(self, program, *args, sizes, iters, qps=1, reports=(0,), hosts=('h0', 'h1')):
         """reports: who prints a table, 0 the client, 1 the server."""
         with self.subTest(program + ' ' + ' '.join(args)):
             start = time.monotonic()
-            outs = self.pair([program, *COMMON, '-n', str(iters), *args])
+            outs = self.pair([program, *COMMON, '-n', str(iters), *args], hosts)
             for i in reports:
                 rows = [ROW.match(line).groups() for line in outs[i].splitlines() if ROW.match(line)]
                 self.assertEqual([int(r[0]) for r in rows], sizes, outs[i])
@@ -125,6 +132,30 @@ class Programs(Fabric):
         self.perftest('ib_read_lat', '-s', '4096', sizes=[4096], iters=50)
         for kind in 'FETCH_AND_ADD', 'CMP_AND_SWAP':
             self.perftest('ib_atomic_lat', '-A', kind, sizes=[8], iters=50)
+
+
+    def test_control_path_on_another_core(self):
+        """h2 and h3 with "control_lcore": two threads each. The counters tell that both halves had their share."""
+        for i, h in enumerate(('h2', 'h3')):
+            config = self.lab.path(f'{h}.json')
+            with open(config) as f:
+                text = f.read()
+            self.addCleanup(write, config, text)
+            write(config, json.dumps({**json.loads(text), 'control_lcore': i % os.cpu_count()}))
+        with unittest.mock.patch.dict(os.environ, {'INCLINE_STATS': os.path.join(self.dir, 'split.stats')}):
+            for program, *args in (['ib_write_bw', '-s', '65536'], ['ib_send_bw', '-b', '-q', '4', '-s', '65536'],
+                                   ['ib_read_bw', '-s', '65536'], ['ib_send_bw', '-c', 'UD', '-s', '1000']):
+                qps = 4 if '-q' in args else 1
+                self.perftest(program, *args, sizes=[int(args[-1])], iters=100, qps=qps, hosts=('h2', 'h3'))
+            with open(os.path.join(self.dir, 'split.stats')) as f:
+                port = json.load(f)['port']
+            self.assertGreater(port['data_tx'], 0)
+            self.assertGreater(port['data_rx'], 0)
+            for program in 'ib_read_lat', 'ib_write_lat', 'ib_send_lat':
+                self.perftest(program, '-s', '4096', sizes=[4096], iters=50, hosts=('h2', 'h3'))
+            # One end apart, the other not.
+            self.perftest('ib_write_bw', '-s', '65536', sizes=[65536], iters=100, hosts=('h0', 'h3'))
+            self.pingpong('ibv_rc_pingpong', 'h2', 'h3', '-n', '100', '-e', '-c')
 
 
 # Their tests are not this file's.

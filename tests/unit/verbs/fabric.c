@@ -22,8 +22,8 @@ static unsigned cable_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
 	unsigned got = 0;
 
 	pthread_mutex_lock(&end->fabric->lock);
-	for (; got < n && got < queued(end); got++) {
-		unsigned slot = (end->head + got) % CABLE_FRAMES;
+	for (; got < n && end->read != end->tail; got++, end->read++) {
+		unsigned slot = end->read % CABLE_FRAMES;
 
 		frames[got] = (struct verbs_rx_frame){
 			.data = end->queue[slot].data, .len = end->queue[slot].len};
@@ -39,6 +39,7 @@ static void cable_rx_free(void *port, const struct verbs_rx_frame *frames, unsig
 	(void)frames;
 	pthread_mutex_lock(&end->fabric->lock);
 	end->head += n;
+	assert_true(end->read - end->head <= VERBS_RX_HELD);
 	pthread_mutex_unlock(&end->fabric->lock);
 }
 
@@ -52,6 +53,8 @@ static unsigned cable_room(void *port)
 	room = CABLE_FRAMES - queued(&f->end[!end->index]) - f->end[!end->index].staged;
 	if (f->room && room > f->room)
 		room = f->room;
+	if (f->blocked)
+		room = 0;
 	pthread_mutex_unlock(&f->lock);
 	return room;
 }
@@ -79,6 +82,12 @@ static void cable_tx(void *port, const struct rnic_frame *frame)
 		assert_true(queued(to) + to->staged < CABLE_FRAMES);
 		len = rnic_frame_flatten(frame, to->queue[slot].data, CABLE_FRAME_CAP);
 		assert_int_equal(len, frame->len);
+		assert_false(frame->unsealed);
+		if (next_random(f) % 1000 < f->corrupt) {
+			/* The last byte of payload, pad or headers. */
+			to->queue[slot].data[len - 5] ^= 0x10;
+			f->n_corrupt++;
+		}
 		to->queue[slot].len = (uint32_t)len;
 		to->staged++;
 	}
@@ -149,7 +158,10 @@ static bool cable_link(void *port)
 
 static void cable_close(void *port)
 {
-	((struct fabric_end *)port)->closed++;
+	struct fabric_end *end = port;
+
+	end->closed++;
+	assert_int_equal(end->read, end->head); /* all buffers came back */
 }
 
 static const struct verbs_port_ops cable_ops = {
@@ -197,6 +209,7 @@ void fabric_open(struct fabric *f, bool thread)
 		attr.rnic.port_mtu = f->mtu;
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
+		attr.split = f->split || (getenv("VERBS_SPLIT") && !f->netdev[i]);
 		f->end[i].context = incline_verbs_open_port(&cable_ops, &f->end[i], &attr);
 		assert_non_null(f->end[i].context);
 	}

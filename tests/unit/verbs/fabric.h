@@ -9,7 +9,7 @@
 #include "lib/verbs/incline_dv.h"
 #include "lib/verbs/port_ops.h"
 
-enum { CABLE_FRAMES = 256, CABLE_FRAME_CAP = 4400 };
+enum { CABLE_FRAMES = 1024, CABLE_FRAME_CAP = 4400 };
 
 struct fabric;
 
@@ -19,9 +19,9 @@ struct fabric_end {
 	struct {
 		uint8_t data[CABLE_FRAME_CAP];
 		uint32_t len;
-	} queue[CABLE_FRAMES]; /* to be received here */
-	unsigned head, tail;
-	unsigned staged; /* taken by tx, waiting for tx_flush; they follow the tail */
+	} queue[CABLE_FRAMES];     /* to be received here */
+	unsigned head, read, tail; /* the frames from head to read are with the device */
+	unsigned staged;           /* taken by tx, waiting for tx_flush; they follow the tail */
 	unsigned closed;
 	struct ibv_context *context;
 };
@@ -32,15 +32,19 @@ struct fabric {
 	bool real_time;
 	uint64_t now;
 	uint64_t rng;
-	unsigned loss; /* per mille of the frames */
-	bool cut;      /* lose everything */
+	unsigned loss;    /* per mille of the frames */
+	unsigned corrupt; /* per mille: a bit of the payload is flipped */
+	bool cut;         /* lose everything */
 	bool link_down;
 	unsigned room;  /* what tx_room says; 0: as much as the queue holds */
 	unsigned flush; /* frames that tx_flush passes on at a time; 0: all */
 	bool alone;     /* a device that spins does not run the other */
-	uint64_t n_tx, n_lost;
+	bool blocked;   /* tx_room says 0 */
+	uint64_t n_tx, n_lost, n_corrupt;
 	uint16_t mtu;
 	struct iv_netdev *netdev[2]; /* before fabric_open */
+	bool split;                  /* likewise: control path and data path apart. So also with
+				VERBS_SPLIT in the environment */
 };
 
 struct fabric *fabric_create(void);

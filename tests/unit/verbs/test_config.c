@@ -45,6 +45,7 @@ static void smallest(void **state)
 	assert_int_equal(c.port.mtu, 4200);
 	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
 	assert_int_equal(c.wait_ms, 10000);
+	assert_int_equal(c.control_lcore, IV_NO_LCORE);
 	assert_true(c.port.has_mac); /* the RNIC's */
 	assert_memory_equal(c.port.mac, c.mac, 6);
 	assert_int_equal(read_text("{" MAC ",\"port\":{\"name\":\"p0\",\"type\":\"memif\","
@@ -52,6 +53,8 @@ static void smallest(void **state)
 				 &c),
 		0);
 	assert_int_equal(c.wait_ms, 0); /* a server's link comes with its client */
+	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
+	assert_int_equal(c.control_lcore, 0);
 }
 
 static void netdev(void **state)
@@ -177,6 +180,13 @@ static void mistakes_are_named(void **state)
 			"netdev.prefix4: must be an integer 0..32"},
 		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"t\",\"prefix6\":true}}",
 			"netdev.prefix6: must be an integer 0..128"},
+		{"{" MAC "," PORT ",\"control_lcore\":-1}",
+			"control_lcore: must be an integer 0.."},
+		{"{" MAC "," PORT ",\"control_lcore\":1024}",
+			"control_lcore: must be an integer 0.."},
+		{"{" MAC "," PORT ",\"control_lcore\":\"0\"}", "control_lcore: must be an integer"},
+		{"{" MAC "," PORT ",\"control_lcore\":0,\"netdev\":{\"name\":\"t\"}}",
+			"control_lcore: not together with netdev"},
 		{"{" MAC "," PORT ",\"device\":\"\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":\"a/b\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":7}", "device"},

@@ -121,6 +121,74 @@ static void ping_pong_with_loss(void **state)
 	assert_true(p->f->n_lost > 100);
 }
 
+static uint64_t dropped(struct endpoint *ep, unsigned reason)
+{
+	return rnic_drop_count(incline_verbs_rnic(ep->context), reason);
+}
+
+/* Of a WRITE, the data of a SEND and a response to a READ, not a byte arrives while every frame is
+ * corrupted; then everything does. */
+static void corruption_places_nothing(void **state)
+{
+	struct pair *p = *state;
+	struct ibv_sge sge = {(uintptr_t)p->a.buf, 3000, p->a.mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_RDMA_WRITE,
+				   .send_flags = IBV_SEND_SIGNALED,
+				   .wr.rdma = {(uintptr_t)p->b.buf, p->b.mr->rkey}},
+			   *bad;
+	struct ibv_wc wc;
+
+	memset(p->b.buf, 0xee, BUF);
+	endpoints_connect(&p->a, &p->b, 1);
+	p->f->corrupt = 1000;
+	assert_int_equal(post_recv(&p->b, 2, 4000, 3000), 0);
+	assert_int_equal(ibv_post_send(p->a.qp, &wr, &bad), 0);
+	assert_int_equal(post_send(&p->a, 1, IBV_WR_SEND, 0, 3000), 0);
+	for (int i = 0; i < 100; i++)
+		fabric_step(p->f);
+	assert_true(p->f->n_corrupt > 0);
+	assert_true(dropped(&p->b, WIRE_ICRC_BAD) > 0);
+	for (unsigned i = 0; i < BUF; i++)
+		assert_int_equal(p->b.buf[i], 0xee);
+	assert_int_equal(ibv_poll_cq(p->b.cq, 1, &wc), 0);
+	p->f->corrupt = 0;
+	expect_wc(&p->a, 0, IBV_WC_RDMA_WRITE, &wc);
+	expect_wc(&p->a, 1, IBV_WC_SEND, &wc);
+	expect_wc(&p->b, 2, IBV_WC_RECV, &wc);
+	assert_memory_equal(p->b.buf, p->a.buf, 3000);
+	assert_memory_equal(p->b.buf + 4000, p->a.buf, 3000);
+	memset(p->b.buf, 0x55, 3000);
+	memset(p->a.buf, 0xee, BUF);
+	wr.opcode = IBV_WR_RDMA_READ;
+	assert_int_equal(ibv_post_send(p->a.qp, &wr, &bad), 0);
+	while (p->f->end[1].head == p->f->end[1].tail) /* the request arrives as it was sent */
+		incline_verbs_progress(p->a.context);
+	p->f->corrupt = 1000;
+	for (int i = 0; i < 100; i++)
+		fabric_step(p->f);
+	assert_true(dropped(&p->a, WIRE_ICRC_BAD) > 0);
+	for (unsigned i = 0; i < BUF; i++)
+		assert_int_equal(p->a.buf[i], 0xee);
+	p->f->corrupt = 0;
+	expect_wc(&p->a, 0, IBV_WC_RDMA_READ, &wc);
+	assert_memory_equal(p->a.buf, p->b.buf, 3000);
+}
+
+static void ping_pong_with_corruption(void **state)
+{
+	struct pair *p = *state;
+
+	memcpy(p->b.buf, p->a.buf, BUF);
+	endpoints_connect(&p->a, &p->b, 1);
+	p->f->corrupt = 100;
+	ping_pong(p, 200, 5000);
+	assert_true(p->f->n_corrupt > 100);
+	assert_int_equal(
+		dropped(&p->a, WIRE_ICRC_BAD) + dropped(&p->b, WIRE_ICRC_BAD), p->f->n_corrupt);
+}
+
 /* tx_room of one frame at a time: everything still goes, in order, and nothing is lost. */
 static void ping_pong_with_full_port(void **state)
 {
@@ -435,6 +503,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(send_over_every_gid, setup, teardown),
 		cmocka_unit_test_setup_teardown(send_every_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(ping_pong_with_loss, setup, teardown),
+		cmocka_unit_test_setup_teardown(corruption_places_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(ping_pong_with_corruption, setup, teardown),
 		cmocka_unit_test_setup_teardown(ping_pong_with_full_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(ping_pong_with_slow_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(polling_is_progress, setup, teardown),
