@@ -3,10 +3,11 @@
  * blocks that the lcore works on. A slot that was freed rests before it is given away again, so
  * that packets that are still under way do not meet another group. */
 #include <errno.h>
-#include <rte_malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/ground.h"
 #include "dataplane/sw.h"
 
 enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
@@ -14,33 +15,11 @@ enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
 /* IP, UDP, BTH and ICRC around a payload; a data packet of a collective has no more. */
 enum { ROCE_OVER_IP = 8 + 12 + 4, IP4_LEN = 20, IP6_LEN = 40 };
 
-static const struct port *port_of(const struct sw *sw, uint16_t id)
-{
-	for (unsigned i = 0; i < sw->n_ports; i++)
-		if (sw->ports[i].id == id)
-			return &sw->ports[i];
-	return NULL;
-}
-
 static bool is_zero(const uint8_t mac[6])
 {
 	static const uint8_t zero[6];
 
 	return memcmp(mac, zero, sizeof(zero)) == 0;
-}
-
-static int first_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
-{
-	struct table_rows rows;
-
-	table_rows(sw->tables, FWD_LOCAL_ADDR, &rows);
-	for (unsigned i = 0; i < rows.n; i++) {
-		if (wire_ip_is4(&rows.entry[i].key[0].ip) != wire_ip_is4(like))
-			continue;
-		*ip = rows.entry[i].key[0].ip;
-		return 0;
-	}
-	return -ENOENT;
 }
 
 /* Before the check of the spec: so far nothing in it can be relied on. */
@@ -50,7 +29,7 @@ static int fill_local_ip(
 	char text[WIRE_IP_STRLEN];
 
 	if (!wire_ip_is_zero(&ep->local_ip) || wire_ip_is_zero(&ep->remote_ip) ||
-		first_address(sw, &ep->remote_ip, &ep->local_ip) == 0)
+		sw_ground_address(sw, &ep->remote_ip, &ep->local_ip) == 0)
 		return 0;
 	return sw_fail(err, -ENOENT,
 		"endpoints[%u].local_ip: the switch has no address of the family of %s", i,
@@ -62,16 +41,17 @@ static int check_local_ip(
 {
 	char text[WIRE_IP_STRLEN];
 
-	if (fwd_is_local(atomic_load(&sw->fwd), &ep->local_ip))
+	if (sw_ground_is_local(sw, &ep->local_ip))
 		return 0;
 	return sw_fail(err, -EINVAL, "endpoints[%u].local_ip: %s is not an address of the switch",
 		i, wire_ip_format(&ep->local_ip, text, sizeof(text)));
 }
 
-static int fill_macs(const struct sw *sw, const struct port *port, struct inc_ep_spec *ep,
+static int fill_macs(const struct sw *sw, const struct sw_ground_port *port, struct inc_ep_spec *ep,
 	unsigned i, char err[SW_ERR_LEN])
 {
-	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), &ep->remote_ip);
+	struct sw_ground_port other = {.name = "?"};
+	struct sw_ground_path path;
 	char text[WIRE_IP_STRLEN];
 
 	if (is_zero(ep->smac))
@@ -79,15 +59,17 @@ static int fill_macs(const struct sw *sw, const struct port *port, struct inc_ep
 	if (!is_zero(ep->dmac))
 		return 0;
 	wire_ip_format(&ep->remote_ip, text, sizeof(text));
-	if (adj->kind != ADJ_REWRITE)
+	if (sw_ground_path(sw, &ep->remote_ip, &path) < 0)
 		return sw_fail(err, -ENOENT,
 			"endpoints[%u].mac: %s is no neighbour and has no route: give the MAC "
 			"address or a neigh entry",
 			i, text);
-	if (adj->port != port->id)
+	if (path.port != ep->port) {
+		sw_ground_port(sw, path.port, &other);
 		return sw_fail(err, -EINVAL, "endpoints[%u].port: %s is reached by port %s, not %s",
-			i, text, port_of(sw, adj->port)->config.name, port->config.name);
-	memcpy(ep->dmac, adj->dmac, sizeof(ep->dmac));
+			i, text, other.name, port->name);
+	}
+	memcpy(ep->dmac, path.dmac, sizeof(ep->dmac));
 	return 0;
 }
 
@@ -95,22 +77,22 @@ static int fill_endpoint(
 	const struct sw *sw, const struct inc_group_spec *spec, unsigned i, char err[SW_ERR_LEN])
 {
 	struct inc_ep_spec *ep = &spec->ep[i];
-	const struct port *port = port_of(sw, ep->port);
+	struct sw_ground_port port;
 	unsigned need = spec->mtu + ROCE_OVER_IP +
 			(spec->flags & INC_F_SR ? sizeof(struct roce_poseth) : 0) +
 			(wire_ip_is4(&ep->remote_ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
 	int rc;
 
-	if (port == NULL)
+	if (sw_ground_port(sw, ep->port, &port) < 0)
 		return sw_fail(
 			err, -ENOENT, "endpoints[%u].port: there is no port %u", i, ep->port);
-	if (need > port->config.mtu)
+	if (need > port.mtu)
 		return sw_fail(err, -EINVAL,
 			"mtu: %u bytes of payload make packets of %u, more than the MTU %u of port "
 			"%s",
-			spec->mtu, need, port->config.mtu, port->config.name);
+			spec->mtu, need, port.mtu, port.name);
 	rc = check_local_ip(sw, ep, i, err);
-	return rc < 0 ? rc : fill_macs(sw, port, ep, i, err);
+	return rc < 0 ? rc : fill_macs(sw, &port, ep, i, err);
 }
 
 static int free_slot(const struct sw *sw, uint64_t now)
@@ -154,7 +136,7 @@ static int start(struct sw *sw, struct inc_group *g, char err[SW_ERR_LEN])
 static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned slot, bool activate,
 	char err[SW_ERR_LEN])
 {
-	struct inc_group *g = rte_zmalloc("group", inc_group_bytes(spec), RTE_CACHE_LINE_SIZE);
+	struct inc_group *g = sw_ground_alloc(inc_group_bytes(spec));
 	struct sw_lease_member lease = {0};
 	uint64_t off = INC_NO_ARENA;
 	int rc = 0;
@@ -168,7 +150,7 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 	else if (!spec->unbound && inc_group_payload_bytes(spec) > 0)
 		rc = take_memory(sw, inc_group_payload_bytes(spec), &off, err);
 	if (rc < 0) {
-		rte_free(g);
+		sw_ground_free(g);
 		return rc;
 	}
 	inc_group_init(g, spec, slot, sw->groups->gen[slot], off);
@@ -182,11 +164,13 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 	if (rc < 0) {
 		give_back(sw, off);
 		sw_lease_leave(sw, &lease, g);
-		rte_free(g);
+		sw_ground_free(g);
 		return rc;
 	}
-	g->last_progress_ns = port_now_ns();
+	g->last_progress_ns = sw_now(sw);
 	sw->slot[slot] = (struct sw_group_slot){.lease = lease};
+	if (!activate && spec->activate_ms)
+		sw->slot[slot].activate_until = sw_now(sw) + spec->activate_ms * 1000000ull;
 	sw->n_groups++;
 	inc_table_set(sw->groups, slot, g);
 	return 0;
@@ -215,7 +199,7 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 		return rc;
 	if (sw_group_find(sw, spec->name) >= 0)
 		return sw_fail(err, -EEXIST, "name: there is a group \"%s\" already", spec->name);
-	free = free_slot(sw, port_now_ns());
+	free = free_slot(sw, sw_now(sw));
 	if (free < 0)
 		return sw_fail(err, free, "all %d group slots are in use, or resting for %llu ms",
 			SW_RING_SLOT0 - FIRST_SLOT,
@@ -279,7 +263,10 @@ int sw_group_activate(
 	for (unsigned i = 0; i < n_qpn; i++)
 		if (qpn[i] != 0)
 			inc_ep_at(g, i)->remote_qpn = qpn[i];
-	return start(sw, g, err);
+	rc = start(sw, g, err);
+	if (rc == 0)
+		sw->slot[slot].activate_until = 0;
+	return rc;
 }
 
 /* ---- the indirection layer ---- */
@@ -365,7 +352,7 @@ static void free_group(struct sw *sw, void *what)
 		sw_lease_leave(sw, &r->lease, r->g);
 	else
 		give_back(sw, r->g->pay_off);
-	rte_free(r->g);
+	sw_ground_free(r->g);
 	free(r);
 }
 
@@ -379,8 +366,7 @@ static void remove_group(struct sw *sw, unsigned slot)
 		*r = (struct removed){g, sw->slot[slot].lease};
 	sw->groups->gen[slot] = (uint8_t)((g->gen + 1) & GEN_MASK);
 	sw->n_stalled -= sw->slot[slot].stalled;
-	sw->slot[slot] =
-		(struct sw_group_slot){.rest_until = port_now_ns() + sw->config.slot_rest_ns};
+	sw->slot[slot] = (struct sw_group_slot){.rest_until = sw_now(sw) + sw->config.slot_rest_ns};
 	sw->n_groups--;
 	inc_table_set(sw->groups, slot, NULL);
 	sw_rnic_remove(sw, g);
@@ -402,7 +388,7 @@ int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LE
 		remove_group(sw, slot);
 		return 0;
 	}
-	sw->slot[slot].drain_until = port_now_ns() + sw->config.drain_ns;
+	sw->slot[slot].drain_until = sw_now(sw) + sw->config.drain_ns;
 	return 0;
 }
 
@@ -449,6 +435,13 @@ static void watch(struct sw *sw, unsigned slot, uint64_t now)
 	s->stalled = stalled;
 }
 
+/* Whoever has made a group and not come back to start it has given up, and may not have been able
+ * to say so. */
+static bool is_over(uint64_t until, uint64_t now)
+{
+	return until != 0 && until <= now;
+}
+
 void sw_tick(struct sw *sw, uint64_t now_ns)
 {
 	sw_reclaim(sw);
@@ -457,7 +450,8 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 	for (unsigned slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++) {
 		if (sw->groups->group[slot] == NULL)
 			continue;
-		if (sw->slot[slot].drain_until != 0 && sw->slot[slot].drain_until <= now_ns)
+		if (is_over(sw->slot[slot].drain_until, now_ns) ||
+			is_over(sw->slot[slot].activate_until, now_ns))
 			remove_group(sw, slot);
 		else
 			watch(sw, slot, now_ns);

@@ -301,7 +301,7 @@ static int refuse(struct sw_lease *l, uint64_t now, char err[SW_ERR_LEN])
 
 int sw_lease_acquire(struct sw *sw, const char *name, const char *tenant, char err[SW_ERR_LEN])
 {
-	const uint64_t now = port_now_ns();
+	const uint64_t now = sw_now(sw);
 	struct sw_lease *l;
 	int rc;
 
@@ -420,6 +420,6 @@ int sw_lease_get(struct sw *sw, unsigned i, struct sw_lease_info *info)
 	memcpy(info->name, l->name, sizeof(info->name));
 	memcpy(info->holder, l->holder, sizeof(info->holder));
 	if (l->holder[0])
-		info->held_ns = port_now_ns() - l->since_ns;
+		info->held_ns = sw_now(sw) - l->since_ns;
 	return 0;
 }

@@ -2,10 +2,10 @@
 /* NetReduce rings from the control plane's side: all of a ring or nothing, and the table of
  * connections that the packet path looks into. */
 #include <errno.h>
-#include <rte_malloc.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "dataplane/ground.h"
 #include "dataplane/sw.h"
 
 enum { GEN_MASK = 0x3f, RANKS_TEXT = 96 };
@@ -15,31 +15,17 @@ enum { AROUND = 8 + 12 + 16 + 4 + 4 + INA_LEN, IP4_LEN = 20, IP6_LEN = 40 };
 
 /* ---- checking ---- */
 
-static int first_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
-{
-	struct table_rows rows;
-
-	table_rows(sw->tables, FWD_LOCAL_ADDR, &rows);
-	for (unsigned i = 0; i < rows.n; i++) {
-		if (wire_ip_is4(&rows.entry[i].key[0].ip) != wire_ip_is4(like))
-			continue;
-		*ip = rows.entry[i].key[0].ip;
-		return 0;
-	}
-	return -ENOENT;
-}
-
 static int check_local(const struct sw *sw, const struct wire_ip *remote, struct wire_ip *local,
 	const char *what, char *err)
 {
 	char text[WIRE_IP_STRLEN];
 
 	if (wire_ip_is_zero(local) && !wire_ip_is_zero(remote) &&
-		first_address(sw, remote, local) < 0)
+		sw_ground_address(sw, remote, local) < 0)
 		return sw_fail(err, -ENOENT,
 			"%s.local_ip: the switch has no address of the family of %s", what,
 			wire_ip_format(remote, text, sizeof(text)));
-	if (!wire_ip_is_zero(local) && !fwd_is_local(atomic_load(&sw->fwd), local))
+	if (!wire_ip_is_zero(local) && !sw_ground_is_local(sw, local))
 		return sw_fail(err, -EINVAL, "%s.local_ip: %s is not an address of the switch",
 			what, wire_ip_format(local, text, sizeof(text)));
 	return 0;
@@ -49,20 +35,20 @@ static int check_local(const struct sw *sw, const struct wire_ip *remote, struct
 static int check_route(const struct sw *sw, const struct nr_spec *spec, const struct wire_ip *ip,
 	const char *what, uint16_t *port, char *err)
 {
-	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), ip);
 	const unsigned need =
 		spec->mtu + AROUND + (wire_ip_is4(ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
+	struct sw_ground_path path;
 	char text[WIRE_IP_STRLEN];
 
 	wire_ip_format(ip, text, sizeof(text));
-	if (adj->kind != ADJ_REWRITE)
+	if (sw_ground_path(sw, ip, &path) < 0)
 		return sw_fail(err, -ENOENT, "%s: %s is no neighbour and has no route", what, text);
-	if (adj->mtu < need)
+	if (path.mtu < need)
 		return sw_fail(err, -EINVAL,
 			"mtu: %u bytes of payload make packets of up to %u, more than the MTU %u "
 			"on the way to %s",
-			spec->mtu, need, adj->mtu, text);
-	*port = adj->port;
+			spec->mtu, need, path.mtu, text);
+	*port = path.port;
 	return 0;
 }
 
@@ -144,7 +130,7 @@ static int activate(struct sw *sw, struct nr_ring *r, char *err)
 		nr_clt_destroy(clt);
 		return rc;
 	}
-	r->last_progress_ns = port_now_ns();
+	r->last_progress_ns = sw_now(sw);
 	publish(sw, clt);
 	return 0;
 }
@@ -164,12 +150,12 @@ static void free_ring(struct sw *sw, void *what)
 	struct nr_ring *r = what;
 
 	inc_ranges_free(sw->arena, r->pay_off);
-	rte_free(r);
+	sw_ground_free(r);
 }
 
 static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, char *err)
 {
-	struct nr_ring *r = rte_zmalloc("ring", nr_ring_bytes(spec), RTE_CACHE_LINE_SIZE);
+	struct nr_ring *r = sw_ground_alloc(nr_ring_bytes(spec));
 	const size_t payload = nr_payload_bytes(spec);
 	uint64_t off;
 	int rc;
@@ -180,7 +166,7 @@ static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, ch
 			nr_ring_bytes(spec));
 	rc = inc_ranges_alloc(sw->arena, payload, &off);
 	if (rc < 0) {
-		rte_free(r);
+		sw_ground_free(r);
 		return sw_fail(err, rc,
 			"aggregation memory: the ring needs %zu bytes, %zu of %zu are free: raise "
 			"\"arena_kb\" or lower mtu, M or W",
@@ -188,6 +174,8 @@ static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, ch
 	}
 	nr_init(r, spec, SW_RING_SLOT0 + place, sw->ring_gen[place], off);
 	sw->ring[place] = r;
+	sw->ring_activate[place] =
+		spec->activate_ms ? sw_now(sw) + spec->activate_ms * 1000000ull : 0;
 	sw->n_rings++;
 	return 0;
 }
@@ -201,7 +189,7 @@ int sw_ring_create(
 		return rc;
 	if (sw_ring_find(sw, spec->name) >= 0)
 		return sw_fail(err, -EEXIST, "name: there is a ring \"%s\" already", spec->name);
-	place = free_place(sw, port_now_ns());
+	place = free_place(sw, sw_now(sw));
 	if (place < 0)
 		return sw_fail(err, place, "all %d rings are in use, or resting for %llu ms",
 			NR_MAX_RINGS, (unsigned long long)(sw->config.slot_rest_ns / 1000000));
@@ -269,7 +257,7 @@ int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 	publish(sw, clt);
 	sw->ring[ring] = NULL;
 	sw->ring_gen[ring] = (uint8_t)((r->gen + 1) & GEN_MASK);
-	sw->ring_rest[ring] = port_now_ns() + sw->config.slot_rest_ns;
+	sw->ring_rest[ring] = sw_now(sw) + sw->config.slot_rest_ns;
 	sw->ring_stalled[ring] = false;
 	sw->n_rings--;
 	sw_defer(sw, free_ring, r);
@@ -307,10 +295,15 @@ void sw_rings_tick(struct sw *sw, uint64_t now)
 	for (unsigned i = 0; i < NR_MAX_RINGS; i++) {
 		struct nr_ring *r = sw->ring[i];
 		uint32_t msg = 0, o = 0;
-		char ranks[RANKS_TEXT];
+		char ranks[RANKS_TEXT], err[SW_ERR_LEN];
 		uint64_t last, inputs;
 		bool stalled;
 
+		if (r != NULL && r->state == NR_INSTALLED && sw->ring_activate[i] != 0 &&
+			sw->ring_activate[i] <= now) {
+			sw_ring_delete(sw, i, err); /* given up by its maker */
+			continue;
+		}
 		if (r == NULL || r->state != NR_ACTIVE)
 			continue;
 		last = r->last_progress_ns;

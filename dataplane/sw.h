@@ -43,7 +43,8 @@ struct sw_deferred {
 };
 
 struct sw_group_slot {
-	uint64_t rest_until, drain_until; /* ns; 0: not resting, not draining */
+	/* ns; 0: not resting, not draining, active or without a limit. */
+	uint64_t rest_until, drain_until, activate_until;
 	bool stalled;
 	struct sw_lease_member lease;
 };
@@ -64,7 +65,8 @@ struct sw {
 	unsigned n_groups, n_stalled;
 	struct nr_ring *ring[NR_MAX_RINGS];
 	uint8_t ring_gen[NR_MAX_RINGS];
-	uint64_t ring_rest[NR_MAX_RINGS]; /* ns; 0: not resting */
+	/* ns; 0: not resting, active or without a limit. */
+	uint64_t ring_rest[NR_MAX_RINGS], ring_activate[NR_MAX_RINGS];
 	bool ring_stalled[NR_MAX_RINGS];
 	unsigned n_rings;
 	_Atomic(struct nr_clt *) clt;

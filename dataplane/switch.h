@@ -40,6 +40,8 @@ int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
 /* Stops the lcores, closes the ports, frees everything. Bounded. */
 void sw_destroy(struct sw *sw);
 const char *sw_name(const struct sw *sw);
+/* Its clock, in nanoseconds: what times in here are counted by. */
+uint64_t sw_now(const struct sw *sw);
 /* The configuration as given, without "tables" (new reference). */
 json_t *sw_config(const struct sw *sw);
 

@@ -103,7 +103,7 @@ static void note_partial(struct client *c, size_t left)
 	if (!left)
 		c->partial_ns = 0;
 	else if (!c->partial_ns)
-		c->partial_ns = rpc_now_ns();
+		c->partial_ns = sw_now(c->server->agent->sw);
 }
 
 /* Serves whole lines. May free c. */
@@ -261,7 +261,7 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct server *s = arg;
-	uint64_t now = rpc_now_ns();
+	uint64_t now = sw_now(s->agent->sw);
 	struct client *c, *next;
 
 	(void)fd, (void)what;

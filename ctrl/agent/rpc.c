@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
 	const char *method;
@@ -46,14 +45,6 @@ static const struct {
 };
 
 /* ---- for handlers ---- */
-
-uint64_t rpc_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 int rpc_fail(struct rpc_error *e, int err, const char *path, const char *fmt, ...)
 {
@@ -305,7 +296,7 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 	if (!a)
 		return -ENOMEM;
 	a->sw = sw;
-	a->started_ns = rpc_now_ns();
+	a->started_ns = sw_now(sw);
 	/* Absolute, and the file itself if it is a link: config.save replaces it. */
 	if (startup_file && !realpath(startup_file, a->startup_file))
 		snprintf(a->startup_file, sizeof(a->startup_file), "%s", startup_file);

@@ -40,8 +40,6 @@ int rpc_fail_text(struct rpc_error *e, int err, const char *text);
 /* A string of any bytes: what is not UTF-8 is replaced. */
 json_t *rpc_text(const char *text);
 
-uint64_t rpc_now_ns(void);
-
 /* Members of checked parameters, with a default. */
 bool rpc_bool(const json_t *params, const char *name, bool otherwise);
 int64_t rpc_int(const json_t *params, const char *name, int64_t otherwise);

@@ -61,8 +61,8 @@ static uint32_t random_psn(void)
 {
 	uint32_t psn = 0;
 
-	if (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
-		psn = (uint32_t)rpc_now_ns();
+	while (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		;
 	return psn & PSN_MASK;
 }
 
@@ -89,6 +89,7 @@ static int read_header(const json_t *params, struct inc_group_spec *s, struct rp
 		(rc = read_lease_name("tenant", lease, s->tenant, e)))
 		return rc;
 	s->lease_ms = (uint32_t)rpc_int(params, "lease_ms", 0);
+	s->activate_ms = (uint32_t)rpc_int(params, "activate_ms", 0);
 	s->mtu = (uint16_t)rpc_int(params, "mtu", 0);
 	s->m = (uint16_t)rpc_int(params, "M", 0);
 	s->w = (uint16_t)rpc_int(params, "W", 0);

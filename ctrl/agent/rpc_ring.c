@@ -125,6 +125,7 @@ static int read_spec(struct reading *rd, const json_t *params, struct rpc_error 
 		return rc;
 	s->in = rd->in;
 	s->id = (uint16_t)rpc_int(params, "id", 0);
+	s->activate_ms = (uint32_t)rpc_int(params, "activate_ms", 0);
 	s->mtu = (uint16_t)rpc_int(params, "mtu", 0);
 	s->m = (uint16_t)rpc_int(params, "M", 0);
 	s->w = (uint16_t)rpc_int(params, "W", 0);

@@ -88,7 +88,7 @@ int rpc_status(struct agent *a, const json_t *params, json_t **result, struct rp
 	(void)params, (void)e;
 	json_object_set_new(out, "name", rpc_text(sw_name(a->sw)));
 	json_object_set_new(out, "version", json_string(INCLINE_VERSION));
-	json_object_set_new(out, "uptime_s", ctl_u64((rpc_now_ns() - a->started_ns) / 1000000000));
+	json_object_set_new(out, "uptime_s", ctl_u64((sw_now(a->sw) - a->started_ns) / 1000000000));
 	status_ports(out, a->sw);
 	status_tables(out, sw_tables(a->sw));
 	status_groups(out, a->sw);

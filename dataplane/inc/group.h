@@ -134,6 +134,7 @@ struct inc_group_spec {
 	 * holds that, and for lease_ms without progress at most (0: the default). */
 	char lease[INC_NAME_LEN], tenant[INC_NAME_LEN];
 	uint32_t lease_ms;
+	uint32_t activate_ms; /* taken away again unless activated by then; 0: stays */
 	uint16_t n_ranks;
 	uint8_t n_ep;
 	struct inc_ep_spec *ep; /* n_ep of them, the caller's */

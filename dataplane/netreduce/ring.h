@@ -91,6 +91,7 @@ struct nr_spec {
 	uint16_t id; /* in the INA header */
 	uint16_t mtu, m, w, n_ranks;
 	uint32_t first_msg;
+	uint32_t activate_ms; /* taken away again unless activated by then; 0: stays */
 	unsigned flags;
 	unsigned n_in;
 	struct nr_in_spec *in; /* sorted by nr_check */

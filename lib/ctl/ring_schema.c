@@ -58,6 +58,9 @@ const struct ctl_field ctl_ring_create_params[] = {
 	{"leaves", CTL_LIST, .item = CTL_OBJECT, .fields = leaf_fields, .max = MAX_IN,
 		.help = "switches below"},
 	{"parent", CTL_OBJECT, .fields = parent_fields, .help = "switch above; the root has none"},
+	{"activate_ms", CTL_INT, .min = 1, .max = 3600000,
+		.help = "taken away again unless it is activated within so many ms; default: it "
+			"stays"},
 	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"}, {0}};
 
 static const struct ctl_field created_leaf_fields[] = {

@@ -230,6 +230,9 @@ static const struct ctl_field create_params[] = {
 		.help = "groups that get the lease together; default: the group's name"},
 	{"lease_ms", CTL_INT, .min = 10, .max = 3600000,
 		.help = "how long the tenant may hold it without progress; default 10000"},
+	{"activate_ms", CTL_INT, .min = 1, .max = 3600000,
+		.help = "taken away again unless it is activated within so many ms; default: it "
+			"stays"},
 	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"}, {0}};
 
 static const struct ctl_field connection_fields[] = {

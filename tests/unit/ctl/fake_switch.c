@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- tables ---- */
 
@@ -109,6 +110,15 @@ void fake_switch_destroy(struct sw *sw)
 		free(sw->group[i]);
 	json_decref(sw->config);
 	free(sw);
+}
+
+uint64_t sw_now(const struct sw *sw)
+{
+	struct timespec t;
+
+	(void)sw;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 const char *sw_name(const struct sw *sw)

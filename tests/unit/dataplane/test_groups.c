@@ -167,6 +167,33 @@ static void activation(void **state)
 	h_expect_drop(sw, 0, b, len, "inc_consumed");
 }
 
+/* Made, and forgotten by its maker; one that was started stays. */
+static void never_activated(void **state)
+{
+	const uint64_t later = sw_now(sw) + 60000000000;
+	unsigned slot;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	spec.activate_ms = 20000;
+	assert_int_equal(sw_group_create(sw, &spec, false, &slot, err), 0);
+	assert_true(sw->arena->used > 0);
+	sw_tick(sw, sw_now(sw));
+	assert_non_null(sw_group_get(sw, slot));
+	sw_tick(sw, later);
+	assert_null(sw_group_get(sw, slot));
+	assert_int_equal(sw->arena->used, 0);
+
+	assert_int_equal(sw_group_create(sw, &spec, false, &slot, err), 0);
+	assert_int_equal(sw_group_activate(sw, slot, NULL, 0, err), 0);
+	sw_tick(sw, later);
+	assert_int_equal(sw_group_get(sw, slot)->state, INC_ACTIVE);
+	/* Without memory for a while it is installed, but not forgotten. */
+	inc_group_set_state(sw_group_get(sw, slot), INC_ACTIVE, INC_INSTALLED);
+	sw_tick(sw, later);
+	assert_non_null(sw_group_get(sw, slot));
+}
+
 static void failed(void **state)
 {
 	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
@@ -333,6 +360,7 @@ int main(void)
 		T(slots_rest),
 		T(draining),
 		T(activation),
+		T(never_activated),
 		T(failed),
 		T(stall),
 		T(rebinding),

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ground.h on DPDK. */
+#include "dataplane/ground.h"
+
+#include <errno.h>
+#include <rte_malloc.h>
+#include <string.h>
+
+#include "dataplane/sw.h"
+
+uint64_t sw_now(const struct sw *sw)
+{
+	(void)sw;
+	return port_now_ns();
+}
+
+int sw_ground_port(const struct sw *sw, uint16_t id, struct sw_ground_port *port)
+{
+	for (unsigned i = 0; i < sw->n_ports; i++) {
+		const struct port *p = &sw->ports[i];
+
+		if (p->id != id)
+			continue;
+		port->mtu = p->config.mtu;
+		memcpy(port->name, p->config.name, sizeof(port->name));
+		memcpy(port->mac, p->mac, sizeof(port->mac));
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int sw_ground_path(const struct sw *sw, const struct wire_ip *ip, struct sw_ground_path *path)
+{
+	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), ip);
+
+	if (adj->kind != ADJ_REWRITE)
+		return -ENOENT;
+	*path = (struct sw_ground_path){.port = adj->port, .mtu = adj->mtu};
+	memcpy(path->dmac, adj->dmac, sizeof(path->dmac));
+	return 0;
+}
+
+bool sw_ground_is_local(const struct sw *sw, const struct wire_ip *ip)
+{
+	return fwd_is_local(atomic_load(&sw->fwd), ip);
+}
+
+int sw_ground_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
+{
+	struct table_rows rows;
+
+	table_rows(sw->tables, FWD_LOCAL_ADDR, &rows);
+	for (unsigned i = 0; i < rows.n; i++) {
+		if (wire_ip_is4(&rows.entry[i].key[0].ip) != wire_ip_is4(like))
+			continue;
+		*ip = rows.entry[i].key[0].ip;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void *sw_ground_alloc(size_t bytes)
+{
+	return rte_zmalloc("group", bytes, RTE_CACHE_LINE_SIZE);
+}
+
+void sw_ground_free(void *block)
+{
+	rte_free(block);
+}
