@@ -2,22 +2,15 @@
 #include "lib/ctl/client.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "lib/ctl/address.h"
-
-enum { RETRY_MS = 20, DIAL_MS = 500, MAX_ANSWER = 256 << 20 };
+enum { RETRY_MS = 20, MAX_ANSWER = 256 << 20 };
 
 struct ctl_client {
-	int fd;
+	const struct ctl_io *io;
+	int fd; /* the connection's number */
 	bool broken;
 	json_int_t id;
 	char *path; /* as the caller named it, for messages */
@@ -25,7 +18,7 @@ struct ctl_client {
 	size_t len, cap;
 };
 
-/* ---- errors and time ---- */
+/* ---- errors ---- */
 
 static int fail(struct ctl_error *e, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -41,68 +34,7 @@ static int fail(struct ctl_error *e, int code, const char *fmt, ...)
 	return code;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Waits until fd is ready for events. 0, -ETIMEDOUT at the deadline, or another errno. */
-static int wait_fd(int fd, short events, int64_t deadline)
-{
-	struct pollfd p = {.fd = fd, .events = events};
-
-	for (;;) {
-		int64_t left = deadline - now_ms();
-		int n = poll(&p, 1, left < 0 ? 0 : left > 60000 ? 60000 : (int)left);
-
-		if (n > 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (left <= 0)
-			return -ETIMEDOUT;
-	}
-}
-
 /* ---- connecting ---- */
-
-/* The end of a connect that was under way. */
-static int await_connect(int fd, int64_t deadline)
-{
-	int error = 0;
-	socklen_t len = sizeof(error);
-	int rc = wait_fd(fd, POLLOUT, deadline);
-
-	if (!rc && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
-		return -errno;
-	return rc ? rc : -error;
-}
-
-/* A descriptor, or -errno. A peer that answers nothing at all costs DIAL_MS at least. */
-static int try_connect(const struct ctl_address *to, int64_t deadline)
-{
-	const int64_t soonest = now_ms() + DIAL_MS;
-	const int on = 1;
-	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)&to->sa, to->len))
-		rc = -errno;
-	if (rc == -EINPROGRESS)
-		rc = await_connect(fd, deadline > soonest ? deadline : soonest);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	if (to->tcp)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return fd;
-}
 
 static const char *connect_hint(int rc)
 {
@@ -125,19 +57,18 @@ static const char *connect_hint(int rc)
 	return strerror(-rc);
 }
 
-int ctl_connect(
-	const char *path, unsigned timeout_ms, struct ctl_client **client, struct ctl_error *error)
+int ctl_connect_over(const struct ctl_io *io, const char *path, unsigned timeout_ms,
+	struct ctl_client **client, struct ctl_error *error)
 {
-	int64_t deadline = now_ms() + timeout_ms;
-	struct ctl_address to;
-	int fd = ctl_address_parse(path, &to);
+	const int64_t deadline = io->now_ms(io->arg) + timeout_ms;
+	int fd;
 
-	while (!fd) {
-		fd = try_connect(&to, deadline);
-		if ((fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN) || now_ms() >= deadline)
+	for (;;) {
+		fd = io->open(io->arg, path, deadline);
+		if ((fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN) ||
+			io->now_ms(io->arg) >= deadline)
 			break;
-		poll(NULL, 0, RETRY_MS);
-		fd = 0;
+		io->sleep_ms(io->arg, RETRY_MS);
 	}
 	if (fd < 0)
 		return fail(error, fd, "%.128s: %s", path, connect_hint(fd));
@@ -146,19 +77,26 @@ int ctl_connect(
 		c->path = strdup(path);
 	if (!c || !c->path) {
 		free(c);
-		close(fd);
+		io->close(io->arg, fd);
 		return fail(error, -ENOMEM, "%s: out of memory", path);
 	}
+	c->io = io;
 	c->fd = fd;
 	*client = c;
 	return 0;
+}
+
+int ctl_connect(
+	const char *path, unsigned timeout_ms, struct ctl_client **client, struct ctl_error *error)
+{
+	return ctl_connect_over(&ctl_sockets, path, timeout_ms, client, error);
 }
 
 void ctl_close(struct ctl_client *client)
 {
 	if (!client)
 		return;
-	close(client->fd);
+	client->io->close(client->io->arg, client->fd);
 	free(client->buf);
 	free(client->path);
 	free(client);
@@ -174,20 +112,12 @@ int ctl_fd(const struct ctl_client *client)
 static int send_all(struct ctl_client *c, const char *buf, size_t len, int64_t deadline)
 {
 	while (len) {
-		ssize_t n = send(c->fd, buf, len, MSG_NOSIGNAL);
+		const ssize_t n = c->io->send(c->io->arg, c->fd, buf, len, deadline);
 
-		if (n > 0) {
-			buf += n;
-			len -= (size_t)n;
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != EAGAIN)
-			return errno == EPIPE ? -ECONNRESET : -errno;
-		int rc = wait_fd(c->fd, POLLOUT, deadline);
-		if (rc)
-			return rc;
+		if (n < 0)
+			return (int)n;
+		buf += n;
+		len -= (size_t)n;
 	}
 	return 0;
 }
@@ -203,23 +133,12 @@ static int receive_more(struct ctl_client *c, int64_t deadline)
 		c->buf = buf;
 		c->cap = cap;
 	}
-	for (;;) {
-		ssize_t n = recv(c->fd, c->buf + c->len, c->cap - c->len, 0);
-
-		if (n > 0) {
-			c->len += (size_t)n;
-			return 0;
-		}
-		if (n == 0)
-			return -ECONNRESET;
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN)
-			return -errno;
-		int rc = wait_fd(c->fd, POLLIN, deadline);
-		if (rc)
-			return rc;
-	}
+	const ssize_t n =
+		c->io->receive(c->io->arg, c->fd, c->buf + c->len, c->cap - c->len, deadline);
+	if (n <= 0)
+		return n ? (int)n : -ECONNRESET;
+	c->len += (size_t)n;
+	return 0;
 }
 
 /* The next line as JSON. */
@@ -333,7 +252,7 @@ int ctl_call(struct ctl_client *client, const char *method, const json_t *params
 	unsigned timeout_ms, json_t **result, struct ctl_error *error)
 {
 	struct ctl_client *c = client;
-	int64_t deadline = now_ms() + timeout_ms;
+	int64_t deadline = c->io->now_ms(c->io->arg) + timeout_ms;
 	json_t *answer = NULL;
 	size_t len = 0;
 

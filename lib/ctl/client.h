@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "lib/ctl/client_io.h"
 #include "lib/ctl/schema.h"
 
 struct ctl_client;
@@ -23,6 +24,9 @@ struct ctl_error {
  * 0, or -ENOENT, -ECONNREFUSED (nobody listens), -EACCES, -ENAMETOOLONG, -ETIMEDOUT, -EINVAL ... */
 int ctl_connect(
 	const char *path, unsigned timeout_ms, struct ctl_client **client, struct ctl_error *error);
+/* The same over connections of another kind. */
+int ctl_connect_over(const struct ctl_io *io, const char *path, unsigned timeout_ms,
+	struct ctl_client **client, struct ctl_error *error);
 void ctl_close(struct ctl_client *client);
 
 /* Calls a method and waits for its answer. params: an object or NULL, stays the caller's. On

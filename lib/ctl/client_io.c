@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a client does by default to reach its server: stream sockets, and the clock of the machine.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/ctl/address.h"
+#include "lib/ctl/client_io.h"
+
+enum { DIAL_MS = 500 };
+
+static int64_t now_ms(void *arg)
+{
+	struct timespec t;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void sleep_ms(void *arg, unsigned ms)
+{
+	(void)arg;
+	poll(NULL, 0, (int)ms);
+}
+
+/* Waits until fd is ready for events. 0, -ETIMEDOUT at the deadline, or another errno. */
+static int wait_fd(int fd, short events, int64_t deadline)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	for (;;) {
+		int64_t left = deadline - now_ms(NULL);
+		int n = poll(&p, 1, left < 0 ? 0 : left > 60000 ? 60000 : (int)left);
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (left <= 0)
+			return -ETIMEDOUT;
+	}
+}
+
+/* The end of a connect that was under way. */
+static int await_connect(int fd, int64_t deadline)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+	int rc = wait_fd(fd, POLLOUT, deadline);
+
+	if (!rc && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+		return -errno;
+	return rc ? rc : -error;
+}
+
+/* A descriptor, or -errno. A peer that answers nothing at all costs DIAL_MS at least. */
+static int try_connect(const struct ctl_address *to, int64_t deadline)
+{
+	const int64_t soonest = now_ms(NULL) + DIAL_MS;
+	const int on = 1;
+	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&to->sa, to->len))
+		rc = -errno;
+	if (rc == -EINPROGRESS)
+		rc = await_connect(fd, deadline > soonest ? deadline : soonest);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	if (to->tcp)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+static int open_path(void *arg, const char *path, int64_t deadline)
+{
+	struct ctl_address to;
+	const int rc = ctl_address_parse(path, &to);
+
+	(void)arg;
+	return rc ? rc : try_connect(&to, deadline);
+}
+
+static void close_fd(void *arg, int fd)
+{
+	(void)arg;
+	close(fd);
+}
+
+static ssize_t send_some(void *arg, int fd, const char *buf, size_t len, int64_t deadline)
+{
+	(void)arg;
+	for (;;) {
+		const ssize_t n = send(fd, buf, len, MSG_NOSIGNAL);
+		int rc;
+
+		if (n > 0)
+			return n;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			return errno == EPIPE ? -ECONNRESET : -errno;
+		rc = wait_fd(fd, POLLOUT, deadline);
+		if (rc)
+			return rc;
+	}
+}
+
+static ssize_t receive_some(void *arg, int fd, char *buf, size_t cap, int64_t deadline)
+{
+	(void)arg;
+	for (;;) {
+		const ssize_t n = recv(fd, buf, cap, 0);
+		int rc;
+
+		if (n >= 0)
+			return n;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return -errno;
+		rc = wait_fd(fd, POLLIN, deadline);
+		if (rc)
+			return rc;
+	}
+}
+
+const struct ctl_io ctl_sockets = {
+	.now_ms = now_ms,
+	.sleep_ms = sleep_ms,
+	.open = open_path,
+	.close = close_fd,
+	.send = send_some,
+	.receive = receive_some,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a client of a control socket reaches its server: stream connections and a clock. By default
+ * ctl_sockets; a simulation brings streams of its own on virtual time (lib/sim/control.c). */
+#ifndef CTL_CLIENT_IO_H
+#define CTL_CLIENT_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ctl_io {
+	void *arg; /* given to all of them */
+	int64_t (*now_ms)(void *arg);
+	void (*sleep_ms)(void *arg, unsigned ms);
+	/* One try: a connection's number, from 0 on, or -errno as of connect(2); deadlines are
+	 * times of now_ms. */
+	int (*open)(void *arg, const char *path, int64_t deadline);
+	void (*close)(void *arg, int conn);
+	/* Some bytes, 1 at least; -ETIMEDOUT at the deadline, or another errno. receive: 0 if the
+	 * peer has closed. */
+	ssize_t (*send)(void *arg, int conn, const char *buf, size_t len, int64_t deadline);
+	ssize_t (*receive)(void *arg, int conn, char *buf, size_t cap, int64_t deadline);
+};
+
+extern const struct ctl_io ctl_sockets;
+
+#endif
