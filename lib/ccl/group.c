@@ -513,6 +513,7 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 	snprintf(err, CCL_ERR_LEN, "out of memory");
 	if (!g)
 		return -ENOMEM;
+	g->io = &ctl_sockets;
 	if ((rc = check_keys(&r, doc, known)) || (rc = read_scalars(&r, doc, g)) ||
 		(rc = read_choices(&r, doc, g)) || (rc = read_flags(&r, doc, g)) ||
 		(rc = read_verb(&r, doc, g)) || (rc = read_lease(&r, doc, g)) ||

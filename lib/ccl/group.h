@@ -7,6 +7,7 @@
 
 #include "lib/ccl/ccl.h"
 #include "lib/ccl/msg.h"
+#include "lib/ctl/client_io.h"
 
 enum {
 	CCL_NAME_LEN = 32,
@@ -62,6 +63,10 @@ struct ccl_group {
 	unsigned n_switches;
 	struct ccl_switch *sw;
 	unsigned root;
+	/* Not in the file: how control sockets are reached, ctl_sockets; a group's slots on the
+	 * switches, 0: what its window needs. For simulations. */
+	const struct ctl_io *io;
+	unsigned slots;
 };
 
 /* As ccl_group_load, from a parsed document. */

@@ -9,34 +9,21 @@
 #include <sys/random.h>
 
 #include "lib/ccl/comm.h"
-#include "lib/ctl/client.h"
+#include "lib/ccl/talk.h"
 
-enum { ASK_MS = 500, TRIES = 3 };
+/* A switch that is asked only for its opinion; that is to be rid of groups: a lost SYN is repeated
+ * within. */
+enum { ASK_MS = 500, UNDO_MS = 3000, TRIES = 3 };
 
-static unsigned timeout_ms(const struct ccl_group *g)
+static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
 {
-	const uint64_t ms = g->timeout_ns / 1000000;
+	const size_t n = strlen(text);
+	va_list ap;
 
-	return ms > 60000 ? 60000 : (unsigned)ms;
-}
-
-static int connect_switch(
-	const struct ccl_group *g, unsigned i, unsigned ms, struct ctl_client **client, char *err)
-{
-	struct ctl_error e = {0};
-	const int rc = ctl_connect(g->sw[i].socket, ms, client, &e);
-
-	if (rc)
-		snprintf(err, CCL_ERR_LEN, "switch %s: %s", g->sw[i].name, e.msg);
-	return rc;
-}
-
-static int complain(const struct ccl_group *g, unsigned i, const char *method, int rc,
-	const struct ctl_error *e, char *err)
-{
-	snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", g->sw[i].name, method, e->path,
-		e->path[0] ? ": " : "", e->msg);
-	return rc;
+	va_start(ap, fmt);
+	if (n < cap)
+		vsnprintf(text + n, cap - n, fmt, ap);
+	va_end(ap);
 }
 
 /* ---- what is to be installed ---- */
@@ -175,9 +162,12 @@ static json_t *create_params(const struct ccl_install *in, unsigned i, const str
 		"ranks", (int)g->n_ranks, "flags", g->flags, "endpoints", endpoints(g, i, sub),
 		"activate", 0);
 
+	json_object_set_new(
+		params, "activate_ms", json_integer((json_int_t)ccl_talk_activate_ms(g, in->n)));
+	if (g->slots)
+		json_object_set_new(params, "slots", json_integer((json_int_t)g->slots));
 	if (g->write)
 		json_object_set_new(params, "verb", json_string("write"));
-
 	if (g->lease[0])
 		json_object_update_new(
 			params, json_pack("{s:s, s:s, s:i}", "lease", g->lease, "tenant", g->name,
@@ -213,59 +203,79 @@ static int read_created(
 	return 0;
 }
 
-/* A group of this name exists. One that drains or has failed is of a former run and goes. */
-static int clear_former(const struct ccl_group *g, unsigned i, const char *name,
-	struct ctl_client *client, char *err)
+/* A group of a name, as it is shown: made by a request of ours whose answer is lost? */
+static bool is_ours(const struct ccl_sub *sub, const json_t *show)
 {
-	json_t *params = json_pack("{s:s}", "group", name), *result = NULL;
+	const char *state = json_string_value(json_object_get(show, "state"));
+
+	return state && !strcmp(state, "installed") &&
+	       json_integer_value(json_object_get(show, "start_psn")) == (json_int_t)sub->start_psn;
+}
+
+static int delete_group(struct ccl_talk *talk, json_t *which, bool force, char *err)
+{
+	struct ctl_error e;
+	const int rc = ccl_talk(talk, "group.delete",
+		json_pack("{s:o, s:b}", "group", which, "force", force), NULL, &e, err);
+
+	/* Done the first time, or by itself; on its way. */
+	return rc == -ENOENT || (talk->again && rc == -EALREADY) ? 0 : rc;
+}
+
+/* A group of this name exists. One that drains or has failed is of a former run and goes, and so
+ * does what may be of an attempt of ours. */
+static int clear_former(struct ccl_talk *talk, const struct ccl_sub *sub, bool unsure, char *err)
+{
+	const struct ccl_switch *sw = &talk->group->sw[talk->sw];
+	json_t *result = NULL;
 	const char *state;
 	struct ctl_error e;
-	int rc = ctl_call(client, "group.show", params, timeout_ms(g), &result, &e);
+	int rc = ccl_talk(
+		talk, "group.show", json_pack("{s:s}", "group", sub->name), &result, &e, err);
 
 	if (rc == 0) {
 		state = json_string_value(json_object_get(result, "state"));
-		if (state && (!strcmp(state, "draining") || !strcmp(state, "failed"))) {
-			json_object_set_new(params, "force", json_true());
-			rc = ctl_call(client, "group.delete", params, timeout_ms(g), NULL, &e);
+		if ((state && (!strcmp(state, "draining") || !strcmp(state, "failed"))) ||
+			(unsure && is_ours(sub, result))) {
+			rc = delete_group(talk, json_string(sub->name), true, err);
 		} else {
 			snprintf(err, CCL_ERR_LEN,
 				"switch %s has a group \"%s\" already (%s); if no "
 				"job uses it: inclinectl -s %s group delete %s",
-				g->sw[i].name, name, state ? state : "?", g->sw[i].socket, name);
+				sw->name, sub->name, state ? state : "?", sw->socket, sub->name);
 			rc = -EEXIST;
 		}
 	}
 	json_decref(result);
-	json_decref(params);
 	return rc == -ENOENT ? 0 : rc; /* it went by itself meanwhile */
 }
 
-static int create_one(
-	struct ccl_install *in, unsigned i, unsigned s, struct ctl_client *client, char *err)
+static int create_one(struct ccl_install *in, unsigned s, struct ccl_talk *talk, char *err)
 {
-	const struct ccl_group *g = in->group;
-	json_t *params = create_params(in, i, &in->sub[s]), *result = NULL;
-	struct ctl_error e = {0};
+	const unsigned i = talk->sw;
+	struct ccl_installed *inst = at(in, i, s);
+	json_t *result = NULL;
+	struct ctl_error e;
 	int rc;
 
 	for (int try = 1;; try++) {
-		rc = params ? ctl_call(client, "group.create", params, timeout_ms(g), &result, &e)
-			    : -ENOMEM;
-		if (rc)
-			complain(g, i, "group.create", rc, &e, err);
+		rc = ccl_talk(
+			talk, "group.create", create_params(in, i, &in->sub[s]), &result, &e, err);
+		inst->unsure |= talk->unsure;
 		if (rc != -EEXIST || try == TRIES)
 			break;
-		rc = clear_former(g, i, in->sub[s].name, client, err);
+		rc = clear_former(talk, &in->sub[s], inst->unsure, err);
 		if (rc)
 			break;
 	}
-	if (rc == 0 && read_created(g, i, result, at(in, i, s))) {
+	if (rc == 0)
+		inst->unsure = false;
+	if (rc == 0 && read_created(in->group, i, result, inst)) {
 		snprintf(err, CCL_ERR_LEN, "switch %s: group.create: the answer lacks endpoints",
-			g->sw[i].name);
+			in->group->sw[i].name);
 		rc = -EPROTO;
 	}
 	json_decref(result);
-	json_decref(params);
 	return rc;
 }
 
@@ -291,13 +301,29 @@ static uint32_t neighbour_qpn(const struct ccl_install *in, unsigned i, unsigned
 	return 0;
 }
 
-static int activate_one(
-	struct ccl_install *in, unsigned i, unsigned s, struct ctl_client *client, char *err)
+/* After a second request: has the first one been heard? */
+static bool is_active(struct ccl_talk *talk, int slot)
+{
+	char ignored[CCL_ERR_LEN];
+	json_t *show = NULL;
+	struct ctl_error e;
+	const char *state;
+	bool active;
+
+	if (ccl_talk(talk, "group.show", json_pack("{s:i}", "group", slot), &show, &e, ignored))
+		return false;
+	state = json_string_value(json_object_get(show, "state"));
+	active = state && !strcmp(state, "active");
+	json_decref(show);
+	return active;
+}
+
+static int activate_one(struct ccl_install *in, unsigned s, struct ccl_talk *talk, char *err)
 {
 	const struct ccl_group *g = in->group;
-	const unsigned n = g->sw[i].n_children + (g->sw[i].parent >= 0);
-	struct ctl_error e = {0};
-	json_t *list = json_array(), *params;
+	const unsigned i = talk->sw, n = g->sw[i].n_children + (g->sw[i].parent >= 0);
+	json_t *list = json_array();
+	struct ctl_error e;
 	int rc;
 
 	for (unsigned ep = 0; ep < n; ep++) {
@@ -307,56 +333,45 @@ static int activate_one(
 			json_array_append_new(
 				list, json_pack("{s:i, s:i}", "index", (int)ep, "qpn", (int)qpn));
 	}
-	params = json_pack("{s:i, s:o}", "group", at(in, i, s)->slot, "endpoints", list);
-	rc = params ? ctl_call(client, "group.activate", params, timeout_ms(g), NULL, &e) : -ENOMEM;
-	if (rc)
-		complain(g, i, "group.activate", rc, &e, err);
-	json_decref(params);
-	return rc;
+	rc = ccl_talk(talk, "group.activate",
+		json_pack("{s:i, s:o}", "group", at(in, i, s)->slot, "endpoints", list), NULL, &e,
+		err);
+	return rc == -EBUSY && talk->again && is_active(talk, at(in, i, s)->slot) ? 0 : rc;
 }
 
-/* Every group at one switch, over one connection. */
+/* Every group at one switch. */
 static int each_sub(struct ccl_install *in, unsigned i,
-	int (*fn)(struct ccl_install *in, unsigned i, unsigned s, struct ctl_client *client,
-		char *err),
-	char *err)
+	int (*fn)(struct ccl_install *in, unsigned s, struct ccl_talk *talk, char *err), char *err)
 {
-	struct ctl_client *client;
-	int rc = connect_switch(in->group, i, timeout_ms(in->group), &client, err);
+	struct ccl_talk talk = {
+		.group = in->group, .sw = i, .connect_ms = ccl_talk_timeout_ms(in->group)};
+	int rc = 0;
 
-	if (rc)
-		return rc;
 	for (unsigned s = 0; s < in->n && !rc; s++)
-		rc = fn(in, i, s, client, err);
-	ctl_close(client);
+		rc = fn(in, s, &talk, err);
+	ccl_talk_end(&talk);
 	return rc;
 }
 
-static int delete_all(struct ccl_install *in, unsigned i, bool force, char *err)
+/* What was made, or may have been: then it is known by its name alone. */
+static int delete_one(
+	struct ccl_install *in, unsigned s, struct ccl_talk *talk, bool force, char *err)
 {
-	const struct ccl_group *g = in->group;
-	struct ctl_client *client;
-	struct ctl_error e = {0};
-	int last = connect_switch(g, i, ASK_MS, &client, err);
+	struct ccl_installed *inst = at(in, talk->sw, s);
+	int rc = 0;
 
-	if (last)
-		return last;
-	for (unsigned s = 0; s < in->n; s++) {
-		json_t *params;
-		int rc;
+	if (inst->present) {
+		rc = delete_group(talk, json_integer(inst->slot), force, err);
+	} else if (inst->unsure) {
+		char why[CCL_ERR_LEN];
 
-		if (!at(in, i, s)->present)
-			continue;
-		params = json_pack("{s:i, s:b}", "group", at(in, i, s)->slot, "force", force);
-		rc = params ? ctl_call(client, "group.delete", params, timeout_ms(g), NULL, &e)
-			    : -ENOMEM;
-		if (rc)
-			last = complain(g, i, "group.delete", rc, &e, err);
-		json_decref(params);
-		at(in, i, s)->present = false;
+		rc = clear_former(talk, &in->sub[s], true, why);
+		if (rc && rc != -EEXIST) /* somebody else's */
+			memcpy(err, why, CCL_ERR_LEN);
+		rc = rc == -EEXIST ? 0 : rc;
 	}
-	ctl_close(client);
-	return last;
+	inst->present = inst->unsure = false;
+	return rc;
 }
 
 int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
@@ -364,13 +379,14 @@ int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
 	int last = 0;
 
 	for (unsigned i = 0; in->at && i < in->group->n_switches; i++) {
-		bool any = false;
-		int rc;
+		struct ccl_talk talk = {.group = in->group, .sw = i, .connect_ms = UNDO_MS};
 
-		for (unsigned s = 0; s < in->n; s++)
-			any |= at(in, i, s)->present;
-		rc = any ? delete_all(in, i, force, err) : 0;
-		last = rc ? rc : last;
+		for (unsigned s = 0; s < in->n; s++) {
+			const int rc = delete_one(in, s, &talk, force, err);
+
+			last = rc ? rc : last;
+		}
+		ccl_talk_end(&talk);
 	}
 	return last;
 }
@@ -378,15 +394,15 @@ int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
 int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN])
 {
 	const unsigned n = in->group->n_switches;
-	char ignored[CCL_ERR_LEN];
+	char why[CCL_ERR_LEN];
 	int rc = 0;
 
 	for (unsigned i = 0; i < n && !rc; i++)
 		rc = each_sub(in, i, create_one, err);
 	for (unsigned i = 0; i < n && !rc; i++)
 		rc = each_sub(in, i, activate_one, err);
-	if (rc)
-		ccl_uninstall(in, true, ignored);
+	if (rc && ccl_uninstall(in, true, why))
+		add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
 	return rc;
 }
 
@@ -402,17 +418,6 @@ uint32_t ccl_installed_qpn(const struct ccl_install *in, unsigned sub, unsigned 
 }
 
 /* ---- asking ---- */
-
-static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
-{
-	const size_t n = strlen(text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (n < cap)
-		vsnprintf(text + n, cap - n, fmt, ap);
-	va_end(ap);
-}
 
 static void describe(const struct ccl_switch *sw, const json_t *show, char *text, size_t cap)
 {
@@ -443,9 +448,8 @@ void ccl_install_missing(const struct ccl_group *g, const char *name, char *text
 		struct ctl_client *client;
 		json_t *show = NULL;
 		struct ctl_error e;
-		char err[CCL_ERR_LEN];
 
-		if (connect_switch(g, i, 0, &client, err))
+		if (ctl_connect_over(g->io, g->sw[i].socket, 0, &client, &e))
 			continue; /* its socket may be on another machine */
 		reached++;
 		if (params && ctl_call(client, "group.show", params, ASK_MS, &show, &e) == 0)

@@ -9,8 +9,8 @@
 /* What rank 0 remembers of one group on one switch. Endpoint i is child i, the parent is the last
  * one. */
 struct ccl_installed {
-	bool present;
-	int slot;                           /* identifies the group there */
+	bool present, unsure; /* unsure: may be there, its creation was not answered */
+	int slot;             /* identifies the group there */
 	uint32_t qpn[CCL_MAX_CHILDREN + 1]; /* the switch's, by endpoint */
 };
 
@@ -53,7 +53,9 @@ int ccl_install_init(struct ccl_install *in, const struct ccl_group *group, enum
 void ccl_install_fini(struct ccl_install *in);
 
 /* Creates the groups on every switch, then tells each of them its neighbours' QPNs and starts them.
- * All or nothing: on an error, named in err, what was created is deleted again. */
+ * All or nothing: on an error, named in err, what was created is deleted again. A request whose
+ * connection breaks is made once more. What cannot be deleted, because the switch does not answer,
+ * is taken away by the switch itself as long as it was not started. */
 int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN]);
 
 /* Deletes the groups from every switch that has them; force: without draining, because every queue

@@ -6,42 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/ctl/client.h"
+#include "lib/ccl/talk.h"
 
-enum { ASK_MS = 500 };
+enum { ASK_MS = 500, UNDO_MS = 3000, TRIES = 3 };
 
-static unsigned timeout_ms(const struct ccl_group *g)
+static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
 {
-	const uint64_t ms = g->timeout_ns / 1000000;
+	const size_t n = strlen(text);
+	va_list ap;
 
-	return ms > 60000 ? 60000 : (unsigned)ms;
-}
-
-/* One call to a switch; params is taken over. */
-static int call(const struct ccl_group *g, unsigned i, const char *method, json_t *params,
-	unsigned connect_ms, json_t **result, char *err)
-{
-	struct ctl_client *client;
-	struct ctl_error e = {0};
-	int rc = ctl_connect(g->sw[i].socket, connect_ms, &client, &e);
-
-	if (rc) {
-		snprintf(err, CCL_ERR_LEN, "switch %s: %s", g->sw[i].name, e.msg);
-		json_decref(params);
-		return rc;
-	}
-	rc = params ? ctl_call(client, method, params, timeout_ms(g), result, &e) : -ENOMEM;
-	if (rc == -EEXIST && strstr(e.msg, "a ring \""))
-		snprintf(err, CCL_ERR_LEN,
-			"switch %s has a ring \"%s\" already; if no job uses it: inclinectl -s %s "
-			"ring delete %s",
-			g->sw[i].name, g->name, g->sw[i].socket, g->name);
-	else if (rc)
-		snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", g->sw[i].name, method, e.path,
-			e.path[0] ? ": " : "", e.msg);
-	json_decref(params);
-	ctl_close(client);
-	return rc;
+	va_start(ap, fmt);
+	if (n < cap)
+		vsnprintf(text + n, cap - n, fmt, ap);
+	va_end(ap);
 }
 
 uint16_t ccl_ring_id(const struct ccl_group *g)
@@ -94,6 +71,8 @@ static json_t *create_params(
 		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "strict_port",
 		json_is_true(json_object_get(g->flags, "strict_port")), "flows", flows, "leaves",
 		leaves, "activate", 0);
+	json_object_set_new(
+		out, "activate_ms", json_integer((json_int_t)ccl_talk_activate_ms(g, 1)));
 	if (sw->parent >= 0)
 		json_object_set_new(out, "parent",
 			json_pack("{s:s, s:s}", "ip",
@@ -134,16 +113,69 @@ static int read_created(
 	return sw->parent >= 0 && !at->parent_qpn ? -EPROTO : 0;
 }
 
-static int create(const struct ccl_group *g, unsigned i, const struct ccl_ring_address *all,
-	unsigned mtu, struct ccl_ring_installed *at, char *err)
+/* Of this state? */
+static bool is_state(struct ccl_talk *talk, json_t *which, const char *state)
 {
-	json_t *result = NULL;
-	int rc = call(
-		g, i, "ring.create", create_params(g, i, all, mtu), timeout_ms(g), &result, err);
+	char ignored[CCL_ERR_LEN];
+	json_t *show = NULL;
+	struct ctl_error e;
+	const char *is;
+	bool same;
 
-	if (rc == 0 && read_created(g, i, result, at)) {
+	if (ccl_talk(talk, "ring.show", json_pack("{s:o}", "ring", which), &show, &e, ignored))
+		return false;
+	is = json_string_value(json_object_get(show, "state"));
+	same = is && !strcmp(is, state);
+	json_decref(show);
+	return same;
+}
+
+static int delete (struct ccl_talk *talk, json_t *which, char *err)
+{
+	struct ctl_error e;
+	const int rc =
+		ccl_talk(talk, "ring.delete", json_pack("{s:o}", "ring", which), NULL, &e, err);
+
+	return rc == -ENOENT ? 0 : rc; /* done the first time */
+}
+
+/* What may be of an attempt of ours; 0: there is nothing any more. */
+static int clear_unsure(struct ccl_talk *talk, char *err)
+{
+	const char *name = talk->group->name;
+
+	return is_state(talk, json_string(name), "installed")
+		       ? delete (talk, json_string(name), err)
+		       : 0;
+}
+
+static int create(struct ccl_talk *talk, const struct ccl_ring_address *all, unsigned mtu,
+	struct ccl_ring_installed *at, char *err)
+{
+	const struct ccl_group *g = talk->group;
+	const struct ccl_switch *sw = &g->sw[talk->sw];
+	json_t *result = NULL;
+	struct ctl_error e;
+	int rc;
+
+	for (int try = 1;; try++) {
+		rc = ccl_talk(talk, "ring.create", create_params(g, talk->sw, all, mtu), &result,
+			&e, err);
+		at->unsure |= talk->unsure;
+		if (rc != -EEXIST || !strstr(e.msg, "a ring \""))
+			break;
+		snprintf(err, CCL_ERR_LEN,
+			"switch %s has a ring \"%s\" already; if no job uses it: inclinectl -s %s "
+			"ring delete %s",
+			sw->name, g->name, sw->socket, g->name);
+		if (!at->unsure || try == TRIES || clear_unsure(talk, err))
+			break;
+	}
+	if (rc == 0)
+		at->unsure = false;
+	if (rc == 0 && read_created(g, talk->sw, result, at)) {
 		snprintf(err, CCL_ERR_LEN, "switch %s: ring.create: the answer lacks QPNs",
-			g->sw[i].name);
+			sw->name);
 		rc = -EPROTO;
 	}
 	json_decref(result);
@@ -163,11 +195,14 @@ static uint32_t parents_qpn(
 	return 0;
 }
 
-static int activate(
-	const struct ccl_group *g, const struct ccl_ring_installed *at, unsigned i, char *err)
+static int activate(struct ccl_talk *talk, const struct ccl_ring_installed *at, char *err)
 {
+	const struct ccl_group *g = talk->group;
+	const unsigned i = talk->sw;
 	const struct ccl_switch *sw = &g->sw[i];
 	json_t *list = json_array(), *params;
+	struct ctl_error e;
+	int rc;
 
 	for (unsigned c = 0; c < sw->n_children; c++)
 		if (!sw->child[c].host)
@@ -177,7 +212,11 @@ static int activate(
 	params = json_pack("{s:i, s:o}", "ring", at[i].ring, "leaves", list);
 	if (sw->parent >= 0)
 		json_object_set_new(params, "parent_qpn", json_integer(parents_qpn(g, at, i)));
-	return call(g, i, "ring.activate", params, timeout_ms(g), NULL, err);
+	rc = ccl_talk(talk, "ring.activate", params, NULL, &e, err);
+	/* After a second request: has the first one been heard? */
+	return rc == -EBUSY && talk->again && is_state(talk, json_integer(at[i].ring), "active")
+		       ? 0
+		       : rc;
 }
 
 int ccl_ring_uninstall(
@@ -186,13 +225,16 @@ int ccl_ring_uninstall(
 	int last = 0;
 
 	for (unsigned i = 0; i < g->n_switches; i++) {
+		struct ccl_talk talk = {.group = g, .sw = i, .connect_ms = UNDO_MS};
 		int rc = 0;
 
 		if (at[i].present)
-			rc = call(g, i, "ring.delete", json_pack("{s:i}", "ring", at[i].ring),
-				ASK_MS, NULL, err);
-		at[i].present = false;
+			rc = delete (&talk, json_integer(at[i].ring), err);
+		else if (at[i].unsure)
+			rc = clear_unsure(&talk, err);
+		at[i].present = at[i].unsure = false;
 		last = rc ? rc : last;
+		ccl_talk_end(&talk);
 	}
 	return last;
 }
@@ -200,45 +242,44 @@ int ccl_ring_uninstall(
 int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *all, unsigned mtu,
 	struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
 {
-	char ignored[CCL_ERR_LEN];
+	const unsigned n = g->n_switches;
+	char why[CCL_ERR_LEN];
 	int rc = 0;
 
-	memset(at, 0, g->n_switches * sizeof(*at));
-	for (unsigned i = 0; i < g->n_switches && !rc; i++)
-		rc = create(g, i, all, mtu, &at[i], err);
-	for (unsigned i = 0; i < g->n_switches && !rc; i++)
-		rc = activate(g, at, i, err);
-	if (rc)
-		ccl_ring_uninstall(g, at, ignored);
+	memset(at, 0, n * sizeof(*at));
+	for (unsigned k = 0; k < 2 * n && !rc; k++) {
+		struct ccl_talk talk = {
+			.group = g, .sw = k % n, .connect_ms = ccl_talk_timeout_ms(g)};
+
+		rc = k < n ? create(&talk, all, mtu, &at[k], err) : activate(&talk, at, err);
+		ccl_talk_end(&talk);
+	}
+	if (rc && ccl_ring_uninstall(g, at, why))
+		add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
 	return rc;
 }
 
 /* ---- asking ---- */
-
-static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
-{
-	const size_t n = strlen(text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (n < cap)
-		vsnprintf(text + n, cap - n, fmt, ap);
-	va_end(ap);
-}
 
 void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
 {
 	text[0] = '\0';
 	for (unsigned i = 0, reached = 0; i < g->n_switches && reached < CCL_MAX_DEPTH; i++) {
 		const json_t *ranks, *rank;
-		json_t *show = NULL;
-		char err[CCL_ERR_LEN];
+		struct ctl_client *client;
+		json_t *show = NULL, *params;
+		struct ctl_error e;
 		size_t at;
 
 		/* Its socket may be on another machine. */
-		if (call(g, i, "ring.show", json_pack("{s:s}", "ring", g->name), 0, &show, err))
+		if (ctl_connect_over(g->io, g->sw[i].socket, 0, &client, &e))
 			continue;
 		reached++;
+		params = json_pack("{s:s}", "ring", g->name);
+		if (params)
+			ctl_call(client, "ring.show", params, ASK_MS, &show, &e);
+		json_decref(params);
+		ctl_close(client);
 		ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
 		if (json_array_size(ranks))
 			add(text, cap, "; switch %s waits for rank%s ", g->sw[i].name,

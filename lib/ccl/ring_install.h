@@ -10,7 +10,7 @@
 
 /* What rank 0 remembers of one switch. */
 struct ccl_ring_installed {
-	bool present;
+	bool present, unsure;                /* as of struct ccl_installed */
 	int ring;                            /* identifies the ring there */
 	uint32_t parent_qpn;                 /* the switch's own, for its parent */
 	uint32_t leaf_qpn[CCL_MAX_CHILDREN]; /* and for each child that is a switch */

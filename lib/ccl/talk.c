@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ccl/talk.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { TRIES = 3, LONGEST_MS = 60000, MAX_ACTIVATE_MS = 3600000 };
+
+unsigned ccl_talk_timeout_ms(const struct ccl_group *g)
+{
+	const uint64_t ms = g->timeout_ns / 1000000;
+
+	return ms > LONGEST_MS ? LONGEST_MS : (unsigned)ms;
+}
+
+unsigned ccl_talk_activate_ms(const struct ccl_group *g, unsigned n_groups)
+{
+	const uint64_t ms = (uint64_t)ccl_talk_timeout_ms(g) * (2 * g->n_switches * n_groups + 1);
+
+	return ms > MAX_ACTIVATE_MS ? MAX_ACTIVATE_MS : (unsigned)ms;
+}
+
+void ccl_talk_end(struct ccl_talk *t)
+{
+	ctl_close(t->client);
+	t->client = NULL;
+}
+
+static int64_t now_ms(const struct ccl_talk *t)
+{
+	return t->group->io->now_ms(t->group->io->arg);
+}
+
+static unsigned left_ms(const struct ccl_talk *t, int64_t deadline)
+{
+	const int64_t left = deadline - now_ms(t);
+
+	return left > 0 ? (unsigned)left : 0;
+}
+
+static int dial(struct ccl_talk *t, unsigned ms, struct ctl_error *e)
+{
+	*e = (struct ctl_error){.index = -1};
+	return ctl_connect_over(t->group->io, t->group->sw[t->sw].socket, ms, &t->client, e);
+}
+
+/* The switch has not answered: it may do what was asked, or may have done it. */
+static bool is_unsure(int rc, const struct ctl_error *e)
+{
+	return e->code == 0 && rc != 0 && rc != -E2BIG && rc != -EINVAL;
+}
+
+static int call(struct ccl_talk *t, const char *method, const json_t *params, json_t **result,
+	struct ctl_error *e)
+{
+	int rc = t->client ? 0 : dial(t, t->connect_ms, e);
+	const int64_t deadline = now_ms(t) + ccl_talk_timeout_ms(t->group);
+
+	for (unsigned tries = TRIES; rc == 0; tries--) {
+		*e = (struct ctl_error){.index = -1};
+		rc = ctl_call(t->client, method, params, left_ms(t, deadline) / tries, result, e);
+		if (!is_unsure(rc, e))
+			return rc;
+		t->unsure = true;
+		/* It may be dead without saying so. */
+		ccl_talk_end(t);
+		if ((rc != -ECONNRESET && rc != -ETIMEDOUT) || tries == 1 || !left_ms(t, deadline))
+			return rc;
+		t->again = true;
+		rc = dial(t, left_ms(t, deadline), e);
+	}
+	return rc;
+}
+
+int ccl_talk(struct ccl_talk *t, const char *method, json_t *params, json_t **result,
+	struct ctl_error *e, char err[CCL_ERR_LEN])
+{
+	const char *name = t->group->sw[t->sw].name;
+	int rc;
+
+	t->again = t->unsure = false;
+	if (!params) {
+		snprintf(err, CCL_ERR_LEN, "switch %s: %s: out of memory", name, method);
+		return -ENOMEM;
+	}
+	rc = call(t, method, params, result, e);
+	json_decref(params);
+	if (rc == 0)
+		t->unsure = false;
+	else if (e->code == 0)
+		snprintf(err, CCL_ERR_LEN, "switch %s: %s", name, e->msg);
+	else
+		snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", name, method, e->path,
+			e->path[0] ? ": " : "", e->msg);
+	return rc;
+}
