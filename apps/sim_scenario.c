@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "apps/sim_control.h"
+
 double sim_seconds(void)
 {
 	struct timespec t;
@@ -177,7 +179,8 @@ static int parse_sizes(const json_t *doc, struct scenario *s, char *err)
 static int check_keys(const json_t *doc, char *err)
 {
 	static const char *const keys[] = {"topology", "seed", "link", "links", "workload", "bytes",
-		"mode", "ranks", "mtu", "m", "w", "root", "sr", "dcqcn", "limit_ms", "trace"};
+		"mode", "ranks", "mtu", "m", "w", "root", "sr", "dcqcn", "limit_ms", "trace",
+		"control"};
 	const char *key;
 	json_t *value;
 
@@ -246,7 +249,8 @@ int scenario_parse(const json_t *doc, struct scenario *s, char err[CCL_ERR_LEN])
 	if (!topology)
 		return refuse(err, "topology: missing");
 	if (check_keys(doc, err) || parse_workload(doc, s, err) || parse_sizes(doc, s, err) ||
-		parse_link(json_object_get(doc, "link"), &s->sim.link, err))
+		parse_link(json_object_get(doc, "link"), &s->sim.link, err) ||
+		sim_control_parse(json_object_get(doc, "control"), &s->sim.control, err))
 		return -EINVAL;
 	s->sim.seed = number_of(doc, "seed", 1);
 	s->sim.congestion.ect = json_is_true(json_object_get(doc, "dcqcn"));
@@ -400,13 +404,24 @@ static int open_coll(
 	return sim_coll_create(&conf, coll, err);
 }
 
+static json_t *control_report(struct sim *sim, uint64_t set_up_ns)
+{
+	json_int_t left = 0;
+
+	for (unsigned i = 0; i < sim_topo(sim)->n_switches; i++)
+		left += (json_int_t)sim_switch(sim, i)->arena_used;
+	return json_pack("{s:I,s:I,s:I}", "messages", (json_int_t)sim_control_messages(sim),
+		"set_up_ns", (json_int_t)set_up_ns, "arena_left_bytes", left);
+}
+
 int scenario_run(const struct scenario *s, json_t **result, char err[CCL_ERR_LEN])
 {
 	struct sim_coll *coll = NULL;
 	struct series *series = NULL;
 	const double start = sim_seconds();
 	struct sim *sim;
-	char why[SIM_ERR_LEN], hash[20];
+	char why[CCL_ERR_LEN], hash[20];
+	uint64_t set_up_ns;
 	json_t *runs = json_array();
 	int rc = sim_create(&s->sim, &sim, why);
 
@@ -418,22 +433,30 @@ int scenario_run(const struct scenario *s, json_t **result, char err[CCL_ERR_LEN
 	rc = set_links(s, sim, err);
 	if (rc == 0 && s->pcap && (rc = sim_capture(sim, s->pcap)))
 		snprintf(err, CCL_ERR_LEN, "%.200s: %s", s->pcap, strerror(-rc));
+	set_up_ns = sim_now(sim);
 	if (rc == 0 && !s->rdma)
 		rc = open_coll(s, sim, &coll, err);
+	set_up_ns = sim_now(sim) - set_up_ns;
 	if (rc == 0 && s->series_ns)
 		series = series_start(sim, s->series_ns);
 	if (rc == 0)
 		rc = run_sizes(s, sim, coll, series, runs, err);
+	if (coll) {
+		int rc2 = sim_coll_close(coll, why);
+
+		if (rc == 0 && rc2)
+			snprintf(err, CCL_ERR_LEN, "%s", why);
+		rc = rc ? rc : rc2;
+	}
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)sim_trace_hash(sim));
-	*result = json_pack("{s:s,s:i,s:i,s:I,s:o,s:s,s:I,s:I,s:f,s:o}", "topology", s->topo.name,
-		"hosts", (int)s->topo.n_hosts, "switches", (int)s->topo.n_switches, "seed",
-		(json_int_t)s->sim.seed, "runs", runs, "trace_hash", hash, "hops",
+	*result = json_pack("{s:s,s:i,s:i,s:I,s:o,s:s,s:I,s:I,s:f,s:o,s:o}", "topology",
+		s->topo.name, "hosts", (int)s->topo.n_hosts, "switches", (int)s->topo.n_switches,
+		"seed", (json_int_t)s->sim.seed, "runs", runs, "trace_hash", hash, "hops",
 		(json_int_t)sim_hops(sim), "virtual_ns", (json_int_t)sim_now(sim), "seconds",
-		sim_seconds() - start, "links", link_report(sim));
+		sim_seconds() - start, "links", link_report(sim), "control",
+		control_report(sim, set_up_ns));
 	if (series)
 		json_object_set_new(*result, "series", series_finish(series));
-	if (coll)
-		sim_coll_destroy(coll);
 	sim_destroy(sim);
 	return rc;
 }

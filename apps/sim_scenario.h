@@ -13,6 +13,7 @@
  *	"ranks"	     hosts that take part; default all (incast: of senders)
  *	"mtu", "m", "w", "root"  of the group; default 1024, 4, 64, the topology's root
  *	"sr"	     boolean: selective acknowledgement (mode 3); default false
+ *	"control"    what becomes of control messages, see sim_control.h
  *	"dcqcn"	     boolean: ECN-capable packets; default false
  *	"limit_ms"   of virtual time per size; default 60 000 */
 #ifndef APPS_SIM_SCENARIO_H

@@ -94,7 +94,7 @@ int soak_run(const struct soak_options *o, json_t *result)
 {
 	const double start = sim_seconds();
 	json_t *failures = json_array();
-	uint64_t hash = 0, hops = 0, virtual_ns = 0;
+	uint64_t hash = 0, hops = 0, virtual_ns = 0, refused = 0;
 	char text[20];
 	int rc = 0;
 
@@ -113,6 +113,7 @@ int soak_run(const struct soak_options *o, json_t *result)
 		sim_random(&hash);
 		hops += out.hops;
 		virtual_ns += out.virtual_ns;
+		refused += out.refused;
 		if (rc == 0 && out.rc)
 			rc = report(&c, &out, o->pcap, failures);
 		if ((i + 1) % EVERY == 0)
@@ -122,12 +123,13 @@ int soak_run(const struct soak_options *o, json_t *result)
 	snprintf(text, sizeof(text), "%016llx", (unsigned long long)hash);
 	json_object_set_new(result, "first", json_integer((json_int_t)o->first));
 	json_object_set_new(result, "seeds", json_integer((json_int_t)o->count));
+	json_object_set_new(result, "refused", json_integer((json_int_t)refused));
 	json_object_set_new(result, "hops", json_integer((json_int_t)hops));
 	json_object_set_new(result, "trace_hash", json_string(text));
-	printf("seeds %llu..%llu: %zu failed, %llu packet-hops, %.1f s of virtual time in %.0f s, "
-	       "trace %s\n",
+	printf("seeds %llu..%llu: %zu failed, %llu groups refused, %llu packet-hops, %.1f s of "
+	       "virtual time in %.0f s, trace %s\n",
 		(unsigned long long)o->first, (unsigned long long)(o->first + o->count - 1),
-		json_array_size(failures), (unsigned long long)hops, (double)virtual_ns * 1e-9,
-		sim_seconds() - start, text);
+		json_array_size(failures), (unsigned long long)refused, (unsigned long long)hops,
+		(double)virtual_ns * 1e-9, sim_seconds() - start, text);
 	return rc ? rc : (int)json_array_size(failures);
 }

@@ -90,6 +90,26 @@ static void make_fault(struct soak_fault *f, uint64_t *rng)
 	f->len = 1000 + below(rng, below(rng, 2) ? 100000 : 100000000);
 }
 
+/* Half of the cases have a control plane that works; the others' may fail, and then says so. */
+static void make_control(struct sim_control_conf *k, uint64_t *rng)
+{
+	static const uint64_t MS = 1000000;
+
+	k->timeout_ns = (500 + below(rng, 5000)) * MS;
+	if (below(rng, 2))
+		return;
+	k->delay_ns = below(rng, 20 * MS);
+	k->jitter_ns = below(rng, 2) ? 0 : below(rng, 50 * MS);
+	k->loss = below(rng, 2) ? 0 : (double)below(rng, 200) / 1000;
+	k->brk = below(rng, 2) ? 0 : (double)below(rng, 150) / 1000;
+	k->silent = below(rng, 2) ? 0 : (double)below(rng, 100) / 1000;
+	k->late_nth = below(rng, 4) ? 0 : 1 + below(rng, 40);
+	k->late_ns = k->late_nth ? below(rng, 30000) * MS : 0;
+	k->n_down = below(rng, 4) ? 0 : 1;
+	k->down[0].from = below(rng, 500 * MS);
+	k->down[0].until = k->down[0].from + below(rng, 8000) * MS + 1;
+}
+
 static unsigned hosts_of(const char *topology)
 {
 	struct sim_topo topo;
@@ -119,6 +139,7 @@ void soak_case_make(struct soak_case *c, uint64_t seed, unsigned mode)
 		make_job(&c->job[i], n_hosts, mode, &rng);
 	for (unsigned i = 0; i < c->n_faults; i++)
 		make_fault(&c->fault[i], &rng);
+	make_control(&c->control, &rng);
 }
 
 /* ---- printing ---- */
@@ -162,10 +183,26 @@ static void print_fault(const struct soak_fault *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void print_control(const struct sim_control_conf *k, FILE *out)
+{
+	fprintf(out,
+		"  control: timeout %llu ms, delay %llu + %llu ns, loss %g, break %g, silent %g",
+		(unsigned long long)k->timeout_ns / 1000000, (unsigned long long)k->delay_ns,
+		(unsigned long long)k->jitter_ns, k->loss, k->brk, k->silent);
+	if (k->late_nth)
+		fprintf(out, ", message %llu late by %llu ns", (unsigned long long)k->late_nth,
+			(unsigned long long)k->late_ns);
+	if (k->n_down)
+		fprintf(out, ", down from %llu to %llu ns", (unsigned long long)k->down[0].from,
+			(unsigned long long)k->down[0].until);
+	fputc('\n', out);
+}
+
 void soak_case_print(const struct soak_case *c, FILE *out)
 {
 	fprintf(out, "  %s, %llu Mb/s, %llu ns\n", c->topology, (unsigned long long)c->mbps,
 		(unsigned long long)c->delay_ns);
+	print_control(&c->control, out);
 	for (unsigned i = 0; i < c->n_jobs; i++)
 		print_job(&c->job[i], out);
 	for (unsigned i = 0; i < c->n_faults; i++)
@@ -254,9 +291,31 @@ static bool first_hosts(struct soak_job *job)
 	return had;
 }
 
+/* One kind of fault less. */
+static bool calmer(struct sim_control_conf *k, unsigned i)
+{
+	double *const chance[] = {&k->loss, &k->brk, &k->silent};
+	uint64_t *const number[] = {&k->late_nth, &k->jitter_ns, &k->delay_ns};
+	bool had;
+
+	if (i >= 3 && i < 6)
+		return zero(number[i - 3]);
+	had = i < 3 ? *chance[i] > 0 : k->n_down > 0;
+	if (i < 3)
+		*chance[i] = 0;
+	else
+		k->n_down = 0;
+	return had;
+}
+
 bool soak_case_shrink(struct soak_case *c, unsigned i, bool *changed)
 {
-	enum { OWN = 2 * SOAK_MAX_WORK + 3, JOBS = SOAK_MAX_JOBS + SOAK_MAX_FAULTS };
+	enum {
+		OWN = 2 * SOAK_MAX_WORK + 3,
+		JOBS = SOAK_MAX_JOBS + SOAK_MAX_FAULTS,
+		CONTROL = JOBS + SOAK_MAX_JOBS * OWN + 1,
+		N_CONTROL = 7
+	};
 	struct soak_job *job = &c->job[i < JOBS ? 0 : (i - JOBS) / OWN % SOAK_MAX_JOBS];
 	const unsigned k = i < JOBS ? 0 : (i - JOBS) % OWN;
 
@@ -266,8 +325,10 @@ bool soak_case_shrink(struct soak_case *c, unsigned i, bool *changed)
 		*changed = drop_fault(c, i - SOAK_MAX_JOBS);
 	else if (i == JOBS + SOAK_MAX_JOBS * OWN)
 		*changed = simpler_topology(c);
-	else if (i > JOBS + SOAK_MAX_JOBS * OWN)
+	else if (i >= CONTROL + N_CONTROL)
 		return false;
+	else if (i >= CONTROL)
+		*changed = calmer(&c->control, i - CONTROL);
 	else if ((unsigned)(job - c->job) >= c->n_jobs)
 		*changed = false;
 	else if (k < SOAK_MAX_WORK)

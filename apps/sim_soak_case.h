@@ -42,6 +42,7 @@ struct soak_case {
 	uint64_t seed;
 	char topology[32];
 	uint64_t mbps, delay_ns;
+	struct sim_control_conf control;
 	unsigned n_jobs, n_faults;
 	struct soak_job job[SOAK_MAX_JOBS];
 	struct soak_fault fault[SOAK_MAX_FAULTS];
@@ -57,6 +58,7 @@ bool soak_case_shrink(struct soak_case *c, unsigned i, bool *changed);
 struct soak_outcome {
 	int rc; /* 0, or negative errno */
 	uint64_t hash, hops, virtual_ns;
+	unsigned refused; /* communicators that could not be made: control connections failed */
 	char text[CCL_ERR_LEN];
 };
 

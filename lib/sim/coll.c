@@ -58,6 +58,8 @@ static int open_comms(struct sim_coll *c, char *err)
 		rc = ccl_comm_open(&conn, &c->rank[r].comm, err);
 	}
 	if (rc == 0)
+		rc = sim_coll_describe(c, err);
+	if (rc == 0)
 		rc = sim_coll_install(c, err);
 	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++) {
 		struct ccl_conn conn = connection(c, r);
@@ -76,6 +78,8 @@ static int open_ring(struct sim_coll *c, char *err)
 	struct ccl_ring_address *at = calloc(n, sizeof(*at));
 	int rc = at ? 0 : -ENOMEM;
 
+	if (rc == 0 && c->conf.mode == CCL_MODE_NETREDUCE)
+		rc = sim_coll_describe(c, err);
 	for (unsigned r = 0; rc == 0 && r < n; r++) {
 		const struct ccl_ring_conf conf = {
 			.context = sim_context(c->conf.sim, sim_coll_host(c, r)),
@@ -88,7 +92,7 @@ static int open_ring(struct sim_coll *c, char *err)
 			.timeout_ns = c->conf.timeout_ns,
 			.start_psn = (c->conf.start_psn + 77 * r) & PSN_MASK,
 			.netreduce = c->conf.mode == CCL_MODE_NETREDUCE,
-			.ring_id = c->conf.mode == CCL_MODE_NETREDUCE ? sim_coll_ring_id(c) : 0,
+			.ring_id = c->group ? ccl_ring_id(c->group) : 0,
 		};
 
 		rc = ccl_ring_open(&conf, &c->rank[r].ring, err);
@@ -150,8 +154,11 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 	return 0;
 }
 
-void sim_coll_destroy(struct sim_coll *c)
+int sim_coll_close(struct sim_coll *c, char err[CCL_ERR_LEN])
 {
+	int rc;
+
+	err[0] = 0;
 	for (unsigned r = 0; r < c->conf.n_ranks; r++) {
 		sim_remove_app(c->conf.sim, sim_coll_host(c, r), &c->rank[r]);
 		if (c->rank[r].comm)
@@ -161,12 +168,17 @@ void sim_coll_destroy(struct sim_coll *c)
 		c->rank[r].ring = NULL;
 	}
 	sim_coll_let_go(c);
-	if (is_ring(&c->conf))
-		sim_coll_remove_ring(c);
-	else
-		sim_coll_remove(c);
+	rc = sim_coll_remove(c, err);
 	free(c->rank);
 	free(c);
+	return rc;
+}
+
+void sim_coll_destroy(struct sim_coll *c)
+{
+	char ignored[CCL_ERR_LEN];
+
+	sim_coll_close(c, ignored);
 }
 
 const char *sim_coll_error(const struct sim_coll *c)

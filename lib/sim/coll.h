@@ -25,10 +25,14 @@ struct sim_coll_conf {
 	uint64_t timeout_ns;
 };
 
-/* -EOPNOTSUPP with the reason in err: a mode that is not built here or in the switch. */
+/* Groups are made over control connections (control.h), so the simulation may run meanwhile; not to
+ * be called by an app. -errno with the reason in err; nothing is left on the switches then that
+ * they do not take away by themselves. */
 int sim_coll_create(
 	const struct sim_coll_conf *conf, struct sim_coll **coll, char err[CCL_ERR_LEN]);
 void sim_coll_destroy(struct sim_coll *coll);
+/* The same, with what the switches said to the deletion of its groups. */
+int sim_coll_close(struct sim_coll *coll, char err[CCL_ERR_LEN]);
 
 /* One collective of int32 sums. bytes is the whole vector: what every rank gives to AllReduce,
  * Reduce, ReduceScatter, and what every rank has after Broadcast and AllGather. */

@@ -2,8 +2,11 @@
 #ifndef SIM_COLL_PRIV_H
 #define SIM_COLL_PRIV_H
 
+#include "lib/ccl/install.h"
 #include "lib/ccl/ring.h"
+#include "lib/ccl/ring_install.h"
 #include "lib/sim/coll.h"
+#include "lib/sim/control_priv.h"
 #include "lib/sim/priv.h"
 
 enum { SIM_MAX_GROUPS = 129 };
@@ -27,10 +30,11 @@ struct sim_rank {
 
 struct sim_coll {
 	struct sim_coll_conf conf;
-	unsigned n_groups, first_slot; /* on the switches */
-	unsigned ring;                 /* NetReduce: its number in the fabric + 1 */
-	unsigned n_work, n_waiting;    /* calls that are not done */
-	uint64_t started, finished;    /* when the first was issued, and the last one done */
+	struct ccl_group *group; /* NULL: a ring of the hosts */
+	struct ccl_install install;
+	struct ccl_ring_installed *ring_at; /* NetReduce: one per switch */
+	unsigned n_work, n_waiting;         /* calls that are not done */
+	uint64_t started, finished;         /* when the first was issued, and the last one done */
 	uint64_t rng;
 	struct sim_work work[SIM_MAX_WORK];
 	struct sim_rank *rank;
@@ -68,19 +72,14 @@ struct sim_tree {
 /* Of the switches between all ranks. -errno with a reason; to be freed in any case. */
 int sim_tree_make(struct sim_coll *c, struct sim_tree *t, char *err);
 void sim_tree_free(struct sim_tree *t);
-/* Which child of its parent a switch is. */
-unsigned sim_tree_at_parent(const struct sim_tree *t, unsigned sw);
-
-/* A NetReduce ring on the switches; addresses of all ranks. */
-int sim_coll_install_ring(struct sim_coll *c, const struct ccl_ring_address *at, char *err);
-/* That the next ring to be installed has in its messages. */
-uint16_t sim_coll_ring_id(const struct sim_coll *c);
-void sim_coll_remove_ring(struct sim_coll *c);
-
-/* The switches' side of groups. */
+/* The tree as a group of CommLib's: c->group. */
+int sim_coll_describe(struct sim_coll *c, char *err);
+/* The groups on the switches; or the ring, by all ranks' addresses. */
 int sim_coll_install(struct sim_coll *c, char *err);
-void sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote);
-uint32_t sim_coll_start_psn(const struct sim_coll *c, unsigned g);
-void sim_coll_remove(struct sim_coll *c);
+int sim_coll_install_ring(struct sim_coll *c, const struct ccl_ring_address *at, char *err);
+/* How many. */
+unsigned sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote);
+/* What of that is there. */
+int sim_coll_remove(struct sim_coll *c, char *err);
 
 #endif

@@ -17,11 +17,12 @@ struct sim_frame {
 	uint8_t data[];
 };
 
-/* What happens at a time: a frame arrives over a link, or (frame NULL) a node wakes up. */
+/* What happens at a time: a frame arrives over a link, or (frame NULL) a node or the control plane
+ * wakes up. */
 struct sim_event {
 	uint64_t at, order;
 	struct sim_frame *frame;
-	unsigned index; /* of the link, or the node: hosts, then switches */
+	unsigned index; /* of the link, or the node: hosts, then switches; control */
 };
 
 struct sim_host {
@@ -43,21 +44,12 @@ struct sim_peer {
 	unsigned node, link;
 };
 
-/* A NetReduce ring on a switch, and the connections that it looks into. */
-struct sim_ring {
-	struct sim_ring *next;
-	struct nr_ring *ring;
-	unsigned index, n_rows; /* of the ring in the fabric */
-	struct nr_key key[NR_MAX_ROWS];
-	struct nr_look look[NR_MAX_ROWS];
-};
-
 struct sim_node_switch {
 	struct sim_switch pub;
 	struct mode1_device *mode1; /* NULL: no Mode-I group so far */
 	struct mode1 **of_slot;     /* its groups */
-	struct sim_ring *ring;
-	unsigned n_hosts, n_ports; /* ports: hosts first */
+	struct sim_agent *agent;    /* NULL: nobody has asked it for anything so far */
+	unsigned n_hosts, n_ports;  /* ports: hosts first */
 	struct sim_peer *port;
 	/* [switch]: inter-switch ports on a shortest way there; bit 0 is port n_hosts. */
 	uint64_t *next;
@@ -82,7 +74,9 @@ struct sim {
 	sim_sampler sampler;
 	void *sampler_arg;
 	uint64_t every, sample_at;
-	unsigned *by_ip; /* open addressing: node + 1 */
+	struct sim_control *control;
+	unsigned n_colls; /* made so far */
+	unsigned *by_ip;  /* open addressing: node + 1 */
 	unsigned ip_mask;
 };
 
@@ -111,7 +105,9 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 /* Sends a frame of the switch's own on its way to dst, as it would forward it. */
 void sim_switch_send(
 	struct sim *sim, unsigned sw, struct sim_frame *frame, const struct wire_ip *dst);
-/* An address space for aggregation memory, that never moves. */
+/* Port on a shortest way to a node; -ENOENT: there is none. */
+int sim_port_to_node(const struct sim *sim, unsigned sw, unsigned node);
+/* Aggregation memory of every switch: an address space that is filled as it is used. */
 extern const size_t SIM_ARENA_BYTES;
 
 /* ---- switch_rnic.c: connections of Mode-I groups end in a device of the switch ---- */
@@ -119,6 +115,7 @@ extern const size_t SIM_ARENA_BYTES;
 /* As mode1_create and mode1_connect. */
 int sim_mode1_make(struct sim *sim, unsigned sw, struct inc_group *g, char err[INC_ERR_LEN]);
 int sim_mode1_connect(struct sim *sim, unsigned sw, struct inc_group *g, char err[INC_ERR_LEN]);
+void sim_mode1_stop(struct sim *sim, unsigned sw, unsigned slot);
 void sim_mode1_forget(struct sim *sim, unsigned sw, unsigned slot);
 void sim_mode1_rx(struct sim *sim, unsigned sw, struct sim_frame *frame);
 void sim_mode1_close(struct sim_node_switch *s);
@@ -127,17 +124,12 @@ void sim_mode1_turn(struct sim *sim, unsigned sw);
 
 /* ---- switch_ring.c: NetReduce ---- */
 
-/* The spec's ring, checked, made and active. -errno with a reason. */
-int sim_ring_make(
-	struct sim *sim, unsigned sw, struct nr_spec *spec, unsigned index, char err[NR_ERR_LEN]);
-void sim_ring_forget(struct sim *sim, unsigned sw, unsigned index);
-/* QPN of a ring's virtual connection at the side of the parent (its input), or of the child
- * (NR_PARENT_EP). */
-uint32_t sim_ring_qpn(unsigned index, unsigned input);
 /* False: the frame is no ring's and goes on; true: it is gone. */
 bool sim_ring_rx(struct sim *sim, unsigned sw, struct sim_frame *frame, const struct wire_pkt *pkt);
 
 void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);
+/* Of a control connection. */
+void sim_hash_bytes(struct sim *sim, unsigned where, const char *data, size_t len);
 /* An acknowledgement or CNP. */
 bool sim_is_answer(const struct sim_frame *frame);
 void sim_mark_ce(uint8_t *frame, unsigned len);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lib/sim/control_priv.h"
 #include "lib/sim/priv.h"
 
 enum { SMALL = 256, START_NS = 1000000 };
@@ -170,10 +171,19 @@ void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at)
 	push(sim, s->wake, NULL, sim->topo->n_hosts + sw);
 }
 
+void sim_control_event(struct sim *sim, uint64_t at)
+{
+	push(sim, at, NULL, sim->topo->n_hosts + sim->topo->n_switches);
+}
+
 static void happen(struct sim *sim, const struct sim_event *e)
 {
 	struct sim_link *link;
 
+	if (!e->frame && e->index == sim->topo->n_hosts + sim->topo->n_switches) {
+		sim_control_turn(sim);
+		return;
+	}
 	if (!e->frame && e->index >= sim->topo->n_hosts) {
 		sim_switch_tick(sim, e->index - sim->topo->n_hosts);
 		return;
@@ -199,9 +209,10 @@ static int step(struct sim *sim)
 
 		happen(sim, &e);
 	}
-	for (unsigned i = 0; i < sim->n_ready && rc >= 0; i++) {
+	for (unsigned i = 0; i < sim->n_ready; i++) {
 		sim->host[sim->ready[i]].ready = false;
-		rc = sim_host_run(&sim->host[sim->ready[i]]);
+		if (rc >= 0)
+			rc = sim_host_run(&sim->host[sim->ready[i]]);
 	}
 	sim->n_ready = 0;
 	return rc;
@@ -384,6 +395,10 @@ static int build(struct sim *sim, char *err)
 			SIM_MAX_UPLINKS);
 	for (unsigned i = 0; rc == 0 && i < t->n_hosts; i++)
 		rc = sim_host_open(sim, i);
+	if (rc == 0)
+		rc = sim_control_open(sim);
+	if (rc == 0)
+		sim_set_control(sim, &sim->conf.control);
 	return rc;
 }
 
@@ -414,6 +429,7 @@ void sim_destroy(struct sim *sim)
 {
 	for (unsigned i = 0; sim->host && i < sim->topo->n_hosts; i++)
 		sim_host_close(&sim->host[i]);
+	sim_control_close(sim);
 	if (sim->sw)
 		sim_switches_close(sim);
 	while (sim->n_events)

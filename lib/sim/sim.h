@@ -3,8 +3,9 @@
  * in every switch, all of it the code that ships, and links as in link.h between them. Only the
  * wires and the time are made up; hosts and switches take no time themselves.
  *
- * The same seed gives the same run: sim_trace_hash() covers time, link and bytes of every frame
- * (but for virtual addresses in RETH, which are pointers of this process, and the ICRC over them).
+ * The same seed gives the same run: sim_trace_hash() covers time, link and bytes of every frame and
+ * of every control message (but for virtual addresses in RETH, which are pointers of this process,
+ * and the ICRC over them).
  *
  * One thread per simulation. Time is virtual nanoseconds. Errors are negative errno. */
 #ifndef SIM_SIM_H
@@ -13,6 +14,7 @@
 #include "dataplane/inc/engine.h"
 #include "dataplane/netreduce/engine.h"
 #include "lib/rnic/rnic.h"
+#include "lib/sim/control.h"
 #include "lib/sim/link.h"
 #include "lib/sim/topo.h"
 
@@ -27,6 +29,7 @@ struct sim_conf {
 	uint32_t max_qp;                   /* of every RNIC; 0: 64 */
 	/* Switches send no CNP to a host for running ahead of a pipe (EPIC's table 35). */
 	bool no_rate_sync;
+	struct sim_control_conf control; /* of the switches' agents; sim_set_control */
 };
 
 int sim_create(const struct sim_conf *conf, struct sim **sim, char err[SIM_ERR_LEN]);
@@ -73,21 +76,16 @@ void sim_wake(struct sim *sim, unsigned host, uint64_t at);
 
 struct sim_switch {
 	struct inc_table table;
-	unsigned n_slots;       /* of the table that may have groups: those with timers are asked */
-	struct inc_arena arena; /* sim_switch_memory; size: what is given away */
+	unsigned n_slots; /* of the table that may have groups: those with timers are asked */
+	struct inc_arena arena;
+	/* What its agent has installed: aggregation memory, groups, rings. */
+	size_t arena_used;
+	unsigned n_groups, n_rings;
 	uint64_t rx, forwarded, unroutable;
 	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS], nr_drop[NR_N_DROPS];
 	uint64_t rnic_rx; /* for the connections of its Mode-I groups */
 };
 struct sim_switch *sim_switch(struct sim *sim, unsigned i);
-/* Takes bytes of a switch's aggregation memory, which never moves: their offset. It is free again
- * when the switch has no group any more (sim_switch_forget). -ENOMEM. */
-int sim_switch_memory(struct sim *sim, unsigned sw, size_t bytes, uint64_t *off);
-/* Takes the group out of its slot and frees the block. */
-void sim_switch_forget(struct sim *sim, unsigned sw, unsigned slot);
-/* Port of switch sw towards a host or another switch; -ENOENT. */
-int sim_port_to_host(const struct sim *sim, unsigned sw, unsigned host);
-int sim_port_to_switch(const struct sim *sim, unsigned sw, unsigned other);
 void sim_host_mac(unsigned host, uint8_t mac[6]);
 void sim_switch_mac(unsigned sw, uint8_t mac[6]);
 

@@ -3,9 +3,8 @@
  * one of several by the flow. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "lib/sim/priv.h"
+#include "lib/sim/agent.h"
 
 const size_t SIM_ARENA_BYTES = (size_t)4 << 30;
 
@@ -19,25 +18,6 @@ void sim_switch_mac(unsigned sw, uint8_t mac[6])
 	const uint8_t m[6] = {2, 0, 0, 1, (uint8_t)(sw >> 8), (uint8_t)sw};
 
 	memcpy(mac, m, sizeof(m));
-}
-
-static int port_to(const struct sim *sim, unsigned sw, unsigned from, unsigned to, unsigned node)
-{
-	for (unsigned p = from; p < to; p++)
-		if (sim->sw[sw].port[p].node == node)
-			return (int)p;
-	return -ENOENT;
-}
-
-int sim_port_to_host(const struct sim *sim, unsigned sw, unsigned host)
-{
-	return port_to(sim, sw, 0, sim->sw[sw].n_hosts, host);
-}
-
-int sim_port_to_switch(const struct sim *sim, unsigned sw, unsigned other)
-{
-	return port_to(
-		sim, sw, sim->sw[sw].n_hosts, sim->sw[sw].n_ports, sim->topo->n_hosts + other);
 }
 
 /* ---- making ---- */
@@ -123,53 +103,11 @@ int sim_switches_open(struct sim *sim)
 	return rc;
 }
 
-/* Address space, filled as it is used. */
-int sim_switch_memory(struct sim *sim, unsigned i, size_t bytes, uint64_t *off)
-{
-	struct inc_arena *arena = &sim->sw[i].pub.arena;
-	const size_t take = (bytes + 63) & ~(size_t)63;
-
-	if (!arena->base) {
-		void *p = mmap(NULL, SIM_ARENA_BYTES, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (p == MAP_FAILED)
-			return -ENOMEM;
-		arena->base = p;
-	}
-	if (take > SIM_ARENA_BYTES - arena->size)
-		return -ENOMEM;
-	*off = arena->size;
-	arena->size += take;
-	return 0;
-}
-
-void sim_switch_forget(struct sim *sim, unsigned i, unsigned slot)
-{
-	struct sim_switch *s = &sim->sw[i].pub;
-	struct inc_group *g = s->table.group[slot];
-
-	if (!g)
-		return;
-	sim_mode1_forget(sim, i, slot);
-	inc_table_set(&s->table, (uint16_t)slot, NULL);
-	free(g);
-	while (s->n_slots > 0 && !s->table.group[s->n_slots - 1])
-		s->n_slots--;
-	if (s->n_slots == 0 && !sim->sw[i].ring)
-		s->arena.size = 0;
-}
-
 void sim_switches_close(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
-		while (sim->sw[i].pub.n_slots > 0)
-			sim_switch_forget(sim, i, sim->sw[i].pub.n_slots - 1);
-		while (sim->sw[i].ring)
-			sim_ring_forget(sim, i, sim->sw[i].ring->index);
+		sim_agent_close(sim->sw[i].agent);
 		sim_mode1_close(&sim->sw[i]);
-		if (sim->sw[i].pub.arena.base)
-			munmap(sim->sw[i].pub.arena.base, SIM_ARENA_BYTES);
 		free(sim->sw[i].port);
 		free(sim->sw[i].next);
 	}
@@ -187,21 +125,37 @@ static uint64_t flow_hash(unsigned sw, const struct wire_pkt *pkt)
 	return sim_random(&h);
 }
 
-static int way_to(const struct sim *sim, unsigned sw, unsigned node, const struct wire_pkt *pkt)
+/* Ports on the shortest ways to a node; 0: there is none. Those to hosts are not among them. */
+static uint64_t ways_to(const struct sim *sim, unsigned sw, unsigned node, int *to_host)
 {
-	const struct sim_node_switch *s = &sim->sw[sw];
 	const bool host = node < sim->topo->n_hosts;
 	const unsigned leaf = host ? sim->topo->host_switch[node] : node - sim->topo->n_hosts;
-	uint64_t ways = s->next[leaf], skip;
 
-	if (host && leaf == sw) /* down links follow up links */
-		return (int)sim->link[2 * node + 1].from_port;
-	if (!ways)
-		return -1;
-	skip = flow_hash(sw, pkt) % (unsigned)__builtin_popcountll(ways);
+	/* Down links follow up links. */
+	*to_host = host && leaf == sw ? (int)sim->link[2 * node + 1].from_port : -ENOENT;
+	return sim->sw[sw].next[leaf];
+}
+
+int sim_port_to_node(const struct sim *sim, unsigned sw, unsigned node)
+{
+	int port;
+	const uint64_t ways = ways_to(sim, sw, node, &port);
+
+	return port >= 0 || !ways ? port : (int)sim->sw[sw].n_hosts + __builtin_ctzll(ways);
+}
+
+static int way_to(const struct sim *sim, unsigned sw, unsigned node, const struct wire_pkt *pkt)
+{
+	unsigned skip;
+	int port;
+	uint64_t ways = ways_to(sim, sw, node, &port);
+
+	if (port >= 0 || !ways)
+		return port;
+	skip = (unsigned)(flow_hash(sw, pkt) % (unsigned)__builtin_popcountll(ways));
 	while (skip--)
 		ways &= ways - 1;
-	return (int)s->n_hosts + __builtin_ctzll(ways);
+	return (int)sim->sw[sw].n_hosts + __builtin_ctzll(ways);
 }
 
 static void forward(
@@ -324,7 +278,7 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 		sim_frame_put(sim, f);
 		return;
 	}
-	if (sim->sw[i].ring && pkt.kind == WIRE_ROCE && sim_ring_rx(sim, i, f, &pkt))
+	if (sim->sw[i].pub.n_rings && pkt.kind == WIRE_ROCE && sim_ring_rx(sim, i, f, &pkt))
 		return;
 	node = sim_node_of(sim, &pkt.dst);
 	if (node != (int)(sim->topo->n_hosts + i)) {

@@ -1,71 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NetReduce rings of a switch: every RoCE packet that passes is looked up, what is registered goes
  * through the engine. What dataplane/netreduce/node_netreduce.c is in the program; rings are few
- * here, so the table is a list. */
+ * here, so the table of connections (clt.h) is a list. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/sim/priv.h"
+#include "dataplane/netreduce/clt.h"
+#include "lib/sim/agent.h"
 
-enum { RING_SLOT0 = 4032, RING_GEN = 9 };
-
-int sim_ring_make(
-	struct sim *sim, unsigned i, struct nr_spec *spec, unsigned index, char err[NR_ERR_LEN])
+/* Behind the rows. */
+static struct nr_key *keys_of(const struct nr_clt *t, unsigned cap)
 {
-	struct sim_node_switch *s = &sim->sw[i];
-	struct sim_ring *ring;
-	uint64_t off;
-	int rc = nr_check(spec, err);
+	return (struct nr_key *)(uintptr_t)&t->row[cap];
+}
 
-	if (rc == 0)
-		rc = sim_switch_memory(sim, i, nr_payload_bytes(spec), &off);
-	if (rc)
-		return rc;
-	ring = calloc(1, sizeof(*ring));
-	if (!ring)
-		return -ENOMEM;
-	ring->ring = calloc(1, nr_ring_bytes(spec));
-	if (!ring->ring) {
-		free(ring);
-		return -ENOMEM;
+struct list {
+	unsigned cap;
+	struct nr_clt clt; /* its last member is flexible: keep it last */
+};
+
+static const struct list *list_of(const struct nr_clt *t)
+{
+	return (const struct list *)((const char *)t - offsetof(struct list, clt));
+}
+
+static const struct nr_look *find(const struct nr_clt *t, const struct nr_key *key)
+{
+	const struct nr_key *keys = keys_of(t, list_of(t)->cap);
+
+	for (unsigned i = 0; i < t->n; i++)
+		if (memcmp(&keys[i], key, sizeof(*key)) == 0)
+			return &t->row[i];
+	return NULL;
+}
+
+static int add_ring(struct list *l, struct nr_ring *ring, char err[NR_ERR_LEN])
+{
+	struct nr_look look[NR_MAX_ROWS];
+	struct nr_key key[NR_MAX_ROWS];
+	const unsigned n = nr_rows(ring, key, look);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct nr_look *other = find(&l->clt, &key[i]);
+
+		if (other) {
+			snprintf(err, NR_ERR_LEN,
+				"a connection of ring \"%s\" is registered already, by \"%s\"",
+				ring->name, other->ring->name);
+			return -EEXIST;
+		}
+		keys_of(&l->clt, l->cap)[l->clt.n] = key[i];
+		l->clt.row[l->clt.n++] = look[i];
 	}
-	nr_init(ring->ring, spec, RING_SLOT0 + index, RING_GEN, off);
-	ring->index = index;
-	ring->next = s->ring;
-	s->ring = ring;
-	rc = nr_activate(ring->ring, err);
-	ring->n_rows = nr_rows(ring->ring, ring->key, ring->look);
+	return 0;
+}
+
+int nr_clt_create(
+	struct nr_ring *const *rings, unsigned n, struct nr_clt **clt, char err[NR_ERR_LEN])
+{
+	unsigned used = 0;
+	struct list *l;
+	int rc = 0;
+
+	*clt = NULL;
+	for (unsigned i = 0; i < n; i++)
+		used += rings[i] ? NR_MAX_ROWS : 0;
+	if (used == 0)
+		return 0;
+	l = calloc(1, sizeof(*l) + used * (sizeof(l->clt.row[0]) + sizeof(struct nr_key)));
+	if (!l)
+		return -ENOMEM;
+	l->cap = used;
+	for (unsigned i = 0; i < n && rc == 0; i++)
+		rc = rings[i] ? add_ring(l, rings[i], err) : 0;
+	if (rc)
+		free(l);
+	else
+		*clt = &l->clt;
 	return rc;
 }
 
-uint32_t sim_ring_qpn(unsigned index, unsigned input)
+void nr_clt_destroy(struct nr_clt *clt)
 {
-	return inc_qpn(RING_SLOT0 + index, input, RING_GEN);
-}
-
-void sim_ring_forget(struct sim *sim, unsigned i, unsigned index)
-{
-	struct sim_ring **at = &sim->sw[i].ring, *gone;
-
-	while (*at && (*at)->index != index)
-		at = &(*at)->next;
-	gone = *at;
-	if (!gone)
-		return;
-	*at = gone->next;
-	free(gone->ring);
-	free(gone);
-}
-
-static const struct nr_look *find(const struct sim_node_switch *s, const struct wire_pkt *pkt)
-{
-	const struct nr_key key = nr_key_of(pkt);
-
-	for (const struct sim_ring *ring = s->ring; ring; ring = ring->next)
-		for (unsigned r = 0; r < ring->n_rows; r++)
-			if (memcmp(&ring->key[r], &key, sizeof(key)) == 0)
-				return &ring->look[r];
-	return NULL;
+	if (clt)
+		free((void *)(uintptr_t)list_of(clt));
 }
 
 struct emitting {
@@ -89,7 +107,9 @@ bool sim_ring_rx(struct sim *sim, unsigned i, struct sim_frame *f, const struct 
 	struct sim_node_switch *s = &sim->sw[i];
 	struct emitting em = {sim, i};
 	const struct nr_sink sink = {&em, emit};
-	const struct nr_look *look = find(s, pkt);
+	const struct nr_clt *clt = sim_agent_clt(s->agent);
+	const struct nr_key key = nr_key_of(pkt);
+	const struct nr_look *look = clt ? find(clt, &key) : NULL;
 	enum nr_drop drop;
 
 	if (!look)

@@ -44,6 +44,11 @@ int sim_mode1_connect(struct sim *sim, unsigned i, struct inc_group *g, char err
 	return mode1_connect(sim->sw[i].of_slot[g->slot], sim->now, err);
 }
 
+void sim_mode1_stop(struct sim *sim, unsigned i, unsigned slot)
+{
+	mode1_stop(sim->sw[i].of_slot[slot], sim->now);
+}
+
 void sim_mode1_forget(struct sim *sim, unsigned i, unsigned slot)
 {
 	struct sim_node_switch *s = &sim->sw[i];

@@ -62,6 +62,12 @@ void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *f)
 	mix(sim, (uint64_t)link << 32 | crc);
 }
 
+void sim_hash_bytes(struct sim *sim, unsigned where, const char *data, size_t len)
+{
+	mix(sim, sim->now);
+	mix(sim, ~((uint64_t)where << 32 | icrc_append(0, (const uint8_t *)data, len)));
+}
+
 /* ECT becomes CE; what is not ECN-capable stays (its queue does not drop it for that). */
 void sim_mark_ce(uint8_t *d, unsigned len)
 {

@@ -14,6 +14,8 @@ SCENARIOS = [
     for mode in (1, 2, 3, 'netreduce', 'ring')
 ] + [
     {'topology': 'tree:2x2', 'workload': 'allreduce', 'bytes': 100000, 'mode': 3, 'sr': True, 'link': FAULTS},
+    {'topology': 'tree:2x2', 'workload': 'allreduce', 'bytes': 20000, 'mode': 1, 'link': FAULTS,
+     'control': {'delay_us': 100, 'jitter_us': 500, 'loss': 0.1, 'break': 0.1, 'silent': 0.05}},
     {'topology': 'clos2:2x4x2', 'workload': 'incast', 'bytes': 100000, 'dcqcn': True,
      'link': {'mbps': 25000, 'delay_ns': 1000, 'queue_bytes': 100000, 'trim': True, 'ecn_bytes': 30000}},
 ]

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent of a simulated switch: the handlers of ctrl/agent, the books of dataplane (groups.c,
+ * rings.c, leases.c), on ground that the simulator provides. It is made when it is first needed. */
+#ifndef SIM_AGENT_H
+#define SIM_AGENT_H
+
+#include "lib/sim/priv.h"
+
+struct sim_agent;
+struct nr_clt;
+
+/* -ENOMEM. */
+int sim_agent_open(struct sim *sim, unsigned sw);
+/* Everything that is installed goes with it. */
+void sim_agent_close(struct sim_agent *agent);
+
+/* A request, without its newline: the answer, to be freed, or NULL. */
+char *sim_agent_request(struct sim_agent *agent, const char *line, size_t len);
+
+/* Housekeeping that is due; when there will be more, or UINT64_MAX. */
+uint64_t sim_agent_tick(struct sim_agent *agent);
+
+/* ---- switch_ring.c: NetReduce ---- */
+
+/* Registered connections; NULL: there are none. */
+const struct nr_clt *sim_agent_clt(const struct sim_agent *agent);
+
+#endif
