@@ -385,6 +385,8 @@ int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
 			const int rc = delete_one(in, s, &talk, force, err);
 
 			last = rc ? rc : last;
+			if (rc && !talk.client)
+				break; /* it does not answer: nor will it for the next */
 		}
 		ccl_talk_end(&talk);
 	}

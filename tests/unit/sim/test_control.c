@@ -17,7 +17,7 @@ enum { MS = 1000000, MAX_MESSAGES = 200 };
 
 struct outcome {
 	int created, closed;
-	uint64_t hash, set_up_hash, messages, set_up_ns;
+	uint64_t hash, set_up_hash, messages, set_up_ns, close_ns;
 	size_t left; /* bytes of aggregation memory when everything is over */
 	unsigned installed;
 	char err[CCL_ERR_LEN], close_err[CCL_ERR_LEN];
@@ -38,6 +38,8 @@ static const struct way ways[] = {
 	{"tree:2x2", CCL_MODE_NETREDUCE, CCL_SINGLE, 1u << CCL_ALLREDUCE},
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+static bool cut_off; /* agents are away before groups are deleted */
 
 /* Until nothing happens any more: what the switches take away by themselves is gone. */
 static void settle(struct sim *sim, struct outcome *out)
@@ -65,6 +67,7 @@ static struct outcome run(
 		.w = 4,
 		.flags = INC_F_LATE_FLUSH | INC_F_STALL_RNR,
 		.start_psn = 0xffff00};
+	const struct sim_control_conf away = {.n_down = 1, .down = {{0, UINT64_MAX}}};
 	struct outcome out = {0};
 	struct sim_coll *coll;
 	uint64_t start, ns;
@@ -80,7 +83,11 @@ static struct outcome run(
 	if (out.created == 0) {
 		assert_int_equal(sim_coll_run(coll, CCL_ALLREDUCE, 20000, 60000000000, &ns), 0);
 		assert_int_equal(sim_coll_check(coll), 0);
+		if (cut_off)
+			sim_set_control(group.sim, &away);
+		start = sim_now(group.sim);
 		out.closed = sim_coll_close(coll, out.close_err);
+		out.close_ns = sim_now(group.sim) - start;
 	}
 	out.messages = sim_control_messages(group.sim);
 	out.hash = sim_trace_hash(group.sim);
@@ -226,6 +233,25 @@ static void test_agent_is_away(void **state)
 	assert_in_range(out.set_up_ns / MS, 2000, 2100);
 }
 
+/* However many groups there are, a switch that does not answer costs its time once. */
+static void test_agents_gone_at_the_end(void **state)
+{
+	const struct sim_control_conf none = {0};
+
+	(void)state;
+	cut_off = true;
+	for (unsigned i = 0; i < N_WAYS; i++) {
+		struct outcome out = run(&ways[i], &none, 1);
+
+		assert_int_equal(out.created, 0);
+		assert_int_equal(out.closed, -ECONNREFUSED);
+		assert_non_null(strstr(out.close_err, "switch "));
+		assert_true(out.installed > 0);                     /* they cannot know */
+		assert_in_range(out.close_ns / MS, 3000, 3 * 3100); /* three switches at most */
+	}
+	cut_off = false;
+}
+
 static void test_same_seed_same_trace(void **state)
 {
 	struct sim_control_conf conf = {.delay_ns = MS,
@@ -259,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_any_message_is_late),
 		cmocka_unit_test(test_hopeless),
 		cmocka_unit_test(test_agent_is_away),
+		cmocka_unit_test(test_agents_gone_at_the_end),
 		cmocka_unit_test(test_same_seed_same_trace),
 	};
 
