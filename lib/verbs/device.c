@@ -22,7 +22,9 @@ enum {
 	TX_TURN = 64,           /* frames sent per turn */
 	NETDEV_TURN = 32,       /* of these, of the network interface */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
-	DRAIN_TURNS = 16,       /* at the end, for the last acknowledgements */
+	EMPTY_NAP = 192,        /* and before napping, if others do the work */
+	NAP_US = 20,
+	DRAIN_TURNS = 16, /* at the end, for the last acknowledgements */
 };
 static const uint64_t QUIET_NS = 1000000000;
 
@@ -276,6 +278,13 @@ void iv_kick(struct iv_dev *dev)
 	}
 }
 
+static void nap(unsigned us)
+{
+	const struct timespec t = {.tv_nsec = (long)us * 1000};
+
+	nanosleep(&t, NULL);
+}
+
 void iv_idle(struct iv_dev *dev, unsigned n)
 {
 	if (dev->ops->idle) {
@@ -291,7 +300,11 @@ void iv_idle(struct iv_dev *dev, unsigned n)
 	case PORT_IDLE_SLEEP:
 		/* Yielding costs little where the core is free, and gives it to the peer (or the
 		 * switch) that we wait for where it is not. Sleeping would cost a timer slack. */
-		if (n >= EMPTY_YIELD)
+		/* With threads that do all the work the caller's core is wanted for nothing else.
+		 */
+		if (n >= EMPTY_NAP && dev->split && dev->threaded)
+			nap(NAP_US);
+		else if (n >= EMPTY_YIELD)
 			sched_yield();
 		else
 			__builtin_ia32_pause();
@@ -300,13 +313,6 @@ void iv_idle(struct iv_dev *dev, unsigned n)
 }
 
 /* ---- the thread ---- */
-
-static void nap(unsigned us)
-{
-	const struct timespec t = {.tv_nsec = (long)us * 1000};
-
-	nanosleep(&t, NULL);
-}
 
 unsigned iv_max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns)
 {

@@ -59,7 +59,9 @@ struct iv_split {
 	struct rx_slot *rx_slots;
 	uint8_t *tx_slots;
 	size_t tx_stride, cap; /* cap: bytes of a tx slot's payload */
-	_Atomic uint64_t count[N_COUNTERS];
+	struct {
+		_Alignas(64) _Atomic uint64_t n; /* the halves write beside one another */
+	} count[N_COUNTERS];
 
 	/* The data path's. */
 	_Alignas(64) struct stack rx_free;
@@ -87,9 +89,9 @@ struct iv_split {
 /* Each counter has one writer. */
 static void count(struct iv_split *s, enum counter what, unsigned n)
 {
-	const uint64_t old = atomic_load_explicit(&s->count[what], memory_order_relaxed);
+	const uint64_t old = atomic_load_explicit(&s->count[what].n, memory_order_relaxed);
 
-	atomic_store_explicit(&s->count[what], old + n, memory_order_relaxed);
+	atomic_store_explicit(&s->count[what].n, old + n, memory_order_relaxed);
 }
 
 /* ---- bells ---- */
@@ -537,6 +539,6 @@ unsigned iv_split_stats(const struct iv_split *s, struct inc_dv_stat *stats, uns
 
 	for (unsigned i = 0; i < N_COUNTERS && i < n; i++)
 		stats[i] = (struct inc_dv_stat){
-			names[i], atomic_load_explicit(&s->count[i], memory_order_relaxed)};
+			names[i], atomic_load_explicit(&s->count[i].n, memory_order_relaxed)};
 	return N_COUNTERS;
 }
