@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """UCX and Open MPI of the distribution, unmodified, on hosts of tools/lab: over RC and UD of the software RNIC.
-Run by meson test, or by hand: tests/integration/ucx_mpi.py [TEST...]. MPI is run by hand only, when it is named:
-about one run of six ends with "transport retry counter exceeded" (lib/verbs/README.md). Exit 77 (skipped) without ucx-utils,
-openmpi-bin or libopenmpi-dev; what needs network namespaces is skipped without root."""
+Run by meson test, or by hand: tests/integration/ucx_mpi.py [TEST...]. Exit 77 (skipped) without ucx-utils, openmpi-bin or
+libopenmpi-dev; what needs network namespaces is skipped without root."""
 import json
 import os
 import shutil
@@ -24,9 +23,6 @@ TOPOLOGY = {'name': 'mpi', 'switches': [{'name': 's0', 'ip': '10.77.255.1'}],
 RC, UD = 'rc,self', 'ud,self'
 # What a host that does not get the CPU needs: UCX's own budgets are 7 times a second, and 30 s.
 PATIENT = {'UCX_RC_VERBS_TIMEOUT': '4s', 'UCX_UD_VERBS_TIMEOUT': '300s', 'UCX_LOG_LEVEL': 'warn'}
-
-
-BY_HAND = unittest.skipUnless(sys.argv[1:], 'by hand only: see above')
 
 
 class Base(Fabric):
@@ -121,13 +117,11 @@ class Ucx(Base):
                 layout = ['-D', 'zcopy', '-s', '4096'] if test == 'get' else ['-s', '8']
                 self.perftest('all', '-x', transport, '-d', 'incline0:1', '-t', test, *layout, '-n', '100')
 
-    @BY_HAND
     def test_mpi_on_one_host(self):
         """Four ranks, each with a port of the host's."""
         self.mpirun('-np', '4', '--oversubscribe')
 
 
-@BY_HAND
 @unittest.skipIf(incline_netns.why_not(), incline_netns.why_not())
 class Mpi(Base):
     netns = True
