@@ -241,6 +241,16 @@ void cm_release(struct cm_conn *conn, uint64_t now)
 	}
 }
 
+unsigned cm_unheard(const struct cm *cm)
+{
+	const struct cm_conn *conn;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(conn, &cm->used, link)
+	n += conn->state == ST_DREQ_SENT;
+	return n;
+}
+
 void cm_shutdown(struct cm *cm, uint64_t now)
 {
 	struct cm_conn *conn, *next;

@@ -56,6 +56,8 @@ const char *cm_drop_text(unsigned drop);
 	X(TX, "cm_tx", "management datagrams sent")                                      \
 	X(RESENT, "cm_resent", "of these, sent again because no answer came")            \
 	X(TIMEOUTS, "cm_timeouts", "connections given up because no answer came")        \
+	X(HELD, "cm_held", "requests that waited for somebody who listens")              \
+	X(HELD_REFUSED, "cm_held_refused", "of these, refused: nobody came")             \
 	X(TX_FULL, "cm_tx_full", "answers about unknown connections that found no room") \
 	X(UNREACHABLE, "cm_unreachable", "datagrams whose destination has no known MAC")
 
@@ -85,13 +87,17 @@ struct cm_event {
 
 /* A request that is to be treated as if it had been lost. */
 enum { CM_IGNORE = 0x10000 };
+/* Nobody listens yet: the request is shown again every few milliseconds, for a quarter of a second,
+ * and then refused as for a service that does not exist. Programs connect to each other's next
+ * listener as soon as they have told each other of it. */
+enum { CM_LATER = 0x10001 };
 
 /* Called from inside cm_rx, cm_timer and cm_established; must not call back. */
 struct cm_events {
 	void *arg;
 	/* A REQ or SIDR REQ. 0: it is taken, and cm_accept, cm_sidr_reply or cm_reject follows;
 	 * user is then passed with the connection's events. Else the reason to reject it with (enum
-	 * cm_rej_reason; the same word for a SIDR REQ), or CM_IGNORE. */
+	 * cm_rej_reason; the same word for a SIDR REQ), CM_IGNORE or CM_LATER. */
 	unsigned (*request)(void *arg, struct cm_conn *conn, const struct cm_path *path,
 		const struct cm_msg *msg, void **user);
 	/* Not for connections that were released. */
@@ -174,5 +180,7 @@ int cm_sidr_reply(struct cm_conn *conn, const struct cm_sidr_rep *rep, const voi
 void cm_release(struct cm_conn *conn, uint64_t now);
 /* All of them: before the end. Takes no requests from now on. */
 void cm_shutdown(struct cm *cm, uint64_t now);
+/* How many peers have been sent a DREQ and have not answered it. */
+unsigned cm_unheard(const struct cm *cm);
 
 #endif

@@ -181,7 +181,8 @@ struct cm_conn *conn_find_peer(
 
 	TAILQ_FOREACH(conn, &cm->used, link)
 	{
-		bool of_sidr = conn->state == ST_SIDR_RCVD || conn->state == ST_SIDR_DONE;
+		bool of_sidr = conn->state == ST_SIDR_RCVD || conn->state == ST_SIDR_DONE ||
+			       conn->state == ST_SIDR_HELD;
 
 		if (conn->passive && conn->state != ST_DONE && of_sidr == sidr &&
 			conn->remote_id == remote_id && wire_ip_eq(&conn->path.remote, peer))
@@ -293,7 +294,8 @@ void conn_await(struct cm_conn *conn, enum cm_state state, uint64_t now)
 {
 	conn->state = (uint8_t)state;
 	conn->waits = conn->tries + 1;
-	conn_timer(conn, now + conn->timeout_ns);
+	conn->pause_ns = state == ST_REP_SENT ? conn->timeout_ns : conn->timeout_ns >> 4;
+	conn_timer(conn, now + conn->pause_ns);
 }
 
 void conn_rest(struct cm_conn *conn, enum cm_state state)
@@ -349,6 +351,10 @@ static void expire(struct cm_conn *conn, uint64_t now)
 	case ST_SIDR_DONE:
 		conn_rest(conn, ST_DONE);
 		return;
+	case ST_REQ_HELD:
+	case ST_SIDR_HELD:
+		conn_ask_again(conn, now);
+		return;
 	default:
 		break;
 	}
@@ -359,7 +365,9 @@ static void expire(struct cm_conn *conn, uint64_t now)
 	conn->tries--;
 	conn->cm->count[CM_C_RESENT]++;
 	conn_repeat(conn);
-	conn_timer(conn, now + conn->timeout_ns);
+	conn->pause_ns =
+		2 * conn->pause_ns < conn->timeout_ns ? 2 * conn->pause_ns : conn->timeout_ns;
+	conn_timer(conn, now + conn->pause_ns);
 }
 
 uint64_t cm_deadline(const struct cm *cm)

@@ -23,6 +23,8 @@ enum cm_state {
 	ST_SIDR_SENT,
 	ST_SIDR_RCVD,
 	ST_SIDR_DONE, /* answered: said again if the request comes again */
+	ST_REQ_HELD,  /* nobody listens yet; the request is in mad */
+	ST_SIDR_HELD,
 };
 
 struct cm_conn {
@@ -39,7 +41,9 @@ struct cm_conn {
 	uint64_t tid;
 	struct cm_path path;
 	uint64_t at;             /* timer; UINT64_MAX: not running */
-	uint64_t timeout_ns;     /* until mad is sent again */
+	uint64_t timeout_ns;     /* until mad is sent again, at most */
+	uint64_t pause_ns;       /* the same, this time */
+	uint64_t since;          /* a request: when it came */
 	unsigned tries;          /* left */
 	unsigned waits;          /* MRAs of the peer that are still believed */
 	uint8_t mad[CM_MAD_LEN]; /* what was said last */
@@ -54,6 +58,7 @@ struct cm {
 	struct cm_conn *conn; /* config.max_conn of them */
 	struct conn_list used, free, out;
 	uint32_t n_used, slot_bits;
+	uint32_t n_held;      /* connections in ST_REQ_HELD and ST_SIDR_HELD */
 	uint32_t *generation; /* per slot */
 	uint32_t id_mask;
 	uint32_t tid_high;
@@ -92,7 +97,9 @@ void conn_repeat(struct cm_conn *conn);
 void answer(struct cm *cm, const struct cm_path *path, struct cm_msg *msg);
 
 void conn_timer(struct cm_conn *conn, uint64_t at);
-/* Until the peer answers what was said: timeout and retries. */
+/* Until the peer answers what was said: timeout and retries. What the peer's manager answers by
+ * itself is first asked for again after a sixteenth of the timeout, then ever more rarely; a REP
+ * waits for the peer's user. */
 void conn_await(struct cm_conn *conn, enum cm_state state, uint64_t now);
 /* A state in which nothing is awaited; of a released connection ST_DONE is the end. */
 void conn_rest(struct cm_conn *conn, enum cm_state state);
@@ -100,6 +107,11 @@ void conn_rest(struct cm_conn *conn, enum cm_state state);
 void conn_linger(struct cm_conn *conn, enum cm_state state, uint64_t now);
 void conn_event(
 	struct cm_conn *conn, enum cm_event_type type, int status, const struct cm_msg *msg);
+
+/* ---- rx.c ---- */
+
+/* The request of a held connection is shown to the user once more. */
+void conn_ask_again(struct cm_conn *conn, uint64_t now);
 
 /* ---- cm.c ---- */
 

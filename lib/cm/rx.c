@@ -6,6 +6,12 @@
 
 #include "lib/cm/core.h"
 
+enum {
+	HOLD_NS = 250000000, /* a request, for somebody who listens */
+	HOLD_STEP_NS = 5000000,
+	N_HELD = 16,
+};
+
 enum { MAX_TIMEOUT_CODE = 24, MIN_TIMEOUT_CODE = 12 };
 
 static unsigned clamp(unsigned code)
@@ -36,12 +42,14 @@ static unsigned refuse(struct cm *cm, const struct cm_path *path, const struct c
 	return drop;
 }
 
-static unsigned duplicate_req(struct cm_conn *conn)
+static unsigned duplicate_req(struct cm_conn *conn, uint64_t now)
 {
 	struct cm_msg wait;
 
 	switch ((enum cm_state)conn->state) {
 	case ST_REQ_RCVD: /* the user takes his time */
+		if (now - conn->since < code_ns(conn->cm->config.response_timeout))
+			break;
 		wait = conn_msg(conn, CM_MRA);
 		wait.mra.about = CM_ABOUT_REQ;
 		wait.mra.service_timeout = conn->cm->config.service_timeout;
@@ -73,15 +81,57 @@ static unsigned stale(struct cm *cm, struct cm_conn *old, const struct cm_path *
 	return refuse(cm, path, msg, CM_REJ_STALE_CONN, CM_DROP_STALE);
 }
 
-static unsigned ask_user(struct cm_conn *conn, const struct cm_msg *msg)
+/* Nobody listens: perhaps in a moment. */
+static bool hold(struct cm_conn *conn, const struct cm_msg *msg, uint64_t now)
+{
+	struct cm *cm = conn->cm;
+
+	if (cm->n_held == N_HELD || cm_build(msg, conn->mad) != 0)
+		return false;
+	cm->n_held++;
+	cm->count[CM_C_HELD]++;
+	conn->state = msg->attr == CM_SIDR_REQ ? ST_SIDR_HELD : ST_REQ_HELD;
+	conn_timer(conn, now + HOLD_STEP_NS);
+	return true;
+}
+
+void conn_ask_again(struct cm_conn *conn, uint64_t now)
+{
+	struct cm *cm = conn->cm;
+	const struct cm_path path = conn->path;
+	struct cm_msg msg;
+	unsigned reason = CM_LATER;
+
+	if (cm_parse(conn->mad, CM_MAD_LEN, &msg) == 0 && !cm->shut)
+		reason = cm->config.events.request(
+			cm->config.events.arg, conn, &path, &msg, &conn->user);
+	if (reason == CM_LATER && !cm->shut && now - conn->since < HOLD_NS) {
+		conn_timer(conn, now + HOLD_STEP_NS);
+		return;
+	}
+	cm->n_held--;
+	if (reason == 0) {
+		conn->state = conn->state == ST_SIDR_HELD ? ST_SIDR_RCVD : ST_REQ_RCVD;
+		return;
+	}
+	conn_free(conn);
+	cm->count[CM_C_HELD_REFUSED]++;
+	if (reason != CM_IGNORE)
+		refuse(cm, &path, &msg, reason == CM_LATER ? CM_REJ_INVALID_SERVICE_ID : reason,
+			CM_DROP_REFUSED);
+}
+
+static unsigned ask_user(struct cm_conn *conn, const struct cm_msg *msg, uint64_t now)
 {
 	struct cm *cm = conn->cm;
 	const struct cm_path path = conn->path;
 	unsigned reason =
 		cm->config.events.request(cm->config.events.arg, conn, &path, msg, &conn->user);
 
-	if (reason == 0)
+	if (reason == 0 || (reason == CM_LATER && hold(conn, msg, now)))
 		return 0;
+	if (reason == CM_LATER)
+		reason = CM_REJ_INVALID_SERVICE_ID;
 	conn_free(conn);
 	return reason == CM_IGNORE ? CM_DROP_BACKLOG
 				   : refuse(cm, &path, msg, reason, CM_DROP_REFUSED);
@@ -94,7 +144,7 @@ static unsigned rx_request(
 	struct cm_conn *conn = conn_find_peer(cm, &path->remote, msg->local_id, sidr);
 
 	if (conn != NULL)
-		return duplicate_req(conn);
+		return duplicate_req(conn, now);
 	if (cm->shut)
 		return refuse(cm, path, msg, CM_REJ_INVALID_SERVICE_ID, CM_DROP_REFUSED);
 	if (!sidr && msg->req.transport != CM_RC && msg->req.transport != CM_UC)
@@ -110,6 +160,7 @@ static unsigned rx_request(
 	conn->passive = true;
 	conn->remote_id = msg->local_id;
 	conn->tid = msg->tid;
+	conn->since = now;
 	conn->state = sidr ? ST_SIDR_RCVD : ST_REQ_RCVD;
 	if (!sidr) {
 		unsigned code = clamp(msg->req.local_timeout);
@@ -120,7 +171,7 @@ static unsigned rx_request(
 		conn->timeout_ns = code_ns(code);
 		conn->tries = msg->req.max_retries;
 	}
-	return ask_user(conn, msg);
+	return ask_user(conn, msg, now);
 }
 
 /* ---- answers to REQ and REP ---- */
@@ -276,7 +327,7 @@ static bool from_peer(
 	const struct cm_conn *conn, const struct cm_path *path, const struct cm_msg *msg)
 {
 	bool sidr = conn->state == ST_SIDR_SENT || conn->state == ST_SIDR_RCVD ||
-		    conn->state == ST_SIDR_DONE;
+		    conn->state == ST_SIDR_DONE || conn->state == ST_SIDR_HELD;
 
 	if (!wire_ip_eq(&conn->path.remote, &path->remote))
 		return false;

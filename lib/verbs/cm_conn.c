@@ -88,7 +88,7 @@ static struct iv_id *find_listener(
 	struct iv_id *id, *found = NULL;
 
 	pthread_mutex_lock(&iv_cm.lock);
-	*reason = just_closed(service_id, now) ? CM_IGNORE : CM_REJ_INVALID_SERVICE_ID;
+	*reason = just_closed(service_id, now) ? CM_IGNORE : CM_LATER;
 	LIST_FOREACH(id, &iv_cm.ids, link)
 	if (listens(id, path, service_id, ud))
 		found = id;

@@ -11,6 +11,8 @@
 #include "lib/verbs/cm_internal.h"
 #include "lib/verbs/exports.h"
 
+enum { GOODBYE_NS = 1000000000, GOODBYE_STEP_NS = 1000000 };
+
 struct iv_cm iv_cm = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* before all others */
@@ -134,11 +136,22 @@ void iv_cm_flush(struct iv_cm_dev *cdev)
 		iv_cm_turn(dev, dev->ops->now(dev->port));
 }
 
+/* A DREQ may be lost, and when the process is gone nobody says it again: the peer would wait for
+ * what does not come any more. */
 void iv_cm_stop(struct iv_dev *dev)
 {
-	if (dev->cm) {
-		cm_shutdown(dev->cm->cm, dev->ops->now(dev->port));
-		iv_cm_flush(dev->cm);
+	const struct verbs_port_ops *ops = dev->ops;
+	uint64_t now = ops->now(dev->port);
+	const uint64_t until = now + GOODBYE_NS;
+
+	if (!dev->cm)
+		return;
+	cm_shutdown(dev->cm->cm, now);
+	iv_cm_flush(dev->cm);
+	while (!dev->dead && cm_unheard(dev->cm->cm) > 0 && now < until && dev->link) {
+		iv_turn(dev);
+		ops->wait(dev->port, now + GOODBYE_STEP_NS);
+		now = ops->now(dev->port);
 	}
 }
 
