@@ -111,6 +111,22 @@ class Interfaces(Base):
             self.assertEqual(port['tap_tx_too_long'], 0)
         self.pair_of_pingpongs('h3', 'h0')
 
+    @unittest.skipUnless(shutil.which('qperf'), 'qperf is not installed (tools/setup does)')
+    def test_qperf(self):
+        """Its queue pairs have no GRH unless RDMA-CM connects them, on any RoCE NIC."""
+        port = '18550'
+        server = self.start('h0', ['qperf', '-lp', port])
+        until('qperf listens', lambda: server.poll() is not None or self.listens('h0', int(port)))
+        for tests, result in ((('rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_write_bw'), 'bw'),
+                              (('rc_lat', 'rc_rdma_read_lat', 'rc_rdma_write_lat', 'rc_rdma_write_poll_lat'), 'latency'),
+                              (('rc_compare_swap_mr', 'rc_fetch_add_mr', 'ver_rc_compare_swap', 'ver_rc_fetch_add'),
+                               'msg_rate')):
+            for test in tests:
+                with self.subTest(test):
+                    out = self.run_on('h1', 'qperf', '-lp', port, '-t', '1', '-to', '60', '-cm', '1', 'h0', test)
+                    self.assertRegex(out, rf'^{test}:\n +{result} +=  [1-9]')
+        server.kill()
+
     def pair_of_pingpongs(self, server, client):
         for attempt in range(3):  # its retry budget is half a second
             port = str(18530 + attempt)
