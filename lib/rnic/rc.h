@@ -39,6 +39,7 @@ struct rc_requester {
 	bool rnr_wait;                /* the timer is that of an RNR NAK */
 	bool draining;                /* SQD: requests begun are being finished */
 	bool implied;    /* a lost response was asked for again, and nothing new has come since */
+	bool nak_done;   /* so was what a NAK of the packet at una misses */
 	uint32_t rd_out; /* READs and atomics before next that have not been answered */
 	/* Request fault_idx cannot be sent; it fails when those before it are done. */
 	bool fault;

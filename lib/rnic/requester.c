@@ -321,6 +321,7 @@ void rc_timer(struct rnic_qp *qp)
 	if (!outstanding(req) || (qp->sel != NULL && sel_probe(qp)))
 		return;
 	req->timeouts++;
+	req->nak_done = false;
 	rnic_inc(qp->rnic, RNIC_C_TIMEOUTS);
 	rc_try_again(qp);
 }
@@ -362,7 +363,7 @@ static void progressed(struct rnic_qp *qp, uint64_t now)
 	}
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
-	req->rnr_wait = req->implied = false;
+	req->rnr_wait = req->implied = req->nak_done = false;
 	if (qp->sel != NULL)
 		sel_progressed(qp, now);
 	restart_timer(qp, now);
@@ -443,9 +444,12 @@ static unsigned rx_nak(struct rnic_qp *qp, unsigned code, bool progress)
 	switch (code) {
 	case ROCE_NAK_SEQUENCE:
 		rnic_inc(qp->rnic, RNIC_C_NAK_RX);
-		/* Packets behind one that met RNR: it will be sent again anyway. */
-		if (qp->req.rnr_wait)
+		/* Packets behind one that met RNR: it will be sent again anyway. A responder says
+		 * NAK once for a gap (9.7.5.2.8), so another one is a copy of it, made by the
+		 * network: were it a try, copies would use up the tries within a round trip. */
+		if (qp->req.rnr_wait || qp->req.nak_done)
 			return 0;
+		qp->req.nak_done = true;
 		if (progress)
 			rc_go_back(qp);
 		else
