@@ -12,8 +12,8 @@
 
 enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
 
-/* IP, UDP, BTH and ICRC around a payload; a data packet of a collective has no more. */
-enum { ROCE_OVER_IP = 8 + 12 + 4, IP4_LEN = 20, IP6_LEN = 40 };
+/* UDP, BTH and ICRC around a payload; with RDMA WRITE a RETH and the immediate, too. */
+enum { ROCE_OVER_IP = 8 + 12 + 4, WRITE_IMM = 16 + 4, IP4_LEN = 20, IP6_LEN = 40 };
 
 static bool is_zero(const uint8_t mac[6])
 {
@@ -80,6 +80,7 @@ static int fill_endpoint(
 	struct sw_ground_port port;
 	unsigned need = spec->mtu + ROCE_OVER_IP +
 			(spec->flags & INC_F_SR ? sizeof(struct roce_poseth) : 0) +
+			(spec->flags & INC_F_WRITE ? (unsigned)WRITE_IMM : 0) +
 			(wire_ip_is4(&ep->remote_ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
 	int rc;
 

@@ -52,6 +52,17 @@ static void create_refused(void **state)
 	refused(-ENOENT, "no address of the family");
 	c_spec(2, 2048, false, false);
 	refused(-EINVAL, "more than the MTU 1500 of port p0");
+	h_stop(sw);
+	sw = h_start(4, "{'addresses':['10.0.0.1']}", "{'mtu':1087}");
+	c_spec(2, 1024, false, false);
+	spec.flags |= INC_F_WRITE;
+	for (unsigned i = 0; i < spec.n_ep; i++)
+		eps[i].mr_len = spec.m * spec.mtu;
+	refused(-EINVAL, "make packets of 1088, more than the MTU 1087 of port p0");
+	spec.flags &= ~INC_F_WRITE;
+	for (unsigned i = 0; i < spec.n_ep; i++)
+		eps[i].mr_len = 0;
+	c_create();
 }
 
 static void filled_in(void **state)
