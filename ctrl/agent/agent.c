@@ -32,6 +32,8 @@ enum {
 	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
 	INPUT_LIMIT = CTL_MAX_LINE + 4096,
 	MAX_LISTENERS = 2, /* UNIX, TCP */
+	MAX_PARTING = 32,
+	PARTING_TICKS = 10,
 };
 
 struct client {
@@ -56,6 +58,14 @@ struct server {
 	bool paused; /* accepting, after an error */
 	unsigned n_clients, n_tcp;
 	LIST_HEAD(, client) clients;
+	/* Turned away, and told why. A socket that is closed with something unread resets its
+	 * connection, and the peer may lose what it was told: closed when the peer has closed, or a
+	 * second later. */
+	struct parting {
+		evutil_socket_t fd;
+		unsigned ticks; /* left */
+	} parting[MAX_PARTING];
+	unsigned n_parting;
 };
 
 /* ---- connections ---- */
@@ -185,14 +195,45 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
 /* ---- accepting ---- */
 
-static void turn_away(evutil_socket_t fd, const char *why)
+/* Has the peer closed? */
+static bool is_gone(evutil_socket_t fd)
+{
+	char unread[4096];
+	ssize_t n = 1;
+
+	for (int i = 0; i < 16 && n > 0; i++)
+		n = recv(fd, unread, sizeof(unread), MSG_DONTWAIT);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static void part(struct server *s, bool all)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < s->n_parting; i++) {
+		struct parting *p = &s->parting[i];
+
+		if (all || p->ticks-- == 0 || is_gone(p->fd))
+			evutil_closesocket(p->fd);
+		else
+			s->parting[kept++] = *p;
+	}
+	s->n_parting = kept;
+}
+
+static void turn_away(struct server *s, evutil_socket_t fd, const char *why)
 {
 	char *line = agent_error_line(CTL_REFUSED, why);
 
 	if (line && send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 		(void)!send(fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	free(line);
-	evutil_closesocket(fd);
+	if (s->n_parting == MAX_PARTING) {
+		evutil_closesocket(fd);
+		return;
+	}
+	shutdown(fd, SHUT_WR);
+	s->parting[s->n_parting++] = (struct parting){fd, PARTING_TICKS};
 }
 
 /* A peer whose machine is gone must not keep its place for ever. */
@@ -219,11 +260,11 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 	(void)listener, (void)len;
 	if (s->n_clients >= MAX_CLIENTS) {
-		turn_away(fd, "too many clients, the limit is 64");
+		turn_away(s, fd, "too many clients, the limit is 64");
 		return;
 	}
 	if (tcp && s->n_tcp >= MAX_TCP_CLIENTS) {
-		turn_away(fd, "too many TCP clients, the limit is 48");
+		turn_away(s, fd, "too many TCP clients, the limit is 48");
 		return;
 	}
 	if (tcp)
@@ -233,7 +274,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 		bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (!bev) {
 		free(c);
-		turn_away(fd, "out of memory");
+		turn_away(s, fd, "out of memory");
 		return;
 	}
 	c->server = s;
@@ -270,6 +311,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	sw_tick(s->agent->sw, now);
+	part(s, false);
 	for (c = LIST_FIRST(&s->clients); c; c = next) {
 		next = LIST_NEXT(c, link);
 		if (!c->closing && c->partial_ns &&
@@ -431,6 +473,7 @@ static void server_close(struct server *s)
 {
 	while (!LIST_EMPTY(&s->clients))
 		client_free(LIST_FIRST(&s->clients));
+	part(s, true);
 	if (s->tick)
 		event_free(s->tick);
 	for (unsigned i = 0; i < s->n_listeners; i++)
