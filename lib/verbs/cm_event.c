@@ -9,6 +9,8 @@
 #include "lib/verbs/cm_exports.h"
 #include "lib/verbs/cm_internal.h"
 
+enum { LATE_S = 1 };
+
 static struct iv_cm_channel *channel_of(const struct iv_id *id)
 {
 	return (struct iv_cm_channel *)id->base.channel;
@@ -32,20 +34,65 @@ struct rdma_event_channel *iv_create_event_channel(void)
 		free(channel);
 		return NULL;
 	}
+	pthread_mutex_lock(&iv_cm.lock);
+	LIST_INSERT_HEAD(&iv_cm.channels, channel, link);
+	pthread_mutex_unlock(&iv_cm.lock);
 	return &channel->base;
 }
 
+static void channel_free(struct iv_cm_channel *channel)
+{
+	close(channel->base.fd);
+	free(channel);
+}
+
+/* rping and others destroy a channel on which another thread of theirs waits, or is about to. With
+ * librdmacm that thread stays in the kernel until the process ends; here it stays in poll. */
 void iv_destroy_event_channel(struct rdma_event_channel *base)
 {
 	struct iv_cm_channel *channel = (struct iv_cm_channel *)base;
 	struct iv_cm_event *event;
+	eventfd_t one;
+	bool in_use;
 
+	pthread_mutex_lock(&iv_cm.lock);
+	LIST_REMOVE(channel, link);
 	while ((event = TAILQ_FIRST(&channel->events))) {
 		TAILQ_REMOVE(&channel->events, event, link);
+		(void)!eventfd_read(base->fd, &one);
 		free(event);
 	}
-	close(base->fd);
-	free(channel);
+	channel->destroyed = true;
+	in_use = channel->users > 0;
+	pthread_mutex_unlock(&iv_cm.lock);
+	if (!in_use)
+		channel_free(channel);
+}
+
+/* False: it has been destroyed. */
+static bool enter(struct iv_cm_channel *channel)
+{
+	struct iv_cm_channel *one;
+
+	pthread_mutex_lock(&iv_cm.lock);
+	LIST_FOREACH(one, &iv_cm.channels, link)
+	if (one == channel)
+		break;
+	if (one)
+		one->users++;
+	pthread_mutex_unlock(&iv_cm.lock);
+	return one != NULL;
+}
+
+static void leave(struct iv_cm_channel *channel)
+{
+	bool last;
+
+	pthread_mutex_lock(&iv_cm.lock);
+	last = --channel->users == 0 && channel->destroyed;
+	pthread_mutex_unlock(&iv_cm.lock);
+	if (last)
+		channel_free(channel);
 }
 
 /* ---- queueing ---- */
@@ -264,9 +311,20 @@ int iv_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **o
 
 	if (!channel || !out)
 		return iv_cm_ret(EINVAL);
+	if (!enter((struct iv_cm_channel *)channel)) {
+		/* A moment too late: most likely the process is about to end, and the error would
+		 * only spoil its exit status. */
+		sleep(LATE_S);
+		return iv_cm_ret(EBADF);
+	}
 	event = wait_event((struct iv_cm_channel *)channel);
-	if (!event)
-		return -1;
+	if (!event) {
+		const int error = errno;
+
+		leave((struct iv_cm_channel *)channel);
+		return iv_cm_ret(error);
+	}
+	leave((struct iv_cm_channel *)channel);
 	process(event);
 	*out = &event->base;
 	return 0;

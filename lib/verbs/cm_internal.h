@@ -39,8 +39,12 @@ struct iv_cm_dev {
 
 struct iv_cm_channel {
 	struct rdma_event_channel base; /* fd: an eventfd in semaphore mode, as of ibv channels */
+	LIST_ENTRY(iv_cm_channel) link;
 	struct iv_cm_events events;
+	unsigned users; /* threads inside rdma_get_cm_event: what is destroyed stays for them */
+	bool destroyed;
 };
+LIST_HEAD(iv_cm_channels, iv_cm_channel);
 
 struct iv_cm_event {
 	struct rdma_cm_event base;
@@ -109,6 +113,7 @@ struct iv_cm {
 	struct iv_cm_closed closed[IV_CM_CLOSED];
 	unsigned n_closed; /* ever */
 	struct iv_ids ids;
+	struct iv_cm_channels channels;
 	struct iv_cm_dev *dev[IV_CM_DEVICES];
 	unsigned n_dev;
 };

@@ -100,7 +100,8 @@ class Programs(Pair):
                                            PATIENCE)[0]
                 if rc == 0 and 'rdma-ping-2' in out:
                     break
-                self.assertTrue(n == 0 and time.monotonic() < deadline and server.poll() is None, out + err)
+                self.assertTrue(n == 0 and time.monotonic() < deadline and server.poll() is None,
+                                f'client {n} ended with {rc}, the server with {server.poll()}: {out}{err}')
                 time.sleep(0.3)
         self.assertIsNone(server.poll())
 
