@@ -290,3 +290,14 @@ void pair_release(struct pair *pair, struct user *user)
 	if (conn != NULL)
 		cm_release(conn, pair->now);
 }
+
+void pair_finish(struct pair *pair)
+{
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned u = 0; u < pair->end[i].n_user; u++)
+			pair_release(pair, &pair->end[i].user[u]);
+	pair_settle(pair);
+	assert_int_equal(cm_conns(pair->end[0].cm), 0);
+	assert_int_equal(cm_conns(pair->end[1].cm), 0);
+	pair_destroy(pair);
+}

@@ -74,5 +74,7 @@ int pair_accept(struct pair *pair, struct user *user, uint32_t qpn);
 /* The whole exchange without a fault. */
 void pair_establish(struct pair *pair, struct user **active, struct user **passive);
 void pair_release(struct pair *pair, struct user *user);
+/* Both sides release all; nothing may be left over. */
+void pair_finish(struct pair *pair);
 
 #endif

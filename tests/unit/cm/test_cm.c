@@ -8,18 +8,6 @@
 int run_hold_tests(void);
 int run_weather_tests(void);
 
-/* Both sides gone, nothing left over. */
-static void finish(struct pair *pair)
-{
-	for (unsigned i = 0; i < 2; i++)
-		for (unsigned u = 0; u < pair->end[i].n_user; u++)
-			pair_release(pair, &pair->end[i].user[u]);
-	pair_settle(pair);
-	assert_int_equal(cm_conns(pair->end[0].cm), 0);
-	assert_int_equal(cm_conns(pair->end[1].cm), 0);
-	pair_destroy(pair);
-}
-
 static void connect_and_disconnect(void **state)
 {
 	struct pair *pair = pair_create(1);
@@ -59,7 +47,7 @@ static void connect_and_disconnect(void **state)
 		assert_int_equal(pair->end[0].sent[attr] + pair->end[1].sent[attr],
 			attr == CM_REQ || attr == CM_REP || attr == CM_RTU || attr == CM_DREQ ||
 				attr == CM_DREP);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* Every message of the exchange lost once, or twice. */
@@ -95,7 +83,7 @@ static void every_message_lost(void **state)
 			assert_true(cm_count(pair->end[0].cm, CM_C_RESENT) +
 					    cm_count(pair->end[1].cm, CM_C_RESENT) >=
 				    n);
-			finish(pair);
+			pair_finish(pair);
 		}
 	}
 }
@@ -121,7 +109,7 @@ static void slow_users(void **state)
 	assert_int_equal(cm_establish(a->conn, NULL, 0, pair->now), 0);
 	pair_run(pair, pair->now + 10 * MS);
 	assert_true(b->established);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void nobody_there(void **state)
@@ -137,7 +125,7 @@ static void nobody_there(void **state)
 	assert_int_equal(pair->end[0].sent[CM_REQ], 16);
 	assert_int_equal(pair->end[0].sent[CM_REJ], 1);
 	assert_int_equal(cm_count(pair->end[0].cm, CM_C_TIMEOUTS), 1);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void rejected_by(unsigned reason, bool keeps)
@@ -160,7 +148,7 @@ static void rejected_by(unsigned reason, bool keeps)
 	assert_true(a->rejected);
 	assert_int_equal(a->msg.rej.reason, reason);
 	assert_int_equal(a->msg.rej.about, CM_ABOUT_REQ);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void rejected(void **state)
@@ -185,7 +173,7 @@ static void rej_lost(void **state)
 	assert_true(a->rejected);
 	assert_string_equal(a->msg.private_data, "no");
 	assert_int_equal(pair->end[1].n_user, 1);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* The active side does not like the REP. */
@@ -202,7 +190,7 @@ static void rep_rejected(void **state)
 	assert_int_equal(cm_reject(a->conn, CM_REJ_CONSUMER, NULL, 0, pair->now), 0);
 	pair_run(pair, pair->now + 10 * MS);
 	assert_true(b->rejected && b->msg.rej.about == CM_ABOUT_REP);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void backlog(void **state)
@@ -219,7 +207,7 @@ static void backlog(void **state)
 	pair->end[1].answer = 0; /* the next time there is room */
 	pair_run(pair, pair->now + 1500 * (uint64_t)MS);
 	assert_int_equal(pair->end[1].n_user, 1);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void both_disconnect(void **state)
@@ -236,7 +224,7 @@ static void both_disconnect(void **state)
 	assert_int_equal(a->status, 0);
 	assert_int_equal(pair->end[0].sent[CM_DREQ], 1);
 	assert_int_equal(pair->end[1].sent[CM_DREQ], 1);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* The RTU never comes, but the DREQ does, or data. */
@@ -264,7 +252,7 @@ static void without_rtu(void **state)
 	cm_disconnect(a->conn, pair->now);
 	pair_run(pair, pair->now + 10 * MS);
 	assert_true(b->disconnected);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* The peer forgot everything, and connects anew from the same QP. */
@@ -289,7 +277,7 @@ static void stale_connection(void **state)
 	again = pair_connect(pair, 0, 0x100);
 	pair_run(pair, pair->now + 100 * MS);
 	assert_true(pair_last(pair, 1) != b);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* Messages about what is not known here. */
@@ -333,7 +321,7 @@ static void unknown(void **state)
 	mad[1] = 3;
 	assert_int_equal(
 		cm_rx(pair->end[0].cm, &path, mad, sizeof(mad), pair->now), CM_DROP_HEADER);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* A third host that guessed the IDs. */
@@ -359,7 +347,7 @@ static void other_source(void **state)
 	assert_int_equal(
 		cm_rx(pair->end[1].cm, &path, mad, sizeof(mad), pair->now), CM_DROP_SOURCE);
 	assert_false(b->disconnected);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void sidr(void **state)
@@ -396,7 +384,7 @@ static void sidr(void **state)
 	*a = (struct user){.conn = a->conn};
 	pair_settle(pair);
 	assert_true(a->sidr && a->msg.sidr_rep.status == CM_SIDR_NO_SERVICE);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void refusals(void **state)
@@ -425,7 +413,7 @@ static void refusals(void **state)
 		cm_connect(pair->end[0].cm, &path, &req, NULL, 0, NULL, 0, &conn), -ENOSPC);
 	cm_shutdown(pair->end[0].cm, pair->now);
 	pair->loss = 1000;
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* At the end of a process: everybody is told, nobody is let in. */
@@ -443,7 +431,7 @@ static void shutdown(void **state)
 	late = pair_connect(pair, 0, 0x999);
 	pair_run(pair, pair->now + 10 * MS);
 	assert_true(late->rejected);
-	finish(pair);
+	pair_finish(pair);
 }
 
 int main(void)

@@ -7,17 +7,6 @@
 
 int run_hold_tests(void);
 
-static void finish(struct pair *pair)
-{
-	for (unsigned i = 0; i < 2; i++)
-		for (unsigned u = 0; u < pair->end[i].n_user; u++)
-			pair_release(pair, &pair->end[i].user[u]);
-	pair_settle(pair);
-	assert_int_equal(cm_conns(pair->end[0].cm), 0);
-	assert_int_equal(cm_conns(pair->end[1].cm), 0);
-	pair_destroy(pair);
-}
-
 static void expect_held(const struct pair *pair, unsigned held, unsigned refused)
 {
 	assert_int_equal(cm_count(pair->end[1].cm, CM_C_HELD), held);
@@ -45,7 +34,7 @@ static void listens_in_time(void **state)
 	pair_run(pair, pair->now + 10 * MS);
 	assert_true(a->rep);
 	expect_held(pair, 1, 0);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void nobody_comes(void **state)
@@ -61,7 +50,7 @@ static void nobody_comes(void **state)
 	assert_int_equal(a->msg.rej.reason, CM_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(cm_conns(pair->end[1].cm), 0);
 	expect_held(pair, 1, 1);
-	finish(pair);
+	pair_finish(pair);
 }
 
 /* The listener has come, and has no use for this one. */
@@ -79,7 +68,7 @@ static void refused_at_last(void **state)
 	assert_true(a->rejected);
 	assert_int_equal(a->msg.rej.reason, CM_REJ_CONSUMER);
 	expect_held(pair, 1, 1);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void sidr_waits_too(void **state)
@@ -112,7 +101,7 @@ static void sidr_waits_too(void **state)
 		assert_int_equal(
 			a->msg.sidr_rep.status, comes ? CM_SIDR_VALID : CM_SIDR_NO_SERVICE);
 		expect_held(pair, 1, !comes);
-		finish(pair);
+		pair_finish(pair);
 	}
 }
 
@@ -137,7 +126,7 @@ static void only_so_many(void **state)
 	pair_connect(pair, 0, 200);
 	pair_run(pair, pair->now + 20 * MS);
 	expect_held(pair, 17, 16);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void shut_while_held(void **state)
@@ -154,7 +143,7 @@ static void shut_while_held(void **state)
 	pair_run(pair, pair->now + 20 * MS);
 	assert_true(a->rejected);
 	assert_int_equal(pair->end[1].n_user, 0);
-	finish(pair);
+	pair_finish(pair);
 }
 
 static void soon_said_again(void **state)
@@ -168,7 +157,7 @@ static void soon_said_again(void **state)
 	pair_connect(pair, 0, 1);
 	pair_run(pair, pair->now + 100 * MS);
 	assert_int_equal(pair->end[1].n_user, 1);
-	finish(pair);
+	pair_finish(pair);
 
 	pair = pair_create(8);
 	pair_establish(pair, &a, &b);
@@ -183,7 +172,7 @@ static void soon_said_again(void **state)
 	assert_int_equal(cm_disconnect(b->conn, pair->now), 0);
 	pair_run(pair, pair->now + 10 * MS);
 	assert_int_equal(cm_unheard(pair->end[0].cm), 0);
-	finish(pair);
+	pair_finish(pair);
 }
 
 int run_hold_tests(void)
