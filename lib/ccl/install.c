@@ -2,7 +2,6 @@
 #include "lib/ccl/install.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +9,6 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/talk.h"
-
-/* A switch that is asked only for its opinion; that is to be rid of groups: a lost SYN is repeated
- * within. */
-enum { ASK_MS = 500, UNDO_MS = 3000, TRIES = 3 };
-
-static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
-{
-	const size_t n = strlen(text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (n < cap)
-		vsnprintf(text + n, cap - n, fmt, ap);
-	va_end(ap);
-}
 
 /* ---- what is to be installed ---- */
 
@@ -262,7 +246,7 @@ static int create_one(struct ccl_install *in, unsigned s, struct ccl_talk *talk,
 		rc = ccl_talk(
 			talk, "group.create", create_params(in, i, &in->sub[s]), &result, &e, err);
 		inst->unsure |= talk->unsure;
-		if (rc != -EEXIST || try == TRIES)
+		if (rc != -EEXIST || try == CCL_TALK_TRIES)
 			break;
 		rc = clear_former(talk, &in->sub[s], inst->unsure, err);
 		if (rc)
@@ -379,7 +363,8 @@ int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
 	int last = 0;
 
 	for (unsigned i = 0; in->at && i < in->group->n_switches; i++) {
-		struct ccl_talk talk = {.group = in->group, .sw = i, .connect_ms = UNDO_MS};
+		struct ccl_talk talk = {
+			.group = in->group, .sw = i, .connect_ms = CCL_TALK_UNDO_MS};
 
 		for (unsigned s = 0; s < in->n; s++) {
 			const int rc = delete_one(in, s, &talk, force, err);
@@ -404,7 +389,7 @@ int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN])
 	for (unsigned i = 0; i < n && !rc; i++)
 		rc = each_sub(in, i, activate_one, err);
 	if (rc && ccl_uninstall(in, true, why))
-		add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
+		ccl_talk_add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
 	return rc;
 }
 
@@ -430,14 +415,14 @@ static void describe(const struct ccl_switch *sw, const json_t *show, char *text
 	size_t k;
 
 	if (state && strcmp(state, "active") != 0)
-		add(text, cap, "; at switch %s the group is %s%s%s%s", sw->name, state,
+		ccl_talk_add(text, cap, "; at switch %s the group is %s%s%s%s", sw->name, state,
 			reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
 	if (json_array_size(ranks) == 0)
 		return;
-	add(text, cap, "; switch %s waits for rank%s ", sw->name,
+	ccl_talk_add(text, cap, "; switch %s waits for rank%s ", sw->name,
 		json_array_size(ranks) > 1 ? "s" : "");
-	json_array_foreach(ranks, k, rank)
-		add(text, cap, "%s%lld", k ? "," : "", (long long)json_integer_value(rank));
+	json_array_foreach(ranks, k, rank) ccl_talk_add(
+		text, cap, "%s%lld", k ? "," : "", (long long)json_integer_value(rank));
 }
 
 void ccl_install_missing(const struct ccl_group *g, const char *name, char *text, size_t cap)
@@ -454,7 +439,8 @@ void ccl_install_missing(const struct ccl_group *g, const char *name, char *text
 		if (ctl_connect_over(g->io, g->sw[i].socket, 0, &client, &e))
 			continue; /* its socket may be on another machine */
 		reached++;
-		if (params && ctl_call(client, "group.show", params, ASK_MS, &show, &e) == 0)
+		if (params &&
+			ctl_call(client, "group.show", params, CCL_TALK_ASK_MS, &show, &e) == 0)
 			describe(&g->sw[i], show, text, cap);
 		json_decref(show);
 		ctl_close(client);

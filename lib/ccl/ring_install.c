@@ -2,24 +2,10 @@
 #include "lib/ccl/ring_install.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/ccl/talk.h"
-
-enum { ASK_MS = 500, UNDO_MS = 3000, TRIES = 3 };
-
-static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
-{
-	const size_t n = strlen(text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (n < cap)
-		vsnprintf(text + n, cap - n, fmt, ap);
-	va_end(ap);
-}
 
 uint16_t ccl_ring_id(const struct ccl_group *g)
 {
@@ -168,7 +154,7 @@ static int create(struct ccl_talk *talk, const struct ccl_ring_address *all, uns
 			"switch %s has a ring \"%s\" already; if no job uses it: inclinectl -s %s "
 			"ring delete %s",
 			sw->name, g->name, sw->socket, g->name);
-		if (!at->unsure || try == TRIES || clear_unsure(talk, err))
+		if (!at->unsure || try == CCL_TALK_TRIES || clear_unsure(talk, err))
 			break;
 	}
 	if (rc == 0)
@@ -225,7 +211,7 @@ int ccl_ring_uninstall(
 	int last = 0;
 
 	for (unsigned i = 0; i < g->n_switches; i++) {
-		struct ccl_talk talk = {.group = g, .sw = i, .connect_ms = UNDO_MS};
+		struct ccl_talk talk = {.group = g, .sw = i, .connect_ms = CCL_TALK_UNDO_MS};
 		int rc = 0;
 
 		if (at[i].present)
@@ -255,7 +241,7 @@ int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *a
 		ccl_talk_end(&talk);
 	}
 	if (rc && ccl_ring_uninstall(g, at, why))
-		add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
+		ccl_talk_add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
 	return rc;
 }
 
@@ -277,14 +263,14 @@ void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
 		reached++;
 		params = json_pack("{s:s}", "ring", g->name);
 		if (params)
-			ctl_call(client, "ring.show", params, ASK_MS, &show, &e);
+			ctl_call(client, "ring.show", params, CCL_TALK_ASK_MS, &show, &e);
 		json_decref(params);
 		ctl_close(client);
 		ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
 		if (json_array_size(ranks))
-			add(text, cap, "; switch %s waits for rank%s ", g->sw[i].name,
+			ccl_talk_add(text, cap, "; switch %s waits for rank%s ", g->sw[i].name,
 				json_array_size(ranks) > 1 ? "s" : "");
-		json_array_foreach(ranks, at, rank) add(
+		json_array_foreach(ranks, at, rank) ccl_talk_add(
 			text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
 		json_decref(show);
 	}

@@ -2,9 +2,11 @@
 #include "lib/ccl/talk.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { TRIES = 3, LONGEST_MS = 60000, MAX_ACTIVATE_MS = 3600000 };
+enum { LONGEST_MS = 60000, MAX_ACTIVATE_MS = 3600000 };
 
 unsigned ccl_talk_timeout_ms(const struct ccl_group *g)
 {
@@ -56,7 +58,7 @@ static int call(struct ccl_talk *t, const char *method, const json_t *params, js
 	int rc = t->client ? 0 : dial(t, t->connect_ms, e);
 	const int64_t deadline = now_ms(t) + ccl_talk_timeout_ms(t->group);
 
-	for (unsigned tries = TRIES; rc == 0; tries--) {
+	for (unsigned tries = CCL_TALK_TRIES; rc == 0; tries--) {
 		*e = (struct ctl_error){.index = -1};
 		rc = ctl_call(t->client, method, params, left_ms(t, deadline) / tries, result, e);
 		if (!is_unsure(rc, e))
@@ -93,4 +95,15 @@ int ccl_talk(struct ccl_talk *t, const char *method, json_t *params, json_t **re
 		snprintf(err, CCL_ERR_LEN, "switch %s: %s: %s%s%s", name, method, e->path,
 			e->path[0] ? ": " : "", e->msg);
 	return rc;
+}
+
+void ccl_talk_add(char *text, size_t cap, const char *fmt, ...)
+{
+	const size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (n < cap)
+		vsnprintf(text + n, cap - n, fmt, ap);
+	va_end(ap);
 }

@@ -8,6 +8,12 @@
 #include "lib/ccl/group.h"
 #include "lib/ctl/client.h"
 
+enum {
+	CCL_TALK_TRIES = 3,
+	CCL_TALK_ASK_MS = 500,   /* of a switch that is asked only for its opinion */
+	CCL_TALK_UNDO_MS = 3000, /* that is to be rid of groups: a lost SYN is repeated within */
+};
+
 struct ccl_talk {
 	const struct ccl_group *group;
 	unsigned sw;         /* index in the group */
@@ -28,5 +34,9 @@ unsigned ccl_talk_activate_ms(const struct ccl_group *group, unsigned n_groups);
 int ccl_talk(struct ccl_talk *talk, const char *method, json_t *params, json_t **result,
 	struct ctl_error *e, char err[CCL_ERR_LEN]);
 void ccl_talk_end(struct ccl_talk *talk);
+
+/* Appends to a text of cap bytes, cut where it is full. */
+void __attribute__((format(printf, 3, 4)))
+ccl_talk_add(char *text, size_t cap, const char *fmt, ...);
 
 #endif
