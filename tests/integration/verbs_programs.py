@@ -126,8 +126,8 @@ class Programs(Fabric):
         self.perftest('ib_send_lat', '-a', sizes=SIZES, iters=5)
         self.perftest('ib_send_lat', '-c', 'UD', '-s', '1000', sizes=[1000], iters=50)
         self.perftest('ib_send_lat', '-e', '-s', '64', sizes=[64], iters=50)
-        self.perftest('ib_write_lat', '-s', '4096', sizes=[4096], iters=50)
-        self.perftest('ib_read_lat', '-s', '4096', sizes=[4096], iters=50)
+        self.perftest('ib_write_lat', '-a', sizes=SIZES, iters=5)
+        self.perftest('ib_read_lat', '-a', sizes=SIZES, iters=5)
         for kind in 'FETCH_AND_ADD', 'CMP_AND_SWAP':
             self.perftest('ib_atomic_lat', '-A', kind, sizes=[8], iters=50)
 
