@@ -12,8 +12,10 @@
 #include "lib/verbs/exports.h"
 #include "lib/verbs/internal.h"
 
-/* "No IEEE identifier", as Soft-RoCE: zero would be an uninitialized answer to some programs. */
-enum { VENDOR_ID = 0xffffff };
+/* What programs know devices by. No OUI is ours, so it is a locally administered one (bit 1 of the
+ * first byte), which the IEEE gives to nobody: 02, "IN". Not 0xffffff, "no IEEE identifier": that
+ * is Soft-RoCE's, whose limits programs know. */
+enum { VENDOR_ID = 0x02494e, VENDOR_PART_ID = 1 };
 
 bool iv_mine(const struct ibv_context *context)
 {
@@ -60,6 +62,7 @@ int iv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->node_guid = guid_of(dev->device->mac);
 	attr->sys_image_guid = attr->node_guid;
 	attr->vendor_id = VENDOR_ID;
+	attr->vendor_part_id = VENDOR_PART_ID;
 	attr->phys_port_cnt = 1;
 	return 0;
 }

@@ -21,6 +21,16 @@ class Star(Fabric):
             self.all_ok(self.perf(range(4), '-b', '4K', '-e', '1M', '-f', '4', '-n', '5'))
         self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
 
+    def test_default_group_holds_hosts_that_wait(self):
+        """The software RNIC bears RNR NAKs: nothing in CommLib may take it for a device that does not."""
+        self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '1000000')
+        deadline = time.monotonic() + 30
+        while not (groups := self.rpc('s0', 'group.list')['result']['groups']):
+            self.assertLess(time.monotonic(), deadline, 'no group is made')
+            time.sleep(0.05)
+        shown = self.rpc('s0', 'group.show', {'group': groups[0]['name']})['result']
+        self.assertEqual(set(shown['flags']), {'late_flush', 'stall_rnr', 'half'})
+
     def test_json_report(self):
         out = os.path.join(self.dir, 'perf.out')
         procs = [self.start(f'h{r}', [app('incline-perf'), '--group', self.lab.path('group.json'), '--rank',

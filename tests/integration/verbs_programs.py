@@ -97,7 +97,7 @@ class Programs(Fabric):
     def test_devices(self):
         for argv, wanted in ((['ibv_devices'], ['incline0']),
                              (['ibv_devinfo', '-v'], ['incline0', 'PORT_ACTIVE (4)', 'RoCE v2', 'MEM_WINDOW',
-                                                      'vendor_id:\t\t\t0xffffff'])):
+                                                      'vendor_id:\t\t\t0x2494e'])):
             rc, out, err = self.finish([self.start('h2', argv)], PATIENCE)[0]
             self.assertEqual(rc, 0, err)
             for text in wanted:

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/ccl/comm.h"
 #include "tests/unit/verbs/fabric.h"
 
 static int setup(void **state)
@@ -58,7 +59,8 @@ static void device_is_described(void **state)
 	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
 	assert_int_equal(attr.max_srq, attr.max_qp);
 	assert_int_equal(attr.max_qp_rd_atom, RNIC_MAX_RD_ATOMIC);
-	assert_int_equal(attr.vendor_id, 0xffffff);
+	assert_int_equal(attr.vendor_id, 0x02494e);
+	assert_int_equal(attr.vendor_part_id, 1);
 	assert_int_equal(attr.max_mw, attr.max_mr);
 	assert_true(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	assert_true(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
@@ -70,6 +72,12 @@ static void device_is_described(void **state)
 	assert_memory_equal(&ex.orig_attr, &attr, sizeof(attr));
 	assert_int_equal(ex.odp_caps.general_caps, 0);
 	assert_int_equal(ex.tm_caps.max_ops, 0);
+}
+
+/* CommLib spares Soft-RoCE the RNR NAKs that hold hosts; this device bears them. */
+static void takes_rnr_naks_from_commlib(void **state)
+{
+	assert_true(ccl_device_rnr(context_of(state)));
 }
 
 static void port_is_described(void **state)
@@ -209,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(context_is_extended, setup, teardown),
 		cmocka_unit_test_setup_teardown(device_is_described, setup, teardown),
+		cmocka_unit_test_setup_teardown(takes_rnr_naks_from_commlib, setup, teardown),
 		cmocka_unit_test_setup_teardown(port_is_described, setup, teardown),
 		cmocka_unit_test_setup_teardown(gids_are_listed, setup, teardown),
 		cmocka_unit_test_setup_teardown(pkey_is_the_default_one, setup, teardown),
