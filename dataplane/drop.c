@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane/drop.h"
 
+/* The RNIC's own list knows losses only; what it has had before it acknowledges again. */
 static const struct {
 	const char *name, *text;
-} drops[N_DROPS] = {[DROP_NONE] = {"none", "not dropped"},
-#define X(sym, name, text) [DROP_WIRE_##sym] = {name, text},
+	bool outcome;
+} drops[N_DROPS] = {[DROP_NONE] = {"none", "not dropped", false},
+#define X(sym, name, text) [DROP_WIRE_##sym] = {name, text, false},
 	WIRE_DROPS(X)
 #undef X
-#define X(sym, name, text) [DROP_INC_##sym] = {name, text},
-		INC_DROPS(X)
+#define X(sym, name, text) [DROP_INC_##sym] = {name, text, false},
+		INC_LOSSES(X)
 #undef X
-#define X(sym, name, text) [DROP_NR_##sym] = {name, text},
-			NR_DROPS(X)
+#define X(sym, name, text) [DROP_INC_##sym] = {name, text, true},
+			INC_OUTCOMES(X)
 #undef X
-#define X(sym, name, text) [DROP_RNIC_##sym] = {name, text},
-				RNIC_DROPS(X)
+#define X(sym, name, text) [DROP_NR_##sym] = {name, text, false},
+				NR_LOSSES(X)
 #undef X
-#define X(sym, name, text) [DROP_##sym] = {name, text},
-					SW_DROPS(X)
+#define X(sym, name, text) [DROP_NR_##sym] = {name, text, true},
+					NR_OUTCOMES(X)
+#undef X
+#define X(sym, name, text) [DROP_RNIC_##sym] = {name, text, DROP_RNIC_##sym == DROP_RNIC_DUPLICATE},
+						RNIC_DROPS(X)
+#undef X
+#define X(sym, name, text) [DROP_##sym] = {name, text, false},
+							SW_LOSSES(X)
+#undef X
+#define X(sym, name, text) [DROP_##sym] = {name, text, true},
+								SW_OUTCOMES(X)
 #undef X
 };
 
@@ -29,4 +40,9 @@ const char *drop_name(enum drop drop)
 const char *drop_text(enum drop drop)
 {
 	return drop < N_DROPS ? drops[drop].text : "?";
+}
+
+bool drop_is_outcome(enum drop drop)
+{
+	return drop < N_DROPS && drops[drop].outcome;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every reason for which a packet ends its walk inside the switch, in one list: the parser's, the
- * IncEngine's and the graph's own. Counters, trace, statistics and documentation come from it.
- * Not all are losses: what the engine took in (inc_consumed, inc_done ...) is counted alike, so
- *that
+/* How a packet ends its walk inside the switch, in one list: the parser's reasons, the IncEngine's
+ * and the graph's own. Counters, trace, statistics and documentation come from it. Of two kinds:
+ * losses, that an operator may put an alarm on, and outcomes, that a healthy switch is full of
+ * (inc_consumed, inc_done ...). Both are counted, so that
  *
- *	received + emitted by the engine + duplicated on purpose = sent + sum of these */
+ *	received + emitted by the engine + duplicated on purpose = sent + losses + outcomes */
 #ifndef DATAPLANE_DROP_H
 #define DATAPLANE_DROP_H
 
 #include <assert.h>
+#include <stdbool.h>
 
 #include "dataplane/inc/drops.h"
 #include "dataplane/netreduce/drops.h"
@@ -16,16 +17,13 @@
 #include "lib/wire/frame.h"
 
 /* X(symbol, name, meaning) */
-#define SW_DROPS(X)                                                                        \
-	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                        \
+#define SW_LOSSES(X)                                                                       \
 	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")          \
 	X(RX_OVERSIZE, "rx_oversize", "received frame is larger than a packet buffer")     \
 	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                                  \
 	X(L2_NOT_OURS, "l2_not_ours", "sent to another MAC address than the port's")       \
 	X(NEIGH_UNKNOWN, "neigh_unknown",                                                  \
 		"ARP or ND for an address that is neither ours nor routed")                \
-	X(NEIGH_IGNORED, "neigh_ignored",                                                  \
-		"ARP or ND that needs no answer: neighbours are configured")               \
 	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it")     \
 	X(IP_NOT_ROUTABLE, "ip_not_routable",                                              \
 		"multicast, broadcast, link-local or loopback address")                    \
@@ -38,6 +36,15 @@
 	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")           \
 	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                          \
 	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its link down")
+
+#define SW_OUTCOMES(X)                                              \
+	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC") \
+	X(NEIGH_IGNORED, "neigh_ignored",                           \
+		"ARP or ND that needs no answer: neighbours are configured")
+
+#define SW_DROPS(X)  \
+	SW_LOSSES(X) \
+	SW_OUTCOMES(X)
 
 enum drop {
 	DROP_NONE,
@@ -93,5 +100,8 @@ static_assert(DROP_RNIC_NOT_MINE == (int)DROP_NR_DONE + 1, "then the RNIC's");
 /* "ip_ttl" and the meaning; drop < N_DROPS. */
 const char *drop_name(enum drop drop);
 const char *drop_text(enum drop drop);
+
+/* Not a loss: the packet did what it was sent for. */
+bool drop_is_outcome(enum drop drop);
 
 #endif

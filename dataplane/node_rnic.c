@@ -137,6 +137,6 @@ static struct rte_node_register rnic_node = {
 	.process = rnic_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(rnic_node)

@@ -45,10 +45,22 @@ int sw_port_find(struct sw *sw, const char *name)
 	return -ENOENT;
 }
 
-void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
+static void each_drop(struct sw *sw, bool outcomes, sw_drop_fn fn, void *arg)
 {
 	for (unsigned i = DROP_NONE + 1; i < N_DROPS; i++)
-		fn(arg, drop_name(i), drop_text(i), sw->lcore->drops[i] - sw->drops_cleared[i]);
+		if (drop_is_outcome(i) == outcomes)
+			fn(arg, drop_name(i), drop_text(i),
+				sw->lcore->drops[i] - sw->drops_cleared[i]);
+}
+
+void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
+{
+	each_drop(sw, false, fn, arg);
+}
+
+void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg)
+{
+	each_drop(sw, true, fn, arg);
 }
 
 /* The counters are the worker's; clearing means to count from here. */

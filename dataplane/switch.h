@@ -63,10 +63,13 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
 
 /* ---- counters ---- */
-/* Every drop reason of the program (wire, inc, switch), in one fixed order, zero or not. */
+/* Every reason of the program for which a packet is lost (wire, inc, switch), and every way in which
+ * one that is not sent on has served (taken by a collective, answered ...), each in one fixed
+ * order, zero or not. */
 typedef void (*sw_drop_fn)(void *arg, const char *name, const char *text, uint64_t count);
 void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg);
-void sw_drops_clear(struct sw *sw);
+void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg);
+void sw_drops_clear(struct sw *sw); /* both */
 /* Per graph node: calls, packets, cycles (rte_graph cluster statistics), summed over lcores. */
 typedef void (*sw_node_fn)(
 	void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles);

@@ -82,7 +82,7 @@ static void status_groups(json_t *out, struct sw *sw)
 
 int rpc_status(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
-	uint64_t size = 0, used = 0, drops = 0;
+	uint64_t size = 0, used = 0, drops = 0, outcomes = 0;
 	json_t *out = json_object();
 
 	(void)params, (void)e;
@@ -94,9 +94,11 @@ int rpc_status(struct agent *a, const json_t *params, json_t **result, struct rp
 	status_groups(out, a->sw);
 	sw_arena_usage(a->sw, &size, &used);
 	sw_drops(a->sw, add_drop, &drops);
+	sw_outcomes(a->sw, add_drop, &outcomes);
 	json_object_set_new(out, "arena_bytes", ctl_u64(size));
 	json_object_set_new(out, "arena_used_bytes", ctl_u64(used));
 	json_object_set_new(out, "drops", ctl_u64(drops));
+	json_object_set_new(out, "outcomes", ctl_u64(outcomes));
 	*result = out;
 	return 0;
 }
@@ -196,6 +198,7 @@ int rpc_stats_get(struct agent *a, const json_t *params, json_t **result, struct
 }
 
 struct drop_list {
+	const char *key;
 	json_t *list;
 	bool nonzero;
 };
@@ -206,19 +209,22 @@ static void list_drop(void *arg, const char *name, const char *text, uint64_t co
 
 	if (count || !d->nonzero)
 		json_array_append_new(
-			d->list, json_pack("{s:o,s:o,s:o}", "reason", rpc_text(name), "count",
+			d->list, json_pack("{s:o,s:o,s:o}", d->key, rpc_text(name), "count",
 					 ctl_u64(count), "help", rpc_text(text)));
 }
 
 int rpc_drops_get(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
-	struct drop_list d = {json_array(), rpc_bool(params, "nonzero", false)};
+	const bool nonzero = rpc_bool(params, "nonzero", false);
+	struct drop_list drops = {"reason", json_array(), nonzero};
+	struct drop_list outcomes = {"outcome", json_array(), nonzero};
 
 	(void)e;
-	sw_drops(a->sw, list_drop, &d);
+	sw_drops(a->sw, list_drop, &drops);
+	sw_outcomes(a->sw, list_drop, &outcomes);
 	if (rpc_bool(params, "clear", false))
 		sw_drops_clear(a->sw);
-	*result = json_pack("{s:o}", "drops", d.list);
+	*result = json_pack("{s:o,s:o}", "drops", drops.list, "outcomes", outcomes.list);
 	return 0;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why the IncEngine drops or keeps a packet (docs/inc-protocol.md, 1.5): X(symbol, name, meaning).
- * The first group are errors; the second are what normally becomes of a packet, counted alike so
- * that packets in = packets out + drops. */
+/* What becomes of a packet in the IncEngine (docs/inc-protocol.md, 1.5): X(symbol, name, meaning).
+ * Losses are packets that it refuses; outcomes are what it does with those it takes, counted alike
+ * so that packets in = packets out + losses + outcomes. */
 #ifndef INC_DROPS_H
 #define INC_DROPS_H
 
-#define INC_DROPS(X)                                                                               \
+#define INC_LOSSES(X)                                                                              \
 	X(NO_GROUP, "inc_no_group", "the QPN's group slot is not in use")                          \
 	X(GENERATION, "inc_generation", "the QPN belongs to an earlier group in the same slot")    \
 	X(NO_ENDPOINT, "inc_no_endpoint", "the QPN's endpoint does not exist in the group")        \
@@ -26,14 +26,20 @@
 	X(WRONG_ENDPOINT, "inc_wrong_endpoint", "data from an endpoint that is not to send it")    \
 	X(NO_ARENA, "inc_no_arena", "the group has no aggregation memory now: see group.rebind")   \
 	X(ACK_RANGE, "inc_ack_range", "acknowledgement outside the known operations")              \
-	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")              \
-	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                          \
-	X(ACK_MERGED, "inc_ack_merged", "acknowledgement that waits for other receivers'")         \
-	X(ACK_TOLD, "inc_ack_told", "NAK to a host that waits after one for the same packet")      \
-	X(ACK_OLD, "inc_ack_old", "acknowledgement of what was acknowledged before")               \
-	X(CONSUMED, "inc_consumed", "aggregated into a slot that still waits for others")          \
-	X(DUP_WAIT, "inc_dup_wait", "duplicate of a slot that still waits for others")             \
+	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")
+
+#define INC_OUTCOMES(X)                                                                       \
+	X(CNP_RATE, "inc_cnp_rate", "CNP within 50 us of the one before")                     \
+	X(ACK_MERGED, "inc_ack_merged", "acknowledgement that waits for other receivers'")    \
+	X(ACK_TOLD, "inc_ack_told", "NAK to a host that waits after one for the same packet") \
+	X(ACK_OLD, "inc_ack_old", "acknowledgement of what was acknowledged before")          \
+	X(CONSUMED, "inc_consumed", "aggregated into a slot that still waits for others")     \
+	X(DUP_WAIT, "inc_dup_wait", "duplicate of a slot that still waits for others")        \
 	X(DONE, "inc_done", "packet was answered or completed its slot: what follows is emitted")
+
+#define INC_DROPS(X)  \
+	INC_LOSSES(X) \
+	INC_OUTCOMES(X)
 
 enum inc_drop {
 	INC_OK = 0,

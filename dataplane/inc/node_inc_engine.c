@@ -194,6 +194,6 @@ static struct rte_node_register inc_engine_node = {
 	.process = inc_engine_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(inc_engine_node)

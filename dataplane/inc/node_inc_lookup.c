@@ -48,6 +48,6 @@ static struct rte_node_register inc_lookup_node = {
 	.process = inc_lookup_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_ENGINE] = "inc_engine", [EDGE_RNIC] = "rnic", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_ENGINE] = "inc_engine", [EDGE_RNIC] = "rnic", [EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(inc_lookup_node)

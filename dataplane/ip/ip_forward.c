@@ -112,6 +112,6 @@ static struct rte_node_register ip_forward = {
 	.process = ip_forward_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_REWRITE] = "rewrite", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_REWRITE] = "rewrite", [EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(ip_forward)

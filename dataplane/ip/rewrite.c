@@ -35,6 +35,6 @@ static struct rte_node_register rewrite = {
 	.process = rewrite_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_TX] = "port_tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port_tx", [EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(rewrite)

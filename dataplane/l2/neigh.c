@@ -82,6 +82,6 @@ static struct rte_node_register neigh = {
 	.process = neigh_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_TX] = "port_tx", [EDGE_DROP] = "drop"},
+	.next_nodes = {[EDGE_TX] = "port_tx", [EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(neigh)

@@ -141,7 +141,7 @@ static struct rte_node_register netreduce = {
 		{
 			[EDGE_INC_LOOKUP] = "inc_lookup",
 			[EDGE_IP_FORWARD] = "ip_forward",
-			[EDGE_DROP] = "drop",
+			[EDGE_DROP] = "end",
 		},
 };
 RTE_NODE_REGISTER(netreduce)

@@ -167,7 +167,7 @@ static struct rte_node_register parse = {
 			[EDGE_NEIGH] = "neigh",
 			[EDGE_ICMP_ECHO] = "icmp_echo",
 			[EDGE_NETREDUCE] = "netreduce",
-			[EDGE_DROP] = "drop",
+			[EDGE_DROP] = "end",
 		},
 };
 RTE_NODE_REGISTER(parse)

@@ -44,7 +44,10 @@ static const struct ctl_field status_result[] = {
 	{"groups_failed", CTL_INT, .required = true, .help = "groups that have failed"},
 	{"arena_bytes", CTL_U64, .required = true, .help = "aggregation memory"},
 	{"arena_used_bytes", CTL_U64, .required = true, .help = "of it taken by groups"},
-	{"drops", CTL_U64, .required = true, .help = "sum of all drop counters"}, {0}};
+	{"drops", CTL_U64, .required = true, .help = "packets lost: sum of all drop counters"},
+	{"outcomes", CTL_U64, .required = true,
+		.help = "packets that served and were not sent on: sum of all outcome counters"},
+	{0}};
 
 static const struct ctl_field schema_result[] = {
 	{"methods", CTL_ANY, .required = true,
@@ -442,7 +445,7 @@ static const struct ctl_field stats_result[] = {
 
 static const struct ctl_field drops_params[] = {
 	{"nonzero", CTL_BOOL, .help = "leave out reasons that did not occur; default false"},
-	{"clear", CTL_BOOL, .help = "set all drop counters to zero afterwards; default false"},
+	{"clear", CTL_BOOL, .help = "set all these counters to zero afterwards; default false"},
 	{0}};
 
 static const struct ctl_field drop_fields[] = {
@@ -450,9 +453,16 @@ static const struct ctl_field drop_fields[] = {
 	{"count", CTL_U64, .required = true, .help = "packets"},
 	{"help", CTL_STRING, .required = true, .help = "meaning"}, {0}};
 
+static const struct ctl_field outcome_fields[] = {
+	{"outcome", CTL_STRING, .required = true, .help = "name"},
+	{"count", CTL_U64, .required = true, .help = "packets"},
+	{"help", CTL_STRING, .required = true, .help = "meaning"}, {0}};
+
 static const struct ctl_field drops_result[] = {
 	{"drops", CTL_LIST, .item = CTL_OBJECT, .fields = drop_fields, .required = true,
-		.help = "one item per reason"},
+		.help = "packets lost, one item per reason"},
+	{"outcomes", CTL_LIST, .item = CTL_OBJECT, .fields = outcome_fields, .required = true,
+		.help = "packets that served and were not sent on, one item per way: no losses"},
 	{0}};
 
 static const struct ctl_field trace_start_params[] = {
@@ -522,8 +532,10 @@ static const struct ctl_method methods[] = {
 	CTL_LEASE_METHODS,
 	CTL_RING_METHODS,
 	{"stats.get", "stats", "Shows counters and values.", false, stats_params, stats_result},
-	{"drops.get", "drops", "Shows how many packets were dropped, by reason.", false,
-		drops_params, drops_result},
+	{"drops.get", "drops",
+		"Shows how many packets were lost, by reason, and what became of others that end "
+		"here.",
+		false, drops_params, drops_result},
 	{"trace.start", "trace start", "Traces the next packets through all nodes.", true,
 		trace_start_params, trace_start_result},
 	{"trace.read", "trace read", "Reads what the last trace has recorded.", false,

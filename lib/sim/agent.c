@@ -323,8 +323,18 @@ void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
 {
 	const struct sim_switch *s = &node_of(sw)->pub;
 
-	for (unsigned i = 1; i < INC_N_DROPS; i++)
-		fn(arg, inc_drop_name((enum inc_drop)i), "", s->inc_drop[i]);
+#define X(sym, name, text) fn(arg, name, text, s->inc_drop[INC_DROP_##sym]);
+	INC_LOSSES(X)
+#undef X
+}
+
+void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg)
+{
+	const struct sim_switch *s = &node_of(sw)->pub;
+
+#define X(sym, name, text) fn(arg, name, text, s->inc_drop[INC_DROP_##sym]);
+	INC_OUTCOMES(X)
+#undef X
 }
 
 void sw_drops_clear(struct sw *sw)

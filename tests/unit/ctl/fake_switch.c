@@ -182,6 +182,11 @@ void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
 		fn(arg, names[i], texts[i], sw->drops[i]);
 }
 
+void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg)
+{
+	fn(arg, "inc_consumed", "aggregated", sw->drops[1] * 3);
+}
+
 void sw_drops_clear(struct sw *sw)
 {
 	memset(sw->drops, 0, sizeof(sw->drops));
@@ -191,7 +196,7 @@ void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg)
 {
 	(void)sw;
 	fn(arg, "parse", 3, 100, 4500);
-	fn(arg, "drop", 0, 0, 0);
+	fn(arg, "end", 0, 0, 0);
 }
 
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)

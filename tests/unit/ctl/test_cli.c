@@ -206,15 +206,19 @@ static void test_other_text(void **state)
 	run_ok(f, "ping");
 	assert_string_equal(f->out, "ok\n");
 	run_ok(f, "drops --nonzero");
-	assert_string_equal(f->out, "reason                     count  help\n"
-				    "icrc_bad                       7  wrong CRC\n"
-				    "inc_source  18446744073709551614  not a member\n");
+	assert_string_equal(f->out, "drops:\n"
+				    "  reason                     count  help\n"
+				    "  icrc_bad                       7  wrong CRC\n"
+				    "  inc_source  18446744073709551614  not a member\n"
+				    "outcomes:\n"
+				    "  outcome       count  help\n"
+				    "  inc_consumed     21  aggregated\n");
 	run_ok(f, "nodes");
 	assert_string_equal(f->out,
 		"nodes:\n"
 		"  node   calls  packets  cycles  packets_per_call  cycles_per_packet\n"
 		"  parse      3      100    4500             33.33              45.00\n"
-		"  drop       0        0       0              0.00               0.00\n");
+		"  end        0        0       0              0.00               0.00\n");
 	run_ok(f, "version");
 	assert_string_equal(f->out,
 		"server   incline-switch\nname     leaf1\nversion  " INCLINE_VERSION
@@ -310,7 +314,7 @@ static void test_parity(void **state)
 			json_object_del(json, "uptime_s");
 			assert_true(json_object_size(json) == 1 || has_word(f->out, "name") ||
 				    has_word(f->out, "total") || has_word(f->out, "next") ||
-				    has_word(f->out, "values"));
+				    has_word(f->out, "values") || has_word(f->out, "outcomes:"));
 			/* The name of a list that is alone is not repeated. */
 			if (json_object_size(json) == 1) {
 				const json_t *only = json_object_iter_value(json_object_iter(json));

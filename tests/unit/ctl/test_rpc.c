@@ -142,7 +142,7 @@ static void test_version_and_status(void **state)
 	expect_json(status, "{'name':'leaf1','version':'" INCLINE_VERSION
 			    "','ports':2,'ports_up':1,'tables':4,'entries':1,"
 			    "'groups':0,'groups_active':0,'groups_failed':0,'arena_bytes':65536,"
-			    "'arena_used_bytes':1024,'drops':5}");
+			    "'arena_used_bytes':1024,'drops':5,'outcomes':21}");
 }
 
 static void test_schema_get(void **state)
@@ -177,7 +177,7 @@ static void test_stats(void **state)
 	expect_json(call_ok(f, "stats.get", "{'what':'nodes'}"),
 		"{'nodes':[{'node':'parse','calls':3,'packets':100,'cycles':4500,"
 		"'packets_per_call':33.33,'cycles_per_packet':45.0},"
-		"{'node':'drop','calls':0,'packets':0,'cycles':0,'packets_per_call':0.0,"
+		"{'node':'end','calls':0,'packets':0,'cycles':0,'packets_per_call':0.0,"
 		"'cycles_per_packet':0.0}]}");
 	expect_json(call_ok(f, "stats.get", "{'what':'groups'}"), "{'groups':[]}");
 	json_t *all = call_ok(f, "stats.get", NULL);
@@ -193,8 +193,9 @@ static void test_drops(void **state)
 
 	expect_json(call_ok(f, "drops.get", "{'nonzero':true,'clear':true}"),
 		"{'drops':[{'reason':'icrc_bad','count':7,'help':'wrong CRC'},"
-		"{'reason':'inc_source','count':'18446744073709551614','help':'not a member'}]}");
-	expect_json(call_ok(f, "drops.get", "{'nonzero':true}"), "{'drops':[]}");
+		"{'reason':'inc_source','count':'18446744073709551614','help':'not a member'}],"
+		"'outcomes':[{'outcome':'inc_consumed','count':21,'help':'aggregated'}]}");
+	expect_json(call_ok(f, "drops.get", "{'nonzero':true}"), "{'drops':[],'outcomes':[]}");
 	json_t *all = call_ok(f, "drops.get", NULL);
 	assert_int_equal(json_array_size(json_object_get(all, "drops")), 3);
 	json_decref(all);

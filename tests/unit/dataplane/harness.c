@@ -218,6 +218,7 @@ uint64_t h_drop(struct sw *sw, const char *reason)
 	struct wanted w = {.name = reason};
 
 	sw_drops(sw, match, &w);
+	sw_outcomes(sw, match, &w);
 	assert_true(w.found);
 	return w.value;
 }
@@ -238,6 +239,14 @@ static void add(void *arg, const char *name, const char *text, uint64_t count)
 	*(uint64_t *)arg += count;
 }
 
+uint64_t h_losses(struct sw *sw)
+{
+	uint64_t n = 0;
+
+	sw_drops(sw, add, &n);
+	return n;
+}
+
 void h_check_balance(struct sw *sw)
 {
 	uint64_t in = h_value(sw, "emitted") + h_value(sw, "doubled"), out = 0;
@@ -249,6 +258,7 @@ void h_check_balance(struct sw *sw)
 		out += port.tx_packets;
 	}
 	sw_drops(sw, add, &out);
+	sw_outcomes(sw, add, &out);
 	assert_int_equal(in, out);
 }
 

@@ -50,9 +50,11 @@ void h_exchange(struct sw *sw, unsigned in, const void *frame, unsigned len, uns
 /* The same, when the packet must end in the switch for this reason. */
 void h_expect_drop(struct sw *sw, unsigned in, const void *frame, unsigned len, const char *reason);
 
+/* Of a drop reason or an outcome. */
 uint64_t h_drop(struct sw *sw, const char *reason);
+uint64_t h_losses(struct sw *sw); /* all drop reasons, no outcomes */
 uint64_t h_value(struct sw *sw, const char *name);
-/* received + emitted + doubled == sent + all drops. */
+/* received + emitted + doubled == sent + all drops + all outcomes. */
 void h_check_balance(struct sw *sw);
 
 /* -errno and *e, or 0. text: a JSON table entry is not needed here, so fields are given directly.

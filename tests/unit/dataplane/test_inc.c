@@ -196,6 +196,7 @@ static void duplicates(void **state)
 	len = c_host_frame(b, op.slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
 	h_expect_drop(sw, 0, b, len, "inc_consumed");
 	h_expect_drop(sw, 0, b, len, "inc_dup_wait");
+	assert_int_equal(h_losses(sw), 0); /* all is well: nothing to put an alarm on */
 	h_inject(sw, 1, b,
 		c_host_frame(b, op.slot, 1, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN));
 	h_run(sw);
@@ -212,6 +213,7 @@ static void duplicates(void **state)
 	len = c_host_frame(b, op.slot, 0, ROCE_SEND_ONLY, psn_add(START_PSN, 1), 0, v, 1024);
 	b[700] ^= 4;
 	h_expect_drop(sw, 0, b, len, "icrc_bad");
+	assert_int_equal(h_losses(sw), 1);
 	b[700] ^= 4;
 	h_expect_drop(sw, 0, b, len, "inc_consumed");
 }
@@ -262,6 +264,8 @@ static void trace(void **state)
 	assert_non_null(strstr(rec[3].text, "0x1"));
 	assert_non_null(strstr(rec[8].text, "emits to endpoint 0, port p0"));
 	assert_non_null(strstr(rec[9].text, "emits to endpoint 1, port p1"));
+	assert_string_equal(rec[4].node, "end");
+	assert_memory_equal(rec[4].text, "outcome inc_consumed: ", 22);
 	assert_non_null(strstr(rec[10].text, "inc_done"));
 	assert_int_equal(rec[11].packet, 2);
 }

@@ -52,9 +52,9 @@ static void trace(void **state)
 		sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &nowhere, 99, 9, "x", 1), "ip_no_route");
 	n = sw_trace_read(sw, 5, rec, 32);
 	assert_int_equal(n, 3);
-	assert_string_equal(rec[2].node, "drop");
+	assert_string_equal(rec[2].node, "end");
 	assert_int_equal(rec[2].packet, 2);
-	assert_non_null(strstr(rec[2].text, "ip_no_route"));
+	assert_non_null(strstr(rec[2].text, "drop ip_no_route"));
 	/* Two were asked for. */
 	h_exchange(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1), 1, &f);
 	assert_int_equal(sw_trace_read(sw, 8, rec, 32), 0);

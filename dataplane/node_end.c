@@ -2,8 +2,7 @@
 /* The end of every packet that is not sent: counts it by the reason in its metadata. */
 #include "dataplane/node.h"
 
-static uint16_t drop_process(
-	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+static uint16_t end_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct lcore *lc = node_lcore(node);
@@ -14,16 +13,17 @@ static uint16_t drop_process(
 
 		lc->drops[meta->drop]++;
 		if (unlikely(meta->trace))
-			node_trace(lc, node, meta, "%s: %s", drop_name(meta->drop),
-				drop_text(meta->drop));
+			node_trace(lc, node, meta, "%s %s: %s",
+				drop_is_outcome(meta->drop) ? "outcome" : "drop",
+				drop_name(meta->drop), drop_text(meta->drop));
 	}
 	rte_pktmbuf_free_bulk(mbufs, n);
 	return n;
 }
 
-static struct rte_node_register drop_node = {
-	.name = "drop",
-	.process = drop_process,
+static struct rte_node_register end_node = {
+	.name = "end",
+	.process = end_process,
 	.init = node_init,
 };
-RTE_NODE_REGISTER(drop_node)
+RTE_NODE_REGISTER(end_node)
