@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device in two halves ("control_lcore"), as ZeroNIC has them (SIGCOMM 2024, 3): the data path
- *has the port and reads every byte (bursts, parsing, ICRC of what comes, ICRC and gathering of what
+/* A device in two halves ("control_lcore"), as ZeroNIC (OSDI '24, 3) has them: the data path has
+ * the port and reads every byte (bursts, parsing, ICRC of what comes, ICRC and gathering of what
  * goes); the control path has the rnic (transports, completions, timers, the connection manager).
  * Four rings of pointers join them, each with one producer and one consumer, of slots that both
  * halves hand to and fro:
