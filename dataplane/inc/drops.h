@@ -25,7 +25,8 @@
 	X(PSN_AHEAD, "inc_psn_ahead", "PSN beyond the end of the pipe: the sender is too fast")    \
 	X(WRONG_ENDPOINT, "inc_wrong_endpoint", "data from an endpoint that is not to send it")    \
 	X(NO_ARENA, "inc_no_arena", "the group has no aggregation memory now: see group.rebind")   \
-	X(ACK_RANGE, "inc_ack_range", "acknowledgement outside the known operations")              \
+	X(NAK_CODE, "inc_nak_code", "NAK with a reserved code")                                    \
+	X(ACK_RANGE, "inc_ack_range", "acknowledgement of what is not outstanding")                \
 	X(ACK_CLASS, "inc_ack_class", "acknowledgement where the operation has none")
 
 #define INC_OUTCOMES(X)                                                                       \

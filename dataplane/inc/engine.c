@@ -18,6 +18,26 @@ static enum inc_drop answer_failed(struct inc_ctx *c)
 	return INC_DROP_GROUP_FAILED;
 }
 
+/* Whoever refuses a packet names it: one that was sent to it, and that it has not acknowledged
+ * before. What names another is late, garbled or forged. */
+static bool is_outstanding(const struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	const struct inc_ep *ep = inc_ep_at(g, c->ep);
+	uint32_t psn = c->pkt->psn;
+
+	return psn_le(ep->tx_una, psn) && psn_lt(psn, ep->tx_high) &&
+	       inc_desc_find(g, psn) != NULL && inc_adjust(g, INC_FLOW_TX, c->ep, psn) == psn;
+}
+
+static enum inc_drop fatal(struct inc_ctx *c)
+{
+	if (!is_outstanding(c))
+		return INC_DROP_ACK_RANGE;
+	inc_group_fail(c->g, INC_FAIL_FATAL_NAK, c->ep);
+	return INC_DROP_GROUP_FAILED;
+}
+
 enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 	const struct inc_look *look, const struct wire_pkt *pkt, const uint8_t *payload,
 	uint32_t pay_crc, uint64_t now, const struct inc_sink *sink)
@@ -48,8 +68,7 @@ enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 	case INC_CLASS_RNR:
 		return inc_ops_of(g)->ack(&c);
 	case INC_CLASS_FATAL:
-		inc_group_fail(g, INC_FAIL_FATAL_NAK, c.ep);
-		return INC_DROP_GROUP_FAILED;
+		return fatal(&c);
 	default:
 		return inc_ops_of(g)->cnp(&c);
 	}

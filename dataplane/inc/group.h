@@ -216,7 +216,8 @@ struct inc_ep {
 	 * < rx_acked acknowledged, whole messages among these, and whether the gap that is open now
 	 * has drawn its NAK. */
 	uint32_t rx_epsn, rx_acked, rx_msn;
-	/* Sending: PSNs < tx_una acknowledged, the next to send, the highest sent + 1. */
+	/* Sending: PSNs < tx_una acknowledged, the next to send, the highest sent + 1. The first
+	 * and the last in Mode-II, too: what an endpoint may refuse. */
 	uint32_t tx_una, tx_next, tx_high;
 	uint32_t resent_psn;
 	/* SR. Behind the last PSN that has come, in any order; behind the last one that came to

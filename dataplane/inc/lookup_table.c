@@ -3,49 +3,54 @@
  * docs/inc-protocol.md 1.5 in their order. */
 #include "dataplane/inc/engine.h"
 
-/* Class by opcode. False: no collective uses it. */
-static bool classify(const struct inc_group *g, const struct wire_pkt *pkt, uint8_t *cls)
+/* Class of a NAK. Reserved codes say nothing (IBTA vol. 1, table 59). */
+static enum inc_drop classify_nak(uint8_t code, uint8_t *cls)
+{
+	*cls = code == ROCE_NAK_SEQUENCE ? INC_CLASS_NAK : INC_CLASS_FATAL;
+	return code <= ROCE_NAK_INVALID_RD ? INC_OK : INC_DROP_NAK_CODE;
+}
+
+/* Class by opcode. INC_DROP_OPCODE: no collective uses it. */
+static enum inc_drop classify(const struct inc_group *g, const struct wire_pkt *pkt, uint8_t *cls)
 {
 	if (pkt->opcode == ROCE_CNP) {
 		*cls = INC_CLASS_CNP;
-		return true;
+		return INC_OK;
 	}
 	if ((pkt->opcode & ~ROCE_OP_MASK) != inc_transport(g))
-		return false;
+		return INC_DROP_OPCODE;
 	switch (pkt->opcode & ROCE_OP_MASK) {
 	case ROCE_WRITE_FIRST:
 	case ROCE_WRITE_MIDDLE:
 	case ROCE_WRITE_LAST_IMM:
 	case ROCE_WRITE_ONLY_IMM:
 		*cls = INC_CLASS_DATA;
-		return g->flags & INC_F_WRITE;
+		return g->flags & INC_F_WRITE ? INC_OK : INC_DROP_OPCODE;
 	case ROCE_SEND_ONLY_IMM:
 		*cls = INC_CLASS_CTRL;
-		return true;
+		return INC_OK;
 	case ROCE_SEND_FIRST:
 	case ROCE_SEND_MIDDLE:
 	case ROCE_SEND_LAST:
 	case ROCE_SEND_ONLY:
 		*cls = INC_CLASS_DATA;
-		return true;
+		return INC_OK;
 	case ROCE_ACK:
 		break;
 	default:
-		return false;
+		return INC_DROP_OPCODE;
 	}
 	switch (pkt->syndrome & ROCE_AETH_CLASS) {
 	case ROCE_AETH_ACK:
 		*cls = INC_CLASS_ACK;
-		return true;
+		return INC_OK;
 	case ROCE_AETH_RNR:
 		*cls = INC_CLASS_RNR;
-		return true;
+		return INC_OK;
 	case ROCE_AETH_NAK:
-		*cls = (pkt->syndrome & ROCE_AETH_VALUE) == ROCE_NAK_SEQUENCE ? INC_CLASS_NAK
-									      : INC_CLASS_FATAL;
-		return true;
+		return classify_nak(pkt->syndrome & ROCE_AETH_VALUE, cls);
 	default:
-		return false;
+		return INC_DROP_OPCODE;
 	}
 }
 
@@ -56,6 +61,7 @@ enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *p
 		__atomic_load_n(&table->group[inc_qpn_slot(pkt->dqpn)], __ATOMIC_ACQUIRE);
 	unsigned index = inc_qpn_ep(pkt->dqpn);
 	const struct inc_ep *ep;
+	enum inc_drop drop;
 
 	if (g == NULL || g->mode == INC_MODE_1) /* its QPNs are the RNIC's */
 		return INC_DROP_NO_GROUP;
@@ -70,8 +76,9 @@ enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *p
 		return INC_DROP_PORT;
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_INSTALLED)
 		return INC_DROP_GROUP_STATE;
-	if (!classify(g, pkt, &look->cls))
-		return INC_DROP_OPCODE;
+	drop = classify(g, pkt, &look->cls);
+	if (drop != INC_OK)
+		return drop;
 	if (pkt->pay_len > g->mtu)
 		return INC_DROP_LENGTH;
 	look->group = g;

@@ -184,6 +184,9 @@ enum inc_drop inc_mode2_ack(struct inc_ctx *c)
 	if (!find_scope(c, &s))
 		return ep->host || s.route->prim != INC_AR ? INC_DROP_ACK_RANGE
 							   : INC_DROP_ACK_CLASS;
+	if (psn_lt(inc_adjust(c->g, INC_FLOW_TX, c->ep, ep->tx_high), next))
+		return INC_DROP_ACK_RANGE;
+	ep->tx_una = psn_max(ep->tx_una, next);
 	if (s.route->prim == INC_RED)
 		return ack_reduce(c, &s);
 	if (s.route->prim == INC_AR && !ep->host)

@@ -3,10 +3,23 @@
  * differs between the copies is TranslateHeader's work. */
 #include "dataplane/inc/modules.h"
 
+/* What each endpoint was sent; in Mode-III its connection says so. */
+static void note_sent(struct inc_group *g, const struct inc_emit *emit)
+{
+	if (g->mode == INC_MODE_3)
+		return;
+	for (uint64_t outs = emit->out_mask; outs != 0; outs &= outs - 1) {
+		struct inc_ep *ep = inc_ep_at(g, (unsigned)__builtin_ctzll(outs));
+
+		ep->tx_high = psn_max(ep->tx_high, psn_add(emit->psn, 1));
+	}
+}
+
 static void emit(struct inc_ctx *c, const struct inc_emit *emit)
 {
 	if (emit->out_mask == 0)
 		return;
+	note_sent(c->g, emit);
 	c->g->count[INC_C_TX] += (unsigned)__builtin_popcountll(emit->out_mask);
 	c->sink->emit(c->sink->arg, c->g, emit);
 }

@@ -437,7 +437,10 @@ static void test_mixed_acks_are_reflected_too(void **state)
 	fx_open(&fx, &opts);
 	for (unsigned ep = 0; ep < 3; ep++)
 		fx_control_of(&fx, ep, at(0), 0, 256, INC_RED, 1);
+	/* Nobody can have received what was not sent. */
+	assert_int_equal(fx_ack(&fx, 0, at(0), ROCE_AETH_ACK), INC_DROP_ACK_RANGE);
 	fx_data(&fx, 3, at(1), ONLY, 1, 64); /* no control of the parent's came: still a member */
+	assert_int_equal(fx_control_of(&fx, 3, at(0), 0, 256, INC_RED, 1), INC_DROP_DONE);
 	fx_data(&fx, 0, at(1), ONLY, 1, 64);
 	assert_int_equal(fx_data(&fx, 2, at(1), ONLY, 1, 64), INC_DROP_DONE);
 	assert_int_equal(fx_ack(&fx, 1, at(1), ROCE_AETH_ACK), INC_DROP_DONE);
