@@ -316,6 +316,8 @@ int iv_listen(struct rdma_cm_id *base, int backlog)
 		pthread_mutex_unlock(&iv_cm.lock);
 		ret = iv_id_set_state(id, ID_BOUND, ID_LISTEN);
 	}
+	if (ret == 0)
+		iv_debug("rdma_cm listens on port %u", src_port(id));
 	return iv_cm_ret(ret);
 }
 

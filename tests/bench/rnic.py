@@ -70,26 +70,15 @@ def perftest(lab, server, client, program, options):
     return [float(v) for v in rows[-1].split()]
 
 
-def patiently(*args):
-    """On a machine with more threads than cores a pair of programs sometimes stands still (lib/verbs/README.md)."""
-    for attempt in range(3):
-        try:
-            return perftest(*args)
-        except LabError as e:
-            if attempt == 2:
-                raise
-            print(f'# once more: {str(e).splitlines()[0]}', file=sys.stderr, flush=True)
-
-
 def verbs(lab, server, client, quick):
     """Bandwidth of messages of 64 KB, rate of messages of 64 bytes, latency of 8 bytes."""
     guest = lab.host(client)['nic'] == 'soft-roce'
     n = 200 if guest else 5000 if quick else 20000
     # columns: bytes, iterations, peak and average MB/s, Mmsg/s
-    wide = patiently(lab, server, client, 'ib_send_bw', ['-s', '65536', '-m', '4096', '-n', str(n)])
-    small = patiently(lab, server, client, 'ib_send_bw', ['-s', '64', '-n', str(10 * n)])
+    wide = perftest(lab, server, client, 'ib_send_bw', ['-s', '65536', '-m', '4096', '-n', str(n)])
+    small = perftest(lab, server, client, 'ib_send_bw', ['-s', '64', '-n', str(10 * n)])
     # bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %
-    lat = patiently(lab, server, client, 'ib_send_lat', ['-s', '8', '-n', str(n)])
+    lat = perftest(lab, server, client, 'ib_send_lat', ['-s', '8', '-n', str(n)])
     return {'gbps': wide[3] * 8 * 1.048576e-3, 'messages_per_s': small[4] * 1e6, 'p50_us': lat[4], 'p99_us': lat[7],
             'p99.9_us': lat[8]}
 

@@ -128,15 +128,13 @@ class Interfaces(Base):
         server.kill()
 
     def pair_of_pingpongs(self, server, client):
-        for attempt in range(3):  # its retry budget is half a second
-            port = str(18530 + attempt)
-            one = self.start(server, ['ibv_rc_pingpong', '-g', '1', '-p', port])
-            until('ibv_rc_pingpong listens', lambda: self.listens(server, port) or one.poll() is not None)
-            two = self.start(client, ['ibv_rc_pingpong', '-g', '1', '-p', port, server])
-            if two.wait(PATIENCE) == 0 and one.wait(PATIENCE) == 0:
-                return
+        port = '18530'
+        one = self.start(server, ['ibv_rc_pingpong', '-g', '1', '-p', port])
+        until('ibv_rc_pingpong listens', lambda: self.listens(server, port) or one.poll() is not None)
+        two = self.start(client, ['ibv_rc_pingpong', '-g', '1', '-p', port, server])
+        if two.wait(PATIENCE):
             one.kill()
-        self.fail(two.communicate())
+        self.all_ok([two, one], PATIENCE)
 
     def test_a_connection_outlives_programs(self):
         """TCP between two hosts, during which programs take and leave the ports at both ends."""

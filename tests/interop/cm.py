@@ -10,6 +10,7 @@ import tempfile
 import time
 
 PATIENCE = 120  # seconds, for hangs only: guests may be emulated
+LISTENS = 'rdma_cm listens on port'  # INCLINE_VERBS_DEBUG
 
 
 def finish(procs):
@@ -27,36 +28,41 @@ def start(lab, host, argv):
                      **({} if guest else {'text': True}))
 
 
-def await_server(lab, server, process, wait):
-    """A guest's kernel tells who listens. Of ours one only knows when it rejects."""
-    if lab.host(server)['nic'] != 'soft-roce':
-        time.sleep(wait)
-        return
+def said_by(path):
+    with open(path) as f:
+        return f.read()
+
+
+def serve(lab, server, argv):
+    """A server that listens, and the file of what it says if it is no guest. A guest's kernel tells who listens,
+    our library says it. A client that comes before is rejected."""
+    said = None
+    if lab.host(server)['nic'] == 'soft-roce':
+        process = start(lab, server, argv)
+    else:
+        said = lab.path('cm-server.out')
+        with open(said, 'w') as out:
+            process = lab.popen(server, ['env', 'INCLINE_VERBS_DEBUG=1', *argv], stdout=out, stderr=out)
     deadline = time.monotonic() + PATIENCE
-    while 'LISTEN' not in lab.guest(server).run('rdma resource show cm_id')[1]:
+    while not (LISTENS in said_by(said) if said else
+               'LISTEN' in lab.guest(server).run('rdma resource show cm_id')[1]):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise OSError(f'{server}: the server does not listen: {process.communicate(PATIENCE)}')
-        time.sleep(0.1)
+            process.kill()
+            raise OSError(f'{server}: the server does not listen: {said_by(said) if said else finish([process])}')
+        time.sleep(0.02 if said else 0.1)
+    return process, said
 
 
 def pair(lab, server, client, server_argv, client_argv):
-    """Outputs of both. A client that comes before its server listens is rejected: both are then started anew, with
-    more time in between."""
-    wait = 3
-    while True:
-        s = start(lab, server, server_argv)
-        await_server(lab, server, s, wait)
-        c = finish([start(lab, client, client_argv)])[0]
-        if c[0] == 0:
-            s = finish([s])[0]
-            if s[0] == 0:
-                return s[1], c[1]
-        else:
-            s.kill()
-            s = finish([s])[0]
-        wait *= 2
-        if wait > 24 or not re.search('REJECTED|UNREACHABLE|ADDR_ERROR', c[1]):
-            raise OSError(f'{client_argv}: exit status {c[0]}: {c[1]}\nserver: exit status {s[0]}: {s[1]}')
+    """Outputs of both."""
+    process, said = serve(lab, server, server_argv)
+    c = finish([start(lab, client, client_argv)])[0]
+    if c[0]:
+        process.kill()
+    s = (process.wait(PATIENCE), said_by(said)) if said else finish([process])[0]
+    if c[0] or s[0]:
+        raise OSError(f'{client_argv}: exit status {c[0]}: {c[1]}\nserver: exit status {s[0]}: {s[1]}')
+    return s[1], c[1]
 
 
 def rping(lab, server, client, address, count=5):
