@@ -50,6 +50,7 @@ struct ccl_ring_address {
 	unsigned mtu;
 	uint64_t slots; /* where messages are written to: w slots of slot_len bytes */
 	uint32_t slot_len, rkey;
+	uint32_t first_msg;
 };
 
 /* Queue pairs and memory. On an error nothing is left behind. */

@@ -22,23 +22,23 @@ json_t *ccl_ring_address_json(const struct ccl_ring_address *a)
 {
 	char ip[WIRE_IP_STRLEN];
 
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "ip",
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I}", "ip",
 		wire_ip_format(&a->ip, ip, sizeof(ip)), "next_qpn", (int)a->next_qpn, "prev_qpn",
 		(int)a->prev_qpn, "start_psn", (int)a->start_psn, "mtu", (int)a->mtu, "slots",
 		(json_int_t)a->slots, "slot_len", (json_int_t)a->slot_len, "rkey",
-		(json_int_t)a->rkey);
+		(json_int_t)a->rkey, "first_message", (json_int_t)a->first_msg);
 }
 
 int ccl_ring_address_parse(const json_t *json, struct ccl_ring_address *a)
 {
-	json_int_t slots, slot_len, rkey;
+	json_int_t slots, slot_len, rkey, first_msg;
 	int next, prev, psn, mtu;
 	const char *ip;
 
 	*a = (struct ccl_ring_address){0};
-	if (json_unpack((json_t *)json, "{s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "ip", &ip,
+	if (json_unpack((json_t *)json, "{s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I}", "ip", &ip,
 		    "next_qpn", &next, "prev_qpn", &prev, "start_psn", &psn, "mtu", &mtu, "slots",
-		    &slots, "slot_len", &slot_len, "rkey", &rkey) ||
+		    &slots, "slot_len", &slot_len, "rkey", &rkey, "first_message", &first_msg) ||
 		wire_ip_parse(ip, &a->ip) || mtu < 256 || mtu > 4096)
 		return -EPROTO;
 	a->next_qpn = (uint32_t)next;
@@ -48,6 +48,7 @@ int ccl_ring_address_parse(const json_t *json, struct ccl_ring_address *a)
 	a->slots = (uint64_t)slots;
 	a->slot_len = (uint32_t)slot_len;
 	a->rkey = (uint32_t)rkey;
+	a->first_msg = (uint32_t)first_msg;
 	return 0;
 }
 

@@ -241,6 +241,7 @@ void ccl_ring_address(const struct ccl_ring *r, struct ccl_ring_address *a)
 		.slots = (uintptr_t)ring_recv_slot(r, 0),
 		.slot_len = r->slot_len,
 		.rkey = r->mr->rkey,
+		.first_msg = r->conf.first_msg,
 	};
 }
 
