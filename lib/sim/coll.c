@@ -33,6 +33,7 @@ static struct ccl_conn connection(const struct sim_coll *c, unsigned rank)
 		.skip = host_skip,
 		.selective = c->conf.flags & INC_F_SR,
 		.create = inc_dv_create_qp,
+		.write = c->conf.flags & INC_F_WRITE,
 		.mtu = c->conf.mtu,
 		.remote_ip = t->sw[t->host_switch[host]].ip,
 		.start_psn = c->conf.start_psn,
@@ -93,6 +94,7 @@ static int open_ring(struct sim_coll *c, char *err)
 			.start_psn = (c->conf.start_psn + 77 * r) & PSN_MASK,
 			.netreduce = c->conf.mode == CCL_MODE_NETREDUCE,
 			.ring_id = c->group ? ccl_ring_id(c->group) : 0,
+			.first_msg = c->conf.first_msg,
 		};
 
 		rc = ccl_ring_open(&conf, &c->rank[r].ring, err);
@@ -179,6 +181,16 @@ void sim_coll_destroy(struct sim_coll *c)
 	char ignored[CCL_ERR_LEN];
 
 	sim_coll_close(c, ignored);
+}
+
+struct ccl_comm *sim_coll_comm(const struct sim_coll *c, unsigned rank)
+{
+	return c->rank[rank].comm;
+}
+
+struct ccl_ring *sim_coll_ring(const struct sim_coll *c, unsigned rank)
+{
+	return c->rank[rank].ring;
 }
 
 const char *sim_coll_error(const struct sim_coll *c)

@@ -7,6 +7,7 @@
 #include "lib/ccl/ccl.h"
 #include "lib/sim/sim.h"
 
+struct ccl_ring;
 struct sim_coll;
 
 enum { SIM_MAX_WORK = 16 };
@@ -16,12 +17,13 @@ struct sim_coll_conf {
 	enum ccl_mode mode;  /* any; CCL_MODE_RING: the hosts by themselves */
 	unsigned first_host; /* that is rank 0; the next ones follow */
 	unsigned n_ranks;
-	unsigned collectives; /* bit per enum ccl_collective that will be called */
-	enum ccl_kind kind;   /* CCL_SINGLE or CCL_MIXED */
-	unsigned root;        /* switch that is the tree's root */
-	uint16_t mtu, m, w, flags;
-	uint32_t slots; /* of the groups; 0: twice the window */
+	unsigned collectives;      /* bit per enum ccl_collective that will be called */
+	enum ccl_kind kind;        /* CCL_SINGLE or CCL_MIXED */
+	unsigned root;             /* switch that is the tree's root */
+	uint16_t mtu, m, w, flags; /* flags: enum inc_group_flags */
+	uint32_t slots;            /* of the groups; 0: twice the window */
 	uint32_t start_psn;
+	uint32_t first_msg; /* NetReduce: number of the first message */
 	uint64_t timeout_ns;
 };
 
@@ -33,6 +35,11 @@ int sim_coll_create(
 void sim_coll_destroy(struct sim_coll *coll);
 /* The same, with what the switches said to the deletion of its groups. */
 int sim_coll_close(struct sim_coll *coll, char err[CCL_ERR_LEN]);
+
+/* A rank's, for collectives other than those below; NULL: it has the other one. What is issued
+ * there needs a sim_kick of the host. */
+struct ccl_comm *sim_coll_comm(const struct sim_coll *coll, unsigned rank);
+struct ccl_ring *sim_coll_ring(const struct sim_coll *coll, unsigned rank);
 
 /* One collective of int32 sums. bytes is the whole vector: what every rank gives to AllReduce,
  * Reduce, ReduceScatter, and what every rank has after Broadcast and AllGather. */

@@ -87,10 +87,11 @@ static json_t *document(const struct sim_tree *t, unsigned number)
 		json_array_append_new(ranks,
 			json_pack("{s:o}", "ip",
 				ip_text(&conf->sim->topo->host[sim_coll_host(t->coll, r)].ip)));
-	return json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o}", "name",
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o}", "name",
 		json_sprintf("g%u", number), "bootstrap", "unix:/none", "mode", modes[conf->mode],
-		"kind", ccl_kind_name(conf->kind), "mtu", conf->mtu, "M", conf->m, "W", conf->w,
-		"timeout_ms", (json_int_t)(timeout ? timeout / 1000000 : 10000), "flags",
+		"kind", ccl_kind_name(conf->kind), "verb",
+		conf->flags & INC_F_WRITE ? "write" : "send", "mtu", conf->mtu, "M", conf->m, "W",
+		conf->w, "timeout_ms", (json_int_t)(timeout ? timeout / 1000000 : 10000), "flags",
 		flags(conf), "ranks", ranks, "switches", switches(t));
 }
 
@@ -130,6 +131,8 @@ int sim_coll_install(struct sim_coll *c, char *err)
 		for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++) {
 			rc = ccl_member(c->rank[r].comm, g, &member);
 			c->install.sub[g].rank_qpn[r] = member.qpn;
+			c->install.sub[g].rank_mr[r] =
+				(struct ccl_mr){member.mr_addr, member.mr_len, member.rkey};
 		}
 	}
 	return rc ? rc : ccl_install(&c->install, err);

@@ -145,25 +145,35 @@ bool sim_host_rx(struct sim_host *h, struct sim_frame *f)
 	return true;
 }
 
+/* What the apps have done; *error: the first one's, if it is 0 yet. */
+static unsigned run_apps(struct sim_host *h, int *error)
+{
+	unsigned busy = 0;
+
+	for (unsigned i = 0; i < h->n_apps; i++) {
+		const int rc = h->app[i].run(h->app[i].arg, h->sim->now);
+
+		if (rc > 0)
+			busy += (unsigned)rc;
+		else if (*error == 0)
+			*error = rc;
+	}
+	return busy;
+}
+
 /* Works until there is nothing to do, or no room on the wire: then again when there is. */
 int sim_host_run(struct sim_host *h)
 {
 	struct sim *sim = h->sim;
+	int error = 0;
 	uint64_t at;
 
-	for (;;) {
-		unsigned busy = incline_verbs_progress(h->context);
-
-		for (unsigned i = 0; i < h->n_apps; i++) {
-			int rc = h->app[i].run(h->app[i].arg, sim->now);
-
-			if (rc < 0)
-				return rc;
-			busy += (unsigned)rc;
-		}
-		if (busy == 0)
-			break;
+	if (sim->now < h->frozen_until) {
+		sim_wake(sim, h->index, h->frozen_until);
+		return 0;
 	}
+	while (incline_verbs_progress(h->context) + run_apps(h, &error) > 0)
+		;
 	at = incline_verbs_deadline(h->context);
 	if (rnic_has_work(incline_verbs_rnic(h->context))) {
 		const uint64_t half = (uint64_t)NIC_QUEUE / 2 * full_frame(h) * 8000;
@@ -173,5 +183,5 @@ int sim_host_run(struct sim_host *h)
 		at = drained < at ? drained : at;
 	}
 	sim_wake(sim, h->index, at);
-	return 0;
+	return error;
 }

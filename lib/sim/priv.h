@@ -38,6 +38,7 @@ struct sim_host {
 	unsigned waiting;
 	bool ready;
 	uint64_t wake; /* the earliest wake-up that is scheduled */
+	uint64_t frozen_until;
 };
 
 struct sim_peer {
@@ -71,6 +72,8 @@ struct sim {
 	struct sim_frame *free[2]; /* small, full */
 	unsigned frame_cap;
 	FILE *pcap;
+	sim_tap tap;
+	void *tap_arg;
 	sim_sampler sampler;
 	void *sampler_arg;
 	uint64_t every, sample_at;

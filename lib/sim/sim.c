@@ -98,6 +98,8 @@ void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
 	sim_hash_frame(sim, i, f);
 	if (sim->pcap)
 		sim_capture_frame(sim, i, f);
+	if (sim->tap)
+		sim->tap(sim->tap_arg, i, f->data, f->len);
 	v = sim_link_send(&sim->link[i], sim->now, f->len, f->first || sim_is_answer(f));
 	if (v.copies == 0) {
 		sim_frame_put(sim, f);
@@ -112,6 +114,20 @@ void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
 	if (v.corrupt)
 		f->data[v.bit / 8 % f->len] ^= (uint8_t)(1u << v.bit % 8);
 	push(sim, v.at[0], f, i);
+}
+
+void sim_set_tap(struct sim *sim, sim_tap tap, void *arg)
+{
+	sim->tap = tap;
+	sim->tap_arg = arg;
+}
+
+void sim_inject(struct sim *sim, unsigned link, const uint8_t *frame, unsigned len)
+{
+	struct sim_frame *f = sim_frame_get(sim, len);
+
+	memcpy(f->data, frame, len);
+	push(sim, sim->now + sim->link[link].conf.delay_ns, f, link);
 }
 
 unsigned sim_n_links(const struct sim *sim)
@@ -161,6 +177,12 @@ void sim_wake(struct sim *sim, unsigned host, uint64_t at)
 	push(sim, h->wake, NULL, host);
 }
 
+void sim_freeze(struct sim *sim, unsigned host, uint64_t until)
+{
+	sim->host[host].frozen_until = until;
+	sim_kick(sim, host); /* it wakes up by itself */
+}
+
 void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at)
 {
 	struct sim_node_switch *s = &sim->sw[sw];
@@ -199,10 +221,10 @@ static void happen(struct sim *sim, const struct sim_event *e)
 		sim_switch_rx(sim, link->to - sim->topo->n_hosts, link->to_port, e->frame);
 }
 
-/* All events of one point in time, then the hosts they have reached. */
+/* All events of one point in time, then the hosts they have reached: 0, or their first error. */
 static int step(struct sim *sim)
 {
-	int rc = 0;
+	int error = 0;
 
 	while (sim->n_events && sim->heap[0].at <= sim->now) {
 		const struct sim_event e = pop(sim);
@@ -210,12 +232,15 @@ static int step(struct sim *sim)
 		happen(sim, &e);
 	}
 	for (unsigned i = 0; i < sim->n_ready; i++) {
-		sim->host[sim->ready[i]].ready = false;
-		if (rc >= 0)
-			rc = sim_host_run(&sim->host[sim->ready[i]]);
+		struct sim_host *h = &sim->host[sim->ready[i]];
+		int rc;
+
+		h->ready = false;
+		rc = sim_host_run(h);
+		error = error ? error : rc;
 	}
 	sim->n_ready = 0;
-	return rc;
+	return error;
 }
 
 void sim_set_sampler(struct sim *sim, uint64_t every_ns, sim_sampler look, void *arg)

@@ -51,6 +51,13 @@ void sim_link_name(const struct sim *sim, unsigned i, char *buf, size_t cap);
  * interface's. -errno of the file. */
 int sim_capture(struct sim *sim, const char *path);
 
+/* Called for every frame that enters a link, before its faults. NULL: nobody looks. */
+typedef void (*sim_tap)(void *arg, unsigned link, const uint8_t *frame, unsigned len);
+void sim_set_tap(struct sim *sim, sim_tap tap, void *arg);
+/* A frame from nowhere: arrives at the end of a link after the link's delay, past its queue and its
+ * faults. */
+void sim_inject(struct sim *sim, unsigned link, const uint8_t *frame, unsigned len);
+
 /* Called every so many nanoseconds while the simulation runs, from now on. */
 typedef void (*sim_sampler)(void *arg, uint64_t now);
 void sim_set_sampler(struct sim *sim, uint64_t every_ns, sim_sampler look, void *arg);
@@ -71,6 +78,8 @@ void sim_remove_app(struct sim *sim, unsigned host, const void *arg);
 void sim_kick(struct sim *sim, unsigned host);
 /* Lets it run at that time, unless it runs earlier: an app that waits says so whenever it runs. */
 void sim_wake(struct sim *sim, unsigned host, uint64_t at);
+/* It does nothing until that time, neither its apps nor its NIC. */
+void sim_freeze(struct sim *sim, unsigned host, uint64_t until);
 
 /* ---- switches ---- */
 
@@ -86,11 +95,14 @@ struct sim_switch {
 	uint64_t rnic_rx; /* for the connections of its Mode-I groups */
 };
 struct sim_switch *sim_switch(struct sim *sim, unsigned i);
+/* The first of its NetReduce rings that are active; NULL: there is none. */
+struct nr_ring *sim_switch_ring(struct sim *sim, unsigned i);
 void sim_host_mac(unsigned host, uint8_t mac[6]);
 void sim_switch_mac(unsigned sw, uint8_t mac[6]);
 
 /* Runs until done(arg) is true (asked after every point in time), 0; or the first error of an app;
- * -EDEADLK: nothing is left to happen; -ETIME: virtual time is until. */
+ * -EDEADLK: nothing is left to happen; -ETIME: virtual time is until. After any of them the
+ * simulation can be run on. */
 int sim_run(struct sim *sim, bool (*done)(void *arg), void *arg, uint64_t until);
 
 #endif

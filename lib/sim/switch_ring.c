@@ -86,6 +86,13 @@ void nr_clt_destroy(struct nr_clt *clt)
 		free((void *)(uintptr_t)list_of(clt));
 }
 
+struct nr_ring *sim_switch_ring(struct sim *sim, unsigned i)
+{
+	const struct nr_clt *clt = sim_agent_clt(sim->sw[i].agent);
+
+	return clt ? clt->row[0].ring : NULL;
+}
+
 struct emitting {
 	struct sim *sim;
 	unsigned sw;

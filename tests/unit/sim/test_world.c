@@ -110,6 +110,18 @@ static void test_selective(void **state)
 	more_flags = 0;
 }
 
+/* Data by RDMA WRITE. */
+static void test_write(void **state)
+{
+	(void)state;
+	more_flags = INC_F_WRITE;
+	for (int op = 0; op < CCL_N_COLLECTIVES; op++) {
+		run("star:4", CCL_MODE_2, (enum ccl_collective)op, 40000, faulty, 1);
+		run("tree:2x2x2", CCL_MODE_3, (enum ccl_collective)op, 24000, faulty, 2);
+	}
+	more_flags = 0;
+}
+
 /* Nanoseconds of an AllReduce of 8 ranks, EPIC's table 31: one host's link loses, both ways. */
 static double lossy(enum ccl_mode mode, uint16_t flags, uint64_t bytes, double loss)
 {
@@ -187,6 +199,86 @@ static void test_incast(void **state)
 	sim_topo_free(&topo);
 }
 
+struct pinged {
+	unsigned n, fails; /* calls; the first so many return an error */
+	uint64_t at;       /* of the last */
+};
+
+static int ping(void *arg, uint64_t now)
+{
+	struct pinged *p = arg;
+
+	p->n++;
+	p->at = now;
+	return p->n <= p->fails ? -EIO : 0;
+}
+
+/* A frozen host runs when it thaws; an app's error ends a run, but takes nobody's turn. */
+static void test_hosts_run(void **state)
+{
+	struct sim_topo topo;
+	struct sim_conf conf = {.topo = &topo, .seed = 3, .link = clean};
+	struct pinged pinged[2] = {{.fails = 1}};
+	struct sim *sim;
+	uint64_t start;
+	char err[SIM_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(sim_topo_make("star:2", &topo, err), 0);
+	assert_int_equal(sim_create(&conf, &sim, err), 0);
+	start = sim_now(sim);
+	for (unsigned h = 0; h < 2; h++) {
+		sim_add_app(sim, h, ping, &pinged[h]);
+		sim_kick(sim, h);
+	}
+	assert_int_equal(sim_run(sim, NULL, NULL, start + 1000), -EIO);
+	assert_int_equal(pinged[0].n, 1);
+	assert_int_equal(pinged[1].n, 1);
+	sim_freeze(sim, 1, start + 500);
+	assert_int_equal(sim_run(sim, NULL, NULL, start + 1000), -EDEADLK);
+	assert_int_equal(pinged[0].n, 1);
+	assert_int_equal(pinged[1].n, 2);
+	assert_int_equal(pinged[1].at, start + 500);
+	sim_destroy(sim);
+	sim_topo_free(&topo);
+}
+
+struct tapped {
+	struct sim *sim;
+	unsigned n, link;
+};
+
+/* The first one of them goes to a switch once more. */
+static void tap(void *arg, unsigned link, const uint8_t *frame, unsigned len)
+{
+	struct tapped *t = arg;
+
+	if (t->n++ == 0)
+		sim_inject(t->sim, t->link = link, frame, len);
+}
+
+static void test_tap(void **state)
+{
+	struct sim_topo topo;
+	struct sim_conf conf = {.topo = &topo, .seed = 3, .link = clean};
+	struct sim_flow flow[2];
+	struct tapped t = {0};
+	char err[SIM_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(sim_topo_make("star:2", &topo, err), 0);
+	assert_int_equal(sim_create(&conf, &t.sim, err), 0);
+	sim_set_tap(t.sim, tap, &t);
+	assert_int_equal(sim_incast(t.sim, 1, 1000, flow), 1);
+	assert_int_equal(sim_rdma_run(t.sim, flow, 1, IBV_MTU_1024, 10000000), 0);
+	assert_int_equal(t.n, sim_hops(t.sim));
+	assert_int_equal(t.link, 2); /* host 1's uplink: it sends first */
+	assert_int_equal(sim_link(t.sim, t.link)->count[SIM_L_FRAMES], 1);
+	assert_int_equal(sim_switch(t.sim, 0)->rx, 2 * (1 + 1)); /* and twice an answer */
+	sim_destroy(t.sim);
+	sim_topo_free(&topo);
+}
+
 static void test_topologies(void **state)
 {
 	static const struct {
@@ -217,9 +309,12 @@ int main(void)
 		cmocka_unit_test(test_same_seed_same_trace),
 		cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_selective),
+		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_table_31),
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_incast),
+		cmocka_unit_test(test_hosts_run),
+		cmocka_unit_test(test_tap),
 		cmocka_unit_test(test_topologies),
 	};
 
