@@ -22,16 +22,14 @@ static int32_t contribution(unsigned rank, uint64_t i, unsigned round)
 	return (int32_t)((i * 2654435761u) ^ (rank * 40503u) ^ (round * 97u));
 }
 
-/* Issues one AllReduce on every rank from and into fresh memory, and checks every element. */
-static int allreduce(
-	struct fabric *fab, unsigned n_hosts, uint64_t count, unsigned round, uint64_t limit)
+/* One AllReduce on every rank from and into fresh memory, every element checked. */
+static void allreduce(struct fabric *fab, uint64_t count, unsigned round, uint64_t limit)
 {
 	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	int32_t *in[FAB_MAX_HOSTS], *out[FAB_MAX_HOSTS];
 	uint64_t wrong = 0;
-	int rc;
 
-	for (unsigned r = 0; r < n_hosts; r++) {
+	for (unsigned r = 0; r < fab->n; r++) {
 		in[r] = malloc(count * 4 + 1);
 		out[r] = malloc(count * 4 + 1);
 		for (uint64_t i = 0; i < count; i++)
@@ -41,29 +39,27 @@ static int allreduce(
 					 REDUCE_INT32, REDUCE_SUM, &req[r]),
 			0);
 	}
-	rc = fab_wait(fab, req, limit);
-	for (uint64_t i = 0; rc == 0 && i < count; i++) {
+	fab_must(fab, fab_wait(fab, req, limit));
+	for (uint64_t i = 0; i < count; i++) {
 		uint32_t sum = 0;
 
-		for (unsigned r = 0; r < n_hosts; r++)
+		for (unsigned r = 0; r < fab->n; r++)
 			sum += (uint32_t)contribution(r, i, round);
-		for (unsigned r = 0; r < n_hosts; r++)
+		for (unsigned r = 0; r < fab->n; r++)
 			wrong += out[r][i] != (int32_t)sum;
 	}
-	/* After an error the device may still write: keep the memory until the fabric is gone. */
-	for (unsigned r = 0; rc == 0 && r < n_hosts; r++) {
+	assert_true(wrong == 0);
+	for (unsigned r = 0; r < fab->n; r++) {
 		free(in[r]);
 		free(out[r]);
 	}
-	assert_true(wrong == 0);
-	return rc;
 }
 
-static struct fab_opts options(unsigned n_hosts, unsigned n_leaves)
+static struct fab_opts options(struct fab_tree tree)
 {
 	return (struct fab_opts){
-		.n_hosts = n_hosts,
-		.n_leaves = n_leaves,
+		.tree = tree,
+		.collectives = 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER,
 		.mtu = 256,
 		.m = 4,
 		.w = 8,
@@ -76,50 +72,38 @@ static struct fab_opts options(unsigned n_hosts, unsigned n_leaves)
 
 static const struct fab_faults one_percent = {.loss = 0.01, .dup = 0.01, .reorder = 0.01};
 
-static void must(struct fabric *fab, unsigned n_hosts, int rc)
-{
-	if (rc == 0)
-		return;
-	for (unsigned r = 0; r < n_hosts; r++)
-		fprintf(stderr, "rank %u: %s\n", r, ccl_error(fab_comm(fab, r)));
-	fail_msg("%s, seed %llu", strerror(-rc), (unsigned long long)seed);
-}
-
 /* All sizes around element, packet and message boundaries. */
 static void test_sizes(void **state)
 {
 	static const uint64_t counts[] = {0, 1, 63, 64, 65, 127, 128, 255, 256, 257, 1024, 5000};
-	struct fab_opts opts = options(4, 0);
+	struct fab_opts opts = options(fab_leaves(4, 0));
 	struct fabric *fab = fab_create(&opts);
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		must(fab, 4, allreduce(fab, 4, counts[i], i, 10 * second));
-	assert_int_equal(fab_switch(fab, 0)->group->count[INC_C_DUP], 0);
+		allreduce(fab, counts[i], i, 10 * second);
+	assert_int_equal(fab_group(fab, 0)->count[INC_C_DUP], 0);
 	fab_destroy(fab);
 }
 
 /* 100 000 packets per rank, every link losing, duplicating and reordering one packet in a hundred;
  * the PSN wraps at the start and the ring goes round many times. */
-static void lossy(const struct fab_tree *tree, uint64_t packets)
+static void lossy(struct fab_tree tree, uint64_t packets)
 {
-	struct fab_opts opts = options(0, 0);
-	const unsigned n_hosts = tree->n_hosts;
+	struct fab_opts opts = options(tree);
 	struct fabric *fab;
 	struct inc_group *g;
 
-	opts.tree = tree;
 	opts.faults = one_percent;
 	fab = fab_create(&opts);
 	printf("seed %llu: %s, %u hosts, %llu packets per rank\n", (unsigned long long)seed,
-		tree->name, n_hosts, (unsigned long long)packets);
+		tree.name, fab->n, (unsigned long long)packets);
 	for (unsigned round = 0; round < 4; round++)
-		must(fab, n_hosts,
-			allreduce(fab, n_hosts, packets / 4 * 64 - round, round, 3600 * second));
-	g = fab_switch(fab, 0)->group;
+		allreduce(fab, packets / 4 * 64 - round, round, 3600 * second);
+	g = fab_group(fab, 0);
 	assert_true(g->count[INC_C_COMPLETED] >= packets);
 	assert_true(g->count[INC_C_DUP_ANSWERED] > 0 && g->count[INC_C_LATE_FLUSHED] > 0);
-	for (unsigned r = 0; r < n_hosts; r++)
+	for (unsigned r = 0; r < fab->n; r++)
 		assert_true(rnic_count(fab_rnic(fab, r), RNIC_C_RETRANSMITS) > 0);
 	fab_destroy(fab);
 }
@@ -127,35 +111,31 @@ static void lossy(const struct fab_tree *tree, uint64_t packets)
 static void test_lossy_star(void **state)
 {
 	(void)state;
-	lossy(&fab_star4, 100000);
+	lossy(fab_star4, 100000);
 }
 
 static void test_lossy_tree(void **state)
 {
 	(void)state;
-	lossy(&fab_tree_2x2, 20000);
+	lossy(fab_tree_2x2, 20000);
 }
 
 static void test_lossy_wide(void **state)
 {
-	struct fab_tree wide = {"four leaves", .n_hosts = 16, .n_switches = 5};
-
 	(void)state;
-	for (unsigned r = 0; r < 16; r++)
-		wide.leaf_of[r] = (uint8_t)(1 + r / 4);
-	lossy(&wide, 2000);
+	lossy(fab_leaves(16, 4), 2000);
 }
 
 static void test_lossy_deep(void **state)
 {
 	(void)state;
-	lossy(&fab_deep, 4000);
+	lossy(fab_deep, 4000);
 }
 
 /* Small operations one after another, several on the wire at a time. */
 static void test_pipelined_small_operations(void **state)
 {
-	struct fab_opts opts = options(4, 2);
+	struct fab_opts opts = options(fab_leaves(4, 2));
 	struct fabric *fab;
 	struct ccl_req req[FAB_MAX_HOSTS], last[FAB_MAX_HOSTS];
 	static int32_t in[4][400], out[4][400];
@@ -173,7 +153,7 @@ static void test_pipelined_small_operations(void **state)
 					0);
 				assert_int_equal(ccl_ibarrier(fab_comm(fab, r), &last[r]), 0);
 				if (op % 20 == 19 && r == 3)
-					must(fab, 4, fab_wait(fab, last, 60 * second));
+					fab_must(fab, fab_wait(fab, last, 60 * second));
 			}
 		for (unsigned op = 0; op < 40; op++)
 			for (unsigned r = 0; r < 4; r++)
@@ -186,35 +166,35 @@ static void test_pipelined_small_operations(void **state)
 
 /* ---- hostile input ---- */
 
-static void storm(void *arg, struct fabric *fab, const uint8_t *frame, size_t len)
+static void storm(void *arg, unsigned link, const uint8_t *frame, unsigned len)
 {
+	struct fabric *fab = arg;
 	uint8_t copy[FAB_FRAME];
 	struct wire_pkt pkt;
 	struct wire_flow flow;
 	struct wire_hdr hdr;
-	uint64_t dice = fab_random(fab) % 20;
+	uint64_t dice = sim_random(&fab->rng) % 20;
 	size_t n = len;
 
-	(void)arg;
 	if (dice > 8 || wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
 		return;
 	memcpy(copy, frame, len);
 	wire_unbuild(frame, &pkt, &flow, &hdr);
 	switch (dice) {
 	case 0: /* truncated */
-		n = 1 + fab_random(fab) % len;
+		n = 1 + sim_random(&fab->rng) % len;
 		break;
 	case 1: /* lying lengths: IP total length, UDP length */
-		copy[pkt.l3_off + 3] ^= (uint8_t)(1 + fab_random(fab) % 255);
+		copy[pkt.l3_off + 3] ^= (uint8_t)(1 + sim_random(&fab->rng) % 255);
 		break;
 	case 2:
-		copy[pkt.l4_off + 5] ^= (uint8_t)(1 + fab_random(fab) % 255);
+		copy[pkt.l4_off + 5] ^= (uint8_t)(1 + sim_random(&fab->rng) % 255);
 		break;
 	case 3: /* bad payload or ICRC */
-		copy[pkt.pay_off + fab_random(fab) % (len - pkt.pay_off)] ^= 0x10;
+		copy[pkt.pay_off + sim_random(&fab->rng) % (len - pkt.pay_off)] ^= 0x10;
 		break;
 	case 4: /* QPN of nobody, of another generation, of no endpoint */
-		hdr.dqpn ^= 1u << fab_random(fab) % 24;
+		hdr.dqpn ^= 1u << sim_random(&fab->rng) % 24;
 		n = (size_t)wire_build_frame(
 			copy, sizeof(copy), &flow, &hdr, frame + pkt.pay_off, pkt.pay_len);
 		break;
@@ -234,12 +214,13 @@ static void storm(void *arg, struct fabric *fab, const uint8_t *frame, size_t le
 		break;
 	default: /* noise */
 		for (size_t i = ETH_HDR_LEN; i < len; i++)
-			copy[i] = (uint8_t)fab_random(fab);
+			copy[i] = (uint8_t)sim_random(&fab->rng);
 	}
-	for (unsigned sw = 0; sw < fab_n_switches(fab); sw++)
-		fab_inject_switch(fab, sw, copy, n);
+	/* Other switches would only forward it. */
+	if (dice != 7 || sim_link(fab->sim, link)->to >= fab->n)
+		sim_inject(fab->sim, link, copy, (unsigned)n);
 	if (dice != 7)
-		fab_inject_host(fab, (unsigned)(fab_random(fab) % 4), copy, n);
+		fab_inject_host(fab, (unsigned)(sim_random(&fab->rng) % 4), copy, n);
 }
 
 /* Results stay exact and every kind of bad packet is dropped under its own reason. */
@@ -249,17 +230,17 @@ static void test_hostile_input(void **state)
 		INC_DROP_NO_ENDPOINT, INC_DROP_SOURCE, INC_DROP_OPCODE};
 	static const enum wire_drop wire_seen[] = {
 		WIRE_PARSE_SHORT, WIRE_PARSE_IPSUM, WIRE_ICRC_BAD};
-	struct fab_opts opts = options(4, 2);
+	struct fab_opts opts = options(fab_leaves(4, 2));
 	struct fabric *fab;
 
 	(void)state;
 	opts.faults = (struct fab_faults){.corrupt = 0.01, .loss = 0.001};
 	fab = fab_create(&opts);
-	fab_set_tap(fab, storm, NULL);
+	sim_set_tap(fab->sim, storm, fab);
 	for (unsigned round = 0; round < 5; round++)
-		must(fab, 4, allreduce(fab, 4, 30000, round, 600 * second));
-	for (unsigned sw = 0; sw < fab_n_switches(fab); sw++) {
-		const struct fab_switch *s = fab_switch(fab, sw);
+		allreduce(fab, 30000, round, 600 * second);
+	for (unsigned sw = 0; sw < opts.tree.n_switches; sw++) {
+		const struct sim_switch *s = sim_switch(fab->sim, sw);
 
 		for (unsigned i = 0; i < sizeof(inc_seen) / sizeof(inc_seen[0]); i++)
 			if (s->inc_drop[inc_seen[i]] == 0)
@@ -280,7 +261,7 @@ static void test_hostile_input(void **state)
 /* The switch dies in mid-operation: every rank fails within its bound and names the peer. */
 static void test_dead_switch(void **state)
 {
-	struct fab_opts opts = options(4, 0);
+	struct fab_opts opts = options(fab_leaves(4, 0));
 	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	static int32_t in[4][100000], out[4][100000];
 	struct fabric *fab;
@@ -294,14 +275,14 @@ static void test_dead_switch(void **state)
 					 REDUCE_INT32, REDUCE_SUM, &req[r]),
 			0);
 	assert_int_equal(fab_wait(fab, req, 100000), -ETIME);
-	fab_switch(fab, 0)->dead = true;
-	died = fab_now(fab);
+	fab_kill(fab, 0);
+	died = sim_now(fab->sim);
 	assert_true(fab_wait(fab, req, 10 * second) < 0);
 	fab_run(fab, second); /* the other ranks' timers */
-	assert_true(fab_now(fab) - died <= 4 * second);
+	assert_true(sim_now(fab->sim) - died <= 4 * second);
 	for (unsigned r = 0; r < 4; r++) {
-		assert_non_null(strstr(ccl_error(fab_comm(fab, r)), "10.77.255.1"));
-		assert_true(ccl_test(fab_comm(fab, r), req[r]) < 0);
+		assert_non_null(strstr(fab_error(fab, r), "10.77.255.1"));
+		assert_true(fab_test(fab, r, req[r]) < 0);
 	}
 	fab_destroy(fab);
 }
@@ -310,7 +291,7 @@ static void test_dead_switch(void **state)
  * does. */
 static void test_missing_rank(void **state)
 {
-	struct fab_opts opts = options(4, 2);
+	struct fab_opts opts = options(fab_leaves(4, 2));
 	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	static int32_t in[4][1000], out[4][1000];
 	struct fabric *fab;
@@ -325,19 +306,19 @@ static void test_missing_rank(void **state)
 			fab_comm(fab, r), in[r], out[r], 1000, REDUCE_INT32, REDUCE_SUM, &req[r]);
 	/* Rank 3 comes three seconds late: nothing is lost. */
 	fab_run(fab, 3 * second);
-	assert_string_equal(ccl_error(fab_comm(fab, 0)), "");
-	inc_group_ranks_of(fab_switch(fab, 0)->group,
-		inc_group_missing(fab_switch(fab, 0)->group, &psn), ranks, sizeof(ranks));
+	assert_string_equal(fab_error(fab, 0), "");
+	inc_group_ranks_of(fab_group(fab, 0), inc_group_missing(fab_group(fab, 0), &psn), ranks,
+		sizeof(ranks));
 	assert_string_equal(ranks, "2,3");
 	ccl_iallreduce(fab_comm(fab, 3), in[3], out[3], 1000, REDUCE_INT32, REDUCE_SUM, &req[3]);
-	must(fab, 4, fab_wait(fab, req, second));
+	fab_must(fab, fab_wait(fab, req, second));
 	fab_destroy(fab);
 }
 
 /* A rank that asks for something else: all of them learn it. */
 static void test_disagreement(void **state)
 {
-	struct fab_opts opts = options(3, 0);
+	struct fab_opts opts = options(fab_leaves(3, 0));
 	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	static int32_t in[3][1000], out[3][1000];
 	struct fabric *fab;
@@ -348,11 +329,11 @@ static void test_disagreement(void **state)
 		ccl_iallreduce(fab_comm(fab, r), in[r], out[r], r == 1 ? 999 : 1000, REDUCE_INT32,
 			REDUCE_SUM, &req[r]);
 	assert_true(fab_wait(fab, req, 10 * second) < 0);
-	assert_int_equal(fab_switch(fab, 0)->group->state, INC_FAILED);
-	assert_int_equal(fab_switch(fab, 0)->group->fail_reason, INC_FAIL_CTRL_MISMATCH);
+	assert_int_equal(fab_group(fab, 0)->state, INC_FAILED);
+	assert_int_equal(fab_group(fab, 0)->fail_reason, INC_FAIL_CTRL_MISMATCH);
 	fab_run(fab, 2 * second);
 	for (unsigned r = 0; r < 3; r++)
-		assert_true(ccl_error(fab_comm(fab, r))[0] != '\0');
+		assert_true(fab_error(fab, r)[0] != '\0');
 	fab_destroy(fab);
 }
 

@@ -12,34 +12,18 @@
 
 #include <cmocka.h>
 
-#include "tests/integration/fabric.h"
-#include "tests/unit/ccl/task.h"
-
-enum { BYTES = 400000 };
+#include "lib/ctl/client.h"
+#include "lib/sim/control_priv.h"
+#include "tests/integration/tasks.h"
 
 static const uint64_t MS = 1000000, TIMEOUT = 5000000000;
 static uint64_t seed = 20264;
 
-/* Pulls a link out in the middle of a collective: host 1's, or that of the last switch to its
- * parent. */
-static void pull(struct fabric *fab, bool uplink, bool up)
+static struct fabric *make(const struct fab_tree *tree, enum ccl_mode mode, enum ccl_kind kind)
 {
-	if (uplink)
-		fab_set_uplink(fab, fab_n_switches(fab) - 1, up);
-	else
-		fab_set_host_link(fab, 1, up);
-}
-
-struct cable {
-	const struct fab_tree *tree;
-	bool uplink;
-};
-
-static struct fabric *make(const struct cable *cable, unsigned mode, unsigned kind)
-{
-	const struct fab_opts opts = {.tree = cable->tree,
-		.mode = (uint8_t)mode,
-		.kind = (uint8_t)kind,
+	const struct fab_opts opts = {.tree = *tree,
+		.mode = mode,
+		.kind = kind,
 		.collectives = CCL_ALL_COLLECTIVES,
 		.mtu = 1024,
 		.m = 4,
@@ -52,129 +36,86 @@ static struct fabric *make(const struct cable *cable, unsigned mode, unsigned ki
 	return fab_create(&opts);
 }
 
-/* One that takes long enough to be interrupted. */
-static void draw(struct task *t, unsigned n_ranks, int k)
-{
-	uint64_t rng = seed;
-
-	task_make(t, &rng, n_ranks, k, BYTES);
-	while (t->size < BYTES / 2 && k != CCL_BARRIER) {
-		task_free(t);
-		task_make(t, &rng, n_ranks, k, BYTES);
-	}
-}
-
-/* Within the bound every rank knows why, or has its part done. */
-static void all_failed(struct fabric *fab, unsigned n_ranks, const struct task *t)
-{
-	for (unsigned i = 0; i < 11; i++) /* whoever only waits must be asked */
-		fab_run(fab, TIMEOUT / 10);
-	for (unsigned r = 0; r < n_ranks; r++)
-		if (ccl_test(fab_comm(fab, r), t->req[r]) != 1 &&
-			strstr(ccl_error(fab_comm(fab, r)), "10.77.255.") == NULL)
-			fail_msg("%s: rank %u: \"%s\"", ccl_collective_name(t->kind), r,
-				ccl_error(fab_comm(fab, r)));
-}
-
-static void link_down(const struct cable *cable, unsigned mode, unsigned kind, int k, uint64_t down,
-	bool may_fail)
-{
-	struct fabric *fab = make(cable, mode, kind);
-	const unsigned n = cable->tree->n_hosts;
-	struct ccl_comm *comm[FAB_MAX_HOSTS];
-	struct task t;
-	char why[200];
-	int rc;
-
-	for (unsigned r = 0; r < n; r++)
-		comm[r] = fab_comm(fab, r);
-	draw(&t, n, k);
-	for (unsigned r = 0; r < n; r++)
-		assert_int_equal(task_start(&t, comm, r), 0);
-	fab_run(fab, k == CCL_BARRIER ? 1 : 15000);
-	assert_false(task_done(&t, comm));
-	pull(fab, cable->uplink, false);
-	fab_run(fab, down);
-	assert_false(task_done(&t, comm));
-	pull(fab, cable->uplink, true);
-	rc = fab_wait(fab, t.req, 10 * TIMEOUT);
-	if (rc != 0 && may_fail)
-		all_failed(fab, n, &t);
-	else if (rc != 0)
-		fail_msg("%s over %s: %s", ccl_collective_name((enum ccl_collective)k),
-			cable->tree->name, strerror(-rc));
-	else if (!task_right(&t, why, sizeof(why)))
-		fail_msg("%s", why);
-	fab_destroy(fab); /* before the buffers: the device may still write to them */
-	task_free(&t);
-}
-
 /* A third of a second is nothing; after two seconds a queue pair may have given up. */
-static void all_collectives(unsigned mode, unsigned kind)
+static void all_collectives(enum ccl_mode mode, enum ccl_kind kind)
 {
-	const struct cable cables[] = {
-		{&fab_star4, false}, {&fab_tree_2x2, false}, {&fab_tree_2x2, true}};
+	static const struct {
+		const struct fab_tree *tree;
+		bool uplink;
+	} cables[] = {{&fab_star4, false}, {&fab_tree_2x2, false}, {&fab_tree_2x2, true}};
 
 	for (int k = 0; k < CCL_N_COLLECTIVES; k++)
 		for (unsigned i = 0; i < sizeof(cables) / sizeof(cables[0]); i++) {
-			link_down(&cables[i], mode, kind, k, 300 * MS, false);
-			link_down(&cables[i], mode, kind, k, 2000 * MS, true);
+			fab_pull(make(cables[i].tree, mode, kind), k, cables[i].uplink, 300 * MS,
+				false);
+			fab_pull(make(cables[i].tree, mode, kind), k, cables[i].uplink, 2000 * MS,
+				true);
 		}
+}
+
+/* As an operator would: over the control connection. */
+static void fail_group(struct fabric *fab, unsigned sw)
+{
+	json_t *params = json_pack("{s:s}", "group", fab_group(fab, sw)->name);
+	struct ctl_client *client;
+	struct ctl_error error;
+	char path[16];
+
+	snprintf(path, sizeof(path), "sim:%u", sw);
+	assert_int_equal(
+		ctl_connect_over(sim_control_io(fab->sim), path, 1000, &client, &error), 0);
+	assert_int_equal(ctl_call(client, "group.fail", params, 1000, NULL, &error), 0);
+	ctl_close(client);
+	json_decref(params);
 }
 
 /* A Mode-I group that fails at one switch: all ranks hear it at once, through the other switches
  * and whether they have something to send or only wait. */
 static void mode1_group_fails(void **state)
 {
-	const struct cable cable = {&fab_tree_2x2, false};
-	const unsigned n = cable.tree->n_hosts;
+	static uint8_t data[4][400000];
+	struct ccl_req req[4];
 
 	(void)state;
-	for (unsigned sw = 0; sw < cable.tree->n_switches; sw++) {
-		struct fabric *fab = make(&cable, INC_MODE_1, INC_MIXED);
-		struct ccl_comm *comm[FAB_MAX_HOSTS];
-		struct task t;
+	for (unsigned sw = 0; sw < fab_tree_2x2.n_switches; sw++) {
+		struct fabric *fab = make(&fab_tree_2x2, CCL_MODE_1, CCL_MIXED);
 
-		for (unsigned r = 0; r < n; r++)
-			comm[r] = fab_comm(fab, r);
-		draw(&t, n, CCL_ALLREDUCE);
-		for (unsigned r = 0; r < n; r++)
-			assert_int_equal(task_start(&t, comm, r), 0);
+		for (unsigned r = 0; r < fab->n; r++)
+			assert_int_equal(ccl_iallreduce(fab_comm(fab, r), data[r], data[r], 100000,
+						 REDUCE_INT32, REDUCE_SUM, &req[r]),
+				0);
 		fab_run(fab, 15000);
-		assert_false(task_done(&t, comm));
-		inc_group_fail(fab_switch(fab, sw)->group, INC_FAIL_MANAGER, 0xff);
-		mode1_stop(fab_switch(fab, sw)->connections[0], fab_now(fab));
+		fail_group(fab, sw);
 		fab_run(fab, 50 * MS);
-		for (unsigned r = 0; r < n; r++)
-			if (strstr(ccl_error(comm[r]), "the switch has failed the group") == NULL)
-				fail_msg("switch %u: rank %u: \"%s\"", sw, r, ccl_error(comm[r]));
+		for (unsigned r = 0; r < fab->n; r++)
+			if (!strstr(fab_error(fab, r), "the switch has failed the group"))
+				fail_msg("switch %u: rank %u: \"%s\"", sw, r, fab_error(fab, r));
 		fab_destroy(fab);
-		task_free(&t);
 	}
 }
 
 static void mode1(void **state)
 {
 	(void)state;
-	all_collectives(INC_MODE_1, INC_MIXED);
+	all_collectives(CCL_MODE_1, CCL_MIXED);
 }
 
 static void mode3(void **state)
 {
 	(void)state;
-	all_collectives(INC_MODE_3, INC_MIXED);
+	all_collectives(CCL_MODE_3, CCL_MIXED);
 }
 
 static void mode2_single(void **state)
 {
 	(void)state;
-	all_collectives(INC_MODE_2, INC_SINGLE);
+	all_collectives(CCL_MODE_2, CCL_SINGLE);
 }
 
 static void mode2_mixed(void **state)
 {
 	(void)state;
-	all_collectives(INC_MODE_2, INC_MIXED);
+	all_collectives(CCL_MODE_2, CCL_MIXED);
 }
 
 int main(int argc, char **argv)

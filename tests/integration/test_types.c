@@ -34,11 +34,11 @@ static uint64_t next_random(void)
 }
 
 static struct scenario scenario_new(
-	const struct fab_tree *tree, enum inc_mode mode, bool reproducible)
+	const struct fab_tree *tree, enum ccl_mode mode, bool reproducible)
 {
-	const struct fab_opts opts = {.tree = tree,
+	const struct fab_opts opts = {.tree = *tree,
 		.mode = mode,
-		.kind = mode == INC_MODE_2 ? INC_SINGLE : INC_MIXED,
+		.kind = mode == CCL_MODE_2 ? CCL_SINGLE : CCL_MIXED,
 		.collectives = 1 << CCL_ALLREDUCE | 1 << CCL_REDUCE,
 		.mtu = 256,
 		.m = 4,
@@ -186,7 +186,7 @@ static void reduce(const struct scenario *s, enum reduce_op op, enum reduce_dtyp
 		check(d, ROOT, op, t, i, reduced_to_root(op, t, d->in[i]));
 }
 
-static void every_pair_in(const struct fab_tree *tree, enum inc_mode mode, bool reproducible)
+static void every_pair_in(const struct fab_tree *tree, enum ccl_mode mode, bool reproducible)
 {
 	struct scenario s = scenario_new(tree, mode, reproducible);
 	struct data *d = malloc(sizeof(*d));
@@ -209,7 +209,7 @@ static void every_pair_in(const struct fab_tree *tree, enum inc_mode mode, bool 
 
 static void every_pair(const struct fab_tree *tree, bool reproducible)
 {
-	static const enum inc_mode modes[] = {INC_MODE_1, INC_MODE_2, INC_MODE_3};
+	static const enum ccl_mode modes[] = {CCL_MODE_1, CCL_MODE_2, CCL_MODE_3};
 
 	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
 		every_pair_in(tree, modes[i], reproducible);

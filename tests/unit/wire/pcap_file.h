@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a classic little-endian pcap file of Ethernet frames into memory. For tests. */
+/* Reads a capture of Ethernet frames into memory: classic little-endian pcap, or pcapng of this
+ * machine's byte order. For tests. */
 #ifndef TEST_PCAP_FILE_H
 #define TEST_PCAP_FILE_H
 
@@ -16,7 +17,7 @@ struct pcap_file {
 	size_t n;
 };
 
-/* 0, -errno of opening and reading, -EPROTO if the file is not such a pcap or a packet in it is cut
+/* 0, -errno of opening and reading, -EPROTO if the file is no such capture or a packet in it is cut
  * short. On error *file is empty. */
 int pcap_file_read(const char *path, struct pcap_file *file);
 void pcap_file_free(struct pcap_file *file);
