@@ -59,6 +59,17 @@ int sw_ground_address(const struct sw *sw, const struct wire_ip *like, struct wi
 	return -ENOENT;
 }
 
+bool sw_ground_is_read(const struct sw *sw, unsigned slot)
+{
+	const struct lcore_lent *lent;
+
+	if (sw->closed || sw->lcore == NULL)
+		return false;
+	lent = &sw->lcore->lent[slot];
+	return __atomic_load_n(&lent->given, __ATOMIC_ACQUIRE) !=
+	       __atomic_load_n(&lent->returned, __ATOMIC_ACQUIRE);
+}
+
 void *sw_ground_alloc(size_t bytes)
 {
 	return rte_zmalloc("group", bytes, RTE_CACHE_LINE_SIZE);

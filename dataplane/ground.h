@@ -28,6 +28,10 @@ bool sw_ground_is_local(const struct sw *sw, const struct wire_ip *ip);
 /* The switch's first address of the same family; -ENOENT. */
 int sw_ground_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip);
 
+/* Whether a port may still read results that the group in this slot, or the one before it, has sent
+ * from where they lie. Steady once no lcore works with the group. */
+bool sw_ground_is_read(const struct sw *sw, unsigned slot);
+
 /* Blocks of groups and rings: zeroed, aligned to a cache line. NULL without memory. */
 void *sw_ground_alloc(size_t bytes);
 void sw_ground_free(void *block);

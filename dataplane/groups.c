@@ -99,7 +99,8 @@ static int fill_endpoint(
 static int free_slot(const struct sw *sw, uint64_t now)
 {
 	for (int slot = FIRST_SLOT; slot < SW_RING_SLOT0; slot++)
-		if (sw->groups->group[slot] == NULL && sw->slot[slot].rest_until <= now)
+		if (sw->groups->group[slot] == NULL && sw->slot[slot].rest_until <= now &&
+			!sw_ground_is_read(sw, (unsigned)slot))
 			return slot;
 	return -ENOSPC;
 }
@@ -108,6 +109,12 @@ static int take_memory(struct sw *sw, size_t bytes, uint64_t *off, char err[SW_E
 {
 	int rc = inc_ranges_alloc(sw->arena, bytes, off);
 
+	if (rc < 0 && sw->draining_bytes > 0)
+		return sw_fail(err, rc,
+			"aggregation memory: the group needs %zu bytes, %zu of %zu are free, and "
+			"%zu wait for ports that may still read them",
+			bytes, sw->arena->size - sw->arena->used, sw->arena->size,
+			sw->draining_bytes);
 	return rc == 0 ? 0
 		       : sw_fail(err, rc,
 				 "aggregation memory: the group needs %zu bytes, %zu of %zu are "
@@ -239,6 +246,12 @@ static int get(struct sw *sw, unsigned slot, struct inc_group **g, char err[SW_E
 	return *g ? 0 : sw_fail(err, -ENOENT, "there is no group in slot %u", slot);
 }
 
+static int moves(const struct inc_group *g, char err[SW_ERR_LEN])
+{
+	return sw_fail(err, -EBUSY,
+		"group %s is given or losing memory, which a port may still read", g->name);
+}
+
 int sw_group_activate(
 	struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn, char err[SW_ERR_LEN])
 {
@@ -252,6 +265,8 @@ int sw_group_activate(
 			err, -EBUSY, "the group is %s, not installed", inc_state_name(g->state));
 	if (n_qpn > g->n_ep)
 		return sw_fail(err, -EINVAL, "qpn: %u numbers for %u endpoints", n_qpn, g->n_ep);
+	if (sw->slot[slot].moving)
+		return moves(g, err);
 	for (unsigned i = 0; i < n_qpn; i++) {
 		if (qpn[i] > PSN_MASK)
 			return sw_fail(
@@ -290,6 +305,7 @@ static void rebind(struct sw *sw, void *what)
 		free(r);
 		return;
 	}
+	sw->slot[r->slot].moving = false;
 	give_back(sw, g->pay_off);
 	/* What it had is free now, so that this cannot fail for a group that moves. */
 	if (r->bound && r->off == INC_NO_ARENA && g->pay_bytes > 0)
@@ -319,6 +335,8 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	if (sw->slot[slot].lease.lease)
 		return sw_fail(err, -EOPNOTSUPP,
 			"the group has a lease: its memory comes and goes with that");
+	if (sw->slot[slot].moving)
+		return moves(g, err);
 	if (inc_group_busy(g, &psn, &eps)) {
 		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
 		return sw_fail(err, -EBUSY,
@@ -336,7 +354,8 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 		}
 	}
 	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
-	sw_defer(sw, rebind, r);
+	sw->slot[slot].moving = true;
+	sw_defer_unread(sw, slot, g->pay_off == INC_NO_ARENA ? 0 : g->pay_bytes, rebind, r);
 	return 0;
 }
 
@@ -372,7 +391,8 @@ static void remove_group(struct sw *sw, unsigned slot)
 	inc_table_set(sw->groups, slot, NULL);
 	sw_rnic_remove(sw, g);
 	if (r != NULL) /* else its memory is lost: the machine has none */
-		sw_defer(sw, free_group, r);
+		sw_defer_unread(
+			sw, slot, g->pay_off == INC_NO_ARENA ? 0 : g->pay_bytes, free_group, r);
 }
 
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN])

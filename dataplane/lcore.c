@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane/lcore.h"
 
+#include <rte_ethdev.h>
 #include <rte_graph_worker.h>
 
 #include "dataplane/switch_rnic.h"
@@ -52,6 +53,15 @@ void lcore_flush(struct lcore *lc, struct lport *lp)
 	lc->flush_cycles += rte_rdtsc() - start;
 }
 
+/* Drivers free sent buffers when there is something to send, and not otherwise. */
+static void reap(struct lcore *lc)
+{
+	atomic_store_explicit(&lc->reap, false, memory_order_relaxed);
+	for (unsigned i = 0; i < lc->n_ports; i++)
+		if (rte_eth_tx_done_cleanup(lc->port_id[i], 0, 0) < 0)
+			rte_eth_tx_burst(lc->port_id[i], 0, NULL, 0);
+}
+
 void lcore_turn(struct lcore *lc)
 {
 	lc->now = port_now_ns();
@@ -67,6 +77,8 @@ void lcore_turn(struct lcore *lc)
 	for (unsigned i = 0; i < lc->n_ports; i++)
 		if (lc->port[lc->port_id[i]].n_tx > 0)
 			lcore_flush(lc, &lc->port[lc->port_id[i]]);
+	if (unlikely(atomic_load_explicit(&lc->reap, memory_order_relaxed)))
+		reap(lc);
 	lc->turns++;
 	lc->idle_turns += lc->work == 0;
 }

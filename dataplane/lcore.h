@@ -47,6 +47,14 @@ struct lport {
 	struct rte_mbuf *tx[LCORE_TX_BURST];
 };
 
+/* Segments that refer to a group's results in the arena: a port that does not copy what it sends
+ * reads them long after. Each has the record of its reference in the buffer that it does not need
+ * for data, so that segments of different ports share no line but this one. */
+struct lcore_lent {
+	uint64_t given;    /* by the worker */
+	uint64_t returned; /* by whoever frees them */
+};
+
 struct lcore {
 	struct rte_graph *graph;
 	_Atomic(struct fwd *) *shared_fwd;    /* published by control */
@@ -57,7 +65,6 @@ struct lcore {
 	struct sw_rnic *rnic;   /* the switch's own */
 	uint64_t rnic_deadline; /* when it wants to be asked again */
 	struct inc_arena arena;
-	struct rte_mbuf_ext_shared_info arena_ref; /* arena memory as an mbuf's external buffer */
 	rte_iova_t arena_iova;
 	struct rte_mempool *pool;      /* whole frames */
 	struct rte_mempool *head_pool; /* headers, trailers, references to payload */
@@ -77,7 +84,9 @@ struct lcore {
 	struct rte_rcu_qsbr *rcu;
 	unsigned rcu_id;
 	enum port_idle idle;
-	atomic_bool stop; /* set by control */
+	atomic_bool stop;                        /* set by control */
+	atomic_bool reap;                        /* set by control: let ports free what they sent */
+	struct lcore_lent lent[INC_GROUP_SLOTS]; /* by group slot */
 };
 
 static inline struct meta *meta_of(struct lcore *lc, const struct rte_mbuf *m)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/ground.h"
 #include "dataplane/sw.h"
 
 enum { ALIGN = INC_ARENA_ALIGN };
@@ -194,15 +195,27 @@ struct letting_go {
 	uint64_t id;
 };
 
-/* No lcore works with groups that were stopped before. A group that drains still does its work: it
- * lets go when it is removed. */
+/* A port may still send from the holder's memory. */
+static bool is_read(struct sw *sw, const struct sw_lease *l)
+{
+	struct inc_group *g;
+
+	EACH_GROUP(sw, l, l->holder, slot, g)
+	if (sw_ground_is_read(sw, slot))
+		return true;
+	return false;
+}
+
+/* No lcore works with groups that were stopped before; if a port still sends what they have made,
+ * the next tick tries again. A group that drains still does its work: it lets go when it is
+ * removed. */
 static void let_go(struct sw *sw, void *what)
 {
 	struct letting_go *w = what;
 	struct sw_lease *l = &sw->leases->lease[w->entry];
 	struct inc_group *g;
 
-	if (l->id == w->id && l->holder[0]) {
+	if (l->id == w->id && l->holder[0] && !is_read(sw, l)) {
 		EACH_GROUP(sw, l, l->holder, slot, g)
 		{
 			if (g->state == INC_FAILED) {

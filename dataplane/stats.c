@@ -103,6 +103,8 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, "rx_missed", "packets that drivers lost before the switch saw them", missed(sw));
 	fn(arg, "arena_bytes", "aggregation memory", sw->arena->size);
 	fn(arg, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
+	fn(arg, "arena_draining_bytes", "of it held back: a port may still read them",
+		sw->draining_bytes);
 	fn(arg, "groups", "groups installed", sw->n_groups);
 	fn(arg, "groups_stalled", "groups that wait too long for some rank", sw->n_stalled);
 	fn(arg, "stalls", "times that a group was found to wait too long", sw->stalls);
@@ -121,12 +123,6 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 
 /* ---- trace ---- */
 
-static void nothing(struct sw *sw, void *what)
-{
-	(void)sw;
-	(void)what;
-}
-
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 {
 	struct trace *t = &sw->lcore->trace;
@@ -136,8 +132,7 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 	if (port >= (int)sw->n_ports || port < -1)
 		return sw_fail(err, -ENOENT, "port: there is no port %d", port);
 	atomic_store(&t->armed, false);
-	sw_defer(sw, nothing, NULL);
-	if (sw->deferred != NULL)
+	if (sw_quiesce(sw) < 0)
 		return sw_fail(err, -ETIMEDOUT, "the lcore does not respond");
 	if (trace_prepare(t, port < 0 ? -1 : sw->ports[port].id, n) < 0)
 		return sw_fail(err, -ENOMEM, "no memory for %u traces", n);

@@ -34,10 +34,12 @@ struct sw_config {
 int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ERR_LEN]);
 void sw_config_free(struct sw_config *config);
 
-/* What waits until no lcore can see it any more. */
+/* What waits until no lcore can see it any more, and no port what the group in a slot has sent. */
 struct sw_deferred {
 	struct sw_deferred *next;
 	uint64_t token;
+	unsigned slot; /* 0: none */
+	size_t bytes;
 	void (*free)(struct sw *sw, void *what);
 	void *what;
 };
@@ -46,6 +48,7 @@ struct sw_group_slot {
 	/* ns; 0: not resting, not draining, active or without a limit. */
 	uint64_t rest_until, drain_until, activate_until;
 	bool stalled;
+	bool moving; /* its memory is being taken or given */
 	struct sw_lease_member lease;
 };
 
@@ -63,6 +66,7 @@ struct sw {
 	struct sw_leases *leases;
 	struct sw_group_slot slot[INC_GROUP_SLOTS];
 	unsigned n_groups, n_stalled;
+	size_t draining_bytes; /* of the arena, held back because a port may still read them */
 	struct nr_ring *ring[NR_MAX_RINGS];
 	uint8_t ring_gen[NR_MAX_RINGS];
 	/* ns; 0: not resting, active or without a limit. */
@@ -76,8 +80,8 @@ struct sw {
 	struct sw_deferred *deferred;
 	struct lcore *lcore;
 	struct rte_graph_cluster_stats *node_stats;
-	bool running;
-	unsigned worker; /* EAL lcore */
+	bool running, closed; /* closed: no port is left */
+	unsigned worker;      /* EAL lcore */
 	uint64_t started_ns, stalls;
 	uint64_t drops_cleared[N_DROPS];
 };
@@ -85,7 +89,13 @@ struct sw {
 /* Hands `what` to `free` as soon as every lcore has passed a quiescent state: within this call as a
  * rule (waits at most 1 s), else in a later sw_reclaim. Never fails. */
 void sw_defer(struct sw *sw, void (*free)(struct sw *sw, void *what), void *what);
+/* The same, and after every port has let go of what the group in this slot has sent by reference:
+ * `bytes` of aggregation memory wait for that, for as long as a port stands still. */
+void sw_defer_unread(struct sw *sw, unsigned slot, size_t bytes,
+	void (*free)(struct sw *sw, void *what), void *what);
 void sw_reclaim(struct sw *sw);
+/* Every lcore has passed a quiescent state since the call; -ETIMEDOUT after 1 s. */
+int sw_quiesce(struct sw *sw);
 
 /* groups.c: at the end. */
 void sw_groups_destroy(struct sw *sw);

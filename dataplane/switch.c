@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "dataplane/ground.h"
 #include "dataplane/sw.h"
 
 enum {
@@ -31,43 +32,68 @@ static bool quiesced(struct sw *sw, uint64_t token)
 	return !sw->running || rte_rcu_qsbr_check(sw->rcu, token, false) == 1;
 }
 
+static bool is_read(const struct sw *sw, const struct sw_deferred *d)
+{
+	return d->slot != 0 && sw_ground_is_read(sw, d->slot);
+}
+
 void sw_reclaim(struct sw *sw)
 {
+	bool waits = false;
+
 	for (struct sw_deferred **at = &sw->deferred, *d = *at; d != NULL; d = *at) {
-		if (!quiesced(sw, d->token)) {
+		bool done = quiesced(sw, d->token);
+
+		if (!done || is_read(sw, d)) {
+			waits |= done;
 			at = &d->next;
 			continue;
 		}
 		*at = d->next;
+		sw->draining_bytes -= d->bytes;
 		d->free(sw, d->what);
 		free(d);
 	}
+	/* Ports free what they have sent when they next send; these shall not wait for that. */
+	if (waits && sw->lcore != NULL)
+		atomic_store_explicit(&sw->lcore->reap, true, memory_order_relaxed);
 }
 
-static void wait_quiesced(struct sw *sw, uint64_t token)
+static bool wait_quiesced(struct sw *sw, uint64_t token)
 {
 	uint64_t until = port_now_ns() + QUIESCE_NS;
 
 	while (!quiesced(sw, token) && port_now_ns() < until)
 		usleep(QUIESCE_STEP_US);
+	return quiesced(sw, token);
+}
+
+int sw_quiesce(struct sw *sw)
+{
+	return wait_quiesced(sw, rte_rcu_qsbr_start(sw->rcu)) ? 0 : -ETIMEDOUT;
+}
+
+void sw_defer_unread(struct sw *sw, unsigned slot, size_t bytes,
+	void (*free_fn)(struct sw *sw, void *what), void *what)
+{
+	uint64_t token = rte_rcu_qsbr_start(sw->rcu);
+	struct sw_deferred *d = malloc(sizeof(*d));
+
+	wait_quiesced(sw, token);
+	if (d == NULL) { /* leaks what an lcore that hangs, or a port, may still use */
+		if (quiesced(sw, token) && (slot == 0 || !sw_ground_is_read(sw, slot)))
+			free_fn(sw, what);
+		return;
+	}
+	*d = (struct sw_deferred){sw->deferred, token, slot, bytes, free_fn, what};
+	sw->deferred = d;
+	sw->draining_bytes += bytes;
+	sw_reclaim(sw);
 }
 
 void sw_defer(struct sw *sw, void (*free_fn)(struct sw *sw, void *what), void *what)
 {
-	uint64_t token = rte_rcu_qsbr_start(sw->rcu);
-	struct sw_deferred *d;
-
-	wait_quiesced(sw, token);
-	sw_reclaim(sw);
-	if (quiesced(sw, token)) {
-		free_fn(sw, what);
-		return;
-	}
-	d = malloc(sizeof(*d));
-	if (d == NULL)
-		return; /* leaks what an lcore that hangs may still use */
-	*d = (struct sw_deferred){sw->deferred, token, free_fn, what};
-	sw->deferred = d;
+	sw_defer_unread(sw, 0, 0, free_fn, what);
 }
 
 /* ---- tables ---- */
@@ -224,14 +250,6 @@ static int create_rcu(struct sw *sw, char err[SW_ERR_LEN])
 	return 0;
 }
 
-static void never_freed(void *addr, void *opaque)
-{
-	struct rte_mbuf_ext_shared_info *ref = opaque;
-
-	(void)addr;
-	rte_mbuf_ext_refcnt_set(ref, 1);
-}
-
 static void attach_ports(struct sw *sw, struct lcore *lc)
 {
 	for (unsigned i = 0; i < sw->n_ports; i++) {
@@ -258,9 +276,6 @@ static int create_lcore(struct sw *sw, char err[SW_ERR_LEN])
 	lc->inc = sw->groups;
 	lc->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
 	lc->arena_iova = sw->arena_zone->iova;
-	lc->arena_ref.free_cb = never_freed;
-	lc->arena_ref.fcb_opaque = &lc->arena_ref;
-	rte_mbuf_ext_refcnt_set(&lc->arena_ref, 1);
 	lc->pool = sw->pool;
 	lc->head_pool = sw->head_pool;
 	lc->rcu = sw->rcu;
@@ -363,6 +378,8 @@ void sw_destroy(struct sw *sw)
 		impair_free_held(&sw->impair[i]);
 	while (sw->n_ports > 0) /* a ring port goes before its peer */
 		port_close(&sw->ports[--sw->n_ports]);
+	sw->closed = true;
+	sw_reclaim(sw);
 	table_registry_destroy(sw->tables);
 	fwd_destroy(atomic_load(&sw->fwd));
 	if (sw->lcore != NULL)

@@ -63,8 +63,8 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
 
 /* ---- counters ---- */
-/* Every reason of the program for which a packet is lost (wire, inc, switch), and every way in which
- * one that is not sent on has served (taken by a collective, answered ...), each in one fixed
+/* Every reason of the program for which a packet is lost (wire, inc, switch), and every way in
+ * which one that is not sent on has served (taken by a collective, answered ...), each in one fixed
  * order, zero or not. */
 typedef void (*sw_drop_fn)(void *arg, const char *name, const char *text, uint64_t count);
 void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg);

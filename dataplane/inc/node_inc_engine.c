@@ -19,8 +19,34 @@ struct sink {
 	const struct meta *meta;
 };
 
+static void returned(void *addr, void *opaque)
+{
+	struct lcore_lent *lent = opaque;
+
+	(void)addr;
+	__atomic_fetch_add(&lent->returned, 1, __ATOMIC_RELEASE);
+}
+
+/* Makes the segment refer to the group's memory, which waits for its return (sw_ground_is_read). */
+static void lend(struct lcore *lc, const struct inc_group *g, const struct inc_emit *emit,
+	struct rte_mbuf *seg)
+{
+	struct rte_mbuf_ext_shared_info *ref = seg->buf_addr;
+	struct lcore_lent *lent = &lc->lent[g->slot];
+
+	static_assert(sizeof(*ref) <= RTE_PKTMBUF_HEADROOM, "room in a head buffer");
+	ref->free_cb = returned;
+	ref->fcb_opaque = lent;
+	rte_mbuf_ext_refcnt_set(ref, 1);
+	__atomic_store_n(&lent->given, lent->given + 1, __ATOMIC_RELAXED);
+	rte_pktmbuf_attach_extbuf(seg, (void *)(uintptr_t)emit->payload,
+		lc->arena_iova + (rte_iova_t)(emit->payload - lc->arena.base), emit->pay_len, ref);
+	seg->data_off = 0;
+}
+
 /* A segment that refers to the payload where it lies. */
-static struct rte_mbuf *payload_segment(const struct sink *s, const struct inc_emit *emit)
+static struct rte_mbuf *payload_segment(
+	const struct sink *s, const struct inc_group *g, const struct inc_emit *emit)
 {
 	struct lcore *lc = s->lc;
 	struct rte_mbuf *seg = rte_pktmbuf_alloc(lc->head_pool);
@@ -31,10 +57,7 @@ static struct rte_mbuf *payload_segment(const struct sink *s, const struct inc_e
 		rte_pktmbuf_attach(seg, s->m);
 		seg->data_off = (uint16_t)(emit->payload - (const uint8_t *)s->m->buf_addr);
 	} else {
-		rte_pktmbuf_attach_extbuf(seg, (void *)(uintptr_t)emit->payload,
-			lc->arena_iova + (rte_iova_t)(emit->payload - lc->arena.base),
-			emit->pay_len, &lc->arena_ref);
-		seg->data_off = 0;
+		lend(lc, g, emit, seg);
 	}
 	seg->data_len = emit->pay_len;
 	return seg;
@@ -44,7 +67,7 @@ static struct rte_mbuf *payload_segment(const struct sink *s, const struct inc_e
 static bool chain(const struct sink *s, struct inc_group *g, const struct inc_emit *emit,
 	unsigned ep, uint16_t ip_id, struct rte_mbuf *head)
 {
-	struct rte_mbuf *payload = payload_segment(s, emit);
+	struct rte_mbuf *payload = payload_segment(s, g, emit);
 	struct rte_mbuf *tail = rte_pktmbuf_alloc(s->lc->head_pool);
 	unsigned tail_len;
 
