@@ -177,7 +177,6 @@ static int configure(const struct port_config *c, struct port *port,
 		return port_fail(err, rc, "queues of %u and %u descriptors: %s", rxd, txd,
 			rte_strerror(-rc));
 	port->multi_seg = fast != 0;
-	port->tx_copies = !keeps_buffers(c);
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
 	/* Tried with 22.11 only; later drivers took a shorter path for chained buffers, which
 	 * leaves the mark of a chain in the descriptor for the next packet. */

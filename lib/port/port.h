@@ -113,7 +113,6 @@ struct port {
 	struct port_config config;
 	uint16_t id;
 	bool multi_seg;    /* tx takes chained mbufs */
-	bool tx_copies;    /* what tx has taken is copied when it returns, and the mbufs are free */
 	bool shared_rings; /* with another process, which may go away */
 	uint8_t mac[6];
 	struct rte_mempool *pool;

@@ -417,7 +417,6 @@ struct rnic {
 	uint32_t max_qp, max_cq, max_mr, max_pd;
 	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq, n_ah;
 	_Atomic uint32_t n_mcast; /* written by the owner */
-	bool unsealed;
 	struct mcast mcast[MAX_MCAST];
 	bool copy_back;  /* the frame made last goes to a group with members here */
 	uint64_t random; /* state of the generator */

@@ -121,7 +121,6 @@ static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 	rnic->max_cq = or_default(config->max_cq, 1024);
 	rnic->max_mr = or_default(config->max_mr, 1024);
 	rnic->max_pd = or_default(config->max_pd, 1024);
-	rnic->unsealed = config->unsealed;
 	rnic->window = or_default(config->window, WINDOW_DEFAULT);
 	if (rnic->max_qp > MAX_OBJECTS || rnic->max_cq > MAX_OBJECTS ||
 		rnic->max_pd > MAX_OBJECTS || rnic->max_mr > MAX_MR || rnic->window > MAX_WINDOW)

@@ -181,26 +181,8 @@ unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
 
 /* ---- sending ---- */
 
-/* The ICRC is what the payload and its pad append to crc_before, and crc_share besides: known apart
- * from the payload, so that whoever moves its bytes can finish the frame. */
-void rnic_frame_seal(struct rnic_frame *frame)
-{
-	unsigned pad = frame->tail_len - ROCE_ICRC_LEN;
-	uint32_t crc = frame->crc_before;
-
-	if (!frame->unsealed)
-		return;
-	for (unsigned i = 0; i < frame->n_iov; i++)
-		crc = icrc_append(crc, frame->iov[i].base, frame->iov[i].len);
-	if (pad > 0)
-		crc = icrc_append(crc, frame->tail, pad);
-	icrc_store(frame->tail + pad, crc ^ frame->crc_share);
-	frame->unsealed = false;
-}
-
 /* Headers are in place. */
-static void finish(struct rnic *rnic, struct rnic_frame *frame, uint32_t before, uint32_t share,
-	size_t pay_len)
+static void finish(struct rnic_frame *frame, uint32_t before, uint32_t share, size_t pay_len)
 {
 	unsigned pad = wire_pad(pay_len);
 
@@ -210,8 +192,6 @@ static void finish(struct rnic *rnic, struct rnic_frame *frame, uint32_t before,
 	frame->crc_before = before;
 	frame->crc_share = share;
 	frame->unsealed = true;
-	if (!rnic->unsealed)
-		rnic_frame_seal(frame);
 }
 
 void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
@@ -222,7 +202,7 @@ void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_fr
 	hdr->ip_id = rnic->ip_id++;
 	frame->head_len =
 		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
-	finish(rnic, frame, icrc_headers(frame->head + l3, frame->head_len - l3), 0, pay_len);
+	finish(frame, icrc_headers(frame->head + l3, frame->head_len - l3), 0, pay_len);
 }
 
 void frame_finish(
@@ -237,7 +217,7 @@ void frame_finish(
 	hdr->ip_id = qp->rnic->ip_id++;
 	share = wire_template_write(&qp->full, hdr, 0, frame->head);
 	frame->head_len = qp->full.len;
-	finish(qp->rnic, frame, 0, share, pay_len);
+	finish(frame, 0, share, pay_len);
 }
 
 /* Annex A17.9.3: to the QP that the marked packet came from, BECN set, 16 bytes of zeros. */
@@ -258,15 +238,25 @@ static void build_cnp(struct rnic_qp *qp, struct rnic_frame *frame)
 
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)
 {
+	uint8_t *at = out + frame->head_len;
+
 	if (frame->len > cap)
 		return -ENOSPC;
 	memcpy(out, frame->head, frame->head_len);
-	out += frame->head_len;
 	for (unsigned i = 0; i < frame->n_iov; i++) {
-		memcpy(out, frame->iov[i].base, frame->iov[i].len);
-		out += frame->iov[i].len;
+		memcpy(at, frame->iov[i].base, frame->iov[i].len);
+		at += frame->iov[i].len;
 	}
-	memcpy(out, frame->tail, frame->tail_len);
+	memcpy(at, frame->tail, frame->tail_len);
+	if (frame->unsealed) {
+		/* Of the copy: the program may write to its memory at any time, and what leaves is
+		 * what the ICRC must be of. Payload and pad append to what is before them; the
+		 * rest was worked out from the headers. */
+		const size_t n = frame->len - frame->head_len - ROCE_ICRC_LEN;
+		const uint32_t crc = icrc_append(frame->crc_before, out + frame->head_len, n);
+
+		icrc_store(out + frame->len - ROCE_ICRC_LEN, crc ^ frame->crc_share);
+	}
 	return (int)frame->len;
 }
 
@@ -368,7 +358,6 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 /* A frame of the device's own for itself. */
 static void take_back(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 {
-	rnic_frame_seal(frame);
 	rnic_rx(rnic, rnic->scratch,
 		(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap), now);
 }

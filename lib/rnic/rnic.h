@@ -12,7 +12,7 @@
  *	rnic_has_work
  * and any thread at any time:
  *	rnic_readers, rnic_check	(what a frame is, of what is constant in a device)
- *	rnic_frame_seal, rnic_frame_flatten
+ *	rnic_frame_flatten
  * A ring that several threads use needs a lock of the caller's (lib/verbs has one per queue).
  * Nothing here takes a lock, and rnic_rx, rnic_tx, rnic_timer never allocate.
  *
@@ -166,9 +166,6 @@ struct rnic_config {
 	uint64_t seed;      /* for first QPN, keys, jitter */
 	struct rnic_events events;
 	struct rnic_congestion congestion;
-	/* Frames leave rnic_tx without their ICRC, for rnic_frame_seal: the device's owner need not
-	 * read the payload then. */
-	bool unsealed;
 };
 
 /* Allocates everything it will ever need except queues and regions. -EINVAL with nothing made if a
@@ -213,7 +210,8 @@ enum rnic_reader { RNIC_READS = 1, STACK_READS = 2 };
 unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len);
 
 /* One frame to send: bytes = headers, then the payload pieces, then trailer. The payload is
- * referenced in registered memory: it is valid until the next call into the device. */
+ * referenced in registered memory, where the program may write at any time: it is valid until the
+ * next call into the device, and nobody has read it yet. */
 struct rnic_frame {
 	uint8_t head[WIRE_MAX_HEADERS];
 	uint8_t tail[WIRE_MAX_TRAILER + 1];
@@ -222,7 +220,8 @@ struct rnic_frame {
 	uint32_t len;  /* all together */
 	bool stays;    /* the payload is the device's until the next rnic_rx or rnic_timer, not only
 			  until the next call: requests of RC */
-	bool unsealed; /* the ICRC is missing: rnic_frame_seal writes it */
+	bool unsealed; /* the ICRC is missing: it is of the payload as rnic_frame_flatten finds it
+			*/
 	uint32_t crc_before, crc_share; /* for it */
 	uint32_t qpn; /* of the queue pair that it comes from; 0: from none, or one that is gone */
 	struct {
@@ -237,10 +236,8 @@ struct rnic_frame {
  * rnic_has_work may still be true after false. */
 bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now);
 
-/* Reads the payload and writes the ICRC of an unsealed frame; does nothing to another. */
-void rnic_frame_seal(struct rnic_frame *frame);
-
-/* Copies a frame into cap bytes at out; returns its length, or -ENOSPC. */
+/* Copies a frame into cap bytes at out, reading its payload once, and finishes it with the ICRC of
+ * that copy; returns its length, or -ENOSPC. */
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap);
 
 /* Time at which to call rnic_timer; UINT64_MAX: never. It may be earlier than anything is due:

@@ -475,7 +475,6 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		.qp_event = iv_on_qp_event,
 		.srq_event = iv_on_srq_event,
 		.mad = iv_on_mad};
-	config.unsealed = attr->split;
 	dev->control_lcore = attr->control_lcore;
 	ret = rnic_create(&config, &dev->rnic);
 	if (ret == 0 && attr->split) {

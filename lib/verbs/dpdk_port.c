@@ -20,8 +20,7 @@ enum {
 	TX_STUCK_NS = 20000000, /* a ring that took nothing for so long is not read */
 	LINGER_NS = 10000000,
 	LINK_STEP_US = 2000,
-	SLACK_MBUFS = 3 * TX_PENDING + 2 * VERBS_BURST,
-	BY_REFERENCE = 1024, /* payload bytes; copying fewer costs about as much as the chain */
+	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST,
 };
 
 struct iv_dpdk {
@@ -32,15 +31,13 @@ struct iv_dpdk {
 	unsigned n_tx;
 	struct rte_mbuf *fresh[VERBS_BURST]; /* allocated, empty */
 	unsigned n_fresh;
-	struct rte_mbuf_ext_shared_info shared; /* of payload sent by reference; never freed */
 	uint64_t sent_ns; /* last time the port took a frame, or had nothing to take */
-	/* Frames dropped, but for the last four; names in port_stats. */
+	/* Frames dropped, but for the last two; names in port_stats. */
 	uint64_t rx_segments; /* longer than the MTU */
 	uint64_t tx_link_down;
 	uint64_t tx_stuck; /* the peer does not read its ring */
 	uint64_t tx_too_long;
-	uint64_t tx_no_mbuf; /* turns without a free buffer, frames lost for want of one */
-	uint64_t tx_by_reference;
+	uint64_t tx_no_mbuf;  /* turns without a free buffer, frames lost for want of one */
 	uint64_t tx_deferred; /* kept for the next turn, the ring was full */
 	uint64_t reconnects;
 };
@@ -99,74 +96,12 @@ static unsigned port_tx_room(void *arg)
 	return room < p->n_fresh ? room : p->n_fresh;
 }
 
-/* A buffer more for the chain, empty. */
-static struct rte_mbuf *append(struct iv_dpdk *p, struct rte_mbuf *head)
-{
-	struct rte_mbuf *m = rte_pktmbuf_alloc(p->port.pool);
-
-	if (m != NULL) {
-		rte_pktmbuf_lastseg(head)->next = m;
-		head->nb_segs++;
-	}
-	return m;
-}
-
-static bool append_bytes(struct iv_dpdk *p, struct rte_mbuf *head, const uint8_t *bytes, size_t n)
-{
-	struct rte_mbuf *m = append(p, head);
-
-	if (m == NULL)
-		return false;
-	memcpy(rte_pktmbuf_append(m, (uint16_t)n), bytes, n);
-	return true;
-}
-
-static bool append_reference(
-	struct iv_dpdk *p, struct rte_mbuf *head, const uint8_t *base, size_t n)
-{
-	struct rte_mbuf *m = append(p, head);
-
-	if (m == NULL)
-		return false;
-	rte_mbuf_ext_refcnt_update(&p->shared, 1);
-	rte_pktmbuf_attach_extbuf(
-		m, (void *)(uintptr_t)base, RTE_BAD_IOVA, (uint16_t)n, &p->shared);
-	m->data_len = (uint16_t)n;
-	return true;
-}
-
-/* The payload stays where the program has registered it: the port's driver makes the only copy.
- * False, and head is as it was: no buffers. */
-static bool chain(struct iv_dpdk *p, struct rte_mbuf *head, const struct rnic_frame *frame)
-{
-	bool ok = true;
-
-	for (unsigned i = 0; i < frame->n_iov && ok; i++)
-		ok = append_reference(p, head, frame->iov[i].base, frame->iov[i].len);
-	if (!ok || !append_bytes(p, head, frame->tail, frame->tail_len)) {
-		rte_pktmbuf_free(head->next);
-		head->next = NULL;
-		head->nb_segs = 1;
-		return false;
-	}
-	memcpy(rte_pktmbuf_mtod(head, uint8_t *), frame->head, frame->head_len);
-	head->data_len = frame->head_len;
-	head->pkt_len = frame->len;
-	p->tx_by_reference++;
-	return true;
-}
-
 static void port_tx(void *arg, const struct rnic_frame *frame)
 {
 	struct iv_dpdk *p = arg;
 	struct rte_mbuf *m = p->fresh[--p->n_fresh];
 	int len;
 
-	if (frame->stays && frame->len >= BY_REFERENCE && p->port.tx_copies && p->port.multi_seg &&
-		chain(p, m, frame)) {
-		p->tx[p->n_tx++] = m;
-		return;
-	}
 	len = rnic_frame_flatten(frame, rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_tailroom(m));
 	if (len < 0) {
 		drop(m, &p->tx_too_long);
@@ -175,26 +110,6 @@ static void port_tx(void *arg, const struct rnic_frame *frame)
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	p->tx[p->n_tx++] = m;
-}
-
-/* What the port has no room for waits longer than the program's memory may be referred to. */
-static void copy_references(struct iv_dpdk *p)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < p->n_tx; i++) {
-		struct rte_mbuf *m = p->tx[i], *copy = m;
-
-		if (m->nb_segs > 1) {
-			copy = rte_pktmbuf_copy(m, p->port.pool, 0, UINT32_MAX);
-			rte_pktmbuf_free(m);
-		}
-		if (copy != NULL)
-			p->tx[kept++] = copy;
-		else
-			p->tx_no_mbuf++;
-	}
-	p->n_tx = kept;
 }
 
 static void give_up(struct iv_dpdk *p, uint64_t *counter)
@@ -218,7 +133,6 @@ static unsigned port_tx_flush(void *arg)
 	p->tx_deferred += p->n_tx - sent;
 	memmove(p->tx, p->tx + sent, (p->n_tx - sent) * sizeof(p->tx[0]));
 	p->n_tx -= sent;
-	copy_references(p);
 	now = port_now_ns();
 	if (sent || !p->sent_ns) {
 		p->sent_ns = now;
@@ -308,7 +222,6 @@ static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)
 		{"port_tx_too_long", p->tx_too_long},
 		{"port_tx_link_down", p->tx_link_down},
 		{"port_tx_stuck", p->tx_stuck},
-		{"port_tx_by_reference", p->tx_by_reference},
 		{"port_tx_deferred", p->tx_deferred},
 		{"port_reconnects", p->reconnects},
 	};
@@ -413,7 +326,6 @@ int iv_dpdk_open(const struct iv_config *config, unsigned n_ports, struct iv_dpd
 		return ret;
 	}
 	p->port.pool = pool;
-	rte_mbuf_ext_refcnt_set(&p->shared, 1);
 	/* Programs look at the port's state once and give up if it is down. */
 	while (!port_link_up(&p->port) && port_now_ns() < until)
 		usleep(LINK_STEP_US);

@@ -37,7 +37,7 @@ struct verbs_port_ops {
 	/* How many frames tx will take now; it must take that many. 0 holds the device back
 	 * without losing anything. */
 	unsigned (*tx_room)(void *port);
-	/* Copies (or sends) the frame before it returns; rnic_frame_flatten helps. */
+	/* Copies the frame before it returns, with rnic_frame_flatten. */
 	void (*tx)(void *port, const struct rnic_frame *frame);
 	/* End of a burst: pass on what tx has taken. Returns the frames that are left. */
 	unsigned (*tx_flush)(void *port);

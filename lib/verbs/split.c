@@ -189,11 +189,11 @@ static void own_payload(const struct iv_split *s, struct tx_slot *slot)
 	frame->n_iov = 1;
 }
 
-/* A full port must not keep the control path waiting. */
+/* A full port must not keep the control path waiting: all that is out is taken. */
 static void set_aside(struct iv_split *s)
 {
 	unsigned n = rte_ring_sc_dequeue_burst(
-		s->tx, (void **)s->pending + s->n_pending, VERBS_BURST - s->n_pending, NULL);
+		s->tx, (void **)s->pending + s->n_pending, TX_SLOTS - s->n_pending, NULL);
 
 	for (unsigned i = 0; i < n; i++, s->n_pending++) {
 		if (!s->pending[s->n_pending]->frame.stays)
@@ -206,10 +206,8 @@ static void set_aside(struct iv_split *s)
 
 static void to_port(struct iv_split *s, struct tx_slot *const slots[], unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		rnic_frame_seal(&slots[i]->frame);
+	for (unsigned i = 0; i < n; i++)
 		s->dev->ops->tx(s->dev->port, &slots[i]->frame);
-	}
 }
 
 static unsigned data_transmit(struct iv_split *s)

@@ -7,7 +7,7 @@
  *
  *	rx	data to control		a frame in the port's buffer, and what rnic_check said
  *	rx_back	control to data		the same, for the port to have its buffer back
- *	tx	control to data		headers and, by reference, payload; the ICRC is missing
+ *	tx	control to data		headers and, by reference, payload, without ICRC
  *	tx_back	data to control		the same, free
  *
  * A ring has room for all its slots, so that nothing is ever lost at one. Who finds no free slot

@@ -169,7 +169,8 @@ static void pull(struct net *net)
 
 	for (int i = 0; i < 2; i++) {
 		while (rnic_tx(net->end[i].rnic, &frame, net->now)) {
-			rnic_frame_seal(&frame);
+			if (net->before_port != NULL)
+				net->before_port(net);
 			transmit(net, i, &frame);
 		}
 		assert_false(rnic_has_work(net->end[i].rnic));
@@ -250,7 +251,6 @@ void net_open(struct net *net, const struct net_options *options)
 			.window = options->window,
 			.max_qp = options->max_qp,
 			.congestion = options->congestion,
-			.unsealed = options->unsealed,
 			.events = {net, on_cq_event, on_qp_event, on_srq_event},
 		};
 

@@ -66,6 +66,8 @@ struct net {
 	net_hook *hook;
 	void *hook_arg;
 	unsigned hook_n; /* for the hook's use */
+	/* Between the making of a frame and the port's copy of it. May be NULL. */
+	void (*before_port)(struct net *net);
 	bool mute[2];    /* nothing that this end sends arrives */
 	/* The drop_nth-th frame (from 1) of this opcode from this end is lost; 0: none. */
 	int drop_from;
@@ -97,7 +99,6 @@ struct net_options {
 	uint32_t max_qp; /* of the device */
 	bool selective;
 	bool sig_none; /* sq_sig_all off */
-	bool unsealed; /* the link writes the ICRCs */
 	struct rnic_congestion congestion;
 };
 

@@ -227,48 +227,6 @@ static void test_checked_before(void **state)
 	net_close(&net);
 }
 
-/* ---- frames whose ICRC is left to the port ---- */
-
-static void test_unsealed(void **state)
-{
-	static const uint32_t lens[] = {0, 1, 6, 255, 1024, 1027, 5000};
-	static struct net net;
-	struct rnic_frame frame;
-	uint8_t bytes[NET_FRAME];
-	struct wire_pkt pkt;
-	int n;
-
-	(void)state;
-	memset(&net, 0, sizeof(net));
-	net_connect(&net, &(struct net_options){.unsealed = true});
-	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
-		memset(net.end[1].buf, 0xee, 8192);
-		assert_int_equal(
-			0, end_send(&net.end[0], IBV_WR_RDMA_WRITE, i, 0, lens[i],
-				   (uintptr_t)net.end[1].buf, rnic_mr_rkey(net.end[1].mr)));
-		net_run(&net, FOREVER);
-		assert_int_equal(IBV_WC_SUCCESS, end_wc(net.end[0].scq).status);
-		assert_memory_equal(net.end[0].buf, net.end[1].buf, lens[i]);
-		assert_int_equal(0xee, net.end[1].buf[lens[i]]);
-	}
-	assert_int_equal(0, net_drops(net.end[1].rnic));
-	/* Until it is sealed nobody takes it. */
-	assert_int_equal(0, end_send(&net.end[0], IBV_WR_RDMA_WRITE, 9, 0, 1024,
-				    (uintptr_t)net.end[1].buf, rnic_mr_rkey(net.end[1].mr)));
-	assert_true(rnic_tx(net.end[0].rnic, &frame, net.now));
-	assert_true(frame.unsealed);
-	memset(frame.tail + frame.tail_len - ROCE_ICRC_LEN, 0, ROCE_ICRC_LEN);
-	n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
-	assert_int_equal(WIRE_OK, wire_parse(bytes, (size_t)n, &pkt));
-	assert_false(wire_icrc_ok(bytes, &pkt));
-	rnic_frame_seal(&frame);
-	rnic_frame_seal(&frame);
-	assert_false(frame.unsealed);
-	n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
-	assert_true(wire_icrc_ok(bytes, &pkt));
-	net_close(&net);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,7 +239,6 @@ int main(void)
 		cmocka_unit_test(test_all_or_nothing),
 		cmocka_unit_test(test_wrong_address),
 		cmocka_unit_test(test_checked_before),
-		cmocka_unit_test(test_unsealed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

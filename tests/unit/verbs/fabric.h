@@ -40,6 +40,7 @@ struct fabric {
 	unsigned flush; /* frames that tx_flush passes on at a time; 0: all */
 	bool alone;     /* a device that spins does not run the other */
 	bool blocked;   /* tx_room says 0 */
+	uint8_t *live;  /* the program counts here while a frame is with the port; or NULL */
 	uint64_t n_tx, n_lost, n_corrupt;
 	uint16_t mtu;
 	struct iv_netdev *netdev[2]; /* before fabric_open */

@@ -77,6 +77,17 @@ static void rdma_write(struct pair *p, uint64_t wr_id, size_t offset, uint32_t l
 	assert_int_equal(ibv_post_send(p->a.qp, &wr, &bad), 0);
 }
 
+/* Posted, and nobody takes a turn for it. */
+static void only_post(struct pair *p, unsigned n)
+{
+	struct iv_dev *dev = iv_dev(p->a.context);
+
+	pthread_mutex_lock(&dev->owner);
+	for (unsigned i = 0; i < n; i++)
+		rdma_write(p, i, (size_t)i * MESSAGE, MESSAGE);
+	pthread_mutex_unlock(&dev->owner);
+}
+
 static void expect_writes(struct pair *p, unsigned n)
 {
 	struct ibv_wc wc;
@@ -142,8 +153,7 @@ static void data_stands_still(void **state)
 	struct iv_split *split = split_of(&p->a);
 
 	p->f->blocked = true;
-	for (unsigned i = 0; i < n; i++)
-		rdma_write(p, i, (size_t)i * MESSAGE, MESSAGE);
+	only_post(p, n);
 	for (unsigned i = 0; i < 100 && stat_of(&p->a, "control_tx_held") == 0; i++)
 		iv_split_transmit(split, p->f->now);
 	assert_true(stat_of(&p->a, "control_tx_held") > 0);
@@ -179,6 +189,57 @@ static void full_port_copies(void **state)
 	wait_wc(&p->a, &wc);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_memory_equal(p->b.buf, was, MESSAGE);
+	assert_int_equal(retransmits(&p->a), 0);
+}
+
+/* However much of it there is: whoever waits for the data path waits for one turn of it. */
+static void full_port_copies_all(void **state)
+{
+	struct pair *p = *state;
+	struct iv_split *split = split_of(&p->a);
+	const unsigned n = 8; /* 128 frames: all slots */
+
+	p->f->blocked = true;
+	only_post(p, n);
+	while (iv_split_transmit(split, p->f->now) > 0)
+		;
+	assert_false(iv_split_settled(split));
+	iv_split_turn(split);
+	assert_true(iv_split_settled(split));
+	assert_int_equal(stat_of(&p->a, "data_tx_copied"), n * MESSAGE / 1024);
+	p->f->blocked = false;
+	expect_writes(p, n);
+	assert_int_equal(retransmits(&p->a), 0);
+}
+
+/* The program goes on writing while the port has a frame of that memory. */
+static void memory_changes(void **state)
+{
+	struct pair *p = *state;
+	struct ibv_wc wc;
+
+	p->f->live = p->a.buf + 500;
+	rdma_write(p, 0, 0, MESSAGE);
+	wait_wc(&p->a, &wc);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(retransmits(&p->a), 0);
+}
+
+/* The ACK that a queue pair owes leaves when it is destroyed, and is taken. */
+static void last_answer(void **state)
+{
+	struct pair *p = *state;
+	struct ibv_wc wc;
+
+	rdma_write(p, 0, 0, 1000);
+	while (iv_split_turn(split_of(&p->a)) == 0)
+		iv_split_transmit(split_of(&p->a), p->f->now);
+	iv_split_turn(split_of(&p->b));
+	assert_int_equal(iv_split_receive(split_of(&p->b), p->f->now), 1);
+	assert_int_equal(ibv_destroy_qp(p->b.qp), 0);
+	p->b.qp = NULL;
+	wait_wc(&p->a, &wc);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(retransmits(&p->a), 0);
 }
 
@@ -266,6 +327,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(control_stands_still, setup, teardown),
 		cmocka_unit_test_setup_teardown(data_stands_still, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_port_copies, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_port_copies_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(last_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(deregistering_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(close_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(threads_move_data, setup_threads, teardown),
