@@ -52,7 +52,7 @@ static int read_flags(const json_t *flags)
 	       (rpc_bool(flags, "dup_all", false) ? INC_F_DUP_ALL : 0) |
 	       (rpc_bool(flags, "late_flush", true) ? INC_F_LATE_FLUSH : 0) |
 	       (rpc_bool(flags, "stall_rnr", true) ? INC_F_STALL_RNR : 0) |
-	       (rpc_bool(flags, "strict_port", false) ? INC_F_STRICT_PORT : 0) |
+	       (rpc_bool(flags, "strict_port", true) ? INC_F_STRICT_PORT : 0) |
 	       (rpc_bool(flags, "sr", false) ? INC_F_SR : 0) |
 	       (rpc_bool(flags, "half", true) ? INC_F_HALF : 0);
 }

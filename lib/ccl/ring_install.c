@@ -55,7 +55,7 @@ static json_t *create_params(
 	out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, s:b}", "name", g->name,
 		"id", (int)ccl_ring_id(g), "mtu", (int)mtu, "M", (int)g->m, "W", (int)g->w, "ranks",
 		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "strict_port",
-		json_is_true(json_object_get(g->flags, "strict_port")), "flows", flows, "leaves",
+		!json_is_false(json_object_get(g->flags, "strict_port")), "flows", flows, "leaves",
 		leaves, "activate", 0);
 	json_object_set_new(out, "first_message", json_integer(all[0].first_msg));
 	json_object_set_new(

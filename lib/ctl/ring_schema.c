@@ -52,7 +52,7 @@ const struct ctl_field ctl_ring_create_params[] = {
 		.help = "tell hosts that wait for slower ones to wait (RNR NAK); default true"},
 	{"strict_port", CTL_BOOL,
 		.help = "refuse packets from another port than the one that leads to their sender "
-			"now; default false"},
+			"now; default true"},
 	{"flows", CTL_LIST, .item = CTL_OBJECT, .fields = flow_fields, .max = MAX_IN,
 		.help = "connections of the ranks that are attached here"},
 	{"leaves", CTL_LIST, .item = CTL_OBJECT, .fields = leaf_fields, .max = MAX_IN,

@@ -164,7 +164,7 @@ static const struct ctl_field flag_fields[] = {
 	{"stall_rnr", CTL_BOOL,
 		.help = "hold hosts that wait for others with RNR NAKs; default true"},
 	{"strict_port", CTL_BOOL,
-		.help = "refuse packets from another port than the endpoint's; default false"},
+		.help = "refuse packets from another port than the endpoint's; default true"},
 	{"half", CTL_BOOL,
 		.help = "memory for fp16 and bf16, which are summed in fp32: twice as much; "
 			"default "

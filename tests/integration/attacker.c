@@ -92,7 +92,7 @@ static void make(struct attack *a, unsigned i)
 	struct wire_flow flow = {.src = a->own.src, .dst = victim->dst, .ttl = 64, .sport = 0xc000};
 	struct wire_hdr hdr = {
 		.opcode = opcodes[dice(a, sizeof(opcodes))],
-		.syndrome = (uint8_t)(dice(a, 2) ? 0x1f : 0x60 + dice(a, 5)),
+		.syndrome = (uint8_t)(dice(a, 2) ? 0x1f : 0x60 + dice(a, 32)),
 		.dqpn = victim->qpn,
 		.psn = dice(a, 1 << 24),
 		.va = dice(a, 1 << 30),
@@ -111,8 +111,7 @@ static void make(struct attack *a, unsigned i)
 	else if (kind == 4 || kind == 5) { /* in its own group: nothing was agreed on */
 		flow.dst = a->own.dst;
 		hdr.dqpn = a->own.qpn;
-		hdr.syndrome &= 0x7f & ~7; /* a fatal NAK would end it */
-	} else if (kind == 6) {            /* to a member, as if from the switch */
+	} else if (kind == 6) { /* to a member, as if from the switch */
 		flow.src = a->sw;
 		flow.dst = victim->src;
 		hdr.dqpn = dice(a, 64);

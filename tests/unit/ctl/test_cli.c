@@ -189,7 +189,7 @@ static void test_group_text(void **state)
 	run_ok(f, "show group job-7");
 	assert_non_null(strstr(f->out, "\nwaiting:\n  psn            100\n  arrived        1\n"
 				       "  missing        0\n  missing_ranks  0\n"));
-	assert_non_null(strstr(f->out, "\nflags       late_flush,stall_rnr,half\n"));
+	assert_non_null(strstr(f->out, "\nflags       late_flush,stall_rnr,strict_port,half\n"));
 	assert_non_null(
 		strstr(f->out, "\ncounters:\n  rx_packets           1152921504606846976\n"));
 	run_ok(f, "group delete 1 --force");

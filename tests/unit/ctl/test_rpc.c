@@ -757,7 +757,8 @@ static void test_group_create(void **state)
 		"{'index':2,'port':'p1','ip':'10.0.0.254','qpn':4229,'mac':'02:00:00:00:01:01',"
 		"'remote_ip':'10.0.0.3','remote_qpn':259,'remote_mac':'02:00:00:00:00:03',"
 		"'role':'host','vlan':0,'dscp':0,'ranks':[2]}]}");
-	assert_int_equal(f->sw->group[1]->flags, INC_F_LATE_FLUSH | INC_F_STALL_RNR | INC_F_HALF);
+	assert_int_equal(f->sw->group[1]->flags,
+		INC_F_LATE_FLUSH | INC_F_STALL_RNR | INC_F_STRICT_PORT | INC_F_HALF);
 	assert_int_equal(inc_ep_at(f->sw->group[1], 0)->port, 4);
 	assert_int_equal(inc_ep_at(f->sw->group[1], 1)->port, 5);
 	char params[1024];
@@ -770,12 +771,12 @@ static void test_group_two_steps(void **state)
 {
 	struct rpc_fixture *f = *state;
 	json_t *g = create(
-		f, "0", ",'flags':{'reproducible':true,'stall_rnr':false,'strict_port':true}");
+		f, "0", ",'flags':{'reproducible':true,'stall_rnr':false,'strict_port':false}");
 
 	assert_string_equal(json_string_value(json_object_get(g, "state")), "installed");
 	json_decref(g);
-	assert_int_equal(f->sw->group[1]->flags,
-		INC_F_LATE_FLUSH | INC_F_REPRODUCIBLE | INC_F_STRICT_PORT | INC_F_HALF);
+	assert_int_equal(
+		f->sw->group[1]->flags, INC_F_LATE_FLUSH | INC_F_REPRODUCIBLE | INC_F_HALF);
 	call_bad(f, "group.activate", "{'group':'g1'}", INVALID, "EINVAL", -1, "endpoints",
 		"endpoints: the QPN of endpoint 2 is not known yet: give it here");
 	call_bad(f, "group.activate", "{'group':'g1','endpoints':[{'index':3,'qpn':1}]}", INVALID,
@@ -864,7 +865,8 @@ static void test_group_show(void **state)
 	json_object_del(show, "endpoints");
 	expect_json(show,
 		"{'group':1,'name':'g1','state':'active','generation':5,'mode':'II',"
-		"'kind':'single','primitive':'allreduce','flags':['late_flush','stall_rnr','half'],"
+		"'kind':'single','primitive':'allreduce','flags':['late_flush','stall_rnr',"
+		"'strict_port','half'],"
 		"'mtu':1024,'M':4,'W':8,'slots':64,'arena':{'bound':true,'bytes':131072,'offset':0}"
 		","
 		"'start_psn':16777214,"

@@ -34,6 +34,7 @@ static void test_life(void **state)
 	expect_json(call_ok(f, "ring.list", "{}"), "{'rings':[]}");
 	r = call_ok(f, "ring.create", with(""));
 	expect_json(r, "{'ring':0,'name':'r1','state':'active','leaves':[],'buffer_bytes':155648}");
+	assert_int_equal(sw_ring_get(f->sw, 0)->flags, NR_F_STALL_RNR | NR_F_STRICT_PORT);
 	expect_json(call_ok(f, "ring.list", "{}"),
 		"{'rings':[{'ring':0,'name':'r1','state':'active','ranks':2,'flows':2,'leaves':0,"
 		"'root':true,'completed':0}]}");
