@@ -98,9 +98,9 @@ enum roce_transport {
 	ROCE_RD = 0x40,
 	ROCE_UD = 0x60,
 	ROCE_CNP_T = 0x80,
-	/* RC with selective acknowledgement: among the opcodes left to manufacturers, spoken only
-	 * between queue pairs that were both made for it. */
-	ROCE_SEL = 0xc0
+	/* RC with selective acknowledgement: among the opcodes left to manufacturers (0xc0..0xff),
+	 * spoken only between queue pairs that were both made for it. MRC's are 0xc0..0xdf. */
+	ROCE_SEL = 0xe0
 };
 
 enum roce_op {

@@ -81,12 +81,12 @@ static const struct opcode_case opcode_cases[] = {
 			ROCE_F_DETH | ROCE_F_IMM,
 		12, "UD SEND ONLY with Immediate"},
 	{0x81, ROCE_F_PAYLOAD, 0, "CNP"},
-	{0xc1, ROCE_F_SEND | ROCE_F_REQUEST | ROCE_F_PAYLOAD | ROCE_F_POS, 8, "SEL SEND MIDDLE"},
-	{0xcb,
+	{0xe1, ROCE_F_SEND | ROCE_F_REQUEST | ROCE_F_PAYLOAD | ROCE_F_POS, 8, "SEL SEND MIDDLE"},
+	{0xeb,
 		ROCE_F_WRITE | ROCE_F_REQUEST | ROCE_F_PAYLOAD | ROCE_F_FIRST | ROCE_F_LAST |
 			ROCE_F_RETH | ROCE_F_POS | ROCE_F_IMM,
 		28, "SEL WRITE ONLY with Immediate"},
-	{0xd1, ROCE_F_AETH | ROCE_F_PAYLOAD, 4, "SEL ACKNOWLEDGE"},
+	{0xf1, ROCE_F_AETH | ROCE_F_PAYLOAD, 4, "SEL ACKNOWLEDGE"},
 };
 
 static void opcodes_have_their_headers(void **state)
@@ -107,8 +107,9 @@ static void only_known_opcodes_are_valid(void **state)
 
 	(void)state;
 	for (unsigned op = 0; op < 256; op++) {
-		/* All of RC, and the same for selective acknowledgement; UC; UD; CNP. */
-		unsigned rc = op >= 0xc0 ? op - 0xc0 : op;
+		/* All of RC, and the same for selective acknowledgement; UC; UD; CNP. Those of MRC
+		 * (0xc0..0xdf) belong to nobody here. */
+		unsigned rc = op >= 0xe0 ? op - 0xe0 : op;
 		bool known = rc <= 0x14 || rc == 0x16 || rc == 0x17 || (op >= 0x20 && op <= 0x2b) ||
 			     op == 0x64 || op == 0x65 || op == 0x81;
 		uint16_t flags = roce_opcode_flags((uint8_t)op);
