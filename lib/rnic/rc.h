@@ -41,7 +41,8 @@ struct rc_requester {
 	bool implied;    /* a lost response was asked for again, and nothing new has come since */
 	bool nak_done;   /* so was what a NAK of the packet at una misses */
 	uint32_t rd_out; /* READs and atomics before next that have not been answered */
-	/* Request fault_idx cannot be sent; it fails when those before it are done. */
+	/* Request fault_idx cannot be sent, or the peer has refused it; it fails when those before
+	 * it are done. */
 	bool fault;
 	uint32_t fault_idx;
 	enum ibv_wc_status fault_status;
@@ -93,10 +94,12 @@ struct rc_responder {
 	uint32_t ack_psn;   /* RC_ACK: the PSN it names, never one of a READ or an atomic */
 	uint32_t rd_psn;    /* last PSN of the last READ or atomic executed */
 	uint8_t fatal_code; /* enum roce_nak */
-	bool refuses;       /* rnic_qp_refuse: every request is answered with it */
+	uint32_t fatal_psn, fatal_msn; /* what it names */
+	bool refuses;                  /* rnic_qp_refuse: every request is answered with it */
 	uint8_t n_skip;
 	struct rc_skip skip[RC_MAX_SKIPS]; /* ascending */
-	/* READs and atomics to answer, by PSN. ACK and NAK wait until there are none. */
+	/* READs and atomics to answer, by PSN. ACK and NAK wait until there are none, also a NAK
+	 * that ends the connection: what came before the refused request is answered. */
 	uint8_t n_pending;
 	bool yielded; /* the last packet sent was a response: the requester's turn */
 	struct rc_pending pending[RC_MAX_PENDING];
@@ -211,8 +214,12 @@ struct rc_fault {
 		status; /* of the receive request; SUCCESS: it is flushed with the rest */
 	enum ibv_event_type event; /* IBV_EVENT_QP_REQ_ERR or _ACCESS_ERR if status is SUCCESS */
 };
-/* The QP fails, its peer gets a NAK. Returns the drop reason. */
+/* The QP fails, its peer gets a NAK of the request at the expected PSN, behind the answers to those
+ * before it. Returns the drop reason. */
 unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault);
+/* The answer to an earlier one cannot be given: the NAK names its packet psn, and no more answers
+ * follow. */
+void rc_refuse_answer(struct rnic_qp *qp, const struct rc_fault *fault, uint32_t psn, uint32_t msn);
 bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
 void rc_start_recv(struct rnic_qp *qp);
 int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count);

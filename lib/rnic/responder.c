@@ -94,6 +94,8 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
 		break;
 	case RC_NAK_FATAL:
+		hdr.psn = resp->fatal_psn;
+		hdr.msn = resp->fatal_msn;
 		hdr.syndrome = ROCE_AETH_NAK | resp->fatal_code;
 		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
 		break;
@@ -119,14 +121,19 @@ static const struct rc_fault OPCODE_SEQ = {
 static const struct rc_fault NO_ACCESS = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
 
-/* The request at the expected PSN is not taken, nor any after it. */
-unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
+static void answer_fatal(struct rnic_qp *qp, uint8_t code)
 {
 	struct rc_responder *resp = &qp->resp;
+	unsigned passed;
 
-	resp->fatal_code = fault->nak;
-	resp->n_pending = 0;
+	resp->fatal_code = code;
+	resp->fatal_psn = expected(resp, &passed);
+	resp->fatal_msn = resp->msn;
 	answer(qp, RC_NAK_FATAL);
+}
+
+static unsigned refuse(struct rnic_qp *qp, const struct rc_fault *fault)
+{
 	if (fault->status != IBV_WC_SUCCESS) {
 		struct ibv_wc wc = {.status = fault->status, .opcode = IBV_WC_RECV};
 
@@ -138,6 +145,27 @@ unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
 	return fault->drop;
 }
 
+/* The request at the expected PSN is not taken, nor any after it. */
+unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
+{
+	answer_fatal(qp, fault->nak);
+	return refuse(qp, fault);
+}
+
+void rc_refuse_answer(struct rnic_qp *qp, const struct rc_fault *fault, uint32_t psn, uint32_t msn)
+{
+	struct rc_responder *resp = &qp->resp;
+
+	resp->n_pending = 0;
+	resp->fatal_code = fault->nak;
+	resp->fatal_psn = psn;
+	resp->fatal_msn = msn;
+	answer(qp, RC_NAK_FATAL);
+	/* It may be failing already, for a later request. */
+	if (qp_state(qp) != IBV_QPS_ERR)
+		refuse(qp, fault);
+}
+
 int rnic_qp_refuse(struct rnic_qp *qp)
 {
 	if (qp->ops->type != IBV_QPT_RC)
@@ -145,9 +173,7 @@ int rnic_qp_refuse(struct rnic_qp *qp)
 	if (!qp_receives(qp))
 		return -EINVAL;
 	qp->resp.refuses = true;
-	qp->resp.fatal_code = ROCE_NAK_REMOTE_OPERATION;
-	qp->resp.n_pending = 0;
-	answer(qp, RC_NAK_FATAL);
+	answer_fatal(qp, ROCE_NAK_REMOTE_OPERATION);
 	return 0;
 }
 
@@ -315,7 +341,9 @@ static unsigned receive(struct rnic_qp *qp, const uint8_t *payload, const struct
 	struct place_flow flow = {.reach = 0, .posted = 1, .unmatched = PLACE_DEFER};
 
 	if (qp->resp.refuses) {
-		answer(qp, RC_NAK_FATAL);
+		if (at < 0 && rc_is_rd_request(pkt))
+			rc_duplicate(qp, pkt);
+		answer_fatal(qp, ROCE_NAK_REMOTE_OPERATION);
 		return RNIC_DROP_QP_STATE;
 	}
 	if (at == 0) {

@@ -264,21 +264,22 @@ static bool make_response(struct rnic_qp *qp, struct rnic_frame *frame, struct r
 bool rc_tx_response(struct rnic_qp *qp, struct rnic_frame *frame)
 {
 	struct rc_responder *resp = &qp->resp;
-	enum ibv_qp_state state = qp_state(qp);
+	struct rc_pending *p = &resp->pending[0];
 
 	if (resp->n_pending == 0)
 		return false;
-	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
-		state != IBV_QPS_SQE) {
+	/* One that failed because of a request still answers those before it. */
+	if (!qp_receives(qp) && !(qp_state(qp) == IBV_QPS_ERR && resp->answer == RC_NAK_FATAL)) {
 		resp->n_pending = 0;
 		return false;
 	}
-	if (!make_response(qp, frame, &resp->pending[0])) {
-		rc_refuse(qp, &NO_ACCESS);
+	if (!make_response(qp, frame, p)) {
+		rc_refuse_answer(
+			qp, &NO_ACCESS, psn_add(p->psn, (int32_t)p->sent), psn_add(p->msn, -1));
 		return false;
 	}
 	rnic_inc(qp->rnic, RNIC_C_READ_TX);
-	if (++resp->pending[0].sent == resp->pending[0].n)
+	if (++p->sent == p->n)
 		remove_at(resp, 0);
 	if (resp->n_pending == 0 && resp->answer != RC_NO_ANSWER)
 		qp_answer(qp);

@@ -332,8 +332,9 @@ struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn);
  * -EHOSTUNREACH as rnic_resolve. To ERR: all work requests are flushed; to RESET: forgotten. */
 int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now);
 /* Takes no request of the peer's any more: a NAK (remote operational error) answers the oldest one
- * that it has outstanding, and all that come. A peer that has none hears nothing. Own requests go
- * on. RC in RTR, RTS or SQD; else -EOPNOTSUPP, -EINVAL and nothing is changed. */
+ * that it has outstanding, behind the answers to READs and atomics that came before, and all that
+ * come. A peer that has none hears nothing. Own requests go on. RC in RTR, RTS or SQD; else
+ * -EOPNOTSUPP, -EINVAL and nothing is changed. */
 int rnic_qp_refuse(struct rnic_qp *qp);
 void rnic_qp_query(
 	const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);

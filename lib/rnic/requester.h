@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What requester.c and completer.c share: where an RC requester stands. */
+#ifndef RNIC_REQUESTER_H
+#define RNIC_REQUESTER_H
+
+#include "lib/rnic/core.h"
+
+static inline struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
+{
+	return ring_at(&qp->sq, index);
+}
+
+/* Where a request starts, and the PSNs skipped before it; index may be the one to be posted next.
+ */
+static inline uint64_t start_of(const struct rnic_qp *qp, uint32_t index)
+{
+	return index == qp->req.assign_idx ? qp->req.assign : request(qp, index)->first;
+}
+
+static inline uint64_t skipped_at(const struct rnic_qp *qp, uint32_t index)
+{
+	return index == qp->req.assign_idx ? qp->req.skipped : request(qp, index)->skipped;
+}
+
+/* Packets, not PSNs, that would be in flight before `next`. */
+static inline uint64_t in_flight(const struct rnic_qp *qp)
+{
+	const struct rc_requester *req = &qp->req;
+
+	return (req->next - skipped_at(qp, req->next_idx)) -
+	       (req->una - skipped_at(qp, req->una_idx));
+}
+
+static inline bool outstanding(const struct rc_requester *req)
+{
+	return req->una != req->high;
+}
+
+/* The timer begins anew, or stops if nothing is outstanding. */
+void rc_restart_timer(struct rnic_qp *qp, uint64_t now);
+/* The oldest request failed: it completes with status, everything else is flushed. */
+void rc_fail(struct rnic_qp *qp, enum ibv_wc_status status);
+/* Request index fails in its turn, and no packet of it leaves before. */
+void rc_fail_in_turn(struct rnic_qp *qp, uint32_t index, enum ibv_wc_status status);
+/* It is its turn, perhaps. */
+void rc_settle_fault(struct rnic_qp *qp);
+/* In SQD: nothing that was begun is unfinished. */
+void rc_settle_drain(struct rnic_qp *qp);
+/* Requests without packets are done when they have been carried out and all before them is done. */
+void rc_settle_local(struct rnic_qp *qp);
+
+#endif
