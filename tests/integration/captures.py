@@ -46,7 +46,7 @@ def main():
         for arg in sys.argv[1:]:
             program, test = arg.split(':')
             run([os.path.join(BUILD, program), '1', test, '24', '6000'], env=dict(os.environ, FABRIC_PCAP=directory))
-            files = sorted(glob.glob(os.path.join(directory, '*.pcap*')))
+            files = sorted(glob.glob(os.path.join(directory, '*.pcapng')))
             print(test, run([os.path.join(BUILD, 'check_capture'), *files]), sep='\n')
             for path in files:
                 n, wrong = dissect(path)

@@ -11,7 +11,7 @@
 
 enum { PULLED_BYTES = 400000 };
 
-static const uint64_t LIMIT_NS = 600000000000;
+static const uint64_t LIMIT_NS = 3600000000000;
 
 /* ---- one ---- */
 
@@ -19,6 +19,31 @@ static void comms(struct fabric *fab, struct ccl_comm **comm)
 {
 	for (unsigned r = 0; r < fab->n; r++)
 		comm[r] = fab_comm(fab, r);
+}
+
+static int start_ring(struct ccl_ring *ring, struct task *t, unsigned r)
+{
+	const void *send = t->send[r];
+	void *recv = t->recv[r];
+
+	switch (t->kind) {
+	case CCL_ALLREDUCE:
+		return ccl_ring_iallreduce(ring, send, recv, t->count, t->dtype, t->op, &t->req[r]);
+	case CCL_REDUCE:
+		return ccl_ring_ireduce(ring, send, r == t->root ? recv : NULL, t->count, t->dtype,
+			t->op, t->root, &t->req[r]);
+	case CCL_BROADCAST: /* in place */
+		if (r == t->root)
+			memcpy(recv, send, t->size);
+		return ccl_ring_ibroadcast(ring, recv, t->size, t->root, &t->req[r]);
+	case CCL_REDUCE_SCATTER:
+		return ccl_ring_ireduce_scatter(
+			ring, send, recv, t->count, t->dtype, t->op, &t->req[r]);
+	case CCL_ALLGATHER:
+		return ccl_ring_iallgather(ring, send, recv, t->size, &t->req[r]);
+	default:
+		return ccl_ring_ibarrier(ring, &t->req[r]);
+	}
 }
 
 int fab_start(struct fabric *fab, struct task *t, unsigned r)
@@ -30,10 +55,7 @@ int fab_start(struct fabric *fab, struct task *t, unsigned r)
 		comms(fab, comm);
 		return task_start(t, comm, r);
 	}
-	if (t->kind == CCL_BARRIER)
-		return ccl_ring_ibarrier(ring, &t->req[r]);
-	return ccl_ring_iallreduce(
-		ring, t->send[r], t->recv[r], t->count, t->dtype, t->op, &t->req[r]);
+	return start_ring(ring, t, r);
 }
 
 void fab_start_all(struct fabric *fab, struct task *t)
@@ -78,6 +100,18 @@ void fab_finish(struct fabric *fab, struct task *t)
 {
 	fab_must(fab, fab_wait(fab, t->req, LIMIT_NS));
 	check(fab, t);
+	task_free(t);
+}
+
+void fab_exact(
+	struct fabric *fab, enum ccl_collective kind, uint64_t count, unsigned root, bool max)
+{
+	struct task t;
+
+	task_make_exact(&t, &fab->rng, fab->n, kind, max ? REDUCE_MAX : REDUCE_SUM, count, root,
+		max && kind == CCL_ALLREDUCE);
+	fab_start_all(fab, &t);
+	fab_finish(fab, &t);
 }
 
 /* ---- sequences ---- */

@@ -12,8 +12,11 @@ int fab_start(struct fabric *fab, struct task *t, unsigned rank);
 /* All ranks' at once, which must take it. */
 void fab_start_all(struct fabric *fab, struct task *t);
 bool fab_task_done(struct fabric *fab, const struct task *t);
-/* Waits for it and checks it, within ten minutes of virtual time. */
+/* Waits for it, checks it, within an hour of virtual time, and frees it. */
 void fab_finish(struct fabric *fab, struct task *t);
+/* All of one of int32, op SUM or, in place if it is AllReduce, MAX. */
+void fab_exact(
+	struct fabric *fab, enum ccl_collective kind, uint64_t count, unsigned root, bool max);
 
 struct tasks {
 	struct fabric *fab;

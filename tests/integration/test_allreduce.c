@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tests/integration/fabric.h"
+#include "tests/integration/tasks.h"
 
 static const uint64_t second = 1000000000;
 static uint64_t seed = 20261;
@@ -20,39 +20,6 @@ static uint64_t seed = 20261;
 static int32_t contribution(unsigned rank, uint64_t i, unsigned round)
 {
 	return (int32_t)((i * 2654435761u) ^ (rank * 40503u) ^ (round * 97u));
-}
-
-/* One AllReduce on every rank from and into fresh memory, every element checked. */
-static void allreduce(struct fabric *fab, uint64_t count, unsigned round, uint64_t limit)
-{
-	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
-	int32_t *in[FAB_MAX_HOSTS], *out[FAB_MAX_HOSTS];
-	uint64_t wrong = 0;
-
-	for (unsigned r = 0; r < fab->n; r++) {
-		in[r] = malloc(count * 4 + 1);
-		out[r] = malloc(count * 4 + 1);
-		for (uint64_t i = 0; i < count; i++)
-			in[r][i] = contribution(r, i, round);
-		memset(out[r], 0x5a, count * 4);
-		assert_int_equal(ccl_iallreduce(fab_comm(fab, r), in[r], out[r], count,
-					 REDUCE_INT32, REDUCE_SUM, &req[r]),
-			0);
-	}
-	fab_must(fab, fab_wait(fab, req, limit));
-	for (uint64_t i = 0; i < count; i++) {
-		uint32_t sum = 0;
-
-		for (unsigned r = 0; r < fab->n; r++)
-			sum += (uint32_t)contribution(r, i, round);
-		for (unsigned r = 0; r < fab->n; r++)
-			wrong += out[r][i] != (int32_t)sum;
-	}
-	assert_true(wrong == 0);
-	for (unsigned r = 0; r < fab->n; r++) {
-		free(in[r]);
-		free(out[r]);
-	}
 }
 
 static struct fab_opts options(struct fab_tree tree)
@@ -81,7 +48,7 @@ static void test_sizes(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		allreduce(fab, counts[i], i, 10 * second);
+		fab_exact(fab, CCL_ALLREDUCE, counts[i], 0, i % 2);
 	assert_int_equal(fab_group(fab, 0)->count[INC_C_DUP], 0);
 	fab_destroy(fab);
 }
@@ -99,7 +66,7 @@ static void lossy(struct fab_tree tree, uint64_t packets)
 	printf("seed %llu: %s, %u hosts, %llu packets per rank\n", (unsigned long long)seed,
 		tree.name, fab->n, (unsigned long long)packets);
 	for (unsigned round = 0; round < 4; round++)
-		allreduce(fab, packets / 4 * 64 - round, round, 3600 * second);
+		fab_exact(fab, CCL_ALLREDUCE, packets / 4 * 64 - round, 0, round % 2);
 	g = fab_group(fab, 0);
 	assert_true(g->count[INC_C_COMPLETED] >= packets);
 	assert_true(g->count[INC_C_DUP_ANSWERED] > 0 && g->count[INC_C_LATE_FLUSHED] > 0);
@@ -238,7 +205,7 @@ static void test_hostile_input(void **state)
 	fab = fab_create(&opts);
 	sim_set_tap(fab->sim, storm, fab);
 	for (unsigned round = 0; round < 5; round++)
-		allreduce(fab, 30000, round, 600 * second);
+		fab_exact(fab, CCL_ALLREDUCE, 30000, 0, round % 2);
 	for (unsigned sw = 0; sw < opts.tree.n_switches; sw++) {
 		const struct sim_switch *s = sim_switch(fab->sim, sw);
 

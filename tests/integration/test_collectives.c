@@ -221,7 +221,6 @@ static void late_rank(unsigned mode, unsigned kind)
 		}
 		fab_finish(fab, &t);
 		fab_destroy(fab);
-		task_free(&t);
 	}
 }
 
@@ -266,7 +265,6 @@ static void frozen_rank(unsigned mode, unsigned kind, const struct fab_tree *tre
 			sim_now(fab->sim) + 3 * second);
 		fab_finish(fab, &t);
 		fab_destroy(fab);
-		task_free(&t);
 	}
 }
 

@@ -17,13 +17,18 @@ static bool has_recv(const struct task *t, unsigned r)
 	return t->kind != CCL_REDUCE || r == t->root;
 }
 
-unsigned task_random(uint64_t *rng, unsigned n)
+static uint64_t draw(uint64_t *rng)
 {
 	uint64_t z = *rng += 0x9e3779b97f4a7c15; /* splitmix64 */
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (unsigned)((z ^ z >> 31) % n);
+	return z ^ z >> 31;
+}
+
+unsigned task_random(uint64_t *rng, unsigned n)
+{
+	return (unsigned)(draw(rng) % n);
 }
 
 /* Sizes around those of packets and messages, small ones, and any. */
@@ -59,17 +64,24 @@ static void choose(struct task *t, uint64_t *rng, int kind, size_t max)
 		t->op = ops[task_random(rng, 3)];
 	} while (!moves && !reduce_kernel(t->op, t->dtype));
 	t->count = kind == CCL_BARRIER ? 0 : some_bytes(rng, max) / reduce_size(t->dtype);
+}
+
+static void set_sizes(struct task *t)
+{
 	t->size = t->count * reduce_size(t->dtype);
-	t->send_len = t->size * (kind == CCL_REDUCE_SCATTER ? t->n_ranks : 1);
-	t->recv_len = t->size * (kind == CCL_ALLGATHER ? t->n_ranks : 1);
+	t->send_len = t->size * (t->kind == CCL_REDUCE_SCATTER ? t->n_ranks : 1);
+	t->recv_len = t->size * (t->kind == CCL_ALLGATHER ? t->n_ranks : 1);
 }
 
 static uint8_t *filled(uint64_t *rng, size_t len)
 {
 	uint8_t *p = malloc(len + 1);
 
-	for (size_t i = 0; i < len; i++)
-		p[i] = (uint8_t)task_random(rng, 256);
+	for (size_t i = 0; i < len; i += 8) {
+		const uint64_t some = draw(rng);
+
+		memcpy(p + i, &some, len - i < 8 ? len - i : 8);
+	}
 	p[len] = GUARD;
 	return p;
 }
@@ -226,5 +238,20 @@ void task_make(struct task *t, uint64_t *rng, unsigned n_ranks, int kind, size_t
 {
 	*t = (struct task){.n_ranks = n_ranks};
 	choose(t, rng, kind < 0 ? (int)task_random(rng, CCL_N_COLLECTIVES) : kind, max_bytes);
+	set_sizes(t);
+	make_buffers(t, rng);
+}
+
+void task_make_exact(struct task *t, uint64_t *rng, unsigned n_ranks, enum ccl_collective kind,
+	enum reduce_op op, uint64_t count, unsigned root, bool in_place)
+{
+	*t = (struct task){.n_ranks = n_ranks,
+		.kind = kind,
+		.dtype = REDUCE_INT32,
+		.op = op,
+		.root = root,
+		.count = kind == CCL_BARRIER ? 0 : count,
+		.in_place = in_place};
+	set_sizes(t);
 	make_buffers(t, rng);
 }

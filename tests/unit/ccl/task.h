@@ -26,6 +26,9 @@ unsigned task_random(uint64_t *rng, unsigned n);
 /* kind: an enum ccl_collective, or -1 for any; blocks of about max_bytes at most. Exact types only:
  * integers, or no reduction. */
 void task_make(struct task *t, uint64_t *rng, unsigned n_ranks, int kind, size_t max_bytes);
+/* One of int32. in_place: not for Broadcast, ReduceScatter and AllGather on a ring. */
+void task_make_exact(struct task *t, uint64_t *rng, unsigned n_ranks, enum ccl_collective kind,
+	enum reduce_op op, uint64_t count, unsigned root, bool in_place);
 void task_free(struct task *t);
 
 /* Registers or deregisters buffers, if the task says so. 0 or the first error. */
