@@ -20,6 +20,7 @@ int run_roce_tests(void);
 int run_ip_tests(void);
 int run_icrc_tests(void);
 int run_parse_tests(void);
+int run_parse_other_tests(void);
 int run_build_tests(void);
 int run_neigh_tests(void);
 int run_inplace_tests(void);
