@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dataplane/sw.h"
@@ -90,6 +91,22 @@ static uint64_t missed(const struct sw *sw)
 	return n;
 }
 
+/* Who knocked at a memif socket and was sent away. */
+static void memif_values(sw_value_fn fn, void *arg)
+{
+	const char *reason, *text;
+	char name[48];
+
+	for (unsigned i = 0;; i++) {
+		uint64_t n = port_memif_refused(i, &reason, &text);
+
+		if (reason == NULL)
+			return;
+		snprintf(name, sizeof(name), "memif_refused_%s", reason);
+		fn(arg, name, text, n);
+	}
+}
+
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
 	const struct lcore *lc = sw->lcore;
@@ -113,6 +130,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, "head_mbufs_free", "header buffers not in use",
 		rte_mempool_avail_count(sw->head_pool));
 	sw_rnic_values(sw, fn, arg);
+	memif_values(fn, arg);
 }
 
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)

@@ -5,10 +5,15 @@
  * the port as disconnected before, and looks at that mark when a burst begins. So it is enough to
  * hold the unmapping back until the bursts that have begun are over.
  *
+ * When a peer comes, a burst may have looked up the rings before they are mapped and the mark
+ * after: it then reads from a wrong address. So none begins unless the link is up, which the driver
+ * says last of all when it connects, and takes back first.
+ *
  * The driver offers no hook; munmap is replaced for the process, and waits only on the interrupt
  * thread. Threads say that they are in a burst with plain stores; membarrier() orders them, so that
  * the burst itself needs no fence. */
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 #include <stdatomic.h>
@@ -22,26 +27,47 @@ enum { MAX_THREADS = 256, WAIT_STEP_US = 20, WAIT_MAX_US = 1000000 };
 
 static struct slot {
 	_Alignas(RTE_CACHE_LINE_SIZE) atomic_uint bursts; /* odd: in one */
+	atomic_bool taken;
 } slots[MAX_THREADS];
-static atomic_uint n_slots;
+static atomic_uint slotless; /* threads without a slot that are in a burst */
+static __thread struct slot *own;
+static pthread_key_t key;
+static bool have_key;
 
 void port_bursts_init(void)
 {
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* This thread's own; threads beyond MAX_THREADS go without protection. */
-static struct slot *own_slot(void)
+/* When a thread ends. */
+static void give_back(void *slot)
 {
-	static __thread struct slot *own;
-	static struct slot overflow;
+	own = NULL;
+	atomic_store(&((struct slot *)slot)->taken, false);
+}
 
-	if (own == NULL) {
-		unsigned i = atomic_fetch_add(&n_slots, 1);
+static void make_key(void)
+{
+	have_key = pthread_key_create(&key, give_back) == 0;
+}
 
-		own = i < MAX_THREADS ? &slots[i] : &overflow;
+/* One that no living thread has, or NULL. */
+static struct slot *take_slot(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_key);
+	for (unsigned i = 0; have_key && i < MAX_THREADS; i++) {
+		bool no = false;
+
+		if (!atomic_compare_exchange_strong(&slots[i].taken, &no, true))
+			continue;
+		if (pthread_setspecific(key, &slots[i]) == 0)
+			return &slots[i];
+		atomic_store(&slots[i].taken, false);
+		break;
 	}
-	return own;
+	return NULL;
 }
 
 static void step(struct slot *s, memory_order order)
@@ -51,46 +77,83 @@ static void step(struct slot *s, memory_order order)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
+void port_burst_begin(void)
+{
+	if (own == NULL)
+		own = take_slot();
+	if (own != NULL)
+		step(own, memory_order_relaxed);
+	else
+		atomic_fetch_add(&slotless, 1);
+}
+
+void port_burst_end(void)
+{
+	if (own != NULL)
+		step(own, memory_order_release);
+	else
+		atomic_fetch_sub(&slotless, 1);
+}
+
+unsigned port_bursts_under_way(void)
+{
+	unsigned n = atomic_load(&slotless);
+
+	for (unsigned i = 0; i < MAX_THREADS; i++)
+		n += atomic_load(&slots[i].bursts) & 1;
+	return n;
+}
+
+unsigned port_burst_slots(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MAX_THREADS; i++)
+		n += atomic_load(&slots[i].taken);
+	return n;
+}
+
 unsigned port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 {
-	struct slot *s;
-
 	if (!port->shared_rings)
 		return rte_eth_rx_burst(port->id, 0, mbufs, (uint16_t)n);
-	s = own_slot();
-	step(s, memory_order_relaxed);
-	n = rte_eth_rx_burst(port->id, 0, mbufs, (uint16_t)n);
-	step(s, memory_order_release);
+	port_burst_begin();
+	n = port_link_up(port) ? rte_eth_rx_burst(port->id, 0, mbufs, (uint16_t)n) : 0;
+	port_burst_end();
 	return n;
 }
 
 unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 {
-	struct slot *s;
-
 	if (!port->shared_rings)
 		return rte_eth_tx_burst(port->id, 0, mbufs, (uint16_t)n);
-	s = own_slot();
-	step(s, memory_order_relaxed);
-	n = rte_eth_tx_burst(port->id, 0, mbufs, (uint16_t)n);
-	step(s, memory_order_release);
+	port_burst_begin();
+	n = port_link_up(port) ? rte_eth_tx_burst(port->id, 0, mbufs, (uint16_t)n) : 0;
+	port_burst_end();
 	return n;
+}
+
+static void wait_a_bit(unsigned *waited)
+{
+	usleep(WAIT_STEP_US);
+	*waited += WAIT_STEP_US;
 }
 
 static void wait_for_bursts(void)
 {
-	unsigned n = atomic_load(&n_slots), waited = 0;
+	unsigned waited = 0;
 
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-	for (unsigned i = 0; i < n && i < MAX_THREADS; i++) {
+	for (unsigned i = 0; i < MAX_THREADS; i++) {
 		unsigned begun = atomic_load_explicit(&slots[i].bursts, memory_order_acquire);
 
 		while ((begun & 1) && waited < WAIT_MAX_US &&
-			atomic_load_explicit(&slots[i].bursts, memory_order_acquire) == begun) {
-			usleep(WAIT_STEP_US);
-			waited += WAIT_STEP_US;
-		}
+			atomic_load_explicit(&slots[i].bursts, memory_order_acquire) == begun)
+			wait_a_bit(&waited);
 	}
+	/* Theirs cannot be told apart; but those that begin now end at once, the link is down. */
+	while (atomic_load(&slotless) > 0 && waited < WAIT_MAX_US)
+		wait_a_bit(&waited);
 }
 
 int munmap(void *addr, size_t len)

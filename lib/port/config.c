@@ -155,6 +155,7 @@ static int parse_memif(const json_t *json, struct port_config *c, char err[PORT_
 	if (strcmp(role, "server") != 0 && strcmp(role, "client") != 0)
 		return invalid(err, "role", "\"%s\" is neither server nor client", role);
 	c->client = strcmp(role, "client") == 0;
+	c->id = (uint16_t)id;
 	c->zero_copy = c->client && zero_copy;
 	if (!c->client && json_is_true(json_object_get(json, "zero_copy")))
 		return invalid(err, "zero_copy", "only the client of a memif can be zero-copy");

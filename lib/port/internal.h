@@ -24,6 +24,12 @@ int port_fail(char err[PORT_ERR_LEN], int error, const char *fmt, ...)
 
 /* burst.c: before the first memif. */
 void port_bursts_init(void);
+/* Around what must not lose its memory meanwhile. Any thread. */
+void port_burst_begin(void);
+void port_burst_end(void);
+/* For tests: how many are in between, and how many threads have a slot of their own. */
+unsigned port_bursts_under_way(void);
+unsigned port_burst_slots(void);
 
 /* ring.c: the device of a ring port, made without devargs. 0 and *port_id, or -errno. */
 int port_ring_create(const struct port_config *config, uint16_t *port_id, char err[PORT_ERR_LEN]);

@@ -13,10 +13,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "lib/port/claim.h"
 #include "lib/port/internal.h"
+#include "lib/port/memif_door.h"
 
 enum {
 	POOL_CACHE = 256,
@@ -29,8 +30,6 @@ enum {
 /* When a zero-copy memif has connected, its driver closes the file descriptor of the EAL's memory,
  * which the next one would need. */
 static bool zero_copy_taken;
-
-static char open_sockets[RTE_MAX_ETHPORTS][sizeof(((struct port_config *)0)->socket)];
 
 /* Does the device keep buffers in its rings? The others copy and give them back at once. */
 static bool keeps_buffers(const struct port_config *c)
@@ -70,32 +69,59 @@ struct rte_mempool *port_pool_create(
 	return pool;
 }
 
-/* A killed server leaves its socket's name behind, and the next one could not bind to it. Names in
- * use by this process are left alone: a memif socket may serve several ports, by id. */
-static int remove_stale_socket(const struct port_config *c, char err[PORT_ERR_LEN])
+static bool is_memif(const struct port_config *c)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	bool in_use;
-	uint16_t id;
-	int fd;
+	return strcmp(c->type, "memif") == 0;
+}
 
-	if (c->socket[0] == '\0' || c->client)
+static bool is_server(const struct port_config *c)
+{
+	return c->socket[0] != '\0' && !c->client;
+}
+
+/* The driver binds to the door's inner socket instead of the public one. */
+static int redirect(struct port_config *c, const char *inner, char err[PORT_ERR_LEN])
+{
+	static const char option[] = ",socket=";
+	char *at = strstr(c->vdev, option), rest[sizeof(c->vdev)];
+	size_t head;
+
+	if (at == NULL)
+		return port_fail(err, EINVAL, "socket: \"%s\" names none", c->vdev);
+	at += sizeof(option) - 1;
+	head = (size_t)(at - c->vdev);
+	snprintf(rest, sizeof(rest), "%s", at + strcspn(at, ","));
+	if (snprintf(at, sizeof(c->vdev) - head, "%s%s", inner, rest) >=
+		(int)(sizeof(c->vdev) - head))
+		return port_fail(err, ENAMETOOLONG, "socket: too long");
+	return 0;
+}
+
+/* Makes this process the one that serves the port's socket, before the driver makes it. */
+static int serve(struct port_config *c, char err[PORT_ERR_LEN])
+{
+	char inner[MEMIF_INNER_LEN];
+	int rc;
+
+	if (!is_server(c))
 		return 0;
-	RTE_ETH_FOREACH_DEV(id)
-	{
-		if (strcmp(open_sockets[id], c->socket) == 0)
-			return 0;
-	}
-	fd = socket(AF_UNIX, strcmp(c->type, "memif") == 0 ? SOCK_SEQPACKET : SOCK_STREAM, 0);
-	if (fd < 0)
-		return 0;
-	memcpy(addr.sun_path, c->socket, strlen(c->socket) + 1);
-	in_use = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
-	if (!in_use && errno == ECONNREFUSED)
-		unlink(c->socket);
-	close(fd);
-	return in_use ? port_fail(err, EADDRINUSE, "socket: another process serves %s", c->socket)
-		      : 0;
+	if (!is_memif(c))
+		return port_socket_claim(c->socket, err);
+	rc = memif_door_open(c->socket, c->id, inner, err);
+	if (rc < 0)
+		return rc;
+	rc = redirect(c, inner, err);
+	if (rc < 0)
+		memif_door_close(c->socket, c->id);
+	return rc;
+}
+
+static void stop_serving(const struct port_config *c)
+{
+	if (is_server(c) && is_memif(c))
+		memif_door_close(c->socket, c->id);
+	else if (is_server(c))
+		port_socket_release(c->socket);
 }
 
 static int probe(const struct port_config *c, uint16_t *id, char err[PORT_ERR_LEN])
@@ -108,14 +134,10 @@ static int probe(const struct port_config *c, uint16_t *id, char err[PORT_ERR_LE
 		return port_ring_create(c, id, err);
 	if (c->pci[0] != '\0' && !rte_eal_has_pci())
 		return port_fail(err, ENODEV, "the program was started without PCI: set \"pci\"");
-	rc = remove_stale_socket(c, err);
-	if (rc < 0)
-		return rc;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(c->vdev, ","), c->vdev);
 	rc = rte_dev_probe(c->vdev);
 	if (rc < 0)
-		return port_fail(
-			err, rc, "cannot make device \"%s\": %s", c->vdev, rte_strerror(-rc));
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(c->vdev, ","), c->vdev);
+		return port_fail(err, rc, "cannot make device %s: %s", name, rte_strerror(-rc));
 	if (rte_eth_dev_get_port_by_name(name, id) == 0)
 		return 0;
 	if (rte_eth_iterator_init(&it, c->vdev) == 0) {
@@ -137,6 +159,12 @@ static void remove_device(const struct port_config *c, uint16_t id)
 	}
 	if (strcmp(c->type, "ring") == 0)
 		port_ring_destroy(c);
+}
+
+static void shut_door(const struct port_config *c)
+{
+	if (is_server(c) && is_memif(c))
+		memif_door_shut(c->socket, c->id);
 }
 
 /* Drivers that learn the frame size in another way (memif's buffers, af_packet's frames, the
@@ -331,16 +359,24 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 		no_zero_copy(&p.config);
 	port_bursts_init();
 	port_log_clear();
-	rc = probe(&p.config, &p.id, err);
+	rc = serve(&p.config, err);
 	if (rc < 0)
 		return rc;
-	rc = bring_up(&p.config, &p, deadline_ms, err);
+	rc = probe(&p.config, &p.id, err);
+	if (rc == 0) {
+		rc = bring_up(&p.config, &p, deadline_ms, err);
+		if (rc == 0 && is_server(config) && is_memif(config))
+			rc = memif_door_admit(config->socket, config->id, err);
+		if (rc < 0) {
+			shut_door(config);
+			remove_device(&p.config, p.id);
+		}
+	}
 	if (rc < 0) {
-		remove_device(&p.config, p.id);
+		stop_serving(config);
 		return rc;
 	}
 	zero_copy_taken |= p.config.zero_copy;
-	memcpy(open_sockets[p.id], config->socket, sizeof(open_sockets[p.id]));
 	*port = p;
 	return 0;
 }
@@ -370,6 +406,7 @@ void port_close(struct port *port)
 {
 	struct closing closing = {.port = port};
 
+	shut_door(&port->config);
 	sem_init(&closing.done, 0, 0);
 	if (port->shared_rings && rte_eal_alarm_set(1, close_on_interrupt_thread, &closing) == 0) {
 		while (sem_wait(&closing.done) != 0)
@@ -378,7 +415,7 @@ void port_close(struct port *port)
 		close_here(port);
 	}
 	sem_destroy(&closing.done);
-	open_sockets[port->id][0] = '\0';
+	stop_serving(&port->config);
 	memset(port, 0, sizeof(*port));
 }
 

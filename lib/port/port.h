@@ -87,6 +87,7 @@ struct port_config {
 	char socket[108];         /* of memif and vhost, else "" */
 	char peer[PORT_NAME_LEN]; /* ring, else "" */
 	bool client;              /* of memif or vhost */
+	uint16_t id;              /* of memif */
 	bool zero_copy;           /* of memif; a process has one, further ones copy after all */
 	bool has_mac;
 	uint8_t mac[6];
@@ -132,6 +133,10 @@ unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
  * memif: the driver has closed the memory's file descriptor. Not while another thread sends or
  * receives on the port. */
 int port_reconnect(struct port *port);
+
+/* Clients that the memif servers of this process sent away, by reason: i counts from 0; *name is
+ * NULL after the last. Any thread. */
+uint64_t port_memif_refused(unsigned i, const char **name, const char **text);
 
 /* JSON helper shared by all configuration readers: -EINVAL and "path.key: unknown field" in err if
  * obj has a key that is neither in the NULL-terminated list nor a '#' comment. */

@@ -7,11 +7,11 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/port/claim.h"
 #include "lib/verbs/claim.h"
 
 enum { LET_GO_MS = 2000, STEP_MS = 5 };
@@ -119,25 +119,7 @@ int iv_claim(const char *path)
 
 pid_t iv_claim_owner(const char *path)
 {
-	unsigned long inode;
-	unsigned maj, min;
-	pid_t pid = 0, found = 0;
-	char line[256];
-	struct stat st;
-	FILE *f;
-
-	if (stat(path, &st) != 0)
-		return 0;
-	f = fopen("/proc/locks", "re");
-	while (f && found == 0 && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*u: FLOCK ADVISORY WRITE %d %x:%x:%lu", &pid, &maj, &min,
-			    &inode) == 4 &&
-			maj == major(st.st_dev) && min == minor(st.st_dev) && inode == st.st_ino)
-			found = pid;
-	}
-	if (f)
-		fclose(f);
-	return found;
+	return port_flock_owner(path);
 }
 
 int iv_claim_keeper(const char *path)
