@@ -16,7 +16,7 @@ BUILD = os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))
 
 def blocks():
     names = subprocess.check_output(['git', 'ls-files', '*.md'], cwd=TOP, text=True).split() \
-        if os.path.isdir(os.path.join(TOP, '.git')) else ['docs/lab.md']
+        if os.path.exists(os.path.join(TOP, '.git')) else ['docs/lab.md']
     for name in names:
         with open(os.path.join(TOP, name)) as f:
             for i, match in enumerate(BLOCK.finditer(f.read())):

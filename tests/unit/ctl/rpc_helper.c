@@ -12,7 +12,7 @@ int rpc_setup(void **state)
 {
 	struct rpc_fixture *f = calloc(1, sizeof(*f));
 
-	snprintf(f->dir, sizeof(f->dir), "/tmp/incline-test-XXXXXX");
+	snprintf(f->dir, sizeof(f->dir), "%s/incline-test-XXXXXX", getenv("TMPDIR") ?: "/tmp");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->file, sizeof(f->file), "%s/switch.json", f->dir);
 	f->sw = fake_switch_create();

@@ -54,7 +54,7 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 
-	snprintf(f->dir, sizeof(f->dir), "/tmp/incline-test-XXXXXX");
+	snprintf(f->dir, sizeof(f->dir), "%s/incline-test-XXXXXX", getenv("TMPDIR") ?: "/tmp");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/s", f->dir);
 	strcpy(at.sun_path, f->path);

@@ -279,5 +279,9 @@ int main(int argc, char **argv)
 	for (int isa = 0; argc > 1 && isa < REDUCE_N_ISA; isa++)
 		if (strcmp(argv[1], reduce_isa_name((enum reduce_isa)isa)) == 0)
 			limit = (enum reduce_isa)isa;
+	if (argc > 1 && !reduce_kernel_isa(REDUCE_SUM, REDUCE_FP32, limit)) {
+		printf("skipped: this CPU has no %s\n", argv[1]);
+		return 77;
+	}
 	return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);
 }

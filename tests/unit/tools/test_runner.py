@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/test: names, results, skips, and what an interruption leaves."""
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TOOLS = os.path.join(TOP, 'tools')
+sys.path.insert(0, TOOLS)
+import incline_tests as t  # noqa: E402
+
+KNOWN = {'reduce-avx2': {'unit'}, 'reduce-avx512': {'unit'}, 'wire': {'unit'}, 'netdev': {'process'}}
+INTERRUPTED = f'''
+import subprocess, sys, time
+sys.path.insert(0, {TOOLS!r})
+import signal
+import incline_tests as t
+signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+with t.Workspace() as w:
+    open(w.dir + '/left', 'w').close()
+    # One in a session of its own whose parent has ended, one that ignores SIGTERM.
+    subprocess.run(['sh', '-c', 'setsid sleep 600 & echo $!'])
+    subprocess.Popen(['sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'])
+    time.sleep(0.5)
+    print(w.dir, flush=True)
+    t.Report().run('x', ['sleep', '600'])
+'''
+
+
+def row(name, result, **more):
+    return {'name': 'incline:unit / ' + name, 'result': result, 'duration': 1.0, 'stdout': '', 'stderr': '', **more}
+
+
+def alive(pid):
+    try:
+        with open(f'/proc/{pid}/stat') as f:
+            return f.read().rsplit(')', 1)[1].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+class Names(unittest.TestCase):
+    def test_names_and_wildcards(self):
+        self.assertEqual(t.choose(['wire', 'reduce-*'], KNOWN), ['wire', 'reduce-avx2', 'reduce-avx512'])
+
+    def test_unknown_names_are_errors_with_a_hint(self):
+        for wrong, hint in ('reduce-avx51', 'is it reduce-avx512, reduce-avx2?'), ('avx512', 'is it reduce-avx512?'), \
+                ('nosuchtest', 'no such test (tools/test --list'):
+            with self.assertRaises(t.TestError) as e:
+                t.choose(['wire', wrong], KNOWN)
+            self.assertIn(f'{wrong}: no such test', str(e.exception))
+            self.assertIn(hint, str(e.exception))
+
+
+class Results(unittest.TestCase):
+    def end(self, report):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            return report.end(), out.getvalue().splitlines()
+
+    def test_what_fails_once_has_failed(self):
+        report = t.Report()
+        report.meson_result('build', row('wire', 'OK'))
+        report.meson_result('build', row('netdev', 'FAIL'))
+        report.meson_result('build-asan', row('wire', 'TIMEOUT'))
+        status, said = self.end(report)
+        self.assertEqual((status, said[-1]), (1, '1 passed, 2 failed, 0 skipped'))
+        self.assertIn('failed: build-asan/wire: TIMEOUT', said)
+
+    def test_skipped_tests_and_cases_are_named(self):
+        report = t.Report()
+        report.meson_result('build', row('reduce-avx512', 'SKIP', stdout='skipped: this CPU has no avx512\n'))
+        report.meson_result('build', row('netdev', 'OK', stderr=(
+            "test_ping (__main__.Interfaces.test_ping) ... skipped 'network namespaces need root'\n"
+            'test_qperf (__main__.Interfaces.test_qperf)\nIts queue pairs ... ... skipped "no qperf"\n'
+            'test_fork (__main__.Ports.test_fork) ... ok\n')))
+        self.assertEqual(report.skips, {'reduce-avx512': 'skipped: this CPU has no avx512',
+                                        'netdev/Interfaces.test_ping': 'network namespaces need root',
+                                        'netdev/Interfaces.test_qperf': 'no qperf'})
+        status, said = self.end(report)
+        self.assertEqual((status, said[-1]), (0, '1 passed, 0 failed, 3 skipped'))
+
+    def test_the_slowest_come_first(self):
+        report = t.Report()
+        for i in range(30):
+            report.note(f'n{i}', 'OK', 1.0 * i)
+        _, said = self.end(report)
+        self.assertEqual(said[2].split(), ['29.0', 'n29'])
+        self.assertEqual(len([line for line in said if line.endswith(tuple(f' n{i}' for i in range(30)))]), t.SLOWEST)
+
+    def test_estimates_are_of_the_last_run_that_passed(self):
+        with tempfile.TemporaryDirectory() as d:
+            report = t.Report(os.path.join(d, 'times'))
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                report.step('s', ['true'], 10)
+                report.end()
+                again = t.Report(os.path.join(d, 'times'))
+                self.assertIn('s', again.last)
+                self.assertEqual(again.step('f', ['sh', '-c', 'exit 3'], 10), 3)
+                self.assertEqual(again.end(), 1)
+            self.assertIn('failed: f: exit status 3', out.getvalue())
+            self.assertNotIn('f', t.Report(os.path.join(d, 'times')).last)
+        self.assertEqual(t.Heartbeat('x', 90.4, lambda: '3 tests done').line(30), '...   x: 30 s of some 90, 3 tests done')
+
+    def test_a_step_without_end_fails(self):
+        report = t.Report()
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(report.step('s', ['sleep', '600'], 0.1), 'no end after 0.1 s')
+        self.assertEqual(len(report.failures), 1)
+
+
+class Skips(unittest.TestCase):
+    ROWS = [('reduce-avx512', 'no-avx512', 'the CPU'), ('netdev/Interfaces.*', 'no-netns', 'root')]
+
+    def wrong(self, skipped, ran, *holds):
+        return t.wrong_skips(skipped, ran, self.ROWS, {word: word in holds for word in t.WHERE})
+
+    def test_expected_only_where_the_condition_holds(self):
+        self.assertEqual(self.wrong({'reduce-avx512': 'x'}, ['wire'], 'no-avx512'), [])
+        self.assertEqual(self.wrong({}, ['wire', 'reduce-avx512']), [])
+        self.assertEqual(len(self.wrong({'reduce-avx512': 'x'}, [])), 1)
+        self.assertEqual(len(self.wrong({'soft-roce': 'no QEMU'}, [], 'no-avx512', 'no-netns')), 1)
+        self.assertEqual(self.wrong({'netdev/Interfaces.test_ping': 'x'}, ['netdev'], 'no-netns'), [])
+
+    def test_what_is_listed_must_be_skipped(self):
+        self.assertIn('reduce-avx512: ran', self.wrong({}, ['reduce-avx512'], 'no-avx512')[0])
+
+    def test_the_list(self):
+        self.assertTrue(t.read_skips())
+        with tempfile.NamedTemporaryFile('w', suffix='.txt') as f:
+            for bad in 'name', 'name somewhere because', 'name always':
+                f.seek(0)
+                f.truncate()
+                f.write('# x\n' + bad + '\n')
+                f.flush()
+                with self.assertRaisesRegex(t.TestError, ':2: wants NAME WHERE WHY'):
+                    t.read_skips(f.name)
+
+
+class Interruption(unittest.TestCase):
+    def test_no_process_and_no_file_is_left(self):
+        p = subprocess.Popen([sys.executable, '-c', INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pids = [int(p.stdout.readline()) for _ in range(2)]
+        directory = p.stdout.readline().strip()
+        self.assertTrue(os.path.isdir(directory) and all(map(alive, pids)))
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 130)
+        self.assertNotIn('Traceback', err)
+        self.assertFalse(os.path.exists(directory))
+        self.assertFalse(any(map(alive, pids)))
+
+
+if __name__ == '__main__':
+    unittest.main()
