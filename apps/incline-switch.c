@@ -9,6 +9,7 @@
 
 #include "ctrl/agent/agent.h"
 #include "dataplane/switch.h"
+#include "lib/ctl/config.h"
 
 static volatile sig_atomic_t stop;
 
@@ -19,6 +20,8 @@ static const char usage[] =
 	"\n"
 	"  -c, --config FILE  the configuration; examples are in pmd-configs/\n"
 	"      --check        check it, open the ports, and end\n"
+	"      --help-config[=markdown]\n"
+	"                     print what can be in FILE (docs/config.md has it, too)\n"
 	"      --version      print the version\n"
 	"  -h, --help         print this\n"
 	"\n"
@@ -44,11 +47,26 @@ static int fail(const char *file, const char *what)
 	return 1;
 }
 
+/* Markdown: the tables of docs/config.md. */
+static int help_config(const char *form)
+{
+	if (form == NULL)
+		ctl_config_text(&ctl_switch_config, stdout);
+	else if (strcmp(form, "markdown") == 0)
+		ctl_config_markdown(&ctl_switch_config, stdout);
+	else
+		return fprintf(stderr, "incline-switch: --help-config=%s: must be markdown\n",
+			       form),
+		       2;
+	return 0;
+}
+
 static int options(int argc, char **argv, const char **file, bool *check)
 {
 	static const struct option longs[] = {
 		{"config", required_argument, NULL, 'c'},
 		{"check", no_argument, NULL, 'k'},
+		{"help-config", optional_argument, NULL, 'f'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -63,6 +81,8 @@ static int options(int argc, char **argv, const char **file, bool *check)
 		case 'k':
 			*check = true;
 			break;
+		case 'f':
+			exit(help_config(optarg));
 		case 'v':
 			puts("incline-switch " INCLINE_VERSION);
 			exit(0);

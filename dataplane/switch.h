@@ -17,24 +17,9 @@ struct sw;
 
 enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256 };
 
-/* Configuration object (file of incline-switch; '#' keys are comments):
- *	"name"		string, default "incline"
- *	"addresses"	[IP text...]: the switch's own addresses, also its INC addresses
- *	"ports"		[port objects of lib/port/port.h, plus
- *			 "proxy_arp" boolean, default true: answer for every address that is
- *				routed to another port as well
- *			 "impair" {"loss","dup","reorder","corrupt" of received packets, "tx_loss"
- *				of sent ones: probabilities 0..1; "seed"}, for tests]
- *	"arena_kb"	integer, aggregation memory budget, default 4096
- *	"idle"		spin | pause | sleep, default sleep
- *	"lcores"	EAL --lcores text of one main lcore and one worker; default: both float
- *	"hugepages", "pci", "telemetry"	booleans, default false
- *	"memory_mb"	integer, default 256
- *	"control"	path of the control socket
- *	"tables"	{table name: [{"key":{},"action":"","data":{}}...]}: entries at start-up
- *			(read by ctrl/agent, as for table.write)
- *	"slot_rest_ms"	integer, default 10000; "drain_ms" 2000; "stall_ms" 30000
- * sw_create checks everything, starts the EAL and opens the ports; sw_start launches the worker. */
+/* The configuration is the object of ctl_switch_config (lib/ctl/config.h, docs/config.md); keys
+ * that begin with '#' are comments. "tables" is read by ctrl/agent, as for table.write. sw_create
+ * checks everything, starts the EAL and opens the ports; sw_start launches the worker. */
 int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
 int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
 /* Stops the lcores, closes the ports, frees everything. Bounded. */

@@ -7,20 +7,7 @@
 #include <string.h>
 
 #include "dataplane/sw.h"
-
-enum {
-	MAX_ADDRESSES = 256,
-	ARENA_KB_DEFAULT = 4096,
-	ARENA_KB_MAX = 1 << 20,
-	MEMORY_MB_MIN = 64,
-	MEMORY_MB_MAX = 1 << 20,
-	MEMORY_MB_DEFAULT = 256,
-	MS_MAX = 3600000,
-};
-
-static const char *const keys[] = {"name", "addresses", "ports", "arena_kb", "idle", "lcores",
-	"hugepages", "pci", "telemetry", "memory_mb", "control", "control_tcp", "tables",
-	"slot_rest_ms", "drain_ms", "stall_ms", NULL};
+#include "lib/ctl/config.h"
 
 int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
 {
@@ -32,67 +19,20 @@ int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
 	return error;
 }
 
-static int get_int(const json_t *json, const char *field, long long min, long long max,
-	long long dflt, long long *value, char err[SW_ERR_LEN])
-{
-	const json_t *v = json_object_get(json, field);
-
-	*value = dflt;
-	if (v == NULL)
-		return 0;
-	if (!json_is_integer(v))
-		return sw_fail(err, -EINVAL, "%s: must be an integer", field);
-	*value = json_integer_value(v);
-	if (*value < min || *value > max)
-		return sw_fail(err, -EINVAL, "%s: %lld is out of range %lld..%lld", field, *value,
-			min, max);
-	return 0;
-}
-
-static int get_bool(const json_t *json, const char *path, const char *field, bool dflt, bool *value,
-	char err[SW_ERR_LEN])
-{
-	const json_t *v = json_object_get(json, field);
-
-	*value = v ? json_is_true(v) : dflt;
-	if (v != NULL && !json_is_boolean(v))
-		return sw_fail(err, -EINVAL, "%s%s: must be true or false", path, field);
-	return 0;
-}
-
-static int get_text(const json_t *json, const char *field, const char *dflt, char *value,
-	size_t cap, char err[SW_ERR_LEN])
-{
-	const json_t *v = json_object_get(json, field);
-
-	snprintf(value, cap, "%s", dflt);
-	if (v == NULL)
-		return 0;
-	if (!json_is_string(v) || json_string_length(v) == 0 || json_string_length(v) >= cap)
-		return sw_fail(
-			err, -EINVAL, "%s: must be a text of 1 to %zu characters", field, cap - 1);
-	snprintf(value, cap, "%s", json_string_value(v));
-	return 0;
-}
-
 static int get_addresses(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 {
 	const json_t *list = json_object_get(json, "addresses"), *v;
 	size_t i;
 
-	if (list == NULL)
-		return 0;
-	if (!json_is_array(list) || json_array_size(list) > MAX_ADDRESSES)
-		return sw_fail(err, -EINVAL, "addresses: must be a list of at most %d addresses",
-			MAX_ADDRESSES);
 	c->addresses = calloc(json_array_size(list) + 1, sizeof(*c->addresses));
 	if (c->addresses == NULL)
 		return sw_fail(err, -ENOMEM, "addresses: no memory");
 	json_array_foreach(list, i, v)
 	{
-		if (!json_is_string(v) || wire_ip_parse(json_string_value(v), &c->addresses[i]))
-			return sw_fail(
-				err, -EINVAL, "addresses[%zu]: must be an IPv4 or IPv6 address", i);
+		if (wire_ip_parse(json_string_value(v), &c->addresses[i]))
+			return sw_fail(err, -EINVAL,
+				"addresses[%zu]: \"%.64s\" is not an IPv4 or IPv6 address", i,
+				json_string_value(v));
 		for (size_t j = 0; j < i; j++)
 			if (wire_ip_eq(&c->addresses[i], &c->addresses[j]))
 				return sw_fail(err, -EINVAL, "addresses[%zu]: %s is there twice", i,
@@ -112,47 +52,28 @@ static json_t *port_part(const json_t *v)
 	return copy;
 }
 
-static int get_impair(
-	const json_t *v, const char *path, struct sw_config_port *p, char err[SW_ERR_LEN])
-{
-	static const char *const impair_keys[] = {
-		"loss", "dup", "reorder", "corrupt", "tx_loss", "lose", "seed", NULL};
-	const json_t *impair = json_object_get(v, "impair");
-	char where[64], what[PORT_ERR_LEN];
-
-	if (impair == NULL)
-		return 0;
-	snprintf(where, sizeof(where), "%simpair", path);
-	if (port_json_known(impair, where, impair_keys, what) < 0)
-		return sw_fail(err, -EINVAL, "%.200s", what);
-	if (impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
-		return sw_fail(err, -EINVAL, "%s.%.180s", where, what);
-	p->impaired = true;
-	return 0;
-}
-
 static int get_port(const json_t *v, size_t i, struct sw_config *c, char err[SW_ERR_LEN])
 {
+	const json_t *impair = json_object_get(v, "impair");
 	struct sw_config_port *p = &c->ports[i];
-	char path[32], what[PORT_ERR_LEN];
-	json_t *part;
-	int rc;
+	char what[PORT_ERR_LEN];
+	json_t *part = port_part(v);
+	int rc = port_config_parse(part, &p->port, what);
 
-	snprintf(path, sizeof(path), "ports[%zu].", i);
-	if (!json_is_object(v))
-		return sw_fail(err, -EINVAL, "ports[%zu]: must be an object", i);
-	part = port_part(v);
-	rc = port_config_parse(part, &p->port, what);
 	json_decref(part);
 	if (rc < 0)
-		return sw_fail(err, rc, "%s%.220s", path, what);
+		return sw_fail(err, rc, "ports[%zu].%.220s", i, what);
 	for (size_t j = 0; j < i; j++)
 		if (strcmp(p->port.name, c->ports[j].port.name) == 0)
-			return sw_fail(err, -EINVAL, "%sname: \"%s\" is the name of ports[%zu] too",
-				path, p->port.name, j);
-	if (get_bool(v, path, "proxy_arp", true, &p->proxy_arp, err))
-		return -EINVAL;
-	return get_impair(v, path, p, err);
+			return sw_fail(err, -EINVAL,
+				"ports[%zu].name: \"%s\" is the name of ports[%zu] too", i,
+				p->port.name, j);
+	p->proxy_arp = json_object_get(v, "proxy_arp") == NULL ||
+		       json_is_true(json_object_get(v, "proxy_arp"));
+	p->impaired = impair != NULL;
+	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
+		return sw_fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
+	return 0;
 }
 
 static int get_ports(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
@@ -160,8 +81,9 @@ static int get_ports(const json_t *json, struct sw_config *c, char err[SW_ERR_LE
 	const json_t *list = json_object_get(json, "ports"), *v;
 	size_t max = SW_MAX_PORTS < RTE_MAX_ETHPORTS ? SW_MAX_PORTS : RTE_MAX_ETHPORTS, i;
 
-	if (!json_is_array(list) || json_array_size(list) == 0 || json_array_size(list) > max)
-		return sw_fail(err, -EINVAL, "ports: must be a list of 1 to %zu port objects", max);
+	if (json_array_size(list) > max)
+		return sw_fail(err, -EINVAL, "ports: %zu are more than the %zu that DPDK can have",
+			json_array_size(list), max);
 	json_array_foreach(list, i, v)
 	{
 		int rc = get_port(v, i, c, err);
@@ -173,53 +95,39 @@ static int get_ports(const json_t *json, struct sw_config *c, char err[SW_ERR_LE
 	return 0;
 }
 
-static int get_idle(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
+static uint64_t get_ms(const json_t *json, const char *field)
 {
-	char name[16];
-	int idle;
-
-	if (get_text(json, "idle", "sleep", name, sizeof(name), err))
-		return -EINVAL;
-	idle = port_idle_parse(name);
-	if (idle < 0)
-		return sw_fail(err, -EINVAL, "idle: \"%s\" is none of spin, pause, sleep", name);
-	c->idle = (enum port_idle)idle;
-	return 0;
+	return (uint64_t)ctl_int(&ctl_switch_config, json, field) * 1000000;
 }
 
-static int get_numbers(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
+/* What the schema has checked completely. */
+static void get_plain(const json_t *json, struct sw_config *c)
 {
-	long long arena_kb, memory_mb, rest, drain, stall;
+	const struct ctl_field *schema = &ctl_switch_config;
+	const char *lcores = ctl_text(schema, json, "lcores");
 
-	if (get_int(json, "arena_kb", 4, ARENA_KB_MAX, ARENA_KB_DEFAULT, &arena_kb, err) ||
-		get_int(json, "memory_mb", MEMORY_MB_MIN, MEMORY_MB_MAX, MEMORY_MB_DEFAULT,
-			&memory_mb, err) ||
-		get_int(json, "slot_rest_ms", 0, MS_MAX, 10000, &rest, err) ||
-		get_int(json, "drain_ms", 0, MS_MAX, 2000, &drain, err) ||
-		get_int(json, "stall_ms", 1, MS_MAX, 30000, &stall, err))
-		return -EINVAL;
-	c->arena_bytes = (size_t)arena_kb << 10;
-	c->memory_mb = (unsigned)memory_mb;
-	c->slot_rest_ns = (uint64_t)rest * 1000000;
-	c->drain_ns = (uint64_t)drain * 1000000;
-	c->stall_ns = (uint64_t)stall * 1000000;
-	return 0;
+	snprintf(c->name, sizeof(c->name), "%s", ctl_text(schema, json, "name"));
+	snprintf(c->lcores, sizeof(c->lcores), "%s", lcores ? lcores : "");
+	c->hugepages = ctl_bool(schema, json, "hugepages");
+	c->pci = ctl_bool(schema, json, "pci");
+	c->telemetry = ctl_bool(schema, json, "telemetry");
+	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, json, "idle"));
+	c->arena_bytes = (size_t)ctl_int(schema, json, "arena_kb") << 10;
+	c->memory_mb = (unsigned)ctl_int(schema, json, "memory_mb");
+	c->slot_rest_ns = get_ms(json, "slot_rest_ms");
+	c->drain_ns = get_ms(json, "drain_ms");
+	c->stall_ns = get_ms(json, "stall_ms");
 }
 
 static int parse(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 {
-	char control[108];
+	struct ctl_problem problem;
 
-	if (port_json_known(json, "", keys, err) < 0)
+	if (ctl_check_value(&ctl_switch_config, json, "", &problem) < 0) {
+		ctl_problem_text(&problem, err, SW_ERR_LEN);
 		return -EINVAL;
-	if (get_text(json, "name", "incline", c->name, sizeof(c->name), err) ||
-		get_text(json, "lcores", "", c->lcores, sizeof(c->lcores), err) ||
-		get_text(json, "control", "", control, sizeof(control), err) ||
-		get_bool(json, "", "hugepages", false, &c->hugepages, err) ||
-		get_bool(json, "", "pci", false, &c->pci, err) ||
-		get_bool(json, "", "telemetry", false, &c->telemetry, err) ||
-		get_idle(json, c, err) || get_numbers(json, c, err))
-		return -EINVAL;
+	}
+	get_plain(json, c);
 	if (get_addresses(json, c, err) || get_ports(json, c, err))
 		return -EINVAL;
 	return 0;
@@ -227,11 +135,16 @@ static int parse(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 
 int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ERR_LEN])
 {
+	json_t *plain = ctl_strip_comments(json);
 	int rc;
 
 	static_assert(SW_ERR_LEN == (int)PORT_ERR_LEN, "messages of lib/port are passed on");
+	static_assert(SW_MAX_PORTS == (int)CTL_MAX_PORTS, "as docs/config.md says");
 	memset(config, 0, sizeof(*config));
-	rc = parse(json, config, err);
+	if (plain == NULL)
+		return sw_fail(err, -ENOMEM, "no memory");
+	rc = parse(plain, config, err);
+	json_decref(plain);
 	if (rc < 0)
 		sw_config_free(config);
 	return rc;

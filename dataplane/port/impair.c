@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/ctl/config.h"
 #include "lib/wire/frame.h"
 
 enum { OVERTAKEN_MAX = 4, HOLD_NS = 1000000 };
@@ -26,74 +27,34 @@ static bool happens(struct impair *im, uint64_t probability)
 	return probability != 0 && (draw(im) >> 32) < probability;
 }
 
-/* A probability, of 2^32; 0 if there is none. */
-static int parse_probability(const json_t *v, const char *name, uint64_t *p, char *err, size_t cap)
+static uint64_t probability(const json_t *v)
 {
-	double number = json_number_value(v);
-
-	if (v != NULL && (!json_is_number(v) || !(number >= 0 && number <= 1))) {
-		snprintf(err, cap, "%s: must be a probability, 0..1", name);
-		return -EINVAL;
-	}
-	*p = (uint64_t)(number * (double)ALWAYS);
-	return 0;
-}
-
-static int parse_lose_row(
-	const json_t *v, size_t i, struct impair_lose *lose, char *err, size_t cap)
-{
-	const json_t *opcode = json_object_get(v, "opcode"), *loss = json_object_get(v, "loss");
-	json_int_t o = json_integer_value(opcode);
-	char name[32];
-
-	if (json_object_size(v) != 2 || opcode == NULL || loss == NULL) {
-		snprintf(err, cap, "lose[%zu]: must be {\"opcode\", \"loss\"}", i);
-		return -EINVAL;
-	}
-	if (!json_is_integer(opcode) || o < 0 || o > UINT8_MAX) {
-		snprintf(err, cap, "lose[%zu].opcode: must be an integer, 0..255", i);
-		return -EINVAL;
-	}
-	lose->opcode = (uint8_t)o;
-	snprintf(name, sizeof(name), "lose[%zu].loss", i);
-	return parse_probability(loss, name, &lose->loss, err, cap);
-}
-
-static int parse_lose(const json_t *list, struct impair *im, char *err, size_t cap)
-{
-	if (list == NULL)
-		return 0;
-	if (!json_is_array(list) || json_array_size(list) > IMPAIR_LOSE_MAX) {
-		snprintf(err, cap, "lose: must be an array of at most %d", IMPAIR_LOSE_MAX);
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (parse_lose_row(json_array_get(list, i), i, &im->lose[im->n_lose++], err, cap) <
-			0)
-			return -EINVAL;
-	return 0;
+	return (uint64_t)(json_number_value(v) * (double)ALWAYS);
 }
 
 int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
 {
-	const struct {
-		const char *name;
-		uint64_t *p;
-	} fields[] = {{"loss", &im->loss}, {"dup", &im->dup}, {"reorder", &im->reorder},
-		{"corrupt", &im->corrupt}, {"tx_loss", &im->tx_loss}};
-	const json_t *seed = json_object_get(json, "seed");
+	struct ctl_problem problem;
+	const json_t *row;
+	size_t i;
 
+	static_assert(IMPAIR_LOSE_MAX == (int)CTL_MAX_LOSE, "as docs/config.md says");
 	memset(im, 0, sizeof(*im));
-	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (parse_probability(json_object_get(json, fields[i].name), fields[i].name,
-			    fields[i].p, err, cap) < 0)
-			return -EINVAL;
-	if (seed != NULL && (!json_is_integer(seed) || json_integer_value(seed) < 0)) {
-		snprintf(err, cap, "seed: must be an integer, not negative");
+	if (ctl_check_value(&ctl_impair_config, json, "", &problem) < 0) {
+		ctl_problem_text(&problem, err, cap);
 		return -EINVAL;
 	}
-	im->rng = seed ? (uint64_t)json_integer_value(seed) : 1;
-	return parse_lose(json_object_get(json, "lose"), im, err, cap);
+	im->loss = probability(json_object_get(json, "loss"));
+	im->dup = probability(json_object_get(json, "dup"));
+	im->reorder = probability(json_object_get(json, "reorder"));
+	im->corrupt = probability(json_object_get(json, "corrupt"));
+	im->tx_loss = probability(json_object_get(json, "tx_loss"));
+	im->rng = (uint64_t)ctl_int(&ctl_impair_config, json, "seed");
+	json_array_foreach(json_object_get(json, "lose"), i, row) im->lose[im->n_lose++] =
+		(struct impair_lose){
+			.opcode = (uint8_t)json_integer_value(json_object_get(row, "opcode")),
+			.loss = probability(json_object_get(row, "loss"))};
+	return 0;
 }
 
 /* Is it lost for its opcode? */

@@ -31,8 +31,8 @@ struct impair {
 	} held[IMPAIR_HELD];
 };
 
-/* From {"loss","dup","reorder","corrupt","tx_loss","seed","lose":[{"opcode","loss"}]}; -EINVAL
- * with "field: reason". Unknown fields are the caller's to refuse. */
+/* From an object of ctl_impair_config (docs/config.md), without comments; -EINVAL with
+ * "field: reason". */
 int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 
 struct impair_result {

@@ -197,13 +197,30 @@ static int check_int(
 	return 0;
 }
 
+static int check_real(
+	const struct ctl_field *f, const json_t *v, const char *path, struct ctl_problem *p)
+{
+	double n = json_number_value(v);
+
+	if (!json_is_number(v))
+		return wrong_type(f, v, path, p);
+	if (f->max && !(n >= (double)f->min && n <= (double)f->max))
+		return problem_set(
+			p, path, "%g is not in %" PRId64 "..%" PRId64, n, f->min, f->max);
+	return 0;
+}
+
 static int check_value(
+	const struct ctl_field *f, const json_t *v, const char *path, struct ctl_problem *p);
+
+static int check_object(
 	const struct ctl_field *f, const json_t *v, const char *path, struct ctl_problem *p);
 
 static int check_items(
 	const struct ctl_field *f, const json_t *v, const char *path, struct ctl_problem *p)
 {
-	struct ctl_field item = {.name = f->name, .type = f->item, .fields = f->fields};
+	const struct ctl_field item = {
+		.name = f->name, .type = f->item, .fields = f->fields, .variants = f->variants};
 	char sub[CTL_PATH_LEN];
 	const char *key;
 	json_t *value;
@@ -255,14 +272,13 @@ static int check_value(
 				u, f->min, f->max);
 		return 0;
 	case CTL_REAL:
-		return json_is_number(v) ? 0 : wrong_type(f, v, path, p);
+		return check_real(f, v, path, p);
 	case CTL_STRING:
 		return check_string(f, v, path, p);
 	case CTL_REF:
 		return json_is_string(v) ? 0 : check_int(f, v, path, p);
 	case CTL_OBJECT:
-		return json_is_object(v) ? ctl_check(f->fields, v, path, p)
-					 : wrong_type(f, v, path, p);
+		return json_is_object(v) ? check_object(f, v, path, p) : wrong_type(f, v, path, p);
 	case CTL_MAP:
 	case CTL_LIST:
 		return check_items(f, v, path, p);
@@ -272,7 +288,7 @@ static int check_value(
 	return problem_set(p, path, "has a type that the schema does not know");
 }
 
-static const struct ctl_field *field_find(const struct ctl_field *fields, const char *name)
+static const struct ctl_field *find_in(const struct ctl_field *fields, const char *name)
 {
 	for (; fields && fields->name; fields++)
 		if (!strcmp(fields->name, name))
@@ -280,31 +296,182 @@ static const struct ctl_field *field_find(const struct ctl_field *fields, const 
 	return NULL;
 }
 
-int ctl_check(const struct ctl_field *fields, const json_t *object, const char *at,
-	struct ctl_problem *problem)
+/* The variant that the object's "type" names; NULL if none. */
+static const struct ctl_variant *variant_of(const struct ctl_field *f, const json_t *object)
 {
-	const char *dot = at[0] ? "." : "", *key;
-	char path[CTL_PATH_LEN];
-	json_t *value;
+	const char *type = json_string_value(json_object_get(object, "type"));
 
-	if (object && !json_is_object(object))
-		return problem_set(problem, at, "must be an object, not %s", json_word(object));
-	json_object_foreach((json_t *)object, key, value)
-	{
-		const struct ctl_field *f = field_find(fields, key);
+	for (const struct ctl_variant *v = f->variants; v && v->value && type; v++)
+		if (!strcmp(v->value, type))
+			return v;
+	return NULL;
+}
 
-		snprintf(path, sizeof(path), "%s%s%.64s", at, dot, key);
-		if (!f)
-			return problem_set(problem, path, "is not a known field");
-		int rc = check_value(f, value, path, problem);
-		if (rc)
-			return rc;
+static const struct ctl_field *field_find(
+	const struct ctl_field *f, const struct ctl_variant *variant, const char *name)
+{
+	const struct ctl_field *found = variant ? find_in(variant->fields, name) : NULL;
+
+	return found ? found : find_in(f->fields, name);
+}
+
+/* Letters to be changed, added or left out to make b of a. */
+static unsigned distance(const char *a, const char *b)
+{
+	enum { LONGEST = 31 };
+	unsigned row[LONGEST + 1];
+	size_t n = strlen(b);
+
+	if (n > LONGEST || strlen(a) > LONGEST)
+		return LONGEST;
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 0; a[i]; i++) {
+		unsigned diagonal = row[0]++;
+
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned least = diagonal + (a[i] != b[j - 1]);
+
+			diagonal = row[j];
+			least = row[j] + 1 < least ? row[j] + 1 : least;
+			row[j] = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+		}
 	}
+	return row[n];
+}
+
+static int unknown(const struct ctl_field *f, const struct ctl_variant *variant, const char *name,
+	const char *path, struct ctl_problem *p)
+{
+	const struct ctl_field *lists[] = {variant ? variant->fields : NULL, f->fields};
+	const char *near = NULL;
+	unsigned least = 3;
+
+	for (unsigned i = 0; i < 2; i++)
+		for (const struct ctl_field *k = lists[i]; k && k->name; k++) {
+			unsigned d = distance(name, k->name);
+
+			if (d < least && d < strlen(k->name) / 2) {
+				least = d;
+				near = k->name;
+			}
+		}
+	if (near)
+		return problem_set(p, path, "is not a known field, \"%s\" is", near);
+	if (variant && !find_in(f->fields, name))
+		return problem_set(p, path, "is not a known field for type %s", variant->value);
+	return problem_set(p, path, "is not a known field");
+}
+
+static int missing(const struct ctl_field *fields, const struct ctl_variant *variant,
+	const json_t *object, const char *at, struct ctl_problem *p)
+{
+	char path[CTL_PATH_LEN];
+
 	for (const struct ctl_field *f = fields; f && f->name; f++) {
 		if (!f->required || json_object_get(object, f->name))
 			continue;
-		snprintf(path, sizeof(path), "%s%s%s", at, dot, f->name);
-		return problem_set(problem, path, "is missing");
+		snprintf(path, sizeof(path), "%s%s%s", at, at[0] ? "." : "", f->name);
+		return variant ? problem_set(
+					 p, path, "is missing, type %s needs it", variant->value)
+			       : problem_set(p, path, "is missing");
 	}
 	return 0;
+}
+
+static int no_variant(
+	const struct ctl_field *f, const json_t *type, const char *at, struct ctl_problem *p)
+{
+	char all[128], path[CTL_PATH_LEN];
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "%s%stype", at, at[0] ? "." : "");
+	for (const struct ctl_variant *v = f->variants; v->value && n < sizeof(all); v++)
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s",
+			v == f->variants ? ""
+			: v[1].value     ? ", "
+					 : " or ",
+			v->value);
+	if (json_is_string(type))
+		return problem_set(p, path, "\"%.32s\" must be %s", json_string_value(type), all);
+	return problem_set(p, path, "%s: %s", type ? "must be a string" : "is missing", all);
+}
+
+static int check_object(
+	const struct ctl_field *f, const json_t *object, const char *at, struct ctl_problem *p)
+{
+	const struct ctl_variant *variant = variant_of(f, object);
+	char path[CTL_PATH_LEN];
+	const char *key;
+	json_t *value;
+	int rc;
+
+	if (object && !json_is_object(object))
+		return problem_set(p, at, "must be an object, not %s", json_word(object));
+	if (f->variants && !variant)
+		return no_variant(f, json_object_get(object, "type"), at, p);
+	json_object_foreach((json_t *)object, key, value)
+	{
+		const struct ctl_field *field = field_find(f, variant, key);
+
+		snprintf(path, sizeof(path), "%s%s%.64s", at, at[0] ? "." : "", key);
+		rc = field ? check_value(field, value, path, p) : unknown(f, variant, key, path, p);
+		if (rc)
+			return rc;
+	}
+	rc = missing(f->fields, NULL, object, at, p);
+	return rc || !variant ? rc : missing(variant->fields, variant, object, at, p);
+}
+
+int ctl_check(const struct ctl_field *fields, const json_t *object, const char *at,
+	struct ctl_problem *problem)
+{
+	const struct ctl_field f = {.type = CTL_OBJECT, .fields = fields};
+
+	return check_object(&f, object, at, problem);
+}
+
+int ctl_check_value(const struct ctl_field *field, const json_t *value, const char *at,
+	struct ctl_problem *problem)
+{
+	return check_value(field, value, at, problem);
+}
+
+void ctl_problem_text(const struct ctl_problem *problem, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s%s%s", problem->path, problem->path[0] ? ": " : "", problem->msg);
+}
+
+/* ---- values that have been checked, and defaults ---- */
+
+static const char *default_of(const struct ctl_field *object, const json_t *json, const char *name)
+{
+	const struct ctl_field *f = field_find(object, variant_of(object, json), name);
+
+	return f ? f->dflt : NULL;
+}
+
+int64_t ctl_int(const struct ctl_field *object, const json_t *json, const char *name)
+{
+	const json_t *v = json_object_get(json, name);
+	const char *dflt = default_of(object, json, name);
+
+	if (v)
+		return json_integer_value(v);
+	return dflt ? strtoll(dflt, NULL, 10) : 0;
+}
+
+bool ctl_bool(const struct ctl_field *object, const json_t *json, const char *name)
+{
+	const json_t *v = json_object_get(json, name);
+	const char *dflt = default_of(object, json, name);
+
+	return v ? json_is_true(v) : dflt && !strcmp(dflt, "true");
+}
+
+const char *ctl_text(const struct ctl_field *object, const json_t *json, const char *name)
+{
+	const json_t *v = json_object_get(json, name);
+
+	return v ? json_string_value(v) : default_of(object, json, name);
 }

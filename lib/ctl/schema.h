@@ -15,7 +15,7 @@ enum ctl_type {
 	CTL_BOOL,
 	CTL_INT,    /* within min..max */
 	CTL_U64,    /* integer up to 2^53, above that a string of decimal digits (ctl_u64) */
-	CTL_REAL,   /* any number */
+	CTL_REAL,   /* any number, within min..max */
 	CTL_STRING, /* min..max bytes, or one of values */
 	CTL_REF,    /* of a group: its name, or its slot as an integer min..max */
 	CTL_OBJECT, /* exactly the fields */
@@ -36,6 +36,15 @@ struct ctl_field {
 	const char *complete; /* what the shell offers: "table", "group", "port", "file" */
 	unsigned pos;         /* place on inclinectl's command line, 1..; 0: --name */
 	const char *help;
+	const char *dflt; /* what holds if it is absent, as text without quotes */
+	/* Of an object: more fields, by the value of its field "type", up to a NULL value. They
+	 * come before its own of the same name. */
+	const struct ctl_variant *variants;
+};
+
+struct ctl_variant {
+	const char *value, *help;
+	const struct ctl_field *fields;
 };
 
 struct ctl_method {
@@ -82,6 +91,18 @@ const struct ctl_method *ctl_find(const struct ctl_schema *schema, const char *n
  * top). NULL stands for an empty object. */
 int ctl_check(const struct ctl_field *fields, const json_t *object, const char *at,
 	struct ctl_problem *problem);
+
+/* The same for one value of a field, whose name messages call `at`. */
+int ctl_check_value(const struct ctl_field *field, const json_t *value, const char *at,
+	struct ctl_problem *problem);
+
+/* "path: message" into buf, or the message alone. */
+void ctl_problem_text(const struct ctl_problem *problem, char *buf, size_t cap);
+
+/* A member of an object that has been checked, or its default: 0, false, NULL if it has none. */
+int64_t ctl_int(const struct ctl_field *object, const json_t *json, const char *name);
+bool ctl_bool(const struct ctl_field *object, const json_t *json, const char *name);
+const char *ctl_text(const struct ctl_field *object, const json_t *json, const char *name);
 
 /* u64 to and from JSON. Reading accepts an integer >= 0 or a string, decimal or 0x hexadecimal;
  * -EINVAL otherwise, with *u unchanged. */

@@ -4,21 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/ctl/config.h"
 #include "lib/port/internal.h"
 #include "lib/wire/ip.h"
 
-enum {
-	MTU_MIN = 576,
-	MTU_MAX = 9600,
-	MTU_DEFAULT = 4200,
-	MTU_MAX_TAP = 1500, /* the driver of DPDK 22.11 sends nothing larger */
-	DESC_MIN = 64,
-	DESC_MAX = 16384,
-	DESC_DEFAULT = 1024,
-	SUN_PATH_MAX = 107,
-	IFNAME_MAX = 15,
-	RING_NAME_MAX = 25,
-};
+enum { RING_NAME_MAX = 25 };
 
 int port_json_known(
 	const json_t *obj, const char *path, const char *const *keys, char err[PORT_ERR_LEN])
@@ -59,66 +49,27 @@ static int invalid(char err[PORT_ERR_LEN], const char *field, const char *fmt, .
 	return -EINVAL;
 }
 
-static int get_int(const json_t *json, const char *field, int min, int max, int dflt, int *value,
-	char err[PORT_ERR_LEN])
+/* A text that goes into devargs, where these characters would end it; the schema has seen to its
+ * length. *value NULL if absent. */
+static int get_text(
+	const json_t *json, const char *field, const char **value, char err[PORT_ERR_LEN])
 {
 	const json_t *v = json_object_get(json, field);
 
-	*value = dflt;
-	if (v == NULL)
-		return 0;
-	if (!json_is_integer(v))
-		return invalid(err, field, "must be an integer");
-	if (json_integer_value(v) < min || json_integer_value(v) > max)
-		return invalid(err, field, "%lld is out of range %d..%d",
-			(long long)json_integer_value(v), min, max);
-	*value = (int)json_integer_value(v);
-	return 0;
-}
-
-static int get_bool(
-	const json_t *json, const char *field, bool dflt, bool *value, char err[PORT_ERR_LEN])
-{
-	const json_t *v = json_object_get(json, field);
-
-	*value = dflt;
-	if (v == NULL)
-		return 0;
-	if (!json_is_boolean(v))
-		return invalid(err, field, "must be true or false");
-	*value = json_is_true(v);
-	return 0;
-}
-
-/* A text that goes into devargs, where these characters would end it. *value NULL if absent. */
-static int get_text(const json_t *json, const char *field, bool required, size_t max,
-	const char **value, char err[PORT_ERR_LEN])
-{
-	const json_t *v = json_object_get(json, field);
-
-	*value = NULL;
-	if (v == NULL)
-		return required ? invalid(err, field, "is required for type %s",
-					  json_string_value(json_object_get(json, "type")))
-				: 0;
-	if (!json_is_string(v) || json_string_length(v) == 0)
-		return invalid(err, field, "must be a text that is not empty");
-	if (json_string_length(v) != strlen(json_string_value(v)) || json_string_length(v) > max)
-		return invalid(err, field, "must have at most %zu characters", max);
-	if (strpbrk(json_string_value(v), ",=[]\"' \t\n") != NULL)
+	*value = v ? json_string_value(v) : NULL;
+	if (v != NULL && json_string_length(v) != strlen(*value))
+		return invalid(err, field, "must not contain a zero byte");
+	if (v != NULL && strpbrk(*value, ",=[]\"' \t\n") != NULL)
 		return invalid(err, field, "must not contain , = [ ] quotes or blanks");
-	*value = json_string_value(v);
 	return 0;
 }
 
 static int get_desc(const json_t *json, const char *field, uint16_t *value, char err[PORT_ERR_LEN])
 {
-	int n;
+	int64_t n = ctl_int(&ctl_port_config, json, field);
 
-	if (get_int(json, field, DESC_MIN, DESC_MAX, DESC_DEFAULT, &n, err))
-		return -EINVAL;
 	if (n & (n - 1))
-		return invalid(err, field, "%d is not a power of two", n);
+		return invalid(err, field, "%lld is not a power of two", (long long)n);
 	*value = (uint16_t)n;
 	return 0;
 }
@@ -129,8 +80,6 @@ static int get_name(const json_t *json, struct port_config *c, char err[PORT_ERR
 				      "0123456789_.-";
 	const char *name = json_string_value(json_object_get(json, "name"));
 
-	if (name == NULL || name[0] == '\0')
-		return invalid(err, "name", "is required, a text that is not empty");
 	if (strlen(name) >= sizeof(c->name) || strspn(name, allowed) != strlen(name))
 		return invalid(err, "name", "must be at most %zu characters of A-Z a-z 0-9 _ . -",
 			sizeof(c->name) - 1);
@@ -140,32 +89,21 @@ static int get_name(const json_t *json, struct port_config *c, char err[PORT_ERR
 
 static int parse_memif(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN])
 {
-	const char *socket, *role;
+	const char *socket, *role = ctl_text(&ctl_port_config, json, "role");
 	unsigned log2 = 0;
-	bool zero_copy;
-	int id;
 
-	if (get_text(json, "socket", true, SUN_PATH_MAX, &socket, err) ||
-		get_text(json, "role", false, 8, &role, err) ||
-		get_int(json, "id", 0, 65535, 0, &id, err) ||
-		get_bool(json, "zero_copy", true, &zero_copy, err))
+	if (get_text(json, "socket", &socket, err))
 		return -EINVAL;
-	if (role == NULL)
-		role = "client";
-	if (strcmp(role, "server") != 0 && strcmp(role, "client") != 0)
-		return invalid(err, "role", "\"%s\" is neither server nor client", role);
 	c->client = strcmp(role, "client") == 0;
-	c->id = (uint16_t)id;
-	c->zero_copy = c->client && zero_copy;
+	c->id = (uint16_t)ctl_int(&ctl_port_config, json, "id");
+	c->zero_copy = c->client && ctl_bool(&ctl_port_config, json, "zero_copy");
 	if (!c->client && json_is_true(json_object_get(json, "zero_copy")))
 		return invalid(err, "zero_copy", "only the client of a memif can be zero-copy");
 	while ((1u << log2) < c->rxd || (1u << log2) < c->txd)
 		log2++;
-	if (log2 > 14)
-		return invalid(err, "rxd", "a memif has at most 16384 descriptors");
 	snprintf(c->vdev, sizeof(c->vdev),
 		"net_memif_%s,role=%s,id=%d,socket=%s,socket-abstract=no,rsize=%u,bsize=%u%s",
-		c->name, role, id, socket, log2,
+		c->name, role, c->id, socket, log2,
 		(unsigned)(c->mtu + PORT_FRAME_OVERHEAD + 63) & ~63u,
 		c->zero_copy ? ",zero-copy=yes" : "");
 	snprintf(c->socket, sizeof(c->socket), "%s", socket);
@@ -181,8 +119,8 @@ static int parse_af_packet(const json_t *json, struct port_config *c, char err[P
 	unsigned frame = port_room(c->mtu);
 	const char *iface;
 
-	static_assert((int)DESC_MIN >= (int)PER_BLOCK, "descriptors are whole blocks");
-	if (get_text(json, "iface", true, IFNAME_MAX, &iface, err))
+	static_assert((int)CTL_MIN_DESC >= (int)PER_BLOCK, "descriptors are whole blocks");
+	if (get_text(json, "iface", &iface, err))
 		return -EINVAL;
 	snprintf(c->vdev, sizeof(c->vdev),
 		"net_af_packet_%s,iface=%s,qpairs=1,framesz=%u,blocksz=%u,framecnt=%u,"
@@ -196,7 +134,7 @@ static int parse_tap(const json_t *json, struct port_config *c, char err[PORT_ER
 {
 	const char *iface;
 
-	if (get_text(json, "iface", true, IFNAME_MAX, &iface, err))
+	if (get_text(json, "iface", &iface, err))
 		return -EINVAL;
 	snprintf(c->vdev, sizeof(c->vdev), "net_tap_%s,iface=%s,mac=fixed", c->name, iface);
 	snprintf(c->iface, sizeof(c->iface), "%s", iface);
@@ -207,9 +145,9 @@ static int parse_vhost(const json_t *json, struct port_config *c, char err[PORT_
 {
 	const char *socket;
 
-	if (get_text(json, "socket", true, SUN_PATH_MAX, &socket, err) ||
-		get_bool(json, "client", false, &c->client, err))
+	if (get_text(json, "socket", &socket, err))
 		return -EINVAL;
+	c->client = ctl_bool(&ctl_port_config, json, "client");
 	snprintf(c->vdev, sizeof(c->vdev), "net_vhost_%s,iface=%s,queues=1,client=%d", c->name,
 		socket, c->client);
 	snprintf(c->socket, sizeof(c->socket), "%s", socket);
@@ -220,8 +158,7 @@ static int parse_pcap(const json_t *json, struct port_config *c, char err[PORT_E
 {
 	const char *rx, *tx;
 
-	if (get_text(json, "rx", false, 200, &rx, err) ||
-		get_text(json, "tx", false, 200, &tx, err))
+	if (get_text(json, "rx", &rx, err) || get_text(json, "tx", &tx, err))
 		return -EINVAL;
 	if (rx == NULL && tx == NULL)
 		return invalid(err, "rx", "a pcap port needs rx, tx or both");
@@ -246,7 +183,7 @@ static int parse_ring(const json_t *json, struct port_config *c, char err[PORT_E
 	if (strlen(c->name) > RING_NAME_MAX)
 		return invalid(
 			err, "name", "a ring port's has at most %d characters", RING_NAME_MAX);
-	if (get_text(json, "peer", false, RING_NAME_MAX, &peer, err))
+	if (get_text(json, "peer", &peer, err))
 		return -EINVAL;
 	if (peer != NULL && strcmp(peer, c->name) == 0)
 		return invalid(err, "peer", "a port cannot be its own peer");
@@ -261,12 +198,10 @@ static int parse_pci(const json_t *json, struct port_config *c, char err[PORT_ER
 	unsigned domain, bus, dev, fn;
 	char end;
 
-	if (get_text(json, "address", true, 16, &address, err))
+	if (get_text(json, "address", &address, err))
 		return -EINVAL;
 	if (sscanf(address, "%4x:%2x:%2x.%1x%c", &domain, &bus, &dev, &fn, &end) != 4)
 		return invalid(err, "address", "\"%s\" does not look like 0000:3b:00.0", address);
-	if (args != NULL && !json_is_string(args))
-		return invalid(err, "args", "must be a text of devargs: \"key=value,key=value\"");
 	snprintf(c->pci, sizeof(c->pci), "%s", address);
 	snprintf(c->vdev, sizeof(c->vdev), "%s%s%.400s", address, args ? "," : "",
 		args ? json_string_value(args) : "");
@@ -277,92 +212,80 @@ static int parse_vdev(const json_t *json, struct port_config *c, char err[PORT_E
 {
 	const char *args = json_string_value(json_object_get(json, "args"));
 
-	if (args == NULL || args[0] == '\0' || strlen(args) >= sizeof(c->vdev))
-		return invalid(err, "args",
-			"is required for type vdev: a --vdev text, at most %zu characters",
-			sizeof(c->vdev) - 1);
+	if (strlen(args) >= sizeof(c->vdev))
+		return invalid(err, "args", "must have at most %zu bytes", sizeof(c->vdev) - 1);
 	snprintf(c->vdev, sizeof(c->vdev), "%s", args);
 	return 0;
 }
 
 static const struct port_type {
 	const char *name;
-	const char *keys[5];
 	int (*parse)(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN]);
 } types[] = {
-	{"memif", {"socket", "role", "id", "zero_copy"}, parse_memif},
-	{"af_packet", {"iface"}, parse_af_packet},
-	{"tap", {"iface"}, parse_tap},
-	{"vhost", {"socket", "client"}, parse_vhost},
-	{"ring", {"peer"}, parse_ring},
-	{"null", {NULL}, parse_null},
-	{"pcap", {"rx", "tx"}, parse_pcap},
-	{"pci", {"address", "args"}, parse_pci},
-	{"vdev", {"args"}, parse_vdev},
+	{"memif", parse_memif},
+	{"af_packet", parse_af_packet},
+	{"tap", parse_tap},
+	{"vhost", parse_vhost},
+	{"ring", parse_ring},
+	{"null", parse_null},
+	{"pcap", parse_pcap},
+	{"pci", parse_pci},
+	{"vdev", parse_vdev},
 };
 
-static const char *const common_keys[] = {"name", "type", "mac", "mtu", "rxd", "txd"};
-
-static int get_type(const json_t *json, struct port_config *c, const struct port_type **type,
-	char err[PORT_ERR_LEN])
+/* The schema has no other types. */
+static const struct port_type *type_of(const char *name)
 {
-	const char *name = json_string_value(json_object_get(json, "type"));
-	unsigned n = sizeof(types) / sizeof(types[0]), i = 0;
+	unsigned i = 0;
 
-	while (i < n && (name == NULL || strcmp(name, types[i].name) != 0))
+	while (i < sizeof(types) / sizeof(types[0]) && strcmp(name, types[i].name) != 0)
 		i++;
-	if (i == n)
-		return invalid(err, "type",
-			"must be memif, af_packet, tap, vhost, ring, null, pcap, pci or vdev");
-	snprintf(c->type, sizeof(c->type), "%s", name);
-	*type = &types[i];
-	return 0;
-}
-
-static int check_keys(const json_t *json, const struct port_type *type, char err[PORT_ERR_LEN])
-{
-	const char *keys[16] = {NULL};
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < sizeof(common_keys) / sizeof(common_keys[0]); i++)
-		keys[n++] = common_keys[i];
-	for (unsigned i = 0; type->keys[i] != NULL; i++)
-		keys[n++] = type->keys[i];
-	return port_json_known(json, "", keys, err);
+	return i < sizeof(types) / sizeof(types[0]) ? &types[i] : NULL;
 }
 
 static int get_common(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN])
 {
 	const json_t *mac = json_object_get(json, "mac");
-	bool tap = strcmp(c->type, "tap") == 0;
-	int mtu, mtu_max = tap ? MTU_MAX_TAP : MTU_MAX;
 
 	if (mac != NULL) {
-		if (!json_is_string(mac) || wire_mac_parse(json_string_value(mac), c->mac))
+		if (wire_mac_parse(json_string_value(mac), c->mac))
 			return invalid(err, "mac", "must look like 02:00:00:00:00:01");
 		if (c->mac[0] & 1)
 			return invalid(err, "mac", "must not be a multicast address");
 		c->has_mac = true;
 	}
-	if (get_int(json, "mtu", MTU_MIN, mtu_max, tap ? MTU_MAX_TAP : MTU_DEFAULT, &mtu, err) ||
-		get_desc(json, "rxd", &c->rxd, err) || get_desc(json, "txd", &c->txd, err))
+	if (get_desc(json, "rxd", &c->rxd, err) || get_desc(json, "txd", &c->txd, err))
 		return -EINVAL;
-	c->mtu = (uint16_t)mtu;
+	c->mtu = (uint16_t)ctl_int(&ctl_port_config, json, "mtu");
 	c->queues = 1;
+	return 0;
+}
+
+static int parse(const json_t *json, struct port_config *config, char err[PORT_ERR_LEN])
+{
+	const struct port_type *type;
+	struct port_config c = {0};
+	struct ctl_problem problem;
+
+	if (ctl_check_value(&ctl_port_config, json, "", &problem) < 0) {
+		ctl_problem_text(&problem, err, PORT_ERR_LEN);
+		return -EINVAL;
+	}
+	type = type_of(json_string_value(json_object_get(json, "type")));
+	if (type == NULL)
+		return invalid(err, "type", "is not built");
+	snprintf(c.type, sizeof(c.type), "%s", type->name);
+	if (get_name(json, &c, err) || get_common(json, &c, err) || type->parse(json, &c, err))
+		return -EINVAL;
+	*config = c;
 	return 0;
 }
 
 int port_config_parse(const json_t *json, struct port_config *config, char err[PORT_ERR_LEN])
 {
-	struct port_config c = {0};
-	const struct port_type *type = NULL;
+	json_t *plain = ctl_strip_comments(json);
+	int rc = plain ? parse(plain, config, err) : invalid(err, "port", "no memory");
 
-	if (!json_is_object(json))
-		return invalid(err, "port", "must be an object");
-	if (get_name(json, &c, err) || get_type(json, &c, &type, err) ||
-		check_keys(json, type, err) || get_common(json, &c, err) ||
-		type->parse(json, &c, err))
-		return -EINVAL;
-	*config = c;
-	return 0;
+	json_decref(plain);
+	return rc;
 }

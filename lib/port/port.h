@@ -2,26 +2,13 @@
 /* One DPDK Ethernet port from a piece of JSON, for the switch and for the software RNIC alike, and
  * the EAL start-up with defaults that work without NIC, hugepages or root.
  *
- * Port object (keys that begin with '#' are comments, anywhere in our JSON files):
- *	"name"	 string	 unique name within the program, [A-Za-z0-9_.-], at most 31 bytes
- *	"type"	 string	 memif | af_packet | tap | vhost | ring | null | pcap | pci | vdev
- *	"mac"	 string	 optional; else the driver's. tap: of this end, by default
- *			 06:64:74:61:70:3N for the Nth tap; the kernel's is 02:64:74:61:70:3N
- *	"mtu"	 integer largest IP packet, 576..9600, default 4200; tap: 576..1500, default 1500
- *	"rxd","txd" integer descriptors, powers of two, default 1024
- * and by type:
- *	memif:	   "socket" path (required), "role" server|client (default client), "id" 0..65535
- *		   (default 0), "zero_copy" boolean (client only, default true)
- *	af_packet: "iface" (required)	tap: "iface" (required)
- *	vhost:	   "socket" path (required), "client" boolean
- *	pcap:	   "rx", "tx" paths (one at least)
- *	null:	   nothing; receives nothing, sends to nowhere
- *	ring:	   "peer" name of a ring port opened before: a cable between the two. Without it the
- *		   cable ends in two rings of this process, NAME.rx (what is put in is received) and
- *		   NAME.tx; NAME has at most 25 bytes. The port that names a peer is closed first.
- *	pci:	   "address" 0000:3b:00.0 (required), "args" devargs
- *	vdev:	   "args" a complete --vdev string: for what has no type of its own
- * Unknown keys, wrong types and values out of range are refused with the field's name. */
+ * Port objects are those of ctl_port_config (lib/ctl/config.h, docs/config.md); keys that begin
+ * with '#' are comments, anywhere in our JSON files. What is not said there: a tap port has, unless
+ * "mac" says otherwise, 06:64:74:61:70:3N for the Nth tap, the kernel's end of it
+ * 02:64:74:61:70:3N. A ring port with a peer, which is opened before, is one end of a cable, and
+ * closed first; without one the cable ends in two rings of this process, NAME.rx (what is put in is
+ * received) and NAME.tx.
+ */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start-up file as data: what is checked, what is said, what is documented and shipped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ctl/config.h"
+
+static json_t *parse(const char *text)
+{
+	json_t *json = json_loads(text, 0, NULL);
+
+	assert_non_null(json);
+	return json;
+}
+
+/* A field of a type comes before the common one of the same name, as do its default and limits. */
+static void types_of_ports(void **state)
+{
+	json_t *tap = parse("{\"name\":\"t\",\"type\":\"tap\",\"iface\":\"i\"}");
+	json_t *null = parse("{\"name\":\"n\",\"type\":\"null\",\"mtu\":1501}");
+	struct ctl_problem problem;
+
+	(void)state;
+	assert_int_equal(ctl_int(&ctl_port_config, tap, "mtu"), 1500);
+	assert_int_equal(ctl_int(&ctl_port_config, null, "mtu"), 1501);
+	assert_int_equal(ctl_int(&ctl_port_config, null, "rxd"), 1024);
+	assert_null(ctl_text(&ctl_port_config, null, "mac"));
+	assert_int_equal(ctl_check_value(&ctl_port_config, tap, "", &problem), 0);
+	assert_int_equal(ctl_check_value(&ctl_port_config, null, "", &problem), 0);
+	json_object_set_new(tap, "mtu", json_integer(1501));
+	assert_int_not_equal(ctl_check_value(&ctl_port_config, tap, "", &problem), 0);
+	assert_string_equal(problem.path, "mtu");
+	json_decref(tap);
+	json_decref(null);
+}
+
+/* Who mistypes is told what there is; who is far off is not led astray. */
+static void near_misses(void **state)
+{
+	static const struct {
+		const char *json, *problem;
+	} cases[] = {
+		{"{\"adresses\":[]}", "adresses: is not a known field, \"addresses\" is"},
+		{"{\"memory\":1}", "memory: is not a known field"},
+		{"{\"zzz\":1}", "zzz: is not a known field"},
+		{"{\"ports\":[{\"name\":\"a\",\"type\":\"memif\",\"sokcet\":\"/x\"}]}",
+			"ports[0].sokcet: is not a known field, \"socket\" is"},
+		{"{\"ports\":[{\"name\":\"a\",\"type\":\"tap\",\"iface\":\"x\",\"socket\":\"/"
+		 "x\"}]}",
+			"ports[0].socket: is not a known field for type tap"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *json = parse(cases[i].json);
+		struct ctl_problem problem;
+		char text[400];
+
+		assert_int_not_equal(ctl_check_value(&ctl_switch_config, json, "", &problem), 0);
+		ctl_problem_text(&problem, text, sizeof(text));
+		assert_string_equal(text, cases[i].problem);
+		json_decref(json);
+	}
+}
+
+/* Every field has a meaning, and a default that it would accept. */
+static void check_fields(const struct ctl_field *fields)
+{
+	for (const struct ctl_field *f = fields; f && f->name; f++) {
+		struct ctl_problem problem;
+		json_t *dflt = NULL;
+
+		assert_true(f->help && f->help[0]);
+		assert_false(f->required && f->dflt);
+		if (f->dflt && f->type == CTL_STRING)
+			dflt = json_string(f->dflt);
+		else if (f->dflt)
+			dflt = json_loads(f->dflt, JSON_DECODE_ANY, NULL);
+		if (f->dflt && (!dflt || ctl_check_value(f, dflt, f->name, &problem)))
+			fail_msg("%s: default %s: %s", f->name, f->dflt, problem.msg);
+		json_decref(dflt);
+		check_fields(f->fields);
+		for (const struct ctl_variant *v = f->variants; v && v->value; v++)
+			check_fields(v->fields);
+	}
+}
+
+static void every_default(void **state)
+{
+	(void)state;
+	check_fields(ctl_switch_config.fields);
+}
+
+/* docs/config.md is what tools/docs would write. */
+static void page(void **state)
+{
+	static const char begin[] = "<!-- generated: incline-switch --help-config=markdown -->\n";
+	char *text = calloc(1, 1 << 20), *want = NULL;
+	FILE *in = fopen(CONFIG_PAGE, "r"), *out;
+	size_t len;
+
+	(void)state;
+	assert_non_null(in);
+	assert_true(fread(text, 1, (1 << 20) - 1, in) > 0);
+	fclose(in);
+	out = open_memstream(&want, &len);
+	ctl_config_markdown(&ctl_switch_config, out);
+	fclose(out);
+	char *from = strstr(text, begin), *to = strstr(text, "<!-- end of generated part -->");
+	assert_non_null(from);
+	assert_non_null(to);
+	*to = '\0';
+	assert_string_equal(from + strlen(begin), want);
+	free(text);
+	free(want);
+}
+
+/* Sockets and files lie where the unit of deploy/ lets them: in its run-time directory. */
+static void in_run(const char *file, const json_t *object, const char *key)
+{
+	const char *path = json_string_value(json_object_get(object, key));
+
+	if (path && strncmp(path, "/run/incline/", 13) != 0)
+		fail_msg("%s: %s is %s, not in /run/incline", file, key, path);
+}
+
+static void check_shipped(const char *file, const json_t *json)
+{
+	struct ctl_problem problem;
+	json_t *port;
+	size_t i;
+
+	if (ctl_check_value(&ctl_switch_config, json, "", &problem))
+		fail_msg("%s: %s: %s", file, problem.path, problem.msg);
+	assert_non_null(json_object_get(json, "control"));
+	in_run(file, json, "control");
+	json_array_foreach(json_object_get(json, "ports"), i, port)
+	{
+		in_run(file, port, "socket");
+		in_run(file, port, "tx");
+	}
+}
+
+static void shipped(void **state)
+{
+	DIR *dir = opendir(PMD_CONFIGS);
+	struct dirent *d;
+	unsigned n = 0;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((d = readdir(dir)) != NULL) {
+		char path[512];
+		json_t *json, *plain;
+
+		if (!strstr(d->d_name, ".json"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%.200s", PMD_CONFIGS, d->d_name);
+		json = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+		assert_non_null(json);
+		plain = ctl_strip_comments(json);
+		if (strncmp(d->d_name, "rnic-", 5) != 0)
+			check_shipped(d->d_name, plain);
+		else
+			in_run(d->d_name, json_object_get(plain, "port"), "socket");
+		json_decref(json);
+		json_decref(plain);
+		n++;
+	}
+	closedir(dir);
+	assert_true(n >= 13);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(types_of_ports),
+		cmocka_unit_test(near_misses),
+		cmocka_unit_test(every_default),
+		cmocka_unit_test(page),
+		cmocka_unit_test(shipped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
