@@ -10,7 +10,6 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +23,20 @@
 #include "lib/ctl/address.h"
 
 enum {
-	MAX_CLIENTS = 64,
-	MAX_TCP_CLIENTS = 48, /* so that the operator on this machine finds a place */
+	/* Of all connections, only so many hold owners (OWNER_MAX_HELD) and only so many are TCP's:
+	 * the operator on this machine always finds a place, at worst that of whoever has been
+	 * silent longest and holds nothing. */
+	MAX_CLIENTS = 512,
+	MAX_TCP_CLIENTS = 384,
+	MIN_IDLE_MS = 1000,
+	MAX_IDLE_MS = 86400000,
+	IDLE_MS = 60000, /* without a request, for a connection that holds no owner */
 	TICK_MS = 100,
 	LINES_PER_TURN = 32,
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
 	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
 	INPUT_LIMIT = CTL_MAX_LINE + 4096,
+	BACKLOG = 64,
 	MAX_LISTENERS = 2, /* UNIX, TCP */
 	MAX_PARTING = 32,
 	PARTING_TICKS = 10,
@@ -41,6 +47,8 @@ struct client {
 	struct server *server;
 	struct bufferevent *bev;
 	bool tcp;
+	struct agent_peer peer;
+	uint64_t used_ns;    /* when it last sent or took something */
 	uint64_t partial_ns; /* since when a line is unfinished, 0: none is */
 	bool held;           /* reading is off until answers are taken */
 	bool eof;            /* the peer sends no more */
@@ -55,7 +63,8 @@ struct server {
 	struct event *tick;
 	volatile sig_atomic_t *stop;
 	struct agent_options limits;
-	bool paused; /* accepting, after an error */
+	bool tcp_full; /* TCP may do everything */
+	bool paused;   /* accepting, after an error */
 	unsigned n_clients, n_tcp;
 	LIST_HEAD(, client) clients;
 	/* Turned away, and told why. A socket that is closed with something unread resets its
@@ -75,6 +84,7 @@ static void client_free(struct client *c)
 	LIST_REMOVE(c, link);
 	c->server->n_clients--;
 	c->server->n_tcp -= c->tcp;
+	agent_peer_gone(c->server->agent, &c->peer);
 	bufferevent_free(c->bev);
 	free(c);
 }
@@ -146,7 +156,7 @@ static void client_serve(struct client *c)
 			client_refuse(c, "request is longer than 1048576 bytes");
 			return;
 		}
-		client_send(c, agent_handle_line(c->server->agent, line, len));
+		client_send(c, agent_handle_line(c->server->agent, &c->peer, line, len));
 		free(line);
 	}
 	/* The rest in another turn: others want to be served too. */
@@ -158,6 +168,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 	struct client *c = arg;
 
 	(void)bev;
+	c->used_ns = sw_now(c->server->agent->sw);
 	if (!c->held && !c->closing)
 		client_serve(c);
 }
@@ -166,6 +177,7 @@ static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct client *c = arg;
 
+	c->used_ns = sw_now(c->server->agent->sw);
 	if (c->closing) {
 		if (!waiting_output(c))
 			client_free(c);
@@ -236,16 +248,27 @@ static void turn_away(struct server *s, evutil_socket_t fd, const char *why)
 	s->parting[s->n_parting++] = (struct parting){fd, PARTING_TICKS};
 }
 
-/* A peer whose machine is gone must not keep its place for ever. */
-static void tcp_options(evutil_socket_t fd)
+/* The one that has been silent longest and holds nothing makes room. */
+static bool make_room(struct server *s, bool tcp)
 {
-	const int on = 1, idle_s = 30, every_s = 10, probes = 3;
+	struct client *c, *oldest = NULL;
 
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	LIST_FOREACH(c, &s->clients, link)
+	if (!c->peer.owner && (c->tcp || !tcp) && (!oldest || c->used_ns < oldest->used_ns))
+		oldest = c;
+	if (oldest)
+		client_free(oldest);
+	return oldest != NULL;
+}
+
+/* Why there is no place for another, NULL: there is. */
+static const char *no_place(struct server *s, bool tcp)
+{
+	if (tcp && s->n_tcp >= MAX_TCP_CLIENTS && !make_room(s, true))
+		return "too many TCP clients, the limit is 384";
+	if (s->n_clients >= MAX_CLIENTS && !make_room(s, false))
+		return "too many clients, the limit is 512";
+	return NULL;
 }
 
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
@@ -255,20 +278,17 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	struct timeval stall = {
 		.tv_sec = s->limits.stall_ms / 1000, .tv_usec = s->limits.stall_ms % 1000 * 1000};
 	const bool tcp = from->sa_family != AF_UNIX;
+	const char *why = no_place(s, tcp);
 	struct client *c = NULL;
 	struct bufferevent *bev = NULL;
 
 	(void)listener, (void)len;
-	if (s->n_clients >= MAX_CLIENTS) {
-		turn_away(s, fd, "too many clients, the limit is 64");
-		return;
-	}
-	if (tcp && s->n_tcp >= MAX_TCP_CLIENTS) {
-		turn_away(s, fd, "too many TCP clients, the limit is 48");
+	if (why) {
+		turn_away(s, fd, why);
 		return;
 	}
 	if (tcp)
-		tcp_options(fd);
+		ctl_tcp_options(fd);
 	c = calloc(1, sizeof(*c));
 	if (c)
 		bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -280,6 +300,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	c->server = s;
 	c->bev = bev;
 	c->tcp = tcp;
+	c->peer.restricted = tcp && !s->tcp_full;
+	c->used_ns = sw_now(s->agent->sw);
 	LIST_INSERT_HEAD(&s->clients, c, link);
 	s->n_clients++;
 	s->n_tcp += tcp;
@@ -311,12 +333,15 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	sw_tick(s->agent->sw, now);
+	agent_tick(s->agent, now);
 	part(s, false);
 	for (c = LIST_FIRST(&s->clients); c; c = next) {
 		next = LIST_NEXT(c, link);
 		if (!c->closing && c->partial_ns &&
 			now - c->partial_ns > s->limits.line_ms * 1000000ULL)
 			client_refuse(c, "line was not finished in time");
+		else if (!c->peer.owner && now - c->used_ns > s->limits.idle_ms * 1000000ULL)
+			client_free(c);
 	}
 	if (s->paused) {
 		s->paused = false;
@@ -365,7 +390,7 @@ static int listen_at(const char *path)
 	 * because the umask has taken bits away. */
 	if (fchmod(fd, 0660) || bind(fd, (struct sockaddr *)&at, sizeof(at)))
 		rc = -errno;
-	else if (chmod(path, 0660) || listen(fd, MAX_CLIENTS)) {
+	else if (chmod(path, 0660) || listen(fd, BACKLOG)) {
 		rc = -errno;
 		unlink(path);
 	}
@@ -409,8 +434,20 @@ static const char *tcp_hint(int rc)
 int agent_check_config(const json_t *config, char *err, size_t cap)
 {
 	const json_t *tcp = json_object_get(config, "control_tcp");
+	const json_t *full = json_object_get(config, "control_tcp_full");
+	const json_t *idle = json_object_get(config, "control_idle_ms");
 	struct ctl_address at;
 
+	if (full && !json_is_boolean(full)) {
+		snprintf(err, cap, "control_tcp_full: must be true or false");
+		return -EINVAL;
+	}
+	if (idle && (!json_is_integer(idle) || json_integer_value(idle) < MIN_IDLE_MS ||
+			    json_integer_value(idle) > MAX_IDLE_MS)) {
+		snprintf(err, cap, "control_idle_ms: must be an integer %d..%d", MIN_IDLE_MS,
+			MAX_IDLE_MS);
+		return -EINVAL;
+	}
 	if (!tcp)
 		return 0;
 	int rc = json_is_string(tcp) ? ctl_listen_parse(json_string_value(tcp), &at) : -EINVAL;
@@ -432,7 +469,7 @@ static int listen_tcp(const char *where, char name[CTL_ADDRESS_STRLEN])
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&at.sa, at.len) || listen(fd, MAX_CLIENTS) ||
+	if (bind(fd, (struct sockaddr *)&at.sa, at.len) || listen(fd, BACKLOG) ||
 		getsockname(fd, (struct sockaddr *)&at.sa, &at.len)) {
 		rc = -errno;
 		close(fd);
@@ -483,12 +520,16 @@ static void server_close(struct server *s)
 }
 
 static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_atomic_t *stop,
-	const struct agent_options *limits)
+	const json_t *config, const struct agent_options *limits)
 {
 	struct server s = {.agent = agent,
 		.stop = stop,
+		.tcp_full = rpc_bool(config, "control_tcp_full", false),
 		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
-			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS}};
+			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS,
+			.idle_ms = limits->idle_ms ? limits->idle_ms
+						   : (unsigned)rpc_int(
+							     config, "control_idle_ms", IDLE_MS)}};
 	int rc = server_open(&s, fd, n);
 
 	if (!rc && event_base_dispatch(s.base) < 0)
@@ -548,7 +589,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	(void)!lstat(socket_path, &ours);
 	if (limits->ready)
 		limits->ready(sw, socket_path, tcp ? name : NULL);
-	rc = serve(agent, fd, (unsigned)n, stop, limits);
+	rc = serve(agent, fd, (unsigned)n, stop, config, limits);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
 	remove_socket(socket_path, &ours);

@@ -8,17 +8,21 @@
 
 #include <jansson.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct sw;
 struct agent;
+struct owner;
 
 /* Listens at socket_path (mode 0660; a stale socket is replaced, one that somebody listens at is
  * not), serves requests and calls sw_tick every 100 ms until *stop is set; then closes all
  * connections and removes the socket. Ignores SIGPIPE for the process. config is the switch's
  * configuration, or NULL; its key "startup_file", which the main program sets, is where config.save
- * writes (absent: it refuses); "control_tcp" names an address to listen at as well. 0, or -errno
- * after a line on stderr that says what failed. */
+ * writes (absent: it refuses); "control_tcp" names an address to listen at as well, with few rights
+ * unless "control_tcp_full" is true; "control_idle_ms" bounds the silence of connections that hold
+ * no owner. 0, or -errno after a line on stderr that says what failed. */
 int agent_run(
 	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop);
 
@@ -26,13 +30,14 @@ struct agent_options {
 	/* Times that a client may take before it is closed; 0: the default of 10 s. */
 	unsigned line_ms;  /* for a line to be finished */
 	unsigned stall_ms; /* for none of the answers to be taken */
+	unsigned idle_ms;  /* between requests, unless it holds an owner; 0: "control_idle_ms" */
 	/* Called once, when the sockets listen; may be NULL. tcp: "tcp:ADDRESS:PORT", or NULL. */
 	void (*ready)(struct sw *sw, const char *socket_path, const char *tcp);
 };
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits);
 
-/* Checks a configuration's "control_tcp". -EINVAL with a reason in err. */
+/* Checks a configuration's "control_tcp..." and "control_idle_ms". -EINVAL with a reason in err. */
 int agent_check_config(const json_t *config, char *err, size_t cap);
 
 /* Inserts the entries of a configuration's "tables" object as one batch: all or none. What the
@@ -44,9 +49,23 @@ int agent_apply_tables(struct sw *sw, const json_t *tables, char *err, size_t ca
 int agent_create(struct sw *sw, const char *startup_file, struct agent **agent);
 void agent_destroy(struct agent *agent);
 
+/* Who asks: one per connection, zero at first. */
+struct agent_peer {
+	bool restricted; /* may do what the schema says of TCP (enum ctl_tcp), nothing else */
+	struct owner *owner;
+};
+
 /* Handles one request of len bytes, without its newline. Returns the answer without newline, to be
- * freed by the caller; NULL if there is none to send (a notification, an empty line). */
-char *agent_handle_line(struct agent *agent, const char *line, size_t len);
+ * freed by the caller; NULL if there is none to send (a notification, an empty line). peer may be
+ * NULL: somebody who may do everything and owns nothing. */
+char *agent_handle_line(struct agent *agent, struct agent_peer *peer, const char *line, size_t len);
+/* The connection has ended: it holds its owner no more. */
+void agent_peer_gone(struct agent *agent, struct agent_peer *peer);
+
+/* Ends what nobody owns any more; to be called as sw_tick. The other: when there may be something
+ * to do, or UINT64_MAX. */
+void agent_tick(struct agent *agent, uint64_t now);
+uint64_t agent_due(const struct agent *agent);
 
 /* An error answer without id, as for a request that could not be read. */
 char *agent_error_line(int code, const char *message);

@@ -21,6 +21,7 @@ static const struct {
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},
 	{"table.write", rpc_table_write},
+	{"owner.hold", rpc_owner_hold},
 	{"group.create", rpc_group_create},
 	{"group.activate", rpc_group_activate},
 	{"group.rebind", rpc_group_rebind},
@@ -198,10 +199,12 @@ static json_t *call(struct agent *a, const char *name, const json_t *params, str
 		snprintf(e->msg, sizeof(e->msg), "method \"%.64s\" is not known", name);
 		return NULL;
 	}
-	int rc = ctl_check(method->params, params, "", &problem);
-	if (rc)
+	int rc = rpc_may(a, method, NULL, e);
+	if (!rc && (rc = ctl_check(method->params, params, "", &problem)))
 		rpc_fail(e, rc, problem.path, "%s", problem.msg);
-	else
+	if (!rc)
+		rc = rpc_may(a, method, params, e);
+	if (!rc)
 		rc = handler(a, params, &result, e);
 	if (rc)
 		message_with_path(e);
@@ -260,7 +263,7 @@ static char *handle(struct agent *a, const json_t *request)
 	return NULL;
 }
 
-char *agent_handle_line(struct agent *agent, const char *line, size_t len)
+char *agent_handle_line(struct agent *agent, struct agent_peer *peer, const char *line, size_t len)
 {
 	json_error_t error;
 	char *out;
@@ -281,8 +284,11 @@ char *agent_handle_line(struct agent *agent, const char *line, size_t len)
 			"batches are not supported: send one request per line");
 	else if (!json_is_object(request))
 		out = bad_request(NULL, CTL_INVALID_REQUEST, "a request must be an object");
-	else
+	else {
+		agent->peer = peer;
 		out = handle(agent, request);
+		agent->peer = NULL;
+	}
 	json_decref(request);
 	return out;
 }
@@ -304,7 +310,26 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 	return 0;
 }
 
+void agent_tick(struct agent *agent, uint64_t now)
+{
+	owners_tick(&agent->owners, agent->sw, now);
+}
+
+uint64_t agent_due(const struct agent *agent)
+{
+	return owners_due(&agent->owners, agent->sw);
+}
+
+void agent_peer_gone(struct agent *agent, struct agent_peer *peer)
+{
+	if (peer->owner)
+		owner_let_go(&agent->owners, agent->sw, peer->owner);
+	peer->owner = NULL;
+}
+
 void agent_destroy(struct agent *agent)
 {
+	if (agent)
+		owners_free(&agent->owners);
 	free(agent);
 }

@@ -231,10 +231,12 @@ int rpc_group_create(struct agent *a, const json_t *params, json_t **result, str
 	if (!rc) {
 		rc = sw_group_create(a->sw, &spec,
 			rpc_bool(params, "activate", all_qpns_known(&spec)), &slot, text);
-		if (rc)
+		if (rc) {
 			rc = rpc_fail_text(e, rc, text);
-		else
+		} else {
+			rpc_own_group(a, slot);
 			*result = group_created_json(a->sw, slot);
+		}
 	}
 	free(spec.ep);
 	return rc;

@@ -250,6 +250,12 @@ static void show_lease(json_t *out, struct sw *sw, unsigned slot)
 			out, "lease", json_pack("{s:s,s:s}", "name", name, "tenant", tenant));
 }
 
+static void show_owner(json_t *out, const struct agent *a, unsigned slot)
+{
+	if (a->owners.group[slot])
+		set_text(out, "owner", owner_state(a->owners.group[slot]));
+}
+
 int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	int slot = group_resolve(a, params, e);
@@ -272,6 +278,7 @@ int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struc
 	window_json(out, g);
 	json_object_set_new(out, "arena", group_arena_json(g));
 	show_lease(out, a->sw, (unsigned)slot);
+	show_owner(out, a, (unsigned)slot);
 	if (g->mode == INC_MODE_3)
 		json_object_set_new(out, "pipes", pipes_json(g));
 	set(out, "next_psn", g->next_ctrl & PSN_MASK);
@@ -299,6 +306,7 @@ int rpc_group_list(struct agent *a, const json_t *params, json_t **result, struc
 		set(out, "ranks", g->n_ranks);
 		set(out, "endpoints", g->n_ep);
 		json_object_set_new(out, "operations", ctl_u64(g->count[INC_C_CONTROLS]));
+		show_owner(out, a, slot);
 		json_array_append_new(list, out);
 	}
 	*result = json_pack("{s:o}", "groups", list);

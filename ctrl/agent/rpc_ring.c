@@ -195,10 +195,12 @@ int rpc_ring_create(struct agent *a, const json_t *params, json_t **result, stru
 	if (!rc) {
 		rc = sw_ring_create(a->sw, &rd->spec,
 			rpc_bool(params, "activate", all_qpns_known(&rd->spec)), &ring, text);
-		if (rc)
+		if (rc) {
 			rpc_fail_text(e, rc, text);
-		else
+		} else {
+			rpc_own_ring(a, ring);
 			*result = created_json(sw_ring_get(a->sw, ring), ring);
+		}
 	}
 	if (rd)
 		free(rd->ranks);
@@ -285,11 +287,13 @@ int rpc_ring_list(struct agent *a, const json_t *params, json_t **result, struct
 			continue;
 		for (unsigned k = 0; k < r->n_in; k++)
 			hosts += nr_in_at(r, k)->host;
-		json_array_append_new(list,
-			json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:b,s:o}", "ring", (int)i, "name",
-				r->name, "state", state_name(r), "ranks", (int)r->n_ranks, "flows",
-				(int)hosts, "leaves", (int)(r->n_in - hosts), "root",
-				!r->has_parent, "completed", ctl_u64(r->count[NR_C_COMPLETED])));
+		json_t *out = json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:b,s:o}", "ring", (int)i, "name",
+			r->name, "state", state_name(r), "ranks", (int)r->n_ranks, "flows",
+			(int)hosts, "leaves", (int)(r->n_in - hosts), "root", !r->has_parent,
+			"completed", ctl_u64(r->count[NR_C_COMPLETED]));
+		if (a->owners.ring[i])
+			set_text(out, "owner", owner_state(a->owners.ring[i]));
+		json_array_append_new(list, out);
 	}
 	*result = json_pack("{s:o}", "rings", list);
 	return 0;
@@ -349,6 +353,8 @@ int rpc_ring_show(struct agent *a, const json_t *params, json_t **result, struct
 	out = json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:o}", "ring", ring, "name", r->name,
 		"state", state_name(r), "id", (int)r->id, "mtu", (int)r->mtu, "M", (int)r->m, "W",
 		(int)r->w, "ranks", (int)r->n_ranks, "buffer_bytes", ctl_u64(buffer_bytes(r)));
+	if (a->owners.ring[ring])
+		set_text(out, "owner", owner_state(a->owners.ring[ring]));
 	show_waiting(out, r);
 	show_parent(out, r);
 	counters = json_object();

@@ -64,7 +64,7 @@ static void status_tables(json_t *out, const struct table_registry *reg)
 	json_object_set_new(out, "entries", json_integer(entries));
 }
 
-static void status_groups(json_t *out, struct sw *sw)
+static void status_groups(json_t *out, struct sw *sw, const struct owners *owners)
 {
 	unsigned n = 0, active = 0, failed = 0;
 
@@ -78,6 +78,8 @@ static void status_groups(json_t *out, struct sw *sw)
 	json_object_set_new(out, "groups", json_integer(n));
 	json_object_set_new(out, "groups_active", json_integer(active));
 	json_object_set_new(out, "groups_failed", json_integer(failed));
+	json_object_set_new(out, "owners", json_integer(owners->n));
+	json_object_set_new(out, "orphans", ctl_u64(owners->orphans));
 }
 
 int rpc_status(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
@@ -91,7 +93,7 @@ int rpc_status(struct agent *a, const json_t *params, json_t **result, struct rp
 	json_object_set_new(out, "uptime_s", ctl_u64((sw_now(a->sw) - a->started_ns) / 1000000000));
 	status_ports(out, a->sw);
 	status_tables(out, sw_tables(a->sw));
-	status_groups(out, a->sw);
+	status_groups(out, a->sw, &a->owners);
 	sw_arena_usage(a->sw, &size, &used);
 	sw_drops(a->sw, add_drop, &drops);
 	sw_outcomes(a->sw, add_drop, &outcomes);

@@ -12,7 +12,8 @@
 enum {
 	CCL_NAME_LEN = 32,
 	CCL_PATH_LEN = 108, /* of a UNIX socket: sun_path */
-	CCL_MAX_DEPTH = 4,  /* switches from the tree root down to a leaf */
+	CCL_OWNER_LEN = 33,
+	CCL_MAX_DEPTH = 4, /* switches from the tree root down to a leaf */
 	CCL_MAX_CHILDREN = 63,
 	CCL_MAX_MW = 32768, /* packets in the window: the switch keeps twice as many slots */
 };
@@ -63,8 +64,10 @@ struct ccl_group {
 	unsigned n_switches;
 	struct ccl_switch *sw;
 	unsigned root;
-	/* Not in the file: how control sockets are reached, ctl_sockets; a group's slots on the
-	 * switches, 0: what its window needs. For simulations. */
+	/* Not in the file: the secret by which the switches know this job (owner.hold), "": none
+	 * yet. How control sockets are reached, ctl_sockets; a group's slots on the switches, 0:
+	 * what its window needs. For simulations. */
+	char owner[CCL_OWNER_LEN];
 	const struct ctl_io *io;
 	unsigned slots;
 };

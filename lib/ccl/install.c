@@ -62,8 +62,11 @@ int ccl_install_init(struct ccl_install *in, const struct ccl_group *g, enum ccl
 	snprintf(err, CCL_ERR_LEN, "out of memory");
 	in->sub = calloc(in->n, sizeof(*in->sub));
 	in->at = calloc((size_t)in->n * g->n_switches, sizeof(*in->at));
-	if (!in->sub || !in->at)
+	in->talk = calloc(g->n_switches, sizeof(*in->talk));
+	if (!in->sub || !in->at || !in->talk)
 		rc = -ENOMEM;
+	for (unsigned i = 0; i < g->n_switches && !rc; i++)
+		in->talk[i] = (struct ccl_talk){.group = g, .sw = i};
 	for (unsigned i = 0; i < in->n && !rc; i++)
 		rc = init_sub(in, i, collectives, err);
 	if (rc)
@@ -77,6 +80,9 @@ void ccl_install_fini(struct ccl_install *in)
 		free(in->sub[i].rank_qpn);
 		free(in->sub[i].rank_mr);
 	}
+	for (unsigned i = 0; in->talk && i < in->group->n_switches; i++)
+		ccl_talk_end(&in->talk[i]);
+	free(in->talk);
 	free(in->sub);
 	free(in->at);
 	*in = (struct ccl_install){0};
@@ -206,8 +212,17 @@ static int delete_group(struct ccl_talk *talk, json_t *which, bool force, char *
 	return rc == -ENOENT || (talk->again && rc == -EALREADY) ? 0 : rc;
 }
 
+/* Is a group or ring, as it is shown, about to be ended by the switch? */
+static bool is_orphan(const json_t *show)
+{
+	const char *owner = json_string_value(json_object_get(show, "owner"));
+
+	return owner && strcmp(owner, "held") != 0;
+}
+
 /* A group of this name exists. One that drains or has failed is of a former run and goes, and so
- * does what may be of an attempt of ours. */
+ * does one of ours; one that may be about to go is -EAGAIN. 0: there is none any more; else err
+ * says whose it is. */
 static int clear_former(struct ccl_talk *talk, const struct ccl_sub *sub, bool unsure, char *err)
 {
 	const struct ccl_switch *sw = &talk->group->sw[talk->sw];
@@ -227,8 +242,12 @@ static int clear_former(struct ccl_talk *talk, const struct ccl_sub *sub, bool u
 				"switch %s has a group \"%s\" already (%s); if no "
 				"job uses it: inclinectl -s %s group delete %s",
 				sw->name, sub->name, state ? state : "?", sw->socket, sub->name);
-			rc = -EEXIST;
+			rc = is_orphan(result) ? -EAGAIN : -EEXIST;
 		}
+	} else if (rc == -EPERM) {
+		snprintf(err, CCL_ERR_LEN, "switch %s has a group \"%s\" already, of another job",
+			sw->name, sub->name);
+		rc = -EAGAIN;
 	}
 	json_decref(result);
 	return rc == -ENOENT ? 0 : rc; /* it went by itself meanwhile */
@@ -238,6 +257,7 @@ static int create_one(struct ccl_install *in, unsigned s, struct ccl_talk *talk,
 {
 	const unsigned i = talk->sw;
 	struct ccl_installed *inst = at(in, i, s);
+	const int64_t patience = ccl_talk_patience(talk);
 	json_t *result = NULL;
 	struct ctl_error e;
 	int rc;
@@ -248,10 +268,13 @@ static int create_one(struct ccl_install *in, unsigned s, struct ccl_talk *talk,
 		inst->unsure |= talk->unsure;
 		if (rc != -EEXIST || try == CCL_TALK_TRIES)
 			break;
-		rc = clear_former(talk, &in->sub[s], inst->unsure, err);
+		while ((rc = clear_former(talk, &in->sub[s], inst->unsure, err)) == -EAGAIN &&
+			ccl_talk_wait(talk, patience))
+			;
 		if (rc)
 			break;
 	}
+	rc = rc == -EAGAIN ? -EEXIST : rc;
 	if (rc == 0)
 		inst->unsure = false;
 	if (rc == 0 && read_created(in->group, i, result, inst)) {
@@ -327,13 +350,12 @@ static int activate_one(struct ccl_install *in, unsigned s, struct ccl_talk *tal
 static int each_sub(struct ccl_install *in, unsigned i,
 	int (*fn)(struct ccl_install *in, unsigned s, struct ccl_talk *talk, char *err), char *err)
 {
-	struct ccl_talk talk = {
-		.group = in->group, .sw = i, .connect_ms = ccl_talk_timeout_ms(in->group)};
+	struct ccl_talk *talk = &in->talk[i];
 	int rc = 0;
 
+	talk->connect_ms = ccl_talk_timeout_ms(in->group);
 	for (unsigned s = 0; s < in->n && !rc; s++)
-		rc = fn(in, s, &talk, err);
-	ccl_talk_end(&talk);
+		rc = fn(in, s, talk, err);
 	return rc;
 }
 
@@ -363,19 +385,25 @@ int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN])
 	int last = 0;
 
 	for (unsigned i = 0; in->at && i < in->group->n_switches; i++) {
-		struct ccl_talk talk = {
-			.group = in->group, .sw = i, .connect_ms = CCL_TALK_UNDO_MS};
+		struct ccl_talk *talk = &in->talk[i];
 
+		talk->connect_ms = CCL_TALK_UNDO_MS;
 		for (unsigned s = 0; s < in->n; s++) {
-			const int rc = delete_one(in, s, &talk, force, err);
+			const int rc = delete_one(in, s, talk, force, err);
 
 			last = rc ? rc : last;
-			if (rc && !talk.client)
+			if (rc && !talk->client)
 				break; /* it does not answer: nor will it for the next */
 		}
-		ccl_talk_end(&talk);
+		ccl_talk_end(talk);
 	}
 	return last;
+}
+
+void ccl_install_renew(struct ccl_install *in)
+{
+	for (unsigned i = 0; in->talk && i < in->group->n_switches; i++)
+		ccl_talk_renew(&in->talk[i]);
 }
 
 int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN])
@@ -439,7 +467,7 @@ void ccl_install_missing(const struct ccl_group *g, const char *name, char *text
 		if (ctl_connect_over(g->io, g->sw[i].socket, 0, &client, &e))
 			continue; /* its socket may be on another machine */
 		reached++;
-		if (params &&
+		if (params && ccl_talk_hold(g, client, CCL_TALK_ASK_MS, &e) == 0 &&
 			ctl_call(client, "group.show", params, CCL_TALK_ASK_MS, &show, &e) == 0)
 			describe(&g->sw[i], show, text, cap);
 		json_decref(show);

@@ -6,6 +6,8 @@
 
 #include "lib/ccl/group.h"
 
+struct ccl_talk;
+
 /* What rank 0 remembers of one group on one switch. Endpoint i is child i, the parent is the last
  * one. */
 struct ccl_installed {
@@ -38,6 +40,9 @@ struct ccl_install {
 	unsigned n;
 	struct ccl_sub *sub;      /* n */
 	struct ccl_installed *at; /* n per switch */
+	/* By switch: open from ccl_install to ccl_uninstall, which tells the switch that the job
+	 * lives. */
+	struct ccl_talk *talk;
 };
 
 /* 24 bits. */
@@ -61,6 +66,10 @@ int ccl_install(struct ccl_install *in, char err[CCL_ERR_LEN]);
 /* Deletes the groups from every switch that has them; force: without draining, because every queue
  * pair is known to be gone. The last error, if any, in err. */
 int ccl_uninstall(struct ccl_install *in, bool force, char err[CCL_ERR_LEN]);
+
+/* To be called now and then while the groups are there: connections that were lost are made again,
+ * as far as that goes at once. */
+void ccl_install_renew(struct ccl_install *in);
 
 /* The QPN to which a rank connects for a group, at its first-hop switch. */
 uint32_t ccl_installed_qpn(const struct ccl_install *in, unsigned sub, unsigned rank);

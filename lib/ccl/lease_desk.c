@@ -13,7 +13,7 @@
 
 #include "lib/ccl/group.h"
 #include "lib/ccl/lease.h"
-#include "lib/ctl/client.h"
+#include "lib/ccl/talk.h"
 
 enum { MAX_CALL_MS = 2000, MIN_CALL_MS = 10 };
 
@@ -39,13 +39,18 @@ static int call(struct desk *d, unsigned i, const char *method, bool *local, cha
 {
 	const struct ccl_switch *sw = &d->group->sw[i];
 	struct ctl_error e = {0};
+	const bool fresh = !d->client[i];
+	bool told;
 	int rc = 0;
 
-	if (!d->client[i])
+	if (fresh)
 		rc = ctl_connect(sw->socket, d->call_ms, &d->client[i], &e);
+	if (!rc && fresh)
+		rc = ccl_talk_hold(d->group, d->client[i], d->call_ms, &e);
+	told = !rc;
 	if (!rc)
 		rc = ctl_call(d->client[i], method, d->params, d->call_ms, NULL, &e);
-	*local = rc && e.code == 0;
+	*local = rc && (e.code == 0 || !told);
 	if (rc)
 		snprintf(why, CCL_LEASE_WHY, "switch %s: %.180s", sw->name, e.msg);
 	if (*local) {

@@ -126,6 +126,24 @@ static int delete (struct ccl_talk *talk, json_t *which, char *err)
 	return rc == -ENOENT ? 0 : rc; /* done the first time */
 }
 
+/* May the switch be about to end the ring of this name, because its maker has gone? Over TCP it
+ * does not tell. */
+static bool is_orphan(struct ccl_talk *talk)
+{
+	char ignored[CCL_ERR_LEN];
+	json_t *show = NULL;
+	struct ctl_error e;
+	const char *owner;
+	bool orphan;
+	int rc = ccl_talk(talk, "ring.show", json_pack("{s:s}", "ring", talk->group->name), &show,
+		&e, ignored);
+
+	owner = json_string_value(json_object_get(show, "owner"));
+	orphan = rc == -EPERM || rc == -ENOENT || (owner && strcmp(owner, "held") != 0);
+	json_decref(show);
+	return orphan;
+}
+
 /* What may be of an attempt of ours; 0: there is nothing any more. */
 static int clear_unsure(struct ccl_talk *talk, char *err)
 {
@@ -141,11 +159,12 @@ static int create(struct ccl_talk *talk, const struct ccl_ring_address *all, uns
 {
 	const struct ccl_group *g = talk->group;
 	const struct ccl_switch *sw = &g->sw[talk->sw];
+	const int64_t patience = ccl_talk_patience(talk);
 	json_t *result = NULL;
 	struct ctl_error e;
 	int rc;
 
-	for (int try = 1;; try++) {
+	for (int try = 1;;) {
 		rc = ccl_talk(talk, "ring.create", create_params(g, talk->sw, all, mtu), &result,
 			&e, err);
 		at->unsure |= talk->unsure;
@@ -155,7 +174,9 @@ static int create(struct ccl_talk *talk, const struct ccl_ring_address *all, uns
 			"switch %s has a ring \"%s\" already; if no job uses it: inclinectl -s %s "
 			"ring delete %s",
 			sw->name, g->name, sw->socket, g->name);
-		if (!at->unsure || try == CCL_TALK_TRIES || clear_unsure(talk, err))
+		if (at->unsure && try++ < CCL_TALK_TRIES && clear_unsure(talk, err) == 0)
+			continue;
+		if (!is_orphan(talk) || !ccl_talk_wait(talk, patience))
 			break;
 	}
 	if (rc == 0)
@@ -212,18 +233,26 @@ int ccl_ring_uninstall(
 	int last = 0;
 
 	for (unsigned i = 0; i < g->n_switches; i++) {
-		struct ccl_talk talk = {.group = g, .sw = i, .connect_ms = CCL_TALK_UNDO_MS};
+		struct ccl_talk *talk = &at[i].talk;
 		int rc = 0;
 
+		talk->connect_ms = CCL_TALK_UNDO_MS;
 		if (at[i].present)
-			rc = delete (&talk, json_integer(at[i].ring), err);
+			rc = delete (talk, json_integer(at[i].ring), err);
 		else if (at[i].unsure)
-			rc = clear_unsure(&talk, err);
+			rc = clear_unsure(talk, err);
 		at[i].present = at[i].unsure = false;
 		last = rc ? rc : last;
-		ccl_talk_end(&talk);
+		ccl_talk_end(talk);
 	}
 	return last;
+}
+
+void ccl_ring_renew(const struct ccl_group *g, struct ccl_ring_installed *at)
+{
+	for (unsigned i = 0; i < g->n_switches; i++)
+		if (at[i].present)
+			ccl_talk_renew(&at[i].talk);
 }
 
 int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *all, unsigned mtu,
@@ -234,12 +263,13 @@ int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *a
 	int rc = 0;
 
 	memset(at, 0, n * sizeof(*at));
+	for (unsigned i = 0; i < n; i++)
+		at[i].talk = (struct ccl_talk){
+			.group = g, .sw = i, .connect_ms = ccl_talk_timeout_ms(g)};
 	for (unsigned k = 0; k < 2 * n && !rc; k++) {
-		struct ccl_talk talk = {
-			.group = g, .sw = k % n, .connect_ms = ccl_talk_timeout_ms(g)};
+		struct ccl_talk *talk = &at[k % n].talk;
 
-		rc = k < n ? create(&talk, all, mtu, &at[k], err) : activate(&talk, at, err);
-		ccl_talk_end(&talk);
+		rc = k < n ? create(talk, all, mtu, &at[k], err) : activate(talk, at, err);
 	}
 	if (rc && ccl_ring_uninstall(g, at, why))
 		ccl_talk_add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
@@ -263,7 +293,7 @@ void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
 			continue;
 		reached++;
 		params = json_pack("{s:s}", "ring", g->name);
-		if (params)
+		if (params && ccl_talk_hold(g, client, CCL_TALK_ASK_MS, &e) == 0)
 			ctl_call(client, "ring.show", params, CCL_TALK_ASK_MS, &show, &e);
 		json_decref(params);
 		ctl_close(client);

@@ -7,6 +7,7 @@
 
 #include "lib/ccl/group.h"
 #include "lib/ccl/ring.h"
+#include "lib/ccl/talk.h"
 
 /* What rank 0 remembers of one switch. */
 struct ccl_ring_installed {
@@ -15,6 +16,7 @@ struct ccl_ring_installed {
 	uint32_t parent_qpn;                 /* the switch's own, for its parent */
 	uint32_t leaf_qpn[CCL_MAX_CHILDREN]; /* and for each child that is a switch */
 	unsigned input[CCL_MAX_CHILDREN];
+	struct ccl_talk talk; /* open from ccl_ring_install to ccl_ring_uninstall */
 };
 
 /* For ccl_ring_conf.ring_id: the same at all ranks that read the same file. */
@@ -29,6 +31,9 @@ int ccl_ring_install(const struct ccl_group *group, const struct ccl_ring_addres
 /* Deletes the ring from every switch that has it. The last error, if any, in err. */
 int ccl_ring_uninstall(
 	const struct ccl_group *group, struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
+
+/* As ccl_install_renew. */
+void ccl_ring_renew(const struct ccl_group *group, struct ccl_ring_installed *at);
 
 /* Asks each switch that can be reached from here and adds what it says of waiting ("; switch s0
  * waits for ranks 2,3") to text. */

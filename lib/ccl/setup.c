@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "lib/ccl/boot.h"
 #include "lib/ccl/comm.h"
@@ -32,7 +33,10 @@ struct ccl_setup {
 	struct ccl_install in;              /* rank 0 */
 	struct ccl_ring_installed *ring_at; /* rank 0, NetReduce: one per switch */
 	struct ccl_ability *ranks;          /* rank 0 */
+	int64_t renewed_ms;                 /* rank 0: when the switches were last looked after */
 };
+
+enum { RENEW_MS = 2000 };
 
 static void prefix(unsigned rank, char err[CCL_ERR_LEN])
 {
@@ -129,17 +133,19 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 static int join_own(struct ccl_setup *s, const json_t *plan, char *err)
 {
 	struct ccl_comm *c = s->comm;
-	const char *kind, *why;
+	const char *kind, *why, *owner;
 	int collectives, fallback, stall_rnr, mtu;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:i, s:s, s:i}", "kind", &kind, "fallback",
-		    &fallback, "stall_rnr", &stall_rnr, "collectives", &collectives, "why", &why,
-		    "mtu", &mtu) ||
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:i, s:s, s:i, s:s}", "kind", &kind,
+		    "fallback", &fallback, "stall_rnr", &stall_rnr, "collectives", &collectives,
+		    "why", &why, "mtu", &mtu, "owner", &owner) ||
 		(s->group->write && ccl_use_write(c, (unsigned)mtu))) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
 	}
 	snprintf(c->selection, sizeof(c->selection), "%s", why);
+	if (c->rank)
+		snprintf(s->own.owner, sizeof(s->own.owner), "%s", owner);
 	c->stall_rnr = s->own.stall_rnr = stall_rnr;
 	if (!strcmp(kind, "ring"))
 		return join_ring(s, (unsigned)collectives, fallback, err);
@@ -234,10 +240,10 @@ static json_t *answer(const struct ccl_setup *s, unsigned rank)
 
 static json_t *plan_of(const struct ccl_setup *s, const struct ccl_choice *choice)
 {
-	return json_pack("{s:{s:s, s:b, s:b, s:i, s:s, s:i}}", "plan", "kind",
+	return json_pack("{s:{s:s, s:b, s:b, s:i, s:s, s:i, s:s}}", "plan", "kind",
 		ccl_kind_name(choice->kind), "fallback", choice->fallback, "stall_rnr",
 		s->own.stall_rnr, "collectives", (int)choice->collectives, "why", choice->why,
-		"mtu", (int)s->in.mtu);
+		"mtu", (int)s->in.mtu, "owner", s->own.owner);
 }
 
 /* Unless the group file says what it wants: switches send no RNR NAKs to hosts that wait, if a
@@ -512,6 +518,17 @@ static int set_up(struct ccl_setup *s, char *err)
 	return rc;
 }
 
+/* A secret, of which rank 0's counts. */
+static void make_owner(char owner[CCL_OWNER_LEN])
+{
+	uint8_t random[(CCL_OWNER_LEN - 1) / 2];
+
+	while (getrandom(random, sizeof(random), 0) != sizeof(random))
+		;
+	for (unsigned i = 0; i < sizeof(random); i++)
+		snprintf(owner + 2 * i, 3, "%02x", random[i]);
+}
+
 int ccl_comm_create(
 	const struct ccl_group *g, unsigned rank, struct ccl_comm **comm, char err[CCL_ERR_LEN])
 {
@@ -538,6 +555,7 @@ int ccl_comm_create(
 	}
 	s->own = *g;
 	s->own.flags = json_deep_copy(g->flags);
+	make_owner(s->own.owner);
 	s->group = &s->own;
 	s->rank = rank;
 	rc = s->own.flags ? ccl_boot_open(g->bootstrap, rank, g->n_ranks,
@@ -556,8 +574,22 @@ int ccl_comm_create(
 	return 0;
 }
 
+/* Rank 0: the switches are to know that it lives. */
+static void renew(struct ccl_setup *s)
+{
+	const int64_t now = s->group->io->now_ms(s->group->io->arg);
+
+	if (s->rank || now - s->renewed_ms < RENEW_MS)
+		return;
+	s->renewed_ms = now;
+	ccl_install_renew(&s->in);
+	if (s->ring_at)
+		ccl_ring_renew(s->group, s->ring_at);
+}
+
 int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
 {
+	renew(s);
 	return ccl_boot_watch(s->boot, why);
 }
 

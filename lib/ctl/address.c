@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,4 +90,16 @@ void ctl_tcp_format(const struct ctl_address *a, char *text, size_t cap)
 	getnameinfo((const struct sockaddr *)&a->sa, a->len, host, sizeof(host), port, sizeof(port),
 		NI_NUMERICHOST | NI_NUMERICSERV);
 	snprintf(text, cap, a->sa.ss_family == AF_INET6 ? "tcp:[%s]:%s" : "tcp:%s:%s", host, port);
+}
+
+void ctl_tcp_options(int fd)
+{
+	const int on = 1, idle_s = 30, every_s = 10, probes = 3, unheard_ms = 60000;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard_ms, sizeof(unheard_ms));
 }

@@ -27,4 +27,8 @@ int ctl_listen_parse(const char *text, struct ctl_address *address);
 /* tcp:ADDRESS:PORT */
 void ctl_tcp_format(const struct ctl_address *address, char *text, size_t cap);
 
+/* For a TCP connection of either side: requests go out at once, and a peer whose machine is gone is
+ * noticed within a minute. */
+void ctl_tcp_options(int fd);
+
 #endif

@@ -102,6 +102,11 @@ void ctl_close(struct ctl_client *client)
 	free(client);
 }
 
+bool ctl_is_open(const struct ctl_client *client)
+{
+	return !client->broken && client->io->is_open(client->io->arg, client->fd);
+}
+
 int ctl_fd(const struct ctl_client *client)
 {
 	return client->fd;

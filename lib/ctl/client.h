@@ -39,6 +39,9 @@ void ctl_close(struct ctl_client *client);
 int ctl_call(struct ctl_client *client, const char *method, const json_t *params,
 	unsigned timeout_ms, json_t **result, struct ctl_error *error);
 
+/* As far as is known, the server is still there. */
+bool ctl_is_open(const struct ctl_client *client);
+
 /* The socket's descriptor, to poll for the server's going away. */
 int ctl_fd(const struct ctl_client *client);
 

@@ -2,8 +2,6 @@
 /* What a client does by default to reach its server: stream sockets, and the clock of the machine.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -63,7 +61,6 @@ static int await_connect(int fd, int64_t deadline)
 static int try_connect(const struct ctl_address *to, int64_t deadline)
 {
 	const int64_t soonest = now_ms(NULL) + DIAL_MS;
-	const int on = 1;
 	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int rc = 0;
 
@@ -78,7 +75,7 @@ static int try_connect(const struct ctl_address *to, int64_t deadline)
 		return rc;
 	}
 	if (to->tcp)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		ctl_tcp_options(fd);
 	return fd;
 }
 
@@ -135,7 +132,17 @@ static ssize_t receive_some(void *arg, int fd, char *buf, size_t cap, int64_t de
 	}
 }
 
+static bool is_open(void *arg, int fd)
+{
+	char byte;
+	const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	(void)arg;
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 const struct ctl_io ctl_sockets = {
+	.is_open = is_open,
 	.now_ms = now_ms,
 	.sleep_ms = sleep_ms,
 	.open = open_path,

@@ -4,6 +4,7 @@
 #ifndef CTL_CLIENT_IO_H
 #define CTL_CLIENT_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,6 +20,8 @@ struct ctl_io {
 	/* Some bytes, 1 at least; -ETIMEDOUT at the deadline, or another errno. receive: 0 if the
 	 * peer has closed. */
 	ssize_t (*send)(void *arg, int conn, const char *buf, size_t len, int64_t deadline);
+	/* As far as is known: the peer has not closed it, it has not broken. */
+	bool (*is_open)(void *arg, int conn);
 	ssize_t (*receive)(void *arg, int conn, char *buf, size_t cap, int64_t deadline);
 };
 

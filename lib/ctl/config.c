@@ -164,7 +164,14 @@ static const struct ctl_field switch_fields[] = {
 	{"control", CTL_STRING, .min = 1, .max = SUN_PATH_MAX,
 		.help = "path of the control socket, made with mode 0660; needed to run"},
 	{"control_tcp", CTL_STRING, .min = 1, .max = 255,
-		.help = "ADDRESS:PORT to listen at as well: who reaches it may use it"},
+		.help = "ADDRESS:PORT to listen at as well, without authentication: who reaches it "
+			"may do what "
+			"a job needs, to groups and rings of its own"},
+	{"control_tcp_full", CTL_BOOL, .dflt = "false",
+		.help = "over TCP everything is allowed, as on the UNIX socket: for closed "
+			"networks"},
+	{"control_idle_ms", CTL_INT, .min = 1000, .max = MS_MAX, .dflt = "60000",
+		.help = "silence after which a control connection that holds no owner is closed"},
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = switch_port_fields,
 		.variants = port_types, .required = true, .min = 1, .max = CTL_MAX_PORTS,
 		.help = "in the order of their numbers; no more than DPDK was built for (Debian: "

@@ -104,7 +104,10 @@ static const struct ctl_field list_fields[] = {
 	{"flows", CTL_INT, .required = true, .help = "connections of ranks attached here"},
 	{"leaves", CTL_INT, .required = true, .help = "switches below"},
 	{"root", CTL_BOOL, .required = true, .help = "no switch above"},
-	{"completed", CTL_U64, .required = true, .help = "packets aggregated"}, {0}};
+	{"completed", CTL_U64, .required = true, .help = "packets aggregated"},
+	{"owner", CTL_STRING,
+		.help = "of an owned ring: held by a connection, alone (it waits for one), ending"},
+	{0}};
 
 const struct ctl_field ctl_ring_list_result[] = {
 	{"rings", CTL_LIST, .item = CTL_OBJECT, .fields = list_fields, .required = true,
@@ -142,6 +145,7 @@ const struct ctl_field ctl_ring_show_result[] = {
 	{"W", CTL_INT, .required = true, .help = "messages per window"},
 	{"ranks", CTL_INT, .required = true, .help = "members"},
 	{"buffer_bytes", CTL_U64, .required = true, .help = "aggregation memory"},
+	{"owner", CTL_STRING, .help = "as in ring.list"},
 	{"waiting", CTL_OBJECT, .fields = waiting_fields,
 		.help = "the oldest packet that waits for somebody"},
 	{"parent", CTL_OBJECT, .fields = above_fields, .help = "switch above"},

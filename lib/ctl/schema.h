@@ -47,12 +47,21 @@ struct ctl_variant {
 	const struct ctl_field *fields;
 };
 
+/* What somebody may do who has come over TCP, where nobody is asked who he is, unless the
+ * configuration says "control_tcp_full". */
+enum ctl_tcp {
+	CTL_TCP_NO,  /* nothing */
+	CTL_TCP_OWN, /* to what belongs to the owner that his connection holds (owner.hold) */
+	CTL_TCP_ANY,
+};
+
 struct ctl_method {
 	const char *name;    /* "group.list" */
 	const char *command; /* "group list"; NULL: no command of its own */
 	const char *help;
 	bool changes; /* something on the switch */
 	const struct ctl_field *params, *result;
+	enum ctl_tcp tcp;
 };
 
 struct ctl_schema {
@@ -69,7 +78,7 @@ enum { CTL_API = 1, CTL_PATH_LEN = 96, CTL_MSG_LEN = 256, CTL_MAX_LINE = 1 << 20
 #define CTL_DEFAULT_SOCKET "/run/incline/switch.sock"
 
 /* JSON-RPC error codes (specification, 5.1), and ours for a request that was understood but cannot
- * be done now. */
+ * be done now, or not by whoever asks. */
 enum {
 	CTL_PARSE_ERROR = -32700,
 	CTL_INVALID_REQUEST = -32600,
@@ -77,6 +86,7 @@ enum {
 	CTL_INVALID_PARAMS = -32602,
 	CTL_INTERNAL = -32603,
 	CTL_REFUSED = -32000,
+	CTL_NOT_ALLOWED = -32001, /* not over TCP, or not to this owner */
 };
 
 struct ctl_problem {

@@ -42,6 +42,12 @@ static void table(const char *title, const char *always, const struct ctl_field 
 	fprintf(out, "\n");
 }
 
+static const char *const tcp_text[] = {
+	[CTL_TCP_NO] = " Not over TCP.",
+	[CTL_TCP_OWN] = " Over TCP: for the owner.",
+	[CTL_TCP_ANY] = "",
+};
+
 void ctl_markdown(const struct ctl_schema *schema, FILE *out)
 {
 	for (unsigned i = 0; i < schema->n; i++) {
@@ -50,6 +56,7 @@ void ctl_markdown(const struct ctl_schema *schema, FILE *out)
 		fprintf(out, "### %s\n\n%s", m->name, m->help);
 		if (m->command)
 			fprintf(out, " Command: `inclinectl %s`.", m->command);
+		fprintf(out, "%s", tcp_text[m->tcp]);
 		fprintf(out, "\n\n");
 		table("Parameters", "required", m->params, out);
 		table("Result", "always", m->result, out);

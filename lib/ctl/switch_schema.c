@@ -42,6 +42,9 @@ static const struct ctl_field status_result[] = {
 	{"groups", CTL_INT, .required = true, .help = "groups in any state"},
 	{"groups_active", CTL_INT, .required = true, .help = "groups that aggregate"},
 	{"groups_failed", CTL_INT, .required = true, .help = "groups that have failed"},
+	{"owners", CTL_INT, .required = true, .help = "jobs that hold, or have, groups or rings"},
+	{"orphans", CTL_U64, .required = true,
+		.help = "groups and rings that were ended because nobody held their owner"},
 	{"arena_bytes", CTL_U64, .required = true, .help = "aggregation memory"},
 	{"arena_used_bytes", CTL_U64, .required = true, .help = "of it taken by groups"},
 	{"drops", CTL_U64, .required = true, .help = "packets lost: sum of all drop counters"},
@@ -149,6 +152,20 @@ static const struct ctl_field table_read_result[] = {
 	{"entries", CTL_LIST, .item = CTL_OBJECT, .fields = entry_fields, .required = true,
 		.help = "in the order of insertion, values in canonical form"},
 	{0}};
+
+/* ---- owners ---- */
+
+static const struct ctl_field owner_params[] = {
+	{"owner", CTL_STRING, .required = true, .min = 16, .max = 64,
+		.help = "a secret, made at random by whoever begins; a connection holds one"},
+	{"owner_ms", CTL_INT, .min = 100, .max = 3600000,
+		.help = "what it owns ends when no connection has held it for so long, and no "
+			"operation has made progress; default 5000"},
+	{0}};
+
+static const struct ctl_field owner_result[] = {
+	{"groups", CTL_INT, .required = true, .help = "that it has now"},
+	{"rings", CTL_INT, .required = true, .help = "that it has now"}, {0}};
 
 /* ---- groups ---- */
 
@@ -319,7 +336,11 @@ static const struct ctl_field group_list_groups[] = {
 	{"ranks", CTL_INT, .required = true, .help = "members"},
 	{"endpoints", CTL_INT, .required = true, .help = "neighbours"},
 	{"operations", CTL_U64, .required = true, .help = "collectives begun"},
-	{"fail_reason", CTL_STRING, .help = "of a failed group"}, {0}};
+	{"fail_reason", CTL_STRING, .help = "of a failed group"},
+	{"owner", CTL_STRING,
+		.help = "of an owned group: held by a connection, alone (it waits for one), "
+			"ending"},
+	{0}};
 
 static const struct ctl_field group_list_result[] = {
 	{"groups", CTL_LIST, .item = CTL_OBJECT, .fields = group_list_groups, .required = true,
@@ -377,6 +398,7 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 	{"arena", CTL_OBJECT, .fields = arena_fields, .required = true,
 		.help = "aggregation memory"},
 	{"lease", CTL_OBJECT, .fields = group_lease_fields, .help = "where that comes from"},
+	{"owner", CTL_STRING, .help = "as in group.list"},
 	{"start_psn", CTL_INT, .required = true, .help = "first PSN"},
 	{"next_psn", CTL_INT, .required = true, .help = "where the next operation begins"},
 	{"pipes", CTL_OBJECT, .fields = pipes_fields, .help = "mode III: where they begin"},
@@ -503,12 +525,16 @@ static const struct ctl_field config_save_result[] = {
 	{"entries", CTL_INT, .required = true, .help = "table entries in it"}, {0}};
 
 static const struct ctl_method methods[] = {
-	{"ping", "ping", "Answers; to see whether the switch is there.", false, none, none},
+	{"ping", "ping", "Answers; to see whether the switch is there.", false, none, none,
+		CTL_TCP_ANY},
 	{"version", "version", "Tells who answers and which versions it speaks.", false, none,
-		version_result},
-	{"status", "status", "Sums up the state of the switch.", false, none, status_result},
-	{"schema.get", NULL, "Describes every method by JSON Schema.", false, none, schema_result},
-	{"port.list", "ports", "Lists the ports with their counters.", false, none, port_result},
+		version_result, CTL_TCP_ANY},
+	{"status", "status", "Sums up the state of the switch.", false, none, status_result,
+		CTL_TCP_ANY},
+	{"schema.get", NULL, "Describes every method by JSON Schema.", false, none, schema_result,
+		CTL_TCP_ANY},
+	{"port.list", "ports", "Lists the ports with their counters.", false, none, port_result,
+		CTL_TCP_ANY},
 	{"pipeline.get", "pipeline", "Describes tables, keys and actions.", false, pipeline_params,
 		pipeline_result},
 	{"table.list", "table list", "Lists the tables.", false, none, table_list_result},
@@ -516,19 +542,25 @@ static const struct ctl_method methods[] = {
 		table_read_params, table_read_result},
 	{"table.write", NULL, "Applies a batch of updates: all of it or nothing.", true,
 		table_write_params, table_write_result},
-	{"group.create", NULL, "Installs an INC group.", true, create_params, create_result},
+	{"owner.hold", NULL,
+		"Keeps what an owner makes: groups and rings that are created over this "
+		"connection from now on belong to it, and end some time after the last connection "
+		"that holds it has.",
+		true, owner_params, owner_result, CTL_TCP_ANY},
+	{"group.create", NULL, "Installs an INC group.", true, create_params, create_result,
+		CTL_TCP_OWN},
 	{"group.activate", NULL, "Starts an installed group.", true, activate_params,
-		group_state_result},
+		group_state_result, CTL_TCP_OWN},
 	{"group.rebind", "group rebind",
 		"Gives a group aggregation memory or takes it away, between operations.", true,
-		rebind_params, rebind_result},
+		rebind_params, rebind_result, CTL_TCP_OWN},
 	{"group.delete", "group delete", "Removes a group, by default after draining.", true,
-		delete_params, group_state_result},
+		delete_params, group_state_result, CTL_TCP_OWN},
 	{"group.fail", "group fail", "Marks a group as failed: its members are told.", true,
-		group_params, group_state_result},
+		group_params, group_state_result, CTL_TCP_OWN},
 	{"group.list", "group list", "Lists the groups.", false, none, group_list_result},
 	{"group.show", "group show", "Shows a group: endpoints, counters, who is waited for.",
-		false, show_params, show_result},
+		false, show_params, show_result, CTL_TCP_OWN},
 	CTL_LEASE_METHODS,
 	CTL_RING_METHODS,
 	{"stats.get", "stats", "Shows counters and values.", false, stats_params, stats_result},

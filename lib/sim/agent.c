@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "ctrl/agent/agent.h"
 #include "dataplane/ground.h"
 #include "dataplane/sw.h"
 
@@ -131,12 +130,18 @@ static void look_around(struct sim_agent *a)
 	for (unsigned i = 0; i < SW_MAX_LEASES; i++)
 		if (a->sw.leases->lease[i].holder[0])
 			next = sooner(next, a->sim->now + LEASE_TICK_NS);
-	a->due = next;
+	a->due = sooner(next, agent_due(a->agent));
 }
 
-char *sim_agent_request(struct sim_agent *a, const char *line, size_t len)
+void sim_agent_peer_gone(struct sim_agent *a, struct agent_peer *peer)
 {
-	char *answer = agent_handle_line(a->agent, line, len);
+	agent_peer_gone(a->agent, peer);
+	look_around(a);
+}
+
+char *sim_agent_request(struct sim_agent *a, struct agent_peer *peer, const char *line, size_t len)
+{
+	char *answer = agent_handle_line(a->agent, peer, line, len);
 
 	look_around(a);
 	return answer;
@@ -146,6 +151,7 @@ uint64_t sim_agent_tick(struct sim_agent *a)
 {
 	if (a->due <= a->sim->now) {
 		sw_tick(&a->sw, a->sim->now);
+		agent_tick(a->agent, a->sim->now);
 		look_around(a);
 	}
 	return a->due;

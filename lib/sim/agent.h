@@ -4,6 +4,7 @@
 #ifndef SIM_AGENT_H
 #define SIM_AGENT_H
 
+#include "ctrl/agent/agent.h"
 #include "lib/sim/priv.h"
 
 struct sim_agent;
@@ -14,8 +15,10 @@ int sim_agent_open(struct sim *sim, unsigned sw);
 /* Everything that is installed goes with it. */
 void sim_agent_close(struct sim_agent *agent);
 
-/* A request, without its newline: the answer, to be freed, or NULL. */
-char *sim_agent_request(struct sim_agent *agent, const char *line, size_t len);
+/* A request, without its newline: the answer, to be freed, or NULL. peer: of its connection. */
+char *sim_agent_request(
+	struct sim_agent *agent, struct agent_peer *peer, const char *line, size_t len);
+void sim_agent_peer_gone(struct sim_agent *agent, struct agent_peer *peer);
 
 /* Housekeeping that is due; when there will be more, or UINT64_MAX. */
 uint64_t sim_agent_tick(struct sim_agent *agent);

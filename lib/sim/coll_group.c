@@ -109,6 +109,8 @@ int sim_coll_describe(struct sim_coll *c, char *err)
 	if (rc == 0) {
 		c->group->io = sim_control_io(c->conf.sim);
 		c->group->slots = c->conf.slots;
+		snprintf(c->group->owner, sizeof(c->group->owner), "simulated-job-%.10s",
+			c->group->name);
 	}
 	sim_tree_free(&t);
 	return rc;

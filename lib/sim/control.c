@@ -13,11 +13,15 @@
 static const uint64_t RTO_NS = 200000000, SYN_RTO_NS = 1000000000, MS = 1000000;
 enum { GIVE_UP = 6, SYN_GIVE_UP = 6 };
 
+/* A side that hears nothing of the other for so long gives the connection up (ctl_tcp_options). */
+static const uint64_t UNHEARD_NS = 60000000000;
+
 /* A whole message, or what is left of it. */
 struct message {
 	struct message *next;
 	uint64_t at;
 	bool to_agent, brk; /* brk: then the connection breaks */
+	bool fin;           /* the client has closed */
 	size_t len;
 	char data[];
 };
@@ -27,6 +31,9 @@ struct conn {
 	uint64_t opened;
 	bool closed; /* by the client */
 	bool broken, silent;
+	bool gone;        /* the agent knows that it has ended */
+	uint64_t unheard; /* when both give up, 0: they hear each other */
+	struct agent_peer peer;
 	uint64_t last[2]; /* arrival of the last message: to the client, to the agent */
 	struct message *first, **end;
 	char *in, *line; /* received and not yet taken: by the client, by the agent */
@@ -91,6 +98,23 @@ static void queue(struct conn *c, struct message *m)
 	c->end = &m->next;
 }
 
+static void fall_silent(struct sim_control *k, struct conn *c)
+{
+	if (c->silent)
+		return;
+	c->silent = true;
+	c->unheard = k->sim->now + UNHEARD_NS;
+	wake(k, c->unheard);
+}
+
+static void put(struct sim_control *k, struct conn *c, struct message *m, uint64_t at)
+{
+	m->at = at > c->last[m->to_agent] ? at : c->last[m->to_agent];
+	c->last[m->to_agent] = m->at;
+	queue(c, m);
+	wake(k, m->at);
+}
+
 static void send_message(
 	struct sim_control *k, struct conn *c, bool to_agent, const char *data, size_t len)
 {
@@ -100,20 +124,19 @@ static void send_message(
 	bool lost, brk;
 
 	brk = sim_chance(&k->rng, k->conf.brk) || n == k->conf.break_nth;
-	c->silent |= sim_chance(&k->rng, k->conf.silent) || n == k->conf.silent_nth;
+	if (sim_chance(&k->rng, k->conf.silent) || n == k->conf.silent_nth)
+		fall_silent(k, c);
 	at = k->sim->now + k->conf.delay_ns + lateness(k, RTO_NS, GIVE_UP, &lost);
 	at += n == k->conf.late_nth ? k->conf.late_ns : 0;
-	c->silent |= lost;
+	if (lost)
+		fall_silent(k, c);
 	if (c->silent || c->broken)
 		return;
 	len = brk ? len / 2 : len;
 	m = grown(NULL, sizeof(*m) + len);
 	*m = (struct message){.to_agent = to_agent, .brk = brk, .len = len};
 	memcpy(m->data, data, len);
-	m->at = at > c->last[to_agent] ? at : c->last[to_agent];
-	c->last[to_agent] = m->at;
-	queue(c, m);
-	wake(k, m->at);
+	put(k, c, m, at);
 }
 
 /* ---- the agent's side ---- */
@@ -125,7 +148,7 @@ static void serve(struct sim_control *k, struct conn *c)
 
 	while (c->line_len && (end = memchr(c->line, '\n', c->line_len))) {
 		const size_t used = (size_t)(end - c->line) + 1;
-		char *answer = sim_agent_request(agent, c->line, used - 1);
+		char *answer = sim_agent_request(agent, &c->peer, c->line, used - 1);
 
 		memmove(c->line, c->line + used, c->line_len - used);
 		c->line_len -= used;
@@ -139,15 +162,31 @@ static void serve(struct sim_control *k, struct conn *c)
 	}
 }
 
+/* The agent hears of the end of a connection, once. */
+static void part(struct sim_control *k, struct conn *c)
+{
+	if (!c->gone)
+		sim_agent_peer_gone(k->sim->sw[c->sw].agent, &c->peer);
+	c->gone = true;
+}
+
+static void break_conn(struct sim_control *k, struct conn *c)
+{
+	c->broken = true;
+	part(k, c);
+}
+
 static void arrive(struct sim_control *k, struct conn *c, const struct message *m)
 {
 	sim_hash_bytes(k->sim, c->number << 1 | m->to_agent, m->data, m->len);
 	if (c->broken)
 		return;
 	if (was_down(k, c->opened, k->sim->now)) {
-		c->broken = true;
+		break_conn(k, c);
 		return;
 	}
+	if (m->fin)
+		part(k, c);
 	if (m->to_agent) {
 		c->line = grown(c->line, c->line_len + m->len + 1);
 		memcpy(c->line + c->line_len, m->data, m->len);
@@ -157,7 +196,8 @@ static void arrive(struct sim_control *k, struct conn *c, const struct message *
 		memcpy(c->in + c->in_len, m->data, m->len);
 		c->in_len += m->len;
 	}
-	c->broken |= m->brk;
+	if (m->brk)
+		break_conn(k, c);
 	if (m->to_agent && !c->broken)
 		serve(k, c);
 }
@@ -188,8 +228,12 @@ void sim_control_turn(struct sim *sim)
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < k->n; i++) {
-		const uint64_t at = deliver(k, k->conn[i]);
+		const uint64_t at = deliver(k, k->conn[i]), given_up = k->conn[i]->unheard;
 
+		if (given_up && given_up <= sim->now)
+			break_conn(k, k->conn[i]);
+		else if (given_up && given_up < next)
+			next = given_up;
 		next = at < next ? at : next;
 	}
 	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
@@ -272,9 +316,23 @@ static void close_conn(void *arg, int conn)
 {
 	struct sim_control *k = arg;
 	struct conn *c = k->conn[conn];
+	struct message *fin;
 
 	c->closed = true;
 	c->in_len = 0;
+	if (c->silent || c->broken)
+		return;
+	fin = grown(NULL, sizeof(*fin));
+	*fin = (struct message){.to_agent = true, .fin = true};
+	put(k, c, fin, k->sim->now + k->conf.delay_ns);
+}
+
+static bool is_open(void *arg, int conn)
+{
+	const struct sim_control *k = arg;
+	const struct conn *c = k->conn[conn];
+
+	return !c->broken && !was_down(k, c->opened, k->sim->now);
 }
 
 static ssize_t send_some(void *arg, int conn, const char *buf, size_t len, int64_t deadline)
@@ -283,7 +341,8 @@ static ssize_t send_some(void *arg, int conn, const char *buf, size_t len, int64
 	struct conn *c = k->conn[conn];
 
 	(void)deadline;
-	c->broken |= was_down(k, c->opened, k->sim->now);
+	if (was_down(k, c->opened, k->sim->now))
+		break_conn(k, c);
 	if (c->broken)
 		return -ECONNRESET;
 	send_message(k, c, true, buf, len);
@@ -332,6 +391,7 @@ int sim_control_open(struct sim *sim)
 		.sleep_ms = sleep_ms,
 		.open = open_conn,
 		.close = close_conn,
+		.is_open = is_open,
 		.send = send_some,
 		.receive = receive_some};
 	sim->control = k;

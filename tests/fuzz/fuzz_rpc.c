@@ -95,7 +95,7 @@ static void handle(struct sw *sw, struct agent *agent, const char *line, size_t 
 	struct state before, after;
 
 	look(sw, &before);
-	char *text = agent_handle_line(agent, line, len);
+	char *text = agent_handle_line(agent, NULL, line, len);
 	if (!text)
 		return;
 	look(sw, &after);

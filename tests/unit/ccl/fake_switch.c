@@ -112,41 +112,69 @@ static json_t *respond(struct fake_switch *sw, const json_t *request)
 	return out;
 }
 
-/* One connection until it is closed; clients come one after the other. */
-static void serve(struct fake_switch *sw, int fd)
-{
-	FILE *f = fdopen(fd, "r+");
-	char *line = NULL;
-	size_t cap = 0;
+enum { MAX_FDS = 32, MAX_LINE = 65536 };
 
-	while (getline(&line, &cap, f) > 0) {
-		json_t *request = json_loads(line, 0, NULL);
+struct peer {
+	int fd;
+	char *buf;
+	size_t len;
+};
+
+/* What has come; false: the peer has closed. */
+static bool serve(struct fake_switch *sw, struct peer *p)
+{
+	const ssize_t n = recv(p->fd, p->buf + p->len, MAX_LINE - p->len, 0);
+	char *end;
+
+	if (n <= 0)
+		return false;
+	p->len += (size_t)n;
+	while ((end = memchr(p->buf, '\n', p->len))) {
+		const size_t used = (size_t)(end - p->buf) + 1;
+		json_t *request = json_loadb(p->buf, used, 0, NULL);
 		json_t *out = respond(sw, request);
 		char *text = json_dumps(out, JSON_COMPACT);
 
-		dprintf(fd, "%s\n", text);
+		dprintf(p->fd, "%s\n", text);
 		free(text);
 		json_decref(out);
 		json_decref(request);
+		memmove(p->buf, p->buf + used, p->len - used);
+		p->len -= used;
 	}
-	free(line);
-	fclose(f);
+	return true;
+}
+
+static void close_peer(struct peer *p)
+{
+	close(p->fd);
+	free(p->buf);
 }
 
 static void *run(void *arg)
 {
 	struct fake_switch *sw = arg;
+	struct peer peer[MAX_FDS];
+	unsigned n = 0;
 
 	while (!sw->stop) {
-		struct pollfd p = {.fd = sw->listener, .events = POLLIN};
-		int fd;
+		struct pollfd p[MAX_FDS + 1] = {{.fd = sw->listener, .events = POLLIN}};
 
-		if (poll(&p, 1, 20) <= 0)
+		for (unsigned i = 0; i < n; i++)
+			p[i + 1] = (struct pollfd){.fd = peer[i].fd, .events = POLLIN};
+		if (poll(p, n + 1, 20) <= 0)
 			continue;
-		fd = accept(sw->listener, NULL, NULL);
-		if (fd >= 0)
-			serve(sw, fd);
+		for (unsigned i = n; i-- > 0;)
+			if (p[i + 1].revents && !serve(sw, &peer[i])) {
+				close_peer(&peer[i]);
+				peer[i] = peer[--n];
+			}
+		if (p[0].revents && n < MAX_FDS)
+			peer[n++] = (struct peer){
+				accept(sw->listener, NULL, NULL), malloc(MAX_LINE), 0};
 	}
+	while (n > 0)
+		close_peer(&peer[--n]);
 	return NULL;
 }
 

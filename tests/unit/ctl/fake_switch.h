@@ -11,6 +11,7 @@ struct sw {
 	struct inc_group *group[INC_GROUP_SLOTS];
 	json_t *config;
 	unsigned ticks, publishes;
+	uint64_t now;    /* its clock, 0: the machine's */
 	unsigned refuse; /* publishes are refused from this one on, 0: never */
 	uint64_t drops[3];
 	int trace_port;

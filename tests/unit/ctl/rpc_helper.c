@@ -50,7 +50,7 @@ json_t *quoted(const char *text)
 
 json_t *send_line(struct rpc_fixture *f, const char *line, size_t len)
 {
-	char *text = agent_handle_line(f->agent, line, len);
+	char *text = agent_handle_line(f->agent, f->peer, line, len);
 	json_t *out;
 
 	if (!text)

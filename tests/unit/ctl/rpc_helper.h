@@ -16,7 +16,8 @@
 struct rpc_fixture {
 	struct sw *sw;
 	struct agent *agent;
-	char dir[64], file[96]; /* start-up file */
+	struct agent_peer *peer; /* who asks */
+	char dir[64], file[96];  /* start-up file */
 };
 
 int rpc_setup(void **state);
