@@ -275,7 +275,7 @@ char *agent_handle_line(struct agent *agent, struct agent_peer *peer, const char
 	if (len > CTL_MAX_LINE)
 		return bad_request(
 			NULL, CTL_PARSE_ERROR, "request is longer than %d bytes", CTL_MAX_LINE);
-	json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
+	json_t *request = ctl_load(line, len, &error);
 	if (!request)
 		return bad_request(
 			NULL, CTL_PARSE_ERROR, "byte %d: %s", error.position, error.text);

@@ -119,6 +119,10 @@ const char *ctl_text(const struct ctl_field *object, const json_t *json, const c
 json_t *ctl_u64(uint64_t u);
 int ctl_get_u64(const json_t *json, uint64_t *u);
 
+/* Any JSON value of len bytes, without duplicate keys; NULL, and why. Numbers from 2^63 to 2^64-1
+ * within its members become strings, as ctl_u64 writes them. */
+json_t *ctl_load(const char *text, size_t len, json_error_t *error);
+
 /* A copy without the members whose key begins with '#': those are comments in our files. */
 json_t *ctl_strip_comments(const json_t *json);
 

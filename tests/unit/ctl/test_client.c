@@ -321,6 +321,45 @@ static void test_u64(void **state)
 	}
 }
 
+/* JSON has one kind of number; ours have 64 bits wherever a request may have them. */
+static void test_load(void **state)
+{
+	static const struct {
+		const char *in, *out; /* NULL: no JSON */
+	} cases[] = {
+		{"{\"p\":{\"a\":9223372036854775807}}", "{\"p\":{\"a\":9223372036854775807}}"},
+		{"{\"p\":{\"a\":9223372036854775808}}", "{\"p\":{\"a\":\"9223372036854775808\"}}"},
+		{"{\"p\":{\"a\": [1, 18446744073709551615 ]}}",
+			"{\"p\":{\"a\":[1,\"18446744073709551615\"]}}"},
+		{"{\"p\":{\"\\\"9\":18446744073709551615,\"9223372036854775808\":1.5e1}}",
+			"{\"p\":{\"\\\"9\":\"18446744073709551615\",\"9223372036854775808\":15.0}"
+			"}"},
+		{"{\"p\":{\"a\":18446744073709551616}}", NULL},
+		{"{\"p\":{\"a\":-9223372036854775809}}", NULL},
+		{"{\"p\":{\"a\":9223372036854775808-}}", NULL},
+		{"{\"p\":{\"a\":09223372036854775808}}", NULL},
+		{"{\"p\":{\"a\":9223372036854775808,\"b\":1e999}}", NULL},
+		{"{\"p\":{\"a\":9223372036854775808,\"a\":1}}", NULL},
+		{"{\"p\":{\"a\":9223372036854775808,\"b", NULL},
+		{"{\"id\":9223372036854775808}", NULL},
+		{"5", "5"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_error_t e;
+		json_t *json = ctl_load(cases[i].in, strlen(cases[i].in), &e);
+		char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+		if (cases[i].out)
+			assert_string_equal(text, cases[i].out);
+		else
+			assert_null(json);
+		free(text);
+		json_decref(json);
+	}
+}
+
 static void test_strip_comments(void **state)
 {
 	json_t *in = json_loads("{\"#\":1,\"a\":[{\"#b\":2,\"c\":\"#\"}]}", 0, NULL);
@@ -381,6 +420,7 @@ int main(void)
 		T(test_truncated),
 		T(test_too_long_request),
 		cmocka_unit_test(test_u64),
+		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_strip_comments),
 		cmocka_unit_test(test_schema_is_sane),
 	};

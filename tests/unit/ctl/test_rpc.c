@@ -49,6 +49,12 @@ static void test_not_json(void **state)
 	BAD(f, "{\"id\":\"\\u0000\"}", CTL_PARSE_ERROR);
 	BAD(f, "{\"id\":\"\\ud800\"}", CTL_PARSE_ERROR);
 	BAD(f, "{\"id\":99999999999999999999}", CTL_PARSE_ERROR);
+	BAD(f, "{\"id\":9223372036854775808}", CTL_PARSE_ERROR);
+	BAD(f, "{\"a\":{\"b\":18446744073709551616}}", CTL_PARSE_ERROR);
+	BAD(f, "{\"a\":{\"b\":-9223372036854775809}}", CTL_PARSE_ERROR);
+	BAD(f, "{\"a\":{\"b\":09223372036854775808}}", CTL_PARSE_ERROR);
+	BAD(f, "{\"a\":{\"b\":18446744073709551615", CTL_PARSE_ERROR);
+	BAD(f, "5 6", CTL_PARSE_ERROR);
 	BAD(f, "{\"id\":1e999}", CTL_PARSE_ERROR);
 	BAD(f, "{\"id\":NaN}", CTL_PARSE_ERROR);
 	bad_line(f, nul, sizeof(nul) - 1, CTL_PARSE_ERROR);
@@ -87,6 +93,11 @@ static void test_bad_requests(void **state)
 	BAD(f, "[]", CTL_INVALID_REQUEST);
 	BAD(f, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", CTL_INVALID_REQUEST);
 	BAD(f, "{}", CTL_INVALID_REQUEST);
+	BAD(f, "5", CTL_INVALID_REQUEST);
+	BAD(f, "-0.5e3", CTL_INVALID_REQUEST);
+	BAD(f, "\"x\"", CTL_INVALID_REQUEST);
+	BAD(f, "true", CTL_INVALID_REQUEST);
+	BAD(f, "null", CTL_INVALID_REQUEST);
 	BAD(f, "{\"id\":1,\"method\":\"ping\"}", CTL_INVALID_REQUEST);
 	BAD(f, "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", CTL_INVALID_REQUEST);
 	BAD(f, "{\"jsonrpc\":\"2.0\",\"id\":1}", CTL_INVALID_REQUEST);
