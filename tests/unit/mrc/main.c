@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/unit/mrc/mrc_test.h"
+
+int main(void)
+{
+	return run_evset_tests() + run_rcv_tests() + run_nscc_tests() != 0;
+}
