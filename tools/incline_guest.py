@@ -166,6 +166,7 @@ class Guest:
                                             process_group=0)  # docs/lab.md, "A crowded machine"
         with open(self.path('pid'), 'w') as f:
             f.write(str(self.process.pid))
+        return self.process
 
     def await_ready(self):
         deadline = time.monotonic() + BOOT_TIMEOUT

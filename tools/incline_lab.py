@@ -17,6 +17,7 @@ import time
 
 import incline_guest
 import incline_netns
+from incline_processes import Undisturbed, end_on_signals, process_start
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 START_TIMEOUT = 30
@@ -41,9 +42,11 @@ def build_dir():
 
 
 def write_json(path, value):
-    with open(path, 'w') as f:
+    """All of it or nothing: others read meanwhile."""
+    with open(path + '.new', 'w') as f:
         json.dump(value, f, indent=1)
         f.write('\n')
+    os.replace(path + '.new', path)
 
 
 def free_port():
@@ -56,16 +59,6 @@ def addresses(node):
     return [node[key] for key in ('ip', 'ip6') if key in node]
 
 
-def process_start(pid):
-    """Start time of a process, which tells it from a later one with the same number."""
-    try:
-        with open(f'/proc/{pid}/stat') as f:
-            fields = f.read().rsplit(')', 1)[1].split()
-    except OSError:
-        return None
-    return None if fields[0] == 'Z' else fields[19]
-
-
 class Topology:
     """The topology file, checked. Errors name the field."""
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
@@ -75,7 +68,7 @@ class Topology:
 
     def __init__(self, doc):
         self.check_keys(doc, '')
-        self.name = self.text(doc, 'name', 'lab')
+        self.name = self.text(doc, 'name', '')
         self.mtu = doc.get('mtu', 4200)
         if not isinstance(self.mtu, int) or not 576 <= self.mtu <= 9600:
             raise LabError(f'mtu: {self.mtu}, must be 576..9600')
@@ -99,7 +92,7 @@ class Topology:
     def text(row, key, where):
         value = row.get(key)
         if not isinstance(value, str) or not 0 < len(value) < 24 or not value.replace('-', '').isalnum():
-            raise LabError(f'{where}.{key}: {value!r}, must be 1..23 letters, digits and dashes')
+            raise LabError(f'{where + "." if where else ""}{key}: {value!r}, must be 1..23 letters, digits and dashes')
         return value
 
     def check_keys(self, row, kind):
@@ -288,40 +281,74 @@ class Lab:
 
     # ---- life ----
 
-    def up(self, topo, impair=None, netns=False):
-        """netns: give each host a network namespace with a network interface on its RNIC's port."""
-        if os.path.exists(self.path('lab.json')):
-            raise LabError(f'{self.dir}: a fabric is up there; take it down first (tools/lab down)')
-        for program in ('apps/incline-switch', 'lib/verbs/libincline_verbs.so'):
-            if not os.path.exists(os.path.join(build_dir(), program)):
-                raise LabError(f'{program} is not built; run tools/build')
-        os.makedirs(self.dir, mode=0o700, exist_ok=True)
+    def check_dir(self, topo):
+        if any(c.isspace() or c == ':' for c in self.dir):
+            raise LabError(f'{self.dir}: LD_PRELOAD and INCLINE_RNIC end a path at a blank or colon, set INCLINE_LAB to one without')
         longest = max(len(self.path(f"{a['name']}-{b['name']}.sock")) for a in topo.switches
                       for b in topo.ports + topo.switches)
         if longest > 100:
             raise LabError(f'{self.dir}: too long for socket paths, set INCLINE_LAB to a shorter one')
+
+    def lock(self):
+        """Who makes or ends a fabric has its folder for himself; a file to close then."""
+        while True:
+            try:
+                f = open(self.path('lock'), 'a+')
+            except FileNotFoundError:
+                raise LabError('no fabric is up (tools/lab up FILE)') from None
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                f.seek(0)
+                who = f.read().strip() or 'that has just begun'
+                f.close()
+                raise LabError(f'{self.dir}: process {who} makes or ends a fabric there') from None
+            try:
+                if os.path.samestat(os.fstat(f.fileno()), os.stat(self.path('lock'))):
+                    break
+            except FileNotFoundError:
+                pass
+            f.close()  # of a fabric that has ended meanwhile
+        f.truncate(0)
+        f.write(f'{os.getpid()}\n')
+        f.flush()
+        return f
+
+    def up(self, topo, impair=None, netns=False):
+        """netns: give each host a network namespace with a network interface on its RNIC's port."""
+        for program in ('apps/incline-switch', 'lib/verbs/libincline_verbs.so'):
+            if not os.path.exists(os.path.join(build_dir(), program)):
+                raise LabError(f'{program} is not built; run tools/build')
+        self.check_dir(topo)
+        os.makedirs(self.dir, mode=0o700, exist_ok=True)
+        with self.lock():
+            if os.path.exists(self.path('lab.json')):
+                raise LabError(f'{self.dir}: a fabric is up there; take it down first (tools/lab down)')
+            return self.make(topo, impair, netns)
+
+    def shim(self):
+        """The library to preload: where its path would be taken for several, a link to it."""
+        path = os.path.join(build_dir(), 'lib/verbs/libincline_verbs.so')
+        if any(c.isspace() or c == ':' for c in path):
+            link = self.path(os.path.basename(path))
+            if not os.path.islink(link):
+                os.symlink(path, link)
+            return link
+        return path
+
+    def make(self, topo, impair, netns):
         state = {'name': topo.name, 'build': build_dir(), 'switches': [], 'hosts': []}
-        if netns:
-            self.netns = incline_netns.Netns(self.dir)
-        for i, h in enumerate(topo.hosts):
-            ports = topo.ports_of_host(h['name'])
-            for p in ports if h not in topo.guests else ():
-                write_json(self.path(f"{p['name']}.json"), self.rnic_config(topo, p))
-            state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i,
-                                   'nic': h['nic'], 'ports': [p['name'] for p in ports]})
-            if netns and h not in topo.guests:
-                state['hosts'][-1]['netns'] = self.netns.name(h['name'])
-        write_json(self.path('group.json'), self.group_config(topo, topo.name, False))
-        write_json(self.path('group-reproducible.json'),
-                   self.group_config(topo, topo.name + '-r', True))
         try:
             if netns:
-                write_json(self.path('lab.json'), state)  # for down, if this fails halfway
+                self.netns = incline_netns.Netns(self.dir)
+            self.write_files(topo, state)
+            if netns:
                 self.netns.make(topo)
             # Parents first: they are the servers of their children's links.
             for s in sorted(topo.switches, key=lambda s: len(topo.path(s['name']))):
-                state['switches'].append(self.start_switch(topo, s['name'], impair))
-                write_json(self.path('lab.json'), state)
+                row = {'name': s['name'], 'ip': s['ip']}
+                state['switches'].append(row)
+                self.start_switch(topo, row, impair, state)
             if netns:
                 self.start_keepers(state)
             self.start_guests(topo, state)
@@ -332,6 +359,22 @@ class Lab:
             self.kill(state)
             raise
         return state
+
+    def write_files(self, topo, state):
+        """What is there before the first process; lab.json for down, should we be killed halfway."""
+        state['shim'] = self.shim()
+        for i, h in enumerate(topo.hosts):
+            ports = topo.ports_of_host(h['name'])
+            for p in ports if h not in topo.guests else ():
+                write_json(self.path(f"{p['name']}.json"), self.rnic_config(topo, p))
+            state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i,
+                                   'nic': h['nic'], 'ports': [p['name'] for p in ports]})
+            if self.netns and h not in topo.guests:
+                state['hosts'][-1]['netns'] = self.netns.name(h['name'])
+        write_json(self.path('group.json'), self.group_config(topo, topo.name, False))
+        write_json(self.path('group-reproducible.json'),
+                   self.group_config(topo, topo.name + '-r', True))
+        write_json(self.path('lab.json'), state)
 
     def rnic_config(self, topo, port):
         config = {'mac': port['mac'], 'ip': addresses(port), 'mtu': topo.mtu, 'idle': 'sleep',
@@ -347,9 +390,9 @@ class Lab:
         ports = [f"{self.path(h['name'] + '.json')}@{incline_netns.RUN_DIR}/{h['netns']}"
                  for h in state['hosts'] if 'netns' in h]
         if ports:
-            process = self.start_process('netd', [os.path.join(build_dir(), 'apps/incline-netd'), *ports])
-            state['keepers'] = [{'name': 'netd', 'pid': process.pid, 'start': process_start(process.pid)}]
-            write_json(self.path('lab.json'), state)
+            row = {'name': 'netd'}
+            state['keepers'] = [row]
+            self.start_process(row, [os.path.join(build_dir(), 'apps/incline-netd'), *ports], state)
 
     def start_guests(self, topo, state):
         if not topo.guests:
@@ -360,44 +403,47 @@ class Lab:
         # One prefix for all: the switch answers ARP and ND for whoever is behind another port.
         for i, h in enumerate(topo.hosts):
             if h in topo.guests:
-                guest = self.guest(h['name'])
-                guest.start(self.link_socket(h['switch'], h['name']), topo.ports_of_host(h['name'])[0]['mac'],
-                            [ip + ('/64' if ':' in ip else '/16') for ip in addresses(h)], topo.mtu)
-                self.processes.append(guest.process)
-                row = state['hosts'][i]
-                row['pid'], row['start'] = guest.process.pid, process_start(guest.process.pid)
-                write_json(self.path('lab.json'), state)
+                self.record(state['hosts'][i], state, lambda: self.guest(h['name']).start(
+                    self.link_socket(h['switch'], h['name']), topo.ports_of_host(h['name'])[0]['mac'],
+                    [ip + ('/64' if ':' in ip else '/16') for ip in addresses(h)], topo.mtu))
         for h in topo.guests:
             self.guest(h['name']).await_ready()
 
     def guest(self, name):
         return incline_guest.Guest(name, self.path(f'{name}.guest'), self.dir)
 
-    def start_switch(self, topo, name, impair):
+    def record(self, row, state, start):
+        """Starts a process and writes it down, whatever comes in between: down finds it."""
+        with Undisturbed():
+            process = start()
+            self.processes.append(process)
+            row['pid'], row['start'] = process.pid, process_start(process.pid)
+            write_json(self.path('lab.json'), state)
+        return process
+
+    def start_switch(self, topo, row, impair, state):
+        name = row['name']
         config = self.path(f'{name}.json')
         write_json(config, self.switch_config(topo, name, impair))
-        process = self.start_process(name, [os.path.join(build_dir(), 'apps/incline-switch'), '-c', config])
-        row = {'name': name, 'ip': topo.switch[name]['ip'], 'pid': process.pid,
-               'start': process_start(process.pid)}
-        with open(self.path(f'{name}.log')) as f:
-            said = f.read()
+        said = self.start_process(row, [os.path.join(build_dir(), 'apps/incline-switch'), '-c', config], state)
         if ' and tcp:' in said:
             row['tcp'] = said.split(' and ')[1].split()[0]
-        return row
+            write_json(self.path('lab.json'), state)
 
-    def start_process(self, name, argv):
-        """Starts it and waits until it says that it is ready."""
+    def start_process(self, row, argv, state):
+        """Starts it and waits until it says that it is ready: what it has said."""
+        name = row['name']
         log = self.path(f'{name}.log')
         with open(log, 'w') as out:
             # Not a session of its own: docs/lab.md, "A crowded machine".
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0)
-        self.processes.append(process)
+            process = self.record(row, state, lambda: subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out,
+                                                                       stderr=out, process_group=0))
         deadline = time.monotonic() + START_TIMEOUT
         while True:
             with open(log) as f:
                 said = f.read()
             if ' ready' in said:
-                return process
+                return said
             if process.poll() is not None:
                 raise LabError(f'{name} ended at once:\n{said}')
             if time.monotonic() > deadline:
@@ -413,8 +459,7 @@ class Lab:
         for process in self.processes:
             if process.pid == row['pid']:
                 process.wait()
-        row.update(self.start_switch(topo, name, impair))
-        write_json(self.path('lab.json'), state)
+        self.start_switch(topo, row, impair, state)
 
     def state(self):
         try:
@@ -424,7 +469,7 @@ class Lab:
             raise LabError('no fabric is up (tools/lab up FILE)') from None
 
     def alive(self, row):
-        return process_start(row['pid']) == row['start']
+        return 'pid' in row and process_start(row['pid']) == row['start']
 
     def host_in_use(self, name):
         """A program started by exec holds the host's lock as long as it runs."""
@@ -453,11 +498,18 @@ class Lab:
                 return h
         raise LabError(f"{name}: no such host; there are " + ', '.join(h['name'] for h in hosts))
 
+    def switch(self, name):
+        switches = self.state()['switches']
+        for s in switches:
+            if s['name'] == name:
+                return s
+        raise LabError(f"{name}: no such switch; there are " + ', '.join(s['name'] for s in switches))
+
     def host_env(self, name, group='group.json'):
         """Environment in which a verbs program runs on a host's RNIC."""
         host = self.host(name)
         env = dict(os.environ)
-        shim = os.path.join(self.state()['build'], 'lib/verbs/libincline_verbs.so')
+        shim = self.state()['shim']
         others = [p for p in env.get('LD_PRELOAD', '').split(':') if p != shim]
         env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('INCLINE_PRELOAD_FIRST'), shim, *others]))
         env['INCLINE_RNIC'] = ':'.join(self.path(f'{port}.json') for port in host['ports'])
@@ -475,8 +527,11 @@ class Lab:
         except OSError:
             pass  # somebody asks at this moment whether the host is busy
         if guest:
+            end_on_signals()
             raise SystemExit(self.popen(name, argv, limit=3600).wait())
         os.set_inheritable(lock, True)
+        if not shutil.which(argv[0]):
+            raise LabError(f'exec: {argv[0]}: no such program')
         argv = self.within(name, argv)
         os.execvpe(argv[0], argv, env)
 
@@ -522,24 +577,27 @@ class Lab:
         return subprocess.Popen(self.within(name, argv), env=self.host_env(name, group), **kwargs)
 
     def kill(self, state):
-        for h in state['hosts']:
-            if 'pid' in h and self.alive(h):
-                os.kill(h['pid'], signal.SIGKILL)  # a guest has no disk
-        rows = [s for s in state['switches'] + state.get('keepers', []) if self.alive(s)]
-        for s in rows:
-            os.kill(s['pid'], signal.SIGTERM)
-        deadline = time.monotonic() + STOP_TIMEOUT
-        while rows and time.monotonic() < deadline:
-            time.sleep(0.02)
-            for process in self.processes:
-                process.poll()
-            rows = [s for s in rows if self.alive(s)]
-        for s in rows:
-            os.kill(s['pid'], signal.SIGKILL)
-        if any('netns' in h for h in state['hosts']):
-            incline_netns.Netns(self.dir).remove()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        """Names of what did not stop by itself. Nothing interrupts it."""
+        with Undisturbed():
+            for h in state['hosts']:
+                if self.alive(h):
+                    os.kill(h['pid'], signal.SIGKILL)  # a guest has no disk
+            rows = [s for s in state['switches'] + state.get('keepers', []) if self.alive(s)]
+            for s in rows:
+                os.kill(s['pid'], signal.SIGTERM)
+            deadline = time.monotonic() + STOP_TIMEOUT
+            while rows and time.monotonic() < deadline:
+                time.sleep(0.02)
+                for process in self.processes:
+                    process.poll()
+                rows = [s for s in rows if self.alive(s)]
+            for s in rows:
+                os.kill(s['pid'], signal.SIGKILL)
+            if any('netns' in h for h in state['hosts']):
+                incline_netns.Netns(self.dir).remove()
+            shutil.rmtree(self.dir, ignore_errors=True)
         return [s['name'] for s in rows]
 
     def down(self):
-        return self.kill(self.state())
+        with self.lock():
+            return self.kill(self.state())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every mode with every collective on three trees: what tools/demo --matrix runs."""
+import argparse
 import json
 import os
 import time
@@ -21,6 +22,15 @@ BETWEEN = {'incline': 'memif between processes of one machine', 'soft-roce': 'vh
 EPIC_MBPS = {'allreduce': {'I': 182, 'II': 89, 'III': 73}, 'reduce': {'I': 210, 'II': 99, 'III': 106},
              'reduce_scatter': {'I': 72, 'II': 105, 'III': 95}, 'broadcast': {'I': 79, 'II': 125, 'III': 230},
              'allgather': {'I': 282, 'II': 200, 'III': 3}, 'barrier': {'I': 1331, 'II': 590, 'III': 2502}}
+
+
+def modes(text, known=MODES):
+    """The modes of a list with commas, for argparse."""
+    words = text.split(',')
+    for word in words:
+        if word not in known:
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(known)}")
+    return words
 
 
 def collectives_of(mode):
@@ -103,7 +113,7 @@ def show(rows, hosts):
 
 def run(lab_of, run_ranks, say, args):
     """lab_of() makes a Lab; run_ranks as the demo's. Returns the rows."""
-    rows, modes = [], args.modes.split(',')
+    rows, modes = [], args.modes
     # Virtual machines take long to boot; else every mode has a fabric of its own.
     together = [modes] if args.hosts == 'soft-roce' else [[m] for m in modes]
     for tree, fabric in TREES:

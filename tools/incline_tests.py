@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tools/test is made of: tests by name, results, skips that are compared with a list, progress, the slowest,
 and an end that leaves no process and no file behind."""
-import ctypes
 import difflib
 import fnmatch
 import json
@@ -18,13 +17,13 @@ import time
 import incline_guest
 import incline_netns
 from incline_lab import Lab, LabError
+from incline_processes import SIGNALS, adopt_orphans, end_descendants
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPS = os.path.join(TOP, 'tests', 'skips.txt')
 PASSED = ('OK', 'EXPECTEDFAIL')
 SLOWEST = 15
 HEARTBEAT = 30  # seconds
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class TestError(Exception):
@@ -106,47 +105,7 @@ def skipped_cases(text):
     return cases
 
 
-# ---- processes ----
-
-def adopt_orphans():
-    """Descendants whose parents end become children of this process, so that none is lost."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def descendants():
-    """{pid: parent} of every process below this one."""
-    parent = {}
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{pid}/stat') as f:
-                parent[int(pid)] = int(f.read().rsplit(')', 1)[1].split()[1])
-        except OSError:
-            pass
-    below, grown = {os.getpid()}, True
-    while grown:
-        new = {pid for pid, above in parent.items() if above in below} - below
-        below |= new
-        grown = bool(new)
-    return below - {os.getpid()}
-
-
-def end_descendants(patience=5):
-    """SIGTERM, and SIGKILL for who does not heed it."""
-    for number in signal.SIGTERM, signal.SIGKILL:
-        deadline = time.monotonic() + patience
-        for pid in descendants():
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
-        while time.monotonic() < deadline:
-            try:
-                while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                    pass
-            except ChildProcessError:
-                return
-            time.sleep(0.02)
-
+# ---- the end ----
 
 class Workspace:
     """A folder for all temporary files of the tests; when it is left, by whatever way, it goes, and with it fabrics
@@ -160,7 +119,7 @@ class Workspace:
         return self
 
     def __exit__(self, *_):
-        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         end_descendants()
         for directory, _, files in os.walk(self.dir):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """tools/demo --matrix: the table that it prints."""
+import argparse
 import contextlib
 import io
 import os
@@ -10,6 +11,15 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../../tools'))
 import incline_matrix as m  # noqa: E402
+
+
+class Modes(unittest.TestCase):
+    def test_only_those_that_there_are(self):
+        self.assertEqual(m.modes('II,netreduce'), ['II', 'netreduce'])
+        for wrong in 'X', 'II,', '', 'II,ring':
+            with self.assertRaises(argparse.ArgumentTypeError):
+                m.modes(wrong)
+        self.assertEqual(m.modes('ring', ('I', 'ring')), ['ring'])
 
 
 class Table(unittest.TestCase):

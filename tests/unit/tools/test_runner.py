@@ -20,9 +20,9 @@ KNOWN = {'reduce-avx2': {'unit'}, 'reduce-avx512': {'unit'}, 'wire': {'unit'}, '
 INTERRUPTED = f'''
 import subprocess, sys, time
 sys.path.insert(0, {TOOLS!r})
-import signal
 import incline_tests as t
-signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+import incline_processes
+incline_processes.end_on_signals()
 with t.Workspace() as w:
     open(w.dir + '/left', 'w').close()
     # One in a session of its own whose parent has ended, one that ignores SIGTERM.
