@@ -12,6 +12,9 @@
 
 enum { LINK_DELAY_NS = 2000, MTU = 4200, MAX_QP = 256 };
 
+/* Longer than a group drains. */
+static const uint64_t DRAINED_NS = 3000000000;
+
 const struct fab_tree fab_star4 = {"star", 4, 1, {0}, {0}};
 const struct fab_tree fab_tree_2x2 = {"two-level", 4, 3, {0}, {1, 1, 2, 2}};
 const struct fab_tree fab_deep = {"depth 4", 8, 7, {0, 0, 0, 1, 1, 3, 3}, {5, 2, 6, 5, 4, 0, 6, 2}};
@@ -92,11 +95,24 @@ static void make_sim(struct fabric *fab, const struct fab_opts *opts)
 	fab_set_faults(fab, &opts->faults);
 }
 
-struct fabric *fab_create(const struct fab_opts *opts)
+/* Both directions of a link. */
+static void set_link(struct fabric *fab, unsigned link, bool up)
 {
-	struct fabric *fab = calloc(1, sizeof(*fab));
-	struct sim_coll_conf conf = {.mode = opts->mode ? opts->mode : CCL_MODE_2,
-		.n_ranks = opts->tree.n_hosts,
+	for (unsigned i = link; i < link + 2; i++) {
+		struct sim_link_conf *conf = &sim_link(fab->sim, i)->conf;
+
+		conf->n_down = !up;
+		conf->down[0].from = sim_now(fab->sim);
+		conf->down[0].until = UINT64_MAX;
+	}
+}
+
+static void make_coll(struct fabric *fab)
+{
+	const struct fab_opts *opts = &fab->opts;
+	const struct sim_coll_conf conf = {.sim = fab->sim,
+		.mode = opts->mode ? opts->mode : CCL_MODE_2,
+		.n_ranks = fab->n,
 		.collectives = opts->collectives,
 		.kind = opts->kind,
 		.mtu = opts->mtu,
@@ -108,15 +124,41 @@ struct fabric *fab_create(const struct fab_opts *opts)
 		.timeout_ns = opts->timeout_ns};
 	char err[CCL_ERR_LEN];
 
+	if (sim_coll_create(&conf, &fab->coll, err) != 0)
+		give_up("communicator", err);
+}
+
+struct fabric *fab_create(const struct fab_opts *opts)
+{
+	struct fabric *fab = calloc(1, sizeof(*fab));
+
 	fab->opts = *opts;
 	fab->n = opts->tree.n_hosts;
 	fab->rng = opts->seed;
 	make_topology(&opts->tree, &fab->topo);
 	make_sim(fab, opts);
-	conf.sim = fab->sim;
-	if (sim_coll_create(&conf, &fab->coll, err) != 0)
-		give_up("communicator", err);
+	make_coll(fab);
 	return fab;
+}
+
+void fab_renew(struct fabric *fab)
+{
+	char err[CCL_ERR_LEN];
+
+	if (sim_coll_close(fab->coll, err) != 0)
+		give_up("closing", err);
+	fab_run(fab, DRAINED_NS);
+	for (unsigned i = 0; i < fab->topo.n_switches; i++) {
+		const struct sim_switch *s = sim_switch(fab->sim, i);
+
+		assert_int_equal(s->arena_used, 0);
+		assert_int_equal(s->n_groups + s->n_rings, 0);
+	}
+	for (unsigned r = 0; r < fab->n; r++)
+		sim_freeze(fab->sim, r, 0);
+	for (unsigned i = 0; i < sim_n_links(fab->sim); i += 2)
+		set_link(fab, i, true);
+	make_coll(fab);
 }
 
 void fab_destroy(struct fabric *fab)
@@ -186,18 +228,6 @@ void fab_set_faults(struct fabric *fab, const struct fab_faults *faults)
 		conf->dup = faults->dup;
 		conf->reorder = faults->reorder;
 		conf->corrupt = faults->corrupt;
-	}
-}
-
-/* Both directions of a link. */
-static void set_link(struct fabric *fab, unsigned link, bool up)
-{
-	for (unsigned i = link; i < link + 2; i++) {
-		struct sim_link_conf *conf = &sim_link(fab->sim, i)->conf;
-
-		conf->n_down = !up;
-		conf->down[0].from = sim_now(fab->sim);
-		conf->down[0].until = UINT64_MAX;
 	}
 }
 

@@ -57,6 +57,9 @@ struct fabric {
  * captured there, to a file per fabric. */
 struct fabric *fab_create(const struct fab_opts *opts);
 void fab_destroy(struct fabric *fab);
+/* Takes the communicator away, after which nothing must be left on any switch. Mends links and
+ * hosts, and makes it anew. */
+void fab_renew(struct fabric *fab);
 
 struct ccl_comm *fab_comm(struct fabric *fab, unsigned rank);
 struct ccl_ring *fab_ring(struct fabric *fab, unsigned rank); /* of a ring or NetReduce */

@@ -34,9 +34,15 @@ void fab_batch(struct tasks *w, unsigned n, int kind);
 /* One of each kind while nothing is lost, then n in all, in batches, on links with these faults. */
 void fab_sequence(struct tasks *w, const struct fab_faults *faults, unsigned n);
 
+/* One of this kind, of several hundred kilobytes, until it is half-way. */
+void fab_begin(struct fabric *fab, struct task *t, int kind);
+/* Within the fabric's timeout every rank but one knows that it has failed and at which peer, or has
+ * its part done. */
+void fab_all_failed(struct fabric *fab, const struct task *t, unsigned but);
+
 /* A link is pulled in the middle of a collective of this kind, for so long: host 1's, or that of
- * the last switch to its parent. Then it goes on; or, if it may, all ranks learn within the
- * fabric's timeout that it has failed. Destroys the fabric. */
+ * the last switch to its parent. Then it goes on; or, if it may, fails at all ranks. Destroys
+ * the fabric. */
 void fab_pull(struct fabric *fab, int kind, bool uplink, uint64_t down_ns, bool may_fail);
 
 #endif

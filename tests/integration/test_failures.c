@@ -94,6 +94,28 @@ static void mode1_group_fails(void **state)
 	}
 }
 
+/* Whoever dies in the midst of a collective, a host or a switch: all others hear of it in time,
+ * nothing stays behind on the switches that live, and the next communicator works. */
+static void somebody_dies(enum ccl_mode mode, enum ccl_kind kind, bool sw)
+{
+	for (unsigned dead = 0; dead < (sw ? 3u : 4u); dead++) {
+		struct fabric *fab = make(&fab_tree_2x2, mode, kind);
+		struct task t;
+
+		fab_begin(fab, &t, CCL_ALLREDUCE);
+		if (sw)
+			fab_kill(fab, dead);
+		else
+			sim_freeze(fab->sim, dead, UINT64_MAX);
+		assert_true(fab_wait(fab, t.req, 3 * TIMEOUT) < 0);
+		fab_all_failed(fab, &t, sw ? fab->n : dead);
+		fab_renew(fab);
+		task_free(&t);
+		fab_exact(fab, CCL_ALLREDUCE, 1000, 0, false);
+		fab_destroy(fab);
+	}
+}
+
 static void mode1(void **state)
 {
 	(void)state;
@@ -104,6 +126,21 @@ static void mode3(void **state)
 {
 	(void)state;
 	all_collectives(CCL_MODE_3, CCL_MIXED);
+}
+
+static void deaths(void **state)
+{
+	static const struct {
+		enum ccl_mode mode;
+		enum ccl_kind kind;
+	} ways[] = {{CCL_MODE_1, CCL_MIXED}, {CCL_MODE_2, CCL_MIXED}, {CCL_MODE_2, CCL_SINGLE},
+		{CCL_MODE_3, CCL_MIXED}, {CCL_MODE_NETREDUCE, CCL_SINGLE}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		somebody_dies(ways[i].mode, ways[i].kind, false);
+		somebody_dies(ways[i].mode, ways[i].kind, true);
+	}
 }
 
 static void mode2_single(void **state)
@@ -121,6 +158,7 @@ static void mode2_mixed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(deaths),
 		cmocka_unit_test(mode1_group_fails),
 		cmocka_unit_test(mode1),
 		cmocka_unit_test(mode2_single),
