@@ -120,7 +120,8 @@ int sim_mode1_make(struct sim *sim, unsigned sw, struct inc_group *g, char err[I
 int sim_mode1_connect(struct sim *sim, unsigned sw, struct inc_group *g, char err[INC_ERR_LEN]);
 void sim_mode1_stop(struct sim *sim, unsigned sw, unsigned slot);
 void sim_mode1_forget(struct sim *sim, unsigned sw, unsigned slot);
-void sim_mode1_rx(struct sim *sim, unsigned sw, struct sim_frame *frame);
+void sim_mode1_rx(struct sim *sim, unsigned sw, unsigned port, const struct sim_frame *frame,
+	const struct wire_pkt *pkt);
 void sim_mode1_close(struct sim_node_switch *s);
 /* Does what is due, sends what is there. */
 void sim_mode1_turn(struct sim *sim, unsigned sw);
@@ -128,7 +129,8 @@ void sim_mode1_turn(struct sim *sim, unsigned sw);
 /* ---- switch_ring.c: NetReduce ---- */
 
 /* False: the frame is no ring's and goes on; true: it is gone. */
-bool sim_ring_rx(struct sim *sim, unsigned sw, struct sim_frame *frame, const struct wire_pkt *pkt);
+bool sim_ring_rx(struct sim *sim, unsigned sw, unsigned port, struct sim_frame *frame,
+	const struct wire_pkt *pkt);
 
 void sim_hash_frame(struct sim *sim, unsigned link, const struct sim_frame *frame);
 /* Of a control connection. */

@@ -278,7 +278,7 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 		sim_frame_put(sim, f);
 		return;
 	}
-	if (sim->sw[i].pub.n_rings && pkt.kind == WIRE_ROCE && sim_ring_rx(sim, i, f, &pkt))
+	if (sim->sw[i].pub.n_rings && pkt.kind == WIRE_ROCE && sim_ring_rx(sim, i, port, f, &pkt))
 		return;
 	node = sim_node_of(sim, &pkt.dst);
 	if (node != (int)(sim->topo->n_hosts + i)) {
@@ -286,7 +286,7 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 		return;
 	}
 	if (pkt.kind == WIRE_ROCE && pkt.dqpn < MODE1_QPN_LIMIT)
-		sim_mode1_rx(sim, i, f);
+		sim_mode1_rx(sim, i, port, f, &pkt);
 	else if (pkt.kind == WIRE_ROCE)
 		to_group(sim, i, port, f, &pkt);
 	sim_frame_put(sim, f);

@@ -109,7 +109,8 @@ static void emit(void *arg, struct nr_ring *ring, const struct nr_emit *emit)
 	sim_switch_send(em->sim, em->sw, f, &emit->dst);
 }
 
-bool sim_ring_rx(struct sim *sim, unsigned i, struct sim_frame *f, const struct wire_pkt *pkt)
+bool sim_ring_rx(
+	struct sim *sim, unsigned i, unsigned port, struct sim_frame *f, const struct wire_pkt *pkt)
 {
 	struct sim_node_switch *s = &sim->sw[i];
 	struct emitting em = {sim, i};
@@ -121,7 +122,9 @@ bool sim_ring_rx(struct sim *sim, unsigned i, struct sim_frame *f, const struct 
 
 	if (!look)
 		return false;
-	drop = nr_rx(look, &s->pub.arena, f->data, pkt, sim->now, &sink);
+	drop = look->port != NR_ANY_PORT && look->port != port
+		       ? NR_DROP_PORT
+		       : nr_rx(look, &s->pub.arena, f->data, pkt, sim->now, &sink);
 	if (drop == NR_FORWARD)
 		return false;
 	if (drop == NR_ICRC_BAD)

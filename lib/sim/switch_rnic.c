@@ -104,13 +104,27 @@ void sim_mode1_turn(struct sim *sim, unsigned i)
 	sim_switch_wake(sim, i, rnic_deadline(rnic));
 }
 
-void sim_mode1_rx(struct sim *sim, unsigned i, struct sim_frame *f)
+/* Of a group that wants to see its endpoints on their ports only? */
+static bool wrong_port(const struct sim_node_switch *s, uint32_t qpn, unsigned port)
+{
+	unsigned ep;
+	struct inc_group *g = mode1_owner(s->mode1, qpn, &ep);
+
+	return g && (g->flags & INC_F_STRICT_PORT) && inc_ep_at(g, ep)->port != port;
+}
+
+void sim_mode1_rx(struct sim *sim, unsigned i, unsigned port, const struct sim_frame *f,
+	const struct wire_pkt *pkt)
 {
 	struct sim_node_switch *s = &sim->sw[i];
 
 	s->pub.rnic_rx++;
 	if (!s->mode1)
 		return;
+	if (wrong_port(s, pkt->dqpn, port)) {
+		s->pub.inc_drop[INC_DROP_PORT]++;
+		return;
+	}
 	rnic_rx(mode1_rnic(s->mode1), f->data, f->len, sim->now);
 	sim_mode1_turn(sim, i);
 }

@@ -36,14 +36,20 @@ static _Noreturn void give_up(const char *what, const char *err)
 
 /* ---- making ---- */
 
-static void name_node(struct sim_topo_node *node, char kind, unsigned i, uint32_t ip)
+/* 10.77.0.10 .., 10.77.255.1 ..; fd77::a .., fd77::ff:1 .. */
+static void name_node(struct sim_topo_node *node, bool host, unsigned i, bool ipv6)
 {
-	snprintf(node->name, sizeof(node->name), "%c%u", kind, i);
-	node->ip = wire_ip_from4(ip + i);
+	const char *first = ipv6   ? host ? "fd77::a" : "fd77::ff:1"
+			    : host ? "10.77.0.10"
+				   : "10.77.255.1";
+
+	snprintf(node->name, sizeof(node->name), "%c%u", host ? 'h' : 's', i);
+	wire_ip_parse(first, &node->ip);
+	node->ip.b[15] = (uint8_t)(node->ip.b[15] + i);
 }
 
 /* Edge e is the uplink of switch e + 1. */
-static void make_topology(const struct fab_tree *tree, struct sim_topo *t)
+static void make_topology(const struct fab_tree *tree, bool ipv6, struct sim_topo *t)
 {
 	*t = (struct sim_topo){.mtu = MTU,
 		.n_hosts = tree->n_hosts,
@@ -54,11 +60,11 @@ static void make_topology(const struct fab_tree *tree, struct sim_topo *t)
 		.host_switch = calloc(tree->n_hosts, sizeof(*t->host_switch)),
 		.edge = calloc(tree->n_switches, sizeof(*t->edge))};
 	for (unsigned r = 0; r < tree->n_hosts; r++) {
-		name_node(&t->host[r], 'h', r, 0x0a4d000a);
+		name_node(&t->host[r], true, r, ipv6);
 		t->host_switch[r] = tree->leaf_of[r];
 	}
 	for (unsigned i = 0; i < tree->n_switches; i++) {
-		name_node(&t->sw[i], 's', i, 0x0a4dff01);
+		name_node(&t->sw[i], false, i, ipv6);
 		if (i > 0) {
 			t->edge[i - 1][0] = tree->parent[i];
 			t->edge[i - 1][1] = i;
@@ -135,7 +141,7 @@ struct fabric *fab_create(const struct fab_opts *opts)
 	fab->opts = *opts;
 	fab->n = opts->tree.n_hosts;
 	fab->rng = opts->seed;
-	make_topology(&opts->tree, &fab->topo);
+	make_topology(&opts->tree, opts->ipv6, &fab->topo);
 	make_sim(fab, opts);
 	make_coll(fab);
 	return fab;
@@ -248,15 +254,6 @@ void fab_kill(struct fabric *fab, unsigned sw)
 	for (unsigned i = 0; i < sim_n_links(fab->sim); i += 2)
 		if (sim_link(fab->sim, i)->from == node || sim_link(fab->sim, i)->to == node)
 			set_link(fab, i, false);
-}
-
-void fab_inject_switch(struct fabric *fab, unsigned sw, const uint8_t *frame, size_t len)
-{
-	unsigned i = 0;
-
-	while (sim_link(fab->sim, i)->to != fab->n + sw)
-		i++;
-	sim_inject(fab->sim, i, frame, (unsigned)len);
 }
 
 void fab_inject_host(struct fabric *fab, unsigned rank, const uint8_t *frame, size_t len)

@@ -33,6 +33,7 @@ struct fab_tree fab_leaves(unsigned n_hosts, unsigned n_leaves);
 
 struct fab_opts {
 	struct fab_tree tree;
+	bool ipv6;
 	enum ccl_mode mode; /* 0: Mode-II */
 	enum ccl_kind kind;
 	unsigned collectives; /* bit per enum ccl_collective that will be called */
@@ -78,9 +79,7 @@ void fab_set_uplink(struct fabric *fab, unsigned sw, bool up);
 /* Nothing gets to a switch, or out of it, any more. */
 void fab_kill(struct fabric *fab, unsigned sw);
 
-/* A frame from nowhere: arrives at a switch (by a port of its own) or a host after a link's delay.
- */
-void fab_inject_switch(struct fabric *fab, unsigned sw, const uint8_t *frame, size_t len);
+/* A frame from nowhere (elsewhere: sim_inject). */
 void fab_inject_host(struct fabric *fab, unsigned rank, const uint8_t *frame, size_t len);
 
 /* Runs the world until every rank's request is done: 0, or the first error of a rank; -EDEADLK when

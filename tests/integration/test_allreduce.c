@@ -140,10 +140,10 @@ static void storm(void *arg, unsigned link, const uint8_t *frame, unsigned len)
 	struct wire_pkt pkt;
 	struct wire_flow flow;
 	struct wire_hdr hdr;
-	uint64_t dice = sim_random(&fab->rng) % 20;
+	uint64_t dice = sim_random(&fab->rng) % 24;
 	size_t n = len;
 
-	if (dice > 8 || wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+	if (dice > 9 || wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
 		return;
 	memcpy(copy, frame, len);
 	wire_unbuild(frame, &pkt, &flow, &hdr);
@@ -175,32 +175,41 @@ static void storm(void *arg, unsigned link, const uint8_t *frame, unsigned len)
 		n = (size_t)wire_build_frame(
 			copy, sizeof(copy), &flow, &hdr, frame + pkt.pay_off, pkt.pay_len);
 		break;
-	case 7: /* opcode that no collective uses; a host's QP would rightly fail on it */
+	case 7: /* opcode that no collective uses; an RNIC's QP rightly fails on it */
+		if (fab->opts.mode == CCL_MODE_1 || sim_link(fab->sim, link)->to < fab->n)
+			return;
 		hdr.opcode = ROCE_READ_REQUEST;
 		n = (size_t)wire_build_frame(copy, sizeof(copy), &flow, &hdr, NULL, 0);
 		break;
+	case 8: /* what another port would bring */
+		for (unsigned i = 0; i < sim_n_links(fab->sim); i++)
+			if (i != link && sim_link(fab->sim, i)->to == sim_link(fab->sim, link)->to)
+				sim_inject(fab->sim, i, frame, len);
+		return;
 	default: /* noise */
 		for (size_t i = ETH_HDR_LEN; i < len; i++)
 			copy[i] = (uint8_t)sim_random(&fab->rng);
 	}
-	/* Other switches would only forward it. */
-	if (dice != 7 || sim_link(fab->sim, link)->to >= fab->n)
-		sim_inject(fab->sim, link, copy, (unsigned)n);
+	sim_inject(fab->sim, link, copy, (unsigned)n); /* elsewhere it would be forwarded */
 	if (dice != 7)
 		fab_inject_host(fab, (unsigned)(sim_random(&fab->rng) % 4), copy, n);
 }
 
-/* Results stay exact and every kind of bad packet is dropped under its own reason. */
-static void test_hostile_input(void **state)
+/* Results stay exact and every kind of bad packet is dropped under its own reason. In Mode-I
+ * most packets are the RNIC's of the switch, which counts its own. */
+static void hostile_input(enum ccl_mode mode)
 {
 	static const enum inc_drop inc_seen[] = {INC_DROP_NO_GROUP, INC_DROP_GENERATION,
-		INC_DROP_NO_ENDPOINT, INC_DROP_SOURCE, INC_DROP_OPCODE};
+		INC_DROP_NO_ENDPOINT, INC_DROP_SOURCE, INC_DROP_OPCODE, INC_DROP_PORT};
+	enum { N_INC_SEEN = sizeof(inc_seen) / sizeof(inc_seen[0]) };
 	static const enum wire_drop wire_seen[] = {
 		WIRE_PARSE_SHORT, WIRE_PARSE_IPSUM, WIRE_ICRC_BAD};
+	const bool rnic = mode == CCL_MODE_1;
 	struct fab_opts opts = options(fab_leaves(4, 2));
 	struct fabric *fab;
 
-	(void)state;
+	opts.mode = mode;
+	opts.flags |= INC_F_STRICT_PORT;
 	opts.faults = (struct fab_faults){.corrupt = 0.01, .loss = 0.001};
 	fab = fab_create(&opts);
 	sim_set_tap(fab->sim, storm, fab);
@@ -209,11 +218,11 @@ static void test_hostile_input(void **state)
 	for (unsigned sw = 0; sw < opts.tree.n_switches; sw++) {
 		const struct sim_switch *s = sim_switch(fab->sim, sw);
 
-		for (unsigned i = 0; i < sizeof(inc_seen) / sizeof(inc_seen[0]); i++)
+		for (unsigned i = rnic ? N_INC_SEEN - 1 : 0; i < N_INC_SEEN; i++)
 			if (s->inc_drop[inc_seen[i]] == 0)
 				fail_msg("switch %u never dropped for %s", sw,
 					inc_drop_name(inc_seen[i]));
-		for (unsigned i = 0; i < sizeof(wire_seen) / sizeof(wire_seen[0]); i++)
+		for (unsigned i = 0; i < sizeof(wire_seen) / sizeof(wire_seen[0]) - rnic; i++)
 			if (s->wire_drop[wire_seen[i]] == 0)
 				fail_msg("switch %u never dropped for %s", sw,
 					wire_drop_name(wire_seen[i]));
@@ -221,6 +230,13 @@ static void test_hostile_input(void **state)
 	for (unsigned r = 0; r < 4; r++)
 		assert_true(rnic_drop_count(fab_rnic(fab, r), WIRE_ICRC_BAD) > 0);
 	fab_destroy(fab);
+}
+
+static void test_hostile_input(void **state)
+{
+	(void)state;
+	for (unsigned mode = CCL_MODE_1; mode <= CCL_MODE_3; mode++)
+		hostile_input((enum ccl_mode)mode);
 }
 
 /* ---- failures ---- */

@@ -131,8 +131,7 @@ static void storm(void *arg, unsigned link, const uint8_t *frame, unsigned len)
 	struct ina_hdr ina;
 	size_t n = len;
 
-	(void)link;
-	if (dice > 7 || wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+	if (dice > 8 || wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
 		return;
 	if (!pkt.src.b[14] && pkt.src.b[15] & 0x80)
 		return; /* a stranger's, made below: do not make a member's of it */
@@ -165,6 +164,11 @@ static void storm(void *arg, unsigned link, const uint8_t *frame, unsigned len)
 		payload[4 + sim_random(&f->rng) % 4] ^= 1;
 		payload[12] ^= (uint8_t)(sim_random(&f->rng) % 2);
 		break;
+	case 7: /* what another port would bring */
+		for (unsigned i = 0; i < sim_n_links(f->sim); i++)
+			if (i != link && sim_link(f->sim, i)->to == sim_link(f->sim, link)->to)
+				sim_inject(f->sim, i, frame, len);
+		return;
 	default: /* a message number far beyond the window */
 		if (!(pkt.flags & ROCE_F_FIRST) || pkt.pay_len < INA_LEN ||
 			!ina_decode(payload, &ina))
@@ -175,21 +179,18 @@ static void storm(void *arg, unsigned link, const uint8_t *frame, unsigned len)
 		n = (size_t)wire_build_frame(copy, sizeof(copy), &flow, &hdr, payload, pkt.pay_len);
 	/* Members lie to their own switch; what passes by another one is the receiver's business.
 	 */
-	if (dice > 5 && flow.src.b[14]) /* between switches */
-		fab_inject_switch(f, flow.dst.b[15] - 1u, copy, n);
-	else if (dice > 5 && flow.src.b[15] < 14) /* not a stranger, who came by here before */
-		fab_inject_switch(f, f->opts.tree.leaf_of[flow.src.b[15] - 10u], copy, n);
-	for (unsigned sw = 0; sw < f->opts.tree.n_switches && dice <= 5; sw++)
-		fab_inject_switch(f, sw, copy, n);
+	if (dice <= 5 || flow.src.b[14] /* a switch */ || link == 2 * (flow.src.b[15] - 10u))
+		sim_inject(f->sim, link, copy, (unsigned)n);
 }
 
 static void test_hostile_input(void **state)
 {
-	static const enum nr_drop seen[] = {NR_DROP_HEADER, NR_DROP_RANGE};
+	static const enum nr_drop seen[] = {NR_DROP_HEADER, NR_DROP_RANGE, NR_DROP_PORT};
 	struct fab_opts opts = options(4, 2);
 	struct fabric *f;
 
 	(void)state;
+	opts.flags |= INC_F_STRICT_PORT;
 	opts.faults.loss = 0.002;
 	opts.first_msg = 0;
 	f = fab_create(&opts);
