@@ -19,12 +19,14 @@ static uint64_t seed = 20263;
 static unsigned n_collectives;
 static size_t max_bytes = 20000;
 static uint16_t verb; /* or INC_F_WRITE */
+static bool by_ipv6;
 
 static struct fabric *make(const struct fab_tree *tree, unsigned mode, unsigned kind)
 {
 	const struct fab_opts opts = {.tree = *tree,
 		.mode = (enum ccl_mode)mode,
 		.kind = (enum ccl_kind)kind,
+		.ipv6 = by_ipv6,
 		.collectives = CCL_ALL_COLLECTIVES,
 		.mtu = 256,
 		.m = 4,
@@ -179,6 +181,15 @@ static void mode3_mixed_deep(void **state)
 {
 	(void)state;
 	sequence(&fab_deep, CCL_MODE_3, CCL_MIXED, 40);
+}
+
+static void ipv6(void **state)
+{
+	(void)state;
+	by_ipv6 = true;
+	for (unsigned mode = CCL_MODE_1; mode <= CCL_MODE_3; mode++)
+		sequence(&fab_tree_2x2, mode, CCL_MIXED, 40);
+	by_ipv6 = false;
 }
 
 /* The same by RDMA WRITE: no data go by SEND. */
@@ -436,6 +447,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mode3_mixed_deep),
 		cmocka_unit_test(mode3_late_rank),
 		cmocka_unit_test(mode3_frozen_rank),
+		cmocka_unit_test(ipv6),
 		cmocka_unit_test(mode2_write),
 		cmocka_unit_test(mode3_write),
 		cmocka_unit_test(write_late_rank),

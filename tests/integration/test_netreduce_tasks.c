@@ -18,10 +18,13 @@ static uint64_t seed = 20265;
 static unsigned n_collectives = 1000;
 static size_t max_bytes = 20000;
 
+static bool by_ipv6;
+
 static struct fabric *make(unsigned leaves)
 {
 	const struct fab_opts opts = {
 		.tree = fab_leaves(4, leaves),
+		.ipv6 = by_ipv6,
 		.mode = CCL_MODE_NETREDUCE,
 		.mtu = 256,
 		.m = 4,
@@ -58,6 +61,14 @@ static void racks(void **state)
 	sequence(2);
 }
 
+static void ipv6(void **state)
+{
+	(void)state;
+	by_ipv6 = true;
+	sequence(2);
+	by_ipv6 = false;
+}
+
 /* A third of a second is nothing; after two seconds a queue pair may have given up. */
 static void links(void **state)
 {
@@ -78,6 +89,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(star),
 		cmocka_unit_test(racks),
+		cmocka_unit_test(ipv6),
 		cmocka_unit_test(links),
 	};
 
