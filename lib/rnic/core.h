@@ -215,14 +215,17 @@ enum cq_arm { CQ_DISARMED, CQ_ARM_SOLICITED, CQ_ARM_ANY };
 struct rnic_cq {
 	struct rnic *rnic;
 	void *user;
-	uint32_t users;    /* queues of QPs that complete here */
-	_Atomic int armed; /* enum cq_arm */
-	atomic_bool overrun;
+	uint32_t users;      /* queues of QPs that complete here */
+	_Atomic int armed;   /* enum cq_arm */
+	atomic_bool overrun; /* for good */
 	struct ring ring;
 };
 
 void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
 void cq_purge(struct rnic_cq *cq, uint32_t qpn);
+bool cq_is_dead(const struct rnic_cq *cq);
+/* QPs whose CQ has overrun fail: not where that happened, in the middle of something. */
+void cq_settle(struct rnic *rnic);
 
 /* ---- queue pairs ---- */
 
@@ -418,6 +421,7 @@ struct rnic {
 	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq, n_ah;
 	_Atomic uint32_t n_mcast; /* written by the owner */
 	struct mcast mcast[MAX_MCAST];
+	bool cq_overrun; /* for cq_settle */
 	bool copy_back;  /* the frame made last goes to a group with members here */
 	uint64_t random; /* state of the generator */
 	struct dcqcn_params dcqcn;

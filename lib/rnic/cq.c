@@ -67,7 +67,7 @@ int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
 
 	while (tail != head && !((struct cqe *)ring_at(&cq->ring, tail))->valid)
 		tail++;
-	if (depth == 0 || depth > MAX_CQE || head - tail > depth)
+	if (depth == 0 || depth > MAX_CQE || head - tail > depth || cq_is_dead(cq))
 		return -EINVAL;
 	while (entries < depth)
 		entries *= 2;
@@ -95,12 +95,11 @@ void *rnic_cq_user(const struct rnic_cq *cq)
 
 int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc)
 {
+	/* Before the head: nothing is added to a dead one, so that this is all there ever was. */
+	const bool dead = cq_is_dead(cq);
 	uint32_t head = ring_head(&cq->ring), tail = ring_tail(&cq->ring);
 	int found = 0;
 
-	if (atomic_load_explicit(&cq->overrun, memory_order_relaxed) &&
-		atomic_exchange_explicit(&cq->overrun, false, memory_order_relaxed))
-		return -EOVERFLOW;
 	while (found < n && tail != head) {
 		const struct cqe *cqe = ring_at(&cq->ring, tail++);
 
@@ -108,7 +107,7 @@ int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc)
 			wc[found++] = cqe->wc;
 	}
 	ring_release(&cq->ring, tail);
-	return found;
+	return found == 0 && dead && n > 0 ? -EOVERFLOW : found;
 }
 
 void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only)
@@ -123,14 +122,50 @@ void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only)
 		atomic_store(&cq->armed, CQ_ARM_ANY);
 }
 
+bool cq_is_dead(const struct rnic_cq *cq)
+{
+	return atomic_load_explicit(&cq->overrun, memory_order_acquire);
+}
+
+static void overrun(struct rnic_cq *cq)
+{
+	struct rnic *rnic = cq->rnic;
+
+	atomic_store_explicit(&cq->overrun, true, memory_order_release);
+	rnic->cq_overrun = true;
+	if (rnic->events.cq_error != NULL)
+		rnic->events.cq_error(rnic->events.arg, cq);
+}
+
+void cq_settle(struct rnic *rnic)
+{
+	while (rnic->cq_overrun) { /* flushing may overrun another one */
+		rnic->cq_overrun = false;
+		for (uint32_t i = 0; i < rnic->max_qp; i++) {
+			struct rnic_qp *qp = rnic->qp[i];
+
+			if (qp == NULL || qp_state(qp) == IBV_QPS_RESET ||
+				qp_state(qp) == IBV_QPS_ERR)
+				continue;
+			if (!cq_is_dead(qp->init.send_cq) && !cq_is_dead(qp->init.recv_cq))
+				continue;
+			qp_error(qp);
+			qp_event(qp, IBV_EVENT_QP_FATAL);
+		}
+	}
+}
+
 void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
-	struct cqe *cqe = ring_claim(&cq->ring);
+	struct cqe *cqe;
 	const struct rnic_events *events = &cq->rnic->events;
 	int armed;
 
+	if (atomic_load_explicit(&cq->overrun, memory_order_relaxed))
+		return;
+	cqe = ring_claim(&cq->ring);
 	if (cqe == NULL) {
-		atomic_store_explicit(&cq->overrun, true, memory_order_relaxed);
+		overrun(cq);
 	} else {
 		cqe->wc = *wc;
 		atomic_store_explicit(&cqe->valid, true, memory_order_relaxed);

@@ -136,6 +136,8 @@ unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
 	if (!checked->done)
 		return rnic_rx(rnic, frame, len, now);
 	drop = checked->drop ? checked->drop : take(rnic, frame, &checked->pkt, now);
+	if (rnic->cq_overrun)
+		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);
 	rnic->count[RNIC_C_RX_BYTES] += len;
 	if (drop == 0)
@@ -367,11 +369,15 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
 		bool loopback = false;
 
+		if (rnic->cq_overrun)
+			cq_settle(rnic);
 		sched_collect(rnic);
 		frame->stays = frame->unsealed = false;
 		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame, &loopback) &&
 			!tx_request(rnic, frame, &loopback, now) &&
 			!tx_answer(rnic, frame, &loopback)) { /* a READ that failed just now */
+			if (rnic->cq_overrun)
+				continue;
 			atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
 			return false;
 		}
@@ -420,4 +426,6 @@ void rnic_timer(struct rnic *rnic, uint64_t now)
 
 	while ((timer = timer_expired(&rnic->timers, now)) != NULL)
 		expire(rnic, timer, now);
+	if (rnic->cq_overrun)
+		cq_settle(rnic);
 }

@@ -43,6 +43,8 @@ static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
 		return -EINVAL;
 	if (init->srq != NULL && init->srq->pd->rnic != rnic)
 		return -EINVAL;
+	if (cq_is_dead(init->send_cq) || cq_is_dead(init->recv_cq))
+		return -EINVAL;
 	if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR)
 		return -EINVAL;
 	if (cap->max_send_sge > RNIC_MAX_SGE || cap->max_recv_sge > RNIC_MAX_SGE)
@@ -468,6 +470,9 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	err = qp_attr_check(qp->ops->type, from, to, mask);
 	if (err == 0)
 		err = check_values(qp, attr, mask);
+	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR &&
+		(cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq)))
+		err = -EINVAL;
 	if (err < 0)
 		return err;
 	if (to == IBV_QPS_RESET) {
@@ -490,6 +495,8 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_AV)
 		set_flow(qp, &dst, dmac);
 	enter(qp, from, to);
+	if (qp->rnic->cq_overrun)
+		cq_settle(qp->rnic);
 	return 0;
 }
 

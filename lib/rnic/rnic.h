@@ -128,6 +128,8 @@ struct rnic_events {
 	/* A management datagram of CM_MAD_LEN bytes with the right Q_Key, for the duration of the
 	 * call. Returns 0, or RNIC_DROP_NO_QP if nobody wants it now. NULL: there is no QP 1. */
 	unsigned (*mad)(void *arg, const struct rnic_mad *mad, const uint8_t *data);
+	/* A CQ had no room for a completion (IBV_EVENT_CQ_ERR), once: see rnic_cq_poll. */
+	void (*cq_error)(void *arg, struct rnic_cq *cq);
 };
 
 /* Congestion control: DCQCN (Zhu et al., SIGCOMM 2015). The device is a reaction point (a QP that
@@ -294,12 +296,15 @@ uint32_t rnic_mr_rkey(const struct rnic_mr *mr);
 int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq);
 int rnic_cq_destroy(struct rnic_cq *cq); /* -EBUSY while a QP uses it */
 unsigned rnic_cq_depth(const struct rnic_cq *cq);
-/* Room for at least depth CQEs from now on, with those that wait. -EINVAL: more than that wait.
- * Owner, and nobody polls meanwhile. */
+/* Room for at least depth CQEs from now on, with those that wait. -EINVAL: more than that wait, or
+ * it has overrun. Owner, and nobody polls meanwhile. */
 int rnic_cq_resize(struct rnic_cq *cq, unsigned depth);
 void *rnic_cq_user(const struct rnic_cq *cq);
 /* Up to n completions; wc->wr_id, status, opcode, byte_len, imm_data (network order), qp_num,
- * src_qp, wc_flags as libibverbs. Returns their number, or -EOVERFLOW once after an overrun. */
+ * src_qp, wc_flags as libibverbs. Returns their number. A CQ that overruns is of no use any more
+ * (IBTA vol. 1, 10.6): events.cq_error, QPs that use it go to ERR with IBV_EVENT_QP_FATAL, none can
+ * be made with it or leave RESET, and once what it had room for is polled this is -EOVERFLOW for
+ * good. */
 int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc);
 /* Next completion (if solicited_only: next solicited or failed one) raises events.cq_event once. */
 void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only);

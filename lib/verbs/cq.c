@@ -181,7 +181,6 @@ static int poll_once(struct iv_cq *cq, int n, struct ibv_wc *wc)
 	ret = rnic_cq_poll(cq->cq, n, wc);
 	pthread_mutex_unlock(&cq->lock);
 	if (ret < 0) {
-		iv_async_raise(iv_ctx(cq->base.context), &cq->async, IBV_EVENT_CQ_ERR);
 		iv_errno(ret);
 		return -1;
 	}

@@ -474,7 +474,8 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		.cq_event = iv_on_cq_event,
 		.qp_event = iv_on_qp_event,
 		.srq_event = iv_on_srq_event,
-		.mad = iv_on_mad};
+		.mad = iv_on_mad,
+		.cq_error = iv_on_cq_error};
 	dev->control_lcore = attr->control_lcore;
 	ret = rnic_create(&config, &dev->rnic);
 	if (ret == 0 && attr->split) {

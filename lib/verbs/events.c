@@ -244,6 +244,14 @@ void iv_on_qp_event(void *arg, struct rnic_qp *rqp, enum ibv_event_type type)
 	iv_async_raise(iv_ctx(qp->base.context), &qp->async, type);
 }
 
+void iv_on_cq_error(void *arg, struct rnic_cq *rcq)
+{
+	struct iv_cq *cq = rnic_cq_user(rcq);
+
+	(void)arg;
+	iv_async_raise(iv_ctx(cq->base.context), &cq->async, IBV_EVENT_CQ_ERR);
+}
+
 void iv_on_srq_event(void *arg, struct rnic_srq *rsrq, enum ibv_event_type type)
 {
 	struct iv_srq *srq = rnic_srq_user(rsrq);

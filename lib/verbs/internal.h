@@ -254,6 +254,7 @@ uint32_t iv_handle(struct iv_ctx *ctx);
 
 void iv_on_cq_event(void *arg, struct rnic_cq *cq);
 void iv_on_qp_event(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
+void iv_on_cq_error(void *arg, struct rnic_cq *rcq);
 void iv_on_srq_event(void *arg, struct rnic_srq *srq, enum ibv_event_type type);
 void iv_async_raise(struct iv_ctx *ctx, struct iv_async *src, enum ibv_event_type type);
 /* Forget undelivered events of an object that goes; got is how many the application still acks. */

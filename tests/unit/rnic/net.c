@@ -238,6 +238,14 @@ static void on_cq_event(void *arg, struct rnic_cq *cq)
 	end->n_cq_event++;
 }
 
+static void on_cq_error(void *arg, struct rnic_cq *cq)
+{
+	struct end *end = rnic_cq_user(cq);
+
+	(void)arg;
+	end->n_cq_error++;
+}
+
 void net_open(struct net *net, const struct net_options *options)
 {
 	net->random = net->random != 0 ? net->random : 88172645463325252u;
@@ -251,15 +259,17 @@ void net_open(struct net *net, const struct net_options *options)
 			.window = options->window,
 			.max_qp = options->max_qp,
 			.congestion = options->congestion,
-			.events = {net, on_cq_event, on_qp_event, on_srq_event},
+			.events = {net, on_cq_event, on_qp_event, on_srq_event, NULL, on_cq_error},
 		};
 
 		config.ip[0] = wire_ip_from4(0x0a4d0001 + (uint32_t)i);
 		assert_int_equal(0, wire_ip_parse(i ? "fd77::2" : "fd77::1", &config.ip[1]));
 		assert_int_equal(0, rnic_create(&config, &end->rnic));
 		assert_int_equal(0, rnic_pd_alloc(end->rnic, &end->pd));
-		assert_int_equal(0, rnic_cq_create(end->rnic, 1024, end, &end->scq));
-		assert_int_equal(0, rnic_cq_create(end->rnic, 1024, end, &end->rcq));
+		assert_int_equal(0, rnic_cq_create(end->rnic, options->cqe ? options->cqe : 1024,
+					    end, &end->scq));
+		assert_int_equal(0, rnic_cq_create(end->rnic, options->cqe ? options->cqe : 1024,
+					    end, &end->rcq));
 		end->index = i;
 		end->buf_len = 1 << 20;
 		end->buf = malloc(end->buf_len);

@@ -54,7 +54,7 @@ struct end {
 	uint8_t *buf;
 	size_t buf_len;
 	enum ibv_event_type event[NET_EVENTS];
-	unsigned n_event, n_cq_event;
+	unsigned n_event, n_cq_event, n_cq_error;
 };
 
 struct net {
@@ -68,7 +68,7 @@ struct net {
 	unsigned hook_n; /* for the hook's use */
 	/* Between the making of a frame and the port's copy of it. May be NULL. */
 	void (*before_port)(struct net *net);
-	bool mute[2];    /* nothing that this end sends arrives */
+	bool mute[2]; /* nothing that this end sends arrives */
 	/* The drop_nth-th frame (from 1) of this opcode from this end is lost; 0: none. */
 	int drop_from;
 	uint8_t drop_opcode;
@@ -97,6 +97,7 @@ struct net_options {
 	uint32_t wr;              /* depth of the queues, default 64 */
 	uint32_t window;
 	uint32_t max_qp; /* of the device */
+	unsigned cqe;    /* depth of the CQs, default 1024 */
 	bool selective;
 	bool sig_none; /* sq_sig_all off */
 	struct rnic_congestion congestion;

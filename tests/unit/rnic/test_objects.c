@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device, domains, regions, completion queues, queue pair numbers. */
+/* Device, domains, regions, queue pair numbers, timers, threads. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -296,113 +296,6 @@ static void test_qp_numbers(void **state)
 	rnic_destroy(end.rnic);
 }
 
-/* ---- completion queues ---- */
-
-static void test_cq_overrun(void **state)
-{
-	static struct net net;
-	struct end *a = &net.end[0];
-	struct rnic_qp_init init;
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-	struct rnic_cq *cq;
-	struct ibv_wc wc[8];
-
-	(void)state;
-	memset(&net, 0, sizeof(net));
-	net_open(&net, &(struct net_options){0});
-	assert_int_equal(-EINVAL, rnic_cq_create(a->rnic, 0, NULL, &cq));
-	assert_int_equal(0, rnic_cq_create(a->rnic, 3, NULL, &cq));
-	assert_int_equal(4, rnic_cq_depth(cq));
-	init = small_qp(&net.end[0]);
-	init.recv_cq = cq;
-	assert_int_equal(0, rnic_qp_create(a->rnic, &init, &a->qp));
-	assert_int_equal(0, rnic_qp_modify(a->qp, &attr, IBV_QP_STATE, 0));
-	for (unsigned i = 0; i < 6; i++)
-		assert_int_equal(0, end_recv(a, i, 0, 64));
-	net_run(&net, 0);
-	assert_int_equal(-EOVERFLOW, rnic_cq_poll(cq, 8, wc));
-	assert_int_equal(4, rnic_cq_poll(cq, 8, wc));
-	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(i, wc[i].wr_id);
-	assert_int_equal(0, rnic_cq_poll(cq, 8, wc));
-	assert_int_equal(0, rnic_qp_destroy(a->qp));
-	a->qp = NULL;
-	assert_int_equal(0, rnic_cq_destroy(cq));
-	net_close(&net);
-}
-
-static void give(struct net *net, uint32_t psn, bool solicited)
-{
-	assert_int_equal(0, end_recv(&net->end[1], psn, 0, 64));
-	net_packet(net, 1, (struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = psn, .se = solicited},
-		"x", 1);
-}
-
-static void test_cq_events(void **state)
-{
-	static struct net net;
-	struct end *b = &net.end[1];
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-
-	(void)state;
-	memset(&net, 0, sizeof(net));
-	net_connect(&net, &(struct net_options){0});
-	give(&net, 0, true); /* not armed */
-	assert_int_equal(0, b->n_cq_event);
-	rnic_cq_arm(b->rcq, false); /* what is there already raises nothing */
-	assert_int_equal(0, b->n_cq_event);
-	give(&net, 1, false);
-	assert_int_equal(1, b->n_cq_event);
-	give(&net, 2, true); /* disarmed again */
-	assert_int_equal(1, b->n_cq_event);
-	rnic_cq_arm(b->rcq, true);
-	give(&net, 3, false);
-	assert_int_equal(1, b->n_cq_event);
-	give(&net, 4, true);
-	assert_int_equal(2, b->n_cq_event);
-	rnic_cq_arm(b->rcq, false);
-	rnic_cq_arm(b->rcq, true); /* does not take back the wider wish */
-	give(&net, 5, false);
-	assert_int_equal(3, b->n_cq_event);
-	rnic_cq_arm(b->rcq, true);
-	assert_int_equal(0, end_recv(b, 6, 0, 64));
-	assert_int_equal(0, rnic_qp_modify(b->qp, &attr, IBV_QP_STATE, 0));
-	assert_int_equal(4, b->n_cq_event); /* a failed one counts as solicited */
-	net_close(&net);
-}
-
-/* Two QPs on one CQ: with one goes what it completed. */
-static void test_cq_purge(void **state)
-{
-	static struct net net;
-	struct end *a = &net.end[0];
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-	struct rnic_qp *qp[2];
-	struct ibv_wc wc[16];
-
-	(void)state;
-	memset(&net, 0, sizeof(net));
-	net_open(&net, &(struct net_options){0});
-	for (int i = 0; i < 2; i++) {
-		struct rnic_qp_init init = small_qp(&net.end[0]);
-
-		assert_int_equal(0, rnic_qp_create(a->rnic, &init, &qp[i]));
-		assert_int_equal(0, rnic_qp_modify(qp[i], &attr, IBV_QP_STATE, 0));
-	}
-	for (unsigned i = 0; i < 8; i++) {
-		a->qp = qp[i % 2];
-		assert_int_equal(0, end_recv(a, i, 0, 64));
-		net_run(&net, 0);
-	}
-	assert_int_equal(1, rnic_cq_poll(a->rcq, 1, wc));
-	assert_int_equal(0, rnic_qp_destroy(qp[1]));
-	assert_int_equal(3, rnic_cq_poll(a->rcq, 16, wc));
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(2 + 2 * i, wc[i].wr_id);
-	a->qp = qp[0];
-	net_close(&net);
-}
-
 /* ---- timers ---- */
 
 static void test_timers(void **state)
@@ -548,9 +441,6 @@ int main(void)
 		cmocka_unit_test(test_mr_limit),
 		cmocka_unit_test(test_qp_create),
 		cmocka_unit_test(test_qp_numbers),
-		cmocka_unit_test(test_cq_overrun),
-		cmocka_unit_test(test_cq_events),
-		cmocka_unit_test(test_cq_purge),
 		cmocka_unit_test(test_timers),
 		cmocka_unit_test(test_threads),
 	};

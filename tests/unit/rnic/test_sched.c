@@ -88,7 +88,8 @@ static void test_nothing(void **state)
 /* Datagrams without acknowledgement: n QPs, the peer's number is nobody's. */
 static void open_many(unsigned n, uint32_t wr, struct rnic_qp **qp)
 {
-	const struct net_options options = {.type = IBV_QPT_UC, .max_qp = 1 << 16, .wr = wr};
+	const struct net_options options = {
+		.type = IBV_QPT_UC, .max_qp = 1 << 16, .wr = wr, .cqe = 1 << 15};
 
 	memset(&net, 0, sizeof(net));
 	net_open(&net, &options);
