@@ -317,7 +317,7 @@ static int read_root(struct reader *r)
 {
 	static const char *const keys[] = {"mac", "ip", "port", "mtu", "idle", "neighbors",
 		"device", "wait_ms", "memory_mb", "hugepages", "congestion", "netdev",
-		"control_lcore", NULL};
+		"control_lcore", "max_qp", NULL};
 	struct iv_config *c = r->config;
 	const json_t *huge = json_object_get(r->root, "hugepages");
 	char err[PORT_ERR_LEN];
@@ -338,7 +338,8 @@ static int read_root(struct reader *r)
 		(ret = read_int(r, "mtu", 576, 9600, &c->mtu)) ||
 		(ret = read_int(r, "wait_ms", 0, 600000, &c->wait_ms)) ||
 		(ret = read_int(r, "memory_mb", 32, 65536, &c->memory_mb)) ||
-		(ret = read_port(r)) || (ret = read_congestion(r)) || (ret = read_netdev(r)) ||
+		(ret = read_int(r, "max_qp", 1, 65536, &c->max_qp)) || (ret = read_port(r)) ||
+		(ret = read_congestion(r)) || (ret = read_netdev(r)) ||
 		(ret = read_control_lcore(r)));
 	return ret;
 }
@@ -359,6 +360,7 @@ int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFI
 
 	memset(config, 0, sizeof(*config));
 	config->wait_ms = WAIT_UNSET;
+	config->max_qp = IV_MAX_QP_DEFAULT;
 	root = json_load_file(path, JSON_REJECT_DUPLICATES, &at);
 	if (!root) {
 		if (at.line > 0)

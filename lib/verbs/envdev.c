@@ -13,7 +13,7 @@
 #include "lib/verbs/netdev.h"
 
 /* Programs register many small pieces; a key's slot costs 8 bytes. */
-enum { MAX_MR = 1 << 14 };
+enum { MAX_MR = 1 << 14, MIN_OBJECTS = 1024 };
 
 /* Open, close and exit, one at a time; before all locks of internal.h. */
 static pthread_mutex_t iv_env_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -357,6 +357,8 @@ static int open_env(struct env_dev *d)
 	memcpy(attr.rnic.ip, c->ip, sizeof(c->ip));
 	attr.rnic.n_ip = c->n_ip;
 	attr.rnic.port_mtu = c->mtu;
+	attr.rnic.max_qp = c->max_qp;
+	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;
 	attr.rnic.max_mr = MAX_MR;
 	attr.rnic.congestion = c->congestion;
 	attr.split = c->control_lcore != IV_NO_LCORE;

@@ -208,6 +208,7 @@ void fabric_open(struct fabric *f, bool thread)
 		attr.rnic.ip[1] = ip6;
 		attr.rnic.n_ip = 2;
 		attr.rnic.port_mtu = f->mtu;
+		attr.rnic.max_qp = f->max_qp;
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
 		attr.split = f->split || (getenv("VERBS_SPLIT") && !f->netdev[i]);

@@ -43,6 +43,7 @@ struct fabric {
 	uint8_t *live;  /* the program counts here while a frame is with the port; or NULL */
 	uint64_t n_tx, n_lost, n_corrupt;
 	uint16_t mtu;
+	unsigned max_qp;             /* of a device; 0: the core's default */
 	struct iv_netdev *netdev[2]; /* before fabric_open */
 	bool split;                  /* likewise: control path and data path apart. So also with
 				VERBS_SPLIT in the environment */

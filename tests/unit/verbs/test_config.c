@@ -46,6 +46,7 @@ static void smallest(void **state)
 	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
 	assert_int_equal(c.wait_ms, 10000);
 	assert_int_equal(c.control_lcore, IV_NO_LCORE);
+	assert_int_equal(c.max_qp, 16384);
 	assert_true(c.port.has_mac); /* the RNIC's */
 	assert_memory_equal(c.port.mac, c.mac, 6);
 	assert_int_equal(read_text("{" MAC ",\"port\":{\"name\":\"p0\",\"type\":\"memif\","
@@ -107,7 +108,7 @@ static void everything(void **state)
 			  "\"mtu\":1500,\"port\":{\"name\":\"p0\",\"type\":\"null\","
 			  "\"mac\":\"02:00:00:00:00:0b\",\"mtu\":2000,\"#why\":1},"
 			  "\"idle\":\"spin\",\"device\":\"rnic_1\",\"wait_ms\":0,"
-			  "\"memory_mb\":512,\"hugepages\":true,"
+			  "\"memory_mb\":512,\"hugepages\":true,\"max_qp\":65536,"
 			  "\"neighbors\":[{\"ip\":\"10.77.0.1\",\"mac\":\"02:00:00:00:00:01\","
 			  "\"# x\":0}]}",
 			&c),
@@ -123,6 +124,7 @@ static void everything(void **state)
 	assert_int_equal(c.wait_ms, 0);
 	assert_int_equal(c.memory_mb, 512);
 	assert_true(c.hugepages);
+	assert_int_equal(c.max_qp, 65536);
 	assert_int_equal(c.n_neigh, 1);
 	assert_int_equal(c.neigh[0].mac[5], 1);
 }
@@ -180,6 +182,8 @@ static void mistakes_are_named(void **state)
 			"netdev.prefix4: must be an integer 0..32"},
 		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"t\",\"prefix6\":true}}",
 			"netdev.prefix6: must be an integer 0..128"},
+		{"{" MAC "," PORT ",\"max_qp\":0}", "max_qp: must be an integer 1..65536"},
+		{"{" MAC "," PORT ",\"max_qp\":65537}", "max_qp: must be an integer 1..65536"},
 		{"{" MAC "," PORT ",\"control_lcore\":-1}",
 			"control_lcore: must be an integer 0.."},
 		{"{" MAC "," PORT ",\"control_lcore\":1024}",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects that change while they are in use: completion queues that are resized, memory regions
- * that are registered anew, memory windows. */
+ * that are registered anew, memory windows; and very many queue pairs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -352,6 +352,62 @@ static void rereg_moves_the_region(void **state)
 	free(old);
 }
 
+/* All of them connected, and each one used; the device says how many there may be. */
+static void five_thousand_pairs(void **state)
+{
+	enum { N = 5000 };
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp **qp[2];
+	struct pair p = {.f = fabric_create()};
+	struct endpoint *ep[2] = {&p.a, &p.b};
+	struct ibv_device_attr attr;
+	struct ibv_wc wc;
+
+	(void)state;
+	p.f->max_qp = N + 1;
+	fabric_open(p.f, false);
+	for (unsigned k = 0; k < 2; k++) {
+		endpoint_create(ep[k], p.f->end[k].context, BUF, false);
+		qp[k] = calloc(N, sizeof(*qp[k]));
+	}
+	memset(p.a.buf, 0x5a, LEN);
+	assert_int_equal(ibv_query_device(p.a.context, &attr), 0);
+	assert_int_equal(attr.max_qp, N + 1);
+	for (unsigned k = 0; k < 2; k++) {
+		assert_int_equal(ibv_destroy_qp(ep[k]->qp), 0);
+		init.send_cq = init.recv_cq = ep[k]->cq;
+		for (unsigned i = 0; i < N; i++) {
+			qp[k][i] = ibv_create_qp(ep[k]->pd, &init);
+			assert_non_null(qp[k][i]);
+		}
+	}
+	for (unsigned i = 0; i < N; i++) {
+		p.a.qp = qp[0][i];
+		p.b.qp = qp[1][i];
+		endpoints_connect(&p.a, &p.b, 1);
+	}
+	for (unsigned i = 0; i < N; i++) {
+		p.a.qp = qp[0][i];
+		p.b.qp = qp[1][i];
+		assert_int_equal(post_recv(&p.b, i, 0, LEN), 0);
+		assert_int_equal(post_send(&p.a, i, IBV_WR_SEND, 0, LEN), 0);
+		wait_wc(&p.a, &wc);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.qp_num, p.a.qp->qp_num);
+		wait_wc(&p.b, &wc);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.qp_num, p.b.qp->qp_num);
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		for (unsigned i = 0; i < N; i++)
+			assert_int_equal(ibv_destroy_qp(qp[k][i]), 0);
+		ep[k]->qp = NULL;
+		endpoint_destroy(ep[k]);
+		free(qp[k]);
+	}
+	fabric_destroy(p.f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(send_with_invalidate, setup, teardown),
 		cmocka_unit_test_setup_teardown(rereg_moves_the_region, setup, teardown),
 		cmocka_unit_test_setup_teardown(cmd_fd_is_a_descriptor, setup, teardown),
+		cmocka_unit_test(five_thousand_pairs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
