@@ -61,11 +61,13 @@ static int say_first(struct cm_conn *conn, struct cm_msg *msg, const void *priva
 	msg->tid = conn->tid;
 	msg->local_id = conn->local_id;
 	ret = conn_say(conn, msg, private_data, len);
-	if (ret)
+	if (ret) {
 		conn_free(conn);
+		return ret;
+	}
 	conn->timeout_ns = code_ns(cm->config.response_timeout);
 	conn->tries = cm->config.retries;
-	return ret;
+	return 0;
 }
 
 int cm_connect(struct cm *cm, const struct cm_path *path, const struct cm_req *req,

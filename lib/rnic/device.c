@@ -7,7 +7,7 @@
 #include "lib/rnic/core.h"
 
 enum {
-	MTU_ROOM = 80, /* for all headers, as Soft-RoCE reckons */
+	MTU_ROOM = 40 + 8 + 12 + 16 + 4 + 4, /* IPv6, UDP, BTH, RETH, ImmDt, ICRC */
 	MIN_PORT_MTU = 256 + MTU_ROOM,
 	MAX_PORT_MTU = 16384,
 	MAX_OBJECTS = 1 << 16,

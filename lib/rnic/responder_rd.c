@@ -172,8 +172,10 @@ const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt
 
 static void repeat_atomic(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	for (unsigned i = 0; i < RC_MAX_RD; i++) {
-		const struct rc_replay *old = &qp->resp.replay[i];
+	/* The last one of this PSN: numbers come again. */
+	for (unsigned i = 1; i <= RC_MAX_RD; i++) {
+		const struct rc_replay *old =
+			&qp->resp.replay[(qp->resp.replay_at + RC_MAX_RD - i) % RC_MAX_RD];
 
 		if (!old->valid || old->psn != pkt->psn)
 			continue;

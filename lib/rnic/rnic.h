@@ -160,7 +160,7 @@ struct rnic_config {
 	struct wire_ip ip[RNIC_MAX_GID - 1];
 	unsigned n_ip;
 	unsigned port_mtu; /* largest IP packet the port carries; sets the active RoCE MTU */
-	uint32_t max_qp;   /* default 1024 when 0; likewise below */
+	uint32_t max_qp;   /* default 1024 when 0; likewise below; at most 65536, of max_mr 2^20 */
 	uint32_t max_cq, max_mr, max_pd;
 	uint32_t qpn_limit; /* QPNs are below it; default 2^24. 0x1000 in a switch, which uses the
 			       rest */
@@ -175,7 +175,8 @@ struct rnic_config {
 int rnic_create(const struct rnic_config *config, struct rnic **rnic);
 void rnic_destroy(struct rnic *rnic);
 
-/* Largest MTU code (enum ibv_mtu) with 80 bytes of room in port_mtu, as Soft-RoCE computes it. */
+/* Largest MTU code (enum ibv_mtu) with 84 bytes of room in port_mtu: a WRITE with Immediate over
+ * IPv6 needs them. */
 enum ibv_mtu rnic_active_mtu(const struct rnic *rnic);
 unsigned rnic_gid_count(const struct rnic *rnic);
 int rnic_gid(const struct rnic *rnic, unsigned index, struct wire_ip *ip);
@@ -372,7 +373,8 @@ int rnic_qp_detach_mcast(struct rnic_qp *qp, const struct wire_ip *group);
 
 /* Posts one work request (next is ignored); the sg_list is copied, payload is referenced (or copied
  * if IBV_SEND_INLINE). -EINVAL: state, too many SGEs, length; -EOPNOTSUPP: opcode; -ENOMEM: the
- * queue is full. UD: wr.ud.ah is a struct rnic_ah *, cast; at most the active MTU. Keys are checked
+ * queue is full. UD: wr.ud.ah is a struct rnic_ah *, cast, of
+ * the QP's PD (-EINVAL); at most the active MTU. Keys are checked
  * when the packet is made: failures complete with IBV_WC_LOC_PROT_ERR. */
 int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr);
 int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);

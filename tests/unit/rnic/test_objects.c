@@ -45,7 +45,7 @@ static void test_config(void **state)
 	config.ip[1] = config.ip[0];
 	refuse_config(&config);
 	config = good_config();
-	config.port_mtu = 335;
+	config.port_mtu = 339;
 	refuse_config(&config);
 	config.port_mtu = 1 << 20;
 	refuse_config(&config);
@@ -73,9 +73,9 @@ static void test_device(void **state)
 	static const struct {
 		unsigned mtu;
 		enum ibv_mtu active;
-	} mtus[] = {{336, IBV_MTU_256}, {591, IBV_MTU_256}, {592, IBV_MTU_512}, {1103, IBV_MTU_512},
-		{1104, IBV_MTU_1024}, {1500, IBV_MTU_1024}, {2128, IBV_MTU_2048},
-		{4175, IBV_MTU_2048}, {4176, IBV_MTU_4096}, {9000, IBV_MTU_4096}};
+	} mtus[] = {{340, IBV_MTU_256}, {595, IBV_MTU_256}, {596, IBV_MTU_512}, {1107, IBV_MTU_512},
+		{1108, IBV_MTU_1024}, {1500, IBV_MTU_1024}, {2132, IBV_MTU_2048},
+		{4179, IBV_MTU_2048}, {4180, IBV_MTU_4096}, {9000, IBV_MTU_4096}};
 	struct rnic_config config = good_config();
 	struct ibv_device_attr attr;
 	struct rnic *rnic;
@@ -87,6 +87,9 @@ static void test_device(void **state)
 		config.port_mtu = mtus[i].mtu;
 		assert_int_equal(0, rnic_create(&config, &rnic));
 		assert_int_equal(mtus[i].active, rnic_active_mtu(rnic));
+		/* The largest packet there is: an IPv6 WRITE ONLY with Immediate. */
+		assert_true(
+			roce_mtu_bytes(mtus[i].active) + 40 + 8 + 12 + 16 + 4 + 4 <= mtus[i].mtu);
 		rnic_destroy(rnic);
 	}
 	assert_int_equal(0, rnic_create(&config, &rnic));

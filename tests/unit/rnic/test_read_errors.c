@@ -137,6 +137,43 @@ static void test_lying_duplicates(void **state)
 	net_close(&net);
 }
 
+/* An atomic whose PSN another one had, 2^24 PSNs ago, and its duplicate. */
+static void test_replay_of_the_last(void **state)
+{
+	enum { QUARTER = 1 << 22 };
+	struct end *b = &net.end[1];
+	struct wire_hdr add = {.opcode = ROCE_FETCH_ADD, .psn = P0, .swap_add = 5};
+	struct wire_hdr write = {.opcode = ROCE_WRITE_ONLY};
+	uint32_t at = P0 + 1;
+
+	(void)state;
+	open_with(&(struct net_options){.psn = {P0, 0}});
+	net.mute[1] = true;
+	memset(b->buf + CELL, 0, 8);
+	add.va = write.va = (uintptr_t)b->buf + CELL;
+	add.rkey = write.rkey = rnic_mr_rkey(b->mr);
+	net_packet(&net, 1, add, NULL, 0);
+	for (unsigned i = 0; i < 4; i++) { /* once round, and the PSN before P0 was the last */
+		const uint32_t n = QUARTER - 1 - (i == 3);
+
+		assert_int_equal(0, rnic_qp_skip(b->qp, RNIC_RECV, at, n));
+		write.psn = psn_add(at, (int32_t)n);
+		net_packet(&net, 1, write, NULL, 0);
+		at = psn_add(write.psn, 1);
+	}
+	assert_int_equal(P0, at);
+	net_packet(&net, 1, add, NULL, 0);
+	assert_int_equal(10, cell(b, CELL));
+	net_run(&net, net.now);
+	net.n_log = 0;
+	net_packet(&net, 1, add, NULL, 0);
+	net_run(&net, net.now);
+	net_expect(&net, 0, 1, ROCE_ATOMIC_ACK, P0);
+	assert_int_equal(5, net.log[0].pkt.atomic_orig);
+	assert_int_equal(10, cell(b, CELL));
+	net_close(&net);
+}
+
 /* ---- a request that is refused behind good ones ---- */
 
 /* A WRITE with a key that nobody has. */
@@ -383,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_local_error),
 		cmocka_unit_test(test_dereg_meanwhile),
 		cmocka_unit_test(test_lying_duplicates),
+		cmocka_unit_test(test_replay_of_the_last),
 		cmocka_unit_test(test_refused_behind_reads),
 		cmocka_unit_test(test_atomic_then_refused),
 		cmocka_unit_test(test_gone_behind_refused),

@@ -253,6 +253,31 @@ static void open_ud(void)
 	open_with(&(struct net_options){.type = IBV_QPT_UD, .psn = {P0, 0x200}});
 }
 
+/* An address handle of another domain is refused when it is posted. */
+static void test_foreign_handle(void **state)
+{
+	struct end *a = &net.end[0];
+	struct rnic_pd *plain, *other;
+	struct rnic_ah *ah;
+	uint32_t qpn;
+
+	(void)state;
+	open_ud();
+	plain = a->pd;
+	qpn = rnic_qp_num(net.end[1].qp);
+	assert_int_equal(0, rnic_pd_alloc(a->rnic, &other));
+	a->pd = other;
+	ah = ah_to_peer(0, 1);
+	a->pd = plain;
+	assert_int_equal(-EINVAL, datagram(ah, 1, 10, qpn, NET_QKEY, false));
+	assert_int_equal(0, rnic_ah_destroy(ah));
+	assert_int_equal(0, rnic_pd_free(other));
+	ah = ah_to_peer(0, 1);
+	assert_int_equal(0, datagram(ah, 1, 10, qpn, NET_QKEY, false));
+	assert_int_equal(0, rnic_ah_destroy(ah));
+	net_close(&net);
+}
+
 static void test_datagrams(void **state)
 {
 	struct end *a = &net.end[0], *b = &net.end[1];
@@ -455,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_sqe),
 		cmocka_unit_test(test_completes_after_copy),
 		cmocka_unit_test(test_uc_drain),
+		cmocka_unit_test(test_foreign_handle),
 		cmocka_unit_test(test_datagrams),
 		cmocka_unit_test(test_qkey),
 		cmocka_unit_test(test_ud_drops),
