@@ -19,7 +19,7 @@ static const char usage[] =
 	"Runs a switch with the JSON configuration in FILE until SIGINT or SIGTERM.\n"
 	"\n"
 	"  -c, --config FILE  the configuration; examples are in pmd-configs/\n"
-	"      --check        check it, open the ports, and end\n"
+	"      --check        check it without opening anything, and end\n"
 	"      --help-config[=markdown]\n"
 	"                     print what can be in FILE (docs/config.md has it, too)\n"
 	"      --version      print the version\n"
@@ -109,12 +109,31 @@ static int run(struct sw *sw, json_t *config, const char *file)
 	const char *control = json_string_value(json_object_get(config, "control"));
 	char err[SW_ERR_LEN];
 
-	if (control == NULL)
-		return fail(file, "control: is required, the path of the control socket");
 	if (sw_start(sw, err) < 0)
 		return fail(file, err);
 	json_object_set_new(config, "startup_file", json_string(file));
 	return agent_run_with(sw, control, config, &stop, &agent) < 0;
+}
+
+/* What the switch itself does not need to know. */
+static int check_control(const json_t *config, char err[SW_ERR_LEN])
+{
+	const char *control = json_string_value(json_object_get(config, "control"));
+
+	if (control == NULL || control[0] == '\0') {
+		snprintf(err, SW_ERR_LEN, "control: is required, the path of the control socket");
+		return -EINVAL;
+	}
+	return port_check_directory("control", control, true, err);
+}
+
+static void warn(const char *file, const json_t *config)
+{
+	if (json_array_size(json_object_get(config, "addresses")) == 0)
+		fprintf(stderr,
+			"incline-switch: %s: warning: addresses: there are none, no group can end "
+			"here\n",
+			file);
 }
 
 int main(int argc, char **argv)
@@ -141,12 +160,17 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	catch_signals();
-	rc = agent_check_config(config, err, sizeof(err)) < 0 ? fail(file, err) : 0;
-	if (rc == 0)
-		rc = sw_create(config, &sw, err) < 0 ? fail(file, err) : 0;
+	if (agent_check_config(config, err, sizeof(err)) < 0 ||
+		(check ? sw_create_unplugged : sw_create)(config, &sw, err) < 0 ||
+		check_control(config, err) < 0)
+		rc = fail(file, err);
+	else
+		rc = 0;
 	if (rc == 0 &&
 		agent_apply_tables(sw, json_object_get(config, "tables"), err, sizeof(err)) < 0)
 		rc = fail(file, err);
+	if (rc == 0)
+		warn(file, config);
 	if (rc == 0 && check)
 		printf("%s: ok, %u ports\n", file, sw_n_ports(sw));
 	else if (rc == 0)

@@ -300,7 +300,23 @@ static int make(struct sw *sw, char err[SW_ERR_LEN])
 	return 0;
 }
 
-int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
+/* Checks the ports, and connects the switch to nothing. Hugepages may all be in use. */
+static int unplug(struct sw_config *c, char err[SW_ERR_LEN])
+{
+	for (unsigned i = 0; i < c->n_ports; i++) {
+		struct port_config *port = &c->ports[i].port;
+		char what[PORT_ERR_LEN];
+		int rc = port_check(port, what);
+
+		if (rc < 0)
+			return sw_fail(err, rc, "port %s: %.210s", port->name, what);
+		port_config_unplug(port);
+	}
+	c->hugepages = c->pci = c->telemetry = false;
+	return 0;
+}
+
+static int create(const json_t *config, bool plugged, struct sw **out, char err[SW_ERR_LEN])
 {
 	struct sw *sw = calloc(1, sizeof(*sw));
 	int rc;
@@ -308,7 +324,10 @@ int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
 	if (sw == NULL)
 		return sw_fail(err, -ENOMEM, "no memory");
 	rc = sw_config_parse(config, &sw->config, err);
+	if (rc == 0 && !plugged)
+		rc = unplug(&sw->config, err);
 	if (rc < 0) {
+		sw_config_free(&sw->config);
 		free(sw);
 		return rc;
 	}
@@ -322,6 +341,16 @@ int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
 	}
 	*out = sw;
 	return 0;
+}
+
+int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
+{
+	return create(config, true, out, err);
+}
+
+int sw_create_unplugged(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
+{
+	return create(config, false, out, err);
 }
 
 /* ---- running ---- */

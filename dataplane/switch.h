@@ -21,6 +21,9 @@ enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256 };
  * that begin with '#' are comments. "tables" is read by ctrl/agent, as for table.write. sw_create
  * checks everything, starts the EAL and opens the ports; sw_start launches the worker. */
 int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
+/* The same, but all ports are checked as far as that is possible without opening them, and then
+ * are connected to nothing: no device, socket, interface, hugepage or lock is touched. */
+int sw_create_unplugged(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
 int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
 /* Stops the lcores, closes the ports, frees everything. Bounded. */
 void sw_destroy(struct sw *sw);

@@ -289,3 +289,13 @@ int port_config_parse(const json_t *json, struct port_config *config, char err[P
 	json_decref(plain);
 	return rc;
 }
+
+void port_config_unplug(struct port_config *c)
+{
+	char err[PORT_ERR_LEN];
+
+	snprintf(c->type, sizeof(c->type), "null");
+	c->socket[0] = c->iface[0] = c->pci[0] = c->peer[0] = '\0';
+	c->client = c->zero_copy = false;
+	parse_null(NULL, c, err);
+}

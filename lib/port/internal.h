@@ -22,6 +22,9 @@ void port_log_clear(void);
 int port_fail(char err[PORT_ERR_LEN], int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* open.c: -EINVAL if the interface does not carry the port's MTU. */
+int port_check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN]);
+
 /* burst.c: before the first memif. */
 void port_bursts_init(void);
 /* Around what must not lose its memory meanwhile. Any thread. */

@@ -231,7 +231,7 @@ static int interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN])
 }
 
 /* af_packet would silently lose what the interface below does not carry. */
-static int check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN])
+int port_check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN])
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 	struct ifreq ifr = {0};
@@ -328,7 +328,7 @@ static int bring_up(const struct port_config *c, struct port *port, unsigned dea
 	if (rc == 0)
 		rc = set_mac(c, port, err);
 	if (rc == 0 && strcmp(c->type, "af_packet") == 0)
-		rc = check_interface_mtu(c, err);
+		rc = port_check_interface_mtu(c, err);
 	if (rc == 0)
 		rc = start(c, port, deadline_ms, err);
 	if (rc == 0 && strcmp(c->type, "tap") == 0)

@@ -86,6 +86,14 @@ struct port_config {
 /* 0 or -EINVAL with "field: reason" in err. Nothing is opened. */
 int port_config_parse(const json_t *json, struct port_config *config, char err[PORT_ERR_LEN]);
 
+/* What can be said of a port without opening it: directories, interfaces, devices. Touches nothing,
+ * whoever uses them. 0, or -errno with "field: reason" in err. */
+int port_check(const struct port_config *config, char err[PORT_ERR_LEN]);
+/* Is there a directory for this path, and can it be written to? */
+int port_check_directory(const char *field, const char *path, bool write, char err[PORT_ERR_LEN]);
+/* Makes it a port of the same name, MAC and MTU that is connected to nothing. */
+void port_config_unplug(struct port_config *config);
+
 /* An mbuf pool whose buffers hold a whole frame of mtu in one segment. */
 struct rte_mempool *port_pool_create(
 	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
