@@ -8,6 +8,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,31 +17,61 @@
 
 #include "lib/port/internal.h"
 
-enum { MAX_ARGS = 64, DEFAULT_MEMORY_MB = 256, LOG_LINE = 160, LCORES_LEN = 1024 };
+enum { MAX_ARGS = 64, DEFAULT_MEMORY_MB = 256, LOG_LINE = 160, LCORES_LEN = 1024, PRINT_MAX = 20 };
+static const uint64_t PRINT_WINDOW_NS = 10000000000;
 
 static bool started;
 static bool log_to_stderr;
 static char log_line[LOG_LINE];
+static __thread bool quoting; /* this thread puts the reason into a message */
+static uint64_t printed_since;
+static unsigned n_printed;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Keeps the first error line since port_log_clear instead of printing: the driver's own reason,
- * before those of the layers above it. It goes into the message of whoever called the driver. */
+/* Is there room for one more line? With the lock. */
+static bool may_print(void)
+{
+	uint64_t now = port_now_ns();
+
+	if (now - printed_since > PRINT_WINDOW_NS) {
+		printed_since = now;
+		n_printed = 0;
+	}
+	return n_printed++ < PRINT_MAX;
+}
+
+/* Keeps the first error line since port_log_clear: the driver's own reason, before those of the
+ * layers above it. It goes into the message of whoever called the driver. What is said while nobody
+ * here calls a driver has no such message, and is printed; a panic's last words always are. */
+void port_log_line(const char *buf, size_t len, int level)
+{
+	bool grave = level <= (int)RTE_LOG_CRIT, print;
+
+	while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == ' '))
+		len--;
+	if (len == 0 || level > (int)RTE_LOG_ERR)
+		return;
+	pthread_mutex_lock(&log_lock);
+	if (log_line[0] == '\0')
+		snprintf(log_line, sizeof(log_line), "%.*s", (int)len, buf);
+	print = !log_to_stderr && (grave || (started && !quoting && may_print()));
+	pthread_mutex_unlock(&log_lock);
+	if (print)
+		fprintf(stderr, "incline: DPDK: %.*s\n", (int)len, buf);
+}
+
 static ssize_t log_write(void *cookie, const char *buf, size_t size)
 {
-	size_t len = size;
-
 	(void)cookie;
 	if (log_to_stderr)
 		fwrite(buf, 1, size, stderr);
-	while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == ' '))
-		len--;
-	if (len > 0 && rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR) {
-		pthread_mutex_lock(&log_lock);
-		if (log_line[0] == '\0')
-			snprintf(log_line, sizeof(log_line), "%.*s", (int)len, buf);
-		pthread_mutex_unlock(&log_lock);
-	}
+	port_log_line(buf, size, rte_log_cur_msg_loglevel());
 	return (ssize_t)size;
+}
+
+void port_log_quote(bool on)
+{
+	quoting = on;
 }
 
 const char *port_log_error(void)
@@ -226,10 +257,17 @@ static int explain(const struct port_eal *eal, const char *lcores, char err[PORT
 static int init(struct args *a)
 {
 	char *own[MAX_ARGS + 1];
+	sigset_t pipe, before;
 	int rc;
 
 	memcpy(own, a->v, sizeof(own));
+	/* A memif's driver writes to sockets whose other end may be gone, on a thread of the EAL's.
+	 */
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
 	rc = rte_eal_init(a->n, a->v);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	for (int i = 0; i < a->n; i++)
 		free(own[i]);
 	return rc;

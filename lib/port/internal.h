@@ -17,6 +17,10 @@ static inline unsigned port_room(unsigned mtu)
 /* The first error that the EAL or a driver logged since port_log_clear, "" if none. */
 const char *port_log_error(void);
 void port_log_clear(void);
+/* Errors of this thread go into a message and need no line of their own. */
+void port_log_quote(bool on);
+/* What the EAL's log does with a line of this level. */
+void port_log_line(const char *buf, size_t len, int level);
 
 /* "message (what the driver said)" into err; returns -error. */
 int port_fail(char err[PORT_ERR_LEN], int error, const char *fmt, ...)

@@ -348,8 +348,8 @@ static void no_zero_copy(struct port_config *c)
 	c->zero_copy = false;
 }
 
-int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
-	struct port *port, char err[PORT_ERR_LEN])
+static int open_port(const struct port_config *config, struct rte_mempool *pool,
+	unsigned deadline_ms, struct port *port, char err[PORT_ERR_LEN])
 {
 	struct port p = {.config = *config, .pool = pool};
 	int rc;
@@ -379,6 +379,17 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 	zero_copy_taken |= p.config.zero_copy;
 	*port = p;
 	return 0;
+}
+
+int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
+	struct port *port, char err[PORT_ERR_LEN])
+{
+	int rc;
+
+	port_log_quote(true);
+	rc = open_port(config, pool, deadline_ms, port, err);
+	port_log_quote(false);
+	return rc;
 }
 
 static void close_here(const struct port *port)
@@ -428,10 +439,15 @@ bool port_link_up(const struct port *port)
 
 int port_reconnect(struct port *port)
 {
+	int rc;
+
 	if (!port->config.client || port_link_up(port))
 		return 0;
 	if (port->config.zero_copy)
 		return -EOPNOTSUPP;
+	port_log_quote(true); /* that there is no server yet is what rc says */
 	rte_eth_dev_stop(port->id);
-	return rte_eth_dev_start(port->id);
+	rc = rte_eth_dev_start(port->id);
+	port_log_quote(false);
+	return rc;
 }
