@@ -437,13 +437,15 @@ static void watch(struct sw *sw, unsigned slot, uint64_t now)
 {
 	struct inc_group *g = sw->groups->group[slot];
 	struct sw_group_slot *s = &sw->slot[slot];
-	uint64_t last = g->last_progress_ns, eps;
-	bool stalled = false;
+	uint64_t last = g->last_progress_ns, eps = 0;
+	bool stalled;
 	char ranks[RANKS_TEXT];
 	uint32_t psn = 0;
 
-	eps = g->state == INC_ACTIVE ? inc_group_missing(g, &psn) : 0;
-	stalled = eps != 0 && now > last && now - last >= sw->config.stall_ns;
+	/* The time first: who is missing takes a look at all slots, which are the worker's. */
+	if (g->state == INC_ACTIVE && now > last && now - last >= sw->config.stall_ns)
+		eps = inc_group_missing(g, &psn);
+	stalled = eps != 0;
 	if (stalled && !s->stalled) {
 		sw->stalls++;
 		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
