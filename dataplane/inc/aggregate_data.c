@@ -20,12 +20,21 @@ void inc_recycle_buffer(struct inc_slot *slot, uint32_t psn)
 		slot->arrived = arrived;
 }
 
+/* Has the PSN one ring before not completed here? Somebody then still waits for it, and of those
+ * who keep the window (3.4) nobody sends this one yet. The first comparison is the usual case. */
+static bool is_ahead(struct inc_group *g, uint32_t psn)
+{
+	uint32_t before = psn_add(psn, -(1 << g->log2n));
+
+	return g->mode == INC_MODE_2 && !psn_lt(before, g->sum_next) &&
+	       !psn_lt(before, inc_sum_next(g)) && !INC_BUG(II_AHEAD);
+}
+
 enum inc_dup inc_check_duplicate(
 	struct inc_group *g, struct inc_slot *slot, uint32_t psn, unsigned ep)
 {
 	int32_t age = psn_diff(psn, slot->tag);
 
-	(void)g;
 	if (INC_BUG(T24))
 		age = (int32_t)(psn - slot->tag);
 	if (INC_BUG(T2)) {
@@ -34,6 +43,8 @@ enum inc_dup inc_check_duplicate(
 	}
 	if (age < 0)
 		return INC_STALE;
+	if (age > 0 && is_ahead(g, psn))
+		return INC_AHEAD;
 	if (age > 0)
 		inc_recycle_buffer(slot, psn);
 	if (INC_BUG(T21))

@@ -96,6 +96,8 @@ static bool carries(
 		       1;
 	case INC_FLOW_PIPE:
 		return route->prim != (i == INC_AGG ? INC_BC : INC_RED);
+	case INC_FLOW_SUM:
+		return route->prim != INC_BC && route->in != 0;
 	default:
 		return route->prim == INC_AR;
 	}
@@ -134,6 +136,7 @@ static void catch_up(struct inc_group *g, uint32_t psn)
 	}
 	g->node_ack = psn_max(g->node_ack, far);
 	g->red_ack = psn_max(g->red_ack, far);
+	g->sum_next = psn_max(g->sum_next, far);
 }
 
 /* The same for slots. Data of broadcasts pass without one, so that a slot may go unused for any
@@ -168,6 +171,8 @@ static enum inc_drop desc_install(struct inc_ctx *c)
 		return INC_DROP_CTRL_INVALID;
 	if (d->valid && !inc_ops_of(g)->retire(g, d))
 		return INC_DROP_NO_DESCRIPTOR;
+	if (d->valid) /* nobody will know then what its PSNs were */
+		g->sum_next = psn_max(g->sum_next, psn_add(d->last, 1));
 	fresh.valid = 1;
 	fresh.imm = c->pkt->imm;
 	fresh.ctrl_psn = c->pkt->psn;

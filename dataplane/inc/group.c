@@ -114,7 +114,10 @@ static void restart(struct inc_group *g)
 		ep->nak_sent = ep->rto_shift = ep->retries = ep->rnr_wait = 0;
 		ep->timer_ns = ep->resent_ns = ep->rtt_from = 0;
 	}
-	g->psn_start[INC_AGG] = g->psn_start[INC_BCAST] = g->loop_next = psn;
+	g->psn_start[INC_AGG] = g->psn_start[INC_BCAST] = g->loop_next = g->sum_next = psn;
+	g->flush_next = g->flush_end = 0;
+	g->unsent = g->turn_ns = 0;
+	g->next_out = 0;
 	g->timer_ns = UINT64_MAX;
 	g->owed = 0;
 }
@@ -198,6 +201,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->start_psn = g->next_ctrl = spec->start_psn;
 	g->pay_stride = spec->flags & INC_F_REPRODUCIBLE ? spec->n_ep * spec->mtu : spec->mtu;
 	g->mtu_shift = icrc_shift_for(spec->mtu);
+	g->burst = INC_BURST;
 	g->rto_given = spec->rto_us != 0;
 	g->rto_min_ns = (spec->rto_us ? spec->rto_us : INC_RTO_US) * 1000;
 	memcpy(g->name, spec->name, sizeof(g->name));

@@ -37,6 +37,7 @@ enum {
 	INC_RTO_US = 1000,
 	INC_MIN_RTO_US = 10,
 	INC_MAX_RTO_US = 64000,
+	INC_BURST = 64,
 };
 
 #define INC_NO_ARENA UINT64_MAX /* pay_off of a group that has no aggregation memory now */
@@ -254,6 +255,7 @@ struct inc_ep {
 	X(AHEAD, "ahead", "packets beyond the end of a pipe")                         \
 	X(RESENT, "resent", "packets sent again")                                     \
 	X(TIMEOUTS, "timeouts", "retransmission timers that expired")                 \
+	X(CUT, "turns_cut", "turns that left packets for the next one")               \
 	X(TX, "tx_packets", "packets emitted")
 
 enum inc_counter {
@@ -285,6 +287,9 @@ struct inc_group {
 	uint32_t aged_psn; /* when slots were last looked through for old owners */
 	uint32_t bc_next;  /* PSNs < bc_next of the newest broadcast have passed */
 	uint32_t red_ack;  /* Mode-II: PSNs < red_ack acknowledged by the root of a reduce */
+	/* Mode-II: PSNs < sum_next that are aggregated here are complete. Results in [flush_next,
+	 * flush_end) are to be sent again (3.4). */
+	uint32_t sum_next, flush_next, flush_end;
 	/* Mode-II: when receivers of a reduce or broadcast last got or acknowledged anything new.
 	 */
 	uint64_t moved_ns;
@@ -292,6 +297,14 @@ struct inc_group {
 	uint32_t psn_start[2], loop_next, pad3;
 	uint64_t timer_ns; /* no endpoint's timer ends before; UINT64_MAX: none runs */
 	uint64_t owed;     /* endpoints that were not acknowledged all that they are to be */
+	/* What may still be sent again in the turn of turn_ns, whether that was not enough, and
+	 * what it begins with at least. Mode-III: endpoints that have more to get than that, and
+	 * whose turn it is first. */
+	uint64_t turn_ns, unsent;
+	uint32_t allowance;
+	uint16_t burst;
+	bool cut;
+	uint8_t next_out;
 	uint32_t rto_min_ns;
 	bool rto_given; /* else SR takes less */
 	uint8_t pad5[3];

@@ -10,27 +10,91 @@ static bool is_root(const struct inc_group *g)
 	return g->parent_ep == 0xff;
 }
 
-/* Receivers discarded the results that overtook a late one: send the run behind it again, where the
- * out is a receiver's side (3.4). */
-static void late_flush(struct inc_ctx *c)
+uint32_t inc_sum_next(struct inc_group *g)
+{
+	g->sum_next = inc_adjust(g, INC_FLOW_SUM, 0, g->sum_next);
+	return g->sum_next;
+}
+
+static struct inc_slot *complete_slot(struct inc_group *g, uint32_t psn)
+{
+	struct inc_slot *slot = inc_slot_at(g, psn);
+
+	return slot->tag == psn && slot->complete ? slot : NULL;
+}
+
+/* Is what goes to the outs a result, which receivers take in the order of PSNs? */
+static bool is_last_hop(struct inc_group *g, const struct inc_route *route)
+{
+	return route->prim == INC_RED ? inc_ep_at(g, route->via)->host != 0 : is_root(g);
+}
+
+static bool flushes(const struct inc_group *g)
+{
+	return g->flush_next != g->flush_end;
+}
+
+/* False: the turn is over. */
+static bool flush_one(struct inc_ctx *c, uint32_t psn)
 {
 	struct inc_group *g = c->g;
-	const struct inc_route *route = c->route;
-	bool last_hop = route->prim == INC_RED ? inc_ep_at(g, route->via)->host != 0 : is_root(g);
-	uint32_t window = (uint32_t)g->m * g->w;
+	const struct inc_desc *d = inc_desc_find(g, psn);
+	const struct inc_route *route = d ? inc_route_at(g, d, psn) : NULL;
+	const struct inc_slot *slot = complete_slot(g, psn);
 
-	if (!last_hop || !(g->flags & INC_F_LATE_FLUSH))
-		return;
-	for (uint32_t k = 1; k < window; k++) {
-		uint32_t psn = psn_add(c->pkt->psn, (int32_t)k);
-		const struct inc_slot *slot = inc_slot_at(g, psn);
+	if (slot == NULL || route == NULL || !is_last_hop(g, route))
+		return true;
+	if (!inc_may_send(c, (unsigned)__builtin_popcountll(route->outs)))
+		return false;
+	inc_count(g, INC_C_LATE_FLUSHED);
+	inc_forward_slot(c, INC_AGG, slot, route->outs);
+	return true;
+}
 
-		if (!psn_le(psn, c->desc->last) || slot->tag != psn || !slot->complete ||
-			inc_route_at(g, c->desc, psn)->prim != route->prim)
+void inc_late_flush(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+
+	for (;;) {
+		g->flush_next = inc_adjust(g, INC_FLOW_SUM, 0, g->flush_next);
+		if (!psn_lt(g->flush_next, g->flush_end))
+			break;
+		if (!flush_one(c, g->flush_next))
 			return;
-		inc_count(g, INC_C_LATE_FLUSHED);
-		inc_forward_slot(c, INC_AGG, slot, route->outs);
+		g->flush_next = psn_add(g->flush_next, 1);
 	}
+	g->flush_next = g->flush_end = 0;
+}
+
+/* To the outs, unless the flush before is still under way: behind that it is in order. */
+static void forward_result(struct inc_ctx *c, const struct inc_slot *slot)
+{
+	struct inc_group *g = c->g;
+
+	if (!flushes(g) || c->pkt->psn != inc_sum_next(g) || !is_last_hop(g, c->route))
+		inc_forward_slot(c, INC_AGG, slot, c->route->outs);
+}
+
+/* The first PSN that was missing is complete, and so may be others behind it, whose results
+ * overtook it: receivers have discarded these and are sent them again (3.4). Each but once, in
+ * whatever order they came: the first that is missing passes it only once. */
+static void pass(struct inc_ctx *c)
+{
+	struct inc_group *g = c->g;
+	uint32_t first, psn;
+
+	if (c->pkt->psn != g->sum_next && c->pkt->psn != inc_sum_next(g))
+		return;
+	g->sum_next = first = psn_add(c->pkt->psn, 1);
+	while (complete_slot(g, psn = inc_sum_next(g)))
+		g->sum_next = psn_add(psn, 1);
+	if (!flushes(g)) {
+		if (psn == first || !is_last_hop(g, c->route) || !(g->flags & INC_F_LATE_FLUSH))
+			return;
+		g->flush_next = first;
+	}
+	g->flush_end = g->sum_next;
+	inc_late_flush(c);
 }
 
 /* The first PSN this host has sent and nobody has acknowledged to it: refl_next, but for ranges in
@@ -129,6 +193,10 @@ static enum inc_drop up(struct inc_ctx *c)
 
 	if (dup == INC_STALE)
 		return answer_stale(c);
+	if (dup == INC_AHEAD) {
+		inc_count(g, INC_C_AHEAD);
+		return INC_DROP_PSN_AHEAD;
+	}
 	if (dup == INC_FRESH)
 		inc_aggregate_data(c, slot);
 	else
@@ -144,8 +212,8 @@ static enum inc_drop up(struct inc_ctx *c)
 	inc_complete(c, slot);
 	if (c->route->prim == INC_RED)
 		g->moved_ns = c->now;
-	inc_forward_slot(c, INC_AGG, slot, c->route->outs);
-	late_flush(c);
+	forward_result(c, slot);
+	pass(c);
 	return INC_DROP_DONE;
 }
 
@@ -202,20 +270,13 @@ static enum inc_drop receive_data(struct inc_ctx *c)
 	return role == INC_ROLE_UP ? up(c) : down(c);
 }
 
-/* The slots of an operation's first and last PSN tell: they complete last when anything is missing,
- * since ranks send in order and the window keeps them together. A broadcast has no slots, but
- * acknowledgements to come. */
+/* All that is aggregated here is complete. A broadcast is not, but has acknowledgements to come. */
 static bool retire(struct inc_group *g, const struct inc_desc *d)
 {
-	const uint32_t ends[2] = {d->ctrl_psn, d->last};
 	uint32_t msn;
 
-	for (unsigned i = 0; i < 2; i++) {
-		const struct inc_slot *slot = inc_slot_at(g, ends[i]);
-
-		if (slot->tag == ends[i] && !slot->complete && slot->arrived)
-			return false;
-	}
+	if (psn_le(inc_sum_next(g), d->last))
+		return false;
 	return d->n == 0 || d->route.prim != INC_BC ||
 	       psn_lt(d->last, inc_node_ack(g, &d->route, psn_add(d->last, 1), &msn));
 }

@@ -46,6 +46,14 @@ static inline void inc_count(struct inc_group *g, enum inc_counter c)
 	g->count[c]++;
 }
 
+/* ---- engine.c ---- */
+
+/* May n packets more be sent in this turn? If not they are to be sent in the next one: inc_tick
+ * will be called. What a packet may set off, by itself or by what it asks for again, takes no lcore
+ * from other groups: each packet a group gets adds one for each endpoint, all else comes from the
+ * group's burst. */
+bool inc_may_send(struct inc_ctx *c, unsigned n);
+
 /* ---- control.c: operations ---- */
 
 /* Reads a control message of INC_CTRL_LEN bytes and checks all limits of 2.1. Fills d except for
@@ -62,8 +70,8 @@ bool inc_aggregates(struct inc_group *g, unsigned ep, uint32_t psn);
 
 /* A sequence of PSNs that carries some operations and not others: what an endpoint sends to us, or
  * we to it (i: the endpoint), what goes through a pipe (i: the pipe), or from pipe to pipe at the
- * tree root. */
-enum inc_flow { INC_FLOW_RX, INC_FLOW_TX, INC_FLOW_PIPE, INC_FLOW_LOOP };
+ * tree root, or is aggregated here. */
+enum inc_flow { INC_FLOW_RX, INC_FLOW_TX, INC_FLOW_PIPE, INC_FLOW_LOOP, INC_FLOW_SUM };
 
 /* The next PSN, from psn on, that is not known to be none of the flow's: adj() of section 4.1. */
 uint32_t inc_adjust(struct inc_group *g, enum inc_flow flow, unsigned i, uint32_t psn);
@@ -101,13 +109,14 @@ struct inc_position inc_position_of(
 
 /* ---- aggregate_data.c: slots ---- */
 
-enum inc_dup { INC_FRESH, INC_DUP, INC_STALE };
+enum inc_dup { INC_FRESH, INC_DUP, INC_STALE, INC_AHEAD };
 
 /* RecycleBuffer: the slot is psn's, with nothing in it. The payload need not be cleared: the first
  * contribution is copied. */
 void inc_recycle_buffer(struct inc_slot *slot, uint32_t psn);
 
-/* CheckDuplicate (3.1): whose slot is this? A newer PSN claims it (RecycleBuffer). */
+/* CheckDuplicate (3.1): whose slot is this? A newer PSN claims it (RecycleBuffer); in Mode-II when
+ * its last owner is through, else it is INC_AHEAD. */
 enum inc_dup inc_check_duplicate(
 	struct inc_group *g, struct inc_slot *slot, uint32_t psn, unsigned ep);
 
@@ -141,6 +150,12 @@ void inc_send_map(
 enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs);
 
 /* ---- mode2.c, mode2_ack.c: Mode-II ---- */
+
+/* The first PSN that is aggregated here and not complete. */
+uint32_t inc_sum_next(struct inc_group *g);
+
+/* Results that were discarded, again: as far as this turn goes. */
+void inc_late_flush(struct inc_ctx *c);
 
 enum inc_drop inc_mode2_ack(struct inc_ctx *c);
 
@@ -234,5 +249,6 @@ bool inc_rtt_heard(struct inc_ctx *c, struct inc_ep *ep, uint32_t next);
 void inc_timer_start(struct inc_ctx *c, unsigned ep);   /* unless it runs */
 void inc_timer_restart(struct inc_ctx *c, unsigned ep); /* or stops it, if nothing is out */
 void inc_timer_hold(struct inc_ctx *c, unsigned ep, uint64_t ns); /* an RNR wait */
+void inc_timer_expired(struct inc_ctx *c, unsigned ep);
 
 #endif

@@ -56,13 +56,22 @@ static bool overtakes(struct inc_ctx *c, unsigned i, uint32_t psn)
 	return true;
 }
 
+/* The turn is over for the group: in the next one another endpoint comes first. */
+static void leave(struct inc_group *g, unsigned i, bool first)
+{
+	g->unsent |= 1ULL << i;
+	if (first)
+		g->next_out = (uint8_t)((i + 1) % INC_MAX_EP);
+}
+
 /* Retransmissions come this way too: whoever moves tx_next back. */
 static void emit_to(struct inc_ctx *c, unsigned i)
 {
 	struct inc_group *g = c->g;
 	struct inc_ep *ep = inc_ep_at(g, i);
-	bool selective = g->flags & INC_F_SR;
+	bool selective = g->flags & INC_F_SR, cut = g->cut;
 
+	g->unsent &= ~(1ULL << i);
 	while (!ep->rnr_wait) {
 		uint32_t psn, una = inc_adjust(g, INC_FLOW_TX, i, ep->tx_una);
 		const struct inc_desc *d;
@@ -81,6 +90,10 @@ static void emit_to(struct inc_ctx *c, unsigned i)
 		slot = complete_slot(g, pipe, psn);
 		if (slot == NULL)
 			return;
+		if (!inc_may_send(c, 1)) {
+			leave(g, i, !cut);
+			return;
+		}
 		c->again = psn_lt(psn, ep->tx_high);
 		g->count[INC_C_RESENT] += c->again;
 		inc_rtt_sent(c, ep, psn);
@@ -132,14 +145,25 @@ static bool release(struct inc_ctx *c, enum inc_pipe pipe)
 	}
 }
 
+static unsigned first_out(const struct inc_group *g, uint64_t outs)
+{
+	uint64_t from = outs >> g->next_out << g->next_out;
+
+	return (unsigned)__builtin_ctzll(from ? from : outs);
+}
+
 void inc_pump(struct inc_ctx *c, uint64_t outs)
 {
 	bool again;
 
 	do {
 		outs |= local_loop(c);
-		for (; outs != 0; outs &= outs - 1)
-			emit_to(c, (unsigned)__builtin_ctzll(outs));
+		while (outs != 0) {
+			unsigned i = first_out(c->g, outs);
+
+			outs &= ~(1ULL << i);
+			emit_to(c, i);
+		}
 		again = release(c, INC_BCAST);
 		release(c, INC_AGG);
 	} while (again); /* the local loop may have waited for it */

@@ -100,7 +100,7 @@ void inc_timer_hold(struct inc_ctx *c, unsigned i, uint64_t ns)
 }
 
 /* The peer was silent, or its RNR wait is over: go back to the first PSN it may lack. */
-static void expire(struct inc_ctx *c, unsigned i)
+void inc_timer_expired(struct inc_ctx *c, unsigned i)
 {
 	struct inc_ep *ep = inc_ep_at(c->g, i);
 	bool selective = c->g->flags & INC_F_SR;
@@ -120,33 +120,4 @@ static void expire(struct inc_ctx *c, unsigned i)
 	inc_timer_restart(c, i);
 	inc_pump(c, 1ULL << i);
 	inc_ack_flush(c);
-}
-
-static bool works(struct inc_group *g)
-{
-	uint8_t state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
-
-	return state == INC_ACTIVE || state == INC_DRAINING;
-}
-
-uint64_t inc_tick(struct inc_group *g, const struct inc_arena *arena, uint64_t now,
-	const struct inc_sink *sink)
-{
-	struct inc_ctx c = {
-		.g = g, .arena = arena, .sink = sink, .now = now, .ep = 0xff, .mig = true};
-
-	if (now < g->timer_ns)
-		return g->timer_ns;
-	g->timer_ns = UINT64_MAX;
-	for (unsigned i = 0; i < g->n_ep && works(g); i++) {
-		const struct inc_ep *ep = inc_ep_at(g, i);
-
-		if (ep->timer_ns != 0 && ep->timer_ns <= now)
-			expire(&c, i);
-		if (ep->timer_ns != 0 && ep->timer_ns < g->timer_ns)
-			g->timer_ns = ep->timer_ns;
-	}
-	if (!works(g))
-		g->timer_ns = UINT64_MAX;
-	return g->timer_ns;
 }

@@ -38,6 +38,7 @@ void mc_config_usage(void)
 	      "  --prompt               nothing is lost, so nobody may have to wait for a timer\n"
 	      "  --noticed              Mode-III, and so with losses, if the receiver can see "
 	      "them\n"
+	      "  --least-burst          a switch's turn sends again as little as it can\n"
 	      "  --selective            hosts send again what is missing, and nothing behind it\n"
 	      "  --max-states K         stop there (50000000)\n"
 	      "  --expect-violation     exit status 0 if one is found\n"
@@ -204,6 +205,7 @@ enum option_code {
 	O_LEARN,
 	O_IN_FLIGHT,
 	O_NOTICED,
+	O_LEAST_BURST,
 	O_SELECTIVE,
 };
 
@@ -240,6 +242,7 @@ static const struct option options[] = {
 	{"in-flight", required_argument, NULL, O_IN_FLIGHT},
 	{"window-results", no_argument, NULL, O_WINDOW},
 	{"noticed", no_argument, NULL, O_NOTICED},
+	{"least-burst", no_argument, NULL, O_LEAST_BURST},
 	{"selective", no_argument, NULL, O_SELECTIVE},
 	{"learn", no_argument, NULL, O_LEARN},
 	{"quiet", no_argument, NULL, O_QUIET},
@@ -343,6 +346,9 @@ static int one_option(struct mc_config *c, int code)
 		return 0;
 	case O_SELECTIVE:
 		c->selective = true;
+		return 0;
+	case O_LEAST_BURST:
+		c->least_burst = true;
 		return 0;
 	case O_NOTICED:
 		c->noticed = c->prompt = true;

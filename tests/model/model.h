@@ -54,10 +54,11 @@ struct mc_config {
 	uint16_t flags;
 	uint8_t loss, reorder, dup, early, rnr; /* how often each may happen */
 	uint8_t mismatch_rank, mismatch_op;     /* this rank's control differs; MC_NONE: none */
-	bool fast;      /* rate limits hold between timeouts, else they never do */
-	bool prompt;    /* timers are only for what was lost, and nothing is */
-	bool noticed;   /* but for packets whose loss the next one shows */
-	bool selective; /* hosts send again what is missing, and nothing behind it */
+	bool fast;        /* rate limits hold between timeouts, else they never do */
+	bool prompt;      /* timers are only for what was lost, and nothing is */
+	bool least_burst; /* a switch's turn ends as soon as it can */
+	bool noticed;     /* but for packets whose loss the next one shows */
+	bool selective;   /* hosts send again what is missing, and nothing behind it */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
 	bool symmetry;      /* equal ranks taken for equal */

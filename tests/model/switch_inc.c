@@ -13,6 +13,8 @@ static const uint64_t NOW = 1000000000, ARMED = 9000000000; /* of a timer that r
 static void mask_timers(struct inc_group *g)
 {
 	g->timer_ns = UINT64_MAX;
+	g->turn_ns = g->allowance = 0; /* every step is a turn of its own */
+	g->cut = false;
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		struct inc_ep *ep = inc_ep_at(g, i);
 
@@ -135,11 +137,22 @@ static enum inc_drop take(
 		look.group, &sw->arena, &look, pkt, frame + pkt->pay_off, crc, NOW, &sink);
 }
 
+/* What a turn of the lcore leaves the next ones do, before anything else happens. */
+static void go_on(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
+{
+	struct sink arg = {s, r};
+	const struct inc_sink sink = {&arg, emit};
+
+	for (uint64_t now = NOW + 1; sw->g->timer_ns <= now; now++)
+		inc_tick(sw->g, &sw->arena, now, &sink);
+}
+
 static void receive(
 	struct mc_sys *s, unsigned node, unsigned port, uint32_t frame, struct mc_result *r)
 {
 	const enum inc_drop drop = take(s, &s->sw[node], port, frame, r);
 
+	go_on(s, &s->sw[node], r);
 	r->verdict = drop == INC_OK ? "?" : inc_drop_name(drop);
 }
 
@@ -152,6 +165,7 @@ static void tick(struct mc_sys *s, unsigned node, unsigned port, struct mc_resul
 
 	inc_ep_at(sw->g, port)->timer_ns = sw->g->timer_ns = NOW;
 	inc_tick(sw->g, &sw->arena, NOW, &sink);
+	go_on(s, sw, r);
 }
 
 static void fail(struct mc_switch *sw)
@@ -224,6 +238,8 @@ void mc_inc_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec)
 	mc_switch_image(sw, &engine, inc_group_bytes(spec), inc_group_payload_bytes(spec));
 	sw->g = (struct inc_group *)sw->image;
 	inc_group_init(sw->g, spec, 1, 1, 0);
+	if (s->cfg.least_burst)
+		sw->g->burst = 0;
 	if (inc_group_activate(sw->g, err) != 0)
 		abort();
 	mc_switch_done(s, sw);

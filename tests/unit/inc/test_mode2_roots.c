@@ -342,7 +342,7 @@ static void test_broadcast_after_many_operations(void **state)
 		const uint64_t bytes = (uint64_t)INC_MAX_OP_PACKETS * 256;
 
 		for (unsigned ep = 0; ep < 3; ep++)
-			fx_control_of(&fx, ep, psn, (uint8_t)seq, bytes, INC_AR, 0);
+			fx_control_of(&fx, ep, psn, (uint8_t)seq, bytes, INC_BC, 1);
 		assert_int_equal(fx.n_out, 1); /* upward */
 		psn = psn_add(psn, 1 << 22);
 	}
