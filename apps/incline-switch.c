@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "ctrl/agent/agent.h"
 #include "dataplane/switch.h"
@@ -25,7 +29,11 @@ static const char usage[] =
 	"      --version      print the version\n"
 	"  -h, --help         print this\n"
 	"\n"
-	"Environment: INCLINE_EAL_LOG=LEVEL prints what DPDK logs.\n";
+	"SIGHUP changes nothing: tables and groups are changed with inclinectl, the rest by a\n"
+	"restart.\n"
+	"\n"
+	"Environment: INCLINE_EAL_LOG=LEVEL prints what DPDK logs. NOTIFY_SOCKET: a service\n"
+	"manager is told there when the switch is ready (sd_notify).\n";
 
 static void on_signal(int sig)
 {
@@ -33,12 +41,26 @@ static void on_signal(int sig)
 	stop = 1;
 }
 
+/* Nothing is reloaded, but a switch does not end because somebody thinks so. */
+static void on_hangup(int sig)
+{
+	static const char text[] = "incline-switch: SIGHUP ignored: the configuration is read at "
+				   "start only, inclinectl changes tables\n";
+	int saved = errno;
+
+	(void)sig;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	errno = saved;
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction hangup = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &hangup, NULL);
 }
 
 static int fail(const char *file, const char *what)
@@ -96,11 +118,34 @@ static int options(int argc, char **argv, const char **file, bool *check)
 	return *file != NULL && optind == argc ? 0 : -EINVAL;
 }
 
+/* One datagram to whoever started the program and wants to know: sd_notify(3). */
+static void notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	size_t len = path ? strlen(path) : 0;
+	int fd;
+
+	if (len < 2 || len >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (path[0] == '@') /* an abstract address */
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
+		fprintf(stderr, "incline-switch: NOTIFY_SOCKET %s: %s\n", path, strerror(errno));
+	close(fd);
+}
+
 static void say_ready(struct sw *sw, const char *control, const char *tcp)
 {
 	printf("incline-switch %s ready: %u ports, control %s%s%s\n", sw_name(sw), sw_n_ports(sw),
 		control, tcp ? " and " : "", tcp ? tcp : "");
 	fflush(stdout);
+	notify("READY=1");
 }
 
 static int run(struct sw *sw, json_t *config, const char *file)
@@ -112,7 +157,9 @@ static int run(struct sw *sw, json_t *config, const char *file)
 	if (sw_start(sw, err) < 0)
 		return fail(file, err);
 	json_object_set_new(config, "startup_file", json_string(file));
-	return agent_run_with(sw, control, config, &stop, &agent) < 0;
+	int rc = agent_run_with(sw, control, config, &stop, &agent);
+	notify("STOPPING=1");
+	return rc < 0;
 }
 
 /* What the switch itself does not need to know. */

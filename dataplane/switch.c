@@ -355,6 +355,21 @@ int sw_create_unplugged(const json_t *config, struct sw **out, char err[SW_ERR_L
 
 /* ---- running ---- */
 
+/* This thread is the control thread and the main lcore. The EAL's start has left its affinity as it
+ * was: all CPUs, as a rule. It keeps off what "lcores" gives to the worker, where that leaves it
+ * any. */
+static void leave_cpus_to_worker(const struct sw *sw)
+{
+	const rte_cpuset_t worker = rte_lcore_cpuset(sw->worker);
+	rte_cpuset_t rest = rte_lcore_cpuset(rte_get_main_lcore());
+
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &worker))
+			CPU_CLR(cpu, &rest);
+	if (CPU_COUNT(&rest) > 0)
+		pthread_setaffinity_np(pthread_self(), sizeof(rest), &rest);
+}
+
 int sw_start(struct sw *sw, char err[SW_ERR_LEN])
 {
 	unsigned workers = rte_lcore_count() - 1;
@@ -366,6 +381,7 @@ int sw_start(struct sw *sw, char err[SW_ERR_LEN])
 			"for example \"0@0,1@1\"",
 			workers);
 	sw->worker = rte_get_next_lcore(-1, 1, 0);
+	leave_cpus_to_worker(sw);
 	atomic_store(&sw->lcore->stop, false);
 	sw->running = true;
 	rc = rte_eal_remote_launch(lcore_main, sw->lcore, sw->worker);
