@@ -375,10 +375,14 @@ static json_t *link_report(struct sim *sim)
 		if (link->count[SIM_L_FRAMES] == 0)
 			continue;
 		row = json_object();
-		for (unsigned c = 0; c < SIM_N_LINK_COUNTERS; c++)
-			if (link->count[c])
-				json_object_set_new(row, sim_link_counter_name(c),
-					json_integer((json_int_t)link->count[c]));
+		for (unsigned c = 0; c < SIM_N_LINK_COUNTERS; c++) {
+			const uint64_t n = c == SIM_L_BYTES ? sim_link_left(link, sim_now(sim))
+							    : link->count[c];
+
+			if (n)
+				json_object_set_new(
+					row, sim_link_counter_name(c), json_integer((json_int_t)n));
+		}
 		sim_link_name(sim, i, name, sizeof(name));
 		json_object_set_new(links, name, row);
 	}

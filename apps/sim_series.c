@@ -27,7 +27,7 @@ static void look(void *arg, uint64_t now)
 
 	json_array_append_new(s->at, json_integer((json_int_t)now));
 	for (unsigned i = 0; i < sim_n_links(s->sim); i++)
-		add(s->link[i], &s->link_bytes[i], sim_link(s->sim, i)->count[SIM_L_BYTES]);
+		add(s->link[i], &s->link_bytes[i], sim_link_left(sim_link(s->sim, i), now));
 	for (unsigned i = 0; i < s->n_flows; i++)
 		add(json_object_get(json_array_get(s->flows, s->first_flow + i), "bytes"),
 			&s->acked[i], s->flow[i].acked);

@@ -43,6 +43,13 @@ uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now)
 	return (uint64_t)((unsigned __int128)(link->busy - now) * link->conf.mbps / 8000);
 }
 
+uint64_t sim_link_left(const struct sim_link *link, uint64_t now)
+{
+	const uint64_t backlog = sim_link_backlog(link, now), bytes = link->count[SIM_L_BYTES];
+
+	return backlog < bytes ? bytes - backlog : 0;
+}
+
 static bool is_down(const struct sim_link_conf *conf, uint64_t now)
 {
 	for (unsigned i = 0; i < conf->n_down; i++)
@@ -87,6 +94,7 @@ static bool enqueue(
 	uint64_t wire = len + SIM_WIRE_OVERHEAD, backlog;
 
 	if (conf->mbps == 0) {
+		link->count[SIM_L_BYTES] += wire;
 		v->at[0] = now + conf->delay_ns;
 		return true;
 	}
@@ -101,6 +109,7 @@ static bool enqueue(
 	if (backlog > link->count[SIM_L_PEAK_QUEUE])
 		link->count[SIM_L_PEAK_QUEUE] = backlog;
 	v->mark = conf->ecn_bytes && backlog > conf->ecn_bytes;
+	link->count[SIM_L_BYTES] += wire;
 	v->at[0] = leave(link, now, wire * 8000 / conf->mbps, first) + conf->delay_ns;
 	return true;
 }
@@ -112,7 +121,6 @@ struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned l
 	struct sim_verdict v = {0};
 
 	link->count[SIM_L_FRAMES]++;
-	link->count[SIM_L_BYTES] += len;
 	if (is_down(conf, now)) {
 		link->count[SIM_L_DOWN_DROP]++;
 		return v;

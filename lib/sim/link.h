@@ -39,7 +39,10 @@ struct sim_link_conf {
 	} down[SIM_MAX_DOWN]; /* nothing gets in */
 };
 
-/* X(symbol, name): what is counted per link and direction. */
+/* X(symbol, name): what is counted per link and direction. Frames: all that were to go over it,
+ * also those that were dropped for want of room or because it was down, which have counters of
+ * their own. Bytes: those that it took, trimmed ones as they are then, with SIM_WIRE_OVERHEAD each.
+ */
 #define SIM_LINK_COUNTERS(X)        \
 	X(FRAMES, "frames")         \
 	X(BYTES, "bytes")           \
@@ -88,8 +91,11 @@ void sim_link_init(struct sim_link *link, const struct sim_link_conf *conf, uint
 /* A frame of len bytes enters at now; first: it is one of those that may go ahead. */
 struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len, bool first);
 
-/* Bytes that have entered and not left yet. */
+/* Bytes that have entered and not left yet, with SIM_WIRE_OVERHEAD for each frame. */
 uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now);
+/* Bytes that have left by now, likewise: no more in any time than the link's rate, but for the
+ * nanosecond by which each frame's time is rounded. */
+uint64_t sim_link_left(const struct sim_link *link, uint64_t now);
 
 /* splitmix64, and a coin. */
 uint64_t sim_random(uint64_t *state);

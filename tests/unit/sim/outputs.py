@@ -11,6 +11,8 @@ import xml.etree.ElementTree as ET
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 SCENARIO = os.path.join(TOP, 'tools', 'scenarios', 'trace.json')
+with open(SCENARIO, encoding='utf-8') as scenario:
+    RATE_GBPS = json.load(scenario)['link']['mbps'] / 1000
 
 
 def curves(sim_json, svg, *options):
@@ -26,6 +28,8 @@ def check_series(doc):
     for name, values in series['links'].items():
         assert len(values) == samples
         assert sum(values) == doc['links'][name]['bytes'], name
+        # No more than the rate, but for times in whole nanoseconds.
+        assert max(values[:-1]) * 8 <= series['every_ns'] * RATE_GBPS * 1.02, (name, max(values))
     assert [sum(f['bytes']) for f in series['flows']] == [400000, 400000, 200000, 1000000]
     late = series['flows'][3]['bytes']
     assert late[0] == late[1] == 0  # it begins after 300 us

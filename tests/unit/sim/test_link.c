@@ -58,6 +58,45 @@ static void test_queue(void **state)
 	assert_int_equal(link.count[SIM_L_PEAK_QUEUE], 3000);
 }
 
+/* What is shown of a link is what leaves it: ten times its rate offered, with a queue in front that
+ * is full most of the time, it shows its rate in every interval, and nothing of what it dropped. */
+static void bytes_leave_at_the_rate(void **state)
+{
+	enum { WIRE = LEN + SIM_WIRE_OVERHEAD, TAKES = WIRE * 8 / 100, EVERY = 100 * TAKES };
+	struct sim_link link =
+		make((struct sim_link_conf){.mbps = 100000, .queue_bytes = 64 * WIRE});
+	uint64_t last = 0;
+
+	(void)state;
+	for (uint64_t now = 0; now <= 10 * EVERY; now += TAKES / 10) {
+		if (now > 0 && now % EVERY == 0) {
+			assert_int_equal(sim_link_left(&link, now) - last, 100 * WIRE);
+			last = sim_link_left(&link, now);
+		}
+		sim_link_send(&link, now, LEN, false);
+	}
+	assert_true(link.count[SIM_L_QUEUE_DROP] > 8000);
+	assert_int_equal(link.count[SIM_L_FRAMES] - link.count[SIM_L_QUEUE_DROP],
+		link.count[SIM_L_BYTES] / WIRE);
+	assert_int_equal(sim_link_left(&link, UINT64_MAX), link.count[SIM_L_BYTES]);
+}
+
+/* A link that is down takes nothing; one that loses what it has sent has sent it. */
+static void bytes_of_lost_frames(void **state)
+{
+	struct sim_link down =
+		make((struct sim_link_conf){.mbps = 100000, .n_down = 1, .down = {{0, 100}}});
+	struct sim_link loses = make((struct sim_link_conf){.loss = 1});
+
+	(void)state;
+	sim_link_send(&down, 50, LEN, false);
+	assert_int_equal(down.count[SIM_L_FRAMES], 1);
+	assert_int_equal(down.count[SIM_L_BYTES], 0);
+	sim_link_send(&loses, 50, LEN, false);
+	assert_int_equal(loses.count[SIM_L_LOST], 1);
+	assert_int_equal(sim_link_left(&loses, 50), LEN + SIM_WIRE_OVERHEAD);
+}
+
 /* Headers go on, ahead of the queue, until that is twice as long; what is short is not trimmed. */
 static void test_trim(void **state)
 {
@@ -176,6 +215,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rate_and_delay),
 		cmocka_unit_test(test_queue),
+		cmocka_unit_test(bytes_leave_at_the_rate),
+		cmocka_unit_test(bytes_of_lost_frames),
 		cmocka_unit_test(test_trim),
 		cmocka_unit_test(test_priority),
 		cmocka_unit_test(test_loss),
