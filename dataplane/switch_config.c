@@ -52,8 +52,28 @@ static json_t *port_part(const json_t *v)
 	return copy;
 }
 
-static int get_port(const json_t *v, size_t i, struct sw_config *c, char err[SW_ERR_LEN])
+/* The drivers' own words for these come late and do not name the ports. */
+static int shares_socket(
+	const json_t *list, size_t i, size_t j, const struct sw_config *c, char err[SW_ERR_LEN])
 {
+	const json_t *mine = json_array_get(list, i), *other = json_array_get(list, j);
+	const struct port_config *a = &c->ports[i].port, *b = &c->ports[j].port;
+	int64_t id = ctl_int(&ctl_port_config, mine, "id");
+
+	if (a->socket[0] == '\0' || strcmp(a->socket, b->socket) != 0)
+		return 0;
+	if (strcmp(a->type, b->type) != 0 || strcmp(a->type, "memif") != 0)
+		return sw_fail(err, -EINVAL, "ports[%zu].socket: is that of ports[%zu] too", i, j);
+	if (ctl_int(&ctl_port_config, other, "id") != id)
+		return 0;
+	return sw_fail(err, -EINVAL,
+		"ports[%zu].id: %lld is ports[%zu]'s at this socket: give one of them another", i,
+		(long long)id, j);
+}
+
+static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[SW_ERR_LEN])
+{
+	const json_t *v = json_array_get(list, i);
 	const json_t *impair = json_object_get(v, "impair");
 	struct sw_config_port *p = &c->ports[i];
 	char what[PORT_ERR_LEN];
@@ -63,13 +83,15 @@ static int get_port(const json_t *v, size_t i, struct sw_config *c, char err[SW_
 	json_decref(part);
 	if (rc < 0)
 		return sw_fail(err, rc, "ports[%zu].%.220s", i, what);
-	for (size_t j = 0; j < i; j++)
+	for (size_t j = 0; j < i; j++) {
 		if (strcmp(p->port.name, c->ports[j].port.name) == 0)
 			return sw_fail(err, -EINVAL,
 				"ports[%zu].name: \"%s\" is the name of ports[%zu] too", i,
 				p->port.name, j);
-	p->proxy_arp = json_object_get(v, "proxy_arp") == NULL ||
-		       json_is_true(json_object_get(v, "proxy_arp"));
+		if (shares_socket(list, i, j, c, err))
+			return -EINVAL;
+	}
+	p->proxy_arp = ctl_bool(&ctl_switch_port_config, v, "proxy_arp");
 	p->impaired = impair != NULL;
 	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
 		return sw_fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
@@ -78,15 +100,14 @@ static int get_port(const json_t *v, size_t i, struct sw_config *c, char err[SW_
 
 static int get_ports(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 {
-	const json_t *list = json_object_get(json, "ports"), *v;
-	size_t max = SW_MAX_PORTS < RTE_MAX_ETHPORTS ? SW_MAX_PORTS : RTE_MAX_ETHPORTS, i;
+	const json_t *list = json_object_get(json, "ports");
+	size_t max = SW_MAX_PORTS < RTE_MAX_ETHPORTS ? SW_MAX_PORTS : RTE_MAX_ETHPORTS;
 
 	if (json_array_size(list) > max)
 		return sw_fail(err, -EINVAL, "ports: %zu are more than the %zu that DPDK can have",
 			json_array_size(list), max);
-	json_array_foreach(list, i, v)
-	{
-		int rc = get_port(v, i, c, err);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		int rc = get_port(list, i, c, err);
 
 		if (rc < 0)
 			return rc;

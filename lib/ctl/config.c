@@ -152,6 +152,9 @@ static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 		.help = "bad weather on this port, for tests"},
 	{0}};
 
+const struct ctl_field ctl_switch_port_config = {"port", CTL_OBJECT, .fields = switch_port_fields,
+	.variants = port_types, .help = "a port of the switch"};
+
 static const char *const idles[] = {"spin", "pause", "sleep", NULL};
 
 static const struct ctl_field switch_fields[] = {

@@ -9,9 +9,10 @@
 #include "lib/ctl/schema.h"
 
 /* Objects, to be checked with ctl_check_value after ctl_strip_comments. */
-extern const struct ctl_field ctl_switch_config; /* the file */
-extern const struct ctl_field ctl_port_config;   /* a port, also an RNIC's */
-extern const struct ctl_field ctl_impair_config; /* "impair" of a port */
+extern const struct ctl_field ctl_switch_config;      /* the file */
+extern const struct ctl_field ctl_port_config;        /* a port, also an RNIC's */
+extern const struct ctl_field ctl_switch_port_config; /* a port, with the switch's own fields */
+extern const struct ctl_field ctl_impair_config;      /* "impair" of a port */
 
 enum { CTL_MAX_ADDRESSES = 256, CTL_MAX_PORTS = 64, CTL_MAX_LOSE = 16, CTL_MIN_DESC = 64 };
 

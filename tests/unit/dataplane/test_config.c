@@ -68,6 +68,12 @@ static void refused(void **state)
 			"name: must have 1..31 bytes, has 0"},
 		{"{'ports':[{'name':'a','type':'null'}],'lcores':7}",
 			"lcores: must be string, not an integer"},
+		{"{'ports':[{'name':'a','type':'memif','socket':'/s'},"
+		 "{'name':'b','type':'memif','socket':'/s','role':'server'}]}",
+			"ports[1].id: 0 is ports[0]'s at this socket"},
+		{"{'ports':[{'name':'a','type':'vhost','socket':'/s'},"
+		 "{'name':'b','type':'memif','socket':'/s'}]}",
+			"ports[1].socket: is that of ports[0] too"},
 		{"[]", "must be object, not a list"},
 	};
 
@@ -121,6 +127,19 @@ static void defaults(void **state)
 	assert_true(c.ports[0].proxy_arp);
 	assert_false(c.ports[0].impaired || c.hugepages || c.pci || c.telemetry);
 	sw_config_free(&c);
+	json_decref(json);
+}
+
+static void memifs_of_one_socket(void **state)
+{
+	json_t *json = h_json("{'ports':[{'name':'a','type':'memif','socket':'/s','id':1},"
+			      "{'name':'b','type':'memif','socket':'/s','id':2}]}");
+	char err[SW_ERR_LEN] = "";
+	struct sw_config config;
+
+	(void)state;
+	assert_int_equal(sw_config_parse(json, &config, err), 0);
+	sw_config_free(&config);
 	json_decref(json);
 }
 
@@ -208,6 +227,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(too_many_ports),
 		cmocka_unit_test(defaults),
+		cmocka_unit_test(memifs_of_one_socket),
 		cmocka_unit_test(shipped),
 		cmocka_unit_test(cannot_open),
 		cmocka_unit_test(as_given),
