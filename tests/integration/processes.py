@@ -73,14 +73,6 @@ class Star(Fabric):
             self.assertIn('aggregation memory', err)
         os.remove(group)
 
-    def test_mode3(self):
-        for kind in ('single', 'mixed'):
-            group = self.variant(mode='III', kind=kind)
-            report = self.report(group, '--collective', 'all', '-d', 'int32', '-b', '1K', '-e', '256K', '-f', '16',
-                                 '-n', '2')
-            self.assertEqual((report['kind'], report['fallback'], report['wrong']), (kind, False, 0))
-            os.remove(group)
-
     def test_mode_1(self):
         def arena():
             return self.rpc('s0', 'status')['result']['arena_used_bytes']
@@ -219,14 +211,6 @@ class Tree(Fabric):
     def test_allreduce(self):
         self.all_ok(self.perf(range(4), '-b', '4K', '-e', '1M', '-f', '16', '-n', '5'))
 
-    def test_netreduce(self):
-        group = self.variant(mode='netreduce')
-        report = self.report(group, '-d', 'int32,double', '-o', 'sum,max', '-b', '4K', '-e', '1M', '-f', '16', '-n', '3')
-        os.remove(group)
-        self.assertEqual((report['kind'], report['wrong']), ('ring', 0))
-        for switch in 'leaf0', 'leaf1', 'spine':
-            self.assertEqual(self.rpc(switch, 'ring.list')['result']['rings'], [])
-
     def test_write_verb(self):
         """Data by RDMA WRITE; who asks for what there is not is told."""
         for mode in 'II', 'III':
@@ -270,21 +254,6 @@ class Lossy(Fabric):
                               '--timeout', '20000'), 120)
         drops = {d['reason']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
         self.assertGreater(drops['impair_loss'], 0)
-
-    def test_mode3(self):
-        group = self.variant(mode='III', kind='mixed')
-        report = self.report(group, '--collective', 'all', '-b', '16K', '-e', '64K', '-f', '4', '-n', '2', '-d', 'int32',
-                             '--timeout', '20000')
-        shown = self.rpc('leaf0', 'drops.get')['result']['drops']
-        os.remove(group)
-        self.assertEqual((report['kind'], report['wrong']), ('mixed', 0))
-        self.assertIn('impair_loss', {d['reason'] for d in shown if d['count']})
-
-    def test_netreduce(self):
-        group = self.variant(mode='netreduce')
-        report = self.report(group, '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32', '--timeout', '20000')
-        os.remove(group)
-        self.assertEqual((report['kind'], report['wrong']), ('ring', 0))
 
 
 if __name__ == '__main__':
