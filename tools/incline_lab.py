@@ -59,6 +59,21 @@ def addresses(node):
     return [node[key] for key in ('ip', 'ip6') if key in node]
 
 
+def several_paths(path):
+    """Would LD_PRELOAD take it for more than one?"""
+    return any(c.isspace() or c == ':' for c in path)
+
+
+def preloadable(library, directory):
+    """The path of a library for LD_PRELOAD: if need be, of a link to it in a directory."""
+    if not several_paths(library):
+        return library
+    link = os.path.join(directory, os.path.basename(library))
+    if not os.path.islink(link):
+        os.symlink(library, link)
+    return link
+
+
 class Topology:
     """The topology file, checked. Errors name the field."""
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
@@ -282,7 +297,7 @@ class Lab:
     # ---- life ----
 
     def check_dir(self, topo):
-        if any(c.isspace() or c == ':' for c in self.dir):
+        if several_paths(self.dir):
             raise LabError(f'{self.dir}: LD_PRELOAD and INCLINE_RNIC end a path at a blank or colon, set INCLINE_LAB to one without')
         longest = max(len(self.path(f"{a['name']}-{b['name']}.sock")) for a in topo.switches
                       for b in topo.ports + topo.switches)
@@ -326,16 +341,6 @@ class Lab:
                 raise LabError(f'{self.dir}: a fabric is up there; take it down first (tools/lab down)')
             return self.make(topo, impair, netns)
 
-    def shim(self):
-        """The library to preload: where its path would be taken for several, a link to it."""
-        path = os.path.join(build_dir(), 'lib/verbs/libincline_verbs.so')
-        if any(c.isspace() or c == ':' for c in path):
-            link = self.path(os.path.basename(path))
-            if not os.path.islink(link):
-                os.symlink(path, link)
-            return link
-        return path
-
     def make(self, topo, impair, netns):
         state = {'name': topo.name, 'build': build_dir(), 'switches': [], 'hosts': []}
         try:
@@ -362,7 +367,7 @@ class Lab:
 
     def write_files(self, topo, state):
         """What is there before the first process; lab.json for down, should we be killed halfway."""
-        state['shim'] = self.shim()
+        state['shim'] = preloadable(os.path.join(build_dir(), 'lib/verbs/libincline_verbs.so'), self.dir)
         for i, h in enumerate(topo.hosts):
             ports = topo.ports_of_host(h['name'])
             for p in ports if h not in topo.guests else ():

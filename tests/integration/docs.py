@@ -4,6 +4,7 @@
 tests/integration/docs.py", in a shell that stops at the first failure, in a lab directory of its own."""
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ class Docs(unittest.TestCase):
         for where, script in found:
             # "wait" alone forgets how its jobs ended.
             script = re.sub(r'^wait$', 'for job in $(jobs -p); do wait $job; done', script, flags=re.M)
-            script = script.replace('build/apps', os.path.join(BUILD, 'apps'))
+            script = script.replace('build/apps', shlex.quote(os.path.join(BUILD, 'apps')))
             with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
                 env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD)
                 try:

@@ -16,6 +16,10 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+from incline_lab import preloadable  # noqa: E402
+
 LIBRARY = None
 PATIENCE = 60  # seconds, for what must happen sooner or later
 
@@ -71,6 +75,7 @@ def listening(port):
 class Programs(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="incline-verbs-")
+        self.library = preloadable(LIBRARY, self.dir)
         self.running = []
 
     def tearDown(self):
@@ -97,7 +102,7 @@ class Programs(unittest.TestCase):
             json.dump(config, f)
 
     def start(self, name, *args):
-        env = dict(os.environ, LD_PRELOAD=LIBRARY, INCLINE_RNIC=self.path(name + ".json"),
+        env = dict(os.environ, LD_PRELOAD=self.library, INCLINE_RNIC=self.path(name + ".json"),
                    INCLINE_STATS=self.path(name + ".stats"), INCLINE_VERBS_DEBUG="1")
         p = subprocess.Popen(args, env=env, text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT)
@@ -168,7 +173,7 @@ class Programs(unittest.TestCase):
         self.assertIn("client.json", out)
 
     def test_without_file_nothing_changes(self):
-        env = dict(os.environ, LD_PRELOAD=LIBRARY)
+        env = dict(os.environ, LD_PRELOAD=self.library)
         env.pop("INCLINE_RNIC", None)
         plain = dict(env)
         del plain["LD_PRELOAD"]

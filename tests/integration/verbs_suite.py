@@ -22,7 +22,11 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '../../tools'))
+from incline_lab import preloadable  # noqa: E402
+
 LIST = os.path.join(HERE, 'verbs_suite.txt')
 SUITE = '/usr/share/doc/rdma-core/tests'
 PYTHON = '/usr/bin/python3'  # pyverbs is built for Debian's
@@ -165,7 +169,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix='incline-suite-') as directory:
         unpack(directory)
         for name in files:
-            outcomes, output[name] = run_file(args.library, directory, name)
+            outcomes, output[name] = run_file(preloadable(args.library, directory), directory, name)
             seen.update(outcomes)
     listed = read_list()
     if args.update:
