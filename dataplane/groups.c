@@ -137,7 +137,7 @@ static int start(struct sw *sw, struct inc_group *g, char err[SW_ERR_LEN])
 		return rc;
 	rc = sw_rnic_connect(sw, g, err);
 	if (rc < 0)
-		inc_group_fail(g, INC_FAIL_MANAGER, 0xff);
+		inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
 	return rc;
 }
 
@@ -256,6 +256,7 @@ int sw_group_activate(
 	struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn, char err[SW_ERR_LEN])
 {
 	struct inc_group *g;
+	uint64_t new = 0; /* endpoints whose QPN was not known */
 	int rc = get(sw, slot, &g, err);
 
 	if (rc < 0)
@@ -277,11 +278,16 @@ int sw_group_activate(
 				inc_ep_at(g, i)->remote_qpn);
 	}
 	for (unsigned i = 0; i < n_qpn; i++)
-		if (qpn[i] != 0)
+		if (qpn[i] != 0 && inc_ep_at(g, i)->remote_qpn == 0) {
 			inc_ep_at(g, i)->remote_qpn = qpn[i];
+			new |= 1ull << i;
+		}
 	rc = start(sw, g, err);
 	if (rc == 0)
 		sw->slot[slot].activate_until = 0;
+	for (unsigned i = 0; i < n_qpn && rc < 0; i++)
+		if (new >> i & 1)
+			inc_ep_at(g, i)->remote_qpn = 0;
 	return rc;
 }
 

@@ -294,17 +294,21 @@ static int to_rts(struct mode1 *m, unsigned i, uint64_t now)
 
 int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN])
 {
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
 	rnic_cq_arm(m->cq, false);
 	for (unsigned i = 0; i < m->g->n_ep; i++) {
 		int rc = to_init(m, i, now);
 
 		rc = rc ? rc : to_rtr(m, i, now);
 		rc = rc ? rc : to_rts(m, i, now);
-		if (rc < 0)
-			return snprintf(err, INC_ERR_LEN,
-				       "endpoints[%u]: cannot connect its queue pair: %s", i,
-				       strerror(-rc)),
-			       rc;
+		if (rc == 0)
+			continue;
+		for (unsigned k = 0; k <= i; k++)
+			rnic_qp_modify(m->ep[k].qp, &attr, IBV_QP_STATE, now);
+		snprintf(err, INC_ERR_LEN, "endpoints[%u]: cannot connect its queue pair: %s", i,
+			strerror(-rc));
+		return rc;
 	}
 	return 0;
 }

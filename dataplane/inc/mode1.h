@@ -47,7 +47,7 @@ unsigned mode1_n_groups(const struct mode1_device *dev);
 int mode1_create(
 	struct mode1_device *dev, struct inc_group *g, struct mode1 **m, char err[INC_ERR_LEN]);
 /* Posts receives and connects every queue pair to the peer that its endpoint names, with the
- * group's start_psn in both directions. -errno with a reason: the group is of no use any more. */
+ * group's start_psn in both directions. -errno with a reason: none of them is connected. */
 int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN]);
 /* Nothing more is received, and peers' queue pairs fail at once: NAKs answer what they send, and
  * they are sent a request that they must refuse. For a FAILED group. */

@@ -178,6 +178,43 @@ static void activation(void **state)
 	h_expect_drop(sw, 0, b, len, "inc_consumed");
 }
 
+/* A refused activation has changed nothing: neither what was known nor, in Mode-I, connections. */
+static void refused_activation(void **state)
+{
+	const uint32_t one[3] = {0, 0x55}, all[3] = {0, 0x55, 0x66};
+	struct inc_group *g;
+	struct wire_ip dst;
+	unsigned slot;
+
+	(void)state;
+	c_spec(3, 1024, false, false);
+	eps[1].remote_qpn = eps[2].remote_qpn = 0;
+	assert_int_equal(sw_group_create(sw, &spec, false, &slot, err), 0);
+	g = sw_group_get(sw, slot);
+	assert_int_equal(sw_group_activate(sw, slot, one, 3, err), -EINVAL);
+	assert_int_equal(inc_ep_at(g, 1)->remote_qpn, 0);
+	assert_int_equal(g->state, INC_INSTALLED);
+	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
+
+	spec.mode = INC_MODE_1;
+	spec.kind = INC_MIXED;
+	spec.flags = 0;
+	spec.slots = 0;
+	spec.name[0] = 'h';
+	assert_int_equal(sw_group_create(sw, &spec, false, &slot, err), 0);
+	g = sw_group_get(sw, slot);
+	dst = inc_ep_at(g, 2)->flow.dst;
+	inc_ep_at(g, 2)->flow.dst = (struct wire_ip){{0xff, 2}}; /* multicast: no connection */
+	assert_int_equal(sw_group_activate(sw, slot, all, 3, err), -EINVAL);
+	assert_string_equal(err, "endpoints[2]: cannot connect its queue pair: Invalid argument");
+	assert_int_equal(g->state, INC_INSTALLED);
+	assert_int_equal(inc_ep_at(g, 2)->remote_qpn, 0);
+	inc_ep_at(g, 2)->flow.dst = dst;
+	assert_int_equal(sw_group_activate(sw, slot, all, 3, err), 0);
+	assert_int_equal(g->state, INC_ACTIVE);
+	assert_int_equal(inc_ep_at(g, 2)->remote_qpn, 0x66);
+}
+
 /* Made, and forgotten by its maker; one that was started stays. */
 static void never_activated(void **state)
 {
@@ -371,6 +408,7 @@ int main(void)
 		T(slots_rest),
 		T(draining),
 		T(activation),
+		T(refused_activation),
 		T(never_activated),
 		T(failed),
 		T(stall),
