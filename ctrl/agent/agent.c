@@ -9,18 +9,15 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "ctrl/agent/listen.h"
 #include "ctrl/agent/rpc.h"
-#include "lib/ctl/address.h"
 
 enum {
 	/* Of all connections, only so many hold owners (OWNER_MAX_HELD) and only so many are TCP's:
@@ -28,16 +25,12 @@ enum {
 	 * silent longest and holds nothing. */
 	MAX_CLIENTS = 512,
 	MAX_TCP_CLIENTS = 384,
-	MIN_IDLE_MS = 1000,
-	MAX_IDLE_MS = 86400000,
 	IDLE_MS = 60000, /* without a request, for a connection that holds no owner */
 	TICK_MS = 100,
 	LINES_PER_TURN = 32,
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
 	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
 	INPUT_LIMIT = CTL_MAX_LINE + 4096,
-	BACKLOG = 64,
-	MAX_LISTENERS = 2, /* UNIX, TCP */
 	MAX_PARTING = 32,
 	PARTING_TICKS = 10,
 };
@@ -350,135 +343,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ---- the socket ---- */
-
-/* Makes room for the socket: what nobody listens at is removed. */
-static int clear_path(const struct sockaddr_un *at)
-{
-	struct stat st;
-
-	if (lstat(at->sun_path, &st))
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	int rc = connect(fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : -EADDRINUSE;
-	close(fd);
-	if (rc == -EAGAIN)
-		return -EADDRINUSE; /* its queue is full */
-	if (rc != -ECONNREFUSED)
-		return rc;
-	return unlink(at->sun_path) ? -errno : 0;
-}
-
-static int listen_at(const char *path)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-
-	if (!path[0] || strlen(path) >= sizeof(at.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(at.sun_path, path);
-	int rc = clear_path(&at);
-	if (rc)
-		return rc;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	/* The mode before bind, so that the socket is never open to everybody; and after it,
-	 * because the umask has taken bits away. */
-	if (fchmod(fd, 0660) || bind(fd, (struct sockaddr *)&at, sizeof(at)))
-		rc = -errno;
-	else if (chmod(path, 0660) || listen(fd, BACKLOG)) {
-		rc = -errno;
-		unlink(path);
-	}
-	if (!rc)
-		return fd;
-	close(fd);
-	return rc;
-}
-
-static const char *listen_hint(int rc)
-{
-	switch (rc) {
-	case -EADDRINUSE:
-		return "another program listens there: stop it, or choose another \"control\"";
-	case -EEXIST:
-		return "a file that is not a socket is in the way";
-	case -ENOENT:
-		return "its directory does not exist: create it, or choose another \"control\"";
-	case -ENAMETOOLONG:
-		return "path must have 1..107 bytes";
-	}
-	return strerror(-rc);
-}
-
-/* ---- TCP ---- */
-
-static const char *tcp_hint(int rc)
-{
-	switch (rc) {
-	case -EADDRNOTAVAIL:
-		return "must be an address of this machine, and not 0.0.0.0 or ::: there is no "
-		       "authentication, so name the address in the management network";
-	case -EINVAL:
-		return "must be ADDRESS:PORT or [V6ADDRESS]:PORT";
-	case -EADDRINUSE:
-		return "the port is in use";
-	}
-	return strerror(-rc);
-}
-
-int agent_check_config(const json_t *config, char *err, size_t cap)
-{
-	const json_t *tcp = json_object_get(config, "control_tcp");
-	const json_t *full = json_object_get(config, "control_tcp_full");
-	const json_t *idle = json_object_get(config, "control_idle_ms");
-	struct ctl_address at;
-
-	if (full && !json_is_boolean(full)) {
-		snprintf(err, cap, "control_tcp_full: must be true or false");
-		return -EINVAL;
-	}
-	if (idle && (!json_is_integer(idle) || json_integer_value(idle) < MIN_IDLE_MS ||
-			    json_integer_value(idle) > MAX_IDLE_MS)) {
-		snprintf(err, cap, "control_idle_ms: must be an integer %d..%d", MIN_IDLE_MS,
-			MAX_IDLE_MS);
-		return -EINVAL;
-	}
-	if (!tcp)
-		return 0;
-	int rc = json_is_string(tcp) ? ctl_listen_parse(json_string_value(tcp), &at) : -EINVAL;
-	if (rc)
-		snprintf(err, cap, "control_tcp: %s", tcp_hint(rc));
-	return rc ? -EINVAL : 0;
-}
-
-/* A listening descriptor, and in name where that really is; -errno. */
-static int listen_tcp(const char *where, char name[CTL_ADDRESS_STRLEN])
-{
-	struct ctl_address at;
-	const int on = 1;
-	int rc = ctl_listen_parse(where, &at);
-
-	if (rc)
-		return rc;
-	int fd = socket(at.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&at.sa, at.len) || listen(fd, BACKLOG) ||
-		getsockname(fd, (struct sockaddr *)&at.sa, &at.len)) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	ctl_tcp_format(&at, name, CTL_ADDRESS_STRLEN);
-	return fd;
-}
-
 /* ---- life ---- */
 
 /* Takes the descriptors: those that are not listened at are closed. */
@@ -538,36 +402,6 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 	return rc;
 }
 
-/* Removes our socket, but not one that somebody else has put there since. */
-static void remove_socket(const char *path, const struct stat *ours)
-{
-	struct stat st;
-
-	if (!lstat(path, &st) && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino)
-		unlink(path);
-}
-
-/* The UNIX socket, then the TCP one if there is to be one. How many, or -errno after a line on
- * stderr. */
-static int listen_all(
-	const char *path, const char *tcp, int fd[MAX_LISTENERS], char name[CTL_ADDRESS_STRLEN])
-{
-	fd[0] = listen_at(path);
-	if (fd[0] < 0) {
-		fprintf(stderr, "error: control socket %s: %s\n", path, listen_hint(fd[0]));
-		return fd[0];
-	}
-	if (!tcp)
-		return 1;
-	fd[1] = listen_tcp(tcp, name);
-	if (fd[1] >= 0)
-		return 2;
-	fprintf(stderr, "error: control_tcp %s: %s\n", tcp, tcp_hint(fd[1]));
-	close(fd[0]);
-	unlink(path);
-	return fd[1];
-}
-
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits)
 {
@@ -581,7 +415,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	if (rc)
 		return rc;
 	signal(SIGPIPE, SIG_IGN);
-	int n = listen_all(socket_path, tcp, fd, name);
+	int n = agent_listen(socket_path, tcp, fd, name);
 	if (n < 0) {
 		agent_destroy(agent);
 		return n;
@@ -592,7 +426,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	rc = serve(agent, fd, (unsigned)n, stop, config, limits);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
-	remove_socket(socket_path, &ours);
+	agent_unlisten(socket_path, &ours);
 	agent_destroy(agent);
 	return rc;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A set-up: what all ranks have (setup.c), and rank 0's part (setup_lead.c). */
+#ifndef CCL_SETUP_PRIV_H
+#define CCL_SETUP_PRIV_H
+
+#include "lib/ccl/boot.h"
+#include "lib/ccl/comm.h"
+#include "lib/ccl/install.h"
+#include "lib/ccl/ring.h"
+#include "lib/ccl/ring_install.h"
+#include "lib/ccl/select.h"
+
+struct ccl_setup {
+	const struct ccl_group *group; /* = &own */
+	struct ccl_group
+		own; /* as given, but for what is chosen here: flags (its own), stall_rnr */
+	unsigned rank;
+	struct ccl_boot *boot;
+	struct ccl_comm *comm;              /* until it is the caller's */
+	bool fallback;                      /* the switches know nothing of it */
+	struct ccl_install in;              /* rank 0 */
+	struct ccl_ring_installed *ring_at; /* rank 0, NetReduce: one per switch */
+	struct ccl_ability *ranks;          /* rank 0 */
+	int64_t renewed_ms;                 /* rank 0: when the switches were last looked after */
+};
+
+/* Queue pairs for the groups that rank 0 has chosen. */
+int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err);
+/* Their numbers, as rank 0 is told. */
+json_t *ccl_setup_qpns(const struct ccl_comm *c);
+
+/* Rank 0: collects, installs, answers. Errors have been told to the others. opened: rank 0's own
+ * part is there, else err says why not and the others wait to hear it. */
+int ccl_setup_lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, char *err);
+
+#endif
