@@ -25,8 +25,15 @@ static int call(void *arg, const char *method, const json_t *params, json_t **re
 	struct ctl_error *error)
 {
 	struct link *l = arg;
-	int rc = l->client ? 0 : ctl_connect(l->socket, 0, &l->client, error);
+	int rc = 0;
 
+	/* The switch closes connections that are silent for long. */
+	if (l->client && !ctl_is_open(l->client)) {
+		ctl_close(l->client);
+		l->client = NULL;
+	}
+	if (!l->client)
+		rc = ctl_connect(l->socket, 0, &l->client, error);
 	if (!rc)
 		rc = ctl_call(l->client, method, params, l->timeout_ms, result, error);
 	if (rc && l->client && !error->code && rc != -E2BIG && rc != -EINVAL) {

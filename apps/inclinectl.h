@@ -41,7 +41,8 @@ int cli_parse(unsigned argc, const char *const *argv, const struct cli_command *
 
 /* "TABLE [FIELD=VALUE...] [--limit N]"; returns buf. */
 const char *cli_syntax(const struct cli_command *command, char *buf, size_t cap);
-void cli_help(FILE *out, unsigned argc, const char *const *argv);
+/* false: no command begins with these words. */
+bool cli_help(FILE *out, unsigned argc, const char *const *argv);
 
 /* ---- inclinectl_text.c: results as text ---- */
 

@@ -460,6 +460,41 @@ static int parse_generic(const struct ctl_field *fields, unsigned argc, const ch
 	return rc;
 }
 
+/* Is one the other with at most so many letters changed, left out or put in? */
+static bool is_like(const char *a, const char *b, unsigned changes)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	if (!*a && !*b)
+		return true;
+	if (!changes--)
+		return false;
+	return (*a && is_like(a + 1, b, changes)) || (*b && is_like(a, b + 1, changes)) ||
+	       (*a && *b && is_like(a + 1, b + 1, changes));
+}
+
+/* Commands that begin with the word, or that look like it. */
+static int not_a_command(const char *first, const char *word, char err[CLI_ERR_LEN])
+{
+	const size_t n = strlen(first);
+	const char *sep = "; did you mean: ";
+	size_t at;
+
+	refuse(err, -EINVAL, "%.64s: is not a command, see \"help\"", word);
+	at = strlen(err);
+	for (unsigned i = 0; i < cli_n_commands() && n; i++) {
+		const char *words = commands[i].words;
+
+		if (strncmp(words, first, n) && !is_like(words, first, n < 4 ? 1 : 2))
+			continue;
+		if (at + strlen(sep) + strlen(words) >= CLI_ERR_LEN)
+			break;
+		at += (size_t)snprintf(err + at, CLI_ERR_LEN - at, "%s%s", sep, words);
+		sep = ", ";
+	}
+	return -EINVAL;
+}
+
 int cli_parse(unsigned argc, const char *const *argv, const struct cli_command **command,
 	json_t **params, char err[CLI_ERR_LEN])
 {
@@ -470,7 +505,7 @@ int cli_parse(unsigned argc, const char *const *argv, const struct cli_command *
 	const struct cli_command *c = cli_find(argc, argv, &used, &extra);
 
 	if (!c)
-		return refuse(err, -EINVAL, "%s: is not a command, see \"help\"", argv[used - 1]);
+		return not_a_command(argv[0], argv[used - 1], err);
 	if (extra)
 		words[n++] = extra;
 	for (unsigned i = used; i < argc && n < CLI_MAX_WORDS; i++)
@@ -554,14 +589,14 @@ static void help_one(FILE *out, const struct cli_command *c)
 			f->name, ctl_type_text(f, text, sizeof(text)), f->help);
 }
 
-void cli_help(FILE *out, unsigned argc, const char *const *argv)
+bool cli_help(FILE *out, unsigned argc, const char *const *argv)
 {
 	bool found = false;
 	char text[256];
 
 	if (argc && !strcmp(argv[0], "--markdown")) {
 		ctl_markdown(&ctl_switch_schema, out);
-		return;
+		return true;
 	}
 	for (unsigned i = 0; i < cli_n_commands() && argc; i++) {
 		const struct cli_command *c = &commands[i];
@@ -579,12 +614,11 @@ void cli_help(FILE *out, unsigned argc, const char *const *argv)
 		help_one(out, c);
 		found = true;
 	}
-	if (argc && !found)
-		fprintf(out, "no command begins with \"%s\"\n", argv[0]);
 	for (unsigned i = 0; i < cli_n_commands() && !argc; i++)
 		fprintf(out, "%s%s\n    %s\n", commands[i].words,
 			cli_syntax(&commands[i], text, sizeof(text)), commands[i].help);
 	if (!argc)
 		fprintf(out,
 			"help [COMMAND]\n    Explains a command.\nquit\n    Ends inclinectl.\n");
+	return found || !argc;
 }

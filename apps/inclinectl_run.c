@@ -87,9 +87,13 @@ static int call_paged(
 
 static int run_help(struct cli *cli, unsigned argc, const char *const *argv)
 {
-	cli_help(cli->out, argc, argv);
+	const bool found = cli_help(cli->out, argc, argv);
+
 	fflush(cli->out);
-	return CLI_OK;
+	if (!found)
+		fprintf(cli->err, "error: %shelp: no command begins with \"%s\"\n", cli->where,
+			argv[0]);
+	return found ? CLI_OK : CLI_USAGE;
 }
 
 int cli_run(struct cli *cli, unsigned argc, const char *const *argv)

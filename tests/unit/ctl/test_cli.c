@@ -336,7 +336,14 @@ static void test_usage(void **state)
 		const char *line, *err;
 	} cases[] = {
 		{"reboot", "error: reboot: is not a command, see \"help\"\n"},
-		{"group", "error: group: is not a command, see \"help\"\n"},
+		{"group", "error: group: is not a command, see \"help\"; did you mean: group "
+			  "activate, "
+			  "group create, group delete, group fail, group list, group rebind, group "
+			  "show\n"},
+		{"prots", "error: prots: is not a command, see \"help\"; did you mean: drops, "
+			  "ports\n"},
+		{"lease lst", "error: lease: is not a command, see \"help\"; did you mean: lease "
+			      "acquire, lease release, lease list\n"},
 		{"show nothing", "error: nothing: is not a command, see \"help\"\n"},
 		{"ports p0", "error: ports: p0: is one word too many\n"},
 		{"drops --zero", "error: drops: --zero: is not an option\n"},
@@ -516,8 +523,7 @@ static void test_help(void **state)
 	run_ok(f, "help table");
 	assert_non_null(strstr(f->out, "table insert TABLE FIELD=VALUE..."));
 	assert_null(strstr(f->out, "group"));
-	run_ok(f, "help reboot");
-	assert_string_equal(f->out, "no command begins with \"reboot\"\n");
+	run_bad(f, "help reboot", CLI_USAGE, "error: help: no command begins with \"reboot\"\n");
 }
 
 /* Every method that has no command of its own is reached by one that sends it, but for those that

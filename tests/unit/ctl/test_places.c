@@ -102,6 +102,8 @@ static void test_holders(void **state)
 static void test_idle(void **state)
 {
 	struct fixture *f = *state;
+	struct ctl_client *c;
+	struct ctl_error e;
 	int holder, other;
 
 	f->limits.idle_ms = 50;
@@ -111,6 +113,12 @@ static void test_idle(void **state)
 	expect_id(holder, 4);
 	other = dial(f);
 	expect_closed(other);
+	/* A client sees it before it asks the next time. */
+	assert_int_equal(ctl_connect(f->path, LONG_MS, &c, &e), 0);
+	assert_true(ctl_is_open(c));
+	assert_int_equal(poll(&(struct pollfd){.fd = ctl_fd(c), .events = POLLIN}, 1, LONG_MS), 1);
+	assert_false(ctl_is_open(c));
+	ctl_close(c);
 	ping(holder);
 	close(holder);
 }
