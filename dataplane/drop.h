@@ -17,24 +17,31 @@
 #include "lib/wire/frame.h"
 
 /* X(symbol, name, meaning) */
-#define SW_LOSSES(X)                                                                       \
-	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")          \
-	X(RX_OVERSIZE, "rx_oversize", "received frame is larger than a packet buffer")     \
-	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                                  \
-	X(L2_NOT_OURS, "l2_not_ours", "sent to another MAC address than the port's")       \
-	X(NEIGH_UNKNOWN, "neigh_unknown",                                                  \
-		"ARP or ND for an address that is neither ours nor routed")                \
-	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it")     \
-	X(IP_NOT_ROUTABLE, "ip_not_routable",                                              \
-		"multicast, broadcast, link-local or loopback address")                    \
-	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses") \
-	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                       \
-	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                        \
-	X(IP_NO_NEIGH, "ip_no_neigh",                                                      \
-		"next hop, or destination on a port, has no neighbour entry")              \
-	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                \
-	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")           \
-	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                          \
+#define SW_LOSSES(X)                                                                           \
+	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")              \
+	X(RX_OVERSIZE, "rx_oversize",                                                          \
+		"received frame is larger than a buffer, or than the MTU and cut off")         \
+	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                                      \
+	X(L2_NOT_OURS, "l2_not_ours", "sent to another MAC address than the port's")           \
+	X(L2_VLAN, "l2_vlan", "to be routed, from a VLAN that no neighbour of the port is in") \
+	X(L2_GROUP, "l2_group",                                                                \
+		"sent to one IP address, but to a multicast or broadcast MAC address")         \
+	X(L2_SOURCE, "l2_source", "sent from a multicast or broadcast MAC address")            \
+	X(IP_SOURCE, "ip_source", "asks from an address that no host has: not answered")       \
+	X(ICMP_CHECKSUM, "icmp_checksum", "echo request with a wrong checksum")                \
+	X(NEIGH_UNKNOWN, "neigh_unknown",                                                      \
+		"ARP or ND for an address that is neither ours nor routed")                    \
+	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it")         \
+	X(IP_NOT_ROUTABLE, "ip_not_routable",                                                  \
+		"multicast, broadcast, link-local or loopback address")                        \
+	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")     \
+	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                           \
+	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                            \
+	X(IP_NO_NEIGH, "ip_no_neigh",                                                          \
+		"next hop, or destination on a port, has no neighbour entry")                  \
+	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                    \
+	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")               \
+	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                              \
 	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its link down")
 
 #define SW_OUTCOMES(X)                                              \

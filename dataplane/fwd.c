@@ -167,6 +167,9 @@ static int add_neigh(struct build *b, const struct table_rows *rows)
 		adj->kind = ADJ_REWRITE;
 		adj->port = port->id;
 		adj->mtu = port->config.mtu;
+		f->neigh[f->n_adj] = e->key[0].ip;
+		adj->vlan = (uint16_t)e->param[2].u;
+		f->vlans[port->id].bit[adj->vlan / 64] |= 1ull << adj->vlan % 64;
 		memcpy(adj->smac, port->mac, sizeof(adj->smac));
 		memcpy(adj->dmac, e->param[1].mac, sizeof(adj->dmac));
 		rc = rte_hash_add_key_data(b->neigh, &e->key[0].ip, (void *)(uintptr_t)f->n_adj);
@@ -225,8 +228,11 @@ static int build(struct build *b, const struct table_rows *t)
 		add_sizes(&sizes, &t[i], i == FWD_LOCAL_ADDR || i == FWD_NEIGH);
 
 	b->fwd->adj = calloc(ADJ_REWRITE + t[FWD_NEIGH].n, sizeof(*b->fwd->adj));
+	b->fwd->neigh = calloc(ADJ_REWRITE + t[FWD_NEIGH].n, sizeof(*b->fwd->neigh));
+	b->fwd->vlans = calloc(RTE_MAX_ETHPORTS, sizeof(*b->fwd->vlans));
 	b->neigh = ip_hash("neigh", t[FWD_NEIGH].n);
-	if (b->fwd->adj == NULL || b->neigh == NULL || ADJ_REWRITE + t[FWD_NEIGH].n > MAX_ADJ)
+	if (b->fwd->adj == NULL || b->fwd->neigh == NULL || b->fwd->vlans == NULL ||
+		b->neigh == NULL || ADJ_REWRITE + t[FWD_NEIGH].n > MAX_ADJ)
 		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
 	for (unsigned i = 0; i < ADJ_REWRITE; i++)
 		b->fwd->adj[i].kind = (uint8_t)i;
@@ -271,6 +277,8 @@ void fwd_destroy(struct fwd *fwd)
 	rte_fib_free(fwd->fib4);
 	rte_fib6_free(fwd->fib6);
 	free(fwd->adj);
+	free(fwd->neigh);
+	free(fwd->vlans);
 	free(fwd);
 }
 

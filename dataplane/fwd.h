@@ -11,7 +11,7 @@
 
 #include "dataplane/table.h"
 #include "lib/port/port.h"
-#include "lib/wire/ip.h"
+#include "lib/wire/frame.h"
 
 enum { FWD_FEW_LOCAL = 8 };
 
@@ -22,6 +22,12 @@ struct adj {
 	uint8_t smac[6], dmac[6];
 	uint16_t port; /* DPDK port id */
 	uint16_t mtu;  /* of the port */
+	uint16_t vlan; /* 0: untagged */
+};
+
+/* Bit per VLAN. */
+struct fwd_vlans {
+	uint64_t bit[4096 / 64];
 };
 
 struct fwd {
@@ -31,7 +37,9 @@ struct fwd {
 	struct rte_fib *fib4;   /* address -> index in adj */
 	struct rte_fib6 *fib6;
 	unsigned n_adj;
-	struct adj *adj; /* [kind] for the first kinds, then the neighbours */
+	struct adj *adj;         /* [kind] for the first kinds, then the neighbours */
+	struct wire_ip *neigh;   /* whose adj[i] is */
+	struct fwd_vlans *vlans; /* by DPDK port id: those that its neighbours are in */
 };
 
 /* Indices of the tables in the registry and in the rows below. */
@@ -48,6 +56,22 @@ void fwd_destroy(struct fwd *fwd);
 
 /* One address; never NULL. For the control plane and rare packets. */
 const struct adj *fwd_lookup(const struct fwd *fwd, const struct wire_ip *ip);
+
+/* Whether adj is the entry of this neighbour, and not of one that it is reached through. */
+static inline bool fwd_is_neigh(
+	const struct fwd *fwd, const struct adj *adj, const struct wire_ip *ip)
+{
+	return adj->kind == ADJ_REWRITE && wire_ip_eq(&fwd->neigh[adj - fwd->adj], ip);
+}
+
+/* Whether packets with this TCI are routed from a port: untagged ones, and those of its neighbours'
+ * VLANs. */
+static inline bool fwd_vlan_ok(const struct fwd *fwd, uint16_t port, uint16_t tci)
+{
+	const unsigned id = tci & WIRE_VLAN_ID;
+
+	return id == 0 || (fwd->vlans[port].bit[id / 64] >> id % 64 & 1);
+}
 
 static inline bool fwd_is_local(const struct fwd *fwd, const struct wire_ip *ip)
 {

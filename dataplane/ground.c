@@ -35,7 +35,7 @@ int sw_ground_path(const struct sw *sw, const struct wire_ip *ip, struct sw_grou
 
 	if (adj->kind != ADJ_REWRITE)
 		return -ENOENT;
-	*path = (struct sw_ground_path){.port = adj->port, .mtu = adj->mtu};
+	*path = (struct sw_ground_path){.port = adj->port, .mtu = adj->mtu, .vlan = adj->vlan};
 	memcpy(path->dmac, adj->dmac, sizeof(path->dmac));
 	return 0;
 }

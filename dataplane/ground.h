@@ -18,8 +18,8 @@ struct sw_ground_port {
 int sw_ground_port(const struct sw *sw, uint16_t id, struct sw_ground_port *port);
 
 struct sw_ground_path {
-	uint16_t port, mtu;
-	uint8_t dmac[6]; /* of the next hop */
+	uint16_t port, mtu, vlan; /* vlan 0: untagged */
+	uint8_t dmac[6];          /* of the next hop */
 };
 /* How packets get to an address; -ENOENT: it is no neighbour and has no route. */
 int sw_ground_path(const struct sw *sw, const struct wire_ip *ip, struct sw_ground_path *path);

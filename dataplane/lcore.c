@@ -3,6 +3,7 @@
 
 #include <rte_ethdev.h>
 #include <rte_graph_worker.h>
+#include <string.h>
 
 #include "dataplane/switch_rnic.h"
 
@@ -51,6 +52,27 @@ void lcore_flush(struct lcore *lc, struct lport *lp)
 	lc->flush_calls++;
 	lc->flush_packets += n;
 	lc->flush_cycles += rte_rdtsc() - start;
+}
+
+void lcore_note_mac(struct lcore *lc, uint16_t port, const struct wire_ip *ip, const uint8_t mac[6])
+{
+	const struct adj *adj = fwd_lookup(lc->fwd, ip);
+	unsigned n = atomic_load_explicit(&lc->n_seen, memory_order_relaxed);
+	struct lcore_seen *s;
+
+	if (!fwd_is_neigh(lc->fwd, adj, ip) || adj->port != port ||
+		memcmp(adj->dmac, mac, sizeof(adj->dmac)) == 0)
+		return;
+	lc->port[port].mac_mismatch++;
+	for (unsigned i = 0; i < n; i++)
+		if (wire_ip_eq(&lc->seen[i].ip, ip) && memcmp(lc->seen[i].mac, mac, 6) == 0)
+			return;
+	if (n == LCORE_MAX_SEEN)
+		return;
+	s = &lc->seen[n];
+	*s = (struct lcore_seen){.ip = *ip, .port = port};
+	memcpy(s->mac, mac, sizeof(s->mac));
+	atomic_store_explicit(&lc->n_seen, n + 1, memory_order_release);
 }
 
 /* Drivers free sent buffers when there is something to send, and not otherwise. */

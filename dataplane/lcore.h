@@ -23,6 +23,7 @@ enum {
 	LCORE_TX_BURST = 32,
 	/* Packets of one turn: as many as a node's stream holds without growing. */
 	LCORE_MAX_PACKETS = 256,
+	LCORE_MAX_SEEN = 64, /* more wrong MAC addresses are counted only */
 };
 
 /* What is known of a packet, beside its mbuf: entries belong to a turn of the loop, and
@@ -44,6 +45,7 @@ struct lport {
 	uint16_t n_tx;
 	uint16_t ip_id;
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
+	uint64_t mac_mismatch; /* packets from neighbours with another MAC than their entries' */
 	struct rte_mbuf *tx[LCORE_TX_BURST];
 };
 
@@ -53,6 +55,14 @@ struct lport {
 struct lcore_lent {
 	uint64_t given;    /* by the worker */
 	uint64_t returned; /* by whoever frees them */
+};
+
+/* A neighbour that sends from another MAC address than its entry says: nothing gets to it. Entries
+ * are written once; the control thread reads the first n_seen. */
+struct lcore_seen {
+	struct wire_ip ip;
+	uint16_t port; /* DPDK port id */
+	uint8_t mac[6];
 };
 
 struct lcore {
@@ -78,6 +88,8 @@ struct lcore {
 	uint16_t port_id[RTE_MAX_ETHPORTS]; /* the n_ports ones to poll */
 	uint64_t turns, idle_turns, emitted, doubled, flush_calls, flush_packets, flush_cycles;
 	uint64_t drops[N_DROPS];
+	struct lcore_seen seen[LCORE_MAX_SEEN];
+	atomic_uint n_seen;
 	struct lport port[RTE_MAX_ETHPORTS]; /* by DPDK port id */
 	struct meta meta[LCORE_MAX_PACKETS];
 	/* the loop */
@@ -115,6 +127,10 @@ static inline void lcore_note_timer(struct lcore *lc, const struct inc_group *g)
 	if (g->timer_ns < lc->timer_ns)
 		lc->timer_ns = g->timer_ns;
 }
+
+/* A packet from this neighbour came from this MAC address; for rare packets. */
+void lcore_note_mac(
+	struct lcore *lc, uint16_t port, const struct wire_ip *ip, const uint8_t mac[6]);
 
 /* Runs the timers that are due; node_inc_engine.c. */
 void lcore_timers(struct lcore *lc);

@@ -26,6 +26,8 @@ static enum drop receive(struct lcore *lc, struct rte_mbuf *m, const struct meta
 
 	if (wrong_port(r, &meta->pkt, m->port))
 		return DROP_INC_PORT;
+	if (meta->pkt.vlan & WIRE_VLAN_ID) /* mode I has no VLANs */
+		return DROP_INC_VLAN;
 	/* One device behind all ports: it has one of their MAC addresses. */
 	rnic_mac(mode1_rnic(r->dev), frame);
 	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), frame, m->data_len, lc->now));

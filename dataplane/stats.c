@@ -14,14 +14,61 @@ unsigned sw_n_ports(const struct sw *sw)
 	return sw->n_ports;
 }
 
+/* The entry may have been mended since. */
+static bool still_differs(const struct sw *sw, const struct lcore_seen *s)
+{
+	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct adj *adj = fwd_lookup(fwd, &s->ip);
+
+	return fwd_is_neigh(fwd, adj, &s->ip) && adj->port == s->port &&
+	       memcmp(adj->dmac, s->mac, sizeof(s->mac)) != 0;
+}
+
+static void seen_text(const struct lcore_seen *s, char text[SW_MISMATCH_TEXT])
+{
+	char ip[WIRE_IP_STRLEN], mac[WIRE_MAC_STRLEN];
+
+	snprintf(text, SW_MISMATCH_TEXT, "%s from %s", wire_ip_format(&s->ip, ip, sizeof(ip)),
+		wire_mac_format(s->mac, mac, sizeof(mac)));
+}
+
+static void find_mismatch(const struct sw *sw, uint16_t port, char text[SW_MISMATCH_TEXT])
+{
+	const struct lcore *lc = sw->lcore;
+	unsigned n = atomic_load_explicit(&lc->n_seen, memory_order_acquire);
+
+	for (unsigned i = n; i > 0; i--)
+		if (lc->seen[i - 1].port == port && still_differs(sw, &lc->seen[i - 1])) {
+			seen_text(&lc->seen[i - 1], text);
+			return;
+		}
+}
+
+void sw_log_mismatches(struct sw *sw)
+{
+	unsigned n = atomic_load_explicit(&sw->lcore->n_seen, memory_order_acquire);
+	char text[SW_MISMATCH_TEXT];
+
+	for (; sw->n_seen_logged < n; sw->n_seen_logged++) {
+		const struct lcore_seen *s = &sw->lcore->seen[sw->n_seen_logged];
+
+		seen_text(s, text);
+		fprintf(stderr,
+			"%s: port %s: %s, which is not the MAC address of its neigh entry\n",
+			sw->config.name, sw->lcore->port[s->port].port->config.name, text);
+	}
+}
+
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 {
 	const struct port *port = &sw->ports[i];
+	struct rte_eth_stats s = {0};
 	const struct lport *lp;
 
 	if (i >= sw->n_ports)
 		return -ENOENT;
 	lp = &sw->lcore->port[port->id];
+	rte_eth_stats_get(port->id, &s);
 	*out = (struct sw_port){
 		.id = port->id,
 		.mtu = port->config.mtu,
@@ -31,7 +78,12 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 		.tx_packets = lp->tx_packets,
 		.tx_bytes = lp->tx_bytes,
 		.tx_drops = lp->tx_drops,
+		.rx_missed = s.imissed,
+		.rx_errors = s.ierrors,
+		.rx_nombuf = s.rx_nombuf,
+		.mac_mismatch = lp->mac_mismatch,
 	};
+	find_mismatch(sw, port->id, out->mismatch);
 	memcpy(out->name, port->config.name, sizeof(out->name));
 	memcpy(out->type, port->config.type, sizeof(out->type));
 	memcpy(out->mac, port->mac, sizeof(out->mac));
@@ -117,7 +169,9 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, "idle_turns", "turns without a packet", lc->idle_turns);
 	fn(arg, "emitted", "packets made by the engine", lc->emitted);
 	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", lc->doubled);
-	fn(arg, "rx_missed", "packets that drivers lost before the switch saw them", missed(sw));
+	fn(arg, "rx_missed",
+		"packets that drivers lost before the switch saw them: of which port, see ports",
+		missed(sw));
 	fn(arg, "arena_bytes", "aggregation memory", sw->arena->size);
 	fn(arg, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
 	fn(arg, "arena_draining_bytes", "of it held back: a port may still read them",

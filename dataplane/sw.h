@@ -84,6 +84,7 @@ struct sw {
 	unsigned worker;      /* EAL lcore */
 	uint64_t started_ns, stalls;
 	uint64_t drops_cleared[N_DROPS];
+	unsigned n_seen_logged;
 };
 
 /* Hands `what` to `free` as soon as every lcore has passed a quiescent state: within this call as a
@@ -104,6 +105,9 @@ void sw_groups_destroy(struct sw *sw);
 enum { SW_RING_SLOT0 = INC_GROUP_SLOTS - NR_MAX_RINGS };
 void sw_rings_destroy(struct sw *sw);
 void sw_rings_tick(struct sw *sw, uint64_t now);
+
+/* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
+void sw_log_mismatches(struct sw *sw);
 
 /* For tests: one turn of the worker's loop, in this thread. Instead of sw_start. */
 void sw_turn(struct sw *sw);

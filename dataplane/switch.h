@@ -15,7 +15,7 @@
 
 struct sw;
 
-enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256 };
+enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256, SW_MISMATCH_TEXT = 80 };
 
 /* The configuration is the object of ctl_switch_config (lib/ctl/config.h, docs/config.md); keys that
  * begin with '#' are comments. "tables" is read by ctrl/agent, as for table.write. sw_create checks
@@ -46,6 +46,13 @@ struct sw_port {
 	uint16_t mtu;
 	bool link;
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
+	/* Lost by the driver before the switch saw them: its queue was full, the frame was bad, no
+	 * buffer was left. */
+	uint64_t rx_missed, rx_errors, rx_nombuf;
+	/* Packets from neighbours with another MAC address than their neigh entries', and the
+	 * latest such address that still differs: "10.0.0.7 from 02:00:00:00:00:07"; "": none. */
+	uint64_t mac_mismatch;
+	char mismatch[SW_MISMATCH_TEXT];
 };
 unsigned sw_n_ports(const struct sw *sw);
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);

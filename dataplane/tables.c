@@ -23,9 +23,15 @@ static const struct table_desc neigh = {
 	.actions = {{
 		.name = "rewrite",
 		.help = "send to this MAC address at this port",
-		.n_params = 2,
+		.n_params = 3,
 		.params = {{.name = "port", .help = "port name", .type = TABLE_PORT},
-			{.name = "mac", .help = "MAC address", .type = TABLE_MAC}},
+			{.name = "mac", .help = "MAC address", .type = TABLE_MAC},
+			{.name = "vlan",
+				.help = "VLAN it is in; default: untagged",
+				.type = TABLE_UINT,
+				.min = 1,
+				.max = 4094,
+				.optional = true}},
 	}},
 	.size = 16384,
 };

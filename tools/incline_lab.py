@@ -224,7 +224,7 @@ class Lab:
         ports = []
         for i, port in enumerate(self.ports_of(topo, name)):
             up = port == 'up'
-            config = {'name': port, 'mtu': topo.mtu, 'mac': self.port_mac(index, i),
+            config = {'name': port, 'proxy_arp': True, 'mtu': topo.mtu, 'mac': self.port_mac(index, i),
                       'socket': self.link_socket(parent, name) if up else self.link_socket(name, port)}
             if any(h['name'] == port for h in topo.guests):
                 config.update({'type': 'vhost'})

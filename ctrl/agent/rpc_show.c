@@ -123,6 +123,12 @@ static json_t *port_json(const struct sw_port *p)
 	json_object_set_new(out, "tx_packets", ctl_u64(p->tx_packets));
 	json_object_set_new(out, "tx_bytes", ctl_u64(p->tx_bytes));
 	json_object_set_new(out, "tx_drops", ctl_u64(p->tx_drops));
+	json_object_set_new(out, "rx_missed", ctl_u64(p->rx_missed));
+	json_object_set_new(out, "rx_errors", ctl_u64(p->rx_errors));
+	json_object_set_new(out, "rx_nombuf", ctl_u64(p->rx_nombuf));
+	json_object_set_new(out, "mac_mismatch", ctl_u64(p->mac_mismatch));
+	if (p->mismatch[0])
+		json_object_set_new(out, "mismatch", rpc_text(p->mismatch));
 	return out;
 }
 

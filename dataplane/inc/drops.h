@@ -11,6 +11,7 @@
 	X(NO_ENDPOINT, "inc_no_endpoint", "the QPN's endpoint does not exist in the group")        \
 	X(SOURCE, "inc_source", "source IP is not the endpoint's peer: not a member")              \
 	X(PORT, "inc_port", "arrived on another port than the endpoint's")                         \
+	X(VLAN, "inc_vlan", "arrived in another VLAN than the endpoint's")                         \
 	X(GROUP_STATE, "inc_group_state", "group is installed but not active")                     \
 	X(GROUP_FAILED, "inc_group_failed", "group has failed")                                    \
 	X(DRAINING, "inc_draining", "new operation on a group that is being destroyed")            \

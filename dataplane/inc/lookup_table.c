@@ -74,6 +74,8 @@ enum inc_drop inc_lookup(const struct inc_table *table, const struct wire_pkt *p
 		return INC_DROP_SOURCE;
 	if ((g->flags & INC_F_STRICT_PORT) && in_port != ep->port)
 		return INC_DROP_PORT;
+	if ((pkt->vlan ^ ep->flow.vlan) & WIRE_VLAN_ID)
+		return INC_DROP_VLAN;
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_INSTALLED)
 		return INC_DROP_GROUP_STATE;
 	drop = classify(g, pkt, &look->cls);

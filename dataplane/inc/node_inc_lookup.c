@@ -33,6 +33,9 @@ static uint16_t inc_lookup_process(
 		}
 		drop = inc_lookup(lc->inc, &meta->pkt, mbufs[i]->port, &meta->look);
 
+		if (drop == INC_OK && meta->look.cls == INC_CLASS_CTRL)
+			lcore_note_mac(lc, mbufs[i]->port, &meta->pkt.src,
+				rte_pktmbuf_mtod(mbufs[i], const uint8_t *) + 6);
 		meta->drop = (uint16_t)drop_of_inc(drop);
 		next[i] = drop == INC_OK ? EDGE_ENGINE : EDGE_DROP;
 		if (unlikely(lc->tracing) && meta->trace && drop == INC_OK)

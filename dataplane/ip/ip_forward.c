@@ -59,11 +59,17 @@ static enum drop decide(const struct lcore *lc, const struct rte_mbuf *m, const 
 	const struct lport *in = &lc->port[m->port];
 	const uint8_t *dmac = rte_pktmbuf_mtod(m, const uint8_t *);
 
-	/* Group and broadcast MACs pass: what they carry is judged by its IP address. */
-	if (!(dmac[0] & 1) && memcmp(dmac, in->port->mac, sizeof(in->port->mac)) != 0)
+	if (memcmp(dmac, in->port->mac, sizeof(in->port->mac)) != 0 && !(dmac[0] & 1))
 		return DROP_L2_NOT_OURS;
+	if (unlikely(!fwd_vlan_ok(lc->fwd, m->port, meta->pkt.vlan)))
+		return DROP_L2_VLAN;
 	if (stays(&meta->pkt.dst) || stays(&meta->pkt.src))
 		return DROP_IP_NOT_ROUTABLE;
+	/* Two routers of a segment would both send it on (RFC 1812, 5.3.4). */
+	if (dmac[0] & 1)
+		return DROP_L2_GROUP;
+	if (dmac[6] & 1)
+		return DROP_L2_SOURCE;
 	/* Members of a group believe what comes from the switch. */
 	if (fwd_is_local(lc->fwd, &meta->pkt.src))
 		return DROP_IP_FORGED;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gives a routed packet the MAC addresses of its next hop and takes one from its TTL. */
+/* Gives a routed packet the MAC addresses and the VLAN of its next hop and takes one from its TTL.
+ */
 #include "dataplane/node.h"
+#include "dataplane/retag.h"
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
@@ -20,6 +22,10 @@ static uint16_t rewrite_process(
 		if (wire_forward(rte_pktmbuf_mtod(m, uint8_t *), &meta->pkt, adj->dmac, adj->smac) <
 			0) {
 			meta->drop = DROP_IP_TTL;
+			next[i] = EDGE_DROP;
+		} else if (unlikely(meta->pkt.l3_off != ETH_HDR_LEN || adj->vlan != 0) &&
+			   !retag(m, meta->pkt.l3_off != ETH_HDR_LEN, adj->vlan)) {
+			meta->drop = DROP_NO_MBUF;
 			next[i] = EDGE_DROP;
 		}
 		m->port = adj->port;

@@ -2,26 +2,64 @@
 /* Answers ARP requests and neighbour solicitations: for the switch's own addresses on any port, and
  * on ports with proxy_arp for every address that is routed to another port. Neighbours are
  * configured, so that answers and announcements of others teach nothing. */
+#include "dataplane/ip/asker.h"
 #include "dataplane/node.h"
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
-static bool wanted(const struct lcore *lc, const struct wire_ip *target, uint16_t port)
+static bool wanted(
+	const struct lcore *lc, const struct wire_ip *target, uint16_t port, uint16_t tci)
 {
 	const struct adj *adj;
 
 	if (fwd_is_local(lc->fwd, target))
 		return true;
-	if (!lc->port[port].proxy_arp)
+	if (!lc->port[port].proxy_arp || !fwd_vlan_ok(lc->fwd, port, tci))
 		return false;
 	adj = fwd_lookup(lc->fwd, target);
-	/* Whoever is on the asking port answers for himself. */
-	return adj->kind == ADJ_REWRITE && adj->port != port;
+	/* Whoever is on the asking port, in the same VLAN, answers for himself. */
+	return adj->kind == ADJ_REWRITE && (adj->port != port || adj->vlan != (tci & WIRE_VLAN_ID));
+}
+
+/* Where an answer to the sender goes. */
+static const uint8_t *sender_mac(const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	if (pkt->kind == WIRE_ARP)
+		return pkt->arp_sha;
+	return pkt->has_lladdr ? pkt->nd_lladdr : frame + 6;
+}
+
+/* A probe for an address before its sender takes it (RFC 5227, 2.1.1): has no source of its own,
+ * and whoever has the address says so. */
+static bool is_probe(const struct lcore *lc, const struct wire_pkt *pkt)
+{
+	return pkt->kind == WIRE_ARP && wire_ip_to4(&pkt->src) == 0 &&
+	       fwd_is_local(lc->fwd, &pkt->dst);
+}
+
+static enum drop check(struct lcore *lc, const struct rte_mbuf *m, const struct wire_pkt *pkt)
+{
+	const struct wire_ip *target = pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target;
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	enum drop drop = asker_check(lc, frame, sender_mac(frame, pkt), &pkt->src);
+
+	if (drop == DROP_NONE)
+		lcore_note_mac(lc, m->port, &pkt->src, sender_mac(frame, pkt));
+	if (drop == DROP_L2_SOURCE || drop == DROP_IP_FORGED)
+		return drop;
+	if (pkt->kind == WIRE_ND_NA || (pkt->kind == WIRE_ARP && pkt->arp_op != ARP_REQUEST) ||
+		wire_ip_eq(&pkt->src, target))
+		return DROP_NEIGH_IGNORED; /* answers, and announcements of one's own address */
+	if (pkt->kind == WIRE_ND_NS && wire_ip_is_zero(&pkt->src))
+		return DROP_NEIGH_IGNORED; /* duplicate address detection: nobody here takes
+					      addresses by himself */
+	if (drop != DROP_NONE && !is_probe(lc, pkt))
+		return drop;
+	return wanted(lc, target, m->port, pkt->vlan) ? DROP_NONE : DROP_NEIGH_UNKNOWN;
 }
 
 /* The reply in place of the request, or 0 if it needs none. */
-static int answer(
-	const struct lcore *lc, struct rte_mbuf *m, const struct wire_pkt *pkt, enum drop *drop)
+static int answer(struct lcore *lc, struct rte_mbuf *m, const struct wire_pkt *pkt, enum drop *drop)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	const struct wire_ip *target = pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target;
@@ -29,19 +67,13 @@ static int answer(
 	size_t cap = m->buf_len - m->data_off;
 	uint8_t dmac[6];
 
-	*drop = DROP_NEIGH_IGNORED;
-	if (pkt->kind == WIRE_ND_NA || (pkt->kind == WIRE_ARP && pkt->arp_op != ARP_REQUEST) ||
-		wire_ip_eq(&pkt->src, target))
-		return 0; /* answers, and announcements of one's own address */
-	if (pkt->kind == WIRE_ND_NS && wire_ip_is_zero(&pkt->src))
-		return 0; /* duplicate address detection: nobody here takes addresses by himself */
-	*drop = DROP_NEIGH_UNKNOWN;
-	if (!wanted(lc, target, m->port))
+	*drop = check(lc, m, pkt);
+	if (*drop != DROP_NONE)
 		return 0;
+	memcpy(dmac, sender_mac(frame, pkt), sizeof(dmac));
 	if (pkt->kind == WIRE_ARP)
 		return wire_build_arp(
-			frame, cap, ARP_REPLY, mac, target, pkt->arp_sha, &pkt->src, pkt->vlan);
-	memcpy(dmac, pkt->has_lladdr ? pkt->nd_lladdr : frame + sizeof(dmac), sizeof(dmac));
+			frame, cap, ARP_REPLY, mac, target, dmac, &pkt->src, pkt->vlan);
 	return wire_build_na(frame, cap, mac, dmac, target, &pkt->src, pkt->vlan);
 }
 

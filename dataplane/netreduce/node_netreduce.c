@@ -3,6 +3,7 @@
  * go through the engine; the others, and what the engine has no use for, go on as if this node did
  * not exist. */
 #include "dataplane/node.h"
+#include "dataplane/retag.h"
 
 enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_DROP, N_EDGES };
 
@@ -44,6 +45,10 @@ static enum drop send(struct lcore *lc, const struct nr_emit *emit)
 		rte_pktmbuf_free(m);
 		return DROP_IP_TTL;
 	}
+	if (unlikely(!retag(m, emit->l3_off != ETH_HDR_LEN, adj->vlan))) {
+		rte_pktmbuf_free(m);
+		return DROP_NO_MBUF;
+	}
 	lcore_tx(lc, adj->port, m);
 	return DROP_NONE;
 }
@@ -81,6 +86,10 @@ static rte_edge_t registered(
 	/* Routed packets must be sent to the port's MAC address: ip_forward says so. */
 	if (look->row <= NR_ROW_REPLY && memcmp(frame, port->mac, sizeof(port->mac)) != 0)
 		return EDGE_IP_FORWARD;
+	if (unlikely(!fwd_vlan_ok(s->lc->fwd, m->port, meta->pkt.vlan))) {
+		meta->drop = DROP_L2_VLAN;
+		return EDGE_DROP;
+	}
 	s->meta = meta;
 	if (unlikely(look->port != NR_ANY_PORT && look->port != m->port))
 		drop = NR_DROP_PORT;

@@ -2,6 +2,7 @@
 /* Reads the headers of each packet into its metadata and decides what kind of packet it is for the
  * switch. */
 #include "dataplane/node.h"
+#include "lib/wire/bytes.h"
 
 enum {
 	EDGE_INC_LOOKUP,
@@ -63,6 +64,23 @@ static rte_edge_t refuse(struct meta *meta, enum drop drop)
 	return EDGE_DROP;
 }
 
+/* A packet that says it is longer than the port's MTU, of which the driver has kept a part. */
+static bool is_cut_off(const struct lcore *lc, const struct rte_mbuf *m, const struct wire_pkt *pkt)
+{
+	const uint8_t *l3 = rte_pktmbuf_mtod(m, const uint8_t *) + pkt->l3_off;
+	const unsigned left = m->data_len - RTE_MIN(m->data_len, pkt->l3_off);
+	const uint16_t mtu = lc->port[m->port].port->config.mtu;
+	unsigned len = 0;
+
+	if (pkt->l3_off >= ETH_HDR_LEN && left >= sizeof(struct ip4_hdr) && l3[0] >> 4 == 4)
+		len = get_be16(l3 + offsetof(struct ip4_hdr, len));
+	else if (pkt->l3_off >= ETH_HDR_LEN && left >= sizeof(struct wire_ip6_hdr) &&
+		 l3[0] >> 4 == 6)
+		len = get_be16(l3 + offsetof(struct wire_ip6_hdr, len)) +
+		      (unsigned)sizeof(struct wire_ip6_hdr);
+	return len > mtu && len > left;
+}
+
 static rte_edge_t local(struct meta *meta)
 {
 	switch (meta->pkt.kind) {
@@ -75,10 +93,13 @@ static rte_edge_t local(struct meta *meta)
 	}
 }
 
-static rte_edge_t classify(const struct lcore *lc, struct meta *meta, enum wire_drop drop)
+static rte_edge_t classify(
+	const struct lcore *lc, struct meta *meta, const struct rte_mbuf *m, enum wire_drop drop)
 {
 	bool ours;
 
+	if (drop == WIRE_PARSE_SHORT && is_cut_off(lc, m, &meta->pkt))
+		return refuse(meta, DROP_RX_OVERSIZE);
 	if (drop != WIRE_OK && !concerns_endpoint_only(drop))
 		return refuse(meta, drop_of_wire(drop));
 	switch (meta->pkt.kind) {
@@ -144,7 +165,7 @@ static uint16_t parse_process(
 			next[i] = refuse(meta, drop);
 		} else {
 			mbufs[i] = own;
-			next[i] = classify(lc, meta,
+			next[i] = classify(lc, meta, own,
 				wire_parse(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
 					&meta->pkt));
 		}

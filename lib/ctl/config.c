@@ -145,7 +145,7 @@ const struct ctl_field ctl_impair_config = {"impair", CTL_OBJECT, .fields = impa
 /* ---- the switch ---- */
 
 static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
-	{"proxy_arp", CTL_BOOL, .dflt = "true",
+	{"proxy_arp", CTL_BOOL, .dflt = "false",
 		.help = "answer ARP and ND on this port for every address that is reached through "
 			"another one as well"},
 	{"impair", CTL_OBJECT, .fields = impair_fields,

@@ -426,6 +426,14 @@ static const struct ctl_field port_fields[] = {
 	{"tx_packets", CTL_U64, .required = true, .help = "sent"},
 	{"tx_bytes", CTL_U64, .required = true, .help = "sent"},
 	{"tx_drops", CTL_U64, .required = true, .help = "not sent: the port's queue was full"},
+	{"rx_missed", CTL_U64, .required = true, .help = "lost by the driver: its queue was full"},
+	{"rx_errors", CTL_U64, .required = true, .help = "lost by the driver: bad frames"},
+	{"rx_nombuf", CTL_U64, .required = true, .help = "lost by the driver: no buffer was left"},
+	{"mac_mismatch", CTL_U64, .required = true,
+		.help = "ARP, ND and control messages of neighbours whose MAC address is not what "
+			"their neigh entries say: nothing gets to them"},
+	{"mismatch", CTL_STRING,
+		.help = "the latest neighbour of which that is still true, and the address it has"},
 	{0}};
 
 static const struct ctl_field port_result[] = {

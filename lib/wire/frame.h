@@ -47,6 +47,7 @@ enum {
 	ETH_TYPE_IP4 = 0x0800,
 	ETH_TYPE_ARP = 0x0806,
 	ETH_TYPE_VLAN = 0x8100,
+	WIRE_VLAN_ID = 0xfff, /* of a TCI */
 	ETH_TYPE_IP6 = 0x86dd,
 	/* Most bytes before a payload: Ethernet, VLAN, IPv6, UDP, BTH, AtomicETH. */
 	WIRE_MAX_HEADERS = 14 + 4 + 40 + 8 + 12 + 28,

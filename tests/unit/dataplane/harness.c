@@ -262,6 +262,25 @@ void h_check_balance(struct sw *sw)
 	assert_int_equal(in, out);
 }
 
+unsigned h_arp(uint8_t *out, unsigned op, const struct wire_ip *sip, const struct wire_ip *tip,
+	uint16_t vlan)
+{
+	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	uint8_t asker[6];
+
+	h_host_mac(0, asker);
+	return (unsigned)wire_build_arp(
+		out, H_FRAME_MAX, op, asker, sip, op == ARP_REQUEST ? broadcast : asker, tip, vlan);
+}
+
+unsigned h_tag(uint8_t *frame, unsigned len, uint16_t vlan)
+{
+	memmove(frame + 16, frame + 12, len - 12);
+	put_be16(frame + 12, ETH_TYPE_VLAN);
+	put_be16(frame + 14, vlan);
+	return len + VLAN_HDR_LEN;
+}
+
 unsigned h_ip4(uint8_t *out, const uint8_t dmac[6], const struct wire_ip *src,
 	const struct wire_ip *dst, uint8_t proto, uint8_t ttl, const void *payload, unsigned len)
 {

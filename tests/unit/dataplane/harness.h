@@ -62,6 +62,13 @@ void h_check_balance(struct sw *sw);
 int h_write(struct sw *sw, enum table_verb verb, unsigned table, const struct table_entry *entry,
 	struct table_error *e);
 
+/* ARP from host 0's MAC address. Returns its length. */
+unsigned h_arp(uint8_t *out, unsigned op, const struct wire_ip *sip, const struct wire_ip *tip,
+	uint16_t vlan);
+
+/* Puts a VLAN tag into a frame; its new length. */
+unsigned h_tag(uint8_t *frame, unsigned len, uint16_t vlan);
+
 /* An IP packet from src to dst with len bytes of payload after the IP header. Returns its length.
  */
 unsigned h_ip4(uint8_t *out, const uint8_t dmac[6], const struct wire_ip *src,

@@ -124,7 +124,7 @@ static void defaults(void **state)
 	assert_int_equal(c.slot_rest_ns, 10000000000);
 	assert_int_equal(c.drain_ns, 2000000000);
 	assert_int_equal(c.stall_ns, 30000000000);
-	assert_true(c.ports[0].proxy_arp);
+	assert_false(c.ports[0].proxy_arp);
 	assert_false(c.ports[0].impaired || c.hugepages || c.pci || c.telemetry);
 	sw_config_free(&c);
 	json_decref(json);

@@ -218,6 +218,41 @@ static void duplicates(void **state)
 	h_expect_drop(sw, 0, b, len, "inc_consumed");
 }
 
+/* An endpoint is in one VLAN, or in none. */
+static void vlans(void **state)
+{
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	unsigned slot, len;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	eps[0].vlan = 7;
+	slot = c_create();
+	for (unsigned host = 0; host < 2; host++) {
+		len = c_host_frame(
+			b, slot, host, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+		if (host == 0)
+			h_expect_drop(sw, host, b, len, "inc_vlan");
+		h_tag(b, len, 99);
+		h_expect_drop(sw, host, b, len + 4, "inc_vlan");
+		b[15] = host == 0 ? 7 : 0;
+		if (host == 0)
+			h_expect_drop(sw, host, b, len + 4, "inc_consumed");
+	}
+	h_inject(sw, 1, b, len + 4); /* VLAN 0 is a priority, and no VLAN */
+	h_run(sw);
+	assert_int_equal(sw_group_get(sw, slot)->count[INC_C_COMPLETED], 1);
+	struct frame f;
+	struct wire_pkt pkt;
+	assert_true(h_take(sw, 0, &f));
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_int_equal(pkt.vlan, 7);
+	assert_true(h_take(sw, 1, &f));
+	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+	assert_int_equal(pkt.l3_off, ETH_HDR_LEN);
+}
+
 static void not_a_member(void **state)
 {
 	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
@@ -306,6 +341,7 @@ int main(void)
 		T(all_reduce_contiguous),
 		T(below_a_parent),
 		T(duplicates),
+		T(vlans),
 		T(not_a_member),
 		T(trace),
 		T(no_buffers),
