@@ -70,6 +70,8 @@ static int fill_macs(const struct sw *sw, const struct sw_ground_port *port, str
 			i, text, other.name, port->name);
 	}
 	memcpy(ep->dmac, path.dmac, sizeof(ep->dmac));
+	if (ep->vlan == 0)
+		ep->vlan = path.vlan;
 	return 0;
 }
 
@@ -93,7 +95,13 @@ static int fill_endpoint(
 			"%s",
 			spec->mtu, need, port.mtu, port.name);
 	rc = check_local_ip(sw, ep, i, err);
-	return rc < 0 ? rc : fill_macs(sw, &port, ep, i, err);
+	if (rc == 0)
+		rc = fill_macs(sw, &port, ep, i, err);
+	if (rc == 0 && ep->vlan != 0 && spec->mode == INC_MODE_1)
+		return sw_fail(err, -EOPNOTSUPP,
+			"endpoints[%u].vlan: its neighbour is in VLAN %u, mode I has no VLANs", i,
+			ep->vlan);
+	return rc;
 }
 
 static int free_slot(const struct sw *sw, uint64_t now)
@@ -141,8 +149,8 @@ static int start(struct sw *sw, struct inc_group *g, char err[SW_ERR_LEN])
 	return rc;
 }
 
-static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned slot, bool activate,
-	char err[SW_ERR_LEN])
+static int install(struct sw *sw, const struct inc_group_spec *spec, uint64_t by_neigh,
+	unsigned slot, bool activate, char err[SW_ERR_LEN])
 {
 	struct inc_group *g = sw_ground_alloc(inc_group_bytes(spec));
 	struct sw_lease_member lease = {0};
@@ -176,7 +184,7 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, unsigned sl
 		return rc;
 	}
 	g->last_progress_ns = sw_now(sw);
-	sw->slot[slot] = (struct sw_group_slot){.lease = lease};
+	sw->slot[slot] = (struct sw_group_slot){.lease = lease, .by_neigh = by_neigh};
 	if (!activate && spec->activate_ms)
 		sw->slot[slot].activate_until = sw_now(sw) + spec->activate_ms * 1000000ull;
 	sw->n_groups++;
@@ -198,9 +206,20 @@ static int complete(struct sw *sw, struct inc_group_spec *spec, char err[SW_ERR_
 	return rc;
 }
 
+/* Endpoints that follow the neighbour table. */
+static uint64_t without_mac(const struct inc_group_spec *spec)
+{
+	uint64_t eps = 0;
+
+	for (unsigned i = 0; i < spec->n_ep && i < INC_MAX_EP; i++)
+		eps |= (uint64_t)is_zero(spec->ep[i].dmac) << i;
+	return eps;
+}
+
 int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, unsigned *slot,
 	char err[SW_ERR_LEN])
 {
+	const uint64_t by_neigh = without_mac(spec);
 	int rc = complete(sw, spec, err), free;
 
 	if (rc < 0)
@@ -212,7 +231,7 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 		return sw_fail(err, free, "all %d group slots are in use, or resting for %llu ms",
 			SW_RING_SLOT0 - FIRST_SLOT,
 			(unsigned long long)(sw->config.slot_rest_ns / 1000000));
-	rc = install(sw, spec, (unsigned)free, activate, err);
+	rc = install(sw, spec, by_neigh, (unsigned)free, activate, err);
 	if (rc == 0)
 		*slot = (unsigned)free;
 	return rc;

@@ -48,7 +48,8 @@ struct sw_group_slot {
 	/* ns; 0: not resting, not draining, active or without a limit. */
 	uint64_t rest_until, drain_until, activate_until;
 	bool stalled;
-	bool moving; /* its memory is being taken or given */
+	bool moving;       /* its memory is being taken or given */
+	uint64_t by_neigh; /* endpoints whose MAC addresses are those of the neighbour table */
 	struct sw_lease_member lease;
 };
 
@@ -97,6 +98,11 @@ void sw_defer_unread(struct sw *sw, unsigned slot, size_t bytes,
 void sw_reclaim(struct sw *sw);
 /* Every lcore has passed a quiescent state since the call; -ETIMEDOUT after 1 s. */
 int sw_quiesce(struct sw *sw);
+
+/* in_use.c: before and after the tables change. -EBUSY names the group or ring that needs what
+ * would not be there any more. */
+int sw_tables_check(struct sw *sw, const struct fwd *fwd, struct table_error *err);
+void sw_groups_follow(struct sw *sw);
 
 /* groups.c: at the end. */
 void sw_groups_destroy(struct sw *sw);

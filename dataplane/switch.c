@@ -124,7 +124,13 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	rc = fwd_create(tables, port_by_id, sw, &fwd, err);
 	if (rc < 0)
 		return rc;
+	rc = sw_tables_check(sw, fwd, err);
+	if (rc < 0) {
+		fwd_destroy(fwd);
+		return rc;
+	}
 	old = atomic_exchange_explicit(&sw->fwd, fwd, memory_order_acq_rel);
+	sw_groups_follow(sw);
 	if (old != NULL)
 		sw_defer(sw, free_fwd, old);
 	return 0;

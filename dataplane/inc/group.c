@@ -101,6 +101,14 @@ static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *s
 		g->host_mask |= 1ULL << i;
 }
 
+void inc_ep_set_dmac(struct inc_group *g, unsigned ep, const uint8_t mac[6])
+{
+	struct inc_ep *e = inc_ep_at(g, ep);
+
+	memcpy(e->flow.dmac, mac, sizeof(e->flow.dmac));
+	memcpy(e->full.head, mac, sizeof(e->flow.dmac)); /* Ethernet comes first */
+}
+
 /* Mode-III: all connections and pipes are through with what was before the next operation. */
 static void restart(struct inc_group *g)
 {

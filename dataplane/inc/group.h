@@ -390,6 +390,10 @@ size_t inc_group_payload_bytes(const struct inc_group_spec *spec);
 void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsigned slot,
 	unsigned gen, uint64_t pay_off);
 
+/* The peer of an endpoint has another MAC address from now on. Also while a lcore works with the
+ * group: a frame that is being built may have some bytes of each, and is lost like any other. */
+void inc_ep_set_dmac(struct inc_group *g, unsigned ep, const uint8_t mac[6]);
+
 /* Gives the group other aggregation memory, or none (INC_NO_ARENA): EPIC's indirection layer,
  * section 6. Every operation begun is forgotten: a packet of one is stale from now on. Only while
  * no lcore can see the group as ACTIVE, and all ranks have finished. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups from the control plane's side: what is refused, slots, generations, their end. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "collective.h"
@@ -78,6 +79,84 @@ static void filled_in(void **state)
 	assert_memory_equal(ep->flow.dmac, mac, 6);
 	assert_memory_equal(ep->flow.smac, h_port_mac(sw, 1), 6);
 	assert_true(wire_ip_eq(&ep->flow.src, &own));
+}
+
+static int write_neigh(enum table_verb verb, unsigned host, unsigned port, uint8_t last)
+{
+	struct table_entry entry = {.key[0].ip = h_host4(host), .param[0].u = sw->ports[port].id};
+	struct table_error e = {0};
+	int rc;
+
+	memcpy(entry.param[1].mac, (uint8_t[]){2, 0, 0, 0, 0, last}, 6);
+	rc = h_write(sw, verb, FWD_NEIGH, &entry, &e);
+	snprintf(err, sizeof(err), "%s", e.msg);
+	return rc;
+}
+
+static int delete_own(void)
+{
+	struct table_entry entry = {.key[0].ip = h_ip("10.0.0.1")};
+	struct table_error e = {0};
+	int rc = h_write(sw, TABLE_DELETE, FWD_LOCAL_ADDR, &entry, &e);
+
+	snprintf(err, sizeof(err), "%s", e.msg);
+	return rc;
+}
+
+/* A NIC is replaced: results go to the new one, and the tables cannot lose what the group needs. */
+static void neighbours_change(void **state)
+{
+	static const uint8_t replaced[6] = {2, 0, 0, 0, 0, 0x99};
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 1024, 1024, 0);
+	struct frame f;
+	unsigned slot;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	slot = c_create();
+	assert_int_equal(write_neigh(TABLE_MODIFY, 1, 1, 0x99), 0);
+	for (unsigned i = 0; i < 2; i++)
+		h_inject(sw, i, b,
+			c_host_frame(
+				b, slot, i, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN));
+	for (unsigned i = 0; i < 2; i++)
+		h_inject(sw, i, b,
+			c_host_frame(b, slot, i, ROCE_SEND_ONLY, psn_add(START_PSN, 1), 0,
+				(uint8_t[1024]){1}, 1024));
+	h_run(sw);
+	for (unsigned k = 0; k < 2; k++) { /* built, and from the template */
+		assert_true(h_take(sw, 1, &f));
+		assert_memory_equal(f.b, replaced, 6);
+		assert_true(h_take(sw, 0, &f));
+		assert_int_equal(f.b[5], 10);
+	}
+
+	assert_int_equal(write_neigh(TABLE_DELETE, 1, 1, 0), -EBUSY);
+	assert_string_equal(err, "neigh 10.0.0.11: group \"g\" sends to it: delete that first");
+	assert_int_equal(write_neigh(TABLE_MODIFY, 1, 2, 0x99), -EBUSY);
+	assert_string_equal(
+		err, "neigh 10.0.0.11: group \"g\" sends to it at another port or VLAN");
+	assert_int_equal(delete_own(), -EBUSY);
+	assert_string_equal(err, "local_addr 10.0.0.1: group \"g\" uses it: delete that first");
+	assert_int_equal(write_neigh(TABLE_DELETE, 3, 3, 0), 0); /* nobody's */
+	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
+	assert_int_equal(delete_own(), 0);
+	assert_int_equal(write_neigh(TABLE_DELETE, 1, 1, 0), 0);
+}
+
+/* An address that the spec gives is the manager's business. */
+static void given_mac(void **state)
+{
+	unsigned slot;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	memcpy(eps[1].dmac, (uint8_t[]){2, 0, 0, 0, 0, 0x55}, 6);
+	slot = c_create();
+	assert_int_equal(write_neigh(TABLE_MODIFY, 1, 1, 0x99), 0);
+	assert_int_equal(inc_ep_at(sw_group_get(sw, slot), 1)->flow.dmac[5], 0x55);
+	assert_int_equal(write_neigh(TABLE_DELETE, 1, 1, 0), 0);
 }
 
 static void slots_and_generations(void **state)
@@ -404,6 +483,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, c_start, c_stop)
 		T(create_refused),
 		T(filled_in),
+		T(neighbours_change),
+		T(given_mac),
 		T(slots_and_generations),
 		T(slots_rest),
 		T(draining),
