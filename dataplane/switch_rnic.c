@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dataplane/sw.h"
+
+/* Receives that are posted while the lcore waits: a few microseconds. */
+enum { RECEIVES_AT_ONCE = 64, TURN_TRIES = 1000, TURN_STEP_US = 20 };
 
 int sw_rnic_create(struct sw *sw, char *err)
 {
@@ -42,17 +46,53 @@ void sw_rnic_destroy(struct sw *sw)
 	free(sw->rnic);
 }
 
+/* One part of something long. The lock is not fair: the lcore gets a turn of its loop in between,
+ * so that no turn waits for more than one part. */
+static void let_turn(struct sw *sw)
+{
+	const uint64_t *turns = &sw->lcore->turns;
+	const uint64_t before = __atomic_load_n(turns, __ATOMIC_RELAXED);
+
+	for (unsigned i = 0; sw->running && i < TURN_TRIES; i++) {
+		if (__atomic_load_n(turns, __ATOMIC_RELAXED) != before)
+			return;
+		usleep(TURN_STEP_US);
+	}
+}
+
+static int make(struct sw *sw, struct inc_group *g, struct mode1 **m, char *why)
+{
+	struct sw_rnic *r = sw->rnic;
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	rc = mode1_begin(r->dev, g, m, why);
+	pthread_mutex_unlock(&r->lock);
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; rc == 0 && i < g->n_ep; i++) {
+		let_turn(sw);
+		pthread_mutex_lock(&r->lock);
+		rc = mode1_make_qp(*m, i, why);
+		if (rc < 0)
+			mode1_destroy(*m);
+		pthread_mutex_unlock(&r->lock);
+	}
+	return rc;
+}
+
 int sw_rnic_make(struct sw *sw, struct inc_group *g, char *err)
 {
 	struct sw_rnic *r = sw->rnic;
 	char why[INC_ERR_LEN] = "";
-	int rc;
+	struct mode1 *m;
+	int rc = make(sw, g, &m, why);
 
-	pthread_mutex_lock(&r->lock);
-	rc = mode1_create(r->dev, g, &r->of_slot[g->slot], why);
-	pthread_mutex_unlock(&r->lock);
 	if (rc < 0)
 		return sw_fail(err, rc, "%s", why);
+	pthread_mutex_lock(&r->lock);
+	r->of_slot[g->slot] = m;
+	pthread_mutex_unlock(&r->lock);
 	atomic_fetch_add(&r->active, 1);
 	return 0;
 }
@@ -63,9 +103,14 @@ int sw_rnic_connect(struct sw *sw, struct inc_group *g, char *err)
 	char why[INC_ERR_LEN] = "";
 	int rc;
 
-	pthread_mutex_lock(&r->lock);
-	rc = mode1_connect(r->of_slot[g->slot], port_now_ns(), why);
-	pthread_mutex_unlock(&r->lock);
+	do {
+		pthread_mutex_lock(&r->lock);
+		rc = mode1_connect_part(r->of_slot[g->slot], RECEIVES_AT_ONCE, port_now_ns(), why);
+		r->parts++;
+		pthread_mutex_unlock(&r->lock);
+		if (rc > 0)
+			let_turn(sw);
+	} while (rc > 0);
 	return rc < 0 ? sw_fail(err, rc, "%s", why) : 0;
 }
 

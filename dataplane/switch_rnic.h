@@ -2,7 +2,8 @@
 /* The switch's own RNIC, which Mode-I groups connect to (docs/inc-protocol.md, section 5). The
  * lcore feeds it frames and sends what it wants sent; the control plane makes and removes
  * connections. Both own the device in turn, by its lock: the lcore for a burst of packets, the
- * control plane for as long as it takes to make a group's queue pairs. Without Mode-I groups the
+ * control plane for a queue pair or a few dozen receives at a time, and the lcore has a turn after
+ * each: a large group does not stop it. Without Mode-I groups the
  * lcore only looks at one counter per turn. */
 #ifndef DATAPLANE_SWITCH_RNIC_H
 #define DATAPLANE_SWITCH_RNIC_H
@@ -20,6 +21,7 @@ struct sw_rnic {
 	struct mode1_device *dev;
 	struct mode1 *of_slot[INC_GROUP_SLOTS];
 	atomic_uint active; /* groups */
+	uint64_t parts;     /* in which groups were connected */
 };
 
 /* After the arena and the ports. err as everywhere in switch.h. */

@@ -3,6 +3,7 @@
 #include "dataplane/inc/mode1.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static int gid_index(const struct rnic *rnic, const struct wire_ip *ip)
 	return -EADDRNOTAVAIL;
 }
 
-static int make_qp(struct mode1 *m, unsigned i, char *err)
+int mode1_make_qp(struct mode1 *m, unsigned i, char err[INC_ERR_LEN])
 {
 	struct inc_ep *ep = inc_ep_at(m->g, i);
 	struct rnic_qp_init init = {
@@ -186,7 +187,7 @@ static struct mode1 *allocate(struct mode1_device *dev, struct inc_group *g)
 	return m;
 }
 
-int mode1_create(
+int mode1_begin(
 	struct mode1_device *dev, struct inc_group *g, struct mode1 **out, char err[INC_ERR_LEN])
 {
 	struct mode1 *m = allocate(dev, g);
@@ -200,14 +201,28 @@ int mode1_create(
 		rc = rnic_cq_create(dev->rnic, depth, m, &m->cq);
 	if (rc < 0)
 		snprintf(err, INC_ERR_LEN, "no completion queue of %u: %s", depth, strerror(-rc));
-	for (unsigned i = 0; rc == 0 && i < g->n_ep; i++)
-		rc = make_qp(m, i, err);
 	if (rc < 0) {
 		mode1_destroy(m);
 		return rc;
 	}
 	*out = m;
 	return 0;
+}
+
+int mode1_create(
+	struct mode1_device *dev, struct inc_group *g, struct mode1 **out, char err[INC_ERR_LEN])
+{
+	struct mode1 *m;
+	int rc = mode1_begin(dev, g, &m, err);
+
+	for (unsigned i = 0; rc == 0 && i < g->n_ep; i++) {
+		rc = mode1_make_qp(m, i, err);
+		if (rc < 0)
+			mode1_destroy(m);
+	}
+	if (rc == 0)
+		*out = m;
+	return rc;
 }
 
 void mode1_destroy(struct mode1 *m)
@@ -245,12 +260,19 @@ int mode1_post_recv(struct mode1 *m, unsigned ep, uint32_t buf)
 static int to_init(struct mode1 *m, unsigned i, uint64_t now)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	int rc = rnic_qp_modify(m->ep[i].qp, &attr,
-		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, now);
 
-	for (unsigned k = 0; rc == 0 && k < m->credits; k++)
-		rc = mode1_post_recv(m, i, i * m->credits + k);
-	return rc;
+	return rnic_qp_modify(m->ep[i].qp, &attr,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, now);
+}
+
+/* Up to `budget` of the endpoint's receives; 1: there are more. */
+static int post_some(struct mode1 *m, unsigned i, unsigned budget)
+{
+	int rc = 0;
+
+	for (; rc == 0 && budget > 0 && m->posted < m->credits; budget--, m->posted++)
+		rc = mode1_post_recv(m, i, i * m->credits + m->posted);
+	return rc == 0 ? m->posted < m->credits : rc;
 }
 
 static int to_rtr(struct mode1 *m, unsigned i, uint64_t now)
@@ -292,25 +314,61 @@ static int to_rts(struct mode1 *m, unsigned i, uint64_t now)
 		now);
 }
 
-int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN])
+/* None of them is connected then, and all can be tried again. */
+static int cannot(struct mode1 *m, unsigned i, int rc, uint64_t now, char err[INC_ERR_LEN])
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
+	for (unsigned k = 0; k < m->g->n_ep; k++)
+		rnic_qp_modify(m->ep[k].qp, &attr, IBV_QP_STATE, now);
+	m->ready_eps = 0;
+	m->posted = 0;
+	snprintf(err, INC_ERR_LEN, "endpoints[%u]: cannot connect its queue pair: %s", i,
+		strerror(-rc));
+	return rc;
+}
+
+/* All at once: what comes for one queue pair may be for all the others to send. */
+static int connect_all(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN])
+{
 	rnic_cq_arm(m->cq, false);
 	for (unsigned i = 0; i < m->g->n_ep; i++) {
-		int rc = to_init(m, i, now);
+		int rc = to_rtr(m, i, now);
 
-		rc = rc ? rc : to_rtr(m, i, now);
 		rc = rc ? rc : to_rts(m, i, now);
-		if (rc == 0)
-			continue;
-		for (unsigned k = 0; k <= i; k++)
-			rnic_qp_modify(m->ep[k].qp, &attr, IBV_QP_STATE, now);
-		snprintf(err, INC_ERR_LEN, "endpoints[%u]: cannot connect its queue pair: %s", i,
-			strerror(-rc));
-		return rc;
+		if (rc < 0)
+			return cannot(m, i, rc, now, err);
 	}
 	return 0;
+}
+
+int mode1_connect_part(struct mode1 *m, unsigned budget, uint64_t now, char err[INC_ERR_LEN])
+{
+	const unsigned i = m->ready_eps;
+	int rc = 0;
+
+	if (i == m->g->n_ep)
+		return connect_all(m, now, err);
+	if (m->posted == 0)
+		rc = to_init(m, i, now);
+	if (rc == 0)
+		rc = post_some(m, i, budget);
+	if (rc < 0)
+		return cannot(m, i, rc, now, err);
+	if (rc == 0) {
+		m->ready_eps++;
+		m->posted = 0;
+	}
+	return 1;
+}
+
+int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN])
+{
+	int rc;
+
+	while ((rc = mode1_connect_part(m, UINT_MAX, now, err)) > 0)
+		;
+	return rc;
 }
 
 /* A peer that only waits has no request that a NAK could fail. It gets one that its queue pair must

@@ -46,9 +46,17 @@ unsigned mode1_n_groups(const struct mode1_device *dev);
  * The block is used until mode1_destroy. */
 int mode1_create(
 	struct mode1_device *dev, struct inc_group *g, struct mode1 **m, char err[INC_ERR_LEN]);
+/* The same in parts, for who shares the device and may not hold it for long: first everything but
+ * queue pairs, then one of them at a time. After an error mode1_destroy ends what was begun. */
+int mode1_begin(
+	struct mode1_device *dev, struct inc_group *g, struct mode1 **m, char err[INC_ERR_LEN]);
+int mode1_make_qp(struct mode1 *m, unsigned ep, char err[INC_ERR_LEN]);
 /* Posts receives and connects every queue pair to the peer that its endpoint names, with the
  * group's start_psn in both directions. -errno with a reason: none of them is connected. */
 int mode1_connect(struct mode1 *m, uint64_t now, char err[INC_ERR_LEN]);
+/* The same in parts, of at most `budget` receives each and at last all connections: 1: call again.
+ */
+int mode1_connect_part(struct mode1 *m, unsigned budget, uint64_t now, char err[INC_ERR_LEN]);
 /* Nothing more is received, and peers' queue pairs fail at once: NAKs answer what they send, and
  * they are sent a request that they must refuse. For a FAILED group. */
 void mode1_stop(struct mode1 *m, uint64_t now);

@@ -54,6 +54,8 @@ struct mode1 {
 	struct mode1_buf *buf; /* receive buffers, then those of results */
 	uint32_t *free[MODE1_N_POOLS];
 	uint16_t n_free[MODE1_N_POOLS];
+	uint16_t ready_eps; /* endpoints whose receives are all posted */
+	uint16_t posted;    /* of the next one's */
 	bool stopped, is_ready;
 	STAILQ_ENTRY(mode1) ready;
 	struct mode1_ep ep[];

@@ -477,6 +477,22 @@ static void rebinding(void **state)
 	assert_int_equal(used, 0);
 }
 
+/* The worker's turns are never longer than a part of what a large group of mode I takes. */
+static void connected_in_parts(void **state)
+{
+	unsigned slot;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	spec.mode = INC_MODE_1;
+	spec.w = 200;
+	spec.flags = 0;
+	slot = c_create();
+	assert_int_equal(sw->rnic->parts, 2 * ((200 + 2 + 63) / 64) + 1);
+	assert_int_equal(sw_group_get(sw, slot)->state, INC_ACTIVE);
+	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +510,7 @@ int main(void)
 		T(failed),
 		T(stall),
 		T(rebinding),
+		T(connected_in_parts),
 #undef T
 	};
 	int failed_tests = cmocka_run_group_tests(tests, NULL, NULL);
