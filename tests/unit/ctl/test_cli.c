@@ -343,7 +343,7 @@ static void test_usage(void **state)
 		{"prots", "error: prots: is not a command, see \"help\"; did you mean: drops, "
 			  "ports\n"},
 		{"lease lst", "error: lease: is not a command, see \"help\"; did you mean: lease "
-			      "acquire, lease release, lease list\n"},
+			      "acquire, lease list, lease release\n"},
 		{"show nothing", "error: nothing: is not a command, see \"help\"\n"},
 		{"ports p0", "error: ports: p0: is one word too many\n"},
 		{"drops --zero", "error: drops: --zero: is not an option\n"},
@@ -353,14 +353,14 @@ static void test_usage(void **state)
 		{"group show 0", "error: group show: group: 0 is not in 1..4095\n"},
 		{"table read", "error: table read: table: is missing\n"},
 		{"table read routes --limit", "error: table read: --limit: wants a value\n"},
-		{"table read routes --limit ten",
-			"error: table read: limit: must be integer 1..1000, not a string\n"},
+		{"table read routes --limit ten", "error: table read: limit: must be "
+						  "integer 1..1000, not a string\n"},
 		{"table read routes --limit=1001",
 			"error: table read: limit: 1001 is not in 1..1000\n"},
 		{"table read routes a=1 a=2", "error: table read: a: is given twice\n"},
 		{"table read routes \xff=1", "error: table read: \xff: is not UTF-8\n"},
-		{"stats everything",
-			"error: stats: what: \"everything\" must be values or nodes or groups\n"},
+		{"stats everything", "error: stats: what: \"everything\" must be values or "
+				     "nodes or groups\n"},
 		{"table insert", "error: table insert: updates[0].table: is missing\n"},
 		{"table insert routes dst=::/0 via hop=::1 more",
 			"error: table insert: more: must be PARAM=VALUE\n"},
@@ -368,8 +368,8 @@ static void test_usage(void **state)
 			"error: table insert: --priority: wants an integer\n"},
 		{"group activate g 1", "error: group activate: 1: must be INDEX=QPN\n"},
 		{"group activate g 1=x", "error: group activate: 1=x: must be INDEX=QPN\n"},
-		{"group activate g 1=0",
-			"error: group activate: endpoints[0].qpn: 0 is not in 1..16777215\n"},
+		{"group activate g 1=0", "error: group activate: endpoints[0].qpn: 0 is "
+					 "not in 1..16777215\n"},
 		{"group create", "error: group create: wants one file\n"},
 	};
 	struct fixture *f = *state;
