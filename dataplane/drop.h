@@ -42,7 +42,9 @@
 	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                    \
 	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")               \
 	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                              \
-	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its link down")
+	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its peer gone")     \
+	X(TX_LINK_DOWN, "tx_link_down", "the interface is down, gone or without carrier")      \
+	X(TX_MTU, "tx_mtu", "larger than the MTU that the interface has been given")
 
 #define SW_OUTCOMES(X)                                              \
 	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC") \

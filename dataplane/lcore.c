@@ -2,10 +2,12 @@
 #include "dataplane/lcore.h"
 
 #include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_graph_worker.h>
 #include <string.h>
 
 #include "dataplane/switch_rnic.h"
+#include "lib/port/iface.h"
 
 /* Bad weather: what is left of the queue. */
 static void lose_some(struct lcore *lc, struct lport *lp)
@@ -22,6 +24,37 @@ static void lose_some(struct lcore *lc, struct lport *lp)
 	lp->n_tx = (uint16_t)kept;
 }
 
+/* What the kernel would lose without a word. */
+static enum drop unsendable(const struct lport *lp, const struct rte_mbuf *m)
+{
+	unsigned l2 = RTE_ETHER_HDR_LEN;
+
+	if (!atomic_load_explicit(&lp->port->iface->up, memory_order_relaxed))
+		return DROP_TX_LINK_DOWN;
+	if (rte_pktmbuf_mtod(m, const struct rte_ether_hdr *)->ether_type ==
+		rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN))
+		l2 += RTE_VLAN_HLEN;
+	return m->pkt_len > l2 + port_mtu(lp->port) ? DROP_TX_MTU : DROP_NONE;
+}
+
+static void drop_unsendable(struct lcore *lc, struct lport *lp)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < lp->n_tx; i++) {
+		enum drop why = unsendable(lp, lp->tx[i]);
+
+		if (why == DROP_NONE) {
+			lp->tx[kept++] = lp->tx[i];
+			continue;
+		}
+		rte_pktmbuf_free(lp->tx[i]);
+		lc->drops[why]++;
+		lp->tx_drops++;
+	}
+	lp->n_tx = (uint16_t)kept;
+}
+
 void lcore_flush(struct lcore *lc, struct lport *lp)
 {
 	uint64_t start = rte_rdtsc();
@@ -30,6 +63,8 @@ void lcore_flush(struct lcore *lc, struct lport *lp)
 
 	if (unlikely(lp->impair != NULL))
 		lose_some(lc, lp);
+	if (unlikely(lp->port->iface != NULL))
+		drop_unsendable(lc, lp);
 	n = lp->n_tx;
 	for (unsigned i = 0; i < n; i++)
 		bytes[i] = lp->tx[i]->pkt_len;

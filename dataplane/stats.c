@@ -71,7 +71,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 	rte_eth_stats_get(port->id, &s);
 	*out = (struct sw_port){
 		.id = port->id,
-		.mtu = port->config.mtu,
+		.mtu = (uint16_t)port_mtu(port),
 		.link = port_link_up(port),
 		.rx_packets = lp->rx_packets,
 		.rx_bytes = lp->rx_bytes,

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/port/iface.h"
 #include "lib/port/internal.h"
 
 enum { MAX_THREADS = 256, WAIT_STEP_US = 20, WAIT_MAX_US = 1000000 };
@@ -125,6 +126,8 @@ unsigned port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
 
 unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 {
+	if (unlikely(port->iface != NULL && !atomic_load(&port->iface->up)))
+		return 0;
 	if (!port->shared_rings)
 		return rte_eth_tx_burst(port->id, 0, mbufs, (uint16_t)n);
 	port_burst_begin();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <net/if.h>
 #include <rte_alarm.h>
 #include <rte_bus_vdev.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/port/claim.h"
+#include "lib/port/iface.h"
 #include "lib/port/internal.h"
 #include "lib/port/memif_door.h"
 
@@ -365,6 +367,8 @@ static int open_port(const struct port_config *config, struct rte_mempool *pool,
 	rc = probe(&p.config, &p.id, err);
 	if (rc == 0) {
 		rc = bring_up(&p.config, &p, deadline_ms, err);
+		if (rc == 0 && strcmp(config->type, "af_packet") == 0)
+			rc = port_iface_open(config->iface, &p.iface, err);
 		if (rc == 0 && is_server(config) && is_memif(config))
 			rc = memif_door_admit(config->socket, config->id, err);
 		if (rc < 0) {
@@ -427,6 +431,7 @@ void port_close(struct port *port)
 	}
 	sem_destroy(&closing.done);
 	stop_serving(&port->config);
+	port_iface_close(port->iface);
 	memset(port, 0, sizeof(*port));
 }
 
@@ -434,7 +439,16 @@ bool port_link_up(const struct port *port)
 {
 	struct rte_eth_link link;
 
+	if (port->iface != NULL)
+		return atomic_load(&port->iface->up);
 	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+unsigned port_mtu(const struct port *port)
+{
+	unsigned mtu = port->iface != NULL ? atomic_load(&port->iface->mtu) : UINT_MAX;
+
+	return mtu < port->config.mtu ? mtu : port->config.mtu;
 }
 
 int port_reconnect(struct port *port)

@@ -112,14 +112,19 @@ struct port {
 	bool shared_rings; /* with another process, which may go away */
 	uint8_t mac[6];
 	struct rte_mempool *pool;
+	struct port_iface *iface; /* iface.h: of af_packet, else NULL */
 };
 int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
 	struct port *port, char err[PORT_ERR_LEN]);
 void port_close(struct port *port);
 bool port_link_up(const struct port *port);
+/* The largest IP packet that it carries now: less than configured if an af_packet's interface has
+ * been given a smaller MTU. */
+unsigned port_mtu(const struct port *port);
 
 /* rte_eth_rx_burst and rte_eth_tx_burst on queue 0, by one thread at a time. To be used instead of
- * them: safe when the peer of a memif goes away in the middle. */
+ * them: safe when the peer of a memif goes away in the middle. Nothing is sent while the link of a
+ * memif or an af_packet port is down. */
 unsigned port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n);
 unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness.h"
+#include "lib/port/iface.h"
 #include "lib/wire/bytes.h"
 #include <rte_ring.h>
 
@@ -517,6 +518,41 @@ static void queue_full(void **state)
 	assert_int_equal(port.tx_bytes, 64 * len);
 }
 
+/* As of an af_packet port: what its interface does not carry is not handed to it. */
+static void interface(void **state)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	struct port_iface iface = {.up = false, .mtu = 1500};
+	uint8_t b[2048], payload[1500] = {0};
+	struct sw_port port;
+	struct frame f;
+	unsigned len;
+
+	(void)state;
+	sw->ports[1].iface = &iface;
+	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, payload, 1400);
+	h_inject(sw, 0, b, len);
+	h_run(sw);
+	assert_false(h_take(sw, 1, &f));
+	assert_int_equal(h_drop(sw, "tx_link_down"), 1);
+	assert_int_equal(sw_port_get(sw, 1, &port), 0);
+	assert_false(port.link);
+	atomic_store(&iface.up, true);
+	h_exchange(sw, 0, b, len, 1, &f);
+	atomic_store(&iface.mtu, 1419); /* of 20 + 1400 */
+	h_inject(sw, 0, b, len);
+	h_run(sw);
+	assert_false(h_take(sw, 1, &f));
+	assert_int_equal(h_drop(sw, "tx_mtu"), 1);
+	assert_int_equal(sw_port_get(sw, 1, &port), 0);
+	assert_true(port.link);
+	assert_int_equal(port.mtu, 1419);
+	assert_int_equal(port.tx_drops, 2);
+	atomic_store(&iface.mtu, 1420);
+	h_exchange(sw, 0, b, len, 1, &f);
+	sw->ports[1].iface = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +571,7 @@ int main(void)
 		T(mixed_burst),
 		T(foreign_mbufs),
 		T(queue_full),
+		T(interface),
 #undef T
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
