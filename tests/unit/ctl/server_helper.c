@@ -44,6 +44,10 @@ void stop(struct fixture *f)
 int setup(void **state)
 {
 	setup_dir(state);
+	/* The server's own patience must not decide: a crowded machine may let a thread wait for
+	 * seconds. */
+	((struct fixture *)*state)->limits =
+		(struct agent_options){.line_ms = 10 * LONG_MS, .stall_ms = 10 * LONG_MS};
 	start(*state);
 	return 0;
 }

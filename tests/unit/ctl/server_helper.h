@@ -15,7 +15,7 @@
 #include "ctrl/agent/agent.h"
 #include "tests/unit/ctl/fake_switch.h"
 
-enum { LONG_MS = 20000 }; /* nothing takes that long unless it is broken */
+enum { LONG_MS = 60000 }; /* nothing takes that long unless it is broken */
 
 struct fixture {
 	char dir[64], path[96];
