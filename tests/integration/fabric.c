@@ -120,7 +120,7 @@ static void make_coll(struct fabric *fab)
 		.mode = opts->mode ? opts->mode : CCL_MODE_2,
 		.n_ranks = fab->n,
 		.collectives = opts->collectives,
-		.kind = opts->kind,
+		.kind = opts->kind == CCL_RING ? CCL_SINGLE : opts->kind, /* the mode says it */
 		.mtu = opts->mtu,
 		.m = opts->m,
 		.w = opts->w,

@@ -241,35 +241,6 @@ static void test_hostile_input(void **state)
 
 /* ---- failures ---- */
 
-/* The switch dies in mid-operation: every rank fails within its bound and names the peer. */
-static void test_dead_switch(void **state)
-{
-	struct fab_opts opts = options(fab_leaves(4, 0));
-	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
-	static int32_t in[4][100000], out[4][100000];
-	struct fabric *fab;
-	uint64_t died;
-
-	(void)state;
-	opts.timeout_ns = 2 * second;
-	fab = fab_create(&opts);
-	for (unsigned r = 0; r < 4; r++)
-		assert_int_equal(ccl_iallreduce(fab_comm(fab, r), in[r], out[r], 100000,
-					 REDUCE_INT32, REDUCE_SUM, &req[r]),
-			0);
-	assert_int_equal(fab_wait(fab, req, 100000), -ETIME);
-	fab_kill(fab, 0);
-	died = sim_now(fab->sim);
-	assert_true(fab_wait(fab, req, 10 * second) < 0);
-	fab_run(fab, second); /* the other ranks' timers */
-	assert_true(sim_now(fab->sim) - died <= 4 * second);
-	for (unsigned r = 0; r < 4; r++) {
-		assert_non_null(strstr(fab_error(fab, r), "10.77.255.1"));
-		assert_true(fab_test(fab, r, req[r]) < 0);
-	}
-	fab_destroy(fab);
-}
-
 /* A rank that never calls: the others are held by RNR NAKs, their NICs do not give up, CommLib
  * does. */
 static void test_missing_rank(void **state)
@@ -330,7 +301,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lossy_deep),
 		cmocka_unit_test(test_pipelined_small_operations),
 		cmocka_unit_test(test_hostile_input),
-		cmocka_unit_test(test_dead_switch),
 		cmocka_unit_test(test_missing_rank),
 		cmocka_unit_test(test_disagreement),
 	};

@@ -134,7 +134,7 @@ static void deaths(void **state)
 		enum ccl_mode mode;
 		enum ccl_kind kind;
 	} ways[] = {{CCL_MODE_1, CCL_MIXED}, {CCL_MODE_2, CCL_MIXED}, {CCL_MODE_2, CCL_SINGLE},
-		{CCL_MODE_3, CCL_MIXED}, {CCL_MODE_NETREDUCE, CCL_SINGLE}};
+		{CCL_MODE_3, CCL_MIXED}, {CCL_MODE_NETREDUCE, CCL_RING}, {CCL_MODE_RING, CCL_RING}};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
