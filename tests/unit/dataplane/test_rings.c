@@ -219,6 +219,8 @@ static void refusals(void **state)
 	uint64_t size, used, before;
 	struct nr_spec *s;
 	unsigned ring, first;
+	struct table_entry entry = {0};
+	struct table_error e = {0};
 
 	(void)state;
 	sw_arena_usage(sw, &size, &before);
@@ -254,6 +256,13 @@ static void refusals(void **state)
 	assert_int_equal(used, before);
 	assert_null(sw->clt);
 	assert_int_equal(create("r"), first);
+
+	/* The tables keep the ways that it needs. */
+	entry.key[0].ip = h_host4(1);
+	assert_int_equal(h_write(sw, TABLE_DELETE, FWD_NEIGH, &entry, &e), -EBUSY);
+	assert_string_equal(e.msg, "neigh 10.0.0.11: ring \"r\" sends to it: delete that first");
+	assert_int_equal(sw_ring_delete(sw, first, err), 0);
+	assert_int_equal(h_write(sw, TABLE_DELETE, FWD_NEIGH, &entry, &e), 0);
 }
 
 /* A leaf and its parent know one another's QPNs after one another. */
