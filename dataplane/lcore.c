@@ -119,6 +119,14 @@ static void reap(struct lcore *lc)
 			rte_eth_tx_burst(lc->port_id[i], 0, NULL, 0);
 }
 
+void lcore_timers_init(struct lcore *lc)
+{
+	lc->timers = (struct timers){.slot = lc->timer_slot};
+	lc->timer_ns = UINT64_MAX;
+	for (unsigned i = 0; i < INC_GROUP_SLOTS; i++)
+		lc->group_timer[i] = (struct timer){.at = UINT64_MAX};
+}
+
 void lcore_turn(struct lcore *lc)
 {
 	lc->now = port_now_ns();

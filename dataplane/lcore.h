@@ -17,6 +17,7 @@
 #include "dataplane/port/impair.h"
 #include "dataplane/trace.h"
 #include "lib/port/port.h"
+#include "lib/rnic/timer.h"
 
 enum {
 	LCORE_RX_BURST = 32,
@@ -80,9 +81,12 @@ struct lcore {
 	struct rte_mempool *head_pool; /* headers, trailers, references to payload */
 	struct trace trace;
 	uint64_t now;
-	uint64_t timer_ns; /* no group's timer ends before; UINT64_MAX: none runs */
-	uint64_t timed[INC_GROUP_SLOTS / 64]; /* bit per group slot that may have a timer running */
-	bool tracing;                         /* some packet of this turn is traced */
+	uint64_t timer_ns;    /* no group's timer ends before; UINT64_MAX: none runs */
+	struct timers timers; /* of groups, in */
+	struct timer_slot timer_slot[INC_GROUP_SLOTS];
+	struct timer group_timer[INC_GROUP_SLOTS]; /* by group slot; may be early */
+	uint64_t timer_visits;                     /* groups whose timers were looked at */
+	bool tracing;                              /* some packet of this turn is traced */
 	unsigned n_meta, work;
 	unsigned n_ports, next_port;
 	uint16_t port_id[RTE_MAX_ETHPORTS]; /* the n_ports ones to poll */
@@ -121,9 +125,11 @@ static inline void lcore_tx(struct lcore *lc, uint16_t port, struct rte_mbuf *m)
 /* A group that this worker has worked on may have set a timer. Costs a comparison if not. */
 static inline void lcore_note_timer(struct lcore *lc, const struct inc_group *g)
 {
-	if (likely(g->timer_ns == UINT64_MAX))
+	struct timer *timer = &lc->group_timer[g->slot];
+
+	if (likely(g->timer_ns >= timer->at))
 		return;
-	lc->timed[g->slot / 64] |= 1ULL << g->slot % 64;
+	timer_set(&lc->timers, timer, g->timer_ns);
 	if (g->timer_ns < lc->timer_ns)
 		lc->timer_ns = g->timer_ns;
 }
@@ -132,7 +138,11 @@ static inline void lcore_note_timer(struct lcore *lc, const struct inc_group *g)
 void lcore_note_mac(
 	struct lcore *lc, uint16_t port, const struct wire_ip *ip, const uint8_t mac[6]);
 
-/* Runs the timers that are due; node_inc_engine.c. */
+/* None runs. */
+void lcore_timers_init(struct lcore *lc);
+
+/* Runs the timers that are due; node_inc_engine.c. What it costs does not depend on groups that
+ * have none. */
 void lcore_timers(struct lcore *lc);
 
 /* One turn of the loop: receive, walk the graph, run timers, send. */

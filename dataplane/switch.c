@@ -286,7 +286,7 @@ static int create_lcore(struct sw *sw, char err[SW_ERR_LEN])
 	lc->head_pool = sw->head_pool;
 	lc->rcu = sw->rcu;
 	lc->idle = sw->config.idle;
-	lc->timer_ns = UINT64_MAX;
+	lcore_timers_init(lc);
 	attach_ports(sw, lc);
 	rc = graph_create(lc, 0, &sw->node_stats);
 	return rc < 0 ? sw_fail(err, rc, "graph: %s", rte_strerror(-rc)) : 0;

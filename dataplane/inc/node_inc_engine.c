@@ -173,24 +173,22 @@ static enum drop aggregate(struct sink *s, const struct meta *meta)
 	return drop_of_inc(drop);
 }
 
-/* Groups come and go while their bits stand: a slot's present group has timers of its own. */
+/* Groups come and go while their timers run: a slot's present group has timers of its own. */
 void lcore_timers(struct lcore *lc)
 {
 	struct sink s = {.lc = lc};
 	const struct inc_sink sink = {.arg = &s, .emit = emit};
+	struct timer *due;
 
-	lc->timer_ns = UINT64_MAX;
-	for (unsigned w = 0; w < INC_GROUP_SLOTS / 64; w++)
-		for (uint64_t left = lc->timed[w]; left != 0; left &= left - 1) {
-			unsigned slot = w * 64 + (unsigned)__builtin_ctzll(left);
-			struct inc_group *g =
-				__atomic_load_n(&lc->inc->group[slot], __ATOMIC_ACQUIRE);
+	while ((due = timer_expired(&lc->timers, lc->now)) != NULL) {
+		struct inc_group *g =
+			__atomic_load_n(&lc->inc->group[due - lc->group_timer], __ATOMIC_ACQUIRE);
 
-			if (g == NULL || inc_tick(g, &lc->arena, lc->now, &sink) == UINT64_MAX)
-				lc->timed[w] &= ~(left & -left);
-			else
-				lcore_note_timer(lc, g);
-		}
+		lc->timer_visits++;
+		if (g != NULL && inc_tick(g, &lc->arena, lc->now, &sink) != UINT64_MAX)
+			timer_set(&lc->timers, due, g->timer_ns);
+	}
+	lc->timer_ns = lc->timers.n ? lc->timers.slot[0].key : UINT64_MAX;
 }
 
 static uint16_t inc_engine_process(

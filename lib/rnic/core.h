@@ -11,6 +11,7 @@
 #include "lib/rnic/placement.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/rnic.h"
+#include "lib/rnic/timer.h"
 #include "lib/wire/template.h"
 
 enum {
@@ -27,33 +28,7 @@ enum {
 	LOOPBACK_MAX = 64 /* frames a device hands to itself in one call of rnic_tx */
 };
 
-/* ---- timers: a binary heap whose keys may be early ---- */
-
-/* Retransmission timers move forward with nearly every packet and hardly ever fire. So setting one
- * later only writes `at`; the heap finds out when the old key comes up. */
 enum timer_kind { TIMER_QP, TIMER_PACE, TIMER_NEIGH };
-struct timer {
-	uint64_t at;  /* UINT64_MAX: not running */
-	uint32_t pos; /* in the heap + 1; 0: not in it */
-	enum timer_kind kind;
-};
-
-struct timer_slot {
-	uint64_t key; /* <= timer->at */
-	struct timer *timer;
-};
-
-struct timers {
-	struct timer_slot *slot;
-	uint32_t n;
-	uint64_t moves; /* entries written */
-};
-
-void timer_set(struct timers *timers, struct timer *timer, uint64_t at);
-void timer_stop(struct timer *timer);
-void timer_remove(struct timers *timers, struct timer *timer); /* before its memory goes */
-/* The next timer that is due, stopped; NULL if none. */
-struct timer *timer_expired(struct timers *timers, uint64_t now);
 
 /* ---- rings ---- */
 

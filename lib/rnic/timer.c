@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lib/rnic/core.h"
+#include "lib/rnic/timer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 static void put(struct timers *timers, uint32_t pos, struct timer_slot slot)
 {
