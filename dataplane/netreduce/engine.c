@@ -318,6 +318,8 @@ static enum nr_drop reply(struct nr_ctx *c, unsigned i)
 		next = psn_add(next, 1);
 	else if (cls != ROCE_AETH_RNR && c->pkt->syndrome != ROCE_AETH_NAK)
 		return NR_FORWARD;
+	if (in->known && !in->mixed && !psn_le(next, psn_add(in->top_psn0, c->r->m)))
+		return NR_FORWARD; /* of what its sender has not begun to send */
 	if (!in->acked_known || psn_lt(in->acked, next)) {
 		in->acked_known = true;
 		in->acked = next;

@@ -461,6 +461,10 @@ static void told_to_wait(void **state)
 	assert_int_equal(nf_send(&f, &p), NR_FORWARD);
 	assert_int_equal(nf_put(&f, 0, 0, 2, 1), NR_DROP_DUP_WAIT);
 	assert_int_equal(f.n_out, 0);
+	/* Whoever acknowledges what was not sent is not believed: RNR would acknowledge all before.
+	 */
+	p = nf_reply(&f, 0, ROCE_ACK, ROCE_AETH_ACK, nf_psn(&f, 0, 1, 0));
+	assert_int_equal(nf_send(&f, &p), NR_FORWARD);
 	assert_int_equal(nf_put(&f, 0, 0, 1, 1), NR_DROP_DUP_WAIT);
 	assert_int_equal(f.n_out, 1);
 	assert_int_equal(f.out[0].pkt.opcode, ROCE_ACK);
