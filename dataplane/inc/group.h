@@ -400,7 +400,11 @@ void inc_ep_set_dmac(struct inc_group *g, unsigned ep, const uint8_t mac[6]);
 void inc_group_rebind(struct inc_group *g, uint64_t pay_off);
 
 /* Can it be told here that some rank has not finished? Its operation's PSN and the endpoints that
- * are waited for. Only a switch that has hosts can tell for certain. */
+ * are waited for. Only a switch that has hosts can tell for certain. A reader on another thread may
+ * see a group that works in transition, and be told either; only of a group that no lcore sees as
+ * ACTIVE (stopped, and a quiescent state passed) is "no" exact. Nothing rests on it but when a
+ * caller that says that all ranks have finished is believed: it takes no memory that is in use, for
+ * that is let go only after the group was stopped and the lcore has passed a quiescent state. */
 bool inc_group_busy(struct inc_group *g, uint32_t *psn, uint64_t *eps);
 
 /* Moves INSTALLED to ACTIVE; -EINVAL naming the endpoint if one has no remote QPN yet. */
