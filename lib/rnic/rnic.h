@@ -9,7 +9,7 @@
  * thread per queue may call, without being the owner and at any time:
  *	rnic_post_send, rnic_post_recv	(the QP's work queues are single-producer rings)
  *	rnic_cq_poll, rnic_cq_arm	(the CQ is a single-consumer ring)
- *	rnic_has_work
+ *	rnic_has_work, rnic_rang
  * and any thread at any time:
  *	rnic_readers, rnic_check	(what a frame is, of what is constant in a device)
  *	rnic_frame_flatten
@@ -252,6 +252,8 @@ void rnic_timer(struct rnic *rnic, uint64_t now);
 /* True if rnic_tx may have a frame: a doorbell rang since the owner last emptied rnic_tx, or frames
  * were left. Any thread. */
 bool rnic_has_work(const struct rnic *rnic);
+/* True if a doorbell rang since rnic_tx last looked. Any thread. */
+bool rnic_rang(const struct rnic *rnic);
 
 /* ---- address resolution ---- */
 

@@ -97,8 +97,12 @@ void sched_collect(struct rnic *rnic)
 	}
 }
 
+bool rnic_rang(const struct rnic *rnic)
+{
+	return atomic_load_explicit(&rnic->bell_top, memory_order_acquire) != 0;
+}
+
 bool rnic_has_work(const struct rnic *rnic)
 {
-	return atomic_load_explicit(&rnic->left, memory_order_acquire) ||
-	       atomic_load_explicit(&rnic->bell_top, memory_order_acquire) != 0;
+	return atomic_load_explicit(&rnic->left, memory_order_acquire) || rnic_rang(rnic);
 }

@@ -25,6 +25,7 @@ enum {
 	EMPTY_NAP = 192,        /* and before napping, if others do the work */
 	NAP_US = 20,
 	DRAIN_TURNS = 16, /* at the end, for the last acknowledgements */
+	TURNS = 16,       /* of a caller, one after another, while doorbells ring */
 };
 static const uint64_t QUIET_NS = 1000000000;
 
@@ -81,7 +82,7 @@ bool iv_own_timed(struct iv_dev *dev)
 	return ok;
 }
 
-void iv_disown(struct iv_dev *dev)
+static void let_go(struct iv_dev *dev)
 {
 	pthread_mutex_unlock(&dev->owner);
 }
@@ -232,26 +233,27 @@ unsigned iv_turn(struct iv_dev *dev)
 	return work;
 }
 
-/* A doorbell that rings during somebody's turn finds the device owned and is left to the owner: he
- * looks once more after he has let go. Either he sees the doorbell, or the ringer sees the device
- * free; the fence (and the atomic instruction in trylock) orders the two. */
-static bool rang_again(struct iv_dev *dev)
+/* A doorbell that rings while somebody owns the device is left to the owner: he looks once more
+ * after he has let go, and takes a turn for each that he finds. Either he sees the doorbell, or the
+ * ringer sees the device free; the fence (and the atomic instruction in trylock) orders the two.
+ * Who has taken so many turns for others leaves what still rings to the device's thread. */
+static bool look_again(struct iv_dev *dev, unsigned turns)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	return rnic_has_work(dev->rnic);
+	return turns < 2 ? rnic_has_work(dev->rnic) : turns < TURNS && rnic_rang(dev->rnic);
 }
 
 static unsigned turn_if_free(struct iv_dev *dev)
 {
-	unsigned work = 0;
+	unsigned work = 0, turns = 0;
 
-	for (int i = 0; i < 2 && try_own(dev); i++) {
+	do {
+		if (!try_own(dev))
+			break;
 		if (!dev->dead)
 			work += iv_turn(dev);
-		iv_disown(dev);
-		if (!rang_again(dev))
-			break;
-	}
+		let_go(dev);
+	} while (look_again(dev, ++turns));
 	return work;
 }
 
@@ -262,6 +264,8 @@ unsigned iv_progress(struct iv_dev *dev)
 
 void iv_kick(struct iv_dev *dev)
 {
+	unsigned turns = 0;
+
 	if (dev->split) {
 		if (dev->threaded)
 			iv_split_ring_control(dev->split);
@@ -269,13 +273,21 @@ void iv_kick(struct iv_dev *dev)
 			turn_if_free(dev);
 		return;
 	}
-	for (int i = 0; i < 2 && try_own(dev); i++) {
+	do {
+		if (!try_own(dev))
+			break;
 		if (!dev->dead)
 			transmit(dev, dev->ops->now(dev->port));
-		iv_disown(dev);
-		if (!rang_again(dev))
-			break;
-	}
+		let_go(dev);
+	} while (look_again(dev, ++turns));
+}
+
+void iv_disown(struct iv_dev *dev)
+{
+	let_go(dev);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (rnic_rang(dev->rnic))
+		iv_kick(dev);
 }
 
 static void nap(unsigned us)

@@ -72,6 +72,8 @@ static void cable_tx(void *port, const struct rnic_frame *frame)
 	struct fabric_end *to = &f->end[!end->index];
 	int len;
 
+	if (f->on_tx)
+		f->on_tx(f);
 	pthread_mutex_lock(&f->lock);
 	f->n_tx++;
 	if (f->cut || next_random(f) % 1000 < f->loss) {

@@ -36,11 +36,13 @@ struct fabric {
 	unsigned corrupt; /* per mille: a bit of the payload is flipped */
 	bool cut;         /* lose everything */
 	bool link_down;
-	unsigned room;  /* what tx_room says; 0: as much as the queue holds */
-	unsigned flush; /* frames that tx_flush passes on at a time; 0: all */
-	bool alone;     /* a device that spins does not run the other */
-	bool blocked;   /* tx_room says 0 */
-	uint8_t *live;  /* the program counts here while a frame is with the port; or NULL */
+	unsigned room;                   /* what tx_room says; 0: as much as the queue holds */
+	unsigned flush;                  /* frames that tx_flush passes on at a time; 0: all */
+	bool alone;                      /* a device that spins does not run the other */
+	bool blocked;                    /* tx_room says 0 */
+	void (*on_tx)(struct fabric *f); /* while the sender owns its device; or NULL */
+	void *arg;                       /* for it */
+	uint8_t *live; /* the program counts here while a frame is with the port; or NULL */
 	uint64_t n_tx, n_lost, n_corrupt;
 	uint16_t mtu;
 	unsigned max_qp;             /* of a device; 0: the core's default */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/verbs/internal.h"
 #include "tests/unit/verbs/fabric.h"
 
 static int setup(void **state)
@@ -212,6 +213,90 @@ static void counters_have_names(void **state)
 	assert_int_equal(again, n);
 }
 
+/* ---- doorbells that find the device owned ---- */
+
+enum { RINGS = 6 };
+
+struct ringing {
+	struct endpoint a, b;
+	unsigned left;
+};
+
+static void write_one(struct ringing *r)
+{
+	struct ibv_sge sge = {(uintptr_t)r->a.buf, 64, r->a.mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_RDMA_WRITE,
+				   .wr.rdma = {(uintptr_t)r->b.buf, r->b.mr->rkey}},
+			   *bad;
+
+	assert_int_equal(ibv_post_send(r->a.qp, &wr, &bad), 0);
+}
+
+/* Somebody posts while a frame of the owner's leaves. */
+static void ring_once_more(struct fabric *f)
+{
+	struct ringing *r = f->arg;
+
+	if (r->left > 0) {
+		r->left--;
+		write_one(r);
+	}
+}
+
+static void ringing_open(struct ringing *r, struct fabric *f)
+{
+	endpoint_create(&r->a, f->end[0].context, 4096, false);
+	endpoint_create(&r->b, f->end[1].context, 4096, false);
+	endpoints_connect(&r->a, &r->b, 1);
+	f->arg = r;
+}
+
+static void ringing_close(struct ringing *r)
+{
+	endpoint_destroy(&r->a);
+	endpoint_destroy(&r->b);
+}
+
+/* Each of them is served, turn after turn, by who took the first. */
+static void bells_during_turns(void **state)
+{
+	struct fabric *f = *state;
+	struct ringing r = {.left = RINGS};
+	uint64_t before;
+
+	ringing_open(&r, f);
+	f->on_tx = ring_once_more;
+	before = f->n_tx;
+	write_one(&r);
+	for (unsigned i = 0; iv_dev(r.a.context)->split && i < 2 * RINGS; i++)
+		incline_verbs_progress(r.a.context); /* a turn of the data path for each */
+	assert_int_equal(r.left, 0);
+	assert_true(f->n_tx - before >= 1 + RINGS);
+	f->on_tx = NULL;
+	ringing_close(&r);
+}
+
+/* And one that rings during a control call, when that ends. */
+static void bell_during_control(void **state)
+{
+	struct fabric *f = *state;
+	struct ringing r = {0};
+	uint64_t before;
+
+	ringing_open(&r, f);
+	before = f->n_tx;
+	iv_own(iv_dev(r.a.context));
+	write_one(&r);
+	assert_int_equal(f->n_tx, before);
+	iv_disown(iv_dev(r.a.context));
+	assert_false(rnic_rang(incline_verbs_rnic(r.a.context)));
+	if (!iv_dev(r.a.context)->split)
+		assert_int_equal(f->n_tx, before + 1);
+	ringing_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +310,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(close_frees_what_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(fork_needs_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(counters_have_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(bells_during_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(bell_during_control, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
