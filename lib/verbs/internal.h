@@ -62,7 +62,7 @@ struct iv_dev {
 	atomic_uint polled;     /* turns run by callers of verbs */
 	atomic_uint n_qp;
 
-	bool threaded;
+	atomic_bool threaded;
 	pthread_t thread;
 	atomic_bool stop;
 
