@@ -77,20 +77,23 @@ class Failing:
         self.assertEqual(self.orphans(), [1, 1, 1])
         self.works_again()
 
-    def test_all_are_killed(self):
-        """The next job of that name waits for the end of what they have left."""
-        procs = self.busy()
-        for p in procs:
-            p.kill()
-        self.all_ok(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5', '--timeout', '20000'))
-        self.nothing_left()
-
     def test_a_switch_restarts(self):
         procs = self.busy()
         self.lab.restart_switch(self.topology(), 'leaf1')
         self.all_fail(procs, 30)
         self.nothing_left()
         self.works_again()
+
+
+class AllKilled:
+    def test_all_are_killed(self):
+        """The next job of that name waits for the end of what they have left."""
+        procs = self.busy()
+        for p in procs:
+            p.kill()
+        self.finish(procs, 10)
+        self.all_ok(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5', '--timeout', '20000'))
+        self.nothing_left()
 
 
 class Mode1(Failing, Fabric):
@@ -107,7 +110,7 @@ class Mode1(Failing, Fabric):
         self.works_again()
 
 
-class Mode2(Failing, Fabric):
+class Mode2(AllKilled, Failing, Fabric):
     fields = {'mode': 'II'}
 
 
@@ -115,7 +118,7 @@ class Mode3(Failing, Fabric):
     fields = {'mode': 'III'}
 
 
-class NetReduce(Failing, Fabric):
+class NetReduce(AllKilled, Failing, Fabric):
     kind = 'ring'
     answers = 'completed'
     fields = {'mode': 'netreduce'}
