@@ -17,10 +17,10 @@ struct sw;
 
 enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256, SW_MISMATCH_TEXT = 80 };
 
-/* The configuration is the object of ctl_switch_config (lib/ctl/config.h, docs/config.md); keys that
- * begin with '#' are comments. "tables" is read by ctrl/agent, as for table.write. sw_create checks
- * everything, starts the EAL and opens the ports; sw_start launches the worker, and takes the
- * calling thread off the CPUs that "lcores" gives to that. */
+/* The configuration is the object of ctl_switch_config (lib/ctl/config.h, docs/config.md); keys
+ * that begin with '#' are comments. "tables" is read by ctrl/agent, as for table.write. sw_create
+ * checks everything, starts the EAL and opens the ports; sw_start launches the worker, and takes
+ * the calling thread off the CPUs that "lcores" gives to that. */
 int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
 /* The same, but all ports are checked as far as that is possible without opening them, and then
  * are connected to nothing: no device, socket, interface, hugepage or lock is touched. */
