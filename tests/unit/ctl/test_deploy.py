@@ -89,7 +89,8 @@ class Service(unittest.TestCase):
         self.manager.settimeout(LONG)
 
     def start(self, **config):
-        config = dict({'control': self.control, 'ports': [{'name': 'p0', 'type': 'null'}]}, **config)
+        config = dict({'control': self.control, 'addresses': ['10.77.0.1'],
+                       'ports': [{'name': 'p0', 'type': 'null'}]}, **config)
         file = os.path.join(self.tmp.name, 'switch.json')
         with open(file, 'w', encoding='utf-8') as f:
             json.dump(config, f)
