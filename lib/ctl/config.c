@@ -104,7 +104,7 @@ static const struct ctl_variant port_types[] = {
 			.help = "as 02:00:00:00:00:01; default: the device's, or a "             \
 				"random one that changes at every start"},                       \
 		{"mtu", CTL_INT, .min = MTU_MIN, .max = MTU_MAX, .dflt = "4200",                 \
-			.help = "largest IP packet; 4096 bytes of RoCE payload need 4176"},      \
+			.help = "largest IP packet; 4096 bytes of RoCE payload need 4180"},      \
 		{"rxd", CTL_INT, .min = CTL_MIN_DESC, .max = DESC_MAX, .dflt = "1024",           \
 			.help = "receive descriptors, a power of two"},                          \
 	{                                                                                        \
