@@ -29,7 +29,7 @@ class Star(Fabric):
             self.assertLess(time.monotonic(), deadline, 'no group is made')
             time.sleep(0.05)
         shown = self.rpc('s0', 'group.show', {'group': groups[0]['name']})['result']
-        self.assertEqual(set(shown['flags']), {'late_flush', 'stall_rnr', 'half'})
+        self.assertEqual(set(shown['flags']), {'late_flush', 'stall_rnr', 'strict_port', 'half'})
 
     def test_json_report(self):
         out = os.path.join(self.dir, 'perf.out')

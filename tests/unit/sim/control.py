@@ -42,7 +42,7 @@ def main():
         away = run(sim, tmp, {**BASE, 'control': {'timeout_ms': 700, 'down_us': [[0, 9000000]]}})
         assert away.returncode == 1 and 'switch s0: ' in away.stderr and 'nobody listens' in away.stderr, away.stderr
         mute = run(sim, tmp, {**BASE, 'control': {'timeout_ms': 700, 'silent': 1}})
-        assert mute.returncode == 1 and 'no answer to group.create within' in mute.stderr, mute.stderr
+        assert mute.returncode == 1 and 'no answer to owner.hold within' in mute.stderr, mute.stderr
     print(f'{len(REFUSED)} refused, 3 run')
 
 
