@@ -16,6 +16,7 @@ class Attacked:
     fields = {}  # of the group file
     reasons = ()  # that must have been counted
     kind = 'group'
+    own_ends = 'active'  # the attacker's own group
 
     def topology(self):
         topo = topology('star4')
@@ -82,12 +83,14 @@ class Attacked:
         for reason in self.reasons + ('icrc_bad', 'ip_forged', 'parse_short'):
             self.assertGreater(drops[reason], before[reason], reason)
         other = self.rpc('s0', self.kind + '.show', {self.kind: 'other'})['result']
-        self.assertEqual(other['state'], 'active')
+        self.assertEqual(other['state'], self.own_ends)
         self.untouched(other)
 
 
 class Mode1(Attacked, Fabric):
+    """A WRITE without a right to it, at the PSN that its connection waits for, ends the attacker's own group."""
     fields = {'mode': 'I'}
+    own_ends = 'failed'
     reasons = ('inc_port', 'rnic_no_qp', 'rnic_sequence', 'rnic_access', 'inc_no_group')
 
 
