@@ -36,6 +36,7 @@ int rnic_ah_create(
 	new->dest = (struct ud_dest){.flow = flow,
 		.loopback = rnic_own_ip(rnic, &flow.dst) >= 0,
 		.multicast = ip_is_multicast(&flow.dst)};
+	LIST_INSERT_HEAD(&rnic->ahs, new, link);
 	pd->users++;
 	*ah = new;
 	return 0;
@@ -43,6 +44,7 @@ int rnic_ah_create(
 
 int rnic_ah_destroy(struct rnic_ah *ah)
 {
+	LIST_REMOVE(ah, link);
 	ah->pd->users--;
 	free(ah);
 	return 0;

@@ -119,6 +119,7 @@ struct ud_dest {
 };
 
 struct rnic_ah {
+	LIST_ENTRY(rnic_ah) link;
 	struct rnic_pd *pd;
 	struct ud_dest dest; /* without qpn and qkey */
 };
@@ -126,6 +127,7 @@ struct rnic_ah {
 /* ---- memory ---- */
 
 struct rnic_pd {
+	LIST_ENTRY(rnic_pd) link;
 	struct rnic *rnic;
 	uint32_t users;
 };
@@ -188,6 +190,7 @@ struct cqe {
 enum cq_arm { CQ_DISARMED, CQ_ARM_SOLICITED, CQ_ARM_ANY };
 
 struct rnic_cq {
+	LIST_ENTRY(rnic_cq) link;
 	struct rnic *rnic;
 	void *user;
 	uint32_t users;      /* queues of QPs that complete here */
@@ -230,6 +233,7 @@ struct transport {
 extern const struct transport rc_transport, selective_transport, uc_transport, ud_transport;
 
 struct rnic_srq {
+	LIST_ENTRY(rnic_srq) link;
 	struct rnic_pd *pd;
 	void *user;
 	uint32_t users, max_wr, max_sge;
@@ -393,7 +397,12 @@ struct rnic {
 	enum ibv_mtu active_mtu;
 	uint32_t window;
 	uint32_t max_qp, max_cq, max_mr, max_pd;
-	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq, n_ah;
+	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
+	/* What no table names. */
+	LIST_HEAD(, rnic_pd) pds;
+	LIST_HEAD(, rnic_cq) cqs;
+	LIST_HEAD(, rnic_srq) srqs;
+	LIST_HEAD(, rnic_ah) ahs;
 	_Atomic uint32_t n_mcast; /* written by the owner */
 	struct mcast mcast[MAX_MCAST];
 	bool cq_overrun; /* for cq_settle */

@@ -45,6 +45,7 @@ int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq
 	}
 	new->rnic = rnic;
 	new->user = user;
+	LIST_INSERT_HEAD(&rnic->cqs, new, link);
 	rnic->n_cq++;
 	*cq = new;
 	return 0;
@@ -54,6 +55,7 @@ int rnic_cq_destroy(struct rnic_cq *cq)
 {
 	if (cq->users > 0)
 		return -EBUSY;
+	LIST_REMOVE(cq, link);
 	cq->rnic->n_cq--;
 	ring_free(&cq->ring);
 	free(cq);

@@ -216,10 +216,36 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 	return 0;
 }
 
+static void free_regions(struct rnic *rnic, bool windows)
+{
+	for (uint32_t i = 0; rnic->mr != NULL && i < rnic->max_mr; i++)
+		if (rnic->mr[i] != NULL && (rnic->mr[i]->type != 0) == windows)
+			rnic_mr_dereg(rnic->mr[i]);
+}
+
+/* What its owner has left: each kind after all that may use it. */
+static void free_objects(struct rnic *rnic)
+{
+	for (uint32_t i = 0; rnic->qp != NULL && i < rnic->max_qp; i++)
+		if (rnic->qp[i] != NULL)
+			rnic_qp_destroy(rnic->qp[i]);
+	while (!LIST_EMPTY(&rnic->ahs))
+		rnic_ah_destroy(LIST_FIRST(&rnic->ahs));
+	while (!LIST_EMPTY(&rnic->srqs))
+		rnic_srq_destroy(LIST_FIRST(&rnic->srqs));
+	while (!LIST_EMPTY(&rnic->cqs))
+		rnic_cq_destroy(LIST_FIRST(&rnic->cqs));
+	free_regions(rnic, true);
+	free_regions(rnic, false);
+	while (!LIST_EMPTY(&rnic->pds))
+		rnic_pd_free(LIST_FIRST(&rnic->pds));
+}
+
 void rnic_destroy(struct rnic *rnic)
 {
 	if (rnic == NULL)
 		return;
+	free_objects(rnic);
 	for (unsigned i = 0; i < N_REPLIES; i++)
 		free(rnic->reply[i].bytes);
 	free(rnic->scratch);

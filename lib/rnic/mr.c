@@ -22,6 +22,7 @@ int rnic_pd_alloc(struct rnic *rnic, struct rnic_pd **pd)
 	if (new == NULL)
 		return -ENOMEM;
 	new->rnic = rnic;
+	LIST_INSERT_HEAD(&rnic->pds, new, link);
 	rnic->n_pd++;
 	*pd = new;
 	return 0;
@@ -31,6 +32,7 @@ int rnic_pd_free(struct rnic_pd *pd)
 {
 	if (pd->users > 0)
 		return -EBUSY;
+	LIST_REMOVE(pd, link);
 	pd->rnic->n_pd--;
 	free(pd);
 	return 0;

@@ -173,6 +173,8 @@ struct rnic_config {
 /* Allocates everything it will ever need except queues and regions. -EINVAL with nothing made if a
  * field is out of range. */
 int rnic_create(const struct rnic_config *config, struct rnic **rnic);
+/* Frees all objects that are left, too; nothing of the device may be used after it. NULL: nothing.
+ */
 void rnic_destroy(struct rnic *rnic);
 
 /* Largest MTU code (enum ibv_mtu) with 84 bytes of room in port_mtu: a WRITE with Immediate over

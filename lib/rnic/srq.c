@@ -33,6 +33,7 @@ int rnic_srq_create(
 	attr->max_wr = new->max_wr = wr;
 	attr->max_sge = new->max_sge = sges;
 	pd->users++;
+	LIST_INSERT_HEAD(&rnic->srqs, new, link);
 	rnic->n_srq++;
 	*srq = new;
 	return 0;
@@ -43,6 +44,7 @@ int rnic_srq_destroy(struct rnic_srq *srq)
 	if (srq->users > 0)
 		return -EBUSY;
 	srq->pd->users--;
+	LIST_REMOVE(srq, link);
 	srq->pd->rnic->n_srq--;
 	ring_free(&srq->ring);
 	free(srq);
