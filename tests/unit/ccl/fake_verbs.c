@@ -1,117 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/unit/ccl/fake_verbs.h"
 
-#include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lib/reduce/reduce.h"
 #include "lib/verbs/incline_dv.h"
+#include "tests/unit/ccl/fake_net.h"
 
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-enum { QLEN = 8192, MAX_QP = 20, MAX_OPS = 1 << 15, MAX_MR = 128, FIRST_QPN = 0x100 };
-
-#define CHECK(cond)                                                                \
-	do {                                                                       \
-		if (!(cond)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-			abort();                                                   \
-		}                                                                  \
-	} while (0)
-
-struct wr {
-	uint64_t id;
-	uint8_t *addr;
-	uint32_t len, psn;
-	bool imm;
-	uint32_t imm_data;
-	uint8_t *copy; /* of a send, as it was posted */
-};
-
-/* Message i of operation k; 0 is the control. */
-struct pos {
-	unsigned k, i;
-};
-
-struct range {
-	uint32_t from, count;
-};
-
-/* Queue pair g of a device is its membership in group g. */
-struct fqp {
-	struct ibv_qp qp;
-	bool used;
-	struct ibv_qp_cap cap;
-	struct ibv_qp_attr attr;
-	struct wr *send, *recv;
-	unsigned cap_send, cap_recv;
-	unsigned n_send, n_acked, n_recv, n_delivered; /* by the network */
-	unsigned seen_acked, seen_delivered;           /* polled by the program */
-	struct pos next;                               /* to be delivered */
-	unsigned n_ops, op_start[MAX_OPS];             /* controls among the sends */
-	unsigned ctrl_at[MAX_OPS];                     /* deliveries when it was delivered */
-	bool plain;                                    /* AllReduce only, so far */
-	uint32_t tx_psn, rx_psn;
-	struct range skip[16]; /* of what is received */
-	unsigned n_skip;
-};
-
-struct done {
-	struct ibv_wc wc;
-	struct fqp *q;
-};
-
-struct dev {
-	struct ibv_device base;
-	struct ibv_context ctx;
-	unsigned rank, opened;
-	union ibv_gid gid;
-	struct ibv_mr mr[MAX_MR];
-	bool mr_used[MAX_MR];
-	unsigned n_pd, n_cq, n_channel;
-
-	struct ibv_comp_channel channel;
-	struct ibv_cq cq;
-	bool armed;
-	struct done wc[QLEN];
-	unsigned wc_head, wc_tail;
-
-	struct fqp q[MAX_QP];
-	bool hold, hold_acks, can_skip;
-	int fail_rtr;
-	unsigned fail_rtr_left;
-	unsigned shorten, flip, flip_byte; /* message + 1 */
-};
-
-static struct {
-	pthread_mutex_t lock;
-	struct dev *dev[FAKE_MAX];
-	unsigned n, mtu, window, rnr;
-	enum fake_kind kind;
-	bool automatic;
-	uint64_t rng;
-} net = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static unsigned rnd(unsigned n)
-{
-	net.rng = net.rng * 6364136223846793005ull + 1442695040888963407ull;
-	return (unsigned)(net.rng >> 33) % n;
-}
+enum { FIRST_QPN = 0x100 };
 
 static struct dev *of(const struct ibv_context *ctx)
 {
-	for (unsigned i = 0; i < net.n; i++)
-		if (ctx == &net.dev[i]->ctx)
-			return net.dev[i];
+	for (unsigned i = 0; i < fake_net.n; i++)
+		if (ctx == &fake_net.dev[i]->ctx)
+			return fake_net.dev[i];
 	CHECK(!"context");
 	return NULL;
 }
@@ -119,260 +29,6 @@ static struct dev *of(const struct ibv_context *ctx)
 static struct fqp *q_of(const struct ibv_qp *qp)
 {
 	return (struct fqp *)qp;
-}
-
-/* ---- operations, as the control messages say ---- */
-
-static bool mixed(void)
-{
-	return net.kind != FAKE_SINGLE;
-}
-
-static unsigned prim_of(uint32_t imm)
-{
-	return ntohl(imm) >> 26 & 7;
-}
-
-static unsigned root_of(uint32_t imm)
-{
-	return ntohl(imm) >> 8 & 0x7ff;
-}
-
-/* The control of operation k as somebody has sent it, NULL if nobody has. */
-static const struct wr *control(unsigned g, unsigned k)
-{
-	for (unsigned i = 0; i < net.n; i++) {
-		const struct fqp *q = &net.dev[i]->q[g];
-
-		if (q->used && q->n_ops > k)
-			return &q->send[q->op_start[k]];
-	}
-	return NULL;
-}
-
-static unsigned messages(const struct wr *ctrl)
-{
-	uint32_t n, m;
-
-	memcpy(&n, ctrl->copy + 4, 4);
-	memcpy(&m, ctrl->copy + 20, 4);
-	return 1 + (le32toh(n) + le32toh(m) - 1) / le32toh(m);
-}
-
-static bool everybody(const struct wr *ctrl, unsigned i)
-{
-	return prim_of(ctrl->imm_data) == 0 || (i == 0 && mixed());
-}
-
-static bool sends(const struct wr *ctrl, unsigned i, unsigned rank)
-{
-	return everybody(ctrl, i) ||
-	       (root_of(ctrl->imm_data) == rank) == (prim_of(ctrl->imm_data) == 2);
-}
-
-static bool receives(const struct wr *ctrl, unsigned i, unsigned rank)
-{
-	return everybody(ctrl, i) || !sends(ctrl, i, rank);
-}
-
-/* ---- the imaginary switch ---- */
-
-static void push(struct dev *d, struct fqp *q, const struct ibv_wc *wc)
-{
-	CHECK(d->wc_tail - d->wc_head < (unsigned)d->cq.cqe);
-	d->wc[d->wc_tail++ % QLEN] = (struct done){*wc, q};
-	if (d->armed) {
-		d->armed = false;
-		CHECK(eventfd_write(d->channel.fd, 1) == 0);
-	}
-}
-
-/* Message i of operation k has come from everybody it takes: the result, and one of them. */
-static const struct wr *result(
-	unsigned g, const struct wr *ctrl, struct pos p, uint8_t *out, uint32_t *len)
-{
-	const uint32_t imm = ntohl(ctrl->imm_data);
-	const reduce_fn add = reduce_kernel(imm >> 23 & 7, imm >> 19 & 15);
-	const struct wr *first = NULL;
-
-	for (unsigned r = 0; r < net.n; r++) {
-		const struct dev *d = net.dev[r];
-		const struct fqp *q = &d->q[g];
-		const struct wr *w;
-
-		if (!sends(ctrl, p.i, r))
-			continue;
-		if (d->hold || q->n_ops <= p.k || q->op_start[p.k] + p.i >= q->n_send)
-			return NULL;
-		w = &q->send[q->op_start[p.k] + p.i];
-		CHECK(w->imm == (p.i == 0));
-		if (!first) {
-			first = w;
-			*len = w->len;
-			memcpy(out, w->copy, w->len);
-			continue;
-		}
-		CHECK(w->len == first->len);
-		if (net.kind != FAKE_MODE1)
-			CHECK(w->psn == first->psn);
-		if (p.i == 0)
-			CHECK(w->imm_data == first->imm_data && !memcmp(w->copy, out, w->len));
-		else
-			add(out, w->copy, w->len);
-	}
-	return first;
-}
-
-static uint32_t packets(const struct fqp *q, uint32_t len)
-{
-	const uint32_t mtu = 128u << q->attr.path_mtu;
-
-	return (len + mtu - 1) / mtu;
-}
-
-static uint32_t forward(uint32_t psn, uint32_t n)
-{
-	return (psn + n) & 0xffffff;
-}
-
-/* The PSN that the receiver expects, past those it was told to leave out. */
-static void check_psn(struct fqp *q, const struct wr *w)
-{
-	if (net.kind == FAKE_MODE1)
-		return;
-	for (unsigned i = 0; i < q->n_skip; i++) {
-		if (q->skip[i].from != q->rx_psn)
-			continue;
-		q->rx_psn = forward(q->rx_psn, q->skip[i].count);
-		q->skip[i] = q->skip[--q->n_skip];
-		i = (unsigned)-1;
-	}
-	CHECK(w->psn == q->rx_psn);
-	q->rx_psn = forward(q->rx_psn, packets(q, w->len));
-}
-
-/* Passes over what this rank does not receive; the control of what is next, NULL: not known yet. */
-static const struct wr *skim(const struct dev *d, struct fqp *q)
-{
-	const struct wr *ctrl;
-
-	while ((ctrl = control((unsigned)(q - d->q), q->next.k)) &&
-		!receives(ctrl, q->next.i, d->rank))
-		if (++q->next.i == messages(ctrl))
-			q->next = (struct pos){q->next.k + 1, 0};
-	return ctrl;
-}
-
-static bool deliver(struct dev *d, unsigned g)
-{
-	static uint8_t buf[1 << 22];
-	struct fqp *q = &d->q[g];
-	const unsigned n = q->n_delivered;
-	struct ibv_wc wc = {.qp_num = q->qp.qp_num};
-	const struct wr *ctrl, *w;
-	uint32_t len;
-	struct wr *r;
-
-	if (!q->used || q->attr.qp_state != IBV_QPS_RTS)
-		return false;
-	ctrl = skim(d, q);
-	if (!ctrl || !(w = result(g, ctrl, q->next, buf, &len)))
-		return false;
-	if (q->n_recv <= n) {
-		net.rnr += everybody(ctrl, q->next.i);
-		return false;
-	}
-	check_psn(q, w);
-	r = &q->recv[n];
-	if (d->shorten == n + 1)
-		len -= 4;
-	if (d->flip == n + 1)
-		buf[d->flip_byte] ^= 0x40;
-	CHECK(len <= r->len);
-	memcpy(r->addr, buf, len);
-	wc.wr_id = r->id;
-	wc.opcode = IBV_WC_RECV;
-	wc.byte_len = len;
-	if (w->imm) {
-		wc.wc_flags = IBV_WC_WITH_IMM;
-		wc.imm_data = w->imm_data;
-		q->ctrl_at[q->next.k] = n + 1;
-	}
-	q->n_delivered++;
-	if (++q->next.i == messages(ctrl))
-		q->next = (struct pos){q->next.k + 1, 0};
-	push(d, q, &wc);
-	return true;
-}
-
-/* Operation and message of a send. */
-static struct pos pos_of(const struct fqp *q, unsigned s)
-{
-	unsigned k = q->n_ops;
-
-	while (q->op_start[k - 1] > s)
-		k--;
-	return (struct pos){k - 1, s - q->op_start[k - 1]};
-}
-
-/* Reduce and Broadcast are acknowledged by those who receive. */
-static bool arrived(unsigned g, const struct wr *ctrl, struct pos p)
-{
-	for (unsigned r = 0; r < net.n; r++) {
-		const struct pos *at = &net.dev[r]->q[g].next;
-
-		if (receives(ctrl, p.i, r) && (at->k < p.k || (at->k == p.k && at->i <= p.i)))
-			return false;
-	}
-	return true;
-}
-
-static bool acknowledge(struct dev *d, unsigned g)
-{
-	struct fqp *q = &d->q[g];
-	struct ibv_wc wc = {.opcode = IBV_WC_SEND, .qp_num = q->qp.qp_num};
-	const struct wr *s, *ctrl;
-	struct pos p;
-
-	if (!q->used || q->n_acked == q->n_send || q->attr.qp_state != IBV_QPS_RTS || d->hold ||
-		d->hold_acks)
-		return false;
-	s = &q->send[q->n_acked];
-	p = pos_of(q, q->n_acked);
-	ctrl = &q->send[q->op_start[p.k]];
-	if (!everybody(ctrl, p.i) && !arrived(g, ctrl, p))
-		return false;
-	/* Until now the NIC might have had to send it again. */
-	CHECK(!memcmp(s->copy, s->addr, s->len));
-	wc.wr_id = s->id;
-	q->n_acked++;
-	push(d, q, &wc);
-	return true;
-}
-
-static bool step(void)
-{
-	const unsigned total = 2 * net.n * MAX_QP, start = rnd(total);
-
-	for (unsigned i = 0; i < total; i++) {
-		const unsigned e = (start + i) % total;
-		struct dev *d = net.dev[e / 2 % net.n];
-		const unsigned g = e / 2 / net.n;
-
-		if (e % 2 ? acknowledge(d, g) : deliver(d, g))
-			return true;
-	}
-	return false;
-}
-
-bool fake_step(void)
-{
-	bool moved;
-
-	pthread_mutex_lock(&net.lock);
-	moved = step();
-	pthread_mutex_unlock(&net.lock);
-	return moved;
 }
 
 /* ---- control by the test ---- */
@@ -384,19 +40,19 @@ static int req_notify(struct ibv_cq *cq, int solicited);
 
 void fake_init(unsigned n, unsigned mtu, uint64_t seed)
 {
-	net.n = n;
-	net.mtu = mtu;
-	net.rng = seed;
-	net.window = net.rnr = 0;
-	net.kind = FAKE_SINGLE;
-	net.automatic = false;
+	fake_net.n = n;
+	fake_net.mtu = mtu;
+	fake_net.rng = seed;
+	fake_net.window = fake_net.rnr = 0;
+	fake_net.kind = FAKE_SINGLE;
+	fake_net.automatic = false;
 	for (unsigned i = 0; i < n; i++) {
 		struct dev *d = calloc(1, sizeof(*d));
 		uint8_t *raw;
 
 		CHECK(d);
 		raw = d->gid.raw;
-		net.dev[i] = d;
+		fake_net.dev[i] = d;
 		d->rank = i;
 		snprintf(d->base.name, sizeof(d->base.name), "fake%u", i);
 		raw[10] = raw[11] = 0xff;
@@ -421,8 +77,8 @@ static void free_work(struct fqp *q)
 
 void fake_fini(void)
 {
-	for (unsigned i = 0; i < net.n; i++) {
-		struct dev *d = net.dev[i];
+	for (unsigned i = 0; i < fake_net.n; i++) {
+		struct dev *d = fake_net.dev[i];
 
 		CHECK(d->n_pd == 0 && d->n_cq == 0 && d->n_channel == 0);
 		for (unsigned g = 0; g < MAX_QP; g++) {
@@ -433,37 +89,37 @@ void fake_fini(void)
 			CHECK(!d->mr_used[m]);
 		free(d);
 	}
-	net.n = 0;
+	fake_net.n = 0;
 }
 
 struct ibv_context *fake_context(unsigned i)
 {
-	return &net.dev[i]->ctx;
+	return &fake_net.dev[i]->ctx;
 }
 
 void fake_auto(bool on)
 {
-	net.automatic = on;
+	fake_net.automatic = on;
 }
 
 unsigned fake_sends(unsigned rank)
 {
-	return net.dev[rank]->q[0].n_send;
+	return fake_net.dev[rank]->q[0].n_send;
 }
 
 unsigned fake_delivered(unsigned rank)
 {
-	return net.dev[rank]->q[0].n_delivered;
+	return fake_net.dev[rank]->q[0].n_delivered;
 }
 
 unsigned fake_rnr(void)
 {
-	return net.rnr;
+	return fake_net.rnr;
 }
 
 void fake_set_kind(enum fake_kind kind)
 {
-	net.kind = kind;
+	fake_net.kind = kind;
 }
 
 unsigned fake_qps(unsigned rank)
@@ -471,54 +127,54 @@ unsigned fake_qps(unsigned rank)
 	unsigned n = 0;
 
 	for (unsigned g = 0; g < MAX_QP; g++)
-		n += net.dev[rank]->q[g].used;
+		n += fake_net.dev[rank]->q[g].used;
 	return n;
 }
 
 void fake_window(unsigned w)
 {
-	net.window = w;
+	fake_net.window = w;
 }
 
 const struct ibv_qp_attr *fake_attr(unsigned rank)
 {
-	return &net.dev[rank]->q[0].attr;
+	return &fake_net.dev[rank]->q[0].attr;
 }
 
 enum ibv_qp_state fake_state(unsigned rank)
 {
-	return net.dev[rank]->q[0].attr.qp_state;
+	return fake_net.dev[rank]->q[0].attr.qp_state;
 }
 
 void fake_fail_send(unsigned rank, enum ibv_wc_status status)
 {
-	struct dev *d = net.dev[rank];
+	struct dev *d = fake_net.dev[rank];
 	struct fqp *q = &d->q[0];
 	const struct ibv_wc wc = {.wr_id = q->send[q->n_acked].id, .status = status};
 
 	CHECK(q->n_acked < q->n_send);
-	push(d, q, &wc);
+	fake_push(d, q, &wc);
 }
 
 void fake_hold(unsigned rank, bool on)
 {
-	net.dev[rank]->hold = on;
+	fake_net.dev[rank]->hold = on;
 }
 
 void fake_hold_acks(unsigned rank, bool on)
 {
-	net.dev[rank]->hold_acks = on;
+	fake_net.dev[rank]->hold_acks = on;
 }
 
 void fake_shorten(unsigned rank, unsigned msg)
 {
-	net.dev[rank]->shorten = msg + 1;
+	fake_net.dev[rank]->shorten = msg + 1;
 }
 
 void fake_flip(unsigned rank, unsigned msg, unsigned byte)
 {
-	net.dev[rank]->flip = msg + 1;
-	net.dev[rank]->flip_byte = byte;
+	fake_net.dev[rank]->flip = msg + 1;
+	fake_net.dev[rank]->flip_byte = byte;
 }
 
 void fake_fail_rtr(unsigned rank, int err)
@@ -528,8 +184,8 @@ void fake_fail_rtr(unsigned rank, int err)
 
 void fake_fail_rtr_times(unsigned rank, int err, unsigned n)
 {
-	net.dev[rank]->fail_rtr = err;
-	net.dev[rank]->fail_rtr_left = n;
+	fake_net.dev[rank]->fail_rtr = err;
+	fake_net.dev[rank]->fail_rtr_left = n;
 }
 
 /* ---- verbs: work ---- */
@@ -557,11 +213,11 @@ static struct wr *add(struct wr **list, unsigned n, unsigned *cap)
 static void check_fence(const struct dev *d, struct fqp *q)
 {
 	const unsigned k = q->n_ops - 1, start = q->op_start[k];
-	const bool before = k && prim_of(q->send[q->op_start[k - 1]].imm_data);
+	const bool before = k && fake_prim(q->send[q->op_start[k - 1]].imm_data);
 
-	if (net.kind != FAKE_MODE2 || (!before && prim_of(q->send[start].imm_data) == 0))
+	if (fake_net.kind != FAKE_MODE2 || (!before && fake_prim(q->send[start].imm_data) == 0))
 		return;
-	skim(d, q);
+	fake_skim(d, q);
 	if (q->n_send == start)
 		CHECK(q->seen_acked == q->n_send && q->seen_delivered == q->n_delivered &&
 			q->next.k >= k);
@@ -580,8 +236,8 @@ static void check_send(const struct dev *d, struct fqp *q, const struct ibv_send
 	check_sge(d, wr->sg_list);
 	if (q->plain)
 		CHECK(q->n_recv > q->n_send); /* its result has a place to go */
-	if (net.window)
-		CHECK(q->n_send - (q->plain ? finished : q->seen_acked) < net.window);
+	if (fake_net.window)
+		CHECK(q->n_send - (q->plain ? finished : q->seen_acked) < fake_net.window);
 }
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -590,7 +246,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	struct fqp *q = q_of(qp);
 
 	(void)bad;
-	pthread_mutex_lock(&net.lock);
+	pthread_mutex_lock(&fake_net.lock);
 	for (; wr; wr = wr->next) {
 		struct wr *s = add(&q->send, q->n_send, &q->cap_send);
 
@@ -605,15 +261,15 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		memcpy(s->copy, s->addr, s->len);
 		if (s->imm) {
 			CHECK(q->n_ops < MAX_OPS);
-			q->plain = q->plain && prim_of(s->imm_data) == 0;
+			q->plain = q->plain && fake_prim(s->imm_data) == 0;
 			q->op_start[q->n_ops++] = q->n_send;
 		}
 		check_send(d, q, wr);
 		check_fence(d, q);
-		q->tx_psn = forward(q->tx_psn, packets(q, s->len));
+		q->tx_psn = fake_forward(q->tx_psn, fake_packets(q, s->len));
 		q->n_send++;
 	}
-	pthread_mutex_unlock(&net.lock);
+	pthread_mutex_unlock(&fake_net.lock);
 	return 0;
 }
 
@@ -630,23 +286,23 @@ int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32
 
 void fake_can_skip(unsigned rank, bool yes)
 {
-	net.dev[rank]->can_skip = yes;
+	fake_net.dev[rank]->can_skip = yes;
 }
 
 int fake_skip(struct ibv_qp *qp, int dir, uint32_t from, uint32_t count)
 {
 	struct fqp *q = q_of(qp);
 
-	pthread_mutex_lock(&net.lock);
+	pthread_mutex_lock(&fake_net.lock);
 	CHECK(count > 0);
 	if (dir == INC_DV_SEND) {
 		CHECK(from == q->tx_psn);
-		q->tx_psn = forward(q->tx_psn, count);
+		q->tx_psn = fake_forward(q->tx_psn, count);
 	} else {
 		CHECK(q->n_skip < 16);
 		q->skip[q->n_skip++] = (struct range){from, count};
 	}
-	pthread_mutex_unlock(&net.lock);
+	pthread_mutex_unlock(&fake_net.lock);
 	return 0;
 }
 
@@ -656,7 +312,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	struct fqp *q = q_of(qp);
 
 	(void)bad;
-	pthread_mutex_lock(&net.lock);
+	pthread_mutex_lock(&fake_net.lock);
 	for (; wr; wr = wr->next) {
 		CHECK(q->n_recv - q->seen_delivered < q->cap.max_recv_wr);
 		check_sge(d, wr->sg_list);
@@ -665,7 +321,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 			.len = wr->sg_list->length};
 		q->n_recv++;
 	}
-	pthread_mutex_unlock(&net.lock);
+	pthread_mutex_unlock(&fake_net.lock);
 	return 0;
 }
 
@@ -674,8 +330,8 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	struct dev *d = of(cq->context);
 	int i = 0;
 
-	pthread_mutex_lock(&net.lock);
-	while (net.automatic && step())
+	pthread_mutex_lock(&fake_net.lock);
+	while (fake_net.automatic && fake_step_locked())
 		;
 	for (; i < n && d->wc_head != d->wc_tail; i++) {
 		const struct done *done = &d->wc[d->wc_head++ % QLEN];
@@ -686,7 +342,7 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		else
 			done->q->seen_acked++;
 	}
-	pthread_mutex_unlock(&net.lock);
+	pthread_mutex_unlock(&fake_net.lock);
 	return i;
 }
 
@@ -701,12 +357,12 @@ static int req_notify(struct ibv_cq *cq, int solicited)
 
 struct ibv_device **ibv_get_device_list(int *n)
 {
-	struct ibv_device **list = calloc(net.n + 1, sizeof(*list));
+	struct ibv_device **list = calloc(fake_net.n + 1, sizeof(*list));
 
-	for (unsigned i = 0; i < net.n; i++)
-		list[i] = &net.dev[i]->base;
+	for (unsigned i = 0; i < fake_net.n; i++)
+		list[i] = &fake_net.dev[i]->base;
 	if (n)
-		*n = (int)net.n;
+		*n = (int)fake_net.n;
 	return list;
 }
 
@@ -750,7 +406,7 @@ int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_por
 	CHECK(port == 1);
 	memset(a, 0, offsetof(struct ibv_port_attr, port_cap_flags2));
 	a->state = IBV_PORT_ACTIVE;
-	a->active_mtu = (enum ibv_mtu)(__builtin_ctz(net.mtu) - 7);
+	a->active_mtu = (enum ibv_mtu)(__builtin_ctz(fake_net.mtu) - 7);
 	a->gid_tbl_len = 4;
 	return 0;
 }
@@ -866,22 +522,22 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	while (q->used)
 		q++;
 	CHECK(q < d->q + MAX_QP && init->qp_type == IBV_QPT_RC);
-	pthread_mutex_lock(&net.lock);
+	pthread_mutex_lock(&fake_net.lock);
 	free_work(q);
 	*q = (struct fqp){.used = true, .plain = true, .cap = init->cap};
 	q->qp = (struct ibv_qp){.context = pd->context,
 		.pd = pd,
 		.qp_num = FIRST_QPN + d->rank + 0x10 * (uint32_t)(q - d->q)};
-	pthread_mutex_unlock(&net.lock);
+	pthread_mutex_unlock(&fake_net.lock);
 	return &q->qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	CHECK(q_of(qp)->used);
-	pthread_mutex_lock(&net.lock);
+	pthread_mutex_lock(&fake_net.lock);
 	q_of(qp)->used = false;
-	pthread_mutex_unlock(&net.lock);
+	pthread_mutex_unlock(&fake_net.lock);
 	return 0;
 }
 
