@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The core of a ring: collectives become messages, messages are sent under a window, what comes is
- * copied or reduced. No clock, no blocking. */
+/* The core of a ring: the messages of what was issued are sent under a window, what comes is copied
+ * or reduced. No clock, no blocking. */
 #include "lib/ccl/ring_priv.h"
 
 #include <arpa/inet.h>
@@ -332,8 +332,7 @@ static void close_done(struct ccl_ring *r)
 	}
 }
 
-/* Sends make room for receives and the other way round: until nothing moves. */
-static int pump(struct ccl_ring *r)
+int ring_pump(struct ccl_ring *r)
 {
 	uint64_t posted;
 	int rc;
@@ -414,7 +413,7 @@ int ccl_ring_progress(struct ccl_ring *r, uint64_t now)
 		return ccl_ring_fail(r, -EIO, "the completion queue failed");
 	for (int i = 0; i < n && !rc; i++)
 		rc = completed(r, &wc[i]);
-	if (rc || (n > 0 && pump(r)))
+	if (rc || (n > 0 && ring_pump(r)))
 		return r->failed;
 	/* Time in which nobody looked proves nothing. */
 	if (n > 0 || r->fresh || now - r->looked_ns > r->timeout_ns / 2) {
@@ -428,181 +427,4 @@ int ccl_ring_progress(struct ccl_ring *r, uint64_t now)
 			(unsigned long long)(r->timeout_ns / 1000000), wait);
 	}
 	return n;
-}
-
-/* ---- issuing ---- */
-
-static bool overlap(const void *a, uint64_t a_len, const void *b, uint64_t b_len)
-{
-	const uint8_t *x = a, *y = b;
-
-	return a_len && b_len && x < y + b_len && y < x + a_len;
-}
-
-static int ready(const struct ccl_ring *r)
-{
-	if (r->failed)
-		return r->failed;
-	if (!r->connected)
-		return -ENOTCONN;
-	return r->issued - r->done == CCL_RING_MAX_QUEUED ? -EAGAIN : 0;
-}
-
-static int issue(struct ccl_ring *r, struct ring_coll *c, struct ccl_req *req)
-{
-	const int rc = ready(r);
-
-	if (rc) {
-		free(c->scratch);
-		return rc;
-	}
-	if (!ccl_ring_busy(r))
-		r->fresh = true; /* the wait begins now, whenever that is */
-	ring_plan(r, c);
-	if (r->n_ranks == 1)
-		c->n_tx = c->n_rx = 0;
-	c->tx_first = r->tx_total;
-	c->rx_first = r->rx_total;
-	r->tx_total += c->n_tx;
-	r->rx_total += c->n_rx;
-	*ring_coll_at(r, r->issued) = *c;
-	req->seq = r->issued++;
-	return pump(r);
-}
-
-/* The kernel, where this host reduces; the switch has its own. */
-static int find_kernel(const struct ccl_ring *r, struct ring_coll *c)
-{
-	const reduce_fn add = reduce_kernel(c->op, c->dtype);
-
-	if (add == NULL)
-		return -EOPNOTSUPP;
-	c->add = r->conf.netreduce ? NULL : add;
-	return 0;
-}
-
-int ccl_ring_iallreduce(struct ccl_ring *r, const void *sendbuf, void *recvbuf, uint64_t count,
-	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req)
-{
-	struct ring_coll c = {.kind = RING_ALLREDUCE,
-		.op = op,
-		.dtype = dtype,
-		.send = sendbuf,
-		.recv = recvbuf,
-		.work = recvbuf,
-		.bytes = count * reduce_size(dtype)};
-
-	if (find_kernel(r, &c))
-		return -EOPNOTSUPP;
-	if (count > UINT64_MAX / 16 || (count && (!sendbuf || !recvbuf)) ||
-		(sendbuf != recvbuf && overlap(sendbuf, c.bytes, recvbuf, c.bytes)))
-		return -EINVAL;
-	if (r->n_ranks == 1 && sendbuf != recvbuf && !ready(r) && c.bytes)
-		memcpy(recvbuf, sendbuf, c.bytes);
-	return issue(r, &c, req);
-}
-
-int ccl_ring_ibarrier(struct ccl_ring *r, struct ccl_req *req)
-{
-	struct ring_coll c = {.kind = RING_BARRIER, .op = REDUCE_SUM, .dtype = REDUCE_INT32};
-
-	return issue(r, &c, req);
-}
-
-static int add_scratch(struct ring_coll *c, uint64_t len)
-{
-	c->scratch = malloc(len ? len : 1);
-	c->work = c->scratch;
-	return c->scratch ? 0 : -ENOMEM;
-}
-
-int ccl_ring_ireduce(struct ccl_ring *r, const void *sendbuf, void *recvbuf, uint64_t count,
-	enum reduce_dtype dtype, enum reduce_op op, unsigned root, struct ccl_req *req)
-{
-	const bool is_root = root == r->rank;
-	struct ring_coll c = {.kind = RING_REDUCE,
-		.op = op,
-		.dtype = dtype,
-		.send = sendbuf,
-		.recv = recvbuf,
-		.work = recvbuf,
-		.bytes = count * reduce_size(dtype),
-		.root = root};
-
-	if (r->conf.netreduce || find_kernel(r, &c))
-		return -EOPNOTSUPP;
-	if (root >= r->n_ranks || count > UINT64_MAX / 16 || (count && !sendbuf) ||
-		(is_root && count && !recvbuf) ||
-		(is_root && sendbuf != recvbuf && overlap(sendbuf, c.bytes, recvbuf, c.bytes)))
-		return -EINVAL;
-	if (!is_root && add_scratch(&c, c.bytes))
-		return -ENOMEM;
-	if (r->n_ranks == 1 && sendbuf != recvbuf && !ready(r) && c.bytes)
-		memcpy(recvbuf, sendbuf, c.bytes);
-	return issue(r, &c, req);
-}
-
-int ccl_ring_ibroadcast(
-	struct ccl_ring *r, void *buf, uint64_t bytes, unsigned root, struct ccl_req *req)
-{
-	struct ring_coll c = {.kind = RING_BROADCAST,
-		.op = REDUCE_NONE,
-		.dtype = REDUCE_BYTES,
-		.send = buf,
-		.recv = buf,
-		.work = buf,
-		.bytes = bytes,
-		.root = root};
-
-	if (r->conf.netreduce)
-		return -EOPNOTSUPP;
-	if (root >= r->n_ranks || (bytes && !buf))
-		return -EINVAL;
-	return issue(r, &c, req);
-}
-
-int ccl_ring_ireduce_scatter(struct ccl_ring *r, const void *sendbuf, void *recvbuf, uint64_t count,
-	enum reduce_dtype dtype, enum reduce_op op, struct ccl_req *req)
-{
-	const uint64_t bytes = count * reduce_size(dtype);
-	const uint8_t *own = (const uint8_t *)sendbuf + r->rank * bytes;
-	struct ring_coll c = {.kind = RING_REDUCE_SCATTER,
-		.op = op,
-		.dtype = dtype,
-		.send = sendbuf,
-		.recv = recvbuf,
-		.bytes = bytes};
-
-	if (r->conf.netreduce || find_kernel(r, &c))
-		return -EOPNOTSUPP;
-	if (count > UINT64_MAX / 16 / r->n_ranks || (count && (!sendbuf || !recvbuf)) ||
-		(recvbuf != own && overlap(sendbuf, bytes * r->n_ranks, recvbuf, bytes)))
-		return -EINVAL;
-	if (add_scratch(&c, bytes * r->n_ranks))
-		return -ENOMEM;
-	if (r->n_ranks == 1 && recvbuf != own && !ready(r) && bytes)
-		memcpy(recvbuf, own, bytes);
-	return issue(r, &c, req);
-}
-
-int ccl_ring_iallgather(
-	struct ccl_ring *r, const void *sendbuf, void *recvbuf, uint64_t bytes, struct ccl_req *req)
-{
-	uint8_t *own = (uint8_t *)recvbuf + r->rank * bytes;
-	struct ring_coll c = {.kind = RING_ALLGATHER,
-		.op = REDUCE_NONE,
-		.dtype = REDUCE_BYTES,
-		.send = sendbuf,
-		.recv = recvbuf,
-		.work = recvbuf,
-		.bytes = bytes};
-
-	if (r->conf.netreduce)
-		return -EOPNOTSUPP;
-	if (bytes > UINT64_MAX / r->n_ranks || (bytes && (!sendbuf || !recvbuf)) ||
-		(sendbuf != own && overlap(sendbuf, bytes, recvbuf, bytes * r->n_ranks)))
-		return -EINVAL;
-	if (sendbuf != own && bytes && !ready(r))
-		memcpy(own, sendbuf, bytes);
-	return issue(r, &c, req);
 }

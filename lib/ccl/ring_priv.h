@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a ring. ring.c moves messages, ring_plan.c says which bytes a message is, ring_qp.c
- * owns verbs objects, ring_meet.c meets the other ranks.
+/* Inside of a ring. ring_issue.c takes collectives, ring.c moves their messages, ring_plan.c says
+ * which bytes a message is, ring_qp.c owns verbs objects, ring_meet.c meets the other ranks.
  *
  * Messages of each of the two connections are numbered from 0 through all collectives. To the next
  * rank: posted, acknowledged. From the rank before: arrived, taken (copied or reduced). */
@@ -69,7 +69,7 @@ struct ccl_ring {
 	struct ring_region region[CCL_RING_MAX_REGIONS];
 	bool connected;
 
-	/* ring.c */
+	/* ring_issue.c, ring.c */
 	struct ring_coll coll[CCL_RING_MAX_QUEUED];
 	uint64_t issued, done;
 	uint64_t tx_total, rx_total; /* messages of all that was issued */
@@ -116,6 +116,12 @@ struct ring_part ring_tx_part(const struct ccl_ring *r, const struct ring_coll *
 struct ring_part ring_rx_part(const struct ccl_ring *r, const struct ring_coll *c, uint64_t k);
 /* Own messages of the collective that must have been taken before message k can be sent. */
 uint64_t ring_tx_needs(const struct ccl_ring *r, const struct ring_coll *c, uint64_t k);
+
+/* ---- ring.c ---- */
+
+/* Sends make room for receives and the other way round: until nothing moves. 0, or what the ring
+ * has failed with. */
+int ring_pump(struct ccl_ring *r);
 
 /* ---- ring_qp.c ---- */
 void ring_qps_to_error(struct ccl_ring *r);
