@@ -1,256 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of commands, the request that a line is, and the help. */
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/inclinectl.h"
-
-static int refuse(char *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static int refuse(char *err, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, CLI_ERR_LEN, fmt, ap);
-	va_end(ap);
-	return code;
-}
-
-static bool all_digits(const char *text)
-{
-	return text[0] && !text[strspn(text, "0123456789")];
-}
-
-static int parse_int(const char *text, json_int_t *n)
-{
-	char *end;
-
-	errno = 0;
-	*n = strtoll(text, &end, 0);
-	return errno || end == text || *end ? -EINVAL : 0;
-}
-
-/* ---- commands that are not their method's parameters ---- */
-
-static int load_file(const char *path, json_t **out, char *err)
-{
-	bool is_stdin = !strcmp(path, "-");
-	json_error_t error;
-	json_t *json;
-	FILE *in = is_stdin ? stdin : fopen(path, "re");
-
-	if (!in)
-		return refuse(err, -errno, "%s: %s", path, strerror(errno));
-	json = json_loadf(in, JSON_REJECT_DUPLICATES, &error);
-	if (!is_stdin)
-		fclose(in);
-	if (!json)
-		return refuse(err, -EINVAL, "%s: line %d, column %d: %s", path, error.line,
-			error.column, error.text);
-	*out = ctl_strip_comments(json);
-	json_decref(json);
-	return 0;
-}
-
-/* A file that holds the parameters. */
-static int parse_file(unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	json_t *file = NULL;
-
-	if (argc != 1)
-		return refuse(err, -EINVAL, "wants one file");
-	int rc = load_file(argv[0], &file, err);
-	if (!rc && !json_is_object(file))
-		rc = refuse(err, -EINVAL, "%s: must hold one object", argv[0]);
-	if (!rc)
-		json_object_update(params, file);
-	json_decref(file);
-	return rc;
-}
-
-/* The file holds the parameters, or just the list of updates. */
-static int parse_table_write(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	json_t *file = NULL;
-
-	if (argc != 1)
-		return refuse(err, -EINVAL, "wants one file");
-	int rc = load_file(argv[0], &file, err);
-	if (!rc && json_is_array(file))
-		json_object_set(params, "updates", file);
-	else if (!rc)
-		json_object_update(params, file);
-	json_decref(file);
-	return rc;
-}
-
-/* "INDEX=QPN" */
-static int parse_endpoint(const char *word, json_t *list, char *err)
-{
-	const char *equals = strchr(word, '=');
-	char index[16];
-	json_int_t i, qpn;
-
-	if (!equals || (size_t)(equals - word) >= sizeof(index))
-		return refuse(err, -EINVAL, "%s: must be INDEX=QPN", word);
-	memcpy(index, word, (size_t)(equals - word));
-	index[equals - word] = '\0';
-	if (parse_int(index, &i) || parse_int(equals + 1, &qpn))
-		return refuse(err, -EINVAL, "%s: must be INDEX=QPN", word);
-	json_array_append_new(list, json_pack("{s:I,s:I}", "index", i, "qpn", qpn));
-	return 0;
-}
-
-static json_t *group_ref(const char *word)
-{
-	return all_digits(word) ? json_integer(strtoll(word, NULL, 10)) : json_string(word);
-}
-
-static int parse_group_activate(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	json_t *list = json_array();
-	int rc = 0;
-
-	if (argc)
-		json_object_set_new(params, "group", group_ref(argv[0]));
-	for (unsigned i = 1; i < argc && !rc; i++)
-		rc = parse_endpoint(argv[i], list, err);
-	if (json_array_size(list))
-		json_object_set(params, "endpoints", list);
-	json_decref(list);
-	return rc;
-}
-
-/* "INPUT=QPN", or "parent=QPN" */
-static int parse_ring_activate(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	json_t *list = json_array();
-	json_int_t qpn, input;
-	int rc = 0;
-
-	if (argc)
-		json_object_set_new(params, "ring", group_ref(argv[0]));
-	for (unsigned i = 1; i < argc && !rc; i++) {
-		const char *equals = strchr(argv[i], '=');
-		char word[16] = "";
-
-		if (equals && (size_t)(equals - argv[i]) < sizeof(word))
-			memcpy(word, argv[i], (size_t)(equals - argv[i]));
-		if (!equals || parse_int(equals + 1, &qpn) ||
-			(strcmp(word, "parent") != 0 && parse_int(word, &input)))
-			rc = refuse(err, -EINVAL, "%s: must be INPUT=QPN or parent=QPN", argv[i]);
-		else if (!strcmp(word, "parent"))
-			json_object_set_new(params, "parent_qpn", json_integer(qpn));
-		else
-			json_array_append_new(
-				list, json_pack("{s:I,s:I}", "input", input, "qpn", qpn));
-	}
-	if (json_array_size(list))
-		json_object_set(params, "leaves", list);
-	json_decref(list);
-	return rc;
-}
-
-static int set_pair(json_t *map, const char *word, char *err)
-{
-	const char *equals = strchr(word, '=');
-	json_t *value = json_string(equals + 1);
-	char *name = strndup(word, (size_t)(equals - word));
-	int rc = 0;
-
-	if (json_object_get(map, name))
-		rc = refuse(err, -EINVAL, "%s: is given twice", name);
-	else if (!value || json_object_set(map, name, value))
-		rc = refuse(err, -EINVAL, "%s: is not UTF-8", name);
-	json_decref(value);
-	free(name);
-	return rc;
-}
-
-/* TABLE FIELD=VALUE... [ACTION [PARAM=VALUE...]] [--priority N]: pairs before the action's name are
- * the key, those behind it its data. */
-static int parse_update(unsigned argc, const char *const *argv, const char *op, json_t *params,
-	char err[CLI_ERR_LEN])
-{
-	json_t *key = json_object(), *data = NULL;
-	json_t *u = json_pack("{s:s,s:o}", "op", op, "key", key);
-	json_int_t n;
-	int rc = 0;
-
-	json_object_set_new(params, "updates", json_pack("[o]", u));
-	if (argc)
-		json_object_set_new(u, "table", json_string(argv[0]));
-	for (unsigned i = 1; i < argc && !rc; i++) {
-		if (!strcmp(argv[i], "--priority")) {
-			if (++i == argc || parse_int(argv[i], &n))
-				rc = refuse(err, -EINVAL, "--priority: wants an integer");
-			else
-				json_object_set_new(u, "priority", json_integer(n));
-		} else if (strchr(argv[i], '=')) {
-			rc = set_pair(data ? data : key, argv[i], err);
-		} else if (data) {
-			rc = refuse(err, -EINVAL, "%s: must be PARAM=VALUE", argv[i]);
-		} else {
-			json_object_set_new(u, "action", json_string(argv[i]));
-			data = json_object();
-			json_object_set_new(u, "data", data);
-		}
-	}
-	return rc;
-}
-
-static int parse_insert(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	return parse_update(argc, argv, "insert", params, err);
-}
-
-static int parse_modify(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	return parse_update(argc, argv, "modify", params, err);
-}
-
-static int parse_delete(
-	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
-{
-	return parse_update(argc, argv, "delete", params, err);
-}
-
-static const struct {
-	const char *words, *method, *syntax, *help;
-	int (*parse)(unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN]);
-} own[] = {
-	{"table insert", "table.write",
-		"TABLE FIELD=VALUE... ACTION [PARAM=VALUE...] [--priority N]",
-		"Adds an entry; fails if there is one with this key.", parse_insert},
-	{"table modify", "table.write",
-		"TABLE FIELD=VALUE... ACTION [PARAM=VALUE...] [--priority N]",
-		"Replaces the action of an entry.", parse_modify},
-	{"table delete", "table.write", "TABLE FIELD=VALUE... [--priority N]", "Removes an entry.",
-		parse_delete},
-	{"table write", "table.write", "FILE",
-		"Applies the updates in a JSON file (- for standard input): all or none.",
-		parse_table_write},
-	{"group create", "group.create", "FILE",
-		"Installs the INC group in a JSON file (- for standard input).", parse_file},
-	{"ring create", "ring.create", "FILE",
-		"Installs the NetReduce ring in a JSON file (- for standard input).", parse_file},
-	{"ring activate", "ring.activate", "RING [INPUT=QPN...] [parent=QPN]",
-		"Starts an installed ring, with the QPNs not known before.", parse_ring_activate},
-	{"group activate", "group.activate", "GROUP [INDEX=QPN...]",
-		"Starts an installed group, with the QPNs not known before.", parse_group_activate},
-};
-
-enum { N_OWN = sizeof(own) / sizeof(own[0]), MAX_COMMANDS = 64 };
+#include "apps/inclinectl_cmd.h"
 
 /* ---- the list of commands ---- */
+
+enum { MAX_COMMANDS = 64 };
 
 static struct cli_command commands[MAX_COMMANDS];
 static unsigned n_commands;
@@ -271,12 +30,12 @@ static void build_commands(void)
 				(struct cli_command){.words = s->methods[i].command,
 					.method = &s->methods[i],
 					.help = s->methods[i].help};
-	for (unsigned i = 0; i < N_OWN && n_commands < MAX_COMMANDS; i++)
-		commands[n_commands++] = (struct cli_command){.words = own[i].words,
-			.method = ctl_find(s, own[i].method),
-			.syntax = own[i].syntax,
-			.help = own[i].help,
-			.parse = own[i].parse};
+	for (const struct cli_own *own = cli_own; own->words && n_commands < MAX_COMMANDS; own++)
+		commands[n_commands++] = (struct cli_command){.words = own->words,
+			.method = ctl_find(s, own->method),
+			.syntax = own->syntax,
+			.help = own->help,
+			.parse = own->parse};
 	qsort(commands, n_commands, sizeof(commands[0]), by_words);
 }
 
@@ -362,27 +121,6 @@ const struct cli_command *cli_find(
 
 /* ---- words as the schema says ---- */
 
-static json_t *value_of(const struct ctl_field *f, const char *word)
-{
-	json_int_t n;
-
-	switch (f->type) {
-	case CTL_BOOL:
-		if (!strcmp(word, "true") || !strcmp(word, "false"))
-			return json_boolean(word[0] == 't');
-		break;
-	case CTL_INT:
-		if (!parse_int(word, &n))
-			return json_integer(n);
-		break;
-	case CTL_REF:
-		return group_ref(word);
-	default:
-		break;
-	}
-	return json_string(word); /* if it should not be one, ctl_check says so */
-}
-
 static const struct ctl_field *field_at(const struct ctl_field *fields, unsigned pos)
 {
 	for (; fields->name; fields++)
@@ -401,13 +139,13 @@ static const struct ctl_field *map_field(const struct ctl_field *fields)
 
 static int set_once(json_t *params, const struct ctl_field *f, const char *word, char *err)
 {
-	json_t *value = value_of(f, word);
+	json_t *value = cli_value(f, word);
 
 	if (!value)
-		return refuse(err, -EINVAL, "%s: is not UTF-8", f->name);
+		return cli_refuse(err, -EINVAL, "%s: is not UTF-8", f->name);
 	if (json_object_get(params, f->name)) {
 		json_decref(value);
-		return refuse(err, -EINVAL, "%s: is given twice", f->name);
+		return cli_refuse(err, -EINVAL, "%s: is given twice", f->name);
 	}
 	json_object_set_new(params, f->name, value);
 	return 0;
@@ -424,13 +162,13 @@ static int parse_option(const struct ctl_field *fields, unsigned argc, const cha
 	while (f->name && (f->pos || strlen(f->name) != len || strncmp(f->name, name, len) != 0))
 		f++;
 	if (!f->name)
-		return refuse(err, -EINVAL, "%s: is not an option", argv[*i]);
+		return cli_refuse(err, -EINVAL, "%s: is not an option", argv[*i]);
 	if (equals)
 		return set_once(params, f, equals + 1, err);
 	if (f->type == CTL_BOOL)
 		return set_once(params, f, "true", err);
 	if (*i + 1 == argc)
-		return refuse(err, -EINVAL, "%s: wants a value", argv[*i]);
+		return cli_refuse(err, -EINVAL, "%s: wants a value", argv[*i]);
 	return set_once(params, f, argv[++*i], err);
 }
 
@@ -452,9 +190,9 @@ static int parse_generic(const struct ctl_field *fields, unsigned argc, const ch
 		} else if (map && strchr(argv[i], '=')) {
 			if (!json_object_get(params, map->name))
 				json_object_set_new(params, map->name, json_object());
-			rc = set_pair(json_object_get(params, map->name), argv[i], err);
+			rc = cli_set_pair(json_object_get(params, map->name), argv[i], err);
 		} else {
-			rc = refuse(err, -EINVAL, "%s: is one word too many", argv[i]);
+			rc = cli_refuse(err, -EINVAL, "%s: is one word too many", argv[i]);
 		}
 	}
 	return rc;
@@ -480,7 +218,7 @@ static int not_a_command(const char *first, const char *word, char err[CLI_ERR_L
 	const char *sep = "; did you mean: ";
 	size_t at;
 
-	refuse(err, -EINVAL, "%.64s: is not a command, see \"help\"", word);
+	cli_refuse(err, -EINVAL, "%.64s: is not a command, see \"help\"", word);
 	at = strlen(err);
 	for (unsigned i = 0; i < cli_n_commands() && n; i++) {
 		const char *words = commands[i].words;
@@ -514,9 +252,9 @@ int cli_parse(unsigned argc, const char *const *argv, const struct cli_command *
 	int rc = c->parse ? c->parse(n, words, out, why)
 			  : parse_generic(c->method->params, n, words, out, why);
 	if (rc) {
-		refuse(err, rc, "%s: %s", c->words, why);
+		cli_refuse(err, rc, "%s: %s", c->words, why);
 	} else if (ctl_check(c->method->params, out, "", &problem)) {
-		rc = refuse(err, -EINVAL, "%s: %s: %s", c->words, problem.path, problem.msg);
+		rc = cli_refuse(err, -EINVAL, "%s: %s: %s", c->words, problem.path, problem.msg);
 	}
 	if (rc) {
 		json_decref(out);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside the commands: inclinectl_cmd.c finds and parses them, with inclinectl_own.c and
+ * inclinectl_word.c. */
+#ifndef APPS_INCLINECTL_CMD_H
+#define APPS_INCLINECTL_CMD_H
+
+#include "apps/inclinectl.h"
+
+/* ---- inclinectl_own.c: commands whose words are not their method's parameters ---- */
+
+struct cli_own {
+	const char *words, *method, *syntax, *help; /* as in struct cli_command */
+	int (*parse)(unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN]);
+};
+
+extern const struct cli_own cli_own[]; /* words NULL: the end */
+
+/* ---- inclinectl_word.c: words become values ---- */
+
+/* err has CLI_ERR_LEN bytes. Returns code. */
+int cli_refuse(char *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* 0, or -EINVAL if it is no integer. */
+int cli_int(const char *text, json_int_t *n);
+
+/* What a CTL_REF field takes: a number or a name. */
+json_t *cli_ref(const char *word);
+
+/* As the field's type says; NULL if the word is not UTF-8. */
+json_t *cli_value(const struct ctl_field *f, const char *word);
+
+/* "name=value", which has its '=', into a map; -EINVAL if the name is there already. */
+int cli_set_pair(json_t *map, const char *word, char *err);
+
+#endif
