@@ -3,12 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_FDS = 8 }; /* that one message can bring; the kernel closes the rest */
+
+int memif_address(struct sockaddr_un *at, const char *path)
+{
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(at->sun_path, sizeof(at->sun_path), "%s", path);
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
 
 static void look_at(int fd, struct memif_files *files)
 {

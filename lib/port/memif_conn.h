@@ -3,6 +3,8 @@
 #ifndef PORT_MEMIF_CONN_H
 #define PORT_MEMIF_CONN_H
 
+#include <sys/un.h>
+
 #include "lib/port/memif_shake.h"
 
 enum memif_conn_state {
@@ -28,6 +30,8 @@ struct memif_conn {
 	struct memif_shake shake;
 };
 
+/* A socket of the kind that they talk over, and path as its address; -1 with errno. */
+int memif_address(struct sockaddr_un *at, const char *path);
 /* One message. At most one file descriptor is kept, *fd or -1; files says how many came and what
  * the first is. Returns its length, 0 at the end, or -errno (-EAGAIN). */
 int memif_msg_recv(int socket, struct memif_msg *msg, int *fd, struct memif_files *files);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a memif client (protocol 2.0) says before it is connected, checked message by message. Pure:
- * no sockets, no files; memif_door.c has those. The driver of DPDK 22.11 believes most of it: a
+ * no sockets, no files; memif_conn.c has those. The driver of DPDK 22.11 believes most of it: a
  * ring that is added twice, a region number out of range or a file that is too short end its
  * process. So it is told nothing that has not passed here. */
 #ifndef PORT_MEMIF_SHAKE_H
