@@ -5,7 +5,8 @@ import json
 import os
 import time
 
-from incline_lab import TOP, Topology
+from incline_fabric import Topology
+from incline_lab import TOP
 
 MODES = ('I', 'II', 'III', 'netreduce')
 COLLECTIVES = ('allreduce', 'reduce', 'broadcast', 'barrier', 'reduce_scatter', 'allgather')

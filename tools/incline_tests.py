@@ -16,7 +16,8 @@ import time
 
 import incline_guest
 import incline_netns
-from incline_lab import Lab, LabError
+from incline_fabric import LabError
+from incline_lab import Lab
 from incline_processes import SIGNALS, adopt_orphans, end_descendants
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -11,6 +11,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 from fabric_case import Fabric, Topology, build_dir, topology  # noqa: E402
+from incline_fabric import port_mac  # noqa: E402
 
 class Attacked:
     fields = {}  # of the group file
@@ -64,7 +65,7 @@ class Attacked:
         procs = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', str(iterations), '-d', 'int32')
         shown = self.active('star5')
         attack = self.start('h4', [os.path.join(build_dir(), 'tests/integration/attacker'), self.lab.path('h4.json'),
-                                   '10.77.255.1', self.lab.port_mac(0, 4), own, *self.victims(shown)])
+                                   '10.77.255.1', port_mac(0, 4), own, *self.victims(shown)])
         self.all_ok(procs, 240)
         attack.terminate()
         rc, out, err = self.finish([attack], 60)[0]

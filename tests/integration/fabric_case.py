@@ -12,7 +12,8 @@ import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
-from incline_lab import Lab, LabError, Topology, build_dir, free_port  # noqa: E402
+from incline_fabric import LabError, Topology  # noqa: E402
+from incline_lab import Lab, build_dir, free_port  # noqa: E402
 
 __all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'topology']
 

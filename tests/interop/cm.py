@@ -87,7 +87,8 @@ def main():
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.insert(0, os.path.join(top, 'tools'))
     import incline_guest
-    from incline_lab import Lab, Topology
+    from incline_fabric import Topology
+    from incline_lab import Lab
     why_not = incline_guest.why_not()
     if why_not:
         print('SKIP: ' + why_not)

@@ -22,7 +22,8 @@ sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, 'tools'), os.path.join(TOP, 'tests/integration')]
 import incline_guest  # noqa: E402
-from incline_lab import Lab, LabError, Topology, build_dir, free_port  # noqa: E402
+from incline_fabric import LabError, Topology  # noqa: E402
+from incline_lab import Lab, build_dir, free_port  # noqa: E402
 os.environ.setdefault('INCLINE_BUILD', build_dir())
 import captures  # noqa: E402
 

@@ -14,7 +14,8 @@ import unittest
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
-from incline_lab import Lab, LabError, Topology  # noqa: E402
+from incline_fabric import LabError, Topology  # noqa: E402
+from incline_lab import Lab  # noqa: E402
 from incline_processes import Undisturbed, process_start  # noqa: E402
 
 TREE = os.path.join(TOP, 'tools/fabrics/tree-2x2.json')
