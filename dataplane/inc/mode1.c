@@ -11,7 +11,7 @@
 #include "dataplane/inc/mode1_state.h"
 
 enum {
-	PORT_MTU = 4096 + 84,      /* a group's mtu is checked against its ports */
+	PORT_MTU = 4096 + RNIC_MTU_ROOM, /* a group's mtu is checked against its ports */
 	CONTROLS_OUT = INC_N_DESC, /* control messages that may be on their way to an endpoint */
 	/* 4.096 us << 14 = 67 ms; 0.08 ms: a sender ahead of the others asks again soon. */
 	TIMEOUT = 14,

@@ -7,8 +7,7 @@
 #include "lib/rnic/core.h"
 
 enum {
-	MTU_ROOM = 40 + 8 + 12 + 16 + 4 + 4, /* IPv6, UDP, BTH, RETH, ImmDt, ICRC */
-	MIN_PORT_MTU = 256 + MTU_ROOM,
+	MIN_PORT_MTU = 256 + RNIC_MTU_ROOM,
 	MAX_PORT_MTU = 16384,
 	MAX_OBJECTS = 1 << 16,
 	MAX_MR = 1 << 20, /* leaves 4 random bits above a key's index, and 8 below */
@@ -114,7 +113,7 @@ static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 		return -EINVAL;
 	rnic->port_mtu = config->port_mtu;
 	for (unsigned code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
-		if (roce_mtu_bytes(code) + MTU_ROOM <= config->port_mtu)
+		if (roce_mtu_bytes(code) + RNIC_MTU_ROOM <= config->port_mtu)
 			rnic->active_mtu = (enum ibv_mtu)code;
 	}
 	rnic->max_qp = or_default(config->max_qp, 1024);

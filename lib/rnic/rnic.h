@@ -170,6 +170,10 @@ struct rnic_config {
 	struct rnic_congestion congestion;
 };
 
+/* What a packet may carry beside its payload: IPv6, UDP, BTH, RETH, ImmDt, ICRC (a WRITE ONLY with
+ * Immediate). A port carries a RoCE MTU if its own is that much larger. */
+enum { RNIC_MTU_ROOM = 40 + 8 + 12 + 16 + 4 + 4 };
+
 /* Allocates everything it will ever need except queues and regions. -EINVAL with nothing made if a
  * field is out of range. */
 int rnic_create(const struct rnic_config *config, struct rnic **rnic);
@@ -177,8 +181,7 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic);
  */
 void rnic_destroy(struct rnic *rnic);
 
-/* Largest MTU code (enum ibv_mtu) with 84 bytes of room in port_mtu: a WRITE with Immediate over
- * IPv6 needs them. */
+/* Largest MTU code (enum ibv_mtu) with RNIC_MTU_ROOM in port_mtu. */
 enum ibv_mtu rnic_active_mtu(const struct rnic *rnic);
 unsigned rnic_gid_count(const struct rnic *rnic);
 int rnic_gid(const struct rnic *rnic, unsigned index, struct wire_ip *ip);

@@ -67,8 +67,8 @@ struct sim {
 	unsigned n_links;
 	struct sim_host *host;
 	struct sim_node_switch *sw;
-	unsigned *ready; /* hosts, a queue as long as there are hosts */
-	unsigned n_ready;
+	unsigned *ready; /* hosts that have to run: a ring, each host in it at most once */
+	unsigned ready_head, n_ready;
 	struct sim_frame *free[2]; /* small, full */
 	unsigned frame_cap;
 	FILE *pcap;

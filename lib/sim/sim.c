@@ -162,9 +162,10 @@ void sim_kick(struct sim *sim, unsigned host)
 {
 	struct sim_host *h = &sim->host[host];
 
-	if (!h->ready)
-		sim->ready[sim->n_ready++] = host;
+	if (h->ready)
+		return;
 	h->ready = true;
+	sim->ready[(sim->ready_head + sim->n_ready++) % sim->topo->n_hosts] = host;
 }
 
 void sim_wake(struct sim *sim, unsigned host, uint64_t at)
@@ -231,15 +232,16 @@ static int step(struct sim *sim)
 
 		happen(sim, &e);
 	}
-	for (unsigned i = 0; i < sim->n_ready; i++) {
-		struct sim_host *h = &sim->host[sim->ready[i]];
+	while (sim->n_ready) { /* a host that runs may kick others, and itself again */
+		struct sim_host *h = &sim->host[sim->ready[sim->ready_head]];
 		int rc;
 
+		sim->ready_head = (sim->ready_head + 1) % sim->topo->n_hosts;
+		sim->n_ready--;
 		h->ready = false;
 		rc = sim_host_run(h);
 		error = error ? error : rc;
 	}
-	sim->n_ready = 0;
 	return error;
 }
 

@@ -243,6 +243,50 @@ static void test_hosts_run(void **state)
 	sim_topo_free(&topo);
 }
 
+struct kicker {
+	struct sim *sim;
+	unsigned n, kicks; /* calls; as many of them kick every host */
+};
+
+static int kick_all(void *arg, uint64_t now)
+{
+	struct kicker *k = arg;
+
+	(void)now;
+	if (k->n++ < k->kicks) {
+		for (unsigned h = 0; h < 3; h++)
+			sim_kick(k->sim, h);
+	}
+	return 0;
+}
+
+/* Hosts that kick each other and themselves while they run, at one point in time, have their turns
+ * one behind the other, each once per kick that found it at rest. */
+static void test_kicks(void **state)
+{
+	struct sim_topo topo;
+	struct sim_conf conf = {.topo = &topo, .seed = 3, .link = clean};
+	struct kicker kicker[3];
+	struct sim *sim;
+	uint64_t start;
+	char err[SIM_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(sim_topo_make("star:3", &topo, err), 0);
+	assert_int_equal(sim_create(&conf, &sim, err), 0);
+	start = sim_now(sim);
+	for (unsigned h = 0; h < 3; h++) {
+		kicker[h] = (struct kicker){.sim = sim, .kicks = 10};
+		sim_add_app(sim, h, kick_all, &kicker[h]);
+		sim_kick(sim, h);
+	}
+	assert_int_equal(sim_run(sim, NULL, NULL, start + 1000), -EDEADLK);
+	for (unsigned h = 0; h < 3; h++)
+		assert_in_range(kicker[h].n, 11, 13);
+	sim_destroy(sim);
+	sim_topo_free(&topo);
+}
+
 struct tapped {
 	struct sim *sim;
 	unsigned n, link;
@@ -314,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_incast),
 		cmocka_unit_test(test_hosts_run),
+		cmocka_unit_test(test_kicks),
 		cmocka_unit_test(test_tap),
 		cmocka_unit_test(test_topologies),
 	};
