@@ -91,7 +91,10 @@ static int run_file(const char *path, const struct args *args)
 	int rc;
 
 	if (!doc) {
-		fprintf(stderr, "incline-sim: %s: line %d: %s\n", path, bad.line, bad.text);
+		if (bad.line < 0) /* it could not be opened: the text says so, and its name */
+			fprintf(stderr, "incline-sim: %s\n", bad.text);
+		else
+			fprintf(stderr, "incline-sim: %s: line %d: %s\n", path, bad.line, bad.text);
 		return 1;
 	}
 	rc = run_document(doc, args, &result);

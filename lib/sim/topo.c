@@ -215,6 +215,8 @@ static int read_file(const char *path, struct sim_topo *t, char *err)
 		     *hosts = json_object_get(doc, "hosts");
 	int rc;
 
+	if (!doc && bad.line < 0) /* it could not be opened */
+		return refuse(err, "%.200s", bad.text);
 	if (!doc)
 		return refuse(err, "%.100s: line %d: %.100s", path, bad.line, bad.text);
 	rc = allocate(t, json_array_size(hosts), json_array_size(switches),
