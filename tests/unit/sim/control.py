@@ -38,7 +38,7 @@ def main():
             got = run(sim, tmp, {**BASE, 'control': control})
             assert got.returncode == 1 and got.stderr == f'incline-sim: {words}\n', (control, got.stderr)
         none = subprocess.run([sim, 'run', os.path.join(tmp, 'none.json')], capture_output=True, text=True)
-        assert none.returncode == 1 and 'No such file' in none.stderr and 'line' not in none.stderr, none.stderr
+        assert none.returncode == 1 and 'No such file' in none.stderr and ': line ' not in none.stderr, none.stderr
         good = json.loads(run(sim, tmp, {**BASE, 'control': {'#': 'a comment', 'delay_us': 250}}).stdout)
         assert good['control'] == {'messages': 8, 'set_up_ns': 8 * 250000, 'arena_left_bytes': 0}, good['control']
         away = run(sim, tmp, {**BASE, 'control': {'timeout_ms': 700, 'down_us': [[0, 9000000]]}})
