@@ -3,5 +3,5 @@
 
 int main(void)
 {
-	return run_evset_tests() + run_rcv_tests() + run_nscc_tests() != 0;
+	return run_evset_tests() + run_rcv_tests() + run_snd_tests() + run_nscc_tests() != 0;
 }

@@ -13,6 +13,7 @@
 int run_evset_tests(void);
 int run_nscc_tests(void);
 int run_rcv_tests(void);
+int run_snd_tests(void);
 
 /* Numbers of a test, the same in every run. */
 static inline uint32_t test_random(uint64_t *state)

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/mrc/snd.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/mrc/rcv.h"
+#include "lib/wire/psn.h"
+
+enum { NONE = 0xffff, TICK_NS = 1024 };
+
+/* ---- the ring and its lists ---- */
+
+static size_t capacity(unsigned mpr_units)
+{
+	size_t n = MRC_MPR_UNIT;
+
+	while (n < (size_t)mpr_units * MRC_MPR_UNIT)
+		n *= 2;
+	return n;
+}
+
+size_t mrc_snd_bytes(unsigned mpr_units)
+{
+	return capacity(mpr_units) * sizeof(struct mrc_sent);
+}
+
+static uint16_t place(const struct mrc_snd *s, uint32_t psn)
+{
+	return (uint16_t)(psn & s->mask);
+}
+
+/* The PSN of a place that is in a list: one of the last capacity that were sent. */
+static uint32_t psn_of(const struct mrc_snd *s, uint16_t i)
+{
+	const uint32_t newest = psn_add(s->next, -1);
+
+	return psn_add(newest, -(int32_t)((newest - i) & s->mask));
+}
+
+static void push(struct mrc_snd *s, uint16_t i, enum mrc_sent_state state)
+{
+	struct mrc_list *l = &s->list[state];
+	struct mrc_sent *e = &s->sent[i];
+
+	e->state = (uint8_t)state;
+	e->next = NONE;
+	e->prev = l->tail;
+	*(l->tail == NONE ? &l->head : &s->sent[l->tail].next) = i;
+	l->tail = i;
+	l->n++;
+}
+
+static void cut(struct mrc_snd *s, uint16_t i)
+{
+	struct mrc_sent *e = &s->sent[i];
+	struct mrc_list *l = &s->list[e->state];
+
+	*(e->prev == NONE ? &l->head : &s->sent[e->prev].next) = e->next;
+	*(e->next == NONE ? &l->tail : &s->sent[e->next].prev) = e->prev;
+	l->n--;
+	e->state = MRC_ARRIVED;
+}
+
+static void path_push(struct mrc_snd *s, uint16_t i, unsigned ev)
+{
+	struct mrc_list *l = &s->path[ev];
+	struct mrc_sent *e = &s->sent[i];
+
+	e->ev = (uint16_t)ev;
+	e->on_path = true;
+	e->ev_next = NONE;
+	e->ev_prev = l->tail;
+	*(l->tail == NONE ? &l->head : &s->sent[l->tail].ev_next) = i;
+	l->tail = i;
+	l->n++;
+}
+
+static void path_cut(struct mrc_snd *s, uint16_t i)
+{
+	struct mrc_sent *e = &s->sent[i];
+	struct mrc_list *l = &s->path[e->ev];
+
+	if (!e->on_path)
+		return;
+	*(e->ev_prev == NONE ? &l->head : &s->sent[e->ev_prev].ev_next) = e->ev_next;
+	*(e->ev_next == NONE ? &l->tail : &s->sent[e->ev_next].ev_prev) = e->ev_prev;
+	l->n--;
+	e->on_path = false;
+}
+
+int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct mrc_sent *sent)
+{
+	if (config->mpr_units < 1 || config->mpr_units > MRC_MPR_MAX ||
+		config->timeout > MRC_TIMEOUT_MAX || config->linear_cnt > MRC_LINEAR_MAX ||
+		config->exp_cnt > MRC_EXP_ENDLESS || config->first_psn > PSN_MASK)
+		return -EINVAL;
+	*s = (struct mrc_snd){
+		.next = config->first_psn,
+		.cack = psn_add(config->first_psn, -1),
+		.acked = psn_add(config->first_psn, -1),
+		.window = config->mpr_units * MRC_MPR_UNIT,
+		.mask = (uint32_t)capacity(config->mpr_units) - 1,
+		.interval = (uint64_t)TICK_NS
+			    << (config->timeout ? config->timeout : MRC_TIMEOUT_DEFAULT),
+		.later_ns = config->later_ns,
+		.tail_ns = config->tail_ns,
+		.linear_cnt = config->linear_cnt,
+		.exp_cnt = config->exp_cnt,
+		.sent = sent,
+	};
+	for (unsigned i = 0; i < MRC_N_SENT_STATES; i++)
+		s->list[i] = (struct mrc_list){NONE, NONE, 0};
+	for (unsigned i = 0; i < MRC_MAX_EVS; i++)
+		s->path[i] = (struct mrc_list){NONE, NONE, 0};
+	memset(sent, 0, mrc_snd_bytes(config->mpr_units));
+	return 0;
+}
+
+/* ---- sending ---- */
+
+static void depart(struct mrc_snd *s, uint16_t i, unsigned ev, uint64_t now)
+{
+	struct mrc_sent *e = &s->sent[i];
+
+	e->at = now;
+	e->mark = s->heard + s->list[MRC_FLIGHT].n;
+	s->flight_bytes += e->bytes;
+	push(s, i, MRC_FLIGHT);
+	path_push(s, i, ev);
+}
+
+bool mrc_snd_may_send(const struct mrc_snd *s)
+{
+	return psn_diff(s->next, s->cack) <= (int32_t)s->window &&
+	       psn_diff(s->next, s->acked) <= (int32_t)s->mask + 1;
+}
+
+uint32_t mrc_snd_new(struct mrc_snd *s, unsigned ev, uint16_t bytes, uint64_t user, uint64_t now)
+{
+	const uint32_t psn = s->next;
+	struct mrc_sent *e = &s->sent[place(s, psn)];
+
+	*e = (struct mrc_sent){.user = user, .bytes = bytes};
+	s->next = psn_add(psn, 1);
+	depart(s, place(s, psn), ev, now);
+	return psn;
+}
+
+const struct mrc_sent *mrc_snd_lost(const struct mrc_snd *s, uint32_t *psn)
+{
+	const uint16_t i = s->list[MRC_LOST].head;
+
+	if (i == NONE)
+		return NULL;
+	*psn = psn_of(s, i);
+	return &s->sent[i];
+}
+
+void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now)
+{
+	const uint16_t i = s->list[MRC_LOST].head;
+
+	cut(s, i);
+	s->sent[i].again = true;
+	depart(s, i, ev, now);
+}
+
+/* ---- what became of packets ---- */
+
+/* Off the way, its path's list apart. The oldest is in the marks of all that are left, others only
+ * in those of later ones, hence counted if they are known to have come. */
+static void leave(struct mrc_snd *s, uint16_t i, bool came)
+{
+	s->heard += came || s->list[MRC_FLIGHT].head == i;
+	s->flight_bytes -= s->sent[i].bytes;
+	cut(s, i);
+}
+
+static void lose(struct mrc_snd *s, uint16_t i, struct mrc_news *news)
+{
+	struct mrc_sent *e = &s->sent[i];
+
+	leave(s, i, false);
+	path_cut(s, i);
+	push(s, i, MRC_LOST);
+	news->lost++;
+	news->lost_bytes += e->bytes;
+	news->bad_ev[e->ev / 64] |= UINT64_C(1) << e->ev % 64;
+}
+
+/* Which transmission a SACK speaks of. */
+struct proof {
+	bool valid; /* it names one */
+	bool again;
+	uint32_t psn;
+	int ev;
+};
+
+static bool proves(const struct proof *p, const struct mrc_sent *e, uint32_t psn)
+{
+	return !e->again || (p->valid && p->again && p->psn == psn && p->ev == e->ev);
+}
+
+/* A packet has arrived. If this transmission has, it stays in its path's list until all that the
+ * SACK tells is marked. */
+static void arrive(struct mrc_snd *s, uint32_t psn, const struct proof *p, struct mrc_news *news)
+{
+	const uint16_t i = place(s, psn);
+	struct mrc_sent *e = &s->sent[i];
+	const bool proven = proves(p, e, psn);
+
+	if (e->state == MRC_ARRIVED)
+		return;
+	if (e->state == MRC_FLIGHT)
+		leave(s, i, proven);
+	else
+		cut(s, i);
+	if (!proven)
+		path_cut(s, i);
+	news->arrived++;
+}
+
+/* What went before an arrived packet on its path, and has not arrived, is lost. */
+static void infer(struct mrc_snd *s, uint32_t psn, struct mrc_news *news)
+{
+	const uint16_t i = place(s, psn);
+	const struct mrc_list *l = &s->path[s->sent[i].ev];
+
+	if (!s->sent[i].on_path || s->sent[i].state != MRC_ARRIVED)
+		return;
+	while (l->head != i) {
+		if (s->sent[l->head].state == MRC_FLIGHT)
+			lose(s, l->head, news);
+		else
+			path_cut(s, l->head);
+	}
+	path_cut(s, i);
+}
+
+/* The last packet that had arrived may have gone out once more, to ask for a transport ACK: any
+ * word of the peer settles that. */
+static void settle_asked(struct mrc_snd *s)
+{
+	const uint16_t i = place(s, s->cack);
+
+	if (s->acked == s->cack || s->sent[i].state == MRC_ARRIVED)
+		return;
+	if (s->sent[i].state == MRC_FLIGHT)
+		leave(s, i, false);
+	else
+		cut(s, i);
+	path_cut(s, i);
+}
+
+/* Moves everything of a list to those that go again. */
+static void release(struct mrc_snd *s, enum mrc_sent_state state)
+{
+	for (uint16_t i; (i = s->list[state].head) != NONE;) {
+		cut(s, i);
+		push(s, i, MRC_LOST);
+	}
+}
+
+/* All up to cack have arrived, and those of the bitmap. */
+static void tell(struct mrc_snd *s, uint32_t cack, uint64_t bitmap, uint32_t base,
+	const struct proof *p, struct mrc_news *news)
+{
+	const uint32_t from = psn_add(s->cack, 1);
+
+	for (uint32_t psn = from; psn_le(psn, cack); psn = psn_add(psn, 1))
+		arrive(s, psn, p, news);
+	for (uint64_t bits = bitmap; bits; bits &= bits - 1)
+		arrive(s, psn_add(base, __builtin_ctzll(bits)), p, news);
+	for (uint32_t psn = from; psn_le(psn, cack); psn = psn_add(psn, 1))
+		infer(s, psn, news);
+	for (uint64_t bits = bitmap; bits; bits &= bits - 1)
+		infer(s, psn_add(base, __builtin_ctzll(bits)), news);
+}
+
+static void heard(struct mrc_snd *s, uint64_t now)
+{
+	s->heard_at = now;
+	s->probed = false;
+}
+
+static void move_cack(struct mrc_snd *s, uint32_t cack, uint64_t now)
+{
+	if (psn_le(cack, s->cack))
+		return;
+	s->cack = cack;
+	s->acked_at = now;
+	release(s, MRC_HELD);
+}
+
+/* The bits of a SACK that tell something: those beyond s->cack. */
+static uint64_t beyond_cack(const struct mrc_snd *s, uint64_t bitmap, uint32_t base)
+{
+	const int32_t known = psn_diff(s->cack, base) + 1;
+
+	if (known <= 0)
+		return bitmap;
+	return known >= 64 ? 0 : bitmap & ~UINT64_C(0) << known;
+}
+
+static bool was_sent(const struct mrc_snd *s, uint32_t psn)
+{
+	return psn_lt(psn, s->next);
+}
+
+int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t loss_window,
+	uint64_t now, struct mrc_news *news)
+{
+	const struct proof proof = {
+		.valid = !sack->probe, .again = sack->rtx, .psn = sack->trigger_psn, .ev = ev};
+	const uint64_t bits = beyond_cack(s, sack->bitmap, sack->base_psn);
+	const uint32_t least = loss_window > MRC_LATER_LEAST ? loss_window : MRC_LATER_LEAST;
+	const uint32_t room = s->mask + 1;
+
+	memset(news, 0, sizeof(*news));
+	if (!was_sent(s, sack->cack_psn) || (!sack->probe && !was_sent(s, sack->trigger_psn)) ||
+		(bits && !was_sent(s, psn_add(sack->base_psn, 63 - __builtin_clzll(bits)))))
+		return -EINVAL;
+	settle_asked(s);
+	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, news);
+	if (sack->mpr && psn_le(s->cack, sack->cack_psn))
+		s->window = sack->mpr * MRC_MPR_UNIT < room ? sack->mpr * MRC_MPR_UNIT : room;
+	move_cack(s, sack->cack_psn, now);
+	for (uint16_t i; (i = s->list[MRC_FLIGHT].head) != NONE;) {
+		if ((int32_t)(s->heard - s->sent[i].mark) < (int32_t)least)
+			break;
+		lose(s, i, news);
+	}
+	if (news->arrived)
+		s->tries = 0;
+	heard(s, now);
+	return 0;
+}
+
+int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *news)
+{
+	const struct proof none = {.valid = false};
+
+	memset(news, 0, sizeof(*news));
+	if (!was_sent(s, psn))
+		return -EINVAL;
+	if (psn_le(psn, s->acked))
+		return 0;
+	settle_asked(s);
+	tell(s, psn, 0, 0, &none, news);
+	move_cack(s, psn, now);
+	s->acked = psn;
+	s->acked_at = now;
+	s->tries = 0;
+	news->acked = true;
+	heard(s, now);
+	return 0;
+}
+
+static void count_try(struct mrc_snd *s, struct mrc_news *news)
+{
+	if (s->tries < s->linear_cnt + s->exp_cnt)
+		s->tries++;
+	else if (s->exp_cnt < MRC_EXP_ENDLESS)
+		news->gone = true;
+}
+
+int mrc_snd_nack(
+	struct mrc_snd *s, const struct mrc_nack *nack, int ev, uint64_t now, struct mrc_news *news)
+{
+	const uint16_t i = place(s, nack->psn);
+	struct mrc_sent *e = &s->sent[i];
+	enum mrc_sent_state to;
+
+	memset(news, 0, sizeof(*news));
+	if (!was_sent(s, nack->psn) || psn_le(nack->psn, s->acked) || e->state != MRC_FLIGHT ||
+		e->ev != ev)
+		return -EINVAL;
+	switch (nack->reason) {
+	case MRC_NACK_TRIMMED:
+	case MRC_NACK_TRIMMED_LASTHOP:
+		to = MRC_LOST;
+		break;
+	case MRC_NACK_NO_BITMAP:
+	case MRC_NACK_NO_PKT_BUFFER:
+	case MRC_NACK_NO_RESOURCE:
+		to = MRC_LATER;
+		break;
+	case MRC_NACK_PSN_OOR:
+		to = MRC_HELD;
+		break;
+	default:
+		return -EPROTO;
+	}
+	leave(s, i, false);
+	path_cut(s, i);
+	e->at = to == MRC_LOST ? e->at : now;
+	push(s, i, to);
+	if (to != MRC_LOST)
+		count_try(s, news);
+	heard(s, now);
+	return 0;
+}
+
+/* ---- time ---- */
+
+static uint64_t wait(const struct mrc_snd *s)
+{
+	const uint64_t longest = (uint64_t)TICK_NS << MRC_TIMEOUT_MAX;
+	const unsigned doublings = s->tries > s->linear_cnt ? s->tries - s->linear_cnt : 0;
+	const uint64_t ns = s->interval << doublings;
+
+	return ns < longest ? ns : longest;
+}
+
+/* Everything sent has arrived, and a transport ACK is missing. */
+static bool waits_for_ack(const struct mrc_snd *s)
+{
+	return s->acked != s->cack && psn_add(s->cack, 1) == s->next && !s->list[MRC_FLIGHT].n &&
+	       !s->list[MRC_LOST].n;
+}
+
+static uint64_t head_at(const struct mrc_snd *s, enum mrc_sent_state state, uint64_t after)
+{
+	const uint16_t i = s->list[state].head;
+
+	return i == NONE ? UINT64_MAX : s->sent[i].at + after;
+}
+
+static uint64_t probe_at(const struct mrc_snd *s)
+{
+	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
+
+	if (s->tail_ns == 0 || s->probed || oldest == UINT64_MAX)
+		return UINT64_MAX;
+	return (oldest > s->heard_at ? oldest : s->heard_at) + s->tail_ns;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t mrc_snd_deadline(const struct mrc_snd *s)
+{
+	uint64_t at = least(head_at(s, MRC_FLIGHT, wait(s)), head_at(s, MRC_LATER, s->later_ns));
+
+	at = least(at, least(head_at(s, MRC_HELD, wait(s)), probe_at(s)));
+	return waits_for_ack(s) ? least(at, s->acked_at + wait(s)) : at;
+}
+
+static void ask_again(struct mrc_snd *s, uint64_t now)
+{
+	push(s, place(s, s->cack), MRC_LOST);
+	s->acked_at = now;
+}
+
+void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news *news)
+{
+	const uint64_t patience = wait(s);
+	bool over = false;
+
+	memset(news, 0, sizeof(*news));
+	*probe = probe_at(s) <= now;
+	s->probed |= *probe;
+	while (head_at(s, MRC_LATER, s->later_ns) <= now) {
+		const uint16_t i = s->list[MRC_LATER].head;
+
+		cut(s, i);
+		push(s, i, MRC_LOST);
+	}
+	if (head_at(s, MRC_HELD, patience) <= now) {
+		release(s, MRC_HELD);
+		over = true;
+	}
+	for (; head_at(s, MRC_FLIGHT, patience) <= now; over = true)
+		lose(s, s->list[MRC_FLIGHT].head, news);
+	if (waits_for_ack(s) && s->acked_at + patience <= now) {
+		ask_again(s, now);
+		over = true;
+	}
+	if (over)
+		count_try(s, news);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a requestor has sent and not yet heard of: which packets are on their way, which are lost
+ * and go again, how long to wait (MRC 1.0, sections 5.1 and 5.5 of the rules in docs/mrc.md). A
+ * packet is lost when
+ *   - the responder names it (NACK);
+ *   - a packet that followed it on the same path has arrived: a path keeps the order;
+ *   - enough packets that were sent later have arrived, whatever their paths;
+ *   - it is the oldest and its time is over.
+ * A SACK costs the packets that it tells news of, a loss a constant: nothing walks the window.
+ *
+ * A transmission is judged by news of itself only: of a packet that was sent again, a SACK proves
+ * something about paths only if it says that the repetition came (Karn's rule).
+ *
+ * No clock (times are nanoseconds, passed in, not decreasing), no heap, no I/O. One owner. */
+#ifndef MRC_SND_H
+#define MRC_SND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/mrc/evset.h"
+#include "lib/wire/mrc.h"
+
+enum {
+	MRC_TIMEOUT_MAX = 24, /* 1.024 us << 24: the longest interval, after doublings too */
+	MRC_TIMEOUT_DEFAULT = 12,
+	MRC_LINEAR_MAX = 7,
+	MRC_EXP_ENDLESS = 25,
+	MRC_LATER_LEAST = 5 /* packets sent later that have to arrive, at least */
+};
+
+struct mrc_snd_config {
+	uint32_t first_psn;
+	unsigned mpr_units; /* the peer's window in 128 packets, 1 to 255 */
+	uint8_t timeout;    /* 1.024 us << timeout, 1 to 24; 0: 12 */
+	uint8_t linear_cnt; /* so many tries at that interval, at most 7, */
+	uint8_t exp_cnt;    /* then so many doublings, at most 25, which is for ever */
+	uint64_t later_ns;  /* how long a packet waits that the responder had no room for */
+	uint64_t tail_ns;   /* silence after which a probe goes out; 0: none */
+};
+
+enum mrc_sent_state {
+	MRC_ARRIVED, /* or never sent */
+	MRC_FLIGHT,
+	MRC_LOST,  /* goes again at once */
+	MRC_LATER, /* after later_ns */
+	MRC_HELD,  /* once the window has moved */
+	MRC_N_SENT_STATES
+};
+
+/* One packet by PSN modulo capacity. Links are places in the ring. */
+struct mrc_sent {
+	uint64_t at;               /* when it was sent last, or became MRC_LATER */
+	uint64_t user;             /* the caller's: what the packet is made of */
+	uint32_t mark;             /* see mrc_snd.heard */
+	uint16_t next, prev;       /* in the list of its state */
+	uint16_t ev_next, ev_prev; /* MRC_FLIGHT: of its EV, by time */
+	uint16_t ev, bytes;
+	uint8_t state; /* enum mrc_sent_state */
+	bool again;    /* was sent more than once */
+	bool on_path;  /* is in its EV's list */
+};
+
+struct mrc_list {
+	uint16_t head, tail;
+	uint32_t n;
+};
+
+struct mrc_snd {
+	uint32_t next;  /* PSN of the next new packet */
+	uint32_t cack;  /* it and all before it have arrived */
+	uint32_t acked; /* it and all before it are acknowledged by the transport: done with */
+	uint32_t window, mask;
+	uint32_t flight_bytes;
+	/* How many packets sent after the oldest in flight have arrived: heard counts arrivals and
+	 * losses of the oldest; a packet's mark is that count as it will be when all that was on
+	 * its way before it is settled. Others' losses are not counted, which errs to patience. */
+	uint32_t heard;
+	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
+	uint64_t interval, later_ns, tail_ns;
+	uint8_t linear_cnt, exp_cnt;
+	uint8_t tries; /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
+	bool probed;   /* since the last word */
+	struct mrc_list list[MRC_N_SENT_STATES];
+	struct mrc_list path[MRC_MAX_EVS];
+	struct mrc_sent *sent;
+};
+
+/* Bytes of the ring for a window of mpr units. */
+size_t mrc_snd_bytes(unsigned mpr_units);
+
+/* sent: mrc_snd_bytes(mpr_units) bytes, the caller's, as long as *s lives. -EINVAL: a field is out
+ * of range. */
+int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct mrc_sent *sent);
+
+/* What news did. */
+struct mrc_news {
+	uint32_t arrived;                  /* packets that are newly known to have arrived */
+	uint32_t lost, lost_bytes;         /* newly taken as lost, trimmed ones not counted */
+	uint64_t bad_ev[MRC_MAX_EVS / 64]; /* EVs that lost them, a bit each */
+	bool acked;                        /* s->acked has moved: requests may be complete */
+	bool gone;                         /* tries are used up: the connection is over */
+};
+
+/* Whether a new packet may have a PSN now: the peer's window, and room in the ring. */
+bool mrc_snd_may_send(const struct mrc_snd *s);
+/* A new packet leaves on an EV (an index); its PSN. bytes count as nscc.h's do. Only if
+ * mrc_snd_may_send. */
+uint32_t mrc_snd_new(struct mrc_snd *s, unsigned ev, uint16_t bytes, uint64_t user, uint64_t now);
+
+/* The packet that has to go again first, NULL: none; *psn. It stays the first until
+ * mrc_snd_again. Those for which mrc_sent.again is to be said in the packet are these. */
+const struct mrc_sent *mrc_snd_lost(const struct mrc_snd *s, uint32_t *psn);
+/* That packet leaves on another EV. */
+void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now);
+
+/* A SACK; ev: the index of its entropy, MRC_NO_EV. loss_window: packets sent later that make an
+ * older one lost, 1.5 congestion windows (less than 5 counts as 5). One that others have overtaken
+ * tells what it tells. -EINVAL: it speaks of packets that were never sent; nothing has changed. A
+ * changed window is taken over; what was sent beyond it stays out. */
+int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t loss_window,
+	uint64_t now, struct mrc_news *news);
+
+/* A transport ACK of all up to psn, which have arrived then; an older one does nothing. -EINVAL as
+ * above. When it is missing although all has arrived, the last packet goes again after the
+ * interval: the responder answers a duplicate with its ACK. */
+int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *news);
+
+/* A NACK; ev as above. -EINVAL: of no packet that is on its way on this EV (an earlier
+ * transmission's), nothing has changed. -EPROTO: the connection is over (unexpected event, or a
+ * reason that is not defined). */
+int mrc_snd_nack(struct mrc_snd *s, const struct mrc_nack *nack, int ev, uint64_t now,
+	struct mrc_news *news);
+
+/* When mrc_snd_timer has to be called; UINT64_MAX: never. */
+uint64_t mrc_snd_deadline(const struct mrc_snd *s);
+/* What is over is lost, what waited goes again. *probe: a reliability probe is due now. */
+void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news *news);
+
+#endif

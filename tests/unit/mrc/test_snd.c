@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requestor's packets: each way to lose one, each way to be wrong about it, patience, liars;
+ * then random fabrics against the real receive window. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/mrc/rcv.h"
+#include "lib/mrc/snd.h"
+#include "lib/wire/psn.h"
+#include "tests/unit/mrc/mrc_test.h"
+
+enum { INTERVAL = 1024 << 4 };
+
+static const struct mrc_snd_config plain = {.first_psn = 0xfffffd,
+	.mpr_units = 1,
+	.timeout = 4,
+	.linear_cnt = 2,
+	.exp_cnt = 2,
+	.later_ns = 1000};
+
+static struct mrc_snd window(const struct mrc_snd_config *config)
+{
+	struct mrc_snd s;
+
+	assert_int_equal(
+		mrc_snd_init(&s, config, test_malloc(mrc_snd_bytes(config->mpr_units))), 0);
+	return s;
+}
+
+/* PSNs of tests count from 0. */
+static uint32_t psn(uint32_t n)
+{
+	return psn_add(plain.first_psn, (int32_t)n);
+}
+
+static void send_on(struct mrc_snd *s, const uint8_t *ev, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const uint32_t expected = s->next;
+
+		assert_true(mrc_snd_may_send(s));
+		assert_int_equal(mrc_snd_new(s, ev[i], 100, i, i), expected);
+	}
+}
+
+/* arrived: bits from PSN 0 on; cack: how many from there are complete. */
+static struct mrc_sack sack_of(uint32_t cack, uint64_t arrived, uint32_t trigger)
+{
+	return (struct mrc_sack){.cack_psn = psn(cack - 1),
+		.base_psn = psn(0),
+		.bitmap = arrived,
+		.trigger_psn = psn(trigger)};
+}
+
+static struct mrc_news told(struct mrc_snd *s, struct mrc_sack sack, int ev, uint32_t least)
+{
+	struct mrc_news news;
+
+	assert_int_equal(mrc_snd_sack(s, &sack, ev, least, 50, &news), 0);
+	return news;
+}
+
+/* The packets that go again, in order, as a bit mask. */
+static uint64_t lost(const struct mrc_snd *s)
+{
+	uint64_t mask = 0;
+
+	for (uint16_t i = s->list[MRC_LOST].head; i != 0xffff; i = s->sent[i].next)
+		mask |= UINT64_C(1) << s->sent[i].user;
+	return mask;
+}
+
+static void refused(void **state)
+{
+	const struct mrc_snd_config bad[] = {{.mpr_units = 0}, {.mpr_units = 256},
+		{.mpr_units = 1, .timeout = 25}, {.mpr_units = 1, .linear_cnt = 8},
+		{.mpr_units = 1, .exp_cnt = 26}, {.mpr_units = 1, .first_psn = 1 << 24}};
+	struct mrc_snd s;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(mrc_snd_init(&s, &bad[i], NULL), -EINVAL);
+}
+
+static void path_order(void **state)
+{
+	struct mrc_snd s = window(&plain);
+	struct mrc_news news;
+	uint32_t first;
+
+	(void)state;
+	send_on(&s, (const uint8_t[]){0, 1, 0, 1, 70, 70}, 6);
+	assert_int_equal(s.flight_bytes, 600);
+	/* 2 followed 0 on its path; 1 may still come. */
+	news = told(&s, sack_of(0, 1 << 2, 2), 0, 1000);
+	assert_int_equal(news.arrived, 1);
+	assert_int_equal(news.lost, 1);
+	assert_int_equal(news.lost_bytes, 100);
+	assert_int_equal(news.bad_ev[0], 1);
+	assert_int_equal(lost(&s), 1 << 0);
+	assert_int_equal(s.flight_bytes, 400);
+	/* Both of a path in one SACK: nobody is missing, whatever the order of the bits. */
+	news = told(&s, sack_of(0, 1 << 2 | 1 << 1 | 1 << 3, 3), 1, 1000);
+	assert_int_equal(news.arrived, 2);
+	assert_int_equal(news.lost, 0);
+	/* The same again tells nothing. */
+	news = told(&s, sack_of(0, 1 << 2 | 1 << 1 | 1 << 3, 3), 1, 1000);
+	assert_int_equal(news.arrived + news.lost, 0);
+	news = told(&s, sack_of(0, 1 << 5, 5), 70, 1000);
+	assert_int_equal(news.bad_ev[1], 1 << 6);
+	assert_int_equal(lost(&s), 1 << 0 | 1 << 4);
+	assert_int_equal(mrc_snd_lost(&s, &first)->user, 0);
+	assert_int_equal(first, psn(0));
+	mrc_snd_again(&s, 3, 60);
+	assert_int_equal(mrc_snd_lost(&s, &first)->user, 4);
+	assert_int_equal(first, psn(4));
+	/* It was late, not lost: it does not go again. */
+	news = told(&s, sack_of(6, 0, 4), 70, 1000);
+	assert_int_equal(news.arrived, 2);
+	assert_null(mrc_snd_lost(&s, &first));
+	assert_int_equal(s.flight_bytes, 0);
+	test_free(s.sent);
+}
+
+/* A packet that was sent twice proves something about a path only where the SACK names it. */
+static void two_transmissions(void **state)
+{
+	for (unsigned named = 0; named < 4; named++) {
+		struct mrc_snd s = window(&plain);
+		struct mrc_sack sack;
+		struct mrc_news news;
+
+		(void)state;
+		send_on(&s, (const uint8_t[]){0, 0, 1, 1}, 4);
+		told(&s, sack_of(0, 1 << 1, 1), 0, 1000);
+		assert_int_equal(lost(&s), 1);
+		mrc_snd_again(&s, 1, 20); /* behind 2 and 3 */
+		sack = sack_of(2, 0, named == 1 ? 1 : 0);
+		sack.rtx = named != 2;
+		news = told(&s, sack, named == 3 ? 0 : 1, 1000);
+		assert_int_equal(news.arrived, 1);
+		assert_int_equal(lost(&s), named == 0 ? 1 << 2 | 1 << 3 : 0);
+		test_free(s.sent);
+	}
+}
+
+static void later_ones(void **state)
+{
+	static const uint8_t each[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+	(void)state;
+	for (unsigned least = 0; least < 9; least++) {
+		const unsigned needed = least < 5 ? 5 : least;
+		struct mrc_snd s = window(&plain);
+		uint64_t come = 0;
+
+		send_on(&s, each, 16);
+		for (unsigned n = 1; n <= needed; n++) {
+			come |= UINT64_C(1) << (n + 1);
+			assert_int_equal(lost(&s), 0);
+			told(&s, sack_of(0, come, n + 1), (int)n + 1, least);
+		}
+		/* 0 and 1 have as many behind them. */
+		assert_int_equal(lost(&s), 3);
+		/* Sent again they are the youngest: only what leaves from now on counts. */
+		mrc_snd_again(&s, 20, 20);
+		mrc_snd_again(&s, 21, 20);
+		told(&s, sack_of(0, 0xfffc, 15), 15, least);
+		assert_int_equal(lost(&s), 0);
+		for (unsigned n = 0; n < needed; n++) {
+			assert_int_equal(lost(&s), 0);
+			mrc_snd_new(&s, 30 + n, 100, 16 + n, 30);
+			come = 0xfffc | ((UINT64_C(2) << (16 + n)) - (1 << 16));
+			told(&s, sack_of(0, come, 16 + n), 30 + (int)n, least);
+		}
+		assert_int_equal(lost(&s), 3);
+		test_free(s.sent);
+	}
+}
+
+static void refusals(void **state)
+{
+	static const uint8_t reasons[] = {MRC_NACK_TRIMMED, MRC_NACK_TRIMMED_LASTHOP,
+		MRC_NACK_NO_BITMAP, MRC_NACK_NO_PKT_BUFFER, MRC_NACK_NO_RESOURCE};
+	struct mrc_snd_config config = plain;
+	struct mrc_nack nack = {.psn = psn(0)};
+	struct mrc_news news;
+	struct mrc_snd s;
+	bool probe;
+
+	(void)state;
+	config.linear_cnt = 7;
+	s = window(&config);
+	send_on(&s, (const uint8_t[]){0, 1, 2, 3, 4, 5, 6}, 7);
+	for (unsigned i = 0; i < 5; i++) {
+		nack.psn = psn(i);
+		nack.reason = reasons[i];
+		assert_int_equal(mrc_snd_nack(&s, &nack, (int)i + 1, 100 + i, &news), -EINVAL);
+		assert_int_equal(mrc_snd_nack(&s, &nack, (int)i, 100 + i, &news), 0);
+		assert_int_equal(mrc_snd_nack(&s, &nack, (int)i, 100 + i, &news), -EINVAL);
+		assert_int_equal(news.lost, 0); /* neither a path's fault nor a timeout's */
+	}
+	assert_int_equal(lost(&s), 3);
+	assert_int_equal(s.tries, 3); /* trimmed ones do not count */
+	assert_int_equal(mrc_snd_deadline(&s), 102 + 1000);
+	mrc_snd_timer(&s, 1103, &probe, &news);
+	assert_int_equal(lost(&s), 0xf);
+	mrc_snd_timer(&s, 1104, &probe, &news);
+	assert_int_equal(lost(&s), 0x1f);
+	assert_int_equal(s.tries, 3);
+	/* Beyond the window: it waits until that moves. */
+	nack.psn = psn(6);
+	nack.reason = MRC_NACK_PSN_OOR;
+	assert_int_equal(mrc_snd_nack(&s, &nack, 6, 105, &news), 0);
+	assert_int_equal(lost(&s), 0x1f);
+	told(&s, sack_of(1, 0, 0), 0, 1000);
+	assert_int_equal(lost(&s), 0x5e);
+	nack.psn = psn(5);
+	nack.reason = MRC_NACK_UNEXP_EVENT;
+	assert_int_equal(mrc_snd_nack(&s, &nack, 5, 105, &news), -EPROTO);
+	nack.reason = 0x42;
+	assert_int_equal(mrc_snd_nack(&s, &nack, 5, 105, &news), -EPROTO);
+	nack.psn = psn(7);
+	assert_int_equal(mrc_snd_nack(&s, &nack, 5, 105, &news), -EINVAL);
+	test_free(s.sent);
+}
+
+/* Lets time pass from *now until the deadline; how long that was. */
+static uint64_t expire(struct mrc_snd *s, uint64_t *now, struct mrc_news *news)
+{
+	const uint64_t at = mrc_snd_deadline(s), waited = at - *now;
+	bool probe;
+
+	mrc_snd_timer(s, at - 1, &probe, news);
+	assert_int_equal(news->lost, 0);
+	mrc_snd_timer(s, at, &probe, news);
+	*now = at;
+	return waited;
+}
+
+static void patience(void **state)
+{
+	static const unsigned intervals[] = {1, 1, 1, 2, 4};
+	struct mrc_snd_config config = plain;
+	struct mrc_snd s = window(&config);
+	struct mrc_news news;
+	uint64_t now = 0;
+
+	(void)state;
+	assert_int_equal(mrc_snd_deadline(&s), UINT64_MAX);
+	send_on(&s, (const uint8_t[]){9}, 1);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(expire(&s, &now, &news), intervals[i] * INTERVAL);
+		assert_int_equal(news.lost, 1);
+		assert_int_equal(news.bad_ev[0], 1 << 9);
+		assert_int_equal(news.gone, i == 4);
+		mrc_snd_again(&s, 9, now);
+	}
+	/* News: all is as in the beginning. */
+	told(&s, sack_of(1, 0, 0), 9, 1000);
+	assert_int_equal(s.tries, 0);
+	test_free(s.sent);
+
+	config.exp_cnt = MRC_EXP_ENDLESS;
+	config.timeout = 20;
+	s = window(&config);
+	send_on(&s, (const uint8_t[]){9}, 1);
+	now = 0;
+	for (unsigned i = 0; i < 40; i++) {
+		const uint64_t waited = expire(&s, &now, &news);
+
+		assert_false(news.gone);
+		if (i >= 6)
+			assert_int_equal(waited, UINT64_C(1024) << 24);
+		mrc_snd_again(&s, 9, now);
+	}
+	test_free(s.sent);
+}
+
+static void tail_probe(void **state)
+{
+	struct mrc_snd_config config = plain;
+	struct mrc_news news;
+	struct mrc_snd s;
+	bool probe;
+
+	(void)state;
+	config.tail_ns = 3000;
+	s = window(&config);
+	mrc_snd_new(&s, 0, 100, 0, 1000);
+	assert_int_equal(mrc_snd_deadline(&s), 4000);
+	mrc_snd_timer(&s, 3999, &probe, &news);
+	assert_false(probe);
+	mrc_snd_timer(&s, 4000, &probe, &news);
+	assert_true(probe);
+	assert_int_equal(mrc_snd_deadline(&s), 1000 + INTERVAL); /* one of them only */
+	told(&s, sack_of(0, 0, 0), 0, 1000);                     /* at 50: it is heard */
+	assert_int_equal(mrc_snd_deadline(&s), 4000);
+	test_free(s.sent);
+}
+
+/* SACKs say what arrived, transport ACKs what is done. */
+static void acknowledged(void **state)
+{
+	struct mrc_snd s = window(&plain);
+	struct mrc_news news;
+	uint64_t now = 50;
+	uint32_t first;
+
+	(void)state;
+	send_on(&s, (const uint8_t[]){0, 1, 2}, 3);
+	assert_int_equal(mrc_snd_ack(&s, psn(1), 40, &news), 0);
+	assert_true(news.acked);
+	assert_int_equal(news.arrived, 2);
+	assert_int_equal(mrc_snd_ack(&s, psn(0), 40, &news), 0);
+	assert_false(news.acked);
+	assert_int_equal(mrc_snd_ack(&s, psn(3), 40, &news), -EINVAL);
+	told(&s, sack_of(3, 0, 2), 2, 1000);
+	/* The ACK of the last is lost: the packet asks for it, as often as it takes. */
+	assert_int_equal(s.flight_bytes, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(expire(&s, &now, &news), INTERVAL);
+		assert_int_equal(mrc_snd_lost(&s, &first)->user, 2);
+		assert_int_equal(first, psn(2));
+		mrc_snd_again(&s, 5, now);
+		assert_int_equal(s.flight_bytes, 100);
+		if (i == 2)
+			break;
+		news = told(&s, sack_of(3, 0, 2), 5, 1000);
+		assert_int_equal(news.arrived + s.flight_bytes, 0);
+		s.acked_at = now;
+	}
+	assert_int_equal(s.tries, 3); /* a SACK of what is known is no news */
+	assert_int_equal(mrc_snd_ack(&s, psn(2), now, &news), 0);
+	assert_true(news.acked);
+	assert_int_equal(s.flight_bytes, 0);
+	assert_int_equal(mrc_snd_deadline(&s), UINT64_MAX);
+	test_free(s.sent);
+}
+
+static void windows(void **state)
+{
+	struct mrc_snd_config config = plain;
+	struct mrc_sack sack;
+	struct mrc_news news;
+	struct mrc_snd s;
+
+	(void)state;
+	config.mpr_units = 3; /* 384 packets, 512 places */
+	s = window(&config);
+	for (unsigned i = 0; i < 384; i++, assert_int_equal(s.list[MRC_FLIGHT].n, i)) {
+		assert_true(mrc_snd_may_send(&s));
+		mrc_snd_new(&s, i % 200, 1, i, 0);
+	}
+	assert_false(mrc_snd_may_send(&s));
+	sack = sack_of(1, 0, 0);
+	sack.mpr = 1; /* a smaller one: nothing is taken back */
+	told(&s, sack, 0, 1000);
+	assert_false(mrc_snd_may_send(&s));
+	assert_int_equal(s.list[MRC_FLIGHT].n, 383);
+	sack = sack_of(256, 0, 255);
+	told(&s, sack, 55, 1000);
+	assert_false(mrc_snd_may_send(&s));
+	sack = sack_of(257, 0, 256);
+	sack.mpr = 255; /* more than there is room for */
+	told(&s, sack, 56, 1000);
+	/* Without a transport ACK requests are not done, and their packets keep their places. */
+	for (unsigned i = 384; i < 512; i++) {
+		assert_true(mrc_snd_may_send(&s));
+		mrc_snd_new(&s, 0, 1, i, 0);
+	}
+	assert_false(mrc_snd_may_send(&s));
+	assert_int_equal(mrc_snd_ack(&s, psn(0), 10, &news), 0);
+	assert_true(mrc_snd_may_send(&s));
+	test_free(s.sent);
+}
+
+static void liars(void **state)
+{
+	struct mrc_snd s = window(&plain), before;
+	struct mrc_sack sack[] = {sack_of(3, 0, 0), sack_of(0, 1 << 2, 0), sack_of(0, 1, 2),
+		sack_of(0, UINT64_C(1) << 63, 0), sack_of(0x7fffff, 0, 0)};
+	struct mrc_news news;
+
+	(void)state;
+	send_on(&s, (const uint8_t[]){0, 1}, 2);
+	before = s;
+	for (unsigned i = 0; i < sizeof(sack) / sizeof(sack[0]); i++) {
+		assert_int_equal(mrc_snd_sack(&s, &sack[i], 0, 5, 9, &news), -EINVAL);
+		assert_memory_equal(&s, &before, sizeof(s));
+	}
+	told(&s, sack_of(2, 0, 0), 0, 1000);
+	/* Old words, and bits of what is long known. */
+	assert_int_equal(told(&s, sack_of(0, 3, 0), 0, 1000).arrived, 0);
+	assert_int_equal(told(&s, sack_of(2, 3, 0), 0, 1000).arrived, 0);
+	assert_int_equal(psn_diff(s.cack, psn(1)), 0);
+	test_free(s.sent);
+}
+
+/* ---- random fabrics ---- */
+
+enum { PATHS = 12, PACKETS = 20000, ON_PATH = 256 };
+
+struct pipe { /* a path: in order, each with its delay */
+	struct flying {
+		uint32_t psn;
+		uint64_t at;
+		uint64_t user;
+		bool rtx;
+	} q[ON_PATH];
+	unsigned head, n;
+	bool dead;
+};
+
+struct fabric {
+	struct mrc_snd s;
+	struct mrc_rcv r;
+	struct pipe path[PATHS];
+	uint64_t now, random;
+	unsigned loss; /* in 1/1000 */
+	unsigned sent_twice, dropped;
+	bool came[PACKETS];
+};
+
+static void into(struct fabric *f, unsigned ev, uint32_t which, uint64_t user, bool rtx)
+{
+	struct pipe *p = &f->path[ev];
+	uint64_t at = f->now + 500 + test_random(&f->random) % 2000;
+
+	if (p->dead || test_random(&f->random) % 1000 < f->loss || p->n == ON_PATH) {
+		f->dropped++;
+		return;
+	}
+	if (p->n && p->q[(p->head + p->n - 1) % ON_PATH].at > at)
+		at = p->q[(p->head + p->n - 1) % ON_PATH].at;
+	p->q[(p->head + p->n++) % ON_PATH] = (struct flying){which, at, user, rtx};
+}
+
+static void check(const struct mrc_snd *s)
+{
+	uint32_t n[MRC_N_SENT_STATES] = {0}, bytes = 0, on_paths = 0;
+
+	for (uint32_t i = 0; i <= s->mask; i++) {
+		n[s->sent[i].state]++;
+		bytes += s->sent[i].state == MRC_FLIGHT ? s->sent[i].bytes : 0;
+		assert_int_equal(s->sent[i].on_path, s->sent[i].state == MRC_FLIGHT);
+	}
+	for (unsigned i = MRC_FLIGHT; i < MRC_N_SENT_STATES; i++)
+		assert_int_equal(n[i], s->list[i].n);
+	for (unsigned i = 0; i < MRC_MAX_EVS; i++)
+		on_paths += s->path[i].n;
+	assert_int_equal(on_paths, n[MRC_FLIGHT]);
+	assert_int_equal(bytes, s->flight_bytes);
+}
+
+/* The responder: one packet of a path, its SACK comes at once, lost now and then; a transport ACK
+ * for every seventh and for what had come before. */
+static void deliver(struct fabric *f, unsigned ev)
+{
+	struct pipe *p = &f->path[ev];
+	const struct flying fly = p->q[p->head];
+	struct mrc_sack sack = {.rtx = fly.rtx};
+	enum mrc_arrival arrival;
+	struct mrc_news news;
+
+	p->head = (p->head + 1) % ON_PATH;
+	p->n--;
+	arrival = mrc_rcv_packet(&f->r, fly.psn, 100);
+	if (arrival == MRC_NEW) {
+		assert_false(f->came[fly.user]);
+		f->came[fly.user] = true;
+	}
+	mrc_rcv_sack(&f->r, fly.psn, &sack);
+	if (test_random(&f->random) % 1000 >= f->loss)
+		assert_int_equal(mrc_snd_sack(&f->s, &sack, (int)ev, 64, f->now, &news), 0);
+	if ((fly.psn % 7 == 0 || arrival == MRC_DUPLICATE) &&
+		test_random(&f->random) % 1000 >= f->loss)
+		assert_int_equal(mrc_snd_ack(&f->s, f->r.cack, f->now, &news), 0);
+}
+
+static unsigned alive(struct fabric *f)
+{
+	unsigned ev;
+
+	do
+		ev = test_random(&f->random) % PATHS;
+	while (f->path[ev].dead && test_random(&f->random) % 20);
+	return ev;
+}
+
+static void run(struct fabric *f)
+{
+	uint64_t user = 0;
+
+	while (f->s.acked != psn(PACKETS - 1)) {
+		struct mrc_news news;
+		uint32_t again;
+		bool probe;
+
+		f->now += test_random(&f->random) % 200;
+		if (f->now >= mrc_snd_deadline(&f->s))
+			mrc_snd_timer(&f->s, f->now, &probe, &news);
+		for (const struct mrc_sent *e; (e = mrc_snd_lost(&f->s, &again)); f->sent_twice++) {
+			const unsigned ev = alive(f);
+			const uint64_t which = e->user;
+
+			mrc_snd_again(&f->s, ev, f->now);
+			into(f, ev, again, which, true);
+		}
+		if (user < PACKETS && mrc_snd_may_send(&f->s) && f->s.list[MRC_FLIGHT].n < 60) {
+			const unsigned ev = alive(f);
+
+			into(f, ev, mrc_snd_new(&f->s, ev, 100, user, f->now), user, false);
+			user++;
+		}
+		for (unsigned ev = 0; ev < PATHS; ev++) {
+			while (f->path[ev].n && f->path[ev].q[f->path[ev].head].at <= f->now)
+				deliver(f, ev);
+		}
+		if (test_random(&f->random) % 64 == 0)
+			check(&f->s);
+		assert_true(f->now < UINT64_C(10000000000));
+	}
+	for (unsigned i = 0; i < PACKETS; i++)
+		assert_true(f->came[i]);
+	assert_null(mrc_snd_lost(&f->s, &(uint32_t){0}));
+	assert_int_equal(f->s.flight_bytes, 0);
+}
+
+static void fabrics(void **state)
+{
+	static const unsigned loss[] = {0, 1, 10, 100};
+	struct mrc_snd_config config = plain;
+
+	(void)state;
+	config.exp_cnt = MRC_EXP_ENDLESS;
+	for (unsigned i = 0; i < 8; i++) {
+		struct fabric *f = test_calloc(1, sizeof(*f));
+
+		f->s = window(&config);
+		f->random = i + 1;
+		f->loss = loss[i % 4];
+		for (unsigned ev = 0; ev < i / 4 * 3; ev++)
+			f->path[ev].dead = true;
+		assert_int_equal(
+			mrc_rcv_init(&f->r, plain.first_psn, 1, test_malloc(mrc_rcv_bytes(1))), 0);
+		run(f);
+		if (i == 0) /* nothing is lost: nothing but the question for the last ACK */
+			assert_in_range(f->sent_twice, 0, 1);
+		else /* what is lost goes again once, little else does */
+			assert_in_range(f->sent_twice, 0, f->dropped * 5 / 4 + 10);
+		test_free(f->r.bits);
+		test_free(f->s.sent);
+		test_free(f);
+	}
+}
+
+int run_snd_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refused),
+		cmocka_unit_test(path_order),
+		cmocka_unit_test(two_transmissions),
+		cmocka_unit_test(later_ones),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(patience),
+		cmocka_unit_test(tail_probe),
+		cmocka_unit_test(acknowledged),
+		cmocka_unit_test(windows),
+		cmocka_unit_test(liars),
+		cmocka_unit_test(fabrics),
+	};
+
+	return cmocka_run_group_tests_name("snd", tests, NULL, NULL);
+}
