@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane/lcore.h"
 
-#include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_graph_worker.h>
 #include <string.h>
@@ -110,13 +109,11 @@ void lcore_note_mac(struct lcore *lc, uint16_t port, const struct wire_ip *ip, c
 	atomic_store_explicit(&lc->n_seen, n + 1, memory_order_release);
 }
 
-/* Drivers free sent buffers when there is something to send, and not otherwise. */
 static void reap(struct lcore *lc)
 {
 	atomic_store_explicit(&lc->reap, false, memory_order_relaxed);
 	for (unsigned i = 0; i < lc->n_ports; i++)
-		if (rte_eth_tx_done_cleanup(lc->port_id[i], 0, 0) < 0)
-			rte_eth_tx_burst(lc->port_id[i], 0, NULL, 0);
+		port_tx_reap(lc->port[lc->port_id[i]].port);
 }
 
 void lcore_timers_init(struct lcore *lc)

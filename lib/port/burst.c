@@ -136,6 +136,24 @@ unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
 	return n;
 }
 
+static void reap(const struct port *port)
+{
+	if (rte_eth_tx_done_cleanup(port->id, 0, 0) < 0)
+		rte_eth_tx_burst(port->id, 0, NULL, 0);
+}
+
+void port_tx_reap(const struct port *port)
+{
+	if (!port->shared_rings) {
+		reap(port);
+		return;
+	}
+	port_burst_begin();
+	if (port_link_up(port))
+		reap(port);
+	port_burst_end();
+}
+
 static void wait_a_bit(unsigned *waited)
 {
 	usleep(WAIT_STEP_US);

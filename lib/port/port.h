@@ -128,6 +128,12 @@ unsigned port_mtu(const struct port *port);
 unsigned port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n);
 unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n);
 
+/* Drivers give back the buffers that have been sent when there is something to send, and not
+ * otherwise: this asks for them now. What a peer may still read stays where it is. By the thread
+ * that sends; whatever a port of shared rings frees, it frees as a burst would, so that the rings
+ * are there meanwhile. While its link is down this does nothing: the driver has freed all. */
+void port_tx_reap(const struct port *port);
+
 /* A client whose server went away stays down until this is called: one attempt to connect again. 0
  * (also if the link is up), -errno as long as there is no server, -EOPNOTSUPP for a zero-copy
  * memif: the driver has closed the memory's file descriptor. Not while another thread sends or

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <pthread.h>
+#include <rte_malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +27,31 @@ static char dir[] = "/tmp/door-test-XXXXXX";
 static char path[64];
 static struct rte_mempool *pool;
 
-static int try_open(const char *name, const char *role, int id, struct port *port, char *err)
+static int try_open_as(
+	const char *name, const char *role, int id, bool zero_copy, struct port *port, char *err)
 {
 	struct port_config config;
 	json_t *json = json_pack("{ss ss ss ss si si sb si si}", "name", name, "type", "memif",
-		"socket", path, "role", role, "id", id, "mtu", MTU, "zero_copy", 0, "rxd", 64,
-		"txd", 64);
+		"socket", path, "role", role, "id", id, "mtu", MTU, "zero_copy", zero_copy, "rxd",
+		64, "txd", 64);
 	int rc = port_config_parse(json, &config, err);
 
 	json_decref(json);
 	return rc ? rc : port_open(&config, pool, 5000, port, err);
+}
+
+static int try_open(const char *name, const char *role, int id, struct port *port, char *err)
+{
+	return try_open_as(name, role, id, false, port, err);
+}
+
+static void open_zero_copy(const char *name, struct port *port)
+{
+	char err[PORT_ERR_LEN] = "";
+
+	if (try_open_as(name, "client", 0, true, port, err) != 0)
+		fail_msg("%s: %s", name, err);
+	assert_true(port->config.zero_copy);
 }
 
 static void open_ok(const char *name, const char *role, int id, struct port *port)
@@ -343,6 +359,66 @@ static void many_threads(void **state)
 	assert_int_equal(port_bursts_under_way(), 0);
 }
 
+/* ---- what has been sent ---- */
+
+struct sent {
+	struct rte_mbuf_ext_shared_info info;
+	unsigned freed, outside; /* outside: not in a burst, the rings may go away */
+};
+
+static void given_back(void *addr, void *opaque)
+{
+	struct sent *s = opaque;
+
+	s->freed++;
+	s->outside += port_bursts_under_way() == 0;
+	rte_free(addr);
+}
+
+static struct rte_mbuf *lend(struct sent *s)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	void *data = rte_zmalloc(NULL, FRAME, 0);
+
+	assert_true(m != NULL && data != NULL);
+	rte_mbuf_ext_refcnt_set(&s->info, 1);
+	s->info.free_cb = given_back;
+	s->info.fcb_opaque = s;
+	rte_pktmbuf_attach_extbuf(m, data, rte_malloc_virt2iova(data), FRAME, &s->info);
+	assert_non_null(rte_pktmbuf_append(m, FRAME));
+	return m;
+}
+
+/* A port without copies keeps what it sent until its peer has read it, and gives it back when
+ * asked: in a burst, so that the rings that say how far the peer has read do not go away meanwhile.
+ */
+static void reaped_in_a_burst(void **state)
+{
+	struct sent sent = {.freed = 0};
+	struct port server, client;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_ok("s", "server", 0, &server);
+	open_zero_copy("z", &client);
+	assert_true(await(is_up, &server));
+	m = lend(&sent);
+	assert_int_equal(port_tx_burst(&client, &m, 1), 1);
+	port_tx_reap(&client);
+	assert_int_equal(sent.freed, 0); /* the peer has not read it */
+	for (unsigned ms = 0; ms < WAIT_MS && port_rx_burst(&server, &m, 1) == 0; ms++)
+		usleep(1000);
+	assert_int_equal(m->pkt_len, FRAME);
+	rte_pktmbuf_free(m);
+	port_tx_reap(&client);
+	assert_int_equal(sent.freed, 1);
+	assert_int_equal(sent.outside, 0);
+	port_close(&server);
+	assert_true(await(is_down, &client));
+	port_tx_reap(&client);
+	port_close(&client);
+}
+
 static int setup(void **state)
 {
 	const struct port_eal eal = {.program = "test", .memory_mb = 64};
@@ -376,6 +452,7 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test(short_lived_threads),
 		cmocka_unit_test(many_threads),
+		cmocka_unit_test(reaped_in_a_burst),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
