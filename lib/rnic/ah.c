@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/neigh.h"
 
 int rnic_ah_create(
 	struct rnic_pd *pd, const struct ibv_ah_attr *attr, uint64_t now, struct rnic_ah **ah)

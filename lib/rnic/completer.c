@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What comes back to an RC requester: acknowledgements, NAKs and responses, and the completions
  * that follow (IBTA vol. 1, 9.7.5, 9.9.2). */
+#include "lib/rnic/device.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
 #include "lib/rnic/requester.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/timer.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 
 /* ---- acknowledgements ---- */

@@ -4,25 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
-
-int ring_init(struct ring *ring, uint32_t depth, uint32_t stride)
-{
-	ring->mem = calloc(depth, stride);
-	if (ring->mem == NULL)
-		return -ENOMEM;
-	ring->stride = stride;
-	ring->mask = depth - 1;
-	atomic_init(&ring->head, 0);
-	atomic_init(&ring->tail, 0);
-	return 0;
-}
-
-void ring_free(struct ring *ring)
-{
-	free(ring->mem);
-	ring->mem = NULL;
-}
+#include "lib/rnic/cq.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/ring.h"
 
 int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq)
 {

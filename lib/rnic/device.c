@@ -4,9 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/cq.h"
+#include "lib/rnic/dcqcn.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/neigh.h"
+#include "lib/rnic/srq.h"
+#include "lib/rnic/wqe.h"
 
 enum {
+	WINDOW_DEFAULT = 512, /* packets in flight per QP */
 	MIN_PORT_MTU = 256 + RNIC_MTU_ROOM,
 	MAX_PORT_MTU = 16384,
 	MAX_OBJECTS = 1 << 16,

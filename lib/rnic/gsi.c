@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/gsi.h"
 #include "lib/wire/cm.h"
 #include "lib/wire/psn.h"
 

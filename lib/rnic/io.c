@@ -3,9 +3,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/cq.h"
+#include "lib/rnic/dcqcn.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/gsi.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/neigh.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/timer.h"
 #include "lib/wire/cm.h"
 #include "lib/wire/icrc.h"
+
+enum { LOOPBACK_MAX = 64 }; /* frames a device hands to itself in one call of rnic_tx */
 
 /* ---- receiving ---- */
 

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/qp.h"
 
 bool ip_is_multicast(const struct wire_ip *ip)
 {

@@ -5,7 +5,12 @@
 #include <endian.h>
 #include <errno.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 
 static const struct rc_fault BAD_LENGTH = {

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/window.h"
 
 enum {
 	ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |

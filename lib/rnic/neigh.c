@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/neigh.h"
+#include "lib/rnic/timer.h"
 
 enum { MAX_ASKED = 5 };
 static const uint64_t ASK_EVERY = UINT64_C(200000000), VALID_FOR = UINT64_C(60000000000);

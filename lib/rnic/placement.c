@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/wqe.h"
 
 /* The letters are those of the figure. */
 struct place_decision place_decide(const struct place_flow *flow, int64_t at, uint32_t len)

@@ -4,7 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/cq.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/neigh.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/srq.h"
+#include "lib/rnic/timer.h"
+#include "lib/rnic/unacked.h"
+#include "lib/rnic/wqe.h"
 
 static uint32_t round_up(uint32_t n)
 {

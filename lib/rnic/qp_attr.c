@@ -2,7 +2,7 @@
 /* Which attributes a state change of a queue pair needs and allows (IBTA vol. 1, 11.2.5.2). */
 #include <errno.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/qp.h"
 
 enum { N_STATES = IBV_QPS_ERR + 1 };
 

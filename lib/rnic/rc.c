@@ -2,7 +2,8 @@
 /* The reliable connection transport: its entry points. */
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
 #include "lib/wire/psn.h"
 
 static unsigned rc_rx(

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/rnic/rnic.h"
 #include "lib/wire/frame.h"
+#include "lib/wire/roce.h"
 
 struct rnic_qp;
 struct rnic_frame;

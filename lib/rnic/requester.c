@@ -3,8 +3,18 @@
  * when told to, or on a timeout (IBTA vol. 1, 9.7.5, 9.9.2). completer.c has what comes back. */
 #include <errno.h>
 
+#include "lib/rnic/device.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
 #include "lib/rnic/requester.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/timer.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
+
+enum { ACKREQ_EVERY = 64 }; /* an AckReq at least this often */
 
 /* Gives sequence numbers to the request at assign_idx. */
 static void assign_one(struct rnic_qp *qp)

@@ -3,7 +3,10 @@
 #ifndef RNIC_REQUESTER_H
 #define RNIC_REQUESTER_H
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/wqe.h"
 
 static inline struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
 {

@@ -4,7 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/window.h"
 #include "lib/wire/psn.h"
 
 /* ---- skipped ranges ---- */

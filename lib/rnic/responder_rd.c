@@ -6,7 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/scheduler.h"
 #include "lib/wire/psn.h"
 
 static const struct rc_fault IN_MESSAGE = {

@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/timer.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 
 enum {

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/srq.h"
+#include "lib/rnic/wqe.h"
 
 int rnic_srq_create(
 	struct rnic_pd *pd, struct ibv_srq_attr *attr, void *user, struct rnic_srq **srq)

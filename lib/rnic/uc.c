@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unreliable connections (IBTA vol. 1, 9.8.2): nothing is answered. A message of which a packet is
  * missing, or that is wrong, is dropped, with its receive request left for the next one. */
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/unacked.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 
 static uint8_t opcode_of(const struct send_wqe *wqe, bool first, bool last)

@@ -4,7 +4,13 @@
 #include <endian.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/unacked.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 
 static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
@@ -38,6 +44,8 @@ static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	unacked_sent(qp, wqe, wqe->len);
 	return true;
 }
+
+enum { GRH_LEN = 40 };
 
 /* The 40 bytes in front of a datagram: the IPv6 header, or the IPv4 one in their second half. */
 static void make_grh(uint8_t grh[GRH_LEN], const uint8_t *frame, const struct wire_pkt *pkt)

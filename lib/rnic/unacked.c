@@ -2,7 +2,12 @@
 /* The sending half of UC and UD: a request is done when its last packet has left. The frame refers
  * to its memory until the next call into the device; only then may the completion show, since who
  * sees it may write there at once, from another thread. */
-#include "lib/rnic/core.h"
+#include "lib/rnic/unacked.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 
 static void settle_drain(struct rnic_qp *qp)
 {

@@ -7,7 +7,10 @@
  * the window, swap_add the region's key and the rights above it. */
 #include <errno.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 
 enum {
 	WINDOW_ACCESS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,

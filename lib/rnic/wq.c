@@ -4,7 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/window.h"
+#include "lib/rnic/wqe.h"
 
 static int sge_bytes(const struct ibv_sge *sge, int n, unsigned max, uint64_t *bytes)
 {

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "dataplane/inc/mode1_state.h"
-#include "lib/rnic/core.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
 #include "lib/wire/psn.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -7,7 +7,13 @@
 #include <string.h>
 
 #include "dataplane/inc/mode1_state.h"
-#include "lib/rnic/core.h"
+#include "lib/rnic/cq.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/timer.h"
+#include "lib/rnic/wqe.h"
 #include "tests/model/model.h"
 
 enum { HEAP = 320 << 10, ALIGN = 64 };

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/ah.h"
+#include "lib/rnic/mr.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/srq.h"
+#include "lib/rnic/timer.h"
 #include "tests/unit/rnic/net.h"
 
 static struct rnic_config good_config(void)

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/placement.h"
+#include "lib/rnic/qp.h"
 #include "tests/unit/rnic/net.h"
 
 /* ---- figure 8 ---- */

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/timer.h"
 #include "tests/unit/rnic/net.h"
 
 enum { MANY = 10000 };

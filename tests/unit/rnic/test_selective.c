@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/core.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rc.h"
 #include "lib/wire/psn.h"
 #include "tests/unit/rnic/net.h"
 

@@ -3,7 +3,9 @@
  * per 64 of these above it, all in one word. The owner turns bells into entries of the ready list,
  * which it serves round robin. A QP without work is on no list and costs nothing, however many
  * there are: the owner looks at one word, and at those below it that have something new. */
-#include "lib/rnic/core.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/qp.h"
 
 void sched_ring_bell(struct rnic *rnic, uint32_t slot)
 {

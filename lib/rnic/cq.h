@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/rnic only: completion queues (cq.c). */
+#ifndef RNIC_CQ_H
+#define RNIC_CQ_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "lib/rnic/ring.h"
+#include "lib/rnic/rnic.h"
+
+enum { MAX_CQE = 1 << 18 };
+
+struct cqe {
+	struct ibv_wc wc;
+	/* Cleared by the owner when the QP goes: may race with a poll, which either still returns
+	 * the entry or passes over it. */
+	atomic_bool valid;
+};
+
+enum cq_arm { CQ_DISARMED, CQ_ARM_SOLICITED, CQ_ARM_ANY };
+
+struct rnic_cq {
+	LIST_ENTRY(rnic_cq) link;
+	struct rnic *rnic;
+	void *user;
+	uint32_t users;      /* queues of QPs that complete here */
+	_Atomic int armed;   /* enum cq_arm */
+	atomic_bool overrun; /* for good */
+	struct ring ring;
+};
+
+void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
+void cq_purge(struct rnic_cq *cq, uint32_t qpn);
+bool cq_is_dead(const struct rnic_cq *cq);
+/* QPs whose CQ has overrun fail: not where that happened, in the middle of something. */
+void cq_settle(struct rnic *rnic);
+
+#endif

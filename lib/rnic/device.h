@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/rnic only: the device, which has all the others (device.c, io.c). All functions of
+ * this folder belong to the owner thread unless they say otherwise. */
+#ifndef RNIC_DEVICE_H
+#define RNIC_DEVICE_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "lib/rnic/dcqcn.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/neigh.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/rnic.h"
+#include "lib/rnic/timer.h"
+
+enum { N_REPLIES = 16 }; /* answers to ARP, ND, echo that may wait */
+
+/* struct timer.kind */
+enum timer_kind { TIMER_QP, TIMER_PACE, TIMER_NEIGH };
+
+struct reply {
+	uint8_t *bytes; /* reply_cap */
+	uint32_t len;
+};
+
+struct rnic {
+	struct rnic_events events;
+	uint8_t mac[6];
+	uint8_t n_gid;
+	struct wire_ip gid[RNIC_MAX_GID];
+	uint32_t port_mtu;
+	enum ibv_mtu active_mtu;
+	uint32_t window;
+	uint32_t max_qp, max_cq, max_mr, max_pd;
+	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
+	/* What no table names. */
+	LIST_HEAD(, rnic_pd) pds;
+	LIST_HEAD(, rnic_cq) cqs;
+	LIST_HEAD(, rnic_srq) srqs;
+	LIST_HEAD(, rnic_ah) ahs;
+	_Atomic uint32_t n_mcast; /* written by the owner */
+	struct mcast mcast[MAX_MCAST];
+	bool cq_overrun; /* for cq_settle */
+	bool copy_back;  /* the frame made last goes to a group with members here */
+	uint64_t random; /* state of the generator */
+	struct dcqcn_params dcqcn;
+	bool cnp_react, cnp_notify, ect;
+	uint8_t cnp_tos;
+	uint64_t cnp_ns;
+	uint16_t ip_id;
+	uint32_t gsi_psn;
+
+	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */
+	struct rnic_qp **qp;
+	uint32_t *qp_generation, *qp_free; /* qp_free: FIFO, so that a number rests before reuse */
+	uint32_t qp_free_head, qp_bits, qp_generations;
+	struct rnic_mr **mr; /* by the low bits of the key */
+	uint32_t *mr_free;
+	uint32_t mr_free_head, mr_bits;
+
+	_Atomic uint64_t *bell, *bell_sum; /* one bit per QP; one per word of bell */
+	_Atomic uint64_t bell_top;         /* one per word of bell_sum */
+	uint32_t n_bell, n_bell_sum;
+	uint64_t sched_steps; /* bells taken, words of bells looked at, QPs asked for a frame */
+	atomic_bool left;     /* the lists below, or replies, are not empty */
+	struct qp_list ready, answers;
+	struct reply reply[N_REPLIES];
+	uint32_t reply_head, reply_tail, reply_cap;
+	uint8_t *scratch; /* a frame to itself */
+
+	struct timers timers;
+	struct neigh *neigh;
+	uint32_t *neigh_bucket; /* index + 1 of the first */
+	uint32_t neigh_hand;
+
+	uint64_t count[RNIC_N_COUNTERS];
+	uint64_t drop[RNIC_N_DROPS];
+};
+
+static inline void rnic_inc(struct rnic *rnic, enum rnic_counter c)
+{
+	rnic->count[c]++;
+}
+
+/* ECN bits that packets of this traffic class carry. */
+static inline uint8_t ect_tos(bool ect, uint8_t tos)
+{
+	return ect && (tos & IP_ECN_MASK) == IP_ECN_NOT_ECT ? tos | IP_ECN_ECT0 : tos;
+}
+
+uint64_t rnic_random(struct rnic *rnic);
+/* Index of an own address in the GID table, or -1. */
+int rnic_own_ip(const struct rnic *rnic, const struct wire_ip *ip);
+/* A frame that waits outside of any QP: rnic_reply gives room for reply_cap bytes, or NULL if too
+ * many wait; rnic_reply_send queues the len bytes written there. */
+uint8_t *rnic_reply(struct rnic *rnic);
+void rnic_reply_send(struct rnic *rnic, int len);
+/* Headers in front of, pad and ICRC behind the pieces that the frame has, pay_len bytes together.
+ */
+void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
+	struct wire_hdr *hdr, size_t pay_len);
+/* The same for the flow of a connection. */
+void frame_finish(
+	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/rnic only: queue pairs (qp.c, qp_attr.c). */
+#ifndef RNIC_QP_H
+#define RNIC_QP_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "lib/rnic/dcqcn.h"
+#include "lib/rnic/rc.h"
+#include "lib/rnic/ring.h"
+#include "lib/rnic/rnic.h"
+#include "lib/rnic/timer.h"
+#include "lib/rnic/transport.h"
+#include "lib/rnic/wqe.h"
+#include "lib/wire/template.h"
+
+struct rnic_qp {
+	struct rnic *rnic;
+	const struct transport *ops;
+	_Atomic int state; /* enum ibv_qp_state; written by the owner */
+	uint32_t qpn, slot;
+	uint32_t mtu; /* bytes */
+	struct wire_flow flow;
+	struct wire_template
+		full;             /* headers of packets that are nothing but mtu bytes of payload */
+	bool loopback;            /* the peer is this device */
+	bool en_ready, en_answer; /* on the device's lists */
+	uint8_t quantum;
+	TAILQ_ENTRY(rnic_qp) ready, answer;
+	struct timer timer, pace;
+	bool cnp_due, cnp_sent;
+	uint64_t cnp_at; /* last one */
+	struct dcqcn flow_rate;
+	struct ring sq, rq;
+	uint32_t dest_off; /* of a send request's struct ud_dest */
+	/* With an SRQ: the request taken from it, whole messages at a time. */
+	struct recv_wqe *held;
+	bool holds;
+	/* UC, UD: bytes of the oldest send request that have left; and whether all have, in a frame
+	 * that the caller may still be copying: it completes at the next call. */
+	uint32_t sent;
+	bool all_sent;
+	struct rc_requester req;
+	struct rc_responder resp;
+	struct rc_selective *sel; /* or NULL */
+	struct ibv_qp_attr attr;  /* as set by rnic_qp_modify */
+	struct rnic_qp_init init;
+};
+
+TAILQ_HEAD(qp_list, rnic_qp);
+
+static inline enum ibv_qp_state qp_state(const struct rnic_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/* A receive request for a message that begins; false: there is none. */
+bool qp_take_recv(struct rnic_qp *qp);
+/* The one taken. */
+static inline const struct recv_wqe *qp_recv(const struct rnic_qp *qp)
+{
+	return qp->held != NULL ? qp->held : ring_at(&qp->rq, ring_tail(&qp->rq));
+}
+/* Puts the send queue into SQE: what is in it is flushed, receiving goes on. */
+void qp_sq_error(struct rnic_qp *qp);
+/* Puts the QP into ERR: no more packets, all work requests are flushed. */
+void qp_error(struct rnic_qp *qp);
+/* Completes with WR_FLUSH_ERR whatever is in the queues of a QP in ERR. */
+void qp_flush(struct rnic_qp *qp);
+void qp_event(struct rnic_qp *qp, enum ibv_event_type type);
+/* Completion of the send request at the tail of the ring, which is released. */
+void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
+/* Completion of the oldest receive request; wc's opcode, byte_len, imm and flags are set. */
+void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
+
+/* 0, or -EINVAL if mask is not what the transition from -> to needs and allows (qp_attr.c). */
+int qp_attr_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+bool qp_receives(const struct rnic_qp *qp);
+
+#endif

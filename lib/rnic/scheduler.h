@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/rnic only: which QP sends next (scheduler.c). */
+#ifndef RNIC_SCHEDULER_H
+#define RNIC_SCHEDULER_H
+
+#include <stdint.h>
+
+enum { QUANTUM = 16 }; /* packets of one QP before the next has its turn */
+
+struct rnic;
+struct rnic_qp;
+
+void sched_ring_bell(struct rnic *rnic, uint32_t slot); /* any thread */
+void qp_ready(struct rnic_qp *qp);
+void qp_answer(struct rnic_qp *qp);
+void sched_remove(struct rnic_qp *qp);
+/* QPs whose bell rang become ready. */
+void sched_collect(struct rnic *rnic);
+
+#endif
