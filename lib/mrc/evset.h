@@ -58,7 +58,7 @@ struct mrc_evset {
 	struct mrc_ev ev[MRC_MAX_EVS];
 	uint16_t bucket[MRC_EV_BUCKETS]; /* index + 1 by hash of the EV, open addressing; 0: none */
 	struct {
-		uint8_t n, at;
+		uint16_t n, at; /* up to MRC_MAX_EVS */
 		uint8_t index[MRC_MAX_EVS];
 	} ring[MRC_MAX_PORTS];
 };

@@ -36,7 +36,8 @@ enum mrc_arrival {
 	MRC_NEW,       /* to be placed */
 	MRC_DUPLICATE, /* of what is cumulatively there: not placed, SACK and ACK again */
 	MRC_REPEATED,  /* of what is there beyond a gap: not placed, SACK again */
-	MRC_BEYOND     /* outside the window: not placed */
+	MRC_BEYOND,    /* outside the window: not placed */
+	MRC_MISFIT     /* not one that its message can have: only mrc_rsp_look says so */
 };
 
 /* A packet of psn whose UDP length + 40 is bytes; MRC_NEW marks it, and moves cack on where it

@@ -3,5 +3,7 @@
 
 int main(void)
 {
-	return run_evset_tests() + run_rcv_tests() + run_snd_tests() + run_nscc_tests() != 0;
+	return run_evset_tests() + run_rcv_tests() + run_rsp_tests() + run_snd_tests() +
+		       run_nscc_tests() !=
+	       0;
 }

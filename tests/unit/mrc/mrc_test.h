@@ -13,6 +13,7 @@
 int run_evset_tests(void);
 int run_nscc_tests(void);
 int run_rcv_tests(void);
+int run_rsp_tests(void);
 int run_snd_tests(void);
 
 /* Numbers of a test, the same in every run. */

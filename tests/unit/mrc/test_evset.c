@@ -88,6 +88,20 @@ static void planes_in_turn(void **state)
 	sound(&s);
 }
 
+/* All EVs that a set can have, on one port. */
+static void largest_set(void **state)
+{
+	struct mrc_evset s = make(1, MRC_MAX_EVS, MRC_MAX_EVS, 1);
+	unsigned used[MRC_MAX_EVS] = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * MRC_MAX_EVS; i++)
+		used[mrc_evset_next(&s, 1, 0)]++;
+	for (unsigned i = 0; i < MRC_MAX_EVS; i++)
+		assert_int_equal(used[i], 2);
+	sound(&s);
+}
+
 static void order_is_drawn_anew(void **state)
 {
 	struct mrc_evset s = make(1, 64, 64, 1);
@@ -368,6 +382,7 @@ int run_evset_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(planes_in_turn),
+		cmocka_unit_test(largest_set),
 		cmocka_unit_test(order_is_drawn_anew),
 		cmocka_unit_test(rooms_and_ports),
 		cmocka_unit_test(skipped_once),
