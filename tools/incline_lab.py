@@ -255,7 +255,16 @@ class Lab(Folder):
             raise LabError('no fabric is up (tools/lab up FILE)') from None
 
     def alive(self, row):
-        return 'pid' in row and process_start(row['pid']) == row['start']
+        """A row without a start time is of a process that had ended before it was looked at."""
+        return row.get('start') is not None and process_start(row['pid']) == row['start']
+
+    def signal(self, row, number):
+        """To a process that may end meanwhile."""
+        if self.alive(row):
+            try:
+                os.kill(row['pid'], number)
+            except ProcessLookupError:
+                pass
 
     def host_in_use(self, name):
         """A program started by exec holds the host's lock as long as it runs."""
@@ -366,11 +375,10 @@ class Lab(Folder):
         """Names of what did not stop by itself. Nothing interrupts it."""
         with Undisturbed():
             for h in state['hosts']:
-                if self.alive(h):
-                    os.kill(h['pid'], signal.SIGKILL)  # a guest has no disk
+                self.signal(h, signal.SIGKILL)  # a guest has no disk
             rows = [s for s in state['switches'] + state.get('keepers', []) if self.alive(s)]
             for s in rows:
-                os.kill(s['pid'], signal.SIGTERM)
+                self.signal(s, signal.SIGTERM)
             deadline = time.monotonic() + STOP_TIMEOUT
             while rows and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -378,7 +386,7 @@ class Lab(Folder):
                     process.poll()
                 rows = [s for s in rows if self.alive(s)]
             for s in rows:
-                os.kill(s['pid'], signal.SIGKILL)
+                self.signal(s, signal.SIGKILL)
             if any('netns' in h for h in state['hosts']):
                 incline_netns.Netns(self.dir).remove()
             shutil.rmtree(self.dir, ignore_errors=True)

@@ -174,6 +174,14 @@ class Words(Fake):
     def test_state_of_a_switch_that_is_being_started(self):
         self.assertFalse(Lab(self.dir).alive({'name': 's0'}))
 
+    def test_one_that_ended_before_it_was_looked_at(self):
+        gone = subprocess.Popen(['true'])
+        gone.wait()
+        row = {'name': 's0', 'pid': gone.pid, 'start': process_start(gone.pid)}
+        self.assertIsNone(row['start'])
+        self.assertFalse(Lab(self.dir).alive(row))
+        Lab(self.dir).signal(row, signal.SIGTERM)
+
 
 if __name__ == '__main__':
     unittest.main()
