@@ -30,20 +30,39 @@ static inline bool srv6_is_for(const struct wire_ip *ip, const struct wire_ip *n
 	return memcmp(ip->b, node->b, SRV6_BLOCK_LEN + 2) == 0;
 }
 
-/* Whether something follows the first uSID. Looked at before the shift (RFC 9800, 4.1.1): if not,
- * the packet has arrived, or its SRH has the next segment. */
-static inline bool srv6_has_next(const struct wire_ip *ip)
+/* Whether a bit behind a SID's prefix is set: something follows it. Looked at before the shift (RFC
+ * 9800, 4.1.1): if not, the packet has arrived, or its SRH has the next segment. */
+static inline bool srv6_has_argument(const struct wire_ip *ip, unsigned bits)
 {
-	static const uint8_t none[16 - SRV6_BLOCK_LEN - 2];
+	unsigned i = bits / 8;
 
-	return memcmp(ip->b + SRV6_BLOCK_LEN + 2, none, sizeof(none)) != 0;
+	if (i < 16 && (ip->b[i] & 0xff >> bits % 8) != 0)
+		return true;
+	while (++i < 16)
+		if (ip->b[i] != 0)
+			return true;
+	return false;
 }
 
-/* uN: the next uSID takes the place of the first, zeros come in at the end. */
+/* What follows the SID takes its place behind the block, zeros come in at the end. bits: of the
+ * SID's prefix, whole bytes, from SRV6_BLOCK_LEN * 8 on. */
+static inline void srv6_shift_argument(struct wire_ip *ip, unsigned bits)
+{
+	const unsigned end = bits / 8, left = 16 - end;
+
+	memmove(ip->b + SRV6_BLOCK_LEN, ip->b + end, left);
+	memset(ip->b + SRV6_BLOCK_LEN + left, 0, end - SRV6_BLOCK_LEN);
+}
+
+/* The same for a uSID of 16 bits alone, of a switch or host. */
+static inline bool srv6_has_next(const struct wire_ip *ip)
+{
+	return srv6_has_argument(ip, SRV6_USID_BITS + 8 * SRV6_BLOCK_LEN);
+}
+
 static inline void srv6_shift(struct wire_ip *ip)
 {
-	memmove(ip->b + SRV6_BLOCK_LEN, ip->b + SRV6_BLOCK_LEN + 2, 16 - SRV6_BLOCK_LEN - 2);
-	put_be16(ip->b + 14, 0);
+	srv6_shift_argument(ip, SRV6_USID_BITS + 8 * SRV6_BLOCK_LEN);
 }
 
 /* The uSIDs up to the last that is not zero, in the order of the hops: their number, 0 to 6. */

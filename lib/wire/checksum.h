@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "lib/wire/bytes.h"
 #include "lib/wire/ip.h"
 
 static inline uint16_t sum_fold(uint64_t sum)
@@ -37,6 +38,15 @@ static inline uint16_t checksum_update(uint16_t checksum, uint16_t old, uint16_t
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (uint16_t)~sum;
+}
+
+/* Changes a 16-bit word of an IPv4 header, and the checksum over it. */
+static inline void ip4_put_word(uint8_t *ip, size_t at, uint16_t word)
+{
+	uint8_t *sum = ip + offsetof(struct ip4_hdr, checksum);
+
+	put_be16(sum, checksum_update(get_be16(sum), get_be16(ip + at), word));
+	put_be16(ip + at, word);
 }
 
 /* Sum of an upper-layer packet and its pseudo-header, in host order: 0xffff if the checksum in it

@@ -54,12 +54,9 @@ static void swap_bytes(uint8_t *a, uint8_t *b, size_t len)
 
 static void ip4_set_ttl(uint8_t *ip, uint8_t ttl)
 {
-	uint8_t *p = ip + offsetof(struct ip4_hdr, ttl);
-	uint32_t word = get_be32(p); /* TTL, protocol, checksum */
-	uint16_t old = (uint16_t)(word >> 16);
-	uint16_t new = (uint16_t)(ttl << 8 | (old & 0xff));
+	const size_t at = offsetof(struct ip4_hdr, ttl);
 
-	put_be32(p, (uint32_t) new << 16 | checksum_update((uint16_t)word, old, new));
+	ip4_put_word(ip, at, (uint16_t)(ttl << 8 | ip[at + 1]));
 }
 
 void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt)

@@ -134,3 +134,32 @@ uint16_t ip_l4_checksum(const struct wire_ip *src, const struct wire_ip *dst, ui
 	/* UDP sends a computed 0 as ones, since 0 says "no checksum" (RFC 768). */
 	return checksum == 0 && proto == IP_PROTO_UDP ? 0xffff : checksum;
 }
+
+void ip_put_tos(uint8_t *ip, uint8_t tos)
+{
+	if (ip[0] >> 4 == 4)
+		ip4_put_word(ip, 0, (uint16_t)(ip[0] << 8 | tos));
+	else
+		put_be16(ip, (uint16_t)((get_be16(ip) & 0xf00f) | tos << 4));
+}
+
+uint8_t ip_tos(const uint8_t *ip)
+{
+	return ip[0] >> 4 == 4 ? ip[offsetof(struct ip4_hdr, tos)] : (uint8_t)(get_be16(ip) >> 4);
+}
+
+void ip_put_ttl(uint8_t *ip, uint8_t ttl)
+{
+	const size_t at = offsetof(struct ip4_hdr, ttl);
+
+	if (ip[0] >> 4 == 4)
+		ip4_put_word(ip, at, (uint16_t)(ttl << 8 | ip[at + 1]));
+	else
+		ip[offsetof(struct wire_ip6_hdr, hop_limit)] = ttl;
+}
+
+uint8_t ip_ttl(const uint8_t *ip)
+{
+	return ip[0] >> 4 == 4 ? ip[offsetof(struct ip4_hdr, ttl)]
+			       : ip[offsetof(struct wire_ip6_hdr, hop_limit)];
+}

@@ -96,4 +96,11 @@ uint16_t ip_sum(const void *data, size_t len, uint16_t start);
 uint16_t ip_l4_checksum(const struct wire_ip *src, const struct wire_ip *dst, uint8_t proto,
 	const void *l4, size_t len);
 
+/* What routers and tunnels change in an IP header of either version, of at least 20 or 40 bytes: an
+ * IPv4 checksum is mended (RFC 1624). */
+void ip_put_tos(uint8_t *ip, uint8_t tos);
+uint8_t ip_tos(const uint8_t *ip);
+void ip_put_ttl(uint8_t *ip, uint8_t ttl);
+uint8_t ip_ttl(const uint8_t *ip);
+
 #endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/wire/ip6_ext.h"
+
+#include <errno.h>
+
+#include "lib/wire/bytes.h"
+
+enum { EXT_UNIT = 8, SEGMENT_LEN = 16 };
+
+static bool is_ext(uint8_t proto)
+{
+	return proto == IP_PROTO_HOP_OPTIONS || proto == IP_PROTO_ROUTING ||
+	       proto == IP_PROTO_DST_OPTIONS;
+}
+
+/* RFC 8986, 4.1, S08 and S09. len: of the header, which is in the packet. */
+static bool srh_ok(const struct srh_hdr *srh, size_t len)
+{
+	const unsigned room = (unsigned)(len - sizeof(*srh)) / SEGMENT_LEN;
+
+	return room > srh->last && srh->left <= srh->last + 1u;
+}
+
+/* 1: the walk ends here, at a SRH; 0: go on behind it. */
+static int routing(const uint8_t *p, size_t len, struct ip6_ext *ext)
+{
+	struct srh_hdr srh;
+
+	memcpy(&srh, p, sizeof(srh));
+	if (srh.left == 0)
+		return 0;
+	if (srh.type != IP6_ROUTING_SRH)
+		return -EPROTONOSUPPORT;
+	if (!srh_ok(&srh, len))
+		return -EBADMSG;
+	ext->srh_len = (uint16_t)len;
+	return 1;
+}
+
+int ip6_ext_walk(const uint8_t *ip6, size_t len, struct ip6_ext *ext)
+{
+	size_t end;
+
+	if (len < sizeof(struct wire_ip6_hdr) || ip6[0] >> 4 != 6)
+		return -EBADMSG;
+	end = sizeof(struct wire_ip6_hdr) + get_be16(ip6 + offsetof(struct wire_ip6_hdr, len));
+	if (end > len || end > UINT16_MAX)
+		return -EBADMSG;
+	*ext = (struct ip6_ext){
+		.end = (uint16_t)end,
+		.off = sizeof(struct wire_ip6_hdr),
+		.next_off = offsetof(struct wire_ip6_hdr, next),
+		.proto = ip6[offsetof(struct wire_ip6_hdr, next)],
+	};
+	while (is_ext(ext->proto)) {
+		const uint8_t *p = ip6 + ext->off;
+		size_t left = end - ext->off, own;
+		int rc;
+
+		if (left < EXT_UNIT)
+			return -EBADMSG;
+		own = (p[1] + 1u) * EXT_UNIT;
+		if (own > left)
+			return -EBADMSG;
+		rc = ext->proto == IP_PROTO_ROUTING ? routing(p, own, ext) : 0;
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+		ext->proto = p[0];
+		ext->next_off = ext->off;
+		ext->off = (uint16_t)(ext->off + own);
+	}
+	return 0;
+}
