@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of lib/mgr/graph.c and graph_links.c. */
+#ifndef MGR_GRAPH_PRIV_H
+#define MGR_GRAPH_PRIV_H
+
+#include "lib/mgr/graph.h"
+
+enum { MGR_NOBODY = -1, MGR_STRANGER = -2 }; /* in peer and named */
+
+struct mgr_claim {
+	char node[MGR_NAME_LEN]; /* "": none */
+	char port[MGR_NAME_LEN];
+};
+
+struct mgr_node_entry {
+	struct mgr_node info; /* the name comes first: tsearch compares these */
+	unsigned index, n_ports;
+	unsigned *port;                     /* indices, ascending */
+	unsigned tier, first_edge, n_edges; /* worked out */
+};
+
+struct mgr_port_entry {
+	struct mgr_port info;
+	int node; /* MGR_NOBODY: free */
+	struct mgr_claim claim[MGR_SOURCES];
+	/* Worked out. */
+	int named; /* the port that this one says it is cabled to */
+	int peer;
+	unsigned n_namers; /* ports that name this one */
+};
+
+struct mgr_graph {
+	void *by_name; /* tsearch */
+	struct mgr_node_entry **node;
+	unsigned n_nodes, node_room;
+	struct mgr_port_entry *port;
+	unsigned n_ports, port_room;
+	struct mgr_edge *edge; /* as many as ports */
+	unsigned *queue;       /* as many as nodes */
+	bool stale;            /* links and tiers are to be worked out */
+};
+
+/* NULL: no such name. */
+struct mgr_node_entry *mgr_graph_entry(const struct mgr_graph *g, const char *name);
+int mgr_graph_port_of(
+	const struct mgr_graph *g, const struct mgr_node_entry *node, const char *port);
+
+#endif
