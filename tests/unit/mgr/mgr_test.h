@@ -13,6 +13,7 @@
 
 #include "lib/mgr/graph.h"
 
+int run_book_tests(void);
 int run_graph_tests(void);
 
 enum { TEST_GBPS = 1000000000 };

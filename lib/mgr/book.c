@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/mgr/book.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A promise's number is its age and its index: numbers ascend, and lead to the entry. */
+enum { INDEX_BITS = 16, FIRST_ROOM = 64 };
+static const uint64_t MOST = (uint64_t)1 << 50; /* of anything: sums stay far from overflow */
+
+struct holder {
+	mgr_promise promise;
+	uint64_t amount;
+	unsigned duty;
+};
+
+/* Memory of a switch, or rate of a link: what there is, and what was promised of it. */
+struct account {
+	uint64_t total, alone;
+	uint64_t weighted; /* sum of shared amounts times duty */
+	uint64_t largest;  /* shared amount */
+	unsigned limit;    /* holders; 0: the switch or link is gone */
+	unsigned n, room;
+	struct holder *holder; /* by ascending promise */
+	uint64_t seen;         /* mark of the last demand that named it */
+	bool whole;
+};
+
+struct promise {
+	mgr_promise number; /* 0: free */
+	uint64_t deadline;
+	enum mgr_promise_state state;
+	unsigned n, *account;
+	int next_free;
+};
+
+struct mgr_book {
+	unsigned n_nodes, n_links;
+	struct account *account; /* of switches, then of links */
+	struct promise *promise;
+	unsigned n_promises, room;
+	int free; /* -1: none */
+	uint64_t age, mark;
+};
+
+struct mgr_book *mgr_book_new(unsigned n_nodes, unsigned n_links)
+{
+	struct mgr_book *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return NULL;
+	b->account = calloc((size_t)n_nodes + n_links + 1, sizeof(b->account[0]));
+	if (b->account == NULL) {
+		free(b);
+		return NULL;
+	}
+	b->n_nodes = n_nodes;
+	b->n_links = n_links;
+	b->free = -1;
+	return b;
+}
+
+void mgr_book_free(struct mgr_book *b)
+{
+	if (b == NULL)
+		return;
+	for (unsigned i = 0; i < b->n_nodes + b->n_links; i++)
+		free(b->account[i].holder);
+	for (unsigned i = 0; i < b->n_promises; i++)
+		free(b->promise[i].account);
+	free(b->account);
+	free(b->promise);
+	free(b);
+}
+
+static struct account *of_switch(const struct mgr_book *b, unsigned node)
+{
+	return node < b->n_nodes ? &b->account[node] : NULL;
+}
+
+static struct account *of_link(const struct mgr_book *b, unsigned link)
+{
+	return link < b->n_links ? &b->account[b->n_nodes + link] : NULL;
+}
+
+static uint64_t need(uint64_t alone, uint64_t largest, uint64_t weighted)
+{
+	uint64_t pool = (weighted + MGR_DUTY - 1) / MGR_DUTY;
+
+	return alone + (pool > largest ? pool : largest);
+}
+
+/* What one more could have. */
+static uint64_t room_for(const struct account *a, unsigned duty, bool whole)
+{
+	uint64_t now = need(a->alone, a->largest, a->weighted), pool, by_duty;
+
+	if (a->n >= a->limit || a->whole || (whole && a->n > 0) || now > a->total)
+		return 0;
+	if (duty >= MGR_DUTY)
+		return a->total - now;
+	pool = a->total - a->alone;
+	by_duty = (pool * MGR_DUTY - a->weighted) / (duty ? duty : 1);
+	return pool < by_duty ? pool : by_duty;
+}
+
+/* An account may be full for any amount but zero. */
+static bool fits(const struct account *a, uint64_t amount, unsigned duty, bool whole)
+{
+	return a->n < a->limit && !a->whole && !(whole && a->n > 0) &&
+	       need(a->alone, a->largest, a->weighted) <= a->total &&
+	       amount <= room_for(a, duty, whole);
+}
+
+static int set(struct account *a, uint64_t total, unsigned limit)
+{
+	a->total = total < MOST ? total : MOST;
+	a->limit = limit;
+	if (a->n <= limit && need(a->alone, a->largest, a->weighted) <= a->total)
+		return 0;
+	return (int)a->n;
+}
+
+int mgr_book_set_switch(struct mgr_book *b, unsigned node, uint64_t sram, unsigned groups)
+{
+	struct account *a = of_switch(b, node);
+
+	return a ? set(a, sram, groups) : -ERANGE;
+}
+
+int mgr_book_set_link(struct mgr_book *b, unsigned link, uint64_t bps)
+{
+	struct account *a = of_link(b, link);
+
+	return a ? set(a, bps, bps ? MGR_MAX_PROMISES : 0) : -ERANGE;
+}
+
+static struct promise *find(const struct mgr_book *b, mgr_promise p)
+{
+	unsigned at = (unsigned)(p & ((1u << INDEX_BITS) - 1));
+
+	return p != 0 && at < b->n_promises && b->promise[at].number == p ? &b->promise[at] : NULL;
+}
+
+static int new_promise(struct mgr_book *b)
+{
+	unsigned room = b->room ? 2 * b->room : FIRST_ROOM;
+	struct promise *more;
+	int at = b->free;
+
+	if (at >= 0) {
+		b->free = b->promise[at].next_free;
+		return at;
+	}
+	if (b->n_promises == MGR_MAX_PROMISES)
+		return -EMFILE;
+	if (b->n_promises == b->room) {
+		more = realloc(b->promise, room * sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		b->promise = more;
+		b->room = room;
+	}
+	b->promise[b->n_promises] = (struct promise){.number = 0};
+	return (int)b->n_promises++;
+}
+
+static void give_back(struct mgr_book *b, unsigned at)
+{
+	b->promise[at] = (struct promise){.next_free = b->free};
+	b->free = (int)at;
+}
+
+/* Room for one more holder everywhere, so that promising cannot fail half-way. */
+static int make_room(struct mgr_book *b, const struct promise *p)
+{
+	for (unsigned i = 0; i < p->n; i++) {
+		struct account *a = &b->account[p->account[i]];
+		unsigned room = a->room ? 2 * a->room : 4;
+		struct holder *more;
+
+		if (a->n < a->room)
+			continue;
+		more = realloc(a->holder, room * sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		a->holder = more;
+		a->room = room;
+	}
+	return 0;
+}
+
+static bool named_before(struct mgr_book *b, struct account *a)
+{
+	bool before = a->seen == b->mark;
+
+	a->seen = b->mark;
+	return before;
+}
+
+/* Accounts that a demand names, each once and within range. */
+static int check(struct mgr_book *b, const struct mgr_demand *d)
+{
+	if (d->n_sw + d->n_link == 0 || d->n_sw > MGR_MAX_DEMANDS || d->n_link > MGR_MAX_DEMANDS ||
+		d->duty == 0 || d->duty > MGR_DUTY || d->bps > MOST)
+		return -EINVAL;
+	b->mark++;
+	for (unsigned i = 0; i < d->n_sw; i++) {
+		struct account *a = of_switch(b, d->sw[i].node);
+
+		if (a == NULL)
+			return -ERANGE;
+		if (named_before(b, a) || d->sw[i].bytes > MOST)
+			return -EINVAL;
+	}
+	for (unsigned i = 0; i < d->n_link; i++) {
+		struct account *a = of_link(b, d->link[i]);
+
+		if (a == NULL)
+			return -ERANGE;
+		if (named_before(b, a))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int all_fit(const struct mgr_book *b, const struct mgr_demand *d, int *node, int *link)
+{
+	*node = *link = -1;
+	for (unsigned i = 0; i < d->n_sw; i++) {
+		if (!fits(of_switch(b, d->sw[i].node), d->sw[i].bytes, d->duty, false)) {
+			*node = (int)d->sw[i].node;
+			return -ENOSPC;
+		}
+	}
+	for (unsigned i = 0; i < d->n_link; i++) {
+		if (!fits(of_link(b, d->link[i]), d->bps, d->duty, d->whole)) {
+			*link = (int)d->link[i];
+			return -ENOSPC;
+		}
+	}
+	return 0;
+}
+
+static void hold(struct account *a, mgr_promise number, uint64_t amount, unsigned duty, bool whole)
+{
+	a->holder[a->n++] = (struct holder){number, amount, duty};
+	a->whole = whole;
+	if (duty == MGR_DUTY) {
+		a->alone += amount;
+		return;
+	}
+	a->weighted += amount * duty;
+	if (amount > a->largest)
+		a->largest = amount;
+}
+
+static void let_go(struct account *a, mgr_promise number)
+{
+	struct holder gone;
+	unsigned at = 0;
+
+	while (a->holder[at].promise != number)
+		at++;
+	gone = a->holder[at];
+	memmove(a->holder + at, a->holder + at + 1, (--a->n - at) * sizeof(gone));
+	a->whole = false; /* nobody else was there */
+	if (gone.duty == MGR_DUTY) {
+		a->alone -= gone.amount;
+		return;
+	}
+	a->weighted -= gone.amount * gone.duty;
+	if (gone.amount < a->largest)
+		return;
+	a->largest = 0;
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct holder *h = &a->holder[i];
+
+		if (h->duty < MGR_DUTY && h->amount > a->largest)
+			a->largest = h->amount;
+	}
+}
+
+static void promise_all(struct mgr_book *b, struct promise *p, const struct mgr_demand *d)
+{
+	for (unsigned i = 0; i < d->n_sw; i++)
+		hold(of_switch(b, d->sw[i].node), p->number, d->sw[i].bytes, d->duty, false);
+	for (unsigned i = 0; i < d->n_link; i++)
+		hold(of_link(b, d->link[i]), p->number, d->bps, d->duty, d->whole);
+}
+
+int mgr_book_reserve(struct mgr_book *b, const struct mgr_demand *d, uint64_t deadline,
+	mgr_promise *out, int *node, int *link)
+{
+	struct promise *p;
+	int rc = check(b, d), at;
+
+	*node = *link = -1;
+	if (rc == 0)
+		rc = all_fit(b, d, node, link);
+	if (rc)
+		return rc;
+	at = new_promise(b);
+	if (at < 0)
+		return at;
+	p = &b->promise[at];
+	p->n = d->n_sw + d->n_link;
+	p->account = malloc(p->n * sizeof(p->account[0]));
+	for (unsigned i = 0; p->account && i < p->n; i++)
+		p->account[i] = i < d->n_sw ? d->sw[i].node : b->n_nodes + d->link[i - d->n_sw];
+	if (p->account == NULL || make_room(b, p)) {
+		free(p->account);
+		give_back(b, (unsigned)at);
+		return -ENOMEM;
+	}
+	p->number = ++b->age << INDEX_BITS | (unsigned)at;
+	p->state = MGR_RESERVED;
+	p->deadline = deadline;
+	promise_all(b, p, d);
+	*out = p->number;
+	return 0;
+}
+
+int mgr_book_commit(struct mgr_book *b, mgr_promise number)
+{
+	struct promise *p = find(b, number);
+
+	if (p == NULL)
+		return -ENOENT;
+	p->state = MGR_COMMITTED;
+	return 0;
+}
+
+int mgr_book_release(struct mgr_book *b, mgr_promise number)
+{
+	struct promise *p = find(b, number);
+
+	if (p == NULL)
+		return -ENOENT;
+	for (unsigned i = 0; i < p->n; i++)
+		let_go(&b->account[p->account[i]], number);
+	free(p->account);
+	give_back(b, (unsigned)(p - b->promise));
+	return 0;
+}
+
+mgr_promise mgr_book_sweep(struct mgr_book *b, uint64_t now)
+{
+	for (unsigned i = 0; i < b->n_promises; i++) {
+		const struct promise *p = &b->promise[i];
+		mgr_promise number = p->number;
+
+		if (p->state == MGR_RESERVED && p->deadline <= now) {
+			mgr_book_release(b, number);
+			return number;
+		}
+	}
+	return 0;
+}
+
+enum mgr_promise_state mgr_book_state(const struct mgr_book *b, mgr_promise number)
+{
+	const struct promise *p = find(b, number);
+
+	return p ? p->state : MGR_NO_PROMISE;
+}
+
+uint64_t mgr_book_free_bytes(const struct mgr_book *b, unsigned node, unsigned duty)
+{
+	const struct account *a = of_switch(b, node);
+
+	return a ? room_for(a, duty, false) : 0;
+}
+
+uint64_t mgr_book_free_bps(const struct mgr_book *b, unsigned link, unsigned duty, bool whole)
+{
+	const struct account *a = of_link(b, link);
+
+	return a ? room_for(a, duty, whole) : 0;
+}
+
+unsigned mgr_book_link_holders(const struct mgr_book *b, unsigned link)
+{
+	const struct account *a = of_link(b, link);
+
+	return a ? a->n : 0;
+}
+
+unsigned mgr_book_switch_holders(const struct mgr_book *b, unsigned node)
+{
+	const struct account *a = of_switch(b, node);
+
+	return a ? a->n : 0;
+}
+
+uint64_t mgr_book_used_bytes(const struct mgr_book *b, unsigned node)
+{
+	const struct account *a = of_switch(b, node);
+
+	return a ? need(a->alone, a->largest, a->weighted) : 0;
+}
+
+static mgr_promise next(const struct account *a, mgr_promise after)
+{
+	for (unsigned i = 0; a && i < a->n; i++) {
+		if (a->holder[i].promise > after)
+			return a->holder[i].promise;
+	}
+	return 0;
+}
+
+mgr_promise mgr_book_next_on_switch(const struct mgr_book *b, unsigned node, mgr_promise p)
+{
+	return next(of_switch(b, node), p);
+}
+
+mgr_promise mgr_book_next_on_link(const struct mgr_book *b, unsigned link, mgr_promise p)
+{
+	return next(of_link(b, link), p);
+}
