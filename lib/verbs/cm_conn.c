@@ -29,12 +29,23 @@ static uint32_t random_psn(void)
 	return psn & 0xffffff;
 }
 
-/* As the owner: the core's answer, what follows from it sent, and the ownership given back. */
+/* The device of the ID, and its ownership. 0 or -errno. */
+static int begin(struct iv_id *id, struct iv_cm_dev **cdev)
+{
+	int ret = iv_cm_get(id, cdev);
+
+	if (ret == 0)
+		iv_own((*cdev)->dev);
+	return ret;
+}
+
+/* The core's answer, what follows from it sent, and what begin took given back. */
 static int done(struct iv_cm_dev *cdev, int ret)
 {
 	iv_cm_flush(cdev);
 	iv_disown(cdev->dev);
 	iv_kick(cdev->dev);
+	iv_cm_put(cdev);
 	return ret;
 }
 
@@ -149,10 +160,12 @@ static struct iv_id *requested_id(struct iv_id *listener, struct cm_conn *conn,
 	struct iv_id *id = iv_id_new(listener->base.channel, listener->base.context,
 		listener->base.ps, listener->base.qp_type);
 	uint8_t index = 0;
+	struct iv_cm_dev *found = id ? iv_cm_find(&path->local, &index) : NULL;
 
 	if (!id)
 		return NULL;
-	iv_cm_find(&path->local, &index);
+	if (found)
+		iv_cm_put(found);
 	iv_id_use(id, cdev, index);
 	id->state = ID_REQUESTED;
 	id->bound_any = false;
@@ -163,7 +176,7 @@ static struct iv_id *requested_id(struct iv_id *listener, struct cm_conn *conn,
 	iv_from_ip(&path->local, port_of(&listener->base.route.addr.src_storage),
 		&id->base.route.addr.src_storage);
 	iv_from_ip(&path->remote, ipcm->sport, &id->base.route.addr.dst_storage);
-	iv_id_route(id);
+	iv_id_route(id, cdev);
 	return id;
 }
 
@@ -299,7 +312,8 @@ static int private_data_of(
 	return ipcm_build(&ipcm, out);
 }
 
-static void fill_req(struct iv_id *id, const struct rdma_conn_param *param, struct cm_req *req)
+static void fill_req(struct iv_id *id, const struct iv_cm_dev *cdev,
+	const struct rdma_conn_param *param, struct cm_req *req)
 {
 	const uint16_t sport = port_of(&id->base.route.addr.src_storage);
 	const uint16_t dport = port_of(&id->base.route.addr.dst_storage);
@@ -310,7 +324,7 @@ static void fill_req(struct iv_id *id, const struct rdma_conn_param *param, stru
 	id->responder_resources = depth(param->responder_resources);
 	id->initiator_depth = depth(param->initiator_depth);
 	id->retry_count = param->retry_count & 7;
-	id->mtu = (uint8_t)rnic_active_mtu(id->cdev->dev->rnic);
+	id->mtu = (uint8_t)rnic_active_mtu(cdev->dev->rnic);
 	/* The same path for both directions of a connection, another for the next one. */
 	id->flow_label = (uint32_t)sport * dport & FLOW_LABEL_MASK;
 	*req = (struct cm_req){.service_id = id->service_id,
@@ -335,7 +349,7 @@ static void fill_req(struct iv_id *id, const struct rdma_conn_param *param, stru
 
 static int start_connect(struct iv_id *id, const struct rdma_conn_param *param)
 {
-	struct iv_cm_dev *cdev = id->cdev;
+	struct iv_cm_dev *cdev;
 	const struct cm_path path = {id->local, id->remote, id->tos};
 	const bool ud = iv_id_ud(id);
 	const size_t cap = ud ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE;
@@ -343,13 +357,14 @@ static int start_connect(struct iv_id *id, const struct rdma_conn_param *param)
 	struct cm_req req;
 	int ret = private_data_of(data, cap, id, param->private_data, param->private_data_len);
 
+	if (ret == 0)
+		ret = begin(id, &cdev);
 	if (ret)
 		return ret;
 	id->service_id =
 		ipcm_service_id((unsigned)id->base.ps, port_of(&id->base.route.addr.dst_storage));
 	if (!ud)
-		fill_req(id, param, &req);
-	iv_own(cdev->dev);
+		fill_req(id, cdev, param, &req);
 	ret = id->conn ? -EINVAL
 	      : ud ? cm_sidr_request(cdev->cm, &path, id->service_id, data, cap, id, now_of(cdev),
 			     &id->conn)
@@ -364,41 +379,41 @@ int iv_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 		.retry_count = RETRIES,
 		.rnr_retry_count = RETRIES};
 	struct iv_id *id = iv_id(base);
-	int ret;
+	struct iv_cm_dev *cdev;
+	int ret = iv_cm_get(id, &cdev);
 
-	if (!param && !base->qp)
-		return iv_cm_ret(EINVAL);
-	ret = iv_id_set_state(id, ID_ROUTE_RESOLVED, ID_CONNECT);
 	if (ret)
 		return iv_cm_ret(ret);
-	ret = start_connect(id, param ? param : &defaults);
-	if (ret) {
-		iv_id_set_state(id, ID_CONNECT, ID_ROUTE_RESOLVED);
-		return iv_cm_ret(ret);
+	ret = param || base->qp ? iv_id_set_state(id, ID_ROUTE_RESOLVED, ID_CONNECT) : -EINVAL;
+	if (ret == 0) {
+		ret = start_connect(id, param ? param : &defaults);
+		if (ret)
+			iv_id_set_state(id, ID_CONNECT, ID_ROUTE_RESOLVED);
 	}
+	iv_cm_put(cdev);
+	if (ret)
+		return iv_cm_ret(ret);
 	return iv_cm_complete(id);
 }
 
 static int say_rtu(struct iv_id *id)
 {
-	struct iv_cm_dev *cdev = id->cdev;
-	int ret;
+	struct iv_cm_dev *cdev;
+	int ret = begin(id, &cdev);
 
-	if (!cdev)
-		return -EINVAL;
-	iv_own(cdev->dev);
+	if (ret)
+		return ret;
 	ret = id->conn ? cm_establish(id->conn, NULL, 0, now_of(cdev)) : -EINVAL;
 	return done(cdev, ret);
 }
 
 static int say_no(struct iv_id *id, unsigned reason, const void *data, size_t len)
 {
-	struct iv_cm_dev *cdev = id->cdev;
-	int ret;
+	struct iv_cm_dev *cdev;
+	int ret = begin(id, &cdev);
 
-	if (!cdev)
-		return -EINVAL;
-	iv_own(cdev->dev);
+	if (ret)
+		return ret;
 	ret = id->conn ? cm_reject(id->conn, reason, data, len, now_of(cdev)) : -EINVAL;
 	return done(cdev, ret);
 }
@@ -431,7 +446,7 @@ static uint8_t offer(unsigned wanted, unsigned of_peer, unsigned no_limit)
 
 static int say_rep(struct iv_id *id, const struct rdma_conn_param *param)
 {
-	struct iv_cm_dev *cdev = id->cdev;
+	struct iv_cm_dev *cdev;
 	const struct cm_rep rep = {.qpn = id->qpn,
 		.psn = id->psn,
 		.responder_resources = id->responder_resources,
@@ -440,9 +455,10 @@ static int say_rep(struct iv_id *id, const struct rdma_conn_param *param)
 		.flow_control = param && param->flow_control,
 		.srq = id->srq,
 		.rnr_retry = param ? param->rnr_retry_count & 7 : RETRIES};
-	int ret;
+	int ret = begin(id, &cdev);
 
-	iv_own(cdev->dev);
+	if (ret)
+		return ret;
 	ret = id->conn ? cm_accept(id->conn, &rep, param ? param->private_data : NULL,
 				 param ? param->private_data_len : 0, now_of(cdev))
 		       : -EINVAL;
@@ -451,14 +467,15 @@ static int say_rep(struct iv_id *id, const struct rdma_conn_param *param)
 
 static int say_sidr_rep(struct iv_id *id, const struct rdma_conn_param *param)
 {
-	struct iv_cm_dev *cdev = id->cdev;
+	struct iv_cm_dev *cdev;
 	const struct cm_sidr_rep rep = {.status = CM_SIDR_VALID,
 		.qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num,
 		.qkey = id->qkey,
 		.service_id = id->service_id};
-	int ret;
+	int ret = begin(id, &cdev);
 
-	iv_own(cdev->dev);
+	if (ret)
+		return ret;
 	ret = id->conn ? cm_sidr_reply(id->conn, &rep, param ? param->private_data : NULL,
 				 param ? param->private_data_len : 0, now_of(cdev))
 		       : -EINVAL;
@@ -489,15 +506,17 @@ static int accept_conn(struct iv_id *id, const struct rdma_conn_param *param)
 int iv_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 {
 	struct iv_id *id = iv_id(base);
-	int ret;
+	struct iv_cm_dev *cdev;
+	int ret = iv_cm_get(id, &cdev);
 
-	if (!param && !base->qp)
-		return iv_cm_ret(EINVAL);
-	ret = iv_id_set_state(id, ID_REQUESTED, ID_CONNECT);
 	if (ret)
 		return iv_cm_ret(ret);
-	ret = iv_id_ud(id) ? say_sidr_rep(id, param) : accept_conn(id, param);
-	iv_cm_answered(id);
+	ret = param || base->qp ? iv_id_set_state(id, ID_REQUESTED, ID_CONNECT) : -EINVAL;
+	if (ret == 0) {
+		ret = iv_id_ud(id) ? say_sidr_rep(id, param) : accept_conn(id, param);
+		iv_cm_answered(id);
+	}
+	iv_cm_put(cdev);
 	if (ret)
 		return iv_cm_ret(ret);
 	return iv_id_ud(id) ? 0 : iv_cm_complete(id);
@@ -527,13 +546,13 @@ int iv_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
 int iv_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 {
 	struct iv_id *id = iv_id(base);
-	int ret;
+	struct iv_cm_dev *cdev;
+	int ret = event == IBV_EVENT_COMM_EST ? begin(id, &cdev) : -EINVAL;
 
-	if (event != IBV_EVENT_COMM_EST || !id->cdev)
-		return iv_cm_ret(EINVAL);
-	iv_own(id->cdev->dev);
-	ret = id->conn ? cm_established(id->conn, now_of(id->cdev)) : -EINVAL;
-	return iv_cm_ret(done(id->cdev, ret));
+	if (ret)
+		return iv_cm_ret(ret);
+	ret = id->conn ? cm_established(id->conn, now_of(cdev)) : -EINVAL;
+	return iv_cm_ret(done(cdev, ret));
 }
 
 /* ---- the end ---- */
@@ -541,23 +560,25 @@ int iv_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 int iv_disconnect(struct rdma_cm_id *base)
 {
 	struct iv_id *id = iv_id(base);
+	struct iv_cm_dev *cdev;
 	int ret;
 
-	if (!id->cdev || iv_id_ud(id))
+	if (iv_id_ud(id))
 		return iv_cm_ret(EINVAL);
 	iv_id_to_err(id);
-	iv_own(id->cdev->dev);
-	ret = id->conn ? cm_disconnect(id->conn, now_of(id->cdev)) : -EINVAL;
-	ret = done(id->cdev, ret);
+	ret = begin(id, &cdev);
+	if (ret)
+		return iv_cm_ret(ret);
+	ret = id->conn ? cm_disconnect(id->conn, now_of(cdev)) : -EINVAL;
+	ret = done(cdev, ret);
 	return ret ? iv_cm_ret(ret) : iv_cm_complete(id);
 }
 
 void iv_cm_drop_conn(struct iv_id *id)
 {
-	struct iv_cm_dev *cdev = id->cdev;
+	struct iv_cm_dev *cdev;
 
-	if (cdev) {
-		iv_own(cdev->dev);
+	if (begin(id, &cdev) == 0) {
 		if (id->conn)
 			cm_release(id->conn, now_of(cdev));
 		id->conn = NULL;

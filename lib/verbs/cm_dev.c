@@ -13,7 +13,7 @@
 
 enum { GOODBYE_NS = 1000000000, GOODBYE_STEP_NS = 1000000 };
 
-struct iv_cm iv_cm = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct iv_cm iv_cm = {.lock = PTHREAD_MUTEX_INITIALIZER, .unused = PTHREAD_COND_INITIALIZER};
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* before all others */
 static bool opened;
@@ -28,7 +28,7 @@ int iv_cm_ret(int err)
 
 bool iv_cm_on(void)
 {
-	return iv_cm.n_dev > 0 || iv_env_set();
+	return atomic_load(&iv_cm.added) || iv_env_set();
 }
 
 /* ---- datagrams ---- */
@@ -136,6 +136,12 @@ void iv_cm_flush(struct iv_cm_dev *cdev)
 		iv_cm_turn(dev, dev->ops->now(dev->port));
 }
 
+/* DREQs that are not answered, and what waits for a neighbour's address. */
+static bool goodbye_left(const struct iv_cm_dev *cdev)
+{
+	return cm_unheard(cdev->cm) > 0 || cdev->n_waiting > 0 || cm_has_work(cdev->cm);
+}
+
 /* A DREQ may be lost, and when the process is gone nobody says it again: the peer would wait for
  * what does not come any more. */
 void iv_cm_stop(struct iv_dev *dev)
@@ -148,7 +154,7 @@ void iv_cm_stop(struct iv_dev *dev)
 		return;
 	cm_shutdown(dev->cm->cm, now);
 	iv_cm_flush(dev->cm);
-	while (!dev->dead && cm_unheard(dev->cm->cm) > 0 && now < until && dev->link) {
+	while (!dev->dead && goodbye_left(dev->cm) && now < until && dev->link) {
 		iv_turn(dev);
 		ops->wait(dev->port, now + GOODBYE_STEP_NS);
 		now = ops->now(dev->port);
@@ -161,17 +167,37 @@ void iv_cm_destroy(struct iv_dev *dev)
 
 	if (!cdev)
 		return;
-	pthread_mutex_lock(&iv_cm.lock);
-	for (unsigned i = 0; i < iv_cm.n_dev; i++)
-		if (iv_cm.dev[i] == cdev)
-			iv_cm.dev[i] = iv_cm.dev[--iv_cm.n_dev];
-	pthread_mutex_unlock(&iv_cm.lock);
 	dev->cm = NULL;
 	cm_destroy(cdev->cm);
 	free(cdev);
 }
 
 /* ---- opening ---- */
+
+/* In the place of one whose context has been closed while the device stayed open. 0 or -errno. */
+static int install(struct iv_cm_dev *cdev)
+{
+	struct iv_dev *dev = cdev->dev;
+	struct iv_cm_dev *old = NULL;
+	int ret = 0;
+
+	iv_own(dev);
+	pthread_mutex_lock(&iv_cm.lock);
+	if (iv_cm.n_dev == IV_CM_DEVICES) {
+		ret = -ENOSPC;
+	} else {
+		old = dev->cm;
+		dev->cm = cdev;
+		iv_cm.dev[iv_cm.n_dev++] = cdev;
+		atomic_store(&iv_cm.added, true);
+	}
+	pthread_mutex_unlock(&iv_cm.lock);
+	iv_disown(dev);
+	if (old)
+		cm_destroy(old->cm);
+	free(old);
+	return ret;
+}
 
 static int add(struct ibv_context *context)
 {
@@ -181,8 +207,8 @@ static int add(struct ibv_context *context)
 	struct iv_cm_dev *cdev;
 	int ret;
 
-	if (dev->cm || iv_cm.n_dev == IV_CM_DEVICES)
-		return dev->cm ? 0 : -ENOSPC;
+	if (dev->cm && !dev->cm->leaving)
+		return 0;
 	cdev = calloc(1, sizeof(*cdev));
 	if (!cdev)
 		return -ENOMEM;
@@ -195,17 +221,14 @@ static int add(struct ibv_context *context)
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
 		config.seed = dev->ops->now(dev->port);
 	ret = cdev->pd ? cm_create(&config, &cdev->cm) : -ENOMEM;
-	if (ret) {
-		free(cdev);
-		return ret;
+	if (ret == 0) {
+		ret = install(cdev);
+		if (ret)
+			cm_destroy(cdev->cm);
 	}
-	iv_own(dev);
-	dev->cm = cdev;
-	iv_disown(dev);
-	pthread_mutex_lock(&iv_cm.lock);
-	iv_cm.dev[iv_cm.n_dev++] = cdev;
-	pthread_mutex_unlock(&iv_cm.lock);
-	return 0;
+	if (ret)
+		free(cdev);
+	return ret;
 }
 
 int incline_verbs_cm_add(struct ibv_context *context)
@@ -244,12 +267,17 @@ int iv_cm_open(void)
 		opened = ret == 0;
 	}
 	pthread_mutex_unlock(&open_lock);
-	return ret ? ret : iv_cm.n_dev ? 0 : -ENODEV;
+	pthread_mutex_lock(&iv_cm.lock);
+	if (ret == 0 && iv_cm.n_dev == 0)
+		ret = -ENODEV;
+	pthread_mutex_unlock(&iv_cm.lock);
+	return ret;
 }
 
 /* ---- which device ---- */
 
-struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index)
+/* iv_cm.lock is held. */
+static struct iv_cm_dev *find(const struct wire_ip *ip, uint8_t *sgid_index)
 {
 	struct wire_ip gid;
 
@@ -277,8 +305,8 @@ static bool link_local(const struct wire_ip *ip)
 }
 
 /* There are no prefixes: of the addresses of its family, the one that it has most bits in common
- * with. */
-struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index)
+ * with. iv_cm.lock is held. */
+static struct iv_cm_dev *nearest(const struct wire_ip *ip, uint8_t *sgid_index)
 {
 	struct iv_cm_dev *best = NULL;
 	unsigned most = 0;
@@ -298,22 +326,49 @@ struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index)
 	return best;
 }
 
+struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index)
+{
+	struct iv_cm_dev *cdev;
+
+	pthread_mutex_lock(&iv_cm.lock);
+	cdev = find(ip, sgid_index);
+	if (cdev)
+		cdev->users++;
+	pthread_mutex_unlock(&iv_cm.lock);
+	return cdev;
+}
+
+struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index)
+{
+	struct iv_cm_dev *cdev;
+
+	pthread_mutex_lock(&iv_cm.lock);
+	cdev = nearest(ip, sgid_index);
+	if (cdev)
+		cdev->users++;
+	pthread_mutex_unlock(&iv_cm.lock);
+	return cdev;
+}
+
 struct ibv_context **iv_rdma_get_devices(int *n)
 {
 	struct ibv_context **list;
-	int ret = iv_cm_open();
+	int ret = iv_cm_open(), found;
 
 	if (n)
 		*n = 0;
-	list = ret ? NULL : calloc(iv_cm.n_dev + 1, sizeof(*list));
+	list = ret ? NULL : calloc(IV_CM_DEVICES + 1, sizeof(*list));
 	if (!list) {
 		errno = ret ? -ret : ENOMEM;
 		return NULL;
 	}
-	for (unsigned i = 0; i < iv_cm.n_dev; i++)
+	pthread_mutex_lock(&iv_cm.lock);
+	found = (int)iv_cm.n_dev;
+	for (int i = 0; i < found; i++)
 		list[i] = iv_cm.dev[i]->context;
+	pthread_mutex_unlock(&iv_cm.lock);
 	if (n)
-		*n = (int)iv_cm.n_dev;
+		*n = found;
 	return list;
 }
 
@@ -326,31 +381,44 @@ void iv_rdma_free_devices(struct ibv_context **list)
 
 void iv_cm_barrier(void)
 {
-	for (unsigned i = 0; i < iv_cm.n_dev; i++) {
-		iv_own(iv_cm.dev[i]->dev);
-		iv_disown(iv_cm.dev[i]->dev);
+	struct iv_cm_dev *cdevs[IV_CM_DEVICES];
+	const unsigned n = iv_cm_get_all(cdevs);
+
+	for (unsigned i = 0; i < n; i++) {
+		iv_own(cdevs[i]->dev);
+		iv_disown(cdevs[i]->dev);
 	}
+	iv_cm_put_all(cdevs, n);
 }
 
 void iv_cm_progress(void)
 {
-	for (unsigned i = 0; i < iv_cm.n_dev; i++)
-		iv_progress(iv_cm.dev[i]->dev);
+	struct iv_cm_dev *cdevs[IV_CM_DEVICES];
+	const unsigned n = iv_cm_get_all(cdevs);
+
+	for (unsigned i = 0; i < n; i++)
+		iv_progress(cdevs[i]->dev);
+	iv_cm_put_all(cdevs, n);
 }
 
 int iv_cm_wait(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct iv_cm_dev *cdevs[IV_CM_DEVICES];
+	const unsigned n = iv_cm_get_all(cdevs);
+	bool waited = false;
 
-	for (unsigned i = 0; i < iv_cm.n_dev; i++) {
-		struct iv_dev *dev = iv_cm.dev[i]->dev;
+	for (unsigned i = 0; i < n && !waited; i++) {
+		struct iv_dev *dev = cdevs[i]->dev;
 
 		/* Nobody else would run it. */
-		if (!dev->threaded) {
+		waited = !dev->threaded;
+		if (waited)
 			dev->ops->wait(dev->port, atomic_load(&dev->deadline));
-			return 0;
-		}
 	}
+	iv_cm_put_all(cdevs, n);
+	if (waited)
+		return 0;
 	return poll(&p, 1, -1) < 0 ? -1 : 0;
 }
 

@@ -133,12 +133,18 @@ static void take(struct iv_cm_channel *channel, struct iv_cm_event *event)
 	(void)!eventfd_read(channel->base.fd, &one);
 }
 
+void iv_cm_raise_locked(struct iv_cm_event *event)
+{
+	if (event)
+		put(channel_of(
+			    iv_id(event->base.listen_id ? event->base.listen_id : event->base.id)),
+			event);
+}
+
 void iv_cm_raise(struct iv_cm_event *event)
 {
-	struct iv_id *id = iv_id(event->base.listen_id ? event->base.listen_id : event->base.id);
-
 	pthread_mutex_lock(&iv_cm.lock);
-	put(channel_of(id), event);
+	iv_cm_raise_locked(event);
 	pthread_mutex_unlock(&iv_cm.lock);
 }
 
@@ -344,6 +350,8 @@ int iv_cm_complete(struct iv_id *id)
 		if (errno != EINTR)
 			return -1;
 	id->base.event = event;
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return iv_cm_ret(ENODEV);
 	if (event->status == 0)
 		return 0;
 	return iv_cm_ret(event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : event->status);

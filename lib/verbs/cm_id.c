@@ -103,7 +103,9 @@ int iv_id_set_state(struct iv_id *id, enum iv_id_state from, enum iv_id_state to
 	int ret = 0;
 
 	pthread_mutex_lock(&iv_cm.lock);
-	if (id->state == from)
+	if (id->removed)
+		ret = -ENODEV;
+	else if (id->state == from)
 		id->state = to;
 	else
 		ret = -EINVAL;
@@ -189,16 +191,16 @@ int iv_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, voi
 
 static void stop_resolving(struct iv_id *id)
 {
-	struct iv_dev *dev;
+	struct iv_cm_dev *cdev;
 
-	if (!id->cdev)
-		return;
-	dev = id->cdev->dev;
-	iv_own(dev);
+	if (iv_cm_get(id, &cdev))
+		return; /* a device that is closed has let go of it */
+	iv_own(cdev->dev);
 	if (id->is_resolving)
 		LIST_REMOVE(id, resolving);
 	id->is_resolving = false;
-	iv_disown(dev);
+	iv_disown(cdev->dev);
+	iv_cm_put(cdev);
 }
 
 int iv_destroy_id(struct rdma_cm_id *base)
@@ -250,12 +252,14 @@ int iv_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 
 void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, uint8_t sgid_index)
 {
+	pthread_mutex_lock(&iv_cm.lock);
 	id->cdev = cdev;
 	id->sgid_index = sgid_index;
 	id->base.verbs = cdev->context;
 	id->base.port_num = IV_PORT;
 	if (!id->base.pd)
 		id->base.pd = cdev->pd;
+	pthread_mutex_unlock(&iv_cm.lock);
 }
 
 static int bind_port(struct iv_id *id, const struct wire_ip *ip, uint16_t port)
@@ -294,6 +298,8 @@ static int bind_ip(struct iv_id *id, const struct sockaddr *addr)
 		ret = bind_port(id, &ip, port);
 	if (ret == 0 && cdev)
 		iv_id_use(id, cdev, index);
+	if (cdev)
+		iv_cm_put(cdev);
 	return ret;
 }
 
@@ -323,48 +329,62 @@ int iv_listen(struct rdma_cm_id *base, int backlog)
 
 /* ---- resolving ---- */
 
-/* Binds to src if it is given, else to the own address nearest to dst. */
-static int bind_for(struct iv_id *id, const struct sockaddr *src, const struct wire_ip *dst)
+/* To the own address nearest to dst. */
+static int bind_nearest(struct iv_id *id, const struct wire_ip *dst)
 {
-	uint16_t port = src_port(id);
+	const uint16_t port = src_port(id);
 	uint8_t index = 0;
-	struct iv_cm_dev *cdev;
+	struct iv_cm_dev *cdev = iv_cm_nearest(dst, &index);
 	struct wire_ip gid;
-	int ret = 0;
+	int ret = cdev ? rnic_gid(cdev->dev->rnic, index, &gid) : -ENODEV;
 
-	if (src && id->state == ID_IDLE) {
-		ret = bind_ip(id, src);
-		port = src_port(id);
-	}
-	if (ret || id->cdev)
-		return ret;
-	cdev = iv_cm_nearest(dst, &index);
-	if (!cdev || rnic_gid(cdev->dev->rnic, index, &gid))
-		return -ENODEV;
-	if (id->state == ID_IDLE) {
+	if (ret == 0 && id->state == ID_IDLE) {
 		ret = bind_port(id, &gid, port);
-	} else {
+	} else if (ret == 0) {
 		id->local = gid; /* bound to a port of any address before */
 		id->bound_any = false;
 		iv_from_ip(&gid, port, &id->base.route.addr.src_storage);
 	}
 	if (ret == 0)
 		iv_id_use(id, cdev, index);
+	if (cdev)
+		iv_cm_put(cdev);
 	return ret;
 }
 
-static void start_resolving(struct iv_id *id, int timeout_ms)
+/* Binds to src if it is given, else to the own address nearest to dst. */
+static int bind_for(struct iv_id *id, const struct sockaddr *src, const struct wire_ip *dst)
 {
-	struct iv_dev *dev = id->cdev->dev;
+	struct iv_cm_dev *cdev;
+	int ret = src && id->state == ID_IDLE ? bind_ip(id, src) : 0;
 
+	if (ret)
+		return ret;
+	ret = iv_cm_get(id, &cdev);
+	if (ret == 0)
+		iv_cm_put(cdev);
+	return ret == -EINVAL ? bind_nearest(id, dst) : ret;
+}
+
+static int start_resolving(struct iv_id *id, int timeout_ms)
+{
+	struct iv_cm_dev *cdev;
+	struct iv_dev *dev;
+	int ret = iv_cm_get(id, &cdev);
+
+	if (ret)
+		return ret;
+	dev = cdev->dev;
 	iv_own(dev);
 	id->resolve_until =
 		dev->ops->now(dev->port) + (timeout_ms > 0 ? (uint64_t)timeout_ms * NS_PER_MS : 0);
 	id->is_resolving = true;
-	LIST_INSERT_HEAD(&id->cdev->resolving, id, resolving);
-	iv_cm_flush(id->cdev);
+	LIST_INSERT_HEAD(&cdev->resolving, id, resolving);
+	iv_cm_flush(cdev);
 	iv_disown(dev);
 	iv_kick(dev);
+	iv_cm_put(cdev);
+	return 0;
 }
 
 int iv_resolve_addr(
@@ -391,13 +411,13 @@ int iv_resolve_addr(
 		iv_id_set_state(id, ID_ADDR_QUERY, ID_ADDR_RESOLVED); /* groups need no asking */
 		iv_cm_raise_plain(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	} else {
-		start_resolving(id, timeout_ms);
+		ret = start_resolving(id, timeout_ms);
 	}
-	return iv_cm_complete(id);
+	return ret ? iv_cm_ret(ret) : iv_cm_complete(id);
 }
 
 /* The path record that programs of InfiniBand look at; the route itself is Ethernet's business. */
-void iv_id_route(struct iv_id *id)
+void iv_id_route(struct iv_id *id, const struct iv_cm_dev *cdev)
 {
 	struct ibv_sa_path_rec *path = &id->path_rec;
 
@@ -407,7 +427,7 @@ void iv_id_route(struct iv_id *id)
 		.traffic_class = id->tos,
 		.hop_limit = 64,
 		.mtu_selector = 2,
-		.mtu = rnic_active_mtu(id->cdev->dev->rnic),
+		.mtu = rnic_active_mtu(cdev->dev->rnic),
 		.packet_life_time = id->ack_timeout - 1,
 		.packet_life_time_selector = 2};
 	memcpy(path->sgid.raw, id->local.b, sizeof(path->sgid.raw));
@@ -419,12 +439,18 @@ void iv_id_route(struct iv_id *id)
 int iv_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 {
 	struct iv_id *id = iv_id(base);
-	int ret = iv_id_set_state(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED);
+	struct iv_cm_dev *cdev;
+	int ret = iv_cm_get(id, &cdev);
 
 	(void)timeout_ms;
 	if (ret)
 		return iv_cm_ret(ret);
-	iv_id_route(id);
+	ret = iv_id_set_state(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED);
+	if (ret == 0)
+		iv_id_route(id, cdev);
+	iv_cm_put(cdev);
+	if (ret)
+		return iv_cm_ret(ret);
 	iv_cm_raise_plain(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	return iv_cm_complete(id);
 }

@@ -3,8 +3,9 @@
  *
  * Locking: iv_dev.owner owns the communication manager of a device and the fields of an ID that its
  * callbacks write (marked "owner"). iv_cm.lock, a leaf taken after it, protects the lists of IDs,
- * queues of events and states. Functions of the interface called for one ID by several threads at
- * once are the program's mistake, as with librdmacm. */
+ * queues of events and states, and counts the threads that use a device: it is closed when they
+ * have let go of it. Functions of the interface called for one ID by several threads at once are
+ * the program's mistake, as with librdmacm. */
 #ifndef VERBS_CM_INTERNAL_H
 #define VERBS_CM_INTERNAL_H
 
@@ -29,8 +30,10 @@ LIST_HEAD(iv_ids, iv_id);
 /* The communication manager of a device; made with the first call that needs one. */
 struct iv_cm_dev {
 	struct iv_dev *dev;
-	struct ibv_context *context;
-	struct ibv_pd *pd;
+	struct ibv_context *context; /* NULL when it has been closed; iv_cm.lock */
+	struct ibv_pd *pd;           /* likewise */
+	unsigned users;              /* threads between iv_cm_get and _put; iv_cm.lock */
+	bool leaving;                /* it is being closed, or has been; iv_cm.lock */
 	struct cm *cm;
 	struct iv_ids resolving;              /* owner */
 	struct cm_out waiting[IV_CM_WAITING]; /* owner */
@@ -78,7 +81,8 @@ struct iv_id {
 	LIST_ENTRY(iv_id) resolving; /* owner */
 	bool is_resolving;           /* owner */
 	uint64_t resolve_until;      /* owner */
-	struct iv_cm_dev *cdev;      /* NULL: not bound to a device */
+	struct iv_cm_dev *cdev;      /* NULL: not bound to a device; iv_cm.lock, see iv_cm_get */
+	bool removed;                /* its device has been closed; iv_cm.lock */
 	enum iv_id_state state;      /* iv_cm.lock */
 	bool sync, bound_any, reuse, afonly;
 	bool has_port;       /* of its own; accepted ones share their listener's. iv_cm.lock */
@@ -114,8 +118,10 @@ struct iv_cm {
 	unsigned n_closed; /* ever */
 	struct iv_ids ids;
 	struct iv_cm_channels channels;
+	pthread_cond_t unused; /* a device that leaves has no users any more */
 	struct iv_cm_dev *dev[IV_CM_DEVICES];
 	unsigned n_dev;
+	atomic_bool added; /* there was a device: IDs are ours, also when it has been closed */
 };
 extern struct iv_cm iv_cm;
 
@@ -143,7 +149,8 @@ int iv_cm_ret(int err);
 bool iv_cm_on(void);
 /* Opens what INCLINE_RNIC describes, once. 0 or -errno. */
 int iv_cm_open(void);
-/* The device that has the address, and its place in the GID table; or that is nearest to it. */
+/* The device that has the address, and its place in the GID table; or that is nearest to it. To be
+ * given back with iv_cm_put; NULL: none. */
 struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index);
 struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index);
 /* After this no callback is under way that began before. */
@@ -155,12 +162,23 @@ int iv_cm_wait(int fd);
 /* After a call into the communication manager, as the owner; then iv_disown, iv_kick. */
 void iv_cm_flush(struct iv_cm_dev *cdev);
 
+/* ---- cm_use.c ---- */
+
+/* The device of the ID, which is not closed until iv_cm_put. Not by the owner of a device. -EINVAL:
+ * the ID is not bound to one; -ENODEV: it has been closed. */
+int iv_cm_get(struct iv_id *id, struct iv_cm_dev **cdev);
+void iv_cm_put(struct iv_cm_dev *cdev);
+/* All devices; returns how many. */
+unsigned iv_cm_get_all(struct iv_cm_dev *cdevs[IV_CM_DEVICES]);
+void iv_cm_put_all(struct iv_cm_dev *const cdevs[], unsigned n);
+
 /* ---- cm_event.c ---- */
 
 /* Queues an event of the ID; msg or NULL. Any thread, also the owner of a device. */
 struct iv_cm_event *iv_cm_event_new(struct iv_id *id, enum rdma_cm_event_type type, int status);
 void iv_cm_event_data(struct iv_cm_event *event, const void *data, size_t len);
 void iv_cm_raise(struct iv_cm_event *event);
+void iv_cm_raise_locked(struct iv_cm_event *event); /* iv_cm.lock is held; NULL: nothing */
 void iv_cm_raise_plain(struct iv_id *id, enum rdma_cm_event_type type, int status);
 /* Takes the ID's events out of its queue; those of peers' requests to it are rejected. */
 void iv_cm_forget(struct iv_id *id);
@@ -174,11 +192,12 @@ int iv_cm_complete(struct iv_id *id);
 struct iv_id *iv_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 	enum ibv_qp_type type);
 void iv_id_free(struct iv_id *id);
+/* Binds it to a device that the caller got, or owns. */
 void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, uint8_t sgid_index);
 int iv_to_ip(const struct sockaddr *addr, struct wire_ip *ip, uint16_t *port);
 void iv_from_ip(const struct wire_ip *ip, uint16_t port, struct sockaddr_storage *addr);
 int iv_id_set_state(struct iv_id *id, enum iv_id_state from, enum iv_id_state to);
-void iv_id_route(struct iv_id *id);
+void iv_id_route(struct iv_id *id, const struct iv_cm_dev *cdev);
 int iv_create_id_sync(struct rdma_cm_id **id, enum rdma_port_space ps, enum ibv_qp_type type);
 
 /* ---- cm_conn.c ---- */

@@ -18,12 +18,17 @@ static int join(struct iv_id *id, const struct sockaddr *addr, void *context)
 {
 	struct iv_mc *mc;
 	struct iv_cm_event *event;
+	struct iv_cm_dev *cdev;
 	uint16_t port;
 	struct wire_ip ip;
 	int ret = iv_to_ip(addr, &ip, &port);
 
-	if (ret || !id->cdev || !iv_id_ud(id) || !iv_is_group(&ip))
+	if (ret || !iv_id_ud(id) || !iv_is_group(&ip))
 		return ret ? ret : -EINVAL;
+	ret = iv_cm_get(id, &cdev);
+	if (ret)
+		return ret;
+	iv_cm_put(cdev); /* nothing more of it is wanted */
 	mc = calloc(1, sizeof(*mc));
 	event = iv_cm_event_new(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	if (!mc || !event) {
@@ -66,12 +71,16 @@ void iv_mc_joined(struct iv_cm_event *event)
 {
 	struct rdma_cm_id *id = event->base.id;
 	struct iv_mc *mc = event->mc;
+	struct iv_cm_dev *cdev;
 	union ibv_gid gid;
-	int ret;
+	int ret = -iv_cm_get(iv_id(id), &cdev);
 
 	fill_gid(&mc->group, &gid);
-	ret = id->qp ? iv_attach_mcast(id->qp, &gid, 0) : 0;
-	mc->attached = id->qp && ret == 0;
+	if (ret == 0) {
+		ret = id->qp ? iv_attach_mcast(id->qp, &gid, 0) : 0;
+		mc->attached = id->qp && ret == 0;
+		iv_cm_put(cdev);
+	}
 	if (ret) {
 		LIST_REMOVE(mc, link);
 		event->base.event = RDMA_CM_EVENT_MULTICAST_ERROR;
@@ -81,11 +90,15 @@ void iv_mc_joined(struct iv_cm_event *event)
 
 static void leave(struct iv_id *id, struct iv_mc *mc)
 {
+	struct iv_cm_dev *cdev;
 	union ibv_gid gid;
 
 	fill_gid(&mc->group, &gid);
-	if (mc->attached && id->base.qp)
-		iv_detach_mcast(id->base.qp, &gid, 0);
+	if (iv_cm_get(id, &cdev) == 0) {
+		if (mc->attached && id->base.qp)
+			iv_detach_mcast(id->base.qp, &gid, 0);
+		iv_cm_put(cdev);
+	}
 	LIST_REMOVE(mc, link);
 	free(mc);
 }

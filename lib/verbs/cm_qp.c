@@ -67,10 +67,13 @@ static int rts_attr(const struct iv_id *id, struct ibv_qp_attr *attr)
 
 int iv_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 {
-	const struct iv_id *id = iv_id(base);
+	struct iv_id *id = iv_id(base);
+	struct iv_cm_dev *cdev;
+	int ret = attr && mask ? iv_cm_get(id, &cdev) : -EINVAL;
 
-	if (!attr || !mask || !id->cdev)
-		return iv_cm_ret(EINVAL);
+	if (ret)
+		return iv_cm_ret(ret);
+	iv_cm_put(cdev); /* bound to it, and that is enough */
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
 		*mask = init_attr(id, attr);
@@ -111,26 +114,29 @@ int iv_id_to_init(struct iv_id *id, struct ibv_qp *qp)
 
 int iv_id_to_rts(struct iv_id *id)
 {
-	struct ibv_qp *qp = id->base.qp;
-	int ret = 0;
+	/* The first one again, for now it is known what the peer may do. */
+	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	struct iv_cm_dev *cdev;
+	int ret = iv_cm_get(id, &cdev);
 
-	if (!qp || iv_id_ud(id))
-		return 0;
-	/* Again, for now it is known what the peer may do. */
-	ret = to_state(id, qp, IBV_QPS_INIT);
-	if (ret == 0)
-		ret = to_state(id, qp, IBV_QPS_RTR);
-	if (ret == 0)
-		ret = to_state(id, qp, IBV_QPS_RTS);
+	if (ret)
+		return ret;
+	for (unsigned i = 0; i < 3 && id->base.qp && !iv_id_ud(id) && ret == 0; i++)
+		ret = to_state(id, id->base.qp, states[i]);
+	iv_cm_put(cdev);
 	return ret;
 }
 
 void iv_id_to_err(struct iv_id *id)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct iv_cm_dev *cdev;
 
+	if (iv_cm_get(id, &cdev))
+		return;
 	if (id->base.qp && !iv_id_ud(id))
 		ibv_modify_qp(id->base.qp, &attr, IBV_QP_STATE);
+	iv_cm_put(cdev);
 }
 
 /* ---- making ---- */
@@ -176,24 +182,24 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return ret;
 }
 
-int iv_rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+static int make_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
 	int ret;
 
-	if (!id->verbs || id->qp)
-		return iv_cm_ret(EINVAL);
+	if (id->qp)
+		return -EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pd;
 	}
 	if (attr->pd->context != id->verbs)
-		return iv_cm_ret(EINVAL);
+		return -EINVAL;
 	if (id->srq && !attr->srq)
 		attr->srq = id->srq;
 	ret = create_cqs(id, attr);
 	if (ret)
-		return iv_cm_ret(ret);
+		return ret;
 	id->qp_type = attr->qp_type;
 	qp = iv_create_qp_ex(id->verbs, attr);
 	ret = qp ? iv_id_to_init(iv_id(id), qp) : -errno;
@@ -201,11 +207,23 @@ int iv_rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 		if (qp)
 			iv_destroy_qp(qp);
 		destroy_cqs(id);
-		return iv_cm_ret(ret);
+		return ret;
 	}
 	id->pd = qp->pd;
 	id->qp = qp;
 	return 0;
+}
+
+int iv_rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct iv_cm_dev *cdev;
+	int ret = iv_cm_get(iv_id(id), &cdev);
+
+	if (ret)
+		return iv_cm_ret(ret);
+	ret = make_qp(id, attr);
+	iv_cm_put(cdev);
+	return iv_cm_ret(ret);
 }
 
 int iv_rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -228,30 +246,47 @@ int iv_rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_in
 
 void iv_rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	struct iv_cm_dev *cdev;
+
+	if (iv_cm_get(iv_id(id), &cdev))
+		return; /* freed with its device */
 	if (id->qp)
 		iv_destroy_qp(id->qp);
 	id->qp = NULL;
 	destroy_cqs(id);
+	iv_cm_put(cdev);
 }
 
 /* ---- shared receive queues ---- */
 
-int iv_rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+static int make_srq(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq *srq;
 
-	if (!id->verbs || id->srq)
-		return iv_cm_ret(EINVAL);
+	if (id->srq)
+		return -EINVAL;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		attr->pd = id->pd;
 	}
 	srq = iv_create_srq_ex(id->verbs, attr);
 	if (!srq)
-		return -1;
+		return -errno;
 	id->pd = srq->pd;
 	id->srq = srq;
 	return 0;
+}
+
+int iv_rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	struct iv_cm_dev *cdev;
+	int ret = iv_cm_get(iv_id(id), &cdev);
+
+	if (ret)
+		return iv_cm_ret(ret);
+	ret = make_srq(id, attr);
+	iv_cm_put(cdev);
+	return iv_cm_ret(ret);
 }
 
 int iv_rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *init)
@@ -270,7 +305,12 @@ int iv_rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_
 
 void iv_rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	struct iv_cm_dev *cdev;
+
+	if (iv_cm_get(iv_id(id), &cdev))
+		return;
 	if (id->srq)
 		iv_destroy_srq(id->srq);
 	id->srq = NULL;
+	iv_cm_put(cdev);
 }

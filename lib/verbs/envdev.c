@@ -416,6 +416,7 @@ int iv_close_device(struct ibv_context *context)
 	struct iv_dev *dev = iv_dev(context);
 
 	pthread_mutex_lock(&iv_env_lock);
+	iv_cm_leave(context);
 	if (iv_ctx_close(context)) {
 		iv_dev_stop(dev);
 		if (env_dev(dev->device))

@@ -292,6 +292,12 @@ int iv_qp_ex_init(struct iv_qp *qp, uint64_t send_ops);
 void iv_qp_ex_fini(struct iv_qp *qp);
 int iv_cq_ex_init(struct iv_cq *cq, uint64_t wc_flags);
 
+/* ---- cm_use.c ---- */
+
+/* The context is about to be closed: if RDMA-CM works on it, waits for the threads that do, and
+ * tells its IDs (RDMA_CM_EVENT_DEVICE_REMOVAL). Not by the owner. */
+void iv_cm_leave(struct ibv_context *context);
+
 /* ---- cm_dev.c: the communication manager; all but destroy by the owner ---- */
 
 unsigned iv_on_mad(void *arg, const struct rnic_mad *mad, const uint8_t *data);
