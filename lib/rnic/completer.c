@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What comes back to an RC requester: acknowledgements, NAKs and responses, and the completions
  * that follow (IBTA vol. 1, 9.7.5, 9.9.2). */
-#include "lib/rnic/device.h"
 #include "lib/rnic/placement.h"
-#include "lib/rnic/qp.h"
-#include "lib/rnic/rc.h"
 #include "lib/rnic/requester.h"
-#include "lib/rnic/scheduler.h"
-#include "lib/rnic/timer.h"
 #include "lib/rnic/window.h"
-#include "lib/rnic/wqe.h"
-#include "lib/wire/psn.h"
 
 /* ---- acknowledgements ---- */
 
 /* The oldest request is done. */
 static void complete(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	/* Those from next_idx on will be sent once more, or were not yet, and are not counted. */
 	if (rc_is_rd(request(qp, req->una_idx)) && (int32_t)(req->next_idx - req->una_idx) > 0)
@@ -30,7 +23,7 @@ static void complete(struct rnic_qp *qp)
 
 void rc_settle_local(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	while (req->una_idx != req->assign_idx && request(qp, req->una_idx)->done)
 		complete(qp);
@@ -39,7 +32,7 @@ void rc_settle_local(struct rnic_qp *qp)
 /* una has moved. */
 static void progressed(struct rnic_qp *qp, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	rc_settle_local(qp);
 	if (req->next < req->una) {
@@ -49,7 +42,7 @@ static void progressed(struct rnic_qp *qp, uint64_t now)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_wait = req->implied = req->nak_done = false;
-	if (qp->sel != NULL)
+	if (rc_of(qp)->sel != NULL)
 		sel_progressed(qp, now);
 	rc_restart_timer(qp, now);
 	rc_settle_drain(qp);
@@ -61,7 +54,7 @@ static void progressed(struct rnic_qp *qp, uint64_t now)
  * it: these are done when their response is here. True if una moved. */
 static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	uint64_t before = req->una;
 	const struct send_wqe *wqe = NULL;
 
@@ -82,8 +75,8 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 
 void rc_heard(struct rnic_qp *qp, uint64_t now)
 {
-	qp->req.retries = qp->attr.retry_cnt;
-	qp->sel->probes = 0;
+	rc_of(qp)->req.retries = qp->attr.retry_cnt;
+	rc_of(qp)->sel->probes = 0;
 	rc_restart_timer(qp, now);
 }
 
@@ -91,7 +84,7 @@ void rc_heard(struct rnic_qp *qp, uint64_t now)
  * for all that tells so; if that is lost too, the timer finds out. */
 unsigned rc_response_lost(struct rnic_qp *qp, bool progress)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	if (req->implied || req->rnr_wait)
 		return RNIC_DROP_ACK_RANGE;
@@ -105,7 +98,7 @@ unsigned rc_response_lost(struct rnic_qp *qp, bool progress)
 
 static unsigned rx_rnr(struct rnic_qp *qp, unsigned code, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	rnic_inc(qp->rnic, RNIC_C_RNR_RX);
 	if (req->rnr_wait)
@@ -120,7 +113,7 @@ static unsigned rx_rnr(struct rnic_qp *qp, unsigned code, uint64_t now)
 	/* The peer lives: what it makes us wait for does not count as tries. */
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_wait = true;
-	timer_set(&qp->rnic->timers, &qp->timer, now + roce_rnr_ns(code));
+	rc_retry_at(qp, now + roce_rnr_ns(code));
 	return 0;
 }
 
@@ -130,9 +123,9 @@ static unsigned rx_sequence(struct rnic_qp *qp, bool progress)
 	/* Packets behind one that met RNR: it will be sent again anyway. A responder says NAK once
 	 * for a gap (9.7.5.2.8), so another one is a copy of it, made by the network: were it a
 	 * try, copies would use up the tries within a round trip. */
-	if (qp->req.rnr_wait || qp->req.nak_done)
+	if (rc_of(qp)->req.rnr_wait || rc_of(qp)->req.nak_done)
 		return 0;
-	qp->req.nak_done = true;
+	rc_of(qp)->req.nak_done = true;
 	if (progress)
 		rc_go_back(qp);
 	else
@@ -158,7 +151,7 @@ static enum ibv_wc_status fatal_status(unsigned code)
 /* The request of the packet seq, which has been sent. */
 static uint32_t index_of(const struct rnic_qp *qp, uint64_t seq)
 {
-	uint32_t index = qp->req.una_idx;
+	uint32_t index = rc_of(qp)->req.una_idx;
 	const struct send_wqe *wqe = request(qp, index);
 
 	while (wqe_is_local(wqe) || wqe->first + rc_packets(qp, wqe) <= seq)
@@ -173,7 +166,7 @@ static unsigned rx_fatal(struct rnic_qp *qp, unsigned code, uint64_t seq, bool p
 
 	if (status == IBV_WC_SUCCESS)
 		return RNIC_DROP_UNSUPPORTED;
-	if (seq < qp->req.high)
+	if (seq < rc_of(qp)->req.high)
 		rc_fail_in_turn(qp, index_of(qp, seq), status);
 	return qp_state(qp) == IBV_QPS_ERR ? 0 : rc_response_lost(qp, progress);
 }
@@ -184,10 +177,10 @@ static uint64_t nearest(const struct rc_requester *req, uint32_t psn)
 	return req->una + (uint64_t)(int64_t)psn_diff(psn, (uint32_t)req->una & PSN_MASK);
 }
 
-unsigned rc_rx_ack(
+static unsigned rx_ack(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS, value = pkt->syndrome & ROCE_AETH_VALUE;
 	uint64_t seq = nearest(req, pkt->psn);
 	bool progress;
@@ -215,7 +208,7 @@ unsigned rc_rx_ack(
 		return req->una < seq ? rc_response_lost(qp, progress) : 0;
 	if (!outstanding(req))
 		return 0;
-	if (qp->sel != NULL && class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE)
+	if (rc_of(qp)->sel != NULL && class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE)
 		return sel_rx_nak(qp, frame + pkt->pay_off, pkt, seq, progress, now);
 	if (class == ROCE_AETH_RNR)
 		return req->una < seq ? rc_response_lost(qp, progress) : rx_rnr(qp, value, now);
@@ -230,7 +223,7 @@ static enum ibv_wc_status take_response(struct rnic_qp *qp, const struct send_wq
 	const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	struct placement where = {.kind = PLACE_LIST, .sge = wqe->sge, .n_sge = wqe->n_sge};
-	uint64_t offset = (qp->req.una - wqe->first) * qp->mtu;
+	uint64_t offset = (rc_of(qp)->req.una - wqe->first) * qp->mtu;
 	uint64_t rest = wqe->len - offset;
 	const uint8_t *from = frame + pkt->pay_off;
 	size_t len = pkt->pay_len;
@@ -247,10 +240,10 @@ static enum ibv_wc_status take_response(struct rnic_qp *qp, const struct send_wq
 								 : IBV_WC_SUCCESS;
 }
 
-unsigned rc_rx_response(
+static unsigned rx_response(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	uint64_t seq = nearest(req, pkt->psn);
 	const struct send_wqe *wqe;
 	enum ibv_wc_status status;
@@ -284,4 +277,11 @@ unsigned rc_rx_response(
 		complete(qp);
 	progressed(qp, now);
 	return 0;
+}
+
+unsigned rc_rx_answer(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	return (pkt->opcode & ROCE_OP_MASK) == ROCE_ACK ? rx_ack(qp, frame, pkt, now)
+							: rx_response(qp, frame, pkt, now);
 }

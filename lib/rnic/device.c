@@ -164,7 +164,7 @@ static int alloc_tables(struct rnic *rnic)
 	rnic->mr_free = calloc(rnic->max_mr, sizeof(*rnic->mr_free));
 	rnic->bell = calloc(rnic->n_bell_sum * 64, sizeof(*rnic->bell));
 	rnic->bell_sum = calloc(rnic->n_bell_sum, sizeof(*rnic->bell_sum));
-	rnic->timers.slot = calloc((size_t)rnic->max_qp * 2 + N_NEIGH, sizeof(*rnic->timers.slot));
+	rnic->timers.slot = calloc((size_t)rnic->max_qp + N_NEIGH, sizeof(*rnic->timers.slot));
 	if (rnic->qp == NULL || rnic->qp_generation == NULL || rnic->qp_free == NULL ||
 		rnic->mr == NULL || rnic->mr_free == NULL || rnic->bell == NULL ||
 		rnic->bell_sum == NULL || rnic->timers.slot == NULL)
@@ -203,7 +203,7 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 	new->events = config->events;
 	new->random = config->seed;
 	TAILQ_INIT(&new->ready);
-	TAILQ_INIT(&new->answers);
+	TAILQ_INIT(&new->controls);
 	err = set_addresses(new, config);
 	if (err == 0)
 		err = set_sizes(new, config);

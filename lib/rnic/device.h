@@ -17,7 +17,7 @@
 enum { N_REPLIES = 16 }; /* answers to ARP, ND, echo that may wait */
 
 /* struct timer.kind */
-enum timer_kind { TIMER_QP, TIMER_PACE, TIMER_NEIGH };
+enum timer_kind { TIMER_QP, TIMER_NEIGH };
 
 struct reply {
 	uint8_t *bytes; /* reply_cap */
@@ -49,6 +49,7 @@ struct rnic {
 	uint8_t cnp_tos;
 	uint64_t cnp_ns;
 	uint16_t ip_id;
+	uint64_t rx_at; /* when the last frame came */
 	uint32_t gsi_psn;
 
 	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */
@@ -64,7 +65,7 @@ struct rnic {
 	uint32_t n_bell, n_bell_sum;
 	uint64_t sched_steps; /* bells taken, words of bells looked at, QPs asked for a frame */
 	atomic_bool left;     /* the lists below, or replies, are not empty */
-	struct qp_list ready, answers;
+	struct qp_list ready, controls;
 	struct reply reply[N_REPLIES];
 	uint32_t reply_head, reply_tail, reply_cap;
 	uint8_t *scratch; /* a frame to itself */

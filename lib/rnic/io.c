@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/rnic/cq.h"
-#include "lib/rnic/dcqcn.h"
 #include "lib/rnic/device.h"
 #include "lib/rnic/gsi.h"
 #include "lib/rnic/mcast.h"
@@ -12,6 +11,7 @@
 #include "lib/rnic/qp.h"
 #include "lib/rnic/scheduler.h"
 #include "lib/rnic/timer.h"
+#include "lib/rnic/transport.h"
 #include "lib/wire/cm.h"
 #include "lib/wire/icrc.h"
 
@@ -25,24 +25,6 @@ bool qp_receives(const struct rnic_qp *qp)
 
 	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
 	       state == IBV_QPS_SQE;
-}
-
-/* The frame met congestion on its way: its sender is to know. */
-static void notify(struct rnic_qp *qp, uint64_t now)
-{
-	if (!qp->rnic->cnp_notify || (qp->cnp_sent && now - qp->cnp_at < qp->rnic->cnp_ns))
-		return;
-	qp->cnp_sent = qp->cnp_due = true;
-	qp->cnp_at = now;
-	qp_answer(qp);
-}
-
-static unsigned rx_cnp(struct rnic_qp *qp, uint64_t now)
-{
-	rnic_inc(qp->rnic, RNIC_C_CNP_RX);
-	if (qp->rnic->cnp_react && dcqcn_cnp(&qp->flow_rate, &qp->rnic->dcqcn, now))
-		rnic_inc(qp->rnic, RNIC_C_RATE_CUTS);
-	return 0;
 }
 
 static unsigned rx_roce(
@@ -65,12 +47,8 @@ static unsigned rx_roce(
 			       : RNIC_DROP_QP_TYPE;
 	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
 		return RNIC_DROP_SOURCE;
-	if (pkt->opcode == ROCE_CNP)
-		return rx_cnp(qp, now);
-	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes)
+	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes && pkt->opcode != ROCE_CNP)
 		return RNIC_DROP_QP_TYPE;
-	if ((pkt->tos & IP_ECN_MASK) == IP_ECN_CE)
-		notify(qp, now);
 	return qp->ops->rx(qp, frame, pkt, now);
 }
 
@@ -145,6 +123,7 @@ unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
 
 	if (!checked->done)
 		return rnic_rx(rnic, frame, len, now);
+	rnic->rx_at = now;
 	drop = checked->drop ? checked->drop : take(rnic, frame, &checked->pkt, now);
 	if (rnic->cq_overrun)
 		cq_settle(rnic);
@@ -232,22 +211,6 @@ void frame_finish(
 	finish(frame, 0, share, pay_len);
 }
 
-/* Annex A17.9.3: to the QP that the marked packet came from, BECN set, 16 bytes of zeros. */
-static void build_cnp(struct rnic_qp *qp, struct rnic_frame *frame)
-{
-	static const uint8_t zeros[ROCE_CNP_LEN];
-	struct wire_flow flow = qp->flow;
-	struct wire_hdr hdr = {
-		.opcode = ROCE_CNP, .mig = true, .becn = true, .dqpn = qp->attr.dest_qp_num};
-
-	flow.tos = qp->rnic->cnp_tos;
-	frame->iov[0].base = zeros;
-	frame->iov[0].len = sizeof(zeros);
-	frame->n_iov = 1;
-	frame_build(qp->rnic, &flow, frame, &hdr, sizeof(zeros));
-	rnic_inc(qp->rnic, RNIC_C_CNP_TX);
-}
-
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)
 {
 	uint8_t *at = out + frame->head_len;
@@ -309,37 +272,36 @@ static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, bool *loopback
 	return true;
 }
 
-static bool tx_answer(struct rnic *rnic, struct rnic_frame *frame, bool *loopback)
+/* Sent so many of a list in a row, it waits until the others had their turn. */
+static bool used_up(uint8_t *budget)
+{
+	if (--*budget > 0)
+		return false;
+	*budget = QUANTUM;
+	return true;
+}
+
+static bool tx_control(struct rnic *rnic, struct rnic_frame *frame, bool *loopback, uint64_t now)
 {
 	struct rnic_qp *qp;
 
-	while ((qp = TAILQ_FIRST(&rnic->answers)) != NULL) {
+	while ((qp = TAILQ_FIRST(&rnic->controls)) != NULL) {
+		enum tx_control got = qp->ops->tx_control(qp, frame, now);
+
 		rnic->sched_steps++;
+		if (got != CONTROL_MORE) {
+			TAILQ_REMOVE(&rnic->controls, qp, control);
+			qp->en_control = false;
+		} else if (used_up(&qp->budget)) {
+			TAILQ_REMOVE(&rnic->controls, qp, control);
+			TAILQ_INSERT_TAIL(&rnic->controls, qp, control);
+		}
 		*loopback = qp->loopback;
 		frame->qpn = qp->qpn;
-		if (qp->cnp_due) {
-			qp->cnp_due = false;
-			build_cnp(qp, frame);
-			return true;
-		}
-		TAILQ_REMOVE(&rnic->answers, qp, answer);
-		qp->en_answer = false;
-		if (qp->ops->tx_answer(qp, frame))
+		if (got != CONTROL_NONE)
 			return true;
 	}
 	return false;
-}
-
-/* Its rate does not allow the QP a packet now: the timer brings it back. */
-static bool held(struct rnic_qp *qp, uint64_t now)
-{
-	uint64_t until = dcqcn_hold(&qp->flow_rate, &qp->rnic->dcqcn, now);
-
-	if (until == 0)
-		return false;
-	timer_set(&qp->rnic->timers, &qp->pace, until);
-	rnic_inc(qp->rnic, RNIC_C_PACED);
-	return true;
 }
 
 static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopback, uint64_t now)
@@ -348,15 +310,12 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 
 	while ((qp = TAILQ_FIRST(&rnic->ready)) != NULL) {
 		rnic->sched_steps++;
-		if ((qp->flow_rate.limited && held(qp, now)) || !qp->ops->tx(qp, frame, now)) {
+		if (!qp->ops->tx(qp, frame, now)) {
 			TAILQ_REMOVE(&rnic->ready, qp, ready);
 			qp->en_ready = false;
 			continue;
 		}
-		if (qp->flow_rate.limited)
-			dcqcn_sent(&qp->flow_rate, &rnic->dcqcn, frame->len, now);
-		if (--qp->quantum == 0) {
-			qp->quantum = QUANTUM;
+		if (used_up(&qp->quantum)) {
 			TAILQ_REMOVE(&rnic->ready, qp, ready);
 			TAILQ_INSERT_TAIL(&rnic->ready, qp, ready);
 		}
@@ -383,9 +342,10 @@ bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 			cq_settle(rnic);
 		sched_collect(rnic);
 		frame->stays = frame->unsealed = false;
-		if (!tx_answer(rnic, frame, &loopback) && !tx_reply(rnic, frame, &loopback) &&
+		if (!tx_control(rnic, frame, &loopback, now) && !tx_reply(rnic, frame, &loopback) &&
 			!tx_request(rnic, frame, &loopback, now) &&
-			!tx_answer(rnic, frame, &loopback)) { /* a READ that failed just now */
+			!tx_control(
+				rnic, frame, &loopback, now)) { /* a READ that failed just now */
 			if (rnic->cq_overrun)
 				continue;
 			atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
@@ -420,12 +380,9 @@ static void expire(struct rnic *rnic, struct timer *timer, uint64_t now)
 	case TIMER_NEIGH:
 		neigh_timer(rnic, (struct neigh *)(at - offsetof(struct neigh, timer)), now);
 		break;
-	case TIMER_PACE:
-		qp_ready((struct rnic_qp *)(at - offsetof(struct rnic_qp, pace)));
-		break;
 	case TIMER_QP:
 		qp = (struct rnic_qp *)(at - offsetof(struct rnic_qp, timer));
-		qp->ops->timer(qp);
+		qp->ops->timer(qp, now);
 		break;
 	}
 }

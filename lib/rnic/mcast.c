@@ -6,6 +6,7 @@
 #include "lib/rnic/device.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/qp.h"
+#include "lib/rnic/transport.h"
 
 bool ip_is_multicast(const struct wire_ip *ip)
 {

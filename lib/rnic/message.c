@@ -5,27 +5,27 @@
 #include <endian.h>
 #include <errno.h>
 
+#include "lib/rnic/message.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/placement.h"
 #include "lib/rnic/qp.h"
-#include "lib/rnic/rc.h"
 #include "lib/rnic/window.h"
-#include "lib/rnic/wqe.h"
 #include "lib/wire/psn.h"
 
-static const struct rc_fault BAD_LENGTH = {
+static const struct message_fault BAD_LENGTH = {
 	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault TOO_LONG = {
+static const struct message_fault TOO_LONG = {
 	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, 0};
-static const struct rc_fault NO_ACCESS = {
+static const struct message_fault NO_ACCESS = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct rc_fault NOT_ENABLED = {
+static const struct message_fault NOT_ENABLED = {
 	RNIC_DROP_ACCESS, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct rc_fault NO_BUFFER = {
+static const struct message_fault NO_BUFFER = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, 0};
 
 /* Payload length by position: FIRST and MIDDLE are full, LAST is not empty. */
-static const struct rc_fault *check_length(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct message_fault *check_length(
+	const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
 
@@ -37,7 +37,7 @@ static const struct rc_fault *check_length(const struct rnic_qp *qp, const struc
 }
 
 /* The whole range named by a RETH, at once. */
-static const struct rc_fault *check_reth(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct message_fault *check_reth(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
 		return &NOT_ENABLED;
@@ -49,13 +49,13 @@ static const struct rc_fault *check_reth(const struct rnic_qp *qp, const struct 
 	return NULL;
 }
 
-static const struct rc_fault *check_write(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct message_fault *check_write(
+	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt)
 {
-	const struct rc_responder *resp = &qp->resp;
 	bool first = pkt->flags & ROCE_F_FIRST, last = pkt->flags & ROCE_F_LAST;
-	uint64_t before = first ? 0 : resp->received;
-	uint32_t all = first ? pkt->dmalen : resp->dmalen;
-	const struct rc_fault *fault = first ? check_reth(qp, pkt) : NULL;
+	uint64_t before = first ? 0 : message->received;
+	uint32_t all = first ? pkt->dmalen : message->dmalen;
+	const struct message_fault *fault = first ? check_reth(qp, pkt) : NULL;
 
 	if (fault != NULL)
 		return fault;
@@ -64,19 +64,21 @@ static const struct rc_fault *check_write(const struct rnic_qp *qp, const struct
 	return NULL;
 }
 
-static const struct rc_fault *check_send(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct message_fault *check_send(
+	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt)
 {
 	const struct recv_wqe *wqe = qp_recv(qp);
-	uint64_t all = (pkt->flags & ROCE_F_FIRST ? 0 : qp->resp.received) + pkt->pay_len;
+	uint64_t all = (pkt->flags & ROCE_F_FIRST ? 0 : message->received) + pkt->pay_len;
 
 	return all > wqe->len || all > RNIC_MAX_MSG ? &TOO_LONG : NULL;
 }
 
-const struct rc_fault *message_check(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+const struct message_fault *message_check(
+	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt)
 {
-	const struct rc_fault *fault = check_length(qp, pkt);
+	const struct message_fault *fault = check_length(qp, pkt);
 
-	return fault == NULL && !(pkt->flags & ROCE_F_SEND) ? check_write(qp, pkt) : fault;
+	return fault == NULL && !(pkt->flags & ROCE_F_SEND) ? check_write(qp, message, pkt) : fault;
 }
 
 bool message_needs_recv(const struct wire_pkt *pkt)
@@ -84,49 +86,48 @@ bool message_needs_recv(const struct wire_pkt *pkt)
 	return pkt->flags & ROCE_F_SEND ? pkt->flags & ROCE_F_FIRST : pkt->flags & ROCE_F_IMM;
 }
 
-const struct rc_fault *message_place(
-	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt)
+const struct message_fault *message_place(struct rnic_qp *qp, struct message *message,
+	const uint8_t *payload, const struct wire_pkt *pkt)
 {
-	struct rc_responder *resp = &qp->resp;
 	bool send = pkt->flags & ROCE_F_SEND;
 	struct placement where = {.kind = send ? PLACE_LIST : PLACE_REMOTE};
-	const struct rc_fault *fault = send ? check_send(qp, pkt) : NULL;
+	const struct message_fault *fault = send ? check_send(qp, message, pkt) : NULL;
 
 	if (fault != NULL)
 		return fault;
 
 	if (pkt->flags & ROCE_F_FIRST) {
-		resp->received = 0;
-		resp->va = pkt->va;
-		resp->rkey = pkt->rkey;
-		resp->dmalen = pkt->dmalen;
+		message->received = 0;
+		message->va = pkt->va;
+		message->rkey = pkt->rkey;
+		message->dmalen = pkt->dmalen;
 	}
 	if (send) {
 		const struct recv_wqe *wqe = qp_recv(qp);
 
 		where.sge = wqe->sge;
 		where.n_sge = wqe->n_sge;
-		where.offset = resp->received;
+		where.offset = message->received;
 	} else {
 		where.qp = qp;
-		where.va = resp->va + resp->received;
-		where.rkey = resp->rkey;
+		where.va = message->va + message->received;
+		where.rkey = message->rkey;
 	}
 	if (payload != NULL && place_payload(qp->init.pd, &where, payload, pkt->pay_len) < 0)
 		return send ? &NO_BUFFER : &NO_ACCESS;
-	resp->received += pkt->pay_len;
+	message->received += pkt->pay_len;
 	return NULL;
 }
 
-static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt)
+static void complete(struct rnic_qp *qp, struct message *message, const struct wire_pkt *pkt)
 {
 	bool send = pkt->flags & ROCE_F_SEND;
 	struct ibv_wc wc = {.status = IBV_WC_SUCCESS,
 		.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
-		.byte_len = (uint32_t)qp->resp.received};
+		.byte_len = (uint32_t)message->received};
 
-	qp->resp.message = RC_NO_MESSAGE;
-	qp->resp.msn = (qp->resp.msn + 1) & PSN_MASK;
+	message->kind = MESSAGE_NONE;
+	message->msn = (message->msn + 1) & PSN_MASK;
 	if (!send && !(pkt->flags & ROCE_F_IMM))
 		return;
 	if (pkt->flags & ROCE_F_IMM) {
@@ -141,10 +142,10 @@ static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	qp_complete_recv(qp, &wc, pkt->se);
 }
 
-void message_advance(struct rnic_qp *qp, const struct wire_pkt *pkt)
+void message_advance(struct rnic_qp *qp, struct message *message, const struct wire_pkt *pkt)
 {
 	if (pkt->flags & ROCE_F_LAST)
-		complete(qp, pkt);
+		complete(qp, message, pkt);
 	else
-		qp->resp.message = pkt->flags & ROCE_F_SEND ? RC_IN_SEND : RC_IN_WRITE;
+		message->kind = pkt->flags & ROCE_F_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 }

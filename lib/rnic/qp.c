@@ -6,18 +6,11 @@
 
 #include "lib/rnic/ah.h"
 #include "lib/rnic/cq.h"
-#include "lib/rnic/device.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/neigh.h"
-#include "lib/rnic/qp.h"
-#include "lib/rnic/rc.h"
-#include "lib/rnic/ring.h"
-#include "lib/rnic/scheduler.h"
 #include "lib/rnic/srq.h"
-#include "lib/rnic/timer.h"
-#include "lib/rnic/unacked.h"
-#include "lib/rnic/wqe.h"
+#include "lib/rnic/transport.h"
 
 static uint32_t round_up(uint32_t n)
 {
@@ -28,15 +21,17 @@ static uint32_t round_up(uint32_t n)
 	return p;
 }
 
-static const struct transport *transport_of(const struct rnic_qp_init *init)
+static const struct transport_ops *transport_of(const struct rnic_qp_init *init)
 {
+	if (init->transport != NULL)
+		return init->transport;
 	switch (init->type) {
 	case IBV_QPT_RC:
-		return init->selective ? &selective_transport : &rc_transport;
+		return &rnic_rc;
 	case IBV_QPT_UC:
-		return &uc_transport;
+		return &rnic_uc;
 	case IBV_QPT_UD:
-		return &ud_transport;
+		return &rnic_ud;
 	default:
 		return NULL;
 	}
@@ -45,10 +40,11 @@ static const struct transport *transport_of(const struct rnic_qp_init *init)
 static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
+	const struct transport_ops *ops = transport_of(init);
 
-	if (transport_of(init) == NULL)
+	if (ops == NULL)
 		return -EOPNOTSUPP;
-	if (init->selective && (init->type != IBV_QPT_RC || init->srq != NULL))
+	if (ops->type != init->type)
 		return -EINVAL;
 	if (init->pd == NULL || init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
@@ -64,7 +60,7 @@ static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
 		return -EINVAL;
 	if (cap->max_inline_data > RNIC_MAX_INLINE)
 		return -EINVAL;
-	return 0;
+	return ops->check != NULL ? ops->check(rnic, init) : 0;
 }
 
 static int make_rings(struct rnic_qp *qp)
@@ -105,7 +101,6 @@ static void free_queues(struct rnic_qp *qp)
 	ring_free(&qp->sq);
 	ring_free(&qp->rq);
 	free(qp->held);
-	free(qp->sel);
 	free(qp);
 }
 
@@ -119,6 +114,19 @@ static void take_number(struct rnic *rnic, struct rnic_qp *qp)
 	rnic->qp[qp->slot] = qp;
 }
 
+static struct rnic_qp *alloc_qp(const struct transport_ops *ops)
+{
+	const size_t align = _Alignof(struct rnic_qp);
+	const size_t size = (sizeof(struct rnic_qp) + ops->state_size + align - 1) / align * align;
+	struct rnic_qp *qp = aligned_alloc(align, size);
+
+	if (qp == NULL)
+		return NULL;
+	memset(qp, 0, size);
+	qp->ops = ops;
+	return qp;
+}
+
 int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp **qp)
 {
 	struct rnic_qp *new;
@@ -128,26 +136,19 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 		return err;
 	if (rnic->n_qp == rnic->max_qp)
 		return -ENOMEM;
-	new = aligned_alloc(_Alignof(struct rnic_qp), sizeof(*new));
+	new = alloc_qp(transport_of(init));
 	if (new == NULL)
 		return -ENOMEM;
-	memset(new, 0, sizeof(*new));
 	new->init = *init;
 	if (make_rings(new) < 0) {
 		free(new);
 		return -ENOMEM;
 	}
-	if (init->selective && sel_init(new) < 0) {
-		free_queues(new);
-		return -ENOMEM;
-	}
 	new->rnic = rnic;
-	new->ops = transport_of(init);
 	new->mtu = roce_mtu_bytes(rnic->active_mtu); /* UD; connections are told theirs */
 	atomic_init(&new->state, IBV_QPS_RESET);
 	timer_stop(&new->timer);
-	timer_stop(&new->pace);
-	new->pace.kind = TIMER_PACE;
+	new->ops->reset(new);
 	take_number(rnic, new);
 	init->pd->users++;
 	init->send_cq->users++;
@@ -161,26 +162,29 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 
 /* An acknowledgement that is due must leave though its QP goes: the peer's request was completed
  * here, and nobody will answer when it asks again. */
-static void send_last_answer(struct rnic_qp *qp)
+static void send_last_control(struct rnic_qp *qp)
 {
+	struct rnic *rnic = qp->rnic;
+	enum tx_control got = qp->en_control ? CONTROL_MORE : CONTROL_NONE;
 	struct rnic_frame frame;
-	uint8_t *bytes;
 
-	if (!qp->en_answer || !qp->ops->tx_answer(qp, &frame))
-		return;
-	bytes = rnic_reply(qp->rnic);
-	if (bytes != NULL)
-		rnic_reply_send(qp->rnic, rnic_frame_flatten(&frame, bytes, qp->rnic->reply_cap));
+	for (unsigned i = 0; i < N_REPLIES && got == CONTROL_MORE; i++) {
+		uint8_t *bytes = rnic_reply(rnic);
+
+		if (bytes == NULL)
+			return;
+		frame.stays = frame.unsealed = false;
+		got = qp->ops->tx_control(qp, &frame, rnic->rx_at);
+		if (got != CONTROL_NONE)
+			rnic_reply_send(rnic, rnic_frame_flatten(&frame, bytes, rnic->reply_cap));
+	}
 }
 
 static void reset(struct rnic_qp *qp)
 {
-	send_last_answer(qp);
+	send_last_control(qp);
 	sched_remove(qp);
 	timer_stop(&qp->timer);
-	timer_stop(&qp->pace);
-	qp->flow_rate = (struct dcqcn){0};
-	qp->cnp_due = qp->cnp_sent = false;
 	atomic_store(&qp->state, IBV_QPS_RESET);
 	ring_release(&qp->sq, ring_head(&qp->sq));
 	ring_release(&qp->rq, ring_head(&qp->rq));
@@ -197,7 +201,6 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 
 	reset(qp);
 	timer_remove(&rnic->timers, &qp->timer);
-	timer_remove(&rnic->timers, &qp->pace);
 	rnic->qp[qp->slot] = NULL;
 	rnic->qp_free[(rnic->qp_free_head + rnic->max_qp - rnic->n_qp) % rnic->max_qp] = qp->slot;
 	rnic->n_qp--;
@@ -301,10 +304,9 @@ bool qp_take_recv(struct rnic_qp *qp)
 
 static void flush_send(struct rnic_qp *qp)
 {
-	unacked_settle(qp);
+	qp->ops->fail(qp);
 	while (ring_tail(&qp->sq) != ring_head(&qp->sq))
 		qp_complete_send(qp, IBV_WC_WR_FLUSH_ERR);
-	qp->sent = 0;
 }
 
 void qp_flush(struct rnic_qp *qp)
@@ -327,7 +329,6 @@ void qp_error(struct rnic_qp *qp)
 {
 	bool was = qp_state(qp) == IBV_QPS_ERR;
 
-	timer_stop(&qp->timer);
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	qp_flush(qp);
 	/* It takes no more from the SRQ. */
@@ -358,9 +359,6 @@ static int check_values(const struct rnic_qp *qp, const struct ibv_qp_attr *attr
 		return -EINVAL;
 	if ((mask & IBV_QP_PATH_MTU) &&
 		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > qp->rnic->active_mtu))
-		return -EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) && qp->sel != NULL &&
-		roce_mtu_bytes(attr->path_mtu) + SEL_ROOM > qp->rnic->port_mtu)
 		return -EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > 0xffffff)
 		return -EINVAL;
@@ -435,9 +433,9 @@ static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask
 	if (mask & IBV_QP_TIMEOUT)
 		attr->timeout = new->timeout;
 	if (mask & IBV_QP_RETRY_CNT)
-		attr->retry_cnt = qp->req.retries = new->retry_cnt;
+		attr->retry_cnt = new->retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)
-		attr->rnr_retry = qp->req.rnr_retries = new->rnr_retry;
+		attr->rnr_retry = new->rnr_retry;
 	if (mask & IBV_QP_RQ_PSN)
 		attr->rq_psn = new->rq_psn & 0xffffff;
 	if (mask & IBV_QP_SQ_PSN)
@@ -450,9 +448,11 @@ static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask
 		attr->min_rnr_timer = new->min_rnr_timer;
 	if (mask & IBV_QP_DEST_QPN)
 		attr->dest_qp_num = new->dest_qp_num;
+	if (qp->ops->set_attr != NULL)
+		qp->ops->set_attr(qp, mask);
 }
 
-static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now)
 {
 	if (to == from)
 		return;
@@ -460,14 +460,40 @@ static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state 
 		qp_error(qp);
 		return;
 	}
-	if (to == IBV_QPS_RTR)
-		qp->ops->start_recv(qp);
-	if (to == IBV_QPS_RTS && from == IBV_QPS_RTR)
-		qp->ops->start_send(qp);
 	atomic_store(&qp->state, to);
-	if (to == IBV_QPS_SQD || from == IBV_QPS_SQD)
-		qp->ops->drain(qp, to == IBV_QPS_SQD);
+	qp->ops->enter(qp, from, to, now);
 	qp_ready(qp);
+}
+
+/* What the transition from -> to needs and allows. */
+static int check_mask(
+	const struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	const struct transition *t;
+
+	if ((unsigned)from >= QP_N_STATES || (unsigned)to >= QP_N_STATES)
+		return -EINVAL;
+	t = &qp->ops->transitions[from][to];
+	mask &= ~IBV_QP_STATE;
+	if (!t->valid || (mask & t->required) != t->required ||
+		(mask & ~(t->required | t->optional)))
+		return -EINVAL;
+	return 0;
+}
+
+static int check_modify(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
+	enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	int err = check_mask(qp, from, to, mask);
+
+	if (err == 0)
+		err = check_values(qp, attr, mask);
+	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR &&
+		(cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq)))
+		err = -EINVAL;
+	if (err == 0 && to != IBV_QPS_RESET && qp->ops->check_attr != NULL)
+		err = qp->ops->check_attr(qp, attr, mask);
+	return err;
 }
 
 int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
@@ -480,12 +506,7 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
-	err = qp_attr_check(qp->ops->type, from, to, mask);
-	if (err == 0)
-		err = check_values(qp, attr, mask);
-	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR &&
-		(cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq)))
-		err = -EINVAL;
+	err = check_modify(qp, attr, mask, from, to);
 	if (err < 0)
 		return err;
 	if (to == IBV_QPS_RESET) {
@@ -495,8 +516,6 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_AV) {
 		const struct ibv_ah_attr *av = &attr->ah_attr;
 
-		if (from == IBV_QPS_SQD && qp->req.draining)
-			return -EINVAL;
 		err = check_av(qp->rnic, av, &dst);
 		if (err == 0)
 			err = neigh_resolve(
@@ -507,7 +526,7 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	set_attr(qp, attr, mask);
 	if (mask & IBV_QP_AV)
 		set_flow(qp, &dst, dmac);
-	enter(qp, from, to);
+	enter(qp, from, to, now);
 	if (qp->rnic->cq_overrun)
 		cq_settle(qp->rnic);
 	return 0;
@@ -516,16 +535,11 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 void rnic_qp_query(
 	const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
-	struct rnic_qp_stats stats;
-
-	rnic_qp_stats(qp, &stats);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = qp_state(qp);
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->cap = qp->init.cap;
-	attr->rq_psn = stats.epsn;
-	attr->sq_psn = (uint32_t)qp->req.high & 0xffffff;
-	attr->sq_draining = qp->req.draining;
+	qp->ops->query(qp, attr);
 	*init = (struct ibv_qp_init_attr){
 		.cap = qp->init.cap, .qp_type = qp->init.type, .sq_sig_all = qp->init.sq_sig_all};
 }
@@ -534,10 +548,44 @@ int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t 
 {
 	enum ibv_qp_state state = qp_state(qp);
 
-	if (count == 0 || count > RC_MAX_SKIP || from > 0xffffff)
+	if (count == 0 || count > RNIC_MAX_SKIP || from > 0xffffff)
 		return -EINVAL;
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
 		(state != IBV_QPS_RTR || dir == RNIC_SEND))
 		return -EINVAL;
 	return qp->ops->skip != NULL ? qp->ops->skip(qp, dir, from, count) : -EOPNOTSUPP;
+}
+
+int rnic_qp_refuse(struct rnic_qp *qp)
+{
+	if (qp->ops->refuse == NULL)
+		return -EOPNOTSUPP;
+	if (!qp_receives(qp))
+		return -EINVAL;
+	qp->ops->refuse(qp);
+	return 0;
+}
+
+void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats)
+{
+	*stats = (struct rnic_qp_stats){0};
+	qp->ops->stats(qp, stats);
+}
+
+const char *rnic_qp_transport(const struct rnic_qp *qp)
+{
+	return qp->ops->name;
+}
+
+const char *rnic_qp_counter(const struct rnic_qp *qp, unsigned index, uint64_t *value)
+{
+	const struct transport_counter *c = qp->ops->counters;
+
+	for (; c != NULL && c->name != NULL; c++) {
+		if (index-- > 0)
+			continue;
+		memcpy(value, (const uint8_t *)transport_state(qp) + c->offset, sizeof(*value));
+		return c->name;
+	}
+	return NULL;
 }

@@ -6,45 +6,33 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include "lib/rnic/dcqcn.h"
-#include "lib/rnic/rc.h"
 #include "lib/rnic/ring.h"
 #include "lib/rnic/rnic.h"
 #include "lib/rnic/timer.h"
-#include "lib/rnic/transport.h"
 #include "lib/rnic/wqe.h"
 #include "lib/wire/template.h"
 
+/* Behind it in memory is the state of its transport (transport.h). */
 struct rnic_qp {
 	struct rnic *rnic;
-	const struct transport *ops;
+	const struct transport_ops *ops;
 	_Atomic int state; /* enum ibv_qp_state; written by the owner */
 	uint32_t qpn, slot;
 	uint32_t mtu; /* bytes */
 	struct wire_flow flow;
 	struct wire_template
-		full;             /* headers of packets that are nothing but mtu bytes of payload */
-	bool loopback;            /* the peer is this device */
-	bool en_ready, en_answer; /* on the device's lists */
-	uint8_t quantum;
-	TAILQ_ENTRY(rnic_qp) ready, answer;
-	struct timer timer, pace;
-	bool cnp_due, cnp_sent;
-	uint64_t cnp_at; /* last one */
-	struct dcqcn flow_rate;
+		full;  /* headers of packets that are nothing but mtu bytes of payload */
+	bool loopback; /* the peer is this device */
+	bool en_ready, en_control; /* on the device's lists */
+	uint8_t quantum, budget;   /* packets until the next one of the list has its turn */
+	TAILQ_ENTRY(rnic_qp) ready, control;
+	struct timer timer; /* transport_schedule */
 	struct ring sq, rq;
 	uint32_t dest_off; /* of a send request's struct ud_dest */
 	/* With an SRQ: the request taken from it, whole messages at a time. */
 	struct recv_wqe *held;
 	bool holds;
-	/* UC, UD: bytes of the oldest send request that have left; and whether all have, in a frame
-	 * that the caller may still be copying: it completes at the next call. */
-	uint32_t sent;
-	bool all_sent;
-	struct rc_requester req;
-	struct rc_responder resp;
-	struct rc_selective *sel; /* or NULL */
-	struct ibv_qp_attr attr;  /* as set by rnic_qp_modify */
+	struct ibv_qp_attr attr; /* as set by rnic_qp_modify */
 	struct rnic_qp_init init;
 };
 
@@ -74,9 +62,7 @@ void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
 /* Completion of the oldest receive request; wc's opcode, byte_len, imm and flags are set. */
 void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 
-/* 0, or -EINVAL if mask is not what the transition from -> to needs and allows (qp_attr.c). */
-int qp_attr_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
-
+/* In a state in which packets are taken. */
 bool qp_receives(const struct rnic_qp *qp);
 
 #endif

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which attributes a state change of a queue pair needs and allows (IBTA vol. 1, 11.2.5.2). */
-#include <errno.h>
-
-#include "lib/rnic/qp.h"
-
-enum { N_STATES = IBV_QPS_ERR + 1 };
-
-struct transition {
-	bool valid;
-	int required, optional;
-};
+#include "lib/rnic/transport.h"
 
 enum {
 	TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
@@ -17,7 +8,7 @@ enum {
 		 IBV_QP_PATH_MIG_STATE,
 };
 
-static const struct transition rc_transitions[N_STATES][N_STATES] = {
+const struct transition rc_transitions[QP_N_STATES][QP_N_STATES] = {
 	[IBV_QPS_RESET] =
 		{
 			[IBV_QPS_RESET] = {true},
@@ -76,7 +67,7 @@ static const struct transition rc_transitions[N_STATES][N_STATES] = {
 };
 
 /* Without what only RC has. */
-static const struct transition uc_transitions[N_STATES][N_STATES] = {
+const struct transition uc_transitions[QP_N_STATES][QP_N_STATES] = {
 	[IBV_QPS_RESET] =
 		{
 			[IBV_QPS_RESET] = {true},
@@ -127,7 +118,7 @@ static const struct transition uc_transitions[N_STATES][N_STATES] = {
 		},
 };
 
-static const struct transition ud_transitions[N_STATES][N_STATES] = {
+const struct transition ud_transitions[QP_N_STATES][QP_N_STATES] = {
 	[IBV_QPS_RESET] =
 		{
 			[IBV_QPS_RESET] = {true},
@@ -173,19 +164,3 @@ static const struct transition ud_transitions[N_STATES][N_STATES] = {
 			[IBV_QPS_ERR] = {true},
 		},
 };
-
-int qp_attr_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
-{
-	const struct transition *t;
-
-	if ((unsigned)from >= N_STATES || (unsigned)to >= N_STATES)
-		return -EINVAL;
-	t = type == IBV_QPT_RC   ? &rc_transitions[from][to]
-	    : type == IBV_QPT_UC ? &uc_transitions[from][to]
-				 : &ud_transitions[from][to];
-	mask &= ~IBV_QP_STATE;
-	if (!t->valid || (mask & t->required) != t->required ||
-		(mask & ~(t->required | t->optional)))
-		return -EINVAL;
-	return 0;
-}

@@ -4,19 +4,13 @@
 #ifndef RNIC_RC_H
 #define RNIC_RC_H
 
-#include <infiniband/verbs.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "lib/rnic/rnic.h"
-#include "lib/wire/frame.h"
-#include "lib/wire/roce.h"
-
-struct rnic_qp;
-struct rnic_frame;
+#include "lib/rnic/congestion.h"
+#include "lib/rnic/message.h"
+#include "lib/rnic/transport.h"
+#include "lib/wire/psn.h"
 
 enum { RC_MAX_RD = 16 }; /* RNIC_MAX_RD_ATOMIC */
-enum { RC_MAX_SKIPS = 16, RC_MAX_SKIP = 1 << 22, RC_SEQ_LIMIT = 1 << 23 };
+enum { RC_MAX_SKIPS = 16, RC_SEQ_LIMIT = 1 << 23 };
 
 /* Packets are counted by 64-bit sequence numbers, whose low 24 bits are the PSN: they never wrap,
  *so they compare as numbers. Work requests are counted by their ring index.
@@ -38,7 +32,7 @@ struct rc_requester {
 	uint32_t since_ackreq;
 	uint32_t recvs;               /* messages before assign that use up a receive request */
 	uint8_t retries, rnr_retries; /* left */
-	bool rnr_wait;                /* the timer is that of an RNR NAK */
+	bool rnr_wait;                /* retry_at is that of an RNR NAK */
 	bool draining;                /* SQD: requests begun are being finished */
 	bool implied;    /* a lost response was asked for again, and nothing new has come since */
 	bool nak_done;   /* so was what a NAK of the packet at una misses */
@@ -48,6 +42,7 @@ struct rc_requester {
 	bool fault;
 	uint32_t fault_idx;
 	enum ibv_wc_status fault_status;
+	uint64_t retry_at; /* retransmission, or the end of rnr_wait; UINT64_MAX: not waiting */
 	uint64_t retransmits, timeouts;
 };
 
@@ -77,20 +72,14 @@ struct rc_replay {
 
 enum { RC_MAX_PENDING = 2 * RC_MAX_RD };
 
-enum rc_message { RC_NO_MESSAGE, RC_IN_SEND, RC_IN_WRITE };
 enum rc_answer { RC_NO_ANSWER, RC_ACK, RC_RNR, RC_NAK, RC_NAK_FATAL };
 
 struct rc_responder {
 	uint32_t epsn;  /* PSN after the last one taken in order */
-	uint32_t msn;   /* messages completed, 24 bits */
 	bool nak_sent;  /* for the present gap: no other until a packet in order comes */
 	uint32_t ahead; /* while a NAK waits: the last PSN that was dropped behind the gap */
 	bool heard;     /* IBV_EVENT_COMM_EST was raised */
-	/* The message whose LAST is still to come. */
-	enum rc_message message;
-	uint64_t received; /* its bytes so far */
-	uint64_t va;       /* RETH */
-	uint32_t rkey, dmalen;
+	struct message message;
 	/* One answer waits at most: it says all that earlier ones would have said. */
 	enum rc_answer answer;
 	uint32_t ack_psn;   /* RC_ACK: the PSN it names, never one of a READ or an atomic */
@@ -144,8 +133,35 @@ struct rc_selective {
 	struct wire_pkt pkt[SEL_REACH];
 };
 
-int sel_init(struct rnic_qp *qp);
-unsigned sel_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
+/* ---- the state behind a QP ---- */
+
+struct rc {
+	struct congestion cc;
+	uint64_t pace_at; /* the rate allows a packet then; UINT64_MAX: nothing waits for it */
+	struct rc_requester req;
+	struct rc_responder resp;
+	struct rc_selective *sel; /* or NULL */
+};
+
+static inline struct rc *rc_of(const struct rnic_qp *qp)
+{
+	return transport_state(qp);
+}
+
+/* req.retry_at or pace_at has changed. */
+static inline void rc_schedule(struct rnic_qp *qp)
+{
+	const struct rc *rc = rc_of(qp);
+
+	transport_schedule(qp, rc->req.retry_at < rc->pace_at ? rc->req.retry_at : rc->pace_at);
+}
+
+static inline void rc_retry_at(struct rnic_qp *qp, uint64_t at)
+{
+	rc_of(qp)->req.retry_at = at;
+	rc_schedule(qp);
+}
+
 /* Moves `next` on past what need not be sent again. */
 void sel_pass(struct rnic_qp *qp);
 /* From now on all that has not arrived is sent again. */
@@ -189,12 +205,11 @@ void rc_try_again(struct rnic_qp *qp);
 void rc_heard(struct rnic_qp *qp, uint64_t now);
 unsigned rc_response_lost(struct rnic_qp *qp, bool progress);
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
-unsigned rc_rx_ack(
+/* ACK, NAK, READ RESPONSE, ATOMIC ACKNOWLEDGE. */
+unsigned rc_rx_answer(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
-/* READ RESPONSE, ATOMIC ACKNOWLEDGE. */
-unsigned rc_rx_response(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
-void rc_timer(struct rnic_qp *qp);
+/* req.retry_at has come. */
+void rc_retry(struct rnic_qp *qp);
 void rc_start_send(struct rnic_qp *qp);
 void rc_drain(struct rnic_qp *qp, bool on);
 int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count);
@@ -208,40 +223,45 @@ unsigned rc_take_next(
 unsigned rc_ahead(struct rnic_qp *qp, uint32_t psn, bool repeat);
 unsigned rc_duplicate(struct rnic_qp *qp, const struct wire_pkt *pkt);
 bool rc_is_rd_request(const struct wire_pkt *pkt);
-/* What is wrong with a request, and who is told what. */
-struct rc_fault {
-	unsigned drop;
-	uint8_t nak; /* enum roce_nak */
-	enum ibv_wc_status
-		status; /* of the receive request; SUCCESS: it is flushed with the rest */
-	enum ibv_event_type event; /* IBV_EVENT_QP_REQ_ERR or _ACCESS_ERR if status is SUCCESS */
-};
 /* The QP fails, its peer gets a NAK of the request at the expected PSN, behind the answers to those
  * before it. Returns the drop reason. */
-unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault);
+unsigned rc_refuse(struct rnic_qp *qp, const struct message_fault *fault);
 /* The answer to an earlier one cannot be given: the NAK names its packet psn, and no more answers
  * follow. */
-void rc_refuse_answer(struct rnic_qp *qp, const struct rc_fault *fault, uint32_t psn, uint32_t msn);
+void rc_refuse_answer(
+	struct rnic_qp *qp, const struct message_fault *fault, uint32_t psn, uint32_t msn);
+/* The ACK or NAK that is due; false: none is. */
 bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame);
+void rc_refuse_all(struct rnic_qp *qp);
 void rc_start_recv(struct rnic_qp *qp);
 int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count);
 
-/* message.c: SENDs and WRITEs of RC and UC. */
-/* Length and remote memory of a packet whose opcode is in its place. */
-const struct rc_fault *message_check(const struct rnic_qp *qp, const struct wire_pkt *pkt);
-bool message_needs_recv(const struct wire_pkt *pkt);
-/* Its payload, unless that is NULL; a receive request was taken if the message needs one. */
-const struct rc_fault *message_place(
-	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt);
-/* It was taken: the message goes on, or is complete. */
-void message_advance(struct rnic_qp *qp, const struct wire_pkt *pkt);
-
 /* responder_rd.c: READs and atomics. */
 /* In PSN order: NULL and taken, *n the PSNs that its answer has; or what is wrong. */
-const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n);
+const struct message_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n);
 /* A duplicate. */
 void rc_repeat_rd(struct rnic_qp *qp, const struct wire_pkt *pkt);
 /* The next packet of an answer; false: none. */
 bool rc_tx_response(struct rnic_qp *qp, struct rnic_frame *frame);
+
+/* rc.c: entries of struct transport_ops that RC and SR have in common. */
+enum {
+	RC_SEND_OPS = 1 << IBV_WR_SEND | 1 << IBV_WR_SEND_WITH_IMM | 1 << IBV_WR_SEND_WITH_INV |
+		      1 << IBV_WR_RDMA_WRITE | 1 << IBV_WR_RDMA_WRITE_WITH_IMM |
+		      1 << IBV_WR_RDMA_READ | 1 << IBV_WR_ATOMIC_CMP_AND_SWP |
+		      1 << IBV_WR_ATOMIC_FETCH_AND_ADD | 1 << IBV_WR_LOCAL_INV |
+		      1 << IBV_WR_BIND_MW,
+};
+extern const struct transport_counter rc_counters[];
+bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+enum tx_control rc_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+void rc_timer(struct rnic_qp *qp, uint64_t now);
+int rc_check_attr(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask);
+void rc_set_attr(struct rnic_qp *qp, int mask);
+void rc_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr);
+void rc_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
+void rc_enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now);
+void rc_fail_all(struct rnic_qp *qp);
+void rc_reset(struct rnic_qp *qp);
 
 #endif

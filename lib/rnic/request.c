@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an RC requester's send requests are on the wire. */
-#include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/window.h"
-#include "lib/rnic/wqe.h"
 
 uint32_t rc_packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
 {

@@ -3,23 +3,16 @@
  * when told to, or on a timeout (IBTA vol. 1, 9.7.5, 9.9.2). completer.c has what comes back. */
 #include <errno.h>
 
-#include "lib/rnic/device.h"
-#include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/requester.h"
-#include "lib/rnic/ring.h"
-#include "lib/rnic/scheduler.h"
-#include "lib/rnic/timer.h"
 #include "lib/rnic/window.h"
-#include "lib/rnic/wqe.h"
-#include "lib/wire/psn.h"
 
 enum { ACKREQ_EVERY = 64 }; /* an AckReq at least this often */
 
 /* Gives sequence numbers to the request at assign_idx. */
 static void assign_one(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	struct send_wqe *wqe = request(qp, req->assign_idx++);
 
 	wqe->first = req->assign;
@@ -35,12 +28,12 @@ void rc_restart_timer(struct rnic_qp *qp, uint64_t now)
 {
 	uint64_t timeout = roce_timeout_ns(qp->attr.timeout);
 
-	if (qp->sel != NULL)
+	if (rc_of(qp)->sel != NULL)
 		timeout = sel_timeout(qp, timeout);
-	if (outstanding(&qp->req) && timeout != 0)
-		timer_set(&qp->rnic->timers, &qp->timer, now + timeout);
+	if (outstanding(&rc_of(qp)->req) && timeout != 0)
+		rc_retry_at(qp, now + timeout);
 	else
-		timer_stop(&qp->timer);
+		rc_retry_at(qp, UINT64_MAX);
 }
 
 void rc_fail(struct rnic_qp *qp, enum ibv_wc_status status)
@@ -51,7 +44,7 @@ void rc_fail(struct rnic_qp *qp, enum ibv_wc_status status)
 
 void rc_fail_in_turn(struct rnic_qp *qp, uint32_t index, enum ibv_wc_status status)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	if (req->fault && (int32_t)(index - req->fault_idx) >= 0)
 		return;
@@ -63,7 +56,7 @@ void rc_fail_in_turn(struct rnic_qp *qp, uint32_t index, enum ibv_wc_status stat
 
 void rc_settle_fault(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	if (!req->fault || (int32_t)(req->fault_idx - req->una_idx) > 0)
 		return;
@@ -75,7 +68,7 @@ void rc_settle_fault(struct rnic_qp *qp)
 
 void rc_settle_drain(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	if (!req->draining || outstanding(req) || req->high != start_of(qp, req->high_idx))
 		return;
@@ -89,7 +82,7 @@ void rc_settle_drain(struct rnic_qp *qp)
 /* May the packet at `next` go out now? Its request has sequence numbers. */
 static bool allowed(const struct rnic_qp *qp)
 {
-	const struct rc_requester *req = &qp->req;
+	const struct rc_requester *req = &rc_of(qp)->req;
 	const struct send_wqe *wqe = request(qp, req->next_idx);
 	uint64_t end = rc_is_rd(wqe) ? wqe->first + rc_packets(qp, wqe) : req->next + 1;
 
@@ -102,14 +95,14 @@ static bool allowed(const struct rnic_qp *qp)
 	if (qp_state(qp) == IBV_QPS_SQD && req->next == req->high &&
 		req->next == request(qp, req->next_idx)->first)
 		return false;
-	if (qp->sel != NULL && req->next - req->una >= SEL_REACH)
+	if (rc_of(qp)->sel != NULL && req->next - req->una >= SEL_REACH)
 		return false;
 	return in_flight(qp) < qp->rnic->window && end - req->una < RC_SEQ_LIMIT;
 }
 
 void rc_step(struct rnic_qp *qp, bool last)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	req->next++;
 	if (last) {
@@ -121,12 +114,12 @@ void rc_step(struct rnic_qp *qp, bool last)
 /* After the packet at `next` was made. */
 static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	/* The clock of a packet runs from when it leaves: a port that takes nothing for a while
 	 * does not use up tries. */
 	bool oldest = req->next == req->una;
 
-	if (qp->sel != NULL)
+	if (rc_of(qp)->sel != NULL)
 		sel_sent(qp, req->since_ackreq == 0, now);
 	if (req->next < req->high) {
 		req->retransmits++;
@@ -143,14 +136,14 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 
 static bool give_up(struct rnic_qp *qp, enum ibv_wc_status status)
 {
-	rc_fail_in_turn(qp, qp->req.next_idx, status);
+	rc_fail_in_turn(qp, rc_of(qp)->req.next_idx, status);
 	return false;
 }
 
 /* One packet asks for all that has not come of a READ. */
 static bool make_rd_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	const struct send_wqe *wqe = request(qp, req->next_idx);
 	uint32_t offset = (uint32_t)(req->next - wqe->first) * qp->mtu;
 	struct wire_hdr hdr = {.opcode = ROCE_READ_REQUEST,
@@ -180,7 +173,7 @@ static bool make_rd_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_
 
 static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	const struct send_wqe *wqe = request(qp, req->next_idx);
 	uint32_t index = (uint32_t)(req->next - wqe->first);
 	uint32_t offset = index * qp->mtu;
@@ -205,7 +198,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
 		     in_flight(qp) + 1 >= qp->rnic->window ||
-		     (qp->sel != NULL && req->next < req->high); /* nothing may follow it */
+		     (rc_of(qp)->sel != NULL && req->next < req->high); /* nothing may follow it */
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
 	frame->stays = true;
@@ -217,7 +210,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 /* The request at next_idx, which has no packets; once, however often it is passed. */
 static bool run_local(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	struct send_wqe *wqe = request(qp, req->next_idx);
 	enum ibv_wc_status status = wqe->done ? IBV_WC_SUCCESS : window_run(qp, wqe);
 
@@ -236,7 +229,7 @@ static bool run_local(struct rnic_qp *qp)
 
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	enum ibv_qp_state state = qp_state(qp);
 
 	if (state == IBV_QPS_ERR)
@@ -244,7 +237,7 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	if ((state != IBV_QPS_RTS && state != IBV_QPS_SQD) || req->rnr_wait)
 		return false;
 	for (;;) {
-		if (qp->sel != NULL)
+		if (rc_of(qp)->sel != NULL)
 			sel_pass(qp);
 		if (req->next_idx == req->assign_idx) {
 			if (req->assign_idx == ring_head(&qp->sq))
@@ -264,7 +257,7 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 
 void rc_rewind(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	req->next = req->una;
 	req->next_idx = req->una_idx;
@@ -276,32 +269,32 @@ void rc_rewind(struct rnic_qp *qp)
 void rc_go_back(struct rnic_qp *qp)
 {
 	rc_rewind(qp);
-	if (qp->sel != NULL)
+	if (rc_of(qp)->sel != NULL)
 		sel_go_back(qp);
-	timer_stop(&qp->timer);
+	rc_retry_at(qp, UINT64_MAX);
 }
 
 /* One more try without progress since the last one. */
 void rc_try_again(struct rnic_qp *qp)
 {
-	if (qp->req.retries == 0) {
+	if (rc_of(qp)->req.retries == 0) {
 		rc_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	qp->req.retries--;
+	rc_of(qp)->req.retries--;
 	rc_go_back(qp);
 }
 
-void rc_timer(struct rnic_qp *qp)
+void rc_retry(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	if (req->rnr_wait) {
 		req->rnr_wait = false;
 		rc_go_back(qp);
 		return;
 	}
-	if (!outstanding(req) || (qp->sel != NULL && sel_probe(qp)))
+	if (!outstanding(req) || (rc_of(qp)->sel != NULL && sel_probe(qp)))
 		return;
 	req->timeouts++;
 	req->nak_done = false;
@@ -313,7 +306,7 @@ void rc_timer(struct rnic_qp *qp)
 
 void rc_start_send(struct rnic_qp *qp)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	uint32_t index = ring_tail(&qp->sq);
 	/* One lap up, so that nothing is ever below zero. */
 	uint64_t start = (UINT64_C(1) << PSN_BITS) + qp->attr.sq_psn;
@@ -324,13 +317,13 @@ void rc_start_send(struct rnic_qp *qp)
 
 void rc_drain(struct rnic_qp *qp, bool on)
 {
-	qp->req.draining = on;
+	rc_of(qp)->req.draining = on;
 	rc_settle_drain(qp);
 }
 
 int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count)
 {
-	struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &rc_of(qp)->req;
 	uint32_t head = ring_head(&qp->sq);
 
 	while (req->assign_idx != head)

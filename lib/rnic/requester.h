@@ -3,10 +3,7 @@
 #ifndef RNIC_REQUESTER_H
 #define RNIC_REQUESTER_H
 
-#include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
-#include "lib/rnic/ring.h"
-#include "lib/rnic/wqe.h"
 
 static inline struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
 {
@@ -17,18 +14,20 @@ static inline struct send_wqe *request(const struct rnic_qp *qp, uint32_t index)
  */
 static inline uint64_t start_of(const struct rnic_qp *qp, uint32_t index)
 {
-	return index == qp->req.assign_idx ? qp->req.assign : request(qp, index)->first;
+	return index == rc_of(qp)->req.assign_idx ? rc_of(qp)->req.assign
+						  : request(qp, index)->first;
 }
 
 static inline uint64_t skipped_at(const struct rnic_qp *qp, uint32_t index)
 {
-	return index == qp->req.assign_idx ? qp->req.skipped : request(qp, index)->skipped;
+	return index == rc_of(qp)->req.assign_idx ? rc_of(qp)->req.skipped
+						  : request(qp, index)->skipped;
 }
 
 /* Packets, not PSNs, that would be in flight before `next`. */
 static inline uint64_t in_flight(const struct rnic_qp *qp)
 {
-	const struct rc_requester *req = &qp->req;
+	const struct rc_requester *req = &rc_of(qp)->req;
 
 	return (req->next - skipped_at(qp, req->next_idx)) -
 	       (req->una - skipped_at(qp, req->una_idx));

@@ -4,13 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/device.h"
 #include "lib/rnic/placement.h"
-#include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
-#include "lib/rnic/scheduler.h"
 #include "lib/rnic/window.h"
-#include "lib/wire/psn.h"
 
 /* ---- skipped ranges ---- */
 
@@ -37,7 +33,7 @@ static void take_psn(struct rc_responder *resp, uint32_t psn, unsigned passed)
 
 int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	uint32_t floor = resp->epsn;
 	int32_t ahead;
 
@@ -60,7 +56,7 @@ int rc_skip_recv(struct rnic_qp *qp, uint32_t from, uint32_t count)
 
 static void answer(struct rnic_qp *qp, enum rc_answer kind)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 
 	/* A NAK acknowledges everything before it. It is made with the PSN expected when it leaves.
 	 */
@@ -69,25 +65,25 @@ static void answer(struct rnic_qp *qp, enum rc_answer kind)
 	resp->answer = kind;
 	/* Not ahead of the responses to what came before. */
 	if (resp->n_pending == 0)
-		qp_answer(qp);
+		qp_has_control(qp);
 }
 
 bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	unsigned passed;
 	size_t len = 0;
 	struct wire_hdr hdr = {.opcode = ROCE_ACK | qp->ops->opcodes,
 		.mig = true,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = expected(resp, &passed),
-		.msn = resp->msn};
+		.msn = resp->message.msn};
 
 	if (resp->n_pending > 0)
 		return false;
 	frame->n_iov = 0;
 	/* Where something is missing, what has come behind it goes with each acknowledgement. */
-	if (resp->answer == RC_ACK && qp->sel != NULL && qp->sel->n_taken > 0)
+	if (resp->answer == RC_ACK && rc_of(qp)->sel != NULL && rc_of(qp)->sel->n_taken > 0)
 		resp->answer = RC_NAK;
 	switch (resp->answer) {
 	case RC_NO_ANSWER:
@@ -95,7 +91,7 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 	case RC_NAK:
 		hdr.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE;
 		resp->nak_sent = true;
-		len = qp->sel != NULL ? sel_put_map(qp, frame) : 0;
+		len = rc_of(qp)->sel != NULL ? sel_put_map(qp, frame) : 0;
 		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
 		break;
 	case RC_NAK_FATAL:
@@ -119,25 +115,25 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 	return true;
 }
 
-static const struct rc_fault UNSUPPORTED = {
+static const struct message_fault UNSUPPORTED = {
 	RNIC_DROP_UNSUPPORTED, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault OPCODE_SEQ = {
+static const struct message_fault OPCODE_SEQ = {
 	RNIC_DROP_OPCODE_SEQ, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault NO_ACCESS = {
+static const struct message_fault NO_ACCESS = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
 
 static void answer_fatal(struct rnic_qp *qp, uint8_t code)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	unsigned passed;
 
 	resp->fatal_code = code;
 	resp->fatal_psn = expected(resp, &passed);
-	resp->fatal_msn = resp->msn;
+	resp->fatal_msn = resp->message.msn;
 	answer(qp, RC_NAK_FATAL);
 }
 
-static unsigned refuse(struct rnic_qp *qp, const struct rc_fault *fault)
+static unsigned refuse(struct rnic_qp *qp, const struct message_fault *fault)
 {
 	if (fault->status != IBV_WC_SUCCESS) {
 		struct ibv_wc wc = {.status = fault->status, .opcode = IBV_WC_RECV};
@@ -151,15 +147,16 @@ static unsigned refuse(struct rnic_qp *qp, const struct rc_fault *fault)
 }
 
 /* The request at the expected PSN is not taken, nor any after it. */
-unsigned rc_refuse(struct rnic_qp *qp, const struct rc_fault *fault)
+unsigned rc_refuse(struct rnic_qp *qp, const struct message_fault *fault)
 {
 	answer_fatal(qp, fault->nak);
 	return refuse(qp, fault);
 }
 
-void rc_refuse_answer(struct rnic_qp *qp, const struct rc_fault *fault, uint32_t psn, uint32_t msn)
+void rc_refuse_answer(
+	struct rnic_qp *qp, const struct message_fault *fault, uint32_t psn, uint32_t msn)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 
 	resp->n_pending = 0;
 	resp->fatal_code = fault->nak;
@@ -171,31 +168,27 @@ void rc_refuse_answer(struct rnic_qp *qp, const struct rc_fault *fault, uint32_t
 		refuse(qp, fault);
 }
 
-int rnic_qp_refuse(struct rnic_qp *qp)
+void rc_refuse_all(struct rnic_qp *qp)
 {
-	if (qp->ops->type != IBV_QPT_RC)
-		return -EOPNOTSUPP;
-	if (!qp_receives(qp))
-		return -EINVAL;
-	qp->resp.refuses = true;
+	rc_of(qp)->resp.refuses = true;
 	answer_fatal(qp, ROCE_NAK_REMOTE_OPERATION);
-	return 0;
 }
 
 /* ---- checks of a request in PSN order ---- */
 
-static const struct rc_fault *check_opcode(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct message_fault *check_opcode(
+	const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	const struct rc_responder *resp = &qp->resp;
-	enum rc_message kind = pkt->flags & ROCE_F_SEND ? RC_IN_SEND : RC_IN_WRITE;
+	const struct rc_responder *resp = &rc_of(qp)->resp;
+	enum message_kind kind = pkt->flags & ROCE_F_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 
 	if (!(pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE)))
 		return &UNSUPPORTED;
 	if ((pkt->flags & ROCE_F_IETH) && !window_may_invalidate(qp, pkt->rkey))
 		return &NO_ACCESS;
 	if (pkt->flags & ROCE_F_FIRST)
-		return resp->message == RC_NO_MESSAGE ? NULL : &OPCODE_SEQ;
-	return resp->message == kind ? NULL : &OPCODE_SEQ;
+		return resp->message.kind == MESSAGE_NONE ? NULL : &OPCODE_SEQ;
+	return resp->message.kind == kind ? NULL : &OPCODE_SEQ;
 }
 
 /* ---- taking it ---- */
@@ -203,8 +196,8 @@ static const struct rc_fault *check_opcode(const struct rnic_qp *qp, const struc
 static unsigned not_ready(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	/* What follows the refused packet comes again after it: no NAK for that. */
-	qp->resp.nak_sent = true;
-	qp->resp.ahead = pkt->psn;
+	rc_of(qp)->resp.nak_sent = true;
+	rc_of(qp)->resp.ahead = pkt->psn;
 	answer(qp, RC_RNR);
 	return RNIC_DROP_RNR;
 }
@@ -212,7 +205,7 @@ static unsigned not_ready(struct rnic_qp *qp, const struct wire_pkt *pkt)
 /* An ACK of this SEND or WRITE is due, at least: one that waits names the later of both. */
 static void answer_ack(struct rnic_qp *qp, uint32_t psn)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 
 	resp->ack_psn = resp->answer == RC_ACK ? psn_max(resp->ack_psn, psn) : psn;
 	answer(qp, RC_ACK);
@@ -221,7 +214,7 @@ static void answer_ack(struct rnic_qp *qp, uint32_t psn)
 /* A packet was taken in order. */
 static void acknowledge(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	bool ack = pkt->ackreq || resp->answer == RC_RNR || resp->answer == RC_ACK;
 
 	/* A NAK that waits still has something to ask for, unless all that was dropped has come. */
@@ -242,7 +235,7 @@ static void acknowledge(struct rnic_qp *qp, const struct wire_pkt *pkt)
  * since. No ACK where a response that waits says more; the peer asks again if that one is lost. */
 static void repeat_ack(struct rnic_qp *qp, uint32_t psn)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 
 	if (resp->answer == RC_RNR)
 		return;
@@ -255,7 +248,7 @@ static void repeat_ack(struct rnic_qp *qp, uint32_t psn)
 /* A READ whose response would have PSNs of a skipped range. */
 static bool meets_skip(const struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned passed)
 {
-	const struct rc_responder *resp = &qp->resp;
+	const struct rc_responder *resp = &rc_of(qp)->resp;
 	uint32_t room;
 
 	if (passed == resp->n_skip)
@@ -267,9 +260,9 @@ static bool meets_skip(const struct rnic_qp *qp, const struct wire_pkt *pkt, uns
 /* A READ or atomic. Its response acknowledges all before it. */
 static unsigned take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned passed)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	uint32_t n = 1, last;
-	const struct rc_fault *fault = meets_skip(qp, pkt, passed) ? &UNSUPPORTED : NULL;
+	const struct message_fault *fault = meets_skip(qp, pkt, passed) ? &UNSUPPORTED : NULL;
 
 	if (fault == NULL)
 		fault = rc_take_rd(qp, pkt, &n);
@@ -288,14 +281,14 @@ static unsigned take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, unsigned
 static unsigned take(
 	struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt, unsigned passed)
 {
-	struct rc_responder *resp = &qp->resp;
-	const struct rc_fault *fault = message_place(qp, payload, pkt);
+	struct rc_responder *resp = &rc_of(qp)->resp;
+	const struct message_fault *fault = message_place(qp, &resp->message, payload, pkt);
 
 	if (fault != NULL)
 		return rc_refuse(qp, fault);
 	take_psn(resp, pkt->psn, passed);
 	acknowledge(qp, pkt);
-	message_advance(qp, pkt);
+	message_advance(qp, &resp->message, pkt);
 	return 0;
 }
 
@@ -306,9 +299,9 @@ bool rc_is_rd_request(const struct wire_pkt *pkt)
 
 static void hear(struct rnic_qp *qp)
 {
-	if (qp->resp.heard)
+	if (rc_of(qp)->resp.heard)
 		return;
-	qp->resp.heard = true;
+	rc_of(qp)->resp.heard = true;
 	if (qp_state(qp) == IBV_QPS_RTR)
 		qp_event(qp, IBV_EVENT_COMM_EST);
 }
@@ -316,7 +309,7 @@ static void hear(struct rnic_qp *qp)
 /* Behind a gap: asked for again, once. */
 unsigned rc_ahead(struct rnic_qp *qp, uint32_t psn, bool repeat)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 
 	if (!resp->nak_sent || (repeat && resp->answer != RC_RNR)) {
 		if (!resp->nak_sent)
@@ -330,7 +323,7 @@ unsigned rc_ahead(struct rnic_qp *qp, uint32_t psn, bool repeat)
 
 unsigned rc_duplicate(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	if (!psn_lt(pkt->psn, qp->resp.epsn))
+	if (!psn_lt(pkt->psn, rc_of(qp)->resp.epsn))
 		return RNIC_DROP_SKIPPED;
 	if (rc_is_rd_request(pkt))
 		rc_repeat_rd(qp, pkt);
@@ -345,21 +338,21 @@ static unsigned receive(struct rnic_qp *qp, const uint8_t *payload, const struct
 {
 	struct place_flow flow = {.reach = 0, .posted = 1, .unmatched = PLACE_DEFER};
 
-	if (qp->resp.refuses) {
+	if (rc_of(qp)->resp.refuses) {
 		if (at < 0 && rc_is_rd_request(pkt))
 			rc_duplicate(qp, pkt);
 		answer_fatal(qp, ROCE_NAK_REMOTE_OPERATION);
 		return RNIC_DROP_QP_STATE;
 	}
 	if (at == 0) {
-		const struct rc_fault *fault;
+		const struct message_fault *fault;
 
 		hear(qp);
 		if (rc_is_rd_request(pkt))
 			return take_rd(qp, pkt, passed);
 		fault = check_opcode(qp, pkt);
 		if (fault == NULL)
-			fault = message_check(qp, pkt);
+			fault = message_check(qp, &rc_of(qp)->resp.message, pkt);
 		if (fault != NULL)
 			return rc_refuse(qp, fault);
 		flow.posted = !message_needs_recv(pkt) || qp_take_recv(qp);
@@ -378,7 +371,7 @@ static unsigned receive(struct rnic_qp *qp, const uint8_t *payload, const struct
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	unsigned passed;
-	int32_t at = psn_diff(pkt->psn, expected(&qp->resp, &passed));
+	int32_t at = psn_diff(pkt->psn, expected(&rc_of(qp)->resp, &passed));
 
 	return receive(qp, frame + pkt->pay_off, pkt, at, passed);
 }
@@ -391,6 +384,6 @@ unsigned rc_take_next(
 
 void rc_start_recv(struct rnic_qp *qp)
 {
-	qp->resp.epsn = qp->attr.rq_psn;
-	qp->resp.rd_psn = psn_add(qp->resp.epsn, -1);
+	rc_of(qp)->resp.epsn = qp->attr.rq_psn;
+	rc_of(qp)->resp.rd_psn = psn_add(rc_of(qp)->resp.epsn, -1);
 }

@@ -6,24 +6,20 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/rnic/device.h"
 #include "lib/rnic/mr.h"
-#include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
-#include "lib/rnic/scheduler.h"
-#include "lib/wire/psn.h"
 
-static const struct rc_fault IN_MESSAGE = {
+static const struct message_fault IN_MESSAGE = {
 	RNIC_DROP_OPCODE_SEQ, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault BAD_LENGTH = {
+static const struct message_fault BAD_LENGTH = {
 	RNIC_DROP_LENGTH, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault TOO_MANY = {
+static const struct message_fault TOO_MANY = {
 	RNIC_DROP_RD_LIMIT, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault NOT_ALIGNED = {
+static const struct message_fault NOT_ALIGNED = {
 	RNIC_DROP_ACCESS, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
-static const struct rc_fault NOT_ENABLED = {
+static const struct message_fault NOT_ENABLED = {
 	RNIC_DROP_ACCESS, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_ACCESS_ERR};
-static const struct rc_fault NO_ACCESS = {
+static const struct message_fault NO_ACCESS = {
 	RNIC_DROP_ACCESS, ROCE_NAK_REMOTE_ACCESS, 0, IBV_EVENT_QP_ACCESS_ERR};
 
 enum { ATOMIC_LEN = sizeof(uint64_t) };
@@ -66,7 +62,7 @@ static void cut(struct rc_responder *resp, uint32_t psn)
 /* Its place is by PSN. One of no room is forgotten: the peer asks again. */
 static void insert(struct rnic_qp *qp, const struct rc_pending *new)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	unsigned i = resp->n_pending;
 
 	if (i == RC_MAX_PENDING)
@@ -82,7 +78,7 @@ static void insert(struct rnic_qp *qp, const struct rc_pending *new)
 
 /* ---- requests ---- */
 
-static const struct rc_fault *check_read(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static const struct message_fault *check_read(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ))
 		return &NOT_ENABLED;
@@ -94,7 +90,7 @@ static const struct rc_fault *check_read(const struct rnic_qp *qp, const struct 
 	return NULL;
 }
 
-static const struct rc_fault *check_atomic(
+static const struct message_fault *check_atomic(
 	const struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t **where)
 {
 	uint8_t *at;
@@ -130,7 +126,7 @@ static void remember(struct rc_responder *resp, const struct rc_pending *p)
 /* As many wait as the peer may have outstanding. */
 static bool too_many(const struct rnic_qp *qp)
 {
-	const struct rc_responder *resp = &qp->resp;
+	const struct rc_responder *resp = &rc_of(qp)->resp;
 	unsigned n = 0;
 
 	if (resp->n_pending < qp->attr.max_dest_rd_atomic)
@@ -140,20 +136,20 @@ static bool too_many(const struct rnic_qp *qp)
 	return n >= qp->attr.max_dest_rd_atomic;
 }
 
-const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n)
+const struct message_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt, uint32_t *n)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	struct rc_pending new = {.atomic = is_atomic(pkt),
 		.psn = pkt->psn,
 		.n = 1,
-		.msn = (resp->msn + 1) & PSN_MASK,
+		.msn = (resp->message.msn + 1) & PSN_MASK,
 		.rkey = pkt->rkey,
 		.len = pkt->dmalen,
 		.va = pkt->va};
-	const struct rc_fault *fault;
+	const struct message_fault *fault;
 	uint64_t *where = NULL;
 
-	if (resp->message != RC_NO_MESSAGE)
+	if (resp->message.kind != MESSAGE_NONE)
 		return &IN_MESSAGE;
 	if (pkt->pay_len != 0)
 		return &BAD_LENGTH;
@@ -168,7 +164,7 @@ const struct rc_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt *pkt
 	} else {
 		new.n = packets(qp, pkt->dmalen);
 	}
-	resp->msn = new.msn;
+	resp->message.msn = new.msn;
 	insert(qp, &new);
 	*n = new.n;
 	return NULL;
@@ -179,11 +175,12 @@ static void repeat_atomic(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	/* The last one of this PSN: numbers come again. */
 	for (unsigned i = 1; i <= RC_MAX_RD; i++) {
 		const struct rc_replay *old =
-			&qp->resp.replay[(qp->resp.replay_at + RC_MAX_RD - i) % RC_MAX_RD];
+			&rc_of(qp)->resp.replay[(rc_of(qp)->resp.replay_at + RC_MAX_RD - i) %
+						RC_MAX_RD];
 
 		if (!old->valid || old->psn != pkt->psn)
 			continue;
-		cut(&qp->resp, pkt->psn);
+		cut(&rc_of(qp)->resp, pkt->psn);
 		insert(qp, &(struct rc_pending){.atomic = true,
 				   .repeat = true,
 				   .psn = pkt->psn,
@@ -196,7 +193,7 @@ static void repeat_atomic(struct rnic_qp *qp, const struct wire_pkt *pkt)
 
 void rc_repeat_rd(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	uint32_t n = packets(qp, pkt->dmalen);
 
 	if (is_atomic(pkt)) {
@@ -211,7 +208,7 @@ void rc_repeat_rd(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	insert(qp, &(struct rc_pending){.repeat = true,
 			   .psn = pkt->psn,
 			   .n = n,
-			   .msn = resp->msn,
+			   .msn = resp->message.msn,
 			   .rkey = pkt->rkey,
 			   .len = pkt->dmalen,
 			   .va = pkt->va});
@@ -269,7 +266,7 @@ static bool make_response(struct rnic_qp *qp, struct rnic_frame *frame, struct r
 
 bool rc_tx_response(struct rnic_qp *qp, struct rnic_frame *frame)
 {
-	struct rc_responder *resp = &qp->resp;
+	struct rc_responder *resp = &rc_of(qp)->resp;
 	struct rc_pending *p = &resp->pending[0];
 
 	if (resp->n_pending == 0)
@@ -288,6 +285,6 @@ bool rc_tx_response(struct rnic_qp *qp, struct rnic_frame *frame)
 	if (++p->sent == p->n)
 		remove_at(resp, 0);
 	if (resp->n_pending == 0 && resp->answer != RC_NO_ANSWER)
-		qp_answer(qp);
+		qp_has_control(qp);
 	return true;
 }

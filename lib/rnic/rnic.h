@@ -317,17 +317,22 @@ int rnic_cq_poll(struct rnic_cq *cq, int n, struct ibv_wc *wc);
 /* Next completion (if solicited_only: next solicited or failed one) raises events.cq_event once. */
 void rnic_cq_arm(struct rnic_cq *cq, bool solicited_only);
 
+/* Transports (transport.h says what one is). rnic_sr is RC with selective acknowledgement, for
+ * lossy links: what comes out of order is placed at once and only what is missing is sent again.
+ * Its type is IBV_QPT_RC; no SRQ; the path MTU and 92 bytes must fit the port's; no rnic_qp_skip.
+ */
+struct transport_ops;
+extern const struct transport_ops rnic_rc, rnic_sr, rnic_uc, rnic_ud;
+
 struct rnic_qp_init {
 	enum ibv_qp_type type; /* IBV_QPT_RC, _UC, _UD; others -EOPNOTSUPP */
 	struct rnic_pd *pd;
 	struct rnic_cq *send_cq, *recv_cq;
 	struct ibv_qp_cap cap; /* rounded up in place to what was made */
 	bool sq_sig_all;
-	/* RC with selective acknowledgement, for lossy links: what comes out of order is placed at
-	 * once and only what is missing is sent again. The peer's QP must have been made so, too:
-	 * the packets have opcodes of their own, and others drop them. IBV_QPT_RC without SRQ only;
-	 * the path MTU and 92 bytes must fit the port's; no rnic_qp_skip. */
-	bool selective;
+	/* How its packets are made and taken; NULL: by the type, whose transport it must be. The
+	 * peer's QP must have the same: packets of another transport are dropped. */
+	const struct transport_ops *transport;
 	void *user;
 	struct rnic_srq
 		*srq; /* instead of a receive queue of its own, or NULL; of the same device */
@@ -390,6 +395,7 @@ int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);
  * count 0 or > 2^22; state; send: from is not where the next message would start; receive: from
  * already passed, before the end of a range given earlier, or the range ends 2^23 PSNs or more
  * ahead; -ENOSPC: 16 ranges to receive are pending. Owner only. */
+enum { RNIC_MAX_SKIP = 1 << 22 };
 enum rnic_dir { RNIC_SEND, RNIC_RECV };
 int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
 
@@ -401,5 +407,9 @@ struct rnic_qp_stats {
 	uint64_t rate; /* bit/s as of the last packet, 0: not limited */
 };
 void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
+/* Name of the QP's transport; name and value of one of that transport's own counters, of this QP
+ * since it left RESET, NULL: there are no more. */
+const char *rnic_qp_transport(const struct rnic_qp *qp);
+const char *rnic_qp_counter(const struct rnic_qp *qp, unsigned index, uint64_t *value);
 
 #endif

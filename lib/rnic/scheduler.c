@@ -35,12 +35,13 @@ void qp_ready(struct rnic_qp *qp)
 	mark_left(qp->rnic);
 }
 
-void qp_answer(struct rnic_qp *qp)
+void qp_has_control(struct rnic_qp *qp)
 {
-	if (qp->en_answer)
+	if (qp->en_control)
 		return;
-	qp->en_answer = true;
-	TAILQ_INSERT_TAIL(&qp->rnic->answers, qp, answer);
+	qp->en_control = true;
+	qp->budget = QUANTUM;
+	TAILQ_INSERT_TAIL(&qp->rnic->controls, qp, control);
 	mark_left(qp->rnic);
 }
 
@@ -50,9 +51,9 @@ void sched_remove(struct rnic_qp *qp)
 
 	if (qp->en_ready)
 		TAILQ_REMOVE(&rnic->ready, qp, ready);
-	if (qp->en_answer)
-		TAILQ_REMOVE(&rnic->answers, qp, answer);
-	qp->en_ready = qp->en_answer = false;
+	if (qp->en_control)
+		TAILQ_REMOVE(&rnic->controls, qp, control);
+	qp->en_ready = qp->en_control = false;
 }
 
 /* Takes the lowest bit out of *bits: its number. */

@@ -5,14 +5,16 @@
 
 #include <stdint.h>
 
-enum { QUANTUM = 16 }; /* packets of one QP before the next has its turn */
+enum { QUANTUM = 16 }; /* packets of one QP before the next has its turn, on either list */
 
 struct rnic;
 struct rnic_qp;
 
 void sched_ring_bell(struct rnic *rnic, uint32_t slot); /* any thread */
+/* Its transport may have a packet to send: ops->tx will be asked. */
 void qp_ready(struct rnic_qp *qp);
-void qp_answer(struct rnic_qp *qp);
+/* The same for ops->tx_control. */
+void qp_has_control(struct rnic_qp *qp);
 void sched_remove(struct rnic_qp *qp);
 /* QPs whose bell rang become ready. */
 void sched_collect(struct rnic *rnic);

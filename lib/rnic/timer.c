@@ -41,19 +41,10 @@ static void sift_down(struct timers *timers, uint32_t pos, struct timer_slot slo
 	put(timers, pos, slot);
 }
 
-void timer_set(struct timers *timers, struct timer *timer, uint64_t at)
+void timer_rise(struct timers *timers, struct timer *timer)
 {
-	timer->at = at;
-	if (timer->pos == 0) {
-		sift_up(timers, timers->n++, (struct timer_slot){at, timer});
-	} else if (at < timers->slot[timer->pos - 1].key) {
-		sift_up(timers, timer->pos - 1, (struct timer_slot){at, timer});
-	}
-}
-
-void timer_stop(struct timer *timer)
-{
-	timer->at = UINT64_MAX;
+	sift_up(timers, timer->pos == 0 ? timers->n++ : timer->pos - 1,
+		(struct timer_slot){timer->at, timer});
 }
 
 void timer_remove(struct timers *timers, struct timer *timer)

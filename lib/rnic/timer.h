@@ -25,8 +25,22 @@ struct timers {
 	uint64_t moves; /* entries written */
 };
 
-void timer_set(struct timers *timers, struct timer *timer, uint64_t at);
-void timer_stop(struct timer *timer);
+/* timer->at is earlier than its key, or it is not in the heap. */
+void timer_rise(struct timers *timers, struct timer *timer);
+
+/* at: UINT64_MAX stops it. */
+static inline void timer_set(struct timers *timers, struct timer *timer, uint64_t at)
+{
+	timer->at = at;
+	if (at != UINT64_MAX && (timer->pos == 0 || at < timers->slot[timer->pos - 1].key))
+		timer_rise(timers, timer);
+}
+
+static inline void timer_stop(struct timer *timer)
+{
+	timer->at = UINT64_MAX;
+}
+
 void timer_remove(struct timers *timers, struct timer *timer); /* before its memory goes */
 /* The next timer that is due, stopped; NULL if none. */
 struct timer *timer_expired(struct timers *timers, uint64_t now);

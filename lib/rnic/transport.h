@@ -1,33 +1,106 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: what a transport is to the device. */
+/* What a transport is to the device, and what the device offers to transports. The device finds the
+ * queue pair of a packet, says whose turn it is to send and whose time has come; all else, the
+ * transport does, on state of its own that lies behind the queue pair (transport_state). RC (rc.h),
+ * UC and UD (unreliable.h) are transports; others may be made outside of this folder and named in
+ * rnic_qp_init.transport.
+ *
+ * A transport has no clock and keeps no memory but its state: times are arguments, nanoseconds.
+ * All functions belong to the owner thread. */
 #ifndef RNIC_TRANSPORT_H
 #define RNIC_TRANSPORT_H
 
+#include "lib/rnic/device.h"
+#include "lib/rnic/qp.h"
 #include "lib/rnic/rnic.h"
+#include "lib/rnic/scheduler.h"
+#include "lib/rnic/timer.h"
 
-/* A transport. Called with the QP found and in a state of the table in io.c. */
-struct transport {
-	enum ibv_qp_type type;
-	bool connected;  /* one peer, whose address the QP has */
-	uint8_t opcodes; /* enum roce_transport */
-	/* A packet with right ICRC from the QP's peer. 0 if it took effect, else the drop reason.
-	 */
-	unsigned (*rx)(
-		struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
-	/* The next request packet; false if there is none or none may be sent: the QP then leaves
-	 * the scheduler until qp_ready. */
-	bool (*tx)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
-	/* The answer that qp_answer announced; false: there is none any more. */
-	bool (*tx_answer)(struct rnic_qp *qp, struct rnic_frame *frame);
-	void (*timer)(struct rnic_qp *qp);
-	/* State changes: to RTR and RTS (attributes are in place), to SQD and back, to RESET. */
-	void (*start_recv)(struct rnic_qp *qp);
-	void (*start_send)(struct rnic_qp *qp);
-	void (*drain)(struct rnic_qp *qp, bool on);
-	void (*reset)(struct rnic_qp *qp);
-	int (*skip)(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
+enum { QP_N_STATES = IBV_QPS_ERR + 1 };
+
+/* Attributes that a change of state needs and allows (IBTA vol. 1, 11.2.5.2). */
+struct transition {
+	bool valid;
+	int required, optional; /* IBV_QP_* */
 };
 
-extern const struct transport rc_transport, selective_transport, uc_transport, ud_transport;
+/* What tx_control gave. */
+enum tx_control {
+	CONTROL_NONE, /* no frame: there is nothing to say any more */
+	CONTROL_LAST, /* a frame, and nothing after it */
+	CONTROL_MORE  /* a frame, and perhaps another: asked again, but other QPs have their turn */
+};
+
+/* A counter of a transport's: where it is in its state. */
+struct transport_counter {
+	const char *name;
+	size_t offset; /* of a uint64_t */
+};
+
+struct transport_ops {
+	const char *name;
+	enum ibv_qp_type type;
+	bool connected;    /* one peer, whose address the QP has */
+	uint8_t opcodes;   /* upper three bits of the opcodes that are its own (enum roce_transport)
+			    */
+	size_t state_size; /* bytes behind the QP; zeros when reset is first called */
+	uint32_t send_ops; /* requests that it takes: 1 << enum ibv_wr_opcode */
+	const struct transition (*transitions)[QP_N_STATES]; /* [from][to] */
+	const struct transport_counter *counters;            /* ends with a NULL name; or NULL */
+
+	/* What it makes of a request for a new QP, beside what holds for all: negative errno. NULL:
+	 * takes it. */
+	int (*check)(const struct rnic *rnic, const struct rnic_qp_init *init);
+	/* The same for attributes that are within their ranges; nothing is changed yet. */
+	int (*check_attr)(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	/* These of qp->attr are new. NULL: it looks when it needs them. */
+	void (*set_attr)(struct rnic_qp *qp, int mask);
+	/* What of the attributes is its own: PSNs, draining; and where it stands. */
+	void (*query)(const struct rnic_qp *qp, struct ibv_qp_attr *attr);
+	void (*stats)(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
+
+	/* The state has changed, attributes are in place; not to RESET or ERR. */
+	void (*enter)(
+		struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now);
+	/* The QP goes to ERR (it may be there already), or its send queue to SQE: all requests are
+	 * about to be flushed. */
+	void (*fail)(struct rnic_qp *qp);
+	/* To RESET, or a new one: the state as it is to be in RESET. */
+	void (*reset)(struct rnic_qp *qp);
+
+	/* A packet with right ICRC, from the peer if connected; of the own opcodes, or a CNP if
+	 * connected. 0 if it took effect, else the drop reason. */
+	unsigned (*rx)(
+		struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
+	/* The next packet of those that qp_has_control announced: acknowledgements and the like.
+	 * They go before all requests, and never wait for a rate. */
+	enum tx_control (*tx_control)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+	/* The next other packet; false if there is none or none may be sent: the QP then leaves the
+	 * scheduler until qp_ready, which a posted request calls. */
+	bool (*tx)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+	/* The time that transport_schedule gave has come; none is set any more. */
+	void (*timer)(struct rnic_qp *qp, uint64_t now);
+
+	/* rnic_qp_skip, rnic_qp_refuse. NULL: -EOPNOTSUPP. */
+	int (*skip)(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
+	void (*refuse)(struct rnic_qp *qp);
+};
+
+/* The transport's own state, aligned as the QP is: 64 bytes. */
+static inline void *transport_state(const struct rnic_qp *qp)
+{
+	return (void *)(uintptr_t)(qp + 1);
+}
+
+/* The one deadline of a QP, in place of the one before: the earliest of whatever its transport
+ * waits for; UINT64_MAX: none. Later is one store. */
+static inline void transport_schedule(struct rnic_qp *qp, uint64_t at)
+{
+	timer_set(&qp->rnic->timers, &qp->timer, at);
+}
+
+extern const struct transition rc_transitions[QP_N_STATES][QP_N_STATES];
+extern const struct transition uc_transitions[QP_N_STATES][QP_N_STATES];
+extern const struct transition ud_transitions[QP_N_STATES][QP_N_STATES];
 
 #endif

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unreliable connections (IBTA vol. 1, 9.8.2): nothing is answered. A message of which a packet is
  * missing, or that is wrong, is dropped, with its receive request left for the next one. */
-#include "lib/rnic/device.h"
+#include "lib/rnic/congestion.h"
+#include "lib/rnic/message.h"
 #include "lib/rnic/placement.h"
-#include "lib/rnic/qp.h"
-#include "lib/rnic/rc.h"
-#include "lib/rnic/unacked.h"
-#include "lib/rnic/wqe.h"
+#include "lib/rnic/unreliable.h"
 #include "lib/wire/psn.h"
+
+struct uc {
+	struct unreliable un;
+	struct congestion cc;
+	uint32_t epsn; /* PSN after the last one that came */
+	bool heard;    /* IBV_EVENT_COMM_EST was raised */
+	struct message message;
+};
+
+static struct uc *uc_of(const struct rnic_qp *qp)
+{
+	return transport_state(qp);
+}
 
 static uint8_t opcode_of(const struct send_wqe *wqe, bool first, bool last)
 {
@@ -21,94 +32,151 @@ static uint8_t opcode_of(const struct send_wqe *wqe, bool first, bool last)
 	return base + (first ? 4 : 2) + imm;
 }
 
-static bool uc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static bool make_packet(struct rnic_qp *qp, const struct send_wqe *wqe, struct rnic_frame *frame)
 {
-	const struct send_wqe *wqe = unacked_next(qp);
-	struct wire_hdr hdr = {.mig = true, .dqpn = qp->attr.dest_qp_num};
-	uint32_t rest, len;
+	struct uc *uc = uc_of(qp);
+	const uint32_t rest = wqe->len - uc->un.sent, len = rest > qp->mtu ? qp->mtu : rest;
+	struct wire_hdr hdr = {.opcode = opcode_of(wqe, uc->un.sent == 0, rest == len),
+		.mig = true,
+		.se = rest == len && wqe->solicited,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = uc->un.psn,
+		.imm = wqe->imm,
+		.va = wqe->raddr,
+		.rkey = wqe->rkey,
+		.dmalen = wqe->len};
 
-	(void)now;
-	if (wqe == NULL)
-		return false;
-	rest = wqe->len - qp->sent;
-	len = rest > qp->mtu ? qp->mtu : rest;
-	if (gather_payload(qp->init.pd, wqe, qp->sent, len, frame) < 0) {
-		qp_complete_send(qp, IBV_WC_LOC_PROT_ERR);
-		qp_sq_error(qp);
+	if (gather_payload(qp->init.pd, wqe, uc->un.sent, len, frame) < 0) {
+		unreliable_refuse(qp);
 		return false;
 	}
-	hdr.opcode = opcode_of(wqe, qp->sent == 0, rest == len);
-	hdr.psn = (uint32_t)qp->req.high & PSN_MASK;
-	hdr.se = rest == len && wqe->solicited;
-	hdr.imm = wqe->imm;
-	hdr.va = wqe->raddr;
-	hdr.rkey = wqe->rkey;
-	hdr.dmalen = wqe->len;
 	frame_finish(qp, frame, &hdr, len);
-	unacked_sent(qp, wqe, len);
+	unreliable_sent(qp, wqe, len);
 	return true;
+}
+
+static bool uc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	struct congestion *cc = &uc_of(qp)->cc;
+	const struct send_wqe *wqe;
+	uint64_t until;
+
+	if (cc->limited && congestion_hold(qp, cc, now, &until)) {
+		transport_schedule(qp, until);
+		return false;
+	}
+	wqe = unreliable_next(qp);
+	if (wqe == NULL || !make_packet(qp, wqe, frame))
+		return false;
+	congestion_sent(cc, frame->len, now);
+	return true;
+}
+
+static enum tx_control uc_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	(void)now;
+	if (!uc_of(qp)->cc.cnp_due)
+		return CONTROL_NONE;
+	congestion_tx_cnp(qp, &uc_of(qp)->cc, frame);
+	return CONTROL_LAST;
+}
+
+static void uc_timer(struct rnic_qp *qp, uint64_t now)
+{
+	(void)now;
+	qp_ready(qp);
 }
 
 static unsigned take(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	/* The cursor is where the packet is: nothing missing comes later. */
 	struct place_flow flow = {.posted = 1, .unmatched = PLACE_DROP};
-	const struct rc_fault *fault = message_check(qp, pkt);
+	struct message *message = &uc_of(qp)->message;
+	const struct message_fault *fault = message_check(qp, message, pkt);
 
 	if (fault != NULL)
 		return fault->drop;
 	flow.posted = !message_needs_recv(pkt) || qp_take_recv(qp);
 	if (place_decide(&flow, 0, 1).verdict != PLACE_ACCEPT)
 		return RNIC_DROP_RNR;
-	fault = message_place(qp, frame + pkt->pay_off, pkt);
+	fault = message_place(qp, message, frame + pkt->pay_off, pkt);
 	if (fault != NULL)
 		return fault->drop;
-	message_advance(qp, pkt);
+	message_advance(qp, message, pkt);
 	return 0;
 }
 
 static unsigned uc_rx(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
-	struct rc_responder *resp = &qp->resp;
-	enum rc_message kind = pkt->flags & ROCE_F_SEND ? RC_IN_SEND : RC_IN_WRITE;
-	bool first = pkt->flags & ROCE_F_FIRST, in_order = pkt->psn == resp->epsn;
+	struct uc *uc = uc_of(qp);
+	enum message_kind kind = pkt->flags & ROCE_F_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
+	bool first = pkt->flags & ROCE_F_FIRST, in_order = pkt->psn == uc->epsn;
 	unsigned drop;
 
-	(void)now;
-	resp->epsn = psn_add(pkt->psn, 1);
-	if (!resp->heard) {
-		resp->heard = true;
+	if (congestion_rx(qp, &uc->cc, pkt, now))
+		return 0;
+	uc->epsn = psn_add(pkt->psn, 1);
+	if (!uc->heard) {
+		uc->heard = true;
 		if (qp_state(qp) == IBV_QPS_RTR)
 			qp_event(qp, IBV_EVENT_COMM_EST);
 	}
 	if (first)
-		resp->message = RC_NO_MESSAGE; /* one that was not finished is forgotten */
-	else if (!in_order || resp->message != kind) {
-		resp->message = RC_NO_MESSAGE;
+		uc->message.kind = MESSAGE_NONE; /* one that was not finished is forgotten */
+	else if (!in_order || uc->message.kind != kind) {
+		uc->message.kind = MESSAGE_NONE;
 		return in_order ? RNIC_DROP_OPCODE_SEQ : RNIC_DROP_SEQUENCE;
 	}
 	drop = take(qp, frame, pkt);
 	if (drop != 0)
-		resp->message = RC_NO_MESSAGE;
+		uc->message.kind = MESSAGE_NONE;
 	return drop;
 }
 
-static void uc_start_recv(struct rnic_qp *qp)
+static void uc_enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now)
 {
-	qp->resp.epsn = qp->attr.rq_psn;
+	if (to == IBV_QPS_RTR)
+		uc_of(qp)->epsn = qp->attr.rq_psn;
+	unreliable_enter(qp, from, to, now);
 }
 
-const struct transport uc_transport = {
+static void uc_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr)
+{
+	unreliable_query(qp, attr);
+	attr->rq_psn = uc_of(qp)->epsn;
+}
+
+static void uc_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats)
+{
+	unreliable_stats(qp, stats);
+	stats->epsn = uc_of(qp)->epsn;
+	stats->rate = congestion_rate(&uc_of(qp)->cc);
+}
+
+static void uc_reset(struct rnic_qp *qp)
+{
+	*uc_of(qp) = (struct uc){0};
+	congestion_init(&uc_of(qp)->cc, qp->rnic);
+}
+
+const struct transport_ops rnic_uc = {
+	.name = "uc",
 	.type = IBV_QPT_UC,
 	.connected = true,
 	.opcodes = ROCE_UC,
+	.state_size = sizeof(struct uc),
+	.send_ops = 1 << IBV_WR_SEND | 1 << IBV_WR_SEND_WITH_IMM | 1 << IBV_WR_RDMA_WRITE |
+		    1 << IBV_WR_RDMA_WRITE_WITH_IMM | 1 << IBV_WR_LOCAL_INV | 1 << IBV_WR_BIND_MW,
+	.transitions = uc_transitions,
+	.check_attr = unreliable_check_attr,
+	.query = uc_query,
+	.stats = uc_stats,
+	.enter = uc_enter,
+	.fail = unreliable_fail,
+	.reset = uc_reset,
 	.rx = uc_rx,
+	.tx_control = uc_tx_control,
 	.tx = uc_tx,
-	.tx_answer = unacked_tx_answer,
-	.timer = unacked_timer,
-	.start_recv = uc_start_recv,
-	.start_send = unacked_start_send,
-	.drain = unacked_drain,
-	.reset = unacked_reset,
+	.timer = uc_timer,
 };

@@ -5,17 +5,13 @@
 #include <string.h>
 
 #include "lib/rnic/ah.h"
-#include "lib/rnic/device.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/placement.h"
-#include "lib/rnic/qp.h"
-#include "lib/rnic/unacked.h"
-#include "lib/rnic/wqe.h"
-#include "lib/wire/psn.h"
+#include "lib/rnic/unreliable.h"
 
 static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
-	const struct send_wqe *wqe = unacked_next(qp);
+	const struct send_wqe *wqe = unreliable_next(qp);
 	struct wire_hdr hdr = {.opcode = ROCE_UD | ROCE_SEND_ONLY, .mig = true, .sqpn = qp->qpn};
 	const struct ud_dest *dest;
 	struct wire_flow flow;
@@ -24,8 +20,7 @@ static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	if (wqe == NULL)
 		return false;
 	if (gather_payload(qp->init.pd, wqe, 0, wqe->len, frame) < 0) {
-		qp_complete_send(qp, IBV_WC_LOC_PROT_ERR);
-		qp_sq_error(qp);
+		unreliable_refuse(qp);
 		return false;
 	}
 	dest = (const struct ud_dest *)((const uint8_t *)wqe + qp->dest_off);
@@ -37,12 +32,29 @@ static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	hdr.dqpn = dest->qpn;
 	/* IBTA vol. 1, 10.2.5: the QP's own where the request's has the upper bit. */
 	hdr.qkey = dest->qkey & 0x80000000 ? qp->attr.qkey : dest->qkey;
-	hdr.psn = (uint32_t)qp->req.high & PSN_MASK;
+	hdr.psn = ((const struct unreliable *)transport_state(qp))->psn;
 	frame_build(qp->rnic, &flow, frame, &hdr, wqe->len);
 	qp->loopback = dest->loopback;
 	qp->rnic->copy_back = dest->multicast && mcast_member(qp->rnic, &flow.dst);
-	unacked_sent(qp, wqe, wqe->len);
+	unreliable_sent(qp, wqe, wqe->len);
 	return true;
+}
+
+/* A datagram is not answered, and waits for nothing. */
+static enum tx_control ud_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	(void)qp, (void)frame, (void)now;
+	return CONTROL_NONE;
+}
+
+static void ud_timer(struct rnic_qp *qp, uint64_t now)
+{
+	(void)qp, (void)now;
+}
+
+static void ud_reset(struct rnic_qp *qp)
+{
+	*(struct unreliable *)transport_state(qp) = (struct unreliable){0};
 }
 
 enum { GRH_LEN = 40 };
@@ -112,20 +124,20 @@ static unsigned ud_rx(
 	return 0;
 }
 
-static void ud_start_recv(struct rnic_qp *qp)
-{
-	(void)qp;
-}
-
-const struct transport ud_transport = {
+const struct transport_ops rnic_ud = {
+	.name = "ud",
 	.type = IBV_QPT_UD,
 	.opcodes = ROCE_UD,
+	.state_size = sizeof(struct unreliable),
+	.send_ops = 1 << IBV_WR_SEND | 1 << IBV_WR_SEND_WITH_IMM,
+	.transitions = ud_transitions,
+	.query = unreliable_query,
+	.stats = unreliable_stats,
+	.enter = unreliable_enter,
+	.fail = unreliable_fail,
+	.reset = ud_reset,
 	.rx = ud_rx,
+	.tx_control = ud_tx_control,
 	.tx = ud_tx,
-	.tx_answer = unacked_tx_answer,
-	.timer = unacked_timer,
-	.start_recv = ud_start_recv,
-	.start_send = unacked_start_send,
-	.drain = unacked_drain,
-	.reset = unacked_reset,
+	.timer = ud_timer,
 };

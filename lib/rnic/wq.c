@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "lib/rnic/ah.h"
-#include "lib/rnic/qp.h"
-#include "lib/rnic/ring.h"
-#include "lib/rnic/scheduler.h"
+#include "lib/rnic/transport.h"
 #include "lib/rnic/window.h"
 #include "lib/rnic/wqe.h"
 
@@ -22,48 +20,42 @@ static int sge_bytes(const struct ibv_sge *sge, int n, unsigned max, uint64_t *b
 }
 
 enum op_flags {
-	OP_RC = 1,
-	OP_UC = 2,
-	OP_UD = 4,
-	OP_REMOTE = 8,  /* names remote memory */
-	OP_ATOMIC = 16, /* 8 bytes */
-	OP_SINK = 32,   /* the list is written to: no inline data */
-	OP_LOCAL = 64,  /* no data at all */
+	OP_REMOTE = 1, /* names remote memory */
+	OP_ATOMIC = 2, /* 8 bytes */
+	OP_SINK = 4,   /* the list is written to: no inline data */
+	OP_LOCAL = 8,  /* no data at all */
 };
 
 static const uint8_t op_flags[] = {
-	[IBV_WR_SEND] = OP_RC | OP_UC | OP_UD,
-	[IBV_WR_SEND_WITH_IMM] = OP_RC | OP_UC | OP_UD,
-	[IBV_WR_SEND_WITH_INV] = OP_RC,
-	[IBV_WR_RDMA_WRITE] = OP_RC | OP_UC | OP_REMOTE,
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = OP_RC | OP_UC | OP_REMOTE,
-	[IBV_WR_RDMA_READ] = OP_RC | OP_REMOTE | OP_SINK,
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_RC | OP_ATOMIC | OP_SINK,
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_RC | OP_ATOMIC | OP_SINK,
-	[IBV_WR_LOCAL_INV] = OP_RC | OP_UC | OP_LOCAL,
-	[IBV_WR_BIND_MW] = OP_RC | OP_UC | OP_LOCAL,
+	[IBV_WR_RDMA_WRITE] = OP_REMOTE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = OP_REMOTE,
+	[IBV_WR_RDMA_READ] = OP_REMOTE | OP_SINK,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_ATOMIC | OP_SINK,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_ATOMIC | OP_SINK,
+	[IBV_WR_LOCAL_INV] = OP_LOCAL,
+	[IBV_WR_BIND_MW] = OP_LOCAL,
 };
 
 enum { ATOMIC_LEN = 8 };
 
-static unsigned flags_of(const struct rnic_qp *qp, unsigned opcode)
+static unsigned flags_of(unsigned opcode)
 {
-	unsigned flags = opcode < sizeof(op_flags) ? op_flags[opcode] : 0;
-	unsigned type = qp->init.type == IBV_QPT_RC   ? OP_RC
-			: qp->init.type == IBV_QPT_UC ? OP_UC
-						      : OP_UD;
+	return opcode < sizeof(op_flags) ? op_flags[opcode] : 0;
+}
 
-	return flags & type ? flags : 0;
+static bool takes(const struct rnic_qp *qp, unsigned opcode)
+{
+	return opcode < 32 && (qp->ops->send_ops >> opcode & 1);
 }
 
 static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
 {
-	unsigned flags = flags_of(qp, wr->opcode);
+	unsigned flags = flags_of(wr->opcode);
 	bool inlined = wr->send_flags & IBV_SEND_INLINE;
 	int err;
 
 	*bytes = 0;
-	if (flags == 0)
+	if (!takes(qp, wr->opcode))
 		return -EOPNOTSUPP;
 	if (flags & OP_LOCAL)
 		return 0;
@@ -148,7 +140,7 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	wqe = ring_claim(&qp->sq);
 	if (wqe == NULL)
 		return -ENOMEM;
-	flags = flags_of(qp, wr->opcode);
+	flags = flags_of(wr->opcode);
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->len = (uint32_t)bytes;

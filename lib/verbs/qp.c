@@ -81,7 +81,7 @@ static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr
 		.recv_cq = iv_cq(attr->recv_cq)->cq,
 		.cap = attr->cap,
 		.sq_sig_all = attr->sq_sig_all != 0,
-		.selective = selective,
+		.transport = selective ? &rnic_sr : NULL,
 		.user = qp,
 		.srq = attr->srq ? ((struct iv_srq *)attr->srq)->srq : NULL,
 	};

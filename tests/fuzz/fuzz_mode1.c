@@ -237,7 +237,7 @@ static void packet(struct world *w, unsigned ep, const uint8_t *in)
 	uint8_t payload[4 * MTU] = {0};
 	struct wire_hdr hdr = {.ackreq = !(in[4] & 1),
 		.dqpn = qp->qpn,
-		.psn = psn_add(qp->resp.epsn, in[2] & 0x80 ? (int8_t)in[3] % 8 : 0)};
+		.psn = psn_add(rc_of(qp)->resp.epsn, in[2] & 0x80 ? (int8_t)in[3] % 8 : 0)};
 	const uint32_t number = message_of(hdr.psn);
 	size_t len = number % 2 ? MTU : INC_CTRL_LEN;
 
@@ -281,7 +281,8 @@ static void packet(struct world *w, unsigned ep, const uint8_t *in)
 static void acknowledge(struct world *w, unsigned ep, const uint8_t *in)
 {
 	const struct rnic_qp *qp = w->m->ep[ep].qp;
-	const uint32_t newest = (uint32_t)qp->req.high - 1, oldest = (uint32_t)qp->req.una;
+	const uint32_t newest = (uint32_t)rc_of(qp)->req.high - 1,
+		       oldest = (uint32_t)rc_of(qp)->req.una;
 	struct wire_hdr hdr = {.opcode = in[2] == 1 ? ROCE_CNP : ROCE_ACK,
 		.dqpn = qp->qpn,
 		.psn = in[2] & 0x80 ? psn_add(oldest & PSN_MASK, (int8_t)in[3] % 16)

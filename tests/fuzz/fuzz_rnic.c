@@ -50,6 +50,20 @@ static const struct kind {
 	{IBV_QPT_UD, false, IBV_QPS_ERR},
 };
 
+static struct rnic_qp_stats stats_of(const struct rnic_qp *qp)
+{
+	struct rnic_qp_stats stats;
+
+	rnic_qp_stats(qp, &stats);
+	return stats;
+}
+
+/* The PSN of the next request to be posted. */
+static uint32_t after_last(const struct rnic_qp *qp)
+{
+	return qp->init.type == IBV_QPT_RC ? (uint32_t)rc_of(qp)->req.assign & PSN_MASK : 0;
+}
+
 enum { N_QP = sizeof(kinds) / sizeof(kinds[0]) };
 
 enum {
@@ -151,7 +165,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	struct wire_hdr hdr = {.opcode = in[2] & 0x40 ? in[2] : in[2] % 24,
 		.ackreq = in[7] & 1,
 		.se = in[7] & 2,
-		.psn = psn_add(qp->resp.epsn, (int8_t)in[3] / (in[7] & 4 ? 1 : 60)),
+		.psn = psn_add(stats_of(qp).epsn, (int8_t)in[3] / (in[7] & 4 ? 1 : 60)),
 		.dqpn = qp->qpn ^ (in[7] & 0x40 ? in[6] : 0u),
 		.rkey = rnic_mr_rkey(w->mr) ^ (in[7] & 8 ? in[6] : 0u),
 		.va = 0x10000 + (in[7] & 16 ? (uint64_t)(int8_t)in[6] * 64 : 0),
@@ -159,16 +173,16 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	size_t len = hdr.dmalen;
 	int n;
 
-	if (qp->sel != NULL) {
-		hdr.pos_offset = (uint32_t)psn_diff(hdr.psn, qp->resp.epsn) * qp->mtu +
+	if (qp->ops == &rnic_sr) {
+		hdr.pos_offset = (uint32_t)psn_diff(hdr.psn, stats_of(qp).epsn) * qp->mtu +
 				 (in[7] & 8 ? in[6] : 0u);
-		hdr.pos_recv = qp->sel->recvs + (in[6] & 3);
+		hdr.pos_recv = rc_of(qp)->sel->recvs + (in[6] & 3);
 	}
 	if (!(in[2] & 0x40))
 		hdr.opcode |= qp->ops->opcodes;
-	if (qp->sel != NULL && (roce_opcode_flags(hdr.opcode) & ROCE_F_WRITE) && !(in[7] & 32))
+	if (qp->ops == &rnic_sr && (roce_opcode_flags(hdr.opcode) & ROCE_F_WRITE) && !(in[7] & 32))
 		hdr.dmalen = qp->mtu * (1 + in[5] % 5u); /* of the whole message */
-	if (qp->ops == &ud_transport && (in[7] & 4)) {
+	if (qp->ops == &rnic_ud && (in[7] & 4)) {
 		flow.dst = (struct wire_ip){{[10] = 0xff, 0xff, 239, 0, 0, 1}};
 		hdr.dqpn = 0xffffff;
 	}
@@ -193,7 +207,7 @@ static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	static uint8_t payload[4096];
 	uint8_t frame[5000];
 	struct wire_hdr hdr = {.opcode = ROCE_ACK,
-		.psn = psn_add((uint32_t)qp->req.una & PSN_MASK, (int8_t)in[3]),
+		.psn = psn_add(stats_of(qp).sq_una, (int8_t)in[3]),
 		.syndrome = in[4],
 		.dqpn = qp->qpn};
 	size_t len = 0;
@@ -205,7 +219,7 @@ static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 		hdr.syndrome = in[2] & 0x80 ? in[4] : ROCE_AETH_NO_CREDITS;
 		len = hdr.opcode >= ROCE_ACK ? 0 : length(in + 5, qp->mtu ? qp->mtu : 256);
 	}
-	if (qp->sel != NULL) {
+	if (qp->ops == &rnic_sr) {
 		hdr.opcode |= ROCE_SEL;
 		if (!(in[2] & 1))
 			len = in[5] % 80u;
@@ -257,10 +271,9 @@ static void skip(struct rnic_qp *qp, const uint8_t *in)
 	uint32_t count = in[4] & 0x80 ? 1u << (in[4] & 31) : in[4];
 
 	if (in[2] & 1)
-		rnic_qp_skip(qp, RNIC_SEND, psn_add((uint32_t)qp->req.assign & PSN_MASK, in[3] & 3),
-			count);
+		rnic_qp_skip(qp, RNIC_SEND, psn_add(after_last(qp), in[3] & 3), count);
 	else
-		rnic_qp_skip(qp, RNIC_RECV, psn_add(qp->resp.epsn, (int8_t)in[3]), count);
+		rnic_qp_skip(qp, RNIC_RECV, psn_add(stats_of(qp).epsn, (int8_t)in[3]), count);
 }
 
 static void step(struct world *w, const uint8_t *in)
@@ -340,7 +353,7 @@ static void check_state(struct world *w)
 	uint64_t drops = 0;
 
 	for (unsigned i = 0; i < N_QP; i++) {
-		const struct rc_requester *req = &w->qp[i]->req;
+		const struct rc_requester *req = &rc_of(w->qp[i])->req;
 		enum ibv_qp_state state = qp_state(w->qp[i]);
 
 		if (kinds[i].type != IBV_QPT_RC)
@@ -410,7 +423,7 @@ static void open_world(struct world *w)
 	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000, ALL_ACCESS, &w->mr) == 0, "a region");
 	for (unsigned i = 0; i < N_QP; i++) {
 		struct rnic_qp_init init = {.type = kinds[i].type,
-			.selective = kinds[i].selective,
+			.transport = kinds[i].selective ? &rnic_sr : NULL,
 			.pd = w->pd,
 			.send_cq = w->cq[0],
 			.recv_cq = w->cq[1],

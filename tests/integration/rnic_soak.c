@@ -182,7 +182,7 @@ static void make_qp(struct end *end, unsigned pair)
 		.send_cq = end->scq,
 		.recv_cq = end->rcq,
 		.cap = {DEPTH, RDEPTH, 2, 3, 64},
-		.selective = pair >= FIRST_SEL && pair < N_RC,
+		.transport = pair >= FIRST_SEL && pair < N_RC ? &rnic_sr : NULL,
 		.user = (void *)(uintptr_t)pair};
 
 	if (rnic_qp_create(end->rnic, &init, &end->qp[pair]) != 0)

@@ -88,12 +88,12 @@ static void mask_qp(struct mode1 *m, struct rnic_qp *qp)
 {
 	clear_ring(&qp->sq);
 	clear_ring(&qp->rq);
-	qp->req.retries = qp->attr.retry_cnt;
-	qp->req.rnr_retries = qp->attr.rnr_retry;
-	qp->req.retransmits = qp->req.timeouts = 0;
+	rc_of(qp)->req.retries = qp->attr.retry_cnt;
+	rc_of(qp)->req.rnr_retries = qp->attr.rnr_retry;
+	rc_of(qp)->req.retransmits = rc_of(qp)->req.timeouts = 0;
 	qp->quantum = 0;
 	/* Receives into which nothing was written. */
-	for (uint32_t i = ring_tail(&qp->rq) + (qp->resp.message != RC_NO_MESSAGE);
+	for (uint32_t i = ring_tail(&qp->rq) + (rc_of(qp)->resp.message.kind != MESSAGE_NONE);
 		i != ring_head(&qp->rq); i++)
 		memset(mode1_buf_at(m, WR_BUF(((struct recv_wqe *)ring_at(&qp->rq, i))->wr_id)), 0,
 			m->buf_len);
@@ -197,9 +197,10 @@ static void tick(struct mc_sys *s, unsigned node, unsigned port, struct mc_resul
 {
 	struct mc_switch *sw = &s->sw[node];
 	struct rnic_qp *qp = sw->mode1->ep[port].qp;
+	const uint64_t at = qp->timer.at;
 
 	timer_remove(&qp->rnic->timers, &qp->timer);
-	qp->ops->timer(qp);
+	qp->ops->timer(qp, at);
 	turn(s, sw, r);
 }
 
@@ -232,7 +233,7 @@ static unsigned flags(struct mc_switch *sw)
 	flags |= sw->g->state == INC_FAILED ? MC_S_FAILED : 0;
 	for (unsigned i = 0; i < m->g->n_ep; i++) {
 		flags |= m->ep[i].qp->timer.at != UINT64_MAX ? 1u << i : 0;
-		flags |= m->ep[i].qp->req.rnr_wait ? 1u << (MC_S_HELD_SHIFT + i) : 0;
+		flags |= rc_of(m->ep[i].qp)->req.rnr_wait ? 1u << (MC_S_HELD_SHIFT + i) : 0;
 	}
 	return flags;
 }

@@ -293,7 +293,7 @@ struct rnic_qp *net_make_qp(struct end *end, const struct net_options *options)
 		.recv_cq = end->rcq,
 		.cap = {wr, wr, 4, 4, 64},
 		.sq_sig_all = !options->sig_none,
-		.selective = options->selective,
+		.transport = options->selective ? &rnic_sr : options->transport,
 		.user = end};
 	struct rnic_qp *qp;
 

@@ -99,7 +99,8 @@ struct net_options {
 	uint32_t max_qp; /* of the device */
 	unsigned cqe;    /* depth of the CQs, default 1024 */
 	bool selective;
-	bool sig_none; /* sq_sig_all off */
+	const struct transport_ops *transport; /* of the type; NULL: that of the type, or SR */
+	bool sig_none;                         /* sq_sig_all off */
 	struct rnic_congestion congestion;
 };
 

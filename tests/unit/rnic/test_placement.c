@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/rnic/placement.h"
-#include "lib/rnic/qp.h"
+#include "lib/rnic/transport.h"
 #include "tests/unit/rnic/net.h"
 
 /* ---- figure 8 ---- */

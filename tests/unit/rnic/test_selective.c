@@ -292,7 +292,7 @@ static void test_create(void **state)
 {
 	struct end *a = &net.end[0];
 	struct rnic_qp *qp;
-	struct rnic_qp_init init = {.type = IBV_QPT_UC, .selective = true};
+	struct rnic_qp_init init = {.type = IBV_QPT_UC, .transport = &rnic_sr};
 	struct ibv_srq_attr attr = {.max_wr = 1, .max_sge = 1};
 
 	(void)state;
@@ -359,7 +359,7 @@ static void test_out_of_bounds(void **state)
 		assert_int_equal(0, lie(lies[i].hdr, lies[i].len));
 	for (size_t i = 0; i < b->buf_len; i++)
 		assert_int_equal(0xee, b->buf[i]);
-	assert_int_equal(0, b->qp->sel->n_taken);
+	assert_int_equal(0, rc_of(b->qp)->sel->n_taken);
 	/* One that is right. */
 	assert_int_equal(1,
 		lie((struct wire_hdr){.opcode = ROCE_SEND_LAST, .psn = 1, .pos_offset = 960}, 64));

@@ -5,19 +5,12 @@
  * tells what has come; the requester sends again only what has not. All else is as in
  * requester.c and responder.c. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "lib/rnic/device.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/placement.h"
-#include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
-#include "lib/rnic/ring.h"
-#include "lib/rnic/timer.h"
 #include "lib/rnic/window.h"
-#include "lib/rnic/wqe.h"
-#include "lib/wire/psn.h"
 
 enum {
 	MAP_EVERY = 4, /* packets behind a missing one, if none of them asks */
@@ -27,15 +20,14 @@ enum {
 	MAX_PROBES = 20,
 };
 
-int sel_init(struct rnic_qp *qp)
-{
-	qp->sel = calloc(1, sizeof(*qp->sel));
-	return qp->sel != NULL ? 0 : -ENOMEM;
-}
+struct sr {
+	struct rc rc;
+	struct rc_selective sel;
+};
 
 /* ---- responder: what is behind a missing one ---- */
 
-static const struct rc_fault POSITION = {
+static const struct message_fault POSITION = {
 	RNIC_DROP_OPCODE_SEQ, ROCE_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR};
 
 static bool is_taken(const struct rc_selective *sel, uint32_t psn)
@@ -64,7 +56,7 @@ static bool uses_recv(const struct wire_pkt *pkt)
 /* The receive request of a message that has not begun yet, or NULL. */
 static const struct recv_wqe *recv_of(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	uint32_t tail = ring_tail(&qp->rq), ahead = pkt->pos_recv - qp->sel->recvs;
+	uint32_t tail = ring_tail(&qp->rq), ahead = pkt->pos_recv - rc_of(qp)->sel->recvs;
 
 	return ahead < ring_head(&qp->rq) - tail ? ring_at(&qp->rq, tail + ahead) : NULL;
 }
@@ -104,17 +96,18 @@ static bool find_place(const struct rnic_qp *qp, const struct wire_pkt *pkt,
 /* A packet whose turn it is must be where it says: it may have been placed there already. */
 static bool fits(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	const struct rc_responder *resp = &qp->resp;
+	const struct rc_responder *resp = &rc_of(qp)->resp;
 
 	if (!(pkt->flags & ROCE_F_POS))
 		return true;
-	if (pkt->pos_recv != qp->sel->recvs)
+	if (pkt->pos_recv != rc_of(qp)->sel->recvs)
 		return false;
 	if (pkt->flags & ROCE_F_FIRST)
 		return pkt->pos_offset == 0;
-	return pkt->pos_offset == resp->received &&
-	       (!(pkt->flags & ROCE_F_WRITE) || (pkt->va == resp->va && pkt->rkey == resp->rkey &&
-							pkt->dmalen == resp->dmalen));
+	return pkt->pos_offset == resp->message.received &&
+	       (!(pkt->flags & ROCE_F_WRITE) ||
+		       (pkt->va == resp->message.va && pkt->rkey == resp->message.rkey &&
+			       pkt->dmalen == resp->message.dmalen));
 }
 
 /* No packets have the PSNs of an answer: what a peer sent there all the same is forgotten. */
@@ -135,22 +128,22 @@ static unsigned turn(
 	if (drop != 0)
 		return drop;
 	if ((pkt->flags & ROCE_F_LAST) && uses_recv(pkt))
-		qp->sel->recvs++;
+		rc_of(qp)->sel->recvs++;
 	if (rc_is_rd_request(pkt))
-		forget(qp->sel, pkt->psn, qp->resp.epsn);
+		forget(rc_of(qp)->sel, pkt->psn, rc_of(qp)->resp.epsn);
 	return 0;
 }
 
 /* The missing one, and all that waited for it. */
 static unsigned take_turns(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
-	struct rc_selective *sel = qp->sel;
+	struct rc_selective *sel = rc_of(qp)->sel;
 	unsigned drop;
 
 	mark(sel, pkt->psn, false);
 	drop = turn(qp, frame, pkt, false);
-	while (drop == 0 && qp_receives(qp) && is_taken(sel, qp->resp.epsn)) {
-		const struct wire_pkt *next = &sel->pkt[qp->resp.epsn % SEL_REACH];
+	while (drop == 0 && qp_receives(qp) && is_taken(sel, rc_of(qp)->resp.epsn)) {
+		const struct wire_pkt *next = &sel->pkt[rc_of(qp)->resp.epsn % SEL_REACH];
 
 		mark(sel, next->psn, false);
 		if (turn(qp, NULL, next, true) != 0)
@@ -161,7 +154,7 @@ static unsigned take_turns(struct rnic_qp *qp, const uint8_t *frame, const struc
 
 static unsigned keep(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	struct rc_selective *sel = qp->sel;
+	struct rc_selective *sel = rc_of(qp)->sel;
 
 	sel->pkt[pkt->psn % SEL_REACH] = *pkt;
 	mark(sel, pkt->psn, true);
@@ -169,9 +162,9 @@ static unsigned keep(struct rnic_qp *qp, const struct wire_pkt *pkt)
 	return 0;
 }
 
-unsigned sel_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+static unsigned rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
-	int32_t at = psn_diff(pkt->psn, qp->resp.epsn);
+	int32_t at = psn_diff(pkt->psn, rc_of(qp)->resp.epsn);
 	struct place_flow flow = {.reach = SEL_REACH,
 		.posted = at,
 		.unmatched = rc_is_rd_request(pkt) ? PLACE_BUFFER : PLACE_DEFER};
@@ -180,7 +173,7 @@ unsigned sel_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct w
 
 	if (at == 0)
 		return take_turns(qp, frame, pkt);
-	if (at > 0 && at < SEL_REACH && is_taken(qp->sel, pkt->psn)) {
+	if (at > 0 && at < SEL_REACH && is_taken(rc_of(qp)->sel, pkt->psn)) {
 		rc_ahead(qp, pkt->psn, true);
 		return RNIC_DROP_DUPLICATE;
 	}
@@ -204,8 +197,8 @@ unsigned sel_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct w
 
 size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame)
 {
-	struct rc_selective *sel = qp->sel;
-	uint32_t from = psn_add(qp->resp.epsn, 1) % SEL_REACH;
+	struct rc_selective *sel = rc_of(qp)->sel;
+	uint32_t from = psn_add(rc_of(qp)->resp.epsn, 1) % SEL_REACH;
 	size_t len = 0;
 
 	if (sel->n_taken == 0)
@@ -252,8 +245,8 @@ static void lose(struct rc_selective *sel, uint64_t seq)
 /* The oldest one always goes: if it is a READ, its answer may be what was lost. */
 void sel_go_back(struct rnic_qp *qp)
 {
-	struct rc_selective *sel = qp->sel;
-	const struct rc_requester *req = &qp->req;
+	struct rc_selective *sel = rc_of(qp)->sel;
+	const struct rc_requester *req = &rc_of(qp)->req;
 
 	sel->sacked[req->una % SEL_REACH] = ~req->una;
 	for (uint64_t seq = req->una; seq < req->high && seq < req->una + SEL_REACH; seq++)
@@ -283,9 +276,9 @@ static void arrived(struct rc_selective *sel, uint64_t seq, uint64_t now)
 
 void sel_sent(struct rnic_qp *qp, bool asks, uint64_t now)
 {
-	struct rc_selective *sel = qp->sel;
-	const uint64_t seq = qp->req.next;
-	const bool again = seq < qp->req.high;
+	struct rc_selective *sel = rc_of(qp)->sel;
+	const uint64_t seq = rc_of(qp)->req.next;
+	const bool again = seq < rc_of(qp)->req.high;
 
 	if (sel->n_sent++ == 0)
 		sel->acked = seq;
@@ -300,17 +293,17 @@ void sel_sent(struct rnic_qp *qp, bool asks, uint64_t now)
 
 void sel_progressed(struct rnic_qp *qp, uint64_t now)
 {
-	struct rc_selective *sel = qp->sel;
+	struct rc_selective *sel = rc_of(qp)->sel;
 
 	sel->probes = 0;
-	for (; sel->acked < qp->req.una; sel->acked++)
+	for (; sel->acked < rc_of(qp)->req.una; sel->acked++)
 		if (!is_here(sel, sel->acked))
 			arrived(sel, sel->acked, now);
 }
 
 uint64_t sel_timeout(struct rnic_qp *qp, uint64_t limit)
 {
-	struct rc_selective *sel = qp->sel;
+	struct rc_selective *sel = rc_of(qp)->sel;
 	uint64_t wait = sel->rtt_ns + sel->rtt_ns / 2;
 
 	if (sel->rtt_ns == 0)
@@ -325,8 +318,8 @@ uint64_t sel_timeout(struct rnic_qp *qp, uint64_t limit)
 /* The oldest that have not arrived. */
 bool sel_probe(struct rnic_qp *qp)
 {
-	struct rc_selective *sel = qp->sel;
-	const struct rc_requester *req = &qp->req;
+	struct rc_selective *sel = rc_of(qp)->sel;
+	const struct rc_requester *req = &rc_of(qp)->req;
 	unsigned n = 0;
 
 	if (!sel->probing)
@@ -340,7 +333,7 @@ bool sel_probe(struct rnic_qp *qp)
 			n++;
 		}
 	rc_rewind(qp);
-	timer_stop(&qp->timer); /* the oldest one starts it */
+	rc_retry_at(qp, UINT64_MAX); /* the oldest one starts it */
 	return true;
 }
 
@@ -348,13 +341,13 @@ bool sel_probe(struct rnic_qp *qp)
 static bool take_map(
 	struct rnic_qp *qp, const uint8_t *map, unsigned len, uint64_t missing, uint64_t now)
 {
-	struct rc_selective *sel = qp->sel;
+	struct rc_selective *sel = rc_of(qp)->sel;
 	bool news = false;
 
 	for (unsigned i = 0; i < len * 8 && i < SEL_REACH - 1; i++) {
 		uint64_t seq = missing + 1 + i;
 
-		if (!roce_sack_bit(map, i) || seq >= qp->req.high || is_here(sel, seq))
+		if (!roce_sack_bit(map, i) || seq >= rc_of(qp)->req.high || is_here(sel, seq))
 			continue;
 		sel->sacked[seq % SEL_REACH] = seq;
 		arrived(sel, seq, now);
@@ -367,8 +360,8 @@ static bool take_map(
 unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
 	uint64_t missing, bool progress, uint64_t now)
 {
-	struct rc_requester *req = &qp->req;
-	struct rc_selective *sel = qp->sel;
+	struct rc_requester *req = &rc_of(qp)->req;
+	struct rc_selective *sel = rc_of(qp)->sel;
 	const bool news = take_map(qp, map, pkt->pay_len, missing, now);
 
 	rnic_inc(qp->rnic, RNIC_C_NAK_RX);
@@ -391,16 +384,16 @@ unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pk
 
 static bool last_packet(const struct rnic_qp *qp)
 {
-	const struct send_wqe *wqe = ring_at(&qp->sq, qp->req.next_idx);
+	const struct send_wqe *wqe = ring_at(&qp->sq, rc_of(qp)->req.next_idx);
 
-	return rc_is_rd(wqe) || qp->req.next + 1 == wqe->first + rc_packets(qp, wqe);
+	return rc_is_rd(wqe) || rc_of(qp)->req.next + 1 == wqe->first + rc_packets(qp, wqe);
 }
 
 /* As far as the next request without packets, which the caller passes. */
 void sel_pass(struct rnic_qp *qp)
 {
-	struct rc_selective *sel = qp->sel;
-	struct rc_requester *req = &qp->req;
+	struct rc_selective *sel = rc_of(qp)->sel;
+	struct rc_requester *req = &rc_of(qp)->req;
 
 	while (req->next < req->high && !is_lost(sel, req->next)) {
 		const struct send_wqe *wqe = ring_at(&qp->sq, req->next_idx);
@@ -411,3 +404,62 @@ void sel_pass(struct rnic_qp *qp)
 		rc_step(qp, last_packet(qp));
 	}
 }
+
+/* ---- entry points ---- */
+
+static int sr_check(const struct rnic *rnic, const struct rnic_qp_init *init)
+{
+	(void)rnic;
+	return init->srq == NULL ? 0 : -EINVAL;
+}
+
+static int sr_check_attr(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if ((mask & IBV_QP_PATH_MTU) &&
+		roce_mtu_bytes(attr->path_mtu) + SEL_ROOM > qp->rnic->port_mtu)
+		return -EINVAL;
+	return rc_check_attr(qp, attr, mask);
+}
+
+static unsigned sr_rx(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	if (congestion_rx(qp, &rc_of(qp)->cc, pkt, now))
+		return 0;
+	if (pkt->flags & ROCE_F_REQUEST)
+		return rx_request(qp, frame, pkt);
+	return rc_rx_answer(qp, frame, pkt, now);
+}
+
+static void sr_reset(struct rnic_qp *qp)
+{
+	struct sr *sr = transport_state(qp);
+
+	rc_reset(qp);
+	memset(&sr->sel, 0, sizeof(sr->sel));
+	sr->rc.sel = &sr->sel;
+}
+
+const struct transport_ops rnic_sr = {
+	.name = "sr",
+	.type = IBV_QPT_RC,
+	.connected = true,
+	.opcodes = ROCE_SEL,
+	.state_size = sizeof(struct sr),
+	.send_ops = RC_SEND_OPS,
+	.transitions = rc_transitions,
+	.counters = rc_counters,
+	.check = sr_check,
+	.check_attr = sr_check_attr,
+	.set_attr = rc_set_attr,
+	.query = rc_query,
+	.stats = rc_stats,
+	.enter = rc_enter,
+	.fail = rc_fail_all,
+	.reset = sr_reset,
+	.rx = sr_rx,
+	.tx_control = rc_tx_control,
+	.tx = rc_tx,
+	.timer = rc_timer,
+	.refuse = rc_refuse_all,
+};
