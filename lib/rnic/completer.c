@@ -42,8 +42,8 @@ static void progressed(struct rnic_qp *qp, uint64_t now)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_wait = req->implied = req->nak_done = false;
-	if (rc_of(qp)->sel != NULL)
-		sel_progressed(qp, now);
+	if (rc_of(qp)->recovery->progressed != NULL)
+		rc_of(qp)->recovery->progressed(qp, now);
 	rc_restart_timer(qp, now);
 	rc_settle_drain(qp);
 	rc_settle_fault(qp);
@@ -71,13 +71,6 @@ static bool acknowledge(struct rnic_qp *qp, uint64_t seq, uint64_t now)
 		return false;
 	progressed(qp, now);
 	return true;
-}
-
-void rc_heard(struct rnic_qp *qp, uint64_t now)
-{
-	rc_of(qp)->req.retries = qp->attr.retry_cnt;
-	rc_of(qp)->sel->probes = 0;
-	rc_restart_timer(qp, now);
 }
 
 /* The peer is beyond a response that has not come: it is lost (IBTA vol. 1, 9.7.5.2.8). One resend
@@ -114,22 +107,6 @@ static unsigned rx_rnr(struct rnic_qp *qp, unsigned code, uint64_t now)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_wait = true;
 	rc_retry_at(qp, now + roce_rnr_ns(code));
-	return 0;
-}
-
-static unsigned rx_sequence(struct rnic_qp *qp, bool progress)
-{
-	rnic_inc(qp->rnic, RNIC_C_NAK_RX);
-	/* Packets behind one that met RNR: it will be sent again anyway. A responder says NAK once
-	 * for a gap (9.7.5.2.8), so another one is a copy of it, made by the network: were it a
-	 * try, copies would use up the tries within a round trip. */
-	if (rc_of(qp)->req.rnr_wait || rc_of(qp)->req.nak_done)
-		return 0;
-	rc_of(qp)->req.nak_done = true;
-	if (progress)
-		rc_go_back(qp);
-	else
-		rc_try_again(qp);
 	return 0;
 }
 
@@ -208,12 +185,14 @@ static unsigned rx_ack(
 		return req->una < seq ? rc_response_lost(qp, progress) : 0;
 	if (!outstanding(req))
 		return 0;
-	if (rc_of(qp)->sel != NULL && class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE)
-		return sel_rx_nak(qp, frame + pkt->pay_off, pkt, seq, progress, now);
+	if (class == ROCE_AETH_NAK && value == ROCE_NAK_SEQUENCE) {
+		rnic_inc(qp->rnic, RNIC_C_NAK_RX);
+		return rc_of(qp)->recovery->on_nak(
+			qp, frame + pkt->pay_off, pkt, seq, progress, now);
+	}
 	if (class == ROCE_AETH_RNR)
 		return req->una < seq ? rc_response_lost(qp, progress) : rx_rnr(qp, value, now);
-	return value == ROCE_NAK_SEQUENCE ? rx_sequence(qp, progress)
-					  : rx_fatal(qp, value, seq, progress);
+	return rx_fatal(qp, value, seq, progress);
 }
 
 /* ---- responses ---- */

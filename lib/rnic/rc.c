@@ -133,7 +133,8 @@ void rc_reset(struct rnic_qp *qp)
 {
 	struct rc *rc = rc_of(qp);
 
-	*rc = (struct rc){.pace_at = UINT64_MAX, .req.retry_at = UINT64_MAX};
+	*rc = (struct rc){
+		.recovery = &gbn_recovery, .pace_at = UINT64_MAX, .req.retry_at = UINT64_MAX};
 	congestion_init(&rc->cc, qp->rnic);
 }
 
@@ -142,7 +143,7 @@ static int rc_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_
 	return dir == RNIC_SEND ? rc_skip_send(qp, from, count) : rc_skip_recv(qp, from, count);
 }
 
-const struct transport_counter rc_counters[] = {
+static const struct transport_counter counters[] = {
 	{"retransmits", offsetof(struct rc, req.retransmits)},
 	{"timeouts", offsetof(struct rc, req.timeouts)},
 	{NULL, 0},
@@ -156,7 +157,7 @@ const struct transport_ops rnic_rc = {
 	.state_size = sizeof(struct rc),
 	.send_ops = RC_SEND_OPS,
 	.transitions = rc_transitions,
-	.counters = rc_counters,
+	.counters = counters,
 	.check_attr = rc_check_attr,
 	.set_attr = rc_set_attr,
 	.query = rc_query,

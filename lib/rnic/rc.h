@@ -98,49 +98,46 @@ struct rc_responder {
 	struct rc_replay replay[RC_MAX_RD];
 };
 
-/* ---- selective acknowledgement (sel.c) ---- */
+/* ---- loss recovery ---- */
 
-enum {
-	SEL_REACH = ROCE_SACK_BITS,      /* PSNs in flight, and remembered behind a missing one */
-	SEL_PROBE = 16,                  /* packets that a probe sends at most */
-	SEL_ROOM = 40 + 8 + 12 + 28 + 4, /* headers around a payload */
+/* What is done about packets that are lost: go-back-N (gbn.c), or selective repeat (sr.c). NULL:
+ * nothing is to be done there. */
+struct rc_recovery {
+	uint64_t reach;   /* PSNs in flight at most */
+	bool repeats_ask; /* nothing may follow a packet that is sent again: it asks for an ACK */
+	/* Requester. The packet at `next` leaves, before `next` and high are moved on; asks: for an
+	 * acknowledgement. */
+	void (*sent)(struct rnic_qp *qp, bool asks, uint64_t now);
+	/* una has moved. */
+	void (*progressed)(struct rnic_qp *qp, uint64_t now);
+	/* Moves `next` on past what need not be sent again. */
+	void (*pass)(struct rnic_qp *qp);
+	/* From now on all that has not arrived is sent again. */
+	void (*go_back)(struct rnic_qp *qp);
+	/* A sequence NAK of the packet `missing`, which is outstanding, with pkt->pay_len bytes of
+	 * what has come behind it; progress: it acknowledged something. 0 or the drop reason. */
+	unsigned (*on_nak)(struct rnic_qp *qp, const uint8_t *sack, const struct wire_pkt *pkt,
+		uint64_t missing, bool progress, uint64_t now);
+	/* How long to wait for an acknowledgement: not longer than limit, 0: any time. */
+	uint64_t (*timeout)(struct rnic_qp *qp, uint64_t limit);
+	/* That time is over: true if it was shorter than the QP's, and no try is used up. */
+	bool (*probe)(struct rnic_qp *qp);
+	/* Responder. Something is missing, and there is something behind it. */
+	bool (*gap)(const struct rnic_qp *qp);
+	/* Names the map of what that is as a NAK's payload; its length. */
+	size_t (*put_sack)(struct rnic_qp *qp, struct rnic_frame *frame);
 };
 
-struct rc_selective {
-	/* Requester. sacked[seq % SEL_REACH] == seq: that packet has arrived. */
-	uint64_t sacked[SEL_REACH];
-	/* When each was sent last: 2 x its place in the order of sending, odd if it was sent more
-	 * than once. One that was sent once is lost when one behind it has arrived; others, which
-	 * may have overtaken those, when something that was sent later has. */
-	uint64_t order[SEL_REACH];
-	uint64_t n_sent, newest; /* packets; the last of them that has arrived */
-	uint64_t sack_end;       /* behind the last one that arrived when it was sent once */
-	uint64_t acked;          /* una, when it was last looked at */
-	/* The round trip: of the packet rtt_seq, sent once at rtt_from (0: none is timed). When
-	 * nothing new has come for one and a half of it, the oldest that are missing are sent
-	 * again: a probe. The third and all after it wait twice as long as the one before, until
-	 * the QP's timeout is shorter. */
-	uint64_t rtt_seq, rtt_from, rtt_ns;
-	unsigned probes;
-	bool probing; /* the timer that runs is a probe's */
-	/* Responder: packets behind a missing one. Payloads are in their places, headers wait here
-	 * for their turn. */
-	uint64_t taken[SEL_REACH / 64]; /* bit psn % SEL_REACH */
-	uint32_t n_taken;
-	uint32_t unsaid; /* packets kept since the map was last sent */
-	uint32_t recvs;  /* messages taken that used up a receive request */
-	uint8_t map[ROCE_SACK_LEN];
-	struct wire_pkt pkt[SEL_REACH];
-};
+extern const struct rc_recovery gbn_recovery;
 
 /* ---- the state behind a QP ---- */
 
 struct rc {
+	const struct rc_recovery *recovery;
 	struct congestion cc;
 	uint64_t pace_at; /* the rate allows a packet then; UINT64_MAX: nothing waits for it */
 	struct rc_requester req;
 	struct rc_responder resp;
-	struct rc_selective *sel; /* or NULL */
 };
 
 static inline struct rc *rc_of(const struct rnic_qp *qp)
@@ -162,25 +159,6 @@ static inline void rc_retry_at(struct rnic_qp *qp, uint64_t at)
 	rc_schedule(qp);
 }
 
-/* Moves `next` on past what need not be sent again. */
-void sel_pass(struct rnic_qp *qp);
-/* From now on all that has not arrived is sent again. */
-void sel_go_back(struct rnic_qp *qp);
-/* A sequence NAK, with the map of what has come behind the missing packet. */
-unsigned sel_rx_nak(struct rnic_qp *qp, const uint8_t *map, const struct wire_pkt *pkt,
-	uint64_t missing, bool progress, uint64_t now);
-/* The packet at `next` leaves, before `next` and high are moved on; it asks for an acknowledgement.
- */
-void sel_sent(struct rnic_qp *qp, bool asks, uint64_t now);
-/* una has moved. */
-void sel_progressed(struct rnic_qp *qp, uint64_t now);
-/* How long to wait for an acknowledgement: not longer than limit, 0: any time. */
-uint64_t sel_timeout(struct rnic_qp *qp, uint64_t limit);
-/* The timer has ended: true if that was a probe's, which now goes. */
-bool sel_probe(struct rnic_qp *qp);
-/* Names the map of what has arrived as the frame's payload; its length. */
-size_t sel_put_map(struct rnic_qp *qp, struct rnic_frame *frame);
-
 /* request.c */
 struct send_wqe;
 /* PSNs of a request: a READ has as many as its response has packets. */
@@ -193,6 +171,8 @@ bool rc_takes_recv(uint8_t wr_opcode);
 uint8_t rc_opcode(const struct send_wqe *wqe, bool first, bool last);
 
 /* requester.c */
+/* retry_at begins anew, or stops if nothing is outstanding. */
+void rc_restart_timer(struct rnic_qp *qp, uint64_t now);
 /* Moves `next` behind its packet; last: of its request. */
 void rc_step(struct rnic_qp *qp, bool last);
 /* All from una on that has not arrived is sent again; one more try without progress; the same
@@ -201,8 +181,6 @@ void rc_go_back(struct rnic_qp *qp);
 /* What of that is lost is sent again; the timer runs on. */
 void rc_rewind(struct rnic_qp *qp);
 void rc_try_again(struct rnic_qp *qp);
-/* The peer has said something new, though una stays: the timer begins anew. */
-void rc_heard(struct rnic_qp *qp, uint64_t now);
 unsigned rc_response_lost(struct rnic_qp *qp, bool progress);
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 /* ACK, NAK, READ RESPONSE, ATOMIC ACKNOWLEDGE. */
@@ -252,7 +230,6 @@ enum {
 		      1 << IBV_WR_ATOMIC_FETCH_AND_ADD | 1 << IBV_WR_LOCAL_INV |
 		      1 << IBV_WR_BIND_MW,
 };
-extern const struct transport_counter rc_counters[];
 bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 enum tx_control rc_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 void rc_timer(struct rnic_qp *qp, uint64_t now);
@@ -262,6 +239,6 @@ void rc_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr);
 void rc_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
 void rc_enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now);
 void rc_fail_all(struct rnic_qp *qp);
-void rc_reset(struct rnic_qp *qp);
+void rc_reset(struct rnic_qp *qp); /* to go-back-N */
 
 #endif

@@ -28,8 +28,8 @@ void rc_restart_timer(struct rnic_qp *qp, uint64_t now)
 {
 	uint64_t timeout = roce_timeout_ns(qp->attr.timeout);
 
-	if (rc_of(qp)->sel != NULL)
-		timeout = sel_timeout(qp, timeout);
+	if (rc_of(qp)->recovery->timeout != NULL)
+		timeout = rc_of(qp)->recovery->timeout(qp, timeout);
 	if (outstanding(&rc_of(qp)->req) && timeout != 0)
 		rc_retry_at(qp, now + timeout);
 	else
@@ -95,7 +95,7 @@ static bool allowed(const struct rnic_qp *qp)
 	if (qp_state(qp) == IBV_QPS_SQD && req->next == req->high &&
 		req->next == request(qp, req->next_idx)->first)
 		return false;
-	if (rc_of(qp)->sel != NULL && req->next - req->una >= SEL_REACH)
+	if (req->next - req->una >= rc_of(qp)->recovery->reach)
 		return false;
 	return in_flight(qp) < qp->rnic->window && end - req->una < RC_SEQ_LIMIT;
 }
@@ -119,8 +119,8 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 	 * does not use up tries. */
 	bool oldest = req->next == req->una;
 
-	if (rc_of(qp)->sel != NULL)
-		sel_sent(qp, req->since_ackreq == 0, now);
+	if (rc_of(qp)->recovery->sent != NULL)
+		rc_of(qp)->recovery->sent(qp, req->since_ackreq == 0, now);
 	if (req->next < req->high) {
 		req->retransmits++;
 		rnic_inc(qp->rnic, RNIC_C_RETRANSMITS);
@@ -198,7 +198,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
 		     in_flight(qp) + 1 >= qp->rnic->window ||
-		     (rc_of(qp)->sel != NULL && req->next < req->high); /* nothing may follow it */
+		     (req->next < req->high && rc_of(qp)->recovery->repeats_ask);
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
 	frame->stays = true;
@@ -229,6 +229,7 @@ static bool run_local(struct rnic_qp *qp)
 
 bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
+	const struct rc_recovery *recovery = rc_of(qp)->recovery;
 	struct rc_requester *req = &rc_of(qp)->req;
 	enum ibv_qp_state state = qp_state(qp);
 
@@ -237,8 +238,8 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	if ((state != IBV_QPS_RTS && state != IBV_QPS_SQD) || req->rnr_wait)
 		return false;
 	for (;;) {
-		if (rc_of(qp)->sel != NULL)
-			sel_pass(qp);
+		if (recovery->pass != NULL)
+			recovery->pass(qp);
 		if (req->next_idx == req->assign_idx) {
 			if (req->assign_idx == ring_head(&qp->sq))
 				return false;
@@ -269,8 +270,8 @@ void rc_rewind(struct rnic_qp *qp)
 void rc_go_back(struct rnic_qp *qp)
 {
 	rc_rewind(qp);
-	if (rc_of(qp)->sel != NULL)
-		sel_go_back(qp);
+	if (rc_of(qp)->recovery->go_back != NULL)
+		rc_of(qp)->recovery->go_back(qp);
 	rc_retry_at(qp, UINT64_MAX);
 }
 
@@ -287,6 +288,7 @@ void rc_try_again(struct rnic_qp *qp)
 
 void rc_retry(struct rnic_qp *qp)
 {
+	const struct rc_recovery *recovery = rc_of(qp)->recovery;
 	struct rc_requester *req = &rc_of(qp)->req;
 
 	if (req->rnr_wait) {
@@ -294,7 +296,7 @@ void rc_retry(struct rnic_qp *qp)
 		rc_go_back(qp);
 		return;
 	}
-	if (!outstanding(req) || (rc_of(qp)->sel != NULL && sel_probe(qp)))
+	if (!outstanding(req) || (recovery->probe != NULL && recovery->probe(qp)))
 		return;
 	req->timeouts++;
 	req->nak_done = false;

@@ -38,8 +38,6 @@ static inline bool outstanding(const struct rc_requester *req)
 	return req->una != req->high;
 }
 
-/* The timer begins anew, or stops if nothing is outstanding. */
-void rc_restart_timer(struct rnic_qp *qp, uint64_t now);
 /* The oldest request failed: it completes with status, everything else is flushed. */
 void rc_fail(struct rnic_qp *qp, enum ibv_wc_status status);
 /* Request index fails in its turn, and no packet of it leaves before. */

@@ -70,6 +70,7 @@ static void answer(struct rnic_qp *qp, enum rc_answer kind)
 
 bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 {
+	const struct rc_recovery *recovery = rc_of(qp)->recovery;
 	struct rc_responder *resp = &rc_of(qp)->resp;
 	unsigned passed;
 	size_t len = 0;
@@ -83,7 +84,7 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		return false;
 	frame->n_iov = 0;
 	/* Where something is missing, what has come behind it goes with each acknowledgement. */
-	if (resp->answer == RC_ACK && rc_of(qp)->sel != NULL && rc_of(qp)->sel->n_taken > 0)
+	if (resp->answer == RC_ACK && recovery->gap != NULL && recovery->gap(qp))
 		resp->answer = RC_NAK;
 	switch (resp->answer) {
 	case RC_NO_ANSWER:
@@ -91,7 +92,7 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 	case RC_NAK:
 		hdr.syndrome = ROCE_AETH_NAK | ROCE_NAK_SEQUENCE;
 		resp->nak_sent = true;
-		len = rc_of(qp)->sel != NULL ? sel_put_map(qp, frame) : 0;
+		len = recovery->put_sack != NULL ? recovery->put_sack(qp, frame) : 0;
 		rnic_inc(qp->rnic, RNIC_C_NAK_TX);
 		break;
 	case RC_NAK_FATAL:

@@ -11,6 +11,7 @@
 #include "lib/rnic/qp.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/ring.h"
+#include "lib/rnic/sr.h"
 #include "lib/wire/psn.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -176,7 +177,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	if (qp->ops == &rnic_sr) {
 		hdr.pos_offset = (uint32_t)psn_diff(hdr.psn, stats_of(qp).epsn) * qp->mtu +
 				 (in[7] & 8 ? in[6] : 0u);
-		hdr.pos_recv = rc_of(qp)->sel->recvs + (in[6] & 3);
+		hdr.pos_recv = sr_of(qp)->recvs + (in[6] & 3);
 	}
 	if (!(in[2] & 0x40))
 		hdr.opcode |= qp->ops->opcodes;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RC with selective acknowledgement: what comes behind a missing packet is in its place at once and
  * completes in order; only what is missing is sent again; nobody else is spoken to like that. */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/rnic/qp.h"
-#include "lib/rnic/rc.h"
+#include "lib/rnic/sr.h"
 #include "lib/wire/psn.h"
 #include "tests/unit/rnic/net.h"
 
@@ -294,6 +295,7 @@ static void test_create(void **state)
 	struct rnic_qp *qp;
 	struct rnic_qp_init init = {.type = IBV_QPT_UC, .transport = &rnic_sr};
 	struct ibv_srq_attr attr = {.max_wr = 1, .max_sge = 1};
+	uint64_t probes;
 
 	(void)state;
 	open_with((struct net_options){0});
@@ -308,6 +310,11 @@ static void test_create(void **state)
 	assert_int_equal(0, rnic_srq_destroy(init.srq));
 	init.srq = NULL;
 	assert_int_equal(0, rnic_qp_create(a->rnic, &init, &qp));
+	assert_string_equal("sr", rnic_qp_transport(qp));
+	assert_string_equal("probes", rnic_qp_counter(qp, 2, &probes));
+	assert_int_equal(0, probes);
+	/* There may be thousands. */
+	assert_true(sizeof(*qp) + qp->ops->state_size < 30000);
 	rnic_qp_destroy(qp);
 	net_close(&net);
 }
@@ -329,6 +336,36 @@ static unsigned lie(struct wire_hdr hdr, size_t len)
 	return rnic_count(b->rnic, RNIC_C_RX_ACCEPTED) > before;
 }
 
+/* What a packet asked for that had to wait is done in its turn: its event, its ACK. */
+static void test_kept(void **state)
+{
+	struct end *b = &net.end[1];
+
+	(void)state;
+	open_with((struct net_options){0});
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(0, end_recv(b, i, i * 1024, 1024));
+	rnic_cq_arm(b->rcq, true);
+	assert_int_equal(1, lie((struct wire_hdr){.opcode = ROCE_SEND_ONLY_IMM,
+					.psn = 1,
+					.pos_recv = 1,
+					.imm = 77,
+					.se = true,
+					.ackreq = true},
+				    64));
+	net_run(&net, net.now + MS);
+	assert_int_equal(0, b->n_cq_event);
+	net.n_log = 0;
+	assert_int_equal(1, lie((struct wire_hdr){.opcode = ROCE_SEND_ONLY}, 64));
+	net_run(&net, net.now + MS);
+	assert_int_equal(1, b->n_cq_event);
+	net_expect(&net, 0, 1, SEL_ACK, psn_add(P0, 1));
+	assert_int_equal(ACK, net.log[0].pkt.syndrome);
+	end_wc(b->rcq);
+	assert_int_equal(htobe32(77), end_wc(b->rcq).imm_data);
+	net_close(&net);
+}
+
 /* Addresses, offsets and lengths that reach beyond what they may: nothing is placed or kept. */
 static void test_out_of_bounds(void **state)
 {
@@ -348,7 +385,7 @@ static void test_out_of_bounds(void **state)
 		{{.opcode = ROCE_SEND_LAST, .psn = 1, .pos_offset = 961}, 64},
 		{{.opcode = ROCE_SEND_LAST, .psn = 1, .pos_offset = -1u}, 64},
 		{{.opcode = ROCE_WRITE_ONLY_IMM, .psn = 1, .dmalen = 64, .pos_recv = 1}, 64},
-		{{.opcode = ROCE_WRITE_ONLY, .psn = SEL_REACH, .dmalen = 64}, 64},
+		{{.opcode = ROCE_WRITE_ONLY, .psn = SR_REACH, .dmalen = 64}, 64},
 	};
 	struct end *b = &net.end[1];
 
@@ -359,7 +396,7 @@ static void test_out_of_bounds(void **state)
 		assert_int_equal(0, lie(lies[i].hdr, lies[i].len));
 	for (size_t i = 0; i < b->buf_len; i++)
 		assert_int_equal(0xee, b->buf[i]);
-	assert_int_equal(0, rc_of(b->qp)->sel->n_taken);
+	assert_int_equal(0, sr_of(b->qp)->n_received);
 	/* One that is right. */
 	assert_int_equal(1,
 		lie((struct wire_hdr){.opcode = ROCE_SEND_LAST, .psn = 1, .pos_offset = 960}, 64));
@@ -415,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_mixed),
 		cmocka_unit_test(test_unmodified_peer),
 		cmocka_unit_test(test_create),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_out_of_bounds),
 		cmocka_unit_test(test_wrong_position),
 	};
