@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/wire/icrc.h"
 
-#include <isa-l/crc.h>
-#include <string.h>
-
 #include "lib/wire/icrc_impl.h"
 #include "lib/wire/ip.h"
 #include "lib/wire/roce.h"
@@ -33,46 +30,24 @@ static const uint8_t mask6[ICRC_MAX_HEADERS] = {
 /* CRC-32 of the eight bytes of ones that stand for the InfiniBand local route header. */
 enum { ICRC_SEED = 0x2144df1c };
 
-static inline void or_block(uint8_t *out, const uint8_t *in, const uint8_t *mask)
-{
-	uint64_t a[2], b[2];
-
-	memcpy(a, in, sizeof(a));
-	memcpy(b, mask, sizeof(b));
-	a[0] |= b[0];
-	a[1] |= b[1];
-	memcpy(out, a, sizeof(a));
-}
-
-uint32_t icrc_masked_isal(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
-{
-	uint8_t copy[ICRC_MAX_HEADERS] __attribute__((aligned(16)));
-	size_t i;
-
-	/* Blocks of 16; the last one overlaps. */
-	for (i = 0; i + 16 <= len; i += 16)
-		or_block(copy + i, data + i, mask + i);
-	if (i < len)
-		or_block(copy + len - 16, data + len - 16, mask + len - 16);
-	return crc32_gzip_refl(crc, copy, len);
-}
-
 uint32_t icrc_headers(const uint8_t *l3, size_t len)
 {
-	const uint8_t *mask = l3[0] >> 4 == 4 ? mask4 : mask6;
-
-	/* ISA-L is made for long buffers; for 40 bytes and more, twice per packet, half its time
-	 * counts. */
-#ifdef __x86_64__
-	if (icrc_has_clmul() && len % 4 == 0)
-		return icrc_masked_clmul(ICRC_SEED, l3, mask, len);
-#endif
-	return icrc_masked_isal(ICRC_SEED, l3, mask, len);
+	return icrc_use->masked(ICRC_SEED, l3, l3[0] >> 4 == 4 ? mask4 : mask6, len);
 }
 
 uint32_t icrc_append(uint32_t crc, const void *data, size_t len)
 {
-	return crc32_gzip_refl(crc, data, len);
+	return icrc_use->append(crc, data, len);
+}
+
+uint32_t icrc_copy(uint32_t crc, void *dst, const void *src, size_t len)
+{
+	return icrc_use->copy(crc, dst, src, len);
+}
+
+const char *icrc_kernel_name(void)
+{
+	return icrc_use->name;
 }
 
 /* x^(8 << k) mod P, each the square of the one before. P is primitive: x^(2^32 - 1) = 1, so that
@@ -112,26 +87,9 @@ static const uint32_t powers[32] = {
 	0x08000000,
 };
 
-uint32_t icrc_mul_scalar(uint32_t a, uint32_t b)
-{
-	uint32_t product = 0;
-
-	/* Bit 31 is x^0: take the bits of a from there on while b is multiplied by x. */
-	for (; a; a <<= 1) {
-		if (a & 0x80000000)
-			product ^= b;
-		b = b >> 1 ^ (b & 1 ? ICRC_POLY : 0);
-	}
-	return product;
-}
-
 static inline uint32_t mul(uint32_t a, uint32_t b)
 {
-#ifdef __x86_64__
-	if (icrc_has_clmul())
-		return icrc_mul_clmul(a, b);
-#endif
-	return icrc_mul_scalar(a, b);
+	return icrc_use->mul(a, b);
 }
 
 struct icrc_shift icrc_shift_for(size_t len_b)

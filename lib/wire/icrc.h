@@ -21,6 +21,16 @@ uint32_t icrc_headers(const uint8_t *l3, size_t len);
 /* CRC of (what crc covers) followed by data. icrc_append(0, data, n) is the CRC of data alone. */
 uint32_t icrc_append(uint32_t crc, const void *data, size_t len);
 
+/* The same, and data is copied from src to dst, which do not overlap, in one pass: src is read
+ * once, so that the CRC is of the bytes at dst even if others write to src meanwhile. */
+uint32_t icrc_copy(uint32_t crc, void *dst, const void *src, size_t len);
+
+/* Which kernels do all this: "scalar", "isal", "avx2" or "avx512", the best of this CPU. Chosen
+ * before main(). The environment variable INCLINE_ICRC names others, for tests and comparisons; a
+ * name that is none, or whose instructions this CPU lacks, is answered with a line on stderr, and
+ * the best are used. */
+const char *icrc_kernel_name(void);
+
 /* CRC of A followed by B, from crc(A), crc(B) and the length of B in bytes. */
 uint32_t icrc_combine(uint32_t a, uint32_t b, size_t len_b);
 

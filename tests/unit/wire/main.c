@@ -76,8 +76,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	pcap_dir = argv[1];
-	return run_roce_tests() + run_ip_tests() + run_icrc_tests() + run_parse_tests() +
-		       run_parse_other_tests() + run_build_tests() + run_neigh_tests() +
-		       run_inplace_tests() + run_pcap_tests() + run_cm_tests() + run_mrc_tests() !=
+	return run_roce_tests() + run_ip_tests() + run_icrc_tests() + run_icrc_kernel_tests() +
+		       run_parse_tests() + run_parse_other_tests() + run_build_tests() +
+		       run_neigh_tests() + run_inplace_tests() + run_pcap_tests() + run_cm_tests() +
+		       run_mrc_tests() !=
 	       0;
 }

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include "lib/wire/icrc.h"
-#include "lib/wire/icrc_impl.h"
 #include "tests/unit/wire/wire_test.h"
 
 enum { MAX_LEN = 9000 };
@@ -74,34 +73,6 @@ static void combine_agrees_with_zlib(void **state)
 	check_combine(0xffffffff, 0xffffffff, 1024);
 }
 
-static void multipliers_agree(void **state)
-{
-	uint64_t seed = 5;
-
-	(void)state;
-	assert_int_equal(icrc_mul_scalar(0x80000000, 0x12345678), 0x12345678);
-	assert_int_equal(icrc_mul_scalar(0x12345678, 0x80000000), 0x12345678);
-	assert_int_equal(icrc_mul_scalar(0, 0x12345678), 0);
-#ifdef __x86_64__
-	if (!icrc_has_clmul()) {
-		print_message("no PCLMULQDQ: only the scalar multiplication is tested\n");
-		return;
-	}
-	for (int i = 0; i < 10000; i++) {
-		uint32_t a = (uint32_t)test_random(&seed), b = (uint32_t)test_random(&seed);
-
-		if (i < 32)
-			a = 1u << i;
-		else if (i < 64)
-			b = 1u << (i - 32);
-		assert_int_equal(icrc_mul_clmul(a, b), icrc_mul_scalar(a, b));
-	}
-	assert_int_equal(
-		icrc_mul_clmul(0xffffffff, 0xffffffff), icrc_mul_scalar(0xffffffff, 0xffffffff));
-	assert_int_equal(icrc_mul_clmul(0, 0xffffffff), 0);
-#endif
-}
-
 /* Annex A17.3.1 by the book: eight bytes of ones, then the headers with the masked bytes listed. */
 static uint32_t slow_headers(const uint8_t *l3, size_t len)
 {
@@ -139,48 +110,6 @@ static void headers_are_masked(void **state)
 	}
 }
 
-static void check_masked(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
-{
-	uint8_t buf[ICRC_MAX_HEADERS];
-	uint32_t expected;
-
-	for (size_t i = 0; i < len; i++)
-		buf[i] = data[i] | mask[i];
-	expected = (uint32_t)crc32(crc, buf, (uInt)len);
-	assert_int_equal(icrc_masked_isal(crc, data, mask, len), expected);
-#ifdef __x86_64__
-	if (icrc_has_clmul() && len % 4 == 0)
-		assert_int_equal(icrc_masked_clmul(crc, data, mask, len), expected);
-#endif
-}
-
-static void masked_variants_agree(void **state)
-{
-	uint64_t seed = 10;
-
-	(void)state;
-	for (size_t len = 16; len <= ICRC_MAX_HEADERS; len++) {
-		uint8_t *exact = malloc(len), *mask = malloc(len);
-
-		for (int i = 0; i < 50; i++) {
-			test_fill(&seed, exact, len);
-			test_fill(&seed, mask, len);
-			if (i % 2)
-				memset(mask, 0, len);
-			check_masked((uint32_t)test_random(&seed), exact, mask, len);
-		}
-		/* A single bit anywhere, so that a wrong factor shows by itself. */
-		memset(mask, 0, len);
-		for (size_t bit = 0; bit < len * 8; bit++) {
-			memset(exact, 0, len);
-			exact[bit / 8] = (uint8_t)(1 << bit % 8);
-			check_masked(0xffffffff, exact, mask, len);
-		}
-		free(exact);
-		free(mask);
-	}
-}
-
 static void icrc_is_little_endian_on_the_wire(void **state)
 {
 	uint8_t b[4];
@@ -197,9 +126,7 @@ int run_icrc_tests(void)
 		cmocka_unit_test(append_is_crc32),
 		cmocka_unit_test(combine_joins_pieces),
 		cmocka_unit_test(combine_agrees_with_zlib),
-		cmocka_unit_test(multipliers_agree),
 		cmocka_unit_test(headers_are_masked),
-		cmocka_unit_test(masked_variants_agree),
 		cmocka_unit_test(icrc_is_little_endian_on_the_wire),
 	};
 

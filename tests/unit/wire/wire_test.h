@@ -19,6 +19,7 @@ extern const char *pcap_dir;
 int run_roce_tests(void);
 int run_ip_tests(void);
 int run_icrc_tests(void);
+int run_icrc_kernel_tests(void);
 int run_parse_tests(void);
 int run_parse_other_tests(void);
 int run_build_tests(void);
