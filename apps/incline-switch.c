@@ -33,7 +33,8 @@ static const char usage[] =
 	"restart.\n"
 	"\n"
 	"Environment: INCLINE_EAL_LOG=LEVEL prints what DPDK logs. NOTIFY_SOCKET: a service\n"
-	"manager is told there when the switch is ready (sd_notify).\n";
+	"manager is told there when the switch is ready (sd_notify). INCLINE_ICRC=scalar, isal,\n"
+	"avx2 or avx512: ICRC kernels other than this CPU's best.\n";
 
 static void on_signal(int sig)
 {

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "ctrl/agent/table_json.h"
+#include "lib/reduce/reduce.h"
+#include "lib/wire/icrc.h"
 
 /* ---- the program ---- */
 
@@ -19,8 +21,9 @@ int rpc_ping(struct agent *a, const json_t *params, json_t **result, struct rpc_
 int rpc_version(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	(void)params, (void)e;
-	*result = json_pack("{s:s,s:o,s:s,s:[i]}", "server", ctl_switch_schema.server, "name",
-		rpc_text(sw_name(a->sw)), "version", INCLINE_VERSION, "api", CTL_API);
+	*result = json_pack("{s:s,s:o,s:s,s:[i],s:s,s:s}", "server", ctl_switch_schema.server,
+		"name", rpc_text(sw_name(a->sw)), "version", INCLINE_VERSION, "api", CTL_API,
+		"icrc", icrc_kernel_name(), "reduce", reduce_isa_name(reduce_isa_best()));
 	return 0;
 }
 

@@ -29,7 +29,8 @@ static const struct ctl_field version_result[] = {
 	{"version", CTL_STRING, .required = true, .help = "of the program"},
 	{"api", CTL_LIST, .item = CTL_INT, .required = true,
 		.help = "versions of this interface that it speaks"},
-	{0}};
+	{"icrc", CTL_STRING, .required = true, .help = "kernels that compute the ICRC"},
+	{"reduce", CTL_STRING, .required = true, .help = "kernels that add up"}, {0}};
 
 static const struct ctl_field status_result[] = {
 	{"name", CTL_STRING, .required = true, .help = "of the switch"},

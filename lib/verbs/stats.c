@@ -8,6 +8,7 @@
 #include "lib/cm/cm.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
+#include "lib/wire/icrc.h"
 
 enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS };
 
@@ -46,8 +47,9 @@ static json_t *to_json(struct iv_dev *dev)
 	}
 	for (unsigned i = 0; i < n_port; i++)
 		json_object_set_new(ports, port[i].name, json_integer((json_int_t)port[i].value));
-	return json_pack("{s:s, s:i, s:o, s:o, s:o}", "device", dev->device->base.name, "pid",
-		(int)getpid(), "counters", counters, "drops", drops, "port", ports);
+	return json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o}", "device", dev->device->base.name,
+		"pid", (int)getpid(), "version", INCLINE_VERSION, "icrc", icrc_kernel_name(),
+		"counters", counters, "drops", drops, "port", ports);
 }
 
 void iv_stats_write(struct iv_dev *dev, const char *path)

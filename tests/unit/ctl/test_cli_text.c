@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/reduce/reduce.h"
+#include "lib/wire/icrc.h"
 #include "tests/unit/ctl/cli_helper.h"
 
 static void fill(struct fixture *f)
@@ -68,6 +70,7 @@ static void test_group_text(void **state)
 static void test_other_text(void **state)
 {
 	struct fixture *f = *state;
+	char text[200];
 
 	run_ok(f, "ping");
 	assert_string_equal(f->out, "ok\n");
@@ -86,9 +89,11 @@ static void test_other_text(void **state)
 		"  parse      3      100    4500             33.33              45.00\n"
 		"  end        0        0       0              0.00               0.00\n");
 	run_ok(f, "version");
-	assert_string_equal(f->out,
+	snprintf(text, sizeof(text),
 		"server   incline-switch\nname     leaf1\nversion  " INCLINE_VERSION
-		"\napi      1\n");
+		"\napi      1\nicrc     %s\nreduce   %s\n",
+		icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
+	assert_string_equal(f->out, text);
 	run_ok(f, "trace start p1 --count 3");
 	run_ok(f, "trace read --limit 2");
 	assert_string_equal(f->out, "next  2\n"

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "lib/ctl/schema.h"
+#include "lib/reduce/reduce.h"
+#include "lib/wire/icrc.h"
 #include "tests/unit/ctl/rpc_helper.h"
 
 enum { INVALID = CTL_INVALID_PARAMS, REFUSED = CTL_REFUSED };
@@ -135,9 +137,13 @@ static void test_version_and_status(void **state)
 	json_t *status;
 
 	expect_json(call_ok(f, "ping", NULL), "{}");
-	expect_json(call_ok(f, "version", "{}"),
+	char text[200];
+
+	snprintf(text, sizeof(text),
 		"{'server':'incline-switch','name':'leaf1','version':'" INCLINE_VERSION
-		"','api':[1]}");
+		"','api':[1],'icrc':'%s','reduce':'%s'}",
+		icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
+	expect_json(call_ok(f, "version", "{}"), text);
 	status = call_ok(f, "status", NULL);
 	json_object_del(status, "uptime_s");
 	expect_json(status, "{'name':'leaf1','version':'" INCLINE_VERSION
