@@ -108,8 +108,8 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot)
 	inc_count(c->g, INC_C_CONSUMED);
 }
 
-/* All contributions in ascending order of endpoints, rounded once. */
-static void sum_in_order(struct inc_ctx *c, size_t len)
+/* All contributions in ascending order of endpoints, rounded once. Its CRC. */
+static uint32_t sum_in_order(struct inc_ctx *c, size_t len)
 {
 	const struct inc_desc *d = c->desc;
 	reduce_fn widen = reduce_widen(d->dtype), add = reduce_accumulate(d->op, d->dtype);
@@ -122,7 +122,7 @@ static void sum_in_order(struct inc_ctx *c, size_t len)
 		add(acc, contribution(c, (unsigned)__builtin_ctzll(in)), len);
 	if (narrow)
 		narrow(acc, acc, len);
-	memcpy(contribution(c, 0), acc, len);
+	return icrc_copy(0, contribution(c, 0), acc, len);
 }
 
 static void round_once(struct inc_ctx *c, size_t len)
@@ -148,9 +148,10 @@ void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
 		slot->pay_crc = c->ctrl ? c->desc->pay_crc : c->pay_crc;
 		return;
 	}
-	if (c->g->flags & INC_F_REPRODUCIBLE)
-		sum_in_order(c, slot->len);
-	else
-		round_once(c, slot->len);
+	if (c->g->flags & INC_F_REPRODUCIBLE) {
+		slot->pay_crc = sum_in_order(c, slot->len);
+		return;
+	}
+	round_once(c, slot->len);
 	slot->pay_crc = icrc_append(0, contribution(c, 0), slot->len);
 }

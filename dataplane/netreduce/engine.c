@@ -387,8 +387,7 @@ static enum nr_drop from_parent(struct nr_ctx *c)
 		return NR_DROP_AHEAD;
 	if (c->len != a->len || !agree(nr_msg_at(c->r, h.msg), &h))
 		return NR_DROP_LENGTH;
-	memcpy(nr_buf_data(buf_at(c, a, 0)), c->data, c->len);
-	a->pay_crc = icrc_append(0, c->data, c->len);
+	a->pay_crc = icrc_copy(0, nr_buf_data(buf_at(c, a, 0)), c->data, c->len);
 	a->ce |= (c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE;
 	c->r->last_progress_ns = c->now;
 	c->r->count[NR_C_RESULTS]++;

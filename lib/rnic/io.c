@@ -214,23 +214,29 @@ void frame_finish(
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)
 {
 	uint8_t *at = out + frame->head_len;
+	uint32_t crc = frame->crc_before;
 
 	if (frame->len > cap)
 		return -ENOSPC;
 	memcpy(out, frame->head, frame->head_len);
 	for (unsigned i = 0; i < frame->n_iov; i++) {
-		memcpy(at, frame->iov[i].base, frame->iov[i].len);
+		/* One reading: the program may write to its memory at any time, and what leaves is
+		 * what the ICRC must be of. */
+		if (frame->unsealed)
+			crc = icrc_copy(crc, at, frame->iov[i].base, frame->iov[i].len);
+		else
+			memcpy(at, frame->iov[i].base, frame->iov[i].len);
 		at += frame->iov[i].len;
 	}
 	memcpy(at, frame->tail, frame->tail_len);
 	if (frame->unsealed) {
-		/* Of the copy: the program may write to its memory at any time, and what leaves is
-		 * what the ICRC must be of. Payload and pad append to what is before them; the
-		 * rest was worked out from the headers. */
-		const size_t n = frame->len - frame->head_len - ROCE_ICRC_LEN;
-		const uint32_t crc = icrc_append(frame->crc_before, out + frame->head_len, n);
+		/* Payload and pad append to what is before them; the rest was worked out from the
+		 * headers. */
+		const size_t pad = frame->tail_len - (size_t)ROCE_ICRC_LEN;
 
-		icrc_store(out + frame->len - ROCE_ICRC_LEN, crc ^ frame->crc_share);
+		if (pad)
+			crc = icrc_append(crc, at, pad);
+		icrc_store(at + pad, crc ^ frame->crc_share);
 	}
 	return (int)frame->len;
 }

@@ -178,11 +178,11 @@ int wire_build_frame(uint8_t *out, size_t cap, const struct wire_flow *flow,
 	if (cap - (size_t)headers < pay_len + pad + ROCE_ICRC_LEN)
 		return -ENOSPC;
 	p = out + headers;
-	if (pay_len)
-		memcpy(p, payload, pay_len);
 	memset(p + pay_len, 0, pad);
 	crc = icrc_headers(out + l3, (size_t)headers - l3);
-	icrc_store(p + pay_len + pad, icrc_append(crc, p, pay_len + pad));
+	if (pay_len)
+		crc = icrc_append(icrc_copy(crc, p, payload, pay_len), p + pay_len, pad);
+	icrc_store(p + pay_len + pad, crc);
 	return headers + (int)(pay_len + pad + ROCE_ICRC_LEN);
 }
 

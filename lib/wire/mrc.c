@@ -115,9 +115,10 @@ int mrc_build(uint8_t *out, size_t room, const struct mrc_codec *codec, const st
 		return -ENOSPC;
 	memcpy(out + l3, headers, (size_t)hdr);
 	crc = icrc_headers(out, (size_t)(l3 + hdr));
-	if (pay)
-		memcpy(out + l3 + hdr, payload, pay);
 	memset(out + l3 + hdr + pay, 0, pad);
-	icrc_store(out + l3 + hdr + pay + pad, icrc_append(crc, out + l3 + hdr, pay + pad));
+	if (pay)
+		crc = icrc_append(
+			icrc_copy(crc, out + l3 + hdr, payload, pay), out + l3 + hdr + pay, pad);
+	icrc_store(out + l3 + hdr + pay + pad, crc);
 	return (int)((size_t)l3 + len);
 }
