@@ -2,7 +2,6 @@
 #include "lib/reduce/reduce.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,16 +107,18 @@ static bool cpu_has(enum reduce_isa isa)
 	return isa == REDUCE_SCALAR;
 }
 
-/* Found out once: callers may ask for kernels per packet. */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool usable[REDUCE_N_ISA];
-static enum reduce_isa best;
+/* Found out once, before main(): callers ask for kernels per packet. */
+static bool usable[REDUCE_N_ISA] = {[REDUCE_SCALAR] = true};
+static enum reduce_isa best = REDUCE_SCALAR;
 
-static void find_best(void)
+__attribute__((constructor)) static void find_best(void)
 {
 	const char *limit = getenv("INCLINE_REDUCE_ISA");
 	int top = REDUCE_N_ISA - 1;
 
+#ifdef __x86_64__
+	__builtin_cpu_init();
+#endif
 	for (int i = 0; i < REDUCE_N_ISA; i++) {
 		usable[i] = isas[i].kernels && cpu_has((enum reduce_isa)i);
 		if (limit && strcmp(limit, isas[i].name) == 0)
@@ -130,14 +131,12 @@ static void find_best(void)
 
 enum reduce_isa reduce_isa_best(void)
 {
-	pthread_once(&once, find_best);
 	return best;
 }
 
 /* NULL: this CPU or build lacks it. */
 static const struct reduce_kernels *kernels_of(enum reduce_isa isa)
 {
-	pthread_once(&once, find_best);
 	return (unsigned)isa < REDUCE_N_ISA && usable[isa] ? isas[isa].kernels : NULL;
 }
 

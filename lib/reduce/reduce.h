@@ -58,7 +58,8 @@ int reduce_dtype_parse(const char *name);
 int reduce_op_parse(const char *name);
 
 /* The best instruction set of this CPU that kernels exist for; the environment variable
- * INCLINE_REDUCE_ISA=scalar|avx2|avx512 lowers it (for tests and comparisons). Read once. */
+ * INCLINE_REDUCE_ISA=scalar|avx2|avx512 lowers it (for tests and comparisons). Found out before
+ * main(). */
 enum reduce_isa reduce_isa_best(void);
 const char *reduce_isa_name(enum reduce_isa isa);
 
