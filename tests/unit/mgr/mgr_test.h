@@ -15,6 +15,8 @@
 
 int run_book_tests(void);
 int run_graph_tests(void);
+int run_policy_tests(void);
+int run_size_tests(void);
 
 enum { TEST_GBPS = 1000000000 };
 

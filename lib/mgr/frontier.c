@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The Pareto frontier of height and path width (EPIC 6.2). The widest tree of a height is found by
+ * bisection over the widths that switches and links can have at all: a tree of width w is one over
+ * those that have as much. Exact where memory does not depend on the number of endpoints (Modes II
+ * and III, sums in any order); else a bound is searched with, and the tree found sized as it is. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/mgr/place_priv.h"
+
+enum { LEAST_ENDPOINTS = 2 };
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int room_for_widths(struct mgr_place *p)
+{
+	unsigned n = mgr_graph_bound(p->g) + mgr_graph_link_bound(p->g) + 1;
+	uint64_t *more;
+
+	if (n <= p->width_room)
+		return 0;
+	more = realloc(p->width, n * sizeof(*more));
+	if (more == NULL)
+		return -ENOMEM;
+	p->width = more;
+	p->width_room = n;
+	return 0;
+}
+
+static unsigned sort_once(uint64_t *v, unsigned n)
+{
+	unsigned kept = 0;
+
+	qsort(v, n, sizeof(v[0]), ascending);
+	for (unsigned i = 0; i < n; i++) {
+		if (v[i] > 0 && (kept == 0 || v[kept - 1] != v[i]))
+			v[kept++] = v[i];
+	}
+	return kept;
+}
+
+/* All widths that a tree of this height can have, ascending. */
+static unsigned widths(struct mgr_place *p, const struct mgr_wish *wish, const struct mgr_bar *bar)
+{
+	uint64_t most = wish->want_bps ? wish->want_bps : UINT64_MAX;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < mgr_graph_bound(p->g); i++) {
+		const struct mgr_node *node = mgr_graph_node(p->g, i);
+		const struct mgr_edge *e;
+		unsigned n_edges = mgr_graph_edges(p->g, i, &e);
+
+		for (unsigned k = 0; k < n_edges; k++) {
+			/* Each link from the end with the lower index. */
+			if (e[k].peer > i)
+				p->width[n++] = mgr_link_share(p->f, &e[k], bar);
+		}
+		if (node != NULL && node->kind == MGR_SWITCH && node->modes & bar->mode)
+			p->width[n++] = mgr_size_rate(&wish->shape, bar->mode, bar->max_height,
+				mgr_book_free_bytes(p->b, i, bar->duty), LEAST_ENDPOINTS);
+	}
+	for (unsigned i = 0; i < n; i++)
+		p->width[i] = p->width[i] < most ? p->width[i] : most;
+	return sort_once(p->width, n);
+}
+
+/* The first root, from the lowest tier up, with a tree of this width. */
+static int any_tree(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar,
+	uint64_t width, struct mgr_tree *out)
+{
+	unsigned n_roots;
+	const unsigned *root = mgr_place_roots(p, &n_roots);
+	struct mgr_size size;
+	int rc = -ENOENT;
+
+	if (mgr_size_for(&wish->shape, bar->mode, bar->max_height, width, &size))
+		return -ENOENT;
+	bar->bps = width;
+	bar->bytes = mgr_size_bytes(&wish->shape, &size, LEAST_ENDPOINTS);
+	for (unsigned i = 0; i < n_roots && rc == -ENOENT; i++)
+		rc = mgr_tree_grow(p->f, wish->member, wish->n_members, root[i], bar, out);
+	return rc;
+}
+
+/* The widest tree that is no higher than the bar says. */
+static int widest(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar,
+	struct mgr_plan *plan)
+{
+	unsigned low = 0, high = widths(p, wish, bar); /* index: below low it works */
+	struct mgr_tree tree;
+
+	plan->tree = (struct mgr_tree){.n_sw = 0};
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		int rc = any_tree(p, wish, bar, p->width[mid], &tree);
+
+		if (rc == -ENOMEM) {
+			mgr_plan_free(plan);
+			return rc;
+		}
+		if (rc) {
+			high = mid;
+			continue;
+		}
+		mgr_plan_free(plan);
+		plan->tree = tree;
+		low = mid + 1;
+	}
+	return plan->tree.sw ? 0 : -ENOENT;
+}
+
+/* In the best mode. */
+static int best_of_height(struct mgr_place *p, const struct mgr_wish *wish, unsigned height,
+	unsigned duty, struct mgr_plan *best)
+{
+	static const unsigned modes[] = {MGR_MODE_II, MGR_MODE_III, MGR_MODE_I};
+	int found = -ENOENT;
+
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		struct mgr_bar bar = {.max_tier = MGR_NO_TIER,
+			.max_height = height,
+			.mode = modes[i],
+			.duty = duty,
+			.promised = wish->promised};
+		struct mgr_plan plan = {.duty = duty};
+		int rc = wish->modes & bar.mode ? widest(p, wish, &bar, &plan) : -ENOENT;
+
+		if (rc == -ENOMEM) {
+			if (found == 0)
+				mgr_plan_free(best);
+			return rc;
+		}
+		if (rc)
+			continue;
+		if (!mgr_place_size(p, wish, &bar, &plan) ||
+			(found == 0 && !mgr_plan_better(&plan, best, &wish->shape))) {
+			mgr_plan_free(&plan);
+			continue;
+		}
+		if (found == 0)
+			mgr_plan_free(best);
+		*best = plan;
+		found = 0;
+	}
+	return found;
+}
+
+int mgr_place_frontier(struct mgr_place *p, const struct mgr_wish *wish, unsigned duty,
+	struct mgr_plan plan[MGR_MAX_PLANS])
+{
+	int n = 0, rc = room_for_widths(p);
+
+	for (unsigned height = 1; rc != -ENOMEM && height <= MGR_MAX_HEIGHT; height++) {
+		rc = best_of_height(p, wish, height, duty, &plan[n]);
+		if (rc)
+			continue;
+		if (n > 0 && plan[n].goodput <= plan[n - 1].goodput)
+			mgr_plan_free(&plan[n]);
+		else
+			n++;
+	}
+	if (rc != -ENOMEM)
+		return n;
+	while (n > 0)
+		mgr_plan_free(&plan[--n]);
+	return rc;
+}

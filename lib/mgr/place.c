@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/mgr/place_priv.h"
+
+const struct mgr_policy *mgr_policy_find(const char *name)
+{
+	static const struct mgr_policy *const all[] = {
+		&mgr_policy_edt, &mgr_policy_spatial, &mgr_policy_temporal};
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	}
+	return NULL;
+}
+
+struct mgr_place *mgr_place_new(struct mgr_graph *g, struct mgr_book *b)
+{
+	struct mgr_place *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->g = g;
+	p->b = b;
+	p->f = mgr_finder_new(g, b);
+	if (p->f == NULL) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void mgr_place_free(struct mgr_place *p)
+{
+	if (p == NULL)
+		return;
+	mgr_finder_free(p->f);
+	free(p->root);
+	free(p->width);
+	free(p);
+}
+
+struct mgr_finder *mgr_place_finder(struct mgr_place *p)
+{
+	return p->f;
+}
+
+const unsigned *mgr_place_roots(struct mgr_place *p, unsigned *n)
+{
+	*n = p->n_roots;
+	return p->root;
+}
+
+unsigned mgr_place_tier(struct mgr_place *p, unsigned node)
+{
+	return mgr_graph_tier(p->g, node);
+}
+
+/* Insertion into buckets of tiers: a stable sort. */
+static int list_roots(struct mgr_place *p)
+{
+	unsigned n = mgr_graph_bound(p->g);
+
+	if (n > p->root_room) {
+		unsigned *more = realloc(p->root, n * sizeof(*more));
+
+		if (more == NULL)
+			return -ENOMEM;
+		p->root = more;
+		p->root_room = n;
+	}
+	p->n_roots = 0;
+	for (unsigned tier = 0; tier <= MGR_NO_TIER; tier++) {
+		for (unsigned i = 0; i < n; i++) {
+			const struct mgr_node *node = mgr_graph_node(p->g, i);
+
+			if (node != NULL && node->kind == MGR_SWITCH && node->up &&
+				mgr_graph_tier(p->g, i) == tier)
+				p->root[p->n_roots++] = i;
+		}
+	}
+	return 0;
+}
+
+static uint64_t share_of(struct mgr_place *p, unsigned link, const struct mgr_bar *bar)
+{
+	struct mgr_link l;
+	struct mgr_edge e;
+
+	if (mgr_graph_link(p->g, link, &l))
+		return 0;
+	e = (struct mgr_edge){.link = link, .bps = l.bps, .up = l.up};
+	return mgr_link_share(p->f, &e, bar);
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t width_of(struct mgr_place *p, const struct mgr_wish *wish,
+	const struct mgr_bar *bar, const struct mgr_tree *t)
+{
+	uint64_t width = wish->want_bps ? wish->want_bps : UINT64_MAX;
+
+	for (unsigned i = 0; i < t->n_sw; i++) {
+		const struct mgr_tree_sw *s = &t->sw[i];
+		const struct mgr_node *node = mgr_graph_node(p->g, s->node);
+
+		if (s->parent >= 0)
+			width = lower(width, share_of(p, s->link, bar));
+		if (s->transit)
+			continue;
+		if (mgr_book_switch_holders(p->b, s->node) >= node->groups)
+			return 0;
+		width = lower(width, mgr_size_rate(&wish->shape, bar->mode, t->height,
+					     mgr_book_free_bytes(p->b, s->node, bar->duty),
+					     mgr_tree_endpoints(s)));
+	}
+	for (unsigned i = 0; i < t->n_members; i++)
+		width = lower(width, share_of(p, t->member[i].link, bar));
+	return width;
+}
+
+bool mgr_place_size(struct mgr_place *p, const struct mgr_wish *wish, const struct mgr_bar *bar,
+	struct mgr_plan *plan)
+{
+	const struct mgr_tree *t = &plan->tree;
+	uint64_t bps = width_of(p, wish, bar, t);
+
+	if (bps == 0 || bps < wish->least_bps ||
+		mgr_size_for(&wish->shape, bar->mode, t->height, bps, &plan->size))
+		return false;
+	plan->bps = bps;
+	plan->goodput = mgr_size_goodput(&wish->shape, bar->mode, t->height, t->n_children, bps);
+	return true;
+}
+
+uint64_t mgr_plan_bytes(const struct mgr_plan *plan, const struct mgr_shape *shape)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < plan->tree.n_sw; i++) {
+		const struct mgr_tree_sw *s = &plan->tree.sw[i];
+
+		if (!s->transit)
+			sum += mgr_size_bytes(shape, &plan->size, mgr_tree_endpoints(s));
+	}
+	return sum;
+}
+
+bool mgr_plan_better(
+	const struct mgr_plan *a, const struct mgr_plan *b, const struct mgr_shape *shape)
+{
+	if (a->goodput != b->goodput)
+		return a->goodput > b->goodput;
+	return mgr_plan_bytes(a, shape) < mgr_plan_bytes(b, shape);
+}
+
+void mgr_plan_free(struct mgr_plan *plan)
+{
+	mgr_tree_free(&plan->tree);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Links of a tree, each once: ranks of one host may share its link. */
+static unsigned list_links(const struct mgr_tree *t, unsigned *link)
+{
+	unsigned n = 0, kept = 0;
+
+	for (unsigned i = 1; i < t->n_sw; i++)
+		link[n++] = t->sw[i].link;
+	for (unsigned i = 0; i < t->n_members; i++)
+		link[n++] = t->member[i].link;
+	qsort(link, n, sizeof(link[0]), by_number);
+	for (unsigned i = 0; i < n; i++) {
+		if (kept == 0 || link[kept - 1] != link[i])
+			link[kept++] = link[i];
+	}
+	return kept;
+}
+
+static int reserve(struct mgr_place *p, const struct mgr_wish *wish, const struct mgr_plan *plan,
+	uint64_t deadline, mgr_promise *promise)
+{
+	const struct mgr_tree *t = &plan->tree;
+	struct mgr_demand_sw *sw = malloc(t->n_sw * sizeof(*sw));
+	unsigned *link = malloc((t->n_sw + t->n_members) * sizeof(*link));
+	struct mgr_demand d = {.sw = sw,
+		.link = link,
+		.bps = wish->promised ? plan->bps : 0,
+		.duty = plan->duty,
+		.whole = plan->whole};
+	int rc = -ENOMEM, node, at;
+
+	if (sw && link) {
+		for (unsigned i = 0; i < t->n_sw; i++) {
+			const struct mgr_tree_sw *s = &t->sw[i];
+
+			if (!s->transit)
+				sw[d.n_sw++] = (struct mgr_demand_sw){
+					s->node, mgr_size_bytes(&wish->shape, &plan->size,
+							 mgr_tree_endpoints(s))};
+		}
+		d.n_link = list_links(t, link);
+		rc = mgr_book_reserve(p->b, &d, deadline, promise, &node, &at);
+	}
+	free(sw);
+	free(link);
+	return rc;
+}
+
+static bool hosts_ok(struct mgr_place *p, const struct mgr_wish *wish)
+{
+	for (unsigned i = 0; i < wish->n_members; i++) {
+		const struct mgr_node *host = mgr_graph_node(p->g, wish->member[i].node);
+		const struct mgr_edge *e;
+		unsigned n, up = 0;
+
+		if (host == NULL || host->kind != MGR_HOST || !host->up)
+			return false;
+		n = mgr_graph_edges(p->g, wish->member[i].node, &e);
+		for (unsigned k = 0; k < n; k++)
+			up += e[k].up;
+		if (up == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Whether any root has a tree within the bar, in any of the modes. */
+static bool any_root(
+	struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar bar, unsigned modes)
+{
+	struct mgr_tree t;
+
+	for (bar.mode = MGR_MODE_I; bar.mode <= MGR_MODE_III; bar.mode <<= 1) {
+		struct mgr_bar all = bar;
+
+		if (modes != 0 && !(modes & bar.mode))
+			continue;
+		all.mode = modes ? bar.mode : 0;
+		for (unsigned i = 0; i < p->n_roots; i++) {
+			if (mgr_tree_grow(p->f, wish->member, wish->n_members, p->root[i], &all,
+				    &t) == 0) {
+				mgr_tree_free(&t);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* What is in the way: with everything else out of it, one thing after the other. */
+static enum mgr_why why_not(
+	struct mgr_place *p, const struct mgr_policy *policy, const struct mgr_wish *wish)
+{
+	struct mgr_bar bar = {.max_tier = MGR_NO_TIER,
+		.max_height = MGR_MAX_HEIGHT,
+		.duty = policy->shared ? wish->duty : MGR_DUTY,
+		.promised = wish->promised,
+		.ignore_memory = true,
+		.ignore_links = true};
+
+	if (!any_root(p, wish, bar, 0))
+		return MGR_WHY_TREE;
+	if (!(wish->modes & MGR_MODES) || !any_root(p, wish, bar, wish->modes))
+		return MGR_WHY_MODE;
+	bar.ignore_links = false;
+	bar.whole = policy->whole;
+	if (!any_root(p, wish, bar, wish->modes))
+		return MGR_WHY_LINKS;
+	bar.ignore_memory = false;
+	bar.bytes = 2 * wish->shape.mtu;
+	if (!any_root(p, wish, bar, wish->modes))
+		return MGR_WHY_MEMORY;
+	return MGR_WHY_WIDTH;
+}
+
+/* Takes the one that the job likes best and that the book grants. */
+static int take(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_plan *all, int n,
+	uint64_t deadline, struct mgr_plan *plan, mgr_promise *promise)
+{
+	int taken = -1, rc = -ENOSPC;
+
+	for (int i = 0; i < n && rc == -ENOSPC; i++) {
+		taken = wish->low ? i : n - 1 - i;
+		rc = reserve(p, wish, &all[taken], deadline, promise);
+	}
+	for (int i = 0; i < n; i++) {
+		if (rc || i != taken)
+			mgr_plan_free(&all[i]);
+	}
+	if (rc == 0)
+		*plan = all[taken];
+	return rc;
+}
+
+static bool wish_ok(const struct mgr_wish *wish)
+{
+	return mgr_shape_check(&wish->shape) == 0 && wish->duty > 0 && wish->duty <= MGR_DUTY &&
+	       !(wish->want_bps && wish->want_bps < wish->least_bps) &&
+	       (wish->member != NULL || wish->n_members == 0);
+}
+
+int mgr_place_group(struct mgr_place *p, const struct mgr_policy *policy,
+	const struct mgr_wish *wish, uint64_t deadline, struct mgr_plan *plan, mgr_promise *promise,
+	enum mgr_why *why)
+{
+	struct mgr_plan all[MGR_MAX_PLANS];
+	int n, rc;
+
+	if (!wish_ok(wish))
+		return -EINVAL;
+	mgr_finder_sync(p->g, p->b);
+	*why = MGR_WHY_RANKS;
+	if (wish->n_members < 2 || wish->n_members > MGR_MAX_MEMBERS)
+		return -ENOENT;
+	*why = MGR_WHY_HOST;
+	if (!hosts_ok(p, wish))
+		return -ENOENT;
+	n = list_roots(p) ? -ENOMEM : policy->candidates(p, wish, all);
+	rc = n < 0 ? n : take(p, wish, all, n, deadline, plan, promise);
+	*why = rc == 0 ? MGR_WHY_OK : rc == -ENOSPC ? why_not(p, policy, wish) : MGR_WHY_NO_ROOM;
+	return rc ? -ENOENT : 0;
+}
+
+const char *mgr_why_line(enum mgr_why why)
+{
+	static const char *const line[MGR_WHYS] = {
+		[MGR_WHY_OK] = "in the network",
+		[MGR_WHY_RANKS] = "not in the network: needs 2 to 2048 ranks",
+		[MGR_WHY_HOST] = "not in the network: a rank's host is unknown, down, or without a "
+				 "link that is up",
+		[MGR_WHY_MODE] = "not in the network: no mode that the ranks' devices can do is "
+				 "offered by all switches of a tree between them",
+		[MGR_WHY_TREE] = "not in the network: no switch reaches all ranks within 4 levels "
+				 "and 63 children each",
+		[MGR_WHY_LINKS] = "not in the network: links of every tree are promised to other "
+				  "groups; it would fit when one of them ends",
+		[MGR_WHY_MEMORY] = "not in the network: a switch of every tree has no memory or no "
+				   "group left; it would fit when another group ends",
+		[MGR_WHY_WIDTH] = "not in the network: the widest tree gives less than the job's "
+				  "least rate; lower that, or wait until other groups end",
+		[MGR_WHY_NO_ROOM] = "not in the network: the manager is out of memory or promises",
+	};
+
+	return (unsigned)why < MGR_WHYS ? line[why] : "?";
+}
+
+void mgr_plan_line(const struct mgr_place *p, const struct mgr_wish *wish,
+	const struct mgr_plan *plan, char *line, unsigned len)
+{
+	const struct mgr_node *root = mgr_graph_node(p->g, plan->tree.sw[0].node);
+
+	snprintf(line, len,
+		"in the network: root %s, height %u, %u switches, mode %s, M %u, W %u, %llu bytes "
+		"in "
+		"all%s, %.1f Gbit/s",
+		root ? root->name : "?", plan->tree.height, plan->tree.n_sw,
+		mgr_mode_name(plan->size.mode), plan->size.m, plan->size.w,
+		(unsigned long long)mgr_plan_bytes(plan, &wish->shape),
+		plan->duty < MGR_DUTY ? " (shared)" : "", (double)plan->goodput / 1e9);
+}
