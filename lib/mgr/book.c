@@ -345,6 +345,36 @@ int mgr_book_release(struct mgr_book *b, mgr_promise number)
 	return 0;
 }
 
+/* Accounts from first up to end that the promise holds. */
+static int release_part(struct mgr_book *b, mgr_promise number, unsigned first, unsigned end)
+{
+	struct promise *p = find(b, number);
+	unsigned kept = 0, n = p ? p->n : 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned account = p->account[i];
+
+		if (account >= first && account < end)
+			let_go(&b->account[account], number);
+		else
+			p->account[kept++] = account;
+	}
+	if (kept == n)
+		return -ENOENT;
+	p->n = kept;
+	return kept == 0 ? mgr_book_release(b, number) : 0;
+}
+
+int mgr_book_release_switch(struct mgr_book *b, mgr_promise p, unsigned node)
+{
+	return node < b->n_nodes ? release_part(b, p, node, node + 1) : -ENOENT;
+}
+
+int mgr_book_release_links(struct mgr_book *b, mgr_promise p)
+{
+	return release_part(b, p, b->n_nodes, b->n_nodes + b->n_links);
+}
+
 mgr_promise mgr_book_sweep(struct mgr_book *b, uint64_t now)
 {
 	for (unsigned i = 0; i < b->n_promises; i++) {

@@ -76,6 +76,11 @@ int mgr_book_commit(struct mgr_book *b, mgr_promise p);
 /* Reserved or committed. -ENOENT: neither, e.g. released before. */
 int mgr_book_release(struct mgr_book *b, mgr_promise p);
 
+/* A part of it: one switch's; all links'. What is left of it holds; with nothing left it is
+ * released. -ENOENT as above, or it does not hold that (any more). */
+int mgr_book_release_switch(struct mgr_book *b, mgr_promise p, unsigned node);
+int mgr_book_release_links(struct mgr_book *b, mgr_promise p);
+
 /* Releases a reservation whose deadline is not after now; 0: there is none. */
 mgr_promise mgr_book_sweep(struct mgr_book *b, uint64_t now);
 

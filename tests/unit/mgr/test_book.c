@@ -330,6 +330,29 @@ static void resize(struct mgr_book *b, struct oracle *o, uint64_t *random)
 		too_much(o, i, NULL) ? holders : 0);
 }
 
+/* One switch of it, or all links. */
+static void release_part(struct mgr_book *b, struct oracle *o, struct live *l, uint64_t *random)
+{
+	unsigned node = test_random(random) % SWITCHES, left = 0, links = 0;
+	bool sw = test_random(random) % 2;
+
+	for (unsigned i = 0; i < LINKS; i++)
+		links += l->link[i];
+	if (sw) {
+		assert_int_equal(
+			mgr_book_release_switch(b, l->number, node), l->bytes[node] ? 0 : -ENOENT);
+		l->bytes[node] = 0;
+	} else {
+		assert_int_equal(mgr_book_release_links(b, l->number), links ? 0 : -ENOENT);
+		memset(l->link, 0, sizeof(l->link));
+		links = 0;
+	}
+	for (unsigned i = 0; i < SWITCHES; i++)
+		left += l->bytes[i] != 0;
+	if (left + links == 0)
+		forget(o, l->number);
+}
+
 static void step(struct mgr_book *b, struct oracle *o, unsigned now, uint64_t *random)
 {
 	unsigned what = test_random(random) % 256;
@@ -343,6 +366,8 @@ static void step(struct mgr_book *b, struct oracle *o, unsigned now, uint64_t *r
 	else if (what < 230) {
 		assert_int_equal(mgr_book_commit(b, l->number), 0);
 		l->committed = true;
+	} else if (what < 238) {
+		release_part(b, o, l, random);
 	} else {
 		number = l->number;
 		assert_int_equal(mgr_book_release(b, number), 0);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/mgr/job_priv.h"
+
+struct mgr_jobs *mgr_jobs_new(struct mgr_graph *g, struct mgr_book *b, struct mgr_place *p,
+	const struct mgr_jobs_config *config)
+{
+	struct mgr_jobs *js = calloc(1, sizeof(*js));
+
+	if (js == NULL)
+		return NULL;
+	*js = (struct mgr_jobs){
+		.g = g, .b = b, .p = p, .config = *config, .epoch = config->first_epoch};
+	return js;
+}
+
+void mgr_jobs_free(struct mgr_jobs *js)
+{
+	if (js == NULL)
+		return;
+	while (js->run != NULL) {
+		struct mgr_run *r = js->run;
+
+		js->run = r->next;
+		mgr_run_free(js, r);
+	}
+	free(js);
+}
+
+static struct mgr_run *find(const struct mgr_jobs *js, uint64_t epoch)
+{
+	struct mgr_run *r = js->run;
+
+	while (r != NULL && r->epoch != epoch)
+		r = r->next;
+	return r;
+}
+
+/* The last run, over or not. */
+static struct mgr_run *last_run(const struct mgr_jobs *js, const char *name)
+{
+	struct mgr_run *r = js->run;
+
+	while (r != NULL && strcmp(r->job.name, name) != 0)
+		r = r->next;
+	return r;
+}
+
+static int new_run(
+	struct mgr_jobs *js, const struct mgr_job *job, uint64_t now, struct mgr_run **out)
+{
+	struct mgr_run *r;
+
+	if (js->n_runs >= js->config.max_runs)
+		return -ENOSPC;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return -ENOMEM;
+	r->rank = calloc(job->n_ranks, sizeof(r->rank[0]));
+	if (r->rank == NULL) {
+		free(r);
+		return -ENOMEM;
+	}
+	r->job = *job;
+	r->epoch = js->epoch++;
+	r->phase = MGR_JOINING;
+	r->phase_by = now + js->config.join_ns;
+	r->remove_at = r->forget_at = UINT64_MAX;
+	r->next = js->run;
+	js->run = r;
+	js->n_runs++;
+	*out = r;
+	return 0;
+}
+
+static bool job_ok(const struct mgr_job *job, const struct mgr_rank *rank)
+{
+	return job->name[0] != '\0' && memchr(job->name, '\0', MGR_NAME_LEN) != NULL &&
+	       job->n_ranks > 0 && job->n_ranks <= MGR_MAX_MEMBERS && rank->rank < job->n_ranks &&
+	       mgr_shape_check(&job->shape) == 0 && job->duty > 0 && job->duty <= MGR_DUTY &&
+	       !(job->want_bps && job->want_bps < job->least_bps);
+}
+
+static bool same_job(const struct mgr_job *a, const struct mgr_job *b)
+{
+	const struct mgr_shape *s = &a->shape, *t = &b->shape;
+
+	return a->n_ranks == b->n_ranks && a->want_bps == b->want_bps &&
+	       a->least_bps == b->least_bps && a->duty == b->duty && a->promised == b->promised &&
+	       a->low == b->low && a->ring == b->ring && s->mtu == t->mtu && s->m == t->m &&
+	       s->hop_ns == t->hop_ns && s->loss_ppm == t->loss_ppm &&
+	       s->reproducible == t->reproducible && s->half == t->half;
+}
+
+int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct mgr_rank *rank,
+	uint64_t now, uint64_t *epoch)
+{
+	struct mgr_run *r;
+	struct mgr_run_rank *place;
+	int rc;
+
+	if (!job_ok(job, rank))
+		return -EINVAL;
+	r = last_run(js, job->name);
+	if (r != NULL && r->phase != MGR_OVER) {
+		place = rank->rank < r->job.n_ranks ? &r->rank[rank->rank] : NULL;
+		if (place && place->joined && place->info.who == rank->who) {
+			place->seen = now;
+			*epoch = r->epoch;
+			return 0;
+		}
+		if (r->phase != MGR_JOINING) {
+			mgr_run_fail(js, r, MGR_END_RANK_AGAIN, rank->rank, now);
+			r = NULL;
+		} else if (!same_job(&r->job, job)) {
+			return -EINVAL;
+		}
+	} else {
+		r = NULL;
+	}
+	rc = r ? 0 : new_run(js, job, now, &r);
+	if (rc)
+		return rc;
+	place = &r->rank[rank->rank];
+	r->n_joined += !place->joined;
+	*place = (struct mgr_run_rank){.info = *rank, .seen = now, .joined = true};
+	*epoch = r->epoch;
+	mgr_run_advance(js, r, now);
+	return 0;
+}
+
+/* Of a run that goes on. */
+static int rank_of(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now,
+	struct mgr_run **run, struct mgr_run_rank **out)
+{
+	struct mgr_run *r = find(js, epoch);
+
+	if (r == NULL || r->phase == MGR_OVER)
+		return -ESTALE;
+	if (rank >= r->job.n_ranks || !r->rank[rank].joined || r->rank[rank].left)
+		return -EINVAL;
+	*run = r;
+	*out = &r->rank[rank];
+	(*out)->seen = now;
+	return 0;
+}
+
+int mgr_jobs_ready(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now)
+{
+	struct mgr_run *r;
+	struct mgr_run_rank *at;
+	int rc = rank_of(js, epoch, rank, now, &r, &at);
+
+	if (rc)
+		return rc;
+	at->ready = true;
+	mgr_run_advance(js, r, now);
+	return 0;
+}
+
+int mgr_jobs_heartbeat(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now)
+{
+	struct mgr_run *r;
+	struct mgr_run_rank *at;
+
+	return rank_of(js, epoch, rank, now, &r, &at);
+}
+
+int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now)
+{
+	struct mgr_run *r;
+	struct mgr_run_rank *at;
+	int rc = rank_of(js, epoch, rank, now, &r, &at);
+
+	if (rc)
+		return rc;
+	at->left = true;
+	mgr_run_advance(js, r, now);
+	return 0;
+}
+
+static struct mgr_run_sw *switch_of(struct mgr_run *r, unsigned node)
+{
+	for (unsigned i = 0; r && i < r->n_sw; i++) {
+		if (r->sw[i].node == node)
+			return &r->sw[i];
+	}
+	return NULL;
+}
+
+int mgr_jobs_answer(struct mgr_jobs *js, uint64_t epoch, unsigned node, enum mgr_action_kind what,
+	int rc, uint64_t now)
+{
+	static const enum mgr_step step[] = {[MGR_INSTALL] = MGR_STEP_INSTALLED,
+		[MGR_ACTIVATE] = MGR_STEP_ACTIVE,
+		[MGR_FAIL] = MGR_STEP_FAILED,
+		[MGR_REMOVE] = MGR_STEP_GONE};
+	struct mgr_run *r = find(js, epoch);
+	struct mgr_run_sw *s = switch_of(r, node);
+
+	if (s == NULL || what > MGR_REMOVE || !s->asked || step[what] <= s->at)
+		return -ESTALE;
+	/* What is not there need not be failed or removed. */
+	if ((what == MGR_FAIL || what == MGR_REMOVE) && rc == -ENOENT)
+		rc = 0;
+	if (rc == 0)
+		mgr_run_step(js, r, s, step[what]);
+	else if (what < MGR_FAIL)
+		mgr_run_fail(js, r, MGR_END_REFUSED, node, now);
+	mgr_run_advance(js, r, now);
+	return 0;
+}
+
+unsigned mgr_jobs_group_failed(struct mgr_jobs *js, uint64_t epoch, unsigned node, uint64_t now)
+{
+	struct mgr_run *r = find(js, epoch);
+	struct mgr_run_sw *s = switch_of(r, node);
+
+	if (s == NULL || r->want >= MGR_STEP_FAILED)
+		return 0;
+	mgr_run_step(js, r, s, MGR_STEP_FAILED);
+	mgr_run_fail(js, r, MGR_END_GROUP_FAILED, node, now);
+	return 1;
+}
+
+unsigned mgr_jobs_switch_lost(struct mgr_jobs *js, unsigned node, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		bool in = false;
+
+		for (unsigned i = 0; r->placed && i < r->plan.tree.n_sw; i++)
+			in = in || r->plan.tree.sw[i].node == node;
+		if (!in)
+			continue;
+		n += r->want < MGR_STEP_FAILED;
+		mgr_run_fail(js, r, MGR_END_SWITCH_LOST, node, now);
+		if (switch_of(r, node) != NULL) /* it took all that it had with it */
+			mgr_run_step(js, r, switch_of(r, node), MGR_STEP_GONE);
+	}
+	return n;
+}
+
+static bool uses_link(const struct mgr_run *r, unsigned link)
+{
+	const struct mgr_tree *t = &r->plan.tree;
+
+	for (unsigned i = 1; i < t->n_sw; i++) {
+		if (t->sw[i].link == link)
+			return true;
+	}
+	for (unsigned i = 0; i < t->n_members; i++) {
+		if (t->member[i].link == link)
+			return true;
+	}
+	return false;
+}
+
+unsigned mgr_jobs_link_down(struct mgr_jobs *js, unsigned link, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		if (!r->placed || r->want >= MGR_STEP_FAILED || !uses_link(r, link))
+			continue;
+		mgr_run_fail(js, r, MGR_END_LINK_DOWN, link, now);
+		n++;
+	}
+	return n;
+}
+
+bool mgr_jobs_next(struct mgr_jobs *js, uint64_t now, struct mgr_action *out)
+{
+	struct mgr_run **at = &js->run;
+
+	while (*at != NULL) {
+		struct mgr_run *r = *at;
+
+		mgr_run_time(js, r, now);
+		if (mgr_run_action(js, r, now, out))
+			return true;
+		if (mgr_run_forgotten(r, now)) {
+			*at = r->next;
+			js->n_runs--;
+			mgr_run_free(js, r);
+			continue;
+		}
+		at = &r->next;
+	}
+	return false;
+}
+
+uint64_t mgr_jobs_deadline(const struct mgr_jobs *js)
+{
+	uint64_t deadline = UINT64_MAX;
+
+	for (const struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		uint64_t at = mgr_run_deadline(js, r);
+
+		deadline = at < deadline ? at : deadline;
+	}
+	return deadline;
+}
+
+bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_view *out)
+{
+	const struct mgr_run *r = find(js, epoch);
+
+	if (r == NULL)
+		return false;
+	*out = (struct mgr_run_view){.job = &r->job,
+		.plan = r->placed ? &r->plan : NULL,
+		.phase = r->phase,
+		.why = r->why,
+		.end = r->end,
+		.culprit = r->culprit};
+	return true;
+}
+
+uint64_t mgr_jobs_find(const struct mgr_jobs *js, const char *name)
+{
+	const struct mgr_run *r = last_run(js, name);
+
+	return r ? r->epoch : 0;
+}
+
+unsigned mgr_jobs_count(const struct mgr_jobs *js)
+{
+	return js->n_runs;
+}
+
+static void end_line(const struct mgr_jobs *js, const struct mgr_run *r, char *line, size_t len)
+{
+	const struct mgr_node *n = mgr_graph_node(js->g, r->culprit);
+	struct mgr_link l;
+
+	switch (r->end) {
+	case MGR_END_RANK_SILENT:
+		snprintf(line, len, "rank %u was not heard of any more", r->culprit);
+		break;
+	case MGR_END_RANK_AGAIN:
+		snprintf(line, len, "rank %u joined anew", r->culprit);
+		break;
+	case MGR_END_JOIN_TIME:
+		snprintf(line, len, "only %u of %u ranks joined in time", r->culprit,
+			r->job.n_ranks);
+		break;
+	case MGR_END_LINK_DOWN:
+		if (mgr_graph_link(js->g, r->culprit, &l) == 0)
+			snprintf(line, len, "the link between %s and %s went down",
+				mgr_graph_node(js->g, l.node[0])->name,
+				mgr_graph_node(js->g, l.node[1])->name);
+		else
+			snprintf(line, len, "a link of its tree is gone");
+		break;
+	case MGR_END_GROUP_FAILED:
+		snprintf(line, len, "its group failed on %s", n ? n->name : "?");
+		break;
+	case MGR_END_SWITCH_LOST:
+		snprintf(line, len, "%s started anew", n ? n->name : "a switch that is gone");
+		break;
+	case MGR_END_SWITCH_SILENT:
+		snprintf(line, len, "%s did not answer", n ? n->name : "?");
+		break;
+	case MGR_END_REFUSED:
+		snprintf(line, len, "%s refused the group", n ? n->name : "?");
+		break;
+	case MGR_END_LEFT:
+		snprintf(line, len, "all ranks left");
+		break;
+	default:
+		snprintf(line, len, "nothing failed");
+		break;
+	}
+}
+
+int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, unsigned len)
+{
+	static const char *const phase[] = {"joining", "installing", "connecting", "starting",
+		"active", "by the hosts' ring", "over"};
+	const struct mgr_run *r = last_run(js, name);
+	char rest[MGR_LINE_LEN];
+
+	if (r == NULL)
+		return -ENOENT;
+	if (r->end != MGR_END_NONE)
+		end_line(js, r, rest, sizeof(rest));
+	else if (r->placed)
+		mgr_plan_line(js->p,
+			&(struct mgr_wish){.shape = r->job.shape, .n_members = r->job.n_ranks},
+			&r->plan, rest, sizeof(rest));
+	else if (r->phase == MGR_JOINING)
+		snprintf(rest, sizeof(rest), "%u of %u ranks have joined", r->n_joined,
+			r->job.n_ranks);
+	else
+		snprintf(rest, sizeof(rest), "%s", mgr_why_line(r->why));
+	snprintf(line, len, "%s, epoch %llu, %s: %s", r->job.name, (unsigned long long)r->epoch,
+		phase[r->phase], rest);
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of lib/mgr/job.c and job_run.c. */
+#ifndef MGR_JOB_PRIV_H
+#define MGR_JOB_PRIV_H
+
+#include "lib/mgr/job.h"
+
+/* How far a switch is with a group; what is wanted of it is one of these too. */
+enum mgr_step {
+	MGR_STEP_NONE,
+	MGR_STEP_INSTALLED,
+	MGR_STEP_ACTIVE,
+	MGR_STEP_FAILED,
+	MGR_STEP_GONE
+};
+
+struct mgr_run_rank {
+	struct mgr_rank info;
+	uint64_t seen;
+	bool joined, ready, left;
+};
+
+struct mgr_run_sw {
+	unsigned node;
+	enum mgr_step at;
+	bool asked;       /* it may have the group */
+	uint64_t tell_at; /* again */
+};
+
+struct mgr_run {
+	struct mgr_run *next;
+	uint64_t epoch;
+	struct mgr_job job;
+	struct mgr_run_rank *rank;
+	unsigned n_joined;
+	enum mgr_phase phase;
+	enum mgr_step want; /* of its switches */
+	struct mgr_plan plan;
+	struct mgr_run_sw *sw; /* that take part */
+	unsigned n_sw;
+	bool placed; /* plan and sw are there */
+	mgr_promise promise;
+	enum mgr_why why;
+	enum mgr_end end;
+	unsigned culprit;
+	bool tell; /* ranks, of the phase */
+	uint64_t phase_by, remove_at, forget_at;
+};
+
+struct mgr_jobs {
+	struct mgr_graph *g;
+	struct mgr_book *b;
+	struct mgr_place *p;
+	struct mgr_jobs_config config;
+	struct mgr_run *run; /* by descending epoch */
+	unsigned n_runs;
+	uint64_t epoch;
+};
+
+/* All ranks are there: places the group, or gives them the ring. */
+void mgr_run_place(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);
+
+/* Ends a run, or takes it out of the network. */
+void mgr_run_fail(
+	struct mgr_jobs *js, struct mgr_run *r, enum mgr_end end, unsigned culprit, uint64_t now);
+
+/* Goes on if all switches, or all ranks, are where the phase wants them. */
+void mgr_run_advance(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);
+
+/* A switch is where a message says; or has nothing of the group any more. */
+void mgr_run_step(struct mgr_jobs *js, struct mgr_run *r, struct mgr_run_sw *s, enum mgr_step at);
+
+/* What time does to it; then the next action, if any. */
+void mgr_run_time(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);
+bool mgr_run_action(struct mgr_jobs *js, struct mgr_run *r, uint64_t now, struct mgr_action *out);
+uint64_t mgr_run_deadline(const struct mgr_jobs *js, const struct mgr_run *r);
+
+/* Nothing is left to be done, and nobody asks any more. */
+bool mgr_run_forgotten(const struct mgr_run *r, uint64_t now);
+void mgr_run_free(struct mgr_jobs *js, struct mgr_run *r);
+
+#endif
