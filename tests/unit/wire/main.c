@@ -79,6 +79,6 @@ int main(int argc, char **argv)
 	return run_roce_tests() + run_ip_tests() + run_icrc_tests() + run_icrc_kernel_tests() +
 		       run_parse_tests() + run_parse_other_tests() + run_build_tests() +
 		       run_neigh_tests() + run_inplace_tests() + run_pcap_tests() + run_cm_tests() +
-		       run_mrc_tests() !=
+		       run_mrc_tests() + run_outer_tests() !=
 	       0;
 }

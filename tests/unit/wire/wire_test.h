@@ -28,6 +28,7 @@ int run_inplace_tests(void);
 int run_pcap_tests(void);
 int run_cm_tests(void);
 int run_mrc_tests(void);
+int run_outer_tests(void);
 
 /* xorshift64*: the same numbers in every run. */
 static inline uint64_t test_random(uint64_t *state)
