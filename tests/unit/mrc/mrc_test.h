@@ -12,7 +12,9 @@
 
 int run_evset_tests(void);
 int run_nscc_tests(void);
+int run_pair_tests(void);
 int run_rcv_tests(void);
+int run_req_tests(void);
 int run_rsp_tests(void);
 int run_snd_tests(void);
 
