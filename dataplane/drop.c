@@ -24,11 +24,14 @@ static const struct {
 #define X(sym, name, text) [DROP_RNIC_##sym] = {name, text, DROP_RNIC_##sym == DROP_RNIC_DUPLICATE},
 						RNIC_DROPS(X)
 #undef X
+#define X(sym, name, text) [DROP_SRV6_##sym] = {name, text, false},
+							SRV6_DROPS(X)
+#undef X
 #define X(sym, name, text) [DROP_##sym] = {name, text, false},
-							SW_LOSSES(X)
+								SW_LOSSES(X)
 #undef X
 #define X(sym, name, text) [DROP_##sym] = {name, text, true},
-								SW_OUTCOMES(X)
+									SW_OUTCOMES(X)
 #undef X
 };
 

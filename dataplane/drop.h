@@ -14,6 +14,7 @@
 #include "dataplane/inc/drops.h"
 #include "dataplane/netreduce/drops.h"
 #include "lib/rnic/rnic.h"
+#include "lib/srv6/drops.h"
 #include "lib/wire/frame.h"
 
 /* X(symbol, name, meaning) */
@@ -69,10 +70,13 @@ enum drop {
 #define X(sym, name, text) DROP_RNIC_##sym,
 				RNIC_DROPS(X)
 #undef X
-#define X(sym, name, text) DROP_##sym,
-					SW_DROPS(X)
+#define X(sym, name, text) DROP_SRV6_##sym,
+					SRV6_DROPS(X)
 #undef X
-						N_DROPS
+#define X(sym, name, text) DROP_##sym,
+						SW_DROPS(X)
+#undef X
+							N_DROPS
 };
 
 static_assert(DROP_WIRE_PARSE_SHORT == (int)WIRE_PARSE_SHORT, "wire reasons come first");
@@ -105,6 +109,15 @@ static inline enum drop drop_of_rnic(unsigned drop)
 }
 
 static_assert(DROP_RNIC_NOT_MINE == (int)DROP_NR_DONE + 1, "then the RNIC's");
+
+static inline enum drop drop_of_srv6(enum srv6_drop drop)
+{
+	return (enum drop)(DROP_SRV6_HOP_LIMIT - SRV6_HOP_LIMIT + (int)drop);
+}
+
+static_assert(
+	(int)DROP_SRV6_LOOP - (int)DROP_SRV6_HOP_LIMIT == (int)SRV6_LOOP - (int)SRV6_HOP_LIMIT,
+	"all of SRv6's in a row");
 
 /* "ip_ttl" and the meaning; drop < N_DROPS. */
 const char *drop_name(enum drop drop);

@@ -11,7 +11,7 @@
  * should not pay: up to this many prefixes the library's plain tree is used. */
 enum { FEW_PREFIXES = 256, TBL8_SPARE = 256, DIRECT_BITS = 24, MAX_ADJ = 32767, FIB_NAME_LEN = 32 };
 
-enum route_action { ROUTE_VIA, ROUTE_DIRECT, ROUTE_BLACKHOLE };
+enum route_action { ROUTE_VIA, ROUTE_DIRECT, ROUTE_BLACKHOLE, ROUTE_ENCAP };
 
 struct build {
 	struct fwd *fwd;
@@ -191,6 +191,48 @@ static unsigned nexthop_adj(struct build *b, const struct wire_ip *ip)
 							     : (unsigned)(uintptr_t)data;
 }
 
+/* An adjacency of a kind whose details are at an index in an array of their own. */
+static unsigned srv6_adj(struct build *b, enum adj_kind kind, unsigned index)
+{
+	b->fwd->adj[b->fwd->n_adj] = (struct adj){.kind = (uint8_t)kind, .srv6 = (uint16_t)index};
+	return b->fwd->n_adj++;
+}
+
+static int encap_adj(struct build *b, const struct table_entry *e, const char *table)
+{
+	struct fwd *f = b->fwd;
+	const char *why;
+
+	if (fwd_encap_from_row(e, &f->encap[f->n_encap], &why) < 0)
+		return fail(b, -EINVAL, table, &e->key[0].ip, why);
+	return (int)srv6_adj(b, ADJ_ENCAP, f->n_encap++);
+}
+
+/* After the routes: a SID is the switch's, whatever else is said of its prefix. */
+static int add_sids(struct build *b, const struct table_rows *rows)
+{
+	struct fwd *f = b->fwd;
+
+	for (unsigned i = 0; i < rows->n; i++) {
+		const struct table_entry *e = &rows->entry[i];
+		const struct wire_ip *ip = &e->key[0].ip;
+		const char *why;
+		int rc;
+
+		if (fwd_sid_from_row(e, &f->sid[i], &why) < 0)
+			return fail(b, -EINVAL, "local_sid", ip, why);
+		if (e->key[0].prefix == 128 && fwd_is_local(f, ip))
+			return fail(b, -EINVAL, "local_sid", ip, "is an address of the switch");
+		f->sid[i].adj = e->action == SRV6_UA ? (uint16_t)nexthop_adj(b, &e->param[0].ip)
+						     : ADJ_NO_NEIGH;
+		f->n_sid++;
+		rc = add(b, "local_sid", ip, e->key[0].prefix, srv6_adj(b, ADJ_SID, i));
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
 static int add_routes(struct build *b, const struct table_rows *rows)
 {
 	const char *table = rows->desc->name;
@@ -212,10 +254,50 @@ static int add_routes(struct build *b, const struct table_rows *rows)
 		/* A host route "direct" to a known neighbour says nothing new. */
 		if (e->action == ROUTE_DIRECT && dst->prefix == host_prefix(&dst->ip))
 			adj = nexthop_adj(b, &dst->ip);
+		if (e->action == ROUTE_ENCAP) {
+			rc = encap_adj(b, e, table);
+			if (rc < 0)
+				return rc;
+			adj = (unsigned)rc;
+		}
 		rc = add(b, table, &dst->ip, dst->prefix, adj);
 		if (rc < 0)
 			return rc;
 	}
+	return 0;
+}
+
+static unsigned count_encaps(const struct table_rows *t)
+{
+	unsigned n = 0;
+
+	for (unsigned table = FWD_ROUTE4; table <= FWD_ROUTE6; table++)
+		for (unsigned i = 0; i < t[table].n; i++)
+			n += t[table].entry[i].action == ROUTE_ENCAP;
+	return n;
+}
+
+static int alloc_adjs(struct build *b, const struct table_rows *t)
+{
+	const unsigned encaps = count_encaps(t), sids = t[FWD_LOCAL_SID].n;
+	const unsigned neighs = t[FWD_NEIGH].n, n = ADJ_REWRITE + neighs + sids + encaps;
+	struct fwd *f = b->fwd;
+
+	if (n > MAX_ADJ)
+		return fail(b, -ENOSPC, "neigh", NULL,
+			"too many neighbours, SIDs and routes into tunnels");
+	f->adj = calloc(n, sizeof(*f->adj));
+	f->neigh = calloc(ADJ_REWRITE + neighs, sizeof(*f->neigh));
+	f->vlans = calloc(RTE_MAX_ETHPORTS, sizeof(*f->vlans));
+	f->sid = calloc(sids + 1, sizeof(*f->sid));
+	f->encap = calloc(encaps + 1, sizeof(*f->encap));
+	b->neigh = ip_hash("neigh", neighs);
+	if (f->adj == NULL || f->neigh == NULL || f->vlans == NULL || f->sid == NULL ||
+		f->encap == NULL || b->neigh == NULL)
+		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
+	for (unsigned i = 0; i < ADJ_REWRITE; i++)
+		f->adj[i].kind = (uint8_t)i;
+	f->n_adj = ADJ_REWRITE;
 	return 0;
 }
 
@@ -227,17 +309,9 @@ static int build(struct build *b, const struct table_rows *t)
 	for (unsigned i = 0; i < FWD_N_TABLES; i++)
 		add_sizes(&sizes, &t[i], i == FWD_LOCAL_ADDR || i == FWD_NEIGH);
 
-	b->fwd->adj = calloc(ADJ_REWRITE + t[FWD_NEIGH].n, sizeof(*b->fwd->adj));
-	b->fwd->neigh = calloc(ADJ_REWRITE + t[FWD_NEIGH].n, sizeof(*b->fwd->neigh));
-	b->fwd->vlans = calloc(RTE_MAX_ETHPORTS, sizeof(*b->fwd->vlans));
-	b->neigh = ip_hash("neigh", t[FWD_NEIGH].n);
-	if (b->fwd->adj == NULL || b->fwd->neigh == NULL || b->fwd->vlans == NULL ||
-		b->neigh == NULL || ADJ_REWRITE + t[FWD_NEIGH].n > MAX_ADJ)
-		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
-	for (unsigned i = 0; i < ADJ_REWRITE; i++)
-		b->fwd->adj[i].kind = (uint8_t)i;
-	b->fwd->n_adj = ADJ_REWRITE;
-	rc = create_fibs(b, &sizes);
+	rc = alloc_adjs(b, t);
+	if (rc == 0)
+		rc = create_fibs(b, &sizes);
 	if (rc == 0)
 		rc = add_neigh(b, &t[FWD_NEIGH]);
 	/* An address of the switch is the switch's, whoever claims it as well. */
@@ -247,6 +321,8 @@ static int build(struct build *b, const struct table_rows *t)
 		rc = add_routes(b, &t[FWD_ROUTE4]);
 	if (rc == 0)
 		rc = add_routes(b, &t[FWD_ROUTE6]);
+	if (rc == 0)
+		rc = add_sids(b, &t[FWD_LOCAL_SID]);
 	return rc;
 }
 
@@ -279,6 +355,8 @@ void fwd_destroy(struct fwd *fwd)
 	free(fwd->adj);
 	free(fwd->neigh);
 	free(fwd->vlans);
+	free(fwd->sid);
+	free(fwd->encap);
 	free(fwd);
 }
 

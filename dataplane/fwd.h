@@ -9,13 +9,22 @@
 #include <rte_fib6.h>
 #include <rte_hash.h>
 
+#include "dataplane/srv6/fwd_srv6.h"
 #include "dataplane/table.h"
 #include "lib/port/port.h"
 #include "lib/wire/frame.h"
 
 enum { FWD_FEW_LOCAL = 8 };
 
-enum adj_kind { ADJ_NO_ROUTE, ADJ_LOCAL, ADJ_BLACKHOLE, ADJ_NO_NEIGH, ADJ_REWRITE };
+enum adj_kind {
+	ADJ_NO_ROUTE,
+	ADJ_LOCAL,
+	ADJ_BLACKHOLE,
+	ADJ_NO_NEIGH,
+	ADJ_REWRITE, /* a neighbour */
+	ADJ_SID,     /* one of our own SIDs */
+	ADJ_ENCAP,   /* into a tunnel */
+};
 
 struct adj {
 	uint8_t kind;
@@ -23,6 +32,7 @@ struct adj {
 	uint16_t port; /* DPDK port id */
 	uint16_t mtu;  /* of the port */
 	uint16_t vlan; /* 0: untagged */
+	uint16_t srv6; /* SID, ENCAP: index in sid or encap below */
 };
 
 /* Bit per VLAN. */
@@ -37,13 +47,16 @@ struct fwd {
 	struct rte_fib *fib4;   /* address -> index in adj */
 	struct rte_fib6 *fib6;
 	unsigned n_adj;
-	struct adj *adj;         /* [kind] for the first kinds, then the neighbours */
+	struct adj *adj;         /* [kind] for the first kinds, neighbours, SIDs, tunnels */
 	struct wire_ip *neigh;   /* whose adj[i] is */
 	struct fwd_vlans *vlans; /* by DPDK port id: those that its neighbours are in */
+	unsigned n_sid, n_encap;
+	struct fwd_sid *sid; /* in the order of the rows of local_sid */
+	struct srv6_encap *encap;
 };
 
 /* Indices of the tables in the registry and in the rows below. */
-enum { FWD_LOCAL_ADDR, FWD_NEIGH, FWD_ROUTE4, FWD_ROUTE6, FWD_N_TABLES };
+enum { FWD_LOCAL_ADDR, FWD_NEIGH, FWD_ROUTE4, FWD_ROUTE6, FWD_LOCAL_SID, FWD_N_TABLES };
 extern const struct table_desc *const fwd_tables[FWD_N_TABLES];
 
 /* Port by DPDK id, or NULL. */

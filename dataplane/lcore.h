@@ -37,6 +37,11 @@ struct meta {
 	uint32_t trace; /* number, 0: not traced */
 	uint16_t drop;  /* enum drop, for node drop */
 	uint16_t adj;   /* index, for rewrite */
+	struct {
+		uint8_t passes; /* own segments and tunnels met */
+		bool hop_taken; /* the hop limit is that of the next hop already */
+		bool own;       /* the outer header is the switch's */
+	} srv6;
 } __rte_cache_aligned;
 
 struct lport {

@@ -187,6 +187,16 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	memif_values(fn, arg);
 }
 
+bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *hits)
+{
+	const struct fwd *fwd = atomic_load(&sw->fwd);
+
+	if (table != FWD_LOCAL_SID || row >= fwd->n_sid)
+		return false;
+	*hits = fwd->sid[row].inherited + fwd->sid[row].hits;
+	return true;
+}
+
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 {
 	*size = sw->arena->size;

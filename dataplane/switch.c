@@ -110,7 +110,10 @@ static const struct port *port_by_id(void *arg, uint64_t id)
 
 static void free_fwd(struct sw *sw, void *what)
 {
-	(void)sw;
+	const struct fwd *old = what, *now = atomic_load(&sw->fwd);
+
+	if (now != NULL)
+		fwd_sids_inherit(now->sid, now->n_sid, old->sid, old->n_sid);
 	fwd_destroy(what);
 }
 

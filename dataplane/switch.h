@@ -36,6 +36,9 @@ json_t *sw_config(const struct sw *sw);
 
 /* Tables: local addresses, neighbours, routes (see dataplane/tables.c for the descriptors). */
 struct table_registry *sw_tables(struct sw *sw);
+/* Packets that have matched a row (its number in table_rows) since it is there, whatever else has
+ * changed. False: rows of this table are not counted. */
+bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *hits);
 
 /* ---- ports ---- */
 struct sw_port {

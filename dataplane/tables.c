@@ -41,7 +41,7 @@ static const struct table_desc route4 = {
 	.help = "IPv4 routes, the longest prefix wins",
 	.n_keys = 1,
 	.keys = {{.name = "dst", .help = "prefix", .type = TABLE_IP4, .match = TABLE_LPM}},
-	.n_actions = 3,
+	.n_actions = 4,
 	.actions = {{
 			    .name = "via",
 			    .help = "send to a neighbour",
@@ -56,7 +56,27 @@ static const struct table_desc route4 = {
 			.n_params = 1,
 			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}},
 		},
-		{.name = "blackhole", .help = "drop"}},
+		{.name = "blackhole", .help = "drop"},
+		{
+			.name = "encap",
+			.help = "into a tunnel along segments (SRv6, H.Encaps.Red), by the route "
+				"to the first",
+			.n_params = 5,
+			.params = {{.name = "src", .help = "outer source", .type = TABLE_IP6},
+				{.name = "sid1", .help = "first segment", .type = TABLE_IP6},
+				{.name = "sid2",
+					.help = "second, in a SRH",
+					.type = TABLE_IP6,
+					.optional = true},
+				{.name = "sid3",
+					.help = "third",
+					.type = TABLE_IP6,
+					.optional = true},
+				{.name = "sid4",
+					.help = "fourth",
+					.type = TABLE_IP6,
+					.optional = true}},
+		}},
 	.size = 131072,
 };
 
@@ -65,7 +85,7 @@ static const struct table_desc route6 = {
 	.help = "IPv6 routes, the longest prefix wins",
 	.n_keys = 1,
 	.keys = {{.name = "dst", .help = "prefix", .type = TABLE_IP6, .match = TABLE_LPM}},
-	.n_actions = 3,
+	.n_actions = 4,
 	.actions = {{
 			    .name = "via",
 			    .help = "send to a neighbour",
@@ -80,8 +100,75 @@ static const struct table_desc route6 = {
 			.n_params = 1,
 			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}},
 		},
-		{.name = "blackhole", .help = "drop"}},
+		{.name = "blackhole", .help = "drop"},
+		{
+			.name = "encap",
+			.help = "into a tunnel along segments (SRv6, H.Encaps.Red), by the route "
+				"to the first",
+			.n_params = 5,
+			.params = {{.name = "src", .help = "outer source", .type = TABLE_IP6},
+				{.name = "sid1", .help = "first segment", .type = TABLE_IP6},
+				{.name = "sid2",
+					.help = "second, in a SRH",
+					.type = TABLE_IP6,
+					.optional = true},
+				{.name = "sid3",
+					.help = "third",
+					.type = TABLE_IP6,
+					.optional = true},
+				{.name = "sid4",
+					.help = "fourth",
+					.type = TABLE_IP6,
+					.optional = true}},
+		}},
 	.size = 131072,
+};
+
+#define PSP                                                                         \
+	{                                                                           \
+		.name = "psp", .help = "take a SRH off whose last segment is next", \
+		.type = TABLE_BOOL, .optional = true                                \
+	}
+
+/* In the order of enum srv6_behaviour. */
+static const struct table_desc local_sid = {
+	.name = "local_sid",
+	.help = "the switch's own SRv6 SIDs, the longest prefix wins; also over routes",
+	.n_keys = 1,
+	.keys = {{.name = "sid", .help = "prefix", .type = TABLE_IP6, .match = TABLE_LPM}},
+	.n_actions = 4,
+	.actions = {{
+			    .name = "un",
+			    .help = "the next uSID becomes the first, routes say where to; /48 or "
+				    "/64",
+			    .n_params = 1,
+			    .params = {PSP},
+		    },
+		{
+			.name = "ua",
+			.help = "the next uSID becomes the first, to this neighbour; /48 or /64",
+			.n_params = 2,
+			.params = {{.name = "nexthop",
+					   .help = "neighbour's address",
+					   .type = TABLE_IP6},
+				PSP},
+		},
+		{
+			.name = "end",
+			.help = "the SRH's next segment becomes the destination",
+			.n_params = 1,
+			.params = {PSP},
+		},
+		{
+			.name = "dt46",
+			.help = "end of a tunnel: the packet inside is routed",
+			.n_params = 1,
+			.params = {{.name = "outer_dscp",
+				.help = "the packet inside gets the outer one's DSCP",
+				.type = TABLE_BOOL,
+				.optional = true}},
+		}},
+	.size = 4096,
 };
 
 const struct table_desc *const fwd_tables[FWD_N_TABLES] = {
@@ -89,4 +176,5 @@ const struct table_desc *const fwd_tables[FWD_N_TABLES] = {
 	[FWD_NEIGH] = &neigh,
 	[FWD_ROUTE4] = &route4,
 	[FWD_ROUTE6] = &route6,
+	[FWD_LOCAL_SID] = &local_sid,
 };

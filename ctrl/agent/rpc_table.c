@@ -170,9 +170,14 @@ int rpc_table_read(struct agent *a, const json_t *params, json_t **result, struc
 	for (uint32_t i = 0; i < rows.n; i++) {
 		if (!passes(&filter, rows.desc, &rows.entry[i]))
 			continue;
-		if (found >= offset && found < offset + limit)
-			json_array_append_new(
-				entries, table_entry_to_json(rows.desc, &rows.entry[i], &ports));
+		if (found >= offset && found < offset + limit) {
+			json_t *entry = table_entry_to_json(rows.desc, &rows.entry[i], &ports);
+			uint64_t hits;
+
+			if (sw_table_hits(a->sw, (unsigned)table, i, &hits))
+				json_object_set_new(entry, "hits", ctl_u64(hits));
+			json_array_append_new(entries, entry);
+		}
 		found++;
 	}
 	*result = json_pack(

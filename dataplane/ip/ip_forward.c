@@ -2,7 +2,7 @@
 /* Routing: one longest-prefix lookup per packet, in bulk per family, to an adjacency. */
 #include "dataplane/node.h"
 
-enum { EDGE_REWRITE, EDGE_DROP, N_EDGES };
+enum { EDGE_REWRITE, EDGE_SRV6_LOCAL, EDGE_SRV6_ENCAP, EDGE_DROP, N_EDGES };
 
 /* All lookups of a burst, by position. */
 static void lookup(const struct lcore *lc, struct rte_mbuf *const *mbufs, uint16_t n)
@@ -53,8 +53,8 @@ static bool stays(const struct wire_ip *ip)
 	return wire_ip_is4(ip) ? stays4(ip->b + 12) : stays6(ip->b);
 }
 
-static enum drop decide(const struct lcore *lc, const struct rte_mbuf *m, const struct meta *meta,
-	const struct adj *adj)
+static enum drop decide(
+	const struct lcore *lc, const struct rte_mbuf *m, struct meta *meta, const struct adj *adj)
 {
 	const struct lport *in = &lc->port[m->port];
 	const uint8_t *dmac = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -71,11 +71,14 @@ static enum drop decide(const struct lcore *lc, const struct rte_mbuf *m, const 
 	if (dmac[6] & 1)
 		return DROP_L2_SOURCE;
 	/* Members of a group believe what comes from the switch. */
-	if (fwd_is_local(lc->fwd, &meta->pkt.src))
+	if (fwd_is_local(lc->fwd, &meta->pkt.src) && !meta->srv6.own)
 		return DROP_IP_FORGED;
 	switch (adj->kind) {
 	case ADJ_REWRITE:
 		break;
+	case ADJ_SID:
+	case ADJ_ENCAP:
+		return ++meta->srv6.passes > FWD_SRV6_MAX_PASSES ? DROP_SRV6_LOOP : DROP_NONE;
 	case ADJ_BLACKHOLE:
 		return DROP_IP_BLACKHOLE;
 	case ADJ_NO_NEIGH:
@@ -84,6 +87,13 @@ static enum drop decide(const struct lcore *lc, const struct rte_mbuf *m, const 
 		return DROP_IP_NO_ROUTE;
 	}
 	return meta->pkt.end - meta->pkt.l3_off > adj->mtu ? DROP_IP_MTU : DROP_NONE;
+}
+
+static rte_edge_t edge_of(enum adj_kind kind)
+{
+	if (likely(kind == ADJ_REWRITE))
+		return EDGE_REWRITE;
+	return kind == ADJ_SID ? EDGE_SRV6_LOCAL : EDGE_SRV6_ENCAP;
 }
 
 static uint16_t ip_forward_process(
@@ -100,8 +110,8 @@ static uint16_t ip_forward_process(
 		enum drop drop = decide(lc, mbufs[i], meta, adj);
 
 		meta->drop = (uint16_t)drop;
-		next[i] = drop == DROP_NONE ? EDGE_REWRITE : EDGE_DROP;
-		if (unlikely(lc->tracing) && meta->trace && drop == DROP_NONE) {
+		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
+		if (unlikely(lc->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
 			char mac[WIRE_MAC_STRLEN];
 
 			node_trace(lc, node, meta, "to %s at port %s",
@@ -118,6 +128,12 @@ static struct rte_node_register ip_forward = {
 	.process = ip_forward_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_REWRITE] = "rewrite", [EDGE_DROP] = "end"},
+	.next_nodes =
+		{
+			[EDGE_REWRITE] = "rewrite",
+			[EDGE_SRV6_LOCAL] = "srv6_local",
+			[EDGE_SRV6_ENCAP] = "srv6_encap",
+			[EDGE_DROP] = "end",
+		},
 };
 RTE_NODE_REGISTER(ip_forward)

@@ -6,6 +6,16 @@
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
+/* False: no hop is left. */
+static bool forward(uint8_t *frame, const struct meta *meta, const struct adj *adj)
+{
+	if (likely(!meta->srv6.hop_taken))
+		return wire_forward(frame, &meta->pkt, adj->dmac, adj->smac) == 0;
+	memcpy(frame, adj->dmac, sizeof(adj->dmac));
+	memcpy(frame + sizeof(adj->dmac), adj->smac, sizeof(adj->smac));
+	return true;
+}
+
 static uint16_t rewrite_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -19,8 +29,7 @@ static uint16_t rewrite_process(
 		const struct adj *adj = &lc->fwd->adj[meta->adj];
 
 		next[i] = EDGE_TX;
-		if (wire_forward(rte_pktmbuf_mtod(m, uint8_t *), &meta->pkt, adj->dmac, adj->smac) <
-			0) {
+		if (!forward(rte_pktmbuf_mtod(m, uint8_t *), meta, adj)) {
 			meta->drop = DROP_IP_TTL;
 			next[i] = EDGE_DROP;
 		} else if (unlikely(meta->pkt.l3_off != ETH_HDR_LEN || adj->vlan != 0) &&

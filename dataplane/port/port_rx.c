@@ -71,6 +71,7 @@ static uint16_t port_rx_process(
 			m->port = id; /* a mbuf from a ring carries its maker's */
 			m->hash.usr = lc->n_meta++;
 			meta_of(lc, m)->trace = 0;
+			memset(&meta_of(lc, m)->srv6, 0, sizeof(meta_of(lc, m)->srv6));
 		}
 		if (unlikely(atomic_load_explicit(&lc->trace.armed, memory_order_acquire)))
 			number(lc, node, id, out + total, n);

@@ -24,7 +24,7 @@ static bool is_whole(const uint8_t *ip, size_t len, uint8_t proto)
 	       get_be16(ip + offsetof(struct ip4_hdr, len)) <= len;
 }
 
-static enum srv6_drop walk(const uint8_t *ip6, size_t len, struct ip6_ext *ext)
+static enum srv6_drop walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
 {
 	int rc = ip6_ext_walk(ip6, len, ext);
 
@@ -44,7 +44,7 @@ static bool is_segment(const struct wire_ip *ip)
 }
 
 /* The header in front of the SRH names what is behind it, and moves there. */
-static void pop(uint8_t *ip6, const struct ip6_ext *ext)
+static void pop(uint8_t *ip6, const struct wire_ip6_ext *ext)
 {
 	uint8_t *len = ip6 + offsetof(struct wire_ip6_hdr, len);
 
@@ -58,7 +58,7 @@ static enum srv6_drop end(
 	const struct srv6_sid *sid, uint8_t *ip6, size_t len, struct srv6_done *done)
 {
 	struct srh_hdr srh;
-	struct ip6_ext ext;
+	struct wire_ip6_ext ext;
 	struct wire_ip next;
 	enum srv6_drop drop = walk(ip6, len, &ext);
 
@@ -117,14 +117,14 @@ int srv6_ecn(unsigned inner, unsigned outer)
 /* Its protection is that no router sends it on (RFC 4861, 7.1), which a tunnel would undo. */
 static bool is_nd(const uint8_t *ip6, size_t len)
 {
-	struct ip6_ext ext;
+	struct wire_ip6_ext ext;
 
 	return ip6_ext_walk(ip6, len, &ext) == 0 && ext.proto == IP_PROTO_ICMP6 &&
 	       ext.off < ext.end && ip6[ext.off] >= ND_FIRST && ip6[ext.off] <= ND_LAST;
 }
 
-static enum srv6_drop unpack(
-	const struct srv6_sid *sid, uint8_t *ip6, const struct ip6_ext *ext, struct srv6_done *done)
+static enum srv6_drop unpack(const struct srv6_sid *sid, uint8_t *ip6,
+	const struct wire_ip6_ext *ext, struct srv6_done *done)
 {
 	uint8_t *inner = ip6 + ext->off, outer_tos = ip_tos(ip6), tos;
 	const size_t len = (size_t)ext->end - ext->off;
@@ -148,7 +148,7 @@ static enum srv6_drop unpack(
 static enum srv6_drop dt46(
 	const struct srv6_sid *sid, uint8_t *ip6, size_t len, struct srv6_done *done)
 {
-	struct ip6_ext ext;
+	struct wire_ip6_ext ext;
 	enum srv6_drop drop = walk(ip6, len, &ext);
 
 	if (drop != SRV6_OK)

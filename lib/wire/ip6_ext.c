@@ -22,7 +22,7 @@ static bool srh_ok(const struct srh_hdr *srh, size_t len)
 }
 
 /* 1: the walk ends here, at a SRH; 0: go on behind it. */
-static int routing(const uint8_t *p, size_t len, struct ip6_ext *ext)
+static int routing(const uint8_t *p, size_t len, struct wire_ip6_ext *ext)
 {
 	struct srh_hdr srh;
 
@@ -37,7 +37,7 @@ static int routing(const uint8_t *p, size_t len, struct ip6_ext *ext)
 	return 1;
 }
 
-int ip6_ext_walk(const uint8_t *ip6, size_t len, struct ip6_ext *ext)
+int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
 {
 	size_t end;
 
@@ -46,7 +46,7 @@ int ip6_ext_walk(const uint8_t *ip6, size_t len, struct ip6_ext *ext)
 	end = sizeof(struct wire_ip6_hdr) + get_be16(ip6 + offsetof(struct wire_ip6_hdr, len));
 	if (end > len || end > UINT16_MAX)
 		return -EBADMSG;
-	*ext = (struct ip6_ext){
+	*ext = (struct wire_ip6_ext){
 		.end = (uint16_t)end,
 		.off = sizeof(struct wire_ip6_hdr),
 		.next_off = offsetof(struct wire_ip6_hdr, next),

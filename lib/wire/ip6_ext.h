@@ -27,8 +27,8 @@ struct srh_hdr {
 };
 static_assert(sizeof(struct srh_hdr) == 8, "SRH without segments is 8 bytes");
 
-/* Offsets count from the IPv6 header. */
-struct ip6_ext {
+/* Offsets count from the IPv6 header. Not ip6_ext: <netinet/ip6.h> has that name. */
+struct wire_ip6_ext {
 	uint16_t end;      /* of the packet, as its header says */
 	uint16_t off;      /* of what follows the extension headers, or of the SRH */
 	uint16_t next_off; /* of the byte that says what is at off */
@@ -42,6 +42,6 @@ struct ip6_ext {
  * that does not fit the packet, or a SRH whose last entry or segments left (at most one above the
  * last entry: a reduced list, RFC 8754, 4.1.1) do not fit its length; -EPROTONOSUPPORT: a routing
  * header of another type has segments left. len: bytes at ip6. */
-int ip6_ext_walk(const uint8_t *ip6, size_t len, struct ip6_ext *ext);
+int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext);
 
 #endif

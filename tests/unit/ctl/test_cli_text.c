@@ -36,8 +36,8 @@ static void test_tables_text(void **state)
 		"table  classes\n"
 		"total  1\n"
 		"entries:\n"
-		"  key                                  priority  action  data\n"
-		"  dport=4791..4791 tagged=false in=p1        16  mark    dscp=1\n");
+		"  key                                  priority  action  data    hits\n"
+		"  dport=4791..4791 tagged=false in=p1        16  mark    dscp=1     2\n");
 }
 
 static void test_group_text(void **state)
