@@ -50,6 +50,8 @@ struct rnic {
 	uint64_t cnp_ns;
 	uint16_t ip_id;
 	uint64_t rx_at; /* when the last frame came */
+	/* Bit N: a transport with a codec of its own has the opcodes N << 5 (any thread). */
+	_Atomic uint32_t own_codecs;
 	uint32_t gsi_psn;
 
 	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */
@@ -104,5 +106,9 @@ void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_fr
 /* The same for the flow of a connection. */
 void frame_finish(
 	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len);
+
+/* The same where a transport has written the headers itself: head_len bytes in frame->head, the IP
+ * header at l3_off. */
+void frame_finish_own(struct rnic_frame *frame, size_t l3_off, size_t head_len, size_t pay_len);
 
 #endif

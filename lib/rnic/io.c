@@ -71,12 +71,23 @@ static unsigned rx_echo(struct rnic *rnic, const uint8_t *frame, const struct wi
 	return 0;
 }
 
-/* Of what is constant in a device only, but for n_mcast, which is atomic. */
+/* Opcodes that lib/wire does not know, but perhaps a transport here. */
+static unsigned parse_own(const struct rnic *rnic, const uint8_t *frame, struct wire_pkt *pkt)
+{
+	const uint32_t own = atomic_load_explicit(&rnic->own_codecs, memory_order_relaxed);
+	unsigned drop = own != 0 ? wire_parse_bth(frame, pkt) : WIRE_BTH_OPCODE;
+
+	return drop == WIRE_OK && !(own >> (pkt->opcode >> 5) & 1) ? WIRE_BTH_OPCODE : drop;
+}
+
+/* Of what is constant in a device only, but for n_mcast and own_codecs, which are atomic. */
 static unsigned check(
 	const struct rnic *rnic, const uint8_t *frame, size_t len, struct wire_pkt *pkt)
 {
 	unsigned drop = wire_parse(frame, len, pkt);
 
+	if (drop == WIRE_BTH_OPCODE)
+		drop = parse_own(rnic, frame, pkt);
 	if (drop != WIRE_OK)
 		return drop;
 	if (!(frame[0] & 1) && memcmp(frame, rnic->mac, sizeof(rnic->mac)) != 0)
@@ -194,6 +205,12 @@ void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_fr
 	frame->head_len =
 		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
 	finish(frame, icrc_headers(frame->head + l3, frame->head_len - l3), 0, pay_len);
+}
+
+void frame_finish_own(struct rnic_frame *frame, size_t l3_off, size_t head_len, size_t pay_len)
+{
+	frame->head_len = (uint16_t)head_len;
+	finish(frame, icrc_headers(frame->head + l3_off, head_len - l3_off), 0, pay_len);
 }
 
 void frame_finish(

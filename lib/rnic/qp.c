@@ -149,6 +149,8 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 	atomic_init(&new->state, IBV_QPS_RESET);
 	timer_stop(&new->timer);
 	new->ops->reset(new);
+	if (new->ops->own_codec)
+		atomic_fetch_or(&rnic->own_codecs, 1u << (new->ops->opcodes >> 5));
 	take_number(rnic, new);
 	init->pd->users++;
 	init->send_cq->users++;

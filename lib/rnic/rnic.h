@@ -220,8 +220,11 @@ unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
 /* One frame to send: bytes = headers, then the payload pieces, then trailer. The payload is
  * referenced in registered memory, where the program may write at any time: it is valid until the
  * next call into the device, and nobody has read it yet. */
+/* Room for the headers of a transport made elsewhere, tunnels included. */
+enum { RNIC_MAX_HEADERS = 176 };
+
 struct rnic_frame {
-	uint8_t head[WIRE_MAX_HEADERS];
+	uint8_t head[RNIC_MAX_HEADERS];
 	uint8_t tail[WIRE_MAX_TRAILER + 1];
 	uint16_t head_len, tail_len;
 	uint16_t n_iov;

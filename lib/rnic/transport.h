@@ -40,7 +40,11 @@ struct transport_counter {
 struct transport_ops {
 	const char *name;
 	enum ibv_qp_type type;
-	bool connected;    /* one peer, whose address the QP has */
+	bool connected; /* one peer, whose address the QP has */
+	/* lib/wire does not know what follows the BTH of its packets: rx finds it as payload, pad
+	 * bytes included, and frame_finish_own takes headers that tx and tx_control have written.
+	 */
+	bool own_codec;
 	uint8_t opcodes;   /* upper three bits of the opcodes that are its own (enum roce_transport)
 			    */
 	size_t state_size; /* bytes behind the QP; zeros when reset is first called */

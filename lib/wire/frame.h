@@ -115,6 +115,12 @@ struct wire_pkt {
  * IPv4-mapped address is refused (PARSE_IPVER). Bytes beyond 65535 are not looked at. */
 enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
 
+/* A frame that wire_parse has just refused with BTH_OPCODE, for a protocol that has opcodes of its
+ * own: makes it WIRE_ROCE with the fields of the BTH set, flags 0; whatever is between BTH and ICRC
+ * is its payload, other headers and pad bytes too. WIRE_OK, or BTH_PAD: not a multiple of 4 bytes.
+ */
+enum wire_drop wire_parse_bth(const uint8_t *frame, struct wire_pkt *pkt);
+
 /* ICRC of a parsed WIRE_ROCE frame, computed and as carried. */
 uint32_t wire_icrc(const uint8_t *frame, const struct wire_pkt *pkt);
 bool wire_icrc_ok(const uint8_t *frame, const struct wire_pkt *pkt);

@@ -61,6 +61,20 @@ static void parse_ext(const uint8_t *p, unsigned flags, struct wire_pkt *pkt)
 		pkt->rkey = get_be32(p);
 }
 
+static inline void take_bth(const uint8_t *bth, struct wire_pkt *pkt)
+{
+	pkt->kind = WIRE_ROCE;
+	pkt->opcode = bth[0];
+	pkt->se = (bth[1] & ROCE_BTH_SE) != 0;
+	pkt->mig = (bth[1] & ROCE_BTH_MIG) != 0;
+	pkt->pad = bth[1] >> ROCE_BTH_PAD_SHIFT & 3;
+	pkt->fecn = (bth[4] & ROCE_BTH_FECN) != 0;
+	pkt->becn = (bth[4] & ROCE_BTH_BECN) != 0;
+	pkt->dqpn = get_be32(bth + 4) & PSN_MASK;
+	pkt->ackreq = (bth[8] & ROCE_BTH_ACKREQ) != 0;
+	pkt->psn = get_be32(bth + 8) & PSN_MASK;
+}
+
 /* udp has avail >= ROCE_MIN_LEN bytes up to the end of the IP packet. */
 static enum wire_drop parse_roce(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
 {
@@ -85,21 +99,25 @@ static enum wire_drop parse_roce(const uint8_t *udp, unsigned avail, struct wire
 	if (bth[0] == ROCE_CNP && rest - pad < ROCE_CNP_LEN)
 		return WIRE_PARSE_SHORT;
 
-	pkt->kind = WIRE_ROCE;
-	pkt->opcode = bth[0];
+	take_bth(bth, pkt);
 	pkt->flags = (uint16_t)flags;
-	pkt->se = (bth[1] & ROCE_BTH_SE) != 0;
-	pkt->mig = (bth[1] & ROCE_BTH_MIG) != 0;
-	pkt->fecn = (bth[4] & ROCE_BTH_FECN) != 0;
-	pkt->becn = (bth[4] & ROCE_BTH_BECN) != 0;
-	pkt->dqpn = get_be32(bth + 4) & PSN_MASK;
-	pkt->ackreq = (bth[8] & ROCE_BTH_ACKREQ) != 0;
-	pkt->psn = get_be32(bth + 8) & PSN_MASK;
-	pkt->pad = (uint8_t)pad;
 	pkt->pay_off = (uint16_t)(pkt->l4_off + headers);
 	pkt->pay_len = (uint16_t)(rest - pad);
 	if (flags & EXT_FLAGS)
 		parse_ext(bth + sizeof(struct roce_bth), flags, pkt);
+	return WIRE_OK;
+}
+
+enum wire_drop wire_parse_bth(const uint8_t *frame, struct wire_pkt *pkt)
+{
+	const unsigned headers = BTH_OFF + sizeof(struct roce_bth);
+	const unsigned rest = pkt->end - pkt->l4_off - headers - ROCE_ICRC_LEN;
+
+	if (rest & 3)
+		return WIRE_BTH_PAD;
+	take_bth(frame + pkt->l4_off + BTH_OFF, pkt);
+	pkt->pay_off = (uint16_t)(pkt->l4_off + headers);
+	pkt->pay_len = (uint16_t)rest;
 	return WIRE_OK;
 }
 

@@ -148,6 +148,88 @@ static const struct transport_ops made = {
 	.timer = timer,
 };
 
+/* ---- with a codec of its own: four bytes behind the BTH that nobody else knows ---- */
+
+enum { OWN_OPCODE = 0xc6 };
+
+static unsigned own_rx(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	(void)now;
+	of(qp)->came++;
+	assert_int_equal(OWN_OPCODE, pkt->opcode);
+	assert_int_equal(0x123456, pkt->psn);
+	assert_true(pkt->ackreq);
+	assert_int_equal(4 + 5 + 3, pkt->pay_len);
+	assert_memory_equal("ownhbytes\0\0\0", frame + pkt->pay_off, pkt->pay_len);
+	return 0;
+}
+
+static bool own_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+{
+	struct wire_hdr hdr = {.opcode = ROCE_SEND_MIDDLE,
+		.ackreq = true,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = 0x123456};
+	const size_t l3 = wire_l3_off(0);
+	int n;
+
+	(void)now;
+	if (ring_tail(&qp->sq) == ring_head(&qp->sq))
+		return false;
+	n = wire_build_headers(frame->head, sizeof(frame->head), &qp->flow, &hdr, 4 + 5);
+	assert_true(n > 12);
+	frame->head[n - 12] = OWN_OPCODE;
+	memcpy(frame->head + n, "ownh", 4);
+	frame->iov[0].base = (const uint8_t *)"bytes";
+	frame->iov[0].len = 5;
+	frame->n_iov = 1;
+	frame_finish_own(frame, l3, (size_t)n + 4, 5);
+	qp_complete_send(qp, IBV_WC_SUCCESS);
+	return true;
+}
+
+static void test_own_codec(void **state)
+{
+	struct transport_ops own = made;
+	const struct net_options of_own = {.type = IBV_QPT_UC, .transport = &own};
+	struct end *a = &net.end[0], *b = &net.end[1];
+	struct rnic_frame frame;
+	uint8_t bytes[256];
+	int n;
+
+	(void)state;
+	own.opcodes = OWN_OPCODE & ~ROCE_OP_MASK;
+	own.own_codec = true;
+	own.rx = own_rx;
+	own.tx = own_tx;
+	memset(&net, 0, sizeof(net));
+	net_connect(&net, &of_own);
+	assert_int_equal(0, end_send(a, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	net_run(&net, net.now + MS);
+	assert_int_equal(1, of(b->qp)->came);
+	assert_int_equal(0, end_send(a, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	assert_true(rnic_tx(a->rnic, &frame, net.now));
+	n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
+	assert_true(n > 0);
+	for (int i = n - 4 - 12 - 4; i < n; i++) { /* own header, payload, pad, ICRC */
+		bytes[i] ^= 1;
+		assert_int_equal(WIRE_ICRC_BAD, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+		bytes[i] ^= 1;
+	}
+	bytes[n - 4 - 12 - 12] ^= 0x60; /* to opcodes that nobody has */
+	assert_int_equal(WIRE_BTH_OPCODE, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+	bytes[n - 4 - 12 - 12] ^= 0x60;
+	assert_int_equal(0, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+	assert_int_equal(2, of(b->qp)->came);
+	net_close(&net);
+	/* Where no such transport is, they are unknown. */
+	memset(&net, 0, sizeof(net));
+	net_open(&net, &of_own);
+	assert_int_equal(WIRE_BTH_OPCODE, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+	net_close(&net);
+}
+
 static const struct net_options options = {.type = IBV_QPT_UC, .transport = &made};
 
 static void test_create(void **state)
@@ -310,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_fair),
+		cmocka_unit_test(test_own_codec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
