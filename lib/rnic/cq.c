@@ -11,20 +11,17 @@
 
 int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq)
 {
-	uint32_t entries = 1;
 	struct rnic_cq *new;
 
 	if (depth == 0 || depth > MAX_CQE)
 		return -EINVAL;
 	if (rnic->n_cq == rnic->max_cq)
 		return -ENOMEM;
-	while (entries < depth)
-		entries *= 2;
 	new = aligned_alloc(_Alignof(struct rnic_cq), sizeof(*new));
 	if (new == NULL)
 		return -ENOMEM;
 	memset(new, 0, sizeof(*new));
-	if (ring_init(&new->ring, entries, sizeof(struct cqe)) < 0) {
+	if (ring_init(&new->ring, ring_depth(depth), sizeof(struct cqe)) < 0) {
 		free(new);
 		return -ENOMEM;
 	}
@@ -49,16 +46,14 @@ int rnic_cq_destroy(struct rnic_cq *cq)
 
 int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
 {
-	uint32_t head = ring_head(&cq->ring), tail = ring_tail(&cq->ring), entries = 1;
+	uint32_t head = ring_head(&cq->ring), tail = ring_tail(&cq->ring);
 	struct ring new;
 
 	while (tail != head && !((struct cqe *)ring_at(&cq->ring, tail))->valid)
 		tail++;
 	if (depth == 0 || depth > MAX_CQE || head - tail > depth || cq_is_dead(cq))
 		return -EINVAL;
-	while (entries < depth)
-		entries *= 2;
-	if (ring_init(&new, entries, sizeof(struct cqe)) < 0)
+	if (ring_init(&new, ring_depth(depth), sizeof(struct cqe)) < 0)
 		return -ENOMEM;
 	/* Indices go on, so that only places change. */
 	for (uint32_t i = tail; i != head; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: protection domains, memory regions and windows, their table (mr.c). */
+/* Inside lib/rnic, and for transports: protection domains, memory regions and windows, their table
+ * (mr.c). */
 #ifndef RNIC_MR_H
 #define RNIC_MR_H
 

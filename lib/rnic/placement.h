@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: the placement engine, after ZeroNIC (OSDI '24), 3.2 and figure 8. It
- * lies between the transports, which see headers only, and registered memory: what becomes of a
- * packet that arrives, and the one copy of its payload from the receive buffer to its final
- * address. Nothing is staged. Who calls has verified the packet's ICRC (io.c): the headers that
- * name an address are covered by it. */
+/* Inside lib/rnic, and for transports: the placement engine, after ZeroNIC (OSDI '24), 3.2 and
+ * figure 8. It lies between the transports, which see headers only, and registered memory: what
+ * becomes of a packet that arrives, and the one copy of its payload from the receive buffer to its
+ * final address. Nothing is staged. Who calls has verified the packet's ICRC (io.c): the headers
+ * that name an address are covered by it. */
 #ifndef RNIC_PLACEMENT_H
 #define RNIC_PLACEMENT_H
 

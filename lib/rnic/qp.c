@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: creation, state machine, completions. */
+/* Queue pairs: creation, completions, errors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,18 +8,8 @@
 #include "lib/rnic/cq.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/mr.h"
-#include "lib/rnic/neigh.h"
 #include "lib/rnic/srq.h"
 #include "lib/rnic/transport.h"
-
-static uint32_t round_up(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
 
 static const struct transport_ops *transport_of(const struct rnic_qp_init *init)
 {
@@ -68,8 +58,8 @@ static int make_rings(struct rnic_qp *qp)
 	struct ibv_qp_cap *cap = &qp->init.cap;
 	uint32_t sges, room;
 
-	cap->max_send_wr = round_up(cap->max_send_wr);
-	cap->max_recv_wr = round_up(cap->max_recv_wr);
+	cap->max_send_wr = ring_depth(cap->max_send_wr);
+	cap->max_recv_wr = ring_depth(cap->max_recv_wr);
 	cap->max_send_sge += cap->max_send_sge == 0;
 	cap->max_recv_sge += cap->max_recv_sge == 0;
 	sges = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
@@ -182,7 +172,7 @@ static void send_last_control(struct rnic_qp *qp)
 	}
 }
 
-static void reset(struct rnic_qp *qp)
+void qp_reset(struct rnic_qp *qp)
 {
 	send_last_control(qp);
 	sched_remove(qp);
@@ -201,7 +191,7 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 {
 	struct rnic *rnic = qp->rnic;
 
-	reset(qp);
+	qp_reset(qp);
 	timer_remove(&rnic->timers, &qp->timer);
 	rnic->qp[qp->slot] = NULL;
 	rnic->qp_free[(rnic->qp_free_head + rnic->max_qp - rnic->n_qp) % rnic->max_qp] = qp->slot;
@@ -338,201 +328,7 @@ void qp_error(struct rnic_qp *qp)
 		qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-/* ---- rnic_qp_modify ---- */
-
-static int check_av(const struct rnic *rnic, const struct ibv_ah_attr *av, struct wire_ip *dst)
-{
-	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
-	if (!av->is_global || av->grh.sgid_index >= rnic->n_gid)
-		return -EINVAL;
-	if (wire_ip_is_zero(dst) || ip_is_multicast(dst))
-		return -EINVAL;
-	if (wire_ip_is4(dst) != wire_ip_is4(&rnic->gid[av->grh.sgid_index]))
-		return -EINVAL;
-	return 0;
-}
-
-/* Attributes of the device and of QPs that only have one value here, and ranges. */
-static int check_values(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
-		return -EINVAL;
-	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
-		return -EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) &&
-		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > qp->rnic->active_mtu))
-		return -EINVAL;
-	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > 0xffffff)
-		return -EINVAL;
-	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
-		return -EINVAL;
-	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
-		return -EINVAL;
-	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
-		return -EINVAL;
-	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
-		return -EINVAL;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > RNIC_MAX_RD_ATOMIC)
-		return -EINVAL;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > RNIC_MAX_RD_ATOMIC)
-		return -EINVAL;
-	if ((mask & IBV_QP_ALT_PATH) ||
-		((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED))
-		return -EOPNOTSUPP;
-	return 0;
-}
-
-/* UDP source port as Soft-RoCE chooses it: the same in both directions, and one per connection, so
- * that routers which hash it keep packets in order. */
-static uint16_t flow_port(uint32_t label, uint32_t qpn, uint32_t peer)
-{
-	if (label == 0) {
-		uint64_t product = (uint64_t)qpn * peer;
-
-		label = (uint32_t)(product ^ product >> 20 ^ product >> 40) & 0xfffff;
-	}
-	return (uint16_t)(0xc000 | ((label ^ label >> 14) & 0x3fff));
-}
-
-static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_t dmac[6])
-{
-	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
-	struct wire_flow *flow = &qp->flow;
-
-	*flow = (struct wire_flow){.src = qp->rnic->gid[grh->sgid_index],
-		.dst = *dst,
-		.tos = ect_tos(qp->rnic->ect, grh->traffic_class),
-		/* Programs say 1 (ibv_rc_pingpong does) and mean a subnet; Linux replaces it by the
-		 * route's, too. */
-		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64,
-		.sport = flow_port(grh->flow_label, qp->qpn, qp->attr.dest_qp_num)};
-	memcpy(flow->dmac, dmac, sizeof(flow->dmac));
-	memcpy(flow->smac, qp->rnic->mac, sizeof(flow->smac));
-	qp->loopback = rnic_own_ip(qp->rnic, dst) >= 0;
-	wire_template_init(&qp->full, flow,
-		&(struct wire_hdr){.opcode = ROCE_SEND_MIDDLE, .dqpn = qp->attr.dest_qp_num},
-		qp->mtu);
-}
-
-static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask)
-{
-	struct ibv_qp_attr *attr = &qp->attr;
-
-	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
-		attr->en_sqd_async_notify = new->en_sqd_async_notify;
-	if (mask & IBV_QP_QKEY)
-		attr->qkey = new->qkey;
-	if (mask & IBV_QP_ACCESS_FLAGS)
-		attr->qp_access_flags = new->qp_access_flags;
-	if (mask & IBV_QP_PORT)
-		attr->port_num = new->port_num;
-	if (mask & IBV_QP_AV)
-		attr->ah_attr = new->ah_attr;
-	if (mask & IBV_QP_PATH_MTU) {
-		attr->path_mtu = new->path_mtu;
-		qp->mtu = roce_mtu_bytes(new->path_mtu);
-	}
-	if (mask & IBV_QP_TIMEOUT)
-		attr->timeout = new->timeout;
-	if (mask & IBV_QP_RETRY_CNT)
-		attr->retry_cnt = new->retry_cnt;
-	if (mask & IBV_QP_RNR_RETRY)
-		attr->rnr_retry = new->rnr_retry;
-	if (mask & IBV_QP_RQ_PSN)
-		attr->rq_psn = new->rq_psn & 0xffffff;
-	if (mask & IBV_QP_SQ_PSN)
-		attr->sq_psn = new->sq_psn & 0xffffff;
-	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
-		attr->max_rd_atomic = new->max_rd_atomic;
-	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		attr->max_dest_rd_atomic = new->max_dest_rd_atomic;
-	if (mask & IBV_QP_MIN_RNR_TIMER)
-		attr->min_rnr_timer = new->min_rnr_timer;
-	if (mask & IBV_QP_DEST_QPN)
-		attr->dest_qp_num = new->dest_qp_num;
-	if (qp->ops->set_attr != NULL)
-		qp->ops->set_attr(qp, mask);
-}
-
-static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now)
-{
-	if (to == from)
-		return;
-	if (to == IBV_QPS_ERR) {
-		qp_error(qp);
-		return;
-	}
-	atomic_store(&qp->state, to);
-	qp->ops->enter(qp, from, to, now);
-	qp_ready(qp);
-}
-
-/* What the transition from -> to needs and allows. */
-static int check_mask(
-	const struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
-{
-	const struct transition *t;
-
-	if ((unsigned)from >= QP_N_STATES || (unsigned)to >= QP_N_STATES)
-		return -EINVAL;
-	t = &qp->ops->transitions[from][to];
-	mask &= ~IBV_QP_STATE;
-	if (!t->valid || (mask & t->required) != t->required ||
-		(mask & ~(t->required | t->optional)))
-		return -EINVAL;
-	return 0;
-}
-
-static int check_modify(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
-	enum ibv_qp_state from, enum ibv_qp_state to)
-{
-	int err = check_mask(qp, from, to, mask);
-
-	if (err == 0)
-		err = check_values(qp, attr, mask);
-	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR &&
-		(cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq)))
-		err = -EINVAL;
-	if (err == 0 && to != IBV_QPS_RESET && qp->ops->check_attr != NULL)
-		err = qp->ops->check_attr(qp, attr, mask);
-	return err;
-}
-
-int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
-{
-	enum ibv_qp_state from = qp_state(qp);
-	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-	struct wire_ip dst;
-	uint8_t dmac[6];
-	int err;
-
-	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
-		return -EINVAL;
-	err = check_modify(qp, attr, mask, from, to);
-	if (err < 0)
-		return err;
-	if (to == IBV_QPS_RESET) {
-		reset(qp);
-		return 0;
-	}
-	if (mask & IBV_QP_AV) {
-		const struct ibv_ah_attr *av = &attr->ah_attr;
-
-		err = check_av(qp->rnic, av, &dst);
-		if (err == 0)
-			err = neigh_resolve(
-				qp->rnic, &qp->rnic->gid[av->grh.sgid_index], &dst, dmac, now);
-		if (err < 0)
-			return err;
-	}
-	set_attr(qp, attr, mask);
-	if (mask & IBV_QP_AV)
-		set_flow(qp, &dst, dmac);
-	enter(qp, from, to, now);
-	if (qp->rnic->cq_overrun)
-		cq_settle(qp->rnic);
-	return 0;
-}
+/* ---- queries ---- */
 
 void rnic_qp_query(
 	const struct rnic_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)

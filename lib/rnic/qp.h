@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: queue pairs (qp.c, qp_attr.c). */
+/* Inside lib/rnic, and for transports: queue pairs (qp.c, qp_attr.c). */
 #ifndef RNIC_QP_H
 #define RNIC_QP_H
 
@@ -50,6 +50,8 @@ static inline const struct recv_wqe *qp_recv(const struct rnic_qp *qp)
 {
 	return qp->held != NULL ? qp->held : ring_at(&qp->rq, ring_tail(&qp->rq));
 }
+/* To RESET; what is on its way out of it still leaves. */
+void qp_reset(struct rnic_qp *qp);
 /* Puts the send queue into SQE: what is in it is flushed, receiving goes on. */
 void qp_sq_error(struct rnic_qp *qp);
 /* Puts the QP into ERR: no more packets, all work requests are flushed. */

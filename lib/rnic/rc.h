@@ -161,6 +161,11 @@ static inline void rc_retry_at(struct rnic_qp *qp, uint64_t at)
 
 /* request.c */
 struct send_wqe;
+/* Packets of so many bytes: one at least. */
+static inline uint32_t rc_packets_of(const struct rnic_qp *qp, uint32_t len)
+{
+	return len == 0 ? 1 : (len + qp->mtu - 1) / qp->mtu;
+}
 /* PSNs of a request: a READ has as many as its response has packets. */
 uint32_t rc_packets(const struct rnic_qp *qp, const struct send_wqe *wqe);
 bool rc_is_atomic(const struct send_wqe *wqe);

@@ -7,7 +7,7 @@ uint32_t rc_packets(const struct rnic_qp *qp, const struct send_wqe *wqe)
 {
 	if (wqe_is_local(wqe))
 		return 0;
-	return wqe->len == 0 ? 1 : (wqe->len + qp->mtu - 1) / qp->mtu;
+	return rc_packets_of(qp, wqe->len);
 }
 
 bool rc_is_atomic(const struct send_wqe *wqe)

@@ -29,11 +29,6 @@ static bool is_atomic(const struct wire_pkt *pkt)
 	return pkt->flags & ROCE_F_ATOMIC;
 }
 
-static uint32_t packets(const struct rnic_qp *qp, uint32_t len)
-{
-	return len == 0 ? 1 : (len + qp->mtu - 1) / qp->mtu;
-}
-
 /* ---- the list ---- */
 
 static void remove_at(struct rc_responder *resp, unsigned i)
@@ -162,7 +157,7 @@ const struct message_fault *rc_take_rd(struct rnic_qp *qp, const struct wire_pkt
 		new.orig = execute(pkt, where);
 		remember(resp, &new);
 	} else {
-		new.n = packets(qp, pkt->dmalen);
+		new.n = rc_packets_of(qp, pkt->dmalen);
 	}
 	resp->message.msn = new.msn;
 	insert(qp, &new);
@@ -194,7 +189,7 @@ static void repeat_atomic(struct rnic_qp *qp, const struct wire_pkt *pkt)
 void rc_repeat_rd(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	struct rc_responder *resp = &rc_of(qp)->resp;
-	uint32_t n = packets(qp, pkt->dmalen);
+	uint32_t n = rc_packets_of(qp, pkt->dmalen);
 
 	if (is_atomic(pkt)) {
 		repeat_atomic(qp, pkt);

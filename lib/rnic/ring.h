@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: work queues and completion queues are rings. */
+/* Inside lib/rnic, and for transports: work queues and completion queues are rings. */
 #ifndef RNIC_RING_H
 #define RNIC_RING_H
 
@@ -17,6 +17,16 @@ struct ring {
 	_Alignas(64) _Atomic uint32_t head;
 	_Alignas(64) _Atomic uint32_t tail;
 };
+
+/* The least power of two that is not below n. */
+static inline uint32_t ring_depth(uint32_t n)
+{
+	uint32_t depth = 1;
+
+	while (depth < n)
+		depth *= 2;
+	return depth;
+}
 
 int ring_init(struct ring *ring, uint32_t depth, uint32_t stride); /* depth: a power of two */
 void ring_free(struct ring *ring);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: which QP sends next (scheduler.c). */
+/* Inside lib/rnic, and for transports: which QP sends next (scheduler.c). */
 #ifndef RNIC_SCHEDULER_H
 #define RNIC_SCHEDULER_H
 

@@ -14,15 +14,15 @@ int rnic_srq_create(
 	struct rnic_pd *pd, struct ibv_srq_attr *attr, void *user, struct rnic_srq **srq)
 {
 	struct rnic *rnic = pd->rnic;
-	uint32_t wr = 1, sges = attr->max_sge > 0 ? attr->max_sge : 1;
+	uint32_t sges = attr->max_sge > 0 ? attr->max_sge : 1;
 	struct rnic_srq *new;
+	uint32_t wr;
 
 	if (attr->max_wr == 0 || attr->max_wr > MAX_WR || attr->max_sge > RNIC_MAX_SGE)
 		return -EINVAL;
 	if (rnic->n_srq == rnic->max_qp)
 		return -ENOMEM;
-	while (wr < attr->max_wr)
-		wr *= 2;
+	wr = ring_depth(attr->max_wr);
 	new = aligned_alloc(_Alignof(struct rnic_srq), sizeof(*new));
 	if (new == NULL)
 		return -ENOMEM;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: work requests as they lie in the rings (wq.c writes them). */
+/* Inside lib/rnic, and for transports: work requests as they lie in the rings (wq.c writes them).
+ */
 #ifndef RNIC_WQE_H
 #define RNIC_WQE_H
 
