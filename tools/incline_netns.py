@@ -36,6 +36,23 @@ def ip(commands, netns=None):
         raise NetnsError(f'{netns or "ip"}: {done.stderr.strip()}')
 
 
+def why_no_next_csid():
+    """Why a kernel in a network namespace cannot be a hop of a path of uSIDs here, or None."""
+    why = why_not()
+    if why:
+        return why
+    netns = f'incline-probe-{os.getpid()}'
+    try:
+        ip([f'netns add {netns}'])
+        ip(['link set lo up', 'route add fcbb:bb00:1::/48 encap seg6local action End flavors next-csid lblen 32 nflen 16 '
+            'dev lo'], netns)
+    except NetnsError as e:
+        return f'the kernel or iproute2 knows no next-csid: {e}'
+    finally:
+        subprocess.run(['ip', 'netns', 'del', netns], stderr=subprocess.DEVNULL, timeout=60)
+    return None
+
+
 def within(netns, host, argv):
     """The command that runs this one in a network namespace, with the host's name for the machine's."""
     return ['ip', 'netns', 'exec', netns, 'unshare', '--uts', 'sh', '-c', 'hostname "$0" && exec "$@"', host, *argv]

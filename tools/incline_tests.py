@@ -65,6 +65,7 @@ WHERE = {
     'no-avx2': lambda: 'avx2' not in cpu_flags(),
     'no-avx512': lambda: not {'avx512f', 'avx512bw', 'avx512vl', 'avx512dq'} <= set(cpu_flags()),
     'no-netns': lambda: incline_netns.why_not() is not None,
+    'no-next-csid': lambda: incline_netns.why_no_next_csid() is not None,
     'no-guests': lambda: incline_guest.why_not() is not None,
 }
 
