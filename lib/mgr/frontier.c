@@ -45,9 +45,9 @@ static unsigned sort_once(uint64_t *v, unsigned n)
 }
 
 /* All widths that a tree of this height can have, ascending. */
-static unsigned widths(struct mgr_place *p, const struct mgr_wish *wish, const struct mgr_bar *bar)
+static unsigned widths(struct mgr_place *p, const struct mgr_bar *bar, uint64_t most,
+	const struct mgr_shape *shape)
 {
-	uint64_t most = wish->want_bps ? wish->want_bps : UINT64_MAX;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < mgr_graph_bound(p->g); i++) {
@@ -61,7 +61,7 @@ static unsigned widths(struct mgr_place *p, const struct mgr_wish *wish, const s
 				p->width[n++] = mgr_link_share(p->f, &e[k], bar);
 		}
 		if (node != NULL && node->kind == MGR_SWITCH && node->modes & bar->mode)
-			p->width[n++] = mgr_size_rate(&wish->shape, bar->mode, bar->max_height,
+			p->width[n++] = mgr_size_rate(shape, bar->mode, bar->max_height,
 				mgr_book_free_bytes(p->b, i, bar->duty), LEAST_ENDPOINTS);
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -82,23 +82,33 @@ static int any_tree(struct mgr_place *p, const struct mgr_wish *wish, struct mgr
 		return -ENOENT;
 	bar->bps = width;
 	bar->bytes = mgr_size_bytes(&wish->shape, &size, LEAST_ENDPOINTS);
+	if (!mgr_tree_possible(p->f, wish->member, wish->n_members, bar))
+		return -ENOENT;
 	for (unsigned i = 0; i < n_roots && rc == -ENOENT; i++)
 		rc = mgr_tree_grow(p->f, wish->member, wish->n_members, root[i], bar, out);
 	return rc;
 }
 
-/* The widest tree that is no higher than the bar says. */
+/* The widest tree that is no higher than the bar says, if it can be wider than that at all. */
 static int widest(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar,
-	struct mgr_plan *plan)
+	uint64_t than, struct mgr_plan *plan)
 {
-	unsigned low = 0, high = widths(p, wish, bar); /* index: below low it works */
+	uint64_t most = mgr_tree_ceiling(p->f, wish->member, wish->n_members, bar);
+	bool first = true;      /* the whole width, which is there more often than not */
+	unsigned low = 0, high; /* index: below low it works, from high on it does not */
 	struct mgr_tree tree;
 
 	plan->tree = (struct mgr_tree){.n_sw = 0};
+	if (wish->want_bps && wish->want_bps < most)
+		most = wish->want_bps;
+	if (most <= than)
+		return -ENOENT;
+	high = widths(p, bar, most, &wish->shape);
 	while (low < high) {
-		unsigned mid = low + (high - low) / 2;
+		unsigned mid = first ? high - 1 : low + (high - low) / 2;
 		int rc = any_tree(p, wish, bar, p->width[mid], &tree);
 
+		first = false;
 		if (rc == -ENOMEM) {
 			mgr_plan_free(plan);
 			return rc;
@@ -116,7 +126,7 @@ static int widest(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_b
 
 /* In the best mode. */
 static int best_of_height(struct mgr_place *p, const struct mgr_wish *wish, unsigned height,
-	unsigned duty, struct mgr_plan *best)
+	unsigned duty, uint64_t than, struct mgr_plan *best)
 {
 	static const unsigned modes[] = {MGR_MODE_II, MGR_MODE_III, MGR_MODE_I};
 	int found = -ENOENT;
@@ -128,7 +138,7 @@ static int best_of_height(struct mgr_place *p, const struct mgr_wish *wish, unsi
 			.duty = duty,
 			.promised = wish->promised};
 		struct mgr_plan plan = {.duty = duty};
-		int rc = wish->modes & bar.mode ? widest(p, wish, &bar, &plan) : -ENOENT;
+		int rc = wish->modes & bar.mode ? widest(p, wish, &bar, than, &plan) : -ENOENT;
 
 		if (rc == -ENOMEM) {
 			if (found == 0)
@@ -156,7 +166,7 @@ int mgr_place_frontier(struct mgr_place *p, const struct mgr_wish *wish, unsigne
 	int n = 0, rc = room_for_widths(p);
 
 	for (unsigned height = 1; rc != -ENOMEM && height <= MGR_MAX_HEIGHT; height++) {
-		rc = best_of_height(p, wish, height, duty, &plan[n]);
+		rc = best_of_height(p, wish, height, duty, n ? plan[n - 1].goodput : 0, &plan[n]);
 		if (rc)
 			continue;
 		if (n > 0 && plan[n].goodput <= plan[n - 1].goodput)

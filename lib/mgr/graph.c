@@ -18,6 +18,17 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
+static void changed(struct mgr_graph *g)
+{
+	g->stale = true;
+	g->version++;
+}
+
+uint64_t mgr_graph_version(const struct mgr_graph *g)
+{
+	return g->version;
+}
+
 struct mgr_graph *mgr_graph_new(void)
 {
 	return calloc(1, sizeof(struct mgr_graph));
@@ -119,7 +130,7 @@ static int add_node(struct mgr_graph *g, const struct mgr_node *info)
 		return -ENOMEM;
 	}
 	g->node[at] = n;
-	g->stale = true;
+	changed(g);
 	return 1;
 }
 
@@ -150,7 +161,7 @@ int mgr_graph_set_node(struct mgr_graph *g, const struct mgr_node *info)
 	if (same_node(&n->info, info))
 		return 0;
 	n->info = *info;
-	g->stale = true;
+	changed(g);
 	return 1;
 }
 
@@ -192,7 +203,7 @@ static int add_port(struct mgr_graph *g, struct mgr_node_entry *n, const struct 
 	for (room = n->n_ports++; room > 0 && n->port[room - 1] > (unsigned)at; room--)
 		n->port[room] = n->port[room - 1];
 	n->port[room] = (unsigned)at;
-	g->stale = true;
+	changed(g);
 	return 1;
 }
 
@@ -213,7 +224,7 @@ int mgr_graph_set_port(struct mgr_graph *g, unsigned node, const struct mgr_port
 	if (p->bps == info->bps && p->up == info->up)
 		return 0;
 	*p = *info;
-	g->stale = true;
+	changed(g);
 	return 1;
 }
 
@@ -240,7 +251,7 @@ int mgr_graph_claim(struct mgr_graph *g, enum mgr_source source, unsigned node, 
 	if (memcmp(&g->port[at].claim[source], &claim, sizeof(claim)) == 0)
 		return 0;
 	g->port[at].claim[source] = claim;
-	g->stale = true;
+	changed(g);
 	return 1;
 }
 
@@ -255,7 +266,7 @@ int mgr_graph_remove(struct mgr_graph *g, unsigned node)
 	tdelete(n->info.name, &g->by_name, by_name);
 	free_node(n);
 	g->node[node] = NULL;
-	g->stale = true;
+	changed(g);
 	return 1;
 }
 

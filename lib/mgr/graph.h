@@ -116,6 +116,9 @@ const struct mgr_port *mgr_graph_port(const struct mgr_graph *g, unsigned port);
 
 /* What follows works the links out again after a change: it takes time then. No heap. */
 
+/* Another number after each change. */
+uint64_t mgr_graph_version(const struct mgr_graph *g);
+
 /* Tier as given, else least number of links to a host, down ones too: a failure moves no tier. */
 unsigned mgr_graph_tier(struct mgr_graph *g, unsigned node);
 

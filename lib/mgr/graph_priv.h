@@ -37,7 +37,8 @@ struct mgr_graph {
 	unsigned n_ports, port_room;
 	struct mgr_edge *edge; /* as many as ports */
 	unsigned *queue;       /* as many as nodes */
-	bool stale;            /* links and tiers are to be worked out */
+	uint64_t version;
+	bool stale; /* links and tiers are to be worked out */
 };
 
 /* NULL: no such name. */

@@ -60,7 +60,7 @@ unsigned mgr_place_tier(struct mgr_place *p, unsigned node)
 	return mgr_graph_tier(p->g, node);
 }
 
-/* Insertion into buckets of tiers: a stable sort. */
+/* By tier, one after the other: a stable sort. */
 static int list_roots(struct mgr_place *p)
 {
 	unsigned n = mgr_graph_bound(p->g);
@@ -250,6 +250,8 @@ static bool any_root(
 		if (modes != 0 && !(modes & bar.mode))
 			continue;
 		all.mode = modes ? bar.mode : 0;
+		if (!mgr_tree_possible(p->f, wish->member, wish->n_members, &all))
+			continue;
 		for (unsigned i = 0; i < p->n_roots; i++) {
 			if (mgr_tree_grow(p->f, wish->member, wish->n_members, p->root[i], &all,
 				    &t) == 0) {
@@ -306,6 +308,21 @@ static int take(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_pla
 	return rc;
 }
 
+/* What follows from the graph alone, once per change of it. */
+static int follow_graph(struct mgr_place *p)
+{
+	uint64_t version = mgr_graph_version(p->g) + 1;
+	int rc;
+
+	if (p->synced == version)
+		return 0;
+	mgr_finder_sync(p->g, p->b);
+	rc = list_roots(p);
+	if (rc == 0)
+		p->synced = version;
+	return rc;
+}
+
 static bool wish_ok(const struct mgr_wish *wish)
 {
 	return mgr_shape_check(&wish->shape) == 0 && wish->duty > 0 && wish->duty <= MGR_DUTY &&
@@ -322,14 +339,16 @@ int mgr_place_group(struct mgr_place *p, const struct mgr_policy *policy,
 
 	if (!wish_ok(wish))
 		return -EINVAL;
-	mgr_finder_sync(p->g, p->b);
+	*why = MGR_WHY_NO_ROOM;
+	if (follow_graph(p))
+		return -ENOENT;
 	*why = MGR_WHY_RANKS;
 	if (wish->n_members < 2 || wish->n_members > MGR_MAX_MEMBERS)
 		return -ENOENT;
 	*why = MGR_WHY_HOST;
 	if (!hosts_ok(p, wish))
 		return -ENOENT;
-	n = list_roots(p) ? -ENOMEM : policy->candidates(p, wish, all);
+	n = policy->candidates(p, wish, all);
 	rc = n < 0 ? n : take(p, wish, all, n, deadline, plan, promise);
 	*why = rc == 0 ? MGR_WHY_OK : rc == -ENOSPC ? why_not(p, policy, wish) : MGR_WHY_NO_ROOM;
 	return rc ? -ENOENT : 0;

@@ -10,6 +10,7 @@ struct mgr_place {
 	struct mgr_book *b;
 	struct mgr_finder *f;
 	unsigned *root, n_roots, root_room; /* switches that are up, by ascending tier */
+	uint64_t synced;                    /* with this version of the graph, plus one */
 	uint64_t *width;                    /* scratch of the frontier */
 	unsigned width_room;
 };

@@ -144,6 +144,16 @@ static void spread(struct mgr_finder *f, unsigned root, const struct mgr_bar *ba
 	}
 }
 
+static bool port_fits(
+	const struct mgr_finder *f, const struct mgr_member *m, const struct mgr_edge *e)
+{
+	struct mgr_link l;
+
+	return m->port < 0 ||
+	       (mgr_graph_link(f->g, e->link, &l) == 0 &&
+		       (l.port[0] == (unsigned)m->port || l.port[1] == (unsigned)m->port));
+}
+
 /* The link of a member's host whose switch is nearest to the root. */
 static const struct mgr_edge *attach(
 	const struct mgr_finder *f, const struct mgr_member *m, const struct mgr_bar *bar)
@@ -153,18 +163,41 @@ static const struct mgr_edge *attach(
 	unsigned n = host && host->kind == MGR_HOST ? mgr_graph_edges(f->g, m->node, &e) : 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		struct mgr_link l;
-
-		if (f->seen[e[i].peer] != f->mark || !link_passes(f, &e[i], bar))
-			continue;
-		if (m->port >= 0 &&
-			(mgr_graph_link(f->g, e[i].link, &l) ||
-				(l.port[0] != (unsigned)m->port && l.port[1] != (unsigned)m->port)))
+		if (f->seen[e[i].peer] != f->mark || !link_passes(f, &e[i], bar) ||
+			!port_fits(f, m, &e[i]))
 			continue;
 		if (best == NULL || f->depth[e[i].peer] < f->depth[best->peer])
 			best = &e[i];
 	}
 	return best;
+}
+
+uint64_t mgr_tree_ceiling(const struct mgr_finder *f, const struct mgr_member *member, unsigned n,
+	const struct mgr_bar *bar)
+{
+	uint64_t ceiling = UINT64_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct mgr_edge *e = NULL;
+		unsigned n_edges = mgr_graph_edges(f->g, member[i].node, &e);
+		uint64_t best = 0;
+
+		for (unsigned k = 0; k < n_edges; k++) {
+			uint64_t share = mgr_link_share(f, &e[k], bar);
+
+			if (share > best && share >= bar->bps && port_fits(f, &member[i], &e[k]) &&
+				switch_passes(f, e[k].peer, bar, bar->max_tier))
+				best = share;
+		}
+		ceiling = best < ceiling ? best : ceiling;
+	}
+	return ceiling;
+}
+
+bool mgr_tree_possible(const struct mgr_finder *f, const struct mgr_member *member, unsigned n,
+	const struct mgr_bar *bar)
+{
+	return mgr_tree_ceiling(f, member, n, bar) > 0;
 }
 
 /* Puts the way from a switch to the root into the tree; what is in it already stays. */

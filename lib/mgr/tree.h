@@ -67,6 +67,15 @@ void mgr_tree_free(struct mgr_tree *t);
 uint64_t mgr_link_share(
 	const struct mgr_finder *f, const struct mgr_edge *e, const struct mgr_bar *bar);
 
+/* False: no root can have a tree within the bar, as a member's links, or the switches there, do not
+ * pass. True says nothing. */
+bool mgr_tree_possible(const struct mgr_finder *f, const struct mgr_member *member, unsigned n,
+	const struct mgr_bar *bar);
+
+/* The widest rate that members' links let pass, 0: one has none; in the bar's sense of a share. */
+uint64_t mgr_tree_ceiling(const struct mgr_finder *f, const struct mgr_member *member, unsigned n,
+	const struct mgr_bar *bar);
+
 /* Endpoints of a group on a switch of the tree: its children and its parent. */
 static inline unsigned mgr_tree_endpoints(const struct mgr_tree_sw *s)
 {
