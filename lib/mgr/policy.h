@@ -75,7 +75,7 @@ void mgr_place_free(struct mgr_place *p);
 
 /* Finds a plan and reserves what it needs, until the deadline unless committed. 0; *plan is the
  * caller's, freed with mgr_plan_free. -EINVAL: the wish is malformed. -ENOENT: *why says why not.
- * The graph is brought into the book first. */
+ * What has changed in the graph is brought into the book first. */
 int mgr_place_group(struct mgr_place *p, const struct mgr_policy *policy,
 	const struct mgr_wish *wish, uint64_t deadline, struct mgr_plan *plan, mgr_promise *promise,
 	enum mgr_why *why);
