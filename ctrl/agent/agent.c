@@ -18,6 +18,7 @@
 
 #include "ctrl/agent/listen.h"
 #include "ctrl/agent/rpc.h"
+#include "lib/ctl/config.h"
 
 enum {
 	/* Of all connections, only so many hold owners (OWNER_MAX_HELD) and only so many are TCP's:
@@ -25,7 +26,6 @@ enum {
 	 * silent longest and holds nothing. */
 	MAX_CLIENTS = 512,
 	MAX_TCP_CLIENTS = 384,
-	IDLE_MS = 60000, /* without a request, for a connection that holds no owner */
 	TICK_MS = 100,
 	LINES_PER_TURN = 32,
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
@@ -388,12 +388,12 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 {
 	struct server s = {.agent = agent,
 		.stop = stop,
-		.tcp_full = rpc_bool(config, "control_tcp_full", false),
+		.tcp_full = ctl_bool(&ctl_switch_config, config, "control_tcp_full"),
 		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
 			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS,
 			.idle_ms = limits->idle_ms ? limits->idle_ms
-						   : (unsigned)rpc_int(
-							     config, "control_idle_ms", IDLE_MS)}};
+						   : (unsigned)ctl_int(&ctl_switch_config, config,
+							     "control_idle_ms")}};
 	int rc = server_open(&s, fd, n);
 
 	if (!rc && event_base_dispatch(s.base) < 0)

@@ -19,10 +19,11 @@ struct owner;
 /* Listens at socket_path (mode 0660; a stale socket is replaced, one that somebody listens at is
  * not), serves requests and calls sw_tick every 100 ms until *stop is set; then closes all
  * connections and removes the socket. Ignores SIGPIPE for the process. config is the switch's
- * configuration, or NULL; its key "startup_file", which the main program sets, is where config.save
- * writes (absent: it refuses); "control_tcp" names an address to listen at as well, with few rights
- * unless "control_tcp_full" is true; "control_idle_ms" bounds the silence of connections that hold
- * no owner. 0, or -errno after a line on stderr that says what failed. */
+ * configuration, checked (lib/ctl/config.h), or NULL; its key "startup_file", which the main
+ * program sets, is where config.save writes (absent: it refuses); "control_tcp" names an address to
+ * listen at as well, with few rights unless "control_tcp_full" is true; "control_idle_ms" bounds
+ * the silence of connections that hold no owner. 0, or -errno after a line on stderr that says what
+ * failed. */
 int agent_run(
 	struct sw *sw, const char *socket_path, const json_t *config, volatile sig_atomic_t *stop);
 
@@ -37,7 +38,8 @@ struct agent_options {
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits);
 
-/* Checks a configuration's "control_tcp..." and "control_idle_ms". -EINVAL with a reason in err. */
+/* What the table of lib/ctl/config.h cannot tell of a configuration's "control_tcp": whether it is
+ * an address to listen at. -EINVAL with a reason in err. */
 int agent_check_config(const json_t *config, char *err, size_t cap);
 
 /* Inserts the entries of a configuration's "tables" object as one batch: all or none. What the

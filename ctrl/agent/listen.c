@@ -11,7 +11,7 @@
 
 #include "ctrl/agent/agent.h"
 
-enum { BACKLOG = 64, MIN_IDLE_MS = 1000, MAX_IDLE_MS = 86400000 };
+enum { BACKLOG = 64 };
 
 /* ---- the socket ---- */
 
@@ -96,24 +96,10 @@ static const char *tcp_hint(int rc)
 
 int agent_check_config(const json_t *config, char *err, size_t cap)
 {
-	const json_t *tcp = json_object_get(config, "control_tcp");
-	const json_t *full = json_object_get(config, "control_tcp_full");
-	const json_t *idle = json_object_get(config, "control_idle_ms");
+	const char *tcp = json_string_value(json_object_get(config, "control_tcp"));
 	struct ctl_address at;
+	int rc = tcp ? ctl_listen_parse(tcp, &at) : 0;
 
-	if (full && !json_is_boolean(full)) {
-		snprintf(err, cap, "control_tcp_full: must be true or false");
-		return -EINVAL;
-	}
-	if (idle && (!json_is_integer(idle) || json_integer_value(idle) < MIN_IDLE_MS ||
-			    json_integer_value(idle) > MAX_IDLE_MS)) {
-		snprintf(err, cap, "control_idle_ms: must be an integer %d..%d", MIN_IDLE_MS,
-			MAX_IDLE_MS);
-		return -EINVAL;
-	}
-	if (!tcp)
-		return 0;
-	int rc = json_is_string(tcp) ? ctl_listen_parse(json_string_value(tcp), &at) : -EINVAL;
 	if (rc)
 		snprintf(err, cap, "control_tcp: %s", tcp_hint(rc));
 	return rc ? -EINVAL : 0;

@@ -41,6 +41,32 @@ static void types_of_ports(void **state)
 	json_decref(null);
 }
 
+/* The agent's fields, which it takes from the table. */
+static void control(void **state)
+{
+	static const struct {
+		const char *json, *at;
+	} cases[] = {
+		{"{\"control_tcp\":9}", "control_tcp"},
+		{"{\"control_tcp_full\":1}", "control_tcp_full"},
+		{"{\"control_idle_ms\":999}", "control_idle_ms"},
+		{"{\"control_idle_ms\":true}", "control_idle_ms"},
+		{"{\"control_idle_ms\":3600001}", "control_idle_ms"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *json = parse(cases[i].json);
+		struct ctl_problem problem;
+
+		assert_int_not_equal(ctl_check_value(&ctl_switch_config, json, "", &problem), 0);
+		assert_string_equal(problem.path, cases[i].at);
+		json_decref(json);
+	}
+	assert_int_equal(ctl_int(&ctl_switch_config, NULL, "control_idle_ms"), 60000);
+	assert_false(ctl_bool(&ctl_switch_config, NULL, "control_tcp_full"));
+}
+
 /* Who mistypes is told what there is; who is far off is not led astray. */
 static void near_misses(void **state)
 {
@@ -182,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(types_of_ports),
+		cmocka_unit_test(control),
 		cmocka_unit_test(near_misses),
 		cmocka_unit_test(every_default),
 		cmocka_unit_test(page),
