@@ -50,7 +50,7 @@ static const char usage_text[] =
 	"  -s, --socket PATH    control socket; default $INCLINE_SOCKET, or " CTL_DEFAULT_SOCKET
 	"\n"
 	"                       (or tcp:HOST:PORT)\n"
-	"  -j, --json           print results as JSON\n"
+	"  -j, --json           print results as JSON; also after a command\n"
 	"  -i, --interactive    read commands from the terminal, with completion and history\n"
 	"  -f, --file FILE      run the commands in a file, one per line (- for standard input)\n"
 	"  -k, --keep-going     with -f: go on after a command that fails\n"

@@ -65,7 +65,8 @@ struct cli {
 };
 
 /* Runs one command: CLI_OK, CLI_FAILED or CLI_USAGE, after printing result or error. No words: the
- * summary. */
+ * summary. Among the words, -j and --json mean cli.json for this command; a single word with blanks
+ * is a line of words. */
 int cli_run(struct cli *cli, unsigned argc, const char *const *argv);
 
 /* Runs each line of a file; '#' begins a comment line. Stops at the first that fails unless keep.

@@ -9,9 +9,7 @@
 
 /* ---- the list of commands ---- */
 
-enum { MAX_COMMANDS = 64 };
-
-static struct cli_command commands[MAX_COMMANDS];
+static struct cli_command *commands; /* until the process ends */
 static unsigned n_commands;
 
 static int by_words(const void *a, const void *b)
@@ -23,14 +21,20 @@ static int by_words(const void *a, const void *b)
 static void build_commands(void)
 {
 	const struct ctl_schema *s = &ctl_switch_schema;
+	unsigned most = s->n;
 
-	for (unsigned i = 0; i < s->n && n_commands < MAX_COMMANDS; i++)
+	for (const struct cli_own *own = cli_own; own->words; own++)
+		most++;
+	commands = calloc(most, sizeof(commands[0]));
+	if (!commands)
+		return;
+	for (unsigned i = 0; i < s->n; i++)
 		if (s->methods[i].command)
 			commands[n_commands++] =
 				(struct cli_command){.words = s->methods[i].command,
 					.method = &s->methods[i],
 					.help = s->methods[i].help};
-	for (const struct cli_own *own = cli_own; own->words && n_commands < MAX_COMMANDS; own++)
+	for (const struct cli_own *own = cli_own; own->words; own++)
 		commands[n_commands++] = (struct cli_command){.words = own->words,
 			.method = ctl_find(s, own->method),
 			.syntax = own->syntax,

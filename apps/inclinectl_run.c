@@ -96,7 +96,7 @@ static int run_help(struct cli *cli, unsigned argc, const char *const *argv)
 	return found ? CLI_OK : CLI_USAGE;
 }
 
-int cli_run(struct cli *cli, unsigned argc, const char *const *argv)
+static int run_words(struct cli *cli, unsigned argc, const char *const *argv)
 {
 	const struct cli_command *command;
 	json_t *params = NULL, *result = NULL;
@@ -109,11 +109,6 @@ int cli_run(struct cli *cli, unsigned argc, const char *const *argv)
 	}
 	if (argc && !strcmp(argv[0], "help"))
 		return run_help(cli, argc - 1, argv + 1);
-	if (argc > CLI_MAX_WORDS) {
-		fprintf(cli->err, "error: %sthe command has more than %d words\n", cli->where,
-			CLI_MAX_WORDS);
-		return CLI_USAGE;
-	}
 	int rc = cli_parse(argc, argv, &command, &params, err);
 	if (rc) {
 		fprintf(cli->err, "error: %s%s\n", cli->where, err);
@@ -134,7 +129,7 @@ int cli_run(struct cli *cli, unsigned argc, const char *const *argv)
 	return rc ? CLI_FAILED : CLI_OK;
 }
 
-/* ---- files of commands ---- */
+/* ---- lines ---- */
 
 static int run_line(struct cli *cli, const char *line)
 {
@@ -151,6 +146,34 @@ static int run_line(struct cli *cli, const char *line)
 	tok_end(tok);
 	return rc;
 }
+
+int cli_run(struct cli *cli, unsigned argc, const char *const *argv)
+{
+	const bool json = cli->json;
+	const char *words[CLI_MAX_WORDS];
+	unsigned n = 0;
+	int rc;
+
+	for (unsigned i = 0; i < argc; i++) {
+		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json")) {
+			cli->json = true;
+		} else if (n == CLI_MAX_WORDS) {
+			fprintf(cli->err, "error: %sthe command has more than %d words\n",
+				cli->where, CLI_MAX_WORDS);
+			cli->json = json;
+			return CLI_USAGE;
+		} else {
+			words[n++] = argv[i];
+		}
+	}
+	/* A whole command in quotes. It ends, for each line is shorter than the one before. */
+	rc = n == 1 && strpbrk(words[0], " \t") ? run_line(cli, words[0])
+						: run_words(cli, n, words);
+	cli->json = json;
+	return rc;
+}
+
+/* ---- files of commands ---- */
 
 int cli_run_file(struct cli *cli, const char *path, bool keep)
 {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { WHY_LEN = 384 };
+
 /* ---- names ---- */
 
 void port_names_read(struct sw *sw, struct port_names *ports)
@@ -163,22 +165,40 @@ static const char *ip_from_json(
 	return NULL;
 }
 
+/* "is not a port of this switch, which has: p0, p1", as many as fit. */
+static const char *no_such_port(const struct port_names *ports, char why[WHY_LEN])
+{
+	size_t at = (size_t)snprintf(why, WHY_LEN, "is not a port of this switch, which has: ");
+
+	for (unsigned i = 0; i < ports->n; i++) {
+		const char *name = ports->port[i].name;
+
+		if (at + strlen(name) + sizeof(", , ...") > WHY_LEN) {
+			snprintf(why + at, WHY_LEN - at, ", ...");
+			break;
+		}
+		at += (size_t)snprintf(why + at, WHY_LEN - at, "%s%s", i ? ", " : "", name);
+	}
+	return why;
+}
+
 static const char *port_from_json(
-	const json_t *v, const struct port_names *ports, struct table_value *out)
+	const json_t *v, const struct port_names *ports, struct table_value *out, char why[WHY_LEN])
 {
 	int id = json_is_string(v) ? port_names_id(ports, json_string_value(v)) : -ENOENT;
 
 	if (!json_is_string(v))
 		return "must be the name of a port";
 	if (id < 0)
-		return "no port has this name";
+		return no_such_port(ports, why);
 	out->u = (uint64_t)id;
 	return NULL;
 }
 
-/* NULL, or why v is no value for the field. Limits are the registry's to check. */
+/* NULL, or why v is no value for the field; why is room for a reason that is made up. Limits are
+ * the registry's to check. */
 static const char *value_from_json(const struct table_field *f, bool key, const json_t *v,
-	const struct port_names *ports, struct table_value *out)
+	const struct port_names *ports, struct table_value *out, char why[WHY_LEN])
 {
 	switch (f->type) {
 	case TABLE_UINT:
@@ -194,7 +214,7 @@ static const char *value_from_json(const struct table_field *f, bool key, const 
 			       ? NULL
 			       : "must be a MAC address";
 	case TABLE_PORT:
-		return port_from_json(v, ports, out);
+		return port_from_json(v, ports, out, why);
 	}
 	return "has a type that is not known";
 }
@@ -250,7 +270,7 @@ int table_key_from_json(const struct table_desc *desc, const json_t *key, const 
 	const struct port_names *ports, struct table_entry *entry, unsigned *any,
 	struct rpc_error *e)
 {
-	char path[CTL_PATH_LEN], owner[64];
+	char path[CTL_PATH_LEN], owner[64], made[WHY_LEN];
 
 	snprintf(owner, sizeof(owner), "the key of table %s", desc->name);
 	int rc = no_unknown(desc->keys, desc->n_keys, key, at, owner, e);
@@ -263,7 +283,7 @@ int table_key_from_json(const struct table_desc *desc, const json_t *key, const 
 		const char *why = NULL;
 
 		if (v)
-			why = value_from_json(f, true, v, ports, &entry->key[i]);
+			why = value_from_json(f, true, v, ports, &entry->key[i], made);
 		else if (any)
 			*any |= 1u << i;
 		else if (!wildcard(f, &entry->key[i]))
@@ -301,7 +321,7 @@ int table_action_from_json(const struct table_desc *desc, const char *action, co
 	const char *at, const struct port_names *ports, struct table_entry *entry,
 	struct rpc_error *e)
 {
-	char path[CTL_PATH_LEN], owner[64];
+	char path[CTL_PATH_LEN], owner[64], made[WHY_LEN];
 
 	snprintf(path, sizeof(path), "%s.action", at);
 	if (!action)
@@ -323,7 +343,7 @@ int table_action_from_json(const struct table_desc *desc, const char *action, co
 		const char *why = f->optional ? NULL : "is missing";
 
 		if (v)
-			why = value_from_json(f, false, v, ports, &entry->param[i]);
+			why = value_from_json(f, false, v, ports, &entry->param[i], made);
 		if (!why)
 			continue;
 		snprintf(path, sizeof(path), "%s.data.%s", at, f->name);

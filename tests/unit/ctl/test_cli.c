@@ -184,6 +184,28 @@ static void test_paging(void **state)
 	json_decref(all);
 }
 
+/* As options of inclinectl, for one command; and a command that came as one word. */
+static void test_after_command(void **state)
+{
+	static const char *const line[] = {"table list --json"};
+	struct fixture *f = *state;
+	json_t *json;
+
+	run_ok(f, "ports -j");
+	json = json_loads(f->out, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(json, "ports")), 2);
+	json_decref(json);
+	run_ok(f, "ports");
+	assert_null(json_loads(f->out, 0, NULL));
+	rewind(f->cli.out);
+	assert_int_equal(cli_run(&f->cli, 1, line), CLI_OK);
+	fputc('\0', f->cli.out);
+	fflush(f->cli.out);
+	json = json_loads(f->out, 0, NULL);
+	assert_non_null(json_object_get(json, "tables"));
+	json_decref(json);
+}
+
 /* ---- help and completion ---- */
 
 static void test_help(void **state)
@@ -320,6 +342,7 @@ int main(void)
 		T(test_file),
 		T(test_table_write_file),
 		T(test_paging),
+		T(test_after_command),
 		T(test_help),
 		cmocka_unit_test(test_all_reachable),
 		T(test_complete),

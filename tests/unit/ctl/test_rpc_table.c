@@ -277,7 +277,7 @@ static void test_bad_class_values(void **state)
 	bad_update(f,
 		"{'op':'insert','table':'classes','key':{'tagged':true,'in':'p7'},"
 		"'action':'mark','data':{'dscp':1}}",
-		INVALID, "EINVAL", ".key.in", "no port has this name");
+		INVALID, "EINVAL", ".key.in", "is not a port of this switch, which has: p0, p1");
 	bad_update(f,
 		"{'op':'insert','table':'classes','key':{'tagged':true,'in':4},"
 		"'action':'mark','data':{'dscp':1}}",
