@@ -101,8 +101,10 @@ void lcore_note_mac(struct lcore *lc, uint16_t port, const struct wire_ip *ip, c
 	for (unsigned i = 0; i < n; i++)
 		if (wire_ip_eq(&lc->seen[i].ip, ip) && memcmp(lc->seen[i].mac, mac, 6) == 0)
 			return;
-	if (n == LCORE_MAX_SEEN)
+	if (n == LCORE_MAX_SEEN) {
+		lc->port[port].mac_unlisted++;
 		return;
+	}
 	s = &lc->seen[n];
 	*s = (struct lcore_seen){.ip = *ip, .port = port};
 	memcpy(s->mac, mac, sizeof(s->mac));

@@ -52,6 +52,7 @@ struct lport {
 	uint16_t ip_id;
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
 	uint64_t mac_mismatch; /* packets from neighbours with another MAC than their entries' */
+	uint64_t mac_unlisted; /* of these, whose neighbour found lcore.seen full */
 	struct rte_mbuf *tx[LCORE_TX_BURST];
 };
 

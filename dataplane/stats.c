@@ -82,6 +82,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 		.rx_errors = s.ierrors,
 		.rx_nombuf = s.rx_nombuf,
 		.mac_mismatch = lp->mac_mismatch,
+		.mac_unlisted = lp->mac_unlisted,
 	};
 	find_mismatch(sw, port->id, out->mismatch);
 	memcpy(out->name, port->config.name, sizeof(out->name));

@@ -53,8 +53,9 @@ struct sw_port {
 	 * buffer was left. */
 	uint64_t rx_missed, rx_errors, rx_nombuf;
 	/* Packets from neighbours with another MAC address than their neigh entries', and the
-	 * latest such address that still differs: "10.0.0.7 from 02:00:00:00:00:07"; "": none. */
-	uint64_t mac_mismatch;
+	 * latest such address that still differs: "10.0.0.7 from 02:00:00:00:00:07"; "": none.
+	 * The list of such addresses ends; unlisted: packets from those that found it full. */
+	uint64_t mac_mismatch, mac_unlisted;
 	char mismatch[SW_MISMATCH_TEXT];
 };
 unsigned sw_n_ports(const struct sw *sw);

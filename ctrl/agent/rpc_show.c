@@ -130,6 +130,7 @@ static json_t *port_json(const struct sw_port *p)
 	json_object_set_new(out, "rx_errors", ctl_u64(p->rx_errors));
 	json_object_set_new(out, "rx_nombuf", ctl_u64(p->rx_nombuf));
 	json_object_set_new(out, "mac_mismatch", ctl_u64(p->mac_mismatch));
+	json_object_set_new(out, "mac_unlisted", ctl_u64(p->mac_unlisted));
 	if (p->mismatch[0])
 		json_object_set_new(out, "mismatch", rpc_text(p->mismatch));
 	return out;

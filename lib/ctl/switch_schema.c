@@ -434,6 +434,9 @@ static const struct ctl_field port_fields[] = {
 	{"mac_mismatch", CTL_U64, .required = true,
 		.help = "ARP, ND and control messages of neighbours whose MAC address is not what "
 			"their neigh entries say: nothing gets to them"},
+	{"mac_unlisted", CTL_U64, .required = true,
+		.help = "of these, from neighbours that the log and mismatch do not name: 64 had "
+			"been found before"},
 	{"mismatch", CTL_STRING,
 		.help = "the latest neighbour of which that is still true, and the address it has"},
 	{0}};

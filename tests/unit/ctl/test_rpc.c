@@ -172,7 +172,7 @@ static void test_ports(void **state)
 		"{'name':'p1','type':'null','id':5,'mac':'02:00:00:00:01:01','mtu':4200,"
 		"'link':'down','rx_packets':11,'rx_bytes':'1152921504606846976','tx_packets':0,"
 		"'tx_bytes':0,'tx_drops':0,'rx_missed':0,'rx_errors':0,'rx_nombuf':0,"
-		"'mac_mismatch':0}");
+		"'mac_mismatch':0,'mac_unlisted':0}");
 	json_decref(result);
 }
 

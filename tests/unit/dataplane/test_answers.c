@@ -322,6 +322,28 @@ static void mac_mismatch(void **state)
 	assert_string_equal(port.mismatch, "");
 }
 
+/* The list of wrong addresses ends; what is not in it any more is counted. */
+static void mac_unlisted(void **state)
+{
+	struct wire_ip host = h_host4(0), own = h_ip("10.0.0.1");
+	struct sw_port port;
+	uint8_t b[128];
+	struct frame f;
+
+	(void)state;
+	for (unsigned i = 0; i < LCORE_MAX_SEEN + 3; i++) {
+		size_t len = h_arp(b, ARP_REQUEST, &host, &own, 0);
+
+		b[9] = b[25] = (uint8_t)(1 + i % (LCORE_MAX_SEEN + 2)); /* of Ethernet, of ARP */
+		h_exchange(sw, 0, b, len, 0, &f);
+	}
+	sw_port_get(sw, 0, &port);
+	assert_int_equal(port.mac_mismatch, LCORE_MAX_SEEN + 3);
+	assert_int_equal(port.mac_unlisted, 2);
+	sw_tick(sw, port_now_ns());
+	assert_int_equal(sw->n_seen_logged, LCORE_MAX_SEEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +360,7 @@ int main(void)
 		T(neigh_sources),
 		T(proxy_vlan),
 		T(mac_mismatch),
+		T(mac_unlisted),
 #undef T
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
