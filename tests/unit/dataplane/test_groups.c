@@ -344,6 +344,36 @@ static void failed(void **state)
 	assert_null(sw_group_get(sw, slot));
 }
 
+/* Who is missing takes a look at every slot of a group, which are the worker's cache lines: counted
+ * here (the linker puts this in the place of the function). */
+static unsigned looks;
+uint64_t __real_inc_group_missing(struct inc_group *g, uint32_t *psn);
+uint64_t __wrap_inc_group_missing(struct inc_group *g, uint32_t *psn);
+
+uint64_t __wrap_inc_group_missing(struct inc_group *g, uint32_t *psn)
+{
+	looks++;
+	return __real_inc_group_missing(g, psn);
+}
+
+static void rarely_looked_at(void **state)
+{
+	struct inc_group *g;
+	uint64_t at;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	g = sw_group_get(sw, c_create());
+	assert_int_equal(g->state, INC_ACTIVE);
+	looks = 0;
+	for (at = g->last_progress_ns; at < g->last_progress_ns + sw->config.stall_ns;
+		at += sw->config.stall_ns / 50)
+		sw_tick(sw, at);
+	assert_int_equal(looks, 0);
+	sw_tick(sw, g->last_progress_ns + sw->config.stall_ns);
+	assert_int_equal(looks, 1);
+}
+
 static void stall(void **state)
 {
 	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
@@ -508,6 +538,7 @@ int main(void)
 		T(refused_activation),
 		T(never_activated),
 		T(failed),
+		T(rarely_looked_at),
 		T(stall),
 		T(rebinding),
 		T(connected_in_parts),
