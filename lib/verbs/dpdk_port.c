@@ -37,6 +37,7 @@ struct iv_dpdk {
 	uint64_t tx_link_down;
 	uint64_t tx_stuck; /* the peer does not read its ring */
 	uint64_t tx_too_long;
+	uint64_t tx_mtu;      /* longer than the interface of an af_packet port has been made */
 	uint64_t tx_no_mbuf;  /* turns without a free buffer, frames lost for want of one */
 	uint64_t tx_deferred; /* kept for the next turn, the ring was full */
 	uint64_t reconnects;
@@ -96,6 +97,15 @@ static unsigned port_tx_room(void *arg)
 	return room < p->n_fresh ? room : p->n_fresh;
 }
 
+/* The kernel would lose it without a word. */
+static bool over_mtu(const struct iv_dpdk *p, const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const bool tagged = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN);
+
+	return m->pkt_len > RTE_ETHER_HDR_LEN + (tagged ? RTE_VLAN_HLEN : 0) + port_mtu(&p->port);
+}
+
 static void port_tx(void *arg, const struct rnic_frame *frame)
 {
 	struct iv_dpdk *p = arg;
@@ -109,6 +119,10 @@ static void port_tx(void *arg, const struct rnic_frame *frame)
 	}
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
+	if (over_mtu(p, m)) {
+		drop(m, &p->tx_mtu);
+		return;
+	}
 	p->tx[p->n_tx++] = m;
 }
 
@@ -220,6 +234,7 @@ static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)
 		{"port_rx_segments", p->rx_segments},
 		{"port_tx_no_mbuf", p->tx_no_mbuf},
 		{"port_tx_too_long", p->tx_too_long},
+		{"port_tx_mtu", p->tx_mtu},
 		{"port_tx_link_down", p->tx_link_down},
 		{"port_tx_stuck", p->tx_stuck},
 		{"port_tx_deferred", p->tx_deferred},
