@@ -6,11 +6,11 @@
 #include <stdint.h>
 /* cmocka needs the above first */
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/ctl/config.h"
+#include "tests/unit/shipped.h"
 
 static json_t *parse(const char *text)
 {
@@ -157,7 +157,7 @@ static void in_run(const char *file, const json_t *object, const char *key)
 		fail_msg("%s: %s is %s, not in /run/incline", file, key, path);
 }
 
-static void check_shipped(const char *file, const json_t *json)
+static void check_switch(const char *file, const json_t *json)
 {
 	struct ctl_problem problem;
 	json_t *port;
@@ -174,34 +174,21 @@ static void check_shipped(const char *file, const json_t *json)
 	}
 }
 
+static void check_shipped(const char *file, const json_t *json)
+{
+	json_t *plain = ctl_strip_comments(json);
+
+	if (strncmp(file, "rnic-", 5) != 0)
+		check_switch(file, plain);
+	else
+		in_run(file, json_object_get(plain, "port"), "socket");
+	json_decref(plain);
+}
+
 static void shipped(void **state)
 {
-	DIR *dir = opendir(PMD_CONFIGS);
-	struct dirent *d;
-	unsigned n = 0;
-
 	(void)state;
-	assert_non_null(dir);
-	while ((d = readdir(dir)) != NULL) {
-		char path[512];
-		json_t *json, *plain;
-
-		if (!strstr(d->d_name, ".json"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%.200s", PMD_CONFIGS, d->d_name);
-		json = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-		assert_non_null(json);
-		plain = ctl_strip_comments(json);
-		if (strncmp(d->d_name, "rnic-", 5) != 0)
-			check_shipped(d->d_name, plain);
-		else
-			in_run(d->d_name, json_object_get(plain, "port"), "socket");
-		json_decref(json);
-		json_decref(plain);
-		n++;
-	}
-	closedir(dir);
-	assert_true(n >= 13);
+	assert_true(shipped_configs(check_shipped) >= 13);
 }
 
 int main(void)

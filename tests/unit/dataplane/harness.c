@@ -116,6 +116,14 @@ void h_stop(struct sw *sw)
 	sw_destroy(sw);
 }
 
+void h_stop_whole(struct sw *sw)
+{
+	h_check_balance(sw);
+	assert_int_equal(h_value(sw, "mbufs_free"), h_value(sw, "mbufs"));
+	assert_int_equal(h_value(sw, "head_mbufs_free"), sw->head_pool->size);
+	h_stop(sw);
+}
+
 static struct rte_ring *ring(struct sw *sw, unsigned port, const char *end)
 {
 	char name[RTE_RING_NAMESIZE];

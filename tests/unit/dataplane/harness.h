@@ -27,6 +27,8 @@ struct frame {
  * and fd00::(10+i) at port i, with MAC 02:00:00:00:00:(10+i); neighbours are entered. */
 struct sw *h_start(unsigned n, const char *more, const char *port_more);
 void h_stop(struct sw *sw);
+/* The same, after nothing has been lost on the way: h_check_balance, and all buffers are back. */
+void h_stop_whole(struct sw *sw);
 
 json_t *h_json(const char *text);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Configurations: what is refused and how it is said; the shipped ones are all right. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness.h"
+#include "tests/unit/shipped.h"
 
 static void refused(void **state)
 {
@@ -143,37 +143,23 @@ static void memifs_of_one_socket(void **state)
 	json_decref(json);
 }
 
-/* Every file of pmd-configs that configures a switch. */
+static void check_shipped(const char *file, const json_t *json)
+{
+	char err[SW_ERR_LEN] = "";
+	struct sw_config config;
+
+	if (strncmp(file, "rnic-", 5) == 0)
+		return;
+	if (sw_config_parse(json, &config, err) != 0)
+		fail_msg("%s: %s", file, err);
+	assert_true(config.n_addresses > 0);
+	sw_config_free(&config);
+}
+
 static void shipped(void **state)
 {
-	DIR *dir = opendir(PMD_CONFIGS);
-	struct dirent *d;
-	unsigned n = 0;
-
 	(void)state;
-	assert_non_null(dir);
-	while ((d = readdir(dir)) != NULL) {
-		char path[512], err[SW_ERR_LEN] = "";
-		struct sw_config config;
-		json_error_t where;
-		json_t *json;
-
-		if (strstr(d->d_name, ".json") == NULL || strncmp(d->d_name, "rnic-", 5) == 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%.200s", PMD_CONFIGS, d->d_name);
-		json = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-		if (json == NULL)
-			fail_msg("%s:%d: %s", path, where.line, where.text);
-		if (sw_config_parse(json, &config, err) != 0)
-			fail_msg("%s: %s", path, err);
-		assert_true(config.n_addresses > 0);
-		assert_non_null(json_object_get(json, "control"));
-		sw_config_free(&config);
-		json_decref(json);
-		n++;
-	}
-	closedir(dir);
-	assert_true(n >= 9);
+	shipped_configs(check_shipped);
 }
 
 /* A switch that cannot be made says why, and leaves nothing behind that keeps the next from it. */
