@@ -13,6 +13,7 @@
 int run_evset_tests(void);
 int run_nscc_tests(void);
 int run_pair_tests(void);
+int run_ports_tests(void);
 int run_rcv_tests(void);
 int run_req_tests(void);
 int run_rsp_tests(void);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/mrc/reverse.h"
+
+void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed)
+{
+	*r = (struct mrc_reverse){.n_ports = evs->n_ports,
+		.base_rtt_ns = evs->base_rtt_ns,
+		.random = seed,
+		.probe_ev = MRC_NO_EV};
+	for (unsigned p = 0; p < evs->n_ports; p++)
+		r->ev[p] = evs->ring[p].n ? evs->ring[p].index[0] : MRC_NO_EV;
+}
+
+int mrc_reverse_next(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable)
+{
+	for (unsigned i = 0; i < r->n_ports; i++) {
+		const unsigned p = r->turn;
+
+		r->turn = (r->turn + 1) % r->n_ports;
+		if (!(usable & evs->up) || !((usable & evs->up) >> p & 1) || r->ev[p] == MRC_NO_EV)
+			continue;
+		/* A controller's denial holds for control packets as well. */
+		if (evs->ev[r->ev[p]].state == MRC_EV_DENIED)
+			r->ev[p] = evs->ring[p].n ? evs->ring[p].index[0] : MRC_NO_EV;
+		if (r->ev[p] != MRC_NO_EV)
+			return r->ev[p];
+	}
+	return MRC_NO_EV;
+}
+
+void mrc_reverse_worked(struct mrc_reverse *r, const struct mrc_evset *evs, int ev)
+{
+	if (ev >= 0 && (unsigned)ev < evs->n && evs->ev[ev].state == MRC_EV_GOOD)
+		r->ev[evs->ev[ev].port] = (int16_t)ev;
+}
+
+/* splitmix64, as the set's. */
+static uint64_t draw(struct mrc_reverse *r)
+{
+	uint64_t z = r->random += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* One of the active EVs of a usable port. */
+static int any(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable)
+{
+	unsigned n = 0, at;
+
+	for (unsigned p = 0; p < evs->n_ports; p++)
+		n += usable >> p & 1 ? evs->ring[p].n : 0;
+	if (n == 0)
+		return MRC_NO_EV;
+	at = (unsigned)(draw(r) % n);
+	for (unsigned p = 0; p < evs->n_ports; p++) {
+		if (!(usable >> p & 1))
+			continue;
+		if (at < evs->ring[p].n)
+			return evs->ring[p].index[at];
+		at -= evs->ring[p].n;
+	}
+	return MRC_NO_EV;
+}
+
+bool mrc_reverse_probe(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable,
+	uint64_t now, int *ev, uint16_t *id)
+{
+	const bool wanted = r->received && !r->sent;
+
+	if (now < r->round)
+		return false;
+	if (!r->received && !r->sent)
+		return false;
+	r->round = now + r->base_rtt_ns;
+	r->received = r->sent = false;
+	if (!wanted || (*ev = any(r, evs, usable & evs->up)) == MRC_NO_EV)
+		return false;
+	*id = ++r->probe_id;
+	r->probe_ev = *ev;
+	return true;
+}
+
+void mrc_reverse_answered(struct mrc_reverse *r, const struct mrc_evset *evs, uint16_t id)
+{
+	if (r->probe_ev == MRC_NO_EV || id != r->probe_id)
+		return;
+	mrc_reverse_worked(r, evs, r->probe_ev);
+	r->probe_ev = MRC_NO_EV;
+}
+
+uint64_t mrc_reverse_deadline(const struct mrc_reverse *r)
+{
+	return r->received || r->sent ? r->round : UINT64_MAX;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The paths that a connection's control packets take: one for each plane, in turn over the planes
+ * that are up at both ends (MRC paper, 2.4). A path is kept as long as there is word that it works:
+ * with data flowing out, unmarked SACKs of that data are the word; an end that only receives probes
+ * one path, drawn at random, in each round trip in which something came.
+ *
+ * No clock (times are nanoseconds, passed in, not decreasing), no heap, no I/O. One owner. */
+#ifndef MRC_REVERSE_H
+#define MRC_REVERSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/mrc/evset.h"
+
+struct mrc_reverse {
+	unsigned n_ports, turn;
+	int16_t ev[MRC_MAX_PORTS]; /* indices of the set; MRC_NO_EV: the port has none */
+	uint64_t base_rtt_ns, round;
+	uint64_t random;
+	bool received, sent; /* in this round */
+	int probe_ev;        /* out; MRC_NO_EV */
+	uint16_t probe_id;
+};
+
+/* The first active EV of each port until more is known. */
+void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed);
+
+/* The EV (an index) of the next control packet, of a port in usable (a bit each: up at both ends,
+ * with room); MRC_NO_EV. One that the set has come to think bad is used until another is known: the
+ * packet may still get through. */
+int mrc_reverse_next(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable);
+
+/* A data packet came, or left. */
+static inline void mrc_reverse_received(struct mrc_reverse *r)
+{
+	r->received = true;
+}
+static inline void mrc_reverse_sent(struct mrc_reverse *r)
+{
+	r->sent = true;
+}
+
+/* A path has worked: an unmarked SACK of a packet that took it has come. */
+void mrc_reverse_worked(struct mrc_reverse *r, const struct mrc_evset *evs, int ev);
+
+/* Once per round trip; true: an EV probe is to be sent now on *ev with *id. */
+bool mrc_reverse_probe(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable,
+	uint64_t now, int *ev, uint16_t *id);
+/* Its answer. One of another probe than the last does nothing. */
+void mrc_reverse_answered(struct mrc_reverse *r, const struct mrc_evset *evs, uint16_t id);
+/* When mrc_reverse_probe may give one; UINT64_MAX: not before something comes. */
+uint64_t mrc_reverse_deadline(const struct mrc_reverse *r);
+
+#endif

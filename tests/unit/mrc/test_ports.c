@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports that both ends know to be up, how the news travels; paths of control packets. */
+#include <errno.h>
+
+#include "lib/mrc/ports.h"
+#include "lib/mrc/reverse.h"
+#include "tests/unit/mrc/mrc_test.h"
+
+enum { RTT = 1000, SECOND = 1000000000, PORTS = 4, EVS = 32 };
+
+static struct mrc_ports ports(void)
+{
+	struct mrc_ports p;
+
+	assert_int_equal(mrc_ports_init(&p, PORTS, RTT), 0);
+	assert_int_equal(mrc_ports_deadline(&p), UINT64_MAX);
+	return p;
+}
+
+static void refused(void **state)
+{
+	struct mrc_ports p;
+
+	(void)state;
+	assert_int_equal(mrc_ports_init(&p, 0, RTT), -EINVAL);
+	assert_int_equal(mrc_ports_init(&p, 9, RTT), -EINVAL);
+	assert_int_equal(mrc_ports_init(&p, 1, 0), -EINVAL);
+}
+
+/* Until it is answered, with growing patience; then once a second while a port is down. */
+static void told(void **state)
+{
+	struct mrc_ports p = ports();
+	struct mrc_endpoint said;
+	uint64_t now = 5000, wait = 8 * RTT;
+
+	(void)state;
+	mrc_ports_local(&p, 0xff, now); /* nothing has changed */
+	assert_false(mrc_ports_tx(&p, now, &said));
+	mrc_ports_local(&p, 0xfb, now);
+	assert_int_equal(mrc_ports_usable(&p), 0xb);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_true(mrc_ports_tx(&p, now, &said));
+		assert_int_equal(said.op, MRC_PORT_STATUS);
+		assert_int_equal(said.id, 1);
+		assert_int_equal(said.port_mask, 0xb << 1);
+		assert_false(mrc_ports_tx(&p, now + wait - 1, &said));
+		assert_int_equal(mrc_ports_deadline(&p), now + wait);
+		now += wait;
+		wait = 2 * wait < 100000000 ? 2 * wait : 100000000;
+	}
+	mrc_ports_answered(&p, 2, now); /* no such */
+	assert_true(p.unanswered);
+	mrc_ports_answered(&p, 1, now);
+	assert_int_equal(mrc_ports_deadline(&p), now + SECOND);
+	now += SECOND;
+	assert_true(mrc_ports_tx(&p, now, &said));
+	assert_int_equal(said.id, 2);
+	assert_int_equal(mrc_ports_deadline(&p), now + SECOND);
+	mrc_ports_local(&p, 0xf, now);
+	assert_true(mrc_ports_tx(&p, now, &said));
+	assert_int_equal(said.port_mask, 0xf << 1);
+	mrc_ports_answered(&p, 3, now);
+	assert_int_equal(mrc_ports_deadline(&p), UINT64_MAX);
+}
+
+static void heard(void **state)
+{
+	struct mrc_ports p = ports();
+	struct mrc_endpoint r = {.id = 0xfffe, .port_mask = 0x6, .ts = 77, .op = MRC_PORT_STATUS};
+
+	(void)state;
+	assert_true(mrc_ports_update(&p, &r));
+	assert_int_equal(mrc_ports_usable(&p), 0x3);
+	r.id = 3; /* over the wrap */
+	r.port_mask = 0x1e;
+	assert_true(mrc_ports_update(&p, &r));
+	assert_int_equal(mrc_ports_usable(&p), 0xf);
+	r.id = 0xffff;
+	r.port_mask = 0;
+	assert_false(mrc_ports_update(&p, &r));
+	assert_int_equal(mrc_ports_usable(&p), 0xf);
+	assert_int_equal(p.stale, 1);
+	assert_int_equal(mrc_endpoint_answer(&r).id, 0xffff);
+	assert_int_equal(mrc_endpoint_answer(&r).ts, 77);
+}
+
+static void answers_are_limited(void **state)
+{
+	struct mrc_answers a = {0};
+	unsigned given = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++)
+		given += mrc_answers_take(&a, 50);
+	assert_int_equal(given, MRC_ANSWERS_BURST);
+	for (uint64_t now = 50; now < 50 + SECOND; now += 1000)
+		given += mrc_answers_take(&a, now);
+	assert_in_range(given, MRC_ANSWERS_PER_S + MRC_ANSWERS_BURST - 2,
+		MRC_ANSWERS_PER_S + MRC_ANSWERS_BURST);
+}
+
+static struct mrc_evset set(void)
+{
+	const struct mrc_evset_config config = {
+		.n_ports = PORTS, .max_active = EVS / 2, .min_active = 1, .base_rtt_ns = RTT};
+	uint32_t ev[EVS];
+	uint8_t port[EVS];
+	struct mrc_evset s;
+
+	for (unsigned i = 0; i < EVS; i++) {
+		ev[i] = 100 + i;
+		port[i] = (uint8_t)(i % PORTS);
+	}
+	assert_int_equal(mrc_evset_init(&s, &config, ev, port, EVS), 0);
+	return s;
+}
+
+static void in_turn(void **state)
+{
+	struct mrc_evset s = set();
+	struct mrc_reverse r;
+
+	(void)state;
+	mrc_reverse_init(&r, &s, 1);
+	for (unsigned i = 0; i < 2 * PORTS; i++)
+		assert_int_equal(s.ev[mrc_reverse_next(&r, &s, 0xf)].port, i % PORTS);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(s.ev[mrc_reverse_next(&r, &s, 0x5)].port, i % 2 ? 2 : 0);
+	assert_int_equal(mrc_reverse_next(&r, &s, 0), MRC_NO_EV);
+	mrc_evset_port(&s, 2, false); /* ours is down */
+	assert_int_equal(mrc_reverse_next(&r, &s, 0x4), MRC_NO_EV);
+}
+
+static void learns(void **state)
+{
+	struct mrc_evset s = set();
+	struct mrc_reverse r;
+
+	(void)state;
+	mrc_reverse_init(&r, &s, 1);
+	mrc_reverse_worked(&r, &s, 17); /* of port 1 */
+	mrc_reverse_worked(&r, &s, MRC_NO_EV);
+	assert_int_equal(mrc_reverse_next(&r, &s, 0x2), 17);
+	mrc_evset_skip(&s, 21, 0); /* marked: no word that it works well */
+	mrc_reverse_worked(&r, &s, 21);
+	assert_int_equal(mrc_reverse_next(&r, &s, 0x2), 17);
+	mrc_evset_deny(&s, 17);
+	assert_int_equal(s.ev[mrc_reverse_next(&r, &s, 0x2)].port, 1);
+	assert_true(mrc_reverse_next(&r, &s, 0x2) != 17);
+}
+
+static void probes(void **state)
+{
+	struct mrc_evset s = set();
+	struct mrc_reverse r;
+	uint64_t now = 100, seen = 0;
+	uint16_t id;
+	int ev;
+
+	(void)state;
+	mrc_reverse_init(&r, &s, 7);
+	assert_int_equal(mrc_reverse_deadline(&r), UINT64_MAX);
+	assert_false(mrc_reverse_probe(&r, &s, 0xf, now, &ev, &id));
+	for (unsigned i = 0; i < 400; i++) {
+		mrc_reverse_received(&r);
+		assert_true(mrc_reverse_probe(&r, &s, 0xd, now, &ev, &id));
+		assert_true(s.ev[ev].active);
+		assert_true(s.ev[ev].port != 1);
+		seen |= UINT64_C(1) << ev;
+		mrc_reverse_received(&r);
+		assert_false(mrc_reverse_probe(&r, &s, 0xd, now + RTT - 1, &ev, &id));
+		now = mrc_reverse_deadline(&r);
+		mrc_reverse_answered(&r, &s, (uint16_t)(id + 1));
+		mrc_reverse_answered(&r, &s, id);
+		assert_int_equal(mrc_reverse_next(&r, &s, (uint8_t)(1u << s.ev[ev].port)), ev);
+	}
+	assert_int_equal(__builtin_popcountll(seen), 12); /* all of three ports come to turn */
+	/* With data flowing out there is no need. */
+	mrc_reverse_received(&r);
+	mrc_reverse_sent(&r);
+	assert_false(mrc_reverse_probe(&r, &s, 0xf, now + RTT, &ev, &id));
+	assert_int_equal(mrc_reverse_deadline(&r), UINT64_MAX);
+}
+
+int run_ports_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refused),
+		cmocka_unit_test(told),
+		cmocka_unit_test(heard),
+		cmocka_unit_test(answers_are_limited),
+		cmocka_unit_test(in_turn),
+		cmocka_unit_test(learns),
+		cmocka_unit_test(probes),
+	};
+
+	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+}
