@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups from the control plane's side: slots with their generations, aggregation memory, and the
- * blocks that the lcore works on. A slot that was freed rests before it is given away again, so
+ * blocks that the worker works on. A slot that was freed rests before it is given away again, so
  * that packets that are still under way do not meet another group. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/ground.h"
+#include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
 enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
@@ -29,7 +29,7 @@ static int fill_local_ip(
 	char text[WIRE_IP_STRLEN];
 
 	if (!wire_ip_is_zero(&ep->local_ip) || wire_ip_is_zero(&ep->remote_ip) ||
-		sw_ground_address(sw, &ep->remote_ip, &ep->local_ip) == 0)
+		sw_host_address(sw, &ep->remote_ip, &ep->local_ip) == 0)
 		return 0;
 	return sw_fail(err, -ENOENT,
 		"endpoints[%u].local_ip: the switch has no address of the family of %s", i,
@@ -41,17 +41,17 @@ static int check_local_ip(
 {
 	char text[WIRE_IP_STRLEN];
 
-	if (sw_ground_is_local(sw, &ep->local_ip))
+	if (sw_host_is_local(sw, &ep->local_ip))
 		return 0;
 	return sw_fail(err, -EINVAL, "endpoints[%u].local_ip: %s is not an address of the switch",
 		i, wire_ip_format(&ep->local_ip, text, sizeof(text)));
 }
 
-static int fill_macs(const struct sw *sw, const struct sw_ground_port *port, struct inc_ep_spec *ep,
+static int fill_macs(const struct sw *sw, const struct sw_host_port *port, struct inc_ep_spec *ep,
 	unsigned i, char err[SW_ERR_LEN])
 {
-	struct sw_ground_port other = {.name = "?"};
-	struct sw_ground_path path;
+	struct sw_host_port other = {.name = "?"};
+	struct sw_host_path path;
 	char text[WIRE_IP_STRLEN];
 
 	if (is_zero(ep->smac))
@@ -59,13 +59,13 @@ static int fill_macs(const struct sw *sw, const struct sw_ground_port *port, str
 	if (!is_zero(ep->dmac))
 		return 0;
 	wire_ip_format(&ep->remote_ip, text, sizeof(text));
-	if (sw_ground_path(sw, &ep->remote_ip, &path) < 0)
+	if (sw_host_path(sw, &ep->remote_ip, &path) < 0)
 		return sw_fail(err, -ENOENT,
 			"endpoints[%u].mac: %s is no neighbour and has no route: give the MAC "
 			"address or a neigh entry",
 			i, text);
 	if (path.port != ep->port) {
-		sw_ground_port(sw, path.port, &other);
+		sw_host_port(sw, path.port, &other);
 		return sw_fail(err, -EINVAL, "endpoints[%u].port: %s is reached by port %s, not %s",
 			i, text, other.name, port->name);
 	}
@@ -79,14 +79,14 @@ static int fill_endpoint(
 	const struct sw *sw, const struct inc_group_spec *spec, unsigned i, char err[SW_ERR_LEN])
 {
 	struct inc_ep_spec *ep = &spec->ep[i];
-	struct sw_ground_port port;
+	struct sw_host_port port;
 	unsigned need = spec->mtu + ROCE_OVER_IP +
 			(spec->flags & INC_F_SR ? sizeof(struct roce_poseth) : 0) +
 			(spec->flags & INC_F_WRITE ? (unsigned)WRITE_IMM : 0) +
 			(wire_ip_is4(&ep->remote_ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
 	int rc;
 
-	if (sw_ground_port(sw, ep->port, &port) < 0)
+	if (sw_host_port(sw, ep->port, &port) < 0)
 		return sw_fail(
 			err, -ENOENT, "endpoints[%u].port: there is no port %u", i, ep->port);
 	if (need > port.mtu)
@@ -108,7 +108,7 @@ static int free_slot(const struct sw *sw, uint64_t now)
 {
 	for (int slot = FIRST_SLOT; slot < SW_RING_SLOT0; slot++)
 		if (sw->groups->group[slot] == NULL && sw->slot[slot].rest_until <= now &&
-			!sw_ground_is_read(sw, (unsigned)slot))
+			!sw_host_is_read(sw, (unsigned)slot))
 			return slot;
 	return -ENOSPC;
 }
@@ -152,7 +152,7 @@ static int start(struct sw *sw, struct inc_group *g, char err[SW_ERR_LEN])
 static int install(struct sw *sw, const struct inc_group_spec *spec, uint64_t by_neigh,
 	unsigned slot, bool activate, char err[SW_ERR_LEN])
 {
-	struct inc_group *g = sw_ground_alloc(inc_group_bytes(spec));
+	struct inc_group *g = sw_host_alloc(inc_group_bytes(spec));
 	struct sw_lease_member lease = {0};
 	uint64_t off = INC_NO_ARENA;
 	int rc = 0;
@@ -166,7 +166,7 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, uint64_t by
 	else if (!spec->unbound && inc_group_payload_bytes(spec) > 0)
 		rc = take_memory(sw, inc_group_payload_bytes(spec), &off, err);
 	if (rc < 0) {
-		sw_ground_free(g);
+		sw_host_free(g);
 		return rc;
 	}
 	inc_group_init(g, spec, slot, sw->groups->gen[slot], off);
@@ -180,7 +180,7 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, uint64_t by
 	if (rc < 0) {
 		give_back(sw, off);
 		sw_lease_leave(sw, &lease, g);
-		sw_ground_free(g);
+		sw_host_free(g);
 		return rc;
 	}
 	g->last_progress_ns = sw_now(sw);
@@ -319,7 +319,7 @@ struct rebind {
 	uint64_t off;       /* taken for it, or INC_NO_ARENA */
 };
 
-/* No lcore works with the group any more. */
+/* No worker works with the group any more. */
 static void rebind(struct sw *sw, void *what)
 {
 	struct rebind *r = what;
@@ -397,11 +397,11 @@ static void free_group(struct sw *sw, void *what)
 		sw_lease_leave(sw, &r->lease, r->g);
 	else
 		give_back(sw, r->g->pay_off);
-	sw_ground_free(r->g);
+	sw_host_free(r->g);
 	free(r);
 }
 
-/* From now on the lcore does not find it; the memory follows. */
+/* From now on the worker does not find it; the memory follows. */
 static void remove_group(struct sw *sw, unsigned slot)
 {
 	struct inc_group *g = sw->groups->group[slot];

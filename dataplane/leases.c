@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leases (leases.h). A tenant's groups get their parts of the range together, and let go together:
  * at the end of an invocation, when their operations are forgotten and what comes late is answered
- * as a duplicate; or by force, when they fail. Either way no lcore can be at work in the range when
- * somebody else gets it. */
+ * as a duplicate; or by force, when they fail. Either way no worker can be at work in the range
+ * when somebody else gets it. */
 #include "dataplane/leases.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/ground.h"
+#include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
 enum { ALIGN = INC_ARENA_ALIGN };
@@ -201,12 +201,12 @@ static bool is_read(struct sw *sw, const struct sw_lease *l)
 	struct inc_group *g;
 
 	EACH_GROUP(sw, l, l->holder, slot, g)
-	if (sw_ground_is_read(sw, slot))
+	if (sw_host_is_read(sw, slot))
 		return true;
 	return false;
 }
 
-/* No lcore works with groups that were stopped before; if a port still sends what they have made,
+/* No worker works with groups that were stopped before; if a port still sends what they have made,
  * the next tick tries again. A group that drains still does its work: it lets go when it is
  * removed. */
 static void let_go(struct sw *sw, void *what)

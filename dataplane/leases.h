@@ -39,7 +39,7 @@ struct sw_leases *sw_leases_create(void);
 void sw_leases_destroy(struct sw_leases *leases);
 
 /* A group of a checked spec that takes `bytes` is about to be made: finds or makes its lease and
- * enlarges the range if need be. sw_lease_leave undoes it, once no lcore sees the group. */
+ * enlarges the range if need be. sw_lease_leave undoes it, once no worker sees the group. */
 int sw_lease_join(struct sw *sw, const struct inc_group_spec *spec, size_t bytes,
 	struct sw_lease_member *member, char err[SW_ERR_LEN]);
 void sw_lease_leave(struct sw *sw, const struct sw_lease_member *member, struct inc_group *g);

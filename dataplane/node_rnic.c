@@ -2,7 +2,7 @@
 /* The switch's own RNIC in the graph: packets to its queue pairs end here, their ICRC is checked by
  * the device. What it sends is made once per turn, with addresses and port of the endpoint that its
  * queue pair is. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 #include "dataplane/switch_rnic.h"
 
 enum { EDGE_DROP, N_EDGES };
@@ -19,9 +19,9 @@ static bool wrong_port(struct sw_rnic *r, const struct wire_pkt *pkt, uint16_t i
 	return g != NULL && (g->flags & INC_F_STRICT_PORT) && inc_ep_at(g, ep)->port != in_port;
 }
 
-static enum drop receive(struct lcore *lc, struct rte_mbuf *m, const struct meta *meta)
+static enum drop receive(struct worker *w, struct rte_mbuf *m, const struct meta *meta)
 {
-	struct sw_rnic *r = lc->rnic;
+	struct sw_rnic *r = w->rnic;
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
 	if (wrong_port(r, &meta->pkt, m->port))
@@ -30,25 +30,25 @@ static enum drop receive(struct lcore *lc, struct rte_mbuf *m, const struct meta
 		return DROP_INC_VLAN;
 	/* One device behind all ports: it has one of their MAC addresses. */
 	rnic_mac(mode1_rnic(r->dev), frame);
-	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), frame, m->data_len, lc->now));
+	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), frame, m->data_len, w->now));
 }
 
 static uint16_t rnic_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
+	struct worker *w = node_worker(node);
 
-	pthread_mutex_lock(&lc->rnic->lock);
+	pthread_mutex_lock(&w->rnic->lock);
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 
-		meta->drop = (uint16_t)receive(lc, mbufs[i], meta);
-		if (unlikely(lc->tracing) && meta->trace)
-			node_trace(lc, node, meta, "queue pair 0x%06x, PSN %u: %s", meta->pkt.dqpn,
+		meta->drop = (uint16_t)receive(w, mbufs[i], meta);
+		if (unlikely(w->tracing) && meta->trace)
+			node_trace(w, node, meta, "queue pair 0x%06x, PSN %u: %s", meta->pkt.dqpn,
 				meta->pkt.psn, drop_name(meta->drop));
 	}
-	pthread_mutex_unlock(&lc->rnic->lock);
+	pthread_mutex_unlock(&w->rnic->lock);
 	rte_node_next_stream_move(graph, node, EDGE_DROP);
 	return n;
 }
@@ -56,12 +56,12 @@ static uint16_t rnic_process(
 /* ---- sending ---- */
 
 /* Port and MAC addresses for a frame. False: nobody knows where its destination is. */
-static bool address(struct lcore *lc, const struct rnic_frame *f, uint8_t *frame, uint16_t *port)
+static bool address(struct worker *w, const struct rnic_frame *f, uint8_t *frame, uint16_t *port)
 {
 	const uint8_t *dmac, *smac;
 	struct wire_pkt pkt;
 	unsigned i;
-	struct inc_group *g = mode1_owner(lc->rnic->dev, f->qpn, &i);
+	struct inc_group *g = mode1_owner(w->rnic->dev, f->qpn, &i);
 
 	if (g != NULL) {
 		const struct inc_ep *ep = inc_ep_at(g, i);
@@ -74,7 +74,7 @@ static bool address(struct lcore *lc, const struct rnic_frame *f, uint8_t *frame
 
 		if (wire_parse(frame, f->len, &pkt) != WIRE_OK)
 			return false;
-		adj = fwd_lookup(lc->fwd, &pkt.dst);
+		adj = fwd_lookup(w->fwd, &pkt.dst);
 		if (adj->kind != ADJ_REWRITE)
 			return false;
 		dmac = adj->dmac;
@@ -86,32 +86,32 @@ static bool address(struct lcore *lc, const struct rnic_frame *f, uint8_t *frame
 	return true;
 }
 
-static void send_frame(struct lcore *lc, const struct rnic_frame *f)
+static void send_frame(struct worker *w, const struct rnic_frame *f)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
 	uint8_t *frame;
 	uint16_t port;
 
-	lc->emitted++;
+	w->emitted++;
 	if (unlikely(m == NULL)) {
-		lc->drops[DROP_NO_MBUF]++;
+		w->drops[DROP_NO_MBUF]++;
 		return;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	if (rnic_frame_flatten(f, frame, rte_pktmbuf_tailroom(m)) < 0 ||
-		!address(lc, f, frame, &port)) {
-		lc->drops[DROP_IP_NO_NEIGH]++;
+		!address(w, f, frame, &port)) {
+		w->drops[DROP_IP_NO_NEIGH]++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	m->data_len = (uint16_t)f->len;
 	m->pkt_len = f->len;
-	lcore_tx(lc, port, m);
+	worker_tx(w, port, m);
 }
 
-uint64_t rnic_turn(struct lcore *lc)
+uint64_t rnic_turn(struct worker *w)
 {
-	struct sw_rnic *r = lc->rnic;
+	struct sw_rnic *r = w->rnic;
 	struct rnic *rnic = mode1_rnic(r->dev);
 	struct rnic_frame frame;
 	unsigned n = 0;
@@ -120,17 +120,17 @@ uint64_t rnic_turn(struct lcore *lc)
 	if (atomic_load_explicit(&r->active, memory_order_relaxed) == 0 && !rnic_has_work(rnic))
 		return UINT64_MAX;
 	pthread_mutex_lock(&r->lock);
-	if (rnic_deadline(rnic) <= lc->now)
-		rnic_timer(rnic, lc->now);
-	mode1_run(r->dev, lc->now);
-	while (n < TURN_FRAMES && rnic_tx(rnic, &frame, lc->now)) {
-		send_frame(lc, &frame);
+	if (rnic_deadline(rnic) <= w->now)
+		rnic_timer(rnic, w->now);
+	mode1_run(r->dev, w->now);
+	while (n < TURN_FRAMES && rnic_tx(rnic, &frame, w->now)) {
+		send_frame(w, &frame);
 		n++;
 	}
-	mode1_run(r->dev, lc->now); /* a NAK that was sent may have ended a queue pair */
-	deadline = rnic_has_work(rnic) ? lc->now : rnic_deadline(rnic);
+	mode1_run(r->dev, w->now); /* a NAK that was sent may have ended a queue pair */
+	deadline = rnic_has_work(rnic) ? w->now : rnic_deadline(rnic);
 	pthread_mutex_unlock(&r->lock);
-	lc->work += n;
+	w->work += n;
 	return deadline;
 }
 

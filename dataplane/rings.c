@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dataplane/ground.h"
+#include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
 enum { GEN_MASK = 0x3f, RANKS_TEXT = 96 };
@@ -21,11 +21,11 @@ static int check_local(const struct sw *sw, const struct wire_ip *remote, struct
 	char text[WIRE_IP_STRLEN];
 
 	if (wire_ip_is_zero(local) && !wire_ip_is_zero(remote) &&
-		sw_ground_address(sw, remote, local) < 0)
+		sw_host_address(sw, remote, local) < 0)
 		return sw_fail(err, -ENOENT,
 			"%s.local_ip: the switch has no address of the family of %s", what,
 			wire_ip_format(remote, text, sizeof(text)));
-	if (!wire_ip_is_zero(local) && !sw_ground_is_local(sw, local))
+	if (!wire_ip_is_zero(local) && !sw_host_is_local(sw, local))
 		return sw_fail(err, -EINVAL, "%s.local_ip: %s is not an address of the switch",
 			what, wire_ip_format(local, text, sizeof(text)));
 	return 0;
@@ -37,11 +37,11 @@ static int check_route(const struct sw *sw, const struct nr_spec *spec, const st
 {
 	const unsigned need =
 		spec->mtu + AROUND + (wire_ip_is4(ip) ? (unsigned)IP4_LEN : (unsigned)IP6_LEN);
-	struct sw_ground_path path;
+	struct sw_host_path path;
 	char text[WIRE_IP_STRLEN];
 
 	wire_ip_format(ip, text, sizeof(text));
-	if (sw_ground_path(sw, ip, &path) < 0)
+	if (sw_host_path(sw, ip, &path) < 0)
 		return sw_fail(err, -ENOENT, "%s: %s is no neighbour and has no route", what, text);
 	if (path.mtu < need)
 		return sw_fail(err, -EINVAL,
@@ -150,12 +150,12 @@ static void free_ring(struct sw *sw, void *what)
 	struct nr_ring *r = what;
 
 	inc_ranges_free(sw->arena, r->pay_off);
-	sw_ground_free(r);
+	sw_host_free(r);
 }
 
 static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, char *err)
 {
-	struct nr_ring *r = sw_ground_alloc(nr_ring_bytes(spec));
+	struct nr_ring *r = sw_host_alloc(nr_ring_bytes(spec));
 	const size_t payload = nr_payload_bytes(spec);
 	uint64_t off;
 	int rc;
@@ -166,7 +166,7 @@ static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, ch
 			nr_ring_bytes(spec));
 	rc = inc_ranges_alloc(sw->arena, payload, &off);
 	if (rc < 0) {
-		sw_ground_free(r);
+		sw_host_free(r);
 		return sw_fail(err, rc,
 			"aggregation memory: the ring needs %zu bytes, %zu of %zu are free: raise "
 			"\"arena_kb\" or lower mtu, M or W",

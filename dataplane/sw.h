@@ -3,10 +3,10 @@
 #ifndef DATAPLANE_SW_H
 #define DATAPLANE_SW_H
 
-#include "dataplane/graph.h"
 #include "dataplane/inc/arena.h"
-#include "dataplane/lcore.h"
 #include "dataplane/leases.h"
+#include "dataplane/runtime/graph.h"
+#include "dataplane/runtime/worker.h"
 #include "dataplane/switch.h"
 #include "dataplane/switch_rnic.h"
 
@@ -34,7 +34,7 @@ struct sw_config {
 int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ERR_LEN]);
 void sw_config_free(struct sw_config *config);
 
-/* What waits until no lcore can see it any more, and no port what the group in a slot has sent. */
+/* What waits until no worker can see it any more, and no port what the group in a slot has sent. */
 struct sw_deferred {
 	struct sw_deferred *next;
 	uint64_t token;
@@ -79,24 +79,24 @@ struct sw {
 	_Atomic(struct fwd *) fwd;
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
-	struct lcore *lcore;
+	struct worker *worker;
 	struct rte_graph_cluster_stats *node_stats;
 	bool running, closed; /* closed: no port is left */
-	unsigned worker;      /* EAL lcore */
+	unsigned lcore_id;    /* EAL lcore of the worker */
 	uint64_t started_ns, stalls;
 	uint64_t drops_cleared[N_DROPS];
 	unsigned n_seen_logged;
 };
 
-/* Hands `what` to `free` as soon as every lcore has passed a quiescent state: within this call as a
- * rule (waits at most 1 s), else in a later sw_reclaim. Never fails. */
+/* Hands `what` to `free` as soon as every worker has passed a quiescent state: within this call as
+ * a rule (waits at most 1 s), else in a later sw_reclaim. Never fails. */
 void sw_defer(struct sw *sw, void (*free)(struct sw *sw, void *what), void *what);
 /* The same, and after every port has let go of what the group in this slot has sent by reference:
  * `bytes` of aggregation memory wait for that, for as long as a port stands still. */
 void sw_defer_unread(struct sw *sw, unsigned slot, size_t bytes,
 	void (*free)(struct sw *sw, void *what), void *what);
 void sw_reclaim(struct sw *sw);
-/* Every lcore has passed a quiescent state since the call; -ETIMEDOUT after 1 s. */
+/* Every worker has passed a quiescent state since the call; -ETIMEDOUT after 1 s. */
 int sw_quiesce(struct sw *sw);
 
 /* in_use.c: before and after the tables change. -EBUSY names the group or ring that needs what

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life of a switch: from its configuration to running lcores and back. */
+/* Life of a switch: from its configuration to running workers and back. */
 #include "dataplane/switch.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dataplane/ground.h"
+#include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
 enum {
@@ -34,7 +34,7 @@ static bool quiesced(struct sw *sw, uint64_t token)
 
 static bool is_read(const struct sw *sw, const struct sw_deferred *d)
 {
-	return d->slot != 0 && sw_ground_is_read(sw, d->slot);
+	return d->slot != 0 && sw_host_is_read(sw, d->slot);
 }
 
 void sw_reclaim(struct sw *sw)
@@ -55,8 +55,8 @@ void sw_reclaim(struct sw *sw)
 		free(d);
 	}
 	/* Ports free what they have sent when they next send; these shall not wait for that. */
-	if (waits && sw->lcore != NULL)
-		atomic_store_explicit(&sw->lcore->reap, true, memory_order_relaxed);
+	if (waits && sw->worker != NULL)
+		atomic_store_explicit(&sw->worker->reap, true, memory_order_relaxed);
 }
 
 static bool wait_quiesced(struct sw *sw, uint64_t token)
@@ -80,8 +80,8 @@ void sw_defer_unread(struct sw *sw, unsigned slot, size_t bytes,
 	struct sw_deferred *d = malloc(sizeof(*d));
 
 	wait_quiesced(sw, token);
-	if (d == NULL) { /* leaks what an lcore that hangs, or a port, may still use */
-		if (quiesced(sw, token) && (slot == 0 || !sw_ground_is_read(sw, slot)))
+	if (d == NULL) { /* leaks what a worker that hangs, or a port, may still use */
+		if (quiesced(sw, token) && (slot == 0 || !sw_host_is_read(sw, slot)))
 			free_fn(sw, what);
 		return;
 	}
@@ -259,12 +259,12 @@ static int create_rcu(struct sw *sw, char err[SW_ERR_LEN])
 	return 0;
 }
 
-static void attach_ports(struct sw *sw, struct lcore *lc)
+static void attach_ports(struct sw *sw, struct worker *w)
 {
 	for (unsigned i = 0; i < sw->n_ports; i++) {
-		struct lport *lp = &lc->port[sw->ports[i].id];
+		struct lport *lp = &w->port[sw->ports[i].id];
 
-		lc->port_id[lc->n_ports++] = sw->ports[i].id;
+		w->port_id[w->n_ports++] = sw->ports[i].id;
 		lp->port = &sw->ports[i];
 		lp->proxy_arp = sw->config.ports[i].proxy_arp;
 		sw->impair[i] = sw->config.ports[i].impair;
@@ -272,33 +272,33 @@ static void attach_ports(struct sw *sw, struct lcore *lc)
 	}
 }
 
-static int create_lcore(struct sw *sw, char err[SW_ERR_LEN])
+static int create_worker(struct sw *sw, char err[SW_ERR_LEN])
 {
-	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
+	struct worker *w = rte_zmalloc("worker", sizeof(*w), RTE_CACHE_LINE_SIZE);
 	int rc;
 
-	sw->lcore = lc;
-	if (lc == NULL)
-		return sw_fail(err, -ENOMEM, "no memory for the lcore");
-	lc->shared_fwd = &sw->fwd;
-	lc->shared_clt = &sw->clt;
-	lc->inc = sw->groups;
-	lc->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
-	lc->arena_iova = sw->arena_zone->iova;
-	lc->pool = sw->pool;
-	lc->head_pool = sw->head_pool;
-	lc->rcu = sw->rcu;
-	lc->idle = sw->config.idle;
-	lcore_timers_init(lc);
-	attach_ports(sw, lc);
-	rc = graph_create(lc, 0, &sw->node_stats);
+	sw->worker = w;
+	if (w == NULL)
+		return sw_fail(err, -ENOMEM, "no memory for the worker");
+	w->shared_fwd = &sw->fwd;
+	w->shared_clt = &sw->clt;
+	w->inc = sw->groups;
+	w->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
+	w->arena_iova = sw->arena_zone->iova;
+	w->pool = sw->pool;
+	w->head_pool = sw->head_pool;
+	w->rcu = sw->rcu;
+	w->idle = sw->config.idle;
+	worker_timers_init(w);
+	attach_ports(sw, w);
+	rc = graph_create(w, 0, &sw->node_stats);
 	return rc < 0 ? sw_fail(err, rc, "graph: %s", rte_strerror(-rc)) : 0;
 }
 
 static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
-		create_rcu, create_arena, open_ports, create_lcore, sw_rnic_create, create_tables};
+		create_rcu, create_arena, open_ports, create_worker, sw_rnic_create, create_tables};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -369,7 +369,7 @@ int sw_create_unplugged(const json_t *config, struct sw **out, char err[SW_ERR_L
  * any. */
 static void leave_cpus_to_worker(const struct sw *sw)
 {
-	const rte_cpuset_t worker = rte_lcore_cpuset(sw->worker);
+	const rte_cpuset_t worker = rte_lcore_cpuset(sw->lcore_id);
 	rte_cpuset_t rest = rte_lcore_cpuset(rte_get_main_lcore());
 
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
@@ -389,14 +389,14 @@ int sw_start(struct sw *sw, char err[SW_ERR_LEN])
 			"lcores: asks for %u workers beside the main lcore, exactly 1 is built: "
 			"for example \"0@0,1@1\"",
 			workers);
-	sw->worker = rte_get_next_lcore(-1, 1, 0);
+	sw->lcore_id = rte_get_next_lcore(-1, 1, 0);
 	leave_cpus_to_worker(sw);
-	atomic_store(&sw->lcore->stop, false);
+	atomic_store(&sw->worker->stop, false);
 	sw->running = true;
-	rc = rte_eal_remote_launch(lcore_main, sw->lcore, sw->worker);
+	rc = rte_eal_remote_launch(worker_main, sw->worker, sw->lcore_id);
 	if (rc < 0) {
 		sw->running = false;
-		return sw_fail(err, rc, "lcores: cannot launch lcore %u: %s", sw->worker,
+		return sw_fail(err, rc, "lcores: cannot launch lcore %u: %s", sw->lcore_id,
 			rte_strerror(-rc));
 	}
 	return 0;
@@ -404,15 +404,15 @@ int sw_start(struct sw *sw, char err[SW_ERR_LEN])
 
 void sw_turn(struct sw *sw)
 {
-	lcore_turn(sw->lcore);
+	worker_turn(sw->worker);
 }
 
 static void stop(struct sw *sw)
 {
 	if (!sw->running)
 		return;
-	atomic_store(&sw->lcore->stop, true);
-	rte_eal_wait_lcore(sw->worker);
+	atomic_store(&sw->worker->stop, true);
+	rte_eal_wait_lcore(sw->lcore_id);
 	sw->running = false;
 }
 
@@ -425,8 +425,8 @@ void sw_destroy(struct sw *sw)
 		sw_groups_destroy(sw);
 	sw_rings_destroy(sw);
 	sw_reclaim(sw);
-	if (sw->lcore != NULL)
-		graph_destroy(sw->lcore, sw->node_stats);
+	if (sw->worker != NULL)
+		graph_destroy(sw->worker, sw->node_stats);
 	sw_rnic_destroy(sw);
 	for (unsigned i = 0; i < sw->n_ports; i++)
 		impair_free_held(&sw->impair[i]);
@@ -436,9 +436,9 @@ void sw_destroy(struct sw *sw)
 	sw_reclaim(sw);
 	table_registry_destroy(sw->tables);
 	fwd_destroy(atomic_load(&sw->fwd));
-	if (sw->lcore != NULL)
-		trace_free(&sw->lcore->trace);
-	rte_free(sw->lcore);
+	if (sw->worker != NULL)
+		trace_free(&sw->worker->trace);
+	rte_free(sw->worker);
 	rte_free(sw->rcu);
 	rte_free(sw->groups);
 	sw_leases_destroy(sw->leases);

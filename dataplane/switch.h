@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The switch as its control plane sees it: made from a configuration, started, asked and told.
  * All functions are for the one control thread unless said otherwise; none blocks longer than one
- * quiescent period of the lcores (bounded: 1 s, then -ETIMEDOUT). Errors are negative errno with
+ * quiescent period of the workers (bounded: 1 s, then -ETIMEDOUT). Errors are negative errno with
  * one sentence in err. */
 #ifndef DATAPLANE_SWITCH_H
 #define DATAPLANE_SWITCH_H
@@ -26,7 +26,7 @@ int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
  * are connected to nothing: no device, socket, interface, hugepage or lock is touched. */
 int sw_create_unplugged(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
 int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
-/* Stops the lcores, closes the ports, frees everything. Bounded. */
+/* Stops the workers, closes the ports, frees everything. Bounded. */
 void sw_destroy(struct sw *sw);
 const char *sw_name(const struct sw *sw);
 /* Its clock, in nanoseconds: what times in here are counted by. */
@@ -70,11 +70,11 @@ typedef void (*sw_drop_fn)(void *arg, const char *name, const char *text, uint64
 void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg);
 void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg);
 void sw_drops_clear(struct sw *sw); /* both */
-/* Per graph node: calls, packets, cycles (rte_graph cluster statistics), summed over lcores. */
+/* Per graph node: calls, packets, cycles (rte_graph cluster statistics), summed over workers. */
 typedef void (*sw_node_fn)(
 	void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles);
 void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg);
-/* Program-wide values: uptime_ns, lcore turns, idle turns, arena size and use, mbufs free ... */
+/* Program-wide values: uptime_ns, worker turns, idle turns, arena size and use, mbufs free ... */
 typedef void (*sw_value_fn)(void *arg, const char *name, const char *text, uint64_t value);
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg);
 
@@ -88,7 +88,7 @@ struct sw_trace_rec {
 };
 /* Traces the next n packets (1..SW_TRACE_MAX) received on port (index, or -1: all). */
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN]);
-/* Up to n records from `from` on; returns how many. Never blocks the lcore. */
+/* Up to n records from `from` on; returns how many. Never blocks the worker. */
 unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n);
 
 /* ---- groups ---- */

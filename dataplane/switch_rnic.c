@@ -8,14 +8,14 @@
 
 #include "dataplane/sw.h"
 
-/* Receives that are posted while the lcore waits: a few microseconds. */
+/* Receives that are posted while the worker waits: a few microseconds. */
 enum { RECEIVES_AT_ONCE = 64, TURN_TRIES = 1000, TURN_STEP_US = 20 };
 
 int sw_rnic_create(struct sw *sw, char *err)
 {
 	struct sw_rnic *r = calloc(1, sizeof(*r));
 	struct mode1_device_config config = {
-		.arena = sw->lcore->arena,
+		.arena = sw->worker->arena,
 		.seed = port_now_ns(),
 	};
 	int rc;
@@ -33,7 +33,7 @@ int sw_rnic_create(struct sw *sw, char *err)
 		return sw_fail(err, rc, "the switch's own RNIC: %s", strerror(-rc));
 	}
 	pthread_mutex_init(&r->lock, NULL);
-	sw->rnic = sw->lcore->rnic = r;
+	sw->rnic = sw->worker->rnic = r;
 	return 0;
 }
 
@@ -46,11 +46,11 @@ void sw_rnic_destroy(struct sw *sw)
 	free(sw->rnic);
 }
 
-/* One part of something long. The lock is not fair: the lcore gets a turn of its loop in between,
+/* One part of something long. The lock is not fair: the worker gets a turn of its loop in between,
  * so that no turn waits for more than one part. */
 static void let_turn(struct sw *sw)
 {
-	const uint64_t *turns = &sw->lcore->turns;
+	const uint64_t *turns = &sw->worker->turns;
 	const uint64_t before = __atomic_load_n(turns, __ATOMIC_RELAXED);
 
 	for (unsigned i = 0; sw->running && i < TURN_TRIES; i++) {

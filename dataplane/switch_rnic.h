@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The switch's own RNIC, which Mode-I groups connect to (docs/inc-protocol.md, section 5). The
- * lcore feeds it frames and sends what it wants sent; the control plane makes and removes
- * connections. Both own the device in turn, by its lock: the lcore for a burst of packets, the
- * control plane for a queue pair or a few dozen receives at a time, and the lcore has a turn after
+ * worker feeds it frames and sends what it wants sent; the control plane makes and removes
+ * connections. Both own the device in turn, by its lock: the worker for a burst of packets, the
+ * control plane for a queue pair or a few dozen receives at a time, and the worker has a turn after
  * each: a large group does not stop it. Without Mode-I groups the
- * lcore only looks at one counter per turn. */
+ * worker only looks at one counter per turn. */
 #ifndef DATAPLANE_SWITCH_RNIC_H
 #define DATAPLANE_SWITCH_RNIC_H
 
@@ -13,7 +13,7 @@
 
 #include "dataplane/inc/mode1.h"
 
-struct lcore;
+struct worker;
 struct sw;
 
 struct sw_rnic {
@@ -39,8 +39,8 @@ void sw_rnic_remove(struct sw *sw, const struct inc_group *g);
 void sw_rnic_values(struct sw *sw,
 	void (*fn)(void *arg, const char *name, const char *text, uint64_t value), void *arg);
 
-/* node_rnic.c, for the loop of the lcore: timers, and all that the device has to send. Returns when
- * it is to be called again at the latest. */
-uint64_t rnic_turn(struct lcore *lc);
+/* node_rnic.c, for the loop of the worker: timers, and all that the device has to send. Returns
+ * when it is to be called again at the latest. */
+uint64_t rnic_turn(struct worker *w);
 
 #endif

@@ -4,9 +4,9 @@
  * completion and the reference page are all made from it.
  *
  * The registry is the control plane's store. A batch of updates is applied to a copy; the new
- * content is handed to publish(), which builds what the lcores use and swaps it in (RCU); only then
- * does the registry take it over. So a batch happens as a whole or not at all, and lcores never see
- * a half. Not thread-safe: the control thread owns a registry. */
+ * content is handed to publish(), which builds what the workers use and swaps it in (RCU); only
+ * then does the registry take it over. So a batch happens as a whole or not at all, and workers
+ * never see a half. Not thread-safe: the control thread owns a registry. */
 #ifndef DATAPLANE_TABLE_H
 #define DATAPLANE_TABLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group's block as JSON. Read while an lcore writes it: counters and slots are a snapshot that
+/* A group's block as JSON. Read while a worker writes it: counters and slots are a snapshot that
  * may be a packet apart. */
 #ifndef AGENT_GROUP_JSON_H
 #define AGENT_GROUP_JSON_H

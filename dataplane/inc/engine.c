@@ -4,7 +4,7 @@
 
 enum { FAIL_NAK_GAP_NS = 10000000 };
 
-/* One turn of the lcore has one time. */
+/* One turn of the worker has one time. */
 static void begin_turn(struct inc_group *g, uint64_t now, uint32_t allowance)
 {
 	if (g->turn_ns == now)

@@ -10,14 +10,14 @@
 #include "dataplane/inc/group.h"
 #include "lib/wire/icrc.h"
 
-/* Aggregation memory of one lcore ("switch SRAM"). Ranges are handed out by arena.h. */
+/* Aggregation memory of one worker ("switch SRAM"). Ranges are handed out by arena.h. */
 struct inc_arena {
 	uint8_t *base;
 	size_t size;
 };
 
-/* LookupTable: group slot -> block. The array is read by the lcore and published by the control
- * plane with inc_table_set (release); a block taken out may be freed once the lcore has quiesced.
+/* LookupTable: group slot -> block. The array is read by the worker and published by the control
+ * plane with inc_table_set (release); a block taken out may be freed once the worker has quiesced.
  */
 struct inc_table {
 	struct inc_group *group[INC_GROUP_SLOTS];

@@ -9,7 +9,7 @@
  * Mode-III has two rings, its pipes: inc_slot[N] for what is aggregated, and once more for what is
  * replicated; payloads of the second lie at pay_off + bcast_off.
  *
- * One lcore owns a group: it alone writes the block, except state (see inc_group_set_state). */
+ * One worker owns a group: it alone writes the block, except state (see inc_group_set_state). */
 #ifndef INC_GROUP_H
 #define INC_GROUP_H
 
@@ -390,21 +390,21 @@ size_t inc_group_payload_bytes(const struct inc_group_spec *spec);
 void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsigned slot,
 	unsigned gen, uint64_t pay_off);
 
-/* The peer of an endpoint has another MAC address from now on. Also while a lcore works with the
+/* The peer of an endpoint has another MAC address from now on. Also while a worker works with the
  * group: a frame that is being built may have some bytes of each, and is lost like any other. */
 void inc_ep_set_dmac(struct inc_group *g, unsigned ep, const uint8_t mac[6]);
 
 /* Gives the group other aggregation memory, or none (INC_NO_ARENA): EPIC's indirection layer,
  * section 6. Every operation begun is forgotten: a packet of one is stale from now on. Only while
- * no lcore can see the group as ACTIVE, and all ranks have finished. */
+ * no worker can see the group as ACTIVE, and all ranks have finished. */
 void inc_group_rebind(struct inc_group *g, uint64_t pay_off);
 
 /* Can it be told here that some rank has not finished? Its operation's PSN and the endpoints that
  * are waited for. Only a switch that has hosts can tell for certain. A reader on another thread may
- * see a group that works in transition, and be told either; only of a group that no lcore sees as
+ * see a group that works in transition, and be told either; only of a group that no worker sees as
  * ACTIVE (stopped, and a quiescent state passed) is "no" exact. Nothing rests on it but when a
  * caller that says that all ranks have finished is believed: it takes no memory that is in use, for
- * that is let go only after the group was stopped and the lcore has passed a quiescent state. */
+ * that is let go only after the group was stopped and the worker has passed a quiescent state. */
 bool inc_group_busy(struct inc_group *g, uint32_t *psn, uint64_t *eps);
 
 /* Moves INSTALLED to ACTIVE; -EINVAL naming the endpoint if one has no remote QPN yet. */

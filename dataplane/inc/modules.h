@@ -49,9 +49,9 @@ static inline void inc_count(struct inc_group *g, enum inc_counter c)
 /* ---- engine.c ---- */
 
 /* May n packets more be sent in this turn? If not they are to be sent in the next one: inc_tick
- * will be called. What a packet may set off, by itself or by what it asks for again, takes no lcore
- * from other groups: each packet a group gets adds one for each endpoint, all else comes from the
- * group's burst. */
+ * will be called. What a packet may set off, by itself or by what it asks for again, takes no
+ * worker from other groups: each packet a group gets adds one for each endpoint, all else comes
+ * from the group's burst. */
 bool inc_may_send(struct inc_ctx *c, unsigned n);
 
 /* ---- control.c: operations ---- */

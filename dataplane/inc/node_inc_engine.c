@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs the engine on each packet and makes frames of what it emits. The packet itself always ends
  * here: its verdict is its drop reason. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_DROP, N_EDGES };
 
@@ -13,7 +13,7 @@ enum { EDGE_DROP, N_EDGES };
 enum { COPY_MAX = 512 };
 
 struct sink {
-	struct lcore *lc;
+	struct worker *w;
 	const struct rte_node *node;
 	struct rte_mbuf *m; /* being processed; NULL: a timer has ended */
 	const struct meta *meta;
@@ -21,18 +21,18 @@ struct sink {
 
 static void returned(void *addr, void *opaque)
 {
-	struct lcore_lent *lent = opaque;
+	struct worker_lent *lent = opaque;
 
 	(void)addr;
 	__atomic_fetch_add(&lent->returned, 1, __ATOMIC_RELEASE);
 }
 
-/* Makes the segment refer to the group's memory, which waits for its return (sw_ground_is_read). */
-static void lend(struct lcore *lc, const struct inc_group *g, const struct inc_emit *emit,
+/* Makes the segment refer to the group's memory, which waits for its return (sw_host_is_read). */
+static void lend(struct worker *w, const struct inc_group *g, const struct inc_emit *emit,
 	struct rte_mbuf *seg)
 {
 	struct rte_mbuf_ext_shared_info *ref = seg->buf_addr;
-	struct lcore_lent *lent = &lc->lent[g->slot];
+	struct worker_lent *lent = &w->lent[g->slot];
 
 	static_assert(sizeof(*ref) <= RTE_PKTMBUF_HEADROOM, "room in a head buffer");
 	ref->free_cb = returned;
@@ -40,7 +40,7 @@ static void lend(struct lcore *lc, const struct inc_group *g, const struct inc_e
 	rte_mbuf_ext_refcnt_set(ref, 1);
 	__atomic_store_n(&lent->given, lent->given + 1, __ATOMIC_RELAXED);
 	rte_pktmbuf_attach_extbuf(seg, (void *)(uintptr_t)emit->payload,
-		lc->arena_iova + (rte_iova_t)(emit->payload - lc->arena.base), emit->pay_len, ref);
+		w->arena_iova + (rte_iova_t)(emit->payload - w->arena.base), emit->pay_len, ref);
 	seg->data_off = 0;
 }
 
@@ -48,8 +48,8 @@ static void lend(struct lcore *lc, const struct inc_group *g, const struct inc_e
 static struct rte_mbuf *payload_segment(
 	const struct sink *s, const struct inc_group *g, const struct inc_emit *emit)
 {
-	struct lcore *lc = s->lc;
-	struct rte_mbuf *seg = rte_pktmbuf_alloc(lc->head_pool);
+	struct worker *w = s->w;
+	struct rte_mbuf *seg = rte_pktmbuf_alloc(w->head_pool);
 
 	if (seg == NULL)
 		return NULL;
@@ -57,7 +57,7 @@ static struct rte_mbuf *payload_segment(
 		rte_pktmbuf_attach(seg, s->m);
 		seg->data_off = (uint16_t)(emit->payload - (const uint8_t *)s->m->buf_addr);
 	} else {
-		lend(lc, g, emit, seg);
+		lend(w, g, emit, seg);
 	}
 	seg->data_len = emit->pay_len;
 	return seg;
@@ -68,7 +68,7 @@ static bool chain(const struct sink *s, struct inc_group *g, const struct inc_em
 	unsigned ep, uint16_t ip_id, struct rte_mbuf *head)
 {
 	struct rte_mbuf *payload = payload_segment(s, g, emit);
-	struct rte_mbuf *tail = rte_pktmbuf_alloc(s->lc->head_pool);
+	struct rte_mbuf *tail = rte_pktmbuf_alloc(s->w->head_pool);
 	unsigned tail_len;
 
 	if (unlikely(payload == NULL || tail == NULL)) {
@@ -107,9 +107,9 @@ static void copy(struct inc_group *g, const struct inc_emit *emit, unsigned ep, 
 static struct rte_mbuf *make_copy(
 	const struct sink *s, struct inc_group *g, const struct inc_emit *emit, unsigned ep)
 {
-	struct lport *out = &s->lc->port[inc_ep_at(g, ep)->port];
+	struct lport *out = &s->w->port[inc_ep_at(g, ep)->port];
 	bool chained = emit->pay_len > COPY_MAX && out->port->multi_seg;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(chained ? s->lc->head_pool : s->lc->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(chained ? s->w->head_pool : s->w->pool);
 
 	if (unlikely(m == NULL))
 		return NULL;
@@ -125,24 +125,24 @@ static struct rte_mbuf *make_copy(
 static void emit(void *arg, struct inc_group *g, const struct inc_emit *emit)
 {
 	const struct sink *s = arg;
-	struct lcore *lc = s->lc;
+	struct worker *w = s->w;
 
 	for (uint64_t outs = emit->out_mask; outs != 0; outs &= outs - 1) {
 		unsigned ep = (unsigned)__builtin_ctzll(outs);
 		uint16_t port = inc_ep_at(g, ep)->port;
 		struct rte_mbuf *m = make_copy(s, g, emit, ep);
 
-		lc->emitted++;
+		w->emitted++;
 		if (unlikely(m == NULL)) {
-			lc->drops[DROP_NO_MBUF]++;
+			w->drops[DROP_NO_MBUF]++;
 			continue;
 		}
 		if (unlikely(s->meta && s->meta->trace))
-			node_trace(lc, s->node, s->meta,
+			node_trace(w, s->node, s->meta,
 				"emits to endpoint %u, port %s: %s, PSN %u, %u bytes", ep,
-				lc->port[port].port->config.name, roce_opcode_name(emit->opcode),
+				w->port[port].port->config.name, roce_opcode_name(emit->opcode),
 				emit->psn, emit->pay_len);
-		lcore_tx(lc, port, m);
+		worker_tx(w, port, m);
 	}
 }
 
@@ -151,7 +151,7 @@ static void trace_verdict(const struct sink *s)
 	struct inc_group *g = s->meta->look.group;
 	const struct inc_slot *slot = inc_slot_at(g, s->meta->pkt.psn);
 
-	node_trace(s->lc, s->node, s->meta,
+	node_trace(s->w, s->node, s->meta,
 		"mode %u, PSN %u: %s; slot of PSN %u has 0x%" PRIx64 "%s", g->mode,
 		s->meta->pkt.psn, drop_name(s->meta->drop), slot->tag, slot->arrived,
 		slot->complete ? ", complete" : "");
@@ -167,37 +167,37 @@ static enum drop aggregate(struct sink *s, const struct meta *meta)
 
 	if (!inc_check_icrc(&meta->look, frame, &meta->pkt, &pay_crc))
 		return DROP_WIRE_ICRC_BAD;
-	drop = inc_packet(meta->look.group, &s->lc->arena, &meta->look, &meta->pkt,
-		frame + meta->pkt.pay_off, pay_crc, s->lc->now, &sink);
-	lcore_note_timer(s->lc, meta->look.group);
+	drop = inc_packet(meta->look.group, &s->w->arena, &meta->look, &meta->pkt,
+		frame + meta->pkt.pay_off, pay_crc, s->w->now, &sink);
+	worker_note_timer(s->w, meta->look.group);
 	return drop_of_inc(drop);
 }
 
 /* Groups come and go while their timers run: a slot's present group has timers of its own. */
-void lcore_timers(struct lcore *lc)
+void worker_timers(struct worker *w)
 {
-	struct sink s = {.lc = lc};
+	struct sink s = {.w = w};
 	const struct inc_sink sink = {.arg = &s, .emit = emit};
 	struct timer *due;
 
-	while ((due = timer_expired(&lc->timers, lc->now)) != NULL) {
+	while ((due = timer_expired(&w->timers, w->now)) != NULL) {
 		struct inc_group *g =
-			__atomic_load_n(&lc->inc->group[due - lc->group_timer], __ATOMIC_ACQUIRE);
+			__atomic_load_n(&w->inc->group[due - w->group_timer], __ATOMIC_ACQUIRE);
 
-		lc->timer_visits++;
-		if (g != NULL && inc_tick(g, &lc->arena, lc->now, &sink) != UINT64_MAX)
-			timer_set(&lc->timers, due, g->timer_ns);
+		w->timer_visits++;
+		if (g != NULL && inc_tick(g, &w->arena, w->now, &sink) != UINT64_MAX)
+			timer_set(&w->timers, due, g->timer_ns);
 	}
-	lc->timer_ns = lc->timers.n ? lc->timers.slot[0].key : UINT64_MAX;
+	w->timer_ns = w->timers.n ? w->timers.slot[0].key : UINT64_MAX;
 }
 
 /* The next packet's payload comes while this one is worked on. More than its start a processor
  * fetches by itself once it is read in order. */
 enum { PREFETCH_MAX = 1024 };
 
-static inline void prefetch(struct lcore *lc, const struct rte_mbuf *m)
+static inline void prefetch(struct worker *w, const struct rte_mbuf *m)
 {
-	const struct meta *meta = meta_of(lc, m);
+	const struct meta *meta = meta_of(w, m);
 	const uint8_t *payload = rte_pktmbuf_mtod_offset(m, const uint8_t *, meta->pkt.pay_off);
 	const uint16_t len = RTE_MIN(meta->pkt.pay_len, (uint16_t)PREFETCH_MAX);
 
@@ -209,17 +209,17 @@ static uint16_t inc_engine_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct sink s = {.lc = node_lcore(node), .node = node};
+	struct sink s = {.w = node_worker(node), .node = node};
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(s.lc, mbufs[i]);
+		struct meta *meta = meta_of(s.w, mbufs[i]);
 
 		if (i + 1 < n)
-			prefetch(s.lc, mbufs[i + 1]);
+			prefetch(s.w, mbufs[i + 1]);
 		s.m = mbufs[i];
 		s.meta = meta;
 		meta->drop = (uint16_t)aggregate(&s, meta);
-		if (unlikely(s.lc->tracing) && meta->trace)
+		if (unlikely(s.w->tracing) && meta->trace)
 			trace_verdict(&s);
 	}
 	rte_node_next_stream_move(graph, node, EDGE_DROP);

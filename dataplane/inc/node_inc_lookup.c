@@ -2,7 +2,7 @@
 /* RoCE packets to the switch itself: finds the group and endpoint and checks membership. The ICRC
  * is left to the mode's node, which reads the payload anyway: so it comes from memory once. */
 #include "dataplane/inc/mode1.h"
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_ENGINE, EDGE_RNIC, EDGE_DROP, N_EDGES };
 
@@ -20,26 +20,26 @@ static uint16_t inc_lookup_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 	enum inc_drop drop;
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 
 		if (meta->pkt.dqpn < MODE1_QPN_LIMIT) {
 			next[i] = EDGE_RNIC;
 			continue;
 		}
-		drop = inc_lookup(lc->inc, &meta->pkt, mbufs[i]->port, &meta->look);
+		drop = inc_lookup(w->inc, &meta->pkt, mbufs[i]->port, &meta->look);
 
 		if (drop == INC_OK && meta->look.cls == INC_CLASS_CTRL)
-			lcore_note_mac(lc, mbufs[i]->port, &meta->pkt.src,
+			worker_note_mac(w, mbufs[i]->port, &meta->pkt.src,
 				rte_pktmbuf_mtod(mbufs[i], const uint8_t *) + 6);
 		meta->drop = (uint16_t)drop_of_inc(drop);
 		next[i] = drop == INC_OK ? EDGE_ENGINE : EDGE_DROP;
-		if (unlikely(lc->tracing) && meta->trace && drop == INC_OK)
-			node_trace(lc, node, meta, "group %s, endpoint %u, %s",
+		if (unlikely(w->tracing) && meta->trace && drop == INC_OK)
+			node_trace(w, node, meta, "group %s, endpoint %u, %s",
 				meta->look.group->name, meta->look.ep, class_names[meta->look.cls]);
 	}
 	node_split(graph, node, objs, next, n);

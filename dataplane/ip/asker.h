@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 static inline bool asker_is_host(const struct wire_ip *ip)
 {
@@ -19,14 +19,14 @@ static inline bool asker_is_host(const struct wire_ip *ip)
 }
 
 /* mac: where an answer would go, as far as it is from the frame's source. */
-static inline enum drop asker_check(const struct lcore *lc, const uint8_t *frame,
+static inline enum drop asker_check(const struct worker *w, const uint8_t *frame,
 	const uint8_t mac[6], const struct wire_ip *src)
 {
 	if ((frame[6] | mac[0]) & 1)
 		return DROP_L2_SOURCE;
 	if (!asker_is_host(src))
 		return DROP_IP_SOURCE;
-	return fwd_is_local(lc->fwd, src) ? DROP_IP_FORGED : DROP_NONE;
+	return fwd_is_local(w->fwd, src) ? DROP_IP_FORGED : DROP_NONE;
 }
 
 #endif

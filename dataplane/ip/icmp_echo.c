@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers echo requests to the switch, back through the port they came from. */
 #include "dataplane/ip/asker.h"
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
@@ -16,9 +16,9 @@ static bool checksum_ok(const uint8_t *frame, const struct wire_pkt *pkt)
 	return ip_l4_checksum(&pkt->src, &pkt->dst, IP_PROTO_ICMP6, icmp, len) == 0;
 }
 
-static enum drop check(const struct lcore *lc, const uint8_t *frame, const struct wire_pkt *pkt)
+static enum drop check(const struct worker *w, const uint8_t *frame, const struct wire_pkt *pkt)
 {
-	enum drop drop = asker_check(lc, frame, frame + 6, &pkt->src);
+	enum drop drop = asker_check(w, frame, frame + 6, &pkt->src);
 
 	if (drop != DROP_NONE)
 		return drop;
@@ -31,19 +31,19 @@ static uint16_t icmp_echo_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
 		uint8_t *frame = rte_pktmbuf_mtod(mbufs[i], uint8_t *);
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 
-		meta->drop = (uint16_t)check(lc, frame, &meta->pkt);
+		meta->drop = (uint16_t)check(w, frame, &meta->pkt);
 		next[i] = meta->drop == DROP_NONE ? EDGE_TX : EDGE_DROP;
 		if (meta->drop == DROP_NONE)
 			wire_icmp_echo_reply(frame, &meta->pkt);
-		if (unlikely(lc->tracing) && meta->trace)
-			node_trace(lc, node, meta, "echo request %s",
+		if (unlikely(w->tracing) && meta->trace)
+			node_trace(w, node, meta, "echo request %s",
 				meta->drop == DROP_NONE ? "answered" : "not answered");
 	}
 	node_split(graph, node, objs, next, n);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Routing: one longest-prefix lookup per packet, in bulk per family, to an adjacency. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_REWRITE, EDGE_SRV6_LOCAL, EDGE_SRV6_ENCAP, EDGE_DROP, N_EDGES };
 
 /* All lookups of a burst, by position. */
-static void lookup(const struct lcore *lc, struct rte_mbuf *const *mbufs, uint16_t n)
+static void lookup(const struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n)
 {
-	uint8_t ip6[LCORE_MAX_PACKETS][RTE_FIB6_IPV6_ADDR_SIZE];
-	struct meta *meta4[LCORE_MAX_PACKETS], *meta6[LCORE_MAX_PACKETS];
-	uint32_t ip4[LCORE_MAX_PACKETS];
-	uint64_t nh[LCORE_MAX_PACKETS];
+	uint8_t ip6[WORKER_MAX_PACKETS][RTE_FIB6_IPV6_ADDR_SIZE];
+	struct meta *meta4[WORKER_MAX_PACKETS], *meta6[WORKER_MAX_PACKETS];
+	uint32_t ip4[WORKER_MAX_PACKETS];
+	uint64_t nh[WORKER_MAX_PACKETS];
 	int n4 = 0, n6 = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of((struct lcore *)(uintptr_t)lc, mbufs[i]);
+		struct meta *meta = meta_of((struct worker *)(uintptr_t)w, mbufs[i]);
 
 		if (meta->pkt.ip_ver == 4) {
 			meta4[n4] = meta;
@@ -25,11 +25,11 @@ static void lookup(const struct lcore *lc, struct rte_mbuf *const *mbufs, uint16
 		}
 	}
 	if (n4 > 0)
-		rte_fib_lookup_bulk(lc->fwd->fib4, ip4, nh, n4);
+		rte_fib_lookup_bulk(w->fwd->fib4, ip4, nh, n4);
 	for (int i = 0; i < n4; i++)
 		meta4[i]->adj = (uint16_t)nh[i];
 	if (n6 > 0)
-		rte_fib6_lookup_bulk(lc->fwd->fib6, ip6, nh, n6);
+		rte_fib6_lookup_bulk(w->fwd->fib6, ip6, nh, n6);
 	for (int i = 0; i < n6; i++)
 		meta6[i]->adj = (uint16_t)nh[i];
 }
@@ -54,14 +54,14 @@ static bool stays(const struct wire_ip *ip)
 }
 
 static enum drop decide(
-	const struct lcore *lc, const struct rte_mbuf *m, struct meta *meta, const struct adj *adj)
+	const struct worker *w, const struct rte_mbuf *m, struct meta *meta, const struct adj *adj)
 {
-	const struct lport *in = &lc->port[m->port];
+	const struct lport *in = &w->port[m->port];
 	const uint8_t *dmac = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	if (memcmp(dmac, in->port->mac, sizeof(in->port->mac)) != 0 && !(dmac[0] & 1))
 		return DROP_L2_NOT_OURS;
-	if (unlikely(!fwd_vlan_ok(lc->fwd, m->port, meta->pkt.vlan)))
+	if (unlikely(!fwd_vlan_ok(w->fwd, m->port, meta->pkt.vlan)))
 		return DROP_L2_VLAN;
 	if (stays(&meta->pkt.dst) || stays(&meta->pkt.src))
 		return DROP_IP_NOT_ROUTABLE;
@@ -71,7 +71,7 @@ static enum drop decide(
 	if (dmac[6] & 1)
 		return DROP_L2_SOURCE;
 	/* Members of a group believe what comes from the switch. */
-	if (fwd_is_local(lc->fwd, &meta->pkt.src) && !meta->srv6.own)
+	if (fwd_is_local(w->fwd, &meta->pkt.src) && !meta->srv6.own)
 		return DROP_IP_FORGED;
 	switch (adj->kind) {
 	case ADJ_REWRITE:
@@ -100,23 +100,23 @@ static uint16_t ip_forward_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
-	lookup(lc, mbufs, n);
+	lookup(w, mbufs, n);
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
-		const struct adj *adj = &lc->fwd->adj[meta->adj];
-		enum drop drop = decide(lc, mbufs[i], meta, adj);
+		struct meta *meta = meta_of(w, mbufs[i]);
+		const struct adj *adj = &w->fwd->adj[meta->adj];
+		enum drop drop = decide(w, mbufs[i], meta, adj);
 
 		meta->drop = (uint16_t)drop;
 		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
-		if (unlikely(lc->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
+		if (unlikely(w->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
 			char mac[WIRE_MAC_STRLEN];
 
-			node_trace(lc, node, meta, "to %s at port %s",
+			node_trace(w, node, meta, "to %s at port %s",
 				wire_mac_format(adj->dmac, mac, sizeof(mac)),
-				lc->port[adj->port].port->config.name);
+				w->port[adj->port].port->config.name);
 		}
 	}
 	node_split(graph, node, objs, next, n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gives a routed packet the MAC addresses and the VLAN of its next hop and takes one from its TTL.
  */
-#include "dataplane/node.h"
 #include "dataplane/retag.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
@@ -20,13 +20,13 @@ static uint16_t rewrite_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbufs[i];
-		struct meta *meta = meta_of(lc, m);
-		const struct adj *adj = &lc->fwd->adj[meta->adj];
+		struct meta *meta = meta_of(w, m);
+		const struct adj *adj = &w->fwd->adj[meta->adj];
 
 		next[i] = EDGE_TX;
 		if (!forward(rte_pktmbuf_mtod(m, uint8_t *), meta, adj)) {
@@ -38,8 +38,8 @@ static uint16_t rewrite_process(
 			next[i] = EDGE_DROP;
 		}
 		m->port = adj->port;
-		if (unlikely(lc->tracing) && meta->trace)
-			node_trace(lc, node, meta, "TTL %u", meta->pkt.ttl);
+		if (unlikely(w->tracing) && meta->trace)
+			node_trace(w, node, meta, "TTL %u", meta->pkt.ttl);
 	}
 	node_split(graph, node, objs, next, n);
 	return n;

@@ -3,20 +3,20 @@
  * on ports with proxy_arp for every address that is routed to another port. Neighbours are
  * configured, so that answers and announcements of others teach nothing. */
 #include "dataplane/ip/asker.h"
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
 static bool wanted(
-	const struct lcore *lc, const struct wire_ip *target, uint16_t port, uint16_t tci)
+	const struct worker *w, const struct wire_ip *target, uint16_t port, uint16_t tci)
 {
 	const struct adj *adj;
 
-	if (fwd_is_local(lc->fwd, target))
+	if (fwd_is_local(w->fwd, target))
 		return true;
-	if (!lc->port[port].proxy_arp || !fwd_vlan_ok(lc->fwd, port, tci))
+	if (!w->port[port].proxy_arp || !fwd_vlan_ok(w->fwd, port, tci))
 		return false;
-	adj = fwd_lookup(lc->fwd, target);
+	adj = fwd_lookup(w->fwd, target);
 	/* Whoever is on the asking port, in the same VLAN, answers for himself. */
 	return adj->kind == ADJ_REWRITE && (adj->port != port || adj->vlan != (tci & WIRE_VLAN_ID));
 }
@@ -31,20 +31,20 @@ static const uint8_t *sender_mac(const uint8_t *frame, const struct wire_pkt *pk
 
 /* A probe for an address before its sender takes it (RFC 5227, 2.1.1): has no source of its own,
  * and whoever has the address says so. */
-static bool is_probe(const struct lcore *lc, const struct wire_pkt *pkt)
+static bool is_probe(const struct worker *w, const struct wire_pkt *pkt)
 {
 	return pkt->kind == WIRE_ARP && wire_ip_to4(&pkt->src) == 0 &&
-	       fwd_is_local(lc->fwd, &pkt->dst);
+	       fwd_is_local(w->fwd, &pkt->dst);
 }
 
-static enum drop check(struct lcore *lc, const struct rte_mbuf *m, const struct wire_pkt *pkt)
+static enum drop check(struct worker *w, const struct rte_mbuf *m, const struct wire_pkt *pkt)
 {
 	const struct wire_ip *target = pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target;
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	enum drop drop = asker_check(lc, frame, sender_mac(frame, pkt), &pkt->src);
+	enum drop drop = asker_check(w, frame, sender_mac(frame, pkt), &pkt->src);
 
 	if (drop == DROP_NONE)
-		lcore_note_mac(lc, m->port, &pkt->src, sender_mac(frame, pkt));
+		worker_note_mac(w, m->port, &pkt->src, sender_mac(frame, pkt));
 	if (drop == DROP_L2_SOURCE || drop == DROP_IP_FORGED)
 		return drop;
 	if (pkt->kind == WIRE_ND_NA || (pkt->kind == WIRE_ARP && pkt->arp_op != ARP_REQUEST) ||
@@ -53,21 +53,21 @@ static enum drop check(struct lcore *lc, const struct rte_mbuf *m, const struct 
 	if (pkt->kind == WIRE_ND_NS && wire_ip_is_zero(&pkt->src))
 		return DROP_NEIGH_IGNORED; /* duplicate address detection: nobody here takes
 					      addresses by himself */
-	if (drop != DROP_NONE && !is_probe(lc, pkt))
+	if (drop != DROP_NONE && !is_probe(w, pkt))
 		return drop;
-	return wanted(lc, target, m->port, pkt->vlan) ? DROP_NONE : DROP_NEIGH_UNKNOWN;
+	return wanted(w, target, m->port, pkt->vlan) ? DROP_NONE : DROP_NEIGH_UNKNOWN;
 }
 
 /* The reply in place of the request, or 0 if it needs none. */
-static int answer(struct lcore *lc, struct rte_mbuf *m, const struct wire_pkt *pkt, enum drop *drop)
+static int answer(struct worker *w, struct rte_mbuf *m, const struct wire_pkt *pkt, enum drop *drop)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	const struct wire_ip *target = pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target;
-	const uint8_t *mac = lc->port[m->port].port->mac;
+	const uint8_t *mac = w->port[m->port].port->mac;
 	size_t cap = m->buf_len - m->data_off;
 	uint8_t dmac[6];
 
-	*drop = check(lc, m, pkt);
+	*drop = check(w, m, pkt);
 	if (*drop != DROP_NONE)
 		return 0;
 	memcpy(dmac, sender_mac(frame, pkt), sizeof(dmac));
@@ -81,24 +81,24 @@ static uint16_t neigh_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 		const struct wire_pkt *pkt = &meta->pkt;
 		enum drop drop;
-		int len = answer(lc, mbufs[i], pkt, &drop);
+		int len = answer(w, mbufs[i], pkt, &drop);
 
 		next[i] = len > 0 ? EDGE_TX : EDGE_DROP;
 		if (len > 0)
 			mbufs[i]->pkt_len = mbufs[i]->data_len = (uint16_t)len;
 		else
 			meta->drop = (uint16_t)(len < 0 ? DROP_NO_MBUF : drop);
-		if (unlikely(lc->tracing) && meta->trace) {
+		if (unlikely(w->tracing) && meta->trace) {
 			char text[WIRE_IP_STRLEN];
 
-			node_trace(lc, node, meta, "%s for %s: %s",
+			node_trace(w, node, meta, "%s for %s: %s",
 				pkt->kind == WIRE_ARP ? "ARP" : "ND",
 				wire_ip_format(pkt->kind == WIRE_ARP ? &pkt->dst : &pkt->nd_target,
 					text, sizeof(text)),

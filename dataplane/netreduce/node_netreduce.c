@@ -2,15 +2,15 @@
 /* All RoCE packets come by here while there is a NetReduce ring. Those of registered connections
  * go through the engine; the others, and what the engine has no use for, go on as if this node did
  * not exist. */
-#include "dataplane/node.h"
 #include "dataplane/retag.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_DROP, N_EDGES };
 
 enum { BULK = RTE_HASH_LOOKUP_BULK_MAX };
 
 struct sink {
-	struct lcore *lc;
+	struct worker *w;
 	const struct rte_node *node;
 	const struct meta *meta;
 };
@@ -23,11 +23,11 @@ static enum drop bad_route(const struct adj *adj)
 }
 
 /* A frame of the engine's is routed like any other: only the lookup is one at a time. */
-static enum drop send(struct lcore *lc, const struct nr_emit *emit)
+static enum drop send(struct worker *w, const struct nr_emit *emit)
 {
 	const struct wire_pkt pkt = {
 		.l3_off = emit->l3_off, .ip_ver = emit->ip_ver, .ttl = emit->ttl};
-	const struct adj *adj = fwd_lookup(lc->fwd, &emit->dst);
+	const struct adj *adj = fwd_lookup(w->fwd, &emit->dst);
 	const unsigned len = (unsigned)emit->head_len + emit->pay_len + emit->tail_len;
 	struct rte_mbuf *m;
 
@@ -35,7 +35,7 @@ static enum drop send(struct lcore *lc, const struct nr_emit *emit)
 		return bad_route(adj);
 	if (unlikely(len - emit->l3_off > adj->mtu))
 		return DROP_IP_MTU;
-	m = rte_pktmbuf_alloc(lc->pool);
+	m = rte_pktmbuf_alloc(w->pool);
 	if (unlikely(m == NULL))
 		return DROP_NO_MBUF;
 	m->data_len = (uint16_t)nr_frame(emit, rte_pktmbuf_mtod(m, uint8_t *));
@@ -49,44 +49,44 @@ static enum drop send(struct lcore *lc, const struct nr_emit *emit)
 		rte_pktmbuf_free(m);
 		return DROP_NO_MBUF;
 	}
-	lcore_tx(lc, adj->port, m);
+	worker_tx(w, adj->port, m);
 	return DROP_NONE;
 }
 
 static void emit(void *arg, struct nr_ring *r, const struct nr_emit *emit)
 {
 	const struct sink *s = arg;
-	enum drop drop = send(s->lc, emit);
+	enum drop drop = send(s->w, emit);
 	char ip[WIRE_IP_STRLEN];
 
 	(void)r;
-	s->lc->emitted++;
+	s->w->emitted++;
 	if (unlikely(drop != DROP_NONE))
-		s->lc->drops[drop]++;
+		s->w->drops[drop]++;
 	if (unlikely(s->meta->trace))
-		node_trace(s->lc, s->node, s->meta, "emits to %s: %u bytes of data%s%s",
+		node_trace(s->w, s->node, s->meta, "emits to %s: %u bytes of data%s%s",
 			wire_ip_format(&emit->dst, ip, sizeof(ip)), emit->pay_len,
 			drop == DROP_NONE ? "" : ", dropped: ",
 			drop == DROP_NONE ? "" : drop_name(drop));
 }
 
-static rte_edge_t pass(const struct lcore *lc, const struct meta *meta)
+static rte_edge_t pass(const struct worker *w, const struct meta *meta)
 {
-	return fwd_is_local(lc->fwd, &meta->pkt.dst) ? EDGE_INC_LOOKUP : EDGE_IP_FORWARD;
+	return fwd_is_local(w->fwd, &meta->pkt.dst) ? EDGE_INC_LOOKUP : EDGE_IP_FORWARD;
 }
 
 static rte_edge_t registered(
 	struct sink *s, struct meta *meta, const struct nr_look *look, const struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	const struct port *port = s->lc->port[m->port].port;
+	const struct port *port = s->w->port[m->port].port;
 	const struct nr_sink sink = {.arg = s, .emit = emit};
 	enum nr_drop drop;
 
 	/* Routed packets must be sent to the port's MAC address: ip_forward says so. */
 	if (look->row <= NR_ROW_REPLY && memcmp(frame, port->mac, sizeof(port->mac)) != 0)
 		return EDGE_IP_FORWARD;
-	if (unlikely(!fwd_vlan_ok(s->lc->fwd, m->port, meta->pkt.vlan))) {
+	if (unlikely(!fwd_vlan_ok(s->w->fwd, m->port, meta->pkt.vlan))) {
 		meta->drop = DROP_L2_VLAN;
 		return EDGE_DROP;
 	}
@@ -94,28 +94,28 @@ static rte_edge_t registered(
 	if (unlikely(look->port != NR_ANY_PORT && look->port != m->port))
 		drop = NR_DROP_PORT;
 	else
-		drop = nr_rx(look, &s->lc->arena, frame, &meta->pkt, s->lc->now, &sink);
+		drop = nr_rx(look, &s->w->arena, frame, &meta->pkt, s->w->now, &sink);
 	meta->drop = (uint16_t)drop_of_nr(drop);
 	if (unlikely(meta->trace))
-		node_trace(s->lc, s->node, meta, "ring %s, input %u: %s", look->ring->name,
-			look->in, nr_drop_name(drop));
-	return drop == NR_FORWARD ? pass(s->lc, meta) : EDGE_DROP;
+		node_trace(s->w, s->node, meta, "ring %s, input %u: %s", look->ring->name, look->in,
+			nr_drop_name(drop));
+	return drop == NR_FORWARD ? pass(s->w, meta) : EDGE_DROP;
 }
 
 /* Up to BULK packets: the rows of all of them, -1 for what is not registered. */
-static void lookup(struct lcore *lc, struct rte_mbuf *const *mbufs, uint16_t n, int32_t *row)
+static void lookup(struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n, int32_t *row)
 {
 	struct nr_key key[BULK];
 	const void *keys[BULK];
 
 	for (uint16_t i = 0; i < n; i++) {
-		key[i] = nr_key_of(&meta_of(lc, mbufs[i])->pkt);
+		key[i] = nr_key_of(&meta_of(w, mbufs[i])->pkt);
 		keys[i] = &key[i];
 	}
 	void *data[BULK];
 	uint64_t hits = 0;
 
-	rte_hash_lookup_bulk_data(lc->clt->hash, keys, n, &hits, data);
+	rte_hash_lookup_bulk_data(w->clt->hash, keys, n, &hits, data);
 	for (uint16_t i = 0; i < n; i++)
 		row[i] = hits >> i & 1 ? (int32_t)(uintptr_t)data[i] : -1;
 }
@@ -124,18 +124,18 @@ static uint16_t netreduce_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	struct sink s = {.lc = lc, .node = node};
-	rte_edge_t next[LCORE_MAX_PACKETS];
-	int32_t row[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	struct sink s = {.w = w, .node = node};
+	rte_edge_t next[WORKER_MAX_PACKETS];
+	int32_t row[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i += BULK)
-		lookup(lc, mbufs + i, n - i < BULK ? n - i : BULK, row + i);
+		lookup(w, mbufs + i, n - i < BULK ? n - i : BULK, row + i);
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 
-		next[i] = row[i] < 0 ? pass(lc, meta)
-				     : registered(&s, meta, &lc->clt->row[row[i]], mbufs[i]);
+		next[i] = row[i] < 0 ? pass(w, meta)
+				     : registered(&s, meta, &w->clt->row[row[i]], mbufs[i]);
 	}
 	node_split(graph, node, objs, next, n);
 	return n;

@@ -10,7 +10,7 @@
  * Words: an *input* is what an aggregator waits for: the connection of a host attached here to the
  * next rank, or the virtual connection from a switch below. A switch without parent is the root.
  *
- * One lcore owns a ring: it alone writes the block once it is active. */
+ * One worker owns a ring: it alone writes the block once it is active. */
 #ifndef NR_RING_H
 #define NR_RING_H
 

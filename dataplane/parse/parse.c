@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the headers of each packet into its metadata and decides what kind of packet it is for the
  * switch. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 #include "lib/wire/bytes.h"
 
 enum {
@@ -18,9 +18,9 @@ enum { PREFETCH = 4 };
 
 /* Later nodes write into the packet and want it in one piece. A packet from a ring may be shared
  * with others, or chained. NULL if it does not fit, or no buffer is left. */
-static struct rte_mbuf *make_own(struct lcore *lc, struct rte_mbuf *m, enum drop *drop)
+static struct rte_mbuf *make_own(struct worker *w, struct rte_mbuf *m, enum drop *drop)
 {
-	struct rte_mbuf *copy = rte_pktmbuf_copy(m, lc->pool, 0, UINT32_MAX);
+	struct rte_mbuf *copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
 
 	if (copy == NULL) {
 		*drop = DROP_NO_MBUF;
@@ -65,11 +65,11 @@ static rte_edge_t refuse(struct meta *meta, enum drop drop)
 }
 
 /* A packet that says it is longer than the port's MTU, of which the driver has kept a part. */
-static bool is_cut_off(const struct lcore *lc, const struct rte_mbuf *m, const struct wire_pkt *pkt)
+static bool is_cut_off(const struct worker *w, const struct rte_mbuf *m, const struct wire_pkt *pkt)
 {
 	const uint8_t *l3 = rte_pktmbuf_mtod(m, const uint8_t *) + pkt->l3_off;
 	const unsigned left = m->data_len - RTE_MIN(m->data_len, pkt->l3_off);
-	const uint16_t mtu = lc->port[m->port].port->config.mtu;
+	const uint16_t mtu = w->port[m->port].port->config.mtu;
 	unsigned len = 0;
 
 	if (pkt->l3_off >= ETH_HDR_LEN && left >= sizeof(struct ip4_hdr) && l3[0] >> 4 == 4)
@@ -94,11 +94,11 @@ static rte_edge_t local(struct meta *meta)
 }
 
 static rte_edge_t classify(
-	const struct lcore *lc, struct meta *meta, const struct rte_mbuf *m, enum wire_drop drop)
+	const struct worker *w, struct meta *meta, const struct rte_mbuf *m, enum wire_drop drop)
 {
 	bool ours;
 
-	if (drop == WIRE_PARSE_SHORT && is_cut_off(lc, m, &meta->pkt))
+	if (drop == WIRE_PARSE_SHORT && is_cut_off(w, m, &meta->pkt))
 		return refuse(meta, DROP_RX_OVERSIZE);
 	if (drop != WIRE_OK && !concerns_endpoint_only(drop))
 		return refuse(meta, drop_of_wire(drop));
@@ -112,33 +112,33 @@ static rte_edge_t classify(
 	default:
 		break;
 	}
-	if (unlikely(lc->clt != NULL) && meta->pkt.kind == WIRE_ROCE)
+	if (unlikely(w->clt != NULL) && meta->pkt.kind == WIRE_ROCE)
 		return EDGE_NETREDUCE;
-	ours = fwd_is_local(lc->fwd, &meta->pkt.dst);
+	ours = fwd_is_local(w->fwd, &meta->pkt.dst);
 	if (ours && drop != WIRE_OK)
 		return refuse(meta, drop_of_wire(drop));
 	return ours ? local(meta) : EDGE_IP_FORWARD;
 }
 
-static void trace(struct lcore *lc, const struct rte_node *node, const struct meta *meta,
+static void trace(struct worker *w, const struct rte_node *node, const struct meta *meta,
 	const struct rte_mbuf *m)
 {
 	char src[WIRE_IP_STRLEN] = "", dst[WIRE_IP_STRLEN] = "";
 	const struct wire_pkt *p = &meta->pkt;
 
 	if (p->ip_ver == 0) {
-		node_trace(lc, node, meta, "%s, %u bytes", p->kind == WIRE_ARP ? "ARP" : "not IP",
+		node_trace(w, node, meta, "%s, %u bytes", p->kind == WIRE_ARP ? "ARP" : "not IP",
 			m->pkt_len);
 		return;
 	}
 	wire_ip_format(&p->src, src, sizeof(src));
 	wire_ip_format(&p->dst, dst, sizeof(dst));
 	if (p->kind == WIRE_ROCE)
-		node_trace(lc, node, meta, "%s > %s %s, QPN 0x%06x, PSN %u, %u bytes, ECN %u", src,
+		node_trace(w, node, meta, "%s > %s %s, QPN 0x%06x, PSN %u, %u bytes, ECN %u", src,
 			dst, roce_opcode_name(p->opcode), p->dqpn, p->psn, p->pay_len,
 			p->tos & IP_ECN_MASK);
 	else
-		node_trace(lc, node, meta, "%s > %s protocol %u, TTL %u, %u bytes", src, dst,
+		node_trace(w, node, meta, "%s > %s protocol %u, TTL %u, %u bytes", src, dst,
 			p->ip_proto, p->ttl, p->end - p->l3_off);
 }
 
@@ -146,31 +146,31 @@ static uint16_t parse_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < PREFETCH && i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 		enum drop drop = DROP_NONE;
 		struct rte_mbuf *own = mbufs[i];
 
 		if (i + PREFETCH < n)
 			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + PREFETCH], void *));
 		if (unlikely(!is_own(own)))
-			own = make_own(lc, own, &drop);
+			own = make_own(w, own, &drop);
 		if (unlikely(own == NULL)) {
 			meta->pkt = (struct wire_pkt){0};
 			next[i] = refuse(meta, drop);
 		} else {
 			mbufs[i] = own;
-			next[i] = classify(lc, meta, own,
+			next[i] = classify(w, meta, own,
 				wire_parse(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
 					&meta->pkt));
 		}
-		if (unlikely(lc->tracing) && meta->trace)
-			trace(lc, node, meta, mbufs[i]);
+		if (unlikely(w->tracing) && meta->trace)
+			trace(w, node, meta, mbufs[i]);
 	}
 	node_split(graph, node, objs, next, n);
 	return n;

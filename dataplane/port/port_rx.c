@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Source: polls the worker's ports, in turns, and gives every packet its metadata. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 enum { EDGE_PARSE, N_EDGES };
 
 /* The most that a port's burst can become: with impair, everything doubled and let go. */
 static unsigned worst_burst(const struct lport *lp)
 {
-	return lp->impair ? 2 * LCORE_RX_BURST + IMPAIR_HELD : LCORE_RX_BURST;
+	return lp->impair ? 2 * WORKER_RX_BURST + IMPAIR_HELD : WORKER_RX_BURST;
 }
 
 static unsigned impair(
-	struct lcore *lc, struct lport *lp, struct rte_mbuf **in, unsigned n, struct rte_mbuf **out)
+	struct worker *w, struct lport *lp, struct rte_mbuf **in, unsigned n, struct rte_mbuf **out)
 {
-	struct impair_result r = impair_apply(lp->impair, in, n, out, lc->pool, lc->now);
+	struct impair_result r = impair_apply(lp->impair, in, n, out, w->pool, w->now);
 
-	lc->drops[DROP_IMPAIR_LOSS] += r.lost;
-	lc->drops[DROP_NO_MBUF] += r.no_mbuf;
-	lc->doubled += r.doubled;
+	w->drops[DROP_IMPAIR_LOSS] += r.lost;
+	w->drops[DROP_NO_MBUF] += r.no_mbuf;
+	w->doubled += r.doubled;
 	return r.out;
 }
 
-static unsigned receive(struct lcore *lc, struct lport *lp, struct rte_mbuf **out)
+static unsigned receive(struct worker *w, struct lport *lp, struct rte_mbuf **out)
 {
-	struct rte_mbuf *in[LCORE_RX_BURST];
+	struct rte_mbuf *in[WORKER_RX_BURST];
 	struct rte_mbuf **to = lp->impair ? in : out;
-	unsigned n = port_rx_burst(lp->port, to, LCORE_RX_BURST);
+	unsigned n = port_rx_burst(lp->port, to, WORKER_RX_BURST);
 
 	lp->rx_packets += n;
 	for (unsigned i = 0; i < n; i++)
 		lp->rx_bytes += to[i]->pkt_len;
-	return lp->impair ? impair(lc, lp, in, n, out) : n;
+	return lp->impair ? impair(w, lp, in, n, out) : n;
 }
 
-static void number(struct lcore *lc, const struct rte_node *node, uint16_t port,
+static void number(struct worker *w, const struct rte_node *node, uint16_t port,
 	struct rte_mbuf **mbufs, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 
-		meta->trace = trace_number(&lc->trace, port);
+		meta->trace = trace_number(&w->trace, port);
 		if (meta->trace == 0)
 			continue;
-		lc->tracing = true;
-		node_trace(lc, node, meta, "port %s, %u bytes", lc->port[port].port->config.name,
+		w->tracing = true;
+		node_trace(w, node, meta, "port %s, %u bytes", w->port[port].port->config.name,
 			mbufs[i]->pkt_len);
 	}
 }
@@ -51,35 +51,35 @@ static void number(struct lcore *lc, const struct rte_node *node, uint16_t port,
 static uint16_t port_rx_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t nb_objs)
 {
-	struct lcore *lc = node_lcore(node);
+	struct worker *w = node_worker(node);
 	struct rte_mbuf **out = (struct rte_mbuf **)rte_node_next_stream_get(
-		graph, node, EDGE_PARSE, LCORE_MAX_PACKETS);
-	unsigned total = 0, port = lc->next_port;
+		graph, node, EDGE_PARSE, WORKER_MAX_PACKETS);
+	unsigned total = 0, port = w->next_port;
 
 	(void)objs;
 	(void)nb_objs;
-	for (unsigned k = 0; k < lc->n_ports; k++) {
-		uint16_t id = lc->port_id[port];
+	for (unsigned k = 0; k < w->n_ports; k++) {
+		uint16_t id = w->port_id[port];
 		unsigned n;
 
-		if (total + worst_burst(&lc->port[id]) > LCORE_MAX_PACKETS)
+		if (total + worst_burst(&w->port[id]) > WORKER_MAX_PACKETS)
 			break; /* the next turn begins with this port */
-		n = receive(lc, &lc->port[id], out + total);
+		n = receive(w, &w->port[id], out + total);
 		for (unsigned i = 0; i < n; i++) {
 			struct rte_mbuf *m = out[total + i];
 
 			m->port = id; /* a mbuf from a ring carries its maker's */
-			m->hash.usr = lc->n_meta++;
-			meta_of(lc, m)->trace = 0;
-			memset(&meta_of(lc, m)->srv6, 0, sizeof(meta_of(lc, m)->srv6));
+			m->hash.usr = w->n_meta++;
+			meta_of(w, m)->trace = 0;
+			memset(&meta_of(w, m)->srv6, 0, sizeof(meta_of(w, m)->srv6));
 		}
-		if (unlikely(atomic_load_explicit(&lc->trace.armed, memory_order_acquire)))
-			number(lc, node, id, out + total, n);
+		if (unlikely(atomic_load_explicit(&w->trace.armed, memory_order_acquire)))
+			number(w, node, id, out + total, n);
 		total += n;
-		port = port + 1 == lc->n_ports ? 0 : port + 1;
+		port = port + 1 == w->n_ports ? 0 : port + 1;
 	}
-	lc->next_port = port;
-	lc->work += total;
+	w->next_port = port;
+	w->work += total;
 	rte_node_next_stream_put(graph, node, EDGE_PARSE, (uint16_t)total);
 	return (uint16_t)total;
 }

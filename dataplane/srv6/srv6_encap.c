@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets whose route leads into a tunnel: an outer header, and the lookup of its destination. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 #include "dataplane/srv6/again.h"
 
 enum { EDGE_IP_FORWARD, EDGE_DROP, N_EDGES };
@@ -32,21 +32,21 @@ static uint16_t srv6_encap_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
-		const struct srv6_encap *e = &lc->fwd->encap[lc->fwd->adj[meta->adj].srv6];
+		struct meta *meta = meta_of(w, mbufs[i]);
+		const struct srv6_encap *e = &w->fwd->encap[w->fwd->adj[meta->adj].srv6];
 		enum srv6_drop drop = encap(e, mbufs[i], meta);
 
 		next[i] = drop == SRV6_OK ? EDGE_IP_FORWARD : EDGE_DROP;
 		if (drop != SRV6_OK)
 			meta->drop = (uint16_t)drop_of_srv6(drop);
-		if (unlikely(lc->tracing) && meta->trace && drop == SRV6_OK) {
+		if (unlikely(w->tracing) && meta->trace && drop == SRV6_OK) {
 			char text[WIRE_IP_STRLEN];
 
-			node_trace(lc, node, meta, "to %s, %u segments",
+			node_trace(w, node, meta, "to %s, %u segments",
 				wire_ip_format(&meta->pkt.dst, text, sizeof(text)), e->n);
 		}
 	}

@@ -2,7 +2,7 @@
 /* Packets to the switch's own SIDs: lib/srv6 says what becomes of one, this node where it goes. A
  * new destination is looked up like that of any other packet, and may be the switch's own again; an
  * unpacked packet begins anew. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 #include "dataplane/srv6/again.h"
 
 enum { EDGE_IP_FORWARD, EDGE_REWRITE, EDGE_PARSE, EDGE_ICMP_ECHO, EDGE_DROP, N_EDGES };
@@ -23,9 +23,9 @@ static uint8_t *strip(struct rte_mbuf *m, struct meta *meta, uint16_t front)
 	return (uint8_t *)rte_pktmbuf_adj(m, front);
 }
 
-static rte_edge_t to_neighbour(struct lcore *lc, const struct fwd_sid *sid, struct meta *meta)
+static rte_edge_t to_neighbour(struct worker *w, const struct fwd_sid *sid, struct meta *meta)
 {
-	const struct adj *adj = &lc->fwd->adj[sid->adj];
+	const struct adj *adj = &w->fwd->adj[sid->adj];
 
 	meta->adj = sid->adj;
 	if (adj->kind != ADJ_REWRITE)
@@ -35,7 +35,7 @@ static rte_edge_t to_neighbour(struct lcore *lc, const struct fwd_sid *sid, stru
 	return EDGE_REWRITE;
 }
 
-static rte_edge_t onward(struct lcore *lc, const struct fwd_sid *sid, struct rte_mbuf *m,
+static rte_edge_t onward(struct worker *w, const struct fwd_sid *sid, struct rte_mbuf *m,
 	struct meta *meta, const struct srv6_done *done)
 {
 	uint8_t *frame = done->front ? strip(m, meta, done->front) : rte_pktmbuf_mtod(m, uint8_t *);
@@ -43,8 +43,8 @@ static rte_edge_t onward(struct lcore *lc, const struct fwd_sid *sid, struct rte
 	srv6_again(frame, &meta->pkt);
 	meta->srv6.hop_taken = true;
 	if (done->verdict == SRV6_ADJACENT)
-		return to_neighbour(lc, sid, meta);
-	return fwd_is_local(lc->fwd, &meta->pkt.dst) ? EDGE_PARSE : EDGE_IP_FORWARD;
+		return to_neighbour(w, sid, meta);
+	return fwd_is_local(w->fwd, &meta->pkt.dst) ? EDGE_PARSE : EDGE_IP_FORWARD;
 }
 
 static rte_edge_t unpacked(struct rte_mbuf *m, struct meta *meta, const struct srv6_done *done)
@@ -58,7 +58,7 @@ static rte_edge_t unpacked(struct rte_mbuf *m, struct meta *meta, const struct s
 	return EDGE_PARSE;
 }
 
-static rte_edge_t handle(struct lcore *lc, const struct fwd_sid *sid, struct rte_mbuf *m,
+static rte_edge_t handle(struct worker *w, const struct fwd_sid *sid, struct rte_mbuf *m,
 	struct meta *meta, struct srv6_done *done)
 {
 	uint8_t *ip6 = rte_pktmbuf_mtod(m, uint8_t *) + meta->pkt.l3_off;
@@ -70,7 +70,7 @@ static rte_edge_t handle(struct lcore *lc, const struct fwd_sid *sid, struct rte
 	switch (done->verdict) {
 	case SRV6_LOOKUP:
 	case SRV6_ADJACENT:
-		return onward(lc, sid, m, meta, done);
+		return onward(w, sid, m, meta, done);
 	case SRV6_UNPACKED:
 		return unpacked(m, meta, done);
 	default:
@@ -79,17 +79,17 @@ static rte_edge_t handle(struct lcore *lc, const struct fwd_sid *sid, struct rte
 	}
 }
 
-static void trace(struct lcore *lc, const struct rte_node *node, const struct meta *meta,
+static void trace(struct worker *w, const struct rte_node *node, const struct meta *meta,
 	const struct fwd_sid *sid, const struct srv6_done *done)
 {
 	static const char *const names[] = {"uN", "uA", "End", "End.DT46"};
 	char text[WIRE_IP_STRLEN];
 
 	if (done->verdict == SRV6_UNPACKED || done->verdict == SRV6_ARRIVED)
-		node_trace(lc, node, meta, "%s: %s", names[sid->what.behaviour],
+		node_trace(w, node, meta, "%s: %s", names[sid->what.behaviour],
 			done->verdict == SRV6_UNPACKED ? "unpacked" : "arrived");
 	else
-		node_trace(lc, node, meta, "%s: to %s, hop limit %u%s", names[sid->what.behaviour],
+		node_trace(w, node, meta, "%s: to %s, hop limit %u%s", names[sid->what.behaviour],
 			wire_ip_format(&meta->pkt.dst, text, sizeof(text)), meta->pkt.ttl,
 			done->front ? ", SRH popped" : "");
 }
@@ -98,18 +98,18 @@ static uint16_t srv6_local_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
-	rte_edge_t next[LCORE_MAX_PACKETS];
+	struct worker *w = node_worker(node);
+	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of(lc, mbufs[i]);
-		struct fwd_sid *sid = &lc->fwd->sid[lc->fwd->adj[meta->adj].srv6];
+		struct meta *meta = meta_of(w, mbufs[i]);
+		struct fwd_sid *sid = &w->fwd->sid[w->fwd->adj[meta->adj].srv6];
 		struct srv6_done done;
 
 		sid->hits++;
-		next[i] = handle(lc, sid, mbufs[i], meta, &done);
-		if (unlikely(lc->tracing) && meta->trace && next[i] != EDGE_DROP)
-			trace(lc, node, meta, sid, &done);
+		next[i] = handle(w, sid, mbufs[i], meta, &done);
+		if (unlikely(w->tracing) && meta->trace && next[i] != EDGE_DROP)
+			trace(w, node, meta, sid, &done);
 	}
 	node_split(graph, node, objs, next, n);
 	return n;

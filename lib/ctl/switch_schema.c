@@ -473,7 +473,7 @@ static const struct ctl_field stats_result[] = {
 	{"values", CTL_LIST, .item = CTL_OBJECT, .fields = value_fields,
 		.help = "values of the whole program"},
 	{"nodes", CTL_LIST, .item = CTL_OBJECT, .fields = node_fields,
-		.help = "cost of each graph node, summed over lcores"},
+		.help = "cost of each graph node, summed over workers"},
 	{"groups", CTL_LIST, .item = CTL_OBJECT, .fields = group_stat_fields,
 		.help = "counters of each group"},
 	{0}};

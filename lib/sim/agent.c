@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the books of a switch stand on here (dataplane/ground.h), and what else its agent asks of it
- * (dataplane/switch.h). There are no lcores: what is to be freed later can be freed at once. */
+/* What the books of a switch stand on here (dataplane/runtime/host_ops.h), and what else its agent
+ * asks of it (dataplane/switch.h). There are no workers: what is to be freed later can be freed at
+ * once. */
 #include "lib/sim/agent.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "dataplane/ground.h"
+#include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
 struct sim_agent {
@@ -162,7 +163,7 @@ const struct nr_clt *sim_agent_clt(const struct sim_agent *a)
 	return a ? atomic_load(&a->sw.clt) : NULL;
 }
 
-/* ---- the books' ground ---- */
+/* ---- what the books ask of their host ---- */
 
 uint64_t sw_now(const struct sw *sw)
 {
@@ -201,7 +202,7 @@ int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
 	return error;
 }
 
-void *sw_ground_alloc(size_t bytes)
+void *sw_host_alloc(size_t bytes)
 {
 	void *block = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 
@@ -210,7 +211,7 @@ void *sw_ground_alloc(size_t bytes)
 	return block;
 }
 
-void sw_ground_free(void *block)
+void sw_host_free(void *block)
 {
 	free(block);
 }
@@ -220,7 +221,7 @@ static void port_name(unsigned i, char name[PORT_NAME_LEN])
 	snprintf(name, PORT_NAME_LEN, "p%u", i);
 }
 
-int sw_ground_port(const struct sw *sw, uint16_t id, struct sw_ground_port *port)
+int sw_host_port(const struct sw *sw, uint16_t id, struct sw_host_port *port)
 {
 	if (id >= node_of(sw)->n_ports)
 		return -ENOENT;
@@ -230,7 +231,7 @@ int sw_ground_port(const struct sw *sw, uint16_t id, struct sw_ground_port *port
 	return 0;
 }
 
-int sw_ground_path(const struct sw *sw, const struct wire_ip *ip, struct sw_ground_path *path)
+int sw_host_path(const struct sw *sw, const struct wire_ip *ip, struct sw_host_path *path)
 {
 	struct sim *sim = agent_of(sw)->sim;
 	const unsigned n_hosts = sim->topo->n_hosts;
@@ -243,7 +244,7 @@ int sw_ground_path(const struct sw *sw, const struct wire_ip *ip, struct sw_grou
 	port = sim_port_to_node(sim, agent_of(sw)->index, (unsigned)node);
 	if (port < 0)
 		return -ENOENT;
-	*path = (struct sw_ground_path){.port = (uint16_t)port, .mtu = (uint16_t)sim->topo->mtu};
+	*path = (struct sw_host_path){.port = (uint16_t)port, .mtu = (uint16_t)sim->topo->mtu};
 	peer = node_of(sw)->port[port].node;
 	if (peer < n_hosts)
 		sim_host_mac(peer, path->dmac);
@@ -258,18 +259,18 @@ static const struct wire_ip *own_ip(const struct sw *sw)
 }
 
 /* What is sent is copied. */
-bool sw_ground_is_read(const struct sw *sw, unsigned slot)
+bool sw_host_is_read(const struct sw *sw, unsigned slot)
 {
 	(void)sw, (void)slot;
 	return false;
 }
 
-bool sw_ground_is_local(const struct sw *sw, const struct wire_ip *ip)
+bool sw_host_is_local(const struct sw *sw, const struct wire_ip *ip)
 {
 	return wire_ip_eq(ip, own_ip(sw));
 }
 
-int sw_ground_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
+int sw_host_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
 {
 	*ip = *own_ip(sw);
 	return wire_ip_is4(ip) == wire_ip_is4(like) ? 0 : -ENOENT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent of a simulated switch: the handlers of ctrl/agent, the books of dataplane (groups.c,
- * rings.c, leases.c), on ground that the simulator provides. It is made when it is first needed. */
+ * rings.c, leases.c), hosted by the simulator. It is made when it is first needed. */
 #ifndef SIM_AGENT_H
 #define SIM_AGENT_H
 

@@ -258,7 +258,7 @@ int main(int argc, char **argv)
 	       "%s, "
 	       "addition %s\n",
 		pool, icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
-	printf("# graph: the switch's lcore between ring ports; engine: its functions alone\n");
+	printf("# graph: the switch's worker between ring ports; engine: its functions alone\n");
 	printf("# limit: ICRC, addition and result CRC by the bare kernels, packets side by "
 	       "side\n");
 	printf("%-7s %7s %6s %10s %7s %11s %6s  %s\n", "path", "payload", "fan_in", "ns/packet",

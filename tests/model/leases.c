@@ -2,13 +2,13 @@
 /* incline-model-leases: all that can happen to two tenants who want the same lease on two switches
  * (docs/inc-protocol.md, 13.3), with the recorder of the switches (dataplane/leases.c) and rank 0's
  * desk (lib/ccl/lease_desk.c) as they are. Control messages and answers may be lost, tenants may
- * die, lcores may be late to pass a quiescent state. Runs are made again and again with other
+ * die, workers may be late to pass a quiescent state. Runs are made again and again with other
  * choices until there are none left; a state met before is not continued. */
 #include <stdarg.h>
 #include <ucontext.h>
 
-#include "dataplane/ground.h"
 #include "dataplane/leases.h"
+#include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 #include "lib/ccl/lease_desk.c" /* its steps, without its thread */
 #include "tests/model/intern.h"
@@ -99,7 +99,7 @@ static void quiesce(unsigned i)
 	}
 }
 
-bool sw_ground_is_read(const struct sw *sw, unsigned slot)
+bool sw_host_is_read(const struct sw *sw, unsigned slot)
 {
 	(void)sw, (void)slot;
 	return false;

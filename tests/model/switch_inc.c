@@ -137,7 +137,7 @@ static enum inc_drop take(
 		look.group, &sw->arena, &look, pkt, frame + pkt->pay_off, crc, NOW, &sink);
 }
 
-/* What a turn of the lcore leaves the next ones do, before anything else happens. */
+/* What a turn of the worker leaves the next ones do, before anything else happens. */
 static void go_on(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 {
 	struct sink arg = {s, r};

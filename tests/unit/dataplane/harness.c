@@ -168,7 +168,7 @@ void h_run(struct sw *sw)
 {
 	do
 		sw_turn(sw);
-	while (sw->lcore->work > 0);
+	while (sw->worker->work > 0);
 }
 
 void h_exchange(struct sw *sw, unsigned in, const void *frame, unsigned len, unsigned out,
@@ -193,9 +193,9 @@ void h_expect_drop(struct sw *sw, unsigned in, const void *frame, unsigned len, 
 	h_run(sw);
 	if (h_drop(sw, reason) != before + 1) {
 		for (unsigned i = 1; i < N_DROPS; i++)
-			if (sw->lcore->drops[i] != 0)
+			if (sw->worker->drops[i] != 0)
 				print_message("%s: %lu\n", drop_name(i),
-					(unsigned long)sw->lcore->drops[i]);
+					(unsigned long)sw->worker->drops[i]);
 		fail_msg("not dropped as %s", reason);
 	}
 	for (unsigned i = 0; i < sw_n_ports(sw); i++)

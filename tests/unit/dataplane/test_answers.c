@@ -327,17 +327,17 @@ static void mac_unlisted(void **state)
 	struct frame f;
 
 	(void)state;
-	for (unsigned i = 0; i < LCORE_MAX_SEEN + 3; i++) {
+	for (unsigned i = 0; i < WORKER_MAX_SEEN + 3; i++) {
 		size_t len = h_arp(b, ARP_REQUEST, &host, &own, 0);
 
-		b[9] = b[25] = (uint8_t)(1 + i % (LCORE_MAX_SEEN + 2)); /* of Ethernet, of ARP */
+		b[9] = b[25] = (uint8_t)(1 + i % (WORKER_MAX_SEEN + 2)); /* of Ethernet, of ARP */
 		h_exchange(sw, 0, b, len, 0, &f);
 	}
 	sw_port_get(sw, 0, &port);
-	assert_int_equal(port.mac_mismatch, LCORE_MAX_SEEN + 3);
+	assert_int_equal(port.mac_mismatch, WORKER_MAX_SEEN + 3);
 	assert_int_equal(port.mac_unlisted, 2);
 	sw_tick(sw, port_now_ns());
-	assert_int_equal(sw->n_seen_logged, LCORE_MAX_SEEN);
+	assert_int_equal(sw->n_seen_logged, WORKER_MAX_SEEN);
 }
 
 int main(void)

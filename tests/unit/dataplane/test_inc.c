@@ -37,7 +37,7 @@ static void expect_results(const struct op *op, uint8_t opcode, uint32_t psn, ui
 
 		assert_true(h_take(sw, i, &f));
 		n = c_result_frame(want, op->slot, i, opcode, psn, imm, payload, len,
-			(uint16_t)(sw->lcore->port[sw->ports[i].id].ip_id - 1));
+			(uint16_t)(sw->worker->port[sw->ports[i].id].ip_id - 1));
 		assert_int_equal(f.len, n);
 		assert_memory_equal(f.b, want, n);
 		assert_in_range(f.segs, min_segs, max_segs);

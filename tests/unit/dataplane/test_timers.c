@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Timers of groups at a lcore: one that is due costs a look at its group, and at no other. */
+/* Timers of groups at a worker: one that is due costs a look at its group, and at no other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-#include "dataplane/lcore.h"
+#include "dataplane/runtime/worker.h"
 
 enum { FIRST = 1, GROUPS = 4000, DUE = 1000 };
 
 static const uint64_t FAR = 1000000000;
-static struct lcore *lc;
+static struct worker *w;
 static struct inc_table *table;
 
 static struct inc_group *make(unsigned slot)
@@ -42,16 +42,16 @@ static struct inc_group *make(unsigned slot)
 static void set(struct inc_group *g, uint64_t at)
 {
 	inc_ep_at(g, 0)->timer_ns = g->timer_ns = at;
-	lcore_note_timer(lc, g);
+	worker_note_timer(w, g);
 }
 
 static int setup(void **state)
 {
 	(void)state;
-	lc = calloc(1, sizeof(*lc));
+	w = calloc(1, sizeof(*w));
 	table = calloc(1, sizeof(*table));
-	lc->inc = table;
-	lcore_timers_init(lc);
+	w->inc = table;
+	worker_timers_init(w);
 	for (unsigned i = 0; i < GROUPS; i++)
 		table->group[FIRST + i] = make(FIRST + i);
 	return 0;
@@ -63,7 +63,7 @@ static int teardown(void **state)
 	for (unsigned i = 0; i < GROUPS; i++)
 		free(table->group[FIRST + i]);
 	free(table);
-	free(lc);
+	free(w);
 	return 0;
 }
 
@@ -78,13 +78,13 @@ static void test_idle_groups_cost_nothing(void **state)
 		struct inc_group *g = table->group[FIRST + k * 7 % GROUPS];
 		const uint64_t timeouts = g->count[INC_C_TIMEOUTS];
 
-		lc->now = k;
+		w->now = k;
 		set(g, k);
-		assert_int_equal(lc->timer_ns, k);
-		lcore_timers(lc);
-		assert_int_equal(lc->timer_visits, k);
+		assert_int_equal(w->timer_ns, k);
+		worker_timers(w);
+		assert_int_equal(w->timer_visits, k);
 		assert_int_equal(g->count[INC_C_TIMEOUTS], timeouts + 1);
-		assert_true(lc->timer_ns > k && lc->timer_ns <= FAR);
+		assert_true(w->timer_ns > k && w->timer_ns <= FAR);
 	}
 }
 
@@ -96,15 +96,15 @@ static void test_put_off(void **state)
 	(void)state;
 	set(g, 100);
 	set(g, 500);
-	lc->now = 100;
-	lcore_timers(lc);
-	assert_int_equal(lc->timer_visits, 1);
+	w->now = 100;
+	worker_timers(w);
+	assert_int_equal(w->timer_visits, 1);
 	assert_int_equal(g->count[INC_C_TIMEOUTS], 0);
-	assert_int_equal(lc->timer_ns, 500);
-	lc->now = 500;
-	lcore_timers(lc);
+	assert_int_equal(w->timer_ns, 500);
+	w->now = 500;
+	worker_timers(w);
 	assert_int_equal(g->count[INC_C_TIMEOUTS], 1);
-	assert_int_equal(lc->timer_ns, UINT64_MAX); /* nothing is out: no other */
+	assert_int_equal(w->timer_ns, UINT64_MAX); /* nothing is out: no other */
 }
 
 /* A slot whose group has gone, or is another: that one's own timers count. */
@@ -115,16 +115,16 @@ static void test_groups_come_and_go(void **state)
 	(void)state;
 	set(old, 100);
 	table->group[FIRST] = NULL;
-	lc->now = 100;
-	lcore_timers(lc);
-	assert_int_equal(lc->timer_ns, UINT64_MAX);
+	w->now = 100;
+	worker_timers(w);
+	assert_int_equal(w->timer_ns, UINT64_MAX);
 	set(old, 200);
 	table->group[FIRST] = next;
 	set(next, 900);
-	lc->now = 200;
-	lcore_timers(lc);
+	w->now = 200;
+	worker_timers(w);
 	assert_int_equal(next->count[INC_C_TIMEOUTS], 0);
-	assert_int_equal(lc->timer_ns, 900);
+	assert_int_equal(w->timer_ns, 900);
 	free(old);
 }
 

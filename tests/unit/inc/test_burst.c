@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What one packet may set off (docs/inc-protocol.md, 1.7): results behind a late one are sent again
  * once, however many come late; what is sent again is spread over turns, so that no member takes
- * the lcore from other groups; a slot stays with its owner until that is complete. Counted in
+ * the worker from other groups; a slot stays with its owner until that is complete. Counted in
  * packets, a turn being one point of virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>

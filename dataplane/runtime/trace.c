@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/trace.h"
+#include "dataplane/runtime/trace.h"
 
 #include <errno.h>
 #include <stdarg.h>

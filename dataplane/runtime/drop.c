@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/drop.h"
+#include "dataplane/runtime/drop.h"
 
 /* The RNIC's own list knows losses only; what it has had before it acknowledges again. */
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ground.h on DPDK. */
-#include "dataplane/ground.h"
+/* host_ops.h on DPDK. */
+#include "dataplane/runtime/host_ops.h"
 
 #include <errno.h>
 #include <rte_malloc.h>
@@ -14,7 +14,7 @@ uint64_t sw_now(const struct sw *sw)
 	return port_now_ns();
 }
 
-int sw_ground_port(const struct sw *sw, uint16_t id, struct sw_ground_port *port)
+int sw_host_port(const struct sw *sw, uint16_t id, struct sw_host_port *port)
 {
 	for (unsigned i = 0; i < sw->n_ports; i++) {
 		const struct port *p = &sw->ports[i];
@@ -29,23 +29,23 @@ int sw_ground_port(const struct sw *sw, uint16_t id, struct sw_ground_port *port
 	return -ENOENT;
 }
 
-int sw_ground_path(const struct sw *sw, const struct wire_ip *ip, struct sw_ground_path *path)
+int sw_host_path(const struct sw *sw, const struct wire_ip *ip, struct sw_host_path *path)
 {
 	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), ip);
 
 	if (adj->kind != ADJ_REWRITE)
 		return -ENOENT;
-	*path = (struct sw_ground_path){.port = adj->port, .mtu = adj->mtu, .vlan = adj->vlan};
+	*path = (struct sw_host_path){.port = adj->port, .mtu = adj->mtu, .vlan = adj->vlan};
 	memcpy(path->dmac, adj->dmac, sizeof(path->dmac));
 	return 0;
 }
 
-bool sw_ground_is_local(const struct sw *sw, const struct wire_ip *ip)
+bool sw_host_is_local(const struct sw *sw, const struct wire_ip *ip)
 {
 	return fwd_is_local(atomic_load(&sw->fwd), ip);
 }
 
-int sw_ground_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
+int sw_host_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)
 {
 	struct table_rows rows;
 
@@ -59,23 +59,23 @@ int sw_ground_address(const struct sw *sw, const struct wire_ip *like, struct wi
 	return -ENOENT;
 }
 
-bool sw_ground_is_read(const struct sw *sw, unsigned slot)
+bool sw_host_is_read(const struct sw *sw, unsigned slot)
 {
-	const struct lcore_lent *lent;
+	const struct worker_lent *lent;
 
-	if (sw->closed || sw->lcore == NULL)
+	if (sw->closed || sw->worker == NULL)
 		return false;
-	lent = &sw->lcore->lent[slot];
+	lent = &sw->worker->lent[slot];
 	return __atomic_load_n(&lent->given, __ATOMIC_ACQUIRE) !=
 	       __atomic_load_n(&lent->returned, __ATOMIC_ACQUIRE);
 }
 
-void *sw_ground_alloc(size_t bytes)
+void *sw_host_alloc(size_t bytes)
 {
 	return rte_zmalloc("group", bytes, RTE_CACHE_LINE_SIZE);
 }
 
-void sw_ground_free(void *block)
+void sw_host_free(void *block)
 {
 	rte_free(block);
 }

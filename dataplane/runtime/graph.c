@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/graph.h"
+#include "dataplane/runtime/graph.h"
 
 #include <errno.h>
 #include <rte_errno.h>
 #include <stdio.h>
 
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 /* Node constructors have no argument of ours. */
-static struct lcore *building;
+static struct worker *building;
 
 static struct {
 	graph_node_fn fn;
@@ -32,7 +32,7 @@ static int one_node(
 	return 0;
 }
 
-int graph_create(struct lcore *lc, unsigned index, struct rte_graph_cluster_stats **stats)
+int graph_create(struct worker *w, unsigned index, struct rte_graph_cluster_stats **stats)
 {
 	/* The source; the others follow from its edges. */
 	static const char *patterns[] = {"port_rx"};
@@ -50,22 +50,22 @@ int graph_create(struct lcore *lc, unsigned index, struct rte_graph_cluster_stat
 		.graph_patterns = names,
 	};
 
-	snprintf(name, sizeof(name), "lcore%u", index);
-	building = lc;
+	snprintf(name, sizeof(name), "worker%u", index);
+	building = w;
 	if (rte_graph_create(name, &param) == RTE_GRAPH_ID_INVALID)
 		return rte_errno ? -rte_errno : -EINVAL;
-	lc->graph = rte_graph_lookup(name);
+	w->graph = rte_graph_lookup(name);
 	*stats = rte_graph_cluster_stats_create(&stats_param);
 	return *stats ? 0 : -ENOMEM;
 }
 
-void graph_destroy(struct lcore *lc, struct rte_graph_cluster_stats *stats)
+void graph_destroy(struct worker *w, struct rte_graph_cluster_stats *stats)
 {
 	if (stats != NULL)
 		rte_graph_cluster_stats_destroy(stats);
-	if (lc->graph != NULL)
-		rte_graph_destroy(rte_graph_from_name(lc->graph->name));
-	lc->graph = NULL;
+	if (w->graph != NULL)
+		rte_graph_destroy(rte_graph_from_name(w->graph->name));
+	w->graph = NULL;
 }
 
 void graph_nodes(struct rte_graph_cluster_stats *stats, graph_node_fn fn, void *arg)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of every packet that is not sent: counts it by the reason in its metadata. */
-#include "dataplane/node.h"
+#include "dataplane/runtime/node.h"
 
 static uint16_t end_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
-	struct lcore *lc = node_lcore(node);
+	struct worker *w = node_worker(node);
 
 	(void)graph;
 	for (uint16_t i = 0; i < n; i++) {
-		const struct meta *meta = meta_of(lc, mbufs[i]);
+		const struct meta *meta = meta_of(w, mbufs[i]);
 
-		lc->drops[meta->drop]++;
+		w->drops[meta->drop]++;
 		if (unlikely(meta->trace))
-			node_trace(lc, node, meta, "%s %s: %s",
+			node_trace(w, node, meta, "%s %s: %s",
 				drop_is_outcome(meta->drop) ? "outcome" : "drop",
 				drop_name(meta->drop), drop_text(meta->drop));
 	}

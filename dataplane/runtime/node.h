@@ -7,17 +7,17 @@
 #include <rte_graph_worker.h>
 #include <string.h>
 
-#include "dataplane/lcore.h"
+#include "dataplane/runtime/worker.h"
 
 /* For .init of every node: remembers the worker that the graph is being made for. */
 int node_init(const struct rte_graph *graph, struct rte_node *node);
 
-static inline struct lcore *node_lcore(const struct rte_node *node)
+static inline struct worker *node_worker(const struct rte_node *node)
 {
-	struct lcore *lc;
+	struct worker *w;
 
-	memcpy(&lc, node->ctx, sizeof(lc));
-	return lc;
+	memcpy(&w, node->ctx, sizeof(w));
+	return w;
 }
 
 /* Hands all n packets of a node on, each to next[i]. A burst that stays together moves whole: 1 ns
@@ -40,7 +40,7 @@ static inline void node_split(struct rte_graph *graph, struct rte_node *node, vo
 }
 
 /* A record for a traced packet. */
-#define node_trace(lc, node, meta, ...) \
-	trace_add(&(lc)->trace, (lc)->now, (meta)->trace, (node)->name, __VA_ARGS__)
+#define node_trace(w, node, meta, ...) \
+	trace_add(&(w)->trace, (w)->now, (meta)->trace, (node)->name, __VA_ARGS__)
 
 #endif

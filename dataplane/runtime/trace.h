@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trace of single packets through all nodes. The control thread arms it; the lcore, when it is
+/* Trace of single packets through all nodes. The control thread arms it; the worker, when it is
  * armed, numbers packets as they are received, and every node that handles a numbered packet adds a
- * record. Records are never overwritten: when the store is full, tracing ends. The lcore never
+ * record. Records are never overwritten: when the store is full, tracing ends. The worker never
  * waits; while nothing is armed, it costs a node one test per burst. */
 #ifndef DATAPLANE_TRACE_H
 #define DATAPLANE_TRACE_H
@@ -15,19 +15,19 @@
 struct trace {
 	struct sw_trace_rec *rec;
 	uint32_t cap;
-	atomic_uint n;      /* records written; the lcore's */
-	atomic_bool armed;  /* set by control, cleared by the lcore after the last packet */
+	atomic_uint n;      /* records written; the worker's */
+	atomic_bool armed;  /* set by control, cleared by the worker after the last packet */
 	int port;           /* DPDK port id, or -1 */
 	uint32_t remaining; /* packets to number */
 	uint32_t packet;    /* last number given */
 };
 
-/* Room for n packets. The lcore must not be using the old records: not armed, and quiesced. */
+/* Room for n packets. The worker must not be using the old records: not armed, and quiesced. */
 int trace_prepare(struct trace *t, int port, unsigned n);
 void trace_free(struct trace *t);
 unsigned trace_read(struct trace *t, unsigned from, struct sw_trace_rec *rec, unsigned n);
 
-/* lcore: number for a packet received on port, 0: not traced. */
+/* worker: number for a packet received on port, 0: not traced. */
 uint32_t trace_number(struct trace *t, int port);
 void trace_add(struct trace *t, uint64_t now, uint32_t packet, const char *node, const char *fmt,
 	...) __attribute__((format(printf, 5, 6)));

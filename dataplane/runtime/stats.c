@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the control plane can ask: ports, drops, nodes, values, traces. Reads the worker's counters
- * while it runs; see lcore.h for how stale they are. */
+ * while it runs; see worker.h for how stale they are. */
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -15,7 +15,7 @@ unsigned sw_n_ports(const struct sw *sw)
 }
 
 /* The entry may have been mended since. */
-static bool still_differs(const struct sw *sw, const struct lcore_seen *s)
+static bool still_differs(const struct sw *sw, const struct worker_seen *s)
 {
 	const struct fwd *fwd = atomic_load(&sw->fwd);
 	const struct adj *adj = fwd_lookup(fwd, &s->ip);
@@ -24,7 +24,7 @@ static bool still_differs(const struct sw *sw, const struct lcore_seen *s)
 	       memcmp(adj->dmac, s->mac, sizeof(s->mac)) != 0;
 }
 
-static void seen_text(const struct lcore_seen *s, char text[SW_MISMATCH_TEXT])
+static void seen_text(const struct worker_seen *s, char text[SW_MISMATCH_TEXT])
 {
 	char ip[WIRE_IP_STRLEN], mac[WIRE_MAC_STRLEN];
 
@@ -34,28 +34,28 @@ static void seen_text(const struct lcore_seen *s, char text[SW_MISMATCH_TEXT])
 
 static void find_mismatch(const struct sw *sw, uint16_t port, char text[SW_MISMATCH_TEXT])
 {
-	const struct lcore *lc = sw->lcore;
-	unsigned n = atomic_load_explicit(&lc->n_seen, memory_order_acquire);
+	const struct worker *w = sw->worker;
+	unsigned n = atomic_load_explicit(&w->n_seen, memory_order_acquire);
 
 	for (unsigned i = n; i > 0; i--)
-		if (lc->seen[i - 1].port == port && still_differs(sw, &lc->seen[i - 1])) {
-			seen_text(&lc->seen[i - 1], text);
+		if (w->seen[i - 1].port == port && still_differs(sw, &w->seen[i - 1])) {
+			seen_text(&w->seen[i - 1], text);
 			return;
 		}
 }
 
 void sw_log_mismatches(struct sw *sw)
 {
-	unsigned n = atomic_load_explicit(&sw->lcore->n_seen, memory_order_acquire);
+	unsigned n = atomic_load_explicit(&sw->worker->n_seen, memory_order_acquire);
 	char text[SW_MISMATCH_TEXT];
 
 	for (; sw->n_seen_logged < n; sw->n_seen_logged++) {
-		const struct lcore_seen *s = &sw->lcore->seen[sw->n_seen_logged];
+		const struct worker_seen *s = &sw->worker->seen[sw->n_seen_logged];
 
 		seen_text(s, text);
 		fprintf(stderr,
 			"%s: port %s: %s, which is not the MAC address of its neigh entry\n",
-			sw->config.name, sw->lcore->port[s->port].port->config.name, text);
+			sw->config.name, sw->worker->port[s->port].port->config.name, text);
 	}
 }
 
@@ -67,7 +67,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 
 	if (i >= sw->n_ports)
 		return -ENOENT;
-	lp = &sw->lcore->port[port->id];
+	lp = &sw->worker->port[port->id];
 	rte_eth_stats_get(port->id, &s);
 	*out = (struct sw_port){
 		.id = port->id,
@@ -104,7 +104,7 @@ static void each_drop(struct sw *sw, bool outcomes, sw_drop_fn fn, void *arg)
 	for (unsigned i = DROP_NONE + 1; i < N_DROPS; i++)
 		if (drop_is_outcome(i) == outcomes)
 			fn(arg, drop_name(i), drop_text(i),
-				sw->lcore->drops[i] - sw->drops_cleared[i]);
+				sw->worker->drops[i] - sw->drops_cleared[i]);
 }
 
 void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
@@ -120,15 +120,15 @@ void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg)
 /* The counters are the worker's; clearing means to count from here. */
 void sw_drops_clear(struct sw *sw)
 {
-	memcpy(sw->drops_cleared, sw->lcore->drops, sizeof(sw->drops_cleared));
+	memcpy(sw->drops_cleared, sw->worker->drops, sizeof(sw->drops_cleared));
 }
 
 void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg)
 {
-	const struct lcore *lc = sw->lcore;
+	const struct worker *w = sw->worker;
 
 	graph_nodes(sw->node_stats, fn, arg);
-	fn(arg, "port_tx_flush", lc->flush_calls, lc->flush_packets, lc->flush_cycles);
+	fn(arg, "port_tx_flush", w->flush_calls, w->flush_packets, w->flush_cycles);
 }
 
 static uint64_t missed(const struct sw *sw)
@@ -162,14 +162,14 @@ static void memif_values(sw_value_fn fn, void *arg)
 
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
-	const struct lcore *lc = sw->lcore;
+	const struct worker *w = sw->worker;
 
 	fn(arg, "uptime_ns", "since the switch was created", port_now_ns() - sw->started_ns);
 	fn(arg, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
-	fn(arg, "turns", "turns of the lcore's loop", lc->turns);
-	fn(arg, "idle_turns", "turns without a packet", lc->idle_turns);
-	fn(arg, "emitted", "packets made by the engine", lc->emitted);
-	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", lc->doubled);
+	fn(arg, "turns", "turns of the worker's loop", w->turns);
+	fn(arg, "idle_turns", "turns without a packet", w->idle_turns);
+	fn(arg, "emitted", "packets made by the engine", w->emitted);
+	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", w->doubled);
 	fn(arg, "rx_missed",
 		"packets that drivers lost before the switch saw them: of which port, see ports",
 		missed(sw));
@@ -208,7 +208,7 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 {
-	struct trace *t = &sw->lcore->trace;
+	struct trace *t = &sw->worker->trace;
 
 	if (n < 1 || n > SW_TRACE_MAX)
 		return sw_fail(err, -EINVAL, "count: %u is out of range 1..%d", n, SW_TRACE_MAX);
@@ -216,7 +216,7 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 		return sw_fail(err, -ENOENT, "port: there is no port %d", port);
 	atomic_store(&t->armed, false);
 	if (sw_quiesce(sw) < 0)
-		return sw_fail(err, -ETIMEDOUT, "the lcore does not respond");
+		return sw_fail(err, -ETIMEDOUT, "the worker does not respond");
 	if (trace_prepare(t, port < 0 ? -1 : sw->ports[port].id, n) < 0)
 		return sw_fail(err, -ENOMEM, "no memory for %u traces", n);
 	atomic_store_explicit(&t->armed, true, memory_order_release);
@@ -225,5 +225,5 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 
 unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n)
 {
-	return trace_read(&sw->lcore->trace, from, rec, n);
+	return trace_read(&sw->worker->trace, from, rec, n);
 }

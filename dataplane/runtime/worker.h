@@ -2,29 +2,29 @@
 /* One worker: its graph, the ports it polls, the groups it owns and its counters. Everything here
  * is written by the worker alone, except where said. Counters are plain numbers that other threads
  * read as they are: each is at most one loop turn old, and no two need fit together. */
-#ifndef DATAPLANE_LCORE_H
-#define DATAPLANE_LCORE_H
+#ifndef DATAPLANE_WORKER_H
+#define DATAPLANE_WORKER_H
 
 #include <rte_graph.h>
 #include <rte_mbuf.h>
 #include <rte_rcu_qsbr.h>
 #include <stdatomic.h>
 
-#include "dataplane/drop.h"
 #include "dataplane/fwd.h"
 #include "dataplane/inc/engine.h"
 #include "dataplane/netreduce/clt.h"
 #include "dataplane/port/impair.h"
-#include "dataplane/trace.h"
+#include "dataplane/runtime/drop.h"
+#include "dataplane/runtime/trace.h"
 #include "lib/port/port.h"
 #include "lib/rnic/timer.h"
 
 enum {
-	LCORE_RX_BURST = 32,
-	LCORE_TX_BURST = 32,
+	WORKER_RX_BURST = 32,
+	WORKER_TX_BURST = 32,
 	/* Packets of one turn: as many as a node's stream holds without growing. */
-	LCORE_MAX_PACKETS = 256,
-	LCORE_MAX_SEEN = 64, /* more wrong MAC addresses are counted only */
+	WORKER_MAX_PACKETS = 256,
+	WORKER_MAX_SEEN = 64, /* more wrong MAC addresses are counted only */
 };
 
 /* What is known of a packet, beside its mbuf: entries belong to a turn of the loop, and
@@ -52,27 +52,27 @@ struct lport {
 	uint16_t ip_id;
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
 	uint64_t mac_mismatch; /* packets from neighbours with another MAC than their entries' */
-	uint64_t mac_unlisted; /* of these, whose neighbour found lcore.seen full */
-	struct rte_mbuf *tx[LCORE_TX_BURST];
+	uint64_t mac_unlisted; /* of these, whose neighbour found worker.seen full */
+	struct rte_mbuf *tx[WORKER_TX_BURST];
 };
 
 /* Segments that refer to a group's results in the arena: a port that does not copy what it sends
  * reads them long after. Each has the record of its reference in the buffer that it does not need
  * for data, so that segments of different ports share no line but this one. */
-struct lcore_lent {
+struct worker_lent {
 	uint64_t given;    /* by the worker */
 	uint64_t returned; /* by whoever frees them */
 };
 
 /* A neighbour that sends from another MAC address than its entry says: nothing gets to it. Entries
  * are written once; the control thread reads the first n_seen. */
-struct lcore_seen {
+struct worker_seen {
 	struct wire_ip ip;
 	uint16_t port; /* DPDK port id */
 	uint8_t mac[6];
 };
 
-struct lcore {
+struct worker {
 	struct rte_graph *graph;
 	_Atomic(struct fwd *) *shared_fwd;    /* published by control */
 	const struct fwd *fwd;                /* of this turn */
@@ -98,63 +98,63 @@ struct lcore {
 	uint16_t port_id[RTE_MAX_ETHPORTS]; /* the n_ports ones to poll */
 	uint64_t turns, idle_turns, emitted, doubled, flush_calls, flush_packets, flush_cycles;
 	uint64_t drops[N_DROPS];
-	struct lcore_seen seen[LCORE_MAX_SEEN];
+	struct worker_seen seen[WORKER_MAX_SEEN];
 	atomic_uint n_seen;
 	struct lport port[RTE_MAX_ETHPORTS]; /* by DPDK port id */
-	struct meta meta[LCORE_MAX_PACKETS];
+	struct meta meta[WORKER_MAX_PACKETS];
 	/* the loop */
 	struct rte_rcu_qsbr *rcu;
 	unsigned rcu_id;
 	enum port_idle idle;
-	atomic_bool stop;                        /* set by control */
-	atomic_bool reap;                        /* set by control: let ports free what they sent */
-	struct lcore_lent lent[INC_GROUP_SLOTS]; /* by group slot */
+	atomic_bool stop; /* set by control */
+	atomic_bool reap; /* set by control: let ports free what they sent */
+	struct worker_lent lent[INC_GROUP_SLOTS]; /* by group slot */
 };
 
-static inline struct meta *meta_of(struct lcore *lc, const struct rte_mbuf *m)
+static inline struct meta *meta_of(struct worker *w, const struct rte_mbuf *m)
 {
-	return &lc->meta[m->hash.usr];
+	return &w->meta[m->hash.usr];
 }
 
 /* A packet for a port; sent when there are enough, or at the end of the turn. */
-void lcore_flush(struct lcore *lc, struct lport *lp);
+void worker_flush(struct worker *w, struct lport *lp);
 
-static inline void lcore_tx(struct lcore *lc, uint16_t port, struct rte_mbuf *m)
+static inline void worker_tx(struct worker *w, uint16_t port, struct rte_mbuf *m)
 {
-	struct lport *lp = &lc->port[port];
+	struct lport *lp = &w->port[port];
 
 	lp->tx[lp->n_tx++] = m;
-	if (lp->n_tx == LCORE_TX_BURST)
-		lcore_flush(lc, lp);
+	if (lp->n_tx == WORKER_TX_BURST)
+		worker_flush(w, lp);
 }
 
 /* A group that this worker has worked on may have set a timer. Costs a comparison if not. */
-static inline void lcore_note_timer(struct lcore *lc, const struct inc_group *g)
+static inline void worker_note_timer(struct worker *w, const struct inc_group *g)
 {
-	struct timer *timer = &lc->group_timer[g->slot];
+	struct timer *timer = &w->group_timer[g->slot];
 
 	if (likely(g->timer_ns >= timer->at))
 		return;
-	timer_set(&lc->timers, timer, g->timer_ns);
-	if (g->timer_ns < lc->timer_ns)
-		lc->timer_ns = g->timer_ns;
+	timer_set(&w->timers, timer, g->timer_ns);
+	if (g->timer_ns < w->timer_ns)
+		w->timer_ns = g->timer_ns;
 }
 
 /* A packet from this neighbour came from this MAC address; for rare packets. */
-void lcore_note_mac(
-	struct lcore *lc, uint16_t port, const struct wire_ip *ip, const uint8_t mac[6]);
+void worker_note_mac(
+	struct worker *w, uint16_t port, const struct wire_ip *ip, const uint8_t mac[6]);
 
 /* None runs. */
-void lcore_timers_init(struct lcore *lc);
+void worker_timers_init(struct worker *w);
 
 /* Runs the timers that are due; node_inc_engine.c. What it costs does not depend on groups that
  * have none. */
-void lcore_timers(struct lcore *lc);
+void worker_timers(struct worker *w);
 
 /* One turn of the loop: receive, walk the graph, run timers, send. */
-void lcore_turn(struct lcore *lc);
+void worker_turn(struct worker *w);
 
-/* The loop, until stop. For rte_eal_remote_launch: arg is the lcore. */
-int lcore_main(void *arg);
+/* The loop, until stop. For rte_eal_remote_launch: arg is the worker. */
+int worker_main(void *arg);
 
 #endif
