@@ -188,6 +188,8 @@ static int install(struct sw *sw, const struct inc_group_spec *spec, uint64_t by
 	if (!activate && spec->activate_ms)
 		sw->slot[slot].activate_until = sw_now(sw) + spec->activate_ms * 1000000ull;
 	sw->n_groups++;
+	inc_set_owner(sw->groups, slot,
+		spec->mode == INC_MODE_1 ? RNIC_WORKER : sw_host_place(sw, &spec->ep[0].local_ip));
 	inc_table_set(sw->groups, slot, g);
 	return 0;
 }

@@ -39,7 +39,6 @@ static uint16_t rnic_process(
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
 
-	pthread_mutex_lock(&w->rnic->lock);
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 
@@ -48,7 +47,6 @@ static uint16_t rnic_process(
 			node_trace(w, node, meta, "queue pair 0x%06x, PSN %u: %s", meta->pkt.dqpn,
 				meta->pkt.psn, drop_name(meta->drop));
 	}
-	pthread_mutex_unlock(&w->rnic->lock);
 	rte_node_next_stream_move(graph, node, EDGE_DROP);
 	return n;
 }
@@ -119,7 +117,6 @@ uint64_t rnic_turn(struct worker *w)
 
 	if (atomic_load_explicit(&r->active, memory_order_relaxed) == 0 && !rnic_has_work(rnic))
 		return UINT64_MAX;
-	pthread_mutex_lock(&r->lock);
 	if (rnic_deadline(rnic) <= w->now)
 		rnic_timer(rnic, w->now);
 	mode1_run(r->dev, w->now);
@@ -129,7 +126,6 @@ uint64_t rnic_turn(struct worker *w)
 	}
 	mode1_run(r->dev, w->now); /* a NAK that was sent may have ended a queue pair */
 	deadline = rnic_has_work(rnic) ? w->now : rnic_deadline(rnic);
-	pthread_mutex_unlock(&r->lock);
 	w->work += n;
 	return deadline;
 }

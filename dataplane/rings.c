@@ -173,6 +173,7 @@ static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, ch
 			payload, sw->arena->size - sw->arena->used, sw->arena->size);
 	}
 	nr_init(r, spec, SW_RING_SLOT0 + place, sw->ring_gen[place], off);
+	inc_set_owner(sw->groups, SW_RING_SLOT0 + place, sw_host_place(sw, NULL));
 	sw->ring[place] = r;
 	sw->ring_activate[place] =
 		spec->activate_ms ? sw_now(sw) + spec->activate_ms * 1000000ull : 0;

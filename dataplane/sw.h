@@ -24,6 +24,7 @@ struct sw_config {
 	size_t arena_bytes;
 	enum port_idle idle;
 	char lcores[256]; /* "" : default */
+	unsigned workers;
 	bool hugepages, pci, telemetry;
 	unsigned memory_mb;
 	uint64_t slot_rest_ns, drain_ns, stall_ns;
@@ -58,7 +59,8 @@ struct sw {
 	json_t *json;
 	unsigned n_ports;
 	struct port ports[SW_MAX_PORTS];
-	struct impair impair[SW_MAX_PORTS];
+	struct impair impair[WORKER_MAX][SW_MAX_PORTS];
+	rte_spinlock_t tx_lock[SW_MAX_PORTS];
 	struct rte_mempool *pool, *head_pool;
 	const struct rte_memzone *arena_zone;
 	struct inc_ranges *arena;
@@ -79,13 +81,14 @@ struct sw {
 	_Atomic(struct fwd *) fwd;
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
-	struct worker *worker;
+	unsigned n_workers;
+	struct worker *worker[WORKER_MAX];
+	struct trace trace;
 	struct rte_graph_cluster_stats *node_stats;
 	bool running, closed; /* closed: no port is left */
-	unsigned lcore_id;    /* EAL lcore of the worker */
 	uint64_t started_ns, stalls;
 	uint64_t drops_cleared[N_DROPS];
-	unsigned n_seen_logged;
+	unsigned n_seen_logged[WORKER_MAX];
 };
 
 /* Hands `what` to `free` as soon as every worker has passed a quiescent state: within this call as
@@ -115,8 +118,11 @@ void sw_rings_tick(struct sw *sw, uint64_t now);
 /* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
 void sw_log_mismatches(struct sw *sw);
 
-/* For tests: one turn of the worker's loop, in this thread. Instead of sw_start. */
-void sw_turn(struct sw *sw);
+/* Has worker i do this between two turns (mailbox.h); at once while none runs. -ETIMEDOUT. */
+int sw_worker_call(struct sw *sw, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
+
+/* For tests: one turn of worker i's loop, in this thread, at this time. Instead of sw_start. */
+void sw_turn(struct sw *sw, unsigned i, uint64_t now);
 
 /* "sentence" into err; returns error. */
 int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
@@ -23,6 +24,10 @@ enum {
 	POOL_CACHE = 256,
 	SEGMENTS = 3,
 };
+
+/* Buffers that rings between n workers hold, and their pools' caches. */
+#define HANDED_OVER(n) ((n) * ((n)-1) * HANDOFF_RING + ((n)-1) * 2 * POOL_CACHE)
+
 static_assert(HEAD_ROOM - RTE_PKTMBUF_HEADROOM >= (int)WIRE_TEMPLATE_LEN, "room for headers");
 
 /* ---- RCU ---- */
@@ -55,8 +60,8 @@ void sw_reclaim(struct sw *sw)
 		free(d);
 	}
 	/* Ports free what they have sent when they next send; these shall not wait for that. */
-	if (waits && sw->worker != NULL)
-		atomic_store_explicit(&sw->worker->reap, true, memory_order_relaxed);
+	for (unsigned i = 0; waits && i < sw->n_workers; i++)
+		atomic_store_explicit(&sw->worker[i]->reap, true, memory_order_relaxed);
 }
 
 static bool wait_quiesced(struct sw *sw, uint64_t token)
@@ -191,7 +196,7 @@ static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
 
 	if (port_eal_started())
 		return 0;
-	if (port_lcores_floating(2, floating, sizeof(floating)) < 0)
+	if (port_lcores_floating(1 + c->workers, floating, sizeof(floating)) < 0)
 		return sw_fail(err, -ENOSPC, "lcores: cannot tell the CPUs, set it");
 	return port_eal_init(&eal, err);
 }
@@ -207,11 +212,13 @@ static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
 	}
 	need = port_pool_need(configs, sw->config.n_ports);
 	rings = need - port_pool_need(NULL, 0);
+	need += HANDED_OVER(sw->config.workers);
 	sw->pool = port_pool_create("frames", need, mtu, err);
 	if (sw->pool == NULL)
 		return -ENOMEM;
-	sw->head_pool = rte_pktmbuf_pool_create("heads", HEAD_POOL_SPARE + SEGMENTS * rings,
-		POOL_CACHE, 0, HEAD_ROOM, SOCKET_ID_ANY);
+	sw->head_pool = rte_pktmbuf_pool_create("heads",
+		HEAD_POOL_SPARE * sw->config.workers + SEGMENTS * rings, POOL_CACHE, 0, HEAD_ROOM,
+		SOCKET_ID_ANY);
 	if (sw->head_pool == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for headers: raise \"memory_mb\"");
 	return 0;
@@ -252,34 +259,54 @@ static int create_arena(struct sw *sw, char err[SW_ERR_LEN])
 
 static int create_rcu(struct sw *sw, char err[SW_ERR_LEN])
 {
-	sw->rcu = rte_zmalloc("rcu", rte_rcu_qsbr_get_memsize(1), RTE_CACHE_LINE_SIZE);
-	if (sw->rcu == NULL || rte_rcu_qsbr_init(sw->rcu, 1) != 0 ||
-		rte_rcu_qsbr_thread_register(sw->rcu, 0) != 0)
-		return sw_fail(err, -ENOMEM, "no memory for RCU");
-	return 0;
+	const unsigned n = sw->config.workers;
+	bool ok;
+
+	sw->rcu = rte_zmalloc("rcu", rte_rcu_qsbr_get_memsize(n), RTE_CACHE_LINE_SIZE);
+	ok = sw->rcu != NULL && rte_rcu_qsbr_init(sw->rcu, n) == 0;
+	for (unsigned i = 0; ok && i < n; i++)
+		ok = rte_rcu_qsbr_thread_register(sw->rcu, i) == 0;
+	return ok ? 0 : sw_fail(err, -ENOMEM, "no memory for RCU");
 }
 
+/* A worker's own luck, of its own seed. */
+static struct impair *impair_of(struct sw *sw, unsigned worker, unsigned port)
+{
+	struct impair *im = &sw->impair[worker][port];
+
+	if (!sw->config.ports[port].impaired)
+		return NULL;
+	*im = sw->config.ports[port].impair;
+	im->rng += worker;
+	return im;
+}
+
+/* Each port has one queue: one worker receives from it, all send by it. */
 static void attach_ports(struct sw *sw, struct worker *w)
 {
 	for (unsigned i = 0; i < sw->n_ports; i++) {
 		struct lport *lp = &w->port[sw->ports[i].id];
 
 		w->port_id[w->n_ports++] = sw->ports[i].id;
+		if (i % w->n_workers == w->index)
+			w->rx_id[w->n_rx++] = sw->ports[i].id;
 		lp->port = &sw->ports[i];
+		lp->tx_lock = w->n_workers > 1 ? &sw->tx_lock[i] : NULL;
 		lp->proxy_arp = sw->config.ports[i].proxy_arp;
-		sw->impair[i] = sw->config.ports[i].impair;
-		lp->impair = sw->config.ports[i].impaired ? &sw->impair[i] : NULL;
+		lp->impair = impair_of(sw, w->index, i);
 	}
 }
 
-static int create_worker(struct sw *sw, char err[SW_ERR_LEN])
+static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 {
 	struct worker *w = rte_zmalloc("worker", sizeof(*w), RTE_CACHE_LINE_SIZE);
 	int rc;
 
-	sw->worker = w;
 	if (w == NULL)
-		return sw_fail(err, -ENOMEM, "no memory for the worker");
+		return sw_fail(err, -ENOMEM, "no memory for worker %u: raise \"memory_mb\"", index);
+	sw->worker[sw->n_workers++] = w;
+	w->index = index;
+	w->n_workers = sw->config.workers;
 	w->shared_fwd = &sw->fwd;
 	w->shared_clt = &sw->clt;
 	w->inc = sw->groups;
@@ -287,18 +314,35 @@ static int create_worker(struct sw *sw, char err[SW_ERR_LEN])
 	w->arena_iova = sw->arena_zone->iova;
 	w->pool = sw->pool;
 	w->head_pool = sw->head_pool;
+	w->trace = &sw->trace;
 	w->rcu = sw->rcu;
 	w->idle = sw->config.idle;
 	worker_timers_init(w);
 	attach_ports(sw, w);
-	rc = graph_create(w, 0, &sw->node_stats);
+	rc = graph_create(w);
 	return rc < 0 ? sw_fail(err, rc, "graph: %s", rte_strerror(-rc)) : 0;
+}
+
+static int create_workers(struct sw *sw, char err[SW_ERR_LEN])
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < sw->config.workers; i++)
+		rc = create_worker(sw, i, err);
+	if (rc < 0)
+		return rc;
+	if (handoff_create(sw->worker, sw->n_workers) < 0 ||
+		graph_stats_create(&sw->node_stats) < 0)
+		return sw_fail(
+			err, -ENOMEM, "no memory for what workers share: raise \"memory_mb\"");
+	return 0;
 }
 
 static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
-		create_rcu, create_arena, open_ports, create_worker, sw_rnic_create, create_tables};
+		create_rcu, create_arena, open_ports, create_workers, sw_rnic_create,
+		create_tables};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -365,55 +409,71 @@ int sw_create_unplugged(const json_t *config, struct sw **out, char err[SW_ERR_L
 /* ---- running ---- */
 
 /* This thread is the control thread and the main lcore. The EAL's start has left its affinity as it
- * was: all CPUs, as a rule. It keeps off what "lcores" gives to the worker, where that leaves it
+ * was: all CPUs, as a rule. It keeps off what "lcores" gives to the workers, where that leaves it
  * any. */
-static void leave_cpus_to_worker(const struct sw *sw)
+static void leave_cpus_to_workers(const struct sw *sw)
 {
-	const rte_cpuset_t worker = rte_lcore_cpuset(sw->lcore_id);
 	rte_cpuset_t rest = rte_lcore_cpuset(rte_get_main_lcore());
 
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &worker))
-			CPU_CLR(cpu, &rest);
+	for (unsigned i = 0; i < sw->n_workers; i++) {
+		const rte_cpuset_t worker = rte_lcore_cpuset(sw->worker[i]->lcore_id);
+
+		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			if (CPU_ISSET(cpu, &worker))
+				CPU_CLR(cpu, &rest);
+	}
 	if (CPU_COUNT(&rest) > 0)
 		pthread_setaffinity_np(pthread_self(), sizeof(rest), &rest);
 }
 
+static void stop(struct sw *sw)
+{
+	for (unsigned i = 0; sw->running && i < sw->n_workers; i++)
+		atomic_store(&sw->worker[i]->stop, true);
+	for (unsigned i = 0; sw->running && i < sw->n_workers; i++)
+		rte_eal_wait_lcore(sw->worker[i]->lcore_id);
+	sw->running = false;
+}
+
 int sw_start(struct sw *sw, char err[SW_ERR_LEN])
 {
-	unsigned workers = rte_lcore_count() - 1;
-	int rc;
+	unsigned lcores = rte_lcore_count() - 1, lcore = rte_get_next_lcore(-1, 1, 0);
 
-	if (workers != 1)
-		return sw_fail(err, -EOPNOTSUPP,
-			"lcores: asks for %u workers beside the main lcore, exactly 1 is built: "
-			"for example \"0@0,1@1\"",
-			workers);
-	sw->lcore_id = rte_get_next_lcore(-1, 1, 0);
-	leave_cpus_to_worker(sw);
-	atomic_store(&sw->worker->stop, false);
+	if (lcores < sw->n_workers || (sw->config.lcores[0] && lcores != sw->n_workers))
+		return sw_fail(err, -EINVAL,
+			"lcores: has %u beside the main lcore, but \"workers\" is %u", lcores,
+			sw->n_workers);
+	for (unsigned i = 0; i < sw->n_workers; i++) {
+		sw->worker[i]->lcore_id = lcore;
+		lcore = rte_get_next_lcore(lcore, 1, 0);
+		atomic_store(&sw->worker[i]->stop, false);
+	}
+	leave_cpus_to_workers(sw);
 	sw->running = true;
-	rc = rte_eal_remote_launch(worker_main, sw->worker, sw->lcore_id);
-	if (rc < 0) {
-		sw->running = false;
-		return sw_fail(err, rc, "lcores: cannot launch lcore %u: %s", sw->lcore_id,
-			rte_strerror(-rc));
+	for (unsigned i = 0; i < sw->n_workers; i++) {
+		struct worker *w = sw->worker[i];
+		int rc = rte_eal_remote_launch(worker_main, w, w->lcore_id);
+
+		if (rc < 0) {
+			stop(sw); /* waiting for one that does not run is no wait */
+			return sw_fail(err, rc, "lcores: cannot launch lcore %u: %s", w->lcore_id,
+				rte_strerror(-rc));
+		}
 	}
 	return 0;
 }
 
-void sw_turn(struct sw *sw)
+int sw_worker_call(struct sw *sw, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg)
 {
-	worker_turn(sw->worker);
+	if (sw->running)
+		return mailbox_call(&sw->worker[i]->mailbox, fn, arg);
+	fn(sw->worker[i], arg);
+	return 0;
 }
 
-static void stop(struct sw *sw)
+void sw_turn(struct sw *sw, unsigned i, uint64_t now)
 {
-	if (!sw->running)
-		return;
-	atomic_store(&sw->worker->stop, true);
-	rte_eal_wait_lcore(sw->lcore_id);
-	sw->running = false;
+	worker_turn(sw->worker[i], now);
 }
 
 void sw_destroy(struct sw *sw)
@@ -425,20 +485,24 @@ void sw_destroy(struct sw *sw)
 		sw_groups_destroy(sw);
 	sw_rings_destroy(sw);
 	sw_reclaim(sw);
-	if (sw->worker != NULL)
-		graph_destroy(sw->worker, sw->node_stats);
+	if (sw->node_stats != NULL)
+		rte_graph_cluster_stats_destroy(sw->node_stats);
+	handoff_destroy(sw->worker, sw->n_workers);
+	for (unsigned i = 0; i < sw->n_workers; i++)
+		graph_destroy(sw->worker[i]);
 	sw_rnic_destroy(sw);
-	for (unsigned i = 0; i < sw->n_ports; i++)
-		impair_free_held(&sw->impair[i]);
+	for (unsigned i = 0; i < sw->n_workers; i++)
+		for (unsigned k = 0; k < sw->n_ports; k++)
+			impair_free_held(&sw->impair[i][k]);
 	while (sw->n_ports > 0) /* a ring port goes before its peer */
 		port_close(&sw->ports[--sw->n_ports]);
 	sw->closed = true;
 	sw_reclaim(sw);
 	table_registry_destroy(sw->tables);
 	fwd_destroy(atomic_load(&sw->fwd));
-	if (sw->worker != NULL)
-		trace_free(&sw->worker->trace);
-	rte_free(sw->worker);
+	trace_free(&sw->trace);
+	while (sw->n_workers > 0)
+		rte_free(sw->worker[--sw->n_workers]);
 	rte_free(sw->rcu);
 	rte_free(sw->groups);
 	sw_leases_destroy(sw->leases);

@@ -62,6 +62,19 @@ unsigned sw_n_ports(const struct sw *sw);
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
 
+/* ---- workers ---- */
+struct sw_worker {
+	int cpu, socket; /* -1: it floats over several; not started */
+	uint64_t turns, busy_cycles, idle_cycles;
+	uint64_t rx_packets, tx_packets;
+	uint64_t handed_over, taken_over, handoff_full; /* packets of groups of other workers, of
+							   its own from others; lost on the way */
+	unsigned groups, rings;                         /* that it owns */
+	uint64_t arena_bytes;                           /* of these groups, bound now */
+};
+unsigned sw_n_workers(const struct sw *sw);
+int sw_worker_get(struct sw *sw, unsigned i, struct sw_worker *worker);
+
 /* ---- counters ---- */
 /* Every reason of the program for which a packet is lost (wire, inc, switch), and every way in
  * which one that is not sent on has served (taken by a collective, answered ...), each in one fixed
@@ -111,6 +124,10 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 /* ACTIVE -> DRAINING, freed after drain_ms by sw_tick; force: freed at once. */
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN]);
 int sw_group_fail(struct sw *sw, unsigned slot, char err[SW_ERR_LEN]);
+/* To another worker, in the middle of whatever it does: its worker lets go of it between two turns,
+ * and hands over what still comes. -EOPNOTSUPP: of mode I, which is where the RNIC is. */
+int sw_group_move(struct sw *sw, unsigned slot, unsigned worker, char err[SW_ERR_LEN]);
+unsigned sw_group_worker(const struct sw *sw, unsigned slot);
 /* The block itself, for reading only and until the next call that deletes or ticks; NULL if free.
  */
 struct inc_group *sw_group_get(struct sw *sw, unsigned slot);

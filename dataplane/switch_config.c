@@ -129,6 +129,7 @@ static void get_plain(const json_t *json, struct sw_config *c)
 
 	snprintf(c->name, sizeof(c->name), "%s", ctl_text(schema, json, "name"));
 	snprintf(c->lcores, sizeof(c->lcores), "%s", lcores ? lcores : "");
+	c->workers = (unsigned)ctl_int(schema, json, "workers");
 	c->hugepages = ctl_bool(schema, json, "hugepages");
 	c->pci = ctl_bool(schema, json, "pci");
 	c->telemetry = ctl_bool(schema, json, "telemetry");
@@ -161,6 +162,7 @@ int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ER
 
 	static_assert(SW_ERR_LEN == (int)PORT_ERR_LEN, "messages of lib/port are passed on");
 	static_assert(SW_MAX_PORTS == (int)CTL_MAX_PORTS, "as docs/config.md says");
+	static_assert(WORKER_MAX == (int)CTL_MAX_WORKERS, "as docs/config.md says");
 	memset(config, 0, sizeof(*config));
 	if (plain == NULL)
 		return sw_fail(err, -ENOMEM, "no memory");

@@ -2,20 +2,20 @@
 #include "dataplane/switch_rnic.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "dataplane/sw.h"
 
-/* Receives that are posted while the worker waits: a few microseconds. */
-enum { RECEIVES_AT_ONCE = 64, TURN_TRIES = 1000, TURN_STEP_US = 20 };
+/* Receives that are posted between two turns: a few microseconds. */
+enum { RECEIVES_AT_ONCE = 64 };
 
 int sw_rnic_create(struct sw *sw, char *err)
 {
 	struct sw_rnic *r = calloc(1, sizeof(*r));
 	struct mode1_device_config config = {
-		.arena = sw->worker->arena,
+		.arena = sw->worker[RNIC_WORKER]->arena,
 		.seed = port_now_ns(),
 	};
 	int rc;
@@ -32,8 +32,7 @@ int sw_rnic_create(struct sw *sw, char *err)
 		free(r);
 		return sw_fail(err, rc, "the switch's own RNIC: %s", strerror(-rc));
 	}
-	pthread_mutex_init(&r->lock, NULL);
-	sw->rnic = sw->worker->rnic = r;
+	sw->rnic = sw->worker[RNIC_WORKER]->rnic = r;
 	return 0;
 }
 
@@ -42,100 +41,120 @@ void sw_rnic_destroy(struct sw *sw)
 	if (sw->rnic == NULL)
 		return;
 	mode1_device_destroy(sw->rnic->dev);
-	pthread_mutex_destroy(&sw->rnic->lock);
 	free(sw->rnic);
 }
 
-/* One part of something long. The lock is not fair: the worker gets a turn of its loop in between,
- * so that no turn waits for more than one part. */
-static void let_turn(struct sw *sw)
-{
-	const uint64_t *turns = &sw->worker->turns;
-	const uint64_t before = __atomic_load_n(turns, __ATOMIC_RELAXED);
+/* A part of something that the worker does to its device. */
+struct part {
+	struct sw_rnic *rnic;
+	struct inc_group *g;
+	struct mode1 *m;
+	unsigned i;
+	int rc;
+	char *why;
+};
 
-	for (unsigned i = 0; sw->running && i < TURN_TRIES; i++) {
-		if (__atomic_load_n(turns, __ATOMIC_RELAXED) != before)
-			return;
-		usleep(TURN_STEP_US);
-	}
+static int by_worker(struct sw *sw, mailbox_fn fn, struct part *p)
+{
+	int rc = sw_worker_call(sw, RNIC_WORKER, fn, p);
+
+	if (rc < 0)
+		snprintf(p->why, INC_ERR_LEN, "worker %d does not respond", RNIC_WORKER);
+	return rc < 0 ? rc : p->rc;
 }
 
-static int make(struct sw *sw, struct inc_group *g, struct mode1 **m, char *why)
+static void begin(struct worker *w, void *arg)
 {
-	struct sw_rnic *r = sw->rnic;
-	int rc;
+	struct part *p = arg;
 
-	pthread_mutex_lock(&r->lock);
-	rc = mode1_begin(r->dev, g, m, why);
-	pthread_mutex_unlock(&r->lock);
-	if (rc < 0)
-		return rc;
-	for (unsigned i = 0; rc == 0 && i < g->n_ep; i++) {
-		let_turn(sw);
-		pthread_mutex_lock(&r->lock);
-		rc = mode1_make_qp(*m, i, why);
-		if (rc < 0)
-			mode1_destroy(*m);
-		pthread_mutex_unlock(&r->lock);
-	}
-	return rc;
+	(void)w;
+	p->rc = mode1_begin(p->rnic->dev, p->g, &p->m, p->why);
+}
+
+static void make_qp(struct worker *w, void *arg)
+{
+	struct part *p = arg;
+
+	(void)w;
+	p->rc = mode1_make_qp(p->m, p->i, p->why);
+	if (p->rc < 0)
+		mode1_destroy(p->m);
+}
+
+static void enter(struct worker *w, void *arg)
+{
+	struct part *p = arg;
+
+	(void)w;
+	p->rnic->of_slot[p->g->slot] = p->m;
+	atomic_fetch_add(&p->rnic->active, 1);
+	p->rc = 0;
 }
 
 int sw_rnic_make(struct sw *sw, struct inc_group *g, char *err)
 {
-	struct sw_rnic *r = sw->rnic;
 	char why[INC_ERR_LEN] = "";
-	struct mode1 *m;
-	int rc = make(sw, g, &m, why);
+	struct part p = {.rnic = sw->rnic, .g = g, .why = why};
+	int rc = by_worker(sw, begin, &p);
 
-	if (rc < 0)
-		return sw_fail(err, rc, "%s", why);
-	pthread_mutex_lock(&r->lock);
-	r->of_slot[g->slot] = m;
-	pthread_mutex_unlock(&r->lock);
-	atomic_fetch_add(&r->active, 1);
-	return 0;
+	for (; rc == 0 && p.i < g->n_ep; p.i++)
+		rc = by_worker(sw, make_qp, &p);
+	if (rc == 0)
+		rc = by_worker(sw, enter, &p);
+	return rc < 0 ? sw_fail(err, rc, "%s", why) : 0;
+}
+
+static void connect_part(struct worker *w, void *arg)
+{
+	struct part *p = arg;
+
+	p->rc = mode1_connect_part(p->rnic->of_slot[p->g->slot], RECEIVES_AT_ONCE, w->now, p->why);
+	p->rnic->parts++;
 }
 
 int sw_rnic_connect(struct sw *sw, struct inc_group *g, char *err)
 {
-	struct sw_rnic *r = sw->rnic;
 	char why[INC_ERR_LEN] = "";
+	struct part p = {.rnic = sw->rnic, .g = g, .why = why};
 	int rc;
 
-	do {
-		pthread_mutex_lock(&r->lock);
-		rc = mode1_connect_part(r->of_slot[g->slot], RECEIVES_AT_ONCE, port_now_ns(), why);
-		r->parts++;
-		pthread_mutex_unlock(&r->lock);
-		if (rc > 0)
-			let_turn(sw);
-	} while (rc > 0);
+	do
+		rc = by_worker(sw, connect_part, &p);
+	while (rc > 0);
 	return rc < 0 ? sw_fail(err, rc, "%s", why) : 0;
+}
+
+static void stop_group(struct worker *w, void *arg)
+{
+	struct part *p = arg;
+
+	mode1_stop(p->rnic->of_slot[p->g->slot], w->now);
 }
 
 void sw_rnic_stop(struct sw *sw, const struct inc_group *g)
 {
-	struct sw_rnic *r = sw->rnic;
+	struct part p = {.rnic = sw->rnic, .g = (struct inc_group *)(uintptr_t)g};
 
-	if (g->mode != INC_MODE_1)
-		return;
-	pthread_mutex_lock(&r->lock);
-	mode1_stop(r->of_slot[g->slot], port_now_ns());
-	pthread_mutex_unlock(&r->lock);
+	if (g->mode == INC_MODE_1)
+		sw_worker_call(sw, RNIC_WORKER, stop_group, &p);
+}
+
+static void remove_group(struct worker *w, void *arg)
+{
+	struct part *p = arg;
+
+	(void)w;
+	mode1_destroy(p->rnic->of_slot[p->g->slot]);
+	p->rnic->of_slot[p->g->slot] = NULL;
+	atomic_fetch_sub(&p->rnic->active, 1);
 }
 
 void sw_rnic_remove(struct sw *sw, const struct inc_group *g)
 {
-	struct sw_rnic *r = sw->rnic;
+	struct part p = {.rnic = sw->rnic, .g = (struct inc_group *)(uintptr_t)g};
 
-	if (g->mode != INC_MODE_1)
-		return;
-	pthread_mutex_lock(&r->lock);
-	mode1_destroy(r->of_slot[g->slot]);
-	r->of_slot[g->slot] = NULL;
-	pthread_mutex_unlock(&r->lock);
-	atomic_fetch_sub(&r->active, 1);
+	if (g->mode == INC_MODE_1)
+		sw_worker_call(sw, RNIC_WORKER, remove_group, &p);
 }
 
 void sw_rnic_values(struct sw *sw,

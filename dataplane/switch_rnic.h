@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The switch's own RNIC, which Mode-I groups connect to (docs/inc-protocol.md, section 5). The
- * worker feeds it frames and sends what it wants sent; the control plane makes and removes
- * connections. Both own the device in turn, by its lock: the worker for a burst of packets, the
- * control plane for a queue pair or a few dozen receives at a time, and the worker has a turn after
- * each: a large group does not stop it. Without Mode-I groups the
- * worker only looks at one counter per turn. */
+/* The switch's own RNIC, which Mode-I groups connect to (docs/inc-protocol.md, section 5). It is
+ * worker 0's: that feeds it frames and sends what it wants sent, and other workers hand its packets
+ * over. What the control plane has to do to it, the same worker does between two turns (mailbox.h):
+ * one queue pair or a few dozen receives at a time, so that a large group does not stop it. Without
+ * Mode-I groups the worker only looks at one counter per turn. */
 #ifndef DATAPLANE_SWITCH_RNIC_H
 #define DATAPLANE_SWITCH_RNIC_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "dataplane/inc/mode1.h"
@@ -16,9 +14,11 @@
 struct worker;
 struct sw;
 
+/* Whose it is. */
+enum { RNIC_WORKER = 0 };
+
 struct sw_rnic {
-	pthread_mutex_t lock; /* of everything but active */
-	struct mode1_device *dev;
+	struct mode1_device *dev; /* the worker's, as everything but active */
 	struct mode1 *of_slot[INC_GROUP_SLOTS];
 	atomic_uint active; /* groups */
 	uint64_t parts;     /* in which groups were connected */

@@ -61,6 +61,7 @@ int rpc_table_write(struct agent *, const json_t *, json_t **, struct rpc_error 
 int rpc_group_create(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_activate(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_rebind(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_move(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_delete(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_fail(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
@@ -78,6 +79,7 @@ int rpc_version(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_status(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_schema_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_port_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_worker_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_stats_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_drops_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_trace_start(struct agent *, const json_t *, json_t **, struct rpc_error *);

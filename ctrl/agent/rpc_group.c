@@ -329,6 +329,23 @@ int rpc_group_rebind(struct agent *a, const json_t *params, json_t **result, str
 	return 0;
 }
 
+int rpc_group_move(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	const unsigned worker = (unsigned)json_integer_value(json_object_get(params, "worker"));
+	char text[SW_ERR_LEN] = "";
+	int slot = group_resolve(a, params, e);
+
+	if (slot < 0)
+		return slot;
+	int rc = sw_group_move(a->sw, (unsigned)slot, worker, text);
+	if (rc)
+		return rpc_fail_text(e, rc, text);
+	*result = json_pack("{s:i,s:s,s:i}", "group", slot, "name",
+		sw_group_get(a->sw, (unsigned)slot)->name, "worker",
+		sw_group_worker(a->sw, (unsigned)slot));
+	return 0;
+}
+
 int rpc_group_delete(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	char text[SW_ERR_LEN] = "", name[INC_NAME_LEN];

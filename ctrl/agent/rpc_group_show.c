@@ -254,6 +254,7 @@ static void show_owner(json_t *out, const struct agent *a, unsigned slot)
 {
 	if (a->owners.group[slot])
 		set_text(out, "owner", owner_state(a->owners.group[slot]));
+	json_object_set_new(out, "worker", json_integer(sw_group_worker(a->sw, (unsigned)slot)));
 }
 
 int rpc_group_show(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)

@@ -149,6 +149,44 @@ int rpc_port_list(struct agent *a, const json_t *params, json_t **result, struct
 	return 0;
 }
 
+/* ---- workers ---- */
+
+static json_t *worker_json(unsigned i, const struct sw_worker *w)
+{
+	json_t *out = json_object();
+
+	json_object_set_new(out, "worker", json_integer(i));
+	if (w->cpu >= 0)
+		json_object_set_new(out, "cpu", json_integer(w->cpu));
+	if (w->cpu >= 0 && w->socket >= 0)
+		json_object_set_new(out, "socket", json_integer(w->socket));
+	json_object_set_new(out, "turns", ctl_u64(w->turns));
+	json_object_set_new(out, "busy_cycles", ctl_u64(w->busy_cycles));
+	json_object_set_new(out, "idle_cycles", ctl_u64(w->idle_cycles));
+	json_object_set_new(out, "rx_packets", ctl_u64(w->rx_packets));
+	json_object_set_new(out, "tx_packets", ctl_u64(w->tx_packets));
+	json_object_set_new(out, "handed_over", ctl_u64(w->handed_over));
+	json_object_set_new(out, "taken_over", ctl_u64(w->taken_over));
+	json_object_set_new(out, "handoff_full", ctl_u64(w->handoff_full));
+	json_object_set_new(out, "groups", json_integer(w->groups));
+	json_object_set_new(out, "rings", json_integer(w->rings));
+	json_object_set_new(out, "arena_bytes", ctl_u64(w->arena_bytes));
+	return out;
+}
+
+int rpc_worker_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	json_t *list = json_array();
+	struct sw_worker w;
+
+	(void)params, (void)e;
+	for (unsigned i = 0; i < sw_n_workers(a->sw); i++)
+		if (!sw_worker_get(a->sw, i, &w))
+			json_array_append_new(list, worker_json(i, &w));
+	*result = json_pack("{s:o}", "workers", list);
+	return 0;
+}
+
 /* ---- counters ---- */
 
 static void add_value(void *arg, const char *name, const char *text, uint64_t value)

@@ -22,7 +22,20 @@ struct inc_arena {
 struct inc_table {
 	struct inc_group *group[INC_GROUP_SLOTS];
 	uint8_t gen[INC_GROUP_SLOTS]; /* generation the next group of a slot gets */
+	/* Worker that works with the slot's group, or its NetReduce ring. Set before the group is
+	 * published; after that by that worker alone, between two turns. */
+	uint8_t owner[INC_GROUP_SLOTS];
 };
+
+static inline unsigned inc_owner(const struct inc_table *t, unsigned slot)
+{
+	return __atomic_load_n(&t->owner[slot], __ATOMIC_ACQUIRE);
+}
+
+static inline void inc_set_owner(struct inc_table *t, unsigned slot, unsigned worker)
+{
+	__atomic_store_n(&t->owner[slot], (uint8_t)worker, __ATOMIC_RELEASE);
+}
 
 enum inc_class {
 	INC_CLASS_CTRL,

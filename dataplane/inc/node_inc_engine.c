@@ -173,7 +173,8 @@ static enum drop aggregate(struct sink *s, const struct meta *meta)
 	return drop_of_inc(drop);
 }
 
-/* Groups come and go while their timers run: a slot's present group has timers of its own. */
+/* Groups come, move and go while their timers run: a slot's present group has timers of its own, at
+ * its present owner. */
 void worker_timers(struct worker *w)
 {
 	struct sink s = {.w = w};
@@ -181,11 +182,12 @@ void worker_timers(struct worker *w)
 	struct timer *due;
 
 	while ((due = timer_expired(&w->timers, w->now)) != NULL) {
-		struct inc_group *g =
-			__atomic_load_n(&w->inc->group[due - w->group_timer], __ATOMIC_ACQUIRE);
+		const unsigned slot = (unsigned)(due - w->group_timer);
+		struct inc_group *g = __atomic_load_n(&w->inc->group[slot], __ATOMIC_ACQUIRE);
 
 		w->timer_visits++;
-		if (g != NULL && inc_tick(g, &w->arena, w->now, &sink) != UINT64_MAX)
+		if (g != NULL && inc_owner(w->inc, slot) == w->index &&
+			inc_tick(g, &w->arena, w->now, &sink) != UINT64_MAX)
 			timer_set(&w->timers, due, g->timer_ns);
 	}
 	w->timer_ns = w->timers.n ? w->timers.slot[0].key : UINT64_MAX;

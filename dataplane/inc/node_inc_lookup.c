@@ -2,9 +2,11 @@
 /* RoCE packets to the switch itself: finds the group and endpoint and checks membership. The ICRC
  * is left to the mode's node, which reads the payload anyway: so it comes from memory once. */
 #include "dataplane/inc/mode1.h"
+#include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
+#include "dataplane/switch_rnic.h"
 
-enum { EDGE_ENGINE, EDGE_RNIC, EDGE_DROP, N_EDGES };
+enum { EDGE_ENGINE, EDGE_RNIC, EDGE_HANDOFF, EDGE_DROP, N_EDGES };
 
 static const char *const class_names[] = {
 	[INC_CLASS_CTRL] = "control",
@@ -28,11 +30,15 @@ static uint16_t inc_lookup_process(
 		struct meta *meta = meta_of(w, mbufs[i]);
 
 		if (meta->pkt.dqpn < MODE1_QPN_LIMIT) {
-			next[i] = EDGE_RNIC;
+			meta->owner = RNIC_WORKER;
+			next[i] = w->rnic != NULL ? EDGE_RNIC : EDGE_HANDOFF;
 			continue;
 		}
 		drop = inc_lookup(w->inc, &meta->pkt, mbufs[i]->port, &meta->look);
-
+		if (drop == INC_OK && handoff_needed(w, meta->look.group->slot, meta)) {
+			next[i] = EDGE_HANDOFF;
+			continue;
+		}
 		if (drop == INC_OK && meta->look.cls == INC_CLASS_CTRL)
 			worker_note_mac(w, mbufs[i]->port, &meta->pkt.src,
 				rte_pktmbuf_mtod(mbufs[i], const uint8_t *) + 6);
@@ -51,6 +57,9 @@ static struct rte_node_register inc_lookup_node = {
 	.process = inc_lookup_process,
 	.init = node_init,
 	.nb_edges = N_EDGES,
-	.next_nodes = {[EDGE_ENGINE] = "inc_engine", [EDGE_RNIC] = "rnic", [EDGE_DROP] = "end"},
+	.next_nodes = {[EDGE_ENGINE] = "inc_engine",
+		[EDGE_RNIC] = "rnic",
+		[EDGE_HANDOFF] = "handoff",
+		[EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(inc_lookup_node)

@@ -3,9 +3,10 @@
  * go through the engine; the others, and what the engine has no use for, go on as if this node did
  * not exist. */
 #include "dataplane/retag.h"
+#include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
 
-enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_DROP, N_EDGES };
+enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_HANDOFF, EDGE_DROP, N_EDGES };
 
 enum { BULK = RTE_HASH_LOOKUP_BULK_MAX };
 
@@ -83,6 +84,8 @@ static rte_edge_t registered(
 	const struct nr_sink sink = {.arg = s, .emit = emit};
 	enum nr_drop drop;
 
+	if (handoff_needed(s->w, look->ring->slot, meta))
+		return EDGE_HANDOFF;
 	/* Routed packets must be sent to the port's MAC address: ip_forward says so. */
 	if (look->row <= NR_ROW_REPLY && memcmp(frame, port->mac, sizeof(port->mac)) != 0)
 		return EDGE_IP_FORWARD;
@@ -150,6 +153,7 @@ static struct rte_node_register netreduce = {
 		{
 			[EDGE_INC_LOOKUP] = "inc_lookup",
 			[EDGE_IP_FORWARD] = "ip_forward",
+			[EDGE_HANDOFF] = "handoff",
 			[EDGE_DROP] = "end",
 		},
 };

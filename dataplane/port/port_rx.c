@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Source: polls the worker's ports, in turns, and gives every packet its metadata. */
+/* Source: what other workers have handed over, then the worker's ports, in turns. Gives every
+ * packet its metadata. */
+#include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
 
 enum { EDGE_PARSE, N_EDGES };
@@ -39,7 +41,7 @@ static void number(struct worker *w, const struct rte_node *node, uint16_t port,
 	for (unsigned i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 
-		meta->trace = trace_number(&w->trace, port);
+		meta->trace = trace_number(w->trace, port);
 		if (meta->trace == 0)
 			continue;
 		w->tracing = true;
@@ -48,18 +50,34 @@ static void number(struct worker *w, const struct rte_node *node, uint16_t port,
 	}
 }
 
+/* Their port stays the one that they came by, and their number in a trace theirs. */
+static unsigned take_over(struct worker *w, struct rte_mbuf **out)
+{
+	const unsigned n = handoff_take(w, out);
+
+	for (unsigned i = 0; i < n; i++) {
+		const uint32_t trace = out[i]->hash.fdir.hi;
+
+		out[i]->hash.usr = w->n_meta++;
+		meta_of(w, out[i])->trace = trace;
+		memset(&meta_of(w, out[i])->srv6, 0, sizeof(meta_of(w, out[i])->srv6));
+		w->tracing |= trace != 0;
+	}
+	return n;
+}
+
 static uint16_t port_rx_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t nb_objs)
 {
 	struct worker *w = node_worker(node);
 	struct rte_mbuf **out = (struct rte_mbuf **)rte_node_next_stream_get(
 		graph, node, EDGE_PARSE, WORKER_MAX_PACKETS);
-	unsigned total = 0, port = w->next_port;
+	unsigned total = take_over(w, out), port = w->next_rx;
 
 	(void)objs;
 	(void)nb_objs;
-	for (unsigned k = 0; k < w->n_ports; k++) {
-		uint16_t id = w->port_id[port];
+	for (unsigned k = 0; k < w->n_rx; k++) {
+		uint16_t id = w->rx_id[port];
 		unsigned n;
 
 		if (total + worst_burst(&w->port[id]) > WORKER_MAX_PACKETS)
@@ -73,12 +91,12 @@ static uint16_t port_rx_process(
 			meta_of(w, m)->trace = 0;
 			memset(&meta_of(w, m)->srv6, 0, sizeof(meta_of(w, m)->srv6));
 		}
-		if (unlikely(atomic_load_explicit(&w->trace.armed, memory_order_acquire)))
+		if (unlikely(atomic_load_explicit(&w->trace->armed, memory_order_acquire)))
 			number(w, node, id, out + total, n);
 		total += n;
-		port = port + 1 == w->n_ports ? 0 : port + 1;
+		port = port + 1 == w->n_rx ? 0 : port + 1;
 	}
-	w->next_port = port;
+	w->next_rx = port;
 	w->work += total;
 	rte_node_next_stream_put(graph, node, EDGE_PARSE, (uint16_t)total);
 	return (uint16_t)total;

@@ -42,6 +42,7 @@
 		"next hop, or destination on a port, has no neighbour entry")                  \
 	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                    \
 	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")               \
+	X(HANDOFF_FULL, "handoff_full", "the ring to the worker that owns its group is full")  \
 	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                              \
 	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its peer gone")     \
 	X(TX_LINK_DOWN, "tx_link_down", "the interface is down, gone or without carrier")      \

@@ -32,7 +32,7 @@ static int one_node(
 	return 0;
 }
 
-int graph_create(struct worker *w, unsigned index, struct rte_graph_cluster_stats **stats)
+int graph_create(struct worker *w)
 {
 	/* The source; the others follow from its edges. */
 	static const char *patterns[] = {"port_rx"};
@@ -42,30 +42,34 @@ int graph_create(struct worker *w, unsigned index, struct rte_graph_cluster_stat
 		.node_patterns = patterns,
 	};
 	char name[RTE_GRAPH_NAMESIZE];
-	const char *names[] = {name};
-	struct rte_graph_cluster_stats_param stats_param = {
-		.socket_id = SOCKET_ID_ANY,
-		.fn = one_node,
-		.nb_graph_patterns = 1,
-		.graph_patterns = names,
-	};
 
-	snprintf(name, sizeof(name), "worker%u", index);
+	snprintf(name, sizeof(name), "worker%u", w->index);
 	building = w;
 	if (rte_graph_create(name, &param) == RTE_GRAPH_ID_INVALID)
 		return rte_errno ? -rte_errno : -EINVAL;
 	w->graph = rte_graph_lookup(name);
-	*stats = rte_graph_cluster_stats_create(&stats_param);
-	return *stats ? 0 : -ENOMEM;
+	return 0;
 }
 
-void graph_destroy(struct worker *w, struct rte_graph_cluster_stats *stats)
+void graph_destroy(struct worker *w)
 {
-	if (stats != NULL)
-		rte_graph_cluster_stats_destroy(stats);
 	if (w->graph != NULL)
 		rte_graph_destroy(rte_graph_from_name(w->graph->name));
 	w->graph = NULL;
+}
+
+int graph_stats_create(struct rte_graph_cluster_stats **stats)
+{
+	static const char *graphs[] = {"worker*"};
+	struct rte_graph_cluster_stats_param param = {
+		.socket_id = SOCKET_ID_ANY,
+		.fn = one_node,
+		.nb_graph_patterns = 1,
+		.graph_patterns = graphs,
+	};
+
+	*stats = rte_graph_cluster_stats_create(&param);
+	return *stats ? 0 : -ENOMEM;
 }
 
 void graph_nodes(struct rte_graph_cluster_stats *stats, graph_node_fn fn, void *arg)

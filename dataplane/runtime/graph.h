@@ -4,10 +4,12 @@
 
 #include "dataplane/runtime/worker.h"
 
-/* Makes the graph of a worker (w->graph) and its statistics. One worker's graph at a time, named
- * "lcoreN". -errno with DPDK's rte_errno. */
-int graph_create(struct worker *w, unsigned index, struct rte_graph_cluster_stats **stats);
-void graph_destroy(struct worker *w, struct rte_graph_cluster_stats *stats);
+/* Makes the graph of a worker (w->graph), named "workerN". -errno with DPDK's rte_errno. */
+int graph_create(struct worker *w);
+void graph_destroy(struct worker *w);
+
+/* Statistics by node, summed over the graphs of all workers, which exist. -ENOMEM. */
+int graph_stats_create(struct rte_graph_cluster_stats **stats);
 
 typedef void (*graph_node_fn)(
 	void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles);

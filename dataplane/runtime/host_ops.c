@@ -61,13 +61,16 @@ int sw_host_address(const struct sw *sw, const struct wire_ip *like, struct wire
 
 bool sw_host_is_read(const struct sw *sw, unsigned slot)
 {
-	const struct worker_lent *lent;
+	bool is_read = false;
 
-	if (sw->closed || sw->worker == NULL)
-		return false;
-	lent = &sw->worker->lent[slot];
-	return __atomic_load_n(&lent->given, __ATOMIC_ACQUIRE) !=
-	       __atomic_load_n(&lent->returned, __ATOMIC_ACQUIRE);
+	/* A slot's groups may have had several owners; each has its own account. */
+	for (unsigned i = 0; !sw->closed && i < sw->n_workers; i++) {
+		const struct worker_lent *lent = &sw->worker[i]->lent[slot];
+
+		is_read |= __atomic_load_n(&lent->given, __ATOMIC_ACQUIRE) !=
+			   __atomic_load_n(&lent->returned, __ATOMIC_ACQUIRE);
+	}
+	return is_read;
 }
 
 void *sw_host_alloc(size_t bytes)

@@ -32,6 +32,11 @@ int sw_host_address(const struct sw *sw, const struct wire_ip *like, struct wire
  * from where they lie. Steady once no worker works with the group. */
 bool sw_host_is_read(const struct sw *sw, unsigned slot);
 
+/* The worker that is to own a new group, or ring. By its own address (the switch's, of its first
+ * endpoint), where there are several of that family, so that one address is one worker's, and a NIC
+ * can tell them apart; else, or with NULL, the worker with the fewest. */
+unsigned sw_host_place(const struct sw *sw, const struct wire_ip *own);
+
 /* Blocks of groups and rings: zeroed, aligned to a cache line. NULL without memory. */
 void *sw_host_alloc(size_t bytes);
 void sw_host_free(void *block);

@@ -41,6 +41,6 @@ static inline void node_split(struct rte_graph *graph, struct rte_node *node, vo
 
 /* A record for a traced packet. */
 #define node_trace(w, node, meta, ...) \
-	trace_add(&(w)->trace, (w)->now, (meta)->trace, (node)->name, __VA_ARGS__)
+	trace_add((w)->trace, (w)->now, (meta)->trace, (node)->name, __VA_ARGS__)
 
 #endif

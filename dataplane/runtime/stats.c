@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the control plane can ask: ports, drops, nodes, values, traces. Reads the worker's counters
+/* What the control plane can ask: ports, drops, nodes, values, traces. Reads the workers' counters
  * while it runs; see worker.h for how stale they are. */
 #include <errno.h>
 #include <rte_cycles.h>
@@ -34,56 +34,66 @@ static void seen_text(const struct worker_seen *s, char text[SW_MISMATCH_TEXT])
 
 static void find_mismatch(const struct sw *sw, uint16_t port, char text[SW_MISMATCH_TEXT])
 {
-	const struct worker *w = sw->worker;
-	unsigned n = atomic_load_explicit(&w->n_seen, memory_order_acquire);
+	for (unsigned k = 0; k < sw->n_workers; k++) {
+		const struct worker *w = sw->worker[k];
+		unsigned n = atomic_load_explicit(&w->n_seen, memory_order_acquire);
 
-	for (unsigned i = n; i > 0; i--)
-		if (w->seen[i - 1].port == port && still_differs(sw, &w->seen[i - 1])) {
-			seen_text(&w->seen[i - 1], text);
-			return;
-		}
+		for (unsigned i = n; i > 0; i--)
+			if (w->seen[i - 1].port == port && still_differs(sw, &w->seen[i - 1])) {
+				seen_text(&w->seen[i - 1], text);
+				return;
+			}
+	}
 }
 
-void sw_log_mismatches(struct sw *sw)
+static void log_mismatches(struct sw *sw, const struct worker *w, unsigned *logged)
 {
-	unsigned n = atomic_load_explicit(&sw->worker->n_seen, memory_order_acquire);
+	unsigned n = atomic_load_explicit(&w->n_seen, memory_order_acquire);
 	char text[SW_MISMATCH_TEXT];
 
-	for (; sw->n_seen_logged < n; sw->n_seen_logged++) {
-		const struct worker_seen *s = &sw->worker->seen[sw->n_seen_logged];
+	for (; *logged < n; ++*logged) {
+		const struct worker_seen *s = &w->seen[*logged];
 
 		seen_text(s, text);
 		fprintf(stderr,
 			"%s: port %s: %s, which is not the MAC address of its neigh entry\n",
-			sw->config.name, sw->worker->port[s->port].port->config.name, text);
+			sw->config.name, w->port[s->port].port->config.name, text);
 	}
+}
+
+void sw_log_mismatches(struct sw *sw)
+{
+	for (unsigned k = 0; k < sw->n_workers; k++)
+		log_mismatches(sw, sw->worker[k], &sw->n_seen_logged[k]);
 }
 
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 {
 	const struct port *port = &sw->ports[i];
 	struct rte_eth_stats s = {0};
-	const struct lport *lp;
 
 	if (i >= sw->n_ports)
 		return -ENOENT;
-	lp = &sw->worker->port[port->id];
 	rte_eth_stats_get(port->id, &s);
 	*out = (struct sw_port){
 		.id = port->id,
 		.mtu = (uint16_t)port_mtu(port),
 		.link = port_link_up(port),
-		.rx_packets = lp->rx_packets,
-		.rx_bytes = lp->rx_bytes,
-		.tx_packets = lp->tx_packets,
-		.tx_bytes = lp->tx_bytes,
-		.tx_drops = lp->tx_drops,
 		.rx_missed = s.imissed,
 		.rx_errors = s.ierrors,
 		.rx_nombuf = s.rx_nombuf,
-		.mac_mismatch = lp->mac_mismatch,
-		.mac_unlisted = lp->mac_unlisted,
 	};
+	for (unsigned k = 0; k < sw->n_workers; k++) {
+		const struct lport *lp = &sw->worker[k]->port[port->id];
+
+		out->rx_packets += lp->rx_packets;
+		out->rx_bytes += lp->rx_bytes;
+		out->tx_packets += lp->tx_packets;
+		out->tx_bytes += lp->tx_bytes;
+		out->tx_drops += lp->tx_drops;
+		out->mac_mismatch += lp->mac_mismatch;
+		out->mac_unlisted += lp->mac_unlisted;
+	}
 	find_mismatch(sw, port->id, out->mismatch);
 	memcpy(out->name, port->config.name, sizeof(out->name));
 	memcpy(out->type, port->config.type, sizeof(out->type));
@@ -99,12 +109,20 @@ int sw_port_find(struct sw *sw, const char *name)
 	return -ENOENT;
 }
 
+static uint64_t drops(const struct sw *sw, unsigned i)
+{
+	uint64_t n = 0;
+
+	for (unsigned k = 0; k < sw->n_workers; k++)
+		n += sw->worker[k]->drops[i];
+	return n;
+}
+
 static void each_drop(struct sw *sw, bool outcomes, sw_drop_fn fn, void *arg)
 {
 	for (unsigned i = DROP_NONE + 1; i < N_DROPS; i++)
 		if (drop_is_outcome(i) == outcomes)
-			fn(arg, drop_name(i), drop_text(i),
-				sw->worker->drops[i] - sw->drops_cleared[i]);
+			fn(arg, drop_name(i), drop_text(i), drops(sw, i) - sw->drops_cleared[i]);
 }
 
 void sw_drops(struct sw *sw, sw_drop_fn fn, void *arg)
@@ -117,18 +135,30 @@ void sw_outcomes(struct sw *sw, sw_drop_fn fn, void *arg)
 	each_drop(sw, true, fn, arg);
 }
 
-/* The counters are the worker's; clearing means to count from here. */
+/* The counters are the workers'; clearing means to count from here. */
 void sw_drops_clear(struct sw *sw)
 {
-	memcpy(sw->drops_cleared, sw->worker->drops, sizeof(sw->drops_cleared));
+	for (unsigned i = 0; i < N_DROPS; i++)
+		sw->drops_cleared[i] = drops(sw, i);
 }
+
+/* Of the counters that lie at this place in each worker. */
+static uint64_t sum(const struct sw *sw, size_t offset)
+{
+	uint64_t n = 0;
+
+	for (unsigned k = 0; k < sw->n_workers; k++)
+		n += *(const uint64_t *)((const char *)sw->worker[k] + offset);
+	return n;
+}
+
+#define SUM(sw, field) sum(sw, offsetof(struct worker, field))
 
 void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg)
 {
-	const struct worker *w = sw->worker;
-
 	graph_nodes(sw->node_stats, fn, arg);
-	fn(arg, "port_tx_flush", w->flush_calls, w->flush_packets, w->flush_cycles);
+	fn(arg, "port_tx_flush", SUM(sw, flush_calls), SUM(sw, flush_packets),
+		SUM(sw, flush_cycles));
 }
 
 static uint64_t missed(const struct sw *sw)
@@ -162,14 +192,12 @@ static void memif_values(sw_value_fn fn, void *arg)
 
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
-	const struct worker *w = sw->worker;
-
 	fn(arg, "uptime_ns", "since the switch was created", port_now_ns() - sw->started_ns);
 	fn(arg, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
-	fn(arg, "turns", "turns of the worker's loop", w->turns);
-	fn(arg, "idle_turns", "turns without a packet", w->idle_turns);
-	fn(arg, "emitted", "packets made by the engine", w->emitted);
-	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", w->doubled);
+	fn(arg, "turns", "turns of the workers' loops", SUM(sw, turns));
+	fn(arg, "idle_turns", "turns without a packet", SUM(sw, idle_turns));
+	fn(arg, "emitted", "packets made by the engine", SUM(sw, emitted));
+	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", SUM(sw, doubled));
 	fn(arg, "rx_missed",
 		"packets that drivers lost before the switch saw them: of which port, see ports",
 		missed(sw));
@@ -208,7 +236,7 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 {
-	struct trace *t = &sw->worker->trace;
+	struct trace *t = &sw->trace;
 
 	if (n < 1 || n > SW_TRACE_MAX)
 		return sw_fail(err, -EINVAL, "count: %u is out of range 1..%d", n, SW_TRACE_MAX);
@@ -216,7 +244,7 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 		return sw_fail(err, -ENOENT, "port: there is no port %d", port);
 	atomic_store(&t->armed, false);
 	if (sw_quiesce(sw) < 0)
-		return sw_fail(err, -ETIMEDOUT, "the worker does not respond");
+		return sw_fail(err, -ETIMEDOUT, "a worker does not respond");
 	if (trace_prepare(t, port < 0 ? -1 : sw->ports[port].id, n) < 0)
 		return sw_fail(err, -ENOMEM, "no memory for %u traces", n);
 	atomic_store_explicit(&t->armed, true, memory_order_release);
@@ -225,5 +253,5 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 
 unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n)
 {
-	return trace_read(&sw->worker->trace, from, rec, n);
+	return trace_read(&sw->trace, from, rec, n);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trace of single packets through all nodes. The control thread arms it; the worker, when it is
- * armed, numbers packets as they are received, and every node that handles a numbered packet adds a
- * record. Records are never overwritten: when the store is full, tracing ends. The worker never
- * waits; while nothing is armed, it costs a node one test per burst. */
+/* Trace of single packets through all nodes, of all workers. The control thread arms it; workers,
+ * when it is armed, number packets as they are received, and every node that handles a numbered
+ * packet adds a record. Records are never overwritten: when the store is full, tracing ends.
+ * Workers never wait; while nothing is armed, it costs a node one test per burst. */
 #ifndef DATAPLANE_TRACE_H
 #define DATAPLANE_TRACE_H
 
@@ -15,14 +15,15 @@
 struct trace {
 	struct sw_trace_rec *rec;
 	uint32_t cap;
-	atomic_uint n;      /* records written; the worker's */
-	atomic_bool armed;  /* set by control, cleared by the worker after the last packet */
+	atomic_uint n;      /* records begun, by any worker; may be more than fit */
+	atomic_bool armed;  /* set by control, cleared by the worker that numbers the last packet */
 	int port;           /* DPDK port id, or -1 */
-	uint32_t remaining; /* packets to number */
-	uint32_t packet;    /* last number given */
+	uint32_t wanted;    /* packets to number */
+	atomic_uint packet; /* last number given; may be more */
+	atomic_bool *done;  /* by record: it is whole */
 };
 
-/* Room for n packets. The worker must not be using the old records: not armed, and quiesced. */
+/* Room for n packets. No worker may be using the old records: not armed, and quiesced. */
 int trace_prepare(struct trace *t, int port, unsigned n);
 void trace_free(struct trace *t);
 unsigned trace_read(struct trace *t, unsigned from, struct sw_trace_rec *rec, unsigned n);

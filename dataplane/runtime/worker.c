@@ -67,6 +67,8 @@ void worker_flush(struct worker *w, struct lport *lp)
 	n = lp->n_tx;
 	for (unsigned i = 0; i < n; i++)
 		bytes[i] = lp->tx[i]->pkt_len;
+	if (lp->tx_lock != NULL)
+		rte_spinlock_lock(lp->tx_lock);
 	while (sent < n) {
 		unsigned k = port_tx_burst(lp->port, lp->tx + sent, n - sent);
 
@@ -74,6 +76,8 @@ void worker_flush(struct worker *w, struct lport *lp)
 			break;
 		sent += k;
 	}
+	if (lp->tx_lock != NULL)
+		rte_spinlock_unlock(lp->tx_lock);
 	for (unsigned i = 0; i < sent; i++)
 		lp->tx_bytes += bytes[i];
 	lp->tx_packets += sent;
@@ -115,8 +119,15 @@ void worker_note_mac(
 static void reap(struct worker *w)
 {
 	atomic_store_explicit(&w->reap, false, memory_order_relaxed);
-	for (unsigned i = 0; i < w->n_ports; i++)
-		port_tx_reap(w->port[w->port_id[i]].port);
+	for (unsigned i = 0; i < w->n_rx; i++) {
+		const struct lport *lp = &w->port[w->rx_id[i]];
+
+		if (lp->tx_lock != NULL)
+			rte_spinlock_lock(lp->tx_lock);
+		port_tx_reap(lp->port);
+		if (lp->tx_lock != NULL)
+			rte_spinlock_unlock(lp->tx_lock);
+	}
 }
 
 void worker_timers_init(struct worker *w)
@@ -127,9 +138,17 @@ void worker_timers_init(struct worker *w)
 		w->group_timer[i] = (struct timer){.at = UINT64_MAX};
 }
 
-void worker_turn(struct worker *w)
+static void count_cycles(struct worker *w)
 {
-	w->now = port_now_ns();
+	const uint64_t end = rte_rdtsc();
+
+	*(w->work ? &w->busy_cycles : &w->idle_cycles) += end - w->turn_end;
+	w->turn_end = end;
+}
+
+void worker_turn(struct worker *w, uint64_t now)
+{
+	w->now = now;
 	w->fwd = atomic_load_explicit(w->shared_fwd, memory_order_acquire);
 	w->clt = atomic_load_explicit(w->shared_clt, memory_order_acquire);
 	w->n_meta = 0;
@@ -138,14 +157,16 @@ void worker_turn(struct worker *w)
 	rte_graph_walk(w->graph);
 	if (unlikely(w->now >= w->timer_ns))
 		worker_timers(w);
-	w->rnic_deadline = rnic_turn(w);
+	w->rnic_deadline = w->rnic != NULL ? rnic_turn(w) : UINT64_MAX;
 	for (unsigned i = 0; i < w->n_ports; i++)
 		if (w->port[w->port_id[i]].n_tx > 0)
 			worker_flush(w, &w->port[w->port_id[i]]);
 	if (unlikely(atomic_load_explicit(&w->reap, memory_order_relaxed)))
 		reap(w);
+	mailbox_take(&w->mailbox, w);
 	w->turns++;
 	w->idle_turns += w->work == 0;
+	count_cycles(w);
 }
 
 int worker_main(void *arg)
@@ -153,12 +174,13 @@ int worker_main(void *arg)
 	struct worker *w = arg;
 	struct port_backoff backoff = {.idle = w->idle};
 
-	rte_rcu_qsbr_thread_online(w->rcu, w->rcu_id);
+	w->turn_end = rte_rdtsc();
+	rte_rcu_qsbr_thread_online(w->rcu, w->index);
 	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
-		worker_turn(w);
-		rte_rcu_qsbr_quiescent(w->rcu, w->rcu_id);
+		worker_turn(w, port_now_ns());
+		rte_rcu_qsbr_quiescent(w->rcu, w->index);
 		port_backoff(&backoff, w->work, w->now, RTE_MIN(w->timer_ns, w->rnic_deadline));
 	}
-	rte_rcu_qsbr_thread_offline(w->rcu, w->rcu_id);
+	rte_rcu_qsbr_thread_offline(w->rcu, w->index);
 	return 0;
 }

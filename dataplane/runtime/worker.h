@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One worker: its graph, the ports it polls, the groups it owns and its counters. Everything here
- * is written by the worker alone, except where said. Counters are plain numbers that other threads
- * read as they are: each is at most one loop turn old, and no two need fit together. */
+/* One worker of several: its graph, the ports it polls, the groups it owns and its counters. It
+ * sends on all ports. Everything here is written by the worker alone, except where said. Counters
+ * are plain numbers that other threads read as they are: each is at most one loop turn old, and no
+ * two need fit together. */
 #ifndef DATAPLANE_WORKER_H
 #define DATAPLANE_WORKER_H
 
 #include <rte_graph.h>
 #include <rte_mbuf.h>
 #include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
+#include <rte_spinlock.h>
 #include <stdatomic.h>
 
 #include "dataplane/fwd.h"
@@ -15,11 +18,13 @@
 #include "dataplane/netreduce/clt.h"
 #include "dataplane/port/impair.h"
 #include "dataplane/runtime/drop.h"
+#include "dataplane/runtime/mailbox.h"
 #include "dataplane/runtime/trace.h"
 #include "lib/port/port.h"
 #include "lib/rnic/timer.h"
 
 enum {
+	WORKER_MAX = 16,
 	WORKER_RX_BURST = 32,
 	WORKER_TX_BURST = 32,
 	/* Packets of one turn: as many as a node's stream holds without growing. */
@@ -36,7 +41,10 @@ struct meta {
 	struct inc_look look;
 	uint32_t trace; /* number, 0: not traced */
 	uint16_t drop;  /* enum drop, for node drop */
-	uint16_t adj;   /* index, for rewrite */
+	union {
+		uint16_t adj;   /* index, for rewrite */
+		uint16_t owner; /* worker, for handoff */
+	};
 	struct {
 		uint8_t passes; /* own segments and tunnels met */
 		bool hop_taken; /* the hop limit is that of the next hop already */
@@ -46,7 +54,8 @@ struct meta {
 
 struct lport {
 	const struct port *port; /* NULL: no such port */
-	struct impair *impair;   /* NULL: none */
+	struct impair *impair;   /* this worker's; NULL: none */
+	rte_spinlock_t *tx_lock; /* of the queue that all workers send by; NULL: there is one */
 	bool proxy_arp;
 	uint16_t n_tx;
 	uint16_t ip_id;
@@ -73,19 +82,20 @@ struct worker_seen {
 };
 
 struct worker {
+	unsigned index;
 	struct rte_graph *graph;
 	_Atomic(struct fwd *) *shared_fwd;    /* published by control */
 	const struct fwd *fwd;                /* of this turn */
 	_Atomic(struct nr_clt *) *shared_clt; /* published by control */
 	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
 	const struct inc_table *inc;
-	struct sw_rnic *rnic;   /* the switch's own */
+	struct sw_rnic *rnic;   /* the switch's own, of worker 0; NULL: another's */
 	uint64_t rnic_deadline; /* when it wants to be asked again */
 	struct inc_arena arena;
 	rte_iova_t arena_iova;
 	struct rte_mempool *pool;      /* whole frames */
 	struct rte_mempool *head_pool; /* headers, trailers, references to payload */
-	struct trace trace;
+	struct trace *trace;           /* of all workers */
 	uint64_t now;
 	uint64_t timer_ns;    /* no group's timer ends before; UINT64_MAX: none runs */
 	struct timers timers; /* of groups, in */
@@ -94,8 +104,15 @@ struct worker {
 	uint64_t timer_visits;                     /* groups whose timers were looked at */
 	bool tracing;                              /* some packet of this turn is traced */
 	unsigned n_meta, work;
-	unsigned n_ports, next_port;
-	uint16_t port_id[RTE_MAX_ETHPORTS]; /* the n_ports ones to poll */
+	unsigned n_rx, next_rx;
+	uint16_t rx_id[RTE_MAX_ETHPORTS]; /* the n_rx ports that it polls */
+	unsigned n_ports;
+	uint16_t port_id[RTE_MAX_ETHPORTS]; /* all */
+	/* handoff.h. By worker: packets for it, from it; NULL: this one. */
+	struct rte_ring *to[WORKER_MAX], *from[WORKER_MAX];
+	unsigned n_workers, next_from;
+	uint64_t handed_over, taken_over;
+	uint64_t turn_end, busy_cycles, idle_cycles; /* TSC; sleeping is idle */
 	uint64_t turns, idle_turns, emitted, doubled, flush_calls, flush_packets, flush_cycles;
 	uint64_t drops[N_DROPS];
 	struct worker_seen seen[WORKER_MAX_SEEN];
@@ -104,8 +121,9 @@ struct worker {
 	struct meta meta[WORKER_MAX_PACKETS];
 	/* the loop */
 	struct rte_rcu_qsbr *rcu;
-	unsigned rcu_id;
+	unsigned lcore_id; /* EAL's */
 	enum port_idle idle;
+	struct mailbox mailbox;
 	atomic_bool stop; /* set by control */
 	atomic_bool reap; /* set by control: let ports free what they sent */
 	struct worker_lent lent[INC_GROUP_SLOTS]; /* by group slot */
@@ -151,8 +169,8 @@ void worker_timers_init(struct worker *w);
  * have none. */
 void worker_timers(struct worker *w);
 
-/* One turn of the loop: receive, walk the graph, run timers, send. */
-void worker_turn(struct worker *w);
+/* One turn of the loop at this time: receive, walk the graph, run timers, send. */
+void worker_turn(struct worker *w, uint64_t now);
 
 /* The loop, until stop. For rte_eal_remote_launch: arg is the worker. */
 int worker_main(void *arg);

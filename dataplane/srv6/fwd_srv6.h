@@ -15,7 +15,7 @@ enum { FWD_SRV6_MAX_PASSES = 8 };
 struct fwd_sid {
 	struct srv6_sid what;
 	uint16_t adj;       /* uA: index of the neighbour's */
-	uint64_t hits;      /* packets; the worker's */
+	uint64_t hits;      /* packets; of all workers */
 	uint64_t inherited; /* of the same row in objects before this one; control's */
 	struct wire_ip ip;  /* the prefix, with what.bits: names the row */
 };

@@ -106,7 +106,7 @@ static uint16_t srv6_local_process(
 		struct fwd_sid *sid = &w->fwd->sid[w->fwd->adj[meta->adj].srv6];
 		struct srv6_done done;
 
-		sid->hits++;
+		__atomic_fetch_add(&sid->hits, 1, __ATOMIC_RELAXED);
 		next[i] = handle(w, sid, mbufs[i], meta, &done);
 		if (unlikely(w->tracing) && meta->trace && next[i] != EDGE_DROP)
 			trace(w, node, meta, sid, &done);

@@ -187,10 +187,16 @@ static const struct ctl_field switch_fields[] = {
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the worker does without packets: spin and pause need a core of their "
 			"own"},
+	{"workers", CTL_INT, .min = 1, .max = CTL_MAX_WORKERS, .dflt = "1",
+		.help = "threads that packets are worked on by: the ports are dealt out to them to "
+			"receive "
+			"from, and each group and ring is of one of them, to which the others hand "
+			"its "
+			"packets over"},
 	{"lcores", CTL_STRING, .min = 1, .max = 255,
-		.help = "EAL --lcores text of one main lcore (the control thread) and one worker, "
-			"as "
-			"0@0,1@2; absent: both float over all CPUs"},
+		.help = "EAL --lcores text of one main lcore (the control thread) and one for each "
+			"worker, as "
+			"0@0,1@2; absent: all float over all CPUs"},
 	{"hugepages", CTL_BOOL, .dflt = "false", .help = "take packet memory from hugepages"},
 	{"pci", CTL_BOOL, .dflt = "false", .help = "look for PCI devices, for ports of type pci"},
 	{"telemetry", CTL_BOOL, .dflt = "false", .help = "DPDK's telemetry socket"},

@@ -14,7 +14,13 @@ extern const struct ctl_field ctl_port_config;        /* a port, also an RNIC's 
 extern const struct ctl_field ctl_switch_port_config; /* a port, with the switch's own fields */
 extern const struct ctl_field ctl_impair_config;      /* "impair" of a port */
 
-enum { CTL_MAX_ADDRESSES = 256, CTL_MAX_PORTS = 64, CTL_MAX_LOSE = 16, CTL_MIN_DESC = 64 };
+enum {
+	CTL_MAX_ADDRESSES = 256,
+	CTL_MAX_PORTS = 64,
+	CTL_MAX_WORKERS = 16,
+	CTL_MAX_LOSE = 16,
+	CTL_MIN_DESC = 64
+};
 
 /* The fields as text for a terminal, and as the tables of docs/config.md. */
 void ctl_config_text(const struct ctl_field *object, FILE *out);

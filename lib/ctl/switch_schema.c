@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The methods of incline-switch; ctrl/agent has a handler for each. */
+#include "lib/ctl/config.h"
 #include "lib/ctl/lease_schema.h"
 #include "lib/ctl/ring_schema.h"
 #include "lib/ctl/schema.h"
@@ -339,6 +340,7 @@ static const struct ctl_field group_list_groups[] = {
 	{"endpoints", CTL_INT, .required = true, .help = "neighbours"},
 	{"operations", CTL_U64, .required = true, .help = "collectives begun"},
 	{"fail_reason", CTL_STRING, .help = "of a failed group"},
+	{"worker", CTL_INT, .required = true, .help = "that works with it"},
 	{"owner", CTL_STRING,
 		.help = "of an owned group: held by a connection, alone (it waits for one), "
 			"ending"},
@@ -380,6 +382,15 @@ static const struct ctl_field rebind_result[] = {
 	{"arena", CTL_OBJECT, .fields = arena_fields, .required = true, .help = "as it is now"},
 	{0}};
 
+static const struct ctl_field move_params[] = {GROUP_REF,
+	{"worker", CTL_INT, .required = true, .pos = 2, .min = 0, .max = CTL_MAX_WORKERS - 1,
+		.help = "that is to own it"},
+	{0}};
+
+static const struct ctl_field move_result[] = {{"group", CTL_INT, .required = true, .help = "slot"},
+	{"name", CTL_STRING, .required = true, .help = "of the group"},
+	{"worker", CTL_INT, .required = true, .help = "that owns it now"}, {0}};
+
 static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = true, .help = "slot"},
 	{"name", CTL_STRING, .required = true, .help = "of the group"},
 	{"state", CTL_STRING, .required = true, .help = "installed, active, draining or failed"},
@@ -401,6 +412,7 @@ static const struct ctl_field show_result[] = {{"group", CTL_INT, .required = tr
 		.help = "aggregation memory"},
 	{"lease", CTL_OBJECT, .fields = group_lease_fields, .help = "where that comes from"},
 	{"owner", CTL_STRING, .help = "as in group.list"},
+	{"worker", CTL_INT, .required = true, .help = "that works with it"},
 	{"start_psn", CTL_INT, .required = true, .help = "first PSN"},
 	{"next_psn", CTL_INT, .required = true, .help = "where the next operation begins"},
 	{"pipes", CTL_OBJECT, .fields = pipes_fields, .help = "mode III: where they begin"},
@@ -444,6 +456,29 @@ static const struct ctl_field port_fields[] = {
 static const struct ctl_field port_result[] = {
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = port_fields, .required = true,
 		.help = "one item per port"},
+	{0}};
+
+static const struct ctl_field worker_fields[] = {
+	{"worker", CTL_INT, .required = true, .help = "number"},
+	{"cpu", CTL_INT, .help = "that it runs on, if it is one"},
+	{"socket", CTL_INT, .help = "NUMA node of that"},
+	{"turns", CTL_U64, .required = true, .help = "of its loop"},
+	{"busy_cycles", CTL_U64, .required = true, .help = "CPU cycles of turns with packets"},
+	{"idle_cycles", CTL_U64, .required = true, .help = "of those without, and asleep"},
+	{"rx_packets", CTL_U64, .required = true, .help = "received from ports"},
+	{"tx_packets", CTL_U64, .required = true, .help = "sent"},
+	{"handed_over", CTL_U64, .required = true,
+		.help = "packets that came here and are of another worker's group or ring"},
+	{"taken_over", CTL_U64, .required = true, .help = "from other workers"},
+	{"handoff_full", CTL_U64, .required = true, .help = "lost: the way to the owner was full"},
+	{"groups", CTL_INT, .required = true, .help = "that it owns"},
+	{"rings", CTL_INT, .required = true, .help = "that it owns"},
+	{"arena_bytes", CTL_U64, .required = true, .help = "aggregation memory of its groups"},
+	{0}};
+
+static const struct ctl_field worker_result[] = {
+	{"workers", CTL_LIST, .item = CTL_OBJECT, .fields = worker_fields, .required = true,
+		.help = "one item per worker"},
 	{0}};
 
 static const char *const stats_kinds[] = {"values", "nodes", "groups", NULL};
@@ -548,6 +583,9 @@ static const struct ctl_method methods[] = {
 		CTL_TCP_ANY},
 	{"port.list", "ports", "Lists the ports with their counters.", false, none, port_result,
 		CTL_TCP_ANY},
+	{"worker.list", "workers",
+		"Lists the workers: where they run, what they have done and own.", false, none,
+		worker_result},
 	{"pipeline.get", "pipeline", "Describes tables, keys and actions.", false, pipeline_params,
 		pipeline_result},
 	{"table.list", "table list", "Lists the tables.", false, none, table_list_result},
@@ -567,6 +605,8 @@ static const struct ctl_method methods[] = {
 	{"group.rebind", "group rebind",
 		"Gives a group aggregation memory or takes it away, between operations.", true,
 		rebind_params, rebind_result, CTL_TCP_OWN},
+	{"group.move", "group move", "Gives a group to another worker, while it works.", true,
+		move_params, move_result},
 	{"group.delete", "group delete", "Removes a group, by default after draining.", true,
 		delete_params, group_state_result, CTL_TCP_OWN},
 	{"group.fail", "group fail", "Marks a group as failed: its members are told.", true,

@@ -298,7 +298,38 @@ void sw_rnic_remove(struct sw *sw, const struct inc_group *g)
 		sim_mode1_forget(agent_of(sw)->sim, agent_of(sw)->index, g->slot);
 }
 
+/* A simulated switch is one worker. */
+unsigned sw_host_place(const struct sw *sw, const struct wire_ip *own)
+{
+	(void)sw, (void)own;
+	return 0;
+}
+
+int sw_group_move(struct sw *sw, unsigned slot, unsigned worker, char err[SW_ERR_LEN])
+{
+	(void)sw, (void)slot, (void)worker;
+	return sw_fail(err, -EOPNOTSUPP, "a simulated switch has one worker");
+}
+
 /* ---- what the agent shows ---- */
+
+unsigned sw_group_worker(const struct sw *sw, unsigned slot)
+{
+	(void)sw, (void)slot;
+	return 0;
+}
+
+unsigned sw_n_workers(const struct sw *sw)
+{
+	(void)sw;
+	return 0;
+}
+
+int sw_worker_get(struct sw *sw, unsigned i, struct sw_worker *worker)
+{
+	(void)sw, (void)i, (void)worker;
+	return -ENOENT;
+}
 
 const char *sw_name(const struct sw *sw)
 {

@@ -147,7 +147,7 @@ static uint64_t run(struct path *p)
 
 		feed(g, i);
 		start = path_now_ns();
-		sw_turn(g->sw);
+		sw_turn(g->sw, 0, port_now_ns());
 		total += path_now_ns() - start;
 		results += drain(g);
 	}

@@ -332,6 +332,37 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	return 0;
 }
 
+/* ---- two workers ---- */
+
+int sw_group_move(struct sw *sw, unsigned slot, unsigned worker, char err[SW_ERR_LEN])
+{
+	if (worker >= sw_n_workers(sw)) {
+		snprintf(err, SW_ERR_LEN, "worker: there are %u, from 0 on", sw_n_workers(sw));
+		return -ENOENT;
+	}
+	sw->worker[slot] = worker;
+	return 0;
+}
+
+unsigned sw_group_worker(const struct sw *sw, unsigned slot)
+{
+	return sw->worker[slot];
+}
+
+unsigned sw_n_workers(const struct sw *sw)
+{
+	(void)sw;
+	return 2;
+}
+
+int sw_worker_get(struct sw *sw, unsigned i, struct sw_worker *worker)
+{
+	*worker = (struct sw_worker){.cpu = i ? 3 : -1, .socket = 0, .handed_over = i};
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++)
+		worker->groups += sw->group[slot] != NULL && sw->worker[slot] == i;
+	return i < 2 ? 0 : -ENOENT;
+}
+
 /* ---- leases: one, of nothing, and nobody waits ---- */
 
 int sw_lease_acquire(struct sw *sw, const char *lease, const char *tenant, char err[SW_ERR_LEN])

@@ -9,6 +9,7 @@
 struct sw {
 	struct table_registry *tables;
 	struct inc_group *group[INC_GROUP_SLOTS];
+	unsigned worker[INC_GROUP_SLOTS]; /* that owns it */
 	json_t *config;
 	unsigned ticks, publishes;
 	uint64_t now;    /* its clock, 0: the machine's */

@@ -17,7 +17,8 @@ static void test_usage(void **state)
 		{"reboot", "error: reboot: is not a command, see \"help\"\n"},
 		{"group", "error: group: is not a command, see \"help\"; did you mean: group "
 			  "activate, "
-			  "group create, group delete, group fail, group list, group rebind, group "
+			  "group create, group delete, group fail, group list, group move, group "
+			  "rebind, group "
 			  "show\n"},
 		{"prots", "error: prots: is not a command, see \"help\"; did you mean: drops, "
 			  "ports\n"},
@@ -270,9 +271,9 @@ static void test_complete(void **state)
 	create_group(f);
 	offers(f, "s", "stats status show");
 	offers(f, "gr", "group");
-	offers(f, "group ", "activate create delete fail list rebind show");
+	offers(f, "group ", "activate create delete fail list move rebind show");
 	offers(f, "show gr", "group");
-	offers(f, "show group ", "activate create delete fail list rebind show job-7 --slots");
+	offers(f, "show group ", "activate create delete fail list move rebind show job-7 --slots");
 	offers(f, "help tr", "trace");
 	offers(f, "group show ", "job-7 --slots");
 	offers(f, "group show job-7 --", "--slots");

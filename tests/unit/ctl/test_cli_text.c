@@ -48,9 +48,9 @@ static void test_group_text(void **state)
 	run_ok(f, "group list");
 	assert_string_equal(f->out,
 		"group  name   state      generation  mode  kind    primitive  ranks  endpoints  "
-		"operations\n"
+		"operations  worker\n"
 		"    1  job-7  installed           5  II    single  allreduce      2          2  "
-		"         0\n");
+		"         0       0\n");
 	run_ok(f, "group activate job-7 1=0x12");
 	assert_string_equal(f->out, "group  1\nname   job-7\nstate  active\n");
 	assert_int_equal(inc_ep_at(f->rpc->sw->group[1], 1)->remote_qpn, 0x12);
@@ -63,8 +63,8 @@ static void test_group_text(void **state)
 	run_ok(f, "group delete 1 --force");
 	assert_string_equal(f->out, "group  1\nname   job-7\nstate  free\n");
 	run_ok(f, "groups");
-	assert_string_equal(f->out,
-		"group  name  state  generation  mode  kind  ranks  endpoints  operations\n");
+	assert_string_equal(f->out, "group  name  state  generation  mode  kind  ranks  endpoints  "
+				    "operations  worker\n");
 }
 
 static void test_other_text(void **state)

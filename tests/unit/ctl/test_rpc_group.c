@@ -88,7 +88,8 @@ static void test_group_life(void **state)
 	expect_json(call_ok(f, "group.activate", "{'group':1}"),
 		"{'group':1,'name':'g1','state':'active'}");
 	expect_json(call_ok(f, "group.list", NULL),
-		"{'groups':[{'group':1,'name':'g1','state':'active','generation':5,'mode':'II',"
+		"{'groups':[{'group':1,'name':'g1','worker':0,'state':'active','generation':5,'"
+		"mode':'II',"
 		"'kind':'single','primitive':'allreduce','ranks':3,'endpoints':3,"
 		"'operations':0}]}");
 	expect_json(call_ok(f, "group.delete", "{'group':'g1'}"),
@@ -150,7 +151,7 @@ static void test_group_show(void **state)
 	json_object_del(show, "counters");
 	json_object_del(show, "endpoints");
 	expect_json(show,
-		"{'group':1,'name':'g1','state':'active','generation':5,'mode':'II',"
+		"{'group':1,'name':'g1','worker':0,'state':'active','generation':5,'mode':'II',"
 		"'kind':'single','primitive':'allreduce','flags':['late_flush','stall_rnr',"
 		"'strict_port','half'],"
 		"'mtu':1024,'M':4,'W':8,'slots':64,'arena':{'bound':true,'bytes':131072,'offset':0}"
@@ -172,6 +173,25 @@ static void test_group_rebind(void **state)
 	fake_switch_arrived(f->sw, 1, 1, 1);
 	call_bad(f, "group.rebind", "{'group':1,'bound':false}", -32000, "EBUSY", -1, NULL,
 		"an operation is not finished: PSN 1");
+}
+
+static void test_group_move(void **state)
+{
+	struct rpc_fixture *f = *state;
+	json_t *result;
+
+	json_decref(create(f, "1", ""));
+	expect_json(call_ok(f, "group.move", "{'group':'g1','worker':1}"),
+		"{'group':1,'name':'g1','worker':1}");
+	call_bad(f, "group.move", "{'group':'g1','worker':2}", -32000, "ENOENT", -1, "worker",
+		"worker: there are 2, from 0 on");
+	result = call_ok(f, "worker.list", NULL);
+	expect_json(json_incref(json_array_get(json_object_get(result, "workers"), 1)),
+		"{'worker':1,'cpu':3,'socket':0,'turns':0,'busy_cycles':0,'idle_cycles':0,"
+		"'rx_packets':0,'tx_packets':0,'handed_over':1,'taken_over':0,'handoff_full':0,"
+		"'groups':1,'rings':0,'arena_bytes':0}");
+	assert_null(json_object_get(json_array_get(json_object_get(result, "workers"), 0), "cpu"));
+	json_decref(result);
 }
 
 static void test_leases(void **state)
@@ -329,6 +349,7 @@ int main(void)
 		T(test_group_fail_and_status),
 		T(test_group_show),
 		T(test_group_rebind),
+		T(test_group_move),
 		T(test_leases),
 		T(test_group_in_tree),
 		T(test_bad_groups),

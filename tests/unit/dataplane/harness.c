@@ -98,6 +98,9 @@ struct sw *h_start(unsigned n, const char *more, const char *port_more)
 		json_array_append_new(ports, port);
 	}
 	json_object_set_new(config, "ports", ports);
+	if (getenv("INCLINE_TEST_WORKERS"))
+		json_object_set_new(
+			config, "workers", json_integer(atoi(getenv("INCLINE_TEST_WORKERS"))));
 	json_object_update_new(config, h_json(more ?: "{}"));
 	if (sw_create(config, &sw, err) != 0)
 		fail_msg("%s", err);
@@ -166,9 +169,15 @@ bool h_take(struct sw *sw, unsigned port, struct frame *f)
 
 void h_run(struct sw *sw)
 {
-	do
-		sw_turn(sw);
-	while (sw->worker->work > 0);
+	unsigned work;
+
+	do {
+		work = 0;
+		for (unsigned i = 0; i < sw->n_workers; i++) {
+			sw_turn(sw, i, port_now_ns());
+			work += sw->worker[i]->work;
+		}
+	} while (work > 0);
 }
 
 void h_exchange(struct sw *sw, unsigned in, const void *frame, unsigned len, unsigned out,
@@ -193,9 +202,10 @@ void h_expect_drop(struct sw *sw, unsigned in, const void *frame, unsigned len, 
 	h_run(sw);
 	if (h_drop(sw, reason) != before + 1) {
 		for (unsigned i = 1; i < N_DROPS; i++)
-			if (sw->worker->drops[i] != 0)
-				print_message("%s: %lu\n", drop_name(i),
-					(unsigned long)sw->worker->drops[i]);
+			for (unsigned k = 0; k < sw->n_workers; k++)
+				if (sw->worker[k]->drops[i] != 0)
+					print_message("%s: %lu\n", drop_name(i),
+						(unsigned long)sw->worker[k]->drops[i]);
 		fail_msg("not dropped as %s", reason);
 	}
 	for (unsigned i = 0; i < sw_n_ports(sw); i++)

@@ -46,7 +46,7 @@ static struct outcome weather(const char *impair)
 		}
 	}
 	/* What is held is let go after a millisecond, without further packets. */
-	while (sw->impair[0].n_held > 0)
+	while (sw->impair[0][0].n_held > 0) /* port 0 is worker 0's */
 		h_run(sw);
 	h_run(sw);
 	while (h_take(sw, 1, &f))

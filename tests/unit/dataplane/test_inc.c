@@ -37,7 +37,10 @@ static void expect_results(const struct op *op, uint8_t opcode, uint32_t psn, ui
 
 		assert_true(h_take(sw, i, &f));
 		n = c_result_frame(want, op->slot, i, opcode, psn, imm, payload, len,
-			(uint16_t)(sw->worker->port[sw->ports[i].id].ip_id - 1));
+			(uint16_t)(sw->worker[sw_group_worker(sw, op->slot)]
+					   ->port[sw->ports[i].id]
+					   .ip_id -
+				   1));
 		assert_int_equal(f.len, n);
 		assert_memory_equal(f.b, want, n);
 		assert_in_range(f.segs, min_segs, max_segs);
@@ -281,6 +284,8 @@ static void trace(void **state)
 	unsigned slot, n;
 
 	(void)state;
+	if (sw->n_workers > 1) /* see test_workers.c */
+		return;
 	c_spec(2, 1024, false, false);
 	slot = c_create();
 	assert_int_equal(sw_trace_start(sw, -1, 10, err), 0);
@@ -315,6 +320,8 @@ static void no_buffers(void **state)
 	struct frame f;
 
 	(void)state;
+	if (sw->n_workers > 1) /* the one gives back what the other then takes */
+		return;
 	c_spec(2, 1024, false, false);
 	slot = c_create();
 	for (unsigned i = 0; i < 2; i++)

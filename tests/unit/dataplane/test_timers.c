@@ -128,12 +128,31 @@ static void test_groups_come_and_go(void **state)
 	free(old);
 }
 
+/* Nor does a worker run the timers of a group that has moved to another. */
+static void test_groups_move(void **state)
+{
+	struct inc_group *g = table->group[FIRST];
+
+	(void)state;
+	set(g, 100);
+	table->owner[FIRST] = 1;
+	w->now = 100;
+	worker_timers(w);
+	assert_int_equal(g->count[INC_C_TIMEOUTS], 0);
+	assert_int_equal(g->timer_ns, 100);
+	w->index = 1; /* the new one is told */
+	worker_note_timer(w, g);
+	worker_timers(w);
+	assert_true(g->timer_ns > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_idle_groups_cost_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_put_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_groups_come_and_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_groups_move, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
