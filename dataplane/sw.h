@@ -20,7 +20,9 @@ struct sw_config {
 		struct port_config port;
 		bool proxy_arp, impaired;
 		struct impair impair;
+		struct egress_config queue;
 	} ports[SW_MAX_PORTS];
+	struct egress_classes classes;
 	size_t arena_bytes;
 	enum port_idle idle;
 	char lcores[256]; /* "" : default */
@@ -117,6 +119,15 @@ void sw_rings_tick(struct sw *sw, uint64_t now);
 
 /* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
 void sw_log_mismatches(struct sw *sw);
+
+/* switch_queues.c: from a port's "queue" (NULL: all by default), checked as ctl_queue_config: 0, or
+ * -EINVAL with "field: reason"; likewise from "dscp", checked as ctl_dscp_config. */
+int sw_queue_parse(const json_t *json, struct egress_config *config, char *err, size_t cap);
+int sw_classes_parse(const json_t *json, struct egress_classes *classes, char *err, size_t cap);
+/* One worker's part of n. */
+struct egress_config sw_queue_share(const struct egress_config *config, unsigned n);
+/* Packets that may wait for a port, each in a buffer. */
+unsigned sw_queue_places(const struct egress_config *config);
 
 /* Has worker i do this between two turns (mailbox.h); at once while none runs. -ETIMEDOUT. */
 int sw_worker_call(struct sw *sw, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);

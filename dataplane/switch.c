@@ -24,6 +24,7 @@ enum {
 	POOL_CACHE = 256,
 	SEGMENTS = 3,
 };
+static const uint64_t RNG_SEED = 0x9e3779b97f4a7c15; /* which packets RED marks is random enough */
 
 /* Buffers that rings between n workers hold, and their pools' caches. */
 #define HANDED_OVER(n) ((n) * ((n)-1) * HANDOFF_RING + ((n)-1) * 2 * POOL_CACHE)
@@ -204,13 +205,14 @@ static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
 static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
 {
 	struct port_config configs[SW_MAX_PORTS];
-	unsigned mtu = 0, need, rings;
+	unsigned mtu = 0, need, rings, queues = 0;
 
 	for (unsigned i = 0; i < sw->config.n_ports; i++) {
 		configs[i] = sw->config.ports[i].port;
 		mtu = configs[i].mtu > mtu ? configs[i].mtu : mtu;
+		queues += sw_queue_places(&sw->config.ports[i].queue);
 	}
-	need = port_pool_need(configs, sw->config.n_ports);
+	need = port_pool_need(configs, sw->config.n_ports) + queues;
 	rings = need - port_pool_need(NULL, 0);
 	need += HANDED_OVER(sw->config.workers);
 	sw->pool = port_pool_create("frames", need, mtu, err);
@@ -282,10 +284,11 @@ static struct impair *impair_of(struct sw *sw, unsigned worker, unsigned port)
 }
 
 /* Each port has one queue: one worker receives from it, all send by it. */
-static void attach_ports(struct sw *sw, struct worker *w)
+static int attach_ports(struct sw *sw, struct worker *w)
 {
 	for (unsigned i = 0; i < sw->n_ports; i++) {
 		struct lport *lp = &w->port[sw->ports[i].id];
+		struct egress_config queue;
 
 		w->port_id[w->n_ports++] = sw->ports[i].id;
 		if (i % w->n_workers == w->index)
@@ -294,7 +297,12 @@ static void attach_ports(struct sw *sw, struct worker *w)
 		lp->tx_lock = w->n_workers > 1 ? &sw->tx_lock[i] : NULL;
 		lp->proxy_arp = sw->config.ports[i].proxy_arp;
 		lp->impair = impair_of(sw, w->index, i);
+		queue = sw_queue_share(&sw->config.ports[i].queue, w->n_workers);
+		if (egress_init(&lp->egress, &queue, &sw->config.classes, SOCKET_ID_ANY,
+			    port_now_ns()) < 0)
+			return -ENOMEM;
 	}
+	return 0;
 }
 
 static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
@@ -318,7 +326,9 @@ static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 	w->rcu = sw->rcu;
 	w->idle = sw->config.idle;
 	worker_timers_init(w);
-	attach_ports(sw, w);
+	w->rng = RNG_SEED + w->index;
+	if (attach_ports(sw, w) < 0)
+		return sw_fail(err, -ENOMEM, "no memory for the ports' queues");
 	rc = graph_create(w);
 	return rc < 0 ? sw_fail(err, rc, "graph: %s", rte_strerror(-rc)) : 0;
 }
@@ -492,8 +502,10 @@ void sw_destroy(struct sw *sw)
 		graph_destroy(sw->worker[i]);
 	sw_rnic_destroy(sw);
 	for (unsigned i = 0; i < sw->n_workers; i++)
-		for (unsigned k = 0; k < sw->n_ports; k++)
+		for (unsigned k = 0; k < sw->n_ports; k++) {
 			impair_free_held(&sw->impair[i][k]);
+			egress_free(&sw->worker[i]->port[sw->ports[k].id].egress);
+		}
 	while (sw->n_ports > 0) /* a ring port goes before its peer */
 		port_close(&sw->ports[--sw->n_ports]);
 	sw->closed = true;

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "dataplane/egress/queue.h"
 #include "dataplane/inc/group.h"
 #include "dataplane/netreduce/ring.h"
 #include "dataplane/table.h"
@@ -61,6 +62,16 @@ struct sw_port {
 unsigned sw_n_ports(const struct sw *sw);
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
+
+/* ---- what waits for a port ---- */
+struct sw_queue {
+	char port[PORT_NAME_LEN];
+	const char *name; /* "control", "data" */
+	uint64_t packets, bytes, limit_bytes;
+	struct egress_count count;
+};
+/* Queue 0, 1 ... of a port (index); -ENOENT behind the last one. */
+int sw_queue_get(struct sw *sw, unsigned port, unsigned which, struct sw_queue *queue);
 
 /* ---- workers ---- */
 struct sw_worker {

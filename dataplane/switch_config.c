@@ -49,6 +49,7 @@ static json_t *port_part(const json_t *v)
 
 	json_object_del(copy, "proxy_arp");
 	json_object_del(copy, "impair");
+	json_object_del(copy, "queue");
 	return copy;
 }
 
@@ -95,6 +96,8 @@ static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[
 	p->impaired = impair != NULL;
 	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
 		return sw_fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
+	if (sw_queue_parse(json_object_get(v, "queue"), &p->queue, what, sizeof(what)) < 0)
+		return sw_fail(err, -EINVAL, "ports[%zu].queue.%.200s", i, what);
 	return 0;
 }
 
@@ -144,12 +147,15 @@ static void get_plain(const json_t *json, struct sw_config *c)
 static int parse(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 {
 	struct ctl_problem problem;
+	char what[SW_ERR_LEN];
 
 	if (ctl_check_value(&ctl_switch_config, json, "", &problem) < 0) {
 		ctl_problem_text(&problem, err, SW_ERR_LEN);
 		return -EINVAL;
 	}
 	get_plain(json, c);
+	if (sw_classes_parse(json_object_get(json, "dscp"), &c->classes, what, sizeof(what)) < 0)
+		return sw_fail(err, -EINVAL, "dscp.%.200s", what);
 	if (get_addresses(json, c, err) || get_ports(json, c, err))
 		return -EINVAL;
 	return 0;

@@ -18,6 +18,7 @@ static const struct {
 	{"schema.get", rpc_schema_get},
 	{"port.list", rpc_port_list},
 	{"worker.list", rpc_worker_list},
+	{"queue.list", rpc_queue_list},
 	{"pipeline.get", rpc_pipeline_get},
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},

@@ -187,6 +187,36 @@ int rpc_worker_list(struct agent *a, const json_t *params, json_t **result, stru
 	return 0;
 }
 
+/* ---- what waits for ports ---- */
+
+static json_t *queue_json(const struct sw_queue *q)
+{
+	json_t *out = json_object();
+
+	json_object_set_new(out, "port", rpc_text(q->port));
+	json_object_set_new(out, "queue", rpc_text(q->name));
+	json_object_set_new(out, "packets", ctl_u64(q->packets));
+	json_object_set_new(out, "bytes", ctl_u64(q->bytes));
+	json_object_set_new(out, "limit_bytes", ctl_u64(q->limit_bytes));
+#define X(field, text) json_object_set_new(out, #field, ctl_u64(q->count.field));
+	EGRESS_COUNTERS(X)
+#undef X
+	return out;
+}
+
+int rpc_queue_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	json_t *list = json_array();
+	struct sw_queue q;
+
+	(void)params, (void)e;
+	for (unsigned i = 0; i < sw_n_ports(a->sw); i++)
+		for (unsigned k = 0; !sw_queue_get(a->sw, i, k, &q); k++)
+			json_array_append_new(list, queue_json(&q));
+	*result = json_pack("{s:o}", "queues", list);
+	return 0;
+}
+
 /* ---- counters ---- */
 
 static void add_value(void *arg, const char *name, const char *text, uint64_t value)

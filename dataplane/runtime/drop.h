@@ -4,7 +4,9 @@
  * losses, that an operator may put an alarm on, and outcomes, that a healthy switch is full of
  * (inc_consumed, inc_done ...). Both are counted, so that
  *
- *	received + emitted by the engine + duplicated on purpose = sent + losses + outcomes */
+ *	received + emitted by the engine + duplicated on purpose = sent + waiting for a port +
+ *losses
+ *	+ outcomes */
 #ifndef DATAPLANE_DROP_H
 #define DATAPLANE_DROP_H
 
@@ -44,7 +46,9 @@
 	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")               \
 	X(HANDOFF_FULL, "handoff_full", "the ring to the worker that owns its group is full")  \
 	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                              \
-	X(TX_FULL, "tx_full", "the port took no more: its queue is full or its peer gone")     \
+	X(TX_FULL, "tx_full", "the port took no more, and its queue has reached its limit")    \
+	X(TX_STALE, "tx_stale",                                                                \
+		"waited for a port that took nothing for too long: its peer is gone or stuck") \
 	X(TX_LINK_DOWN, "tx_link_down", "the interface is down, gone or without carrier")      \
 	X(TX_MTU, "tx_mtu", "larger than the MTU that the interface has been given")
 

@@ -54,23 +54,17 @@ static void drop_unsendable(struct worker *w, struct lport *lp)
 	lp->n_tx = (uint16_t)kept;
 }
 
-void worker_flush(struct worker *w, struct lport *lp)
+unsigned worker_send(
+	struct lport *lp, struct rte_mbuf **mbufs, unsigned n, uint32_t bytes[WORKER_TX_BURST])
 {
-	uint64_t start = rte_rdtsc();
-	unsigned n, sent = 0;
-	uint64_t bytes[WORKER_TX_BURST];
+	unsigned sent = 0;
 
-	if (unlikely(lp->impair != NULL))
-		lose_some(w, lp);
-	if (unlikely(lp->port->iface != NULL))
-		drop_unsendable(w, lp);
-	n = lp->n_tx;
 	for (unsigned i = 0; i < n; i++)
-		bytes[i] = lp->tx[i]->pkt_len;
+		bytes[i] = mbufs[i]->pkt_len;
 	if (lp->tx_lock != NULL)
 		rte_spinlock_lock(lp->tx_lock);
 	while (sent < n) {
-		unsigned k = port_tx_burst(lp->port, lp->tx + sent, n - sent);
+		unsigned k = port_tx_burst(lp->port, mbufs + sent, n - sent);
 
 		if (k == 0)
 			break;
@@ -81,15 +75,42 @@ void worker_flush(struct worker *w, struct lport *lp)
 	for (unsigned i = 0; i < sent; i++)
 		lp->tx_bytes += bytes[i];
 	lp->tx_packets += sent;
-	if (unlikely(sent < n)) {
-		rte_pktmbuf_free_bulk(lp->tx + sent, n - sent);
-		lp->tx_drops += n - sent;
-		w->drops[DROP_TX_FULL] += n - sent;
-	}
+	return sent;
+}
+
+void worker_flush(struct worker *w, struct lport *lp)
+{
+	uint64_t start = rte_rdtsc();
+	uint32_t bytes[WORKER_TX_BURST];
+	unsigned n, sent = 0;
+
+	if (unlikely(lp->impair != NULL))
+		lose_some(w, lp);
+	if (unlikely(lp->port->iface != NULL))
+		drop_unsendable(w, lp);
+	n = lp->n_tx;
+	if (likely(egress_straight(&lp->egress)))
+		sent = worker_send(lp, lp->tx, n, bytes);
+	if (unlikely(sent < n))
+		worker_wait(w, lp, sent);
 	lp->n_tx = 0;
 	w->flush_calls++;
 	w->flush_packets += n;
 	w->flush_cycles += rte_rdtsc() - start;
+}
+
+/* The end of a turn: everything that can go goes. */
+static void flush_all(struct worker *w)
+{
+	w->tx_deadline = UINT64_MAX;
+	for (unsigned i = 0; i < w->n_ports; i++) {
+		struct lport *lp = &w->port[w->port_id[i]];
+
+		if (lp->n_tx > 0)
+			worker_flush(w, lp);
+		else if (unlikely(!egress_straight(&lp->egress)))
+			worker_serve(w, lp);
+	}
 }
 
 void worker_note_mac(
@@ -158,9 +179,7 @@ void worker_turn(struct worker *w, uint64_t now)
 	if (unlikely(w->now >= w->timer_ns))
 		worker_timers(w);
 	w->rnic_deadline = w->rnic != NULL ? rnic_turn(w) : UINT64_MAX;
-	for (unsigned i = 0; i < w->n_ports; i++)
-		if (w->port[w->port_id[i]].n_tx > 0)
-			worker_flush(w, &w->port[w->port_id[i]]);
+	flush_all(w);
 	if (unlikely(atomic_load_explicit(&w->reap, memory_order_relaxed)))
 		reap(w);
 	mailbox_take(&w->mailbox, w);
@@ -179,7 +198,8 @@ int worker_main(void *arg)
 	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
 		worker_turn(w, port_now_ns());
 		rte_rcu_qsbr_quiescent(w->rcu, w->index);
-		port_backoff(&backoff, w->work, w->now, RTE_MIN(w->timer_ns, w->rnic_deadline));
+		port_backoff(&backoff, w->work, w->now,
+			RTE_MIN(RTE_MIN(w->timer_ns, w->rnic_deadline), w->tx_deadline));
 	}
 	rte_rcu_qsbr_thread_offline(w->rcu, w->index);
 	return 0;

@@ -13,6 +13,7 @@
 #include <rte_spinlock.h>
 #include <stdatomic.h>
 
+#include "dataplane/egress/queue.h"
 #include "dataplane/fwd.h"
 #include "dataplane/inc/engine.h"
 #include "dataplane/netreduce/clt.h"
@@ -59,6 +60,7 @@ struct lport {
 	bool proxy_arp;
 	uint16_t n_tx;
 	uint16_t ip_id;
+	struct egress egress; /* what waits */
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
 	uint64_t mac_mismatch; /* packets from neighbours with another MAC than their entries' */
 	uint64_t mac_unlisted; /* of these, whose neighbour found worker.seen full */
@@ -91,6 +93,8 @@ struct worker {
 	const struct inc_table *inc;
 	struct sw_rnic *rnic;   /* the switch's own, of worker 0; NULL: another's */
 	uint64_t rnic_deadline; /* when it wants to be asked again */
+	uint64_t tx_deadline;   /* when a rate lets a waiting packet go */
+	uint64_t rng;           /* state of worker_random */
 	struct inc_arena arena;
 	rte_iova_t arena_iova;
 	struct rte_mempool *pool;      /* whole frames */
@@ -134,8 +138,18 @@ static inline struct meta *meta_of(struct worker *w, const struct rte_mbuf *m)
 	return &w->meta[m->hash.usr];
 }
 
-/* A packet for a port; sent when there are enough, or at the end of the turn. */
+/* A packet for a port; sent when there are enough, or at the end of the turn. What the port does
+ * not take waits in its queues. */
 void worker_flush(struct worker *w, struct lport *lp);
+
+/* waiting.c: the packets in tx from `first` on come to wait. worker_serve sends what waits, as far
+ * as the port takes it; worker_wait ends with that. */
+void worker_wait(struct worker *w, struct lport *lp, unsigned first);
+void worker_serve(struct worker *w, struct lport *lp);
+/* port_tx_burst until the port takes no more, with the port's counters; lengths of the n packets
+ * into bytes. Returns how many were sent. */
+unsigned worker_send(
+	struct lport *lp, struct rte_mbuf **mbufs, unsigned n, uint32_t bytes[WORKER_TX_BURST]);
 
 static inline void worker_tx(struct worker *w, uint16_t port, struct rte_mbuf *m)
 {

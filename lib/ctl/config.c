@@ -142,12 +142,65 @@ static const struct ctl_field impair_fields[] = {
 const struct ctl_field ctl_impair_config = {"impair", CTL_OBJECT, .fields = impair_fields,
 	.help = "bad weather on this port, for tests"};
 
+/* ---- what waits for a port ---- */
+
+#define KBYTES(field, least, dflt_, meaning)                                                 \
+	{                                                                                    \
+		field, CTL_INT, .min = least, .max = 1 << 20, .dflt = dflt_, .help = meaning \
+	}
+
+static const struct ctl_field queue_fields[] = {
+	KBYTES("control_kb", 1, "64",
+		"limit of the queue for control, which goes first; a packet takes at least half a "
+		"KB of a queue, and a buffer of \"memory_mb\""),
+	KBYTES("data_kb", 1, "256", "limit of the queue for data"),
+	{"hold_ms", CTL_INT, .min = 1, .max = MS_MAX, .dflt = "100",
+		.help = "a port that takes nothing for so long loses what waits, and nothing waits "
+			"for "
+			"it until it takes a packet"},
+	{"rate_mbps", CTL_INT, .min = 0, .max = 1000000, .dflt = "0",
+		.help = "Mbit/s that are sent at most, of frames; 0: as many as the port takes"},
+	KBYTES("burst_kb", 1, "64", "with rate_mbps: what may go at once after a pause"),
+	KBYTES("mark_min_kb", 0, "0",
+		"data waiting from which on ECN-capable packets are marked, at first few"),
+	KBYTES("mark_max_kb", 0, "0", "data waiting from which on all are; 0: none is"),
+	{"trim_bytes", CTL_INT, .min = 0, .max = 1024, .dflt = "0",
+		.help = "what is left, from the Ethernet header on, of a trimmable packet that has "
+			"no "
+			"room; at least 64, 0: it is lost"},
+	{"last_hop", CTL_BOOL, .dflt = "false",
+		.help = "hosts are behind the port: trimmed packets say so"},
+	{0}};
+
+const struct ctl_field ctl_queue_config = {
+	"queue", CTL_OBJECT, .fields = queue_fields, .help = "what waits for this port"};
+
+#define DSCPS(field, meaning)                                                          \
+	{                                                                              \
+		field, CTL_LIST, .item = CTL_INT, .min = 0, .max = 64, .help = meaning \
+	}
+#define DSCP(field, dflt_, meaning)                                                 \
+	{                                                                           \
+		field, CTL_INT, .min = 0, .max = 63, .dflt = dflt_, .help = meaning \
+	}
+
+static const struct ctl_field dscp_fields[] = {
+	DSCPS("control", "wait in the queues for control; default 46"),
+	DSCPS("trimmable", "may be trimmed; default 4 and 8"),
+	DSCP("trimmed", "12", "of a trimmed packet; control, too"),
+	DSCP("trimmed_last_hop", "16", "of one trimmed at a port with last_hop; control, too"),
+	{0}};
+
+const struct ctl_field ctl_dscp_config = {
+	"dscp", CTL_OBJECT, .fields = dscp_fields, .help = "classes of packets by DSCP"};
+
 /* ---- the switch ---- */
 
 static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 	{"proxy_arp", CTL_BOOL, .dflt = "false",
 		.help = "answer ARP and ND on this port for every address that is reached through "
 			"another one as well"},
+	{"queue", CTL_OBJECT, .fields = queue_fields, .help = "what waits for this port"},
 	{"impair", CTL_OBJECT, .fields = impair_fields,
 		.help = "bad weather on this port, for tests"},
 	{0}};
@@ -184,6 +237,7 @@ static const struct ctl_field switch_fields[] = {
 			"\"data\", \"priority\"}, as for table.write; `inclinectl tables` lists "
 			"what "
 			"there is"},
+	{"dscp", CTL_OBJECT, .fields = dscp_fields, .help = "classes of packets by DSCP"},
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the worker does without packets: spin and pause need a core of their "
 			"own"},

@@ -481,6 +481,27 @@ static const struct ctl_field worker_result[] = {
 		.help = "one item per worker"},
 	{0}};
 
+static const struct ctl_field queue_fields[] = {
+	{"port", CTL_STRING, .required = true, .help = "of the port that they wait for"},
+	{"queue", CTL_STRING, .required = true, .help = "control, which goes first, or data"},
+	{"packets", CTL_U64, .required = true, .help = "that wait now"},
+	{"bytes", CTL_U64, .required = true, .help = "that wait now"},
+	{"limit_bytes", CTL_U64, .required = true, .help = "that may wait"},
+	{"peak_bytes", CTL_U64, .required = true, .help = "most that waited at a time"},
+	{"queued", CTL_U64, .required = true, .help = "packets that had to wait so far"},
+	{"marked", CTL_U64, .required = true, .help = "of them marked Congestion Experienced"},
+	{"trimmed", CTL_U64, .required = true,
+		.help = "packets without room that wait in control as their headers"},
+	{"full", CTL_U64, .required = true, .help = "packets lost for want of room"},
+	{"stale", CTL_U64, .required = true,
+		.help = "packets lost because the port took nothing for too long"},
+	{0}};
+
+static const struct ctl_field queue_result[] = {
+	{"queues", CTL_LIST, .item = CTL_OBJECT, .fields = queue_fields, .required = true,
+		.help = "two items per port"},
+	{0}};
+
 static const char *const stats_kinds[] = {"values", "nodes", "groups", NULL};
 
 static const struct ctl_field stats_params[] = {
@@ -586,6 +607,7 @@ static const struct ctl_method methods[] = {
 	{"worker.list", "workers",
 		"Lists the workers: where they run, what they have done and own.", false, none,
 		worker_result},
+	{"queue.list", "queues", "Lists what waits for the ports.", false, none, queue_result},
 	{"pipeline.get", "pipeline", "Describes tables, keys and actions.", false, pipeline_params,
 		pipeline_result},
 	{"table.list", "table list", "Lists the tables.", false, none, table_list_result},

@@ -370,6 +370,13 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 	return 0;
 }
 
+/* What waits here, waits in links. */
+int sw_queue_get(struct sw *sw, unsigned port, unsigned which, struct sw_queue *queue)
+{
+	(void)sw, (void)port, (void)which, (void)queue;
+	return -ENOENT;
+}
+
 int sw_port_find(struct sw *sw, const char *name)
 {
 	char own[PORT_NAME_LEN];

@@ -176,6 +176,20 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 	return 0;
 }
 
+int sw_queue_get(struct sw *sw, unsigned port, unsigned which, struct sw_queue *q)
+{
+	(void)sw;
+	if (port > 1 || which > 1)
+		return -ENOENT;
+	*q = (struct sw_queue){.name = which ? "data" : "control",
+		.packets = 10 * port + which,
+		.bytes = 1000,
+		.limit_bytes = 2000,
+		.count = {7, 1500, 3, 2, 5, 4}};
+	snprintf(q->port, sizeof(q->port), "p%u", port);
+	return 0;
+}
+
 int sw_port_find(struct sw *sw, const char *name)
 {
 	(void)sw;

@@ -176,6 +176,18 @@ static void test_ports(void **state)
 	json_decref(result);
 }
 
+static void test_queues(void **state)
+{
+	struct rpc_fixture *f = *state;
+	json_t *result = call_ok(f, "queue.list", NULL), *list = json_object_get(result, "queues");
+
+	assert_int_equal(json_array_size(list), 4);
+	expect_json(json_incref(json_array_get(list, 3)),
+		"{'port':'p1','queue':'data','packets':11,'bytes':1000,'limit_bytes':2000,"
+		"'queued':7,'peak_bytes':1500,'marked':3,'trimmed':2,'full':5,'stale':4}");
+	json_decref(result);
+}
+
 static void test_stats(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -243,6 +255,7 @@ int main(void)
 		T(test_version_and_status),
 		T(test_schema_get),
 		T(test_ports),
+		T(test_queues),
 		T(test_stats),
 		T(test_drops),
 		T(test_trace),

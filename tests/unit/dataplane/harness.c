@@ -268,12 +268,15 @@ uint64_t h_losses(struct sw *sw)
 void h_check_balance(struct sw *sw)
 {
 	uint64_t in = h_value(sw, "emitted") + h_value(sw, "doubled"), out = 0;
+	struct sw_queue queue;
 	struct sw_port port;
 
 	for (unsigned i = 0; i < sw_n_ports(sw); i++) {
 		assert_int_equal(sw_port_get(sw, i, &port), 0);
 		in += port.rx_packets;
 		out += port.tx_packets;
+		for (unsigned k = 0; sw_queue_get(sw, i, k, &queue) == 0; k++)
+			out += queue.packets;
 	}
 	sw_drops(sw, add, &out);
 	sw_outcomes(sw, add, &out);

@@ -56,7 +56,7 @@ void h_expect_drop(struct sw *sw, unsigned in, const void *frame, unsigned len, 
 uint64_t h_drop(struct sw *sw, const char *reason);
 uint64_t h_losses(struct sw *sw); /* all drop reasons, no outcomes */
 uint64_t h_value(struct sw *sw, const char *name);
-/* received + emitted + doubled == sent + all drops + all outcomes. */
+/* received + emitted + doubled == sent + waiting + all drops + all outcomes. */
 void h_check_balance(struct sw *sw);
 
 /* -errno and *e, or 0. text: a JSON table entry is not needed here, so fields are given directly.

@@ -46,6 +46,16 @@ static void refused(void **state)
 		{"{'ports':[{'name':'a','type':'null','impair':{'lose':[{'opcode':1,'loss':2}]}}]"
 		 "}",
 			"ports[0].impair.lose[0].loss: 2 is not in 0..1"},
+		{"{'ports':[{'name':'a','type':'null','queue':{'data':1}}]}",
+			"ports[0].queue.data: is not a known field"},
+		{"{'ports':[{'name':'a','type':'null','queue':{'mark_min_kb':2,'mark_max_kb':1}}]}",
+			"ports[0].queue.mark_min_kb: is more than mark_max_kb"},
+		{"{'ports':[{'name':'a','type':'null','queue':{'trim_bytes':63}}]}",
+			"ports[0].queue.trim_bytes: 63 is neither 0 nor at least 64"},
+		{"{'ports':[{'name':'a','type':'null'}],'dscp':{'control':[46,64]}}",
+			"dscp.control[1]: 64 is not in 0..63"},
+		{"{'ports':[{'name':'a','type':'null'}],'dscp':{'trimmable':[-1]}}",
+			"dscp.trimmable[0]: -1 is not in 0..63"},
 		{"{'ports':[{'name':'a','type':'null','impair':[]}]}",
 			"ports[0].impair: must be object, not a list"},
 		{"{'ports':[{'name':'a','type':'null'}],'addresses':'10.0.0.1'}",
@@ -177,7 +187,7 @@ static void cannot_open(void **state)
 			"port a: the program was started without PCI"},
 		{"{'ports':[{'name':'a','type':'ring','rxd':16384,'txd':16384},"
 		 "{'name':'b','type':'ring','rxd':16384,'txd':16384}]}",
-			"no memory for 67584 packet buffers"},
+			"no memory for 68864 packet buffers"},
 	};
 
 	(void)state;

@@ -489,31 +489,6 @@ static void foreign_mbufs(void **state)
 	assert_int_equal(h_drop(sw, "rx_oversize"), 1);
 }
 
-static void queue_full(void **state)
-{
-	struct wire_ip a = h_host4(0), c = h_host4(1);
-	struct frame f;
-	uint8_t b[128];
-	unsigned len, sent = 0;
-	struct sw_port port;
-
-	(void)state;
-	h_stop(sw);
-	sw = h_start(3, NULL, "{'rxd':256,'txd':64}");
-	len = h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, "x", 1);
-	for (unsigned i = 0; i < 100; i++)
-		h_inject(sw, 0, b, len);
-	h_run(sw);
-	while (h_take(sw, 1, &f))
-		sent++;
-	assert_int_equal(sent, 64);
-	assert_int_equal(h_drop(sw, "tx_full"), 36);
-	assert_int_equal(sw_port_get(sw, 1, &port), 0);
-	assert_int_equal(port.tx_drops, 36);
-	assert_int_equal(port.tx_packets, 64);
-	assert_int_equal(port.tx_bytes, 64 * len);
-}
-
 /* As of an af_packet port: what its interface does not carry is not handed to it. */
 static void interface(void **state)
 {
@@ -566,7 +541,6 @@ int main(void)
 		T(refused),
 		T(mixed_burst),
 		T(foreign_mbufs),
-		T(queue_full),
 		T(interface),
 #undef T
 	};
