@@ -337,7 +337,7 @@ static void mac_unlisted(void **state)
 	assert_int_equal(port.mac_mismatch, WORKER_MAX_SEEN + 3);
 	assert_int_equal(port.mac_unlisted, 2);
 	sw_tick(sw, port_now_ns());
-	assert_int_equal(sw->n_seen_logged, WORKER_MAX_SEEN);
+	assert_int_equal(sw->n_seen_logged[0], WORKER_MAX_SEEN);
 }
 
 int main(void)
