@@ -26,8 +26,7 @@ static struct wire_outer outer6(const uint8_t *frame, size_t len, size_t off)
 
 	if (len < off + l3_len || frame[off] >> 4 != 6)
 		return (struct wire_outer){0};
-	return (struct wire_outer){
-		6, (uint8_t)(get_be16(frame + off) >> 4), (uint16_t)off, (uint16_t)l3_len};
+	return (struct wire_outer){6, ip_tos(frame + off), (uint16_t)off, (uint16_t)l3_len};
 }
 
 struct wire_outer wire_outer(const uint8_t *frame, size_t len)
@@ -53,23 +52,9 @@ struct wire_outer wire_outer(const uint8_t *frame, size_t len)
 	return (struct wire_outer){0};
 }
 
-/* A 16-bit word of an IPv4 header, and the checksum with it. */
-static void set_word(struct ip4_hdr *ip, uint8_t *word, uint16_t new)
-{
-	uint16_t old = get_be16(word);
-
-	put_be16(word, new);
-	put_be16(ip->checksum, checksum_update(get_be16(ip->checksum), old, new));
-}
-
 void wire_outer_set_tos(uint8_t *frame, struct wire_outer *outer, uint8_t tos)
 {
-	uint8_t *l3 = frame + outer->l3_off;
-
-	if (outer->ver == 4)
-		set_word((void *)l3, l3, (uint16_t)(l3[0] << 8 | tos));
-	else
-		put_be16(l3, (uint16_t)((get_be16(l3) & 0xf00f) | tos << 4));
+	ip_put_tos(frame + outer->l3_off, tos);
 	outer->tos = tos;
 }
 
@@ -88,7 +73,7 @@ void wire_outer_cut(uint8_t *frame, const struct wire_outer *outer, size_t len)
 	size_t left = len - outer->l3_off;
 
 	if (outer->ver == 4)
-		set_word((void *)l3, l3 + offsetof(struct ip4_hdr, len), (uint16_t)left);
+		ip4_put_word(l3, offsetof(struct ip4_hdr, len), (uint16_t)left);
 	else
 		put_be16(l3 + offsetof(struct wire_ip6_hdr, len),
 			(uint16_t)(left - sizeof(struct wire_ip6_hdr)));

@@ -17,6 +17,7 @@ int run_ports_tests(void);
 int run_rcv_tests(void);
 int run_req_tests(void);
 int run_rsp_tests(void);
+int run_rsp_words_tests(void);
 int run_snd_tests(void);
 
 /* Numbers of a test, the same in every run. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two ends of a connection over a fabric that loses, repeats, overtakes, trims, marks, and has
  * paths and planes that die and come back: every byte is there when the word says so, once, and
- * immediates come in order. All packets pass through the codec. */
+ * immediates come in order. All packets pass through a codec: the real one, or one that is quite
+ * another. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,6 +10,36 @@
 #include "lib/mrc/rsp.h"
 #include "lib/wire/psn.h"
 #include "tests/unit/mrc/mrc_test.h"
+
+/* Another wire: the structure itself, backwards. Nothing but the codec knows what is where. */
+static int put_backwards(const struct mrc_pkt *pkt, uint8_t *out, size_t room)
+{
+	const uint8_t *in = (const uint8_t *)pkt;
+
+	_Static_assert(sizeof(*pkt) <= MRC_MAX_HEADERS, "it is to fit");
+	if (room < sizeof(*pkt))
+		return -ENOSPC;
+	for (size_t i = 0; i < sizeof(*pkt); i++)
+		out[i] = (uint8_t)~in[sizeof(*pkt) - 1 - i];
+	return sizeof(*pkt);
+}
+
+static enum mrc_drop take_backwards(
+	const uint8_t *bth, size_t len, bool trimmed, struct mrc_pkt *pkt)
+{
+	uint8_t *out = (uint8_t *)pkt;
+
+	if (len < sizeof(*pkt))
+		return MRC_DROP_SHORT;
+	for (size_t i = 0; i < sizeof(*pkt); i++)
+		out[sizeof(*pkt) - 1 - i] = (uint8_t)~bth[i];
+	pkt->depth = trimmed ? MRC_DEPTH_RETH : MRC_DEPTH_ALL;
+	pkt->pay_off = sizeof(*pkt);
+	return MRC_OK;
+}
+
+static const struct mrc_codec backwards = {
+	.name = "backwards", .decode = take_backwards, .encode = put_backwards};
 
 enum { PLANES = 4, PATHS = 32, PMTU = 256, MEMORY = 1 << 20, ON_PATH = 512, MESSAGES = 64 };
 enum { BASE_RTT = 4000, LONGEST = 40 * PMTU, CLIENT = 0, SERVER = 1 };
@@ -35,6 +66,7 @@ struct plan { /* a message that is on its way */
 };
 
 struct pair {
+	const struct mrc_codec *codec;
 	struct mrc_req req;
 	struct mrc_rsp rsp;
 	struct mrc_evset evs;
@@ -76,7 +108,7 @@ static void into(struct pair *p, unsigned path, uint8_t to, const struct mrc_pkt
 	struct flying f = {.to = to,
 		.ev = ev,
 		.at = p->now + BASE_RTT / 2 + test_random(&p->random) % p->jitter};
-	int len = mrc_codec_ocp_r1.encode(pkt, f.bytes, MRC_MAX_HEADERS);
+	int len = p->codec->encode(pkt, f.bytes, MRC_MAX_HEADERS);
 	const bool data = pkt->kind == MRC_KIND_DATA;
 
 	assert_true(len > 0);
@@ -181,8 +213,7 @@ static void arrivals(struct pair *p)
 			struct mrc_pkt pkt;
 
 			assert_int_equal(
-				mrc_codec_ocp_r1.decode(f->bytes, f->len, f->trimmed, &pkt),
-				MRC_OK);
+				p->codec->decode(f->bytes, f->len, f->trimmed, &pkt), MRC_OK);
 			if (f->to == SERVER)
 				to_server(p, f, &pkt);
 			else
@@ -278,6 +309,7 @@ static struct pair *make(uint64_t seed, unsigned messages)
 		ev[i] = i;
 		port[i] = (uint8_t)(i % PLANES);
 	}
+	p->codec = seed % 2 ? &mrc_codec_ocp_r1 : &backwards;
 	p->random = seed;
 	p->messages = messages;
 	p->jitter = BASE_RTT;
@@ -354,15 +386,16 @@ static void weather(void **state)
 		{0, 0, 300, 300, 0}, {200, 0, 0, 0, 16}};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(w) / sizeof(w[0]); i++) {
+	for (unsigned i = 0; i < 2 * sizeof(w) / sizeof(w[0]); i++) {
+		const unsigned which = i / 2; /* by either codec */
 		struct pair *p = make(i + 2, 300);
 		uint32_t offset = 0;
 
-		p->loss = w[i].loss;
-		p->twice = w[i].twice;
-		p->trim = w[i].trim;
-		p->mark = w[i].mark;
-		for (unsigned n = 0; n < w[i].dead; n++)
+		p->loss = w[which].loss;
+		p->twice = w[which].twice;
+		p->trim = w[which].trim;
+		p->mark = w[which].mark;
+		for (unsigned n = 0; n < w[which].dead; n++)
 			p->path[n * 5 % PATHS].dead = true;
 		while (p->done < p->messages) {
 			turn(p, &offset);
