@@ -20,7 +20,7 @@ def addresses(node):
 class Topology:
     """The topology file, checked. Errors name the field."""
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
-            'switches': {'name', 'ip', 'ip6', 'parent'},
+            'switches': {'name', 'ip', 'ip6', 'parent', 'workers'},
             'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports'}}
     NICS = ('incline', 'soft-roce')  # the software RNIC in a process of ours; a virtual machine
 
@@ -219,6 +219,8 @@ def switch_tables(topo, name):
 def switch_config(topo, folder, name, impair=None):
     config = {'name': name, 'addresses': addresses(topo.switch[name]), 'ports': switch_ports(topo, folder, name, impair),
               'idle': 'sleep', 'arena_kb': 16384, 'control': folder.control_socket(name), 'tables': switch_tables(topo, name)}
+    if 'workers' in topo.switch[name]:
+        config['workers'] = topo.switch[name]['workers']  # the switch says what it may be
     if topo.guests:
         config['control_tcp'] = '127.0.0.1:0'
     return config

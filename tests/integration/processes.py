@@ -231,11 +231,30 @@ class Tree(Fabric):
 
 
 class Eight(Fabric):
-    """Nine busy processes on two cores, over IPv6."""
+    """Nine busy processes on two cores, over IPv6; the switch has two workers."""
     topo = 'star8-ipv6'
+
+    def workers(self):
+        return self.rpc('s0', 'worker.list')['result']['workers']
 
     def test_allreduce(self):
         self.all_ok(self.perf(range(8), '-b', '4K', '-e', '1M', '-f', '16', '-n', '5'))
+        self.assertEqual(len(self.workers()), 2)
+        self.assertTrue(all(w['rx_packets'] for w in self.workers()))
+        self.assertGreater(sum(w['handed_over'] for w in self.workers()), 0)
+
+    def test_groups_move_between_workers(self):
+        """To and fro while the ranks go on; each result is right, nothing is lost on the way."""
+        procs = self.perf(range(8), '-b', '64K', '-e', '64K', '-n', '300', '-d', 'int32', '--timeout', '20000')
+        moved = 0
+        while any(p.poll() is None for p in procs):
+            for g in self.rpc('s0', 'group.list')['result']['groups']:
+                reply = self.rpc('s0', 'group.move', {'group': g['name'], 'worker': 1 - g['worker']})
+                moved += 'result' in reply
+            time.sleep(0.005)
+        self.all_ok(procs, 60)
+        self.assertGreater(moved, 10)
+        self.assertEqual(sum(w['handoff_full'] for w in self.workers()), 0)
 
     def test_netreduce(self):
         group = self.variant(mode='netreduce')
