@@ -42,7 +42,7 @@ static uint16_t rnic_process(
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 
-		meta->drop = (uint16_t)receive(w, mbufs[i], meta);
+		meta->drop = (uint8_t)receive(w, mbufs[i], meta);
 		if (unlikely(w->tracing) && meta->trace)
 			node_trace(w, node, meta, "queue pair 0x%06x, PSN %u: %s", meta->pkt.dqpn,
 				meta->pkt.psn, drop_name(meta->drop));

@@ -220,7 +220,7 @@ static uint16_t inc_engine_process(
 			prefetch(s.w, mbufs[i + 1]);
 		s.m = mbufs[i];
 		s.meta = meta;
-		meta->drop = (uint16_t)aggregate(&s, meta);
+		meta->drop = (uint8_t)aggregate(&s, meta);
 		if (unlikely(s.w->tracing) && meta->trace)
 			trace_verdict(&s);
 	}

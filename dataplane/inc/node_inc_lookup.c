@@ -42,7 +42,7 @@ static uint16_t inc_lookup_process(
 		if (drop == INC_OK && meta->look.cls == INC_CLASS_CTRL)
 			worker_note_mac(w, mbufs[i]->port, &meta->pkt.src,
 				rte_pktmbuf_mtod(mbufs[i], const uint8_t *) + 6);
-		meta->drop = (uint16_t)drop_of_inc(drop);
+		meta->drop = (uint8_t)drop_of_inc(drop);
 		next[i] = drop == INC_OK ? EDGE_ENGINE : EDGE_DROP;
 		if (unlikely(w->tracing) && meta->trace && drop == INC_OK)
 			node_trace(w, node, meta, "group %s, endpoint %u, %s",

@@ -38,7 +38,7 @@ static uint16_t icmp_echo_process(
 		uint8_t *frame = rte_pktmbuf_mtod(mbufs[i], uint8_t *);
 		struct meta *meta = meta_of(w, mbufs[i]);
 
-		meta->drop = (uint16_t)check(w, frame, &meta->pkt);
+		meta->drop = (uint8_t)check(w, frame, &meta->pkt);
 		next[i] = meta->drop == DROP_NONE ? EDGE_TX : EDGE_DROP;
 		if (meta->drop == DROP_NONE)
 			wire_icmp_echo_reply(frame, &meta->pkt);

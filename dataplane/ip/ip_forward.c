@@ -109,7 +109,7 @@ static uint16_t ip_forward_process(
 		const struct adj *adj = &w->fwd->adj[meta->adj];
 		enum drop drop = decide(w, mbufs[i], meta, adj);
 
-		meta->drop = (uint16_t)drop;
+		meta->drop = (uint8_t)drop;
 		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
 		if (unlikely(w->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
 			char mac[WIRE_MAC_STRLEN];

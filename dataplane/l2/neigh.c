@@ -94,7 +94,7 @@ static uint16_t neigh_process(
 		if (len > 0)
 			mbufs[i]->pkt_len = mbufs[i]->data_len = (uint16_t)len;
 		else
-			meta->drop = (uint16_t)(len < 0 ? DROP_NO_MBUF : drop);
+			meta->drop = (uint8_t)(len < 0 ? DROP_NO_MBUF : drop);
 		if (unlikely(w->tracing) && meta->trace) {
 			char text[WIRE_IP_STRLEN];
 

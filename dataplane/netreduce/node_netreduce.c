@@ -98,7 +98,7 @@ static rte_edge_t registered(
 		drop = NR_DROP_PORT;
 	else
 		drop = nr_rx(look, &s->w->arena, frame, &meta->pkt, s->w->now, &sink);
-	meta->drop = (uint16_t)drop_of_nr(drop);
+	meta->drop = (uint8_t)drop_of_nr(drop);
 	if (unlikely(meta->trace))
 		node_trace(s->w, s->node, meta, "ring %s, input %u: %s", look->ring->name, look->in,
 			nr_drop_name(drop));

@@ -60,7 +60,7 @@ static bool concerns_endpoint_only(enum wire_drop drop)
 
 static rte_edge_t refuse(struct meta *meta, enum drop drop)
 {
-	meta->drop = (uint16_t)drop;
+	meta->drop = (uint8_t)drop;
 	return EDGE_DROP;
 }
 

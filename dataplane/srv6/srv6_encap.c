@@ -42,7 +42,7 @@ static uint16_t srv6_encap_process(
 
 		next[i] = drop == SRV6_OK ? EDGE_IP_FORWARD : EDGE_DROP;
 		if (drop != SRV6_OK)
-			meta->drop = (uint16_t)drop_of_srv6(drop);
+			meta->drop = (uint8_t)drop_of_srv6(drop);
 		if (unlikely(w->tracing) && meta->trace && drop == SRV6_OK) {
 			char text[WIRE_IP_STRLEN];
 

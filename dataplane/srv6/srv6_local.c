@@ -9,7 +9,7 @@ enum { EDGE_IP_FORWARD, EDGE_REWRITE, EDGE_PARSE, EDGE_ICMP_ECHO, EDGE_DROP, N_E
 
 static rte_edge_t refuse(struct meta *meta, enum drop drop)
 {
-	meta->drop = (uint16_t)drop;
+	meta->drop = (uint8_t)drop;
 	return EDGE_DROP;
 }
 
