@@ -26,7 +26,8 @@ class Knocked(Fabric):
         return {v['name']: v['value'] for v in self.rpc('s0', 'stats.get', {'what': 'values'})['result']['values']}
 
     def test_results_stay_exact(self):
-        procs = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '4000', '-d', 'int32')
+        # Long enough that the port has its client until the last knock: a free one would take a knocker for it.
+        procs = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '24000', '-d', 'int32')
         knockers = [self.knock('memif', self.lab.link_socket('s0', 'h0'), 0, KNOCKS // 10 + 1),
                     self.knock('control', self.lab.control_socket('s0'), KNOCKS)]
         self.procs += knockers
@@ -38,6 +39,7 @@ class Knocked(Fabric):
         for out, err in [k.communicate(timeout=240) for k in knockers]:
             self.assertEqual(err, '')
             self.assertGreaterEqual(int(out), KNOCKS)
+        self.assertTrue(all(p.poll() is None for p in procs), 'the job ended before the knocks')
         self.all_ok(procs, 240)
         values = self.values()
         for reason in 'gone', 'type', 'length', 'version', 'mode', 'id', 'busy', 'fds':
