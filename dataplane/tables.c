@@ -36,47 +36,40 @@ static const struct table_desc neigh = {
 	.size = 16384,
 };
 
+#define SEGMENT(sid, meaning)                                                     \
+	{                                                                         \
+		.name = sid, .help = meaning, .type = TABLE_IP6, .optional = true \
+	}
+
+/* What routes of a family do; nexthop is the type of its addresses. */
+#define ROUTE_ACTIONS(nexthop_type)                                                                \
+	.n_actions = 4,                                                                            \
+	.actions = {{.name = "via",                                                                \
+			    .help = "send to a neighbour",                                         \
+			    .n_params = 1,                                                         \
+			    .params = {{.name = "nexthop",                                         \
+				    .help = "neighbour's address",                                 \
+				    .type = nexthop_type}}},                                       \
+		{.name = "direct",                                                                 \
+			.help = "destinations are neighbours at this port: those in neigh",        \
+			.n_params = 1,                                                             \
+			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}}},    \
+		{.name = "blackhole", .help = "drop"},                                             \
+		{.name = "encap",                                                                  \
+			.help = "into a tunnel along segments (SRv6, H.Encaps.Red), by the route " \
+				"to the first",                                                    \
+			.n_params = 5,                                                             \
+			.params = {{.name = "src", .help = "outer source", .type = TABLE_IP6},     \
+				{.name = "sid1", .help = "first segment", .type = TABLE_IP6},      \
+				SEGMENT("sid2", "second, in a SRH"), SEGMENT("sid3", "third"),     \
+				SEGMENT("sid4", "fourth")}}}
+
 static const struct table_desc route4 = {
 	.name = "route4",
 	.help = "IPv4 routes, the longest prefix wins",
 	.n_keys = 1,
 	.keys = {{.name = "dst", .help = "prefix", .type = TABLE_IP4, .match = TABLE_LPM}},
-	.n_actions = 4,
-	.actions = {{
-			    .name = "via",
-			    .help = "send to a neighbour",
-			    .n_params = 1,
-			    .params = {{.name = "nexthop",
-				    .help = "neighbour's address",
-				    .type = TABLE_IP4}},
-		    },
-		{
-			.name = "direct",
-			.help = "destinations are neighbours at this port: those in neigh",
-			.n_params = 1,
-			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}},
-		},
-		{.name = "blackhole", .help = "drop"},
-		{
-			.name = "encap",
-			.help = "into a tunnel along segments (SRv6, H.Encaps.Red), by the route "
-				"to the first",
-			.n_params = 5,
-			.params = {{.name = "src", .help = "outer source", .type = TABLE_IP6},
-				{.name = "sid1", .help = "first segment", .type = TABLE_IP6},
-				{.name = "sid2",
-					.help = "second, in a SRH",
-					.type = TABLE_IP6,
-					.optional = true},
-				{.name = "sid3",
-					.help = "third",
-					.type = TABLE_IP6,
-					.optional = true},
-				{.name = "sid4",
-					.help = "fourth",
-					.type = TABLE_IP6,
-					.optional = true}},
-		}},
+	ROUTE_ACTIONS(TABLE_IP4),
 	.size = 131072,
 };
 
@@ -85,42 +78,7 @@ static const struct table_desc route6 = {
 	.help = "IPv6 routes, the longest prefix wins",
 	.n_keys = 1,
 	.keys = {{.name = "dst", .help = "prefix", .type = TABLE_IP6, .match = TABLE_LPM}},
-	.n_actions = 4,
-	.actions = {{
-			    .name = "via",
-			    .help = "send to a neighbour",
-			    .n_params = 1,
-			    .params = {{.name = "nexthop",
-				    .help = "neighbour's address",
-				    .type = TABLE_IP6}},
-		    },
-		{
-			.name = "direct",
-			.help = "destinations are neighbours at this port: those in neigh",
-			.n_params = 1,
-			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}},
-		},
-		{.name = "blackhole", .help = "drop"},
-		{
-			.name = "encap",
-			.help = "into a tunnel along segments (SRv6, H.Encaps.Red), by the route "
-				"to the first",
-			.n_params = 5,
-			.params = {{.name = "src", .help = "outer source", .type = TABLE_IP6},
-				{.name = "sid1", .help = "first segment", .type = TABLE_IP6},
-				{.name = "sid2",
-					.help = "second, in a SRH",
-					.type = TABLE_IP6,
-					.optional = true},
-				{.name = "sid3",
-					.help = "third",
-					.type = TABLE_IP6,
-					.optional = true},
-				{.name = "sid4",
-					.help = "fourth",
-					.type = TABLE_IP6,
-					.optional = true}},
-		}},
+	ROUTE_ACTIONS(TABLE_IP6),
 	.size = 131072,
 };
 
