@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "lib/ctl/config.h"
 #include "lib/verbs/claim.h"
 #include "lib/verbs/dpdk_port.h"
 #include "lib/verbs/netdev.h"
@@ -232,10 +233,17 @@ int main(int argc, char **argv)
 {
 	const struct sigaction action = {.sa_handler = on_signal};
 
+	if (argc == 2 && strcmp(argv[1], "--help-config") == 0)
+		return ctl_config_help("incline-netd", &ctl_rnic_config, NULL);
+	if (argc == 2 && strncmp(argv[1], "--help-config=", 14) == 0)
+		return ctl_config_help("incline-netd", &ctl_rnic_config, argv[1] + 14);
 	if (argc < 2 || argc > IV_MAX_PORTS || argv[1][0] == '-') {
 		fprintf(stderr, "usage: incline-netd FILE[@NETNS]...\n"
-				"  FILE   of an RNIC, with \"netdev\" (lib/verbs/config.h)\n"
-				"  NETNS  path of the network namespace of its interface\n");
+				"       incline-netd --help-config\n"
+				"  FILE   of an RNIC, with \"netdev\"\n"
+				"  NETNS  path of the network namespace of its interface\n"
+				"  --help-config  print what can be in FILE "
+				"(docs/rnic-config.md has it, too)\n");
 		return 2;
 	}
 	wake_fd = epoll_create1(EPOLL_CLOEXEC);

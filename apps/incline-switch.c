@@ -70,20 +70,6 @@ static int fail(const char *file, const char *what)
 	return 1;
 }
 
-/* Markdown: the tables of docs/config.md. */
-static int help_config(const char *form)
-{
-	if (form == NULL)
-		ctl_config_text(&ctl_switch_config, stdout);
-	else if (strcmp(form, "markdown") == 0)
-		ctl_config_markdown(&ctl_switch_config, stdout);
-	else
-		return fprintf(stderr, "incline-switch: --help-config=%s: must be markdown\n",
-			       form),
-		       2;
-	return 0;
-}
-
 static int options(int argc, char **argv, const char **file, bool *check)
 {
 	static const struct option longs[] = {
@@ -105,7 +91,7 @@ static int options(int argc, char **argv, const char **file, bool *check)
 			*check = true;
 			break;
 		case 'f':
-			exit(help_config(optarg));
+			exit(ctl_config_help("incline-switch", &ctl_switch_config, optarg));
 		case 'v':
 			puts("incline-switch " INCLINE_VERSION);
 			exit(0);

@@ -10,8 +10,6 @@ enum {
 	IFNAME_MAX = 15,
 	RING_NAME_MAX = 25,
 	MS_MAX = 3600000,
-	MTU_MIN = 576,
-	MTU_MAX = 9600,
 	MTU_MAX_TAP = 1500, /* the driver of DPDK 22.11 sends nothing larger */
 	DESC_MAX = 16384,
 };
@@ -45,7 +43,7 @@ static const struct ctl_field af_packet_fields[] = {
 	IFACE("kernel interface; its MTU must be at least mtu"), {0}};
 
 static const struct ctl_field tap_fields[] = {IFACE("name of the interface that is made"),
-	{"mtu", CTL_INT, .min = MTU_MIN, .max = MTU_MAX_TAP, .dflt = "1500",
+	{"mtu", CTL_INT, .min = CTL_MTU_MIN, .max = MTU_MAX_TAP, .dflt = "1500",
 		.help = "largest IP packet; DPDK 22.11 sends no larger ones to a tap"},
 	{0}};
 
@@ -78,7 +76,7 @@ static const struct ctl_field vdev_fields[] = {
 			"own"},
 	{0}};
 
-static const struct ctl_variant port_types[] = {
+const struct ctl_variant ctl_port_types[] = {
 	{"memif",
 		"Shared memory with a process on this machine: a software RNIC, VPP, another "
 		"switch.",
@@ -103,7 +101,7 @@ static const struct ctl_variant port_types[] = {
 		{"mac", CTL_STRING,                                                              \
 			.help = "as 02:00:00:00:00:01; default: the device's, or a "             \
 				"random one that changes at every start"},                       \
-		{"mtu", CTL_INT, .min = MTU_MIN, .max = MTU_MAX, .dflt = "4200",                 \
+		{"mtu", CTL_INT, .min = CTL_MTU_MIN, .max = CTL_MTU_MAX, .dflt = "4200",         \
 			.help = "largest IP packet; 4096 bytes of RoCE payload need 4180"},      \
 		{"rxd", CTL_INT, .min = CTL_MIN_DESC, .max = DESC_MAX, .dflt = "1024",           \
 			.help = "receive descriptors, a power of two"},                          \
@@ -112,10 +110,10 @@ static const struct ctl_variant port_types[] = {
 				.help = "send descriptors, a power of two"                       \
 	}
 
-static const struct ctl_field port_fields[] = {PORT_FIELDS, {0}};
+const struct ctl_field ctl_port_fields[] = {PORT_FIELDS, {0}};
 
-const struct ctl_field ctl_port_config = {
-	"port", CTL_OBJECT, .fields = port_fields, .variants = port_types, .help = "a port"};
+const struct ctl_field ctl_port_config = {"port", CTL_OBJECT, .fields = ctl_port_fields,
+	.variants = ctl_port_types, .help = "a port"};
 
 /* ---- bad weather, for tests ---- */
 
@@ -206,7 +204,7 @@ static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 	{0}};
 
 const struct ctl_field ctl_switch_port_config = {"port", CTL_OBJECT, .fields = switch_port_fields,
-	.variants = port_types, .help = "a port of the switch"};
+	.variants = ctl_port_types, .help = "a port of the switch"};
 
 static const char *const idles[] = {"spin", "pause", "sleep", NULL};
 
@@ -229,7 +227,7 @@ static const struct ctl_field switch_fields[] = {
 	{"control_idle_ms", CTL_INT, .min = 1000, .max = MS_MAX, .dflt = "60000",
 		.help = "silence after which a control connection that holds no owner is closed"},
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = switch_port_fields,
-		.variants = port_types, .required = true, .min = 1, .max = CTL_MAX_PORTS,
+		.variants = ctl_port_types, .required = true, .min = 1, .max = CTL_MAX_PORTS,
 		.help = "in the order of their numbers; no more than DPDK was built for (Debian: "
 			"32)"},
 	{"tables", CTL_MAP, .item = CTL_ANY,
@@ -370,4 +368,17 @@ void ctl_config_markdown(const struct ctl_field *object, FILE *out)
 		if (v->fields->name)
 			table(v->fields, out);
 	}
+}
+
+int ctl_config_help(const char *program, const struct ctl_field *object, const char *form)
+{
+	if (form == NULL) {
+		ctl_config_text(object, stdout);
+	} else if (strcmp(form, "markdown") == 0) {
+		ctl_config_markdown(object, stdout);
+	} else {
+		fprintf(stderr, "%s: --help-config=%s: must be markdown\n", program, form);
+		return 2;
+	}
+	return 0;
 }

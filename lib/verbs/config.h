@@ -1,36 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clang-format off */
-/* The JSON file that INCLINE_RNIC names: one RNIC on one port.
- *
- *	"mac"		string   required, unicast, not zero
- *	"ip"		array    0..7 addresses, IPv4 or IPv6, each a GID from index 1 on
- *	"port"		object   required, see lib/port/port.h; takes "mac" and "mtu" from here
- *	"mtu"		integer  largest IP packet, 576..9600, not above the port's; default the port's
- *	"idle"		string   spin | pause | sleep (default), see lib/port/port.h
- *	"neighbors"	array    of {"ip", "mac"}: peers that need no address resolution; at most 256
- *	"device"	string   name, [A-Za-z0-9_-], at most 31 bytes; default "inclineN", N the place of
- *				 the file among those that INCLINE_RNIC names, from 0
- *	"wait_ms"	integer  0..600000, how long ibv_open_device waits for the server of a memif or
- *				 vhost and for the link; default 10000, and 0 where the port is itself
- *				 such a server, whose link comes with the first client
- *	"memory_mb"	integer  32..65536, for packet buffers; default: what rings and MTU need
- *	"hugepages"	boolean  default false
- *	"max_qp"	integer  1..65536, queue pairs of the device; default 16384. A queue pair that may
- *				 be costs 50 bytes, one that is some KB and its queues. As many CQs and
- *				 protection domains, but 1024 at least
- *	"netdev"	object   a network interface for what is not RoCE: "name" (required, 1..15 bytes)
- *				 of a tap device, made if there is none; "prefix4" (0..32, default 24),
- *				 "prefix6" (0..128, default 64) of the addresses above, which it is given
- *	"congestion"	object   DCQCN: "reaction", "notification" (booleans, default true), "ect"
- *				 (boolean, default false), and the numbers of struct rnic_congestion by
- *				 their names
- *	"control_lcore"	integer  CPU, 0 .. those of the machine - 1, of the control path's thread, which
- *				 then has the transports to itself, and a second thread the port and
- *				 every byte (split.h). Default: one thread, and callers of verbs, do
- *				 both. Not with "netdev"
- *
- * Keys that begin with '#' are comments; any other is refused by name. */
-/* clang-format on */
+/* The JSON file that INCLINE_RNIC names: one RNIC on one port. Its fields are those of
+ * ctl_rnic_config (lib/ctl/config.h, docs/rnic-config.md); keys that begin with '#' are comments,
+ * any other is refused by name. */
 #ifndef VERBS_CONFIG_H
 #define VERBS_CONFIG_H
 
@@ -38,12 +9,7 @@
 
 #include "lib/verbs/internal.h"
 
-enum {
-	IV_NO_LCORE = 0xffff,
-	IV_MAX_NEIGH = 256,
-	IV_MAX_QP_DEFAULT = 16384,
-	IV_CONFIG_ERR = PORT_ERR_LEN + 256
-};
+enum { IV_NO_LCORE = 0xffff, IV_MAX_NEIGH = 256, IV_CONFIG_ERR = PORT_ERR_LEN + 256 };
 
 struct iv_neigh {
 	struct wire_ip ip;

@@ -122,22 +122,23 @@ static void every_default(void **state)
 {
 	(void)state;
 	check_fields(ctl_switch_config.fields);
+	check_fields(ctl_rnic_config.fields);
 }
 
-/* docs/config.md is what tools/docs would write. */
-static void page(void **state)
+/* A page of docs/ has between its marks what tools/docs would write there. */
+static void check_page(const char *name, const char *begin, const struct ctl_field *object)
 {
-	static const char begin[] = "<!-- generated: incline-switch --help-config=markdown -->\n";
-	char *text = calloc(1, 1 << 20), *want = NULL;
-	FILE *in = fopen(CONFIG_PAGE, "r"), *out;
+	char *text = calloc(1, 1 << 20), *want = NULL, path[512];
+	FILE *in, *out;
 	size_t len;
 
-	(void)state;
+	snprintf(path, sizeof(path), "%s/%s", DOCS, name);
+	in = fopen(path, "r");
 	assert_non_null(in);
 	assert_true(fread(text, 1, (1 << 20) - 1, in) > 0);
 	fclose(in);
 	out = open_memstream(&want, &len);
-	ctl_config_markdown(&ctl_switch_config, out);
+	ctl_config_markdown(object, out);
 	fclose(out);
 	char *from = strstr(text, begin), *to = strstr(text, "<!-- end of generated part -->");
 	assert_non_null(from);
@@ -146,6 +147,15 @@ static void page(void **state)
 	assert_string_equal(from + strlen(begin), want);
 	free(text);
 	free(want);
+}
+
+static void pages(void **state)
+{
+	(void)state;
+	check_page("config.md", "<!-- generated: incline-switch --help-config=markdown -->\n",
+		&ctl_switch_config);
+	check_page("rnic-config.md", "<!-- generated: incline-netd --help-config=markdown -->\n",
+		&ctl_rnic_config);
 }
 
 /* Sockets and files lie where the unit of deploy/ lets them: in its run-time directory. */
@@ -198,7 +208,7 @@ int main(void)
 		cmocka_unit_test(control),
 		cmocka_unit_test(near_misses),
 		cmocka_unit_test(every_default),
-		cmocka_unit_test(page),
+		cmocka_unit_test(pages),
 		cmocka_unit_test(shipped),
 	};
 
