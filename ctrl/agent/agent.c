@@ -314,6 +314,16 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 	s->paused = true;
 }
 
+/* As much as it takes; the rest at the next tick. */
+static void tell_events(struct client *c)
+{
+	char *line;
+
+	while (waiting_output(c) <= HELD_OUTPUT &&
+		(line = agent_next_event(c->server->agent, &c->peer)))
+		client_send(c, line);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct server *s = arg;
@@ -333,6 +343,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		if (!c->closing && c->partial_ns &&
 			now - c->partial_ns > s->limits.line_ms * 1000000ULL)
 			client_refuse(c, "line was not finished in time");
+		else if (c->peer.subscribed && !c->closing)
+			tell_events(c);
 		else if (!c->peer.owner && now - c->used_ns > s->limits.idle_ms * 1000000ULL)
 			client_free(c);
 	}

@@ -55,6 +55,8 @@ void agent_destroy(struct agent *agent);
 struct agent_peer {
 	bool restricted; /* may do what the schema says of TCP (enum ctl_tcp), nothing else */
 	struct owner *owner;
+	bool subscribed;     /* event.subscribe */
+	uint64_t next_event; /* that it is to be told */
 };
 
 /* Handles one request of len bytes, without its newline. Returns the answer without newline, to be
@@ -64,8 +66,11 @@ char *agent_handle_line(struct agent *agent, struct agent_peer *peer, const char
 /* The connection has ended: it holds its owner no more. */
 void agent_peer_gone(struct agent *agent, struct agent_peer *peer);
 
-/* Ends what nobody owns any more; to be called as sw_tick. The other: when there may be something
- * to do, or UINT64_MAX. */
+/* The next event for a subscriber, as a line like an answer; NULL: there is none. */
+char *agent_next_event(struct agent *agent, struct agent_peer *peer);
+
+/* Ends what nobody owns any more, looks for events; to be called as sw_tick. The other: when there
+ * may be something to do, or UINT64_MAX. */
 void agent_tick(struct agent *agent, uint64_t now);
 uint64_t agent_due(const struct agent *agent);
 

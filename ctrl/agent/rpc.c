@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 static const struct {
 	const char *method;
@@ -23,6 +24,11 @@ static const struct {
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},
 	{"table.write", rpc_table_write},
+	{"node.hello", rpc_node_hello},
+	{"event.list", rpc_event_list},
+	{"event.subscribe", rpc_event_subscribe},
+	{"epoch.end", rpc_epoch_end},
+	{"epoch.list", rpc_epoch_list},
 	{"owner.hold", rpc_owner_hold},
 	{"group.create", rpc_group_create},
 	{"group.activate", rpc_group_activate},
@@ -306,6 +312,9 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 		return -ENOMEM;
 	a->sw = sw;
 	a->started_ns = sw_now(sw);
+	while (getrandom(&a->boot, sizeof(a->boot), 0) != sizeof(a->boot))
+		;
+	events_tick(&a->events, sw, &a->epochs, a->started_ns);
 	/* Absolute, and the file itself if it is a link: config.save replaces it. */
 	if (startup_file && !realpath(startup_file, a->startup_file))
 		snprintf(a->startup_file, sizeof(a->startup_file), "%s", startup_file);
@@ -316,6 +325,12 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 void agent_tick(struct agent *agent, uint64_t now)
 {
 	owners_tick(&agent->owners, agent->sw, now);
+	events_tick(&agent->events, agent->sw, &agent->epochs, now);
+}
+
+char *agent_next_event(struct agent *agent, struct agent_peer *peer)
+{
+	return peer->subscribed ? events_line(&agent->events, &peer->next_event) : NULL;
 }
 
 uint64_t agent_due(const struct agent *agent)
@@ -332,7 +347,9 @@ void agent_peer_gone(struct agent *agent, struct agent_peer *peer)
 
 void agent_destroy(struct agent *agent)
 {
-	if (agent)
+	if (agent) {
 		owners_free(&agent->owners);
+		events_free(&agent->events);
+	}
 	free(agent);
 }

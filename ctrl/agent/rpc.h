@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "ctrl/agent/agent.h"
+#include "ctrl/agent/events.h"
 #include "ctrl/agent/owners.h"
 #include "dataplane/switch.h"
 #include "lib/ctl/schema.h"
@@ -16,7 +17,10 @@ struct agent {
 	struct sw *sw;
 	char startup_file[PATH_MAX]; /* "": none */
 	uint64_t started_ns;
+	uint64_t boot; /* another number after each start */
 	struct owners owners;
+	struct epochs epochs;
+	struct events events;
 	struct agent_peer *peer; /* whose request is being handled; NULL: anybody's */
 };
 
@@ -48,11 +52,20 @@ bool rpc_bool(const json_t *params, const char *name, bool otherwise);
 int64_t rpc_int(const json_t *params, const char *name, int64_t otherwise);
 const char *rpc_string(const json_t *params, const char *name); /* NULL if absent */
 
+/* rpc_node.c: may a group be made for the job and epoch that the parameters name; it was. */
+int rpc_epoch_check(struct agent *a, const json_t *params, struct rpc_error *e);
+void rpc_epoch_note(struct agent *a, const json_t *params, unsigned slot);
+
 /* rpc_owner.c: the first says whether the peer may call this, as far as the parameters say (they
  * have been checked); the others note whose a new group or ring is. */
 int rpc_may(struct agent *a, const struct ctl_method *m, const json_t *params, struct rpc_error *e);
 void rpc_own_group(struct agent *a, unsigned slot);
 void rpc_own_ring(struct agent *a, unsigned ring);
+int rpc_node_hello(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_event_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_event_subscribe(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_epoch_end(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_epoch_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_owner_hold(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_pipeline_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_table_list(struct agent *, const json_t *, json_t **, struct rpc_error *);

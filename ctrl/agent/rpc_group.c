@@ -226,8 +226,10 @@ int rpc_group_create(struct agent *a, const json_t *params, json_t **result, str
 	struct inc_group_spec spec = {.ep = NULL};
 	char text[SW_ERR_LEN] = "";
 	unsigned slot = 0;
-	int rc = read_spec(a->sw, params, &spec, e);
+	int rc = rpc_epoch_check(a, params, e);
 
+	if (!rc)
+		rc = read_spec(a->sw, params, &spec, e);
 	if (!rc) {
 		rc = sw_group_create(a->sw, &spec,
 			rpc_bool(params, "activate", all_qpns_known(&spec)), &slot, text);
@@ -235,6 +237,7 @@ int rpc_group_create(struct agent *a, const json_t *params, json_t **result, str
 			rc = rpc_fail_text(e, rc, text);
 		} else {
 			rpc_own_group(a, slot);
+			rpc_epoch_note(a, params, slot);
 			*result = group_created_json(a->sw, slot);
 		}
 	}

@@ -2,6 +2,7 @@
 /* The methods of incline-switch; ctrl/agent has a handler for each. */
 #include "lib/ctl/config.h"
 #include "lib/ctl/lease_schema.h"
+#include "lib/ctl/node_schema.h"
 #include "lib/ctl/ring_schema.h"
 #include "lib/ctl/schema.h"
 
@@ -256,7 +257,13 @@ static const struct ctl_field create_params[] = {
 	{"activate_ms", CTL_INT, .min = 1, .max = 3600000,
 		.help = "taken away again unless it is activated within so many ms; default: it "
 			"stays"},
-	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"}, {0}};
+	{"activate", CTL_BOOL, .help = "start at once; default: if all QPNs are known"},
+	{"job", CTL_STRING, .min = 1, .max = CTL_MAX_JOB,
+		.help = "that the group is made for; with epoch"},
+	{"epoch", CTL_U64,
+		.help = "of the job: a group of one that is over, or older than the newest that "
+			"the switch has heard of, is refused (ESTALE)"},
+	{0}};
 
 static const struct ctl_field connection_fields[] = {
 	{"expects", CTL_INT, .required = true, .help = "next PSN from the peer"},
@@ -615,6 +622,7 @@ static const struct ctl_method methods[] = {
 		table_read_params, table_read_result},
 	{"table.write", NULL, "Applies a batch of updates: all of it or nothing.", true,
 		table_write_params, table_write_result},
+	CTL_NODE_METHODS,
 	{"owner.hold", NULL,
 		"Keeps what an owner makes: groups and rings that are created over this "
 		"connection from now on belong to it, and end some time after the last connection "

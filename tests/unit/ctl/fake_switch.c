@@ -161,14 +161,13 @@ unsigned sw_n_ports(const struct sw *sw)
 
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 {
-	(void)sw;
 	if (i > 1)
 		return -ENOENT;
 	/* The DPDK id differs from the index, so that a mix-up shows. */
 	*port = (struct sw_port){.id = (uint16_t)(i + 4),
 		.mac = {2, 0, 0, 0, 1, (uint8_t)i},
 		.mtu = 4200,
-		.link = i == 0,
+		.link = i == 0 && !(sw && sw->unplugged),
 		.rx_packets = 10 + i,
 		.rx_bytes = 1ULL << (50 + 10 * i)};
 	snprintf(port->name, sizeof(port->name), "p%u", i);
@@ -407,8 +406,10 @@ int sw_lease_get(struct sw *sw, unsigned i, struct sw_lease_info *info)
 {
 	if (i > 0)
 		return -ENOENT;
-	*info = (struct sw_lease_info){
-		.name = "pool", .bytes = 4096, .members = 2, .count = {1, 2, 3, 4}};
+	*info = (struct sw_lease_info){.name = "pool",
+		.bytes = 4096,
+		.members = 2,
+		.count = {1, 2, 3, 4 + sw->taken_back}};
 	memcpy(info->holder, sw->holder, sizeof(info->holder));
 	return 0;
 }

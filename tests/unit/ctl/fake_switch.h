@@ -15,6 +15,8 @@ struct sw {
 	uint64_t now;    /* its clock, 0: the machine's */
 	unsigned refuse; /* publishes are refused from this one on, 0: never */
 	uint64_t drops[3];
+	bool unplugged;      /* no port has a link, else the first has one */
+	uint64_t taken_back; /* more often than shown at first */
 	int trace_port;
 	unsigned trace_count;
 	char holder[INC_NAME_LEN], group_lease[INC_NAME_LEN], group_tenant[INC_NAME_LEN];

@@ -82,6 +82,28 @@ static void test_ticks(void **state)
 	fail_msg("sw_tick is not called");
 }
 
+/* What happens is told without being asked, beside the answers. */
+static void test_subscriber(void **state)
+{
+	struct fixture *f = *state;
+	int fd = dial(f);
+	json_t *line;
+
+	put_request(fd, 1, "event.subscribe");
+	expect_id(fd, 1);
+	__atomic_store_n(&f->sw->unplugged, true, __ATOMIC_RELAXED);
+	line = get_line(fd);
+	assert_string_equal(json_string_value(json_object_get(line, "method")), "event");
+	assert_null(json_object_get(line, "id"));
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(line, "params"), "kind")),
+		"port_down");
+	json_decref(line);
+	put_request(fd, 2, "ping");
+	expect_id(fd, 2);
+	close(fd);
+}
+
 /* ---- framing ---- */
 
 static void test_many_in_one_write(void **state)
@@ -306,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stale_socket, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_bad_paths, setup_dir, teardown_dir),
 		T(test_ticks),
+		T(test_subscriber),
 		T(test_many_in_one_write),
 		T(test_byte_by_byte),
 		T(test_goes_on_after_nonsense),

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctrl/agent/events.h"
+
+#include <stdlib.h>
+
+#include "ctrl/agent/rpc.h"
+
+static const uint64_t STALL_NS = 5000000000; /* without progress, while something is unfinished */
+
+/* The last EVENT_KEPT are there. Takes over the fields. */
+static void note(struct events *ev, uint64_t now, const char *kind, json_t *fields)
+{
+	json_t *e = json_pack(
+		"{s:o,s:o,s:s}", "seq", ctl_u64(ev->next), "ns", ctl_u64(now), "kind", kind);
+	json_t **at = &ev->kept[ev->next % EVENT_KEPT];
+
+	json_object_update(e, fields);
+	json_decref(fields);
+	json_decref(*at);
+	*at = e;
+	ev->next++;
+}
+
+static void look_at_ports(struct events *ev, struct sw *sw, uint64_t now)
+{
+	const unsigned n = sw_n_ports(sw);
+	struct sw_port p;
+
+	for (unsigned i = 0; i < n && i < SW_MAX_PORTS; i++) {
+		if (sw_port_get(sw, i, &p))
+			continue;
+		if (ev->looked && p.link != ev->link[i])
+			note(ev, now, p.link ? "port_up" : "port_down",
+				json_pack("{s:o}", "port", rpc_text(p.name)));
+		ev->link[i] = p.link;
+	}
+}
+
+static json_t *group_fields(const struct inc_group *g, const struct epochs *epochs, unsigned slot)
+{
+	json_t *out = json_pack("{s:i,s:s}", "group", (int)slot, "name", g->name);
+	uint64_t epoch;
+	const char *job = epoch_of(epochs, slot, &epoch);
+
+	if (job)
+		json_object_update_new(
+			out, json_pack("{s:s,s:o}", "job", job, "epoch", ctl_u64(epoch)));
+	return out;
+}
+
+static bool is_stalled(struct inc_group *g, uint64_t now)
+{
+	const uint64_t last = g->last_progress_ns;
+	uint32_t psn;
+
+	return g->state == INC_ACTIVE && now > last && now - last >= STALL_NS &&
+	       inc_group_missing(g, &psn) != 0;
+}
+
+static void look_at_group(struct events *ev, struct inc_group *g, const struct epochs *epochs,
+	unsigned slot, uint64_t now)
+{
+	struct event_group *was = &ev->group[slot];
+	json_t *fields;
+	bool stalled;
+
+	if (!g) {
+		was->there = false;
+		return;
+	}
+	if (!was->there || was->gen != g->gen)
+		*was = (struct event_group){.gen = g->gen, .there = true};
+	if (g->state == INC_FAILED && was->state != INC_FAILED && ev->looked) {
+		fields = group_fields(g, epochs, slot);
+		json_object_set_new(fields, "reason", json_string(inc_fail_name(g->fail_reason)));
+		note(ev, now, "group_failed", fields);
+	}
+	was->state = g->state;
+	stalled = is_stalled(g, now);
+	if (stalled && !was->stalled && ev->looked)
+		note(ev, now, "group_stalled", group_fields(g, epochs, slot));
+	was->stalled = stalled;
+}
+
+static void look_at_leases(struct events *ev, struct sw *sw, uint64_t now)
+{
+	struct sw_lease_info info;
+
+	for (unsigned i = 0; i < SW_MAX_LEASES && !sw_lease_get(sw, i, &info); i++) {
+		if (ev->looked && info.count.taken_back > ev->taken_back[i])
+			note(ev, now, "lease_lost", json_pack("{s:s}", "lease", info.name));
+		ev->taken_back[i] = info.count.taken_back;
+	}
+}
+
+void events_tick(struct events *ev, struct sw *sw, const struct epochs *epochs, uint64_t now)
+{
+	look_at_ports(ev, sw, now);
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++)
+		look_at_group(ev, sw_group_get(sw, slot), epochs, slot, now);
+	look_at_leases(ev, sw, now);
+	ev->looked = true;
+}
+
+static uint64_t oldest(const struct events *ev)
+{
+	return ev->next > EVENT_KEPT ? ev->next - EVENT_KEPT : 0;
+}
+
+json_t *events_list(const struct events *ev, uint64_t *from)
+{
+	json_t *list = json_array();
+	uint64_t at = *from > oldest(ev) ? *from : oldest(ev);
+
+	for (; at < ev->next; at++)
+		json_array_append(list, ev->kept[at % EVENT_KEPT]);
+	*from = ev->next;
+	return list;
+}
+
+char *events_line(const struct events *ev, uint64_t *from)
+{
+	const uint64_t missed = *from < oldest(ev) ? oldest(ev) - *from : 0;
+	json_t *params, *line;
+	char *text;
+
+	if (*from >= ev->next)
+		return NULL;
+	*from += missed;
+	params = json_copy(ev->kept[*from % EVENT_KEPT]);
+	if (missed)
+		json_object_set_new(params, "dropped", ctl_u64(missed));
+	line = json_pack("{s:s,s:s,s:o}", "jsonrpc", "2.0", "method", "event", "params", params);
+	text = json_dumps(line, JSON_COMPACT);
+	json_decref(line);
+	++*from;
+	return text;
+}
+
+void events_free(struct events *ev)
+{
+	for (unsigned i = 0; i < EVENT_KEPT; i++)
+		json_decref(ev->kept[i]);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a manager asks beside groups: who this is, what has happened, epochs of jobs. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctrl/agent/group_json.h"
+#include "ctrl/agent/table_json.h"
+
+/* ---- node.hello ---- */
+
+static json_t *ports_json(struct sw *sw)
+{
+	json_t *list = json_array();
+	char mac[WIRE_MAC_STRLEN];
+	struct sw_port p;
+
+	for (unsigned i = 0; i < sw_n_ports(sw); i++) {
+		if (sw_port_get(sw, i, &p))
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:o,s:s,s:i,s:s}", "name", rpc_text(p.name), "mac",
+				      wire_mac_format(p.mac, mac, sizeof(mac)), "mtu", (int)p.mtu,
+				      "link", p.link ? "up" : "down"));
+	}
+	return list;
+}
+
+/* Rows of table neigh, flat. */
+static json_t *neighbours_json(struct sw *sw)
+{
+	const struct table_registry *reg = sw_tables(sw);
+	const int table = table_find(reg, "neigh");
+	json_t *list = json_array();
+	struct port_names ports;
+	struct table_rows rows;
+
+	if (table < 0)
+		return list;
+	table_rows(reg, (unsigned)table, &rows);
+	port_names_read(sw, &ports);
+	for (uint32_t i = 0; i < rows.n; i++) {
+		json_t *row = table_entry_to_json(rows.desc, &rows.entry[i], &ports);
+		const json_t *data = json_object_get(row, "data");
+		const char *ip = rpc_string(json_object_get(row, "key"), "ip");
+
+		if (ip && rpc_string(data, "mac") && rpc_string(data, "port"))
+			json_array_append_new(list,
+				json_pack("{s:s,s:s,s:s}", "ip", ip, "mac", rpc_string(data, "mac"),
+					"port", rpc_string(data, "port")));
+		json_decref(row);
+	}
+	return list;
+}
+
+static unsigned n_groups(struct sw *sw)
+{
+	unsigned n = 0;
+
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++)
+		n += sw_group_get(sw, slot) != NULL;
+	return n;
+}
+
+int rpc_node_hello(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	uint64_t size = 0, used = 0;
+	json_t *modes = json_array();
+	char boot[20];
+
+	(void)params, (void)e;
+	for (unsigned i = 0; group_modes[i]; i++)
+		json_array_append_new(modes, json_string(group_modes[i]));
+	sw_arena_usage(a->sw, &size, &used);
+	snprintf(boot, sizeof(boot), "%016llx", (unsigned long long)a->boot);
+	*result = json_pack("{s:o,s:s,s:s,s:o,s:i,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "name",
+		rpc_text(sw_name(a->sw)), "boot", boot, "version", INCLINE_VERSION, "modes", modes,
+		"max_groups", INC_GROUP_SLOTS - 1 - NR_MAX_RINGS, "max_endpoints", INC_MAX_EP,
+		"groups", (int)n_groups(a->sw), "arena_bytes", ctl_u64(size), "arena_used_bytes",
+		ctl_u64(used), "events", ctl_u64(a->events.next), "ports", ports_json(a->sw),
+		"neighbours", neighbours_json(a->sw));
+	return 0;
+}
+
+/* ---- events ---- */
+
+int rpc_event_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	uint64_t from = 0;
+	json_t *list;
+
+	(void)e;
+	ctl_get_u64(json_object_get(params, "from"), &from);
+	list = events_list(&a->events, &from);
+	*result = json_pack("{s:o,s:o}", "next", ctl_u64(from), "events", list);
+	return 0;
+}
+
+int rpc_event_subscribe(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	(void)params;
+	if (!a->peer)
+		return rpc_fail(e, -EOPNOTSUPP, "", "there is no connection to be told events");
+	if (!a->peer->subscribed)
+		a->peer->next_event = a->events.next;
+	a->peer->subscribed = true;
+	*result = json_pack("{s:o}", "next", ctl_u64(a->peer->next_event));
+	return 0;
+}
+
+/* ---- epochs ---- */
+
+int rpc_epoch_check(struct agent *a, const json_t *params, struct rpc_error *e)
+{
+	const char *job = rpc_string(params, "job");
+	const json_t *of = json_object_get(params, "epoch");
+	uint64_t epoch = 0, newest = 0;
+	int rc;
+
+	if (!job != !of)
+		return rpc_fail(e, -EINVAL, job ? "epoch" : "job", "is missing: both or none");
+	if (!job)
+		return 0;
+	ctl_get_u64(of, &epoch);
+	rc = epoch_check(&a->epochs, a->sw, job, epoch, &newest);
+	if (rc == -ESTALE)
+		rpc_fail(e, rc, "epoch", "%llu of job \"%s\" is over, the newest is %llu",
+			(unsigned long long)epoch, job, (unsigned long long)newest);
+	else if (rc)
+		rpc_fail(e, rc, "job", "%d jobs have groups here, there is no place for another",
+			EPOCH_MAX_JOBS);
+	return rc;
+}
+
+void rpc_epoch_note(struct agent *a, const json_t *params, unsigned slot)
+{
+	uint64_t epoch = 0;
+
+	ctl_get_u64(json_object_get(params, "epoch"), &epoch);
+	epoch_note(&a->epochs, a->sw, slot, rpc_string(params, "job"), epoch);
+}
+
+int rpc_epoch_end(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	uint64_t epoch = 0;
+	int n;
+
+	ctl_get_u64(json_object_get(params, "epoch"), &epoch);
+	n = epoch_end(&a->epochs, a->sw, rpc_string(params, "job"), epoch,
+		rpc_bool(params, "remove", false));
+	if (n < 0)
+		return rpc_fail(e, n, "job",
+			"%d jobs have groups here, there is no place for another", EPOCH_MAX_JOBS);
+	*result = json_pack("{s:i}", "groups", n);
+	return 0;
+}
+
+int rpc_epoch_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	json_t *list = json_array();
+
+	(void)params, (void)e;
+	for (unsigned i = 0; i < EPOCH_MAX_JOBS; i++) {
+		const struct epoch_job *j = &a->epochs.job[i];
+		unsigned failed, n;
+
+		if (!j->name[0])
+			continue;
+		n = epoch_groups(&a->epochs, a->sw, i, &failed);
+		json_array_append_new(list, json_pack("{s:s,s:o,s:b,s:i,s:i}", "job", j->name,
+						    "epoch", ctl_u64(j->newest), "ended", j->ended,
+						    "groups", (int)n, "failed", (int)failed));
+	}
+	*result = json_pack("{s:o}", "jobs", list);
+	return 0;
+}
