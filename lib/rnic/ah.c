@@ -6,9 +6,9 @@
 
 #include "lib/rnic/ah.h"
 #include "lib/rnic/device.h"
-#include "lib/rnic/mcast.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/neigh.h"
+#include "lib/wire/multicast.h"
 
 int rnic_ah_create(
 	struct rnic_pd *pd, const struct ibv_ah_attr *attr, uint64_t now, struct rnic_ah **ah)
@@ -27,8 +27,8 @@ int rnic_ah_create(
 	if (wire_ip_is4(&flow.dst) != wire_ip_is4(&flow.src))
 		return -EINVAL;
 	memcpy(flow.smac, rnic->mac, sizeof(flow.smac));
-	if (ip_is_multicast(&flow.dst))
-		multicast_mac(&flow.dst, flow.dmac);
+	if (wire_is_multicast(&flow.dst))
+		wire_multicast_mac(&flow.dst, flow.dmac);
 	else
 		err = neigh_resolve(rnic, &flow.src, &flow.dst, flow.dmac, now);
 	if (err < 0)
@@ -39,7 +39,7 @@ int rnic_ah_create(
 	new->pd = pd;
 	new->dest = (struct ud_dest){.flow = flow,
 		.loopback = rnic_own_ip(rnic, &flow.dst) >= 0,
-		.multicast = ip_is_multicast(&flow.dst)};
+		.multicast = wire_is_multicast(&flow.dst)};
 	LIST_INSERT_HEAD(&rnic->ahs, new, link);
 	pd->users++;
 	*ah = new;

@@ -14,6 +14,7 @@
 #include "lib/rnic/transport.h"
 #include "lib/wire/cm.h"
 #include "lib/wire/icrc.h"
+#include "lib/wire/multicast.h"
 
 enum { LOOPBACK_MAX = 64 }; /* frames a device hands to itself in one call of rnic_tx */
 
@@ -32,7 +33,7 @@ static unsigned rx_roce(
 {
 	struct rnic_qp *qp;
 
-	if (ip_is_multicast(&pkt->dst))
+	if (wire_is_multicast(&pkt->dst))
 		return mcast_rx(rnic, frame, pkt, now);
 	if (pkt->dqpn == CM_QPN)
 		return gsi_rx(rnic, frame, pkt);
@@ -96,7 +97,7 @@ static unsigned check(
 		return RNIC_DROP_NOT_MINE;
 	if (pkt->kind != WIRE_ROCE)
 		return 0;
-	if (ip_is_multicast(&pkt->dst)
+	if (wire_is_multicast(&pkt->dst)
 			? atomic_load_explicit(&rnic->n_mcast, memory_order_relaxed) == 0
 			: rnic_own_ip(rnic, &pkt->dst) < 0)
 		return RNIC_DROP_NOT_MINE;

@@ -7,24 +7,7 @@
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/transport.h"
-
-bool ip_is_multicast(const struct wire_ip *ip)
-{
-	return ip->b[0] == 0xff || (wire_ip_is4(ip) && (ip->b[12] & 0xf0) == 0xe0);
-}
-
-void multicast_mac(const struct wire_ip *ip, uint8_t mac[6])
-{
-	static const uint8_t ip4[3] = {0x01, 0x00, 0x5e}, ip6[2] = {0x33, 0x33};
-
-	memcpy(mac + 2, ip->b + 12, 4);
-	if (!wire_ip_is4(ip)) {
-		memcpy(mac, ip6, sizeof(ip6));
-		return;
-	}
-	memcpy(mac, ip4, sizeof(ip4));
-	mac[3] &= 0x7f;
-}
+#include "lib/wire/multicast.h"
 
 static struct mcast *find(struct rnic *rnic, const struct wire_ip *group, const struct rnic_qp *qp)
 {
@@ -39,7 +22,7 @@ int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 {
 	struct rnic *rnic = qp->rnic;
 
-	if (qp->init.type != IBV_QPT_UD || !ip_is_multicast(group))
+	if (qp->init.type != IBV_QPT_UD || !wire_is_multicast(group))
 		return -EINVAL;
 	if (find(rnic, group, qp) != NULL)
 		return 0;

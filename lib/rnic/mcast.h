@@ -15,8 +15,6 @@ struct mcast {
 	struct rnic_qp *qp;
 };
 
-bool ip_is_multicast(const struct wire_ip *ip);
-void multicast_mac(const struct wire_ip *ip, uint8_t mac[6]);
 bool mcast_member(const struct rnic *rnic, const struct wire_ip *group);
 void mcast_forget(struct rnic_qp *qp);
 /* To every QP attached to the group: 0 if one took it. */

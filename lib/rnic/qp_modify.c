@@ -4,16 +4,16 @@
 #include <string.h>
 
 #include "lib/rnic/cq.h"
-#include "lib/rnic/mcast.h"
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/transport.h"
+#include "lib/wire/multicast.h"
 
 static int check_av(const struct rnic *rnic, const struct ibv_ah_attr *av, struct wire_ip *dst)
 {
 	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
 	if (!av->is_global || av->grh.sgid_index >= rnic->n_gid)
 		return -EINVAL;
-	if (wire_ip_is_zero(dst) || ip_is_multicast(dst))
+	if (wire_ip_is_zero(dst) || wire_is_multicast(dst))
 		return -EINVAL;
 	if (wire_ip_is4(dst) != wire_ip_is4(&rnic->gid[av->grh.sgid_index]))
 		return -EINVAL;
