@@ -306,7 +306,7 @@ static int build(struct build *b, const struct table_rows *t)
 	struct sizes sizes = {0};
 	int rc;
 
-	for (unsigned i = 0; i < FWD_N_TABLES; i++)
+	for (unsigned i = 0; i <= FWD_LOCAL_SID; i++)
 		add_sizes(&sizes, &t[i], i == FWD_LOCAL_ADDR || i == FWD_NEIGH);
 
 	rc = alloc_adjs(b, t);

@@ -56,7 +56,16 @@ struct fwd {
 };
 
 /* Indices of the tables in the registry and in the rows below. */
-enum { FWD_LOCAL_ADDR, FWD_NEIGH, FWD_ROUTE4, FWD_ROUTE6, FWD_LOCAL_SID, FWD_N_TABLES };
+enum {
+	FWD_LOCAL_ADDR,
+	FWD_NEIGH,
+	FWD_ROUTE4,
+	FWD_ROUTE6,
+	FWD_LOCAL_SID,
+	FWD_MCAST_GROUP, /* these are of mcast/mcast_fwd.h */
+	FWD_MCAST_SENDER,
+	FWD_N_TABLES
+};
 extern const struct table_desc *const fwd_tables[FWD_N_TABLES];
 
 /* Port by DPDK id, or NULL. */

@@ -81,6 +81,7 @@ struct sw {
 	_Atomic(struct nr_clt *) clt;
 	struct table_registry *tables;
 	_Atomic(struct fwd *) fwd;
+	_Atomic(struct mcast_fwd *) mcast;
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
 	unsigned n_workers;

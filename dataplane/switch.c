@@ -123,10 +123,25 @@ static void free_fwd(struct sw *sw, void *what)
 	fwd_destroy(what);
 }
 
+static void free_mcast(struct sw *sw, void *what)
+{
+	mcast_fwd_inherit(atomic_load(&sw->mcast), what);
+	mcast_fwd_destroy(what);
+}
+
+static void publish_mcast(struct sw *sw, struct mcast_fwd *mcast)
+{
+	struct mcast_fwd *old = atomic_exchange_explicit(&sw->mcast, mcast, memory_order_acq_rel);
+
+	if (old != NULL)
+		sw_defer(sw, free_mcast, old);
+}
+
 static int publish(void *arg, const struct table_rows *tables, unsigned n, struct table_error *err)
 {
 	struct sw *sw = arg;
 	struct fwd *fwd, *old;
+	struct mcast_fwd *mcast = NULL;
 	int rc;
 
 	(void)n;
@@ -134,11 +149,15 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	if (rc < 0)
 		return rc;
 	rc = sw_tables_check(sw, fwd, err);
+	if (rc == 0)
+		rc = mcast_fwd_create(&tables[FWD_MCAST_GROUP], &tables[FWD_MCAST_SENDER],
+			port_by_id, sw, sw->config.workers, &mcast, err);
 	if (rc < 0) {
 		fwd_destroy(fwd);
 		return rc;
 	}
 	old = atomic_exchange_explicit(&sw->fwd, fwd, memory_order_acq_rel);
+	publish_mcast(sw, mcast);
 	sw_groups_follow(sw);
 	if (old != NULL)
 		sw_defer(sw, free_fwd, old);
@@ -317,6 +336,7 @@ static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 	w->n_workers = sw->config.workers;
 	w->shared_fwd = &sw->fwd;
 	w->shared_clt = &sw->clt;
+	w->shared_mcast = &sw->mcast;
 	w->inc = sw->groups;
 	w->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
 	w->arena_iova = sw->arena_zone->iova;
@@ -512,6 +532,7 @@ void sw_destroy(struct sw *sw)
 	sw_reclaim(sw);
 	table_registry_destroy(sw->tables);
 	fwd_destroy(atomic_load(&sw->fwd));
+	mcast_fwd_destroy(atomic_load(&sw->mcast));
 	trace_free(&sw->trace);
 	while (sw->n_workers > 0)
 		rte_free(sw->worker[--sw->n_workers]);

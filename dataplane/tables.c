@@ -129,10 +129,53 @@ static const struct table_desc local_sid = {
 	.size = 4096,
 };
 
+#define GROUP                                                                               \
+	{                                                                                   \
+		.name = "group", .help = "IPv4 or IPv6 multicast address", .type = TABLE_IP \
+	}
+
+static const struct table_desc mcast_group = {
+	.name = "mcast_group",
+	.help = "multicast groups: the ports that their packets leave by, but for the one that "
+		"they came by",
+	.n_keys = 2,
+	.keys = {GROUP, {.name = "port", .help = "port name", .type = TABLE_PORT}},
+	.n_actions = 1,
+	.actions = {{
+		.name = "member",
+		.help = "a member, or the next switch of the tree, is at this port",
+		.n_params = 1,
+		.params = {{.name = "vlan",
+			.help = "VLAN it is in; default: untagged",
+			.type = TABLE_UINT,
+			.min = 1,
+			.max = 4094,
+			.optional = true}},
+	}},
+	.size = 16384,
+};
+
+static const struct table_desc mcast_sender = {
+	.name = "mcast_sender",
+	.help = "who may send to a multicast group; without a row of it, everybody",
+	.n_keys = 2,
+	.keys = {GROUP, {.name = "src", .help = "the sender's address", .type = TABLE_IP}},
+	.n_actions = 1,
+	.actions = {{
+		.name = "from",
+		.help = "if its packets come from this port",
+		.n_params = 1,
+		.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}},
+	}},
+	.size = 16384,
+};
+
 const struct table_desc *const fwd_tables[FWD_N_TABLES] = {
 	[FWD_LOCAL_ADDR] = &local_addr,
 	[FWD_NEIGH] = &neigh,
 	[FWD_ROUTE4] = &route4,
 	[FWD_ROUTE6] = &route6,
 	[FWD_LOCAL_SID] = &local_sid,
+	[FWD_MCAST_GROUP] = &mcast_group,
+	[FWD_MCAST_SENDER] = &mcast_sender,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Routing: one longest-prefix lookup per packet, in bulk per family, to an adjacency. */
+#include "dataplane/ip/stays.h"
 #include "dataplane/runtime/node.h"
 
 enum { EDGE_REWRITE, EDGE_SRV6_LOCAL, EDGE_SRV6_ENCAP, EDGE_DROP, N_EDGES };
@@ -34,25 +35,6 @@ static void lookup(const struct worker *w, struct rte_mbuf *const *mbufs, uint16
 		meta6[i]->adj = (uint16_t)nh[i];
 }
 
-/* Addresses that stay on their link (RFC 1122 3.2.1.3, RFC 4291 2.4): never routed. */
-static bool stays4(const uint8_t *b)
-{
-	return b[0] == 0 || b[0] == 127 || b[0] >= 224 || (b[0] == 169 && b[1] == 254);
-}
-
-static bool stays6(const uint8_t *b)
-{
-	static const uint8_t zero[15];
-
-	return b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) ||
-	       (memcmp(b, zero, sizeof(zero)) == 0 && b[15] <= 1);
-}
-
-static bool stays(const struct wire_ip *ip)
-{
-	return wire_ip_is4(ip) ? stays4(ip->b + 12) : stays6(ip->b);
-}
-
 static enum drop decide(
 	const struct worker *w, const struct rte_mbuf *m, struct meta *meta, const struct adj *adj)
 {
@@ -63,7 +45,7 @@ static enum drop decide(
 		return DROP_L2_NOT_OURS;
 	if (unlikely(!fwd_vlan_ok(w->fwd, m->port, meta->pkt.vlan)))
 		return DROP_L2_VLAN;
-	if (stays(&meta->pkt.dst) || stays(&meta->pkt.src))
+	if (ip_stays(&meta->pkt.dst) || ip_stays(&meta->pkt.src))
 		return DROP_IP_NOT_ROUTABLE;
 	/* Two routers of a segment would both send it on (RFC 1812, 5.3.4). */
 	if (dmac[0] & 1)

@@ -3,6 +3,7 @@
  * switch. */
 #include "dataplane/runtime/node.h"
 #include "lib/wire/bytes.h"
+#include "lib/wire/multicast.h"
 
 enum {
 	EDGE_INC_LOOKUP,
@@ -10,6 +11,7 @@ enum {
 	EDGE_NEIGH,
 	EDGE_ICMP_ECHO,
 	EDGE_NETREDUCE,
+	EDGE_MCAST,
 	EDGE_DROP,
 	N_EDGES
 };
@@ -112,6 +114,8 @@ static rte_edge_t classify(
 	default:
 		break;
 	}
+	if (unlikely(wire_is_multicast(&meta->pkt.dst)))
+		return EDGE_MCAST;
 	if (unlikely(w->clt != NULL) && meta->pkt.kind == WIRE_ROCE)
 		return EDGE_NETREDUCE;
 	ours = fwd_is_local(w->fwd, &meta->pkt.dst);
@@ -188,6 +192,7 @@ static struct rte_node_register parse = {
 			[EDGE_NEIGH] = "neigh",
 			[EDGE_ICMP_ECHO] = "icmp_echo",
 			[EDGE_NETREDUCE] = "netreduce",
+			[EDGE_MCAST] = "mcast",
 			[EDGE_DROP] = "end",
 		},
 };

@@ -196,7 +196,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
 	fn(arg, "turns", "turns of the workers' loops", SUM(sw, turns));
 	fn(arg, "idle_turns", "turns without a packet", SUM(sw, idle_turns));
-	fn(arg, "emitted", "packets made by the engine", SUM(sw, emitted));
+	fn(arg, "emitted", "packets made by the engine, copies of multicast", SUM(sw, emitted));
 	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", SUM(sw, doubled));
 	fn(arg, "rx_missed",
 		"packets that drivers lost before the switch saw them: of which port, see ports",
@@ -220,6 +220,8 @@ bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *
 {
 	const struct fwd *fwd = atomic_load(&sw->fwd);
 
+	if (table == FWD_MCAST_GROUP || table == FWD_MCAST_SENDER)
+		return mcast_fwd_hits(atomic_load(&sw->mcast), table, row, hits);
 	if (table != FWD_LOCAL_SID || row >= fwd->n_sid)
 		return false;
 	*hits = fwd->sid[row].inherited + fwd->sid[row].hits;

@@ -172,6 +172,7 @@ void worker_turn(struct worker *w, uint64_t now)
 	w->now = now;
 	w->fwd = atomic_load_explicit(w->shared_fwd, memory_order_acquire);
 	w->clt = atomic_load_explicit(w->shared_clt, memory_order_acquire);
+	w->mcast = atomic_load_explicit(w->shared_mcast, memory_order_acquire);
 	w->n_meta = 0;
 	w->work = 0;
 	w->tracing = false;

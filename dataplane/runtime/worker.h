@@ -16,6 +16,7 @@
 #include "dataplane/egress/queue.h"
 #include "dataplane/fwd.h"
 #include "dataplane/inc/engine.h"
+#include "dataplane/mcast/mcast_fwd.h"
 #include "dataplane/netreduce/clt.h"
 #include "dataplane/port/impair.h"
 #include "dataplane/runtime/drop.h"
@@ -93,6 +94,8 @@ struct worker {
 	const struct fwd *fwd;                /* of this turn */
 	_Atomic(struct nr_clt *) *shared_clt; /* published by control */
 	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
+	_Atomic(struct mcast_fwd *) *shared_mcast; /* published by control */
+	const struct mcast_fwd *mcast;             /* of this turn; NULL: no groups */
 	const struct inc_table *inc;
 	struct sw_rnic *rnic;   /* the switch's own, of worker 0; NULL: another's */
 	uint64_t rnic_deadline; /* when it wants to be asked again */
