@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers ARP requests and neighbour solicitations: for the switch's own addresses on any port, and
- * on ports with proxy_arp for every address that is routed to another port. Neighbours are
- * configured, so that answers and announcements of others teach nothing. */
+ * on ports with proxy_arp for every address that is routed to another port or into a tunnel, or is
+ * one of the switch's SIDs. Neighbours are configured, so that answers and announcements of others
+ * teach nothing. */
 #include "dataplane/ip/asker.h"
 #include "dataplane/runtime/node.h"
 
@@ -17,6 +18,8 @@ static bool wanted(
 	if (!w->port[port].proxy_arp || !fwd_vlan_ok(w->fwd, port, tci))
 		return false;
 	adj = fwd_lookup(w->fwd, target);
+	if (adj->kind == ADJ_ENCAP || adj->kind == ADJ_SID)
+		return true;
 	/* Whoever is on the asking port, in the same VLAN, answers for himself. */
 	return adj->kind == ADJ_REWRITE && (adj->port != port || adj->vlan != (tci & WIRE_VLAN_ID));
 }

@@ -196,8 +196,8 @@ const struct ctl_field ctl_dscp_config = {
 
 static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 	{"proxy_arp", CTL_BOOL, .dflt = "false",
-		.help = "answer ARP and ND on this port for every address that is reached through "
-			"another one as well"},
+		.help = "answer ARP and ND on this port as well for every address that is reached "
+			"through another one or a tunnel, and for SIDs of the switch"},
 	{"queue", CTL_OBJECT, .fields = queue_fields, .help = "what waits for this port"},
 	{"impair", CTL_OBJECT, .fields = impair_fields,
 		.help = "bad weather on this port, for tests"},

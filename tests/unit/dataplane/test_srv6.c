@@ -297,6 +297,35 @@ static void packed(void **state)
 	free(huge);
 }
 
+/* A port with proxy_arp stands for what lies behind a tunnel, and for the switch's SIDs. */
+static void neighbour_questions(void **state)
+{
+	static const char *const asked[] = {"fd20::7", "fcbb:bb00:5012:542a::", "fcbb:bb00:7777::"};
+	static const uint8_t asker[6] = {2, 0, 0, 0, 0, 10};
+	struct table_entry e = row("fd20::", 16, ENCAP);
+	struct wire_ip host = h_host6(0);
+	uint8_t b[128];
+	struct frame f;
+
+	(void)state;
+	h_stop(sw);
+	sw = h_start(3, NULL, "{'proxy_arp':true}");
+	e.param[0].ip = h_ip("fd77::5:12");
+	e.param[1].ip = h_ip("fd00::b");
+	insert(FWD_ROUTE6, &e);
+	e = row("fcbb:bb00:5012::", 48, UN);
+	insert(FWD_LOCAL_SID, &e);
+	for (unsigned i = 0; i < 3; i++) {
+		struct wire_ip target = h_ip(asked[i]);
+		unsigned len = (unsigned)wire_build_ns(b, sizeof(b), asker, &host, &target, 0);
+
+		if (i == 2) /* of nobody */
+			h_expect_drop(sw, 0, b, len, "neigh_unknown");
+		else
+			h_exchange(sw, 0, b, len, 0, &f);
+	}
+}
+
 /* A tunnel whose way leads into itself, and a path of nothing but our own uSIDs. */
 static void loops(void **state)
 {
@@ -441,6 +470,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(end_and_pop, start, stop),
 		cmocka_unit_test_setup_teardown(unpacked, start, stop),
 		cmocka_unit_test_setup_teardown(packed, start, stop),
+		cmocka_unit_test_setup_teardown(neighbour_questions, start, stop),
 		cmocka_unit_test_setup_teardown(loops, start, stop),
 		cmocka_unit_test_setup_teardown(echo, start, stop),
 		cmocka_unit_test_setup_teardown(hits, start, stop),
