@@ -22,6 +22,7 @@ class Topology:
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
             'switches': {'name', 'ip', 'ip6', 'parent', 'workers'},
             'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports'}}
+    namespaces = True  # hosts may have
     NICS = ('incline', 'soft-roce')  # the software RNIC in a process of ours; a virtual machine
 
     def __init__(self, doc):
@@ -124,6 +125,20 @@ class Topology:
         """Names of everything below a switch that is wired to it: as children, with every port of a host."""
         return [s['name'] for s in self.switches if s.get('parent') == switch] + \
             [p['name'] for p in self.ports if p['switch'] == switch]
+
+    # What a lab asks of any kind of fabric (incline_planes.py has the other):
+
+    def switch_config(self, folder, name, impair=None):
+        return switch_config(self, folder, name, impair)
+
+    def rnic_config(self, folder, port, netns=False):
+        return rnic_config(self, folder, port, netns)
+
+    def group_config(self, folder, name, bootstrap, reproducible, key='ip'):
+        return group_config(self, folder, name, bootstrap, reproducible, key)
+
+    def paths(self, host):
+        """What a host knows of paths: here there is one to everything; None."""
 
 
 class Folder:

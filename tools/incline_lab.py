@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fabric (incline_fabric.py) brought to life on this machine: what tools/lab, tools/demo and the process tests
+"""A fabric (incline_fabric.py, incline_planes.py) brought to life on this machine: what tools/lab, tools/demo and the process tests
 share. Switches are incline-switch processes; a host is a configuration of the software RNIC that any verbs program
 takes over its environment, or a virtual machine with Soft-RoCE (incline_guest.py). Links are memif: the switch is the
 server, what is behind it the zero-copy client; to a virtual machine they are vhost-user."""
@@ -13,7 +13,6 @@ import socket
 import subprocess
 import time
 
-import incline_fabric
 import incline_guest
 import incline_netns
 from incline_fabric import Folder, LabError, addresses
@@ -82,7 +81,7 @@ class Lab(Folder):
 
     def group_config(self, topo, name, reproducible, key='ip'):
         """key: ip or ip6, which of the nodes' addresses the group uses."""
-        return incline_fabric.group_config(topo, self, name, self.bootstrap(topo, name, key), reproducible, key)
+        return topo.group_config(self, name, self.bootstrap(topo, name, key), reproducible, key)
 
     # ---- life ----
 
@@ -124,6 +123,8 @@ class Lab(Folder):
         for program in ('apps/incline-switch', 'lib/verbs/libincline_verbs.so'):
             if not os.path.exists(os.path.join(build_dir(), program)):
                 raise LabError(f'{program} is not built; run tools/build')
+        if netns and not topo.namespaces:
+            raise LabError('--netns: hosts with a port in each of several planes have no network namespaces')
         self.check_dir(topo)
         os.makedirs(self.dir, mode=0o700, exist_ok=True)
         with self.lock():
@@ -139,7 +140,7 @@ class Lab(Folder):
             self.write_files(topo, state)
             if netns:
                 self.netns.make(topo)
-            # Parents first: they are the servers of their children's links.
+            # Servers of links first: parents of their children's.
             for s in sorted(topo.switches, key=lambda s: len(topo.path(s['name']))):
                 row = {'name': s['name'], 'ip': s['ip']}
                 state['switches'].append(row)
@@ -161,14 +162,17 @@ class Lab(Folder):
         for i, h in enumerate(topo.hosts):
             ports = topo.ports_of_host(h['name'])
             for p in ports if h not in topo.guests else ():
-                write_json(self.path(f"{p['name']}.json"), incline_fabric.rnic_config(topo, self, p, bool(self.netns)))
+                write_json(self.path(f"{p['name']}.json"), topo.rnic_config(self, p, bool(self.netns)))
             state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i,
                                    'nic': h['nic'], 'ports': [p['name'] for p in ports]})
             if self.netns and h not in topo.guests:
                 state['hosts'][-1]['netns'] = self.netns.name(h['name'])
-        write_json(self.path('group.json'), self.group_config(topo, topo.name, False))
-        write_json(self.path('group-reproducible.json'),
-                   self.group_config(topo, topo.name + '-r', True))
+            if topo.paths(h):
+                write_json(self.path(f"{h['name']}.paths.json"), topo.paths(h))
+        for file, name, reproducible in (('group', topo.name, False), ('group-reproducible', topo.name + '-r', True)):
+            group = self.group_config(topo, name, reproducible)
+            if group:
+                write_json(self.path(file + '.json'), group)
         write_json(self.path('lab.json'), state)
 
     def start_keepers(self, state):
@@ -210,7 +214,7 @@ class Lab(Folder):
     def start_switch(self, topo, row, impair, state):
         name = row['name']
         config = self.path(f'{name}.json')
-        write_json(config, incline_fabric.switch_config(topo, self, name, impair))
+        write_json(config, topo.switch_config(self, name, impair))
         said = self.start_process(row, [os.path.join(build_dir(), 'apps/incline-switch'), '-c', config], state)
         if ' and tcp:' in said:
             row['tcp'] = said.split(' and ')[1].split()[0]
@@ -308,7 +312,8 @@ class Lab(Folder):
         others = [p for p in env.get('LD_PRELOAD', '').split(':') if p != shim]
         env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('INCLINE_PRELOAD_FIRST'), shim, *others]))
         env['INCLINE_RNIC'] = ':'.join(self.path(f'{port}.json') for port in host['ports'])
-        env['INCLINE_GROUP'] = self.path(group)
+        if os.path.exists(self.path(group)):  # a fabric of planes has none
+            env['INCLINE_GROUP'] = self.path(group)
         env['INCLINE_RANK'] = str(host['rank'])
         return env
 

@@ -14,13 +14,14 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port  # noqa: E402
+import incline_planes  # noqa: E402
 
 __all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'topology']
 
 
 def topology(name):
     with open(os.path.join(TOP, 'tools/fabrics', name + '.json')) as f:
-        return Topology(json.load(f))
+        return incline_planes.topology(json.load(f))
 
 
 def listening(port):

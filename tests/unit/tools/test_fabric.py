@@ -28,7 +28,10 @@ class Configurations(unittest.TestCase):
     def test_both_ends_of_every_link_agree(self):
         for name in sorted(os.listdir(os.path.join(TOP, 'tools/fabrics'))):
             with open(os.path.join(TOP, 'tools/fabrics', name)) as f:
-                topo = Topology(json.load(f))
+                doc = json.load(f)
+            if 'planes' in doc:
+                continue  # test_planes.py
+            topo = Topology(doc)
             switches = [switch_config(topo, FOLDER, s['name']) for s in topo.switches]
             ports = {(s['name'], p['name']): p for s in switches for p in s['ports']}
             for s in switches:
