@@ -1,416 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server: one libevent loop over the listening sockets and their connections. A client can take
- * no more than its share: the length of a line, the time for one, the requests per turn and the
- * bytes of answers that wait for it are bounded. */
+/* The agent behind its sockets (lib/ctl/server.h). */
 #include "ctrl/agent/agent.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/listener.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "ctrl/agent/listen.h"
 #include "ctrl/agent/rpc.h"
 #include "lib/ctl/config.h"
+#include "lib/ctl/listen.h"
+#include "lib/ctl/server.h"
 
-enum {
-	/* Of all connections, only so many hold owners (OWNER_MAX_HELD) and only so many are TCP's:
-	 * the operator on this machine always finds a place, at worst that of whoever has been
-	 * silent longest and holds nothing. */
-	MAX_CLIENTS = 512,
-	MAX_TCP_CLIENTS = 384,
-	TICK_MS = 100,
-	LINES_PER_TURN = 32,
-	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
-	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
-	INPUT_LIMIT = CTL_MAX_LINE + 4096,
-	MAX_PARTING = 32,
-	PARTING_TICKS = 10,
-};
-
-struct client {
-	LIST_ENTRY(client) link;
-	struct server *server;
-	struct bufferevent *bev;
-	bool tcp;
-	struct agent_peer peer;
-	uint64_t used_ns;    /* when it last sent or took something */
-	uint64_t partial_ns; /* since when a line is unfinished, 0: none is */
-	bool held;           /* reading is off until answers are taken */
-	bool eof;            /* the peer sends no more */
-	bool closing;        /* to be closed when the answers are sent */
-};
-
-struct server {
+struct served {
 	struct agent *agent;
-	struct event_base *base;
-	struct evconnlistener *listener[MAX_LISTENERS];
-	unsigned n_listeners;
-	struct event *tick;
-	volatile sig_atomic_t *stop;
-	struct agent_options limits;
 	bool tcp_full; /* TCP may do everything */
-	bool paused;   /* accepting, after an error */
-	unsigned n_clients, n_tcp;
-	LIST_HEAD(, client) clients;
-	/* Turned away, and told why. A socket that is closed with something unread resets its
-	 * connection, and the peer may lose what it was told: closed when the peer has closed, or a
-	 * second later. */
-	struct parting {
-		evutil_socket_t fd;
-		unsigned ticks; /* left */
-	} parting[MAX_PARTING];
-	unsigned n_parting;
 };
 
-/* ---- connections ---- */
-
-static void client_free(struct client *c)
+static uint64_t now(void *arg)
 {
-	LIST_REMOVE(c, link);
-	c->server->n_clients--;
-	c->server->n_tcp -= c->tcp;
-	agent_peer_gone(c->server->agent, &c->peer);
-	bufferevent_free(c->bev);
-	free(c);
+	const struct served *s = arg;
+
+	return sw_now(s->agent->sw);
 }
 
-static size_t waiting_output(const struct client *c)
+static void come(void *arg, void *peer, bool tcp)
 {
-	return evbuffer_get_length(bufferevent_get_output(c->bev));
+	const struct served *s = arg;
+	struct agent_peer *p = peer;
+
+	p->restricted = tcp && !s->tcp_full;
 }
 
-static void client_send(struct client *c, char *line)
+static void gone(void *arg, void *peer)
 {
-	if (!line)
-		return;
-	bufferevent_write(c->bev, line, strlen(line));
-	bufferevent_write(c->bev, "\n", 1);
-	free(line);
+	const struct served *s = arg;
+
+	agent_peer_gone(s->agent, peer);
 }
 
-/* Closes as soon as what is to be sent has been sent. May free c. */
-static void client_finish(struct client *c)
+static enum ctl_hold holds(void *arg, const void *peer)
 {
-	c->closing = true;
-	bufferevent_disable(c->bev, EV_READ);
-	if (!waiting_output(c))
-		client_free(c);
+	const struct agent_peer *p = peer;
+
+	(void)arg;
+	return p->owner ? CTL_HOLD_PLACE : p->subscribed ? CTL_HOLD_LISTENS : CTL_HOLD_NOTHING;
 }
 
-static void client_refuse(struct client *c, const char *why)
+static char *line(void *arg, void *peer, const char *text, size_t len)
 {
-	client_send(c, agent_error_line(CTL_INVALID_REQUEST, why));
-	client_finish(c);
+	const struct served *s = arg;
+
+	return agent_handle_line(s->agent, peer, text, len);
 }
 
-static void note_partial(struct client *c, size_t left)
+static char *unasked(void *arg, void *peer)
 {
-	if (!left)
-		c->partial_ns = 0;
-	else if (!c->partial_ns)
-		c->partial_ns = sw_now(c->server->agent->sw);
+	const struct served *s = arg;
+
+	return agent_next_event(s->agent, peer);
 }
 
-/* Serves whole lines. May free c. */
-static void client_serve(struct client *c)
+static void tick(void *arg, uint64_t at)
 {
-	struct evbuffer *in = bufferevent_get_input(c->bev);
+	const struct served *s = arg;
 
-	for (unsigned turn = 0; turn < LINES_PER_TURN; turn++) {
-		size_t len;
-
-		if (waiting_output(c) > HELD_OUTPUT) {
-			c->held = true;
-			c->partial_ns = 0;
-			bufferevent_disable(c->bev, EV_READ);
-			return;
-		}
-		char *line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF);
-		if (!line) {
-			if (evbuffer_get_length(in) > CTL_MAX_LINE)
-				client_refuse(c, "request is longer than 1048576 bytes");
-			else if (c->eof)
-				client_finish(c);
-			else
-				note_partial(c, evbuffer_get_length(in));
-			return;
-		}
-		c->partial_ns = 0;
-		if (len > CTL_MAX_LINE) {
-			free(line);
-			client_refuse(c, "request is longer than 1048576 bytes");
-			return;
-		}
-		client_send(c, agent_handle_line(c->server->agent, &c->peer, line, len));
-		free(line);
-	}
-	/* The rest in another turn: others want to be served too. */
-	bufferevent_trigger(c->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
-}
-
-static void on_read(struct bufferevent *bev, void *arg)
-{
-	struct client *c = arg;
-
-	(void)bev;
-	c->used_ns = sw_now(c->server->agent->sw);
-	if (!c->held && !c->closing)
-		client_serve(c);
-}
-
-static void on_written(struct bufferevent *bev, void *arg)
-{
-	struct client *c = arg;
-
-	c->used_ns = sw_now(c->server->agent->sw);
-	if (c->closing) {
-		if (!waiting_output(c))
-			client_free(c);
-		return;
-	}
-	if (!c->held)
-		return;
-	c->held = false;
-	if (!c->eof)
-		bufferevent_enable(bev, EV_READ);
-	client_serve(c);
-}
-
-static void on_event(struct bufferevent *bev, short what, void *arg)
-{
-	struct client *c = arg;
-
-	(void)bev;
-	if (!(what & BEV_EVENT_EOF)) {
-		client_free(c); /* error, or a stalled reader */
-		return;
-	}
-	c->eof = true;
-	if (!c->held && !c->closing)
-		client_serve(c);
-}
-
-/* ---- accepting ---- */
-
-/* Has the peer closed? */
-static bool is_gone(evutil_socket_t fd)
-{
-	char unread[4096];
-	ssize_t n = 1;
-
-	for (int i = 0; i < 16 && n > 0; i++)
-		n = recv(fd, unread, sizeof(unread), MSG_DONTWAIT);
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-}
-
-static void part(struct server *s, bool all)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < s->n_parting; i++) {
-		struct parting *p = &s->parting[i];
-
-		if (all || p->ticks-- == 0 || is_gone(p->fd))
-			evutil_closesocket(p->fd);
-		else
-			s->parting[kept++] = *p;
-	}
-	s->n_parting = kept;
-}
-
-static void turn_away(struct server *s, evutil_socket_t fd, const char *why)
-{
-	char *line = agent_error_line(CTL_REFUSED, why);
-
-	if (line && send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
-		(void)!send(fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	free(line);
-	if (s->n_parting == MAX_PARTING) {
-		evutil_closesocket(fd);
-		return;
-	}
-	shutdown(fd, SHUT_WR);
-	s->parting[s->n_parting++] = (struct parting){fd, PARTING_TICKS};
-}
-
-/* The one that has been silent longest and holds nothing makes room. */
-static bool make_room(struct server *s, bool tcp)
-{
-	struct client *c, *oldest = NULL;
-
-	LIST_FOREACH(c, &s->clients, link)
-	if (!c->peer.owner && (c->tcp || !tcp) && (!oldest || c->used_ns < oldest->used_ns))
-		oldest = c;
-	if (oldest)
-		client_free(oldest);
-	return oldest != NULL;
-}
-
-/* Why there is no place for another, NULL: there is. */
-static const char *no_place(struct server *s, bool tcp)
-{
-	if (tcp && s->n_tcp >= MAX_TCP_CLIENTS && !make_room(s, true))
-		return "too many TCP clients, the limit is 384";
-	if (s->n_clients >= MAX_CLIENTS && !make_room(s, false))
-		return "too many clients, the limit is 512";
-	return NULL;
-}
-
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
-	int len, void *arg)
-{
-	struct server *s = arg;
-	struct timeval stall = {
-		.tv_sec = s->limits.stall_ms / 1000, .tv_usec = s->limits.stall_ms % 1000 * 1000};
-	const bool tcp = from->sa_family != AF_UNIX;
-	const char *why = no_place(s, tcp);
-	struct client *c = NULL;
-	struct bufferevent *bev = NULL;
-
-	(void)listener, (void)len;
-	if (why) {
-		turn_away(s, fd, why);
-		return;
-	}
-	if (tcp)
-		ctl_tcp_options(fd);
-	c = calloc(1, sizeof(*c));
-	if (c)
-		bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (!bev) {
-		free(c);
-		turn_away(s, fd, "out of memory");
-		return;
-	}
-	c->server = s;
-	c->bev = bev;
-	c->tcp = tcp;
-	c->peer.restricted = tcp && !s->tcp_full;
-	c->used_ns = sw_now(s->agent->sw);
-	LIST_INSERT_HEAD(&s->clients, c, link);
-	s->n_clients++;
-	s->n_tcp += tcp;
-	bufferevent_setcb(bev, on_read, on_written, on_event, c);
-	bufferevent_setwatermark(bev, EV_READ, 0, INPUT_LIMIT);
-	bufferevent_setwatermark(bev, EV_WRITE, HELD_OUTPUT / 2, 0);
-	bufferevent_set_timeouts(bev, NULL, &stall);
-	bufferevent_enable(bev, EV_READ | EV_WRITE);
-}
-
-/* Out of descriptors: trying again at once would only burn CPU. */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-	struct server *s = arg;
-
-	evconnlistener_disable(listener);
-	s->paused = true;
-}
-
-/* As much as it takes; the rest at the next tick. */
-static void tell_events(struct client *c)
-{
-	char *line;
-
-	while (waiting_output(c) <= HELD_OUTPUT &&
-		(line = agent_next_event(c->server->agent, &c->peer)))
-		client_send(c, line);
-}
-
-static void on_tick(evutil_socket_t fd, short what, void *arg)
-{
-	struct server *s = arg;
-	uint64_t now = sw_now(s->agent->sw);
-	struct client *c, *next;
-
-	(void)fd, (void)what;
-	if (*s->stop) {
-		event_base_loopbreak(s->base);
-		return;
-	}
-	sw_tick(s->agent->sw, now);
-	agent_tick(s->agent, now);
-	part(s, false);
-	for (c = LIST_FIRST(&s->clients); c; c = next) {
-		next = LIST_NEXT(c, link);
-		if (!c->closing && c->partial_ns &&
-			now - c->partial_ns > s->limits.line_ms * 1000000ULL)
-			client_refuse(c, "line was not finished in time");
-		else if (c->peer.subscribed && !c->closing)
-			tell_events(c);
-		else if (!c->peer.owner && now - c->used_ns > s->limits.idle_ms * 1000000ULL)
-			client_free(c);
-	}
-	if (s->paused) {
-		s->paused = false;
-		for (unsigned i = 0; i < s->n_listeners; i++)
-			evconnlistener_enable(s->listener[i]);
-	}
-}
-
-/* ---- life ---- */
-
-/* Takes the descriptors: those that are not listened at are closed. */
-static int server_open(struct server *s, const int *fd, unsigned n)
-{
-	static const struct timeval tick = {.tv_usec = TICK_MS * 1000};
-
-	s->base = event_base_new();
-	for (unsigned i = 0; i < n; i++) {
-		struct evconnlistener *l = NULL;
-
-		if (s->base)
-			l = evconnlistener_new(s->base, on_accept, s,
-				LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd[i]);
-		if (!l) {
-			close(fd[i]);
-			continue;
-		}
-		evconnlistener_set_error_cb(l, on_accept_error);
-		s->listener[s->n_listeners++] = l;
-	}
-	if (s->n_listeners != n)
-		return -ENOMEM;
-	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
-	return s->tick && !event_add(s->tick, &tick) ? 0 : -ENOMEM;
-}
-
-static void server_close(struct server *s)
-{
-	while (!LIST_EMPTY(&s->clients))
-		client_free(LIST_FIRST(&s->clients));
-	part(s, true);
-	if (s->tick)
-		event_free(s->tick);
-	for (unsigned i = 0; i < s->n_listeners; i++)
-		evconnlistener_free(s->listener[i]);
-	if (s->base)
-		event_base_free(s->base);
+	sw_tick(s->agent->sw, at);
+	agent_tick(s->agent, at);
 }
 
 static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_atomic_t *stop,
-	const json_t *config, const struct agent_options *limits)
+	const json_t *config, const struct agent_options *o)
 {
-	struct server s = {.agent = agent,
-		.stop = stop,
-		.tcp_full = ctl_bool(&ctl_switch_config, config, "control_tcp_full"),
-		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
-			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS,
-			.idle_ms = limits->idle_ms ? limits->idle_ms
-						   : (unsigned)ctl_int(&ctl_switch_config, config,
-							     "control_idle_ms")}};
-	int rc = server_open(&s, fd, n);
+	static const struct ctl_server_ops ops = {
+		sizeof(struct agent_peer), now, come, gone, holds, line, unasked, tick};
+	const struct ctl_server_limits limits = {o->line_ms, o->stall_ms,
+		o->idle_ms ? o->idle_ms
+			   : (unsigned)ctl_int(&ctl_switch_config, config, "control_idle_ms")};
+	struct served s = {agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full")};
+	struct event_base *base = event_base_new();
+	int rc;
 
-	if (!rc && event_base_dispatch(s.base) < 0)
-		rc = -EIO;
-	server_close(&s);
+	if (!base) {
+		for (unsigned i = 0; i < n; i++)
+			close(fd[i]);
+		return -ENOMEM;
+	}
+	rc = ctl_serve(&ops, &s, base, fd, n, stop, &limits);
+	event_base_free(base);
 	return rc;
 }
 
@@ -421,13 +99,13 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	char name[CTL_ADDRESS_STRLEN] = "";
 	struct stat ours = {0};
 	struct agent *agent;
-	int fd[MAX_LISTENERS];
+	int fd[CTL_MAX_LISTENERS];
 	int rc = agent_create(sw, rpc_string(config, "startup_file"), &agent);
 
 	if (rc)
 		return rc;
 	signal(SIGPIPE, SIG_IGN);
-	int n = agent_listen(socket_path, tcp, fd, name);
+	int n = ctl_listen(socket_path, tcp, fd, name);
 	if (n < 0) {
 		agent_destroy(agent);
 		return n;
@@ -438,7 +116,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	rc = serve(agent, fd, (unsigned)n, stop, config, limits);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
-	agent_unlisten(socket_path, &ours);
+	ctl_unlisten(socket_path, &ours);
 	agent_destroy(agent);
 	return rc;
 }
@@ -449,4 +127,9 @@ int agent_run(
 	static const struct agent_options defaults;
 
 	return agent_run_with(sw, socket_path, config, stop, &defaults);
+}
+
+int agent_check_config(const json_t *config, char *err, size_t cap)
+{
+	return ctl_listen_check(rpc_string(config, "control_tcp"), err, cap);
 }

@@ -74,7 +74,4 @@ char *agent_next_event(struct agent *agent, struct agent_peer *peer);
 void agent_tick(struct agent *agent, uint64_t now);
 uint64_t agent_due(const struct agent *agent);
 
-/* An error answer without id, as for a request that could not be read. */
-char *agent_error_line(int code, const char *message);
-
 #endif

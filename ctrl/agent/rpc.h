@@ -11,7 +11,7 @@
 #include "ctrl/agent/events.h"
 #include "ctrl/agent/owners.h"
 #include "dataplane/switch.h"
-#include "lib/ctl/schema.h"
+#include "lib/ctl/rpc.h"
 
 struct agent {
 	struct sw *sw;
@@ -24,33 +24,9 @@ struct agent {
 	struct agent_peer *peer; /* whose request is being handled; NULL: anybody's */
 };
 
-struct rpc_error {
-	int code;   /* JSON-RPC code */
-	int err;    /* negative errno, 0: none */
-	long index; /* in a batch, -1: none */
-	char path[CTL_PATH_LEN];
-	char msg[512];
-};
-
 /* 0 and *result a new reference; else nothing has changed and *e is filled in by rpc_fail. */
 typedef int (*rpc_handler)(
 	struct agent *a, const json_t *params, json_t **result, struct rpc_error *e);
-
-/* Sets *e and returns err (negative). The code follows from err: -EINVAL is CTL_INVALID_PARAMS,
- * anything else CTL_REFUSED. */
-int rpc_fail(struct rpc_error *e, int err, const char *path, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-/* The same from a message "path: reason" as the dataplane words them. */
-int rpc_fail_text(struct rpc_error *e, int err, const char *text);
-
-/* A string of any bytes: what is not UTF-8 is replaced. */
-json_t *rpc_text(const char *text);
-
-/* Members of checked parameters, with a default. */
-bool rpc_bool(const json_t *params, const char *name, bool otherwise);
-int64_t rpc_int(const json_t *params, const char *name, int64_t otherwise);
-const char *rpc_string(const json_t *params, const char *name); /* NULL if absent */
 
 /* rpc_node.c: may a group be made for the job and epoch that the parameters name; it was. */
 int rpc_epoch_check(struct agent *a, const json_t *params, struct rpc_error *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ctrl/agent/listen.h"
+#include "lib/ctl/listen.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "ctrl/agent/agent.h"
 
 enum { BACKLOG = 64 };
 
@@ -94,9 +92,8 @@ static const char *tcp_hint(int rc)
 	return strerror(-rc);
 }
 
-int agent_check_config(const json_t *config, char *err, size_t cap)
+int ctl_listen_check(const char *tcp, char *err, size_t cap)
 {
-	const char *tcp = json_string_value(json_object_get(config, "control_tcp"));
 	struct ctl_address at;
 	int rc = tcp ? ctl_listen_parse(tcp, &at) : 0;
 
@@ -130,7 +127,7 @@ static int listen_tcp(const char *where, char name[CTL_ADDRESS_STRLEN])
 
 /* ---- both ---- */
 
-void agent_unlisten(const char *path, const struct stat *ours)
+void ctl_unlisten(const char *path, const struct stat *ours)
 {
 	struct stat st;
 
@@ -138,8 +135,8 @@ void agent_unlisten(const char *path, const struct stat *ours)
 		unlink(path);
 }
 
-int agent_listen(
-	const char *path, const char *tcp, int fd[MAX_LISTENERS], char name[CTL_ADDRESS_STRLEN])
+int ctl_listen(
+	const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS], char name[CTL_ADDRESS_STRLEN])
 {
 	fd[0] = listen_at(path);
 	if (fd[0] < 0) {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where a server listens: a UNIX socket, and TCP if its configuration names an address. */
+#ifndef CTL_LISTEN_H
+#define CTL_LISTEN_H
+
+#include <sys/stat.h>
+
+#include "lib/ctl/address.h"
+
+enum { CTL_MAX_LISTENERS = 2 };
+
+/* The UNIX socket, then the TCP one if there is to be one (tcp may be NULL; name becomes where that
+ * really is). How many, or -errno after a line on stderr. */
+int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
+	char name[CTL_ADDRESS_STRLEN]);
+
+/* What a table of fields cannot tell of "control_tcp" (NULL: there is none): whether it is an
+ * address to listen at. -EINVAL with a reason in err. */
+int ctl_listen_check(const char *tcp, char *err, size_t cap);
+
+/* Removes our socket, but not one that somebody else has put there since. */
+void ctl_unlisten(const char *path, const struct stat *ours);
+
+#endif
