@@ -33,7 +33,7 @@ const char *sw_name(const struct sw *sw);
 /* Its clock, in nanoseconds: what times in here are counted by. */
 uint64_t sw_now(const struct sw *sw);
 /* The configuration as given, without "tables" (new reference). */
-json_t *sw_config(const struct sw *sw);
+json_t *sw_config_json(const struct sw *sw);
 
 /* Tables: local addresses, neighbours, routes (see dataplane/tables.c for the descriptors). */
 struct table_registry *sw_tables(struct sw *sw);

@@ -9,16 +9,6 @@
 #include "dataplane/sw.h"
 #include "lib/ctl/config.h"
 
-int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, SW_ERR_LEN, fmt, ap);
-	va_end(ap);
-	return error;
-}
-
 static int get_addresses(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 {
 	const json_t *list = json_object_get(json, "addresses"), *v;

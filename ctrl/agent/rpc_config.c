@@ -56,7 +56,7 @@ static json_t *tables_json(struct sw *sw, const json_t *config, json_int_t *entr
 
 static json_t *running_config(struct sw *sw, json_int_t *entries)
 {
-	json_t *given = sw_config(sw), *config = json_copy(given);
+	json_t *given = sw_config_json(sw), *config = json_copy(given);
 
 	json_decref(given);
 	json_object_del(config, "startup_file");

@@ -3,6 +3,7 @@
 #include "dataplane/runtime/host_ops.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <rte_malloc.h>
 #include <string.h>
 
@@ -71,6 +72,37 @@ bool sw_host_is_read(const struct sw *sw, unsigned slot)
 			   __atomic_load_n(&lent->returned, __ATOMIC_ACQUIRE);
 	}
 	return is_read;
+}
+
+/* By this own address, if the switch has several of its family; UINT_MAX: nothing is said by it. */
+static unsigned by_address(const struct sw *sw, const struct wire_ip *own)
+{
+	unsigned alike = 0, mine = UINT_MAX;
+
+	for (unsigned i = 0; i < sw->config.n_addresses; i++) {
+		const struct wire_ip *ip = &sw->config.addresses[i];
+
+		if (wire_ip_eq(ip, own))
+			mine = alike;
+		alike += wire_ip_is4(ip) == wire_ip_is4(own);
+	}
+	return alike > 1 && mine < alike ? mine % sw->n_workers : UINT_MAX;
+}
+
+unsigned sw_host_place(const struct sw *sw, const struct wire_ip *own)
+{
+	unsigned n[WORKER_MAX] = {0}, best = own != NULL ? by_address(sw, own) : UINT_MAX;
+
+	if (best != UINT_MAX)
+		return best;
+	for (unsigned slot = 1; slot < SW_RING_SLOT0; slot++)
+		n[inc_owner(sw->groups, slot)] += sw->groups->group[slot] != NULL;
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
+		n[inc_owner(sw->groups, SW_RING_SLOT0 + i)] += sw->ring[i] != NULL;
+	best = 0;
+	for (unsigned i = 1; i < sw->n_workers; i++)
+		best = n[i] < n[best] ? i : best;
+	return best;
 }
 
 void *sw_host_alloc(size_t bytes)

@@ -3,7 +3,7 @@
  * they keep the books of, and when its packet path has let go of something. They know nothing else
  * of it, and nothing of DPDK, so that the same books are kept in the program (host_ops.c, switch.c,
  * switch_rnic.c), on virtual time (lib/sim/agent.c) and in the model checker. Whoever links them
- * brings these functions, sw_now (switch.h), and sw_defer, sw_reclaim and sw_fail (sw.h). */
+ * brings these functions, sw_now (switch.h), and sw_defer and sw_reclaim (sw.h). */
 #ifndef DATAPLANE_HOST_OPS_H
 #define DATAPLANE_HOST_OPS_H
 

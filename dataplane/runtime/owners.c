@@ -1,45 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which worker owns which group and ring: where new ones go, how they move, what each worker has.
- */
+/* Which worker owns which group and ring: how they move, what each worker has. */
 #include <errno.h>
-#include <limits.h>
 #include <rte_lcore.h>
 
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
-
-/* ---- placing ---- */
-
-/* By this own address, if the switch has several of its family; UINT_MAX: nothing is said by it. */
-static unsigned by_address(const struct sw *sw, const struct wire_ip *own)
-{
-	unsigned alike = 0, mine = UINT_MAX;
-
-	for (unsigned i = 0; i < sw->config.n_addresses; i++) {
-		const struct wire_ip *ip = &sw->config.addresses[i];
-
-		if (wire_ip_eq(ip, own))
-			mine = alike;
-		alike += wire_ip_is4(ip) == wire_ip_is4(own);
-	}
-	return alike > 1 && mine < alike ? mine % sw->n_workers : UINT_MAX;
-}
-
-unsigned sw_host_place(const struct sw *sw, const struct wire_ip *own)
-{
-	unsigned n[WORKER_MAX] = {0}, best = own != NULL ? by_address(sw, own) : UINT_MAX;
-
-	if (best != UINT_MAX)
-		return best;
-	for (unsigned slot = 1; slot < SW_RING_SLOT0; slot++)
-		n[inc_owner(sw->groups, slot)] += sw->groups->group[slot] != NULL;
-	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
-		n[inc_owner(sw->groups, SW_RING_SLOT0 + i)] += sw->ring[i] != NULL;
-	best = 0;
-	for (unsigned i = 1; i < sw->n_workers; i++)
-		best = n[i] < n[best] ? i : best;
-	return best;
-}
 
 /* ---- moving ---- */
 

@@ -54,30 +54,6 @@ static void drop_unsendable(struct worker *w, struct lport *lp)
 	lp->n_tx = (uint16_t)kept;
 }
 
-unsigned worker_send(
-	struct lport *lp, struct rte_mbuf **mbufs, unsigned n, uint32_t bytes[WORKER_TX_BURST])
-{
-	unsigned sent = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		bytes[i] = mbufs[i]->pkt_len;
-	if (lp->tx_lock != NULL)
-		rte_spinlock_lock(lp->tx_lock);
-	while (sent < n) {
-		unsigned k = port_tx_burst(lp->port, mbufs + sent, n - sent);
-
-		if (k == 0)
-			break;
-		sent += k;
-	}
-	if (lp->tx_lock != NULL)
-		rte_spinlock_unlock(lp->tx_lock);
-	for (unsigned i = 0; i < sent; i++)
-		lp->tx_bytes += bytes[i];
-	lp->tx_packets += sent;
-	return sent;
-}
-
 void worker_flush(struct worker *w, struct lport *lp)
 {
 	uint64_t start = rte_rdtsc();

@@ -148,7 +148,7 @@ static inline struct meta *meta_of(struct worker *w, const struct rte_mbuf *m)
  * not take waits in its queues. */
 void worker_flush(struct worker *w, struct lport *lp);
 
-/* waiting.c: the packets in tx from `first` on come to wait. worker_serve sends what waits, as far
+/* transmit.c: the packets in tx from `first` on come to wait. worker_serve sends what waits, as far
  * as the port takes it; worker_wait ends with that. */
 void worker_wait(struct worker *w, struct lport *lp, unsigned first);
 void worker_serve(struct worker *w, struct lport *lp);

@@ -192,16 +192,6 @@ void sw_reclaim(struct sw *sw)
 	(void)sw;
 }
 
-int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, SW_ERR_LEN, fmt, ap);
-	va_end(ap);
-	return error;
-}
-
 void *sw_host_alloc(size_t bytes)
 {
 	void *block = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
@@ -336,7 +326,7 @@ const char *sw_name(const struct sw *sw)
 	return sw->config.name;
 }
 
-json_t *sw_config(const struct sw *sw)
+json_t *sw_config_json(const struct sw *sw)
 {
 	return json_pack("{s:s}", "name", sw->config.name);
 }

@@ -111,16 +111,6 @@ bool sw_host_is_read(const struct sw *sw, unsigned slot)
 	return false;
 }
 
-int sw_fail(char err[SW_ERR_LEN], int error, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, SW_ERR_LEN, fmt, ap);
-	va_end(ap);
-	return error;
-}
-
 static const char *const names[TENANTS] = {"a", "b"};
 
 static struct inc_group *group_of(unsigned sw, unsigned tenant)

@@ -135,7 +135,7 @@ const char *sw_name(const struct sw *sw)
 	return json_string_value(json_object_get(sw->config, "name"));
 }
 
-json_t *sw_config(const struct sw *sw)
+json_t *sw_config_json(const struct sw *sw)
 {
 	return json_incref(sw->config);
 }

@@ -207,7 +207,7 @@ static void cannot_open(void **state)
 static void as_given(void **state)
 {
 	struct sw *sw = h_start(1, "{'name':'x','control':'/c','tables':{}}", NULL);
-	json_t *config = sw_config(sw);
+	json_t *config = sw_config_json(sw);
 
 	(void)state;
 	assert_string_equal(sw_name(sw), "x");

@@ -1,6 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that a port does not take at once: they wait in its queues (dataplane/egress). */
+/* To the port: what it does not take at once waits in its queues (dataplane/egress). */
 #include "dataplane/runtime/worker.h"
+
+unsigned worker_send(
+	struct lport *lp, struct rte_mbuf **mbufs, unsigned n, uint32_t bytes[WORKER_TX_BURST])
+{
+	unsigned sent = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		bytes[i] = mbufs[i]->pkt_len;
+	if (lp->tx_lock != NULL)
+		rte_spinlock_lock(lp->tx_lock);
+	while (sent < n) {
+		unsigned k = port_tx_burst(lp->port, mbufs + sent, n - sent);
+
+		if (k == 0)
+			break;
+		sent += k;
+	}
+	if (lp->tx_lock != NULL)
+		rte_spinlock_unlock(lp->tx_lock);
+	for (unsigned i = 0; i < sent; i++)
+		lp->tx_bytes += bytes[i];
+	lp->tx_packets += sent;
+	return sent;
+}
 
 /* xorshift64*, the upper half. */
 static uint32_t draw(struct worker *w)
