@@ -5,51 +5,6 @@
 
 #include "lib/cm/core.h"
 
-/* ---- messages that more than one place says ---- */
-
-int conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
-	const void *private_data, size_t len)
-{
-	struct cm_msg msg = conn_msg(conn, CM_REJ);
-
-	msg.rej.about = (uint8_t)about;
-	msg.rej.reason = (uint16_t)reason;
-	if (reason == CM_REJ_TIMEOUT && about == CM_ABOUT_REQ) {
-		/* The peer knows us by GUID and our ID: its own has not come here. */
-		memcpy(msg.rej.info, conn->cm->config.ca_guid, sizeof(conn->cm->config.ca_guid));
-		msg.rej.info_len = sizeof(conn->cm->config.ca_guid);
-	}
-	return conn_say(conn, &msg, private_data, len);
-}
-
-int conn_say_dreq(struct cm_conn *conn, uint64_t now)
-{
-	struct cm_msg msg = conn_msg(conn, CM_DREQ);
-	int ret;
-
-	msg.tid = (uint64_t)++conn->cm->tid_high << 32 | conn->local_id;
-	msg.dreq_qpn = conn->remote_qpn;
-	ret = conn_say(conn, &msg, NULL, 0);
-	if (ret)
-		return ret;
-	conn->timeout_ns = code_ns(conn->cm->config.response_timeout);
-	conn->tries = conn->cm->config.retries;
-	conn_await(conn, ST_DREQ_SENT, now);
-	return 0;
-}
-
-int conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now)
-{
-	struct cm_msg msg = conn_msg(conn, CM_DREP);
-	int ret;
-
-	msg.tid = tid;
-	ret = conn_say(conn, &msg, NULL, 0);
-	if (ret == 0)
-		conn_linger(conn, ST_TIMEWAIT, now);
-	return ret;
-}
-
 /* ---- active side ---- */
 
 static int say_first(struct cm_conn *conn, struct cm_msg *msg, const void *private_data, size_t len)

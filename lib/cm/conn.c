@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of connections, what they have to say, and their timers. Look-ups other than by our own
+/* The table of connections, and what they have to say. Look-ups other than by our own
  * ID go through the table: they are made for requests to connect only. */
 #include <errno.h>
 #include <stdlib.h>
@@ -321,73 +321,47 @@ void conn_event(struct cm_conn *conn, enum cm_event_type type, int status, const
 			conn->cm->config.events.arg, conn, conn->user, &event);
 }
 
-/* No answer, ever. The peer may be there all the same: what it may still think is put right. */
-static void give_up(struct cm_conn *conn, uint64_t now)
-{
-	bool disconnecting = conn->state == ST_DREQ_SENT, sidr = conn->state == ST_SIDR_SENT;
+/* ---- messages that more than one place says ---- */
 
-	conn->cm->count[CM_C_TIMEOUTS]++;
-	if (disconnecting) {
+int conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
+	const void *private_data, size_t len)
+{
+	struct cm_msg msg = conn_msg(conn, CM_REJ);
+
+	msg.rej.about = (uint8_t)about;
+	msg.rej.reason = (uint16_t)reason;
+	if (reason == CM_REJ_TIMEOUT && about == CM_ABOUT_REQ) {
+		/* The peer knows us by GUID and our ID: its own has not come here. */
+		memcpy(msg.rej.info, conn->cm->config.ca_guid, sizeof(conn->cm->config.ca_guid));
+		msg.rej.info_len = sizeof(conn->cm->config.ca_guid);
+	}
+	return conn_say(conn, &msg, private_data, len);
+}
+
+int conn_say_dreq(struct cm_conn *conn, uint64_t now)
+{
+	struct cm_msg msg = conn_msg(conn, CM_DREQ);
+	int ret;
+
+	msg.tid = (uint64_t)++conn->cm->tid_high << 32 | conn->local_id;
+	msg.dreq_qpn = conn->remote_qpn;
+	ret = conn_say(conn, &msg, NULL, 0);
+	if (ret)
+		return ret;
+	conn->timeout_ns = code_ns(conn->cm->config.response_timeout);
+	conn->tries = conn->cm->config.retries;
+	conn_await(conn, ST_DREQ_SENT, now);
+	return 0;
+}
+
+int conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now)
+{
+	struct cm_msg msg = conn_msg(conn, CM_DREP);
+	int ret;
+
+	msg.tid = tid;
+	ret = conn_say(conn, &msg, NULL, 0);
+	if (ret == 0)
 		conn_linger(conn, ST_TIMEWAIT, now);
-		conn_event(conn, CM_EV_DISCONNECTED, -ETIMEDOUT, NULL);
-		return;
-	}
-	if (!sidr)
-		conn_say_rej(conn, conn->state == ST_REQ_SENT ? CM_ABOUT_REQ : CM_ABOUT_REP,
-			CM_REJ_TIMEOUT, NULL, 0);
-	conn_event(conn, CM_EV_UNREACHABLE, -ETIMEDOUT, NULL);
-	conn_rest(conn, ST_DONE);
-}
-
-static void expire(struct cm_conn *conn, uint64_t now)
-{
-	conn->at = UINT64_MAX;
-	switch ((enum cm_state)conn->state) {
-	case ST_TIMEWAIT:
-		conn_event(conn, CM_EV_TIMEWAIT_EXIT, 0, NULL);
-		conn_rest(conn, ST_DONE);
-		return;
-	case ST_REJ_SENT:
-	case ST_SIDR_DONE:
-		conn_rest(conn, ST_DONE);
-		return;
-	case ST_REQ_HELD:
-	case ST_SIDR_HELD:
-		conn_ask_again(conn, now);
-		return;
-	default:
-		break;
-	}
-	if (conn->tries == 0) {
-		give_up(conn, now);
-		return;
-	}
-	conn->tries--;
-	conn->cm->count[CM_C_RESENT]++;
-	conn_repeat(conn);
-	conn->pause_ns =
-		2 * conn->pause_ns < conn->timeout_ns ? 2 * conn->pause_ns : conn->timeout_ns;
-	conn_timer(conn, now + conn->pause_ns);
-}
-
-uint64_t cm_deadline(const struct cm *cm)
-{
-	return cm->deadline;
-}
-
-/* All connections are looked at: timers are a second apart, and few. */
-void cm_timer(struct cm *cm, uint64_t now)
-{
-	struct cm_conn *conn, *next;
-
-	if (now < cm->deadline)
-		return;
-	cm->deadline = UINT64_MAX;
-	for (conn = TAILQ_FIRST(&cm->used); conn != NULL; conn = next) {
-		next = TAILQ_NEXT(conn, link);
-		if (conn->at <= now)
-			expire(conn, now);
-		else if (conn->at < cm->deadline)
-			cm->deadline = conn->at;
-	}
+	return ret;
 }

@@ -108,16 +108,14 @@ void conn_linger(struct cm_conn *conn, enum cm_state state, uint64_t now);
 void conn_event(
 	struct cm_conn *conn, enum cm_event_type type, int status, const struct cm_msg *msg);
 
-/* ---- rx.c ---- */
-
-/* The request of a held connection is shown to the user once more. */
-void conn_ask_again(struct cm_conn *conn, uint64_t now);
-
-/* ---- cm.c ---- */
-
 int conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
 	const void *private_data, size_t len);
 int conn_say_dreq(struct cm_conn *conn, uint64_t now);
 int conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now);
+
+/* ---- rx.c ---- */
+
+/* The request of a held connection is shown to the user once more. */
+void conn_ask_again(struct cm_conn *conn, uint64_t now);
 
 #endif
