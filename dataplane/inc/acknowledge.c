@@ -7,16 +7,6 @@
 
 enum { OPS_AHEAD = 4 /* 2.2, 7 */, STALL_TIMER_CODE = 14 /* 1.28 ms */ };
 
-uint32_t inc_pipe_start(struct inc_group *g, unsigned pipe)
-{
-	return inc_adjust(g, INC_FLOW_PIPE, pipe, g->psn_start[pipe]);
-}
-
-uint32_t inc_credit(const struct inc_group *g, const struct inc_ep *ep)
-{
-	return ep->host ? (uint32_t)g->m * g->w : (1u << g->log2n) / 2;
-}
-
 /* Where the pipes have room for all that may be sent beyond it. */
 static uint32_t room(struct inc_group *g, const struct inc_ep *ep)
 {
@@ -34,7 +24,7 @@ static bool descriptor_free(struct inc_group *g, unsigned k)
 		inc_desc_at(g, (uint8_t)(g->next_seq - k - OPS_AHEAD) % INC_N_DESC);
 
 	return !older->valid || older->op_seq != (uint8_t)(d->op_seq - OPS_AHEAD) ||
-	       inc_mode3.retire(g, older);
+	       inc_retire(g, older);
 }
 
 /* PSNs before this one may be acknowledged. */
@@ -54,23 +44,6 @@ static uint32_t limit(struct inc_group *g, const struct inc_ep *ep)
 			to = d->ctrl_psn;
 	}
 	return to;
-}
-
-void inc_move_acked(struct inc_group *g, unsigned i, uint32_t to)
-{
-	struct inc_ep *ep = inc_ep_at(g, i);
-
-	while (psn_lt(ep->rx_acked, to)) {
-		uint32_t psn = inc_adjust(g, INC_FLOW_RX, i, ep->rx_acked);
-		const struct inc_desc *d = inc_desc_find(g, psn);
-
-		if (!psn_lt(psn, to) || d == NULL) {
-			ep->rx_acked = to;
-			return;
-		}
-		ep->rx_msn = psn_add(ep->rx_msn, inc_position_of(g, d, psn).ackreq);
-		ep->rx_acked = psn_add(psn, 1);
-	}
 }
 
 static void send(struct inc_ctx *c, unsigned i, uint8_t syndrome, uint32_t psn)

@@ -155,3 +155,9 @@ void inc_complete(struct inc_ctx *c, struct inc_slot *slot)
 	round_once(c, slot->len);
 	slot->pay_crc = icrc_append(0, contribution(c, 0), slot->len);
 }
+
+uint32_t inc_sum_next(struct inc_group *g)
+{
+	g->sum_next = inc_adjust(g, INC_FLOW_SUM, 0, g->sum_next);
+	return g->sum_next;
+}

@@ -84,6 +84,16 @@ struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
 	return NULL;
 }
 
+bool inc_aggregates(struct inc_group *g, unsigned ep, uint32_t psn)
+{
+	const struct inc_desc *d;
+
+	if (g->kind == INC_SINGLE)
+		return inc_role_of(g, &g->control, ep) == INC_ROLE_UP;
+	d = inc_desc_find(g, psn);
+	return d && inc_role_of(g, inc_route_at(g, d, psn), ep) == INC_ROLE_UP;
+}
+
 static bool carries(
 	const struct inc_group *g, const struct inc_route *route, enum inc_flow flow, unsigned i)
 {

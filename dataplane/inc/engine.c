@@ -4,32 +4,6 @@
 
 enum { FAIL_NAK_GAP_NS = 10000000 };
 
-/* One turn of the worker has one time. */
-static void begin_turn(struct inc_group *g, uint64_t now, uint32_t allowance)
-{
-	if (g->turn_ns == now)
-		return;
-	g->turn_ns = now;
-	g->allowance = allowance;
-	g->cut = false;
-}
-
-bool inc_may_send(struct inc_ctx *c, unsigned n)
-{
-	struct inc_group *g = c->g;
-
-	if (n <= g->allowance) {
-		g->allowance -= n;
-		return true;
-	}
-	g->allowance = 0;
-	g->count[INC_C_CUT] += !g->cut;
-	g->cut = true;
-	if (c->now + 1 < g->timer_ns)
-		g->timer_ns = c->now + 1;
-	return false;
-}
-
 /* A failed group says so once in a while, so that queue pairs stop at once (8.1). */
 static enum inc_drop answer_failed(struct inc_ctx *c)
 {
@@ -82,7 +56,7 @@ enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 		.mig = g->mode == INC_MODE_3 || pkt->mig,
 	};
 
-	begin_turn(g, now, g->burst);
+	inc_turn_begin(g, now, g->burst);
 	g->allowance += g->n_ep;
 	inc_count(g, INC_C_RX);
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_FAILED)
@@ -109,17 +83,6 @@ static bool works(struct inc_group *g)
 	return state == INC_ACTIVE || state == INC_DRAINING;
 }
 
-/* What the turn before has left. */
-static void go_on(struct inc_ctx *c)
-{
-	if (c->g->flush_next != c->g->flush_end)
-		inc_late_flush(c);
-	if (c->g->unsent == 0)
-		return;
-	inc_pump(c, c->g->unsent);
-	inc_ack_flush(c);
-}
-
 uint64_t inc_tick(struct inc_group *g, const struct inc_arena *arena, uint64_t now,
 	const struct inc_sink *sink)
 {
@@ -128,18 +91,18 @@ uint64_t inc_tick(struct inc_group *g, const struct inc_arena *arena, uint64_t n
 
 	if (now < g->timer_ns)
 		return g->timer_ns;
-	begin_turn(g, now, g->burst > g->n_ep ? g->burst : g->n_ep);
+	inc_turn_begin(g, now, g->burst > g->n_ep ? g->burst : g->n_ep);
 	g->timer_ns = UINT64_MAX;
 	for (unsigned i = 0; i < g->n_ep && works(g); i++) {
 		const struct inc_ep *ep = inc_ep_at(g, i);
 
 		if (ep->timer_ns != 0 && ep->timer_ns <= now)
-			inc_timer_expired(&c, i);
+			inc_ops_of(g)->expired(&c, i);
 		if (ep->timer_ns != 0 && ep->timer_ns < g->timer_ns)
 			g->timer_ns = ep->timer_ns;
 	}
 	if (works(g))
-		go_on(&c);
+		inc_ops_of(g)->go_on(&c);
 	else
 		g->timer_ns = UINT64_MAX;
 	return g->timer_ns;

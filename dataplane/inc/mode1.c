@@ -397,14 +397,3 @@ void mode1_stop(struct mode1 *m, uint64_t now)
 		if (rnic_qp_refuse(m->ep[i].qp) < 0 || end_peer(m, i) < 0)
 			rnic_qp_modify(m->ep[i].qp, &attr, IBV_QP_STATE, now);
 }
-
-void mode1_run(struct mode1_device *dev, uint64_t now)
-{
-	struct mode1 *m;
-
-	while ((m = STAILQ_FIRST(&dev->ready)) != NULL) {
-		STAILQ_REMOVE_HEAD(&dev->ready, ready);
-		m->is_ready = false;
-		mode1_flow(m, now);
-	}
-}

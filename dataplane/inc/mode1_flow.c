@@ -399,29 +399,8 @@ static void completion(struct mode1 *m, const struct ibv_wc *wc, uint64_t now)
 		received(m, wc);
 }
 
-uint64_t inc_mode1_missing(struct inc_group *g, uint32_t *psn)
-{
-	uint64_t waiting = g->in_front, here = 0;
-	const struct inc_route *route;
-	const struct inc_desc *d;
-
-	if (waiting == 0)
-		return 0;
-	*psn = inc_ep_at(g, (unsigned)__builtin_ctzll(waiting))->ack_next;
-	for (uint64_t eps = waiting; eps != 0; eps &= eps - 1)
-		*psn = psn_min(*psn, inc_ep_at(g, (unsigned)__builtin_ctzll(eps))->ack_next);
-	d = inc_desc_find(g, *psn);
-	if (d == NULL)
-		return 0;
-	for (uint64_t eps = waiting; eps != 0; eps &= eps - 1)
-		if (inc_ep_at(g, (unsigned)__builtin_ctzll(eps))->ack_next == *psn)
-			here |= eps & -eps;
-	route = inc_route_at(g, d, *psn);
-	/* If all have come, those that it goes to do not take it. */
-	return route->in & ~here ? route->in & ~here : route->outs;
-}
-
-void mode1_flow(struct mode1 *m, uint64_t now)
+/* All completions of the group, and what follows from them. */
+static void flow(struct mode1 *m, uint64_t now)
 {
 	struct ibv_wc wc[POLL];
 	int n;
@@ -439,4 +418,15 @@ void mode1_flow(struct mode1 *m, uint64_t now)
 	if (n < 0 && !m->stopped) /* completions lost; the queue has room for all */
 		fail(m, INC_FAIL_MODE1_QP, NO_EP, IBV_WC_GENERAL_ERR, now);
 	advance(m, now);
+}
+
+void mode1_run(struct mode1_device *dev, uint64_t now)
+{
+	struct mode1 *m;
+
+	while ((m = STAILQ_FIRST(&dev->ready)) != NULL) {
+		STAILQ_REMOVE_HEAD(&dev->ready, ready);
+		m->is_ready = false;
+		flow(m, now);
+	}
 }

@@ -78,7 +78,4 @@ static inline uint8_t *mode1_buf_at(const struct mode1 *m, uint32_t buf)
 /* A receive into this buffer. 0 or -errno. */
 int mode1_post_recv(struct mode1 *m, unsigned ep, uint32_t buf);
 
-/* All completions of the group, and what follows from them. */
-void mode1_flow(struct mode1 *m, uint64_t now);
-
 #endif

@@ -10,12 +10,6 @@ static bool is_root(const struct inc_group *g)
 	return g->parent_ep == 0xff;
 }
 
-uint32_t inc_sum_next(struct inc_group *g)
-{
-	g->sum_next = inc_adjust(g, INC_FLOW_SUM, 0, g->sum_next);
-	return g->sum_next;
-}
-
 static struct inc_slot *complete_slot(struct inc_group *g, uint32_t psn)
 {
 	struct inc_slot *slot = inc_slot_at(g, psn);
@@ -51,7 +45,7 @@ static bool flush_one(struct inc_ctx *c, uint32_t psn)
 	return true;
 }
 
-void inc_late_flush(struct inc_ctx *c)
+static void late_flush(struct inc_ctx *c)
 {
 	struct inc_group *g = c->g;
 
@@ -94,7 +88,7 @@ static void pass(struct inc_ctx *c)
 		g->flush_next = first;
 	}
 	g->flush_end = g->sum_next;
-	inc_late_flush(c);
+	late_flush(c);
 }
 
 /* The first PSN this host has sent and nobody has acknowledged to it: refl_next, but for ranges in
@@ -281,9 +275,16 @@ static bool retire(struct inc_group *g, const struct inc_desc *d)
 	       psn_lt(d->last, inc_node_ack(g, &d->route, psn_add(d->last, 1), &msn));
 }
 
+static void go_on(struct inc_ctx *c)
+{
+	if (flushes(c->g))
+		late_flush(c);
+}
+
 const struct inc_mode_ops inc_mode2 = {
 	.data = receive_data,
 	.ack = inc_mode2_ack,
 	.cnp = inc_mode2_cnp,
 	.retire = retire,
+	.go_on = go_on,
 };

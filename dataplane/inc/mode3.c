@@ -25,29 +25,6 @@ static enum inc_drop ahead(struct inc_ctx *c, uint32_t expected)
 	return INC_DROP_PSN_AHEAD;
 }
 
-/* The PSN after the last of a pipe. */
-static uint32_t pipe_end(const struct inc_group *g, uint32_t start)
-{
-	return psn_add(start, 1 << g->log2n);
-}
-
-bool inc_received(struct inc_group *g, unsigned ep, uint32_t psn)
-{
-	const struct inc_desc *d = inc_desc_find(g, psn);
-	const struct inc_slot *slot;
-	enum inc_pipe pipe;
-	uint32_t start;
-
-	if (d == NULL)
-		return false;
-	pipe = inc_role_of(g, inc_route_at(g, d, psn), ep) == INC_ROLE_UP ? INC_AGG : INC_BCAST;
-	start = inc_pipe_start(g, pipe);
-	if (psn_lt(psn, start))
-		return !INC_BUG(T14);
-	slot = inc_pipe_slot(g, pipe, psn);
-	return psn_lt(psn, pipe_end(g, start)) && slot->tag == psn && slot->arrived >> ep & 1;
-}
-
 /* Row 10: the packet is the next in order; so may be others that overtook it. */
 static void advance(struct inc_ctx *c, struct inc_ep *ep)
 {
@@ -119,7 +96,7 @@ static enum inc_drop receive_data(struct inc_ctx *c)
 		inc_send_cnp(c, 1ULL << c->ep);
 	c->pipe = role == INC_ROLE_UP ? INC_AGG : INC_BCAST;
 	start = inc_pipe_start(g, c->pipe);
-	if (!psn_lt(psn, pipe_end(g, start)))
+	if (!psn_lt(psn, inc_pipe_end(g, start)))
 		return ahead(c, expected);
 	drop = take(c, start);
 	ep->rx_high = psn_max(ep->rx_high, psn_add(psn, 1));
@@ -149,41 +126,20 @@ static enum inc_drop receive_cnp(struct inc_ctx *c)
 	return inc_send_cnp(c, route->in);
 }
 
-/* All that an endpoint or a pipe keeps of an operation may go when it is through with it; one that
- * has no part in it is moved past it, for nobody will know then what it was. */
-static bool retire(struct inc_group *g, const struct inc_desc *d)
+/* What the turn before has left. */
+static void go_on(struct inc_ctx *c)
 {
-	uint32_t after = psn_add(d->last, 1);
-
-	for (unsigned pipe = 0; pipe < 2; pipe++)
-		if (psn_lt(inc_pipe_start(g, pipe), after))
-			return false;
-	for (unsigned i = 0; i < g->n_ep; i++) {
-		const struct inc_ep *ep = inc_ep_at(g, i);
-
-		if (psn_lt(inc_adjust(g, INC_FLOW_RX, i, ep->rx_epsn), after) ||
-			psn_lt(inc_adjust(g, INC_FLOW_TX, i, ep->tx_una), after))
-			return false;
-	}
-	for (unsigned i = 0; i < g->n_ep; i++) {
-		struct inc_ep *ep = inc_ep_at(g, i);
-
-		inc_move_acked(g, i, after); /* its messages are counted by the descriptor */
-		ep->rx_epsn = psn_max(ep->rx_epsn, after);
-		ep->tx_una = psn_max(ep->tx_una, after);
-		ep->tx_next = psn_max(ep->tx_next, after);
-		ep->tx_high = psn_max(ep->tx_high, after);
-		inc_sr_catch_up(ep, after);
-	}
-	for (unsigned pipe = 0; pipe < 2; pipe++)
-		g->psn_start[pipe] = psn_max(g->psn_start[pipe], after);
-	g->loop_next = psn_max(g->loop_next, after);
-	return true;
+	if (c->g->unsent == 0)
+		return;
+	inc_pump(c, c->g->unsent);
+	inc_ack_flush(c);
 }
 
 const struct inc_mode_ops inc_mode3 = {
 	.data = receive_data,
 	.ack = inc_receive_ack,
 	.cnp = receive_cnp,
-	.retire = retire,
+	.retire = inc_retire,
+	.go_on = go_on,
+	.expired = inc_timer_expired,
 };

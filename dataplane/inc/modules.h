@@ -33,6 +33,10 @@ struct inc_mode_ops {
 	enum inc_drop (*cnp)(struct inc_ctx *c);
 	/* Is nobody waited for any more in this operation? Then its descriptor is forgotten. */
 	bool (*retire)(struct inc_group *g, const struct inc_desc *d);
+	/* What the turn before has left to be sent: as far as this turn goes. */
+	void (*go_on)(struct inc_ctx *c);
+	/* The timer of endpoint i, which only Mode-III sets. */
+	void (*expired)(struct inc_ctx *c, unsigned i);
 };
 extern const struct inc_mode_ops inc_mode2, inc_mode3;
 
@@ -46,8 +50,10 @@ static inline void inc_count(struct inc_group *g, enum inc_counter c)
 	g->count[c]++;
 }
 
-/* ---- engine.c ---- */
+/* ---- budget.c ---- */
 
+/* A turn begins for the group, unless one of this time has; allowance: its packets. */
+void inc_turn_begin(struct inc_group *g, uint64_t now, uint32_t allowance);
 /* May n packets more be sent in this turn? If not they are to be sent in the next one: inc_tick
  * will be called. What a packet may set off, by itself or by what it asks for again, takes no
  * worker from other groups: each packet a group gets adds one for each endpoint, all else comes
@@ -126,6 +132,9 @@ void inc_aggregate_data(struct inc_ctx *c, struct inc_slot *slot);
 /* The slot's last contribution is in: makes the result and its CRC. */
 void inc_complete(struct inc_ctx *c, struct inc_slot *slot);
 
+/* The first PSN that is aggregated here and not complete. */
+uint32_t inc_sum_next(struct inc_group *g);
+
 uint8_t *inc_payload_at(
 	const struct inc_group *g, const struct inc_arena *arena, enum inc_pipe pipe, uint32_t psn);
 
@@ -151,12 +160,6 @@ enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs);
 
 /* ---- mode2.c, mode2_ack.c: Mode-II ---- */
 
-/* The first PSN that is aggregated here and not complete. */
-uint32_t inc_sum_next(struct inc_group *g);
-
-/* Results that were discarded, again: as far as this turn goes. */
-void inc_late_flush(struct inc_ctx *c);
-
 enum inc_drop inc_mode2_ack(struct inc_ctx *c);
 
 /* Those of outs that a NAK or RNR NAK for psn tells anything: a host that was told to wait before
@@ -172,22 +175,28 @@ enum inc_drop inc_mode2_cnp(struct inc_ctx *c);
 uint32_t inc_node_ack(
 	struct inc_group *g, const struct inc_route *route, uint32_t end, uint32_t *msn);
 
-/* ---- mode1_flow.c: Mode-I ---- */
+/* ---- window.c: where Mode-III stands ---- */
 
-/* As inc_group_missing; psn: the number of the message. */
-uint64_t inc_mode1_missing(struct inc_group *g, uint32_t *psn);
-
-/* ---- acknowledge.c: how far a peer is acknowledged in Mode-III (4.9) ---- */
-
-/* First PSN of a pipe. */
+/* First PSN of a pipe, and the one after the last of a pipe that begins at start. */
 uint32_t inc_pipe_start(struct inc_group *g, unsigned pipe);
+uint32_t inc_pipe_end(const struct inc_group *g, uint32_t start);
 
 /* PSNs that may be sent beyond what was acknowledged: by a host its window, by a switch half a
  * pipe. */
 uint32_t inc_credit(const struct inc_group *g, const struct inc_ep *ep);
+/* PSNs that may be sent to it beyond tx_una. */
+uint32_t inc_tx_limit(const struct inc_group *g, const struct inc_ep *ep);
+
+/* Has this PSN come from the endpoint, in whatever order? What the pipe has released has. */
+bool inc_received(struct inc_group *g, unsigned ep, uint32_t psn);
 
 /* Acknowledged to endpoint i are now all PSNs before to; counts the messages among them. */
 void inc_move_acked(struct inc_group *g, unsigned i, uint32_t to);
+
+/* inc_mode_ops.retire of Mode-III. */
+bool inc_retire(struct inc_group *g, const struct inc_desc *d);
+
+/* ---- acknowledge.c: how far a peer is acknowledged in Mode-III (4.9) ---- */
 
 /* The packet's endpoint is to hear how far it was received: by inc_ack_flush, now or later. */
 void inc_ack_owed(struct inc_ctx *c);
@@ -203,12 +212,9 @@ void inc_nak(struct inc_ctx *c, bool kept);
 /* An RNR NAK: expected came too early. Acknowledges all before it. */
 void inc_hold(struct inc_ctx *c, uint32_t expected, uint8_t timer_code);
 
-/* ---- mode3.c, receive_ack.c, pipe.c, retransmit.c: Mode-III ---- */
+/* ---- receive_ack.c, pipe.c, timer.c, retransmit.c: Mode-III ---- */
 
 enum inc_drop inc_receive_ack(struct inc_ctx *c);
-
-/* Has this PSN come from the endpoint, in whatever order? What the pipe has released has. */
-bool inc_received(struct inc_group *g, unsigned ep, uint32_t psn);
 
 /* ---- selective.c: the SR flag (4.10) ---- */
 
@@ -227,9 +233,6 @@ void inc_sr_heard(struct inc_ctx *c, struct inc_ep *ep);
 void inc_sr_pass(struct inc_group *g, unsigned ep);
 /* So many of the oldest that have not arrived are to be sent again. */
 void inc_sr_lose(struct inc_group *g, unsigned ep, unsigned n);
-/* PSNs that may be sent to it beyond tx_una. */
-uint32_t inc_tx_limit(const struct inc_group *g, const struct inc_ep *ep);
-
 static inline void inc_sr_catch_up(struct inc_ep *ep, uint32_t psn)
 {
 	ep->rx_high = psn_max(ep->rx_high, psn);

@@ -59,13 +59,3 @@ uint64_t inc_slot_fan_in(struct inc_group *g, const struct inc_slot *slot)
 		return inc_route_at(g, d, slot->tag)->in;
 	return g->control.in; /* an operation long past: the slot is complete */
 }
-
-bool inc_aggregates(struct inc_group *g, unsigned ep, uint32_t psn)
-{
-	const struct inc_desc *d;
-
-	if (g->kind == INC_SINGLE)
-		return inc_role_of(g, &g->control, ep) == INC_ROLE_UP;
-	d = inc_desc_find(g, psn);
-	return d && inc_role_of(g, inc_route_at(g, d, psn), ep) == INC_ROLE_UP;
-}

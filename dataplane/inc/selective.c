@@ -37,13 +37,6 @@ void inc_sr_tell(struct inc_ctx *c, unsigned i, uint32_t psn)
 
 /* ---- sending ---- */
 
-uint32_t inc_tx_limit(const struct inc_group *g, const struct inc_ep *ep)
-{
-	uint32_t limit = ep->host ? INC_MAX_SLOTS : inc_credit(g, ep);
-
-	return (g->flags & INC_F_SR) && limit > ROCE_SACK_BITS ? ROCE_SACK_BITS : limit;
-}
-
 /* The slot of a PSN that was sent to the endpoint and is not acknowledged: it is still there. */
 static struct inc_slot *slot_of(struct inc_group *g, unsigned i, uint32_t psn)
 {
