@@ -1,92 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives: checked, queued, and given away in parts: ReduceScatter is a Reduce to every rank,
- * AllGather a Broadcast from every rank. */
+/* Collectives as they are issued: checked and queued. */
 #include <errno.h>
 #include <string.h>
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
-
-bool ccl_busy(const struct ccl_comm *c)
-{
-	return c->coll_done != c->coll_issued;
-}
-
-static void retire(struct ccl_comm *c)
-{
-	while (c->coll_done != c->coll_issued && ccl_coll_at(c, c->coll_done)->parts_left == 0)
-		c->coll_done++;
-}
-
-void ccl_part_done(struct ccl_comm *c, uint64_t coll)
-{
-	ccl_coll_at(c, coll)->parts_left--;
-	retire(c);
-}
-
-/* ---- parts ---- */
-
-static struct ccl_part part_of(const struct ccl_comm *c, const struct ccl_coll *coll, unsigned i)
-{
-	struct ccl_part p = {.root = coll->root, .send = coll->send, .recv = coll->recv};
-
-	switch (coll->kind) {
-	case CCL_REDUCE:
-		p.prim = CCL_PRIM_RED;
-		break;
-	case CCL_BROADCAST:
-		p.prim = CCL_PRIM_BC;
-		break;
-	case CCL_REDUCE_SCATTER:
-		p.prim = CCL_PRIM_RED;
-		p.root = (uint16_t)i;
-		p.send += i * coll->bytes;
-		break;
-	case CCL_ALLGATHER:
-		p.prim = CCL_PRIM_BC;
-		p.root = (uint16_t)i;
-		p.recv += i * coll->bytes;
-		break;
-	default:
-		p.prim = CCL_PRIM_AR;
-		break;
-	}
-	/* Who is not concerned has no buffer to be touched. */
-	if (p.prim == CCL_PRIM_RED && p.root != c->rank)
-		p.recv = NULL;
-	if (p.prim == CCL_PRIM_BC && p.root != c->rank)
-		p.send = NULL;
-	return p;
-}
-
-static bool serves(const struct ccl_memb *mb, const struct ccl_part *p)
-{
-	return mb->mixed ||
-	       (p->prim == mb->prim && (p->prim == CCL_PRIM_AR || p->root == mb->root));
-}
-
-bool ccl_next_part(struct ccl_memb *mb, struct ccl_part *part)
-{
-	struct ccl_comm *c = mb->comm;
-	const uint64_t end = ccl_lease_open_end(c);
-
-	if (mb->coll < c->coll_done) { /* they had nothing for this member */
-		mb->coll = c->coll_done;
-		mb->part = 0;
-	}
-	for (; mb->coll < end; mb->coll++, mb->part = 0) {
-		const struct ccl_coll *coll = ccl_coll_at(c, mb->coll);
-
-		for (; mb->part < coll->n_parts; mb->part++) {
-			*part = part_of(c, coll, mb->part);
-			if (serves(mb, part))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* ---- issuing ---- */
 
 static const struct ccl_region *find_region(
 	const struct ccl_comm *c, const uint8_t *p, uint64_t len)
@@ -180,7 +98,7 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 	coll->parts_left = coll->n_parts + (c->lease ? 1 : 0);
 	*ccl_coll_at(c, c->coll_issued) = *coll;
 	req->seq = c->coll_issued++;
-	retire(c);
+	ccl_retire(c);
 	if (c->lease)
 		return ccl_lease_go(c);
 	for (unsigned i = 0; i < c->n_memb; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a communicator. coll.c cuts collectives into parts, engine.c moves messages, qp.c owns
+/* Inside of a communicator. parts.c cuts collectives into parts, engine.c moves messages, qp.c owns
  * verbs objects, device.c finds devices, wait.c blocks, setup.c meets the other ranks.
  *
  * A communicator has members: one per group it belongs to, each with a queue pair, PSNs, a window.
@@ -106,7 +106,7 @@ struct ccl_memb {
 	unsigned n_inbox; /* one more than can have come and not been taken */
 	struct ibv_mr *inbox_mr;
 
-	/* coll.c: what was taken of the collectives */
+	/* parts.c: what was taken of the collectives */
 	uint64_t coll;
 	unsigned part;
 	uint64_t offset;
@@ -148,8 +148,10 @@ struct ccl_comm {
 	unsigned n_memb;
 	struct ccl_memb *memb;
 	size_t slot_len;
-	struct ccl_ring *ring;   /* instead of members: over_ring.c */
-	struct ccl_lease *lease; /* memory per invocation: lease.c; NULL: always */
+	struct ccl_ring *ring;       /* instead of members: over_ring.c */
+	struct ccl_lease *lease;     /* memory per invocation: lease.c; NULL: always */
+	struct ccl_ring *lease_ring; /* with a lease: who asks, tells and meets by it */
+	uint64_t lease_open;         /* and collectives that the groups may take up */
 	struct ccl_region region[CCL_MAX_REGIONS];
 	bool connected;
 
@@ -182,7 +184,7 @@ static inline struct ccl_op *ccl_op_at(struct ccl_memb *mb, uint64_t n)
 	return &mb->op[n % CCL_OP_RING];
 }
 
-/* ---- coll.c ---- */
+/* ---- parts.c ---- */
 
 /* The part that a member has to go on with, at mb->coll, mb->part, mb->offset; false: none yet. */
 bool ccl_next_part(struct ccl_memb *mb, struct ccl_part *part);
@@ -190,6 +192,8 @@ bool ccl_next_part(struct ccl_memb *mb, struct ccl_part *part);
 /* A part of a collective is finished. */
 void ccl_part_done(struct ccl_comm *c, uint64_t coll);
 
+/* Forgets collectives whose parts are all done. */
+void ccl_retire(struct ccl_comm *c);
 /* Collectives are unfinished. */
 bool ccl_busy(const struct ccl_comm *c);
 
@@ -212,6 +216,9 @@ int ccl_completion_error(struct ccl_comm *c, const struct ibv_wc *wc);
 
 /* Makes operations, posts what may be posted. 0 or the communicator's error. */
 int ccl_pump(struct ccl_memb *mb);
+
+/* Takes completions and goes on with what follows from them. How many, or the error. */
+int ccl_reap(struct ccl_comm *c);
 
 /* Messages that are finished. */
 uint64_t ccl_memb_finished(const struct ccl_memb *mb);
@@ -239,13 +246,17 @@ bool ccl_device_rnr(struct ibv_context *context);
  * RTR, and gives up after a second: tried again, for an ARP packet may be lost. */
 int ccl_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
-/* ---- qp.c ---- */
+/* ---- comm.c ---- */
 
 /* Everything that does not depend on the groups: then ccl_join. */
 int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[CCL_ERR_LEN]);
 
 /* Data by RDMA WRITE from the next ccl_join on; needs the groups' MTU: -EINVAL. */
 int ccl_use_write(struct ccl_comm *c, unsigned mtu);
+
+void ccl_comm_free(struct ccl_comm *c);
+
+/* ---- qp.c ---- */
 
 /* Makes the queue pairs for the groups of a kind; ccl_leave undoes it, to try another kind. */
 int ccl_join(struct ccl_comm *c, enum ccl_kind kind, unsigned collectives, char err[CCL_ERR_LEN]);
@@ -263,7 +274,8 @@ unsigned ccl_group_window(
 	enum ccl_kind kind, enum ccl_prim prim, bool shared, unsigned w, unsigned n_ranks);
 
 void ccl_qp_to_error(struct ccl_comm *c);
-void ccl_comm_free(struct ccl_comm *c);
+/* Buffers, and its queue pair as far as RTS. */
+int ccl_connect_memb(struct ccl_memb *mb, const struct ccl_remote *remote, char *err);
 
 /* Completion queue and channel, of the members or of the ring. */
 struct ibv_cq *ccl_cq(const struct ccl_comm *c);

@@ -465,7 +465,7 @@ static int go_on(struct ccl_comm *c)
 	return 0;
 }
 
-static int reap(struct ccl_comm *c)
+int ccl_reap(struct ccl_comm *c)
 {
 	struct ibv_wc wc[CCL_POLL];
 	int total = 0, n;
@@ -485,39 +485,4 @@ static int reap(struct ccl_comm *c)
 		total += n;
 	} while (n == CCL_POLL && total < 16 * (int)c->w);
 	return total;
-}
-
-int ccl_progress(struct ccl_comm *c, uint64_t now)
-{
-	char wait[160];
-	int n;
-
-	if (c->failed)
-		return c->failed;
-	if (!c->connected)
-		return -ENOTCONN;
-	if (c->ring)
-		return ccl_ring_go_on(c, now);
-	n = reap(c);
-	if (n >= 0 && c->lease) {
-		const int more = ccl_lease_progress(c, now);
-
-		n = more < 0 ? more : n + more;
-	}
-	if (n < 0)
-		return n;
-	/* Time in which nobody looked proves nothing. */
-	if (n > 0 || c->fresh || now - c->looked_ns > c->timeout_ns / 2) {
-		c->progress_ns = now;
-		c->fresh = false;
-	}
-	c->looked_ns = now;
-	if (c->lease && !ccl_lease_in_network(c))
-		return n; /* the ring has its own clock */
-	if (ccl_busy(c) && now - c->progress_ns >= c->timeout_ns) {
-		ccl_describe_wait(c, wait, sizeof(wait));
-		return ccl_fail(c, -ETIMEDOUT, "nothing came for %llu ms; %s",
-			(unsigned long long)(c->timeout_ns / 1000000), wait);
-	}
-	return n;
 }

@@ -24,11 +24,9 @@ struct word {
 };
 
 struct ccl_lease {
-	struct ccl_ring *ring;
 	struct ccl_lease_desk desk; /* rank 0 */
 	enum step step;
 	uint64_t next; /* the collective at hand */
-	uint64_t open; /* those before it were or are given to the groups */
 	struct word word;
 	struct ccl_req req; /* of the ring */
 	uint64_t granted, refused;
@@ -41,8 +39,8 @@ int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl
 	c->lease = calloc(1, sizeof(*c->lease));
 	if (!c->lease)
 		return -ENOMEM;
-	c->lease->ring = ring;
-	c->lease->next = c->lease->open = c->coll_issued;
+	c->lease_ring = ring;
+	c->lease->next = c->lease_open = c->coll_issued;
 	c->lease->desk.fd = -1;
 	if (desk)
 		c->lease->desk = *desk;
@@ -57,19 +55,10 @@ void ccl_lease_close(struct ccl_comm *c)
 		return;
 	if (l->desk.close)
 		l->desk.close(l->desk.arg);
-	ccl_ring_close(l->ring);
+	ccl_ring_close(c->lease_ring);
 	free(l);
 	c->lease = NULL;
-}
-
-uint64_t ccl_lease_open_end(const struct ccl_comm *c)
-{
-	return c->lease ? c->lease->open : c->coll_issued;
-}
-
-struct ccl_ring *ccl_lease_ring(const struct ccl_comm *c)
-{
-	return c->lease ? c->lease->ring : NULL;
+	c->lease_ring = NULL;
 }
 
 int ccl_lease_fd(const struct ccl_comm *c)
@@ -84,7 +73,7 @@ bool ccl_lease_in_network(const struct ccl_comm *c)
 
 static int ring_failed(struct ccl_comm *c, int rc)
 {
-	const char *why = ccl_ring_error(c->lease->ring);
+	const char *why = ccl_ring_error(c->lease_ring);
 
 	return ccl_fail(c, rc, "%s", why[0] ? why : strerror(-rc));
 }
@@ -103,7 +92,7 @@ static uint64_t number_of(const struct word *w)
 static int tell(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
-	const int rc = ccl_ring_ibroadcast(l->ring, &l->word, sizeof(l->word), 0, &l->req);
+	const int rc = ccl_ring_ibroadcast(c->lease_ring, &l->word, sizeof(l->word), 0, &l->req);
 
 	l->step = TELLING;
 	return rc ? ring_failed(c, rc) : 0;
@@ -147,7 +136,7 @@ static int run(struct ccl_comm *c)
 	if (l->word.granted) {
 		l->granted++;
 		l->step = IN_NETWORK;
-		l->open = l->next + 1;
+		c->lease_open = l->next + 1;
 		c->fresh = true; /* the wait for the switches begins now */
 		for (unsigned i = 0; i < c->n_memb; i++)
 			if (ccl_pump(&c->memb[i]))
@@ -159,7 +148,7 @@ static int run(struct ccl_comm *c)
 	memcpy(l->why, l->word.why, sizeof(l->why));
 	l->step = ON_RING;
 	coll->parts_left = 1;
-	rc = ccl_ring_issue(l->ring, c->rank, coll);
+	rc = ccl_ring_issue(c->lease_ring, c->rank, coll);
 	return rc ? ring_failed(c, rc) : 0;
 }
 
@@ -167,7 +156,7 @@ static int run(struct ccl_comm *c)
 static int meet(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
-	const int rc = ccl_ring_ibarrier(l->ring, &l->req);
+	const int rc = ccl_ring_ibarrier(c->lease_ring, &l->req);
 
 	l->step = MEETING;
 	return rc ? ring_failed(c, rc) : 0;
@@ -202,7 +191,7 @@ static int step(struct ccl_comm *c)
 		decide(c, granted);
 		return 1;
 	case TELLING:
-		if (ccl_ring_test(l->ring, l->req) != 1)
+		if (ccl_ring_test(c->lease_ring, l->req) != 1)
 			return 0;
 		run(c);
 		return 1;
@@ -212,12 +201,12 @@ static int step(struct ccl_comm *c)
 		meet(c);
 		return 1;
 	case ON_RING:
-		if (ccl_ring_test(l->ring, coll->ring_req) != 1)
+		if (ccl_ring_test(c->lease_ring, coll->ring_req) != 1)
 			return 0;
 		end(c, false);
 		return 1;
 	default:
-		if (ccl_ring_test(l->ring, l->req) != 1)
+		if (ccl_ring_test(c->lease_ring, l->req) != 1)
 			return 0;
 		end(c, true);
 		return 1;
@@ -243,7 +232,7 @@ int ccl_lease_go(struct ccl_comm *c)
 
 int ccl_lease_progress(struct ccl_comm *c, uint64_t now)
 {
-	const int moved = ccl_ring_progress(c->lease->ring, now);
+	const int moved = ccl_ring_progress(c->lease_ring, now);
 	int n;
 
 	if (moved < 0)

@@ -42,9 +42,6 @@ int ccl_lease_go(struct ccl_comm *c);
 int ccl_lease_progress(struct ccl_comm *c, uint64_t now);
 /* The switches are at work now: what is waited for is theirs. */
 bool ccl_lease_in_network(const struct ccl_comm *c);
-/* Collectives that the groups may take up: all before this one. */
-uint64_t ccl_lease_open_end(const struct ccl_comm *c);
-struct ccl_ring *ccl_lease_ring(const struct ccl_comm *c);
 int ccl_lease_fd(const struct ccl_comm *c); /* -1: none */
 void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info);
 

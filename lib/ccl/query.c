@@ -23,7 +23,7 @@ struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
 /* Collectives go one way or the other. */
 static int register_twice(struct ccl_comm *c, struct ccl_region *r)
 {
-	const int rc = ccl_ring_register(ccl_lease_ring(c), r->base, r->len);
+	const int rc = ccl_ring_register(c->lease_ring, r->base, r->len);
 
 	if (rc == 0)
 		return 0;
@@ -74,7 +74,7 @@ int ccl_deregister(struct ccl_comm *c, void *buf)
 		rc = ibv_dereg_mr(r->mr);
 		if (rc == 0)
 			r->mr = NULL;
-		return c->lease && rc == 0 ? ccl_ring_deregister(ccl_lease_ring(c), buf) : -rc;
+		return c->lease && rc == 0 ? ccl_ring_deregister(c->lease_ring, buf) : -rc;
 	}
 	return -ENOENT;
 }

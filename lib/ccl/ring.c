@@ -43,11 +43,6 @@ const char *ccl_ring_error(const struct ccl_ring *r)
 	return r->err;
 }
 
-bool ccl_ring_busy(const struct ccl_ring *r)
-{
-	return r->done != r->issued;
-}
-
 int ccl_ring_test(const struct ccl_ring *r, struct ccl_req req)
 {
 	if (req.seq >= r->issued)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A set-up: what all ranks have (setup.c), and rank 0's part (setup_lead.c). */
+/* A set-up: what all ranks have (setup.c), rank 0's part (setup_lead.c), and what each makes of its
+ * plan (setup_join.c). */
 #ifndef CCL_SETUP_PRIV_H
 #define CCL_SETUP_PRIV_H
 

@@ -29,7 +29,7 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	if (c->ring)
 		ccl_ring_fail(c->ring, error, "%s", c->err);
 	else if (c->lease)
-		ccl_ring_fail(ccl_lease_ring(c), error, "%s", c->err);
+		ccl_ring_fail(c->lease_ring, error, "%s", c->err);
 	ccl_qp_to_error(c);
 	return error;
 }

@@ -50,7 +50,7 @@ static struct sources sources_of(struct ccl_comm *c)
 
 	add_source(&s, ccl_cq(c), ccl_channel(c));
 	if (c->lease) {
-		add_source(&s, ccl_ring_cq(ccl_lease_ring(c)), ccl_ring_channel(ccl_lease_ring(c)));
+		add_source(&s, ccl_ring_cq(c->lease_ring), ccl_ring_channel(c->lease_ring));
 		s.fd[s.n_fd++] = (struct pollfd){.fd = ccl_lease_fd(c), .events = POLLIN};
 	}
 	return s;
