@@ -103,10 +103,10 @@ static int open_device(struct kept *k, char err[PORT_ERR_LEN])
 {
 	struct verbs_open_attr attr = {.name = k->config.name, .netdev = &k->netdev};
 
-	memcpy(attr.rnic.mac, k->config.mac, sizeof(attr.rnic.mac));
-	memcpy(attr.rnic.ip, k->config.ip, sizeof(attr.rnic.ip));
-	attr.rnic.n_ip = k->config.n_ip;
-	attr.rnic.port_mtu = k->config.mtu;
+	memcpy(attr.rnic.port[0].mac, k->config.mac, sizeof(attr.rnic.port[0].mac));
+	memcpy(attr.rnic.port[0].ip, k->config.ip, sizeof(attr.rnic.port[0].ip));
+	attr.rnic.port[0].n_ip = k->config.n_ip;
+	attr.rnic.port[0].mtu = k->config.mtu;
 	k->dev = iv_dev_create(&iv_dpdk_ops, k->port, &attr, NULL);
 	if (k->dev)
 		return 0;

@@ -29,8 +29,8 @@ static enum drop receive(struct worker *w, struct rte_mbuf *m, const struct meta
 	if (meta->pkt.vlan & WIRE_VLAN_ID) /* mode I has no VLANs */
 		return DROP_INC_VLAN;
 	/* One device behind all ports: it has one of their MAC addresses. */
-	rnic_mac(mode1_rnic(r->dev), frame);
-	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), frame, m->data_len, w->now));
+	rnic_mac(mode1_rnic(r->dev), 0, frame);
+	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), 0, frame, m->data_len, w->now));
 }
 
 static uint16_t rnic_process(
@@ -120,7 +120,7 @@ uint64_t rnic_turn(struct worker *w)
 	if (rnic_deadline(rnic) <= w->now)
 		rnic_timer(rnic, w->now);
 	mode1_run(r->dev, w->now);
-	while (n < TURN_FRAMES && rnic_tx(rnic, &frame, w->now)) {
+	while (n < TURN_FRAMES && rnic_tx(rnic, RNIC_ALL_PORTS, &frame, w->now)) {
 		send_frame(w, &frame);
 		n++;
 	}

@@ -34,8 +34,8 @@ int mode1_device_create(const struct mode1_device_config *config, struct mode1_d
 {
 	struct mode1_device *dev = calloc(1, sizeof(*dev));
 	struct rnic_config rc = {
-		.n_ip = config->n_ip,
-		.port_mtu = PORT_MTU,
+		.port[0].n_ip = config->n_ip,
+		.port[0].mtu = PORT_MTU,
 		.max_qp = MODE1_MAX_QP,
 		.max_cq = MODE1_MAX_QP,
 		.max_mr = 1,
@@ -52,8 +52,8 @@ int mode1_device_create(const struct mode1_device_config *config, struct mode1_d
 		free(dev);
 		return -EINVAL;
 	}
-	memcpy(rc.mac, config->mac, sizeof(rc.mac));
-	memcpy(rc.ip, config->ip, config->n_ip * sizeof(rc.ip[0]));
+	memcpy(rc.port[0].mac, config->mac, sizeof(rc.port[0].mac));
+	memcpy(rc.port[0].ip, config->ip, config->n_ip * sizeof(rc.port[0].ip[0]));
 	STAILQ_INIT(&dev->ready);
 	dev->arena = config->arena;
 	err = rnic_create(&rc, &dev->rnic);
@@ -110,8 +110,8 @@ static int gid_index(const struct rnic *rnic, const struct wire_ip *ip)
 {
 	struct wire_ip own;
 
-	for (unsigned i = 0; i < rnic_gid_count(rnic); i++)
-		if (rnic_gid(rnic, i, &own) == 0 && wire_ip_eq(&own, ip))
+	for (unsigned i = 0; i < rnic_gid_count(rnic, 0); i++)
+		if (rnic_gid(rnic, 0, i, &own) == 0 && wire_ip_eq(&own, ip))
 			return (int)i;
 	return -EADDRNOTAVAIL;
 }
@@ -140,7 +140,7 @@ int mode1_make_qp(struct mode1 *m, unsigned i, char err[INC_ERR_LEN])
 			       "the configuration, this is none of them",
 			       i, MODE1_MAX_IP),
 		       rc;
-	rc = rnic_neigh_add(m->dev->rnic, &ep->flow.dst, ep->flow.dmac);
+	rc = rnic_neigh_add(m->dev->rnic, 0, &ep->flow.dst, ep->flow.dmac);
 	if (rc == 0)
 		rc = rnic_qp_create(m->dev->rnic, &init, &m->ep[i].qp);
 	if (rc < 0)

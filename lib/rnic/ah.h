@@ -11,6 +11,7 @@
 struct ud_dest {
 	struct wire_flow flow; /* without the source port */
 	uint32_t qpn, qkey;
+	uint8_t port;
 	bool loopback, multicast;
 };
 

@@ -16,8 +16,6 @@
 
 enum {
 	WINDOW_DEFAULT = 512, /* packets in flight per QP */
-	MIN_PORT_MTU = 256 + RNIC_MTU_ROOM,
-	MAX_PORT_MTU = 16384,
 	MAX_OBJECTS = 1 << 16,
 	MAX_MR = 1 << 20, /* leaves 4 random bits above a key's index, and 8 below */
 	MAX_WINDOW = 1 << 16,
@@ -90,41 +88,10 @@ static uint32_t bits_for(uint32_t n)
 	return bits;
 }
 
-static bool usable(const struct wire_ip *ip)
-{
-	return !wire_ip_is_zero(ip) && ip->b[0] != 0xff;
-}
-
-static int set_addresses(struct rnic *rnic, const struct rnic_config *config)
-{
-	static const uint8_t zero[6];
-
-	if ((config->mac[0] & 1) || memcmp(config->mac, zero, sizeof(zero)) == 0)
-		return -EINVAL;
-	if (config->n_ip > RNIC_MAX_GID - 1)
-		return -EINVAL;
-	memcpy(rnic->mac, config->mac, sizeof(rnic->mac));
-	rnic->gid[0] = wire_ip_link_local(config->mac);
-	rnic->n_gid = 1;
-	for (unsigned i = 0; i < config->n_ip; i++) {
-		if (!usable(&config->ip[i]) || rnic_own_ip(rnic, &config->ip[i]) >= 0)
-			return -EINVAL;
-		rnic->gid[rnic->n_gid++] = config->ip[i];
-	}
-	return 0;
-}
-
 static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 {
 	uint32_t limit = or_default(config->qpn_limit, 1 << 24);
 
-	if (config->port_mtu < MIN_PORT_MTU || config->port_mtu > MAX_PORT_MTU)
-		return -EINVAL;
-	rnic->port_mtu = config->port_mtu;
-	for (unsigned code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
-		if (roce_mtu_bytes(code) + RNIC_MTU_ROOM <= config->port_mtu)
-			rnic->active_mtu = (enum ibv_mtu)code;
-	}
 	rnic->max_qp = or_default(config->max_qp, 1024);
 	rnic->max_cq = or_default(config->max_cq, 1024);
 	rnic->max_mr = or_default(config->max_mr, 1024);
@@ -178,21 +145,6 @@ static int alloc_tables(struct rnic *rnic)
 	return 0;
 }
 
-static int alloc_frames(struct rnic *rnic)
-{
-	/* An echo request is as large as the port's packets, an own frame as the RoCE MTU. */
-	rnic->reply_cap = rnic->port_mtu + ETH_HDR_LEN + VLAN_HDR_LEN;
-	rnic->scratch = malloc(rnic->reply_cap);
-	if (rnic->scratch == NULL)
-		return -ENOMEM;
-	for (unsigned i = 0; i < N_REPLIES; i++) {
-		rnic->reply[i].bytes = malloc(rnic->reply_cap);
-		if (rnic->reply[i].bytes == NULL)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 {
 	struct rnic *new = calloc(1, sizeof(*new));
@@ -202,9 +154,11 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 		return -ENOMEM;
 	new->events = config->events;
 	new->random = config->seed;
-	TAILQ_INIT(&new->ready);
-	TAILQ_INIT(&new->controls);
-	err = set_addresses(new, config);
+	for (unsigned i = 0; i < N_LANES; i++) {
+		TAILQ_INIT(&new->ready[i]);
+		TAILQ_INIT(&new->controls[i]);
+	}
+	err = ports_init(new, config);
 	if (err == 0)
 		err = set_sizes(new, config);
 	if (err == 0)
@@ -212,7 +166,7 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 	if (err == 0)
 		err = alloc_tables(new);
 	if (err == 0)
-		err = alloc_frames(new);
+		err = ports_alloc(new);
 	if (err == 0)
 		err = neigh_init(new);
 	if (err < 0) {
@@ -254,9 +208,7 @@ void rnic_destroy(struct rnic *rnic)
 	if (rnic == NULL)
 		return;
 	free_objects(rnic);
-	for (unsigned i = 0; i < N_REPLIES; i++)
-		free(rnic->reply[i].bytes);
-	free(rnic->scratch);
+	ports_free(rnic);
 	free(rnic->qp);
 	free(rnic->qp_generation);
 	free(rnic->qp_free);
@@ -271,38 +223,6 @@ void rnic_destroy(struct rnic *rnic)
 }
 
 /* ---- queries ---- */
-
-enum ibv_mtu rnic_active_mtu(const struct rnic *rnic)
-{
-	return rnic->active_mtu;
-}
-
-unsigned rnic_gid_count(const struct rnic *rnic)
-{
-	return rnic->n_gid;
-}
-
-int rnic_gid(const struct rnic *rnic, unsigned index, struct wire_ip *ip)
-{
-	if (index >= rnic->n_gid)
-		return -EINVAL;
-	*ip = rnic->gid[index];
-	return 0;
-}
-
-void rnic_mac(const struct rnic *rnic, uint8_t mac[6])
-{
-	memcpy(mac, rnic->mac, sizeof(rnic->mac));
-}
-
-int rnic_own_ip(const struct rnic *rnic, const struct wire_ip *ip)
-{
-	for (unsigned i = 0; i < rnic->n_gid; i++) {
-		if (wire_ip_eq(&rnic->gid[i], ip))
-			return (int)i;
-	}
-	return -1;
-}
 
 void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
 {
@@ -333,9 +253,9 @@ void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
 		.max_total_mcast_qp_attach = MAX_MCAST,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = 15,
-		.phys_port_cnt = 1};
+		.phys_port_cnt = (uint8_t)rnic->n_ports};
 	strcpy(attr->fw_ver, INCLINE_VERSION);
-	/* The interface identifier of the link-local address is the EUI-64 of the port. */
-	memcpy(&attr->node_guid, rnic->gid[0].b + 8, sizeof(attr->node_guid));
+	/* The interface identifier of the first port's link-local address is its EUI-64. */
+	memcpy(&attr->node_guid, rnic->port[0].gid[0].b + 8, sizeof(attr->node_guid));
 	attr->sys_image_guid = attr->node_guid;
 }

@@ -14,7 +14,7 @@
 #include "lib/rnic/rnic.h"
 #include "lib/rnic/timer.h"
 
-enum { N_REPLIES = 16 }; /* answers to ARP, ND, echo that may wait */
+enum { N_REPLIES = 16 }; /* answers to ARP, ND, echo that may wait for a port */
 
 /* struct timer.kind */
 enum timer_kind { TIMER_QP, TIMER_NEIGH };
@@ -24,13 +24,24 @@ struct reply {
 	uint32_t len;
 };
 
-struct rnic {
-	struct rnic_events events;
+struct rnic_port {
 	uint8_t mac[6];
+	bool up;
 	uint8_t n_gid;
 	struct wire_ip gid[RNIC_MAX_GID];
-	uint32_t port_mtu;
+	struct wire_ip via; /* or zero */
+	uint32_t mtu;
 	enum ibv_mtu active_mtu;
+	struct reply reply[N_REPLIES];
+	uint32_t reply_head, reply_tail, reply_cap;
+	uint64_t count[RNIC_N_PORT_COUNTERS];
+};
+
+struct rnic {
+	struct rnic_events events;
+	unsigned n_ports;
+	unsigned up; /* bit N: port N is */
+	struct rnic_port port[RNIC_MAX_PORTS];
 	uint32_t window;
 	uint32_t max_qp, max_cq, max_mr, max_pd;
 	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
@@ -67,10 +78,13 @@ struct rnic {
 	uint32_t n_bell, n_bell_sum;
 	uint64_t sched_steps; /* bells taken, words of bells looked at, QPs asked for a frame */
 	atomic_bool left;     /* the lists below, or replies, are not empty */
-	struct qp_list ready, controls;
-	struct reply reply[N_REPLIES];
-	uint32_t reply_head, reply_tail, reply_cap;
+	/* Queue pairs with something to send, by lane. Bit N: that of lane N is not empty; or port
+	 * N has replies. */
+	struct qp_list ready[N_LANES], controls[N_LANES];
+	unsigned has_ready, has_controls, has_replies;
+	unsigned turn;    /* the lane whose queue pair sends next */
 	uint8_t *scratch; /* a frame to itself */
+	uint32_t scratch_cap;
 
 	struct timers timers;
 	struct neigh *neigh;
@@ -92,13 +106,18 @@ static inline uint8_t ect_tos(bool ect, uint8_t tos)
 	return ect && (tos & IP_ECN_MASK) == IP_ECN_NOT_ECT ? tos | IP_ECN_ECT0 : tos;
 }
 
+/* ports.c: what the configuration says of them, then their memory, and that again. */
+int ports_init(struct rnic *rnic, const struct rnic_config *config);
+int ports_alloc(struct rnic *rnic);
+void ports_free(struct rnic *rnic);
+
 uint64_t rnic_random(struct rnic *rnic);
-/* Index of an own address in the GID table, or -1. */
-int rnic_own_ip(const struct rnic *rnic, const struct wire_ip *ip);
-/* A frame that waits outside of any QP: rnic_reply gives room for reply_cap bytes, or NULL if too
- * many wait; rnic_reply_send queues the len bytes written there. */
-uint8_t *rnic_reply(struct rnic *rnic);
-void rnic_reply_send(struct rnic *rnic, int len);
+/* Index of a port's own address in its GID table, or -1. */
+int rnic_own_ip(const struct rnic *rnic, unsigned port, const struct wire_ip *ip);
+/* A frame that waits outside of any QP: rnic_reply gives room for the port's reply_cap bytes, or
+ * NULL if too many wait; rnic_reply_send queues the len bytes written there. */
+uint8_t *rnic_reply(struct rnic *rnic, unsigned port);
+void rnic_reply_send(struct rnic *rnic, unsigned port, int len);
 /* Headers in front of, pad and ICRC behind the pieces that the frame has, pay_len bytes together.
  */
 void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,

@@ -10,9 +10,9 @@
 #include "lib/wire/cm.h"
 #include "lib/wire/psn.h"
 
-unsigned gsi_rx(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt)
+unsigned gsi_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt)
 {
-	const struct rnic_mad mad = {pkt->src, pkt->dst, pkt->tos};
+	const struct rnic_mad mad = {pkt->src, pkt->dst, pkt->tos, (uint8_t)port};
 
 	if (rnic->events.mad == NULL)
 		return RNIC_DROP_NO_QP;
@@ -41,16 +41,16 @@ int rnic_mad_send(
 	uint8_t *out;
 	int len;
 
-	if (rnic_own_ip(rnic, &flow.src) < 0)
+	if (mad->port >= rnic->n_ports || rnic_own_ip(rnic, mad->port, &flow.src) < 0)
 		return -EINVAL;
-	out = rnic_reply(rnic);
+	out = rnic_reply(rnic, mad->port);
 	if (out == NULL)
 		return -ENOSPC;
 	memcpy(flow.dmac, dmac, sizeof(flow.dmac));
-	memcpy(flow.smac, rnic->mac, sizeof(flow.smac));
+	memcpy(flow.smac, rnic->port[mad->port].mac, sizeof(flow.smac));
 	hdr.psn = rnic->gsi_psn++ & PSN_MASK;
 	hdr.ip_id = rnic->ip_id++;
-	len = wire_build_frame(out, rnic->reply_cap, &flow, &hdr, data, CM_MAD_LEN);
-	rnic_reply_send(rnic, len);
+	len = wire_build_frame(out, rnic->port[mad->port].reply_cap, &flow, &hdr, data, CM_MAD_LEN);
+	rnic_reply_send(rnic, mad->port, len);
 	return len < 0 ? len : 0;
 }

@@ -6,6 +6,6 @@
 #include "lib/rnic/rnic.h"
 
 /* A datagram to QP 1 (gsi.c): 0 or the drop reason. */
-unsigned gsi_rx(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt);
+unsigned gsi_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt);
 
 #endif

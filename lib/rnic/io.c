@@ -28,47 +28,50 @@ bool qp_receives(const struct rnic_qp *qp)
 	       state == IBV_QPS_SQE;
 }
 
-static unsigned rx_roce(
-	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
 	struct rnic_qp *qp;
 
 	if (wire_is_multicast(&pkt->dst))
-		return mcast_rx(rnic, frame, pkt, now);
+		return mcast_rx(rnic, port, frame, pkt, now);
 	if (pkt->dqpn == CM_QPN)
-		return gsi_rx(rnic, frame, pkt);
+		return gsi_rx(rnic, port, frame, pkt);
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL)
 		return RNIC_DROP_NO_QP;
 	if (!qp_receives(qp))
 		return RNIC_DROP_QP_STATE;
-	if (!qp->ops->connected)
+	if (port != qp->port && !qp->ops->several_ports)
+		return RNIC_DROP_PORT;
+	if (!qp->ops->connected || qp->ops->several_ports)
 		return (pkt->opcode & ~ROCE_OP_MASK) == qp->ops->opcodes
-			       ? qp->ops->rx(qp, frame, pkt, now)
+			       ? qp->ops->rx(qp, port, frame, pkt, now)
 			       : RNIC_DROP_QP_TYPE;
 	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
 		return RNIC_DROP_SOURCE;
 	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes && pkt->opcode != ROCE_CNP)
 		return RNIC_DROP_QP_TYPE;
-	return qp->ops->rx(qp, frame, pkt, now);
+	return qp->ops->rx(qp, port, frame, pkt, now);
 }
 
-static unsigned rx_echo(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt)
+static unsigned rx_echo(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	uint8_t *out;
 
-	if (rnic_own_ip(rnic, &pkt->dst) < 0)
+	if (rnic_own_ip(rnic, port, &pkt->dst) < 0)
 		return RNIC_DROP_NOT_MINE;
-	if (pkt->end > rnic->reply_cap)
+	if (pkt->end > rnic->port[port].reply_cap)
 		return RNIC_DROP_LENGTH;
-	out = rnic_reply(rnic);
+	out = rnic_reply(rnic, port);
 	if (out == NULL)
 		return RNIC_DROP_REPLY_QUEUE;
 	memcpy(out, frame, pkt->end);
 	wire_icmp_echo_reply(out, pkt);
 	/* To a multicast MAC, perhaps; the answer does not come from there. */
-	memcpy(out + 6, rnic->mac, sizeof(rnic->mac));
-	rnic_reply_send(rnic, pkt->end);
+	rnic_mac(rnic, port, out + 6);
+	rnic_reply_send(rnic, port, pkt->end);
 	return 0;
 }
 
@@ -82,8 +85,13 @@ static unsigned parse_own(const struct rnic *rnic, const uint8_t *frame, struct 
 }
 
 /* Of what is constant in a device only, but for n_mcast and own_codecs, which are atomic. */
-static unsigned check(
-	const struct rnic *rnic, const uint8_t *frame, size_t len, struct wire_pkt *pkt)
+static bool for_port(const struct rnic *rnic, unsigned port, const uint8_t *frame)
+{
+	return (frame[0] & 1) || memcmp(frame, rnic->port[port].mac, 6) == 0;
+}
+
+static unsigned check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt)
 {
 	unsigned drop = wire_parse(frame, len, pkt);
 
@@ -91,7 +99,7 @@ static unsigned check(
 		drop = parse_own(rnic, frame, pkt);
 	if (drop != WIRE_OK)
 		return drop;
-	if (!(frame[0] & 1) && memcmp(frame, rnic->mac, sizeof(rnic->mac)) != 0)
+	if (!for_port(rnic, port, frame))
 		return RNIC_DROP_NOT_MINE;
 	if (pkt->vlan & 0xfff)
 		return RNIC_DROP_NOT_MINE;
@@ -99,48 +107,53 @@ static unsigned check(
 		return 0;
 	if (wire_is_multicast(&pkt->dst)
 			? atomic_load_explicit(&rnic->n_mcast, memory_order_relaxed) == 0
-			: rnic_own_ip(rnic, &pkt->dst) < 0)
+			: rnic_own_ip(rnic, port, &pkt->dst) < 0)
 		return RNIC_DROP_NOT_MINE;
 	return wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
 }
 
-void rnic_check(
-	const struct rnic *rnic, const uint8_t *frame, size_t len, struct rnic_checked *checked)
+void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct rnic_checked *checked)
 {
-	checked->drop = check(rnic, frame, len, &checked->pkt);
+	checked->drop = check(rnic, port, frame, len, &checked->pkt);
+	checked->port = (uint8_t)port;
 	checked->done = true;
 }
 
-static unsigned take(
-	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
 	switch (pkt->kind) {
 	case WIRE_ROCE:
-		return rx_roce(rnic, frame, pkt, now);
+		return rx_roce(rnic, port, frame, pkt, now);
 	case WIRE_ARP:
 	case WIRE_ND_NS:
 	case WIRE_ND_NA:
-		return neigh_rx(rnic, pkt, frame, now);
+		return neigh_rx(rnic, port, pkt, frame, now);
 	case WIRE_ICMP_ECHO:
-		return rx_echo(rnic, frame, pkt);
+		return rx_echo(rnic, port, frame, pkt);
 	default:
 		return RNIC_DROP_NOT_ROCE;
 	}
 }
 
-unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
+unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct rnic_checked *checked, uint64_t now)
 {
+	uint64_t *count = rnic->port[port].count;
 	unsigned drop;
 
-	if (!checked->done)
-		return rnic_rx(rnic, frame, len, now);
+	if (!checked->done || checked->port != port)
+		return rnic_rx(rnic, port, frame, len, now);
 	rnic->rx_at = now;
-	drop = checked->drop ? checked->drop : take(rnic, frame, &checked->pkt, now);
+	drop = checked->drop ? checked->drop : take(rnic, port, frame, &checked->pkt, now);
 	if (rnic->cq_overrun)
 		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);
 	rnic->count[RNIC_C_RX_BYTES] += len;
+	count[RNIC_PORT_C_RX_FRAMES]++;
+	count[RNIC_PORT_C_RX_BYTES] += len;
+	count[RNIC_PORT_C_RX_DROPS] += drop != 0;
 	if (drop == 0)
 		rnic_inc(rnic, RNIC_C_RX_ACCEPTED);
 	else
@@ -148,20 +161,19 @@ unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
 	return drop;
 }
 
-unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now)
+unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
 {
 	struct rnic_checked checked;
 
-	rnic_check(rnic, frame, len, &checked);
-	return rnic_rx_checked(rnic, frame, len, &checked, now);
+	rnic_check(rnic, port, frame, len, &checked);
+	return rnic_rx_checked(rnic, port, frame, len, &checked, now);
 }
 
-unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
+unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)
 {
 	struct wire_pkt pkt;
 
-	if (wire_parse(frame, len, &pkt) != WIRE_OK ||
-		(!(frame[0] & 1) && memcmp(frame, rnic->mac, sizeof(rnic->mac)) != 0))
+	if (wire_parse(frame, len, &pkt) != WIRE_OK || !for_port(rnic, port, frame))
 		return RNIC_READS;
 	if (pkt.vlan & 0xfff)
 		return STACK_READS;
@@ -169,12 +181,12 @@ unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len)
 	case WIRE_ROCE:
 		return RNIC_READS;
 	case WIRE_ARP:
-		return pkt.arp_op == ARP_REQUEST && rnic_own_ip(rnic, &pkt.dst) >= 0
+		return pkt.arp_op == ARP_REQUEST && rnic_own_ip(rnic, port, &pkt.dst) >= 0
 			       ? RNIC_READS
 			       : RNIC_READS | STACK_READS;
 	case WIRE_ND_NS:
-		return rnic_own_ip(rnic, &pkt.nd_target) >= 0 ? RNIC_READS
-							      : RNIC_READS | STACK_READS;
+		return rnic_own_ip(rnic, port, &pkt.nd_target) >= 0 ? RNIC_READS
+								    : RNIC_READS | STACK_READS;
 	case WIRE_ND_NA:
 		return RNIC_READS | STACK_READS;
 	default:
@@ -259,32 +271,74 @@ int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)
 	return (int)frame->len;
 }
 
-uint8_t *rnic_reply(struct rnic *rnic)
+/* What is made ready in a call of rnic_tx. */
+struct sending {
+	unsigned ports; /* up, and with room */
+	unsigned lanes; /* whose turn it may be */
+	bool loopback;
+};
+
+/* A port that is down takes everything: it is lost. */
+static struct sending offer(const struct rnic *rnic, unsigned ports)
 {
-	if (rnic->reply_head - rnic->reply_tail == N_REPLIES)
-		return NULL;
-	return rnic->reply[rnic->reply_head % N_REPLIES].bytes;
+	const unsigned all = (1u << rnic->n_ports) - 1, ready = ports & rnic->up;
+
+	return (struct sending){.ports = ready,
+		.lanes = ready | (all & ~rnic->up) | (ready != 0 ? 1u << LANE_SEVERAL : 0)};
 }
 
-void rnic_reply_send(struct rnic *rnic, int len)
+/* One of lanes, which are some. */
+static unsigned next_lane(const struct rnic *rnic, unsigned lanes)
 {
-	if (len <= 0)
-		return;
-	rnic->reply[rnic->reply_head++ % N_REPLIES].len = (uint32_t)len;
-	atomic_store_explicit(&rnic->left, true, memory_order_relaxed);
+	const unsigned later = lanes >> rnic->turn << rnic->turn;
+
+	return (unsigned)__builtin_ctz(later != 0 ? later : lanes);
 }
 
-static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, bool *loopback)
+/* Sent so many of a list in a row, a queue pair waits until the others had their turn. */
+static bool used_up(struct rnic *rnic, unsigned lane, uint8_t *budget)
 {
-	const struct reply *reply;
-
-	if (rnic->reply_head == rnic->reply_tail)
+	rnic->turn = lane;
+	if (--*budget > 0)
 		return false;
-	reply = &rnic->reply[rnic->reply_tail++ % N_REPLIES];
+	*budget = QUANTUM;
+	rnic->turn = (lane + 1) % N_LANES;
+	return true;
+}
+
+/* It was asked in vain. True: it has said that it lacks a port, and stays where it is. */
+static bool lacks_port(struct rnic_qp *qp, unsigned ports, uint8_t *refused)
+{
+	if (!qp->no_room)
+		return false;
+	qp->no_room = false;
+	*refused = (uint8_t)ports;
+	return true;
+}
+
+/* Has it refused all of these? */
+static bool refuses(uint8_t refused, unsigned ports)
+{
+	return refused != 0 && (ports & ~(unsigned)refused) == 0;
+}
+
+static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, struct sending *s)
+{
+	const unsigned ports = rnic->has_replies & s->lanes;
+	const struct reply *reply;
+	struct rnic_port *port;
+
+	if (ports == 0)
+		return false;
+	frame->port = (uint8_t)__builtin_ctz(ports);
+	port = &rnic->port[frame->port];
+	reply = &port->reply[port->reply_tail++ % N_REPLIES];
+	if (port->reply_tail == port->reply_head)
+		rnic->has_replies &= ~(1u << frame->port);
 	frame->head_len = frame->tail_len = frame->n_iov = 0;
 	frame->len = reply->len;
 	frame->qpn = 0;
-	*loopback = memcmp(reply->bytes, rnic->mac, sizeof(rnic->mac)) == 0;
+	s->loopback = memcmp(reply->bytes, port->mac, sizeof(port->mac)) == 0;
 	if (reply->len <= sizeof(frame->head)) {
 		memcpy(frame->head, reply->bytes, reply->len);
 		frame->head_len = (uint16_t)reply->len;
@@ -296,31 +350,29 @@ static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, bool *loopback
 	return true;
 }
 
-/* Sent so many of a list in a row, it waits until the others had their turn. */
-static bool used_up(uint8_t *budget)
+static bool control_of(
+	struct rnic *rnic, unsigned lane, struct rnic_frame *frame, struct sending *s, uint64_t now)
 {
-	if (--*budget > 0)
-		return false;
-	*budget = QUANTUM;
-	return true;
-}
+	struct rnic_qp *qp, *next;
 
-static bool tx_control(struct rnic *rnic, struct rnic_frame *frame, bool *loopback, uint64_t now)
-{
-	struct rnic_qp *qp;
+	for (qp = TAILQ_FIRST(&rnic->controls[lane]); qp != NULL; qp = next) {
+		enum tx_control got;
 
-	while ((qp = TAILQ_FIRST(&rnic->controls)) != NULL) {
-		enum tx_control got = qp->ops->tx_control(qp, frame, now);
-
-		rnic->sched_steps++;
-		if (got != CONTROL_MORE) {
-			TAILQ_REMOVE(&rnic->controls, qp, control);
-			qp->en_control = false;
-		} else if (used_up(&qp->budget)) {
-			TAILQ_REMOVE(&rnic->controls, qp, control);
-			TAILQ_INSERT_TAIL(&rnic->controls, qp, control);
+		if (refuses(qp->control_refused, s->ports)) {
+			next = TAILQ_NEXT(qp, control);
+			continue;
 		}
-		*loopback = qp->loopback;
+		frame->port = qp->port;
+		got = qp->ops->tx_control(qp, s->ports, frame, now);
+		next = TAILQ_NEXT(qp, control);
+		rnic->sched_steps++;
+		if (got == CONTROL_NONE && lacks_port(qp, s->ports, &qp->control_refused))
+			continue;
+		if (got != CONTROL_MORE)
+			sched_uncontrol(qp);
+		else if (used_up(rnic, lane, &qp->budget))
+			sched_rotate_control(qp);
+		s->loopback = qp->loopback;
 		frame->qpn = qp->qpn;
 		if (got != CONTROL_NONE)
 			return true;
@@ -328,24 +380,57 @@ static bool tx_control(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 	return false;
 }
 
-static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopback, uint64_t now)
+static bool request_of(
+	struct rnic *rnic, unsigned lane, struct rnic_frame *frame, struct sending *s, uint64_t now)
 {
-	struct rnic_qp *qp;
+	struct rnic_qp *qp, *next;
 
-	while ((qp = TAILQ_FIRST(&rnic->ready)) != NULL) {
-		rnic->sched_steps++;
-		if (!qp->ops->tx(qp, frame, now)) {
-			TAILQ_REMOVE(&rnic->ready, qp, ready);
-			qp->en_ready = false;
+	for (qp = TAILQ_FIRST(&rnic->ready[lane]); qp != NULL; qp = next) {
+		if (refuses(qp->refused, s->ports)) {
+			next = TAILQ_NEXT(qp, ready);
 			continue;
 		}
-		if (used_up(&qp->quantum)) {
-			TAILQ_REMOVE(&rnic->ready, qp, ready);
-			TAILQ_INSERT_TAIL(&rnic->ready, qp, ready);
+		rnic->sched_steps++;
+		frame->port = qp->port;
+		if (!qp->ops->tx(qp, s->ports, frame, now)) {
+			next = TAILQ_NEXT(qp, ready);
+			if (!lacks_port(qp, s->ports, &qp->refused))
+				sched_unready(qp);
+			continue;
 		}
-		*loopback = qp->loopback;
+		if (used_up(rnic, lane, &qp->quantum))
+			sched_rotate_ready(qp);
+		s->loopback = qp->loopback;
 		frame->qpn = qp->qpn;
 		return true;
+	}
+	return false;
+}
+
+static bool tx_control(struct rnic *rnic, struct rnic_frame *frame, struct sending *s, uint64_t now)
+{
+	unsigned lanes = s->lanes;
+
+	while ((lanes & rnic->has_controls) != 0) {
+		const unsigned lane = next_lane(rnic, lanes & rnic->has_controls);
+
+		if (control_of(rnic, lane, frame, s, now))
+			return true;
+		lanes &= ~(1u << lane);
+	}
+	return false;
+}
+
+static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, struct sending *s, uint64_t now)
+{
+	unsigned lanes = s->lanes;
+
+	while ((lanes & rnic->has_ready) != 0) {
+		const unsigned lane = next_lane(rnic, lanes & rnic->has_ready);
+
+		if (request_of(rnic, lane, frame, s, now))
+			return true;
+		lanes &= ~(1u << lane);
 	}
 	return false;
 }
@@ -353,37 +438,50 @@ static bool tx_request(struct rnic *rnic, struct rnic_frame *frame, bool *loopba
 /* A frame of the device's own for itself. */
 static void take_back(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 {
-	rnic_rx(rnic, rnic->scratch,
-		(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->reply_cap), now);
+	rnic_rx(rnic, frame->port, rnic->scratch,
+		(size_t)rnic_frame_flatten(frame, rnic->scratch, rnic->scratch_cap), now);
 }
 
-bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
+/* True if the frame goes out, else it is taken care of. */
+static bool leaves(struct rnic *rnic, struct rnic_frame *frame, bool loopback, uint64_t now)
+{
+	struct rnic_port *port = &rnic->port[frame->port];
+	const bool copy = rnic->copy_back;
+
+	rnic->copy_back = false;
+	if (!loopback && !port->up) {
+		port->count[RNIC_PORT_C_TX_LOST]++;
+		return false;
+	}
+	rnic_inc(rnic, RNIC_C_TX_FRAMES);
+	rnic->count[RNIC_C_TX_BYTES] += frame->len;
+	port->count[RNIC_PORT_C_TX_FRAMES]++;
+	port->count[RNIC_PORT_C_TX_BYTES] += frame->len;
+	if (copy || loopback)
+		take_back(rnic, frame, now);
+	return !loopback;
+}
+
+bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
 	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
-		bool loopback = false;
+		struct sending s = offer(rnic, ports);
 
 		if (rnic->cq_overrun)
 			cq_settle(rnic);
 		sched_collect(rnic);
 		frame->stays = frame->unsealed = false;
-		if (!tx_control(rnic, frame, &loopback, now) && !tx_reply(rnic, frame, &loopback) &&
-			!tx_request(rnic, frame, &loopback, now) &&
-			!tx_control(
-				rnic, frame, &loopback, now)) { /* a READ that failed just now */
+		if (!tx_control(rnic, frame, &s, now) && !tx_reply(rnic, frame, &s) &&
+			!tx_request(rnic, frame, &s, now) &&
+			!tx_control(rnic, frame, &s, now)) { /* a READ that failed just now */
 			if (rnic->cq_overrun)
 				continue;
-			atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
+			if ((rnic->has_ready | rnic->has_controls | rnic->has_replies) == 0)
+				atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
 			return false;
 		}
-		rnic_inc(rnic, RNIC_C_TX_FRAMES);
-		rnic->count[RNIC_C_TX_BYTES] += frame->len;
-		if (rnic->copy_back) {
-			rnic->copy_back = false;
-			take_back(rnic, frame, now);
-		}
-		if (!loopback)
+		if (leaves(rnic, frame, s.loopback, now))
 			return true;
-		take_back(rnic, frame, now);
 	}
 	return false;
 }

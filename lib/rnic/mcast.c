@@ -52,16 +52,17 @@ void mcast_forget(struct rnic_qp *qp)
 	}
 }
 
-bool mcast_member(const struct rnic *rnic, const struct wire_ip *group)
+bool mcast_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group)
 {
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
-		if (wire_ip_eq(&rnic->mcast[i].group, group))
+		if (rnic->mcast[i].qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
 			return true;
 	}
 	return false;
 }
 
-unsigned mcast_rx(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
 	unsigned drop = RNIC_DROP_NOT_MINE;
 	bool taken = false;
@@ -71,14 +72,14 @@ unsigned mcast_rx(struct rnic *rnic, const uint8_t *frame, const struct wire_pkt
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		struct rnic_qp *qp = rnic->mcast[i].qp;
 
-		if (!wire_ip_eq(&rnic->mcast[i].group, &pkt->dst))
+		if (qp->port != port || !wire_ip_eq(&rnic->mcast[i].group, &pkt->dst))
 			continue;
 		if (!qp_receives(qp))
 			drop = RNIC_DROP_QP_STATE;
 		else if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes)
 			drop = RNIC_DROP_QP_TYPE;
 		else
-			drop = qp->ops->rx(qp, frame, pkt, now);
+			drop = qp->ops->rx(qp, port, frame, pkt, now);
 		taken = taken || drop == 0;
 	}
 	return taken ? 0 : drop;

@@ -15,10 +15,11 @@ struct mcast {
 	struct rnic_qp *qp;
 };
 
-bool mcast_member(const struct rnic *rnic, const struct wire_ip *group);
+/* A QP of this port is. */
+bool mcast_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group);
 void mcast_forget(struct rnic_qp *qp);
-/* To every QP attached to the group: 0 if one took it. */
-unsigned mcast_rx(
-	struct rnic *rnic, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
+/* To every QP of the port attached to the group: 0 if one took it. */
+unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now);
 
 #endif

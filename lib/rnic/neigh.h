@@ -13,6 +13,7 @@ enum neigh_state { NEIGH_FREE, NEIGH_ASKING, NEIGH_KNOWN, NEIGH_STATIC, NEIGH_FA
 struct neigh {
 	struct timer timer;
 	struct wire_ip ip, src;
+	uint8_t port;
 	uint8_t mac[6];
 	uint8_t state;
 	uint8_t asked;
@@ -22,11 +23,11 @@ struct neigh {
 
 int neigh_init(struct rnic *rnic);
 /* rnic_resolve with the source address to ask from. */
-int neigh_resolve(struct rnic *rnic, const struct wire_ip *src, const struct wire_ip *ip,
-	uint8_t dmac[6], uint64_t now);
+int neigh_resolve(struct rnic *rnic, unsigned port, const struct wire_ip *src,
+	const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
 void neigh_timer(struct rnic *rnic, struct neigh *neigh, uint64_t now);
 /* ARP, ND: learns and answers. 0 or the drop reason. */
-unsigned neigh_rx(
-	struct rnic *rnic, const struct wire_pkt *pkt, const uint8_t *frame, uint64_t now);
+unsigned neigh_rx(struct rnic *rnic, unsigned port, const struct wire_pkt *pkt,
+	const uint8_t *frame, uint64_t now);
 
 #endif

@@ -135,7 +135,9 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 		return -ENOMEM;
 	}
 	new->rnic = rnic;
-	new->mtu = roce_mtu_bytes(rnic->active_mtu); /* UD; connections are told theirs */
+	/* UD's, until it has a port; connections are told theirs */
+	new->mtu = roce_mtu_bytes(rnic->port[0].active_mtu);
+	new->lane = new->ops->several_ports ? LANE_SEVERAL : 0;
 	atomic_init(&new->state, IBV_QPS_RESET);
 	timer_stop(&new->timer);
 	new->ops->reset(new);
@@ -161,14 +163,16 @@ static void send_last_control(struct rnic_qp *qp)
 	struct rnic_frame frame;
 
 	for (unsigned i = 0; i < N_REPLIES && got == CONTROL_MORE; i++) {
-		uint8_t *bytes = rnic_reply(rnic);
+		uint8_t *bytes;
 
+		frame.stays = frame.unsealed = false;
+		frame.port = qp->port;
+		got = qp->ops->tx_control(qp, rnic->up, &frame, rnic->rx_at);
+		bytes = got != CONTROL_NONE ? rnic_reply(rnic, frame.port) : NULL;
 		if (bytes == NULL)
 			return;
-		frame.stays = frame.unsealed = false;
-		got = qp->ops->tx_control(qp, &frame, rnic->rx_at);
-		if (got != CONTROL_NONE)
-			rnic_reply_send(rnic, rnic_frame_flatten(&frame, bytes, rnic->reply_cap));
+		rnic_reply_send(rnic, frame.port,
+			rnic_frame_flatten(&frame, bytes, rnic->port[frame.port].reply_cap));
 	}
 }
 

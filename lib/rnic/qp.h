@@ -12,19 +12,27 @@
 #include "lib/rnic/wqe.h"
 #include "lib/wire/template.h"
 
+/* A queue pair waits to send in its port's lane, or in that of those which have several ports. */
+enum { LANE_SEVERAL = RNIC_MAX_PORTS, N_LANES };
+
 /* Behind it in memory is the state of its transport (transport.h). */
 struct rnic_qp {
 	struct rnic *rnic;
 	const struct transport_ops *ops;
 	_Atomic int state; /* enum ibv_qp_state; written by the owner */
 	uint32_t qpn, slot;
+	uint8_t port; /* IBV_QP_PORT, from 0 */
+	uint8_t lane;
 	uint32_t mtu; /* bytes */
 	struct wire_flow flow;
 	struct wire_template
 		full;  /* headers of packets that are nothing but mtu bytes of payload */
 	bool loopback; /* the peer is this device */
 	bool en_ready, en_control; /* on the device's lists */
-	uint8_t quantum, budget;   /* packets until the next one of the list has its turn */
+	bool no_room;              /* what transport_no_room says */
+	/* Ports that it had no use for: it is not asked again before there are others. */
+	uint8_t refused, control_refused;
+	uint8_t quantum, budget; /* packets until the next one of the list has its turn */
 	TAILQ_ENTRY(rnic_qp) ready, control;
 	struct timer timer; /* transport_schedule */
 	struct ring sq, rq;

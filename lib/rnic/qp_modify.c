@@ -8,27 +8,42 @@
 #include "lib/rnic/transport.h"
 #include "lib/wire/multicast.h"
 
-static int check_av(const struct rnic *rnic, const struct ibv_ah_attr *av, struct wire_ip *dst)
+static int check_av(const struct rnic_port *port, const struct ibv_ah_attr *av, struct wire_ip *dst)
 {
 	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
-	if (!av->is_global || av->grh.sgid_index >= rnic->n_gid)
+	if (!av->is_global || av->grh.sgid_index >= port->n_gid)
 		return -EINVAL;
 	if (wire_ip_is_zero(dst) || wire_is_multicast(dst))
 		return -EINVAL;
-	if (wire_ip_is4(dst) != wire_ip_is4(&rnic->gid[av->grh.sgid_index]))
+	if (wire_ip_is4(dst) != wire_ip_is4(&port->gid[av->grh.sgid_index]))
 		return -EINVAL;
 	return 0;
 }
 
-/* Attributes of the device and of QPs that only have one value here, and ranges. */
-static int check_values(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* The port that the QP is to be on. */
+static unsigned port_of(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
+	return mask & IBV_QP_PORT ? attr->port_num - 1u : qp->port;
+}
+
+/* Another port: another path, whose MTU must do. */
+static int check_port(
+	const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state to)
+{
+	const unsigned port = port_of(qp, attr, mask);
+	enum ibv_mtu mtu = mask & IBV_QP_PATH_MTU ? attr->path_mtu : qp->attr.path_mtu;
+
+	if (port >= qp->rnic->n_ports || mtu > qp->rnic->port[port].active_mtu)
 		return -EINVAL;
+	return port != qp->port && to == IBV_QPS_SQD && !(mask & IBV_QP_AV) ? -EINVAL : 0;
+}
+
+/* Attributes of the device and of QPs that only have one value here, and ranges. */
+static int check_values(const struct ibv_qp_attr *attr, int mask)
+{
 	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
 		return -EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) &&
-		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > qp->rnic->active_mtu))
+	if ((mask & IBV_QP_PATH_MTU) && attr->path_mtu < IBV_MTU_256)
 		return -EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > 0xffffff)
 		return -EINVAL;
@@ -65,9 +80,10 @@ static uint16_t flow_port(uint32_t label, uint32_t qpn, uint32_t peer)
 static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_t dmac[6])
 {
 	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
+	const struct rnic_port *port = &qp->rnic->port[qp->port];
 	struct wire_flow *flow = &qp->flow;
 
-	*flow = (struct wire_flow){.src = qp->rnic->gid[grh->sgid_index],
+	*flow = (struct wire_flow){.src = port->gid[grh->sgid_index],
 		.dst = *dst,
 		.tos = ect_tos(qp->rnic->ect, grh->traffic_class),
 		/* Programs say 1 (ibv_rc_pingpong does) and mean a subnet; Linux replaces it by the
@@ -75,11 +91,20 @@ static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_
 		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64,
 		.sport = flow_port(grh->flow_label, qp->qpn, qp->attr.dest_qp_num)};
 	memcpy(flow->dmac, dmac, sizeof(flow->dmac));
-	memcpy(flow->smac, qp->rnic->mac, sizeof(flow->smac));
-	qp->loopback = rnic_own_ip(qp->rnic, dst) >= 0;
+	memcpy(flow->smac, port->mac, sizeof(flow->smac));
+	qp->loopback = rnic_own_ip(qp->rnic, qp->port, dst) >= 0;
 	wire_template_init(&qp->full, flow,
 		&(struct wire_hdr){.opcode = ROCE_SEND_MIDDLE, .dqpn = qp->attr.dest_qp_num},
 		qp->mtu);
+}
+
+static void set_port(struct rnic_qp *qp, unsigned port)
+{
+	qp->port = (uint8_t)port;
+	if (!qp->ops->several_ports)
+		sched_move(qp, port);
+	if (!qp->ops->connected)
+		qp->mtu = roce_mtu_bytes(qp->rnic->port[port].active_mtu);
 }
 
 static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask)
@@ -92,8 +117,10 @@ static void set_attr(struct rnic_qp *qp, const struct ibv_qp_attr *new, int mask
 		attr->qkey = new->qkey;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		attr->qp_access_flags = new->qp_access_flags;
-	if (mask & IBV_QP_PORT)
+	if (mask & IBV_QP_PORT) {
 		attr->port_num = new->port_num;
+		set_port(qp, new->port_num - 1u);
+	}
 	if (mask & IBV_QP_AV)
 		attr->ah_attr = new->ah_attr;
 	if (mask & IBV_QP_PATH_MTU) {
@@ -157,13 +184,31 @@ static int check_modify(const struct rnic_qp *qp, const struct ibv_qp_attr *attr
 	int err = check_mask(qp, from, to, mask);
 
 	if (err == 0)
-		err = check_values(qp, attr, mask);
+		err = check_values(attr, mask);
+	if (err == 0)
+		err = check_port(qp, attr, mask, to);
 	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR &&
 		(cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq)))
 		err = -EINVAL;
 	if (err == 0 && to != IBV_QPS_RESET && qp->ops->check_attr != NULL)
 		err = qp->ops->check_attr(qp, attr, mask);
 	return err;
+}
+
+/* Where packets go that have these attributes. */
+static int resolve(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
+	struct wire_ip *dst, uint8_t dmac[6], uint64_t now)
+{
+	const struct ibv_ah_attr *av = &attr->ah_attr;
+	const unsigned index = port_of(qp, attr, mask);
+	const struct rnic_port *port = &qp->rnic->port[index];
+	int err = check_av(port, av, dst);
+
+	if (err < 0)
+		return err;
+	if (qp->ops->resolve != NULL)
+		return qp->ops->resolve(qp, av, dmac, now);
+	return neigh_resolve(qp->rnic, index, &port->gid[av->grh.sgid_index], dst, dmac, now);
 }
 
 int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
@@ -184,12 +229,7 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		return 0;
 	}
 	if (mask & IBV_QP_AV) {
-		const struct ibv_ah_attr *av = &attr->ah_attr;
-
-		err = check_av(qp->rnic, av, &dst);
-		if (err == 0)
-			err = neigh_resolve(
-				qp->rnic, &qp->rnic->gid[av->grh.sgid_index], &dst, dmac, now);
+		err = resolve(qp, attr, mask, &dst, dmac, now);
 		if (err < 0)
 			return err;
 	}

@@ -8,9 +8,10 @@
 
 #include "lib/rnic/requester.h"
 
-static unsigned rc_rx(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned rc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
+	(void)port;
 	if (congestion_rx(qp, &rc_of(qp)->cc, pkt, now))
 		return 0;
 	if (pkt->flags & ROCE_F_REQUEST)
@@ -32,10 +33,11 @@ static bool held(struct rnic_qp *qp, uint64_t now)
 }
 
 /* Requests and responses take turns. */
-bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+bool rc_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
 	struct rc *rc = rc_of(qp);
 
+	(void)ports;
 	if (rc->cc.limited && held(qp, now))
 		return false;
 	rc->resp.yielded = !rc->resp.yielded;
@@ -46,9 +48,10 @@ bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	return true;
 }
 
-enum tx_control rc_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+enum tx_control rc_tx_control(
+	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
-	(void)now;
+	(void)ports, (void)now;
 	if (rc_of(qp)->cc.cnp_due) {
 		congestion_tx_cnp(qp, &rc_of(qp)->cc, frame);
 		return CONTROL_MORE;
@@ -69,6 +72,19 @@ void rc_timer(struct rnic_qp *qp, uint64_t now)
 		rc_retry(qp);
 	}
 	rc_schedule(qp);
+}
+
+/* What was lost meanwhile need not wait for the timeout. The tries stay as they are: a link that
+ * comes and goes is no progress. */
+void rc_port(struct rnic_qp *qp, unsigned port, bool up, uint64_t now)
+{
+	struct rc_requester *req = &rc_of(qp)->req;
+
+	(void)port, (void)now;
+	if (!up || !outstanding(req) || req->rnr_wait)
+		return;
+	req->nak_done = false;
+	rc_go_back(qp);
 }
 
 /* ---- attributes and states ---- */
@@ -169,6 +185,7 @@ const struct transport_ops rnic_rc = {
 	.tx_control = rc_tx_control,
 	.tx = rc_tx,
 	.timer = rc_timer,
+	.port = rc_port,
 	.skip = rc_skip,
 	.refuse = rc_refuse_all,
 };

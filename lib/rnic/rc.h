@@ -235,9 +235,11 @@ enum {
 		      1 << IBV_WR_ATOMIC_FETCH_AND_ADD | 1 << IBV_WR_LOCAL_INV |
 		      1 << IBV_WR_BIND_MW,
 };
-bool rc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
-enum tx_control rc_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+bool rc_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
+enum tx_control rc_tx_control(
+	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
 void rc_timer(struct rnic_qp *qp, uint64_t now);
+void rc_port(struct rnic_qp *qp, unsigned port, bool up, uint64_t now);
 int rc_check_attr(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void rc_set_attr(struct rnic_qp *qp, int mask);
 void rc_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr);

@@ -36,7 +36,9 @@ struct rnic_srq;
 struct rnic_ah;
 
 enum {
-	RNIC_MAX_GID = 8,
+	RNIC_MAX_PORTS = 8, /* numbered from 0; in verbs' structures from 1 */
+	RNIC_ALL_PORTS = 0xff,
+	RNIC_MAX_GID = 8, /* per port */
 	RNIC_MAX_SGE = 16,
 	RNIC_MAX_INLINE = 256,
 	RNIC_MAX_MSG = 1 << 30,  /* bytes of a message */
@@ -51,6 +53,7 @@ enum {
 	X(QP_STATE, "rnic_qp_state", "QP is not in a state that receives")                      \
 	X(QP_TYPE, "rnic_qp_type", "opcode of another transport than the QP's")                 \
 	X(SOURCE, "rnic_source", "source IP is not the QP's peer")                              \
+	X(PORT, "rnic_port", "arrived at another port than the QP's")                           \
 	X(DUPLICATE, "rnic_duplicate", "PSN seen before: acknowledged again")                   \
 	X(SEQUENCE, "rnic_sequence", "PSN beyond the expected one: NAK or already asked")       \
 	X(SKIPPED, "rnic_skipped_psn", "PSN inside a skipped range")                            \
@@ -109,10 +112,30 @@ enum rnic_counter {
 };
 const char *rnic_counter_name(enum rnic_counter c);
 
-/* Addresses of a management datagram (lib/wire/cm.h), which goes from QP 1 to QP 1. */
+/* Of each port. Frames that are lost (tx_lost) are not among those sent, nor among the device's. */
+#define RNIC_PORT_COUNTERS(X)                                   \
+	X(RX_FRAMES, "rx_frames", "frames received")            \
+	X(RX_BYTES, "rx_bytes", "bytes received")               \
+	X(RX_DROPS, "rx_drops", "of these, frames dropped")     \
+	X(TX_FRAMES, "tx_frames", "frames sent")                \
+	X(TX_BYTES, "tx_bytes", "bytes sent")                   \
+	X(TX_LOST, "tx_lost", "frames lost: the port was down") \
+	X(DOWNS, "downs", "times the port went down")
+
+enum rnic_port_counter {
+#define X(sym, name, text) RNIC_PORT_C_##sym,
+	RNIC_PORT_COUNTERS(X)
+#undef X
+		RNIC_N_PORT_COUNTERS
+};
+const char *rnic_port_counter_name(enum rnic_port_counter c);
+
+/* Addresses of a management datagram (lib/wire/cm.h), which goes from QP 1 to QP 1, and the port
+ * that it came to or leaves from. */
 struct rnic_mad {
 	struct wire_ip src, dst;
 	uint8_t tos;
+	uint8_t port;
 };
 
 /* Called by the owner thread from inside rnic_rx / rnic_tx / rnic_timer / rnic_qp_modify; must not
@@ -130,6 +153,8 @@ struct rnic_events {
 	unsigned (*mad)(void *arg, const struct rnic_mad *mad, const uint8_t *data);
 	/* A CQ had no room for a completion (IBV_EVENT_CQ_ERR), once: see rnic_cq_poll. */
 	void (*cq_error)(void *arg, struct rnic_cq *cq);
+	/* IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE, from inside rnic_port_set. */
+	void (*port_event)(void *arg, unsigned port, enum ibv_event_type type);
 };
 
 /* Congestion control: DCQCN (Zhu et al., SIGCOMM 2015). The device is a reaction point (a QP that
@@ -153,14 +178,22 @@ struct rnic_congestion {
 	uint32_t cnp_us;         /* a CNP per QP at most every; 50 */
 };
 
-struct rnic_config {
-	uint8_t mac[6];
+struct rnic_port_config {
+	uint8_t mac[6]; /* no two ports have the same */
 	/* GID table: entry 0 is made from the MAC (link-local); ip[i] becomes entry i + 1. The
-	 * device answers ARP, ND and echo requests for all of them. */
+	 * device answers ARP, ND and echo requests for all of them, at this port alone. Ports are
+	 * networks apart: an address may be on several of them. */
 	struct wire_ip ip[RNIC_MAX_GID - 1];
 	unsigned n_ip;
-	unsigned port_mtu; /* largest IP packet the port carries; sets the active RoCE MTU */
-	uint32_t max_qp;   /* default 1024 when 0; likewise below; at most 65536, of max_mr 2^20 */
+	unsigned mtu; /* largest IP packet the port carries; sets the active RoCE MTU */
+	/* The router that transports with tunnels send to (rnic_next_hop); zero: none. */
+	struct wire_ip via;
+};
+
+struct rnic_config {
+	struct rnic_port_config port[RNIC_MAX_PORTS];
+	unsigned n_ports; /* 0 stands for 1 */
+	uint32_t max_qp;  /* default 1024 when 0; likewise below; at most 65536, of max_mr 2^20 */
 	uint32_t max_cq, max_mr, max_pd;
 	uint32_t qpn_limit; /* QPNs are below it; default 2^24. 0x1000 in a switch, which uses the
 			       rest */
@@ -181,11 +214,27 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic);
  */
 void rnic_destroy(struct rnic *rnic);
 
-/* Largest MTU code (enum ibv_mtu) with RNIC_MTU_ROOM in port_mtu. */
-enum ibv_mtu rnic_active_mtu(const struct rnic *rnic);
-unsigned rnic_gid_count(const struct rnic *rnic);
-int rnic_gid(const struct rnic *rnic, unsigned index, struct wire_ip *ip);
-void rnic_mac(const struct rnic *rnic, uint8_t mac[6]);
+/* ---- ports ---- */
+
+/* Functions that take a port want one below this. */
+unsigned rnic_n_ports(const struct rnic *rnic);
+/* Largest MTU code (enum ibv_mtu) with RNIC_MTU_ROOM in the port's MTU. */
+enum ibv_mtu rnic_active_mtu(const struct rnic *rnic, unsigned port);
+unsigned rnic_gid_count(const struct rnic *rnic, unsigned port);
+int rnic_gid(const struct rnic *rnic, unsigned port, unsigned index, struct wire_ip *ip);
+void rnic_mac(const struct rnic *rnic, unsigned port, uint8_t mac[6]);
+uint64_t rnic_port_count(const struct rnic *rnic, unsigned port, enum rnic_port_counter c);
+
+/* The link of a port; all are up at first. A change raises events.port_event and is told to the
+ * transports of the queue pairs that use the port. A port that is down loses what it is given, as a
+ * cable that was pulled out does: RC, UC and UD stay on their port and go on sending, so that
+ * requests of RC fail when their tries are used up, and a port that comes back in time is made use
+ * of at once. A transport with several ports (transport.h) is not offered the one that is down. */
+void rnic_port_set(struct rnic *rnic, unsigned port, bool up, uint64_t now);
+bool rnic_port_is_up(const struct rnic *rnic, unsigned port);
+
+/* ---- device ---- */
+
 void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr);
 uint64_t rnic_count(const struct rnic *rnic, enum rnic_counter c);
 uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
@@ -194,7 +243,7 @@ uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
 
 /* One received frame. Payload is copied to its final place before return: the frame stays the
  * caller's. Returns 0 if it took effect, else why it was dropped (which is counted, too). */
-unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t now);
+unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now);
 
 /* The same in two halves, for a port whose thread is not the owner: rnic_check reads every byte
  * (headers, ICRC), rnic_rx_checked decides and places the payload. Nobody but rnic_check writes a
@@ -202,12 +251,13 @@ unsigned rnic_rx(struct rnic *rnic, const uint8_t *frame, size_t len, uint64_t n
  * frame's bytes stay as they are in between. Drops are counted by rnic_rx_checked alone. */
 struct rnic_checked {
 	bool done;
+	uint8_t port;  /* that it was checked for */
 	unsigned drop; /* reason, or 0: parsed, for this device, and if RoCE with the right ICRC */
 	struct wire_pkt pkt;
 };
-void rnic_check(
-	const struct rnic *rnic, const uint8_t *frame, size_t len, struct rnic_checked *checked);
-unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
+void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct rnic_checked *checked);
+unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct rnic_checked *checked, uint64_t now);
 
 /* Who is to read a received frame where the host's network stack shares the port: a set of enum
@@ -215,7 +265,7 @@ unsigned rnic_rx_checked(struct rnic *rnic, const uint8_t *frame, size_t len,
  * counts; ARP and ND are read by both, except for questions after the rnic's own addresses, which
  * it answers alone; all the rest is the stack's, echo requests and VLANs too. Changes nothing. */
 enum rnic_reader { RNIC_READS = 1, STACK_READS = 2 };
-unsigned rnic_readers(const struct rnic *rnic, const uint8_t *frame, size_t len);
+unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len);
 
 /* One frame to send: bytes = headers, then the payload pieces, then trailer. The payload is
  * referenced in registered memory, where the program may write at any time: it is valid until the
@@ -228,6 +278,7 @@ struct rnic_frame {
 	uint8_t tail[WIRE_MAX_TRAILER + 1];
 	uint16_t head_len, tail_len;
 	uint16_t n_iov;
+	uint8_t port;  /* where it leaves */
 	uint32_t len;  /* all together */
 	bool stays;    /* the payload is the device's until the next rnic_rx or rnic_timer, not only
 			  until the next call: requests of RC */
@@ -242,10 +293,12 @@ struct rnic_frame {
 };
 
 /* The next frame the device wants to send at this time: acknowledgements first, then requests, fair
- * over QPs. False when there is none. Small frames (ARP etc.) come whole in head or as one iov.
- * Frames to an own address do not come out: they are received right away, some per call, so
- * rnic_has_work may still be true after false. */
-bool rnic_tx(struct rnic *rnic, struct rnic_frame *frame, uint64_t now);
+ * over the QPs of a port, and over ports. False when there is none. ports: bit N, port N has room
+ * for a frame; frame->port is one of them. Small frames (ARP etc.) come whole in head or as one
+ * iov. Frames to an own address of the port that they would leave from do not come out: they are
+ * received right away, and what goes to a port that is down is lost; some per call, so
+ * rnic_has_work may still be true after false. So it is if a port without room is wanted. */
+bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64_t now);
 
 /* Copies a frame into cap bytes at out, reading its payload once, and finishes it with the ICRC of
  * that copy; returns its length, or -ENOSPC. */
@@ -265,20 +318,27 @@ bool rnic_rang(const struct rnic *rnic);
 
 /* ---- address resolution ---- */
 
-/* A QP resolves its peer's MAC when it goes to RTR. Static entries never expire. rnic_resolve
- * starts resolution and returns 0 if known (dmac filled), -EAGAIN while asking (frames come from
- * rnic_tx), -EHOSTUNREACH after 5 requests, 200 ms apart, without answer; the next call starts
- * anew. Answers are good for 60 s. -EINVAL: not a unicast address. -ENOMEM: too many being asked
- * for. Destinations outside every own prefix are not known here: one IP hop, resolved directly. */
-int rnic_neigh_add(struct rnic *rnic, const struct wire_ip *ip, const uint8_t mac[6]);
-int rnic_resolve(struct rnic *rnic, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
+/* What is known of one port says nothing of another. A QP resolves its peer's MAC when it goes to
+ * RTR. Static entries never expire. rnic_resolve starts resolution and returns 0 if known (dmac
+ * filled), -EAGAIN while asking (frames come from rnic_tx), -EHOSTUNREACH after 5 requests, 200 ms
+ * apart, without answer; the next call starts anew. Answers are good for 60 s. -EINVAL: not a
+ * unicast address. -ENOMEM: too many being asked for. Destinations outside every own prefix are not
+ * known here: one IP hop, resolved directly. */
+int rnic_neigh_add(
+	struct rnic *rnic, unsigned port, const struct wire_ip *ip, const uint8_t mac[6]);
+int rnic_resolve(
+	struct rnic *rnic, unsigned port, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
+/* The same for what leaves by the port's router: rnic_resolve of rnic_port_config.via, or of ip if
+ * there is none. */
+int rnic_next_hop(
+	struct rnic *rnic, unsigned port, const struct wire_ip *ip, uint8_t dmac[6], uint64_t now);
 
 /* ---- queue pair 1 ---- */
 
 /* A management datagram of CM_MAD_LEN bytes to the QP 1 of another device, or of this one. It comes
- * out of rnic_tx; nothing else is ever sent from QP 1. mad->src: an own address; dmac: as
- * rnic_resolve says. -ENOSPC: too many answers wait, try again after rnic_tx; -EINVAL: addresses.
- */
+ * out of rnic_tx; nothing else is ever sent from QP 1. mad->src: an own address of mad->port; dmac:
+ * as rnic_resolve says. -ENOSPC: too many answers wait, try again after rnic_tx; -EINVAL:
+ * addresses. */
 int rnic_mad_send(
 	struct rnic *rnic, const struct rnic_mad *mad, const uint8_t dmac[6], const uint8_t *data);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which QP sends next. Posting threads ring a bell: one bit per QP, one per 64 QPs above it, one
  * per 64 of these above it, all in one word. The owner turns bells into entries of the ready list,
- * which it serves round robin. A QP without work is on no list and costs nothing, however many
- * there are: the owner looks at one word, and at those below it that have something new. */
+ * which it serves round robin; each port has such a list, and so have those that use several ports,
+ * so that a port without room holds up nobody else. A QP without work is on no list and costs
+ * nothing, however many there are: the owner looks at one word, and at those below it that have
+ * something new. */
 #include "lib/rnic/scheduler.h"
 #include "lib/rnic/device.h"
 #include "lib/rnic/qp.h"
@@ -27,33 +29,88 @@ static void mark_left(struct rnic *rnic)
 
 void qp_ready(struct rnic_qp *qp)
 {
+	struct rnic *rnic = qp->rnic;
+
+	qp->refused = 0;
 	if (qp->en_ready)
 		return;
 	qp->en_ready = true;
 	qp->quantum = QUANTUM;
-	TAILQ_INSERT_TAIL(&qp->rnic->ready, qp, ready);
-	mark_left(qp->rnic);
+	TAILQ_INSERT_TAIL(&rnic->ready[qp->lane], qp, ready);
+	rnic->has_ready |= 1u << qp->lane;
+	mark_left(rnic);
 }
 
 void qp_has_control(struct rnic_qp *qp)
 {
+	struct rnic *rnic = qp->rnic;
+
+	qp->control_refused = 0;
 	if (qp->en_control)
 		return;
 	qp->en_control = true;
 	qp->budget = QUANTUM;
-	TAILQ_INSERT_TAIL(&qp->rnic->controls, qp, control);
-	mark_left(qp->rnic);
+	TAILQ_INSERT_TAIL(&rnic->controls[qp->lane], qp, control);
+	rnic->has_controls |= 1u << qp->lane;
+	mark_left(rnic);
+}
+
+void sched_unready(struct rnic_qp *qp)
+{
+	struct rnic *rnic = qp->rnic;
+
+	TAILQ_REMOVE(&rnic->ready[qp->lane], qp, ready);
+	qp->en_ready = false;
+	if (TAILQ_EMPTY(&rnic->ready[qp->lane]))
+		rnic->has_ready &= ~(1u << qp->lane);
+}
+
+void sched_uncontrol(struct rnic_qp *qp)
+{
+	struct rnic *rnic = qp->rnic;
+
+	TAILQ_REMOVE(&rnic->controls[qp->lane], qp, control);
+	qp->en_control = false;
+	if (TAILQ_EMPTY(&rnic->controls[qp->lane]))
+		rnic->has_controls &= ~(1u << qp->lane);
+}
+
+void sched_rotate_ready(struct rnic_qp *qp)
+{
+	struct qp_list *list = &qp->rnic->ready[qp->lane];
+
+	TAILQ_REMOVE(list, qp, ready);
+	TAILQ_INSERT_TAIL(list, qp, ready);
+}
+
+void sched_rotate_control(struct rnic_qp *qp)
+{
+	struct qp_list *list = &qp->rnic->controls[qp->lane];
+
+	TAILQ_REMOVE(list, qp, control);
+	TAILQ_INSERT_TAIL(list, qp, control);
 }
 
 void sched_remove(struct rnic_qp *qp)
 {
-	struct rnic *rnic = qp->rnic;
-
 	if (qp->en_ready)
-		TAILQ_REMOVE(&rnic->ready, qp, ready);
+		sched_unready(qp);
 	if (qp->en_control)
-		TAILQ_REMOVE(&rnic->controls, qp, control);
-	qp->en_ready = qp->en_control = false;
+		sched_uncontrol(qp);
+}
+
+void sched_move(struct rnic_qp *qp, unsigned lane)
+{
+	const bool ready = qp->en_ready, control = qp->en_control;
+
+	if (lane == qp->lane)
+		return;
+	sched_remove(qp);
+	qp->lane = (uint8_t)lane;
+	if (ready)
+		qp_ready(qp);
+	if (control)
+		qp_has_control(qp);
 }
 
 /* Takes the lowest bit out of *bits: its number. */

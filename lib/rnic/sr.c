@@ -486,14 +486,15 @@ static int sr_check(const struct rnic *rnic, const struct rnic_qp_init *init)
 static int sr_check_attr(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	if ((mask & IBV_QP_PATH_MTU) &&
-		roce_mtu_bytes(attr->path_mtu) + SR_ROOM > qp->rnic->port_mtu)
+		roce_mtu_bytes(attr->path_mtu) + SR_ROOM > qp->rnic->port[qp->port].mtu)
 		return -EINVAL;
 	return rc_check_attr(qp, attr, mask);
 }
 
-static unsigned sr_rx(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned sr_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
+	(void)port;
 	if (congestion_rx(qp, &rc_of(qp)->cc, pkt, now))
 		return 0;
 	if (pkt->flags & ROCE_F_REQUEST)
@@ -536,5 +537,6 @@ const struct transport_ops rnic_sr = {
 	.tx_control = rc_tx_control,
 	.tx = rc_tx,
 	.timer = rc_timer,
+	.port = rc_port,
 	.refuse = rc_refuse_all,
 };

@@ -41,6 +41,10 @@ struct transport_ops {
 	const char *name;
 	enum ibv_qp_type type;
 	bool connected; /* one peer, whose address the QP has */
+	/* Its packets come and leave by any port; the QP's own says which GID table sgid_index is
+	 * of. It looks itself at the addresses of what comes. If false the QP stays on its port,
+	 * which is frame->port already when tx and tx_control are called. */
+	bool several_ports;
 	/* lib/wire does not know what follows the BTH of its packets: rx finds it as payload, pad
 	 * bytes included, and frame_finish_own takes headers that tx and tx_control have written.
 	 */
@@ -72,16 +76,29 @@ struct transport_ops {
 	/* To RESET, or a new one: the state as it is to be in RESET. */
 	void (*reset)(struct rnic_qp *qp);
 
-	/* A packet with right ICRC, from the peer if connected; of the own opcodes, or a CNP if
-	 * connected. 0 if it took effect, else the drop reason. */
-	unsigned (*rx)(
-		struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
+	/* The next hops towards attributes' destination, of a transport with several ports, before
+	 * any attribute is changed: 0, or the errors of rnic_resolve; called again after -EAGAIN.
+	 * qp->flow is made anew if it is 0, with dmac as that of the QP's port. NULL: the
+	 * destination is resolved on the QP's port. */
+	int (*resolve)(
+		struct rnic_qp *qp, const struct ibv_ah_attr *av, uint8_t dmac[6], uint64_t now);
+
+	/* A packet with right ICRC that came to a port, from the peer if connected; of the own
+	 * opcodes, or a CNP if connected. 0 if it took effect, else the drop reason. */
+	unsigned (*rx)(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+		const struct wire_pkt *pkt, uint64_t now);
 	/* The next packet of those that qp_has_control announced: acknowledgements and the like.
-	 * They go before all requests, and never wait for a rate. */
-	enum tx_control (*tx_control)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+	 * They go before all requests, and never wait for a rate. ports, here and below: bit N,
+	 * port N is up and has room; one with several ports sets frame->port to one of them, or
+	 * says transport_no_room. */
+	enum tx_control (*tx_control)(
+		struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
 	/* The next other packet; false if there is none or none may be sent: the QP then leaves the
 	 * scheduler until qp_ready, which a posted request calls. */
-	bool (*tx)(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
+	bool (*tx)(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
+	/* The link of its port, or with several of any port, has changed, in a state in which
+	 * packets are taken. NULL: nothing to do. */
+	void (*port)(struct rnic_qp *qp, unsigned port, bool up, uint64_t now);
 	/* The time that transport_schedule gave has come; none is set any more. */
 	void (*timer)(struct rnic_qp *qp, uint64_t now);
 
@@ -94,6 +111,14 @@ struct transport_ops {
 static inline void *transport_state(const struct rnic_qp *qp)
 {
 	return (void *)(uintptr_t)(qp + 1);
+}
+
+/* From tx or tx_control before they return false, CONTROL_NONE: there is a packet, for a port that
+ * was not offered. They are asked again when another is, or a link changes, or after qp_ready,
+ * qp_has_control. */
+static inline void transport_no_room(struct rnic_qp *qp)
+{
+	qp->no_room = true;
 }
 
 /* The one deadline of a QP, in place of the one before: the earliest of whatever its transport

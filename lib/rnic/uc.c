@@ -55,12 +55,13 @@ static bool make_packet(struct rnic_qp *qp, const struct send_wqe *wqe, struct r
 	return true;
 }
 
-static bool uc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static bool uc_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
 	struct congestion *cc = &uc_of(qp)->cc;
 	const struct send_wqe *wqe;
 	uint64_t until;
 
+	(void)ports;
 	if (cc->limited && congestion_hold(qp, cc, now, &until)) {
 		transport_schedule(qp, until);
 		return false;
@@ -72,9 +73,10 @@ static bool uc_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	return true;
 }
 
-static enum tx_control uc_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static enum tx_control uc_tx_control(
+	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
-	(void)now;
+	(void)ports, (void)now;
 	if (!uc_of(qp)->cc.cnp_due)
 		return CONTROL_NONE;
 	congestion_tx_cnp(qp, &uc_of(qp)->cc, frame);
@@ -106,14 +108,15 @@ static unsigned take(struct rnic_qp *qp, const uint8_t *frame, const struct wire
 	return 0;
 }
 
-static unsigned uc_rx(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned uc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
 	struct uc *uc = uc_of(qp);
 	enum message_kind kind = pkt->flags & ROCE_F_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 	bool first = pkt->flags & ROCE_F_FIRST, in_order = pkt->psn == uc->epsn;
 	unsigned drop;
 
+	(void)port;
 	if (congestion_rx(qp, &uc->cc, pkt, now))
 		return 0;
 	uc->epsn = psn_add(pkt->psn, 1);

@@ -9,14 +9,14 @@
 #include "lib/rnic/placement.h"
 #include "lib/rnic/unreliable.h"
 
-static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
 	const struct send_wqe *wqe = unreliable_next(qp);
 	struct wire_hdr hdr = {.opcode = ROCE_UD | ROCE_SEND_ONLY, .mig = true, .sqpn = qp->qpn};
 	const struct ud_dest *dest;
 	struct wire_flow flow;
 
-	(void)now;
+	(void)ports, (void)now;
 	if (wqe == NULL)
 		return false;
 	if (gather_payload(qp->init.pd, wqe, 0, wqe->len, frame) < 0) {
@@ -35,15 +35,16 @@ static bool ud_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	hdr.psn = ((const struct unreliable *)transport_state(qp))->psn;
 	frame_build(qp->rnic, &flow, frame, &hdr, wqe->len);
 	qp->loopback = dest->loopback;
-	qp->rnic->copy_back = dest->multicast && mcast_member(qp->rnic, &flow.dst);
+	qp->rnic->copy_back = dest->multicast && mcast_member(qp->rnic, qp->port, &flow.dst);
 	unreliable_sent(qp, wqe, wqe->len);
 	return true;
 }
 
 /* A datagram is not answered, and waits for nothing. */
-static enum tx_control ud_tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static enum tx_control ud_tx_control(
+	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
-	(void)qp, (void)frame, (void)now;
+	(void)qp, (void)ports, (void)frame, (void)now;
 	return CONTROL_NONE;
 }
 
@@ -90,15 +91,15 @@ static void complete(struct rnic_qp *qp, const struct wire_pkt *pkt, enum ibv_wc
 	qp_complete_recv(qp, &wc, pkt->se);
 }
 
-static unsigned ud_rx(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
 	struct place_flow flow = {.unmatched = PLACE_DROP};
 	struct placement where = {.kind = PLACE_LIST};
 	const struct recv_wqe *wqe;
 	uint8_t grh[GRH_LEN];
 
-	(void)now;
+	(void)port, (void)now;
 	if (pkt->qkey != qp->attr.qkey)
 		return RNIC_DROP_QKEY;
 	if (pkt->pay_len > qp->mtu)

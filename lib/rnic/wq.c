@@ -48,6 +48,11 @@ static bool takes(const struct rnic_qp *qp, unsigned opcode)
 	return opcode < 32 && (qp->ops->send_ops >> opcode & 1);
 }
 
+static bool fits(const struct rnic_qp *qp, const struct rnic_ah *ah)
+{
+	return ah->pd == qp->init.pd && ah->dest.port == qp->port;
+}
+
 static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
 {
 	unsigned flags = flags_of(wr->opcode);
@@ -72,8 +77,7 @@ static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, ui
 		(wr->wr.ud.ah == NULL || wr->wr.ud.remote_qpn > 0xffffff || *bytes > qp->mtu))
 		return -EINVAL;
 	/* IBTA vol. 1, 10.2.2.2 */
-	if (qp->init.type == IBV_QPT_UD &&
-		((const struct rnic_ah *)wr->wr.ud.ah)->pd != qp->init.pd)
+	if (qp->init.type == IBV_QPT_UD && !fits(qp, (const struct rnic_ah *)wr->wr.ud.ah))
 		return -EINVAL;
 	return 0;
 }

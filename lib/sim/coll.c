@@ -45,7 +45,7 @@ static void know_switch(struct sim *sim, unsigned host, const struct wire_ip *ip
 	uint8_t mac[6];
 
 	sim_switch_mac(sim->topo->host_switch[host], mac);
-	rnic_neigh_add(incline_verbs_rnic(sim_context(sim, host)), ip, mac);
+	rnic_neigh_add(incline_verbs_rnic(sim_context(sim, host)), 0, ip, mac);
 }
 
 static int open_comms(struct sim_coll *c, char *err)

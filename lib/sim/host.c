@@ -106,8 +106,8 @@ int sim_host_open(struct sim *sim, unsigned i)
 {
 	struct sim_host *h = &sim->host[i];
 	struct verbs_open_attr attr = {
-		.rnic = {.n_ip = 1,
-			.port_mtu = sim->topo->mtu,
+		.rnic = {.port[0].n_ip = 1,
+			.port[0].mtu = sim->topo->mtu,
 			.max_qp = sim->conf.max_qp ? sim->conf.max_qp : MAX_QP,
 			.window = sim->conf.rnic_window,
 			.congestion = sim->conf.congestion,
@@ -118,8 +118,8 @@ int sim_host_open(struct sim *sim, unsigned i)
 	h->sim = sim;
 	h->index = i;
 	h->last = &h->first;
-	sim_host_mac(i, attr.rnic.mac);
-	attr.rnic.ip[0] = sim->topo->host[i].ip;
+	sim_host_mac(i, attr.rnic.port[0].mac);
+	attr.rnic.port[0].ip[0] = sim->topo->host[i].ip;
 	h->context = incline_verbs_open_port(&host_ops, h, &attr);
 	return h->context ? 0 : -errno;
 }

@@ -116,7 +116,7 @@ static int connect_end(struct run *run, const struct end *e, const struct end *p
 	memcpy(attr.ah_attr.grh.dgid.raw, sim->topo->host[peer_host].ip.b, 16);
 	sim_switch_mac(sim->topo->host_switch[host], mac);
 	rnic_neigh_add(
-		incline_verbs_rnic(sim_context(sim, host)), &sim->topo->host[peer_host].ip, mac);
+		incline_verbs_rnic(sim_context(sim, host)), 0, &sim->topo->host[peer_host].ip, mac);
 	rc = rnic_qp_modify(e->qp, &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,

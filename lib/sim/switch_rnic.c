@@ -97,7 +97,7 @@ void sim_mode1_turn(struct sim *sim, unsigned i)
 		rnic_timer(rnic, sim->now);
 	do {
 		mode1_run(dev, sim->now);
-		while (rnic_tx(rnic, &frame, sim->now))
+		while (rnic_tx(rnic, RNIC_ALL_PORTS, &frame, sim->now))
 			send_frame(sim, i, &frame);
 		mode1_run(dev, sim->now); /* a NAK that was sent may have ended a queue pair */
 	} while (rnic_has_work(rnic));
@@ -125,6 +125,6 @@ void sim_mode1_rx(struct sim *sim, unsigned i, unsigned port, const struct sim_f
 		s->pub.inc_drop[INC_DROP_PORT]++;
 		return;
 	}
-	rnic_rx(mode1_rnic(s->mode1), f->data, f->len, sim->now);
+	rnic_rx(mode1_rnic(s->mode1), 0, f->data, f->len, sim->now);
 	sim_mode1_turn(sim, i);
 }

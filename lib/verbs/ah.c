@@ -125,7 +125,7 @@ static int gid_for(const struct rnic *rnic, const struct wire_ip *src, const str
 	int family = -1;
 	struct wire_ip ip;
 
-	for (unsigned i = 0; rnic_gid(rnic, i, &ip) == 0; i++) {
+	for (unsigned i = 0; rnic_gid(rnic, 0, i, &ip) == 0; i++) {
 		if (wire_ip_eq(&ip, dst))
 			return (int)i;
 		if (wire_ip_is4(&ip) == wire_ip_is4(src) && (family < 0 || (family == 0 && !local)))
@@ -177,7 +177,7 @@ static int try_mac(struct iv_dev *dev, void *arg, uint64_t now)
 {
 	struct try_mac *t = arg;
 
-	return rnic_resolve(dev->rnic, &t->ip, t->mac, now);
+	return rnic_resolve(dev->rnic, 0, &t->ip, t->mac, now);
 }
 
 int iv_resolve_eth_l2_from_gid(

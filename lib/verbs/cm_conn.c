@@ -200,7 +200,8 @@ unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path 
 
 	if (ipcm_parse(msg->private_data, cm_private_len(msg->attr), &ipcm))
 		return CM_REJ_CONSUMER;
-	if (!ud && (msg->req.mtu < IBV_MTU_256 || msg->req.mtu > rnic_active_mtu(cdev->dev->rnic)))
+	if (!ud &&
+		(msg->req.mtu < IBV_MTU_256 || msg->req.mtu > rnic_active_mtu(cdev->dev->rnic, 0)))
 		return CM_REJ_INVALID_MTU;
 	listener = find_listener(path, ud ? msg->sidr_req.service_id : msg->req.service_id, ud,
 		now_of(cdev), &reason);
@@ -324,7 +325,7 @@ static void fill_req(struct iv_id *id, const struct iv_cm_dev *cdev,
 	id->responder_resources = depth(param->responder_resources);
 	id->initiator_depth = depth(param->initiator_depth);
 	id->retry_count = param->retry_count & 7;
-	id->mtu = (uint8_t)rnic_active_mtu(cdev->dev->rnic);
+	id->mtu = (uint8_t)rnic_active_mtu(cdev->dev->rnic, 0);
 	/* The same path for both directions of a connection, another for the next one. */
 	id->flow_label = (uint32_t)sport * dport & FLOW_LABEL_MASK;
 	*req = (struct cm_req){.service_id = id->service_id,

@@ -50,7 +50,7 @@ static bool send_out(struct iv_cm_dev *cdev, const struct cm_out *out, uint64_t 
 	struct rnic *rnic = cdev->dev->rnic;
 	const struct rnic_mad mad = {out->path.local, out->path.remote, out->path.tos};
 	uint8_t dmac[6];
-	int ret = rnic_resolve(rnic, &mad.dst, dmac, now);
+	int ret = rnic_resolve(rnic, 0, &mad.dst, dmac, now);
 
 	if (ret == 0)
 		ret = rnic_mad_send(rnic, &mad, dmac, out->mad);
@@ -87,7 +87,7 @@ static unsigned send_all(struct iv_cm_dev *cdev, uint64_t now)
 static void resolve_one(struct iv_cm_dev *cdev, struct iv_id *id, uint64_t now)
 {
 	uint8_t dmac[6];
-	int ret = rnic_resolve(cdev->dev->rnic, &id->remote, dmac, now);
+	int ret = rnic_resolve(cdev->dev->rnic, 0, &id->remote, dmac, now);
 
 	if ((ret == -EAGAIN || ret == -EHOSTUNREACH || ret == -ENOMEM) && now < id->resolve_until)
 		return;
@@ -282,7 +282,7 @@ static struct iv_cm_dev *find(const struct wire_ip *ip, uint8_t *sgid_index)
 	struct wire_ip gid;
 
 	for (unsigned d = 0; d < iv_cm.n_dev; d++)
-		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, i, &gid) == 0; i++)
+		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, 0, i, &gid) == 0; i++)
 			if (wire_ip_eq(&gid, ip)) {
 				*sgid_index = (uint8_t)i;
 				return iv_cm.dev[d];
@@ -313,7 +313,7 @@ static struct iv_cm_dev *nearest(const struct wire_ip *ip, uint8_t *sgid_index)
 	struct wire_ip gid;
 
 	for (unsigned d = 0; d < iv_cm.n_dev; d++)
-		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, i, &gid) == 0; i++) {
+		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, 0, i, &gid) == 0; i++) {
 			unsigned bits = common_bits(&gid, ip) + 1;
 
 			if (wire_ip_is4(&gid) != wire_ip_is4(ip) || bits <= most ||

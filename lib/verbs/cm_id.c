@@ -336,7 +336,7 @@ static int bind_nearest(struct iv_id *id, const struct wire_ip *dst)
 	uint8_t index = 0;
 	struct iv_cm_dev *cdev = iv_cm_nearest(dst, &index);
 	struct wire_ip gid;
-	int ret = cdev ? rnic_gid(cdev->dev->rnic, index, &gid) : -ENODEV;
+	int ret = cdev ? rnic_gid(cdev->dev->rnic, 0, index, &gid) : -ENODEV;
 
 	if (ret == 0 && id->state == ID_IDLE) {
 		ret = bind_port(id, &gid, port);
@@ -427,7 +427,7 @@ void iv_id_route(struct iv_id *id, const struct iv_cm_dev *cdev)
 		.traffic_class = id->tos,
 		.hop_limit = 64,
 		.mtu_selector = 2,
-		.mtu = rnic_active_mtu(cdev->dev->rnic),
+		.mtu = rnic_active_mtu(cdev->dev->rnic, 0),
 		.packet_life_time = id->ack_timeout - 1,
 		.packet_life_time_selector = 2};
 	memcpy(path->sgid.raw, id->local.b, sizeof(path->sgid.raw));

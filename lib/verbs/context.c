@@ -91,8 +91,8 @@ static void fill_port(struct iv_dev *dev, struct ibv_port_attr *attr)
 	*attr = (struct ibv_port_attr){
 		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = rnic_active_mtu(dev->rnic),
-		.gid_tbl_len = (int)rnic_gid_count(dev->rnic),
+		.active_mtu = rnic_active_mtu(dev->rnic, 0),
+		.gid_tbl_len = (int)rnic_gid_count(dev->rnic, 0),
 		.port_cap_flags = IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = RNIC_MAX_MSG,
 		.pkey_tbl_len = 1,
@@ -132,7 +132,7 @@ int iv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv
 {
 	struct wire_ip ip;
 
-	if (port != IV_PORT || index < 0 || rnic_gid(iv_dev(context)->rnic, index, &ip) != 0) {
+	if (port != IV_PORT || index < 0 || rnic_gid(iv_dev(context)->rnic, 0, index, &ip) != 0) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -173,7 +173,7 @@ int iv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 ssize_t iv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 	uint32_t flags, size_t size)
 {
-	unsigned n = rnic_gid_count(iv_dev(context)->rnic);
+	unsigned n = rnic_gid_count(iv_dev(context)->rnic, 0);
 
 	if (flags || size < sizeof(*entries) || max < n)
 		return -EINVAL;

@@ -98,12 +98,12 @@ static bool try_own(struct iv_dev *dev)
 /* The port is shared with a network interface. */
 static void receive_shared(struct iv_dev *dev, const struct verbs_rx_frame *frame, uint64_t now)
 {
-	const unsigned readers = rnic_readers(dev->rnic, frame->data, frame->len);
+	const unsigned readers = rnic_readers(dev->rnic, 0, frame->data, frame->len);
 
 	if (readers & STACK_READS)
 		iv_netdev_write(dev->netdev, frame->data, frame->len);
 	if (readers & RNIC_READS)
-		rnic_rx(dev->rnic, frame->data, frame->len, now);
+		rnic_rx(dev->rnic, 0, frame->data, frame->len, now);
 }
 
 static unsigned receive(struct iv_dev *dev, uint64_t now)
@@ -118,7 +118,7 @@ static unsigned receive(struct iv_dev *dev, uint64_t now)
 		if (dev->netdev)
 			receive_shared(dev, &frames[i], now);
 		else
-			rnic_rx(dev->rnic, frames[i].data, frames[i].len, now);
+			rnic_rx(dev->rnic, 0, frames[i].data, frames[i].len, now);
 	}
 	if (n)
 		dev->ops->rx_free(dev->port, frames, n);
@@ -135,7 +135,7 @@ static unsigned transmit(struct iv_dev *dev, uint64_t now)
 	room = dev->ops->tx_room(dev->port);
 	if (room > TX_TURN)
 		room = TX_TURN;
-	for (; sent < room && rnic_tx(dev->rnic, &frame, now); sent++)
+	for (; sent < room && rnic_tx(dev->rnic, RNIC_ALL_PORTS, &frame, now); sent++)
 		dev->ops->tx(dev->port, &frame);
 	if (sent || dev->tx_left)
 		dev->tx_left = dev->ops->tx_flush(dev->port);
@@ -470,7 +470,7 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		return NULL;
 	if (!device) {
 		device = &dev->self;
-		iv_device_init(device, attr->name ? attr->name : "incline0", config.mac);
+		iv_device_init(device, attr->name ? attr->name : "incline0", config.port[0].mac);
 	}
 	dev->device = device;
 	device->dev = dev;
@@ -491,7 +491,7 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	dev->control_lcore = attr->control_lcore;
 	ret = rnic_create(&config, &dev->rnic);
 	if (ret == 0 && attr->split) {
-		dev->split = iv_split_create(dev, config.port_mtu);
+		dev->split = iv_split_create(dev, config.port[0].mtu);
 		ret = dev->split ? 0 : -errno;
 	}
 	if (ret == 0 && attr->thread)

@@ -338,7 +338,7 @@ static int add_neighbors(const struct env_dev *d, struct iv_dev *dev)
 
 	iv_own(dev);
 	for (unsigned i = 0; i < d->config.n_neigh && !ret; i++)
-		ret = rnic_neigh_add(dev->rnic, &d->config.neigh[i].ip, d->config.neigh[i].mac);
+		ret = rnic_neigh_add(dev->rnic, 0, &d->config.neigh[i].ip, d->config.neigh[i].mac);
 	iv_disown(dev);
 	return ret;
 }
@@ -353,10 +353,10 @@ static int open_env(struct env_dev *d)
 	if (ret || d->device.dev)
 		return ret;
 	attr.netdev = d->has_netdev ? &d->netdev : NULL;
-	memcpy(attr.rnic.mac, c->mac, sizeof(c->mac));
-	memcpy(attr.rnic.ip, c->ip, sizeof(c->ip));
-	attr.rnic.n_ip = c->n_ip;
-	attr.rnic.port_mtu = c->mtu;
+	memcpy(attr.rnic.port[0].mac, c->mac, sizeof(c->mac));
+	memcpy(attr.rnic.port[0].ip, c->ip, sizeof(c->ip));
+	attr.rnic.port[0].n_ip = c->n_ip;
+	attr.rnic.port[0].mtu = c->mtu;
 	attr.rnic.max_qp = c->max_qp;
 	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;
 	attr.rnic.max_mr = MAX_MR;

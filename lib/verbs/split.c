@@ -158,7 +158,7 @@ static unsigned data_receive(struct iv_split *s)
 		struct rx_slot *slot = s->rx_free.slot[--s->rx_free.n];
 
 		slot->frame = frames[i];
-		rnic_check(s->dev->rnic, frames[i].data, frames[i].len, &slot->checked);
+		rnic_check(s->dev->rnic, 0, frames[i].data, frames[i].len, &slot->checked);
 		slots[i] = slot;
 	}
 	if (n > 0) {
@@ -333,7 +333,7 @@ unsigned iv_split_receive(struct iv_split *s, uint64_t now)
 
 	n = rte_ring_sc_dequeue_burst(s->rx, (void **)slots, VERBS_BURST, NULL);
 	for (unsigned i = 0; i < n; i++)
-		rnic_rx_checked(s->dev->rnic, slots[i]->frame.data, slots[i]->frame.len,
+		rnic_rx_checked(s->dev->rnic, 0, slots[i]->frame.data, slots[i]->frame.len,
 			&slots[i]->checked, now);
 	if (n > 0)
 		rte_ring_sp_enqueue_bulk(s->rx_back, (void **)slots, n, NULL);
@@ -358,7 +358,7 @@ unsigned iv_split_transmit(struct iv_split *s, uint64_t now)
 	while (sent < TX_TURN && s->tx_free.n > 0) {
 		struct tx_slot *slot = s->tx_free.slot[s->tx_free.n - 1];
 
-		if (!rnic_tx(s->dev->rnic, &slot->frame, now))
+		if (!rnic_tx(s->dev->rnic, RNIC_ALL_PORTS, &slot->frame, now))
 			break;
 		s->tx_free.n--;
 		s->given++;

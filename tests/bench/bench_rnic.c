@@ -94,12 +94,12 @@ static void create(struct end *e, unsigned index)
 		ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			 IBV_ACCESS_REMOTE_ATOMIC
 	};
-	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, (uint8_t)(1 + index)},
-		.n_ip = 1,
-		.port_mtu = 4200,
+	struct rnic_config config = {.port[0].mac = {2, 0, 0, 0, 0, (uint8_t)(1 + index)},
+		.port[0].n_ip = 1,
+		.port[0].mtu = 4200,
 		.seed = index + 1};
 
-	config.ip[0] = wire_ip_from4(0x0a000001u + index);
+	config.port[0].ip[0] = wire_ip_from4(0x0a000001u + index);
 	e->memory = aligned_alloc(4096, 2 * MEMORY);
 	check(e->memory != NULL && rnic_create(&config, &e->rnic) == 0, "rnic_create");
 	for (uint32_t i = 0; i < 2 * MEMORY; i++)
@@ -145,10 +145,10 @@ static void connect_qp(struct end *e, struct end *peer, unsigned i, enum ibv_mtu
 	uint8_t mac[6];
 	struct wire_ip ip;
 
-	check(rnic_gid(peer->rnic, 1, &ip) == 0, "rnic_gid");
+	check(rnic_gid(peer->rnic, 0, 1, &ip) == 0, "rnic_gid");
 	memcpy(a.ah_attr.grh.dgid.raw, &ip, 16);
-	rnic_mac(peer->rnic, mac);
-	check(rnic_neigh_add(e->rnic, &ip, mac) == 0, "rnic_neigh_add");
+	rnic_mac(peer->rnic, 0, mac);
+	check(rnic_neigh_add(e->rnic, 0, &ip, mac) == 0, "rnic_neigh_add");
 	check(rnic_qp_modify(e->qp[i], &a,
 		      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
@@ -194,10 +194,10 @@ static unsigned carry(struct end *from, struct end *to)
 	static unsigned slot;
 	uint64_t now = clock_ns();
 
-	for (; n < BURST && rnic_tx(from->rnic, &frame, now); n++)
+	for (; n < BURST && rnic_tx(from->rnic, RNIC_ALL_PORTS, &frame, now); n++)
 		len[n] = rnic_frame_flatten(&frame, frames[(slot + n) % SLOTS], SLOT);
 	for (unsigned i = 0; i < n; i++)
-		check(rnic_rx(to->rnic, frames[(slot + i) % SLOTS], (size_t)len[i], now) == 0,
+		check(rnic_rx(to->rnic, 0, frames[(slot + i) % SLOTS], (size_t)len[i], now) == 0,
 			"a frame was dropped");
 	slot += n;
 	return n;

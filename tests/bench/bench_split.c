@@ -132,11 +132,11 @@ static void open_end(struct end *e, unsigned k)
 
 	e->in = &bench->wire[k];
 	e->out = &bench->wire[!k];
-	attr.rnic.mac[0] = 2;
-	attr.rnic.mac[5] = (uint8_t)(k + 1);
-	attr.rnic.ip[0] = wire_ip_from4(0x0a000001 + k);
-	attr.rnic.n_ip = 1;
-	attr.rnic.port_mtu = 4200;
+	attr.rnic.port[0].mac[0] = 2;
+	attr.rnic.port[0].mac[5] = (uint8_t)(k + 1);
+	attr.rnic.port[0].ip[0] = wire_ip_from4(0x0a000001 + k);
+	attr.rnic.port[0].n_ip = 1;
+	attr.rnic.port[0].mtu = 4200;
 	attr.rnic.seed = k + 1;
 	e->context = incline_verbs_open_port(&wire_ops, e, &attr);
 	e->memory = aligned_alloc(4096, MEMORY);

@@ -155,7 +155,7 @@ static void check_frames(struct world *w)
 
 	do {
 		mode1_run(w->dev, w->now);
-		while (rnic_tx(rnic, &frame, w->now)) {
+		while (rnic_tx(rnic, RNIC_ALL_PORTS, &frame, w->now)) {
 			const int len = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
 
 			fuzz_check(++n < 10000, "what is sent has an end");
@@ -228,7 +228,8 @@ static void receive(struct world *w, unsigned ep, const struct wire_hdr *hdr,
 		return;
 	if ((how & 0xf0) == 0xf0) /* behind the ICRC's back */
 		frame[with % (unsigned)n] ^= (uint8_t)(how << 4 | 1);
-	rnic_rx(mode1_rnic(w->dev), frame, (size_t)((how & 0xf0) == 0xe0 ? with % n : n), w->now);
+	rnic_rx(mode1_rnic(w->dev), 0, frame, (size_t)((how & 0xf0) == 0xe0 ? with % n : n),
+		w->now);
 }
 
 static void packet(struct world *w, unsigned ep, const uint8_t *in)

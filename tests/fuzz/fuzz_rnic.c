@@ -200,7 +200,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 		return;
 	if (in[7] & 0x80)
 		frame[(in[5] * 256u + in[6]) % (unsigned)n] ^= in[4];
-	rnic_rx(w->rnic, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), w->now);
+	rnic_rx(w->rnic, 0, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), w->now);
 }
 
 static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
@@ -229,7 +229,7 @@ static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	}
 	n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, payload, len);
 	if (n > 0)
-		rnic_rx(w->rnic, frame, (size_t)n, w->now);
+		rnic_rx(w->rnic, 0, frame, (size_t)n, w->now);
 }
 
 static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
@@ -317,7 +317,7 @@ static void check_frames(struct world *w)
 	uint8_t bytes[2000];
 	struct wire_pkt pkt;
 
-	for (unsigned i = 0; i < 100 && rnic_tx(w->rnic, &frame, w->now); i++) {
+	for (unsigned i = 0; i < 100 && rnic_tx(w->rnic, RNIC_ALL_PORTS, &frame, w->now); i++) {
 		int n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
 
 		fuzz_check(n > 0, "a frame fits");
@@ -407,17 +407,17 @@ static void bring(struct world *w, unsigned i)
 
 static void open_world(struct world *w)
 {
-	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, 1},
-		.ip = {to_device.dst},
-		.n_ip = 1,
-		.port_mtu = 1500,
+	struct rnic_config config = {.port[0].mac = {2, 0, 0, 0, 0, 1},
+		.port[0].ip = {to_device.dst},
+		.port[0].n_ip = 1,
+		.port[0].mtu = 1500,
 		.max_qp = N_QP,
 		.window = 6};
 
 	memset(w, 0, sizeof(*w));
 	w->mem = calloc(1, MEM);
 	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
-	rnic_neigh_add(w->rnic, &to_device.src, to_device.smac);
+	rnic_neigh_add(w->rnic, 0, &to_device.src, to_device.smac);
 	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
 	for (int i = 0; i < 2; i++)
 		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");

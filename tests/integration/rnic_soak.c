@@ -146,11 +146,11 @@ static void open_end(struct soak *soak, int i)
 {
 	const size_t slots = (size_t)N_PAIRS * (2 * DEPTH + RDEPTH) * SLOT;
 	struct end *end = &soak->end[i];
-	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, (uint8_t)(1 + i)},
-		.n_ip = 1,
-		.port_mtu = LINK_FRAME - 14,
+	struct rnic_config config = {.port[0].mac = {2, 0, 0, 0, 0, (uint8_t)(1 + i)},
+		.port[0].n_ip = 1,
+		.port[0].mtu = LINK_FRAME - 14,
 		.seed = soak->seed + (uint64_t)i,
-		.ip = {{{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + i)}}}};
+		.port[0].ip = {{{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + i)}}}};
 	uint64_t random = soak->seed;
 	bool ok = rnic_create(&config, &end->rnic) == 0 &&
 		  rnic_pd_alloc(end->rnic, &end->pd) == 0 &&
@@ -220,7 +220,7 @@ static void to_rts(struct soak *soak, int i, unsigned pair)
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}}};
 	int err = 0;
 
-	rnic_gid(soak->end[!i].rnic, 1, &ip);
+	rnic_gid(soak->end[!i].rnic, 0, 1, &ip);
 	memcpy(attr.ah_attr.grh.dgid.raw, ip.b, 16);
 	for (unsigned to = IBV_QPS_INIT; to <= IBV_QPS_RTS && err == 0; to++) {
 		attr.qp_state = (enum ibv_qp_state)to;
@@ -259,9 +259,9 @@ static void open_soak(struct soak *soak)
 		struct wire_ip ip;
 		uint8_t mac[6];
 
-		rnic_gid(soak->end[!i].rnic, 1, &ip);
-		rnic_mac(soak->end[!i].rnic, mac);
-		rnic_neigh_add(soak->end[i].rnic, &ip, mac);
+		rnic_gid(soak->end[!i].rnic, 0, 1, &ip);
+		rnic_mac(soak->end[!i].rnic, 0, mac);
+		rnic_neigh_add(soak->end[i].rnic, 0, &ip, mac);
 		for (unsigned pair = 0; pair < N_PAIRS; pair++)
 			make_qp(&soak->end[i], pair);
 	}

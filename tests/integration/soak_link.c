@@ -126,7 +126,7 @@ static void send_all(struct link *link, int from)
 {
 	struct rnic_frame frame;
 
-	while (rnic_tx(link->rnic[from], &frame, link->now)) {
+	while (rnic_tx(link->rnic[from], RNIC_ALL_PORTS, &frame, link->now)) {
 		link->count[from].sent++;
 		put(link, from, &frame, chance(link, link->late));
 		if (chance(link, link->twice)) {
@@ -139,7 +139,7 @@ static void send_all(struct link *link, int from)
 static void deliver(struct link *link, const struct link_frame *frame)
 {
 	struct link_count *count = &link->count[!frame->to];
-	unsigned drop = rnic_rx(link->rnic[frame->to], frame->bytes, frame->len, link->now);
+	unsigned drop = rnic_rx(link->rnic[frame->to], 0, frame->bytes, frame->len, link->now);
 
 	count->taken += drop == 0;
 	count->dropped += drop != 0;

@@ -135,8 +135,10 @@ static void mask(const struct mc_sys *s, struct mc_switch *sw, bool age)
 	m->g->last_progress_ns = 0;
 	memset(rnic->count, 0, sizeof(rnic->count));
 	memset(rnic->drop, 0, sizeof(rnic->drop));
-	memset(rnic->scratch, 0, rnic->reply_cap);
+	memset(rnic->scratch, 0, rnic->scratch_cap);
+	memset(rnic->port[0].count, 0, sizeof(rnic->port[0].count));
 	rnic->sched_steps = 0;
+	rnic->turn = 0;
 	rnic->ip_id = 0;
 	rnic->random = 0;
 	/* All completions have been taken. */
@@ -160,7 +162,7 @@ static void turn(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 
 	do {
 		mode1_run(dev, NOW);
-		while (rnic_tx(dev->rnic, &frame, NOW)) {
+		while (rnic_tx(dev->rnic, RNIC_ALL_PORTS, &frame, NOW)) {
 			const int len = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
 			struct mc_out *out = mc_switch_out(r);
 			unsigned ep;
@@ -187,8 +189,8 @@ static void receive(
 	(void)port;
 	p = intern_get(&s->frames, frame, &len);
 	memcpy(bytes, p, len);
-	rnic_mac(sw->mode1->dev->rnic, bytes);
-	drop = rnic_rx(sw->mode1->dev->rnic, bytes, len, NOW);
+	rnic_mac(sw->mode1->dev->rnic, 0, bytes);
+	drop = rnic_rx(sw->mode1->dev->rnic, 0, bytes, len, NOW);
 	r->verdict = drop ? rnic_drop_name(drop) : "taken";
 	turn(s, sw, r);
 }

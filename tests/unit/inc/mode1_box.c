@@ -15,16 +15,18 @@ struct wire_ip ip_of(unsigned i)
 static void open_peer(struct box *b, unsigned i)
 {
 	struct peer *p = &b->peer[i];
-	struct rnic_config rc = {
-		.n_ip = 1, .port_mtu = 4200, .seed = i + 5, .mac = {2, 0, 0, 0, 1}};
+	struct rnic_config rc = {.port[0].n_ip = 1,
+		.port[0].mtu = 4200,
+		.seed = i + 5,
+		.port[0].mac = {2, 0, 0, 0, 1}};
 	struct rnic_qp_init init = {.type = IBV_QPT_RC,
 		.cap = {.max_send_wr = PEER_WR,
 			.max_recv_wr = PEER_WR,
 			.max_send_sge = 1,
 			.max_recv_sge = 1}};
 
-	rc.mac[5] = (uint8_t)i;
-	rc.ip[0] = ip_of(10 + i);
+	rc.port[0].mac[5] = (uint8_t)i;
+	rc.port[0].ip[0] = ip_of(10 + i);
 	assert_int_equal(rnic_create(&rc, &p->rnic), 0);
 	assert_int_equal(rnic_pd_alloc(p->rnic, &p->pd), 0);
 	p->mem = calloc(2, PEER_BUF);
@@ -55,7 +57,7 @@ static void connect_peer(struct box *b, unsigned i)
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = 1}};
 
-	assert_int_equal(rnic_neigh_add(p->rnic, &sw, switch_mac), 0);
+	assert_int_equal(rnic_neigh_add(p->rnic, 0, &sw, switch_mac), 0);
 	memcpy(&a.ah_attr.grh.dgid, sw.b, 16);
 	assert_int_equal(
 		rnic_qp_modify(p->qp, &a,
@@ -180,20 +182,20 @@ static bool exchange(struct box *b)
 	unsigned ep;
 
 	for (unsigned i = 0; i < b->n; i++)
-		while (!b->peer[i].dead && rnic_tx(b->peer[i].rnic, &f, b->now)) {
+		while (!b->peer[i].dead && rnic_tx(b->peer[i].rnic, RNIC_ALL_PORTS, &f, b->now)) {
 			int len = rnic_frame_flatten(&f, flat, sizeof(flat));
 
 			assert_true(len > 0);
-			rnic_rx(sw, flat, (size_t)len, b->now);
+			rnic_rx(sw, 0, flat, (size_t)len, b->now);
 			any = true;
 		}
 	mode1_run(b->dev, b->now);
-	while (rnic_tx(sw, &f, b->now)) {
+	while (rnic_tx(sw, RNIC_ALL_PORTS, &f, b->now)) {
 		int len = rnic_frame_flatten(&f, flat, sizeof(flat));
 
 		assert_ptr_equal(mode1_owner(b->dev, f.qpn, &ep), b->g);
 		if (!b->peer[ep].dead)
-			rnic_rx(b->peer[ep].rnic, flat, (size_t)len, b->now);
+			rnic_rx(b->peer[ep].rnic, 0, flat, (size_t)len, b->now);
 		any = true;
 	}
 	return any;

@@ -65,7 +65,8 @@ static bool chance(struct net *net, unsigned per_mille)
 	return per_mille > 0 && net_random(net) % 1000 < per_mille;
 }
 
-void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay)
+static void put(
+	struct net *net, int to, unsigned port, const uint8_t *bytes, size_t len, uint64_t delay)
 {
 	struct net_frame *frame = malloc(sizeof(*frame));
 
@@ -74,24 +75,32 @@ void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t
 	frame->at = net->now + delay;
 	frame->order = net->sent++;
 	frame->to = to;
+	frame->port = port;
 	frame->len = len;
 	memcpy(frame->bytes, bytes, len);
 	push(net, frame);
 }
 
-void net_inject(struct net *net, int to, const uint8_t *frame, size_t len)
+void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay)
 {
-	rnic_rx(net->end[to].rnic, frame, len, net->now);
+	put(net, to, 0, bytes, len, delay);
 }
 
-static bool lost(struct net *net, int from, const uint8_t *bytes, size_t len)
+void net_inject(struct net *net, int to, const uint8_t *frame, size_t len)
+{
+	rnic_rx(net->end[to].rnic, 0, frame, len, net->now);
+}
+
+static bool lost(struct net *net, int from, unsigned port, const uint8_t *bytes, size_t len)
 {
 	struct wire_pkt pkt;
 
+	if (net->cut >> port & 1)
+		return true;
 	if (wire_parse(bytes, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
 		return false;
 	if (net->n_log < NET_LOG)
-		net->log[net->n_log++] = (struct net_log){net->now, from, pkt};
+		net->log[net->n_log++] = (struct net_log){net->now, from, port, pkt};
 	if (net->drop_nth > 0 && net->drop_from == from && net->drop_opcode == pkt.opcode &&
 		--net->drop_nth == 0)
 		return true;
@@ -105,7 +114,7 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	size_t len = (size_t)n;
 
 	assert_true(n > 0);
-	if (lost(net, from, bytes, len))
+	if (lost(net, from, frame->port, bytes, len))
 		return;
 	if (net->hook != NULL && !net->hook(net, from, bytes, &len))
 		return;
@@ -114,8 +123,8 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	if (chance(net, net->corrupt))
 		bytes[net_random(net) % len] ^= (uint8_t)(1 << net_random(net) % 8);
 	if (chance(net, net->twice))
-		net_put(net, !from, bytes, len, NET_DELAY + net_random(net) % 20000);
-	net_put(net, !from, bytes, len,
+		put(net, !from, frame->port, bytes, len, NET_DELAY + net_random(net) % 20000);
+	put(net, !from, frame->port, bytes, len,
 		NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
 }
 
@@ -125,10 +134,10 @@ void net_packet(struct net *net, int to, struct wire_hdr hdr, const void *payloa
 	struct wire_flow flow = {.ttl = 64, .sport = 0xd00d};
 	int n;
 
-	rnic_mac(net->end[to].rnic, flow.dmac);
-	rnic_mac(net->end[!to].rnic, flow.smac);
-	rnic_gid(net->end[to].rnic, 1, &flow.dst);
-	rnic_gid(net->end[!to].rnic, 1, &flow.src);
+	rnic_mac(net->end[to].rnic, 0, flow.dmac);
+	rnic_mac(net->end[!to].rnic, 0, flow.smac);
+	rnic_gid(net->end[to].rnic, 0, 1, &flow.dst);
+	rnic_gid(net->end[!to].rnic, 0, 1, &flow.src);
 	if (hdr.dqpn == 0)
 		hdr.dqpn = rnic_qp_num(net->end[to].qp);
 	n = wire_build_frame(bytes, sizeof(bytes), &flow, &hdr, payload, len);
@@ -168,13 +177,27 @@ static void pull(struct net *net)
 	struct rnic_frame frame;
 
 	for (int i = 0; i < 2; i++) {
-		while (rnic_tx(net->end[i].rnic, &frame, net->now)) {
-			if (net->before_port != NULL)
-				net->before_port(net);
-			transmit(net, i, &frame);
-		}
-		assert_false(rnic_has_work(net->end[i].rnic));
+		struct rnic *rnic = net->end[i].rnic;
+		const unsigned ports = RNIC_ALL_PORTS & ~net->full[i];
+		unsigned calls = 0;
+
+		do {
+			while (rnic_tx(rnic, ports, &frame, net->now)) {
+				assert_true(ports >> frame.port & 1);
+				if (net->before_port != NULL)
+					net->before_port(net);
+				transmit(net, i, &frame);
+			}
+			/* Ports that are down, and loopback, take some frames per call. */
+			assert_true(++calls < 1000);
+		} while (rnic_has_work(rnic) && net->full[i] == 0);
 	}
+}
+
+void net_port_set(struct net *net, int i, unsigned port, bool up)
+{
+	net->told = &net->end[i];
+	rnic_port_set(net->end[i].rnic, port, up, net->now);
 }
 
 void net_run(struct net *net, uint64_t until)
@@ -196,7 +219,8 @@ void net_run(struct net *net, uint64_t until)
 		while (net->n_flight > 0 && net->flight[0]->at <= net->now) {
 			struct net_frame *frame = pop(net);
 
-			rnic_rx(net->end[frame->to].rnic, frame->bytes, frame->len, net->now);
+			rnic_rx(net->end[frame->to].rnic, frame->port, frame->bytes, frame->len,
+				net->now);
 			free(frame);
 		}
 		rnic_timer(net->end[0].rnic, net->now);
@@ -246,24 +270,44 @@ static void on_cq_error(void *arg, struct rnic_cq *cq)
 	end->n_cq_error++;
 }
 
+static void on_port_event(void *arg, unsigned port, enum ibv_event_type type)
+{
+	struct end *end = ((struct net *)arg)->told;
+
+	assert_true(end->n_port_event < NET_EVENTS);
+	end->event_port[end->n_port_event] = port;
+	end->port_event[end->n_port_event++] = type;
+}
+
+/* 10.77.0.1 and fd77::1 on the first port of the first end; port p: 10.77.p.1, fd77:p::1. */
+static struct rnic_port_config port_config(int i, unsigned p)
+{
+	struct rnic_port_config config = {
+		.mac = {2, 0, 0, 0, (uint8_t)p, (uint8_t)(10 + i)}, .n_ip = 2, .mtu = NET_MTU};
+
+	config.ip[0] = wire_ip_from4(0x0a4d0001 + (p << 8) + (uint32_t)i);
+	assert_int_equal(0, wire_ip_parse(i ? "fd77::2" : "fd77::1", &config.ip[1]));
+	config.ip[1].b[3] = (uint8_t)p;
+	return config;
+}
+
 void net_open(struct net *net, const struct net_options *options)
 {
 	net->random = net->random != 0 ? net->random : 88172645463325252u;
 	for (int i = 0; i < 2; i++) {
 		struct end *end = &net->end[i];
 		struct rnic_config config = {
-			.mac = {2, 0, 0, 0, 0, (uint8_t)(10 + i)},
-			.n_ip = 2,
-			.port_mtu = NET_MTU,
+			.n_ports = options->n_ports,
 			.seed = 1234 + (uint64_t)i,
 			.window = options->window,
 			.max_qp = options->max_qp,
 			.congestion = options->congestion,
-			.events = {net, on_cq_event, on_qp_event, on_srq_event, NULL, on_cq_error},
+			.events = {net, on_cq_event, on_qp_event, on_srq_event, NULL, on_cq_error,
+				on_port_event},
 		};
 
-		config.ip[0] = wire_ip_from4(0x0a4d0001 + (uint32_t)i);
-		assert_int_equal(0, wire_ip_parse(i ? "fd77::2" : "fd77::1", &config.ip[1]));
+		for (unsigned p = 0; p < RNIC_MAX_PORTS; p++)
+			config.port[p] = port_config(i, p);
 		assert_int_equal(0, rnic_create(&config, &end->rnic));
 		assert_int_equal(0, rnic_pd_alloc(end->rnic, &end->pd));
 		assert_int_equal(0, rnic_cq_create(end->rnic, options->cqe ? options->cqe : 1024,
@@ -317,7 +361,7 @@ struct ibv_qp_attr net_attr(
 		.rq_psn = options->psn[!i],
 		.sq_psn = options->psn[i],
 		.qp_access_flags = options->access ? options->access : NET_ALL_ACCESS,
-		.port_num = 1,
+		.port_num = (uint8_t)(options->port + 1),
 		.qkey = options->type == IBV_QPT_UD ? NET_QKEY : 0,
 		.min_rnr_timer = options->rnr_timer ? options->rnr_timer : 12,
 		.timeout = options->timeout ? options->timeout : 14,
@@ -327,12 +371,15 @@ struct ibv_qp_attr net_attr(
 				 : options->rd  ? options->rd
 						: 1,
 		.max_dest_rd_atomic = options->dest_rd ? options->dest_rd : 16,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
+		.ah_attr = {.is_global = 1,
+			.port_num = (uint8_t)(options->port + 1),
+			.grh = {.hop_limit = 64}},
 	};
 	struct wire_ip ip;
 
 	attr.ah_attr.grh.sgid_index = options->link_local ? 0 : options->ip6 ? 2 : 1;
-	assert_int_equal(0, rnic_gid(net->end[!i].rnic, attr.ah_attr.grh.sgid_index, &ip));
+	assert_int_equal(
+		0, rnic_gid(net->end[!i].rnic, options->port, attr.ah_attr.grh.sgid_index, &ip));
 	memcpy(attr.ah_attr.grh.dgid.raw, ip.b, 16);
 	return attr;
 }

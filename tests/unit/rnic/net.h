@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two RNIC cores wired back to back on virtual time, over a link that loses, doubles, delays and
- * corrupts frames as a seeded generator or a test's own hook says. */
+/* Two RNIC cores wired back to back on virtual time, each port to the other's of the same number,
+ * over links that lose, double, delay and corrupt frames as a seeded generator or a test's own hook
+ * says. */
 #ifndef TEST_RNIC_NET_H
 #define TEST_RNIC_NET_H
 
@@ -31,6 +32,7 @@ struct net_frame {
 	uint64_t at;
 	uint64_t order; /* of sending: equal times keep it */
 	int to;
+	unsigned port;
 	size_t len;
 	uint8_t bytes[NET_FRAME];
 };
@@ -39,6 +41,7 @@ struct net_frame {
 struct net_log {
 	uint64_t at;
 	int from;
+	unsigned port;
 	struct wire_pkt pkt;
 };
 
@@ -55,6 +58,8 @@ struct end {
 	size_t buf_len;
 	enum ibv_event_type event[NET_EVENTS];
 	unsigned n_event, n_cq_event, n_cq_error;
+	enum ibv_event_type port_event[NET_EVENTS];
+	unsigned event_port[NET_EVENTS], n_port_event;
 };
 
 struct net {
@@ -68,7 +73,10 @@ struct net {
 	unsigned hook_n; /* for the hook's use */
 	/* Between the making of a frame and the port's copy of it. May be NULL. */
 	void (*before_port)(struct net *net);
-	bool mute[2]; /* nothing that this end sends arrives */
+	bool mute[2];     /* nothing that this end sends arrives */
+	unsigned cut;     /* bit N: nothing that is sent on ports N arrives */
+	unsigned full[2]; /* ports of this end that take nothing now */
+	struct end *told; /* net_port_set's */
 	/* The drop_nth-th frame (from 1) of this opcode from this end is lost; 0: none. */
 	int drop_from;
 	uint8_t drop_opcode;
@@ -96,8 +104,10 @@ struct net_options {
 	bool no_rd;               /* max_rd_atomic 0 */
 	uint32_t wr;              /* depth of the queues, default 64 */
 	uint32_t window;
-	uint32_t max_qp; /* of the device */
-	unsigned cqe;    /* depth of the CQs, default 1024 */
+	uint32_t max_qp;  /* of the device */
+	unsigned n_ports; /* default 1 */
+	unsigned port;    /* of QPs, from 0 */
+	unsigned cqe;     /* depth of the CQs, default 1024 */
 	bool selective;
 	const struct transport_ops *transport; /* of the type; NULL: that of the type, or SR */
 	bool sig_none;                         /* sq_sig_all off */
@@ -105,7 +115,7 @@ struct net_options {
 };
 
 uint64_t net_random(struct net *net);
-/* Devices with one IPv4 and one IPv6 address each, no connection yet. */
+/* Devices with one IPv4 and one IPv6 address for each port, no connection yet. */
 void net_open(struct net *net, const struct net_options *options);
 void net_close(struct net *net);
 /* A QP on each end, connected and in RTS. */
@@ -120,6 +130,8 @@ struct ibv_qp_attr net_attr(
 extern const int net_mask_init, net_mask_rtr, net_mask_rts;
 enum { NET_QKEY = 0x11111111 };
 
+/* rnic_port_set at end i; events are written down in port_event. */
+void net_port_set(struct net *net, int i, unsigned port, bool up);
 /* Runs until nothing is in flight and no timer runs, or until the time. */
 void net_run(struct net *net, uint64_t until);
 /* Delivers a frame after a while, not subject to loss. */

@@ -465,8 +465,8 @@ static void test_dispatch_drops(void **state)
 	net_packet(&net, 1, hdr, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	assert_int_equal(1, rnic_count(b->rnic, RNIC_C_CNP_RX));
 
-	rnic_mac(b->rnic, flow.dmac);
-	rnic_gid(b->rnic, 1, &flow.dst);
+	rnic_mac(b->rnic, 0, flow.dmac);
+	rnic_gid(b->rnic, 0, 1, &flow.dst);
 	flow.src = wire_ip_from4(0x0a4d0099);
 	hdr = (struct wire_hdr){.opcode = ROCE_SEND_ONLY, .psn = P, .dqpn = rnic_qp_num(b->qp)};
 	len = wire_build_frame(frame, sizeof(frame), &flow, &hdr, "data", 4);
@@ -476,14 +476,14 @@ static void test_dispatch_drops(void **state)
 	len = wire_build_frame(frame, sizeof(frame), &flow, &hdr, "data", 4);
 	net_inject(&net, 1, frame, (size_t)len);
 	assert_int_equal(1, rnic_drop_count(b->rnic, RNIC_DROP_NOT_MINE));
-	rnic_gid(net.end[0].rnic, 1, &flow.src);
-	rnic_gid(b->rnic, 1, &flow.dst);
+	rnic_gid(net.end[0].rnic, 0, 1, &flow.src);
+	rnic_gid(b->rnic, 0, 1, &flow.dst);
 	flow.dmac[5] ^= 1; /* a neighbour's MAC */
 	len = wire_build_frame(frame, sizeof(frame), &flow, &hdr, "data", 4);
 	net_inject(&net, 1, frame, (size_t)len);
 	assert_int_equal(2, rnic_drop_count(b->rnic, RNIC_DROP_NOT_MINE));
 	flow.vlan = 5;
-	rnic_mac(b->rnic, flow.dmac);
+	rnic_mac(b->rnic, 0, flow.dmac);
 	len = wire_build_frame(frame, sizeof(frame), &flow, &hdr, "data", 4);
 	net_inject(&net, 1, frame, (size_t)len);
 	assert_int_equal(3, rnic_drop_count(b->rnic, RNIC_DROP_NOT_MINE));

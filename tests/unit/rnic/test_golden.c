@@ -90,9 +90,9 @@ static int masks_of(enum ibv_qp_type type, int i)
 
 static void host_open(struct host *h, const struct capture *c, int who, enum ibv_mtu mtu)
 {
-	struct rnic_config config = {.mac = {2, 0, 0, 0, 0, who == CLIENT ? 0x0a : 0x0b},
-		.n_ip = 2,
-		.port_mtu = NET_MTU,
+	struct rnic_config config = {.port[0].mac = {2, 0, 0, 0, 0, who == CLIENT ? 0x0a : 0x0b},
+		.port[0].n_ip = 2,
+		.port[0].mtu = NET_MTU,
 		.max_qp = 60,
 		.qpn_limit = 64};
 	struct rnic_qp_init init = {
@@ -122,8 +122,9 @@ static void host_open(struct host *h, const struct capture *c, int who, enum ibv
 	if (own == 0)
 		own = pkt->sqpn != 0 ? pkt->sqpn : peer;
 	assert_int_equal(
-		0, wire_ip_parse(who == CLIENT ? "10.77.0.1" : "10.77.0.2", &config.ip[0]));
-	assert_int_equal(0, wire_ip_parse(who == CLIENT ? "fd77::1" : "fd77::2", &config.ip[1]));
+		0, wire_ip_parse(who == CLIENT ? "10.77.0.1" : "10.77.0.2", &config.port[0].ip[0]));
+	assert_int_equal(
+		0, wire_ip_parse(who == CLIENT ? "fd77::1" : "fd77::2", &config.port[0].ip[1]));
 	assert_int_equal(0, rnic_create(&config, &h->rnic));
 	assert_int_equal(0, rnic_pd_alloc(h->rnic, &h->pd));
 	assert_int_equal(0, rnic_cq_create(h->rnic, 256, NULL, &h->cq));
@@ -142,7 +143,7 @@ static void host_open(struct host *h, const struct capture *c, int who, enum ibv
 	attr.ah_attr.grh.sgid_index = pkt->ip_ver == 4 ? 1 : 2;
 	attr.ah_attr.grh.traffic_class = pkt->tos;
 	memcpy(attr.ah_attr.grh.dgid.raw, (who == CLIENT ? &pkt->dst : &pkt->src)->b, 16);
-	assert_int_equal(0, rnic_neigh_add(h->rnic, who == CLIENT ? &pkt->dst : &pkt->src,
+	assert_int_equal(0, rnic_neigh_add(h->rnic, 0, who == CLIENT ? &pkt->dst : &pkt->src,
 				    c->bytes[request] + (who == CLIENT ? 0 : 6)));
 	if (init.type == IBV_QPT_UD) {
 		attr.ah_attr.port_num = 1;
@@ -199,7 +200,7 @@ static void expect_none(struct host *h)
 {
 	struct rnic_frame frame;
 
-	assert_false(rnic_tx(h->rnic, &frame, 0));
+	assert_false(rnic_tx(h->rnic, RNIC_ALL_PORTS, &frame, 0));
 }
 
 /* ---- as the server ---- */
@@ -223,7 +224,7 @@ static void give_request(struct host *h, const struct capture *c, unsigned i, ui
 	hdr.rkey = hdr.rkey == rkey ? rnic_mr_rkey(h->remote) : hdr.rkey;
 	len = wire_build_frame(bytes, sizeof(bytes), &flow, &hdr, c->bytes[i] + c->pkt[i].pay_off,
 		c->pkt[i].pay_len);
-	rnic_rx(h->rnic, bytes, (size_t)len, 0);
+	rnic_rx(h->rnic, 0, bytes, (size_t)len, 0);
 }
 
 /* What the READ or atomic found there, so that it is found here. */
@@ -281,7 +282,7 @@ static void as_server(const char *name, enum ibv_mtu mtu, int lost, bool no_recv
 		if (!(c.pkt[i].flags & (ROCE_F_SEND | ROCE_F_WRITE)))
 			set_memory(&h, &c, i, va);
 		give_request(&h, &c, i, rkey);
-		while (rnic_tx(h.rnic, &frame, 0)) {
+		while (rnic_tx(h.rnic, RNIC_ALL_PORTS, &frame, 0)) {
 			do {
 				assert_true(++answer < c.n);
 			} while (sender_of(&c, answer) == CLIENT);
@@ -390,11 +391,11 @@ static void as_client(const char *name, enum ibv_mtu mtu, unsigned lost)
 	for (unsigned i = 0; i < c.n && supported(&c.pkt[i]); i++) {
 		if (sender_of(&c, i) == SERVER) {
 			if (lost == 0 || i < lost || i > lost + 2) {
-				rnic_rx(h.rnic, c.bytes[i], c.len[i], 0);
+				rnic_rx(h.rnic, 0, c.bytes[i], c.len[i], 0);
 				check_memory(&h, &c, i, &at);
 			} else if (i > lost) {
 				/* Behind the lost one: of no use. */
-				rnic_rx(h.rnic, c.bytes[i], c.len[i], 0);
+				rnic_rx(h.rnic, 0, c.bytes[i], c.len[i], 0);
 			}
 			continue;
 		}
@@ -404,7 +405,7 @@ static void as_client(const char *name, enum ibv_mtu mtu, unsigned lost)
 				posted++;
 			}
 		}
-		assert_true(rnic_tx(h.rnic, &frame, 0));
+		assert_true(rnic_tx(h.rnic, RNIC_ALL_PORTS, &frame, 0));
 		check_frame(&frame, &c, i);
 	}
 	expect_none(&h);

@@ -32,10 +32,10 @@ static void open_two(struct gsi *gsi, bool listening)
 {
 	memset(gsi, 0, sizeof(*gsi));
 	for (unsigned i = 0; i < 2; i++) {
-		struct rnic_config config = {.n_ip = 1, .port_mtu = 1500};
+		struct rnic_config config = {.port[0].n_ip = 1, .port[0].mtu = 1500};
 
-		memcpy(config.mac, macs[i], 6);
-		config.ip[0] = gsi->ip[i] = wire_ip_from4(0x0a4d0001 + i);
+		memcpy(config.port[0].mac, macs[i], 6);
+		config.port[0].ip[0] = gsi->ip[i] = wire_ip_from4(0x0a4d0001 + i);
 		if (listening)
 			config.events = (struct rnic_events){.arg = gsi, .mad = on_mad};
 		assert_int_equal(rnic_create(&config, &gsi->rnic[i]), 0);
@@ -53,8 +53,9 @@ static size_t next_frame(struct gsi *gsi, uint8_t bytes[2048])
 {
 	struct rnic_frame frame;
 
-	return rnic_tx(gsi->rnic[0], &frame, 0) ? (size_t)rnic_frame_flatten(&frame, bytes, 2048)
-						: 0;
+	return rnic_tx(gsi->rnic[0], RNIC_ALL_PORTS, &frame, 0)
+		       ? (size_t)rnic_frame_flatten(&frame, bytes, 2048)
+		       : 0;
 }
 
 static void there(void **state)
@@ -77,13 +78,13 @@ static void there(void **state)
 		assert_int_equal(pkt.psn, i);
 		assert_int_equal(pkt.sqpn, CM_QPN);
 		assert_true(pkt.sport >= 0xc000);
-		assert_int_equal(rnic_rx(gsi.rnic[1], bytes, len, 0), 0);
+		assert_int_equal(rnic_rx(gsi.rnic[1], 0, bytes, len, 0), 0);
 		assert_int_equal(gsi.n, i + 1);
 	}
 	assert_memory_equal(gsi.data, data, sizeof(data));
 	assert_memory_equal(&gsi.mad, &mad, sizeof(mad));
 	gsi.answer = RNIC_DROP_NO_QP; /* nobody wants it now */
-	assert_int_equal(rnic_rx(gsi.rnic[1], bytes, len, 0), RNIC_DROP_NO_QP);
+	assert_int_equal(rnic_rx(gsi.rnic[1], 0, bytes, len, 0), RNIC_DROP_NO_QP);
 	gsi.answer = 0;
 
 	/* To itself, and nothing comes out. */
@@ -113,7 +114,7 @@ static unsigned give(struct gsi *gsi, struct wire_hdr hdr, size_t len)
 	memcpy(flow.dmac, macs[1], 6);
 	n = wire_build_frame(bytes, sizeof(bytes), &flow, &hdr, data, len);
 	assert_true(n > 0);
-	return rnic_rx(gsi->rnic[1], bytes, (size_t)n, 0);
+	return rnic_rx(gsi->rnic[1], 0, bytes, (size_t)n, 0);
 }
 
 static void not_there(void **state)

@@ -29,11 +29,11 @@ static struct wire_pkt only_frame(
 	struct rnic_frame frame;
 	struct wire_pkt pkt;
 
-	assert_true(rnic_tx(rnic, &frame, now));
+	assert_true(rnic_tx(rnic, RNIC_ALL_PORTS, &frame, now));
 	*len = rnic_frame_flatten(&frame, bytes, NET_FRAME);
 	assert_true(*len > 0);
 	assert_int_equal(WIRE_OK, wire_parse(bytes, (size_t)*len, &pkt));
-	assert_false(rnic_tx(rnic, &frame, now));
+	assert_false(rnic_tx(rnic, RNIC_ALL_PORTS, &frame, now));
 	return pkt;
 }
 
@@ -41,7 +41,7 @@ static void no_frame(struct rnic *rnic, uint64_t now)
 {
 	struct rnic_frame frame;
 
-	assert_false(rnic_tx(rnic, &frame, now));
+	assert_false(rnic_tx(rnic, RNIC_ALL_PORTS, &frame, now));
 }
 
 static void test_resolve(void **state)
@@ -59,9 +59,9 @@ static void test_resolve(void **state)
 		int len;
 
 		open_net(&net);
-		rnic_mac(net.end[1].rnic, want);
-		assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, &peer, mac, net.now));
-		assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, &peer, mac, net.now));
+		rnic_mac(net.end[1].rnic, 0, want);
+		assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, 0, &peer, mac, net.now));
+		assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, 0, &peer, mac, net.now));
 		pkt = only_frame(net.end[0].rnic, net.now, bytes, &len);
 		assert_int_equal(ip6 ? WIRE_ND_NS : WIRE_ARP, pkt.kind);
 		assert_true(wire_ip_eq(&own, &pkt.src)); /* of the right family, not link-local */
@@ -70,13 +70,14 @@ static void test_resolve(void **state)
 		pkt = only_frame(net.end[1].rnic, net.now, bytes, &len);
 		assert_int_equal(ip6 ? WIRE_ND_NA : WIRE_ARP, pkt.kind);
 		net_inject(&net, 0, bytes, (size_t)len);
-		assert_int_equal(0, rnic_resolve(net.end[0].rnic, &peer, mac, net.now));
+		assert_int_equal(0, rnic_resolve(net.end[0].rnic, 0, &peer, mac, net.now));
 		assert_memory_equal(want, mac, 6);
 		assert_int_equal(UINT64_MAX, rnic_deadline(net.end[0].rnic));
 		/* A minute later it asks anew. */
-		assert_int_equal(0, rnic_resolve(net.end[0].rnic, &peer, mac, net.now + 59 * SEC));
 		assert_int_equal(
-			-EAGAIN, rnic_resolve(net.end[0].rnic, &peer, mac, net.now + 61 * SEC));
+			0, rnic_resolve(net.end[0].rnic, 0, &peer, mac, net.now + 59 * SEC));
+		assert_int_equal(
+			-EAGAIN, rnic_resolve(net.end[0].rnic, 0, &peer, mac, net.now + 61 * SEC));
 		net_close(&net);
 	}
 }
@@ -91,14 +92,14 @@ static void test_link_local(void **state)
 
 	(void)state;
 	open_net(&net);
-	rnic_gid(net.end[1].rnic, 0, &peer);
-	rnic_gid(net.end[0].rnic, 0, &own);
-	assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, &peer, mac, 0));
+	rnic_gid(net.end[1].rnic, 0, 0, &peer);
+	rnic_gid(net.end[0].rnic, 0, 0, &own);
+	assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, 0, &peer, mac, 0));
 	pkt = only_frame(net.end[0].rnic, 0, bytes, &len);
 	assert_true(wire_ip_eq(&own, &pkt.src));
 	net_inject(&net, 1, bytes, (size_t)len);
 	net_run(&net, MS);
-	assert_int_equal(0, rnic_resolve(net.end[0].rnic, &peer, mac, MS));
+	assert_int_equal(0, rnic_resolve(net.end[0].rnic, 0, &peer, mac, MS));
 	net_close(&net);
 }
 
@@ -116,10 +117,10 @@ static void test_unreachable(void **state)
 	for (int round = 0; round < 2; round++) {
 		uint64_t start = net.now;
 
-		assert_int_equal(-EAGAIN, rnic_resolve(rnic, &nobody, mac, net.now));
+		assert_int_equal(-EAGAIN, rnic_resolve(rnic, 0, &nobody, mac, net.now));
 		for (int i = 0; i < 5; i++) {
 			only_frame(rnic, net.now, bytes, &len);
-			assert_int_equal(-EAGAIN, rnic_resolve(rnic, &nobody, mac, net.now));
+			assert_int_equal(-EAGAIN, rnic_resolve(rnic, 0, &nobody, mac, net.now));
 			assert_true(rnic_deadline(rnic) == start + (uint64_t)(i + 1) * 200 * MS);
 			net.now = rnic_deadline(rnic) - 1;
 			rnic_timer(rnic, net.now);
@@ -128,7 +129,7 @@ static void test_unreachable(void **state)
 		}
 		no_frame(rnic, net.now);
 		assert_int_equal(UINT64_MAX, rnic_deadline(rnic));
-		assert_int_equal(-EHOSTUNREACH, rnic_resolve(rnic, &nobody, mac, net.now));
+		assert_int_equal(-EHOSTUNREACH, rnic_resolve(rnic, 0, &nobody, mac, net.now));
 	}
 	net_close(&net);
 }
@@ -170,25 +171,25 @@ static void test_static(void **state)
 	(void)state;
 	open_net(&net);
 	rnic = net.end[0].rnic;
-	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, &own, other_mac));
-	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, &zero, other_mac));
-	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, &group, other_mac));
-	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, &peer, (const uint8_t[6]){1}));
-	assert_int_equal(-EINVAL, rnic_resolve(rnic, &group, mac, 0));
-	assert_int_equal(-EAGAIN, rnic_resolve(rnic, &peer, mac, 0));
+	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, 0, &own, other_mac));
+	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, 0, &zero, other_mac));
+	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, 0, &group, other_mac));
+	assert_int_equal(-EINVAL, rnic_neigh_add(rnic, 0, &peer, (const uint8_t[6]){1}));
+	assert_int_equal(-EINVAL, rnic_resolve(rnic, 0, &group, mac, 0));
+	assert_int_equal(-EAGAIN, rnic_resolve(rnic, 0, &peer, mac, 0));
 	net_run(&net, 0);
-	assert_int_equal(0, rnic_neigh_add(rnic, &peer, other_mac));
+	assert_int_equal(0, rnic_neigh_add(rnic, 0, &peer, other_mac));
 	assert_int_equal(UINT64_MAX, rnic_deadline(rnic)); /* no more questions */
 	/* Neither time nor what others say changes it. */
 	len = wire_build_arp(frame, sizeof(frame), ARP_REPLY, (const uint8_t[6]){2, 9, 9, 9, 9, 9},
 		&peer, own_mac, &own, 0);
 	net_inject(&net, 0, frame, (size_t)len);
-	assert_int_equal(0, rnic_resolve(rnic, &peer, mac, 1000000 * SEC));
+	assert_int_equal(0, rnic_resolve(rnic, 0, &peer, mac, 1000000 * SEC));
 	assert_memory_equal(other_mac, mac, 6);
 	no_frame(rnic, 0);
 	/* The own address is here. */
-	assert_int_equal(0, rnic_resolve(rnic, &own, mac, 0));
-	rnic_mac(rnic, frame);
+	assert_int_equal(0, rnic_resolve(rnic, 0, &own, mac, 0));
+	rnic_mac(rnic, 0, frame);
 	assert_memory_equal(frame, mac, 6);
 	net_close(&net);
 }
@@ -209,12 +210,12 @@ static void test_unasked(void **state)
 	pkt = only_frame(net.end[0].rnic, 0, bytes, &len);
 	assert_int_equal(ARP_REPLY, pkt.arp_op);
 	assert_memory_equal(other_mac, bytes, 6);
-	assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, &peer, mac, 0));
+	assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, 0, &peer, mac, 0));
 	only_frame(net.end[0].rnic, 0, bytes, &len);
 	len = wire_build_arp(
 		frame, sizeof(frame), ARP_REPLY, (const uint8_t[6]){0xff}, &peer, own_mac, &own, 0);
 	net_inject(&net, 0, frame, (size_t)len);
-	assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, &peer, mac, 0));
+	assert_int_equal(-EAGAIN, rnic_resolve(net.end[0].rnic, 0, &peer, mac, 0));
 	/* Not for us. */
 	len = wire_build_arp(frame, sizeof(frame), ARP_REQUEST, other_mac, &own, own_mac, &peer, 0);
 	net_inject(&net, 0, frame, (size_t)len);
@@ -245,12 +246,12 @@ static void test_table_full(void **state)
 		struct rnic_frame out;
 		int len;
 
-		assert_int_equal(-EAGAIN, rnic_resolve(rnic, &ip, mac, 0));
-		assert_true(rnic_tx(rnic, &out, 0));
+		assert_int_equal(-EAGAIN, rnic_resolve(rnic, 0, &ip, mac, 0));
+		assert_true(rnic_tx(rnic, RNIC_ALL_PORTS, &out, 0));
 		mac_of(i, want);
 		len = wire_build_arp(frame, sizeof(frame), ARP_REPLY, want, &ip, own_mac, &own, 0);
 		net_inject(&net, 0, frame, (size_t)len);
-		assert_int_equal(0, rnic_resolve(rnic, &ip, mac, 0));
+		assert_int_equal(0, rnic_resolve(rnic, 0, &ip, mac, 0));
 	}
 	assert_int_equal(UINT64_MAX, rnic_deadline(rnic));
 	/* It holds the last ones that came, each with its own address. */
@@ -258,13 +259,13 @@ static void test_table_full(void **state)
 		struct wire_ip ip = wire_ip_from4(0x0b000000 + i);
 
 		mac_of(i, want);
-		assert_int_equal(0, rnic_resolve(rnic, &ip, mac, 0));
+		assert_int_equal(0, rnic_resolve(rnic, 0, &ip, mac, 0));
 		assert_memory_equal(want, mac, 6);
 	}
 	for (unsigned i = 0; i < 2000; i++) {
 		struct wire_ip ip = wire_ip_from4(0x0c000000 + i);
 
-		assert_int_equal(i < 1024 ? -EAGAIN : -ENOMEM, rnic_resolve(rnic, &ip, mac, 0));
+		assert_int_equal(i < 1024 ? -EAGAIN : -ENOMEM, rnic_resolve(rnic, 0, &ip, mac, 0));
 	}
 	net_close(&net);
 }
@@ -296,11 +297,11 @@ static size_t echo_request(const struct net *net, uint8_t *out, bool ip6, size_t
 	size_t len = 8 + data;
 	uint16_t sum;
 
-	rnic_gid(net->end[1].rnic, ip6 ? 2 : 1, &src);
-	rnic_gid(net->end[0].rnic, ip6 ? 2 : 1, &dst);
+	rnic_gid(net->end[1].rnic, 0, ip6 ? 2 : 1, &src);
+	rnic_gid(net->end[0].rnic, 0, ip6 ? 2 : 1, &dst);
 	memset(out, 0, 14 + 40 + len);
-	rnic_mac(net->end[0].rnic, out);
-	rnic_mac(net->end[1].rnic, out + 6);
+	rnic_mac(net->end[0].rnic, 0, out);
+	rnic_mac(net->end[1].rnic, 0, out + 6);
 	memcpy(out + 12, ip6 ? "\x86\xdd" : "\x08\x00", 2);
 	l4[0] = ip6 ? 128 : 8;
 	for (size_t i = 4; i < len; i++)

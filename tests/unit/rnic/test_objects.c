@@ -17,10 +17,12 @@
 
 static struct rnic_config good_config(void)
 {
-	struct rnic_config config = {
-		.mac = {2, 0, 0, 0, 0, 1}, .n_ip = 1, .port_mtu = 1500, .seed = 7};
+	struct rnic_config config = {.port[0].mac = {2, 0, 0, 0, 0, 1},
+		.port[0].n_ip = 1,
+		.port[0].mtu = 1500,
+		.seed = 7};
 
-	config.ip[0] = wire_ip_from4(0x0a000001);
+	config.port[0].ip[0] = wire_ip_from4(0x0a000001);
 	return config;
 }
 
@@ -38,21 +40,21 @@ static void test_config(void **state)
 	struct rnic *rnic;
 
 	(void)state;
-	config.mac[0] = 3;
+	config.port[0].mac[0] = 3;
 	refuse_config(&config);
-	memset(config.mac, 0, 6);
-	refuse_config(&config);
-	config = good_config();
-	config.n_ip = RNIC_MAX_GID;
-	refuse_config(&config);
-	config.n_ip = 2; /* the second is zero */
-	refuse_config(&config);
-	config.ip[1] = config.ip[0];
+	memset(config.port[0].mac, 0, 6);
 	refuse_config(&config);
 	config = good_config();
-	config.port_mtu = 339;
+	config.port[0].n_ip = RNIC_MAX_GID;
 	refuse_config(&config);
-	config.port_mtu = 1 << 20;
+	config.port[0].n_ip = 2; /* the second is zero */
+	refuse_config(&config);
+	config.port[0].ip[1] = config.port[0].ip[0];
+	refuse_config(&config);
+	config = good_config();
+	config.port[0].mtu = 339;
+	refuse_config(&config);
+	config.port[0].mtu = 1 << 20;
 	refuse_config(&config);
 	config = good_config();
 	config.max_qp = (1 << 16) + 1;
@@ -99,6 +101,7 @@ static void fill(struct rnic *rnic)
 	assert_int_equal(0, rnic_mw_alloc(init.pd, IBV_MW_TYPE_2, &mr));
 	memcpy(ah_attr.grh.dgid.raw, all.b, sizeof(all.b));
 	ah_attr.grh.sgid_index = 1; /* the IPv4 address */
+	ah_attr.port_num = 1;
 	assert_int_equal(0, rnic_ah_create(init.pd, &ah_attr, 0, &ah));
 	assert_int_equal(-EBUSY, rnic_pd_free(init.pd));
 }
@@ -137,21 +140,21 @@ static void test_device(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
-		config.port_mtu = mtus[i].mtu;
+		config.port[0].mtu = mtus[i].mtu;
 		assert_int_equal(0, rnic_create(&config, &rnic));
-		assert_int_equal(mtus[i].active, rnic_active_mtu(rnic));
+		assert_int_equal(mtus[i].active, rnic_active_mtu(rnic, 0));
 		/* The largest packet there is: an IPv6 WRITE ONLY with Immediate. */
 		assert_true(
 			roce_mtu_bytes(mtus[i].active) + 40 + 8 + 12 + 16 + 4 + 4 <= mtus[i].mtu);
 		rnic_destroy(rnic);
 	}
 	assert_int_equal(0, rnic_create(&config, &rnic));
-	assert_int_equal(2, rnic_gid_count(rnic));
-	assert_int_equal(0, rnic_gid(rnic, 0, &ip));
+	assert_int_equal(2, rnic_gid_count(rnic, 0));
+	assert_int_equal(0, rnic_gid(rnic, 0, 0, &ip));
 	assert_string_equal("fe80::ff:fe00:1", wire_ip_format(&ip, text, sizeof(text)));
-	assert_int_equal(0, rnic_gid(rnic, 1, &ip));
-	assert_true(wire_ip_eq(&ip, &config.ip[0]));
-	assert_int_equal(-EINVAL, rnic_gid(rnic, 2, &ip));
+	assert_int_equal(0, rnic_gid(rnic, 0, 1, &ip));
+	assert_true(wire_ip_eq(&ip, &config.port[0].ip[0]));
+	assert_int_equal(-EINVAL, rnic_gid(rnic, 0, 2, &ip));
 	rnic_query_device(rnic, &attr);
 	assert_int_equal(1024, attr.max_qp);
 	assert_int_equal(RNIC_MAX_RD_ATOMIC, attr.max_qp_rd_atom);
@@ -471,10 +474,10 @@ static void test_threads(void **state)
 		uint8_t bytes[NET_FRAME];
 
 		for (int i = 0; i < 2; i++) {
-			while (rnic_tx(net.end[i].rnic, &frame, net.now)) {
+			while (rnic_tx(net.end[i].rnic, RNIC_ALL_PORTS, &frame, net.now)) {
 				int len = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
 
-				rnic_rx(net.end[!i].rnic, bytes, (size_t)len, net.now);
+				rnic_rx(net.end[!i].rnic, 0, bytes, (size_t)len, net.now);
 			}
 		}
 		net.now += 1000;

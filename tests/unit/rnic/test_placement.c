@@ -161,10 +161,10 @@ static void test_wrong_address(void **state)
 
 		memset(&net, 0, sizeof(net));
 		net_connect(&net, &types[t]);
-		rnic_mac(b->rnic, flow.dmac);
-		rnic_mac(net.end[0].rnic, flow.smac);
-		rnic_gid(b->rnic, 1, &flow.dst);
-		rnic_gid(net.end[0].rnic, 1, &flow.src);
+		rnic_mac(b->rnic, 0, flow.dmac);
+		rnic_mac(net.end[0].rnic, 0, flow.smac);
+		rnic_gid(b->rnic, 0, 1, &flow.dst);
+		rnic_gid(net.end[0].rnic, 0, 1, &flow.src);
 		hdr.opcode |= b->qp->ops->opcodes;
 		hdr.dqpn = rnic_qp_num(b->qp);
 		hdr.va = (uintptr_t)b->buf + 4096;
@@ -174,12 +174,12 @@ static void test_wrong_address(void **state)
 		for (unsigned bit = reth * 8; bit < (end + 4) * 8; bit++) {
 			frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			assert_int_equal(
-				WIRE_ICRC_BAD, rnic_rx(b->rnic, frame, (size_t)n, net.now));
+				WIRE_ICRC_BAD, rnic_rx(b->rnic, 0, frame, (size_t)n, net.now));
 			frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
 		for (size_t i = 0; i < b->buf_len; i++)
 			assert_int_equal(0xee, b->buf[i]);
-		assert_int_equal(0, rnic_rx(b->rnic, frame, (size_t)n, net.now));
+		assert_int_equal(0, rnic_rx(b->rnic, 0, frame, (size_t)n, net.now));
 		assert_memory_equal(net.end[0].buf, b->buf + 4096, 64);
 		net_close(&net);
 	}
@@ -201,28 +201,28 @@ static void test_checked_before(void **state)
 	(void)state;
 	memset(&net, 0, sizeof(net));
 	net_connect(&net, &types[0]);
-	rnic_mac(b->rnic, flow.dmac);
-	rnic_mac(net.end[0].rnic, flow.smac);
-	rnic_gid(b->rnic, 1, &flow.dst);
-	rnic_gid(net.end[0].rnic, 1, &flow.src);
+	rnic_mac(b->rnic, 0, flow.dmac);
+	rnic_mac(net.end[0].rnic, 0, flow.smac);
+	rnic_gid(b->rnic, 0, 1, &flow.dst);
+	rnic_gid(net.end[0].rnic, 0, 1, &flow.src);
 	hdr.dqpn = rnic_qp_num(b->qp);
 	hdr.va = (uintptr_t)b->buf + 4096;
 	hdr.rkey = rnic_mr_rkey(b->mr);
 	n = (size_t)wire_build_frame(frame, sizeof(frame), &flow, &hdr, net.end[0].buf, 64);
 	frames = rnic_count(b->rnic, RNIC_C_RX_FRAMES);
-	rnic_check(b->rnic, frame, n, &good);
+	rnic_check(b->rnic, 0, frame, n, &good);
 	assert_int_equal(0, good.drop);
 	frame[n - 5] ^= 1;
-	rnic_check(b->rnic, frame, n, &bad);
+	rnic_check(b->rnic, 0, frame, n, &bad);
 	assert_int_equal(WIRE_ICRC_BAD, bad.drop);
 	assert_int_equal(frames, rnic_count(b->rnic, RNIC_C_RX_FRAMES)); /* not received yet */
-	assert_int_equal(WIRE_ICRC_BAD, rnic_rx_checked(b->rnic, frame, n, &bad, net.now));
-	assert_int_equal(WIRE_ICRC_BAD, rnic_rx_checked(b->rnic, frame, n, &zero, net.now));
+	assert_int_equal(WIRE_ICRC_BAD, rnic_rx_checked(b->rnic, 0, frame, n, &bad, net.now));
+	assert_int_equal(WIRE_ICRC_BAD, rnic_rx_checked(b->rnic, 0, frame, n, &zero, net.now));
 	assert_int_equal(2, rnic_drop_count(b->rnic, WIRE_ICRC_BAD));
 	for (size_t i = 0; i < b->buf_len; i++)
 		assert_int_equal(0xee, b->buf[i]);
 	frame[n - 5] ^= 1;
-	assert_int_equal(0, rnic_rx_checked(b->rnic, frame, n, &good, net.now));
+	assert_int_equal(0, rnic_rx_checked(b->rnic, 0, frame, n, &good, net.now));
 	assert_memory_equal(net.end[0].buf, b->buf + 4096, 64);
 	net_check_counters(&net);
 	net_close(&net);

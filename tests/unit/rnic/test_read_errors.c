@@ -98,7 +98,7 @@ static void test_dereg_meanwhile(void **state)
 			.rkey = rnic_mr_rkey(mr),
 			.dmalen = 8192},
 		NULL, 0);
-	assert_true(rnic_tx(b->rnic, &frame, net.now));
+	assert_true(rnic_tx(b->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	assert_int_equal(0, rnic_mr_dereg(mr));
 	net.mute[1] = true;
 	net_run(&net, net.now);

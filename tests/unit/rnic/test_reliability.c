@@ -155,7 +155,7 @@ static void test_late_nak(void **state)
 		else
 			net_expect_ack(&net, 0, 1, P + 2, NAK_SEQ, 2);
 		assert_int_equal(1, net.n_log);
-		assert_false(rnic_tx(net.end[1].rnic, &frame, net.now));
+		assert_false(rnic_tx(net.end[1].rnic, RNIC_ALL_PORTS, &frame, net.now));
 		net_close(&net);
 	}
 }
@@ -171,7 +171,7 @@ static void test_blocked_port(void **state)
 	open_with(&net, &base);
 	rnic = net.end[0].rnic;
 	write_across(&net, 1, 64);
-	assert_true(rnic_tx(rnic, &frame, net.now));
+	assert_true(rnic_tx(rnic, RNIC_ALL_PORTS, &frame, net.now));
 	for (unsigned i = 0; i < 100; i++) {
 		net.now += SEC;
 		rnic_timer(rnic, net.now);

@@ -81,7 +81,7 @@ static void test_nothing(void **state)
 	rnic = net.end[0].rnic;
 	rnic->sched_steps = 0;
 	for (unsigned i = 0; i < 1000; i++)
-		assert_false(rnic_tx(rnic, &frame, net.now));
+		assert_false(rnic_tx(rnic, RNIC_ALL_PORTS, &frame, net.now));
 	assert_int_equal(0, rnic->sched_steps);
 	net_close(&net);
 }
@@ -133,7 +133,7 @@ static void test_all_ring(void **state)
 	rnic->sched_steps = 0;
 	for (unsigned i = 0; i < MANY; i++)
 		post_one(qp[i]);
-	for (; rnic_tx(rnic, &frame, net.now); frames++)
+	for (; rnic_tx(rnic, RNIC_ALL_PORTS, &frame, net.now); frames++)
 		assert_int_equal(rnic_qp_num(qp[frames]), frame.qpn);
 	assert_int_equal(MANY, frames);
 	/* The words: one in 64 of the bells', one in 64 of these, one. */
@@ -154,15 +154,16 @@ static void test_quanta(void **state)
 	for (unsigned i = 0; i < N * EACH; i++)
 		post_one(qp[i / EACH]);
 	for (unsigned i = 0; i < N * QUANTUM + 3; i++) {
-		assert_true(rnic_tx(net.end[0].rnic, &frame, net.now));
+		assert_true(rnic_tx(net.end[0].rnic, RNIC_ALL_PORTS, &frame, net.now));
 		assert_int_equal(rnic_qp_num(qp[i / QUANTUM % N]), frame.qpn);
 	}
 	post_one(qp[N]);
-	for (; rnic_tx(net.end[0].rnic, &frame, net.now) && frame.qpn != rnic_qp_num(qp[N]);
+	for (; rnic_tx(net.end[0].rnic, RNIC_ALL_PORTS, &frame, net.now) &&
+		frame.qpn != rnic_qp_num(qp[N]);
 		waited++)
 		assert_true(waited < N * QUANTUM);
 	assert_int_equal(N * QUANTUM - 3, waited);
-	while (rnic_tx(net.end[0].rnic, &frame, net.now)) {
+	while (rnic_tx(net.end[0].rnic, RNIC_ALL_PORTS, &frame, net.now)) {
 		for (unsigned i = 0; i < N; i++)
 			count[i] += frame.qpn == rnic_qp_num(qp[i]);
 	}

@@ -109,9 +109,9 @@ static void open_one(struct net *net)
 	memset(net, 0, sizeof(*net));
 	net_open(net, &base);
 	net->end[0].qp = net_make_qp(&net->end[0], &base);
-	rnic_gid(net->end[1].rnic, 1, &ip);
-	rnic_mac(net->end[1].rnic, mac);
-	assert_int_equal(0, rnic_neigh_add(net->end[0].rnic, &ip, mac));
+	rnic_gid(net->end[1].rnic, 0, 1, &ip);
+	rnic_mac(net->end[1].rnic, 0, mac);
+	assert_int_equal(0, rnic_neigh_add(net->end[0].rnic, 0, &ip, mac));
 }
 
 static void try_mask(struct net *net, int from, int to, int mask, int want)

@@ -502,7 +502,7 @@ static void test_loopback(void **state)
 	for (int i = 0; i < 100 && rnic_has_work(net.end[0].rnic); i++) {
 		struct rnic_frame frame;
 
-		assert_false(rnic_tx(net.end[0].rnic, &frame, 0));
+		assert_false(rnic_tx(net.end[0].rnic, RNIC_ALL_PORTS, &frame, 0));
 	}
 	wc = end_wc(net.end[0].rcq);
 	assert_int_equal(400000, wc.byte_len);
@@ -512,8 +512,8 @@ static void test_loopback(void **state)
 	net.end[0].qp = qp[1];
 	assert_int_equal(0, end_recv(&net.end[0], 1, 500000, 64));
 	hdr.dqpn = rnic_qp_num(qp[1]);
-	rnic_mac(net.end[0].rnic, flow.dmac);
-	rnic_gid(net.end[0].rnic, 1, &flow.src);
+	rnic_mac(net.end[0].rnic, 0, flow.dmac);
+	rnic_gid(net.end[0].rnic, 0, 1, &flow.src);
 	flow.dst = flow.src;
 	len = wire_build_frame(bytes, sizeof(bytes), &flow, &hdr, "data", 4);
 	net_inject(&net, 0, bytes, (size_t)len);

@@ -71,10 +71,10 @@ static void reset(struct rnic_qp *qp)
 	*of(qp) = (struct state){.resets = resets + 1};
 }
 
-static unsigned rx(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
-	(void)frame;
+	(void)port, (void)frame;
 	of(qp)->came++;
 	of(qp)->marked += pkt->opcode == ROCE_CNP;
 	if ((pkt->opcode & ROCE_OP_MASK) != ROCE_SEND_ONLY)
@@ -94,18 +94,19 @@ static bool make(struct rnic_qp *qp, struct rnic_frame *frame, uint8_t opcode)
 	return true;
 }
 
-static enum tx_control tx_control(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static enum tx_control tx_control(
+	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
-	(void)now;
+	(void)ports, (void)now;
 	if (of(qp)->owes == 0)
 		return CONTROL_NONE;
 	make(qp, frame, ROCE_ACK);
 	return --of(qp)->owes > 0 ? CONTROL_MORE : CONTROL_LAST;
 }
 
-static bool tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static bool tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
-	(void)now;
+	(void)ports, (void)now;
 	if (qp_state(qp) != IBV_QPS_RTS || ring_tail(&qp->sq) == ring_head(&qp->sq))
 		return false;
 	make(qp, frame, ROCE_SEND_ONLY);
@@ -152,10 +153,10 @@ static const struct transport_ops made = {
 
 enum { OWN_OPCODE = 0xc6 };
 
-static unsigned own_rx(
-	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+static unsigned own_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
 {
-	(void)now;
+	(void)port, (void)now;
 	of(qp)->came++;
 	assert_int_equal(OWN_OPCODE, pkt->opcode);
 	assert_int_equal(0x123456, pkt->psn);
@@ -165,7 +166,7 @@ static unsigned own_rx(
 	return 0;
 }
 
-static bool own_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
+static bool own_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
 	struct wire_hdr hdr = {.opcode = ROCE_SEND_MIDDLE,
 		.ackreq = true,
@@ -174,7 +175,7 @@ static bool own_tx(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 	const size_t l3 = wire_l3_off(0);
 	int n;
 
-	(void)now;
+	(void)ports, (void)now;
 	if (ring_tail(&qp->sq) == ring_head(&qp->sq))
 		return false;
 	n = wire_build_headers(frame->head, sizeof(frame->head), &qp->flow, &hdr, 4 + 5);
@@ -209,24 +210,24 @@ static void test_own_codec(void **state)
 	net_run(&net, net.now + MS);
 	assert_int_equal(1, of(b->qp)->came);
 	assert_int_equal(0, end_send(a, IBV_WR_SEND, 1, 0, 8, 0, 0));
-	assert_true(rnic_tx(a->rnic, &frame, net.now));
+	assert_true(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
 	assert_true(n > 0);
 	for (int i = n - 4 - 12 - 4; i < n; i++) { /* own header, payload, pad, ICRC */
 		bytes[i] ^= 1;
-		assert_int_equal(WIRE_ICRC_BAD, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+		assert_int_equal(WIRE_ICRC_BAD, rnic_rx(b->rnic, 0, bytes, (size_t)n, net.now));
 		bytes[i] ^= 1;
 	}
 	bytes[n - 4 - 12 - 12] ^= 0x60; /* to opcodes that nobody has */
-	assert_int_equal(WIRE_BTH_OPCODE, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+	assert_int_equal(WIRE_BTH_OPCODE, rnic_rx(b->rnic, 0, bytes, (size_t)n, net.now));
 	bytes[n - 4 - 12 - 12] ^= 0x60;
-	assert_int_equal(0, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+	assert_int_equal(0, rnic_rx(b->rnic, 0, bytes, (size_t)n, net.now));
 	assert_int_equal(2, of(b->qp)->came);
 	net_close(&net);
 	/* Where no such transport is, they are unknown. */
 	memset(&net, 0, sizeof(net));
 	net_open(&net, &of_own);
-	assert_int_equal(WIRE_BTH_OPCODE, rnic_rx(b->rnic, bytes, (size_t)n, net.now));
+	assert_int_equal(WIRE_BTH_OPCODE, rnic_rx(b->rnic, 0, bytes, (size_t)n, net.now));
 	net_close(&net);
 }
 
@@ -368,7 +369,7 @@ static void test_fair(void **state)
 		of(qp[i])->owes = QUANTUM + 4;
 		qp_has_control(qp[i]);
 	}
-	for (; rnic_tx(rnic, &frame, net.now); n++)
+	for (; rnic_tx(rnic, RNIC_ALL_PORTS, &frame, net.now); n++)
 		assert_int_equal(
 			rnic_qp_num(qp[n < 2 * QUANTUM ? n / QUANTUM : (n - 2 * QUANTUM) / 4]),
 			frame.qpn);
@@ -378,7 +379,7 @@ static void test_fair(void **state)
 	of(qp[1])->owes = 3;
 	qp_has_control(qp[1]);
 	assert_int_equal(0, rnic_qp_destroy(qp[1]));
-	for (n = 0; rnic_tx(rnic, &frame, net.now); n++)
+	for (n = 0; rnic_tx(rnic, RNIC_ALL_PORTS, &frame, net.now); n++)
 		assert_int_equal(0, frame.qpn);
 	assert_int_equal(3, n);
 	net_close(&net);

@@ -163,11 +163,11 @@ static void test_completes_after_copy(void **state)
 	(void)state;
 	open_with(&uc);
 	assert_int_equal(0, write_to(1, IBV_WR_RDMA_WRITE, 64));
-	assert_true(rnic_tx(a->rnic, &frame, net.now));
+	assert_true(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	end_no_wc(a->scq);
 	assert_int_equal(-EOPNOTSUPP, rnic_qp_skip(a->qp, RNIC_SEND, P0, 1));
 	assert_true(rnic_has_work(a->rnic));
-	assert_false(rnic_tx(a->rnic, &frame, net.now));
+	assert_false(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	assert_int_equal(IBV_WC_SUCCESS, end_wc(a->scq).status);
 	net_close(&net);
 }
@@ -183,14 +183,14 @@ static void test_uc_drain(void **state)
 	net_run(&net, net.now + MS);
 	assert_int_equal(0, write_to(1, IBV_WR_RDMA_WRITE, 3000));
 	assert_int_equal(0, write_to(2, IBV_WR_RDMA_WRITE, 3000));
-	assert_true(rnic_tx(a->rnic, &frame, net.now));
+	assert_true(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	assert_int_equal(0,
 		rnic_qp_modify(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY, net.now));
 	assert_int_equal(0, a->n_event);
 	/* What was begun is finished, no more. */
-	assert_true(rnic_tx(a->rnic, &frame, net.now));
-	assert_true(rnic_tx(a->rnic, &frame, net.now));
-	assert_false(rnic_tx(a->rnic, &frame, net.now));
+	assert_true(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
+	assert_true(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
+	assert_false(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	assert_int_equal(1, end_wc(a->scq).wr_id);
 	end_no_wc(a->scq);
 	assert_int_equal(IBV_EVENT_SQ_DRAINED, a->event[0]);
@@ -229,7 +229,7 @@ static struct rnic_ah *ah_to_peer(int from, int sgid_index)
 {
 	struct wire_ip ip;
 
-	assert_int_equal(0, rnic_gid(net.end[!from].rnic, (unsigned)sgid_index, &ip));
+	assert_int_equal(0, rnic_gid(net.end[!from].rnic, 0, (unsigned)sgid_index, &ip));
 	return make_ah(from, &ip, sgid_index);
 }
 
@@ -292,8 +292,8 @@ static void test_datagrams(void **state)
 		struct ibv_wc wc;
 
 		net.n_log = 0;
-		rnic_gid(a->rnic, (unsigned)sgid, &src);
-		rnic_gid(b->rnic, (unsigned)sgid, &dst);
+		rnic_gid(a->rnic, 0, (unsigned)sgid, &src);
+		rnic_gid(b->rnic, 0, (unsigned)sgid, &dst);
 		memset(b->buf, 0xaa, 8192);
 		assert_int_equal(0, end_recv(b, 1, 0, 4096 + GRH));
 		assert_int_equal(0, datagram(ah, 2, 1000, qpn, NET_QKEY, sgid == 1));
@@ -391,7 +391,7 @@ static void test_bad_handles(void **state)
 
 	(void)state;
 	open_ud();
-	rnic_gid(net.end[1].rnic, 2, &ip6);
+	rnic_gid(net.end[1].rnic, 0, 2, &ip6);
 	attr = ah_attr(&ip4, 2);
 	assert_int_equal(-EINVAL, rnic_ah_create(net.end[0].pd, &attr, net.now, &ah));
 	attr = ah_attr(&ip6, 1);
@@ -432,7 +432,7 @@ static void to_group(const char *text, int sgid, const char *mac_text)
 	assert_int_equal(0, rnic_qp_attach_mcast(b->qp, &group));
 	assert_int_equal(0, rnic_qp_attach_mcast(b->qp, &group)); /* once */
 	assert_int_equal(0, datagram(ah, 1, 10, 0xffffff, NET_QKEY, false));
-	assert_true(rnic_tx(a->rnic, &frame, net.now));
+	assert_true(rnic_tx(a->rnic, RNIC_ALL_PORTS, &frame, net.now));
 	assert_memory_equal(mac, frame.head, 6);
 	net.n_log = 0;
 	assert_int_equal(0, datagram(ah, 1, 10, 0xffffff, NET_QKEY, false));
@@ -448,7 +448,7 @@ static void to_group(const char *text, int sgid, const char *mac_text)
 	assert_int_equal(3, end_wc(a->rcq).wr_id);
 	assert_int_equal(0, rnic_qp_detach_mcast(b->qp, &group));
 	assert_int_equal(-EINVAL, rnic_qp_detach_mcast(b->qp, &group));
-	rnic_gid(b->rnic, 1, &other);
+	rnic_gid(b->rnic, 0, 1, &other);
 	assert_int_equal(-EINVAL, rnic_qp_attach_mcast(b->qp, &other));
 	assert_int_equal(0, rnic_ah_destroy(ah));
 	net_close(&net);

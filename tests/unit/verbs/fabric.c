@@ -204,12 +204,12 @@ void fabric_open(struct fabric *f, bool thread)
 			.name = i ? "b" : "a", .thread = thread, .idle = PORT_IDLE_SLEEP};
 		struct wire_ip ip6 = {{0xfd, 0x77, [15] = (uint8_t)(i + 1)}};
 
-		attr.rnic.mac[0] = 2;
-		attr.rnic.mac[5] = (uint8_t)(i + 1);
-		attr.rnic.ip[0] = wire_ip_from4(0x0a4d0001 + i);
-		attr.rnic.ip[1] = ip6;
-		attr.rnic.n_ip = 2;
-		attr.rnic.port_mtu = f->mtu;
+		attr.rnic.port[0].mac[0] = 2;
+		attr.rnic.port[0].mac[5] = (uint8_t)(i + 1);
+		attr.rnic.port[0].ip[0] = wire_ip_from4(0x0a4d0001 + i);
+		attr.rnic.port[0].ip[1] = ip6;
+		attr.rnic.port[0].n_ip = 2;
+		attr.rnic.port[0].mtu = f->mtu;
 		attr.rnic.max_qp = f->max_qp;
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
