@@ -3,7 +3,7 @@
 
 int main(void)
 {
-	return run_graph_tests() + run_book_tests() + run_size_tests() + run_policy_tests() +
-		       run_job_tests() !=
+	return run_graph_tests() + run_book_tests() + run_size_tests() + run_heap_tests() +
+		       run_policy_tests() + run_job_tests() !=
 	       0;
 }
