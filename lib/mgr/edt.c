@@ -7,16 +7,22 @@
 
 static const unsigned modes[] = {MGR_MODE_II, MGR_MODE_III, MGR_MODE_I};
 
-/* Whether the root reaches all; its best plan, if memory allows any. */
-static int try_root(struct mgr_place *p, const struct mgr_wish *wish, unsigned root, bool *reaches,
-	struct mgr_plan *best, bool *found)
+/* Any mode's: memory is not looked at, and who does not take part passes too. */
+static struct mgr_bar bar_of(unsigned tier)
 {
-	struct mgr_bar bar = {.max_tier = mgr_place_tier(p, root),
+	return (struct mgr_bar){.max_tier = tier,
 		.max_height = MGR_MAX_HEIGHT,
 		.duty = MGR_DUTY,
 		.promised = true,
 		.whole = true,
 		.ignore_memory = true};
+}
+
+/* Whether the root reaches all; its best plan, if memory allows any. */
+static int try_root(struct mgr_place *p, const struct mgr_wish *wish, unsigned root, bool *reaches,
+	struct mgr_plan *best, bool *found)
+{
+	struct mgr_bar bar = bar_of(mgr_place_tier(p, root));
 
 	*found = false;
 	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
@@ -49,7 +55,8 @@ static int try_root(struct mgr_place *p, const struct mgr_wish *wish, unsigned r
 static int candidates(
 	struct mgr_place *p, const struct mgr_wish *wish, struct mgr_plan plan[MGR_MAX_PLANS])
 {
-	unsigned n_roots, level = MGR_NO_TIER;
+	unsigned n_roots, level = MGR_NO_TIER, tier, sifted = MGR_NO_TIER + 1;
+	bool any = false;
 	const unsigned *root = mgr_place_roots(p, &n_roots);
 	int n = 0;
 
@@ -57,11 +64,21 @@ static int candidates(
 		bool reaches = false, found;
 		int rc;
 
-		if (level != MGR_NO_TIER && mgr_place_tier(p, root[i]) > level)
+		tier = mgr_place_tier(p, root[i]);
+		if (level != MGR_NO_TIER && tier > level)
 			break;
+		if (tier != sifted) {
+			struct mgr_bar bar = bar_of(tier);
+
+			any = mgr_tree_sift(
+				mgr_place_finder(p), wish->member, wish->n_members, &bar);
+			sifted = tier;
+		}
+		if (!any || !mgr_tree_may_root(mgr_place_finder(p), root[i]))
+			continue;
 		rc = try_root(p, wish, root[i], &reaches, &plan[n], &found);
 		if (reaches)
-			level = mgr_place_tier(p, root[i]);
+			level = tier;
 		n += rc == 0 && found;
 		if (rc) {
 			while (n > 0)

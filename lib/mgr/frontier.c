@@ -44,6 +44,29 @@ static unsigned sort_once(uint64_t *v, unsigned n)
 	return kept;
 }
 
+/* All shares below this one that links between switches have, ascending. */
+static unsigned inner_widths(struct mgr_place *p, const struct mgr_bar *bar, uint64_t below)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->n_roots; i++) {
+		const struct mgr_edge *e;
+		unsigned n_edges = mgr_graph_edges(p->g, p->root[i], &e);
+
+		for (unsigned k = 0; k < n_edges; k++) {
+			uint64_t share;
+
+			if (e[k].peer < p->root[i] ||
+				mgr_graph_node(p->g, e[k].peer)->kind != MGR_SWITCH)
+				continue;
+			share = mgr_link_share(p->f, &e[k], bar);
+			if (share > bar->bps && share < below)
+				p->width[n++] = share;
+		}
+	}
+	return sort_once(p->width, n);
+}
+
 /* All widths that a tree of this height can have, ascending. */
 static unsigned widths(struct mgr_place *p, const struct mgr_bar *bar, uint64_t most,
 	const struct mgr_shape *shape)
@@ -69,23 +92,101 @@ static unsigned widths(struct mgr_place *p, const struct mgr_bar *bar, uint64_t 
 	return sort_once(p->width, n);
 }
 
-/* The first root, from the lowest tier up, with a tree of this width. */
-static int any_tree(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar,
-	uint64_t width, struct mgr_tree *out)
+/* The first root, from the lowest tier up, with a tree within the bar, whose memory is for its bps.
+ */
+static int any_tree(
+	struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar, struct mgr_tree *out)
 {
 	unsigned n_roots;
 	const unsigned *root = mgr_place_roots(p, &n_roots);
 	struct mgr_size size;
 	int rc = -ENOENT;
 
-	if (mgr_size_for(&wish->shape, bar->mode, bar->max_height, width, &size))
+	if (mgr_size_for(&wish->shape, bar->mode, bar->max_height, bar->bps, &size))
 		return -ENOENT;
-	bar->bps = width;
 	bar->bytes = mgr_size_bytes(&wish->shape, &size, LEAST_ENDPOINTS);
-	if (!mgr_tree_possible(p->f, wish->member, wish->n_members, bar))
+	if (!mgr_tree_possible(p->f, wish->member, wish->n_members, bar) ||
+		!mgr_tree_sift(p->f, wish->member, wish->n_members, bar))
 		return -ENOENT;
-	for (unsigned i = 0; i < n_roots && rc == -ENOENT; i++)
-		rc = mgr_tree_grow(p->f, wish->member, wish->n_members, root[i], bar, out);
+	for (unsigned i = 0; i < n_roots && rc == -ENOENT; i++) {
+		if (mgr_tree_may_root(p->f, root[i]))
+			rc = mgr_tree_grow(p->f, wish->member, wish->n_members, root[i], bar, out);
+	}
+	return rc;
+}
+
+/* The widest tree of those for which p->width has the widths, in the bar's bps or inner_bps:
+ * whichever *what is. What is there already stays unless a wider one is found. */
+static int bisect(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar,
+	uint64_t *what, unsigned n, struct mgr_tree *best)
+{
+	unsigned low = 0, high = n; /* index: below low it works, from high on it does not */
+	uint64_t found = *what;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		struct mgr_tree tree;
+		int rc;
+
+		*what = p->width[mid];
+		rc = any_tree(p, wish, bar, &tree);
+		if (rc == -ENOMEM)
+			return rc;
+		if (rc) {
+			high = mid;
+			continue;
+		}
+		mgr_tree_free(best);
+		*best = tree;
+		found = p->width[mid];
+		low = mid + 1;
+	}
+	*what = found;
+	return 0;
+}
+
+static uint64_t widest_inner(struct mgr_place *p, const struct mgr_bar *bar)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < p->n_roots; i++) {
+		const struct mgr_edge *e;
+		unsigned n = mgr_graph_edges(p->g, p->root[i], &e);
+
+		for (unsigned k = 0; k < n; k++) {
+			uint64_t share = e[k].bps > most ? mgr_link_share(p->f, &e[k], bar) : 0;
+
+			if (share > most && mgr_graph_node(p->g, e[k].peer)->kind == MGR_SWITCH)
+				most = share;
+		}
+	}
+	return most;
+}
+
+/* Of trees that are as wide, the one whose links between switches are shared least: hosts' links
+ * are shared by groups of one job that often do not communicate at the same time. */
+static int spread_out(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_bar *bar,
+	struct mgr_tree *best)
+{
+	uint64_t most;
+	struct mgr_tree tree;
+	int rc;
+
+	if (best->n_sw == 1 || bar->promised)
+		return 0;
+	most = widest_inner(p, bar);
+	if (most <= bar->bps)
+		return 0;
+	bar->inner_bps = most;
+	rc = any_tree(p, wish, bar, &tree);
+	if (rc == 0) {
+		mgr_tree_free(best);
+		*best = tree;
+	} else if (rc == -ENOENT) {
+		bar->inner_bps = 0;
+		rc = bisect(p, wish, bar, &bar->inner_bps, inner_widths(p, bar, most), best);
+	}
+	bar->inner_bps = 0;
 	return rc;
 }
 
@@ -94,34 +195,27 @@ static int widest(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_b
 	uint64_t than, struct mgr_plan *plan)
 {
 	uint64_t most = mgr_tree_ceiling(p->f, wish->member, wish->n_members, bar);
-	bool first = true;      /* the whole width, which is there more often than not */
-	unsigned low = 0, high; /* index: below low it works, from high on it does not */
-	struct mgr_tree tree;
+	int rc;
 
 	plan->tree = (struct mgr_tree){.n_sw = 0};
 	if (wish->want_bps && wish->want_bps < most)
 		most = wish->want_bps;
 	if (most <= than)
 		return -ENOENT;
-	high = widths(p, bar, most, &wish->shape);
-	while (low < high) {
-		unsigned mid = first ? high - 1 : low + (high - low) / 2;
-		int rc = any_tree(p, wish, bar, p->width[mid], &tree);
-
-		first = false;
-		if (rc == -ENOMEM) {
-			mgr_plan_free(plan);
-			return rc;
-		}
-		if (rc) {
-			high = mid;
-			continue;
-		}
-		mgr_plan_free(plan);
-		plan->tree = tree;
-		low = mid + 1;
+	bar->bps = most; /* which is there more often than not */
+	rc = any_tree(p, wish, bar, &plan->tree);
+	if (rc == -ENOENT) {
+		bar->bps = 0;
+		rc = bisect(
+			p, wish, bar, &bar->bps, widths(p, bar, most, &wish->shape), &plan->tree);
 	}
-	return plan->tree.sw ? 0 : -ENOENT;
+	if (rc == 0 && plan->tree.sw == NULL)
+		return -ENOENT;
+	if (rc == 0)
+		rc = spread_out(p, wish, bar, &plan->tree);
+	if (rc)
+		mgr_plan_free(plan);
+	return rc;
 }
 
 /* In the best mode. */

@@ -250,9 +250,12 @@ static bool any_root(
 		if (modes != 0 && !(modes & bar.mode))
 			continue;
 		all.mode = modes ? bar.mode : 0;
-		if (!mgr_tree_possible(p->f, wish->member, wish->n_members, &all))
+		if (!mgr_tree_possible(p->f, wish->member, wish->n_members, &all) ||
+			!mgr_tree_sift(p->f, wish->member, wish->n_members, &all))
 			continue;
 		for (unsigned i = 0; i < p->n_roots; i++) {
+			if (!mgr_tree_may_root(p->f, p->root[i]))
+				continue;
 			if (mgr_tree_grow(p->f, wish->member, wish->n_members, p->root[i], &all,
 				    &t) == 0) {
 				mgr_tree_free(&t);

@@ -13,7 +13,11 @@ struct mgr_finder {
 	unsigned *depth, *from, *link; /* of a node that was seen: links to the root, next there */
 	int *index;                    /* in the tree, -1: not in it */
 	unsigned *queue;
+	unsigned *sifted, *reached; /* members that reach it, and in which sifting that was */
+	unsigned sifting, sifters;
 };
+
+enum { SIFTERS = 6 };
 
 struct mgr_finder *mgr_finder_new(struct mgr_graph *g, const struct mgr_book *b)
 {
@@ -57,9 +61,9 @@ static int make_room(struct mgr_finder *f)
 	if (n <= f->room)
 		return 0;
 	free(f->seen);
-	f->seen = calloc((size_t)n * 6, sizeof(unsigned));
+	f->seen = calloc((size_t)n * 8, sizeof(unsigned));
 	f->room = f->seen ? n : 0;
-	f->mark = 0;
+	f->mark = f->sifting = 0;
 	if (f->seen == NULL)
 		return -ENOMEM;
 	f->depth = f->seen + n;
@@ -67,6 +71,8 @@ static int make_room(struct mgr_finder *f)
 	f->link = f->from + n;
 	f->index = (int *)(f->link + n);
 	f->queue = (unsigned *)f->index + n;
+	f->sifted = f->queue + n;
+	f->reached = f->sifted + n;
 	return 0;
 }
 
@@ -91,6 +97,15 @@ static bool link_passes(
 	uint64_t share = mgr_link_share(f, e, bar);
 
 	return share > 0 && share >= bar->bps;
+}
+
+/* Between switches. */
+static bool inner_passes(
+	const struct mgr_finder *f, const struct mgr_edge *e, const struct mgr_bar *bar)
+{
+	uint64_t share = mgr_link_share(f, e, bar);
+
+	return share > 0 && share >= bar->bps && share >= bar->inner_bps;
 }
 
 /* Whether a switch can take part: aggregate and replicate. */
@@ -131,7 +146,7 @@ static void spread(struct mgr_finder *f, unsigned root, const struct mgr_bar *ba
 		for (unsigned i = 0; i < n; i++) {
 			unsigned to = e[i].peer;
 
-			if (f->seen[to] == f->mark || !link_passes(f, &e[i], bar) ||
+			if (f->seen[to] == f->mark || !inner_passes(f, &e[i], bar) ||
 				!switch_passes(f, to, bar, bar->max_tier))
 				continue;
 			f->seen[to] = f->mark;
@@ -170,6 +185,65 @@ static const struct mgr_edge *attach(
 			best = &e[i];
 	}
 	return best;
+}
+
+static void reach(struct mgr_finder *f, unsigned node, unsigned depth, unsigned *tail)
+{
+	f->seen[node] = f->mark;
+	f->depth[node] = depth;
+	f->queue[(*tail)++] = node;
+	f->reached[node] = f->sifted[node] == f->sifting ? f->reached[node] + 1 : 1;
+	f->sifted[node] = f->sifting;
+}
+
+/* Switches from which a member is no farther than the bar says. */
+static bool sift_from(
+	struct mgr_finder *f, const struct mgr_member *member, const struct mgr_bar *bar)
+{
+	const struct mgr_edge *e = NULL;
+	unsigned head = 0, tail = 0, n = mgr_graph_edges(f->g, member->node, &e);
+
+	f->mark++;
+	for (unsigned i = 0; i < n; i++) {
+		if (f->seen[e[i].peer] != f->mark && link_passes(f, &e[i], bar) &&
+			port_fits(f, member, &e[i]) &&
+			switch_passes(f, e[i].peer, bar, bar->max_tier))
+			reach(f, e[i].peer, 1, &tail);
+	}
+	while (head < tail) {
+		unsigned at = f->queue[head++];
+
+		if (f->depth[at] >= bar->max_height)
+			break;
+		n = mgr_graph_edges(f->g, at, &e);
+		for (unsigned i = 0; i < n; i++) {
+			if (f->seen[e[i].peer] != f->mark && inner_passes(f, &e[i], bar) &&
+				switch_passes(f, e[i].peer, bar, bar->max_tier))
+				reach(f, e[i].peer, f->depth[at] + 1, &tail);
+		}
+	}
+	return tail > 0;
+}
+
+bool mgr_tree_sift(struct mgr_finder *f, const struct mgr_member *member, unsigned n,
+	const struct mgr_bar *bar)
+{
+	if (make_room(f))
+		return true; /* which growing says */
+	f->sifting++;
+	f->sifters = n < SIFTERS ? n : SIFTERS;
+	for (unsigned i = 0; i < f->sifters; i++) {
+		unsigned at = f->sifters > 1 ? i * (n - 1) / (f->sifters - 1) : 0;
+
+		if (!sift_from(f, &member[at], bar))
+			return false;
+	}
+	return true;
+}
+
+bool mgr_tree_may_root(const struct mgr_finder *f, unsigned root)
+{
+	return root >= f->room || (f->sifted[root] == f->sifting && f->reached[root] == f->sifters);
 }
 
 uint64_t mgr_tree_ceiling(const struct mgr_finder *f, const struct mgr_member *member, unsigned n,

@@ -38,12 +38,13 @@ struct mgr_tree {
 struct mgr_bar {
 	unsigned max_tier;
 	unsigned max_height; /* 1 to MGR_MAX_HEIGHT */
-	unsigned mode;  /* a switch that takes part offers it; 0: all do, whatever they offer */
-	uint64_t bytes; /* free on each */
-	uint64_t bps;   /* share of each link */
-	unsigned duty;  /* in whose sense bytes and bps are free */
-	bool promised;  /* the link's share is what is not promised; else an equal part of it */
-	bool whole;     /* no other tree on the link */
+	unsigned mode;      /* a switch that takes part offers it; 0: all do, whatever they offer */
+	uint64_t bytes;     /* free on each */
+	uint64_t bps;       /* share of each link */
+	uint64_t inner_bps; /* of each link between switches, if that is more */
+	unsigned duty;      /* in whose sense bytes and bps are free */
+	bool promised;      /* the link's share is what is not promised; else an equal part of it */
+	bool whole;         /* no other tree on the link */
 	bool ignore_memory, ignore_links; /* to find out what is missing */
 };
 
@@ -66,6 +67,14 @@ void mgr_tree_free(struct mgr_tree *t);
 /* Of a link, in the bar's sense; 0: not to be used. */
 uint64_t mgr_link_share(
 	const struct mgr_finder *f, const struct mgr_edge *e, const struct mgr_bar *bar);
+
+/* Leaves out roots from which some members cannot be reached within the bar: a breadth-first search
+ * from each of a few members, for as many from roots. Then mgr_tree_may_root is false only for
+ * roots with which mgr_tree_grow finds nothing, until the next call of this. Says whether any is
+ * left. */
+bool mgr_tree_sift(struct mgr_finder *f, const struct mgr_member *member, unsigned n,
+	const struct mgr_bar *bar);
+bool mgr_tree_may_root(const struct mgr_finder *f, unsigned root);
 
 /* False: no root can have a tree within the bar, as a member's links, or the switches there, do not
  * pass. True says nothing. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/unit/mgr/fabric.h"
 
+#include <errno.h>
+
 #include "tests/unit/mgr/mgr_test.h"
 
 enum { OUT = -2, ROOT = -1 };
@@ -62,6 +64,39 @@ struct fabric fabric_clos(unsigned leaves, unsigned spines, unsigned hosts)
 			fabric_link(&f, i, leaves + k, 100ull * TEST_GBPS);
 	}
 	return f;
+}
+
+struct mgr_wish fabric_wish(const struct mgr_member *member, unsigned n)
+{
+	return (struct mgr_wish){.member = member,
+		.n_members = n,
+		.shape = {.mtu = 1024, .m = 4, .hop_ns = 2500},
+		.modes = MGR_MODES,
+		.duty = MGR_DUTY};
+}
+
+void fabric_members(const struct fabric *f, unsigned mask, struct mgr_member *m, unsigned *n)
+{
+	*n = 0;
+	for (unsigned i = 0; i < f->n_hosts; i++) {
+		if (mask >> i & 1)
+			m[(*n)++] = (struct mgr_member){f->host[i], -1};
+	}
+}
+
+enum mgr_why fabric_place(struct fabric *f, const struct mgr_policy *policy, unsigned mask,
+	struct mgr_wish wish, struct mgr_plan *plan)
+{
+	struct mgr_member m[FABRIC_HOSTS];
+	mgr_promise promise;
+	enum mgr_why why;
+	int rc;
+
+	fabric_members(f, mask, m, &wish.n_members);
+	wish.member = m;
+	rc = mgr_place_group(f->p, policy, &wish, 0, plan, &promise, &why);
+	assert_int_equal(rc, why == MGR_WHY_OK ? 0 : -ENOENT);
+	return why;
 }
 
 unsigned fabric_depth(const int *parent, unsigned i)

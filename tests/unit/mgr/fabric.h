@@ -24,6 +24,15 @@ void fabric_link(struct fabric *f, unsigned a, unsigned b, uint64_t bps);
 /* Leaves first, then spines. */
 struct fabric fabric_clos(unsigned leaves, unsigned spines, unsigned hosts);
 
+struct mgr_wish fabric_wish(const struct mgr_member *member, unsigned n);
+
+/* The hosts in the mask. */
+void fabric_members(const struct fabric *f, unsigned mask, struct mgr_member *m, unsigned *n);
+
+/* Places a group of the hosts in the mask, which stays; why not. */
+enum mgr_why fabric_place(struct fabric *f, const struct mgr_policy *policy, unsigned mask,
+	struct mgr_wish wish, struct mgr_plan *plan);
+
 /* Calls each(arg, parent, root) for every tree of switches between these members: parent[i] is an
  * index into sw, -1 for the root, -2 for switches that are not in it. Trees in which a branch leads
  * to no member are among them. */

@@ -18,6 +18,7 @@ int run_graph_tests(void);
 int run_heap_tests(void);
 int run_job_tests(void);
 int run_policy_tests(void);
+int run_policy_all_tests(void);
 int run_size_tests(void);
 
 enum { TEST_GBPS = 1000000000 };
