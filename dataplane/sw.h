@@ -18,7 +18,7 @@ struct sw_config {
 	unsigned n_ports;
 	struct sw_config_port {
 		struct port_config port;
-		bool proxy_arp, impaired;
+		bool proxy_arp, impaired, mcast_learn;
 		struct impair impair;
 		struct egress_config queue;
 	} ports[SW_MAX_PORTS];
@@ -28,7 +28,7 @@ struct sw_config {
 	char lcores[256]; /* "" : default */
 	unsigned workers;
 	bool hugepages, pci, telemetry;
-	unsigned memory_mb;
+	unsigned memory_mb, mcast_max;
 	uint64_t slot_rest_ns, drain_ns, stall_ns;
 };
 
@@ -82,6 +82,7 @@ struct sw {
 	struct table_registry *tables;
 	_Atomic(struct fwd *) fwd;
 	_Atomic(struct mcast_fwd *) mcast;
+	struct sw_membership *membership; /* NULL: no port learns */
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
 	unsigned n_workers;
@@ -117,6 +118,16 @@ void sw_groups_destroy(struct sw *sw);
 enum { SW_RING_SLOT0 = INC_GROUP_SLOTS - NR_MAX_RINGS };
 void sw_rings_destroy(struct sw *sw);
 void sw_rings_tick(struct sw *sw, uint64_t now);
+
+/* mcast/sw_membership.c: after the workers; at the end; at every tick. The book: NULL if no port
+ * learns. */
+int sw_membership_create(struct sw *sw, char err[SW_ERR_LEN]);
+void sw_membership_destroy(struct sw *sw);
+void sw_membership_tick(struct sw *sw, uint64_t now);
+const struct membership *sw_membership_book(const struct sw *sw);
+/* switch.c: groups anew, of the tables and of the book. What does not fit into memory stays as it
+ * was until the next time. */
+void sw_mcast_publish(struct sw *sw);
 
 /* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
 void sw_log_mismatches(struct sw *sw);

@@ -56,12 +56,32 @@ static void free_mcast(struct sw *sw, void *what)
 	mcast_fwd_destroy(what);
 }
 
+static int make_mcast(struct sw *sw, const struct table_rows *groups,
+	const struct table_rows *senders, struct mcast_fwd **mcast, struct table_error *err)
+{
+	const struct mcast_sources from = {groups, senders, sw_membership_book(sw), sw->ports};
+
+	return mcast_fwd_create(&from, port_by_id, sw, sw->config.workers, mcast, err);
+}
+
 static void publish_mcast(struct sw *sw, struct mcast_fwd *mcast)
 {
 	struct mcast_fwd *old = atomic_exchange_explicit(&sw->mcast, mcast, memory_order_acq_rel);
 
 	if (old != NULL)
 		sw_defer(sw, free_mcast, old);
+}
+
+void sw_mcast_publish(struct sw *sw)
+{
+	struct table_rows groups, senders;
+	struct mcast_fwd *mcast;
+	struct table_error err;
+
+	table_rows(sw->tables, FWD_MCAST_GROUP, &groups);
+	table_rows(sw->tables, FWD_MCAST_SENDER, &senders);
+	if (make_mcast(sw, &groups, &senders, &mcast, &err) == 0)
+		publish_mcast(sw, mcast);
 }
 
 static int publish(void *arg, const struct table_rows *tables, unsigned n, struct table_error *err)
@@ -77,8 +97,8 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 		return rc;
 	rc = sw_tables_check(sw, fwd, err);
 	if (rc == 0)
-		rc = mcast_fwd_create(&tables[FWD_MCAST_GROUP], &tables[FWD_MCAST_SENDER],
-			port_by_id, sw, sw->config.workers, &mcast, err);
+		rc = make_mcast(
+			sw, &tables[FWD_MCAST_GROUP], &tables[FWD_MCAST_SENDER], &mcast, err);
 	if (rc < 0) {
 		fwd_destroy(fwd);
 		return rc;
@@ -298,8 +318,8 @@ static int create_workers(struct sw *sw, char err[SW_ERR_LEN])
 static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
-		create_rcu, create_arena, open_ports, create_workers, sw_rnic_create,
-		create_tables};
+		create_rcu, create_arena, open_ports, create_workers, sw_membership_create,
+		sw_rnic_create, create_tables};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -440,6 +460,7 @@ void sw_destroy(struct sw *sw)
 	for (unsigned i = 0; i < sw->n_workers; i++)
 		graph_destroy(sw->worker[i]);
 	sw_rnic_destroy(sw);
+	sw_membership_destroy(sw);
 	for (unsigned i = 0; i < sw->n_workers; i++)
 		for (unsigned k = 0; k < sw->n_ports; k++) {
 			impair_free_held(&sw->impair[i][k]);

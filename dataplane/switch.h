@@ -102,6 +102,25 @@ void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg);
 typedef void (*sw_value_fn)(void *arg, const char *name, const char *text, uint64_t value);
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg);
 
+/* ---- members of multicast groups that are learnt ---- */
+struct sw_member {
+	struct wire_ip group;
+	char port[PORT_NAME_LEN];
+	uint16_t vlan; /* 0: untagged */
+	bool leaving;
+	uint64_t left_ns; /* until it is forgotten, if it keeps silent */
+};
+#define SW_MEMBER_COUNTERS(X) X(joined) X(left) X(expired) X(refused)
+struct sw_member_counters {
+#define X(field) uint64_t field;
+	SW_MEMBER_COUNTERS(X)
+#undef X
+};
+/* How many there are. */
+unsigned sw_members(const struct sw *sw, struct sw_member_counters *count);
+/* -ENOENT behind the last one. */
+int sw_member_get(const struct sw *sw, unsigned i, struct sw_member *member);
+
 /* ---- trace: one packet through all nodes ---- */
 enum { SW_TRACE_TEXT = 160, SW_TRACE_MAX = 4096 };
 struct sw_trace_rec {

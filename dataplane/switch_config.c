@@ -38,6 +38,7 @@ static json_t *port_part(const json_t *v)
 	json_t *copy = json_copy((json_t *)(uintptr_t)v);
 
 	json_object_del(copy, "proxy_arp");
+	json_object_del(copy, "mcast_learn");
 	json_object_del(copy, "impair");
 	json_object_del(copy, "queue");
 	return copy;
@@ -83,6 +84,7 @@ static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[
 			return -EINVAL;
 	}
 	p->proxy_arp = ctl_bool(&ctl_switch_port_config, v, "proxy_arp");
+	p->mcast_learn = ctl_bool(&ctl_switch_port_config, v, "mcast_learn");
 	p->impaired = impair != NULL;
 	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
 		return sw_fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
@@ -128,6 +130,7 @@ static void get_plain(const json_t *json, struct sw_config *c)
 	c->telemetry = ctl_bool(schema, json, "telemetry");
 	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, json, "idle"));
 	c->arena_bytes = (size_t)ctl_int(schema, json, "arena_kb") << 10;
+	c->mcast_max = (unsigned)ctl_int(schema, json, "mcast_max");
 	c->memory_mb = (unsigned)ctl_int(schema, json, "memory_mb");
 	c->slot_rest_ns = get_ms(json, "slot_rest_ms");
 	c->drain_ns = get_ms(json, "drain_ms");

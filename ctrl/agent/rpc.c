@@ -19,6 +19,7 @@ static const struct {
 	{"port.list", rpc_port_list},
 	{"worker.list", rpc_worker_list},
 	{"queue.list", rpc_queue_list},
+	{"mcast.members", rpc_mcast_members},
 	{"pipeline.get", rpc_pipeline_get},
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},

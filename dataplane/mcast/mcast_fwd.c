@@ -12,11 +12,15 @@ enum { KEY_GROUP, KEY_PORT, KEY_SRC = 1, PARAM_VLAN = 0, PARAM_PORT = 0, MIN_HAS
 
 static_assert(sizeof(struct mcast_sender_key) == 32, "no padding inside a key");
 
+/* Rows come before those that are learnt. */
 struct member {
 	struct wire_ip group;
 	uint64_t port;
 	uint32_t row;
+	uint16_t vlan;
 };
+
+enum { LEARNT = UINT32_MAX };
 
 static int fail(struct table_error *err, int error, const char *table, const struct wire_ip *ip,
 	const char *what)
@@ -61,22 +65,24 @@ static int compare(const void *a, const void *b)
 
 	if (by_group != 0)
 		return by_group;
-	return x->port < y->port ? -1 : x->port > y->port;
+	if (x->port != y->port)
+		return x->port < y->port ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static int add_out(struct mcast_fwd *f, const struct member *m, const struct table_rows *rows,
+static int add_out(struct mcast_fwd *f, const struct member *m, const char *table,
 	const struct port *port, struct table_error *err)
 {
 	struct mcast_out *out = &f->out[f->n_outs];
 
 	if (port == NULL)
-		return fail(err, -EINVAL, rows->desc->name, &m->group, "there is no such port");
-	*out = (struct mcast_out){.port = port->id,
-		.vlan = (uint16_t)rows->entry[m->row].param[PARAM_VLAN].u,
-		.mtu = port->config.mtu};
+		return fail(err, -EINVAL, table, &m->group, "there is no such port");
+	*out = (struct mcast_out){.port = port->id, .vlan = m->vlan, .mtu = port->config.mtu};
 	memcpy(out->smac, port->mac, sizeof(out->smac));
 	f->out_group[f->n_outs] = m->group;
-	f->row_out[m->row] = f->n_outs++;
+	if (m->row != LEARNT)
+		f->row_out[m->row] = f->n_outs;
+	f->n_outs++;
 	return 0;
 }
 
@@ -93,26 +99,43 @@ static int add_group(struct mcast_fwd *f, const struct wire_ip *ip, struct mcast
 	return 0;
 }
 
-static int add_members(struct mcast_fwd *f, struct member *m, const struct table_rows *rows,
+static int collect(struct mcast_fwd *f, const struct mcast_sources *from, struct member *m,
+	struct table_error *err)
+{
+	const struct table_rows *rows = from->groups;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < rows->n; i++) {
+		const struct table_entry *e = &rows->entry[i];
+
+		m[i] = (struct member){e->key[KEY_GROUP].ip, e->key[KEY_PORT].u, i,
+			(uint16_t)e->param[PARAM_VLAN].u};
+		rc = check_group(rows->desc->name, &m[i].group, err);
+	}
+	f->n_rows = rows->n;
+	for (unsigned i = 0; from->learnt != NULL && i < from->learnt->n; i++) {
+		const struct membership_entry *e = &from->learnt->entry[i];
+
+		m[rows->n + i] =
+			(struct member){e->group, from->ports[e->port].id, LEARNT, e->vlan};
+	}
+	return rc;
+}
+
+static int add_members(struct mcast_fwd *f, const struct member *m, unsigned n, const char *table,
 	fwd_port_fn port, void *arg, struct table_error *err)
 {
 	struct mcast_group *g = NULL;
 	int rc = 0;
 
-	for (uint32_t i = 0; rc == 0 && i < rows->n; i++) {
-		const struct table_value *key = rows->entry[i].key;
+	for (unsigned i = 0; rc == 0 && i < n; i++) {
+		const bool same = g != NULL && wire_ip_eq(&g->ip, &m[i].group);
 
-		m[i] = (struct member){key[KEY_GROUP].ip, key[KEY_PORT].u, i};
-		rc = check_group(rows->desc->name, &m[i].group, err);
-	}
-	if (rc < 0)
-		return rc;
-	qsort(m, rows->n, sizeof(*m), compare);
-	for (uint32_t i = 0; rc == 0 && i < rows->n; i++) {
-		if ((g == NULL || !wire_ip_eq(&g->ip, &m[i].group)) &&
-			add_group(f, &m[i].group, &g) < 0)
-			return fail(err, -ENOMEM, rows->desc->name, NULL, "no memory");
-		rc = add_out(f, &m[i], rows, port(arg, m[i].port), err);
+		if (same && m[i - 1].port == m[i].port)
+			continue; /* learnt, and in the table */
+		if (!same && add_group(f, &m[i].group, &g) < 0)
+			return fail(err, -ENOMEM, table, NULL, "no memory");
+		rc = add_out(f, &m[i], table, port(arg, m[i].port), err);
 		g->n_out++;
 	}
 	return rc;
@@ -173,11 +196,16 @@ static bool alloc(struct mcast_fwd *f, unsigned n_rows, unsigned n_senders, unsi
 	       f->sender_port && f->inherited && f->count && (n_senders == 0 || f->by_sender);
 }
 
-static int build(struct mcast_fwd *f, struct member *members, const struct table_rows *groups,
-	const struct table_rows *senders, fwd_port_fn port, void *arg, struct table_error *err)
+static int build(struct mcast_fwd *f, struct member *members, const struct mcast_sources *from,
+	unsigned n, fwd_port_fn port, void *arg, struct table_error *err)
 {
-	int rc = add_members(f, members, groups, port, arg, err);
+	const struct table_rows *senders = from->senders;
+	int rc = collect(f, from, members, err);
 
+	if (rc < 0)
+		return rc;
+	qsort(members, n, sizeof(*members), compare);
+	rc = add_members(f, members, n, from->groups->desc->name, port, arg, err);
 	for (uint32_t i = 0; rc == 0 && i < senders->n; i++) {
 		const struct table_entry *e = &senders->entry[i];
 
@@ -186,23 +214,23 @@ static int build(struct mcast_fwd *f, struct member *members, const struct table
 	return rc;
 }
 
-int mcast_fwd_create(const struct table_rows *groups, const struct table_rows *senders,
-	fwd_port_fn port, void *arg, unsigned n_workers, struct mcast_fwd **mcast,
-	struct table_error *err)
+int mcast_fwd_create(const struct mcast_sources *from, fwd_port_fn port, void *arg,
+	unsigned n_workers, struct mcast_fwd **mcast, struct table_error *err)
 {
+	const unsigned n = from->groups->n + (from->learnt != NULL ? from->learnt->n : 0);
 	struct mcast_fwd *f;
 	struct member *members;
 	int rc;
 
 	*mcast = NULL;
-	if (groups->n == 0 && senders->n == 0)
+	if (n == 0 && from->senders->n == 0)
 		return 0;
 	f = calloc(1, sizeof(*f));
-	members = calloc(groups->n + 1, sizeof(*members));
-	if (f == NULL || members == NULL || !alloc(f, groups->n, senders->n, n_workers))
-		rc = fail(err, -ENOMEM, groups->desc->name, NULL, "no memory");
+	members = calloc(n + 1, sizeof(*members));
+	if (f == NULL || members == NULL || !alloc(f, n, from->senders->n, n_workers))
+		rc = fail(err, -ENOMEM, from->groups->desc->name, NULL, "no memory");
 	else
-		rc = build(f, members, groups, senders, port, arg, err);
+		rc = build(f, members, from, n, port, arg, err);
 	free(members);
 	if (rc < 0)
 		mcast_fwd_destroy(f);
@@ -278,7 +306,7 @@ bool mcast_fwd_hits(const struct mcast_fwd *f, unsigned table, unsigned row, uin
 {
 	if (f == NULL)
 		return false;
-	if (table == FWD_MCAST_GROUP && row < f->n_outs)
+	if (table == FWD_MCAST_GROUP && row < f->n_rows)
 		*hits = counted(f, f->row_out[row]);
 	else if (table == FWD_MCAST_SENDER && row < f->n_senders)
 		*hits = counted(

@@ -8,6 +8,7 @@
 #include <rte_hash.h>
 
 #include "dataplane/fwd.h"
+#include "dataplane/mcast/membership.h"
 
 /* A port that a group's packets leave by. */
 struct mcast_out {
@@ -29,7 +30,7 @@ struct mcast_sender_key {
 };
 
 struct mcast_fwd {
-	unsigned n_groups, n_outs, n_senders, n_workers;
+	unsigned n_groups, n_outs, n_rows, n_senders, n_workers;
 	struct rte_hash *by_ip; /* group -> index in group */
 	struct rte_hash
 		*by_sender; /* struct mcast_sender_key -> index in sender_port; NULL: none */
@@ -45,11 +46,17 @@ struct mcast_fwd {
 	uint64_t *count, *inherited;
 };
 
-/* *mcast is NULL if the tables are empty. -EINVAL if a row makes no sense (err->msg says which),
+struct mcast_sources {
+	const struct table_rows *groups, *senders;
+	const struct membership *learnt; /* may be NULL */
+	const struct port *ports;        /* by learnt's index */
+};
+
+/* *mcast is NULL if there is nothing. A learnt member at a port where the group has a row is the
+ * row's. -EINVAL if a row makes no sense (err->msg says which),
  * -ENOMEM. */
-int mcast_fwd_create(const struct table_rows *groups, const struct table_rows *senders,
-	fwd_port_fn port, void *arg, unsigned n_workers, struct mcast_fwd **mcast,
-	struct table_error *err);
+int mcast_fwd_create(const struct mcast_sources *from, fwd_port_fn port, void *arg,
+	unsigned n_workers, struct mcast_fwd **mcast, struct table_error *err);
 void mcast_fwd_destroy(struct mcast_fwd *mcast);
 
 /* The rows of `to` that `from` had as well go on counting where it stopped. No worker may see

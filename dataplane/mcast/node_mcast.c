@@ -176,18 +176,44 @@ static unsigned replicate(const struct source *s, const struct mcast_group *g)
 	return n;
 }
 
+/* What IGMP and MLD look like from outside; the control plane looks into it. */
+static bool is_membership(const struct wire_pkt *pkt)
+{
+	enum { IGMP = 2, HOP_BY_HOP = 0 };
+
+	return pkt->ttl <= 1 && pkt->ip_proto == (pkt->ip_ver == 4 ? IGMP : HOP_BY_HOP);
+}
+
+/* True: it has the packet. */
+static bool to_control(struct worker *w, struct rte_mbuf *m, struct meta *meta)
+{
+	if (rte_ring_enqueue(w->reports, m) != 0) {
+		meta->drop = DROP_MCAST_REPORTS;
+		return false;
+	}
+	w->drops[DROP_MCAST_REPORT]++;
+	return true;
+}
+
 static uint16_t mcast_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
 	const struct mcast_group *g = NULL;
+	uint16_t n_end = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 		const struct source s = {w, mbufs[i], meta};
 		unsigned copies = 0;
 
+		objs[n_end] = mbufs[i];
+		if (unlikely(w->port[mbufs[i]->port].mcast_learn) && is_membership(&meta->pkt)) {
+			n_end += !to_control(w, mbufs[i], meta);
+			continue;
+		}
+		n_end++;
 		/* As a rule a burst is of one group. */
 		if (g == NULL || !wire_ip_eq(&g->ip, &meta->pkt.dst))
 			g = mcast_find(w->mcast, &meta->pkt.dst);
@@ -197,7 +223,10 @@ static uint16_t mcast_process(
 		if (unlikely(w->tracing) && meta->trace)
 			node_trace(w, node, meta, "to %u ports", copies);
 	}
-	rte_node_next_stream_move(graph, node, 0);
+	if (likely(n_end == n))
+		rte_node_next_stream_move(graph, node, 0);
+	else
+		rte_node_enqueue(graph, node, 0, objs, n_end);
 	return n;
 }
 

@@ -20,43 +20,45 @@
 #include "lib/wire/frame.h"
 
 /* X(symbol, name, meaning) */
-#define SW_LOSSES(X)                                                                            \
-	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")               \
-	X(RX_OVERSIZE, "rx_oversize",                                                           \
-		"received frame is larger than a buffer, or than the MTU and cut off")          \
-	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                                       \
-	X(L2_NOT_OURS, "l2_not_ours", "sent to another MAC address than the port's")            \
-	X(L2_VLAN, "l2_vlan", "to be routed, from a VLAN that no neighbour of the port is in")  \
-	X(L2_GROUP, "l2_group",                                                                 \
-		"sent to one IP address, but to a multicast or broadcast MAC address")          \
-	X(L2_SOURCE, "l2_source", "sent from a multicast or broadcast MAC address")             \
-	X(IP_SOURCE, "ip_source", "asks from an address that no host has: not answered")        \
-	X(ICMP_CHECKSUM, "icmp_checksum", "echo request with a wrong checksum")                 \
-	X(NEIGH_UNKNOWN, "neigh_unknown",                                                       \
-		"ARP or ND for an address that is neither ours nor routed")                     \
-	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it")          \
-	X(IP_NOT_ROUTABLE, "ip_not_routable",                                                   \
-		"link-local multicast, broadcast, link-local or loopback address")              \
-	X(MCAST_UNKNOWN, "mcast_unknown", "to a multicast group that has no members")           \
-	X(MCAST_MAC, "mcast_mac", "to a multicast group, but not to its MAC address")           \
-	X(MCAST_SENDER, "mcast_sender",                                                         \
-		"to a multicast group that names its senders, from another or at another port") \
-	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")      \
-	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                            \
-	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                             \
-	X(IP_NO_NEIGH, "ip_no_neigh",                                                           \
-		"next hop, or destination on a port, has no neighbour entry")                   \
-	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                     \
-	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")                \
-	X(HANDOFF_FULL, "handoff_full", "the ring to the worker that owns its group is full")   \
-	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                               \
-	X(TX_FULL, "tx_full", "the port took no more, and its queue has reached its limit")     \
-	X(TX_STALE, "tx_stale",                                                                 \
-		"waited for a port that took nothing for too long: its peer is gone or stuck")  \
-	X(TX_LINK_DOWN, "tx_link_down", "the interface is down, gone or without carrier")       \
+#define SW_LOSSES(X)                                                                              \
+	X(IMPAIR_LOSS, "impair_loss", "lost on purpose by the port's \"impair\"")                 \
+	X(RX_OVERSIZE, "rx_oversize",                                                             \
+		"received frame is larger than a buffer, or than the MTU and cut off")            \
+	X(L2_UNKNOWN, "l2_unknown", "neither ARP nor IP")                                         \
+	X(L2_NOT_OURS, "l2_not_ours", "sent to another MAC address than the port's")              \
+	X(L2_VLAN, "l2_vlan", "to be routed, from a VLAN that no neighbour of the port is in")    \
+	X(L2_GROUP, "l2_group",                                                                   \
+		"sent to one IP address, but to a multicast or broadcast MAC address")            \
+	X(L2_SOURCE, "l2_source", "sent from a multicast or broadcast MAC address")               \
+	X(IP_SOURCE, "ip_source", "asks from an address that no host has: not answered")          \
+	X(ICMP_CHECKSUM, "icmp_checksum", "echo request with a wrong checksum")                   \
+	X(NEIGH_UNKNOWN, "neigh_unknown",                                                         \
+		"ARP or ND for an address that is neither ours nor routed")                       \
+	X(LOCAL_PROTO, "local_proto", "addressed to the switch, but nothing takes it")            \
+	X(IP_NOT_ROUTABLE, "ip_not_routable",                                                     \
+		"link-local multicast, broadcast, link-local or loopback address")                \
+	X(MCAST_UNKNOWN, "mcast_unknown", "to a multicast group that has no members")             \
+	X(MCAST_MAC, "mcast_mac", "to a multicast group, but not to its MAC address")             \
+	X(MCAST_REPORTS, "mcast_reports", "IGMP or MLD, but too many wait for the control plane") \
+	X(MCAST_SENDER, "mcast_sender",                                                           \
+		"to a multicast group that names its senders, from another or at another port")   \
+	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")        \
+	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                              \
+	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                               \
+	X(IP_NO_NEIGH, "ip_no_neigh",                                                             \
+		"next hop, or destination on a port, has no neighbour entry")                     \
+	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                       \
+	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")                  \
+	X(HANDOFF_FULL, "handoff_full", "the ring to the worker that owns its group is full")     \
+	X(NO_MBUF, "no_mbuf", "no packet buffer left for a copy")                                 \
+	X(TX_FULL, "tx_full", "the port took no more, and its queue has reached its limit")       \
+	X(TX_STALE, "tx_stale",                                                                   \
+		"waited for a port that took nothing for too long: its peer is gone or stuck")    \
+	X(TX_LINK_DOWN, "tx_link_down", "the interface is down, gone or without carrier")         \
 	X(TX_MTU, "tx_mtu", "larger than the MTU that the interface has been given")
 
 #define SW_OUTCOMES(X)                                                                    \
+	X(MCAST_REPORT, "mcast_report", "IGMP or MLD: given to the control plane")        \
 	X(MCAST_DONE, "mcast_done", "to a multicast group: copied to its members' ports") \
 	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                       \
 	X(NEIGH_IGNORED, "neigh_ignored",                                                 \

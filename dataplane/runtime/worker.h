@@ -61,7 +61,7 @@ struct lport {
 	const struct port *port; /* NULL: no such port */
 	struct impair *impair;   /* this worker's; NULL: none */
 	rte_spinlock_t *tx_lock; /* of the queue that all workers send by; NULL: there is one */
-	bool proxy_arp;
+	bool proxy_arp, mcast_learn;
 	uint16_t n_tx;
 	uint16_t ip_id;
 	struct egress egress; /* what waits */
@@ -96,6 +96,7 @@ struct worker {
 	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
 	_Atomic(struct mcast_fwd *) *shared_mcast; /* published by control */
 	const struct mcast_fwd *mcast;             /* of this turn; NULL: no groups */
+	struct rte_ring *reports;                  /* of members, to control; NULL: none */
 	const struct inc_table *inc;
 	struct sw_rnic *rnic;   /* the switch's own, of worker 0; NULL: another's */
 	uint64_t rnic_deadline; /* when it wants to be asked again */

@@ -198,6 +198,9 @@ static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 	{"proxy_arp", CTL_BOOL, .dflt = "false",
 		.help = "answer ARP and ND on this port as well for every address that is reached "
 			"through another one or a tunnel, and for SIDs of the switch"},
+	{"mcast_learn", CTL_BOOL, .dflt = "false",
+		.help = "learn members of multicast groups at this port from their IGMP and MLD "
+			"reports, and ask for them"},
 	{"queue", CTL_OBJECT, .fields = queue_fields, .help = "what waits for this port"},
 	{"impair", CTL_OBJECT, .fields = impair_fields,
 		.help = "bad weather on this port, for tests"},
@@ -254,6 +257,8 @@ static const struct ctl_field switch_fields[] = {
 	{"telemetry", CTL_BOOL, .dflt = "false", .help = "DPDK's telemetry socket"},
 	{"memory_mb", CTL_INT, .min = 64, .max = 1 << 20, .dflt = "256",
 		.help = "memory of the EAL: packet buffers, routes, groups"},
+	{"mcast_max", CTL_INT, .min = 1, .max = 4096, .dflt = "256",
+		.help = "groups that are learnt at one port at most (\"mcast_learn\")"},
 	{"arena_kb", CTL_INT, .min = 4, .max = 1 << 20, .dflt = "4096",
 		.help = "aggregation memory, of all groups; what fits into the L2 cache is "
 			"fastest"},

@@ -2,6 +2,7 @@
 /* The methods of incline-switch; ctrl/agent has a handler for each. */
 #include "lib/ctl/config.h"
 #include "lib/ctl/lease_schema.h"
+#include "lib/ctl/mcast_schema.h"
 #include "lib/ctl/node_schema.h"
 #include "lib/ctl/ring_schema.h"
 #include "lib/ctl/schema.h"
@@ -617,6 +618,7 @@ static const struct ctl_method methods[] = {
 		"Lists the workers: where they run, what they have done and own.", false, none,
 		worker_result},
 	{"queue.list", "queues", "Lists what waits for the ports.", false, none, queue_result},
+	CTL_MCAST_METHODS,
 	{"pipeline.get", "pipeline", "Describes tables, keys and actions.", false, pipeline_params,
 		pipeline_result},
 	{"table.list", "table list", "Lists the tables.", false, none, table_list_result},

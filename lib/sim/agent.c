@@ -175,6 +175,11 @@ void sw_defer(struct sw *sw, void (*run)(struct sw *sw, void *what), void *what)
 	run(sw, what);
 }
 
+void sw_membership_tick(struct sw *sw, uint64_t now)
+{
+	(void)sw, (void)now;
+}
+
 void sw_log_mismatches(struct sw *sw)
 {
 	(void)sw;
@@ -361,6 +366,19 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 }
 
 /* What waits here, waits in links. */
+unsigned sw_members(const struct sw *sw, struct sw_member_counters *count)
+{
+	(void)sw;
+	*count = (struct sw_member_counters){0};
+	return 0;
+}
+
+int sw_member_get(const struct sw *sw, unsigned i, struct sw_member *member)
+{
+	(void)sw, (void)i, (void)member;
+	return -ENOENT;
+}
+
 int sw_queue_get(struct sw *sw, unsigned port, unsigned which, struct sw_queue *queue)
 {
 	(void)sw, (void)port, (void)which, (void)queue;

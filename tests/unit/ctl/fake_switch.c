@@ -189,6 +189,24 @@ int sw_queue_get(struct sw *sw, unsigned port, unsigned which, struct sw_queue *
 	return 0;
 }
 
+unsigned sw_members(const struct sw *sw, struct sw_member_counters *count)
+{
+	(void)sw;
+	*count = (struct sw_member_counters){4, 3, 2, 1};
+	return 2;
+}
+
+int sw_member_get(const struct sw *sw, unsigned i, struct sw_member *member)
+{
+	(void)sw;
+	if (i > 1)
+		return -ENOENT;
+	*member = (struct sw_member){
+		.vlan = i == 0 ? 0 : 7, .leaving = i == 1, .left_ns = 2500000000, .port = "p1"};
+	wire_ip_parse(i == 0 ? "239.1.2.3" : "ff0e::7", &member->group);
+	return 0;
+}
+
 int sw_port_find(struct sw *sw, const char *name)
 {
 	(void)sw;

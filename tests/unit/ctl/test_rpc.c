@@ -188,6 +188,15 @@ static void test_queues(void **state)
 	json_decref(result);
 }
 
+static void test_members(void **state)
+{
+	expect_json(call_ok(*state, "mcast.members", NULL),
+		"{'members':["
+		"{'group':'239.1.2.3','port':'p1','leaving':false,'seconds':2},"
+		"{'group':'ff0e::7','port':'p1','vlan':7,'leaving':true,'seconds':2}],"
+		"'total':2,'joined':4,'left':3,'expired':2,'refused':1}");
+}
+
 static void test_stats(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -256,6 +265,7 @@ int main(void)
 		T(test_schema_get),
 		T(test_ports),
 		T(test_queues),
+		T(test_members),
 		T(test_stats),
 		T(test_drops),
 		T(test_trace),
