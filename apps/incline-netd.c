@@ -169,7 +169,7 @@ static unsigned serve(struct kept *k, uint64_t now)
 	}
 	work = iv_progress(k->dev);
 	/* A switch that went away is connected to anew. */
-	if (somebody_asks(k) || !k->dev->link) {
+	if (somebody_asks(k) || !k->dev->ports[0].link) {
 		let_go(k);
 		k->next_ns = port_now_ns() + YIELD_NS;
 	}

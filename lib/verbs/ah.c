@@ -60,7 +60,7 @@ struct ibv_ah *iv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!ah)
 		return NULL;
-	ret = attr->port_num == IV_PORT ? resolve(ctx->dev, try_ah, &t) : -EINVAL;
+	ret = resolve(ctx->dev, try_ah, &t);
 	if (ret) {
 		free(ah);
 		iv_errno(ret);
@@ -119,13 +119,14 @@ static int addresses(
 }
 
 /* Index of the GID that the datagram was for; of a multicast group, one of the sender's family. */
-static int gid_for(const struct rnic *rnic, const struct wire_ip *src, const struct wire_ip *dst)
+static int gid_for(const struct rnic *rnic, unsigned port, const struct wire_ip *src,
+	const struct wire_ip *dst)
 {
 	const bool local = src->b[0] == 0xfe && (src->b[1] & 0xc0) == 0x80;
 	int family = -1;
 	struct wire_ip ip;
 
-	for (unsigned i = 0; rnic_gid(rnic, 0, i, &ip) == 0; i++) {
+	for (unsigned i = 0; rnic_gid(rnic, port, i, &ip) == 0; i++) {
 		if (wire_ip_eq(&ip, dst))
 			return (int)i;
 		if (wire_ip_is4(&ip) == wire_ip_is4(src) && (family < 0 || (family == 0 && !local)))
@@ -141,9 +142,9 @@ int iv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc 
 	int gid = -1;
 
 	memset(attr, 0, sizeof(*attr));
-	if (port == IV_PORT && (wc->wc_flags & IBV_WC_GRH) &&
+	if (iv_has_port(context, port) && (wc->wc_flags & IBV_WC_GRH) &&
 		addresses(grh, &src, &dst, &attr->grh.traffic_class) == 0)
-		gid = gid_for(iv_dev(context)->rnic, &src, &dst);
+		gid = gid_for(iv_dev(context)->rnic, port - 1u, &src, &dst);
 	if (gid < 0) {
 		errno = EINVAL;
 		return -1;
@@ -169,6 +170,7 @@ struct ibv_ah *iv_create_ah_from_wc(
 }
 
 struct try_mac {
+	unsigned port;
 	struct wire_ip ip;
 	uint8_t *mac;
 };
@@ -177,13 +179,13 @@ static int try_mac(struct iv_dev *dev, void *arg, uint64_t now)
 {
 	struct try_mac *t = arg;
 
-	return rnic_resolve(dev->rnic, 0, &t->ip, t->mac, now);
+	return rnic_resolve(dev->rnic, t->port, &t->ip, t->mac, now);
 }
 
 int iv_resolve_eth_l2_from_gid(
 	struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid)
 {
-	struct try_mac t = {.mac = mac};
+	struct try_mac t = {.port = attr->port_num - 1u, .mac = mac};
 	int ret;
 
 	memcpy(t.ip.b, attr->grh.dgid.raw, sizeof(t.ip.b));

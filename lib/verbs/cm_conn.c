@@ -159,14 +159,14 @@ static struct iv_id *requested_id(struct iv_id *listener, struct cm_conn *conn,
 {
 	struct iv_id *id = iv_id_new(listener->base.channel, listener->base.context,
 		listener->base.ps, listener->base.qp_type);
-	uint8_t index = 0;
-	struct iv_cm_dev *found = id ? iv_cm_find(&path->local, &index) : NULL;
+	struct iv_gid gid = {0, 0};
+	struct iv_cm_dev *found = id ? iv_cm_find(&path->local, &gid) : NULL;
 
 	if (!id)
 		return NULL;
 	if (found)
 		iv_cm_put(found);
-	iv_id_use(id, cdev, index);
+	iv_id_use(id, cdev, gid);
 	id->state = ID_REQUESTED;
 	id->bound_any = false;
 	id->local = path->local;
@@ -197,11 +197,12 @@ unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path 
 	struct iv_id *listener, *id;
 	struct ipcm ipcm;
 	unsigned reason;
+	enum ibv_mtu mtu;
 
 	if (ipcm_parse(msg->private_data, cm_private_len(msg->attr), &ipcm))
 		return CM_REJ_CONSUMER;
-	if (!ud &&
-		(msg->req.mtu < IBV_MTU_256 || msg->req.mtu > rnic_active_mtu(cdev->dev->rnic, 0)))
+	mtu = rnic_active_mtu(cdev->dev->rnic, iv_cm_port(cdev->dev->rnic, &path->local));
+	if (!ud && (msg->req.mtu < IBV_MTU_256 || msg->req.mtu > mtu))
 		return CM_REJ_INVALID_MTU;
 	listener = find_listener(path, ud ? msg->sidr_req.service_id : msg->req.service_id, ud,
 		now_of(cdev), &reason);
@@ -325,7 +326,7 @@ static void fill_req(struct iv_id *id, const struct iv_cm_dev *cdev,
 	id->responder_resources = depth(param->responder_resources);
 	id->initiator_depth = depth(param->initiator_depth);
 	id->retry_count = param->retry_count & 7;
-	id->mtu = (uint8_t)rnic_active_mtu(cdev->dev->rnic, 0);
+	id->mtu = (uint8_t)rnic_active_mtu(cdev->dev->rnic, id->gid.port);
 	/* The same path for both directions of a connection, another for the next one. */
 	id->flow_label = (uint32_t)sport * dport & FLOW_LABEL_MASK;
 	*req = (struct cm_req){.service_id = id->service_id,

@@ -48,9 +48,10 @@ unsigned iv_on_mad(void *arg, const struct rnic_mad *mad, const uint8_t *data)
 static bool send_out(struct iv_cm_dev *cdev, const struct cm_out *out, uint64_t now)
 {
 	struct rnic *rnic = cdev->dev->rnic;
-	const struct rnic_mad mad = {out->path.local, out->path.remote, out->path.tos};
+	const struct rnic_mad mad = {out->path.local, out->path.remote, out->path.tos,
+		(uint8_t)iv_cm_port(rnic, &out->path.local)};
 	uint8_t dmac[6];
-	int ret = rnic_resolve(rnic, 0, &mad.dst, dmac, now);
+	int ret = rnic_resolve(rnic, mad.port, &mad.dst, dmac, now);
 
 	if (ret == 0)
 		ret = rnic_mad_send(rnic, &mad, dmac, out->mad);
@@ -87,7 +88,7 @@ static unsigned send_all(struct iv_cm_dev *cdev, uint64_t now)
 static void resolve_one(struct iv_cm_dev *cdev, struct iv_id *id, uint64_t now)
 {
 	uint8_t dmac[6];
-	int ret = rnic_resolve(cdev->dev->rnic, 0, &id->remote, dmac, now);
+	int ret = rnic_resolve(cdev->dev->rnic, id->gid.port, &id->remote, dmac, now);
 
 	if ((ret == -EAGAIN || ret == -EHOSTUNREACH || ret == -ENOMEM) && now < id->resolve_until)
 		return;
@@ -142,6 +143,15 @@ static bool goodbye_left(const struct iv_cm_dev *cdev)
 	return cm_unheard(cdev->cm) > 0 || cdev->n_waiting > 0 || cm_has_work(cdev->cm);
 }
 
+static bool any_link(const struct iv_dev *dev)
+{
+	bool up = false;
+
+	for (unsigned i = 0; i < dev->n_ports; i++)
+		up |= dev->ports[i].link;
+	return up;
+}
+
 /* A DREQ may be lost, and when the process is gone nobody says it again: the peer would wait for
  * what does not come any more. */
 void iv_cm_stop(struct iv_dev *dev)
@@ -154,7 +164,7 @@ void iv_cm_stop(struct iv_dev *dev)
 		return;
 	cm_shutdown(dev->cm->cm, now);
 	iv_cm_flush(dev->cm);
-	while (!dev->dead && goodbye_left(dev->cm) && now < until && dev->link) {
+	while (!dev->dead && goodbye_left(dev->cm) && now < until && any_link(dev)) {
 		iv_turn(dev);
 		ops->wait(dev->port, now + GOODBYE_STEP_NS);
 		now = ops->now(dev->port);
@@ -276,17 +286,33 @@ int iv_cm_open(void)
 
 /* ---- which device ---- */
 
-/* iv_cm.lock is held. */
-static struct iv_cm_dev *find(const struct wire_ip *ip, uint8_t *sgid_index)
+/* False: it has no such address. */
+static bool has(const struct rnic *rnic, const struct wire_ip *ip, struct iv_gid *gid)
 {
-	struct wire_ip gid;
+	struct wire_ip own;
 
-	for (unsigned d = 0; d < iv_cm.n_dev; d++)
-		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, 0, i, &gid) == 0; i++)
-			if (wire_ip_eq(&gid, ip)) {
-				*sgid_index = (uint8_t)i;
-				return iv_cm.dev[d];
+	for (unsigned p = 0; p < rnic_n_ports(rnic); p++)
+		for (unsigned i = 0; rnic_gid(rnic, p, i, &own) == 0; i++)
+			if (wire_ip_eq(&own, ip)) {
+				*gid = (struct iv_gid){(uint8_t)p, (uint8_t)i};
+				return true;
 			}
+	return false;
+}
+
+unsigned iv_cm_port(const struct rnic *rnic, const struct wire_ip *ip)
+{
+	struct iv_gid gid;
+
+	return has(rnic, ip, &gid) ? gid.port : 0;
+}
+
+/* iv_cm.lock is held. */
+static struct iv_cm_dev *find(const struct wire_ip *ip, struct iv_gid *gid)
+{
+	for (unsigned d = 0; d < iv_cm.n_dev; d++)
+		if (has(iv_cm.dev[d]->dev->rnic, ip, gid))
+			return iv_cm.dev[d];
 	return NULL;
 }
 
@@ -304,46 +330,61 @@ static bool link_local(const struct wire_ip *ip)
 	return ip->b[0] == 0xfe && (ip->b[1] & 0xc0) == 0x80;
 }
 
+/* Has the port an address nearer than `most` bits say? */
+static bool nearest_of(const struct rnic *rnic, unsigned port, const struct wire_ip *ip,
+	unsigned *most, struct iv_gid *gid)
+{
+	struct wire_ip own;
+	bool found = false;
+
+	for (unsigned i = 0; rnic_gid(rnic, port, i, &own) == 0; i++) {
+		unsigned bits = common_bits(&own, ip) + 1;
+
+		if (wire_ip_is4(&own) != wire_ip_is4(ip) || bits <= *most ||
+			(link_local(&own) && !link_local(ip) && ip->b[0] != 0xff))
+			continue;
+		*most = bits;
+		*gid = (struct iv_gid){(uint8_t)port, (uint8_t)i};
+		found = true;
+	}
+	return found;
+}
+
 /* There are no prefixes: of the addresses of its family, the one that it has most bits in common
  * with. iv_cm.lock is held. */
-static struct iv_cm_dev *nearest(const struct wire_ip *ip, uint8_t *sgid_index)
+static struct iv_cm_dev *nearest(const struct wire_ip *ip, struct iv_gid *gid)
 {
 	struct iv_cm_dev *best = NULL;
 	unsigned most = 0;
-	struct wire_ip gid;
 
-	for (unsigned d = 0; d < iv_cm.n_dev; d++)
-		for (unsigned i = 0; rnic_gid(iv_cm.dev[d]->dev->rnic, 0, i, &gid) == 0; i++) {
-			unsigned bits = common_bits(&gid, ip) + 1;
+	for (unsigned d = 0; d < iv_cm.n_dev; d++) {
+		const struct rnic *rnic = iv_cm.dev[d]->dev->rnic;
 
-			if (wire_ip_is4(&gid) != wire_ip_is4(ip) || bits <= most ||
-				(link_local(&gid) && !link_local(ip) && ip->b[0] != 0xff))
-				continue;
-			most = bits;
-			best = iv_cm.dev[d];
-			*sgid_index = (uint8_t)i;
-		}
+		for (unsigned p = 0; p < rnic_n_ports(rnic); p++)
+			if (nearest_of(rnic, p, ip, &most, gid))
+				best = iv_cm.dev[d];
+	}
 	return best;
 }
 
-struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index)
+struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, struct iv_gid *gid)
 {
 	struct iv_cm_dev *cdev;
 
 	pthread_mutex_lock(&iv_cm.lock);
-	cdev = find(ip, sgid_index);
+	cdev = find(ip, gid);
 	if (cdev)
 		cdev->users++;
 	pthread_mutex_unlock(&iv_cm.lock);
 	return cdev;
 }
 
-struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index)
+struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, struct iv_gid *gid)
 {
 	struct iv_cm_dev *cdev;
 
 	pthread_mutex_lock(&iv_cm.lock);
-	cdev = nearest(ip, sgid_index);
+	cdev = nearest(ip, gid);
 	if (cdev)
 		cdev->users++;
 	pthread_mutex_unlock(&iv_cm.lock);

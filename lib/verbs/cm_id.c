@@ -250,13 +250,13 @@ int iv_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 
 /* ---- binding ---- */
 
-void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, uint8_t sgid_index)
+void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, struct iv_gid gid)
 {
 	pthread_mutex_lock(&iv_cm.lock);
 	id->cdev = cdev;
-	id->sgid_index = sgid_index;
+	id->gid = gid;
 	id->base.verbs = cdev->context;
-	id->base.port_num = IV_PORT;
+	id->base.port_num = (uint8_t)(gid.port + 1);
 	if (!id->base.pd)
 		id->base.pd = cdev->pd;
 	pthread_mutex_unlock(&iv_cm.lock);
@@ -285,19 +285,19 @@ static int bind_port(struct iv_id *id, const struct wire_ip *ip, uint16_t port)
 static int bind_ip(struct iv_id *id, const struct sockaddr *addr)
 {
 	struct iv_cm_dev *cdev = NULL;
-	uint8_t index = 0;
+	struct iv_gid gid = {0, 0};
 	struct wire_ip ip;
 	uint16_t port;
 	int ret = iv_to_ip(addr, &ip, &port);
 
 	if (ret == 0 && !is_any(&ip)) {
-		cdev = iv_cm_find(&ip, &index);
+		cdev = iv_cm_find(&ip, &gid);
 		ret = cdev ? 0 : -ENODEV;
 	}
 	if (ret == 0)
 		ret = bind_port(id, &ip, port);
 	if (ret == 0 && cdev)
-		iv_id_use(id, cdev, index);
+		iv_id_use(id, cdev, gid);
 	if (cdev)
 		iv_cm_put(cdev);
 	return ret;
@@ -333,10 +333,10 @@ int iv_listen(struct rdma_cm_id *base, int backlog)
 static int bind_nearest(struct iv_id *id, const struct wire_ip *dst)
 {
 	const uint16_t port = src_port(id);
-	uint8_t index = 0;
-	struct iv_cm_dev *cdev = iv_cm_nearest(dst, &index);
+	struct iv_gid own = {0, 0};
+	struct iv_cm_dev *cdev = iv_cm_nearest(dst, &own);
 	struct wire_ip gid;
-	int ret = cdev ? rnic_gid(cdev->dev->rnic, 0, index, &gid) : -ENODEV;
+	int ret = cdev ? rnic_gid(cdev->dev->rnic, own.port, own.index, &gid) : -ENODEV;
 
 	if (ret == 0 && id->state == ID_IDLE) {
 		ret = bind_port(id, &gid, port);
@@ -346,7 +346,7 @@ static int bind_nearest(struct iv_id *id, const struct wire_ip *dst)
 		iv_from_ip(&gid, port, &id->base.route.addr.src_storage);
 	}
 	if (ret == 0)
-		iv_id_use(id, cdev, index);
+		iv_id_use(id, cdev, own);
 	if (cdev)
 		iv_cm_put(cdev);
 	return ret;
@@ -427,7 +427,7 @@ void iv_id_route(struct iv_id *id, const struct iv_cm_dev *cdev)
 		.traffic_class = id->tos,
 		.hop_limit = 64,
 		.mtu_selector = 2,
-		.mtu = rnic_active_mtu(cdev->dev->rnic, 0),
+		.mtu = rnic_active_mtu(cdev->dev->rnic, id->gid.port),
 		.packet_life_time = id->ack_timeout - 1,
 		.packet_life_time_selector = 2};
 	memcpy(path->sgid.raw, id->local.b, sizeof(path->sgid.raw));

@@ -75,6 +75,11 @@ enum iv_id_state {
 	ID_DONE,
 };
 
+/* An own address: port and index in its GID table, both from 0. */
+struct iv_gid {
+	uint8_t port, index;
+};
+
 struct iv_id {
 	struct rdma_cm_id base;
 	LIST_ENTRY(iv_id) link;      /* all */
@@ -92,7 +97,8 @@ struct iv_id {
 	struct iv_id *listener;    /* while the request waits for an answer; iv_cm.lock */
 	struct cm_conn *conn;      /* owner; NULL: none */
 	struct wire_ip local, remote;
-	uint8_t sgid_index, tos;
+	struct iv_gid gid;
+	uint8_t tos;
 	struct ibv_sa_path_rec path_rec;
 	/* What the queue pair needs to know; owner until the event that says so. */
 	uint32_t qpn, psn, remote_qpn, remote_psn, qkey;
@@ -151,8 +157,10 @@ bool iv_cm_on(void);
 int iv_cm_open(void);
 /* The device that has the address, and its place in the GID table; or that is nearest to it. To be
  * given back with iv_cm_put; NULL: none. */
-struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, uint8_t *sgid_index);
-struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, uint8_t *sgid_index);
+struct iv_cm_dev *iv_cm_find(const struct wire_ip *ip, struct iv_gid *gid);
+struct iv_cm_dev *iv_cm_nearest(const struct wire_ip *ip, struct iv_gid *gid);
+/* The first port that has this address; 0 if none has. */
+unsigned iv_cm_port(const struct rnic *rnic, const struct wire_ip *ip);
 /* After this no callback is under way that began before. */
 void iv_cm_barrier(void);
 /* One turn of each device. */
@@ -193,7 +201,7 @@ struct iv_id *iv_id_new(struct rdma_event_channel *channel, void *context, enum 
 	enum ibv_qp_type type);
 void iv_id_free(struct iv_id *id);
 /* Binds it to a device that the caller got, or owns. */
-void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, uint8_t sgid_index);
+void iv_id_use(struct iv_id *id, struct iv_cm_dev *cdev, struct iv_gid gid);
 int iv_to_ip(const struct sockaddr *addr, struct wire_ip *ip, uint16_t *port);
 void iv_from_ip(const struct wire_ip *ip, uint16_t port, struct sockaddr_storage *addr);
 int iv_id_set_state(struct iv_id *id, enum iv_id_state from, enum iv_id_state to);

@@ -14,8 +14,8 @@ enum { MIN_RNR_TIMER = 12 /* 0.64 ms */ };
 void iv_id_ah(const struct iv_id *id, struct ibv_ah_attr *attr)
 {
 	*attr = (struct ibv_ah_attr){.is_global = 1,
-		.port_num = IV_PORT,
-		.grh = {.sgid_index = id->sgid_index,
+		.port_num = (uint8_t)(id->gid.port + 1),
+		.grh = {.sgid_index = id->gid.index,
 			.hop_limit = 64,
 			.traffic_class = id->tos,
 			.flow_label = id->flow_label}};
@@ -25,7 +25,7 @@ void iv_id_ah(const struct iv_id *id, struct ibv_ah_attr *attr)
 static int init_attr(const struct iv_id *id, struct ibv_qp_attr *attr)
 {
 	attr->pkey_index = 0;
-	attr->port_num = IV_PORT;
+	attr->port_num = (uint8_t)(id->gid.port + 1);
 	if (iv_id_ud(id)) {
 		attr->qkey = id->qkey;
 		return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;

@@ -63,14 +63,13 @@ int iv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->sys_image_guid = attr->node_guid;
 	attr->vendor_id = VENDOR_ID;
 	attr->vendor_part_id = VENDOR_PART_ID;
-	attr->phys_port_cnt = 1;
 	return 0;
 }
 
 static int query_device_ex(struct ibv_context *context,
 	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr, size_t size)
 {
-	struct ibv_device_attr_ex full = {.phys_port_cnt_ex = 1};
+	struct ibv_device_attr_ex full = {.phys_port_cnt_ex = iv_dev(context)->n_ports};
 
 	if (size < sizeof(full.orig_attr) + sizeof(full.comp_mask) || (input && input->comp_mask))
 		return iv_errno(EINVAL);
@@ -84,15 +83,15 @@ static int query_device_ex(struct ibv_context *context,
 	return 0;
 }
 
-static void fill_port(struct iv_dev *dev, struct ibv_port_attr *attr)
+static void fill_port(struct iv_dev *dev, unsigned port, struct ibv_port_attr *attr)
 {
-	bool up = !dev->ops->link_up || dev->ops->link_up(dev->port);
+	bool up = !dev->ops->link_up || dev->ops->link_up(dev->ports[port].handle);
 
 	*attr = (struct ibv_port_attr){
 		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = rnic_active_mtu(dev->rnic, 0),
-		.gid_tbl_len = (int)rnic_gid_count(dev->rnic, 0),
+		.active_mtu = rnic_active_mtu(dev->rnic, port),
+		.gid_tbl_len = (int)rnic_gid_count(dev->rnic, port),
 		.port_cap_flags = IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = RNIC_MAX_MSG,
 		.pkey_tbl_len = 1,
@@ -110,9 +109,9 @@ static int query_port(
 {
 	struct ibv_port_attr full;
 
-	if (port != IV_PORT)
+	if (!iv_has_port(context, port))
 		return iv_errno(EINVAL);
-	fill_port(iv_dev(context), &full);
+	fill_port(iv_dev(context), port - 1u, &full);
 	if (size > sizeof(full)) {
 		memset((char *)attr + sizeof(full), 0, size - sizeof(full));
 		size = sizeof(full);
@@ -132,7 +131,8 @@ int iv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv
 {
 	struct wire_ip ip;
 
-	if (port != IV_PORT || index < 0 || rnic_gid(iv_dev(context)->rnic, 0, index, &ip) != 0) {
+	if (!iv_has_port(context, port) || index < 0 ||
+		rnic_gid(iv_dev(context)->rnic, port - 1u, (unsigned)index, &ip) != 0) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -151,12 +151,13 @@ int iv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index,
 	return 0;
 }
 
-static int gid_entry(struct ibv_context *context, uint32_t index, void *out, size_t size)
+static int gid_entry(
+	struct ibv_context *context, uint8_t port, uint32_t index, void *out, size_t size)
 {
 	struct ibv_gid_entry entry = {
-		.gid_index = index, .port_num = IV_PORT, .gid_type = IBV_GID_TYPE_ROCE_V2};
+		.gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_ROCE_V2};
 
-	if (iv_query_gid(context, IV_PORT, (int)index, &entry.gid))
+	if (iv_query_gid(context, port, (int)index, &entry.gid))
 		return iv_errno(ENODATA);
 	memcpy(out, &entry, size < sizeof(entry) ? size : sizeof(entry));
 	return 0;
@@ -165,27 +166,31 @@ static int gid_entry(struct ibv_context *context, uint32_t index, void *out, siz
 int iv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 	struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
-	if (port != IV_PORT || flags || size < sizeof(*entry))
+	if (!iv_has_port(context, port) || flags || size < sizeof(*entry))
 		return iv_errno(EINVAL);
-	return gid_entry(context, index, entry, size);
+	return gid_entry(context, (uint8_t)port, index, entry, size);
 }
 
 ssize_t iv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 	uint32_t flags, size_t size)
 {
-	unsigned n = rnic_gid_count(iv_dev(context)->rnic, 0);
+	const struct iv_dev *dev = iv_dev(context);
+	unsigned n = 0, at = 0;
 
+	for (unsigned port = 0; port < dev->n_ports; port++)
+		n += rnic_gid_count(dev->rnic, port);
 	if (flags || size < sizeof(*entries) || max < n)
 		return -EINVAL;
-	for (unsigned i = 0; i < n; i++)
-		gid_entry(context, i, (char *)entries + i * size, size);
+	for (unsigned port = 0; port < dev->n_ports; port++)
+		for (unsigned i = 0; i < rnic_gid_count(dev->rnic, port); i++)
+			gid_entry(context, (uint8_t)(port + 1), i, (char *)entries + at++ * size,
+				size);
 	return n;
 }
 
 int iv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	(void)context;
-	if (port != IV_PORT || index != 0) {
+	if (!iv_has_port(context, port) || index != 0) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -195,8 +200,7 @@ int iv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *
 
 int iv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
-	(void)context;
-	if (port == IV_PORT && be16toh(pkey) == IV_PKEY)
+	if (iv_has_port(context, port) && be16toh(pkey) == IV_PKEY)
 		return 0;
 	errno = EINVAL;
 	return -1;

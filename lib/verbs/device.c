@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device: the rnic, its port, who owns them at a time, and the turn that moves frames. */
+/* A device: the rnic, its ports, who owns them at a time, and the turn that moves frames. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,7 +14,8 @@
 
 enum {
 	LINK_CHECK_NS = 100 * 1000 * 1000,
-	RECONNECT_CHECKS = 5,   /* of the link, while it is down, per attempt */
+	DOWN_CHECK_NS = 1000 * 1000,
+	RECONNECT_NS = 500 * 1000 * 1000,
 	SLEEP_US = 100,         /* of the thread, while there are queue pairs */
 	SLEEP_QUIET_US = 500,   /* no frame for QUIET_NS */
 	SLEEP_ASIDE_US = 400,   /* while the application polls */
@@ -106,40 +107,72 @@ static void receive_shared(struct iv_dev *dev, const struct verbs_rx_frame *fram
 		rnic_rx(dev->rnic, 0, frame->data, frame->len, now);
 }
 
-static unsigned receive(struct iv_dev *dev, uint64_t now)
+static unsigned receive_port(struct iv_dev *dev, unsigned index, uint64_t now)
 {
+	void *const port = dev->ports[index].handle;
 	struct verbs_rx_frame frames[VERBS_BURST];
-	unsigned n;
+	const unsigned n = dev->ops->rx_burst(port, frames, VERBS_BURST);
 
-	if (dev->split)
-		return iv_split_receive(dev->split, now);
-	n = dev->ops->rx_burst(dev->port, frames, VERBS_BURST);
 	for (unsigned i = 0; i < n; i++) {
 		if (dev->netdev)
 			receive_shared(dev, &frames[i], now);
 		else
-			rnic_rx(dev->rnic, 0, frames[i].data, frames[i].len, now);
+			rnic_rx(dev->rnic, index, frames[i].data, frames[i].len, now);
 	}
 	if (n)
-		dev->ops->rx_free(dev->port, frames, n);
+		dev->ops->rx_free(port, frames, n);
 	return n;
+}
+
+static unsigned receive(struct iv_dev *dev, uint64_t now)
+{
+	unsigned n = 0;
+
+	if (dev->split)
+		return iv_split_receive(dev->split, now);
+	for (unsigned i = 0; i < dev->n_ports; i++)
+		n += receive_port(dev, i, now);
+	return n;
+}
+
+/* Passes on what the ports have taken, now or earlier. */
+static void flush(struct iv_dev *dev, const unsigned sent[RNIC_MAX_PORTS])
+{
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		struct iv_port *port = &dev->ports[i];
+
+		if (sent[i] || port->tx_left)
+			port->tx_left = dev->ops->tx_flush(port->handle);
+	}
 }
 
 static unsigned transmit(struct iv_dev *dev, uint64_t now)
 {
+	unsigned room[RNIC_MAX_PORTS], sent[RNIC_MAX_PORTS] = {0}, ports = 0, total = 0;
 	struct rnic_frame frame;
-	unsigned sent = 0, room;
 
 	if (dev->split)
 		return iv_split_transmit(dev->split, now);
-	room = dev->ops->tx_room(dev->port);
-	if (room > TX_TURN)
-		room = TX_TURN;
-	for (; sent < room && rnic_tx(dev->rnic, RNIC_ALL_PORTS, &frame, now); sent++)
-		dev->ops->tx(dev->port, &frame);
-	if (sent || dev->tx_left)
-		dev->tx_left = dev->ops->tx_flush(dev->port);
-	return sent;
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		room[i] = dev->ops->tx_room(dev->ports[i].handle);
+		ports |= room[i] ? 1u << i : 0;
+	}
+	for (; ports && total < TX_TURN && rnic_tx(dev->rnic, ports, &frame, now); total++) {
+		dev->ops->tx(dev->ports[frame.port].handle, &frame);
+		if (++sent[frame.port] == room[frame.port])
+			ports &= ~(1u << frame.port);
+	}
+	flush(dev, sent);
+	return total;
+}
+
+static bool tx_left(const struct iv_dev *dev)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < dev->n_ports; i++)
+		left |= dev->ports[i].tx_left;
+	return left != 0;
 }
 
 static unsigned transmit_shared(struct iv_dev *dev, uint64_t now)
@@ -155,27 +188,34 @@ static unsigned transmit_shared(struct iv_dev *dev, uint64_t now)
 	for (; sent < room && iv_netdev_read(dev->netdev, &frame, now); sent++)
 		dev->ops->tx(dev->port, &frame);
 	if (sent)
-		dev->tx_left = dev->ops->tx_flush(dev->port);
+		dev->ports[0].tx_left = dev->ops->tx_flush(dev->port);
 	return sent;
 }
 
-static void check_link(struct iv_dev *dev, uint64_t now)
+static void check_link(struct iv_dev *dev, unsigned index, uint64_t now)
 {
-	struct iv_ctx *ctx;
-	bool link;
+	struct iv_port *port = &dev->ports[index];
 
-	dev->link_ns = now;
-	if (!dev->link && dev->ops->reconnect && !dev->split &&
-		dev->link_checks++ % RECONNECT_CHECKS == 0)
-		dev->ops->reconnect(dev->port);
-	link = dev->ops->link_up(dev->port);
-	if (link == dev->link)
+	if (!port->link && dev->ops->reconnect && !dev->split &&
+		now - port->tried_ns >= RECONNECT_NS) {
+		port->tried_ns = now;
+		dev->ops->reconnect(port->handle);
+	}
+	port->link = dev->ops->link_up(port->handle);
+	rnic_port_set(dev->rnic, index, port->link, now);
+}
+
+/* A link that comes is wanted at once: until the rnic knows of it, it loses what it has to send. */
+static void check_links(struct iv_dev *dev, uint64_t now)
+{
+	if (now - dev->link_ns < (dev->all_up ? LINK_CHECK_NS : DOWN_CHECK_NS))
 		return;
-	dev->link = link;
-	pthread_mutex_lock(&dev->list_lock);
-	LIST_FOREACH(ctx, &dev->contexts, link)
-	iv_async_raise(ctx, &ctx->port_async, link ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-	pthread_mutex_unlock(&dev->list_lock);
+	dev->link_ns = now;
+	dev->all_up = true;
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		check_link(dev, i, now);
+		dev->all_up = dev->all_up && dev->ports[i].link;
+	}
 }
 
 static uint64_t deadline(const struct iv_dev *dev)
@@ -215,7 +255,7 @@ static unsigned whole_turn(struct iv_dev *dev, uint64_t now)
 {
 	unsigned work = take_in(dev, now);
 
-	if (work || dev->tx_left || rnic_has_work(dev->rnic))
+	if (work || tx_left(dev) || rnic_has_work(dev->rnic))
 		work += transmit(dev, now);
 	if (dev->netdev)
 		work += transmit_shared(dev, now);
@@ -227,8 +267,8 @@ unsigned iv_turn(struct iv_dev *dev)
 	const uint64_t now = dev->ops->now(dev->port);
 	const unsigned work = dev->split ? split_turn(dev, now) : whole_turn(dev, now);
 
-	if (dev->ops->link_up && now - dev->link_ns >= LINK_CHECK_NS)
-		check_link(dev, now);
+	if (dev->ops->link_up)
+		check_links(dev, now);
 	atomic_store_explicit(&dev->deadline, deadline(dev), memory_order_relaxed);
 	return work;
 }
@@ -440,6 +480,25 @@ void iv_device_init(struct iv_device *device, const char *name, const uint8_t ma
 		IV_NAME_LEN, name);
 }
 
+/* The link as it is found needs no event. */
+static void init_ports(struct iv_dev *dev, void *first, void *const more[])
+{
+	const uint64_t now = dev->ops->now(first);
+
+	dev->port = first;
+	dev->n_ports = rnic_n_ports(dev->rnic);
+	dev->link_ns = now;
+	dev->all_up = true;
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		struct iv_port *port = &dev->ports[i];
+
+		port->handle = i == 0 ? first : more[i - 1];
+		port->link = !dev->ops->link_up || dev->ops->link_up(port->handle);
+		rnic_port_set(dev->rnic, i, port->link, now);
+		dev->all_up = dev->all_up && port->link;
+	}
+}
+
 static void init_locks(struct iv_dev *dev)
 {
 	pthread_mutex_init(&dev->owner, NULL);
@@ -476,20 +535,22 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	device->dev = dev;
 	init_locks(dev);
 	dev->ops = ops;
-	dev->port = port;
 	dev->idle = attr->idle;
 	dev->netdev = attr->netdev;
-	dev->link = !ops->link_up || ops->link_up(port);
-	dev->link_ns = ops->now(port);
 	atomic_init(&dev->deadline, UINT64_MAX);
 	config.events = (struct rnic_events){.arg = dev,
 		.cq_event = iv_on_cq_event,
 		.qp_event = iv_on_qp_event,
 		.srq_event = iv_on_srq_event,
 		.mad = iv_on_mad,
-		.cq_error = iv_on_cq_error};
+		.cq_error = iv_on_cq_error,
+		.port_event = iv_on_port_event};
 	dev->control_lcore = attr->control_lcore;
-	ret = rnic_create(&config, &dev->rnic);
+	ret = config.n_ports > 1 && (attr->netdev || attr->split)
+		      ? -EINVAL
+		      : rnic_create(&config, &dev->rnic);
+	if (ret == 0)
+		init_ports(dev, port, attr->more);
 	if (ret == 0 && attr->split) {
 		dev->split = iv_split_create(dev, config.port[0].mtu);
 		ret = dev->split ? 0 : -errno;
@@ -534,8 +595,8 @@ void iv_dev_destroy(struct iv_dev *dev)
 		iv_split_destroy(dev->split); /* gives the port its buffers back */
 		dev->split = NULL;
 	}
-	if (dev->ops->close)
-		dev->ops->close(dev->port);
+	for (unsigned i = 0; dev->ops->close && i < dev->n_ports; i++)
+		dev->ops->close(dev->ports[i].handle);
 	free_dev(dev);
 }
 

@@ -260,6 +260,17 @@ void iv_on_srq_event(void *arg, struct rnic_srq *rsrq, enum ibv_event_type type)
 	iv_async_raise(iv_ctx(srq->base.context), &srq->async, type);
 }
 
+void iv_on_port_event(void *arg, unsigned port, enum ibv_event_type type)
+{
+	struct iv_dev *dev = arg;
+	struct iv_ctx *ctx;
+
+	pthread_mutex_lock(&dev->list_lock);
+	LIST_FOREACH(ctx, &dev->contexts, link)
+	iv_async_raise(ctx, &ctx->port_async[port], type);
+	pthread_mutex_unlock(&dev->list_lock);
+}
+
 void iv_async_forget(struct iv_ctx *ctx, struct iv_async *src)
 {
 	pthread_mutex_lock(&ctx->async_lock);
@@ -292,7 +303,7 @@ static bool take_async_event(void *arg)
 		else if (src->srq)
 			take->event->element.srq = src->srq;
 		else
-			take->event->element.port_num = IV_PORT;
+			take->event->element.port_num = (int)(src - ctx->port_async) + 1;
 		TAILQ_REMOVE(&ctx->async_ready, src, link);
 		if (src->n_pending)
 			TAILQ_INSERT_TAIL(&ctx->async_ready, src, link);

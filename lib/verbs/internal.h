@@ -22,7 +22,7 @@
 #include "lib/verbs/incline_dv.h"
 #include "lib/verbs/port_ops.h"
 
-enum { IV_PORT = 1, IV_PKEY = 0xffff, IV_NAME_LEN = 32 };
+enum { IV_PKEY = 0xffff, IV_NAME_LEN = 32 };
 
 struct iv_cm_dev;
 struct iv_ctx;
@@ -36,12 +36,22 @@ struct iv_device {
 	struct iv_dev *dev; /* NULL while it is not open */
 };
 
-/* One rnic on one port, shared by every context that is open on it. */
+/* A port of it. Programs count from 1. */
+struct iv_port {
+	void *handle;      /* for iv_dev.ops */
+	unsigned tx_left;  /* owner: frames in it that did not go out */
+	bool link;         /* owner */
+	uint64_t tried_ns; /* owner: last attempt to get the link back */
+};
+
+/* One rnic and its ports, shared by every context that is open on it. */
 struct iv_dev {
 	struct iv_device self; /* unless it was opened from a list */
 	struct iv_device *device;
 	const struct verbs_port_ops *ops;
-	void *port;
+	void *port; /* the first one's handle, which has the clock, too, and waits for all */
+	struct iv_port ports[RNIC_MAX_PORTS];
+	unsigned n_ports;
 	struct rnic *rnic;
 	struct iv_netdev *netdev; /* or NULL */
 	struct iv_split *split;   /* the data path's half, which has the port; NULL: not apart */
@@ -49,12 +59,10 @@ struct iv_dev {
 	enum port_idle idle;
 
 	pthread_mutex_t owner;
-	atomic_uint control;  /* control calls that wait for ownership: pollers stand back */
-	bool dead;            /* owner: no more turns (the process is exiting) */
-	unsigned tx_left;     /* owner: frames in the port that did not go out */
-	bool link;            /* owner */
-	uint64_t link_ns;     /* owner: last look at the link */
-	unsigned link_checks; /* owner */
+	atomic_uint control; /* control calls that wait for ownership: pollers stand back */
+	bool dead;           /* owner: no more turns (the process is exiting) */
+	uint64_t link_ns;    /* owner: last look at the links */
+	bool all_up;         /* owner: as of then */
 
 	struct iv_cm_dev *cm; /* owner; NULL: no program has asked for rdma_cm */
 
@@ -184,7 +192,7 @@ struct iv_ctx {
 
 	pthread_mutex_t async_lock;
 	TAILQ_HEAD(, iv_async) async_ready; /* context.async_fd holds the number of events */
-	struct iv_async port_async;
+	struct iv_async port_async[RNIC_MAX_PORTS];
 };
 
 static inline struct iv_ctx *iv_ctx(const struct ibv_context *context)
@@ -195,6 +203,12 @@ static inline struct iv_ctx *iv_ctx(const struct ibv_context *context)
 static inline struct iv_dev *iv_dev(const struct ibv_context *context)
 {
 	return iv_ctx(context)->dev;
+}
+
+/* What a program calls port n. */
+static inline bool iv_has_port(const struct ibv_context *context, unsigned n)
+{
+	return n >= 1 && n <= iv_dev(context)->n_ports;
 }
 
 /* Every pointer of the interface is the first member of ours. */
@@ -255,6 +269,7 @@ uint32_t iv_handle(struct iv_ctx *ctx);
 void iv_on_cq_event(void *arg, struct rnic_cq *cq);
 void iv_on_qp_event(void *arg, struct rnic_qp *qp, enum ibv_event_type type);
 void iv_on_cq_error(void *arg, struct rnic_cq *rcq);
+void iv_on_port_event(void *arg, unsigned port, enum ibv_event_type type);
 void iv_on_srq_event(void *arg, struct rnic_srq *srq, enum ibv_event_type type);
 void iv_async_raise(struct iv_ctx *ctx, struct iv_async *src, enum ibv_event_type type);
 /* Forget undelivered events of an object that goes; got is how many the application still acks. */

@@ -60,16 +60,20 @@ struct verbs_port_ops {
 };
 
 struct verbs_open_attr {
-	const char *name;         /* of the device; NULL: "incline0" */
-	struct rnic_config rnic;  /* its events are replaced */
+	const char *name;        /* of the device; NULL: "incline0" */
+	struct rnic_config rnic; /* its events are replaced */
+	/* The second port and those behind it, if rnic.n_ports says that there are more than one.
+	 * Time, waiting and sleeping are the first one's. */
+	void *more[RNIC_MAX_PORTS - 1];
 	bool thread;              /* run a background datapath thread */
 	enum port_idle idle;      /* behaviour of the thread and of polling in vain */
-	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none */
-	bool split;               /* control path and data path apart (split.h); no netdev then */
-	unsigned control_lcore;   /* CPU of the control path's thread, if there are threads */
+	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none.
+				   * One port then */
+	bool split; /* control path and data path apart (split.h); no netdev then, and one port */
+	unsigned control_lcore; /* CPU of the control path's thread, if there are threads */
 };
 
-/* A device of its own, opened. The port must outlive it. NULL with errno set as rnic_create.
+/* A device of its own, opened. Its ports must outlive it. NULL with errno set as rnic_create.
  * Without thread everything happens inside the verbs calls of the caller: ibv_poll_cq on an empty
  * CQ and incline_verbs_progress run the datapath. Closed with ibv_close_device. */
 struct ibv_context *incline_verbs_open_port(

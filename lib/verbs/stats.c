@@ -14,15 +14,76 @@ enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS };
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* What the drivers of all ports say, added up. */
+static unsigned driver_stats(const struct iv_dev *dev, struct inc_dv_stat stats[MAX_PORT_STATS])
+{
+	struct inc_dv_stat other[MAX_PORT_STATS];
+	unsigned n;
+
+	if (!dev->ops->stats)
+		return 0;
+	n = dev->ops->stats(dev->port, stats, MAX_PORT_STATS);
+	for (unsigned i = 1; i < dev->n_ports; i++) {
+		dev->ops->stats(dev->ports[i].handle, other, MAX_PORT_STATS);
+		for (unsigned k = 0; k < n && k < MAX_PORT_STATS; k++)
+			stats[k].value += other[k].value;
+	}
+	return n;
+}
+
 static unsigned port_stats(const struct iv_dev *dev, struct inc_dv_stat stats[MAX_PORT_STATS])
 {
-	unsigned n = dev->ops->stats ? dev->ops->stats(dev->port, stats, MAX_PORT_STATS) : 0;
+	unsigned n = driver_stats(dev, stats);
 
 	if (dev->netdev && n < MAX_PORT_STATS)
 		n += iv_netdev_stats(dev->netdev, stats + n, MAX_PORT_STATS - n);
 	if (dev->split && n < MAX_PORT_STATS)
 		n += iv_split_stats(dev->split, stats + n, MAX_PORT_STATS - n);
 	return n < MAX_PORT_STATS ? n : MAX_PORT_STATS;
+}
+
+/* Counters of each port, as port N of the program's: port1_rx_frames. */
+#define NAME(sym, name, text) PREFIX name,
+static const char *const port_names[RNIC_MAX_PORTS][RNIC_N_PORT_COUNTERS] = {
+#define PREFIX "port1_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port2_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port3_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port4_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port5_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port6_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port7_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+#define PREFIX "port8_"
+	{RNIC_PORT_COUNTERS(NAME)},
+#undef PREFIX
+};
+
+static json_t *ports_json(const struct iv_dev *dev)
+{
+	json_t *list = json_array();
+
+	for (unsigned p = 0; p < dev->n_ports; p++) {
+		json_t *port = json_pack("{s:b}", "up", rnic_port_is_up(dev->rnic, p));
+
+		for (unsigned c = 0; c < RNIC_N_PORT_COUNTERS; c++)
+			json_object_set_new(port, rnic_port_counter_name(c),
+				json_integer((json_int_t)rnic_port_count(dev->rnic, p, c)));
+		json_array_append_new(list, port);
+	}
+	return list;
 }
 
 static json_t *to_json(struct iv_dev *dev)
@@ -47,9 +108,10 @@ static json_t *to_json(struct iv_dev *dev)
 	}
 	for (unsigned i = 0; i < n_port; i++)
 		json_object_set_new(ports, port[i].name, json_integer((json_int_t)port[i].value));
-	return json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o}", "device", dev->device->base.name,
-		"pid", (int)getpid(), "version", INCLINE_VERSION, "icrc", icrc_kernel_name(),
-		"counters", counters, "drops", drops, "port", ports);
+	return json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:o}", "device",
+		dev->device->base.name, "pid", (int)getpid(), "version", INCLINE_VERSION, "icrc",
+		icrc_kernel_name(), "counters", counters, "drops", drops, "port", ports, "ports",
+		ports_json(dev));
 }
 
 void iv_stats_write(struct iv_dev *dev, const char *path)
@@ -84,6 +146,11 @@ EXPORT int inc_dv_query_stats(
 			stats[at] = (struct inc_dv_stat){
 				rnic_drop_name(i), rnic_drop_count(dev->rnic, i)};
 	}
+	for (unsigned p = 0; p < dev->n_ports; p++)
+		for (unsigned c = 0; c < RNIC_N_PORT_COUNTERS; c++, at++)
+			if (at < n)
+				stats[at] = (struct inc_dv_stat){
+					port_names[p][c], rnic_port_count(dev->rnic, p, c)};
 	if (dev->cm)
 		at += iv_cm_stats(dev, stats + (at < n ? at : n), at < n ? n - at : 0);
 	n_port = port_stats(dev, port);

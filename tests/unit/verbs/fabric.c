@@ -43,6 +43,14 @@ static void cable_rx_free(void *port, const struct verbs_rx_frame *frames, unsig
 	pthread_mutex_unlock(&end->fabric->lock);
 }
 
+/* The other end of its cable. */
+static struct fabric_end *peer(const struct fabric_end *end)
+{
+	struct fabric *f = end->fabric;
+
+	return end->port ? &f->second[!end->index] : &f->end[!end->index];
+}
+
 static unsigned cable_room(void *port)
 {
 	struct fabric_end *end = port;
@@ -50,7 +58,7 @@ static unsigned cable_room(void *port)
 	unsigned room;
 
 	pthread_mutex_lock(&f->lock);
-	room = CABLE_FRAMES - queued(&f->end[!end->index]) - f->end[!end->index].staged;
+	room = CABLE_FRAMES - queued(peer(end)) - peer(end)->staged;
 	if (f->room && room > f->room)
 		room = f->room;
 	if (f->blocked)
@@ -69,14 +77,14 @@ static void cable_tx(void *port, const struct rnic_frame *frame)
 {
 	struct fabric_end *end = port;
 	struct fabric *f = end->fabric;
-	struct fabric_end *to = &f->end[!end->index];
+	struct fabric_end *to = peer(end);
 	int len;
 
 	if (f->on_tx)
 		f->on_tx(f);
 	pthread_mutex_lock(&f->lock);
 	f->n_tx++;
-	if (f->cut || next_random(f) % 1000 < f->loss) {
+	if ((f->cut >> end->port & 1) || next_random(f) % 1000 < f->loss) {
 		f->n_lost++;
 	} else {
 		unsigned slot = (to->tail + to->staged) % CABLE_FRAMES;
@@ -101,7 +109,7 @@ static unsigned cable_flush(void *port)
 {
 	struct fabric_end *end = port;
 	struct fabric *f = end->fabric;
-	struct fabric_end *to = &f->end[!end->index];
+	struct fabric_end *to = peer(end);
 	unsigned n, left;
 
 	pthread_mutex_lock(&f->lock);
@@ -156,7 +164,9 @@ static void cable_idle(void *port)
 
 static bool cable_link(void *port)
 {
-	return !((struct fabric_end *)port)->fabric->link_down;
+	const struct fabric_end *end = port;
+
+	return !(end->fabric->link_down >> end->port & 1);
 }
 
 static void cable_close(void *port)
@@ -190,8 +200,9 @@ struct fabric *fabric_create(void)
 	f->mtu = 4200;
 	pthread_mutex_init(&f->lock, NULL);
 	for (unsigned i = 0; i < 2; i++) {
-		f->end[i].fabric = f;
-		f->end[i].index = i;
+		f->end[i].fabric = f->second[i].fabric = f;
+		f->end[i].index = f->second[i].index = i;
+		f->second[i].port = 1;
 	}
 	return f;
 }
@@ -202,14 +213,16 @@ void fabric_open(struct fabric *f, bool thread)
 	for (unsigned i = 0; i < 2; i++) {
 		struct verbs_open_attr attr = {
 			.name = i ? "b" : "a", .thread = thread, .idle = PORT_IDLE_SLEEP};
-		struct wire_ip ip6 = {{0xfd, 0x77, [15] = (uint8_t)(i + 1)}};
 
-		attr.rnic.port[0].mac[0] = 2;
-		attr.rnic.port[0].mac[5] = (uint8_t)(i + 1);
-		attr.rnic.port[0].ip[0] = wire_ip_from4(0x0a4d0001 + i);
-		attr.rnic.port[0].ip[1] = ip6;
-		attr.rnic.port[0].n_ip = 2;
-		attr.rnic.port[0].mtu = f->mtu;
+		for (uint8_t p = 0; p < 2; p++)
+			attr.rnic.port[p] =
+				(struct rnic_port_config){.mac = {2, 0, 0, 0, p, (uint8_t)(i + 1)},
+					.ip = {wire_ip_from4(0x0a4d0001 + (p << 8) + i),
+						{{0xfd, 0x77, 0, p, [15] = (uint8_t)(i + 1)}}},
+					.n_ip = 2,
+					.mtu = f->mtu};
+		attr.rnic.n_ports = f->n_ports;
+		attr.more[0] = &f->second[i];
 		attr.rnic.max_qp = f->max_qp;
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
@@ -225,6 +238,7 @@ void fabric_destroy(struct fabric *f)
 		if (f->end[i].context) {
 			assert_int_equal(ibv_close_device(f->end[i].context), 0);
 			assert_int_equal(f->end[i].closed, 1);
+			assert_int_equal(f->second[i].closed, f->n_ports > 1);
 		}
 	}
 	pthread_mutex_destroy(&f->lock);
@@ -281,7 +295,7 @@ void endpoint_destroy(struct endpoint *ep)
 int endpoint_init(struct endpoint *ep)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
+		.port_num = ep->port ? ep->port : 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC};
 
@@ -298,7 +312,7 @@ int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dg
 		.min_rnr_timer = 1,
 		.max_dest_rd_atomic = 4,
 		.ah_attr = {.is_global = 1,
-			.port_num = 1,
+			.port_num = ep->port ? ep->port : 1,
 			.grh = {.dgid = *dgid, .sgid_index = (uint8_t)sgid_index, .hop_limit = 1}}};
 
 	return ibv_modify_qp(ep->qp, &attr,
@@ -322,10 +336,11 @@ int endpoint_rts(struct endpoint *ep)
 
 void endpoints_connect(struct endpoint *a, struct endpoint *b, int gid_index)
 {
+	const uint8_t port = a->port ? a->port : 1;
 	union ibv_gid ga, gb;
 
-	assert_int_equal(ibv_query_gid(a->context, 1, gid_index, &ga), 0);
-	assert_int_equal(ibv_query_gid(b->context, 1, gid_index, &gb), 0);
+	assert_int_equal(ibv_query_gid(a->context, port, gid_index, &ga), 0);
+	assert_int_equal(ibv_query_gid(b->context, port, gid_index, &gb), 0);
 	assert_int_equal(endpoint_init(a), 0);
 	assert_int_equal(endpoint_init(b), 0);
 	assert_int_equal(endpoint_rtr(a, b->qp->qp_num, &gb, gid_index), 0);
