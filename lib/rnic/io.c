@@ -132,6 +132,8 @@ static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame,
 		return neigh_rx(rnic, port, pkt, frame, now);
 	case WIRE_ICMP_ECHO:
 		return rx_echo(rnic, port, frame, pkt);
+	case WIRE_IP:
+		return mcast_query(rnic, port, frame, pkt);
 	default:
 		return RNIC_DROP_NOT_ROCE;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: which QPs of this device are attached to which. */
+/* Multicast groups: which QPs of this device are attached to which, and what others are told of it.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +8,43 @@
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/transport.h"
+#include "lib/wire/membership.h"
 #include "lib/wire/multicast.h"
+
+/* Of the port, for what is said to its link about a group: NULL if it has none of the family. */
+static const struct wire_ip *source(const struct rnic_port *port, bool ip4)
+{
+	for (unsigned i = 0; i < port->n_gid; i++)
+		if (wire_ip_is4(&port->gid[i]) == ip4) /* in IPv6 the first is link-local */
+			return &port->gid[i];
+	return NULL;
+}
+
+/* To the switches and bridges behind the port (IGMP, MLD). A report that is lost, or finds too many
+ * frames waiting, comes with the answer to the next query. */
+static void say(struct rnic *rnic, unsigned port, const struct wire_ip *group, bool joins)
+{
+	const struct wire_ip *src = source(&rnic->port[port], wire_ip_is4(group));
+	uint8_t *out;
+
+	if (src == NULL || wire_multicast_stays(group))
+		return;
+	out = rnic_reply(rnic, port);
+	if (out == NULL)
+		return;
+	rnic_reply_send(rnic, port,
+		wire_build_membership_report(
+			out, rnic->port[port].reply_cap, rnic->port[port].mac, src, group, joins));
+}
+
+bool mcast_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group)
+{
+	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
+		if (rnic->mcast[i].qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
+			return true;
+	}
+	return false;
+}
 
 static struct mcast *find(struct rnic *rnic, const struct wire_ip *group, const struct rnic_qp *qp)
 {
@@ -16,6 +53,16 @@ static struct mcast *find(struct rnic *rnic, const struct wire_ip *group, const 
 			return &rnic->mcast[i];
 	}
 	return NULL;
+}
+
+/* m: of the device's list. */
+static void forget(struct rnic *rnic, struct mcast *m)
+{
+	const struct mcast gone = *m;
+
+	*m = rnic->mcast[--rnic->n_mcast];
+	if (!mcast_member(rnic, gone.qp->port, &gone.group))
+		say(rnic, gone.qp->port, &gone.group, false);
 }
 
 int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
@@ -28,6 +75,8 @@ int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 		return 0;
 	if (rnic->n_mcast == MAX_MCAST)
 		return -ENOMEM;
+	if (!mcast_member(rnic, qp->port, group))
+		say(rnic, qp->port, group, true);
 	rnic->mcast[rnic->n_mcast++] = (struct mcast){*group, qp};
 	return 0;
 }
@@ -38,7 +87,7 @@ int rnic_qp_detach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 
 	if (m == NULL)
 		return -EINVAL;
-	*m = qp->rnic->mcast[--qp->rnic->n_mcast];
+	forget(qp->rnic, m);
 	return 0;
 }
 
@@ -48,17 +97,8 @@ void mcast_forget(struct rnic_qp *qp)
 
 	for (uint32_t i = rnic->n_mcast; i-- > 0;) {
 		if (rnic->mcast[i].qp == qp)
-			rnic->mcast[i] = rnic->mcast[--rnic->n_mcast];
+			forget(rnic, &rnic->mcast[i]);
 	}
-}
-
-bool mcast_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group)
-{
-	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
-		if (rnic->mcast[i].qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
-			return true;
-	}
-	return false;
 }
 
 unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
@@ -83,4 +123,34 @@ unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
 		taken = taken || drop == 0;
 	}
 	return taken ? 0 : drop;
+}
+
+static bool said_before(const struct rnic *rnic, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (rnic->mcast[i].qp->port == rnic->mcast[n].qp->port &&
+			wire_ip_eq(&rnic->mcast[i].group, &rnic->mcast[n].group))
+			return true;
+	return false;
+}
+
+unsigned mcast_query(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	struct wire_membership m;
+
+	if (rnic->n_mcast == 0 || pkt->ttl != 1 ||
+		wire_membership_parse(frame + pkt->l3_off, (size_t)pkt->end - pkt->l3_off, &m) <
+			0 ||
+		m.kind != MEMBERSHIP_QUERY)
+		return RNIC_DROP_NOT_ROCE;
+	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
+		const struct wire_ip *group = &rnic->mcast[i].group;
+
+		if (rnic->mcast[i].qp->port == port && wire_ip_is4(group) == m.ip4 &&
+			(wire_ip_is_zero(&m.group) || wire_ip_eq(&m.group, group)) &&
+			!said_before(rnic, i))
+			say(rnic, port, group, true);
+	}
+	return 0;
 }

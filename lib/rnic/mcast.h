@@ -22,4 +22,8 @@ void mcast_forget(struct rnic_qp *qp);
 unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now);
 
+/* What is no RoCE: a query for members is answered at once. 0, or the drop reason. */
+unsigned mcast_query(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt);
+
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/wire/membership.h"
 #include "lib/wire/psn.h"
 #include "tests/unit/rnic/net.h"
 
@@ -461,6 +462,77 @@ static void test_multicast(void **state)
 	to_group("ff0e::1234:5678", 2, "33:33:12:34:56:78");
 }
 
+/* The last report that a device sent. */
+static struct {
+	unsigned n;
+	bool joins;
+	struct wire_ip group;
+} said;
+
+static bool hear(struct net *n, int from, uint8_t *frame, size_t *len)
+{
+	struct wire_membership m;
+
+	(void)n, (void)from;
+	if (wire_membership_parse(frame + ETH_HDR_LEN, *len - ETH_HDR_LEN, &m) == 0 &&
+		wire_membership_next(&m, &said.group, &said.joins))
+		said.n++;
+	return true;
+}
+
+static unsigned ask(const char *from, const struct wire_ip *group)
+{
+	static const uint8_t mac[6] = {2, 9};
+	uint8_t frame[WIRE_MEMBERSHIP_LEN];
+	struct wire_ip src;
+	int len;
+
+	assert_int_equal(0, wire_ip_parse(from, &src));
+	len = wire_build_membership_query(frame, sizeof(frame), mac, &src, group, 1000);
+	assert_true(len > 0);
+	return rnic_rx(net.end[1].rnic, 0, frame, (size_t)len, net.now);
+}
+
+/* Switches hear who joins and who leaves, once for each group, and are answered. */
+static void test_reports(void **state)
+{
+	struct wire_ip four = wire_ip_from4(0xef810203), six, all = {0};
+	struct rnic_qp *qp;
+
+	(void)state;
+	open_ud();
+	assert_int_equal(0, wire_ip_parse("ff0e::7", &six));
+	qp = net.end[1].qp;
+	net.hook = hear;
+	said.n = 0;
+	assert_int_equal(RNIC_DROP_NOT_ROCE, ask("10.9.9.9", &all)); /* member of nothing */
+	assert_int_equal(0, rnic_qp_attach_mcast(qp, &four));
+	assert_int_equal(0, rnic_qp_attach_mcast(qp, &four));
+	net_run(&net, net.now + MS);
+	assert_int_equal(1, said.n);
+	assert_true(said.joins && wire_ip_eq(&said.group, &four));
+	assert_int_equal(0, rnic_qp_attach_mcast(qp, &six));
+	net_run(&net, net.now + MS);
+	assert_int_equal(2, said.n);
+	assert_true(said.joins && wire_ip_eq(&said.group, &six));
+	assert_int_equal(0, ask("10.9.9.9", &all));
+	net_run(&net, net.now + MS);
+	assert_int_equal(3, said.n);
+	assert_true(said.joins && wire_ip_eq(&said.group, &four));
+	assert_int_equal(0, ask("fe80::9", &six));
+	net_run(&net, net.now + MS);
+	assert_int_equal(4, said.n);
+	assert_true(said.joins && wire_ip_eq(&said.group, &six));
+	six.b[15]++; /* of another group */
+	assert_int_equal(0, ask("fe80::9", &six));
+	assert_int_equal(0, rnic_qp_detach_mcast(qp, &four));
+	net_run(&net, net.now + MS);
+	assert_int_equal(5, said.n);
+	assert_false(said.joins);
+	assert_true(wire_ip_eq(&said.group, &four));
+	net_close(&net);
+}
+
 static void test_multicast_only_ud(void **state)
 {
 	struct wire_ip group = wire_ip_from4(0xe8000001);
@@ -486,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_ud_drops),
 		cmocka_unit_test(test_bad_handles),
 		cmocka_unit_test(test_multicast),
+		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_multicast_only_ud),
 	};
 
