@@ -19,7 +19,7 @@ def addresses(node):
 
 class Topology:
     """The topology file, checked. Errors name the field."""
-    KEYS = {'': {'name', 'mtu', 'switches', 'hosts'},
+    KEYS = {'': {'name', 'mtu', 'switches', 'hosts', 'multicast'},
             'switches': {'name', 'ip', 'ip6', 'parent', 'workers'},
             'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports'}}
     namespaces = True  # hosts may have
@@ -31,6 +31,9 @@ class Topology:
         self.mtu = doc.get('mtu', 4200)
         if not isinstance(self.mtu, int) or not 576 <= self.mtu <= 9600:
             raise LabError(f'mtu: {self.mtu}, must be 576..9600')
+        self.multicast = doc.get('multicast', [])  # groups; checked by the switches' table
+        if not isinstance(self.multicast, list) or not all(isinstance(g, str) for g in self.multicast):
+            raise LabError('multicast: must be a list of group addresses')
         self.switches, self.hosts = doc.get('switches'), doc.get('hosts')
         for kind in ('switches', 'hosts'):
             rows = getattr(self, kind)
@@ -190,6 +193,8 @@ def switch_ports(topo, folder, name, impair):
             config.update({'type': 'vhost'})
         else:
             config.update({'type': 'memif', 'role': 'client' if up else 'server'})
+        if topo.multicast and any(h['name'] == port for h in topo.ports):
+            config['mcast_learn'] = True
         if impair:
             config['impair'] = {**impair, 'seed': impair.get('seed', 1) + 100 * index + i}
         ports.append(config)
@@ -224,6 +229,11 @@ def switch_tables(topo, name):
         for ip, nexthop in zip(addresses(node), addresses(topo.switch[via])) if via else ():
             route(ip, nexthop)
     tables = {'neigh': neigh}
+    # Members among hosts are learnt; between switches a group's packets go everywhere.
+    links = [p for p in ports_of(topo, name) if p == 'up' or p in topo.switch]
+    if topo.multicast and links:
+        tables['mcast_group'] = [{'key': {'group': g, 'port': p}, 'action': 'member'}
+                                 for g in topo.multicast for p in links]
     if route4:
         tables['route4'] = route4
     if route6:
