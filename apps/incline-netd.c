@@ -91,7 +91,7 @@ static int open_tap(struct kept *k, char err[PORT_ERR_LEN])
 	fd = iv_tap_open(&k->config, err);
 	if (fd < 0)
 		return fd;
-	ret = iv_netdev_init(&k->netdev, fd, k->config.mtu);
+	ret = iv_netdev_init(&k->netdev, fd, k->config.ports[0].mtu);
 	if (ret)
 		close(fd);
 	else
@@ -103,10 +103,7 @@ static int open_device(struct kept *k, char err[PORT_ERR_LEN])
 {
 	struct verbs_open_attr attr = {.name = k->config.name, .netdev = &k->netdev};
 
-	memcpy(attr.rnic.port[0].mac, k->config.mac, sizeof(attr.rnic.port[0].mac));
-	memcpy(attr.rnic.port[0].ip, k->config.ip, sizeof(attr.rnic.port[0].ip));
-	attr.rnic.port[0].n_ip = k->config.n_ip;
-	attr.rnic.port[0].mtu = k->config.mtu;
+	attr.rnic.port[0] = iv_config_port(&k->config.ports[0]);
 	k->dev = iv_dev_create(&iv_dpdk_ops, k->port, &attr, NULL);
 	if (k->dev)
 		return 0;
@@ -139,7 +136,7 @@ static void keep(struct kept *k, uint64_t now)
 		ret = k->asked;
 	} else {
 		wake_on(k->asked);
-		(void)((ret = iv_dpdk_open(&k->config, n_kept, &k->port, err)) ||
+		(void)((ret = iv_dpdk_open(&k->config, 0, n_kept, &k->port, err)) ||
 			(ret = open_tap(k, err)) || (ret = open_device(k, err)));
 	}
 	if (ret) {
@@ -200,7 +197,7 @@ static int add(char *arg)
 		fprintf(stderr, "incline-netd: %s: netdev: required here\n", k->path);
 		return -1;
 	}
-	k->config.wait_ms = CONNECT_MS;
+	k->config.ports[0].wait_ms = CONNECT_MS;
 	if (!k->config.name[0])
 		snprintf(k->config.name, sizeof(k->config.name), "netd%u", n_kept - 1);
 	return 0;

@@ -17,6 +17,7 @@ extern const struct ctl_field ctl_switch_port_config; /* a port, with the switch
 extern const struct ctl_field ctl_impair_config;      /* "impair" of a port */
 extern const struct ctl_field ctl_queue_config;       /* "queue" of a port */
 extern const struct ctl_field ctl_dscp_config;        /* "dscp" of the switch */
+extern const struct ctl_field ctl_rnic_port_config;   /* one of "ports" of an RNIC */
 extern const struct ctl_field ctl_netdev_config;      /* "netdev" of an RNIC */
 extern const struct ctl_field ctl_congestion_config;  /* "congestion" of an RNIC */
 
@@ -32,7 +33,8 @@ enum {
 	CTL_MIN_DESC = 64,
 	CTL_MTU_MIN = 576,
 	CTL_MTU_MAX = 9600,
-	CTL_MAX_RNIC_ADDRESSES = 7,
+	CTL_MAX_RNIC_ADDRESSES = 7, /* of a port */
+	CTL_MAX_RNIC_PORTS = 8,
 	CTL_MAX_NEIGHBORS = 256
 };
 

@@ -49,20 +49,41 @@ static const struct ctl_field congestion_fields[] = {
 const struct ctl_field ctl_congestion_config = {
 	"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"};
 
-static const struct ctl_field rnic_fields[] = {
-	{"mac", CTL_STRING, .required = true, .help = "unicast and not zero"},
-	{"ip", CTL_LIST, .item = CTL_STRING, .min = 0, .max = CTL_MAX_RNIC_ADDRESSES,
-		.help = "IPv4 or IPv6, each a GID, from index 1 on; GID 0 is the link-local "
-			"address made from the MAC"},
-	{"port", CTL_OBJECT, .fields = ctl_port_fields, .variants = ctl_port_types,
-		.required = true, .help = "takes mac and mtu from here unless it has its own"},
-	{"mtu", CTL_INT, .min = CTL_MTU_MIN, .max = CTL_MTU_MAX,
-		.help = "largest IP packet, not above the port's; absent: the port's"},
+/* A port's own, in the file itself if there is only one. */
+#define OF_PORT(must)                                                                            \
+	{"mac", CTL_STRING, .required = must, .help = "unicast and not zero"},                   \
+		{"ip", CTL_LIST, .item = CTL_STRING, .min = 0, .max = CTL_MAX_RNIC_ADDRESSES,    \
+			.help = "IPv4 or IPv6, each a GID, from index 1 on; GID 0 is the "       \
+				"link-local address made from the MAC"},                         \
+		{"port", CTL_OBJECT, .fields = ctl_port_fields, .variants = ctl_port_types,      \
+			.required = must,                                                        \
+			.help = "takes mac and mtu from here unless it has its own"},            \
+		{"mtu", CTL_INT, .min = CTL_MTU_MIN, .max = CTL_MTU_MAX,                         \
+			.help = "largest IP packet, not above the port's; absent: the port's"},  \
+		{"neighbors", CTL_LIST, .item = CTL_OBJECT, .fields = neighbor_fields, .min = 0, \
+			.max = CTL_MAX_NEIGHBORS,                                                \
+			.help = "peers that need no address resolution"},                        \
+	{                                                                                        \
+		"via", CTL_STRING,                                                               \
+			.help = "address of the router that packets with an outer header are "   \
+				"sent to; "                                                      \
+				"absent: straight to where that ends. RC, UC and UD send none"   \
+	}
+
+static const struct ctl_field port_fields[] = {OF_PORT(true), {0}};
+
+const struct ctl_field ctl_rnic_port_config = {
+	"ports", CTL_OBJECT, .fields = port_fields, .help = "a port of an RNIC"};
+
+static const struct ctl_field rnic_fields[] = {OF_PORT(false),
+	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = port_fields, .min = 1,
+		.max = CTL_MAX_RNIC_PORTS,
+		.help = "in place of mac, ip, port, mtu, neighbors and via, of which mac and port "
+			"are required otherwise: the ports of the device, networks apart; verbs "
+			"count them from 1. Not with netdev, nor control_lcore"},
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the device's thread does without packets: spin and pause need a core "
 			"of their own"},
-	{"neighbors", CTL_LIST, .item = CTL_OBJECT, .fields = neighbor_fields, .min = 0,
-		.max = CTL_MAX_NEIGHBORS, .help = "peers that need no address resolution"},
 	{"device", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
 		.help = "name, of A-Z a-z 0-9 _ -; absent: incline0, or with N in place of 0 for "
 			"file N of those that INCLINE_RNIC names"},

@@ -15,6 +15,7 @@ struct reader {
 	const json_t *root;
 	struct iv_config *config;
 	char *err;
+	char at[16]; /* before the names of a port's fields: "ports[1].", or "" */
 };
 
 static int refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -30,21 +31,22 @@ static int refuse(struct reader *r, const char *format, ...)
 	return -EINVAL;
 }
 
+/* where: of the port that is being read. */
 static int parse_mac(struct reader *r, const char *where, const char *text, uint8_t mac[6])
 {
 	static const uint8_t zero[6];
 
 	if (wire_mac_parse(text, mac))
-		return refuse(r, "%s: \"%.40s\" is not a MAC address", where, text);
+		return refuse(r, "%s%s: \"%.40s\" is not a MAC address", r->at, where, text);
 	if ((mac[0] & 1) || memcmp(mac, zero, sizeof(zero)) == 0)
-		return refuse(r, "%s: must be a unicast address other than zero", where);
+		return refuse(r, "%s%s: must be a unicast address other than zero", r->at, where);
 	return 0;
 }
 
 static int parse_address(struct reader *r, const char *where, const char *text, struct wire_ip *ip)
 {
 	if (wire_ip_parse(text, ip) || wire_ip_is_zero(ip))
-		return refuse(r, "%s: \"%.64s\" is not an address", where, text);
+		return refuse(r, "%s%s: \"%.64s\" is not an address", r->at, where, text);
 	return 0;
 }
 
@@ -59,10 +61,9 @@ static int read_name(struct reader *r)
 	return 0;
 }
 
-static int read_ips(struct reader *r)
+static int read_ips(struct reader *r, const json_t *from, struct iv_port_config *c)
 {
-	const json_t *list = json_object_get(r->root, "ip");
-	struct iv_config *c = r->config;
+	const json_t *list = json_object_get(from, "ip");
 	char where[32];
 
 	for (; c->n_ip < json_array_size(list); c->n_ip++) {
@@ -73,20 +74,19 @@ static int read_ips(struct reader *r)
 			return -EINVAL;
 		for (unsigned i = 0; i < c->n_ip; i++) {
 			if (wire_ip_eq(&c->ip[i], &c->ip[c->n_ip]))
-				return refuse(r, "%s: same as ip[%u]", where, i);
+				return refuse(r, "%s%s: same as ip[%u]", r->at, where, i);
 		}
 	}
 	return 0;
 }
 
-static int read_neighbors(struct reader *r)
+static int read_neighbors(struct reader *r, const json_t *from, struct iv_port_config *c)
 {
-	struct iv_config *c = r->config;
 	const json_t *v;
 	char where[48];
 	size_t i;
 
-	json_array_foreach(json_object_get(r->root, "neighbors"), i, v)
+	json_array_foreach(json_object_get(from, "neighbors"), i, v)
 	{
 		struct iv_neigh *neigh = &c->neigh[c->n_neigh++];
 		const char *ip = json_string_value(json_object_get(v, "ip"));
@@ -159,15 +159,17 @@ static int read_control_lcore(struct reader *r)
 		return refuse(r, "control_lcore: this machine has CPUs 0..%ld", cpus - 1);
 	if (v && r->config->netdev.name[0])
 		return refuse(r, "control_lcore: not together with netdev");
+	if (r->config->n_ports > 1 && (v || r->config->netdev.name[0]))
+		return refuse(
+			r, "ports: one only together with %s", v ? "control_lcore" : "netdev");
 	return 0;
 }
 
-/* The port, with the RNIC's MTU and MAC unless it has its own. */
-static int read_port(struct reader *r)
+/* The port of lib/port, with the RNIC's MTU and MAC unless it has its own. */
+static int read_lower(struct reader *r, const json_t *from, struct iv_port_config *c)
 {
-	struct iv_config *c = r->config;
 	char err[PORT_ERR_LEN];
-	json_t *port = json_copy(json_object_get(r->root, "port"));
+	json_t *port = json_copy(json_object_get(from, "port"));
 	int ret;
 
 	if (!port)
@@ -177,9 +179,10 @@ static int read_port(struct reader *r)
 	ret = port_config_parse(port, &c->port, err);
 	json_decref(port);
 	if (ret)
-		return refuse(r, "port.%s", err);
+		return refuse(r, "%sport.%s", r->at, err);
 	if (c->mtu > c->port.mtu)
-		return refuse(r, "mtu: %u is above port.mtu, %u", c->mtu, c->port.mtu);
+		return refuse(
+			r, "%smtu: %u is above %sport.mtu, %u", r->at, c->mtu, r->at, c->port.mtu);
 	if (!c->mtu)
 		c->mtu = c->port.mtu;
 	if (!c->port.has_mac) {
@@ -189,18 +192,6 @@ static int read_port(struct reader *r)
 	return 0;
 }
 
-static void read_plain(struct reader *r)
-{
-	const struct ctl_field *schema = &ctl_rnic_config;
-	struct iv_config *c = r->config;
-
-	c->mtu = (unsigned)ctl_int(schema, r->root, "mtu");
-	c->memory_mb = (unsigned)ctl_int(schema, r->root, "memory_mb");
-	c->max_qp = (unsigned)ctl_int(schema, r->root, "max_qp");
-	c->hugepages = ctl_bool(schema, r->root, "hugepages");
-	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, r->root, "idle"));
-}
-
 /* Waits to be found, instead of looking for somebody. */
 static bool is_server(const struct port_config *port)
 {
@@ -208,13 +199,86 @@ static bool is_server(const struct port_config *port)
 	       (strcmp(port->type, "memif") == 0 || strcmp(port->type, "vhost") == 0);
 }
 
-static void read_wait(struct reader *r)
+static int read_port(struct reader *r, const json_t *from)
 {
-	const json_t *v = json_object_get(r->root, "wait_ms");
+	const struct ctl_field *schema = &ctl_rnic_port_config;
+	struct iv_port_config *c = &r->config->ports[r->config->n_ports];
+	const char *via = ctl_text(schema, from, "via");
+	const json_t *wait = json_object_get(r->root, "wait_ms");
 
-	r->config->wait_ms = v                             ? (unsigned)json_integer_value(v)
-			     : is_server(&r->config->port) ? 0
-							   : WAIT_DEFAULT;
+	c->mtu = (unsigned)ctl_int(schema, from, "mtu");
+	if (parse_mac(r, "mac", ctl_text(schema, from, "mac"), c->mac) ||
+		(via && parse_address(r, "via", via, &c->via)) || read_ips(r, from, c) ||
+		read_neighbors(r, from, c) || read_lower(r, from, c))
+		return -EINVAL;
+	c->wait_ms = wait                  ? (unsigned)json_integer_value(wait)
+		     : is_server(&c->port) ? 0
+					   : WAIT_DEFAULT;
+	for (unsigned i = 0; i < r->config->n_ports; i++) {
+		const struct iv_port_config *other = &r->config->ports[i];
+
+		if (memcmp(other->mac, c->mac, sizeof(c->mac)) == 0)
+			return refuse(r, "%smac: same as ports[%u].mac", r->at, i);
+		if (strcmp(other->port.name, c->port.name) == 0)
+			return refuse(r, "%sport.name: same as ports[%u].port.name", r->at, i);
+	}
+	r->config->n_ports++;
+	return 0;
+}
+
+/* What the file says of its one port, as an object of "ports". */
+static json_t *only_port(struct reader *r)
+{
+	json_t *port = json_object();
+
+	for (const struct ctl_field *f = ctl_rnic_port_config.fields; port && f->name; f++) {
+		json_t *v = json_object_get(r->root, f->name);
+
+		if (v)
+			json_object_set(port, f->name, v);
+		else if (f->required)
+			refuse(r, "%s: is missing", f->name);
+		if (!v && f->required) {
+			json_decref(port);
+			return NULL;
+		}
+	}
+	return port;
+}
+
+static int read_ports(struct reader *r)
+{
+	json_t *list = json_object_get(r->root, "ports"), *port;
+	size_t i;
+	int ret;
+
+	if (!list) {
+		port = only_port(r);
+		ret = port ? read_port(r, port) : -EINVAL;
+		json_decref(port);
+		return ret;
+	}
+	for (const struct ctl_field *f = ctl_rnic_port_config.fields; f->name; f++)
+		if (json_object_get(r->root, f->name))
+			return refuse(r, "%s: not together with ports", f->name);
+	json_array_foreach(list, i, port)
+	{
+		snprintf(r->at, sizeof(r->at), "ports[%u].", (unsigned)i);
+		if (read_port(r, port))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static void read_plain(struct reader *r)
+{
+	const struct ctl_field *schema = &ctl_rnic_config;
+	struct iv_config *c = r->config;
+
+	c->memory_mb = (unsigned)ctl_int(schema, r->root, "memory_mb");
+	c->max_qp = (unsigned)ctl_int(schema, r->root, "max_qp");
+	c->hugepages = ctl_bool(schema, r->root, "hugepages");
+	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, r->root, "idle"));
 }
 
 static int read_root(struct reader *r)
@@ -227,13 +291,20 @@ static int read_root(struct reader *r)
 		return refuse(r, "%s", text);
 	}
 	read_plain(r);
-	if (read_name(r) ||
-		parse_mac(r, "mac", ctl_text(&ctl_rnic_config, r->root, "mac"), r->config->mac) ||
-		read_ips(r) || read_neighbors(r) || read_port(r) || read_congestion(r) ||
-		read_netdev(r) || read_control_lcore(r))
+	if (read_name(r) || read_ports(r) || read_congestion(r) || read_netdev(r) ||
+		read_control_lcore(r))
 		return -EINVAL;
-	read_wait(r);
 	return 0;
+}
+
+struct rnic_port_config iv_config_port(const struct iv_port_config *config)
+{
+	struct rnic_port_config port = {
+		.n_ip = config->n_ip, .mtu = config->mtu, .via = config->via};
+
+	memcpy(port.mac, config->mac, sizeof(port.mac));
+	memcpy(port.ip, config->ip, sizeof(port.ip));
+	return port;
 }
 
 int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR])
@@ -244,6 +315,7 @@ int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFI
 	int ret;
 
 	static_assert(RNIC_MAX_GID - 1 == (int)CTL_MAX_RNIC_ADDRESSES, "as the table says");
+	static_assert(RNIC_MAX_PORTS == (int)CTL_MAX_RNIC_PORTS, "as the table says");
 	static_assert(IV_MAX_NEIGH == (int)CTL_MAX_NEIGHBORS, "as the table says");
 	memset(config, 0, sizeof(*config));
 	json = json_load_file(path, JSON_REJECT_DUPLICATES, &at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The JSON file that INCLINE_RNIC names: one RNIC on one port. Its fields are those of
+/* The JSON file that INCLINE_RNIC names: one RNIC on one port or several. Its fields are those of
  * ctl_rnic_config (lib/ctl/config.h, docs/rnic-config.md); keys that begin with '#' are comments,
  * any other is refused by name. */
 #ifndef VERBS_CONFIG_H
@@ -21,17 +21,23 @@ struct iv_netdev_config {
 	unsigned prefix4, prefix6;
 };
 
-struct iv_config {
-	char name[IV_NAME_LEN]; /* "": the default */
+struct iv_port_config {
 	uint8_t mac[6];
 	struct wire_ip ip[RNIC_MAX_GID - 1];
 	unsigned n_ip;
 	unsigned mtu;
-	enum port_idle idle;
+	struct wire_ip via; /* zero: none */
 	struct iv_neigh neigh[IV_MAX_NEIGH];
 	unsigned n_neigh;
 	struct port_config port;
 	unsigned wait_ms;
+};
+
+struct iv_config {
+	char name[IV_NAME_LEN]; /* "": the default */
+	struct iv_port_config ports[RNIC_MAX_PORTS];
+	unsigned n_ports;
+	enum port_idle idle;
 	unsigned memory_mb;
 	bool hugepages;
 	unsigned max_qp;
@@ -39,6 +45,9 @@ struct iv_config {
 	struct iv_netdev_config netdev;
 	unsigned control_lcore; /* IV_NO_LCORE: not apart */
 };
+
+/* What lib/rnic is to know of the port. */
+struct rnic_port_config iv_config_port(const struct iv_port_config *config);
 
 /* 0, or -errno with "file: field: reason" in err and nothing in config to be used. */
 int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR]);

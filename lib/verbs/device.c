@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device: the rnic, its ports, who owns them at a time, and the turn that moves frames. */
+/* A device: the rnic, its ports, who owns them at a time, and whose turn it is. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,15 +13,10 @@
 #include "lib/verbs/split.h"
 
 enum {
-	LINK_CHECK_NS = 100 * 1000 * 1000,
-	DOWN_CHECK_NS = 1000 * 1000,
-	RECONNECT_NS = 500 * 1000 * 1000,
 	SLEEP_US = 100,         /* of the thread, while there are queue pairs */
 	SLEEP_QUIET_US = 500,   /* no frame for QUIET_NS */
 	SLEEP_ASIDE_US = 400,   /* while the application polls */
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
-	TX_TURN = 64,           /* frames sent per turn */
-	NETDEV_TURN = 32,       /* of these, of the network interface */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
 	EMPTY_NAP = 192,        /* and before napping, if others do the work */
 	NAP_US = 20,
@@ -96,128 +91,6 @@ static bool try_own(struct iv_dev *dev)
 
 /* ---- the turn ---- */
 
-/* The port is shared with a network interface. */
-static void receive_shared(struct iv_dev *dev, const struct verbs_rx_frame *frame, uint64_t now)
-{
-	const unsigned readers = rnic_readers(dev->rnic, 0, frame->data, frame->len);
-
-	if (readers & STACK_READS)
-		iv_netdev_write(dev->netdev, frame->data, frame->len);
-	if (readers & RNIC_READS)
-		rnic_rx(dev->rnic, 0, frame->data, frame->len, now);
-}
-
-static unsigned receive_port(struct iv_dev *dev, unsigned index, uint64_t now)
-{
-	void *const port = dev->ports[index].handle;
-	struct verbs_rx_frame frames[VERBS_BURST];
-	const unsigned n = dev->ops->rx_burst(port, frames, VERBS_BURST);
-
-	for (unsigned i = 0; i < n; i++) {
-		if (dev->netdev)
-			receive_shared(dev, &frames[i], now);
-		else
-			rnic_rx(dev->rnic, index, frames[i].data, frames[i].len, now);
-	}
-	if (n)
-		dev->ops->rx_free(port, frames, n);
-	return n;
-}
-
-static unsigned receive(struct iv_dev *dev, uint64_t now)
-{
-	unsigned n = 0;
-
-	if (dev->split)
-		return iv_split_receive(dev->split, now);
-	for (unsigned i = 0; i < dev->n_ports; i++)
-		n += receive_port(dev, i, now);
-	return n;
-}
-
-/* Passes on what the ports have taken, now or earlier. */
-static void flush(struct iv_dev *dev, const unsigned sent[RNIC_MAX_PORTS])
-{
-	for (unsigned i = 0; i < dev->n_ports; i++) {
-		struct iv_port *port = &dev->ports[i];
-
-		if (sent[i] || port->tx_left)
-			port->tx_left = dev->ops->tx_flush(port->handle);
-	}
-}
-
-static unsigned transmit(struct iv_dev *dev, uint64_t now)
-{
-	unsigned room[RNIC_MAX_PORTS], sent[RNIC_MAX_PORTS] = {0}, ports = 0, total = 0;
-	struct rnic_frame frame;
-
-	if (dev->split)
-		return iv_split_transmit(dev->split, now);
-	for (unsigned i = 0; i < dev->n_ports; i++) {
-		room[i] = dev->ops->tx_room(dev->ports[i].handle);
-		ports |= room[i] ? 1u << i : 0;
-	}
-	for (; ports && total < TX_TURN && rnic_tx(dev->rnic, ports, &frame, now); total++) {
-		dev->ops->tx(dev->ports[frame.port].handle, &frame);
-		if (++sent[frame.port] == room[frame.port])
-			ports &= ~(1u << frame.port);
-	}
-	flush(dev, sent);
-	return total;
-}
-
-static bool tx_left(const struct iv_dev *dev)
-{
-	unsigned left = 0;
-
-	for (unsigned i = 0; i < dev->n_ports; i++)
-		left |= dev->ports[i].tx_left;
-	return left != 0;
-}
-
-static unsigned transmit_shared(struct iv_dev *dev, uint64_t now)
-{
-	struct rnic_frame frame;
-	unsigned sent = 0, room;
-
-	if (!iv_netdev_due(dev->netdev, now))
-		return 0;
-	room = dev->ops->tx_room(dev->port);
-	if (room > NETDEV_TURN)
-		room = NETDEV_TURN;
-	for (; sent < room && iv_netdev_read(dev->netdev, &frame, now); sent++)
-		dev->ops->tx(dev->port, &frame);
-	if (sent)
-		dev->ports[0].tx_left = dev->ops->tx_flush(dev->port);
-	return sent;
-}
-
-static void check_link(struct iv_dev *dev, unsigned index, uint64_t now)
-{
-	struct iv_port *port = &dev->ports[index];
-
-	if (!port->link && dev->ops->reconnect && !dev->split &&
-		now - port->tried_ns >= RECONNECT_NS) {
-		port->tried_ns = now;
-		dev->ops->reconnect(port->handle);
-	}
-	port->link = dev->ops->link_up(port->handle);
-	rnic_port_set(dev->rnic, index, port->link, now);
-}
-
-/* A link that comes is wanted at once: until the rnic knows of it, it loses what it has to send. */
-static void check_links(struct iv_dev *dev, uint64_t now)
-{
-	if (now - dev->link_ns < (dev->all_up ? LINK_CHECK_NS : DOWN_CHECK_NS))
-		return;
-	dev->link_ns = now;
-	dev->all_up = true;
-	for (unsigned i = 0; i < dev->n_ports; i++) {
-		check_link(dev, i, now);
-		dev->all_up = dev->all_up && dev->ports[i].link;
-	}
-}
-
 static uint64_t deadline(const struct iv_dev *dev)
 {
 	uint64_t rnic = rnic_deadline(dev->rnic), cm = dev->cm ? iv_cm_deadline(dev) : UINT64_MAX;
@@ -228,7 +101,7 @@ static uint64_t deadline(const struct iv_dev *dev)
 /* All but sending. */
 static unsigned take_in(struct iv_dev *dev, uint64_t now)
 {
-	unsigned work = receive(dev, now);
+	unsigned work = iv_receive(dev, now);
 
 	if (rnic_deadline(dev->rnic) <= now) {
 		rnic_timer(dev->rnic, now);
@@ -248,17 +121,17 @@ static unsigned split_turn(struct iv_dev *dev, uint64_t now)
 		work += take_in(dev, now);
 	else if (iv_split_must_settle(dev->split, deadline(dev) <= now))
 		return work;
-	return work + transmit(dev, now);
+	return work + iv_transmit(dev, now);
 }
 
 static unsigned whole_turn(struct iv_dev *dev, uint64_t now)
 {
 	unsigned work = take_in(dev, now);
 
-	if (work || tx_left(dev) || rnic_has_work(dev->rnic))
-		work += transmit(dev, now);
+	if (work || iv_tx_left(dev) || rnic_has_work(dev->rnic))
+		work += iv_transmit(dev, now);
 	if (dev->netdev)
-		work += transmit_shared(dev, now);
+		work += iv_transmit_shared(dev, now);
 	return work;
 }
 
@@ -268,7 +141,7 @@ unsigned iv_turn(struct iv_dev *dev)
 	const unsigned work = dev->split ? split_turn(dev, now) : whole_turn(dev, now);
 
 	if (dev->ops->link_up)
-		check_links(dev, now);
+		iv_check_links(dev, now);
 	atomic_store_explicit(&dev->deadline, deadline(dev), memory_order_relaxed);
 	return work;
 }
@@ -317,7 +190,7 @@ void iv_kick(struct iv_dev *dev)
 		if (!try_own(dev))
 			break;
 		if (!dev->dead)
-			transmit(dev, dev->ops->now(dev->port));
+			iv_transmit(dev, dev->ops->now(dev->port));
 		let_go(dev);
 	} while (look_again(dev, ++turns));
 }

@@ -261,9 +261,9 @@ const struct verbs_port_ops iv_dpdk_ops = {
 
 /* ---- life ---- */
 
-static unsigned mbufs_of(const struct iv_config *config)
+static unsigned mbufs_of(const struct iv_config *config, unsigned index)
 {
-	return port_pool_need(&config->port, 1) + SLACK_MBUFS +
+	return port_pool_need(&config->ports[index].port, 1) + SLACK_MBUFS +
 	       (config->control_lcore != IV_NO_LCORE ? VERBS_RX_HELD : 0);
 }
 
@@ -280,12 +280,25 @@ static unsigned buffer_mtu(const struct port_config *c)
 	return slot;
 }
 
-static int start_eal(const struct iv_config *config, unsigned n_ports, char err[PORT_ERR_LEN])
+/* MB for the packets of all ports: mbuf, headroom and pool overhead besides the frame. */
+static unsigned memory_of(const struct iv_config *config)
+{
+	unsigned mb = 0;
+
+	for (unsigned i = 0; i < config->n_ports; i++) {
+		const size_t bytes =
+			mbufs_of(config, i) * ((size_t)buffer_mtu(&config->ports[i].port) + 640);
+
+		mb += (unsigned)(bytes >> 20) + 2;
+	}
+	return mb;
+}
+
+static int start_eal(const struct iv_config *config, unsigned n_devices, char err[PORT_ERR_LEN])
 {
 	struct port_eal eal = {
 		.program = config->name,
 		.hugepages = config->hugepages,
-		.pci = config->port.pci[0] != '\0',
 		.memory_mb = config->memory_mb,
 	};
 	sigset_t all, old;
@@ -293,12 +306,10 @@ static int start_eal(const struct iv_config *config, unsigned n_ports, char err[
 
 	if (port_eal_started())
 		return 0;
-	if (!eal.memory_mb) {
-		/* mbuf, headroom and pool overhead besides the frame; then rings and the EAL. */
-		const size_t bytes = mbufs_of(config) * ((size_t)buffer_mtu(&config->port) + 640);
-
-		eal.memory_mb = n_ports * ((unsigned)(bytes >> 20) + 2) + 46;
-	}
+	for (unsigned i = 0; i < config->n_ports; i++)
+		eal.pci = eal.pci || config->ports[i].port.pci[0];
+	if (!eal.memory_mb) /* then rings and the EAL */
+		eal.memory_mb = n_devices * memory_of(config) + 46;
 	/* The EAL's helper threads must not take the application's signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -307,16 +318,17 @@ static int start_eal(const struct iv_config *config, unsigned n_ports, char err[
 	return ret;
 }
 
-int iv_dpdk_open(const struct iv_config *config, unsigned n_ports, struct iv_dpdk **out,
-	char err[PORT_ERR_LEN])
+int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devices,
+	struct iv_dpdk **out, char err[PORT_ERR_LEN])
 {
+	const struct iv_port_config *own = &config->ports[index];
 	static unsigned opened;
 	char pool_name[24];
 	struct iv_dpdk *p;
-	const uint64_t until = port_now_ns() + config->wait_ms * 1000000ull;
+	const uint64_t until = port_now_ns() + own->wait_ms * 1000000ull;
 	struct rte_mempool *pool;
 	sigset_t all, old;
-	int ret = start_eal(config, n_ports, err);
+	int ret = start_eal(config, n_devices, err);
 
 	if (ret)
 		return ret;
@@ -326,14 +338,14 @@ int iv_dpdk_open(const struct iv_config *config, unsigned n_ports, struct iv_dpd
 		return -ENOMEM;
 	}
 	snprintf(pool_name, sizeof(pool_name), "rnic%u", opened++);
-	pool = port_pool_create(pool_name, mbufs_of(config), buffer_mtu(&config->port), err);
+	pool = port_pool_create(pool_name, mbufs_of(config, index), buffer_mtu(&own->port), err);
 	if (!pool) {
 		free(p);
 		return -ENOMEM;
 	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = port_open(&config->port, pool, config->wait_ms, &p->port, err);
+	ret = port_open(&own->port, pool, own->wait_ms, &p->port, err);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret) {
 		rte_mempool_free(pool);

@@ -10,10 +10,10 @@ extern const struct verbs_port_ops iv_dpdk_ops;
 
 /* Starts the EAL at the first call in the process. -errno with the reason. The port stays up until
  * iv_dpdk_close at exit: the EAL can be started only once, and memif peers come back faster.
- * n_ports: how many such ports the process is going to have at a time. One at a time opens or
- * closes. */
-int iv_dpdk_open(const struct iv_config *config, unsigned n_ports, struct iv_dpdk **port,
-	char err[PORT_ERR_LEN]);
+ * index: of the port among the configuration's. n_devices: how many such devices the process is
+ * going to have at a time. One at a time opens or closes. */
+int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devices,
+	struct iv_dpdk **port, char err[PORT_ERR_LEN]);
 
 /* Waits until the peer has had time to take the last frames from a shared-memory ring, then closes:
  * what is in the ring then is lost, and with it the last acknowledgements. */

@@ -22,8 +22,8 @@ struct env_dev {
 	struct iv_device device;
 	struct iv_config config;
 	char *path;
-	int claim;            /* the lock on path, until the process ends; -1: not had */
-	struct iv_dpdk *port; /* from the first open to exit */
+	int claim; /* the lock on path, until the process ends; -1: not had */
+	struct iv_dpdk *port[RNIC_MAX_PORTS]; /* from the first open to exit */
 	struct iv_netdev netdev;
 	bool has_netdev; /* likewise */
 };
@@ -105,7 +105,7 @@ static int read_dev(const char *path, unsigned index, struct env_dev **out)
 	}
 	if (!d->config.name[0])
 		snprintf(d->config.name, sizeof(d->config.name), "incline%u", index);
-	iv_device_init(&d->device, d->config.name, d->config.mac);
+	iv_device_init(&d->device, d->config.name, d->config.ports[0].mac);
 	*out = d;
 	return 0;
 }
@@ -246,9 +246,10 @@ static void at_exit(void)
 
 		if (d->device.dev && !exit_device(d->device.dev))
 			return;
-		if (d->port)
-			iv_dpdk_close(d->port);
-		d->port = NULL;
+		for (unsigned p = 0; p < d->config.n_ports && d->port[p]; p++) {
+			iv_dpdk_close(d->port[p]);
+			d->port[p] = NULL;
+		}
 	}
 	iv_dpdk_exit();
 }
@@ -264,11 +265,12 @@ static void after_fork(void)
 			close(d->claim);
 		if (d->has_netdev)
 			close(d->netdev.fd);
-		if (d->port)
-			iv_dpdk_forked(d->port);
+		for (unsigned p = 0; p < d->config.n_ports && d->port[p]; p++) {
+			iv_dpdk_forked(d->port[p]);
+			d->port[p] = NULL;
+		}
 		d->claim = -1;
 		d->has_netdev = false;
-		d->port = NULL;
 	}
 }
 
@@ -294,14 +296,20 @@ static int open_netdev(struct env_dev *d, char err[PORT_ERR_LEN])
 	fd = iv_tap_open(&d->config, err);
 	if (fd < 0)
 		return fd;
-	ret = iv_netdev_init(&d->netdev, fd, d->config.mtu);
+	ret = iv_netdev_init(&d->netdev, fd, d->config.ports[0].mtu);
 	if (ret)
 		close(fd);
 	d->has_netdev = ret == 0;
 	return ret;
 }
 
-static int open_port(struct env_dev *d)
+static bool all_open(const struct env_dev *d)
+{
+	return d->port[d->config.n_ports - 1] && (d->has_netdev || !d->config.netdev.name[0]);
+}
+
+/* Those that were opened before an error stay for the next attempt. */
+static int open_ports(struct env_dev *d)
 {
 	char err[PORT_ERR_LEN] = "out of memory";
 	int ret;
@@ -311,7 +319,7 @@ static int open_port(struct env_dev *d)
 			d->config.name);
 		return -ENODEV;
 	}
-	if (d->port && (d->has_netdev || !d->config.netdev.name[0]))
+	if (all_open(d))
 		return 0;
 	if (!env.pid) {
 		atexit(at_exit);
@@ -322,8 +330,9 @@ static int open_port(struct env_dev *d)
 	if (ret)
 		return ret;
 	opening_port = true;
-	if (!d->port)
-		ret = iv_dpdk_open(&d->config, env.n, &d->port, err);
+	for (unsigned p = 0; p < d->config.n_ports && !ret; p++)
+		if (!d->port[p])
+			ret = iv_dpdk_open(&d->config, p, env.n, &d->port[p], err);
 	opening_port = false;
 	if (ret == 0)
 		ret = open_netdev(d, err);
@@ -337,8 +346,12 @@ static int add_neighbors(const struct env_dev *d, struct iv_dev *dev)
 	int ret = 0;
 
 	iv_own(dev);
-	for (unsigned i = 0; i < d->config.n_neigh && !ret; i++)
-		ret = rnic_neigh_add(dev->rnic, 0, &d->config.neigh[i].ip, d->config.neigh[i].mac);
+	for (unsigned p = 0; p < d->config.n_ports; p++) {
+		const struct iv_port_config *c = &d->config.ports[p];
+
+		for (unsigned i = 0; i < c->n_neigh && !ret; i++)
+			ret = rnic_neigh_add(dev->rnic, p, &c->neigh[i].ip, c->neigh[i].mac);
+	}
 	iv_disown(dev);
 	return ret;
 }
@@ -348,15 +361,17 @@ static int open_env(struct env_dev *d)
 	const struct iv_config *c = &d->config;
 	struct verbs_open_attr attr = {.thread = true, .idle = c->idle};
 	struct iv_dev *dev;
-	int ret = open_port(d);
+	int ret = open_ports(d);
 
 	if (ret || d->device.dev)
 		return ret;
 	attr.netdev = d->has_netdev ? &d->netdev : NULL;
-	memcpy(attr.rnic.port[0].mac, c->mac, sizeof(c->mac));
-	memcpy(attr.rnic.port[0].ip, c->ip, sizeof(c->ip));
-	attr.rnic.port[0].n_ip = c->n_ip;
-	attr.rnic.port[0].mtu = c->mtu;
+	for (unsigned p = 0; p < c->n_ports; p++) {
+		attr.rnic.port[p] = iv_config_port(&c->ports[p]);
+		if (p > 0)
+			attr.more[p - 1] = d->port[p];
+	}
+	attr.rnic.n_ports = c->n_ports;
 	attr.rnic.max_qp = c->max_qp;
 	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;
 	attr.rnic.max_mr = MAX_MR;
@@ -365,7 +380,7 @@ static int open_env(struct env_dev *d)
 	attr.control_lcore = c->control_lcore;
 	if (getrandom(&attr.rnic.seed, sizeof(attr.rnic.seed), 0) != sizeof(attr.rnic.seed))
 		attr.rnic.seed = port_now_ns();
-	dev = iv_dev_create(&iv_dpdk_ops, d->port, &attr, &d->device);
+	dev = iv_dev_create(&iv_dpdk_ops, d->port[0], &attr, &d->device);
 	if (!dev) {
 		ret = -errno;
 		if (attr.split && ret == -EINVAL)

@@ -256,6 +256,18 @@ unsigned iv_max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns);
 /* A caller found nothing n times in a row. */
 void iv_idle(struct iv_dev *dev, unsigned n);
 
+/* ---- frames.c: by the owner ---- */
+
+/* Up to a burst from each port into the rnic; up to some frames out of it, and how many a port
+ * still has from earlier turns. How many there were. */
+unsigned iv_receive(struct iv_dev *dev, uint64_t now);
+unsigned iv_transmit(struct iv_dev *dev, uint64_t now);
+bool iv_tx_left(const struct iv_dev *dev);
+/* Of the network interface. */
+unsigned iv_transmit_shared(struct iv_dev *dev, uint64_t now);
+/* Tells the rnic of links that have changed, if it is time to look. */
+void iv_check_links(struct iv_dev *dev, uint64_t now);
+
 /* ---- context.c ---- */
 
 struct ibv_context *iv_ctx_open(struct iv_dev *dev);

@@ -46,8 +46,8 @@ bool iv_netdev_due(const struct iv_netdev *netdev, uint64_t now);
 unsigned iv_netdev_stats(const struct iv_netdev *netdev, struct inc_dv_stat *stats, unsigned n);
 
 /* Attaches to the tap device of that name in the network namespace of the calling thread, or makes
- * one that goes with the process, and sees that it is up and has this MAC, MTU and the addresses.
- * What is right already is left alone: then no privilege is needed but to be the tap's owner.
+ * one that goes with the process, and sees that it is up and has MAC, MTU and addresses of the
+ * port. What is right already is left alone: then no privilege is needed but to be the tap's owner.
  * Returns the file descriptor, or -errno with "netdev: NAME: reason" in err. */
 int iv_tap_open(const struct iv_config *config, char err[PORT_ERR_LEN]);
 

@@ -68,10 +68,11 @@ static int set_mac(const struct tap *t)
 	struct ifreq ifr = request(t);
 
 	if (ioctl(t->ctl, SIOCGIFHWADDR, &ifr) == 0 &&
-		memcmp(ifr.ifr_hwaddr.sa_data, t->config->mac, sizeof(t->config->mac)) == 0)
+		memcmp(ifr.ifr_hwaddr.sa_data, t->config->ports[0].mac,
+			sizeof(t->config->ports[0].mac)) == 0)
 		return 0;
 	ifr.ifr_hwaddr.sa_family = ARPHRD_ETHER;
-	memcpy(ifr.ifr_hwaddr.sa_data, t->config->mac, sizeof(t->config->mac));
+	memcpy(ifr.ifr_hwaddr.sa_data, t->config->ports[0].mac, sizeof(t->config->ports[0].mac));
 	return ioctl(t->ctl, SIOCSIFHWADDR, &ifr) ? fail(t, errno, "cannot set its MAC") : 0;
 }
 
@@ -79,9 +80,9 @@ static int set_mtu(const struct tap *t)
 {
 	struct ifreq ifr = request(t);
 
-	if (ioctl(t->ctl, SIOCGIFMTU, &ifr) == 0 && ifr.ifr_mtu == (int)t->config->mtu)
+	if (ioctl(t->ctl, SIOCGIFMTU, &ifr) == 0 && ifr.ifr_mtu == (int)t->config->ports[0].mtu)
 		return 0;
-	ifr.ifr_mtu = (int)t->config->mtu;
+	ifr.ifr_mtu = (int)t->config->ports[0].mtu;
 	return ioctl(t->ctl, SIOCSIFMTU, &ifr) ? fail(t, errno, "cannot set its MTU") : 0;
 }
 
@@ -165,14 +166,14 @@ static int add_address(const struct tap *t, const struct wire_ip *ip)
 
 static int set_addresses(const struct tap *t)
 {
-	for (unsigned i = 0; i < t->config->n_ip; i++) {
+	for (unsigned i = 0; i < t->config->ports[0].n_ip; i++) {
 		char what[WIRE_IP_STRLEN + 32], text[WIRE_IP_STRLEN];
 		int ret;
 
-		if (has_address(t, &t->config->ip[i]))
+		if (has_address(t, &t->config->ports[0].ip[i]))
 			continue;
-		ret = add_address(t, &t->config->ip[i]);
-		wire_ip_format(&t->config->ip[i], text, sizeof(text));
+		ret = add_address(t, &t->config->ports[0].ip[i]);
+		wire_ip_format(&t->config->ports[0].ip[i], text, sizeof(text));
 		snprintf(what, sizeof(what), "cannot add %s", text);
 		if (ret)
 			return fail(t, -ret, what);

@@ -98,8 +98,18 @@ class Programs(unittest.TestCase):
                      "role": name},
         }
         config.update(fields)
+        self.write(name, config)
+
+    def write(self, name, config):
         with open(self.path(name + ".json"), "w", encoding="utf-8") as f:
             json.dump(config, f)
+
+    def two_ports(self, name):
+        host = {"server": 10, "client": 11}[name]
+        self.write(name, {"ports": [
+            {"mac": f"02:00:00:00:0{i}:{host:02x}", "ip": [f"10.77.{i}.{host}"],
+             "port": {"name": f"p{i}", "type": "memif", "role": name,
+                      "socket": self.path(f"memif{i}.sock")}} for i in range(2)]})
 
     def start(self, name, *args):
         env = dict(os.environ, LD_PRELOAD=self.library, INCLINE_RNIC=self.path(name + ".json"),
@@ -113,11 +123,11 @@ class Programs(unittest.TestCase):
         p = self.start(name, *args)
         return p.communicate(timeout=PATIENCE)[0], p.returncode
 
-    def start_pair(self, *args, program="ibv_rc_pingpong"):
+    def start_pair(self, *args, program="ibv_rc_pingpong", config=None):
         """A pingpong server, and the client as soon as the server listens."""
         port = free_tcp_port()
-        self.config("server")
-        self.config("client")
+        for name in ("server", "client"):
+            (config or self.config)(name)
         server = self.start("server", program, "-p", str(port), *args)
         end = time.monotonic() + PATIENCE
         while not listening(port):
@@ -127,8 +137,9 @@ class Programs(unittest.TestCase):
         return server, self.start("client", program, "-p", str(port), *args,
                                   "127.0.0.1")
 
-    def pingpong(self, *args, iters=1000, program="ibv_rc_pingpong"):
-        server, client = self.start_pair("-n", str(iters), *args, program=program)
+    def pingpong(self, *args, iters=1000, program="ibv_rc_pingpong", config=None):
+        server, client = self.start_pair("-n", str(iters), *args, program=program,
+                                         config=config)
         outs = [client.communicate(timeout=PATIENCE)[0]]
         if client.returncode:
             server.kill()  # it may wait for ever
@@ -164,6 +175,17 @@ class Programs(unittest.TestCase):
                      "LINK_UP (5)", "::ffff:10.77.0.12, RoCE v2", "fd77::c, RoCE v2",
                      "ATOMIC_HCA"):
             self.assertIn(text, out)
+
+    def test_second_port(self):
+        self.pingpong("-i", "2", "-g", "1", config=self.two_ports)
+        for name in ("server", "client"):
+            with open(self.path(name + ".stats"), encoding="utf-8") as f:
+                ports = json.load(f)["ports"]
+            self.assertEqual(len(ports), 2)
+            self.assertEqual((ports[0]["tx_frames"], ports[0]["rx_frames"]), (0, 0))
+            self.assertGreaterEqual(ports[1]["tx_frames"], 1000)
+            self.assertGreaterEqual(ports[1]["rx_frames"], 1000)
+            self.assertEqual(ports[1]["rx_drops"], 0)
 
     def test_bad_file_is_said_once(self):
         self.config("client", ipp=[])

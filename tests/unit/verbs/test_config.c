@@ -33,6 +33,9 @@ static int read_text(const char *text, struct iv_config *config)
 #define PORT "\"port\":{\"name\":\"p0\",\"type\":\"memif\",\"socket\":\"/tmp/s\"}"
 #define MAC "\"mac\":\"02:00:00:00:00:0a\""
 
+#define PORT2 "\"port\":{\"name\":\"p1\",\"type\":\"null\"}"
+#define MAC2 "\"mac\":\"02:00:00:00:00:0b\""
+
 static void smallest(void **state)
 {
 	struct iv_config c;
@@ -40,23 +43,55 @@ static void smallest(void **state)
 	(void)state;
 	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
 	assert_string_equal(c.name, "");
-	assert_int_equal(c.mac[5], 0x0a);
-	assert_int_equal(c.n_ip, 0);
-	assert_int_equal(c.mtu, 4200);
-	assert_int_equal(c.port.mtu, 4200);
+	assert_int_equal(c.ports[0].mac[5], 0x0a);
+	assert_int_equal(c.ports[0].n_ip, 0);
+	assert_int_equal(c.ports[0].mtu, 4200);
+	assert_int_equal(c.ports[0].port.mtu, 4200);
 	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
-	assert_int_equal(c.wait_ms, 10000);
+	assert_int_equal(c.ports[0].wait_ms, 10000);
 	assert_int_equal(c.control_lcore, IV_NO_LCORE);
 	assert_int_equal(c.max_qp, 16384);
-	assert_true(c.port.has_mac); /* the RNIC's */
-	assert_memory_equal(c.port.mac, c.mac, 6);
+	assert_true(c.ports[0].port.has_mac); /* the RNIC's */
+	assert_memory_equal(c.ports[0].port.mac, c.ports[0].mac, 6);
 	assert_int_equal(read_text("{" MAC ",\"port\":{\"name\":\"p0\",\"type\":\"memif\","
 				   "\"socket\":\"/tmp/s\",\"role\":\"server\"}}",
 				 &c),
 		0);
-	assert_int_equal(c.wait_ms, 0); /* a server's link comes with its client */
+	assert_int_equal(c.ports[0].wait_ms, 0); /* a server's link comes with its client */
 	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
 	assert_int_equal(c.control_lcore, 0);
+}
+
+static void several_ports(void **state)
+{
+	struct rnic_port_config port;
+	struct iv_config c;
+
+	(void)state;
+	assert_int_equal(read_text("{\"max_qp\":10,\"ports\":["
+				   "{" MAC "," PORT ",\"ip\":[\"10.0.0.1\"],\"mtu\":1500},"
+				   "{" MAC2 "," PORT2 ",\"ip\":[\"10.0.0.1\",\"fd00::1\"],"
+				   "\"via\":\"fd00::ff\",\"# x\":1,\"neighbors\":"
+				   "[{\"ip\":\"fd00::ff\",\"mac\":\"02:00:00:00:00:01\"}]}]}",
+				 &c),
+		0);
+	assert_int_equal(c.n_ports, 2);
+	assert_int_equal(c.ports[0].mtu, 1500);
+	assert_int_equal(c.ports[0].port.mtu, 1500);
+	assert_int_equal(c.ports[0].wait_ms, 10000);
+	assert_int_equal(c.ports[1].mtu, 4200);
+	assert_int_equal(c.ports[1].mac[5], 0x0b);
+	assert_int_equal(c.ports[1].port.mac[5], 0x0b);
+	assert_int_equal(c.ports[1].n_ip, 2);
+	assert_int_equal(c.ports[1].n_neigh, 1);
+	port = iv_config_port(&c.ports[1]);
+	assert_int_equal(port.via.b[15], 0xff);
+	assert_int_equal(port.n_ip, 2);
+	assert_int_equal(port.ip[1].b[15], 1);
+	assert_int_equal(port.mtu, 4200);
+	/* One, too, with what goes with one. */
+	assert_int_equal(read_text("{\"ports\":[{" MAC "," PORT "}],\"control_lcore\":0}", &c), 0);
+	assert_int_equal(c.n_ports, 1);
 }
 
 static void netdev(void **state)
@@ -128,19 +163,19 @@ static void everything(void **state)
 			&c),
 		0);
 	assert_string_equal(c.name, "rnic_1");
-	assert_int_equal(c.n_ip, 2);
+	assert_int_equal(c.ports[0].n_ip, 2);
 	assert_int_equal(wire_ip_parse("fd77::10", &ip), 0);
-	assert_memory_equal(&c.ip[1], &ip, sizeof(ip));
-	assert_int_equal(c.mtu, 1500);
-	assert_int_equal(c.port.mtu, 2000);
-	assert_int_equal(c.port.mac[5], 0x0b);
+	assert_memory_equal(&c.ports[0].ip[1], &ip, sizeof(ip));
+	assert_int_equal(c.ports[0].mtu, 1500);
+	assert_int_equal(c.ports[0].port.mtu, 2000);
+	assert_int_equal(c.ports[0].port.mac[5], 0x0b);
 	assert_int_equal(c.idle, PORT_IDLE_SPIN);
-	assert_int_equal(c.wait_ms, 0);
+	assert_int_equal(c.ports[0].wait_ms, 0);
 	assert_int_equal(c.memory_mb, 512);
 	assert_true(c.hugepages);
 	assert_int_equal(c.max_qp, 65536);
-	assert_int_equal(c.n_neigh, 1);
-	assert_int_equal(c.neigh[0].mac[5], 1);
+	assert_int_equal(c.ports[0].n_neigh, 1);
+	assert_int_equal(c.ports[0].neigh[0].mac[5], 1);
 }
 
 static void mistakes_are_named(void **state)
@@ -154,6 +189,25 @@ static void mistakes_are_named(void **state)
 		{"{" PORT "}", "mac: is missing"},
 		{"{" MAC "," MAC "," PORT "}", "duplicate"},
 		{"{" MAC "," PORT ",\"extra\":1}", "extra"},
+		{"{\"ports\":[]}", "ports: must have 1..8 items"},
+		{"{\"ports\":{}}", "ports: must be"},
+		{"{\"ports\":[{" MAC "}]}", "ports[0].port: is missing"},
+		{"{" MAC ",\"ports\":[{" MAC "," PORT "}]}", "mac: not together with ports"},
+		{"{\"mtu\":1500,\"ports\":[{" MAC "," PORT "}]}", "mtu: not together with ports"},
+		{"{\"ports\":[{" MAC "," PORT ",\"idle\":\"spin\"}]}", "ports[0].idle"},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC "," PORT2 "}]}",
+			"ports[1].mac: same as ports[0].mac"},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT "}]}",
+			"ports[1].port.name: same as ports[0].port.name"},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 ",\"ip\":[\"x\"]}]}",
+			"ports[1].ip[0]: \"x\""},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 ",\"via\":\"::\"}]}",
+			"ports[1].via: \"::\""},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],\"control_lcore\":0}",
+			"ports: one only together with control_lcore"},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],"
+		 "\"netdev\":{\"name\":\"t\"}}",
+			"ports: one only together with netdev"},
 		{"{\"mac\":5," PORT "}", "mac: must be string"},
 		{"{\"mac\":\"02:00\"," PORT "}", "mac: \"02:00\""},
 		{"{\"mac\":\"01:00:00:00:00:01\"," PORT "}", "mac: must be a unicast"},
@@ -257,6 +311,7 @@ int main(void)
 		cmocka_unit_test(shipped_files),
 		cmocka_unit_test(smallest),
 		cmocka_unit_test(everything),
+		cmocka_unit_test(several_ports),
 		cmocka_unit_test(netdev),
 		cmocka_unit_test(congestion),
 		cmocka_unit_test(congestion_defaults),

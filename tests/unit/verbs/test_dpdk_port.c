@@ -77,7 +77,7 @@ static void lowered_mtu(void **state)
 	if (iv_config_read(path, &config, config_err))
 		fail_msg("%s", config_err);
 	unlink(path);
-	if (iv_dpdk_open(&config, 1, &port, err))
+	if (iv_dpdk_open(&config, 0, 1, &port, err))
 		fail_msg("%s", err);
 	assert_true(sends(port, MTU + HDR, false));
 	assert_true(sends(port, MTU + HDR + TAG, true));

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames between the ports of a device and its rnic, and the links of the ports. */
+#include "lib/verbs/netdev.h"
+#include "lib/verbs/split.h"
+
+enum {
+	LINK_CHECK_NS = 100 * 1000 * 1000,
+	DOWN_CHECK_NS = 1000 * 1000,
+	RECONNECT_NS = 500 * 1000 * 1000,
+	TX_TURN = 64,     /* frames sent per turn */
+	NETDEV_TURN = 32, /* of these, of the network interface */
+};
+
+/* The port is shared with a network interface. */
+static void receive_shared(struct iv_dev *dev, const struct verbs_rx_frame *frame, uint64_t now)
+{
+	const unsigned readers = rnic_readers(dev->rnic, 0, frame->data, frame->len);
+
+	if (readers & STACK_READS)
+		iv_netdev_write(dev->netdev, frame->data, frame->len);
+	if (readers & RNIC_READS)
+		rnic_rx(dev->rnic, 0, frame->data, frame->len, now);
+}
+
+static unsigned receive_port(struct iv_dev *dev, unsigned index, uint64_t now)
+{
+	void *const port = dev->ports[index].handle;
+	struct verbs_rx_frame frames[VERBS_BURST];
+	const unsigned n = dev->ops->rx_burst(port, frames, VERBS_BURST);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (dev->netdev)
+			receive_shared(dev, &frames[i], now);
+		else
+			rnic_rx(dev->rnic, index, frames[i].data, frames[i].len, now);
+	}
+	if (n)
+		dev->ops->rx_free(port, frames, n);
+	return n;
+}
+
+unsigned iv_receive(struct iv_dev *dev, uint64_t now)
+{
+	unsigned n = 0;
+
+	if (dev->split)
+		return iv_split_receive(dev->split, now);
+	for (unsigned i = 0; i < dev->n_ports; i++)
+		n += receive_port(dev, i, now);
+	return n;
+}
+
+/* Passes on what the ports have taken, now or earlier. */
+static void flush(struct iv_dev *dev, const unsigned sent[RNIC_MAX_PORTS])
+{
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		struct iv_port *port = &dev->ports[i];
+
+		if (sent[i] || port->tx_left)
+			port->tx_left = dev->ops->tx_flush(port->handle);
+	}
+}
+
+unsigned iv_transmit(struct iv_dev *dev, uint64_t now)
+{
+	unsigned room[RNIC_MAX_PORTS], sent[RNIC_MAX_PORTS] = {0}, ports = 0, total = 0;
+	struct rnic_frame frame;
+
+	if (dev->split)
+		return iv_split_transmit(dev->split, now);
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		room[i] = dev->ops->tx_room(dev->ports[i].handle);
+		ports |= room[i] ? 1u << i : 0;
+	}
+	for (; ports && total < TX_TURN && rnic_tx(dev->rnic, ports, &frame, now); total++) {
+		dev->ops->tx(dev->ports[frame.port].handle, &frame);
+		if (++sent[frame.port] == room[frame.port])
+			ports &= ~(1u << frame.port);
+	}
+	flush(dev, sent);
+	return total;
+}
+
+bool iv_tx_left(const struct iv_dev *dev)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < dev->n_ports; i++)
+		left |= dev->ports[i].tx_left;
+	return left != 0;
+}
+
+unsigned iv_transmit_shared(struct iv_dev *dev, uint64_t now)
+{
+	struct rnic_frame frame;
+	unsigned sent = 0, room;
+
+	if (!iv_netdev_due(dev->netdev, now))
+		return 0;
+	room = dev->ops->tx_room(dev->port);
+	if (room > NETDEV_TURN)
+		room = NETDEV_TURN;
+	for (; sent < room && iv_netdev_read(dev->netdev, &frame, now); sent++)
+		dev->ops->tx(dev->port, &frame);
+	if (sent)
+		dev->ports[0].tx_left = dev->ops->tx_flush(dev->port);
+	return sent;
+}
+
+static void check_link(struct iv_dev *dev, unsigned index, uint64_t now)
+{
+	struct iv_port *port = &dev->ports[index];
+
+	if (!port->link && dev->ops->reconnect && !dev->split &&
+		now - port->tried_ns >= RECONNECT_NS) {
+		port->tried_ns = now;
+		dev->ops->reconnect(port->handle);
+	}
+	port->link = dev->ops->link_up(port->handle);
+	rnic_port_set(dev->rnic, index, port->link, now);
+}
+
+/* A link that comes is wanted at once: until the rnic knows of it, it loses what it has to send. */
+void iv_check_links(struct iv_dev *dev, uint64_t now)
+{
+	if (now - dev->link_ns < (dev->all_up ? LINK_CHECK_NS : DOWN_CHECK_NS))
+		return;
+	dev->link_ns = now;
+	dev->all_up = true;
+	for (unsigned i = 0; i < dev->n_ports; i++) {
+		check_link(dev, i, now);
+		dev->all_up = dev->all_up && dev->ports[i].link;
+	}
+}
