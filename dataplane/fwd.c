@@ -75,6 +75,8 @@ static void add_sizes(struct sizes *s, const struct table_rows *rows, bool hosts
 	}
 }
 
+/* An entry is the index of an adjacency or of a second-level table: what has too many of these for
+ * two bytes has entries of four. */
 static int create_fibs(struct build *b, const struct sizes *s)
 {
 	static unsigned serial;
@@ -84,13 +86,14 @@ static int create_fibs(struct build *b, const struct sizes *s)
 
 	if (s->n4 > FEW_PREFIXES) {
 		c4.type = RTE_FIB_DIR24_8;
-		c4.dir24_8.nh_sz = RTE_FIB_DIR24_8_2B;
 		c4.dir24_8.num_tbl8 = s->tbl8_4 + TBL8_SPARE;
+		c4.dir24_8.nh_sz =
+			c4.dir24_8.num_tbl8 > MAX_ADJ ? RTE_FIB_DIR24_8_4B : RTE_FIB_DIR24_8_2B;
 	}
 	if (s->n6 > FEW_PREFIXES) {
 		c6.type = RTE_FIB6_TRIE;
-		c6.trie.nh_sz = RTE_FIB6_TRIE_2B;
 		c6.trie.num_tbl8 = s->tbl8_6 + TBL8_SPARE;
+		c6.trie.nh_sz = c6.trie.num_tbl8 > MAX_ADJ ? RTE_FIB6_TRIE_4B : RTE_FIB6_TRIE_2B;
 	}
 	snprintf(name, sizeof(name), "fwd4.%u", serial);
 	b->fwd->fib4 = rte_fib_create(name, SOCKET_ID_ANY, &c4);

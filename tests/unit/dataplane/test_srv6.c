@@ -52,7 +52,7 @@ static int start(void **state)
 	struct table_entry e;
 
 	(void)state;
-	sw = h_start(3, NULL, NULL);
+	sw = h_start(3, "{'memory_mb':512}", NULL); /* many_locators takes it */
 	via("fcbb:bb00:542a::", 48, 1);
 	via("fcbb:bb00:5155::", 48, 2);
 	e = row("fcbb:bb00:5012::", 48, UN);
@@ -439,7 +439,7 @@ static void rows(void **state)
 /* Enough for the direct lookup table: its prefixes end between the levels of the tree, too. */
 static void many_locators(void **state)
 {
-	enum { N = 1000 };
+	enum { N = 12000 }; /* more second-level tables than two bytes count */
 	struct table_update *u = calloc(N, sizeof(*u));
 	struct table_error err;
 	struct frame f;
@@ -454,7 +454,7 @@ static void many_locators(void **state)
 	}
 	assert_int_equal(table_write(sw->tables, u, N, &err), 0);
 	free(u);
-	for (unsigned i = 0; i < N; i += 37) {
+	for (unsigned i = 0; i < N; i += 379) {
 		snprintf(text, sizeof(text), "fcbb:bb00:5012:%x:1::", 0x1000 + i);
 		h_exchange(sw, 0, b, to(b, text, 59, 64, "x", 1), 1 + i % 2, &f);
 		snprintf(text, sizeof(text), "fcbb:bb00:%x:1::", 0x1000 + i);
