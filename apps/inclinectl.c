@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inclinectl: the command line of a running switch. */
 #include "apps/inclinectl.h"
+#include "lib/ctl/manager_schema.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,6 +12,7 @@
 struct options {
 	const char *socket, *file;
 	bool json, keep, interactive;
+	bool given; /* socket is, by an option */
 	double watch_s, timeout_s;
 };
 
@@ -19,7 +21,14 @@ struct link {
 	const char *socket;
 	unsigned timeout_ms;
 	struct ctl_client *client;
+	struct link *manager; /* for its methods; NULL: this is to it */
 };
+
+/* Of a switch it is if both have it. */
+static bool is_managers(const char *method)
+{
+	return !ctl_find(&ctl_switch_schema, method) && ctl_find(&ctl_manager_schema, method);
+}
 
 static int call(void *arg, const char *method, const json_t *params, json_t **result,
 	struct ctl_error *error)
@@ -27,6 +36,8 @@ static int call(void *arg, const char *method, const json_t *params, json_t **re
 	struct link *l = arg;
 	int rc = 0;
 
+	if (l->manager && is_managers(method))
+		l = l->manager;
 	/* The switch closes connections that are silent for long. */
 	if (l->client && !ctl_is_open(l->client)) {
 		ctl_close(l->client);
@@ -49,7 +60,9 @@ static const char usage_text[] =
 	"\n"
 	"  -s, --socket PATH    control socket; default $INCLINE_SOCKET, or " CTL_DEFAULT_SOCKET
 	"\n"
-	"                       (or tcp:HOST:PORT)\n"
+	"                       (or tcp:HOST:PORT); for \"job\" and \"topology\" that of a "
+	"manager:\n"
+	"                       default $INCLINE_MANAGER, or " CTL_DEFAULT_MANAGER "\n"
 	"  -j, --json           print results as JSON; also after a command\n"
 	"  -i, --interactive    read commands from the terminal, with completion and history\n"
 	"  -f, --file FILE      run the commands in a file, one per line (- for standard input)\n"
@@ -84,6 +97,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		switch (c) {
 		case 's':
 			o->socket = optarg;
+			o->given = true;
 			break;
 		case 'j':
 			o->json = true;
@@ -141,7 +155,13 @@ int main(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
-	struct link link = {.socket = o.socket, .timeout_ms = (unsigned)(o.timeout_s * 1000)};
+	const char *manager = getenv("INCLINE_MANAGER");
+	struct link to_manager = {.timeout_ms = (unsigned)(o.timeout_s * 1000)};
+	struct link link = {
+		.socket = o.socket, .timeout_ms = to_manager.timeout_ms, .manager = &to_manager};
+	to_manager.socket = o.given                 ? o.socket
+			    : manager && manager[0] ? manager
+						    : CTL_DEFAULT_MANAGER;
 	struct cli cli = {.call = call,
 		.arg = &link,
 		.out = stdout,
@@ -160,6 +180,7 @@ int main(int argc, char **argv)
 		rc = cli_run(&cli, n, words);
 	cli_forget(&cli);
 	ctl_close(link.client);
+	ctl_close(to_manager.client);
 	if (fflush(stdout) || ferror(stdout)) {
 		fputs("error: standard output: cannot be written\n", stderr);
 		return CLI_FAILED;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "apps/inclinectl_cmd.h"
+#include "lib/ctl/manager_schema.h"
 
 /* ---- the list of commands ---- */
 
@@ -18,22 +19,28 @@ static int by_words(const void *a, const void *b)
 		((const struct cli_command *)a)->words, ((const struct cli_command *)b)->words);
 }
 
-static void build_commands(void)
+static void add_methods(const struct ctl_schema *s)
 {
-	const struct ctl_schema *s = &ctl_switch_schema;
-	unsigned most = s->n;
-
-	for (const struct cli_own *own = cli_own; own->words; own++)
-		most++;
-	commands = calloc(most, sizeof(commands[0]));
-	if (!commands)
-		return;
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->methods[i].command)
 			commands[n_commands++] =
 				(struct cli_command){.words = s->methods[i].command,
 					.method = &s->methods[i],
 					.help = s->methods[i].help};
+}
+
+static void build_commands(void)
+{
+	const struct ctl_schema *s = &ctl_switch_schema;
+	unsigned most = s->n + ctl_manager_schema.n;
+
+	for (const struct cli_own *own = cli_own; own->words; own++)
+		most++;
+	commands = calloc(most, sizeof(commands[0]));
+	if (!commands)
+		return;
+	add_methods(s);
+	add_methods(&ctl_manager_schema);
 	for (const struct cli_own *own = cli_own; own->words; own++)
 		commands[n_commands++] = (struct cli_command){.words = own->words,
 			.method = ctl_find(s, own->method),

@@ -329,6 +329,15 @@ uint64_t mgr_jobs_find(const struct mgr_jobs *js, const char *name)
 	return r ? r->epoch : 0;
 }
 
+uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch)
+{
+	const struct mgr_run *r = js->run;
+
+	while (r != NULL && r->epoch >= epoch)
+		r = r->next;
+	return r ? r->epoch : 0;
+}
+
 unsigned mgr_jobs_count(const struct mgr_jobs *js)
 {
 	return js->n_runs;

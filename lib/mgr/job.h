@@ -152,6 +152,8 @@ bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_vie
 /* Epoch of a job's last run, 0: none is known. */
 uint64_t mgr_jobs_find(const struct mgr_jobs *js, const char *name);
 unsigned mgr_jobs_count(const struct mgr_jobs *js);
+/* The newest epoch below this one, 0: there is none. */
+uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch);
 
 /* In a line: its phase; its tree, mode, switches and memory, or why not and what would have to
  * change; why it is over. -ENOENT: no such job. */

@@ -155,13 +155,12 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 
 unsigned sw_n_ports(const struct sw *sw)
 {
-	(void)sw;
-	return 2;
+	return sw && sw->n_ports ? sw->n_ports : 2;
 }
 
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 {
-	if (i > 1)
+	if (i >= (sw ? sw_n_ports(sw) : SW_MAX_PORTS))
 		return -ENOENT;
 	/* The DPDK id differs from the index, so that a mix-up shows. */
 	*port = (struct sw_port){.id = (uint16_t)(i + 4),
@@ -170,6 +169,8 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 		.link = i == 0 && !(sw && sw->unplugged),
 		.rx_packets = 10 + i,
 		.rx_bytes = 1ULL << (50 + 10 * i)};
+	if (sw && sw->n_ports)
+		port->link = !(sw->cut >> i & 1);
 	snprintf(port->name, sizeof(port->name), "p%u", i);
 	snprintf(port->type, sizeof(port->type), "null");
 	return 0;
@@ -478,9 +479,8 @@ int sw_group_find(struct sw *sw, const char *name)
 
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 {
-	(void)sw;
-	*size = 65536;
-	*used = 1024;
+	*size = sw->arena ? sw->arena : 65536;
+	*used = sw->arena ? 0 : 1024;
 }
 
 void fake_switch_arrived(struct sw *sw, unsigned slot, uint32_t psn, uint64_t eps)

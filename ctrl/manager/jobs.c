@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What ranks say, and what they hear. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/manager/priv.h"
+#include "lib/ctl/manager_schema.h"
+#include "lib/wire/ip.h"
+
+enum { MAX_ADOPTED = 16384 };
+
+const char *mg_phase_name(enum mgr_phase phase)
+{
+	static const char *const names[] = {
+		"joining", "installing", "connecting", "starting", "active", "ring", "over"};
+
+	return names[phase];
+}
+
+/* ---- jobs from before ---- */
+
+struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t epoch)
+{
+	struct mg_adopted *a;
+
+	LIST_FOREACH(a, &m->adopted, link)
+	if (a->epoch == epoch && !strcmp(a->job, job))
+		return a;
+	return NULL;
+}
+
+static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epoch)
+{
+	struct mg_adopted *a;
+
+	if (m->n_adopted == MAX_ADOPTED || m->now - m->started >= 5 * m->heartbeat_ns)
+		return NULL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	snprintf(a->job, sizeof(a->job), "%s", job);
+	a->epoch = epoch;
+	LIST_INSERT_HEAD(&m->adopted, a, link);
+	m->n_adopted++;
+	mg_say(m, "job %s, epoch %llu, runs since before this manager", job,
+		(unsigned long long)epoch);
+	return a;
+}
+
+void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why)
+{
+	mg_say(m, "job %s, epoch %llu, is over: %s", a->job, (unsigned long long)a->epoch, why);
+	mg_end_everywhere(m, a->job, a->epoch, false);
+	/* With nobody to claim it, it goes when the switches next tell what they have. */
+	LIST_REMOVE(a, link);
+	m->n_adopted--;
+	free(a);
+}
+
+/* ---- what they hear ---- */
+
+static json_t *plan_json(const struct manager *m, const struct mgr_plan *plan)
+{
+	return json_pack("{s:s,s:i,s:i,s:o}", "mode", mgr_mode_name(plan->size.mode), "M",
+		(int)plan->size.m, "W", (int)plan->size.w, "switches",
+		mg_tree_json(m, &plan->tree));
+}
+
+static json_t *state_json(const struct manager *m, uint64_t epoch)
+{
+	char line[MGR_LINE_LEN + 64] = "";
+	struct mgr_run_view v;
+	json_t *out;
+
+	if (!mgr_jobs_view(m->jobs, epoch, &v))
+		return NULL;
+	if (mgr_jobs_find(m->jobs, v.job->name) == epoch)
+		mgr_jobs_explain(m->jobs, v.job->name, line, sizeof(line));
+	else
+		snprintf(line, sizeof(line), "%s, epoch %llu, over: it was set up anew",
+			v.job->name, (unsigned long long)epoch);
+	out = json_pack("{s:o,s:s,s:o}", "epoch", ctl_u64(epoch), "phase", mg_phase_name(v.phase),
+		"line", rpc_text(line));
+	if (v.phase == MGR_CONNECTING && v.plan)
+		json_object_set_new(out, "plan", plan_json(m, v.plan));
+	return out;
+}
+
+/* ---- what they say ---- */
+
+static void stand_for(struct manager *m, const char *job, uint64_t epoch, unsigned rank)
+{
+	struct manager_peer *p = m->peer;
+
+	if (!p)
+		return;
+	if (!p->joined)
+		LIST_INSERT_HEAD(&m->peers, p, link);
+	p->joined = true;
+	p->epoch = epoch;
+	p->rank = rank;
+	snprintf(p->job, sizeof(p->job), "%s", job);
+}
+
+static void let_go(struct manager_peer *p)
+{
+	if (p->joined)
+		LIST_REMOVE(p, link);
+	p->joined = false;
+}
+
+static unsigned wished_modes(const char *mode)
+{
+	if (!mode)
+		return MGR_MODE_II | MGR_MODE_III;
+	return !strcmp(mode, "I") ? MGR_MODE_I : !strcmp(mode, "II") ? MGR_MODE_II : MGR_MODE_III;
+}
+
+static int read_join(struct manager *m, const json_t *params, struct mgr_job *job,
+	struct mgr_rank *rank, struct rpc_error *e)
+{
+	const struct mg_host *host;
+	char text[MANAGER_IP_LEN];
+	struct wire_ip ip;
+
+	if (wire_ip_parse(rpc_string(params, "ip"), &ip))
+		return rpc_fail(e, -EINVAL, "ip", "is not an IP address");
+	host = mg_host_by_ip(m, wire_ip_format(&ip, text, sizeof(text)));
+	if (!host)
+		return rpc_fail(e, -ENOENT, "ip", "%s is no host's of this fabric", text);
+	*job = (struct mgr_job){.n_ranks = (unsigned)rpc_int(params, "ranks", 0),
+		.shape = m->shape,
+		.want_bps = (uint64_t)rpc_int(params, "mbps", 0) * 1000000,
+		.duty = (unsigned)rpc_int(params, "duty", MGR_DUTY)};
+	snprintf(job->name, sizeof(job->name), "%s", rpc_string(params, "job"));
+	job->shape.mtu = (unsigned)rpc_int(params, "mtu", 0);
+	job->shape.m = (unsigned)rpc_int(params, "M", 0);
+	job->shape.reproducible = rpc_bool(params, "reproducible", false);
+	job->shape.half = rpc_bool(params, "half", true);
+	*rank = (struct mgr_rank){.rank = (unsigned)rpc_int(params, "rank", 0),
+		.at = {host->node, -1},
+		.modes = wished_modes(rpc_string(params, "mode"))};
+	ctl_get_u64(json_object_get(params, "who"), &rank->who);
+	return 0;
+}
+
+static int join(struct manager *m, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	struct mg_adopted *a, *next;
+	struct mgr_rank rank;
+	struct mgr_job job;
+	uint64_t epoch;
+	int rc = read_join(m, params, &job, &rank, e);
+
+	if (rc)
+		return rc;
+	for (a = LIST_FIRST(&m->adopted); a; a = next) {
+		next = LIST_NEXT(a, link);
+		if (!strcmp(a->job, job.name))
+			mg_adopted_end(m, a, "a rank joined anew");
+	}
+	rc = mgr_jobs_join(m->jobs, &job, &rank, m->now, &epoch);
+	if (rc == -EINVAL)
+		return rpc_fail(e, rc, "",
+			"makes no sense, or is not what the other ranks of the job have said");
+	if (rc)
+		return rpc_fail(e, rc, "", "too many jobs, the limit is %d", MANAGER_MAX_RUNS);
+	stand_for(m, job.name, epoch, rank.rank);
+	mg_act(m);
+	*result = state_json(m, epoch);
+	return *result ? 0 : rpc_fail(e, -ESTALE, "", "the job is over");
+}
+
+/* A sign of life of a rank that the manager does not know: it has been there longer. */
+static int adopted_state(struct manager *m, const char *job, uint64_t epoch, unsigned rank,
+	json_t **result, struct rpc_error *e)
+{
+	struct mg_adopted *a = mg_adopted_find(m, job, epoch) ?: adopt(m, job, epoch);
+
+	if (!a)
+		return rpc_fail(e, -ESTALE, "epoch", "%llu of job \"%s\" is over",
+			(unsigned long long)epoch, job);
+	a->seen = m->now;
+	stand_for(m, job, epoch, rank);
+	*result = json_pack("{s:o,s:s,s:s}", "epoch", ctl_u64(epoch), "phase", "adopted", "line",
+		"it runs since before the manager was started");
+	return 0;
+}
+
+static int from_rank(struct manager *m, const char *method, const json_t *params, json_t **result,
+	struct rpc_error *e)
+{
+	const unsigned rank = (unsigned)rpc_int(params, "rank", 0);
+	const bool leaves = !strcmp(method, "job.leave");
+	const char *job = rpc_string(params, "job");
+	struct mgr_run_view v;
+	uint64_t epoch = 0;
+	int rc;
+
+	ctl_get_u64(json_object_get(params, "epoch"), &epoch);
+	if (!mgr_jobs_view(m->jobs, epoch, &v)) {
+		rc = adopted_state(m, job, epoch, rank, result, e);
+		if (!rc && leaves)
+			let_go(m->peer);
+		return rc;
+	}
+	if (strcmp(v.job->name, job) != 0)
+		return rpc_fail(
+			e, -ESTALE, "epoch", "%llu is another job's", (unsigned long long)epoch);
+	if (leaves)
+		rc = mgr_jobs_leave(m->jobs, epoch, rank, m->now);
+	else
+		rc = !strcmp(method, "job.ready")
+			     ? mgr_jobs_ready(m->jobs, epoch, rank, m->now)
+			     : mgr_jobs_heartbeat(m->jobs, epoch, rank, m->now);
+	if (rc == -EINVAL)
+		return rpc_fail(e, rc, "rank", "%u has not joined, or has left", rank);
+	if (!leaves && rc == 0)
+		stand_for(m, job, epoch, rank);
+	else if (m->peer)
+		let_go(m->peer);
+	mg_act(m);
+	*result = leaves ? json_object() : state_json(m, epoch);
+	return *result ? 0 : rpc_fail(e, -ESTALE, "epoch", "is over");
+}
+
+int mg_call(
+	void *arg, const char *method, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	static const char *const ranks[] = {"job.heartbeat", "job.ready", "job.leave"};
+	struct manager *m = arg;
+
+	if (!strcmp(method, "job.join"))
+		return join(m, params, result, e);
+	for (unsigned i = 0; i < 3; i++)
+		if (!strcmp(method, ranks[i]))
+			return from_rank(m, method, params, result, e);
+	return mg_show(m, method, params, result, e);
+}
+
+/* ---- time ---- */
+
+/* A connection that is there is a sign of life. */
+void mg_jobs_tick(struct manager *m)
+{
+	struct mg_adopted *a, *next;
+	struct manager_peer *p, *after;
+
+	for (p = LIST_FIRST(&m->peers); p; p = after) {
+		after = LIST_NEXT(p, link);
+		a = mg_adopted_find(m, p->job, p->epoch);
+		if (a)
+			a->seen = m->now;
+		else if (mgr_jobs_heartbeat(m->jobs, p->epoch, p->rank, m->now))
+			let_go(p);
+	}
+	for (a = LIST_FIRST(&m->adopted); a; a = next) {
+		next = LIST_NEXT(a, link);
+		if (m->now - a->seen >= MGR_MISSED * m->heartbeat_ns)
+			mg_adopted_end(m, a, "its ranks were not heard of any more");
+	}
+}
+
+void manager_gone(struct manager *m, struct manager_peer *peer)
+{
+	(void)m;
+	let_go(peer);
+}

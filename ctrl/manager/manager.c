@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctrl/manager/manager.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/manager/priv.h"
+#include "lib/ctl/manager_schema.h"
+
+static const uint64_t MS = 1000000, ANSWER_MS = 3000, RETRY_MS = 500, LINGER_MS = 60000;
+
+void mg_say(struct manager *m, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	m->io.say(m->io.arg, line);
+}
+
+static const char *text_of(const json_t *config, const char *name)
+{
+	return ctl_text(&ctl_manager_config, config, name);
+}
+
+static uint64_t int_of(const json_t *config, const char *name)
+{
+	return (uint64_t)ctl_int(&ctl_manager_config, config, name);
+}
+
+int manager_create(const json_t *config, const struct manager_io *io, uint64_t first_epoch,
+	uint64_t now, struct manager **out, char err[MANAGER_ERR_LEN])
+{
+	struct manager *m = calloc(1, sizeof(*m));
+	int rc;
+
+	snprintf(err, MANAGER_ERR_LEN, "out of memory");
+	if (!m)
+		return -ENOMEM;
+	m->io = *io;
+	m->now = m->started = now;
+	m->heartbeat_ns = int_of(config, "heartbeat_ms") * MS;
+	m->shape = (struct mgr_shape){.hop_ns = int_of(config, "hop_ns"),
+		.loss_ppm = (unsigned)int_of(config, "loss_ppm")};
+	m->policy = mgr_policy_find(text_of(config, "policy"));
+	LIST_INIT(&m->peers);
+	LIST_INIT(&m->adopted);
+	rc = mg_fabric_open(m, config, err);
+	if (!rc) {
+		const struct mgr_jobs_config jobs = {.policy = m->policy,
+			.max_runs = MANAGER_MAX_RUNS,
+			.first_epoch = first_epoch,
+			.heartbeat_ns = m->heartbeat_ns,
+			.join_ns = int_of(config, "join_ms") * MS,
+			.answer_ns = ANSWER_MS * MS,
+			.retry_ns = RETRY_MS * MS,
+			.drain_ns = int_of(config, "drain_ms") * MS,
+			.linger_ns = LINGER_MS * MS};
+
+		m->jobs = mgr_jobs_new(m->g, m->b, m->p, &jobs);
+		rc = m->jobs ? 0 : -ENOMEM;
+	}
+	if (rc) {
+		manager_destroy(m);
+		return rc;
+	}
+	*out = m;
+	return 0;
+}
+
+void manager_destroy(struct manager *m)
+{
+	struct mg_adopted *a;
+
+	if (!m)
+		return;
+	while ((a = LIST_FIRST(&m->adopted))) {
+		LIST_REMOVE(a, link);
+		free(a);
+	}
+	mgr_jobs_free(m->jobs);
+	mg_fabric_close(m);
+	free(m);
+}
+
+unsigned manager_n_switches(const struct manager *m)
+{
+	return m->n_sw;
+}
+
+const char *manager_control(const struct manager *m, unsigned i)
+{
+	return m->sw[i].control;
+}
+
+/* Over TCP nobody is asked who he is: what ranks need, and nothing of others. */
+static int may(
+	void *arg, const struct ctl_method *method, const json_t *params, struct rpc_error *e)
+{
+	const struct manager *m = arg;
+
+	(void)params;
+	if (!m->peer || !m->peer->restricted || method->tcp == CTL_TCP_ANY)
+		return 0;
+	rpc_fail(e, -EPERM, "", "not allowed over TCP: use the UNIX socket");
+	e->code = CTL_NOT_ALLOWED;
+	return -EPERM;
+}
+
+char *manager_line(
+	struct manager *m, struct manager_peer *peer, const char *line, size_t len, uint64_t now)
+{
+	static const struct rpc_service service = {&ctl_manager_schema, may, mg_call};
+	char *out;
+
+	m->now = now;
+	m->peer = peer;
+	out = rpc_handle_line(&service, m, line, len);
+	m->peer = NULL;
+	mg_act(m);
+	return out;
+}
+
+void manager_tick(struct manager *m, uint64_t now)
+{
+	m->now = now;
+	mg_jobs_tick(m);
+	mg_switches_tick(m);
+	mg_act(m);
+}

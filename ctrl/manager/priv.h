@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside the manager: fabric.c knows the graph, switches.c talks with agents, jobs.c with ranks,
+ * show.c tells operators. */
+#ifndef MANAGER_PRIV_H
+#define MANAGER_PRIV_H
+
+#include "ctrl/manager/manager.h"
+#include "lib/ctl/rpc.h"
+#include "lib/mgr/job.h"
+
+enum { MANAGER_MAX_RUNS = 16384, MANAGER_CONTROL_LEN = 108, MANAGER_IP_LEN = 46 };
+
+struct mg_switch {
+	char name[MGR_NAME_LEN], control[MANAGER_CONTROL_LEN], ip[MANAGER_IP_LEN];
+	unsigned node;
+	struct mgr_node is;    /* as the graph has it */
+	bool connected, known; /* known: it has said hello on this connection */
+	uint64_t heard, asked; /* when last */
+	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
+};
+
+struct mg_host {
+	char name[MGR_NAME_LEN], ip[MANAGER_IP_LEN];
+	unsigned node;
+};
+
+/* A job that was there before this manager was: its ranks have said so. */
+struct mg_adopted {
+	LIST_ENTRY(mg_adopted) link;
+	char job[MGR_NAME_LEN];
+	uint64_t epoch, seen;
+};
+
+struct manager {
+	struct manager_io io;
+	uint64_t heartbeat_ns, started;
+	struct mgr_shape shape; /* of the fabric: the rest is the job's */
+	struct mgr_graph *g;
+	struct mgr_book *b;
+	struct mgr_place *p;
+	struct mgr_jobs *jobs;
+	const struct mgr_policy *policy;
+	unsigned n_sw, n_hosts;
+	struct mg_switch *sw;
+	struct mg_host *host;
+	LIST_HEAD(, manager_peer) peers; /* that have joined */
+	LIST_HEAD(, mg_adopted) adopted;
+	unsigned n_adopted;
+	uint64_t now;              /* of the call that is being served */
+	struct manager_peer *peer; /* whose request that is */
+};
+
+void __attribute__((format(printf, 2, 3))) mg_say(struct manager *m, const char *fmt, ...);
+
+/* ---- fabric.c ---- */
+
+int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR_LEN]);
+void mg_fabric_close(struct manager *m);
+struct mg_switch *mg_switch_of(struct manager *m, unsigned node); /* NULL: none */
+const struct mg_host *mg_host_by_ip(const struct manager *m, const char *ip);
+/* What a switch has said of itself. -EPROTO: nonsense. */
+int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
+void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up);
+/* A port of a switch; jobs over its link are told if that has gone. */
+void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bool up);
+/* The switches of a plan's tree, as a group file has them. NULL without memory. */
+json_t *mg_tree_json(const struct manager *m, const struct mgr_tree *tree);
+
+/* ---- switches.c ---- */
+
+/* Does what the jobs want done. */
+void mg_act(struct manager *m);
+void mg_switches_tick(struct manager *m);
+/* Ends an epoch that is no run's, on all switches. */
+void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away);
+
+/* ---- jobs.c ---- */
+
+int mg_call(
+	void *arg, const char *method, const json_t *params, json_t **result, struct rpc_error *e);
+void mg_jobs_tick(struct manager *m);
+struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t epoch);
+void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why);
+const char *mg_phase_name(enum mgr_phase phase);
+
+/* ---- show.c ---- */
+
+int mg_show(struct manager *m, const char *method, const json_t *params, json_t **result,
+	struct rpc_error *e);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctrl/manager/serve.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctrl/manager/manager.h"
+#include "lib/ctl/listen.h"
+#include "lib/ctl/manager_schema.h"
+#include "lib/ctl/rpc.h"
+#include "lib/ctl/server.h"
+
+static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
+enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
+
+struct link {
+	struct served *s;
+	unsigned i;
+	struct ctl_address at;
+	struct bufferevent *bev; /* NULL: not even dialled */
+	bool up;
+	uint64_t dialled;
+};
+
+struct served {
+	struct manager *m;
+	struct event_base *base;
+	struct link *link;
+	unsigned n;
+};
+
+static uint64_t clock_ns(clockid_t which)
+{
+	struct timespec t;
+
+	clock_gettime(which, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now(void *arg)
+{
+	(void)arg;
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* ---- switches ---- */
+
+static void hang_up(struct link *l)
+{
+	if (l->bev)
+		bufferevent_free(l->bev);
+	l->bev = NULL;
+	l->up = false;
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct evbuffer *in = bufferevent_get_input(bev);
+	struct link *l = arg;
+	char *line;
+	size_t len;
+
+	/* The manager may have hung up meanwhile. */
+	while (l->bev == bev && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF))) {
+		manager_heard(l->s->m, l->i, line, len, now(NULL));
+		free(line);
+	}
+	if (l->bev == bev && evbuffer_get_length(in) > MAX_ANSWER) {
+		hang_up(l);
+		manager_down(l->s->m, l->i, false, now(NULL));
+	}
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	const int err = EVUTIL_SOCKET_ERROR();
+	struct link *l = arg;
+
+	if (what & BEV_EVENT_CONNECTED) {
+		l->up = true;
+		if (l->at.tcp)
+			ctl_tcp_options(bufferevent_getfd(bev));
+		bufferevent_enable(bev, EV_READ | EV_WRITE);
+		manager_up(l->s->m, l->i, now(NULL));
+		return;
+	}
+	const bool dead = !l->up && (err == ECONNREFUSED || err == ENOENT);
+	hang_up(l);
+	manager_down(l->s->m, l->i, dead, now(NULL));
+}
+
+static void dial(struct link *l, uint64_t at)
+{
+	l->dialled = at;
+	/* Deferred: what fails at once is told from the loop as well. */
+	l->bev = bufferevent_socket_new(
+		l->s->base, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	if (!l->bev)
+		return;
+	bufferevent_setcb(l->bev, on_read, NULL, on_event, l);
+	if (bufferevent_socket_connect(l->bev, (struct sockaddr *)&l->at.sa, (int)l->at.len) == 0)
+		return;
+	const int err = EVUTIL_SOCKET_ERROR();
+	hang_up(l);
+	manager_down(l->s->m, l->i, err == ECONNREFUSED || err == ENOENT, at);
+}
+
+static void send_line(void *arg, unsigned i, const char *line)
+{
+	struct served *s = arg;
+	struct bufferevent *bev = s->link[i].bev;
+
+	if (!s->link[i].up || evbuffer_get_length(bufferevent_get_output(bev)) > MAX_QUEUED)
+		return; /* what matters is said again */
+	bufferevent_write(bev, line, strlen(line));
+	bufferevent_write(bev, "\n", 1);
+}
+
+static void drop(void *arg, unsigned i)
+{
+	struct served *s = arg;
+
+	hang_up(&s->link[i]);
+}
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "incline-manager: %s\n", line);
+}
+
+/* ---- ranks and operators ---- */
+
+static void come(void *arg, void *peer, bool tcp)
+{
+	struct manager_peer *p = peer;
+
+	(void)arg;
+	p->restricted = tcp;
+}
+
+static void gone(void *arg, void *peer)
+{
+	struct served *s = arg;
+
+	manager_gone(s->m, peer);
+}
+
+static enum ctl_hold holds(void *arg, const void *peer)
+{
+	const struct manager_peer *p = peer;
+
+	(void)arg;
+	return p->joined ? CTL_HOLD_PLACE : CTL_HOLD_NOTHING;
+}
+
+static char *line(void *arg, void *peer, const char *text, size_t len)
+{
+	struct served *s = arg;
+
+	return manager_line(s->m, peer, text, len, now(NULL));
+}
+
+static char *unasked(void *arg, void *peer)
+{
+	(void)arg, (void)peer;
+	return NULL;
+}
+
+static void tick(void *arg, uint64_t at)
+{
+	struct served *s = arg;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct link *l = &s->link[i];
+
+		if (l->bev && !l->up && at - l->dialled > DIAL_NS) {
+			hang_up(l);
+			manager_down(s->m, i, false, at);
+		}
+		if (!l->bev && at - l->dialled >= REDIAL_NS)
+			dial(l, at);
+	}
+	manager_tick(s->m, at);
+}
+
+/* ---- life ---- */
+
+static int open_links(struct served *s)
+{
+	s->n = manager_n_switches(s->m);
+	s->link = calloc(s->n, sizeof(*s->link));
+	if (!s->link)
+		return -ENOMEM;
+	for (unsigned i = 0; i < s->n; i++) {
+		const int rc = ctl_address_parse(manager_control(s->m, i), &s->link[i].at);
+
+		s->link[i].s = s;
+		s->link[i].i = i;
+		if (rc) {
+			fprintf(stderr, "incline-manager: switches[%u].control: %s: %s\n", i,
+				manager_control(s->m, i), strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* Larger than any that a manager of this machine has given before: milliseconds, and a thousand for
+ * each. Below 2^53 until the year 2248. */
+static uint64_t first_epoch(void)
+{
+	return clock_ns(CLOCK_REALTIME) / 1000000 * 1024;
+}
+
+static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *stop,
+	void (*ready)(const char *socket_path, const char *tcp))
+{
+	static const struct ctl_server_ops ops = {
+		sizeof(struct manager_peer), now, come, gone, holds, line, unasked, tick};
+	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS};
+	const char *path = ctl_text(&ctl_manager_config, config, "listen");
+	const char *tcp = rpc_string(config, "listen_tcp");
+	char name[CTL_ADDRESS_STRLEN] = "";
+	struct stat ours = {0};
+	int fd[CTL_MAX_LISTENERS], n, rc;
+
+	n = ctl_listen(path, tcp, fd, name);
+	if (n < 0)
+		return n;
+	(void)!lstat(path, &ours);
+	ready(path, tcp ? name : NULL);
+	rc = ctl_serve(&ops, s, s->base, fd, (unsigned)n, stop, &limits);
+	ctl_unlisten(path, &ours);
+	return rc;
+}
+
+int manager_run(const json_t *config, volatile sig_atomic_t *stop,
+	void (*ready)(const char *socket_path, const char *tcp))
+{
+	struct served s = {.base = event_base_new()};
+	const struct manager_io io = {&s, send_line, drop, say};
+	char err[MANAGER_ERR_LEN] = "out of memory";
+	int rc =
+		s.base ? manager_create(config, &io, first_epoch(), now(NULL), &s.m, err) : -ENOMEM;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (rc)
+		fprintf(stderr, "incline-manager: %s\n", err);
+	else
+		rc = open_links(&s);
+	if (!rc)
+		rc = serve(&s, config, stop, ready);
+	for (unsigned i = 0; s.link && i < s.n; i++)
+		hang_up(&s.link[i]);
+	manager_destroy(s.m);
+	free(s.link);
+	if (s.base)
+		event_base_free(s.base);
+	return rc;
+}

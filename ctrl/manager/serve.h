@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manager with its sockets: it listens for ranks and operators, and keeps a connection to every
+ * switch's control socket. It dials them: switches listen anyway and need not know of a manager,
+ * and one that starts anew finds all of them at once. */
+#ifndef MANAGER_SERVE_H
+#define MANAGER_SERVE_H
+
+#include <jansson.h>
+#include <signal.h>
+
+/* config: checked by ctl_manager_config. Until *stop is set. ready is called when it listens (tcp:
+ * where, or NULL). 0, or -errno after a line on stderr. */
+int manager_run(const json_t *config, volatile sig_atomic_t *stop,
+	void (*ready)(const char *socket_path, const char *tcp));
+
+#endif

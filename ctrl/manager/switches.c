@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Talking with the switches' agents. A request's id says what it was for, so nothing is kept of
+ * requests under way: "7:2" is action 2 of epoch 7. Whatever is lost is said again. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/manager/priv.h"
+
+/* Nobody listens at a switch's socket for so long: its program has ended. */
+static const uint64_t DEAD_NS = 1000000000;
+
+/* ---- requests ---- */
+
+/* Takes over params (NULL: none). */
+static void ask(
+	struct manager *m, struct mg_switch *s, const char *id, const char *method, json_t *params)
+{
+	json_t *request = json_pack("{s:s,s:s,s:s}", "jsonrpc", "2.0", "id", id, "method", method);
+	char *line;
+
+	if (params)
+		json_object_set_new(request, "params", params);
+	line = json_dumps(request, JSON_COMPACT);
+	if (line && s->connected)
+		m->io.send(m->io.arg, (unsigned)(s - m->sw), line);
+	free(line);
+	json_decref(request);
+}
+
+static void end_epoch(struct manager *m, struct mg_switch *s, const char *id, const char *job,
+	uint64_t epoch, bool take_away)
+{
+	ask(m, s, id, "epoch.end",
+		json_pack(
+			"{s:s,s:o,s:b}", "job", job, "epoch", ctl_u64(epoch), "remove", take_away));
+}
+
+void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away)
+{
+	for (unsigned i = 0; i < m->n_sw; i++)
+		end_epoch(m, &m->sw[i], "end", job, epoch, take_away);
+}
+
+/* ---- what jobs want ---- */
+
+/* Before rank 0 makes its groups there: what is older goes. A switch that answers is well. */
+static void tell_switch(struct manager *m, const struct mgr_action *a)
+{
+	struct mg_switch *s = mg_switch_of(m, a->node);
+	struct mgr_run_view v;
+	char id[48];
+
+	if (!s || !s->known || !mgr_jobs_view(m->jobs, a->epoch, &v))
+		return; /* it is told again later */
+	snprintf(id, sizeof(id), "%llu:%d", (unsigned long long)a->epoch, (int)a->kind);
+	switch (a->kind) {
+	case MGR_INSTALL:
+		end_epoch(m, s, id, v.job->name, a->epoch - 1, true);
+		break;
+	case MGR_ACTIVATE: /* rank 0 has done that */
+		mgr_jobs_answer(m->jobs, a->epoch, a->node, a->kind, 0, m->now);
+		break;
+	default:
+		end_epoch(m, s, id, v.job->name, a->epoch, a->kind == MGR_REMOVE);
+		break;
+	}
+}
+
+void mg_act(struct manager *m)
+{
+	char line[MGR_LINE_LEN + 64];
+	struct mgr_run_view v;
+	struct mgr_action a;
+
+	while (mgr_jobs_next(m->jobs, m->now, &a)) {
+		if (a.kind < MGR_TELL_PLAN) {
+			tell_switch(m, &a);
+			continue;
+		}
+		/* Ranks ask: job.heartbeat. */
+		if (mgr_jobs_view(m->jobs, a.epoch, &v) &&
+			mgr_jobs_find(m->jobs, v.job->name) == a.epoch &&
+			!mgr_jobs_explain(m->jobs, v.job->name, line, sizeof(line)))
+			mg_say(m, "job %s", line);
+	}
+}
+
+/* ---- answers ---- */
+
+static void take_answer(struct manager *m, struct mg_switch *s, const char *id, const json_t *line)
+{
+	const char *name =
+		rpc_string(json_object_get(json_object_get(line, "error"), "data"), "errno");
+	char *end;
+	const uint64_t epoch = strtoull(id, &end, 10);
+	const unsigned long kind = *end == ':' ? strtoul(end + 1, NULL, 10) : MGR_TELL_OVER;
+	int rc = 0;
+
+	if (json_object_get(line, "error"))
+		rc = name && !strcmp(name, "ENOENT") ? -ENOENT : -EREMOTEIO;
+	if (kind <= MGR_REMOVE)
+		mgr_jobs_answer(m->jobs, epoch, s->node, (enum mgr_action_kind)kind, rc, m->now);
+}
+
+/* A job of whom the switch has groups: a run's, a job's that was there before this manager, or what
+ * is left of one that nobody knows. */
+static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, uint64_t epoch)
+{
+	struct mgr_run_view v;
+
+	if (mgr_jobs_view(m->jobs, epoch, &v) || mg_adopted_find(m, job, epoch))
+		return;
+	/* Its ranks have some time to say that they are there. */
+	if (m->now - m->started < 5 * m->heartbeat_ns)
+		return;
+	mg_say(m, "%s has groups of job %s, epoch %llu, which is nobody's: they go", s->name, job,
+		(unsigned long long)epoch);
+	end_epoch(m, s, "end", job, epoch, true);
+}
+
+static void take_epochs(struct manager *m, struct mg_switch *s, const json_t *result)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "jobs"), i, row)
+	{
+		const char *job = rpc_string(row, "job");
+		uint64_t epoch;
+
+		if (job && !ctl_get_u64(json_object_get(row, "epoch"), &epoch) &&
+			rpc_int(row, "groups", 0) > 0)
+			take_epoch(m, s, job, epoch);
+	}
+}
+
+static void take_hello(struct manager *m, struct mg_switch *s, const json_t *result)
+{
+	if (mg_fabric_hello(m, s, result)) {
+		mg_say(m, "%s says nonsense of itself", s->name);
+		return;
+	}
+	if (!s->known)
+		mg_say(m, "%s is there", s->name);
+	s->known = true;
+}
+
+/* ---- events ---- */
+
+static void group_failed(struct manager *m, struct mg_switch *s, const json_t *event)
+{
+	const char *job = rpc_string(event, "job"), *reason = rpc_string(event, "reason");
+	struct mg_adopted *a;
+	char why[MGR_LINE_LEN];
+	uint64_t epoch;
+
+	if (!job || ctl_get_u64(json_object_get(event, "epoch"), &epoch))
+		return;
+	if (mgr_jobs_group_failed(m->jobs, epoch, s->node, m->now)) {
+		mg_say(m, "%s: a group of job %s failed: %s", s->name, job, reason ?: "?");
+		return;
+	}
+	a = mg_adopted_find(m, job, epoch);
+	snprintf(why, sizeof(why), "its group failed on %s", s->name);
+	if (a)
+		mg_adopted_end(m, a, why);
+}
+
+static void take_event(struct manager *m, struct mg_switch *s, const json_t *event)
+{
+	const char *kind = rpc_string(event, "kind") ?: "", *port = rpc_string(event, "port"),
+		   *job = rpc_string(event, "job");
+
+	if (json_object_get(event, "dropped"))
+		mg_say(m, "%s: events were missed", s->name); /* the next hello has what counts */
+	if (port && (!strcmp(kind, "port_up") || !strcmp(kind, "port_down")))
+		mg_fabric_port(m, s, port, !strcmp(kind, "port_up"));
+	else if (!strcmp(kind, "group_failed"))
+		group_failed(m, s, event);
+	else if (!strcmp(kind, "group_stalled") && job)
+		mg_say(m, "%s: a group of job %s makes no progress", s->name, job);
+}
+
+/* ---- connections ---- */
+
+void manager_up(struct manager *m, unsigned i, uint64_t now)
+{
+	struct mg_switch *s = &m->sw[i];
+
+	m->now = now;
+	s->connected = true;
+	s->known = false;
+	s->dead = 0;
+	s->heard = s->asked = now;
+	ask(m, s, "event", "event.subscribe", NULL);
+	ask(m, s, "hello", "node.hello", NULL);
+	ask(m, s, "epochs", "epoch.list", NULL);
+}
+
+void manager_down(struct manager *m, unsigned i, bool dead, uint64_t now)
+{
+	struct mg_switch *s = &m->sw[i];
+
+	m->now = now;
+	if (s->known)
+		mg_say(m, "%s: the connection is lost", s->name);
+	s->connected = s->known = false;
+	if (s->is.up)
+		mg_fabric_state(m, s, false);
+	if (!dead)
+		s->dead = 0;
+	else if (!s->dead)
+		s->dead = now;
+	mg_act(m);
+}
+
+void manager_heard(struct manager *m, unsigned i, const char *text, size_t len, uint64_t now)
+{
+	struct mg_switch *s = &m->sw[i];
+	json_error_t ignored;
+	json_t *line = ctl_load(text, len, &ignored);
+	const char *id = rpc_string(line, "id"), *method = rpc_string(line, "method");
+	const json_t *result = json_object_get(line, "result");
+
+	m->now = s->heard = now;
+	if (method && !strcmp(method, "event"))
+		take_event(m, s, json_object_get(line, "params"));
+	else if (id && result && !strcmp(id, "hello"))
+		take_hello(m, s, result);
+	else if (id && result && !strcmp(id, "epochs"))
+		take_epochs(m, s, result);
+	else if (id)
+		take_answer(m, s, id, line);
+	json_decref(line);
+	mg_act(m);
+}
+
+void mg_switches_tick(struct manager *m)
+{
+	for (unsigned i = 0; i < m->n_sw; i++) {
+		struct mg_switch *s = &m->sw[i];
+
+		if (s->dead && m->now - s->dead >= DEAD_NS) {
+			if (mgr_jobs_switch_lost(m->jobs, s->node, m->now))
+				mg_say(m, "%s is dead", s->name);
+			s->dead = m->now; /* again, for who is placed there by mistake */
+		}
+		if (!s->connected)
+			continue;
+		if (m->now - s->heard >= MGR_MISSED * m->heartbeat_ns) {
+			m->io.drop(m->io.arg, i);
+			manager_down(m, i, false, m->now);
+		} else if (m->now - s->asked >= m->heartbeat_ns) {
+			s->asked = m->now;
+			ask(m, s, "hello", "node.hello", NULL);
+			ask(m, s, "epochs", "epoch.list", NULL);
+		}
+	}
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ctl/manager_schema.h"
+
+#include "lib/ctl/config.h"
+
+enum { NAME = 31, ADDRESS = 107, MAX_RANKS = 2048, MAX_MS = 3600000 };
+
+static const struct ctl_field none[] = {{0}};
+
+/* ---- configuration ---- */
+
+static const char *const policies[] = {"edt", "spatial", "temporal", NULL};
+
+static const struct ctl_field switch_config[] = {
+	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "of the switch"},
+	{"control", CTL_STRING, .required = true, .min = 1, .max = ADDRESS,
+		.help = "its control socket: a path, unix:PATH or tcp:HOST:PORT"},
+	{"ip", CTL_STRING, .required = true, .min = 1, .max = 45,
+		.help = "the address at which groups end there"},
+	{"tier", CTL_INT, .min = 0, .max = 254, .dflt = "0",
+		.help = "from 1, next to hosts; 0: from the links"},
+	{0}};
+
+static const struct ctl_field host_config[] = {
+	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "of the host"},
+	{"ip", CTL_STRING, .required = true, .min = 1, .max = 45,
+		.help = "of its RNIC: by it a rank is found"},
+	{0}};
+
+static const struct ctl_field link_config[] = {
+	{"a", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "a switch"},
+	{"a_port", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "its port"},
+	{"b", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "a switch or a host"},
+	{"b_port", CTL_STRING, .min = 1, .max = NAME, .dflt = "nic", .help = "its port"},
+	{"mbps", CTL_INT, .min = 1, .max = 10000000, .dflt = "100000",
+		.help = "megabits per second, each way"},
+	{0}};
+
+static const struct ctl_field config_fields[] = {
+	{"listen", CTL_STRING, .min = 1, .max = ADDRESS, .dflt = CTL_DEFAULT_MANAGER,
+		.help = "path of the UNIX socket for ranks and operators"},
+	{"listen_tcp", CTL_STRING, .min = 1, .max = ADDRESS,
+		.help = "ADDRESS:PORT to listen at as well: without authentication, ranks' methods "
+			"only"},
+	{"policy", CTL_STRING, .values = policies, .dflt = "spatial",
+		.help = "how trees share the fabric"},
+	{"heartbeat_ms", CTL_INT, .min = 100, .max = 60000, .dflt = "1000",
+		.help = "a rank, or a switch, that is silent for three of them is lost"},
+	{"join_ms", CTL_INT, .min = 100, .max = MAX_MS, .dflt = "30000",
+		.help = "for all ranks of a job to join"},
+	{"drain_ms", CTL_INT, .min = 0, .max = 60000, .dflt = "2000",
+		.help = "from failing a group to removing it: who still sends is told meanwhile"},
+	{"hop_ns", CTL_INT, .min = 1, .max = 100000000, .dflt = "2000",
+		.help = "one link and one switch, one way: windows and memory follow from it"},
+	{"loss_ppm", CTL_INT, .min = 0, .max = 999999, .dflt = "0",
+		.help = "of packets, per hop: the mode follows from it"},
+	{"switches", CTL_LIST, .item = CTL_OBJECT, .fields = switch_config, .required = true,
+		.min = 1, .max = 4096, .help = "of the fabric"},
+	{"hosts", CTL_LIST, .item = CTL_OBJECT, .fields = host_config, .required = true, .min = 1,
+		.max = 8192, .help = "of the fabric"},
+	{"links", CTL_LIST, .item = CTL_OBJECT, .fields = link_config, .required = true, .min = 1,
+		.max = 65536, .help = "of the fabric"},
+	{0}};
+
+const struct ctl_field ctl_manager_config = {
+	"configuration", CTL_OBJECT, .fields = config_fields, .help = "of incline-manager"};
+
+/* ---- jobs ---- */
+
+static const char *const modes[] = {"I", "II", "III", NULL};
+
+static const struct ctl_field join_params[] = {
+	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "name"},
+	{"ranks", CTL_INT, .required = true, .min = 1, .max = MAX_RANKS, .help = "of the job"},
+	{"rank", CTL_INT, .required = true, .min = 0, .max = MAX_RANKS - 1, .help = "who joins"},
+	{"who", CTL_U64, .required = true,
+		.help = "another random number for another process: the same joins once"},
+	{"ip", CTL_STRING, .required = true, .min = 1, .max = 45, .help = "of the rank's RNIC"},
+	{"mtu", CTL_INT, .required = true, .min = 256, .max = 4096,
+		.help = "payload bytes of a full packet; the same at all ranks, as what follows"},
+	{"M", CTL_INT, .min = 0, .max = 1024, .help = "packets per message; default 0: chosen"},
+	{"mode", CTL_STRING, .values = modes, .help = "this one; default: II or III"},
+	{"reproducible", CTL_BOOL, .help = "add in one order; default false"},
+	{"half", CTL_BOOL, .help = "memory for fp16 and bf16; default true"},
+	{"mbps", CTL_INT, .min = 0, .max = 10000000,
+		.help = "more is of no use; default 0: as much as there is"},
+	{"duty", CTL_INT, .min = 1, .max = 1000,
+		.help = "share of the time in which it communicates, per thousand; default 1000"},
+	{0}};
+
+static const struct ctl_field child_fields[] = {{"rank", CTL_INT, .help = "a rank, or"},
+	{"switch", CTL_STRING, .help = "a switch: of the same list"},
+	{"port", CTL_STRING, .required = true, .help = "towards it"}, {0}};
+
+static const struct ctl_field tree_fields[] = {
+	{"name", CTL_STRING, .required = true, .help = "of the switch"},
+	{"socket", CTL_STRING, .required = true, .help = "its control socket"},
+	{"ip", CTL_STRING, .required = true, .help = "where groups end"},
+	{"parent", CTL_STRING, .help = "towards the root; absent: this is it"},
+	{"parent_port", CTL_STRING, .help = "towards the parent"},
+	{"children", CTL_LIST, .item = CTL_OBJECT, .fields = child_fields, .required = true,
+		.help = "below it"},
+	{0}};
+
+static const struct ctl_field plan_fields[] = {
+	{"mode", CTL_STRING, .required = true, .help = "INC mode"},
+	{"M", CTL_INT, .required = true, .help = "packets per message"},
+	{"W", CTL_INT, .required = true, .help = "messages per window"},
+	{"switches", CTL_LIST, .item = CTL_OBJECT, .fields = tree_fields, .required = true,
+		.help = "as a group file has them"},
+	{0}};
+
+static const char *const phases[] = {"joining", "installing", "connecting", "starting", "active",
+	"ring", "over", "adopted", NULL};
+
+static const struct ctl_field state_result[] = {
+	{"epoch", CTL_U64, .required = true, .help = "of this run of the job"},
+	{"phase", CTL_STRING, .values = phases, .required = true,
+		.help = "ring: the network is not used; over: join again; adopted: it runs since "
+			"before the manager started"},
+	{"line", CTL_STRING, .required = true, .help = "as job.explain"},
+	{"plan", CTL_OBJECT, .fields = plan_fields, .help = "while the phase is connecting"}, {0}};
+
+static const struct ctl_field rank_params[] = {
+	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "name"},
+	{"epoch", CTL_U64, .required = true, .help = "as joined"},
+	{"rank", CTL_INT, .required = true, .min = 0, .max = MAX_RANKS - 1, .help = "who says it"},
+	{0}};
+
+static const struct ctl_field job_params[] = {
+	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .pos = 1, .help = "name"},
+	{0}};
+
+static const struct ctl_field explain_result[] = {
+	{"line", CTL_STRING, .required = true,
+		.help = "tree, mode, switches, memory; or why not, and what would have to change"},
+	{0}};
+
+static const struct ctl_field job_fields[] = {{"job", CTL_STRING, .required = true, .help = "name"},
+	{"epoch", CTL_U64, .required = true, .help = "of its last run"},
+	{"phase", CTL_STRING, .values = phases, .required = true, .help = "where that is"},
+	{"ranks", CTL_INT, .required = true, .help = "of it"},
+	{"mode", CTL_STRING, .help = "INC mode"},
+	{"bytes", CTL_U64, .help = "of memory, on all switches"},
+	{"switches", CTL_LIST, .item = CTL_STRING, .help = "of its tree, the root first"}, {0}};
+
+static const struct ctl_field list_result[] = {
+	{"jobs", CTL_LIST, .item = CTL_OBJECT, .fields = job_fields, .required = true,
+		.help = "one item per run, the newest first"},
+	{0}};
+
+/* ---- the fabric ---- */
+
+static const struct ctl_field node_fields[] = {
+	{"name", CTL_STRING, .required = true, .help = "of the node"},
+	{"kind", CTL_STRING, .required = true, .help = "switch or host"},
+	{"state", CTL_STRING, .required = true, .help = "up or down"},
+	{"tier", CTL_INT, .help = "of a switch"},
+	{"boot", CTL_STRING, .help = "of a switch, as it last said"},
+	{"arena_bytes", CTL_U64, .help = "of a switch: aggregation memory"},
+	{"promised_bytes", CTL_U64, .help = "of it, to jobs"},
+	{"groups", CTL_INT, .help = "of a switch: trees that it is in"}, {0}};
+
+static const struct ctl_field link_fields[] = {{"a", CTL_STRING, .required = true, .help = "node"},
+	{"a_port", CTL_STRING, .required = true, .help = "its port"},
+	{"b", CTL_STRING, .required = true, .help = "node"},
+	{"b_port", CTL_STRING, .required = true, .help = "its port"},
+	{"mbps", CTL_INT, .required = true, .help = "each way"},
+	{"state", CTL_STRING, .required = true, .help = "up or down"},
+	{"trees", CTL_INT, .required = true, .help = "over it"}, {0}};
+
+static const struct ctl_field topology_result[] = {
+	{"nodes", CTL_LIST, .item = CTL_OBJECT, .fields = node_fields, .required = true,
+		.help = "switches and hosts"},
+	{"links", CTL_LIST, .item = CTL_OBJECT, .fields = link_fields, .required = true,
+		.help = "between them"},
+	{"conflicts", CTL_LIST, .item = CTL_STRING, .required = true,
+		.help = "where the file and what switches say do not agree"},
+	{0}};
+
+static const struct ctl_field version_result[] = {
+	{"server", CTL_STRING, .required = true, .help = "always incline-manager"},
+	{"version", CTL_STRING, .required = true, .help = "of the program"},
+	{"policy", CTL_STRING, .required = true, .help = "how trees share the fabric"}, {0}};
+
+static const struct ctl_method methods[] = {
+	{"ping", NULL, "Answers.", false, none, none, CTL_TCP_ANY},
+	{"version", NULL, "Tells who answers.", false, none, version_result, CTL_TCP_ANY},
+	{"job.join", NULL,
+		"A rank joins a job. Its connection is its sign of life from then on. Doing it "
+		"again "
+		"changes nothing.",
+		true, join_params, state_result, CTL_TCP_ANY},
+	{"job.heartbeat", NULL, "A rank says that it lives, and hears how its job is.", false,
+		rank_params, state_result, CTL_TCP_ANY},
+	{"job.ready", NULL, "A rank is connected: with all of them the job is active.", true,
+		rank_params, state_result, CTL_TCP_ANY},
+	{"job.leave", NULL, "A rank has done what it wanted.", true, rank_params, none,
+		CTL_TCP_ANY},
+	{"job.explain", "job explain", "Tells a job's tree, or why it has none, on one line.",
+		false, job_params, explain_result, CTL_TCP_ANY},
+	{"job.list", "job list", "Lists the jobs.", false, none, list_result},
+	{"topology.get", "topology", "Shows the fabric as the manager knows it.", false, none,
+		topology_result},
+};
+
+const struct ctl_schema ctl_manager_schema = {
+	"incline-manager", methods, sizeof(methods) / sizeof(methods[0])};
+
+void ctl_manager_markdown(FILE *out)
+{
+	ctl_config_markdown(&ctl_manager_config, out);
+	fputc('\n', out);
+	ctl_markdown(&ctl_manager_schema, out);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manager's own code, the switches' agents' own code, on virtual time: jobs without a tree get
+ * one, and whatever dies leaves nothing behind. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ctl/rpc.h"
+#include "tests/unit/manager/world.h"
+
+static struct world w;
+
+static int setup(void **state)
+{
+	(void)state;
+	world_open(&w);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+static void start_all(void)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		w.job[j].again = true;
+		world_start_job(&w, j);
+		world_pass(&w, 300);
+		assert_true(world_active(&w, j));
+	}
+}
+
+static char *explain(const char *job)
+{
+	static char line[512];
+	json_t *r = world_ask(&w, "job.explain", json_pack("{s:s}", "job", job));
+
+	snprintf(line, sizeof(line), "%s", rpc_string(r, "line"));
+	json_decref(r);
+	return line;
+}
+
+static void test_three_jobs(void **state)
+{
+	(void)state;
+	start_all();
+	/* One spine each: the widest tree is where nobody else is. */
+	assert_int_not_equal(world_spine(&w, 0), world_spine(&w, 1));
+	assert_int_not_equal(world_spine(&w, 0), world_spine(&w, 2));
+	assert_int_not_equal(world_spine(&w, 1), world_spine(&w, 2));
+	for (unsigned i = 0; i < SWITCHES; i++)
+		assert_int_equal(sw_group_find(w.sw[i].sw, "job0") > 0,
+			i < LEAVES || i == world_spine(&w, 0));
+	assert_non_null(strstr(explain("job1"), "active"));
+	assert_non_null(strstr(explain("job1"), "spine"));
+	for (unsigned j = 0; j < JOBS; j++)
+		world_end_job(&w, j);
+	world_pass(&w, 500);
+	world_expect_clean(&w);
+	assert_non_null(strstr(explain("job1"), "all ranks left"));
+}
+
+/* Another tree, another epoch, for who was there; the others have not noticed. */
+static void moved(unsigned hit, uint64_t epoch[JOBS], unsigned from)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		assert_true(world_active(&w, j));
+		if (j == hit)
+			assert_true(w.job[j].rank[0].epoch > epoch[j]);
+		else
+			assert_int_equal(w.job[j].rank[0].epoch, epoch[j]);
+	}
+	assert_int_not_equal(world_spine(&w, hit), from);
+}
+
+static void remember(uint64_t epoch[JOBS])
+{
+	for (unsigned j = 0; j < JOBS; j++)
+		epoch[j] = w.job[j].rank[0].epoch;
+}
+
+static void test_spine_dies(void **state)
+{
+	uint64_t epoch[JOBS];
+	unsigned spine;
+
+	(void)state;
+	start_all();
+	spine = world_spine(&w, 1);
+	remember(epoch);
+	world_kill_switch(&w, spine);
+	world_pass(&w, 3000);
+	moved(1, epoch, spine);
+	world_start_switch(&w, spine);
+	world_pass(&w, 3000);
+	for (unsigned j = 0; j < JOBS; j++)
+		world_end_job(&w, j);
+	world_pass(&w, 3000);
+	world_expect_clean(&w);
+}
+
+static void test_link_cut(void **state)
+{
+	uint64_t epoch[JOBS];
+	unsigned spine;
+
+	(void)state;
+	start_all();
+	spine = world_spine(&w, 2);
+	remember(epoch);
+	world_cut(&w, 1, spine, true);
+	world_pass(&w, 1000);
+	moved(2, epoch, spine);
+	for (unsigned j = 0; j < JOBS; j++)
+		world_end_job(&w, j);
+	world_pass(&w, 3000);
+	world_expect_clean(&w);
+}
+
+/* A switch fails a group: it fails on all others, and ranks hear of it. */
+static void test_failure_spreads(void **state)
+{
+	unsigned spine;
+
+	(void)state;
+	start_all();
+	w.job[0].again = false;
+	spine = world_spine(&w, 0);
+	inc_group_fail(
+		w.sw[0].sw->group[sw_group_find(w.sw[0].sw, "job0")], INC_FAIL_CTRL_MISMATCH, 0);
+	world_pass(&w, 200);
+	assert_int_equal(
+		w.sw[spine].sw->group[sw_group_find(w.sw[spine].sw, "job0")]->state, INC_FAILED);
+	assert_string_equal(w.job[0].rank[1].phase, "over");
+	assert_non_null(strstr(w.job[0].rank[1].line, "its group failed on leaf0"));
+	world_pass(&w, 2000);
+	assert_int_equal(sw_group_find(w.sw[spine].sw, "job0"), -2);
+	assert_true(world_active(&w, 1) && world_active(&w, 2));
+}
+
+/* Whoever of a job dies: what it had goes, within the bound, and the others stay. */
+static void test_rank_dies(void **state)
+{
+	for (unsigned r = 0; r < RANKS; r++) {
+		start_all();
+		w.job[1].again = false;
+		world_kill_rank(&w, 1, r);
+		world_pass(&w, 3300);
+		assert_string_equal(w.job[1].rank[!r].phase, "over");
+		world_pass(&w, 2000);
+		for (unsigned i = 0; i < SWITCHES; i++)
+			assert_int_equal(sw_group_find(w.sw[i].sw, "job1"), -2);
+		assert_true(world_active(&w, 0) && world_active(&w, 2));
+		for (unsigned j = 0; j < JOBS; j++)
+			world_end_job(&w, j);
+		world_pass(&w, 2000);
+		world_expect_clean(&w);
+	}
+	(void)state;
+}
+
+/* The manager is not needed for what runs, and its successor learns from ranks and switches. */
+static void test_manager_dies(void **state)
+{
+	uint64_t epoch[JOBS];
+
+	(void)state;
+	start_all();
+	remember(epoch);
+	world_kill_manager(&w);
+	world_pass(&w, 10000);
+	world_kill_rank(&w, 2, 0);
+	world_kill_rank(&w, 2, 1);
+	world_start_manager(&w);
+	world_pass(&w, 500);
+	assert_string_equal(w.job[0].rank[1].phase, "adopted");
+	assert_non_null(strstr(explain("job0"), "adopted"));
+	world_pass(&w, 20000);
+	assert_true(sw_group_find(w.sw[0].sw, "job0") > 0);
+	assert_true(sw_group_find(w.sw[0].sw, "job1") > 0);
+	assert_int_equal(sw_group_find(w.sw[0].sw, "job2"), -2);
+	/* Failures of what it has adopted spread as well; jobs come back under its own epochs. */
+	inc_group_fail(
+		w.sw[1].sw->group[sw_group_find(w.sw[1].sw, "job0")], INC_FAIL_CTRL_MISMATCH, 0);
+	world_pass(&w, 3000);
+	assert_true(world_active(&w, 0));
+	assert_true(w.job[0].rank[0].epoch > epoch[0]);
+	world_kill_rank(&w, 1, 0);
+	world_kill_rank(&w, 1, 1);
+	world_pass(&w, 5500);
+	world_end_job(&w, 0);
+	world_pass(&w, 2000);
+	world_expect_clean(&w);
+}
+
+/* Cut off from the manager only: nothing happens to who works; nobody is placed there. */
+static void test_cut_off(void **state)
+{
+	uint64_t epoch[JOBS];
+	unsigned spine;
+
+	(void)state;
+	start_all();
+	remember(epoch);
+	spine = world_spine(&w, 0);
+	w.sw[spine].cut_off = true;
+	world_pass(&w, 10000);
+	for (unsigned j = 0; j < JOBS; j++)
+		assert_true(world_active(&w, j) && w.job[j].rank[0].epoch == epoch[j]);
+	world_end_job(&w, 0);
+	world_pass(&w, 500);
+	world_start_job(&w, 0);
+	world_pass(&w, 1000);
+	assert_true(world_active(&w, 0));
+	assert_int_not_equal(world_spine(&w, 0), spine);
+	w.sw[spine].cut_off = false;
+	for (unsigned j = 0; j < JOBS; j++)
+		world_end_job(&w, j);
+	world_pass(&w, 3000);
+	world_expect_clean(&w);
+}
+
+/* Nothing is there that all reach: the ring, and why. */
+static void test_no_tree(void **state)
+{
+	(void)state;
+	for (unsigned s = 0; s < SPINES; s++)
+		world_cut(&w, 0, LEAVES + s, true);
+	world_pass(&w, 500);
+	world_start_job(&w, 0);
+	world_pass(&w, 500);
+	assert_string_equal(w.job[0].rank[0].phase, "ring");
+	assert_non_null(strstr(explain("job0"), "by the hosts' ring"));
+}
+
+/* ---- anything, at any time ---- */
+
+static uint64_t roll(uint64_t n)
+{
+	w.random = w.random * 6364136223846793005u + 1442695040888963407u;
+	return (w.random >> 33) % n;
+}
+
+static void strike(unsigned *what)
+{
+	const unsigned s = (unsigned)roll(SWITCHES), j = (unsigned)roll(JOBS);
+
+	what[0]++;
+	switch (roll(5)) {
+	case 0:
+		world_kill_rank(&w, j, (unsigned)roll(RANKS));
+		break;
+	case 1:
+		world_kill_rank(&w, j, 0);
+		break;
+	case 2:
+		if (w.sw[s].sw)
+			world_kill_switch(&w, s);
+		break;
+	case 3:
+		if (w.m)
+			world_kill_manager(&w);
+		break;
+	default:
+		if (w.sw[0].sw && w.sw[LEAVES + s % SPINES].sw)
+			world_cut(&w, 0, LEAVES + s % SPINES, roll(2));
+	}
+}
+
+static void mend(void)
+{
+	for (unsigned i = 0; i < SWITCHES; i++)
+		if (!w.sw[i].sw)
+			world_start_switch(&w, i);
+	for (unsigned s = 0; s < SPINES; s++)
+		world_cut(&w, 0, LEAVES + s, false);
+	if (!w.m)
+		world_start_manager(&w);
+}
+
+static void test_matrix(void **state)
+{
+	enum { RUNS = 200 };
+	unsigned strikes = 0;
+
+	(void)state;
+	w.random = 20261123;
+	for (unsigned run = 0; run < RUNS; run++) {
+		for (unsigned j = 0; j < JOBS; j++) {
+			w.job[j].again = true;
+			world_start_job(&w, j);
+		}
+		for (unsigned n = (unsigned)roll(4) + 1; n; n--) {
+			world_pass(&w, 50 * roll(40));
+			strike(&strikes);
+		}
+		mend();
+		for (unsigned j = 0; j < JOBS; j++)
+			for (unsigned r = 0; r < RANKS; r++)
+				world_kill_rank(&w, j, r);
+		/* Ranks are missed, groups drained; and a new manager waits for ranks first. */
+		world_pass(&w, 12000);
+		world_expect_clean(&w);
+	}
+	printf("%u runs, %u strikes: nothing was left\n", RUNS, strikes);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_three_jobs),
+		T(test_spine_dies),
+		T(test_link_cut),
+		T(test_failure_spreads),
+		T(test_rank_dies),
+		T(test_manager_dies),
+		T(test_cut_off),
+		T(test_no_tree),
+		T(test_matrix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

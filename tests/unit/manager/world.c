@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/unit/manager/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ctl/manager_schema.h"
+#include "lib/ctl/rpc.h"
+
+static const uint64_t MS = 1000000;
+
+/* ---- lines ---- */
+
+static char *request(const char *method, json_t *params)
+{
+	json_t *r = json_pack("{s:s,s:s,s:s}", "jsonrpc", "2.0", "id", "r", "method", method);
+	char *text;
+
+	if (params)
+		json_object_set_new(r, "params", params);
+	text = json_dumps(r, JSON_COMPACT);
+	json_decref(r);
+	return text;
+}
+
+/* Takes over both; the answer's result (new reference) or NULL. */
+static json_t *result_of(char *line, char *answer)
+{
+	json_t *a = answer ? json_loads(answer, 0, NULL) : NULL, *result;
+
+	result = json_incref(json_object_get(a, "result"));
+	if (a && !result && getenv("WORLD_SAYS"))
+		fprintf(stderr, "%s: %s\n", line, answer);
+	json_decref(a);
+	free(line);
+	free(answer);
+	return result;
+}
+
+static json_t *ask_manager(
+	struct world *w, struct manager_peer *peer, const char *method, json_t *params)
+{
+	char *line = request(method, params);
+
+	return result_of(line, w->m ? manager_line(w->m, peer, line, strlen(line), w->now) : NULL);
+}
+
+static json_t *ask_switch(
+	struct world *w, unsigned i, struct agent_peer *peer, const char *method, json_t *params)
+{
+	char *line = request(method, params);
+	struct world_switch *s = &w->sw[i];
+
+	return result_of(
+		line, s->sw ? agent_handle_line(s->agent, peer, line, strlen(line)) : NULL);
+}
+
+json_t *world_ask(struct world *w, const char *method, json_t *params)
+{
+	json_t *r = ask_manager(w, NULL, method, params);
+
+	assert_non_null(r);
+	return r;
+}
+
+/* ---- manager ---- */
+
+static void send_line(void *arg, unsigned i, const char *line)
+{
+	struct world *w = arg;
+	struct world_switch *s = &w->sw[i];
+	char *answer;
+
+	if (!s->sw || s->cut_off)
+		return;
+	answer = agent_handle_line(s->agent, &s->manager, line, strlen(line));
+	if (answer)
+		manager_heard(w->m, i, answer, strlen(answer), w->now);
+	free(answer);
+}
+
+static void hang_up(struct world *w, unsigned i)
+{
+	struct world_switch *s = &w->sw[i];
+
+	if (s->connected && s->sw)
+		agent_peer_gone(s->agent, &s->manager);
+	s->manager = (struct agent_peer){0};
+	s->connected = false;
+}
+
+static void drop(void *arg, unsigned i)
+{
+	hang_up(arg, i);
+}
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	if (getenv("WORLD_SAYS"))
+		fprintf(stderr, "%s\n", line);
+}
+
+void world_start_manager(struct world *w)
+{
+	const struct manager_io io = {w, send_line, drop, say};
+	char err[MANAGER_ERR_LEN];
+
+	if (manager_create(w->config, &io, 1000 + 1000 * w->late++, w->now, &w->m, err))
+		fail_msg("%s", err);
+}
+
+void world_kill_manager(struct world *w)
+{
+	for (unsigned j = 0; j < JOBS; j++)
+		for (unsigned r = 0; r < RANKS; r++)
+			if (w->job[j].rank[r].connected) {
+				manager_gone(w->m, &w->job[j].rank[r].peer);
+				w->job[j].rank[r].connected = false;
+			}
+	for (unsigned i = 0; i < SWITCHES; i++)
+		hang_up(w, i);
+	manager_destroy(w->m);
+	w->m = NULL;
+}
+
+static void serve_manager(struct world *w)
+{
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		struct world_switch *s = &w->sw[i];
+		char *line;
+
+		if (s->connected && !s->sw) {
+			s->connected = false;
+			manager_down(w->m, i, false, w->now);
+		}
+		if (!s->connected && !s->sw) {
+			manager_down(w->m, i, true, w->now); /* dialled: refused */
+		} else if (!s->connected && !s->cut_off) {
+			s->connected = true;
+			manager_up(w->m, i, w->now);
+		}
+		while (s->connected && !s->cut_off && s->sw &&
+			(line = agent_next_event(s->agent, &s->manager))) {
+			manager_heard(w->m, i, line, strlen(line), w->now);
+			free(line);
+		}
+	}
+	manager_tick(w->m, w->now);
+}
+
+/* ---- switches ---- */
+
+void world_start_switch(struct world *w, unsigned i)
+{
+	struct world_switch *s = &w->sw[i];
+
+	s->sw = fake_switch_create();
+	s->sw->now = w->now;
+	s->sw->arena = 1 << 20;
+	s->sw->n_ports = i < LEAVES ? SPINES + JOBS : LEAVES;
+	assert_int_equal(agent_create(s->sw, NULL, &s->agent), 0);
+}
+
+void world_kill_switch(struct world *w, unsigned i)
+{
+	struct world_switch *s = &w->sw[i];
+
+	agent_destroy(s->agent);
+	fake_switch_destroy(s->sw);
+	s->sw = NULL;
+	s->manager = (struct agent_peer){0};
+	for (unsigned j = 0; j < JOBS; j++)
+		w->job[j].rank[0].at[i] = (struct agent_peer){0};
+}
+
+/* A cable, and whoever is at its other end, decide whether a port has a link. */
+static void set_links(struct world *w)
+{
+	for (unsigned l = 0; l < LEAVES; l++)
+		for (unsigned s = 0; s < SPINES; s++) {
+			struct sw *leaf = w->sw[l].sw, *spine = w->sw[LEAVES + s].sw;
+
+			if (leaf && !spine)
+				leaf->cut |= 1ull << s;
+			else if (leaf && !(leaf->cut >> (32 + s) & 1))
+				leaf->cut &= ~(1ull << s);
+			if (spine && !leaf)
+				spine->cut |= 1ull << l;
+			else if (spine && !(spine->cut >> (32 + l) & 1))
+				spine->cut &= ~(1ull << l);
+		}
+}
+
+/* The upper half of the mask: what was cut on purpose. */
+void world_cut(struct world *w, unsigned leaf, unsigned spine, bool cut)
+{
+	struct sw *a = w->sw[leaf].sw, *b = w->sw[spine].sw;
+	const uint64_t x = 1ull << (spine - LEAVES) | 1ull << (32 + spine - LEAVES),
+		       y = 1ull << leaf | 1ull << (32 + leaf);
+
+	a->cut = cut ? a->cut | x : a->cut & ~x;
+	b->cut = cut ? b->cut | y : b->cut & ~y;
+}
+
+/* ---- ranks ---- */
+
+static int index_of(const char *name)
+{
+	return name[0] == 'l' ? name[4] - '0' : LEAVES + name[5] - '0';
+}
+
+static json_t *endpoints_of(const json_t *sw)
+{
+	json_t *list = json_array(), *child;
+	size_t i;
+
+	json_array_foreach(json_object_get(sw, "children"), i, child)
+	{
+		const json_t *rank = json_object_get(child, "rank");
+
+		json_array_append_new(
+			list, json_pack("{s:s,s:i,s:O,s:s,s:b,s:[i]}", "ip", "10.0.0.7", "qpn",
+				      100 + (int)i, "port", json_object_get(child, "port"), "mac",
+				      "02:00:00:00:00:01", "host", rank != NULL, "ranks",
+				      rank ? (int)json_integer_value(rank)
+					   : index_of(json_string_value(
+						     json_object_get(child, "switch")))));
+	}
+	if (json_object_get(sw, "parent"))
+		json_array_append_new(
+			list, json_pack("{s:s,s:i,s:O,s:s,s:b}", "ip", "10.0.0.8", "qpn", 78,
+				      "port", json_object_get(sw, "parent_port"), "mac",
+				      "02:00:00:00:00:02", "parent", 1));
+	return list;
+}
+
+/* As lib/ccl's rank 0: all switches of the tree, or none. */
+static bool install(struct world *w, unsigned j, const json_t *plan)
+{
+	struct world_job *job = &w->job[j];
+	const json_t *sw;
+	char name[16], owner[32];
+	size_t i;
+
+	snprintf(name, sizeof(name), "job%u", j);
+	snprintf(owner, sizeof(owner), "job-%u-0123456789ab", j);
+	job->tree[0] = '\0';
+	json_array_foreach(json_object_get(plan, "switches"), i, sw)
+	{
+		const char *at = json_string_value(json_object_get(sw, "name"));
+		const int s = index_of(at);
+		json_t *created;
+
+		snprintf(job->tree + strlen(job->tree), sizeof(job->tree) - strlen(job->tree),
+			"%s ", at);
+		json_decref(ask_switch(w, (unsigned)s, &job->rank[0].at[s], "owner.hold",
+			json_pack("{s:s}", "owner", owner)));
+		created = ask_switch(w, (unsigned)s, &job->rank[0].at[s], "group.create",
+			json_pack("{s:s,s:s,s:s,s:i,s:O,s:O,s:i,s:o,s:s,s:o}", "name", name, "mode",
+				json_string_value(json_object_get(plan, "mode")), "kind", "mixed",
+				"mtu", 1024, "M", json_object_get(plan, "M"), "W",
+				json_object_get(plan, "W"), "ranks", RANKS, "endpoints",
+				endpoints_of(sw), "job", name, "epoch",
+				ctl_u64(job->rank[0].epoch)));
+		if (!created)
+			return false;
+		json_decref(created);
+	}
+	return true;
+}
+
+static void take_state(struct world_rank *k, const json_t *state)
+{
+	if (!state)
+		return;
+	ctl_get_u64(json_object_get(state, "epoch"), &k->epoch);
+	snprintf(k->phase, sizeof(k->phase), "%s",
+		json_string_value(json_object_get(state, "phase")));
+	snprintf(k->line, sizeof(k->line), "%s", json_string_value(json_object_get(state, "line")));
+}
+
+static json_t *rank_params(struct world *w, unsigned j, unsigned r)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "job%u", j);
+	return json_pack("{s:s,s:o,s:i}", "job", name, "epoch", ctl_u64(w->job[j].rank[r].epoch),
+		"rank", (int)r);
+}
+
+static void join(struct world *w, unsigned j, unsigned r)
+{
+	struct world_rank *k = &w->job[j].rank[r];
+	char name[24], ip[40];
+	json_t *state;
+
+	k->who = ++w->random;
+	k->ready = false;
+	k->phase[0] = '\0';
+	snprintf(name, sizeof(name), "job%u", j);
+	snprintf(ip, sizeof(ip), "10.1.%u.%u", r, j);
+	state = ask_manager(w, &k->peer, "job.join",
+		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i}", "job", name, "ranks", RANKS, "rank", (int)r,
+			"who", ctl_u64(k->who), "ip", ip, "mtu", 1024));
+	k->connected = state != NULL;
+	take_state(k, state);
+	json_decref(state);
+}
+
+/* CommLib keeps rank 0's connections to switches, and lets go of them with a communicator. */
+static void let_go_of_switches(struct world *w, struct world_rank *k)
+{
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		if (w->sw[i].sw)
+			agent_peer_gone(w->sw[i].agent, &k->at[i]);
+		k->at[i] = (struct agent_peer){0};
+	}
+}
+
+static void step_rank(struct world *w, unsigned j, unsigned r)
+{
+	struct world_job *job = &w->job[j];
+	struct world_rank *k = &job->rank[r];
+	json_t *state;
+
+	if (!k->alive || !w->m)
+		return;
+	if (!k->phase[0] || (!strcmp(k->phase, "over") && job->again)) {
+		let_go_of_switches(w, k);
+		join(w, j, r);
+		return;
+	}
+	state = ask_manager(w, &k->peer, "job.heartbeat", rank_params(w, j, r));
+	if (!state) { /* not known (any more) */
+		snprintf(k->phase, sizeof(k->phase), "over");
+		return;
+	}
+	k->connected = true;
+	take_state(k, state);
+	if (r == 0 && job->installed != k->epoch && json_object_get(state, "plan") &&
+		install(w, j, json_object_get(state, "plan")))
+		job->installed = k->epoch;
+	json_decref(state);
+	if (!strcmp(k->phase, "connecting") && job->installed == k->epoch && !k->ready) {
+		k->ready = true;
+		state = ask_manager(w, &k->peer, "job.ready", rank_params(w, j, r));
+		take_state(k, state);
+		json_decref(state);
+	}
+}
+
+void world_start_job(struct world *w, unsigned j)
+{
+	for (unsigned r = 0; r < RANKS; r++) {
+		w->job[j].rank[r] = (struct world_rank){.alive = true};
+		join(w, j, r);
+	}
+}
+
+void world_kill_rank(struct world *w, unsigned j, unsigned r)
+{
+	struct world_rank *k = &w->job[j].rank[r];
+
+	if (w->m && k->connected)
+		manager_gone(w->m, &k->peer);
+	k->connected = k->alive = false;
+	let_go_of_switches(w, k);
+}
+
+void world_end_job(struct world *w, unsigned j)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "job%u", j);
+	for (unsigned i = 0; i < SWITCHES; i++)
+		json_decref(ask_switch(w, i, &w->job[j].rank[0].at[i], "group.delete",
+			json_pack("{s:s,s:b}", "group", name, "force", 1)));
+	for (unsigned r = 0; r < RANKS; r++) {
+		json_decref(
+			ask_manager(w, &w->job[j].rank[r].peer, "job.leave", rank_params(w, j, r)));
+		world_kill_rank(w, j, r);
+	}
+}
+
+/* ---- time ---- */
+
+void world_pass(struct world *w, uint64_t ms)
+{
+	for (uint64_t end = w->now + ms * MS; w->now < end;) {
+		w->now += 50 * MS;
+		set_links(w);
+		for (unsigned i = 0; i < SWITCHES; i++) {
+			if (!w->sw[i].sw)
+				continue;
+			w->sw[i].sw->now = w->now;
+			agent_tick(w->sw[i].agent, w->now);
+		}
+		if (w->m)
+			serve_manager(w);
+		for (unsigned j = 0; j < JOBS; j++)
+			for (unsigned r = 0; r < RANKS; r++)
+				step_rank(w, j, r);
+	}
+}
+
+bool world_active(const struct world *w, unsigned j)
+{
+	for (unsigned r = 0; r < RANKS; r++)
+		if (strcmp(w->job[j].rank[r].phase, "active") != 0 ||
+			w->job[j].rank[r].epoch != w->job[j].rank[0].epoch)
+			return false;
+	return true;
+}
+
+unsigned world_spine(const struct world *w, unsigned j)
+{
+	const char *at = strstr(w->job[j].tree, "spine");
+
+	assert_non_null(at);
+	return LEAVES + (unsigned)(at[5] - '0');
+}
+
+void world_expect_clean(struct world *w)
+{
+	json_t *t = world_ask(w, "topology.get", NULL), *node;
+	size_t k;
+
+	for (unsigned i = 0; i < SWITCHES; i++)
+		for (unsigned slot = 1; w->sw[i].sw && slot < INC_GROUP_SLOTS; slot++)
+			if (sw_group_get(w->sw[i].sw, slot))
+				fail_msg("switch %u has group %s left", i,
+					sw_group_get(w->sw[i].sw, slot)->name);
+	json_array_foreach(json_object_get(t, "nodes"), k, node)
+	{
+		assert_int_equal(rpc_int(node, "promised_bytes", 0), 0);
+		assert_int_equal(rpc_int(node, "groups", 0), 0);
+	}
+	json_decref(t);
+}
+
+/* ---- life ---- */
+
+static json_t *config(void)
+{
+	json_t *sw = json_array(), *hosts = json_array(), *links = json_array();
+	char a[24], b[24], ip[40], p[16], q[16];
+
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		snprintf(a, sizeof(a), i < LEAVES ? "leaf%u" : "spine%u",
+			i < LEAVES ? i : i - LEAVES);
+		snprintf(ip, sizeof(ip), "10.2.0.%u", i);
+		json_array_append_new(
+			sw, json_pack("{s:s,s:s,s:s}", "name", a, "control", a, "ip", ip));
+	}
+	for (unsigned l = 0; l < LEAVES; l++) {
+		snprintf(a, sizeof(a), "leaf%u", l);
+		for (unsigned s = 0; s < SPINES + JOBS; s++) {
+			snprintf(b, sizeof(b), s < SPINES ? "spine%u" : "h%u",
+				s < SPINES ? s : 10 * l + s - SPINES);
+			snprintf(p, sizeof(p), "p%u", s);
+			snprintf(q, sizeof(q), "p%u", l);
+			snprintf(ip, sizeof(ip), "10.1.%u.%u", l, s - SPINES);
+			json_array_append_new(
+				links, json_pack("{s:s,s:s,s:s,s:s,s:i}", "a", a, "a_port", p, "b",
+					       b, "b_port", s < SPINES ? q : "nic", "mbps", 10000));
+			if (s >= SPINES)
+				json_array_append_new(
+					hosts, json_pack("{s:s,s:s}", "name", b, "ip", ip));
+		}
+	}
+	return json_pack("{s:o,s:o,s:o,s:i}", "switches", sw, "hosts", hosts, "links", links,
+		"drain_ms", 1000);
+}
+
+void world_open(struct world *w)
+{
+	struct ctl_problem p;
+
+	memset(w, 0, sizeof(*w));
+	w->now = 1000 * MS;
+	w->config = config();
+	if (ctl_check_value(&ctl_manager_config, w->config, "", &p))
+		fail_msg("%s: %s", p.path, p.msg);
+	for (unsigned i = 0; i < SWITCHES; i++)
+		world_start_switch(w, i);
+	world_start_manager(w);
+	world_pass(w, 500);
+}
+
+void world_close(struct world *w)
+{
+	for (unsigned j = 0; j < JOBS; j++)
+		for (unsigned r = 0; r < RANKS; r++)
+			world_kill_rank(w, j, r);
+	if (w->m)
+		world_kill_manager(w);
+	for (unsigned i = 0; i < SWITCHES; i++)
+		if (w->sw[i].sw)
+			world_kill_switch(w, i);
+	json_decref(w->config);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A fabric of two leaves and three spines whose switches are real agents on switches without
+ * packets, a real manager, and jobs of two ranks that do what CommLib does; on virtual time. */
+#ifndef TESTS_MANAGER_WORLD_H
+#define TESTS_MANAGER_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ctrl/agent/agent.h"
+#include "ctrl/manager/manager.h"
+#include "tests/unit/ctl/fake_switch.h"
+
+enum { LEAVES = 2, SPINES = 3, SWITCHES = LEAVES + SPINES, JOBS = 3, RANKS = 2 };
+
+struct world_switch {
+	struct sw *sw; /* NULL: dead */
+	struct agent *agent;
+	struct agent_peer manager; /* its connection */
+	bool connected, cut_off;   /* cut_off: the control network loses everything */
+};
+
+struct world_rank {
+	struct manager_peer peer;
+	bool alive, connected;
+	uint64_t who, epoch;
+	char phase[16], line[512];
+	bool ready;
+	struct agent_peer at[SWITCHES]; /* rank 0: its connections to switches */
+};
+
+struct world_job {
+	struct world_rank rank[RANKS];
+	bool again; /* ranks that hear that it is over join anew */
+	uint64_t installed;
+	char tree[128];
+};
+
+struct world {
+	uint64_t now;
+	json_t *config;
+	struct manager *m;                /* NULL: dead */
+	struct world_switch sw[SWITCHES]; /* leaves first */
+	struct world_job job[JOBS];
+	uint64_t random;
+	unsigned late; /* epochs of a former manager */
+};
+
+void world_open(struct world *w);
+void world_close(struct world *w);
+
+void world_start_manager(struct world *w);
+void world_kill_manager(struct world *w);
+void world_start_switch(struct world *w, unsigned i);
+void world_kill_switch(struct world *w, unsigned i);
+/* Between a leaf and a spine. */
+void world_cut(struct world *w, unsigned leaf, unsigned spine, bool cut);
+
+void world_start_job(struct world *w, unsigned j);
+void world_kill_rank(struct world *w, unsigned j, unsigned r);
+/* All ranks leave; rank 0 takes its groups away, as CommLib does. */
+void world_end_job(struct world *w, unsigned j);
+
+/* Lets time pass, in steps of 50 ms. */
+void world_pass(struct world *w, uint64_t ms);
+bool world_active(const struct world *w, unsigned j);
+/* The spine of a job's tree, as an index into sw. */
+unsigned world_spine(const struct world *w, unsigned j);
+/* No switch that lives has any group, and nothing is promised. */
+void world_expect_clean(struct world *w);
+/* The result of a method that needs no peer (new reference). */
+json_t *world_ask(struct world *w, const char *method, json_t *params);
+
+#endif
