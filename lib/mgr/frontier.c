@@ -32,6 +32,13 @@ static int room_for_widths(struct mgr_place *p)
 	return 0;
 }
 
+/* Neighbours' widths are often the same. */
+static void note(struct mgr_place *p, unsigned *n, uint64_t width)
+{
+	if (*n == 0 || p->width[*n - 1] != width)
+		p->width[(*n)++] = width;
+}
+
 static unsigned sort_once(uint64_t *v, unsigned n)
 {
 	unsigned kept = 0;
@@ -61,10 +68,15 @@ static unsigned inner_widths(struct mgr_place *p, const struct mgr_bar *bar, uin
 				continue;
 			share = mgr_link_share(p->f, &e[k], bar);
 			if (share > bar->bps && share < below)
-				p->width[n++] = share;
+				note(p, &n, share);
 		}
 	}
 	return sort_once(p->width, n);
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 /* All widths that a tree of this height can have, ascending. */
@@ -81,14 +93,15 @@ static unsigned widths(struct mgr_place *p, const struct mgr_bar *bar, uint64_t 
 		for (unsigned k = 0; k < n_edges; k++) {
 			/* Each link from the end with the lower index. */
 			if (e[k].peer > i)
-				p->width[n++] = mgr_link_share(p->f, &e[k], bar);
+				note(p, &n, lower(mgr_link_share(p->f, &e[k], bar), most));
 		}
 		if (node != NULL && node->kind == MGR_SWITCH && node->modes & bar->mode)
-			p->width[n++] = mgr_size_rate(shape, bar->mode, bar->max_height,
-				mgr_book_free_bytes(p->b, i, bar->duty), LEAST_ENDPOINTS);
+			note(p, &n,
+				lower(mgr_size_rate(shape, bar->mode, bar->max_height,
+					      mgr_book_free_bytes(p->b, i, bar->duty),
+					      LEAST_ENDPOINTS),
+					most));
 	}
-	for (unsigned i = 0; i < n; i++)
-		p->width[i] = p->width[i] < most ? p->width[i] : most;
 	return sort_once(p->width, n);
 }
 
@@ -204,13 +217,13 @@ static int widest(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_b
 		return -ENOENT;
 	bar->bps = most; /* which is there more often than not */
 	rc = any_tree(p, wish, bar, &plan->tree);
-	if (rc == -ENOENT) {
-		bar->bps = 0;
-		rc = bisect(
-			p, wish, bar, &bar->bps, widths(p, bar, most, &wish->shape), &plan->tree);
+	if (rc == -ENOENT && most > 1) {
+		bar->bps = 1; /* any at all? Often there is none of this height */
+		rc = any_tree(p, wish, bar, &plan->tree);
+		if (rc == 0)
+			rc = bisect(p, wish, bar, &bar->bps, widths(p, bar, most, &wish->shape),
+				&plan->tree);
 	}
-	if (rc == 0 && plan->tree.sw == NULL)
-		return -ENOENT;
 	if (rc == 0)
 		rc = spread_out(p, wish, bar, &plan->tree);
 	if (rc)

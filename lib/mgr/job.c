@@ -6,6 +6,24 @@
 
 #include "lib/mgr/job_priv.h"
 
+enum { HASH_BITS = 14, HASHES = 1 << HASH_BITS };
+
+/* Epochs ascend one by one. */
+static struct mgr_run **epoch_chain(const struct mgr_jobs *js, uint64_t epoch)
+{
+	return &js->by_epoch[epoch & (HASHES - 1)];
+}
+
+/* FNV-1a */
+static struct mgr_run **name_chain(const struct mgr_jobs *js, const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	for (unsigned i = 0; i < MGR_NAME_LEN && name[i]; i++)
+		hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+	return &js->by_name[(hash ^ hash >> HASH_BITS) & (HASHES - 1)];
+}
+
 struct mgr_jobs *mgr_jobs_new(struct mgr_graph *g, struct mgr_book *b, struct mgr_place *p,
 	const struct mgr_jobs_config *config)
 {
@@ -15,7 +33,20 @@ struct mgr_jobs *mgr_jobs_new(struct mgr_graph *g, struct mgr_book *b, struct mg
 		return NULL;
 	*js = (struct mgr_jobs){
 		.g = g, .b = b, .p = p, .config = *config, .epoch = config->first_epoch};
+	js->by_epoch = calloc(HASHES, sizeof(js->by_epoch[0]));
+	js->by_name = calloc(HASHES, sizeof(js->by_name[0]));
+	js->due = calloc(1, sizeof(*js->due));
+	if (js->by_epoch == NULL || js->by_name == NULL || js->due == NULL) {
+		mgr_jobs_free(js);
+		return NULL;
+	}
 	return js;
+}
+
+/* It may have something to do, or to wait for, earlier than before. */
+static void touch(struct mgr_jobs *js, const struct mgr_run *r)
+{
+	mgr_heap_set(js->due, r->slot, 0); /* has been in it: cannot fail */
 }
 
 void mgr_jobs_free(struct mgr_jobs *js)
@@ -28,25 +59,97 @@ void mgr_jobs_free(struct mgr_jobs *js)
 		js->run = r->next;
 		mgr_run_free(js, r);
 	}
+	if (js->due != NULL)
+		mgr_heap_free(js->due);
+	free(js->due);
+	free(js->by_epoch);
+	free(js->by_name);
+	free(js->slot);
+	free(js->free_slot);
 	free(js);
+}
+
+/* Room for one more run everywhere. */
+static int make_room(struct mgr_jobs *js)
+{
+	unsigned room = js->n_slots ? 2 * js->n_slots : 64;
+	struct mgr_run **slot;
+	unsigned *free_slot;
+	int rc;
+
+	if (js->n_free > 0)
+		return 0;
+	rc = mgr_heap_set(js->due, room - 1, UINT64_MAX); /* all below it fit from now on */
+	mgr_heap_remove(js->due, room - 1);
+	slot = rc ? NULL : realloc(js->slot, room * sizeof(*slot));
+	js->slot = slot ? slot : js->slot;
+	free_slot = slot ? realloc(js->free_slot, room * sizeof(*free_slot)) : NULL;
+	if (free_slot == NULL)
+		return -ENOMEM;
+	js->free_slot = free_slot;
+	while (js->n_slots < room) {
+		js->slot[js->n_slots] = NULL;
+		js->free_slot[js->n_free++] = js->n_slots++;
+	}
+	return 0;
+}
+
+static void add_run(struct mgr_jobs *js, struct mgr_run *r)
+{
+	struct mgr_run **epoch = epoch_chain(js, r->epoch), **name = name_chain(js, r->job.name);
+
+	r->next = js->run;
+	if (js->run != NULL)
+		js->run->before = r;
+	js->run = r;
+	r->next_epoch = *epoch;
+	*epoch = r;
+	r->next_name = *name;
+	*name = r;
+	r->slot = js->free_slot[--js->n_free];
+	js->slot[r->slot] = r;
+	js->n_runs++;
+	touch(js, r);
+}
+
+static void take_out(struct mgr_jobs *js, struct mgr_run *r)
+{
+	struct mgr_run **epoch = epoch_chain(js, r->epoch), **name = name_chain(js, r->job.name);
+
+	if (r->before != NULL)
+		r->before->next = r->next;
+	else
+		js->run = r->next;
+	if (r->next != NULL)
+		r->next->before = r->before;
+	while (*epoch != r)
+		epoch = &(*epoch)->next_epoch;
+	*epoch = r->next_epoch;
+	while (*name != r)
+		name = &(*name)->next_name;
+	*name = r->next_name;
+	mgr_heap_remove(js->due, r->slot);
+	js->slot[r->slot] = NULL;
+	js->free_slot[js->n_free++] = r->slot;
+	js->n_runs--;
 }
 
 static struct mgr_run *find(const struct mgr_jobs *js, uint64_t epoch)
 {
-	struct mgr_run *r = js->run;
+	struct mgr_run *r = *epoch_chain(js, epoch);
 
 	while (r != NULL && r->epoch != epoch)
-		r = r->next;
+		r = r->next_epoch;
 	return r;
 }
 
 /* The last run, over or not. */
 static struct mgr_run *last_run(const struct mgr_jobs *js, const char *name)
 {
-	struct mgr_run *r = js->run;
+	struct mgr_run *r = *name_chain(js, name);
 
 	while (r != NULL && strcmp(r->job.name, name) != 0)
-		r = r->next;
+		r = r->next_name;
 	return r;
 }
 
@@ -57,6 +160,8 @@ static int new_run(
 
 	if (js->n_runs >= js->config.max_runs)
 		return -ENOSPC;
+	if (make_room(js))
+		return -ENOMEM;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return -ENOMEM;
@@ -70,9 +175,7 @@ static int new_run(
 	r->phase = MGR_JOINING;
 	r->phase_by = now + js->config.join_ns;
 	r->remove_at = r->forget_at = UINT64_MAX;
-	r->next = js->run;
-	js->run = r;
-	js->n_runs++;
+	add_run(js, r);
 	*out = r;
 	return 0;
 }
@@ -115,6 +218,7 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 		}
 		if (r->phase != MGR_JOINING) {
 			mgr_run_fail(js, r, MGR_END_RANK_AGAIN, rank->rank, now);
+			touch(js, r);
 			r = NULL;
 		} else if (!same_job(&r->job, job)) {
 			return -EINVAL;
@@ -130,6 +234,7 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 	*place = (struct mgr_run_rank){.info = *rank, .seen = now, .joined = true};
 	*epoch = r->epoch;
 	mgr_run_advance(js, r, now);
+	touch(js, r);
 	return 0;
 }
 
@@ -159,6 +264,7 @@ int mgr_jobs_ready(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 		return rc;
 	at->ready = true;
 	mgr_run_advance(js, r, now);
+	touch(js, r);
 	return 0;
 }
 
@@ -180,6 +286,7 @@ int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 		return rc;
 	at->left = true;
 	mgr_run_advance(js, r, now);
+	touch(js, r);
 	return 0;
 }
 
@@ -212,6 +319,7 @@ int mgr_jobs_answer(struct mgr_jobs *js, uint64_t epoch, unsigned node, enum mgr
 	else if (what < MGR_FAIL)
 		mgr_run_fail(js, r, MGR_END_REFUSED, node, now);
 	mgr_run_advance(js, r, now);
+	touch(js, r);
 	return 0;
 }
 
@@ -224,6 +332,7 @@ unsigned mgr_jobs_group_failed(struct mgr_jobs *js, uint64_t epoch, unsigned nod
 		return 0;
 	mgr_run_step(js, r, s, MGR_STEP_FAILED);
 	mgr_run_fail(js, r, MGR_END_GROUP_FAILED, node, now);
+	touch(js, r);
 	return 1;
 }
 
@@ -242,6 +351,7 @@ unsigned mgr_jobs_switch_lost(struct mgr_jobs *js, unsigned node, uint64_t now)
 		mgr_run_fail(js, r, MGR_END_SWITCH_LOST, node, now);
 		if (switch_of(r, node) != NULL) /* it took all that it had with it */
 			mgr_run_step(js, r, switch_of(r, node), MGR_STEP_GONE);
+		touch(js, r);
 	}
 	return n;
 }
@@ -269,6 +379,7 @@ unsigned mgr_jobs_link_down(struct mgr_jobs *js, unsigned link, uint64_t now)
 		if (!r->placed || r->want >= MGR_STEP_FAILED || !uses_link(r, link))
 			continue;
 		mgr_run_fail(js, r, MGR_END_LINK_DOWN, link, now);
+		touch(js, r);
 		n++;
 	}
 	return n;
@@ -276,35 +387,43 @@ unsigned mgr_jobs_link_down(struct mgr_jobs *js, unsigned link, uint64_t now)
 
 bool mgr_jobs_next(struct mgr_jobs *js, uint64_t now, struct mgr_action *out)
 {
-	struct mgr_run **at = &js->run;
+	unsigned slot;
+	uint64_t due;
 
-	while (*at != NULL) {
-		struct mgr_run *r = *at;
+	while (mgr_heap_first(js->due, &slot, &due) && due <= now && due < UINT64_MAX) {
+		struct mgr_run *r = js->slot[slot];
 
 		mgr_run_time(js, r, now);
-		if (mgr_run_action(js, r, now, out))
+		if (mgr_run_action(js, r, now, out)) {
+			touch(js, r); /* there may be more */
 			return true;
+		}
 		if (mgr_run_forgotten(r, now)) {
-			*at = r->next;
-			js->n_runs--;
+			take_out(js, r);
 			mgr_run_free(js, r);
 			continue;
 		}
-		at = &r->next;
+		due = mgr_run_deadline(js, r);
+		mgr_heap_set(js->due, slot, due);
 	}
 	return false;
 }
 
+/* Signs of life put deadlines off, and are not noted in the heap: that would be for each of them.
+ */
 uint64_t mgr_jobs_deadline(const struct mgr_jobs *js)
 {
-	uint64_t deadline = UINT64_MAX;
+	unsigned slot;
+	uint64_t due;
 
-	for (const struct mgr_run *r = js->run; r != NULL; r = r->next) {
-		uint64_t at = mgr_run_deadline(js, r);
+	while (mgr_heap_first(js->due, &slot, &due)) {
+		uint64_t at = mgr_run_deadline(js, js->slot[slot]);
 
-		deadline = at < deadline ? at : deadline;
+		if (at <= due)
+			return at;
+		mgr_heap_set(js->due, slot, at);
 	}
-	return deadline;
+	return UINT64_MAX;
 }
 
 bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_view *out)

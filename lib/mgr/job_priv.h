@@ -3,6 +3,7 @@
 #ifndef MGR_JOB_PRIV_H
 #define MGR_JOB_PRIV_H
 
+#include "lib/mgr/heap.h"
 #include "lib/mgr/job.h"
 
 /* How far a switch is with a group; what is wanted of it is one of these too. */
@@ -28,7 +29,9 @@ struct mgr_run_sw {
 };
 
 struct mgr_run {
-	struct mgr_run *next;
+	struct mgr_run *next, *before;          /* by descending epoch */
+	struct mgr_run *next_epoch, *next_name; /* of the same hash */
+	unsigned slot;
 	uint64_t epoch;
 	struct mgr_job job;
 	struct mgr_run_rank *rank;
@@ -54,6 +57,10 @@ struct mgr_jobs {
 	struct mgr_jobs_config config;
 	struct mgr_run *run; /* by descending epoch */
 	unsigned n_runs;
+	struct mgr_run **by_epoch, **by_name; /* hashed; a name's runs by descending epoch */
+	struct mgr_run **slot;
+	unsigned n_slots, *free_slot, n_free;
+	struct mgr_heap *due; /* by slot: no later than the run's deadline, 0 after a change */
 	uint64_t epoch;
 };
 
