@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who multicasts when, and what the protocol keeps in memory: plain functions (multicast AllGather,
+ * section III-D, appendix A, figure 7). */
+#ifndef MCAST_SCHEDULE_H
+#define MCAST_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* P ranks in M chains, P mod M = 0: chain j is the ranks jR .. jR + R - 1, R = P/M; at step i the
+ * i-th of each chain multicasts. */
+static inline unsigned mcast_chain_len(unsigned n_ranks, unsigned chains)
+{
+	return n_ranks / chains;
+}
+
+static inline unsigned mcast_step_of(unsigned rank, unsigned n_ranks, unsigned chains)
+{
+	return rank % mcast_chain_len(n_ranks, chains);
+}
+
+/* The rank that goes on when this one is ready; false: it is its chain's last. */
+static inline bool mcast_chain_next(
+	unsigned rank, unsigned n_ranks, unsigned chains, unsigned *next)
+{
+	const unsigned len = mcast_chain_len(n_ranks, chains);
+
+	*next = rank + 1;
+	return rank % len != len - 1;
+}
+
+/* Immediate data is 32 bits: the chunk's number in the low psn_bits, the collective's above. What a
+ * number of bits can address, and what a bitmap of all of that takes. */
+static inline uint64_t mcast_max_bytes(unsigned psn_bits, uint32_t chunk)
+{
+	return (UINT64_C(1) << psn_bits) * chunk;
+}
+
+static inline uint64_t mcast_max_bitmap(unsigned psn_bits)
+{
+	return (UINT64_C(1) << psn_bits) / 8;
+}
+
+/* Staging: as many chunks as the receive queue is deep. */
+static inline uint64_t mcast_staging_bytes(uint32_t depth, uint32_t chunk)
+{
+	return (uint64_t)depth * chunk;
+}
+
+static inline uint32_t mcast_chunks(uint64_t bytes, uint32_t chunk)
+{
+	return (uint32_t)((bytes + chunk - 1) / chunk);
+}
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Broadcast and AllGather by multicast: exact whatever is lost, and with a bounded error when a
+ * rank dies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/mcast/schedule.h"
+#include "tests/unit/mcast/fake_net.h"
+
+static struct net net;
+
+static const struct mcast_config five = {.n_ranks = 5};
+
+/* ---- loss, exhaustively ---- */
+
+/* Bit 4 i + k of the pattern: leaf i loses chunk k. Ranks before the root are leaves 0 ..., those
+ * behind it the others. */
+static unsigned by_pattern(struct net *n, unsigned to, unsigned from, unsigned chunk)
+{
+	const unsigned leaf = to < from ? to : to - 1;
+
+	return !(*(const uint32_t *)n->copies_arg >> (leaf * 4 + chunk) & 1);
+}
+
+static void every_subset(void **state)
+{
+	(void)state;
+	for (uint32_t pattern = 0; pattern < 1 << 16; pattern++) {
+		const uint32_t lost = (uint32_t)__builtin_popcount(pattern);
+		uint64_t fetched = 0, asked = 0;
+
+		net_open(&net, &five, false, pattern % 5, 4 * 64 - 5, 1);
+		net.copies = by_pattern;
+		net.copies_arg = &pattern;
+		net_run(&net);
+		net_all_done(&net);
+		for (unsigned i = 0; i < 5; i++) {
+			fetched += net.rank[i].m.count.fetched;
+			asked += net.rank[i].m.count.asked;
+		}
+		assert_int_equal(fetched, lost); /* what was lost, and nothing twice */
+		assert_true((asked == 0) == (lost == 0));
+		net_close(&net);
+	}
+}
+
+/* Of three ranks that gather, each chunk at each receiver. */
+static unsigned by_gather_pattern(struct net *n, unsigned to, unsigned from, unsigned chunk)
+{
+	const unsigned other = to < from ? to : to - 1;
+
+	return !(*(const uint32_t *)n->copies_arg >> ((from * 2 + other) * 2 + chunk) & 1);
+}
+
+static void every_subset_gathering(void **state)
+{
+	const struct mcast_config three = {.n_ranks = 3, .chains = 3};
+
+	(void)state;
+	for (uint32_t pattern = 0; pattern < 1 << 12; pattern++) {
+		net_open(&net, &three, true, 0, 100, 1);
+		net.copies = by_gather_pattern;
+		net.copies_arg = &pattern;
+		net_run(&net);
+		net_all_done(&net);
+		net_close(&net);
+	}
+}
+
+/* ---- loss, at random ---- */
+
+static unsigned weather(struct net *n, unsigned to, unsigned from, unsigned chunk)
+{
+	const uint32_t r = net_random(n) % 100;
+
+	(void)to, (void)from, (void)chunk;
+	return r < 20 ? 0 : r < 30 ? 2 : 1;
+}
+
+static void random_weather(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 300; seed++) {
+		const unsigned n = 2 + seed % 15;
+		const bool all = seed & 1;
+		unsigned chains = 1 + seed / 7 % n;
+		uint64_t seen = 0;
+
+		while (n % chains != 0)
+			chains--;
+		/* PSN and id wrap in the middle of what follows. */
+		const struct mcast_config c = {.n_ranks = n,
+			.chains = chains,
+			.psn_bits = 9,
+			.first_psn = 500,
+			.first_id = UINT32_MAX - 3,
+			.send_window = 1 + seed % 5,
+			.read_window = 1 + seed % 3};
+
+		net_open(&net, &c, all, seed % n, 1 + seed * 37 % 1000, 8);
+		net.seed = seed;
+		net.copies = weather;
+		net.jitter = seed % 3 * 40000;
+		for (unsigned i = 0; i < n; i++)
+			net.rank[i].starts_at = net_random(&net) % 50000;
+		net_run(&net);
+		net_all_done(&net);
+		for (unsigned i = 0; i < n; i++)
+			seen += net.rank[i].m.count.fetched + net.rank[i].m.count.duplicate;
+		assert_true(n < 4 || seen > 0);
+		net_close(&net);
+	}
+}
+
+static unsigned all_lost(struct net *n, unsigned to, unsigned from, unsigned chunk)
+{
+	(void)n, (void)to, (void)from, (void)chunk;
+	return 0;
+}
+
+/* Nothing arrives: each rank reads what a ring would have sent it, and no more. */
+static void as_the_ring(void **state)
+{
+	const struct mcast_config c = {.n_ranks = 8, .chains = 2};
+
+	(void)state;
+	net_open(&net, &c, true, 0, 1000, 2);
+	net.copies = all_lost;
+	net_run(&net);
+	net_all_done(&net);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(net.rank[i].read_bytes, 2 * 7 * 1000);
+	net_close(&net);
+	net_open(&net, &c, false, 3, 1000, 1);
+	net.copies = all_lost;
+	net_run(&net);
+	net_all_done(&net);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(net.rank[i].read_bytes, i == 3 ? 0 : 1000);
+	net_close(&net);
+}
+
+/* ---- schedule and time ---- */
+
+static void chains(void **state)
+{
+	(void)state;
+	for (unsigned m = 1; m <= 12; m++) {
+		/* Slow links: what a chain does takes longer than the barrier's messages. */
+		const struct mcast_config c = {.n_ranks = 12, .chains = m, .link_bps = 100000000};
+		struct mcast_config own = c;
+		struct mcast one;
+
+		own.chunk = own.psn_bits = own.send_window = own.read_window = 1;
+		own.link_bps = own.give_up_ns = 1;
+		if (12 % m != 0) {
+			assert_int_equal(mcast_init(&one, &own), -EINVAL);
+			continue;
+		}
+		net_open(&net, &c, true, 0, 640, 1);
+		net_run(&net);
+		net_all_done(&net);
+		assert_int_equal(net.most_roots, m);
+		assert_int_equal(net.multicasts, 12 * 10); /* each chunk once */
+		assert_int_equal(net.first_ask, 0);
+		net_close(&net);
+	}
+	/* Appendix A: step i is {i, R + i, 2R + i ...}. */
+	for (unsigned rank = 0; rank < 12; rank++)
+		assert_int_equal(mcast_step_of(rank, 12, 3), rank % 4);
+}
+
+static unsigned last_lost(struct net *n, unsigned to, unsigned from, unsigned chunk)
+{
+	(void)from;
+	return !(to == 2 && chunk >= *(const unsigned *)n->copies_arg);
+}
+
+/* The last chunks are lost, so that only time can tell: recovery begins when it is over, not before
+ * and not never. */
+static void cutoff(void **state)
+{
+	/* 1 Gb/s: 640 bytes take 5120 ns */
+	const struct mcast_config c = {.n_ranks = 4, .link_bps = 1000000000, .alpha_ns = 77777};
+	unsigned kept = 7;
+
+	(void)state;
+	net_open(&net, &c, false, 0, 640, 1);
+	net.copies = last_lost;
+	net.copies_arg = &kept;
+	net_run(&net);
+	net_all_done(&net);
+	assert_int_equal(net.first_ask, net.rank[2].m.cutoff_at);
+	assert_in_range(net.first_ask, 1000 + 2 * NET_DELAY + 5120 + 77777,
+		1000 + 4 * NET_DELAY + 5120 + 77777);
+	assert_int_equal(net.rank[2].m.count.fetched, 3);
+	assert_int_equal(net.rank[2].m.count.cutoffs, 1);
+	assert_int_equal(net.rank[1].m.count.cutoffs, 0);
+	net_close(&net);
+}
+
+/* A rank that comes late loses nothing: nobody sends before it has said that it is there. */
+static void late_rank(void **state)
+{
+	(void)state;
+	for (unsigned n = 2; n <= 17; n++)
+		for (unsigned late = 0; late < n; late++) {
+			const struct mcast_config c = {.n_ranks = n};
+
+			net_open(&net, &c, true, 0, 100, 1);
+			net.rank[late].starts_at = 5000000;
+			net_run(&net);
+			net_all_done(&net);
+			assert_int_equal(net.first_ask, 0);
+			assert_int_equal(net.rank[late].m.count.stale, 0);
+			net_close(&net);
+		}
+}
+
+/* Chunks that are being read come by multicast after all: the left neighbour must not hear that his
+ * buffer is free while he is still read. */
+static void late_datagrams(void **state)
+{
+	const struct mcast_config c = {.n_ranks = 2, .psn_bits = 8};
+	struct mcast_message msg = {MCAST_MSG_BARRIER, 0, 0};
+	struct mcast_request r;
+	struct mcast *m;
+	uint64_t at;
+
+	(void)state;
+	net_open(&net, &c, false, 0, 128, 1);
+	m = &net.rank[1].m;
+	assert_int_equal(mcast_begin_broadcast(m, 0, 128, net.rank[1].memory, 1 << 20, 1), 0);
+	assert_int_equal(mcast_message(m, 0, &msg, 2), 0);
+	assert_true(mcast_next(m, &r) && r.message.type == MCAST_MSG_BARRIER);
+	mcast_tick(m, mcast_deadline(m));
+	assert_true(mcast_next(m, &r) && r.message.type == MCAST_MSG_ASK);
+	assert_false(mcast_next(m, &r));
+	msg.type = MCAST_MSG_GRANT;
+	assert_int_equal(mcast_message(m, 0, &msg, 3), 0);
+	assert_true(mcast_next(m, &r) && r.type == MCAST_POST_READ);
+	assert_int_equal(r.n, 2);
+	assert_int_equal(r.len, 128);
+	assert_int_equal(mcast_datagram(m, 0, 0, 64, 4, &at), MCAST_TAKE);
+	assert_int_equal(mcast_datagram(m, 0, 1, 64, 4, &at), MCAST_TAKE);
+	assert_false(mcast_next(m, &r));
+	mcast_read_done(m, r.block, r.first, r.n, 5);
+	assert_true(mcast_next(m, &r) && r.message.type == MCAST_MSG_FINAL);
+	assert_int_equal(m->count.fetched, 0);
+	msg.type = MCAST_MSG_FINAL;
+	assert_int_equal(mcast_message(m, 0, &msg, 6), 0);
+	assert_int_equal(m->phase, MCAST_DONE);
+	net_close(&net);
+}
+
+/* ---- errors ---- */
+
+/* Whoever dies, and when: all others are over in time, done or failed, and none is wrong. */
+static void deaths(void **state)
+{
+	unsigned failed = 0;
+
+	(void)state;
+	for (unsigned seed = 0; seed < 400; seed++) {
+		const struct mcast_config c = {.n_ranks = 6, .chains = 1 + seed % 3};
+		const unsigned dies = seed % 6;
+
+		net_open(&net, &c, seed & 1, seed / 6 % 6, 700, 3);
+		net.seed = seed;
+		net.copies = weather;
+		net.rank[dies].dies_at = 1000 + seed * 900;
+		net_run(&net);
+		for (unsigned i = 0; i < 6; i++) {
+			const struct net_rank *r = &net.rank[i];
+
+			if (i == dies)
+				continue;
+			assert_true(r->over_at != 0);
+			assert_in_range(r->over_at, 1, 1000 + seed * 900 + 2 * 10000000);
+			if (r->m.phase == MCAST_FAILED) {
+				assert_true(
+					r->m.error == -ETIMEDOUT || r->m.error == -ECONNABORTED);
+				failed++;
+			}
+		}
+		net_close(&net);
+	}
+	assert_true(failed > 400);
+}
+
+static void forged(void **state)
+{
+	const struct mcast_config c = {
+		.n_ranks = 4, .psn_bits = 8, .first_psn = 250, .first_id = 9};
+	const uint32_t id = 9u << 8;
+	uint64_t at = 77;
+	struct mcast *m;
+	struct mcast_message msg = {MCAST_MSG_BARRIER, 9, 0};
+	const struct {
+		unsigned from;
+		uint32_t imm;
+		uint64_t len;
+		enum mcast_verdict verdict;
+	} of[] = {{0, 8u << 8 | 250, 64, MCAST_STALE}, {0, 10u << 8 | 250, 64, MCAST_STALE},
+		{0, id | 249, 64, MCAST_RANGE}, {0, id | 4, 64, MCAST_RANGE},
+		{2, id | 250, 64, MCAST_FORGED}, {0, id | 250, 63, MCAST_LENGTH},
+		{0, id | 250, 65, MCAST_LENGTH}, {0, id | 250, 0, MCAST_LENGTH},
+		{0, id | 3, 64, MCAST_LENGTH} /* the last one is shorter */,
+		{0, id | 3, 1, MCAST_TAKE}, {0, id | 3, 1, MCAST_DUPLICATE},
+		{0, id | 255, 64, MCAST_TAKE}, {0, id | 0, 64, MCAST_TAKE}};
+
+	(void)state;
+	net_open(&net, &c, false, 0, 64 * 9 + 1, 1);
+	m = &net.rank[1].m;
+	assert_int_equal(mcast_datagram(m, 0, id | 250, 64, 1, &at), MCAST_STALE); /* of none yet */
+	assert_int_equal(
+		mcast_begin_broadcast(m, 0, 64 * 9 + 1, net.rank[1].memory, 1 << 20, 1), 0);
+	for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		assert_int_equal(
+			mcast_datagram(m, of[i].from, of[i].imm, of[i].len, 2, &at), of[i].verdict);
+	assert_int_equal(at, 64 * 6);
+	assert_int_equal(m->count.taken, 3);
+	assert_int_equal(m->count.stale, 3);
+	assert_int_equal(m->count.forged, 1);
+	/* Messages from whom they cannot be, of what does not exist, from another time. */
+	assert_int_equal(mcast_message(m, 2, &msg, 3), -EPROTO);
+	for (msg.type = MCAST_MSG_ACTIVATE; msg.type < 9; msg.type++) {
+		msg.arg = 1;
+		assert_int_equal(mcast_message(m, 3, &msg, 3), -EPROTO);
+		if (msg.type != MCAST_MSG_FINAL && msg.type != MCAST_MSG_ABORT)
+			assert_int_equal(mcast_message(m, 2, &msg, 3), -EPROTO);
+	}
+	msg = (struct mcast_message){MCAST_MSG_FINAL, 8, 0};
+	assert_int_equal(mcast_message(m, 2, &msg, 3), -EPROTO);
+	assert_int_equal(m->phase, MCAST_BARRIER);
+	net_close(&net);
+}
+
+static void limits(void **state)
+{
+	struct mcast_config c = {.n_ranks = 4,
+		.chains = 2,
+		.chunk = 4096,
+		.psn_bits = 10,
+		.send_window = 1,
+		.read_window = 1,
+		.link_bps = 1,
+		.give_up_ns = 1};
+	unsigned peer[MCAST_MAX_PEERS];
+	uint64_t memory[4096];
+	struct mcast m;
+
+	(void)state;
+	assert_int_equal(mcast_init(&m, &c), 0);
+	assert_true(mcast_memory(&c, false, 4096 * 1024) > 0);
+	assert_int_equal(mcast_memory(&c, false, 4096 * 1024 + 1), 0);
+	assert_true(mcast_memory(&c, true, 4096 * 256) > 0);
+	assert_int_equal(mcast_memory(&c, true, 4096 * 256 + 1), 0);
+	assert_int_equal(mcast_memory(&c, true, UINT64_MAX), 0);
+	assert_int_equal(mcast_begin_broadcast(&m, 4, 1, memory, sizeof(memory), 0), -EINVAL);
+	assert_int_equal(mcast_begin_broadcast(&m, 0, 0, memory, sizeof(memory), 0), -EINVAL);
+	assert_int_equal(mcast_begin_broadcast(&m, 0, 4096 * 1024 + 1, memory, sizeof(memory), 0),
+		-EMSGSIZE);
+	assert_int_equal(mcast_begin_broadcast(&m, 0, 4096, memory, 8, 0), -ENOSPC);
+	assert_int_equal(mcast_begin_broadcast(&m, 0, 4096, memory, sizeof(memory), 0), 0);
+	assert_int_equal(mcast_begin_broadcast(&m, 0, 4096, memory, sizeof(memory), 0), -EBUSY);
+	mcast_fail(&m, -EIO);
+	assert_int_equal(m.error, -EIO);
+	assert_int_equal(
+		mcast_begin_broadcast(&m, 0, 4096, memory, sizeof(memory), 0), -ECONNABORTED);
+	/* The ring's two connections, and those of the barrier. */
+	c.n_ranks = 16;
+	assert_int_equal(mcast_peers(&c, peer), 5); /* 15 1 2 4 8 */
+	assert_int_equal(peer[0], 15);
+	assert_int_equal(peer[1], 1);
+	/* Figure 7: 1.5 MB of bitmap address 50 GB at 4 KiB. */
+	assert_int_equal(mcast_max_bytes(23, 4096) >> 30, 32);
+	assert_int_equal(mcast_max_bitmap(23), 1 << 20);
+	assert_int_equal(mcast_staging_bytes(8192, 4096), 32 << 20);
+}
+
+/* Sixteen communicators of the same ranks at a time, each of which hears another one's datagrams as
+ * well: their ids differ, and nothing is taken. */
+static void sixteen(void **state)
+{
+	static struct net nets[16];
+	bool more = true;
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++) {
+		const struct mcast_config c = {.n_ranks = 4, .first_id = 1000 * i};
+
+		net_open(&nets[i], &c, i & 1, 0, 200 + i, 4);
+		nets[i].seed = i + 1;
+		nets[i].copies = weather;
+		nets[i].heard_by = &nets[(i + 1) % 16];
+		net_start(&nets[i]);
+	}
+	while (more) {
+		more = false;
+		for (unsigned i = 0; i < 16; i++)
+			more |= net_step(&nets[i]);
+	}
+	for (unsigned i = 0; i < 16; i++) {
+		net_all_done(&nets[i]);
+		assert_true(nets[i].rank[1].m.count.stale > 0);
+		net_close(&nets[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_subset),
+		cmocka_unit_test(every_subset_gathering),
+		cmocka_unit_test(random_weather),
+		cmocka_unit_test(as_the_ring),
+		cmocka_unit_test(chains),
+		cmocka_unit_test(cutoff),
+		cmocka_unit_test(late_rank),
+		cmocka_unit_test(late_datagrams),
+		cmocka_unit_test(deaths),
+		cmocka_unit_test(forged),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(sixteen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
