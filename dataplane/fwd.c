@@ -11,7 +11,7 @@
  * should not pay: up to this many prefixes the library's plain tree is used. */
 enum { FEW_PREFIXES = 256, TBL8_SPARE = 256, DIRECT_BITS = 24, MAX_ADJ = 32767, FIB_NAME_LEN = 32 };
 
-enum route_action { ROUTE_VIA, ROUTE_DIRECT, ROUTE_BLACKHOLE, ROUTE_ENCAP };
+enum route_action { ROUTE_VIA, ROUTE_DIRECT, ROUTE_BLACKHOLE, ROUTE_ENCAP, ROUTE_ECMP };
 
 struct build {
 	struct fwd *fwd;
@@ -195,9 +195,9 @@ static unsigned nexthop_adj(struct build *b, const struct wire_ip *ip)
 }
 
 /* An adjacency of a kind whose details are at an index in an array of their own. */
-static unsigned srv6_adj(struct build *b, enum adj_kind kind, unsigned index)
+static unsigned indexed_adj(struct build *b, enum adj_kind kind, unsigned index)
 {
-	b->fwd->adj[b->fwd->n_adj] = (struct adj){.kind = (uint8_t)kind, .srv6 = (uint16_t)index};
+	b->fwd->adj[b->fwd->n_adj] = (struct adj){.kind = (uint8_t)kind, .at = (uint16_t)index};
 	return b->fwd->n_adj++;
 }
 
@@ -208,7 +208,30 @@ static int encap_adj(struct build *b, const struct table_entry *e, const char *t
 
 	if (fwd_encap_from_row(e, &f->encap[f->n_encap], &why) < 0)
 		return fail(b, -EINVAL, table, &e->key[0].ip, why);
-	return (int)srv6_adj(b, ADJ_ENCAP, f->n_encap++);
+	return (int)indexed_adj(b, ADJ_ENCAP, f->n_encap++);
+}
+
+static int by_adj(const void *a, const void *b)
+{
+	return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+/* The order in which they are given, and when, says nothing: the same set is dealt out alike. */
+static unsigned ecmp_adj(struct build *b, const struct table_entry *e)
+{
+	struct fwd_ecmp *ecmp = &b->fwd->ecmp[b->fwd->n_ecmp];
+
+	for (unsigned i = 0; i < FWD_MAX_NEXTHOPS; i++) {
+		unsigned adj = wire_ip_is_zero(&e->param[i].ip) ? ADJ_NO_NEIGH
+								: nexthop_adj(b, &e->param[i].ip);
+
+		if (adj != ADJ_NO_NEIGH)
+			ecmp->adj[ecmp->n++] = (uint16_t)adj;
+	}
+	if (ecmp->n == 0)
+		return ADJ_NO_NEIGH;
+	qsort(ecmp->adj, ecmp->n, sizeof(ecmp->adj[0]), by_adj);
+	return indexed_adj(b, ADJ_ECMP, b->fwd->n_ecmp++);
 }
 
 /* After the routes: a SID is the switch's, whatever else is said of its prefix. */
@@ -229,7 +252,7 @@ static int add_sids(struct build *b, const struct table_rows *rows)
 		f->sid[i].adj = e->action == SRV6_UA ? (uint16_t)nexthop_adj(b, &e->param[0].ip)
 						     : ADJ_NO_NEIGH;
 		f->n_sid++;
-		rc = add(b, "local_sid", ip, e->key[0].prefix, srv6_adj(b, ADJ_SID, i));
+		rc = add(b, "local_sid", ip, e->key[0].prefix, indexed_adj(b, ADJ_SID, i));
 		if (rc < 0)
 			return rc;
 	}
@@ -263,6 +286,8 @@ static int add_routes(struct build *b, const struct table_rows *rows)
 				return rc;
 			adj = (unsigned)rc;
 		}
+		if (e->action == ROUTE_ECMP)
+			adj = ecmp_adj(b, e);
 		rc = add(b, table, &dst->ip, dst->prefix, adj);
 		if (rc < 0)
 			return rc;
@@ -270,33 +295,36 @@ static int add_routes(struct build *b, const struct table_rows *rows)
 	return 0;
 }
 
-static unsigned count_encaps(const struct table_rows *t)
+static unsigned count_routes(const struct table_rows *t, enum route_action action)
 {
 	unsigned n = 0;
 
 	for (unsigned table = FWD_ROUTE4; table <= FWD_ROUTE6; table++)
 		for (unsigned i = 0; i < t[table].n; i++)
-			n += t[table].entry[i].action == ROUTE_ENCAP;
+			n += t[table].entry[i].action == action;
 	return n;
 }
 
 static int alloc_adjs(struct build *b, const struct table_rows *t)
 {
-	const unsigned encaps = count_encaps(t), sids = t[FWD_LOCAL_SID].n;
-	const unsigned neighs = t[FWD_NEIGH].n, n = ADJ_REWRITE + neighs + sids + encaps;
+	const unsigned encaps = count_routes(t, ROUTE_ENCAP), sids = t[FWD_LOCAL_SID].n;
+	const unsigned ecmps = count_routes(t, ROUTE_ECMP);
+	const unsigned neighs = t[FWD_NEIGH].n, n = ADJ_REWRITE + neighs + sids + encaps + ecmps;
 	struct fwd *f = b->fwd;
 
 	if (n > MAX_ADJ)
 		return fail(b, -ENOSPC, "neigh", NULL,
-			"too many neighbours, SIDs and routes into tunnels");
+			"too many neighbours, SIDs, routes into tunnels and over several next "
+			"hops");
 	f->adj = calloc(n, sizeof(*f->adj));
 	f->neigh = calloc(ADJ_REWRITE + neighs, sizeof(*f->neigh));
 	f->vlans = calloc(RTE_MAX_ETHPORTS, sizeof(*f->vlans));
 	f->sid = calloc(sids + 1, sizeof(*f->sid));
 	f->encap = calloc(encaps + 1, sizeof(*f->encap));
+	f->ecmp = calloc(ecmps + 1, sizeof(*f->ecmp));
 	b->neigh = ip_hash("neigh", neighs);
 	if (f->adj == NULL || f->neigh == NULL || f->vlans == NULL || f->sid == NULL ||
-		f->encap == NULL || b->neigh == NULL)
+		f->encap == NULL || f->ecmp == NULL || b->neigh == NULL)
 		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
 	for (unsigned i = 0; i < ADJ_REWRITE; i++)
 		f->adj[i].kind = (uint8_t)i;
@@ -360,6 +388,7 @@ void fwd_destroy(struct fwd *fwd)
 	free(fwd->vlans);
 	free(fwd->sid);
 	free(fwd->encap);
+	free(fwd->ecmp);
 	free(fwd);
 }
 
@@ -376,5 +405,7 @@ const struct adj *fwd_lookup(const struct fwd *fwd, const struct wire_ip *ip)
 		memcpy(ip6[0], ip->b, sizeof(ip6[0]));
 		rte_fib6_lookup_bulk(fwd->fib6, ip6, &nh, 1);
 	}
+	if (fwd->adj[nh].kind == ADJ_ECMP)
+		nh = fwd->ecmp[fwd->adj[nh].at].adj[0];
 	return &fwd->adj[nh];
 }

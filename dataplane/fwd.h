@@ -14,7 +14,7 @@
 #include "lib/port/port.h"
 #include "lib/wire/frame.h"
 
-enum { FWD_FEW_LOCAL = 8 };
+enum { FWD_FEW_LOCAL = 8, FWD_MAX_NEXTHOPS = 8 };
 
 enum adj_kind {
 	ADJ_NO_ROUTE,
@@ -24,6 +24,7 @@ enum adj_kind {
 	ADJ_REWRITE, /* a neighbour */
 	ADJ_SID,     /* one of our own SIDs */
 	ADJ_ENCAP,   /* into a tunnel */
+	ADJ_ECMP,    /* one of several neighbours, or none of them is known */
 };
 
 struct adj {
@@ -32,7 +33,13 @@ struct adj {
 	uint16_t port; /* DPDK port id */
 	uint16_t mtu;  /* of the port */
 	uint16_t vlan; /* 0: untagged */
-	uint16_t srv6; /* SID, ENCAP: index in sid or encap below */
+	uint16_t at;   /* SID, ENCAP, ECMP: index in sid, encap or ecmp below */
+};
+
+/* Neighbours among which flows are dealt out. */
+struct fwd_ecmp {
+	uint16_t n; /* at least 1 */
+	uint16_t adj[FWD_MAX_NEXTHOPS];
 };
 
 /* Bit per VLAN. */
@@ -47,12 +54,14 @@ struct fwd {
 	struct rte_fib *fib4;   /* address -> index in adj */
 	struct rte_fib6 *fib6;
 	unsigned n_adj;
-	struct adj *adj;         /* [kind] for the first kinds, neighbours, SIDs, tunnels */
+	struct adj *adj;         /* [kind] for the first kinds, neighbours, all others */
 	struct wire_ip *neigh;   /* whose adj[i] is */
 	struct fwd_vlans *vlans; /* by DPDK port id: those that its neighbours are in */
-	unsigned n_sid, n_encap;
+	unsigned n_sid, n_encap, n_ecmp;
+	uint32_t ecmp_seed;  /* so that switches choose apart from one another */
 	struct fwd_sid *sid; /* in the order of the rows of local_sid */
 	struct srv6_encap *encap;
+	struct fwd_ecmp *ecmp;
 };
 
 /* Indices of the tables in the registry and in the rows below. */
@@ -76,7 +85,8 @@ int fwd_create(const struct table_rows *tables, fwd_port_fn port, void *arg, str
 	struct table_error *err);
 void fwd_destroy(struct fwd *fwd);
 
-/* One address; never NULL. For the control plane and rare packets. */
+/* One address; never NULL, never ADJ_ECMP: the first of several next hops. For the control plane
+ * and rare packets. */
 const struct adj *fwd_lookup(const struct fwd *fwd, const struct wire_ip *ip);
 
 /* Whether adj is the entry of this neighbour, and not of one that it is reached through. */

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_jhash.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "dataplane/runtime/handoff.h"
@@ -95,6 +97,7 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	rc = fwd_create(tables, port_by_id, sw, &fwd, err);
 	if (rc < 0)
 		return rc;
+	fwd->ecmp_seed = rte_jhash(sw->config.name, (uint32_t)strlen(sw->config.name), 0);
 	rc = sw_tables_check(sw, fwd, err);
 	if (rc == 0)
 		rc = make_mcast(

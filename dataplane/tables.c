@@ -36,6 +36,10 @@ static const struct table_desc neigh = {
 	.size = 16384,
 };
 
+#define MORE(nexthop, ip_type)                                                                  \
+	{                                                                                       \
+		.name = nexthop, .help = "another neighbour", .type = ip_type, .optional = true \
+	}
 #define SEGMENT(sid, meaning)                                                     \
 	{                                                                         \
 		.name = sid, .help = meaning, .type = TABLE_IP6, .optional = true \
@@ -43,7 +47,7 @@ static const struct table_desc neigh = {
 
 /* What routes of a family do; nexthop is the type of its addresses. */
 #define ROUTE_ACTIONS(nexthop_type)                                                                \
-	.n_actions = 4,                                                                            \
+	.n_actions = 5,                                                                            \
 	.actions = {{.name = "via",                                                                \
 			    .help = "send to a neighbour",                                         \
 			    .n_params = 1,                                                         \
@@ -62,7 +66,18 @@ static const struct table_desc neigh = {
 			.params = {{.name = "src", .help = "outer source", .type = TABLE_IP6},     \
 				{.name = "sid1", .help = "first segment", .type = TABLE_IP6},      \
 				SEGMENT("sid2", "second, in a SRH"), SEGMENT("sid3", "third"),     \
-				SEGMENT("sid4", "fourth")}}}
+				SEGMENT("sid4", "fourth")}},                                       \
+		{.name = "ecmp",                                                                   \
+			.help = "send to one of several neighbours, by a hash of addresses, "      \
+				"ports and flow label; those not in neigh are left out",           \
+			.n_params = FWD_MAX_NEXTHOPS,                                              \
+			.params = {{.name = "nexthop1",                                            \
+					   .help = "neighbour's address",                          \
+					   .type = nexthop_type},                                  \
+				MORE("nexthop2", nexthop_type), MORE("nexthop3", nexthop_type),    \
+				MORE("nexthop4", nexthop_type), MORE("nexthop5", nexthop_type),    \
+				MORE("nexthop6", nexthop_type), MORE("nexthop7", nexthop_type),    \
+				MORE("nexthop8", nexthop_type)}}}
 
 static const struct table_desc route4 = {
 	.name = "route4",

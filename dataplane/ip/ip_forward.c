@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Routing: one longest-prefix lookup per packet, in bulk per family, to an adjacency. */
+#include "dataplane/ip/ecmp.h"
 #include "dataplane/ip/stays.h"
 #include "dataplane/runtime/node.h"
 
@@ -33,6 +34,15 @@ static void lookup(const struct worker *w, struct rte_mbuf *const *mbufs, uint16
 		rte_fib6_lookup_bulk(w->fwd->fib6, ip6, nh, n6);
 	for (int i = 0; i < n6; i++)
 		meta6[i]->adj = (uint16_t)nh[i];
+}
+
+/* The neighbour that the packet's flow goes to. */
+static uint16_t choose(const struct fwd *fwd, const struct rte_mbuf *m, const struct meta *meta)
+{
+	const struct fwd_ecmp *e = &fwd->ecmp[fwd->adj[meta->adj].at];
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, meta->pkt.l3_off);
+
+	return e->adj[ecmp_of(ecmp_hash(&meta->pkt, l3, fwd->ecmp_seed), e->n)];
 }
 
 static enum drop decide(
@@ -89,8 +99,13 @@ static uint16_t ip_forward_process(
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 		const struct adj *adj = &w->fwd->adj[meta->adj];
-		enum drop drop = decide(w, mbufs[i], meta, adj);
+		enum drop drop;
 
+		if (unlikely(adj->kind == ADJ_ECMP)) {
+			meta->adj = choose(w->fwd, mbufs[i], meta);
+			adj = &w->fwd->adj[meta->adj];
+		}
+		drop = decide(w, mbufs[i], meta, adj);
 		meta->drop = (uint8_t)drop;
 		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
 		if (unlikely(w->tracing) && meta->trace && next[i] == EDGE_REWRITE) {

@@ -37,7 +37,7 @@ static uint16_t srv6_encap_process(
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
-		const struct srv6_encap *e = &w->fwd->encap[w->fwd->adj[meta->adj].srv6];
+		const struct srv6_encap *e = &w->fwd->encap[w->fwd->adj[meta->adj].at];
 		enum srv6_drop drop = encap(e, mbufs[i], meta);
 
 		next[i] = drop == SRV6_OK ? EDGE_IP_FORWARD : EDGE_DROP;

@@ -103,7 +103,7 @@ static uint16_t srv6_local_process(
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
-		struct fwd_sid *sid = &w->fwd->sid[w->fwd->adj[meta->adj].srv6];
+		struct fwd_sid *sid = &w->fwd->sid[w->fwd->adj[meta->adj].at];
 		struct srv6_done done;
 
 		__atomic_fetch_add(&sid->hits, 1, __ATOMIC_RELAXED);

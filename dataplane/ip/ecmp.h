@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which of a route's next hops a packet takes: by a hash of its flow (RFC 2992), so that packets of
+ * one flow stay in order. A flow is what RFC 6438 says, and the ports where they are seen: so
+ * RoCE's UDP source port and an IPv6 flow label each choose a path. Fragments go by their
+ * addresses. */
+#ifndef DATAPLANE_IP_ECMP_H
+#define DATAPLANE_IP_ECMP_H
+
+#include <rte_hash_crc.h>
+
+#include "lib/wire/bytes.h"
+#include "lib/wire/frame.h"
+
+/* The last step of MurmurHash3. CRCs of two seeds differ by a constant: without it switches behind
+ * one another would all choose alike. */
+static inline uint32_t ecmp_mix(uint32_t h)
+{
+	h = (h ^ h >> 16) * 0x85ebca6bu;
+	h = (h ^ h >> 13) * 0xc2b2ae35u;
+	return h ^ h >> 16;
+}
+
+/* l3: the packet's IP header. */
+static inline uint32_t ecmp_hash(const struct wire_pkt *pkt, const uint8_t *l3, uint32_t seed)
+{
+	const uint32_t label = pkt->ip_ver == 6 ? get_be32(l3) & 0xfffff : 0;
+	uint32_t h = rte_hash_crc(pkt->src.b, sizeof(pkt->src.b), 0);
+
+	h = rte_hash_crc(pkt->dst.b, sizeof(pkt->dst.b), h);
+	h = rte_hash_crc_8byte((uint64_t)label << 40 | (uint64_t)pkt->ip_proto << 32 |
+				       (uint32_t)pkt->sport << 16 | pkt->dport,
+		h);
+	return ecmp_mix(h ^ seed);
+}
+
+/* One of n. */
+static inline unsigned ecmp_of(uint32_t hash, unsigned n)
+{
+	return (unsigned)((uint64_t)hash * n >> 32);
+}
+
+#endif
