@@ -62,31 +62,11 @@ static void cut(struct mrc_snd *s, uint16_t i)
 	e->state = MRC_ARRIVED;
 }
 
-static void path_push(struct mrc_snd *s, uint16_t i, unsigned ev)
+void mrc_snd_patience(struct mrc_snd *s, uint8_t timeout, uint8_t linear_cnt, uint8_t exp_cnt)
 {
-	struct mrc_list *l = &s->path[ev];
-	struct mrc_sent *e = &s->sent[i];
-
-	e->ev = (uint16_t)ev;
-	e->on_path = true;
-	e->ev_next = NONE;
-	e->ev_prev = l->tail;
-	*(l->tail == NONE ? &l->head : &s->sent[l->tail].ev_next) = i;
-	l->tail = i;
-	l->n++;
-}
-
-static void path_cut(struct mrc_snd *s, uint16_t i)
-{
-	struct mrc_sent *e = &s->sent[i];
-	struct mrc_list *l = &s->path[e->ev];
-
-	if (!e->on_path)
-		return;
-	*(e->ev_prev == NONE ? &l->head : &s->sent[e->ev_prev].ev_next) = e->ev_next;
-	*(e->ev_next == NONE ? &l->tail : &s->sent[e->ev_next].ev_prev) = e->ev_prev;
-	l->n--;
-	e->on_path = false;
+	s->interval = (uint64_t)TICK_NS << (timeout ? timeout : MRC_TIMEOUT_DEFAULT);
+	s->linear_cnt = linear_cnt;
+	s->exp_cnt = exp_cnt;
 }
 
 int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct mrc_sent *sent)
@@ -101,18 +81,13 @@ int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct 
 		.acked = psn_add(config->first_psn, -1),
 		.window = config->mpr_units * MRC_MPR_UNIT,
 		.mask = (uint32_t)capacity(config->mpr_units) - 1,
-		.interval = (uint64_t)TICK_NS
-			    << (config->timeout ? config->timeout : MRC_TIMEOUT_DEFAULT),
 		.later_ns = config->later_ns,
 		.tail_ns = config->tail_ns,
-		.linear_cnt = config->linear_cnt,
-		.exp_cnt = config->exp_cnt,
 		.sent = sent,
 	};
+	mrc_snd_patience(s, config->timeout, config->linear_cnt, config->exp_cnt);
 	for (unsigned i = 0; i < MRC_N_SENT_STATES; i++)
 		s->list[i] = (struct mrc_list){NONE, NONE, 0};
-	for (unsigned i = 0; i < MRC_MAX_EVS; i++)
-		s->path[i] = (struct mrc_list){NONE, NONE, 0};
 	memset(sent, 0, mrc_snd_bytes(config->mpr_units));
 	return 0;
 }
@@ -126,8 +101,9 @@ static void depart(struct mrc_snd *s, uint16_t i, unsigned ev, uint64_t now)
 	e->at = now;
 	e->mark = s->heard + s->list[MRC_FLIGHT].n;
 	s->flight_bytes += e->bytes;
+	e->ev = (uint16_t)ev;
+	e->on_path = ++s->path[ev].sent;
 	push(s, i, MRC_FLIGHT);
-	path_push(s, i, ev);
 }
 
 bool mrc_snd_may_send(const struct mrc_snd *s)
@@ -168,6 +144,17 @@ void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now)
 
 /* ---- what became of packets ---- */
 
+static bool was_sent(const struct mrc_snd *s, uint32_t psn)
+{
+	return psn_lt(psn, s->next);
+}
+
+/* Of two transmissions on one path. */
+static bool later(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
 /* Off the way, its path's list apart. The oldest is in the marks of all that are left, others only
  * in those of later ones, hence counted if they are known to have come. */
 static void leave(struct mrc_snd *s, uint16_t i, bool came)
@@ -182,7 +169,6 @@ static void lose(struct mrc_snd *s, uint16_t i, struct mrc_news *news)
 	struct mrc_sent *e = &s->sent[i];
 
 	leave(s, i, false);
-	path_cut(s, i);
 	push(s, i, MRC_LOST);
 	news->lost++;
 	news->lost_bytes += e->bytes;
@@ -202,8 +188,8 @@ static bool proves(const struct proof *p, const struct mrc_sent *e, uint32_t psn
 	return !e->again || (p->valid && p->again && p->psn == psn && p->ev == e->ev);
 }
 
-/* A packet has arrived. If this transmission has, it stays in its path's list until all that the
- * SACK tells is marked. */
+/* A packet has arrived. If this transmission has, so have those before it on its path, or never
+ * will. */
 static void arrive(struct mrc_snd *s, uint32_t psn, const struct proof *p, struct mrc_news *news)
 {
 	const uint16_t i = place(s, psn);
@@ -216,26 +202,9 @@ static void arrive(struct mrc_snd *s, uint32_t psn, const struct proof *p, struc
 		leave(s, i, proven);
 	else
 		cut(s, i);
-	if (!proven)
-		path_cut(s, i);
+	if (proven && later(e->on_path, s->path[e->ev].arrived))
+		s->path[e->ev].arrived = e->on_path;
 	news->arrived++;
-}
-
-/* What went before an arrived packet on its path, and has not arrived, is lost. */
-static void infer(struct mrc_snd *s, uint32_t psn, struct mrc_news *news)
-{
-	const uint16_t i = place(s, psn);
-	const struct mrc_list *l = &s->path[s->sent[i].ev];
-
-	if (!s->sent[i].on_path || s->sent[i].state != MRC_ARRIVED)
-		return;
-	while (l->head != i) {
-		if (s->sent[l->head].state == MRC_FLIGHT)
-			lose(s, l->head, news);
-		else
-			path_cut(s, l->head);
-	}
-	path_cut(s, i);
 }
 
 /* The last packet that had arrived may have gone out once more, to ask for a transport ACK: any
@@ -250,7 +219,6 @@ static void settle_asked(struct mrc_snd *s)
 		leave(s, i, false);
 	else
 		cut(s, i);
-	path_cut(s, i);
 }
 
 /* Moves everything of a list to those that go again. */
@@ -272,10 +240,26 @@ static void tell(struct mrc_snd *s, uint32_t cack, uint64_t bitmap, uint32_t bas
 		arrive(s, psn, p, news);
 	for (uint64_t bits = bitmap; bits; bits &= bits - 1)
 		arrive(s, psn_add(base, __builtin_ctzll(bits)), p, news);
-	for (uint32_t psn = from; psn_le(psn, cack); psn = psn_add(psn, 1))
-		infer(s, psn, news);
-	for (uint64_t bits = bitmap; bits; bits &= bits - 1)
-		infer(s, psn_add(base, __builtin_ctzll(bits)), news);
+}
+
+/* What a SACK says is missing, though a packet that left after it on its path has arrived. What its
+ * bitmap does not reach is not known, and an older SACK says nothing of what came since. */
+static void miss(struct mrc_snd *s, const struct mrc_sack *sack, struct mrc_news *news)
+{
+	if (psn_lt(sack->rcvd_units, s->told_units))
+		return;
+	s->told_units = sack->rcvd_units;
+	for (uint64_t bits = ~sack->bitmap; bits; bits &= bits - 1) {
+		const uint32_t psn = psn_add(sack->base_psn, __builtin_ctzll(bits));
+		const struct mrc_sent *e = &s->sent[place(s, psn)];
+
+		if (psn_le(psn, sack->cack_psn) || psn_le(psn, s->cack))
+			continue;
+		if (!was_sent(s, psn))
+			break;
+		if (e->state == MRC_FLIGHT && later(s->path[e->ev].arrived, e->on_path))
+			lose(s, place(s, psn), news);
+	}
 }
 
 static void heard(struct mrc_snd *s, uint64_t now)
@@ -303,11 +287,6 @@ static uint64_t beyond_cack(const struct mrc_snd *s, uint64_t bitmap, uint32_t b
 	return known >= 64 ? 0 : bitmap & ~UINT64_C(0) << known;
 }
 
-static bool was_sent(const struct mrc_snd *s, uint32_t psn)
-{
-	return psn_lt(psn, s->next);
-}
-
 int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t loss_window,
 	uint64_t now, struct mrc_news *news)
 {
@@ -323,6 +302,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 		return -EINVAL;
 	settle_asked(s);
 	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, news);
+	miss(s, sack, news);
 	if (sack->mpr && psn_le(s->cack, sack->cack_psn))
 		s->window = sack->mpr * MRC_MPR_UNIT < room ? sack->mpr * MRC_MPR_UNIT : room;
 	move_cack(s, sack->cack_psn, now);
@@ -393,7 +373,6 @@ int mrc_snd_nack(
 		return -EPROTO;
 	}
 	leave(s, i, false);
-	path_cut(s, i);
 	e->at = to == MRC_LOST ? e->at : now;
 	push(s, i, to);
 	if (to != MRC_LOST)

@@ -51,15 +51,14 @@ enum mrc_sent_state {
 
 /* One packet by PSN modulo capacity. Links are places in the ring. */
 struct mrc_sent {
-	uint64_t at;               /* when it was sent last, or became MRC_LATER */
-	uint64_t user;             /* the caller's: what the packet is made of */
-	uint32_t mark;             /* see mrc_snd.heard */
-	uint16_t next, prev;       /* in the list of its state */
-	uint16_t ev_next, ev_prev; /* MRC_FLIGHT: of its EV, by time */
+	uint64_t at;         /* when it was sent last, or became MRC_LATER */
+	uint64_t user;       /* the caller's: what the packet is made of */
+	uint32_t mark;       /* see mrc_snd.heard */
+	uint16_t next, prev; /* in the list of its state */
+	uint32_t on_path;    /* which transmission on its EV it was, from 1 on */
 	uint16_t ev, bytes;
 	uint8_t state; /* enum mrc_sent_state */
 	bool again;    /* was sent more than once */
-	bool on_path;  /* is in its EV's list */
 };
 
 struct mrc_list {
@@ -83,7 +82,10 @@ struct mrc_snd {
 	uint8_t tries; /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
 	bool probed;   /* since the last word */
 	struct mrc_list list[MRC_N_SENT_STATES];
-	struct mrc_list path[MRC_MAX_EVS];
+	uint32_t told_units; /* rcvd_units of the newest SACK */
+	struct {
+		uint32_t sent, arrived; /* transmissions, and the last that is known to have come */
+	} path[MRC_MAX_EVS];
 	struct mrc_sent *sent;
 };
 
@@ -102,6 +104,10 @@ struct mrc_news {
 	bool acked;                        /* s->acked has moved: requests may be complete */
 	bool gone;                         /* tries are used up: the connection is over */
 };
+
+/* Another timeout and other numbers of tries, in range as in the configuration, from the next wait
+ * on. */
+void mrc_snd_patience(struct mrc_snd *s, uint8_t timeout, uint8_t linear_cnt, uint8_t exp_cnt);
 
 /* Whether a new packet may have a PSN now: the peer's window, and room in the ring. */
 bool mrc_snd_may_send(const struct mrc_snd *s);
