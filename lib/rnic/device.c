@@ -12,6 +12,7 @@
 #include "lib/rnic/mr.h"
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/srq.h"
+#include "lib/rnic/transport.h"
 #include "lib/rnic/wqe.h"
 
 enum {
@@ -28,6 +29,9 @@ struct name {
 static const struct name drop_names[] = {
 #define X(sym, name, text) [RNIC_DROP_##sym] = {name, text},
 	RNIC_DROPS(X)
+#undef X
+#define X(sym, name, text) [RNIC_DROP_MRC_##sym] = {name, text},
+		MRC_DROPS(X)
 #undef X
 };
 
@@ -203,11 +207,31 @@ static void free_objects(struct rnic *rnic)
 		rnic_pd_free(LIST_FIRST(&rnic->pds));
 }
 
+int transport_own(struct rnic *rnic, const struct transport_ops *ops, void *kept)
+{
+	if (atomic_load(&rnic->owner) != NULL)
+		return -EEXIST;
+	rnic->kept = kept;
+	atomic_fetch_or(&rnic->own_codecs, 1u << (ops->opcodes >> 5));
+	atomic_store(&rnic->owner, ops);
+	return 0;
+}
+
+void *transport_kept(const struct rnic *rnic, const struct transport_ops *ops)
+{
+	return atomic_load(&rnic->owner) == ops ? rnic->kept : NULL;
+}
+
 void rnic_destroy(struct rnic *rnic)
 {
+	const struct transport_ops *owner;
+
 	if (rnic == NULL)
 		return;
 	free_objects(rnic);
+	owner = atomic_load(&rnic->owner);
+	if (owner != NULL)
+		owner->close(rnic);
 	ports_free(rnic);
 	free(rnic->qp);
 	free(rnic->qp_generation);

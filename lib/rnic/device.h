@@ -63,6 +63,8 @@ struct rnic {
 	uint64_t rx_at; /* when the last frame came */
 	/* Bit N: a transport with a codec of its own has the opcodes N << 5 (any thread). */
 	_Atomic uint32_t own_codecs;
+	_Atomic(const struct transport_ops *) owner; /* transport_own; NULL: none (any thread) */
+	void *kept;
 	uint32_t gsi_psn;
 
 	/* QPN = generation, then slot + 2 in the low bits: neither 0, 1 nor 0xffffff. */

@@ -28,15 +28,26 @@ bool qp_receives(const struct rnic_qp *qp)
 	       state == IBV_QPS_SQE;
 }
 
+static bool is_own(
+	const struct rnic *rnic, const struct wire_pkt *pkt, const struct transport_ops **owner)
+{
+	*owner = atomic_load_explicit(&rnic->owner, memory_order_acquire);
+	return *owner != NULL && (pkt->opcode & ~ROCE_OP_MASK) == (*owner)->opcodes;
+}
+
 static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
+	const struct transport_ops *owner;
 	struct rnic_qp *qp;
+	unsigned drop;
 
 	if (wire_is_multicast(&pkt->dst))
 		return mcast_rx(rnic, port, frame, pkt, now);
 	if (pkt->dqpn == CM_QPN)
 		return gsi_rx(rnic, port, frame, pkt);
+	if (is_own(rnic, pkt, &owner) && owner->rx_device(rnic, port, frame, pkt, now, &drop))
+		return drop;
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL)
 		return RNIC_DROP_NO_QP;
@@ -84,6 +95,17 @@ static unsigned parse_own(const struct rnic *rnic, const uint8_t *frame, struct 
 	return drop == WIRE_OK && !(own >> (pkt->opcode >> 5) & 1) ? WIRE_BTH_OPCODE : drop;
 }
 
+/* The transport that has the device sees what lib/wire would not understand. */
+static enum own_look look(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt, unsigned *drop)
+{
+	const struct transport_ops *owner =
+		atomic_load_explicit(&rnic->owner, memory_order_acquire);
+
+	*drop = WIRE_OK;
+	return owner != NULL ? owner->look(rnic, port, frame, len, pkt, drop) : LOOK_NO;
+}
+
 /* Of what is constant in a device only, but for n_mcast and own_codecs, which are atomic. */
 static bool for_port(const struct rnic *rnic, unsigned port, const uint8_t *frame)
 {
@@ -93,8 +115,19 @@ static bool for_port(const struct rnic *rnic, unsigned port, const uint8_t *fram
 static unsigned check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	struct wire_pkt *pkt)
 {
-	unsigned drop = wire_parse(frame, len, pkt);
+	unsigned drop;
+	bool cut = false;
 
+	switch (look(rnic, port, frame, len, pkt, &drop)) {
+	case LOOK_NO:
+		drop = wire_parse(frame, len, pkt);
+		break;
+	case LOOK_CUT:
+		cut = true;
+		break;
+	default:
+		break;
+	}
 	if (drop == WIRE_BTH_OPCODE)
 		drop = parse_own(rnic, frame, pkt);
 	if (drop != WIRE_OK)
@@ -109,7 +142,7 @@ static unsigned check(const struct rnic *rnic, unsigned port, const uint8_t *fra
 			? atomic_load_explicit(&rnic->n_mcast, memory_order_relaxed) == 0
 			: rnic_own_ip(rnic, port, &pkt->dst) < 0)
 		return RNIC_DROP_NOT_MINE;
-	return wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
+	return cut || wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
 }
 
 void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
@@ -174,8 +207,10 @@ unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t 
 unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)
 {
 	struct wire_pkt pkt;
+	unsigned drop;
 
-	if (wire_parse(frame, len, &pkt) != WIRE_OK || !for_port(rnic, port, frame))
+	if (look(rnic, port, frame, len, &pkt, &drop) != LOOK_NO ||
+		wire_parse(frame, len, &pkt) != WIRE_OK || !for_port(rnic, port, frame))
 		return RNIC_READS;
 	if (pkt.vlan & 0xfff)
 		return STACK_READS;

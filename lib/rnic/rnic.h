@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "lib/wire/frame.h"
+#include "lib/wire/mrc.h"
 
 struct rnic;
 struct rnic_pd;
@@ -45,7 +46,8 @@ enum {
 	RNIC_MAX_RD_ATOMIC = 16, /* READs and atomics outstanding per QP and direction */
 };
 
-/* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first. */
+/* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first, MRC_DROPS
+ * last. */
 #define RNIC_DROPS(X)                                                                           \
 	X(NOT_MINE, "rnic_not_mine", "destination MAC or IP is not this device's")              \
 	X(NOT_ROCE, "rnic_not_roce", "neither RoCE nor address resolution nor an echo request") \
@@ -65,6 +67,10 @@ enum {
 	X(QKEY, "rnic_qkey", "Q_Key of a datagram is not the QP's")                             \
 	X(RD_LIMIT, "rnic_rd_limit", "more READs and atomics than max_dest_rd_atomic")          \
 	X(UNSUPPORTED, "rnic_unsupported", "operation not offered by this device")              \
+	X(TUNNEL, "rnic_tunnel", "outer headers that no packet for here has")                   \
+	X(CUT, "rnic_cut", "cut by a switch, and no NACK is agreed")                            \
+	X(UNASKED, "rnic_unasked", "answers or states what nobody here waits for")              \
+	X(BUSY, "rnic_busy", "more endpoint requests than are answered")                        \
 	X(MAD, "rnic_mad", "datagram to QP 1 that is not 256 bytes from another QP 1")          \
 	X(REPLY_QUEUE, "rnic_reply_queue", "too many answers to ARP, ND or echo requests waiting")
 
@@ -73,7 +79,10 @@ enum rnic_drop {
 #define X(sym, name, text) RNIC_DROP_##sym,
 	RNIC_DROPS(X)
 #undef X
-		RNIC_N_DROPS
+#define X(sym, name, text) RNIC_DROP_MRC_##sym, /* in the order of enum mrc_drop */
+		MRC_DROPS(X)
+#undef X
+			RNIC_N_DROPS
 };
 
 /* Name and meaning of a drop reason: valid for 1 .. RNIC_N_DROPS-1, WIRE_DROPS included. */

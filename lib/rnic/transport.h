@@ -31,6 +31,14 @@ enum tx_control {
 	CONTROL_MORE  /* a frame, and perhaps another: asked again, but other QPs have their turn */
 };
 
+/* What transport_ops.look made of a frame. */
+enum own_look {
+	LOOK_NO,    /* nothing of the transport's, as far as it can tell: lib/wire is asked */
+	LOOK_WHOLE, /* *pkt says what rx is to have, of kind WIRE_ROCE */
+	LOOK_CUT,   /* the same, and its end is missing: there is no ICRC to look at */
+	LOOK_DROP   /* *drop says why */
+};
+
 /* A counter of a transport's: where it is in its state. */
 struct transport_counter {
 	const char *name;
@@ -102,6 +110,18 @@ struct transport_ops {
 	/* The time that transport_schedule gave has come; none is set any more. */
 	void (*timer)(struct rnic_qp *qp, uint64_t now);
 
+	/* For one that transport_own has given the device to, else never called.
+	 * look: a frame of a known length before lib/wire reads it, as packets in tunnels or cut on
+	 * their way would mean nothing to it. Any thread, by what is constant.
+	 * rx_device: a packet of its opcodes, before its queue pair is looked for. True: it
+	 * belonged to none, and *drop says what became of it, 0: it took effect. close: the device
+	 * goes, all queue pairs have gone. */
+	enum own_look (*look)(const struct rnic *rnic, unsigned port, const uint8_t *frame,
+		size_t len, struct wire_pkt *pkt, unsigned *drop);
+	bool (*rx_device)(struct rnic *rnic, unsigned port, const uint8_t *frame,
+		const struct wire_pkt *pkt, uint64_t now, unsigned *drop);
+	void (*close)(struct rnic *rnic);
+
 	/* rnic_qp_skip, rnic_qp_refuse. NULL: -EOPNOTSUPP. */
 	int (*skip)(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
 	void (*refuse)(struct rnic_qp *qp);
@@ -120,6 +140,12 @@ static inline void transport_no_room(struct rnic_qp *qp)
 {
 	qp->no_room = true;
 }
+
+/* Gives the device to a transport with a codec of its own and something to keep for all its queue
+ * pairs, until the device goes. -EEXIST: another one has it. Before frames come. */
+int transport_own(struct rnic *rnic, const struct transport_ops *ops, void *kept);
+/* What it keeps; NULL if it does not have the device. */
+void *transport_kept(const struct rnic *rnic, const struct transport_ops *ops);
 
 /* The one deadline of a QP, in place of the one before: the earliest of whatever its transport
  * waits for; UINT64_MAX: none. Later is one store. */

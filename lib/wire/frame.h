@@ -115,6 +115,10 @@ struct wire_pkt {
  * IPv4-mapped address is refused (PARSE_IPVER). Bytes beyond 65535 are not looked at. */
 enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
 
+/* The same for the IP packet at l3_off of a frame, which is inside of something else: whatever
+ * comes before it is not looked at. */
+enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, struct wire_pkt *pkt);
+
 /* A frame that wire_parse has just refused with BTH_OPCODE, for a protocol that has opcodes of its
  * own: makes it WIRE_ROCE with the fields of the BTH set, flags 0; whatever is between BTH and ICRC
  * is its payload, other headers and pad bytes too. WIRE_OK, or BTH_PAD: not a multiple of 4 bytes.

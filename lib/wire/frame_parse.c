@@ -262,6 +262,18 @@ static inline void clear(struct wire_pkt *pkt)
 	memset((uint8_t *)pkt + half, 0, sizeof(*pkt) - half);
 }
 
+enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, struct wire_pkt *pkt)
+{
+	clear(pkt);
+	if (len > UINT16_MAX)
+		len = UINT16_MAX;
+	if (l3_off >= len)
+		return WIRE_PARSE_SHORT;
+	pkt->l3_off = (uint16_t)l3_off;
+	return frame[l3_off] >> 4 == 4 ? parse_ip4(frame, len - l3_off, pkt)
+				       : parse_ip6(frame, len - l3_off, pkt);
+}
+
 enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt)
 {
 	uint16_t type;
