@@ -222,6 +222,28 @@ static void begin(struct mrc_req *q, struct mrc_request *r)
 	q->wimms += r->m.has_imm;
 }
 
+/* The windows allow a new packet; *bytes of it. */
+static bool may_begin(const struct mrc_req *q, uint16_t *bytes)
+{
+	const struct mrc_request *r = &q->queue[q->next & (q->c.messages - 1)];
+
+	if (q->next == q->tail || !mrc_snd_may_send(&q->snd) ||
+		(r->sent == 0 && r->m.has_imm && q->wimms >= q->c.max_wimm))
+		return false;
+	*bytes = packet_bytes(q, r, r->sent);
+	return window_open(q, *bytes);
+}
+
+bool mrc_req_wants(const struct mrc_req *q)
+{
+	uint32_t psn;
+	const struct mrc_sent *e = mrc_snd_lost(&q->snd, &psn);
+	uint16_t bytes;
+
+	return !q->status && ((e != NULL && window_open(q, e->bytes)) || q->probe_ev != MRC_NO_EV ||
+				     q->tail_probe || may_begin(q, &bytes));
+}
+
 static bool send_new(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_out *out)
 {
 	struct mrc_request *r = at(q, q->next);
@@ -229,11 +251,7 @@ static bool send_new(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_o
 	uint32_t psn;
 	int ev;
 
-	if (q->next == q->tail || !mrc_snd_may_send(&q->snd) ||
-		(r->sent == 0 && r->m.has_imm && q->wimms >= q->c.max_wimm))
-		return false;
-	bytes = packet_bytes(q, r, r->sent);
-	if (!window_open(q, bytes) || (ev = mrc_evset_next(q->evs, room, now)) == MRC_NO_EV)
+	if (!may_begin(q, &bytes) || (ev = mrc_evset_next(q->evs, room, now)) == MRC_NO_EV)
 		return false;
 	if (r->sent == 0)
 		begin(q, r);

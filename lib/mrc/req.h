@@ -109,6 +109,9 @@ struct mrc_out {
 /* What leaves next, on a port of room (a bit each); false: nothing may. */
 bool mrc_req_tx(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_out *out);
 
+/* Whether a packet could leave if all ports had room. */
+bool mrc_req_wants(const struct mrc_req *q);
+
 /* Words of the peer. -EINVAL: one that cannot be, counted in ignored, without effect. */
 int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now);
 int mrc_req_nack(struct mrc_req *q, const struct mrc_nack *nack, uint64_t now);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside the transport only: what it keeps for a device, for a peer's address, for a queue pair. */
+#ifndef MRC_TRANSPORT_PRIV_H
+#define MRC_TRANSPORT_PRIV_H
+
+#include <sys/queue.h>
+
+#include "lib/mrc/ports.h"
+#include "lib/mrc/req.h"
+#include "lib/mrc/reverse.h"
+#include "lib/mrc/rsp.h"
+#include "lib/mrc/transport.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/transport.h"
+
+enum {
+	MRC_PEER_BUCKETS = 64,
+	MRC_AUTO_PATHS = 128,
+	MRC_HOPS = 64, /* TTL, hop limit */
+	/* Of a packet around its payload: IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, ICRC; and with
+	 * an outer header, and with a SRH of one segment. */
+	MRC_ROOM = 40 + 8 + 12 + 4 + 4 + 16 + 4 + 4,
+	MRC_ROOM_SRV6 = MRC_ROOM + 40,
+	MRC_ROOM_SRH = MRC_ROOM_SRV6 + 8 + 16,
+};
+
+/* X(name, help): counters of the device, uint64_t of struct mrc_dev. */
+#define MRC_DEV_COUNTERS(X)                                  \
+	X(requests, "endpoint requests that came")           \
+	X(answers, "answers to them")                        \
+	X(statuses, "port status updates that peers sent")   \
+	X(stale, "of these, older than the last one")        \
+	X(strange, "port status updates of no peer")         \
+	X(asked, "endpoint requests sent, own probes too")   \
+	X(unasked, "answers to no request")                  \
+	X(tunnelled, "packets that came in an outer header") \
+	X(cut, "packets that switches had trimmed")
+
+/* An endpoint request that is out: of the caller's, or the probe of a reverse path. */
+struct mrc_asked {
+	uint16_t id;
+	bool used;
+	bool reverse;
+	uint32_t qpn;      /* reverse: whose, */
+	uint16_t probe_id; /* and its own number for it */
+	uint64_t cookie, at;
+	struct wire_ip src, dst;
+};
+
+struct mrc_conn;
+
+/* All connections between two addresses. */
+struct mrc_peer {
+	LIST_ENTRY(mrc_peer) link;
+	struct wire_ip src, dst;
+	struct mrc_ports ports;
+	LIST_HEAD(, mrc_conn) conns; /* the first one sends what is the peer's, and has its timer */
+	struct mrc_endpoint status;  /* the update that is being sent, */
+	uint8_t status_left;         /* and ports that it has not left on */
+	uint16_t own_id;             /* mrc_ports.id that it stands for; */
+	uint16_t wire_id;            /* that it has in the packet */
+};
+
+struct mrc_dev {
+	struct rnic *rnic;
+	struct rnic_mrc_config c;
+	uint8_t tos[MRC_N_CLASSES]; /* DSCP << 2 */
+	uint8_t wanted, up;         /* planes: that may be used, and those whose port is up */
+	LIST_HEAD(, mrc_peer) peers[MRC_PEER_BUCKETS];
+	struct mrc_answers answered;
+	/* Ids of requests: even ones are port status updates, which have to grow as a peer sees
+	 * them, odd ones probes. */
+	uint16_t next_status, next_probe;
+	struct mrc_asked asked[RNIC_MRC_ASKED];
+	struct rnic_mrc_paths *auto4, *auto6;
+	struct {
+#define X(name, help) uint64_t name;
+		MRC_DEV_COUNTERS(X)
+#undef X
+	} n;
+};
+
+/* The transport's state of a queue pair. */
+struct mrc_conn {
+	struct rnic_qp *qp;
+	struct mrc_dev *dev;
+	struct rnic_mrc_attr attr;
+	const struct rnic_mrc_paths *paths;
+	struct mrc_peer *peer, *spare;  /* spare: memory for one, until RTR */
+	uint8_t dmac[MRC_MAX_PORTS][6]; /* next hops of planes, */
+	uint8_t hops;                   /* those that are known, a bit each; */
+	uint64_t hops_at;               /* when to ask for the others */
+	LIST_ENTRY(mrc_conn) of_peer;
+	bool receives, sends; /* RTR, RTS were reached, and no failure since */
+	bool heard;           /* IBV_EVENT_COMM_EST was raised */
+	bool refused;         /* a NAK is on its way: the QP is in ERR */
+
+	/* Send requests up to here are the requestor's; one that cannot be read stays behind, and
+	 * fails in its turn. */
+	uint32_t posted;
+	bool unreadable;
+
+	int probe_ev; /* of the reverse path, to be sent; MRC_NO_EV */
+	uint16_t probe_id;
+
+	struct mrc_evset evs;
+	struct mrc_reverse reverse;
+	struct nscc nscc;
+	struct mrc_req req;
+	struct mrc_rsp rsp;
+	void *req_mem, *rsp_mem;
+	size_t req_bytes, rsp_bytes;
+	uint64_t words;         /* that came and took effect */
+	uint64_t placed, again; /* data packets that were, and that were there already */
+};
+
+static inline struct mrc_conn *conn_of(const struct rnic_qp *qp)
+{
+	return transport_state(qp);
+}
+
+/* The port of the device that carries a plane: its own, or all have the only one. */
+static inline unsigned mrc_port_of(const struct mrc_dev *dev, unsigned plane)
+{
+	return dev->rnic->n_ports > 1 ? plane : 0;
+}
+
+/* The planes that these ports carry. */
+static inline uint8_t mrc_planes_of(const struct mrc_dev *dev, unsigned ports)
+{
+	const unsigned all = (1u << dev->c.n_ports) - 1;
+
+	return (uint8_t)(dev->rnic->n_ports > 1 ? ports & all : ports & 1 ? all : 0);
+}
+
+static inline struct mrc_dev *dev_of(const struct rnic *rnic)
+{
+	return transport_kept(rnic, &rnic_mrc);
+}
+
+/* ---- transport_look.c ---- */
+
+enum own_look mrc_look(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt, unsigned *drop);
+/* Whether the DSCP says that a switch has cut the packet; on the last hop. */
+bool mrc_is_cut(const struct mrc_dev *dev, uint8_t tos);
+bool mrc_is_cut_last(const struct mrc_dev *dev, uint8_t tos);
+
+/* ---- transport_dev.c ---- */
+
+bool mrc_rx_device(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now, unsigned *drop);
+void mrc_close(struct rnic *rnic);
+
+/* The peer of a connection that reaches RTR; its memory is conn->spare, if it is the first. */
+void mrc_join(struct mrc_conn *conn);
+void mrc_leave(struct mrc_conn *conn);
+/* Ports that both ends have up go into the connection's paths. */
+void mrc_take_ports(struct mrc_conn *conn);
+/* Remembers the probe of a reverse path: the id that it goes out with, odd; 0: it may not now. */
+uint16_t mrc_asks(struct mrc_conn *conn, uint16_t probe_id, uint64_t now);
+/* A port of the device has changed. */
+void mrc_port(struct rnic_qp *qp, unsigned port, bool up, uint64_t now);
+/* The next hops of all planes whose port is up, as transport_ops.resolve; then, of those that have
+ * none yet, when it is time. */
+int mrc_resolve(struct rnic_qp *qp, const struct ibv_ah_attr *av, uint8_t dmac[6], uint64_t now);
+void mrc_find_hops(struct mrc_conn *conn, uint64_t now);
+/* Begins an update of our ports that is due; then, for each plane in turn of those in room, the
+ * packet and its path, an index: false when there is none of these. */
+void mrc_status_due(struct mrc_conn *conn, uint64_t now);
+bool mrc_status_next(struct mrc_conn *conn, uint8_t room, struct mrc_pkt *pkt, int *ev);
+
+/* ---- transport_tx.c ---- */
+
+/* How a packet leaves. */
+struct mrc_way {
+	unsigned port; /* of the device */
+	const uint8_t *smac, *dmac;
+	struct mrc_flow flow; /* EV and tos are filled in */
+	enum rnic_mrc_format format;
+	const struct rnic_mrc_path *path;
+};
+
+/* Ethernet up to the end of MRC's headers; *l3 is the inner IP header. Bytes written, or negative
+ * errno. */
+int mrc_put_headers(const struct mrc_dev *dev, struct mrc_way *way, const struct mrc_pkt *pkt,
+	uint8_t tos, uint8_t *out, size_t room, size_t *l3);
+/* A whole packet without payload: its length. */
+int mrc_put_packet(const struct mrc_dev *dev, struct mrc_way *way, const struct mrc_pkt *pkt,
+	uint8_t tos, uint8_t *out, size_t room);
+struct mrc_way mrc_way_of(const struct mrc_conn *conn, unsigned path);
+
+bool mrc_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
+enum tx_control mrc_tx_control(
+	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
+/* Completions, states of EVs, who has to send, when the time comes: after anything that happened.
+ */
+void mrc_settle(struct mrc_conn *conn, uint64_t now);
+/* The last of these alone. */
+void mrc_schedule(struct mrc_conn *conn);
+
+/* ---- transport_rx.c ---- */
+
+unsigned mrc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint64_t now);
+
+/* ---- transport_paths.c ---- */
+
+/* -EINVAL: a field out of range, or paths that addresses of this family cannot have. */
+int mrc_paths_check(const struct rnic_mrc_paths *paths, unsigned n_ports, bool v4);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What arrives for a queue pair. */
+#include <endian.h>
+
+#include "lib/mrc/transport_priv.h"
+#include "lib/rnic/placement.h"
+#include "lib/wire/roce.h"
+
+enum { BYTES_BESIDE = 40 }; /* that both ends add to a packet's UDP length (docs/mrc.md, 9.1) */
+
+static struct mrc_met met_of(const struct mrc_conn *c, const uint8_t *frame,
+	const struct wire_pkt *pkt, const struct mrc_pkt *m, uint64_t now)
+{
+	struct mrc_met met = {.ev = mrc_ev_get(frame + pkt->l3_off, c->dev->c.ev_order),
+		.ecn = (pkt->tos & IP_ECN_MASK) == IP_ECN_CE,
+		.bytes = (uint32_t)(pkt->end - pkt->l4_off) + BYTES_BESIDE,
+		.at = now};
+
+	if (m->kind == MRC_KIND_PROBE)
+		met.ts = m->probe.ts;
+	else if (m->depth >= MRC_DEPTH_TS && m->data.has_ts)
+		met.ts = m->data.ts;
+	return met;
+}
+
+/* ---- data ---- */
+
+/* Its own bytes; and at the start of a message, all of it. */
+static bool may_write(const struct rnic_qp *qp, const struct mrc_data *d)
+{
+	const struct placement all = {.kind = PLACE_REMOTE, .qp = qp, .rkey = d->rkey, .va = d->va};
+
+	return !(d->place & MRC_FIRST) || place_check(qp->init.pd, &all, d->dmalen) == 0;
+}
+
+static bool place(const struct rnic_qp *qp, const struct mrc_data *d, const uint8_t *payload)
+{
+	const struct placement to = {.kind = PLACE_REMOTE, .qp = qp, .rkey = d->rkey, .va = d->va};
+
+	return may_write(qp, d) && place_payload(qp->init.pd, &to, payload, d->pay_len) == 0;
+}
+
+static void receive_done(struct rnic_qp *qp, const struct mrc_wimm *wimm)
+{
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.byte_len = wimm->bytes,
+		.imm_data = htobe32(wimm->imm),
+		.wc_flags = IBV_WC_WITH_IMM};
+
+	qp_complete_recv(qp, &wc, wimm->se);
+}
+
+static enum ibv_event_type event_of(uint8_t syndrome)
+{
+	return syndrome == (ROCE_AETH_NAK | ROCE_NAK_REMOTE_ACCESS) ? IBV_EVENT_QP_ACCESS_ERR
+								    : IBV_EVENT_QP_REQ_ERR;
+}
+
+/* What has become whole: immediates in order; or it is over, and the NAK still leaves. */
+static void advance(struct mrc_conn *c)
+{
+	struct mrc_wimm wimm;
+	enum mrc_step step;
+
+	while ((step = mrc_rsp_step(&c->rsp, &wimm)) == MRC_STEP_WIMM) {
+		if (qp_take_recv(c->qp))
+			receive_done(c->qp, &wimm);
+		else
+			mrc_rsp_fail(&c->rsp, wimm.psn, ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION);
+	}
+	if (step != MRC_STEP_FAILED || c->refused)
+		return;
+	c->refused = true;
+	qp_has_control(c->qp);
+	qp_event(c->qp, event_of(c->rsp.syndrome));
+	qp_error(c->qp);
+}
+
+static unsigned rx_data(struct mrc_conn *c, const uint8_t *frame, const struct wire_pkt *pkt,
+	const struct mrc_pkt *m, const struct mrc_met *met, uint64_t now)
+{
+	const uint8_t *bth = frame + pkt->l4_off + sizeof(struct udp_hdr);
+	const struct mrc_data *d = &m->data;
+	enum mrc_arrival arrival;
+
+	if (mrc_rsp_look(&c->rsp, d) == MRC_NEW && !place(c->qp, d, bth + m->pay_off)) {
+		mrc_rsp_refuse(&c->rsp, d->psn, ROCE_AETH_NAK | ROCE_NAK_REMOTE_ACCESS);
+		advance(c);
+		return RNIC_DROP_ACCESS;
+	}
+	mrc_reverse_received(&c->reverse);
+	arrival = mrc_rsp_data(&c->rsp, d, met, now);
+	advance(c);
+	switch (arrival) {
+	case MRC_NEW:
+		c->placed++;
+		return 0;
+	case MRC_BEYOND:
+		return RNIC_DROP_SEQUENCE;
+	case MRC_MISFIT:
+		return RNIC_DROP_LENGTH;
+	default:
+		c->again++;
+		return RNIC_DROP_DUPLICATE;
+	}
+}
+
+static unsigned rx_cut(struct mrc_conn *c, const struct wire_pkt *pkt, const struct mrc_pkt *m,
+	const struct mrc_met *met, uint64_t now)
+{
+	if (c->dev->c.no_trim_nack)
+		return RNIC_DROP_CUT;
+	mrc_reverse_received(&c->reverse);
+	mrc_rsp_trimmed(&c->rsp, m->data.psn, mrc_is_cut_last(c->dev, pkt->tos), met, now);
+	return 0;
+}
+
+/* ---- words of the peer ---- */
+
+static unsigned rx_sack(struct mrc_conn *c, const struct mrc_sack *sack, uint64_t now)
+{
+	const int ev = mrc_evset_find(&c->evs, sack->entropy);
+
+	if (mrc_req_sack(&c->req, sack, now) < 0)
+		return RNIC_DROP_ACK_RANGE;
+	if (sack->mark == MRC_MARK_NONE && !sack->probe)
+		mrc_reverse_worked(&c->reverse, &c->evs, ev);
+	return 0;
+}
+
+static unsigned rx_word(struct mrc_conn *c, const struct mrc_pkt *m, uint64_t now)
+{
+	unsigned drop = 0;
+
+	if (!c->sends)
+		return RNIC_DROP_ACK_RANGE;
+	if (m->kind == MRC_KIND_SACK)
+		drop = rx_sack(c, &m->sack, now);
+	else if (m->kind == MRC_KIND_NACK)
+		drop = mrc_req_nack(&c->req, &m->nack, now) < 0 ? RNIC_DROP_ACK_RANGE : 0;
+	else
+		drop = mrc_req_ack(&c->req, &m->ack, now) < 0 ? RNIC_DROP_ACK_RANGE : 0;
+	if (drop != 0)
+		return drop;
+	rnic_inc(c->qp->rnic, m->kind == MRC_KIND_NACK ? RNIC_C_NAK_RX : RNIC_C_ACK_RX);
+	c->words++;
+	qp_ready(c->qp);
+	return 0;
+}
+
+static void hear(struct mrc_conn *c)
+{
+	if (c->heard)
+		return;
+	c->heard = true;
+	if (qp_state(c->qp) == IBV_QPS_RTR)
+		qp_event(c->qp, IBV_EVENT_COMM_EST);
+}
+
+static unsigned take(struct mrc_conn *c, const uint8_t *frame, const struct wire_pkt *pkt,
+	const struct mrc_pkt *m, bool cut, uint64_t now)
+{
+	const struct mrc_met met = met_of(c, frame, pkt, m, now);
+
+	switch (m->kind) {
+	case MRC_KIND_DATA:
+		hear(c);
+		return cut ? rx_cut(c, pkt, m, &met, now) : rx_data(c, frame, pkt, m, &met, now);
+	case MRC_KIND_PROBE:
+		mrc_rsp_probe(&c->rsp, &m->probe, &met);
+		return 0;
+	case MRC_KIND_SACK:
+	case MRC_KIND_NACK:
+	case MRC_KIND_ACK:
+		return rx_word(c, m, now);
+	default:
+		return RNIC_DROP_UNSUPPORTED;
+	}
+}
+
+unsigned mrc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint64_t now)
+{
+	const size_t bth = pkt->l4_off + sizeof(struct udp_hdr);
+	struct mrc_conn *c = conn_of(qp);
+	const bool cut = mrc_is_cut(c->dev, pkt->tos);
+	enum mrc_drop bad;
+	struct mrc_pkt m;
+	unsigned drop;
+
+	(void)port; /* a peer may use any */
+	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
+		return RNIC_DROP_SOURCE;
+	bad = c->dev->c.codec->decode(frame + bth, pkt->end - bth, cut, &m);
+	if (bad != MRC_OK)
+		return RNIC_DROP_MRC_SHORT - MRC_DROP_SHORT + bad;
+	drop = take(c, frame, pkt, &m, cut, now);
+	mrc_settle(c, now);
+	return drop;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two devices that speak MRC, and between them paths that lose, repeat, delay, cut, mark and spoil
+ * packets, or are dead. A path keeps the order. A packet's path is what its EV, or the address of
+ * its outer header, says. Writes go both ways; what a completion says is checked against memory at
+ * the moment of the completion. */
+#ifndef TEST_MRC_FABRIC_H
+#define TEST_MRC_FABRIC_H
+
+#include "tests/unit/rnic/net.h"
+
+#include "lib/mrc/transport.h"
+#include "lib/srv6/template.h"
+
+enum {
+	FABRIC_PORTS = 4,
+	FABRIC_PATHS = 32,
+	FABRIC_RTT = 20000,
+	FABRIC_HOP = 8000, /* ns of a way */
+	FABRIC_MTU = 1024,
+	FABRIC_OUT = 48,           /* messages of one direction on their way at most */
+	FABRIC_LONGEST = 8 * 1024, /* bytes */
+	FABRIC_HALF = 1 << 19,     /* of a buffer: the source of what is written, then its target */
+};
+
+struct fabric_plan {
+	uint32_t offset, length, imm;
+	bool has_imm;
+	uint8_t seed;
+};
+
+/* What one end writes to the other. */
+struct fabric_stream {
+	struct fabric_plan plan[FABRIC_OUT];
+	uint32_t posted, done, wimms, next_imm, offset, messages;
+	uint32_t seen; /* no immediate before it is missing */
+};
+
+struct fabric {
+	struct net net;
+	enum rnic_mrc_format format;
+	unsigned loss, twice, trim, lasthop, mark, corrupt; /* in 1/1000 */
+	uint64_t jitter;
+	bool dead[FABRIC_PATHS];
+	unsigned path_loss[FABRIC_PATHS]; /* in 1/1000 */
+	uint64_t last[2][FABRIC_PATHS];
+	uint64_t sent[2][FABRIC_PATHS], data[2][FABRIC_PATHS], lost, cut, spoilt;
+	uint64_t arrived_on_dead;
+	struct fabric_stream stream[2];
+	struct rnic_mrc_paths paths;
+	struct srv6_template template;
+	struct wire_ip sid[2];
+	struct ibv_wc bad[2]; /* the first completion with another status than success, */
+	unsigned n_bad[2];    /* how many there were: allowed if */
+	bool may_fail;
+	/* Sees a frame before all else; false: it is gone. */
+	bool (*hook)(struct fabric *f, int from, uint8_t *frame, size_t *len);
+	unsigned ev_changes;
+	uint64_t answered_cookie, answered_rtt;
+	unsigned n_answered;
+};
+
+struct fabric_options {
+	enum rnic_mrc_format format;
+	enum mrc_ev_order order;
+	bool no_trim_nack;
+	struct rnic_mrc_attr attr;
+	unsigned mask; /* of attr, beside the paths */
+	uint32_t psn[2];
+	uint32_t wr;
+};
+
+/* Devices, paths and a connected pair. */
+struct fabric *fabric_make(const struct fabric_options *options);
+void fabric_free(struct fabric *f);
+
+/* Posts and runs until both streams are done, or the time has passed: false. */
+bool fabric_run(struct fabric *f, uint64_t longest);
+/* The same without new messages until ns later. */
+void fabric_wait(struct fabric *f, uint64_t ns);
+void fabric_messages(struct fabric *f, unsigned there, unsigned back);
+
+/* Counter of end i's queue pair, or of its device. */
+uint64_t fabric_count(const struct fabric *f, int i, const char *name);
+uint64_t fabric_dev_count(const struct fabric *f, int i, const char *name);
+
+/* A packet as `from` would send it, to QP dqpn of the other end if pkt has one, on a path; len of
+ * the frame. */
+size_t fabric_frame(struct fabric *f, int from, const struct mrc_pkt *pkt, const void *payload,
+	unsigned path, uint8_t dscp, const struct wire_ip *src, uint8_t *out, size_t cap);
+/* The same, and it arrives: the drop reason. */
+unsigned fabric_inject(struct fabric *f, int from, const struct mrc_pkt *pkt, const void *payload,
+	unsigned path, uint8_t dscp, const struct wire_ip *src);
+
+#endif

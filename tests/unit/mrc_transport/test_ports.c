@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports of both ends, EVs that a controller denies, endpoint requests. */
+#include "tests/unit/mrc_transport/fabric.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct fabric_options formats[] = {
+	{.format = RNIC_MRC_UDP}, {.format = RNIC_MRC_STEV}, {.format = RNIC_MRC_SRV6}};
+enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
+
+static uint64_t on_plane(const struct fabric *f, int from, unsigned port)
+{
+	uint64_t n = 0;
+
+	for (unsigned p = port; p < FABRIC_PATHS; p += FABRIC_PORTS)
+		n += f->sent[from][p];
+	return n;
+}
+
+/* The end whose port goes stops at once, the other when it has been told; the word is repeated
+ * until it has come. */
+static void port_down(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < N_FORMATS; k++) {
+		struct fabric *f = fabric_make(&formats[k]);
+		uint64_t before, there;
+
+		fabric_messages(f, 100, 100);
+		assert_true(fabric_run(f, SEC));
+		f->loss = 900;
+		before = on_plane(f, 0, 1);
+		rnic_mrc_ports(f->net.end[0].rnic, 0x0d, f->net.now);
+		fabric_wait(f, 5 * MS);
+		f->loss = 0;
+		fabric_wait(f, 100 * MS);
+		assert_true(fabric_dev_count(f, 1, "statuses") > 0);
+		there = on_plane(f, 1, 1);
+		fabric_messages(f, 100, 100);
+		assert_true(fabric_run(f, SEC));
+		assert_int_equal(before, on_plane(f, 0, 1));
+		assert_int_equal(there, on_plane(f, 1, 1));
+		rnic_mrc_ports(f->net.end[0].rnic, 0x0f, f->net.now);
+		fabric_wait(f, MS);
+		fabric_messages(f, 100, 100);
+		assert_true(fabric_run(f, SEC));
+		assert_true(on_plane(f, 0, 1) > before + 10);
+		assert_true(on_plane(f, 1, 1) > there + 10);
+		fabric_free(f);
+	}
+}
+
+/* All connections between two addresses hear of it, and the last of them takes it along. */
+static void shared(void **state)
+{
+	struct fabric *f = fabric_make(&formats[1]);
+	const struct net_options no = {.ip6 = true, .transport = &rnic_mrc};
+	struct rnic_mrc_attr attr = {.paths = &f->paths};
+	struct rnic_qp *second[2], *first;
+	uint64_t before;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		second[i] = net_make_qp(&f->net.end[i], &no);
+		assert_int_equal(0, rnic_mrc_set(second[i], &attr, RNIC_MRC_PATHS));
+	}
+	for (int i = 0; i < 2; i++)
+		net_to_rts(&f->net, i, second[i], rnic_qp_num(second[!i]), &no);
+	rnic_mrc_ports(f->net.end[1].rnic, 0x07, f->net.now);
+	fabric_wait(f, MS);
+	before = on_plane(f, 0, 3);
+	/* The one that has sent the word goes; the other one still knows. */
+	for (int i = 0; i < 2; i++) {
+		first = f->net.end[i].qp;
+		f->net.end[i].qp = second[i];
+		assert_int_equal(0, rnic_qp_destroy(first));
+	}
+	fabric_messages(f, 50, 0);
+	assert_true(fabric_run(f, SEC));
+	assert_int_equal(before, on_plane(f, 0, 3));
+	fabric_free(f);
+}
+
+static void denied(void **state)
+{
+	struct fabric *f = fabric_make(&formats[1]);
+	struct rnic_qp *qp = f->net.end[0].qp;
+	enum mrc_ev_state ev;
+
+	(void)state;
+	assert_int_equal(-EINVAL, rnic_mrc_ev_set(qp, FABRIC_PATHS, MRC_EV_DENIED));
+	assert_int_equal(-EINVAL, rnic_mrc_ev_set(qp, 3, MRC_EV_BAD));
+	assert_int_equal(0, rnic_mrc_ev_set(qp, 3, MRC_EV_DENIED));
+	assert_int_equal(0, rnic_mrc_ev_get(qp, 3, &ev));
+	assert_int_equal(MRC_EV_DENIED, ev);
+	fabric_messages(f, 200, 0);
+	assert_true(fabric_run(f, SEC));
+	assert_int_equal(0, f->sent[0][3]);
+	assert_int_equal(0, rnic_mrc_ev_set(qp, 3, MRC_EV_GOOD));
+	for (unsigned p = 7; p < FABRIC_PATHS; p += FABRIC_PORTS)
+		assert_int_equal(0, rnic_mrc_ev_set(qp, p, MRC_EV_DENIED));
+	fabric_messages(f, 200, 0);
+	assert_true(fabric_run(f, SEC));
+	assert_true(f->sent[0][3] > 0);
+	fabric_free(f);
+}
+
+static void asking(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < N_FORMATS; k++) {
+		struct fabric *f = fabric_make(&formats[k]);
+		struct rnic *rnic = f->net.end[0].rnic;
+		struct rnic_mrc_request r = {.op = MRC_EV_PROBE,
+			.format = formats[k].format,
+			.path = f->paths.path[5],
+			.dscp = 0,
+			.cookie = 99};
+		const unsigned gid = k == 0 ? 1 : 2;
+
+		rnic_gid(rnic, 0, gid, &r.src);
+		assert_int_equal(-EINVAL, rnic_mrc_ask(rnic, &r, f->net.now));
+		rnic_gid(f->net.end[1].rnic, 0, gid, &r.dst);
+		f->jitter = 0;
+		assert_int_equal(0, rnic_mrc_ask(rnic, &r, f->net.now));
+		fabric_wait(f, MS);
+		assert_int_equal(1, f->n_answered);
+		assert_int_equal(99, f->answered_cookie);
+		assert_int_equal(2 * FABRIC_HOP, f->answered_rtt);
+		assert_true(f->sent[0][5] > 0);
+		/* Nobody waits any more. */
+		assert_int_equal(0, rnic_mrc_ask(rnic, &r, f->net.now));
+		rnic_mrc_forget(rnic, 99);
+		fabric_wait(f, MS);
+		assert_int_equal(1, f->n_answered);
+		assert_int_equal(1, fabric_dev_count(f, 0, "unasked"));
+		/* As many as there is room for. */
+		f->loss = 1000;
+		for (unsigned i = 0; i < RNIC_MRC_ASKED / 2; i++) {
+			assert_int_equal(0, rnic_mrc_ask(rnic, &r, f->net.now));
+			fabric_wait(f, FABRIC_HOP);
+		}
+		assert_int_equal(-ENOSPC, rnic_mrc_ask(rnic, &r, f->net.now));
+		r.path.port = FABRIC_PORTS;
+		assert_int_equal(-EINVAL, rnic_mrc_ask(rnic, &r, f->net.now));
+		fabric_free(f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(port_down),
+		cmocka_unit_test(shared),
+		cmocka_unit_test(denied),
+		cmocka_unit_test(asking),
+	};
+
+	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+}
