@@ -98,6 +98,7 @@ static bool through(struct net *net, int from, uint8_t *frame, size_t *len)
 	if (f->hook != NULL && !f->hook(f, from, frame, len))
 		return false;
 	path = path_of(f, frame);
+	assert_int_equal(f->ports ? path % FABRIC_PORTS : 0, net->hook_port);
 	f->sent[from][path]++;
 	f->data[from][path] += (udp_of(frame)[8] & 0x1f) < 0x10;
 	if (f->dead[path] || chance(f, f->loss) || chance(f, f->path_loss[path])) {
@@ -119,9 +120,9 @@ static bool through(struct net *net, int from, uint8_t *frame, size_t *len)
 	if (at < f->last[from][path])
 		at = f->last[from][path];
 	f->last[from][path] = at;
-	net_put(net, !from, frame, *len, at - net->now);
+	net_put_at(net, !from, net->hook_port, frame, *len, at - net->now);
 	if (chance(f, f->twice))
-		net_put(net, !from, frame, *len, at - net->now);
+		net_put_at(net, !from, net->hook_port, frame, *len, at - net->now);
 	return false;
 }
 
@@ -187,7 +188,7 @@ static void open_device(struct fabric *f, int i, const struct fabric_options *o)
 {
 	struct rnic_mrc_config config = {.n_ports = FABRIC_PORTS,
 		.ev_order = o->order,
-		.sid[0] = f->sid[i],
+		.sid = {f->sid[i], f->sid[i], f->sid[i], f->sid[i]},
 		.no_trim_nack = o->no_trim_nack,
 		.base_rtt_ns = FABRIC_RTT,
 		.bits_per_s = 50000000000,
@@ -203,12 +204,15 @@ struct fabric *fabric_make(const struct fabric_options *o)
 		.transport = &rnic_mrc,
 		.psn = {o->psn[0], o->psn[1]},
 		.wr = o->wr,
-		.mtu = IBV_MTU_1024};
+		.mtu = IBV_MTU_1024,
+		.n_ports = o->ports ? FABRIC_PORTS : 1,
+		.planes = true};
 	struct fabric *f = calloc(1, sizeof(*f));
 	struct rnic_mrc_attr attr = o->attr;
 
 	assert_non_null(f);
 	f->format = o->format;
+	f->ports = o->ports;
 	f->jitter = FABRIC_HOP / 4;
 	set_paths(f);
 	attr.paths = &f->paths;

@@ -38,6 +38,7 @@ struct fabric_stream {
 struct fabric {
 	struct net net;
 	enum rnic_mrc_format format;
+	bool ports;
 	unsigned loss, twice, trim, lasthop, mark, corrupt; /* in 1/1000 */
 	uint64_t jitter;
 	bool dead[FABRIC_PATHS];
@@ -63,6 +64,7 @@ struct fabric_options {
 	enum rnic_mrc_format format;
 	enum mrc_ev_order order;
 	bool no_trim_nack;
+	bool ports; /* of the devices, one for each plane; else one port carries all */
 	struct rnic_mrc_attr attr;
 	unsigned mask; /* of attr, beside the paths */
 	uint32_t psn[2];

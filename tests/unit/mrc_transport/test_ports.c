@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct fabric_options formats[] = {
-	{.format = RNIC_MRC_UDP}, {.format = RNIC_MRC_STEV}, {.format = RNIC_MRC_SRV6}};
+static const struct fabric_options formats[] = {{.format = RNIC_MRC_UDP}, {.format = RNIC_MRC_STEV},
+	{.format = RNIC_MRC_SRV6}, {.format = RNIC_MRC_STEV, .ports = true},
+	{.format = RNIC_MRC_SRV6, .ports = true}};
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 static uint64_t on_plane(const struct fabric *f, int from, unsigned port)
@@ -16,6 +17,15 @@ static uint64_t on_plane(const struct fabric *f, int from, unsigned port)
 	for (unsigned p = port; p < FABRIC_PATHS; p += FABRIC_PORTS)
 		n += f->sent[from][p];
 	return n;
+}
+
+/* A link, or an operator's word. */
+static void set_port(struct fabric *f, bool up)
+{
+	if (f->ports)
+		net_port_set(&f->net, 0, 1, up);
+	else
+		rnic_mrc_ports(f->net.end[0].rnic, up ? 0x0f : 0x0d, f->net.now);
 }
 
 /* The end whose port goes stops at once, the other when it has been told; the word is repeated
@@ -31,7 +41,7 @@ static void port_down(void **state)
 		assert_true(fabric_run(f, SEC));
 		f->loss = 900;
 		before = on_plane(f, 0, 1);
-		rnic_mrc_ports(f->net.end[0].rnic, 0x0d, f->net.now);
+		set_port(f, false);
 		fabric_wait(f, 5 * MS);
 		f->loss = 0;
 		fabric_wait(f, 100 * MS);
@@ -41,7 +51,7 @@ static void port_down(void **state)
 		assert_true(fabric_run(f, SEC));
 		assert_int_equal(before, on_plane(f, 0, 1));
 		assert_int_equal(there, on_plane(f, 1, 1));
-		rnic_mrc_ports(f->net.end[0].rnic, 0x0f, f->net.now);
+		set_port(f, true);
 		fabric_wait(f, MS);
 		fabric_messages(f, 100, 100);
 		assert_true(fabric_run(f, SEC));
@@ -148,10 +158,34 @@ static void asking(void **state)
 	}
 }
 
+/* A port that takes nothing for a while gets nothing, the others what they did. */
+static void full_port(void **state)
+{
+	struct fabric *f = fabric_make(&formats[4]);
+	uint64_t before;
+
+	(void)state;
+	f->net.full[0] = 1 << 2;
+	before = on_plane(f, 0, 2);
+	fabric_messages(f, 100, 100);
+	assert_true(fabric_run(f, SEC));
+	assert_int_equal(before, on_plane(f, 0, 2));
+	/* All: what is to leave waits, and leaves. */
+	f->net.full[0] = 0x0f;
+	fabric_messages(f, 20, 20);
+	assert_false(fabric_run(f, MS));
+	f->net.full[0] = 0;
+	fabric_messages(f, 100, 100);
+	assert_true(fabric_run(f, SEC));
+	assert_true(on_plane(f, 0, 2) > before);
+	fabric_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(port_down),
+		cmocka_unit_test(full_port),
 		cmocka_unit_test(shared),
 		cmocka_unit_test(denied),
 		cmocka_unit_test(asking),

@@ -65,7 +65,7 @@ static bool chance(struct net *net, unsigned per_mille)
 	return per_mille > 0 && net_random(net) % 1000 < per_mille;
 }
 
-static void put(
+void net_put_at(
 	struct net *net, int to, unsigned port, const uint8_t *bytes, size_t len, uint64_t delay)
 {
 	struct net_frame *frame = malloc(sizeof(*frame));
@@ -83,7 +83,7 @@ static void put(
 
 void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay)
 {
-	put(net, to, 0, bytes, len, delay);
+	net_put_at(net, to, 0, bytes, len, delay);
 }
 
 void net_inject(struct net *net, int to, const uint8_t *frame, size_t len)
@@ -116,6 +116,7 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	assert_true(n > 0);
 	if (lost(net, from, frame->port, bytes, len))
 		return;
+	net->hook_port = frame->port;
 	if (net->hook != NULL && !net->hook(net, from, bytes, &len))
 		return;
 	if (chance(net, net->loss))
@@ -123,8 +124,9 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	if (chance(net, net->corrupt))
 		bytes[net_random(net) % len] ^= (uint8_t)(1 << net_random(net) % 8);
 	if (chance(net, net->twice))
-		put(net, !from, frame->port, bytes, len, NET_DELAY + net_random(net) % 20000);
-	put(net, !from, frame->port, bytes, len,
+		net_put_at(
+			net, !from, frame->port, bytes, len, NET_DELAY + net_random(net) % 20000);
+	net_put_at(net, !from, frame->port, bytes, len,
 		NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
 }
 
@@ -280,7 +282,7 @@ static void on_port_event(void *arg, unsigned port, enum ibv_event_type type)
 }
 
 /* 10.77.0.1 and fd77::1 on the first port of the first end; port p: 10.77.p.1, fd77:p::1. */
-static struct rnic_port_config port_config(int i, unsigned p)
+static struct rnic_port_config port_config(int i, unsigned p, bool planes)
 {
 	struct rnic_port_config config = {
 		.mac = {2, 0, 0, 0, (uint8_t)p, (uint8_t)(10 + i)}, .n_ip = 2, .mtu = NET_MTU};
@@ -288,6 +290,10 @@ static struct rnic_port_config port_config(int i, unsigned p)
 	config.ip[0] = wire_ip_from4(0x0a4d0001 + (p << 8) + (uint32_t)i);
 	assert_int_equal(0, wire_ip_parse(i ? "fd77::2" : "fd77::1", &config.ip[1]));
 	config.ip[1].b[3] = (uint8_t)p;
+	if (planes) { /* those of the first port on all */
+		config.ip[0] = wire_ip_from4(0x0a4d0001 + (uint32_t)i);
+		config.ip[1].b[3] = 0;
+	}
 	return config;
 }
 
@@ -307,7 +313,7 @@ void net_open(struct net *net, const struct net_options *options)
 		};
 
 		for (unsigned p = 0; p < RNIC_MAX_PORTS; p++)
-			config.port[p] = port_config(i, p);
+			config.port[p] = port_config(i, p, options->planes);
 		assert_int_equal(0, rnic_create(&config, &end->rnic));
 		assert_int_equal(0, rnic_pd_alloc(end->rnic, &end->pd));
 		assert_int_equal(0, rnic_cq_create(end->rnic, options->cqe ? options->cqe : 1024,

@@ -70,7 +70,8 @@ struct net {
 	unsigned loss, twice, late, corrupt;
 	net_hook *hook;
 	void *hook_arg;
-	unsigned hook_n; /* for the hook's use */
+	unsigned hook_n;    /* for the hook's use */
+	unsigned hook_port; /* that the frame left by */
 	/* Between the making of a frame and the port's copy of it. May be NULL. */
 	void (*before_port)(struct net *net);
 	bool mute[2];     /* nothing that this end sends arrives */
@@ -106,6 +107,7 @@ struct net_options {
 	uint32_t window;
 	uint32_t max_qp;  /* of the device */
 	unsigned n_ports; /* default 1 */
+	bool planes;      /* all ports have the addresses of the first */
 	unsigned port;    /* of QPs, from 0 */
 	unsigned cqe;     /* depth of the CQs, default 1024 */
 	bool selective;
@@ -136,6 +138,8 @@ void net_port_set(struct net *net, int i, unsigned port, bool up);
 void net_run(struct net *net, uint64_t until);
 /* Delivers a frame after a while, not subject to loss. */
 void net_put(struct net *net, int to, const uint8_t *bytes, size_t len, uint64_t delay);
+void net_put_at(
+	struct net *net, int to, unsigned port, const uint8_t *bytes, size_t len, uint64_t delay);
 /* Delivers a frame at once. */
 void net_inject(struct net *net, int to, const uint8_t *frame, size_t len);
 /* Builds a packet as from the other end (to the QP of `to` if hdr->dqpn is 0) and delivers it. */
