@@ -242,9 +242,16 @@ static void tell(struct mrc_snd *s, uint32_t cack, uint64_t bitmap, uint32_t bas
 		arrive(s, psn_add(base, __builtin_ctzll(bits)), p, news);
 }
 
-/* What a SACK says is missing, though a packet that left after it on its path has arrived. What its
- * bitmap does not reach is not known, and an older SACK says nothing of what came since. */
-static void miss(struct mrc_snd *s, const struct mrc_sack *sack, struct mrc_news *news)
+static bool is_late(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t now)
+{
+	return s->tail_ns && e->at + s->tail_ns <= now;
+}
+
+/* What a SACK says is missing, though a packet that left after it on its path has arrived, or
+ * though it left so long ago that silence since then would have been asked about. What its bitmap
+ * does not reach is not known, and an older SACK says nothing of what came since. */
+static void miss(
+	struct mrc_snd *s, const struct mrc_sack *sack, uint64_t now, struct mrc_news *news)
 {
 	if (psn_lt(sack->rcvd_units, s->told_units))
 		return;
@@ -257,7 +264,8 @@ static void miss(struct mrc_snd *s, const struct mrc_sack *sack, struct mrc_news
 			continue;
 		if (!was_sent(s, psn))
 			break;
-		if (e->state == MRC_FLIGHT && later(s->path[e->ev].arrived, e->on_path))
+		if (e->state == MRC_FLIGHT &&
+			(later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now)))
 			lose(s, place(s, psn), news);
 	}
 }
@@ -302,7 +310,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 		return -EINVAL;
 	settle_asked(s);
 	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, news);
-	miss(s, sack, news);
+	miss(s, sack, now, news);
 	if (sack->mpr && psn_le(s->cack, sack->cack_psn))
 		s->window = sack->mpr * MRC_MPR_UNIT < room ? sack->mpr * MRC_MPR_UNIT : room;
 	move_cack(s, sack->cack_psn, now);

@@ -4,6 +4,7 @@
  * packet is lost when
  *   - the responder names it (NACK);
  *   - a packet that followed it on the same path has arrived: a path keeps the order;
+ *   - it left longer ago than tail_ns, and a SACK still says that it is missing;
  *   - enough packets that were sent later have arrived, whatever their paths;
  *   - it is the oldest and its time is over.
  * A SACK costs the packets that it tells news of, a loss a constant: nothing walks the window.
@@ -37,7 +38,8 @@ struct mrc_snd_config {
 	uint8_t linear_cnt; /* so many tries at that interval, at most 7, */
 	uint8_t exp_cnt;    /* then so many doublings, at most 25, which is for ever */
 	uint64_t later_ns;  /* how long a packet waits that the responder had no room for */
-	uint64_t tail_ns;   /* silence after which a probe goes out; 0: none */
+	uint64_t tail_ns;   /* silence after which a probe goes out, and what is missing is lost; 0:
+			       none */
 };
 
 enum mrc_sent_state {

@@ -145,6 +145,26 @@ static void unknown_is_not_lost(void **state)
 	test_free(s.sent);
 }
 
+/* Missing for longer than silence is borne: lost, whatever came on its path. */
+static void late_is_lost(void **state)
+{
+	struct mrc_snd_config c = plain;
+	struct mrc_snd s;
+	struct mrc_news news;
+	struct mrc_sack sack = sack_of(0, 4, 2);
+
+	(void)state;
+	c.tail_ns = 500;
+	s = window(&c);
+	send_on(&s, (const uint8_t[]){0, 1, 2}, 3);
+	assert_int_equal(mrc_snd_sack(&s, &sack, 2, 1000, 499, &news), 0);
+	assert_int_equal(news.lost, 0);
+	assert_int_equal(mrc_snd_sack(&s, &sack, 2, 1000, 500, &news), 0);
+	assert_int_equal(news.lost, 1);
+	assert_int_equal(lost(&s), 1);
+	test_free(s.sent);
+}
+
 /* A packet that was sent twice proves something about a path only where the SACK names it. */
 static void two_transmissions(void **state)
 {
@@ -580,6 +600,7 @@ int run_snd_tests(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(path_order),
 		cmocka_unit_test(unknown_is_not_lost),
+		cmocka_unit_test(late_is_lost),
 		cmocka_unit_test(two_transmissions),
 		cmocka_unit_test(later_ones),
 		cmocka_unit_test(refusals),

@@ -86,6 +86,25 @@ static void arrive(const struct fabric *f, int from, uint8_t *frame)
 		memcpy(frame + ETH_HDR_LEN + 24, f->sid[!from].b, 16);
 }
 
+/* When the frame has left on the plane's link; UINT64_MAX: it had to wait too long. */
+static uint64_t wait(struct fabric *f, int from, unsigned plane, uint8_t *frame, size_t len)
+{
+	uint64_t *busy = &f->busy[from][plane], now = f->net.now;
+	struct wire_outer outer = wire_outer(frame, len);
+
+	if (f->mbps == 0)
+		return now;
+	*busy = *busy > now ? *busy : now;
+	if (*busy - now > 4 * f->mark_ns) {
+		f->full++;
+		return UINT64_MAX;
+	}
+	if (*busy - now > f->mark_ns)
+		wire_outer_mark(frame, &outer);
+	*busy += len * 8000 / f->mbps;
+	return *busy;
+}
+
 static bool through(struct net *net, int from, uint8_t *frame, size_t *len)
 {
 	struct fabric *f = net->hook_arg;
@@ -116,7 +135,10 @@ static bool through(struct net *net, int from, uint8_t *frame, size_t *len)
 	} else {
 		arrive(f, from, frame);
 	}
-	at = net->now + FABRIC_HOP + (f->jitter ? net_random(net) % f->jitter : 0);
+	at = wait(f, from, path % FABRIC_PORTS, frame, *len);
+	if (at == UINT64_MAX)
+		return false;
+	at += FABRIC_HOP + (f->jitter ? net_random(net) % f->jitter : 0);
 	if (at < f->last[from][path])
 		at = f->last[from][path];
 	f->last[from][path] = at;
@@ -141,13 +163,14 @@ static void set_template(struct fabric *f)
 		assert_int_equal(0, srv6_address(BLOCK, &hop[3], 1, &f->sid[i]));
 }
 
-static void set_paths(struct fabric *f)
+static void set_paths(struct fabric *f, const struct fabric_options *o)
 {
+	const unsigned n = o->n_paths ? o->n_paths : FABRIC_PATHS;
 	uint32_t ev[FABRIC_PATHS];
 	uint8_t port[FABRIC_PATHS];
 
 	set_template(f);
-	for (unsigned i = 0; i < FABRIC_PATHS; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		ev[i] = f->format == RNIC_MRC_SRV6   ? i
 			: f->format == RNIC_MRC_STEV ? (uint32_t)((i + 7) << 16 | (EV_BASE + i))
 						     : EV_BASE + i;
@@ -155,12 +178,11 @@ static void set_paths(struct fabric *f)
 	}
 	f->paths.format = f->format;
 	if (f->format == RNIC_MRC_SRV6)
-		assert_int_equal(
-			0, rnic_mrc_paths_srv6(&f->paths, &f->template, ev, port, FABRIC_PATHS));
-	for (unsigned i = 0; i < FABRIC_PATHS && f->format != RNIC_MRC_SRV6; i++)
+		assert_int_equal(0, rnic_mrc_paths_srv6(&f->paths, &f->template, ev, port, n));
+	for (unsigned i = 0; i < n && f->format != RNIC_MRC_SRV6; i++)
 		f->paths.path[i] = (struct rnic_mrc_path){.ev = ev[i], .port = port[i]};
-	f->paths.n = FABRIC_PATHS;
-	f->paths.max_active = FABRIC_PATHS * 3 / 4;
+	f->paths.n = n;
+	f->paths.max_active = o->n_active ? o->n_active : n * 3 / 4;
 	f->paths.min_active = FABRIC_PORTS;
 }
 
@@ -203,7 +225,7 @@ struct fabric *fabric_make(const struct fabric_options *o)
 	const struct net_options no = {.ip6 = o->format != RNIC_MRC_UDP,
 		.transport = &rnic_mrc,
 		.psn = {o->psn[0], o->psn[1]},
-		.wr = o->wr,
+		.wr = o->out,
 		.mtu = IBV_MTU_1024,
 		.n_ports = o->ports ? FABRIC_PORTS : 1,
 		.planes = true};
@@ -212,9 +234,10 @@ struct fabric *fabric_make(const struct fabric_options *o)
 
 	assert_non_null(f);
 	f->format = o->format;
+	f->out = o->out ? o->out : 48;
 	f->ports = o->ports;
 	f->jitter = FABRIC_HOP / 4;
-	set_paths(f);
+	set_paths(f, o);
 	attr.paths = &f->paths;
 	net_open(&f->net, &no);
 	f->net.hook = through;
@@ -223,6 +246,10 @@ struct fabric *fabric_make(const struct fabric_options *o)
 		struct end *end = &f->net.end[i];
 
 		open_device(f, i, o);
+		f->mem[i] = calloc(2, FABRIC_HALF);
+		assert_non_null(f->mem[i]);
+		assert_int_equal(0, rnic_mr_reg(end->pd, f->mem[i], 2 * FABRIC_HALF,
+					    (uintptr_t)f->mem[i], NET_ALL_ACCESS, &f->mr[i]));
 		end->qp = net_make_qp(end, &no);
 		assert_int_equal(0, rnic_mrc_set(end->qp, &attr, o->mask | RNIC_MRC_PATHS));
 	}
@@ -233,6 +260,10 @@ struct fabric *fabric_make(const struct fabric_options *o)
 
 void fabric_free(struct fabric *f)
 {
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(0, rnic_mr_dereg(f->mr[i]));
+		free(f->mem[i]);
+	}
 	net_close(&f->net);
 	free(f);
 }
@@ -246,7 +277,7 @@ static uint8_t byte_of(const struct fabric_plan *plan, uint32_t i)
 
 static bool is_there(const struct fabric *f, int from, const struct fabric_plan *plan)
 {
-	const uint8_t *to = f->net.end[!from].buf + FABRIC_HALF + plan->offset;
+	const uint8_t *to = f->mem[!from] + FABRIC_HALF + plan->offset;
 
 	for (uint32_t i = 0; i < plan->length; i++) {
 		if (to[i] != byte_of(plan, i))
@@ -255,30 +286,42 @@ static bool is_there(const struct fabric *f, int from, const struct fabric_plan 
 	return true;
 }
 
+static void send(struct fabric *f, int from, uint64_t id, const struct fabric_plan *plan)
+{
+	struct ibv_sge sge = {
+		(uintptr_t)f->mem[from] + plan->offset, plan->length, rnic_mr_lkey(f->mr[from])};
+	struct ibv_send_wr wr = {.wr_id = id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = plan->has_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+		.imm_data = htobe32(plan->imm),
+		.wr.rdma = {(uintptr_t)f->mem[!from] + FABRIC_HALF + plan->offset,
+			rnic_mr_rkey(f->mr[!from])}};
+
+	assert_int_equal(0, rnic_post_send(f->net.end[from].qp, &wr));
+}
+
 static void post(struct fabric *f, int from)
 {
 	struct fabric_stream *s = &f->stream[from];
-	struct end *end = &f->net.end[from], *peer = &f->net.end[!from];
 	struct fabric_plan *plan = &s->plan[s->posted % FABRIC_OUT];
-	const uint32_t length = net_random(&f->net) % 8 ? net_random(&f->net) % FABRIC_LONGEST : 0;
+	const uint32_t length = f->fixed                  ? f->fixed
+				: net_random(&f->net) % 8 ? net_random(&f->net) % FABRIC_LONGEST
+							  : 0;
 
 	if (s->offset + length > FABRIC_HALF)
 		s->offset = 0;
 	*plan = (struct fabric_plan){.offset = s->offset,
 		.length = length,
 		.has_imm = net_random(&f->net) % 4 == 0,
+		.imm = 0xabcd0000 + s->posted,
 		.seed = (uint8_t)net_random(&f->net)};
-	plan->imm = 0xabcd0000 + s->posted;
 	for (uint32_t i = 0; i < length; i++)
-		end->buf[plan->offset + i] = byte_of(plan, i);
+		f->mem[from][plan->offset + i] = byte_of(plan, i);
 	s->offset += length;
 	if (plan->has_imm)
-		assert_int_equal(0, end_recv(peer, s->wimms++, 0, 0));
-	assert_int_equal(0,
-		end_send(end, plan->has_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-			s->posted, plan->offset, length,
-			(uintptr_t)peer->buf + FABRIC_HALF + plan->offset, rnic_mr_rkey(peer->mr)));
-	s->posted++;
+		assert_int_equal(0, end_recv(&f->net.end[!from], s->wimms++, 0, 0));
+	send(f, from, s->posted++, plan);
 }
 
 static void failed(struct fabric *f, int i, const struct ibv_wc *wc)
@@ -346,7 +389,7 @@ static bool post_more(struct fabric *f, int i)
 {
 	struct fabric_stream *s = &f->stream[i];
 
-	while (s->posted < s->messages && s->posted - s->done < FABRIC_OUT && f->n_bad[i] == 0)
+	while (s->posted < s->messages && s->posted - s->done < f->out && f->n_bad[i] == 0)
 		post(f, i);
 	return s->done < s->messages && f->n_bad[i] == 0;
 }

@@ -17,9 +17,9 @@ enum {
 	FABRIC_RTT = 20000,
 	FABRIC_HOP = 8000, /* ns of a way */
 	FABRIC_MTU = 1024,
-	FABRIC_OUT = 48,           /* messages of one direction on their way at most */
+	FABRIC_OUT = 512,          /* messages of one direction on their way at most */
 	FABRIC_LONGEST = 8 * 1024, /* bytes */
-	FABRIC_HALF = 1 << 19,     /* of a buffer: the source of what is written, then its target */
+	FABRIC_HALF = 1 << 23,     /* of a buffer: the source of what is written, then its target */
 };
 
 struct fabric_plan {
@@ -41,12 +41,19 @@ struct fabric {
 	bool ports;
 	unsigned loss, twice, trim, lasthop, mark, corrupt; /* in 1/1000 */
 	uint64_t jitter;
+	/* Of a plane's link in each direction; 0: it takes no time. What waits longer than mark_ns
+	 * is marked, than 4 times that is lost. */
+	uint64_t mbps, mark_ns, busy[2][FABRIC_PORTS];
+	unsigned out;   /* messages of a direction on their way */
+	uint32_t fixed; /* bytes of every message; 0: they differ */
 	bool dead[FABRIC_PATHS];
 	unsigned path_loss[FABRIC_PATHS]; /* in 1/1000 */
 	uint64_t last[2][FABRIC_PATHS];
-	uint64_t sent[2][FABRIC_PATHS], data[2][FABRIC_PATHS], lost, cut, spoilt;
+	uint64_t sent[2][FABRIC_PATHS], data[2][FABRIC_PATHS], lost, cut, spoilt, full;
 	uint64_t arrived_on_dead;
 	struct fabric_stream stream[2];
+	uint8_t *mem[2]; /* of streams, two halves */
+	struct rnic_mr *mr[2];
 	struct rnic_mrc_paths paths;
 	struct srv6_template template;
 	struct wire_ip sid[2];
@@ -64,11 +71,12 @@ struct fabric_options {
 	enum rnic_mrc_format format;
 	enum mrc_ev_order order;
 	bool no_trim_nack;
+	unsigned n_paths, n_active; /* 0: FABRIC_PATHS, three in four of them */
 	bool ports; /* of the devices, one for each plane; else one port carries all */
 	struct rnic_mrc_attr attr;
 	unsigned mask; /* of attr, beside the paths */
 	uint32_t psn[2];
-	uint32_t wr;
+	unsigned out; /* messages of a direction on their way, at most FABRIC_OUT; 0: 48 */
 };
 
 /* Devices, paths and a connected pair. */
