@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/map/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_HOSTS = 4096, CELL = 10 };
+
+/* ---- what an agent says ---- */
+
+static json_t *path_json(const struct map_link *l)
+{
+	return json_pack("{s:s,s:I,s:I,s:I}", "state", map_state_name(l->state), "answered",
+		(json_int_t)l->answered, "lost", (json_int_t)l->lost, "flaps",
+		(json_int_t)l->flaps);
+}
+
+json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths)
+{
+	json_t *planes = json_array();
+
+	for (unsigned p = 0; p < a->n_planes; p++) {
+		json_t *t1 = json_array();
+
+		for (unsigned k = 0; k < a->n_uplinks; k++)
+			json_array_append_new(
+				t1, path_json(&map_agent_target(a, p, (uint16_t)k)->link));
+		json_array_append_new(planes,
+			json_pack("{s:i,s:o,s:o}", "plane", (int)paths->plane[p].number, "t0",
+				path_json(&map_agent_target(a, p, MAP_NO_UPLINK)->link), "t1", t1));
+	}
+	return json_pack("{s:s,s:i,s:i,s:I,s:I,s:o}", "host", paths->name, "group", (int)a->group,
+		"uplinks", (int)a->n_uplinks, "late", (json_int_t)a->late, "foreign",
+		(json_int_t)a->foreign, "planes", planes);
+}
+
+/* ---- joining ---- */
+
+static int fail(char err[MAP_ERR_LEN], size_t agent, const char *what)
+{
+	snprintf(err, MAP_ERR_LEN, "agents[%zu].%s", agent, what);
+	return -EINVAL;
+}
+
+static int state_of(const json_t *path)
+{
+	return map_state_parse(json_string_value(json_object_get(path, "state")));
+}
+
+static int join_plane(struct map *m, size_t agent, const json_t *plane, char err[MAP_ERR_LEN])
+{
+	const json_t *t1 = json_object_get(plane, "t1"), *number = json_object_get(plane, "plane");
+	const json_int_t n = json_integer_value(number);
+	struct map_seen *s = &m->seen[m->n_seen];
+	int state = state_of(json_object_get(plane, "t0"));
+
+	if (!json_is_integer(number) || n < 0 || n > UINT8_MAX)
+		return fail(err, agent, "planes.plane: must be 0..255");
+	if (state < 0)
+		return fail(err, agent, "planes.t0.state: is no state of a path");
+	if (json_array_size(t1) != m->n_uplinks)
+		return fail(err, agent, "planes.t1: must be as many as uplinks");
+	*s = (struct map_seen){.host = (uint16_t)agent,
+		.group = m->group[agent],
+		.plane = (uint8_t)n,
+		.t0 = (uint8_t)state};
+	for (unsigned k = 0; k < m->n_uplinks; k++) {
+		state = state_of(json_array_get(t1, k));
+		if (state < 0)
+			return fail(err, agent, "planes.t1.state: is no state of a path");
+		s->t1[k] = (uint8_t)state;
+	}
+	m->n_seen++;
+	return 0;
+}
+
+static int join_agent(struct map *m, size_t i, const json_t *agent, char err[MAP_ERR_LEN])
+{
+	const char *name = json_string_value(json_object_get(agent, "host"));
+	const json_int_t group = json_integer_value(json_object_get(agent, "group"));
+	const json_t *planes = json_object_get(agent, "planes");
+	int rc = 0;
+
+	if (name == NULL || name[0] == '\0' || strlen(name) >= SRV6_NAME_LEN)
+		return fail(err, i, "host: must be 1..31 characters");
+	if (!json_is_integer(json_object_get(agent, "group")) || group < 0 || group >= MAP_NOBODY)
+		return fail(err, i, "group: must be 0..65534");
+	if (json_integer_value(json_object_get(agent, "uplinks")) != m->n_uplinks)
+		return fail(err, i, "uplinks: must be those of the first, at most 64");
+	if (json_array_size(planes) == 0 || json_array_size(planes) > SRV6_MAX_PLANES)
+		return fail(err, i, "planes: must be a list of 1..16");
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(m->host[k], name) == 0)
+			return fail(err, i, "host: is there twice");
+	snprintf(m->host[i], SRV6_NAME_LEN, "%s", name);
+	m->group[i] = (uint16_t)group;
+	m->n_hosts++;
+	for (size_t k = 0; rc == 0 && k < json_array_size(planes); k++)
+		rc = join_plane(m, i, json_array_get(planes, k), err);
+	return rc;
+}
+
+int map_join(const json_t *agents, struct map **out, char err[MAP_ERR_LEN])
+{
+	const size_t n = json_array_size(agents);
+	const json_int_t uplinks =
+		json_integer_value(json_object_get(json_array_get(agents, 0), "uplinks"));
+	struct map *m;
+	int rc = 0;
+
+	if (n == 0 || n > MAX_HOSTS) {
+		snprintf(err, MAP_ERR_LEN, "agents: must be a list of 1..%d", MAX_HOSTS);
+		return -EINVAL;
+	}
+	if (uplinks < 0 || uplinks > MAP_MAX_UPLINKS)
+		return fail(err, 0, "uplinks: must be 0..64");
+	m = calloc(1, sizeof(*m));
+	if (m == NULL)
+		return -ENOMEM;
+	m->n_uplinks = (unsigned)uplinks;
+	m->host = calloc(n, sizeof(*m->host));
+	m->group = calloc(n, sizeof(*m->group));
+	m->seen = calloc(n * SRV6_MAX_PLANES, sizeof(*m->seen));
+	m->fault = calloc(MAP_MAX_FAULTS, sizeof(*m->fault));
+	if (m->host == NULL || m->group == NULL || m->seen == NULL || m->fault == NULL)
+		rc = -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = join_agent(m, i, json_array_get(agents, i), err);
+	if (rc < 0) {
+		map_free(m);
+		return rc;
+	}
+	m->n_faults = map_locate(m->seen, m->n_seen, m->n_uplinks, m->fault, MAP_MAX_FAULTS);
+	if (m->n_faults > MAP_MAX_FAULTS)
+		m->n_faults = MAP_MAX_FAULTS;
+	*out = m;
+	return 0;
+}
+
+void map_free(struct map *m)
+{
+	if (m == NULL)
+		return;
+	free(m->host);
+	free(m->group);
+	free(m->seen);
+	free(m->fault);
+	free(m);
+}
+
+/* ---- what is shown ---- */
+
+static json_t *fault_json(const struct map *m, const struct map_fault *f)
+{
+	json_t *o = json_pack("{s:s,s:i,s:s,s:b}", "kind", map_kind_name(f->kind), "plane",
+		(int)f->plane, "state", map_state_name(f->state), "sure", (int)f->sure);
+
+	if (f->host != MAP_NOBODY)
+		json_object_set_new(o, "host", json_string(m->host[f->host]));
+	if (f->group != MAP_NOBODY)
+		json_object_set_new(o, "t0", json_integer(f->group));
+	if (f->uplink != MAP_NOBODY)
+		json_object_set_new(o, "t1", json_integer(f->uplink));
+	return o;
+}
+
+json_t *map_json(const struct map *m)
+{
+	json_t *faults = json_array(), *hosts = json_array();
+
+	for (unsigned i = 0; i < m->n_hosts; i++)
+		json_array_append_new(
+			hosts, json_pack("{s:s,s:i}", "name", m->host[i], "t0", (int)m->group[i]));
+	for (unsigned i = 0; i < m->n_faults; i++)
+		json_array_append_new(faults, fault_json(m, &m->fault[i]));
+	return json_pack(
+		"{s:o,s:i,s:o}", "hosts", hosts, "uplinks", (int)m->n_uplinks, "faults", faults);
+}
+
+static json_t *denied_evs(const struct map *m, unsigned from, unsigned to, unsigned plane_shift)
+{
+	const bool near = m->group[from] == m->group[to];
+	json_t *evs = json_array();
+
+	for (unsigned i = 0; i < m->n_seen; i++) {
+		struct map_path path = {.plane = m->seen[i].plane,
+			.from = (uint16_t)from,
+			.to = (uint16_t)to,
+			.from_group = m->group[from],
+			.to_group = m->group[to]};
+
+		if (m->seen[i].host != from)
+			continue;
+		for (unsigned k = 0; k < (near ? 1 : m->n_uplinks); k++) {
+			path.uplink = near ? MAP_NOBODY : (uint16_t)k;
+			if (map_denied(m->fault, m->n_faults, &path))
+				json_array_append_new(evs,
+					json_integer((json_int_t)path.plane << plane_shift | k));
+		}
+	}
+	return evs;
+}
+
+json_t *map_denylist(const struct map *m, unsigned plane_shift)
+{
+	json_t *all = json_object();
+
+	for (unsigned i = 0; i < m->n_hosts; i++) {
+		json_t *to = json_object();
+
+		for (unsigned k = 0; k < m->n_hosts; k++) {
+			json_t *evs = i == k ? NULL : denied_evs(m, i, k, plane_shift);
+
+			if (evs != NULL && json_array_size(evs) > 0)
+				json_object_set(to, m->host[k], evs);
+			json_decref(evs);
+		}
+		if (json_object_size(to) > 0)
+			json_object_set(all, m->host[i], to);
+		json_decref(to);
+	}
+	return all;
+}
+
+static void print_row(const struct map *m, const struct map_seen *s, FILE *out)
+{
+	fprintf(out, "  %-*s t0 %-4u %-*s", CELL, m->host[s->host], s->group, CELL,
+		map_state_name(s->t0));
+	for (unsigned k = 0; k < m->n_uplinks; k++)
+		fprintf(out, " %-*s", CELL, map_state_name(s->t1[k]));
+	fprintf(out, "\n");
+}
+
+static void print_fault(const struct map *m, const struct map_fault *f, FILE *out)
+{
+	static const char *const perhaps[MAP_N_KINDS] = {" or the T0", "", " or the T1", ""};
+
+	fprintf(out, "plane %u: ", f->plane);
+	if (f->kind == MAP_HOST_LINK)
+		fprintf(out, "link of %s to t0 %u", m->host[f->host], f->group);
+	else if (f->kind == MAP_T0)
+		fprintf(out, "switch t0 %u", f->group);
+	else if (f->kind == MAP_UPLINK)
+		fprintf(out, "link t0 %u to t1 %u", f->group, f->uplink);
+	else
+		fprintf(out, "switch t1 %u", f->uplink);
+	fprintf(out, "%s: %s\n", f->sure ? "" : perhaps[f->kind], map_state_name(f->state));
+}
+
+void map_print(const struct map *m, FILE *out)
+{
+	for (unsigned plane = 0; plane <= UINT8_MAX; plane++) {
+		bool begun = false;
+
+		for (unsigned i = 0; i < m->n_seen; i++) {
+			if (m->seen[i].plane != plane)
+				continue;
+			if (!begun) {
+				fprintf(out, "plane %-4u %11s%-*s", plane, "", CELL, "to t0");
+				for (unsigned k = 0; k < m->n_uplinks; k++)
+					fprintf(out, " to t1 %-*u", CELL - 6, k);
+				fprintf(out, "\n");
+			}
+			begun = true;
+			print_row(m, &m->seen[i], out);
+		}
+	}
+	for (unsigned i = 0; i < m->n_faults; i++)
+		print_fault(m, &m->fault[i], out);
+	if (m->n_faults == 0)
+		fprintf(out, "nothing is wrong\n");
+}

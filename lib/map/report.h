@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A map in JSON and as a picture: what an agent writes of itself, and what is made of several. */
+#ifndef MAP_REPORT_H
+#define MAP_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "lib/map/agent.h"
+#include "lib/map/locate.h"
+
+enum { MAP_ERR_LEN = 200, MAP_MAX_FAULTS = 4096 };
+
+/* What an agent has seen: {"host", "group", "uplinks", "planes": [{"plane", "t0": PATH, "t1":
+ * [PATH...]}]}, a path is {"state", "answered", "lost", "flaps"}. NULL: no memory. */
+json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths);
+
+/* The agents of a fabric. */
+struct map {
+	unsigned n_hosts, n_seen, n_uplinks, n_faults;
+	char (*host)[SRV6_NAME_LEN]; /* by number */
+	uint16_t *group;             /* of each */
+	struct map_seen *seen;
+	struct map_fault *fault;
+};
+/* Of a list of what map_agent_json gives; fault and fields named in err: -EINVAL. -ENOMEM. */
+int map_join(const json_t *agents, struct map **map, char err[MAP_ERR_LEN]);
+void map_free(struct map *map);
+
+/* {"hosts", "planes", "faults": [{"kind", "plane", "state", "sure", "host"?, "t0"?, "t1"?}]}. */
+json_t *map_json(const struct map *map);
+/* Entropy values that a host shall not use to another: {HOST: {HOST: [EV...]}}, of every two hosts
+ * that have any; the numbers of T0s and T1s are those of groups and uplinks. */
+json_t *map_denylist(const struct map *map, unsigned plane_shift);
+void map_print(const struct map *map, FILE *out);
+
+#endif
