@@ -68,12 +68,13 @@ static int one(unsigned trace, bool scaleup, unsigned n, double load, uint64_t s
 	for (unsigned s = 0; s < FS_SETTINGS; s++)
 		printf(" %s %.1f (%.1f)", fs_setting_name(s), m.all[s], m.small[s]);
 	printf("\n");
-	failed += holds("ring > edt", m.all[FS_RING], m.all[FS_EDT], false);
+	if (!scaleup) /* where few groups are left, trees that do not see rings may be slower */
+		failed += holds("ring > edt", m.all[FS_RING], m.all[FS_EDT], false);
 	failed += holds("ring > spatial", m.all[FS_RING], m.all[FS_SPATIAL], false);
+	failed += holds("ring > temporal", m.all[FS_RING], m.all[FS_TEMPORAL], false);
 	failed += holds("edt > temporal", m.all[FS_EDT], m.all[FS_TEMPORAL], scaleup);
 	failed += holds("spatial >= temporal", m.all[FS_SPATIAL], m.all[FS_TEMPORAL], true);
-	if (trace == 1)
-		failed += holds("edt > spatial", m.all[FS_EDT], m.all[FS_SPATIAL], false);
+	failed += holds("edt + 10 % > spatial", 1.1 * m.all[FS_EDT], m.all[FS_SPATIAL], false);
 	failed += holds("8 GPUs: ring >= edt", m.small[FS_RING], m.small[FS_EDT], true);
 	failed += holds("8 GPUs: edt >= temporal", m.small[FS_EDT], m.small[FS_TEMPORAL], true);
 	return failed;

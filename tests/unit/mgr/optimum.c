@@ -231,6 +231,11 @@ static void add_groups(struct program *p, const struct fabric *f, struct columns
 			for (unsigned b = s->leaves; b < s->leaves + s->spines; b++)
 				c->y[g][a][b] = new_column(p, 0);
 		}
+		if (f->group[g].n < 2) { /* no group: its hosts were taken */
+			term(p, c->x[g], 1);
+			row(p, GLP_FX, 0);
+			continue;
+		}
 		while (!f->group[g].leaf[first])
 			first++;
 		for (unsigned a = 0; a < s->leaves; a++) {
@@ -241,10 +246,6 @@ static void add_groups(struct program *p, const struct fabric *f, struct columns
 			row(p, GLP_UP, 0);
 			if (a != first)
 				flow(p, f, c, g, first, a);
-		}
-		if (f->group[g].n < 2) { /* no group */
-			term(p, c->x[g], 1);
-			row(p, GLP_FX, 0);
 		}
 	}
 }
