@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/mgr/heap.h"
+
 /* A promise's number is its age and its index: numbers ascend, and lead to the entry. */
 enum { INDEX_BITS = 16, FIRST_ROOM = 64 };
 static const uint64_t MOST = (uint64_t)1 << 50; /* of anything: sums stay far from overflow */
@@ -29,7 +31,6 @@ struct account {
 
 struct promise {
 	mgr_promise number; /* 0: free */
-	uint64_t deadline;
 	enum mgr_promise_state state;
 	unsigned n, *account;
 	int next_free;
@@ -40,7 +41,8 @@ struct mgr_book {
 	struct account *account; /* of switches, then of links */
 	struct promise *promise;
 	unsigned n_promises, room;
-	int free; /* -1: none */
+	int free;                 /* -1: none */
+	struct mgr_heap reserved; /* promises that are not committed, by deadline */
 	uint64_t age, mark;
 };
 
@@ -69,6 +71,7 @@ void mgr_book_free(struct mgr_book *b)
 		free(b->account[i].holder);
 	for (unsigned i = 0; i < b->n_promises; i++)
 		free(b->promise[i].account);
+	mgr_heap_free(&b->reserved);
 	free(b->account);
 	free(b->promise);
 	free(b);
@@ -309,14 +312,14 @@ int mgr_book_reserve(struct mgr_book *b, const struct mgr_demand *d, uint64_t de
 	p->account = malloc(p->n * sizeof(p->account[0]));
 	for (unsigned i = 0; p->account && i < p->n; i++)
 		p->account[i] = i < d->n_sw ? d->sw[i].node : b->n_nodes + d->link[i - d->n_sw];
-	if (p->account == NULL || make_room(b, p)) {
+	if (p->account == NULL || make_room(b, p) ||
+		mgr_heap_set(&b->reserved, (unsigned)at, deadline)) {
 		free(p->account);
 		give_back(b, (unsigned)at);
 		return -ENOMEM;
 	}
 	p->number = ++b->age << INDEX_BITS | (unsigned)at;
 	p->state = MGR_RESERVED;
-	p->deadline = deadline;
 	promise_all(b, p, d);
 	*out = p->number;
 	return 0;
@@ -329,6 +332,7 @@ int mgr_book_commit(struct mgr_book *b, mgr_promise number)
 	if (p == NULL)
 		return -ENOENT;
 	p->state = MGR_COMMITTED;
+	mgr_heap_remove(&b->reserved, (unsigned)(p - b->promise));
 	return 0;
 }
 
@@ -341,6 +345,7 @@ int mgr_book_release(struct mgr_book *b, mgr_promise number)
 	for (unsigned i = 0; i < p->n; i++)
 		let_go(&b->account[p->account[i]], number);
 	free(p->account);
+	mgr_heap_remove(&b->reserved, (unsigned)(p - b->promise));
 	give_back(b, (unsigned)(p - b->promise));
 	return 0;
 }
@@ -377,16 +382,15 @@ int mgr_book_release_links(struct mgr_book *b, mgr_promise p)
 
 mgr_promise mgr_book_sweep(struct mgr_book *b, uint64_t now)
 {
-	for (unsigned i = 0; i < b->n_promises; i++) {
-		const struct promise *p = &b->promise[i];
-		mgr_promise number = p->number;
+	unsigned at;
+	uint64_t deadline;
+	mgr_promise number;
 
-		if (p->state == MGR_RESERVED && p->deadline <= now) {
-			mgr_book_release(b, number);
-			return number;
-		}
-	}
-	return 0;
+	if (!mgr_heap_first(&b->reserved, &at, &deadline) || deadline > now)
+		return 0;
+	number = b->promise[at].number;
+	mgr_book_release(b, number);
+	return number;
 }
 
 enum mgr_promise_state mgr_book_state(const struct mgr_book *b, mgr_promise number)

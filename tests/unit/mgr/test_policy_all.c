@@ -12,7 +12,7 @@ struct best {
 	const struct fabric *f;
 	const struct mgr_wish *wish;
 	const struct mgr_member *member;
-	unsigned n;
+	unsigned n, duty;
 	uint64_t width[MGR_MAX_HEIGHT + 1]; /* of the widest tree that is no higher */
 };
 
@@ -60,7 +60,8 @@ static void rate_tree(void *arg, const int *parent, unsigned root)
 			if (parent[i] > -2)
 				width = lower(width,
 					mgr_size_rate(&best->wish->shape, mode, height,
-						mgr_book_free_bytes(f->b, f->sw[i], MGR_DUTY), 2));
+						mgr_book_free_bytes(f->b, f->sw[i], best->duty),
+						2));
 		}
 		for (unsigned h = height; h <= MGR_MAX_HEIGHT; h++)
 			best->width[h] = width > best->width[h] ? width : best->width[h];
@@ -68,12 +69,13 @@ static void rate_tree(void *arg, const int *parent, unsigned root)
 }
 
 /* The frontier that the policy gives is the one of all trees. Returns its length. */
-static unsigned same_frontier(struct fabric *f, unsigned mask)
+static unsigned same_frontier(
+	struct fabric *f, const struct mgr_policy *policy, unsigned duty, unsigned mask)
 {
 	struct mgr_member m[FABRIC_HOSTS];
 	struct mgr_wish wish = fabric_wish(NULL, 0);
 	struct mgr_plan plan[MGR_MAX_PLANS], taken;
-	struct best best = {.f = f, .wish = &wish, .member = m};
+	struct best best = {.f = f, .wish = &wish, .member = m, .duty = duty};
 	enum mgr_why why;
 	mgr_promise promise;
 	unsigned at = 0;
@@ -81,19 +83,20 @@ static unsigned same_frontier(struct fabric *f, unsigned mask)
 
 	fabric_members(f, mask, m, &wish.n_members);
 	wish.member = m;
+	wish.duty = duty;
 	best.n = wish.n_members;
 	wish.modes = MGR_MODE_II | MGR_MODE_III;
 	mgr_finder_sync(f->g, f->b);
 	fabric_trees(f, m, best.n, rate_tree, &best);
 	/* Placing lists the roots; what it takes is the widest, and is given back. */
-	if (mgr_place_group(f->p, &mgr_policy_spatial, &wish, 0, &taken, &promise, &why)) {
+	if (mgr_place_group(f->p, policy, &wish, 0, &taken, &promise, &why)) {
 		assert_int_equal(best.width[MGR_MAX_HEIGHT], 0);
 		return 0;
 	}
 	assert_int_equal(taken.bps, best.width[MGR_MAX_HEIGHT]);
 	mgr_plan_free(&taken);
 	mgr_book_release(f->b, promise);
-	n = mgr_policy_spatial.candidates(f->p, &wish, plan);
+	n = policy->candidates(f->p, &wish, plan);
 	for (unsigned h = 1; h <= MGR_MAX_HEIGHT; h++) {
 		if (best.width[h] == best.width[h - 1])
 			continue;
@@ -152,7 +155,8 @@ static void all_small_clos(void **state)
 				struct fabric f = fabric_clos(leaves, spines, 2);
 
 				disturb(&f, &random);
-				points += same_frontier(&f, random_mask(&f, &random));
+				points += same_frontier(&f, &mgr_policy_spatial, MGR_DUTY,
+					random_mask(&f, &random));
 				n++;
 				fabric_free(&f);
 			}
@@ -160,6 +164,39 @@ static void all_small_clos(void **state)
 	}
 	printf("spatial: %u Clos fabrics, %u points of the frontier: gap 0\n", n, points);
 	assert_true(points > n / 2);
+}
+
+/* Beside groups that share memory with what is to come, by other duties. */
+static void shared_memory(void **state)
+{
+	uint64_t random = 40;
+	unsigned n = 0, points = 0, others = 0;
+
+	(void)state;
+	for (unsigned k = 0; k < 300; k++) {
+		struct fabric f = fabric_clos(1 + k % 3, 1 + k / 3 % 3, 2);
+		unsigned duty = 50 + test_random(&random) % 900;
+
+		disturb(&f, &random);
+		for (unsigned i = 0; i < 3; i++) {
+			struct mgr_wish wish = fabric_wish(NULL, 0);
+			struct mgr_plan plan;
+
+			wish.want_bps = 5 * GBPS;
+			wish.duty = 50 + test_random(&random) % 900;
+			if (fabric_place(&f, &mgr_policy_temporal, random_mask(&f, &random), wish,
+				    &plan) != MGR_WHY_OK)
+				continue;
+			mgr_plan_free(&plan);
+			others++;
+		}
+		points += same_frontier(&f, &mgr_policy_temporal, duty, random_mask(&f, &random));
+		n++;
+		fabric_free(&f);
+	}
+	printf("temporal: %u Clos fabrics beside %u groups, %u points of the frontier: gap 0\n", n,
+		others, points);
+	assert_true(points > n / 2 && others > n);
 }
 
 /* Two pods of two leaves under a spine, two cores; and fabrics without any order. */
@@ -190,7 +227,7 @@ static void three_tiers_and_none(void **state)
 				fabric_link(&f, a, b, GBPS);
 		}
 		disturb(&f, &random);
-		length = same_frontier(&f, random_mask(&f, &random));
+		length = same_frontier(&f, &mgr_policy_spatial, MGR_DUTY, random_mask(&f, &random));
 		points += length;
 		longest = length > longest ? length : longest;
 		fabric_free(&f);
@@ -369,8 +406,8 @@ static void packing(void **state)
 int run_policy_all_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(all_small_clos),
-		cmocka_unit_test(three_tiers_and_none), cmocka_unit_test(sieve),
-		cmocka_unit_test(packing)};
+		cmocka_unit_test(shared_memory), cmocka_unit_test(three_tiers_and_none),
+		cmocka_unit_test(sieve), cmocka_unit_test(packing)};
 
 	return cmocka_run_group_tests_name("policy, all trees", tests, NULL, NULL);
 }
