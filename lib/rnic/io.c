@@ -316,12 +316,11 @@ struct sending {
 };
 
 /* A port that is down takes everything: it is lost. */
-static struct sending offer(const struct rnic *rnic, unsigned ports)
+static unsigned lanes_of(const struct rnic *rnic, unsigned ports)
 {
-	const unsigned all = (1u << rnic->n_ports) - 1, ready = ports & rnic->up;
+	const unsigned all = (1u << rnic->n_ports) - 1;
 
-	return (struct sending){.ports = ready,
-		.lanes = ready | (all & ~rnic->up) | (ready != 0 ? 1u << LANE_SEVERAL : 0)};
+	return ports | (all & ~rnic->up) | (ports != 0 ? 1u << LANE_SEVERAL : 0);
 }
 
 /* One of lanes, which are some. */
@@ -501,9 +500,12 @@ static bool leaves(struct rnic *rnic, struct rnic_frame *frame, bool loopback, u
 
 bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
-	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
-		struct sending s = offer(rnic, ports);
+	struct sending s;
 
+	s.ports = ports & rnic->up;
+	s.lanes = lanes_of(rnic, s.ports);
+	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
+		s.loopback = false;
 		if (rnic->cq_overrun)
 			cq_settle(rnic);
 		sched_collect(rnic);

@@ -9,16 +9,26 @@
 #include "lib/rnic/device.h"
 #include "lib/rnic/qp.h"
 
+/* A bit that is there already stays: whoever takes it looks at the queues after that, and finds
+ * what was posted before this look at it (the two fences here and in sched_collect). So most posts
+ * of a burst need no locked instruction. Release: who takes the bit sees what was posted. */
+static void set_bit(_Atomic uint64_t *word, uint32_t bit)
+{
+	const uint64_t mask = UINT64_C(1) << bit % 64;
+
+	if (!(atomic_load_explicit(word, memory_order_relaxed) & mask))
+		atomic_fetch_or_explicit(word, mask, memory_order_release);
+}
+
 void sched_ring_bell(struct rnic *rnic, uint32_t slot)
 {
 	uint32_t word = slot / 64, sum = word / 64;
 
-	/* Release: who takes the bit sees what was posted before. From below: the owner, who takes
-	 * the upper one first, finds the lower one. */
-	atomic_fetch_or_explicit(&rnic->bell[word], UINT64_C(1) << slot % 64, memory_order_release);
-	atomic_fetch_or_explicit(
-		&rnic->bell_sum[sum], UINT64_C(1) << word % 64, memory_order_release);
-	atomic_fetch_or_explicit(&rnic->bell_top, UINT64_C(1) << sum, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	/* From below: the owner, who takes the upper one first, finds the lower one. */
+	set_bit(&rnic->bell[word], slot);
+	set_bit(&rnic->bell_sum[sum], word);
+	set_bit(&rnic->bell_top, sum);
 }
 
 static void mark_left(struct rnic *rnic)
@@ -155,6 +165,7 @@ void sched_collect(struct rnic *rnic)
 		while (words != 0)
 			collect_word(rnic, sum * 64 + next_bit(&words));
 	}
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 bool rnic_rang(const struct rnic *rnic)
