@@ -82,6 +82,8 @@ struct world {
 	uint8_t *mem;
 	uint64_t now;
 	uint64_t posted[2][N_QP], completed[2][N_QP];
+	unsigned room; /* ports that take frames */
+	uint8_t at;    /* the port that packets come to, and that queue pairs are moved to */
 };
 
 static const struct wire_flow to_device = {.dmac = {2, 0, 0, 0, 0, 1},
@@ -130,7 +132,7 @@ static int modify(struct world *w, unsigned i, unsigned state, int mask)
 		.qp_access_flags = ALL_ACCESS,
 		.max_rd_atomic = 3,
 		.max_dest_rd_atomic = 3,
-		.port_num = 1,
+		.port_num = (uint8_t)(w->at + 1),
 		.min_rnr_timer = 1,
 		.timeout = 1,
 		.retry_cnt = (uint8_t)(i % 6 + 1),
@@ -198,9 +200,10 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	n = wire_build_frame(frame, sizeof(frame), &flow, &hdr, payload, len);
 	if (n <= 0)
 		return;
+	frame[5] ^= w->at; /* its MAC */
 	if (in[7] & 0x80)
 		frame[(in[5] * 256u + in[6]) % (unsigned)n] ^= in[4];
-	rnic_rx(w->rnic, 0, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), w->now);
+	rnic_rx(w->rnic, w->at, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), w->now);
 }
 
 static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
@@ -228,8 +231,10 @@ static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 			payload[i] = (uint8_t)(in[6] * (i + 1) ^ in[7]);
 	}
 	n = wire_build_frame(frame, sizeof(frame), &to_device, &hdr, payload, len);
-	if (n > 0)
-		rnic_rx(w->rnic, 0, frame, (size_t)n, w->now);
+	if (n <= 0)
+		return;
+	frame[5] ^= w->at;
+	rnic_rx(w->rnic, w->at, frame, (size_t)n, w->now);
 }
 
 static void post(struct world *w, unsigned i, const uint8_t *in, bool send)
@@ -277,10 +282,22 @@ static void skip(struct rnic_qp *qp, const uint8_t *in)
 		rnic_qp_skip(qp, RNIC_RECV, psn_add(stats_of(qp).epsn, (int8_t)in[3]), count);
 }
 
+/* A link comes or goes, a port takes nothing, the other port is meant. */
+static void ports(struct world *w, const uint8_t *in)
+{
+	rnic_port_set(w->rnic, in[1] & 1, in[1] & 2, w->now);
+	w->room = in[2] & 3;
+	w->at = in[3] & 1;
+}
+
 static void step(struct world *w, const uint8_t *in)
 {
 	unsigned i = in[1] % N_QP;
 
+	if (in[0] >= 240) {
+		ports(w, in);
+		return;
+	}
 	switch (in[0] % 10) {
 	case 0:
 	case 1:
@@ -317,9 +334,11 @@ static void check_frames(struct world *w)
 	uint8_t bytes[2000];
 	struct wire_pkt pkt;
 
-	for (unsigned i = 0; i < 100 && rnic_tx(w->rnic, RNIC_ALL_PORTS, &frame, w->now); i++) {
+	for (unsigned i = 0; i < 100 && rnic_tx(w->rnic, w->room, &frame, w->now); i++) {
 		int n = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
 
+		fuzz_check(w->room >> frame.port & 1, "a frame leaves where there is room");
+		fuzz_check(rnic_port_is_up(w->rnic, frame.port), "and where the link is up");
 		fuzz_check(n > 0, "a frame fits");
 		fuzz_check(wire_parse(bytes, (size_t)n, &pkt) == WIRE_OK, "a frame parses");
 		fuzz_check(pkt.kind != WIRE_ROCE || wire_icrc_ok(bytes, &pkt), "an ICRC is right");
@@ -370,6 +389,10 @@ static void check_state(struct world *w)
 	fuzz_check(rnic_count(w->rnic, RNIC_C_RX_FRAMES) ==
 			   rnic_count(w->rnic, RNIC_C_RX_ACCEPTED) + drops,
 		"every frame is taken or dropped");
+	fuzz_check(rnic_count(w->rnic, RNIC_C_RX_FRAMES) ==
+			   rnic_port_count(w->rnic, 0, RNIC_PORT_C_RX_FRAMES) +
+				   rnic_port_count(w->rnic, 1, RNIC_PORT_C_RX_FRAMES),
+		"every frame came to a port");
 }
 
 /* ---- the world ---- */
@@ -411,13 +434,18 @@ static void open_world(struct world *w)
 		.port[0].ip = {to_device.dst},
 		.port[0].n_ip = 1,
 		.port[0].mtu = 1500,
+		.n_ports = 2,
 		.max_qp = N_QP,
 		.window = 6};
 
 	memset(w, 0, sizeof(*w));
+	w->room = 3;
+	config.port[1] = config.port[0];
+	config.port[1].mac[5] ^= 1;
 	w->mem = calloc(1, MEM);
 	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
-	rnic_neigh_add(w->rnic, 0, &to_device.src, to_device.smac);
+	for (unsigned p = 0; p < 2; p++)
+		rnic_neigh_add(w->rnic, p, &to_device.src, to_device.smac);
 	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
 	for (int i = 0; i < 2; i++)
 		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
@@ -470,7 +498,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* Transfers that work, for mutations to start from. */
 size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 {
-	static const uint8_t steps[12][4][STEP] = {
+	static const uint8_t steps[13][4][STEP] = {
+		/* a send, its port down, no room at the other, up again */
+		{{5, 3, 1, 1, 200, 0, 0, 9}, {255, 0, 1, 0, 0, 0, 0, 0},
+			{7, 0, 200, 10, 0, 0, 0, 0}, {255, 2, 3, 1, 0, 0, 0, 0}},
 		/* UC: a receive, SEND FIRST, LAST; a send */
 		{{6, 6, 1, 0, 200, 0, 0, 9}, {0, 6, 0, 0, 0, 0, 0, 0}, {0, 6, 2, 0, 5, 0, 0, 1},
 			{5, 6, 1, 1, 200, 0, 0, 9}},
@@ -509,9 +540,9 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 			{8, 1, 0, 0, 0, 0, 0, 0}},
 	};
 
-	if (i >= 144 || cap < 2 * sizeof(steps[0]))
+	if (i >= 13 * 13 || cap < 2 * sizeof(steps[0]))
 		return 0;
-	memcpy(out, steps[i / 12], sizeof(steps[0]));
-	memcpy(out + sizeof(steps[0]), steps[i % 12], sizeof(steps[0]));
+	memcpy(out, steps[i / 13], sizeof(steps[0]));
+	memcpy(out + sizeof(steps[0]), steps[i % 13], sizeof(steps[0]));
 	return 2 * sizeof(steps[0]);
 }
