@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """UD multicast between hosts over three tiers of switches, by librdmacm's own mckey: members join by IGMP and MLD, each
 link carries each datagram once, ports without members carry none."""
+import json
 import os
 import sys
 import time
@@ -9,14 +10,28 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fabric_case import Fabric  # noqa: E402
+from fabric_case import Fabric, build_dir  # noqa: E402
 
 COUNT = 50
 LONG = 60
+GROUPS = ('239.129.0.1', 'ff0e::129:1')
 
 
-class Multicast(Fabric):
+class Tiers(Fabric):
     topo = 'multicast-3-tier'
+
+    def hits(self, switch, group):
+        entries = self.rpc(switch, 'table.read', {'table': 'mcast_group'})['result']['entries']
+        return {e['key']['port']: int(e['hits']) for e in entries if e['key']['group'] == group}
+
+    def wait_for(self, what, test):
+        deadline = time.monotonic() + LONG
+        while not test():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.02)
+
+
+class Multicast(Tiers):
 
     def mckey(self, host, group, ip, *more):
         return self.start(host, ['mckey', '-b', ip, '-m', group, '-c', '1', '-C', str(COUNT), '-S', '1024', *more])
@@ -29,16 +44,6 @@ class Multicast(Fabric):
         """Packets that a switch has sent by a port."""
         ports = self.rpc(switch, 'port.list')['result']['ports']
         return next(int(p['tx_packets']) for p in ports if p['name'] == port)
-
-    def hits(self, switch, group):
-        entries = self.rpc(switch, 'table.read', {'table': 'mcast_group'})['result']['entries']
-        return {e['key']['port']: int(e['hits']) for e in entries if e['key']['group'] == group}
-
-    def wait_for(self, what, test):
-        deadline = time.monotonic() + LONG
-        while not test():
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.02)
 
     def run_group(self, group, ips):
         """h0 sends; h1 and h2 are members; nobody is h3."""
@@ -62,6 +67,64 @@ class Multicast(Fabric):
 
     def test_ipv6(self):
         self.run_group('ff0e::129:1', [f'fd77::1{i}' for i in range(4)])
+
+
+class Collectives(Tiers):
+    """AllGather and Broadcast of lib/ccl over them."""
+    bytes, times = 100000, 3
+
+    def ranks(self, group, chains, times):
+        program = os.path.join(build_dir(), 'tests/integration/mcast_job')
+        return [self.start(f'h{r}', [program, self.lab.path('group.json'), str(r), group, str(self.bytes),
+                                     str(times), str(chains)]) for r in range(4)]
+
+    def job(self, group, chains):
+        results = self.finish(self.ranks(group, chains, self.times), LONG)
+        for rank, (rc, out, err) in enumerate(results):
+            self.assertEqual(rc, 0, f'rank {rank}: {err}{out}')
+        return [json.loads(out) for _, out, _ in results]
+
+    def chunks(self, reports):
+        """Of a block."""
+        return -(-self.bytes // reports[0]['mtu'])
+
+    def test_exact(self):
+        for group, chains in ((GROUPS[0], 1), (GROUPS[0], 4)):
+            before = {s: self.hits(s, group) for s in ('leaf0', 'core', 'leaf1')}
+            reports = self.job(group, chains)
+            blocks = self.times * 4 * 2  # AllGathers, then Broadcasts, of four roots each
+            for r in reports:
+                self.assertEqual(r['ud_qps'], 1)
+                self.assertEqual(r['rc_qps'], 3)  # 4 ranks: the ring, and one partner more
+                self.assertEqual(r['staging'], 1024 * (40 + r['mtu']))
+                self.assertEqual(r['taken'] + r['fetched'], 3 * blocks // 4 * self.chunks(reports))
+                self.assertEqual(r['forged'] + r['range'] + r['length'] + r['bad_message'], 0)
+            # Two of four roots are on either side: each of their chunks once, whoever gets it.
+            after = {s: self.hits(s, group) for s in before}
+            for switch, port in (('leaf0', 'up'), ('core', 'spine0'), ('core', 'spine1'), ('leaf1', 'up')):
+                self.assertEqual(after[switch][port] - before[switch][port], blocks // 2 * self.chunks(reports),
+                                 f'{switch} {port}')
+
+
+    def test_death(self):
+        procs = self.ranks(GROUPS[0], 1, 1000000)
+        self.wait_for('they have begun', lambda: self.hits('core', GROUPS[0])['spine0'] > 0)
+        procs[2].kill()
+        for rank, (rc, _, err) in enumerate(self.finish(procs, LONG)):
+            if rank != 2:
+                self.assertEqual(rc, 1, err)
+                self.assertIn(f'rank {rank}: ', err)
+
+
+class Weather(Tiers):
+    impair = {'loss': 0.02, 'dup': 0.02, 'reorder': 0.05, 'seed': 7}
+    bytes, times = 30000, 3
+    ranks, job = Collectives.ranks, Collectives.job
+
+    def test_exact(self):
+        reports = self.job(GROUPS[0], 2)
+        self.assertGreater(sum(r['fetched'] for r in reports), 0)
+        self.assertGreater(sum(r['duplicate'] for r in reports), 0)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that multicast meet through a bootstrap: each tells its address, its UD queue pair, and one
+ * queue pair for each rank that it has a connection to. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/ccl/boot.h"
+#include "lib/ccl/mcast_priv.h"
+
+_Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
+
+static json_t *own_json(const struct ccl_mcast *c)
+{
+	char ip[WIRE_IP_STRLEN];
+	json_t *rc = json_object();
+
+	for (unsigned i = 0; i < c->n_peers; i++) {
+		char rank[16];
+
+		snprintf(rank, sizeof(rank), "%u", c->peer[i]);
+		json_object_set_new(rc, rank, json_integer(c->rc[i]->qp_num));
+	}
+	return json_pack("{s:s, s:i, s:i, s:o}", "ip", wire_ip_format(&c->ip, ip, sizeof(ip)), "ud",
+		(int)c->ud->qp_num, "mtu", (int)c->mtu, "rc", rc);
+}
+
+/* Rank 0's list of all to everybody. */
+static int exchange(struct ccl_mcast *c, struct ccl_boot *boot, json_t **list, char *err)
+{
+	json_t *own = own_json(c), **all = calloc(c->conf.n_ranks, sizeof(json_t *));
+	int rc;
+
+	*list = NULL;
+	if (!all) {
+		json_decref(own);
+		return -ENOMEM;
+	}
+	if (c->conf.rank != 0) {
+		rc = ccl_boot_tell(boot, own, err);
+		if (rc == 0)
+			rc = ccl_boot_hear(boot, list, err);
+	} else {
+		rc = ccl_boot_gather(boot, all, err);
+		*list = json_array();
+		json_array_append(*list, own);
+		for (unsigned i = 1; rc == 0 && i < c->conf.n_ranks; i++)
+			json_array_append_new(*list, all[i]);
+		if (rc == 0) {
+			json_t *answer = json_pack("{s:O}", "multicast", *list);
+
+			ccl_boot_broadcast(boot, answer);
+			json_decref(answer);
+		}
+	}
+	json_decref(own);
+	free(all);
+	return rc;
+}
+
+static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char *err)
+{
+	char self[16];
+
+	snprintf(self, sizeof(self), "%u", c->conf.rank);
+	for (unsigned i = 0; i < c->conf.n_ranks; i++) {
+		const json_t *one = json_array_get(list, i);
+		const char *ip;
+		int ud, mtu;
+
+		if (json_unpack((json_t *)(uintptr_t)one, "{s:s, s:i, s:i}", "ip", &ip, "ud", &ud,
+			    "mtu", &mtu) ||
+			wire_ip_parse(ip, &c->rank[i].ip) || mtu < 256 || mtu > 4096 ||
+			(mtu & (mtu - 1))) {
+			snprintf(
+				err, CCL_ERR_LEN, "multicast: rank %u's address makes no sense", i);
+			return -EPROTO;
+		}
+		c->rank[i].ud_qpn = (uint32_t)ud;
+		c->mtu = (unsigned)mtu < c->mtu ? (unsigned)mtu : c->mtu;
+	}
+	for (unsigned i = 0; i < c->n_peers; i++)
+		qpn[i] = (uint32_t)json_integer_value(json_object_get(
+			json_object_get(json_array_get(list, c->peer[i]), "rc"), self));
+	return 0;
+}
+
+int ccl_mcast_meet(struct ccl_mcast *c, struct ccl_boot *boot, char err[CCL_ERR_LEN])
+{
+	uint32_t qpn[MCAST_MAX_PEERS];
+	json_t *answer = NULL;
+	int rc = exchange(c, boot, &answer, err);
+
+	if (rc == 0)
+		rc = read_all(c, c->conf.rank == 0 ? answer : json_object_get(answer, "multicast"),
+			qpn, err);
+	json_decref(answer);
+	if (rc == 0)
+		rc = mc_connect(c, qpn, err);
+	if (rc)
+		ccl_boot_abort(boot, err);
+	else
+		rc = ccl_boot_barrier(boot, err);
+	c->ready = rc == 0;
+	return rc;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of a communicator by multicast: mcast_qp.c owns verbs objects, mcast_meet.c meets the
+ * other ranks, mcast_run.c moves what the protocol says. */
+#ifndef CCL_MCAST_PRIV_H
+#define CCL_MCAST_PRIV_H
+
+#include "lib/ccl/mcast.h"
+
+enum {
+	MC_PSN_BITS = 24,
+	MC_GRH = 40,
+	MC_SENDS = 64,    /* datagrams that are posted at a time */
+	MC_READS = 4,     /* READs, likewise */
+	MC_MESSAGES = 96, /* messages, to all peers */
+	MC_PEER_RECVS = 32,
+	MC_QPN = 0xffffff, /* of every multicast group */
+	MC_QKEY = 0x6d637374,
+};
+
+/* A message as it is sent, big endian. */
+struct mc_wire {
+	uint8_t type, zero[3];
+	uint8_t id[4], arg[4];
+	uint8_t rkey[4], addr[8]; /* GRANT: the result buffer of who says it */
+};
+
+/* wr_id: the kind above, an index below. */
+enum mc_kind { MC_UD_RECV, MC_UD_SEND, MC_RC_RECV, MC_RC_SEND, MC_RC_READ };
+
+struct mc_rank {
+	struct wire_ip ip;
+	uint32_t ud_qpn;
+};
+
+struct mc_read {
+	bool busy;
+	uint32_t block, first, n;
+};
+
+struct ccl_mcast {
+	struct ccl_mcast_conf conf;
+	struct mcast core;
+	bool ready;
+	unsigned mtu, n_peers;
+	unsigned peer[MCAST_MAX_PEERS]; /* ranks */
+	struct wire_ip ip;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *ud, *rc[MCAST_MAX_PEERS];
+	struct ibv_ah *ah;
+	bool attached;
+	/* staging | messages that come, by peer | messages that go */
+	uint8_t *memory;
+	struct ibv_mr *mr;
+	struct mc_rank *rank;
+	bool message_busy[MC_MESSAGES];
+	unsigned n_messages;
+	struct mc_read read[MC_READS];
+	/* the collective */
+	uint8_t *buf;
+	struct ibv_mr *buf_mr;
+	uint64_t left_addr;
+	uint32_t left_rkey;
+	char err[CCL_ERR_LEN];
+};
+
+static inline size_t mc_slot_len(const struct ccl_mcast *c)
+{
+	return MC_GRH + c->mtu;
+}
+static inline uint8_t *mc_staging(const struct ccl_mcast *c, unsigned slot)
+{
+	return c->memory + slot * mc_slot_len(c);
+}
+static inline struct mc_wire *mc_incoming(const struct ccl_mcast *c, unsigned peer, unsigned slot)
+{
+	return (struct mc_wire *)mc_staging(c, c->conf.depth) + peer * MC_PEER_RECVS + slot;
+}
+static inline struct mc_wire *mc_outgoing(const struct ccl_mcast *c, unsigned slot)
+{
+	return mc_incoming(c, c->n_peers, slot);
+}
+
+int mc_post_ud_recv(struct ccl_mcast *c, unsigned slot);
+int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot);
+
+/* mcast_qp.c: after the others' addresses are known. qpn: of peer i for this rank. */
+int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Verbs objects of a communicator by multicast. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ccl/comm.h"
+#include "lib/ccl/mcast_priv.h"
+#include "lib/wire/multicast.h"
+
+enum {
+	PAGE = 4096,
+	MAX_DEPTH = 8192,
+	DEFAULT_DEPTH = 1024,
+	/* as of a ring's connections (docs/inc-protocol.md, 2.4) */
+	RNR_RETRY = 7,
+	RETRY_CNT = 7,
+	MIN_RNR_TIMER = 12,
+	TIMEOUT = 14,
+	HOP_LIMIT = 64,
+};
+static const uint64_t DEFAULT_BPS = 10000000000, DEFAULT_ALPHA = 20000000,
+		      DEFAULT_TIMEOUT = 10000000000;
+
+static int say(const struct ccl_mcast *c, char *err, const char *what, int error)
+{
+	snprintf(err, CCL_ERR_LEN, "rank %u: multicast: %s: %s", c->conf.rank, what,
+		strerror(error));
+	return -error;
+}
+
+/* ---- receives ---- */
+
+static int post_recv(
+	struct ccl_mcast *c, struct ibv_qp *qp, const void *to, size_t len, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)to, (uint32_t)len, c->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	return -ibv_post_recv(qp, &wr, &bad);
+}
+
+int mc_post_ud_recv(struct ccl_mcast *c, unsigned slot)
+{
+	return post_recv(
+		c, c->ud, mc_staging(c, slot), mc_slot_len(c), (uint64_t)MC_UD_RECV << 32 | slot);
+}
+
+int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
+{
+	return post_recv(c, c->rc[peer], mc_incoming(c, peer, slot), sizeof(struct mc_wire),
+		(uint64_t)MC_RC_RECV << 32 | peer << 16 | slot);
+}
+
+/* ---- opening ---- */
+
+static struct ibv_qp *make_qp(
+	struct ccl_mcast *c, enum ibv_qp_type type, unsigned sends, unsigned receives)
+{
+	struct ibv_qp_init_attr init = {.qp_type = type,
+		.send_cq = c->cq,
+		.recv_cq = c->cq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = sends,
+			.max_recv_wr = receives,
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+
+	return ibv_create_qp(c->pd, &init);
+}
+
+static int make_objects(struct ccl_mcast *c, char *err)
+{
+	const unsigned per_peer = MC_PEER_RECVS + MC_MESSAGES + MC_READS;
+	const unsigned depth = c->conf.depth + MC_SENDS + c->n_peers * per_peer;
+
+	c->pd = ibv_alloc_pd(c->conf.context);
+	if (!c->pd)
+		return say(c, err, "protection domain", errno);
+	c->cq = ibv_create_cq(c->conf.context, (int)depth, c, NULL, 0);
+	if (!c->cq)
+		return say(c, err, "completion queue", errno);
+	c->ud = make_qp(c, IBV_QPT_UD, MC_SENDS, c->conf.depth);
+	for (unsigned i = 0; c->ud && i < c->n_peers; i++) {
+		c->rc[i] = make_qp(c, IBV_QPT_RC, MC_MESSAGES + MC_READS, MC_PEER_RECVS);
+		if (!c->rc[i])
+			return say(c, err, "queue pair", errno);
+	}
+	return c->ud ? 0 : say(c, err, "queue pair", errno);
+}
+
+static int make_memory(struct ccl_mcast *c, char *err)
+{
+	const size_t len = c->conf.depth * mc_slot_len(c) +
+			   (c->n_peers * MC_PEER_RECVS + MC_MESSAGES) * sizeof(struct mc_wire);
+
+	if (posix_memalign((void **)&c->memory, PAGE, len)) {
+		c->memory = NULL;
+		return say(c, err, "staging", ENOMEM);
+	}
+	memset(c->memory, 0, len);
+	c->mr = ibv_reg_mr(c->pd, c->memory, len, IBV_ACCESS_LOCAL_WRITE);
+	return c->mr ? 0 : say(c, err, "registering staging", errno);
+}
+
+static int open_all(struct ccl_mcast *c, char *err)
+{
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
+		.port_num = c->conf.port,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
+		.qkey = MC_QKEY};
+	int mtu = ccl_port_mtu(c->conf.context, c->conf.port), rc;
+	union ibv_gid gid;
+
+	if (mtu < 0)
+		return say(c, err, "port", -mtu);
+	c->mtu = (unsigned)mtu;
+	rc = make_objects(c, err);
+	if (rc == 0)
+		rc = make_memory(c, err);
+	if (rc)
+		return rc;
+	rc = ibv_query_gid(c->conf.context, c->conf.port, c->conf.gid_index, &gid);
+	if (rc)
+		return say(c, err, "address", EADDRNOTAVAIL);
+	memcpy(c->ip.b, gid.raw, sizeof(c->ip.b));
+	rc = ccl_modify_qp(
+		c->ud, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++)
+		rc = ccl_modify_qp(c->rc[i], &init,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return rc ? say(c, err, "queue pair to INIT", rc) : 0;
+}
+
+static void core_config(const struct ccl_mcast_conf *conf, struct mcast_config *config)
+{
+	*config = (struct mcast_config){.rank = conf->rank,
+		.n_ranks = conf->n_ranks,
+		.chains = conf->chains,
+		.chunk = 1, /* known when all have met */
+		.psn_bits = MC_PSN_BITS,
+		.send_window = MC_SENDS,
+		.read_window = MC_READS,
+		.link_bps = conf->link_bps,
+		.alpha_ns = conf->alpha_ns,
+		.give_up_ns = conf->timeout_ns};
+}
+
+int ccl_mcast_open(
+	const struct ccl_mcast_conf *conf, struct ccl_mcast **mcast, char err[CCL_ERR_LEN])
+{
+	struct ccl_mcast *c = calloc(1, sizeof(*c));
+	struct mcast_config config;
+	int rc;
+
+	*mcast = NULL;
+	if (!c) {
+		snprintf(err, CCL_ERR_LEN, "out of memory");
+		return -ENOMEM;
+	}
+	c->conf = *conf;
+	c->conf.port = conf->port ?: 1;
+	c->conf.chains = conf->chains ?: 1;
+	c->conf.depth = conf->depth ?: DEFAULT_DEPTH;
+	c->conf.link_bps = conf->link_bps ?: DEFAULT_BPS;
+	c->conf.alpha_ns = conf->alpha_ns ?: DEFAULT_ALPHA;
+	c->conf.timeout_ns = conf->timeout_ns ?: DEFAULT_TIMEOUT;
+	core_config(&c->conf, &config);
+	if (conf->n_ranks > CCL_MCAST_MAX_RANKS || c->conf.depth > MAX_DEPTH ||
+		!wire_is_multicast(&conf->group) || mcast_init(&c->core, &config) < 0) {
+		snprintf(err, CCL_ERR_LEN,
+			"multicast: rank, n_ranks, chains, depth or group out of range");
+		free(c);
+		return -EINVAL;
+	}
+	c->n_peers = mcast_peers(&config, c->peer);
+	c->rank = calloc(conf->n_ranks, sizeof(*c->rank));
+	rc = c->rank ? open_all(c, err) : say(c, err, "memory", ENOMEM);
+	if (rc)
+		ccl_mcast_close(c);
+	else
+		*mcast = c;
+	return rc;
+}
+
+void ccl_mcast_close(struct ccl_mcast *c)
+{
+	union ibv_gid gid;
+
+	if (!c)
+		return;
+	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
+	if (c->attached)
+		ibv_detach_mcast(c->ud, &gid, 0);
+	if (c->ah)
+		ibv_destroy_ah(c->ah);
+	if (c->ud)
+		ibv_destroy_qp(c->ud);
+	for (unsigned i = 0; i < c->n_peers; i++)
+		if (c->rc[i])
+			ibv_destroy_qp(c->rc[i]);
+	if (c->buf_mr)
+		ibv_dereg_mr(c->buf_mr);
+	if (c->mr)
+		ibv_dereg_mr(c->mr);
+	if (c->cq)
+		ibv_destroy_cq(c->cq);
+	if (c->pd)
+		ibv_dealloc_pd(c->pd);
+	free(c->memory);
+	free(c->rank);
+	free(c);
+}
+
+/* ---- connecting ---- */
+
+static int connect_rc(struct ccl_mcast *c, unsigned i, uint32_t qpn, char *err)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+		.path_mtu = (enum ibv_mtu)(__builtin_ctz(c->mtu) - 7),
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = MC_READS,
+		.min_rnr_timer = MIN_RNR_TIMER,
+		.ah_attr = {.is_global = 1,
+			.port_num = c->conf.port,
+			.grh = {.sgid_index = c->conf.gid_index, .hop_limit = HOP_LIMIT}}};
+	int rc;
+
+	memcpy(attr.ah_attr.grh.dgid.raw, c->rank[c->peer[i]].ip.b, 16);
+	rc = ccl_modify_qp(c->rc[i], &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (rc)
+		return say(c, err, "connection to RTR", rc);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+		.timeout = TIMEOUT,
+		.retry_cnt = RETRY_CNT,
+		.rnr_retry = RNR_RETRY,
+		.max_rd_atomic = MC_READS};
+	rc = ccl_modify_qp(c->rc[i], &attr,
+		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return rc ? say(c, err, "connection to RTS", rc) : 0;
+}
+
+static int join(struct ccl_mcast *c, char *err)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	struct ibv_ah_attr to = {.is_global = 1,
+		.port_num = c->conf.port,
+		.grh = {.sgid_index = c->conf.gid_index, .hop_limit = HOP_LIMIT}};
+	union ibv_gid gid;
+	int rc = ccl_modify_qp(c->ud, &attr, IBV_QP_STATE);
+
+	attr.qp_state = IBV_QPS_RTS;
+	if (rc == 0)
+		rc = ccl_modify_qp(c->ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	if (rc)
+		return say(c, err, "queue pair to RTS", rc);
+	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
+	to.grh.dgid = gid;
+	rc = ibv_attach_mcast(c->ud, &gid, 0);
+	if (rc)
+		return say(c, err, "attaching to the group", rc);
+	c->attached = true;
+	c->ah = ibv_create_ah(c->pd, &to);
+	return c->ah ? 0 : say(c, err, "address of the group", errno);
+}
+
+int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
+{
+	struct mcast_config config;
+	int rc = 0;
+
+	core_config(&c->conf, &config);
+	config.chunk = c->mtu;
+	mcast_init(&c->core, &config);
+	for (unsigned i = 0; rc == 0 && i < c->conf.depth; i++)
+		rc = mc_post_ud_recv(c, i);
+	for (unsigned i = 0; i < c->n_peers; i++)
+		for (unsigned k = 0; rc == 0 && k < MC_PEER_RECVS; k++)
+			rc = mc_post_rc_recv(c, i, k);
+	if (rc)
+		return say(c, err, "posting receives", -rc);
+	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++)
+		rc = connect_rc(c, i, qpn[i], err);
+	return rc ? rc : join(c, err);
+}
+
+void ccl_mcast_query(const struct ccl_mcast *c, struct ccl_mcast_info *info)
+{
+	*info = (struct ccl_mcast_info){.mtu = c->mtu,
+		.ud_qps = 1,
+		.rc_qps = c->n_peers,
+		.staging_bytes = c->conf.depth * mc_slot_len(c)};
+}

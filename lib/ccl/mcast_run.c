@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A collective by multicast: what the protocol asks for is posted, what completes is told to it. */
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/ccl/mcast_priv.h"
+#include "lib/wire/bytes.h"
+
+enum { POLL = 16, GRH_IP4_SRC = 32, GRH_IP6_SRC = 8 };
+
+/* At the end, for what is still being said to the neighbours. */
+static const uint64_t DRAIN_NS = 1000000000;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void broken(struct ccl_mcast *c, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void broken(struct ccl_mcast *c, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (c->err[0] == '\0') {
+		va_start(ap, fmt);
+		vsnprintf(c->err, sizeof(c->err), fmt, ap);
+		va_end(ap);
+	}
+	mcast_fail(&c->core, error);
+}
+
+static unsigned peer_index(const struct ccl_mcast *c, unsigned rank)
+{
+	unsigned i = 0;
+
+	while (c->peer[i] != rank)
+		i++;
+	return i;
+}
+
+/* ---- posting ---- */
+
+static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	struct ibv_send_wr *bad;
+
+	wr->sg_list = sge;
+	wr->num_sge = 1;
+	return -ibv_post_send(qp, wr, &bad);
+}
+
+static int post_datagram(struct ccl_mcast *c, const struct mcast_request *r)
+{
+	struct ibv_sge sge = {(uintptr_t)c->buf + r->offset, (uint32_t)r->len, c->buf_mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = (uint64_t)MC_UD_SEND << 32,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.imm_data = htobe32(r->imm),
+		.wr.ud = {c->ah, MC_QPN, MC_QKEY}};
+
+	return post(c->ud, &wr, &sge);
+}
+
+static int post_message(struct ccl_mcast *c, const struct mcast_request *r)
+{
+	struct ibv_sge sge = {.length = sizeof(struct mc_wire), .lkey = c->mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	unsigned slot = 0;
+	struct mc_wire *w;
+
+	while (c->message_busy[slot])
+		slot++;
+	w = mc_outgoing(c, slot);
+	*w = (struct mc_wire){.type = r->message.type};
+	put_be32(w->id, r->message.id);
+	put_be32(w->arg, r->message.arg);
+	put_be32(w->rkey, c->buf_mr->rkey);
+	put_be64(w->addr, (uintptr_t)c->buf);
+	sge.addr = (uintptr_t)w;
+	wr.wr_id = (uint64_t)MC_RC_SEND << 32 | slot;
+	c->message_busy[slot] = true;
+	c->n_messages++;
+	return post(c->rc[peer_index(c, r->peer)], &wr, &sge);
+}
+
+static int post_read(struct ccl_mcast *c, const struct mcast_request *r)
+{
+	struct ibv_sge sge = {(uintptr_t)c->buf + r->offset, (uint32_t)r->len, c->buf_mr->lkey};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_READ, .wr.rdma = {c->left_addr + r->offset, c->left_rkey}};
+	unsigned slot = 0;
+
+	while (c->read[slot].busy)
+		slot++;
+	c->read[slot] = (struct mc_read){true, r->block, r->first, r->n};
+	wr.wr_id = (uint64_t)MC_RC_READ << 32 | slot;
+	return post(c->rc[peer_index(c, r->peer)], &wr, &sge);
+}
+
+static void post_all(struct ccl_mcast *c)
+{
+	struct mcast_request r;
+	int rc = 0;
+
+	while (rc == 0 && c->n_messages < MC_MESSAGES && mcast_next(&c->core, &r)) {
+		if (r.type == MCAST_POST_SEND)
+			rc = post_datagram(c, &r);
+		else if (r.type == MCAST_POST_MESSAGE)
+			rc = post_message(c, &r);
+		else
+			rc = post_read(c, &r);
+	}
+	if (rc)
+		broken(c, rc, "rank %u: posting: %s", c->conf.rank, strerror(-rc));
+}
+
+/* ---- completions ---- */
+
+/* Whose datagram it is: n_ranks if nobody's. GRH: for IPv4, the packet's header in its last 20
+ * bytes. */
+static unsigned sender(const struct ccl_mcast *c, const uint8_t *grh, const struct ibv_wc *wc)
+{
+	const bool ip4 = wire_ip_is4(&c->conf.group);
+	struct wire_ip src;
+	unsigned i = 0;
+
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return c->conf.n_ranks;
+	if (ip4)
+		src = wire_ip_from4(get_be32(grh + GRH_IP4_SRC));
+	else
+		memcpy(src.b, grh + GRH_IP6_SRC, sizeof(src.b));
+	while (i < c->conf.n_ranks &&
+		(c->rank[i].ud_qpn != wc->src_qp || !wire_ip_eq(&c->rank[i].ip, &src)))
+		i++;
+	return i;
+}
+
+static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
+{
+	const uint8_t *at = mc_staging(c, slot);
+	const uint64_t len = wc->byte_len - MC_GRH;
+	uint64_t offset;
+
+	if (wc->byte_len >= MC_GRH && (wc->wc_flags & IBV_WC_WITH_IMM) &&
+		mcast_datagram(&c->core, sender(c, at, wc), be32toh(wc->imm_data), len, now,
+			&offset) == MCAST_TAKE)
+		memcpy(c->buf + offset, at + MC_GRH, len);
+	if (mc_post_ud_recv(c, slot))
+		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
+}
+
+static void message(struct ccl_mcast *c, unsigned peer, unsigned slot, uint32_t len, uint64_t now)
+{
+	const struct mc_wire *w = mc_incoming(c, peer, slot);
+	const struct mcast_message m = {w->type, get_be32(w->id), get_be32(w->arg)};
+
+	if (len == sizeof(*w)) {
+		if (m.type == MCAST_MSG_GRANT && m.id == c->core.id && peer == 0) {
+			c->left_addr = get_be64(w->addr);
+			c->left_rkey = get_be32(w->rkey);
+		}
+		mcast_message(&c->core, c->peer[peer], &m, now);
+	}
+	if (mc_post_rc_recv(c, peer, slot))
+		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
+}
+
+static void complete(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
+{
+	const unsigned index = (uint32_t)wc->wr_id;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		broken(c, -EIO, "rank %u: multicast: %s", c->conf.rank,
+			ibv_wc_status_str(wc->status));
+		return;
+	}
+	switch ((enum mc_kind)(wc->wr_id >> 32)) {
+	case MC_UD_RECV:
+		datagram(c, index, wc, now);
+		break;
+	case MC_UD_SEND:
+		mcast_sent(&c->core, 1, now);
+		break;
+	case MC_RC_RECV:
+		message(c, index >> 16, index & 0xffff, wc->byte_len, now);
+		break;
+	case MC_RC_SEND:
+		c->message_busy[index] = false;
+		c->n_messages--;
+		break;
+	case MC_RC_READ:
+		c->read[index].busy = false;
+		mcast_read_done(&c->core, c->read[index].block, c->read[index].first,
+			c->read[index].n, now);
+		break;
+	}
+}
+
+/* ---- a collective ---- */
+
+static bool is_over(const struct ccl_mcast *c)
+{
+	return c->core.phase != MCAST_BARRIER && c->core.phase != MCAST_RUNNING;
+}
+
+static bool turn(struct ccl_mcast *c, uint64_t now)
+{
+	struct ibv_wc wc[POLL];
+	const int n = ibv_poll_cq(c->cq, POLL, wc);
+
+	for (int i = 0; i < n; i++)
+		complete(c, &wc[i], now);
+	if (n < 0)
+		broken(c, -EIO, "rank %u: polling failed", c->conf.rank);
+	if (now >= mcast_deadline(&c->core))
+		mcast_tick(&c->core, now);
+	post_all(c);
+	return n > 0;
+}
+
+/* Messages are the caller's memory's last users: they name it. */
+static int run(struct ccl_mcast *c)
+{
+	uint64_t until;
+
+	while (!is_over(c))
+		if (!turn(c, now_ns()))
+			sched_yield();
+	until = now_ns() + DRAIN_NS;
+	while (c->n_messages > 0 && now_ns() < until)
+		if (!turn(c, now_ns()))
+			sched_yield();
+	if (c->core.phase == MCAST_DONE)
+		return 0;
+	if (c->err[0] == '\0')
+		snprintf(c->err, sizeof(c->err), "rank %u: multicast: %s; %u blocks incomplete",
+			c->conf.rank,
+			c->core.error == -ECONNABORTED ? "a neighbour has failed"
+						       : strerror(-c->core.error),
+			c->core.n_missing);
+	return c->core.error;
+}
+
+static int collective(struct ccl_mcast *c, void *buf, uint64_t block, bool all, unsigned root)
+{
+	const struct mcast_config *config = &c->core.config;
+	const size_t need = mcast_memory(config, all, block);
+	void *memory;
+	int rc;
+
+	if (!c->ready)
+		return -ENOTCONN;
+	if (c->core.phase == MCAST_FAILED)
+		return c->core.error;
+	if (block == 0 || root >= config->n_ranks)
+		return block == 0 ? 0 : -EINVAL;
+	if (need == 0)
+		return -EMSGSIZE;
+	memory = calloc(1, need);
+	if (!memory)
+		return -ENOMEM;
+	c->buf = buf;
+	c->buf_mr = ibv_reg_mr(c->pd, buf, all ? block * config->n_ranks : block,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	if (!c->buf_mr) {
+		free(memory);
+		return -errno;
+	}
+	rc = all ? mcast_begin_allgather(&c->core, block, memory, need, now_ns())
+		 : mcast_begin_broadcast(&c->core, root, block, memory, need, now_ns());
+	if (rc == 0) {
+		post_all(c);
+		rc = run(c);
+	}
+	ibv_dereg_mr(c->buf_mr);
+	c->buf_mr = NULL;
+	free(memory);
+	return rc;
+}
+
+int ccl_mcast_allgather(struct ccl_mcast *c, const void *sendbuf, void *recvbuf, uint64_t bytes)
+{
+	uint8_t *own = (uint8_t *)recvbuf + c->conf.rank * bytes;
+
+	if (own != sendbuf)
+		memcpy(own, sendbuf, bytes);
+	return collective(c, recvbuf, bytes, true, 0);
+}
+
+int ccl_mcast_broadcast(struct ccl_mcast *c, void *buf, uint64_t bytes, unsigned root)
+{
+	return collective(c, buf, bytes, false, root);
+}
+
+const char *ccl_mcast_error(const struct ccl_mcast *c)
+{
+	return c->err;
+}
+
+const struct mcast_counters *ccl_mcast_counters(const struct ccl_mcast *c)
+{
+	return &c->core.count;
+}
