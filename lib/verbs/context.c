@@ -85,7 +85,9 @@ static int query_device_ex(struct ibv_context *context,
 
 static void fill_port(struct iv_dev *dev, unsigned port, struct ibv_port_attr *attr)
 {
-	bool up = !dev->ops->link_up || dev->ops->link_up(dev->ports[port].handle);
+	/* A port that the controller of MRC has disabled is down for everybody who asks. */
+	bool up = (!dev->ops->link_up || dev->ops->link_up(dev->ports[port].handle)) &&
+		  (atomic_load(&dev->mrc_up) >> port & 1);
 
 	*attr = (struct ibv_port_attr){
 		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,

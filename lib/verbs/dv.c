@@ -38,7 +38,7 @@ EXPORT struct ibv_qp *inc_dv_create_qp(
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	return iv_create_qp_as(pd, attr, true);
+	return iv_create_qp_as(pd, attr, &rnic_sr);
 }
 
 EXPORT int inc_dv_query_qp_stats(struct ibv_qp *base, struct inc_dv_qp_stats *stats)

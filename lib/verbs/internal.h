@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 #include "lib/rnic/rnic.h"
+#include "lib/verbs/dv_mrc.h"
 #include "lib/verbs/incline_dv.h"
 #include "lib/verbs/port_ops.h"
 
@@ -63,6 +64,10 @@ struct iv_dev {
 	bool dead;           /* owner: no more turns (the process is exiting) */
 	uint64_t link_ns;    /* owner: last look at the links */
 	bool all_up;         /* owner: as of then */
+
+	unsigned mrc_ports;             /* planes of MRC; 0: there is no MRC */
+	atomic_uint mrc_up;             /* those that are enabled */
+	struct inc_dv_mrc_listener mrc; /* owner */
 
 	struct iv_cm_dev *cm; /* owner; NULL: no program has asked for rdma_cm */
 
@@ -311,13 +316,20 @@ int iv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 int iv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int iv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *iv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
-struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool selective);
+/* transport: NULL, what attr says. */
+struct ibv_qp *iv_create_qp_as(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, const struct transport_ops *transport);
 struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
 /* qp_ex.c, cq_ex.c */
 int iv_qp_ex_init(struct iv_qp *qp, uint64_t send_ops);
 void iv_qp_ex_fini(struct iv_qp *qp);
 int iv_cq_ex_init(struct iv_cq *cq, uint64_t wc_flags);
+
+/* ---- dv_mrc.c ---- */
+
+void iv_on_mrc_ev(void *arg, struct rnic_qp *qp, unsigned index, enum mrc_ev_state state);
+void iv_on_mrc_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns);
 
 /* ---- cm_use.c ---- */
 

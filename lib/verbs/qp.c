@@ -71,7 +71,8 @@ static int check_init(const struct ibv_context *context, const struct ibv_qp_ini
 	return 0;
 }
 
-static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr, bool selective)
+static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+	const struct transport_ops *transport)
 {
 	struct iv_dev *dev = iv_dev(attr->pd->context);
 	struct rnic_qp_init init = {
@@ -81,7 +82,7 @@ static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr
 		.recv_cq = iv_cq(attr->recv_cq)->cq,
 		.cap = attr->cap,
 		.sq_sig_all = attr->sq_sig_all != 0,
-		.transport = selective ? &rnic_sr : NULL,
+		.transport = transport,
 		.user = qp,
 		.srq = attr->srq ? ((struct iv_srq *)attr->srq)->srq : NULL,
 	};
@@ -126,14 +127,14 @@ static void free_host(struct iv_qp *qp)
 	free(qp);
 }
 
-static int create(
-	struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t send_ops, bool selective)
+static int create(struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t send_ops,
+	const struct transport_ops *transport)
 {
 	struct iv_ctx *ctx = iv_ctx(attr->pd->context);
 	int ret;
 
 	fill_base(qp, attr);
-	ret = make_rnic_qp(qp, attr, selective);
+	ret = make_rnic_qp(qp, attr, transport);
 	if (ret)
 		return ret;
 	qp->base.qp_num = rnic_qp_num(qp->qp);
@@ -152,8 +153,8 @@ static int create(
 	return 0;
 }
 
-static struct ibv_qp *create_any(
-	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr, bool selective)
+static struct ibv_qp *create_any(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+	const struct transport_ops *transport)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -172,7 +173,7 @@ static struct ibv_qp *create_any(
 		ret = check_init(context, attr);
 	if (ret == 0) {
 		qp = calloc(1, sizeof(*qp));
-		ret = qp ? create(qp, attr, ops, selective) : -ENOMEM;
+		ret = qp ? create(qp, attr, ops, transport) : -ENOMEM;
 	}
 	if (ret) {
 		if (qp)
@@ -185,10 +186,11 @@ static struct ibv_qp *create_any(
 
 struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	return create_any(context, attr, false);
+	return create_any(context, attr, NULL);
 }
 
-struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *init, bool selective)
+struct ibv_qp *iv_create_qp_as(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *init, const struct transport_ops *transport)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_context = init->qp_context,
@@ -201,7 +203,7 @@ struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = create_any(pd->context, &attr, selective);
+	struct ibv_qp *qp = create_any(pd->context, &attr, transport);
 
 	if (qp)
 		init->cap = attr.cap;
@@ -210,7 +212,7 @@ struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 
 struct ibv_qp *iv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	return iv_create_qp_as(pd, init, false);
+	return iv_create_qp_as(pd, init, NULL);
 }
 
 static int detach(struct iv_qp *qp)
