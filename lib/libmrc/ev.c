@@ -327,11 +327,12 @@ int ev_get(struct profiles *b, uint64_t id, struct ev_profile **out)
 {
 	struct ev_profile **at = slot(b, id);
 
-	*out = id == 0 || !at ? NULL : *at;
+	*out = NULL;
 	if (id == 0)
 		return 0;
-	if (!*out || (*out)->p.state != MRC_CTL_PROFILE_ONLINE)
+	if (!at || !*at || (*at)->p.state != MRC_CTL_PROFILE_ONLINE)
 		return -EINVAL;
+	*out = *at;
 	(*out)->p.users++;
 	return 0;
 }

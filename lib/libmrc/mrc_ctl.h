@@ -204,7 +204,7 @@ struct mrc_ctl_ev_profile_attr {
 	uint8_t vendor_cfg[MRC_CTL_MAX_VENDOR_CFG_SIZE];
 };
 
-/* The state is there from version 1.0.1 on: mrc_incline.h helps a program of an older one. */
+/* The state is there from version 1.0.1 on: mrc_incline.h has a call that is right for either. */
 struct mrc_ctl_ev_event {
 	uint64_t profile_id;
 	struct mrc_ctl_ev ev;

@@ -92,7 +92,7 @@ int cc_modify(struct profiles *b, uint64_t id, struct mrc_ctl_cc_profile_attr *a
 int cc_query(struct profiles *b, uint64_t id, struct mrc_ctl_cc_profile_attr *attr, int mask);
 
 /* A queue pair begins to use a profile that is ONLINE, and ends. -EINVAL: it is not. *out is NULL
- * for id 0. put takes NULL. */
+ * then and for id 0. put takes NULL. */
 int ev_get(struct profiles *b, uint64_t id, struct ev_profile **out);
 void ev_put(struct ev_profile *p);
 int cc_get(struct profiles *b, uint64_t id, struct cc_profile **out);

@@ -292,7 +292,9 @@ static void busy(void **state)
 
 	put_format(b, FMT, MRC_CTL_EV_FMT_MODE_STEV, halves, 2);
 	bring(b, &kinds[1], OFFLINE);
+	ev = (struct ev_profile *)&ev;
 	assert_int_equal(ev_get(b, ID, &ev), -EINVAL);
+	assert_null(ev);
 	assert_int_equal(ev_get(b, 99, &ev), -EINVAL);
 	assert_int_equal(ev_state(b, ONLINE, false), 0);
 	assert_int_equal(ev_get(b, ID, &ev), 0);
