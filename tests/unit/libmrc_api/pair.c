@@ -46,11 +46,13 @@ static void side_destroy(struct side *s)
 	free(s->buf);
 }
 
-struct pair *pair_create(bool threads)
+struct pair *pair_create(bool threads, unsigned planes)
 {
 	struct pair *p = calloc(1, sizeof(*p));
 
 	p->f = fabric_create();
+	p->f->n_ports = planes;
+	p->f->same_addresses = true;
 	fabric_open(p->f, threads);
 	side_create(&p->a, p->f->end[0].context);
 	side_create(&p->b, p->f->end[1].context);
@@ -67,7 +69,7 @@ void pair_destroy(struct pair *p)
 
 int pair_setup(void **state)
 {
-	*state = pair_create(false);
+	*state = pair_create(false, 1);
 	return 0;
 }
 

@@ -31,7 +31,8 @@ struct pair {
 	struct side a, b;
 };
 
-struct pair *pair_create(bool threads);
+/* planes: ports of each device, 1 or 2. */
+struct pair *pair_create(bool threads, unsigned planes);
 void pair_destroy(struct pair *p);
 int pair_setup(void **state);
 int pair_teardown(void **state);

@@ -214,13 +214,16 @@ void fabric_open(struct fabric *f, bool thread)
 		struct verbs_open_attr attr = {
 			.name = i ? "b" : "a", .thread = thread, .idle = PORT_IDLE_SLEEP};
 
-		for (uint8_t p = 0; p < 2; p++)
+		for (uint8_t p = 0; p < 2; p++) {
+			uint8_t net = f->same_addresses ? 0 : p;
+
 			attr.rnic.port[p] =
 				(struct rnic_port_config){.mac = {2, 0, 0, 0, p, (uint8_t)(i + 1)},
-					.ip = {wire_ip_from4(0x0a4d0001 + (p << 8) + i),
-						{{0xfd, 0x77, 0, p, [15] = (uint8_t)(i + 1)}}},
+					.ip = {wire_ip_from4(0x0a4d0001 + (net << 8) + i),
+						{{0xfd, 0x77, 0, net, [15] = (uint8_t)(i + 1)}}},
 					.n_ip = 2,
 					.mtu = f->mtu};
+		}
 		attr.rnic.n_ports = f->n_ports;
 		attr.more[0] = &f->second[i];
 		attr.rnic.max_qp = f->max_qp;

@@ -29,6 +29,7 @@ struct fabric_end {
 struct fabric {
 	struct fabric_end end[2], second[2]; /* first and second port of each */
 	unsigned n_ports;                    /* before fabric_open; default 1 */
+	bool same_addresses;                 /* likewise: the second port has the first's */
 	pthread_mutex_t lock;
 	bool real_time;
 	uint64_t now;
