@@ -314,6 +314,8 @@ class Lab(Folder):
         env['INCLINE_RNIC'] = ':'.join(self.path(f'{port}.json') for port in host['ports'])
         if os.path.exists(self.path(group)):  # a fabric of planes has none
             env['INCLINE_GROUP'] = self.path(group)
+        if os.path.exists(self.path(f'{name}.paths.json')):
+            env['INCLINE_PATHS'] = self.path(f'{name}.paths.json')
         env['INCLINE_RANK'] = str(host['rank'])
         return env
 

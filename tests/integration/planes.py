@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fabric of planes of real switches, and its map: agents on all hosts see all paths; a switch that answers its control
+socket and forwards nothing is named, and so is a link that loses; the job of the other plane goes on; all comes back."""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+from fabric_case import Fabric, app, listening  # noqa: E402
+
+PATIENCE = 60  # seconds: hangs only
+PINGPONG_PORT = 18515
+
+
+class Planes(Fabric):
+    topo = 'planes-2x2x2'
+
+    def ctl(self, switch, *words):
+        done = subprocess.run([app('inclinectl'), '-s', self.lab.control_socket(switch), '--json', *words],
+                              capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def agents(self):
+        """Slow ones, for a machine of few cores: a path is bad after three seconds, and good after two."""
+        self.files = [os.path.join(self.dir, f'{h}.map.json') for h in ('h0', 'h1', 'h2', 'h3')]
+        for i, file in enumerate(self.files):
+            env = self.lab.host_env(f'h{i}')
+            del env['LD_PRELOAD']
+            self.procs.append(subprocess.Popen([app('incline-map'), 'agent', '--rate', '50', '--timeout', '3000', '--out', file],
+                                               env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+    def show(self, *words):
+        return subprocess.run([app('incline-map'), 'show', *words, *self.files], check=True, capture_output=True, text=True,
+                              timeout=PATIENCE).stdout
+
+    def until(self, faults):
+        """Until the map says exactly this, of all paths that there are."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            text = 'no map yet'
+            if all(map(os.path.exists, self.files)):
+                said, text = json.loads(self.show('--json'))['faults'], self.show()
+                if [{k: v for k, v in f.items() if k != 'state'} for f in said] == faults and 'unknown' not in text:
+                    return text
+            self.assertLess(time.monotonic(), deadline, text)
+            time.sleep(0.2)
+
+    def test_a_map(self):
+        self.agents()
+        text = self.until([])
+        self.assertEqual(len(re.findall('good', text)), 4 * 2 * 3)
+        # What a probe to a T1 took, by the switches' own counters: the T0 twice, the T1 once.
+        for switch in 'p1-t0-0', 'p2-t1-1':
+            hits = {e['key']['sid']: e['hits'] for e in self.ctl(switch, 'table', 'read', 'local_sid')['entries'] if e['action'] == 'un'}
+            self.assertGreater(min(hits.values()), 0)
+        dead = 'sid=fcbb:bb00:2401::/48'
+        self.ctl('p2-t1-1', 'table', 'delete', 'local_sid', dead)
+        self.until([{'kind': 't1', 'plane': 2, 'sure': True, 't1': 1}])
+        self.assertEqual(self.ctl('p2-t1-1', 'status')['name'], 'p2-t1-1')
+        self.assertEqual(json.loads(self.show('--deny'))['h0'], {'h2': [0x201], 'h3': [0x201]})
+        self.ctl('p2-t1-1', 'table', 'insert', 'local_sid', dead, 'un')
+        self.until([])
+        # A link between a T0 and a T1, one way only.
+        back = [e for e in self.ctl('p1-t1-0', 'table', 'read', 'route6')['entries'] if e['key']['dst'] == 'fcbb:bb00:1001::/48'][0]
+        self.ctl('p1-t1-0', 'table', 'delete', 'route6', 'dst=fcbb:bb00:1001::/48')
+        self.until([{'kind': 'uplink', 'plane': 1, 'sure': True, 't0': 1, 't1': 0}])
+        self.ctl('p1-t1-0', 'table', 'insert', 'route6', 'dst=fcbb:bb00:1001::/48', 'via', 'nexthop=' + back['data']['nexthop'])
+        self.until([])
+
+    def test_a_host_that_does_not_pack(self):
+        """Through the tunnel of its T0, over the T1 that the plan gives, also after the T1 was started anew."""
+        topo = self.topology()
+        for _ in range(2):
+            before = self.unpacked()
+            procs = [self.start('h0', ['ibv_rc_pingpong', '-g', '1', '-n', '50'])]
+            deadline = time.monotonic() + PATIENCE
+            while not listening(PINGPONG_PORT) and procs[0].poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            procs.append(self.start('h2', ['ibv_rc_pingpong', '-g', '1', '-n', '50', '127.0.0.1']))
+            self.all_ok(procs)
+            self.assertGreaterEqual(self.unpacked() - before, 50)
+            self.lab.restart_switch(topo, 'p1-t1-0')
+            deadline = time.monotonic() + PATIENCE
+            while not all(p['link'] for p in self.ctl('p1-t1-0', 'ports')['ports']):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.1)
+
+    def unpacked(self):
+        rows = self.ctl('p1-t0-1', 'table', 'read', 'local_sid')['entries']
+        return next(e['hits'] for e in rows if e['action'] == 'dt46')
+
+
+if __name__ == '__main__':
+    unittest.main()
