@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The switch's SRv6 beside the Linux kernel's, in network namespaces: host a - the switch - a kernel that is a hop - host c.
-The switch before the kernel and behind it, uSIDs, SRHs as Linux makes them, tunnels from either to the other. Run by
-meson test, or by hand: tests/integration/srv6_kernel.py [TEST...]."""
+The switch before the kernel and behind it, uSIDs, SRHs as Linux makes them, tunnels from either to the other. And a
+plane of tools/lab, one of whose two T1s is a kernel. Run by meson test, or by hand: tests/integration/srv6_kernel.py [TEST...]."""
 import json
 import os
 import shutil
@@ -14,7 +14,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 from fabric_case import app  # noqa: E402
+from incline_fabric import Folder  # noqa: E402
 import incline_netns  # noqa: E402
+import incline_planes as planes  # noqa: E402
 
 PATIENCE = 60  # seconds: hangs only
 BLOCK = 'fcbb:bb00'
@@ -65,9 +67,33 @@ def router_neighbours(sw0, sw1):
     ip('c', f'neigh replace fd03::b lladdr {MACS["k1"]} dev c0')
 
 
-def remove():
-    for node in 'aSkc':
+def remove(nodes='aSkc'):
+    for node in nodes:
         subprocess.run(['ip', 'netns', 'del', PREFIX + node], stderr=subprocess.DEVNULL, timeout=PATIENCE)
+
+
+def ctl(socket, *words):
+    done = subprocess.run([app('inclinectl'), '-s', socket, '--json', *words], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def start_switch(cls, node, config):
+    """In this node's namespace, until the end of the class; waits for its control socket."""
+    path = os.path.join(cls.dir, config['name'] + '.json')
+    with open(path, 'w', encoding='utf-8') as f:
+        json.dump(config, f)
+    log = open(path + '.log', 'w+', encoding='utf-8')  # pylint: disable=consider-using-with
+    cls.addClassCleanup(log.close)
+    switch = subprocess.Popen(['ip', 'netns', 'exec', PREFIX + node, app('incline-switch'), '-c', path], stdout=log, stderr=log)
+    cls.addClassCleanup(switch.wait, PATIENCE)
+    cls.addClassCleanup(switch.terminate)
+    deadline = time.monotonic() + PATIENCE
+    while not os.path.exists(config['control']):
+        if switch.poll() is not None or time.monotonic() > deadline:
+            log.seek(0)
+            raise AssertionError(log.read())
+        time.sleep(0.02)
 
 
 WHY_NOT = incline_netns.why_no_next_csid()
@@ -90,30 +116,13 @@ class Kernel(unittest.TestCase):
                              'route6': [{'key': {'dst': d}, 'action': a, 'data': v} for d, a, v in ROUTES],
                              'local_sid': [{'key': {'sid': f'{BLOCK}:{s}::/48'}, 'action': a, 'data': v}
                                            for s, a, v in SIDS]}}
-        path = os.path.join(cls.dir, 'config.json')
-        with open(path, 'w', encoding='utf-8') as f:
-            json.dump(config, f)
-        cls.log = open(os.path.join(cls.dir, 'log'), 'w+', encoding='utf-8')  # pylint: disable=consider-using-with
-        cls.addClassCleanup(cls.log.close)
-        cls.switch = subprocess.Popen(['ip', 'netns', 'exec', PREFIX + 'S', app('incline-switch'),
-                                       '-c', path], stdout=cls.log, stderr=cls.log)
-        cls.addClassCleanup(cls.switch.wait, PATIENCE)
-        cls.addClassCleanup(cls.switch.terminate)
-        deadline = time.monotonic() + PATIENCE
-        while not os.path.exists(cls.socket):
-            if cls.switch.poll() is not None or time.monotonic() > deadline:
-                cls.log.seek(0)
-                raise AssertionError(cls.log.read())
-            time.sleep(0.02)
+        start_switch(cls, 'S', config)
         macs = {p['name']: p['mac'] for p in cls.ctl('ports')['ports']}
         router_neighbours(macs['sw0'], macs['sw1'])
 
     @classmethod
     def ctl(cls, *words):
-        done = subprocess.run([app('inclinectl'), '-s', cls.socket, '--json', *words],
-                              capture_output=True, text=True, timeout=PATIENCE)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return ctl(cls.socket, *words)
 
     def hits(self):
         return {e['key']['sid'].split(':')[2]: e['hits'] for e in self.ctl('table', 'read', 'local_sid')['entries']}
@@ -162,6 +171,107 @@ class Kernel(unittest.TestCase):
         self.route('a', 'fd0c::1/128', f'{BLOCK}:5012:542a:587f::', 'encap.red')
         self.route('c', 'fd0a::1/128', f'{BLOCK}:542a::,{BLOCK}:d001::')
         self.ping('fd0a::1', 'fd0c::1', d001=3, **{'5012': 3})
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Plane(unittest.TestCase):
+    """Two T0s, of one host each, and two T1s: number 0 is a kernel (namespace K), the others are switches of ours (X).
+    Hosts (P, Q) are kernels that pack and unpack. All paths there and all paths back."""
+    HOSTS, KERNEL = {'P': 'h0-p1', 'Q': 'h1-p1'}, 'p1-t1-0'
+
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(remove, 'PQKX')
+        cls.topo = planes.topology({'name': 'mixed', 'mtu': 1400, 'planes': {'count': 1, 't0': 2, 't1': 2, 'hosts': 2}})
+        cls.dir = tempfile.mkdtemp(prefix='incline-')
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        cls.folder = Folder(cls.dir)
+        incline_netns.ip([f'netns add {PREFIX}{node}' for node in 'PQKX'])
+        for node in 'PQK':
+            sysctl(node, all__forwarding=1, all__seg6_enabled=1, default__seg6_enabled=1, default__accept_dad=0)
+        ip('X', 'link set lo up')
+        cls.cables()
+        for s in cls.topo.switches:
+            if s['name'] != cls.KERNEL:
+                start_switch(cls, 'X', cls.config(s['name']))
+        cls.kernel_t1()
+        for i, node in enumerate('PQ'):
+            cls.host(node, i)
+
+    @classmethod
+    def port(cls, name, port):
+        """The interface of a switch's port: by numbers, for names are short."""
+        me = cls.topo.switches.index(cls.topo.switch[name])
+        return f's{me}x{[p for p, _ in cls.topo.links(name)].index(port)}'
+
+    @classmethod
+    def cables(cls):
+        """From each T0 to what is below and above; everything has the MAC address that the plan gives it."""
+        for t0 in ('p1-t0-0', 'p1-t0-1'):
+            for port, far in cls.topo.links(t0):
+                if far in cls.topo.switch:
+                    node = 'K' if far == cls.KERNEL else 'X'
+                    end = cls.port(far, next(p for p, n in cls.topo.links(far) if n == t0))
+                else:
+                    node, end = next(k for k, v in cls.HOSTS.items() if v == far), 'eth0'
+                near = cls.port(t0, port)
+                ip('X', f'link add {near} type veth peer name {end} address {cls.topo.far_mac(t0, far)} netns {PREFIX}{node}',
+                   f'link set {near} up')
+                ip(node, 'link set lo up', f'link set {end} up')
+
+    @classmethod
+    def config(cls, name):
+        config = cls.topo.switch_config(cls.folder, name)
+        for p in config['ports']:
+            for key in 'role', 'socket':
+                del p[key]
+            p.update(type='af_packet', iface=cls.port(name, p['name']))
+        return config
+
+    @classmethod
+    def neighbour(cls, node, device, name, far):
+        """The address of the switch at the other end, whose port to this node has that MAC."""
+        at = cls.topo.switch[name]['ip']
+        ip(node, f'neigh replace {at} lladdr {cls.topo.far_mac(far, name)} dev {device}', f'route add {at}/128 dev {device}')
+        return at
+
+    @classmethod
+    def kernel_t1(cls):
+        for i, t0 in enumerate(('p1-t0-0', 'p1-t0-1')):
+            device = cls.port(cls.KERNEL, f't0-{i}')
+            at = cls.neighbour('K', device, t0, cls.KERNEL)
+            ip('K', f'route add {planes.prefix(planes.sid(1, planes.T0, i))} via {at} dev {device}')
+        ip('K', f'route add {planes.prefix(planes.sid(1, planes.T1, 0))} encap seg6local action End {NEXT_CSID} dev {device}')
+
+    @classmethod
+    def host(cls, node, i):
+        at = cls.neighbour(node, 'eth0', f'p1-t0-{i}', cls.HOSTS[node])
+        ip(node, f'addr add {planes.host_ip(0, i, 0)}/128 dev lo nodad', f'addr add {planes.host_ip(1, i, 0)}/128 dev eth0 nodad',
+           f'route add default via {at} dev eth0',
+           f'route add {planes.prefix(planes.sid(1, planes.LINK, 0))} encap seg6local action End.DT6 table local dev eth0')
+
+    def spray(self, node, i, uplink):
+        """This host's packets to the other one take this uplink."""
+        path = planes.address(planes.sid(1, planes.T0, i), planes.sid(1, planes.T1, uplink), planes.sid(1, planes.T0, 1 - i),
+                              planes.sid(1, planes.LINK, 0))
+        ip(node, f'route replace {planes.host_ip(0, 1 - i, 0)}/128 encap seg6 mode encap.red segs {path} dev eth0')
+
+    def hits(self):
+        return [next(e['hits'] for e in ctl(self.folder.control_socket(s), 'table', 'read', 'local_sid')['entries']
+                     if e['action'] == 'un') for s in ('p1-t0-0', 'p1-t0-1', 'p1-t1-1')]
+
+    def test_every_path_there_and_back(self):
+        for there in 0, 1:
+            for back in 0, 1:
+                self.spray('P', 0, there)
+                self.spray('Q', 1, back)
+                before = self.hits()
+                done = subprocess.run(['ip', 'netns', 'exec', PREFIX + 'P', 'ping', '-6', '-n', '-c', '3', '-i', '0.2', '-W', '5', '-I',
+                                       planes.host_ip(0, 0, 0), planes.host_ip(0, 1, 0)], capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn(' 0% packet loss', done.stdout)
+                # Both T0s see every packet; our T1 those that are not the kernel's.
+                self.assertEqual([b - a for a, b in zip(before, self.hits())], [6, 6, 3 * there + 3 * back])
 
 
 if __name__ == '__main__':
