@@ -76,27 +76,21 @@ static struct plane *plane_of(struct node *n, const char *port)
 	return NULL;
 }
 
-/* Of an RNIC's file: its port, MAC, first IPv6 address. */
-static int open_port(struct node *n, const char *file, char err[PORT_ERR_LEN])
+/* One port of an RNIC: its MAC, its first address, which must be IPv6. */
+static int open_port(struct node *n, json_t *json, char err[PORT_ERR_LEN])
 {
-	json_error_t where;
-	json_t *json = json_load_file(file, JSON_REJECT_DUPLICATES, &where);
 	const char *mac = json_string_value(json_object_get(json, "mac")),
 		   *ip = json_string_value(json_array_get(json_object_get(json, "ip"), 0));
 	json_t *port = json_object_get(json, "port");
 	struct port_config config;
-	struct plane *p = NULL;
-	int rc = -EINVAL;
+	struct plane *p;
+	int rc;
 
-	if (json == NULL) {
-		snprintf(err, PORT_ERR_LEN, "%.200s", where.text);
-		return -EINVAL;
-	}
 	/* A memif client that has given its memory away cannot connect again. */
 	if (strcmp(json_string_value(json_object_get(port, "type")) ?: "", "memif") == 0)
 		json_object_set_new(port, "zero_copy", json_false());
 	if (port_config_parse(port, &config, err) < 0)
-		goto done;
+		return -EINVAL;
 	p = plane_of(n, config.name);
 	if (p == NULL || p->open)
 		snprintf(err, PORT_ERR_LEN, "port.name: no plane of the paths has this port");
@@ -104,13 +98,33 @@ static int open_port(struct node *n, const char *file, char err[PORT_ERR_LEN])
 		snprintf(err, PORT_ERR_LEN, "mac: must be there");
 	else if (ip == NULL || wire_ip_parse(ip, &p->ip) < 0 || wire_ip_is4(&p->ip))
 		snprintf(err, PORT_ERR_LEN, "ip: the first must be an IPv6 address");
-	else
-		rc = 0;
-	if (rc == 0) {
+	else {
 		rc = port_open(&config, n->pool, CONNECT_MS, &p->port, err);
 		p->open = rc == 0;
+		return rc;
 	}
-done:
+	return -EINVAL;
+}
+
+/* An RNIC's file, of one port or several. */
+static int open_file(struct node *n, const char *file, char err[PORT_ERR_LEN])
+{
+	json_error_t where;
+	json_t *json = json_load_file(file, JSON_REJECT_DUPLICATES, &where),
+	       *ports = json_object_get(json, "ports"), *port;
+	int rc = 0;
+	size_t i;
+
+	if (json == NULL) {
+		snprintf(err, PORT_ERR_LEN, "%.200s", where.text);
+		return -EINVAL;
+	}
+	if (ports == NULL)
+		rc = open_port(n, json, err);
+	json_array_foreach(ports, i, port)
+	{
+		rc = rc < 0 ? rc : open_port(n, port, err);
+	}
 	json_decref(json);
 	return rc;
 }
@@ -125,7 +139,7 @@ static int open_ports(struct node *n, const char *files)
 		rc = fail("memory", err);
 	for (char *file = strtok_r(list, ":", &save); rc == 0 && file;
 		file = strtok_r(NULL, ":", &save))
-		if (open_port(n, file, err) < 0)
+		if (open_file(n, file, err) < 0)
 			rc = fail(file, err);
 	for (unsigned i = 0; rc == 0 && i < n->paths->n_planes; i++)
 		if (!n->plane[i].open)

@@ -134,8 +134,9 @@ class Topology:
     def switch_config(self, folder, name, impair=None):
         return switch_config(self, folder, name, impair)
 
-    def rnic_config(self, folder, port, netns=False):
-        return rnic_config(self, folder, port, netns)
+    def devices(self, folder, host, netns=False):
+        """(name, configuration) of a host's RNICs: one for each of its ports."""
+        return [(p['name'], rnic_config(self, folder, p, netns)) for p in self.ports_of_host(host['name'])]
 
     def group_config(self, folder, name, bootstrap, reproducible, key='ip'):
         return group_config(self, folder, name, bootstrap, reproducible, key)

@@ -160,11 +160,11 @@ class Lab(Folder):
         """What is there before the first process; lab.json for down, should we be killed halfway."""
         state['shim'] = preloadable(os.path.join(build_dir(), 'lib/verbs/libincline_verbs.so'), self.dir)
         for i, h in enumerate(topo.hosts):
-            ports = topo.ports_of_host(h['name'])
-            for p in ports if h not in topo.guests else ():
-                write_json(self.path(f"{p['name']}.json"), topo.rnic_config(self, p, bool(self.netns)))
+            devices = topo.devices(self, h, bool(self.netns))
+            for name, config in devices if h not in topo.guests else ():
+                write_json(self.path(f'{name}.json'), config)
             state['hosts'].append({'name': h['name'], 'ip': h['ip'], 'switch': h['switch'], 'rank': i,
-                                   'nic': h['nic'], 'ports': [p['name'] for p in ports]})
+                                   'nic': h['nic'], 'ports': [name for name, _ in devices]})
             if self.netns and h not in topo.guests:
                 state['hosts'][-1]['netns'] = self.netns.name(h['name'])
             if topo.paths(h):

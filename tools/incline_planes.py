@@ -161,8 +161,13 @@ class Planes:
                 'idle': 'sleep', 'memory_mb': 96, 'arena_kb': 64, 'control': folder.control_socket(name),
                 'tables': self.switch_tables(name)}
 
-    def rnic_config(self, folder, port, netns=False):
-        return incline_fabric.rnic_config(self, folder, port, netns)
+    def devices(self, folder, host, _netns=False):
+        """One RNIC, with a port in every plane; its T0s are the routers of what it packs."""
+        ports = [incline_fabric.rnic_config(self, folder, p) for p in self.ports_of_host(host['name'])]
+        for config, p in zip(ports, self.ports_of_host(host['name'])):
+            config.update(via=self.switch[p['switch']]['ip'])
+            del config['idle']
+        return [(host['name'], {'ports': ports, 'idle': 'sleep'})]
 
     def group_config(self, *_):
         """There is no tree of switches that sum; None."""

@@ -28,7 +28,8 @@ class Configurations(unittest.TestCase):
             topo = topology(doc(*size))
             ports = {(s['name'], p['name']): p for s in topo.switches
                      for p in topo.switch_config(FOLDER, s['name'])['ports']}
-            rnics = {p['name']: topo.rnic_config(FOLDER, p) for p in topo.ports}
+            rnics = {p['port']['name']: p for h in topo.hosts for _, device in topo.devices(FOLDER, h) for p in device['ports']}
+            self.assertEqual(len(rnics), len(topo.ports))
             for s in topo.switches:
                 macs = {e['data']['port']: e['data']['mac'] for e in topo.switch_config(FOLDER, s['name'])['tables']['neigh']}
                 for port, far in topo.links(s['name']):
