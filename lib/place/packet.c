@@ -205,3 +205,14 @@ int place_read(struct place *p, uint32_t flow, uint64_t position, uint8_t *paylo
 		return -ESTALE;
 	return run(p, e, PLACE_TX, position, payload, len, FROM_MEMORY);
 }
+
+int place_sent(const struct place *p, uint32_t flow, uint64_t *acked, uint64_t *tail)
+{
+	const struct entry *e = entry_of(p, flow);
+
+	if (e == NULL)
+		return -EINVAL;
+	*acked = SHARED_LOAD(&e->cursor[PLACE_TX]);
+	*tail = SHARED_LOAD(&e->list[PLACE_TX].tail);
+	return 0;
+}

@@ -6,7 +6,8 @@
  * verdict.
  *
  * Two threads at most: one control path, which calls what changes the engine, and one data path,
- * which calls place_find, place_packet, place_write, place_read and place_quiesce. Nothing waits
+ * which calls place_find, place_packet, place_write, place_read, place_sent and
+ * place_quiesce. Nothing waits
  * and nothing is allocated: all state is one block that the caller brings. What the control path
  * takes away, the data path may still be using, until it has been quiet once: this is a grace
  * period.
@@ -155,6 +156,10 @@ int place_write(
 /* What is to be sent, from the program's memory to a frame. -ESTALE: retired. Else as place_write.
  */
 int place_read(struct place *p, uint32_t flow, uint64_t position, uint8_t *payload, uint32_t len);
+
+/* What a peer may acknowledge: from what it has acknowledged to the end of what is posted, *tail. A
+ * transport that carries acknowledgements in data packets can doubt one before it is placed. */
+int place_sent(const struct place *p, uint32_t flow, uint64_t *acked, uint64_t *tail);
 
 struct place_counters {
 	uint64_t packets, bytes;  /* placed; bytes without those skipped */

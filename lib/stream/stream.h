@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP (RFC 9293) as the control path of ZeroNIC (OSDI '24, 3.3 and 3.4): it sees headers, decides
+ * what is acknowledged, sent and sent again, and tells the program; payload goes between frames and
+ * the program's memory by the data path (path.h), which is the only one that touches it.
+ *
+ * One thread calls all of this; another, or the same, runs the data path. Time is an argument, in
+ * nanoseconds; whoever calls asks stream_due() when to call again. Errors are negative errno. */
+#ifndef STREAM_STREAM_H
+#define STREAM_STREAM_H
+
+#include "lib/stream/path.h"
+
+struct stream;
+
+struct stream_config {
+	uint8_t mac[6];
+	struct wire_ip ip;
+	uint16_t mtu;           /* 576 .. 9216: of IP packets */
+	uint16_t max_conns;     /* also those in TIME-WAIT */
+	uint16_t max_half_open; /* of max_conns: peers that have not answered our SYN yet */
+	uint32_t max_ops;       /* sends and receives under way */
+	uint32_t ring;         /* entries of the queues to and from the data path, a power of two */
+	uint16_t bounce_slots; /* packets that are kept until a buffer is posted for them */
+	uint32_t allowance;    /* bytes a peer may send before there is a buffer; 0: it waits */
+	uint8_t wscale;        /* allowance is 0 or at least 1 << wscale, unless wscale is 0 */
+	uint64_t rto_min, rto_max;
+	uint64_t give_up;              /* a peer that acknowledges nothing for so long is dead */
+	uint64_t time_wait;            /* 2 MSL */
+	struct place_config place;     /* max_mrs of max_ops at least */
+	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports */
+	void *random_arg;
+};
+
+/* Sensible numbers for conns connections; addresses, mtu and random are the caller's. */
+void stream_defaults(struct stream_config *config, unsigned conns);
+/* Allocates all there will ever be. 0, -EINVAL, -ENOMEM. */
+int stream_create(const struct stream_config *config, struct stream **stream);
+void stream_destroy(struct stream *s);
+struct stream_path *stream_path(struct stream *s);
+/* Bytes it has allocated. */
+size_t stream_bytes(const struct stream *s);
+
+/* ---- connections ---- */
+
+/* Connections to a port become completions STREAM_ACCEPTED with this cookie. -EADDRINUSE, -ENOSPC.
+ */
+int stream_listen(struct stream *s, uint16_t port, uint64_t cookie);
+int stream_unlisten(struct stream *s, uint16_t port);
+/* Begins to connect; STREAM_CONNECTED comes with the cookie. mac: of the peer or the router. port:
+ * own, 0: any. -ENOSPC, -EADDRINUSE. *conn is a handle, valid until STREAM_CLOSED. */
+int stream_connect(struct stream *s, uint64_t now, const uint8_t mac[6], const struct wire_ip *ip,
+	uint16_t remote_port, uint16_t port, uint64_t cookie, uint32_t *conn);
+/* A cookie for STREAM_CLOSED of a connection that was accepted. -EBADF. */
+int stream_set_cookie(struct stream *s, uint32_t conn, uint64_t cookie);
+
+/* Asynchronous, in order; the memory is registered until the completion comes. A receive completes
+ * when its buffer is full, or the peer has ended its stream (with what there is, at last 0). -EBADF
+ * -EPIPE after stream_shutdown, -EINVAL length 0 or more than 4 GB, -ENOBUFS max_ops. */
+int stream_send(struct stream *s, uint32_t conn, const void *buf, size_t len, uint64_t cookie);
+int stream_recv(struct stream *s, uint32_t conn, void *buf, size_t len, uint64_t cookie);
+/* No more is sent after what has been; receiving goes on. */
+int stream_shutdown(struct stream *s, uint32_t conn);
+/* shutdown; what the peer still sends is refused with a reset. STREAM_CLOSED comes at last. */
+int stream_close(struct stream *s, uint32_t conn);
+/* Resets it now. STREAM_CLOSED comes with -ECONNABORTED. */
+int stream_abort(struct stream *s, uint32_t conn);
+
+/* ---- completions ---- */
+
+enum stream_event {
+	STREAM_ACCEPTED, /* cookie of the listener, result 0 */
+	STREAM_CONNECTED,
+	STREAM_SENT,     /* acknowledged: result is its length, or an error */
+	STREAM_RECEIVED, /* result: bytes in the buffer, less than its length only at the end */
+	STREAM_CLOSED, /* the last of a connection. 0, -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT ... */
+};
+
+struct stream_completion {
+	enum stream_event event;
+	uint32_t conn;
+	uint64_t cookie;
+	int64_t result;
+};
+
+/* Up to n of them; never a system call. */
+unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n);
+
+/* ---- time ---- */
+
+/* Reads the data path's notes, runs what is due, writes requests. Returns how many notes there
+ * were. To be called until it returns 0, then again when notes come, a call was made, or at
+ * stream_due. */
+unsigned stream_turn(struct stream *s, uint64_t now);
+/* UINT64_MAX: nothing is waited for. */
+uint64_t stream_due(const struct stream *s);
+
+/* X(symbol, name, meaning) */
+#define STREAM_COUNTERS(X)                                                                        \
+	X(SEGMENTS, "segments", "headers received")                                               \
+	X(SENT, "sent", "segments sent")                                                          \
+	X(RETRANSMITTED, "retransmitted", "of them, again")                                       \
+	X(TIMEOUTS, "timeouts", "retransmission timer has run out")                               \
+	X(PROBES, "probes", "of a peer's window that is closed")                                  \
+	X(RST_SENT, "rst_sent", "resets sent")                                                    \
+	X(RST_TAKEN, "rst_taken", "resets believed: exactly at the next sequence number")         \
+	X(RST_DOUBTED, "rst_doubted", "resets and SYNs in the window that were answered instead") \
+	X(OUTSIDE, "outside", "segments outside of the window")                                   \
+	X(BAD_ACK, "bad_ack", "acknowledge what was never sent, or long ago")                     \
+	X(NO_CONN, "no_conn", "segments of no connection")                                        \
+	X(NO_ROOM, "no_room", "SYNs that found no room")                                          \
+	X(EVICTED, "evicted", "half-open connections that made room for newer ones")              \
+	X(FORGOTTEN, "forgotten", "payload that came too scattered to be remembered")             \
+	X(QUIET, "quiet", "answers that were not given: too many in this millisecond")
+
+enum stream_counter {
+#define X(sym, name, text) STREAM_COUNT_##sym,
+	STREAM_COUNTERS(X)
+#undef X
+		STREAM_N_COUNTERS
+};
+uint64_t stream_count(const struct stream *s, enum stream_counter counter);
+const char *stream_counter_name(enum stream_counter counter);
+/* Connections that are there in any state; of them, half-open ones. */
+unsigned stream_conns(const struct stream *s);
+unsigned stream_half_open(const struct stream *s);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/unit/stream/net.h"
+
+#include "lib/place/place.h"
+
+uint32_t net_random(struct net *n, uint32_t below)
+{
+	n->seed ^= n->seed << 13;
+	n->seed ^= n->seed >> 7;
+	n->seed ^= n->seed << 17;
+	return (uint32_t)(n->seed >> 20) % below;
+}
+
+static uint32_t isn(void *arg)
+{
+	struct net *n = arg;
+
+	return n->isn++ != 0 ? n->isn : (uint32_t)(net_random(n, 1 << 16) << 16);
+}
+
+struct net *net_new(uint64_t seed, void (*change)(struct stream_config *config, int side))
+{
+	struct net *n = calloc(1, sizeof(*n));
+
+	n->seed = seed * 0x9e3779b97f4a7c15 + 1;
+	n->delay = 50000;
+	n->all = malloc(sizeof(*n->all) * NET_FRAMES);
+	for (unsigned i = 0; i < NET_FRAMES; i++) {
+		n->all[i].next = n->unused;
+		n->unused = &n->all[i];
+	}
+	for (int i = 0; i < 2; i++) {
+		struct stream_config c;
+
+		stream_defaults(&c, 64);
+		n->ip[i] = c.ip = wire_ip_from4(0x0a000001 + (uint32_t)i);
+		memcpy(c.mac, (uint8_t[]){2, 0, 0, 0, 0, (uint8_t)(1 + i)}, 6);
+		memcpy(n->mac[i], c.mac, 6);
+		c.random = isn;
+		c.random_arg = n;
+		if (change != NULL)
+			change(&c, i);
+		assert_int_equal(stream_create(&c, &n->s[i]), 0);
+	}
+	return n;
+}
+
+void net_free(struct net *n)
+{
+	stream_destroy(n->s[0]);
+	stream_destroy(n->s[1]);
+	free(n->all);
+	free(n);
+}
+
+static void enqueue(struct net *n, int to, const uint8_t *frame, size_t len, uint64_t at)
+{
+	struct net_frame *f = n->unused, **k = &n->queue;
+
+	assert_true(len <= NET_FRAME);
+	if (f == NULL) {
+		n->lost++;
+		return;
+	}
+	n->unused = f->next;
+	f->at = at;
+	f->to = (uint8_t)to;
+	f->len = (uint16_t)len;
+	memcpy(f->bytes, frame, len);
+	while (*k != NULL && (*k)->at <= at)
+		k = &(*k)->next;
+	f->next = *k;
+	*k = f;
+}
+
+void net_inject(struct net *n, int to, const uint8_t *frame, size_t len)
+{
+	enqueue(n, to, frame, len, n->now);
+}
+
+static void carry(struct net *n, int to, uint8_t *frame, size_t len)
+{
+	uint64_t at = n->now + n->delay;
+
+	n->sent++;
+	if (n->look != NULL)
+		n->look(n, frame, len, to);
+	if (net_random(n, 1000000) < n->loss) {
+		n->lost++;
+		return;
+	}
+	if (net_random(n, 1000000) < n->overtake)
+		at += net_random(n, 4) * n->delay;
+	enqueue(n, to, frame, len, at);
+	if (net_random(n, 1000000) < n->repeat)
+		enqueue(n, to, frame, len, at + net_random(n, 1000000));
+}
+
+static bool turn(struct net *n, int side)
+{
+	struct stream_path *path = stream_path(n->s[side]);
+	uint8_t frame[NET_FRAME];
+	bool busy = false;
+	size_t len;
+
+	while (n->queue != NULL && n->queue->at <= n->now && n->queue->to == side) {
+		struct net_frame *f = n->queue;
+
+		n->queue = f->next;
+		stream_path_rx(path, f->bytes, f->len);
+		f->next = n->unused;
+		n->unused = f;
+		busy = true;
+	}
+	stream_path_quiesce(path);
+	if (n->shut != NULL)
+		n->shut(n->arg, true);
+	while (stream_turn(n->s[side], n->now) > 0)
+		busy = true;
+	if (n->shut != NULL)
+		n->shut(n->arg, false);
+	while ((len = stream_path_tx(path, frame, sizeof(frame))) > 0) {
+		carry(n, !side, frame, len);
+		busy = true;
+	}
+	stream_path_quiesce(path);
+	return busy;
+}
+
+bool net_step(struct net *n, uint64_t until)
+{
+	uint64_t next = UINT64_MAX;
+	bool busy = false;
+
+	for (int i = 0; i < 2; i++)
+		busy |= turn(n, i);
+	if (busy)
+		return true;
+	if (n->queue != NULL)
+		next = n->queue->at;
+	for (int i = 0; i < 2; i++)
+		if (stream_due(n->s[i]) < next)
+			next = stream_due(n->s[i]);
+	if (next == UINT64_MAX)
+		return false;
+	n->now = next > until ? until : next > n->now ? next : n->now;
+	return true;
+}
+
+void net_segment(struct net *n, int to, const struct wire_ip *src, const struct wire_tcp *tcp,
+	const char *payload)
+{
+	struct wire_flow flow = {.src = *src, .dst = n->ip[to], .ttl = 64};
+	const size_t len = strlen(payload);
+	uint8_t frame[NET_FRAME];
+	int headers;
+
+	memcpy(flow.dmac, n->mac[to], 6);
+	memcpy(flow.smac, n->mac[!to], 6);
+	headers = wire_tcp_build(frame, sizeof(frame), &flow, tcp, len);
+	memcpy(frame + headers, payload, len);
+	wire_tcp_finish(frame, (size_t)headers + len);
+	net_inject(n, to, frame, (size_t)headers + len);
+}
+
+/* ---- programs ---- */
+
+uint8_t net_byte(int from, size_t i)
+{
+	return (uint8_t)(i * 131 + (i >> 8) * 7 + (i >> 16) + (size_t)from * 77);
+}
+
+void program_init(struct program *p, struct net *n, int side, size_t tx_len, size_t rx_len)
+{
+	*p = (struct program){.net = n, .side = side, .tx_len = tx_len, .rx_len = rx_len};
+	p->piece = 20000;
+	p->tx = malloc(tx_len + 1);
+	p->rx = calloc(1, rx_len + 1);
+	for (size_t i = 0; i < tx_len; i++)
+		p->tx[i] = net_byte(side, i);
+}
+
+void program_free(struct program *p)
+{
+	free(p->tx);
+	free(p->rx);
+}
+
+void programs_connect(struct program p[2])
+{
+	struct net *n = p[0].net;
+
+	assert_int_equal(stream_listen(n->s[SERVER], 80, 4711), 0);
+	assert_int_equal(stream_connect(n->s[CLIENT], n->now, n->mac[SERVER], &n->ip[SERVER], 80, 0,
+				 1, &p[CLIENT].conn),
+		0);
+}
+
+static void on_completion(struct program *p, const struct stream_completion *c)
+{
+	switch (c->event) {
+	case STREAM_ACCEPTED:
+	case STREAM_CONNECTED:
+		assert_int_equal(c->cookie, p->side == SERVER ? 4711 : 1);
+		p->conn = c->conn;
+		p->open = true;
+		break;
+	case STREAM_SENT:
+		p->sends--;
+		if (c->result > 0) {
+			assert_int_equal(c->cookie, p->acked);
+			p->acked += (size_t)c->result;
+		}
+		break;
+	case STREAM_RECEIVED:
+		p->recvs--;
+		if (c->result > 0) {
+			assert_int_equal(c->cookie, p->received);
+			/* What it is told is there, is there when it is told. */
+			for (size_t i = 0; i < (size_t)c->result; i++)
+				if (p->rx[p->received + i] != net_byte(!p->side, p->received + i))
+					fail_msg("side %d: byte %zu is wrong", p->side,
+						p->received + i);
+			p->received += (size_t)c->result;
+		}
+		p->eof |= c->result == 0;
+		break;
+	case STREAM_CLOSED:
+		p->closed = true;
+		p->result = c->result;
+	}
+}
+
+static void act(struct program *p)
+{
+	struct stream *s = p->net->s[p->side];
+	struct stream_completion c[16];
+	unsigned n;
+
+	while ((n = stream_poll(s, c, 16)) > 0)
+		for (unsigned i = 0; i < n; i++)
+			on_completion(p, &c[i]);
+	if (!p->open || p->closed)
+		return;
+	while (p->sends < 4 && p->sent < p->tx_len) {
+		size_t len = 1 + net_random(p->net, p->piece);
+
+		if (len > p->tx_len - p->sent)
+			len = p->tx_len - p->sent;
+		if (stream_send(s, p->conn, p->tx + p->sent, len, p->sent) < 0)
+			break;
+		p->sent += len;
+		p->sends++;
+	}
+	while (p->recvs < 4 && p->posted < p->rx_len && p->net->now >= p->recv_after) {
+		size_t len = 1 + net_random(p->net, p->piece);
+
+		if (len > p->rx_len - p->posted)
+			len = p->rx_len - p->posted;
+		if (stream_recv(s, p->conn, p->rx + p->posted, len, p->posted) < 0)
+			break;
+		p->posted += len;
+		p->recvs++;
+		p->recv_after = p->net->now + p->recv_pause;
+	}
+	if (!p->close_asked && p->sent == p->tx_len) {
+		p->close_asked = true;
+		assert_int_equal(stream_shutdown(s, p->conn), 0);
+	}
+	if (p->received == p->rx_len && p->recvs == 0 && !p->eof && !p->closed &&
+		stream_recv(s, p->conn, p->rx + p->rx_len, 1, 0) == 0)
+		p->recvs++;
+}
+
+bool programs_run(struct program p[2], uint64_t until)
+{
+	struct net *n = p[0].net;
+
+	while (n->now < until && !(p[0].closed && p[1].closed)) {
+		uint64_t next = until;
+
+		act(&p[0]);
+		act(&p[1]);
+		for (int i = 0; i < 2; i++)
+			if (p[i].open && p[i].recv_after > n->now && p[i].recv_after < next)
+				next = p[i].recv_after;
+		if (!net_step(n, next)) {
+			if (next == until)
+				break;
+			n->now = next;
+		}
+	}
+	act(&p[0]);
+	act(&p[1]);
+	return p[0].closed && p[1].closed;
+}
+
+void programs_check(const struct program p[2])
+{
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p[i].result, 0);
+		assert_int_equal(p[i].acked, p[i].tx_len);
+		assert_int_equal(p[i].received, p[i].rx_len);
+		assert_true(p[i].closed);
+		for (size_t k = 0; k < p[i].rx_len; k++)
+			if (p[i].rx[k] != net_byte(!i, k))
+				fail_msg("side %d: byte %zu is wrong at the end", i, k);
+	}
+}
+
+void net_check_empty(struct net *n)
+{
+	const uint64_t until = n->now + 100000000000;
+
+	while (n->now < until && net_step(n, until))
+		;
+	for (int i = 0; i < 2; i++) {
+		const struct stream_path *path = stream_path(n->s[i]);
+
+		assert_int_equal(stream_conns(n->s[i]), 0);
+		assert_int_equal(stream_half_open(n->s[i]), 0);
+		assert_int_equal(place_flows(path->place), 0);
+		assert_int_equal(path->free_slots, 256);
+	}
+}
