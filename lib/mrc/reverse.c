@@ -44,6 +44,15 @@ static uint64_t draw(struct mrc_reverse *r)
 	return z ^ z >> 31;
 }
 
+void mrc_reverse_doubt(struct mrc_reverse *r, const struct mrc_evset *evs)
+{
+	const unsigned p = r->doubted;
+
+	r->doubted = (p + 1) % r->n_ports;
+	if (evs->ring[p].n)
+		r->ev[p] = evs->ring[p].index[draw(r) % evs->ring[p].n];
+}
+
 /* One of the active EVs of a usable port. */
 static int any(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable)
 {

@@ -15,6 +15,7 @@
 
 struct mrc_reverse {
 	unsigned n_ports, turn;
+	unsigned doubted;          /* the port whose path is drawn anew next */
 	int16_t ev[MRC_MAX_PORTS]; /* indices of the set; MRC_NO_EV: the port has none */
 	uint64_t base_rtt_ns, round;
 	uint64_t random;
@@ -43,6 +44,11 @@ static inline void mrc_reverse_sent(struct mrc_reverse *r)
 
 /* A path has worked: an unmarked SACK of a packet that took it has come. */
 void mrc_reverse_worked(struct mrc_reverse *r, const struct mrc_evset *evs, int ev);
+
+/* The peer repeats what it has been told of: words do not get through. The paths of the ports are
+ * drawn anew, one at a time. Without this two ends whose control packets all take dead paths would
+ * never learn of others: answers to probes are control packets. */
+void mrc_reverse_doubt(struct mrc_reverse *r, const struct mrc_evset *evs);
 
 /* Once per round trip; true: an EV probe is to be sent now on *ev with *id. */
 bool mrc_reverse_probe(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable,

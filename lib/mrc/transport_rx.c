@@ -102,6 +102,8 @@ static unsigned rx_data(struct mrc_conn *c, const uint8_t *frame, const struct w
 		return RNIC_DROP_LENGTH;
 	default:
 		c->again++;
+		if (d->rtx)
+			mrc_reverse_doubt(&c->reverse, &c->evs);
 		return RNIC_DROP_DUPLICATE;
 	}
 }

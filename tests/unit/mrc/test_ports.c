@@ -150,6 +150,24 @@ static void learns(void **state)
 	assert_true(mrc_reverse_next(&r, &s, 0x2) != 17);
 }
 
+/* One port after the other, each time any of its active paths. */
+static void doubts(void **state)
+{
+	struct mrc_evset s = set();
+	struct mrc_reverse r;
+	uint64_t seen = 0;
+
+	(void)state;
+	mrc_reverse_init(&r, &s, 3);
+	for (unsigned i = 0; i < 400; i++) {
+		mrc_reverse_doubt(&r, &s);
+		assert_int_equal(s.ev[r.ev[i % PORTS]].port, i % PORTS);
+		assert_true(s.ev[r.ev[i % PORTS]].active);
+		seen |= UINT64_C(1) << r.ev[i % PORTS];
+	}
+	assert_int_equal(__builtin_popcountll(seen), s.n_active);
+}
+
 static void probes(void **state)
 {
 	struct mrc_evset s = set();
@@ -192,6 +210,7 @@ int run_ports_tests(void)
 		cmocka_unit_test(answers_are_limited),
 		cmocka_unit_test(in_turn),
 		cmocka_unit_test(learns),
+		cmocka_unit_test(doubts),
 		cmocka_unit_test(probes),
 	};
 
