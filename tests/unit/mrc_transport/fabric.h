@@ -71,6 +71,7 @@ struct fabric_options {
 	enum rnic_mrc_format format;
 	enum mrc_ev_order order;
 	bool no_trim_nack;
+	bool other_codec;           /* whose headers behind the BTH are nothing like MRC's */
 	unsigned n_paths, n_active; /* 0: FABRIC_PATHS, three in four of them */
 	bool ports; /* of the devices, one for each plane; else one port carries all */
 	struct rnic_mrc_attr attr;

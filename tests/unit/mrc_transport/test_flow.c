@@ -11,6 +11,7 @@ static const struct fabric_options formats[] = {
 	{.format = RNIC_MRC_STEV, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_STEV, .order = MRC_EV_FLOW_LOW, .psn = {5, 0xffffff}},
 	{.format = RNIC_MRC_SRV6, .psn = {0xfffff0, 7}},
+	{.format = RNIC_MRC_STEV, .other_codec = true, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_UDP, .ports = true, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_SRV6, .ports = true, .psn = {0xfffff0, 7}},
 };
