@@ -536,8 +536,9 @@ static int run(struct perf *p)
 			return rank_failed(&p->rank, status);
 		ccl_query(p->rank.comm, &info);
 		if (p->rank.number == 0)
-			printf("mode %s, %s: %s%s\n", p->rank.group->mode, ccl_kind_name(info.kind),
-				info.fallback ? "FALLBACK: " : "", info.selection);
+			printf("mode %s, %s: %s%s\n", ccl_comm_group(p->rank.comm)->mode,
+				ccl_kind_name(info.kind), info.fallback ? "FALLBACK: " : "",
+				info.selection);
 		return 0;
 	}
 	if (p->rank.number == 0)

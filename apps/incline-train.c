@@ -14,9 +14,11 @@
 #include "apps/rank.h"
 #include "lib/ccl/group.h"
 
+enum { REJOIN_MS = 30000 };
+
 struct options {
 	const char *data, *json;
-	long epochs, batch, seed;
+	long epochs, batch, seed, again;
 	double rate, momentum;
 };
 
@@ -32,7 +34,8 @@ struct training {
 	float max_diff;
 	bool same; /* all ranks ended with the same weights */
 	double accuracy, seconds;
-	unsigned steps;
+	unsigned steps, rejoined;
+	float last[MLP_GRAD]; /* what the last step went by */
 };
 
 /* Adds up one batch's gradients: in the network, or here in the network's order. */
@@ -48,6 +51,7 @@ static const char usage[] =
 	"(128)\n"
 	"      --rate X       (0.1)         --momentum X   (0.9)\n"
 	"      --seed N       of weights and shuffles (1)\n"
+	"      --again N      after a failure join again, up to N times, and go on (0)\n"
 	"      --timeout MS   without any progress (group file)\n"
 	"      --json FILE    results as JSON (rank 0)\n"
 	"  -h, --help         this text     -V, --version\n"
@@ -77,6 +81,8 @@ static bool parse_one(struct training *t, int c, const char *arg)
 		return rank_parse_int(arg, 1, 10000, &o->epochs);
 	case 'b':
 		return rank_parse_int(arg, 1, 100000, &o->batch);
+	case 'a':
+		return rank_parse_int(arg, 0, 1000, &o->again);
 	case 's':
 		return rank_parse_int(arg, 0, 1l << 60, &o->seed);
 	case 'l':
@@ -104,8 +110,8 @@ static int parse(struct training *t, int argc, char **argv)
 	static const struct option longs[] = {{"group", 1, NULL, 'g'}, {"rank", 1, NULL, 'r'},
 		{"data", 1, NULL, 'D'}, {"epochs", 1, NULL, 'e'}, {"batch", 1, NULL, 'b'},
 		{"rate", 1, NULL, 'l'}, {"momentum", 1, NULL, 'm'}, {"seed", 1, NULL, 's'},
-		{"timeout", 1, NULL, 't'}, {"json", 1, NULL, 'j'}, {"help", 0, NULL, 'h'},
-		{"version", 0, NULL, 'V'}, {0}};
+		{"timeout", 1, NULL, 't'}, {"again", 1, NULL, 'a'}, {"json", 1, NULL, 'j'},
+		{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'V'}, {0}};
 	int c;
 
 	t->opt = (struct options){.data = "tests/data/digits.csv.gz",
@@ -188,10 +194,57 @@ static void share(const struct training *t, unsigned rank, unsigned first, unsig
 		mlp_backward(&t->net, &t->sample[t->order[first + i]], grad);
 }
 
+/* Some ranks may have got the sum that the others have missed, as bits: those get it from the first
+ * that has it, added to zeros. 1: this rank has; 0: it need not; else an error. */
+static int catch_up(struct training *t, float grad[MLP_GRAD])
+{
+	uint64_t step[CCL_MAX_RANKS], most = 0;
+	unsigned from = 0;
+	int rc = rank_gather(&t->rank, t->steps, step);
+
+	for (unsigned r = 0; r < t->n_ranks && !rc; r++)
+		if (step[r] > most) {
+			most = step[r];
+			from = r;
+		}
+	for (unsigned r = 0; r < t->n_ranks && !rc; r++)
+		if (step[r] < most) {
+			if ((unsigned)t->rank.number == from)
+				memcpy(grad, t->last, sizeof(t->last));
+			else
+				memset(grad, 0, sizeof(t->last));
+			rc = rank_allreduce(&t->rank, grad, grad, MLP_GRAD, REDUCE_INT32);
+			break;
+		}
+	return rc ? rc : t->steps < most;
+}
+
+/* After a failure: 1: the sum has come from a rank that had it; 0: it is to be done again. */
+static int go_on(struct training *t, int rc, float grad[MLP_GRAD])
+{
+	while (rc < 0 && rc != -EINTR && t->opt.again-- > 0) {
+		if (rank_rejoin(&t->rank, REJOIN_MS))
+			return rc;
+		t->rejoined++;
+		rc = catch_up(t, grad);
+	}
+	return rc;
+}
+
 static int sum_in_network(struct training *t, unsigned first, unsigned n, float grad[MLP_GRAD])
 {
-	share(t, (unsigned)t->rank.number, first, n, grad);
-	return rank_allreduce(&t->rank, grad, grad, MLP_GRAD, REDUCE_FP32);
+	bool again;
+	int rc;
+
+	do {
+		share(t, (unsigned)t->rank.number, first, n, grad);
+		rc = rank_allreduce(&t->rank, grad, grad, MLP_GRAD, REDUCE_FP32);
+		again = rc && (rc = go_on(t, rc, grad)) == 0;
+	} while (again);
+	if (rc < 0)
+		return rc;
+	memcpy(t->last, grad, sizeof(t->last));
+	return 0;
 }
 
 /* A switch adds its children in ascending order of their lowest rank, starting from the first; a
@@ -208,7 +261,7 @@ static void sum_below(const struct training *t, const struct ccl_switch *sw, uns
 		if (child->host)
 			share(t, child->index, first, n, to);
 		else
-			sum_below(t, &t->rank.group->sw[child->index], first, n, to);
+			sum_below(t, &ccl_comm_group(t->rank.comm)->sw[child->index], first, n, to);
 		for (unsigned i = 0; c && i < MLP_GRAD; i++)
 			grad[i] += part[i];
 	}
@@ -216,7 +269,21 @@ static void sum_below(const struct training *t, const struct ccl_switch *sw, uns
 
 static int sum_alone(struct training *t, unsigned first, unsigned n, float grad[MLP_GRAD])
 {
-	sum_below(t, &t->rank.group->sw[t->rank.group->root], first, n, grad);
+	const struct ccl_group *g = ccl_comm_group(t->rank.comm);
+
+	float part[MLP_GRAD];
+
+	if (g->n_switches) {
+		sum_below(t, &g->sw[g->root], first, n, grad);
+		return 0;
+	}
+	/* A ring of the hosts, which adds in another order. */
+	share(t, 0, first, n, grad);
+	for (unsigned r = 1; r < t->n_ranks; r++) {
+		share(t, r, first, n, part);
+		for (unsigned i = 0; i < MLP_GRAD; i++)
+			grad[i] += part[i];
+	}
 	return 0;
 }
 
@@ -312,13 +379,14 @@ static int compare_alone(struct training *t)
 static int write_json(const struct training *t, bool verified)
 {
 	return rank_write_json(&t->rank, t->opt.json,
-		json_pack("{s:{s:i, s:f, s:f, s:O, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:f}}",
+		json_pack("{s:{s:i, s:f, s:f, s:O, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:f, "
+			  "s:i}}",
 			"training", "epochs", (int)t->opt.epochs, "accuracy", t->accuracy,
 			"max_weight_diff", (double)t->max_diff, "history", t->history, "ranks",
 			(int)t->n_ranks, "parameters", MLP_PARAMS, "steps", (int)t->steps,
 			"train_samples", (int)t->n_train, "test_samples", (int)t->n_test,
 			"reproducible", t->rank.group->reproducible, "ranks_agree", t->same,
-			"verified", verified, "seconds", t->seconds));
+			"verified", verified, "seconds", t->seconds, "rejoined", (int)t->rejoined));
 }
 
 /* Everybody learns rank 0's verdict. */

@@ -43,7 +43,7 @@ void perf_print_header(const struct perf *p)
 	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
 		sysconf(_SC_NPROCESSORS_ONLN));
 	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s), %s %s\n",
-		p->rank.group->mode, p->n_ranks, info.device,
+		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device,
 		wire_ip_format(&info.local_ip, local, sizeof(local)),
 		info.kind == CCL_RING ? "next rank" : "switch",
 		wire_ip_format(&info.remote_ip, peer, sizeof(peer)));
@@ -113,8 +113,8 @@ static json_t *json_row(const struct perf *p, const struct perf_case *c, uint64_
 	json_object_update_new(
 		row, json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:i, s:I, s:o}",
 			     "collective", ccl_collective_name(c->collective), "mode",
-			     p->rank.group->mode, "kind", ccl_kind_name(info.kind), "bytes",
-			     (json_int_t)bytes, "count", (json_int_t)count, "type",
+			     ccl_comm_group(p->rank.comm)->mode, "kind", ccl_kind_name(info.kind),
+			     "bytes", (json_int_t)bytes, "count", (json_int_t)count, "type",
 			     perf_type_name(c->dtype), "dtype", reduce_dtype_name(c->dtype),
 			     "redop", op_name(c), "op", op_name(c), "root",
 			     perf_is_rooted(c->collective) ? (int)c->root : -1, "wrong",
@@ -162,9 +162,10 @@ int perf_write_json(const struct perf *p, double avg_busbw_gbps)
 	ccl_query(p->rank.comm, &info);
 	doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:i, s:s, s:i, s:i, s:i, s:b}", "tool",
 		"incline-perf", "version", INCLINE_VERSION, "host", host, "mode",
-		p->rank.group->mode, "kind", ccl_kind_name(info.kind), "fallback", info.fallback,
-		"selection", info.selection, "ranks", (int)p->n_ranks, "device", info.device, "mtu",
-		(int)info.mtu, "M", (int)info.m, "W", (int)info.w, "registered", !p->opt.staged);
+		ccl_comm_group(p->rank.comm)->mode, "kind", ccl_kind_name(info.kind), "fallback",
+		info.fallback, "selection", info.selection, "ranks", (int)p->n_ranks, "device",
+		info.device, "mtu", (int)info.mtu, "M", (int)info.m, "W", (int)info.w, "registered",
+		!p->opt.staged);
 	if (p->rank.group->lease[0])
 		json_object_update_new(doc,
 			json_pack("{s:I, s:I}", "lease_granted", (json_int_t)info.lease_granted,

@@ -73,11 +73,31 @@ int rank_join(struct rank *r)
 	return 0;
 }
 
+int rank_rejoin(struct rank *r, unsigned patience_ms)
+{
+	const uint64_t until = rank_clock_ns() + (uint64_t)patience_ms * 1000000;
+	const struct timespec pause = {.tv_nsec = 100000000};
+	char err[CCL_ERR_LEN];
+	int rc;
+
+	fprintf(stderr, "%s: %s; joining again\n", r->program, ccl_error(r->comm));
+	ccl_comm_destroy(r->comm);
+	r->comm = NULL;
+	do {
+		rc = ccl_comm_create(r->group, (unsigned)r->number, &r->comm, err);
+		if (rc)
+			nanosleep(&pause, NULL);
+	} while (rc && !interrupted && rank_clock_ns() < until);
+	if (rc)
+		fprintf(stderr, "%s: %s\n", r->program, err);
+	return rc ? -1 : 0;
+}
+
 int rank_leave(struct rank *r, int status)
 {
 	int rc;
 
-	if (status)
+	if (status && r->comm)
 		ccl_abort(r->comm, rank_interrupted() ? "interrupted" : "gave up");
 	rc = ccl_comm_destroy(r->comm);
 	if (rc && !status) {
@@ -122,7 +142,7 @@ int rank_barrier(struct rank *r)
 
 int rank_failed(const struct rank *r, int error)
 {
-	const char *why = ccl_error(r->comm);
+	const char *why = r->comm ? ccl_error(r->comm) : "it could not join again";
 
 	fprintf(stderr, "%s: %s\n", r->program,
 		error == -EINTR ? "interrupted"

@@ -25,6 +25,9 @@ void rank_init(struct rank *rank, const char *program);
 /* Joins the group. 0, or an exit status after a message on stderr. */
 int rank_join(struct rank *rank);
 
+/* After a failure: leaves, and joins anew, for patience_ms at most. 0 or -1 after a message. */
+int rank_rejoin(struct rank *rank, unsigned patience_ms);
+
 /* Leaves it. status 0: after everybody has come to this point; else at once. Returns the exit
  * status, with a message if leaving failed. */
 int rank_leave(struct rank *rank, int status);

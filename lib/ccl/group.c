@@ -418,6 +418,8 @@ static int read_switches(struct reader *r, const json_t *doc, struct ccl_group *
 	const size_t n = json_array_size(list);
 	int rc = 0;
 
+	if (!list && g->manager[0])
+		return 0;
 	if (!json_is_array(list) || n < 1 || n > 2 * CCL_MAX_RANKS)
 		return bad(r, "switches", "must be an array of at least one switch");
 	g->sw = calloc(n, sizeof(*g->sw));
@@ -443,6 +445,28 @@ static int read_switches(struct reader *r, const json_t *doc, struct ccl_group *
 	}
 	r->at[0] = '\0';
 	return rc;
+}
+
+/* Only a group without switches needs one. */
+static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	const char *env = getenv("INCLINE_MANAGER");
+	int rc = get_str(r, doc, "manager", env ? env : "", g->manager, sizeof(g->manager));
+
+	if (rc)
+		return rc;
+	g->mode_given = json_object_get(doc, "mode") != NULL;
+	g->m_given = json_object_get(doc, "M") != NULL;
+	if (json_object_get(doc, "switches"))
+		g->manager[0] = '\0';
+	if (!g->manager[0])
+		return 0;
+	if (g->mode_id == CCL_MODE_NETREDUCE || g->mode_id == CCL_MODE_RING)
+		return bad(r, "mode", "%s has no tree for a manager to find: name the switches",
+			g->mode);
+	if (g->lease[0])
+		return bad(r, "lease", "a manager places groups that have their own memory");
+	return 0;
 }
 
 static int by_min_rank(const void *a, const void *b)
@@ -475,6 +499,10 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 
 	if (!rank_seen)
 		return -ENOMEM;
+	if (!g->n_switches) { /* a manager finds the tree */
+		free(rank_seen);
+		return 0;
+	}
 	for (unsigned i = 0; i < g->n_switches && !rc; i++) {
 		for (unsigned c = 0; c < g->sw[i].n_children && !rc; c++) {
 			const struct ccl_child *child = &g->sw[i].child[c];
@@ -505,7 +533,7 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 {
 	static const char *const known[] = {"name", "mode", "bootstrap", "device", "gid_index",
 		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "verb",
-		"lease", "lease_ms", "ranks", "switches", NULL};
+		"lease", "lease_ms", "ranks", "switches", "manager", NULL};
 	struct reader r = {.err = err};
 	struct ccl_group *g = calloc(1, sizeof(*g));
 	int rc;
@@ -517,8 +545,8 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 	if ((rc = check_keys(&r, doc, known)) || (rc = read_scalars(&r, doc, g)) ||
 		(rc = read_choices(&r, doc, g)) || (rc = read_flags(&r, doc, g)) ||
 		(rc = read_verb(&r, doc, g)) || (rc = read_lease(&r, doc, g)) ||
-		(rc = read_ranks(&r, doc, g)) || (rc = read_switches(&r, doc, g)) ||
-		(rc = check_tree(&r, g))) {
+		(rc = read_ranks(&r, doc, g)) || (rc = read_manager(&r, doc, g)) ||
+		(rc = read_switches(&r, doc, g)) || (rc = check_tree(&r, g))) {
 		ccl_group_free(g);
 		return rc;
 	}
@@ -527,48 +555,24 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 	return 0;
 }
 
-int ccl_group_load(const char *path, struct ccl_group **group, char err[CCL_ERR_LEN])
+int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, unsigned w,
+	const json_t *switches, char err[CCL_ERR_LEN])
 {
-	FILE *f = fopen(path, "re");
-	char why[CCL_ERR_LEN];
-	json_error_t je;
-	json_t *doc;
-	int rc;
+	struct reader r = {.err = err};
+	json_t *doc = json_pack("{s:O}", "switches", switches);
+	int rc = doc ? 0 : -ENOMEM;
 
-	if (!f) {
-		rc = -errno;
-		snprintf(err, CCL_ERR_LEN, "%s: %s", path, strerror(-rc));
-		return rc;
-	}
-	doc = json_loadf(f, 0, &je);
-	fclose(f);
-	if (!doc) {
-		snprintf(err, CCL_ERR_LEN, "%s:%d:%d: %s", path, je.line, je.column, je.text);
-		return -EINVAL;
-	}
-	rc = ccl_group_parse(doc, group, why);
-	json_decref(doc);
+	snprintf(own->mode, sizeof(own->mode), "%s", mode);
+	own->mode_id = mode_of(mode);
+	own->m = m;
+	/* The least window is two packets. */
+	own->w = m * w < 2 ? 2 : w;
+	if (!rc)
+		rc = read_switches(&r, doc, own);
+	if (!rc)
+		rc = check_tree(&r, own);
 	if (rc)
-		snprintf(err, CCL_ERR_LEN, "%.200s: %.300s", path, why);
+		ccl_group_drop_tree(own);
+	json_decref(doc);
 	return rc;
-}
-
-int ccl_group_set_timeout(struct ccl_group *g, uint64_t timeout_ns)
-{
-	if (timeout_ns < 1000000 || timeout_ns > 3600000000000)
-		return -EINVAL;
-	g->timeout_ns = timeout_ns;
-	return 0;
-}
-
-void ccl_group_free(struct ccl_group *g)
-{
-	if (!g)
-		return;
-	for (unsigned i = 0; i < g->n_switches; i++)
-		free(g->sw[i].child);
-	free(g->sw);
-	free(g->rank_ip);
-	json_decref(g->flags);
-	free(g);
 }

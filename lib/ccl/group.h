@@ -51,9 +51,11 @@ struct ccl_group {
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
 	unsigned lease_ms;
 	char bootstrap[CCL_PATH_LEN + 8];
-	char device[64]; /* "": any that has the rank's address */
-	int gid_index;   /* -1: found by address */
-	unsigned mtu;    /* 0: the smallest of all ranks' ports */
+	char manager[CCL_PATH_LEN + 8]; /* who finds the tree; "": the file names it */
+	bool mode_given, m_given;       /* in the file: the manager may not choose another */
+	char device[64];                /* "": any that has the rank's address */
+	int gid_index;                  /* -1: found by address */
+	unsigned mtu;                   /* 0: the smallest of all ranks' ports */
 	unsigned m, w;
 	uint64_t timeout_ns;
 	json_t *flags; /* object of booleans, as given */
@@ -64,9 +66,11 @@ struct ccl_group {
 	unsigned n_switches;
 	struct ccl_switch *sw;
 	unsigned root;
-	/* Not in the file: the secret by which the switches know this job (owner.hold), "": none
-	 * yet. How control sockets are reached, ctl_sockets; a group's slots on the switches, 0:
-	 * what its window needs. For simulations. */
+	/* Not in the file: of the run of a managed job, 0: it is none. The secret by which the
+	 * switches know this job (owner.hold), "": none yet. How control sockets are reached,
+	 * ctl_sockets; a group's slots on the switches, 0: what its window needs. For simulations.
+	 */
+	uint64_t epoch;
 	char owner[CCL_OWNER_LEN];
 	const struct ctl_io *io;
 	unsigned slots;
@@ -74,6 +78,16 @@ struct ccl_group {
 
 /* As ccl_group_load, from a parsed document. */
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN]);
+
+/* A manager's plan for a copy of a group without switches, whose tree is then its own:
+ * ccl_group_drop_tree. Or none: a ring of the hosts. -EINVAL with a reason in err. */
+int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, unsigned w,
+	const json_t *switches, char err[CCL_ERR_LEN]);
+void ccl_group_take_ring(struct ccl_group *own);
+void ccl_group_drop_tree(struct ccl_group *own);
+
+/* The group as a communicator has it: with the tree that a manager has found. */
+const struct ccl_group *ccl_comm_group(const struct ccl_comm *comm);
 
 /* "auto", "single", "mixed" */
 const char *ccl_wish_name(enum ccl_wish wish);

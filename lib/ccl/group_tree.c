@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is where in the tree of a group that was read. */
+/* A group that was read: from a file, who is where in its tree, its end. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/ccl/group.h"
 
@@ -39,4 +42,63 @@ json_t *ccl_group_ranks_below(const struct ccl_group *g, const struct ccl_child 
 			json_array_append_new(list, json_integer((json_int_t)r));
 	free(has);
 	return list;
+}
+
+void ccl_group_take_ring(struct ccl_group *own)
+{
+	snprintf(own->mode, sizeof(own->mode), "ring");
+	own->mode_id = CCL_MODE_RING;
+}
+
+void ccl_group_drop_tree(struct ccl_group *own)
+{
+	for (unsigned i = 0; i < own->n_switches; i++)
+		free(own->sw[i].child);
+	free(own->sw);
+	own->sw = NULL;
+	own->n_switches = 0;
+}
+
+int ccl_group_load(const char *path, struct ccl_group **group, char err[CCL_ERR_LEN])
+{
+	FILE *f = fopen(path, "re");
+	char why[CCL_ERR_LEN];
+	json_error_t je;
+	json_t *doc;
+	int rc;
+
+	if (!f) {
+		rc = -errno;
+		snprintf(err, CCL_ERR_LEN, "%s: %s", path, strerror(-rc));
+		return rc;
+	}
+	doc = json_loadf(f, 0, &je);
+	fclose(f);
+	if (!doc) {
+		snprintf(err, CCL_ERR_LEN, "%s:%d:%d: %s", path, je.line, je.column, je.text);
+		return -EINVAL;
+	}
+	rc = ccl_group_parse(doc, group, why);
+	json_decref(doc);
+	if (rc)
+		snprintf(err, CCL_ERR_LEN, "%.200s: %.300s", path, why);
+	return rc;
+}
+
+int ccl_group_set_timeout(struct ccl_group *g, uint64_t timeout_ns)
+{
+	if (timeout_ns < 1000000 || timeout_ns > 3600000000000)
+		return -EINVAL;
+	g->timeout_ns = timeout_ns;
+	return 0;
+}
+
+void ccl_group_free(struct ccl_group *g)
+{
+	if (!g)
+		return;
+	ccl_group_drop_tree(g);
+	free(g->rank_ip);
+	json_decref(g->flags);
+	free(g);
 }

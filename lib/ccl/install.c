@@ -154,6 +154,9 @@ static json_t *create_params(const struct ccl_install *in, unsigned i, const str
 
 	json_object_set_new(
 		params, "activate_ms", json_integer((json_int_t)ccl_talk_activate_ms(g, in->n)));
+	if (g->epoch)
+		json_object_update_new(params,
+			json_pack("{s:s, s:o}", "job", g->name, "epoch", ctl_u64(g->epoch)));
 	if (g->slots)
 		json_object_set_new(params, "slots", json_integer((json_int_t)g->slots));
 	if (g->write)

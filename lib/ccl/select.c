@@ -65,8 +65,9 @@ static void say_ring(const struct ccl_group *g, struct ccl_choice *c)
 {
 	if (g->mode_id == CCL_MODE_RING) {
 		*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives};
-		snprintf(c->why, sizeof(c->why),
-			"a ring of the hosts, without the switches: the group file asks for it");
+		snprintf(c->why, sizeof(c->why), "a ring of the hosts, without the switches: %s",
+			g->manager[0] ? "the manager has no tree for it"
+				      : "the group file asks for it");
 		return;
 	}
 	*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives & BASIC};

@@ -31,6 +31,25 @@ static void prefix(unsigned rank, char err[CCL_ERR_LEN])
 
 /* ---- own part ---- */
 
+/* Who finds the tree decides mode and window with it. */
+static int ask_manager(struct ccl_setup *s, struct ccl_conn *conn, char *err)
+{
+	const int mtu = ccl_port_mtu(conn->context, conn->port);
+	int rc;
+
+	if (!s->own.manager[0])
+		return 0;
+	if (mtu < 0) {
+		snprintf(err, CCL_ERR_LEN, "the device's port has no MTU");
+		return mtu;
+	}
+	rc = ccl_managed_join(&s->own, s->rank, (unsigned)mtu, &s->managed, s->placed, err);
+	conn->m = s->own.m;
+	conn->w = s->own.w;
+	conn->mode = s->own.mode_id;
+	return rc;
+}
+
 static int open_own(struct ccl_setup *s, char *err)
 {
 	const struct ccl_group *g = s->group;
@@ -44,7 +63,9 @@ static int open_own(struct ccl_setup *s, char *err)
 		&conn.port, &conn.gid_index, err);
 
 	if (rc == 0) {
-		rc = ccl_comm_new(&conn, &s->comm, err);
+		rc = ask_manager(s, &conn, err);
+		if (rc == 0)
+			rc = ccl_comm_new(&conn, &s->comm, err);
 		if (rc)
 			ibv_close_device(conn.context);
 	}
@@ -159,7 +180,10 @@ static void setup_free(struct ccl_setup *s)
 	if (!s)
 		return;
 	ccl_boot_close(s->boot);
+	ccl_managed_leave(s->managed, false);
 	ccl_install_fini(&s->in);
+	if (s->own.manager[0])
+		ccl_group_drop_tree(&s->own);
 	json_decref(s->own.flags);
 	free(s->ranks);
 	free(s->ring_at);
@@ -190,6 +214,8 @@ static int set_up(struct ccl_setup *s, char *err)
 		if (rc == 0 && s->group->lease[0])
 			rc = ccl_lease_open(s->comm, s->group, s->boot, err);
 	}
+	if (rc == 0 && s->managed)
+		rc = ccl_managed_ready(s->managed, err);
 	json_decref(mine);
 	json_decref(own);
 	if (rc) {
@@ -255,6 +281,11 @@ int ccl_comm_create(
 	return 0;
 }
 
+const struct ccl_group *ccl_comm_group(const struct ccl_comm *comm)
+{
+	return comm->setup->group;
+}
+
 /* Rank 0: the switches are to know that it lives. */
 static void renew(struct ccl_setup *s)
 {
@@ -270,8 +301,10 @@ static void renew(struct ccl_setup *s)
 
 int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
 {
+	const int rc = s->managed ? ccl_managed_watch(s->managed, why) : 0;
+
 	renew(s);
-	return ccl_boot_watch(s->boot, why);
+	return rc ? rc : ccl_boot_watch(s->boot, why);
 }
 
 void ccl_setup_tell(struct ccl_setup *s, const char *why)
@@ -314,6 +347,10 @@ int ccl_comm_destroy(struct ccl_comm *c)
 	ccl_comm_free(c);
 	if (s)
 		rc2 = take_away(s, rc == 0, err);
+	if (s && rc == 0) {
+		ccl_managed_leave(s->managed, true);
+		s->managed = NULL;
+	}
 	setup_free(s);
 	return rc ? rc : rc2;
 }

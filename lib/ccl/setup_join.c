@@ -71,7 +71,8 @@ int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
 	}
-	snprintf(c->selection, sizeof(c->selection), "%s", why);
+	snprintf(c->selection, sizeof(c->selection), "%.200s%s%.250s", why,
+		s->managed ? "; manager: " : "", s->placed);
 	if (c->rank)
 		snprintf(s->own.owner, sizeof(s->own.owner), "%s", owner);
 	c->stall_rnr = s->own.stall_rnr = stall_rnr;

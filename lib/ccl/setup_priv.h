@@ -7,6 +7,7 @@
 #include "lib/ccl/boot.h"
 #include "lib/ccl/comm.h"
 #include "lib/ccl/install.h"
+#include "lib/ccl/managed.h"
 #include "lib/ccl/ring.h"
 #include "lib/ccl/ring_install.h"
 #include "lib/ccl/select.h"
@@ -18,6 +19,8 @@ struct ccl_setup {
 	unsigned rank;
 	struct ccl_boot *boot;
 	struct ccl_comm *comm;              /* until it is the caller's */
+	struct ccl_managed *managed;        /* NULL: the file names the tree */
+	char placed[CCL_ERR_LEN];           /* what the manager says of it */
 	bool fallback;                      /* the switches know nothing of it */
 	struct ccl_install in;              /* rank 0 */
 	struct ccl_ring_installed *ring_at; /* rank 0, NetReduce: one per switch */

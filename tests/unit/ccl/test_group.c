@@ -199,6 +199,58 @@ static void depth(void **state)
 	(void)state;
 }
 
+/* Without switches: for a manager, whose plan is a tree as the file would have it. */
+static void managed(void **state)
+{
+	static const char text[] = "{'name':'m','bootstrap':'unix:/b','manager':'/m','flags':{"
+				   "'reproducible':true},'ranks':[{'ip':'10.0.0.1'},"
+				   "{'ip':'10.0.0.2'},{'ip':'10.0.0.3'},{'ip':'fd00::4'}]}";
+	json_t *doc = document(TREE, NULL, NULL), *plan = json_object_get(doc, "switches"), *file;
+	struct ccl_group *g, own;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	unsetenv("INCLINE_MANAGER");
+	file = document(text, NULL, NULL);
+	assert_int_equal(ccl_group_parse(file, &g, err), 0);
+	assert_string_equal(g->manager, "/m");
+	assert_int_equal(g->n_switches, 0);
+	assert_false(g->mode_given || g->m_given);
+	own = *g;
+	assert_int_equal(ccl_group_take_plan(&own, "III", 4, 7, plan, err), 0);
+	assert_int_equal(own.mode_id, CCL_MODE_3);
+	assert_int_equal(own.w, 7);
+	assert_int_equal(ccl_group_first_hop(&own, 3), 2);
+	ccl_group_drop_tree(&own);
+	/* A plan that lacks a rank: refused, nothing is kept. */
+	json_array_remove(plan, 2);
+	assert_int_equal(ccl_group_take_plan(&own, "II", 4, 7, plan, err), -EINVAL);
+	assert_int_equal(own.n_switches, 0);
+	assert_int_equal(g->n_switches, 0);
+	ccl_group_free(g);
+	json_decref(file);
+	json_decref(doc);
+	/* The environment says who, or nobody does; switches that are named need nobody. */
+	file = document(text, "'manager':'/m',", "");
+	assert_int_equal(ccl_group_parse(file, &g, err), -EINVAL);
+	assert_non_null(strstr(err, "switches: must be an array"));
+	setenv("INCLINE_MANAGER", "tcp:10.9.9.9:1", 1);
+	assert_int_equal(ccl_group_parse(file, &g, err), 0);
+	assert_string_equal(g->manager, "tcp:10.9.9.9:1");
+	ccl_group_free(g);
+	json_decref(file);
+	file = document(STAR, NULL, NULL);
+	assert_int_equal(ccl_group_parse(file, &g, err), 0);
+	assert_string_equal(g->manager, "");
+	ccl_group_free(g);
+	json_decref(file);
+	file = document(text, "'manager':'/m'", "'mode':'netreduce'");
+	assert_int_equal(ccl_group_parse(file, &g, err), -EINVAL);
+	assert_non_null(strstr(err, "mode: netreduce has no tree for a manager"));
+	json_decref(file);
+	unsetenv("INCLINE_MANAGER");
+}
+
 static void file(void **state)
 {
 	char path[] = "/tmp/ccl-group-XXXXXX";
@@ -225,6 +277,7 @@ int main(void)
 		cmocka_unit_test(tree),
 		cmocka_unit_test(errors_name_the_field),
 		cmocka_unit_test(depth),
+		cmocka_unit_test(managed),
 		cmocka_unit_test(file),
 	};
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A group whose tree a manager finds (docs/manager.md): each rank asks it on a connection of its
+ * own, which is its sign of life as well. All calls block, for a bounded time. */
+#ifndef CCL_MANAGED_H
+#define CCL_MANAGED_H
+
+#include "lib/ccl/group.h"
+
+struct ccl_managed;
+
+/* Joins the job and waits until it is placed, for the group's timeout at most; mtu: of the rank's
+ * port. The group gets tree, mode, M, W and epoch, or, if the network is not for it and it may do
+ * without, mode "ring"; why: the manager's sentence. -errno with a reason in err. */
+int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct ccl_managed **out,
+	char why[CCL_ERR_LEN], char err[CCL_ERR_LEN]);
+
+/* The rank is connected. */
+int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN]);
+
+/* Is the job over? -ECONNABORTED, and why; 0: not as far as is known. A manager that has gone is
+ * looked for again, and is no failure. */
+int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN]);
+
+/* done: the rank has finished, else its connection just ends. m may be NULL. */
+void ccl_managed_leave(struct ccl_managed *m, bool done);
+
+#endif
