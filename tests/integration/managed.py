@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs whose trees a manager finds, on a Clos of real processes: whatever is killed, they go on or say why, and nothing
+is left on the switches. Run by meson test, or by hand: tests/integration/managed.py [Managed[.TEST]...]."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, 'tools'))
+from incline_clos import Clos, ClosLab, Jobs, PATIENCE  # noqa: E402
+from incline_lab import build_dir  # noqa: E402
+
+
+class Managed(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.mkdtemp(prefix='incline-')
+        self.addCleanup(shutil.rmtree, directory, True)
+        self.lab, self.clos = ClosLab(directory), Clos()
+        self.state = self.lab.make_clos(self.clos)
+        self.addCleanup(lambda: [p.wait() for p in self.lab.processes])
+        self.addCleanup(self.lab.kill, self.state)
+        self.jobs = Jobs(self.lab, self.clos, self.state, 150)
+        self.addCleanup(self.jobs.kill)
+
+    def kill(self, name):
+        rows = self.state['switches'] + self.state['keepers']
+        self.lab.signal(next(r for r in rows if r['name'] == name), signal.SIGKILL)
+
+    def begin(self, name):
+        self.jobs.start(name)
+        self.jobs.wait('training', lambda: 'epoch   2' in self.jobs.said(name))
+
+    def ends_exact(self, name):
+        self.jobs.wait('the end', lambda: all(p.poll() == 0 for p in self.jobs.procs[name]))
+        self.assertIn('\nverified', self.jobs.said(name))
+        self.assertTrue(self.jobs.nothing_left())
+
+    def test_a_spine_is_killed(self):
+        for row in self.jobs.run(lambda line: None):
+            self.assertTrue(row['exact'], row)
+            self.assertEqual(row['replaced'], row['hit'], row)
+            self.assertEqual(row['noticed'], row['hit'], row)
+        self.assertTrue(self.jobs.nothing_left())
+
+    def loses(self, name, rank):
+        """One of the ranks: the other hears why and joins again, and meanwhile nothing is left."""
+        self.begin(name)
+        self.jobs.procs[name][rank].send_signal(signal.SIGKILL)
+        self.jobs.procs[name][rank].wait()
+        deadline = time.monotonic() + PATIENCE
+        while 'joining again' not in self.jobs.said(name, 1 - rank):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        self.assertTrue(self.jobs.nothing_left())
+        self.jobs.kill()
+
+    def test_rank_0_is_killed(self):
+        self.loses('job0', 0)
+
+    def test_another_rank_is_killed(self):
+        self.loses('job0', 1)
+
+    def test_the_manager_is_killed(self):
+        self.begin('job0')
+        self.kill('manager')
+        self.lab.start_manager(self.clos, self.state)
+        self.ends_exact('job0')
+        self.begin('job1')
+        self.ends_exact('job1')
+
+    def test_no_spine(self):
+        for spine in self.clos.spines:
+            self.kill(spine)
+        hosts = [self.clos.hosts_of(leaf)[0] for leaf in self.clos.leaves]
+        group = self.lab.group('alone', hosts, fallback=False)
+        deadline = time.monotonic() + PATIENCE
+        while any(n['state'] == 'up' for n in self.lab.ctl('manager.sock', 'topology')['nodes']
+                  if n['name'].startswith('spine')):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        procs = [self.lab.popen(h['name'], [os.path.join(build_dir(), 'apps/incline-perf'), '--show-selection',
+                                            '--group', self.lab.path(group), '--rank', str(r)], group,
+                                stderr=subprocess.PIPE, text=True) for r, h in enumerate(hosts)]
+        self.jobs.procs['alone'] = procs
+        for p in procs:
+            err = p.communicate(timeout=PATIENCE)[1]
+            self.assertEqual(p.returncode, 1)
+            self.assertIn('no switch reaches all ranks', err)
+        self.assertIn('no switch reaches all ranks', self.jobs.explain('alone'))
+
+
+if __name__ == '__main__':
+    unittest.main()
