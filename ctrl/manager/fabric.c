@@ -235,13 +235,14 @@ void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up)
 /* Index of the link at a port of a switch, and its other end. */
 static int link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l)
 {
-	for (unsigned i = 0; i < mgr_graph_link_bound(m->g); i++) {
-		if (mgr_graph_link(m->g, i, l))
+	const struct mgr_edge *edge;
+	const unsigned n = mgr_graph_edges(m->g, node, &edge);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (mgr_graph_link(m->g, edge[i].link, l))
 			continue;
-		for (unsigned end = 0; end < 2; end++)
-			if (l->node[end] == node &&
-				!strcmp(mgr_graph_port(m->g, l->port[end])->name, port))
-				return (int)i;
+		if (!strcmp(mgr_graph_port(m->g, l->port[l->node[1] == node])->name, port))
+			return (int)edge[i].link;
 	}
 	return -ENOENT;
 }

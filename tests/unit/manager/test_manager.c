@@ -2,6 +2,7 @@
 /* The manager's own code, the switches' agents' own code, on virtual time: jobs without a tree get
  * one, and whatever dies leaves nothing behind. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/ctl/rpc.h"
@@ -236,6 +237,70 @@ static void test_no_tree(void **state)
 	assert_non_null(strstr(explain("job0"), "by the hosts' ring"));
 }
 
+/* Switches and ranks that talk nonsense: a clear error, or nothing, and all goes on. */
+static void test_nonsense(void **state)
+{
+	static const char *const answers[] = {"", "x", "[]", "{}", "{\"id\":\"hello\"}",
+		"{\"id\":\"hello\",\"result\":[]}",
+		"{\"id\":\"hello\",\"result\":{\"boot\":\"zz\"}}",
+		"{\"id\":\"hello\",\"result\":{\"boot\":\"1\",\"max_groups\":-1}}",
+		"{\"id\":\"epochs\",\"result\":{\"jobs\":[1,{},{\"job\":\"job0\",\"groups\":9},"
+		"{\"job\":7,\"epoch\":{},\"groups\":9}]}}",
+		"{\"method\":\"event\"}", "{\"method\":\"event\",\"params\":{\"kind\":9}}",
+		"{\"method\":\"event\",\"params\":{\"kind\":\"port_down\",\"port\":\"none\"}}",
+		"{\"method\":\"event\",\"params\":{\"kind\":\"group_failed\",\"job\":\"x\","
+		"\"epoch\":1}}",
+		"{\"id\":\"18446744073709551616:9\",\"result\":{}}",
+		"{\"id\":\":1\",\"result\":{}}", "{\"id\":\"1000:0\",\"error\":7}"};
+	static const struct {
+		const char *line, *says;
+	} bad[] = {
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j\","
+		 "\"ranks\":2,\"rank\":0,\"who\":1,\"ip\":\"10.9.9.9\",\"mtu\":1024}}",
+			"10.9.9.9 is no host's of this fabric"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j\","
+		 "\"ranks\":2,\"rank\":2,\"who\":1,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
+			"makes no sense"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j\","
+		 "\"ranks\":2049,\"rank\":0,\"who\":1,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
+			"2049 is not in 1..2048"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.ready\",\"params\":{\"job\":"
+		 "\"job1\","
+		 "\"epoch\":1000,\"rank\":0}}",
+			"is another job's"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.leave\",\"params\":{\"job\":"
+		 "\"job0\","
+		 "\"epoch\":1000,\"rank\":9}}",
+			"9 has not joined"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.explain\",\"params\":{\"job\":"
+		 "\"x\"}}",
+			"no job is named"},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.create\"}", "is not known"},
+		{"nonsense", "byte"},
+	};
+	struct manager_peer stranger = {.restricted = true};
+	char *answer;
+
+	(void)state;
+	start_all();
+	for (unsigned i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		manager_heard(w.m, i % SWITCHES, answers[i], strlen(answers[i]), w.now);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		answer = manager_line(w.m, &stranger, bad[i].line, strlen(bad[i].line), w.now);
+		if (!strstr(answer, bad[i].says))
+			fail_msg("%s: %s lacks \"%s\"", bad[i].line, answer, bad[i].says);
+		free(answer);
+	}
+	static const char list[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.list\"}";
+	answer = manager_line(w.m, &stranger, list, strlen(list), w.now);
+	assert_non_null(strstr(answer, "not allowed over TCP"));
+	free(answer);
+	manager_gone(w.m, &stranger);
+	world_pass(&w, 3000);
+	for (unsigned j = 0; j < JOBS; j++)
+		assert_true(world_active(&w, j));
+}
+
 /* ---- anything, at any time ---- */
 
 static uint64_t roll(uint64_t n)
@@ -321,6 +386,7 @@ int main(void)
 		T(test_manager_dies),
 		T(test_cut_off),
 		T(test_no_tree),
+		T(test_nonsense),
 		T(test_matrix),
 	};
 
