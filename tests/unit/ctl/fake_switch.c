@@ -168,7 +168,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 		.mtu = 4200,
 		.link = i == 0 && !(sw && sw->unplugged),
 		.rx_packets = 10 + i,
-		.rx_bytes = 1ULL << (50 + 10 * i)};
+		.rx_bytes = 1ULL << (50 + 10 * (i & 1))};
 	if (sw && sw->n_ports)
 		port->link = !(sw->cut >> i & 1);
 	snprintf(port->name, sizeof(port->name), "p%u", i);
