@@ -119,13 +119,16 @@ enum { SW_RING_SLOT0 = INC_GROUP_SLOTS - NR_MAX_RINGS };
 void sw_rings_destroy(struct sw *sw);
 void sw_rings_tick(struct sw *sw, uint64_t now);
 
-/* mcast/sw_membership.c: after the workers; at the end; at every tick. The book: NULL if no port
- * learns. */
+/* mcast/sw_membership.c: after the workers; at the end; at every tick, true: members have
+ * changed. The book: NULL if no port learns. */
 int sw_membership_create(struct sw *sw, char err[SW_ERR_LEN]);
 void sw_membership_destroy(struct sw *sw);
-void sw_membership_tick(struct sw *sw, uint64_t now);
+bool sw_membership_tick(struct sw *sw, uint64_t now);
 const struct membership *sw_membership_book(const struct sw *sw);
-/* switch.c: groups anew, of the tables and of the book. What does not fit into memory stays as it
+
+/* publish.c: after the ports. */
+int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN]);
+/* Multicast groups anew, of the tables and of the book. What does not fit into memory stays as it
  * was until the next time. */
 void sw_mcast_publish(struct sw *sw);
 

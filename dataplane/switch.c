@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_jhash.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "dataplane/runtime/handoff.h"
@@ -30,124 +28,6 @@ static const uint64_t RNG_SEED = 0x9e3779b97f4a7c15; /* which packets RED marks 
 #define HANDED_OVER(n) ((n) * ((n)-1) * HANDOFF_RING + ((n)-1) * 2 * POOL_CACHE)
 
 static_assert(HEAD_ROOM - RTE_PKTMBUF_HEADROOM >= (int)WIRE_TEMPLATE_LEN, "room for headers");
-
-/* ---- tables ---- */
-
-static const struct port *port_by_id(void *arg, uint64_t id)
-{
-	const struct sw *sw = arg;
-
-	for (unsigned i = 0; i < sw->n_ports; i++)
-		if (sw->ports[i].id == id)
-			return &sw->ports[i];
-	return NULL;
-}
-
-static void free_fwd(struct sw *sw, void *what)
-{
-	const struct fwd *old = what, *now = atomic_load(&sw->fwd);
-
-	if (now != NULL)
-		fwd_sids_inherit(now->sid, now->n_sid, old->sid, old->n_sid);
-	fwd_destroy(what);
-}
-
-static void free_mcast(struct sw *sw, void *what)
-{
-	mcast_fwd_inherit(atomic_load(&sw->mcast), what);
-	mcast_fwd_destroy(what);
-}
-
-static int make_mcast(struct sw *sw, const struct table_rows *groups,
-	const struct table_rows *senders, struct mcast_fwd **mcast, struct table_error *err)
-{
-	const struct mcast_sources from = {groups, senders, sw_membership_book(sw), sw->ports};
-
-	return mcast_fwd_create(&from, port_by_id, sw, sw->config.workers, mcast, err);
-}
-
-static void publish_mcast(struct sw *sw, struct mcast_fwd *mcast)
-{
-	struct mcast_fwd *old = atomic_exchange_explicit(&sw->mcast, mcast, memory_order_acq_rel);
-
-	if (old != NULL)
-		sw_defer(sw, free_mcast, old);
-}
-
-void sw_mcast_publish(struct sw *sw)
-{
-	struct table_rows groups, senders;
-	struct mcast_fwd *mcast;
-	struct table_error err;
-
-	table_rows(sw->tables, FWD_MCAST_GROUP, &groups);
-	table_rows(sw->tables, FWD_MCAST_SENDER, &senders);
-	if (make_mcast(sw, &groups, &senders, &mcast, &err) == 0)
-		publish_mcast(sw, mcast);
-}
-
-static int publish(void *arg, const struct table_rows *tables, unsigned n, struct table_error *err)
-{
-	struct sw *sw = arg;
-	struct fwd *fwd, *old;
-	struct mcast_fwd *mcast = NULL;
-	int rc;
-
-	(void)n;
-	rc = fwd_create(tables, port_by_id, sw, &fwd, err);
-	if (rc < 0)
-		return rc;
-	fwd->ecmp_seed = rte_jhash(sw->config.name, (uint32_t)strlen(sw->config.name), 0);
-	rc = sw_tables_check(sw, fwd, err);
-	if (rc == 0)
-		rc = make_mcast(
-			sw, &tables[FWD_MCAST_GROUP], &tables[FWD_MCAST_SENDER], &mcast, err);
-	if (rc < 0) {
-		fwd_destroy(fwd);
-		return rc;
-	}
-	old = atomic_exchange_explicit(&sw->fwd, fwd, memory_order_acq_rel);
-	publish_mcast(sw, mcast);
-	sw_groups_follow(sw);
-	if (old != NULL)
-		sw_defer(sw, free_fwd, old);
-	return 0;
-}
-
-static int create_tables(struct sw *sw, char err[SW_ERR_LEN])
-{
-	struct table_update *updates;
-	struct table_error e = {0};
-	unsigned n = sw->config.n_addresses;
-	int rc;
-
-	rc = table_registry_create(fwd_tables, FWD_N_TABLES, publish, sw, &sw->tables);
-	if (rc < 0)
-		return sw_fail(err, rc, "tables: %s", rte_strerror(-rc));
-	if (n == 0) { /* nothing has been published yet */
-		struct table_rows empty[FWD_N_TABLES] = {0};
-
-		for (unsigned i = 0; i < FWD_N_TABLES; i++)
-			empty[i].desc = fwd_tables[i];
-		rc = publish(sw, empty, FWD_N_TABLES, &e);
-		return rc < 0 ? sw_fail(err, rc, "%.190s", e.msg) : 0;
-	}
-	updates = calloc(n, sizeof(*updates));
-	if (updates == NULL)
-		return sw_fail(err, -ENOMEM, "addresses: no memory");
-	for (unsigned i = 0; i < n; i++) {
-		updates[i].table = FWD_LOCAL_ADDR;
-		updates[i].entry.key[0].ip = sw->config.addresses[i];
-	}
-	rc = table_write(sw->tables, updates, n, &e);
-	free(updates);
-	return rc < 0 ? sw_fail(err, rc, "addresses: %.190s", e.msg) : 0;
-}
-
-struct table_registry *sw_tables(struct sw *sw)
-{
-	return sw->tables;
-}
 
 /* ---- making ---- */
 
@@ -322,7 +202,7 @@ static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
 		create_rcu, create_arena, open_ports, create_workers, sw_membership_create,
-		sw_rnic_create, create_tables};
+		sw_rnic_create, sw_tables_create};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);

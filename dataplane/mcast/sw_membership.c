@@ -173,22 +173,21 @@ static unsigned read_report(struct sw *sw, const struct rte_mbuf *mbuf, uint64_t
 	return n + 1;
 }
 
-void sw_membership_tick(struct sw *sw, uint64_t now)
+bool sw_membership_tick(struct sw *sw, uint64_t now)
 {
 	struct rte_mbuf *mbuf;
 	bool changed = false;
 	unsigned n = 0;
 
 	if (sw->membership == NULL)
-		return;
+		return false;
 	while (n < TICK_RECORDS && rte_ring_dequeue(sw->membership->reports, (void **)&mbuf) == 0) {
 		n += read_report(sw, mbuf, now, &changed);
 		rte_pktmbuf_free(mbuf);
 	}
 	changed |= membership_expire(&sw->membership->book, now) > 0;
 	ask_all(sw, now);
-	if (changed)
-		sw_mcast_publish(sw);
+	return changed;
 }
 
 /* ---- for the control plane ---- */
