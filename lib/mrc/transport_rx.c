@@ -18,7 +18,7 @@ static struct mrc_met met_of(const struct mrc_conn *c, const uint8_t *frame,
 
 	if (m->kind == MRC_KIND_PROBE)
 		met.ts = m->probe.ts;
-	else if (m->depth >= MRC_DEPTH_TS && m->data.has_ts)
+	else if (m->kind == MRC_KIND_DATA && m->depth >= MRC_DEPTH_TS && m->data.has_ts)
 		met.ts = m->data.ts;
 	return met;
 }
