@@ -17,6 +17,7 @@ int run_book_tests(void);
 int run_graph_tests(void);
 int run_heap_tests(void);
 int run_job_tests(void);
+int run_job_life_tests(void);
 int run_policy_tests(void);
 int run_policy_all_tests(void);
 int run_size_tests(void);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Jobs that live and die while all that can fail does. */
+#include <errno.h>
+
+#include "tests/unit/mgr/job_world.h"
+
+static const uint64_t GBPS = TEST_GBPS;
+
+/* Everything at once, with a tenth of the messages to and from switches lost. */
+enum { JOBS = 6, ROUNDS = 20000 };
+
+struct life {
+	struct mgr_job job;
+	unsigned first, step;
+	uint64_t epoch, dead; /* ranks, a bit each */
+};
+
+static bool is_over(const struct world *w, uint64_t epoch)
+{
+	return world_phase(w, epoch) == MGR_OVER;
+}
+
+static void live(struct world *w, struct life *l, unsigned i)
+{
+	struct mgr_rank rank = {.modes = MGR_MODES};
+
+	if (l->epoch == 0 || is_over(w, l->epoch)) {
+		l->dead = 0;
+		rank.rank = test_random(&w->random) % l->job.n_ranks;
+		rank.who = w->now + i;
+		rank.at = (struct mgr_member){w->f.host[l->first + rank.rank * l->step], -1};
+		if (mgr_jobs_join(w->js, &l->job, &rank, w->now, &l->epoch))
+			l->epoch = 0; /* all runs are taken by what is being removed */
+		return;
+	}
+	for (unsigned r = 0; r < l->job.n_ranks; r++) {
+		struct mgr_run_view v;
+
+		if (l->dead >> r & 1 || !mgr_jobs_view(w->js, l->epoch, &v))
+			continue;
+		if (mgr_jobs_heartbeat(w->js, l->epoch, r, w->now) == -EINVAL &&
+			v.phase == MGR_JOINING) {
+			rank.rank = r;
+			rank.who = w->now + 1000 + r;
+			rank.at = (struct mgr_member){w->f.host[l->first + r * l->step], -1};
+			mgr_jobs_join(w->js, &l->job, &rank, w->now, &l->epoch);
+		} else if (v.phase == MGR_CONNECTING) {
+			mgr_jobs_ready(w->js, l->epoch, r, w->now);
+		} else if (v.phase == MGR_ACTIVE && test_random(&w->random) % 50 == 0) {
+			mgr_jobs_leave(w->js, l->epoch, r, w->now);
+		}
+	}
+}
+
+static void restart_switch(struct world *w, unsigned s)
+{
+	struct mgr_node n = *mgr_graph_node(w->f.g, w->f.sw[s]);
+
+	n.boot++;
+	mgr_graph_set_node(w->f.g, &n);
+	w->n_groups[s] = 0;
+	mgr_jobs_switch_lost(w->js, w->f.sw[s], w->now);
+}
+
+static void flap(struct world *w, unsigned leaf, bool up)
+{
+	unsigned spine = w->f.sw[3 + test_random(&w->random) % 2];
+	int link = test_link(w->f.g, w->f.sw[leaf], spine);
+
+	test_port(w->f.g, w->f.sw[leaf], spine, 0, 100 * GBPS, up);
+	if (!up)
+		mgr_jobs_link_down(w->js, (unsigned)link, w->now);
+}
+
+static void harm(struct world *w, struct life *l)
+{
+	unsigned s = test_random(&w->random) % w->f.n_sw;
+	struct life *victim = &l[test_random(&w->random) % JOBS];
+
+	switch (test_random(&w->random) % 200) {
+	case 0:
+		restart_switch(w, s);
+		return;
+	case 1:
+		flap(w, s % 3, false);
+		return;
+	case 2:
+		victim->dead |= 1ull << test_random(&w->random) % victim->job.n_ranks;
+		return;
+	case 3:
+		w->deaf[s] = true;
+		return;
+	case 10 ... 29:
+		memset(w->deaf, 0, sizeof(w->deaf));
+		return;
+	case 30 ... 39:
+		flap(w, s % 3, true);
+		return;
+	case 4:
+		if (w->n_groups[s]) {
+			unsigned g = test_random(&w->random) % w->n_groups[s];
+
+			w->group[s][g].is = MGR_FAIL;
+			mgr_jobs_group_failed(w->js, w->group[s][g].epoch, w->f.sw[s], w->now);
+		}
+		return;
+	default:
+		return;
+	}
+}
+
+/* No switch works for a run that is over without having been told to stop. */
+static void sound(const struct world *w)
+{
+	for (unsigned s = 0; s < w->f.n_sw; s++) {
+		const struct mgr_node *n = mgr_graph_node(w->f.g, w->f.sw[s]);
+
+		assert_true(mgr_book_used_bytes(w->f.b, w->f.sw[s]) <= n->sram);
+		/* What is on a switch is in the book. */
+		assert_true(w->n_groups[s] <= mgr_book_switch_holders(w->f.b, w->f.sw[s]));
+	}
+}
+
+static void everything(void **state)
+{
+	static struct world w; /* large */
+	struct life life[JOBS];
+	unsigned started = 0;
+
+	(void)state;
+	world_open(&w);
+	w.lose = 100;
+	for (unsigned i = 0; i < JOBS; i++) {
+		char name[MGR_NAME_LEN];
+
+		snprintf(name, sizeof(name), "job%u", i);
+		life[i] = (struct life){
+			.job = world_job_of(name, 2 + i % 2), .first = i % 4, .step = 4};
+		life[i].job.ring = i % 3 == 0;
+	}
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < JOBS; i++)
+			live(&w, &life[i], i);
+		harm(&w, life);
+		world_until(&w, w.now + 100 * MS);
+		sound(&w);
+	}
+	for (unsigned i = 0; i < w.n_told && i < MAX_TOLD; i++)
+		started += w.told[i].kind == MGR_TELL_START;
+	assert_true(started > 100);
+	/* All ranks die, all switches can hear again: nothing is left, nobody cleaned up. */
+	memset(w.deaf, 0, sizeof(w.deaf));
+	world_until(&w, w.now + 60000 * MS);
+	world_nothing_left(&w);
+	assert_int_equal(mgr_jobs_count(w.js), 0);
+	world_close(&w);
+}
+
+int run_job_life_tests(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(everything)};
+
+	return cmocka_run_group_tests_name("job life", tests, NULL, NULL);
+}
