@@ -175,25 +175,28 @@ class Kernel(unittest.TestCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Plane(unittest.TestCase):
-    """Two T0s, of one host each, and two T1s: number 0 is a kernel (namespace K), the others are switches of ours (X).
-    Hosts (P, Q) are kernels that pack and unpack. All paths there and all paths back."""
+    """Two T0s, of one host each, and two T1s: number 0 is a kernel, the others are switches of ours. Hosts (P, Q) are
+    kernels that pack and unpack. All paths there and all paths back. Each has a namespace of its own: in one, DPDK's
+    af_packet ports of two processes may meet (lib/port/README.md)."""
     HOSTS, KERNEL = {'P': 'h0-p1', 'Q': 'h1-p1'}, 'p1-t1-0'
+    NODES = {'p1-t0-0': 'X', 'p1-t0-1': 'Y', 'p1-t1-1': 'Z', KERNEL: 'K'}
 
     @classmethod
     def setUpClass(cls):
-        cls.addClassCleanup(remove, 'PQKX')
+        cls.addClassCleanup(remove, 'PQKXYZ')
         cls.topo = planes.topology({'name': 'mixed', 'mtu': 1400, 'planes': {'count': 1, 't0': 2, 't1': 2, 'hosts': 2}})
         cls.dir = tempfile.mkdtemp(prefix='incline-')
         cls.addClassCleanup(shutil.rmtree, cls.dir)
         cls.folder = Folder(cls.dir)
-        incline_netns.ip([f'netns add {PREFIX}{node}' for node in 'PQKX'])
+        incline_netns.ip([f'netns add {PREFIX}{node}' for node in 'PQKXYZ'])
         for node in 'PQK':
             sysctl(node, all__forwarding=1, all__seg6_enabled=1, default__seg6_enabled=1, default__accept_dad=0)
-        ip('X', 'link set lo up')
+        for node in 'KXYZ':
+            ip(node, 'link set lo up')
         cls.cables()
         for s in cls.topo.switches:
             if s['name'] != cls.KERNEL:
-                start_switch(cls, 'X', cls.config(s['name']))
+                start_switch(cls, cls.NODES[s['name']], cls.config(s['name']))
         cls.kernel_t1()
         for i, node in enumerate('PQ'):
             cls.host(node, i)
@@ -210,12 +213,12 @@ class Plane(unittest.TestCase):
         for t0 in ('p1-t0-0', 'p1-t0-1'):
             for port, far in cls.topo.links(t0):
                 if far in cls.topo.switch:
-                    node = 'K' if far == cls.KERNEL else 'X'
+                    node = cls.NODES[far]
                     end = cls.port(far, next(p for p, n in cls.topo.links(far) if n == t0))
                 else:
                     node, end = next(k for k, v in cls.HOSTS.items() if v == far), 'eth0'
                 near = cls.port(t0, port)
-                ip('X', f'link add {near} type veth peer name {end} address {cls.topo.far_mac(t0, far)} netns {PREFIX}{node}',
+                ip(cls.NODES[t0], f'link add {near} type veth peer name {end} address {cls.topo.far_mac(t0, far)} netns {PREFIX}{node}',
                    f'link set {near} up')
                 ip(node, 'link set lo up', f'link set {end} up')
 
