@@ -74,7 +74,8 @@ static void run_once(void)
 {
 	unsigned at = 0;
 
-	for (int i = 0; i < 2; i++) {
+	/* volatile: to the compiler getcontext may return a second time, as setjmp does. */
+	for (volatile int i = 0; i < 2; i++) {
 		getcontext(&thread[i]);
 		thread[i].uc_stack.ss_sp = stacks[i];
 		thread[i].uc_stack.ss_size = STACK;
