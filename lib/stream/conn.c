@@ -170,9 +170,13 @@ static bool post_list(struct stream *s, struct conn *c, struct op_list *list, en
 
 void conn_post(struct stream *s, struct conn *c)
 {
+	bool tx, rx;
+
 	if (c->flow == 0)
 		return;
-	c->retry = !post_list(s, c, &c->tx, PLACE_TX) | !post_list(s, c, &c->rx, PLACE_RX);
+	tx = post_list(s, c, &c->tx, PLACE_TX);
+	rx = post_list(s, c, &c->rx, PLACE_RX);
+	c->retry = !tx || !rx;
 	if (c->retry)
 		conn_due(s, s->now + RETRY);
 }

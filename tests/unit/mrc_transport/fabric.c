@@ -416,13 +416,19 @@ static void step(struct fabric *f, uint64_t ns)
 	}
 }
 
-static bool post_more(struct fabric *f, int i)
+/* In both directions; false: there is nothing left to wait for. */
+static bool post_more(struct fabric *f)
 {
-	struct fabric_stream *s = &f->stream[i];
+	bool more = false;
 
-	while (s->posted < s->messages && s->posted - s->done < f->out && f->n_bad[i] == 0)
-		post(f, i);
-	return s->done < s->messages && f->n_bad[i] == 0;
+	for (int i = 0; i < 2; i++) {
+		struct fabric_stream *s = &f->stream[i];
+
+		while (s->posted < s->messages && s->posted - s->done < f->out && f->n_bad[i] == 0)
+			post(f, i);
+		more |= s->done < s->messages && f->n_bad[i] == 0;
+	}
+	return more;
 }
 
 bool fabric_run(struct fabric *f, uint64_t longest)
@@ -430,7 +436,7 @@ bool fabric_run(struct fabric *f, uint64_t longest)
 	const uint64_t end = f->net.now + longest;
 	bool more;
 
-	while ((more = post_more(f, 0) | post_more(f, 1)) && f->net.now < end)
+	while ((more = post_more(f)) && f->net.now < end)
 		step(f, FABRIC_HOP / 8);
 	return !more;
 }
