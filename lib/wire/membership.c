@@ -72,10 +72,11 @@ static struct wire_ip read_ip(const struct wire_membership *m, const uint8_t *p)
 	return ip;
 }
 
-/* A group that somebody may be a member of: not the one that everybody always is. */
-static bool is_group(const struct wire_ip *ip)
+/* A multicast address of the message's own family: the IPv4 address that an MLD message carries as
+ * ::ffff:a.b.c.d is a group of nobody who speaks MLD. */
+static bool is_group(const struct wire_membership *m, const struct wire_ip *ip)
 {
-	return wire_is_multicast(ip);
+	return wire_is_multicast(ip) && wire_ip_is4(ip) == m->ip4;
 }
 
 /* Type, auxiliary words, sources (number, addresses), group: its length, 0 if it does not fit. */
@@ -99,7 +100,7 @@ static int check_records(struct wire_membership *m, const uint8_t *p, size_t len
 		if (one == 0)
 			return -EINVAL;
 		group = read_ip(m, p + 4);
-		if (!is_group(&group))
+		if (!is_group(m, &group))
 			return -EINVAL;
 		p += one;
 		len -= one;
@@ -113,7 +114,7 @@ static int one_group(struct wire_membership *m, const uint8_t *p, bool joins)
 	m->left = 1;
 	m->joins = joins;
 	m->group = read_ip(m, p);
-	return is_group(&m->group) ? 0 : -EINVAL;
+	return is_group(m, &m->group) ? 0 : -EINVAL;
 }
 
 static int query(struct wire_membership *m, const uint8_t *msg, size_t len, size_t fixed)
@@ -122,9 +123,9 @@ static int query(struct wire_membership *m, const uint8_t *msg, size_t len, size
 
 	m->kind = MEMBERSHIP_QUERY;
 	m->group = read_ip(m, msg + fixed - ip_len(m));
-	if (wire_ip_eq(&m->group, &none4))
+	if (m->ip4 && wire_ip_eq(&m->group, &none4))
 		m->group = (struct wire_ip){0};
-	if (!wire_ip_is_zero(&m->group) && !is_group(&m->group))
+	if (!wire_ip_is_zero(&m->group) && !is_group(m, &m->group))
 		return -EINVAL;
 	if (len > fixed &&
 		(len < fixed + QUERY3_TAIL ||

@@ -58,7 +58,10 @@ static void poll_it(struct world *w)
 
 	while ((n = stream_poll(w->s, c, 8)) > 0)
 		for (unsigned i = 0; i < n; i++) {
-			if (c[i].event == STREAM_ACCEPTED && w->n_conns < 4)
+			/* One that the program has no room for must not outlive it. */
+			if (c[i].event == STREAM_ACCEPTED && w->n_conns == 4)
+				stream_abort(w->s, c[i].conn);
+			else if (c[i].event == STREAM_ACCEPTED)
 				w->conn[w->n_conns++] = c[i].conn;
 			if (c[i].event == STREAM_SENT || c[i].event == STREAM_RECEIVED) {
 				fuzz_check(w->busy[c[i].cookie], "a completion is told once");

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/wire/bytes.h"
+#include "lib/wire/checksum.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/membership.h"
 #include "lib/wire/multicast.h"
@@ -251,6 +252,37 @@ static void bad_mld(void **state)
 	assert_int_equal(wire_membership_parse(b + L3, (size_t)len - L3, &m), -EINVAL);
 }
 
+/* ::ffff:a.b.c.d is an IPv4 address here: MLD names no group by it, and asks for none. */
+static void mapped_group(void **state)
+{
+	const struct wire_ip src = ip("fe80::7"), group = ip("ff0e::1");
+	static const char *const no[] = {"::ffff:233.1.2.3", "::ffff:0.0.0.0"};
+	struct wire_membership m;
+	uint8_t b[CAP], bad[CAP];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		const struct wire_ip other = ip(no[i % 2]);
+		const bool query = i / 2;
+		const int len =
+			query ? wire_build_membership_query(b, CAP, mac, &src, &group, 100)
+			      : wire_build_membership_report(b, CAP, mac, &src, &group, true);
+		const size_t l4 = L3 + 48, at = l4 + (query ? 8 : 12);
+		struct wire_ip from, to;
+
+		assert_int_equal(wire_membership_parse(b + L3, (size_t)len - L3, &m), 0);
+		memcpy(bad, b, CAP);
+		assert_memory_equal(bad + at, group.b, 16);
+		memcpy(bad + at, other.b, 16);
+		memcpy(from.b, bad + L3 + 8, 16);
+		memcpy(to.b, bad + L3 + 24, 16);
+		put_be16(bad + l4 + 2, 0);
+		put_be16(bad + l4 + 2, (uint16_t)ip_l4_checksum(&from, &to, IP_PROTO_ICMP6,
+					       bad + l4, (size_t)len - l4));
+		assert_int_equal(wire_membership_parse(bad + L3, (size_t)len - L3, &m), -EINVAL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +292,7 @@ int main(void)
 		cmocka_unit_test(old_versions),
 		cmocka_unit_test(record_types),
 		cmocka_unit_test(bad_mld),
+		cmocka_unit_test(mapped_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
