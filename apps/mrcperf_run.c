@@ -186,33 +186,61 @@ int mrcperf_send(struct mrcperf_end *e, unsigned long size, struct mrcperf_row *
 
 /* ---- the server ---- */
 
+/* A queue pair's messages, as the server counts them. Writes are placed in any order, so that an
+ * older credit, sent again, would undo a newer one: one is on its way at a time. */
+struct counts {
+	uint64_t got, told;
+	bool telling;
+};
+
+static bool due(const struct mrcperf_plan *p, const struct counts *c)
+{
+	return !c->telling && c->got < p->iters && c->got - c->told >= (p->depth + 3) / 4;
+}
+
+static int one_arrived(struct mrcperf_end *e, struct counts *c, const struct ibv_wc *wc,
+	unsigned long size, unsigned long *wrong)
+{
+	const unsigned q = (unsigned)wc->wr_id;
+
+	if (ntohl(wc->imm_data) != (uint32_t)c->got || wc->byte_len != size ||
+		!right(e, q, c->got, size))
+		++*wrong;
+	c->got++;
+	return post_recv(e, q);
+}
+
+/* Ends when all messages are there and no credit is on its way: the next size begins at 0. */
 static int check_arriving(struct mrcperf_end *e, unsigned long size, unsigned long *wrong)
 {
 	const struct mrcperf_plan *p = &e->plan;
-	uint64_t got[MRCPERF_QPS] = {0}, told[MRCPERF_QPS] = {0}, left = p->iters * p->qps;
+	struct counts counts[MRCPERF_QPS] = {0};
+	uint64_t left = p->iters * p->qps, telling = 0;
 	struct ibv_wc wc[BATCH];
 
-	while (left) {
+	while (left + telling) {
 		int n = poll(e, wc);
 
 		if (n < 0)
 			return -1;
 		for (int i = 0; i < n; i++) {
-			unsigned q = (unsigned)wc[i].wr_id;
+			const unsigned q = (unsigned)wc[i].wr_id;
+			struct counts *c = &counts[q];
 
-			if (wc[i].opcode != IBV_WC_RECV_RDMA_WITH_IMM)
-				continue; /* a credit has left */
-			if (ntohl(wc[i].imm_data) != (uint32_t)got[q] || wc[i].byte_len != size ||
-				!right(e, q, got[q], size))
-				++*wrong;
-			got[q]++;
-			left--;
-			if (post_recv(e, q))
-				return -1;
-			if (got[q] - told[q] < (p->depth + 3) / 4 && got[q] < p->iters)
+			if (wc[i].opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+				c->telling = false;
+				telling--;
+			} else {
+				left--;
+				if (one_arrived(e, c, &wc[i], size, wrong))
+					return -1;
+			}
+			if (!due(p, c))
 				continue;
-			told[q] = got[q];
-			if (post_credit(e, q, got[q]))
+			c->telling = true;
+			c->told = c->got;
+			telling++;
+			if (post_credit(e, q, c->got))
 				return -1;
 		}
 	}

@@ -31,7 +31,9 @@ class Managed(unittest.TestCase):
 
     def kill(self, name):
         rows = self.state['switches'] + self.state['keepers']
-        self.lab.signal(next(r for r in rows if r['name'] == name), signal.SIGKILL)
+        row = next(r for r in rows if r['name'] == name)
+        self.lab.signal(row, signal.SIGKILL)
+        next(p for p in self.lab.processes if p.pid == row['pid']).wait(PATIENCE)  # its sockets are gone with it
 
     def begin(self, name):
         self.jobs.start(name)
