@@ -52,9 +52,11 @@ struct rnic {
 	LIST_HEAD(, rnic_ah) ahs;
 	_Atomic uint32_t n_mcast; /* written by the owner */
 	struct mcast mcast[MAX_MCAST];
-	bool cq_overrun; /* for cq_settle */
-	bool copy_back;  /* the frame made last goes to a group with members here */
-	uint64_t random; /* state of the generator */
+	unsigned reports_due; /* bit N: port N has frames waiting, and then reports (struct
+				 mcast.due) */
+	bool cq_overrun;      /* for cq_settle */
+	bool copy_back;       /* the frame made last goes to a group with members here */
+	uint64_t random;      /* state of the generator */
 	struct dcqcn_params dcqcn;
 	bool cnp_react, cnp_notify, ect;
 	uint8_t cnp_tos;

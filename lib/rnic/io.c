@@ -360,12 +360,14 @@ static bool refuses(uint8_t refused, unsigned ports)
 
 static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, struct sending *s)
 {
-	const unsigned ports = rnic->has_replies & s->lanes;
+	const unsigned ports = rnic->has_replies & s->lanes, due = rnic->reports_due & ports;
 	const struct reply *reply;
 	struct rnic_port *port;
 
 	if (ports == 0)
 		return false;
+	if (due != 0) /* they found no room */
+		mcast_report(rnic, (unsigned)__builtin_ctz(due));
 	frame->port = (uint8_t)__builtin_ctz(ports);
 	port = &rnic->port[frame->port];
 	reply = &port->reply[port->reply_tail++ % N_REPLIES];

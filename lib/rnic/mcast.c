@@ -20,30 +20,57 @@ static const struct wire_ip *source(const struct rnic_port *port, bool ip4)
 	return NULL;
 }
 
-/* To the switches and bridges behind the port (IGMP, MLD). A report that is lost, or finds too many
- * frames waiting, comes with the answer to the next query. */
-static void say(struct rnic *rnic, unsigned port, const struct wire_ip *group, bool joins)
+/* To the switches and bridges behind the port (IGMP, MLD). False if too many frames wait. */
+static bool say(struct rnic *rnic, unsigned port, const struct wire_ip *group, bool joins)
 {
 	const struct wire_ip *src = source(&rnic->port[port], wire_ip_is4(group));
 	uint8_t *out;
 
 	if (src == NULL || wire_multicast_stays(group))
-		return;
+		return true;
 	out = rnic_reply(rnic, port);
 	if (out == NULL)
-		return;
+		return false;
 	rnic_reply_send(rnic, port,
 		wire_build_membership_report(
 			out, rnic->port[port].reply_cap, rnic->port[port].mac, src, group, joins));
+	return true;
 }
 
-bool mcast_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group)
+void mcast_report(struct rnic *rnic, unsigned port)
+{
+	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
+		struct mcast *m = &rnic->mcast[i];
+
+		if (!m->due || m->qp->port != port)
+			continue;
+		if (!say(rnic, port, &m->group, true))
+			return;
+		m->due = false;
+	}
+	rnic->reports_due &= ~(1u << port);
+}
+
+/* Its report leaves now, or as soon as fewer frames wait. */
+static void owe(struct rnic *rnic, struct mcast *m)
+{
+	m->due = true;
+	rnic->reports_due |= 1u << m->qp->port;
+}
+
+/* The first of the port and the group, or NULL. */
+static struct mcast *first(struct rnic *rnic, unsigned port, const struct wire_ip *group)
 {
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		if (rnic->mcast[i].qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
-			return true;
+			return &rnic->mcast[i];
 	}
-	return false;
+	return NULL;
+}
+
+bool mcast_member(struct rnic *rnic, unsigned port, const struct wire_ip *group)
+{
+	return first(rnic, port, group) != NULL;
 }
 
 static struct mcast *find(struct rnic *rnic, const struct wire_ip *group, const struct rnic_qp *qp)
@@ -59,15 +86,21 @@ static struct mcast *find(struct rnic *rnic, const struct wire_ip *group, const 
 static void forget(struct rnic *rnic, struct mcast *m)
 {
 	const struct mcast gone = *m;
+	struct mcast *other;
 
 	*m = rnic->mcast[--rnic->n_mcast];
-	if (!mcast_member(rnic, gone.qp->port, &gone.group))
+	other = first(rnic, gone.qp->port, &gone.group);
+	/* That nobody is left, where too many frames wait, is learnt from the next query. */
+	if (other == NULL)
 		say(rnic, gone.qp->port, &gone.group, false);
+	else if (gone.due)
+		owe(rnic, other);
 }
 
 int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 {
 	struct rnic *rnic = qp->rnic;
+	bool joins;
 
 	if (qp->init.type != IBV_QPT_UD || !wire_is_multicast(group))
 		return -EINVAL;
@@ -75,9 +108,12 @@ int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 		return 0;
 	if (rnic->n_mcast == MAX_MCAST)
 		return -ENOMEM;
-	if (!mcast_member(rnic, qp->port, group))
-		say(rnic, qp->port, group, true);
-	rnic->mcast[rnic->n_mcast++] = (struct mcast){*group, qp};
+	joins = !mcast_member(rnic, qp->port, group);
+	rnic->mcast[rnic->n_mcast++] = (struct mcast){.group = *group, .qp = qp};
+	if (joins) {
+		owe(rnic, &rnic->mcast[rnic->n_mcast - 1]);
+		mcast_report(rnic, qp->port);
+	}
 	return 0;
 }
 
@@ -125,15 +161,6 @@ unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	return taken ? 0 : drop;
 }
 
-static bool said_before(const struct rnic *rnic, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (rnic->mcast[i].qp->port == rnic->mcast[n].qp->port &&
-			wire_ip_eq(&rnic->mcast[i].group, &rnic->mcast[n].group))
-			return true;
-	return false;
-}
-
 unsigned mcast_query(
 	struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt)
 {
@@ -145,12 +172,13 @@ unsigned mcast_query(
 		m.kind != MEMBERSHIP_QUERY)
 		return RNIC_DROP_NOT_ROCE;
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
-		const struct wire_ip *group = &rnic->mcast[i].group;
+		struct mcast *mine = &rnic->mcast[i];
 
-		if (rnic->mcast[i].qp->port == port && wire_ip_is4(group) == m.ip4 &&
-			(wire_ip_is_zero(&m.group) || wire_ip_eq(&m.group, group)) &&
-			!said_before(rnic, i))
-			say(rnic, port, group, true);
+		if (mine->qp->port == port && wire_ip_is4(&mine->group) == m.ip4 &&
+			(wire_ip_is_zero(&m.group) || wire_ip_eq(&m.group, &mine->group)) &&
+			first(rnic, port, &mine->group) == mine)
+			owe(rnic, mine);
 	}
+	mcast_report(rnic, port);
 	return 0;
 }

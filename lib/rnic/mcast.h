@@ -13,11 +13,14 @@ enum {
 struct mcast {
 	struct wire_ip group;
 	struct rnic_qp *qp;
+	bool due; /* those behind its port are to hear that the group has a member here */
 };
 
 /* A QP of this port is. */
-bool mcast_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group);
+bool mcast_member(struct rnic *rnic, unsigned port, const struct wire_ip *group);
 void mcast_forget(struct rnic_qp *qp);
+/* Reports that are due at the port become frames that wait there, as many as there is room for. */
+void mcast_report(struct rnic *rnic, unsigned port);
 /* To every QP of the port attached to the group: 0 if one took it. */
 unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now);
