@@ -11,13 +11,14 @@
 
 /* A bit that is there already stays: whoever takes it looks at the queues after that, and finds
  * what was posted before this look at it (the two fences here and in sched_collect). So most posts
- * of a burst need no locked instruction. Release: who takes the bit sees what was posted. */
+ * of a burst need no locked instruction. Sequentially consistent, as take_bits: a bit that was set
+ * here in the word below is found by whoever takes the one that is seen here above it. */
 static void set_bit(_Atomic uint64_t *word, uint32_t bit)
 {
 	const uint64_t mask = UINT64_C(1) << bit % 64;
 
-	if (!(atomic_load_explicit(word, memory_order_relaxed) & mask))
-		atomic_fetch_or_explicit(word, mask, memory_order_release);
+	if (!(atomic_load(word) & mask))
+		atomic_fetch_or(word, mask);
 }
 
 void sched_ring_bell(struct rnic *rnic, uint32_t slot)
@@ -135,7 +136,7 @@ static uint32_t next_bit(uint64_t *bits)
 static uint64_t take_bits(struct rnic *rnic, _Atomic uint64_t *word)
 {
 	rnic->sched_steps++;
-	return atomic_exchange_explicit(word, 0, memory_order_acquire);
+	return atomic_exchange(word, 0);
 }
 
 static void collect_word(struct rnic *rnic, uint32_t word)
