@@ -17,6 +17,9 @@ enum {
 	MC_QKEY = 0x6d637374,
 };
 
+/* Of one READ: what verbs count a message with (32 bits), and InfiniBand's limit, is no less. */
+static const uint32_t MC_READ_MAX = 1u << 30;
+
 /* A message as it is sent, big endian. */
 struct mc_wire {
 	uint8_t type, zero[3];
@@ -42,6 +45,7 @@ struct ccl_mcast {
 	struct mcast core;
 	bool ready;
 	unsigned mtu, n_peers;
+	uint32_t read_bytes;            /* of a READ: what the port carries in a message */
 	unsigned peer[MCAST_MAX_PEERS]; /* ranks */
 	struct wire_ip ip;
 	struct ibv_pd *pd;

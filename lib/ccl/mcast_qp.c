@@ -111,11 +111,16 @@ static int open_all(struct ccl_mcast *c, char *err)
 		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
 		.qkey = MC_QKEY};
 	int mtu = ccl_port_mtu(c->conf.context, c->conf.port), rc;
+	struct ibv_port_attr port;
 	union ibv_gid gid;
 
 	if (mtu < 0)
 		return say(c, err, "port", -mtu);
 	c->mtu = (unsigned)mtu;
+	rc = ibv_query_port(c->conf.context, c->conf.port, &port);
+	if (rc)
+		return say(c, err, "port", rc);
+	c->read_bytes = port.max_msg_sz < MC_READ_MAX ? port.max_msg_sz : MC_READ_MAX;
 	rc = make_objects(c, err);
 	if (rc == 0)
 		rc = make_memory(c, err);
@@ -138,10 +143,11 @@ static void core_config(const struct ccl_mcast_conf *conf, struct mcast_config *
 	*config = (struct mcast_config){.rank = conf->rank,
 		.n_ranks = conf->n_ranks,
 		.chains = conf->chains,
-		.chunk = 1, /* known when all have met */
+		.chunk = 1, /* this and read_bytes are known when all have met */
 		.psn_bits = MC_PSN_BITS,
 		.send_window = MC_SENDS,
 		.read_window = MC_READS,
+		.read_bytes = 1,
 		.link_bps = conf->link_bps,
 		.alpha_ns = conf->alpha_ns,
 		.give_up_ns = conf->timeout_ns};
@@ -275,7 +281,10 @@ int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
 
 	core_config(&c->conf, &config);
 	config.chunk = c->mtu;
-	mcast_init(&c->core, &config);
+	config.read_bytes = c->read_bytes;
+	rc = -mcast_init(&c->core, &config);
+	if (rc)
+		return say(c, err, "the port's largest message is less than its MTU", rc);
 	for (unsigned i = 0; rc == 0 && i < c->conf.depth; i++)
 		rc = mc_post_ud_recv(c, i);
 	for (unsigned i = 0; i < c->n_peers; i++)

@@ -40,7 +40,7 @@ int mcast_init(struct mcast *m, const struct mcast_config *c)
 		return -EINVAL;
 	if (c->psn_bits < 1 || c->psn_bits > 31 || c->send_window == 0 || c->read_window == 0)
 		return -EINVAL;
-	if (c->link_bps == 0 || c->give_up_ns == 0)
+	if (c->link_bps == 0 || c->give_up_ns == 0 || c->read_bytes < c->chunk)
 		return -EINVAL;
 	*m = (struct mcast){
 		.config = *c, .id = c->first_id - 1, .next_psn = c->first_psn & mask(c->psn_bits)};
@@ -555,9 +555,11 @@ static bool next_send(struct mcast *m, struct mcast_request *r)
 	return true;
 }
 
-/* The next run of chunks that a granted block lacks. */
+/* The next run of chunks that a granted block lacks, as far as one READ goes. */
 static bool next_read(struct mcast *m, struct mcast_request *r)
 {
+	const uint32_t most = m->config.read_bytes / m->config.chunk;
+
 	for (uint32_t i = 0; i < m->n_blocks; i++) {
 		struct mcast_block *b = &m->block[i];
 		uint32_t end;
@@ -566,7 +568,8 @@ static bool next_read(struct mcast *m, struct mcast_request *r)
 			continue;
 		while (b->cursor < m->block_chunks && mcast_has(m, i, b->cursor))
 			b->cursor++;
-		for (end = b->cursor; end < m->block_chunks && !mcast_has(m, i, end);)
+		end = b->cursor;
+		while (end < m->block_chunks && end - b->cursor < most && !mcast_has(m, i, end))
 			end++;
 		if (end == b->cursor)
 			continue;

@@ -39,6 +39,7 @@ struct mcast_config {
 	unsigned psn_bits;    /* of the immediate data, 1..31; the others are the collective's */
 	unsigned send_window; /* multicasts that are posted at a time, 1.. */
 	unsigned read_window; /* READs, likewise */
+	uint32_t read_bytes;  /* of one READ, at most: chunk .. */
 	uint64_t link_bps;    /* B: bits per second */
 	uint64_t alpha_ns;    /* of the cutoff timer */
 	uint64_t give_up_ns;  /* without any progress */
@@ -89,7 +90,7 @@ struct mcast_request {
 	uint8_t type;
 	unsigned peer; /* MESSAGE, READ: the rank */
 	/* SEND: bytes of the result buffer, sent as they lie there; READ: of the peer's, into the
-	 * same place of the own one. */
+	 * same place of the own one, read_bytes at most: a longer run is read in parts. */
 	uint64_t offset, len;
 	uint32_t imm;                 /* SEND */
 	struct mcast_message message; /* MESSAGE */

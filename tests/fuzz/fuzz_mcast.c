@@ -131,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.psn_bits = 10 + data[4] % 10,
 		.send_window = 1 + data[5] % 7,
 		.read_window = READS,
+		.read_bytes = 16 + data[5] * 4u,
 		.link_bps = 8000000000,
 		.alpha_ns = 100,
 		.give_up_ns = 10000,

@@ -230,6 +230,7 @@ void net_open(struct net *net, const struct mcast_config *config, bool all, unsi
 	c.psn_bits = c.psn_bits ?: 16;
 	c.send_window = c.send_window ?: 4;
 	c.read_window = c.read_window ?: 4;
+	c.read_bytes = c.read_bytes ?: UINT32_MAX;
 	c.link_bps = c.link_bps ?: UINT64_C(100000000000);
 	c.alpha_ns = c.alpha_ns ?: 100000;
 	c.give_up_ns = c.give_up_ns ?: 10000000;

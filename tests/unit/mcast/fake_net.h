@@ -53,8 +53,8 @@ struct net {
 	uint64_t first_ask; /* when somebody first asked; 0: nobody */
 };
 
-/* Of config, what is 0 is filled in: chunk 64, psn_bits 16, windows 4, 100 Gb/s, alpha 100 us, give
- * up after 10 ms. */
+/* Of config, what is 0 is filled in: chunk 64, psn_bits 16, windows 4, READs of any length, 100
+ * Gb/s, alpha 100 us, give up after 10 ms. */
 void net_open(struct net *net, const struct mcast_config *config, bool all, unsigned root,
 	uint64_t bytes, unsigned collectives);
 /* The ranks begin; the next thing happens (false: there is none); both, to the end. */

@@ -96,7 +96,8 @@ static void random_weather(void **state)
 			.first_psn = 500,
 			.first_id = UINT32_MAX - 3,
 			.send_window = 1 + seed % 5,
-			.read_window = 1 + seed % 3};
+			.read_window = 1 + seed % 3,
+			.read_bytes = seed % 4 * 64};
 
 		net_open(&net, &c, all, seed % n, 1 + seed * 37 % 1000, 8);
 		net.seed = seed;
@@ -152,7 +153,7 @@ static void chains(void **state)
 		struct mcast_config own = c;
 		struct mcast one;
 
-		own.chunk = own.psn_bits = own.send_window = own.read_window = 1;
+		own.chunk = own.read_bytes = own.psn_bits = own.send_window = own.read_window = 1;
 		own.link_bps = own.give_up_ns = 1;
 		if (12 % m != 0) {
 			assert_int_equal(mcast_init(&one, &own), -EINVAL);
@@ -254,6 +255,54 @@ static void late_datagrams(void **state)
 	net_close(&net);
 }
 
+/* A lost run of more bytes than a verbs message can have is read in parts, each of which covers
+ * what its chunks are: nothing is believed that was not read. */
+static void large_run(void **state)
+{
+	const uint64_t bytes = (UINT64_C(5) << 30) + 12345;
+	const struct mcast_config c = {.n_ranks = 2,
+		.rank = 1,
+		.chains = 1,
+		.chunk = 4096,
+		.psn_bits = 24,
+		.send_window = 1,
+		.read_window = 2,
+		.read_bytes = (1u << 30) + 1,
+		.link_bps = 1000000000,
+		.give_up_ns = UINT64_C(1000000000000)};
+	const struct mcast_message here = {MCAST_MSG_BARRIER, 0, 0}, yes = {MCAST_MSG_GRANT, 0, 0};
+	const size_t need = mcast_memory(&c, false, bytes);
+	struct mcast_request r, before;
+	uint64_t at = 0;
+	void *memory = malloc(need);
+	struct mcast m;
+
+	(void)state;
+	assert_int_equal(mcast_init(&m, &c), 0);
+	assert_int_equal(mcast_begin_broadcast(&m, 0, bytes, memory, need, 1), 0);
+	assert_int_equal(mcast_message(&m, 0, &here, 2), 0);
+	mcast_tick(&m, mcast_deadline(&m));
+	while (mcast_next(&m, &r))
+		assert_int_equal(r.type, MCAST_POST_MESSAGE);
+	assert_int_equal(mcast_message(&m, 0, &yes, 3), 0);
+	assert_true(mcast_next(&m, &before));
+	for (unsigned i = 0; m.n_missing > 0; i++) {
+		const bool more = mcast_next(&m, &r); /* the window: one beside it */
+
+		assert_int_equal(before.type, MCAST_POST_READ);
+		assert_int_equal(before.offset, at);
+		assert_in_range(before.len, 1, c.read_bytes);
+		assert_int_equal(before.n, (before.len + c.chunk - 1) / c.chunk);
+		at += before.len;
+		mcast_read_done(&m, before.block, before.first, before.n, 4 + i);
+		assert_int_equal(more, m.n_missing > 0);
+		before = r;
+	}
+	assert_int_equal(at, bytes);
+	assert_int_equal(m.count.fetched, (bytes + c.chunk - 1) / c.chunk);
+	free(memory);
+}
+
 /* ---- errors ---- */
 
 /* Whoever dies, and when: all others are over in time, done or failed, and none is wrong. */
@@ -345,6 +394,7 @@ static void limits(void **state)
 		.psn_bits = 10,
 		.send_window = 1,
 		.read_window = 1,
+		.read_bytes = 4096,
 		.link_bps = 1,
 		.give_up_ns = 1};
 	unsigned peer[MCAST_MAX_PEERS];
@@ -352,6 +402,9 @@ static void limits(void **state)
 	struct mcast m;
 
 	(void)state;
+	c.read_bytes = 4095; /* less than a chunk */
+	assert_int_equal(mcast_init(&m, &c), -EINVAL);
+	c.read_bytes = 4096;
 	assert_int_equal(mcast_init(&m, &c), 0);
 	assert_true(mcast_memory(&c, false, 4096 * 1024) > 0);
 	assert_int_equal(mcast_memory(&c, false, 4096 * 1024 + 1), 0);
@@ -420,6 +473,7 @@ int main(void)
 		cmocka_unit_test(cutoff),
 		cmocka_unit_test(late_rank),
 		cmocka_unit_test(late_datagrams),
+		cmocka_unit_test(large_run),
 		cmocka_unit_test(deaths),
 		cmocka_unit_test(forged),
 		cmocka_unit_test(limits),
