@@ -19,7 +19,8 @@
 enum {
 	BURST = 32,
 	CONNECT_MS = 10000,
-	MEMORY_MB = 64,
+	MEMORY_MB = 64,     /* beside the buffers */
+	BUFFER_ROOM = 3072, /* of one, and what the pool has of it */
 	MAX_SLEEP_US = 200,
 	FRAME_ROOM = 128,
 	MS_NS = 1000000,
@@ -36,7 +37,8 @@ static const char usage[] =
 
 struct plane {
 	struct port port;
-	bool open, known;
+	struct port_config config;
+	bool given, open, known;
 	struct wire_ip ip;
 	uint8_t mac[6], t0_mac[6];
 	uint64_t asked_ns;
@@ -77,14 +79,13 @@ static struct plane *plane_of(struct node *n, const char *port)
 }
 
 /* One port of an RNIC: its MAC, its first address, which must be IPv6. */
-static int open_port(struct node *n, json_t *json, char err[PORT_ERR_LEN])
+static int read_port(struct node *n, json_t *json, char err[PORT_ERR_LEN])
 {
 	const char *mac = json_string_value(json_object_get(json, "mac")),
 		   *ip = json_string_value(json_array_get(json_object_get(json, "ip"), 0));
 	json_t *port = json_object_get(json, "port");
 	struct port_config config;
 	struct plane *p;
-	int rc;
 
 	/* A memif client that has given its memory away cannot connect again. */
 	if (strcmp(json_string_value(json_object_get(port, "type")) ?: "", "memif") == 0)
@@ -92,22 +93,24 @@ static int open_port(struct node *n, json_t *json, char err[PORT_ERR_LEN])
 	if (port_config_parse(port, &config, err) < 0)
 		return -EINVAL;
 	p = plane_of(n, config.name);
-	if (p == NULL || p->open)
+	if (p == NULL)
 		snprintf(err, PORT_ERR_LEN, "port.name: no plane of the paths has this port");
+	else if (p->given)
+		snprintf(err, PORT_ERR_LEN, "port.name: %s is there twice", config.name);
 	else if (mac == NULL || rte_ether_unformat_addr(mac, (struct rte_ether_addr *)p->mac) != 0)
 		snprintf(err, PORT_ERR_LEN, "mac: must be there");
 	else if (ip == NULL || wire_ip_parse(ip, &p->ip) < 0 || wire_ip_is4(&p->ip))
 		snprintf(err, PORT_ERR_LEN, "ip: the first must be an IPv6 address");
 	else {
-		rc = port_open(&config, n->pool, CONNECT_MS, &p->port, err);
-		p->open = rc == 0;
-		return rc;
+		p->config = config;
+		p->given = true;
+		return 0;
 	}
 	return -EINVAL;
 }
 
 /* An RNIC's file, of one port or several. */
-static int open_file(struct node *n, const char *file, char err[PORT_ERR_LEN])
+static int read_file(struct node *n, const char *file, char err[PORT_ERR_LEN])
 {
 	json_error_t where;
 	json_t *json = json_load_file(file, JSON_REJECT_DUPLICATES, &where),
@@ -120,32 +123,55 @@ static int open_file(struct node *n, const char *file, char err[PORT_ERR_LEN])
 		return -EINVAL;
 	}
 	if (ports == NULL)
-		rc = open_port(n, json, err);
+		rc = read_port(n, json, err);
 	json_array_foreach(ports, i, port)
 	{
-		rc = rc < 0 ? rc : open_port(n, port, err);
+		rc = rc < 0 ? rc : read_port(n, port, err);
 	}
 	json_decref(json);
 	return rc;
 }
 
-static int open_ports(struct node *n, const char *files)
+static int read_files(struct node *n, const char *files)
 {
-	const struct port_eal eal = {.program = "incline-map", .memory_mb = MEMORY_MB};
 	char *list = strdup(files), *save = NULL, err[PORT_ERR_LEN] = "";
-	int rc = port_eal_init(&eal, err) < 0 ? fail("EAL", err) : 0;
+	int rc = list ? 0 : fail("memory", strerror(ENOMEM));
 
-	if (rc == 0 && (n->pool = port_pool_create("probes", 8191, FRAME_ROOM, err)) == NULL)
-		rc = fail("memory", err);
-	for (char *file = strtok_r(list, ":", &save); rc == 0 && file;
+	for (char *file = rc == 0 ? strtok_r(list, ":", &save) : NULL; rc == 0 && file;
 		file = strtok_r(NULL, ":", &save))
-		if (open_file(n, file, err) < 0)
+		if (read_file(n, file, err) < 0)
 			rc = fail(file, err);
 	for (unsigned i = 0; rc == 0 && i < n->paths->n_planes; i++)
-		if (!n->plane[i].open)
+		if (!n->plane[i].given)
 			rc = fail(n->paths->plane[i].port, "no --rnic file has this port");
 	free(list);
 	return rc;
+}
+
+/* As many buffers as the ports can hold, and memory for these. */
+static int open_ports(struct node *n)
+{
+	struct port_config configs[SRV6_MAX_PLANES];
+	struct port_eal eal = {.program = "incline-map"};
+	const unsigned n_planes = n->paths->n_planes;
+	char err[PORT_ERR_LEN] = "";
+	unsigned need;
+
+	for (unsigned i = 0; i < n_planes; i++)
+		configs[i] = n->plane[i].config;
+	need = port_pool_need(configs, n_planes);
+	eal.memory_mb = MEMORY_MB + (unsigned)((uint64_t)need * BUFFER_ROOM >> 20);
+	if (port_eal_init(&eal, err) < 0)
+		return fail("EAL", err);
+	n->pool = port_pool_create("probes", need, FRAME_ROOM, err);
+	if (n->pool == NULL)
+		return fail("memory", err);
+	for (unsigned i = 0; i < n_planes; i++) {
+		if (port_open(&configs[i], n->pool, CONNECT_MS, &n->plane[i].port, err) < 0)
+			return fail(configs[i].name, err);
+		n->plane[i].open = true;
+	}
+	return 0;
 }
 
 static void transmit(struct node *n, struct plane *p, const uint8_t *frame, size_t len)
@@ -271,7 +297,7 @@ static void show_own(const struct node *n)
 	struct map *m;
 
 	json_array_append_new(list, map_agent_json(n->agent, n->paths));
-	if (map_join(list, &m, err) == 0) {
+	if (map_join(list, NULL, &m, err) == 0) {
 		map_print(m, stdout);
 		map_free(m);
 	} else {
@@ -299,7 +325,8 @@ static int agent(const struct options *o)
 	else if (map_agent_create(n->paths, &o->config, port_now_ns(), &n->agent, err) < 0)
 		rc = fail("agent", err);
 	else
-		rc = open_ports(n, o->rnic);
+		rc = read_files(n, o->rnic);
+	rc = rc == 0 ? open_ports(n) : rc;
 	if (rc == 0) {
 		n->out = o->out;
 		n->every_ns = (uint64_t)(o->every_ms * MS_NS);
@@ -327,31 +354,39 @@ static int agent(const struct options *o)
 
 /* ---- show ---- */
 
+static void print(const struct map *m, bool as_json, bool deny, unsigned plane_shift)
+{
+	json_t *out;
+
+	if (!as_json && !deny) {
+		map_print(m, stdout);
+		return;
+	}
+	out = deny ? map_denylist(m, plane_shift) : map_json(m);
+	json_dumpf(out, stdout, JSON_INDENT(1));
+	printf("\n");
+	json_decref(out);
+}
+
 static int show(char *const *files, bool as_json, bool deny, unsigned plane_shift)
 {
-	char err[MAP_ERR_LEN] = "";
-	json_t *list = json_array(), *out = NULL;
+	char err[MAP_ERR_LEN] = "out of memory";
+	json_t *list = json_array();
 	struct map *m = NULL;
 	int rc = 0;
 
-	for (; rc == 0 && *files != NULL; files++) {
+	for (unsigned i = 0; rc == 0 && files[i] != NULL; i++) {
 		json_error_t where;
-		json_t *json = json_load_file(*files, JSON_REJECT_DUPLICATES, &where);
+		json_t *json = json_load_file(files[i], JSON_REJECT_DUPLICATES, &where);
 
-		rc = json == NULL ? fail(*files, where.text) : 0;
+		rc = json == NULL ? fail(files[i], where.text) : 0;
 		if (json != NULL)
 			json_array_append_new(list, json);
 	}
-	if (rc == 0 && map_join(list, &m, err) < 0)
+	if (rc == 0 && map_join(list, (const char *const *)files, &m, err) < 0)
 		rc = fail("show", err);
-	if (rc == 0 && (as_json || deny)) {
-		out = deny ? map_denylist(m, plane_shift) : map_json(m);
-		json_dumpf(out, stdout, JSON_INDENT(1));
-		printf("\n");
-	} else if (rc == 0) {
-		map_print(m, stdout);
-	}
-	json_decref(out);
+	if (rc == 0)
+		print(m, as_json, deny, plane_shift);
 	json_decref(list);
 	map_free(m);
 	return rc;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/map/locate.h"
 #include "lib/wire/frame.h"
 
 enum { HOP_LIMIT = 64, MAX_RATE = 1000000, MAX_SHARE = 1024, IP6_LEN = 40, LAST_HOPS = 2 };
@@ -99,6 +100,11 @@ int map_agent_create(const struct srv6_paths *paths, const struct map_config *co
 
 	if (check(config, err) < 0)
 		return -EINVAL;
+	if (uplinks > MAP_MAX_UPLINKS) {
+		snprintf(err, SRV6_ERR_LEN, "uplinks: %u, must be at most %d for a map", uplinks,
+			MAP_MAX_UPLINKS);
+		return -EINVAL;
+	}
 	if (srv6_paths_find(paths, &paths->address, &self) < 0 || self.n_hops != LAST_HOPS) {
 		snprintf(err, SRV6_ERR_LEN, "rows: none leads over one T0 to the node itself");
 		return -EINVAL;

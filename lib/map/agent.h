@@ -45,8 +45,8 @@ struct map_agent {
 };
 
 /* 0 and *a, to be freed with free(). -EINVAL with a text: no row of the file leads to the node
- * itself, a number of config is out of its bounds (a path has at most MAP_RING probes under way).
- * -ENOMEM. */
+ * itself, its T0 has more than MAP_MAX_UPLINKS uplinks, a number of config is out of its bounds (a
+ * path has at most MAP_RING probes under way). -ENOMEM. */
 int map_agent_create(const struct srv6_paths *paths, const struct map_config *config,
 	uint64_t now_ns, struct map_agent **a, char err[SRV6_ERR_LEN]);
 

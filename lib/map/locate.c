@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/map/locate.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 const char *map_kind_name(enum map_kind kind)
 {
@@ -56,43 +56,59 @@ static bool mostly_bad(const struct view *v)
 	return 2 * v->n_bad > v->n;
 }
 
-static struct view of_t0(const struct map_seen *seen, unsigned n, uint8_t plane, uint16_t group)
+/* Rows of one plane, or of one T0 in it; they stand together (map_locate). */
+struct rows {
+	const struct map_seen *row;
+	unsigned n;
+};
+
+/* Those that begin at `at` and are of the same T0. */
+static struct rows group_at(struct rows plane, unsigned at)
+{
+	const uint16_t group = plane.row[at].group;
+	unsigned end = at + 1;
+
+	while (end < plane.n && plane.row[end].group == group)
+		end++;
+	return (struct rows){plane.row + at, end - at};
+}
+
+static struct rows plane_at(struct rows all, unsigned at)
+{
+	const uint8_t plane = all.row[at].plane;
+	unsigned end = at + 1;
+
+	while (end < all.n && all.row[end].plane == plane)
+		end++;
+	return (struct rows){all.row + at, end - at};
+}
+
+static struct view of_t0(struct rows group)
 {
 	struct view v = {0};
 
-	for (unsigned i = 0; i < n; i++)
-		if (seen[i].plane == plane && seen[i].group == group)
-			look(&v, seen[i].t0);
+	for (unsigned i = 0; i < group.n; i++)
+		look(&v, group.row[i].t0);
 	return v;
 }
 
 /* The way from a T0 to a T1, by those who reach the T0 well. */
-static struct view of_uplink(
-	const struct map_seen *seen, unsigned n, uint8_t plane, uint16_t group, unsigned uplink)
+static struct view of_uplink(struct rows group, unsigned uplink)
 {
 	struct view v = {0};
 
-	for (unsigned i = 0; i < n; i++)
-		if (seen[i].plane == plane && seen[i].group == group && seen[i].t0 == MAP_GOOD)
-			look(&v, seen[i].t1[uplink]);
+	for (unsigned i = 0; i < group.n; i++)
+		if (group.row[i].t0 == MAP_GOOD)
+			look(&v, group.row[i].t1[uplink]);
 	return v;
 }
 
-/* Is this the first of its plane, or of its group in it? */
-static bool first(const struct map_seen *seen, unsigned i, bool group)
-{
-	for (unsigned k = 0; k < i; k++)
-		if (seen[k].plane == seen[i].plane && (!group || seen[k].group == seen[i].group))
-			return false;
-	return true;
-}
-
 /* Links of hosts to one T0, or the T0 itself. Of one host alone nobody knows which. */
-static void locate_t0(const struct map_seen *seen, unsigned n, unsigned at, struct out *o)
+static void locate_t0(struct rows group, struct out *o)
 {
-	const struct view v = of_t0(seen, n, seen[at].plane, seen[at].group);
-	struct map_fault f = {.plane = seen[at].plane,
-		.group = seen[at].group,
+	const struct view v = of_t0(group);
+	struct map_fault f = {.plane = group.row[0].plane,
+		.group = group.row[0].group,
 		.uplink = MAP_NOBODY,
 		.host = MAP_NOBODY};
 
@@ -103,30 +119,30 @@ static void locate_t0(const struct map_seen *seen, unsigned n, unsigned at, stru
 		add(o, f);
 		return;
 	}
-	for (unsigned i = at; i < n; i++) {
-		if (seen[i].plane != f.plane || seen[i].group != f.group || !bad(seen[i].t0))
+	for (unsigned i = 0; i < group.n; i++) {
+		if (!bad(group.row[i].t0))
 			continue;
 		f.kind = MAP_HOST_LINK;
-		f.host = seen[i].host;
-		f.state = seen[i].t0;
+		f.host = group.row[i].host;
+		f.state = group.row[i].t0;
 		f.sure = v.n > 1;
 		add(o, f);
 	}
 }
 
 /* One T1, or its links. */
-static void locate_t1(
-	const struct map_seen *seen, unsigned n, uint8_t plane, unsigned uplink, struct out *o)
+static void locate_t1(struct rows plane, unsigned uplink, struct out *o)
 {
-	struct map_fault f = {.plane = plane, .uplink = (uint16_t)uplink, .host = MAP_NOBODY};
+	struct map_fault f = {
+		.plane = plane.row[0].plane, .uplink = (uint16_t)uplink, .host = MAP_NOBODY};
 	struct view t1 = {0};
+	struct rows group;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < plane.n; i += group.n) {
 		struct view v;
 
-		if (seen[i].plane != plane || !first(seen, i, true))
-			continue;
-		v = of_uplink(seen, n, plane, seen[i].group, uplink);
+		group = group_at(plane, i);
+		v = of_uplink(group, uplink);
 		if (v.n > 0)
 			look(&t1, mostly_bad(&v) ? v.mildest : MAP_GOOD);
 	}
@@ -138,35 +154,48 @@ static void locate_t1(
 		add(o, f);
 		return;
 	}
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < plane.n; i += group.n) {
 		struct view v;
 
-		if (seen[i].plane != plane || !first(seen, i, true))
-			continue;
-		v = of_uplink(seen, n, plane, seen[i].group, uplink);
+		group = group_at(plane, i);
+		v = of_uplink(group, uplink);
 		if (!mostly_bad(&v))
 			continue;
 		f.kind = MAP_UPLINK;
-		f.group = seen[i].group;
+		f.group = group.row[0].group;
 		f.state = v.mildest;
 		f.sure = t1.n > 1;
 		add(o, f);
 	}
 }
 
-unsigned map_locate(const struct map_seen *seen, unsigned n, unsigned n_uplinks,
-	struct map_fault *fault, unsigned cap)
+static int compare(const void *a, const void *b)
 {
-	struct out o = {.fault = fault, .cap = cap};
+	const struct map_seen *x = a, *y = b;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (!first(seen, i, false))
-			continue;
-		for (unsigned k = i; k < n; k++)
-			if (seen[k].plane == seen[i].plane && first(seen, k, true))
-				locate_t0(seen, n, k, &o);
+	if (x->plane != y->plane)
+		return x->plane < y->plane ? -1 : 1;
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	return x->host < y->host ? -1 : x->host > y->host;
+}
+
+unsigned map_locate(struct map_seen *seen, unsigned n, unsigned n_uplinks, struct map_fault *fault,
+	unsigned cap)
+{
+	const struct rows all = {seen, n};
+	struct out o = {.fault = fault, .cap = cap};
+	struct rows plane, group;
+
+	qsort(seen, n, sizeof(*seen), compare);
+	for (unsigned at = 0; at < n; at += plane.n) {
+		plane = plane_at(all, at);
+		for (unsigned i = 0; i < plane.n; i += group.n) {
+			group = group_at(plane, i);
+			locate_t0(group, &o);
+		}
 		for (unsigned k = 0; k < n_uplinks; k++)
-			locate_t1(seen, n, seen[i].plane, k, &o);
+			locate_t1(plane, k, &o);
 	}
 	return o.n;
 }

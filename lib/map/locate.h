@@ -33,11 +33,12 @@ struct map_fault {
 	uint16_t uplink;      /* number of the T1 */
 };
 
-/* Writes up to cap faults, plane by plane; returns how many there are. A fault explains all that
+/* Sorts what was seen by plane, T0 and host; writes up to cap faults, plane by plane; returns how
+ * many there are: asked with cap 0 first, fault may be NULL. A fault explains all that
  * lies behind it: uplinks of a T0 that no host reaches are not named. n_uplinks: at most
  * MAP_MAX_UPLINKS. Two links that are all that a switch was seen by are that switch. */
-unsigned map_locate(const struct map_seen *seen, unsigned n, unsigned n_uplinks,
-	struct map_fault *fault, unsigned cap);
+unsigned map_locate(struct map_seen *seen, unsigned n, unsigned n_uplinks, struct map_fault *fault,
+	unsigned cap);
 
 /* Whether a path meets one of the faults: from a host to another in this plane, over this uplink
  * (MAP_NOBODY: the hosts have one T0). For denylists of entropy values. */

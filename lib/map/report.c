@@ -37,9 +37,18 @@ json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths
 
 /* ---- joining ---- */
 
-static int fail(char err[MAP_ERR_LEN], size_t agent, const char *what)
+struct join {
+	struct map *map;
+	const char *const *name; /* of the reports, NULL: they have none */
+	char *err;
+};
+
+static int fail(const struct join *j, size_t agent, const char *what)
 {
-	snprintf(err, MAP_ERR_LEN, "agents[%zu].%s", agent, what);
+	if (j->name != NULL)
+		snprintf(j->err, MAP_ERR_LEN, "%.120s: %s", j->name[agent], what);
+	else
+		snprintf(j->err, MAP_ERR_LEN, "agents[%zu].%s", agent, what);
 	return -EINVAL;
 }
 
@@ -48,19 +57,23 @@ static int state_of(const json_t *path)
 	return map_state_parse(json_string_value(json_object_get(path, "state")));
 }
 
-static int join_plane(struct map *m, size_t agent, const json_t *plane, char err[MAP_ERR_LEN])
+static int join_plane(const struct join *j, size_t agent, unsigned n_before, const json_t *plane)
 {
+	struct map *m = j->map;
 	const json_t *t1 = json_object_get(plane, "t1"), *number = json_object_get(plane, "plane");
 	const json_int_t n = json_integer_value(number);
 	struct map_seen *s = &m->seen[m->n_seen];
 	int state = state_of(json_object_get(plane, "t0"));
 
 	if (!json_is_integer(number) || n < 0 || n > UINT8_MAX)
-		return fail(err, agent, "planes.plane: must be 0..255");
+		return fail(j, agent, "planes.plane: must be 0..255");
+	for (unsigned i = 1; i <= n_before; i++)
+		if (s[-(int)i].plane == n)
+			return fail(j, agent, "planes.plane: is there twice");
 	if (state < 0)
-		return fail(err, agent, "planes.t0.state: is no state of a path");
+		return fail(j, agent, "planes.t0.state: is no state of a path");
 	if (json_array_size(t1) != m->n_uplinks)
-		return fail(err, agent, "planes.t1: must be as many as uplinks");
+		return fail(j, agent, "planes.t1: must be as many as uplinks");
 	*s = (struct map_seen){.host = (uint16_t)agent,
 		.group = m->group[agent],
 		.plane = (uint8_t)n,
@@ -68,44 +81,57 @@ static int join_plane(struct map *m, size_t agent, const json_t *plane, char err
 	for (unsigned k = 0; k < m->n_uplinks; k++) {
 		state = state_of(json_array_get(t1, k));
 		if (state < 0)
-			return fail(err, agent, "planes.t1.state: is no state of a path");
+			return fail(j, agent, "planes.t1.state: is no state of a path");
 		s->t1[k] = (uint8_t)state;
 	}
 	m->n_seen++;
 	return 0;
 }
 
-static int join_agent(struct map *m, size_t i, const json_t *agent, char err[MAP_ERR_LEN])
+static int join_agent(const struct join *j, size_t i, const json_t *agent)
 {
+	struct map *m = j->map;
 	const char *name = json_string_value(json_object_get(agent, "host"));
 	const json_int_t group = json_integer_value(json_object_get(agent, "group"));
 	const json_t *planes = json_object_get(agent, "planes");
 	int rc = 0;
 
 	if (name == NULL || name[0] == '\0' || strlen(name) >= SRV6_NAME_LEN)
-		return fail(err, i, "host: must be 1..31 characters");
+		return fail(j, i, "host: must be 1..31 characters");
 	if (!json_is_integer(json_object_get(agent, "group")) || group < 0 || group >= MAP_NOBODY)
-		return fail(err, i, "group: must be 0..65534");
+		return fail(j, i, "group: must be 0..65534");
 	if (json_integer_value(json_object_get(agent, "uplinks")) != m->n_uplinks)
-		return fail(err, i, "uplinks: must be those of the first, at most 64");
+		return fail(j, i, "uplinks: must be those of the first, at most 64");
 	if (json_array_size(planes) == 0 || json_array_size(planes) > SRV6_MAX_PLANES)
-		return fail(err, i, "planes: must be a list of 1..16");
+		return fail(j, i, "planes: must be a list of 1..16");
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(m->host[k], name) == 0)
-			return fail(err, i, "host: is there twice");
+			return fail(j, i, "host: is there twice");
 	snprintf(m->host[i], SRV6_NAME_LEN, "%s", name);
 	m->group[i] = (uint16_t)group;
 	m->n_hosts++;
 	for (size_t k = 0; rc == 0 && k < json_array_size(planes); k++)
-		rc = join_plane(m, i, json_array_get(planes, k), err);
+		rc = join_plane(j, i, (unsigned)k, json_array_get(planes, k));
 	return rc;
 }
 
-int map_join(const json_t *agents, struct map **out, char err[MAP_ERR_LEN])
+static int find_faults(struct map *m)
+{
+	const unsigned n = map_locate(m->seen, m->n_seen, m->n_uplinks, NULL, 0);
+
+	m->fault = calloc(n + 1, sizeof(*m->fault));
+	if (m->fault == NULL)
+		return -ENOMEM;
+	m->n_faults = map_locate(m->seen, m->n_seen, m->n_uplinks, m->fault, n);
+	return 0;
+}
+
+int map_join(const json_t *agents, const char *const *name, struct map **out, char err[MAP_ERR_LEN])
 {
 	const size_t n = json_array_size(agents);
 	const json_int_t uplinks =
 		json_integer_value(json_object_get(json_array_get(agents, 0), "uplinks"));
+	struct join j = {.name = name, .err = err};
 	struct map *m;
 	int rc = 0;
 
@@ -114,26 +140,24 @@ int map_join(const json_t *agents, struct map **out, char err[MAP_ERR_LEN])
 		return -EINVAL;
 	}
 	if (uplinks < 0 || uplinks > MAP_MAX_UPLINKS)
-		return fail(err, 0, "uplinks: must be 0..64");
+		return fail(&j, 0, "uplinks: must be 0..64");
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return -ENOMEM;
+	j.map = m;
 	m->n_uplinks = (unsigned)uplinks;
 	m->host = calloc(n, sizeof(*m->host));
 	m->group = calloc(n, sizeof(*m->group));
 	m->seen = calloc(n * SRV6_MAX_PLANES, sizeof(*m->seen));
-	m->fault = calloc(MAP_MAX_FAULTS, sizeof(*m->fault));
-	if (m->host == NULL || m->group == NULL || m->seen == NULL || m->fault == NULL)
+	if (m->host == NULL || m->group == NULL || m->seen == NULL)
 		rc = -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = join_agent(m, i, json_array_get(agents, i), err);
+		rc = join_agent(&j, i, json_array_get(agents, i));
+	rc = rc < 0 ? rc : find_faults(m);
 	if (rc < 0) {
 		map_free(m);
 		return rc;
 	}
-	m->n_faults = map_locate(m->seen, m->n_seen, m->n_uplinks, m->fault, MAP_MAX_FAULTS);
-	if (m->n_faults > MAP_MAX_FAULTS)
-		m->n_faults = MAP_MAX_FAULTS;
 	*out = m;
 	return 0;
 }
@@ -178,20 +202,30 @@ json_t *map_json(const struct map *m)
 		"{s:o,s:i,s:o}", "hosts", hosts, "uplinks", (int)m->n_uplinks, "faults", faults);
 }
 
-static json_t *denied_evs(const struct map *m, unsigned from, unsigned to, unsigned plane_shift)
+/* The planes that a host has seen; how many. */
+static unsigned planes_of(const struct map *m, unsigned host, uint8_t plane[SRV6_MAX_PLANES])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < m->n_seen && n < SRV6_MAX_PLANES; i++)
+		if (m->seen[i].host == host)
+			plane[n++] = m->seen[i].plane;
+	return n;
+}
+
+static json_t *denied_evs(const struct map *m, unsigned from, unsigned to, const uint8_t *plane,
+	unsigned n_planes, unsigned plane_shift)
 {
 	const bool near = m->group[from] == m->group[to];
 	json_t *evs = json_array();
 
-	for (unsigned i = 0; i < m->n_seen; i++) {
-		struct map_path path = {.plane = m->seen[i].plane,
+	for (unsigned i = 0; i < n_planes; i++) {
+		struct map_path path = {.plane = plane[i],
 			.from = (uint16_t)from,
 			.to = (uint16_t)to,
 			.from_group = m->group[from],
 			.to_group = m->group[to]};
 
-		if (m->seen[i].host != from)
-			continue;
 		for (unsigned k = 0; k < (near ? 1 : m->n_uplinks); k++) {
 			path.uplink = near ? MAP_NOBODY : (uint16_t)k;
 			if (map_denied(m->fault, m->n_faults, &path))
@@ -202,20 +236,29 @@ static json_t *denied_evs(const struct map *m, unsigned from, unsigned to, unsig
 	return evs;
 }
 
+static json_t *denied_from(const struct map *m, unsigned from, unsigned plane_shift)
+{
+	json_t *to = json_object();
+	uint8_t plane[SRV6_MAX_PLANES];
+	const unsigned n = planes_of(m, from, plane);
+
+	for (unsigned k = 0; k < m->n_hosts; k++) {
+		json_t *evs = from == k ? NULL : denied_evs(m, from, k, plane, n, plane_shift);
+
+		if (evs != NULL && json_array_size(evs) > 0)
+			json_object_set(to, m->host[k], evs);
+		json_decref(evs);
+	}
+	return to;
+}
+
 json_t *map_denylist(const struct map *m, unsigned plane_shift)
 {
 	json_t *all = json_object();
 
-	for (unsigned i = 0; i < m->n_hosts; i++) {
-		json_t *to = json_object();
+	for (unsigned i = 0; m->n_faults > 0 && i < m->n_hosts; i++) {
+		json_t *to = denied_from(m, i, plane_shift);
 
-		for (unsigned k = 0; k < m->n_hosts; k++) {
-			json_t *evs = i == k ? NULL : denied_evs(m, i, k, plane_shift);
-
-			if (evs != NULL && json_array_size(evs) > 0)
-				json_object_set(to, m->host[k], evs);
-			json_decref(evs);
-		}
 		if (json_object_size(to) > 0)
 			json_object_set(all, m->host[i], to);
 		json_decref(to);

@@ -9,7 +9,7 @@
 #include "lib/map/agent.h"
 #include "lib/map/locate.h"
 
-enum { MAP_ERR_LEN = 200, MAP_MAX_FAULTS = 4096 };
+enum { MAP_ERR_LEN = 200 };
 
 /* What an agent has seen: {"host", "group", "uplinks", "planes": [{"plane", "t0": PATH, "t1":
  * [PATH...]}]}, a path is {"state", "answered", "lost", "flaps"}. NULL: no memory. */
@@ -20,11 +20,13 @@ struct map {
 	unsigned n_hosts, n_seen, n_uplinks, n_faults;
 	char (*host)[SRV6_NAME_LEN]; /* by number */
 	uint16_t *group;             /* of each */
-	struct map_seen *seen;
+	struct map_seen *seen;       /* by plane, T0, host */
 	struct map_fault *fault;
 };
-/* Of a list of what map_agent_json gives; fault and fields named in err: -EINVAL. -ENOMEM. */
-int map_join(const json_t *agents, struct map **map, char err[MAP_ERR_LEN]);
+/* Of a list of what map_agent_json gives; one of them that is bad, by its name (of as many names:
+ * its file's; NULL: by its number), its field and the limit in err: -EINVAL. -ENOMEM. */
+int map_join(
+	const json_t *agents, const char *const *name, struct map **map, char err[MAP_ERR_LEN]);
 void map_free(struct map *map);
 
 /* {"hosts", "planes", "faults": [{"kind", "plane", "state", "sure", "host"?, "t0"?, "t1"?}]}. */

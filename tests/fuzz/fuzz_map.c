@@ -96,7 +96,7 @@ static void one_map(const uint8_t *data, size_t len)
 
 	if (json == NULL)
 		return;
-	if (map_join(json, &m, err) == 0) {
+	if (map_join(json, NULL, &m, err) == 0) {
 		out = open_memstream(&text, &n);
 		map_print(m, out);
 		fclose(out);

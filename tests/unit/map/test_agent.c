@@ -207,6 +207,10 @@ static void refused(void **state)
 	c.share = 0;
 	assert_int_equal(map_agent_create(f->paths[0], &c, 0, &made, err), -EINVAL);
 	c = map_defaults;
+	f->paths[0]->uplinks = MAP_MAX_UPLINKS + 1; /* a map has no room for what it would write */
+	assert_int_equal(map_agent_create(f->paths[0], &c, 0, &made, err), -EINVAL);
+	assert_string_equal(err, "uplinks: 65, must be at most 64 for a map");
+	f->paths[0]->uplinks = F_T1;
 	f->paths[0]->address = (struct wire_ip){{0xfd, 0x78}};
 	assert_int_equal(map_agent_create(f->paths[0], &c, 0, &made, err), -EINVAL);
 	assert_non_null(strstr(err, "rows"));

@@ -285,6 +285,36 @@ static void denylists(void **state)
 			}
 }
 
+/* The largest fabric that files may say of: as many rows times uplinks are looked at, not as many
+ * times as many. In any order. */
+static void large(void **state)
+{
+	enum { HOSTS = 4096, PLANES = 16, N = HOSTS * PLANES };
+	struct map_seen *seen = calloc(N, sizeof(*seen));
+	struct map_fault got[3];
+
+	(void)state;
+	assert_non_null(seen);
+	for (unsigned i = 0; i < N; i++) {
+		const unsigned at = i * 40503u % N; /* odd: each once */
+
+		seen[at] = (struct map_seen){.host = (uint16_t)(i / PLANES),
+			.group = (uint16_t)(i / PLANES),
+			.plane = (uint8_t)(i % PLANES),
+			.t0 = MAP_GOOD};
+		memset(seen[at].t1, MAP_GOOD, sizeof(seen[at].t1));
+		if (i % PLANES == 3)
+			seen[at].t1[63] = MAP_DEAD;
+		if (i == 77 * PLANES + 5)
+			seen[at].t1[1] = MAP_LOSSY;
+	}
+	assert_int_equal(map_locate(seen, N, MAP_MAX_UPLINKS, NULL, 0), 2);
+	assert_int_equal(map_locate(seen, N, MAP_MAX_UPLINKS, got, 3), 2);
+	assert_true(got[0].kind == MAP_T1 && got[0].plane == 3 && got[0].uplink == 63);
+	assert_true(got[1].kind == MAP_UPLINK && got[1].plane == 5 && got[1].group == 77);
+	free(seen);
+}
+
 int test_locate(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +327,7 @@ int test_locate(void)
 		cmocka_unit_test_setup_teardown(flapping, start, stop),
 		cmocka_unit_test(one_agent),
 		cmocka_unit_test(denylists),
+		cmocka_unit_test(large),
 	};
 
 	return cmocka_run_group_tests_name("locate", tests, NULL, NULL);

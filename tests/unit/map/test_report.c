@@ -53,7 +53,7 @@ static void a_switch(void **state)
 	f->t1[0][2] = 1000;
 	fabric_run(f, 20 * MS);
 	list = agents(f);
-	if (map_join(list, &m, err) < 0)
+	if (map_join(list, NULL, &m, err) < 0)
 		fail_msg("%s", err);
 	is_json(json_incref(json_object_get(json_array_get(list, 0), "group")), "0");
 	json_decref(list);
@@ -78,7 +78,8 @@ static void a_switch(void **state)
 #define AGENT(name, more) "{'host':'" name "','group':0,'uplinks':1," more "}"
 #define PLANE(t0, t1) "{'plane':1,'t0':{'state':'" t0 "'},'t1':[{'state':'" t1 "'}]}"
 
-static int join(const char *text, struct map **m, char err[MAP_ERR_LEN])
+static int join_named(
+	const char *text, const char *const *name, struct map **m, char err[MAP_ERR_LEN])
 {
 	char *copy = strdup(text);
 	json_t *json;
@@ -90,9 +91,14 @@ static int join(const char *text, struct map **m, char err[MAP_ERR_LEN])
 	json = json_loads(copy, 0, NULL);
 	assert_non_null(json);
 	free(copy);
-	rc = map_join(json, m, err);
+	rc = map_join(json, name, m, err);
 	json_decref(json);
 	return rc;
+}
+
+static int join(const char *text, struct map **m, char err[MAP_ERR_LEN])
+{
+	return join_named(text, NULL, m, err);
 }
 
 static void well(void **state)
@@ -128,6 +134,9 @@ static void refused(void **state)
 		{"[" AGENT("a", "'planes':[{'plane':1,'t0':{'state':'good'},'t1':[]}]") "]",
 			"agents[0].planes.t1: must be as many as uplinks"},
 		{"[" AGENT("a", "'planes':[{'plane':256}]") "]", "agents[0].planes.plane"},
+		{"[" AGENT(
+			 "a", "'planes':[" PLANE("good", "good") "," PLANE("good", "dead") "]") "]",
+			"agents[0].planes.plane: is there twice"},
 		{"[" AGENT("a", "'planes':[" PLANE("good", "good") "]") "," AGENT(
 			 "a", "'planes':[" PLANE("good", "good") "]") "]",
 			"agents[1].host: is there twice"},
@@ -148,12 +157,56 @@ static void refused(void **state)
 	}
 }
 
+/* Whose file it was. */
+static void bad_file(void **state)
+{
+	static const char *const name[] = {"a.json", "dir/b.json"};
+	char err[MAP_ERR_LEN] = "";
+	struct map *m = NULL;
+
+	(void)state;
+	assert_int_equal(join_named("[" AGENT("a", "'planes':[" PLANE("good", "good") "]") ",5]",
+				 name, &m, err),
+		-EINVAL);
+	assert_string_equal(err, "dir/b.json: host: must be 1..31 characters");
+}
+
+/* More faults than a table of some size would hold: all are there. */
+static void every_fault(void **state)
+{
+	enum { HOSTS = 4096, UPLINKS = 2 };
+	json_t *list = json_array(), *out;
+	char err[MAP_ERR_LEN] = "";
+	struct map *m;
+
+	(void)state;
+	for (int i = 0; i < HOSTS; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "h%d", i);
+		json_array_append_new(
+			list, json_pack("{s:s,s:i,s:i,s:[{s:i,s:{s:s},s:[{s:s},{s:s}]}]}", "host",
+				      name, "group", i / 2, "uplinks", UPLINKS, "planes", "plane",
+				      1, "t0", "state", "good", "t1", "state",
+				      i < 2 ? "good" : "dead", "state", i < 2 ? "good" : "lossy"));
+	}
+	assert_int_equal(map_join(list, NULL, &m, err), 0);
+	json_decref(list);
+	assert_int_equal(m->n_faults, (HOSTS / 2 - 1) * UPLINKS);
+	out = map_json(m);
+	assert_int_equal(json_array_size(json_object_get(out, "faults")), m->n_faults);
+	json_decref(out);
+	map_free(m);
+}
+
 int test_report(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_switch),
 		cmocka_unit_test(well),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(bad_file),
+		cmocka_unit_test(every_fault),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, NULL, NULL);
