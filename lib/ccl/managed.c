@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "lib/ccl/random.h"
 #include "lib/ctl/client.h"
 
 enum {
@@ -40,14 +40,11 @@ static int fail(const struct ccl_managed *m, int rc, const struct ctl_error *e, 
 
 /* ---- joining ---- */
 
-static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mtu)
+static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mtu, uint64_t who)
 {
 	char ip[WIRE_IP_STRLEN];
-	uint64_t who = 0;
 	json_t *params;
 
-	while (getrandom(&who, sizeof(who), 0) != sizeof(who))
-		;
 	params = json_pack("{s:s,s:i,s:i,s:o,s:s,s:i,s:b,s:b}", "job", g->name, "ranks",
 		(int)g->n_ranks, "rank", (int)rank, "who", ctl_u64(who), "ip",
 		wire_ip_format(&g->rank_ip[rank], ip, sizeof(ip)), "mtu",
@@ -75,6 +72,12 @@ static int ask(
 	return rc;
 }
 
+static int no_sense(struct ctl_error *e)
+{
+	*e = (struct ctl_error){.msg = "its answer makes no sense"};
+	return -EPROTO;
+}
+
 /* Asks until the job is placed, or is not to be. */
 static int await_plan(
 	struct ccl_managed *m, struct ccl_group *own, json_t **state, struct ctl_error *e)
@@ -85,8 +88,10 @@ static int await_plan(
 	for (;;) {
 		const char *phase = json_string_value(json_object_get(*state, "phase"));
 
-		if (!phase || (strcmp(phase, "joining") && strcmp(phase, "installing")))
-			return phase ? 0 : -EPROTO;
+		if (!phase)
+			return no_sense(e);
+		if (strcmp(phase, "joining") && strcmp(phase, "installing"))
+			return 0;
 		if (now_ms(m) >= deadline)
 			return -ETIMEDOUT;
 		own->io->sleep_ms(own->io->arg, ASK_EVERY_MS);
@@ -128,7 +133,7 @@ static int take_state(struct ccl_group *own, const json_t *state, char *why, cha
 		ccl_group_take_ring(own);
 		return 0;
 	}
-	snprintf(err, CCL_ERR_LEN, "manager: %s%s", why,
+	snprintf(err, CCL_ERR_LEN, "manager: %s%s", line ? line : phase,
 		!strcmp(phase, "ring") ? "; and \"fallback\" is false" : "");
 	return !strcmp(phase, "ring") ? -ENOSPC : -ECONNABORTED;
 }
@@ -141,21 +146,23 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct 
 	struct ctl_error e = {
 		.msg = "not all ranks have joined, or no switch has answered, in time"};
 	json_t *params, *state = NULL;
-	int rc;
+	uint64_t who;
+	int rc = ccl_random(&who, sizeof(who));
 
-	if (!m) {
-		snprintf(err, CCL_ERR_LEN, "out of memory");
-		return -ENOMEM;
+	if (!m || rc) {
+		snprintf(err, CCL_ERR_LEN, "%s", rc ? "no random numbers" : "out of memory");
+		free(m);
+		return rc ? rc : -ENOMEM;
 	}
 	*m = (struct ccl_managed){.group = own, .rank = rank};
 	rc = ctl_connect_over(own->io, own->manager, patience, &m->client, &e);
 	if (!rc) {
-		params = join_params(own, rank, mtu);
+		params = join_params(own, rank, mtu, who);
 		rc = ctl_call(m->client, "job.join", params, ANSWER_MS, &state, &e);
 		json_decref(params);
 	}
-	if (!rc)
-		rc = ctl_get_u64(json_object_get(state, "epoch"), &own->epoch);
+	if (!rc && ctl_get_u64(json_object_get(state, "epoch"), &own->epoch))
+		rc = no_sense(&e);
 	if (!rc)
 		rc = await_plan(m, own, &state, &e);
 	rc = rc ? fail(m, rc, &e, err) : take_state(own, state, why, err);
@@ -188,7 +195,7 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 {
 	const bool ring = m->group->mode_id == CCL_MODE_RING;
 	json_t *state = NULL;
-	const char *phase;
+	const char *phase, *line;
 	struct ctl_error e;
 	int rc;
 
@@ -209,8 +216,8 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 	if (rc == -ESTALE) {
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", e.msg);
 	} else if (!rc && phase && (!strcmp(phase, "over") || (!strcmp(phase, "ring") && !ring))) {
-		snprintf(why, CCL_ERR_LEN, "the manager says: %s",
-			json_string_value(json_object_get(state, "line")));
+		line = json_string_value(json_object_get(state, "line"));
+		snprintf(why, CCL_ERR_LEN, "the manager says: %s", line ? line : phase);
 		rc = -ESTALE;
 	}
 	json_decref(state);

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "lib/ccl/hello.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/random.h"
 #include "lib/ccl/setup_priv.h"
 #include "lib/ctl/schema.h"
 
@@ -226,14 +226,18 @@ static int set_up(struct ccl_setup *s, char *err)
 }
 
 /* A secret, of which rank 0's counts. */
-static void make_owner(char owner[CCL_OWNER_LEN])
+static int make_owner(char owner[CCL_OWNER_LEN], char *err)
 {
 	uint8_t random[(CCL_OWNER_LEN - 1) / 2];
+	const int rc = ccl_random(random, sizeof(random));
 
-	while (getrandom(random, sizeof(random), 0) != sizeof(random))
-		;
+	if (rc) {
+		snprintf(err, CCL_ERR_LEN, "no random numbers for a secret: %s", strerror(-rc));
+		return rc;
+	}
 	for (unsigned i = 0; i < sizeof(random); i++)
 		snprintf(owner + 2 * i, 3, "%02x", random[i]);
+	return 0;
 }
 
 int ccl_comm_create(
@@ -262,12 +266,13 @@ int ccl_comm_create(
 	}
 	s->own = *g;
 	s->own.flags = json_deep_copy(g->flags);
-	make_owner(s->own.owner);
 	s->group = &s->own;
 	s->rank = rank;
-	rc = s->own.flags ? ccl_boot_open(g->bootstrap, rank, g->n_ranks,
-				    (unsigned)(g->timeout_ns / 1000000), &s->boot, err)
-			  : -ENOMEM;
+	rc = make_owner(s->own.owner, err);
+	if (rc == 0)
+		rc = s->own.flags ? ccl_boot_open(g->bootstrap, rank, g->n_ranks,
+					    (unsigned)(g->timeout_ns / 1000000), &s->boot, err)
+				  : -ENOMEM;
 	if (rc == 0)
 		rc = set_up(s, err);
 	if (rc) {

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a rank makes of the answers of a manager that is not as it should be, and of a kernel that
+ * gives no random numbers. The client of the control socket is this file's (--wrap). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ccl/managed.h"
+#include "lib/ccl/random.h"
+#include "lib/ctl/client.h"
+
+/* ---- fakes ---- */
+
+static const char *answers[4]; /* in turn, the last one again; JSON with ' for " */
+static unsigned n_calls;
+static int64_t clock_ms;
+static int random_error, interrupted;
+
+static int64_t fake_now(void *arg)
+{
+	(void)arg;
+	return clock_ms;
+}
+
+static void fake_sleep(void *arg, unsigned ms)
+{
+	(void)arg;
+	clock_ms += ms;
+}
+
+static const struct ctl_io io = {.now_ms = fake_now, .sleep_ms = fake_sleep};
+
+int __wrap_ctl_connect_over(const struct ctl_io *over, const char *path, unsigned timeout_ms,
+	struct ctl_client **client, struct ctl_error *error);
+int __wrap_ctl_connect_over(const struct ctl_io *over, const char *path, unsigned timeout_ms,
+	struct ctl_client **client, struct ctl_error *error)
+{
+	(void)over, (void)path, (void)timeout_ms, (void)error;
+	*client = (struct ctl_client *)&n_calls;
+	return 0;
+}
+
+void __wrap_ctl_close(struct ctl_client *client);
+void __wrap_ctl_close(struct ctl_client *client)
+{
+	(void)client;
+}
+
+bool __wrap_ctl_is_open(const struct ctl_client *client);
+bool __wrap_ctl_is_open(const struct ctl_client *client)
+{
+	(void)client;
+	return true;
+}
+
+static json_t *json_of(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *json;
+
+	for (char *p = copy; *p; p++)
+		if (*p == '\'')
+			*p = '"';
+	json = json_loads(copy, JSON_DECODE_ANY, NULL);
+	assert_non_null(json);
+	free(copy);
+	return json;
+}
+
+int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t *params,
+	unsigned timeout_ms, json_t **result, struct ctl_error *error);
+int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t *params,
+	unsigned timeout_ms, json_t **result, struct ctl_error *error)
+{
+	const unsigned i = n_calls++;
+
+	(void)client, (void)method, (void)params, (void)timeout_ms, (void)error;
+	if (result)
+		*result = json_of(answers[i < 3 && answers[i] ? i : answers[1] ? 1 : 0]);
+	return 0;
+}
+
+ssize_t __real_getrandom(void *to, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags)
+{
+	if (interrupted > 0) {
+		interrupted--;
+		errno = EINTR;
+		return -1;
+	}
+	if (random_error) {
+		errno = random_error;
+		return -1;
+	}
+	return __real_getrandom(to, len, flags);
+}
+
+/* ---- */
+
+static struct wire_ip ips[2];
+static struct ccl_group group;
+static struct ccl_managed *managed;
+
+static int start(void **state)
+{
+	(void)state;
+	memset(answers, 0, sizeof(answers));
+	n_calls = 0;
+	random_error = interrupted = 0;
+	ips[0] = wire_ip_from4(0x0a000001);
+	ips[1] = wire_ip_from4(0x0a000002);
+	memset(&group, 0, sizeof(group));
+	snprintf(group.name, sizeof(group.name), "job");
+	snprintf(group.manager, sizeof(group.manager), "/m");
+	group.n_ranks = 2;
+	group.rank_ip = ips;
+	group.timeout_ns = UINT64_C(1000000000);
+	group.fallback = true;
+	group.io = &io;
+	managed = NULL;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	ccl_managed_leave(managed, false);
+	return 0;
+}
+
+static int join(const char *first, const char *second, char err[CCL_ERR_LEN])
+{
+	char why[CCL_ERR_LEN];
+
+	answers[0] = first;
+	answers[1] = second;
+	return ccl_managed_join(&group, 0, 1024, &managed, why, err);
+}
+
+static void answers_without_sense(void **state)
+{
+	static const struct {
+		const char *first, *second;
+		int rc;
+		const char *said;
+	} bad[] = {
+		{"{}", NULL, -EPROTO, "manager /m: its answer makes no sense"},
+		{"{'epoch':'x','phase':'ring'}", NULL, -EPROTO, "its answer makes no sense"},
+		{"{'epoch':1}", NULL, -EPROTO, "its answer makes no sense"},
+		{"{'epoch':1,'phase':7}", NULL, -EPROTO, "its answer makes no sense"},
+		{"{'epoch':1,'phase':'joining'}", "5", -EPROTO, "its answer makes no sense"},
+		{"{'epoch':1,'phase':'ready','plan':5}", NULL, -EPROTO, "its plan makes no sense"},
+		{"{'epoch':1,'phase':'over'}", NULL, -ECONNABORTED, "manager: over"},
+		{"{'epoch':1,'phase':'over','line':4}", NULL, -ECONNABORTED, "manager: over"},
+		{"{'epoch':1,'phase':'over','line':'gone'}", NULL, -ECONNABORTED, "manager: gone"},
+		{"{'epoch':1,'phase':'joining'}", NULL, -ETIMEDOUT, "in time"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char err[CCL_ERR_LEN] = "";
+
+		start(state);
+		assert_int_equal(join(bad[i].first, bad[i].second, err), bad[i].rc);
+		if (!strstr(err, bad[i].said))
+			fail_msg("%zu: \"%s\" does not say \"%s\"", i, err, bad[i].said);
+		assert_null(managed);
+	}
+}
+
+/* A job that is over for a reason that the manager keeps to itself. */
+static void over_without_reason(void **state)
+{
+	char err[CCL_ERR_LEN] = "", why[CCL_ERR_LEN] = "";
+
+	(void)state;
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", "{'epoch':1,'phase':'over'}", err), 0);
+	clock_ms += 1000;
+	assert_int_equal(ccl_managed_watch(managed, why), -ECONNABORTED);
+	assert_string_equal(why, "the manager says: over");
+}
+
+/* No random numbers, now or ever: that is said; it is not waited for. */
+static void no_random(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+	uint64_t n;
+
+	(void)state;
+	random_error = ENOSYS;
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), -ENOSYS);
+	assert_non_null(strstr(err, "no random numbers"));
+	assert_int_equal(n_calls, 0);
+	random_error = 0;
+	interrupted = 3;
+	assert_int_equal(ccl_random(&n, sizeof(n)), 0);
+	assert_int_equal(interrupted, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(answers_without_sense, start, stop),
+		cmocka_unit_test_setup_teardown(over_without_reason, start, stop),
+		cmocka_unit_test_setup_teardown(no_random, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
