@@ -497,8 +497,7 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 	sw_reclaim(sw);
 	sw_log_mismatches(sw);
 	sw_rings_tick(sw, now_ns);
-	if (sw_membership_tick(sw, now_ns))
-		sw_mcast_publish(sw);
+	sw_membership_tick(sw, now_ns);
 	sw_leases_tick(sw, now_ns);
 	for (unsigned slot = FIRST_SLOT; slot < INC_GROUP_SLOTS; slot++) {
 		if (sw->groups->group[slot] == NULL)

@@ -50,16 +50,19 @@ static void publish_mcast(struct sw *sw, struct mcast_fwd *mcast)
 		sw_defer(sw, free_mcast, old);
 }
 
-void sw_mcast_publish(struct sw *sw)
+int sw_mcast_publish(struct sw *sw)
 {
 	struct table_rows groups, senders;
 	struct mcast_fwd *mcast;
 	struct table_error err;
+	int rc;
 
 	table_rows(sw->tables, FWD_MCAST_GROUP, &groups);
 	table_rows(sw->tables, FWD_MCAST_SENDER, &senders);
-	if (make_mcast(sw, &groups, &senders, &mcast, &err) == 0)
+	rc = make_mcast(sw, &groups, &senders, &mcast, &err);
+	if (rc == 0)
 		publish_mcast(sw, mcast);
+	return rc;
 }
 
 static int publish(void *arg, const struct table_rows *tables, unsigned n, struct table_error *err)

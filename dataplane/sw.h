@@ -119,18 +119,18 @@ enum { SW_RING_SLOT0 = INC_GROUP_SLOTS - NR_MAX_RINGS };
 void sw_rings_destroy(struct sw *sw);
 void sw_rings_tick(struct sw *sw, uint64_t now);
 
-/* mcast/sw_membership.c: after the workers; at the end; at every tick, true: members have
- * changed. The book: NULL if no port learns. */
+/* mcast/sw_membership.c: after the workers; at the end; at every tick, when groups are published
+ * anew if members have come or gone. The book: NULL if no port learns. */
 int sw_membership_create(struct sw *sw, char err[SW_ERR_LEN]);
 void sw_membership_destroy(struct sw *sw);
-bool sw_membership_tick(struct sw *sw, uint64_t now);
+void sw_membership_tick(struct sw *sw, uint64_t now);
 const struct membership *sw_membership_book(const struct sw *sw);
 
 /* publish.c: after the ports. */
 int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN]);
-/* Multicast groups anew, of the tables and of the book. What does not fit into memory stays as it
- * was until the next time. */
-void sw_mcast_publish(struct sw *sw);
+/* Multicast groups anew, of the tables and of the book. -ENOMEM: they are as they were, and whoever
+ * asks tries again. */
+int sw_mcast_publish(struct sw *sw);
 
 /* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
 void sw_log_mismatches(struct sw *sw);

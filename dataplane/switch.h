@@ -110,7 +110,7 @@ struct sw_member {
 	bool leaving;
 	uint64_t left_ns; /* until it is forgotten, if it keeps silent */
 };
-#define SW_MEMBER_COUNTERS(X) X(joined) X(left) X(expired) X(refused)
+#define SW_MEMBER_COUNTERS(X) X(joined) X(left) X(expired) X(refused) X(bad) X(deferred)
 struct sw_member_counters {
 #define X(field) uint64_t field;
 	SW_MEMBER_COUNTERS(X)

@@ -27,11 +27,12 @@ struct membership_entry {
 	uint64_t until;
 };
 
-/* Zero is empty; then set max_per_port. */
+/* Zero is empty; then set max_per_port. bad, deferred: whoever reads reports and publishes members
+ * counts there those that make no sense, and the times that memory was short. */
 struct membership {
 	unsigned n, max_per_port;
 	unsigned n_of[MEMBERSHIP_MAX_PORTS];
-	uint64_t joined, left, expired, refused;
+	uint64_t joined, left, expired, refused, bad, deferred;
 	struct membership_entry entry[MEMBERSHIP_MAX];
 };
 

@@ -22,7 +22,8 @@ struct sw_membership {
 	struct rte_ring *reports;
 	struct membership book;
 	unsigned queries; /* general ones sent, up to STARTUP_QUERIES */
-	uint64_t next_query, bad;
+	uint64_t next_query;
+	bool due; /* the packet path does not know yet what the book says */
 };
 
 static bool any_port(const struct sw *sw)
@@ -158,7 +159,7 @@ static unsigned read_report(struct sw *sw, const struct rte_mbuf *mbuf, uint64_t
 
 	wire_parse(frame, mbuf->data_len, &pkt);
 	if (wire_membership_parse(frame + pkt.l3_off, mbuf->data_len - pkt.l3_off, &report) < 0) {
-		sw->membership->bad++;
+		book->bad++;
 		return 1;
 	}
 	for (; n < TICK_RECORDS && wire_membership_next(&report, &group, &joins); n++) {
@@ -173,21 +174,33 @@ static unsigned read_report(struct sw *sw, const struct rte_mbuf *mbuf, uint64_t
 	return n + 1;
 }
 
-bool sw_membership_tick(struct sw *sw, uint64_t now)
+/* What does not fit into memory is tried again at the next tick. */
+static void publish(struct sw *sw)
+{
+	struct sw_membership *m = sw->membership;
+
+	if (!m->due)
+		return;
+	m->due = sw_mcast_publish(sw) < 0;
+	m->book.deferred += m->due;
+}
+
+void sw_membership_tick(struct sw *sw, uint64_t now)
 {
 	struct rte_mbuf *mbuf;
 	bool changed = false;
 	unsigned n = 0;
 
 	if (sw->membership == NULL)
-		return false;
+		return;
 	while (n < TICK_RECORDS && rte_ring_dequeue(sw->membership->reports, (void **)&mbuf) == 0) {
 		n += read_report(sw, mbuf, now, &changed);
 		rte_pktmbuf_free(mbuf);
 	}
 	changed |= membership_expire(&sw->membership->book, now) > 0;
+	sw->membership->due |= changed;
+	publish(sw);
 	ask_all(sw, now);
-	return changed;
 }
 
 /* ---- for the control plane ---- */

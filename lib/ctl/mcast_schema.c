@@ -19,4 +19,10 @@ const struct ctl_field ctl_mcast_members_result[] = {
 	{"joined", CTL_U64, .required = true, .help = "groups learnt at a port so far"},
 	{"left", CTL_U64, .required = true, .help = "that nobody wanted any more"},
 	{"expired", CTL_U64, .required = true, .help = "whose members kept silent"},
-	{"refused", CTL_U64, .required = true, .help = "joins beyond \"mcast_max\""}, {0}};
+	{"refused", CTL_U64, .required = true, .help = "joins beyond \"mcast_max\""},
+	{"bad", CTL_U64, .required = true, .help = "reports that make no sense"},
+	{"deferred", CTL_U64, .required = true,
+		.help = "times that members were not taken over for want of memory, and tried "
+			"again "
+			"at the next tick"},
+	{0}};

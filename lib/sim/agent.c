@@ -176,15 +176,9 @@ void sw_defer(struct sw *sw, void (*run)(struct sw *sw, void *what), void *what)
 }
 
 /* A simulated switch learns no members. */
-bool sw_membership_tick(struct sw *sw, uint64_t now)
+void sw_membership_tick(struct sw *sw, uint64_t now)
 {
 	(void)sw, (void)now;
-	return false;
-}
-
-void sw_mcast_publish(struct sw *sw)
-{
-	(void)sw;
 }
 
 void sw_log_mismatches(struct sw *sw)

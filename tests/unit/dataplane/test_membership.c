@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "dataplane/mcast/membership.h"
+#include "dataplane/mcast/mcast_fwd.h"
 #include "harness.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/membership.h"
@@ -283,10 +283,56 @@ static void flood(void **state)
 	assert_int_equal(reach(wire_ip_format(&g, text, sizeof(text)), 0), 0x2);
 }
 
+/* ---- memory that is short ---- */
+
+static unsigned short_of_memory; /* times */
+
+int __real_mcast_fwd_create(const struct mcast_sources *from, fwd_port_fn port, void *arg,
+	unsigned n_workers, struct mcast_fwd **mcast, struct table_error *err);
+int __wrap_mcast_fwd_create(const struct mcast_sources *from, fwd_port_fn port, void *arg,
+	unsigned n_workers, struct mcast_fwd **mcast, struct table_error *err);
+int __wrap_mcast_fwd_create(const struct mcast_sources *from, fwd_port_fn port, void *arg,
+	unsigned n_workers, struct mcast_fwd **mcast, struct table_error *err)
+{
+	if (short_of_memory == 0)
+		return __real_mcast_fwd_create(from, port, arg, n_workers, mcast, err);
+	short_of_memory--;
+	return -ENOMEM;
+}
+
+/* A member that there was no memory for is one at the next tick at which there is some, without
+ * another report; and so is one that has gone. */
+static void tried_again(void **state)
+{
+	struct sw_member_counters count;
+
+	(void)state;
+	short_of_memory = 2;
+	report(1, GROUP4, true, 0);
+	assert_int_equal(reach(GROUP4, 0), 0);
+	tick(now + 1);
+	assert_int_equal(reach(GROUP4, 0), 0);
+	tick(now + 1);
+	assert_int_equal(reach(GROUP4, 0), 0x2);
+	report(1, GROUP4, false, 0);
+	short_of_memory = 1;
+	tick(now + MEMBERSHIP_LAST);
+	assert_int_equal(reach(GROUP4, 0), 0x2);
+	tick(now + 1);
+	assert_int_equal(reach(GROUP4, 0), 0);
+	sw_members(sw, &count);
+	assert_int_equal(count.deferred, 3);
+	short_of_memory = 1; /* nothing is due any more */
+	tick(now + 1);
+	assert_int_equal(short_of_memory, 1);
+	short_of_memory = 0;
+}
+
 /* Nonsense, groups that stay on the link, and a switch that does not listen. */
 static void ignored(void **state)
 {
 	const struct wire_ip all = h_ip("224.0.0.22"), src = h_host4(1);
+	struct sw_member_counters count;
 	uint8_t b[128], mac[6];
 	unsigned len;
 
@@ -298,7 +344,8 @@ static void ignored(void **state)
 	h_inject(sw, 1, b, len);
 	h_run(sw);
 	tick(now);
-	assert_int_equal(sw_membership_book(sw)->n, 0);
+	assert_int_equal(sw_members(sw, &count), 0);
+	assert_int_equal(count.bad, 1);
 	h_stop_whole(sw);
 	sw = h_start(N, NULL, NULL);
 	report(1, GROUP4, true, 0);
@@ -318,6 +365,7 @@ int main(void)
 		T(beside_rows),
 		T(vlan),
 		T(flood),
+		T(tried_again),
 		T(ignored),
 #undef T
 	};
