@@ -9,6 +9,7 @@
 
 #include "apps/perf.h"
 #include "lib/ccl/group.h"
+#include "lib/ctl/config.h"
 
 static const char usage[] =
 	"Usage: incline-perf --group FILE --rank N [options]\n"
@@ -25,6 +26,8 @@ static const char usage[] =
 	"  -o, --op OP           sum (default), min, max, prod, several with commas, or all\n"
 	"  -r, --root RANK       of reduce and broadcast (0), or all\n"
 	"      --group FILE      group file (INCLINE_GROUP)\n"
+	"      --help-config[=markdown]\n"
+	"                        print what can be in FILE\n"
 	"      --rank N          own rank (INCLINE_RANK)\n"
 	"      --timeout MS      without any progress (group file)\n"
 	"      --json FILE       results as JSON (rank 0)\n"
@@ -166,7 +169,8 @@ static int parse(struct perf *p, int argc, char **argv)
 		{"root", 1, NULL, 'r'}, {"group", 1, NULL, 'g'}, {"rank", 1, NULL, 'R'},
 		{"timeout", 1, NULL, 't'}, {"json", 1, NULL, 'j'}, {"seed", 1, NULL, 's'},
 		{"reals", 0, NULL, 'F'}, {"staged", 0, NULL, 'S'}, {"show-selection", 0, NULL, 'W'},
-		{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'V'}, {0}};
+		{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'V'}, {"help-config", 2, NULL, 'G'},
+		{0}};
 	int c;
 
 	p->opt = (struct perf_options){.min = 4096,
@@ -184,6 +188,8 @@ static int parse(struct perf *p, int argc, char **argv)
 			fputs(c == 'h' ? usage : "incline-perf " INCLINE_VERSION "\n", stdout);
 			return 1;
 		}
+		if (c == 'G')
+			return 1 + ctl_config_help("incline-perf", &ccl_group_file, optarg);
 		if (c == '?' || !parse_one(p, c, optarg))
 			return 1 + (c == '?' ? 2 : bad(argv[optind - 1], optarg));
 	}

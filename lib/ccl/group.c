@@ -26,105 +26,48 @@ bad(const struct reader *r, const char *key, const char *fmt, ...)
 	return -EINVAL;
 }
 
-static int check_keys(const struct reader *r, const json_t *obj, const char *const *known)
+/* What the table of fields (group_fields.c) says of a value. */
+static int check(const struct reader *r, const struct ctl_field *field, const json_t *value)
 {
-	const char *key;
-	json_t *value;
+	struct ctl_problem problem;
 
-	if (!json_is_object(obj))
-		return bad(r, "", "an object is expected here");
-	json_object_foreach((json_t *)obj, key, value)
-	{
-		const char *const *k = known;
-
-		while (*k && strcmp(*k, key) != 0)
-			k++;
-		if (!*k && key[0] != '#')
-			return bad(r, key, "no such field");
-	}
-	return 0;
-}
-
-/* Copies a string of 1 .. cap-1 bytes; def (may be "") when it is missing, NULL def: required. */
-static int get_str(const struct reader *r, const json_t *obj, const char *key, const char *def,
-	char *out, size_t cap)
-{
-	const json_t *v = json_object_get(obj, key);
-
-	if (!v && def) {
-		snprintf(out, cap, "%s", def);
+	if (ctl_check_value(field, value, field->name, &problem) == 0)
 		return 0;
-	}
-	if (!json_is_string(v))
-		return bad(r, key, v ? "must be a string" : "missing");
-	if (json_string_length(v) == 0 || json_string_length(v) >= cap)
-		return bad(r, key, "must have 1 to %zu bytes", cap - 1);
-	snprintf(out, cap, "%s", json_string_value(v));
-	return 0;
+	ctl_problem_text(&problem, r->err, CCL_ERR_LEN);
+	return -EINVAL;
 }
 
-static int get_int(const struct reader *r, const json_t *obj, const char *key, long long def,
-	long long min, long long max, long long *out)
+/* A string that has been checked, its default, or "". */
+static void copy(
+	const struct ctl_field *of, const json_t *obj, const char *key, char *out, size_t cap)
 {
-	const json_t *v = json_object_get(obj, key);
+	const char *text = ctl_text(of, obj, key);
 
-	*out = v ? json_integer_value(v) : def;
-	if (v && !json_is_integer(v))
-		return bad(r, key, "must be an integer");
-	if (v && (*out < min || *out > max))
-		return bad(r, key, "%lld is not in %lld..%lld", *out, min, max);
-	return 0;
+	snprintf(out, cap, "%s", text ? text : "");
 }
 
 static int get_ip(const struct reader *r, const json_t *obj, struct wire_ip *ip)
 {
-	char text[WIRE_IP_STRLEN];
-	const int rc = get_str(r, obj, "ip", NULL, text, sizeof(text));
+	const char *text = json_string_value(json_object_get(obj, "ip"));
 
-	if (rc)
-		return rc;
-	if (wire_ip_parse(text, ip))
-		return bad(r, "ip", "\"%s\" is not an IP address", text);
-	return 0;
+	return wire_ip_parse(text, ip) ? bad(r, "ip", "\"%s\" is not an IP address", text) : 0;
 }
 
 static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	static const char *const known[] = {"reproducible", "dup_all", "late_flush", "stall_rnr",
-		"strict_port", "half", "sr", NULL};
 	const json_t *flags = json_object_get(doc, "flags");
-	const char *key;
-	json_t *value;
-	int rc = 0;
 
-	g->flags = json_object();
+	g->flags = flags ? json_deep_copy(flags) : json_object();
 	if (!g->flags)
 		return -ENOMEM;
-	g->stall_rnr = g->half = true;
-	if (!flags)
-		return 0;
-	snprintf(r->at, sizeof(r->at), "flags.");
-	rc = check_keys(r, flags, known);
-	if (rc)
-		return rc;
-	json_object_foreach((json_t *)flags, key, value)
-	{
-		if (key[0] == '#')
-			continue;
-		if (!json_is_boolean(value))
-			return bad(r, key, "must be true or false");
-		if (json_object_set(g->flags, key, value))
-			return -ENOMEM;
-	}
-	g->reproducible = json_is_true(json_object_get(g->flags, "reproducible"));
+	g->reproducible = ctl_bool(&ccl_group_flags, g->flags, "reproducible");
 	g->stall_rnr = !json_is_false(json_object_get(g->flags, "stall_rnr"));
-	g->half = !json_is_false(json_object_get(g->flags, "half"));
-	g->sr = json_is_true(json_object_get(g->flags, "sr"));
+	g->half = ctl_bool(&ccl_group_flags, g->flags, "half");
+	g->sr = ctl_bool(&ccl_group_flags, g->flags, "sr");
 	if (g->sr && g->mode_id != CCL_MODE_3)
-		return bad(r, "sr", "is for mode III, not %s", g->mode);
+		return bad(r, "flags.sr", "is for mode III, not %s", g->mode);
 	if (g->sr && g->kind == CCL_WISH_MIXED)
-		return bad(r, "sr", "is for single groups: a mixed one leaves out PSNs");
-	r->at[0] = '\0';
+		return bad(r, "flags.sr", "is for single groups: a mixed one leaves out PSNs");
 	return 0;
 }
 
@@ -152,31 +95,16 @@ static enum ccl_mode mode_of(const char *name)
 static int read_choices(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	const json_t *list = json_object_get(doc, "collectives"), *name;
-	const json_t *fallback = json_object_get(doc, "fallback");
-	char kind[CCL_NAME_LEN];
+	const char *kind = ctl_text(&ccl_group_file, doc, "kind");
 	size_t i;
-	int rc = get_str(r, doc, "kind", "auto", kind, sizeof(kind));
 
-	if (rc)
-		return rc;
-	for (i = 0; i < 3 && strcmp(kind, wishes[i]) != 0;)
-		i++;
-	if (i == 3)
-		return bad(r, "kind", "\"%s\" is not auto, single or mixed", kind);
-	g->kind = (enum ccl_wish)i;
-	if (fallback && !json_is_boolean(fallback))
-		return bad(r, "fallback", "must be true or false");
-	g->fallback = !json_is_false(fallback);
-	g->collectives = CCL_ALL_COLLECTIVES;
-	if (!list)
-		return 0;
-	if (!json_is_array(list))
-		return bad(r, "collectives", "must be an array of names");
-	g->collectives = 0;
+	while (strcmp(kind, wishes[g->kind]) != 0)
+		g->kind++;
+	g->fallback = ctl_bool(&ccl_group_file, doc, "fallback");
+	g->collectives = list ? 0 : CCL_ALL_COLLECTIVES;
 	json_array_foreach(list, i, name)
 	{
-		const int c = json_is_string(name) ? ccl_collective_parse(json_string_value(name))
-						   : -EINVAL;
+		const int c = ccl_collective_parse(json_string_value(name));
 
 		if (c < 0)
 			return bad(r, "collectives", "item %zu is not the name of one", i);
@@ -187,14 +115,7 @@ static int read_choices(struct reader *r, const json_t *doc, struct ccl_group *g
 
 static int read_verb(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	char verb[CCL_NAME_LEN];
-	const int rc = get_str(r, doc, "verb", "send", verb, sizeof(verb));
-
-	if (rc)
-		return rc;
-	g->write = !strcmp(verb, "write");
-	if (!g->write && strcmp(verb, "send") != 0)
-		return bad(r, "verb", "\"%s\" is not send or write", verb);
+	g->write = !strcmp(ctl_text(&ccl_group_file, doc, "verb"), "write");
 	if (g->write && g->mode_id != CCL_MODE_2 && g->mode_id != CCL_MODE_3)
 		return bad(r, "verb", "write is for modes II and III, not %s", g->mode);
 	return 0;
@@ -203,13 +124,11 @@ static int read_verb(struct reader *r, const json_t *doc, struct ccl_group *g)
 /* After the choices and flags. */
 static int read_lease(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	long long ms;
-	int rc;
+	int64_t ms = ctl_int(&ccl_group_file, doc, "lease_ms");
 
-	if ((rc = get_str(r, doc, "lease", "", g->lease, sizeof(g->lease))) ||
-		(rc = get_int(r, doc, "lease_ms", (long long)(g->timeout_ns / 1000000), 10, 3600000,
-			 &ms)))
-		return rc;
+	if (ms == 0)
+		ms = (int64_t)(g->timeout_ns / 1000000);
+	copy(&ccl_group_file, doc, "lease", g->lease, sizeof(g->lease));
 	g->lease_ms = ms < 10 ? 10 : (unsigned)ms;
 	if (!g->lease[0])
 		return json_object_get(doc, "lease_ms")
@@ -233,60 +152,45 @@ static int read_lease(struct reader *r, const json_t *doc, struct ccl_group *g)
 
 static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	long long mtu, m, w, ms, gid;
-	int rc;
+	const struct ctl_field *const f = &ccl_group_file;
 
-	if ((rc = get_str(r, doc, "name", NULL, g->name, sizeof(g->name))) ||
-		(rc = get_str(r, doc, "mode", "II", g->mode, sizeof(g->mode))) ||
-		(rc = get_str(r, doc, "bootstrap", NULL, g->bootstrap, sizeof(g->bootstrap))) ||
-		(rc = get_str(r, doc, "device", "", g->device, sizeof(g->device))) ||
-		(rc = get_int(r, doc, "gid_index", -1, 0, 255, &gid)) ||
-		(rc = get_int(r, doc, "mtu", 0, 256, 4096, &mtu)) ||
-		(rc = get_int(r, doc, "M", 4, 1, 1024, &m)) ||
-		(rc = get_int(r, doc, "W", 8, 1, 1024, &w)) ||
-		(rc = get_int(r, doc, "timeout_ms", 10000, 1, 3600000, &ms)))
-		return rc;
+	copy(f, doc, "name", g->name, sizeof(g->name));
+	copy(f, doc, "mode", g->mode, sizeof(g->mode));
+	copy(f, doc, "bootstrap", g->bootstrap, sizeof(g->bootstrap));
+	copy(f, doc, "device", g->device, sizeof(g->device));
+	g->mode_id = mode_of(g->mode);
+	g->gid_index = json_object_get(doc, "gid_index") ? (int)ctl_int(f, doc, "gid_index") : -1;
+	g->mtu = (unsigned)ctl_int(f, doc, "mtu");
+	g->m = (unsigned)ctl_int(f, doc, "M");
+	g->w = (unsigned)ctl_int(f, doc, "W");
+	g->timeout_ns = (uint64_t)ctl_int(f, doc, "timeout_ms") * 1000000;
 	if (g->name[strspn(g->name, name_letters)] || !g->name[strspn(g->name, "0123456789")])
 		return bad(r, "name",
 			"\"%s\" is not made of letters, digits, '_', '.', '-' (or of "
 			"digits alone)",
 			g->name);
-	if (mtu & (mtu - 1))
-		return bad(r, "mtu", "%lld is not 256, 512, 1024, 2048 or 4096", mtu);
-	if (m * w < 2 || m * w > CCL_MAX_MW)
-		return bad(r, "W", "M*W is %lld, must be in 2..%d", m * w, CCL_MAX_MW);
-	g->mode_id = mode_of(g->mode);
-	if (!g->mode_id)
-		return bad(r, "mode", "\"%s\" is not I, II, III, netreduce or ring", g->mode);
+	if (g->mtu & (g->mtu - 1))
+		return bad(r, "mtu", "%u is not 256, 512, 1024, 2048 or 4096", g->mtu);
+	if (g->m * g->w < 2 || g->m * g->w > CCL_MAX_MW)
+		return bad(r, "W", "M*W is %u, must be in 2..%d", g->m * g->w, CCL_MAX_MW);
 	if (strncmp(g->bootstrap, "unix:/", 6) && strncmp(g->bootstrap, "tcp:", 4))
 		return bad(r, "bootstrap", "\"%s\" is neither unix:/PATH nor tcp:HOST:PORT",
 			g->bootstrap);
-	g->gid_index = (int)gid;
-	g->mtu = (unsigned)mtu;
-	g->m = (unsigned)m;
-	g->w = (unsigned)w;
-	g->timeout_ns = (uint64_t)ms * 1000000;
 	return 0;
 }
 
 static int read_ranks(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	static const char *const known[] = {"ip", NULL};
 	const json_t *ranks = json_object_get(doc, "ranks");
 	const size_t n = json_array_size(ranks);
 
-	if (!json_is_array(ranks) || n < 1 || n > CCL_MAX_RANKS)
-		return bad(r, "ranks", "must be an array of 1 to %d ranks", CCL_MAX_RANKS);
 	g->rank_ip = calloc(n, sizeof(*g->rank_ip));
 	if (!g->rank_ip)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		const json_t *rank = json_array_get(ranks, i);
-		int rc;
-
 		snprintf(r->at, sizeof(r->at), "ranks[%zu].", i);
-		if ((rc = check_keys(r, rank, known)) || (rc = get_ip(r, rank, &g->rank_ip[i])))
-			return rc;
+		if (get_ip(r, json_array_get(ranks, i), &g->rank_ip[i]))
+			return -EINVAL;
 	}
 	g->n_ranks = (unsigned)n;
 	r->at[0] = '\0';
@@ -304,23 +208,17 @@ static int find_switch(const struct ccl_group *g, const char *name)
 /* First pass: everything of a switch that does not refer to another one. */
 static int read_switch(struct reader *r, const json_t *obj, struct ccl_group *g, unsigned i)
 {
-	static const char *const known[] = {
-		"name", "socket", "ip", "parent", "parent_port", "children", NULL};
+	const struct ctl_field *const f = &ccl_group_switches;
 	struct ccl_switch *sw = &g->sw[i];
-	const json_t *children = json_object_get(obj, "children");
-	const size_t n = json_array_size(children);
-	int rc;
+	const size_t n = json_array_size(json_object_get(obj, "children"));
 
-	if ((rc = check_keys(r, obj, known)) ||
-		(rc = get_str(r, obj, "name", NULL, sw->name, sizeof(sw->name))) ||
-		(rc = get_str(r, obj, "socket", NULL, sw->socket, sizeof(sw->socket))) ||
-		(rc = get_ip(r, obj, &sw->ip)) ||
-		(rc = get_str(r, obj, "parent_port", "", sw->parent_port, sizeof(sw->parent_port))))
-		return rc;
+	copy(f, obj, "name", sw->name, sizeof(sw->name));
+	copy(f, obj, "socket", sw->socket, sizeof(sw->socket));
+	copy(f, obj, "parent_port", sw->parent_port, sizeof(sw->parent_port));
+	if (get_ip(r, obj, &sw->ip))
+		return -EINVAL;
 	if (find_switch(g, sw->name) != (int)i)
 		return bad(r, "name", "\"%s\" is used twice", sw->name);
-	if (!json_is_array(children) || n < 1 || n > CCL_MAX_CHILDREN)
-		return bad(r, "children", "must be an array of 1 to %d", CCL_MAX_CHILDREN);
 	sw->child = calloc(n, sizeof(*sw->child));
 	if (!sw->child)
 		return -ENOMEM;
@@ -330,21 +228,15 @@ static int read_switch(struct reader *r, const json_t *obj, struct ccl_group *g,
 
 static int read_parent(struct reader *r, const json_t *obj, struct ccl_group *g, unsigned i)
 {
-	const json_t *parent = json_object_get(obj, "parent");
+	const char *parent = json_string_value(json_object_get(obj, "parent"));
 	struct ccl_switch *sw = &g->sw[i];
 
 	sw->parent = -1;
-	if (!parent || json_is_null(parent)) {
-		if (sw->parent_port[0])
-			return bad(r, "parent_port", "the switch has no parent");
-		return 0;
-	}
-	if (!json_is_string(parent))
-		return bad(r, "parent", "must be null or the name of a switch");
-	sw->parent = find_switch(g, json_string_value(parent));
+	if (!parent)
+		return sw->parent_port[0] ? bad(r, "parent_port", "the switch has no parent") : 0;
+	sw->parent = find_switch(g, parent);
 	if (sw->parent < 0 || sw->parent == (int)i)
-		return bad(r, "parent", "\"%s\" is not another switch of this file",
-			json_string_value(parent));
+		return bad(r, "parent", "\"%s\" is not another switch of this file", parent);
 	if (!sw->parent_port[0])
 		return bad(r, "parent_port", "missing, the switch has a parent");
 	return 0;
@@ -353,30 +245,25 @@ static int read_parent(struct reader *r, const json_t *obj, struct ccl_group *g,
 static int read_child(
 	struct reader *r, const json_t *obj, struct ccl_group *g, unsigned i, unsigned c)
 {
-	static const char *const known[] = {"rank", "switch", "port", NULL};
 	struct ccl_child *child = &g->sw[i].child[c];
-	const json_t *below = json_object_get(obj, "switch");
-	long long rank;
-	int sub, rc;
+	const json_t *rank = json_object_get(obj, "rank");
+	const char *below = json_string_value(json_object_get(obj, "switch"));
+	int sub;
 
 	snprintf(r->at, sizeof(r->at), "switches[%u].children[%u].", i, c);
-	if ((rc = check_keys(r, obj, known)) ||
-		(rc = get_int(r, obj, "rank", -1, 0, (long long)g->n_ranks - 1, &rank)) ||
-		(rc = get_str(r, obj, "port", NULL, child->port, sizeof(child->port))))
-		return rc;
-	if ((rank >= 0) == (below != NULL))
+	copy(&ccl_group_switches, obj, "port", child->port, sizeof(child->port));
+	if ((rank != NULL) == (below != NULL))
 		return bad(r, "rank", "give either \"rank\" or \"switch\"");
-	if (rank >= 0) {
+	if (rank) {
 		child->host = true;
-		child->index = (unsigned)rank;
-		return 0;
+		child->index = (unsigned)json_integer_value(rank);
+		if (child->index < g->n_ranks)
+			return 0;
+		return bad(r, "rank", "%u is not in 0..%u", child->index, g->n_ranks - 1);
 	}
-	if (!json_is_string(below))
-		return bad(r, "switch", "must be the name of a switch");
-	sub = find_switch(g, json_string_value(below));
+	sub = find_switch(g, below);
 	if (sub < 0)
-		return bad(r, "switch", "\"%s\" is not a switch of this file",
-			json_string_value(below));
+		return bad(r, "switch", "\"%s\" is not a switch of this file", below);
 	if (g->sw[sub].parent != (int)i)
 		return bad(r, "switch", "\"%s\" does not name this switch as its parent",
 			g->sw[sub].name);
@@ -418,10 +305,9 @@ static int read_switches(struct reader *r, const json_t *doc, struct ccl_group *
 	const size_t n = json_array_size(list);
 	int rc = 0;
 
-	if (!list && g->manager[0])
-		return 0;
-	if (!json_is_array(list) || n < 1 || n > 2 * CCL_MAX_RANKS)
-		return bad(r, "switches", "must be an array of at least one switch");
+	if (!list)
+		return g->manager[0] ? 0
+				     : bad(r, "switches", "is missing, and no manager is named");
 	g->sw = calloc(n, sizeof(*g->sw));
 	if (!g->sw)
 		return -ENOMEM;
@@ -451,10 +337,13 @@ static int read_switches(struct reader *r, const json_t *doc, struct ccl_group *
 static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	const char *env = getenv("INCLINE_MANAGER");
-	int rc = get_str(r, doc, "manager", env ? env : "", g->manager, sizeof(g->manager));
 
-	if (rc)
-		return rc;
+	copy(&ccl_group_file, doc, "manager", g->manager, sizeof(g->manager));
+	if (!g->manager[0] && env && strlen(env) >= sizeof(g->manager))
+		return bad(r, "manager", "INCLINE_MANAGER must have at most %zu bytes",
+			sizeof(g->manager) - 1);
+	if (!g->manager[0] && env)
+		snprintf(g->manager, sizeof(g->manager), "%s", env);
 	g->mode_given = json_object_get(doc, "mode") != NULL;
 	g->m_given = json_object_get(doc, "M") != NULL;
 	if (json_object_get(doc, "switches"))
@@ -529,24 +418,49 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 	return rc;
 }
 
+/* Without comments, and without a parent that is said to be none. */
+static json_t *plain(const json_t *doc)
+{
+	json_t *copied = ctl_strip_comments(doc), *sw;
+	size_t i;
+
+	json_array_foreach(json_object_get(copied, "switches"), i, sw)
+	{
+		if (json_is_null(json_object_get(sw, "parent")))
+			json_object_del(sw, "parent");
+	}
+	return copied;
+}
+
+static int read_all(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	int rc;
+
+	(void)((rc = check(r, &ccl_group_file, doc)) || (rc = read_scalars(r, doc, g)) ||
+		(rc = read_choices(r, doc, g)) || (rc = read_flags(r, doc, g)) ||
+		(rc = read_verb(r, doc, g)) || (rc = read_lease(r, doc, g)) ||
+		(rc = read_ranks(r, doc, g)) || (rc = read_manager(r, doc, g)) ||
+		(rc = read_switches(r, doc, g)) || (rc = check_tree(r, g)));
+	return rc;
+}
+
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN])
 {
-	static const char *const known[] = {"name", "mode", "bootstrap", "device", "gid_index",
-		"mtu", "M", "W", "timeout_ms", "flags", "kind", "collectives", "fallback", "verb",
-		"lease", "lease_ms", "ranks", "switches", "manager", NULL};
 	struct reader r = {.err = err};
 	struct ccl_group *g = calloc(1, sizeof(*g));
+	json_t *own = plain(doc);
 	int rc;
 
 	snprintf(err, CCL_ERR_LEN, "out of memory");
-	if (!g)
+	if (!g || !own) {
+		json_decref(own);
+		free(g);
 		return -ENOMEM;
+	}
 	g->io = &ctl_sockets;
-	if ((rc = check_keys(&r, doc, known)) || (rc = read_scalars(&r, doc, g)) ||
-		(rc = read_choices(&r, doc, g)) || (rc = read_flags(&r, doc, g)) ||
-		(rc = read_verb(&r, doc, g)) || (rc = read_lease(&r, doc, g)) ||
-		(rc = read_ranks(&r, doc, g)) || (rc = read_manager(&r, doc, g)) ||
-		(rc = read_switches(&r, doc, g)) || (rc = check_tree(&r, g))) {
+	rc = read_all(&r, own, g);
+	json_decref(own);
+	if (rc) {
 		ccl_group_free(g);
 		return rc;
 	}
@@ -559,20 +473,26 @@ int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, uns
 	const json_t *switches, char err[CCL_ERR_LEN])
 {
 	struct reader r = {.err = err};
-	json_t *doc = json_pack("{s:O}", "switches", switches);
-	int rc = doc ? 0 : -ENOMEM;
+	json_t *doc = json_pack("{s:O}", "switches", switches), *of_plan = doc ? plain(doc) : NULL;
+	int rc = of_plan ? 0 : -ENOMEM;
 
+	snprintf(err, CCL_ERR_LEN, "out of memory");
 	snprintf(own->mode, sizeof(own->mode), "%s", mode);
 	own->mode_id = mode_of(mode);
 	own->m = m;
 	/* The least window is two packets. */
 	own->w = m * w < 2 ? 2 : w;
+	if (!rc && !own->mode_id)
+		rc = bad(&r, "mode", "\"%s\" is none", mode);
 	if (!rc)
-		rc = read_switches(&r, doc, own);
+		rc = check(&r, &ccl_group_switches, json_object_get(of_plan, "switches"));
+	if (!rc)
+		rc = read_switches(&r, of_plan, own);
 	if (!rc)
 		rc = check_tree(&r, own);
 	if (rc)
 		ccl_group_drop_tree(own);
+	json_decref(of_plan);
 	json_decref(doc);
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include "lib/ccl/ccl.h"
 #include "lib/ccl/msg.h"
 #include "lib/ctl/client_io.h"
+#include "lib/ctl/schema.h"
 
 enum {
 	CCL_NAME_LEN = 32,
@@ -75,6 +76,9 @@ struct ccl_group {
 	const struct ctl_io *io;
 	unsigned slots;
 };
+
+/* The file's fields (group_fields.c): all of them, and the parts that are read by themselves. */
+extern const struct ctl_field ccl_group_file, ccl_group_switches, ccl_group_flags;
 
 /* As ccl_group_load, from a parsed document. */
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN]);

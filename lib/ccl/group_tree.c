@@ -72,7 +72,7 @@ int ccl_group_load(const char *path, struct ccl_group **group, char err[CCL_ERR_
 		snprintf(err, CCL_ERR_LEN, "%s: %s", path, strerror(-rc));
 		return rc;
 	}
-	doc = json_loadf(f, 0, &je);
+	doc = json_loadf(f, JSON_REJECT_DUPLICATES, &je);
 	fclose(f);
 	if (!doc) {
 		snprintf(err, CCL_ERR_LEN, "%s:%d:%d: %s", path, je.line, je.column, je.text);

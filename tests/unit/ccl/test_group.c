@@ -7,10 +7,12 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/ccl/group.h"
+#include "tests/unit/ctl/fields_check.h"
 
 #define STAR                                                                                 \
 	"{'name':'g','bootstrap':'unix:/tmp/g.sock','mtu':1024,'M':2,'W':16,"                \
@@ -110,33 +112,45 @@ static void errors_name_the_field(void **state)
 	static const struct {
 		const char *text, *from, *to, *says;
 	} t[] = {
-		{STAR, "'name':'g'", "'nam':'g'", "nam: no such field"},
-		{STAR, "'name':'g',", "", "name: missing"},
-		{STAR, "'name':'g'", "'name':7", "name: must be a string"},
+		{STAR, "'name':'g'", "'nam':'g'", "nam: is not a known field, \"name\" is"},
+		{STAR, "'name':'g',", "", "name: is missing"},
+		{STAR, "'name':'g'", "'name':7", "name: must be string, not an integer"},
 		{STAR, "'name':'g'", "'name':'0123456789012345678901234567890x'",
-			"name: must have"},
+			"name: must have 1..31 bytes, has 32"},
 		{STAR, "'name':'g'", "'name':'a b'", "name: \"a b\""},
 		{STAR, "'mtu':1024", "'mtu':1500", "mtu: 1500 is not"},
 		{STAR, "'mtu':1024", "'mtu':128", "mtu: 128 is not in 256..4096"},
-		{STAR, "'M':2", "'M':'2'", "M: must be an integer"},
+		{STAR, "'M':2", "'M':'2'", "M: must be integer 1..1024, not a string"},
 		{STAR, "'M':2,'W':16", "'M':1,'W':1", "W: M*W is 1"},
 		{STAR, "'M':2,'W':16", "'M':1024,'W':64", "W: M*W is 65536"},
 		{STAR, "unix:/tmp", "udp:/tmp", "bootstrap: \"udp:"},
-		{STAR, "'reproducible'", "'reproducable'", "flags.reproducable: no such field"},
-		{STAR, "true", "1", "flags.reproducible: must be true or false"},
+		{STAR, "'reproducible'", "'reproducable'",
+			"flags.reproducable: is not a known field, \"reproducible\" is"},
+		{STAR, "true", "1", "flags.reproducible: must be boolean, not an integer"},
 		{STAR, "'reproducible'", "'sr'", "flags.sr: is for mode III, not II"},
 		{STAR, "'reproducible':true}", "'sr':true},'mode':'III','kind':'mixed'",
 			"flags.sr: is for single groups"},
+		{STAR, "'M':2", "'mode':'IV','M':2", "mode: \"IV\" must be I or II or III or"},
+		{STAR, "'M':2", "'kind':'both','M':2", "kind: \"both\" must be auto or single or"},
+		{STAR, "'M':2", "'verb':'read','M':2", "verb: \"read\" must be send or write"},
+		{STAR, "'M':2", "'verb':'write','mode':'I','M':2", "verb: write is for modes II"},
+		{STAR, "'M':2", "'collectives':['allreduce','x'],'M':2",
+			"collectives: item 1 is not"},
+		{STAR, "'M':2", "'gid_index':256,'M':2", "gid_index: 256 is not in 0..255"},
+		{STAR, "'M':2", "'lease_ms':10,'M':2", "lease_ms: is for groups with"},
+		{STAR, "'M':2", "'lease':'a b','M':2", "lease: \"a b\" is not made of"},
+		{STAR, "'timeout_ms':250", "'timeout_ms':0", "timeout_ms: 0 is not in 1..3600000"},
 		{STAR, "'10.77.0.11'", "'10.77.0'", "ranks[1].ip: \"10.77.0\" is not"},
-		{STAR, "'ip':'10.77.0.11'", "'IP':'10.77.0.11'", "ranks[1].IP: no such field"},
+		{STAR, "'ip':'10.77.0.11'", "'IP':'10.77.0.11'",
+			"ranks[1].IP: is not a known field"},
 		{STAR, "'rank':1", "'rank':2", "switches[0].children[0].rank: 2 is not in 0..1"},
 		{STAR, "'rank':1", "'rank':0", "rank 0 is the child of \"s0\" a second time"},
 		{STAR, "{'rank':1,'port':'h1'},", "", "rank 1 is nobody's child"},
-		{STAR, ",'port':'h1'", "", "switches[0].children[0].port: missing"},
+		{STAR, ",'port':'h1'", "", "switches[0].children[0].port: is missing"},
 		{STAR, "'rank':1,", "'rank':1,'switch':'s0',", "give either"},
 		{STAR, "'parent':null", "'parent':'s0'", "switches[0].parent: \"s0\" is not"},
 		{STAR, "'parent':null", "'parent_port':'u'", "switches[0].parent_port: the switch"},
-		{STAR, "'socket':'/tmp/s0.sock',", "", "switches[0].socket: missing"},
+		{STAR, "'socket':'/tmp/s0.sock',", "", "switches[0].socket: is missing"},
 		{TREE, "'parent':'r','parent_port':'up',", "",
 			"both \"r\" and \"a\" have no parent"},
 		{TREE, "'parent_port':'up',", "", "switches[1].parent_port: missing"},
@@ -222,6 +236,8 @@ static void managed(void **state)
 	assert_int_equal(own.w, 7);
 	assert_int_equal(ccl_group_first_hop(&own, 3), 2);
 	ccl_group_drop_tree(&own);
+	assert_int_equal(ccl_group_take_plan(&own, "IV", 4, 7, plan, err), -EINVAL);
+	assert_string_equal(err, "mode: \"IV\" is none");
 	/* A plan that lacks a rank: refused, nothing is kept. */
 	json_array_remove(plan, 2);
 	assert_int_equal(ccl_group_take_plan(&own, "II", 4, 7, plan, err), -EINVAL);
@@ -233,7 +249,7 @@ static void managed(void **state)
 	/* The environment says who, or nobody does; switches that are named need nobody. */
 	file = document(text, "'manager':'/m',", "");
 	assert_int_equal(ccl_group_parse(file, &g, err), -EINVAL);
-	assert_non_null(strstr(err, "switches: must be an array"));
+	assert_non_null(strstr(err, "switches: is missing, and no manager"));
 	setenv("INCLINE_MANAGER", "tcp:10.9.9.9:1", 1);
 	assert_int_equal(ccl_group_parse(file, &g, err), 0);
 	assert_string_equal(g->manager, "tcp:10.9.9.9:1");
@@ -264,10 +280,23 @@ static void file(void **state)
 	assert_int_equal(ccl_group_load(path, &g, err), -EINVAL);
 	assert_non_null(strstr(err, path));
 	assert_non_null(strstr(err, ":3:"));
+	/* A field that is there twice: which one would hold? */
+	assert_int_equal(pwrite(fd, "{\"M\":1,\"M\":2}  ", 15, 0), 15);
+	assert_int_equal(ccl_group_load(path, &g, err), -EINVAL);
+	assert_non_null(strstr(err, "duplicate"));
 	close(fd);
 	unlink(path);
 	assert_int_equal(ccl_group_load(path, &g, err), -ENOENT);
 	assert_non_null(strstr(err, "No such file"));
+}
+
+/* The page is made of the table that the file is checked with. */
+static void fields(void **state)
+{
+	(void)state;
+	fields_are_sound(ccl_group_file.fields);
+	page_is_made_of("group-file.md",
+		"<!-- generated: incline-perf --help-config=markdown -->\n", &ccl_group_file);
 }
 
 int main(void)
@@ -279,6 +308,7 @@ int main(void)
 		cmocka_unit_test(depth),
 		cmocka_unit_test(managed),
 		cmocka_unit_test(file),
+		cmocka_unit_test(fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

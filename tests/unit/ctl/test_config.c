@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ctl/config.h"
+#include "tests/unit/ctl/fields_check.h"
 #include "tests/unit/shipped.h"
 
 static json_t *parse(const char *text)
@@ -96,65 +96,19 @@ static void near_misses(void **state)
 	}
 }
 
-/* Every field has a meaning, and a default that it would accept. */
-static void check_fields(const struct ctl_field *fields)
-{
-	for (const struct ctl_field *f = fields; f && f->name; f++) {
-		struct ctl_problem problem;
-		json_t *dflt = NULL;
-
-		assert_true(f->help && f->help[0]);
-		assert_false(f->required && f->dflt);
-		if (f->dflt && f->type == CTL_STRING)
-			dflt = json_string(f->dflt);
-		else if (f->dflt)
-			dflt = json_loads(f->dflt, JSON_DECODE_ANY, NULL);
-		if (f->dflt && (!dflt || ctl_check_value(f, dflt, f->name, &problem)))
-			fail_msg("%s: default %s: %s", f->name, f->dflt, problem.msg);
-		json_decref(dflt);
-		check_fields(f->fields);
-		for (const struct ctl_variant *v = f->variants; v && v->value; v++)
-			check_fields(v->fields);
-	}
-}
-
 static void every_default(void **state)
 {
 	(void)state;
-	check_fields(ctl_switch_config.fields);
-	check_fields(ctl_rnic_config.fields);
-}
-
-/* A page of docs/ has between its marks what tools/docs would write there. */
-static void check_page(const char *name, const char *begin, const struct ctl_field *object)
-{
-	char *text = calloc(1, 1 << 20), *want = NULL, path[512];
-	FILE *in, *out;
-	size_t len;
-
-	snprintf(path, sizeof(path), "%s/%s", DOCS, name);
-	in = fopen(path, "r");
-	assert_non_null(in);
-	assert_true(fread(text, 1, (1 << 20) - 1, in) > 0);
-	fclose(in);
-	out = open_memstream(&want, &len);
-	ctl_config_markdown(object, out);
-	fclose(out);
-	char *from = strstr(text, begin), *to = strstr(text, "<!-- end of generated part -->");
-	assert_non_null(from);
-	assert_non_null(to);
-	*to = '\0';
-	assert_string_equal(from + strlen(begin), want);
-	free(text);
-	free(want);
+	fields_are_sound(ctl_switch_config.fields);
+	fields_are_sound(ctl_rnic_config.fields);
 }
 
 static void pages(void **state)
 {
 	(void)state;
-	check_page("config.md", "<!-- generated: incline-switch --help-config=markdown -->\n",
+	page_is_made_of("config.md", "<!-- generated: incline-switch --help-config=markdown -->\n",
 		&ctl_switch_config);
-	check_page("rnic-config.md", "<!-- generated: incline-netd --help-config=markdown -->\n",
+	page_is_made_of("rnic-config.md", "<!-- generated: incline-netd --help-config=markdown -->\n",
 		&ctl_rnic_config);
 }
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fields of a group file. group.c checks a file with this table and takes defaults from it;
+ * incline-perf --help-group prints it, and the table of docs/group-file.md is made of it. */
+#include "lib/ccl/group.h"
+
+enum {
+	NAME_MAX_LEN = CCL_NAME_LEN - 1,
+	DEVICE_MAX_LEN = 63,
+	SOCKET_MAX_LEN = CCL_PATH_LEN - 1,
+	ADDRESS_MAX_LEN = CCL_PATH_LEN + 7, /* unix: before a path */
+	IP_MAX_LEN = WIRE_IP_STRLEN - 1,
+	MS_MAX = 3600000,
+};
+
+static const char *const modes[] = {"I", "II", "III", "netreduce", "ring", NULL};
+static const char *const kinds[] = {"auto", "single", "mixed", NULL};
+static const char *const verbs[] = {"send", "write", NULL};
+
+#define FLAG(name_, dflt_, meaning)                             \
+	{                                                       \
+		name_, CTL_BOOL, .dflt = dflt_, .help = meaning \
+	}
+
+static const struct ctl_field flag_fields[] = {
+	FLAG("reproducible", "false", "floats are added in the same order in every run"),
+	FLAG("dup_all", "false", "a switch answers a duplicate to all children"),
+	FLAG("late_flush", "true", "it sends the results behind a late one again"),
+	FLAG("stall_rnr", NULL,
+		"it holds hosts that wait for others with RNR NAKs; absent: true, unless the "
+		"device of a rank cannot bear them"),
+	FLAG("strict_port", "true",
+		"it refuses packets of a member that come by another port than \"port\"; false "
+		"where they may"),
+	FLAG("half", "true", "memory for fp16 and bf16, which are summed in fp32: twice as much"),
+	FLAG("sr", "false",
+		"selective acknowledgement: mode III, single groups, devices with selective queue "
+		"pairs"),
+	{0}};
+
+static const struct ctl_field rank_fields[] = {
+	{"ip", CTL_STRING, .required = true, .min = 1, .max = IP_MAX_LEN,
+		.help = "of the rank's RDMA device"},
+	{0}};
+
+static const struct ctl_field child_fields[] = {
+	{"rank", CTL_INT, .min = 0, .max = CCL_MAX_RANKS - 1,
+		.help = "a host: its place in ranks; or"},
+	{"switch", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
+		.help = "the name of a switch, whose parent this one is"},
+	{"port", CTL_STRING, .required = true, .min = 1, .max = NAME_MAX_LEN,
+		.help = "port of this switch that leads there"},
+	{0}};
+
+static const struct ctl_field switch_fields[] = {
+	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME_MAX_LEN,
+		.help = "in this file, once"},
+	{"socket", CTL_STRING, .required = true, .min = 1, .max = SOCKET_MAX_LEN,
+		.help = "its control socket: a path, or tcp:HOST:PORT"},
+	{"ip", CTL_STRING, .required = true, .min = 1, .max = IP_MAX_LEN,
+		.help = "one of its addresses, of the family of the ranks'"},
+	{"parent", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
+		.help = "switch above it; absent or null: the root of the tree"},
+	{"parent_port", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
+		.help = "port toward the parent; needed with one"},
+	{"children", CTL_LIST, .item = CTL_OBJECT, .fields = child_fields, .required = true,
+		.min = 1, .max = CCL_MAX_CHILDREN, .help = "what is below it"},
+	{0}};
+
+/* Parts that are also read by themselves. */
+#define SWITCHES                                                                            \
+	{                                                                                   \
+		"switches", CTL_LIST,                                                       \
+			.item = CTL_OBJECT, .fields = switch_fields, .min = 1,              \
+			.max = 2 * CCL_MAX_RANKS,                                           \
+			.help = "a tree of at most four levels; absent: a manager finds it" \
+	}
+#define FLAGS                                                                \
+	{                                                                    \
+		"flags", CTL_OBJECT, .fields = flag_fields,                  \
+				     .help = "of the groups on the switches" \
+	}
+const struct ctl_field ccl_group_switches = SWITCHES, ccl_group_flags = FLAGS;
+
+static const struct ctl_field group_fields[] = {
+	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME_MAX_LEN,
+		.help = "of the group on the switches: letters, digits, _ . -, not digits alone"},
+	{"bootstrap", CTL_STRING, .required = true, .min = 1, .max = ADDRESS_MAX_LEN,
+		.help = "where rank 0 listens: unix:/PATH or tcp:HOST:PORT"},
+	{"manager", CTL_STRING, .min = 1, .max = ADDRESS_MAX_LEN,
+		.help = "of a file without switches: who finds the tree, a path, unix:PATH or "
+			"tcp:HOST:PORT; absent: the environment's INCLINE_MANAGER"},
+	{"mode", CTL_STRING, .values = modes, .dflt = "II",
+		.help = "the switch says whether it offers it; ring asks nothing of the switches"},
+	{"fallback", CTL_BOOL, .dflt = "true",
+		.help = "to a ring of the hosts when the switches have no room or do not offer the "
+			"mode"},
+	{"verb", CTL_STRING, .values = verbs, .dflt = "send",
+		.help = "write: data and results by RDMA WRITE with Immediate; results are copied "
+			"out of registered memory of W + 3 messages. Modes II and III"},
+	{"lease", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
+		.help = "share the switches' memory under this name: modes II and III, not "
+			"reproducible, needs fallback"},
+	{"lease_ms", CTL_INT, .min = 10, .max = MS_MAX,
+		.help = "how long the lease may be held without progress before a switch takes it "
+			"back and fails the group; absent: timeout_ms, at least 10"},
+	{"kind", CTL_STRING, .values = kinds, .dflt = "auto",
+		.help = "of groups; auto: by what the devices can do"},
+	{"collectives", CTL_LIST, .item = CTL_STRING,
+		.help = "what will be called: allreduce, reduce, broadcast, barrier, "
+			"reduce_scatter, allgather; absent: all of them"},
+	{"device", CTL_STRING, .min = 1, .max = DEVICE_MAX_LEN,
+		.help = "RDMA device of a rank; absent: any that has its address"},
+	{"gid_index", CTL_INT, .min = 0, .max = 255,
+		.help = "of the address there; absent: found by the address"},
+	{"mtu", CTL_INT, .min = 256, .max = 4096,
+		.help = "payload bytes of a full packet, a power of two; absent: the smallest of "
+			"all ranks' ports"},
+	{"M", CTL_INT, .min = 1, .max = 1024, .dflt = "4", .help = "packets of a message"},
+	{"W", CTL_INT, .min = 1, .max = 1024, .dflt = "8",
+		.help = "messages between the oldest unfinished one and the newest; M*W is "
+			"2..32768, each switch keeps twice as many slots"},
+	{"timeout_ms", CTL_INT, .min = 1, .max = MS_MAX, .dflt = "10000",
+		.help = "of each step of the set-up, and of a collective without any progress"},
+	FLAGS,
+	{"ranks", CTL_LIST, .item = CTL_OBJECT, .fields = rank_fields, .required = true, .min = 1,
+		.max = CCL_MAX_RANKS, .help = "in order"},
+	SWITCHES, {0}};
+
+const struct ctl_field ccl_group_file = {
+	"", CTL_OBJECT, .fields = group_fields, .help = "a group of ranks, and its switches"};
