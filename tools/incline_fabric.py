@@ -26,6 +26,7 @@ class Topology:
     NICS = ('incline', 'soft-roce')  # the software RNIC in a process of ours; a virtual machine
 
     def __init__(self, doc):
+        self.doc = doc
         self.check_keys(doc, '')
         self.name = self.text(doc, 'name', '')
         self.mtu = doc.get('mtu', 4200)

@@ -158,6 +158,7 @@ class Lab(Folder):
 
     def write_files(self, topo, state):
         """What is there before the first process; lab.json for down, should we be killed halfway."""
+        write_json(self.path('topology.json'), topo.doc)
         state['shim'] = preloadable(os.path.join(build_dir(), 'lib/verbs/libincline_verbs.so'), self.dir)
         for i, h in enumerate(topo.hosts):
             devices = topo.devices(self, h, bool(self.netns))
@@ -212,9 +213,11 @@ class Lab(Folder):
         return process
 
     def start_switch(self, topo, row, impair, state):
-        name = row['name']
-        config = self.path(f'{name}.json')
-        write_json(config, topo.switch_config(self, name, impair))
+        write_json(self.path(f"{row['name']}.json"), topo.switch_config(self, row['name'], impair))
+        self.run_switch(row, state)
+
+    def run_switch(self, row, state):
+        config = self.path(f"{row['name']}.json")
         said = self.start_process(row, [os.path.join(build_dir(), 'apps/incline-switch'), '-c', config], state)
         if ' and tcp:' in said:
             row['tcp'] = said.split(' and ')[1].split()[0]
@@ -238,18 +241,56 @@ class Lab(Folder):
                 raise LabError(f'{name} ended at once:\n{said}')
             if time.monotonic() > deadline:
                 process.kill()
+                process.wait()
                 raise LabError(f'{name} is not ready after {START_TIMEOUT} s:\n{said}')
             time.sleep(0.02)
 
     def restart_switch(self, topo, name, impair=None):
         """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""
-        state = self.state()
-        row = next(s for s in state['switches'] if s['name'] == name)
-        os.kill(row['pid'], signal.SIGKILL)
+        write_json(self.path(f'{name}.json'), topo.switch_config(self, name, impair))
+        self.restart(name)
+
+    def restart(self, name):
+        """The same with the configuration that the switch has."""
+        with self.lock():
+            self.switch(name)
+            state = self.state()
+            row = next(s for s in state['switches'] if s['name'] == name)
+            self.end(row)
+            self.run_switch(row, state)
+
+    def end(self, row):
+        """A process of the fabric, by force; it is gone then."""
+        self.signal(row, signal.SIGKILL)
         for process in self.processes:
             if process.pid == row['pid']:
                 process.wait()
-        self.start_switch(topo, row, impair, state)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while self.alive(row):
+            if time.monotonic() > deadline:
+                raise LabError(f"{row['name']}: process {row['pid']} does not end")
+            time.sleep(0.02)
+
+    def kill_node(self, name):
+        """A switch or a virtual machine, as a crash ends it."""
+        with self.lock():
+            state = self.state()
+            rows = {r['name']: r for r in state['switches'] + state['hosts'] if 'pid' in r}
+            if name not in rows:
+                raise LabError(f'{name}: no process of the fabric; there are ' + ', '.join(rows))
+            self.end(rows[name])
+
+    def logs(self):
+        """What processes of the fabric have said: {name: file}."""
+        state = self.state()
+        files = {r['name']: self.path(f"{r['name']}.log") for r in state['switches'] + state.get('keepers', [])}
+        files.update({h['name']: self.guest(h['name']).path('console') for h in state['hosts'] if h['nic'] == 'soft-roce'})
+        return {name: path for name, path in files.items() if os.path.exists(path)}
+
+    def topology_doc(self):
+        self.state()
+        with open(self.path('topology.json')) as f:
+            return json.load(f)
 
     def state(self):
         try:
@@ -319,15 +360,20 @@ class Lab(Folder):
         env['INCLINE_RANK'] = str(host['rank'])
         return env
 
-    def exec(self, name, argv):
-        """Replaces this process by a program on a host."""
-        guest = self.host(name)['nic'] == 'soft-roce'
-        env = None if guest else self.host_env(name)
+    def hold(self, name):
+        """A file descriptor: as long as it is open, or a program has it, the host is busy."""
         lock = os.open(self.path(f'{name}.lock'), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             pass  # somebody asks at this moment whether the host is busy
+        return lock
+
+    def exec(self, name, argv):
+        """Replaces this process by a program on a host."""
+        guest = self.host(name)['nic'] == 'soft-roce'
+        env = None if guest else self.host_env(name)
+        lock = self.hold(name)
         if guest:
             end_on_signals()
             raise SystemExit(self.popen(name, argv, limit=3600).wait())
@@ -394,6 +440,8 @@ class Lab(Folder):
                 rows = [s for s in rows if self.alive(s)]
             for s in rows:
                 self.signal(s, signal.SIGKILL)
+            for process in self.processes:
+                process.wait()  # nothing of ours heeds no SIGKILL
             if any('netns' in h for h in state['hosts']):
                 incline_netns.Netns(self.dir).remove()
             shutil.rmtree(self.dir, ignore_errors=True)

@@ -57,6 +57,7 @@ class Planes:
     check_keys, text, ports_of_host = Topology.check_keys, staticmethod(Topology.text), Topology.ports_of_host
 
     def __init__(self, doc):
+        self.doc = doc
         self.check_keys(doc, '')
         self.name = self.text(doc, 'name', '')
         self.mtu = doc.get('mtu', 4200)

@@ -15,7 +15,10 @@ sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
 from incline_fabric import LabError, Topology  # noqa: E402
+import incline_lab  # noqa: E402
 from incline_lab import Lab  # noqa: E402
+from incline_lab_show import graph, list_fabrics  # noqa: E402
+from incline_planes import topology  # noqa: E402
 from incline_processes import Undisturbed, process_start  # noqa: E402
 
 TREE = os.path.join(TOP, 'tools/fabrics/tree-2x2.json')
@@ -181,6 +184,132 @@ class Words(Fake):
         self.assertIsNone(row['start'])
         self.assertFalse(Lab(self.dir).alive(row))
         Lab(self.dir).signal(row, signal.SIGTERM)
+
+
+class Tending(Fake):
+    def pid(self, name):
+        with open(os.path.join(self.dir, 'lab.json')) as f:
+            return next(row['pid'] for row in json.load(f)['switches'] if row['name'] == name)
+
+    def test_kill_and_restart(self):
+        self.lab('up', TREE)
+        old = self.pid('leaf0')
+        self.assertEqual(self.lab('kill', 'leaf0'), (0, '', ''))
+        self.assertIsNone(process_start(old))
+        rows = {n['name']: n['state'] for n in json.loads(self.lab('status', '-j')[1])['nodes']}
+        self.assertEqual((rows['leaf0'], rows['spine'], rows['h0']), ('dead', 'up', 'no switch'))
+        self.assertIn('leaf0 10.77.255.2 (dead)', self.lab('graph')[1])
+        for _ in range(2):  # a dead one, and one that is up
+            self.assertEqual(self.lab('restart', 'leaf0'), (0, '', ''))
+            self.assertNotEqual(self.pid('leaf0'), old)
+            self.assertIsNone(process_start(old))
+            self.assertIsNotNone(process_start(self.pid('leaf0')))
+            old = self.pid('leaf0')
+        self.assertEqual(self.lab('down')[0], 0)
+        self.until(lambda: not any(map(process_start, self.started())))
+
+    def test_what_cannot_be_tended(self):
+        for verb in ('kill', 's0'), ('restart', 's0'), ('logs',), ('graph',), ('run', '--', 'true'):
+            rc, _, err = self.lab(*verb)
+            self.assertEqual((rc, 'no fabric is up' in err), (1, True), verb)
+        self.lab('up', TREE)
+        for argv, said in ((('kill', 'h0'), 'h0: no process of the fabric; there are spine, leaf0, leaf1'),
+                           (('restart', 'h0'), 'h0: no such switch; there are spine'),
+                           (('logs', 'h0'), 'h0: has no log; there are spine, leaf0, leaf1'),
+                           (('run', '--'), 'run: no command given'),
+                           (('run', '--', 'nosuchprog'), 'run: nosuchprog: no such program')):
+            rc, _, err = self.lab(*argv)
+            self.assertEqual(rc, 1, argv)
+            self.assertIn(said, err)
+
+    def test_logs(self):
+        self.lab('up', TREE)
+        with open(os.path.join(self.dir, 'leaf1.log'), 'a') as f:
+            f.write('one\ntwo\n')
+        self.assertEqual(self.lab('logs', 'leaf1'), (0, 'switch ready\none\ntwo\n', ''))
+        self.assertEqual(self.lab('logs', '-n', '1')[1], 'spine | switch ready\nleaf0 | switch ready\nleaf1 | two\n')
+        p = self.start('logs', '-f', 'leaf1')
+        self.assertEqual([p.stdout.readline() for _ in range(3)], ['switch ready\n', 'one\n', 'two\n'])
+        with open(os.path.join(self.dir, 'leaf1.log'), 'a') as f:
+            f.write('three\n')
+        self.assertEqual(p.stdout.readline(), 'three\n')
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.communicate(timeout=60), ('', ''))
+
+    def test_everywhere(self):
+        self.lab('up', TREE)
+        script = 'echo "rank $INCLINE_RANK"; echo to stderr >&2; [ $INCLINE_RANK != 2 ] || exit 5'
+        for argv in ('run', '--'), ('exec', '--all', '--'), ('exec', '--all'):
+            rc, out, err = self.lab(*argv, 'sh', '-c', 'LD_PRELOAD=; ' + script)
+            self.assertEqual(rc, 5)
+            self.assertIn('h2: exit status 5\n', err)
+            self.assertEqual(sorted(line for line in out.splitlines() if 'rank' in line),
+                             [f'h{i} | rank {i}' for i in range(4)])
+            self.assertEqual(sum('| to stderr' in line for line in out.splitlines()), 4)
+
+    def test_everywhere_ends_with_a_signal(self):
+        self.lab('up', TREE)
+        p = self.start('run', '--', 'sh', '-c', 'LD_PRELOAD=; echo pid $$; exec sleep 600')
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.terminate)
+        pids = []
+        while len(pids) < 4:
+            line = p.stdout.readline()
+            self.assertTrue(line)
+            if 'pid' in line:
+                pids.append(int(line.split()[-1]))
+        self.assertIn('h0 10.77.0.10 (busy)', self.lab('graph')[1])
+        p.send_signal(signal.SIGTERM)
+        p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+        self.assertEqual([pid for pid in pids if process_start(pid)], [])
+
+    def test_none_of_ours_is_a_zombie(self):
+        """Also what had to be killed, for it did not say that it is ready."""
+        lab = Lab(self.dir)
+        with open(TREE) as f:
+            topo = Topology(json.load(f))
+        before = {name: os.environ.get(name) for name in ('INCLINE_BUILD',)}
+        os.environ['INCLINE_BUILD'] = self.build
+        open(self.slow, 'w').close()
+        patience, incline_lab.START_TIMEOUT = incline_lab.START_TIMEOUT, 0.5
+        try:
+            with self.assertRaisesRegex(LabError, 'is not ready'):
+                lab.up(topo)
+        finally:
+            incline_lab.START_TIMEOUT = patience
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+        for process in lab.processes:
+            self.assertFalse(os.path.exists(f'/proc/{process.pid}'))
+
+
+class Pictures(unittest.TestCase):
+    def picture(self, name, **states):
+        with open(os.path.join(TOP, 'tools/fabrics', name)) as f:
+            return graph(topology(json.load(f)), states)
+
+    def test_a_tree(self):
+        self.assertEqual(self.picture('tree-2x2.json', h3='busy'), [
+            'spine 10.77.255.1',
+            '|-- leaf0 10.77.255.2',
+            '|   |-- h0 10.77.0.10',
+            '|   `-- h1 10.77.0.11',
+            '`-- leaf1 10.77.255.3',
+            '    |-- h2 10.77.0.12',
+            '    `-- h3 10.77.0.13 (busy)'])
+
+    def test_planes(self):
+        lines = self.picture('planes-2x2x2.json')
+        self.assertEqual([line for line in lines if not line.startswith((' ', '|', '`'))], ['plane 1', 'plane 2'])
+        self.assertEqual(sum('-t1-' in line for line in lines), 4)
+        self.assertEqual(sum(line.lstrip(' |`-').startswith('h') for line in lines), 8)
+
+    def test_the_list_has_all_files(self):
+        folder = os.path.join(TOP, 'tools/fabrics')
+        lines = list_fabrics()
+        self.assertEqual(len(lines), len([f for f in os.listdir(folder) if f.endswith('.json')]))
+        self.assertTrue(any('star4.json' in line and '1 switches, 4 hosts' in line for line in lines))
 
 
 if __name__ == '__main__':
