@@ -111,7 +111,7 @@ enum mcast_verdict {
 struct mcast_block {
 	uint32_t missing; /* chunks */
 	uint32_t cursor;  /* READs are posted up to here */
-	uint8_t state;    /* enum block_state in mcast.c */
+	uint8_t state;    /* enum block_state in inside.h */
 	bool grant_due, wanted;
 };
 

@@ -25,6 +25,14 @@ uint32_t net_random(struct net *net)
 	return (uint32_t)(net->seed >> 33);
 }
 
+unsigned net_weather(struct net *n, unsigned to, unsigned from, unsigned chunk)
+{
+	const uint32_t r = net_random(n) % 100;
+
+	(void)to, (void)from, (void)chunk;
+	return r < 20 ? 0 : r < 30 ? 2 : 1;
+}
+
 static uint8_t content(unsigned collective, unsigned block, uint64_t at)
 {
 	return (uint8_t)(collective * 89 + block * 31 + at * 7 + at / 256 * 13 + 1);

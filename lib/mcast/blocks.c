@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What has come: chunks by multicast and by READ, whose bits are set once. */
+#include "lib/mcast/inside.h"
+
+/* A block has all its chunks: whoever has asked for it may have it. */
+static void whole(struct mcast *m, struct mcast_block *b)
+{
+	if (b->state == BLOCK_ASK)
+		m->asks_due--;
+	if (b->state == BLOCK_GRANTED)
+		m->granted--;
+	b->state = BLOCK_WHOLE;
+	m->n_missing--;
+	if (b->wanted) {
+		b->wanted = false;
+		b->grant_due = true;
+		m->grants_due++;
+	}
+}
+
+/* False: it is there. */
+static bool mark(struct mcast *m, uint32_t block, uint32_t chunk)
+{
+	const uint64_t at = (uint64_t)block * m->block_chunks + chunk, bit = UINT64_C(1) << at % 64;
+	struct mcast_block *b = &m->block[block];
+
+	if (m->bitmap[at / 64] & bit)
+		return false;
+	m->bitmap[at / 64] |= bit;
+	if (--b->missing == 0)
+		whole(m, b);
+	return true;
+}
+
+static enum mcast_verdict judge(struct mcast *m, unsigned from, uint32_t imm, uint64_t len,
+	uint32_t *block, uint32_t *chunk)
+{
+	const unsigned bits = m->config.psn_bits;
+	uint32_t n;
+
+	if (m->phase != MCAST_RUNNING && m->phase != MCAST_BARRIER)
+		return MCAST_STALE;
+	if (imm >> bits != (m->id & mask(32 - bits)))
+		return MCAST_STALE;
+	n = (imm - m->first_psn) & mask(bits);
+	if (n / m->block_chunks >= m->n_blocks)
+		return MCAST_RANGE;
+	*block = n / m->block_chunks;
+	*chunk = n % m->block_chunks;
+	if (from != root_of(m, *block))
+		return MCAST_FORGED;
+	return len == chunk_len(m, *chunk) ? MCAST_TAKE : MCAST_LENGTH;
+}
+
+enum mcast_verdict mcast_datagram(
+	struct mcast *m, unsigned from, uint32_t imm, uint64_t len, uint64_t now, uint64_t *offset)
+{
+	uint64_t *const counter[] = {&m->count.taken, &m->count.duplicate, &m->count.stale,
+		&m->count.range, &m->count.length, &m->count.forged};
+	uint32_t block = 0, chunk = 0;
+	enum mcast_verdict verdict = judge(m, from, imm, len, &block, &chunk);
+
+	if (verdict == MCAST_TAKE && !mark(m, block, chunk))
+		verdict = MCAST_DUPLICATE;
+	++*counter[verdict];
+	if (verdict == MCAST_TAKE) {
+		*offset = chunk_offset(m, block, chunk);
+		progress(m, now);
+		mcast_settle(m);
+	}
+	return verdict;
+}
+
+void mcast_read_done(struct mcast *m, uint32_t block, uint32_t first, uint32_t n, uint64_t now)
+{
+	if (m->reading > 0)
+		m->reading--;
+	if (m->phase != MCAST_RUNNING)
+		return;
+	for (uint32_t i = first; i < first + n; i++)
+		m->count.fetched += mark(m, block, i);
+	progress(m, now);
+	mcast_settle(m);
+}
