@@ -7,24 +7,15 @@
 
 #include "lib/ctl/config.h"
 #include "lib/wire/frame.h"
+#include "lib/wire/random.h"
 
 enum { OVERTAKEN_MAX = 4, HOLD_NS = 1000000 };
 
 static const uint64_t ALWAYS = 1ULL << 32;
 
-/* splitmix64 */
-static uint64_t draw(struct impair *im)
-{
-	uint64_t z = im->rng += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 static bool happens(struct impair *im, uint64_t probability)
 {
-	return probability != 0 && (draw(im) >> 32) < probability;
+	return probability != 0 && (wire_random(&im->rng) >> 32) < probability;
 }
 
 static uint64_t probability(const json_t *v)
@@ -75,7 +66,7 @@ static bool opcode_loses(struct impair *im, const struct rte_mbuf *m)
 
 static void flip_bit(struct impair *im, struct rte_mbuf *m)
 {
-	uint64_t bit = draw(im) % ((uint64_t)rte_pktmbuf_data_len(m) * 8);
+	uint64_t bit = wire_random(&im->rng) % ((uint64_t)rte_pktmbuf_data_len(m) * 8);
 
 	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1 << (bit % 8));
 }
@@ -85,7 +76,7 @@ static bool hold(struct impair *im, struct rte_mbuf *m, uint64_t now)
 	if (im->n_held == IMPAIR_HELD)
 		return false;
 	im->held[im->n_held].mbuf = m;
-	im->held[im->n_held].left = 1 + (unsigned)(draw(im) % OVERTAKEN_MAX);
+	im->held[im->n_held].left = 1 + (unsigned)(wire_random(&im->rng) % OVERTAKEN_MAX);
 	im->held[im->n_held].until_ns = now + HOLD_NS;
 	im->n_held++;
 	return true;

@@ -7,6 +7,8 @@
 
 #include "lib/cm/core.h"
 
+#include "lib/wire/random.h"
+
 const char *cm_drop_name(unsigned drop)
 {
 	static const char *const names[CM_N_DROPS] = {
@@ -57,15 +59,6 @@ unsigned cm_conns(const struct cm *cm)
 
 /* ---- life ---- */
 
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static int fill_defaults(struct cm_config *c)
 {
 	if (c->max_conn == 0)
@@ -110,11 +103,11 @@ int cm_create(const struct cm_config *config, struct cm **out)
 	while (UINT32_C(1) << cm->slot_bits < cm->config.max_conn)
 		cm->slot_bits++;
 	for (uint32_t i = 0; i < cm->config.max_conn; i++) {
-		cm->generation[i] = (uint32_t)next_random(&seed);
+		cm->generation[i] = (uint32_t)wire_random(&seed);
 		TAILQ_INSERT_TAIL(&cm->free, &cm->conn[i], link);
 	}
-	cm->id_mask = (uint32_t)next_random(&seed);
-	cm->tid_high = (uint32_t)next_random(&seed);
+	cm->id_mask = (uint32_t)wire_random(&seed);
+	cm->tid_high = (uint32_t)wire_random(&seed);
 	cm->deadline = UINT64_MAX;
 	*out = cm;
 	return 0;

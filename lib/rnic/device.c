@@ -14,6 +14,7 @@
 #include "lib/rnic/srq.h"
 #include "lib/rnic/transport.h"
 #include "lib/rnic/wqe.h"
+#include "lib/wire/random.h"
 
 enum {
 	WINDOW_DEFAULT = 512, /* packets in flight per QP */
@@ -66,14 +67,9 @@ uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop)
 	return rnic->drop[drop];
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
 uint64_t rnic_random(struct rnic *rnic)
 {
-	uint64_t z = rnic->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return wire_random(&rnic->random);
 }
 
 /* ---- creation ---- */

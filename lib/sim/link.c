@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/sim/link.h"
 
+#include "lib/wire/random.h"
+
 enum { REORDER_NS = 20000 };
 
 static const char *const names[] = {
@@ -16,11 +18,7 @@ const char *sim_link_counter_name(unsigned c)
 
 uint64_t sim_random(uint64_t *state)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return wire_random(state);
 }
 
 /* Nothing is drawn for what is switched off: a fault added to one link leaves the others' alone. */

@@ -97,7 +97,7 @@ uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now);
  * nanosecond by which each frame's time is rounded. */
 uint64_t sim_link_left(const struct sim_link *link, uint64_t now);
 
-/* splitmix64, and a coin. */
+/* wire_random, and a coin. */
 uint64_t sim_random(uint64_t *state);
 bool sim_chance(uint64_t *state, double p);
 

@@ -156,6 +156,7 @@ static void run_limit(struct slab *s)
 		if (i % PATH_FAN_IN == PATH_FAN_IN - 1)
 			sink ^= icrc_append(0, acc, s->mtu);
 	}
+	(void)sink;
 	ns = path_now_ns() - start;
 	s->best_ns = ns < s->best_ns ? ns : s->best_ns;
 }
