@@ -14,6 +14,14 @@ static bool overlap(const void *a, uint64_t a_len, const void *b, uint64_t b_len
 	return a_len && b_len && x < y + b_len && y < x + a_len;
 }
 
+/* Buffers that have bytes are there, and are the same or apart. */
+static bool usable(
+	const void *send, uint64_t send_len, const void *recv, uint64_t recv_len, bool in_place)
+{
+	return (send || !send_len) && (recv || !recv_len) &&
+	       (in_place || !overlap(send, send_len, recv, recv_len));
+}
+
 static int ready(const struct ccl_ring *r)
 {
 	if (r->failed)
@@ -21,6 +29,20 @@ static int ready(const struct ccl_ring *r)
 	if (!r->connected)
 		return -ENOTCONN;
 	return r->issued - r->done == CCL_RING_MAX_QUEUED ? -EAGAIN : 0;
+}
+
+/* Own data to where the result is, if the collective is about to be issued. */
+static void put(const struct ccl_ring *r, void *to, const void *from, uint64_t len)
+{
+	if (to != from && len && !ready(r))
+		memcpy(to, from, len);
+}
+
+/* The same where nobody sends anything: the result is the own data. */
+static void put_alone(const struct ccl_ring *r, void *to, const void *from, uint64_t len)
+{
+	if (r->n_ranks == 1)
+		put(r, to, from, len);
 }
 
 static int issue(struct ccl_ring *r, struct ring_coll *c, struct ccl_req *req)
@@ -69,11 +91,10 @@ int ccl_ring_iallreduce(struct ccl_ring *r, const void *sendbuf, void *recvbuf, 
 
 	if (find_kernel(r, &c))
 		return -EOPNOTSUPP;
-	if (count > UINT64_MAX / 16 || (count && (!sendbuf || !recvbuf)) ||
-		(sendbuf != recvbuf && overlap(sendbuf, c.bytes, recvbuf, c.bytes)))
+	if (count > UINT64_MAX / 16 ||
+		!usable(sendbuf, c.bytes, recvbuf, c.bytes, sendbuf == recvbuf))
 		return -EINVAL;
-	if (r->n_ranks == 1 && sendbuf != recvbuf && !ready(r) && c.bytes)
-		memcpy(recvbuf, sendbuf, c.bytes);
+	put_alone(r, recvbuf, sendbuf, c.bytes);
 	return issue(r, &c, req);
 }
 
@@ -106,14 +127,12 @@ int ccl_ring_ireduce(struct ccl_ring *r, const void *sendbuf, void *recvbuf, uin
 
 	if (r->conf.netreduce || find_kernel(r, &c))
 		return -EOPNOTSUPP;
-	if (root >= r->n_ranks || count > UINT64_MAX / 16 || (count && !sendbuf) ||
-		(is_root && count && !recvbuf) ||
-		(is_root && sendbuf != recvbuf && overlap(sendbuf, c.bytes, recvbuf, c.bytes)))
+	if (root >= r->n_ranks || count > UINT64_MAX / 16 ||
+		!usable(sendbuf, c.bytes, recvbuf, is_root ? c.bytes : 0, sendbuf == recvbuf))
 		return -EINVAL;
 	if (!is_root && add_scratch(&c, c.bytes))
 		return -ENOMEM;
-	if (r->n_ranks == 1 && sendbuf != recvbuf && !ready(r) && c.bytes)
-		memcpy(recvbuf, sendbuf, c.bytes);
+	put_alone(r, recvbuf, sendbuf, c.bytes);
 	return issue(r, &c, req);
 }
 
@@ -150,13 +169,12 @@ int ccl_ring_ireduce_scatter(struct ccl_ring *r, const void *sendbuf, void *recv
 
 	if (r->conf.netreduce || find_kernel(r, &c))
 		return -EOPNOTSUPP;
-	if (count > UINT64_MAX / 16 / r->n_ranks || (count && (!sendbuf || !recvbuf)) ||
-		(recvbuf != own && overlap(sendbuf, bytes * r->n_ranks, recvbuf, bytes)))
+	if (count > UINT64_MAX / 16 / r->n_ranks ||
+		!usable(sendbuf, bytes * r->n_ranks, recvbuf, bytes, recvbuf == own))
 		return -EINVAL;
 	if (add_scratch(&c, bytes * r->n_ranks))
 		return -ENOMEM;
-	if (r->n_ranks == 1 && recvbuf != own && !ready(r) && bytes)
-		memcpy(recvbuf, own, bytes);
+	put_alone(r, recvbuf, own, bytes);
 	return issue(r, &c, req);
 }
 
@@ -174,10 +192,9 @@ int ccl_ring_iallgather(
 
 	if (r->conf.netreduce)
 		return -EOPNOTSUPP;
-	if (bytes > UINT64_MAX / r->n_ranks || (bytes && (!sendbuf || !recvbuf)) ||
-		(sendbuf != own && overlap(sendbuf, bytes, recvbuf, bytes * r->n_ranks)))
+	if (bytes > UINT64_MAX / r->n_ranks ||
+		!usable(sendbuf, bytes, recvbuf, bytes * r->n_ranks, sendbuf == own))
 		return -EINVAL;
-	if (sendbuf != own && bytes && !ready(r))
-		memcpy(own, sendbuf, bytes);
+	put(r, own, sendbuf, bytes);
 	return issue(r, &c, req);
 }

@@ -13,7 +13,7 @@
 #include "lib/rnic/ring.h"
 #include "lib/rnic/sr.h"
 #include "lib/wire/psn.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/device.h"
 
 enum { LOOP = 5, UC, UD, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
 
@@ -370,8 +370,6 @@ static void check_completions(struct world *w)
 
 static void check_state(struct world *w)
 {
-	uint64_t drops = 0;
-
 	for (unsigned i = 0; i < N_QP; i++) {
 		const struct rc_requester *req = &rc_of(w->qp[i])->req;
 		enum ibv_qp_state state = qp_state(w->qp[i]);
@@ -384,15 +382,7 @@ static void check_state(struct world *w)
 		fuzz_check(req->high <= req->assign, "high <= assign");
 		fuzz_check(req->una_idx == ring_tail(&w->qp[i]->sq), "the tail is the oldest");
 	}
-	for (unsigned i = 1; i < RNIC_N_DROPS; i++)
-		drops += rnic_drop_count(w->rnic, i);
-	fuzz_check(rnic_count(w->rnic, RNIC_C_RX_FRAMES) ==
-			   rnic_count(w->rnic, RNIC_C_RX_ACCEPTED) + drops,
-		"every frame is taken or dropped");
-	fuzz_check(rnic_count(w->rnic, RNIC_C_RX_FRAMES) ==
-			   rnic_port_count(w->rnic, 0, RNIC_PORT_C_RX_FRAMES) +
-				   rnic_port_count(w->rnic, 1, RNIC_PORT_C_RX_FRAMES),
-		"every frame came to a port");
+	fuzz_device_counts(w->rnic, 2);
 }
 
 /* ---- the world ---- */
@@ -442,14 +432,11 @@ static void open_world(struct world *w)
 	w->room = 3;
 	config.port[1] = config.port[0];
 	config.port[1].mac[5] ^= 1;
-	w->mem = calloc(1, MEM);
 	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
 	for (unsigned p = 0; p < 2; p++)
 		rnic_neigh_add(w->rnic, p, &to_device.src, to_device.smac);
-	fuzz_check(rnic_pd_alloc(w->rnic, &w->pd) == 0, "a domain");
-	for (int i = 0; i < 2; i++)
-		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[i]) == 0, "a queue");
-	fuzz_check(rnic_mr_reg(w->pd, w->mem, MEM, 0x10000, ALL_ACCESS, &w->mr) == 0, "a region");
+	fuzz_device_open(
+		w->rnic, 0x10000, MEM, ALL_ACCESS, 1 << 14, &w->pd, w->cq, &w->mem, &w->mr);
 	for (unsigned i = 0; i < N_QP; i++) {
 		struct rnic_qp_init init = {.type = kinds[i].type,
 			.transport = kinds[i].selective ? &rnic_sr : NULL,
