@@ -116,7 +116,6 @@ static void settle(struct stream *s, struct op_list *from, struct op *op, int64_
 	op->result = result;
 	if (op->posted)
 		place_mr_remove(s->place, op->mr);
-	s->user_ops--;
 	rest(s, op);
 }
 
@@ -249,6 +248,7 @@ static void strip(struct stream *s, struct conn *c, int result)
 		if (!h->copying)
 			held_free(s, h);
 	}
+	s->n_held -= c->n_held;
 	c->n_held = 0;
 }
 
@@ -302,9 +302,19 @@ void conn_copied(struct stream *s, const struct stream_note *note)
 	if (h->from == h->to) {
 		TAILQ_REMOVE(&c->held, h, link);
 		c->n_held--;
+		s->n_held--;
 		held_free(s, h);
 	}
 	conn_work(s, c);
+}
+
+void conn_linger(struct stream *s, struct conn *c)
+{
+	if (!c->app_closed || c->state != FIN_WAIT || c->una <= c->tail || c->due != 0)
+		return;
+	c->progress = s->now;
+	c->due = s->now + s->config.give_up;
+	conn_due(s, c->due);
 }
 
 void conn_check_end(struct stream *s, struct conn *c)

@@ -105,7 +105,9 @@ struct stream {
 	uint32_t done_mask, done_head, done_tail;
 	uint64_t now, due, quiet_from;
 	unsigned answers;
-	uint32_t user_ops, unsettled; /* unsettled: have no ticket yet */
+	uint32_t user_ops;  /* that the program has not been told of */
+	uint32_t unsettled; /* have no ticket yet */
+	uint32_t n_held;
 	uint64_t count[STREAM_N_COUNTERS];
 	size_t bytes;
 };
@@ -129,6 +131,8 @@ void conn_copied(struct stream *s, const struct stream_note *note);
 void conn_settled(struct stream *s);
 /* Whether both ends are through with it. */
 void conn_check_end(struct stream *s, struct conn *c);
+/* FIN-WAIT-2 of a program that has closed: its peer is waited for, but not for ever. */
+void conn_linger(struct stream *s, struct conn *c);
 
 /* in.c */
 void segment_in(struct stream *s, const struct stream_note *note);

@@ -8,39 +8,58 @@
 
 /* ---- payload ---- */
 
-static void remember(struct stream *s, struct conn *c, uint64_t from, uint64_t to)
+/* false: it is not counted as here. What is in order needs no interval, so it always is. */
+static bool remember(struct stream *s, struct conn *c, uint64_t from, uint64_t to)
 {
-	if (!ranges_add(&c->ahead, from, to)) {
-		s->count[STREAM_COUNT_FORGOTTEN]++;
-		return;
-	}
-	c->newest = (struct range){from, to};
-	if (c->ahead.r[0].from <= c->rcv) {
-		c->rcv = max_u64(c->rcv, c->ahead.r[0].to);
+	if (from <= c->rcv) {
+		c->rcv = max_u64(c->rcv, to);
+		if (c->ahead.n > 0 && c->ahead.r[0].from <= c->rcv)
+			c->rcv = max_u64(c->rcv, c->ahead.r[0].to);
 		ranges_trim(&c->ahead, c->rcv);
 		c->cursor_moved = true;
+		return true;
 	}
+	if (!ranges_add(&c->ahead, from, to)) {
+		s->count[STREAM_COUNT_FORGOTTEN]++;
+		return false;
+	}
+	c->newest = (struct range){from, to};
+	return true;
 }
 
-/* Sorted by position. false: it is not kept. */
+/* One connection never has more than half of the slots that the others have left. */
+static bool may_hold(const struct stream *s, const struct conn *c)
+{
+	const uint32_t others = s->n_held - c->n_held;
+
+	return c->n_held < MAX_HELD && c->n_held < (s->config.bounce_slots - others + 1) / 2;
+}
+
+/* Sorted by position, and no byte is in two slots: each is copied to its place once, so that what
+ * is before the first slot stays as it is. false: nothing of it is kept. */
 static bool hold(struct stream *s, struct conn *c, const struct stream_note *note, uint64_t at)
 {
 	struct held *h = &s->held[note->slot], *k;
-	const uint64_t from = max_u64(at, c->rcv), to = at + note->len;
+	const uint64_t end = at + note->len;
+	struct range new;
 
-	if (to <= from || to > c->edge || c->n_held == MAX_HELD ||
-		ranges_hold(&c->ahead, from, to) || (c->ahead.n == RANGES_MAX && from > c->rcv))
+	/* What has come before stays; what is behind that comes again. */
+	if (end > c->edge || !may_hold(s, c) ||
+		!ranges_hole(&c->ahead, max_u64(at, c->rcv), end, &new) ||
+		!remember(s, c, new.from, new.to))
 		return false;
-	*h = (struct held){.conn = c, .from = from, .to = to, .offset = (uint32_t)(from - at)};
+	*h = (struct held){
+		.conn = c, .from = new.from, .to = new.to, .offset = (uint32_t)(new.from - at)};
 	TAILQ_FOREACH(k, &c->held, link)
-	if (k->from > from)
+	if (k->from > new.from)
 		break;
 	if (k != NULL)
 		TAILQ_INSERT_BEFORE(k, h, link);
 	else
 		TAILQ_INSERT_TAIL(&c->held, h, link);
 	c->n_held++;
-	c->held_bytes += to - from;
+	s->n_held++;
+	c->held_bytes += new.to - new.from;
 	return true;
 }
 
@@ -54,14 +73,16 @@ static void take_payload(
 		return; /* behind its end: a lie */
 	if (note->verdict == PLACE_ACCEPT && note->position + note->len > c->rcv)
 		remember(s, c, max_u64(note->position + note->skip, c->rcv), to);
-	else if (note->verdict == PLACE_DEFER && hold(s, c, note, at))
-		remember(s, c, max_u64(at, c->rcv), to);
+	else if (note->verdict == PLACE_DEFER)
+		hold(s, c, note, at);
 }
 
+/* Nothing that is here may lie behind it, nor it behind the window: there could be other bytes. */
 static void take_fin(struct conn *c, uint64_t at)
 {
 	c->acks += c->acks == 0;
-	if (c->fin_at == 0 && (c->ahead.n == 0 || c->ahead.r[c->ahead.n - 1].to <= at))
+	if (c->fin_at == 0 && at <= max_u64(c->edge, c->rcv) &&
+		(c->ahead.n == 0 || c->ahead.r[c->ahead.n - 1].to <= at))
 		c->fin_at = at;
 }
 

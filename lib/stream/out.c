@@ -303,6 +303,9 @@ void conn_acked(struct stream *s, struct conn *c, uint64_t ack)
 			c->cwnd += max_u64(1, c->mss * min_u64(acked, c->cwnd) / c->cwnd);
 		c->cwnd = min_u64(c->cwnd, 1ull << 30);
 	}
+	if (ack > c->tail)
+		c->due = 0; /* no probe */
+	conn_linger(s, c);
 	if (c->flow != 0)
 		place_retire(s->place, c->flow, PLACE_TX, min_u64(ack, c->tail));
 	conn_work(s, c);
@@ -477,6 +480,10 @@ void conn_timers(struct stream *s, struct conn *c)
 		c->due = 0;
 		if (c->state == TIME_WAIT) {
 			conn_forget(s, c);
+			return;
+		}
+		if (c->una > c->tail) { /* nothing is left to be sent: conn_linger */
+			conn_end(s, c, -ETIMEDOUT, false);
 			return;
 		}
 		c->probe = true;

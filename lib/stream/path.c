@@ -54,12 +54,14 @@ static void take_payload(struct stream_path *p, const uint8_t *payload, struct s
 	const struct place_segment seg = {
 		.payload = payload, .len = note->len, .seq = note->tcp.seq};
 
-	note->verdict = PLACE_DEFER;
+	note->verdict = PLACE_DROP;
 	note->flow = place_find(p->place, &tuple);
-	if (note->flow != 0 && !plausible(p, note)) {
+	if (note->flow == 0) {
+		/* No memory for those who have no connection: who has one sends it again. */
+		p->count[STREAM_PATH_STRANGER]++;
+	} else if (!plausible(p, note)) {
 		p->count[STREAM_PATH_DOUBTED]++;
-		note->verdict = PLACE_DROP;
-	} else if (note->flow != 0) {
+	} else {
 		const struct place_result r = place_packet(p->place, note->flow, &seg);
 
 		note->verdict = r.verdict;

@@ -45,6 +45,7 @@ struct stream_request {
 	X(CHECKSUM, "checksum", "segments with a wrong checksum; nothing of them is believed")  \
 	X(NO_NOTE, "no_note", "segments dropped because the control path is behind")            \
 	X(DOUBTED, "doubted", "payload not placed: it acknowledges what cannot have been sent") \
+	X(STRANGER, "stranger", "payload not kept: it belongs to no connection")                \
 	X(NO_SLOT, "no_slot", "payload dropped because bounce memory was used up")              \
 	X(BOUNCED, "bounced", "bytes of payload that came before their buffer")                 \
 	X(SENT, "sent", "frames sent")                                                          \

@@ -15,7 +15,7 @@ void stream_defaults(struct stream_config *config, unsigned conns)
 	*config = (struct stream_config){
 		.mtu = 1500,
 		.max_conns = (uint16_t)conns,
-		.max_half_open = (uint16_t)(conns < 8 ? 4 : conns / 2),
+		.max_half_open = (uint16_t)(conns < 8 ? (conns < 4 ? conns : 4) : conns / 2),
 		.max_ops = conns < 4 ? 64 : conns * 16,
 		.ring = 1024,
 		.bounce_slots = 256,
@@ -43,6 +43,8 @@ static bool possible(const struct stream_config *c)
 	       c->max_half_open <= c->max_conns && c->max_ops > 0 &&
 	       c->max_ops <= c->place.max_mrs && c->ring >= 16 && (c->ring & (c->ring - 1)) == 0 &&
 	       c->wscale <= TCP_MAX_WSCALE && c->rto_min > 0 && c->rto_max >= c->rto_min &&
+	       c->rto_max <= STREAM_MAX_WAIT && c->give_up <= STREAM_MAX_WAIT &&
+	       c->time_wait <= STREAM_MAX_WAIT &&
 	       (c->wscale == 0 || c->allowance == 0 || c->allowance >= 1u << c->wscale) &&
 	       c->random != NULL && place_size(&c->place) > 0;
 }
@@ -292,6 +294,14 @@ int stream_shutdown(struct stream *s, uint32_t conn)
 	return 0;
 }
 
+static void reset(struct stream *s, struct conn *c)
+{
+	if (c->state > SYN_RECEIVED)
+		send_rst(s, &c->tuple, c->mac, (uint32_t)c->nxt, (uint32_t)c->rcv,
+			TCP_RST | TCP_ACK);
+	conn_end(s, c, -ECONNABORTED, false);
+}
+
 int stream_close(struct stream *s, uint32_t conn)
 {
 	struct conn *c = conn_of(s, conn);
@@ -302,6 +312,10 @@ int stream_close(struct stream *s, uint32_t conn)
 	c->app_closed = true;
 	if (c->state == SYN_SENT)
 		conn_end(s, c, -ECONNABORTED, false);
+	else if (c->n_held > 0) /* nobody will fetch them (RFC 2525, 2.17) */
+		reset(s, c);
+	else
+		conn_linger(s, c);
 	return 0;
 }
 
@@ -311,10 +325,7 @@ int stream_abort(struct stream *s, uint32_t conn)
 
 	if (c == NULL)
 		return -EBADF;
-	if (c->state > SYN_RECEIVED)
-		send_rst(s, &c->tuple, c->mac, (uint32_t)c->nxt, (uint32_t)c->rcv,
-			TCP_RST | TCP_ACK);
-	conn_end(s, c, -ECONNABORTED, false);
+	reset(s, c);
 	return 0;
 }
 
@@ -322,8 +333,10 @@ unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n
 {
 	unsigned i = 0;
 
-	while (i < n && s->done_tail != s->done_head)
-		out[i++] = s->done[s->done_tail++ & s->done_mask];
+	for (; i < n && s->done_tail != s->done_head; i++) {
+		out[i] = s->done[s->done_tail++ & s->done_mask];
+		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED;
+	}
 	return i;
 }
 

@@ -12,18 +12,20 @@
 
 struct stream;
 
+#define STREAM_MAX_WAIT (86400ull * 1000000000) /* ns */
+
 struct stream_config {
 	uint8_t mac[6];
 	struct wire_ip ip;
 	uint16_t mtu;           /* 576 .. 9216: of IP packets */
 	uint16_t max_conns;     /* also those in TIME-WAIT */
 	uint16_t max_half_open; /* of max_conns: peers that have not answered our SYN yet */
-	uint32_t max_ops;       /* sends and receives under way */
+	uint32_t max_ops;       /* sends and receives under way, or done and not yet polled */
 	uint32_t ring;         /* entries of the queues to and from the data path, a power of two */
 	uint16_t bounce_slots; /* packets that are kept until a buffer is posted for them */
 	uint32_t allowance;    /* bytes a peer may send before there is a buffer; 0: it waits */
 	uint8_t wscale;        /* allowance is 0 or at least 1 << wscale, unless wscale is 0 */
-	uint64_t rto_min, rto_max;
+	uint64_t rto_min, rto_max;     /* this and the next two: at most STREAM_MAX_WAIT */
 	uint64_t give_up;              /* a peer that acknowledges nothing for so long is dead */
 	uint64_t time_wait;            /* 2 MSL */
 	struct place_config place;     /* max_mrs of max_ops at least */
@@ -60,7 +62,9 @@ int stream_send(struct stream *s, uint32_t conn, const void *buf, size_t len, ui
 int stream_recv(struct stream *s, uint32_t conn, void *buf, size_t len, uint64_t cookie);
 /* No more is sent after what has been; receiving goes on. */
 int stream_shutdown(struct stream *s, uint32_t conn);
-/* shutdown; what the peer still sends is refused with a reset. STREAM_CLOSED comes at last. */
+/* shutdown; what the peer still sends is refused with a reset, as is what it has sent and no
+ * receive was posted for. STREAM_CLOSED comes at last: a peer that does not end its stream is
+ * waited for as long as config.give_up. */
 int stream_close(struct stream *s, uint32_t conn);
 /* Resets it now. STREAM_CLOSED comes with -ECONNABORTED. */
 int stream_abort(struct stream *s, uint32_t conn);
