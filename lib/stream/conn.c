@@ -63,6 +63,13 @@ struct conn *conn_new(struct stream *s, const struct place_tuple *t, const uint8
 	return c;
 }
 
+static void no_arrival(struct stream *s, struct conn *c)
+{
+	if (c->arriving)
+		TAILQ_REMOVE(&s->arrivals, c, arrival);
+	c->arriving = false;
+}
+
 void conn_forget(struct stream *s, struct conn *c)
 {
 	struct conn **at = &s->bucket[bucket_of(s, &c->tuple)];
@@ -75,6 +82,7 @@ void conn_forget(struct stream *s, struct conn *c)
 	if (c->on_work)
 		TAILQ_REMOVE(&s->work, c, work);
 	c->on_work = false;
+	no_arrival(s, c);
 	c->state = FREE;
 	s->n_conns--;
 	TAILQ_INSERT_TAIL(&s->unused, c, age);
@@ -109,6 +117,32 @@ static void rest(struct stream *s, struct op *op)
 	s->unsettled++;
 }
 
+/* The program may look at its buffers up to here when no duplicate can be on its way into them. */
+static void arrive(struct stream *s, struct conn *c, uint64_t ready)
+{
+	if (!s->config.arrivals || c->arriving || ready <= c->known)
+		return;
+	c->arriving = true;
+	c->arrived = ready;
+	c->arrival_ticket = place_grace(s->place);
+	TAILQ_INSERT_TAIL(&s->arrivals, c, arrival);
+}
+
+static void tell_arrivals(struct stream *s)
+{
+	struct conn *c;
+
+	while ((c = TAILQ_FIRST(&s->arrivals)) != NULL &&
+		place_passed(s->place, c->arrival_ticket)) {
+		no_arrival(s, c);
+		c->known = c->arrived;
+		if (!c->arrival_told)
+			tell(s, STREAM_ARRIVED, c, c->cookie, (int64_t)(c->known - c->origin));
+		c->arrival_told = true;
+		conn_work(s, c);
+	}
+}
+
 /* The program may have its memory back when the data path cannot be at it any more. */
 static void settle(struct stream *s, struct op_list *from, struct op *op, int64_t result)
 {
@@ -134,6 +168,7 @@ void conn_settled(struct stream *s)
 		}
 		s->unsettled = 0;
 	}
+	tell_arrivals(s);
 	while ((op = TAILQ_FIRST(&s->settling)) != NULL && place_passed(s->place, op->ticket)) {
 		TAILQ_REMOVE(&s->settling, op, link);
 		s->done[s->done_head++ & s->done_mask] =
@@ -189,6 +224,7 @@ void conn_open(struct stream *s, struct conn *c)
 		TAILQ_REMOVE(&s->half, c, age);
 		s->n_half--;
 	}
+	c->origin = c->known = c->rcv;
 	tell(s, c->passive ? STREAM_ACCEPTED : STREAM_CONNECTED, c, c->cookie, 0);
 	if (c->fin)
 		c->state = FIN_WAIT;
@@ -213,6 +249,7 @@ void conn_complete(struct stream *s, struct conn *c)
 
 	if (c->flow == 0)
 		return;
+	arrive(s, c, min_u64(ready, c->rx_tail));
 	while ((op = TAILQ_FIRST(&c->rx)) != NULL && op->posted && (op->end <= ready || end)) {
 		const uint64_t got = ready > op->start ? min_u64(ready, op->end) - op->start : 0;
 
@@ -269,6 +306,7 @@ void conn_end(struct stream *s, struct conn *c, int result, bool keep)
 	} else {
 		TAILQ_INSERT_TAIL(&s->free_ops, c->closing, link);
 	}
+	no_arrival(s, c);
 	c->reported = true;
 	c->rtx_due = c->due = 0;
 	if (!keep) {

@@ -78,6 +78,11 @@ struct conn {
 	uint64_t held_bytes;
 	unsigned acks;            /* to be sent */
 	bool cursor_moved, first; /* first: our FIN was before the peer's */
+	/* STREAM_ARRIVED: begin of the stream, what the program knows, what it is to be told after
+	 * the ticket; once at a time. */
+	uint64_t origin, known, arrived, arrival_ticket;
+	bool arriving, arrival_told; /* told: and not polled yet */
+	TAILQ_ENTRY(conn) arrival;
 };
 TAILQ_HEAD(conn_list, conn);
 
@@ -95,7 +100,7 @@ struct stream {
 	struct conn *conn;
 	struct conn **bucket;
 	uint32_t bucket_mask, n_conns, n_half, next_port;
-	struct conn_list unused, work, half, waiting;
+	struct conn_list unused, work, half, waiting, arrivals;
 	struct listener listener[MAX_LISTENERS];
 	struct op *op;
 	struct op_list free_ops, settling;

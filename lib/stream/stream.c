@@ -77,7 +77,7 @@ static bool allocate(struct stream *s)
 	void *block = part(s, 1, place_size(&c->place), &ok);
 
 	s->bucket_mask = power(c->max_conns) - 1;
-	/* Each op, and of a connection: opened, closed. */
+	/* Each op, and of a connection: opened, arrived, closed. */
 	s->done_mask = power(c->max_ops + 8u * c->max_conns) - 1;
 	s->conn = part(s, c->max_conns, sizeof(*s->conn), &ok);
 	s->bucket = part(s, s->bucket_mask + 1, sizeof(*s->bucket), &ok);
@@ -119,6 +119,7 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 	TAILQ_INIT(&s->work);
 	TAILQ_INIT(&s->half);
 	TAILQ_INIT(&s->waiting);
+	TAILQ_INIT(&s->arrivals);
 	TAILQ_INIT(&s->free_ops);
 	TAILQ_INIT(&s->settling);
 	TAILQ_INIT(&s->to_free);
@@ -241,6 +242,16 @@ int stream_set_cookie(struct stream *s, uint32_t conn, uint64_t cookie)
 	return 0;
 }
 
+int stream_ends(const struct stream *s, uint32_t conn, struct place_tuple *tuple)
+{
+	const struct conn *c = conn_of(s, conn);
+
+	if (c == NULL)
+		return -EBADF;
+	*tuple = c->tuple;
+	return 0;
+}
+
 static int add_op(struct stream *s, uint32_t conn, uint8_t *buf, size_t len, uint64_t cookie,
 	enum stream_event event)
 {
@@ -329,12 +340,27 @@ int stream_abort(struct stream *s, uint32_t conn)
 	return 0;
 }
 
+/* It says how much there is by now; what comes then is worth another one. */
+static void polled_arrival(struct stream *s, struct stream_completion *done)
+{
+	struct conn *c = &s->conn[done->conn & 0xffff];
+
+	if (c->handle != done->conn)
+		return;
+	c->arrival_told = false;
+	done->result = (int64_t)(c->known - c->origin);
+	if (c->state != FREE)
+		conn_work(s, c);
+}
+
 unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n)
 {
 	unsigned i = 0;
 
 	for (; i < n && s->done_tail != s->done_head; i++) {
 		out[i] = s->done[s->done_tail++ & s->done_mask];
+		if (out[i].event == STREAM_ARRIVED)
+			polled_arrival(s, &out[i]);
 		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED;
 	}
 	return i;
@@ -407,7 +433,8 @@ unsigned stream_turn(struct stream *s, uint64_t now)
 uint64_t stream_due(const struct stream *s)
 {
 	/* Or the data path has to make room, or to be quiet once. */
-	return TAILQ_EMPTY(&s->work) && TAILQ_EMPTY(&s->settling) && TAILQ_EMPTY(&s->to_free)
+	return TAILQ_EMPTY(&s->work) && TAILQ_EMPTY(&s->settling) && TAILQ_EMPTY(&s->arrivals) &&
+			       TAILQ_EMPTY(&s->to_free)
 		       ? s->due
 		       : s->now;
 }

@@ -29,6 +29,7 @@ struct stream_config {
 	uint64_t give_up;              /* a peer that acknowledges nothing for so long is dead */
 	uint64_t time_wait;            /* 2 MSL */
 	struct place_config place;     /* max_mrs of max_ops at least */
+	bool arrivals;                 /* STREAM_ARRIVED is wanted */
 	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports */
 	void *random_arg;
 };
@@ -55,6 +56,9 @@ int stream_connect(struct stream *s, uint64_t now, const uint8_t mac[6], const s
 /* A cookie for STREAM_CLOSED of a connection that was accepted. -EBADF. */
 int stream_set_cookie(struct stream *s, uint32_t conn, uint64_t cookie);
 
+/* Both ends of a connection. -EBADF. */
+int stream_ends(const struct stream *s, uint32_t conn, struct place_tuple *tuple);
+
 /* Asynchronous, in order; the memory is registered until the completion comes. A receive completes
  * when its buffer is full, or the peer has ended its stream (with what there is, at last 0). -EBADF
  * -EPIPE after stream_shutdown, -EINVAL length 0 or more than 4 GB, -ENOBUFS max_ops. */
@@ -76,6 +80,9 @@ enum stream_event {
 	STREAM_CONNECTED,
 	STREAM_SENT,     /* acknowledged: result is its length, or an error */
 	STREAM_RECEIVED, /* result: bytes in the buffer, less than its length only at the end */
+	/* More of the stream is in posted buffers, in order and for good: result is how many bytes
+	 * since the connection began. Of several that were not polled there is one, the last. */
+	STREAM_ARRIVED,
 	STREAM_CLOSED, /* the last of a connection. 0, -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT ... */
 };
 

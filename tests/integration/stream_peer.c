@@ -127,6 +127,8 @@ static void on_completion(struct peer *p, const struct stream_completion *c, uin
 			p->received += (uint64_t)c->result;
 		p->end |= c->result < PIECE;
 		break;
+	case STREAM_ARRIVED:
+		break;
 	case STREAM_CLOSED:
 		p->closed = true;
 		p->result = c->result;

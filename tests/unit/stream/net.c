@@ -226,6 +226,8 @@ static void on_completion(struct program *p, const struct stream_completion *c)
 		}
 		p->eof |= c->result == 0;
 		break;
+	case STREAM_ARRIVED:
+		break;
 	case STREAM_CLOSED:
 		p->closed = true;
 		p->result = c->result;

@@ -314,6 +314,42 @@ static void test_waits(void **state)
 		}
 }
 
+static void with_arrivals(struct stream_config *c, int side)
+{
+	(void)side;
+	c->arrivals = true;
+}
+
+/* A program hears of bytes in a buffer that is not full, in order, also behind the last slot; one
+ * that does not ask hears once, of all. */
+static void test_arrivals(void **state)
+{
+	struct net *n = listening(with_arrivals);
+	struct place_tuple ends;
+	uint8_t in[100];
+	struct hand h;
+
+	(void)state;
+	begin(&h, n, 0x0a000009);
+	assert_int_equal(stream_ends(n->s[SERVER], h.conn, &ends), 0);
+	assert_true(wire_ip_eq(&ends.remote, &h.ip) && ends.remote_port == 1000);
+	say(&h, 0, TCP_ACK, "abc");
+	assert_int_equal(stream_recv(n->s[SERVER], h.conn, in, sizeof(in), 0), 0);
+	expect(n, STREAM_ARRIVED, 3);
+	assert_memory_equal(in, "abc", 3);
+	say(&h, 5, TCP_ACK, "fg");
+	assert_int_equal(stream_poll(n->s[SERVER], &(struct stream_completion){0}, 1), 0);
+	say(&h, 3, TCP_ACK, "de");
+	say(&h, 7, TCP_ACK, "h");
+	expect(n, STREAM_ARRIVED, 8);
+	assert_memory_equal(in, "abcdefgh", 8);
+	say(&h, 8, TCP_ACK | TCP_FIN, "i");
+	expect(n, STREAM_ARRIVED, 9);
+	expect(n, STREAM_RECEIVED, 9);
+	assert_int_equal(stream_poll(n->s[SERVER], &(struct stream_completion){0}, 1), 0);
+	net_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_arrivals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
