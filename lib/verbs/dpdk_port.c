@@ -106,13 +106,21 @@ static bool over_mtu(const struct iv_dpdk *p, const struct rte_mbuf *m)
 	return m->pkt_len > RTE_ETHER_HDR_LEN + (tagged ? RTE_VLAN_HLEN : 0) + port_mtu(&p->port);
 }
 
-static void port_tx(void *arg, const struct rnic_frame *frame)
+uint8_t *iv_dpdk_tx_begin(struct iv_dpdk *p, size_t *cap)
 {
-	struct iv_dpdk *p = arg;
-	struct rte_mbuf *m = p->fresh[--p->n_fresh];
-	int len;
+	struct rte_mbuf *m = p->fresh[p->n_fresh - 1];
 
-	len = rnic_frame_flatten(frame, rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_tailroom(m));
+	*cap = rte_pktmbuf_tailroom(m);
+	return rte_pktmbuf_mtod(m, uint8_t *);
+}
+
+void iv_dpdk_tx_end(struct iv_dpdk *p, int len)
+{
+	struct rte_mbuf *m;
+
+	if (len == 0)
+		return;
+	m = p->fresh[--p->n_fresh];
 	if (len < 0) {
 		drop(m, &p->tx_too_long);
 		return;
@@ -124,6 +132,14 @@ static void port_tx(void *arg, const struct rnic_frame *frame)
 		return;
 	}
 	p->tx[p->n_tx++] = m;
+}
+
+static void port_tx(void *arg, const struct rnic_frame *frame)
+{
+	size_t cap;
+	uint8_t *at = iv_dpdk_tx_begin(arg, &cap);
+
+	iv_dpdk_tx_end(arg, rnic_frame_flatten(frame, at, cap));
 }
 
 static void give_up(struct iv_dpdk *p, uint64_t *counter)

@@ -15,6 +15,11 @@ extern const struct verbs_port_ops iv_dpdk_ops;
 int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devices,
 	struct iv_dpdk **port, char err[PORT_ERR_LEN]);
 
+/* A frame written in place, instead of ops.tx, after ops.tx_room: where, and how long it has
+ * become; 0: none after all. */
+uint8_t *iv_dpdk_tx_begin(struct iv_dpdk *port, size_t *cap);
+void iv_dpdk_tx_end(struct iv_dpdk *port, int len);
+
 /* Waits until the peer has had time to take the last frames from a shared-memory ring, then closes:
  * what is in the ring then is lost, and with it the last acknowledgements. */
 void iv_dpdk_close(struct iv_dpdk *port);
