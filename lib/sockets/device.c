@@ -34,6 +34,7 @@ static struct {
 	struct rnic *rnic;
 	struct stack stack[SOCKETS_MAX_STACKS];
 	unsigned n_stacks;
+	pid_t pid;
 	pthread_t thread;
 	atomic_bool stop;
 	uint64_t due, retried;
@@ -385,6 +386,11 @@ bool sockets_forked(void)
 	return dev.forked;
 }
 
+bool sockets_foreign(void)
+{
+	return dev.forked || getpid() != dev.pid;
+}
+
 static int start_thread(void)
 {
 	sigset_t all, old;
@@ -433,6 +439,7 @@ int sockets_open(void)
 		return -ENETDOWN;
 	}
 	dev.open = true;
+	dev.pid = getpid();
 	atexit(at_exit);
 	pthread_atfork(before_fork, after_fork, in_child);
 	return 0;

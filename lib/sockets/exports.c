@@ -183,7 +183,7 @@ static int wait_for(struct sock *s, bool write, uint64_t ns)
 
 		if (write ? sock_writable(s) : sock_readable(s))
 			return 0;
-		if (busy)
+		if (busy && (ns == 0 || sockets_now() < until))
 			i = 0;
 		look_again();
 	}
@@ -429,8 +429,6 @@ static ssize_t transmit(struct sock *s, const struct iovec *iov, size_t n, int f
 		}
 	}
 	sockets_turn();
-	if (err == -EPIPE && all == 0 && !(flags & MSG_NOSIGNAL))
-		raise(SIGPIPE);
 	return all > 0 ? all : err;
 }
 
@@ -441,6 +439,17 @@ static ssize_t done(struct sock *s, ssize_t n)
 		return n;
 	errno = (int)-n;
 	return -1;
+}
+
+/* A handler may do what it likes: the lock is free by then. */
+static ssize_t done_sending(struct sock *s, ssize_t n, int flags)
+{
+	n = done(s, n);
+	if (n < 0 && errno == EPIPE && !(flags & MSG_NOSIGNAL)) {
+		raise(SIGPIPE);
+		errno = EPIPE;
+	}
+	return n;
 }
 
 EXPORT ssize_t recv(int fd, void *buf, size_t len, int flags)
@@ -482,32 +491,34 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 EXPORT ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
 	OURS(s, fd, REAL(send)(fd, buf, len, flags));
-	return done(s, transmit(s, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags));
+	return done_sending(
+		s, transmit(s, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags), flags);
 }
 
 EXPORT ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 	socklen_t addr_len)
 {
 	OURS(s, fd, REAL(sendto)(fd, buf, len, flags, addr, addr_len));
-	return done(s, transmit(s, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags));
+	return done_sending(
+		s, transmit(s, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags), flags);
 }
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	OURS(s, fd, REAL(sendmsg)(fd, msg, flags));
-	return done(s, transmit(s, msg->msg_iov, msg->msg_iovlen, flags));
+	return done_sending(s, transmit(s, msg->msg_iov, msg->msg_iovlen, flags), flags);
 }
 
 EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
 	OURS(s, fd, REAL(write)(fd, buf, len));
-	return done(s, transmit(s, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, 0));
+	return done_sending(s, transmit(s, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, 0), 0);
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 {
 	OURS(s, fd, REAL(writev)(fd, iov, n));
-	return done(s, n < 0 ? -EINVAL : transmit(s, iov, (size_t)n, 0));
+	return done_sending(s, n < 0 ? -EINVAL : transmit(s, iov, (size_t)n, 0), 0);
 }
 
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t count)
@@ -524,7 +535,7 @@ EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 		*offset = at + sent;
 	else if (sent > 0)
 		lseek(in, at + sent, SEEK_SET);
-	return done(s, sent);
+	return done_sending(s, sent, 0);
 }
 
 EXPORT ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)
@@ -561,7 +572,7 @@ EXPORT int close(int fd)
 {
 	struct sock *s = sock_of(fd);
 
-	if (s != NULL && !sockets_forked()) {
+	if (s != NULL && !sockets_foreign()) {
 		pthread_mutex_lock(&sockets_lock);
 		s = sock_of(fd);
 		sock_set(fd, NULL);
@@ -569,8 +580,6 @@ EXPORT int close(int fd)
 			sock_unref(s);
 		sockets_turn();
 		pthread_mutex_unlock(&sockets_lock);
-	} else if (s != NULL) {
-		sock_set(fd, NULL);
 	}
 	return REAL(close)(fd);
 }
@@ -580,7 +589,7 @@ static int duplicated(int from, int to)
 {
 	struct sock *s = sock_of(from), *was = to >= 0 ? sock_of(to) : NULL;
 
-	if (to < 0 || from == to || (s == NULL && was == NULL) || sockets_forked())
+	if (to < 0 || from == to || (s == NULL && was == NULL) || sockets_foreign())
 		return to;
 	pthread_mutex_lock(&sockets_lock);
 	if (s != NULL)

@@ -93,6 +93,9 @@ uint64_t sockets_now(void);
 int sockets_resolve(const struct wire_ip *ip, uint8_t mac[6]);
 /* A child of fork: the device is the parent's, all sockets are dead here. */
 bool sockets_forked(void);
+/* Also in a child of vfork, which has its own descriptors and its parent's memory. A system call.
+ */
+bool sockets_foreign(void);
 
 /* ---- sock.c ---- */
 
