@@ -100,6 +100,7 @@ int main(int argc, char **argv)
 	const char *file = NULL;
 	bool check = false;
 	int rc = options(argc, argv, &file, &check);
+	char err[MANAGER_ERR_LEN];
 	json_t *config;
 
 	if (rc >= 0)
@@ -109,7 +110,9 @@ int main(int argc, char **argv)
 		return 1;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	if (check)
+	if (check && manager_check(config, err))
+		rc = fprintf(stderr, "incline-manager: %s: %s\n", file, err) != 0;
+	else if (check)
 		rc = printf("%s: ok\n", file) < 0;
 	else
 		rc = manager_run(config, &stop, ready) != 0;

@@ -131,5 +131,5 @@ int agent_run(
 
 int agent_check_config(const json_t *config, char *err, size_t cap)
 {
-	return ctl_listen_check(rpc_string(config, "control_tcp"), err, cap);
+	return ctl_listen_check("control_tcp", rpc_string(config, "control_tcp"), err, cap);
 }

@@ -91,13 +91,34 @@ static int add_port(struct manager *m, const char *node, const char *name, int64
 	return mgr_graph_set_port(m->g, (unsigned)at, &port);
 }
 
-static int add_link(struct manager *m, const json_t *row, size_t i, char *err)
+/* A port has one cable. */
+static int check_port(
+	const json_t *row, size_t i, const char *node, const char *port, json_t *used, char *err)
+{
+	const char *field = !strcmp(node, "a") ? "a_port" : "b_port", *name = rpc_string(row, node);
+	char key[2 * MGR_NAME_LEN], why[MANAGER_ERR_LEN - 64];
+	const json_t *before;
+
+	snprintf(key, sizeof(key), "%s %s", name, port);
+	before = json_object_get(used, key);
+	if (!before)
+		return json_object_set_new(used, key, json_integer((json_int_t)i)) ? -ENOMEM : 0;
+	snprintf(why, sizeof(why), "%s of %s has a link already: links[%lld]", port, name,
+		(long long)json_integer_value(before));
+	return refuse(err, "links", i, field, why);
+}
+
+static int add_link(struct manager *m, const json_t *row, size_t i, json_t *used, char *err)
 {
 	const char *a = rpc_string(row, "a"), *b = rpc_string(row, "b");
 	const char *ap = rpc_string(row, "a_port"), *bp = rpc_string(row, "b_port") ?: "nic";
 	const int64_t mbps = rpc_int(row, "mbps", 100000);
-	int rc;
+	int rc = check_port(row, i, "a", ap, used, err);
 
+	if (!rc)
+		rc = check_port(row, i, "b", bp, used, err);
+	if (rc)
+		return rc;
 	if (add_port(m, a, ap, mbps) < 0)
 		return refuse(err, "links", i, "a", "is neither a switch nor a host");
 	if (add_port(m, b, bp, mbps) < 0)
@@ -113,6 +134,7 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 	const json_t *sw = json_object_get(config, "switches"),
 		     *hosts = json_object_get(config, "hosts"),
 		     *links = json_object_get(config, "links"), *row;
+	json_t *used = json_object();
 	int rc = 0;
 	size_t i;
 
@@ -120,11 +142,12 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 	m->g = mgr_graph_new();
 	m->sw = calloc(json_array_size(sw), sizeof(*m->sw));
 	m->host = calloc(json_array_size(hosts), sizeof(*m->host));
-	if (!m->g || !m->sw || !m->host)
-		return -ENOMEM;
+	if (!m->g || !m->sw || !m->host || !used)
+		rc = -ENOMEM;
 	json_array_foreach(sw, i, row) if (!rc) rc = add_switch(m, row, i, err);
 	json_array_foreach(hosts, i, row) if (!rc) rc = add_host(m, row, i, err);
-	json_array_foreach(links, i, row) if (!rc) rc = add_link(m, row, i, err);
+	json_array_foreach(links, i, row) if (!rc) rc = add_link(m, row, i, used, err);
+	json_decref(used);
 	if (rc)
 		return rc;
 	m->b = mgr_book_new(mgr_graph_bound(m->g), mgr_graph_link_bound(m->g));

@@ -111,6 +111,13 @@ static void let_go(struct manager_peer *p)
 	p->joined = false;
 }
 
+/* Of a run: who has joined another one since stays in that. */
+static void let_go_of(struct manager_peer *p, uint64_t epoch, unsigned rank)
+{
+	if (p && p->epoch == epoch && p->rank == rank)
+		let_go(p);
+}
+
 static unsigned wished_modes(const char *mode)
 {
 	if (!mode)
@@ -203,7 +210,7 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 	if (!mgr_jobs_view(m->jobs, epoch, &v)) {
 		rc = adopted_state(m, job, epoch, rank, result, e);
 		if (!rc && leaves)
-			let_go(m->peer);
+			let_go_of(m->peer, epoch, rank);
 		return rc;
 	}
 	if (strcmp(v.job->name, job) != 0)
@@ -219,8 +226,8 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 		return rpc_fail(e, rc, "rank", "%u has not joined, or has left", rank);
 	if (!leaves && rc == 0)
 		stand_for(m, job, epoch, rank);
-	else if (m->peer)
-		let_go(m->peer);
+	else
+		let_go_of(m->peer, epoch, rank);
 	mg_act(m);
 	*result = leaves ? json_object() : state_json(m, epoch);
 	return *result ? 0 : rpc_fail(e, -ESTALE, "epoch", "is over");

@@ -193,20 +193,24 @@ static void tick(void *arg, uint64_t at)
 
 /* ---- life ---- */
 
-static int open_links(struct served *s)
+static int open_links(struct served *s, char err[MANAGER_ERR_LEN])
 {
 	s->n = manager_n_switches(s->m);
 	s->link = calloc(s->n, sizeof(*s->link));
-	if (!s->link)
+	if (!s->link) {
+		snprintf(err, MANAGER_ERR_LEN, "out of memory");
 		return -ENOMEM;
+	}
 	for (unsigned i = 0; i < s->n; i++) {
 		const int rc = ctl_address_parse(manager_control(s->m, i), &s->link[i].at);
 
 		s->link[i].s = s;
 		s->link[i].i = i;
 		if (rc) {
-			fprintf(stderr, "incline-manager: switches[%u].control: %s: %s\n", i,
-				manager_control(s->m, i), strerror(-rc));
+			snprintf(err, MANAGER_ERR_LEN, "switches[%u].control: %s: %s", i,
+				manager_control(s->m, i),
+				rc == -EINVAL ? "must be a path, unix:PATH or tcp:HOST:PORT"
+					      : strerror(-rc));
 			return rc;
 		}
 	}
@@ -242,26 +246,49 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	return rc;
 }
 
+/* All that can be told of a configuration without listening or dialling. */
+static int prepare(struct served *s, const json_t *config, char err[MANAGER_ERR_LEN])
+{
+	const struct manager_io io = {s, send_line, drop, say};
+	int rc;
+
+	snprintf(err, MANAGER_ERR_LEN, "out of memory");
+	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
+	if (!rc)
+		rc = manager_create(config, &io, first_epoch(), now(NULL), &s->m, err);
+	return rc ? rc : open_links(s, err);
+}
+
+static void clear(struct served *s)
+{
+	for (unsigned i = 0; s->link && i < s->n; i++)
+		hang_up(&s->link[i]);
+	manager_destroy(s->m);
+	free(s->link);
+}
+
+int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
+{
+	struct served s = {0};
+	const int rc = prepare(&s, config, err);
+
+	clear(&s);
+	return rc;
+}
+
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp))
 {
 	struct served s = {.base = event_base_new()};
-	const struct manager_io io = {&s, send_line, drop, say};
 	char err[MANAGER_ERR_LEN] = "out of memory";
-	int rc =
-		s.base ? manager_create(config, &io, first_epoch(), now(NULL), &s.m, err) : -ENOMEM;
+	int rc = s.base ? prepare(&s, config, err) : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (rc)
 		fprintf(stderr, "incline-manager: %s\n", err);
 	else
-		rc = open_links(&s);
-	if (!rc)
 		rc = serve(&s, config, stop, ready);
-	for (unsigned i = 0; s.link && i < s.n; i++)
-		hang_up(&s.link[i]);
-	manager_destroy(s.m);
-	free(s.link);
+	clear(&s);
 	if (s.base)
 		event_base_free(s.base);
 	return rc;

@@ -8,6 +8,13 @@
 #include <jansson.h>
 #include <signal.h>
 
+#include "ctrl/manager/manager.h"
+
+/* What manager_run would refuse of a configuration that has passed ctl_manager_config, but for what
+ * only the attempt shows (a port that is in use). Looks host names up. 0, or -errno with a reason
+ * in err. */
+int manager_check(const json_t *config, char err[MANAGER_ERR_LEN]);
+
 /* config: checked by ctl_manager_config. Until *stop is set. ready is called when it listens (tcp:
  * where, or NULL). 0, or -errno after a line on stderr. */
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,

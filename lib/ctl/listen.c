@@ -92,13 +92,13 @@ static const char *tcp_hint(int rc)
 	return strerror(-rc);
 }
 
-int ctl_listen_check(const char *tcp, char *err, size_t cap)
+int ctl_listen_check(const char *field, const char *tcp, char *err, size_t cap)
 {
 	struct ctl_address at;
 	int rc = tcp ? ctl_listen_parse(tcp, &at) : 0;
 
 	if (rc)
-		snprintf(err, cap, "control_tcp: %s", tcp_hint(rc));
+		snprintf(err, cap, "%s: %s", field, tcp_hint(rc));
 	return rc ? -EINVAL : 0;
 }
 

@@ -14,9 +14,9 @@ enum { CTL_MAX_LISTENERS = 2 };
 int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
 	char name[CTL_ADDRESS_STRLEN]);
 
-/* What a table of fields cannot tell of "control_tcp" (NULL: there is none): whether it is an
- * address to listen at. -EINVAL with a reason in err. */
-int ctl_listen_check(const char *tcp, char *err, size_t cap);
+/* What a table of fields cannot tell of the field that has tcp (NULL: it is absent): whether that
+ * is an address to listen at. -EINVAL with a reason in err. */
+int ctl_listen_check(const char *field, const char *tcp, char *err, size_t cap);
 
 /* Removes our socket, but not one that somebody else has put there since. */
 void ctl_unlisten(const char *path, const struct stat *ours);

@@ -301,6 +301,66 @@ static void test_nonsense(void **state)
 		assert_true(world_active(&w, j));
 }
 
+/* ---- one connection, two runs ---- */
+
+static uint64_t hand_join(struct manager_peer *peer, unsigned rank, uint64_t who)
+{
+	char line[256], *answer;
+	json_t *a;
+	uint64_t epoch = 0;
+
+	snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":"
+		"\"hand\","
+		"\"ranks\":2,\"rank\":%u,\"who\":%llu,\"ip\":\"10.1.%u.0\",\"mtu\":1024}}",
+		rank, (unsigned long long)who, rank);
+	answer = manager_line(w.m, peer, line, strlen(line), w.now);
+	a = json_loads(answer, 0, NULL);
+	ctl_get_u64(json_object_get(json_object_get(a, "result"), "epoch"), &epoch);
+	json_decref(a);
+	free(answer);
+	return epoch;
+}
+
+static void hand_say(struct manager_peer *peer, const char *method, unsigned rank, uint64_t epoch)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{\"job\":\"hand\","
+		"\"epoch\":%llu,\"rank\":%u}}",
+		method, (unsigned long long)epoch, rank);
+	free(manager_line(w.m, peer, line, strlen(line), w.now));
+}
+
+/* Who joins a new run and then says of the old one that it leaves, or is alive, stays in the new
+ * one by its connection alone. */
+static void test_leaves_the_old_run(void **state)
+{
+	static const char *const last_words[] = {"job.leave", "job.heartbeat", "job.ready"};
+	struct manager_peer peer[2];
+	uint64_t old = 0, now = 0;
+
+	(void)state;
+	memset(peer, 0, sizeof(peer));
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned r = 0; r < 2; r++)
+			old = hand_join(&peer[r], r, 10 + 10 * i + r);
+		for (unsigned r = 0; r < 2; r++)
+			now = hand_join(&peer[r], r, 15 + 10 * i + r);
+		assert_true(now > old);
+		for (unsigned r = 0; r < 2; r++)
+			hand_say(&peer[r], last_words[i], r, old);
+		world_pass(&w, 10000);
+		if (!strstr(explain("hand"), "connecting"))
+			fail_msg("after %s: %s", last_words[i], explain("hand"));
+	}
+	for (unsigned r = 0; r < 2; r++)
+		manager_gone(w.m, &peer[r]);
+	world_pass(&w, 6000);
+	world_expect_clean(&w);
+}
+
 /* ---- anything, at any time ---- */
 
 static uint64_t roll(uint64_t n)
@@ -387,6 +447,7 @@ int main(void)
 		T(test_cut_off),
 		T(test_no_tree),
 		T(test_nonsense),
+		T(test_leaves_the_old_run),
 		T(test_matrix),
 	};
 
