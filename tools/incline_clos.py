@@ -70,7 +70,7 @@ class ClosLab(Lab):
         cables = [(s, leaf, leaf, s) for s in clos.spines for leaf in clos.leaves]
         links = [{'a': a, 'a_port': ap, 'b': b, 'b_port': bp, 'mbps': 10000} for a, ap, b, bp in cables]
         links += [{'a': h['leaf'], 'a_port': h['name'], 'b': h['name'], 'mbps': 10000} for h in clos.hosts]
-        return {'listen': self.path('manager.sock'), 'hop_ns': 20000,
+        return {'listen': self.path('manager.sock'), 'store': self.path('manager.db'), 'hop_ns': 20000,
                 'switches': [{'name': s, 'control': self.control_socket(s), 'ip': clos.ip[s]} for s in clos.switches],
                 'hosts': [{'name': h['name'], 'ip': h['ip']} for h in clos.hosts], 'links': links}
 

@@ -256,7 +256,7 @@ void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up)
 }
 
 /* Index of the link at a port of a switch, and its other end. */
-static int link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l)
+int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l)
 {
 	const struct mgr_edge *edge;
 	const unsigned n = mgr_graph_edges(m->g, node, &edge);
@@ -274,7 +274,7 @@ void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bo
 {
 	struct mgr_port is = {.up = up};
 	struct mgr_link l;
-	const int link = link_at(m, s->node, port, &l);
+	const int link = mg_link_at(m, s->node, port, &l);
 
 	if (link < 0)
 		return; /* nothing of ours */

@@ -35,7 +35,9 @@ static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epo
 {
 	struct mg_adopted *a;
 
-	if (m->n_adopted == MAX_ADOPTED || m->now - m->started >= 5 * m->heartbeat_ns)
+	/* Of what is younger than the store, the store would know. */
+	if (epoch >= m->born || m->n_adopted == MAX_ADOPTED ||
+		m->now - m->started >= 5 * m->heartbeat_ns)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (!a)

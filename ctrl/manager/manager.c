@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctrl/manager/priv.h"
+#include "ctrl/manager/keep.h"
 #include "lib/ctl/manager_schema.h"
 
 static const uint64_t MS = 1000000, ANSWER_MS = 3000, RETRY_MS = 500, LINGER_MS = 60000;
@@ -33,8 +33,44 @@ static uint64_t int_of(const json_t *config, const char *name)
 	return (uint64_t)ctl_int(&ctl_manager_config, config, name);
 }
 
-int manager_create(const json_t *config, const struct manager_io *io, uint64_t first_epoch,
-	uint64_t now, struct manager **out, char err[MANAGER_ERR_LEN])
+/* The store, then the jobs that it knows. */
+static int open_jobs(struct manager *m, const json_t *config, const struct store *store,
+	uint64_t first_epoch, char err[MANAGER_ERR_LEN])
+{
+	struct mgr_jobs_config jobs = {.policy = m->policy,
+		.max_runs = MANAGER_MAX_RUNS,
+		.heartbeat_ns = m->heartbeat_ns,
+		.join_ns = int_of(config, "join_ms") * MS,
+		.answer_ns = ANSWER_MS * MS,
+		.retry_ns = RETRY_MS * MS,
+		.drain_ns = int_of(config, "drain_ms") * MS,
+		.linger_ns = LINGER_MS * MS,
+		.kept = true};
+	int rc = 0;
+
+	if (store)
+		m->store = *store;
+	else
+		rc = store_memory_open(&m->own_store);
+	if (!store && !rc)
+		m->store = m->own_store;
+	if (!rc)
+		rc = mg_keep_epoch(m, first_epoch, &jobs.first_epoch, err);
+	if (rc)
+		return rc;
+	m->jobs = mgr_jobs_new(m->g, m->b, m->p, &jobs);
+	if (!m->jobs)
+		return -ENOMEM;
+	rc = mg_keep_load(m, err);
+	if (!rc && mg_keep(m)) {
+		snprintf(err, MANAGER_ERR_LEN, "store: cannot be written to");
+		rc = m->failed;
+	}
+	return rc;
+}
+
+int manager_create(const json_t *config, const struct manager_io *io, const struct store *store,
+	uint64_t first_epoch, uint64_t now, struct manager **out, char err[MANAGER_ERR_LEN])
 {
 	struct manager *m = calloc(1, sizeof(*m));
 	int rc;
@@ -51,20 +87,8 @@ int manager_create(const json_t *config, const struct manager_io *io, uint64_t f
 	LIST_INIT(&m->peers);
 	LIST_INIT(&m->adopted);
 	rc = mg_fabric_open(m, config, err);
-	if (!rc) {
-		const struct mgr_jobs_config jobs = {.policy = m->policy,
-			.max_runs = MANAGER_MAX_RUNS,
-			.first_epoch = first_epoch,
-			.heartbeat_ns = m->heartbeat_ns,
-			.join_ns = int_of(config, "join_ms") * MS,
-			.answer_ns = ANSWER_MS * MS,
-			.retry_ns = RETRY_MS * MS,
-			.drain_ns = int_of(config, "drain_ms") * MS,
-			.linger_ns = LINGER_MS * MS};
-
-		m->jobs = mgr_jobs_new(m->g, m->b, m->p, &jobs);
-		rc = m->jobs ? 0 : -ENOMEM;
-	}
+	if (!rc)
+		rc = open_jobs(m, config, store, first_epoch, err);
 	if (rc) {
 		manager_destroy(m);
 		return rc;
@@ -85,6 +109,8 @@ void manager_destroy(struct manager *m)
 	}
 	mgr_jobs_free(m->jobs);
 	mg_fabric_close(m);
+	if (m->own_store.arg)
+		m->own_store.close(m->own_store.arg);
 	free(m);
 }
 
@@ -123,7 +149,15 @@ char *manager_line(
 	out = rpc_handle_line(&service, m, line, len);
 	m->peer = NULL;
 	mg_act(m);
-	return out;
+	if (!m->failed)
+		return out;
+	free(out); /* it may say what nobody will know */
+	return NULL;
+}
+
+int manager_failed(const struct manager *m)
+{
+	return m->failed;
 }
 
 void manager_tick(struct manager *m, uint64_t now)

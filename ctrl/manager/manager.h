@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 struct manager;
+struct store;
 
 /* Of a connection to the manager, zero at first. */
 struct manager_peer {
@@ -41,10 +42,12 @@ struct manager_io {
 
 enum { MANAGER_ERR_LEN = 256 };
 
-/* config: checked by ctl_manager_config; read now. first_epoch: larger than any before, on any
- * switch. -EINVAL, -ENOMEM with a reason in err. */
-int manager_create(const json_t *config, const struct manager_io *io, uint64_t first_epoch,
-	uint64_t now, struct manager **m, char err[MANAGER_ERR_LEN]);
+/* config: checked by ctl_manager_config; read now. store (copied, not closed): what a predecessor
+ * has written there goes on, and what is promised is written there before anybody is told. NULL:
+ * nothing outlives this manager. first_epoch: larger than any before, on any switch, that the store
+ * does not know of. -EINVAL, -EBADMSG (the store), -ENOMEM with a reason in err. */
+int manager_create(const json_t *config, const struct manager_io *io, const struct store *store,
+	uint64_t first_epoch, uint64_t now, struct manager **m, char err[MANAGER_ERR_LEN]);
 void manager_destroy(struct manager *m);
 
 /* Switches, by the order of the configuration; where the control socket of one is. */
@@ -61,6 +64,10 @@ void manager_heard(struct manager *m, unsigned i, const char *line, size_t len, 
 char *manager_line(
 	struct manager *m, struct manager_peer *peer, const char *line, size_t len, uint64_t now);
 void manager_gone(struct manager *m, struct manager_peer *peer);
+
+/* 0, or -errno: the store cannot be written to. Then nothing is told to anybody any more, and it is
+ * to be ended: what runs goes on without it. */
+int manager_failed(const struct manager *m);
 
 /* What time does; to be called about every 100 ms. */
 void manager_tick(struct manager *m, uint64_t now);

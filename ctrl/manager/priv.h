@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside the manager: fabric.c knows the graph, switches.c talks with agents, jobs.c with ranks,
- * show.c tells operators. */
+ * show.c tells operators, keep.h is what outlives it. */
 #ifndef MANAGER_PRIV_H
 #define MANAGER_PRIV_H
 
 #include "ctrl/manager/manager.h"
+#include "ctrl/manager/store.h"
 #include "lib/ctl/rpc.h"
 #include "lib/mgr/job.h"
 
@@ -15,6 +16,7 @@ struct mg_switch {
 	unsigned node;
 	struct mgr_node is;    /* as the graph has it */
 	bool connected, known; /* known: it has said hello on this connection */
+	bool compared;         /* and what it has was compared with what it should */
 	uint64_t heard, asked; /* when last */
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
 };
@@ -46,8 +48,11 @@ struct manager {
 	LIST_HEAD(, manager_peer) peers; /* that have joined */
 	LIST_HEAD(, mg_adopted) adopted;
 	unsigned n_adopted;
-	uint64_t now;              /* of the call that is being served */
-	struct manager_peer *peer; /* whose request that is */
+	uint64_t now;                  /* of the call that is being served */
+	struct manager_peer *peer;     /* whose request that is */
+	struct store store, own_store; /* own_store: in memory, if none was given */
+	uint64_t born, epoch_bound;    /* keep.c */
+	int failed;                    /* the store has, -errno: nothing is told to anybody */
 };
 
 void __attribute__((format(printf, 2, 3))) mg_say(struct manager *m, const char *fmt, ...);
@@ -63,6 +68,8 @@ int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello)
 void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up);
 /* A port of a switch; jobs over its link are told if that has gone. */
 void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bool up);
+/* Index of the link at a port of a node, and the link; -ENOENT. */
+int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l);
 /* The switches of a plan's tree, as a group file has them. NULL without memory. */
 json_t *mg_tree_json(const struct manager *m, const struct mgr_tree *tree);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctrl/manager/manager.h"
+#include "ctrl/manager/store.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/manager_schema.h"
 #include "lib/ctl/rpc.h"
@@ -34,6 +35,7 @@ struct served {
 	struct event_base *base;
 	struct link *link;
 	unsigned n;
+	struct store store; /* arg NULL: in memory */
 };
 
 static uint64_t clock_ns(clockid_t which)
@@ -136,6 +138,11 @@ static void say(void *arg, const char *line)
 	fprintf(stderr, "incline-manager: %s\n", line);
 }
 
+static void say_nothing(void *arg, const char *line)
+{
+	(void)arg, (void)line;
+}
+
 /* ---- ranks and operators ---- */
 
 static void come(void *arg, void *peer, bool tcp)
@@ -189,6 +196,8 @@ static void tick(void *arg, uint64_t at)
 			dial(l, at);
 	}
 	manager_tick(s->m, at);
+	if (manager_failed(s->m))
+		event_base_loopbreak(s->base);
 }
 
 /* ---- life ---- */
@@ -242,20 +251,55 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	(void)!lstat(path, &ours);
 	ready(path, tcp ? name : NULL);
 	rc = ctl_serve(&ops, s, s->base, fd, (unsigned)n, stop, &limits);
+	if (!rc)
+		rc = manager_failed(s->m);
 	ctl_unlisten(path, &ours);
 	return rc;
 }
 
-/* All that can be told of a configuration without listening or dialling. */
-static int prepare(struct served *s, const json_t *config, char err[MANAGER_ERR_LEN])
+static int open_store(struct served *s, const json_t *config, char err[MANAGER_ERR_LEN])
 {
-	const struct manager_io io = {s, send_line, drop, say};
+	const char *path = ctl_text(&ctl_manager_config, config, "store");
+
+	_Static_assert((int)MANAGER_ERR_LEN == (int)STORE_ERR_LEN, "one buffer for both");
+	return strcmp(path, "memory") ? store_sqlite_open(path, &s->store, err) : 0;
+}
+
+static int put_nothing(void *arg, const char *key, const char *value)
+{
+	(void)arg, (void)key, (void)value;
+	return 0;
+}
+
+static int commit_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* A store that is there is read, and left as it is; a manager that runs may have it. */
+static int look_into_store(struct served *s, const json_t *config, char err[MANAGER_ERR_LEN])
+{
+	const char *path = ctl_text(&ctl_manager_config, config, "store");
+	int rc = strcmp(path, "memory") && !access(path, F_OK) ? open_store(s, config, err) : 0;
+
+	s->store.put = put_nothing;
+	s->store.commit = commit_nothing;
+	return rc == -EBUSY ? 0 : rc;
+}
+
+static int prepare(struct served *s, const json_t *config, bool look, char err[MANAGER_ERR_LEN])
+{
+	const struct manager_io io = {s, send_line, drop, look ? say_nothing : say};
 	int rc;
 
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
 	if (!rc)
-		rc = manager_create(config, &io, first_epoch(), now(NULL), &s->m, err);
+		rc = look ? look_into_store(s, config, err) : open_store(s, config, err);
+	if (!rc)
+		rc = manager_create(config, &io, s->store.arg ? &s->store : NULL, first_epoch(),
+			now(NULL), &s->m, err);
 	return rc ? rc : open_links(s, err);
 }
 
@@ -264,13 +308,15 @@ static void clear(struct served *s)
 	for (unsigned i = 0; s->link && i < s->n; i++)
 		hang_up(&s->link[i]);
 	manager_destroy(s->m);
+	if (s->store.arg)
+		s->store.close(s->store.arg);
 	free(s->link);
 }
 
 int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 {
 	struct served s = {0};
-	const int rc = prepare(&s, config, err);
+	const int rc = prepare(&s, config, true, err);
 
 	clear(&s);
 	return rc;
@@ -281,7 +327,7 @@ int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 {
 	struct served s = {.base = event_base_new()};
 	char err[MANAGER_ERR_LEN] = "out of memory";
-	int rc = s.base ? prepare(&s, config, err) : -ENOMEM;
+	int rc = s.base ? prepare(&s, config, false, err) : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (rc)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctrl/manager/priv.h"
+#include "ctrl/manager/keep.h"
 
 /* Nobody listens at a switch's socket for so long: its program has ended. */
 static const uint64_t DEAD_NS = 1000000000;
@@ -74,7 +74,11 @@ void mg_act(struct manager *m)
 	struct mgr_run_view v;
 	struct mgr_action a;
 
+	if (mg_keep(m))
+		return;
 	while (mgr_jobs_next(m->jobs, m->now, &a)) {
+		if (mg_keep(m))
+			return;
 		if (a.kind < MGR_TELL_PLAN) {
 			tell_switch(m, &a);
 			continue;
@@ -112,8 +116,9 @@ static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, 
 
 	if (mgr_jobs_view(m->jobs, epoch, &v) || mg_adopted_find(m, job, epoch))
 		return;
-	/* Its ranks have some time to say that they are there. */
-	if (m->now - m->started < 5 * m->heartbeat_ns)
+	/* What this manager's store cannot know: its ranks have some time to say that they are
+	 * there. */
+	if (epoch < m->born && m->now - m->started < 5 * m->heartbeat_ns)
 		return;
 	mg_say(m, "%s has groups of job %s, epoch %llu, which is nobody's: they go", s->name, job,
 		(unsigned long long)epoch);
@@ -134,6 +139,32 @@ static void take_epochs(struct manager *m, struct mg_switch *s, const json_t *re
 			rpc_int(row, "groups", 0) > 0)
 			take_epoch(m, s, job, epoch);
 	}
+}
+
+static bool has_epoch(const json_t *result, uint64_t epoch)
+{
+	const json_t *row;
+	uint64_t is;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "jobs"), i,
+		row) if (!ctl_get_u64(json_object_get(row, "epoch"), &is) && is == epoch &&
+			 rpc_int(row, "groups", 0) > 0) return true;
+	return false;
+}
+
+/* Once after each connecting: what the switch should have and has not ends. The switch is the fact,
+ * the promise is not. */
+static void compare(struct manager *m, struct mg_switch *s, const json_t *result)
+{
+	if (s->compared || !json_is_array(json_object_get(result, "jobs")))
+		return;
+	s->compared = true;
+	for (uint64_t epoch = mgr_jobs_expected(m->jobs, s->node, UINT64_MAX); epoch;
+		epoch = mgr_jobs_expected(m->jobs, s->node, epoch))
+		if (!has_epoch(result, epoch) && mgr_jobs_missing(m->jobs, epoch, s->node, m->now))
+			mg_say(m, "%s has no group of epoch %llu any more", s->name,
+				(unsigned long long)epoch);
 }
 
 static void take_hello(struct manager *m, struct mg_switch *s, const json_t *result)
@@ -191,7 +222,7 @@ void manager_up(struct manager *m, unsigned i, uint64_t now)
 
 	m->now = now;
 	s->connected = true;
-	s->known = false;
+	s->known = s->compared = false;
 	s->dead = 0;
 	s->heard = s->asked = now;
 	ask(m, s, "event", "event.subscribe", NULL);
@@ -229,9 +260,10 @@ void manager_heard(struct manager *m, unsigned i, const char *text, size_t len, 
 		take_event(m, s, json_object_get(line, "params"));
 	else if (id && result && !strcmp(id, "hello"))
 		take_hello(m, s, result);
-	else if (id && result && !strcmp(id, "epochs"))
+	else if (id && result && !strcmp(id, "epochs")) {
 		take_epochs(m, s, result);
-	else if (id)
+		compare(m, s, result);
+	} else if (id)
 		take_answer(m, s, id, line);
 	json_decref(line);
 	mg_act(m);

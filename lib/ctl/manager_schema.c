@@ -42,6 +42,9 @@ static const struct ctl_field config_fields[] = {
 	{"listen_tcp", CTL_STRING, .min = 1, .max = ADDRESS,
 		.help = "ADDRESS:PORT to listen at as well: without authentication, ranks' methods "
 			"only"},
+	{"store", CTL_STRING, .min = 1, .max = 4095, .dflt = CTL_DEFAULT_STORE,
+		.help = "SQLite file for what a manager that starts anew has to know; \"memory\": "
+			"it learns from ranks and switches"},
 	{"policy", CTL_STRING, .values = policies, .dflt = "spatial",
 		.help = "how trees share the fabric"},
 	{"heartbeat_ms", CTL_INT, .min = 100, .max = 60000, .dflt = "1000",

@@ -12,5 +12,6 @@ extern const struct ctl_field ctl_manager_config; /* an object */
 void ctl_manager_markdown(FILE *out);
 
 #define CTL_DEFAULT_MANAGER "/run/incline/manager.sock"
+#define CTL_DEFAULT_STORE "/var/lib/incline/manager.db"
 
 #endif

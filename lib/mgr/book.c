@@ -293,18 +293,12 @@ static void promise_all(struct mgr_book *b, struct promise *p, const struct mgr_
 		hold(of_link(b, d->link[i]), p->number, d->bps, d->duty, d->whole);
 }
 
-int mgr_book_reserve(struct mgr_book *b, const struct mgr_demand *d, uint64_t deadline,
-	mgr_promise *out, int *node, int *link)
+static int enter(
+	struct mgr_book *b, const struct mgr_demand *d, uint64_t deadline, mgr_promise *out)
 {
 	struct promise *p;
-	int rc = check(b, d), at;
+	int at = new_promise(b);
 
-	*node = *link = -1;
-	if (rc == 0)
-		rc = all_fit(b, d, node, link);
-	if (rc)
-		return rc;
-	at = new_promise(b);
 	if (at < 0)
 		return at;
 	p = &b->promise[at];
@@ -323,6 +317,26 @@ int mgr_book_reserve(struct mgr_book *b, const struct mgr_demand *d, uint64_t de
 	promise_all(b, p, d);
 	*out = p->number;
 	return 0;
+}
+
+int mgr_book_reserve(struct mgr_book *b, const struct mgr_demand *d, uint64_t deadline,
+	mgr_promise *out, int *node, int *link)
+{
+	int rc = check(b, d);
+
+	*node = *link = -1;
+	if (rc == 0)
+		rc = all_fit(b, d, node, link);
+	return rc ? rc : enter(b, d, deadline, out);
+}
+
+int mgr_book_restore(struct mgr_book *b, const struct mgr_demand *d, mgr_promise *out)
+{
+	int rc = check(b, d);
+
+	if (rc == 0)
+		rc = enter(b, d, UINT64_MAX, out);
+	return rc ? rc : mgr_book_commit(b, *out);
 }
 
 int mgr_book_commit(struct mgr_book *b, mgr_promise number)

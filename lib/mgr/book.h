@@ -70,6 +70,10 @@ int mgr_book_set_link(struct mgr_book *b, unsigned link, uint64_t bps);
 int mgr_book_reserve(struct mgr_book *b, const struct mgr_demand *demand, uint64_t deadline,
 	mgr_promise *out, int *node, int *link);
 
+/* What was promised before this book was made is promised again, and committed, whether there is
+ * enough of it now or not. Errors as above, but for -ENOSPC. */
+int mgr_book_restore(struct mgr_book *b, const struct mgr_demand *demand, mgr_promise *out);
+
 /* -ENOENT: not reserved (any more). Committing twice is fine. */
 int mgr_book_commit(struct mgr_book *b, mgr_promise p);
 

@@ -43,16 +43,17 @@ struct mgr_jobs *mgr_jobs_new(struct mgr_graph *g, struct mgr_book *b, struct mg
 	return js;
 }
 
-/* It may have something to do, or to wait for, earlier than before. */
-static void touch(struct mgr_jobs *js, const struct mgr_run *r)
+void mgr_run_touch(struct mgr_jobs *js, struct mgr_run *r)
 {
 	mgr_heap_set(js->due, r->slot, 0); /* has been in it: cannot fail */
+	mgr_run_note(js, r);
 }
 
 void mgr_jobs_free(struct mgr_jobs *js)
 {
 	if (js == NULL)
 		return;
+	mgr_run_free_gone(js);
 	while (js->run != NULL) {
 		struct mgr_run *r = js->run;
 
@@ -109,10 +110,10 @@ static void add_run(struct mgr_jobs *js, struct mgr_run *r)
 	r->slot = js->free_slot[--js->n_free];
 	js->slot[r->slot] = r;
 	js->n_runs++;
-	touch(js, r);
+	mgr_run_touch(js, r);
 }
 
-static void take_out(struct mgr_jobs *js, struct mgr_run *r)
+void mgr_run_take_out(struct mgr_jobs *js, struct mgr_run *r)
 {
 	struct mgr_run **epoch = epoch_chain(js, r->epoch), **name = name_chain(js, r->job.name);
 
@@ -134,7 +135,7 @@ static void take_out(struct mgr_jobs *js, struct mgr_run *r)
 	js->n_runs--;
 }
 
-static struct mgr_run *find(const struct mgr_jobs *js, uint64_t epoch)
+struct mgr_run *mgr_run_find(const struct mgr_jobs *js, uint64_t epoch)
 {
 	struct mgr_run *r = *epoch_chain(js, epoch);
 
@@ -153,8 +154,8 @@ static struct mgr_run *last_run(const struct mgr_jobs *js, const char *name)
 	return r;
 }
 
-static int new_run(
-	struct mgr_jobs *js, const struct mgr_job *job, uint64_t now, struct mgr_run **out)
+int mgr_run_new(
+	struct mgr_jobs *js, const struct mgr_job *job, uint64_t epoch, struct mgr_run **out)
 {
 	struct mgr_run *r;
 
@@ -171,10 +172,9 @@ static int new_run(
 		return -ENOMEM;
 	}
 	r->job = *job;
-	r->epoch = js->epoch++;
+	r->epoch = epoch;
 	r->phase = MGR_JOINING;
-	r->phase_by = now + js->config.join_ns;
-	r->remove_at = r->forget_at = UINT64_MAX;
+	r->phase_by = r->remove_at = r->forget_at = UINT64_MAX;
 	add_run(js, r);
 	*out = r;
 	return 0;
@@ -218,7 +218,7 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 		}
 		if (r->phase != MGR_JOINING) {
 			mgr_run_fail(js, r, MGR_END_RANK_AGAIN, rank->rank, now);
-			touch(js, r);
+			mgr_run_touch(js, r);
 			r = NULL;
 		} else if (!same_job(&r->job, job)) {
 			return -EINVAL;
@@ -226,15 +226,19 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 	} else {
 		r = NULL;
 	}
-	rc = r ? 0 : new_run(js, job, now, &r);
+	rc = r ? 0 : mgr_run_new(js, job, js->epoch, &r);
 	if (rc)
 		return rc;
+	if (r->epoch == js->epoch) {
+		js->epoch++;
+		r->phase_by = now + js->config.join_ns;
+	}
 	place = &r->rank[rank->rank];
 	r->n_joined += !place->joined;
 	*place = (struct mgr_run_rank){.info = *rank, .seen = now, .joined = true};
 	*epoch = r->epoch;
 	mgr_run_advance(js, r, now);
-	touch(js, r);
+	mgr_run_touch(js, r);
 	return 0;
 }
 
@@ -242,7 +246,7 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 static int rank_of(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now,
 	struct mgr_run **run, struct mgr_run_rank **out)
 {
-	struct mgr_run *r = find(js, epoch);
+	struct mgr_run *r = mgr_run_find(js, epoch);
 
 	if (r == NULL || r->phase == MGR_OVER)
 		return -ESTALE;
@@ -262,9 +266,10 @@ int mgr_jobs_ready(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 
 	if (rc)
 		return rc;
+	r->n_ready += !at->ready;
 	at->ready = true;
 	mgr_run_advance(js, r, now);
-	touch(js, r);
+	mgr_run_touch(js, r);
 	return 0;
 }
 
@@ -285,12 +290,13 @@ int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 	if (rc)
 		return rc;
 	at->left = true;
+	r->n_left++;
 	mgr_run_advance(js, r, now);
-	touch(js, r);
+	mgr_run_touch(js, r);
 	return 0;
 }
 
-static struct mgr_run_sw *switch_of(struct mgr_run *r, unsigned node)
+struct mgr_run_sw *mgr_run_switch(struct mgr_run *r, unsigned node)
 {
 	for (unsigned i = 0; r && i < r->n_sw; i++) {
 		if (r->sw[i].node == node)
@@ -306,8 +312,8 @@ int mgr_jobs_answer(struct mgr_jobs *js, uint64_t epoch, unsigned node, enum mgr
 		[MGR_ACTIVATE] = MGR_STEP_ACTIVE,
 		[MGR_FAIL] = MGR_STEP_FAILED,
 		[MGR_REMOVE] = MGR_STEP_GONE};
-	struct mgr_run *r = find(js, epoch);
-	struct mgr_run_sw *s = switch_of(r, node);
+	struct mgr_run *r = mgr_run_find(js, epoch);
+	struct mgr_run_sw *s = mgr_run_switch(r, node);
 
 	if (s == NULL || what > MGR_REMOVE || !s->asked || step[what] <= s->at)
 		return -ESTALE;
@@ -319,20 +325,20 @@ int mgr_jobs_answer(struct mgr_jobs *js, uint64_t epoch, unsigned node, enum mgr
 	else if (what < MGR_FAIL)
 		mgr_run_fail(js, r, MGR_END_REFUSED, node, now);
 	mgr_run_advance(js, r, now);
-	touch(js, r);
+	mgr_run_touch(js, r);
 	return 0;
 }
 
 unsigned mgr_jobs_group_failed(struct mgr_jobs *js, uint64_t epoch, unsigned node, uint64_t now)
 {
-	struct mgr_run *r = find(js, epoch);
-	struct mgr_run_sw *s = switch_of(r, node);
+	struct mgr_run *r = mgr_run_find(js, epoch);
+	struct mgr_run_sw *s = mgr_run_switch(r, node);
 
 	if (s == NULL || r->want >= MGR_STEP_FAILED)
 		return 0;
 	mgr_run_step(js, r, s, MGR_STEP_FAILED);
 	mgr_run_fail(js, r, MGR_END_GROUP_FAILED, node, now);
-	touch(js, r);
+	mgr_run_touch(js, r);
 	return 1;
 }
 
@@ -349,9 +355,9 @@ unsigned mgr_jobs_switch_lost(struct mgr_jobs *js, unsigned node, uint64_t now)
 			continue;
 		n += r->want < MGR_STEP_FAILED;
 		mgr_run_fail(js, r, MGR_END_SWITCH_LOST, node, now);
-		if (switch_of(r, node) != NULL) /* it took all that it had with it */
-			mgr_run_step(js, r, switch_of(r, node), MGR_STEP_GONE);
-		touch(js, r);
+		if (mgr_run_switch(r, node) != NULL) /* it took all that it had with it */
+			mgr_run_step(js, r, mgr_run_switch(r, node), MGR_STEP_GONE);
+		mgr_run_touch(js, r);
 	}
 	return n;
 }
@@ -379,7 +385,7 @@ unsigned mgr_jobs_link_down(struct mgr_jobs *js, unsigned link, uint64_t now)
 		if (!r->placed || r->want >= MGR_STEP_FAILED || !uses_link(r, link))
 			continue;
 		mgr_run_fail(js, r, MGR_END_LINK_DOWN, link, now);
-		touch(js, r);
+		mgr_run_touch(js, r);
 		n++;
 	}
 	return n;
@@ -394,13 +400,14 @@ bool mgr_jobs_next(struct mgr_jobs *js, uint64_t now, struct mgr_action *out)
 		struct mgr_run *r = js->slot[slot];
 
 		mgr_run_time(js, r, now);
+		mgr_run_note(js, r);
 		if (mgr_run_action(js, r, now, out)) {
-			touch(js, r); /* there may be more */
+			mgr_run_touch(js, r); /* there may be more */
 			return true;
 		}
 		if (mgr_run_forgotten(r, now)) {
-			take_out(js, r);
-			mgr_run_free(js, r);
+			mgr_run_take_out(js, r);
+			mgr_run_gone(js, r);
 			continue;
 		}
 		due = mgr_run_deadline(js, r);
@@ -428,7 +435,7 @@ uint64_t mgr_jobs_deadline(const struct mgr_jobs *js)
 
 bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_view *out)
 {
-	const struct mgr_run *r = find(js, epoch);
+	const struct mgr_run *r = mgr_run_find(js, epoch);
 
 	if (r == NULL)
 		return false;
@@ -488,6 +495,9 @@ static void end_line(const struct mgr_jobs *js, const struct mgr_run *r, char *l
 		break;
 	case MGR_END_GROUP_FAILED:
 		snprintf(line, len, "its group failed on %s", n ? n->name : "?");
+		break;
+	case MGR_END_GROUP_GONE:
+		snprintf(line, len, "%s had no group of it any more", n ? n->name : "?");
 		break;
 	case MGR_END_SWITCH_LOST:
 		snprintf(line, len, "%s started anew", n ? n->name : "a switch that is gone");

@@ -28,7 +28,8 @@
 
 #include "lib/mgr/policy.h"
 
-enum { MGR_MISSED = 3 };
+/* Heartbeats: missed in a row by who is dead; and so many more after a restart. */
+enum { MGR_MISSED = 3, MGR_GRACE = 2 };
 
 struct mgr_jobs_config {
 	const struct mgr_policy *policy;
@@ -40,6 +41,7 @@ struct mgr_jobs_config {
 	uint64_t retry_ns;     /* until a switch is told again */
 	uint64_t drain_ns;     /* from failing a group to removing it */
 	uint64_t linger_ns;    /* that a run which is over can be explained */
+	bool kept;             /* mgr_jobs_changed is asked before anything is done */
 };
 
 enum mgr_phase {
@@ -59,6 +61,7 @@ enum mgr_end {
 	MGR_END_RANK_AGAIN, /* a rank joined anew */
 	MGR_END_JOIN_TIME,
 	MGR_END_GROUP_FAILED,
+	MGR_END_GROUP_GONE,  /* a switch does not have it */
 	MGR_END_SWITCH_LOST, /* started anew, or removed from the fabric */
 	MGR_END_SWITCH_SILENT,
 	MGR_END_REFUSED,
@@ -138,7 +141,57 @@ unsigned mgr_jobs_link_down(struct mgr_jobs *js, unsigned link, uint64_t now);
 bool mgr_jobs_next(struct mgr_jobs *js, uint64_t now, struct mgr_action *out);
 uint64_t mgr_jobs_deadline(const struct mgr_jobs *js);
 
-/* The run with this epoch; NULL: gone. Until the next call. */
+/* ---- over a restart of who has this ---- */
+
+/* How far switches are wanted to be with a group. */
+enum mgr_step {
+	MGR_STEP_NONE,
+	MGR_STEP_INSTALLED,
+	MGR_STEP_ACTIVE,
+	MGR_STEP_FAILED,
+	MGR_STEP_GONE
+};
+
+/* All of a run that has to be known to go on with it. */
+struct mgr_run_kept {
+	uint64_t epoch;
+	struct mgr_job job;
+	const struct mgr_plan *plan; /* NULL: none */
+	enum mgr_phase phase;        /* not MGR_JOINING: ranks join again */
+	enum mgr_step want;
+	enum mgr_why why;
+	enum mgr_end end;
+	unsigned culprit;
+	/* Of a rank: the number of its process; is it ready, has it left. */
+	uint64_t (*who)(const void *ranks, unsigned rank);
+	bool (*ready)(const void *ranks, unsigned rank);
+	bool (*left)(const void *ranks, unsigned rank);
+	const void *ranks;
+};
+
+/* With config.kept: the next run that has changed since it was last asked for, to be written down
+ * before the next action is carried out and the next answer given; false: none. gone: nothing has
+ * to be known of it any more. first: it is here for the first time, else plan, job and who are as
+ * before. Valid until the next call. */
+bool mgr_jobs_changed(struct mgr_jobs *js, struct mgr_run_kept *out, bool *first, bool *gone);
+
+/* Goes on with such a run, by ascending epochs, before anybody joins. The plan becomes
+ * its own. Its ranks have 5 heartbeats to be heard of; switches are told again what they may
+ * not have heard. -EINVAL: it contradicts itself; -ENOMEM; nothing has changed then. */
+int mgr_jobs_restore(struct mgr_jobs *js, const struct mgr_run_kept *kept, uint64_t now);
+
+/* A switch has no group of a run that is active there: as mgr_jobs_group_failed, and it has nothing
+ * to fail or remove. */
+unsigned mgr_jobs_missing(struct mgr_jobs *js, uint64_t epoch, unsigned node, uint64_t now);
+/* The newest epoch below this one of a run that is active on the switch; 0: no more. */
+uint64_t mgr_jobs_expected(const struct mgr_jobs *js, unsigned node, uint64_t before);
+
+/* The next run's epoch. */
+uint64_t mgr_jobs_next_epoch(const struct mgr_jobs *js);
+
+/* ---- to look at ---- */
+
+/* The run with this epoch; false: gone. Until the next call. */
 struct mgr_run_view {
 	const struct mgr_job *job;
 	const struct mgr_plan *plan; /* NULL: none */

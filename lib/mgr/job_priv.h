@@ -6,15 +6,6 @@
 #include "lib/mgr/heap.h"
 #include "lib/mgr/job.h"
 
-/* How far a switch is with a group; what is wanted of it is one of these too. */
-enum mgr_step {
-	MGR_STEP_NONE,
-	MGR_STEP_INSTALLED,
-	MGR_STEP_ACTIVE,
-	MGR_STEP_FAILED,
-	MGR_STEP_GONE
-};
-
 struct mgr_run_rank {
 	struct mgr_rank info;
 	uint64_t seen;
@@ -48,6 +39,16 @@ struct mgr_run {
 	unsigned culprit;
 	bool tell; /* ranks, of the phase */
 	uint64_t phase_by, remove_at, forget_at;
+	/* For mgr_jobs_changed. */
+	struct mgr_run *next_changed;
+	bool listed, known, gone; /* among the changed; given out once; it is in no other list */
+	unsigned n_ready, n_left;
+	struct mgr_run_mark {
+		enum mgr_phase phase;
+		enum mgr_step want;
+		enum mgr_end end;
+		unsigned culprit, n_ready, n_left;
+	} given; /* as it was then */
 };
 
 struct mgr_jobs {
@@ -62,7 +63,26 @@ struct mgr_jobs {
 	unsigned n_slots, *free_slot, n_free;
 	struct mgr_heap *due; /* by slot: no later than the run's deadline, 0 after a change */
 	uint64_t epoch;
+	struct mgr_run *changed, *freed; /* freed: given out as gone, of the last call */
 };
+
+/* job.c, for job_keep.c */
+struct mgr_run *mgr_run_find(const struct mgr_jobs *js, uint64_t epoch);
+struct mgr_run_sw *mgr_run_switch(struct mgr_run *r, unsigned node);
+int mgr_run_new(
+	struct mgr_jobs *js, const struct mgr_job *job, uint64_t epoch, struct mgr_run **out);
+void mgr_run_take_out(struct mgr_jobs *js, struct mgr_run *r);
+/* It may have something to do, or to wait for, earlier than before; it may have changed. */
+void mgr_run_touch(struct mgr_jobs *js, struct mgr_run *r);
+
+/* job_run.c, for job_keep.c: the switches of its plan that take part. */
+int mgr_run_list_switches(struct mgr_run *r);
+
+/* job_keep.c: it may have changed; it has been taken out, and is freed, now or when that has been
+ * told. The last: all that waits for this. */
+void mgr_run_note(struct mgr_jobs *js, struct mgr_run *r);
+void mgr_run_gone(struct mgr_jobs *js, struct mgr_run *r);
+void mgr_run_free_gone(struct mgr_jobs *js);
 
 /* All ranks are there: places the group, or gives them the ring. */
 void mgr_run_place(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);

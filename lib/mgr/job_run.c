@@ -20,7 +20,7 @@ static void want(struct mgr_run *r, enum mgr_step step)
 		r->sw[i].tell_at = 0;
 }
 
-static int list_switches(struct mgr_run *r)
+int mgr_run_list_switches(struct mgr_run *r)
 {
 	const struct mgr_tree *t = &r->plan.tree;
 
@@ -67,7 +67,7 @@ void mgr_run_place(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)
 		enter(r, MGR_RING, UINT64_MAX);
 		return;
 	}
-	if (list_switches(r)) {
+	if (mgr_run_list_switches(r)) {
 		r->why = MGR_WHY_NO_ROOM;
 		mgr_book_release(js->b, r->promise);
 		mgr_plan_free(&r->plan);

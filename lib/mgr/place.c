@@ -190,15 +190,16 @@ static unsigned list_links(const struct mgr_tree *t, unsigned *link)
 	return kept;
 }
 
-static int reserve(struct mgr_place *p, const struct mgr_wish *wish, const struct mgr_plan *plan,
-	uint64_t deadline, mgr_promise *promise)
+/* again: it was promised before. */
+static int promise_plan(struct mgr_place *p, const struct mgr_shape *shape, bool promised,
+	const struct mgr_plan *plan, bool again, uint64_t deadline, mgr_promise *promise)
 {
 	const struct mgr_tree *t = &plan->tree;
 	struct mgr_demand_sw *sw = malloc(t->n_sw * sizeof(*sw));
 	unsigned *link = malloc((t->n_sw + t->n_members) * sizeof(*link));
 	struct mgr_demand d = {.sw = sw,
 		.link = link,
-		.bps = wish->promised ? plan->bps : 0,
+		.bps = promised ? plan->bps : 0,
 		.duty = plan->duty,
 		.whole = plan->whole};
 	int rc = -ENOMEM, node, at;
@@ -208,16 +209,22 @@ static int reserve(struct mgr_place *p, const struct mgr_wish *wish, const struc
 			const struct mgr_tree_sw *s = &t->sw[i];
 
 			if (!s->transit)
-				sw[d.n_sw++] = (struct mgr_demand_sw){
-					s->node, mgr_size_bytes(&wish->shape, &plan->size,
-							 mgr_tree_endpoints(s))};
+				sw[d.n_sw++] = (struct mgr_demand_sw){s->node,
+					mgr_size_bytes(shape, &plan->size, mgr_tree_endpoints(s))};
 		}
 		d.n_link = list_links(t, link);
-		rc = mgr_book_reserve(p->b, &d, deadline, promise, &node, &at);
+		rc = again ? mgr_book_restore(p->b, &d, promise)
+			   : mgr_book_reserve(p->b, &d, deadline, promise, &node, &at);
 	}
 	free(sw);
 	free(link);
 	return rc;
+}
+
+int mgr_place_restore(struct mgr_place *p, const struct mgr_shape *shape, bool promised,
+	const struct mgr_plan *plan, mgr_promise *promise)
+{
+	return promise_plan(p, shape, promised, plan, true, 0, promise);
 }
 
 static bool hosts_ok(struct mgr_place *p, const struct mgr_wish *wish)
@@ -300,7 +307,8 @@ static int take(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_pla
 
 	for (int i = 0; i < n && rc == -ENOSPC; i++) {
 		taken = wish->low ? i : n - 1 - i;
-		rc = reserve(p, wish, &all[taken], deadline, promise);
+		rc = promise_plan(
+			p, &wish->shape, wish->promised, &all[taken], false, deadline, promise);
 	}
 	for (int i = 0; i < n; i++) {
 		if (rc || i != taken)

@@ -81,6 +81,10 @@ int mgr_place_group(struct mgr_place *p, const struct mgr_policy *policy,
 	enum mgr_why *why);
 void mgr_plan_free(struct mgr_plan *plan);
 
+/* Writes a plan that was reserved before the book was made into it, as mgr_book_restore. */
+int mgr_place_restore(struct mgr_place *p, const struct mgr_shape *shape, bool promised,
+	const struct mgr_plan *plan, mgr_promise *promise);
+
 /* Bytes on the switches of a plan, together. */
 uint64_t mgr_plan_bytes(const struct mgr_plan *plan, const struct mgr_shape *shape);
 

@@ -15,7 +15,8 @@ static json_t *config(void)
 {
 	struct ctl_problem p;
 	json_t *c = json_loads(
-		"{\"switches\":[{\"name\":\"s\",\"control\":\"/tmp/s\",\"ip\":\"10.2.0.1\"}],"
+		"{\"store\":\"memory\",\"switches\":[{\"name\":\"s\",\"control\":\"/tmp/"
+		"s\",\"ip\":\"10.2.0.1\"}],"
 		"\"hosts\":[{\"name\":\"a\",\"ip\":\"10.1.0.1\"},{\"name\":\"b\",\"ip\":\"10.1.0."
 		"2\"}],"
 		"\"links\":[{\"a\":\"s\",\"a_port\":\"p0\",\"b\":\"a\"},"

@@ -43,7 +43,14 @@ static json_t *ask_manager(
 {
 	char *line = request(method, params);
 
-	return result_of(line, w->m ? manager_line(w->m, peer, line, strlen(line), w->now) : NULL);
+	char *answer =
+		w->m && !w->dying ? manager_line(w->m, peer, line, strlen(line), w->now) : NULL;
+
+	if (w->dying) { /* in the middle of it: nobody hears of it */
+		free(answer);
+		answer = NULL;
+	}
+	return result_of(line, answer);
 }
 
 static json_t *ask_switch(
@@ -72,7 +79,9 @@ static void send_line(void *arg, unsigned i, const char *line)
 	struct world_switch *s = &w->sw[i];
 	char *answer;
 
-	if (!s->sw || s->cut_off)
+	if (++w->lines == w->die_at_line)
+		w->dying = true;
+	if (!s->sw || s->cut_off || w->dying)
 		return;
 	answer = agent_handle_line(s->agent, &s->manager, line, strlen(line));
 	if (answer)
@@ -107,18 +116,17 @@ void world_start_manager(struct world *w)
 	const struct manager_io io = {w, send_line, drop, say};
 	char err[MANAGER_ERR_LEN];
 
-	if (manager_create(w->config, &io, 1000 + 1000 * w->late++, w->now, &w->m, err))
+	if (manager_create(w->config, &io, w->store, 1000 + 1000 * w->late++, w->now, &w->m, err))
 		fail_msg("%s", err);
 }
 
 void world_kill_manager(struct world *w)
 {
 	for (unsigned j = 0; j < JOBS; j++)
-		for (unsigned r = 0; r < RANKS; r++)
-			if (w->job[j].rank[r].connected) {
-				manager_gone(w->m, &w->job[j].rank[r].peer);
-				w->job[j].rank[r].connected = false;
-			}
+		for (unsigned r = 0; r < RANKS; r++) {
+			manager_gone(w->m, &w->job[j].rank[r].peer);
+			w->job[j].rank[r].connected = false;
+		}
 	for (unsigned i = 0; i < SWITCHES; i++)
 		hang_up(w, i);
 	manager_destroy(w->m);
@@ -148,6 +156,15 @@ static void serve_manager(struct world *w)
 		}
 	}
 	manager_tick(w->m, w->now);
+}
+
+static void bury_manager(struct world *w)
+{
+	if (!w->m || (!w->dying && !manager_failed(w->m)))
+		return;
+	world_kill_manager(w);
+	w->dying = false;
+	world_start_manager(w);
 }
 
 /* ---- switches ---- */
@@ -333,6 +350,8 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 		return;
 	}
 	state = ask_manager(w, &k->peer, "job.heartbeat", rank_params(w, j, r));
+	if (w->dying) /* no answer: it will ask again */
+		return;
 	if (!state) { /* not known (any more) */
 		snprintf(k->phase, sizeof(k->phase), "over");
 		return;
@@ -344,8 +363,8 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 		job->installed = k->epoch;
 	json_decref(state);
 	if (!strcmp(k->phase, "connecting") && job->installed == k->epoch && !k->ready) {
-		k->ready = true;
 		state = ask_manager(w, &k->peer, "job.ready", rank_params(w, j, r));
+		k->ready = state != NULL;
 		take_state(k, state);
 		json_decref(state);
 	}
@@ -363,7 +382,7 @@ void world_kill_rank(struct world *w, unsigned j, unsigned r)
 {
 	struct world_rank *k = &w->job[j].rank[r];
 
-	if (w->m && k->connected)
+	if (w->m)
 		manager_gone(w->m, &k->peer);
 	k->connected = k->alive = false;
 	let_go_of_switches(w, k);
@@ -397,6 +416,7 @@ void world_pass(struct world *w, uint64_t ms)
 			w->sw[i].sw->now = w->now;
 			agent_tick(w->sw[i].agent, w->now);
 		}
+		bury_manager(w);
 		if (w->m)
 			serve_manager(w);
 		for (unsigned j = 0; j < JOBS; j++)
@@ -476,9 +496,15 @@ static json_t *config(void)
 
 void world_open(struct world *w)
 {
+	world_open_with(w, NULL);
+}
+
+void world_open_with(struct world *w, struct store *store)
+{
 	struct ctl_problem p;
 
 	memset(w, 0, sizeof(*w));
+	w->store = store;
 	w->now = 1000 * MS;
 	w->config = config();
 	if (ctl_check_value(&ctl_manager_config, w->config, "", &p))

@@ -13,6 +13,7 @@
 
 #include "ctrl/agent/agent.h"
 #include "ctrl/manager/manager.h"
+#include "ctrl/manager/store.h"
 #include "tests/unit/ctl/fake_switch.h"
 
 enum { LEAVES = 2, SPINES = 3, SWITCHES = LEAVES + SPINES, JOBS = 3, RANKS = 2 };
@@ -47,10 +48,15 @@ struct world {
 	struct world_switch sw[SWITCHES]; /* leaves first */
 	struct world_job job[JOBS];
 	uint64_t random;
-	unsigned late; /* epochs of a former manager */
+	unsigned late;       /* epochs of a former manager */
+	struct store *store; /* NULL: nothing outlives the manager */
+	/* The manager dies at this line to a switch, or with its store, and is started anew. */
+	unsigned lines, die_at_line; /* 0: at none */
+	bool dying;
 };
 
 void world_open(struct world *w);
+void world_open_with(struct world *w, struct store *store);
 void world_close(struct world *w);
 
 void world_start_manager(struct world *w);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where a manager keeps what its successor has to know: texts by key, written in transactions. Back
+ * ends: memory, of one process; SQLite, one file. One owner. */
+#ifndef MANAGER_STORE_H
+#define MANAGER_STORE_H
+
+enum { STORE_ERR_LEN = 256, STORE_VERSION = 1 };
+
+struct store {
+	void *arg;
+	/* All that is there, in any order; stops at the first result that is not 0, and returns it;
+	 * -EIO. */
+	int (*each)(void *arg, int (*take)(void *to, const char *key, const char *value), void *to);
+	/* In the transaction that is under way, or begins one. value NULL: not any more. -errno. */
+	int (*put)(void *arg, const char *key, const char *value);
+	/* All of the transaction or, with -errno, nothing of it (memory: or a part, if there is
+	 * none left). Without one: nothing to do. */
+	int (*commit)(void *arg);
+	/* What is not committed is lost. */
+	void (*close)(void *arg);
+};
+
+/* -ENOMEM. */
+int store_memory_open(struct store *out);
+
+/* The file is made if there is none (mode 0600) and ours alone until it is closed. It may be shared
+ * with nobody: -EBUSY if another process has it. What is committed outlives the process, and the
+ * machine's. Refused with a reason in err: what is not an SQLite file, or is damaged (-EBADMSG),
+ * another program's (-EEXIST), of another version (-EPROTONOSUPPORT); -EACCES and the like. */
+int store_sqlite_open(const char *path, struct store *out, char err[STORE_ERR_LEN]);
+
+#endif
