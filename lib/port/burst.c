@@ -9,14 +9,15 @@
  * after: it then reads from a wrong address. So none begins unless the link is up, which the driver
  * says last of all when it connects, and takes back first.
  *
- * The driver offers no hook; munmap is replaced for the process, and waits only on the interrupt
- * thread. Threads say that they are in a burst with plain stores; membarrier() orders them, so that
- * the burst itself needs no fence. */
+ * The driver offers no hook: its calls of munmap, and nobody else's, are led here (hook.c), and
+ * wait on the interrupt thread only. Threads say that they are in a burst with plain stores;
+ * membarrier() orders them, so that the burst itself needs no fence. */
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -177,9 +178,19 @@ static void wait_for_bursts(void)
 		wait_a_bit(&waited);
 }
 
-int munmap(void *addr, size_t len)
+static int unmap(void *addr, size_t len)
 {
 	if (rte_thread_is_intr())
 		wait_for_bursts();
-	return (int)syscall(SYS_munmap, addr, len);
+	return munmap(addr, len);
+}
+
+int port_bursts_hold(char err[PORT_ERR_LEN])
+{
+	const int ret = port_hook("librte_net_memif", "munmap", (void *)unmap);
+
+	return ret < 0 ? port_fail(err, -ret,
+				 "the memif driver's unmapping cannot be held back: %s",
+				 strerror(-ret))
+		       : 0;
 }

@@ -29,14 +29,20 @@ int port_fail(char err[PORT_ERR_LEN], int error, const char *fmt, ...)
 /* open.c: -EINVAL if the interface does not carry the port's MTU. */
 int port_check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN]);
 
-/* burst.c: before the first memif. */
+/* burst.c: before the first memif; and once its driver is loaded, before the port is started: 0, or
+ * -errno with the reason. */
 void port_bursts_init(void);
+int port_bursts_hold(char err[PORT_ERR_LEN]);
 /* Around what must not lose its memory meanwhile. Any thread. */
 void port_burst_begin(void);
 void port_burst_end(void);
 /* For tests: how many are in between, and how many threads have a slot of their own. */
 unsigned port_bursts_under_way(void);
 unsigned port_burst_slots(void);
+
+/* hook.c: the calls of symbol by loaded libraries whose file names have `library` in them go to
+ * function from now on. The number of entries changed, or -ENOENT: there are none; -errno. */
+int port_hook(const char *library, const char *symbol, void *function);
 
 /* ring.c: the device of a ring port, made without devargs. 0 and *port_id, or -errno. */
 int port_ring_create(const struct port_config *config, uint16_t *port_id, char err[PORT_ERR_LEN]);

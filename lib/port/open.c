@@ -366,7 +366,9 @@ static int open_port(const struct port_config *config, struct rte_mempool *pool,
 		return rc;
 	rc = probe(&p.config, &p.id, err);
 	if (rc == 0) {
-		rc = bring_up(&p.config, &p, deadline_ms, err);
+		rc = p.shared_rings ? port_bursts_hold(err) : 0;
+		if (rc == 0)
+			rc = bring_up(&p.config, &p, deadline_ms, err);
 		if (rc == 0 && strcmp(config->type, "af_packet") == 0)
 			rc = port_iface_open(config->iface, &p.iface, err);
 		if (rc == 0 && is_server(config) && is_memif(config))

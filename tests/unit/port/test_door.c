@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -359,6 +360,31 @@ static void many_threads(void **state)
 	assert_int_equal(port_bursts_under_way(), 0);
 }
 
+static int no_unmap(void *addr, size_t len)
+{
+	(void)addr, (void)len;
+	return -1;
+}
+
+/* The driver's munmap is ours as soon as there is a memif, and only the driver's. */
+static void unmapping_is_held(void **state)
+{
+	char err[PORT_ERR_LEN];
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct port server;
+
+	(void)state;
+	open_ok("h", "server", 0, &server);
+	assert_int_equal(port_bursts_hold(err), 0);
+	assert_int_equal(
+		port_hook("librte_net_memif", "no_such_function", (void *)no_unmap), -ENOENT);
+	assert_int_equal(port_hook("librte_no_such_library", "munmap", (void *)no_unmap), -ENOENT);
+	assert_true(port_hook("librte_net_memif", "munmap", (void *)no_unmap) > 0);
+	assert_int_equal(munmap(page, 4096), 0);
+	assert_int_equal(port_bursts_hold(err), 0);
+	port_close(&server);
+}
+
 /* ---- what has been sent ---- */
 
 struct sent {
@@ -452,6 +478,7 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test(short_lived_threads),
 		cmocka_unit_test(many_threads),
+		cmocka_unit_test(unmapping_is_held),
 		cmocka_unit_test(reaped_in_a_burst),
 	};
 
