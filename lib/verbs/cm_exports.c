@@ -2,25 +2,23 @@
 /* The functions that programs call by librdmacm's names: see exports.c. */
 #include "lib/verbs/cm_exports.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 
+#include "lib/verbs/behind.h"
 #include "lib/verbs/cm_internal.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-#define X(type, name, ours, params, args, none)            \
-	EXPORT type name params                            \
-	{                                                  \
-		type(*real) params;                        \
-		if (iv_cm_on())                            \
-			return ours args;                  \
-		*(void **)&real = dlsym(RTLD_NEXT, #name); \
-		if (!real) {                               \
-			errno = ENOSYS;                    \
-			return none;                       \
-		}                                          \
-		return real args;                          \
+#define X(type, name, ours, params, args, none)                \
+	EXPORT_NAME(type, name, params)                        \
+	{                                                      \
+		type(*real) params;                            \
+		if (iv_cm_on())                                \
+			return ours args;                      \
+		*(void **)&real = iv_behind(BEHIND_CM, #name); \
+		if (!real) {                                   \
+			errno = ENOSYS;                        \
+			return none;                           \
+		}                                              \
+		return real args;                              \
 	}
 CM_EXPORTS(X)
 #undef X

@@ -98,7 +98,9 @@
 		(struct rdma_cm_id *id, struct sockaddr *addr), (id, addr), -1)
 /* clang-format on */
 
-#define X(type, name, ours, params, args, none) type ours params;
+#define X(type, name, ours, params, args, none) \
+	type ours params;                       \
+	type iv_as_##name params;
 CM_EXPORTS(X)
 #undef X
 

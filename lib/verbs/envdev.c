@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "lib/verbs/behind.h"
 #include "lib/verbs/claim.h"
 #include "lib/verbs/dpdk_port.h"
 #include "lib/verbs/exports.h"
@@ -181,10 +182,51 @@ static int read_env(void)
 	return ret;
 }
 
+/* Those of the library behind a drop-in one, or NULL. */
+static struct ibv_device **list_behind(int *n)
+{
+	struct ibv_device **(*real)(int *) = NULL;
+
+	*n = 0;
+	if (!iv_alone())
+		*(void **)&real = iv_behind(BEHIND_VERBS, "ibv_get_device_list");
+	return real ? real(n) : NULL;
+}
+
+static void free_behind(struct ibv_device **list)
+{
+	void (*real)(struct ibv_device **);
+
+	*(void **)&real = iv_behind(BEHIND_VERBS, "ibv_free_device_list");
+	if (real)
+		real(list);
+}
+
+/* Ours, those behind, and NULL; before the first, where nobody looks, the list of those behind. */
+static struct ibv_device **make_list(int *n)
+{
+	int n_behind;
+	struct ibv_device **other = list_behind(&n_behind);
+	struct ibv_device **list = calloc(env.n + (unsigned)n_behind + 2, sizeof(*list));
+
+	if (!list) {
+		if (other)
+			free_behind(other);
+		return NULL;
+	}
+	*list++ = (struct ibv_device *)other;
+	for (unsigned i = 0; i < env.n; i++)
+		list[i] = &env.dev[i]->device.base;
+	for (int i = 0; i < n_behind; i++)
+		list[env.n + (unsigned)i] = other[i];
+	*n = (int)env.n + n_behind;
+	return list;
+}
+
 struct ibv_device **iv_get_device_list(int *n)
 {
 	struct ibv_device **list = NULL;
-	int ret;
+	int ret, count;
 
 	if (n)
 		*n = 0;
@@ -192,23 +234,25 @@ struct ibv_device **iv_get_device_list(int *n)
 	ret = read_env();
 	pthread_mutex_unlock(&iv_env_lock);
 	if (ret == 0) {
-		list = calloc(env.n + 1, sizeof(struct ibv_device *));
+		list = make_list(&count);
 		ret = list ? 0 : -ENOMEM;
 	}
 	if (ret) {
 		iv_errno(ret);
 		return NULL;
 	}
-	for (unsigned i = 0; i < env.n; i++)
-		list[i] = &env.dev[i]->device.base;
 	if (n)
-		*n = (int)env.n;
+		*n = count;
 	return list;
 }
 
 void iv_free_device_list(struct ibv_device **list)
 {
-	free(list);
+	struct ibv_device **other = (struct ibv_device **)list[-1];
+
+	if (other)
+		free_behind(other);
+	free(list - 1);
 }
 
 /* ---- the device over DPDK ---- */

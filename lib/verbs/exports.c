@@ -2,18 +2,12 @@
 /* The functions that programs call by libibverbs' names, and those that the device does not offer.
  * The definitions carry no symbol version, so that the dynamic linker binds references to any
  * version (IBVERBS_1.0, 1.1 ..) to them when this library comes first. */
-#include <dlfcn.h>
 #include <errno.h>
-
-#include "lib/verbs/internal.h"
 
 #include "lib/verbs/exports.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-/* Private to libibverbs: in no public header. */
-EXPORT int ibv_query_gid_type(
-	struct ibv_context *context, uint8_t port, unsigned int index, int *type);
+#include "lib/verbs/behind.h"
+#include "lib/verbs/internal.h"
 
 static bool iv_event_mine(const struct ibv_async_event *event)
 {
@@ -39,18 +33,18 @@ static bool iv_event_mine(const struct ibv_async_event *event)
 	}
 }
 
-#define X(type, name, ours, params, args, mine, none)      \
-	EXPORT type name params                            \
-	{                                                  \
-		type(*real) params;                        \
-		if (mine)                                  \
-			return ours args;                  \
-		*(void **)&real = dlsym(RTLD_NEXT, #name); \
-		if (!real) {                               \
-			errno = ENOSYS;                    \
-			return none;                       \
-		}                                          \
-		return real args;                          \
+#define X(type, name, ours, params, args, mine, none)             \
+	EXPORT_NAME(type, name, params)                           \
+	{                                                         \
+		type(*real) params;                               \
+		if (mine)                                         \
+			return ours args;                         \
+		*(void **)&real = iv_behind(BEHIND_VERBS, #name); \
+		if (!real) {                                      \
+			errno = ENOSYS;                           \
+			return none;                              \
+		}                                                 \
+		return real args;                                 \
 	}
 VERBS_EXPORTS(X)
 #undef X

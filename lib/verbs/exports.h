@@ -33,11 +33,11 @@
 	X(int, ibv_close_device, iv_close_device, (struct ibv_context *context), (context), \
 		iv_mine(context), -1) \
 	X(struct ibv_context *, ibv_import_device, iv_import_device, (int cmd_fd), (cmd_fd), \
-		iv_env_set(), NULL) \
+		iv_alone(), NULL) \
 	X(int, ibv_fork_init, iv_fork_init, (void), (), \
-		iv_env_set(), ENOSYS) \
+		iv_alone(), ENOSYS) \
 	X(enum ibv_fork_status, ibv_is_fork_initialized, iv_is_fork_initialized, (void), (), \
-		iv_env_set(), IBV_FORK_DISABLED) \
+		iv_alone(), IBV_FORK_DISABLED) \
 	\
 	X(int, ibv_query_device, iv_query_device, \
 		(struct ibv_context *context, struct ibv_device_attr *attr), (context, attr), \
@@ -175,8 +175,13 @@
 		(context, attr, mac, vid), iv_mine(context), ENOSYS)
 /* clang-format on */
 
-#define X(type, name, ours, params, args, mine, none) type ours params;
+#define X(type, name, ours, params, args, mine, none) \
+	type ours params;                             \
+	type iv_as_##name params;
 VERBS_EXPORTS(X)
 #undef X
+
+/* Private to libibverbs: in no public header. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
 
 #endif

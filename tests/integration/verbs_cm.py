@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, Lab, Topology  # noqa: E402
+from fabric_case import TOP, Fabric, Lab, Topology, build_dir  # noqa: E402
 
 PATIENCE = 240  # seconds for a pair of programs: hangs only
 ADDRESS = '10.77.0.10'
@@ -137,6 +137,13 @@ class Programs(Pair):
                 argv = program + ['-R', '-F', '-n', '100', '-u', '20']
                 s, c = self.pair(argv, argv + [ADDRESS])
                 self.assertRegex(c, r'\n *\d+ +\d+ +[\d.]+')
+
+    def test_perftest_by_the_drop_in_libraries(self):
+        directory = os.path.join(build_dir(), 'lib/verbs/dropin')
+        command = ['env', '-u', 'LD_PRELOAD', f'LD_LIBRARY_PATH={directory}', 'ib_write_bw', '-R', '-n', '200', '-s', '65536', '-F',
+                   '-x', '1']
+        s, c = self.pair(command, [*command, ADDRESS])
+        self.assertRegex(c, r'(?m)^ 65536 +200 ')
 
     def test_nobody_listens(self):
         client = ['rping', '-c', '-a', ADDRESS, '-p', '7001', '-C', '1']

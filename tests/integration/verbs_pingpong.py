@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
 from incline_lab import preloadable  # noqa: E402
 
-LIBRARY = None
+LIBRARY = BUILD = None
 PATIENCE = 60  # seconds, for what must happen sooner or later
 
 
@@ -111,9 +111,10 @@ class Programs(unittest.TestCase):
              "port": {"name": f"p{i}", "type": "memif", "role": name,
                       "socket": self.path(f"memif{i}.sock")}} for i in range(2)]})
 
-    def start(self, name, *args):
+    def start(self, name, *args, **settings):
         env = dict(os.environ, LD_PRELOAD=self.library, INCLINE_RNIC=self.path(name + ".json"),
                    INCLINE_STATS=self.path(name + ".stats"), INCLINE_VERBS_DEBUG="1")
+        env.update(settings)
         p = subprocess.Popen(args, env=env, text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT)
         self.running.append(p)
@@ -293,11 +294,36 @@ print("done")
                 code = survivor.wait(PATIENCE)
             self.assertIn(code, (1, -signal.SIGTERM), survivor.stdout.read())
 
+    # Not preloaded: found by the names of rdma-core's libraries.
+
+    def drop_in(self, name, *args, **settings):
+        return self.start(name, *args, LD_PRELOAD="",
+                          LD_LIBRARY_PATH=os.path.join(os.path.dirname(LIBRARY), "dropin"), **settings)
+
+    def test_drop_in_is_loaded(self):
+        self.config("server", port={"name": "near", "type": "ring"})
+        self.config("client", port={"name": "far", "type": "ring", "peer": "near"})
+        both = self.path("server.json") + ":" + self.path("client.json")
+        p = self.drop_in("server", os.path.join(BUILD, "tests/integration/loader"),
+                         INCLINE_RNIC=both, INCLINE_DEVICES="2")
+        out = p.communicate(timeout=PATIENCE)[0]
+        self.assertEqual(p.returncode, 0, out)
+        self.assertEqual(out.splitlines()[-1], "ok", out)
+
+    def test_drop_in_without_file_changes_nothing(self):
+        outs = []
+        for start in (lambda: self.drop_in("none", "ibv_devices", INCLINE_RNIC=""),
+                      lambda: self.start("none", "ibv_devices", LD_PRELOAD="")):
+            p = start()
+            outs.append((p.communicate(timeout=PATIENCE)[0], p.returncode))
+        self.assertEqual(outs[0], outs[1])
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     LIBRARY = os.path.abspath(sys.argv.pop(1))
+    BUILD = os.path.dirname(os.path.dirname(os.path.dirname(LIBRARY)))
     if not shutil.which("ibv_rc_pingpong"):
         sys.exit(77)
     unittest.main(verbosity=2)
