@@ -28,7 +28,7 @@ double perf_busbw_factor(const struct perf *p, enum ccl_collective collective)
 
 void perf_print_header(const struct perf *p)
 {
-	char host[64] = "?", cpu[128] = "?", line[256], local[WIRE_IP_STRLEN], peer[WIRE_IP_STRLEN];
+	char host[64] = "?", cpu[128] = "?", line[256];
 	const struct perf_options *o = &p->opt;
 	FILE *f = fopen("/proc/cpuinfo", "re");
 	struct ccl_info info;
@@ -43,10 +43,8 @@ void perf_print_header(const struct perf *p)
 	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
 		sysconf(_SC_NPROCESSORS_ONLN));
 	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s), %s %s\n",
-		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device,
-		wire_ip_format(&info.local_ip, local, sizeof(local)),
-		info.kind == CCL_RING ? "next rank" : "switch",
-		wire_ip_format(&info.remote_ip, peer, sizeof(peer)));
+		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device, info.local_ip,
+		info.kind == CCL_RING ? "next rank" : "switch", info.remote_ip);
 	printf("# selection: %s%s\n", info.fallback ? "FALLBACK: " : "", info.selection);
 	printf("# MTU %u, M %u packets per message, W %u messages; buffers %s\n", info.mtu, info.m,
 		info.w, o->staged ? "staged" : "registered");

@@ -21,13 +21,9 @@ static void on_signal(int number)
 
 void rank_init(struct rank *r, const char *program)
 {
-	const char *number = getenv("INCLINE_RANK");
 	const struct sigaction sa = {.sa_handler = on_signal};
-	long n;
 
 	*r = (struct rank){.program = program, .group_file = getenv("INCLINE_GROUP"), .number = -1};
-	if (number && rank_parse_int(number, 0, 1 << 20, &n))
-		r->number = (int)n;
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 }
@@ -45,19 +41,37 @@ uint64_t rank_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* By the launcher, if nobody has said it. */
+static int find_number(struct rank *r, char err[CCL_ERR_LEN])
+{
+	unsigned number, size;
+	int rc;
+
+	if (r->number >= 0)
+		return 0;
+	rc = ccl_launched(r->group, &number, &size, err);
+	if (rc == -ENOENT)
+		snprintf(err, CCL_ERR_LEN, "needs --rank N (or INCLINE_RANK, or a launcher)");
+	if (rc == 0)
+		r->number = (int)number;
+	return rc;
+}
+
 int rank_join(struct rank *r)
 {
 	char err[CCL_ERR_LEN];
 
-	if (!r->group_file || r->number < 0) {
-		fprintf(stderr,
-			"%s: needs --group FILE and --rank N (or INCLINE_GROUP and "
-			"INCLINE_RANK)\n",
-			r->program);
+	if (!r->group_file) {
+		fprintf(stderr, "%s: needs --group FILE (or INCLINE_GROUP)\n", r->program);
 		return 2;
 	}
 	if (ccl_group_load(r->group_file, &r->group, err)) {
 		fprintf(stderr, "%s: %s\n", r->program, err);
+		return 2;
+	}
+	if (find_number(r, err)) {
+		fprintf(stderr, "%s: %s\n", r->program, err);
+		ccl_group_free(r->group);
 		return 2;
 	}
 	if (r->timeout_ns && ccl_group_set_timeout(r->group, r->timeout_ns)) {

@@ -13,7 +13,7 @@
 struct rank {
 	const char *program;
 	const char *group_file; /* default: environment INCLINE_GROUP */
-	int number;             /* default: environment INCLINE_RANK; -1: not given */
+	int number;             /* default: by the environment (ccl_launched); -1: not given */
 	uint64_t timeout_ns;    /* 0: as the file says */
 	struct ccl_group *group;
 	struct ccl_comm *comm;

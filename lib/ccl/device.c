@@ -118,6 +118,57 @@ int ccl_device_open(const char *device, const struct wire_ip *ip, int gid_index,
 	return -ENODEV;
 }
 
+static bool first_address(struct ibv_context *ctx, uint8_t port, char ip[CCL_IP_LEN])
+{
+	struct ibv_port_attr attr;
+
+	if (ibv_query_port(ctx, port, &attr))
+		return false;
+	for (int i = 0; i < attr.gid_tbl_len && i < 256; i++) {
+		union ibv_gid gid;
+		struct wire_ip a;
+
+		if (ibv_query_gid(ctx, port, i, &gid))
+			continue;
+		memcpy(a.b, gid.raw, sizeof(a.b));
+		if (wire_ip_is_zero(&a) || (a.b[0] == 0xfe && (a.b[1] & 0xc0) == 0x80))
+			continue;
+		wire_ip_format(&a, ip, CCL_IP_LEN);
+		return true;
+	}
+	return false;
+}
+
+int ccl_own_address(const char *device, char ip[CCL_IP_LEN], char err[CCL_ERR_LEN])
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct finder f = {.ip = NULL};
+	bool found = false;
+
+	for (int i = 0; list && list[i] && !found; i++) {
+		struct ibv_context *ctx;
+		struct ibv_device_attr attr;
+
+		if (device && strcmp(device, ibv_get_device_name(list[i])) != 0)
+			continue;
+		ctx = ibv_open_device(list[i]);
+		note(&f, " %s%s", ibv_get_device_name(list[i]), ctx ? "" : " (cannot be opened)");
+		if (!ctx)
+			continue;
+		if (ibv_query_device(ctx, &attr) == 0)
+			for (uint8_t p = 1; p <= attr.phys_port_cnt && !found; p++)
+				found = first_address(ctx, p, ip);
+		ibv_close_device(ctx);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	if (found)
+		return 0;
+	snprintf(err, CCL_ERR_LEN, "no RDMA device%s%s with an address on this machine (found:%s)",
+		device ? " named " : "", device ? device : "", f.seen[0] ? f.seen : " none");
+	return -ENODEV;
+}
+
 static int mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128 << mtu;

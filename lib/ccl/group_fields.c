@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fields of a group file. group.c checks a file with this table and takes defaults from it;
- * incline-perf --help-group prints it, and the table of docs/group-file.md is made of it. */
+ * incline-perf --help-config prints it, and the table of docs/group-file.md is made of it. */
 #include "lib/ccl/group.h"
 
 enum {

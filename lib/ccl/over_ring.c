@@ -75,7 +75,7 @@ void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info)
 	struct ccl_ring_info ring;
 
 	ccl_ring_query(c->ring, &ring);
-	info->remote_ip = ring.next_ip;
+	wire_ip_format(&ring.next_ip, info->remote_ip, sizeof(info->remote_ip));
 	info->local_qpn = ring.next_qpn;
 	info->mtu = ring.mtu;
 	info->operations = ring.collectives;

@@ -123,8 +123,6 @@ const char *ccl_error(const struct ccl_comm *c)
 void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 {
 	*info = (struct ccl_info){
-		.local_ip = c->local_ip,
-		.remote_ip = c->remote_ip,
 		.mtu = c->mtu,
 		.m = c->m,
 		.w = c->w,
@@ -137,6 +135,8 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 		.staged_sends = c->staged_sends,
 		.staged_receives = c->staged_receives,
 	};
+	wire_ip_format(&c->local_ip, info->local_ip, sizeof(info->local_ip));
+	wire_ip_format(&c->remote_ip, info->remote_ip, sizeof(info->remote_ip));
 	if (c->n_memb) {
 		info->local_qpn = c->memb[0].qp->qp_num;
 		info->remote_qpn = c->memb[0].remote_qpn;

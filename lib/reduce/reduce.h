@@ -18,25 +18,9 @@
 #ifndef REDUCE_REDUCE_H
 #define REDUCE_REDUCE_H
 
+#include <incline/types.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Numbers are those of the control message's immediate (docs/inc-protocol.md, 2.1). */
-enum reduce_op { REDUCE_SUM = 0, REDUCE_MIN = 1, REDUCE_MAX = 2, REDUCE_PROD = 3, REDUCE_NONE = 7 };
-
-enum reduce_dtype {
-	REDUCE_FP32 = 0,
-	REDUCE_FP16 = 1,
-	REDUCE_BF16 = 2,
-	REDUCE_INT32 = 3,
-	REDUCE_FP64 = 4,
-	REDUCE_INT64 = 5,
-	REDUCE_INT8 = 6,
-	REDUCE_UINT8 = 7,
-	REDUCE_UINT32 = 8,
-	REDUCE_UINT64 = 9,
-	REDUCE_BYTES = 15,
-};
 
 enum reduce_isa { REDUCE_SCALAR, REDUCE_AVX2, REDUCE_AVX512, REDUCE_N_ISA };
 

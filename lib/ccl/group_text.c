@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A group from text in memory. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/ccl/group.h"
+
+int ccl_group_load_text(const char *text, struct ccl_group **group, char err[CCL_ERR_LEN])
+{
+	json_error_t je;
+	json_t *doc = json_loads(text, 0, &je);
+	int rc;
+
+	if (!doc) {
+		snprintf(err, CCL_ERR_LEN, "%d:%d: %s", je.line, je.column, je.text);
+		return -EINVAL;
+	}
+	rc = ccl_group_parse(doc, group, err);
+	json_decref(doc);
+	return rc;
+}
+
+unsigned ccl_group_size(const struct ccl_group *group)
+{
+	return group->n_ranks;
+}
