@@ -254,6 +254,16 @@ bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now)
 	return true;
 }
 
+void mrc_evset_reprieve(struct mrc_evset *s, int index, uint64_t now)
+{
+	struct mrc_ev *e = get(s, index);
+
+	if (e == NULL || e->state != MRC_EV_BAD)
+		return;
+	come_back(s, e, MRC_EV_SKIP);
+	e->skip_until = now + s->base_rtt_ns;
+}
+
 void mrc_evset_deny(struct mrc_evset *s, int index)
 {
 	struct mrc_ev *e = get(s, index);
@@ -353,6 +363,13 @@ void mrc_evset_probe_answered(struct mrc_evset *s, int index, bool marked, uint6
 int mrc_evset_find(const struct mrc_evset *s, uint32_t ev)
 {
 	return s->bucket[bucket_of(s, ev)] - 1;
+}
+
+int mrc_evset_echoed(const struct mrc_evset *s, uint32_t ev)
+{
+	const int i = mrc_evset_find(s, ev);
+
+	return i != MRC_NO_EV ? i : mrc_evset_find(s, ev << 16 | ev >> 16);
 }
 
 int mrc_evset_take_changed(struct mrc_evset *s)

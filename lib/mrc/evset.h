@@ -78,6 +78,10 @@ int mrc_evset_next(struct mrc_evset *s, uint8_t room, uint64_t now);
 void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now);
 bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now);
 
+/* The loss for which it was taken to be bad was none: a switch had trimmed the packet, and its
+ * headers came by this path. A bad one is passed over once and good, without probes. */
+void mrc_evset_reprieve(struct mrc_evset *s, int index, uint64_t now);
+
 /* The controller's word. */
 void mrc_evset_deny(struct mrc_evset *s, int index);
 void mrc_evset_allow(struct mrc_evset *s, int index);
@@ -92,8 +96,11 @@ int mrc_evset_probe_due(struct mrc_evset *s, uint64_t now);
 uint64_t mrc_evset_probe_deadline(const struct mrc_evset *s);
 void mrc_evset_probe_answered(struct mrc_evset *s, int index, bool marked, uint64_t now);
 
-/* The index of an EV as a SACK echoes it, MRC_NO_EV if it is not of the set. */
+/* The index of an EV, MRC_NO_EV if it is not of the set. */
 int mrc_evset_find(const struct mrc_evset *s, uint32_t ev);
+/* The same of one that the peer echoes: which half goes where is not settled, so one with its
+ * halves exchanged is ours, too. */
+int mrc_evset_echoed(const struct mrc_evset *s, uint32_t ev);
 
 /* The next EV whose state has changed, and forgets that it has; MRC_NO_EV. */
 int mrc_evset_take_changed(struct mrc_evset *s);

@@ -278,14 +278,6 @@ bool mrc_req_tx(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_out *o
 
 /* ---- words of the peer ---- */
 
-/* Which half of an EV goes where is not settled: an echo with its halves exchanged is ours too. */
-static int echoed(const struct mrc_req *q, uint32_t ev)
-{
-	const int i = mrc_evset_find(q->evs, ev);
-
-	return i != MRC_NO_EV ? i : mrc_evset_find(q->evs, ev << 16 | ev >> 16);
-}
-
 static int ignore(struct mrc_req *q)
 {
 	q->ignored++;
@@ -377,7 +369,7 @@ static uint32_t loss_window(const struct mrc_req *q)
 
 int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
 {
-	const int ev = echoed(q, sack->entropy);
+	const int ev = mrc_evset_echoed(q->evs, sack->entropy);
 	const struct mrc_sent *e =
 		sack->probe ? NULL : transmission(q, sack->trigger_psn, ev, sack->rtx);
 	struct mrc_news news;
@@ -396,7 +388,7 @@ int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
 
 int mrc_req_nack(struct mrc_req *q, const struct mrc_nack *nack, uint64_t now)
 {
-	const int ev = echoed(q, nack->entropy);
+	const int ev = mrc_evset_echoed(q->evs, nack->entropy);
 	const uint16_t bytes = q->snd.sent[nack->psn & q->snd.mask].bytes;
 	struct mrc_news news;
 	int rc;
@@ -408,6 +400,12 @@ int mrc_req_nack(struct mrc_req *q, const struct mrc_nack *nack, uint64_t now)
 		return ignore(q);
 	if (rc < 0) {
 		mrc_req_fail(q, MRC_STATUS_OPERATION);
+		return 0;
+	}
+	if (news.not_lost) {
+		/* The window has paid for it as for a loss. */
+		mrc_evset_reprieve(q->evs, ev, now);
+		q->trimmed++;
 		return 0;
 	}
 	if (nack->reason == MRC_NACK_TRIMMED)

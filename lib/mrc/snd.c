@@ -117,7 +117,7 @@ uint32_t mrc_snd_new(struct mrc_snd *s, unsigned ev, uint16_t bytes, uint64_t us
 	const uint32_t psn = s->next;
 	struct mrc_sent *e = &s->sent[place(s, psn)];
 
-	*e = (struct mrc_sent){.user = user, .bytes = bytes};
+	*e = (struct mrc_sent){.user = user, .bytes = bytes, .lost_on = MRC_NO_EV};
 	s->next = psn_add(psn, 1);
 	depart(s, place(s, psn), ev, now);
 	return psn;
@@ -170,6 +170,7 @@ static void lose(struct mrc_snd *s, uint16_t i, struct mrc_news *news)
 
 	leave(s, i, false);
 	push(s, i, MRC_LOST);
+	e->lost_on = (int16_t)e->ev;
 	news->lost++;
 	news->lost_bytes += e->bytes;
 	news->bad_ev[e->ev / 64] |= UINT64_C(1) << e->ev % 64;
@@ -353,6 +354,18 @@ static void count_try(struct mrc_snd *s, struct mrc_news *news)
 		news->gone = true;
 }
 
+/* A transmission that was taken as lost had been trimmed. */
+static bool was_trimmed(struct mrc_snd *s, const struct mrc_nack *nack, int ev)
+{
+	struct mrc_sent *e = &s->sent[place(s, nack->psn)];
+
+	if ((nack->reason != MRC_NACK_TRIMMED && nack->reason != MRC_NACK_TRIMMED_LASTHOP) ||
+		ev == MRC_NO_EV || e->lost_on != ev)
+		return false;
+	e->lost_on = MRC_NO_EV;
+	return true;
+}
+
 int mrc_snd_nack(
 	struct mrc_snd *s, const struct mrc_nack *nack, int ev, uint64_t now, struct mrc_news *news)
 {
@@ -361,9 +374,12 @@ int mrc_snd_nack(
 	enum mrc_sent_state to;
 
 	memset(news, 0, sizeof(*news));
-	if (!was_sent(s, nack->psn) || psn_le(nack->psn, s->acked) || e->state != MRC_FLIGHT ||
-		e->ev != ev)
+	if (!was_sent(s, nack->psn) || psn_le(nack->psn, s->acked))
 		return -EINVAL;
+	if (e->state != MRC_FLIGHT || e->ev != ev) {
+		news->not_lost = was_trimmed(s, nack, ev);
+		return news->not_lost ? 0 : -EINVAL;
+	}
 	switch (nack->reason) {
 	case MRC_NACK_TRIMMED:
 	case MRC_NACK_TRIMMED_LASTHOP:

@@ -59,8 +59,9 @@ struct mrc_sent {
 	uint16_t next, prev; /* in the list of its state */
 	uint32_t on_path;    /* which transmission on its EV it was, from 1 on */
 	uint16_t ev, bytes;
-	uint8_t state; /* enum mrc_sent_state */
-	bool again;    /* was sent more than once */
+	int16_t lost_on; /* the EV of the last transmission that was taken as lost; MRC_NO_EV */
+	uint8_t state;   /* enum mrc_sent_state */
+	bool again;      /* was sent more than once */
 };
 
 struct mrc_list {
@@ -105,6 +106,7 @@ struct mrc_news {
 	uint64_t bad_ev[MRC_MAX_EVS / 64]; /* EVs that lost them, a bit each */
 	bool acked;                        /* s->acked has moved: requests may be complete */
 	bool gone;                         /* tries are used up: the connection is over */
+	bool not_lost; /* a NACK: what was taken as lost on its EV had been trimmed */
 };
 
 /* Another timeout and other numbers of tries, in range as in the configuration, from the next wait
@@ -135,9 +137,10 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
  * interval: the responder answers a duplicate with its ACK. */
 int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *news);
 
-/* A NACK; ev as above. -EINVAL: of no packet that is on its way on this EV (an earlier
- * transmission's), nothing has changed. -EPROTO: the connection is over (unexpected event, or a
- * reason that is not defined). */
+/* A NACK; ev as above. SACKs may overtake one, so that its packet has been taken as lost: of a
+ * trimmed one news.not_lost says so, once. -EINVAL: of no packet that is on its way on this EV nor
+ * was taken as lost there, nothing has changed. -EPROTO: the connection is over (unexpected event,
+ * or a reason that is not defined). */
 int mrc_snd_nack(struct mrc_snd *s, const struct mrc_nack *nack, int ev, uint64_t now,
 	struct mrc_news *news);
 

@@ -458,6 +458,7 @@ static const struct transport_counter counters[] = {
 	{"beyond", offsetof(struct mrc_conn, rsp.beyond)},
 	{"came_trimmed", offsetof(struct mrc_conn, rsp.trimmed)},
 	{"words_lost", offsetof(struct mrc_conn, rsp.lost_sayings)},
+	{"words_pathless", offsetof(struct mrc_conn, pathless)},
 	{NULL, 0},
 };
 

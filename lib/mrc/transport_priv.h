@@ -111,6 +111,7 @@ struct mrc_conn {
 	void *req_mem, *rsp_mem;
 	size_t req_bytes, rsp_bytes;
 	uint64_t words;         /* that came and took effect */
+	uint64_t pathless;      /* that were to leave, and no path was there */
 	uint64_t placed, again; /* data packets that were, and that were there already */
 };
 

@@ -122,7 +122,7 @@ static unsigned rx_cut(struct mrc_conn *c, const struct wire_pkt *pkt, const str
 
 static unsigned rx_sack(struct mrc_conn *c, const struct mrc_sack *sack, uint64_t now)
 {
-	const int ev = mrc_evset_find(&c->evs, sack->entropy);
+	const int ev = mrc_evset_echoed(&c->evs, sack->entropy);
 
 	if (mrc_req_sack(&c->req, sack, now) < 0)
 		return RNIC_DROP_ACK_RANGE;

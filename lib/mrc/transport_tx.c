@@ -301,7 +301,7 @@ static void count_word(struct mrc_conn *c, const struct mrc_pkt *pkt)
 }
 
 /* The next word with its path, of a plane in room; false: none. One for which there is no path is
- * lost, as it might be on the way. */
+ * lost, as it might be on the way, and counted. */
 static bool next_word(struct mrc_conn *c, uint8_t room, uint64_t now, struct mrc_pkt *pkt, int *ev)
 {
 	if (mrc_status_next(c, room, pkt, ev))
@@ -319,8 +319,10 @@ static bool next_word(struct mrc_conn *c, uint8_t room, uint64_t now, struct mrc
 	}
 	while ((room != 0 || c->evs.up == 0) && mrc_rsp_tx(&c->rsp, now, pkt)) {
 		*ev = mrc_reverse_next(&c->reverse, &c->evs, room);
-		if (*ev == MRC_NO_EV)
+		if (*ev == MRC_NO_EV) {
+			c->pathless++;
 			continue;
+		}
 		count_word(c, pkt);
 		return true;
 	}

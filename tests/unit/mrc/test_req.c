@@ -322,6 +322,45 @@ static void trimmed(void **state)
 	end(q);
 }
 
+/* SACKs have overtaken a NACK: its packet was taken as lost, and its path as bad. Not for long. */
+static void overtaken(void **state)
+{
+	struct mrc_req *q = requestor(&plain);
+	struct mrc_out out[8];
+	struct mrc_nack nack;
+	struct mrc_sack s;
+	int same = 0;
+
+	(void)state;
+	post(q, 0, 8 * PMTU, false);
+	for (int i = 0; i < 8; i++) {
+		out[i] = sends(q, 0);
+		if (i > 0 && out[i].ev == out[0].ev)
+			same = i;
+	}
+	assert_int_not_equal(same, 0);
+	s = sack(-1, &out[same]);
+	s.bitmap = UINT64_C(1) << same;
+	assert_int_equal(mrc_req_sack(q, &s, 10), 0);
+	assert_int_equal(state_of(q, out[0].ev), MRC_EV_BAD);
+	nack = (struct mrc_nack){
+		.psn = psn(0), .reason = MRC_NACK_NO_RESOURCE, .entropy = out[0].ev};
+	assert_int_equal(mrc_req_nack(q, &nack, 11), -EINVAL);
+	nack.reason = MRC_NACK_TRIMMED;
+	nack.entropy = out[1].ev;
+	assert_int_equal(mrc_req_nack(q, &nack, 11), -EINVAL);
+	nack.entropy = out[0].ev;
+	assert_int_equal(sends(q, 11).pkt.data.psn, psn(0)); /* it goes again all the same */
+	assert_int_equal(mrc_req_nack(q, &nack, 12), 0);
+	assert_int_equal(state_of(q, out[0].ev), MRC_EV_SKIP);
+	assert_int_equal(q->trimmed, 1);
+	/* Once: the path may be lost in earnest. */
+	assert_true(mrc_evset_bad(q->evs, mrc_evset_find(q->evs, out[0].ev), 13));
+	assert_int_equal(mrc_req_nack(q, &nack, 14), -EINVAL);
+	assert_int_equal(state_of(q, out[0].ev), MRC_EV_BAD);
+	end(q);
+}
+
 static void marks(void **state)
 {
 	struct mrc_req *q = requestor(&plain);
@@ -484,6 +523,7 @@ int run_req_tests(void)
 		cmocka_unit_test(completion),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(trimmed),
+		cmocka_unit_test(overtaken),
 		cmocka_unit_test(marks),
 		cmocka_unit_test(bad_path),
 		cmocka_unit_test(immediates),

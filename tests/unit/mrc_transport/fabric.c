@@ -253,7 +253,7 @@ static void open_device(struct fabric *f, int i, const struct fabric_options *o)
 
 struct fabric *fabric_make(const struct fabric_options *o)
 {
-	const struct net_options no = {.ip6 = o->format != RNIC_MRC_UDP,
+	const struct net_options no = {.ip6 = o->ip6 || o->format != RNIC_MRC_UDP,
 		.transport = &rnic_mrc,
 		.psn = {o->psn[0], o->psn[1]},
 		.wr = o->out,
@@ -265,6 +265,7 @@ struct fabric *fabric_make(const struct fabric_options *o)
 
 	assert_non_null(f);
 	f->format = o->format;
+	f->ip6 = no.ip6;
 	f->out = o->out ? o->out : 48;
 	f->ports = o->ports;
 	f->jitter = FABRIC_HOP / 4;
@@ -486,7 +487,7 @@ uint64_t fabric_dev_count(const struct fabric *f, int i, const char *name)
 size_t fabric_frame(struct fabric *f, int from, const struct mrc_pkt *pkt, const void *payload,
 	unsigned path, uint8_t dscp, const struct wire_ip *src, uint8_t *out, size_t cap)
 {
-	const unsigned gid = f->format == RNIC_MRC_UDP ? 1 : 2;
+	const unsigned gid = f->ip6 ? 2 : 1;
 	struct mrc_flow flow = {.ttl = 64,
 		.udp_port = 4791,
 		.ev = f->paths.path[path].ev,

@@ -38,7 +38,7 @@ struct fabric_stream {
 struct fabric {
 	struct net net;
 	enum rnic_mrc_format format;
-	bool ports;
+	bool ip6, ports;
 	unsigned loss, twice, trim, lasthop, mark, corrupt; /* in 1/1000 */
 	uint64_t jitter;
 	/* Of a plane's link in each direction; 0: it takes no time. What waits longer than mark_ns
@@ -70,6 +70,7 @@ struct fabric {
 struct fabric_options {
 	enum rnic_mrc_format format;
 	enum mrc_ev_order order;
+	bool ip6; /* for UDP, too */
 	bool no_trim_nack;
 	bool other_codec;           /* whose headers behind the BTH are nothing like MRC's */
 	unsigned n_paths, n_active; /* 0: FABRIC_PATHS, three in four of them */

@@ -202,6 +202,67 @@ static void answers_unasked(void **state)
 	unharmed(f);
 }
 
+/* Requests do not arrive; their id. */
+static uint16_t asked_id;
+static bool swallow_requests(struct fabric *f, int from, uint8_t *frame, size_t *len)
+{
+	const uint8_t *bth = frame + ETH_HDR_LEN + 40 + 8;
+
+	(void)f;
+	(void)from;
+	(void)len;
+	if (bth[0] == 0xd8)
+		asked_id = get_be16(bth + 10);
+	return bth[0] != 0xd8;
+}
+
+static unsigned answer(struct fabric *f, unsigned id, const struct wire_ip *src)
+{
+	const struct mrc_pkt pkt = {
+		.kind = MRC_KIND_ENDPOINT_RESPONSE, .endpoint = {.id = (uint16_t)id}};
+
+	return fabric_inject(f, 1, &pkt, NULL, 0, CONTROL, src);
+}
+
+/* Answers to what was asked of another, or with an id that is remembered at the same place. */
+static void answers_that_lie(void **state)
+{
+	struct fabric *f = fabric_make(&plain);
+	struct rnic *rnic = f->net.end[0].rnic;
+	struct rnic_mrc_request r = {
+		.op = MRC_EV_PROBE, .format = RNIC_MRC_STEV, .path = f->paths.path[5]};
+	struct wire_ip stranger;
+
+	(void)state;
+	f->hook = swallow_requests;
+	assert_int_equal(0, wire_ip_parse("fd77::77", &stranger));
+	rnic_gid(rnic, 0, 2, &r.src);
+	rnic_gid(f->net.end[1].rnic, 0, 2, &r.dst);
+	assert_int_equal(0, rnic_mrc_ask(rnic, &r, f->net.now));
+	fabric_wait(f, FABRIC_HOP);
+	assert_int_not_equal(0, asked_id);
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id + RNIC_MRC_ASKED, NULL));
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id ^ 1, NULL));
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id, &stranger));
+	assert_int_equal(0, f->n_answered);
+	assert_int_equal(0, answer(f, asked_id, NULL));
+	assert_int_equal(1, f->n_answered);
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id, NULL));
+	assert_int_equal(1, f->n_answered);
+	/* A port status update, which the device sends by itself. */
+	rnic_mrc_ports(rnic, 0x07, f->net.now);
+	fabric_wait(f, FABRIC_HOP);
+	assert_int_equal(0, asked_id & 1);
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id + 2, NULL));
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id, &stranger));
+	assert_int_equal(0, answer(f, asked_id, NULL));
+	assert_int_equal(RNIC_DROP_UNASKED, answer(f, asked_id, NULL));
+	assert_int_equal(7, fabric_dev_count(f, 0, "unasked"));
+	f->hook = NULL;
+	rnic_mrc_ports(rnic, 0x0f, f->net.now);
+	unharmed(f);
+}
+
 /* Old news of ports, and the order of ids when they wrap. */
 static void stale_ports(void **state)
 {
@@ -269,6 +330,7 @@ int main(void)
 		cmocka_unit_test(data_that_lies),
 		cmocka_unit_test(cut_that_lie),
 		cmocka_unit_test(answers_unasked),
+		cmocka_unit_test(answers_that_lie),
 		cmocka_unit_test(stale_ports),
 		cmocka_unit_test(tunnels_that_lie),
 	};

@@ -10,6 +10,7 @@ static const struct fabric_options formats[] = {
 	{.format = RNIC_MRC_UDP, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_STEV, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_STEV, .order = MRC_EV_FLOW_LOW, .psn = {5, 0xffffff}},
+	{.format = RNIC_MRC_UDP, .ip6 = true, .order = MRC_EV_FLOW_LOW, .psn = {5, 7}},
 	{.format = RNIC_MRC_SRV6, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_STEV, .other_codec = true, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_UDP, .ports = true, .psn = {0xfffff0, 7}},
@@ -174,6 +175,61 @@ static void words_do_not_come(void **state)
 	fabric_free(f);
 }
 
+/* Words take the paths that are known to work: all of them in time, whichever half of an EV the
+ * peer echoes first. */
+static void words_take_all_paths(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < N_FORMATS; k++) {
+		struct fabric *f = fabric_make(&formats[k]);
+		unsigned n = 0, active = 0;
+
+		fabric_messages(f, 2000, 2000);
+		assert_true(fabric_run(f, SEC));
+		for (unsigned p = 0; p < FABRIC_PATHS; p++) {
+			n += f->sent[1][p] > f->data[1][p];
+			active += f->data[1][p] > 0;
+		}
+		assert_int_equal(active, FABRIC_PATHS * 3 / 4);
+		assert_in_range(n, active - 4, FABRIC_PATHS);
+		fabric_free(f);
+	}
+}
+
+static const uint8_t *bth_of(const uint8_t *frame)
+{
+	return frame + ETH_HDR_LEN + 40 + 8;
+}
+
+/* Packets that ask for a SACK, which those behind them do not need. */
+static bool lose_questions(struct fabric *f, int from, uint8_t *frame, size_t *len)
+{
+	(void)f;
+	(void)from;
+	(void)len;
+	return (bth_of(frame)[0] & 0x1f) >= 0x10 || !(bth_of(frame)[8] & 0x80);
+}
+
+/* What has arrived and nobody asks about is told after one round trip: the sender does not have to
+ * ask by a probe, which it would after four. */
+static void told_unasked(void **state)
+{
+	struct fabric *f = fabric_make(&formats[1]);
+
+	(void)state;
+	f->hook = lose_questions;
+	f->fixed = 3 * FABRIC_MTU;
+	fabric_messages(f, 1, 0);
+	assert_false(fabric_run(f, 3 * FABRIC_RTT));
+	assert_int_equal(2, fabric_count(f, 1, "placed"));
+	assert_int_equal(1, fabric_count(f, 0, "words"));
+	assert_int_equal(0, fabric_count(f, 0, "probes"));
+	f->hook = NULL;
+	assert_true(fabric_run(f, SEC));
+	settled(f);
+	fabric_free(f);
+}
+
 /* Neither congestion control nor a window of more than one unit. */
 static void small_windows(void **state)
 {
@@ -229,6 +285,8 @@ int main(void)
 		cmocka_unit_test(paths_die),
 		cmocka_unit_test(no_trimming),
 		cmocka_unit_test(words_do_not_come),
+		cmocka_unit_test(words_take_all_paths),
+		cmocka_unit_test(told_unasked),
 		cmocka_unit_test(small_windows),
 		cmocka_unit_test(state_bytes),
 	};

@@ -116,6 +116,25 @@ static void denied(void **state)
 	fabric_free(f);
 }
 
+/* A word for which there is no path is gone, and counted. */
+static void no_path_at_all(void **state)
+{
+	struct fabric *f = fabric_make(&formats[1]);
+	struct rnic_qp *qp = f->net.end[1].qp;
+
+	(void)state;
+	for (unsigned p = 0; p < FABRIC_PATHS; p++)
+		assert_int_equal(0, rnic_mrc_ev_set(qp, p, MRC_EV_DENIED));
+	fabric_messages(f, 5, 0);
+	assert_false(fabric_run(f, MS));
+	assert_int_equal(0, fabric_count(f, 0, "words"));
+	assert_true(fabric_count(f, 1, "words_pathless") > 0);
+	for (unsigned p = 0; p < FABRIC_PATHS; p++)
+		assert_int_equal(0, rnic_mrc_ev_set(qp, p, MRC_EV_GOOD));
+	assert_true(fabric_run(f, SEC));
+	fabric_free(f);
+}
+
 static void asking(void **state)
 {
 	(void)state;
@@ -188,6 +207,7 @@ int main(void)
 		cmocka_unit_test(full_port),
 		cmocka_unit_test(shared),
 		cmocka_unit_test(denied),
+		cmocka_unit_test(no_path_at_all),
 		cmocka_unit_test(asking),
 	};
 
