@@ -186,7 +186,7 @@ static int add_neigh(struct build *b, const struct table_rows *rows)
 }
 
 /* A next hop without neighbour entry is not an error: entries may come in any order. */
-static unsigned nexthop_adj(struct build *b, const struct wire_ip *ip)
+static unsigned nexthop_adj(const struct build *b, const struct wire_ip *ip)
 {
 	void *data;
 
@@ -211,27 +211,49 @@ static int encap_adj(struct build *b, const struct table_entry *e, const char *t
 	return (int)indexed_adj(b, ADJ_ENCAP, f->n_encap++);
 }
 
-static int by_adj(const void *a, const void *b)
+static int by_ip(const void *a, const void *b)
 {
-	return *(const uint16_t *)a - *(const uint16_t *)b;
+	return memcmp(a, b, sizeof(struct wire_ip));
 }
 
-/* The order in which they are given, and when, says nothing: the same set is dealt out alike. */
+static bool link_is_up(const struct build *b, unsigned adj)
+{
+	return port_link_up(b->port(b->arg, b->fwd->adj[adj].port));
+}
+
+/* The next hops of a route that are in neigh, by address: the order in which they are given, and
+ * when, says nothing. How many. */
+static unsigned known_nexthops(
+	const struct build *b, const struct table_entry *e, struct wire_ip ip[FWD_MAX_NEXTHOPS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FWD_MAX_NEXTHOPS; i++)
+		if (!wire_ip_is_zero(&e->param[i].ip) &&
+			nexthop_adj(b, &e->param[i].ip) != ADJ_NO_NEIGH)
+			ip[n++] = e->param[i].ip;
+	qsort(ip, n, sizeof(ip[0]), by_ip);
+	return n;
+}
+
 static unsigned ecmp_adj(struct build *b, const struct table_entry *e)
 {
 	struct fwd_ecmp *ecmp = &b->fwd->ecmp[b->fwd->n_ecmp];
+	struct wire_ip ip[FWD_MAX_NEXTHOPS];
+	const unsigned n = known_nexthops(b, e, ip);
+	unsigned up = 0;
 
-	for (unsigned i = 0; i < FWD_MAX_NEXTHOPS; i++) {
-		unsigned adj = wire_ip_is_zero(&e->param[i].ip) ? ADJ_NO_NEIGH
-								: nexthop_adj(b, &e->param[i].ip);
+	for (unsigned i = 0; i < n; i++)
+		up += link_is_up(b, nexthop_adj(b, &ip[i]));
+	for (unsigned i = 0; i < n; i++) {
+		const unsigned adj = nexthop_adj(b, &ip[i]);
 
-		if (adj != ADJ_NO_NEIGH)
-			ecmp->adj[ecmp->n++] = (uint16_t)adj;
+		if (up > 0 && !link_is_up(b, adj))
+			continue;
+		ecmp->key[ecmp->n] = rte_jhash(&ip[i], sizeof(ip[i]), 0);
+		ecmp->adj[ecmp->n++] = (uint16_t)adj;
 	}
-	if (ecmp->n == 0)
-		return ADJ_NO_NEIGH;
-	qsort(ecmp->adj, ecmp->n, sizeof(ecmp->adj[0]), by_adj);
-	return indexed_adj(b, ADJ_ECMP, b->fwd->n_ecmp++);
+	return ecmp->n == 0 ? ADJ_NO_NEIGH : indexed_adj(b, ADJ_ECMP, b->fwd->n_ecmp++);
 }
 
 /* After the routes: a SID is the switch's, whatever else is said of its prefix. */

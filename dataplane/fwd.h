@@ -36,9 +36,11 @@ struct adj {
 	uint16_t at;   /* SID, ENCAP, ECMP: index in sid, encap or ecmp below */
 };
 
-/* Neighbours among which flows are dealt out. */
+/* Neighbours among which flows are dealt out: those that are known, and of these those whose port
+ * has a link, if one has. */
 struct fwd_ecmp {
-	uint16_t n; /* at least 1 */
+	uint16_t n;                     /* at least 1 */
+	uint32_t key[FWD_MAX_NEXTHOPS]; /* of their addresses: the same whatever else changes */
 	uint16_t adj[FWD_MAX_NEXTHOPS];
 };
 

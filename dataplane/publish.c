@@ -93,6 +93,28 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	return 0;
 }
 
+void sw_fwd_publish(struct sw *sw)
+{
+	struct table_rows rows[FWD_N_TABLES];
+	struct table_error err;
+
+	for (unsigned i = 0; i < FWD_N_TABLES; i++)
+		table_rows(sw->tables, i, &rows[i]);
+	publish(sw, rows, FWD_N_TABLES, &err);
+}
+
+void sw_links_tick(struct sw *sw)
+{
+	uint64_t links = 0;
+
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		links |= (uint64_t)port_link_up(&sw->ports[i]) << i;
+	if (links == sw->links)
+		return;
+	sw->links = links;
+	sw_fwd_publish(sw);
+}
+
 int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN])
 {
 	struct table_update *updates;

@@ -81,6 +81,7 @@ struct sw {
 	_Atomic(struct nr_clt *) clt;
 	struct table_registry *tables;
 	_Atomic(struct fwd *) fwd;
+	uint64_t links; /* bit per port: up when fwd was made at a tick */
 	_Atomic(struct mcast_fwd *) mcast;
 	struct sw_membership *membership; /* NULL: no port learns */
 	struct rte_rcu_qsbr *rcu;
@@ -128,6 +129,11 @@ const struct membership *sw_membership_book(const struct sw *sw);
 
 /* publish.c: after the ports. */
 int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN]);
+/* What routes are, anew, of the tables and of what else it is made from. What does not fit into
+ * memory stays as it was until the next time. */
+void sw_fwd_publish(struct sw *sw);
+/* At every tick: a next hop whose link has come or gone is dealt with. */
+void sw_links_tick(struct sw *sw);
 /* Multicast groups anew, of the tables and of the book. -ENOMEM: they are as they were, and whoever
  * asks tries again. */
 int sw_mcast_publish(struct sw *sw);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of a route's next hops a packet takes: by a hash of its flow (RFC 2992), so that packets of
- * one flow stay in order. A flow is what RFC 6438 says, and the ports where they are seen: so
- * RoCE's UDP source port and an IPv6 flow label each choose a path. Fragments go by their
- * addresses. */
+/* Which of a route's next hops a packet takes: by a hash of its flow, so that packets of one flow
+ * stay in order. A flow is what RFC 6438 says, and the ports where they are seen: so RoCE's UDP
+ * source port and an IPv6 flow label each choose a path. Fragments go by their addresses.
+ *
+ * Each next hop draws for each flow, and the highest number has it (Thaler and Ravishankar's
+ * highest random weight, which RFC 2991 recommends): a next hop that goes takes no flow but its own
+ * with it, and has just these again when it comes back. */
 #ifndef DATAPLANE_IP_ECMP_H
 #define DATAPLANE_IP_ECMP_H
 
 #include <rte_hash_crc.h>
 
+#include "dataplane/fwd.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/frame.h"
 
@@ -33,10 +37,21 @@ static inline uint32_t ecmp_hash(const struct wire_pkt *pkt, const uint8_t *l3, 
 	return ecmp_mix(h ^ seed);
 }
 
-/* One of n. */
-static inline unsigned ecmp_of(uint32_t hash, unsigned n)
+/* The adjacency that a flow of this hash takes. */
+static inline uint16_t ecmp_choose(const struct fwd_ecmp *e, uint32_t hash)
 {
-	return (unsigned)((uint64_t)hash * n >> 32);
+	uint32_t best = ecmp_mix(hash ^ e->key[0]);
+	uint16_t adj = e->adj[0];
+
+	for (unsigned i = 1; i < e->n; i++) {
+		const uint32_t draw = ecmp_mix(hash ^ e->key[i]);
+
+		if (draw > best) {
+			best = draw;
+			adj = e->adj[i];
+		}
+	}
+	return adj;
 }
 
 #endif

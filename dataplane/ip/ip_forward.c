@@ -42,7 +42,7 @@ static uint16_t choose(const struct fwd *fwd, const struct rte_mbuf *m, const st
 	const struct fwd_ecmp *e = &fwd->ecmp[fwd->adj[meta->adj].at];
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, meta->pkt.l3_off);
 
-	return e->adj[ecmp_of(ecmp_hash(&meta->pkt, l3, fwd->ecmp_seed), e->n)];
+	return ecmp_choose(e, ecmp_hash(&meta->pkt, l3, fwd->ecmp_seed));
 }
 
 static enum drop decide(

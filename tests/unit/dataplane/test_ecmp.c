@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Routes over several next hops: which flow takes which, and what moves it. */
 #include <errno.h>
+#include <rte_ethdev.h>
 #include <string.h>
 
 #include "harness.h"
@@ -63,6 +64,16 @@ static unsigned way(const uint8_t *b, unsigned len)
 			at = i;
 		}
 	return at;
+}
+
+static void set_link(unsigned port, bool up)
+{
+	if (up)
+		assert_int_equal(rte_eth_dev_set_link_up(sw->ports[port].id), 0);
+	else
+		assert_int_equal(rte_eth_dev_set_link_down(sw->ports[port].id), 0);
+	assert_int_equal(port_link_up(&sw->ports[port]), up);
+	sw_tick(sw, port_now_ns());
 }
 
 /* A RoCE-like datagram of this flow; frag: of the IPv4 header. */
@@ -144,6 +155,57 @@ static void a_flow_stays(void **state)
 	for (unsigned i = 0; i < 64; i++)
 		assert_int_equal(way4((uint16_t)i, 7, 0), at[i]);
 	put(TABLE_DELETE, FWD_ROUTE4, &again);
+}
+
+/* A next hop that goes takes no other's flows with it, and has its own again when it is back: by
+ * its entry, then by its link. */
+static void others_stay(void **state)
+{
+	struct table_entry e = route(false, 4), two = {0};
+	unsigned at[FLOWS];
+
+	(void)state;
+	two.key[0].ip = h_host4(2);
+	two.param[0].u = sw->ports[2].id;
+	h_host_mac(2, two.param[1].mac);
+	put(TABLE_INSERT, FWD_ROUTE4, &e);
+	for (unsigned i = 0; i < FLOWS; i++)
+		at[i] = way4((uint16_t)i, 3, 0);
+	for (unsigned links = 0; links < 2; links++) {
+		if (links)
+			set_link(2, false);
+		else
+			put(TABLE_DELETE, FWD_NEIGH, &two);
+		for (unsigned i = 0; i < FLOWS; i++) {
+			const unsigned now = way4((uint16_t)i, 3, 0);
+
+			assert_int_not_equal(now, 2);
+			assert_int_not_equal(now, PORTS);
+			assert_true(at[i] == 2 || now == at[i]);
+		}
+		if (links)
+			set_link(2, true);
+		else
+			put(TABLE_INSERT, FWD_NEIGH, &two);
+		for (unsigned i = 0; i < FLOWS; i++)
+			assert_int_equal(way4((uint16_t)i, 3, 0), at[i]);
+	}
+	put(TABLE_DELETE, FWD_ROUTE4, &e);
+}
+
+/* Where no link is left nothing is gained by using none: what is lost is the ports' to count. */
+static void no_link_left(void **state)
+{
+	struct table_entry e = route(false, 2);
+
+	(void)state;
+	put(TABLE_INSERT, FWD_ROUTE4, &e);
+	set_link(1, false);
+	set_link(2, false);
+	assert_in_range(way4(1, 1, 0), 1, 2);
+	set_link(1, true);
+	set_link(2, true);
+	put(TABLE_DELETE, FWD_ROUTE4, &e);
 }
 
 /* Only the first fragment shows ports: all go by their addresses. */
@@ -246,6 +308,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares),
 		cmocka_unit_test(a_flow_stays),
+		cmocka_unit_test(others_stay),
+		cmocka_unit_test(no_link_left),
 		cmocka_unit_test(fragments_stay_together),
 		cmocka_unit_test(unknown_neighbours),
 		cmocka_unit_test(the_control_plane_sees_one),
