@@ -205,11 +205,11 @@ static void group_files(void **state)
 	assert_string_equal(group->lease, "pool");
 	assert_int_equal(group->lease_ms, 10000); /* the timeout */
 	refused("lease", json_string("a b"), "lease: \"a b\" is not made of letters");
-	refused("lease", json_string(""), "lease: must have 1 to 31 bytes");
+	refused("lease", json_string(""), "lease: must have 1..31 bytes");
 	refused("lease_ms", json_integer(9), "lease_ms: 9 is not in 10..3600000");
 	refused("mode", json_string("I"), "lease: is for modes II and III, not I");
 	refused("mode", json_string("ring"), "lease: is for modes II and III, not ring");
-	refused("verb", json_string("read"), "verb: \"read\" is not send or write");
+	refused("verb", json_string("read"), "verb: \"read\" must be send or write");
 	refused("fallback", json_false(), "lease: needs \"fallback\"");
 	refused("flags", json_pack("{s:b}", "reproducible", 1), "lease: a reproducible group");
 	json_object_set_new(doc, "lease_ms", json_integer(50));

@@ -194,7 +194,7 @@ static void test_members(void **state)
 		"{'members':["
 		"{'group':'239.1.2.3','port':'p1','leaving':false,'seconds':2},"
 		"{'group':'ff0e::7','port':'p1','vlan':7,'leaving':true,'seconds':2}],"
-		"'total':2,'joined':4,'left':3,'expired':2,'refused':1}");
+		"'total':2,'joined':4,'left':3,'expired':2,'refused':1,'bad':5,'deferred':6}");
 }
 
 static void test_stats(void **state)
