@@ -321,6 +321,47 @@ static int make_rnic(void)
 	return ret;
 }
 
+static json_t *stack_counters(const struct stack *s)
+{
+	const struct stream_path *path = stream_path(s->stream);
+	const struct place_counters *placed = place_counters(path->place);
+	json_t *all = json_object();
+	char ip[WIRE_IP_STRLEN];
+
+	json_object_set_new(all, "ip", json_string(wire_ip_format(&s->ip, ip, sizeof(ip))));
+	for (unsigned i = 0; i < STREAM_N_COUNTERS; i++)
+		json_object_set_new(all, stream_counter_name(i),
+			json_integer((json_int_t)stream_count(s->stream, i)));
+	for (unsigned i = 0; i < STREAM_PATH_N_COUNTERS; i++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "path_%s", stream_path_counter_name(i));
+		json_object_set_new(all, name, json_integer((json_int_t)path->count[i]));
+	}
+	json_object_set_new(all, "placed", json_integer((json_int_t)placed->bytes));
+	json_object_set_new(all, "copied", json_integer((json_int_t)placed->copied));
+	for (unsigned i = 1; i < PLACE_N_DROPS; i++)
+		json_object_set_new(
+			all, place_drop_name(i), json_integer((json_int_t)placed->drops[i]));
+	return all;
+}
+
+/* INCLINE_STATS: counters by name, as JSON, of each address. */
+static void write_stats(void)
+{
+	const char *path = getenv("INCLINE_STATS");
+	json_t *all;
+
+	if (path == NULL || *path == '\0')
+		return;
+	all = json_array();
+	for (unsigned i = 0; i < dev.n_stacks; i++)
+		json_array_append_new(all, stack_counters(&dev.stack[i]));
+	if (json_dump_file(all, path, JSON_INDENT(1)) < 0)
+		fprintf(stderr, "incline: %s: cannot be written\n", path);
+	json_decref(all);
+}
+
 /* What has been written is still sent, as the kernel would after the end of a process. */
 static void at_exit(void)
 {
@@ -354,6 +395,7 @@ static void at_exit(void)
 		pthread_mutex_unlock(&sockets_lock);
 	}
 	dev.open = false;
+	write_stats();
 	iv_dpdk_close(dev.port);
 	iv_dpdk_exit();
 }

@@ -31,7 +31,8 @@ class Docs(unittest.TestCase):
         for where, script in found:
             # "wait" alone forgets how its jobs ended.
             script = re.sub(r'^wait$', 'for job in $(jobs -p); do wait $job; done', script, flags=re.M)
-            script = script.replace('build/apps', shlex.quote(os.path.join(BUILD, 'apps')))
+            for part in 'apps', 'lib':
+                script = script.replace(f'build/{part}/', shlex.quote(os.path.join(BUILD, part)) + '/')
             with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
                 env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD)
                 try:
