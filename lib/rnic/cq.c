@@ -109,16 +109,6 @@ bool cq_is_dead(const struct rnic_cq *cq)
 	return atomic_load_explicit(&cq->overrun, memory_order_acquire);
 }
 
-static void overrun(struct rnic_cq *cq)
-{
-	struct rnic *rnic = cq->rnic;
-
-	atomic_store_explicit(&cq->overrun, true, memory_order_release);
-	rnic->cq_overrun = true;
-	if (rnic->events.cq_error != NULL)
-		rnic->events.cq_error(rnic->events.arg, cq);
-}
-
 void cq_settle(struct rnic *rnic)
 {
 	while (rnic->cq_overrun) { /* flushing may overrun another one */
@@ -137,30 +127,74 @@ void cq_settle(struct rnic *rnic)
 	}
 }
 
-void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
+/* What was gathered shows. */
+static void show(struct rnic_cq *cq)
 {
-	struct cqe *cqe;
 	const struct rnic_events *events = &cq->rnic->events;
+	const bool wakes = cq->wakes;
 	int armed;
 
-	if (atomic_load_explicit(&cq->overrun, memory_order_relaxed))
-		return;
-	cqe = ring_claim(&cq->ring);
-	if (cqe == NULL) {
-		overrun(cq);
-	} else {
-		cqe->wc = *wc;
-		atomic_store_explicit(&cqe->valid, true, memory_order_relaxed);
-		ring_publish(&cq->ring);
-	}
+	ring_publish_all(&cq->ring, cq->unshown);
+	cq->unshown = 0;
+	cq->wakes = false;
 	armed = atomic_load(&cq->armed);
-	if (armed == CQ_DISARMED)
-		return;
-	if (armed == CQ_ARM_SOLICITED && !solicited && wc->status == IBV_WC_SUCCESS && cqe != NULL)
+	if (armed == CQ_DISARMED || (armed == CQ_ARM_SOLICITED && !wakes))
 		return;
 	atomic_store(&cq->armed, CQ_DISARMED);
 	if (events->cq_event != NULL)
 		events->cq_event(events->arg, cq);
+}
+
+/* A dead one shows nothing new: what came before is published, then it dies, and whoever waits for
+ * it wakes up. */
+static void overrun(struct rnic_cq *cq)
+{
+	struct rnic *rnic = cq->rnic;
+
+	if (cq->unshown > 0)
+		SLIST_REMOVE(&rnic->cq_unshown, cq, rnic_cq, unshown_link);
+	ring_publish_all(&cq->ring, cq->unshown);
+	cq->unshown = 0;
+	atomic_store_explicit(&cq->overrun, true, memory_order_release);
+	rnic->cq_overrun = true;
+	if (rnic->events.cq_error != NULL)
+		rnic->events.cq_error(rnic->events.arg, cq);
+	cq->wakes = true;
+	show(cq);
+}
+
+void cq_publish(struct rnic *rnic)
+{
+	struct rnic_cq *cq;
+
+	rnic->cq_gathers = false;
+	while ((cq = SLIST_FIRST(&rnic->cq_unshown)) != NULL) {
+		SLIST_REMOVE_HEAD(&rnic->cq_unshown, unshown_link);
+		show(cq);
+	}
+}
+
+void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	struct rnic *rnic = cq->rnic;
+	struct cqe *cqe;
+
+	if (atomic_load_explicit(&cq->overrun, memory_order_relaxed))
+		return;
+	cqe = ring_claim_behind(&cq->ring, cq->unshown);
+	if (cqe == NULL) {
+		overrun(cq);
+		return;
+	}
+	cqe->wc = *wc;
+	atomic_store_explicit(&cqe->valid, true, memory_order_relaxed);
+	cq->wakes |= solicited || wc->status != IBV_WC_SUCCESS;
+	if (!rnic->cq_gathers) {
+		cq->unshown = 1;
+		show(cq);
+	} else if (cq->unshown++ == 0) {
+		SLIST_INSERT_HEAD(&rnic->cq_unshown, cq, unshown_link);
+	}
 }
 
 void cq_purge(struct rnic_cq *cq, uint32_t qpn)

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "lib/rnic/device.h"
 #include "lib/rnic/ring.h"
 #include "lib/rnic/rnic.h"
 
@@ -27,10 +28,20 @@ struct rnic_cq {
 	uint32_t users;      /* queues of QPs that complete here */
 	_Atomic int armed;   /* enum cq_arm */
 	atomic_bool overrun; /* for good */
+	SLIST_ENTRY(rnic_cq) unshown_link;
+	uint32_t unshown; /* entries behind the ring's head; on the list if there are any */
+	bool wakes;       /* one of them raises the event of a CQ armed for what is solicited */
 	struct ring ring;
 };
 
 void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
+/* The owner is about to complete many requests: they show, and raise their event, when cq_publish
+ * is called. */
+static inline void cq_gather(struct rnic *rnic)
+{
+	rnic->cq_gathers = true;
+}
+void cq_publish(struct rnic *rnic);
 void cq_purge(struct rnic_cq *cq, uint32_t qpn);
 bool cq_is_dead(const struct rnic_cq *cq);
 /* QPs whose CQ has overrun fail: not where that happened, in the middle of something. */

@@ -102,6 +102,7 @@ static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 		return -EINVAL;
 	rnic->qp_bits = bits_for(rnic->max_qp + 3);
 	rnic->mr_bits = bits_for(rnic->max_mr);
+	rnic->mr_changes = 1;
 	rnic->qp_generations = limit >> rnic->qp_bits;
 	if (limit > 1 << 24 || rnic->qp_generations == 0)
 		return -EINVAL;

@@ -55,8 +55,10 @@ struct rnic {
 	unsigned reports_due; /* bit N: port N has frames waiting, and then reports (struct
 				 mcast.due) */
 	bool cq_overrun;      /* for cq_settle */
-	bool copy_back;       /* the frame made last goes to a group with members here */
-	uint64_t random;      /* state of the generator */
+	bool cq_gathers;      /* completions are shown by cq_publish, all at once */
+	SLIST_HEAD(, rnic_cq) cq_unshown;
+	bool copy_back;  /* the frame made last goes to a group with members here */
+	uint64_t random; /* state of the generator */
 	struct dcqcn_params dcqcn;
 	bool cnp_react, cnp_notify, ect;
 	uint8_t cnp_tos;
@@ -74,6 +76,7 @@ struct rnic {
 	uint32_t *qp_generation, *qp_free; /* qp_free: FIFO, so that a number rests before reuse */
 	uint32_t qp_free_head, qp_bits, qp_generations;
 	struct rnic_mr **mr; /* by the low bits of the key */
+	uint64_t mr_changes; /* from 1: a translation found at this number still holds */
 	uint32_t *mr_free;
 	uint32_t mr_free_head, mr_bits;
 

@@ -16,7 +16,10 @@
 #include "lib/wire/icrc.h"
 #include "lib/wire/multicast.h"
 
-enum { LOOPBACK_MAX = 64 }; /* frames a device hands to itself in one call of rnic_tx */
+enum {
+	LOOPBACK_MAX = 64, /* frames a device hands to itself in one call of rnic_tx */
+	AHEAD = 3          /* headers fetched so many frames before they are read */
+};
 
 /* ---- receiving ---- */
 
@@ -172,14 +175,13 @@ static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	}
 }
 
-unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+/* By rnic_check, for this port. */
+static unsigned take_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct rnic_checked *checked, uint64_t now)
 {
 	uint64_t *count = rnic->port[port].count;
 	unsigned drop;
 
-	if (!checked->done || checked->port != port)
-		return rnic_rx(rnic, port, frame, len, now);
 	rnic->rx_at = now;
 	drop = checked->drop ? checked->drop : take(rnic, port, frame, &checked->pkt, now);
 	if (rnic->cq_overrun)
@@ -196,12 +198,54 @@ unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	return drop;
 }
 
-unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
+static unsigned take_one(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
 {
 	struct rnic_checked checked;
 
 	rnic_check(rnic, port, frame, len, &checked);
-	return rnic_rx_checked(rnic, port, frame, len, &checked, now);
+	return take_checked(rnic, port, frame, len, &checked, now);
+}
+
+unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	const struct rnic_checked *checked, uint64_t now)
+{
+	const bool outer = !rnic->cq_gathers;
+	unsigned drop;
+
+	cq_gather(rnic);
+	drop = checked->done && checked->port == port
+		       ? take_checked(rnic, port, frame, len, checked, now)
+		       : take_one(rnic, port, frame, len, now);
+	if (outer)
+		cq_publish(rnic);
+	return drop;
+}
+
+unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
+{
+	const bool outer = !rnic->cq_gathers;
+	unsigned drop;
+
+	cq_gather(rnic);
+	drop = take_one(rnic, port, frame, len, now);
+	if (outer)
+		cq_publish(rnic);
+	return drop;
+}
+
+void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame *frames, unsigned n,
+	uint64_t now)
+{
+	cq_gather(rnic);
+	for (unsigned i = 0; i < n; i++) {
+		if (i + AHEAD < n) {
+			__builtin_prefetch(frames[i + AHEAD].data);
+			__builtin_prefetch(frames[i + AHEAD].data + 64);
+		}
+		take_one(rnic, port, frames[i].data, frames[i].len, now);
+	}
+	cq_publish(rnic);
 }
 
 unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)
@@ -525,6 +569,35 @@ bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64
 			return true;
 	}
 	return false;
+}
+
+/* Another request right behind one, while nothing else has become due: as rnic_tx would find. */
+static bool tx_more(
+	struct rnic *rnic, const struct sending *s, struct rnic_frame *frame, uint64_t now)
+{
+	struct sending more = *s;
+
+	if (rnic->cq_overrun || rnic_rang(rnic) ||
+		((rnic->has_controls | rnic->has_replies) & s->lanes) != 0)
+		return false;
+	more.loopback = false;
+	frame->stays = frame->unsealed = false;
+	return tx_request(rnic, frame, &more, now) && leaves(rnic, frame, more.loopback, now);
+}
+
+unsigned rnic_tx_burst(
+	struct rnic *rnic, unsigned ports, struct rnic_frame *frames, unsigned n, uint64_t now)
+{
+	struct sending s;
+	unsigned made = 0;
+
+	s.ports = ports & rnic->up;
+	s.lanes = lanes_of(rnic, s.ports);
+	while (made < n && (made == 0 || frames[made - 1].stays || frames[made - 1].n_iov == 0) &&
+		((made > 0 && tx_more(rnic, &s, &frames[made], now)) ||
+			rnic_tx(rnic, ports, &frames[made], now)))
+		made++;
+	return made;
 }
 
 /* ---- time ---- */

@@ -4,7 +4,9 @@
  * of a fault. */
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 
+#include "lib/rnic/device.h"
 #include "lib/rnic/message.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/placement.h"
@@ -86,6 +88,26 @@ bool message_needs_recv(const struct wire_pkt *pkt)
 	return pkt->flags & ROCE_F_SEND ? pkt->flags & ROCE_F_FIRST : pkt->flags & ROCE_F_IMM;
 }
 
+bool message_place_middle(struct rnic_qp *qp, struct message *message, const uint8_t *payload,
+	const struct wire_pkt *pkt)
+{
+	if (message->kind != MESSAGE_WRITE || (pkt->opcode & ROCE_OP_MASK) != ROCE_WRITE_MIDDLE ||
+		message->mr_changes != qp->rnic->mr_changes || pkt->pay_len != qp->mtu ||
+		message->received + pkt->pay_len >= message->dmalen)
+		return false;
+	memcpy(message->memory + message->received, payload, pkt->pay_len);
+	message->received += pkt->pay_len;
+	return true;
+}
+
+/* The whole of what a WRITE of several packets writes to, for those behind the first. */
+static void keep_memory(struct rnic_qp *qp, struct message *message)
+{
+	message->memory = mr_translate_remote(
+		qp, message->rkey, message->va, message->dmalen, IBV_ACCESS_REMOTE_WRITE);
+	message->mr_changes = message->memory != NULL ? qp->rnic->mr_changes : 0;
+}
+
 const struct message_fault *message_place(struct rnic_qp *qp, struct message *message,
 	const uint8_t *payload, const struct wire_pkt *pkt)
 {
@@ -101,6 +123,8 @@ const struct message_fault *message_place(struct rnic_qp *qp, struct message *me
 		message->va = pkt->va;
 		message->rkey = pkt->rkey;
 		message->dmalen = pkt->dmalen;
+		if (!send && !(pkt->flags & ROCE_F_LAST))
+			keep_memory(qp, message);
 	}
 	if (send) {
 		const struct recv_wqe *wqe = qp_recv(qp);

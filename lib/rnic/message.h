@@ -14,6 +14,8 @@ struct message {
 	uint64_t received; /* its bytes so far */
 	uint64_t va;       /* RETH */
 	uint32_t rkey, dmalen;
+	uint8_t *memory; /* of a WRITE, as translated at mr_changes; 0: not */
+	uint64_t mr_changes;
 };
 
 /* What is wrong with a request, and who is told what. */
@@ -32,6 +34,10 @@ bool message_needs_recv(const struct wire_pkt *pkt);
 /* Its payload, unless that is NULL; a receive request was taken if the message needs one. */
 const struct message_fault *message_place(struct rnic_qp *qp, struct message *message,
 	const uint8_t *payload, const struct wire_pkt *pkt);
+/* The next packet of a WRITE that is neither its first nor its last, whose memory is known and has
+ * not changed since: true if its payload is in place. It needs none of the three others. */
+bool message_place_middle(struct rnic_qp *qp, struct message *message, const uint8_t *payload,
+	const struct wire_pkt *pkt);
 /* It was taken: the message goes on, or is complete. */
 void message_advance(struct rnic_qp *qp, struct message *message, const struct wire_pkt *pkt);
 

@@ -130,6 +130,7 @@ int rnic_mr_rereg(struct rnic_mr *mr, int flags, struct rnic_pd *pd, void *addr,
 		new.pd = pd;
 	}
 	*mr = new;
+	mr->pd->rnic->mr_changes++;
 	return 0;
 }
 
@@ -149,6 +150,7 @@ int rnic_mr_dereg(struct rnic_mr *mr)
 		return -EBUSY;
 	window_unbind(mr);
 	rnic->mr[index] = NULL;
+	rnic->mr_changes++;
 	rnic->mr_free[(rnic->mr_free_head + rnic->max_mr - rnic->n_mr) % rnic->max_mr] = index;
 	rnic->n_mr--;
 	mr->pd->users--;

@@ -44,6 +44,11 @@ struct rc_requester {
 	enum ibv_wc_status fault_status;
 	uint64_t retry_at; /* retransmission, or the end of rnr_wait; UINT64_MAX: not waiting */
 	uint64_t retransmits, timeouts;
+	/* The memory of request from_idx, if it is one piece, and was translated when its first
+	 * packet left, at mr_changes. */
+	const uint8_t *from;
+	uint64_t from_changes;
+	uint32_t from_idx;
 };
 
 struct rc_skip {

@@ -3,6 +3,7 @@
  * when told to, or on a timeout (IBTA vol. 1, 9.7.5, 9.9.2). completer.c has what comes back. */
 #include <errno.h>
 
+#include "lib/rnic/mr.h"
 #include "lib/rnic/rc.h"
 #include "lib/rnic/requester.h"
 #include "lib/rnic/window.h"
@@ -171,6 +172,36 @@ static bool make_rd_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_
 	return true;
 }
 
+/* Where a request's payload lies, for its packets behind the first. */
+static void keep_memory(struct rnic_qp *qp, const struct send_wqe *wqe)
+{
+	struct rc_requester *req = &rc_of(qp)->req;
+
+	req->from = wqe->n_sge == 1 && !wqe->inlined ? mr_translate(qp->init.pd, wqe->sge[0].lkey,
+							       wqe->sge[0].addr, wqe->len, 0)
+						     : NULL;
+	req->from_idx = req->next_idx;
+	req->from_changes = req->from != NULL ? qp->rnic->mr_changes : 0;
+}
+
+/* Of the packet at `next`; 0 or -EFAULT. index: its number in its request. */
+static int gather(struct rnic_qp *qp, const struct send_wqe *wqe, uint32_t index, uint32_t offset,
+	uint32_t len, struct rnic_frame *frame)
+{
+	const struct rc_requester *req = &rc_of(qp)->req;
+
+	if (index > 0 && req->from_idx == req->next_idx &&
+		req->from_changes == qp->rnic->mr_changes) {
+		frame->iov[0].base = req->from + offset;
+		frame->iov[0].len = len;
+		frame->n_iov = 1;
+		return 0;
+	}
+	if (index == 0 && len < wqe->len)
+		keep_memory(qp, wqe);
+	return gather_payload(qp->init.pd, wqe, offset, len, frame);
+}
+
 static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now)
 {
 	struct rc_requester *req = &rc_of(qp)->req;
@@ -194,7 +225,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 
 	if (rc_is_rd(wqe))
 		return make_rd_packet(qp, frame, now);
-	if (gather_payload(qp->init.pd, wqe, offset, len, frame) < 0)
+	if (gather(qp, wqe, index, offset, len, frame) < 0)
 		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
 		     in_flight(qp) + 1 >= qp->rnic->window ||

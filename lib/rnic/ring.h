@@ -36,22 +36,33 @@ static inline void *ring_at(const struct ring *ring, uint32_t index)
 	return ring->mem + (size_t)(index & ring->mask) * ring->stride;
 }
 
-/* Producer: the entry to fill, or NULL if the ring is full. */
-static inline void *ring_claim(struct ring *ring)
+/* Producer: the entry to fill behind `ahead` that are claimed and not published, or NULL if the
+ * ring is full. */
+static inline void *ring_claim_behind(struct ring *ring, uint32_t ahead)
 {
-	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed) + ahead;
 	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 
 	return head - tail > ring->mask ? NULL : ring_at(ring, head);
 }
 
-/* Producer: publishes the claimed entry. Sequentially consistent: what the producer reads next (the
- * QP's state) is not older than the publication, see wq.c. */
-static inline void ring_publish(struct ring *ring)
+static inline void *ring_claim(struct ring *ring)
+{
+	return ring_claim_behind(ring, 0);
+}
+
+/* Producer: publishes n claimed entries. Sequentially consistent: what the producer reads next (the
+ * QP's state, its bell) is not older than the publication, see wq.c and scheduler.c. */
+static inline void ring_publish_all(struct ring *ring, uint32_t n)
 {
 	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
-	atomic_store_explicit(&ring->head, head + 1, memory_order_seq_cst);
+	atomic_store_explicit(&ring->head, head + n, memory_order_seq_cst);
+}
+
+static inline void ring_publish(struct ring *ring)
+{
+	ring_publish_all(ring, 1);
 }
 
 static inline uint32_t ring_head(const struct ring *ring)

@@ -254,6 +254,16 @@ uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop);
  * caller's. Returns 0 if it took effect, else why it was dropped (which is counted, too). */
 unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now);
 
+/* The frames of a burst, in their order; those that are dropped are counted. Completions show when
+ * the whole burst is taken. */
+struct rnic_rx_frame {
+	const uint8_t *data;
+	uint32_t len;
+	void *priv; /* the caller's own */
+};
+void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame *frames, unsigned n,
+	uint64_t now);
+
 /* The same in two halves, for a port whose thread is not the owner: rnic_check reads every byte
  * (headers, ICRC), rnic_rx_checked decides and places the payload. Nobody but rnic_check writes a
  * struct rnic_checked; one of zeros says nothing, and rnic_rx_checked checks the frame itself. The
@@ -308,6 +318,12 @@ struct rnic_frame {
  * received right away, and what goes to a port that is down is lost; some per call, so
  * rnic_has_work may still be true after false. So it is if a port without room is wanted. */
 bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64_t now);
+
+/* As many of them in a row as rnic_tx would give, at most n, whose payloads are all valid until the
+ * next call into the device: fewer, though there are more, if one is not rnic_frame.stays. 0: there
+ * is none. ports must have room for n frames each. */
+unsigned rnic_tx_burst(
+	struct rnic *rnic, unsigned ports, struct rnic_frame *frames, unsigned n, uint64_t now);
 
 /* Copies a frame into cap bytes at out, reading its payload once, and finishes it with the ICRC of
  * that copy; returns its length, or -ENOSPC. */

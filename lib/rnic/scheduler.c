@@ -10,9 +10,11 @@
 #include "lib/rnic/qp.h"
 
 /* A bit that is there already stays: whoever takes it looks at the queues after that, and finds
- * what was posted before this look at it (the two fences here and in sched_collect). So most posts
+ * what was posted before this look at it (the fence in sched_collect). So most posts
  * of a burst need no locked instruction. Sequentially consistent, as take_bits: a bit that was set
- * here in the word below is found by whoever takes the one that is seen here above it. */
+ * here in the word below is found by whoever takes the one that is seen here above it. The
+ * publication of what was posted is sequentially consistent, too (ring_publish): it needs no fence
+ * before the look. */
 static void set_bit(_Atomic uint64_t *word, uint32_t bit)
 {
 	const uint64_t mask = UINT64_C(1) << bit % 64;
@@ -25,7 +27,6 @@ void sched_ring_bell(struct rnic *rnic, uint32_t slot)
 {
 	uint32_t word = slot / 64, sum = word / 64;
 
-	atomic_thread_fence(memory_order_seq_cst);
 	/* From below: the owner, who takes the upper one first, finds the lower one. */
 	set_bit(&rnic->bell[word], slot);
 	set_bit(&rnic->bell_sum[sum], word);

@@ -10,7 +10,8 @@ enum { QUANTUM = 16 }; /* packets of one QP before the next has its turn, on eit
 struct rnic;
 struct rnic_qp;
 
-void sched_ring_bell(struct rnic *rnic, uint32_t slot); /* any thread */
+/* Any thread, after ring_publish. */
+void sched_ring_bell(struct rnic *rnic, uint32_t slot);
 /* Its transport may have a packet to send: ops->tx will be asked. */
 void qp_ready(struct rnic_qp *qp);
 /* The same for ops->tx_control. Both are asked though they had no room a while ago. */

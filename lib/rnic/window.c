@@ -7,6 +7,7 @@
  * the window, swap_add the region's key and the rights above it. */
 #include <errno.h>
 
+#include "lib/rnic/device.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/window.h"
@@ -49,6 +50,7 @@ void window_unbind(struct rnic_mr *mw)
 {
 	if (mw->region == NULL)
 		return;
+	mw->pd->rnic->mr_changes++;
 	mw->region->windows--;
 	mw->region = NULL;
 	mw->len = 0;

@@ -14,7 +14,7 @@ static struct sim_link *uplink(const struct sim_host *h)
 	return &h->sim->link[2 * h->index];
 }
 
-static unsigned host_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
+static unsigned host_rx(void *port, struct rnic_rx_frame *frames, unsigned n)
 {
 	struct sim_host *h = port;
 	unsigned i;
@@ -26,12 +26,12 @@ static unsigned host_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
 		if (!h->first)
 			h->last = &h->first;
 		h->waiting--;
-		frames[i] = (struct verbs_rx_frame){f->data, f->len, f};
+		frames[i] = (struct rnic_rx_frame){f->data, f->len, f};
 	}
 	return i;
 }
 
-static void host_rx_free(void *port, const struct verbs_rx_frame *frames, unsigned n)
+static void host_rx_free(void *port, const struct rnic_rx_frame *frames, unsigned n)
 {
 	struct sim_host *h = port;
 

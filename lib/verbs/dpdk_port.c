@@ -51,7 +51,7 @@ static void drop(struct rte_mbuf *m, uint64_t *counter)
 	++*counter;
 }
 
-static unsigned port_rx(void *arg, struct verbs_rx_frame *frames, unsigned n)
+static unsigned port_rx(void *arg, struct rnic_rx_frame *frames, unsigned n)
 {
 	struct iv_dpdk *p = arg;
 	struct rte_mbuf *mbufs[VERBS_BURST];
@@ -65,13 +65,13 @@ static unsigned port_rx(void *arg, struct verbs_rx_frame *frames, unsigned n)
 			drop(m, &p->rx_segments);
 			continue;
 		}
-		frames[out++] = (struct verbs_rx_frame){
+		frames[out++] = (struct rnic_rx_frame){
 			.data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len, .priv = m};
 	}
 	return out;
 }
 
-static void port_rx_free(void *arg, const struct verbs_rx_frame *frames, unsigned n)
+static void port_rx_free(void *arg, const struct rnic_rx_frame *frames, unsigned n)
 {
 	struct rte_mbuf *mbufs[VERBS_BURST];
 

@@ -22,18 +22,12 @@ struct iv_netdev;
 
 enum { VERBS_BURST = 32, VERBS_RX_HELD = 512 };
 
-/* A received frame: one contiguous piece of memory, the port's until rx_free. */
-struct verbs_rx_frame {
-	const uint8_t *data;
-	uint32_t len;
-	void *priv; /* the port's own */
-};
-
 struct verbs_port_ops {
-	/* Up to n (<= VERBS_BURST) frames; every burst is followed by rx_free of all of them. With
+	/* Up to n (<= VERBS_BURST) frames, each one contiguous piece of memory, the port's (as is
+	 * priv) until rx_free; every burst is followed by rx_free of all of them. With
 	 * a data thread up to VERBS_RX_HELD frames are outstanding, of several bursts. */
-	unsigned (*rx_burst)(void *port, struct verbs_rx_frame *frames, unsigned n);
-	void (*rx_free)(void *port, const struct verbs_rx_frame *frames, unsigned n);
+	unsigned (*rx_burst)(void *port, struct rnic_rx_frame *frames, unsigned n);
+	void (*rx_free)(void *port, const struct rnic_rx_frame *frames, unsigned n);
 	/* How many frames tx will take now; it must take that many. 0 holds the device back
 	 * without losing anything. */
 	unsigned (*tx_room)(void *port);

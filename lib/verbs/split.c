@@ -31,7 +31,7 @@ enum counter {
 };
 
 struct rx_slot {
-	struct verbs_rx_frame frame;
+	struct rnic_rx_frame frame;
 	struct rnic_checked checked;
 };
 
@@ -129,7 +129,7 @@ static void back_off(struct iv_split *s, struct bell *bell, bool (*ready)(struct
 static void take_back(struct iv_split *s)
 {
 	struct rx_slot *slots[VERBS_BURST];
-	struct verbs_rx_frame frames[VERBS_BURST];
+	struct rnic_rx_frame frames[VERBS_BURST];
 	unsigned n;
 
 	while ((n = rte_ring_sc_dequeue_burst(s->rx_back, (void **)slots, VERBS_BURST, NULL)) > 0) {
@@ -143,7 +143,7 @@ static void take_back(struct iv_split *s)
 
 static unsigned data_receive(struct iv_split *s)
 {
-	struct verbs_rx_frame frames[VERBS_BURST];
+	struct rnic_rx_frame frames[VERBS_BURST];
 	void *slots[VERBS_BURST];
 	unsigned n, room;
 

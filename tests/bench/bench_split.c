@@ -55,18 +55,18 @@ static void check(bool ok, const char *what)
 
 /* ---- the cable ---- */
 
-static unsigned wire_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
+static unsigned wire_rx(void *port, struct rnic_rx_frame *frames, unsigned n)
 {
 	struct wire *w = ((struct end *)port)->in;
 	unsigned got = 0;
 
 	for (; got < n && w->read != w->tail; got++, w->read++)
-		frames[got] = (struct verbs_rx_frame){
+		frames[got] = (struct rnic_rx_frame){
 			.data = w->data[w->read % SLOTS], .len = w->len[w->read % SLOTS]};
 	return got;
 }
 
-static void wire_rx_free(void *port, const struct verbs_rx_frame *frames, unsigned n)
+static void wire_rx_free(void *port, const struct rnic_rx_frame *frames, unsigned n)
 {
 	(void)frames;
 	((struct end *)port)->in->head += n;

@@ -16,7 +16,7 @@ static unsigned queued(const struct fabric_end *end)
 	return end->tail - end->head;
 }
 
-static unsigned cable_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
+static unsigned cable_rx(void *port, struct rnic_rx_frame *frames, unsigned n)
 {
 	struct fabric_end *end = port;
 	unsigned got = 0;
@@ -25,14 +25,14 @@ static unsigned cable_rx(void *port, struct verbs_rx_frame *frames, unsigned n)
 	for (; got < n && end->read != end->tail; got++, end->read++) {
 		unsigned slot = end->read % CABLE_FRAMES;
 
-		frames[got] = (struct verbs_rx_frame){
+		frames[got] = (struct rnic_rx_frame){
 			.data = end->queue[slot].data, .len = end->queue[slot].len};
 	}
 	pthread_mutex_unlock(&end->fabric->lock);
 	return got;
 }
 
-static void cable_rx_free(void *port, const struct verbs_rx_frame *frames, unsigned n)
+static void cable_rx_free(void *port, const struct rnic_rx_frame *frames, unsigned n)
 {
 	struct fabric_end *end = port;
 
