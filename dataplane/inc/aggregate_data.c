@@ -11,6 +11,18 @@ uint8_t *inc_payload_at(
 	return pipe == INC_AGG ? base + i * g->pay_stride : base + g->bcast_off + i * g->mtu;
 }
 
+void inc_prefetch(struct inc_group *g, const struct inc_arena *arena, uint32_t psn)
+{
+	const uint8_t *sum;
+
+	__builtin_prefetch(inc_slot_at(g, psn), 1);
+	if (g->pay_off == INC_NO_ARENA)
+		return;
+	sum = inc_payload_at(g, arena, INC_AGG, psn);
+	for (unsigned i = 0; i < 4; i++)
+		__builtin_prefetch(sum + 64 * i, 1);
+}
+
 void inc_recycle_buffer(struct inc_slot *slot, uint32_t psn)
 {
 	uint64_t arrived = slot->arrived;

@@ -72,15 +72,11 @@ bool inc_control_parse(
 	return type_valid(g, d);
 }
 
-struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
+struct inc_desc *inc_desc_find_older(struct inc_group *g, uint32_t psn)
 {
-	/* The newest is the likeliest. */
-	for (unsigned k = 1; k <= INC_N_DESC; k++) {
-		struct inc_desc *d = inc_desc_at(g, (uint8_t)(g->next_seq - k) % INC_N_DESC);
-
-		if (d->valid && psn_in(psn, d->ctrl_psn, d->last))
-			return d;
-	}
+	for (unsigned k = 2; k <= INC_N_DESC; k++)
+		if (inc_desc_covers(inc_desc_newest(g, k), psn))
+			return inc_desc_newest(g, k);
 	return NULL;
 }
 

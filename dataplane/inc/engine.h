@@ -108,11 +108,27 @@ uint64_t inc_tick(struct inc_group *g, const struct inc_arena *arena, uint64_t n
 int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
 	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len);
 
+/* The same in two steps, for all endpoints of an emission: what does not depend on the endpoint is
+ * worked out once. */
+struct inc_translation {
+	const struct inc_emit *emit;
+	bool full; /* data of a whole MTU, by the endpoints' templates */
+	uint16_t ip_id;
+	struct wire_common common; /* full */
+};
+struct inc_translation inc_translate_emit(
+	struct inc_group *g, const struct inc_emit *emit, uint16_t ip_id);
+int inc_translate_to(struct inc_group *g, unsigned ep, const struct inc_translation *t,
+	uint8_t *out, uint8_t *tail, unsigned *tail_len);
+
 /* ICRC check of a packet that was looked up. Unless it is to be aggregated,
  * *pay_crc becomes the payload's own CRC, to be shared by every copy that leaves. To be called
  * right before inc_packet: what becomes of a packet depends on the operations known by then. */
 bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint32_t *pay_crc);
+
+/* A packet of this PSN comes soon: fetches its slot, and the start of what it is added to. */
+void inc_prefetch(struct inc_group *g, const struct inc_arena *arena, uint32_t psn);
 
 static inline void inc_table_set(struct inc_table *t, unsigned slot, struct inc_group *g)
 {

@@ -38,7 +38,7 @@ static void advance(struct inc_ctx *c, struct inc_ep *ep)
 		steps++;
 	} while (inc_received(g, c->ep, psn));
 	ep->nak_sent = INC_BUG(T20B) && ep->nak_sent;
-	if (c->pkt->ackreq || steps > 1 || inc_position_of(g, c->desc, c->pkt->psn).ackreq)
+	if (c->pkt->ackreq || steps > 1 || inc_ends_message(c->desc, c->pkt->psn))
 		inc_ack_owed(c);
 }
 

@@ -67,8 +67,26 @@ bool inc_may_send(struct inc_ctx *c, unsigned n);
 bool inc_control_parse(
 	const struct inc_group *g, uint32_t imm, const uint8_t *payload, struct inc_desc *d);
 
-/* The descriptor whose control or data PSNs cover psn, or NULL. */
-struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn);
+/* The k-th newest descriptor's place, from 1. */
+static inline struct inc_desc *inc_desc_newest(struct inc_group *g, unsigned k)
+{
+	return inc_desc_at(g, (uint8_t)(g->next_seq - k) % INC_N_DESC);
+}
+
+static inline bool inc_desc_covers(const struct inc_desc *d, uint32_t psn)
+{
+	return d->valid && psn_in(psn, d->ctrl_psn, d->last);
+}
+
+/* The descriptor whose control or data PSNs cover psn, or NULL. The newest is the likeliest, and
+ * asked for many times per packet. */
+struct inc_desc *inc_desc_find_older(struct inc_group *g, uint32_t psn);
+static inline struct inc_desc *inc_desc_find(struct inc_group *g, uint32_t psn)
+{
+	struct inc_desc *d = inc_desc_newest(g, 1);
+
+	return inc_desc_covers(d, psn) ? d : inc_desc_find_older(g, psn);
+}
 
 /* Is a data packet of this PSN from this endpoint to be added to others? False as well when its
  * operation is not known. */
@@ -112,6 +130,13 @@ struct inc_position {
 };
 struct inc_position inc_position_of(
 	const struct inc_group *g, const struct inc_desc *d, uint32_t psn);
+/* Its ackreq alone: the packet is the last of its message. */
+static inline bool inc_ends_message(const struct inc_desc *d, uint32_t psn)
+{
+	const uint32_t k = (psn - d->ctrl_psn) & PSN_MASK; /* packets of data up to it */
+
+	return k == 0 || k == d->n || k % d->m == 0;
+}
 
 /* ---- aggregate_data.c: slots ---- */
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs the engine on each packet and makes frames of what it emits. The packet itself always ends
  * here: its verdict is its drop reason. */
+#include "dataplane/runtime/chain.h"
 #include "dataplane/runtime/node.h"
 
 enum { EDGE_DROP, N_EDGES };
-
-/* Payload above this size is sent as it lies, in a segment of its own between header and trailer;
- *up to it, copying into one buffer is cheaper than three buffers. Sending over memif, per packet:
- *	payload		256	1024	4096 bytes
- *	copied		175 ns	303 ns	529 ns
- *	three segments	168 ns	298 ns	435 ns		(best of three, the machine was not idle) */
-enum { COPY_MAX = 512 };
 
 struct sink {
 	struct worker *w;
@@ -19,106 +13,55 @@ struct sink {
 	const struct meta *meta;
 };
 
-static void returned(void *addr, void *opaque)
+/* Packets to make of an emission. */
+struct copies {
+	const struct sink *s;
+	struct inc_group *g;
+	struct inc_translation t;
+	unsigned left;
+	struct chain_stock stock;
+};
+
+/* NULL: no buffers left. */
+static struct rte_mbuf *chain(struct copies *k, unsigned ep)
 {
-	struct worker_lent *lent = opaque;
+	const struct inc_emit *emit = k->t.emit;
+	struct rte_mbuf *m = k->s->m;
+	unsigned head_len, tail_len;
+	struct chain c;
 
-	(void)addr;
-	__atomic_fetch_add(&lent->returned, 1, __ATOMIC_RELEASE);
-}
-
-/* Makes the segment refer to the group's memory, which waits for its return (sw_host_is_read). */
-static void lend(struct worker *w, const struct inc_group *g, const struct inc_emit *emit,
-	struct rte_mbuf *seg)
-{
-	struct rte_mbuf_ext_shared_info *ref = seg->buf_addr;
-	struct worker_lent *lent = &w->lent[g->slot];
-
-	static_assert(sizeof(*ref) <= RTE_PKTMBUF_HEADROOM, "room in a head buffer");
-	ref->free_cb = returned;
-	ref->fcb_opaque = lent;
-	rte_mbuf_ext_refcnt_set(ref, 1);
-	__atomic_store_n(&lent->given, lent->given + 1, __ATOMIC_RELAXED);
-	rte_pktmbuf_attach_extbuf(seg, (void *)(uintptr_t)emit->payload,
-		w->arena_iova + (rte_iova_t)(emit->payload - w->arena.base), emit->pay_len, ref);
-	seg->data_off = 0;
-}
-
-/* A segment that refers to the payload where it lies. */
-static struct rte_mbuf *payload_segment(
-	const struct sink *s, const struct inc_group *g, const struct inc_emit *emit)
-{
-	struct worker *w = s->w;
-	struct rte_mbuf *seg = rte_pktmbuf_alloc(w->head_pool);
-
-	if (seg == NULL)
+	if (unlikely(!chain_take(k->s->w, &k->stock, k->left, &c)))
 		return NULL;
 	if (emit->from_packet) {
-		rte_pktmbuf_attach(seg, s->m);
-		seg->data_off = (uint16_t)(emit->payload - (const uint8_t *)s->m->buf_addr);
+		rte_pktmbuf_attach(c.payload, m);
+		c.payload->data_off = (uint16_t)(emit->payload - (const uint8_t *)m->buf_addr);
 	} else {
-		lend(w, g, emit, seg);
+		chain_lend(k->s->w, k->g->slot, emit->payload, emit->pay_len, c.payload);
 	}
-	seg->data_len = emit->pay_len;
-	return seg;
+	head_len = (unsigned)inc_translate_to(k->g, ep, &k->t, rte_pktmbuf_mtod(c.head, uint8_t *),
+		rte_pktmbuf_mtod(c.tail, uint8_t *), &tail_len);
+	return chain_link(&c, head_len, emit->pay_len, tail_len);
 }
 
-/* Header | payload | trailer, three buffers. False: there are not as many left. */
-static bool chain(const struct sink *s, struct inc_group *g, const struct inc_emit *emit,
-	unsigned ep, uint16_t ip_id, struct rte_mbuf *head)
+/* All in one buffer. NULL: there is none left. */
+static struct rte_mbuf *copy(struct copies *k, unsigned ep)
 {
-	struct rte_mbuf *payload = payload_segment(s, g, emit);
-	struct rte_mbuf *tail = rte_pktmbuf_alloc(s->w->head_pool);
-	unsigned tail_len;
-
-	if (unlikely(payload == NULL || tail == NULL)) {
-		rte_pktmbuf_free(payload);
-		rte_pktmbuf_free(tail);
-		return false;
-	}
-	head->data_len = (uint16_t)inc_translate_header(g, ep, emit, ip_id,
-		rte_pktmbuf_mtod(head, uint8_t *), rte_pktmbuf_mtod(tail, uint8_t *), &tail_len);
-	tail->data_len = (uint16_t)tail_len;
-	head->next = payload;
-	payload->next = tail;
-	head->nb_segs = 3;
-	head->pkt_len = (uint32_t)head->data_len + emit->pay_len + tail_len;
-	return true;
-}
-
-/* All in one buffer. */
-static void copy(struct inc_group *g, const struct inc_emit *emit, unsigned ep, uint16_t ip_id,
-	struct rte_mbuf *m)
-{
-	uint8_t *head = rte_pktmbuf_mtod(m, uint8_t *), trailer[8];
+	const struct inc_emit *emit = k->t.emit;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(k->s->w->pool);
+	uint8_t *head, trailer[8];
 	unsigned trailer_len, len;
 
 	static_assert(sizeof(trailer) >= (size_t)WIRE_MAX_TRAILER, "room for it");
-	len = (unsigned)inc_translate_header(g, ep, emit, ip_id, head, trailer, &trailer_len);
+	if (unlikely(m == NULL))
+		return NULL;
+	head = rte_pktmbuf_mtod(m, uint8_t *);
+	len = (unsigned)inc_translate_to(k->g, ep, &k->t, head, trailer, &trailer_len);
 	if (emit->pay_len > 0)
 		memcpy(head + len, emit->payload, emit->pay_len);
 	len += emit->pay_len;
 	memcpy(head + len, trailer, WIRE_MAX_TRAILER); /* a buffer has room for the longest */
 	m->data_len = (uint16_t)(len + trailer_len);
 	m->pkt_len = m->data_len;
-}
-
-/* NULL: no buffer left. */
-static struct rte_mbuf *make_copy(
-	const struct sink *s, struct inc_group *g, const struct inc_emit *emit, unsigned ep)
-{
-	struct lport *out = &s->w->port[inc_ep_at(g, ep)->port];
-	bool chained = emit->pay_len > COPY_MAX && out->port->multi_seg;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(chained ? s->w->head_pool : s->w->pool);
-
-	if (unlikely(m == NULL))
-		return NULL;
-	if (!chained) {
-		copy(g, emit, ep, out->ip_id++, m);
-	} else if (unlikely(!chain(s, g, emit, ep, out->ip_id++, m))) {
-		rte_pktmbuf_free(m);
-		return NULL;
-	}
 	return m;
 }
 
@@ -126,13 +69,20 @@ static void emit(void *arg, struct inc_group *g, const struct inc_emit *emit)
 {
 	const struct sink *s = arg;
 	struct worker *w = s->w;
+	struct copies k; /* not all of it is written to */
 
-	for (uint64_t outs = emit->out_mask; outs != 0; outs &= outs - 1) {
-		unsigned ep = (unsigned)__builtin_ctzll(outs);
-		uint16_t port = inc_ep_at(g, ep)->port;
-		struct rte_mbuf *m = make_copy(s, g, emit, ep);
+	k.s = s;
+	k.g = g;
+	k.t = inc_translate_emit(g, emit, w->ip_id++);
+	k.left = (unsigned)__builtin_popcountll(emit->out_mask);
+	k.stock.n = 0;
+	w->emitted += k.left;
+	for (uint64_t outs = emit->out_mask; outs != 0; outs &= outs - 1, k.left--) {
+		const unsigned ep = (unsigned)__builtin_ctzll(outs);
+		const uint16_t port = inc_ep_at(g, ep)->port;
+		const bool chained = emit->pay_len > CHAIN_ABOVE && w->port[port].port->multi_seg;
+		struct rte_mbuf *m = chained ? chain(&k, ep) : copy(&k, ep);
 
-		w->emitted++;
 		if (unlikely(m == NULL)) {
 			w->drops[DROP_NO_MBUF]++;
 			continue;
@@ -144,6 +94,7 @@ static void emit(void *arg, struct inc_group *g, const struct inc_emit *emit)
 				emit->psn, emit->pay_len);
 		worker_tx(w, port, m);
 	}
+	chain_done(w, &k.stock);
 }
 
 static void trace_verdict(const struct sink *s)
@@ -193,18 +144,15 @@ void worker_timers(struct worker *w)
 	w->timer_ns = w->timers.n ? w->timers.slot[0].key : UINT64_MAX;
 }
 
-/* The next packet's payload comes while this one is worked on. More than its start a processor
- * fetches by itself once it is read in order. */
-enum { PREFETCH_MAX = 1024 };
-
+/* The next packet's payload comes while this one is worked on, and where it will be added. */
 static inline void prefetch(struct worker *w, const struct rte_mbuf *m)
 {
 	const struct meta *meta = meta_of(w, m);
 	const uint8_t *payload = rte_pktmbuf_mtod_offset(m, const uint8_t *, meta->pkt.pay_off);
-	const uint16_t len = RTE_MIN(meta->pkt.pay_len, (uint16_t)PREFETCH_MAX);
 
-	for (uint16_t at = 0; at < len; at += RTE_CACHE_LINE_SIZE)
+	for (uint16_t at = 0; at < meta->pkt.pay_len; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(payload + at);
+	inc_prefetch(meta->look.group, &w->arena, meta->pkt.psn);
 }
 
 static uint16_t inc_engine_process(

@@ -18,6 +18,35 @@ static const char *const class_names[] = {
 	[INC_CLASS_CNP] = "CNP",
 };
 
+/* Blocks of many groups are not in the cache: first where a packet's group is, then its endpoint.
+ */
+enum { GROUP_AHEAD = 8, EP_AHEAD = 4 };
+
+static inline struct inc_group *group_of(struct worker *w, const struct rte_mbuf *m)
+{
+	return __atomic_load_n(
+		&w->inc->group[inc_qpn_slot(meta_of(w, m)->pkt.dqpn)], __ATOMIC_ACQUIRE);
+}
+
+static inline void prefetch_group(struct worker *w, const struct rte_mbuf *m)
+{
+	const struct inc_group *g = group_of(w, m);
+
+	if (g == NULL)
+		return;
+	rte_prefetch0(g);
+	rte_prefetch0(&g->ep_off);
+}
+
+static inline void prefetch_ep(struct worker *w, const struct rte_mbuf *m)
+{
+	struct inc_group *g = group_of(w, m);
+	const unsigned ep = inc_qpn_ep(meta_of(w, m)->pkt.dqpn);
+
+	if (g != NULL && ep < g->n_ep)
+		rte_prefetch0(inc_ep_at(g, ep));
+}
+
 static uint16_t inc_lookup_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -29,6 +58,10 @@ static uint16_t inc_lookup_process(
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 
+		if (i + GROUP_AHEAD < n)
+			prefetch_group(w, mbufs[i + GROUP_AHEAD]);
+		if (i + EP_AHEAD < n)
+			prefetch_ep(w, mbufs[i + EP_AHEAD]);
 		if (meta->pkt.dqpn < MODE1_QPN_LIMIT) {
 			meta->owner = RNIC_WORKER;
 			next[i] = w->rnic != NULL ? EDGE_RNIC : EDGE_HANDOFF;

@@ -81,23 +81,43 @@ static int translate_any(const struct inc_group *g, const struct inc_ep *ep,
 	return len;
 }
 
-int inc_translate_header(struct inc_group *g, unsigned ep_index, const struct inc_emit *emit,
-	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len)
+struct inc_translation inc_translate_emit(
+	struct inc_group *g, const struct inc_emit *emit, uint16_t ip_id)
 {
-	const struct inc_ep *ep = inc_ep_at(g, ep_index);
-	bool data = (emit->opcode <= ROCE_SEND_ONLY && emit->opcode != ROCE_SEND_LAST_IMM) ||
-		    emit->opcode == ROCE_WRITE_MIDDLE;
+	const bool data = (emit->opcode <= ROCE_SEND_ONLY && emit->opcode != ROCE_SEND_LAST_IMM) ||
+			  emit->opcode == ROCE_WRITE_MIDDLE;
+	struct inc_translation t = {.emit = emit, .ip_id = ip_id};
 	struct wire_hdr hdr;
 
-	if (!data || emit->pay_len != g->mtu || emit->ce)
-		return translate_any(g, ep, emit, ip_id, out, tail, tail_len);
+	t.full = data && emit->pay_len == g->mtu && !emit->ce;
+	if (!t.full)
+		return t;
 	hdr.opcode = emit->opcode;
 	hdr.ackreq = emit->ackreq;
 	hdr.mig = emit->mig;
 	hdr.se = false;
 	hdr.psn = emit->psn;
 	hdr.ip_id = ip_id;
-	icrc_store(tail, wire_template_write(&ep->full, &hdr, emit->pay_crc, out));
+	t.common = wire_template_common(&inc_ep_at(g, 0)->full, &hdr, emit->pay_crc);
+	return t;
+}
+
+int inc_translate_to(struct inc_group *g, unsigned ep_index, const struct inc_translation *t,
+	uint8_t *out, uint8_t *tail, unsigned *tail_len)
+{
+	const struct inc_ep *ep = inc_ep_at(g, ep_index);
+
+	if (!t->full)
+		return translate_any(g, ep, t->emit, t->ip_id, out, tail, tail_len);
+	icrc_store(tail, wire_template_copy(&ep->full, &t->common, out));
 	*tail_len = ROCE_ICRC_LEN;
 	return ep->full.len;
+}
+
+int inc_translate_header(struct inc_group *g, unsigned ep, const struct inc_emit *emit,
+	uint16_t ip_id, uint8_t *out, uint8_t *tail, unsigned *tail_len)
+{
+	const struct inc_translation t = inc_translate_emit(g, emit, ip_id);
+
+	return inc_translate_to(g, ep, &t, out, tail, tail_len);
 }

@@ -54,7 +54,7 @@ void inc_move_acked(struct inc_group *g, unsigned i, uint32_t to)
 			ep->rx_acked = to;
 			return;
 		}
-		ep->rx_msn = psn_add(ep->rx_msn, inc_position_of(g, d, psn).ackreq);
+		ep->rx_msn = psn_add(ep->rx_msn, inc_ends_message(d, psn));
 		ep->rx_acked = psn_add(psn, 1);
 	}
 }

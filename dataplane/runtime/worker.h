@@ -63,7 +63,6 @@ struct lport {
 	rte_spinlock_t *tx_lock; /* of the queue that all workers send by; NULL: there is one */
 	bool proxy_arp, mcast_learn;
 	uint16_t n_tx;
-	uint16_t ip_id;
 	struct egress egress; /* what waits */
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
 	uint64_t mac_mismatch; /* packets from neighbours with another MAC than their entries' */
@@ -115,6 +114,7 @@ struct worker {
 	uint64_t timer_visits;                     /* groups whose timers were looked at */
 	bool tracing;                              /* some packet of this turn is traced */
 	unsigned n_meta, work;
+	uint16_t ip_id; /* of the next emission: all its packets have one, each to its receiver */
 	unsigned n_rx, next_rx;
 	uint16_t rx_id[RTE_MAX_ETHPORTS]; /* the n_rx ports that it polls */
 	unsigned n_ports;

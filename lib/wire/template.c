@@ -7,6 +7,13 @@
 #include "lib/wire/checksum.h"
 #include "lib/wire/psn.h"
 
+enum {
+	LINE = 64,
+	/* Headers of an IPv4 packet from the ID on. */
+	IP4_FROM_ID = sizeof(struct ip4_hdr) - offsetof(struct ip4_hdr, id) +
+		      sizeof(struct udp_hdr) + sizeof(struct roce_bth),
+};
+
 int wire_template_init(struct wire_template *t, const struct wire_flow *flow,
 	const struct wire_hdr *hdr, size_t pay_len)
 {
@@ -41,7 +48,7 @@ int wire_template_init(struct wire_template *t, const struct wire_flow *flow,
 	t->crc = icrc_combine(icrc_headers(head + l3, (size_t)len - l3), 0, pay_len);
 	t->opcode = icrc_shift_for(sizeof(struct roce_bth) + pay_len);
 	t->psn = icrc_shift_for(4 + pay_len);
-	t->id = icrc_shift_for((size_t)len - l3 - offsetof(struct ip4_hdr, id) + pay_len);
+	t->id = icrc_shift_for(IP4_FROM_ID + pay_len);
 	return 0;
 }
 
@@ -52,23 +59,48 @@ static inline uint32_t share(uint32_t word, struct icrc_shift shift)
 	return icrc_combine_shift(word, 0, shift);
 }
 
+struct wire_common wire_template_common(
+	const struct wire_template *t, const struct wire_hdr *hdr, uint32_t pay_crc)
+{
+	const uint8_t flags = (hdr->se ? ROCE_BTH_SE : 0) | (hdr->mig ? ROCE_BTH_MIG : 0);
+	const uint32_t word = htobe32(
+		(hdr->ackreq ? (uint32_t)ROCE_BTH_ACKREQ << 24 : 0) | (hdr->psn & PSN_MASK));
+
+	return (struct wire_common){
+		.crc = pay_crc ^ share(hdr->opcode | (uint32_t)flags << 8, t->opcode) ^
+		       share(word, t->psn),
+		.id_crc = share(htobe16(hdr->ip_id), t->id),
+		.word = word,
+		.ip_id = hdr->ip_id,
+		.opcode = hdr->opcode,
+		.flags = flags,
+	};
+}
+
+uint32_t wire_template_copy(
+	const struct wire_template *t, const struct wire_common *common, uint8_t *out)
+{
+	uint8_t *bth = out + t->bth;
+
+	/* The second line is often not needed, and fetched to be written to. */
+	memcpy(out, t->head, LINE);
+	if (t->len > LINE)
+		memcpy(out + LINE, t->head + LINE, sizeof(t->head) - LINE);
+	bth[0] = common->opcode;
+	bth[1] = common->flags;
+	memcpy(bth + offsetof(struct roce_bth, ackreq), &common->word, sizeof(common->word));
+	if (t->ip_ver != 4)
+		return t->crc ^ common->crc;
+	put_be16(out + t->l3 + offsetof(struct ip4_hdr, id), common->ip_id);
+	put_be16(out + t->l3 + offsetof(struct ip4_hdr, checksum),
+		(uint16_t)~sum_fold((uint64_t)t->ip_sum + common->ip_id));
+	return t->crc ^ common->crc ^ common->id_crc;
+}
+
 uint32_t wire_template_write(
 	const struct wire_template *t, const struct wire_hdr *hdr, uint32_t pay_crc, uint8_t *out)
 {
-	uint8_t flags = (hdr->se ? ROCE_BTH_SE : 0) | (hdr->mig ? ROCE_BTH_MIG : 0);
-	uint32_t word = (hdr->ackreq ? (uint32_t)ROCE_BTH_ACKREQ << 24 : 0) | (hdr->psn & PSN_MASK);
-	uint32_t crc = t->crc ^ pay_crc ^ share(hdr->opcode | (uint32_t)flags << 8, t->opcode) ^
-		       share(htobe32(word), t->psn);
+	const struct wire_common common = wire_template_common(t, hdr, pay_crc);
 
-	memcpy(out, t->head, WIRE_TEMPLATE_LEN);
-	out[t->bth] = hdr->opcode;
-	out[t->bth + 1] = flags;
-	put_be32(out + t->bth + offsetof(struct roce_bth, ackreq), word);
-	if (t->ip_ver == 4) {
-		put_be16(out + t->l3 + offsetof(struct ip4_hdr, id), hdr->ip_id);
-		put_be16(out + t->l3 + offsetof(struct ip4_hdr, checksum),
-			(uint16_t)~sum_fold((uint64_t)t->ip_sum + hdr->ip_id));
-		crc ^= share(htobe16(hdr->ip_id), t->id);
-	}
-	return crc;
+	return wire_template_copy(t, &common, out);
 }

@@ -16,10 +16,10 @@ struct wire_template {
 	uint8_t len;                     /* bytes of headers */
 	uint8_t l3, bth;                 /* offsets */
 	uint8_t ip_ver;
-	uint16_t ip_sum;  /* sum of the IPv4 header without its ID, not inverted */
-	uint16_t pay_len; /* payload bytes, a multiple of 4 */
-	uint32_t crc;     /* the template's share of the ICRC */
-	struct icrc_shift opcode, psn, id;
+	uint16_t ip_sum;                   /* sum of the IPv4 header without its ID, not inverted */
+	uint16_t pay_len;                  /* payload bytes, a multiple of 4 */
+	uint32_t crc;                      /* the template's share of the ICRC */
+	struct icrc_shift opcode, psn, id; /* of the payload's length, whatever the flow */
 };
 
 /* For packets of this flow with these header fields (opcode: any without extended headers; what
@@ -33,5 +33,19 @@ int wire_template_init(struct wire_template *t, const struct wire_flow *flow,
  * icrc_combine. Same bytes as wire_build_headers. */
 uint32_t wire_template_write(
 	const struct wire_template *t, const struct wire_hdr *hdr, uint32_t pay_crc, uint8_t *out);
+
+/* The same in two steps, for packets to several receivers that differ in nothing but their
+ * templates, all of one pay_len: what they have in common is worked out once, from any of them. */
+struct wire_common {
+	uint32_t crc;    /* share of the ICRC: payload, opcode, flags, PSN */
+	uint32_t id_crc; /* IPv4: that of the ID */
+	uint32_t word;   /* AckReq and PSN, as on the wire */
+	uint16_t ip_id;
+	uint8_t opcode, flags;
+};
+struct wire_common wire_template_common(
+	const struct wire_template *t, const struct wire_hdr *hdr, uint32_t pay_crc);
+uint32_t wire_template_copy(
+	const struct wire_template *t, const struct wire_common *common, uint8_t *out);
 
 #endif

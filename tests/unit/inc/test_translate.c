@@ -62,6 +62,44 @@ static void test_same_bytes(void **state)
 	compare(&flow, 0);
 }
 
+/* What packets to receivers of both families, with a tag and without, have in common can be had
+ * from the template of any of them. */
+static void test_common(void **state)
+{
+	enum { N = 3, LEN = 1024 };
+	static uint8_t payload[LEN], want[4400], got[WIRE_TEMPLATE_LEN];
+	const struct wire_hdr hdr = {.opcode = ROCE_SEND_LAST,
+		.dqpn = 0x123456,
+		.psn = 0xabcdef,
+		.ip_id = 0xfedc,
+		.ackreq = true,
+		.mig = true};
+	struct wire_flow flow[N] = {{.ttl = 64, .tos = 2}, {.ttl = 9}, {.ttl = 64, .vlan = 5}};
+	struct wire_template t[N];
+
+	(void)state;
+	for (unsigned i = 0; i < LEN; i++)
+		payload[i] = (uint8_t)(i * 7);
+	for (unsigned i = 0; i < N; i++) {
+		wire_ip_parse(i == 1 ? "fd00::1" : "10.255.3.4", &flow[i].src);
+		wire_ip_parse(i == 1 ? "fd00:1::2" : "10.77.255.1", &flow[i].dst);
+		assert_int_equal(wire_template_init(&t[i], &flow[i], &hdr, LEN), 0);
+	}
+	for (unsigned of = 0; of < N; of++) {
+		const struct wire_common common =
+			wire_template_common(&t[of], &hdr, icrc_append(0, payload, LEN));
+
+		for (unsigned i = 0; i < N; i++) {
+			const int len =
+				wire_build_frame(want, sizeof(want), &flow[i], &hdr, payload, LEN);
+			const uint32_t crc = wire_template_copy(&t[i], &common, got);
+
+			assert_memory_equal(got, want, t[i].len);
+			assert_int_equal(crc, icrc_load(want + len - ROCE_ICRC_LEN));
+		}
+	}
+}
+
 static void test_refused(void **state)
 {
 	struct wire_flow flow = {.ttl = 64};
@@ -80,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bytes),
+		cmocka_unit_test(test_common),
 		cmocka_unit_test(test_refused),
 	};
 
