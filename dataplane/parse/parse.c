@@ -16,8 +16,6 @@ enum {
 	N_EDGES
 };
 
-enum { PREFETCH = 4 };
-
 /* Later nodes write into the packet and want it in one piece. A packet from a ring may be shared
  * with others, or chained. NULL if it does not fit, or no buffer is left. */
 static struct rte_mbuf *make_own(struct worker *w, struct rte_mbuf *m, enum drop *drop)
@@ -42,22 +40,6 @@ static struct rte_mbuf *make_own(struct worker *w, struct rte_mbuf *m, enum drop
 static bool is_own(const struct rte_mbuf *m)
 {
 	return m->nb_segs == 1 && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m);
-}
-
-/* What a router does not look at in packets for others. */
-static bool concerns_endpoint_only(enum wire_drop drop)
-{
-	switch (drop) {
-	case WIRE_PARSE_FRAG:
-	case WIRE_PARSE_UDPSUM:
-	case WIRE_BTH_VERSION:
-	case WIRE_BTH_PKEY:
-	case WIRE_BTH_OPCODE:
-	case WIRE_BTH_PAD:
-		return true;
-	default:
-		return false;
-	}
 }
 
 static rte_edge_t refuse(struct meta *meta, enum drop drop)
@@ -95,14 +77,17 @@ static rte_edge_t local(struct meta *meta)
 	}
 }
 
+/* What is on its way to others needs an IP header only, and may be cut behind it; what is in a UDP
+ * packet is looked at where the packet is the switch's, or may be of a NetReduce ring. */
 static rte_edge_t classify(
 	const struct worker *w, struct meta *meta, const struct rte_mbuf *m, enum wire_drop drop)
 {
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	bool ours;
 
 	if (drop == WIRE_PARSE_SHORT && is_cut_off(w, m, &meta->pkt))
 		return refuse(meta, DROP_RX_OVERSIZE);
-	if (drop != WIRE_OK && !concerns_endpoint_only(drop))
+	if (drop != WIRE_OK && drop != WIRE_PARSE_FRAG)
 		return refuse(meta, drop_of_wire(drop));
 	switch (meta->pkt.kind) {
 	case WIRE_L2:
@@ -116,9 +101,14 @@ static rte_edge_t classify(
 	}
 	if (unlikely(wire_is_multicast(&meta->pkt.dst)))
 		return EDGE_MCAST;
-	if (unlikely(w->clt != NULL) && meta->pkt.kind == WIRE_ROCE)
-		return EDGE_NETREDUCE;
+	if (unlikely(w->clt != NULL) && meta->pkt.kind == WIRE_UDP) {
+		drop = wire_parse_udp(frame, &meta->pkt);
+		if (meta->pkt.kind == WIRE_ROCE)
+			return EDGE_NETREDUCE;
+	}
 	ours = fwd_is_local(w->fwd, &meta->pkt.dst);
+	if (ours && meta->pkt.kind == WIRE_UDP)
+		drop = wire_parse_udp(frame, &meta->pkt);
 	if (ours && drop != WIRE_OK)
 		return refuse(meta, drop_of_wire(drop));
 	return ours ? local(meta) : EDGE_IP_FORWARD;
@@ -128,8 +118,10 @@ static void trace(struct worker *w, const struct rte_node *node, const struct me
 	const struct rte_mbuf *m)
 {
 	char src[WIRE_IP_STRLEN] = "", dst[WIRE_IP_STRLEN] = "";
-	const struct wire_pkt *p = &meta->pkt;
+	struct wire_pkt whole = meta->pkt, *p = &whole;
 
+	if (p->kind == WIRE_UDP)
+		wire_parse_udp(rte_pktmbuf_mtod(m, const uint8_t *), p);
 	if (p->ip_ver == 0) {
 		node_trace(w, node, meta, "%s, %u bytes", p->kind == WIRE_ARP ? "ARP" : "not IP",
 			m->pkt_len);
@@ -153,15 +145,11 @@ static uint16_t parse_process(
 	struct worker *w = node_worker(node);
 	rte_edge_t next[WORKER_MAX_PACKETS];
 
-	for (uint16_t i = 0; i < PREFETCH && i < n; i++)
-		rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
 		enum drop drop = DROP_NONE;
 		struct rte_mbuf *own = mbufs[i];
 
-		if (i + PREFETCH < n)
-			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + PREFETCH], void *));
 		if (unlikely(!is_own(own)))
 			own = make_own(w, own, &drop);
 		if (unlikely(own == NULL)) {
@@ -170,7 +158,7 @@ static uint16_t parse_process(
 		} else {
 			mbufs[i] = own;
 			next[i] = classify(w, meta, own,
-				wire_parse(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
+				wire_parse_l3(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
 					&meta->pkt));
 		}
 		if (unlikely(w->tracing) && meta->trace)

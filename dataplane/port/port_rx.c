@@ -59,6 +59,7 @@ static unsigned take_over(struct worker *w, struct rte_mbuf **out)
 		const uint32_t trace = out[i]->hash.fdir.hi;
 
 		out[i]->hash.usr = w->n_meta++;
+		rte_prefetch0(rte_pktmbuf_mtod(out[i], void *));
 		meta_of(w, out[i])->trace = trace;
 		memset(&meta_of(w, out[i])->srv6, 0, sizeof(meta_of(w, out[i])->srv6));
 		w->tracing |= trace != 0;
@@ -88,6 +89,7 @@ static uint16_t port_rx_process(
 
 			m->port = id; /* a mbuf from a ring carries its maker's */
 			m->hash.usr = w->n_meta++;
+			rte_prefetch0(rte_pktmbuf_mtod(m, void *));
 			meta_of(w, m)->trace = 0;
 			memset(&meta_of(w, m)->srv6, 0, sizeof(meta_of(w, m)->srv6));
 		}

@@ -63,6 +63,7 @@ enum wire_kind {
 	WIRE_ND_NS,     /* ICMPv6 neighbour solicitation; nd_target, nd_lladdr (if has_lladdr) */
 	WIRE_ND_NA,     /* ICMPv6 neighbour advertisement; nd_target, nd_lladdr (if has_lladdr) */
 	WIRE_ROCE,      /* UDP port 4791 with a well-formed BTH; the BTH fields are set */
+	WIRE_UDP,       /* of wire_parse_l3 only: a whole UDP packet, not looked into */
 };
 
 /* Metadata of one frame. Offsets count from the first byte of the frame. */
@@ -115,8 +116,14 @@ struct wire_pkt {
  * IPv4-mapped address is refused (PARSE_IPVER). Bytes beyond 65535 are not looked at. */
 enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
 
-/* The same for the IP packet at l3_off of a frame, which is inside of something else: whatever
- * comes before it is not looked at. */
+/* The same in two steps. The first does all but look into a UDP packet: that is WIRE_UDP then, with
+ * its ports if they are there, and all that a router needs to know of it. The second goes on with
+ * such a one, and makes it WIRE_IP or WIRE_ROCE. */
+enum wire_drop wire_parse_l3(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
+enum wire_drop wire_parse_udp(const uint8_t *frame, struct wire_pkt *pkt);
+
+/* The same as wire_parse for the IP packet at l3_off of a frame, which is inside of something else:
+ * whatever comes before it is not looked at. */
 enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, struct wire_pkt *pkt);
 
 /* A frame that wire_parse has just refused with BTH_OPCODE, for a protocol that has opcodes of its

@@ -123,10 +123,9 @@ enum wire_drop wire_parse_bth(const uint8_t *frame, struct wire_pkt *pkt)
 
 static enum wire_drop parse_udp(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
 {
+	pkt->kind = WIRE_IP;
 	if (avail < sizeof(struct udp_hdr))
 		return WIRE_PARSE_SHORT;
-	pkt->sport = get_be16(udp);
-	pkt->dport = get_be16(udp + 2);
 	if (pkt->dport != ROCE_UDP_PORT)
 		return WIRE_OK;
 	/* The ICRC is found from the end: UDP and IP have to agree on it. */
@@ -157,14 +156,25 @@ static void parse_other(const uint8_t *frame, unsigned avail, struct wire_pkt *p
 	}
 }
 
-static inline enum wire_drop parse_l4(const uint8_t *frame, struct wire_pkt *pkt)
+static inline void parse_l4(const uint8_t *frame, struct wire_pkt *pkt)
 {
+	const uint8_t *l4 = frame + pkt->l4_off;
 	unsigned avail = (unsigned)pkt->end - pkt->l4_off;
 
-	if (pkt->ip_proto == IP_PROTO_UDP)
-		return parse_udp(frame + pkt->l4_off, avail, pkt);
-	parse_other(frame, avail, pkt);
-	return WIRE_OK;
+	if (pkt->ip_proto != IP_PROTO_UDP) {
+		parse_other(frame, avail, pkt);
+		return;
+	}
+	pkt->kind = WIRE_UDP;
+	if (avail >= sizeof(struct udp_hdr)) {
+		pkt->sport = get_be16(l4);
+		pkt->dport = get_be16(l4 + 2);
+	}
+}
+
+enum wire_drop wire_parse_udp(const uint8_t *frame, struct wire_pkt *pkt)
+{
+	return parse_udp(frame + pkt->l4_off, (unsigned)pkt->end - pkt->l4_off, pkt);
 }
 
 /* The first fragment of a datagram: only RoCE is refused, since nothing here reassembles. */
@@ -206,9 +216,12 @@ static enum wire_drop parse_ip4(const uint8_t *frame, size_t avail, struct wire_
 	put_mapped(&pkt->dst, ip + offsetof(struct ip4_hdr, dst));
 
 	frag = get_be16(ip + offsetof(struct ip4_hdr, frag)) & IP4_FRAG_MASK;
-	if (header == sizeof(struct ip4_hdr) && !frag)
-		return sum_fold(ip4_sum_native(ip)) == 0xffff ? parse_l4(frame, pkt)
-							      : WIRE_PARSE_IPSUM;
+	if (header == sizeof(struct ip4_hdr) && !frag) {
+		if (sum_fold(ip4_sum_native(ip)) != 0xffff)
+			return WIRE_PARSE_IPSUM;
+		parse_l4(frame, pkt);
+		return WIRE_OK;
+	}
 	if (ip_sum(ip, header, 0) != 0xffff)
 		return WIRE_PARSE_IPSUM;
 	if (frag && !(frag & IP4_FRAG_OFFSET))
@@ -250,7 +263,8 @@ static enum wire_drop parse_ip6(const uint8_t *frame, size_t avail, struct wire_
 		return WIRE_PARSE_IPVER;
 	if (pkt->ip_proto == IP6_NEXT_FRAGMENT)
 		return parse_ip6_fragment(frame + pkt->l4_off, payload);
-	return parse_l4(frame, pkt);
+	parse_l4(frame, pkt);
+	return WIRE_OK;
 }
 
 /* Two halves, because GCC makes a slow "rep stos" of the whole. */
@@ -262,6 +276,11 @@ static inline void clear(struct wire_pkt *pkt)
 	memset((uint8_t *)pkt + half, 0, sizeof(*pkt) - half);
 }
 
+static enum wire_drop behind_udp(const uint8_t *frame, enum wire_drop drop, struct wire_pkt *pkt)
+{
+	return pkt->kind == WIRE_UDP ? wire_parse_udp(frame, pkt) : drop;
+}
+
 enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, struct wire_pkt *pkt)
 {
 	clear(pkt);
@@ -270,11 +289,13 @@ enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, st
 	if (l3_off >= len)
 		return WIRE_PARSE_SHORT;
 	pkt->l3_off = (uint16_t)l3_off;
-	return frame[l3_off] >> 4 == 4 ? parse_ip4(frame, len - l3_off, pkt)
-				       : parse_ip6(frame, len - l3_off, pkt);
+	return behind_udp(frame,
+		frame[l3_off] >> 4 == 4 ? parse_ip4(frame, len - l3_off, pkt)
+					: parse_ip6(frame, len - l3_off, pkt),
+		pkt);
 }
 
-enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt)
+enum wire_drop wire_parse_l3(const uint8_t *frame, size_t len, struct wire_pkt *pkt)
 {
 	uint16_t type;
 
@@ -299,4 +320,9 @@ enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt
 	if (type == ETH_TYPE_ARP)
 		return parse_arp(frame, len, pkt);
 	return WIRE_OK;
+}
+
+enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt)
+{
+	return behind_udp(frame, wire_parse_l3(frame, len, pkt), pkt);
 }

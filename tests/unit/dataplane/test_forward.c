@@ -373,6 +373,13 @@ static void transit_roce(void **state)
 	assert_memory_equal(f.b + 26, b + 26, len - 26);
 	put_be16(b + 40, 0x1234); /* UDP checksum */
 	h_exchange(sw, 0, b, len, 1, &f);
+	/* Trimmed on its way: the IP header says so, the UDP header says what it was. */
+	put_be16(b + 16, 32);
+	put_be16(b + 24, 0);
+	put_be16(b + 24, (uint16_t)~ip_sum(b + 14, 20, 0));
+	h_exchange(sw, 0, b, 46, 1, &f);
+	assert_int_equal(f.len, 46);
+	assert_memory_equal(f.b + 26, b + 26, 20);
 }
 
 /* ---- the tables say no ---- */

@@ -116,6 +116,39 @@ static void ip_lengths_must_fit(void **state)
 	expect(frame, len, WIRE_PARSE_SHORT); /* no room for UDP */
 }
 
+/* The first step reads a UDP packet's ports, where they are there, and leaves all else to the
+ * second: whatever is cut off behind an IP header that knows of it. */
+static void router_needs_ip_only(void **state)
+{
+	uint8_t frame[CAP];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const size_t udp = families[i] == 4 ? UDP4 : UDP6;
+		const size_t len = test_frame(frame, CAP, families[i], 0, ROCE_SEND_ONLY, 64);
+		struct wire_pkt pkt;
+
+		assert_int_equal(wire_parse_l3(frame, len, &pkt), WIRE_OK);
+		assert_int_equal(pkt.kind, WIRE_UDP);
+		assert_int_equal(wire_parse_udp(frame, &pkt), WIRE_OK);
+		assert_int_equal(pkt.kind, WIRE_ROCE);
+		for (size_t cut = udp; cut < len; cut++) {
+			const uint16_t udp_len = (uint16_t)(len - udp);
+
+			fix_lengths(frame, families[i], L3, cut);
+			if (cut >= udp + 6)
+				put_be16(frame + udp + 4, udp_len);
+			assert_int_equal(wire_parse_l3(frame, cut, &pkt), WIRE_OK);
+			assert_int_equal(pkt.kind, WIRE_UDP);
+			assert_int_equal(pkt.end, cut);
+			assert_int_equal(pkt.dport, cut < udp + 8 ? 0 : ROCE_UDP_PORT);
+			assert_int_equal(wire_parse_udp(frame, &pkt), WIRE_PARSE_SHORT);
+			assert_int_equal(pkt.kind, WIRE_IP);
+			expect(frame, cut, WIRE_PARSE_SHORT);
+		}
+	}
+}
+
 static void udp_length_must_agree(void **state)
 {
 	uint8_t frame[CAP];
@@ -319,6 +352,7 @@ int run_parse_tests(void)
 		cmocka_unit_test(consistent_truncation_never_lies),
 		cmocka_unit_test(trailing_bytes_are_ignored),
 		cmocka_unit_test(ip_lengths_must_fit),
+		cmocka_unit_test(router_needs_ip_only),
 		cmocka_unit_test(udp_length_must_agree),
 		cmocka_unit_test(every_bit_of_ipv4_is_checked),
 		cmocka_unit_test(ip_version_and_header_length),
