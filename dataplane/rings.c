@@ -140,9 +140,16 @@ static int activate(struct sw *sw, struct nr_ring *r, char *err)
 static int free_place(const struct sw *sw, uint64_t now)
 {
 	for (int i = 0; i < NR_MAX_RINGS; i++)
-		if (sw->ring[i] == NULL && sw->ring_rest[i] <= now)
+		if (sw->ring[i] == NULL && sw->ring_rest[i] <= now &&
+			!sw_host_is_read(sw, SW_RING_SLOT0 + (unsigned)i))
 			return i;
 	return -ENOSPC;
+}
+
+/* Of aggregation memory. */
+static size_t pay_bytes(const struct nr_ring *r)
+{
+	return (size_t)r->n_msgs * r->m * r->n_in * r->buf_stride;
 }
 
 static void free_ring(struct sw *sw, void *what)
@@ -261,7 +268,7 @@ int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 	sw->ring_rest[ring] = sw_now(sw) + sw->config.slot_rest_ns;
 	sw->ring_stalled[ring] = false;
 	sw->n_rings--;
-	sw_defer(sw, free_ring, r);
+	sw_defer_unread(sw, r->slot, pay_bytes(r), free_ring, r);
 	return 0;
 }
 
@@ -270,7 +277,8 @@ void sw_rings_destroy(struct sw *sw)
 	publish(sw, NULL);
 	for (unsigned i = 0; i < NR_MAX_RINGS; i++) {
 		if (sw->ring[i] != NULL)
-			sw_defer(sw, free_ring, sw->ring[i]);
+			sw_defer_unread(sw, sw->ring[i]->slot, pay_bytes(sw->ring[i]), free_ring,
+				sw->ring[i]);
 		sw->ring[i] = NULL;
 	}
 }

@@ -3,6 +3,7 @@
  * go through the engine; the others, and what the engine has no use for, go on as if this node did
  * not exist. */
 #include "dataplane/retag.h"
+#include "dataplane/runtime/chain.h"
 #include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
 
@@ -23,8 +24,36 @@ static enum drop bad_route(const struct adj *adj)
 					   : DROP_IP_NO_ROUTE;
 }
 
+/* All in one buffer. */
+static struct rte_mbuf *copy(struct worker *w, const struct nr_emit *emit)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+
+	if (unlikely(m == NULL))
+		return NULL;
+	m->data_len = (uint16_t)nr_frame(emit, rte_pktmbuf_mtod(m, uint8_t *));
+	m->pkt_len = m->data_len;
+	return m;
+}
+
+/* The data where they lie in the arena. There they stay until every receiver has them, by the
+ * window argument (claim in engine.c). */
+static struct rte_mbuf *chain(struct worker *w, const struct nr_ring *r, const struct nr_emit *emit)
+{
+	struct chain_stock stock;
+	struct chain c;
+
+	stock.n = 0;
+	if (unlikely(!chain_take(w, &stock, 1, &c)))
+		return NULL;
+	chain_lend(w, r->slot, emit->payload, emit->pay_len, c.payload);
+	memcpy(rte_pktmbuf_mtod(c.head, uint8_t *), emit->head, emit->head_len);
+	memcpy(rte_pktmbuf_mtod(c.tail, uint8_t *), emit->tail, sizeof(emit->tail));
+	return chain_link(&c, emit->head_len, emit->pay_len, emit->tail_len);
+}
+
 /* A frame of the engine's is routed like any other: only the lookup is one at a time. */
-static enum drop send(struct worker *w, const struct nr_emit *emit)
+static enum drop send(struct worker *w, const struct nr_ring *r, const struct nr_emit *emit)
 {
 	const struct wire_pkt pkt = {
 		.l3_off = emit->l3_off, .ip_ver = emit->ip_ver, .ttl = emit->ttl};
@@ -36,11 +65,10 @@ static enum drop send(struct worker *w, const struct nr_emit *emit)
 		return bad_route(adj);
 	if (unlikely(len - emit->l3_off > adj->mtu))
 		return DROP_IP_MTU;
-	m = rte_pktmbuf_alloc(w->pool);
+	m = emit->pay_len > CHAIN_ABOVE && w->port[adj->port].port->multi_seg ? chain(w, r, emit)
+									      : copy(w, emit);
 	if (unlikely(m == NULL))
 		return DROP_NO_MBUF;
-	m->data_len = (uint16_t)nr_frame(emit, rte_pktmbuf_mtod(m, uint8_t *));
-	m->pkt_len = m->data_len;
 	if (unlikely(
 		    wire_forward(rte_pktmbuf_mtod(m, uint8_t *), &pkt, adj->dmac, adj->smac) < 0)) {
 		rte_pktmbuf_free(m);
@@ -57,10 +85,9 @@ static enum drop send(struct worker *w, const struct nr_emit *emit)
 static void emit(void *arg, struct nr_ring *r, const struct nr_emit *emit)
 {
 	const struct sink *s = arg;
-	enum drop drop = send(s->w, emit);
+	enum drop drop = send(s->w, r, emit);
 	char ip[WIRE_IP_STRLEN];
 
-	(void)r;
 	s->w->emitted++;
 	if (unlikely(drop != DROP_NONE))
 		s->w->drops[drop]++;

@@ -6,9 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MTU = 256, M = 2, HOSTS = 3, QPN = 0x100, REPLY = 0x200 };
+enum { SMALL = 256, LARGE = 1024, M = 2, HOSTS = 3, QPN = 0x100, REPLY = 0x200 };
 
 static struct sw *sw;
+static uint16_t mtu; /* of rings: packets that are copied, or sent from where the sums are */
 
 /* ---- specs and packets ---- */
 
@@ -21,7 +22,7 @@ struct request {
 static struct nr_spec *request(struct request *q, const char *name)
 {
 	*q = (struct request){
-		.spec = {.id = 7, .mtu = MTU, .m = M, .w = 2, .n_ranks = HOSTS, .n_in = HOSTS}};
+		.spec = {.id = 7, .mtu = mtu, .m = M, .w = 2, .n_ranks = HOSTS, .n_in = HOSTS}};
 	strcpy(q->spec.name, name);
 	q->spec.in = q->in;
 	for (unsigned r = 0; r < HOSTS; r++) {
@@ -51,15 +52,15 @@ static unsigned packet(uint8_t *out, unsigned r, uint32_t msg, unsigned o, int32
 		.imm = msg};
 	struct wire_flow flow = {
 		.src = h_host4(r), .dst = h_host4((r + 1) % HOSTS), .ttl = 64, .sport = 0xc000};
-	uint8_t payload[MTU];
+	uint8_t payload[LARGE];
 
 	h_host_mac(r, flow.smac);
 	memcpy(flow.dmac, h_port_mac(sw, r), 6);
-	for (unsigned i = 0; i < MTU / 4; i++)
+	for (unsigned i = 0; i < mtu / 4; i++)
 		memcpy(payload + 4 * i, &value, 4);
 	if (o == 0)
 		ina_encode(&ina, payload);
-	return (unsigned)wire_build_frame(out, 2048, &flow, &hdr, payload, MTU);
+	return (unsigned)wire_build_frame(out, 2048, &flow, &hdr, payload, mtu);
 }
 
 static void expect_result(unsigned r, unsigned o, int32_t value)
@@ -71,6 +72,7 @@ static void expect_result(unsigned r, unsigned o, int32_t value)
 	int32_t got;
 
 	assert_true(h_take(sw, to, &f));
+	assert_int_equal(f.segs, mtu == LARGE ? 3 : 1);
 	assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
 	assert_true(wire_icrc_ok(f.b, &pkt));
 	h_host_mac(to, mac);
@@ -79,7 +81,7 @@ static void expect_result(unsigned r, unsigned o, int32_t value)
 	assert_int_equal(pkt.dqpn, QPN + r);
 	assert_int_equal(pkt.psn, 100 * r + o);
 	assert_int_equal(pkt.rkey, o == 0 ? r : 0);
-	for (unsigned i = skip; i < MTU; i += 4) {
+	for (unsigned i = skip; i < mtu; i += 4) {
 		memcpy(&got, f.b + pkt.pay_off + i, 4);
 		assert_int_equal(got, value);
 	}
@@ -310,10 +312,38 @@ static void trace(void **state)
 	assert_int_equal(found, 1);
 }
 
+/* What a port has not sent yet lies in the ring's memory, which waits for it. */
+static void by_reference(void **state)
+{
+	unsigned ring = create("r");
+	char err[SW_ERR_LEN];
+	uint64_t size, taken;
+	uint8_t b[2048];
+
+	(void)state;
+	for (unsigned r = 0; r < HOSTS; r++)
+		h_inject(sw, r, b, packet(b, r, 0, 0, (int32_t)(10 + r)));
+	h_run(sw);
+	assert_int_equal(sw_ring_delete(sw, ring, err), 0);
+	sw_arena_usage(sw, &size, &taken);
+	assert_true((taken > 0) == (mtu == LARGE));
+	assert_int_equal(h_value(sw, "arena_draining_bytes"), taken);
+	/* The account of what is read is the place's. */
+	assert_true((create("next") != ring) == (mtu == LARGE));
+	for (unsigned r = 0; r < HOSTS; r++)
+		expect_result(r, 0, 33);
+	sw_reclaim(sw);
+	assert_int_equal(sw_ring_delete(sw, (unsigned)sw_ring_find(sw, "next"), err), 0);
+	sw_arena_usage(sw, &size, &taken);
+	assert_int_equal(taken, 0);
+	assert_int_equal(h_value(sw, "arena_draining_bytes"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(sums, setup, teardown),
+		cmocka_unit_test_setup_teardown(by_reference, setup, teardown),
 		cmocka_unit_test_setup_teardown(others, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(refusals, setup, teardown),
@@ -321,5 +351,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	mtu = SMALL;
+	if (cmocka_run_group_tests_name("copied", tests, NULL, NULL) != 0)
+		return 1;
+	mtu = LARGE;
+	return cmocka_run_group_tests_name("by reference", tests, NULL, NULL);
 }
