@@ -1,80 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mode-II AllReduce on one core, fed and drained from memory, beside the machine's limit: the ICRC
- * of every packet, the additions, the CRC of every result, by the best bare kernels on a copy of
- * the packets that lies as well as possible; one limit for both paths. It alternates with them
- * within one run; the best of several repetitions counts for each.
- *
- * Frames of one operation are made beforehand. The group's block is flat, so restoring a copy of it
- * makes the next repetition see the same PSNs as new (outside the measured time). */
+/* AllReduce on one core, fed and drained from memory, beside the machine's limit: the ICRC of every
+ * packet, the additions, the CRC of every result, by the best bare kernels on a copy of the packets
+ * that lies as well as possible; one limit for all ways of a payload. It alternates with them
+ * within one run; the best of several repetitions counts for each, and the median says how still
+ * the machine was. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "dataplane/inc/modules.h"
 #include "tests/bench/inc_path.h"
 
-enum { HUGE_PAGE = 2 << 20, LINE = 64 };
-
-uint64_t path_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-uint32_t path_n_psn(uint32_t mtu, size_t pool)
-{
-	return (uint32_t)(pool / (mtu + PATH_HEAD_ROOM) / PATH_FAN_IN) / PATH_BURST * PATH_BURST;
-}
-
-/* As host ep's NIC would address it. */
-static int build(struct path *p, unsigned ep, const struct wire_hdr *hdr, const void *payload,
-	size_t len, uint8_t *out)
-{
-	struct fx fx = {.g = p->g};
-	const struct wire_flow *flow = &inc_ep_at(p->g, ep)->flow;
-	int n = fx_build(&fx, ep, hdr, payload, len, out);
-
-	memcpy(out, flow->smac, 6);
-	memcpy(out + 6, flow->dmac, 6);
-	return n;
-}
-
-int path_control_frame(struct path *p, unsigned ep, uint8_t *out)
-{
-	const struct fx fx = {.g = p->g};
-	const struct wire_hdr hdr = {.opcode = ROCE_SEND_ONLY_IMM,
-		.psn = PATH_START_PSN,
-		.imm = fx_imm(0, REDUCE_SUM, REDUCE_FP32)};
-	uint8_t payload[INC_CTRL_LEN];
-
-	fx_ctrl_payload(&fx, (uint64_t)p->n_psn * p->mtu, payload);
-	return build(p, ep, &hdr, payload, sizeof(payload), out);
-}
-
-void path_make_frames(struct path *p)
-{
-	struct inc_desc *d = inc_desc_find(p->g, PATH_START_PSN);
-	float *payload = malloc(p->mtu);
-
-	for (uint32_t i = 0; i < p->n_psn * PATH_FAN_IN; i++) {
-		struct wire_hdr hdr = {.mig = true, .psn = PATH_START_PSN + 1 + i / PATH_FAN_IN};
-
-		hdr.opcode = inc_position_of(p->g, d, hdr.psn).opcode;
-		for (uint32_t k = 0; k < p->mtu / 4; k++)
-			payload[k] = (float)(i % 1000 + k);
-		p->frame_len =
-			(size_t)build(p, i % PATH_FAN_IN, &hdr, payload, p->mtu, p->frame[i]);
-	}
-	free(payload);
-	p->block = malloc(p->g->bytes);
-	memcpy(p->block, p->g, p->g->bytes);
-}
+enum { HUGE_PAGE = 2 << 20, LINE = 64, MAX_REPS = 31 };
 
 /* The packets are where the one before left them, the limit's or the path's: both start with theirs
  * in the cache that holds them, as a NIC leaves them. */
@@ -111,10 +52,10 @@ static void *huge_alloc(size_t bytes)
 
 static void slab_open(struct slab *s, const struct path *p)
 {
-	s->mtu = p->mtu;
+	s->mtu = p->spec.mtu;
 	s->n = p->n_psn * PATH_FAN_IN;
-	s->slots = 1u << p->g->log2n;
-	s->head = p->frame_len - p->mtu - ROCE_ICRC_LEN;
+	s->slots = 2 * PATH_M * PATH_W;
+	s->head = p->frame_len - s->mtu - ROCE_ICRC_LEN;
 	s->stride = (p->frame_len + LINE - 1) / LINE * LINE;
 	s->frames = huge_alloc(s->n * s->stride + LINE);
 	s->ring = huge_alloc(s->slots * s->mtu);
@@ -165,18 +106,49 @@ static void run_limit(struct slab *s)
 
 struct row {
 	struct path best; /* parts of the fastest repetition */
-	uint64_t ns;
+	uint64_t ns, median, spread;
 };
 
-static json_t *report(const struct row *row, uint64_t limit_ns)
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* In turn with the limit. */
+static void repeat(struct path *p, unsigned reps, struct slab *slab, struct row *row)
+{
+	uint64_t ns[MAX_REPS];
+
+	*row = (struct row){.ns = UINT64_MAX};
+	for (unsigned r = 0; r < reps; r++) {
+		run_limit(slab);
+		for (uint32_t i = 0; i < p->n_psn * PATH_FAN_IN; i++)
+			warm(p->frame[i], p->frame_len);
+		path_restore(p);
+		ns[r] = p->run(p);
+		if (ns[r] < row->ns) {
+			row->ns = ns[r];
+			row->best = *p;
+		}
+	}
+	qsort(ns, reps, sizeof(ns[0]), by_size);
+	row->median = ns[reps / 2];
+	row->spread = ns[reps * 3 / 4] - ns[reps / 4];
+}
+
+static json_t *report(const struct row *row, const struct slab *slab)
 {
 	const struct path *p = &row->best;
-	const double n = (double)p->n_psn * PATH_FAN_IN, ns = (double)row->ns / n,
-		     gbps = p->mtu * 8 / ns, limit = p->mtu * 8 * n / (double)limit_ns;
+	const double n = (double)p->n_psn * PATH_FAN_IN, ns = (double)row->ns / n;
+	const double gbps = p->spec.mtu * 8 / ns;
+	const double limit = p->spec.mtu * 8 * (double)slab->n / (double)slab->best_ns;
 	json_t *modules = json_object();
 
-	printf("%-7s %7u %6u %10.1f %7.1f %11.1f %6.2f ", p->name, p->mtu, PATH_FAN_IN, ns, gbps,
-		limit, gbps / limit);
+	printf("%-6s %-9s %6u %7u %4s %8.1f %8.1f %6.1f %6.1f %6.2f ", p->name, p->spec.mode,
+		p->spec.groups, p->spec.mtu, p->spec.acks ? "yes" : "no", ns,
+		(double)row->median / n, gbps, limit, gbps / limit);
 	for (unsigned k = 0; k < p->n_parts; k++) {
 		double cycles = (double)p->part[k].cycles / n;
 
@@ -186,60 +158,112 @@ static json_t *report(const struct row *row, uint64_t limit_ns)
 		json_object_set_new(modules, p->part[k].name, json_real(cycles));
 	}
 	printf("\n");
-	return json_pack("{s:s,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "path", p->name, "payload",
-		(int)p->mtu, "fan_in", PATH_FAN_IN, "ns_per_packet", ns, "gbps", gbps, "limit_gbps",
-		limit, "ratio", gbps / limit, "cycles_per_packet", modules);
+	return json_pack("{s:s,s:s,s:i,s:i,s:i,s:b,s:f,s:f,s:f,s:f,s:f,s:f,s:o}", "path", p->name,
+		"mode", p->spec.mode, "groups", (int)p->spec.groups, "payload", (int)p->spec.mtu,
+		"fan_in", PATH_FAN_IN, "acks", p->spec.acks, "ns_per_packet", ns,
+		"median_ns_per_packet", (double)row->median / n, "middle_half_ns_per_packet",
+		(double)row->spread / n, "gbps", gbps, "limit_gbps", limit, "ratio", gbps / limit,
+		"cycles_per_packet", modules);
 }
 
-/* In turn with the limit, which is opened with the first path. */
-static struct row measure(void (*open)(struct path *, uint32_t, size_t), uint32_t mtu, size_t pool,
-	unsigned reps, struct slab *slab)
+static void measure(void (*open)(struct path *, const struct path_spec *),
+	const struct path_spec *spec, unsigned reps, struct slab *slab, struct row *row)
 {
-	struct row row = {.ns = UINT64_MAX};
 	struct path p;
 
-	open(&p, mtu, pool);
+	open(&p, spec);
 	if (!slab->frames)
 		slab_open(slab, &p);
-	for (unsigned r = 0; r < reps; r++) {
-		uint64_t ns;
-
-		run_limit(slab);
-		for (uint32_t i = 0; i < p.n_psn * PATH_FAN_IN; i++)
-			warm(p.frame[i], p.frame_len);
-		memcpy(p.g, p.block, p.g->bytes);
-		ns = p.run(&p);
-		if (ns < row.ns) {
-			row.ns = ns;
-			row.best = p;
-		}
-	}
+	repeat(&p, reps, slab, row);
+	for (unsigned i = 0; i < p.n_blocks; i++)
+		free(p.block[i].copy);
 	free(p.block);
 	free(p.frame);
 	p.close(&p);
-	return row;
 }
 
-static void both(uint32_t mtu, size_t pool, unsigned reps, json_t *results)
+/* All rows of one payload; the limit is known when the last one is through. */
+static void all(uint32_t mtu, size_t pool, unsigned reps, json_t *results)
 {
+	const struct {
+		void (*open)(struct path *, const struct path_spec *);
+		struct path_spec spec;
+	} rows[] = {
+		{path_graph_open, {"II", mtu, pool, 1, false}},
+		{path_engine_open, {"II", mtu, pool, 1, false}},
+		{path_graph_open, {"II", mtu, pool, 64, false}},
+		{path_graph_open, {"II", mtu, pool, 1024, false}},
+		{path_graph_open, {"II", mtu, pool, 1, true}},
+		{path_graph_open, {"III", mtu, pool, 1, true}},
+		{path_graph_open, {"NetReduce", mtu, pool, 1, false}},
+	};
+	enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+	static struct row row[N_ROWS];
 	struct slab slab = {0};
-	const struct row graph = measure(path_graph_open, mtu, pool, reps, &slab),
-			 engine = measure(path_engine_open, mtu, pool, reps, &slab);
 
-	json_array_append_new(results, report(&graph, slab.best_ns));
-	json_array_append_new(results, report(&engine, slab.best_ns));
+	for (unsigned i = 0; i < N_ROWS; i++)
+		measure(rows[i].open, &rows[i].spec, reps, &slab, &row[i]);
+	for (unsigned i = 0; i < N_ROWS; i++)
+		json_array_append_new(results, report(&row[i], &slab));
 	slab_close(&slab);
+}
+
+static json_t *replicas(unsigned reps)
+{
+	json_t *rows = json_array();
+
+	printf("# one copy more of a result: its headers, buffers, sending and freeing\n");
+	printf("%7s %10s\n", "payload", "ns/replica");
+	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
+		const double ns = path_replica_ns(mtu, reps);
+
+		printf("%7u %10.1f\n", mtu, ns);
+		json_array_append_new(
+			rows, json_pack("{s:i,s:f}", "payload", (int)mtu, "ns_per_replica", ns));
+	}
+	return rows;
+}
+
+/* ---- the machine ---- */
+
+static json_t *machine(void)
+{
+	char model[128] = "?", line[256];
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const char *commit = getenv("INCLINE_COMMIT");
+	double load = 0;
+
+	while (f && fgets(line, sizeof(line), f) &&
+		sscanf(line, "model name : %127[^\n]", model) != 1)
+		;
+	if (f)
+		fclose(f);
+	getloadavg(&load, 1);
+	printf("# %s, %ld CPUs, load %.1f, commit %s%s\n", model, cpus, load, commit ?: "?",
+		load > (double)cpus / 2
+			? "; the machine is busy: less than it can, the best of each row counts"
+			: "");
+	return json_pack("{s:s,s:i,s:f,s:s}", "cpu", model, "cpus", (int)cpus, "load", load,
+		"commit", commit ?: "?");
+}
+
+static int usage(FILE *f)
+{
+	fprintf(f, "usage: bench-inc [--quick] [--pool-mb 1..64] [--payload 1024|4096] "
+		   "[--json FILE]\n");
+	return f == stdout ? 0 : 2;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"json", required_argument, NULL, 'j'},
 		{"quick", no_argument, NULL, 'q'}, {"pool-mb", required_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'}, {0}};
+		{"payload", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
 	const char *file = NULL;
-	unsigned reps = 31;
+	unsigned reps = MAX_REPS, payload = 0;
 	size_t pool = 8;
-	json_t *root, *results = json_array();
+	json_t *root, *results = json_array(), *where;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -249,25 +273,29 @@ int main(int argc, char **argv)
 			reps = 7;
 		else if (opt == 'p' && atoi(optarg) >= 1 && atoi(optarg) <= 64)
 			pool = (size_t)atoi(optarg);
-		else {
-			fprintf(opt == 'h' ? stdout : stderr,
-				"usage: bench-inc [--quick] [--pool-mb 1..64] [--json FILE]\n");
-			return opt == 'h' ? 0 : 2;
-		}
+		else if (opt == 'l' && (atoi(optarg) == 1024 || atoi(optarg) == 4096))
+			payload = (unsigned)atoi(optarg);
+		else
+			return usage(opt == 'h' ? stdout : stderr);
 	}
-	printf("# Mode-II AllReduce fp32 sum, one core, packets in a pool of %zu MB, kernels: ICRC "
-	       "%s, "
-	       "addition %s\n",
-		pool, icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
-	printf("# graph: the switch's worker between ring ports; engine: its functions alone\n");
+	printf("# AllReduce fp32 sum, fan-in %u, one core, packets in a pool of %zu MB, kernels: "
+	       "ICRC %s, addition %s\n",
+		PATH_FAN_IN, pool, icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
+	where = machine();
+	printf("# graph: the switch's worker between ring ports; engine: its functions alone; "
+	       "acks: "
+	       "hosts acknowledge results\n");
 	printf("# limit: ICRC, addition and result CRC by the bare kernels, packets side by "
 	       "side\n");
-	printf("%-7s %7s %6s %10s %7s %11s %6s  %s\n", "path", "payload", "fan_in", "ns/packet",
-		"Gb/s", "limit Gb/s", "ratio", "TSC cycles/packet by module");
+	printf("%-6s %-9s %6s %7s %4s %8s %8s %6s %6s %6s  %s\n", "path", "mode", "groups",
+		"payload", "acks", "ns/pkt", "median", "Gb/s", "limit", "ratio",
+		"TSC cycles/packet by module");
 	for (uint32_t mtu = 1024; mtu <= 4096; mtu *= 4)
-		both(mtu, pool << 20, reps, results);
-	root = json_pack("{s:s,s:s,s:s,s:o}", "bench", "inc", "icrc", icrc_kernel_name(), "reduce",
-		reduce_isa_name(reduce_isa_best()), "results", results);
+		if (payload == 0 || payload == mtu)
+			all(mtu, pool << 20, reps, results);
+	root = json_pack("{s:s,s:o,s:s,s:s,s:o,s:o}", "bench", "inc", "machine", where, "icrc",
+		icrc_kernel_name(), "reduce", reduce_isa_name(reduce_isa_best()), "results",
+		results, "replicas", replicas(reps));
 	if (file && json_dump_file(root, file, JSON_INDENT(1)) != 0) {
 		fprintf(stderr, "bench-inc: cannot write %s\n", file);
 		return 1;

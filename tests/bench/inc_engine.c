@@ -35,13 +35,15 @@ static void keep_emit(void *arg, struct inc_group *g, const struct inc_emit *emi
 static void translate_burst(struct engine *e)
 {
 	for (unsigned i = 0; i < e->n_emits; i++) {
+		const struct inc_translation t =
+			inc_translate_emit(e->fx.g, &e->emits[i], (uint16_t)e->sent);
 		uint64_t outs = e->emits[i].out_mask;
 
 		for (; outs; outs &= outs - 1) {
 			unsigned at = e->sent++ % OUT_RING, tail_len;
 
-			inc_translate_header(e->fx.g, (unsigned)__builtin_ctzll(outs), &e->emits[i],
-				(uint16_t)e->sent, e->heads[at], e->tails[at], &tail_len);
+			inc_translate_to(e->fx.g, (unsigned)__builtin_ctzll(outs), &t, e->heads[at],
+				e->tails[at], &tail_len);
 		}
 	}
 	e->n_emits = 0;
@@ -109,8 +111,9 @@ static void close_engine(struct path *p)
 	free(e);
 }
 
-void path_engine_open(struct path *p, uint32_t mtu, size_t pool)
+void path_engine_open(struct path *p, const struct path_spec *spec)
 {
+	const uint32_t mtu = spec->mtu;
 	const struct fx_opts opts = {.n_hosts = PATH_FAN_IN,
 		.mtu = (uint16_t)mtu,
 		.m = PATH_M,
@@ -122,8 +125,8 @@ void path_engine_open(struct path *p, uint32_t mtu, size_t pool)
 	uint32_t n;
 
 	*p = (struct path){.name = "engine",
-		.mtu = mtu,
-		.n_psn = path_n_psn(mtu, pool),
+		.spec = *spec,
+		.n_psn = path_n_psn(spec),
 		.run = run,
 		.close = close_engine,
 		.n_parts = N_PARTS,
@@ -132,12 +135,12 @@ void path_engine_open(struct path *p, uint32_t mtu, size_t pool)
 	for (unsigned k = 0; k < N_PARTS; k++)
 		snprintf(p->part[k].name, sizeof(p->part[k].name), "%s", part_names[k]);
 	fx_open(&e->fx, &opts);
-	p->g = e->fx.g;
+	p->g = &e->fx.g;
 	e->slab = aligned_alloc(4096, ((size_t)n * (mtu + PATH_HEAD_ROOM) + 4095) & ~4095ul);
 	p->frame = calloc(n, sizeof(*p->frame));
 	for (uint32_t i = 0; i < n; i++)
 		p->frame[i] = e->slab + (size_t)i * (mtu + PATH_HEAD_ROOM);
 	for (unsigned ep = 0; ep < PATH_FAN_IN; ep++)
-		fx_frame(&e->fx, control, (size_t)path_control_frame(p, ep, control));
+		fx_frame(&e->fx, control, (size_t)path_control_frame(p, 0, ep, control));
 	path_make_frames(p);
 }
