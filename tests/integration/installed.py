@@ -85,7 +85,7 @@ class Installed(unittest.TestCase):
         self.assertIn('libincline-ccl.so.0', output('readelf', '-d', library))
 
     def test_files(self):
-        for name in ('bin/incline-perf', 'share/man/man3/incline-ccl.3', 'share/doc/incline/README.md'):
+        for name in ('bin/incline-perf', 'share/man/man3/incline-ccl.3', 'share/doc/incline/README.md', 'share/doc/incline/docs/mpi.md'):
             self.assertTrue(os.path.exists(os.path.join(host.root, 'usr', name)), name)
 
 

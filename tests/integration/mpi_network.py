@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that know MPI only, with libincline_mpi.so preloaded, on four hosts of tools/lab: what docs/mpi.md says runs in
+the network does, all of it, and results are exact. Open MPI, and MPICH where it is installed. Run by meson test, or by hand.
+Exit 77 (skipped) without Open MPI."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+from fabric_case import TOP, Fabric, build_dir  # noqa: E402
+
+PATIENCE = 300  # seconds: hangs only
+ROUNDS = '50'
+RUN = {'openmpi': ['mpirun.openmpi', '--oversubscribe', '--mca', 'pml', 'ob1', '--mca', 'btl', 'vader,self'],
+       'mpich': ['mpirun.mpich']}
+LIBRARY = {'openmpi': 'libincline_mpi.so', 'mpich': 'libincline_mpi_mpich.so'}
+SAID = re.compile(r'(\d+) calls, (\d+) of them for the network, (\d+) wrong')
+SUMMARY = re.compile(r'^incline: (\d+) of (\d+) calls of collectives in the network \(', re.M)
+
+
+class Network(Fabric):
+    topo = 'tree-2x2'
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tmp = tempfile.mkdtemp(prefix='incline-')
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.tmp)
+
+    def program(self, mpi):
+        path = os.path.join(self.tmp, mpi)
+        if not os.path.exists(path):
+            subprocess.run(['mpicc.' + mpi, '-O1', '-o', path, os.path.join(TOP, 'tests/integration/mpi_calls.c')],
+                           check=True, timeout=PATIENCE)
+        return path
+
+    def launch(self, mpi, args, preload=True, host='$rank', **env):
+        """Rank by rank on h0 to h3, or as an expression of the shell says."""
+        each = f'rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; exec {TOP}/tools/lab exec h{host} -- env $GROUP "$@"'
+        argv = [*RUN[mpi], '-np', '4', 'sh', '-c', each, 'sh', self.program(mpi), *args]
+        if mpi == 'openmpi' and os.geteuid() == 0:
+            argv.insert(1, '--allow-run-as-root')
+        env = dict(os.environ, INCLINE_LAB=self.dir, **env)
+        if preload:
+            env['INCLINE_PRELOAD_FIRST'] = os.path.join(build_dir(), 'lib/mpi', LIBRARY[mpi])
+        p = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.procs.append(p)
+        return p
+
+    def exact(self, mpi, seed, *more, **how):
+        rc, out, err = self.finish([self.launch(mpi, [seed, ROUNDS, *more], **how)], PATIENCE)[0]
+        said = SAID.search(out)
+        self.assertTrue(rc == 0 and said, f'{out}\n{err}')
+        calls, network, wrong = map(int, said.groups())
+        self.assertEqual(wrong, 0)
+        return calls, network, err
+
+    def in_network(self, mpi, seed, *more, **how):
+        calls, network, err = self.exact(mpi, seed, *more, **how)
+        summary = SUMMARY.search(err)
+        self.assertTrue(summary, err)
+        self.assertEqual((int(summary[1]), int(summary[2])), (network, calls), err)
+        self.assertGreater(network, calls / 2)
+        print(f'  {mpi}: {network} of {calls} calls ran in the network', file=sys.stderr)
+        return err
+
+    def test_openmpi(self):
+        """The world's ranks on hosts in another order than the group file has them."""
+        err = self.in_network('openmpi', '1', host='$((3 - rank))', INCLINE_MPI_SHOW='1')
+        self.assertIn('incline: MPI_COMM_WORLD of 4 ranks: in the network: ', err)
+        self.assertIn('of 1 ranks: not in the network: a rank alone needs no network', err)
+        self.assertRegex(err, r'elsewhere \d+: type')
+
+    def test_without(self):
+        """The program is right about itself; the library without a group leaves all to MPI, and says so."""
+        _, _, err = self.exact('openmpi', '1', preload=False)
+        self.assertNotIn('incline', err)
+        calls, _, err = self.exact('openmpi', '1', INCLINE_MPI_SHOW='1', GROUP='-u INCLINE_GROUP')
+        self.assertIn(f'incline: 0 of {calls} calls', err)
+        self.assertIn('neither INCLINE_GROUP nor INCLINE_MANAGER is set', err)
+
+    @unittest.skipUnless(os.path.exists(os.path.join(build_dir(), 'lib/mpi', LIBRARY['mpich'])), 'MPICH is not installed')
+    def test_mpich(self):
+        """Its launcher gives each rank a session of its own, in which a rank that waits for a message polls the switches off
+        their cores (docs/lab.md, "A crowded machine"): so no messages here."""
+        self.in_network('mpich', '3', 'calm', INCLINE_MPI_REGISTER='all')
+
+    def test_switch_dies(self):
+        """An error of the network is one of the communicator's, in CommLib's words."""
+        p = self.launch('openmpi', ['fail'], GROUP='INCLINE_GROUP=' + self.variant(timeout_ms=2000))
+        self.assertEqual(p.stdout.readline(), 'ready\n')
+        self.lab.signal(self.lab.state()['switches'][0], 9)
+        rc, out, err = self.finish([p], PATIENCE)[0]
+        self.assertEqual(rc, 0, err)
+        self.assertEqual(len(re.findall(r'^rank \d: own class: Incline: .*(switch|rank)', out, re.M)), 4, out)
+
+
+del Fabric
+
+if __name__ == '__main__':
+    if not shutil.which('mpirun.openmpi') or not shutil.which('mpicc.openmpi'):
+        print('skipped: Open MPI is not installed (tools/setup does)')
+        sys.exit(77)
+    unittest.main(verbosity=2)
