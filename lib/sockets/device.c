@@ -148,7 +148,7 @@ int sockets_resolve(const struct wire_ip *ip, uint8_t mac[6])
 
 static unsigned receive(uint64_t now)
 {
-	struct verbs_rx_frame frame[VERBS_BURST];
+	struct rnic_rx_frame frame[VERBS_BURST];
 	const unsigned n = iv_dpdk_ops.rx_burst(dev.port, frame, VERBS_BURST);
 
 	for (unsigned i = 0; i < n; i++) {
