@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of libibverbs.so.1 of rdma-core 44 and their versions; "@@" is the one that programs
- * are linked with today. X(name, at, version), a line each, for C and the assembler (forward.S).
- * tests/unit/verbs/dropin_symbols.py compares them with the installed library. */
+/* The functions of libibverbs.so.1 of rdma-core 44 and their versions; "@@" is the one that
+ * programs are linked with today. X(name, at, version), a line each, for C and the assembler
+ * (forward.S). tests/unit/verbs/dropin_symbols.py compares them with the installed library. */
 #ifndef VERBS_DROPIN_IBVERBS_SYMBOLS_H
 #define VERBS_DROPIN_IBVERBS_SYMBOLS_H
 

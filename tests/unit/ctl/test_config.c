@@ -108,8 +108,8 @@ static void pages(void **state)
 	(void)state;
 	page_is_made_of("config.md", "<!-- generated: incline-switch --help-config=markdown -->\n",
 		&ctl_switch_config);
-	page_is_made_of("rnic-config.md", "<!-- generated: incline-netd --help-config=markdown -->\n",
-		&ctl_rnic_config);
+	page_is_made_of("rnic-config.md",
+		"<!-- generated: incline-netd --help-config=markdown -->\n", &ctl_rnic_config);
 }
 
 /* Sockets and files lie where the unit of deploy/ lets them: in its run-time directory. */
