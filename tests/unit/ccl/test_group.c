@@ -312,7 +312,7 @@ static void text(void **state)
 	assert_int_equal(ccl_group_load_text("{\n \"name\": }", &g, err), -EINVAL);
 	assert_non_null(strstr(err, "2:"));
 	assert_int_equal(ccl_group_load_text("{\"name\": \"a\"}", &g, err), -EINVAL);
-	assert_non_null(strstr(err, "bootstrap: missing"));
+	assert_non_null(strstr(err, "bootstrap: is missing"));
 	assert_int_equal(ccl_group_load_text(THREE, &g, err), 0);
 	assert_int_equal(ccl_group_size(g), 3);
 	ccl_group_free(g);
