@@ -170,6 +170,7 @@ class BadWeather(Pair):
 del Fabric, Pair
 
 if __name__ == '__main__':
+    os.environ.pop('LD_LIBRARY_PATH', None)  # meson names the drop-in libraries there
     for needed in 'rping', 'ib_send_bw':
         if not shutil.which(needed):
             print(f'skipped: {needed} is not installed (tools/setup does)')
