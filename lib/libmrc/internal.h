@@ -20,15 +20,7 @@
 
 #define API __attribute__((visibility("default")))
 
-/* What the device offers; the page of the API calls these device attributes. */
-enum {
-	MAX_HINTS = 1024,
-	MPR_DEFAULT = 8,
-	WIMM_DEFAULT = 32,
-	TIMEOUT_DEFAULT = 12,
-	TIMEOUT_MAX = 24
-};
-enum { LINEAR_DEFAULT = 7, EXP_DEFAULT = 7, LINEAR_MAX = 7, EXP_MAX = 25 };
+enum { MAX_HINTS = 1024 };
 
 /* A device that contexts of this process use; profiles live as long. */
 struct mrc_dev {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "lib/libmrc/mrc_ctl.h"
+#include "lib/mrc/evset.h"
 #include "lib/mrc/nscc.h"
 #include "lib/srv6/expand.h"
 
@@ -18,12 +19,12 @@ enum {
 	PROFILES_FMT = 64,
 	PROFILES_EV = 256,
 	PROFILES_CC = 64,
-	PROFILES_EVS = 65536,        /* of all profiles */
-	PROFILES_EVS_PROFILE = 4096, /* of one */
-	PROFILES_EVS_AUTO = 256,     /* of a profile whose controller gives no number */
-	PROFILES_EVS_QP = 256,       /* that a connection takes of one */
+	PROFILES_EVS = 65536,          /* of all profiles */
+	PROFILES_EVS_PROFILE = 4096,   /* of one */
+	PROFILES_EVS_AUTO = 256,       /* of a profile whose controller gives no number */
+	PROFILES_EVS_QP = MRC_MAX_EVS, /* that a connection takes of one */
 	PROFILES_FIELDS = SRV6_EV_FIELDS,
-	PROFILES_PORTS = 8,
+	PROFILES_PORTS = MRC_MAX_PORTS,
 };
 
 /* What the three kinds have in common (life.c). */

@@ -26,10 +26,10 @@ enum {
 struct mrc_qp_attr mrc_qp_defaults(void)
 {
 	return (struct mrc_qp_attr){
-		.mpr = {MPR_DEFAULT, MPR_DEFAULT},
-		.wimm = {WIMM_DEFAULT, WIMM_DEFAULT},
-		.timeout = TIMEOUT_DEFAULT,
-		.retry = {LINEAR_DEFAULT, EXP_DEFAULT},
+		.mpr = {RNIC_MRC_MPR_DEFAULT, RNIC_MRC_MPR_DEFAULT},
+		.wimm = {RNIC_MRC_WIMM_DEFAULT, RNIC_MRC_WIMM_DEFAULT},
+		.timeout = MRC_TIMEOUT_DEFAULT,
+		.retry = {RNIC_MRC_LINEAR_DEFAULT, RNIC_MRC_EXP_DEFAULT},
 	};
 }
 
@@ -68,9 +68,9 @@ static bool values_ok(const struct mrc_qp_attr *a, int mask)
 	       (!(mask & MRC_QP_MAX_WIMM) || in(a->wimm.max_wimm, 1, RNIC_MRC_WIMM_LIMIT)) &&
 	       (!(mask & MRC_QP_MAX_WIMM_DEST) ||
 		       in(a->wimm.max_wimm_dest, 1, RNIC_MRC_WIMM_LIMIT)) &&
-	       (!(mask & MRC_QP_TIMEOUT) || a->timeout <= TIMEOUT_MAX) &&
-	       (!(mask & MRC_QP_RETRY_CNT) ||
-		       (a->retry.linear_cnt <= LINEAR_MAX && a->retry.exp_cnt <= EXP_MAX)) &&
+	       (!(mask & MRC_QP_TIMEOUT) || a->timeout <= MRC_TIMEOUT_MAX) &&
+	       (!(mask & MRC_QP_RETRY_CNT) || (a->retry.linear_cnt <= MRC_LINEAR_MAX &&
+						      a->retry.exp_cnt <= MRC_EXP_ENDLESS)) &&
 	       (!(mask & MRC_QP_CAP) || !(a->cap & ~(uint32_t)CAPS));
 }
 
@@ -85,7 +85,7 @@ static void merge(struct mrc_qp_attr *to, const struct mrc_qp_attr *from, int ma
 	if (mask & MRC_QP_MAX_WIMM_DEST)
 		to->wimm.max_wimm_dest = from->wimm.max_wimm_dest;
 	if (mask & MRC_QP_TIMEOUT)
-		to->timeout = from->timeout ? from->timeout : TIMEOUT_DEFAULT;
+		to->timeout = from->timeout ? from->timeout : MRC_TIMEOUT_DEFAULT;
 	if (mask & MRC_QP_RETRY_CNT)
 		to->retry = from->retry;
 	if (mask & MRC_QP_CAP)

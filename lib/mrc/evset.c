@@ -236,13 +236,26 @@ void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now)
 	e->skip_until = now + s->base_rtt_ns;
 }
 
+/* Too few are left to do without e: what has been bad for so long that it might have been probed
+ * takes its turn, of whichever port. False: there is nothing of the kind. */
+static bool take_turns(struct mrc_evset *s, const struct mrc_ev *e, uint64_t now)
+{
+	const int other = oldest_bad(s, s->up);
+
+	if (other == MRC_NO_EV || s->ev[other].bad_since + FIRST_PROBE_RTTS * s->base_rtt_ns > now)
+		return false;
+	come_back(s, &s->ev[other], MRC_EV_GOOD);
+	return s->n_active > s->min_active || !e->active;
+}
+
 bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now)
 {
 	struct mrc_ev *e = get(s, index);
 
 	if (e == NULL || e->state > MRC_EV_SKIP)
 		return false;
-	if (e->active && s->n_active <= s->min_active && backup_of(s, e->port) == MRC_NO_EV)
+	if (e->active && s->n_active <= s->min_active && backup_of(s, e->port) == MRC_NO_EV &&
+		!take_turns(s, e, now))
 		return false;
 	leave(s, e);
 	set_state(s, e, MRC_EV_BAD);

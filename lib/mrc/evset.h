@@ -74,7 +74,7 @@ int mrc_evset_next(struct mrc_evset *s, uint8_t room, uint64_t now);
 
 /* What became of packets. An index out of range does nothing. skip: ECN seen, or trimmed on the
  * way. bad: lost untrimmed, timed out, or the peer said never again; false: it stays as it is
- * because too few would be left. */
+ * because too few would be left, and none has been bad for some time that could take its place. */
 void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now);
 bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/mrc/rcv.h"
 #include "lib/wire/psn.h"
 #include "lib/wire/roce.h"
 
@@ -20,7 +21,7 @@ enum {
 
 static bool config_ok(const struct mrc_req_config *c)
 {
-	return c->snd.mpr_units >= 1 && c->snd.mpr_units <= 255 && c->pmtu >= PMTU_LEAST &&
+	return c->snd.mpr_units >= 1 && c->snd.mpr_units <= MRC_MPR_MAX && c->pmtu >= PMTU_LEAST &&
 	       c->pmtu <= MRC_PMTU_MAX && c->messages > 0 && c->messages <= MRC_MAX_MESSAGES &&
 	       (c->messages & (c->messages - 1)) == 0 && c->max_wimm > 0 && c->dqpn <= PSN_MASK;
 }
@@ -323,13 +324,13 @@ static uint64_t rtt_of(uint16_t ts, uint64_t sent, uint64_t now)
 	return ours < TS_BELIEVED_NS && ts != 0 && said <= ours + MRC_TS_NS ? said : ours;
 }
 
-static void window_news(
-	struct mrc_req *q, const struct mrc_sack *sack, const struct mrc_sent *e, uint64_t now)
+static void window_news(struct mrc_req *q, const struct mrc_sack *sack, bool marked,
+	const struct mrc_sent *e, uint64_t now)
 {
 	const struct nscc_sack s = {.bytes = nscc_received(q->rcvd_units, sack->rcvd_units),
 		.has_rtt = e != NULL,
 		.rtt_ns = e ? rtt_of(sack->ts, e->at, now) : 0,
-		.marked = sack->mark != MRC_MARK_NONE,
+		.marked = marked,
 		.penalty = sack->cwnd_penalty,
 		.restore = sack->restore_cwnd};
 
@@ -381,7 +382,8 @@ int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
 	if (sack->probe)
 		probe_answer(q, sack, ev, now);
 	path_news(q, sack->mark, ev, now);
-	window_news(q, sack, e, now);
+	q->unknown_evs += ev == MRC_NO_EV;
+	window_news(q, sack, sack->mark != MRC_MARK_NONE && ev != MRC_NO_EV, e, now);
 	take(q, &news, now);
 	return 0;
 }

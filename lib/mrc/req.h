@@ -82,7 +82,8 @@ struct mrc_req {
 	} probe_out[MRC_PROBES_OUT];
 
 	/* counters */
-	uint64_t ignored; /* words of the peer that cannot be: counted, without effect */
+	uint64_t ignored;     /* words of the peer that cannot be: counted, without effect */
+	uint64_t unknown_evs; /* SACKs of none of our EVs: what they say of packets holds */
 	uint64_t again, probes, lost, trimmed;
 };
 

@@ -3,21 +3,33 @@
 
 void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed)
 {
-	*r = (struct mrc_reverse){.n_ports = evs->n_ports,
-		.base_rtt_ns = evs->base_rtt_ns,
-		.random = seed,
-		.probe_ev = MRC_NO_EV};
+	*r = (struct mrc_reverse){
+		.n_ports = evs->n_ports, .base_rtt_ns = evs->base_rtt_ns, .random = seed};
+	for (unsigned i = 0; i < MRC_REVERSE_OUT; i++)
+		r->out[i] = MRC_NO_EV;
 	for (unsigned p = 0; p < evs->n_ports; p++)
 		r->ev[p] = evs->ring[p].n ? evs->ring[p].index[0] : MRC_NO_EV;
 }
 
+/* Of these ports those that seem to work; if none does, all. */
+static uint8_t trusted(const struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t ports)
+{
+	uint8_t good = 0;
+
+	for (unsigned p = 0; p < r->n_ports; p++)
+		good |= (uint8_t)((evs->ring[p].n > 0 && r->silent[p] < MRC_REVERSE_SILENT) << p);
+	return ports & good ? ports & good : ports;
+}
+
 int mrc_reverse_next(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable)
 {
+	const uint8_t ports = trusted(r, evs, usable & evs->up);
+
 	for (unsigned i = 0; i < r->n_ports; i++) {
 		const unsigned p = r->turn;
 
 		r->turn = (r->turn + 1) % r->n_ports;
-		if (!(usable & evs->up) || !((usable & evs->up) >> p & 1) || r->ev[p] == MRC_NO_EV)
+		if (!(ports >> p & 1) || r->ev[p] == MRC_NO_EV)
 			continue;
 		/* A controller's denial holds for control packets as well. */
 		if (evs->ev[r->ev[p]].state == MRC_EV_DENIED)
@@ -30,8 +42,10 @@ int mrc_reverse_next(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t
 
 void mrc_reverse_worked(struct mrc_reverse *r, const struct mrc_evset *evs, int ev)
 {
-	if (ev >= 0 && (unsigned)ev < evs->n && evs->ev[ev].state == MRC_EV_GOOD)
-		r->ev[evs->ev[ev].port] = (int16_t)ev;
+	if (ev < 0 || (unsigned)ev >= evs->n || evs->ev[ev].state != MRC_EV_GOOD)
+		return;
+	r->ev[evs->ev[ev].port] = (int16_t)ev;
+	r->silent[evs->ev[ev].port] = 0;
 }
 
 /* splitmix64, as the set's. */
@@ -73,6 +87,16 @@ static int any(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usabl
 	return MRC_NO_EV;
 }
 
+/* The probe whose place it takes was not answered in all this time. */
+static void remember(struct mrc_reverse *r, const struct mrc_evset *evs, uint16_t id, int ev)
+{
+	int16_t *place = &r->out[id % MRC_REVERSE_OUT];
+
+	if (*place != MRC_NO_EV && r->silent[evs->ev[*place].port] < MRC_REVERSE_SILENT)
+		r->silent[evs->ev[*place].port]++;
+	*place = (int16_t)ev;
+}
+
 bool mrc_reverse_probe(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable,
 	uint64_t now, int *ev, uint16_t *id)
 {
@@ -87,16 +111,18 @@ bool mrc_reverse_probe(struct mrc_reverse *r, const struct mrc_evset *evs, uint8
 	if (!wanted || (*ev = any(r, evs, usable & evs->up)) == MRC_NO_EV)
 		return false;
 	*id = ++r->probe_id;
-	r->probe_ev = *ev;
+	remember(r, evs, *id, *ev);
 	return true;
 }
 
 void mrc_reverse_answered(struct mrc_reverse *r, const struct mrc_evset *evs, uint16_t id)
 {
-	if (r->probe_ev == MRC_NO_EV || id != r->probe_id)
+	int16_t *place = &r->out[id % MRC_REVERSE_OUT];
+
+	if ((uint16_t)(r->probe_id - id) >= MRC_REVERSE_OUT || *place == MRC_NO_EV)
 		return;
-	mrc_reverse_worked(r, evs, r->probe_ev);
-	r->probe_ev = MRC_NO_EV;
+	mrc_reverse_worked(r, evs, *place);
+	*place = MRC_NO_EV;
 }
 
 uint64_t mrc_reverse_deadline(const struct mrc_reverse *r)

@@ -2,7 +2,9 @@
 /* The paths that a connection's control packets take: one for each plane, in turn over the planes
  * that are up at both ends (MRC paper, 2.4). A path is kept as long as there is word that it works:
  * with data flowing out, unmarked SACKs of that data are the word; an end that only receives probes
- * one path, drawn at random, in each round trip in which something came.
+ * one path, drawn at random, in each round trip in which something came. A plane of which nothing
+ * is good, or whose probes nobody answers, is passed over as long as there is another one: words
+ * that take a dead plane are lost, and with them the time that their loss costs.
  *
  * No clock (times are nanoseconds, passed in, not decreasing), no heap, no I/O. One owner. */
 #ifndef MRC_REVERSE_H
@@ -13,15 +15,19 @@
 
 #include "lib/mrc/evset.h"
 
+enum { MRC_REVERSE_OUT = 8, MRC_REVERSE_SILENT = 3 };
+
 struct mrc_reverse {
 	unsigned n_ports, turn;
 	unsigned doubted;          /* the port whose path is drawn anew next */
 	int16_t ev[MRC_MAX_PORTS]; /* indices of the set; MRC_NO_EV: the port has none */
 	uint64_t base_rtt_ns, round;
 	uint64_t random;
-	bool received, sent; /* in this round */
-	int probe_ev;        /* out; MRC_NO_EV */
-	uint16_t probe_id;
+	bool received, sent;           /* in this round */
+	uint16_t probe_id;             /* of the last probe */
+	int16_t out[MRC_REVERSE_OUT];  /* EVs of the last ones, by id; MRC_NO_EV: none, or answered
+					*/
+	uint8_t silent[MRC_MAX_PORTS]; /* probes of the port in a row that nobody answered */
 };
 
 /* The first active EV of each port until more is known. */
@@ -53,7 +59,7 @@ void mrc_reverse_doubt(struct mrc_reverse *r, const struct mrc_evset *evs);
 /* Once per round trip; true: an EV probe is to be sent now on *ev with *id. */
 bool mrc_reverse_probe(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable,
 	uint64_t now, int *ev, uint16_t *id);
-/* Its answer. One of another probe than the last does nothing. */
+/* Its answer. One of another probe than the last few does nothing. */
 void mrc_reverse_answered(struct mrc_reverse *r, const struct mrc_evset *evs, uint16_t id);
 /* When mrc_reverse_probe may give one; UINT64_MAX: not before something comes. */
 uint64_t mrc_reverse_deadline(const struct mrc_reverse *r);

@@ -274,7 +274,7 @@ static void miss(
 static void heard(struct mrc_snd *s, uint64_t now)
 {
 	s->heard_at = now;
-	s->probed = false;
+	s->probed = 0;
 }
 
 static void move_cack(struct mrc_snd *s, uint32_t cack, uint64_t now)
@@ -434,8 +434,10 @@ static uint64_t probe_at(const struct mrc_snd *s)
 {
 	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
 
-	if (s->tail_ns == 0 || s->probed || oldest == UINT64_MAX)
+	if (s->tail_ns == 0 || s->probed == MRC_TAIL_PROBES || oldest == UINT64_MAX)
 		return UINT64_MAX;
+	if (s->probed)
+		return s->probed_at + s->tail_ns;
 	return (oldest > s->heard_at ? oldest : s->heard_at) + s->tail_ns;
 }
 
@@ -465,7 +467,10 @@ void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news
 
 	memset(news, 0, sizeof(*news));
 	*probe = probe_at(s) <= now;
-	s->probed |= *probe;
+	if (*probe) {
+		s->probed++;
+		s->probed_at = now;
+	}
 	while (head_at(s, MRC_LATER, s->later_ns) <= now) {
 		const uint16_t i = s->list[MRC_LATER].head;
 

@@ -28,7 +28,8 @@ enum {
 	MRC_TIMEOUT_DEFAULT = 12,
 	MRC_LINEAR_MAX = 7,
 	MRC_EXP_ENDLESS = 25,
-	MRC_LATER_LEAST = 5 /* packets sent later that have to arrive, at least */
+	MRC_LATER_LEAST = 5, /* packets sent later that have to arrive, at least */
+	MRC_TAIL_PROBES = 8  /* in a row that nobody answers */
 };
 
 struct mrc_snd_config {
@@ -38,8 +39,8 @@ struct mrc_snd_config {
 	uint8_t linear_cnt; /* so many tries at that interval, at most 7, */
 	uint8_t exp_cnt;    /* then so many doublings, at most 25, which is for ever */
 	uint64_t later_ns;  /* how long a packet waits that the responder had no room for */
-	uint64_t tail_ns;   /* silence after which a probe goes out, and what is missing is lost; 0:
-			       none */
+	uint64_t tail_ns;   /* silence after which a probe goes out, each time, and what is missing
+			       is lost; 0: none */
 };
 
 enum mrc_sent_state {
@@ -82,8 +83,9 @@ struct mrc_snd {
 	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
 	uint64_t interval, later_ns, tail_ns;
 	uint8_t linear_cnt, exp_cnt;
-	uint8_t tries; /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
-	bool probed;   /* since the last word */
+	uint8_t tries;  /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
+	uint8_t probed; /* probes since the last word, and when the last of them was due */
+	uint64_t probed_at;
 	struct mrc_list list[MRC_N_SENT_STATES];
 	uint32_t told_units; /* rcvd_units of the newest SACK */
 	struct {

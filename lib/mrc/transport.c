@@ -10,7 +10,7 @@
 #include "lib/rnic/device.h"
 #include "lib/wire/psn.h"
 
-enum { MPR = 8, WIMM = 32, LINEAR = 7, EXP = 7, MAX_ACTIVE = 128, KNOWN_CAPS = 7, TAIL_RTTS = 4 };
+enum { MAX_ACTIVE = 128, KNOWN_CAPS = 7, TAIL_RTTS = 4 };
 
 /* ---- paths, memory ---- */
 
@@ -225,12 +225,12 @@ static void reset(struct rnic_qp *qp)
 		.dev = dev_of(qp->rnic),
 		.probe_ev = MRC_NO_EV,
 		.hops_at = UINT64_MAX,
-		.attr = {.mpr = MPR,
-			.mpr_dest = MPR,
-			.max_wimm = WIMM,
-			.max_wimm_dest = WIMM,
-			.linear_cnt = LINEAR,
-			.exp_cnt = EXP}};
+		.attr = {.mpr = RNIC_MRC_MPR_DEFAULT,
+			.mpr_dest = RNIC_MRC_MPR_DEFAULT,
+			.max_wimm = RNIC_MRC_WIMM_DEFAULT,
+			.max_wimm_dest = RNIC_MRC_WIMM_DEFAULT,
+			.linear_cnt = RNIC_MRC_LINEAR_DEFAULT,
+			.exp_cnt = RNIC_MRC_EXP_DEFAULT}};
 }
 
 static void query(const struct rnic_qp *qp, struct ibv_qp_attr *attr)
@@ -450,6 +450,7 @@ static const struct transport_counter counters[] = {
 	{"placed_before", offsetof(struct mrc_conn, again)},
 	{"words", offsetof(struct mrc_conn, words)},
 	{"ignored", offsetof(struct mrc_conn, req.ignored)},
+	{"unknown_evs", offsetof(struct mrc_conn, req.unknown_evs)},
 	{"retransmits", offsetof(struct mrc_conn, req.again)},
 	{"lost", offsetof(struct mrc_conn, req.lost)},
 	{"trimmed", offsetof(struct mrc_conn, req.trimmed)},

@@ -23,6 +23,8 @@
 
 #include "lib/mrc/evset.h"
 #include "lib/mrc/nscc.h"
+#include "lib/mrc/rsp.h"
+#include "lib/mrc/snd.h"
 #include "lib/rnic/rnic.h"
 #include "lib/wire/mrc.h"
 
@@ -30,7 +32,16 @@ extern const struct transport_ops rnic_mrc;
 
 /* ---- the device ---- */
 
-enum { RNIC_MRC_WIMM_LIMIT = 1024, RNIC_MRC_MPR_LIMIT = 255 };
+/* Attributes of queue pairs: what they are that nobody sets, and their limits. Timeouts' are
+ * snd.h's. */
+enum {
+	RNIC_MRC_MPR_DEFAULT = 8,
+	RNIC_MRC_MPR_LIMIT = MRC_MPR_MAX,
+	RNIC_MRC_WIMM_DEFAULT = 32,
+	RNIC_MRC_WIMM_LIMIT = MRC_MAX_WIMM,
+	RNIC_MRC_LINEAR_DEFAULT = 7,
+	RNIC_MRC_EXP_DEFAULT = 7
+};
 
 struct rnic_mrc_events {
 	void *arg;
@@ -139,11 +150,11 @@ struct rnic_mrc_attr {
 	/* NULL: AUTO, in UDP over IPv4 and STEV over IPv6; the query then has NULL, too. */
 	const struct rnic_mrc_paths *paths;
 	struct rnic_mrc_cc cc;
-	uint8_t mpr;      /* requestor: the peer's window in 128 packets, 1 to 255; default 8 */
-	uint8_t mpr_dest; /* responder: the own one; 8 */
-	uint16_t max_wimm, max_wimm_dest; /* 1 to 1024; 32 */
-	uint8_t timeout;                  /* 1.024 us << timeout, 0 to 24; 0: 12 */
-	uint8_t linear_cnt, exp_cnt;      /* 0 to 7, 0 to 25 (for ever); 7 and 7 */
+	uint8_t mpr;      /* requestor: the peer's window in 128 packets, at least 1 */
+	uint8_t mpr_dest; /* responder: the own one */
+	uint16_t max_wimm, max_wimm_dest; /* at least 1 */
+	uint8_t timeout;                  /* 1.024 us << timeout; 0: MRC_TIMEOUT_DEFAULT */
+	uint8_t linear_cnt, exp_cnt;      /* MRC_EXP_ENDLESS: for ever */
 	uint32_t caps;                    /* enum rnic_mrc_caps */
 };
 

@@ -201,6 +201,30 @@ static void enough_are_left(void **state)
 	assert_int_equal(s.n_active, 2);
 }
 
+/* The plane whose EVs are left is the dead one: they do not stay because of their number. */
+static void the_last_ones_take_turns(void **state)
+{
+	struct mrc_evset s = make(2, 4, 4, 2);
+	const uint64_t later = 8 * s.base_rtt_ns;
+
+	(void)state;
+	assert_true(mrc_evset_bad(&s, 0, 0));
+	assert_true(mrc_evset_bad(&s, 2, 0));
+	assert_int_equal(s.ev[0].port, s.ev[2].port);
+	assert_false(mrc_evset_bad(&s, 1, later - 1));
+	assert_true(mrc_evset_bad(&s, 1, later));
+	assert_int_equal(s.ev[0].state, MRC_EV_GOOD);
+	assert_int_equal(s.ev[1].state, MRC_EV_BAD);
+	assert_int_equal(s.n_active, 2);
+	assert_int_equal(mrc_evset_next(&s, 1u << s.ev[0].port, later), 0);
+	/* Of ports that are down none does. */
+	mrc_evset_port(&s, s.ev[2].port, false);
+	assert_false(mrc_evset_bad(&s, 3, later));
+	mrc_evset_port(&s, s.ev[2].port, true);
+	assert_true(mrc_evset_bad(&s, 3, later));
+	assert_int_equal(s.ev[2].state, MRC_EV_GOOD);
+}
+
 static void better_bad_than_still(void **state)
 {
 	struct mrc_evset s = make(2, 4, 4, 0);
@@ -388,6 +412,7 @@ int run_evset_tests(void)
 		cmocka_unit_test(skipped_once),
 		cmocka_unit_test(bad_is_swapped),
 		cmocka_unit_test(enough_are_left),
+		cmocka_unit_test(the_last_ones_take_turns),
 		cmocka_unit_test(better_bad_than_still),
 		cmocka_unit_test(probes_bring_back),
 		cmocka_unit_test(probes_wait_for_ports),

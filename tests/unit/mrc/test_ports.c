@@ -168,6 +168,48 @@ static void doubts(void **state)
 	assert_int_equal(__builtin_popcountll(seen), s.n_active);
 }
 
+/* A plane whose probes are not answered carries no words until one is; nor does one without a good
+ * path. */
+static void passes_over(void **state)
+{
+	struct mrc_evset s = set();
+	struct mrc_reverse r;
+	uint64_t now = 100;
+	uint16_t id, silent = 0;
+	int ev, dead = MRC_NO_EV;
+	unsigned seen = 0;
+
+	(void)state;
+	mrc_reverse_init(&r, &s, 7);
+	while (dead == MRC_NO_EV || now < 100 * RTT) {
+		mrc_reverse_received(&r);
+		assert_true(mrc_reverse_probe(&r, &s, 0xf, now, &ev, &id));
+		now += RTT;
+		if (s.ev[ev].port == 2) {
+			silent = id;
+			dead = ev;
+		} else {
+			mrc_reverse_answered(&r, &s, id);
+			silent = (uint16_t)(id - silent) < MRC_REVERSE_OUT ? silent : 0;
+		}
+	}
+	for (unsigned i = 0; i < 3 * PORTS; i++)
+		assert_int_not_equal(s.ev[mrc_reverse_next(&r, &s, 0xf)].port, 2);
+	assert_int_equal(s.ev[mrc_reverse_next(&r, &s, 1 << 2)].port, 2); /* there is no other */
+	assert_int_not_equal(silent, 0);
+	mrc_reverse_answered(&r, &s, silent); /* late */
+	for (unsigned i = 0; i < PORTS; i++)
+		seen |= 1u << s.ev[mrc_reverse_next(&r, &s, 0xf)].port;
+	assert_int_equal(seen, 0xf);
+	assert_int_equal(mrc_reverse_next(&r, &s, 1 << 2), dead);
+	for (unsigned i = 0; i < s.n; i++) {
+		if (s.ev[i].port == 1)
+			assert_true(mrc_evset_bad(&s, (int)i, now));
+	}
+	for (unsigned i = 0; i < 3 * PORTS; i++)
+		assert_int_not_equal(s.ev[mrc_reverse_next(&r, &s, 0xf)].port, 1);
+}
+
 static void probes(void **state)
 {
 	struct mrc_evset s = set();
@@ -211,6 +253,7 @@ int run_ports_tests(void)
 		cmocka_unit_test(in_turn),
 		cmocka_unit_test(learns),
 		cmocka_unit_test(doubts),
+		cmocka_unit_test(passes_over),
 		cmocka_unit_test(probes),
 	};
 

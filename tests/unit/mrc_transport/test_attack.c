@@ -125,6 +125,71 @@ static void words_that_lie(void **state)
 	unharmed(f);
 }
 
+/* Nothing of end 0 gets through. */
+static bool swallow_data(struct fabric *f, int from, uint8_t *frame, size_t *len)
+{
+	(void)f;
+	(void)frame;
+	(void)len;
+	return from != 0;
+}
+
+/* EVs that are none of ours, of packets that are on their way: nothing becomes of any path,
+ * whatever mark they carry. */
+static void evs_that_lie(void **state)
+{
+	struct fabric *f = fabric_make(&plain);
+	struct mrc_pkt pkt = sack_of(f, P - 1, 0);
+	const struct mrc_pkt nack = {.kind = MRC_KIND_NACK,
+		.nack = {.dqpn = qpn_of(f, 0),
+			.psn = P,
+			.reason = MRC_NACK_TRIMMED,
+			.entropy = 0xdeadbeef}};
+
+	(void)state;
+	f->hook = swallow_data;
+	f->fixed = 8 * FABRIC_MTU;
+	fabric_messages(f, 1, 0);
+	assert_false(fabric_run(f, FABRIC_HOP));
+	pkt.sack.trigger_psn = P;
+	pkt.sack.entropy = 0xdeadbeef;
+	for (uint8_t mark = MRC_MARK_NONE; mark <= MRC_ALWAYS_SKIP; mark++) {
+		pkt.sack.mark = mark;
+		assert_int_equal(0, fabric_inject(f, 1, &pkt, NULL, 0, CONTROL, NULL));
+		assert_int_equal(mark + 1u, fabric_count(f, 0, "unknown_evs"));
+	}
+	assert_int_equal(RNIC_DROP_ACK_RANGE, fabric_inject(f, 1, &nack, NULL, 0, CONTROL, NULL));
+	assert_int_equal(1, fabric_count(f, 0, "ignored"));
+	assert_int_equal(0, f->ev_changes);
+	assert_int_equal(0, fabric_count(f, 0, "lost"));
+	assert_int_equal(0, fabric_count(f, 0, "trimmed"));
+	f->hook = NULL;
+	assert_true(fabric_run(f, SEC));
+	fabric_free(f);
+}
+
+/* Bitmaps that take back what has arrived, or tell of packets that are long done. */
+static void bitmaps_that_lie(void **state)
+{
+	static const uint32_t cack[] = {P - 1, P + 5, P + 50, P + 99};
+	struct fabric *f = fabric_make(&plain);
+	uint64_t words;
+
+	(void)state;
+	fabric_messages(f, 200, 0);
+	assert_true(fabric_run(f, SEC));
+	fabric_wait(f, MS);
+	words = fabric_count(f, 0, "words");
+	for (unsigned i = 0; i < 4; i++) {
+		struct mrc_pkt pkt = sack_of(f, cack[i], 0);
+
+		pkt.sack.rcvd_units = 0xfff;
+		assert_int_equal(0, fabric_inject(f, 1, &pkt, NULL, 0, CONTROL, NULL));
+	}
+	assert_int_equal(words + 4, fabric_count(f, 0, "words"));
+	unharmed(f);
+}
+
 /* Data outside of the window, and opcodes and lengths that are none. */
 static void data_that_lies(void **state)
 {
@@ -322,17 +387,79 @@ static void tunnels_that_lie(void **state)
 	fabric_free(f);
 }
 
+/* The outer header of in, and behind it a routing header that says what it says, then the packet.
+ */
+static size_t with_srh(const struct fabric *f, const uint8_t *in, size_t len, const uint8_t srh[8],
+	size_t room, uint8_t *out)
+{
+	memcpy(out, in, ETH_HDR_LEN + 40);
+	memcpy(out + ETH_HDR_LEN + 24, f->sid[0].b, 16);
+	memset(out + ETH_HDR_LEN + 40, 0, room);
+	memcpy(out + ETH_HDR_LEN + 40, srh, 8);
+	memcpy(out + ETH_HDR_LEN + 40 + room, in + ETH_HDR_LEN, len - ETH_HDR_LEN);
+	len += 40 + room;
+	put_be16(out + ETH_HDR_LEN + 4, (uint16_t)(len - ETH_HDR_LEN - 40));
+	out[ETH_HDR_LEN + 6] = 43;
+	return len;
+}
+
+/* Routing headers whose fields lie: next, length in 8 bytes, type, segments left, last entry. */
+static void srhs_that_lie(void **state)
+{
+	static const uint8_t lies[][8] = {
+		{41, 2, 4, 1, 0},   /* a segment is left */
+		{41, 2, 4, 255, 0}, /* many are */
+		{17, 2, 4, 0, 0},   /* UDP without an IP header */
+		{43, 2, 4, 0, 0},   /* another one */
+		{41, 255, 4, 0, 0}, /* longer than the packet */
+		{41, 1, 4, 0, 0},   /* shorter than it is: the inner header begins in a segment */
+		{41, 3, 4, 0, 0},   /* longer: it begins in itself */
+		{41, 0, 4, 0, 0},
+	};
+	const struct fabric_options srv6 = {.format = RNIC_MRC_SRV6, .psn = {P, P}};
+	struct fabric *f = fabric_make(&srv6);
+	struct mrc_pkt pkt = data_of(f, P);
+	struct end *a = &f->net.end[0];
+	uint8_t in[NET_FRAME], out[NET_FRAME], first[8];
+	const size_t len = fabric_frame(f, 1, &pkt, "AAAAAAAA", 0, 4, NULL, in, sizeof(in));
+	uint64_t before = 0, after = 0;
+
+	(void)state;
+	memcpy(first, a->buf, 8);
+	for (unsigned d = 1; d < RNIC_N_DROPS; d++)
+		before += rnic_drop_count(a->rnic, d);
+	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		const size_t n = with_srh(f, in, len, lies[i], 24, out);
+
+		assert_int_not_equal(0, rnic_rx(a->rnic, 0, out, n, f->net.now));
+	}
+	for (unsigned d = 1; d < RNIC_N_DROPS; d++)
+		after += rnic_drop_count(a->rnic, d);
+	assert_int_equal(before + sizeof(lies) / sizeof(lies[0]), after);
+	assert_memory_equal(first, a->buf, 8);
+	assert_int_equal(0, fabric_count(f, 0, "placed"));
+	/* One that does not. */
+	assert_int_equal(0,
+		rnic_rx(a->rnic, 0, out,
+			with_srh(f, in, len, (const uint8_t[8]){41, 2, 4}, 24, out), f->net.now));
+	assert_memory_equal("AAAAAAAA", a->buf, 8);
+	fabric_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strangers),
 		cmocka_unit_test(words_that_lie),
+		cmocka_unit_test(evs_that_lie),
+		cmocka_unit_test(bitmaps_that_lie),
 		cmocka_unit_test(data_that_lies),
 		cmocka_unit_test(cut_that_lie),
 		cmocka_unit_test(answers_unasked),
 		cmocka_unit_test(answers_that_lie),
 		cmocka_unit_test(stale_ports),
 		cmocka_unit_test(tunnels_that_lie),
+		cmocka_unit_test(srhs_that_lie),
 	};
 
 	return cmocka_run_group_tests_name("attack", tests, NULL, NULL);
