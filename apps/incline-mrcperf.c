@@ -2,6 +2,7 @@
 /* Benchmark of MRC connections by nothing but the API of the OCP (mrc.h) and libibverbs: it is a
  * program of that API as others are. */
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,17 +20,23 @@ static const char usage[] =
 	"      --imm          with immediate: every message is checked as it arrives, and their "
 	"order;\n"
 	"                     else the last ones of each queue pair, at the end\n"
+	"      --seconds N    rounds of --iters messages until so long has passed, or SIGINT\n"
+	"      --paths FILE   the node's file of paths (docs/srv6.md): every packet in SRv6, over "
+	"all\n"
+	"                     paths to the peer; takes CAP_NET_ADMIN, and --gid-index from the "
+	"file\n"
 	"  -d, --device NAME  (the first)              -x, --gid-index N  (1)\n"
 	"  -p, --port N       of TCP (18516)           --seed N  of the data (1)\n"
 	"      --json FILE    results as JSON (sender)\n"
 	"  -h, --help         this text                -V, --version\n"
 	"Exit status: 0, 1 failure or wrong data, 2 usage.\n";
 
-enum { OPT_IMM = 256, OPT_SEED, OPT_JSON };
+enum { OPT_IMM = 256, OPT_SEED, OPT_JSON, OPT_SECONDS, OPT_PATHS };
 
 struct options {
 	const char *host, *port, *json;
 	bool all;
+	unsigned long seconds;
 };
 
 static bool number(const char *text, unsigned long low, unsigned long high, unsigned long *out)
@@ -78,6 +85,12 @@ static bool parse_one(struct mrcperf_end *e, struct options *o, int c, const cha
 	case OPT_JSON:
 		o->json = arg;
 		break;
+	case OPT_SECONDS:
+		ok = number(arg, 1, 86400, &o->seconds);
+		break;
+	case OPT_PATHS:
+		e->paths = arg;
+		break;
 	case 'a':
 		o->all = true;
 		break;
@@ -97,7 +110,8 @@ static int parse(struct mrcperf_end *e, struct options *o, int argc, char **argv
 		{"iters", 1, 0, 'n'}, {"qps", 1, 0, 'q'}, {"depth", 1, 0, 't'},
 		{"imm", 0, 0, OPT_IMM}, {"device", 1, 0, 'd'}, {"gid-index", 1, 0, 'x'},
 		{"port", 1, 0, 'p'}, {"seed", 1, 0, OPT_SEED}, {"json", 1, 0, OPT_JSON},
-		{"help", 0, 0, 'h'}, {"version", 0, 0, 'V'}, {0}};
+		{"seconds", 1, 0, OPT_SECONDS}, {"paths", 1, 0, OPT_PATHS}, {"help", 0, 0, 'h'},
+		{"version", 0, 0, 'V'}, {0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "s:an:q:t:d:x:p:hV", longs, NULL)) != -1) {
@@ -138,8 +152,9 @@ static void report(const struct mrcperf_row *r, json_t *rows)
 
 static int write_json(const struct mrcperf_end *e, const char *path, json_t *rows)
 {
-	json_t *all = json_pack("{s:i,s:i,s:b,s:O}", "qps", (int)e->plan.qps, "depth",
-		(int)e->plan.depth, "imm", (int)e->plan.imm, "rows", rows);
+	json_t *all = json_pack("{s:i,s:i,s:b,s:i,s:O}", "qps", (int)e->plan.qps, "depth",
+		(int)e->plan.depth, "imm", (int)e->plan.imm, "srv6_paths", (int)e->n_paths, "rows",
+		rows);
 	int ret = all ? json_dump_file(all, path, JSON_INDENT(1)) : -1;
 
 	json_decref(all);
@@ -148,18 +163,50 @@ static int write_json(const struct mrcperf_end *e, const char *path, json_t *row
 	return ret;
 }
 
+/* An interrupt ends the measurement, with its report; a second one the program. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+/* All rounds of a size. */
+static int rounds(
+	struct mrcperf_end *e, const struct options *o, unsigned long size, struct mrcperf_row *sum)
+{
+	*sum = (struct mrcperf_row){.size = size};
+	do {
+		struct mrcperf_row row;
+
+		if (mrcperf_send(e, size, &row))
+			return -1;
+		sum->messages += row.messages;
+		sum->seconds += row.seconds;
+		sum->checked += row.checked;
+		sum->wrong += row.wrong;
+	} while (!interrupted && sum->seconds < (double)o->seconds);
+	return 0;
+}
+
 static int client(struct mrcperf_end *e, const struct options *o)
 {
 	json_t *rows = json_array();
 	unsigned long wrong = 0;
 	int ret = 0;
 
+	if (e->n_paths)
+		printf("# SRv6, %u paths\n", e->n_paths);
+	sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND},
+		NULL);
 	printf("%10s %10s %10s %12s %10s %8s\n", "bytes", "messages", "Gb/s", "messages/s",
 		"checked", "wrong");
-	for (unsigned long size = e->plan.min; !ret && size <= e->plan.max; size *= 2) {
+	for (unsigned long size = e->plan.min; !ret && !interrupted && size <= e->plan.max;
+		size *= 2) {
 		struct mrcperf_row row;
 
-		ret = mrcperf_send(e, size, &row);
+		ret = rounds(e, o, size, &row);
 		if (!ret)
 			report(&row, rows);
 		wrong += ret ? 0 : row.wrong;
@@ -174,6 +221,9 @@ static int client(struct mrcperf_end *e, const struct options *o)
 
 static int server(struct mrcperf_end *e)
 {
+	unsigned long size;
+	int more;
+
 	for (unsigned q = 0; e->plan.imm && q < e->plan.qps; q++) {
 		for (unsigned i = 0; i < e->plan.depth; i++) {
 			struct ibv_recv_wr *bad, wr = {.wr_id = q};
@@ -182,12 +232,12 @@ static int server(struct mrcperf_end *e)
 				return 1;
 		}
 	}
-	for (unsigned long size = e->plan.min; size <= e->plan.max; size *= 2) {
-		if (mrcperf_hear(e, "size") != (long)size || mrcperf_receive(e, size))
+	while ((more = mrcperf_next(e, &size)) > 0) {
+		if (mrcperf_receive(e, size))
 			return 1;
 	}
 	/* The sender may still wait for acknowledgements: neither goes before both are done. */
-	return mrcperf_hear(e, "end") < 0 || mrcperf_say(e, "end", 0) ? 1 : 0;
+	return more < 0 || mrcperf_say(e, "end", 0) ? 1 : 0;
 }
 
 int main(int argc, char **argv)

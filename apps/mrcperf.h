@@ -11,6 +11,8 @@
 
 enum { MRCPERF_QPS = 64, MRCPERF_DEPTH = 256, MRCPERF_GID_TEXT = 33 };
 
+struct srv6_paths;
+
 /* The same at both ends. */
 struct mrcperf_plan {
 	unsigned qps, depth; /* depth: messages of a queue pair that may be on their way */
@@ -22,6 +24,9 @@ struct mrcperf_plan {
 struct mrcperf_end {
 	struct mrcperf_plan plan;
 	const char *device; /* NULL: the first */
+	const char *paths;  /* file; NULL: none, EVs are the library's */
+	struct srv6_paths *map;
+	unsigned n_paths; /* of map, to the peer */
 	int gid;
 	FILE *in, *out; /* of the TCP connection */
 	struct ibv_context *verbs;
@@ -48,6 +53,16 @@ void mrcperf_close(struct mrcperf_end *e);
 /* A line to the peer, and the number that its line begins with after word; -1: something else. */
 int mrcperf_say(struct mrcperf_end *e, const char *word, unsigned long number);
 long mrcperf_hear(struct mrcperf_end *e, const char *word);
+/* What the client wants next: 1 and the size of messages, 0 that it ends, -1 something else. */
+int mrcperf_next(struct mrcperf_end *e, unsigned long *size);
+
+/* ---- mrcperf_paths.c: likewise ---- */
+
+/* Reads e->paths, and finds e->gid by it. */
+int mrcperf_paths_read(struct mrcperf_end *e);
+void mrcperf_paths_free(struct mrcperf_end *e);
+/* The profile of all paths to the peer; 0, the built-in one, without a file. */
+int mrcperf_profile(struct mrcperf_end *e, const union ibv_gid *peer, uint64_t *id);
 
 /* ---- mrcperf_run.c ---- */
 

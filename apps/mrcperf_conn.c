@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PSN = 0x1000 };
+/* Timeouts for a machine whose cores are many programs': 134 ms, and a minute of silence. */
+enum { PSN = 0x1000, TIMEOUT = 17, LINEAR = 7, EXP = 8 };
 
 static int trouble(const char *what)
 {
@@ -97,16 +98,40 @@ int mrcperf_say(struct mrcperf_end *e, const char *word, unsigned long number)
 	return fflush(e->out) ? trouble("peer") : 0;
 }
 
-long mrcperf_hear(struct mrcperf_end *e, const char *word)
-{
-	char line[80], got[20];
-	unsigned long number;
+enum { WORD = 20 };
 
-	if (fgets(line, sizeof(line), e->in) && sscanf(line, "%19s %lu", got, &number) == 2 &&
-		strcmp(got, word) == 0)
-		return (long)number;
+static bool hear(struct mrcperf_end *e, char word[WORD], unsigned long *number)
+{
+	char line[80];
+
+	return fgets(line, sizeof(line), e->in) && sscanf(line, "%19s %lu", word, number) == 2;
+}
+
+static int has_failed(void)
+{
 	fprintf(stderr, "incline-mrcperf: the peer has failed\n");
 	return -1;
+}
+
+long mrcperf_hear(struct mrcperf_end *e, const char *word)
+{
+	unsigned long number;
+	char got[WORD];
+
+	return hear(e, got, &number) && strcmp(got, word) == 0 ? (long)number : has_failed();
+}
+
+int mrcperf_next(struct mrcperf_end *e, unsigned long *size)
+{
+	char got[WORD];
+
+	if (!hear(e, got, size))
+		return has_failed();
+	if (strcmp(got, "end") == 0)
+		return 0;
+	return strcmp(got, "size") == 0 && *size >= e->plan.min && *size <= e->plan.max
+		       ? 1
+		       : has_failed();
 }
 
 /* ---- the device ---- */
@@ -212,13 +237,14 @@ static int get_address(struct mrcperf_end *e, union ibv_gid *gid, uint32_t *qpn)
 		ok = fscanf(e->in, "%x", &qpn[i]) == 1;
 	if (ok && fgetc(e->in) == '\n')
 		return 0;
-	fprintf(stderr, "incline-mrcperf: the peer has failed\n");
-	return -1;
+	return has_failed();
 }
 
-static int connect_qp(
-	struct mrcperf_end *e, struct mrc_qp *qp, const union ibv_gid *gid, uint32_t qpn)
+static int connect_qp(struct mrcperf_end *e, struct mrc_qp *qp, const union ibv_gid *gid,
+	uint32_t qpn, uint64_t profile)
 {
+	struct mrc_qp_attr m = {
+		.profile.ev_profile_id = profile, .timeout = TIMEOUT, .retry = {LINEAR, EXP}};
 	struct ibv_port_attr port;
 	struct ibv_qp_attr v = {.qp_state = IBV_QPS_INIT,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
@@ -232,7 +258,8 @@ static int connect_qp(
 	if (ibv_query_port(e->verbs, 1, &port))
 		return trouble("ibv_query_port");
 	v.path_mtu = port.active_mtu;
-	if (mrc_modify_qp(qp, &v, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, NULL, 0))
+	if (mrc_modify_qp(qp, &v, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, &m,
+		    MRC_QP_EV_PROFILE_ID))
 		return trouble("to INIT");
 	v.qp_state = IBV_QPS_RTR;
 	if (mrc_modify_qp(qp, &v,
@@ -240,19 +267,24 @@ static int connect_qp(
 		    NULL, 0))
 		return trouble("to RTR");
 	v.qp_state = IBV_QPS_RTS;
-	return mrc_modify_qp(qp, &v, IBV_QP_STATE | IBV_QP_SQ_PSN, NULL, 0) ? trouble("to RTS") : 0;
+	return mrc_modify_qp(
+		       qp, &v, IBV_QP_STATE | IBV_QP_SQ_PSN, &m, MRC_QP_RETRY_CNT | MRC_QP_TIMEOUT)
+		       ? trouble("to RTS")
+		       : 0;
 }
 
 int mrcperf_open(struct mrcperf_end *e)
 {
 	uint32_t qpn[MRCPERF_QPS];
 	union ibv_gid gid;
+	uint64_t profile;
 
-	if (open_device(e) || make_memory(e) || make_qps(e) || put_address(e) ||
-		get_address(e, &gid, qpn))
+	if (open_device(e) || (e->paths && mrcperf_paths_read(e)) || make_memory(e) ||
+		make_qps(e) || put_address(e) || get_address(e, &gid, qpn) ||
+		mrcperf_profile(e, &gid, &profile))
 		return -1;
 	for (unsigned i = 0; i < e->plan.qps; i++) {
-		if (connect_qp(e, e->qp[i], &gid, qpn[i]))
+		if (connect_qp(e, e->qp[i], &gid, qpn[i], profile))
 			return -1;
 	}
 	/* Nobody writes to a peer that cannot take it yet. */
@@ -276,6 +308,7 @@ void mrcperf_close(struct mrcperf_end *e)
 		mrc_destroy_context(e->ctx);
 	if (e->verbs)
 		ibv_close_device(e->verbs);
+	mrcperf_paths_free(e);
 	if (e->in)
 		fclose(e->in);
 	if (e->out)

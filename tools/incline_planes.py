@@ -11,8 +11,10 @@ from incline_fabric import LabError, Topology, port_mac
 T0, T1, LINK, OWN = range(4)  # roles; OWN: of the switch that the packet is at: 0 the end of tunnels, 1.. its uplinks
 BLOCK = 'fcbb:bb00'
 PLANE_SHIFT, ROLE_SHIFT, EV_PLANE, EV_UPLINK_BITS = 12, 10, 8, 8
-OUTER = 64  # what a tunnel may add to the largest packet of a host: IPv6, and SRH of one segment
+OUTER = 64  # what a tunnel may add to a packet: IPv6, and SRH of one segment. A host's own, or its T0's around what it did not pack
 LIMITS = {'count': (1, 15), 't0': (1, 31), 't1': (1, 31), 'hosts': (1, 961)}
+# A round trip through processes that take turns on a few cores: with a time of the order of a fabric's every path would seem bad.
+MRC = {'base_rtt_us': 20000, 'mbps': 1000}
 MAX_PORTS = 32  # of a switch: as many as Debian's DPDK has
 
 
@@ -61,8 +63,8 @@ class Planes:
         self.check_keys(doc, '')
         self.name = self.text(doc, 'name', '')
         self.mtu = doc.get('mtu', 4200)
-        if not isinstance(self.mtu, int) or not 1280 <= self.mtu <= 9600 - OUTER:
-            raise LabError(f'mtu: {self.mtu}, must be 1280..{9600 - OUTER}')
+        if not isinstance(self.mtu, int) or not 1280 <= self.mtu <= 9600 - 2 * OUTER:
+            raise LabError(f'mtu: {self.mtu}, must be 1280..{9600 - 2 * OUTER}')
         planes = doc.get('planes')
         self.check_keys(planes, 'planes')
         for key, (low, high) in LIMITS.items():
@@ -115,7 +117,7 @@ class Planes:
         ports = []
         for i, (port, far) in enumerate(self.links(name)):
             server = self.switch[name]['role'] == T0
-            config = {'name': port, 'type': 'memif', 'role': 'server' if server else 'client', 'mtu': self.mtu + OUTER,
+            config = {'name': port, 'type': 'memif', 'role': 'server' if server else 'client', 'mtu': self.mtu + 2 * OUTER,
                       'socket': folder.link_socket(*((name, far) if server else (far, name))), 'mac': port_mac(me, i),
                       'rxd': 256, 'txd': 256, 'queue': {'trim_bytes': 152}}
             if far in self.switch:  # congestion on the last hop is the receiver's, not the path's: no marks there
@@ -163,12 +165,16 @@ class Planes:
                 'tables': self.switch_tables(name)}
 
     def devices(self, folder, host, _netns=False):
-        """One RNIC, with a port in every plane; its T0s are the routers of what it packs."""
+        """One RNIC, with a port in every plane, all of which have the host's address beside their own; its T0s are the routers
+        of what it packs."""
         ports = [incline_fabric.rnic_config(self, folder, p) for p in self.ports_of_host(host['name'])]
         for config, p in zip(ports, self.ports_of_host(host['name'])):
-            config.update(via=self.switch[p['switch']]['ip'])
+            plane = self.switch[p['switch']]['plane']
+            config.update(ip=[p['ip'], host['ip']], mtu=self.mtu + OUTER, via=self.switch[p['switch']]['ip'],
+                          sid=address(sid(plane, LINK, p['downlink'])))
+            config['port']['mtu'] = config['mtu']
             del config['idle']
-        return [(host['name'], {'ports': ports, 'idle': 'sleep'})]
+        return [(host['name'], {'ports': ports, 'idle': 'sleep', 'mrc': MRC})]
 
     def group_config(self, *_):
         """There is no tree of switches that sum; None."""

@@ -49,6 +49,16 @@ static const struct ctl_field congestion_fields[] = {
 const struct ctl_field ctl_congestion_config = {
 	"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"};
 
+static const struct ctl_field mrc_fields[] = {
+	{"base_rtt_us", CTL_INT, .min = 1, .max = 1000000,
+		.help = "round trip of an idle fabric, in which its timers count; absent: 200"},
+	{"mbps", CTL_INT, .min = 1, .max = 1000000,
+		.help = "rate of all ports together, for congestion control; absent: 25000"},
+	{0}};
+
+const struct ctl_field ctl_mrc_config = {
+	"mrc", CTL_OBJECT, .fields = mrc_fields, .help = "the transport MRC"};
+
 /* A port's own, in the file itself if there is only one. */
 #define OF_PORT(must)                                                                            \
 	{"mac", CTL_STRING, .required = must, .help = "unicast and not zero"},                   \
@@ -63,11 +73,15 @@ const struct ctl_field ctl_congestion_config = {
 		{"neighbors", CTL_LIST, .item = CTL_OBJECT, .fields = neighbor_fields, .min = 0, \
 			.max = CTL_MAX_NEIGHBORS,                                                \
 			.help = "peers that need no address resolution"},                        \
-	{                                                                                        \
-		"via", CTL_STRING,                                                               \
+		{"via", CTL_STRING,                                                              \
 			.help = "address of the router that packets with an outer header are "   \
 				"sent to; "                                                      \
-				"absent: straight to where that ends. RC, UC and UD send none"   \
+				"absent: straight to where that ends. RC, UC and UD send none"}, \
+	{                                                                                        \
+		"sid", CTL_STRING,                                                               \
+			.help = "IPv6 address that packets of MRC in SRv6 arrive with: block "   \
+				"and the uSID of this port, their last; absent: they are taken " \
+				"at ip alone"                                                    \
 	}
 
 static const struct ctl_field port_fields[] = {OF_PORT(true), {0}};
@@ -78,8 +92,9 @@ const struct ctl_field ctl_rnic_port_config = {
 static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = port_fields, .min = 1,
 		.max = CTL_MAX_RNIC_PORTS,
-		.help = "in place of mac, ip, port, mtu, neighbors and via, of which mac and port "
-			"are required otherwise: the ports of the device, networks apart; verbs "
+		.help = "in place of mac, ip, port, mtu, neighbors, via and sid, of which mac and "
+			"port are required otherwise: the ports of the device, networks apart; "
+			"verbs "
 			"count them from 1. Not with netdev, nor control_lcore"},
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the device's thread does without packets: spin and pause need a core "
@@ -101,6 +116,7 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 	{"netdev", CTL_OBJECT, .fields = netdev_fields,
 		.help = "a network interface for what is not RoCE"},
 	{"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"},
+	{"mrc", CTL_OBJECT, .fields = mrc_fields, .help = "the transport MRC"},
 	{"control_lcore", CTL_INT, .min = 0, .max = CPUS_MAX - 1,
 		.help = "CPU of the control path's thread, which then has the transports to "
 			"itself, and a second thread the port and every byte; absent: one thread, "

@@ -192,6 +192,15 @@ static int read_lower(struct reader *r, const json_t *from, struct iv_port_confi
 	return 0;
 }
 
+static int parse_sid(struct reader *r, const char *text, struct wire_ip *sid)
+{
+	if (parse_address(r, "sid", text, sid))
+		return -EINVAL;
+	if (wire_ip_is4(sid) || sid->b[0] == 0xff)
+		return refuse(r, "%ssid: \"%.64s\" is not a unicast IPv6 address", r->at, text);
+	return 0;
+}
+
 /* Waits to be found, instead of looking for somebody. */
 static bool is_server(const struct port_config *port)
 {
@@ -203,12 +212,13 @@ static int read_port(struct reader *r, const json_t *from)
 {
 	const struct ctl_field *schema = &ctl_rnic_port_config;
 	struct iv_port_config *c = &r->config->ports[r->config->n_ports];
-	const char *via = ctl_text(schema, from, "via");
+	const char *via = ctl_text(schema, from, "via"), *sid = ctl_text(schema, from, "sid");
 	const json_t *wait = json_object_get(r->root, "wait_ms");
 
 	c->mtu = (unsigned)ctl_int(schema, from, "mtu");
 	if (parse_mac(r, "mac", ctl_text(schema, from, "mac"), c->mac) ||
-		(via && parse_address(r, "via", via, &c->via)) || read_ips(r, from, c) ||
+		(via && parse_address(r, "via", via, &c->via)) ||
+		(sid && parse_sid(r, sid, &c->sid)) || read_ips(r, from, c) ||
 		read_neighbors(r, from, c) || read_lower(r, from, c))
 		return -EINVAL;
 	c->wait_ms = wait                  ? (unsigned)json_integer_value(wait)
@@ -270,6 +280,14 @@ static int read_ports(struct reader *r)
 	return 0;
 }
 
+static void read_mrc(struct reader *r)
+{
+	const json_t *v = json_object_get(r->root, "mrc");
+
+	r->config->mrc_rtt_us = (unsigned)ctl_int(&ctl_mrc_config, v, "base_rtt_us");
+	r->config->mrc_mbps = (unsigned)ctl_int(&ctl_mrc_config, v, "mbps");
+}
+
 static void read_plain(struct reader *r)
 {
 	const struct ctl_field *schema = &ctl_rnic_config;
@@ -278,6 +296,7 @@ static void read_plain(struct reader *r)
 	c->memory_mb = (unsigned)ctl_int(schema, r->root, "memory_mb");
 	c->max_qp = (unsigned)ctl_int(schema, r->root, "max_qp");
 	c->hugepages = ctl_bool(schema, r->root, "hugepages");
+	read_mrc(r);
 	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, r->root, "idle"));
 }
 

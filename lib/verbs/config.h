@@ -26,7 +26,7 @@ struct iv_port_config {
 	struct wire_ip ip[RNIC_MAX_GID - 1];
 	unsigned n_ip;
 	unsigned mtu;
-	struct wire_ip via; /* zero: none */
+	struct wire_ip via, sid; /* zero: none */
 	struct iv_neigh neigh[IV_MAX_NEIGH];
 	unsigned n_neigh;
 	struct port_config port;
@@ -42,6 +42,7 @@ struct iv_config {
 	bool hugepages;
 	unsigned max_qp;
 	struct rnic_congestion congestion;
+	unsigned mrc_rtt_us, mrc_mbps; /* 0: MRC's own */
 	struct iv_netdev_config netdev;
 	unsigned control_lcore; /* IV_NO_LCORE: not apart */
 };

@@ -392,11 +392,12 @@ static void free_dev(struct iv_dev *dev)
 }
 
 /* Planes of MRC are the device's ports. */
-static int open_mrc(struct iv_dev *dev)
+static int open_mrc(struct iv_dev *dev, const struct rnic_mrc_config *from)
 {
-	const struct rnic_mrc_config config = {
-		.events = {.arg = dev, .ev_changed = iv_on_mrc_ev, .answered = iv_on_mrc_answer}};
+	struct rnic_mrc_config config = *from;
 
+	config.events = (struct rnic_mrc_events){
+		.arg = dev, .ev_changed = iv_on_mrc_ev, .answered = iv_on_mrc_answer};
 	dev->mrc_ports = rnic_n_ports(dev->rnic);
 	atomic_init(&dev->mrc_up, (1u << dev->mrc_ports) - 1);
 	return rnic_mrc_open(dev->rnic, &config);
@@ -436,7 +437,7 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	if (ret == 0)
 		init_ports(dev, port, attr->more);
 	if (ret == 0)
-		ret = open_mrc(dev);
+		ret = open_mrc(dev, &attr->mrc);
 	if (ret == 0 && attr->split) {
 		dev->split = iv_split_create(dev, config.port[0].mtu);
 		ret = dev->split ? 0 : -errno;

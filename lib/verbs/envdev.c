@@ -412,9 +412,12 @@ static int open_env(struct env_dev *d)
 	attr.netdev = d->has_netdev ? &d->netdev : NULL;
 	for (unsigned p = 0; p < c->n_ports; p++) {
 		attr.rnic.port[p] = iv_config_port(&c->ports[p]);
+		attr.mrc.sid[p] = c->ports[p].sid;
 		if (p > 0)
 			attr.more[p - 1] = d->port[p];
 	}
+	attr.mrc.base_rtt_ns = c->mrc_rtt_us * UINT64_C(1000);
+	attr.mrc.bits_per_s = c->mrc_mbps * UINT64_C(1000000);
 	attr.rnic.n_ports = c->n_ports;
 	attr.rnic.max_qp = c->max_qp;
 	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/mrc/transport.h"
 #include "lib/port/port.h"
 #include "lib/rnic/rnic.h"
 #include "lib/verbs/incline_dv.h"
@@ -64,7 +65,8 @@ struct verbs_open_attr {
 	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none.
 				   * One port then */
 	bool split; /* control path and data path apart (split.h); no netdev then, and one port */
-	unsigned control_lcore; /* CPU of the control path's thread, if there are threads */
+	struct rnic_mrc_config mrc; /* as rnic; ports are planes */
+	unsigned control_lcore;     /* CPU of the control path's thread, if there are threads */
 };
 
 /* A device of its own, opened. Its ports must outlive it. NULL with errno set as rnic_create.

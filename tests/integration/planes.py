@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A fabric of planes of real switches, and its map: agents on all hosts see all paths; a switch that answers its control
-socket and forwards nothing is named, and so is a link that loses; the job of the other plane goes on; all comes back."""
+socket and forwards nothing is named, and so is a link that loses; the job of the other plane goes on; all comes back. MRC
+over all paths from host to host."""
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, app, listening  # noqa: E402
+from fabric_case import Fabric, app, free_port, listening  # noqa: E402
 
 PATIENCE = 60  # seconds: hangs only
 PINGPONG_PORT = 18515
@@ -90,6 +91,33 @@ class Planes(Fabric):
             while not all(p['link'] for p in self.ctl('p1-t1-0', 'ports')['ports']):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.1)
+
+    @unittest.skipUnless(os.geteuid() == 0, 'profiles of EVs take CAP_NET_ADMIN')
+    def test_mrc_over_every_path(self):
+        """Every packet of a queue pair, and of its answers, in SRv6: a T0 has no other way to a host's address of all planes."""
+        port, out, n = free_port(), os.path.join(self.dir, 'mrcperf.json'), 200
+        perf = [app('incline-mrcperf'), '-p', str(port), '--paths']
+        procs = [self.start('h2', [*perf, self.lab.path('h2.paths.json')])]
+        deadline = time.monotonic() + PATIENCE
+        while not listening(port):
+            self.assertIsNone(procs[0].poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        procs.append(self.start('h0', [*perf, self.lab.path('h0.paths.json'), '--imm', '-n', str(n), '--json', out, '127.0.0.1']))
+        self.all_ok(procs, 2 * PATIENCE)
+        with open(out) as f:
+            result = json.load(f)
+        self.assertEqual(result['srv6_paths'], 4)
+        self.assertEqual([(r['checked'], r['wrong']) for r in result['rows']], [(n, 0)])
+        hits = {s: {e['action']: e['hits'] for e in self.ctl(s, 'table', 'read', 'local_sid')['entries']}
+                for s in [x['name'] for x in self.lab.state()['switches']]}
+        t1 = [h['un'] for s, h in hits.items() if 't1' in s]
+        self.assertGreater(min(t1), 0)
+        self.assertGreaterEqual(sum(t1), n * 65536 // 4096)
+        for switch, h in hits.items():
+            self.assertEqual(h.get('dt46', 0), 0)
+            dst = [e['key']['dst'] for e in self.ctl(switch, 'table', 'read', 'route6')['entries']]
+            self.assertEqual([d for d in dst if d.startswith('fd77::') or d == '::/0'], [])
 
     def unpacked(self):
         rows = self.ctl('p1-t0-1', 'table', 'read', 'local_sid')['entries']

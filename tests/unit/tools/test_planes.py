@@ -41,7 +41,21 @@ class Configurations(unittest.TestCase):
                         mac = other['mac']
                     self.assertEqual((mac, other['socket']), (macs[port], near['socket']))
                     self.assertEqual({near['role'], other['role']}, {'server', 'client'})
-                    self.assertGreaterEqual(near['mtu'], topo.mtu + 64)
+                    self.assertEqual(near['mtu'], topo.mtu + 128)
+
+    def test_a_host_knows_what_its_packets_arrive_with(self):
+        """The last uSID of every path to it, which its T0 has a route for; and its address is that of all its ports."""
+        for size in SIZES:
+            topo = topology(doc(*size))
+            for h in topo.hosts:
+                (_, device), = topo.devices(FOLDER, h)
+                self.assertEqual(len(device['ports']), len(topo.planes))
+                for config, port in zip(device['ports'], topo.ports_of_host(h['name'])):
+                    routes = {e['key']['dst']: e['data'] for e in topo.switch_config(FOLDER, port['switch'])['tables']['route6']
+                              if e['action'] == 'via'}
+                    self.assertEqual(routes[config['sid'] + '/48'], {'nexthop': port['ip']})
+                    self.assertEqual(config['ip'], [port['ip'], h['ip']])
+                    self.assertEqual((config['mtu'], config['port']['mtu']), (topo.mtu + 64,) * 2)
 
     def test_nobody_has_the_name_address_or_mac_of_another(self):
         for size in SIZES:
@@ -89,7 +103,7 @@ class Refused(unittest.TestCase):
         for bad, said in ((doc(0), 'planes.count: 0, must be 1..15'), (doc(16), 'planes.count: 16'), (doc(t0='2'), "planes.t0: '2'"),
                           (doc(hosts=5), 'planes.hosts: 5, must be a multiple of the 2 T0s'),
                           (doc(hosts=62), 'planes: a T0 would have 33 ports, at most 32'), (doc(rails=1), 'planes.rails: unknown field'),
-                          ({**doc(), 'mtu': 1000}, 'mtu: 1000, must be 1280..9536'), ({**doc(), 'hosts': []}, 'hosts: unknown field'),
+                          ({**doc(), 'mtu': 1000}, 'mtu: 1000, must be 1280..9472'), ({**doc(), 'hosts': []}, 'hosts: unknown field'),
                           ({'name': 'f', 'planes': 2}, 'planes: must be an object')):
             with self.assertRaises(LabError) as raised:
                 topology(bad)

@@ -58,6 +58,13 @@ static void smallest(void **state)
 				 &c),
 		0);
 	assert_int_equal(c.ports[0].wait_ms, 0); /* a server's link comes with its client */
+	assert_int_equal(c.mrc_rtt_us, 0);
+	assert_int_equal(c.mrc_mbps, 0);
+	assert_int_equal(
+		read_text("{" MAC "," PORT ",\"mrc\":{\"base_rtt_us\":4000,\"mbps\":1000}}", &c),
+		0);
+	assert_int_equal(c.mrc_rtt_us, 4000);
+	assert_int_equal(c.mrc_mbps, 1000);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
 	assert_int_equal(c.control_lcore, 0);
 }
@@ -68,12 +75,14 @@ static void several_ports(void **state)
 	struct iv_config c;
 
 	(void)state;
-	assert_int_equal(read_text("{\"max_qp\":10,\"ports\":["
-				   "{" MAC "," PORT ",\"ip\":[\"10.0.0.1\"],\"mtu\":1500},"
-				   "{" MAC2 "," PORT2 ",\"ip\":[\"10.0.0.1\",\"fd00::1\"],"
-				   "\"via\":\"fd00::ff\",\"# x\":1,\"neighbors\":"
-				   "[{\"ip\":\"fd00::ff\",\"mac\":\"02:00:00:00:00:01\"}]}]}",
-				 &c),
+	assert_int_equal(
+		read_text(
+			"{\"max_qp\":10,\"ports\":["
+			"{" MAC "," PORT ",\"ip\":[\"10.0.0.1\"],\"mtu\":1500},"
+			"{" MAC2 "," PORT2 ",\"ip\":[\"10.0.0.1\",\"fd00::1\"],"
+			"\"via\":\"fd00::ff\",\"sid\":\"fcbb:bb00:1801::\",\"# x\":1,\"neighbors\":"
+			"[{\"ip\":\"fd00::ff\",\"mac\":\"02:00:00:00:00:01\"}]}]}",
+			&c),
 		0);
 	assert_int_equal(c.n_ports, 2);
 	assert_int_equal(c.ports[0].mtu, 1500);
@@ -84,6 +93,9 @@ static void several_ports(void **state)
 	assert_int_equal(c.ports[1].port.mac[5], 0x0b);
 	assert_int_equal(c.ports[1].n_ip, 2);
 	assert_int_equal(c.ports[1].n_neigh, 1);
+	assert_true(wire_ip_is_zero(&c.ports[0].sid));
+	assert_int_equal(c.ports[1].sid.b[0], 0xfc);
+	assert_int_equal(c.ports[1].sid.b[5], 0x01);
 	port = iv_config_port(&c.ports[1]);
 	assert_int_equal(port.via.b[15], 0xff);
 	assert_int_equal(port.n_ip, 2);
@@ -203,6 +215,10 @@ static void mistakes_are_named(void **state)
 			"ports[1].ip[0]: \"x\""},
 		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 ",\"via\":\"::\"}]}",
 			"ports[1].via: \"::\""},
+		{"{" MAC "," PORT ",\"mrc\":{\"base_rtt_us\":0}}", "mrc.base_rtt_us: 0"},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 ",\"sid\":\"ff02::1\"}]}",
+			"ports[1].sid: \"ff02::1\" is not a unicast"},
+		{"{" MAC "," PORT ",\"sid\":\"10.0.0.1\"}", "sid: \"10.0.0.1\" is not a unicast"},
 		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],\"control_lcore\":0}",
 			"ports: one only together with control_lcore"},
 		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],"
