@@ -41,6 +41,17 @@ def write_json(path, value):
     os.replace(path + '.new', path)
 
 
+def listening(port):
+    """Does somebody listen at this TCP port?"""
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table) as f:
+            for line in f.readlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(f':{port:04X}') and fields[3] == '0A':
+                    return True
+    return False
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))

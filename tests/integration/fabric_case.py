@@ -13,7 +13,7 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
 from incline_fabric import LabError, Topology  # noqa: E402
-from incline_lab import Lab, build_dir, free_port  # noqa: E402
+from incline_lab import Lab, build_dir, free_port, listening  # noqa: E402
 import incline_planes  # noqa: E402
 
 __all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'topology']
@@ -22,17 +22,6 @@ __all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', '
 def topology(name):
     with open(os.path.join(TOP, 'tools/fabrics', name + '.json')) as f:
         return incline_planes.topology(json.load(f))
-
-
-def listening(port):
-    """Does somebody listen at this TCP port?"""
-    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
-        with open(table) as f:
-            for line in f.readlines()[1:]:
-                fields = line.split()
-                if fields[1].endswith(f':{port:04X}') and fields[3] == '0A':
-                    return True
-    return False
 
 
 def app(name):

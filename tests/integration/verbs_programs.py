@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,19 +15,13 @@ import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, Lab, listening, topology  # noqa: E402
+from fabric_case import Fabric, Lab, free_port, listening, topology  # noqa: E402
 
 PATIENCE = 300  # seconds for a pair of programs: hangs only
 SIZES = [1 << n for n in range(1, 24)]  # perftest's -a
 # perftest's own retry budget is half a second, which a process that gets no CPU for so long exceeds.
 COMMON = ['-x', '1', '-u', '20', '-F']
 ROW = re.compile(r'^ *(\d+) +(\d+) +([\d.]+) +([\d.]+)')
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 def write(path, text):
