@@ -17,9 +17,13 @@ struct build {
 	struct fwd *fwd;
 	struct rte_hash *neigh; /* address -> index in adj */
 	struct table_error *err;
-	fwd_port_fn port;
-	void *arg;
+	const struct fwd_sources *from;
 };
+
+static const struct port *port_of(const struct build *b, uint64_t id)
+{
+	return b->from->port(b->from->arg, id);
+}
 
 static int fail(
 	struct build *b, int error, const char *table, const struct wire_ip *ip, const char *what)
@@ -60,17 +64,30 @@ struct sizes {
 	unsigned n4, n6, tbl8_4, tbl8_6;
 };
 
+static void add_host(struct sizes *s, const struct wire_ip *ip)
+{
+	if (wire_ip_is4(ip)) {
+		s->n4++;
+		s->tbl8_4 += tbl8s(32);
+	} else {
+		s->n6++;
+		s->tbl8_6 += tbl8s(128);
+	}
+}
+
 static void add_sizes(struct sizes *s, const struct table_rows *rows, bool hosts)
 {
 	for (unsigned i = 0; i < rows->n; i++) {
 		const struct table_value *key = &rows->entry[i].key[0];
 
-		if (wire_ip_is4(&key->ip)) {
+		if (hosts) {
+			add_host(s, &key->ip);
+		} else if (wire_ip_is4(&key->ip)) {
 			s->n4++;
-			s->tbl8_4 += tbl8s(hosts ? 32 : key->prefix);
+			s->tbl8_4 += tbl8s(key->prefix);
 		} else {
 			s->n6++;
-			s->tbl8_6 += tbl8s(hosts ? 128 : key->prefix);
+			s->tbl8_6 += tbl8s(key->prefix);
 		}
 	}
 }
@@ -144,6 +161,8 @@ static int add_local(struct build *b, const struct table_rows *rows)
 		else
 			f->few[f->n_local] = *ip;
 		f->n_local++;
+		if (wire_ip_is_zero(&f->own[wire_ip_is4(ip)]))
+			f->own[wire_ip_is4(ip)] = *ip;
 		if (rc == 0)
 			rc = add(b, "local_addr", ip, host_prefix(ip), ADJ_LOCAL);
 		if (rc < 0)
@@ -152,41 +171,43 @@ static int add_local(struct build *b, const struct table_rows *rows)
 	return 0;
 }
 
-static int add_neigh(struct build *b, const struct table_rows *rows)
+/* The next adjacency: a neighbour's. */
+static int neigh_adj(struct build *b, const struct port *port, const struct wire_ip *ip,
+	const uint8_t mac[6], uint16_t vlan)
 {
 	struct fwd *f = b->fwd;
+	struct adj *adj = &f->adj[f->n_adj];
 
-	for (unsigned i = 0; i < rows->n; i++) {
+	*adj = (struct adj){
+		.kind = ADJ_REWRITE, .port = port->id, .mtu = port->config.mtu, .vlan = vlan};
+	memcpy(adj->smac, port->mac, sizeof(adj->smac));
+	memcpy(adj->dmac, mac, sizeof(adj->dmac));
+	f->neigh[f->n_adj] = *ip;
+	f->vlans[port->id].bit[vlan / 64] |= 1ull << vlan % 64;
+	if (rte_hash_add_key_data(b->neigh, ip, (void *)(uintptr_t)f->n_adj) < 0)
+		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
+	return add(b, "neigh", ip, host_prefix(ip), f->n_adj++);
+}
+
+static int add_neigh(struct build *b, const struct table_rows *rows)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < rows->n; i++) {
 		const struct table_entry *e = &rows->entry[i];
-		const struct port *port = b->port(b->arg, e->param[0].u);
-		struct adj *adj = &f->adj[f->n_adj];
-		int rc;
+		const struct port *port = port_of(b, e->param[0].u);
 
 		if (port == NULL)
 			return fail(b, -EINVAL, "neigh", &e->key[0].ip, "there is no such port");
 		if (e->param[1].mac[0] & 1)
 			return fail(b, -EINVAL, "neigh", &e->key[0].ip,
 				"data.mac must not be a multicast address");
-		adj->kind = ADJ_REWRITE;
-		adj->port = port->id;
-		adj->mtu = port->config.mtu;
-		f->neigh[f->n_adj] = e->key[0].ip;
-		adj->vlan = (uint16_t)e->param[2].u;
-		f->vlans[port->id].bit[adj->vlan / 64] |= 1ull << adj->vlan % 64;
-		memcpy(adj->smac, port->mac, sizeof(adj->smac));
-		memcpy(adj->dmac, e->param[1].mac, sizeof(adj->dmac));
-		rc = rte_hash_add_key_data(b->neigh, &e->key[0].ip, (void *)(uintptr_t)f->n_adj);
-		if (rc < 0)
-			return fail(b, -ENOMEM, "neigh", NULL, "no memory");
-		rc = add(b, "neigh", &e->key[0].ip, host_prefix(&e->key[0].ip), f->n_adj++);
-		if (rc < 0)
-			return rc;
+		rc = neigh_adj(b, port, &e->key[0].ip, e->param[1].mac, (uint16_t)e->param[2].u);
 	}
-	return 0;
+	return rc;
 }
 
-/* A next hop without neighbour entry is not an error: entries may come in any order. */
-static unsigned nexthop_adj(const struct build *b, const struct wire_ip *ip)
+static unsigned hashed_adj(const struct build *b, const struct wire_ip *ip)
 {
 	void *data;
 
@@ -194,11 +215,51 @@ static unsigned nexthop_adj(const struct build *b, const struct wire_ip *ip)
 							     : (unsigned)(uintptr_t)data;
 }
 
+/* A next hop without neighbour entry is not an error: entries may come in any order. */
+static unsigned known_adj(const struct build *b, const struct wire_ip *ip)
+{
+	const unsigned adj = hashed_adj(b, ip);
+
+	return b->fwd->adj[adj].kind == ADJ_REWRITE ? adj : ADJ_NO_NEIGH;
+}
+
 /* An adjacency of a kind whose details are at an index in an array of their own. */
 static unsigned indexed_adj(struct build *b, enum adj_kind kind, unsigned index)
 {
 	b->fwd->adj[b->fwd->n_adj] = (struct adj){.kind = (uint8_t)kind, .at = (uint16_t)index};
 	return b->fwd->n_adj++;
+}
+
+/* Somebody who is asked for: each packet's destination at a port, or a next hop there. */
+static unsigned glean_adj(struct build *b, const struct port *port, uint16_t vlan, unsigned glean)
+{
+	const unsigned at = indexed_adj(b, ADJ_GLEAN, glean);
+	struct adj *adj = &b->fwd->adj[at];
+
+	adj->port = port->id;
+	adj->mtu = port->config.mtu;
+	adj->vlan = vlan;
+	memcpy(adj->smac, port->mac, sizeof(adj->smac));
+	return at;
+}
+
+/* Known, or at a port where it can be asked for. */
+static unsigned nexthop_adj(struct build *b, const struct wire_ip *ip)
+{
+	struct fwd *f = b->fwd;
+	const struct adj *direct;
+	unsigned adj = hashed_adj(b, ip);
+
+	if (adj != ADJ_NO_NEIGH || f->n_glean == FWD_MAX_GLEANS)
+		return adj;
+	direct = fwd_lookup(f, ip);
+	if (direct->kind != ADJ_GLEAN || direct->at != 0)
+		return ADJ_NO_NEIGH;
+	adj = glean_adj(b, port_of(b, direct->port), direct->vlan, f->n_glean);
+	if (rte_hash_add_key_data(b->neigh, ip, (void *)(uintptr_t)adj) < 0)
+		return ADJ_NO_NEIGH; /* and the adjacency is nobody's */
+	f->glean[f->n_glean++] = (struct fwd_glean){*ip, (uint16_t)adj};
+	return adj;
 }
 
 static int encap_adj(struct build *b, const struct table_entry *e, const char *table)
@@ -218,20 +279,26 @@ static int by_ip(const void *a, const void *b)
 
 static bool link_is_up(const struct build *b, unsigned adj)
 {
-	return port_link_up(b->port(b->arg, b->fwd->adj[adj].port));
+	return port_link_up(port_of(b, b->fwd->adj[adj].port));
 }
 
-/* The next hops of a route that are in neigh, by address: the order in which they are given, and
- * when, says nothing. How many. */
-static unsigned known_nexthops(
-	const struct build *b, const struct table_entry *e, struct wire_ip ip[FWD_MAX_NEXTHOPS])
+/* The next hops of a route that are known, by address: the order in which they are given, and when,
+ * says nothing. How many; *unknown: one of the others that can be asked for, or ADJ_NO_NEIGH. */
+static unsigned known_nexthops(struct build *b, const struct table_entry *e,
+	struct wire_ip ip[FWD_MAX_NEXTHOPS], unsigned *unknown)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < FWD_MAX_NEXTHOPS; i++)
-		if (!wire_ip_is_zero(&e->param[i].ip) &&
-			nexthop_adj(b, &e->param[i].ip) != ADJ_NO_NEIGH)
-			ip[n++] = e->param[i].ip;
+	*unknown = ADJ_NO_NEIGH;
+	for (unsigned i = 0; i < FWD_MAX_NEXTHOPS; i++) {
+		const struct wire_ip *hop = &e->param[i].ip;
+		const unsigned adj = wire_ip_is_zero(hop) ? ADJ_NO_NEIGH : nexthop_adj(b, hop);
+
+		if (b->fwd->adj[adj].kind == ADJ_REWRITE)
+			ip[n++] = *hop;
+		else if (adj != ADJ_NO_NEIGH)
+			*unknown = adj;
+	}
 	qsort(ip, n, sizeof(ip[0]), by_ip);
 	return n;
 }
@@ -240,20 +307,20 @@ static unsigned ecmp_adj(struct build *b, const struct table_entry *e)
 {
 	struct fwd_ecmp *ecmp = &b->fwd->ecmp[b->fwd->n_ecmp];
 	struct wire_ip ip[FWD_MAX_NEXTHOPS];
-	const unsigned n = known_nexthops(b, e, ip);
-	unsigned up = 0;
+	unsigned up = 0, unknown;
+	const unsigned n = known_nexthops(b, e, ip, &unknown);
 
 	for (unsigned i = 0; i < n; i++)
-		up += link_is_up(b, nexthop_adj(b, &ip[i]));
+		up += link_is_up(b, known_adj(b, &ip[i]));
 	for (unsigned i = 0; i < n; i++) {
-		const unsigned adj = nexthop_adj(b, &ip[i]);
+		const unsigned adj = known_adj(b, &ip[i]);
 
 		if (up > 0 && !link_is_up(b, adj))
 			continue;
 		ecmp->key[ecmp->n] = rte_jhash(&ip[i], sizeof(ip[i]), 0);
 		ecmp->adj[ecmp->n++] = (uint16_t)adj;
 	}
-	return ecmp->n == 0 ? ADJ_NO_NEIGH : indexed_adj(b, ADJ_ECMP, b->fwd->n_ecmp++);
+	return ecmp->n == 0 ? unknown : indexed_adj(b, ADJ_ECMP, b->fwd->n_ecmp++);
 }
 
 /* After the routes: a SID is the switch's, whatever else is said of its prefix. */
@@ -271,7 +338,7 @@ static int add_sids(struct build *b, const struct table_rows *rows)
 			return fail(b, -EINVAL, "local_sid", ip, why);
 		if (e->key[0].prefix == 128 && fwd_is_local(f, ip))
 			return fail(b, -EINVAL, "local_sid", ip, "is an address of the switch");
-		f->sid[i].adj = e->action == SRV6_UA ? (uint16_t)nexthop_adj(b, &e->param[0].ip)
+		f->sid[i].adj = e->action == SRV6_UA ? (uint16_t)known_adj(b, &e->param[0].ip)
 						     : ADJ_NO_NEIGH;
 		f->n_sid++;
 		rc = add(b, "local_sid", ip, e->key[0].prefix, indexed_adj(b, ADJ_SID, i));
@@ -281,40 +348,83 @@ static int add_sids(struct build *b, const struct table_rows *rows)
 	return 0;
 }
 
-static int add_routes(struct build *b, const struct table_rows *rows)
+/* Destinations are neighbours at this port: those that are known have host routes, others can be
+ * asked for. */
+static int direct_adj(struct build *b, const struct table_entry *e, const char *table)
+{
+	const struct table_value *dst = &e->key[0];
+	const struct port *port = port_of(b, e->param[0].u);
+	const uint16_t vlan = (uint16_t)e->param[1].u;
+	unsigned known = ADJ_NO_NEIGH;
+
+	if (port == NULL)
+		return fail(b, -EINVAL, table, &dst->ip, "there is no such port");
+	/* A host route "direct" to a known neighbour says nothing new. */
+	if (dst->prefix == host_prefix(&dst->ip))
+		known = known_adj(b, &dst->ip);
+	if (known != ADJ_NO_NEIGH || !b->from->learns(b->from->arg, port->id))
+		return (int)known;
+	b->fwd->vlans[port->id].bit[vlan / 64] |= 1ull << vlan % 64;
+	return (int)glean_adj(b, port, vlan, 0);
+}
+
+static int route_adj(struct build *b, const struct table_entry *e, const char *table)
+{
+	switch (e->action) {
+	case ROUTE_VIA:
+		return (int)nexthop_adj(b, &e->param[0].ip);
+	case ROUTE_DIRECT:
+		return direct_adj(b, e, table);
+	case ROUTE_ENCAP:
+		return encap_adj(b, e, table);
+	case ROUTE_ECMP:
+		return (int)ecmp_adj(b, e);
+	default:
+		return ADJ_BLACKHOLE;
+	}
+}
+
+/* Those that are "direct", or all others: next hops are asked for where the former say. */
+static int add_routes(struct build *b, const struct table_rows *rows, bool direct)
 {
 	const char *table = rows->desc->name;
 
 	for (unsigned i = 0; i < rows->n; i++) {
 		const struct table_entry *e = &rows->entry[i];
 		const struct table_value *dst = &e->key[0];
-		unsigned adj = ADJ_BLACKHOLE;
-		int rc;
+		int adj, rc;
 
+		if ((e->action == ROUTE_DIRECT) != direct)
+			continue;
 		if (dst->prefix == host_prefix(&dst->ip) && fwd_is_local(b->fwd, &dst->ip))
 			return fail(b, -EINVAL, table, &dst->ip, "is an address of the switch");
-		if (e->action == ROUTE_VIA)
-			adj = nexthop_adj(b, &e->param[0].ip);
-		else if (e->action == ROUTE_DIRECT)
-			adj = ADJ_NO_NEIGH; /* neighbours are found by their host routes */
-		if (e->action == ROUTE_DIRECT && b->port(b->arg, e->param[0].u) == NULL)
-			return fail(b, -EINVAL, table, &dst->ip, "there is no such port");
-		/* A host route "direct" to a known neighbour says nothing new. */
-		if (e->action == ROUTE_DIRECT && dst->prefix == host_prefix(&dst->ip))
-			adj = nexthop_adj(b, &dst->ip);
-		if (e->action == ROUTE_ENCAP) {
-			rc = encap_adj(b, e, table);
-			if (rc < 0)
-				return rc;
-			adj = (unsigned)rc;
-		}
-		if (e->action == ROUTE_ECMP)
-			adj = ecmp_adj(b, e);
-		rc = add(b, table, &dst->ip, dst->prefix, adj);
+		adj = route_adj(b, e, table);
+		if (adj < 0)
+			return adj;
+		rc = add(b, table, &dst->ip, dst->prefix, (unsigned)adj);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
+}
+
+/* Where direct routes lead, and nobody is that is configured. */
+static int add_learnt(struct build *b)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < b->from->n_learnt; i++) {
+		struct fwd_learnt *l = &b->from->learnt[i];
+		const struct adj *direct = fwd_lookup(b->fwd, &l->ip);
+
+		l->adj = 0;
+		if (direct->kind != ADJ_GLEAN || direct->port != l->port || direct->vlan != l->vlan)
+			continue;
+		l->adj = (uint16_t)b->fwd->n_adj;
+		rc = neigh_adj(b, port_of(b, l->port), &l->ip, l->mac, l->vlan);
+		b->fwd->adj[l->adj].learnt = true;
+	}
+	return rc;
 }
 
 static unsigned count_routes(const struct table_rows *t, enum route_action action)
@@ -331,27 +441,46 @@ static int alloc_adjs(struct build *b, const struct table_rows *t)
 {
 	const unsigned encaps = count_routes(t, ROUTE_ENCAP), sids = t[FWD_LOCAL_SID].n;
 	const unsigned ecmps = count_routes(t, ROUTE_ECMP);
-	const unsigned neighs = t[FWD_NEIGH].n, n = ADJ_REWRITE + neighs + sids + encaps + ecmps;
+	const unsigned neighs = t[FWD_NEIGH].n + b->from->n_learnt;
+	const unsigned n = ADJ_REWRITE + neighs + sids + encaps + ecmps +
+			   count_routes(t, ROUTE_DIRECT) + FWD_MAX_GLEANS;
 	struct fwd *f = b->fwd;
 
 	if (n > MAX_ADJ)
 		return fail(b, -ENOSPC, "neigh", NULL,
-			"too many neighbours, SIDs, routes into tunnels and over several next "
-			"hops");
+			"too many neighbours, SIDs, direct routes, routes into tunnels and over "
+			"several next hops");
 	f->adj = calloc(n, sizeof(*f->adj));
-	f->neigh = calloc(ADJ_REWRITE + neighs, sizeof(*f->neigh));
+	f->used = calloc(n, sizeof(*f->used));
+	f->neigh = calloc(n, sizeof(*f->neigh));
 	f->vlans = calloc(RTE_MAX_ETHPORTS, sizeof(*f->vlans));
 	f->sid = calloc(sids + 1, sizeof(*f->sid));
 	f->encap = calloc(encaps + 1, sizeof(*f->encap));
 	f->ecmp = calloc(ecmps + 1, sizeof(*f->ecmp));
-	b->neigh = ip_hash("neigh", neighs);
-	if (f->adj == NULL || f->neigh == NULL || f->vlans == NULL || f->sid == NULL ||
-		f->encap == NULL || f->ecmp == NULL || b->neigh == NULL)
+	f->glean = calloc(FWD_MAX_GLEANS, sizeof(*f->glean));
+	b->neigh = ip_hash("neigh", neighs + FWD_MAX_GLEANS);
+	if (f->adj == NULL || f->used == NULL || f->neigh == NULL || f->vlans == NULL ||
+		f->sid == NULL || f->encap == NULL || f->ecmp == NULL || f->glean == NULL ||
+		b->neigh == NULL)
 		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
 	for (unsigned i = 0; i < ADJ_REWRITE; i++)
 		f->adj[i].kind = (uint8_t)i;
 	f->n_adj = ADJ_REWRITE;
+	f->n_glean = 1;
 	return 0;
+}
+
+static int build_routes(struct build *b, const struct table_rows *t)
+{
+	int rc = add_routes(b, &t[FWD_ROUTE4], true);
+
+	if (rc == 0)
+		rc = add_routes(b, &t[FWD_ROUTE6], true);
+	if (rc == 0)
+		rc = add_learnt(b);
+	if (rc == 0)
+		rc = add_routes(b, &t[FWD_ROUTE4], false);
+	return rc < 0 ? rc : add_routes(b, &t[FWD_ROUTE6], false);
 }
 
 static int build(struct build *b, const struct table_rows *t)
@@ -361,6 +490,8 @@ static int build(struct build *b, const struct table_rows *t)
 
 	for (unsigned i = 0; i <= FWD_LOCAL_SID; i++)
 		add_sizes(&sizes, &t[i], i == FWD_LOCAL_ADDR || i == FWD_NEIGH);
+	for (unsigned i = 0; i < b->from->n_learnt; i++)
+		add_host(&sizes, &b->from->learnt[i].ip);
 
 	rc = alloc_adjs(b, t);
 	if (rc == 0)
@@ -371,24 +502,21 @@ static int build(struct build *b, const struct table_rows *t)
 	if (rc == 0)
 		rc = add_local(b, &t[FWD_LOCAL_ADDR]);
 	if (rc == 0)
-		rc = add_routes(b, &t[FWD_ROUTE4]);
-	if (rc == 0)
-		rc = add_routes(b, &t[FWD_ROUTE6]);
+		rc = build_routes(b, t);
 	if (rc == 0)
 		rc = add_sids(b, &t[FWD_LOCAL_SID]);
 	return rc;
 }
 
-int fwd_create(const struct table_rows *tables, fwd_port_fn port, void *arg, struct fwd **fwd,
-	struct table_error *err)
+int fwd_create(const struct fwd_sources *from, struct fwd **fwd, struct table_error *err)
 {
-	struct build b = {.err = err, .port = port, .arg = arg};
+	struct build b = {.err = err, .from = from};
 	int rc;
 
 	b.fwd = calloc(1, sizeof(*b.fwd));
 	if (b.fwd == NULL)
 		return fail(&b, -ENOMEM, "tables", NULL, "no memory");
-	rc = build(&b, tables);
+	rc = build(&b, from->tables);
 	rte_hash_free(b.neigh);
 	if (rc < 0) {
 		fwd_destroy(b.fwd);
@@ -411,6 +539,8 @@ void fwd_destroy(struct fwd *fwd)
 	free(fwd->sid);
 	free(fwd->encap);
 	free(fwd->ecmp);
+	free(fwd->glean);
+	free(fwd->used);
 	free(fwd);
 }
 

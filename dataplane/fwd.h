@@ -14,7 +14,7 @@
 #include "lib/port/port.h"
 #include "lib/wire/frame.h"
 
-enum { FWD_FEW_LOCAL = 8, FWD_MAX_NEXTHOPS = 8 };
+enum { FWD_FEW_LOCAL = 8, FWD_MAX_NEXTHOPS = 8, FWD_MAX_GLEANS = 1024 };
 
 enum adj_kind {
 	ADJ_NO_ROUTE,
@@ -25,15 +25,33 @@ enum adj_kind {
 	ADJ_SID,     /* one of our own SIDs */
 	ADJ_ENCAP,   /* into a tunnel */
 	ADJ_ECMP,    /* one of several neighbours, or none of them is known */
+	ADJ_GLEAN,   /* a neighbour that is not known, but may be asked for */
 };
 
 struct adj {
 	uint8_t kind;
 	uint8_t smac[6], dmac[6];
+	bool learnt;   /* not a row of neigh */
 	uint16_t port; /* DPDK port id */
 	uint16_t mtu;  /* of the port */
 	uint16_t vlan; /* 0: untagged */
-	uint16_t at;   /* SID, ENCAP, ECMP: index in sid, encap or ecmp below */
+	uint16_t at;   /* SID, ENCAP, ECMP, GLEAN: index in sid, encap, ecmp or glean below */
+};
+
+/* Who is to be asked for: the packet's destination, or this next hop. */
+struct fwd_glean {
+	struct wire_ip nexthop; /* zero: the destination */
+	uint16_t adj;
+};
+
+/* A neighbour that is not a row of neigh. */
+struct fwd_learnt {
+	struct wire_ip ip;
+	uint8_t mac[6];
+	uint16_t port; /* DPDK port id */
+	uint16_t vlan;
+	uint16_t
+		adj; /* of fwd_create: its index, 0: it has none, for no direct route leads there */
 };
 
 /* Neighbours among which flows are dealt out: those that are known, and of these those whose port
@@ -52,6 +70,7 @@ struct fwd_vlans {
 struct fwd {
 	unsigned n_local;
 	struct wire_ip few[FWD_FEW_LOCAL];
+	struct wire_ip own[2];  /* the first IPv6 address, the first IPv4 address; zero: none */
 	struct rte_hash *local; /* of all, if there are more than few */
 	struct rte_fib *fib4;   /* address -> index in adj */
 	struct rte_fib6 *fib6;
@@ -59,11 +78,15 @@ struct fwd {
 	struct adj *adj;         /* [kind] for the first kinds, neighbours, all others */
 	struct wire_ip *neigh;   /* whose adj[i] is */
 	struct fwd_vlans *vlans; /* by DPDK port id: those that its neighbours are in */
-	unsigned n_sid, n_encap, n_ecmp;
+	unsigned n_sid, n_encap, n_ecmp, n_glean;
 	uint32_t ecmp_seed;  /* so that switches choose apart from one another */
 	struct fwd_sid *sid; /* in the order of the rows of local_sid */
 	struct srv6_encap *encap;
 	struct fwd_ecmp *ecmp;
+	struct fwd_glean *glean; /* [0]: the destination of whatever packet it is */
+	/* By adjacency: something has been sent to this neighbour that is learnt. Set by workers,
+	 * cleared by control. */
+	uint8_t *used;
 };
 
 /* Indices of the tables in the registry and in the rows below. */
@@ -82,9 +105,19 @@ extern const struct table_desc *const fwd_tables[FWD_N_TABLES];
 /* Port by DPDK id, or NULL. */
 typedef const struct port *(*fwd_port_fn)(void *arg, uint64_t id);
 
-/* Builds one. -EINVAL if an entry makes no sense (err->msg says which), -ENOMEM. */
-int fwd_create(const struct table_rows *tables, fwd_port_fn port, void *arg, struct fwd **fwd,
-	struct table_error *err);
+/* What it is made from. */
+struct fwd_sources {
+	const struct table_rows *tables;
+	fwd_port_fn port;
+	bool (*learns)(void *arg, uint16_t port); /* neighbours at this port may be asked for */
+	void *arg;
+	struct fwd_learnt *learnt;
+	unsigned n_learnt;
+};
+
+/* Builds one. -EINVAL if an entry makes no sense (err->msg says which), -ENOMEM. A row of neigh
+ * goes before what is learnt of the same address. */
+int fwd_create(const struct fwd_sources *from, struct fwd **fwd, struct table_error *err);
 void fwd_destroy(struct fwd *fwd);
 
 /* One address; never NULL, never ADJ_ECMP: the first of several next hops. For the control plane

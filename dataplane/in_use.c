@@ -90,6 +90,43 @@ int sw_tables_check(struct sw *sw, const struct fwd *fwd, struct table_error *er
 	return rc;
 }
 
+static bool ring_uses(const struct fwd *fwd, struct nr_ring *r, const struct adj *adj)
+{
+	for (unsigned i = 0; i < r->n_in; i++) {
+		const struct nr_in *in = nr_in_at(r, i);
+
+		if (fwd_lookup(fwd, &in->key.src) == adj ||
+			(in->host && fwd_lookup(fwd, &in->key.dst) == adj))
+			return true;
+	}
+	return r->has_parent && fwd_lookup(fwd, &r->parent_flow.dst) == adj;
+}
+
+static bool group_uses(
+	const struct fwd *fwd, struct inc_group *g, uint64_t by_neigh, const struct adj *adj)
+{
+	for (; by_neigh != 0; by_neigh &= by_neigh - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(by_neigh);
+
+		if (fwd_lookup(fwd, &inc_ep_at(g, i)->flow.dst) == adj)
+			return true;
+	}
+	return false;
+}
+
+bool sw_adj_in_use(struct sw *sw, const struct adj *adj)
+{
+	const struct fwd *fwd = atomic_load(&sw->fwd);
+	bool uses = false;
+
+	for (unsigned slot = 1; !uses && sw->n_groups > 0 && slot < INC_GROUP_SLOTS; slot++)
+		uses = sw->groups->group[slot] != NULL &&
+		       group_uses(fwd, sw->groups->group[slot], sw->slot[slot].by_neigh, adj);
+	for (unsigned i = 0; !uses && i < NR_MAX_RINGS; i++)
+		uses = sw->ring[i] != NULL && ring_uses(fwd, sw->ring[i], adj);
+	return uses;
+}
+
 void sw_groups_follow(struct sw *sw)
 {
 	const struct fwd *fwd = atomic_load(&sw->fwd);

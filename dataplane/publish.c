@@ -19,6 +19,16 @@ static const struct port *port_by_id(void *arg, uint64_t id)
 	return NULL;
 }
 
+static bool port_learns(void *arg, uint16_t id)
+{
+	const struct sw *sw = arg;
+
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		if (sw->ports[i].id == id)
+			return sw->config.ports[i].neigh_learn;
+	return false;
+}
+
 static void free_fwd(struct sw *sw, void *what)
 {
 	const struct fwd *old = what, *now = atomic_load(&sw->fwd);
@@ -70,10 +80,13 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	struct sw *sw = arg;
 	struct fwd *fwd, *old;
 	struct mcast_fwd *mcast = NULL;
+	struct fwd_sources from = {
+		.tables = tables, .port = port_by_id, .learns = port_learns, .arg = sw};
 	int rc;
 
 	(void)n;
-	rc = fwd_create(tables, port_by_id, sw, &fwd, err);
+	sw_neigh_list(sw, &from);
+	rc = fwd_create(&from, &fwd, err);
 	if (rc < 0)
 		return rc;
 	fwd->ecmp_seed = rte_jhash(sw->config.name, (uint32_t)strlen(sw->config.name), 0);
@@ -86,6 +99,7 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 		return rc;
 	}
 	old = atomic_exchange_explicit(&sw->fwd, fwd, memory_order_acq_rel);
+	sw_neigh_listed(sw);
 	publish_mcast(sw, mcast);
 	sw_groups_follow(sw);
 	if (old != NULL)

@@ -18,7 +18,7 @@ struct sw_config {
 	unsigned n_ports;
 	struct sw_config_port {
 		struct port_config port;
-		bool proxy_arp, impaired, mcast_learn;
+		bool proxy_arp, impaired, mcast_learn, neigh_learn;
 		struct impair impair;
 		struct egress_config queue;
 	} ports[SW_MAX_PORTS];
@@ -28,7 +28,8 @@ struct sw_config {
 	char lcores[256]; /* "" : default */
 	unsigned workers;
 	bool hugepages, pci, telemetry;
-	unsigned memory_mb, mcast_max;
+	bool icmp_errors;
+	unsigned memory_mb, mcast_max, neigh_max;
 	uint64_t slot_rest_ns, drain_ns, stall_ns;
 };
 
@@ -84,6 +85,7 @@ struct sw {
 	uint64_t links; /* bit per port: up when fwd was made at a tick */
 	_Atomic(struct mcast_fwd *) mcast;
 	struct sw_membership *membership; /* NULL: no port learns */
+	struct sw_neigh *neigh;           /* NULL: no port learns */
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
 	unsigned n_workers;
@@ -126,6 +128,19 @@ int sw_membership_create(struct sw *sw, char err[SW_ERR_LEN]);
 void sw_membership_destroy(struct sw *sw);
 void sw_membership_tick(struct sw *sw, uint64_t now);
 const struct membership *sw_membership_book(const struct sw *sw);
+
+/* l2/sw_neigh.c: after the workers; at the end; at every tick. */
+int sw_neigh_create(struct sw *sw, char err[SW_ERR_LEN]);
+void sw_neigh_destroy(struct sw *sw);
+void sw_neigh_tick(struct sw *sw, uint64_t now);
+/* Those that are known, for fwd_create; their adjacencies, from there, once it is published. */
+void sw_neigh_list(struct sw *sw, struct fwd_sources *from);
+void sw_neigh_listed(struct sw *sw);
+/* Buffers that may wait. */
+unsigned sw_neigh_buffers(const struct sw_config *config);
+
+/* in_use.c: a group or ring sends to somebody by this adjacency of what is published. */
+bool sw_adj_in_use(struct sw *sw, const struct adj *adj);
 
 /* publish.c: after the ports. */
 int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN]);

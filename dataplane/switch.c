@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "dataplane/ip/icmp_error.h"
 #include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
@@ -75,7 +76,7 @@ static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
 	}
 	need = port_pool_need(configs, sw->config.n_ports) + queues;
 	rings = need - port_pool_need(NULL, 0);
-	need += HANDED_OVER(sw->config.workers);
+	need += HANDED_OVER(sw->config.workers) + sw_neigh_buffers(&sw->config);
 	sw->pool = port_pool_create("frames", need, mtu, err);
 	if (sw->pool == NULL)
 		return -ENOMEM;
@@ -155,6 +156,8 @@ static int attach_ports(struct sw *sw, struct worker *w)
 		lp->port = &sw->ports[i];
 		lp->tx_lock = w->n_workers > 1 ? &sw->tx_lock[i] : NULL;
 		lp->proxy_arp = sw->config.ports[i].proxy_arp;
+		lp->neigh_learn = sw->config.ports[i].neigh_learn;
+		egress_bucket_init(&lp->icmp_errors, ICMP_ERROR_RATE, ICMP_ERROR_BURST, 0);
 		lp->impair = impair_of(sw, w->index, i);
 		queue = sw_queue_share(&sw->config.ports[i].queue, w->n_workers);
 		if (egress_init(&lp->egress, &queue, &sw->config.classes, SOCKET_ID_ANY,
@@ -185,6 +188,7 @@ static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 	w->trace = &sw->trace;
 	w->rcu = sw->rcu;
 	w->idle = sw->config.idle;
+	w->icmp = sw->config.icmp_errors;
 	worker_timers_init(w);
 	w->rng = RNG_SEED + w->index;
 	if (attach_ports(sw, w) < 0)
@@ -212,7 +216,7 @@ static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
 		create_rcu, create_arena, open_ports, create_workers, sw_membership_create,
-		sw_rnic_create, sw_tables_create};
+		sw_neigh_create, sw_rnic_create, sw_tables_create};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -354,6 +358,7 @@ void sw_destroy(struct sw *sw)
 		graph_destroy(sw->worker[i]);
 	sw_rnic_destroy(sw);
 	sw_membership_destroy(sw);
+	sw_neigh_destroy(sw);
 	for (unsigned i = 0; i < sw->n_workers; i++)
 		for (unsigned k = 0; k < sw->n_ports; k++) {
 			impair_free_held(&sw->impair[i][k]);

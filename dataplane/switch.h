@@ -10,6 +10,7 @@
 
 #include "dataplane/egress/queue.h"
 #include "dataplane/inc/group.h"
+#include "dataplane/l2/neigh_cache.h"
 #include "dataplane/netreduce/ring.h"
 #include "dataplane/table.h"
 #include "lib/port/port.h"
@@ -101,6 +102,26 @@ void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg);
 /* Program-wide values: uptime_ns, worker turns, idle turns, arena size and use, mbufs free ... */
 typedef void (*sw_value_fn)(void *arg, const char *name, const char *text, uint64_t value);
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg);
+
+/* ---- neighbours that are learnt ---- */
+struct sw_neigh_info {
+	struct wire_ip ip;
+	char port[PORT_NAME_LEN];
+	uint8_t mac[6]; /* if it is known */
+	uint16_t vlan;  /* 0: untagged */
+	bool known;
+	const char *state; /* of l2/neigh_cache.h */
+	uint64_t state_ns; /* since when */
+	unsigned waiting;  /* packets */
+};
+/* How many there are. */
+unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count);
+/* The next one, from *at = 0 on; -ENOENT: there are no more. */
+int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info);
+/* To be called when this descriptor is readable (-1: never), so that neighbours are asked for at
+ * once and not at the next tick. */
+int sw_neigh_fd(const struct sw *sw);
+void sw_neigh_turn(struct sw *sw, uint64_t now);
 
 /* ---- members of multicast groups that are learnt ---- */
 struct sw_member {

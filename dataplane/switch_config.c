@@ -39,6 +39,7 @@ static json_t *port_part(const json_t *v)
 
 	json_object_del(copy, "proxy_arp");
 	json_object_del(copy, "mcast_learn");
+	json_object_del(copy, "neigh_learn");
 	json_object_del(copy, "impair");
 	json_object_del(copy, "queue");
 	return copy;
@@ -84,6 +85,7 @@ static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[
 			return -EINVAL;
 	}
 	p->proxy_arp = ctl_bool(&ctl_switch_port_config, v, "proxy_arp");
+	p->neigh_learn = ctl_bool(&ctl_switch_port_config, v, "neigh_learn");
 	p->mcast_learn = ctl_bool(&ctl_switch_port_config, v, "mcast_learn");
 	p->impaired = impair != NULL;
 	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
@@ -130,6 +132,8 @@ static void get_plain(const json_t *json, struct sw_config *c)
 	c->telemetry = ctl_bool(schema, json, "telemetry");
 	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, json, "idle"));
 	c->arena_bytes = (size_t)ctl_int(schema, json, "arena_kb") << 10;
+	c->icmp_errors = ctl_bool(schema, json, "icmp_errors");
+	c->neigh_max = (unsigned)ctl_int(schema, json, "neigh_max");
 	c->mcast_max = (unsigned)ctl_int(schema, json, "mcast_max");
 	c->memory_mb = (unsigned)ctl_int(schema, json, "memory_mb");
 	c->slot_rest_ns = get_ms(json, "slot_rest_ms");

@@ -55,9 +55,16 @@ static const struct table_desc neigh = {
 				    .help = "neighbour's address",                                 \
 				    .type = nexthop_type}}},                                       \
 		{.name = "direct",                                                                 \
-			.help = "destinations are neighbours at this port: those in neigh",        \
-			.n_params = 1,                                                             \
-			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}}},    \
+			.help = "destinations are neighbours at this port: those in neigh, and "   \
+				"others that answer if it has neigh_learn",                        \
+			.n_params = 2,                                                             \
+			.params = {{.name = "port", .help = "port name", .type = TABLE_PORT},      \
+				{.name = "vlan",                                                   \
+					.help = "VLAN they are in; default: untagged",             \
+					.type = TABLE_UINT,                                        \
+					.min = 1,                                                  \
+					.max = 4094,                                               \
+					.optional = true}}},                                       \
 		{.name = "blackhole", .help = "drop"},                                             \
 		{.name = "encap",                                                                  \
 			.help = "into a tunnel along segments (SRv6, H.Encaps.Red), by the route " \

@@ -70,6 +70,14 @@ static void tick(void *arg, uint64_t at)
 	agent_tick(s->agent, at);
 }
 
+static void neighbours(int fd, short what, void *arg)
+{
+	struct sw *sw = arg;
+
+	(void)fd, (void)what;
+	sw_neigh_turn(sw, sw_now(sw));
+}
+
 static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_atomic_t *stop,
 	const json_t *config, const struct agent_options *o)
 {
@@ -80,6 +88,7 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 			   : (unsigned)ctl_int(&ctl_switch_config, config, "control_idle_ms")};
 	struct served s = {agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full")};
 	struct event_base *base = event_base_new();
+	struct event *neigh;
 	int rc;
 
 	if (!base) {
@@ -87,7 +96,14 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 			close(fd[i]);
 		return -ENOMEM;
 	}
+	neigh = sw_neigh_fd(agent->sw) < 0 ? NULL
+					   : event_new(base, sw_neigh_fd(agent->sw),
+						     EV_READ | EV_PERSIST, neighbours, agent->sw);
+	if (neigh)
+		event_add(neigh, NULL);
 	rc = ctl_serve(&ops, &s, base, fd, n, stop, &limits);
+	if (neigh)
+		event_free(neigh);
 	event_base_free(base);
 	return rc;
 }

@@ -20,6 +20,7 @@ static const struct {
 	{"worker.list", rpc_worker_list},
 	{"queue.list", rpc_queue_list},
 	{"mcast.members", rpc_mcast_members},
+	{"neigh.list", rpc_neigh_list},
 	{"pipeline.get", rpc_pipeline_get},
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},

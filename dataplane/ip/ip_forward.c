@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Routing: one longest-prefix lookup per packet, in bulk per family, to an adjacency. */
 #include "dataplane/ip/ecmp.h"
+#include "dataplane/ip/icmp_error.h"
 #include "dataplane/ip/stays.h"
 #include "dataplane/runtime/node.h"
 
-enum { EDGE_REWRITE, EDGE_SRV6_LOCAL, EDGE_SRV6_ENCAP, EDGE_DROP, N_EDGES };
+enum { EDGE_REWRITE, EDGE_SRV6_LOCAL, EDGE_SRV6_ENCAP, EDGE_NEIGH_WAIT, EDGE_DROP, N_EDGES };
 
 /* All lookups of a burst, by position. */
 static void lookup(const struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n)
@@ -68,6 +69,10 @@ static enum drop decide(
 	switch (adj->kind) {
 	case ADJ_REWRITE:
 		break;
+	case ADJ_GLEAN: /* who has no hop left need not wait */
+		if (meta->pkt.ttl <= 1 && !meta->srv6.hop_taken)
+			return DROP_IP_TTL;
+		break;
 	case ADJ_SID:
 	case ADJ_ENCAP:
 		return ++meta->srv6.passes > FWD_SRV6_MAX_PASSES ? DROP_SRV6_LOOP : DROP_NONE;
@@ -85,6 +90,8 @@ static rte_edge_t edge_of(enum adj_kind kind)
 {
 	if (likely(kind == ADJ_REWRITE))
 		return EDGE_REWRITE;
+	if (kind == ADJ_GLEAN)
+		return EDGE_NEIGH_WAIT;
 	return kind == ADJ_SID ? EDGE_SRV6_LOCAL : EDGE_SRV6_ENCAP;
 }
 
@@ -108,6 +115,10 @@ static uint16_t ip_forward_process(
 		drop = decide(w, mbufs[i], meta, adj);
 		meta->drop = (uint8_t)drop;
 		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
+		if (unlikely(drop != DROP_NONE) && !ip_is_tunnelled(meta))
+			icmp_error(w, mbufs[i], &meta->pkt, drop, adj->mtu);
+		if (unlikely(adj->learnt) && w->fwd->used[meta->adj] == 0)
+			w->fwd->used[meta->adj] = 1;
 		if (unlikely(w->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
 			char mac[WIRE_MAC_STRLEN];
 
@@ -130,6 +141,7 @@ static struct rte_node_register ip_forward = {
 			[EDGE_REWRITE] = "rewrite",
 			[EDGE_SRV6_LOCAL] = "srv6_local",
 			[EDGE_SRV6_ENCAP] = "srv6_encap",
+			[EDGE_NEIGH_WAIT] = "neigh_wait",
 			[EDGE_DROP] = "end",
 		},
 };

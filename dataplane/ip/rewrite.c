@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gives a routed packet the MAC addresses and the VLAN of its next hop and takes one from its TTL.
  */
+#include "dataplane/ip/icmp_error.h"
 #include "dataplane/retag.h"
 #include "dataplane/runtime/node.h"
 
@@ -32,12 +33,15 @@ static uint16_t rewrite_process(
 		if (!forward(rte_pktmbuf_mtod(m, uint8_t *), meta, adj)) {
 			meta->drop = DROP_IP_TTL;
 			next[i] = EDGE_DROP;
+			if (!ip_is_tunnelled(meta))
+				icmp_error(w, m, &meta->pkt, DROP_IP_TTL, 0);
 		} else if (unlikely(meta->pkt.l3_off != ETH_HDR_LEN || adj->vlan != 0) &&
 			   !retag(m, meta->pkt.l3_off != ETH_HDR_LEN, adj->vlan)) {
 			meta->drop = DROP_NO_MBUF;
 			next[i] = EDGE_DROP;
 		}
-		m->port = adj->port;
+		if (likely(next[i] == EDGE_TX))
+			m->port = adj->port;
 		if (unlikely(w->tracing) && meta->trace)
 			node_trace(w, node, meta, "TTL %u", meta->pkt.ttl);
 	}

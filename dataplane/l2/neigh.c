@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers ARP requests and neighbour solicitations: for the switch's own addresses on any port, and
  * on ports with proxy_arp for every address that is routed to another port or into a tunnel, or is
- * one of the switch's SIDs. Neighbours are configured, so that answers and announcements of others
- * teach nothing. */
+ * one of the switch's SIDs. On ports with neigh_learn the control plane hears what those say of
+ * themselves whom a route that is "direct" there may lead to, as far as it could be news. */
 #include "dataplane/ip/asker.h"
-#include "dataplane/runtime/node.h"
+#include "dataplane/l2/neigh_note.h"
 
 enum { EDGE_TX, EDGE_DROP, N_EDGES };
 
@@ -21,7 +21,8 @@ static bool wanted(
 	if (adj->kind == ADJ_ENCAP || adj->kind == ADJ_SID)
 		return true;
 	/* Whoever is on the asking port, in the same VLAN, answers for himself. */
-	return adj->kind == ADJ_REWRITE && (adj->port != port || adj->vlan != (tci & WIRE_VLAN_ID));
+	return (adj->kind == ADJ_REWRITE || adj->kind == ADJ_GLEAN) &&
+	       (adj->port != port || adj->vlan != (tci & WIRE_VLAN_ID));
 }
 
 /* Where an answer to the sender goes. */
@@ -30,6 +31,51 @@ static const uint8_t *sender_mac(const uint8_t *frame, const struct wire_pkt *pk
 	if (pkt->kind == WIRE_ARP)
 		return pkt->arp_sha;
 	return pkt->has_lladdr ? pkt->nd_lladdr : frame + 6;
+}
+
+/* What the packet says of its sender's own address, ip. False: nothing. */
+static bool word_of(const struct worker *w, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint16_t port, struct neigh_note *note)
+{
+	const bool to_us = fwd_is_local(w->fwd, &pkt->dst);
+
+	note->ip = pkt->src;
+	if (pkt->kind == WIRE_ND_NA) {
+		note->ip = pkt->nd_target;
+		note->word = wire_na_is_solicited(frame, pkt) ? NEIGH_ANSWERS : NEIGH_ANNOUNCES;
+		return pkt->has_lladdr;
+	}
+	if (pkt->kind == WIRE_ND_NS) {
+		note->word = NEIGH_ASKS;
+		return pkt->has_lladdr && wanted(w, &pkt->nd_target, port, pkt->vlan);
+	}
+	if (pkt->arp_op == ARP_REQUEST && !wire_ip_eq(&pkt->src, &pkt->dst)) {
+		note->word = NEIGH_ASKS;
+		return wanted(w, &pkt->dst, port, pkt->vlan);
+	}
+	/* What was asked for without an address of our own is answered to none. */
+	note->word = pkt->arp_op == ARP_REPLY && (to_us || wire_ip_to4(&pkt->dst) == 0)
+			     ? NEIGH_ANSWERS
+			     : NEIGH_ANNOUNCES;
+	return true;
+}
+
+static void learn(struct worker *w, uint16_t port, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	struct neigh_note note = {.port = port, .vlan = pkt->vlan & WIRE_VLAN_ID};
+	const struct adj *adj;
+
+	if (!w->port[port].neigh_learn || !word_of(w, frame, pkt, port, &note))
+		return;
+	memcpy(note.mac, sender_mac(frame, pkt), sizeof(note.mac));
+	adj = fwd_lookup(w->fwd, &note.ip);
+	if (adj->port != port || adj->vlan != note.vlan)
+		return;
+	if (adj->kind == ADJ_GLEAN ||
+		(adj->kind == ADJ_REWRITE && adj->learnt && fwd_is_neigh(w->fwd, adj, &note.ip) &&
+			(note.word == NEIGH_ANSWERS ||
+				memcmp(adj->dmac, note.mac, sizeof(note.mac)) != 0)))
+		neigh_tell(w, port, &note);
 }
 
 /* A probe for an address before its sender takes it (RFC 5227, 2.1.1): has no source of its own,
@@ -46,8 +92,10 @@ static enum drop check(struct worker *w, const struct rte_mbuf *m, const struct 
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	enum drop drop = asker_check(w, frame, sender_mac(frame, pkt), &pkt->src);
 
-	if (drop == DROP_NONE)
+	if (drop == DROP_NONE) {
 		worker_note_mac(w, m->port, &pkt->src, sender_mac(frame, pkt));
+		learn(w, m->port, frame, pkt);
+	}
 	if (drop == DROP_L2_SOURCE || drop == DROP_IP_FORGED)
 		return drop;
 	if (pkt->kind == WIRE_ND_NA || (pkt->kind == WIRE_ARP && pkt->arp_op != ARP_REQUEST) ||

@@ -46,7 +46,9 @@
 	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                              \
 	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                               \
 	X(IP_NO_NEIGH, "ip_no_neigh",                                                             \
-		"next hop, or destination on a port, has no neighbour entry")                     \
+		"next hop, or destination on a port, has no neighbour entry, or does not answer") \
+	X(NEIGH_FULL, "neigh_full",                                                               \
+		"next hop is being asked for, but too many packets or neighbours are waited for") \
 	X(IP_TTL, "ip_ttl", "TTL or hop limit has run out")                                       \
 	X(IP_MTU, "ip_mtu", "larger than the MTU of the port it would leave by")                  \
 	X(HANDOFF_FULL, "handoff_full", "the ring to the worker that owns its group is full")     \
@@ -57,12 +59,12 @@
 	X(TX_LINK_DOWN, "tx_link_down", "the interface is down, gone or without carrier")         \
 	X(TX_MTU, "tx_mtu", "larger than the MTU that the interface has been given")
 
-#define SW_OUTCOMES(X)                                                                    \
-	X(MCAST_REPORT, "mcast_report", "IGMP or MLD: given to the control plane")        \
-	X(MCAST_DONE, "mcast_done", "to a multicast group: copied to its members' ports") \
-	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                       \
-	X(NEIGH_IGNORED, "neigh_ignored",                                                 \
-		"ARP or ND that needs no answer: neighbours are configured")
+#define SW_OUTCOMES(X)                                                                       \
+	X(MCAST_REPORT, "mcast_report", "IGMP or MLD: given to the control plane")           \
+	X(MCAST_DONE, "mcast_done", "to a multicast group: copied to its members' ports")    \
+	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                          \
+	X(NEIGH_WAIT, "neigh_wait", "given to the control plane until its next hop answers") \
+	X(NEIGH_IGNORED, "neigh_ignored", "ARP or ND that needs no answer")
 
 #define SW_DROPS(X)  \
 	SW_LOSSES(X) \

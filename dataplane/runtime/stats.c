@@ -20,7 +20,7 @@ static bool still_differs(const struct sw *sw, const struct worker_seen *s)
 	const struct fwd *fwd = atomic_load(&sw->fwd);
 	const struct adj *adj = fwd_lookup(fwd, &s->ip);
 
-	return fwd_is_neigh(fwd, adj, &s->ip) && adj->port == s->port &&
+	return fwd_is_neigh(fwd, adj, &s->ip) && !adj->learnt && adj->port == s->port &&
 	       memcmp(adj->dmac, s->mac, sizeof(s->mac)) != 0;
 }
 
@@ -196,7 +196,13 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
 	fn(arg, "turns", "turns of the workers' loops", SUM(sw, turns));
 	fn(arg, "idle_turns", "turns without a packet", SUM(sw, idle_turns));
-	fn(arg, "emitted", "packets made by the engine, copies of multicast", SUM(sw, emitted));
+	fn(arg, "emitted",
+		"packets made by the switch: by the engine, copies, requests, errors; sent after a "
+		"wait",
+		SUM(sw, emitted));
+	fn(arg, "icmp_errors", "ICMP errors sent", SUM(sw, icmp_sent));
+	fn(arg, "icmp_errors_held", "ICMP errors not sent: there were too many",
+		SUM(sw, icmp_held));
 	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", SUM(sw, doubled));
 	fn(arg, "rx_missed",
 		"packets that drivers lost before the switch saw them: of which port, see ports",

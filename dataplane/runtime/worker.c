@@ -96,7 +96,7 @@ void worker_note_mac(
 	unsigned n = atomic_load_explicit(&w->n_seen, memory_order_relaxed);
 	struct worker_seen *s;
 
-	if (!fwd_is_neigh(w->fwd, adj, ip) || adj->port != port ||
+	if (!fwd_is_neigh(w->fwd, adj, ip) || adj->learnt || adj->port != port ||
 		memcmp(adj->dmac, mac, sizeof(adj->dmac)) == 0)
 		return;
 	w->port[port].mac_mismatch++;

@@ -61,7 +61,10 @@ struct lport {
 	const struct port *port; /* NULL: no such port */
 	struct impair *impair;   /* this worker's; NULL: none */
 	rte_spinlock_t *tx_lock; /* of the queue that all workers send by; NULL: there is one */
-	bool proxy_arp, mcast_learn;
+	bool proxy_arp, mcast_learn, neigh_learn;
+	uint16_t notes_left; /* l2/neigh_note.h: that may be made, from the time on */
+	uint64_t notes_at;
+	struct egress_bucket icmp_errors; /* about packets that have come by it */
 	uint16_t n_tx;
 	struct egress egress; /* what waits */
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
@@ -96,6 +99,11 @@ struct worker {
 	_Atomic(struct mcast_fwd *) *shared_mcast; /* published by control */
 	const struct mcast_fwd *mcast;             /* of this turn; NULL: no groups */
 	struct rte_ring *reports;                  /* of members, to control; NULL: none */
+	struct rte_ring *neigh_notes;              /* to control; NULL: neighbours are not learnt */
+	atomic_bool *neigh_called;                 /* control has been woken */
+	int neigh_fd;                              /* that wakes it */
+	bool icmp;                                 /* errors are sent */
+	uint64_t icmp_sent, icmp_held;             /* sent; not sent, for there were too many */
 	const struct inc_table *inc;
 	struct sw_rnic *rnic;   /* the switch's own, of worker 0; NULL: another's */
 	uint64_t rnic_deadline; /* when it wants to be asked again */

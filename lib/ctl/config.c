@@ -198,6 +198,11 @@ static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 	{"proxy_arp", CTL_BOOL, .dflt = "false",
 		.help = "answer ARP and ND on this port as well for every address that is reached "
 			"through another one or a tunnel, and for SIDs of the switch"},
+	{"neigh_learn", CTL_BOOL, .dflt = "true",
+		.help = "ask with ARP and ND for destinations of routes that are \"direct\" at "
+			"this "
+			"port, and for next hops there, and learn those that ask for the switch; "
+			"entries of neigh go before"},
 	{"mcast_learn", CTL_BOOL, .dflt = "false",
 		.help = "learn members of multicast groups at this port from their IGMP and MLD "
 			"reports, and ask for them"},
@@ -257,6 +262,11 @@ static const struct ctl_field switch_fields[] = {
 	{"telemetry", CTL_BOOL, .dflt = "false", .help = "DPDK's telemetry socket"},
 	{"memory_mb", CTL_INT, .min = 64, .max = 1 << 20, .dflt = "256",
 		.help = "memory of the EAL: packet buffers, routes, groups"},
+	{"icmp_errors", CTL_BOOL, .dflt = "true",
+		.help = "tell sources of packets that have no hop left, no route, no neighbour, or "
+			"do not fit, by ICMP"},
+	{"neigh_max", CTL_INT, .min = 1, .max = 4096, .dflt = "1024",
+		.help = "neighbours that are learnt at one port at most (\"neigh_learn\")"},
 	{"mcast_max", CTL_INT, .min = 1, .max = 4096, .dflt = "256",
 		.help = "groups that are learnt at one port at most (\"mcast_learn\")"},
 	{"arena_kb", CTL_INT, .min = 4, .max = 1 << 20, .dflt = "4096",

@@ -4,6 +4,7 @@
 #include "lib/ctl/group_schema.h"
 #include "lib/ctl/lease_schema.h"
 #include "lib/ctl/mcast_schema.h"
+#include "lib/ctl/neigh_schema.h"
 #include "lib/ctl/node_schema.h"
 #include "lib/ctl/ring_schema.h"
 #include "lib/ctl/schema.h"
@@ -341,6 +342,7 @@ static const struct ctl_method methods[] = {
 		worker_result},
 	{"queue.list", "queues", "Lists what waits for the ports.", false, none, queue_result},
 	CTL_MCAST_METHODS,
+	CTL_NEIGH_METHODS,
 	{"pipeline.get", "pipeline", "Describes tables, keys and actions.", false, pipeline_params,
 		pipeline_result},
 	{"table.list", "table list", "Lists the tables.", false, none, table_list_result},

@@ -181,6 +181,12 @@ void sw_membership_tick(struct sw *sw, uint64_t now)
 	(void)sw, (void)now;
 }
 
+/* Nor neighbours. */
+void sw_neigh_tick(struct sw *sw, uint64_t now)
+{
+	(void)sw, (void)now;
+}
+
 /* Nor do its routes ask for links. */
 void sw_links_tick(struct sw *sw)
 {
@@ -373,6 +379,19 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 }
 
 /* What waits here, waits in links. */
+unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count)
+{
+	(void)sw;
+	*count = (struct neigh_counters){0};
+	return 0;
+}
+
+int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info)
+{
+	(void)sw, (void)at, (void)info;
+	return -ENOENT;
+}
+
 unsigned sw_members(const struct sw *sw, struct sw_member_counters *count)
 {
 	(void)sw;

@@ -210,6 +210,13 @@ int wire_build_ns(uint8_t *out, size_t cap, const uint8_t smac[6], const struct 
 int wire_build_na(uint8_t *out, size_t cap, const uint8_t smac[6], const uint8_t dmac[6],
 	const struct wire_ip *src, const struct wire_ip *dst, uint16_t vlan);
 
+/* The same asking a neighbour whose MAC address is thought to be known (RFC 4861, 7.3.3). */
+int wire_build_ns_to(uint8_t *out, size_t cap, const uint8_t smac[6], const uint8_t dmac[6],
+	const struct wire_ip *src, const struct wire_ip *target, uint16_t vlan);
+
+/* Whether a WIRE_ND_NA says that it answers a solicitation. */
+bool wire_na_is_solicited(const uint8_t *frame, const struct wire_pkt *pkt);
+
 /* Turns a parsed WIRE_ICMP_ECHO request into its reply in place: swaps MACs and addresses, sets the
  * type, TTL 64, mends checksums. The frame's length is unchanged. */
 void wire_icmp_echo_reply(uint8_t *frame, const struct wire_pkt *pkt);

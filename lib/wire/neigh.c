@@ -180,6 +180,22 @@ int wire_build_ns(uint8_t *out, size_t cap, const uint8_t smac[6], const struct 
 		out, cap, dmac, smac, src, &group, &nd, wire_ip_is_zero(src) ? NULL : &opt, vlan);
 }
 
+int wire_build_ns_to(uint8_t *out, size_t cap, const uint8_t smac[6], const uint8_t dmac[6],
+	const struct wire_ip *src, const struct wire_ip *target, uint16_t vlan)
+{
+	struct nd_pkt nd = {.type = ND_NS};
+	struct nd_lladdr_opt opt = {.type = ND_OPT_SOURCE_LLADDR, .units = 1};
+
+	memcpy(nd.target, target->b, sizeof(nd.target));
+	memcpy(opt.mac, smac, sizeof(opt.mac));
+	return build_nd(out, cap, dmac, smac, src, target, &nd, &opt, vlan);
+}
+
+bool wire_na_is_solicited(const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	return frame[pkt->l4_off + offsetof(struct nd_pkt, flags)] & NA_SOLICITED;
+}
+
 int wire_build_na(uint8_t *out, size_t cap, const uint8_t smac[6], const uint8_t dmac[6],
 	const struct wire_ip *src, const struct wire_ip *dst, uint16_t vlan)
 {

@@ -197,6 +197,17 @@ static void test_members(void **state)
 		"'total':2,'joined':4,'left':3,'expired':2,'refused':1,'bad':5,'deferred':6}");
 }
 
+static void test_neighbours(void **state)
+{
+	expect_json(call_ok(*state, "neigh.list", NULL),
+		"{'neighbours':["
+		"{'ip':'10.0.0.7','port':'p1','vlan':5,'mac':'02:00:00:00:00:07',"
+		"'state':'reachable','age':3,'waiting':0},"
+		"{'ip':'10.0.0.7','port':'p1','vlan':5,'state':'incomplete','age':3,'waiting':1}],"
+		"'total':2,'learnt':9,'forgotten':8,'unanswered':7,'requests':6,'requests_held':5,"
+		"'claims':4,'moved':3,'refused':2,'crowded':1}");
+}
+
 static void test_stats(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -266,6 +277,7 @@ int main(void)
 		T(test_ports),
 		T(test_queues),
 		T(test_members),
+		T(test_neighbours),
 		T(test_stats),
 		T(test_drops),
 		T(test_trace),

@@ -83,13 +83,15 @@ static void neighbours(struct sw *sw, unsigned n)
 
 struct sw *h_start(unsigned n, const char *more, const char *port_more)
 {
-	json_t *config = h_json("{'addresses':['10.0.0.1','fd00::1'],'slot_rest_ms':0}");
+	json_t *config = h_json("{'addresses':['10.0.0.1','fd00::1'],'slot_rest_ms':0,"
+				"'icmp_errors':false}");
 	json_t *ports = json_array();
 	char err[SW_ERR_LEN] = "";
 	struct sw *sw = NULL;
 
 	for (unsigned i = 0; i < n; i++) {
-		json_t *port = h_json("{'type':'ring'}"), *extra = h_json(port_more ?: "{}");
+		json_t *port = h_json("{'type':'ring','neigh_learn':false}"),
+		       *extra = h_json(port_more ?: "{}");
 		char name[16];
 
 		snprintf(name, sizeof(name), "p%u", i);

@@ -22,9 +22,10 @@ struct frame {
 	uint8_t b[H_FRAME_MAX];
 };
 
-/* Starts with n ring ports, addresses 10.0.0.1 and fd00::1, and merges `more` (JSON with ' for ")
- * into the configuration; port_more likewise into every port. Host i (0, 1 ...) is 10.0.0.(10+i)
- * and fd00::(10+i) at port i, with MAC 02:00:00:00:00:(10+i); neighbours are entered. */
+/* Starts with n ring ports, addresses 10.0.0.1 and fd00::1, without neigh_learn and icmp_errors,
+ * and merges `more` (JSON with ' for ") into the configuration; port_more likewise into every port.
+ * Host i (0, 1 ...) is 10.0.0.(10+i) and fd00::(10+i) at port i, with MAC 02:00:00:00:00:(10+i);
+ * neighbours are entered. */
 struct sw *h_start(unsigned n, const char *more, const char *port_more);
 void h_stop(struct sw *sw);
 /* The same, after nothing has been lost on the way: h_check_balance, and all buffers are back. */

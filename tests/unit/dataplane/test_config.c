@@ -187,7 +187,7 @@ static void cannot_open(void **state)
 			"port a: the program was started without PCI"},
 		{"{'ports':[{'name':'a','type':'ring','rxd':16384,'txd':16384},"
 		 "{'name':'b','type':'ring','rxd':16384,'txd':16384}]}",
-			"no memory for 68864 packet buffers"},
+			"no memory for 69760 packet buffers"},
 	};
 
 	(void)state;
