@@ -72,6 +72,7 @@ static const char usage_text[] =
 	"  -V, --version        print the version of inclinectl\n"
 	"  -h, --help           print this; \"inclinectl help\" lists the commands\n"
 	"\n"
+	"With $INCLINE_TLS, a directory with ca.pem, cert.pem and key.pem, TCP is TLS.\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage.\n";
 
 static bool seconds(const char *text, double *s)

@@ -9,13 +9,17 @@
 #include <unistd.h>
 
 #include "ctrl/agent/rpc.h"
+#include "lib/ctl/audit.h"
 #include "lib/ctl/config.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/server.h"
+#include "lib/ctl/tls.h"
 
 struct served {
 	struct agent *agent;
 	bool tcp_full; /* TCP may do everything */
+	int audit;     /* descriptor, -1: none */
+	bool audit_failed;
 };
 
 static uint64_t now(void *arg)
@@ -25,12 +29,21 @@ static uint64_t now(void *arg)
 	return sw_now(s->agent->sw);
 }
 
-static void come(void *arg, void *peer, bool tcp)
+static void come(void *arg, void *peer, const struct ctl_who *who)
 {
 	const struct served *s = arg;
-	struct agent_peer *p = peer;
 
-	p->restricted = tcp && !s->tcp_full;
+	agent_peer_came(peer, who, s->tcp_full);
+}
+
+static void audit(void *arg, const char *text)
+{
+	struct served *s = arg;
+	const int rc = ctl_audit_write(s->audit, text);
+
+	if (rc && !s->audit_failed)
+		fprintf(stderr, "error: audit: %s: changes go unrecorded\n", strerror(-rc));
+	s->audit_failed = rc != 0;
 }
 
 static void gone(void *arg, void *peer)
@@ -78,33 +91,58 @@ static void neighbours(int fd, short what, void *arg)
 	sw_neigh_turn(sw, sw_now(sw));
 }
 
+/* Certificates and the audit log. 0, or -errno after a line on stderr. */
+static int open_security(struct served *s, const json_t *config, struct ctl_server_limits *limits)
+{
+	const char *tls = rpc_string(config, "control_tls"), *log = rpc_string(config, "audit");
+	char err[CTL_TLS_ERR_LEN] = "";
+	int rc = tls ? ctl_tls_open(tls, CTL_TLS_SERVES, &limits->tls, err) : 0;
+
+	if (!rc && log) {
+		s->audit = ctl_audit_open("audit", log, err, sizeof(err));
+		rc = s->audit < 0 ? s->audit : 0;
+	}
+	if (!rc && log)
+		agent_audit_to(s->agent, audit, s);
+	if (rc)
+		fprintf(stderr, "error: %s%s\n", tls && !limits->tls ? "control_tls: " : "", err);
+	return rc;
+}
+
 static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_atomic_t *stop,
 	const json_t *config, const struct agent_options *o)
 {
 	static const struct ctl_server_ops ops = {
 		sizeof(struct agent_peer), now, come, gone, holds, line, unasked, tick};
-	const struct ctl_server_limits limits = {o->line_ms, o->stall_ms,
+	struct ctl_server_limits limits = {o->line_ms, o->stall_ms,
 		o->idle_ms ? o->idle_ms
 			   : (unsigned)ctl_int(&ctl_switch_config, config, "control_idle_ms")};
-	struct served s = {agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full")};
+	struct served s = {
+		agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full"), .audit = -1};
 	struct event_base *base = event_base_new();
 	struct event *neigh;
-	int rc;
+	int rc = base ? open_security(&s, config, &limits) : -ENOMEM;
 
-	if (!base) {
+	if (rc) {
 		for (unsigned i = 0; i < n; i++)
 			close(fd[i]);
-		return -ENOMEM;
+	} else {
+		neigh = sw_neigh_fd(agent->sw) < 0
+				? NULL
+				: event_new(base, sw_neigh_fd(agent->sw), EV_READ | EV_PERSIST,
+					  neighbours, agent->sw);
+		if (neigh)
+			event_add(neigh, NULL);
+		rc = ctl_serve(&ops, &s, base, fd, n, stop, &limits);
+		if (neigh)
+			event_free(neigh);
 	}
-	neigh = sw_neigh_fd(agent->sw) < 0 ? NULL
-					   : event_new(base, sw_neigh_fd(agent->sw),
-						     EV_READ | EV_PERSIST, neighbours, agent->sw);
-	if (neigh)
-		event_add(neigh, NULL);
-	rc = ctl_serve(&ops, &s, base, fd, n, stop, &limits);
-	if (neigh)
-		event_free(neigh);
-	event_base_free(base);
+	agent_audit_to(agent, NULL, NULL);
+	if (s.audit >= 0)
+		close(s.audit);
+	SSL_CTX_free(limits.tls);
+	if (base)
+		event_base_free(base);
 	return rc;
 }
 
@@ -147,5 +185,17 @@ int agent_run(
 
 int agent_check_config(const json_t *config, char *err, size_t cap)
 {
-	return ctl_listen_check("control_tcp", rpc_string(config, "control_tcp"), err, cap);
+	const char *tls = rpc_string(config, "control_tls");
+	char why[CTL_TLS_ERR_LEN];
+	SSL_CTX *ctx;
+	const int rc = ctl_listen_check("control_tcp", rpc_string(config, "control_tcp"), err, cap);
+
+	if (rc || !tls)
+		return rc;
+	if (ctl_tls_open(tls, CTL_TLS_SERVES, &ctx, why)) {
+		snprintf(err, cap, "control_tls: %s", why);
+		return -EINVAL;
+	}
+	SSL_CTX_free(ctx);
+	return 0;
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/ctl/who.h"
+
 struct sw;
 struct agent;
 struct owner;
@@ -54,10 +56,17 @@ void agent_destroy(struct agent *agent);
 /* Who asks: one per connection, zero at first. */
 struct agent_peer {
 	bool restricted; /* may do what the schema says of TCP (enum ctl_tcp), nothing else */
+	struct ctl_who who;
 	struct owner *owner;
 	bool subscribed;     /* event.subscribe */
 	uint64_t next_event; /* that it is to be told */
 };
+
+/* Who has come; full: strangers may do everything. */
+void agent_peer_came(struct agent_peer *peer, const struct ctl_who *who, bool full);
+
+/* Is told lines of the audit log (lib/ctl/audit.h); NULL: nobody. */
+void agent_audit_to(struct agent *agent, void (*audit)(void *arg, const char *line), void *arg);
 
 /* Handles one request of len bytes, without its newline. Returns the answer without newline, to be
  * freed by the caller; NULL if there is none to send (a notification, an empty line). peer may be

@@ -113,6 +113,21 @@ int epoch_end(struct epochs *e, struct sw *sw, const char *job, uint64_t epoch, 
 	return n;
 }
 
+const char *epoch_tenant(const struct epochs *e, const char *job)
+{
+	const int i = find(e, job);
+
+	return i >= 0 && e->job[i].tenant[0] ? e->job[i].tenant : NULL;
+}
+
+void epoch_set_tenant(struct epochs *e, const char *job, const char *tenant)
+{
+	const int i = find(e, job);
+
+	if (i >= 0)
+		snprintf(e->job[i].tenant, sizeof(e->job[i].tenant), "%s", tenant);
+}
+
 const char *epoch_of(const struct epochs *e, unsigned slot, uint64_t *epoch)
 {
 	const struct epoch_of *of = &e->group[slot];

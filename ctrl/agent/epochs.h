@@ -6,13 +6,15 @@
 #define AGENT_EPOCHS_H
 
 #include "dataplane/switch.h"
+#include "lib/ctl/who.h"
 
 enum { EPOCH_MAX_JOBS = 1024 };
 
 struct epoch_job {
-	char name[INC_NAME_LEN]; /* "": nobody's */
-	uint64_t newest, used;   /* used: when it was last named, counted */
-	bool ended;              /* newest is over */
+	char name[INC_NAME_LEN];  /* "": nobody's */
+	char tenant[CTL_WHO_LEN]; /* whose it is, as the manager said; "": nobody's */
+	uint64_t newest, used;    /* used: when it was last named, counted */
+	bool ended;               /* newest is over */
 };
 
 struct epochs {
@@ -34,6 +36,10 @@ void epoch_note(struct epochs *e, struct sw *sw, unsigned slot, const char *job,
 /* Fails or removes groups of this epoch and older ones; none of them can be made from now on.
  * Returns how many were changed, or -ENOSPC. */
 int epoch_end(struct epochs *e, struct sw *sw, const char *job, uint64_t epoch, bool take_away);
+
+/* Whose a job is that is known here; NULL: it is not known, or nobody has said. */
+const char *epoch_tenant(const struct epochs *e, const char *job);
+void epoch_set_tenant(struct epochs *e, const char *job, const char *tenant);
 
 /* Of a group; NULL: of no job. */
 const char *epoch_of(const struct epochs *e, unsigned slot, uint64_t *epoch);

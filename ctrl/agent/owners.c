@@ -8,20 +8,21 @@
 /* How long a failed group stays, so that every rank that still sends is told (FATAL NAK). */
 static const uint64_t FAREWELL_NS = 2000000000;
 
-struct owner *owner_hold(struct owners *o, const char *token)
+struct owner *owner_hold(struct owners *o, const char *token, const char *tenant)
 {
 	struct owner *w;
 
 	if (o->held == OWNER_MAX_HELD)
 		return NULL;
 	LIST_FOREACH(w, &o->list, link)
-	if (strcmp(w->token, token) == 0)
+	if (strcmp(w->token, token) == 0 && strcmp(w->tenant, tenant) == 0)
 		break;
 	if (!w) {
 		w = calloc(1, sizeof(*w));
 		if (!w)
 			return NULL;
 		snprintf(w->token, sizeof(w->token), "%s", token);
+		snprintf(w->tenant, sizeof(w->tenant), "%s", tenant);
 		LIST_INSERT_HEAD(&o->list, w, link);
 		o->n++;
 	}

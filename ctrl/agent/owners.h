@@ -10,16 +10,18 @@
 
 #include "dataplane/switch.h"
 #include "lib/ctl/schema.h"
+#include "lib/ctl/who.h"
 
 enum { OWNER_TOKEN_LEN = 65, OWNER_MS = 5000, OWNER_MAX_HELD = 448 };
 
 struct owner {
 	LIST_ENTRY(owner) link;
 	char token[OWNER_TOKEN_LEN];
-	unsigned connections; /* that hold it */
-	uint64_t wait_ns;     /* to be ended so long after the last connection */
-	uint64_t alone_ns;    /* since when there is none */
-	uint64_t ending_ns;   /* its groups have failed; when they are deleted, 0: not yet */
+	char tenant[CTL_WHO_LEN]; /* whose certificate it was made with; "": without */
+	unsigned connections;     /* that hold it */
+	uint64_t wait_ns;         /* to be ended so long after the last connection */
+	uint64_t alone_ns;        /* since when there is none */
+	uint64_t ending_ns;       /* its groups have failed; when they are deleted, 0: not yet */
 };
 
 struct owners {
@@ -31,8 +33,9 @@ struct owners {
 };
 
 /* The owner of this secret, new if there is none, with one more connection. NULL: no memory,
- * or OWNER_MAX_HELD connections hold owners. */
-struct owner *owner_hold(struct owners *o, const char *token);
+ * or OWNER_MAX_HELD connections hold owners. Another tenant's secret leads to nothing of his: an
+ * owner is known by both. */
+struct owner *owner_hold(struct owners *o, const char *token, const char *tenant);
 /* A connection less. */
 void owner_let_go(struct owners *o, struct sw *sw, struct owner *owner);
 

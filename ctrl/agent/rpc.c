@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "lib/ctl/audit.h"
+
 static const struct {
 	const char *method;
 	rpc_handler handler;
@@ -69,9 +71,37 @@ static int may(void *arg, const struct ctl_method *m, const json_t *params, stru
 	return rpc_may(arg, m, params, e);
 }
 
+static void done(void *arg, const struct ctl_method *m, const json_t *params, int rc,
+	const struct rpc_error *e)
+{
+	static const struct ctl_who anybody;
+	struct agent *a = arg;
+	char *line;
+
+	if (!a->audit)
+		return;
+	line = ctl_audit_line(a->peer ? &a->peer->who : &anybody, m->name, params, rc, e);
+	if (line)
+		a->audit(a->audit_arg, line);
+	free(line);
+}
+
+void agent_audit_to(struct agent *agent, void (*audit)(void *arg, const char *line), void *arg)
+{
+	agent->audit = audit;
+	agent->audit_arg = arg;
+}
+
+void agent_peer_came(struct agent_peer *peer, const struct ctl_who *who, bool full)
+{
+	peer->who = *who;
+	peer->restricted = who->role == CTL_TENANT || who->role == CTL_AGENT ||
+			   (who->role == CTL_STRANGER && !full);
+}
+
 char *agent_handle_line(struct agent *agent, struct agent_peer *peer, const char *line, size_t len)
 {
-	static const struct rpc_service service = {&ctl_switch_schema, may, call};
+	static const struct rpc_service service = {&ctl_switch_schema, may, call, done};
 	char *out;
 
 	agent->peer = peer;

@@ -22,6 +22,8 @@ struct agent {
 	struct epochs epochs;
 	struct events events;
 	struct agent_peer *peer; /* whose request is being handled; NULL: anybody's */
+	void (*audit)(void *arg, const char *line);
+	void *audit_arg;
 };
 
 /* 0 and *result a new reference; else nothing has changed and *e is filled in by rpc_fail. */

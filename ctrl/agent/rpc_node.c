@@ -151,6 +151,9 @@ int rpc_epoch_end(struct agent *a, const json_t *params, json_t **result, struct
 	if (n < 0)
 		return rpc_fail(e, n, "job",
 			"%d jobs have groups here, there is no place for another", EPOCH_MAX_JOBS);
+	if (rpc_string(params, "tenant"))
+		epoch_set_tenant(
+			&a->epochs, rpc_string(params, "job"), rpc_string(params, "tenant"));
 	*result = json_pack("{s:i}", "groups", n);
 	return 0;
 }

@@ -10,6 +10,12 @@ static const struct owner *asker(const struct agent *a)
 	return a->peer ? a->peer->owner : NULL;
 }
 
+/* Of whom the job must be, "": not a tenant. */
+static const char *tenant_name(const struct agent *a)
+{
+	return a->peer && a->peer->who.role == CTL_TENANT ? a->peer->who.name : "";
+}
+
 void rpc_own_group(struct agent *a, unsigned slot)
 {
 	a->owners.group[slot] = a->peer ? a->peer->owner : NULL;
@@ -31,7 +37,7 @@ int rpc_owner_hold(struct agent *a, const json_t *params, json_t **result, struc
 	before = a->peer->owner;
 	if (before && strcmp(before->token, token))
 		return rpc_fail(e, -EBUSY, "owner", "this connection holds another one already");
-	now = before ? before : owner_hold(&a->owners, token);
+	now = before ? before : owner_hold(&a->owners, token, tenant_name(a));
 	if (!now)
 		return rpc_fail(e, -EMFILE, "", "too many connections hold owners, the limit is %d",
 			OWNER_MAX_HELD);
@@ -44,10 +50,15 @@ int rpc_owner_hold(struct agent *a, const json_t *params, json_t **result, struc
 
 /* ---- over TCP ---- */
 
-static int not_allowed(struct rpc_error *e, const char *path, const char *what)
+static int not_allowed(
+	const struct agent *a, struct rpc_error *e, const char *path, const char *what)
 {
-	rpc_fail(
-		e, -EPERM, path, "%s over TCP: use the UNIX socket, or \"control_tcp_full\"", what);
+	const enum ctl_role role = a->peer->who.role;
+
+	rpc_fail(e, -EPERM, path, "%s %s", what,
+		role == CTL_TENANT  ? "with a tenant's certificate"
+		: role == CTL_AGENT ? "with a switch's certificate"
+				    : "over TCP: use the UNIX socket, or \"control_tcp_full\"");
 	e->code = CTL_NOT_ALLOWED;
 	return -EPERM;
 }
@@ -81,7 +92,7 @@ static int may_group(struct agent *a, const json_t *ref, struct rpc_error *e)
 		return 0; /* the handler says so */
 	return a->owners.group[slot] == asker(a)
 		       ? 0
-		       : not_allowed(e, "group", "belongs to somebody else: not");
+		       : not_allowed(a, e, "group", "belongs to somebody else: not");
 }
 
 static int may_ring(struct agent *a, const json_t *ref, struct rpc_error *e)
@@ -93,7 +104,18 @@ static int may_ring(struct agent *a, const json_t *ref, struct rpc_error *e)
 		return 0;
 	return a->owners.ring[ring] == asker(a)
 		       ? 0
-		       : not_allowed(e, "ring", "belongs to somebody else: not");
+		       : not_allowed(a, e, "ring", "belongs to somebody else: not");
+}
+
+/* A job of which the manager has said whose it is takes nobody else's groups. */
+static int may_job(struct agent *a, const char *job, struct rpc_error *e)
+{
+	const char *whose = job ? epoch_tenant(&a->epochs, job) : NULL;
+
+	if (!job || a->peer->who.role != CTL_TENANT || (whose && !strcmp(whose, tenant_name(a))))
+		return 0;
+	return not_allowed(a, e, "job",
+		whose ? "belongs to somebody else: not" : "is not one of the manager's: not");
 }
 
 /* lease.acquire and lease.release are for who has groups of the tenant; nobody's groups join
@@ -110,7 +132,7 @@ static int may_tenant(
 		tenant = rpc_string(params, "name");
 	if (create ? !tenant_is(a, tenant, NULL) : tenant_is(a, tenant, asker(a)))
 		return 0;
-	return not_allowed(e, "tenant", "belongs to somebody else: not");
+	return not_allowed(a, e, "tenant", "belongs to somebody else: not");
 }
 
 int rpc_may(struct agent *a, const struct ctl_method *m, const json_t *params, struct rpc_error *e)
@@ -118,15 +140,20 @@ int rpc_may(struct agent *a, const struct ctl_method *m, const json_t *params, s
 	const json_t *ref;
 	int rc = 0;
 
+	if (a->peer && a->peer->who.role == CTL_AGENT && strcmp(m->name, "ping") &&
+		strcmp(m->name, "version"))
+		return not_allowed(a, e, "", "not allowed");
 	if (!a->peer || !a->peer->restricted || m->tcp == CTL_TCP_ANY)
 		return 0;
 	if (m->tcp == CTL_TCP_NO)
-		return not_allowed(e, "", "not allowed");
+		return not_allowed(a, e, "", "not allowed");
 	if (!asker(a))
-		return not_allowed(e, "", "not allowed without owner.hold");
+		return not_allowed(a, e, "", "not allowed without owner.hold");
 	if ((ref = json_object_get(params, "group")))
 		rc = may_group(a, ref, e);
 	if (!rc && (ref = json_object_get(params, "ring")))
 		rc = may_ring(a, ref, e);
+	if (!rc && !strcmp(m->name, "group.create"))
+		rc = may_job(a, rpc_string(params, "job"), e);
 	return rc ? rc : may_tenant(a, m, params, e);
 }

@@ -144,6 +144,7 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 		.want_bps = (uint64_t)rpc_int(params, "mbps", 0) * 1000000,
 		.duty = (unsigned)rpc_int(params, "duty", MGR_DUTY)};
 	snprintf(job->name, sizeof(job->name), "%s", rpc_string(params, "job"));
+	snprintf(job->owner, sizeof(job->owner), "%s", mg_tenant(m) ?: "");
 	job->shape.mtu = (unsigned)rpc_int(params, "mtu", 0);
 	job->shape.m = (unsigned)rpc_int(params, "M", 0);
 	job->shape.reproducible = rpc_bool(params, "reproducible", false);
@@ -155,6 +156,39 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 	return 0;
 }
 
+static int not_yours(struct rpc_error *e, const char *path, const char *what)
+{
+	rpc_fail(e, -EPERM, path, "%s belongs to somebody else", what);
+	e->code = CTL_NOT_ALLOWED;
+	return -EPERM;
+}
+
+/* May whoever asks join this job, or begin it? */
+static int may_join(struct manager *m, const struct mgr_job *job, struct rpc_error *e)
+{
+	const char *tenant = mg_tenant(m);
+	struct mgr_run_view v;
+	struct mg_adopted *a;
+	unsigned ranks, jobs;
+
+	if (mgr_jobs_view(m->jobs, mgr_jobs_find(m->jobs, job->name), &v) && v.phase != MGR_OVER)
+		return strcmp(v.job->owner, job->owner) ? not_yours(e, "job", "the name") : 0;
+	LIST_FOREACH(a, &m->adopted, link)
+	if (tenant && !strcmp(a->job, job->name))
+		return not_yours(e, "job", "the name");
+	if (!tenant)
+		return 0;
+	jobs = mgr_jobs_of(m->jobs, tenant, &ranks);
+	if (jobs >= m->tenant_jobs)
+		return rpc_fail(e, -EDQUOT, "job", "%s has %u jobs, the limit is %u", tenant, jobs,
+			m->tenant_jobs);
+	if (ranks + job->n_ranks > m->tenant_ranks)
+		return rpc_fail(e, -EDQUOT, "ranks",
+			"the jobs of %s would have %u ranks, the limit is %u", tenant,
+			ranks + job->n_ranks, m->tenant_ranks);
+	return 0;
+}
+
 static int join(struct manager *m, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	struct mg_adopted *a, *next;
@@ -163,6 +197,8 @@ static int join(struct manager *m, const json_t *params, json_t **result, struct
 	uint64_t epoch;
 	int rc = read_join(m, params, &job, &rank, e);
 
+	if (!rc)
+		rc = may_join(m, &job, e);
 	if (rc)
 		return rc;
 	for (a = LIST_FIRST(&m->adopted); a; a = next) {
@@ -186,7 +222,10 @@ static int join(struct manager *m, const json_t *params, json_t **result, struct
 static int adopted_state(struct manager *m, const char *job, uint64_t epoch, unsigned rank,
 	json_t **result, struct rpc_error *e)
 {
-	struct mg_adopted *a = mg_adopted_find(m, job, epoch) ?: adopt(m, job, epoch);
+	/* Nobody has written down whose those were. */
+	struct mg_adopted *a = mg_tenant(m)
+				       ? NULL
+				       : mg_adopted_find(m, job, epoch) ?: adopt(m, job, epoch);
 
 	if (!a)
 		return rpc_fail(e, -ESTALE, "epoch", "%llu of job \"%s\" is over",
@@ -218,6 +257,8 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 	if (strcmp(v.job->name, job) != 0)
 		return rpc_fail(
 			e, -ESTALE, "epoch", "%llu is another job's", (unsigned long long)epoch);
+	if (mg_tenant(m) && strcmp(v.job->owner, mg_tenant(m)) != 0)
+		return not_yours(e, "job", "it");
 	if (leaves)
 		rc = mgr_jobs_leave(m->jobs, epoch, rank, m->now);
 	else

@@ -97,12 +97,12 @@ static json_t *run_json(const struct manager *m, const struct mgr_run_kept *k)
 
 	for (unsigned i = 0; i < j->n_ranks; i++)
 		json_array_append_new(who, ctl_u64(k->who(k->ranks, i)));
-	out = json_pack("{s:o,s:o,s:i,s:i,s:o,s:i,s:b,s:b,s:o,s:o,s:i,s:b,s:b,s:b}", "job",
-		rpc_text(j->name), "who", who, "mtu", (int)j->shape.mtu, "m", (int)j->shape.m,
-		"hop_ns", ctl_u64(j->shape.hop_ns), "loss_ppm", (int)j->shape.loss_ppm,
-		"reproducible", j->shape.reproducible, "half", j->shape.half, "want_bps",
-		ctl_u64(j->want_bps), "least_bps", ctl_u64(j->least_bps), "duty", (int)j->duty,
-		"promised", j->promised, "low", j->low, "ring", j->ring);
+	out = json_pack("{s:o,s:o,s:o,s:i,s:i,s:o,s:i,s:b,s:b,s:o,s:o,s:i,s:b,s:b,s:b}", "job",
+		rpc_text(j->name), "owner", rpc_text(j->owner), "who", who, "mtu",
+		(int)j->shape.mtu, "m", (int)j->shape.m, "hop_ns", ctl_u64(j->shape.hop_ns),
+		"loss_ppm", (int)j->shape.loss_ppm, "reproducible", j->shape.reproducible, "half",
+		j->shape.half, "want_bps", ctl_u64(j->want_bps), "least_bps", ctl_u64(j->least_bps),
+		"duty", (int)j->duty, "promised", j->promised, "low", j->low, "ring", j->ring);
 	if (out && k->plan)
 		json_object_set_new(out, "plan", plan_json(m, k->plan));
 	return out;

@@ -39,6 +39,7 @@ static const struct ctl_field plan_fields[] = {
 
 static const struct ctl_field run_fields[] = {
 	{"job", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
+	{"owner", CTL_STRING, .required = true, .max = MGR_NAME_LEN - 1},
 	{"who", CTL_LIST, .item = CTL_U64, .required = true, .min = 1, .max = MGR_MAX_MEMBERS},
 	{"mtu", CTL_INT, .required = true, .min = 256, .max = 4096},
 	{"m", CTL_INT, .required = true, .min = 0, .max = MGR_MAX_WINDOW},
@@ -274,6 +275,7 @@ static void read_job(const json_t *j, struct mgr_job *job)
 			.reproducible = rpc_bool(j, "reproducible", false),
 			.half = rpc_bool(j, "half", true)}};
 	snprintf(job->name, sizeof(job->name), "%s", rpc_string(j, "job"));
+	snprintf(job->owner, sizeof(job->owner), "%s", rpc_string(j, "owner"));
 	ctl_get_u64(json_object_get(j, "hop_ns"), &job->shape.hop_ns);
 	ctl_get_u64(json_object_get(j, "want_bps"), &job->want_bps);
 	ctl_get_u64(json_object_get(j, "least_bps"), &job->least_bps);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctrl/manager/keep.h"
+#include "lib/ctl/audit.h"
 #include "lib/ctl/manager_schema.h"
 
 static const uint64_t MS = 1000000, ANSWER_MS = 3000, RETRY_MS = 500, LINGER_MS = 60000;
@@ -83,6 +84,8 @@ int manager_create(const json_t *config, const struct manager_io *io, const stru
 	m->heartbeat_ns = int_of(config, "heartbeat_ms") * MS;
 	m->shape = (struct mgr_shape){.hop_ns = int_of(config, "hop_ns"),
 		.loss_ppm = (unsigned)int_of(config, "loss_ppm")};
+	m->tenant_jobs = (unsigned)int_of(config, "tenant_jobs");
+	m->tenant_ranks = (unsigned)int_of(config, "tenant_ranks");
 	m->policy = mgr_policy_find(text_of(config, "policy"));
 	LIST_INIT(&m->peers);
 	LIST_INIT(&m->adopted);
@@ -124,24 +127,54 @@ const char *manager_control(const struct manager *m, unsigned i)
 	return m->sw[i].control;
 }
 
-/* Over TCP nobody is asked who he is: what ranks need, and nothing of others. */
+const char *mg_tenant(const struct manager *m)
+{
+	return m->peer && m->peer->who.role == CTL_TENANT ? m->peer->who.name : NULL;
+}
+
+static int not_allowed(struct rpc_error *e, const char *why)
+{
+	rpc_fail(e, -EPERM, "", "%s", why);
+	e->code = CTL_NOT_ALLOWED;
+	return -EPERM;
+}
+
+/* Ranks need what CTL_TCP_ANY says, and nothing of others. */
 static int may(
 	void *arg, const struct ctl_method *method, const json_t *params, struct rpc_error *e)
 {
 	const struct manager *m = arg;
+	const enum ctl_role role = m->peer ? m->peer->who.role : CTL_LOCAL;
 
 	(void)params;
-	if (!m->peer || !m->peer->restricted || method->tcp == CTL_TCP_ANY)
-		return 0;
-	rpc_fail(e, -EPERM, "", "not allowed over TCP: use the UNIX socket");
-	e->code = CTL_NOT_ALLOWED;
-	return -EPERM;
+	if (role == CTL_STRANGER && method->tcp != CTL_TCP_ANY)
+		return not_allowed(e, "not allowed over TCP: use the UNIX socket, or TLS");
+	if (role == CTL_TENANT && method->tcp != CTL_TCP_ANY && strcmp(method->name, "job.list"))
+		return not_allowed(e, "a tenant's certificate is not allowed to ask that");
+	if (role == CTL_AGENT && strcmp(method->name, "ping") && strcmp(method->name, "version"))
+		return not_allowed(e, "a switch's certificate is not allowed to ask that");
+	return 0;
+}
+
+static void done(void *arg, const struct ctl_method *method, const json_t *params, int rc,
+	const struct rpc_error *e)
+{
+	static const struct ctl_who anybody;
+	struct manager *m = arg;
+	char *line;
+
+	if (!m->io.audit)
+		return;
+	line = ctl_audit_line(m->peer ? &m->peer->who : &anybody, method->name, params, rc, e);
+	if (line)
+		m->io.audit(m->io.arg, line);
+	free(line);
 }
 
 char *manager_line(
 	struct manager *m, struct manager_peer *peer, const char *line, size_t len, uint64_t now)
 {
-	static const struct rpc_service service = {&ctl_manager_schema, may, mg_call};
+	static const struct rpc_service service = {&ctl_manager_schema, may, mg_call, done};
 	char *out;
 
 	m->now = now;

@@ -16,14 +16,16 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "lib/ctl/who.h"
+
 struct manager;
 struct store;
 
 /* Of a connection to the manager, zero at first. */
 struct manager_peer {
 	LIST_ENTRY(manager_peer) link;
-	bool restricted; /* has come over TCP */
-	bool joined;     /* it is the sign of life of this rank: */
+	struct ctl_who who;
+	bool joined; /* it is the sign of life of this rank: */
 	char job[32];
 	uint64_t epoch;
 	unsigned rank;
@@ -38,6 +40,8 @@ struct manager_io {
 	void (*drop)(void *arg, unsigned i);
 	/* For the log: a sentence. */
 	void (*say)(void *arg, const char *line);
+	/* A line of the audit log (lib/ctl/audit.h); NULL: there is none. */
+	void (*audit)(void *arg, const char *line);
 };
 
 enum { MANAGER_ERR_LEN = 256 };

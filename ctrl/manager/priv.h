@@ -42,6 +42,7 @@ struct manager {
 	struct mgr_place *p;
 	struct mgr_jobs *jobs;
 	const struct mgr_policy *policy;
+	unsigned tenant_jobs, tenant_ranks;
 	unsigned n_sw, n_hosts;
 	struct mg_switch *sw;
 	struct mg_host *host;
@@ -83,6 +84,8 @@ void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool 
 
 /* ---- jobs.c ---- */
 
+/* Of whom jobs must be that the asker sees and changes; NULL: he may see all. */
+const char *mg_tenant(const struct manager *m);
 int mg_call(
 	void *arg, const char *method, const json_t *params, json_t **result, struct rpc_error *e);
 void mg_jobs_tick(struct manager *m);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,12 @@
 
 #include "ctrl/manager/manager.h"
 #include "ctrl/manager/store.h"
+#include "lib/ctl/audit.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/manager_schema.h"
 #include "lib/ctl/rpc.h"
 #include "lib/ctl/server.h"
+#include "lib/ctl/tls.h"
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
@@ -35,7 +38,10 @@ struct served {
 	struct event_base *base;
 	struct link *link;
 	unsigned n;
-	struct store store; /* arg NULL: in memory */
+	struct store store;     /* arg NULL: in memory */
+	SSL_CTX *serves, *asks; /* NULL: no TLS */
+	int audit;              /* descriptor, -1: none */
+	bool audit_failed;
 };
 
 static uint64_t clock_ns(clockid_t which)
@@ -80,11 +86,56 @@ static void on_read(struct bufferevent *bev, void *arg)
 	}
 }
 
+static bool is_tls(const struct link *l)
+{
+	return l->at.tcp && l->s->asks;
+}
+
+/* Who answers there is a switch, as far as certificates go. */
+static bool trusted(const struct link *l, struct bufferevent *bev)
+{
+	char why[CTL_TLS_ERR_LEN];
+	struct ctl_who who;
+
+	if (!is_tls(l))
+		return true;
+	if (ctl_tls_who(bufferevent_openssl_get_ssl(bev), &who, why))
+		fprintf(stderr, "incline-manager: %s: %s\n", manager_control(l->s->m, l->i), why);
+	else if (who.role == CTL_AGENT)
+		return true;
+	else
+		fprintf(stderr,
+			"incline-manager: %s: has the certificate of %s \"%s\", not a switch's\n",
+			manager_control(l->s->m, l->i), ctl_role_name(who.role), who.name);
+	return false;
+}
+
+static struct bufferevent *new_bufferevent(struct link *l)
+{
+	const int options = BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS;
+	struct bufferevent *bev;
+	SSL *ssl;
+
+	if (!is_tls(l))
+		return bufferevent_socket_new(l->s->base, -1, options);
+	ssl = SSL_new(l->s->asks);
+	bev = ssl ? bufferevent_openssl_socket_new(
+			    l->s->base, -1, ssl, BUFFEREVENT_SSL_CONNECTING, options)
+		  : NULL;
+	if (bev)
+		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+	else
+		SSL_free(ssl);
+	return bev;
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	const int err = EVUTIL_SOCKET_ERROR();
 	struct link *l = arg;
 
+	if (what & BEV_EVENT_CONNECTED && !trusted(l, bev))
+		what = BEV_EVENT_ERROR;
 	if (what & BEV_EVENT_CONNECTED) {
 		l->up = true;
 		if (l->at.tcp)
@@ -102,8 +153,7 @@ static void dial(struct link *l, uint64_t at)
 {
 	l->dialled = at;
 	/* Deferred: what fails at once is told from the loop as well. */
-	l->bev = bufferevent_socket_new(
-		l->s->base, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	l->bev = new_bufferevent(l);
 	if (!l->bev)
 		return;
 	bufferevent_setcb(l->bev, on_read, NULL, on_event, l);
@@ -138,6 +188,17 @@ static void say(void *arg, const char *line)
 	fprintf(stderr, "incline-manager: %s\n", line);
 }
 
+static void audit(void *arg, const char *text)
+{
+	struct served *s = arg;
+	const int rc = ctl_audit_write(s->audit, text);
+
+	if (rc && !s->audit_failed)
+		fprintf(stderr, "incline-manager: audit: %s: changes go unrecorded\n",
+			strerror(-rc));
+	s->audit_failed = rc != 0;
+}
+
 static void say_nothing(void *arg, const char *line)
 {
 	(void)arg, (void)line;
@@ -145,12 +206,12 @@ static void say_nothing(void *arg, const char *line)
 
 /* ---- ranks and operators ---- */
 
-static void come(void *arg, void *peer, bool tcp)
+static void come(void *arg, void *peer, const struct ctl_who *who)
 {
 	struct manager_peer *p = peer;
 
 	(void)arg;
-	p->restricted = tcp;
+	p->who = *who;
 }
 
 static void gone(void *arg, void *peer)
@@ -238,7 +299,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 {
 	static const struct ctl_server_ops ops = {
 		sizeof(struct manager_peer), now, come, gone, holds, line, unasked, tick};
-	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS};
+	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS, .tls = s->serves};
 	const char *path = ctl_text(&ctl_manager_config, config, "listen");
 	const char *tcp = rpc_string(config, "listen_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";
@@ -288,13 +349,34 @@ static int look_into_store(struct served *s, const json_t *config, char err[MANA
 	return rc == -EBUSY ? 0 : rc;
 }
 
+/* Certificates and the audit log (which a look does not make). */
+static int open_security(
+	struct served *s, const json_t *config, bool look, char err[MANAGER_ERR_LEN])
+{
+	const char *tls = rpc_string(config, "tls"), *log = rpc_string(config, "audit");
+	char why[CTL_TLS_ERR_LEN];
+	int rc = 0;
+
+	if (tls && ((rc = ctl_tls_open(tls, CTL_TLS_SERVES, &s->serves, why)) ||
+			   (rc = ctl_tls_open(tls, CTL_TLS_ASKS, &s->asks, why))))
+		snprintf(err, MANAGER_ERR_LEN, "tls: %.240s", why);
+	if (rc || !log || (look && access(log, F_OK)))
+		return rc;
+	s->audit = ctl_audit_open("audit", log, err, MANAGER_ERR_LEN);
+	return s->audit < 0 ? s->audit : 0;
+}
+
 static int prepare(struct served *s, const json_t *config, bool look, char err[MANAGER_ERR_LEN])
 {
-	const struct manager_io io = {s, send_line, drop, look ? say_nothing : say};
+	struct manager_io io = {s, send_line, drop, look ? say_nothing : say, NULL};
 	int rc;
 
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
+	if (!rc)
+		rc = open_security(s, config, look, err);
+	if (s->audit >= 0)
+		io.audit = audit;
 	if (!rc)
 		rc = look ? look_into_store(s, config, err) : open_store(s, config, err);
 	if (!rc)
@@ -308,6 +390,10 @@ static void clear(struct served *s)
 	for (unsigned i = 0; s->link && i < s->n; i++)
 		hang_up(&s->link[i]);
 	manager_destroy(s->m);
+	SSL_CTX_free(s->serves);
+	SSL_CTX_free(s->asks);
+	if (s->audit >= 0)
+		close(s->audit);
 	if (s->store.arg)
 		s->store.close(s->store.arg);
 	free(s->link);
@@ -315,7 +401,7 @@ static void clear(struct served *s)
 
 int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 {
-	struct served s = {0};
+	struct served s = {.audit = -1};
 	const int rc = prepare(&s, config, true, err);
 
 	clear(&s);
@@ -325,7 +411,7 @@ int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp))
 {
-	struct served s = {.base = event_base_new()};
+	struct served s = {.base = event_base_new(), .audit = -1};
 	char err[MANAGER_ERR_LEN] = "out of memory";
 	int rc = s.base ? prepare(&s, config, false, err) : -ENOMEM;
 

@@ -12,6 +12,11 @@ static int explain(struct manager *m, const char *job, json_t **result, struct r
 	char line[MGR_LINE_LEN + 64];
 	struct mg_adopted *a;
 
+	struct mgr_run_view v;
+
+	if (mg_tenant(m) && (!mgr_jobs_view(m->jobs, mgr_jobs_find(m->jobs, job), &v) ||
+				    strcmp(v.job->owner, mg_tenant(m)) != 0))
+		return rpc_fail(e, -ENOENT, "job", "no job is named \"%s\"", job);
 	if (!mgr_jobs_explain(m->jobs, job, line, sizeof(line))) {
 		*result = json_pack("{s:o}", "line", rpc_text(line));
 		return 0;
@@ -49,18 +54,23 @@ static json_t *jobs_json(const struct manager *m)
 
 	for (uint64_t epoch = mgr_jobs_before(m->jobs, UINT64_MAX); epoch;
 		epoch = mgr_jobs_before(m->jobs, epoch)) {
-		if (!mgr_jobs_view(m->jobs, epoch, &v))
+		if (!mgr_jobs_view(m->jobs, epoch, &v) ||
+			(mg_tenant(m) && strcmp(v.job->owner, mg_tenant(m)) != 0))
 			continue;
 		json_t *row = json_pack("{s:o,s:o,s:s,s:i}", "job", rpc_text(v.job->name), "epoch",
 			ctl_u64(epoch), "phase", mg_phase_name(v.phase), "ranks",
 			(int)v.job->n_ranks);
+		if (v.job->owner[0])
+			json_object_set_new(row, "tenant", rpc_text(v.job->owner));
 		if (v.plan)
 			add_plan(m, &v, row);
 		json_array_append_new(list, row);
 	}
 	LIST_FOREACH(a, &m->adopted, link)
-	json_array_append_new(list, json_pack("{s:o,s:o,s:s,s:i}", "job", rpc_text(a->job), "epoch",
-					    ctl_u64(a->epoch), "phase", "adopted", "ranks", 0));
+	if (!mg_tenant(m))
+		json_array_append_new(
+			list, json_pack("{s:o,s:o,s:s,s:i}", "job", rpc_text(a->job), "epoch",
+				      ctl_u64(a->epoch), "phase", "adopted", "ranks", 0));
 	return list;
 }
 

@@ -29,12 +29,26 @@ static void ask(
 	json_decref(request);
 }
 
+static json_t *end_params(const char *job, uint64_t epoch, bool take_away)
+{
+	return json_pack("{s:s,s:o,s:b}", "job", job, "epoch", ctl_u64(epoch), "remove", take_away);
+}
+
 static void end_epoch(struct manager *m, struct mg_switch *s, const char *id, const char *job,
 	uint64_t epoch, bool take_away)
 {
-	ask(m, s, id, "epoch.end",
-		json_pack(
-			"{s:s,s:o,s:b}", "job", job, "epoch", ctl_u64(epoch), "remove", take_away));
+	ask(m, s, id, "epoch.end", end_params(job, epoch, take_away));
+}
+
+/* What is older goes, and the switch knows whose groups may come. */
+static void clear_way(struct manager *m, struct mg_switch *s, const char *id,
+	const struct mgr_job *job, uint64_t epoch)
+{
+	json_t *params = end_params(job->name, epoch - 1, true);
+
+	if (params && job->owner[0])
+		json_object_set_new(params, "tenant", rpc_text(job->owner));
+	ask(m, s, id, "epoch.end", params);
 }
 
 void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away)
@@ -57,7 +71,7 @@ static void tell_switch(struct manager *m, const struct mgr_action *a)
 	snprintf(id, sizeof(id), "%llu:%d", (unsigned long long)a->epoch, (int)a->kind);
 	switch (a->kind) {
 	case MGR_INSTALL:
-		end_epoch(m, s, id, v.job->name, a->epoch - 1, true);
+		clear_way(m, s, id, v.job, a->epoch);
 		break;
 	case MGR_ACTIVATE: /* rank 0 has done that */
 		mgr_jobs_answer(m->jobs, a->epoch, a->node, a->kind, 0, m->now);

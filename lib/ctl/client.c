@@ -44,7 +44,11 @@ static const char *connect_hint(int rc)
 	case -ECONNREFUSED:
 		return "nobody listens: the server has gone";
 	case -EACCES:
-		return "permission denied: be root or in the socket's group";
+		return "permission denied: be root or in the socket's group; over TCP, one end "
+		       "does "
+		       "not trust the other's certificate (INCLINE_TLS)";
+	case -EPROTO:
+		return "does not speak TLS 1.3 there (INCLINE_TLS is set)";
 	case -EINVAL:
 		return "must be a path, unix:PATH or tcp:HOST:PORT";
 	case -EADDRNOTAVAIL:
@@ -233,6 +237,9 @@ static int call_failed(
 			method);
 	if (rc == -EPROTO)
 		return fail(e, rc, "%s: the answer to %s is not JSON-RPC", c->path, method);
+	if (rc == -EACCES)
+		return fail(e, rc, "%s: the server does not accept our certificate (INCLINE_TLS)",
+			c->path);
 	return fail(e, rc, "%s: %s: %s", c->path, method, strerror(-rc));
 }
 

@@ -2,6 +2,7 @@
 /* What a client does by default to reach its server: stream sockets, and the clock of the machine.
  */
 #include <errno.h>
+#include <openssl/err.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 
 #include "lib/ctl/address.h"
 #include "lib/ctl/client_io.h"
+#include "lib/ctl/tls.h"
 
 enum { DIAL_MS = 500 };
 
@@ -74,9 +76,13 @@ static int try_connect(const struct ctl_address *to, int64_t deadline)
 		close(fd);
 		return rc;
 	}
-	if (to->tcp)
-		ctl_tcp_options(fd);
-	return fd;
+	if (!to->tcp)
+		return fd;
+	ctl_tcp_options(fd);
+	rc = ctl_tls_begin(fd, wait_fd, deadline > soonest ? deadline : soonest);
+	if (rc)
+		close(fd);
+	return rc ? rc : fd;
 }
 
 static int open_path(void *arg, const char *path, int64_t deadline)
@@ -91,12 +97,63 @@ static int open_path(void *arg, const char *path, int64_t deadline)
 static void close_fd(void *arg, int fd)
 {
 	(void)arg;
+	ctl_tls_end(fd);
 	close(fd);
+}
+
+/* What SSL_read or SSL_write said, n not being above 0: 0 to try again, or -errno. A server that
+ * does not trust our certificate says so when the handshake is over for us. */
+static int tls_wait(SSL *ssl, int fd, int n, int64_t deadline)
+{
+	switch (SSL_get_error(ssl, n)) {
+	case SSL_ERROR_WANT_READ:
+		return wait_fd(fd, POLLIN, deadline);
+	case SSL_ERROR_WANT_WRITE:
+		return wait_fd(fd, POLLOUT, deadline);
+	case SSL_ERROR_SSL:
+		return -EACCES;
+	}
+	return -ECONNRESET;
+}
+
+static int as_int(size_t n)
+{
+	return n < 1 << 20 ? (int)n : 1 << 20;
+}
+
+static ssize_t send_tls(SSL *ssl, int fd, const char *buf, size_t len, int64_t deadline)
+{
+	for (;;) {
+		ERR_clear_error();
+		const int n = SSL_write(ssl, buf, as_int(len));
+		const int rc = n > 0 ? n : tls_wait(ssl, fd, n, deadline);
+
+		if (rc)
+			return rc;
+	}
+}
+
+static ssize_t receive_tls(SSL *ssl, int fd, char *buf, size_t cap, int64_t deadline)
+{
+	for (;;) {
+		ERR_clear_error();
+		const int n = SSL_read(ssl, buf, as_int(cap));
+		const int rc = n > 0 ? n : tls_wait(ssl, fd, n, deadline);
+
+		if (n <= 0 && SSL_get_error(ssl, n) == SSL_ERROR_ZERO_RETURN)
+			return 0;
+		if (rc)
+			return rc;
+	}
 }
 
 static ssize_t send_some(void *arg, int fd, const char *buf, size_t len, int64_t deadline)
 {
+	SSL *ssl = ctl_tls_of(fd);
+
 	(void)arg;
+	if (ssl)
+		return send_tls(ssl, fd, buf, len, deadline);
 	for (;;) {
 		const ssize_t n = send(fd, buf, len, MSG_NOSIGNAL);
 		int rc;
@@ -115,7 +172,11 @@ static ssize_t send_some(void *arg, int fd, const char *buf, size_t len, int64_t
 
 static ssize_t receive_some(void *arg, int fd, char *buf, size_t cap, int64_t deadline)
 {
+	SSL *ssl = ctl_tls_of(fd);
+
 	(void)arg;
+	if (ssl)
+		return receive_tls(ssl, fd, buf, cap, deadline);
 	for (;;) {
 		const ssize_t n = recv(fd, buf, cap, 0);
 		int rc;

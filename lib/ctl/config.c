@@ -232,6 +232,14 @@ static const struct ctl_field switch_fields[] = {
 	{"control_tcp_full", CTL_BOOL, .dflt = "false",
 		.help = "over TCP everything is allowed, as on the UNIX socket: for closed "
 			"networks"},
+	{"control_tls", CTL_STRING, .min = 1, .max = 4000,
+		.help = "directory with ca.pem, cert.pem, key.pem: TCP connections are TLS 1.3, "
+			"and "
+			"who comes shows a certificate of that CA"},
+	{"audit", CTL_STRING, .min = 1, .max = 4095,
+		.help = "file to which every change over a control connection is appended, and "
+			"every "
+			"request that was not allowed: one JSON object per line"},
 	{"control_idle_ms", CTL_INT, .min = 1000, .max = MS_MAX, .dflt = "60000",
 		.help = "silence after which a control connection that holds no owner is closed"},
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = switch_port_fields,

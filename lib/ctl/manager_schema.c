@@ -40,8 +40,19 @@ static const struct ctl_field config_fields[] = {
 	{"listen", CTL_STRING, .min = 1, .max = ADDRESS, .dflt = CTL_DEFAULT_MANAGER,
 		.help = "path of the UNIX socket for ranks and operators"},
 	{"listen_tcp", CTL_STRING, .min = 1, .max = ADDRESS,
-		.help = "ADDRESS:PORT to listen at as well: without authentication, ranks' methods "
-			"only"},
+		.help = "ADDRESS:PORT to listen at as well; without \"tls\" nobody is asked who he "
+			"is, and only ranks' methods are allowed"},
+	{"tls", CTL_STRING, .min = 1, .max = 4000,
+		.help = "directory with ca.pem, cert.pem, key.pem: TCP connections, to switches "
+			"too, "
+			"are TLS 1.3, and both ends show certificates of that CA"},
+	{"audit", CTL_STRING, .min = 1, .max = 4095,
+		.help = "file to which every change is appended, and every request that was not "
+			"allowed: one JSON object per line"},
+	{"tenant_jobs", CTL_INT, .min = 1, .max = 16384, .dflt = "64",
+		.help = "that a tenant may have at a time"},
+	{"tenant_ranks", CTL_INT, .min = 1, .max = 65536, .dflt = "256",
+		.help = "of all jobs of a tenant together"},
 	{"store", CTL_STRING, .min = 1, .max = 4095, .dflt = CTL_DEFAULT_STORE,
 		.help = "SQLite file for what a manager that starts anew has to know; \"memory\": "
 			"it learns from ranks and switches"},
@@ -143,6 +154,7 @@ static const struct ctl_field job_fields[] = {{"job", CTL_STRING, .required = tr
 	{"epoch", CTL_U64, .required = true, .help = "of its last run"},
 	{"phase", CTL_STRING, .values = phases, .required = true, .help = "where that is"},
 	{"ranks", CTL_INT, .required = true, .help = "of it"},
+	{"tenant", CTL_STRING, .help = "whose it is, by his certificate"},
 	{"mode", CTL_STRING, .help = "INC mode"},
 	{"bytes", CTL_U64, .help = "of memory, on all switches"},
 	{"switches", CTL_LIST, .item = CTL_STRING, .help = "of its tree, the root first"}, {0}};

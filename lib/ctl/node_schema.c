@@ -74,6 +74,8 @@ const struct ctl_field ctl_epoch_end_params[] = {
 	{"epoch", CTL_U64, .required = true, .pos = 2, .help = "this one and all before it"},
 	{"remove", CTL_BOOL,
 		.help = "take the groups away; default false: they fail, and members are told"},
+	{"tenant", CTL_STRING, .max = 31,
+		.help = "whose the job is from now on: over TLS nobody else's groups are of it"},
 	{0}};
 
 const struct ctl_field ctl_epoch_end_result[] = {

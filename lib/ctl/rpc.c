@@ -168,6 +168,8 @@ static json_t *call(const struct rpc_service *s, void *arg, const char *name, co
 	}
 	if (rc)
 		message_with_path(e);
+	if (s->done && (m->changes || (rc && e->code == CTL_NOT_ALLOWED)))
+		s->done(arg, m, params, rc, e);
 	return rc ? NULL : result;
 }
 

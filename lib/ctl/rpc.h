@@ -27,6 +27,10 @@ struct rpc_service {
 	 * -ENOSYS: no such method. */
 	int (*call)(void *arg, const char *method, const json_t *params, json_t **result,
 		struct rpc_error *e);
+	/* What became of a request that changes something, or that `may` refused; params as they
+	 * came. NULL: nobody wants to know. */
+	void (*done)(void *arg, const struct ctl_method *m, const json_t *params, int rc,
+		const struct rpc_error *e);
 };
 
 /* Handles one request of len bytes, without its newline. Returns the answer without newline, to be

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 
 #include "lib/ctl/listen.h"
 #include "lib/ctl/rpc.h"
+#include "lib/ctl/tls.h"
 
 enum {
 	/* Of all connections, only so many are TCP's, and who lets them hold a place leaves some
@@ -36,6 +38,7 @@ struct client {
 	struct server *server;
 	struct bufferevent *bev;
 	bool tcp;
+	bool unknown;        /* has not yet shown who it is */
 	uint64_t used_ns;    /* when it last sent or took something */
 	uint64_t partial_ns; /* since when a line is unfinished, 0: none is */
 	bool held;           /* reading is off until answers are taken */
@@ -168,7 +171,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 
 	(void)bev;
 	c->used_ns = now(c->server);
-	if (!c->held && !c->closing)
+	if (!c->held && !c->closing && !c->unknown)
 		client_serve(c);
 }
 
@@ -190,17 +193,48 @@ static void on_written(struct bufferevent *bev, void *arg)
 	client_serve(c);
 }
 
+static void turn_away_unknown(struct client *c);
+
+static void welcome(struct client *c, const struct ctl_who *who)
+{
+	c->unknown = false;
+	c->partial_ns = 0;
+	c->server->ops->come(c->server->arg, c->peer, who);
+}
+
+/* The handshake is over. */
+static void introduce(struct client *c)
+{
+	char why[CTL_TLS_ERR_LEN];
+	struct ctl_who who;
+
+	if (ctl_tls_who(bufferevent_openssl_get_ssl(c->bev), &who, why))
+		client_refuse(c, why);
+	else
+		welcome(c, &who);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct client *c = arg;
 
 	(void)bev;
+	if (what & BEV_EVENT_CONNECTED) {
+		introduce(c);
+		return;
+	}
+	if (c->unknown && what & BEV_EVENT_ERROR) {
+		turn_away_unknown(c);
+		return;
+	}
 	if (!(what & BEV_EVENT_EOF)) {
 		client_free(c); /* error, or a stalled reader */
 		return;
 	}
 	c->eof = true;
-	if (!c->held && !c->closing)
+	if (c->unknown)
+		client_free(c);
+	else if (!c->held && !c->closing)
 		client_serve(c);
 }
 
@@ -232,6 +266,17 @@ static void part(struct server *s, bool all)
 	s->n_parting = kept;
 }
 
+/* What was sent is to be read; closes the descriptor, later. */
+static void say_goodbye(struct server *s, evutil_socket_t fd)
+{
+	if (s->n_parting == MAX_PARTING) {
+		evutil_closesocket(fd);
+		return;
+	}
+	shutdown(fd, SHUT_WR);
+	s->parting[s->n_parting++] = (struct parting){fd, PARTING_TICKS};
+}
+
 static void turn_away(struct server *s, evutil_socket_t fd, const char *why)
 {
 	char *line = rpc_error_line(CTL_REFUSED, why);
@@ -239,12 +284,18 @@ static void turn_away(struct server *s, evutil_socket_t fd, const char *why)
 	if (line && send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 		(void)!send(fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	free(line);
-	if (s->n_parting == MAX_PARTING) {
-		evutil_closesocket(fd);
-		return;
-	}
-	shutdown(fd, SHUT_WR);
-	s->parting[s->n_parting++] = (struct parting){fd, PARTING_TICKS};
+	say_goodbye(s, fd);
+}
+
+/* No handshake came about: OpenSSL has sent an alert that says why. */
+static void turn_away_unknown(struct client *c)
+{
+	const int fd = dup((int)bufferevent_getfd(c->bev));
+	struct server *s = c->server;
+
+	client_free(c);
+	if (fd >= 0)
+		say_goodbye(s, fd);
 }
 
 /* The one that has been silent longest and holds nothing makes room. */
@@ -271,6 +322,35 @@ static const char *no_place(struct server *s, bool tcp)
 	return NULL;
 }
 
+static struct bufferevent *wrap(struct server *s, evutil_socket_t fd, bool tls)
+{
+	SSL *ssl = tls ? SSL_new(s->limits.tls) : NULL;
+	struct bufferevent *bev;
+
+	if (!tls)
+		return bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	bev = ssl ? bufferevent_openssl_socket_new(
+			    s->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE)
+		  : NULL;
+	if (bev) /* clients may go without saying so */
+		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+	else
+		SSL_free(ssl);
+	return bev;
+}
+
+/* Without TLS: what the kernel knows. */
+static void look_at(struct client *c, evutil_socket_t fd)
+{
+	struct ctl_who who = {.role = c->tcp ? CTL_STRANGER : CTL_LOCAL};
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (!c->tcp && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		who.uid = cred.uid;
+	welcome(c, &who);
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 	int len, void *arg)
 {
@@ -291,7 +371,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 		ctl_tcp_options(fd);
 	c = calloc(1, sizeof(*c) + s->ops->peer_bytes);
 	if (c)
-		bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+		bev = wrap(s, fd, tcp && s->limits.tls);
 	if (!bev) {
 		free(c);
 		turn_away(s, fd, "out of memory");
@@ -300,8 +380,13 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	c->server = s;
 	c->bev = bev;
 	c->tcp = tcp;
-	s->ops->come(s->arg, c->peer, tcp);
 	c->used_ns = now(s);
+	if (tcp && s->limits.tls) {
+		c->unknown = true;
+		c->partial_ns = c->used_ns;
+	} else {
+		look_at(c, fd);
+	}
 	LIST_INSERT_HEAD(&s->clients, c, link);
 	s->n_clients++;
 	s->n_tcp += tcp;
@@ -347,12 +432,15 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	for (c = LIST_FIRST(&s->clients); c; c = next) {
 		next = LIST_NEXT(c, link);
 		if (!c->closing && c->partial_ns &&
-			at - c->partial_ns > s->limits.line_ms * 1000000ULL)
-			client_refuse(c, "line was not finished in time");
-		else if (holds(c) == CTL_HOLD_NOTHING &&
-			 at - c->used_ns > s->limits.idle_ms * 1000000ULL)
+			at - c->partial_ns > s->limits.line_ms * 1000000ULL) {
+			if (c->unknown)
+				client_free(c);
+			else
+				client_refuse(c, "line was not finished in time");
+		} else if (holds(c) == CTL_HOLD_NOTHING &&
+			   at - c->used_ns > s->limits.idle_ms * 1000000ULL)
 			client_free(c);
-		else if (!c->closing)
+		else if (!c->closing && !c->unknown)
 			tell(c);
 	}
 	if (s->paused) {
@@ -406,7 +494,8 @@ int ctl_serve(const struct ctl_server_ops *ops, void *arg, struct event_base *ba
 		.stop = stop,
 		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
 			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS,
-			.idle_ms = limits->idle_ms}};
+			.idle_ms = limits->idle_ms,
+			.tls = limits->tls}};
 	int rc = server_open(&s, fd, n);
 
 	if (!rc && event_base_dispatch(base) < 0)

@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/ctl/who.h"
+
 struct event_base;
+struct ssl_ctx_st;
 
 /* What a connection may claim beside a place among others. */
 enum ctl_hold {
@@ -23,8 +26,8 @@ enum ctl_hold {
 struct ctl_server_ops {
 	size_t peer_bytes;          /* kept of a connection, zero at first */
 	uint64_t (*now)(void *arg); /* nanoseconds of a monotonic clock */
-	/* Somebody has come; has gone, or is turned out. */
-	void (*come)(void *arg, void *peer, bool tcp);
+	/* Somebody has come (with TLS: and has shown who he is); has gone, or is turned out. */
+	void (*come)(void *arg, void *peer, const struct ctl_who *who);
 	void (*gone)(void *arg, void *peer);
 	enum ctl_hold (*holds)(void *arg, const void *peer);
 	/* A line of len bytes, without newline; the answer, likewise, to be freed, or NULL. */
@@ -40,6 +43,9 @@ struct ctl_server_limits {
 	unsigned line_ms;  /* for a line to be finished; 0: 10 s */
 	unsigned stall_ms; /* for none of the answers to be taken; 0: 10 s */
 	unsigned idle_ms;  /* between requests, of those that hold nothing */
+	/* TCP connections are TLS with this (ctl_tls_open); NULL: as they are. A handshake has
+	 * line_ms. */
+	struct ssl_ctx_st *tls;
 };
 
 /* Serves at n listening descriptors, which are closed at the end, until *stop is set. base: as made

@@ -192,11 +192,12 @@ static bool same_job(const struct mgr_job *a, const struct mgr_job *b)
 {
 	const struct mgr_shape *s = &a->shape, *t = &b->shape;
 
-	return a->n_ranks == b->n_ranks && a->want_bps == b->want_bps &&
-	       a->least_bps == b->least_bps && a->duty == b->duty && a->promised == b->promised &&
-	       a->low == b->low && a->ring == b->ring && s->mtu == t->mtu && s->m == t->m &&
-	       s->hop_ns == t->hop_ns && s->loss_ppm == t->loss_ppm &&
-	       s->reproducible == t->reproducible && s->half == t->half;
+	return !strcmp(a->owner, b->owner) && a->n_ranks == b->n_ranks &&
+	       a->want_bps == b->want_bps && a->least_bps == b->least_bps && a->duty == b->duty &&
+	       a->promised == b->promised && a->low == b->low && a->ring == b->ring &&
+	       s->mtu == t->mtu && s->m == t->m && s->hop_ns == t->hop_ns &&
+	       s->loss_ppm == t->loss_ppm && s->reproducible == t->reproducible &&
+	       s->half == t->half;
 }
 
 int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct mgr_rank *rank,
@@ -462,6 +463,20 @@ uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch)
 	while (r != NULL && r->epoch >= epoch)
 		r = r->next;
 	return r ? r->epoch : 0;
+}
+
+unsigned mgr_jobs_of(const struct mgr_jobs *js, const char *owner, unsigned *ranks)
+{
+	unsigned n = 0;
+
+	*ranks = 0;
+	for (const struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		if (r->phase == MGR_OVER || strcmp(r->job.owner, owner) != 0)
+			continue;
+		*ranks += r->job.n_ranks;
+		n++;
+	}
+	return n;
 }
 
 unsigned mgr_jobs_count(const struct mgr_jobs *js)

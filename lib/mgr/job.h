@@ -72,6 +72,7 @@ enum mgr_end {
 /* The same in each rank's join. */
 struct mgr_job {
 	char name[MGR_NAME_LEN];
+	char owner[MGR_NAME_LEN]; /* whose it is, "": nobody's; not looked at here */
 	unsigned n_ranks;
 	struct mgr_shape shape;
 	uint64_t want_bps, least_bps;
@@ -205,6 +206,8 @@ bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_vie
 /* Epoch of a job's last run, 0: none is known. */
 uint64_t mgr_jobs_find(const struct mgr_jobs *js, const char *name);
 unsigned mgr_jobs_count(const struct mgr_jobs *js);
+/* Runs of an owner that are not over; *ranks: of all of them. */
+unsigned mgr_jobs_of(const struct mgr_jobs *js, const char *owner, unsigned *ranks);
 /* The newest epoch below this one, 0: there is none. */
 uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch);
 

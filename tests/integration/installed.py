@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What hosts get: a build without DPDK, from libibverbs and jansson alone, is installed into a folder; the example is built
+"""What hosts get: a build without DPDK, from libibverbs, jansson and OpenSSL alone, is installed into a folder; the example is built
 by pkg-config from what lies there, and runs on four hosts of tools/lab. Run by meson test, or by hand."""
 import glob
 import os
@@ -15,8 +15,8 @@ sys.dont_write_bytecode = True
 from fabric_case import TOP, Fabric  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
-# Packages of the two libraries, with what they are made of.
-FOUND = ['libibverbs', 'jansson', 'libnl-3.0', 'libnl-route-3.0']
+# Packages of the three libraries, with what they are made of.
+FOUND = ['libibverbs', 'jansson', 'openssl', 'libssl', 'libcrypto', 'libnl-3.0', 'libnl-route-3.0']
 
 
 def output(*argv, **kwargs):

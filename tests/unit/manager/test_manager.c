@@ -278,7 +278,7 @@ static void test_nonsense(void **state)
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.create\"}", "is not known"},
 		{"nonsense", "byte"},
 	};
-	struct manager_peer stranger = {.restricted = true};
+	struct manager_peer stranger = {.who = {.role = CTL_STRANGER}};
 	char *answer;
 
 	(void)state;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/ctl/tls.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *ctl_role_name(enum ctl_role role)
+{
+	static const char *const names[CTL_ROLES] = {
+		"local", "stranger", "operator", "agent", "tenant"};
+
+	return names[role];
+}
+
+static int fail(char *err, int rc, const char *file, const char *what)
+{
+	const unsigned long e = ERR_peek_last_error();
+	const char *reason = e ? ERR_reason_error_string(e) : NULL;
+
+	snprintf(err, CTL_TLS_ERR_LEN, "%.150s: %s%s%.60s", file, what, reason ? ": " : "",
+		reason ? reason : "");
+	ERR_clear_error();
+	return rc;
+}
+
+/* The three files. */
+static int load(SSL_CTX *ctx, const char *dir, char err[CTL_TLS_ERR_LEN])
+{
+	char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX];
+
+	if (strlen(dir) > PATH_MAX - 16)
+		return fail(err, -EINVAL, "directory of certificates", "its path is too long");
+	snprintf(ca, sizeof(ca), "%s/ca.pem", dir);
+	snprintf(cert, sizeof(cert), "%s/cert.pem", dir);
+	snprintf(key, sizeof(key), "%s/key.pem", dir);
+	ERR_clear_error();
+	if (SSL_CTX_load_verify_locations(ctx, ca, NULL) != 1)
+		return fail(err, -EINVAL, ca, "no CA's certificate there");
+	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
+		return fail(err, -EINVAL, cert, "no certificate there");
+	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
+		return fail(err, -EINVAL, key, "no key there, or not the certificate's");
+	return 0;
+}
+
+int ctl_tls_open(const char *dir, enum ctl_tls_side side, SSL_CTX **out, char err[CTL_TLS_ERR_LEN])
+{
+	SSL_CTX *ctx =
+		SSL_CTX_new(side == CTL_TLS_SERVES ? TLS_server_method() : TLS_client_method());
+	int rc;
+
+	if (!ctx)
+		return fail(err, -ENOMEM, dir, "out of memory");
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	SSL_CTX_set_verify_depth(ctx, 2);
+	/* A session that is resumed would show no certificate. */
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	/* An end that goes without a word may cut a line short, and then there is none. */
+	SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				      SSL_MODE_RELEASE_BUFFERS);
+	rc = SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+			     SSL_CTX_set_num_tickets(ctx, 0) == 1
+		     ? load(ctx, dir, err)
+		     : fail(err, -EINVAL, dir, "TLS 1.3 is not to be had");
+	if (rc) {
+		SSL_CTX_free(ctx);
+		return rc;
+	}
+	*out = ctx;
+	return 0;
+}
+
+/* The only one of its kind, printable: else the certificate is nobody's. */
+static bool field(const X509_NAME *subject, int nid, char *out, size_t cap)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				 "0123456789._-";
+	const int at = X509_NAME_get_index_by_NID((X509_NAME *)subject, nid, -1);
+	const int n = X509_NAME_get_text_by_NID((X509_NAME *)subject, nid, NULL, 0);
+
+	if (at < 0 || X509_NAME_get_index_by_NID((X509_NAME *)subject, nid, at) >= 0 || n < 1 ||
+		(size_t)n >= cap)
+		return false;
+	X509_NAME_get_text_by_NID((X509_NAME *)subject, nid, out, (int)cap);
+	return strspn(out, ok) == (size_t)n;
+}
+
+int ctl_tls_who(SSL *ssl, struct ctl_who *who, char err[CTL_TLS_ERR_LEN])
+{
+	X509 *cert = SSL_get_peer_certificate(ssl);
+	const X509_NAME *subject = cert ? X509_get_subject_name(cert) : NULL;
+	char role[CTL_WHO_LEN] = "";
+	int rc = -EACCES;
+
+	*who = (struct ctl_who){.role = CTL_STRANGER};
+	if (!subject || SSL_get_verify_result(ssl) != X509_V_OK)
+		snprintf(err, CTL_TLS_ERR_LEN, "no certificate of this CA");
+	else if (!field(subject, NID_commonName, who->name, sizeof(who->name)) ||
+		 !field(subject, NID_organizationName, role, sizeof(role)))
+		snprintf(err, CTL_TLS_ERR_LEN,
+			"its subject needs one O and one CN of 1 to %d of "
+			"letters, digits, \".\", \"_\", \"-\"",
+			CTL_WHO_LEN - 1);
+	else
+		snprintf(err, CTL_TLS_ERR_LEN, "O is \"%s\", not operator, agent or tenant", role);
+	for (enum ctl_role r = CTL_OPERATOR; role[0] && r < CTL_ROLES; r++)
+		if (!strcmp(role, ctl_role_name(r))) {
+			who->role = r;
+			rc = 0;
+		}
+	X509_free(cert);
+	return rc;
+}
+
+bool ctl_tls_may_serve(const struct ctl_who *who)
+{
+	return who->role == CTL_OPERATOR || who->role == CTL_AGENT;
+}

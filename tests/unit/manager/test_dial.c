@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manager with its sockets dials a switch's agent over TLS, and serves a tenant over TLS. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctrl/manager/serve.h"
+#include "lib/ctl/client.h"
+#include "lib/ctl/manager_schema.h"
+#include "lib/ctl/rpc.h"
+#include "lib/ctl/tls.h"
+#include "tests/unit/ctl/server_helper.h"
+
+static char switch_at[96], manager_at[96];
+static atomic_bool switch_ready, manager_ready;
+static volatile sig_atomic_t stop_manager;
+
+static void note_switch(struct sw *sw, const char *path, const char *tcp)
+{
+	(void)sw, (void)path;
+	snprintf(switch_at, sizeof(switch_at), "%s", tcp);
+	switch_ready = true;
+}
+
+static void note_manager(const char *path, const char *tcp)
+{
+	(void)path;
+	snprintf(manager_at, sizeof(manager_at), "%s", tcp);
+	manager_ready = true;
+}
+
+static void await(const atomic_bool *ready)
+{
+	for (unsigned tries = 0; tries < LONG_MS / 10 && !*ready; tries++)
+		usleep(10000);
+	assert_true(*ready);
+}
+
+static void *manage(void *config)
+{
+	return (void *)(intptr_t)manager_run(config, &stop_manager, note_manager);
+}
+
+static void certify(const char *dir, const char *words)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), CERTS " %s/certs %s", dir, words);
+	assert_int_equal(system(text), 0);
+}
+
+static json_t *manager_config(const char *dir)
+{
+	json_t *c = json_pack(
+		"{s:s+,s:s,s:s+,s:s+,s:s+,s:[{s:s,s:s,s:s}],s:[{s:s,s:s}],s:[{s:s,s:s,s:s}]}",
+		"listen", dir, "/m", "listen_tcp", "127.0.0.1:0", "tls", dir, "/certs/boss",
+		"audit", dir, "/audit", "store", dir, "/store", "switches", "name", "leaf",
+		"control", switch_at, "ip", "10.2.0.1", "hosts", "name", "h", "ip", "10.1.0.1",
+		"links", "a", "leaf", "a_port", "p0", "b", "h");
+	struct ctl_problem p;
+
+	assert_non_null(c);
+	if (ctl_check_value(&ctl_manager_config, c, "", &p))
+		fail_msg("%s: %s", p.path, p.msg);
+	return c;
+}
+
+/* As the one whose certificates are there: the result (new reference), NULL and the error. */
+static json_t *ask_as(
+	const char *dir, const char *who, const char *method, json_t *params, struct ctl_error *e)
+{
+	struct ctl_client *c;
+	char path[160];
+	json_t *result;
+
+	snprintf(path, sizeof(path), "%s/certs/%s", dir, who);
+	setenv(CTL_TLS_ENV, path, 1);
+	if (ctl_connect(manager_at, LONG_MS, &c, e))
+		fail_msg("%s", e->msg);
+	ctl_call(c, method, params, LONG_MS, &result, e);
+	ctl_close(c);
+	json_decref(params);
+	return result;
+}
+
+static bool leaf_is_up(const char *dir)
+{
+	struct ctl_error e;
+	json_t *t = ask_as(dir, "boss", "topology.get", NULL, &e);
+	const bool up =
+		!strcmp("up", rpc_string(json_array_get(json_object_get(t, "nodes"), 0), "state"));
+
+	json_decref(t);
+	return up;
+}
+
+static void test_over_tls(void **state)
+{
+	struct fixture *f = *state;
+	struct ctl_error e;
+	pthread_t thread;
+	json_t *config, *r;
+	char path[160], line[512] = "";
+	void *rc;
+
+	certify(f->dir, "");
+	certify(f->dir, "agent leaf");
+	certify(f->dir, "operator boss");
+	certify(f->dir, "tenant alice");
+	snprintf(path, sizeof(path), "%s/certs/leaf", f->dir);
+	f->config = json_pack("{s:s,s:s}", "control_tcp", "127.0.0.1:0", "control_tls", path);
+	f->limits.ready = note_switch;
+	start(f);
+	await(&switch_ready);
+	config = manager_config(f->dir);
+	assert_int_equal(pthread_create(&thread, NULL, manage, config), 0);
+	await(&manager_ready);
+	for (unsigned tries = 0; tries < LONG_MS / 10 && !leaf_is_up(f->dir); tries++)
+		usleep(10000);
+	assert_true(leaf_is_up(f->dir));
+	r = ask_as(f->dir, "alice", "job.join",
+		json_pack("{s:s,s:i,s:i,s:i,s:s,s:i}", "job", "hers", "ranks", 2, "rank", 0, "who",
+			7, "ip", "10.1.0.1", "mtu", 1024),
+		&e);
+	assert_non_null(r);
+	json_decref(r);
+	assert_null(ask_as(f->dir, "alice", "topology.get", NULL, &e));
+	assert_int_equal(e.code, CTL_NOT_ALLOWED);
+	stop_manager = 1;
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	json_decref(config);
+	/* Both are written down, with the time. */
+	snprintf(path, sizeof(path), "%s/audit", f->dir);
+	FILE *log = fopen(path, "r");
+	assert_non_null(log);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_non_null(fgets(line, sizeof(line), log));
+		r = json_loads(line, 0, NULL);
+		assert_string_equal(rpc_string(r, "name"), "alice");
+		assert_string_equal(rpc_string(r, "method"), i ? "topology.get" : "job.join");
+		assert_int_equal(strlen(rpc_string(r, "time")), 24);
+		json_decref(r);
+	}
+	assert_null(fgets(line, sizeof(line), log));
+	fclose(log);
+	snprintf(line, sizeof(line), "rm -r %s/certs %s/audit %s/store*", f->dir, f->dir, f->dir);
+	assert_int_equal(system(line), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_over_tls, setup_dir, teardown)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
