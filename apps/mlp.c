@@ -9,13 +9,11 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "lib/wire/random.h"
+
 uint64_t mlp_random(uint64_t *state)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return wire_random(state);
 }
 
 static void fill(float *w, unsigned n, unsigned fan_in, uint64_t *rng)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "lib/wire/random.h"
+
 /* 6 floating-point operations per parameter and token, on an A100 with sparsity. */
 static const double FLOPS = 624e12, PER_TOKEN = 6;
 static const double NS_PER_S = 1e9;
@@ -31,11 +33,7 @@ struct fs_job fs_model_job(const struct fs_model *m, unsigned gpus, unsigned ite
 
 uint64_t fs_random(uint64_t *state)
 {
-	uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
+	return wire_random(state);
 }
 
 static double fraction(uint64_t *state)
