@@ -9,12 +9,15 @@ bool inc_check_icrc(const struct inc_look *look, const uint8_t *frame, const str
 	const struct inc_group *g = look->group;
 	const uint8_t *payload = frame + pkt->pay_off;
 	size_t body = (size_t)pkt->pay_len + pkt->pad;
-	uint32_t head = icrc_headers(frame + pkt->l3_off, (size_t)(pkt->pay_off - pkt->l3_off));
-	uint32_t crc;
+	const uint8_t *l3 = frame + pkt->l3_off;
+	const size_t headers = (size_t)(pkt->pay_off - pkt->l3_off);
+	uint32_t head, crc;
 
 	/* A contribution's own CRC is of no use: the sum will have another. */
-	if (look->cls == INC_CLASS_DATA && inc_aggregates(look->group, look->ep, pkt->psn))
-		return icrc_append(head, payload, body) == icrc_load(payload + body);
+	if (body == 0 ||
+		(look->cls == INC_CLASS_DATA && inc_aggregates(look->group, look->ep, pkt->psn)))
+		return icrc_packet(l3, headers + body) == icrc_load(payload + body);
+	head = icrc_headers(l3, headers);
 	crc = icrc_append(0, payload, body);
 	head = body == g->mtu ? icrc_combine_shift(head, crc, g->mtu_shift)
 			      : icrc_combine(head, crc, body);

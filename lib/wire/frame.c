@@ -32,10 +32,7 @@ const char *wire_drop_text(enum wire_drop drop)
 
 uint32_t wire_icrc(const uint8_t *frame, const struct wire_pkt *pkt)
 {
-	size_t icrc_off = pkt->end - ROCE_ICRC_LEN;
-	uint32_t crc = icrc_headers(frame + pkt->l3_off, pkt->pay_off - pkt->l3_off);
-
-	return icrc_append(crc, frame + pkt->pay_off, icrc_off - pkt->pay_off);
+	return icrc_packet(frame + pkt->l3_off, (size_t)(pkt->end - pkt->l3_off) - ROCE_ICRC_LEN);
 }
 
 bool wire_icrc_ok(const uint8_t *frame, const struct wire_pkt *pkt)

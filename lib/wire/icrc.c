@@ -35,6 +35,11 @@ uint32_t icrc_headers(const uint8_t *l3, size_t len)
 	return icrc_use->masked(ICRC_SEED, l3, l3[0] >> 4 == 4 ? mask4 : mask6, len);
 }
 
+uint32_t icrc_packet(const uint8_t *l3, size_t len)
+{
+	return icrc_use->packet(ICRC_SEED, l3, l3[0] >> 4 == 4 ? mask4 : mask6, len);
+}
+
 uint32_t icrc_append(uint32_t crc, const void *data, size_t len)
 {
 	return icrc_use->append(crc, data, len);

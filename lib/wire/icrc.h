@@ -18,6 +18,10 @@
 enum { ICRC_MAX_HEADERS = 128 };
 uint32_t icrc_headers(const uint8_t *l3, size_t len);
 
+/* The whole ICRC of a packet that lies in one piece: len bytes from l3 to the end of payload and
+ * pad, at least 40. Same as icrc_append(icrc_headers(l3, n), l3 + n, len - n), in one pass. */
+uint32_t icrc_packet(const uint8_t *l3, size_t len);
+
 /* CRC of (what crc covers) followed by data. icrc_append(0, data, n) is the CRC of data alone. */
 uint32_t icrc_append(uint32_t crc, const void *data, size_t len);
 

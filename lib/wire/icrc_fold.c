@@ -4,6 +4,7 @@
  * read so far is moved over the distance to the next bytes by one multiplication per eight bytes
  * (Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
  * Intel, 2009). Functions carry their instruction sets, the file is built for any CPU. */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/wire/icrc_impl.h"
@@ -114,14 +115,25 @@ IN_AVX2 uint32_t finish(
 	return ~icrc_reduce96(icrc_share(state, last));
 }
 
-/* len is YMM_STEP or more. */
-IN_AVX2 uint32_t run_ymm(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len, bool copy)
+IN_AVX2 __m256i or_ymm(__m256i v, const uint8_t *mask)
+{
+	return _mm256_or_si256(v, _mm256_loadu_si256((const __m256i *)mask));
+}
+
+/* len is YMM_STEP or more. mask: ICRC_MASKED bytes, or NULL. */
+IN_AVX2 uint32_t run_ymm(
+	uint32_t crc, uint8_t *dst, const uint8_t *src, const uint8_t *mask, size_t len, bool copy)
 {
 	const __m256i over = every_lane_ymm(&over_128);
 	__m256i a = take_ymm(dst, src, 0, copy), b = take_ymm(dst, src, 32, copy),
 		c = take_ymm(dst, src, 64, copy), d = take_ymm(dst, src, 96, copy);
 	size_t at = YMM_STEP;
 
+	static_assert((int)ICRC_MASKED == 2 * 32, "two registers");
+	if (mask) {
+		a = or_ymm(a, mask);
+		b = or_ymm(b, mask + 32);
+	}
 	a = _mm256_xor_si256(a, _mm256_zextsi128_si256(_mm_cvtsi32_si128((int)~crc)));
 	for (; at + YMM_STEP <= len; at += YMM_STEP) {
 		a = fold_ymm(a, over, take_ymm(dst, src, at, copy));
@@ -139,16 +151,13 @@ IN_AVX2 uint32_t run_ymm(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t 
 		src, at, len, copy);
 }
 
-/* len is ZMM_STEP or more. */
-IN_AVX512 uint32_t run_zmm(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len, bool copy)
+/* What a to d hold, one behind the other, and the bytes from at to len. */
+IN_AVX512 uint32_t go_on_zmm(__m512i a, __m512i b, __m512i c, __m512i d, uint8_t *dst,
+	const uint8_t *src, size_t at, size_t len, bool copy)
 {
 	const __m512i over = every_lane_zmm(&over_256);
-	__m512i a = take_zmm(dst, src, 0, copy), b = take_zmm(dst, src, 64, copy),
-		c = take_zmm(dst, src, 128, copy), d = take_zmm(dst, src, 192, copy);
-	size_t at = ZMM_STEP;
 	__m256i half;
 
-	a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
 	for (; at + ZMM_STEP <= len; at += ZMM_STEP) {
 		a = fold_zmm(a, over, take_zmm(dst, src, at, copy));
 		b = fold_zmm(b, over, take_zmm(dst, src, at + 64, copy));
@@ -168,18 +177,64 @@ IN_AVX512 uint32_t run_zmm(uint32_t crc, uint8_t *dst, const uint8_t *src, size_
 		src, at, len, copy);
 }
 
+/* len is ZMM_STEP or more. */
+IN_AVX512 uint32_t run_zmm(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len, bool copy)
+{
+	__m512i a = take_zmm(dst, src, 0, copy), b = take_zmm(dst, src, 64, copy),
+		c = take_zmm(dst, src, 128, copy), d = take_zmm(dst, src, 192, copy);
+
+	a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
+	return go_on_zmm(a, b, c, d, dst, src, ZMM_STEP, len, copy);
+}
+
+/* The same of ZMM_STEP bytes or more, a multiple of 4. Zeros in front change nothing but where the
+ * first bytes are: the first register is filled up with them, so that nothing is left at the end.
+ */
+IN_AVX512 uint32_t run_masked_zmm(uint32_t crc, const uint8_t *src, const uint8_t *mask, size_t len)
+{
+	const size_t first = (len - 1) % 64 + 1;
+	const unsigned zeros = (unsigned)(64 - first) / 4;
+	const __m512i lanes =
+		_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+	const __m512i from = _mm512_sub_epi32(lanes, _mm512_set1_epi32((int)zeros));
+	__m512i a = _mm512_or_si512(take_zmm(NULL, src, 0, false), take_zmm(NULL, mask, 0, false)),
+		b = _mm512_or_si512(
+			take_zmm(NULL, src, first, false), take_zmm(NULL, mask, first, false)),
+		c = take_zmm(NULL, src, first + 64, false),
+		d = take_zmm(NULL, src, first + 128, false);
+
+	static_assert(ICRC_MASKED + 64 <= (int)ICRC_MAX_HEADERS, "the second register's mask");
+	a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
+	a = _mm512_maskz_permutexvar_epi32((__mmask16)(0xffff << zeros), from, a);
+	return go_on_zmm(a, b, c, d, NULL, src, first + 192, len, false);
+}
+
+__attribute__((target(AVX2_TARGET))) uint32_t icrc_packet_avx2(
+	uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
+{
+	return len <= ICRC_MAX_HEADERS ? icrc_packet_clmul(crc, data, mask, len)
+				       : run_ymm(crc, NULL, data, mask, len, false);
+}
+
+__attribute__((target(AVX512_TARGET))) uint32_t icrc_packet_avx512(
+	uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
+{
+	return len < ZMM_STEP || len % 4 != 0 ? icrc_packet_clmul(crc, data, mask, len)
+					      : run_masked_zmm(crc, data, mask, len);
+}
+
 __attribute__((target(AVX2_TARGET))) uint32_t icrc_append_avx2(
 	uint32_t crc, const void *data, size_t len)
 {
 	return len < YMM_STEP ? icrc_append_isal(crc, data, len)
-			      : run_ymm(crc, NULL, data, len, false);
+			      : run_ymm(crc, NULL, data, NULL, len, false);
 }
 
 __attribute__((target(AVX2_TARGET))) uint32_t icrc_copy_avx2(
 	uint32_t crc, void *dst, const void *src, size_t len)
 {
 	return len < YMM_STEP ? icrc_copy_isal(crc, dst, src, len)
-			      : run_ymm(crc, dst, src, len, true);
+			      : run_ymm(crc, dst, src, NULL, len, true);
 }
 
 __attribute__((target(AVX512_TARGET))) uint32_t icrc_append_avx512(

@@ -11,6 +11,7 @@
 #include "lib/wire/icrc.h"
 
 enum { ICRC_POLY = 0xedb88320 }; /* 0x04c11db7 reflected */
+enum { ICRC_MASKED = 64 };
 
 struct icrc_kernels {
 	const char *name;
@@ -21,6 +22,9 @@ struct icrc_kernels {
 	/* CRC of (what crc covers) followed by data with the mask's bits set, 16 to
 	 * ICRC_MAX_HEADERS bytes. */
 	uint32_t (*masked)(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
+	/* The same, but the data may be longer, and the mask has ICRC_MAX_HEADERS bytes: what it
+	 * sets is in the first ICRC_MASKED of them. */
+	uint32_t (*packet)(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
 	/* Product modulo P of polynomials over GF(2), bit 31 being x^0. */
 	uint32_t (*mul)(uint32_t a, uint32_t b);
 };
@@ -35,6 +39,7 @@ const struct icrc_kernels *icrc_choose(const char *name, char *why, size_t cap);
 
 uint32_t icrc_append_isal(uint32_t crc, const void *data, size_t len);
 uint32_t icrc_copy_isal(uint32_t crc, void *dst, const void *src, size_t len);
+uint32_t icrc_packet_isal(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
 
 #ifdef __x86_64__
 bool icrc_has_clmul(void);  /* PCLMULQDQ, SSSE3 */
@@ -44,6 +49,9 @@ bool icrc_has_avx512(void); /* and AVX-512 F, VL, BW, DQ */
 uint32_t icrc_mul_clmul(uint32_t a, uint32_t b);
 /* len is a multiple of 4. */
 uint32_t icrc_masked_clmul(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
+uint32_t icrc_packet_clmul(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
+uint32_t icrc_packet_avx2(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
+uint32_t icrc_packet_avx512(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
 uint32_t icrc_append_avx2(uint32_t crc, const void *data, size_t len);
 uint32_t icrc_copy_avx2(uint32_t crc, void *dst, const void *src, size_t len);
 uint32_t icrc_append_avx512(uint32_t crc, const void *data, size_t len);

@@ -58,6 +58,13 @@ static uint32_t masked_scalar(uint32_t crc, const uint8_t *data, const uint8_t *
 	return append_scalar(crc, bits, len);
 }
 
+static uint32_t packet_scalar(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
+{
+	const size_t masked = len < ICRC_MAX_HEADERS ? len : ICRC_MAX_HEADERS;
+
+	return append_scalar(masked_scalar(crc, data, mask, masked), data + masked, len - masked);
+}
+
 static uint32_t mul_scalar(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
@@ -96,6 +103,13 @@ static uint32_t masked_isal(uint32_t crc, const uint8_t *data, const uint8_t *ma
 	return crc32_gzip_refl(crc, bits, len);
 }
 
+uint32_t icrc_packet_isal(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
+{
+	const size_t masked = len < ICRC_MASKED ? len : ICRC_MASKED;
+
+	return crc32_gzip_refl(masked_isal(crc, data, mask, masked), data + masked, len - masked);
+}
+
 #ifdef __x86_64__
 /* ISA-L is made for long buffers; for 40 bytes and more, twice per packet, half its time counts. */
 static uint32_t masked_clmul(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
@@ -103,18 +117,29 @@ static uint32_t masked_clmul(uint32_t crc, const uint8_t *data, const uint8_t *m
 	return len % 4 == 0 ? icrc_masked_clmul(crc, data, mask, len)
 			    : masked_isal(crc, data, mask, len);
 }
+
+uint32_t icrc_packet_clmul(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len)
+{
+	const size_t masked = len <= ICRC_MAX_HEADERS ? len : ICRC_MASKED;
+
+	crc = masked_clmul(crc, data, mask, masked);
+	return masked < len ? crc32_gzip_refl(crc, data + masked, len - masked) : crc;
+}
 #endif
 
 /* From the slowest to the fastest; of two with one name the CPU's best counts. With AVX-512,
  * ISA-L's plain CRC is as fast as a fold of our own (measured on Zen 4 and 5). */
 const struct icrc_kernels icrc_kernels[] = {
-	{"scalar", always, append_scalar, copy_scalar, masked_scalar, mul_scalar},
-	{"isal", always, icrc_append_isal, icrc_copy_isal, masked_isal, mul_scalar},
+	{"scalar", always, append_scalar, copy_scalar, masked_scalar, packet_scalar, mul_scalar},
+	{"isal", always, icrc_append_isal, icrc_copy_isal, masked_isal, icrc_packet_isal,
+		mul_scalar},
 #ifdef __x86_64__
-	{"isal", icrc_has_clmul, icrc_append_isal, icrc_copy_isal, masked_clmul, icrc_mul_clmul},
-	{"avx2", icrc_has_avx2, icrc_append_avx2, icrc_copy_avx2, masked_clmul, icrc_mul_clmul},
-	{"avx512", icrc_has_avx512, icrc_append_avx512, icrc_copy_avx512, masked_clmul,
+	{"isal", icrc_has_clmul, icrc_append_isal, icrc_copy_isal, masked_clmul, icrc_packet_clmul,
 		icrc_mul_clmul},
+	{"avx2", icrc_has_avx2, icrc_append_avx2, icrc_copy_avx2, masked_clmul, icrc_packet_avx2,
+		icrc_mul_clmul},
+	{"avx512", icrc_has_avx512, icrc_append_avx512, icrc_copy_avx512, masked_clmul,
+		icrc_packet_avx512, icrc_mul_clmul},
 #endif
 };
 const unsigned icrc_n_kernels = sizeof(icrc_kernels) / sizeof(icrc_kernels[0]);

@@ -86,13 +86,13 @@ static void run_limit(struct slab *s)
 			s->frames + i * s->stride + LINE - s->head % LINE + s->head;
 		const uint8_t *l3 = payload - s->head + ETH_HDR_LEN;
 		uint8_t *acc = s->ring + i / PATH_FAN_IN % s->slots * s->mtu;
-		const uint32_t crc = icrc_headers(l3, s->head - ETH_HDR_LEN);
+		const size_t headers = s->head - ETH_HDR_LEN;
 
 		if (i % PATH_FAN_IN == 0) {
-			sink ^= icrc_copy(crc, acc, payload, s->mtu);
+			sink ^= icrc_copy(icrc_headers(l3, headers), acc, payload, s->mtu);
 			continue;
 		}
-		sink ^= icrc_append(crc, payload, s->mtu);
+		sink ^= icrc_packet(l3, headers + s->mtu);
 		add(acc, payload, s->mtu);
 		if (i % PATH_FAN_IN == PATH_FAN_IN - 1)
 			sink ^= icrc_append(0, acc, s->mtu);

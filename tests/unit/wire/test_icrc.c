@@ -103,6 +103,7 @@ static void headers_are_masked(void **state)
 			exact[0] = (uint8_t)(family == 4 ? 0x45 : 0x60 | (exact[0] & 15));
 			memcpy(before, exact, len);
 			assert_int_equal(icrc_headers(exact, len), slow_headers(exact, len));
+			assert_int_equal(icrc_packet(exact, len), slow_headers(exact, len));
 			assert_memory_equal(exact, before, len);
 			free(exact);
 			free(before);
