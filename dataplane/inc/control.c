@@ -242,11 +242,41 @@ static bool has_agreed(const struct inc_ctx *c, enum inc_role role)
 	return INC_BUG(T22) || (c->desc->ctrl_seen >> c->ep & 1);
 }
 
+/* By the first and the last packet of a message. */
+static uint8_t data_opcode(
+	const struct inc_group *g, const struct inc_desc *d, bool first, bool last)
+{
+	static const uint8_t sends[2][2] = {
+		{ROCE_SEND_MIDDLE, ROCE_SEND_LAST}, {ROCE_SEND_FIRST, ROCE_SEND_ONLY}};
+	static const uint8_t writes[2][2] = {
+		{ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST_IMM}, {ROCE_WRITE_FIRST, ROCE_WRITE_ONLY_IMM}};
+
+	return (d->write ? writes : sends)[first][last] | inc_transport(g);
+}
+
+/* rest: packets of data to come, it included. */
+static uint16_t data_len(const struct inc_group *g, const struct inc_desc *d, uint32_t rest)
+{
+	return rest == 1 ? (uint16_t)(d->bytes - (uint64_t)(d->n - 1) * g->mtu) : g->mtu;
+}
+
+/* Check 15 for data: what inc_position_of says of its PSN, and no more of it than is needed. */
+static enum inc_drop is_in_place(
+	const struct inc_group *g, const struct inc_desc *d, const struct wire_pkt *pkt)
+{
+	const uint32_t k = (pkt->psn - d->ctrl_psn - 1) & PSN_MASK;
+	const uint32_t i = k % d->m, rest = d->n - k;
+
+	if (pkt->psn == d->ctrl_psn ||
+		pkt->opcode != data_opcode(g, d, i == 0, rest == 1 || i + 1 == d->m))
+		return INC_DROP_OPCODE_POS;
+	return pkt->pay_len != data_len(g, d, rest) ? INC_DROP_LENGTH_POS : INC_OK;
+}
+
 enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)
 {
 	struct inc_group *g = c->g;
 	uint32_t psn = c->pkt->psn;
-	struct inc_position pos;
 
 	c->ctrl = c->cls == INC_CLASS_CTRL;
 	if (c->ctrl) {
@@ -265,33 +295,15 @@ enum inc_drop inc_admit(struct inc_ctx *c, enum inc_role *role)
 		return INC_DROP_NO_CONTROL;
 	if ((*role == INC_ROLE_UP || g->mode == INC_MODE_3) && g->pay_off == INC_NO_ARENA)
 		return INC_DROP_NO_ARENA;
-	pos = inc_position_of(g, c->desc, psn);
-	if (c->pkt->opcode != pos.opcode)
-		return INC_DROP_OPCODE_POS;
-	return c->pkt->pay_len != pos.len ? INC_DROP_LENGTH_POS : INC_OK;
+	return is_in_place(g, c->desc, c->pkt);
 }
-
-enum place { ONLY, FIRST, MIDDLE, LAST };
-static const uint8_t sends[] = {
-	[ONLY] = ROCE_SEND_ONLY,
-	[FIRST] = ROCE_SEND_FIRST,
-	[MIDDLE] = ROCE_SEND_MIDDLE,
-	[LAST] = ROCE_SEND_LAST,
-};
-static const uint8_t writes[] = {
-	[ONLY] = ROCE_WRITE_ONLY_IMM,
-	[FIRST] = ROCE_WRITE_FIRST,
-	[MIDDLE] = ROCE_WRITE_MIDDLE,
-	[LAST] = ROCE_WRITE_LAST_IMM,
-};
 
 struct inc_position inc_position_of(
 	const struct inc_group *g, const struct inc_desc *d, uint32_t psn)
 {
 	uint32_t k = (psn - d->ctrl_psn - 1) & PSN_MASK; /* index of the data packet */
 	uint32_t i, rest, len;
-	const uint8_t *opcode = d->write ? writes : sends;
-	struct inc_position pos = {.len = g->mtu};
+	struct inc_position pos = {0};
 
 	if (psn == d->ctrl_psn)
 		return (struct inc_position){.opcode = ROCE_SEND_ONLY_IMM | inc_transport(g),
@@ -302,10 +314,8 @@ struct inc_position inc_position_of(
 	i = k % d->m;
 	rest = d->n - k;
 	len = rest + i < d->m ? rest + i : d->m; /* packets in this message */
-	if (rest == 1)
-		pos.len = (uint16_t)(d->bytes - (uint64_t)(d->n - 1) * g->mtu);
-	pos.opcode = opcode[len == 1 ? ONLY : i == 0 ? FIRST : i == len - 1 ? LAST : MIDDLE];
-	pos.opcode |= inc_transport(g);
+	pos.len = data_len(g, d, rest);
+	pos.opcode = data_opcode(g, d, i == 0, i == len - 1);
 	pos.ackreq = i == len - 1;
 	pos.imm = k / d->m;
 	pos.msg = d->first_msg + pos.imm;

@@ -107,9 +107,12 @@ static bool cpu_has(enum reduce_isa isa)
 	return isa == REDUCE_SCALAR;
 }
 
-/* Found out once, before main(): callers ask for kernels per packet. */
+/* Found out once, before main(): callers ask for kernels per packet, and find what is the best
+ * one's in a table. */
 static bool usable[REDUCE_N_ISA] = {[REDUCE_SCALAR] = true};
 static enum reduce_isa best = REDUCE_SCALAR;
+static reduce_fn accumulate[REDUCE_N_OPS][REDUCE_N_DTYPES];
+static reduce_fn widen[REDUCE_BYTES + 1], narrow[REDUCE_BYTES + 1];
 
 __attribute__((constructor)) static void find_best(void)
 {
@@ -127,6 +130,14 @@ __attribute__((constructor)) static void find_best(void)
 	while (!usable[top])
 		top--;
 	best = (enum reduce_isa)top;
+	for (int op = 0; op < REDUCE_N_OPS; op++)
+		for (int t = 0; t < REDUCE_N_DTYPES; t++)
+			accumulate[op][t] = reduce_accumulate_isa(
+				(enum reduce_op)op, (enum reduce_dtype)t, best);
+	for (int t = 0; t <= REDUCE_BYTES; t++) {
+		widen[t] = reduce_widen_isa((enum reduce_dtype)t, best);
+		narrow[t] = reduce_narrow_isa((enum reduce_dtype)t, best);
+	}
 }
 
 enum reduce_isa reduce_isa_best(void)
@@ -196,15 +207,17 @@ reduce_fn reduce_kernel(enum reduce_op op, enum reduce_dtype dtype)
 
 reduce_fn reduce_accumulate(enum reduce_op op, enum reduce_dtype dtype)
 {
-	return reduce_accumulate_isa(op, dtype, reduce_isa_best());
+	return (unsigned)op < REDUCE_N_OPS && (unsigned)dtype < REDUCE_N_DTYPES
+		       ? accumulate[op][dtype]
+		       : NULL;
 }
 
 reduce_fn reduce_widen(enum reduce_dtype dtype)
 {
-	return reduce_widen_isa(dtype, reduce_isa_best());
+	return (unsigned)dtype <= REDUCE_BYTES ? widen[dtype] : NULL;
 }
 
 reduce_fn reduce_narrow(enum reduce_dtype dtype)
 {
-	return reduce_narrow_isa(dtype, reduce_isa_best());
+	return (unsigned)dtype <= REDUCE_BYTES ? narrow[dtype] : NULL;
 }
