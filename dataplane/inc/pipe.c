@@ -64,47 +64,94 @@ static void leave(struct inc_group *g, unsigned i, bool first)
 		g->next_out = (uint8_t)((i + 1) % INC_MAX_EP);
 }
 
-/* Retransmissions come this way too: whoever moves tx_next back. */
-static void emit_to(struct inc_ctx *c, unsigned i)
+/* A packet that an endpoint is to get. */
+struct next {
+	uint32_t psn;
+	enum inc_pipe pipe;
+	const struct inc_slot *slot;
+};
+
+/* The next one, if there is one and it may be sent now. Retransmissions come this way too: whoever
+ * moves tx_next back. */
+static bool next_of(struct inc_ctx *c, unsigned i, struct next *n)
 {
 	struct inc_group *g = c->g;
 	struct inc_ep *ep = inc_ep_at(g, i);
-	bool selective = g->flags & INC_F_SR, cut = g->cut;
+	const struct inc_desc *d;
+	uint32_t una;
+
+	if (ep->rnr_wait)
+		return false;
+	una = inc_adjust(g, INC_FLOW_TX, i, ep->tx_una);
+	if (g->flags & INC_F_SR)
+		inc_sr_pass(g, i);
+	n->psn = inc_adjust(g, INC_FLOW_TX, i, ep->tx_next);
+	d = inc_desc_find(g, n->psn);
+	if (d == NULL || !psn_lt(n->psn, psn_add(una, (int32_t)inc_tx_limit(g, ep))))
+		return false;
+	n->pipe = inc_pipe_to(g, d, i, n->psn);
+	n->slot = complete_slot(g, n->pipe, n->psn);
+	return n->slot != NULL;
+}
+
+/* c->again is of this endpoint. */
+static void leaves_for(struct inc_ctx *c, unsigned i, uint32_t psn)
+{
+	struct inc_group *g = c->g;
+	struct inc_ep *ep = inc_ep_at(g, i);
+
+	g->count[INC_C_RESENT] += c->again;
+	inc_rtt_sent(c, ep, psn);
+	if (g->flags & INC_F_SR)
+		inc_sr_sent(c, i, psn);
+	ep->tx_next = psn_add(psn, 1);
+	ep->tx_high = psn_max(ep->tx_high, ep->tx_next);
+	inc_timer_start(c, i);
+}
+
+/* Those of others that are to get the same packet next: it is made once for all of them. Not what
+ * is sent again: of what a turn allows for that, endpoints have their shares in turns. */
+static uint64_t companions(struct inc_ctx *c, const struct next *n, uint64_t others)
+{
+	struct inc_group *g = c->g;
+	uint64_t with = 0;
+
+	if (c->again)
+		return 0;
+	for (; others != 0 && g->allowance > 0; others &= others - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(others);
+		struct next next;
+
+		if (!next_of(c, i, &next) || next.slot != n->slot ||
+			psn_lt(n->psn, inc_ep_at(g, i)->tx_high) || !inc_may_send(c, 1))
+			continue;
+		leaves_for(c, i, n->psn);
+		with |= 1ULL << i;
+	}
+	return with;
+}
+
+/* others: endpoints whose turn comes after this one's. */
+static void emit_to(struct inc_ctx *c, unsigned i, uint64_t others)
+{
+	struct inc_group *g = c->g;
+	struct inc_ep *ep = inc_ep_at(g, i);
+	const bool cut = g->cut;
+	struct next n;
 
 	g->unsent &= ~(1ULL << i);
-	while (!ep->rnr_wait) {
-		uint32_t psn, una = inc_adjust(g, INC_FLOW_TX, i, ep->tx_una);
-		const struct inc_desc *d;
-		const struct inc_slot *slot;
-		enum inc_pipe pipe;
-
-		if (selective)
-			inc_sr_pass(g, i);
-		psn = inc_adjust(g, INC_FLOW_TX, i, ep->tx_next);
-		d = inc_desc_find(g, psn);
-		if (d == NULL)
-			return;
-		if (!psn_lt(psn, psn_add(una, (int32_t)inc_tx_limit(g, ep))))
-			return;
-		pipe = inc_pipe_to(g, d, i, psn);
-		slot = complete_slot(g, pipe, psn);
-		if (slot == NULL)
-			return;
+	while (next_of(c, i, &n)) {
 		if (!inc_may_send(c, 1)) {
 			leave(g, i, !cut);
 			return;
 		}
-		c->again = psn_lt(psn, ep->tx_high);
-		g->count[INC_C_RESENT] += c->again;
-		inc_rtt_sent(c, ep, psn);
-		if (selective)
-			inc_sr_sent(c, i, psn);
-		ep->tx_next = psn_add(psn, 1);
-		if (INC_BUG(T16) && overtakes(c, i, ep->tx_next))
-			ep->tx_next = psn_add(psn, 2);
-		inc_forward_slot(c, pipe, slot, 1ULL << i);
-		ep->tx_high = psn_max(ep->tx_high, ep->tx_next);
-		inc_timer_start(c, i);
+		c->again = psn_lt(n.psn, ep->tx_high);
+		leaves_for(c, i, n.psn);
+		if (INC_BUG(T16) && overtakes(c, i, ep->tx_next)) {
+			ep->tx_next = psn_add(n.psn, 2);
+			ep->tx_high = psn_max(ep->tx_high, ep->tx_next);
+		}
+		inc_forward_slot(c, n.pipe, n.slot, 1ULL << i | companions(c, &n, others));
 	}
 }
 
@@ -162,7 +209,7 @@ void inc_pump(struct inc_ctx *c, uint64_t outs)
 			unsigned i = first_out(c->g, outs);
 
 			outs &= ~(1ULL << i);
-			emit_to(c, i);
+			emit_to(c, i, outs);
 		}
 		again = release(c, INC_BCAST);
 		release(c, INC_AGG);

@@ -112,11 +112,11 @@ static void test_trace(void **state)
 	data(0, 2);
 	assert_int_equal(fx.n_out, 5);
 	assert_ack(0, 0, NO_CREDITS, 3, 4);
-	assert_out(1, 0, ROCE_SEND_ONLY, 2);
-	assert_out(2, 0, ROCE_SEND_ONLY, 3);
-	assert_int_equal(fx_word(&fx.out[2], 0), 3 + 1003);
-	assert_out(3, 1, ROCE_SEND_ONLY, 2);
+	assert_out(1, 0, ROCE_SEND_ONLY, 2); /* to each in order, made once for both */
+	assert_out(2, 1, ROCE_SEND_ONLY, 2);
+	assert_out(3, 0, ROCE_SEND_ONLY, 3);
 	assert_out(4, 1, ROCE_SEND_ONLY, 3);
+	assert_int_equal(fx_word(&fx.out[3], 0), 3 + 1003);
 	data(0, 3); /* what h0 sends again draws an ACK, nothing else */
 	assert_int_equal(fx.n_out, 1);
 	assert_ack(0, 0, NO_CREDITS, 3, 4);
@@ -449,8 +449,10 @@ static void test_interior(void **state)
 	assert_int_equal(fx.n_out, 5);
 	assert_ack(0, 2, NO_CREDITS, 1, 2);
 	assert_out(1, 0, ROCE_SEND_ONLY_IMM, 0);
-	assert_out(2, 0, ROCE_SEND_ONLY, 1);
-	assert_int_equal(fx_word(&fx.out[2], 0), 2001);
+	assert_out(2, 1, ROCE_SEND_ONLY_IMM, 0);
+	assert_out(3, 0, ROCE_SEND_ONLY, 1);
+	assert_out(4, 1, ROCE_SEND_ONLY, 1);
+	assert_int_equal(fx_word(&fx.out[3], 0), 2001);
 	ack(2, 1);
 	assert_int_equal(fx.g->psn_start[INC_AGG], at(2));
 	ack(0, 1);
