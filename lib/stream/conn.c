@@ -57,6 +57,7 @@ struct conn *conn_new(struct stream *s, const struct place_tuple *t, const uint8
 	TAILQ_INIT(&c->tx);
 	TAILQ_INIT(&c->rx);
 	TAILQ_INIT(&c->held);
+	segs_init(&c->log);
 	c->hash_next = *bucket;
 	*bucket = c;
 	s->n_conns++;
@@ -274,6 +275,7 @@ static void strip(struct stream *s, struct conn *c, int result)
 	if (c->flow != 0)
 		place_flow_remove(s->place, c->flow);
 	c->flow = 0;
+	segs_clear(&c->log, &s->segs);
 	while ((op = TAILQ_FIRST(&c->rx)) != NULL)
 		settle(s, &c->rx, op, result < 0 ? result : 0);
 	while ((op = TAILQ_FIRST(&c->tx)) != NULL)
@@ -308,7 +310,7 @@ void conn_end(struct stream *s, struct conn *c, int result, bool keep)
 	}
 	no_arrival(s, c);
 	c->reported = true;
-	c->rtx_due = c->due = 0;
+	c->rtx_due = c->due = c->rec.probe_due = c->rec.reorder_due = 0;
 	if (!keep) {
 		conn_forget(s, c);
 		return;

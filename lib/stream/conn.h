@@ -7,8 +7,13 @@
 
 #include <sys/queue.h>
 
+#include "lib/stream/congestion.h"
+#include "lib/stream/prr.h"
+#include "lib/stream/rack.h"
 #include "lib/stream/ranges.h"
+#include "lib/stream/segs.h"
 #include "lib/stream/stream.h"
+#include "lib/stream/undo.h"
 
 enum tcp_state {
 	FREE,
@@ -45,6 +50,26 @@ struct held {
 };
 TAILQ_HEAD(held_list, held);
 
+enum { MAX_LISTENERS = 64, MAX_HELD = 64, MAX_TWICE = 4, CHALLENGES = 100, RETRY = 1000000 };
+
+/* What was lost, and how it is repaired (recover.c). */
+struct recovery {
+	enum {
+		OPEN,
+		REPAIR, /* fast recovery: the peer has shown what is missing */
+		LOSS,   /* the retransmission timer has run out */
+	} phase;
+	uint64_t point; /* it is over when all before this is acknowledged */
+	bool force;     /* the next retransmission goes whatever the window says */
+	bool probe;     /* a tail loss probe is due */
+	struct rack rack;
+	struct tlp tlp;
+	struct prr prr;
+	struct undo undo;
+	struct range known[TCP_MAX_SACK]; /* SACK blocks that are in the log already */
+	uint64_t reorder_due, probe_due;  /* 0: none */
+};
+
 struct conn {
 	enum tcp_state state;
 	uint32_t handle, flow;
@@ -59,20 +84,24 @@ struct conn {
 
 	/* sending */
 	uint64_t una, nxt, tail; /* tail: end of what is posted; the FIN's position */
-	uint64_t wl1, wl2, recover, lost_to, resend;
-	uint64_t snd_wnd, max_wnd, cwnd, ssthresh;
+	uint64_t wl1, wl2;
+	uint64_t snd_wnd, max_wnd;
 	uint32_t mss;
 	uint8_t snd_scale, rcv_scale, dupacks;
-	bool fin, recovering, timed_out, probe;
-	struct ranges sacked;
-	uint64_t srtt, rttvar, rto, rtt_end, rtt_at; /* rtt_end 0: none is being timed */
-	uint64_t rtx_due, due, progress;             /* due: of probes and of states; 0: none */
+	bool fin, probe;
+	struct segs log;
+	struct recovery rec;
+	struct congestion cc;
+	uint64_t srtt, rttvar, rto, syn_at;
+	uint64_t rtx_due, due, progress; /* due: of probes and of states; 0: none */
 	uint8_t backoff;
 
 	/* receiving */
 	uint64_t rcv, edge, rx_tail, fin_at; /* fin_at 0: none has come */
 	struct ranges ahead;
-	struct range newest; /* of ahead: SACK's first block */
+	struct range newest;           /* of ahead: SACK's first block */
+	struct range twice[MAX_TWICE]; /* came again: to be told (RFC 2883) */
+	uint8_t n_twice;
 	struct held_list held;
 	uint32_t n_held;
 	uint64_t held_bytes;
@@ -91,8 +120,6 @@ struct listener {
 	uint64_t cookie;
 };
 
-enum { MAX_LISTENERS = 64, MAX_HELD = 64, CHALLENGES = 100, RETRY = 1000000 };
-
 struct stream {
 	struct stream_config config;
 	struct stream_path path;
@@ -104,6 +131,8 @@ struct stream {
 	struct listener listener[MAX_LISTENERS];
 	struct op *op;
 	struct op_list free_ops, settling;
+	struct seg *seg;
+	struct seg_pool segs;
 	struct held *held; /* by slot */
 	struct held_list to_free;
 	struct stream_completion *done; /* a ring */
@@ -146,12 +175,21 @@ void segment_in(struct stream *s, const struct stream_note *note);
 void conn_start(struct stream *s, struct conn *c, uint32_t peer_seq); /* variables of both sides */
 void conn_options(struct stream *s, struct conn *c, const struct wire_tcp *syn);
 bool conn_flush(struct stream *s, struct conn *c); /* false: the ring is full, more is to be sent */
-void conn_acked(struct stream *s, struct conn *c, uint64_t ack);
-void conn_losses(struct stream *s, struct conn *c); /* after new SACK blocks or a duplicate ACK */
-void conn_timers(struct stream *s, struct conn *c);
 bool send_rst(struct stream *s, const struct place_tuple *t, const uint8_t mac[6], uint32_t seq,
 	uint32_t ack, uint8_t flags);
 bool may_answer(struct stream *s); /* to what may be forged: a bounded number */
+
+/* recover.c */
+/* An acknowledgement that is possible, and its SACK blocks. dup: it is a duplicate by RFC 5681, 2.
+ */
+void conn_acked(
+	struct stream *s, struct conn *c, const struct wire_tcp *tcp, uint64_t ack, bool dup);
+void conn_timers(struct stream *s, struct conn *c);
+/* Bytes taken to be on their way (RFC 6675, SetPipe). */
+uint64_t conn_pipe(const struct conn *c);
+void conn_rtt(struct stream *s, struct conn *c, uint64_t rtt);
+/* After something was sent or acknowledged: when a tail loss probe is due. */
+void conn_arm_probe(struct stream *s, struct conn *c);
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b)
 {

@@ -63,6 +63,17 @@ static bool hold(struct stream *s, struct conn *c, const struct stream_note *not
 	return true;
 }
 
+/* It is here already: the sender is to hear of it (RFC 2883). */
+static void note_twice(struct conn *c, uint64_t from, uint64_t to)
+{
+	if (!c->sack || from >= to || (to > c->rcv && !ranges_hold(&c->ahead, from, to)))
+		return;
+	if (c->n_twice > 0 && c->twice[c->n_twice - 1].to == from)
+		c->twice[c->n_twice - 1].to = to;
+	else if (c->n_twice < MAX_TWICE)
+		c->twice[c->n_twice++] = (struct range){from, to};
+}
+
 static void take_payload(
 	struct stream *s, struct conn *c, const struct stream_note *note, uint64_t at)
 {
@@ -71,6 +82,7 @@ static void take_payload(
 	c->acks++;
 	if (c->fin_at != 0 && to > c->fin_at)
 		return; /* behind its end: a lie */
+	note_twice(c, at, to);
 	if (note->verdict == PLACE_ACCEPT && note->position + note->len > c->rcv)
 		remember(s, c, max_u64(note->position + note->skip, c->rcv), to);
 	else if (note->verdict == PLACE_DEFER)
@@ -103,17 +115,6 @@ static void end_of_peer(struct conn *c)
 
 /* ---- acknowledgements ---- */
 
-static void take_sack(struct conn *c, const struct wire_tcp *tcp)
-{
-	for (unsigned i = 0; i < tcp->n_sack; i++) {
-		const uint64_t from = position_of(c->una, tcp->sack[i].from);
-		const uint64_t to = position_of(c->una, tcp->sack[i].to);
-
-		if (from > c->una && from < to && to <= c->nxt)
-			ranges_add(&c->sacked, from, to);
-	}
-}
-
 /* false: the segment goes no further. */
 static bool take_ack(struct stream *s, struct conn *c, const struct stream_note *note, uint64_t at)
 {
@@ -127,13 +128,9 @@ static bool take_ack(struct stream *s, struct conn *c, const struct stream_note 
 			c->acks += c->acks == 0;
 		return false;
 	}
-	if (c->sack)
-		take_sack(c, tcp);
-	if (ack == c->una && note->len == 0 && window == c->snd_wnd && c->una < c->nxt &&
-		(tcp->flags & (TCP_SYN | TCP_FIN)) == 0)
-		c->dupacks += c->dupacks < 255;
-	if (ack > c->una)
-		conn_acked(s, c, ack);
+	conn_acked(s, c, tcp, ack,
+		ack == c->una && note->len == 0 && window == c->snd_wnd && c->una < c->nxt &&
+			(tcp->flags & (TCP_SYN | TCP_FIN)) == 0);
 	if (ack >= c->una && (c->wl1 < at || (c->wl1 == at && c->wl2 <= ack))) {
 		if (window > c->snd_wnd)
 			c->due = c->backoff = 0; /* no probe */
@@ -144,7 +141,6 @@ static bool take_ack(struct stream *s, struct conn *c, const struct stream_note 
 	}
 	if (c->una == c->nxt)
 		c->progress = s->now; /* answers a probe */
-	conn_losses(s, c);
 	return true;
 }
 
@@ -238,6 +234,8 @@ static void in_syn_sent(struct stream *s, struct conn *c, const struct stream_no
 	conn_options(s, c, tcp);
 	c->wl1 = c->rcv - 1;
 	c->una = c->nxt;
+	if (c->backoff == 0)
+		conn_rtt(s, c, s->now - c->syn_at);
 	if (open_flow(s, c) < 0) {
 		send_rst(s, &c->tuple, c->mac, (uint32_t)c->nxt, 0, TCP_RST);
 		conn_end(s, c, -ENOBUFS, false);
@@ -297,6 +295,8 @@ static bool finish_handshake(struct stream *s, struct conn *c, const struct stre
 		return false;
 	}
 	c->una = c->nxt;
+	if (c->backoff == 0)
+		conn_rtt(s, c, s->now - c->syn_at);
 	conn_open(s, c);
 	c->wl1 = c->rcv - 1;
 	c->progress = s->now;
@@ -313,6 +313,8 @@ static void in_open(struct stream *s, struct conn *c, const struct stream_note *
 	conn_work(s, c);
 	if (!acceptable) {
 		s->count[STREAM_COUNT_OUTSIDE]++;
+		if (note->len > 0 && at + note->len <= c->rcv && at + ACK_LAG >= c->rcv)
+			note_twice(c, at, at + note->len);
 		if (!(tcp->flags & TCP_RST) && (note->len > 0 || may_answer(s)))
 			c->acks += c->acks == 0;
 	}

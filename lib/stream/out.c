@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a connection sends: its window and losses (RFC 5681, RFC 6675), timers (RFC 6298), headers.
- */
-#include <errno.h>
+/* What a connection sends: headers, segments as the windows allow them, acknowledgements. */
 #include <string.h>
 
 #include "lib/stream/conn.h"
@@ -13,13 +11,13 @@ void conn_start(struct stream *s, struct conn *c, uint32_t peer_seq)
 	const uint64_t iss = (1ull << 32) + s->config.random(s->config.random_arg);
 	const unsigned ip = wire_ip_is4(&c->tuple.local) ? 20 : 40;
 
-	c->una = c->nxt = c->recover = c->lost_to = c->resend = iss;
+	c->una = c->nxt = iss;
 	c->tail = iss + 1;
 	c->mss = s->config.mtu - ip - TCP_HDR_LEN;
 	c->rcv = c->edge = c->rx_tail = (1ull << 32) + peer_seq + 1;
 	c->rto = max_u64(s->config.rto_min, min_u64(1000000000, s->config.rto_max));
-	c->ssthresh = UINT64_MAX;
 	c->progress = s->now;
+	rack_init(&c->rec.rack);
 }
 
 /* What both ends said in their SYNs. */
@@ -35,7 +33,7 @@ void conn_options(struct stream *s, struct conn *c, const struct wire_tcp *syn)
 		c->rcv_scale = s->config.wscale;
 	}
 	c->snd_wnd = c->max_wnd = syn->window; /* never scaled in a SYN */
-	c->cwnd = min_u64(10 * (uint64_t)c->mss, max_u64(2 * (uint64_t)c->mss, 14600));
+	cc_init(&c->cc, &s->config, c->mss);
 }
 
 /* ---- headers ---- */
@@ -135,14 +133,30 @@ static bool send_syn(struct stream *s, struct conn *c)
 	put(s, r, &c->tuple, c->mac, &tcp, 0);
 	c->nxt = c->una + 1;
 	c->acks = 0;
+	c->syn_at = s->now;
 	c->rtx_due = s->now + (c->rto << c->backoff);
 	conn_due(s, c->rtx_due);
 	return true;
 }
 
-/* The one that came last, then others (RFC 2018, 4). */
+static void put_block(const struct conn *c, struct wire_tcp *tcp, struct range r)
+{
+	/* A FIN is said to be here as a byte is: it may be what probes for a lost tail. */
+	if (c->fin_at != 0 && r.to == c->fin_at && r.from > c->rcv)
+		r.to++;
+	tcp->sack[tcp->n_sack].from = (uint32_t)r.from;
+	tcp->sack[tcp->n_sack++].to = (uint32_t)r.to;
+}
+
+/* What came twice (RFC 2883), the one that came last, then others (RFC 2018, 4). */
 static void put_sack(const struct conn *c, struct wire_tcp *tcp)
 {
+	const unsigned first = c->n_twice > 0;
+
+	if (first)
+		put_block(c, tcp, c->twice[0]);
+	if (c->fin_at > c->rcv && (c->ahead.n == 0 || c->ahead.r[c->ahead.n - 1].to < c->fin_at))
+		put_block(c, tcp, (struct range){c->fin_at, c->fin_at});
 	for (unsigned k = 0; k <= c->ahead.n && tcp->n_sack < TCP_MAX_SACK; k++) {
 		struct range r = k == 0 ? c->newest : c->ahead.r[k - 1];
 
@@ -152,11 +166,10 @@ static void put_sack(const struct conn *c, struct wire_tcp *tcp)
 					r = c->ahead.r[i];
 			if (!ranges_hold(&c->ahead, r.from, r.to) || r.from == r.to)
 				continue;
-		} else if (tcp->n_sack > 0 && tcp->sack[0].from == (uint32_t)r.from) {
+		} else if (tcp->n_sack > first && tcp->sack[first].from == (uint32_t)r.from) {
 			continue;
 		}
-		tcp->sack[tcp->n_sack].from = (uint32_t)r.from;
-		tcp->sack[tcp->n_sack++].to = (uint32_t)r.to;
+		put_block(c, tcp, r);
 	}
 }
 
@@ -168,8 +181,11 @@ static bool send_ack(struct stream *s, struct conn *c, uint64_t seq)
 	if (r == NULL)
 		return false;
 	header(c, &tcp, seq);
-	if (c->sack)
+	if (c->sack) {
 		put_sack(c, &tcp);
+		if (c->n_twice > 0)
+			memmove(c->twice, c->twice + 1, --c->n_twice * sizeof(c->twice[0]));
+	}
 	put(s, r, &c->tuple, c->mac, &tcp, 0);
 	return true;
 }
@@ -191,13 +207,6 @@ static bool send_range(struct stream *s, struct conn *c, uint64_t from, uint64_t
 	r->flow = c->flow;
 	r->position = from;
 	put(s, r, &c->tuple, c->mac, &tcp, (uint32_t)(data_end - from));
-	if (from < c->nxt) {
-		s->count[STREAM_COUNT_RETRANSMITTED]++;
-		c->rtt_end = 0; /* RFC 6298, 3: which one would be acknowledged? */
-	} else if (c->rtt_end == 0) {
-		c->rtt_end = to;
-		c->rtt_at = s->now;
-	}
 	if (c->una == c->nxt)
 		c->progress = s->now;
 	c->nxt = max_u64(c->nxt, to);
@@ -208,147 +217,118 @@ static bool send_range(struct stream *s, struct conn *c, uint64_t from, uint64_t
 	return true;
 }
 
-/* ---- window and losses ---- */
+/* ---- what the windows allow ---- */
 
-/* Bytes taken to be on their way (RFC 6675, SetPipe). */
-static uint64_t pipe_of(const struct conn *c)
+static bool send_again(struct stream *s, struct conn *c, struct seg *seg)
 {
-	const uint64_t at = max_u64(c->resend, c->una);
-	uint64_t pipe = c->nxt - c->una - ranges_bytes(&c->sacked);
-	struct range hole;
-
-	for (uint64_t from = at;
-		from < c->lost_to && ranges_hole(&c->sacked, from, c->lost_to, &hole);
-		from = hole.to)
-		pipe -= min_u64(pipe, hole.to - hole.from);
-	return pipe;
+	if (!send_range(s, c, seg->from, seg->to))
+		return false;
+	s->count[STREAM_COUNT_RETRANSMITTED]++;
+	undo_sent(&c->rec.undo, seg->from, seg->to);
+	prr_sent(&c->rec.prr, seg->to - seg->from);
+	segs_again(&c->log, seg, s->now);
+	c->rec.force = false;
+	return true;
 }
 
-/* What lies before this is lost: more than two segments behind it have come (RFC 6675, IsLost). */
-static uint64_t lost_before(const struct conn *c)
+static bool send_next(struct stream *s, struct conn *c, uint64_t len)
 {
-	uint64_t above = 0;
+	const uint64_t from = c->nxt;
 
-	for (unsigned i = c->sacked.n; i > 0; i--) {
-		above += c->sacked.r[i - 1].to - c->sacked.r[i - 1].from;
-		if (above > 2 * (uint64_t)c->mss || c->sacked.n - i + 1 >= 3)
-			return c->sacked.r[i - 1].from;
-	}
-	return c->una;
+	if (!send_range(s, c, from, from + len))
+		return false;
+	prr_sent(&c->rec.prr, len);
+	segs_add(&c->log, &s->segs, from, from + len, s->now);
+	return true;
 }
 
-void conn_losses(struct stream *s, struct conn *c)
+static uint64_t window_of(const struct conn *c)
 {
-	uint64_t lost = c->sack ? lost_before(c) : c->una;
-
-	if (!c->sack && c->dupacks >= 3)
-		lost = min_u64(c->una + c->mss, c->nxt);
-	if (lost <= c->una)
-		return;
-	if (!c->recovering) {
-		c->ssthresh = max_u64(pipe_of(c) / 2, 2 * (uint64_t)c->mss);
-		c->cwnd = c->ssthresh;
-		c->recovering = true;
-		c->timed_out = false;
-		c->recover = c->nxt;
-		c->resend = c->una;
-		c->lost_to = c->una;
-	}
-	c->lost_to = max_u64(c->lost_to, lost);
-	conn_work(s, c);
+	return max_u64(c->cc.cwnd, c->mss);
 }
 
-static void take_rtt(struct stream *s, struct conn *c, uint64_t rtt)
+static bool send_lost(struct stream *s, struct conn *c)
 {
-	const uint64_t off = rtt > c->srtt ? rtt - c->srtt : c->srtt - rtt;
+	struct seg *seg;
 
-	if (c->srtt == 0) {
-		c->srtt = max_u64(rtt, 1);
-		c->rttvar = rtt / 2;
-	} else {
-		c->rttvar += off / 4 - c->rttvar / 4;
-		c->srtt = max_u64(c->srtt + rtt / 8 - c->srtt / 8, 1);
-	}
-	c->rto = min_u64(max_u64(c->srtt + 4 * c->rttvar, s->config.rto_min), s->config.rto_max);
-}
-
-void conn_acked(struct stream *s, struct conn *c, uint64_t ack)
-{
-	const uint64_t acked = ack - c->una;
-
-	if (c->rtt_end != 0 && ack >= c->rtt_end) {
-		take_rtt(s, c, s->now - c->rtt_at);
-		c->rtt_end = 0;
-	}
-	c->una = ack;
-	c->dupacks = 0;
-	c->backoff = 0;
-	c->progress = s->now;
-	ranges_trim(&c->sacked, ack);
-	c->rtx_due = c->una < c->nxt ? s->now + c->rto : 0;
-	if (c->rtx_due != 0)
-		conn_due(s, c->rtx_due);
-	if (c->recovering && ack >= c->recover) {
-		c->recovering = c->timed_out = false;
-		c->lost_to = c->resend = ack;
-	} else if (c->recovering && !c->sack && !c->timed_out) {
-		/* A partial one: the next hole begins here (RFC 6582). */
-		c->resend = ack;
-		c->lost_to = min_u64(ack + c->mss, c->nxt);
-	}
-	if (!c->recovering || c->timed_out) {
-		if (c->cwnd < c->ssthresh)
-			c->cwnd += acked;
-		else
-			c->cwnd += max_u64(1, c->mss * min_u64(acked, c->cwnd) / c->cwnd);
-		c->cwnd = min_u64(c->cwnd, 1ull << 30);
-	}
-	if (ack > c->tail)
-		c->due = 0; /* no probe */
-	conn_linger(s, c);
-	if (c->flow != 0)
-		place_retire(s->place, c->flow, PLACE_TX, min_u64(ack, c->tail));
-	conn_work(s, c);
-}
-
-static bool resend_lost(struct stream *s, struct conn *c)
-{
-	struct range hole;
-
-	c->resend = max_u64(c->resend, c->una);
-	while (c->resend < c->lost_to && ranges_hole(&c->sacked, c->resend, c->lost_to, &hole)) {
-		const uint64_t to = min_u64(hole.to, hole.from + c->mss);
-
-		/* The first one goes whatever the window says. */
-		if (pipe_of(c) + (to - hole.from) > max_u64(c->cwnd, c->mss) && hole.from != c->una)
+	/* F-RTO: new segments go first, and tell what became of the old ones. */
+	if (c->rec.undo.frto == FRTO_SECOND)
+		return true;
+	while ((seg = TAILQ_FIRST(&c->log.lost)) != NULL) {
+		if (!c->rec.force && conn_pipe(c) + (seg->to - seg->from) > window_of(c))
 			return true;
-		if (!send_range(s, c, hole.from, to))
+		if (!send_again(s, c, seg))
 			return false;
-		c->resend = to;
 	}
+	return true;
+}
+
+/* An entry of the log for what is to be sent; else later, by an acknowledgement or the clock. */
+static bool may_log(struct stream *s, struct conn *c)
+{
+	if (segs_may_add(&c->log, &s->segs))
+		return true;
+	s->count[STREAM_COUNT_NO_SEGMENT]++;
+	if (c->log.n == 0) {
+		c->retry = true;
+		conn_due(s, s->now + RETRY);
+	}
+	return false;
+}
+
+/* Up to which position there is something to be sent. */
+static uint64_t end_of_stream(const struct conn *c)
+{
+	const struct op *last = TAILQ_LAST(&c->tx, op_list);
+
+	return c->tail + (c->fin && (last == NULL || last->posted));
+}
+
+/* RFC 8985, 7.3: a new segment, or the last one again. */
+static bool send_tail_probe(struct stream *s, struct conn *c)
+{
+	const uint64_t window = c->una + c->snd_wnd, stop = end_of_stream(c);
+	const uint64_t len = c->nxt < stop ? min_u64(c->mss, stop - c->nxt) : 0;
+	struct seg *last = TAILQ_LAST(&c->log.order, seg_list);
+	const bool fresh = len > 0 && c->nxt + len <= window && segs_may_add(&c->log, &s->segs);
+
+	if (!c->rec.probe)
+		return true;
+	if (last != NULL) {
+		if (!(fresh ? send_next(s, c, len) : send_again(s, c, last)))
+			return false;
+		c->rec.tlp = (struct tlp){.end = c->nxt, .retransmitted = !fresh};
+		c->rtx_due = s->now + (c->rto << c->backoff);
+		conn_due(s, c->rtx_due);
+		s->count[STREAM_COUNT_TAIL_PROBES]++;
+	}
+	c->rec.probe = false;
 	return true;
 }
 
 static bool send_new(struct stream *s, struct conn *c)
 {
-	const struct op *last = TAILQ_LAST(&c->tx, op_list);
-	const bool fin = c->fin && (last == NULL || last->posted);
-	const uint64_t stop = c->tail + fin;
+	const uint64_t stop = end_of_stream(c);
+	const uint64_t was = c->nxt;
 
 	while (c->nxt < stop) {
 		const uint64_t window = c->una + c->snd_wnd, want = min_u64(c->mss, stop - c->nxt);
 		uint64_t len = want;
 
-		if (pipe_of(c) + len > max_u64(c->cwnd, c->mss))
-			return true;
+		if (conn_pipe(c) + len > window_of(c))
+			break;
 		if (c->nxt + len > window)
 			len = window > c->nxt ? window - c->nxt : 0;
 		/* Not a little of much, unless nothing else is on its way (RFC 9293, 3.8.6.2.1). */
 		if (len == 0 || (len < want && c->una < c->nxt && 2 * len < c->max_wnd))
 			break;
-		if (!send_range(s, c, c->nxt, c->nxt + len))
+		if (!may_log(s, c))
+			break;
+		if (!send_next(s, c, len))
 			return false;
 	}
+	if (c->nxt > was)
+		conn_arm_probe(s, c);
 	if (c->nxt < stop && c->una == c->nxt && c->due == 0) {
 		if (c->backoff == 0)
 			c->progress = s->now;
@@ -403,7 +383,7 @@ static bool flush_acks(struct stream *s, struct conn *c)
 	c->cursor_moved = false;
 	/* Without SACK the peer counts. */
 	if (c->sack || c->ahead.n == 0)
-		c->acks = c->acks > 0;
+		c->acks = max_u64(c->acks > 0, c->n_twice);
 	while (c->acks > 0) {
 		if (!send_ack(s, c, c->nxt))
 			return false;
@@ -434,65 +414,12 @@ bool conn_flush(struct stream *s, struct conn *c)
 		c->probe = false;
 		s->count[STREAM_COUNT_PROBES]++;
 	}
-	return resend_lost(s, c) && send_new(s, c);
-}
-
-/* ---- timers ---- */
-
-static void timeout(struct stream *s, struct conn *c)
-{
-	const uint64_t flight = c->nxt - c->una;
-
-	s->count[STREAM_COUNT_TIMEOUTS]++;
-	if (c->state <= SYN_RECEIVED) {
-		c->rtx_due = 0;
-	} else {
-		/* A peer that has given up what it said it had (RFC 2018, 8). */
-		if (c->sacked.n > 0 && c->sacked.r[0].from <= c->una)
-			c->sacked.n = 0;
-		if (!c->timed_out)
-			c->ssthresh = max_u64(flight / 2, 2 * (uint64_t)c->mss);
-		c->cwnd = c->mss;
-		c->recovering = c->timed_out = true;
-		c->recover = c->lost_to = c->nxt;
-		c->resend = c->una;
-		c->dupacks = 0;
-		c->rtt_end = 0;
-		c->rtx_due = 0;
+	if (!send_tail_probe(s, c) || !send_lost(s, c) || !send_new(s, c))
+		return false;
+	/* RFC 5682, 3.1, step 2: nothing new can be sent, so the old ones are. */
+	if (c->rec.undo.frto == FRTO_SECOND && c->nxt == c->rec.point) {
+		c->rec.undo.frto = FRTO_OFF;
+		return send_lost(s, c);
 	}
-	if (c->rto << c->backoff < s->config.rto_max)
-		c->backoff++;
-	conn_work(s, c);
-}
-
-void conn_timers(struct stream *s, struct conn *c)
-{
-	if (c->state != TIME_WAIT && (c->rtx_due != 0 || c->due != 0) &&
-		s->now - c->progress >= s->config.give_up) {
-		conn_end(s, c, -ETIMEDOUT, false);
-		return;
-	}
-	if (c->rtx_due != 0 && s->now >= c->rtx_due)
-		timeout(s, c);
-	if (c->retry)
-		conn_work(s, c);
-	if (c->due != 0 && s->now >= c->due) {
-		c->due = 0;
-		if (c->state == TIME_WAIT) {
-			conn_forget(s, c);
-			return;
-		}
-		if (c->una > c->tail) { /* nothing is left to be sent: conn_linger */
-			conn_end(s, c, -ETIMEDOUT, false);
-			return;
-		}
-		c->probe = true;
-		if (c->rto << c->backoff < s->config.rto_max)
-			c->backoff++;
-		conn_work(s, c);
-	}
-	if (c->rtx_due != 0)
-		conn_due(s, c->rtx_due);
-	if (c->due != 0)
-		conn_due(s, c->due);
+	return true;
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { ACK_LAG = 1 << 20 }; /* bytes by which an overtaken packet is behind */
-
 const char *stream_path_counter_name(enum stream_path_counter counter)
 {
 	static const char *const names[STREAM_PATH_N_COUNTERS] = {

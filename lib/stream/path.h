@@ -11,6 +11,8 @@
 #include "lib/place/ring.h"
 #include "lib/wire/tcp.h"
 
+enum { ACK_LAG = 1 << 20 }; /* bytes by which an overtaken packet may be behind */
+
 /* From the data path: the header of a segment, or that a copy has been made. */
 struct stream_note {
 	enum { NOTE_SEGMENT, NOTE_COPIED } kind;

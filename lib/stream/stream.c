@@ -21,6 +21,12 @@ void stream_defaults(struct stream_config *config, unsigned conns)
 		.bounce_slots = 256,
 		.allowance = 65536,
 		.wscale = 10,
+		.segments = 4096 + conns * 8,
+		.cc = STREAM_CUBIC,
+		.loss_tolerance = 20000,
+		.delay_target = 25000,
+		.tlp_min = ms,
+		.ack_delay = 40 * ms,
 		.rto_min = 200 * ms,
 		.rto_max = 60000 * ms,
 		.give_up = 60000 * ms,
@@ -42,7 +48,9 @@ static bool possible(const struct stream_config *c)
 	return c->mtu >= 576 && c->mtu <= 9216 && c->max_conns > 0 && c->max_half_open > 0 &&
 	       c->max_half_open <= c->max_conns && c->max_ops > 0 &&
 	       c->max_ops <= c->place.max_mrs && c->ring >= 16 && (c->ring & (c->ring - 1)) == 0 &&
-	       c->wscale <= TCP_MAX_WSCALE && c->rto_min > 0 && c->rto_max >= c->rto_min &&
+	       c->wscale <= TCP_MAX_WSCALE && c->cc < STREAM_N_CCS && c->segments >= c->max_conns &&
+	       c->segments <= 1u << 24 && c->tlp_min <= STREAM_MAX_WAIT &&
+	       c->ack_delay <= STREAM_MAX_WAIT && c->rto_min > 0 && c->rto_max >= c->rto_min &&
 	       c->rto_max <= STREAM_MAX_WAIT && c->give_up <= STREAM_MAX_WAIT &&
 	       c->time_wait <= STREAM_MAX_WAIT &&
 	       (c->wscale == 0 || c->allowance == 0 || c->allowance >= 1u << c->wscale) &&
@@ -82,6 +90,7 @@ static bool allocate(struct stream *s)
 	s->conn = part(s, c->max_conns, sizeof(*s->conn), &ok);
 	s->bucket = part(s, s->bucket_mask + 1, sizeof(*s->bucket), &ok);
 	s->op = part(s, c->max_ops + c->max_conns, sizeof(*s->op), &ok);
+	s->seg = part(s, c->segments, sizeof(*s->seg), &ok);
 	s->held = part(s, c->bounce_slots + 1u, sizeof(*s->held), &ok);
 	s->done = part(s, s->done_mask + 1, sizeof(*s->done), &ok);
 	s->path.slots = part(s, c->bounce_slots + 1u, sizeof(uint32_t), &ok);
@@ -123,6 +132,9 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 	TAILQ_INIT(&s->free_ops);
 	TAILQ_INIT(&s->settling);
 	TAILQ_INIT(&s->to_free);
+	TAILQ_INIT(&s->segs.unused);
+	for (s->segs.n = 0; s->segs.n < config->segments; s->segs.n++)
+		TAILQ_INSERT_TAIL(&s->segs.unused, &s->seg[s->segs.n], order);
 	for (unsigned i = 0; i < config->max_conns; i++)
 		TAILQ_INSERT_TAIL(&s->unused, &s->conn[i], age);
 	for (unsigned i = 0; i < config->max_ops + config->max_conns; i++)
@@ -143,6 +155,7 @@ void stream_destroy(struct stream *s)
 	free(s->conn);
 	free(s->bucket);
 	free(s->op);
+	free(s->seg);
 	free(s->held);
 	free(s->done);
 	free(s->path.slots);
@@ -249,6 +262,22 @@ int stream_ends(const struct stream *s, uint32_t conn, struct place_tuple *tuple
 	if (c == NULL)
 		return -EBADF;
 	*tuple = c->tuple;
+	return 0;
+}
+
+int stream_info(const struct stream *s, uint32_t conn, struct stream_info *info)
+{
+	const struct conn *c = conn_of(s, conn);
+
+	if (c == NULL)
+		return -EBADF;
+	*info = (struct stream_info){.cc = s->config.cc,
+		.cwnd = c->cc.cwnd,
+		.ssthresh = c->cc.ssthresh,
+		.flight = conn_pipe(c),
+		.srtt = c->srtt,
+		.min_rtt = rack_min_rtt(&c->rec.rack),
+		.rto = c->rto};
 	return 0;
 }
 

@@ -14,6 +14,24 @@ struct stream;
 
 #define STREAM_MAX_WAIT (86400ull * 1000000000) /* ns */
 
+/* Congestion control. X(symbol, name, meaning) */
+#define STREAM_CCS(X)                                                                         \
+	X(CUBIC, "cubic", "RFC 9438; what the Linux kernel has when nothing else is said")    \
+	X(NEWRENO, "newreno", "RFC 5681 and 6582")                                            \
+	X(DELAY, "delay",                                                                     \
+		"by the queue's delay, for one datacentre; few losses without delay are not " \
+		"congestion")
+
+enum stream_cc {
+#define X(sym, name, text) STREAM_##sym,
+	STREAM_CCS(X)
+#undef X
+		STREAM_N_CCS
+};
+const char *stream_cc_name(enum stream_cc cc);
+/* enum stream_cc, -1: no such name. */
+int stream_cc_by_name(const char *name);
+
 struct stream_config {
 	uint8_t mac[6];
 	struct wire_ip ip;
@@ -25,11 +43,17 @@ struct stream_config {
 	uint16_t bounce_slots; /* packets that are kept until a buffer is posted for them */
 	uint32_t allowance;    /* bytes a peer may send before there is a buffer; 0: it waits */
 	uint8_t wscale;        /* allowance is 0 or at least 1 << wscale, unless wscale is 0 */
-	uint64_t rto_min, rto_max;     /* this and the next two: at most STREAM_MAX_WAIT */
-	uint64_t give_up;              /* a peer that acknowledges nothing for so long is dead */
-	uint64_t time_wait;            /* 2 MSL */
-	struct place_config place;     /* max_mrs of max_ops at least */
-	bool arrivals;                 /* STREAM_ARRIVED is wanted */
+	uint32_t segments; /* sent and not acknowledged, of all connections; at least max_conns */
+	enum stream_cc cc;
+	uint32_t loss_tolerance;   /* STREAM_DELAY: of a million, lost without being congestion */
+	uint64_t delay_target;     /* STREAM_DELAY: queueing delay that is aimed at */
+	uint64_t tlp_min;          /* a tail loss probe is not sent earlier than this, */
+	uint64_t ack_delay;        /* and of a single segment later by this: RFC 8985, 7.2 */
+	uint64_t rto_min, rto_max; /* this and the next two: at most STREAM_MAX_WAIT */
+	uint64_t give_up;          /* a peer that acknowledges nothing for so long is dead */
+	uint64_t time_wait;        /* 2 MSL */
+	struct place_config place; /* max_mrs of max_ops at least */
+	bool arrivals;             /* STREAM_ARRIVED is wanted */
 	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports */
 	void *random_arg;
 };
@@ -53,6 +77,12 @@ int stream_unlisten(struct stream *s, uint16_t port);
  * own, 0: any. -ENOSPC, -EADDRINUSE. *conn is a handle, valid until STREAM_CLOSED. */
 int stream_connect(struct stream *s, uint64_t now, const uint8_t mac[6], const struct wire_ip *ip,
 	uint16_t remote_port, uint16_t port, uint64_t cookie, uint32_t *conn);
+/* How a connection's sender is doing; times in ns, 0: not known. -EBADF. */
+struct stream_info {
+	enum stream_cc cc;
+	uint64_t cwnd, ssthresh, flight, srtt, min_rtt, rto;
+};
+int stream_info(const struct stream *s, uint32_t conn, struct stream_info *info);
 /* A cookie for STREAM_CLOSED of a connection that was accepted. -EBADF. */
 int stream_set_cookie(struct stream *s, uint32_t conn, uint64_t cookie);
 
@@ -111,6 +141,13 @@ uint64_t stream_due(const struct stream *s);
 	X(SENT, "sent", "segments sent")                                                          \
 	X(RETRANSMITTED, "retransmitted", "of them, again")                                       \
 	X(TIMEOUTS, "timeouts", "retransmission timer has run out")                               \
+	X(LOST, "lost", "segments taken for lost, without a timeout")                             \
+	X(REPAIRS, "repairs", "recoveries that began without a timeout")                          \
+	X(TAIL_PROBES, "tail_probes", "tail loss probes sent")                                    \
+	X(TAIL_REPAIRED, "tail_repaired", "of them, those that repaired a loss by themselves")    \
+	X(DSACKS, "dsacks", "reports of the peer that it had something twice")                    \
+	X(UNDONE, "undone", "recoveries that were for nothing: the window was given back")        \
+	X(NO_SEGMENT, "no_segment", "sending waited: entries for segments were used up")          \
 	X(PROBES, "probes", "of a peer's window that is closed")                                  \
 	X(RST_SENT, "rst_sent", "resets sent")                                                    \
 	X(RST_TAKEN, "rst_taken", "resets believed: exactly at the next sequence number")         \

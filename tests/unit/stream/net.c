@@ -67,10 +67,14 @@ static void enqueue(struct net *n, int to, const uint8_t *frame, size_t len, uin
 	f->to = (uint8_t)to;
 	f->len = (uint16_t)len;
 	memcpy(f->bytes, frame, len);
+	if (n->queue != NULL && n->last->at <= at)
+		k = &n->last->next;
 	while (*k != NULL && (*k)->at <= at)
 		k = &(*k)->next;
 	f->next = *k;
 	*k = f;
+	if (f->next == NULL)
+		n->last = f;
 }
 
 void net_inject(struct net *n, int to, const uint8_t *frame, size_t len)
@@ -78,13 +82,35 @@ void net_inject(struct net *n, int to, const uint8_t *frame, size_t len)
 	enqueue(n, to, frame, len, n->now);
 }
 
+/* When the link has sent it; NET_DROP: no room. 24: preamble, gap, frame check. */
+static uint64_t through_link(struct net *n, int to, size_t len)
+{
+	const uint64_t begin = n->free_at[to] > n->now ? n->free_at[to] : n->now;
+
+	if (n->rate == 0)
+		return n->now;
+	if ((begin - n->now) * n->rate / 8000000000 > n->buffer) {
+		n->dropped++;
+		return NET_DROP;
+	}
+	return n->free_at[to] = begin + (len + 24) * 8000000000 / n->rate;
+}
+
 static void carry(struct net *n, int to, uint8_t *frame, size_t len)
 {
-	uint64_t at = n->now + n->delay;
+	uint64_t at, later = 0;
 
 	n->sent++;
 	if (n->look != NULL)
 		n->look(n, frame, len, to);
+	if (n->fate != NULL)
+		later = n->fate(n, frame, len, to);
+	at = through_link(n, to, len);
+	if (later == NET_DROP || at == NET_DROP) {
+		n->lost++;
+		return;
+	}
+	at += n->delay + later;
 	if (net_random(n, 1000000) < n->loss) {
 		n->lost++;
 		return;

@@ -16,6 +16,8 @@
 
 enum { NET_FRAMES = 8192, NET_FRAME = 9300, CLIENT = 0, SERVER = 1 };
 
+#define NET_DROP UINT64_MAX
+
 struct net_frame {
 	struct net_frame *next;
 	uint64_t at;
@@ -30,7 +32,9 @@ struct net {
 	uint64_t delay;                  /* one way, ns */
 	uint32_t loss, repeat, overtake; /* of a million */
 	uint64_t sent, lost;
-	struct net_frame *queue, *unused, *all;
+	/* A link each way before the delay: bit/s, 0: none; bytes that wait, more are dropped. */
+	uint64_t rate, buffer, free_at[2], dropped;
+	struct net_frame *queue, *last, *unused, *all;
 	/* Around every call into a control path: what it must not see. NULL: nothing. */
 	void (*shut)(void *arg, bool shut);
 	void *arg;
@@ -38,6 +42,8 @@ struct net {
 	struct wire_ip ip[2];
 	uint32_t isn; /* of the next one; then random ones */
 	void (*look)(struct net *n, uint8_t *frame, size_t len, int to);
+	/* How much later than others a frame comes, ns; NET_DROP: never. */
+	uint64_t (*fate)(struct net *n, const uint8_t *frame, size_t len, int to);
 };
 
 /* change: of the defaults, may be NULL. */
