@@ -223,8 +223,10 @@ static void find_lost_unseen(struct conn *c, const struct delivery *d)
 	const bool third = c->rec.phase == OPEN && c->dupacks == 3 && c->una >= c->rec.point;
 	const bool partial = c->rec.phase == REPAIR && d->moved && c->una < c->rec.point;
 
-	if (first != NULL && first->state == SEG_FLIGHT && (third || partial))
-		segs_set(&c->log, first, SEG_LOST);
+	if (first == NULL || first->state != SEG_FLIGHT || !(third || partial))
+		return;
+	segs_set(&c->log, first, SEG_LOST);
+	c->rec.force = true; /* at once, whatever the window is */
 }
 
 /* What has become lost since, by what came or by time. */
