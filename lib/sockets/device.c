@@ -289,6 +289,19 @@ static uint32_t unpredictable(void *arg)
 	return v;
 }
 
+static int choose_congestion_control(struct stream_config *c)
+{
+	const char *name = getenv("INCLINE_STREAM_CC");
+	const int way = name == NULL ? (int)c->cc : stream_cc_by_name(name);
+
+	if (way < 0) {
+		fprintf(stderr, "incline-stream: INCLINE_STREAM_CC: %s is not known\n", name);
+		return -EINVAL;
+	}
+	c->cc = (enum stream_cc)way;
+	return 0;
+}
+
 static int make_stack(const struct wire_ip *ip, struct stack *s)
 {
 	const struct iv_port_config *port = &dev.config.ports[0];
@@ -302,6 +315,8 @@ static int make_stack(const struct wire_ip *ip, struct stack *s)
 	c.arrivals = true;
 	c.random = unpredictable;
 	c.place.seed = (uint64_t)unpredictable(NULL) << 32 | unpredictable(NULL);
+	if (choose_congestion_control(&c) < 0)
+		return -EINVAL;
 	s->ip = *ip;
 	s->by_conn = calloc(conns, sizeof(struct sock *));
 	return s->by_conn == NULL ? -ENOMEM : stream_create(&c, &s->stream);

@@ -74,9 +74,9 @@ static void lost(struct congestion *cc, uint64_t flight, bool timeout, uint64_t 
 
 	(void)flight;
 	(void)now;
-	cc->ssthresh = cc->cwnd;
-	if (timeout || d->share > cc->tolerance)
-		cc->ssthresh = cc->cwnd * 7 / 10;
+	if (!timeout && d->share <= cc->tolerance)
+		return;
+	cc->ssthresh = cc->cwnd * 7 / 10;
 	if (cc->ssthresh < cc_least(cc))
 		cc->ssthresh = cc_least(cc);
 	cc->cwnd = cc->ssthresh; /* after a timeout the caller begins with less */

@@ -266,7 +266,7 @@ static void set_window(struct stream *s, struct conn *c, const struct delivery *
 	if (c->rec.phase == REPAIR && !c->cc.ops->own_recovery)
 		c->cc.cwnd = prr_window(&c->rec.prr, d->bytes, d->moved && d->lost == 0,
 			conn_pipe(c), c->cc.ssthresh, c->mss);
-	else if (d->bytes > 0 || d->lost > 0)
+	else if (c->sack ? d->bytes > 0 || d->lost > 0 : d->moved)
 		c->cc.ops->acked(&c->cc, &ack);
 	c->cc.cwnd = min_u64(c->cc.cwnd, CC_MAX_WINDOW);
 }
