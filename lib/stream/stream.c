@@ -26,7 +26,7 @@ void stream_defaults(struct stream_config *config, unsigned conns)
 		.loss_tolerance = 20000,
 		.delay_target = 25000,
 		.tlp_min = ms,
-		.ack_delay = 40 * ms,
+		.ack_delay = 5 * ms,
 		.rto_min = 200 * ms,
 		.rto_max = 60000 * ms,
 		.give_up = 60000 * ms,

@@ -126,6 +126,12 @@ static void test_tail_loss(void **state)
 		assert_int_equal(count(STREAM_COUNT_TAIL_PROBES), 1);
 		assert_true(count(STREAM_COUNT_RETRANSMITTED) <= tail + 1);
 		end();
+		/* With it no timer is needed at all: the peer says that it has the FIN. */
+		begin(40 * SEGMENT, drop_tail);
+		assert_true(finish() < 10 * ms);
+		assert_int_equal(st.seen[0], tail);
+		assert_int_equal(count(STREAM_COUNT_TIMEOUTS), 0);
+		end();
 	}
 }
 
@@ -185,6 +191,7 @@ static void test_lost_retransmission(void **state)
 	assert_int_equal(st.seen[0], 4);
 	assert_int_equal(count(STREAM_COUNT_TIMEOUTS), 0);
 	assert_int_equal(count(STREAM_COUNT_RETRANSMITTED), 3);
+	assert_int_equal(count(STREAM_COUNT_REPAIRS), 3); /* RFC 5681, 4.3 */
 	end();
 }
 
