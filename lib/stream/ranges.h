@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside lib/stream: a set of positions as a few intervals, sorted, apart from each other. What has
- * come behind a hole, and what the peer says has come to it. */
+ * come behind a hole. */
 #ifndef STREAM_RANGES_H
 #define STREAM_RANGES_H
 
