@@ -100,7 +100,9 @@ typedef void (*sw_node_fn)(
 	void *arg, const char *node, uint64_t calls, uint64_t packets, uint64_t cycles);
 void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg);
 /* Program-wide values: uptime_ns, worker turns, idle turns, arena size and use, mbufs free ... */
-typedef void (*sw_value_fn)(void *arg, const char *name, const char *text, uint64_t value);
+enum sw_kind { SW_GAUGE, SW_COUNTER }; /* goes up and down; only grows */
+typedef void (*sw_value_fn)(
+	void *arg, enum sw_kind kind, const char *name, const char *text, uint64_t value);
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg);
 
 /* ---- neighbours that are learnt ---- */

@@ -157,8 +157,7 @@ void sw_rnic_remove(struct sw *sw, const struct inc_group *g)
 		sw_worker_call(sw, RNIC_WORKER, remove_group, &p);
 }
 
-void sw_rnic_values(struct sw *sw,
-	void (*fn)(void *arg, const char *name, const char *text, uint64_t value), void *arg)
+void sw_rnic_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
 	static const struct {
 		enum rnic_counter counter;
@@ -172,6 +171,6 @@ void sw_rnic_values(struct sw *sw,
 	};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		fn(arg, values[i].name, values[i].text,
+		fn(arg, SW_COUNTER, values[i].name, values[i].text,
 			rnic_count(mode1_rnic(sw->rnic->dev), values[i].counter));
 }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "dataplane/inc/mode1.h"
+#include "dataplane/switch.h"
 
 struct worker;
 struct sw;
@@ -35,9 +36,8 @@ int sw_rnic_connect(struct sw *sw, struct inc_group *g, char *err);
 void sw_rnic_stop(struct sw *sw, const struct inc_group *g);
 void sw_rnic_remove(struct sw *sw, const struct inc_group *g);
 
-/* Reads counters: fn(arg, name, text, count) as sw_values. */
-void sw_rnic_values(struct sw *sw,
-	void (*fn)(void *arg, const char *name, const char *text, uint64_t value), void *arg);
+/* Reads counters, as sw_values. */
+void sw_rnic_values(struct sw *sw, sw_value_fn fn, void *arg);
 
 /* node_rnic.c, for the loop of the worker: timers, and all that the device has to send. Returns
  * when it is to be called again at the latest. */

@@ -8,10 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctrl/agent/metrics.h"
 #include "ctrl/agent/rpc.h"
 #include "lib/ctl/audit.h"
 #include "lib/ctl/config.h"
+#include "lib/ctl/http.h"
 #include "lib/ctl/listen.h"
+#include "lib/ctl/metrics.h"
 #include "lib/ctl/server.h"
 #include "lib/ctl/tls.h"
 
@@ -109,8 +112,27 @@ static int open_security(struct served *s, const json_t *config, struct ctl_serv
 	return rc;
 }
 
-static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_atomic_t *stop,
-	const json_t *config, const struct agent_options *o)
+static char *page(void *arg, size_t *len)
+{
+	return agent_metrics(arg, len);
+}
+
+/* The counters' socket beside those for control; NULL: the configuration has none. *fd: -1 if it
+ * has been taken. */
+static int open_metrics(struct agent *agent, struct event_base *base, int *fd,
+	struct ctl_http_page *of, const struct agent_options *o, struct ctl_http **http)
+{
+	const int at = *fd;
+
+	*http = NULL;
+	*fd = -1;
+	*of = (struct ctl_http_page){METRICS_CONTENT_TYPE, page, agent};
+	return at < 0 ? 0 : ctl_http_open(base, at, of, o->line_ms, http);
+}
+
+/* metrics: a descriptor to serve counters at, or -1. */
+static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
+	volatile sig_atomic_t *stop, const json_t *config, const struct agent_options *o)
 {
 	static const struct ctl_server_ops ops = {
 		sizeof(struct agent_peer), now, come, gone, holds, line, unasked, tick};
@@ -121,7 +143,14 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 		agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full"), .audit = -1};
 	struct event_base *base = event_base_new();
 	struct event *neigh;
+	struct ctl_http_page counters;
+	struct ctl_http *http = NULL;
 	int rc = base ? open_security(&s, config, &limits) : -ENOMEM;
+
+	if (!rc)
+		rc = open_metrics(agent, base, &metrics, &counters, o, &http);
+	if (metrics >= 0)
+		close(metrics);
 
 	if (rc) {
 		for (unsigned i = 0; i < n; i++)
@@ -137,6 +166,7 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 		if (neigh)
 			event_free(neigh);
 	}
+	ctl_http_close(http);
 	agent_audit_to(agent, NULL, NULL);
 	if (s.audit >= 0)
 		close(s.audit);
@@ -146,12 +176,38 @@ static int serve(struct agent *agent, const int *fd, unsigned n, volatile sig_at
 	return rc;
 }
 
+/* Where counters are served: a descriptor, -1 if nowhere, or another negative errno. */
+static int listen_metrics(const json_t *config, struct stat *ours)
+{
+	const char *where = rpc_string(config, "metrics");
+	char name[CTL_LISTEN_STRLEN];
+	int fd;
+
+	if (!where)
+		return -1;
+	fd = ctl_listen_one("metrics", where, name);
+	if (fd < 0)
+		return fd == -1 ? -EIO : fd;
+	if (!strncmp(where, "unix:", 5))
+		(void)!lstat(where + 5, ours);
+	fprintf(stderr, "metrics at %s\n", name);
+	return fd;
+}
+
+static void unlisten_metrics(const json_t *config, const struct stat *ours)
+{
+	const char *where = rpc_string(config, "metrics");
+
+	if (where && !strncmp(where, "unix:", 5))
+		ctl_unlisten(where + 5, ours);
+}
+
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits)
 {
 	const char *tcp = rpc_string(config, "control_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";
-	struct stat ours = {0};
+	struct stat ours = {0}, metrics_ours = {0};
 	struct agent *agent;
 	int fd[CTL_MAX_LISTENERS];
 	int rc = agent_create(sw, rpc_string(config, "startup_file"), &agent);
@@ -165,9 +221,18 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 		return n;
 	}
 	(void)!lstat(socket_path, &ours);
+	const int metrics = listen_metrics(config, &metrics_ours);
+	if (metrics < -1) {
+		while (n > 0)
+			close(fd[--n]);
+		ctl_unlisten(socket_path, &ours);
+		agent_destroy(agent);
+		return metrics;
+	}
 	if (limits->ready)
 		limits->ready(sw, socket_path, tcp ? name : NULL);
-	rc = serve(agent, fd, (unsigned)n, stop, config, limits);
+	rc = serve(agent, fd, (unsigned)n, metrics, stop, config, limits);
+	unlisten_metrics(config, &metrics_ours);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
 	ctl_unlisten(socket_path, &ours);
@@ -188,8 +253,10 @@ int agent_check_config(const json_t *config, char *err, size_t cap)
 	const char *tls = rpc_string(config, "control_tls");
 	char why[CTL_TLS_ERR_LEN];
 	SSL_CTX *ctx;
-	const int rc = ctl_listen_check("control_tcp", rpc_string(config, "control_tcp"), err, cap);
+	int rc = ctl_listen_check("control_tcp", rpc_string(config, "control_tcp"), err, cap);
 
+	if (!rc)
+		rc = ctl_listen_check_one("metrics", rpc_string(config, "metrics"), err, cap);
 	if (rc || !tls)
 		return rc;
 	if (ctl_tls_open(tls, CTL_TLS_SERVES, &ctx, why)) {

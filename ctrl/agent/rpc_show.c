@@ -219,10 +219,12 @@ int rpc_queue_list(struct agent *a, const json_t *params, json_t **result, struc
 
 /* ---- counters ---- */
 
-static void add_value(void *arg, const char *name, const char *text, uint64_t value)
+static void add_value(
+	void *arg, enum sw_kind kind, const char *name, const char *text, uint64_t value)
 {
-	json_array_append_new(arg, json_pack("{s:o,s:o,s:o}", "name", rpc_text(name), "value",
-					   ctl_u64(value), "help", rpc_text(text)));
+	json_array_append_new(arg,
+		json_pack("{s:o,s:o,s:s,s:o}", "name", rpc_text(name), "value", ctl_u64(value),
+			"kind", kind == SW_COUNTER ? "counter" : "gauge", "help", rpc_text(text)));
 }
 
 /* Two digits are enough to read, and the same everywhere. */

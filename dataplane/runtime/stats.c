@@ -186,37 +186,41 @@ static void memif_values(sw_value_fn fn, void *arg)
 		if (reason == NULL)
 			return;
 		snprintf(name, sizeof(name), "memif_refused_%s", reason);
-		fn(arg, name, text, n);
+		fn(arg, SW_COUNTER, name, text, n);
 	}
 }
 
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
-	fn(arg, "uptime_ns", "since the switch was created", port_now_ns() - sw->started_ns);
-	fn(arg, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
-	fn(arg, "turns", "turns of the workers' loops", SUM(sw, turns));
-	fn(arg, "idle_turns", "turns without a packet", SUM(sw, idle_turns));
-	fn(arg, "emitted",
+	fn(arg, SW_GAUGE, "uptime_ns", "since the switch was created",
+		port_now_ns() - sw->started_ns);
+	fn(arg, SW_GAUGE, "cycles_hz", "cycles per second, of the nodes' cycles", rte_get_tsc_hz());
+	fn(arg, SW_COUNTER, "turns", "turns of the workers' loops", SUM(sw, turns));
+	fn(arg, SW_COUNTER, "idle_turns", "turns without a packet", SUM(sw, idle_turns));
+	fn(arg, SW_COUNTER, "emitted",
 		"packets made by the switch: by the engine, copies, requests, errors; sent after a "
 		"wait",
 		SUM(sw, emitted));
-	fn(arg, "icmp_errors", "ICMP errors sent", SUM(sw, icmp_sent));
-	fn(arg, "icmp_errors_held", "ICMP errors not sent: there were too many",
+	fn(arg, SW_COUNTER, "icmp_errors", "ICMP errors sent", SUM(sw, icmp_sent));
+	fn(arg, SW_COUNTER, "icmp_errors_held", "ICMP errors not sent: there were too many",
 		SUM(sw, icmp_held));
-	fn(arg, "doubled", "packets doubled on purpose by \"impair\"", SUM(sw, doubled));
-	fn(arg, "rx_missed",
+	fn(arg, SW_COUNTER, "doubled", "packets doubled on purpose by \"impair\"",
+		SUM(sw, doubled));
+	fn(arg, SW_COUNTER, "rx_missed",
 		"packets that drivers lost before the switch saw them: of which port, see ports",
 		missed(sw));
-	fn(arg, "arena_bytes", "aggregation memory", sw->arena->size);
-	fn(arg, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
-	fn(arg, "arena_draining_bytes", "of it held back: a port may still read them",
+	fn(arg, SW_GAUGE, "arena_bytes", "aggregation memory", sw->arena->size);
+	fn(arg, SW_GAUGE, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
+	fn(arg, SW_GAUGE, "arena_draining_bytes", "of it held back: a port may still read them",
 		sw->draining_bytes);
-	fn(arg, "groups", "groups installed", sw->n_groups);
-	fn(arg, "groups_stalled", "groups that wait too long for some rank", sw->n_stalled);
-	fn(arg, "stalls", "times that a group was found to wait too long", sw->stalls);
-	fn(arg, "mbufs_free", "packet buffers not in use", rte_mempool_avail_count(sw->pool));
-	fn(arg, "mbufs", "packet buffers", sw->pool->size);
-	fn(arg, "head_mbufs_free", "header buffers not in use",
+	fn(arg, SW_GAUGE, "groups", "groups installed", sw->n_groups);
+	fn(arg, SW_GAUGE, "groups_stalled", "groups that wait too long for some rank",
+		sw->n_stalled);
+	fn(arg, SW_COUNTER, "stalls", "times that a group was found to wait too long", sw->stalls);
+	fn(arg, SW_GAUGE, "mbufs_free", "packet buffers not in use",
+		rte_mempool_avail_count(sw->pool));
+	fn(arg, SW_GAUGE, "mbufs", "packet buffers", sw->pool->size);
+	fn(arg, SW_GAUGE, "head_mbufs_free", "header buffers not in use",
 		rte_mempool_avail_count(sw->head_pool));
 	sw_rnic_values(sw, fn, arg);
 	memif_values(fn, arg);

@@ -240,6 +240,9 @@ static const struct ctl_field switch_fields[] = {
 		.help = "file to which every change over a control connection is appended, and "
 			"every "
 			"request that was not allowed: one JSON object per line"},
+	{"metrics", CTL_STRING, .min = 1, .max = 255,
+		.help = "ADDRESS:PORT, or unix:PATH, where counters are served over HTTP as "
+			"/metrics, for Prometheus (OpenMetrics): to be read by whoever gets there"},
 	{"control_idle_ms", CTL_INT, .min = 1000, .max = MS_MAX, .dflt = "60000",
 		.help = "silence after which a control connection that holds no owner is closed"},
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = switch_port_fields,

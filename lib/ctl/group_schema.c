@@ -185,15 +185,18 @@ const struct ctl_field ctl_group_delete_params[] = {
 
 const struct ctl_field ctl_group_params[] = {GROUP_REF, {0}};
 
+static const char *const group_states[] = {"installed", "active", "draining", "failed", NULL};
+
 static const struct ctl_field group_list_groups[] = {
 	{"group", CTL_INT, .required = true, .help = "slot"},
-	{"name", CTL_STRING, .required = true, .help = "of the group"},
-	{"state", CTL_STRING, .required = true, .help = "installed, active, draining or failed"},
+	{"name", CTL_STRING, .metric = CTL_LABEL, .required = true, .help = "of the group"},
+	{"state", CTL_STRING, .values = group_states, .metric = CTL_STATES, .required = true,
+		.help = "installed, active, draining or failed"},
 	{"generation", CTL_INT, .required = true, .help = "of the slot"},
 	{"mode", CTL_STRING, .required = true, .help = "INC mode"},
 	{"kind", CTL_STRING, .required = true, .help = "single or mixed"},
 	{"primitive", CTL_STRING, .help = "of a single group"},
-	{"ranks", CTL_INT, .required = true, .help = "members"},
+	{"ranks", CTL_INT, .metric = CTL_GAUGE, .required = true, .help = "members"},
 	{"endpoints", CTL_INT, .required = true, .help = "neighbours"},
 	{"operations", CTL_U64, .required = true, .help = "collectives begun"},
 	{"fail_reason", CTL_STRING, .help = "of a failed group"},

@@ -21,17 +21,21 @@ const struct ctl_field ctl_lease_release_result[] = {
 	{0}};
 
 static const struct ctl_field lease_fields[] = {
-	{"name", CTL_STRING, .required = true, .help = "of the lease"},
-	{"bytes", CTL_U64, .required = true, .help = "as much as its largest tenant needs"},
+	{"name", CTL_STRING, .metric = CTL_LABEL, .required = true, .help = "of the lease"},
+	{"bytes", CTL_U64, .metric = CTL_GAUGE, .required = true,
+		.help = "as much as its largest tenant needs"},
 	{"offset", CTL_U64, .help = "where in the aggregation memory, if it takes any"},
-	{"groups", CTL_INT, .required = true, .help = "that name it"},
+	{"groups", CTL_INT, .metric = CTL_GAUGE, .required = true, .help = "that name it"},
 	{"holder", CTL_STRING, .help = "tenant that has it now"},
-	{"held_ms", CTL_U64, .help = "for how long"},
+	{"held_ms", CTL_U64, .metric = CTL_GAUGE, .help = "for how long"},
 	{"releasing", CTL_BOOL, .help = "the holder is letting go"},
-	{"acquired", CTL_U64, .required = true, .help = "times that a tenant got it"},
-	{"refused", CTL_U64, .required = true, .help = "times that a tenant did not get it"},
-	{"released", CTL_U64, .required = true, .help = "times that its holder let it go"},
-	{"taken_back", CTL_U64, .required = true,
+	{"acquired", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "times that a tenant got it"},
+	{"refused", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "times that a tenant did not get it"},
+	{"released", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "times that its holder let it go"},
+	{"taken_back", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "times that it was taken from a holder in silence"},
 	{0}};
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -152,4 +153,36 @@ int ctl_listen(
 	close(fd[0]);
 	unlink(path);
 	return fd[1];
+}
+
+static const char UNIX[] = "unix:";
+
+static bool is_unix(const char *where)
+{
+	return !strncmp(where, UNIX, sizeof(UNIX) - 1);
+}
+
+int ctl_listen_one(const char *field, const char *where, char name[CTL_LISTEN_STRLEN])
+{
+	const bool path = is_unix(where);
+	int fd;
+
+	snprintf(name, CTL_LISTEN_STRLEN, "%s", where);
+	fd = path ? listen_at(where + sizeof(UNIX) - 1) : listen_tcp(where, name);
+	if (fd < 0)
+		fprintf(stderr, "error: %s %s: %s\n", field, where,
+			path ? listen_hint(fd) : tcp_hint(fd));
+	return fd;
+}
+
+int ctl_listen_check_one(const char *field, const char *where, char *err, size_t cap)
+{
+	const size_t len = where && is_unix(where) ? strlen(where) - (sizeof(UNIX) - 1) : 1;
+
+	if (where && !is_unix(where))
+		return ctl_listen_check(field, where, err, cap);
+	if (len >= 1 && len < sizeof(((struct sockaddr_un *)0)->sun_path))
+		return 0;
+	snprintf(err, cap, "%s: %s", field, listen_hint(-ENAMETOOLONG));
+	return -EINVAL;
 }

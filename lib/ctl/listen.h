@@ -7,12 +7,18 @@
 
 #include "lib/ctl/address.h"
 
-enum { CTL_MAX_LISTENERS = 2 };
+enum { CTL_MAX_LISTENERS = 2, CTL_LISTEN_STRLEN = 128 };
 
 /* The UNIX socket, then the TCP one if there is to be one (tcp may be NULL; name becomes where that
  * really is). How many, or -errno after a line on stderr. */
 int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
 	char name[CTL_ADDRESS_STRLEN]);
+
+/* One more socket: unix:PATH, or ADDRESS:PORT, whose real form becomes name. A descriptor, or
+ * -errno after a line on stderr, in which field is what the configuration calls it. */
+int ctl_listen_one(const char *field, const char *where, char name[CTL_LISTEN_STRLEN]);
+/* Whether a value is of that form, as ctl_listen_check. */
+int ctl_listen_check_one(const char *field, const char *where, char *err, size_t cap);
 
 /* What a table of fields cannot tell of the field that has tcp (NULL: it is absent): whether that
  * is an address to listen at. -EINVAL with a reason in err. */

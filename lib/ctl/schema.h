@@ -24,6 +24,15 @@ enum ctl_type {
 	CTL_ANY,
 };
 
+/* What a field of a result is to monitoring (lib/ctl/metrics.h). */
+enum ctl_metric {
+	CTL_NO_METRIC,
+	CTL_LABEL,   /* tells items of its list apart */
+	CTL_GAUGE,   /* goes up and down; true is 1 */
+	CTL_COUNTER, /* only grows, until the program ends or somebody clears it */
+	CTL_STATES,  /* a string, one of its values */
+};
+
 struct ctl_field {
 	const char *name;
 	enum ctl_type type;
@@ -40,6 +49,7 @@ struct ctl_field {
 	/* Of an object: more fields, by the value of its field "type", up to a NULL value. They
 	 * come before its own of the same name. */
 	const struct ctl_variant *variants;
+	enum ctl_metric metric;
 };
 
 struct ctl_variant {

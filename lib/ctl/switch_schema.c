@@ -29,10 +29,13 @@ static const struct ctl_field status_result[] = {
 	{"tables", CTL_INT, .required = true, .help = "tables"},
 	{"entries", CTL_INT, .required = true, .help = "entries in all tables"},
 	{"groups", CTL_INT, .required = true, .help = "groups in any state"},
-	{"groups_active", CTL_INT, .required = true, .help = "groups that aggregate"},
-	{"groups_failed", CTL_INT, .required = true, .help = "groups that have failed"},
-	{"owners", CTL_INT, .required = true, .help = "jobs that hold, or have, groups or rings"},
-	{"orphans", CTL_U64, .required = true,
+	{"groups_active", CTL_INT, .metric = CTL_GAUGE, .required = true,
+		.help = "groups that aggregate"},
+	{"groups_failed", CTL_INT, .metric = CTL_GAUGE, .required = true,
+		.help = "groups that have failed"},
+	{"owners", CTL_INT, .metric = CTL_GAUGE, .required = true,
+		.help = "jobs that hold, or have, groups or rings"},
+	{"orphans", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "groups and rings that were ended because nobody held their owner"},
 	{"arena_bytes", CTL_U64, .required = true, .help = "aggregation memory"},
 	{"arena_used_bytes", CTL_U64, .required = true, .help = "of it taken by groups"},
@@ -161,25 +164,32 @@ static const struct ctl_field owner_result[] = {
 
 /* ---- state ---- */
 
+static const char *const links[] = {"down", "up", NULL};
+
 static const struct ctl_field port_fields[] = {
-	{"name", CTL_STRING, .required = true, .help = "of the port"},
+	{"name", CTL_STRING, .metric = CTL_LABEL, .required = true, .help = "of the port"},
 	{"type", CTL_STRING, .required = true, .help = "as configured"},
 	{"id", CTL_INT, .required = true, .help = "DPDK's port id"},
 	{"mac", CTL_STRING, .required = true, .help = "MAC address"},
-	{"mtu", CTL_INT, .required = true, .help = "largest IP packet, bytes"},
-	{"link", CTL_STRING, .required = true, .help = "up or down"},
-	{"rx_packets", CTL_U64, .required = true, .help = "received"},
-	{"rx_bytes", CTL_U64, .required = true, .help = "received"},
-	{"tx_packets", CTL_U64, .required = true, .help = "sent"},
-	{"tx_bytes", CTL_U64, .required = true, .help = "sent"},
-	{"tx_drops", CTL_U64, .required = true, .help = "not sent: the port's queue was full"},
-	{"rx_missed", CTL_U64, .required = true, .help = "lost by the driver: its queue was full"},
-	{"rx_errors", CTL_U64, .required = true, .help = "lost by the driver: bad frames"},
-	{"rx_nombuf", CTL_U64, .required = true, .help = "lost by the driver: no buffer was left"},
-	{"mac_mismatch", CTL_U64, .required = true,
+	{"mtu", CTL_INT, .metric = CTL_GAUGE, .required = true, .help = "largest IP packet, bytes"},
+	{"link", CTL_STRING, .values = links, .metric = CTL_STATES, .required = true,
+		.help = "up or down"},
+	{"rx_packets", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "received"},
+	{"rx_bytes", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "received"},
+	{"tx_packets", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "sent"},
+	{"tx_bytes", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "sent"},
+	{"tx_drops", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "not sent: the port's queue was full"},
+	{"rx_missed", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "lost by the driver: its queue was full"},
+	{"rx_errors", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "lost by the driver: bad frames"},
+	{"rx_nombuf", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "lost by the driver: no buffer was left"},
+	{"mac_mismatch", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "ARP, ND and control messages of neighbours whose MAC address is not what "
 			"their neigh entries say: nothing gets to them"},
-	{"mac_unlisted", CTL_U64, .required = true,
+	{"mac_unlisted", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "of these, from neighbours that the log and mismatch do not name: 64 had "
 			"been found before"},
 	{"mismatch", CTL_STRING,
@@ -192,21 +202,27 @@ static const struct ctl_field port_result[] = {
 	{0}};
 
 static const struct ctl_field worker_fields[] = {
-	{"worker", CTL_INT, .required = true, .help = "number"},
+	{"worker", CTL_INT, .metric = CTL_LABEL, .required = true, .help = "number"},
 	{"cpu", CTL_INT, .help = "that it runs on, if it is one"},
 	{"socket", CTL_INT, .help = "NUMA node of that"},
-	{"turns", CTL_U64, .required = true, .help = "of its loop"},
-	{"busy_cycles", CTL_U64, .required = true, .help = "CPU cycles of turns with packets"},
-	{"idle_cycles", CTL_U64, .required = true, .help = "of those without, and asleep"},
-	{"rx_packets", CTL_U64, .required = true, .help = "received from ports"},
-	{"tx_packets", CTL_U64, .required = true, .help = "sent"},
-	{"handed_over", CTL_U64, .required = true,
+	{"turns", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "of its loop"},
+	{"busy_cycles", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "CPU cycles of turns with packets"},
+	{"idle_cycles", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "of those without, and asleep"},
+	{"rx_packets", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "received from ports"},
+	{"tx_packets", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "sent"},
+	{"handed_over", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "packets that came here and are of another worker's group or ring"},
-	{"taken_over", CTL_U64, .required = true, .help = "from other workers"},
-	{"handoff_full", CTL_U64, .required = true, .help = "lost: the way to the owner was full"},
-	{"groups", CTL_INT, .required = true, .help = "that it owns"},
-	{"rings", CTL_INT, .required = true, .help = "that it owns"},
-	{"arena_bytes", CTL_U64, .required = true, .help = "aggregation memory of its groups"},
+	{"taken_over", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "from other workers"},
+	{"handoff_full", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "lost: the way to the owner was full"},
+	{"groups", CTL_INT, .metric = CTL_GAUGE, .required = true, .help = "that it owns"},
+	{"rings", CTL_INT, .metric = CTL_GAUGE, .required = true, .help = "that it owns"},
+	{"arena_bytes", CTL_U64, .metric = CTL_GAUGE, .required = true,
+		.help = "aggregation memory of its groups"},
 	{0}};
 
 static const struct ctl_field worker_result[] = {
@@ -215,18 +231,24 @@ static const struct ctl_field worker_result[] = {
 	{0}};
 
 static const struct ctl_field queue_fields[] = {
-	{"port", CTL_STRING, .required = true, .help = "of the port that they wait for"},
-	{"queue", CTL_STRING, .required = true, .help = "control, which goes first, or data"},
-	{"packets", CTL_U64, .required = true, .help = "that wait now"},
-	{"bytes", CTL_U64, .required = true, .help = "that wait now"},
-	{"limit_bytes", CTL_U64, .required = true, .help = "that may wait"},
-	{"peak_bytes", CTL_U64, .required = true, .help = "most that waited at a time"},
-	{"queued", CTL_U64, .required = true, .help = "packets that had to wait so far"},
-	{"marked", CTL_U64, .required = true, .help = "of them marked Congestion Experienced"},
-	{"trimmed", CTL_U64, .required = true,
+	{"port", CTL_STRING, .metric = CTL_LABEL, .required = true,
+		.help = "of the port that they wait for"},
+	{"queue", CTL_STRING, .metric = CTL_LABEL, .required = true,
+		.help = "control, which goes first, or data"},
+	{"packets", CTL_U64, .metric = CTL_GAUGE, .required = true, .help = "that wait now"},
+	{"bytes", CTL_U64, .metric = CTL_GAUGE, .required = true, .help = "that wait now"},
+	{"limit_bytes", CTL_U64, .metric = CTL_GAUGE, .required = true, .help = "that may wait"},
+	{"peak_bytes", CTL_U64, .metric = CTL_GAUGE, .required = true,
+		.help = "most that waited at a time"},
+	{"queued", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "packets that had to wait so far"},
+	{"marked", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "of them marked Congestion Experienced"},
+	{"trimmed", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "packets without room that wait in control as their headers"},
-	{"full", CTL_U64, .required = true, .help = "packets lost for want of room"},
-	{"stale", CTL_U64, .required = true,
+	{"full", CTL_U64, .metric = CTL_COUNTER, .required = true,
+		.help = "packets lost for want of room"},
+	{"stale", CTL_U64, .metric = CTL_COUNTER, .required = true,
 		.help = "packets lost because the port took nothing for too long"},
 	{0}};
 
@@ -240,16 +262,20 @@ static const char *const stats_kinds[] = {"values", "nodes", "groups", NULL};
 static const struct ctl_field stats_params[] = {
 	{"what", CTL_STRING, .values = stats_kinds, .pos = 1, .help = "this part only"}, {0}};
 
+static const char *const value_kinds[] = {"gauge", "counter", NULL};
+
 static const struct ctl_field value_fields[] = {
 	{"name", CTL_STRING, .required = true, .help = "of the value"},
 	{"value", CTL_U64, .required = true, .help = "now"},
+	{"kind", CTL_STRING, .values = value_kinds, .required = true,
+		.help = "a counter only grows"},
 	{"help", CTL_STRING, .required = true, .help = "meaning"}, {0}};
 
 static const struct ctl_field node_fields[] = {
-	{"node", CTL_STRING, .required = true, .help = "of the packet graph"},
-	{"calls", CTL_U64, .required = true, .help = "times it ran"},
-	{"packets", CTL_U64, .required = true, .help = "packets it handled"},
-	{"cycles", CTL_U64, .required = true, .help = "CPU cycles it took"},
+	{"node", CTL_STRING, .metric = CTL_LABEL, .required = true, .help = "of the packet graph"},
+	{"calls", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "times it ran"},
+	{"packets", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "packets it handled"},
+	{"cycles", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "CPU cycles it took"},
 	{"packets_per_call", CTL_REAL, .required = true, .help = "mean"},
 	{"cycles_per_packet", CTL_REAL, .required = true, .help = "mean"}, {0}};
 
@@ -273,13 +299,13 @@ static const struct ctl_field drops_params[] = {
 	{0}};
 
 static const struct ctl_field drop_fields[] = {
-	{"reason", CTL_STRING, .required = true, .help = "name"},
-	{"count", CTL_U64, .required = true, .help = "packets"},
+	{"reason", CTL_STRING, .metric = CTL_LABEL, .required = true, .help = "name"},
+	{"count", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "packets lost"},
 	{"help", CTL_STRING, .required = true, .help = "meaning"}, {0}};
 
 static const struct ctl_field outcome_fields[] = {
-	{"outcome", CTL_STRING, .required = true, .help = "name"},
-	{"count", CTL_U64, .required = true, .help = "packets"},
+	{"outcome", CTL_STRING, .metric = CTL_LABEL, .required = true, .help = "name"},
+	{"count", CTL_U64, .metric = CTL_COUNTER, .required = true, .help = "packets"},
 	{"help", CTL_STRING, .required = true, .help = "meaning"}, {0}};
 
 static const struct ctl_field drops_result[] = {

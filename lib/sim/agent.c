@@ -453,9 +453,9 @@ void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg)
 
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
-	fn(arg, "arena_bytes", "aggregation memory", sw->arena->size);
-	fn(arg, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
-	fn(arg, "groups", "groups installed", sw->n_groups);
+	fn(arg, SW_GAUGE, "arena_bytes", "aggregation memory", sw->arena->size);
+	fn(arg, SW_GAUGE, "arena_used_bytes", "aggregation memory in use", sw->arena->used);
+	fn(arg, SW_GAUGE, "groups", "groups installed", sw->n_groups);
 }
 
 void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)

@@ -278,8 +278,9 @@ void sw_nodes(struct sw *sw, sw_node_fn fn, void *arg)
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
 	(void)sw;
-	fn(arg, "uptime_ns", "since the start", 123456789);
-	fn(arg, "mbufs_free", "buffers left", 4000);
+	fn(arg, SW_GAUGE, "uptime_ns", "since the start", 123456789);
+	fn(arg, SW_GAUGE, "mbufs_free", "buffers left", 4000);
+	fn(arg, SW_COUNTER, "emitted", "packets of its own", 17);
 }
 
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])

@@ -213,8 +213,10 @@ static void test_stats(void **state)
 	struct rpc_fixture *f = *state;
 
 	expect_json(call_ok(f, "stats.get", "{'what':'values'}"),
-		"{'values':[{'name':'uptime_ns','value':123456789,'help':'since the start'},"
-		"{'name':'mbufs_free','value':4000,'help':'buffers left'}]}");
+		"{'values':[{'name':'uptime_ns','value':123456789,'kind':'gauge',"
+		"'help':'since the start'},"
+		"{'name':'mbufs_free','value':4000,'kind':'gauge','help':'buffers left'},"
+		"{'name':'emitted','value':17,'kind':'counter','help':'packets of its own'}]}");
 	expect_json(call_ok(f, "stats.get", "{'what':'nodes'}"),
 		"{'nodes':[{'node':'parse','calls':3,'packets':100,'cycles':4500,"
 		"'packets_per_call':33.33,'cycles_per_packet':45.0},"

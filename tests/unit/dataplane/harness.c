@@ -243,11 +243,18 @@ uint64_t h_drop(struct sw *sw, const char *reason)
 	return w.value;
 }
 
+static void match_value(
+	void *arg, enum sw_kind kind, const char *name, const char *text, uint64_t value)
+{
+	(void)kind;
+	match(arg, name, text, value);
+}
+
 uint64_t h_value(struct sw *sw, const char *name)
 {
 	struct wanted w = {.name = name};
 
-	sw_values(sw, match, &w);
+	sw_values(sw, match_value, &w);
 	assert_true(w.found);
 	return w.value;
 }

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a switch serves as /metrics, and whether the alert rules and the dashboard of deploy/ speak of that."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SWITCH = os.path.join(sys.argv.pop(1), 'incline-switch')
+LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
+SAMPLE = re.compile(r'([a-z][a-z0-9_]*)(?:\{(%s(?:,%s)*)\})? ([0-9]+(?:\.[0-9]+)?)$' % (LABEL, LABEL))
+NAME = re.compile(r'\bincline_[a-z0-9_]+')
+SUFFIX = {'counter': '_total', 'gauge': '', 'stateset': ''}
+
+
+def parse(page):
+    """Samples' names and families' types; as strict as the standard in order, names and units."""
+    lines = page.split('\n')
+    assert lines[-2:] == ['# EOF', ''], lines[-2:]
+    types, names, seen, family = {}, set(), set(), None
+    for line in lines[:-2]:
+        word = line.split(' ', 3)
+        if word[:2] == ['#', 'TYPE']:
+            family = word[2]
+            assert family not in types, f'{family} is there twice'
+            types[family] = word[3]
+        elif line.startswith('# '):
+            assert word[1] in ('UNIT', 'HELP') and word[2] == family, line
+            assert word[1] == 'HELP' or family.endswith('_' + word[3]), line
+        else:
+            sample = SAMPLE.match(line)
+            assert sample, line
+            assert sample[1] == family + SUFFIX[types[family]], line
+            assert sample.group(1, 2) not in seen, f'twice: {line}'
+            seen.add(sample.group(1, 2))
+    for family, kind in types.items():
+        assert not family.endswith('_total'), family
+        names.add(family + SUFFIX[kind])
+    return names, {labels for _, labels in seen}
+
+
+def spoken_of(text):
+    """Names of metrics in an expression; a state's label is called as its metric."""
+    return set(NAME.findall(text))
+
+
+class Metrics(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory(prefix='incline-') as d:
+            config, at = os.path.join(d, 'c.json'), os.path.join(d, 'm')
+            ports = [{'name': f'h{i}', 'type': 'null', 'mac': f'02:00:00:00:00:0{i + 1}'} for i in range(2)]
+            with open(config, 'w') as f:
+                json.dump({'addresses': ['10.0.0.254'], 'control': os.path.join(d, 's'), 'metrics': f'unix:{at}',
+                           'ports': ports}, f)
+            with subprocess.Popen([SWITCH, '-c', config], stdout=subprocess.PIPE, text=True) as switch:
+                try:
+                    assert 'ready' in switch.stdout.readline()
+                    cls.page = subprocess.run(['curl', '-sf', '--unix-socket', at, 'http://localhost/metrics'],
+                                              check=True, stdout=subprocess.PIPE, text=True).stdout
+                finally:
+                    switch.terminate()
+        cls.names, cls.labels = parse(cls.page)
+
+    def test_page(self):
+        self.assertIn('port="h0",incline_port_link="up"', self.labels)
+        self.assertIn('reason="ip_no_route"', self.labels)
+        self.assertIn('incline_uptime_seconds', self.names)
+        self.assertNotIn('unknown', self.page.split())
+
+    def test_rules(self):
+        with open(os.path.join(TOP, 'deploy/prometheus/incline.rules.yml')) as f:
+            exprs = re.findall(r'^ +expr: (.*)$', f.read(), re.M)
+        self.assertGreater(len(exprs), 5)
+        for expr in exprs:
+            self.assertTrue(spoken_of(expr))
+            self.assertLessEqual(spoken_of(expr), self.names, expr)
+
+    def test_dashboard(self):
+        with open(os.path.join(TOP, 'deploy/grafana/incline.json')) as f:
+            panels = json.load(f)['panels']
+        exprs = [t['expr'] for p in panels for t in p['targets']]
+        self.assertGreater(len(exprs), 5)
+        for expr in exprs:
+            self.assertTrue(spoken_of(expr))
+            self.assertLessEqual(spoken_of(expr), self.names, expr)
+
+
+if __name__ == '__main__':
+    unittest.main()
