@@ -24,6 +24,8 @@ static const char usage[] =
 	"  -d, --datatype TYPE   float (default), half, bfloat16, double, int8, uint8, int32,\n"
 	"                        uint32, int64, uint64, several with commas, or all\n"
 	"  -o, --op OP           sum (default), min, max, prod, several with commas, or all\n"
+	"      --algorithm A     auto, inc, multicast (broadcast, allgather), ring,\n"
+	"                        tree (broadcast); else as the group file says\n"
 	"  -r, --root RANK       of reduce and broadcast (0), or all\n"
 	"      --group FILE      group file (INCLINE_GROUP)\n"
 	"      --help-config[=markdown]\n"
@@ -35,7 +37,8 @@ static const char usage[] =
 	"      --seed N          of the data (1)\n"
 	"      --reals           random floats, checked within a bound; else exact numbers\n"
 	"      --staged          do not register the buffers: copy every message\n"
-	"      --show-selection  only say how the ranks are joined, and why\n"
+	"      --show-selection  only say how the ranks are joined, and why; by collective and\n"
+	"                        size, how it would be done\n"
 	"  -h, --help            this text                -V, --version\n"
 	"SIZE may end in K, M or G (powers of 1024); of reduce_scatter and allgather it is that "
 	"of\n"
@@ -143,6 +146,8 @@ static bool parse_one(struct perf *p, int c, const char *arg)
 			&o->ops);
 	case 'r':
 		return parse_root(o, arg);
+	case 'A':
+		return (p->rank.algorithm = ccl_algorithm_parse(arg)) >= 0;
 	case 'g':
 		p->rank.group_file = arg;
 		return true;
@@ -166,12 +171,12 @@ static int parse(struct perf *p, int argc, char **argv)
 	static const struct option longs[] = {{"minbytes", 1, NULL, 'b'},
 		{"maxbytes", 1, NULL, 'e'}, {"stepfactor", 1, NULL, 'f'}, {"iters", 1, NULL, 'n'},
 		{"warmup_iters", 1, NULL, 'w'}, {"warmup", 1, NULL, 'w'}, {"check", 1, NULL, 'c'},
-		{"collective", 1, NULL, 'C'}, {"datatype", 1, NULL, 'd'}, {"op", 1, NULL, 'o'},
-		{"root", 1, NULL, 'r'}, {"group", 1, NULL, 'g'}, {"rank", 1, NULL, 'R'},
-		{"timeout", 1, NULL, 't'}, {"json", 1, NULL, 'j'}, {"seed", 1, NULL, 's'},
-		{"reals", 0, NULL, 'F'}, {"staged", 0, NULL, 'S'}, {"show-selection", 0, NULL, 'W'},
-		{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'V'}, {"help-config", 2, NULL, 'G'},
-		{0}};
+		{"collective", 1, NULL, 'C'}, {"algorithm", 1, NULL, 'A'},
+		{"datatype", 1, NULL, 'd'}, {"op", 1, NULL, 'o'}, {"root", 1, NULL, 'r'},
+		{"group", 1, NULL, 'g'}, {"rank", 1, NULL, 'R'}, {"timeout", 1, NULL, 't'},
+		{"json", 1, NULL, 'j'}, {"seed", 1, NULL, 's'}, {"reals", 0, NULL, 'F'},
+		{"staged", 0, NULL, 'S'}, {"show-selection", 0, NULL, 'W'}, {"help", 0, NULL, 'h'},
+		{"version", 0, NULL, 'V'}, {"help-config", 2, NULL, 'G'}, {0}};
 	int c;
 
 	p->opt = (struct perf_options){.min = 4096,
@@ -541,12 +546,7 @@ static int run(struct perf *p)
 		/* With a lease every collective is joined anew. */
 		if (p->rank.group->lease[0] && (status = rank_barrier(&p->rank)))
 			return rank_failed(&p->rank, status);
-		ccl_query(p->rank.comm, &info);
-		if (p->rank.number == 0)
-			printf("mode %s, %s: %s%s\n", ccl_comm_group(p->rank.comm)->mode,
-				ccl_kind_name(info.kind), info.fallback ? "FALLBACK: " : "",
-				info.selection);
-		return 0;
+		return p->rank.number == 0 ? perf_show_selection(p) : 0;
 	}
 	if (p->rank.number == 0)
 		perf_print_header(p);
@@ -575,7 +575,9 @@ int main(int argc, char **argv)
 	status = parse(&p, argc, argv);
 	if (status)
 		return status - 1;
-	status = rank_join(&p.rank);
+	status = perf_refuse(&p);
+	if (status == 0)
+		status = rank_join(&p.rank);
 	if (status)
 		return status;
 	status = run(&p);

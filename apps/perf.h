@@ -94,6 +94,13 @@ bool perf_is_rooted(enum ccl_collective collective);
 double perf_algbw_gbps(uint64_t bytes, const struct perf_timing *t); /* Gb/s: size / time */
 double perf_busbw_factor(const struct perf *p, enum ccl_collective collective);
 
+/* An algorithm that is asked for by name, and a collective that it does not do: said, before
+ * anything starts. "all" is what it does. Exit status. */
+int perf_refuse(const struct perf *p);
+
+/* How the ranks are joined; how each of the collectives and sizes asked for is done. Exit status.
+ */
+int perf_show_selection(const struct perf *p);
 void perf_print_header(const struct perf *p);
 void perf_print_collective(enum ccl_collective collective, bool offered);
 /* bytes: of the whole vector; count: elements of a rank's block. */

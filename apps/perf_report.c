@@ -26,6 +26,49 @@ double perf_busbw_factor(const struct perf *p, enum ccl_collective collective)
 	return perf_is_rooted(collective) ? 1 : (n - 1) / n;
 }
 
+int perf_refuse(const struct perf *p)
+{
+	const enum ccl_algorithm a = (enum ccl_algorithm)p->rank.algorithm;
+	const unsigned wrong =
+		p->rank.algorithm < 0 ? 0 : p->opt.collectives & ~ccl_algorithm_does(a);
+
+	if (!wrong || p->opt.collectives == CCL_ALL_COLLECTIVES)
+		return 0;
+	fprintf(stderr, "incline-perf: --algorithm %s: does no %s\n", ccl_algorithm_name(a),
+		ccl_collective_name((enum ccl_collective)__builtin_ctz(wrong)));
+	return 2;
+}
+
+/* Sizes of a collective, as far as they are done alike. */
+static void show_sizes(const struct perf *p, enum ccl_collective collective)
+{
+	enum ccl_algorithm last = CCL_N_ALGORITHMS, algorithm;
+	char why[CCL_ERR_LEN];
+	double size = (double)p->opt.min;
+
+	for (; size <= (double)p->opt.max; size = size < 1 ? 1 : size * p->opt.factor) {
+		if (ccl_selected(p->rank.comm, collective, (uint64_t)size, &algorithm, why) ||
+			algorithm == last)
+			continue;
+		printf("%-14s from %10llu bytes: %s: %s\n", ccl_collective_name(collective),
+			(unsigned long long)size, ccl_algorithm_name(algorithm), why);
+		last = algorithm;
+	}
+}
+
+int perf_show_selection(const struct perf *p)
+{
+	struct ccl_info info;
+
+	ccl_query(p->rank.comm, &info);
+	printf("mode %s, %s: %s%s\n", ccl_comm_group(p->rank.comm)->mode, ccl_kind_name(info.kind),
+		info.fallback ? "FALLBACK: " : "", info.selection);
+	for (unsigned k = 0; k < CCL_N_COLLECTIVES; k++)
+		if (p->opt.collectives >> k & info.collectives >> k & 1)
+			show_sizes(p, (enum ccl_collective)k);
+	return 0;
+}
+
 void perf_print_header(const struct perf *p)
 {
 	char host[64] = "?", cpu[128] = "?", line[256];
@@ -42,9 +85,11 @@ void perf_print_header(const struct perf *p)
 	ccl_query(p->rank.comm, &info);
 	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
 		sysconf(_SC_NPROCESSORS_ONLN));
-	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s), %s %s\n",
-		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device, info.local_ip,
-		info.kind == CCL_RING ? "next rank" : "switch", info.remote_ip);
+	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s)",
+		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device, info.local_ip);
+	if (info.kind <= CCL_RING)
+		printf(", %s %s", info.kind == CCL_RING ? "next rank" : "switch", info.remote_ip);
+	printf("\n");
 	printf("# selection: %s%s\n", info.fallback ? "FALLBACK: " : "", info.selection);
 	printf("# MTU %u, M %u packets per message, W %u messages; buffers %s\n", info.mtu, info.m,
 		info.w, o->staged ? "staged" : "registered");
@@ -104,18 +149,21 @@ static json_t *json_row(const struct perf *p, const struct perf_case *c, uint64_
 	uint64_t count, const struct perf_timing *out, const struct perf_timing *in)
 {
 	json_t *row = json_timing(p, c->collective, bytes, out);
+	enum ccl_algorithm algorithm = CCL_BY_AUTO;
+	char why[CCL_ERR_LEN];
 	struct ccl_info info;
 
 	ccl_query(p->rank.comm, &info);
+	ccl_selected(p->rank.comm, c->collective, bytes, &algorithm, why);
 	/* wrong of the row counts both, so that nobody overlooks it. */
 	json_object_update_new(
-		row, json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:i, s:I, s:o}",
+		row, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:i, s:I, s:o}",
 			     "collective", ccl_collective_name(c->collective), "mode",
 			     ccl_comm_group(p->rank.comm)->mode, "kind", ccl_kind_name(info.kind),
-			     "bytes", (json_int_t)bytes, "count", (json_int_t)count, "type",
-			     perf_type_name(c->dtype), "dtype", reduce_dtype_name(c->dtype),
-			     "redop", op_name(c), "op", op_name(c), "root",
-			     perf_is_rooted(c->collective) ? (int)c->root : -1, "wrong",
+			     "algorithm", ccl_algorithm_name(algorithm), "bytes", (json_int_t)bytes,
+			     "count", (json_int_t)count, "type", perf_type_name(c->dtype), "dtype",
+			     reduce_dtype_name(c->dtype), "redop", op_name(c), "op", op_name(c),
+			     "root", perf_is_rooted(c->collective) ? (int)c->root : -1, "wrong",
 			     (json_int_t)(out->wrong + in->wrong), "in_place",
 			     json_timing(p, c->collective, bytes, in)));
 	return row;

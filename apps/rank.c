@@ -23,7 +23,10 @@ void rank_init(struct rank *r, const char *program)
 {
 	const struct sigaction sa = {.sa_handler = on_signal};
 
-	*r = (struct rank){.program = program, .group_file = getenv("INCLINE_GROUP"), .number = -1};
+	*r = (struct rank){.program = program,
+		.group_file = getenv("INCLINE_GROUP"),
+		.number = -1,
+		.algorithm = -1};
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 }
@@ -76,6 +79,13 @@ int rank_join(struct rank *r)
 	}
 	if (r->timeout_ns && ccl_group_set_timeout(r->group, r->timeout_ns)) {
 		fprintf(stderr, "%s: --timeout must be 1 to 3600000 ms\n", r->program);
+		ccl_group_free(r->group);
+		return 2;
+	}
+	if (r->algorithm >= 0 &&
+		ccl_group_set_algorithm(r->group, (enum ccl_algorithm)r->algorithm, err)) {
+		fprintf(stderr, "%s: --algorithm %s: %s\n", r->program,
+			ccl_algorithm_name((enum ccl_algorithm)r->algorithm), err);
 		ccl_group_free(r->group);
 		return 2;
 	}
@@ -146,12 +156,47 @@ int rank_allreduce(
 	return rank_wait(r, rc, req);
 }
 
+static bool does(const struct rank *r, enum ccl_collective collective)
+{
+	struct ccl_info info;
+
+	ccl_query(r->comm, &info);
+	return info.collectives >> collective & 1;
+}
+
+/* What each rank says to all others, in a communicator without AllReduce. */
+static int exchange(struct rank *r, uint64_t *values)
+{
+	const unsigned n = ccl_size(r->comm);
+	struct ccl_req req = {0};
+	int rc = 0;
+
+	if (does(r, CCL_ALLGATHER)) {
+		rc = ccl_iallgather(r->comm, &values[r->number], values, 1, REDUCE_UINT64, &req);
+		return rank_wait(r, rc, req);
+	}
+	for (unsigned root = 0; root < n && !rc; root++) {
+		rc = ccl_ibroadcast(
+			r->comm, &values[root], &values[root], 1, REDUCE_UINT64, root, &req);
+		rc = rank_wait(r, rc, req);
+	}
+	return rc;
+}
+
 int rank_barrier(struct rank *r)
 {
 	struct ccl_req req;
-	const int rc = ccl_ibarrier(r->comm, &req);
+	uint64_t *values;
+	int rc;
 
-	return rank_wait(r, rc, req);
+	if (does(r, CCL_BARRIER)) {
+		rc = ccl_ibarrier(r->comm, &req);
+		return rank_wait(r, rc, req);
+	}
+	values = calloc(ccl_size(r->comm), sizeof(*values));
+	rc = values ? exchange(r, values) : -ENOMEM;
+	free(values);
+	return rc;
 }
 
 int rank_failed(const struct rank *r, int error)
@@ -173,6 +218,11 @@ int rank_gather(struct rank *r, uint64_t value, uint64_t *values)
 
 	if (!part)
 		return -ENOMEM;
+	if (!does(r, CCL_ALLREDUCE)) {
+		free(part);
+		values[r->number] = value;
+		return exchange(r, values);
+	}
 	part[2 * r->number] = (int32_t)(value & 0x3fffffff);
 	part[2 * r->number + 1] = (int32_t)(value >> 30 & 0x7fffffff);
 	rc = rank_allreduce(r, part, part, 2 * n, REDUCE_INT32);

@@ -15,6 +15,7 @@ struct rank {
 	const char *group_file; /* default: environment INCLINE_GROUP */
 	int number;             /* default: by the environment (ccl_launched); -1: not given */
 	uint64_t timeout_ns;    /* 0: as the file says */
+	int algorithm;          /* enum ccl_algorithm; -1: as the file says */
 	struct ccl_group *group;
 	struct ccl_comm *comm;
 };
@@ -36,7 +37,8 @@ int rank_leave(struct rank *rank, int status);
  * -EINTR at a signal. */
 int rank_wait(struct rank *rank, int rc, struct ccl_req req);
 
-/* As ccl_allreduce (sum) and ccl_barrier, but end with -EINTR at a signal. */
+/* As ccl_allreduce (sum) and ccl_barrier, but end with -EINTR at a signal. The barrier is made of
+ * what the communicator does: Barrier, AllGather, or a Broadcast from each rank. */
 int rank_allreduce(
 	struct rank *rank, const void *send, void *recv, uint64_t count, enum reduce_dtype dtype);
 int rank_barrier(struct rank *rank);
@@ -44,8 +46,8 @@ int rank_barrier(struct rank *rank);
 /* Says why the last call failed; returns exit status 1. */
 int rank_failed(const struct rank *rank, int error);
 
-/* Every rank's number, at every rank: an AllReduce of a vector in which each fills its place.
- * value < 2^61. */
+/* Every rank's number, at every rank: an AllReduce of a vector in which each fills its place, or
+ * AllGather, or Broadcasts, as the barrier. value < 2^61. */
 int rank_gather(struct rank *rank, uint64_t value, uint64_t *values);
 
 bool rank_interrupted(void);

@@ -69,11 +69,31 @@ enum ccl_mode {
 
 /* How the ranks are joined. */
 enum ccl_kind {
-	CCL_SINGLE, /* a group per primitive and root: any device */
-	CCL_MIXED,  /* one group for any sequence: needs PSN skip in Mode-II and III */
-	CCL_RING,   /* ranks in a ring: NetReduce, or without help of the network */
+	CCL_SINGLE,    /* a group per primitive and root: any device */
+	CCL_MIXED,     /* one group for any sequence: needs PSN skip in Mode-II and III */
+	CCL_RING,      /* ranks in a ring: NetReduce, or without help of the network */
+	CCL_MULTICAST, /* a multicast group, and connections to fetch what is lost */
+	CCL_TREE,      /* connections along the trees of all roots */
 };
-const char *ccl_kind_name(enum ccl_kind kind); /* "single", "mixed", "ring" */
+const char *ccl_kind_name(enum ccl_kind kind); /* "single", "mixed", "ring" ... */
+
+/* Ways to do a collective: name, the collectives that it can do, how. */
+#define CCL_ALGORITHMS(X)                                                       \
+	X(AUTO, "auto", CCL_ALL_COLLECTIVES, "by collective, size and devices") \
+	X(INC, "inc", CCL_ALL_COLLECTIVES, "in the switches")                   \
+	X(MULTICAST, "multicast", 1 << CCL_BROADCAST | 1 << CCL_ALLGATHER,      \
+		"by multicast, what is lost is fetched from the neighbour")     \
+	X(RING, "ring", CCL_ALL_COLLECTIVES, "by a ring of the hosts")          \
+	X(TREE, "tree", 1 << CCL_BROADCAST, "down a tree of the hosts")
+enum ccl_algorithm {
+#define X(id, name, does, how) CCL_BY_##id,
+	CCL_ALGORITHMS(X)
+#undef X
+		CCL_N_ALGORITHMS
+};
+const char *ccl_algorithm_name(enum ccl_algorithm algorithm);
+int ccl_algorithm_parse(const char *name);                 /* or -EINVAL */
+unsigned ccl_algorithm_does(enum ccl_algorithm algorithm); /* bit per collective */
 
 /* ---- communicators ---- */
 
@@ -86,6 +106,11 @@ void ccl_group_free(struct ccl_group *group);           /* may be NULL */
 unsigned ccl_group_size(const struct ccl_group *group); /* number of ranks */
 /* Overrides what the file says, 1 ms .. 1 h, else -EINVAL; before ccl_comm_create. */
 int ccl_group_set_timeout(struct ccl_group *group, uint64_t timeout_ns);
+
+/* Overrides the file's algorithm, before ccl_comm_create. -EINVAL with a reason in err, and nothing
+ * has changed: the file lacks what it needs, or names collectives that it does not do. */
+int ccl_group_set_algorithm(
+	struct ccl_group *group, enum ccl_algorithm algorithm, char err[CCL_ERR_LEN]);
 
 /* Which rank this process is, as its launcher's environment has it: INCLINE_RANK, which is believed
  * whatever else is there, or what Open MPI, MPICH (PMI), PMIx, torchrun and, if none of these,
@@ -141,6 +166,11 @@ struct ccl_info {
 	uint64_t staged_sends, staged_receives; /* data messages that were copied */
 };
 void ccl_query(const struct ccl_comm *comm, struct ccl_info *info);
+
+/* How the communicator does a collective of that many bytes (of the whole vector: all blocks of an
+ * AllGather), and why, in one sentence. -EOPNOTSUPP: not at all. */
+int ccl_selected(const struct ccl_comm *comm, enum ccl_collective collective, uint64_t bytes,
+	enum ccl_algorithm *algorithm, char why[CCL_ERR_LEN]);
 
 /* ---- registered memory ---- */
 

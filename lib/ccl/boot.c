@@ -425,6 +425,45 @@ int ccl_boot_barrier(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
 	return rc;
 }
 
+/* Rank 0's list of all to everybody. */
+static int exchange_all(struct ccl_boot *b, json_t *own, json_t **list, char *err)
+{
+	json_t **all = calloc(b->n_ranks, sizeof(json_t *)), *answer;
+	int rc = all ? ccl_boot_gather(b, all, err) : fail(err, -ENOMEM, "out of memory");
+
+	*list = json_array();
+	json_array_append(*list, own);
+	for (unsigned r = 1; all && r < b->n_ranks; r++)
+		if (all[r])
+			json_array_append_new(*list, all[r]);
+	free(all);
+	if (rc)
+		return rc;
+	answer = json_pack("{s:O}", "all", *list);
+	ccl_boot_broadcast(b, answer);
+	json_decref(answer);
+	return 0;
+}
+
+int ccl_boot_exchange(struct ccl_boot *b, json_t *own, json_t **all, char err[CCL_BOOT_ERR_LEN])
+{
+	json_t *answer = NULL;
+	int rc;
+
+	*all = NULL;
+	if (b->rank == 0) {
+		rc = exchange_all(b, own, all, err);
+	} else {
+		rc = ccl_boot_tell(b, own, err);
+		if (rc == 0)
+			rc = ccl_boot_hear(b, &answer, err);
+		*all = json_incref(json_object_get(answer, "all"));
+		json_decref(answer);
+	}
+	json_decref(own);
+	return rc;
+}
+
 static int watch_peer(struct boot_peer *p, char *err)
 {
 	json_t *object;

@@ -37,6 +37,10 @@ void ccl_boot_broadcast(struct ccl_boot *boot, const json_t *object);
 int ccl_boot_tell(struct ccl_boot *boot, const json_t *object, char err[CCL_BOOT_ERR_LEN]);
 int ccl_boot_hear(struct ccl_boot *boot, json_t **object, char err[CCL_BOOT_ERR_LEN]);
 
+/* All ranks: every rank's object, by rank, at all of them; own is consumed, *all a new reference.
+ */
+int ccl_boot_exchange(struct ccl_boot *boot, json_t *own, json_t **all, char err[CCL_BOOT_ERR_LEN]);
+
 /* Sends an error to all others (rank 0) or to rank 0: their gather or hear fails with this reason.
  */
 void ccl_boot_abort(struct ccl_boot *boot, const char *reason);

@@ -61,6 +61,14 @@ static bool overlap(const struct ccl_comm *c, const struct ccl_coll *coll)
 	return send < recv + recv_len(c, coll) && recv < send + send_len(c, coll);
 }
 
+/* Of the whole vector. */
+static uint64_t whole(const struct ccl_comm *c, const struct ccl_coll *coll)
+{
+	const bool blocks = coll->kind == CCL_REDUCE_SCATTER || coll->kind == CCL_ALLGATHER;
+
+	return coll->bytes * (blocks ? c->n_ranks : 1);
+}
+
 /* A rank alone: Reduce and Broadcast have nobody to talk to. */
 static void do_alone(struct ccl_coll *coll)
 {
@@ -79,23 +87,29 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 		return -EOPNOTSUPP;
 	if (c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
 		return -EAGAIN;
-	if (!c->ring)
+	coll->by = ccl_pick(c, coll->kind, whole(c, coll));
+	if (c->ring && coll->by == CCL_BY_INC)
+		coll->by = CCL_BY_RING; /* into which the switches put sums */
+	if (coll->by == CCL_BY_INC)
 		find_keys(c, coll);
 	if (!ccl_busy(c))
 		c->fresh = true; /* the wait begins now, whenever that is */
 	coll->n_parts =
 		coll->kind == CCL_REDUCE_SCATTER || coll->kind == CCL_ALLGATHER ? c->n_ranks : 1;
-	if (!c->ring && c->n_ranks == 1 && coll->kind != CCL_ALLREDUCE && coll->kind != CCL_BARRIER)
+	if (!ccl_by_hosts(c) && c->n_ranks == 1 && coll->kind != CCL_ALLREDUCE &&
+		coll->kind != CCL_BARRIER)
 		do_alone(coll);
-	if (c->ring) {
-		const int rc = ccl_ring_issue(c->ring, c->rank, coll);
+	if (coll->by != CCL_BY_INC && coll->by != CCL_BY_RING && coll->bytes == 0)
+		coll->by = CCL_BY_INC, coll->n_parts = 0; /* nothing to be done */
+	if (coll->by != CCL_BY_INC) {
+		const int rc = ccl_hand_on(c, coll);
 
 		if (rc)
 			return rc;
-		coll->n_parts = 1;
+		coll->n_parts = 0;
 	}
-	/* With a lease, it is done when all ranks are. */
-	coll->parts_left = coll->n_parts + (c->lease ? 1 : 0);
+	/* With a lease, it is done when all ranks are; what is handed on is one part. */
+	coll->parts_left = coll->n_parts + (c->lease || coll->by != CCL_BY_INC ? 1 : 0);
 	*ccl_coll_at(c, c->coll_issued) = *coll;
 	req->seq = c->coll_issued++;
 	ccl_retire(c);

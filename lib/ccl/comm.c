@@ -8,7 +8,6 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
-#include "lib/ccl/ring.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
 enum { MIN_SLOT = 64 };
@@ -202,7 +201,7 @@ void ccl_comm_free(struct ccl_comm *c)
 		return;
 	ccl_lease_close(c);
 	ccl_leave(c);
-	ccl_ring_close(c->ring);
+	ccl_hosts_close(c);
 	if (c->channel)
 		ibv_destroy_comp_channel(c->channel);
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++)

@@ -41,7 +41,8 @@ struct ccl_coll {
 	uint32_t send_lkey; /* valid if send_direct; likewise receive */
 	uint32_t recv_lkey;
 	bool send_direct, recv_direct;
-	struct ccl_req ring_req;
+	enum ccl_algorithm by;     /* not INC: handed on as a whole */
+	struct ccl_req handed_req; /* of who does it */
 };
 
 /* What one group does for a collective. */
@@ -149,6 +150,9 @@ struct ccl_comm {
 	struct ccl_memb *memb;
 	size_t slot_len;
 	struct ccl_ring *ring;       /* instead of members: over_ring.c */
+	struct ccl_mcast *mcast;     /* by itself (kind multicast), or beside the others */
+	uint64_t mcast_min;          /* bytes, beside the others */
+	struct ccl_tree *tree;       /* kind tree */
 	struct ccl_lease *lease;     /* memory per invocation: lease.c; NULL: always */
 	struct ccl_ring *lease_ring; /* with a lease: who asks, tells and meets by it */
 	uint64_t lease_open;         /* and collectives that the groups may take up */
@@ -242,9 +246,23 @@ ccl_create_fn ccl_device_create(struct ibv_context *context);
  * with PSNs that it has used (docs/interop.md). */
 bool ccl_device_rnr(struct ibv_context *context);
 
+/* Can its UD queue pairs be members of multicast groups? */
+bool ccl_device_mcast(struct ibv_context *context);
+
 /* ibv_modify_qp; 0 or a positive errno. A NIC of the kernel asks for the peer's MAC on the way to
  * RTR, and gives up after a second: tried again, for an ARP packet may be lost. */
 int ccl_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+/* An RC queue pair from RESET to INIT; from there to RTS, PSNs from 0 on. 0 or a positive errno. */
+int ccl_rc_init(struct ibv_qp *qp, uint8_t port);
+struct ccl_rc_peer {
+	struct wire_ip ip;
+	uint32_t qpn;
+	uint8_t port, gid_index; /* own ones */
+	unsigned mtu;
+	uint8_t reads; /* outstanding, either way */
+};
+int ccl_rc_connect(struct ibv_qp *qp, const struct ccl_rc_peer *peer);
 
 /* ---- comm.c ---- */
 
@@ -292,6 +310,35 @@ int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned
 int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll);
 int ccl_ring_go_on(struct ccl_comm *c, uint64_t now); /* as ccl_progress */
 void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info);
+
+/* ---- algorithm.c ---- */
+
+/* How a collective of the whole vector's bytes is done. */
+enum ccl_algorithm ccl_pick(const struct ccl_comm *c, enum ccl_collective kind, uint64_t bytes);
+
+/* ---- over_hosts.c ---- */
+
+struct ccl_boot;
+struct ccl_group;
+
+/* Joined by the hosts alone: no groups, no answer of rank 0's. */
+static inline bool ccl_by_hosts(const struct ccl_comm *c)
+{
+	return c->kind >= CCL_RING;
+}
+/* Multicast, by itself or beside what is there; a tree. All ranks, through the bootstrap; errors
+ * have been told to the others. */
+int ccl_over_mcast(struct ccl_comm *c, const struct ccl_group *g, struct ccl_boot *boot,
+	char err[CCL_ERR_LEN]);
+int ccl_over_tree(struct ccl_comm *c, const struct ccl_group *g, struct ccl_boot *boot,
+	char err[CCL_ERR_LEN]);
+/* Gives a collective to whom coll->by says. */
+int ccl_hand_on(struct ccl_comm *c, struct ccl_coll *coll);
+/* Those that were given to multicast or a tree, as ccl_progress. */
+int ccl_hosts_go_on(struct ccl_comm *c, uint64_t now);
+/* An overall failure is theirs, too. */
+void ccl_hosts_fail(struct ccl_comm *c, int error);
+void ccl_hosts_close(struct ccl_comm *c);
 
 /* ---- setup.c ---- */
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/wire/multicast.h"
+
 /* Where in the document we are, and where to complain. */
 struct reader {
 	char *err;
@@ -102,6 +104,7 @@ static int read_choices(struct reader *r, const json_t *doc, struct ccl_group *g
 		g->kind++;
 	g->fallback = ctl_bool(&ccl_group_file, doc, "fallback");
 	g->collectives = list ? 0 : CCL_ALL_COLLECTIVES;
+	g->collectives_given = list;
 	json_array_foreach(list, i, name)
 	{
 		const int c = ccl_collective_parse(json_string_value(name));
@@ -333,6 +336,28 @@ static int read_switches(struct reader *r, const json_t *doc, struct ccl_group *
 	return rc;
 }
 
+/* After ranks and lease. */
+static int read_algorithm(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	const struct ctl_field *const f = &ccl_group_multicast;
+	const json_t *multicast = json_object_get(doc, "multicast");
+
+	g->algorithm = (enum ccl_algorithm)ccl_algorithm_parse(
+		ctl_text(&ccl_group_file, doc, "algorithm"));
+	g->tree.binary = !strcmp(ctl_text(&ccl_group_file, doc, "tree"), "binary");
+	g->tree.radix = (unsigned)ctl_int(&ccl_group_file, doc, "tree_radix");
+	g->mcast.given = multicast;
+	if (multicast) {
+		const char *text = ctl_text(f, multicast, "group");
+
+		g->mcast.chains = (unsigned)ctl_int(f, multicast, "chains");
+		g->mcast.min_bytes = (uint64_t)ctl_int(f, multicast, "min_bytes");
+		if (wire_ip_parse(text, &g->mcast.group) || !wire_is_multicast(&g->mcast.group))
+			return bad(r, "multicast.group", "\"%s\" is not a multicast address", text);
+	}
+	return ccl_group_check_algorithm(g, r->err);
+}
+
 /* Only a group without switches needs one. */
 static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
@@ -439,8 +464,9 @@ static int read_all(struct reader *r, const json_t *doc, struct ccl_group *g)
 	(void)((rc = check(r, &ccl_group_file, doc)) || (rc = read_scalars(r, doc, g)) ||
 		(rc = read_choices(r, doc, g)) || (rc = read_flags(r, doc, g)) ||
 		(rc = read_verb(r, doc, g)) || (rc = read_lease(r, doc, g)) ||
-		(rc = read_ranks(r, doc, g)) || (rc = read_manager(r, doc, g)) ||
-		(rc = read_switches(r, doc, g)) || (rc = check_tree(r, g)));
+		(rc = read_ranks(r, doc, g)) || (rc = read_algorithm(r, doc, g)) ||
+		(rc = read_manager(r, doc, g)) || (rc = read_switches(r, doc, g)) ||
+		(rc = check_tree(r, g)));
 	return rc;
 }
 

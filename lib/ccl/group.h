@@ -7,6 +7,7 @@
 
 #include "lib/ccl/ccl.h"
 #include "lib/ccl/msg.h"
+#include "lib/ccl/tree_plan.h"
 #include "lib/ctl/client_io.h"
 #include "lib/ctl/schema.h"
 
@@ -46,7 +47,16 @@ struct ccl_group {
 	char mode[CCL_NAME_LEN]; /* "II", as group.create has it */
 	enum ccl_mode mode_id;
 	enum ccl_wish kind;
-	unsigned collectives;     /* bit per collective */
+	unsigned collectives;   /* bit per collective */
+	bool collectives_given; /* in the file */
+	enum ccl_algorithm algorithm;
+	struct {
+		bool given;
+		struct wire_ip group;
+		unsigned chains;
+		uint64_t min_bytes;
+	} mcast;
+	struct ccl_tree_shape tree;
 	bool fallback;            /* to a ring of hosts */
 	bool write;               /* data by RDMA WRITE */
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
@@ -78,7 +88,8 @@ struct ccl_group {
 };
 
 /* The file's fields (group_fields.c): all of them, and the parts that are read by themselves. */
-extern const struct ctl_field ccl_group_file, ccl_group_switches, ccl_group_flags;
+extern const struct ctl_field ccl_group_file, ccl_group_switches, ccl_group_flags,
+	ccl_group_multicast;
 
 /* As ccl_group_load, from a parsed document. */
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN]);
@@ -89,6 +100,16 @@ int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, uns
 	const json_t *switches, char err[CCL_ERR_LEN]);
 void ccl_group_take_ring(struct ccl_group *own);
 void ccl_group_drop_tree(struct ccl_group *own);
+
+/* ---- algorithm.c ---- */
+
+/* Has the group what its algorithm needs? -EINVAL with a reason. */
+int ccl_group_check_algorithm(const struct ccl_group *group, char err[CCL_ERR_LEN]);
+/* What follows from the algorithm for mode, manager and fallback. */
+void ccl_group_apply_algorithm(struct ccl_group *own);
+enum { CCL_HOW_LEN = 160 };
+/* What all ranks must say alike of algorithm, multicast and tree, as text. */
+const char *ccl_group_how(const struct ccl_group *group, char how[CCL_HOW_LEN]);
 
 /* The group as a communicator has it: with the tree that a manager has found. */
 const struct ccl_group *ccl_comm_group(const struct ccl_comm *comm);

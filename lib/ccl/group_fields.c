@@ -14,6 +14,12 @@ enum {
 
 static const char *const modes[] = {"I", "II", "III", "netreduce", "ring", NULL};
 static const char *const kinds[] = {"auto", "single", "mixed", NULL};
+static const char *const trees[] = {"knomial", "binary", NULL};
+static const char *const algorithms[] = {
+#define X(id, name, does, how) name,
+	CCL_ALGORITHMS(X)
+#undef X
+		NULL};
 static const char *const verbs[] = {"send", "write", NULL};
 
 #define FLAG(name_, dflt_, meaning)                             \
@@ -35,6 +41,16 @@ static const struct ctl_field flag_fields[] = {
 	FLAG("sr", "false",
 		"selective acknowledgement: mode III, single groups, devices with selective queue "
 		"pairs"),
+	{0}};
+
+static const struct ctl_field multicast_fields[] = {
+	{"group", CTL_STRING, .required = true, .min = 1, .max = IP_MAX_LEN,
+		.help = "the group's address, of the family of the ranks', this job's alone; the "
+			"switches must forward it"},
+	{"chains", CTL_INT, .min = 1, .max = CCL_MAX_RANKS, .dflt = "1",
+		.help = "roots of an AllGather that send at a time; divides the number of ranks"},
+	{"min_bytes", CTL_INT, .min = 0, .max = INT32_MAX, .dflt = "65536",
+		.help = "algorithm auto: Broadcast and AllGather of at least so many bytes"},
 	{0}};
 
 static const struct ctl_field rank_fields[] = {
@@ -79,7 +95,13 @@ static const struct ctl_field switch_fields[] = {
 		"flags", CTL_OBJECT, .fields = flag_fields,                  \
 				     .help = "of the groups on the switches" \
 	}
-const struct ctl_field ccl_group_switches = SWITCHES, ccl_group_flags = FLAGS;
+#define MULTICAST                                                                       \
+	{                                                                               \
+		"multicast", CTL_OBJECT, .fields = multicast_fields,                    \
+					 .help = "Broadcast and AllGather by multicast" \
+	}
+const struct ctl_field ccl_group_switches = SWITCHES, ccl_group_flags = FLAGS,
+		       ccl_group_multicast = MULTICAST;
 
 static const struct ctl_field group_fields[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME_MAX_LEN,
@@ -91,6 +113,15 @@ static const struct ctl_field group_fields[] = {
 			"tcp:HOST:PORT; absent: the environment's INCLINE_MANAGER"},
 	{"mode", CTL_STRING, .values = modes, .dflt = "II",
 		.help = "the switch says whether it offers it; ring asks nothing of the switches"},
+	{"algorithm", CTL_STRING, .values = algorithms, .dflt = "auto",
+		.help = "inc: in the switches, without fallback; multicast: Broadcast and "
+			"AllGather; ring: all collectives, by the hosts; tree: Broadcast, by the "
+			"hosts; auto: in the switches as mode and fallback say, beside them by "
+			"multicast if a group is named"},
+	MULTICAST,
+	{"tree", CTL_STRING, .values = trees, .dflt = "knomial", .help = "of algorithm tree"},
+	{"tree_radix", CTL_INT, .min = 2, .max = CCL_TREE_MAX_RADIX, .dflt = "4",
+		.help = "of a knomial tree; 2: binomial"},
 	{"fallback", CTL_BOOL, .dflt = "true",
 		.help = "to a ring of the hosts when the switches have no room or do not offer the "
 			"mode"},

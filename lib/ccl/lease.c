@@ -201,7 +201,7 @@ static int step(struct ccl_comm *c)
 		meet(c);
 		return 1;
 	case ON_RING:
-		if (ccl_ring_test(c->lease_ring, coll->ring_req) != 1)
+		if (ccl_ring_test(c->lease_ring, coll->handed_req) != 1)
 			return 0;
 		end(c, false);
 		return 1;

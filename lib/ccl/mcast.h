@@ -4,12 +4,14 @@
  * the partners of the barrier. Datagrams are sent from the caller's memory; they are received into
  * staging and copied to their places; what is lost is read from the left neighbour's result.
  *
- * The switches on the way must forward the group (docs/multicast.md). Calls block; errors are
- * negative errno, the first one is final and ccl_mcast_error says what it was. One thread at a
- * time.
- */
+ * The switches on the way must forward the group (docs/multicast.md). As in ccl.h the core never
+ * blocks and never reads a clock, `now` is nanoseconds of any monotonic clock, one thread at a
+ * time, errors are negative errno; the first one is final and ccl_mcast_error says what it was.
+ * Buffers belong to it until the request is done. */
 #ifndef CCL_MCAST_H
 #define CCL_MCAST_H
+
+#include <jansson.h>
 
 #include "lib/ccl/ccl.h"
 #include "lib/mcast/mcast.h"
@@ -17,13 +19,18 @@
 struct ccl_mcast;
 struct ccl_boot;
 
-enum { CCL_MCAST_MAX_RANKS = 256 };
+enum { CCL_MCAST_MAX_RANKS = 2048 };
 
 /* 0 is a default where one is said. */
 struct ccl_mcast_conf {
 	struct ibv_context *context; /* stays the caller's */
-	uint8_t port;                /* 1 */
-	uint8_t gid_index;           /* of the rank's own address */
+	/* The caller's as well; NULL: its own one, and every buffer is registered for its
+	 * collective. find: memory that is registered there, with REMOTE_READ, or NULL. */
+	struct ibv_pd *pd;
+	struct ibv_mr *(*find)(void *arg, const void *buf, uint64_t len);
+	void *find_arg;
+	uint8_t port;      /* 1 */
+	uint8_t gid_index; /* of the rank's own address */
 	unsigned rank, n_ranks;
 	struct wire_ip group; /* of the family of that address, this communicator's alone */
 	unsigned chains;      /* 1; divides n_ranks */
@@ -35,15 +42,35 @@ struct ccl_mcast_conf {
 
 int ccl_mcast_open(
 	const struct ccl_mcast_conf *conf, struct ccl_mcast **mcast, char err[CCL_ERR_LEN]);
-/* All ranks of a bootstrap: exchanges addresses and connects. Bounded by its timeouts. */
+/* What the others have to know of a rank, a new reference; connects: all has that of each rank, in
+ * order. -EPROTO: one makes no sense. All ranks must have connected before a collective begins. */
+json_t *ccl_mcast_address(const struct ccl_mcast *mcast);
+int ccl_mcast_connect(struct ccl_mcast *mcast, const json_t *all, char err[CCL_ERR_LEN]);
+/* All ranks of a bootstrap: both, and a barrier. Bounded by its timeouts; an error has been told to
+ * the others. */
 int ccl_mcast_meet(struct ccl_mcast *mcast, struct ccl_boot *boot, char err[CCL_ERR_LEN]);
 void ccl_mcast_close(struct ccl_mcast *mcast); /* may be NULL */
 
+/* Whether so many bytes (of a block) can be told apart: 2^24 chunks. */
+bool ccl_mcast_fits(const struct ccl_mcast *mcast, bool allgather, uint64_t bytes);
+
 /* sendbuf: one block of `bytes`; recvbuf: n_ranks of them. In place: sendbuf is the own block.
- * -EMSGSIZE: more than 2^24 chunks. */
-int ccl_mcast_allgather(
-	struct ccl_mcast *mcast, const void *sendbuf, void *recvbuf, uint64_t bytes);
-int ccl_mcast_broadcast(struct ccl_mcast *mcast, void *buf, uint64_t bytes, unsigned root);
+ * -EMSGSIZE: as ccl_mcast_fits; -EAGAIN: CCL_MAX_QUEUED are unfinished. */
+int ccl_mcast_iallgather(struct ccl_mcast *mcast, const void *sendbuf, void *recvbuf,
+	uint64_t bytes, struct ccl_req *req);
+int ccl_mcast_ibroadcast(
+	struct ccl_mcast *mcast, void *buf, uint64_t bytes, unsigned root, struct ccl_req *req);
+
+/* As ccl_test and ccl_progress. To be called again at the deadline (UINT64_MAX: no need). */
+int ccl_mcast_test(const struct ccl_mcast *mcast, struct ccl_req req);
+int ccl_mcast_progress(struct ccl_mcast *mcast, uint64_t now);
+uint64_t ccl_mcast_deadline(const struct ccl_mcast *mcast);
+bool ccl_mcast_busy(const struct ccl_mcast *mcast);
+/* Fails it on purpose: the neighbours are told with the next ccl_mcast_progress. */
+void ccl_mcast_fail(struct ccl_mcast *mcast, int error);
+
+struct ibv_cq *ccl_mcast_cq(const struct ccl_mcast *mcast);
+struct ibv_comp_channel *ccl_mcast_channel(const struct ccl_mcast *mcast);
 
 const char *ccl_mcast_error(const struct ccl_mcast *mcast); /* "" while it has not failed */
 const struct mcast_counters *ccl_mcast_counters(const struct ccl_mcast *mcast);

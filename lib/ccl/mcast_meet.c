@@ -3,14 +3,13 @@
  * queue pair for each rank that it has a connection to. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "lib/ccl/boot.h"
 #include "lib/ccl/mcast_priv.h"
 
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
 
-static json_t *own_json(const struct ccl_mcast *c)
+json_t *ccl_mcast_address(const struct ccl_mcast *c)
 {
 	char ip[WIRE_IP_STRLEN];
 	json_t *rc = json_object();
@@ -23,39 +22,6 @@ static json_t *own_json(const struct ccl_mcast *c)
 	}
 	return json_pack("{s:s, s:i, s:i, s:o}", "ip", wire_ip_format(&c->ip, ip, sizeof(ip)), "ud",
 		(int)c->ud->qp_num, "mtu", (int)c->mtu, "rc", rc);
-}
-
-/* Rank 0's list of all to everybody. */
-static int exchange(struct ccl_mcast *c, struct ccl_boot *boot, json_t **list, char *err)
-{
-	json_t *own = own_json(c), **all = calloc(c->conf.n_ranks, sizeof(json_t *));
-	int rc;
-
-	*list = NULL;
-	if (!all) {
-		json_decref(own);
-		return -ENOMEM;
-	}
-	if (c->conf.rank != 0) {
-		rc = ccl_boot_tell(boot, own, err);
-		if (rc == 0)
-			rc = ccl_boot_hear(boot, list, err);
-	} else {
-		rc = ccl_boot_gather(boot, all, err);
-		*list = json_array();
-		json_array_append(*list, own);
-		for (unsigned i = 1; rc == 0 && i < c->conf.n_ranks; i++)
-			json_array_append_new(*list, all[i]);
-		if (rc == 0) {
-			json_t *answer = json_pack("{s:O}", "multicast", *list);
-
-			ccl_boot_broadcast(boot, answer);
-			json_decref(answer);
-		}
-	}
-	json_decref(own);
-	free(all);
-	return rc;
 }
 
 static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char *err)
@@ -85,22 +51,26 @@ static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char
 	return 0;
 }
 
-int ccl_mcast_meet(struct ccl_mcast *c, struct ccl_boot *boot, char err[CCL_ERR_LEN])
+int ccl_mcast_connect(struct ccl_mcast *c, const json_t *all, char err[CCL_ERR_LEN])
 {
 	uint32_t qpn[MCAST_MAX_PEERS];
-	json_t *answer = NULL;
-	int rc = exchange(c, boot, &answer, err);
+	int rc = read_all(c, all, qpn, err);
 
 	if (rc == 0)
-		rc = read_all(c, c->conf.rank == 0 ? answer : json_object_get(answer, "multicast"),
-			qpn, err);
-	json_decref(answer);
-	if (rc == 0)
 		rc = mc_connect(c, qpn, err);
-	if (rc)
-		ccl_boot_abort(boot, err);
-	else
-		rc = ccl_boot_barrier(boot, err);
 	c->ready = rc == 0;
 	return rc;
+}
+
+int ccl_mcast_meet(struct ccl_mcast *c, struct ccl_boot *boot, char err[CCL_ERR_LEN])
+{
+	json_t *all = NULL;
+	int rc = ccl_boot_exchange(boot, ccl_mcast_address(c), &all, err);
+
+	if (rc == 0)
+		rc = ccl_mcast_connect(c, all, err);
+	json_decref(all);
+	if (rc)
+		ccl_boot_abort(boot, err);
+	return rc ? rc : ccl_boot_barrier(boot, err);
 }

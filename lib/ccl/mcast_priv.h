@@ -40,6 +40,14 @@ struct mc_read {
 	uint32_t block, first, n;
 };
 
+/* A collective as it was issued. */
+struct mc_coll {
+	uint8_t *buf;
+	uint64_t block;
+	bool all;
+	unsigned root;
+};
+
 struct ccl_mcast {
 	struct ccl_mcast_conf conf;
 	struct mcast core;
@@ -49,6 +57,7 @@ struct ccl_mcast {
 	unsigned peer[MCAST_MAX_PEERS]; /* ranks */
 	struct wire_ip ip;
 	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_qp *ud, *rc[MCAST_MAX_PEERS];
 	struct ibv_ah *ah;
@@ -57,12 +66,19 @@ struct ccl_mcast {
 	uint8_t *memory;
 	struct ibv_mr *mr;
 	struct mc_rank *rank;
+	unsigned sender; /* of the last datagram: most often also of the next */
 	bool message_busy[MC_MESSAGES];
 	unsigned n_messages;
 	struct mc_read read[MC_READS];
 	/* the collective */
 	uint8_t *buf;
-	struct ibv_mr *buf_mr;
+	struct ibv_mr *buf_mr, *own_mr; /* own: registered for this one alone */
+	void *core_memory;
+	bool begun;           /* it is the core's */
+	uint64_t drain_until; /* it is over, but for messages to the neighbours; 0: it is not */
+	struct mc_coll coll[CCL_MAX_QUEUED];
+	uint64_t issued, done;
+	int failed;
 	uint64_t left_addr;
 	uint32_t left_rkey;
 	char err[CCL_ERR_LEN];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Verbs objects of a communicator by multicast. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,6 @@ enum {
 	PAGE = 4096,
 	MAX_DEPTH = 8192,
 	DEFAULT_DEPTH = 1024,
-	/* as of a ring's connections (docs/inc-protocol.md, 2.4) */
-	RNR_RETRY = 7,
-	RETRY_CNT = 7,
-	MIN_RNR_TIMER = 12,
-	TIMEOUT = 14,
 	HOP_LIMIT = 64,
 };
 static const uint64_t DEFAULT_BPS = 10000000000, DEFAULT_ALPHA = 20000000,
@@ -75,10 +71,13 @@ static int make_objects(struct ccl_mcast *c, char *err)
 	const unsigned per_peer = MC_PEER_RECVS + MC_MESSAGES + MC_READS;
 	const unsigned depth = c->conf.depth + MC_SENDS + c->n_peers * per_peer;
 
-	c->pd = ibv_alloc_pd(c->conf.context);
+	c->pd = c->conf.pd ?: ibv_alloc_pd(c->conf.context);
 	if (!c->pd)
 		return say(c, err, "protection domain", errno);
-	c->cq = ibv_create_cq(c->conf.context, (int)depth, c, NULL, 0);
+	c->channel = ibv_create_comp_channel(c->conf.context);
+	if (!c->channel || fcntl(c->channel->fd, F_SETFL, O_NONBLOCK) < 0)
+		return say(c, err, "completion channel", errno);
+	c->cq = ibv_create_cq(c->conf.context, (int)depth, c, c->channel, 0);
 	if (!c->cq)
 		return say(c, err, "completion queue", errno);
 	c->ud = make_qp(c, IBV_QPT_UD, MC_SENDS, c->conf.depth);
@@ -106,10 +105,8 @@ static int make_memory(struct ccl_mcast *c, char *err)
 
 static int open_all(struct ccl_mcast *c, char *err)
 {
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
-		.port_num = c->conf.port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
-		.qkey = MC_QKEY};
+	struct ibv_qp_attr init = {
+		.qp_state = IBV_QPS_INIT, .port_num = c->conf.port, .qkey = MC_QKEY};
 	int mtu = ccl_port_mtu(c->conf.context, c->conf.port), rc;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
@@ -133,8 +130,7 @@ static int open_all(struct ccl_mcast *c, char *err)
 	rc = ccl_modify_qp(
 		c->ud, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++)
-		rc = ccl_modify_qp(c->rc[i], &init,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+		rc = ccl_rc_init(c->rc[i], c->conf.port);
 	return rc ? say(c, err, "queue pair to INIT", rc) : 0;
 }
 
@@ -206,13 +202,16 @@ void ccl_mcast_close(struct ccl_mcast *c)
 	for (unsigned i = 0; i < c->n_peers; i++)
 		if (c->rc[i])
 			ibv_destroy_qp(c->rc[i]);
-	if (c->buf_mr)
-		ibv_dereg_mr(c->buf_mr);
+	if (c->own_mr)
+		ibv_dereg_mr(c->own_mr);
+	free(c->core_memory);
 	if (c->mr)
 		ibv_dereg_mr(c->mr);
 	if (c->cq)
 		ibv_destroy_cq(c->cq);
-	if (c->pd)
+	if (c->channel)
+		ibv_destroy_comp_channel(c->channel);
+	if (c->pd && !c->conf.pd)
 		ibv_dealloc_pd(c->pd);
 	free(c->memory);
 	free(c->rank);
@@ -220,35 +219,6 @@ void ccl_mcast_close(struct ccl_mcast *c)
 }
 
 /* ---- connecting ---- */
-
-static int connect_rc(struct ccl_mcast *c, unsigned i, uint32_t qpn, char *err)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)(__builtin_ctz(c->mtu) - 7),
-		.dest_qp_num = qpn,
-		.max_dest_rd_atomic = MC_READS,
-		.min_rnr_timer = MIN_RNR_TIMER,
-		.ah_attr = {.is_global = 1,
-			.port_num = c->conf.port,
-			.grh = {.sgid_index = c->conf.gid_index, .hop_limit = HOP_LIMIT}}};
-	int rc;
-
-	memcpy(attr.ah_attr.grh.dgid.raw, c->rank[c->peer[i]].ip.b, 16);
-	rc = ccl_modify_qp(c->rc[i], &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (rc)
-		return say(c, err, "connection to RTR", rc);
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-		.timeout = TIMEOUT,
-		.retry_cnt = RETRY_CNT,
-		.rnr_retry = RNR_RETRY,
-		.max_rd_atomic = MC_READS};
-	rc = ccl_modify_qp(c->rc[i], &attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-	return rc ? say(c, err, "connection to RTS", rc) : 0;
-}
 
 static int join(struct ccl_mcast *c, char *err)
 {
@@ -292,9 +262,17 @@ int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
 			rc = mc_post_rc_recv(c, i, k);
 	if (rc)
 		return say(c, err, "posting receives", -rc);
-	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++)
-		rc = connect_rc(c, i, qpn[i], err);
-	return rc ? rc : join(c, err);
+	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++) {
+		const struct ccl_rc_peer peer = {.ip = c->rank[c->peer[i]].ip,
+			.qpn = qpn[i],
+			.port = c->conf.port,
+			.gid_index = c->conf.gid_index,
+			.mtu = c->mtu,
+			.reads = MC_READS};
+
+		rc = ccl_rc_connect(c->rc[i], &peer);
+	}
+	return rc ? say(c, err, "connection", rc) : join(c, err);
 }
 
 void ccl_mcast_query(const struct ccl_mcast *c, struct ccl_mcast_info *info)
@@ -303,4 +281,14 @@ void ccl_mcast_query(const struct ccl_mcast *c, struct ccl_mcast_info *info)
 		.ud_qps = 1,
 		.rc_qps = c->n_peers,
 		.staging_bytes = c->conf.depth * mc_slot_len(c)};
+}
+
+struct ibv_cq *ccl_mcast_cq(const struct ccl_mcast *c)
+{
+	return c->cq;
+}
+
+struct ibv_comp_channel *ccl_mcast_channel(const struct ccl_mcast *c)
+{
+	return c->channel;
 }

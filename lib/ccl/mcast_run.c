@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A collective by multicast: what the protocol asks for is posted, what completes is told to it. */
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/ccl/mcast_priv.h"
 #include "lib/wire/bytes.h"
@@ -15,14 +13,6 @@ enum { POLL = 16, GRH_IP4_SRC = 32, GRH_IP6_SRC = 8 };
 
 /* At the end, for what is still being said to the neighbours. */
 static const uint64_t DRAIN_NS = 1000000000;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void broken(struct ccl_mcast *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -82,8 +72,10 @@ static int post_message(struct ccl_mcast *c, const struct mcast_request *r)
 	*w = (struct mc_wire){.type = r->message.type};
 	put_be32(w->id, r->message.id);
 	put_be32(w->arg, r->message.arg);
-	put_be32(w->rkey, c->buf_mr->rkey);
-	put_be64(w->addr, (uintptr_t)c->buf);
+	if (c->buf_mr) {
+		put_be32(w->rkey, c->buf_mr->rkey);
+		put_be64(w->addr, (uintptr_t)c->buf);
+	}
 	sge.addr = (uintptr_t)w;
 	wr.wr_id = (uint64_t)MC_RC_SEND << 32 | slot;
 	c->message_busy[slot] = true;
@@ -124,24 +116,27 @@ static void post_all(struct ccl_mcast *c)
 
 /* ---- completions ---- */
 
-/* Whose datagram it is: n_ranks if nobody's. GRH: for IPv4, the packet's header in its last 20
- * bytes. */
-static unsigned sender(const struct ccl_mcast *c, const uint8_t *grh, const struct ibv_wc *wc)
+/* Whose datagram it is, tried first: the last one's; n_ranks: nobody's. GRH: for IPv4, the packet's
+ * header in its last 20 bytes. */
+static unsigned sender(struct ccl_mcast *c, const uint8_t *grh, const struct ibv_wc *wc)
 {
 	const bool ip4 = wire_ip_is4(&c->conf.group);
+	const unsigned n = c->conf.n_ranks;
 	struct wire_ip src;
-	unsigned i = 0;
 
 	if (!(wc->wc_flags & IBV_WC_GRH))
-		return c->conf.n_ranks;
+		return n;
 	if (ip4)
 		src = wire_ip_from4(get_be32(grh + GRH_IP4_SRC));
 	else
 		memcpy(src.b, grh + GRH_IP6_SRC, sizeof(src.b));
-	while (i < c->conf.n_ranks &&
-		(c->rank[i].ud_qpn != wc->src_qp || !wire_ip_eq(&c->rank[i].ip, &src)))
-		i++;
-	return i;
+	for (unsigned k = 0; k < n; k++) {
+		const unsigned i = (c->sender + k) % n;
+
+		if (c->rank[i].ud_qpn == wc->src_qp && wire_ip_eq(&c->rank[i].ip, &src))
+			return c->sender = i;
+	}
+	return n;
 }
 
 static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
@@ -212,7 +207,7 @@ static bool is_over(const struct ccl_mcast *c)
 	return c->core.phase != MCAST_BARRIER && c->core.phase != MCAST_RUNNING;
 }
 
-static bool turn(struct ccl_mcast *c, uint64_t now)
+static unsigned turn(struct ccl_mcast *c, uint64_t now)
 {
 	struct ibv_wc wc[POLL];
 	const int n = ibv_poll_cq(c->cq, POLL, wc);
@@ -224,81 +219,163 @@ static bool turn(struct ccl_mcast *c, uint64_t now)
 	if (now >= mcast_deadline(&c->core))
 		mcast_tick(&c->core, now);
 	post_all(c);
-	return n > 0;
+	return n > 0 ? (unsigned)n : 0;
+}
+
+/* Registered memory, or the buffer is registered for this one alone. */
+static int find_memory(struct ccl_mcast *c, uint64_t len)
+{
+	c->buf_mr = c->conf.find ? c->conf.find(c->conf.find_arg, c->buf, len) : NULL;
+	if (c->buf_mr)
+		return 0;
+	c->own_mr = c->buf_mr =
+		ibv_reg_mr(c->pd, c->buf, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	return c->buf_mr ? 0 : -errno;
+}
+
+static void begin(struct ccl_mcast *c, uint64_t now)
+{
+	const struct mc_coll *coll = &c->coll[c->done % CCL_MAX_QUEUED];
+	const size_t need = mcast_memory(&c->core.config, coll->all, coll->block);
+	int rc;
+
+	c->begun = true;
+	c->drain_until = 0;
+	c->buf = coll->buf;
+	c->core_memory = calloc(1, need);
+	rc = c->core_memory
+		     ? find_memory(c, coll->all ? coll->block * c->conf.n_ranks : coll->block)
+		     : -ENOMEM;
+	if (rc == 0)
+		rc = coll->all ? mcast_begin_allgather(
+					 &c->core, coll->block, c->core_memory, need, now)
+			       : mcast_begin_broadcast(&c->core, coll->root, coll->block,
+					 c->core_memory, need, now);
+	if (rc == 0) {
+		post_all(c);
+		return;
+	}
+	c->failed = rc;
+	snprintf(c->err, sizeof(c->err), "rank %u: multicast: beginning a collective: %s",
+		c->conf.rank, strerror(-rc));
 }
 
 /* Messages are the caller's memory's last users: they name it. */
-static int run(struct ccl_mcast *c)
+static bool drained(struct ccl_mcast *c, uint64_t now)
 {
-	uint64_t until;
+	if (!is_over(c))
+		return false;
+	if (c->drain_until == 0)
+		c->drain_until = now + DRAIN_NS;
+	return c->n_messages == 0 || now >= c->drain_until;
+}
 
-	while (!is_over(c))
-		if (!turn(c, now_ns()))
-			sched_yield();
-	until = now_ns() + DRAIN_NS;
-	while (c->n_messages > 0 && now_ns() < until)
-		if (!turn(c, now_ns()))
-			sched_yield();
-	if (c->core.phase == MCAST_DONE)
-		return 0;
+static void finish(struct ccl_mcast *c)
+{
+	if (c->own_mr)
+		ibv_dereg_mr(c->own_mr);
+	free(c->core_memory);
+	c->buf_mr = c->own_mr = NULL;
+	c->core_memory = NULL;
+	c->begun = false;
+	if (c->core.phase == MCAST_DONE) {
+		c->done++;
+		return;
+	}
+	c->failed = c->core.error;
 	if (c->err[0] == '\0')
 		snprintf(c->err, sizeof(c->err), "rank %u: multicast: %s; %u blocks incomplete",
 			c->conf.rank,
 			c->core.error == -ECONNABORTED ? "a neighbour has failed"
 						       : strerror(-c->core.error),
 			c->core.n_missing);
-	return c->core.error;
 }
 
-static int collective(struct ccl_mcast *c, void *buf, uint64_t block, bool all, unsigned root)
+int ccl_mcast_progress(struct ccl_mcast *c, uint64_t now)
 {
-	const struct mcast_config *config = &c->core.config;
-	const size_t need = mcast_memory(config, all, block);
-	void *memory;
-	int rc;
+	unsigned n;
 
+	if (c->failed)
+		return c->failed;
+	n = turn(c, now);
+	if (c->begun && drained(c, now))
+		finish(c);
+	while (!c->failed && !c->begun && c->done != c->issued) {
+		begin(c, now);
+		n++;
+	}
+	return c->failed ? c->failed : (int)n;
+}
+
+uint64_t ccl_mcast_deadline(const struct ccl_mcast *c)
+{
+	const uint64_t at = mcast_deadline(&c->core);
+
+	return c->begun && c->drain_until && c->drain_until < at ? c->drain_until : at;
+}
+
+bool ccl_mcast_busy(const struct ccl_mcast *c)
+{
+	return c->done != c->issued;
+}
+
+void ccl_mcast_fail(struct ccl_mcast *c, int error)
+{
+	mcast_fail(&c->core, error);
+	post_all(c);
+	if (!c->failed)
+		c->failed = error;
+}
+
+/* ---- issuing ---- */
+
+bool ccl_mcast_fits(const struct ccl_mcast *c, bool allgather, uint64_t bytes)
+{
+	return mcast_memory(&c->core.config, allgather, bytes) > 0;
+}
+
+static int issue(struct ccl_mcast *c, const struct mc_coll *coll, struct ccl_req *req)
+{
+	if (c->failed)
+		return c->failed;
 	if (!c->ready)
 		return -ENOTCONN;
-	if (c->core.phase == MCAST_FAILED)
-		return c->core.error;
-	if (block == 0 || root >= config->n_ranks)
-		return block == 0 ? 0 : -EINVAL;
-	if (need == 0)
+	if (coll->root >= c->conf.n_ranks)
+		return -EINVAL;
+	if (!ccl_mcast_fits(c, coll->all, coll->block))
 		return -EMSGSIZE;
-	memory = calloc(1, need);
-	if (!memory)
-		return -ENOMEM;
-	c->buf = buf;
-	c->buf_mr = ibv_reg_mr(c->pd, buf, all ? block * config->n_ranks : block,
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
-	if (!c->buf_mr) {
-		free(memory);
-		return -errno;
-	}
-	rc = all ? mcast_begin_allgather(&c->core, block, memory, need, now_ns())
-		 : mcast_begin_broadcast(&c->core, root, block, memory, need, now_ns());
-	if (rc == 0) {
-		post_all(c);
-		rc = run(c);
-	}
-	ibv_dereg_mr(c->buf_mr);
-	c->buf_mr = NULL;
-	free(memory);
+	if (c->issued - c->done == CCL_MAX_QUEUED)
+		return -EAGAIN;
+	c->coll[c->issued % CCL_MAX_QUEUED] = *coll;
+	req->seq = c->issued++;
+	return 0;
+}
+
+int ccl_mcast_iallgather(struct ccl_mcast *c, const void *sendbuf, void *recvbuf, uint64_t bytes,
+	struct ccl_req *req)
+{
+	const struct mc_coll coll = {.buf = recvbuf, .block = bytes, .all = true};
+	uint8_t *own = (uint8_t *)recvbuf + c->conf.rank * bytes;
+	const int rc = issue(c, &coll, req);
+
+	if (rc == 0 && own != sendbuf)
+		memcpy(own, sendbuf, bytes);
 	return rc;
 }
 
-int ccl_mcast_allgather(struct ccl_mcast *c, const void *sendbuf, void *recvbuf, uint64_t bytes)
+int ccl_mcast_ibroadcast(
+	struct ccl_mcast *c, void *buf, uint64_t bytes, unsigned root, struct ccl_req *req)
 {
-	uint8_t *own = (uint8_t *)recvbuf + c->conf.rank * bytes;
+	const struct mc_coll coll = {.buf = buf, .block = bytes, .root = root};
 
-	if (own != sendbuf)
-		memcpy(own, sendbuf, bytes);
-	return collective(c, recvbuf, bytes, true, 0);
+	return issue(c, &coll, req);
 }
 
-int ccl_mcast_broadcast(struct ccl_mcast *c, void *buf, uint64_t bytes, unsigned root)
+int ccl_mcast_test(const struct ccl_mcast *c, struct ccl_req req)
 {
-	return collective(c, buf, bytes, false, root);
+	if (req.seq >= c->issued)
+		return -EINVAL;
+	return req.seq < c->done ? 1 : c->failed;
 }
 
 const char *ccl_mcast_error(const struct ccl_mcast *c)

@@ -37,7 +37,7 @@ int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll)
 	const enum reduce_dtype dtype = (enum reduce_dtype)coll->dtype;
 	const enum reduce_op op = (enum reduce_op)coll->op;
 	const uint64_t count = coll->bytes / reduce_size(dtype);
-	struct ccl_req *req = &coll->ring_req;
+	struct ccl_req *req = &coll->handed_req;
 
 	switch (coll->kind) {
 	case CCL_ALLREDUCE:
@@ -64,7 +64,8 @@ int ccl_ring_go_on(struct ccl_comm *c, uint64_t now)
 	for (uint64_t i = c->coll_done; i != c->coll_issued; i++) {
 		const struct ccl_coll *coll = ccl_coll_at(c, i);
 
-		if (coll->parts_left && ccl_ring_test(c->ring, coll->ring_req) == 1)
+		if (coll->parts_left && coll->by == CCL_BY_RING &&
+			ccl_ring_test(c->ring, coll->handed_req) == 1)
 			ccl_part_done(c, i);
 	}
 	return n < 0 ? ccl_fail(c, n, "%s", ccl_ring_error(c->ring)) : n;

@@ -9,15 +9,23 @@
 int ccl_progress(struct ccl_comm *c, uint64_t now)
 {
 	char wait[160];
-	int n;
+	int n = 0, beside = 0;
 
 	if (c->failed)
 		return c->failed;
 	if (!c->connected)
 		return -ENOTCONN;
+	if (c->mcast || c->tree)
+		beside = ccl_hosts_go_on(c, now);
+	if (beside < 0)
+		return beside;
 	if (c->ring)
-		return ccl_ring_go_on(c, now);
+		n = ccl_ring_go_on(c, now);
+	if (ccl_by_hosts(c))
+		return n < 0 ? n : n + beside;
 	n = ccl_reap(c);
+	if (n >= 0)
+		n += beside;
 	if (n >= 0 && c->lease) {
 		const int more = ccl_lease_progress(c, now);
 

@@ -53,7 +53,8 @@ int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 		return -ENOSPC;
 	*free_entry = (struct ccl_region){.base = base,
 		.len = len,
-		.mr = ibv_reg_mr(c->pd, buf, len, IBV_ACCESS_LOCAL_WRITE)};
+		.mr = ibv_reg_mr(c->pd, buf, len,
+			IBV_ACCESS_LOCAL_WRITE | (c->mcast ? IBV_ACCESS_REMOTE_READ : 0))};
 	if (!free_entry->mr)
 		return -errno;
 	return c->lease ? register_twice(c, free_entry) : 0;

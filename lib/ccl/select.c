@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/ccl/comm.h"
 
@@ -66,13 +67,66 @@ static void say_ring(const struct ccl_group *g, struct ccl_choice *c)
 	if (g->mode_id == CCL_MODE_RING) {
 		*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives};
 		snprintf(c->why, sizeof(c->why), "a ring of the hosts, without the switches: %s",
-			g->manager[0] ? "the manager has no tree for it"
-				      : "the group file asks for it");
+			g->manager[0]                 ? "the manager has no tree for it"
+			: g->algorithm == CCL_BY_RING ? "algorithm ring is asked for"
+						      : "the group file asks for it");
 		return;
 	}
 	*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives & BASIC};
 	snprintf(c->why, sizeof(c->why),
 		"a ring of host-to-host connections into which the switches put sums: NetReduce");
+}
+
+/* The first rank whose device has no multicast; n_ranks: all have. */
+static unsigned no_multicast(const struct ccl_group *g, const struct ccl_ability *rank)
+{
+	unsigned r = 0;
+
+	while (r < g->n_ranks && rank[r].multicast)
+		r++;
+	return r;
+}
+
+static int choose_hosts(const struct ccl_group *g, const struct ccl_ability *rank,
+	struct ccl_choice *c, char err[CCL_ERR_LEN])
+{
+	const bool multicast = g->algorithm == CCL_BY_MULTICAST;
+	const unsigned r = no_multicast(g, rank);
+
+	if (multicast && r < g->n_ranks) {
+		snprintf(err, CCL_ERR_LEN,
+			"algorithm: multicast, but rank %u's device (%s) has none", r,
+			rank[r].device);
+		return -EOPNOTSUPP;
+	}
+	*c = (struct ccl_choice){
+		.kind = multicast ? CCL_MULTICAST : CCL_TREE, .collectives = g->collectives};
+	if (multicast)
+		snprintf(c->why, sizeof(c->why), "multicast: algorithm multicast is asked for");
+	else
+		snprintf(c->why, sizeof(c->why),
+			"a %s tree of radix %u: algorithm tree is asked for",
+			g->tree.binary ? "binary" : "k-nomial", g->tree.binary ? 2 : g->tree.radix);
+	return 1;
+}
+
+/* Algorithm auto, and a multicast group is named: beside all choices, if all devices can. */
+static void choose_beside(
+	const struct ccl_group *g, const struct ccl_ability *rank, struct ccl_choice *c)
+{
+	const unsigned r = no_multicast(g, rank);
+	const size_t len = strlen(c->why);
+
+	if (g->algorithm != CCL_BY_AUTO || !g->mcast.given)
+		return;
+	c->multicast = r == g->n_ranks;
+	if (c->multicast)
+		snprintf(c->why + len, sizeof(c->why) - len,
+			"; Broadcast and AllGather of %llu bytes and more by multicast",
+			(unsigned long long)g->mcast.min_bytes);
+	else
+		snprintf(c->why + len, sizeof(c->why) - len,
+			"; no multicast, which rank %u's device (%s) has not", r, rank[r].device);
 }
 
 static int choose_groups(const struct ccl_group *g, const struct ccl_ability *rank,
@@ -84,6 +138,8 @@ int ccl_choose(const struct ccl_group *g, const struct ccl_ability *rank,
 	const bool ring = g->mode_id == CCL_MODE_NETREDUCE || g->mode_id == CCL_MODE_RING;
 	int n = 1;
 
+	if (g->algorithm == CCL_BY_MULTICAST || g->algorithm == CCL_BY_TREE)
+		return choose_hosts(g, rank, choice, err);
 	if (ring)
 		say_ring(g, choice);
 	else
@@ -91,6 +147,8 @@ int ccl_choose(const struct ccl_group *g, const struct ccl_ability *rank,
 	if (n > 0 && g->fallback && !ring)
 		choice[n++] = (struct ccl_choice){
 			.kind = CCL_RING, .collectives = g->collectives, .fallback = true};
+	for (int i = 0; i < n; i++)
+		choose_beside(g, rank, &choice[i]);
 	return n;
 }
 

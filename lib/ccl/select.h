@@ -10,6 +10,7 @@
 struct ccl_ability {
 	bool skip;      /* its device can leave out PSNs (docs/inc-protocol.md, 3.7) */
 	bool selective; /* it has queue pairs with selective acknowledgement */
+	bool multicast; /* its UD queue pairs can be members of multicast groups */
 	bool rnr;       /* its device can be held with RNR NAKs (docs/interop.md) */
 	char device[64];
 };
@@ -18,6 +19,7 @@ struct ccl_choice {
 	enum ccl_kind kind;
 	bool fallback; /* the ranks do it: for want of resources, too */
 	unsigned collectives;
+	bool multicast;        /* beside it, for those of a certain size */
 	char why[CCL_ERR_LEN]; /* one sentence */
 };
 

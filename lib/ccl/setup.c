@@ -101,7 +101,7 @@ static int follow(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, 
 		return -ENODEV;
 	}
 	rc = ccl_boot_tell(s->boot, mine, err);
-	while (rc == 0 && !s->comm->ring && (rc = ccl_boot_hear(s->boot, own, err)) == 0) {
+	while (rc == 0 && !ccl_by_hosts(s->comm) && (rc = ccl_boot_hear(s->boot, own, err)) == 0) {
 		const json_t *plan = json_object_get(*own, "plan");
 
 		if (!plan)
@@ -109,7 +109,7 @@ static int follow(struct ccl_setup *s, json_t *mine, bool opened, json_t **own, 
 		rc = ccl_setup_join(s, plan, err);
 		if (rc)
 			ccl_boot_abort(s->boot, err);
-		else if (!s->comm->ring)
+		else if (!ccl_by_hosts(s->comm))
 			rc = tell_qpns(s, err);
 		json_decref(*own);
 		*own = NULL;
@@ -208,12 +208,14 @@ static int set_up(struct ccl_setup *s, char *err)
 
 	rc = s->rank ? follow(s, mine, opened, &own, err)
 		     : ccl_setup_lead(s, mine, opened, &own, err);
-	if (rc == 0 && !s->comm->ring) {
+	if (rc == 0 && !ccl_by_hosts(s->comm)) {
 		rc = connect_own(s->comm, own, err);
 		rc = finish(s, rc, err);
 		if (rc == 0 && s->group->lease[0])
 			rc = ccl_lease_open(s->comm, s->group, s->boot, err);
 	}
+	if (rc == 0 && s->beside)
+		rc = ccl_over_mcast(s->comm, s->group, s->boot, err);
 	if (rc == 0 && s->managed)
 		rc = ccl_managed_ready(s->managed, err);
 	json_decref(mine);
@@ -266,6 +268,7 @@ int ccl_comm_create(
 	}
 	s->own = *g;
 	s->own.flags = json_deep_copy(g->flags);
+	ccl_group_apply_algorithm(&s->own);
 	s->group = &s->own;
 	s->rank = rank;
 	rc = make_owner(s->own.owner, err);

@@ -58,15 +58,30 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 	return rc;
 }
 
+/* All ranks: multicast or a tree by itself. */
+static int join_hosts(struct ccl_setup *s, bool tree, unsigned collectives, char *err)
+{
+	struct ccl_comm *c = s->comm;
+	int rc;
+
+	ccl_leave(c);
+	c->kind = tree ? CCL_TREE : CCL_MULTICAST;
+	c->collectives = collectives;
+	rc = tree ? ccl_over_tree(c, s->group, s->boot, err)
+		  : ccl_over_mcast(c, s->group, s->boot, err);
+	c->connected = rc == 0;
+	return rc;
+}
+
 int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 {
 	struct ccl_comm *c = s->comm;
 	const char *kind, *why, *owner;
-	int collectives, fallback, stall_rnr, mtu;
+	int collectives, fallback, stall_rnr, multicast, mtu;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:i, s:s, s:i, s:s}", "kind", &kind,
-		    "fallback", &fallback, "stall_rnr", &stall_rnr, "collectives", &collectives,
-		    "why", &why, "mtu", &mtu, "owner", &owner) ||
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:b, s:i, s:s, s:i, s:s}", "kind", &kind,
+		    "fallback", &fallback, "stall_rnr", &stall_rnr, "multicast", &multicast,
+		    "collectives", &collectives, "why", &why, "mtu", &mtu, "owner", &owner) ||
 		(s->group->write && ccl_use_write(c, (unsigned)mtu))) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
@@ -76,6 +91,9 @@ int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 	if (c->rank)
 		snprintf(s->own.owner, sizeof(s->own.owner), "%s", owner);
 	c->stall_rnr = s->own.stall_rnr = stall_rnr;
+	s->beside = multicast;
+	if (!strcmp(kind, "multicast") || !strcmp(kind, "tree"))
+		return join_hosts(s, !strcmp(kind, "tree"), (unsigned)collectives, err);
 	if (!strcmp(kind, "ring"))
 		return join_ring(s, (unsigned)collectives, fallback, err);
 	ccl_leave(c);

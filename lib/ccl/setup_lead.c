@@ -84,10 +84,11 @@ static json_t *answer(const struct ccl_setup *s, unsigned rank)
 
 static json_t *plan_of(const struct ccl_setup *s, const struct ccl_choice *choice)
 {
-	return json_pack("{s:{s:s, s:b, s:b, s:i, s:s, s:i, s:s}}", "plan", "kind",
+	return json_pack("{s:{s:s, s:b, s:b, s:b, s:i, s:s, s:i, s:s}}", "plan", "kind",
 		ccl_kind_name(choice->kind), "fallback", choice->fallback, "stall_rnr",
-		s->own.stall_rnr, "collectives", (int)choice->collectives, "why", choice->why,
-		"mtu", (int)s->in.mtu, "owner", s->own.owner);
+		s->own.stall_rnr, "multicast", choice->multicast, "collectives",
+		(int)choice->collectives, "why", choice->why, "mtu", (int)s->in.mtu, "owner",
+		s->own.owner);
 }
 
 /* Unless the group file says what it wants: switches send no RNR NAKs to hosts that wait, if a
@@ -108,8 +109,8 @@ static int choose_stall(struct ccl_setup *s, struct ccl_choice *choice, int n)
 	return json_object_set_new(s->own.flags, "stall_rnr", json_false()) ? -ENOMEM : 0;
 }
 
-/* A ring meets by itself. */
-static int attempt_ring(struct ccl_setup *s, const struct ccl_choice *choice, char *err)
+/* Hosts alone meet by themselves. */
+static int attempt_hosts(struct ccl_setup *s, const struct ccl_choice *choice, char *err)
 {
 	json_t *plan = plan_of(s, choice);
 	int rc;
@@ -183,12 +184,12 @@ static int serve(struct ccl_setup *s, json_t **all, char *err)
 		if (choice[i].fallback)
 			snprintf(choice[i].why, sizeof(choice[i].why),
 				"a ring of the hosts, without the switches: %.400s", err);
-		rc = choice[i].kind == CCL_RING ? attempt_ring(s, &choice[i], err)
+		rc = choice[i].kind >= CCL_RING ? attempt_hosts(s, &choice[i], err)
 						: attempt(s, &choice[i], all, err);
 		if (rc == 0)
 			break;
 	}
-	for (unsigned r = 0; r < g->n_ranks && rc == 0 && !s->comm->ring; r++)
+	for (unsigned r = 0; r < g->n_ranks && rc == 0 && !ccl_by_hosts(s->comm); r++)
 		all[r] = answer(s, r);
 	return rc;
 }
@@ -212,7 +213,7 @@ int ccl_setup_lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own,
 		rc = -ENODEV;
 	if (rc) {
 		ccl_boot_abort(s->boot, err);
-	} else if (!s->comm->ring) {
+	} else if (!ccl_by_hosts(s->comm)) {
 		ccl_boot_scatter(s->boot, all);
 		*own = json_incref(all[0]);
 	}

@@ -21,6 +21,7 @@ struct ccl_setup {
 	struct ccl_comm *comm;              /* until it is the caller's */
 	struct ccl_managed *managed;        /* NULL: the file names the tree */
 	char placed[CCL_ERR_LEN];           /* what the manager says of it */
+	bool beside;                        /* multicast, when the rest is there */
 	bool fallback;                      /* the switches know nothing of it */
 	struct ccl_install in;              /* rank 0 */
 	struct ccl_ring_installed *ring_at; /* rank 0, NetReduce: one per switch */

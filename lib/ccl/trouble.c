@@ -6,8 +6,17 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/mcast.h"
 #include "lib/ccl/ring.h"
+#include "lib/ccl/tree.h"
 #include "lib/wire/psn.h"
+
+static bool said(const struct ccl_comm *c)
+{
+	return (c->ring && ccl_ring_error(c->ring)[0]) ||
+	       (c->mcast && ccl_mcast_error(c->mcast)[0]) ||
+	       (c->tree && ccl_tree_error(c->tree)[0]);
+}
 
 int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 {
@@ -21,7 +30,7 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	if (c->n_memb)
 		n = snprintf(c->err, sizeof(c->err), "rank %u, switch %s (QPN 0x%x): ", c->rank,
 			wire_ip_format(&c->remote_ip, at, sizeof(at)), c->memb[0].remote_qpn);
-	else if (!c->ring || !ccl_ring_error(c->ring)[0]) /* else that says it */
+	else if (!said(c)) /* who failed says it */
 		n = snprintf(c->err, sizeof(c->err), "rank %u: ", c->rank);
 	va_start(ap, fmt);
 	vsnprintf(c->err + n, sizeof(c->err) - (size_t)n, fmt, ap);
@@ -30,6 +39,7 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 		ccl_ring_fail(c->ring, error, "%s", c->err);
 	else if (c->lease)
 		ccl_ring_fail(c->lease_ring, error, "%s", c->err);
+	ccl_hosts_fail(c, error);
 	ccl_qp_to_error(c);
 	return error;
 }

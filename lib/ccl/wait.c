@@ -8,6 +8,8 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/mcast.h"
+#include "lib/ccl/tree.h"
 
 /* Polling goes on for this long after the last completion, with a yield each turn: on a crowded
  * machine that hands the core to the ranks and the switch that are waited for, and is faster than
@@ -48,7 +50,12 @@ static struct sources sources_of(struct ccl_comm *c)
 {
 	struct sources s = {0};
 
-	add_source(&s, ccl_cq(c), ccl_channel(c));
+	if (ccl_cq(c))
+		add_source(&s, ccl_cq(c), ccl_channel(c));
+	if (c->mcast)
+		add_source(&s, ccl_mcast_cq(c->mcast), ccl_mcast_channel(c->mcast));
+	if (c->tree)
+		add_source(&s, ccl_tree_cq(c->tree), ccl_tree_channel(c->tree));
 	if (c->lease) {
 		add_source(&s, ccl_ring_cq(c->lease_ring), ccl_ring_channel(c->lease_ring));
 		s.fd[s.n_fd++] = (struct pollfd){.fd = ccl_lease_fd(c), .events = POLLIN};

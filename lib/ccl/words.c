@@ -26,5 +26,34 @@ int ccl_collective_parse(const char *name)
 
 const char *ccl_kind_name(enum ccl_kind kind)
 {
-	return kind == CCL_SINGLE ? "single" : kind == CCL_MIXED ? "mixed" : "ring";
+	static const char *const kinds[] = {"single", "mixed", "ring", "multicast", "tree"};
+
+	return kinds[kind];
+}
+
+static const struct {
+	const char *name;
+	unsigned does;
+} algorithms[] = {
+#define X(id, name, does, how) [CCL_BY_##id] = {name, does},
+	CCL_ALGORITHMS(X)
+#undef X
+};
+
+const char *ccl_algorithm_name(enum ccl_algorithm algorithm)
+{
+	return (unsigned)algorithm < CCL_N_ALGORITHMS ? algorithms[algorithm].name : "?";
+}
+
+int ccl_algorithm_parse(const char *name)
+{
+	for (int i = 0; i < CCL_N_ALGORITHMS; i++)
+		if (strcmp(name, algorithms[i].name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+unsigned ccl_algorithm_does(enum ccl_algorithm algorithm)
+{
+	return (unsigned)algorithm < CCL_N_ALGORITHMS ? algorithms[algorithm].does : 0;
 }

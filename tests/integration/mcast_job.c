@@ -4,6 +4,7 @@
  * TIMES AllGathers of BYTES per rank, then as many Broadcasts of BYTES from every rank in turns,
  * each checked. Prints its counters, its footprint and what it took as JSON. */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,15 +39,37 @@ static void fill(uint8_t *buf, uint64_t bytes, unsigned time, unsigned rank)
 		buf[i] = content(time, rank, i);
 }
 
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int wait_for(struct ccl_mcast *m, int rc, struct ccl_req req)
+{
+	while (rc == 0) {
+		const int n = ccl_mcast_progress(m, (uint64_t)(now() * 1e9));
+
+		rc = n < 0 ? n : ccl_mcast_test(m, req);
+		if (rc == 0 && n == 0)
+			sched_yield();
+	}
+	return rc == 1 ? 0 : rc;
+}
+
 static int gather(struct ccl_mcast *m, uint8_t *buf, uint64_t bytes, unsigned rank, unsigned n,
 	unsigned times)
 {
+	struct ccl_req req = {0};
 	int rc = 0;
 
 	for (unsigned t = 0; rc == 0 && t < times; t++) {
 		memset(buf, 0xee, n * bytes);
 		fill(buf + rank * bytes, bytes, t, rank);
-		rc = ccl_mcast_allgather(m, buf + rank * bytes, buf, bytes);
+		rc = ccl_mcast_iallgather(m, buf + rank * bytes, buf, bytes, &req);
+		rc = wait_for(m, rc, req);
 		for (unsigned i = 0; rc == 0 && i < n; i++)
 			rc = is(buf + i * bytes, bytes, t, i) ? 0 : -EILSEQ;
 	}
@@ -56,13 +79,15 @@ static int gather(struct ccl_mcast *m, uint8_t *buf, uint64_t bytes, unsigned ra
 static int broadcast(struct ccl_mcast *m, uint8_t *buf, uint64_t bytes, unsigned rank, unsigned n,
 	unsigned times)
 {
+	struct ccl_req req = {0};
 	int rc = 0;
 
 	for (unsigned t = 0; rc == 0 && t < times * n; t++) {
 		memset(buf, 0xee, bytes);
 		if (t % n == rank)
 			fill(buf, bytes, t, rank);
-		rc = ccl_mcast_broadcast(m, buf, bytes, t % n);
+		rc = ccl_mcast_ibroadcast(m, buf, bytes, t % n, &req);
+		rc = wait_for(m, rc, req);
 		if (rc == 0)
 			rc = is(buf, bytes, t, t % n) ? 0 : -EILSEQ;
 	}
@@ -81,14 +106,6 @@ static void report(const struct ccl_mcast *m, double seconds)
 	MCAST_COUNTERS(X)
 #undef X
 	printf("}\n");
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 static int job(char **argv, char *err)

@@ -105,6 +105,19 @@ class Collectives(Tiers):
                 self.assertEqual(after[switch][port] - before[switch][port], blocks // 2 * self.chunks(reports),
                                  f'{switch} {port}')
 
+    def test_algorithms(self):
+        """incline-perf: each algorithm, and two side by side; what is not possible is refused."""
+        group = self.variant(multicast={'group': GROUPS[0], 'chains': 2, 'min_bytes': 4096})
+        sizes = ('-b', '1K', '-e', '64K', '-f', '64', '-n', '2', '-w', '1')
+        for algorithm, asked, done in (('multicast', 'broadcast,allgather', {'multicast'}),
+                                       ('tree', 'broadcast', {'tree'}),
+                                       ('auto', 'allreduce,allgather', {'inc', 'multicast'})):
+            report = self.report(group, '--algorithm', algorithm, '--collective', asked, *sizes)
+            self.assertEqual((report['wrong'], {r['algorithm'] for r in report['results']}), (0, done))
+            self.assertEqual(len(report['results']), 2 * len(asked.split(',')))
+        (rc, out, err), = self.finish(self.perf([0], '--algorithm', 'multicast', '--collective', 'reduce'), 20)
+        self.assertEqual((rc, out, err), (2, '', 'incline-perf: --algorithm multicast: does no reduce\n'))
+        os.remove(group)
 
     def test_death(self):
         procs = self.ranks(GROUPS[0], 1, 1000000)

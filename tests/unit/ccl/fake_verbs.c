@@ -571,3 +571,29 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
 	return status == IBV_WC_RETRY_EXC_ERR ? "transport retry counter exceeded" : "some error";
 }
+
+/* It has no multicast. */
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	(void)pd, (void)attr;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	(void)ah;
+	return EOPNOTSUPP;
+}
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	return EOPNOTSUPP;
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	return EOPNOTSUPP;
+}

@@ -138,6 +138,30 @@ static void errors_name_the_field(void **state)
 			"collectives: item 1 is not"},
 		{STAR, "'M':2", "'gid_index':256,'M':2", "gid_index: 256 is not in 0..255"},
 		{STAR, "'M':2", "'lease_ms':10,'M':2", "lease_ms: is for groups with"},
+		{STAR, "'M':2", "'algorithm':'best','M':2", "algorithm: "},
+		{STAR, "'M':2", "'algorithm':'multicast','M':2", "multicast.group: is missing"},
+		{STAR, "'M':2", "'multicast':{'group':'10.0.0.1'},'M':2",
+			"multicast.group: \"10.0.0.1\" is not a multicast address"},
+		{STAR, "'M':2", "'multicast':{'group':'ff0e::1'},'M':2",
+			"multicast.group: is of another family"},
+		{STAR, "'M':2", "'multicast':{'group':'239.1.1.1','chains':3},'M':2",
+			"multicast.chains: does not divide"},
+		{STAR, "'M':2", "'multicast':{'chains':1},'M':2", "multicast.group: "},
+		{STAR, "'M':2", "'algorithm':'tree','collectives':['broadcast','reduce'],'M':2",
+			"collectives: algorithm tree does no reduce"},
+		{STAR, "'M':2", "'algorithm':'inc','mode':'ring','M':2", "algorithm: inc, but"},
+		{STAR, "'M':2", "'algorithm':'ring','mode':'netreduce','M':2",
+			"algorithm: mode netreduce"},
+		{STAR,
+			"'M':2,'W':16,'timeout_ms':250,'#':'a "
+			"comment','flags':{'reproducible':true}",
+			"'M':2,'lease':'p','algorithm':'ring'", "lease: is for algorithm auto"},
+		{STAR,
+			"'M':2,'W':16,'timeout_ms':250,'#':'a "
+			"comment','flags':{'reproducible':true}",
+			"'M':2,'lease':'p','multicast':{'group':'239.1.1.1'}",
+			"multicast: is not for groups with a lease"},
+		{STAR, "'M':2", "'tree_radix':1,'M':2", "tree_radix: "},
 		{STAR, "'M':2", "'lease':'a b','M':2", "lease: \"a b\" is not made of"},
 		{STAR, "'timeout_ms':250", "'timeout_ms':0", "timeout_ms: 0 is not in 1..3600000"},
 		{STAR, "'10.77.0.11'", "'10.77.0'", "ranks[1].ip: \"10.77.0\" is not"},
@@ -176,6 +200,57 @@ static void errors_name_the_field(void **state)
 }
 
 /* A chain of five switches: one too deep. Without the last one it passes. */
+/* What a program chooses over the file is checked as the file is, and refused without a change. */
+static void algorithms(void **state)
+{
+	json_t *doc = document(STAR, "'M':2", "'collectives':['allgather'],'M':2");
+	char err[CCL_ERR_LEN], how[CCL_HOW_LEN], other[CCL_HOW_LEN];
+	struct ccl_group *g;
+
+	(void)state;
+	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+	assert_int_equal(g->algorithm, CCL_BY_AUTO);
+	assert_int_equal(ccl_group_set_algorithm(g, CCL_BY_MULTICAST, err), -EINVAL);
+	assert_string_equal(err, "multicast.group: is missing, algorithm multicast needs it");
+	assert_int_equal(ccl_group_set_algorithm(g, CCL_BY_TREE, err), -EINVAL);
+	assert_string_equal(err, "collectives: algorithm tree does no allgather");
+	assert_int_equal(g->algorithm, CCL_BY_AUTO);
+	ccl_group_how(g, how);
+	assert_int_equal(ccl_group_set_algorithm(g, CCL_BY_RING, err), 0);
+	assert_string_not_equal(how, ccl_group_how(g, other));
+	ccl_group_apply_algorithm(g);
+	assert_int_equal(g->mode_id, CCL_MODE_RING);
+	ccl_group_free(g);
+	json_decref(doc);
+	for (int i = 0; i < CCL_N_ALGORITHMS; i++)
+		assert_int_equal(ccl_algorithm_parse(ccl_algorithm_name((enum ccl_algorithm)i)), i);
+	assert_int_equal(ccl_algorithm_parse("best"), -EINVAL);
+	assert_int_equal(ccl_algorithm_does(CCL_N_ALGORITHMS), 0);
+}
+
+/* Every rank but the root has one parent, which has it among its children, and is reached once. */
+static void trees(void **state)
+{
+	(void)state;
+	for (unsigned radix = 1; radix <= CCL_TREE_MAX_RADIX; radix++)
+		for (unsigned n = 1; n <= 300; n++) {
+			const struct ccl_tree_shape s = {.binary = radix == 1, .radix = radix};
+			unsigned children = 0;
+
+			for (unsigned v = 0; v < n; v++) {
+				unsigned child[CCL_TREE_MAX_CHILDREN];
+				const unsigned k = ccl_tree_children(&s, n, v, child);
+
+				children += k;
+				for (unsigned i = 0; i < k; i++) {
+					assert_in_range(child[i], v + 1, n - 1);
+					assert_int_equal(ccl_tree_parent(&s, child[i]), v);
+				}
+			}
+			assert_int_equal(children, n - 1);
+		}
+}
+
 static void depth(void **state)
 {
 	for (int n = 4; n <= 5; n++) {
@@ -386,6 +461,8 @@ int main(void)
 		cmocka_unit_test(star),
 		cmocka_unit_test(tree),
 		cmocka_unit_test(errors_name_the_field),
+		cmocka_unit_test(algorithms),
+		cmocka_unit_test(trees),
 		cmocka_unit_test(depth),
 		cmocka_unit_test(managed),
 		cmocka_unit_test(file),

@@ -185,6 +185,63 @@ static void choices(void **state)
 	}
 }
 
+/* Which algorithm, by what the file asks for and the devices can do. */
+static void algorithm_of(const char *algorithm, bool device, int want, const char *says)
+{
+	struct ccl_choice choice[CCL_MAX_CHOICES];
+	struct ccl_ability rank[N] = {0};
+	char err[CCL_ERR_LEN] = "";
+	struct job j;
+	int n;
+
+	wish = json_pack("{s:s, s:s, s:{s:s}}", "mode", "II", "algorithm", algorithm, "multicast",
+		"group", "239.1.2.3");
+	prepare(&j, false, 1000);
+	for (unsigned r = 0; r < N; r++) {
+		rank[r] = (struct ccl_ability){
+			.skip = true, .rnr = true, .multicast = device || r != 2};
+		snprintf(rank[r].device, sizeof(rank[r].device), "dev%u", r);
+	}
+	ccl_group_apply_algorithm(j.group[0]);
+	n = ccl_choose(j.group[0], rank, choice, err);
+	assert_int_equal(n < 0 ? n : (int)choice[0].kind, want);
+	assert_non_null(strstr(n < 0 ? err : choice[0].why, says));
+	if (strcmp(algorithm, "auto") == 0)
+		for (int i = 0; i < n; i++)
+			assert_int_equal(choice[i].multicast, device);
+	else if (n > 0)
+		assert_false(choice[0].multicast || choice[n - 1].fallback);
+	finish(&j);
+}
+
+static void algorithms(void **state)
+{
+	(void)state;
+	algorithm_of("auto", true, CCL_MIXED, "of 65536 bytes and more by multicast");
+	algorithm_of(
+		"auto", false, CCL_MIXED, "no multicast, which rank 2's device (dev2) has not");
+	algorithm_of("multicast", true, CCL_MULTICAST, "is asked for");
+	algorithm_of("multicast", false, -EOPNOTSUPP, "rank 2's device (dev2) has none");
+	algorithm_of("inc", false, CCL_MIXED, "one mixed group");
+	algorithm_of("ring", false, CCL_RING, "algorithm ring is asked for");
+	algorithm_of("tree", false, CCL_TREE, "k-nomial tree of radix 4");
+}
+
+/* The device of these tests has no multicast: all ranks hear it, and no switch was asked. */
+static void no_multicast(void **state)
+{
+	struct job j;
+
+	(void)state;
+	wish = json_pack(
+		"{s:s, s:{s:s}}", "algorithm", "multicast", "multicast", "group", "239.1.2.3");
+	prepare(&j, true, 20000);
+	run(&j);
+	nobody_came_through(&j, "algorithm: multicast, but rank 0's device (fake0) has none");
+	assert_int_equal(j.sw[0].creates, 0);
+	finish(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +252,8 @@ int main(void)
 		cmocka_unit_test(no_selective_queue_pairs),
 		cmocka_unit_test(next_best),
 		cmocka_unit_test(choices),
+		cmocka_unit_test(algorithms),
+		cmocka_unit_test(no_multicast),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
