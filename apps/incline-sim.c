@@ -5,18 +5,21 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "apps/sim_multicast.h"
 #include "apps/sim_scenario.h"
 #include "apps/sim_soak.h"
 
 static const char usage[] =
 	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE] [--series USEC]\n"
 	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
+	"incline-sim multicast traffic [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"
 	"incline-sim soak [--seed N] [--count N] [--mode 1|2|3|netreduce|ring] [--pcap FILE]\n"
 	"                 [--json FILE] [--verbose]\n"
 	"\n"
 	"  run         a scenario, see docs/simulator.md\n"
 	"  epic-table  a table of EPIC's appendix K, our figures beside the paper's\n"
+	"  multicast   what Broadcast and AllGather by multicast save, beside the paper's figures\n"
 	"  bench       packet-hops per second on this core, and a fabric of 1024 hosts\n"
 	"  soak        random fabrics, groups, faults and timings, one case per seed; what fails "
 	"is\n"
@@ -179,6 +182,16 @@ static int table(const char *number, const struct args *args)
 	return rc;
 }
 
+static int multicast(const char *what, const struct args *args)
+{
+	json_t *result = json_object();
+	int rc = sim_multicast(what, args->quick, args->has_seed ? args->seed : 1, result);
+
+	rc = (rc ? 1 : 0) | save(result, args->json);
+	json_decref(result);
+	return rc;
+}
+
 static int soak(const struct args *args)
 {
 	const struct soak_options options = {
@@ -266,6 +279,8 @@ int main(int argc, char **argv)
 			return run_file(argv[2], &args);
 		if (strcmp(verb, "epic-table") == 0 && named)
 			return table(argv[2], &args);
+		if (strcmp(verb, "multicast") == 0 && named)
+			return multicast(argv[2], &args);
 		if (strcmp(verb, "bench") == 0 && !named)
 			return bench(&args);
 		if (strcmp(verb, "soak") == 0 && !named)

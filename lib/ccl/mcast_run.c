@@ -301,7 +301,10 @@ int ccl_mcast_progress(struct ccl_mcast *c, uint64_t now)
 	if (c->begun && drained(c, now))
 		finish(c);
 	while (!c->failed && !c->begun && c->done != c->issued) {
-		begin(c, now);
+		if (c->coll[c->done % CCL_MAX_QUEUED].block > 0)
+			begin(c, now);
+		else
+			c->done++; /* nothing to be told */
 		n++;
 	}
 	return c->failed ? c->failed : (int)n;

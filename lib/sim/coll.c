@@ -48,6 +48,11 @@ static void know_switch(struct sim *sim, unsigned host, const struct wire_ip *ip
 	rnic_neigh_add(incline_verbs_rnic(sim_context(sim, host)), 0, ip, mac);
 }
 
+void sim_coll_know(struct sim_coll *c, unsigned rank, const struct wire_ip *ip)
+{
+	know_switch(c->conf.sim, sim_coll_host(c, rank), ip);
+}
+
 static int open_comms(struct sim_coll *c, char *err)
 {
 	struct ccl_remote remote[SIM_MAX_GROUPS];
@@ -139,7 +144,10 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 	}
 	c->rank = calloc(conf->n_ranks, sizeof(*c->rank));
 	c->rng = conf->sim->conf.seed ^ (uint64_t)conf->start_psn << 32;
-	rc = is_ring(conf) ? open_ring(c, err) : open_comms(c, err);
+	if (sim_coll_by_hosts(c))
+		rc = sim_coll_open_hosts(c, err);
+	else
+		rc = is_ring(conf) ? open_ring(c, err) : open_comms(c, err);
 	for (unsigned r = 0; r < conf->n_ranks; r++) {
 		c->rank[r].coll = c;
 		c->rank[r].index = r;
@@ -169,6 +177,7 @@ int sim_coll_close(struct sim_coll *c, char err[CCL_ERR_LEN])
 		c->rank[r].comm = NULL;
 		c->rank[r].ring = NULL;
 	}
+	sim_coll_close_hosts(c);
 	sim_coll_let_go(c);
 	rc = sim_coll_remove(c, err);
 	free(c->rank);
@@ -188,6 +197,11 @@ struct ccl_comm *sim_coll_comm(const struct sim_coll *c, unsigned rank)
 	return c->rank[rank].comm;
 }
 
+const struct ccl_mcast *sim_coll_mcast(const struct sim_coll *c, unsigned rank)
+{
+	return c->rank[rank].mcast;
+}
+
 struct ccl_ring *sim_coll_ring(const struct sim_coll *c, unsigned rank)
 {
 	return c->rank[rank].ring;
@@ -197,8 +211,13 @@ const char *sim_coll_error(const struct sim_coll *c)
 {
 	const char *text = "";
 
-	for (unsigned r = 0; r < c->conf.n_ranks && !text[0]; r++)
-		text = c->rank[r].ring ? ccl_ring_error(c->rank[r].ring)
-				       : ccl_error(c->rank[r].comm);
+	for (unsigned r = 0; r < c->conf.n_ranks && !text[0]; r++) {
+		const struct sim_rank *rank = &c->rank[r];
+
+		text = rank->ring    ? ccl_ring_error(rank->ring)
+		       : rank->mcast ? ccl_mcast_error(rank->mcast)
+		       : rank->tree  ? ccl_tree_error(rank->tree)
+				     : ccl_error(rank->comm);
+	}
 	return text;
 }

@@ -5,6 +5,8 @@
 #define SIM_COLL_H
 
 #include "lib/ccl/ccl.h"
+#include "lib/ccl/mcast.h"
+#include "lib/ccl/tree.h"
 #include "lib/sim/sim.h"
 
 struct ccl_ring;
@@ -14,12 +16,18 @@ enum { SIM_MAX_WORK = 16 };
 
 struct sim_coll_conf {
 	struct sim *sim;
-	enum ccl_mode mode;  /* any; CCL_MODE_RING: the hosts by themselves */
-	unsigned first_host; /* that is rank 0; the next ones follow */
+	/* MULTICAST, TREE: the hosts by themselves, mode and kind are not looked at; else as mode
+	 * says. */
+	enum ccl_algorithm algorithm;
+	unsigned chains;            /* multicast; 0: 1 */
+	struct ccl_tree_shape tree; /* tree */
+	bool any_root;              /* tree: not only rank 0 */
+	enum ccl_mode mode;         /* any; CCL_MODE_RING: the hosts by themselves */
+	unsigned first_host;        /* that is rank 0; the next ones follow */
 	unsigned n_ranks;
 	unsigned collectives;      /* bit per enum ccl_collective that will be called */
 	enum ccl_kind kind;        /* CCL_SINGLE or CCL_MIXED */
-	unsigned root;             /* switch that is the tree's root */
+	unsigned root;             /* switch that is the tree's root, also of multicast */
 	uint16_t mtu, m, w, flags; /* flags: enum inc_group_flags */
 	uint32_t slots;            /* of the groups; 0: twice the window */
 	uint32_t start_psn;
@@ -39,6 +47,8 @@ int sim_coll_close(struct sim_coll *coll, char err[CCL_ERR_LEN]);
 /* A rank's, for collectives other than those below; NULL: it has the other one. What is issued
  * there needs a sim_kick of the host. */
 struct ccl_comm *sim_coll_comm(const struct sim_coll *coll, unsigned rank);
+/* By multicast; NULL: it is another one. */
+const struct ccl_mcast *sim_coll_mcast(const struct sim_coll *coll, unsigned rank);
 struct ccl_ring *sim_coll_ring(const struct sim_coll *coll, unsigned rank);
 
 /* One collective of int32 sums. bytes is the whole vector: what every rank gives to AllReduce,

@@ -24,6 +24,8 @@ struct sim_rank {
 	unsigned index;
 	struct ccl_comm *comm;
 	struct ccl_ring *ring;
+	struct ccl_mcast *mcast;
+	struct ccl_tree *tree;
 	unsigned n_issued; /* they are issued in order */
 	struct sim_call call[SIM_MAX_WORK];
 };
@@ -36,6 +38,7 @@ struct sim_coll {
 	unsigned n_work, n_waiting;         /* calls that are not done */
 	uint64_t started, finished;         /* when the first was issued, and the last one done */
 	uint64_t rng;
+	struct wire_ip multicast;
 	struct sim_work work[SIM_MAX_WORK];
 	struct sim_rank *rank;
 };
@@ -44,6 +47,21 @@ static inline unsigned sim_coll_host(const struct sim_coll *c, unsigned rank)
 {
 	return c->conf.first_host + rank;
 }
+
+/* ---- coll_hosts.c ---- */
+
+static inline bool sim_coll_by_hosts(const struct sim_coll *c)
+{
+	return c->conf.algorithm == CCL_BY_MULTICAST || c->conf.algorithm == CCL_BY_TREE;
+}
+int sim_coll_open_hosts(struct sim_coll *c, char *err);
+void sim_coll_close_hosts(struct sim_coll *c);
+int sim_coll_issue_hosts(
+	struct sim_rank *rank, const struct sim_work *w, uint64_t block, struct sim_call *k);
+int sim_coll_progress_hosts(struct sim_rank *rank, uint64_t now);
+int sim_coll_test_hosts(const struct sim_rank *rank, struct ccl_req req);
+/* The rank's host learns the MAC address of another one: its switch's. */
+void sim_coll_know(struct sim_coll *c, unsigned rank, const struct wire_ip *ip);
 
 /* What every rank does whenever something happened at its host. */
 int sim_coll_app(void *rank, uint64_t now);

@@ -88,12 +88,29 @@ static int issue_due(struct sim_rank *rank, uint64_t now)
 			sim_wake(c->conf.sim, sim_coll_host(c, rank->index), call->at);
 			return 0;
 		}
-		rc = rank->ring ? issue_ring(rank->ring, w, block_of(c, w), call)
-				: issue_comm(rank->comm, w, block_of(c, w), call);
+		if (sim_coll_by_hosts(c))
+			rc = sim_coll_issue_hosts(rank, w, block_of(c, w), call);
+		else
+			rc = rank->ring ? issue_ring(rank->ring, w, block_of(c, w), call)
+					: issue_comm(rank->comm, w, block_of(c, w), call);
 		if (rc)
 			return rc;
 	}
 	return 0;
+}
+
+static int progress(struct sim_rank *rank, uint64_t now)
+{
+	if (sim_coll_by_hosts(rank->coll))
+		return sim_coll_progress_hosts(rank, now);
+	return rank->ring ? ccl_ring_progress(rank->ring, now) : ccl_progress(rank->comm, now);
+}
+
+static int test(const struct sim_rank *rank, struct ccl_req req)
+{
+	if (sim_coll_by_hosts(rank->coll))
+		return sim_coll_test_hosts(rank, req);
+	return rank->ring ? ccl_ring_test(rank->ring, req) : ccl_test(rank->comm, req);
 }
 
 int sim_coll_app(void *arg, uint64_t now)
@@ -102,13 +119,11 @@ int sim_coll_app(void *arg, uint64_t now)
 	int rc = issue_due(rank, now);
 
 	if (rc == 0)
-		rc = rank->ring ? ccl_ring_progress(rank->ring, now)
-				: ccl_progress(rank->comm, now);
+		rc = progress(rank, now);
 	for (unsigned k = 0; rc >= 0 && k < rank->n_issued; k++) {
 		struct sim_call *call = &rank->call[k];
 
-		if (call->done || (rank->ring ? ccl_ring_test(rank->ring, call->req)
-					      : ccl_test(rank->comm, call->req)) != 1)
+		if (call->done || test(rank, call->req) != 1)
 			continue;
 		call->done = true;
 		call->done_at = rank->coll->finished = now;
@@ -131,7 +146,7 @@ static int prepare(struct sim_rank *rank, unsigned k, uint64_t n)
 	for (uint64_t i = 0; i < n; i++)
 		call->in[i] = (int32_t)contribution(rank->coll, k, rank->index, i);
 	memset(call->out, FILL, bytes + 4);
-	for (unsigned i = 0; n > 0 && rc == 0 && i < 2; i++) {
+	for (unsigned i = 0; n > 0 && rc == 0 && i < 2 && !sim_coll_by_hosts(rank->coll); i++) {
 		void *buf = i ? call->out : call->in;
 
 		rc = rank->ring ? ccl_ring_register(rank->ring, buf, bytes)

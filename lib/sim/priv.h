@@ -79,7 +79,8 @@ struct sim {
 	uint64_t every, sample_at;
 	struct sim_control *control;
 	unsigned n_colls; /* made so far */
-	unsigned *by_ip;  /* open addressing: node + 1 */
+	struct sim_group *groups;
+	unsigned *by_ip; /* open addressing: node + 1 */
 	unsigned ip_mask;
 };
 
@@ -125,6 +126,13 @@ void sim_mode1_rx(struct sim *sim, unsigned sw, unsigned port, const struct sim_
 void sim_mode1_close(struct sim_node_switch *s);
 /* Does what is due, sends what is there. */
 void sim_mode1_turn(struct sim *sim, unsigned sw);
+
+/* ---- multicast.c ---- */
+
+/* A packet to a group; the frame is gone. */
+void sim_multicast_rx(struct sim *sim, unsigned sw, unsigned port, struct sim_frame *frame,
+	const struct wire_pkt *pkt);
+void sim_multicast_close(struct sim *sim);
 
 /* ---- switch_ring.c: NetReduce ---- */
 

@@ -66,7 +66,7 @@ void sim_set_sampler(struct sim *sim, uint64_t every_ns, sim_sampler look, void 
 
 struct ibv_context *sim_context(struct sim *sim, unsigned host);
 
-enum { SIM_MAX_APPS = 8 };
+enum { SIM_MAX_APPS = 16 };
 /* What runs on a host: called whenever something happened there. Returns how much it did, or an
  * error that ends the run. */
 typedef int (*sim_app)(void *arg, uint64_t now);
@@ -99,6 +99,16 @@ struct sim_switch *sim_switch(struct sim *sim, unsigned i);
 struct nr_ring *sim_switch_ring(struct sim *sim, unsigned i);
 void sim_host_mac(unsigned host, uint8_t mac[6]);
 void sim_switch_mac(unsigned sw, uint8_t mac[6]);
+
+/* A group whose packets the switches copy to the n hosts from first_host on, along a tree of
+ * shortest ways to the switch root; never back. -EINVAL, -EEXIST, -ENETUNREACH. */
+int sim_multicast_add(struct sim *sim, const struct wire_ip *group, unsigned first_host, unsigned n,
+	unsigned root);
+void sim_multicast_remove(struct sim *sim, const struct wire_ip *group);
+
+/* Bytes that all ports of all switches have sent and received, as their counters say: a link
+ * between two switches is seen by both. As SIM_L_BYTES. */
+uint64_t sim_port_bytes(struct sim *sim);
 
 /* Runs until done(arg) is true (asked after every point in time), 0; or the first error of an app;
  * -EDEADLK: nothing is left to happen; -ETIME: virtual time is until. After any of them the

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/sim/agent.h"
+#include "lib/wire/multicast.h"
 
 const size_t SIM_ARENA_BYTES = (size_t)4 << 30;
 
@@ -105,6 +106,7 @@ int sim_switches_open(struct sim *sim)
 
 void sim_switches_close(struct sim *sim)
 {
+	sim_multicast_close(sim);
 	for (unsigned i = 0; i < sim->topo->n_switches; i++) {
 		sim_agent_close(sim->sw[i].agent);
 		sim_mode1_close(&sim->sw[i]);
@@ -190,6 +192,19 @@ void sim_switch_send(struct sim *sim, unsigned sw, struct sim_frame *f, const st
 	if (wire_parse(f->data, f->len, &pkt) != WIRE_OK || !wire_ip_eq(&pkt.dst, dst))
 		abort(); /* the engine made it */
 	forward(sim, sw, f, &pkt, sim_node_of(sim, dst));
+}
+
+uint64_t sim_port_bytes(struct sim *sim)
+{
+	const unsigned hosts = sim->topo->n_hosts;
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < sim->n_links; i++) {
+		const struct sim_link *l = &sim->link[i];
+
+		sum += l->count[SIM_L_BYTES] * (unsigned)((l->from >= hosts) + (l->to >= hosts));
+	}
+	return sum;
 }
 
 /* ---- groups ---- */
@@ -280,6 +295,10 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 	}
 	if (sim->sw[i].pub.n_rings && pkt.kind == WIRE_ROCE && sim_ring_rx(sim, i, port, f, &pkt))
 		return;
+	if (wire_is_multicast(&pkt.dst)) {
+		sim_multicast_rx(sim, i, port, f, &pkt);
+		return;
+	}
 	node = sim_node_of(sim, &pkt.dst);
 	if (node != (int)(sim->topo->n_hosts + i)) {
 		forward(sim, i, f, &pkt, node);

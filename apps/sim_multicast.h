@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What multicast Broadcast and AllGather save, from the simulated switches' port counters beside
+ * the figures of "multicast-based Broadcast and Allgather". */
+#ifndef APPS_SIM_MULTICAST_H
+#define APPS_SIM_MULTICAST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "traffic" (figures 2, 12): bytes at all ports of all switches, against what hosts do between
+ * themselves. quick: the 188 hosts only. Prints, and adds "rows" to result. 0, or -errno: -EINVAL
+ * no such table. */
+int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Broadcast and AllGather by multicast, and Broadcast down trees, on virtual time: exact in bad
+ * weather, each link once, many communicators, bounded when a rank dies. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/sim/coll.h"
+#include "lib/wire/bytes.h"
+#include "lib/wire/frame.h"
+#include "lib/wire/multicast.h"
+
+enum { MTU = 1024 };
+static const uint64_t LIMIT_NS = UINT64_C(60000000000);
+
+struct world {
+	struct sim_topo topo;
+	struct sim *sim;
+};
+
+static void open_world(struct world *w, const char *topology, bool bad_weather)
+{
+	char err[SIM_ERR_LEN];
+	struct sim_conf conf = {.topo = &w->topo,
+		.seed = 7,
+		.max_qp = 512,
+		.link = {.mbps = 100000, .delay_ns = 500}};
+
+	if (bad_weather) {
+		conf.link.loss = conf.link.dup = conf.link.reorder = 0.01;
+		conf.link.corrupt = 0.002;
+	}
+	assert_int_equal(sim_topo_make(topology, &w->topo, err), 0);
+	assert_int_equal(sim_create(&conf, &w->sim, err), 0);
+}
+
+static void close_world(struct world *w)
+{
+	sim_destroy(w->sim);
+	sim_topo_free(&w->topo);
+}
+
+static struct sim_coll *make(const struct world *w, enum ccl_algorithm algorithm, unsigned ranks,
+	unsigned chains, struct ccl_tree_shape shape)
+{
+	const struct sim_coll_conf conf = {.sim = w->sim,
+		.algorithm = algorithm,
+		.chains = chains,
+		.tree = shape,
+		.any_root = true,
+		.n_ranks = ranks,
+		.root = w->topo.root,
+		.mtu = MTU,
+		.m = 4,
+		.w = 8,
+		.timeout_ns = 2000000000};
+	char err[CCL_ERR_LEN];
+	struct sim_coll *coll;
+
+	if (sim_coll_create(&conf, &coll, err))
+		fail_msg("%s", err);
+	return coll;
+}
+
+static bool done(void *coll)
+{
+	return sim_coll_done(coll, NULL);
+}
+
+static void finish(const struct world *w, struct sim_coll *coll)
+{
+	const int rc = sim_run(w->sim, done, coll, sim_now(w->sim) + LIMIT_NS);
+
+	if (rc)
+		fail_msg("%s: %s", strerror(-rc), sim_coll_error(coll));
+	assert_int_equal(sim_coll_check(coll), 0);
+}
+
+static void issue(struct sim_coll *coll, enum ccl_collective op, unsigned root, uint64_t bytes)
+{
+	const struct sim_work work = {.op = op, .root = root, .bytes = bytes};
+
+	assert_int_equal(sim_coll_issue(coll, &work, 20000), 0);
+}
+
+/* One collective behind the other, at ranks that come at different times. */
+static void exact(void **state)
+{
+	uint64_t fetched = 0, twice = 0;
+
+	(void)state;
+	for (unsigned n = 2; n <= 9; n++) {
+		struct world w;
+		struct sim_coll *coll;
+
+		open_world(&w, "clos2:3x3x2", true);
+		coll = make(&w, CCL_BY_MULTICAST, n, n % 2 ? 1 : n / 2, (struct ccl_tree_shape){0});
+		for (unsigned i = 0; i < 4; i++) {
+			issue(coll, CCL_BROADCAST, i % n, 1 + i * 30000);
+			issue(coll, CCL_ALLGATHER, 0, n * (4 + i * 5000));
+		}
+		finish(&w, coll);
+		for (unsigned r = 0; r < n; r++) {
+			fetched += ccl_mcast_counters(sim_coll_mcast(coll, r))->fetched;
+			twice += ccl_mcast_counters(sim_coll_mcast(coll, r))->duplicate;
+		}
+		sim_coll_destroy(coll);
+		close_world(&w);
+	}
+	assert_true(fetched > 0 && twice > 0);
+}
+
+static void trees(void **state)
+{
+	static const struct ccl_tree_shape shapes[] = {
+		{.radix = 2}, {.radix = 4}, {.binary = true}};
+
+	(void)state;
+	for (unsigned s = 0; s < 3; s++)
+		for (unsigned n = 1; n <= 9; n += 2) {
+			struct world w;
+			struct sim_coll *coll;
+
+			open_world(&w, "clos2:3x3x2", true);
+			coll = make(&w, CCL_BY_TREE, n, 0, shapes[s]);
+			for (unsigned root = 0; root < n; root++)
+				issue(coll, CCL_BROADCAST, root, root * 9999);
+			finish(&w, coll);
+			sim_coll_destroy(coll);
+			close_world(&w);
+		}
+}
+
+/* ---- each link once ---- */
+
+enum { MAX_LINKS = 256, MAX_CHUNKS = 4096 };
+struct seen {
+	unsigned n_links, copies, twice;
+	uint32_t first; /* immediate data of the first chunk */
+	bool any;
+	bool chunk[MAX_LINKS][MAX_CHUNKS];
+	unsigned on[MAX_LINKS];
+};
+
+static void look(void *arg, unsigned link, const uint8_t *frame, unsigned len)
+{
+	struct seen *s = arg;
+	struct wire_pkt pkt;
+	uint32_t psn;
+
+	if (wire_parse(frame, len, &pkt) != WIRE_OK || !wire_is_multicast(&pkt.dst) ||
+		pkt.kind != WIRE_ROCE)
+		return;
+	psn = pkt.imm & 0xffffff;
+	assert_in_range(psn, 0, MAX_CHUNKS - 1);
+	s->copies++;
+	s->on[link]++;
+	s->twice += s->chunk[link][psn];
+	s->chunk[link][psn] = true;
+}
+
+static void each_link_once(void **state)
+{
+	enum { N = 16, CHUNKS = 3, BLOCK = CHUNKS * 4096 - 100 };
+	static struct seen seen;
+	struct world w;
+	struct sim_coll *coll;
+
+	(void)state;
+	for (unsigned chains = 1; chains <= N; chains *= 4) {
+		memset(&seen, 0, sizeof(seen));
+		open_world(&w, "fattree:4", false);
+		assert_in_range(sim_n_links(w.sim), 2 * N, MAX_LINKS);
+		coll = make(&w, CCL_BY_MULTICAST, N, chains, (struct ccl_tree_shape){0});
+		sim_set_tap(w.sim, look, &seen);
+		issue(coll, CCL_ALLGATHER, 0, N * BLOCK);
+		finish(&w, coll);
+		assert_int_equal(seen.twice, 0);
+		for (unsigned h = 0; h < N; h++) {
+			assert_int_equal(seen.on[2 * h], CHUNKS); /* up: the own ones */
+			assert_int_equal(
+				seen.on[2 * h + 1], (N - 1) * CHUNKS); /* down: the others' */
+			assert_int_equal(ccl_mcast_counters(sim_coll_mcast(coll, h))->taken,
+				(N - 1) * CHUNKS);
+			assert_int_equal(ccl_mcast_counters(sim_coll_mcast(coll, h))->fetched, 0);
+		}
+		for (unsigned l = 2 * N; l < sim_n_links(w.sim); l += 2) /* both ways of an edge */
+			assert_true(seen.on[l] + seen.on[l + 1] == 0 ||
+				    seen.on[l] + seen.on[l + 1] == N * CHUNKS);
+		sim_coll_destroy(coll);
+		close_world(&w);
+	}
+}
+
+/* ---- many, and too few ---- */
+
+/* Sixteen communicators of the same hosts at once; what each takes is what III-D says. */
+static void sixteen(void **state)
+{
+	enum { N = 8, COMMS = 16 };
+	struct sim_coll *coll[COMMS];
+	struct ccl_mcast_info info;
+	struct world w;
+
+	(void)state;
+	open_world(&w, "clos2:2x4x2", true);
+	for (unsigned i = 0; i < COMMS; i++)
+		coll[i] = make(&w, CCL_BY_MULTICAST, N, 1u << i % 4, (struct ccl_tree_shape){0});
+	for (unsigned i = 0; i < COMMS; i++) {
+		issue(coll[i], CCL_ALLGATHER, 0, N * 4000);
+		issue(coll[i], CCL_BROADCAST, i % N, 20000);
+	}
+	for (unsigned i = 0; i < COMMS; i++)
+		finish(&w, coll[i]);
+	ccl_mcast_query(sim_coll_mcast(coll[0], 0), &info);
+	assert_int_equal(info.ud_qps, 1);
+	assert_int_equal(info.rc_qps, 2 + 2); /* the ring; ranks 2 and 4 of the barrier */
+	assert_int_equal(info.staging_bytes, 256 * (info.mtu + 40));
+	for (unsigned i = 0; i < COMMS; i++)
+		sim_coll_destroy(coll[i]);
+	close_world(&w);
+}
+
+/* A rank that is gone: the others end in time, with an error. */
+static void death(void **state)
+{
+	struct world w;
+	struct sim_coll *coll;
+	uint64_t began;
+
+	(void)state;
+	for (unsigned tree = 0; tree < 2; tree++) {
+		open_world(&w, "star:5", false);
+		coll = make(&w, tree ? CCL_BY_TREE : CCL_BY_MULTICAST, 5, 1,
+			(struct ccl_tree_shape){.radix = 2});
+		issue(coll, CCL_BROADCAST, 0, 100000);
+		finish(&w, coll);
+		began = sim_now(w.sim);
+		sim_freeze(w.sim, tree ? 0 : 2, UINT64_MAX);
+		issue(coll, CCL_BROADCAST, 0, 100000);
+		assert_true(sim_run(w.sim, done, coll, began + LIMIT_NS) < 0);
+		assert_in_range(sim_now(w.sim) - began, 1, UINT64_C(10000000000));
+		assert_true(sim_coll_error(coll)[0] != '\0');
+		sim_coll_destroy(coll);
+		close_world(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact),
+		cmocka_unit_test(trees),
+		cmocka_unit_test(each_link_once),
+		cmocka_unit_test(sixteen),
+		cmocka_unit_test(death),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
