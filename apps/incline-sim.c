@@ -12,7 +12,7 @@
 static const char usage[] =
 	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE] [--series USEC]\n"
 	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
-	"incline-sim multicast traffic [--quick] [--seed N] [--json FILE]\n"
+	"incline-sim multicast traffic|fsdp [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"
 	"incline-sim soak [--seed N] [--count N] [--mode 1|2|3|netreduce|ring] [--pcap FILE]\n"
 	"                 [--json FILE] [--verbose]\n"

@@ -15,12 +15,14 @@ struct world {
 	struct sim *sim;
 };
 
-static int world_open(struct world *w, const char *topology, uint64_t seed, char *err)
+/* priority: acknowledgements go ahead of data on every link. */
+static int world_open(
+	struct world *w, const char *topology, bool priority, uint64_t seed, char *err)
 {
 	struct sim_conf conf = {.topo = &w->topo,
 		.seed = seed,
 		.max_qp = 300,
-		.link = {.mbps = MBPS, .delay_ns = DELAY_NS}};
+		.link = {.mbps = MBPS, .delay_ns = DELAY_NS, .priority = priority}};
 	int rc = sim_topo_make(topology, &w->topo, err);
 
 	if (rc)
@@ -87,7 +89,7 @@ static int run_one(const struct traffic *t, const struct way *way, uint64_t seed
 	struct sim_coll *coll;
 	struct sim_coll_conf conf;
 	uint64_t before;
-	int rc = world_open(&w, t->topology, seed, err);
+	int rc = world_open(&w, t->topology, false, seed, err);
 
 	if (rc)
 		return rc;
@@ -151,6 +153,108 @@ static int traffic(bool quick, uint64_t seed, json_t *rows)
 	return rc;
 }
 
+/* ---- FSDP ---- */
+
+/* Bytes of a rank's block, the paper's N: large beside what a queue pair sends at a time. */
+enum { FSDP_BLOCK = 4 << 20, FSDP_QUICK = 2 << 20 };
+
+static bool both_done(void *pair)
+{
+	struct sim_coll **coll = pair;
+
+	return sim_coll_done(coll[0], NULL) && sim_coll_done(coll[1], NULL);
+}
+
+/* AllGather and ReduceScatter of `bytes` at the same time. */
+static int run_pair(struct sim *sim, struct sim_coll *coll[2], uint64_t bytes, uint64_t *ns)
+{
+	const struct sim_work gather = {.op = CCL_ALLGATHER, .bytes = bytes},
+			      scatter = {.op = CCL_REDUCE_SCATTER, .bytes = bytes};
+	const uint64_t began = sim_now(sim);
+	int rc = sim_coll_issue(coll[0], &gather, 0);
+
+	if (rc == 0)
+		rc = sim_coll_issue(coll[1], &scatter, 0);
+	if (rc == 0)
+		rc = sim_run(sim, both_done, coll, began + LIMIT_NS);
+	*ns = sim_now(sim) - began;
+	for (unsigned i = 0; rc == 0 && i < 2; i++)
+		rc = sim_coll_check(coll[i]);
+	return rc;
+}
+
+static int fsdp_one(
+	unsigned ranks, bool network, uint64_t bytes, uint64_t seed, uint64_t *ns, char *err)
+{
+	struct sim_coll *coll[2] = {NULL, NULL};
+	struct sim_coll_conf conf[2];
+	char topology[32];
+	struct world w;
+	int rc;
+
+	snprintf(topology, sizeof(topology), "star:%u", ranks);
+	rc = world_open(&w, topology, true, seed, err);
+	if (rc)
+		return rc;
+	conf[0] = conf[1] = between_hosts(&w, network ? CCL_BY_MULTICAST : CCL_BY_RING, ranks);
+	if (network) {
+		/* All roots at a time: one alone would share its uplink, and hold the others up. */
+		conf[0].chains = ranks;
+		conf[1].algorithm = CCL_BY_INC;
+		conf[1].mode = CCL_MODE_3;
+		conf[1].kind = CCL_SINGLE;
+		conf[1].collectives = 1u << CCL_REDUCE_SCATTER;
+		conf[1].w = (uint16_t)(16 * ranks);
+		conf[1].flags = INC_F_STALL_RNR;
+	}
+	for (unsigned i = 0; rc == 0 && i < 2; i++)
+		rc = sim_coll_create(&conf[i], &coll[i], err);
+	if (rc == 0)
+		rc = run_pair(w.sim, coll, bytes, ns);
+	for (unsigned i = 0; i < 2; i++) {
+		if (rc && coll[i] && !err[0])
+			snprintf(err, CCL_ERR_LEN, "%s: %.400s", strerror(-rc),
+				sim_coll_error(coll[i]));
+		if (coll[i])
+			sim_coll_destroy(coll[i]);
+	}
+	world_close(&w);
+	return rc;
+}
+
+static int fsdp(bool quick, uint64_t seed, json_t *rows)
+{
+	const unsigned block = quick ? FSDP_QUICK : FSDP_BLOCK;
+	char err[CCL_ERR_LEN] = "";
+	int rc = 0;
+
+	printf("AllGather and ReduceScatter at the same time, %u bytes a rank's block, 100 Gb/s\n"
+	       "%5s %14s %14s %9s %9s %9s\n",
+		block, "ranks", "rings, us", "network, us", "speedup", "2 - 2/P", "of it");
+	for (unsigned p = 4; rc == 0 && p <= (quick ? 8u : 16u); p += 4) {
+		const uint64_t bytes = (uint64_t)block * p;
+		const double want = 2 - 2.0 / p;
+		uint64_t ring = 0, network = 0;
+		double speedup;
+
+		rc = fsdp_one(p, false, bytes, seed, &ring, err);
+		if (rc == 0)
+			rc = fsdp_one(p, true, bytes, seed, &network, err);
+		if (rc)
+			break;
+		speedup = (double)ring / (double)network;
+		printf("%5u %14.1f %14.1f %9.3f %9.3f %8.1f %%\n", p, (double)ring / 1000,
+			(double)network / 1000, speedup, want, 100 * speedup / want);
+		json_array_append_new(
+			rows, json_pack("{s:i,s:I,s:I,s:f,s:f}", "ranks", (int)p, "ring_ns",
+				      (json_int_t)ring, "network_ns", (json_int_t)network,
+				      "speedup", speedup, "paper", want));
+	}
+	if (rc)
+		printf("%s\n", err[0] ? err : strerror(-rc));
+	return rc;
+}
+
 int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result)
 {
 	json_t *rows = json_array();
@@ -158,6 +262,8 @@ int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result)
 	json_object_set_new(result, "rows", rows);
 	if (strcmp(what, "traffic") == 0)
 		return traffic(quick, seed, rows);
-	fprintf(stderr, "incline-sim: multicast: %s: traffic is built\n", what);
+	if (strcmp(what, "fsdp") == 0)
+		return fsdp(quick, seed, rows);
+	fprintf(stderr, "incline-sim: multicast: %s: traffic or fsdp\n", what);
 	return -EINVAL;
 }

@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 /* "traffic" (figures 2, 12): bytes at all ports of all switches, against what hosts do between
- * themselves. quick: the 188 hosts only. Prints, and adds "rows" to result. 0, or -errno: -EINVAL
- * no such table. */
+ * themselves; "fsdp" (appendix B): AllGather by multicast and ReduceScatter in the switches at the
+ * same time, against two rings, 4 to 16 ranks. quick: the small ones only. Prints, and adds "rows"
+ * to result. 0, or -errno: -EINVAL no such table. */
 int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""incline-sim multicast traffic: bytes at all switches' ports, as the paper's figure 12 has them."""
+"""incline-sim multicast: bytes at all switches' ports, as the paper's figure 12 has them; AllGather and ReduceScatter at the
+same time, as its appendix B has them."""
 import json
 import subprocess
 import sys
@@ -9,11 +10,24 @@ import unittest
 PROGRAM = sys.argv.pop()
 
 
+def rows_of(what):
+    out = subprocess.run([PROGRAM, 'multicast', what, '--quick', '--json', '-'], check=True,
+                         capture_output=True, text=True).stdout
+    return json.loads(out[out.index('{\n'):])['rows']
+
+
+class Fsdp(unittest.TestCase):
+    def test_formula(self):
+        rows = rows_of('fsdp')
+        self.assertEqual([r['ranks'] for r in rows], [4, 8])
+        for r in rows:
+            self.assertGreater(r['speedup'], 0.9 * (2 - 2 / r['ranks']), r)
+            self.assertLess(r['speedup'], 1.1 * (2 - 2 / r['ranks']), r)
+
+
 class Traffic(unittest.TestCase):
     def test_small(self):
-        out = subprocess.run([PROGRAM, 'multicast', 'traffic', '--quick', '--json', '-'], check=True,
-                             capture_output=True, text=True).stdout
-        rows = json.loads(out[out.index('{\n'):])['rows']
+        rows = rows_of('traffic')
         ratio = {(r['collective'], r['algorithm']): r['ratio'] for r in rows if r['ranks'] == 188}
         self.assertEqual(len(ratio), 6)
         for of in ('broadcast', 'ring'), ('broadcast', 'k-nomial, 4'), ('allgather', 'ring'):
