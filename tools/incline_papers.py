@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What EPIC and NetReduce say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
+of tools/papers, which runs what shows them.
+
+A row shows itself by tests (names of tools/test) and commands (from the top of the repository). `short`: a command of
+seconds that no test runs. A state other than "shown" has a reason."""
+from dataclasses import dataclass
+
+STATES = 'shown', 'partly', 'not built'
+BEGIN = '<!-- generated: tools/papers --markdown -->\n'
+END = '<!-- end of generated part -->'
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    place: str  # in the paper
+    claim: str
+    code: tuple = ()
+    tests: tuple = ()
+    commands: tuple = ()
+    state: str = 'shown'
+    why: str = ''
+    short: bool = False
+
+    def shows(self):
+        """What is run, as one types it."""
+        return ((f"tools/test {' '.join(self.tests)}",) if self.tests else ()) + self.commands
+
+
+def row(name, place, claim, **more):
+    return Row(name, place, claim, **{k: tuple(v.split()) if k in ('code', 'tests') else v for k, v in more.items()})
+
+
+HARDWARE = 'hardware that is not here'
+EPIC = [
+    # ---- architecture and life of a group ----
+    row('inctree', '3.1', 'IncTree: ranks as leaves, switches as nodes, state per endpoint', code='dataplane/inc/group.c dataplane/inc/route.c',
+        tests='inc_test_group collectives'),
+    row('collectives', '3.1', 'Six collectives, any root, over trees of several levels', code='lib/ccl/coll.c', tests='collectives types'),
+    row('commlib', '3.2', 'CommLib on plain verbs', code='lib/ccl', tests='ccl_engine ccl_setup processes'),
+    row('host-daemon', '3.2', 'A daemon on each host that reports its state', state='partly', tests='ccl_managed', code='lib/ccl/managed.c',
+        why='the job itself says it is alive, on a connection to the manager; no daemon beside it'),
+    row('agent', '3.2', 'IncAgent programs tables, reports capabilities, ports, memory and events', code='ctrl/agent', tests='ctl-rpc ctl-node ctl-server'),
+    row('manager', '3.2', 'IncManager', code='ctrl/manager lib/mgr', tests='manager mgr managed'),
+    row('discovery', '3.3.1, 6.1', 'All instances report at boot, the manager learns the topology from link states', state='partly', code='lib/mgr/graph.c',
+        tests='mgr', why='the topology is a file; switches report capabilities and links that go down, neighbours are not discovered'),
+    row('init-group', '3.3.1', 'InitGroup: the tree is computed, mapped onto the fabric and installed', code='ctrl/manager lib/ccl/install.c',
+        tests='manager ccl_setup managed'),
+    row('rule-sets', '3.3.1', '2N + 1 sub-groups, computed ahead', code='lib/ccl/install.c', tests='collectives'),
+    row('destroy-group', '3.3.1', 'DestroyGroup gives everything back, whoever dies', state='partly', code='ctrl/manager lib/mgr/job.c', tests='manager managed',
+        why='without a manager what a killed rank 0 had stays until its name is used again or an operator deletes it'),
+    row('control', '3.3.2', 'A Send with Immediate starts an operation; ranks that disagree are told', code='dataplane/inc/control.c',
+        tests='inc_test_mode2 inc_test_mode3 model-ci'),
+    row('host-failure', '3.4', 'A host fails: the group is made anew, or the job falls back', state='partly', code='lib/ccl/managed.c ctrl/manager',
+        tests='failing_mode2 failing_mode3 managed', why='the communicator ends with an error and the program makes another; no fallback in mid-job'),
+    row('fabric-failure', '3.4', 'A switch or link fails: the manager places another tree', state='partly', code='lib/mgr/job_run.c', tests='failures manager managed',
+        why='for the communicator that is made next, not under the one that runs'),
+    # ---- engine ----
+    row('modules', '4.1', 'One engine of modules that the modes share', code='dataplane/inc', tests='inc_share', commands=('tools/share',)),
+    row('mode-1', '4.2', 'Mode-I: connections end at the switch, whole messages', state='partly', code='dataplane/inc/mode1.c',
+        tests='inc_test_mode1 inc_test_mode1_failures', why='no VLANs, leases or WRITE; 512 queue pairs and seven addresses per switch'),
+    row('mode-2', '4.3', 'Mode-II (algorithm 1, repaired)', code='dataplane/inc/mode2.c', tests='inc_test_mode2 inc_test_mode2_roots model-bugs'),
+    row('psn-subgroups', '4.3', 'PSNs in step, first way: a sub-group per primitive and root', code='lib/ccl/install.c', tests='collectives'),
+    row('psn-skip', '4.3', 'PSNs in step, second way: the NIC leaves PSNs out', code='lib/rnic/requester.h', tests='rnic_skip collectives'),
+    row('psn-resync', '4.3', 'PSNs in step, third way: unmodified NICs set anew between operations', state='not built',
+        why='`resync` is written down in inc-protocol.md 3.7 only; unmodified NICs have the first way'),
+    row('reproducible', 'footnote 4', 'The same bits every time', code='dataplane/inc/aggregate_data.c', tests='types collectives'),
+    row('write', 'footnote 5', 'The switch knows address and key for WRITE', code='dataplane/inc/translate_header.c', tests='types inc_test_translate'),
+    row('mode-3', '4.4', 'Mode-III: a pipe each way, acknowledged hop by hop', code='dataplane/inc/mode3.c dataplane/inc/pipe.c', tests='inc_test_mode3 model-ci'),
+    row('window-sync', '4.4, 5.1', 'Nobody runs ahead of the pipes', code='dataplane/inc/acknowledge.c', tests='inc_test_mode3 model-ci'),
+    row('rate-sync', '4.4, 7.4', 'CNPs to ranks that run ahead heal the collapse', state='partly', code='dataplane/inc/mode3.c', tests='inc_test_mode3',
+        commands=('build/apps/incline-sim epic-table 35 --max-bytes 4194304',),
+        why='the mechanism is there, its effect is not: pipes as long as what a queue pair has in flight heal it'),
+    row('root-local', 'H.4', 'The root answers itself', code='dataplane/inc/mode3.c', tests='inc_test_mode3 model-bugs'),
+    row('app-c-filter', 'C', 'A filter of old PSNs in Mode-II', state='not built', why='an optimisation'),
+    row('app-c-sr', 'C', 'Mode-II with hosts that repeat selectively', state='not built', why='explored (`model-ci`, `--selective`), refused by the switch'),
+    row('app-d', 'D', 'Variants of the modes', state='not built', why='none is needed by the others'),
+    row('algorithms', 'B', 'The listings, and what breaks them as printed', code='docs/inc-protocol.md tests/model', tests='model-bugs model-traces'),
+    row('icrc', '4', 'ICRC checked on the way in, made on the way out', code='lib/wire', tests='wire captures'),
+    # ---- correctness and formulas ----
+    row('model', '5.1, H', 'Every state of a tree 1-2-4, three packets a client, at most one loss', state='partly', code='tests/model', tests='model-ci',
+        why="Mode-II's AllReduce there has a window of one message, Mode-III's rings are N = MW: docs/model-checking.md"),
+    row('latency-model', '5.2, F.1', 'Time, memory and loss of the modes as formulas', state='not built', why='tables are measured only'),
+    # ---- resources ----
+    row('edt', '6.2', 'Edge-disjoint trees', code='lib/mgr/edt.c', tests='mgr flowsim'),
+    row('spatial', '6.2', 'Spatial multiplexing: the frontier of depth and width', code='lib/mgr/spatial.c lib/mgr/frontier.c', tests='mgr mgr_optimum'),
+    row('temporal', '6.2', 'Temporal multiplexing: placed by duty, memory per invocation', state='partly', code='lib/mgr/temporal.c dataplane/leases.c',
+        tests='mgr dataplane-leases ccl_lease leases model-leases', why='placement and contention are built; the manager schedules no phases'),
+    row('indirection', '6.1', 'Payload memory by pointer, moved without touching tables', state='partly', code='dataplane/leases.c', tests='dataplane-leases',
+        why='Modes II and III only, not with reproducible sums'),
+    # ---- evaluation ----
+    row('table-3', 'T3, 19-24', 'Emulation of every collective, three modes', state='partly', code='tools/incline_matrix.py', commands=('tools/demo --matrix',),
+        why='at 1 MB; MPI is a test (`ucx-mpi`), not a column'),
+    row('table-18', 'T18', 'How much code the modes share', code='tools/share', tests='inc_share', commands=('tools/share',)),
+    *(row(f'table-{n}', f'T{n}', f'{what}, eight ranks, packet by packet', code='apps/sim_tables.c lib/sim', state='partly',
+          commands=(f'build/apps/incline-sim epic-table {n} --max-bytes 1048576',),
+          why="to 1 MB in the page; the differences from the paper's are listed there, not all traced")
+      for n, what in ((25, 'AllReduce'), (26, 'Reduce'), (27, 'ReduceScatter'), (28, 'Broadcast'), (29, 'AllGather'))),
+    row('table-30', 'T30', 'Barriers per second', code='apps/sim_tables.c', commands=('build/apps/incline-sim epic-table 30',), short=True),
+    *(row(f'table-{n}', f'T{n}', what, code='apps/sim_tables.c', state='partly', tests='sim_test_world',
+          commands=(f'build/apps/incline-sim epic-table {n}',), why='the curves need selective repeat at the hosts and priority; plain RC falls far below')
+      for n, what in ((31, 'AllReduce over a link that loses'), (32, 'AllReduce over several that lose'))),
+    row('tables-33-34', 'T33, 34', 'Training, by SimAI', state='not built', why='SimAI is not here, no substitute was made'),
+    row('table-35', 'T35', 'Ranks that run ahead', code='apps/sim_tables.c', state='partly', why='as 4.4: pipes heal it, CNPs do not',
+        commands=('build/apps/incline-sim epic-table 35 --max-bytes 1048576',)),
+    *(row(f'table-{n}', f'T{n}', what, code='lib/flowsim', tests='flowsim', commands=(f'build/apps/incline-flowsim table {n}',))
+      for n, what in [(6, 'Policies on 128 GPUs')] + [(n, 'One job, 4 to 32 groups a switch') for n in range(36, 44)]),
+    *(row(f'table-{n}', f'T{n}', 'Many jobs', code='lib/flowsim', tests='flowsim_orders', state='partly', commands=(f'build/apps/incline-flowsim table {n} --jobs 50 --quiet',),
+          why='trace 2 is private to its owners; a substitute, named in the page') for n in (44, 45)),
+    row('figure-16', 'F16, 20-24', 'Many jobs, distributions', code='lib/flowsim', commands=('build/apps/incline-flowsim figure 16 --jobs 50 --quiet',), state='partly',
+        why='as tables 44 and 45'),
+    row('figure-14', 'F14', 'Groups that work at the same time', state='partly', code='tests/unit/sim', tests='sim_soak', why='checked for results; of speed only Mode-II, single groups'),
+    row('testbed', 'T1, 4, 5, 9-17, 46-48, F12, 13', 'Tofino and FPGA testbeds, NCCL and models on GPUs', state='not built', why=HARDWARE),
+    row('capabilities', 'N', 'Types, operations, groups at a time', code='lib/reduce dataplane/groups.c', tests='types reduce dataplane-groups'),
+]
+
+NETREDUCE = [
+    row('ring', '3.1', 'The switch sums inside connections from host to host', code='dataplane/netreduce', tests='netreduce netreduce_tasks'),
+    row('header', '3.1', 'INA header', code='dataplane/netreduce/frames.c', tests='netreduce-star'),
+    row('aggregators', '3.1', 'Window of N messages, 2N aggregators', code='dataplane/netreduce/ring.c', tests='netreduce-ring'),
+    row('preserved', '3.2', 'Connections are preserved; the table of connections is learnt', state='partly', code='dataplane/netreduce/clt.c', tests='netreduce-ring model-ci',
+        why='keys are installed; first PSNs are learnt if they are not configured'),
+    row('idempotent', '3.2', 'Aggregation may be repeated', code='dataplane/netreduce/ring.c', tests='netreduce model-ci'),
+    row('go-back-n', '3.2', "RoCE's own reliability is enough", code='dataplane/netreduce/engine.c', tests='netreduce model-ci model-bugs'),
+    row('flow-control', '3.2', 'The window follows results (and sends: repaired)', code='lib/ccl/ring.c', tests='ring netreduce model-ci'),
+    row('congestion', '3.2', 'ECN and CNP as between hosts', code='dataplane/netreduce/engine.c', tests='netreduce-star'),
+    row('icrc-ring', '3.2', 'ICRC in the switch', code='dataplane/netreduce/frames.c', tests='captures'),
+    row('tenants', '3.2, 3.3', 'Several rings at a time', code='dataplane/rings.c', tests='dataplane-rings'),
+    row('racks', '3.3', 'Several racks, connections between switches', state='partly', code='dataplane/netreduce/clt.c', tests='netreduce-racks netreduce_tasks',
+        why='rows are installed, not learnt'),
+    row('parallel', '3.4', 'Parallel NetReduce: a ring per GPU of a machine', state='not built', why='one ring per rank'),
+    row('baselines', '3.4, F6', 'Flat ring and hierarchical baselines', state='partly', code='lib/ccl/over_ring.c', tests='ring', why='the flat ring only'),
+    row('cost-model', '3.4, A, F7', 'Cost model, equations 1 to 6', state='not built', why='not begun'),
+    row('failed-ring', '-', 'A ring whose ranks disagree ends with an error (the paper is silent)', state='partly', code='dataplane/netreduce/engine.c', tests='netreduce-star',
+        why='counted (`nr_mismatch`), nothing wrong is emitted; ranks notice by a timeout'),
+    row('fpga', '4, F8-10', 'FPGA accelerator', state='not built', why=HARDWARE),
+    row('throughput', 'T6', 'Throughput, latency, CPU', state='partly', commands=('tools/bench inc --quick',), code='tests/bench', why='one core of the switch; no latency of hosts and no CPU column'),
+    row('evaluation', 'T1, 2, 5, 7-10, F2, 11-14', 'Testbeds, training, cost', state='not built', why=HARDWARE),
+    row('nccl', '5', 'Integration into NCCL', state='not built', why='needs GPUs; `mpi-network` does as much for MPI'),
+]
+
+PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE}
+
+
+def all_rows():
+    return [r for rows in PAPERS.values() for r in rows]
+
+
+def markdown():
+    """The tables of docs/papers.md."""
+    out = []
+    for paper, rows in PAPERS.items():
+        counts = ', '.join(f'{sum(r.state == s for r in rows)} {s}' for s in STATES)
+        out += [f'## {paper}\n', f'{counts}.\n', '| row | in the paper | claim | code | shown by | state |', '|---|---|---|---|---|---|']
+        for r in rows:
+            code = ', '.join(f'`{c}`' for c in r.code)
+            shows = ', '.join(f'`{c}`' for c in r.shows())
+            out.append(f"| {r.name} | {r.place} | {r.claim} | {code} | {shows} | {r.state}{': ' if r.why else ''}{r.why} |")
+        out.append('')
+    return '\n'.join(out)
