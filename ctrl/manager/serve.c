@@ -20,6 +20,7 @@
 #include "lib/ctl/rpc.h"
 #include "lib/ctl/server.h"
 #include "lib/ctl/tls.h"
+#include "lib/mgr/job.h"
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
@@ -299,7 +300,11 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 {
 	static const struct ctl_server_ops ops = {
 		sizeof(struct manager_peer), now, come, gone, holds, line, unasked, tick};
-	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS, .tls = s->serves};
+	/* A rank's connection is its sign of life: see the bound in docs/manager.md. */
+	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS,
+		.gone_ms =
+			MGR_MISSED * (unsigned)ctl_int(&ctl_manager_config, config, "heartbeat_ms"),
+		.tls = s->serves};
 	const char *path = ctl_text(&ctl_manager_config, config, "listen");
 	const char *tcp = rpc_string(config, "listen_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";

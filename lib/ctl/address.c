@@ -92,6 +92,16 @@ void ctl_tcp_format(const struct ctl_address *a, char *text, size_t cap)
 	snprintf(text, cap, a->sa.ss_family == AF_INET6 ? "tcp:[%s]:%s" : "tcp:%s:%s", host, port);
 }
 
+void ctl_tcp_watch(int fd, unsigned gone_ms)
+{
+	const int probe_s = gone_ms < 3000 ? 1 : (int)(gone_ms / 3000), probes = 2;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &probe_s, sizeof(probe_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &probe_s, sizeof(probe_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &gone_ms, sizeof(gone_ms));
+}
+
 void ctl_tcp_options(int fd)
 {
 	const int on = 1, idle_s = 30, every_s = 10, probes = 3, unheard_ms = 60000;

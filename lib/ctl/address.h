@@ -31,4 +31,8 @@ void ctl_tcp_format(const struct ctl_address *address, char *text, size_t cap);
  * noticed within a minute. */
 void ctl_tcp_options(int fd);
 
+/* On top of that, where a connection is a sign of life: about gone_ms after the last of a peer
+ * whose machine is gone the connection ends (probes each third, a second at least). */
+void ctl_tcp_watch(int fd, unsigned gone_ms);
+
 #endif

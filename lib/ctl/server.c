@@ -369,6 +369,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	}
 	if (tcp)
 		ctl_tcp_options(fd);
+	if (tcp && s->limits.gone_ms)
+		ctl_tcp_watch(fd, s->limits.gone_ms);
 	c = calloc(1, sizeof(*c) + s->ops->peer_bytes);
 	if (c)
 		bev = wrap(s, fd, tcp && s->limits.tls);
@@ -495,6 +497,7 @@ int ctl_serve(const struct ctl_server_ops *ops, void *arg, struct event_base *ba
 		.limits = {.line_ms = limits->line_ms ? limits->line_ms : PATIENCE_MS,
 			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS,
 			.idle_ms = limits->idle_ms,
+			.gone_ms = limits->gone_ms,
 			.tls = limits->tls}};
 	int rc = server_open(&s, fd, n);
 

@@ -43,6 +43,7 @@ struct ctl_server_limits {
 	unsigned line_ms;  /* for a line to be finished; 0: 10 s */
 	unsigned stall_ms; /* for none of the answers to be taken; 0: 10 s */
 	unsigned idle_ms;  /* between requests, of those that hold nothing */
+	unsigned gone_ms;  /* without a sign of a TCP client's machine; 0: a minute */
 	/* TCP connections are TLS with this (ctl_tls_open); NULL: as they are. A handshake has
 	 * line_ms. */
 	struct ssl_ctx_st *tls;

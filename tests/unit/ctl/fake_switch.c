@@ -517,6 +517,8 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 {
 	*size = sw->arena ? sw->arena : 65536;
 	*used = sw->arena ? 0 : 1024;
+	for (unsigned i = 0; sw->arena && i < INC_GROUP_SLOTS; i++)
+		*used += sw->group[i] ? sw->group[i]->pay_bytes : 0;
 }
 
 void fake_switch_arrived(struct sw *sw, unsigned slot, uint32_t psn, uint64_t eps)

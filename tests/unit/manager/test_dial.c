@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manager with its sockets dials a switch's agent over TLS, and serves a tenant over TLS. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +9,7 @@
 #include <unistd.h>
 
 #include "ctrl/manager/serve.h"
+#include "lib/ctl/address.h"
 #include "lib/ctl/client.h"
 #include "lib/ctl/manager_schema.h"
 #include "lib/ctl/rpc.h"
@@ -96,6 +99,59 @@ static bool leaf_is_up(const char *dir)
 	return up;
 }
 
+/* The server's end of a connection of ours: it is in this process as well. */
+static int other_end(int fd)
+{
+	struct sockaddr_in ours, theirs;
+
+	for (unsigned tries = 0; tries < LONG_MS / 10; tries++) {
+		socklen_t len = sizeof(ours);
+
+		assert_int_equal(getsockname(fd, (struct sockaddr *)&ours, &len), 0);
+		for (int at = 3; at < 256; at++) {
+			len = sizeof(theirs);
+			if (!getpeername(at, (struct sockaddr *)&theirs, &len) &&
+				theirs.sin_family == AF_INET && theirs.sin_port == ours.sin_port)
+				return at;
+		}
+		usleep(10000);
+	}
+	fail_msg("nobody accepts");
+	return -1;
+}
+
+static int option_of(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = -1;
+
+	assert_int_equal(getsockopt(fd, level, name, &value, &len), 0);
+	return value;
+}
+
+/* A rank whose machine is gone says nothing: three heartbeats, and its connection ends. */
+static void expect_watched(void)
+{
+	struct ctl_address at;
+	int fd, end;
+
+	assert_int_equal(ctl_address_parse(manager_at, &at), 0);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.sa, at.len), 0);
+	end = other_end(fd);
+	/* The last thing that is set once it is accepted. */
+	for (unsigned tries = 0; tries < LONG_MS / 10; tries++) {
+		if (option_of(end, IPPROTO_TCP, TCP_USER_TIMEOUT) == 3000)
+			break;
+		usleep(10000);
+	}
+	assert_int_equal(option_of(end, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+	assert_int_equal(option_of(end, SOL_SOCKET, SO_KEEPALIVE), 1);
+	assert_int_equal(option_of(end, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+	assert_int_equal(option_of(end, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+	close(fd);
+}
+
 static void test_over_tls(void **state)
 {
 	struct fixture *f = *state;
@@ -120,6 +176,7 @@ static void test_over_tls(void **state)
 	for (unsigned tries = 0; tries < LONG_MS / 10 && !leaf_is_up(f->dir); tries++)
 		usleep(10000);
 	assert_true(leaf_is_up(f->dir));
+	expect_watched();
 	r = ask_as(f->dir, "alice", "job.join",
 		json_pack("{s:s,s:i,s:i,s:i,s:s,s:i}", "job", "hers", "ranks", 2, "rank", 0, "who",
 			7, "ip", "10.1.0.1", "mtu", 1024),

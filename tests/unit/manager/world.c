@@ -58,9 +58,10 @@ static json_t *ask_switch(
 {
 	char *line = request(method, params);
 	struct world_switch *s = &w->sw[i];
+	const bool there = s->sw && !s->cut_off;
 
 	return result_of(
-		line, s->sw ? agent_handle_line(s->agent, peer, line, strlen(line)) : NULL);
+		line, there ? agent_handle_line(s->agent, peer, line, strlen(line)) : NULL);
 }
 
 json_t *world_ask(struct world *w, const char *method, json_t *params)
@@ -69,6 +70,16 @@ json_t *world_ask(struct world *w, const char *method, json_t *params)
 
 	assert_non_null(r);
 	return r;
+}
+
+/* A connection to a switch ends; who is cut off hears of it when he is back. */
+static void end_connection(struct world_switch *s, struct agent_peer *peer)
+{
+	if (s->sw && !s->cut_off)
+		agent_peer_gone(s->agent, peer);
+	else if (s->sw && s->n_lost < sizeof(s->lost) / sizeof(*s->lost))
+		s->lost[s->n_lost++] = *peer;
+	*peer = (struct agent_peer){0};
 }
 
 /* ---- manager ---- */
@@ -93,9 +104,8 @@ static void hang_up(struct world *w, unsigned i)
 {
 	struct world_switch *s = &w->sw[i];
 
-	if (s->connected && s->sw)
-		agent_peer_gone(s->agent, &s->manager);
-	s->manager = (struct agent_peer){0};
+	if (s->connected)
+		end_connection(s, &s->manager);
 	s->connected = false;
 }
 
@@ -187,9 +197,19 @@ void world_kill_switch(struct world *w, unsigned i)
 	agent_destroy(s->agent);
 	fake_switch_destroy(s->sw);
 	s->sw = NULL;
+	s->n_lost = 0;
 	s->manager = (struct agent_peer){0};
 	for (unsigned j = 0; j < JOBS; j++)
 		w->job[j].rank[0].at[i] = (struct agent_peer){0};
+}
+
+void world_cut_off(struct world *w, unsigned i, bool cut)
+{
+	struct world_switch *s = &w->sw[i];
+
+	s->cut_off = cut;
+	while (!cut && s->n_lost > 0)
+		agent_peer_gone(s->agent, &s->lost[--s->n_lost]);
 }
 
 /* A cable, and whoever is at its other end, decide whether a port has a link. */
@@ -329,11 +349,16 @@ static void join(struct world *w, unsigned j, unsigned r)
 /* CommLib keeps rank 0's connections to switches, and lets go of them with a communicator. */
 static void let_go_of_switches(struct world *w, struct world_rank *k)
 {
-	for (unsigned i = 0; i < SWITCHES; i++) {
-		if (w->sw[i].sw)
-			agent_peer_gone(w->sw[i].agent, &k->at[i]);
-		k->at[i] = (struct agent_peer){0};
-	}
+	for (unsigned i = 0; i < SWITCHES; i++)
+		end_connection(&w->sw[i], &k->at[i]);
+}
+
+/* Who works looks up now and then; who waits to be placed asks often. */
+static bool works(const struct world *w, const struct world_rank *k)
+{
+	return w->now - k->asked < w->watch_ms * MS &&
+	       (!strcmp(k->phase, "active") || !strcmp(k->phase, "ring") ||
+		       !strcmp(k->phase, "adopted"));
 }
 
 static void step_rank(struct world *w, unsigned j, unsigned r)
@@ -342,8 +367,9 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 	struct world_rank *k = &job->rank[r];
 	json_t *state;
 
-	if (!k->alive || !w->m)
+	if (!k->alive || !w->m || works(w, k))
 		return;
+	k->asked = w->now;
 	if (!k->phase[0] || (!strcmp(k->phase, "over") && job->again)) {
 		let_go_of_switches(w, k);
 		join(w, j, r);
@@ -370,12 +396,16 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 	}
 }
 
+void world_start_rank(struct world *w, unsigned j, unsigned r)
+{
+	w->job[j].rank[r] = (struct world_rank){.alive = true};
+	join(w, j, r);
+}
+
 void world_start_job(struct world *w, unsigned j)
 {
-	for (unsigned r = 0; r < RANKS; r++) {
-		w->job[j].rank[r] = (struct world_rank){.alive = true};
-		join(w, j, r);
-	}
+	for (unsigned r = 0; r < RANKS; r++)
+		world_start_rank(w, j, r);
 }
 
 void world_kill_rank(struct world *w, unsigned j, unsigned r)
@@ -388,6 +418,16 @@ void world_kill_rank(struct world *w, unsigned j, unsigned r)
 	let_go_of_switches(w, k);
 }
 
+void world_leave_job(struct world *w, unsigned j)
+{
+	for (unsigned r = 0; r < RANKS; r++) {
+		if (w->job[j].rank[r].alive)
+			json_decref(ask_manager(
+				w, &w->job[j].rank[r].peer, "job.leave", rank_params(w, j, r)));
+		world_kill_rank(w, j, r);
+	}
+}
+
 void world_end_job(struct world *w, unsigned j)
 {
 	char name[16];
@@ -396,11 +436,7 @@ void world_end_job(struct world *w, unsigned j)
 	for (unsigned i = 0; i < SWITCHES; i++)
 		json_decref(ask_switch(w, i, &w->job[j].rank[0].at[i], "group.delete",
 			json_pack("{s:s,s:b}", "group", name, "force", 1)));
-	for (unsigned r = 0; r < RANKS; r++) {
-		json_decref(
-			ask_manager(w, &w->job[j].rank[r].peer, "job.leave", rank_params(w, j, r)));
-		world_kill_rank(w, j, r);
-	}
+	world_leave_job(w, j);
 }
 
 /* ---- time ---- */
@@ -408,7 +444,7 @@ void world_end_job(struct world *w, unsigned j)
 void world_pass(struct world *w, uint64_t ms)
 {
 	for (uint64_t end = w->now + ms * MS; w->now < end;) {
-		w->now += 50 * MS;
+		w->now += w->step_ms * MS;
 		set_links(w);
 		for (unsigned i = 0; i < SWITCHES; i++) {
 			if (!w->sw[i].sw)
@@ -444,14 +480,19 @@ unsigned world_spine(const struct world *w, unsigned j)
 
 void world_expect_clean(struct world *w)
 {
-	json_t *t = world_ask(w, "topology.get", NULL), *node;
-	size_t k;
-
 	for (unsigned i = 0; i < SWITCHES; i++)
 		for (unsigned slot = 1; w->sw[i].sw && slot < INC_GROUP_SLOTS; slot++)
 			if (sw_group_get(w->sw[i].sw, slot))
 				fail_msg("switch %u has group %s left", i,
 					sw_group_get(w->sw[i].sw, slot)->name);
+	world_expect_nothing_promised(w);
+}
+
+void world_expect_nothing_promised(struct world *w)
+{
+	json_t *t = world_ask(w, "topology.get", NULL), *node;
+	size_t k;
+
 	json_array_foreach(json_object_get(t, "nodes"), k, node)
 	{
 		assert_int_equal(rpc_int(node, "promised_bytes", 0), 0);
@@ -506,6 +547,7 @@ void world_open_with(struct world *w, struct store *store)
 	memset(w, 0, sizeof(*w));
 	w->store = store;
 	w->now = 1000 * MS;
+	w->step_ms = 50;
 	w->config = config();
 	if (ctl_check_value(&ctl_manager_config, w->config, "", &p))
 		fail_msg("%s: %s", p.path, p.msg);

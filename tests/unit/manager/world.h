@@ -21,13 +21,16 @@ enum { LEAVES = 2, SPINES = 3, SWITCHES = LEAVES + SPINES, JOBS = 3, RANKS = 2 }
 struct world_switch {
 	struct sw *sw; /* NULL: dead */
 	struct agent *agent;
-	struct agent_peer manager; /* its connection */
-	bool connected, cut_off;   /* cut_off: the control network loses everything */
+	struct agent_peer manager;  /* its connection */
+	bool connected, cut_off;    /* cut_off: the control network loses everything */
+	struct agent_peer lost[64]; /* connections of whose end it has not heard */
+	unsigned n_lost;
 };
 
 struct world_rank {
 	struct manager_peer peer;
 	bool alive, connected;
+	uint64_t asked;
 	uint64_t who, epoch;
 	char phase[16], line[512];
 	bool ready;
@@ -48,8 +51,9 @@ struct world {
 	struct world_switch sw[SWITCHES]; /* leaves first */
 	struct world_job job[JOBS];
 	uint64_t random;
-	unsigned late;       /* epochs of a former manager */
-	struct store *store; /* NULL: nothing outlives the manager */
+	uint64_t step_ms, watch_ms; /* time's; between questions of ranks that work, 0: each step */
+	unsigned late;              /* epochs of a former manager */
+	struct store *store;        /* NULL: nothing outlives the manager */
 	/* The manager dies at this line to a switch, or with its store, and is started anew. */
 	unsigned lines, die_at_line; /* 0: at none */
 	bool dying;
@@ -66,18 +70,26 @@ void world_kill_switch(struct world *w, unsigned i);
 /* Between a leaf and a spine. */
 void world_cut(struct world *w, unsigned leaf, unsigned spine, bool cut);
 
+/* Of a switch from the control network: who hangs up meanwhile is not heard. */
+void world_cut_off(struct world *w, unsigned i, bool cut);
+
+void world_start_rank(struct world *w, unsigned j, unsigned r);
 void world_start_job(struct world *w, unsigned j);
 void world_kill_rank(struct world *w, unsigned j, unsigned r);
 /* All ranks leave; rank 0 takes its groups away, as CommLib does. */
 void world_end_job(struct world *w, unsigned j);
 
-/* Lets time pass, in steps of 50 ms. */
+/* All ranks leave, and leave everything lying. */
+void world_leave_job(struct world *w, unsigned j);
+
+/* Lets time pass, in steps. */
 void world_pass(struct world *w, uint64_t ms);
 bool world_active(const struct world *w, unsigned j);
 /* The spine of a job's tree, as an index into sw. */
 unsigned world_spine(const struct world *w, unsigned j);
 /* No switch that lives has any group, and nothing is promised. */
 void world_expect_clean(struct world *w);
+void world_expect_nothing_promised(struct world *w);
 /* The result of a method that needs no peer (new reference). */
 json_t *world_ask(struct world *w, const char *method, json_t *params);
 

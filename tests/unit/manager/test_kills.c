@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One of all that can die, or be cut off, does so at any moment of three jobs' lives, and comes
+ * back, or not. The manager's own code and the agents' own, on virtual time: what docs/manager.md
+ * says is seen, told and collected within its bound; whoever is not concerned never notices; and
+ * afterwards groups, leases and memory of every switch are as before, though nobody tidied up.
+ *
+ *	test_manager_kills [RUNS]	from seed 1 on; 40 unless told */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/agent/rpc.h"
+#include "lib/ctl/rpc.h"
+#include "tests/unit/manager/world.h"
+
+enum {
+	STEP_MS = 20,
+	WATCH_MS = 500,     /* CommLib's */
+	TCP_GONE_MS = 3000, /* until a connection without a peer ends: ctl_tcp_watch */
+	DRAIN_MS = 1000,    /* the world's */
+	AFTER_MS = 20000,   /* looked at after a strike */
+	NEVER = UINT32_MAX,
+};
+
+enum kind { RANK, RANK_0, RANK_CUT, SWITCH, LINK, AGENT, AGENT_RANK, MANAGER, MANAGER_RANK, KINDS };
+
+/* In ms after the strike, or, where who has to act was away, after it is back. */
+static const struct bound {
+	const char *name;
+	unsigned seen, told, collected;
+	bool after_back;
+} bounds[KINDS] = {
+	[RANK] = {"rank", 3300, 3800, 3300 + DRAIN_MS + 300},
+	[RANK_0] = {"rank 0", 3300, 3800, 3300 + DRAIN_MS + 300},
+	[RANK_CUT] = {"rank's host", 6300, 6800, 6300 + DRAIN_MS + 300},
+	[SWITCH] = {"switch", 2000, 2500, 2000 + DRAIN_MS + 300},
+	[LINK] = {"link", 300, 800, 300 + DRAIN_MS + 300},
+	/* Jobs go on. Seen: no tree is placed there. */
+	[AGENT] = {"agent cut off", 3300, NEVER, NEVER},
+	[AGENT_RANK] = {"agent, rank", 3300, 3800, 3300 + DRAIN_MS + 800, true},
+	[MANAGER] = {"manager", NEVER, NEVER, NEVER},
+	[MANAGER_RANK] = {"manager, rank", 5300, 5800, 5300 + DRAIN_MS + 300, true},
+};
+
+static struct world w;
+static uint64_t worst[KINDS][3];
+static unsigned runs[KINDS], hits[KINDS];
+
+/* ---- one run ---- */
+
+static struct run {
+	unsigned seed;
+	enum kind kind;
+	unsigned job, rank, leaf, at; /* who is struck; at: a switch */
+	bool again;                   /* who is told, and who died, joins anew */
+	uint64_t struck, back;        /* times */
+	bool is_back, rank_lost;
+	struct watched {
+		bool active, hit;
+		uint64_t epoch;
+		uint64_t seen, told, collected; /* times, 0: not yet */
+	} job_of[JOBS];
+	uint64_t down; /* when the manager knew that the agent is cut off */
+} run;
+
+static uint64_t roll(uint64_t n)
+{
+	w.random = w.random * 6364136223846793005u + 1442695040888963407u;
+	return (w.random >> 33) % n;
+}
+
+static const char *what(void)
+{
+	static char text[160];
+
+	snprintf(text, sizeof(text), "seed %u: %s: job %u, rank %u, switch %u, leaf %u", run.seed,
+		bounds[run.kind].name, run.job, run.rank, run.at, run.leaf);
+	return text;
+}
+
+/* ---- what switches have ---- */
+
+static json_t *of_switch(unsigned i, const char *method)
+{
+	char line[128], *answer;
+	json_t *a, *result;
+
+	snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\"}", method);
+	answer = agent_handle_line(w.sw[i].agent, NULL, line, strlen(line));
+	a = json_loads(answer, 0, NULL);
+	result = json_incref(json_object_get(a, "result"));
+	free(answer);
+	json_decref(a);
+	assert_non_null(result);
+	return result;
+}
+
+/* Groups, leases, memory. */
+static char *inventory(unsigned i)
+{
+	json_t *status = of_switch(i, "status"),
+	       *all = json_pack("{s:o,s:o,s:O}", "groups", of_switch(i, "group.list"), "leases",
+		       of_switch(i, "lease.list"), "arena",
+		       json_object_get(status, "arena_used_bytes"));
+	char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+
+	json_decref(status);
+	json_decref(all);
+	return text;
+}
+
+/* An operator's own group, that no job has anything to do with. */
+static void install_static(unsigned i)
+{
+	static const char line[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.create\",\"params\":{\"name\":"
+		"\"static\",\"mode\":\"III\",\"kind\":\"mixed\",\"mtu\":1024,\"M\":1,\"W\":1,"
+		"\"ranks\":2,\"endpoints\":[{\"ip\":\"10.0.0.1\",\"qpn\":1,\"port\":\"p0\",\"mac\":"
+		"\"02:00:00:00:00:01\",\"host\":true,\"ranks\":[0]},{\"ip\":\"10.0.0.2\",\"qpn\":2,"
+		"\"port\":\"p1\",\"mac\":\"02:00:00:00:00:02\",\"host\":true,\"ranks\":[1]}]}}";
+	char *answer = agent_handle_line(w.sw[i].agent, NULL, line, strlen(line));
+
+	if (!strstr(answer, "\"result\""))
+		fail_msg("%s", answer);
+	free(answer);
+}
+
+static bool is_on(unsigned i, unsigned j, uint64_t epoch)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "job%u", j);
+	for (unsigned slot = 1; w.sw[i].sw && slot < INC_GROUP_SLOTS; slot++) {
+		uint64_t is;
+		const char *job = epoch_of(&w.sw[i].agent->epochs, slot, &is);
+
+		if (sw_group_get(w.sw[i].sw, slot) && job && !strcmp(job, name) && is == epoch)
+			return true;
+	}
+	return false;
+}
+
+static bool is_anywhere(unsigned j, uint64_t epoch)
+{
+	for (unsigned i = 0; i < SWITCHES; i++)
+		if (is_on(i, j, epoch))
+			return true;
+	return false;
+}
+
+/* ---- what the manager and the ranks know ---- */
+
+static bool is_over(const char *phase)
+{
+	return !strcmp(phase, "over") || !strcmp(phase, "ring");
+}
+
+static bool manager_saw(uint64_t epoch)
+{
+	json_t *list = world_ask(&w, "job.list", NULL), *row;
+	bool saw = true; /* it does not know it any more */
+	size_t k;
+
+	json_array_foreach(json_object_get(list, "jobs"), k, row)
+	{
+		uint64_t is;
+
+		if (!ctl_get_u64(json_object_get(row, "epoch"), &is) && is == epoch)
+			saw = is_over(rpc_string(row, "phase"));
+	}
+	json_decref(list);
+	return saw;
+}
+
+static bool is_down(unsigned i)
+{
+	json_t *t = world_ask(&w, "topology.get", NULL);
+	/* switches come first, in the file's order */
+	const bool down = !strcmp(
+		rpc_string(json_array_get(json_object_get(t, "nodes"), i), "state"), "down");
+
+	json_decref(t);
+	return down;
+}
+
+static bool was_told(unsigned j)
+{
+	for (unsigned r = 0; r < RANKS; r++) {
+		const struct world_rank *k = &w.job[j].rank[r];
+
+		if (run.rank_lost && j == run.job && r == run.rank)
+			continue;
+		if (!is_over(k->phase) && k->epoch == run.job_of[j].epoch)
+			return false;
+	}
+	return true;
+}
+
+static void note(uint64_t *at, bool yes)
+{
+	if (!*at && yes)
+		*at = w.now;
+}
+
+static void observe(void)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		struct watched *x = &run.job_of[j];
+
+		if (!x->hit || (run.kind == MANAGER_RANK && !run.is_back))
+			continue;
+		note(&x->seen, w.m && !x->seen && manager_saw(x->epoch));
+		note(&x->told, was_told(j));
+		note(&x->collected, !is_anywhere(j, x->epoch));
+	}
+	if (run.kind == AGENT && !run.is_back)
+		note(&run.down, !run.down && is_down(run.at));
+}
+
+/* ---- striking ---- */
+
+static bool on_link(unsigned j)
+{
+	return world_spine(&w, j) == run.at;
+}
+
+static void aim(void)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		struct watched *x = &run.job_of[j];
+
+		*x = (struct watched){
+			.active = world_active(&w, j), .epoch = w.job[j].rank[0].epoch};
+		if (run.kind == SWITCH)
+			x->hit = x->active && (run.at < LEAVES || on_link(j));
+		else if (run.kind == LINK)
+			x->hit = x->active && on_link(j);
+		else
+			x->hit = x->active && run.rank_lost && j == run.job;
+	}
+}
+
+static void strike(void)
+{
+	run.struck = w.now;
+	run.back = w.now + (200 + STEP_MS * roll(390)) * 1000000;
+	run.is_back = false;
+	run.down = 0;
+	run.rank_lost = run.kind <= RANK_CUT || run.kind == AGENT_RANK || run.kind == MANAGER_RANK;
+	aim();
+	if (run.kind == SWITCH)
+		world_kill_switch(&w, run.at);
+	if (run.kind == LINK)
+		world_cut(&w, run.leaf, run.at, true);
+	if (run.kind == AGENT || run.kind == AGENT_RANK)
+		world_cut_off(&w, run.at, true);
+	if (run.kind == MANAGER || run.kind == MANAGER_RANK)
+		world_kill_manager(&w);
+	if (run.kind == RANK_CUT) /* nothing says that it has gone, but the time */
+		w.job[run.job].rank[run.rank].alive = false;
+	else if (run.rank_lost)
+		world_kill_rank(&w, run.job, run.rank);
+}
+
+static void come_back(void)
+{
+	run.is_back = true;
+	if (run.kind == SWITCH) {
+		world_start_switch(&w, run.at);
+		install_static(run.at);
+	}
+	if (run.kind == LINK)
+		world_cut(&w, run.leaf, run.at, false);
+	if (run.kind == AGENT || run.kind == AGENT_RANK)
+		world_cut_off(&w, run.at, false);
+	if (run.kind == MANAGER || run.kind == MANAGER_RANK)
+		world_start_manager(&w);
+	if (run.rank_lost && run.again) {
+		if (run.kind == RANK_CUT)
+			world_kill_rank(&w, run.job, run.rank);
+		world_start_rank(&w, run.job, run.rank);
+	}
+}
+
+static void watch(void)
+{
+	const uint64_t end = w.now + AFTER_MS * 1000000ull;
+	bool gone = run.kind != RANK_CUT;
+
+	while (w.now < end) {
+		world_pass(&w, STEP_MS);
+		if (!run.is_back && w.now >= run.back) {
+			come_back();
+			gone |= run.again;
+		}
+		if (!gone && w.now >= run.struck + TCP_GONE_MS * 1000000ull) {
+			world_kill_rank(&w, run.job, run.rank);
+			gone = true;
+		}
+		observe();
+	}
+}
+
+/* ---- judging ---- */
+
+static void within(unsigned which, uint64_t at, unsigned bound)
+{
+	static const char *const names[] = {"seen", "told", "collected"};
+	const uint64_t from =
+		bounds[run.kind].after_back && run.back > run.struck ? run.back : run.struck;
+	const uint64_t ms = at > from ? (at - from) / 1000000 : 0;
+
+	if (bound == NEVER)
+		return;
+	if (!at)
+		fail_msg("%s: never %s", what(), names[which]);
+	if (ms > bound)
+		fail_msg("%s: %s after %llu ms, the bound is %u", what(), names[which],
+			(unsigned long long)ms, bound);
+	if (ms > worst[run.kind][which])
+		worst[run.kind][which] = ms;
+}
+
+static void judge(void)
+{
+	const struct bound *b = &bounds[run.kind];
+
+	runs[run.kind]++;
+	for (unsigned j = 0; j < JOBS; j++) {
+		const struct watched *x = &run.job_of[j];
+
+		if (x->hit) {
+			hits[run.kind]++;
+			within(0, x->seen, b->seen);
+			within(1, x->told, b->told);
+			within(2, x->collected, b->collected);
+		} else if (x->active &&
+			   (w.job[j].rank[0].epoch != x->epoch || !world_active(&w, j)) &&
+			   strcmp(w.job[j].rank[0].phase, "adopted") != 0) {
+			fail_msg("%s: job %u had nothing to do with it and is %s: %s", what(), j,
+				w.job[j].rank[0].phase, w.job[j].rank[0].line);
+		}
+		/* Who tries again gets there: on another tree, or by the ring if there was none. */
+		if (run.again && !world_active(&w, j) &&
+			strcmp(w.job[j].rank[0].phase, "ring") != 0 &&
+			strcmp(w.job[j].rank[0].phase, "adopted") != 0)
+			fail_msg("%s: job %u did not come back: %s: %s", what(), j,
+				w.job[j].rank[0].phase, w.job[j].rank[0].line);
+	}
+	if (run.kind == AGENT && run.back - run.struck > (b->seen + STEP_MS) * 1000000ull)
+		within(0, run.down, b->seen);
+	if (run.kind == AGENT)
+		assert_false(is_down(run.at));
+}
+
+static void one(unsigned seed)
+{
+	char *before[SWITCHES], *after;
+	struct store store = {0};
+
+	run = (struct run){.seed = seed, .kind = seed % KINDS};
+	const bool kept = run.kind == MANAGER_RANK || seed % 2;
+
+	if (kept)
+		assert_int_equal(store_memory_open(&store), 0);
+	world_open_with(&w, kept ? &store : NULL);
+	w.random = 20261124 + seed;
+	w.step_ms = STEP_MS;
+	w.watch_ms = WATCH_MS;
+	run.job = (unsigned)roll(JOBS);
+	run.rank = run.kind == RANK_0 ? 0 : run.kind == RANK ? 1 : (unsigned)roll(RANKS);
+	run.again = roll(2);
+	run.leaf = (unsigned)roll(LEAVES);
+	run.at = run.kind == LINK ? LEAVES + (unsigned)roll(SPINES) : (unsigned)roll(SWITCHES);
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		install_static(i);
+		before[i] = inventory(i);
+	}
+	for (unsigned j = 0; j < JOBS; j++) {
+		w.job[j].again = run.again;
+		world_start_job(&w, j);
+	}
+	world_pass(&w, STEP_MS * roll(150));
+	strike();
+	watch();
+	judge();
+	for (unsigned j = 0; j < JOBS; j++)
+		world_leave_job(&w, j);
+	world_pass(&w, 12000);
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		after = inventory(i);
+		if (strcmp(before[i], after) != 0)
+			fail_msg("%s: switch %u had\n%s\nand has\n%s", what(), i, before[i], after);
+		free(after);
+		free(before[i]);
+	}
+	world_expect_nothing_promised(&w);
+	world_close(&w);
+	if (kept)
+		store.close(store.arg);
+}
+
+/* ---- all ---- */
+
+static unsigned n_runs = 40;
+
+static void cell(uint64_t ms, unsigned bound, bool any)
+{
+	if (bound == NEVER || !any)
+		printf(" %15s", "-");
+	else
+		printf(" %7llu of %4u", (unsigned long long)ms, bound);
+}
+
+static void test_kills(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= n_runs; seed++)
+		one(seed);
+	printf("%-14s %5s %5s %15s %15s %15s\n", "dies", "runs", "jobs", "seen (ms)", "told",
+		"collected");
+	for (unsigned k = 0; k < KINDS; k++) {
+		printf("%-14s %5u %5u", bounds[k].name, runs[k], hits[k]);
+		cell(worst[k][0], bounds[k].seen, runs[k]);
+		cell(worst[k][1], bounds[k].told, hits[k]);
+		cell(worst[k][2], bounds[k].collected, hits[k]);
+		printf("\n");
+	}
+	printf("%u runs: nothing was left\n", n_runs);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_kills)};
+
+	if (argc > 1)
+		n_runs = (unsigned)atoi(argv[1]);
+	return n_runs ? cmocka_run_group_tests(tests, NULL, NULL) : 2;
+}
