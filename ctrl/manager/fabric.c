@@ -258,16 +258,9 @@ void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up)
 /* Index of the link at a port of a switch, and its other end. */
 int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l)
 {
-	const struct mgr_edge *edge;
-	const unsigned n = mgr_graph_edges(m->g, node, &edge);
+	const int link = mgr_graph_link_at(m->g, node, port);
 
-	for (unsigned i = 0; i < n; i++) {
-		if (mgr_graph_link(m->g, edge[i].link, l))
-			continue;
-		if (!strcmp(mgr_graph_port(m->g, l->port[l->node[1] == node])->name, port))
-			return (int)edge[i].link;
-	}
-	return -ENOENT;
+	return link < 0 ? link : mgr_graph_link(m->g, (unsigned)link, l) ? -ENOENT : link;
 }
 
 void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bool up)

@@ -150,6 +150,7 @@ static bool same_node(const struct mgr_node *a, const struct mgr_node *b)
 int mgr_graph_set_node(struct mgr_graph *g, const struct mgr_node *info)
 {
 	struct mgr_node_entry *n;
+	bool at_rest;
 
 	if (!node_ok(info))
 		return -EINVAL;
@@ -160,8 +161,12 @@ int mgr_graph_set_node(struct mgr_graph *g, const struct mgr_node *info)
 		return -EEXIST;
 	if (same_node(&n->info, info))
 		return 0;
+	at_rest = n->info.tier == info->tier;
 	n->info = *info;
-	changed(g);
+	if (at_rest)
+		mgr_graph_node_changed(g, n);
+	else
+		changed(g);
 	return 1;
 }
 
@@ -224,7 +229,7 @@ int mgr_graph_set_port(struct mgr_graph *g, unsigned node, const struct mgr_port
 	if (p->bps == info->bps && p->up == info->up)
 		return 0;
 	*p = *info;
-	changed(g);
+	mgr_graph_port_changed(g, (unsigned)at);
 	return 1;
 }
 

@@ -125,6 +125,9 @@ unsigned mgr_graph_tier(struct mgr_graph *g, unsigned node);
 /* Links of a node, by ascending port; *edge until the next change. 0 for nobody's index. */
 unsigned mgr_graph_edges(struct mgr_graph *g, unsigned node, const struct mgr_edge **edge);
 
+/* The link at a port of a node, -ENOENT: none. */
+int mgr_graph_link_at(struct mgr_graph *g, unsigned node, const char *port);
+
 /* -ENOENT: no link has this name. */
 int mgr_graph_link(struct mgr_graph *g, unsigned link, struct mgr_link *out);
 

@@ -135,6 +135,53 @@ static void work_out(struct mgr_graph *g)
 	g->stale = false;
 }
 
+static void set_edges(struct mgr_graph *g, int node, unsigned link, uint64_t bps, bool up)
+{
+	const struct mgr_node_entry *n = g->node[node];
+
+	for (unsigned i = 0; i < n->n_edges; i++) {
+		struct mgr_edge *e = &g->edge[n->first_edge + i];
+
+		if (e->link == link) {
+			e->bps = bps;
+			e->up = up;
+		}
+	}
+}
+
+void mgr_graph_port_changed(struct mgr_graph *g, unsigned port)
+{
+	const struct mgr_port_entry *p = &g->port[port], *q;
+	unsigned link;
+
+	g->version++;
+	if (g->stale || p->peer < 0)
+		return;
+	q = &g->port[p->peer];
+	link = port < (unsigned)p->peer ? port : (unsigned)p->peer;
+	set_edges(g, p->node, link, slower(p, q), link_up(g, p, q));
+	set_edges(g, q->node, link, slower(p, q), link_up(g, p, q));
+}
+
+void mgr_graph_node_changed(struct mgr_graph *g, const struct mgr_node_entry *n)
+{
+	g->version++;
+	for (unsigned i = 0; i < n->n_ports; i++)
+		mgr_graph_port_changed(g, n->port[i]);
+}
+
+int mgr_graph_link_at(struct mgr_graph *g, unsigned node, const char *port)
+{
+	const struct mgr_node_entry *n = node < g->n_nodes ? g->node[node] : NULL;
+	int at = n ? mgr_graph_port_of(g, n, port) : -ENOENT, peer;
+
+	if (at < 0)
+		return at;
+	work_out(g);
+	peer = g->port[at].peer;
+	return peer < 0 ? -ENOENT : peer < at ? peer : at;
+}
+
 unsigned mgr_graph_tier(struct mgr_graph *g, unsigned node)
 {
 	work_out(g);

@@ -43,6 +43,12 @@ struct mgr_graph {
 
 /* NULL: no such name. */
 struct mgr_node_entry *mgr_graph_entry(const struct mgr_graph *g, const char *name);
+/* Speed or state of a port, or the state of a node, is another one: who is cabled to whom is not
+ * worked out again for that. */
+void mgr_graph_port_changed(struct mgr_graph *g, unsigned port);
+void mgr_graph_node_changed(struct mgr_graph *g, const struct mgr_node_entry *node);
+
+/* -ENOENT */
 int mgr_graph_port_of(
 	const struct mgr_graph *g, const struct mgr_node_entry *node, const char *port);
 

@@ -14,6 +14,7 @@
 
 #include "dataplane/inc/modules.h"
 #include "tests/bench/inc_path.h"
+#include "tests/bench/machine.h"
 
 enum { HUGE_PAGE = 2 << 20, LINE = 64, MAX_REPS = 31 };
 
@@ -224,30 +225,6 @@ static json_t *replicas(unsigned reps)
 	return rows;
 }
 
-/* ---- the machine ---- */
-
-static json_t *machine(void)
-{
-	char model[128] = "?", line[256];
-	FILE *f = fopen("/proc/cpuinfo", "r");
-	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	const char *commit = getenv("INCLINE_COMMIT");
-	double load = 0;
-
-	while (f && fgets(line, sizeof(line), f) &&
-		sscanf(line, "model name : %127[^\n]", model) != 1)
-		;
-	if (f)
-		fclose(f);
-	getloadavg(&load, 1);
-	printf("# %s, %ld CPUs, load %.1f, commit %s%s\n", model, cpus, load, commit ?: "?",
-		load > (double)cpus / 2
-			? "; the machine is busy: less than it can, the best of each row counts"
-			: "");
-	return json_pack("{s:s,s:i,s:f,s:s}", "cpu", model, "cpus", (int)cpus, "load", load,
-		"commit", commit ?: "?");
-}
-
 static int usage(FILE *f)
 {
 	fprintf(f, "usage: bench-inc [--quick] [--pool-mb 1..64] [--payload 1024|4096] "
@@ -281,7 +258,7 @@ int main(int argc, char **argv)
 	printf("# AllReduce fp32 sum, fan-in %u, one core, packets in a pool of %zu MB, kernels: "
 	       "ICRC %s, addition %s\n",
 		PATH_FAN_IN, pool, icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
-	where = machine();
+	where = bench_machine("less than it can, the best of each row counts");
 	printf("# graph: the switch's worker between ring ports; engine: its functions alone; "
 	       "acks: "
 	       "hosts acknowledge results\n");
