@@ -40,6 +40,8 @@ void mc_config_usage(void)
 	      "them\n"
 	      "  --least-burst          a switch's turn sends again as little as it can\n"
 	      "  --selective            hosts send again what is missing, and nothing behind it\n"
+	      "  --every-nak            hosts that do not take a NAK's copy for one (lib/rnic "
+	      "does)\n"
 	      "  --max-states K         stop there (50000000)\n"
 	      "  --expect-violation     exit status 0 if one is found\n"
 	      "  --max-trace K          and only if its trace has at most K steps\n"
@@ -207,6 +209,7 @@ enum option_code {
 	O_NOTICED,
 	O_LEAST_BURST,
 	O_SELECTIVE,
+	O_EVERY_NAK,
 };
 
 static const struct option options[] = {
@@ -244,6 +247,7 @@ static const struct option options[] = {
 	{"noticed", no_argument, NULL, O_NOTICED},
 	{"least-burst", no_argument, NULL, O_LEAST_BURST},
 	{"selective", no_argument, NULL, O_SELECTIVE},
+	{"every-nak", no_argument, NULL, O_EVERY_NAK},
 	{"learn", no_argument, NULL, O_LEARN},
 	{"quiet", no_argument, NULL, O_QUIET},
 	{0},
@@ -346,6 +350,9 @@ static int one_option(struct mc_config *c, int code)
 		return 0;
 	case O_SELECTIVE:
 		c->selective = true;
+		return 0;
+	case O_EVERY_NAK:
+		c->every_nak = true;
 		return 0;
 	case O_LEAST_BURST:
 		c->least_burst = true;

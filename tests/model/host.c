@@ -6,6 +6,7 @@
 
 #include "dataplane/inc/seeded_bugs.h"
 #include "tests/model/model.h"
+#include "tests/model/mutants.h"
 
 enum { RNR_CODE = 12 };
 
@@ -193,11 +194,13 @@ static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, str
 	unsigned len = mc_payload_sent(&s->cfg, &s->prog, r, h->next, payload);
 	const struct wire_hdr hdr = {
 		.opcode = q->opcode,
-		.ackreq = q->last,
+		.ackreq = MUT(ACKREQ_FIRST) ? q->first : q->last,
 		.mig = true,
 		.dqpn = s->dqpn[r],
 		.psn = psn_of(s, r, h->next, true),
-		.imm = mc_has_imm(&s->cfg, q) ? mc_imm(&s->cfg, &s->prog, h->next) : 0,
+		.imm = mc_has_imm(&s->cfg, q) ? mc_imm(&s->cfg, &s->prog, h->next) +
+							(MUT(IMM_RESENT) && h->next < h->high)
+					      : 0,
 		.va = mc_ring_va(&s->cfg, q), /* of a WRITE, which only a ring has */
 		.rkey = mc_ring_rkey((r + 1) % s->n_ranks),
 		.dmalen = s->cfg.m * MC_MTU,
@@ -217,8 +220,8 @@ static uint32_t messages_before(const struct mc_sys *s, unsigned r, unsigned i)
 	uint32_t n = 0;
 
 	for (unsigned k = 0; k < i; k++)
-		n += s->prog.psn[k].last && receives(s, r, k);
-	return n;
+		n += (s->prog.psn[k].last || MUT(MSN_PACKETS)) && receives(s, r, k);
+	return n - (MUT(MSN_LATE) && n > 1);
 }
 
 static void answer(struct mc_sys *s, const struct mc_host_state *h, unsigned r, uint8_t syndrome,
@@ -288,13 +291,20 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 			h->epsn = next_receive(s, r, h->epsn);
 		for (; h->kept >> h->epsn & 1; h->epsn++)
 			h->kept &= ~(UINT64_C(1) << h->epsn);
-		h->nak = 0;
-		if (pkt->ackreq || filled)
+		h->nak = MUT(NAK_STICKS) ? h->nak : 0;
+		if ((pkt->ackreq || filled || MUT(ACK_EACH)) && !MUT(ACK_NEVER))
 			answer(s, h, r, ROCE_AETH_ACK,
-				filled ? psn_add(psn_of(s, r, h->epsn, false), -1) : pkt->psn, res);
+				filled ? psn_add(psn_of(s, r, h->epsn, false), -1)
+				       : psn_add(pkt->psn, -MUT(ACK_BEFORE)),
+				res);
 	} else if (i < h->epsn) {
 		res->verdict = "duplicate";
-		answer(s, h, r, ROCE_AETH_ACK, psn_add(psn_of(s, r, h->epsn, false), -1), res);
+		h->nak = MUT(DUP_GAP) ? 0 : h->nak;
+		if (!MUT(DUP_SILENT))
+			answer(s, h, r, ROCE_AETH_ACK,
+				MUT(DUP_OWN_PSN) ? pkt->psn
+						 : psn_add(psn_of(s, r, h->epsn, false), -1),
+				res);
 	} else if (i < expected) {
 		res->verdict = "skipped PSN";
 	} else if (is_sr(s)) {
@@ -304,10 +314,11 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		if (!h->nak || pkt->ackreq)
 			answer(s, h, r, ROCE_AETH_NAK, psn_of(s, r, expected, false), res);
 		h->nak = 1;
-	} else if (!h->nak) {
+	} else if (!h->nak && !MUT(NAK_NEVER)) {
 		res->verdict = "gap";
-		h->nak = 1;
-		answer(s, h, r, ROCE_AETH_NAK, psn_of(s, r, expected, false), res);
+		h->nak = !MUT(NAK_EACH);
+		answer(s, h, r, ROCE_AETH_NAK,
+			MUT(NAK_PSN) ? pkt->psn : psn_of(s, r, expected, false), res);
 	} else {
 		res->verdict = "gap, NAK was sent";
 	}
@@ -362,7 +373,7 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 {
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS;
 	bool ack = class == ROCE_AETH_ACK;
-	unsigned seq = index_of(s, r, psn_add(pkt->psn, ack), true);
+	unsigned seq = index_of(s, r, psn_add(pkt->psn, ack && !MUT(UNA_SHORT)), true);
 	uint8_t una = next_send(s, r, seq < s->prog.n ? seq : s->prog.n);
 	bool progress;
 
@@ -379,14 +390,15 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	if (s->cfg.kind == INC_SINGLE && (pkt->msn < messages_sent_before(s, r, seq) ||
 						 pkt->msn > messages_sent_before(s, r, h->high)))
 		res->violation = "an acknowledgement has an MSN older than its PSN, or not sent";
-	progress = una > h->una;
+	progress = una > h->una && !(MUT(NAK_NO_PROGRESS) && class == ROCE_AETH_NAK);
 	if (progress) {
 		h->una = una;
-		if (h->next < una) {
+		if (h->next < una && !MUT(RESEND_ACKED)) {
 			h->next = h->one ? h->high : una;
 			h->one = 0;
 		}
-		h->rnr = 0;
+		h->rnr = MUT(RNR_STICKS) ? h->rnr : 0;
+		h->asked = 0;
 		res->acked = true;
 		h->sacked &= una < 64 ? ~UINT64_C(0) << una : 0;
 		pass(s, h, r);
@@ -395,9 +407,12 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	if (ack || h->una == h->high)
 		return;
 	if (class == ROCE_AETH_RNR)
-		h->rnr = 1;
-	else if (!h->rnr) {
+		h->rnr = !MUT(RNR_IGNORED);
+	else if (!h->rnr && !h->asked && !MUT(NAK_IGNORED)) {
+		/* As lib/rnic does; hosts of another kind take every NAK for one. */
+		h->asked = !is_sr(s) && !s->cfg.selective && !s->cfg.every_nak && !MUT(NAK_COPY);
 		go_back(s, h);
+		h->one |= MUT(NAK_ONE);
 		if (is_sr(s))
 			take_map(s, h, r, pkt, map);
 	}
@@ -415,11 +430,16 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 	if (ev == MC_EV_SEND) {
 		send_next(s, &h, r, res);
 	} else if (ev == MC_EV_TIMEOUT) {
+		h.asked = h.rnr ? h.asked : 0;
 		go_back(s, &h);
+		h.one |= MUT(TIMER_ONE);
+		if (MUT(TIMER_LATE) && next_send(s, r, h.una + 1u) < h.high)
+			h.next = next_send(s, r, h.una + 1u);
 		pass(s, &h, r);
 	} else if (ev == MC_EV_HOLD) {
 		pkt = mc_frame_pkt(s, frame, &bytes);
-		answer(s, &h, r, ROCE_AETH_RNR | RNR_CODE, pkt->psn, res);
+		answer(s, &h, r, ROCE_AETH_RNR | (RNR_CODE + MUT(RNR_CODE)), pkt->psn, res);
+		h.nak = !MUT(RNR_NAKS); /* it asks for nothing until that one comes */
 		res->verdict = "no receive posted";
 	} else if (h.err) {
 		res->verdict = "ignored: in error";

@@ -58,6 +58,7 @@ struct mc_config {
 	bool prompt;      /* timers are only for what was lost, and nothing is */
 	bool least_burst; /* a switch's turn ends as soon as it can */
 	bool noticed;     /* but for packets whose loss the next one shows */
+	bool every_nak;   /* hosts send again for each NAK, a copy of the last one too */
 	bool selective;   /* hosts send again what is missing, and nothing behind it */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
@@ -110,6 +111,7 @@ struct mc_host_state {
 	uint8_t epsn, nak;       /* responder: last in order + 1; NAK sent for this gap */
 	uint8_t rnr, err;        /* waits for its RNR timer; has been told that the group failed */
 	uint8_t one;             /* selective: only the next one is sent again */
+	uint8_t asked;           /* una was asked for by a NAK: another is a copy of it */
 	/* SR: below end what the peer is not known to have is sent again; bit per PSN. */
 	uint8_t end;
 	uint64_t sacked, kept;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ways to make the model's host differ from lib/rnic, to see that the comparison (conform.c)
+ * notices. Only its program has MC_MUTANTS defined; elsewhere MUT is 0 and the compiler drops what
+ * it guards. */
+#ifndef MODEL_MUTANTS_H
+#define MODEL_MUTANTS_H
+
+#define MC_MUTANT_LIST(X)                                                           \
+	X(NAK_EACH, "a NAK for every packet behind a gap")                          \
+	X(NAK_STICKS, "what arrives in order does not end the gap")                 \
+	X(NAK_PSN, "a NAK names the PSN that came")                                 \
+	X(NAK_NEVER, "a gap is passed over in silence")                             \
+	X(DUP_SILENT, "a duplicate is not acknowledged")                            \
+	X(DUP_OWN_PSN, "a duplicate's ACK names the duplicate")                     \
+	X(DUP_GAP, "a duplicate ends the gap")                                      \
+	X(ACK_EACH, "every packet is acknowledged")                                 \
+	X(ACK_NEVER, "no packet is acknowledged")                                   \
+	X(ACK_BEFORE, "an ACK names the PSN before")                                \
+	X(MSN_PACKETS, "MSNs count packets")                                        \
+	X(MSN_LATE, "the MSN is of the message before")                             \
+	X(UNA_SHORT, "an ACK leaves its own PSN outstanding")                       \
+	X(NAK_NO_PROGRESS, "a NAK acknowledges nothing")                            \
+	X(NAK_IGNORED, "a NAK sends nothing again")                                 \
+	X(NAK_COPY, "a copy of a NAK sends all again once more")                    \
+	X(RNR_NAKS, "behind a packet that found no receive a gap is asked for")     \
+	X(NAK_ONE, "a NAK sends one packet again")                                  \
+	X(TIMER_ONE, "the timer sends one packet again")                            \
+	X(TIMER_LATE, "the timer leaves out the oldest packet")                     \
+	X(RESEND_ACKED, "what an ACK covered meanwhile is sent again all the same") \
+	X(RNR_IGNORED, "an RNR NAK holds nobody")                                   \
+	X(RNR_STICKS, "progress does not end the wait for a receive")               \
+	X(RNR_CODE, "another RNR timer code")                                       \
+	X(ACKREQ_FIRST, "AckReq is in a message's first packet")                    \
+	X(IMM_RESENT, "a packet sent again has another immediate")
+
+enum mc_mutant {
+	MUT_NONE,
+#define X(sym, text) MUT_##sym,
+	MC_MUTANT_LIST(X)
+#undef X
+		MC_N_MUTANTS
+};
+
+#ifdef MC_MUTANTS
+extern enum mc_mutant mc_mutant;
+#define MUT(sym) (mc_mutant == MUT_##sym)
+#else
+#define MUT(sym) 0
+#endif
+
+#endif

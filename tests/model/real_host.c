@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/model/real_host.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rnic/device.h"
+#include "lib/rnic/rc.h"
+#include "lib/wire/icrc.h"
+
+enum { HALF = MC_MAX_PSN * MC_MTU, DEPTH = 256, TIMERS_MAX = 64, RNR_TIMER = 12 };
+static const uint64_t START = 1000000000;
+
+static void must(int rc, const char *what)
+{
+	if (rc != 0) {
+		fprintf(stderr, "incline-model-conform: %s: %s\n", what, strerror(-rc));
+		exit(2);
+	}
+}
+
+static bool sends(const struct real_host *h, unsigned i)
+{
+	return h->s->prog.psn[i].senders >> h->rank & 1;
+}
+
+static bool receives(const struct real_host *h, unsigned i)
+{
+	return h->s->prog.psn[i].receivers >> h->rank & 1;
+}
+
+void real_open(struct real_host *h, const struct mc_sys *s, unsigned rank)
+{
+	struct rnic_config config = {.n_ports = 1,
+		.max_qp = 4,
+		.max_cq = 4,
+		.max_mr = 4,
+		.max_pd = 4,
+		.window = s->cfg.in_flight,
+		.seed = 1 + rank,
+		.congestion = {.no_reaction = true, .no_notification = true}};
+	struct rnic_qp_init init = {
+		.type = IBV_QPT_RC, .cap = {DEPTH, DEPTH, 1, 1, 0}, .sq_sig_all = true};
+
+	memset(h, 0, sizeof(*h));
+	h->s = s;
+	h->rank = rank;
+	memcpy(config.port[0].mac, s->flow[rank].smac, 6);
+	config.port[0].ip[0] = s->flow[rank].src;
+	config.port[0].n_ip = 1;
+	config.port[0].mtu = 1500;
+	must(rnic_create(&config, &h->rnic), "device");
+	must(rnic_pd_alloc(h->rnic, &h->pd), "protection domain");
+	must(rnic_cq_create(h->rnic, 2 * DEPTH, NULL, &h->scq), "completion queue");
+	must(rnic_cq_create(h->rnic, 2 * DEPTH, NULL, &h->rcq), "completion queue");
+	h->buf = calloc(2, HALF);
+	must(h->buf ? 0 : -ENOMEM, "buffer");
+	must(rnic_mr_reg(
+		     h->pd, h->buf, 2 * HALF, (uintptr_t)h->buf, IBV_ACCESS_LOCAL_WRITE, &h->mr),
+		"region");
+	must(rnic_neigh_add(h->rnic, 0, &s->flow[rank].dst, s->flow[rank].dmac), "neighbour");
+	init.pd = h->pd;
+	init.send_cq = h->scq;
+	init.recv_cq = h->rcq;
+	must(rnic_qp_create(h->rnic, &init, &h->qp), "queue pair");
+}
+
+/* PSNs that the rank does not send, or receive, are left out (Mode-I has none such). */
+static void skip(struct real_host *h, enum rnic_dir dir, unsigned from, unsigned to)
+{
+	const struct mc_config *c = &h->s->cfg;
+
+	if (to > from && c->mode != INC_MODE_1)
+		must(rnic_qp_skip(h->qp, dir, psn_add(c->start_psn, (int32_t)from), to - from),
+			"skip");
+}
+
+static unsigned next_posted(struct real_host *h, unsigned i)
+{
+	unsigned next = i;
+
+	while (next < h->s->prog.n && !sends(h, next))
+		next++;
+	skip(h, RNIC_SEND, i, next);
+	return next;
+}
+
+static void skip_received(struct real_host *h)
+{
+	for (unsigned i = 0, next; i < h->s->prog.n; i = next + 1) {
+		for (next = i; next < h->s->prog.n && !receives(h, next);)
+			next++;
+		skip(h, RNIC_RECV, i, next);
+	}
+}
+
+static void to_rts(struct real_host *h)
+{
+	const uint32_t psn = h->s->cfg.start_psn;
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET,
+		.path_mtu = IBV_MTU_256,
+		.dest_qp_num = h->s->dqpn[h->rank],
+		.rq_psn = psn,
+		.sq_psn = psn,
+		.port_num = 1,
+		.min_rnr_timer = RNR_TIMER,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+		.ah_attr = {
+			.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64, .sgid_index = 1}}};
+
+	memcpy(a.ah_attr.grh.dgid.raw, h->s->flow[h->rank].dst.b, 16);
+	must(rnic_qp_modify(h->qp, &a, IBV_QP_STATE, h->now), "RESET");
+	a.qp_state = IBV_QPS_INIT;
+	must(rnic_qp_modify(h->qp, &a,
+		     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, h->now),
+		"INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(rnic_qp_modify(h->qp, &a,
+		     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		     h->now),
+		"RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(rnic_qp_modify(h->qp, &a,
+		     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+		     h->now),
+		"RTS");
+}
+
+void real_reset(struct real_host *h)
+{
+	h->now = START;
+	to_rts(h);
+	h->sent = h->taken = 0;
+	h->next_in = 0;
+	h->posted = next_posted(h, 0);
+	skip_received(h);
+}
+
+/* ---- events ---- */
+
+/* The message that begins at PSN index posted. */
+static void post_message(struct real_host *h)
+{
+	const struct mc_program *p = &h->s->prog;
+	const unsigned first = h->posted;
+	struct ibv_sge sge = {(uintptr_t)h->buf + first * MC_MTU, 0, rnic_mr_lkey(h->mr)};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	unsigned i = first;
+
+	for (;; i++) {
+		sge.length += mc_payload_sent(&h->s->cfg, p, h->rank, i, h->buf + i * MC_MTU);
+		if (p->psn[i].last)
+			break;
+	}
+	if (mc_has_imm(&h->s->cfg, &p->psn[first])) {
+		wr.opcode = IBV_WR_SEND_WITH_IMM;
+		wr.imm_data = htobe32(mc_imm(&h->s->cfg, p, first));
+	}
+	must(rnic_post_send(h->qp, &wr), "send");
+	h->posted = next_posted(h, i + 1);
+}
+
+static unsigned next_received(const struct real_host *h)
+{
+	unsigned i = h->next_in;
+
+	while (i < h->s->prog.n && !receives(h, i))
+		i++;
+	return i;
+}
+
+static void post_receive(struct real_host *h)
+{
+	struct ibv_sge sge = {(uintptr_t)h->buf + HALF + next_received(h) * MC_MTU,
+		h->s->cfg.m * MC_MTU, rnic_mr_lkey(h->mr)};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	must(rnic_post_recv(h->qp, &wr), "receive");
+}
+
+/* The frame as it is for this queue pair, whose number the device chose. */
+static void receive(struct real_host *h, uint32_t id)
+{
+	uint8_t bytes[MC_FRAME];
+	const uint8_t *from;
+	struct mc_sys *s = (struct mc_sys *)h->s;
+	const struct wire_pkt *pkt = mc_frame_pkt(s, id, &from);
+	const uint32_t qpn = rnic_qp_num(h->qp);
+	uint8_t *bth = bytes + pkt->l4_off + 8;
+
+	memcpy(bytes, from, pkt->end);
+	bth[5] = (uint8_t)(qpn >> 16);
+	bth[6] = (uint8_t)(qpn >> 8);
+	bth[7] = (uint8_t)qpn;
+	icrc_store(bytes + pkt->end - 4, wire_icrc(bytes, pkt));
+	rnic_rx(h->rnic, 0, bytes, pkt->end, h->now);
+}
+
+/* Until a retransmission timer fires, or a wait for a receive ends. */
+static void time_out(struct real_host *h)
+{
+	const bool waits = rc_of(h->qp)->req.rnr_wait;
+	struct rnic_qp_stats before, after;
+
+	rnic_qp_stats(h->qp, &before);
+	for (unsigned i = 0; i < TIMERS_MAX; i++) {
+		const uint64_t at = rnic_deadline(h->rnic);
+
+		if (at == UINT64_MAX)
+			return;
+		h->now = at > h->now ? at : h->now;
+		rnic_timer(h->rnic, h->now);
+		rnic_qp_stats(h->qp, &after);
+		if (after.timeouts != before.timeouts || rc_of(h->qp)->req.rnr_wait != waits)
+			return;
+	}
+}
+
+static bool pull(struct real_host *h, struct real_out *out)
+{
+	struct rnic_frame frame;
+	struct real_frame *f = &out->frame[out->n];
+	int n;
+
+	if (out->n == MC_MAX_EMIT || !rnic_tx(h->rnic, 1, &frame, h->now))
+		return false;
+	n = rnic_frame_flatten(&frame, f->bytes, sizeof(f->bytes));
+	if (n <= 0 || wire_parse(f->bytes, (size_t)n, &f->pkt) != WIRE_OK ||
+		!wire_icrc_ok(f->bytes, &f->pkt))
+		out->why = "a frame that is none";
+	out->n++;
+	return true;
+}
+
+/* ---- completions ---- */
+
+static const char *check_message(struct real_host *h, const struct ibv_wc *wc)
+{
+	const struct mc_program *p = &h->s->prog;
+	unsigned i = next_received(h), at = HALF + i * MC_MTU, len = 0;
+	const struct mc_psn *first = &p->psn[i];
+	uint8_t due[MC_MTU];
+
+	if (mc_has_imm(&h->s->cfg, first) != !!(wc->wc_flags & IBV_WC_WITH_IMM) ||
+		(wc->wc_flags & IBV_WC_WITH_IMM &&
+			be32toh(wc->imm_data) != mc_imm(&h->s->cfg, p, i)))
+		return "a message with another immediate";
+	for (;; i++) {
+		const unsigned n = mc_payload_due(&h->s->cfg, p, h->rank, i, due);
+
+		if (memcmp(h->buf + at + len, due, n) != 0)
+			return "a message with other contents";
+		len += n;
+		if (p->psn[i].last)
+			break;
+	}
+	h->next_in = i + 1;
+	h->taken++;
+	return wc->byte_len == len ? NULL : "a message of another length";
+}
+
+static void poll(struct real_host *h, struct real_out *out)
+{
+	struct ibv_wc wc;
+
+	while (rnic_cq_poll(h->scq, 1, &wc) == 1)
+		h->sent += wc.status == IBV_WC_SUCCESS;
+	while (rnic_cq_poll(h->rcq, 1, &wc) == 1)
+		if (wc.status == IBV_WC_SUCCESS && out->why == NULL)
+			out->why = check_message(h, &wc);
+}
+
+void real_step(
+	struct real_host *h, enum mc_event ev, uint32_t frame, bool post, struct real_out *out)
+{
+	out->n = 0;
+	out->why = NULL;
+	switch (ev) {
+	case MC_EV_PACKET:
+		if (post)
+			post_receive(h);
+		receive(h, frame);
+		break;
+	case MC_EV_HOLD:
+		receive(h, frame);
+		break;
+	case MC_EV_TIMEOUT:
+		time_out(h);
+		break;
+	case MC_EV_SEND:
+		if (post)
+			post_message(h);
+		pull(h, out);
+		break;
+	default:
+		break;
+	}
+	/* Acknowledgements at once, requests when they are asked for. */
+	while (h->rnic->has_controls && pull(h, out))
+		;
+	poll(h, out);
+}
+
+bool real_may_time_out(const struct real_host *h)
+{
+	struct rnic_qp_stats stats;
+
+	rnic_qp_stats(h->qp, &stats);
+	return stats.retries > 1;
+}
+
+bool real_sends(struct real_host *h)
+{
+	struct rnic_frame frame;
+
+	return rnic_tx(h->rnic, 1, &frame, h->now);
+}
+
+bool real_done(const struct real_host *h)
+{
+	const struct mc_program *p = &h->s->prog;
+	unsigned out = 0, in = 0;
+
+	for (unsigned i = 0; i < p->n; i++) {
+		out += p->psn[i].last && sends(h, i);
+		in += p->psn[i].last && receives(h, i);
+	}
+	return h->sent == out && h->taken == in;
+}
