@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/libmrc/profile.h"
+#include "lib/wire/random.h"
 
 void profiles_init(struct profiles *b, unsigned n_ports, uint64_t seed)
 {
@@ -23,14 +24,9 @@ void profiles_fini(struct profiles *b)
 		free(b->cc[i]);
 }
 
-/* splitmix64 */
 uint64_t profiles_random(struct profiles *b)
 {
-	uint64_t z = b->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return wire_random(&b->random);
 }
 
 /* The chain INIT - OFFLINE - ONLINE, one step in either direction. */

@@ -5,17 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/wire/random.h"
+
 enum { FIRST_PROBE_RTTS = 8, LOST_PROBE_RTTS = 4, DEFAULT_SUCCESSES = 3, NS_PER_MS = 1000000 };
 enum { DEFAULT_CAP_MS = 100, LEAST_PROBE_MS = 1 };
 
-/* splitmix64: good enough to shuffle, one word of state. */
 static uint64_t draw(struct mrc_evset *s)
 {
-	uint64_t z = s->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return wire_random(&s->random);
 }
 
 static void shuffle(struct mrc_evset *s, unsigned port)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/mrc/reverse.h"
 
+#include "lib/wire/random.h"
+
 void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed)
 {
 	*r = (struct mrc_reverse){
@@ -48,14 +50,9 @@ void mrc_reverse_worked(struct mrc_reverse *r, const struct mrc_evset *evs, int 
 	r->silent[evs->ev[ev].port] = 0;
 }
 
-/* splitmix64, as the set's. */
 static uint64_t draw(struct mrc_reverse *r)
 {
-	uint64_t z = r->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return wire_random(&r->random);
 }
 
 void mrc_reverse_doubt(struct mrc_reverse *r, const struct mrc_evset *evs)

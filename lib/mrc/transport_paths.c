@@ -5,16 +5,13 @@
 
 #include "lib/mrc/transport_priv.h"
 #include "lib/srv6/template.h"
+#include "lib/wire/random.h"
 
 enum { SPORT_HIGH = 0x8000 }; /* drawn ports stay out of the well-known ones */
 
 static uint64_t draw(uint64_t *random)
 {
-	uint64_t z = *random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return wire_random(random);
 }
 
 static bool has(const struct rnic_mrc_paths *paths, uint32_t ev)
