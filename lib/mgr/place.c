@@ -6,6 +6,8 @@
 
 #include "lib/mgr/place_priv.h"
 
+enum { NAMES_LEN = 80 }; /* of switches in a line */
+
 const struct mgr_policy *mgr_policy_find(const char *name)
 {
 	static const struct mgr_policy *const all[] = {
@@ -284,19 +286,22 @@ static enum mgr_why why_not(
 		.ignore_memory = true,
 		.ignore_links = true};
 
+	if (!(wish->modes & MGR_MODES))
+		return MGR_WHY_DEVICE;
 	if (!any_root(p, wish, bar, 0))
 		return MGR_WHY_TREE;
-	if (!(wish->modes & MGR_MODES) || !any_root(p, wish, bar, wish->modes))
+	if (!any_root(p, wish, bar, wish->modes))
 		return MGR_WHY_MODE;
 	bar.ignore_links = false;
 	bar.whole = policy->whole;
 	if (!any_root(p, wish, bar, wish->modes))
-		return MGR_WHY_LINKS;
+		return policy->whole ? MGR_WHY_POLICY : MGR_WHY_LINKS;
 	bar.ignore_memory = false;
 	bar.bytes = 2 * wish->shape.mtu;
 	if (!any_root(p, wish, bar, wish->modes))
 		return MGR_WHY_MEMORY;
-	return MGR_WHY_WIDTH;
+	/* Not enough for any window at all, or for the rate below which it is of no use. */
+	return wish->least_bps ? MGR_WHY_WIDTH : MGR_WHY_MEMORY;
 }
 
 /* Takes the one that the job likes best and that the book grants. */
@@ -371,11 +376,14 @@ const char *mgr_why_line(enum mgr_why why)
 		[MGR_WHY_OK] = "in the network",
 		[MGR_WHY_RANKS] = "not in the network: needs 2 to 2048 ranks",
 		[MGR_WHY_HOST] = "not in the network: a rank's host is unknown, down, or without a "
-				 "link that is up",
-		[MGR_WHY_MODE] = "not in the network: no mode that the ranks' devices can do is "
-				 "offered by all switches of a tree between them",
-		[MGR_WHY_TREE] = "not in the network: no switch reaches all ranks within 4 levels "
-				 "and 63 children each",
+				 "link that is up; it would fit when that is mended",
+		[MGR_WHY_MODE] = "not in the network: no mode that the ranks ask for is offered by "
+				 "all switches of a tree between them; another mode, or none, in "
+				 "the group file would do",
+		[MGR_WHY_TREE] =
+			"not in the network: no common switch: none that is up reaches all "
+			"ranks within 4 levels and 63 children each; a link or a switch "
+			"has to come back, or ranks have to be nearer to each other",
 		[MGR_WHY_LINKS] = "not in the network: links of every tree are promised to other "
 				  "groups; it would fit when one of them ends",
 		[MGR_WHY_MEMORY] = "not in the network: a switch of every tree has no memory or no "
@@ -383,22 +391,48 @@ const char *mgr_why_line(enum mgr_why why)
 		[MGR_WHY_WIDTH] = "not in the network: the widest tree gives less than the job's "
 				  "least rate; lower that, or wait until other groups end",
 		[MGR_WHY_NO_ROOM] = "not in the network: the manager is out of memory or promises",
+		[MGR_WHY_DEVICE] = "not in the network: the ranks' devices have no mode in common; "
+				   "their group files have to ask for the same one, or for none",
+		[MGR_WHY_POLICY] = "not in the network: the policy edt gives a link to one tree, "
+				   "and every tree needs one that is taken; it would fit when "
+				   "another group ends, or with the policy spatial",
 	};
 
 	return (unsigned)why < MGR_WHYS ? line[why] : "?";
 }
 
+/* Switches that take part, the root first. */
+static void list_names(const struct mgr_place *p, const struct mgr_tree *t, char *names, size_t cap)
+{
+	unsigned left = 0;
+	size_t at = 0;
+
+	names[0] = '\0';
+	for (unsigned i = 0; i < t->n_sw; i++) {
+		const struct mgr_node *node = mgr_graph_node(p->g, t->sw[i].node);
+		const char *name = node ? node->name : "?";
+
+		if (t->sw[i].transit)
+			continue;
+		if (left > 0 || at + strlen(name) + 1 > NAMES_LEN)
+			left++;
+		else
+			at += (size_t)snprintf(names + at, cap - at, "%s%s", at ? " " : "", name);
+	}
+	if (left > 0)
+		snprintf(names + at, cap - at, " and %u more", left);
+}
+
 void mgr_plan_line(const struct mgr_place *p, const struct mgr_wish *wish,
 	const struct mgr_plan *plan, char *line, unsigned len)
 {
-	const struct mgr_node *root = mgr_graph_node(p->g, plan->tree.sw[0].node);
+	char names[NAMES_LEN + 24];
 
+	list_names(p, &plan->tree, names, sizeof(names));
 	snprintf(line, len,
-		"in the network: root %s, height %u, %u switches, mode %s, M %u, W %u, %llu bytes "
-		"in "
-		"all%s, %.1f Gbit/s",
-		root ? root->name : "?", plan->tree.height, plan->tree.n_sw,
-		mgr_mode_name(plan->size.mode), plan->size.m, plan->size.w,
-		(unsigned long long)mgr_plan_bytes(plan, &wish->shape),
+		"in the network: height %u, %u switches, root first: %s; mode %s, M %u, W %u, "
+		"%llu bytes in all%s, %.1f Gbit/s",
+		plan->tree.height, plan->tree.n_sw, names, mgr_mode_name(plan->size.mode),
+		plan->size.m, plan->size.w, (unsigned long long)mgr_plan_bytes(plan, &wish->shape),
 		plan->duty < MGR_DUTY ? " (shared)" : "", (double)plan->goodput / 1e9);
 }

@@ -43,7 +43,9 @@ enum mgr_why {
 	MGR_WHY_MEMORY,  /* memory or groups are */
 	MGR_WHY_WIDTH,   /* what could be had is less than least_bps */
 	MGR_WHY_NO_ROOM, /* of the manager itself: its own memory, or MGR_MAX_PROMISES */
-	MGR_WHYS
+	MGR_WHY_DEVICE,  /* the ranks' devices have no mode in common */
+	MGR_WHY_POLICY,  /* EDT: links of every tree are taken; another policy would share them */
+	MGR_WHYS         /* written down by number: new ones come last */
 };
 
 struct mgr_place;
@@ -88,8 +90,8 @@ int mgr_place_restore(struct mgr_place *p, const struct mgr_shape *shape, bool p
 /* Bytes on the switches of a plan, together. */
 uint64_t mgr_plan_bytes(const struct mgr_plan *plan, const struct mgr_shape *shape);
 
-/* One line, at most len bytes with the NUL: tree, mode, switches, bytes; or why not, and what would
- * have to change. */
+/* One line, at most len bytes with the NUL: tree, mode, switches (as many names as fit into 80
+ * bytes), bytes; or why not, and what would have to change. */
 void mgr_plan_line(const struct mgr_place *p, const struct mgr_wish *wish,
 	const struct mgr_plan *plan, char *line, unsigned len);
 const char *mgr_why_line(enum mgr_why why);

@@ -94,8 +94,8 @@ class Managed(unittest.TestCase):
         for p in procs:
             err = p.communicate(timeout=PATIENCE)[1]
             self.assertEqual(p.returncode, 1)
-            self.assertIn('no switch reaches all ranks', err)
-        self.assertIn('no switch reaches all ranks', self.jobs.explain('alone'))
+            self.assertIn('no common switch', err)
+        self.assertIn('no common switch', self.jobs.explain('alone'))
 
 
 if __name__ == '__main__':

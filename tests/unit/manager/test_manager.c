@@ -301,6 +301,89 @@ static void test_nonsense(void **state)
 		assert_true(world_active(&w, j));
 }
 
+/* ---- why ---- */
+
+struct why {
+	const char *mode[RANKS], *policy;
+	unsigned mtu, arena; /* 0: as ever */
+	bool cut, gone;      /* all spines; the host's own leaf */
+	const char *says;
+};
+
+static void why_join(unsigned j, unsigned r, const struct why *y, struct manager_peer *peer)
+{
+	char line[320], *answer;
+
+	snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":"
+		"\"why%u\",\"ranks\":2,\"rank\":%u,\"who\":%u,\"ip\":\"10.1.%u.%u\","
+		"\"mtu\":%u%s%s%s}}",
+		j, r, 1 + r, r, j, y->mtu ? y->mtu : 1024, y->mode[r] ? ",\"mode\":\"" : "",
+		y->mode[r] ?: "", y->mode[r] ? "\"" : "");
+	answer = manager_line(w.m, peer, line, strlen(line), w.now);
+	if (!strstr(answer, "\"result\""))
+		fail_msg("%s: %s", line, answer);
+	free(answer);
+}
+
+static void expect_why(const struct why *y)
+{
+	struct manager_peer peer[JOBS][RANKS];
+	const unsigned jobs = y->policy && !strcmp(y->policy, "edt") ? JOBS : 1;
+	char name[16];
+
+	memset(peer, 0, sizeof(peer));
+	world_open(&w);
+	world_kill_manager(&w);
+	json_object_set_new(w.config, "policy", json_string(y->policy ?: "spatial"));
+	for (unsigned i = 0; i < SWITCHES; i++)
+		w.sw[i].sw->arena = y->arena ? y->arena : 1 << 20;
+	for (unsigned s = 0; s < SPINES; s++)
+		world_cut(&w, 0, LEAVES + s, y->cut || (jobs > 1 && s > 0));
+	if (y->gone)
+		world_kill_switch(&w, 0);
+	world_start_manager(&w);
+	world_pass(&w, 500);
+	for (unsigned j = 0; j < jobs; j++)
+		for (unsigned r = 0; r < RANKS; r++)
+			why_join(j, r, y, &peer[j][r]);
+	world_pass(&w, 200);
+	snprintf(name, sizeof(name), "why%u", jobs - 1);
+	if (!strstr(explain(name), y->says))
+		fail_msg("\"%s\" lacks \"%s\"", explain(name), y->says);
+	for (unsigned j = 0; j < jobs; j++)
+		for (unsigned r = 0; r < RANKS; r++)
+			manager_gone(w.m, &peer[j][r]);
+	world_close(&w);
+}
+
+/* What a job's line says, and what would have to change. */
+static void test_why(void **state)
+{
+	static const struct why all[] = {
+		{.says = ", connecting: in the network: height 2, 3 switches, root first: spine"},
+		{.mode = {"III", "III"}, .says = " leaf0 leaf1; mode III, M "},
+		{.says = " bytes in all, "},
+		{.cut = true,
+			.says = ", by the hosts' ring: not in the network: no common switch: none "
+				"that is up reaches all ranks within 4 levels and 63 children "
+				"each; a link or a switch has to come back"},
+		{.gone = true, .says = "a rank's host is unknown, down, or without a link"},
+		{.arena = 2048, .says = "no memory or no group left; it would fit when another"},
+		{.mode = {"II", "III"},
+			.says = "the ranks' devices have no mode in common; their group files "
+				"have to ask for the same one"},
+		{.policy = "edt",
+			.says = "the policy edt gives a link to one tree, and every tree needs one "
+				"that is taken; it would fit when another group ends, or with the "
+				"policy spatial"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
+		expect_why(&all[i]);
+}
+
 /* ---- one connection, two runs ---- */
 
 static uint64_t hand_join(struct manager_peer *peer, unsigned rank, uint64_t who)
@@ -447,6 +530,7 @@ int main(void)
 		T(test_cut_off),
 		T(test_no_tree),
 		T(test_nonsense),
+		cmocka_unit_test(test_why),
 		T(test_leaves_the_old_run),
 		T(test_matrix),
 	};

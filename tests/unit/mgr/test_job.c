@@ -20,8 +20,9 @@ static void whole_life(void **state)
 	for (unsigned s = 0; s < 4; s++)
 		assert_int_equal(w.group[s][0].is, MGR_ACTIVATE);
 	assert_int_equal(mgr_jobs_explain(w.js, "train", line, sizeof(line)), 0);
-	assert_string_equal(line, "train, epoch 100, active: in the network: root s3, height 2, 4 "
-				  "switches, mode II, M 4, W 4, 131072 bytes in all, 10.0 Gbit/s");
+	assert_string_equal(line, "train, epoch 100, active: in the network: height 2, 4 "
+				  "switches, root first: s3 s0 s1 s2; mode II, M 4, W 4, 131072 "
+				  "bytes in all, 10.0 Gbit/s");
 	world_beat(&w, epoch, 3, w.now + 20000 * MS);
 	assert_int_equal(world_phase(&w, epoch), MGR_ACTIVE);
 	assert_int_equal(mgr_jobs_leave(w.js, epoch, 2, w.now), 0);

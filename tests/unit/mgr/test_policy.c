@@ -26,7 +26,7 @@ static void one_leaf(void **state)
 	assert_int_equal(mgr_book_used_bytes(f.b, f.sw[0]), mgr_plan_bytes(&plan, &wish.shape));
 	mgr_plan_line(f.p, &wish, &plan, line, sizeof(line));
 	assert_string_equal(line,
-		"in the network: root s0, height 1, 1 switches, mode II, M 4, W 16, "
+		"in the network: height 1, 1 switches, root first: s0; mode II, M 4, W 16, "
 		"131072 bytes in all, 100.0 Gbit/s");
 	mgr_plan_free(&plan);
 	fabric_free(&f);
@@ -90,7 +90,7 @@ static void edges_disjoint(void **state)
 	assert_int_equal(fabric_place(&f, &mgr_policy_edt, 011, wish, &plan[0]), MGR_WHY_OK);
 	assert_int_equal(fabric_place(&f, &mgr_policy_edt, 022, wish, &plan[1]), MGR_WHY_OK);
 	assert_int_not_equal(plan[0].tree.sw[0].node, plan[1].tree.sw[0].node);
-	assert_int_equal(fabric_place(&f, &mgr_policy_edt, 044, wish, &plan[2]), MGR_WHY_LINKS);
+	assert_int_equal(fabric_place(&f, &mgr_policy_edt, 044, wish, &plan[2]), MGR_WHY_POLICY);
 	/* Spatial multiplexing shares links, but not with those. */
 	assert_int_equal(fabric_place(&f, &mgr_policy_spatial, 044, wish, &plan[2]), MGR_WHY_LINKS);
 	mgr_plan_free(&plan[0]);
@@ -239,7 +239,7 @@ static void reasons(void **state)
 	assert_int_equal(fabric_place(&f, &mgr_policy_spatial, 5, wish, &plan), MGR_WHY_WIDTH);
 	wish.least_bps = 0;
 	wish.modes = 0;
-	assert_int_equal(fabric_place(&f, &mgr_policy_spatial, 5, wish, &plan), MGR_WHY_MODE);
+	assert_int_equal(fabric_place(&f, &mgr_policy_spatial, 5, wish, &plan), MGR_WHY_DEVICE);
 	wish.modes = MGR_MODES;
 	n = *mgr_graph_node(f.g, f.sw[2]);
 	n.up = false;
