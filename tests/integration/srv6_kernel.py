@@ -184,7 +184,7 @@ class Plane(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.addClassCleanup(remove, 'PQKXYZ')
-        cls.topo = planes.topology({'name': 'mixed', 'mtu': 1400, 'planes': {'count': 1, 't0': 2, 't1': 2, 'hosts': 2}})
+        cls.topo = planes.topology({'name': 'mixed', 'mtu': 1500 - 2 * planes.OUTER, 'planes': {'count': 1, 't0': 2, 't1': 2, 'hosts': 2}})
         cls.dir = tempfile.mkdtemp(prefix='incline-')
         cls.addClassCleanup(shutil.rmtree, cls.dir)
         cls.folder = Folder(cls.dir)
