@@ -37,13 +37,17 @@ class Docs(unittest.TestCase):
                 continue  # profiles of EVs take CAP_NET_ADMIN
             with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
                 env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD)
+                said = os.path.join(d, 'said')
                 try:
-                    run = subprocess.run(['bash', '-euo', 'pipefail', '-c', script], cwd=TOP, env=env,
-                                         capture_output=True, text=True, timeout=120)
+                    # Into a file: what a block leaves running would hold a pipe open after its end.
+                    with open(said, 'w') as out:
+                        status = subprocess.run(['bash', '-euo', 'pipefail', '-c', script], cwd=TOP, env=env, stdin=subprocess.DEVNULL,
+                                                stdout=out, stderr=subprocess.STDOUT, timeout=120).returncode
                 finally:
                     subprocess.run(['tools/lab', 'down'], cwd=TOP, env=env, capture_output=True)
-                print(f'--- {where}\n{run.stdout}', file=sys.stderr)
-                self.assertEqual(run.returncode, 0, f'{where}: {run.stderr}')
+                    with open(said) as out:
+                        print(f'--- {where}\n{out.read()}', file=sys.stderr)
+                self.assertEqual(status, 0, where)
 
 
 if __name__ == '__main__':
