@@ -132,8 +132,8 @@ static void test_label_without_room(void **state)
 
 static void expect(const char *text, const char *line)
 {
-	if (!strstr(text, line))
-		fail_msg("no \"%s\" in\n%s", line, text);
+	if (!text || !strstr(text, line))
+		fail_msg("no \"%s\" in\n%s", line, text ? text : "nothing");
 }
 
 static void test_switch(void **state)
