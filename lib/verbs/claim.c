@@ -14,7 +14,7 @@
 #include "lib/port/claim.h"
 #include "lib/verbs/claim.h"
 
-enum { LET_GO_MS = 2000, STEP_MS = 5 };
+enum { LET_GO_MS = 10000, STEP_MS = 5 };
 
 /* ---- the files ---- */
 

@@ -18,7 +18,8 @@ enum { IV_MAX_PORTS = 64 };
 int iv_claim_paths(const char *text, char *paths[IV_MAX_PORTS], char err[IV_CONFIG_ERR]);
 
 /* The lock on a port's file: a file descriptor to be closed to give it back, or -errno: -EBUSY if
- * another process has it. A keeper is asked and given two seconds to let go. */
+ * another process has it. A keeper is asked and given ten seconds to let go, for on a crowded
+ * machine it may not run for some. */
 int iv_claim(const char *path);
 /* The process that has the lock, or 0 if there is none or it cannot be told. */
 pid_t iv_claim_owner(const char *path);
