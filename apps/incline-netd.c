@@ -70,7 +70,7 @@ static void let_go(struct kept *k)
 		iv_netdev_fini(&k->netdev);
 	}
 	if (k->port)
-		iv_dpdk_close(k->port);
+		iv_dpdk_close(k->port, false);
 	if (k->asked >= 0)
 		iv_claim_keeper_close(k->asked, k->path);
 	if (k->claim >= 0)

@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 		printf("%s: ok, %u ports\n", file, sw_n_ports(sw));
 	else if (rc == 0)
 		rc = run(sw, config, file);
-	sw_destroy(sw);
+	sw_destroy_last(sw);
 	json_decref(config);
 	port_eal_fini();
 	return rc;

@@ -93,7 +93,7 @@ struct sw {
 	struct trace trace;
 	struct rte_graph_cluster_stats *node_stats;
 	bool running, closed; /* closed: no port is left */
-	uint64_t started_ns, stalls;
+	uint64_t started_ns, started_cycles, stalls;
 	uint64_t drops_cleared[N_DROPS];
 	unsigned n_seen_logged[WORKER_MAX];
 };

@@ -3,6 +3,7 @@
 #include "dataplane/switch.h"
 
 #include <errno.h>
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -20,13 +21,12 @@ enum {
 	CONNECT_MS = 10000, /* how long a memif or vhost client waits for its server */
 	HEAD_POOL_SPARE = 4095,
 	HEAD_ROOM = RTE_PKTMBUF_HEADROOM + 128, /* WIRE_MAX_HEADERS and more */
-	POOL_CACHE = 256,
 	SEGMENTS = 3,
 };
 static const uint64_t RNG_SEED = 0x9e3779b97f4a7c15; /* which packets RED marks is random enough */
 
 /* Buffers that rings between n workers hold, and their pools' caches. */
-#define HANDED_OVER(n) ((n) * ((n)-1) * HANDOFF_RING + ((n)-1) * 2 * POOL_CACHE)
+#define HANDED_OVER(n) ((n) * ((n)-1) * HANDOFF_RING + ((n)-1) * 2 * PORT_POOL_CACHE)
 
 static_assert(HEAD_ROOM - RTE_PKTMBUF_HEADROOM >= (int)WIRE_TEMPLATE_LEN, "room for headers");
 
@@ -56,12 +56,9 @@ static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
  * processor's cache, however few are in use. The kind that does so is a plug-in of DPDK's. */
 static struct rte_mempool *make_head_pool(unsigned n)
 {
-	struct rte_mempool *pool = rte_pktmbuf_pool_create_by_ops(
-		"heads", n, POOL_CACHE, 0, HEAD_ROOM, SOCKET_ID_ANY, "stack");
+	struct rte_mempool *pool = port_pool_of("heads", n, HEAD_ROOM, "stack");
 
-	return pool != NULL ? pool
-			    : rte_pktmbuf_pool_create(
-				      "heads", n, POOL_CACHE, 0, HEAD_ROOM, SOCKET_ID_ANY);
+	return pool != NULL ? pool : port_pool_of("heads", n, HEAD_ROOM, NULL);
 }
 
 static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
@@ -75,7 +72,7 @@ static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
 		queues += sw_queue_places(&sw->config.ports[i].queue);
 	}
 	need = port_pool_need(configs, sw->config.n_ports) + queues;
-	rings = need - port_pool_need(NULL, 0);
+	rings = port_pool_rings(configs, sw->config.n_ports) + queues;
 	need += HANDED_OVER(sw->config.workers) + sw_neigh_buffers(&sw->config);
 	sw->pool = port_pool_create("frames", need, mtu, err);
 	if (sw->pool == NULL)
@@ -261,6 +258,7 @@ static int create(const json_t *config, bool plugged, struct sw **out, char err[
 	sw->json = json_copy((json_t *)(uintptr_t)config);
 	json_object_del(sw->json, "tables");
 	sw->started_ns = port_now_ns();
+	sw->started_cycles = rte_rdtsc();
 	rc = make(sw, err);
 	if (rc < 0) {
 		sw_destroy(sw);
@@ -342,7 +340,14 @@ void sw_turn(struct sw *sw, unsigned i, uint64_t now)
 	worker_turn(sw->worker[i], now);
 }
 
-void sw_destroy(struct sw *sw)
+static void free_large(struct sw *sw)
+{
+	rte_memzone_free(sw->arena_zone);
+	rte_mempool_free(sw->head_pool);
+	rte_mempool_free(sw->pool);
+}
+
+static void destroy(struct sw *sw, bool last)
 {
 	if (sw == NULL)
 		return;
@@ -378,12 +383,21 @@ void sw_destroy(struct sw *sw)
 	rte_free(sw->groups);
 	sw_leases_destroy(sw->leases);
 	free(sw->arena);
-	rte_memzone_free(sw->arena_zone);
-	rte_mempool_free(sw->head_pool);
-	rte_mempool_free(sw->pool);
+	if (!last)
+		free_large(sw);
 	json_decref(sw->json);
 	sw_config_free(&sw->config);
 	free(sw);
+}
+
+void sw_destroy(struct sw *sw)
+{
+	destroy(sw, false);
+}
+
+void sw_destroy_last(struct sw *sw)
+{
+	destroy(sw, true);
 }
 
 const char *sw_name(const struct sw *sw)

@@ -30,6 +30,9 @@ int sw_create_unplugged(const json_t *config, struct sw **sw, char err[SW_ERR_LE
 int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
 /* Stops the workers, closes the ports, frees everything. Bounded. */
 void sw_destroy(struct sw *sw);
+/* The same as the last thing that a process does: DPDK would zero the memory of packets and groups,
+ * page by page, that is the kernel's in a moment. */
+void sw_destroy_last(struct sw *sw);
 const char *sw_name(const struct sw *sw);
 /* Its clock, in nanoseconds: what times in here are counted by. */
 uint64_t sw_now(const struct sw *sw);

@@ -221,16 +221,17 @@ static int parse_vdev(const json_t *json, struct port_config *c, char err[PORT_E
 static const struct port_type {
 	const char *name;
 	int (*parse)(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN]);
+	const char *driver; /* of a ring linked, of a pci port loaded by the EAL's start */
 } types[] = {
-	{"memif", parse_memif},
-	{"af_packet", parse_af_packet},
-	{"tap", parse_tap},
-	{"vhost", parse_vhost},
-	{"ring", parse_ring},
-	{"null", parse_null},
-	{"pcap", parse_pcap},
-	{"pci", parse_pci},
-	{"vdev", parse_vdev},
+	{"memif", parse_memif, "net_memif"},
+	{"af_packet", parse_af_packet, "net_af_packet"},
+	{"tap", parse_tap, "net_tap"},
+	{"vhost", parse_vhost, "net_vhost"},
+	{"ring", parse_ring, NULL},
+	{"null", parse_null, "net_null"},
+	{"pcap", parse_pcap, "net_pcap"},
+	{"pci", parse_pci, NULL},
+	{"vdev", parse_vdev, PORT_ANY_DRIVER},
 };
 
 /* The schema has no other types. */
@@ -241,6 +242,13 @@ static const struct port_type *type_of(const char *name)
 	while (i < sizeof(types) / sizeof(types[0]) && strcmp(name, types[i].name) != 0)
 		i++;
 	return i < sizeof(types) / sizeof(types[0]) ? &types[i] : NULL;
+}
+
+const char *port_config_driver(const struct port_config *config)
+{
+	const struct port_type *type = type_of(config->type);
+
+	return type != NULL ? type->driver : PORT_ANY_DRIVER;
 }
 
 static int get_common(const json_t *json, struct port_config *c, char err[PORT_ERR_LEN])

@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/port/internal.h"
 
+enum { CLOCK_NS = 5000000 };
 enum { MAX_ARGS = 64, DEFAULT_MEMORY_MB = 256, LOG_LINE = 160, LCORES_LEN = 1024, PRINT_MAX = 20 };
 static const uint64_t PRINT_WINDOW_NS = 10000000000;
 
@@ -253,8 +255,24 @@ static int explain(const struct port_eal *eal, const char *lcores, char err[PORT
 		rte_strerror(error));
 }
 
+/* Where the processor does not tell, the EAL counts the cycles of 100 ms: to the nearest 10 MHz,
+ * for delays of hardware's drivers. Less will do for others. */
+static int short_sleep(const struct timespec *t, struct timespec *left)
+{
+	const struct timespec most = {.tv_nsec = CLOCK_NS};
+
+	return nanosleep(t->tv_sec > 0 || t->tv_nsec > CLOCK_NS ? &most : t, left);
+}
+
+/* What the EAL's start does for hardware, and is most of its cost. */
+static void spare(bool on)
+{
+	port_drivers_hold_back(on);
+	port_hook("librte_eal", "nanosleep", on ? (void *)short_sleep : (void *)nanosleep);
+}
+
 /* getopt inside the EAL permutes the array, so what was allocated is freed from a copy. */
-static int init(struct args *a)
+static int init(struct args *a, bool hardware)
 {
 	char *own[MAX_ARGS + 1];
 	sigset_t pipe, before;
@@ -266,7 +284,11 @@ static int init(struct args *a)
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	if (!hardware)
+		spare(true);
 	rc = rte_eal_init(a->n, a->v);
+	if (!hardware)
+		spare(false);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	for (int i = 0; i < a->n; i++)
 		free(own[i]);
@@ -311,10 +333,10 @@ int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN])
 		int saved[2];
 
 		mute(true, saved);
-		rc = init(&a);
+		rc = init(&a, eal->pci || eal->extra != NULL);
 		mute(false, saved);
 	} else {
-		rc = init(&a);
+		rc = init(&a, eal->pci || eal->extra != NULL);
 	}
 	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	if (xdg_saved != NULL)

@@ -44,6 +44,16 @@ unsigned port_burst_slots(void);
  * function from now on. The number of entries changed, or -ENOENT: there are none; -errno. */
 int port_hook(const char *library, const char *symbol, void *function);
 
+/* drivers.c: while this is on, the EAL's start loads no drivers, except those of pools, if DPDK is
+ * linked dynamically. */
+void port_drivers_hold_back(bool on);
+/* Loads a driver ("net_memif") that was held back, or PORT_ANY_DRIVER, all of them: they stay.
+ * NULL: none is needed. 0, or -ENODEV with the reason. One thread at a time. */
+#define PORT_ANY_DRIVER "*"
+int port_drivers_load(const char *name, char err[PORT_ERR_LEN]);
+/* config.c: what port_drivers_load is to load for a port. */
+const char *port_config_driver(const struct port_config *config);
+
 /* ring.c: the device of a ring port, made without devargs. 0 and *port_id, or -errno. */
 int port_ring_create(const struct port_config *config, uint16_t *port_id, char err[PORT_ERR_LEN]);
 void port_ring_destroy(const struct port_config *config);

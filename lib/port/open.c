@@ -22,9 +22,6 @@
 #include "lib/port/memif_door.h"
 
 enum {
-	POOL_CACHE = 256,
-	POOL_SPARE = 2048,
-	POOL_PER_PORT = 128, /* bursts under way */
 	RETRY_MS = 20,
 	LINK_WAIT_MS = 500, /* a memif handshake takes a few */
 };
@@ -32,44 +29,6 @@ enum {
 /* When a zero-copy memif has connected, its driver closes the file descriptor of the EAL's memory,
  * which the next one would need. */
 static bool zero_copy_taken;
-
-/* Does the device keep buffers in its rings? The others copy and give them back at once. */
-static bool keeps_buffers(const struct port_config *c)
-{
-	static const char *const types[] = {"ring", "tap", "pci", "vdev"};
-
-	if (strcmp(c->type, "memif") == 0)
-		return c->zero_copy;
-	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strcmp(c->type, types[i]) == 0)
-			return true;
-	return false;
-}
-
-unsigned port_pool_need(const struct port_config *configs, unsigned n)
-{
-	unsigned need = POOL_SPARE;
-
-	for (unsigned i = 0; i < n; i++)
-		need += keeps_buffers(&configs[i]) ? (unsigned)configs[i].rxd + configs[i].txd
-						   : (unsigned)POOL_PER_PORT;
-	return need;
-}
-
-struct rte_mempool *port_pool_create(
-	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN])
-{
-	unsigned room = RTE_PKTMBUF_HEADROOM + port_room(mtu);
-	struct rte_mempool *pool;
-
-	port_log_clear();
-	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
-	if (pool == NULL)
-		port_fail(err, rte_errno,
-			"no memory for %u packet buffers of %u bytes (%s): raise \"memory_mb\"", n,
-			room, rte_strerror(rte_errno));
-	return pool;
-}
 
 static bool is_memif(const struct port_config *c)
 {
@@ -136,6 +95,9 @@ static int probe(const struct port_config *c, uint16_t *id, char err[PORT_ERR_LE
 		return port_ring_create(c, id, err);
 	if (c->pci[0] != '\0' && !rte_eal_has_pci())
 		return port_fail(err, ENODEV, "the program was started without PCI: set \"pci\"");
+	rc = port_drivers_load(port_config_driver(c), err);
+	if (rc < 0)
+		return rc;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(c->vdev, ","), c->vdev);
 	rc = rte_dev_probe(c->vdev);
 	if (rc < 0)

@@ -98,8 +98,16 @@ void port_config_unplug(struct port_config *config);
 struct rte_mempool *port_pool_create(
 	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
 
-/* The number of buffers that these ports can hold at most, for sizing a pool, and some to spare for
- * what is under way in the program. */
+/* The same of buffers with so many bytes of room, headroom included. ops: DPDK's name of a kind of
+ * free list, NULL for the usual one. NULL with rte_errno. */
+struct rte_mempool *port_pool_of(const char *name, unsigned n, unsigned room, const char *ops);
+
+/* Each lcore of the process keeps up to one and a half as many free buffers of a pool to itself. */
+enum { PORT_POOL_CACHE = 256 };
+
+/* The number of buffers that these ports can hold at most. */
+unsigned port_pool_rings(const struct port_config *configs, unsigned n);
+/* For sizing a switch's pool: that, and some to spare for what is under way in the program. */
 unsigned port_pool_need(const struct port_config *configs, unsigned n);
 
 /* Creates and starts the device; *port_id is DPDK's. A memif or vhost client whose server is not up

@@ -411,7 +411,7 @@ static void at_exit(void)
 	}
 	dev.open = false;
 	write_stats();
-	iv_dpdk_close(dev.port);
+	iv_dpdk_close(dev.port, true);
 	iv_dpdk_exit();
 }
 

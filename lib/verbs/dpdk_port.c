@@ -20,7 +20,9 @@ enum {
 	TX_STUCK_NS = 20000000, /* a ring that took nothing for so long is not read */
 	LINGER_NS = 10000000,
 	LINK_STEP_US = 2000,
-	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST,
+	/* Under way here; and free ones that the cache of the one lcore keeps from other threads.
+	 */
+	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST + 2 * PORT_POOL_CACHE,
 };
 
 struct iv_dpdk {
@@ -279,7 +281,7 @@ const struct verbs_port_ops iv_dpdk_ops = {
 
 static unsigned mbufs_of(const struct iv_config *config, unsigned index)
 {
-	return port_pool_need(&config->ports[index].port, 1) + SLACK_MBUFS +
+	return port_pool_rings(&config->ports[index].port, 1) + SLACK_MBUFS +
 	       (config->control_lcore != IV_NO_LCORE ? VERBS_RX_HELD : 0);
 }
 
@@ -377,7 +379,7 @@ int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devi
 	return 0;
 }
 
-void iv_dpdk_close(struct iv_dpdk *p)
+void iv_dpdk_close(struct iv_dpdk *p, bool last)
 {
 	const uint64_t start = port_now_ns();
 	struct rte_mempool *pool;
@@ -393,7 +395,9 @@ void iv_dpdk_close(struct iv_dpdk *p)
 	rte_pktmbuf_free_bulk(p->fresh, p->n_fresh);
 	pool = p->port.pool;
 	port_close(&p->port);
-	rte_mempool_free(pool);
+	/* DPDK would zero all of it, page by page. */
+	if (!last)
+		rte_mempool_free(pool);
 	free(p);
 }
 

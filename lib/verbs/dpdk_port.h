@@ -21,8 +21,9 @@ uint8_t *iv_dpdk_tx_begin(struct iv_dpdk *port, size_t *cap);
 void iv_dpdk_tx_end(struct iv_dpdk *port, int len);
 
 /* Waits until the peer has had time to take the last frames from a shared-memory ring, then closes:
- * what is in the ring then is lost, and with it the last acknowledgements. */
-void iv_dpdk_close(struct iv_dpdk *port);
+ * what is in the ring then is lost, and with it the last acknowledgements. last: the process ends,
+ * and leaves its packet memory to the kernel. */
+void iv_dpdk_close(struct iv_dpdk *port, bool last);
 
 /* In a child that goes on without a program of its own: lets go of the connection to the peer,
  * which would take the child for the parent when that is gone. */

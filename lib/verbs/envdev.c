@@ -291,7 +291,7 @@ static void at_exit(void)
 		if (d->device.dev && !exit_device(d->device.dev))
 			return;
 		for (unsigned p = 0; p < d->config.n_ports && d->port[p]; p++) {
-			iv_dpdk_close(d->port[p]);
+			iv_dpdk_close(d->port[p], true);
 			d->port[p] = NULL;
 		}
 	}

@@ -86,7 +86,7 @@ static void lowered_mtu(void **state)
 	assert_true(sends(port, SMALL + HDR + TAG, true));
 	assert_false(sends(port, SMALL + HDR + TAG + 1, true));
 	await_mtu(port, "ip link set uxa mtu 9000", MTU); /* what it was configured for */
-	iv_dpdk_close(port);
+	iv_dpdk_close(port, false);
 	iv_dpdk_exit();
 }
 
