@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "apps/sim_mrc.h"
 #include "apps/sim_multicast.h"
 #include "apps/sim_scenario.h"
 #include "apps/sim_soak.h"
@@ -13,11 +14,14 @@ static const char usage[] =
 	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE] [--series USEC]\n"
 	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
 	"incline-sim multicast traffic|fsdp [--quick] [--seed N] [--json FILE]\n"
+	"incline-sim mrc-figure 4|9a..9d|10..12|14|all [--quick] [--seed N] [--json "
+	"FILE]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"
 	"incline-sim soak [--seed N] [--count N] [--mode 1|2|3|netreduce|ring] [--pcap FILE]\n"
 	"                 [--json FILE] [--verbose]\n"
 	"\n"
 	"  run         a scenario, see docs/simulator.md\n"
+	"  mrc-figure  a figure of the MRC paper, scaled down, our figures beside the paper's\n"
 	"  epic-table  a table of EPIC's appendix K, our figures beside the paper's\n"
 	"  multicast   what Broadcast and AllGather by multicast save, beside the paper's figures\n"
 	"  bench       packet-hops per second on this core, and a fabric of 1024 hosts\n"
@@ -281,6 +285,9 @@ int main(int argc, char **argv)
 			return table(argv[2], &args);
 		if (strcmp(verb, "multicast") == 0 && named)
 			return multicast(argv[2], &args);
+		if (strcmp(verb, "mrc-figure") == 0 && named)
+			return mrc_figure(
+				argv[2], args.has_seed ? args.seed : 1, args.quick, args.json);
 		if (strcmp(verb, "bench") == 0 && !named)
 			return bench(&args);
 		if (strcmp(verb, "soak") == 0 && !named)

@@ -9,23 +9,23 @@
 
 enum { NIC_QUEUE = 4, INBOX = 65536, MAX_QP = 64 };
 
-static struct sim_link *uplink(const struct sim_host *h)
+static struct sim_link *uplink(const struct sim_port *p)
 {
-	return &h->sim->link[2 * h->index];
+	return &p->host->sim->link[sim_host_link(p->host->sim, p->host->index, p->plane)];
 }
 
 static unsigned host_rx(void *port, struct rnic_rx_frame *frames, unsigned n)
 {
-	struct sim_host *h = port;
+	struct sim_port *p = port;
 	unsigned i;
 
-	for (i = 0; i < n && h->first; i++) {
-		struct sim_frame *f = h->first;
+	for (i = 0; i < n && p->first; i++) {
+		struct sim_frame *f = p->first;
 
-		h->first = f->next;
-		if (!h->first)
-			h->last = &h->first;
-		h->waiting--;
+		p->first = f->next;
+		if (!p->first)
+			p->last = &p->first;
+		p->waiting--;
 		frames[i] = (struct rnic_rx_frame){f->data, f->len, f};
 	}
 	return i;
@@ -33,10 +33,10 @@ static unsigned host_rx(void *port, struct rnic_rx_frame *frames, unsigned n)
 
 static void host_rx_free(void *port, const struct rnic_rx_frame *frames, unsigned n)
 {
-	struct sim_host *h = port;
+	struct sim_port *p = port;
 
 	for (unsigned i = 0; i < n; i++)
-		sim_frame_put(h->sim, frames[i].priv);
+		sim_frame_put(p->host->sim, frames[i].priv);
 }
 
 static unsigned full_frame(const struct sim_host *h)
@@ -46,24 +46,25 @@ static unsigned full_frame(const struct sim_host *h)
 
 static unsigned host_tx_room(void *port)
 {
-	struct sim_host *h = port;
-	const uint64_t backlog = sim_link_backlog(uplink(h), h->sim->now);
-	const uint64_t queue = (uint64_t)NIC_QUEUE * full_frame(h);
+	const struct sim_port *p = port;
+	const uint64_t backlog = sim_link_backlog(uplink(p), p->host->sim->now);
+	const uint64_t queue = (uint64_t)NIC_QUEUE * full_frame(p->host);
 
-	if (uplink(h)->conf.mbps == 0)
+	if (uplink(p)->conf.mbps == 0)
 		return VERBS_BURST;
-	return backlog < queue ? (unsigned)((queue - backlog) / full_frame(h)) : 0;
+	return backlog < queue ? (unsigned)((queue - backlog) / full_frame(p->host)) : 0;
 }
 
 static void host_tx(void *port, const struct rnic_frame *frame)
 {
-	struct sim_host *h = port;
-	struct sim_frame *f = sim_frame_get(h->sim, frame->len);
+	struct sim_port *p = port;
+	struct sim *sim = p->host->sim;
+	struct sim_frame *f = sim_frame_get(sim, frame->len);
 	int len = rnic_frame_flatten(frame, f->data, f->cap);
 
 	assert(len == (int)frame->len);
 	(void)len;
-	sim_send(h->sim, 2 * h->index, f);
+	sim_send(sim, sim_host_link(sim, p->host->index, p->plane), f);
 }
 
 static unsigned host_tx_flush(void *port)
@@ -74,7 +75,7 @@ static unsigned host_tx_flush(void *port)
 
 static uint64_t host_now(void *port)
 {
-	return ((struct sim_host *)port)->sim->now;
+	return ((struct sim_port *)port)->host->sim->now;
 }
 
 /* Nothing that blocks is called in here: neighbours are known. */
@@ -102,25 +103,41 @@ void sim_host_mac(unsigned host, uint8_t mac[6])
 	memcpy(mac, m, sizeof(m));
 }
 
+void sim_host_port_mac(unsigned host, unsigned plane, uint8_t mac[6])
+{
+	sim_host_mac(host, mac);
+	mac[3] = (uint8_t)(plane << 4);
+}
+
 int sim_host_open(struct sim *sim, unsigned i)
 {
 	struct sim_host *h = &sim->host[i];
 	struct verbs_open_attr attr = {
-		.rnic = {.port[0].n_ip = 1,
-			.port[0].mtu = sim->topo->mtu,
+		.rnic = {.n_ports = sim_topo_planes(sim->topo),
 			.max_qp = sim->conf.max_qp ? sim->conf.max_qp : MAX_QP,
 			.window = sim->conf.rnic_window,
 			.congestion = sim->conf.congestion,
-			.seed = sim->conf.seed + i}};
+			.seed = sim->conf.seed + i},
+		.mrc = {.base_rtt_ns = sim->conf.mrc_base_rtt_ns}};
 
 	if (attr.rnic.congestion.line_mbps == 0)
 		attr.rnic.congestion.line_mbps = (uint32_t)sim->conf.link.mbps;
 	h->sim = sim;
 	h->index = i;
-	h->last = &h->first;
-	sim_host_mac(i, attr.rnic.port[0].mac);
-	attr.rnic.port[0].ip[0] = sim->topo->host[i].ip;
-	h->context = incline_verbs_open_port(&host_ops, h, &attr);
+	for (unsigned p = 0; p < attr.rnic.n_ports; p++) {
+		struct rnic_port_config *port = &attr.rnic.port[p];
+
+		h->port[p] = (struct sim_port){.host = h, .plane = p, .last = &h->port[p].first};
+		port->n_ip = 1;
+		port->mtu = sim->topo->mtu;
+		port->ip[0] = sim->topo->host[i].ip;
+		sim_host_port_mac(i, p, port->mac);
+		attr.mrc.sid[p] = sim_srv6_sid(sim, i, p);
+		attr.mrc.bits_per_s += sim->conf.link.mbps * 1000000;
+		if (p)
+			attr.more[p - 1] = &h->port[p];
+	}
+	h->context = incline_verbs_open_port(&host_ops, &h->port[0], &attr);
 	return h->context ? 0 : -errno;
 }
 
@@ -128,21 +145,54 @@ void sim_host_close(struct sim_host *h)
 {
 	if (h->context)
 		ibv_close_device(h->context);
-	for (struct sim_frame *f; (f = h->first); free(f))
-		h->first = f->next;
+	for (unsigned p = 0; p < SIM_MAX_PLANES; p++)
+		for (struct sim_frame *f; (f = h->port[p].first); free(f))
+			h->port[p].first = f->next;
 }
 
-bool sim_host_rx(struct sim_host *h, struct sim_frame *f)
+bool sim_host_rx(struct sim_host *h, unsigned plane, struct sim_frame *f)
 {
-	if (h->waiting == INBOX) {
+	struct sim_port *p = &h->port[plane];
+
+	if (p->waiting == INBOX) {
 		sim_frame_put(h->sim, f);
 		return false;
 	}
-	*h->last = f;
-	h->last = &f->next;
-	h->waiting++;
+	*p->last = f;
+	p->last = &f->next;
+	p->waiting++;
 	sim_kick(h->sim, h->index);
 	return true;
+}
+
+void sim_set_port(struct sim *sim, unsigned host, unsigned plane, bool up)
+{
+	const unsigned l = sim_host_link(sim, host, plane);
+
+	for (unsigned i = l; i < l + 2; i++) {
+		sim->link[i].conf.n_down = up ? 0 : 1;
+		sim->link[i].conf.down[0].from = 0;
+		sim->link[i].conf.down[0].until = UINT64_MAX;
+	}
+	rnic_port_set(incline_verbs_rnic(sim->host[host].context), plane, up, sim->now);
+	sim_kick(sim, host);
+}
+
+/* When a port that is full has room again for half of what it takes; the first of them. */
+static uint64_t drained(const struct sim_host *h)
+{
+	const uint64_t half = (uint64_t)NIC_QUEUE / 2 * full_frame(h) * 8000;
+	uint64_t at = UINT64_MAX;
+
+	for (unsigned p = 0; p < sim_topo_planes(h->sim->topo); p++) {
+		const struct sim_link *up = uplink(&h->port[p]);
+		const uint64_t room = up->busy - half / (up->conf.mbps ? up->conf.mbps : 1);
+
+		/* Of several ports those with room are not what it waits for. */
+		if (h->port[1].host == NULL || (up->busy > h->sim->now && room > h->sim->now))
+			at = room < at ? room : at;
+	}
+	return at;
 }
 
 /* What the apps have done; *error: the first one's, if it is 0 yet. */
@@ -176,11 +226,9 @@ int sim_host_run(struct sim_host *h)
 		;
 	at = incline_verbs_deadline(h->context);
 	if (rnic_has_work(incline_verbs_rnic(h->context))) {
-		const uint64_t half = (uint64_t)NIC_QUEUE / 2 * full_frame(h) * 8000;
-		const struct sim_link *up = uplink(h);
-		const uint64_t drained = up->busy - half / (up->conf.mbps ? up->conf.mbps : 1);
+		const uint64_t room = drained(h);
 
-		at = drained < at ? drained : at;
+		at = room < at ? room : at;
 	}
 	sim_wake(sim, h->index, at);
 	return error;

@@ -84,6 +84,16 @@ static uint64_t leave(struct sim_link *link, uint64_t now, uint64_t takes, bool 
 	return link->first = (from < busy ? from : busy) + takes;
 }
 
+static bool marks(struct sim_link *link, uint64_t backlog)
+{
+	const uint64_t from = link->conf.ecn_bytes, to = link->conf.ecn_max_bytes;
+
+	if (from == 0 || backlog <= from)
+		return false;
+	return backlog >= to ||
+	       sim_chance(&link->rng, (double)(backlog - from) / (double)(to - from));
+}
+
 /* Takes its place in the queue: false if there is none. */
 static bool enqueue(
 	struct sim_link *link, uint64_t now, unsigned len, bool first, struct sim_verdict *v)
@@ -98,15 +108,16 @@ static bool enqueue(
 	}
 	backlog = sim_link_backlog(link, now);
 	if (conf->queue_bytes && backlog + wire > conf->queue_bytes) {
-		wire = SIM_TRIMMED + SIM_WIRE_OVERHEAD;
-		if (!conf->trim || len <= SIM_TRIMMED || backlog + wire > 2 * conf->queue_bytes)
+		wire = sim_link_trims_to(conf) + SIM_WIRE_OVERHEAD;
+		if (!conf->trim || len <= sim_link_trims_to(conf) ||
+			backlog + wire > 2 * conf->queue_bytes)
 			return false;
 		v->trim = first = true;
 		link->count[SIM_L_TRIMMED]++;
 	}
 	if (backlog > link->count[SIM_L_PEAK_QUEUE])
 		link->count[SIM_L_PEAK_QUEUE] = backlog;
-	v->mark = conf->ecn_bytes && backlog > conf->ecn_bytes;
+	v->mark = marks(link, backlog);
 	link->count[SIM_L_BYTES] += wire;
 	v->at[0] = leave(link, now, wire * 8000 / conf->mbps, first) + conf->delay_ns;
 	return true;

@@ -12,7 +12,8 @@ enum {
 	SIM_MAX_DOWN = 8,
 	/* What a frame takes on the wire beyond its bytes: preamble, FCS, inter-frame gap. */
 	SIM_WIRE_OVERHEAD = 24,
-	SIM_TRIMMED = 94, /* all headers of a packet: Ethernet to RETH */
+	SIM_TRIMMED = 94,      /* all headers of a packet: Ethernet to RETH */
+	SIM_TRIMMED_MRC = 142, /* the same in IPv6 in IPv6, to ImmDt (docs/mrc.md, section 4) */
 };
 
 struct sim_link_conf {
@@ -23,11 +24,17 @@ struct sim_link_conf {
 	 * queue is not full. A receiver that knows nothing of trimming finds the length wrong. */
 	uint64_t queue_bytes;
 	bool trim;
-	/* Acknowledgements, CNPs, and what a switch sends again go ahead of all other frames. Those
-	 * that are queued already still arrive at the time that was worked out for them: what has
-	 * overtaken them is paid for by the ones that come later. */
+	uint16_t trim_to;  /* instead of SIM_TRIMMED; 0: that */
+	uint8_t trim_dscp; /* written into the outermost header of what is trimmed; 0: nothing is */
+	/* Acknowledgements, CNPs, MRC's control and trimmed packets (by DSCP), and what a switch
+	 * sends again go ahead of all other frames. Those that are queued already still arrive at
+	 * the time that was worked out for them: what has overtaken them is paid for by the ones
+	 * that come later. */
 	bool priority;
 	uint64_t ecn_bytes; /* frames behind more than that are marked CE; 0: never */
+	/* More than ecn_bytes: a frame behind less than that is marked with a probability that
+	 * grows linearly from 0 to 1. Else all are. */
+	uint64_t ecn_max_bytes;
 	double loss, dup, reorder, corrupt; /* probabilities per frame */
 	uint64_t reorder_ns;                /* how much later, at most; 0: 20 000 */
 	/* Gilbert: good -> bad, bad -> good, and the loss while bad. */
@@ -96,6 +103,11 @@ uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now);
 /* Bytes that have left by now, likewise: no more in any time than the link's rate, but for the
  * nanosecond by which each frame's time is rounded. */
 uint64_t sim_link_left(const struct sim_link *link, uint64_t now);
+
+static inline unsigned sim_link_trims_to(const struct sim_link_conf *conf)
+{
+	return conf->trim_to ? conf->trim_to : SIM_TRIMMED;
+}
 
 /* wire_random, and a coin. */
 uint64_t sim_random(uint64_t *state);

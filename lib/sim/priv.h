@@ -25,17 +25,25 @@ struct sim_event {
 	unsigned index; /* of the link, or the node: hosts, then switches; control */
 };
 
+struct sim_host;
+
+/* A host's port, in one plane. */
+struct sim_port {
+	struct sim_host *host;
+	unsigned plane, waiting;
+	struct sim_frame *first, **last; /* inbox */
+};
+
 struct sim_host {
 	struct sim *sim;
 	struct ibv_context *context;
 	unsigned index;
+	struct sim_port port[SIM_MAX_PLANES];
 	struct {
 		sim_app run;
 		void *arg;
 	} app[SIM_MAX_APPS];
 	unsigned n_apps;
-	struct sim_frame *first, **last; /* inbox */
-	unsigned waiting;
 	bool ready;
 	uint64_t wake; /* the earliest wake-up that is scheduled */
 	uint64_t frozen_until;
@@ -97,7 +105,7 @@ int sim_node_of(const struct sim *sim, const struct wire_ip *ip);
 int sim_host_open(struct sim *sim, unsigned i);
 void sim_host_close(struct sim_host *h);
 /* The frame is the host's, or gone: false if its receive ring is full. */
-bool sim_host_rx(struct sim_host *h, struct sim_frame *frame);
+bool sim_host_rx(struct sim_host *h, unsigned plane, struct sim_frame *frame);
 int sim_host_run(struct sim_host *h);
 
 int sim_switches_open(struct sim *sim);
@@ -113,6 +121,14 @@ void sim_switch_send(
 int sim_port_to_node(const struct sim *sim, unsigned sw, unsigned node);
 /* Aggregation memory of every switch: an address space that is filled as it is used. */
 extern const size_t SIM_ARENA_BYTES;
+
+/* ---- switch_srv6.c: uSIDs ---- */
+
+/* The frame is addressed to a uSID of this switch, and is gone; false: it is not. */
+bool sim_srv6_rx(struct sim *sim, unsigned sw, struct sim_frame *frame);
+/* What a host's port has left of a path's address: rnic_mrc_config.sid. Zero: the topology has no
+ * planes. */
+struct wire_ip sim_srv6_sid(const struct sim *sim, unsigned host, unsigned plane);
 
 /* ---- switch_rnic.c: connections of Mode-I groups end in a device of the switch ---- */
 

@@ -7,6 +7,7 @@
 
 #include "lib/sim/control_priv.h"
 #include "lib/sim/priv.h"
+#include "lib/wire/outer.h"
 
 enum { SMALL = 256, START_NS = 1000000 };
 
@@ -90,6 +91,19 @@ static void send_copy(struct sim *sim, unsigned link, const struct sim_frame *f,
 	push(sim, at, copy, link);
 }
 
+static void trim(const struct sim_link_conf *conf, struct sim_frame *f)
+{
+	struct wire_outer outer;
+
+	f->len = sim_link_trims_to(conf);
+	if (!conf->trim_dscp)
+		return;
+	outer = wire_outer(f->data, f->len);
+	if (outer.ver)
+		wire_outer_set_tos(f->data, &outer,
+			(uint8_t)(conf->trim_dscp << 2 | (outer.tos & IP_ECN_MASK)));
+}
+
 void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
 {
 	struct sim_verdict v;
@@ -106,7 +120,7 @@ void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
 		return;
 	}
 	if (v.trim)
-		f->len = SIM_TRIMMED;
+		trim(&sim->link[i].conf, f);
 	if (v.mark)
 		sim_mark_ce(f->data, f->len);
 	if (v.copies == 2)
@@ -128,6 +142,16 @@ void sim_inject(struct sim *sim, unsigned link, const uint8_t *frame, unsigned l
 
 	memcpy(f->data, frame, len);
 	push(sim, sim->now + sim->link[link].conf.delay_ns, f, link);
+}
+
+unsigned sim_host_link(const struct sim *sim, unsigned host, unsigned plane)
+{
+	return 2 * (host * sim_topo_planes(sim->topo) + plane);
+}
+
+unsigned sim_edge_link(const struct sim *sim, unsigned edge)
+{
+	return 2 * (sim->topo->n_hosts * sim_topo_planes(sim->topo) + edge);
 }
 
 unsigned sim_n_links(const struct sim *sim)
@@ -217,7 +241,8 @@ static void happen(struct sim *sim, const struct sim_event *e)
 	}
 	link = &sim->link[e->index];
 	if (link->to < sim->topo->n_hosts)
-		link->count[SIM_L_HOST_DROP] += !sim_host_rx(&sim->host[link->to], e->frame);
+		link->count[SIM_L_HOST_DROP] +=
+			!sim_host_rx(&sim->host[link->to], link->to_port, e->frame);
 	else
 		sim_switch_rx(sim, link->to - sim->topo->n_hosts, link->to_port, e->frame);
 }
@@ -343,10 +368,15 @@ static void add_links(struct sim *sim)
 {
 	const struct sim_topo *t = sim->topo;
 
-	for (unsigned h = 0; h < t->n_hosts; h++) {
-		add_link(sim, h, t->n_hosts + t->host_switch[h]);
-		add_link(sim, t->n_hosts + t->host_switch[h], h);
-	}
+	for (unsigned h = 0; h < t->n_hosts; h++)
+		for (unsigned p = 0; p < sim_topo_planes(t); p++) {
+			const unsigned leaf = t->n_hosts + sim_topo_leaf(t, h, p);
+
+			add_link(sim, h, leaf);
+			add_link(sim, leaf, h);
+			sim->link[sim->n_links - 2].from_port = p;
+			sim->link[sim->n_links - 1].to_port = p;
+		}
 	for (unsigned e = 0; e < t->n_edges; e++) {
 		add_link(sim, t->n_hosts + t->edge[e][0], t->n_hosts + t->edge[e][1]);
 		add_link(sim, t->n_hosts + t->edge[e][1], t->n_hosts + t->edge[e][0]);
@@ -404,7 +434,8 @@ static int build(struct sim *sim, char *err)
 	const struct sim_topo *t = sim->topo;
 	int rc;
 
-	sim->link = calloc(2 * ((size_t)t->n_hosts + t->n_edges), sizeof(*sim->link));
+	sim->link = calloc(
+		2 * ((size_t)t->n_hosts * sim_topo_planes(t) + t->n_edges), sizeof(*sim->link));
 	sim->host = calloc(t->n_hosts, sizeof(*sim->host));
 	sim->sw = calloc(t->n_switches, sizeof(*sim->sw));
 	sim->ready = calloc(t->n_hosts, sizeof(*sim->ready));

@@ -30,6 +30,8 @@ struct sim_conf {
 	/* Switches send no CNP to a host for running ahead of a pipe (EPIC's table 35). */
 	bool no_rate_sync;
 	struct sim_control_conf control; /* of the switches' agents; sim_set_control */
+	/* MRC's of every RNIC. Rate 0: the links' of all planes; base RTT 0: lib/mrc's default. */
+	uint64_t mrc_base_rtt_ns;
 };
 
 int sim_create(const struct sim_conf *conf, struct sim **sim, char err[SIM_ERR_LEN]);
@@ -41,7 +43,11 @@ uint64_t sim_trace_hash(const struct sim *sim);
 uint64_t sim_hops(const struct sim *sim); /* frames that have entered a link */
 
 /* Directed links: those of host h are 2 h (up) and 2 h + 1 (down), then of edge e of the topology
- * 2 (n_hosts + e) (down) and one more (up). */
+ * 2 (n_hosts + e) (down) and one more (up). With several planes h counts the hosts' ports, those of
+ * one host together: the two functions below. */
+unsigned sim_host_link(const struct sim *sim, unsigned host, unsigned plane);
+unsigned sim_edge_link(const struct sim *sim, unsigned edge);
+
 unsigned sim_n_links(const struct sim *sim);
 struct sim_link *sim_link(struct sim *sim, unsigned i);
 void sim_set_link(struct sim *sim, unsigned i, const struct sim_link_conf *conf);
@@ -78,6 +84,8 @@ void sim_remove_app(struct sim *sim, unsigned host, const void *arg);
 void sim_kick(struct sim *sim, unsigned host);
 /* Lets it run at that time, unless it runs earlier: an app that waits says so whenever it runs. */
 void sim_wake(struct sim *sim, unsigned host, uint64_t at);
+/* A host's port of a plane. Down: nothing goes either way, and the host's NIC knows at once. */
+void sim_set_port(struct sim *sim, unsigned host, unsigned plane, bool up);
 /* It does nothing until that time, neither its apps nor its NIC. */
 void sim_freeze(struct sim *sim, unsigned host, uint64_t until);
 
@@ -90,14 +98,16 @@ struct sim_switch {
 	/* What its agent has installed: aggregation memory, groups, rings. */
 	size_t arena_used;
 	unsigned n_groups, n_rings;
-	uint64_t rx, forwarded, unroutable;
+	bool stopped; /* forwards nothing, though its links are up */
+	uint64_t rx, forwarded, unroutable, stopped_drop;
 	uint64_t wire_drop[WIRE_N_DROPS], inc_drop[INC_N_DROPS], nr_drop[NR_N_DROPS];
 	uint64_t rnic_rx; /* for the connections of its Mode-I groups */
 };
 struct sim_switch *sim_switch(struct sim *sim, unsigned i);
 /* The first of its NetReduce rings that are active; NULL: there is none. */
 struct nr_ring *sim_switch_ring(struct sim *sim, unsigned i);
-void sim_host_mac(unsigned host, uint8_t mac[6]);
+void sim_host_mac(unsigned host, uint8_t mac[6]); /* of its first port */
+void sim_host_port_mac(unsigned host, unsigned plane, uint8_t mac[6]);
 void sim_switch_mac(unsigned sw, uint8_t mac[6]);
 
 /* A group whose packets the switches copy to the n hosts from first_host on, along a tree of

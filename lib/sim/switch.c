@@ -84,7 +84,7 @@ static int find_ways(struct sim *sim, unsigned to, unsigned *dist, unsigned *que
 				s->next[to] |= UINT64_C(1) << (p - s->n_hosts);
 		}
 	}
-	return tail == n ? 0 : -ENETUNREACH;
+	return tail * sim_topo_planes(sim->topo) == n ? 0 : -ENETUNREACH;
 }
 
 int sim_switches_open(struct sim *sim)
@@ -130,11 +130,15 @@ static uint64_t flow_hash(unsigned sw, const struct wire_pkt *pkt)
 /* Ports on the shortest ways to a node; 0: there is none. Those to hosts are not among them. */
 static uint64_t ways_to(const struct sim *sim, unsigned sw, unsigned node, int *to_host)
 {
-	const bool host = node < sim->topo->n_hosts;
-	const unsigned leaf = host ? sim->topo->host_switch[node] : node - sim->topo->n_hosts;
+	const struct sim_topo *t = sim->topo;
+	const bool host = node < t->n_hosts;
+	const unsigned plane = sim_topo_plane_of(t, sw);
+	const unsigned leaf = host ? sim_topo_leaf(t, node, plane) : node - t->n_hosts;
 
 	/* Down links follow up links. */
-	*to_host = host && leaf == sw ? (int)sim->link[2 * node + 1].from_port : -ENOENT;
+	*to_host = host && leaf == sw
+			   ? (int)sim->link[sim_host_link(sim, node, plane) + 1].from_port
+			   : -ENOENT;
 	return sim->sw[sw].next[leaf];
 }
 
@@ -171,7 +175,7 @@ static void forward(
 	if (port >= 0) {
 		peer = s->port[port].node;
 		if (peer < sim->topo->n_hosts)
-			sim_host_mac(peer, dmac);
+			sim_host_port_mac(peer, sim_topo_plane_of(sim->topo, sw), dmac);
 		else
 			sim_switch_mac(peer - sim->topo->n_hosts, dmac);
 		sim_switch_mac(sw, smac);
@@ -288,6 +292,13 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 	int node;
 
 	sw->rx++;
+	if (sw->stopped) {
+		sw->stopped_drop++;
+		sim_frame_put(sim, f);
+		return;
+	}
+	if (sim_srv6_rx(sim, i, f))
+		return;
 	if (bad != WIRE_OK) {
 		sw->wire_drop[bad]++;
 		sim_frame_put(sim, f);

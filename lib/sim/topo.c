@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MTU = 4200, MAX_LEVELS = 8 };
+enum { MTU = 4200, PLANES_MTU = 4096 + 160, MAX_LEVELS = 8 };
 
 static int refuse(char *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static int refuse(char *err, const char *fmt, ...)
@@ -29,7 +29,7 @@ static int allocate(
 			(unsigned long long)hosts, (unsigned long long)switches, SIM_MAX_NODES);
 	t->mtu = MTU;
 	t->host = calloc(hosts, sizeof(*t->host));
-	t->host_switch = calloc(hosts, sizeof(*t->host_switch));
+	t->host_switch = calloc(hosts * sim_topo_planes(t), sizeof(*t->host_switch));
 	t->sw = calloc(switches, sizeof(*t->sw));
 	t->edge = calloc(edges + 1, sizeof(*t->edge));
 	return t->host && t->host_switch && t->sw && t->edge ? 0 : -ENOMEM;
@@ -109,6 +109,50 @@ static int make_clos2(
 		for (unsigned s = 0; s < spines; s++)
 			add_edge(t, s, leaf);
 	}
+	return 0;
+}
+
+/* fd00::<kind>:<number + 1>; kind 1: a host, 2: a switch. */
+static struct wire_ip ip6(unsigned kind, unsigned number)
+{
+	struct wire_ip ip = {.b = {0xfd}};
+
+	ip.b[13] = (uint8_t)kind;
+	ip.b[14] = (uint8_t)((number + 1) >> 8);
+	ip.b[15] = (uint8_t)(number + 1);
+	return ip;
+}
+
+/* All planes have the same hosts. */
+static int make_planes(unsigned planes, unsigned leaves, unsigned hosts, unsigned spines,
+	struct sim_topo *t, char *err)
+{
+	int rc;
+
+	if (planes == 0 || planes > SIM_MAX_PLANES)
+		return refuse(err, "planes: %u, must be 1..%d", planes, SIM_MAX_PLANES);
+	t->n_planes = planes;
+	rc = allocate(t, (uint64_t)leaves * hosts, ((uint64_t)leaves + spines) * planes,
+		(uint64_t)leaves * spines * planes, err);
+	if (rc)
+		return rc;
+	t->mtu = PLANES_MTU;
+	add_hosts(t, 0, leaves * hosts);
+	for (unsigned p = 0; p < planes; p++) {
+		const unsigned first = t->n_switches;
+
+		for (unsigned i = 0; i < spines + leaves; i++)
+			add_switch(t);
+		for (unsigned l = 0; l < leaves; l++)
+			for (unsigned s = 0; s < spines; s++)
+				add_edge(t, first + s, first + spines + l);
+		for (unsigned h = 0; h < t->n_hosts; h++)
+			t->host_switch[h * planes + p] = first + spines + h / hosts;
+	}
+	for (unsigned h = 0; h < t->n_hosts; h++)
+		t->host[h].ip = ip6(1, h);
+	for (unsigned s = 0; s < t->n_switches; s++)
+		t->sw[s].ip = ip6(2, s);
 	return 0;
 }
 
@@ -235,7 +279,7 @@ static int read_file(const char *path, struct sim_topo *t, char *err)
 
 int sim_topo_make(const char *what, struct sim_topo *t, char err[SIM_ERR_LEN])
 {
-	unsigned a, b, c, fan[MAX_LEVELS], n = 0;
+	unsigned a, b, c, d, fan[MAX_LEVELS], n = 0;
 	int used = 0, rc = -EINVAL;
 	const size_t len = strlen(what);
 
@@ -248,6 +292,9 @@ int sim_topo_make(const char *what, struct sim_topo *t, char err[SIM_ERR_LEN])
 		rc = make_tree(fan, 1, t, err);
 	} else if (sscanf(what, "clos2:%ux%ux%u%n", &a, &b, &c, &used) == 3 && what[used] == 0) {
 		rc = make_clos2(a, b, c, t, err);
+	} else if (sscanf(what, "planes:%ux%ux%ux%u%n", &a, &b, &c, &d, &used) == 4 &&
+		   what[used] == 0) {
+		rc = make_planes(a, b, c, d, t, err);
 	} else if (sscanf(what, "fattree:%u%n", &a, &used) == 1 && what[used] == 0) {
 		rc = make_fat_tree(a, t, err);
 	} else if (strncmp(what, "tree:", 5) == 0) {

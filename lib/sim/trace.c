@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is done to the bytes of a frame on its way: hashed, marked. */
 #include "lib/sim/priv.h"
+#include "lib/wire/mrc.h"
 
 /* Where the BTH of a RoCEv2 frame is; 0: it is none. */
 static unsigned bth_of(const struct sim_frame *f)
@@ -30,11 +31,35 @@ static bool has_address(uint8_t opcode)
 	}
 }
 
+enum {
+#define X(sym, name, dscp) MRC_DSCP_##sym = (dscp),
+	MRC_CLASSES(X)
+#undef X
+};
+
+/* What MRC's switches let go ahead (docs/mrc.md, 2.2). */
+static bool is_control(const struct sim_frame *f)
+{
+	const unsigned tc = f->len < 54 || f->data[12] != 0x86 || f->data[13] != 0xdd
+				    ? 0
+				    : (f->data[14] & 0xfu) << 4 | f->data[15] >> 4;
+
+	switch (tc >> 2) {
+	case MRC_DSCP_CONTROL:
+	case MRC_DSCP_TRIMMED:
+	case MRC_DSCP_TRIMMED_LAST:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool sim_is_answer(const struct sim_frame *f)
 {
 	const unsigned bth = bth_of(f);
 
-	return bth && (f->data[bth] == ROCE_CNP || (f->data[bth] & ROCE_OP_MASK) == ROCE_ACK);
+	return is_control(f) ||
+	       (bth && (f->data[bth] == ROCE_CNP || (f->data[bth] & ROCE_OP_MASK) == ROCE_ACK));
 }
 
 static void mix(struct sim *sim, uint64_t v)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the figures of the MRC paper share: fabrics, measuring, printing. */
+#include "apps/sim_mrc.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name, *title;
+	bool (*run)(struct mrc_figure *fig);
+} figures[] = {
+	{"4", "start-up with failed T0-T1 links and no denylist", mrc_figure_4},
+	{"9a", "NIC-T0 links taken down one by one and restored", mrc_figure_9a},
+	{"9b", "four of eight NIC-T0 links at once", mrc_figure_9b},
+	{"9c", "T0-T1 links fail one after the other", mrc_figure_9c},
+	{"9d", "T0-T1 links flap together", mrc_figure_9d},
+	{"10", "a T0 stops forwarding", mrc_figure_10},
+	{"11", "a T1 stops forwarding and comes back", mrc_figure_11},
+	{"12", "figures 12 and 13: a path drops 20 %", mrc_figure_12},
+	{"14", "two flows meet on a path", mrc_figure_14},
+};
+
+/* ---- fabrics ---- */
+
+static struct sim_link_conf link_of(const struct fig_fabric *f)
+{
+	struct sim_link_conf link = {
+		.mbps = f->mbps ? f->mbps : MRC_MBPS, .delay_ns = MRC_DELAY_NS, .priority = true};
+	const uint64_t bdp = link.mbps / 8 * (MRC_RTT_NS / 1000);
+
+	link.queue_bytes = bdp;
+	link.trim = true;
+	link.trim_to = SIM_TRIMMED_MRC;
+	link.trim_dscp = 12;
+	link.ecn_bytes = bdp / 5;
+	link.ecn_max_bytes = bdp * 4 / 5;
+	return link;
+}
+
+/* The last hop does not mark, has half as much queue again, and says that it was the last. A host's
+ * own link marks as little: nothing queues there but what the NIC has let go. */
+static void set_last_hops(struct sim *sim, const struct fig_fabric *f)
+{
+	struct sim_link_conf link = link_of(f);
+
+	link.ecn_bytes = link.ecn_max_bytes = 0;
+	link.queue_bytes = link.queue_bytes * 3 / 2;
+	link.trim_dscp = 16;
+	for (unsigned h = 0; h < f->t0 * f->hosts; h++)
+		for (unsigned p = 0; p < f->planes; p++) {
+			sim_set_link(sim, sim_host_link(sim, h, p), &link);
+			sim_set_link(sim, sim_host_link(sim, h, p) + 1, &link);
+		}
+}
+
+bool fig_open(struct fig_run *r, struct mrc_figure *fig, const struct fig_fabric *f,
+	const struct sim_conn_conf *conn, unsigned n)
+{
+	struct sim_conf conf = {.topo = &r->topo,
+		.link = link_of(f),
+		.seed = fig->seed,
+		.max_qp = 1024,
+		.mrc_base_rtt_ns = MRC_RTT_NS};
+	struct sim_conns_conf traffic = {.conn = conn,
+		.n = n,
+		.mtu = IBV_MTU_4096,
+		.message = MRC_MESSAGE,
+		.seed = conf.seed};
+	char what[64];
+	int rc;
+
+	*r = (struct fig_run){.fig = fig, .n = n};
+	snprintf(what, sizeof(what), "planes:%ux%ux%ux%u", f->planes, f->t0, f->hosts, f->t1);
+	rc = sim_topo_make(what, &r->topo, fig->err);
+	if (rc == 0)
+		rc = sim_create(&conf, &r->sim, fig->err);
+	if (rc) {
+		sim_topo_free(&r->topo);
+		return false;
+	}
+	set_last_hops(r->sim, f);
+	traffic.sim = r->sim;
+	rc = sim_conns_open(&traffic, &r->conns);
+	if (rc == 0) {
+		sim_conns_start(r->conns);
+		return true;
+	}
+	snprintf(fig->err, sizeof(fig->err), "connections: %s", strerror(-rc));
+	fig_close(r);
+	return false;
+}
+
+void fig_close(struct fig_run *r)
+{
+	if (r->conns)
+		sim_conns_close(r->conns);
+	sim_destroy(r->sim);
+	sim_topo_free(&r->topo);
+}
+
+/* ---- time and measures ---- */
+
+bool fig_run_for(struct fig_run *r, uint64_t ns)
+{
+	const int rc = sim_run(r->sim, NULL, NULL, sim_now(r->sim) + ns);
+
+	if (rc == -ETIME)
+		return true;
+	snprintf(r->fig->err, sizeof(r->fig->err), "the run ended early: %s", strerror(-rc));
+	return false;
+}
+
+double fig_gbps(struct fig_run *r, unsigned i, uint64_t ns)
+{
+	double least;
+
+	return fig_gbps_least(r, i, ns, ns, &least);
+}
+
+double fig_gbps_least(struct fig_run *r, unsigned i, uint64_t ns, uint64_t step_ns, double *least)
+{
+	const uint64_t before = sim_conn_acked(r->conns, i);
+
+	*least = INFINITY;
+	for (uint64_t t = 0; t < ns; t += step_ns) {
+		const uint64_t from = sim_conn_acked(r->conns, i);
+		double gbps;
+
+		if (!fig_run_for(r, step_ns))
+			return NAN;
+		gbps = (double)(sim_conn_acked(r->conns, i) - from) * 8 / (double)step_ns;
+		*least = gbps < *least ? gbps : *least;
+	}
+	return (double)(sim_conn_acked(r->conns, i) - before) * 8 / (double)ns;
+}
+
+/* ---- faults ---- */
+
+unsigned fig_up_link(const struct fig_run *r, unsigned plane, unsigned t0, unsigned t1)
+{
+	const unsigned n_t1 = r->topo.host_switch[0],
+		       n_t0 = r->topo.n_switches / r->topo.n_planes - n_t1;
+
+	return sim_edge_link(r->sim, (plane * n_t0 + t0) * n_t1 + t1) + 1;
+}
+
+void fig_link_set(struct fig_run *r, unsigned link, bool up, double loss)
+{
+	struct sim_link_conf *conf = &sim_link(r->sim, link)->conf;
+
+	conf->n_down = up ? 0 : 1;
+	conf->down[0].from = 0;
+	conf->down[0].until = UINT64_MAX;
+	conf->loss = loss;
+}
+
+void fig_switch_stop(struct fig_run *r, unsigned plane, bool is_t1, unsigned index, bool stop)
+{
+	const unsigned n_t1 = r->topo.host_switch[0],
+		       first = plane * (r->topo.n_switches / r->topo.n_planes);
+
+	sim_switch(r->sim, first + (is_t1 ? index : n_t1 + index))->stopped = stop;
+}
+
+/* ---- printing ---- */
+
+void fig_row(struct mrc_figure *fig, const char *what, double ours, const char *unit,
+	const char *paper, const char *aim, bool met)
+{
+	json_t *row = json_pack("{s:s, s:f, s:s, s:s, s:s, s:b}", "what", what, "ours",
+		isfinite(ours) ? ours : -1.0, "unit", unit, "paper", paper, "aim", aim, "met", met);
+
+	met = met && isfinite(ours);
+	printf("  %-52s %9.2f %-6s paper: %s%s%s%s\n", what, ours, unit, paper,
+		*aim ? "; aim: " : "", aim, met ? "" : "  MISSED");
+	json_array_append_new(fig->rows, row);
+	fig->missed += !met;
+}
+
+static int run_one(unsigned i, uint64_t seed, bool quick, json_t *out)
+{
+	struct mrc_figure fig = {.seed = seed, .quick = quick, .rows = json_array()};
+	bool ok;
+
+	printf("figure %s: %s\n", figures[i].name, figures[i].title);
+	ok = figures[i].run(&fig);
+	if (!ok)
+		printf("  failed: %s\n", fig.err);
+	json_array_append_new(out,
+		json_pack("{s:s, s:s, s:o, s:i, s:b}", "figure", figures[i].name, "title",
+			figures[i].title, "rows", fig.rows, "missed", (int)fig.missed, "ran", ok));
+	return ok && fig.missed == 0 ? 0 : 1;
+}
+
+int mrc_figure(const char *name, uint64_t seed, bool quick, const char *json)
+{
+	json_t *out = json_array();
+	int rc = 0;
+	bool found = false;
+
+	for (unsigned i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		if (strcmp(name, "all") == 0 || strcmp(name, figures[i].name) == 0) {
+			found = true;
+			rc |= run_one(i, seed, quick, out);
+		}
+	if (json && json_dump_file(out, json, JSON_INDENT(1))) {
+		fprintf(stderr, "%s: cannot be written\n", json);
+		rc = 1;
+	}
+	json_decref(out);
+	if (!found)
+		fprintf(stderr, "no figure %s\n", name);
+	return found ? rc : 2;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures of the MRC paper on the simulator, scaled down, each with ours beside what the paper says
+ * and an aim that it must reach. */
+#ifndef APPS_SIM_MRC_H
+#define APPS_SIM_MRC_H
+
+#include <jansson.h>
+
+#include "lib/sim/conn.h"
+#include "lib/sim/srv6.h"
+
+/* What a figure is given, and what it hands back. */
+struct mrc_figure {
+	uint64_t seed;
+	bool quick;   /* shorter, for tests */
+	json_t *rows; /* of {"what", "ours", "unit", "paper", "aim", "met"} */
+	unsigned missed;
+	char err[SIM_ERR_LEN];
+};
+
+/* Links of a fabric of planes, as all figures have them unless they say otherwise. */
+enum {
+	MRC_MBPS = 25000, /* of a plane */
+	MRC_DELAY_NS = 2000,
+	MRC_RTT_NS = 22000, /* four links there and back, and a full packet's time on each */
+	MRC_MESSAGE = 32768,
+	MRC_PLANE_BDP = MRC_MBPS / 8 * (MRC_RTT_NS / 1000),
+	MRC_MS = 1000000
+};
+
+/* A fabric with traffic on it. */
+struct fig_run {
+	struct mrc_figure *fig;
+	struct sim_topo topo;
+	struct sim *sim;
+	struct sim_conns *conns;
+	unsigned n;
+};
+
+struct fig_fabric {
+	unsigned planes, t0, hosts, t1; /* hosts per T0 */
+	uint64_t mbps;                  /* of a link; 0: MRC_MBPS */
+};
+
+/* false: fig->err says why. */
+bool fig_open(struct fig_run *r, struct mrc_figure *fig, const struct fig_fabric *fabric,
+	const struct sim_conn_conf *conn, unsigned n);
+void fig_close(struct fig_run *r);
+
+/* So much virtual time passes; false: a write failed. */
+bool fig_run_for(struct fig_run *r, uint64_t ns);
+/* The same, and what connection i had acknowledged in it: Gb/s. */
+double fig_gbps(struct fig_run *r, unsigned i, uint64_t ns);
+/* The same in steps of step_ns: the average, *least: the worst step. NAN: a write failed. */
+double fig_gbps_least(struct fig_run *r, unsigned i, uint64_t ns, uint64_t step_ns, double *least);
+
+/* The link from a T0 up to a T1 of a plane; the next lower number is the one down. */
+unsigned fig_up_link(const struct fig_run *r, unsigned plane, unsigned t0, unsigned t1);
+void fig_link_set(struct fig_run *r, unsigned link, bool up, double loss);
+/* A switch stops forwarding, its links stay up, or it is back. */
+void fig_switch_stop(struct fig_run *r, unsigned plane, bool is_t1, unsigned index, bool stop);
+
+/* A line of the figure. met: whether the aim, a text, was reached. */
+void fig_row(struct mrc_figure *fig, const char *what, double ours, const char *unit,
+	const char *paper, const char *aim, bool met);
+
+/* A figure: false if it could not be had. */
+bool mrc_figure_4(struct mrc_figure *fig);
+bool mrc_figure_9a(struct mrc_figure *fig);
+bool mrc_figure_9b(struct mrc_figure *fig);
+bool mrc_figure_9c(struct mrc_figure *fig);
+bool mrc_figure_9d(struct mrc_figure *fig);
+bool mrc_figure_10(struct mrc_figure *fig);
+bool mrc_figure_11(struct mrc_figure *fig);
+bool mrc_figure_12(struct mrc_figure *fig);
+bool mrc_figure_14(struct mrc_figure *fig);
+
+/* incline-sim mrc-figure NAME: 0, 1 if an aim was missed, 2 if there is no such figure. json: file
+ * or NULL. */
+int mrc_figure(const char *name, uint64_t seed, bool quick, const char *json);
+
+#endif
