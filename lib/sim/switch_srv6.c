@@ -134,9 +134,12 @@ int sim_srv6_paths(const struct sim *sim, unsigned from, unsigned to, unsigned n
 			port[count++] = (uint8_t)p;
 		}
 	}
+	if (rc == 0)
+		rc = rnic_mrc_paths_srv6(paths, &template, ev, port, n); /* makes all anew */
 	paths->max_active = active;
-	paths->min_active = planes;
-	return rc ? rc : rnic_mrc_paths_srv6(paths, &template, ev, port, n);
+	/* With a path per plane each of them must be able to go. */
+	paths->min_active = n > planes ? planes : 1;
+	return rc;
 }
 
 /* ---- the switches' tables: static, as they are in the paper ---- */

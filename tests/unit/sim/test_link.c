@@ -120,6 +120,45 @@ static void test_trim(void **state)
 	assert_int_equal(sim_link_send(&link, 100, SIM_TRIMMED, false).copies, 0);
 }
 
+/* To another length: MRC's headers are longer. */
+static void test_trim_to(void **state)
+{
+	struct sim_link link = make((struct sim_link_conf){
+		.mbps = 100000, .queue_bytes = 2000, .trim = true, .trim_to = SIM_TRIMMED_MRC});
+	const uint64_t before = SIM_TRIMMED_MRC + SIM_WIRE_OVERHEAD;
+	uint64_t bytes;
+
+	(void)state;
+	assert_int_equal(sim_link_trims_to(&link.conf), SIM_TRIMMED_MRC);
+	for (unsigned i = 0; i < 2; i++)
+		sim_link_send(&link, 100, LEN, false);
+	bytes = link.count[SIM_L_BYTES];
+	assert_true(sim_link_send(&link, 100, LEN, false).trim);
+	assert_int_equal(link.count[SIM_L_BYTES], bytes + before);
+	assert_int_equal(sim_link_send(&link, 100, SIM_TRIMMED_MRC, false).trim, false);
+}
+
+/* Between two lengths of the queue some are marked, below none, above all. */
+static void test_mark_range(void **state)
+{
+	struct sim_link link = make((struct sim_link_conf){
+		.mbps = 100000, .ecn_bytes = 100000, .ecn_max_bytes = 300000});
+	unsigned marked[3] = {0}, sent[3] = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 400; i++) {
+		const uint64_t queue = sim_link_backlog(&link, 100);
+		const unsigned where = queue <= 100000 ? 0 : queue < 300000 ? 1 : 2;
+
+		marked[where] += sim_link_send(&link, 100, LEN, false).mark;
+		sent[where]++;
+	}
+	assert_int_equal(marked[0], 0);
+	assert_in_range(marked[1], sent[1] * 2 / 5, sent[1] * 3 / 5);
+	assert_true(sent[2] > 0);
+	assert_int_equal(marked[2], sent[2]);
+}
+
 static void test_priority(void **state)
 {
 	struct sim_link link = make((struct sim_link_conf){.mbps = 100000, .priority = true});
@@ -218,6 +257,8 @@ int main(void)
 		cmocka_unit_test(bytes_leave_at_the_rate),
 		cmocka_unit_test(bytes_of_lost_frames),
 		cmocka_unit_test(test_trim),
+		cmocka_unit_test(test_trim_to),
+		cmocka_unit_test(test_mark_range),
 		cmocka_unit_test(test_priority),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_other_faults),

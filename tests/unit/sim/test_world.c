@@ -329,9 +329,10 @@ static void test_topologies(void **state)
 		const char *what;
 		unsigned hosts, switches, edges;
 	} good[] = {{"star:5", 5, 1, 0}, {"tree:2x3", 6, 3, 2}, {"clos2:4x2x3", 8, 7, 12},
-		{"fattree:4", 16, 20, 32}};
+		{"fattree:4", 16, 20, 32}, {"planes:4x2x3x5", 6, 28, 40}};
 	static const char *const bad[] = {"", "star", "star:0", "star:1x", "tree:2x", "fattree:3",
-		"star:99999999", "clos2:1x1", "none.json"};
+		"star:99999999", "clos2:1x1", "none.json", "planes:0x1x1x1", "planes:9x1x1x1",
+		"planes:2x1x1"};
 	struct sim_topo t;
 	char err[SIM_ERR_LEN];
 
