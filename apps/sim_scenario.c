@@ -56,7 +56,9 @@ static int parse_link(json_t *doc, struct sim_link_conf *conf, char *err)
 		uint64_t *to;
 	} number[] = {{"mbps", &conf->mbps}, {"delay_ns", &conf->delay_ns},
 		{"queue_bytes", &conf->queue_bytes}, {"ecn_bytes", &conf->ecn_bytes},
-		{"reorder_ns", &conf->reorder_ns}, {"lose_nth", &conf->lose_nth}};
+		{"pfc_xoff", &conf->pfc_xoff}, {"pfc_xon", &conf->pfc_xon},
+		{"pfc_room", &conf->pfc_room}, {"reorder_ns", &conf->reorder_ns},
+		{"lose_nth", &conf->lose_nth}};
 	const struct {
 		const char *name;
 		double *to;
@@ -95,6 +97,8 @@ static int parse_link(json_t *doc, struct sim_link_conf *conf, char *err)
 			return refuse(err, "link: %s: unknown field", key);
 		}
 	}
+	if (conf->pfc_xon > conf->pfc_xoff)
+		return refuse(err, "link: pfc_xon: must be at most pfc_xoff");
 	return 0;
 }
 

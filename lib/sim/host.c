@@ -188,6 +188,8 @@ static uint64_t drained(const struct sim_host *h)
 		const struct sim_link *up = uplink(&h->port[p]);
 		const uint64_t room = up->busy - half / (up->conf.mbps ? up->conf.mbps : 1);
 
+		if (up->conf.pfc_xoff) /* queue.c kicks it */
+			continue;
 		/* Of several ports those with room are not what it waits for. */
 		if (h->port[1].host == NULL || (up->busy > h->sim->now && room > h->sim->now))
 			at = room < at ? room : at;

@@ -34,16 +34,21 @@ void sim_link_init(struct sim_link *link, const struct sim_link_conf *conf, uint
 	link->bad = false;
 }
 
-uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now)
+static uint64_t half_out(const struct sim_link *link, uint64_t now)
 {
 	if (link->busy <= now)
 		return 0;
 	return (uint64_t)((unsigned __int128)(link->busy - now) * link->conf.mbps / 8000);
 }
 
+uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now)
+{
+	return link->queue.bytes + half_out(link, now);
+}
+
 uint64_t sim_link_left(const struct sim_link *link, uint64_t now)
 {
-	const uint64_t backlog = sim_link_backlog(link, now), bytes = link->count[SIM_L_BYTES];
+	const uint64_t backlog = half_out(link, now), bytes = link->count[SIM_L_BYTES];
 
 	return backlog < bytes ? bytes - backlog : 0;
 }
@@ -107,7 +112,7 @@ static bool enqueue(
 		return true;
 	}
 	backlog = sim_link_backlog(link, now);
-	if (conf->queue_bytes && backlog + wire > conf->queue_bytes) {
+	if (conf->queue_bytes && conf->pfc_xoff == 0 && backlog + wire > conf->queue_bytes) {
 		wire = sim_link_trims_to(conf) + SIM_WIRE_OVERHEAD;
 		if (!conf->trim || len <= sim_link_trims_to(conf) ||
 			backlog + wire > 2 * conf->queue_bytes)

@@ -35,6 +35,12 @@ struct sim_link_conf {
 	/* More than ecn_bytes: a frame behind less than that is marked with a probability that
 	 * grows linearly from 0 to 1. Else all are. */
 	uint64_t ecn_max_bytes;
+	/* Priority flow control (IEEE 802.1Q, 36) of the class of frames that do not go ahead: when
+	 * more than pfc_xoff bytes of what came over this link wait in the switch behind it, that
+	 * asks for a pause, and from pfc_xon on for more. Beyond pfc_room it drops; 0: no limit.
+	 * With pfc_xoff the frames wait in a list (queue.c) and queue_bytes is not looked at. All
+	 * links of a fabric have it, or none: what leaves by another link counts nowhere. */
+	uint64_t pfc_xoff, pfc_xon, pfc_room;
 	double loss, dup, reorder, corrupt; /* probabilities per frame */
 	uint64_t reorder_ns;                /* how much later, at most; 0: 20 000 */
 	/* Gilbert: good -> bad, bad -> good, and the loss while bad. */
@@ -63,6 +69,7 @@ struct sim_link_conf {
 	X(REORDERED, "reordered")   \
 	X(CORRUPTED, "corrupted")   \
 	X(MARKED, "marked")         \
+	X(PAUSES, "pauses")         \
 	X(PEAK_QUEUE, "peak_queue_bytes")
 
 enum sim_link_counter {
@@ -73,8 +80,25 @@ enum sim_link_counter {
 };
 const char *sim_link_counter_name(unsigned c);
 
+struct sim_frame;
+
+/* With pfc_xoff, what waits for a link. */
+struct sim_queue {
+	struct {
+		struct sim_frame *first, *last;
+	} of[2];         /* classes: those that do not go ahead, those that do */
+	uint64_t bytes;  /* of both, on the wire */
+	unsigned source; /* of the frame that is half out: its link + 1, 0: it counts nowhere */
+	uint64_t leaving;
+	bool sending; /* a frame is half out */
+	bool paused;  /* by the other end: the first class */
+};
+
 struct sim_link {
 	struct sim_link_conf conf;
+	struct sim_queue queue;
+	uint64_t held;  /* bytes that came over it and wait in the switch behind it */
+	bool pausing;   /* that has asked for a pause */
 	uint64_t busy;  /* the last frame taken has left by then */
 	uint64_t first; /* likewise, of those that go ahead */
 	uint64_t rng;
@@ -98,7 +122,8 @@ void sim_link_init(struct sim_link *link, const struct sim_link_conf *conf, uint
 /* A frame of len bytes enters at now; first: it is one of those that may go ahead. */
 struct sim_verdict sim_link_send(struct sim_link *link, uint64_t now, unsigned len, bool first);
 
-/* Bytes that have entered and not left yet, with SIM_WIRE_OVERHEAD for each frame. */
+/* Bytes that have entered and not left yet, with SIM_WIRE_OVERHEAD for each frame; those in the
+ * list of pfc_xoff too. */
 uint64_t sim_link_backlog(const struct sim_link *link, uint64_t now);
 /* Bytes that have left by now, likewise: no more in any time than the link's rate, but for the
  * nanosecond by which each frame's time is rounded. */

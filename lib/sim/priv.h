@@ -13,16 +13,17 @@
 struct sim_frame {
 	struct sim_frame *next;
 	unsigned len, cap;
-	bool first; /* goes ahead of others where links let it */
+	bool first;  /* goes ahead of others where links let it */
+	unsigned in; /* link + 1 that it came to a switch by; 0: the node's own */
 	uint8_t data[];
 };
 
 /* What happens at a time: a frame arrives over a link, or (frame NULL) a node or the control plane
- * wakes up. */
+ * wakes up, or a link's list goes on. */
 struct sim_event {
 	uint64_t at, order;
 	struct sim_frame *frame;
-	unsigned index; /* of the link, or the node: hosts, then switches; control */
+	unsigned index; /* of the link, or the node: hosts, then switches; control; queue.c's */
 };
 
 struct sim_host;
@@ -98,6 +99,18 @@ void sim_frame_put(struct sim *sim, struct sim_frame *frame);
 /* The frame enters the link; it is gone. */
 void sim_send(struct sim *sim, unsigned link, struct sim_frame *frame);
 void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at);
+
+/* ---- queue.c: links with priority flow control ---- */
+
+/* The frame waits for its turn; then sim_transmit. */
+void sim_queue_put(struct sim *sim, unsigned link, struct sim_frame *frame, bool ahead);
+/* An event of sim_queue_wake. */
+void sim_queue_event(struct sim *sim, unsigned event);
+void sim_queue_close(struct sim_link *link);
+/* sim_queue_event(event) at that time. */
+void sim_queue_wake(struct sim *sim, unsigned event, uint64_t at);
+/* The frame enters the wire, past every list; it is gone. */
+void sim_transmit(struct sim *sim, unsigned link, struct sim_frame *frame, bool ahead);
 
 /* Node of an address: hosts, then switches; -1: nobody's. */
 int sim_node_of(const struct sim *sim, const struct wire_ip *ip);

@@ -70,6 +70,7 @@ struct sim_frame *sim_frame_get(struct sim *sim, unsigned len)
 	f->next = NULL;
 	f->len = len;
 	f->first = false;
+	f->in = 0;
 	return f;
 }
 
@@ -104,17 +105,10 @@ static void trim(const struct sim_link_conf *conf, struct sim_frame *f)
 			(uint8_t)(conf->trim_dscp << 2 | (outer.tos & IP_ECN_MASK)));
 }
 
-void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
+void sim_transmit(struct sim *sim, unsigned i, struct sim_frame *f, bool ahead)
 {
-	struct sim_verdict v;
+	const struct sim_verdict v = sim_link_send(&sim->link[i], sim->now, f->len, ahead);
 
-	sim->hops++;
-	sim_hash_frame(sim, i, f);
-	if (sim->pcap)
-		sim_capture_frame(sim, i, f);
-	if (sim->tap)
-		sim->tap(sim->tap_arg, i, f->data, f->len);
-	v = sim_link_send(&sim->link[i], sim->now, f->len, f->first || sim_is_answer(f));
 	if (v.copies == 0) {
 		sim_frame_put(sim, f);
 		return;
@@ -128,6 +122,22 @@ void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
 	if (v.corrupt)
 		f->data[v.bit / 8 % f->len] ^= (uint8_t)(1u << v.bit % 8);
 	push(sim, v.at[0], f, i);
+}
+
+void sim_send(struct sim *sim, unsigned i, struct sim_frame *f)
+{
+	const bool ahead = f->first || sim_is_answer(f);
+
+	sim->hops++;
+	sim_hash_frame(sim, i, f);
+	if (sim->pcap)
+		sim_capture_frame(sim, i, f);
+	if (sim->tap)
+		sim->tap(sim->tap_arg, i, f->data, f->len);
+	if (sim->link[i].conf.pfc_xoff)
+		sim_queue_put(sim, i, f, ahead && sim->link[i].conf.priority);
+	else
+		sim_transmit(sim, i, f, ahead);
 }
 
 void sim_set_tap(struct sim *sim, sim_tap tap, void *arg)
@@ -218,16 +228,30 @@ void sim_switch_wake(struct sim *sim, unsigned sw, uint64_t at)
 	push(sim, s->wake, NULL, sim->topo->n_hosts + sw);
 }
 
+static unsigned n_nodes(const struct sim *sim)
+{
+	return sim->topo->n_hosts + sim->topo->n_switches;
+}
+
 void sim_control_event(struct sim *sim, uint64_t at)
 {
-	push(sim, at, NULL, sim->topo->n_hosts + sim->topo->n_switches);
+	push(sim, at, NULL, n_nodes(sim));
+}
+
+void sim_queue_wake(struct sim *sim, unsigned event, uint64_t at)
+{
+	push(sim, at, NULL, n_nodes(sim) + 1 + event);
 }
 
 static void happen(struct sim *sim, const struct sim_event *e)
 {
 	struct sim_link *link;
 
-	if (!e->frame && e->index == sim->topo->n_hosts + sim->topo->n_switches) {
+	if (!e->frame && e->index > n_nodes(sim)) {
+		sim_queue_event(sim, e->index - n_nodes(sim) - 1);
+		return;
+	}
+	if (!e->frame && e->index == n_nodes(sim)) {
 		sim_control_turn(sim);
 		return;
 	}
@@ -240,6 +264,7 @@ static void happen(struct sim *sim, const struct sim_event *e)
 		return;
 	}
 	link = &sim->link[e->index];
+	e->frame->in = e->index + 1;
 	if (link->to < sim->topo->n_hosts)
 		link->count[SIM_L_HOST_DROP] +=
 			!sim_host_rx(&sim->host[link->to], link->to_port, e->frame);
@@ -492,6 +517,8 @@ void sim_destroy(struct sim *sim)
 		sim_switches_close(sim);
 	while (sim->n_events)
 		free(pop(sim).frame);
+	for (unsigned i = 0; sim->link && i < sim->n_links; i++)
+		sim_queue_close(&sim->link[i]);
 	for (unsigned i = 0; i < 2; i++)
 		for (struct sim_frame *f; (f = sim->free[i]); free(f))
 			sim->free[i] = f->next;
