@@ -25,13 +25,16 @@ static const char usage[] =
 	"all\n"
 	"                     paths to the peer; takes CAP_NET_ADMIN, and --gid-index from the "
 	"file\n"
+	"      --map FILE[:FILE...]  with --paths: what agents of incline-map write (docs/map.md); "
+	"paths\n"
+	"                     that they see bad are denied until they see them good\n"
 	"  -d, --device NAME  (the first)              -x, --gid-index N  (1)\n"
 	"  -p, --port N       of TCP (18516)           --seed N  of the data (1)\n"
 	"      --json FILE    results as JSON (sender)\n"
 	"  -h, --help         this text                -V, --version\n"
 	"Exit status: 0, 1 failure or wrong data, 2 usage.\n";
 
-enum { OPT_IMM = 256, OPT_SEED, OPT_JSON, OPT_SECONDS, OPT_PATHS };
+enum { OPT_IMM = 256, OPT_SEED, OPT_JSON, OPT_SECONDS, OPT_PATHS, OPT_MAP };
 
 struct options {
 	const char *host, *port, *json;
@@ -91,6 +94,9 @@ static bool parse_one(struct mrcperf_end *e, struct options *o, int c, const cha
 	case OPT_PATHS:
 		e->paths = arg;
 		break;
+	case OPT_MAP:
+		e->maps = arg;
+		break;
 	case 'a':
 		o->all = true;
 		break;
@@ -110,8 +116,8 @@ static int parse(struct mrcperf_end *e, struct options *o, int argc, char **argv
 		{"iters", 1, 0, 'n'}, {"qps", 1, 0, 'q'}, {"depth", 1, 0, 't'},
 		{"imm", 0, 0, OPT_IMM}, {"device", 1, 0, 'd'}, {"gid-index", 1, 0, 'x'},
 		{"port", 1, 0, 'p'}, {"seed", 1, 0, OPT_SEED}, {"json", 1, 0, OPT_JSON},
-		{"seconds", 1, 0, OPT_SECONDS}, {"paths", 1, 0, OPT_PATHS}, {"help", 0, 0, 'h'},
-		{"version", 0, 0, 'V'}, {0}};
+		{"seconds", 1, 0, OPT_SECONDS}, {"paths", 1, 0, OPT_PATHS}, {"map", 1, 0, OPT_MAP},
+		{"help", 0, 0, 'h'}, {"version", 0, 0, 'V'}, {0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "s:an:q:t:d:x:p:hV", longs, NULL)) != -1) {
@@ -129,6 +135,10 @@ static int parse(struct mrcperf_end *e, struct options *o, int argc, char **argv
 	}
 	if (argc - optind > 1) {
 		fprintf(stderr, "incline-mrcperf: one host; see --help\n");
+		return 3;
+	}
+	if (e->maps && !e->paths) {
+		fprintf(stderr, "incline-mrcperf: --map needs --paths; see --help\n");
 		return 3;
 	}
 	o->host = argv[optind];
@@ -150,11 +160,11 @@ static void report(const struct mrcperf_row *r, json_t *rows)
 			      "wrong", (json_int_t)r->wrong));
 }
 
-static int write_json(const struct mrcperf_end *e, const char *path, json_t *rows)
+static int write_json(struct mrcperf_end *e, const char *path, json_t *rows)
 {
-	json_t *all = json_pack("{s:i,s:i,s:b,s:i,s:O}", "qps", (int)e->plan.qps, "depth",
-		(int)e->plan.depth, "imm", (int)e->plan.imm, "srv6_paths", (int)e->n_paths, "rows",
-		rows);
+	json_t *all = json_pack("{s:i,s:i,s:b,s:i,s:o,s:O}", "qps", (int)e->plan.qps, "depth",
+		(int)e->plan.depth, "imm", (int)e->plan.imm, "srv6_paths", (int)e->n_paths, "map",
+		mrcperf_watch_json(e), "rows", rows);
 	int ret = all ? json_dump_file(all, path, JSON_INDENT(1)) : -1;
 
 	json_decref(all);
@@ -163,7 +173,8 @@ static int write_json(const struct mrcperf_end *e, const char *path, json_t *row
 	return ret;
 }
 
-/* An interrupt ends the measurement, with its report; a second one the program. */
+/* An interrupt ends the measurement, with its report (what the peer is about to say is waited for
+ * all the same); a second one the program. */
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int number)
@@ -198,7 +209,9 @@ static int client(struct mrcperf_end *e, const struct options *o)
 
 	if (e->n_paths)
 		printf("# SRv6, %u paths\n", e->n_paths);
-	sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND},
+	sigaction(SIGINT,
+		&(struct sigaction){
+			.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND | SA_RESTART},
 		NULL);
 	printf("%10s %10s %10s %12s %10s %8s\n", "bytes", "messages", "Gb/s", "messages/s",
 		"checked", "wrong");
@@ -249,6 +262,7 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return ret - 1;
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	ret = o.host ? mrcperf_dial(&e, o.host, o.port) : mrcperf_listen(&e, o.port);
 	if (!ret)
 		ret = mrcperf_open(&e);

@@ -6,12 +6,14 @@
 
 #include <jansson.h>
 #include <mrc.h>
+#include <mrc_ctl.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { MRCPERF_QPS = 64, MRCPERF_DEPTH = 256, MRCPERF_GID_TEXT = 33 };
+enum { MRCPERF_QPS = 64, MRCPERF_DEPTH = 256, MRCPERF_GID_TEXT = 33, MRCPERF_PROFILE = 1 };
 
 struct srv6_paths;
+struct mrcperf_watch;
 
 /* The same at both ends. */
 struct mrcperf_plan {
@@ -25,8 +27,10 @@ struct mrcperf_end {
 	struct mrcperf_plan plan;
 	const char *device; /* NULL: the first */
 	const char *paths;  /* file; NULL: none, EVs are the library's */
+	const char *maps;   /* files of incline-map's agents; NULL: none */
 	struct srv6_paths *map;
 	unsigned n_paths; /* of map, to the peer */
+	struct mrcperf_watch *watch;
 	int gid;
 	FILE *in, *out; /* of the TCP connection */
 	struct ibv_context *verbs;
@@ -63,6 +67,16 @@ int mrcperf_paths_read(struct mrcperf_end *e);
 void mrcperf_paths_free(struct mrcperf_end *e);
 /* The profile of all paths to the peer; 0, the built-in one, without a file. */
 int mrcperf_profile(struct mrcperf_end *e, const union ibv_gid *peer, uint64_t *id);
+/* The EV of a profile that is a path's address. */
+struct mrc_ctl_ev mrcperf_ev(const struct srv6_paths *p, uint32_t ev, const uint8_t address[16]);
+
+/* ---- mrcperf_map.c: likewise ---- */
+
+/* Denies paths of MRCPERF_PROFILE as agents of incline-map see the fabric; nothing without maps. */
+int mrcperf_watch_start(struct mrcperf_end *e, const union ibv_gid *peer);
+void mrcperf_watch_stop(struct mrcperf_end *e);
+/* {"denied": [EV...], "denials", "returns"}, null without maps; a new reference. */
+json_t *mrcperf_watch_json(struct mrcperf_end *e);
 
 /* ---- mrcperf_run.c ---- */
 

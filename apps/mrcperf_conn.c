@@ -287,12 +287,15 @@ int mrcperf_open(struct mrcperf_end *e)
 		if (connect_qp(e, e->qp[i], &gid, qpn[i], profile))
 			return -1;
 	}
+	if (mrcperf_watch_start(e, &gid))
+		return -1;
 	/* Nobody writes to a peer that cannot take it yet. */
 	return mrcperf_say(e, "ready", 0) || mrcperf_hear(e, "ready") < 0 ? -1 : 0;
 }
 
 void mrcperf_close(struct mrcperf_end *e)
 {
+	mrcperf_watch_stop(e);
 	for (unsigned i = 0; i < MRCPERF_QPS; i++) {
 		if (e->qp[i])
 			mrc_destroy_qp(e->qp[i]);

@@ -4,13 +4,12 @@
 #include "apps/mrcperf.h"
 
 #include <errno.h>
-#include <mrc_ctl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/srv6/paths.h"
 
-enum { FORMAT = 1, PROFILE = 1, GIDS = 256, EVS = 256, HALF = 128 /* bits: address, segment */ };
+enum { FORMAT = 1, GIDS = 256, EVS = 256, HALF = 128 /* bits: address, segment */ };
 
 static int trouble(const char *what)
 {
@@ -63,6 +62,14 @@ static uint8_t port_of(const struct srv6_paths *p, uint32_t ev)
 	return 0;
 }
 
+struct mrc_ctl_ev mrcperf_ev(const struct srv6_paths *p, uint32_t ev, const uint8_t address[16])
+{
+	struct mrc_ctl_ev out = {.port = port_of(p, ev)};
+
+	memcpy(out.val, address, 16);
+	return out;
+}
+
 /* Entries that make an empty profile one of all paths to dst; how many. */
 static int entries_to(
 	const struct srv6_paths *p, const union ibv_gid *dst, struct mrc_ctl_ev_op_entry entry[EVS])
@@ -78,9 +85,8 @@ static int entries_to(
 	for (unsigned i = 0; n < EVS && srv6_paths_ev(p, &t, i, &ev) == 0; i++) {
 		if (srv6_template_expand(&t, ev, &ip) < 0)
 			continue;
-		entry[n] = (struct mrc_ctl_ev_op_entry){
-			.ev_new.port = port_of(p, ev), .state = MRC_CTL_EV_GOOD};
-		memcpy(entry[n++].ev_new.val, ip.b, sizeof(ip.b));
+		entry[n++] = (struct mrc_ctl_ev_op_entry){
+			.ev_new = mrcperf_ev(p, ev, ip.b), .state = MRC_CTL_EV_GOOD};
 	}
 	return n;
 }
@@ -111,13 +117,13 @@ static int make_profile(struct mrcperf_end *e, struct mrc_ctl_ev_op_entry *entry
 		.ev_min_active = e->map->n_planes < (unsigned)n ? e->map->n_planes : (unsigned)n,
 		.ev_op = {MRC_CTL_EV_OP_REPLACE_EV, entry, n}};
 
-	if (mrc_ctl_modify_ev_profile(e->ctx, PROFILE, &attr,
+	if (mrc_ctl_modify_ev_profile(e->ctx, MRCPERF_PROFILE, &attr,
 		    MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MODE | MRC_CTL_EV_PROFILE_FMT_ID |
 			    MRC_CTL_EV_PROFILE_COUNT | MRC_CTL_EV_PROFILE_MIN_ACTIVE |
 			    MRC_CTL_EV_PROFILE_EVENT_MASK | MRC_CTL_EV_PROFILE_EV_OP))
 		return trouble("profile");
 	attr.profile_state = MRC_CTL_PROFILE_ONLINE;
-	return mrc_ctl_modify_ev_profile(e->ctx, PROFILE, &attr, MRC_CTL_EV_PROFILE_STATE)
+	return mrc_ctl_modify_ev_profile(e->ctx, MRCPERF_PROFILE, &attr, MRC_CTL_EV_PROFILE_STATE)
 		       ? trouble("profile ONLINE")
 		       : 0;
 }
@@ -136,6 +142,6 @@ int mrcperf_profile(struct mrcperf_end *e, const union ibv_gid *peer, uint64_t *
 	if (make_format(e) || make_profile(e, entry, n))
 		return -1;
 	e->n_paths = (unsigned)n;
-	*id = PROFILE;
+	*id = MRCPERF_PROFILE;
 	return 0;
 }

@@ -200,8 +200,10 @@ unsigned map_locate(struct map_seen *seen, unsigned n, unsigned n_uplinks, struc
 	return o.n;
 }
 
-static bool meets(const struct map_fault *f, const struct map_path *p)
+bool map_meets(const struct map_fault *f, const struct map_path *p)
 {
+	if (f->plane != p->plane)
+		return false;
 	switch (f->kind) {
 	case MAP_HOST_LINK:
 		return (f->host == p->from && f->group == p->from_group) ||
@@ -219,7 +221,7 @@ static bool meets(const struct map_fault *f, const struct map_path *p)
 bool map_denied(const struct map_fault *fault, unsigned n, const struct map_path *path)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (fault[i].plane == path->plane && meets(&fault[i], path))
+		if (map_meets(&fault[i], path))
 			return true;
 	return false;
 }

@@ -47,5 +47,7 @@ struct map_path {
 	uint16_t from, from_group, to, to_group, uplink;
 };
 bool map_denied(const struct map_fault *fault, unsigned n, const struct map_path *path);
+/* Whether it meets this one. */
+bool map_meets(const struct map_fault *fault, const struct map_path *path);
 
 #endif

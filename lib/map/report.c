@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/map/report.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,12 @@ static json_t *path_json(const struct map_link *l)
 json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths)
 {
 	json_t *planes = json_array();
+	char address[INET6_ADDRSTRLEN];
+	uint64_t sent = 0;
 
+	for (unsigned i = 0; i < a->n; i++)
+		sent += a->target[i].next_seq;
+	wire_ip_format(&paths->address, address, sizeof(address));
 	for (unsigned p = 0; p < a->n_planes; p++) {
 		json_t *t1 = json_array();
 
@@ -30,9 +36,10 @@ json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths
 			json_pack("{s:i,s:o,s:o}", "plane", (int)paths->plane[p].number, "t0",
 				path_json(&map_agent_target(a, p, MAP_NO_UPLINK)->link), "t1", t1));
 	}
-	return json_pack("{s:s,s:i,s:i,s:I,s:I,s:o}", "host", paths->name, "group", (int)a->group,
-		"uplinks", (int)a->n_uplinks, "late", (json_int_t)a->late, "foreign",
-		(json_int_t)a->foreign, "planes", planes);
+	return json_pack("{s:s,s:s,s:i,s:i,s:I,s:I,s:I,s:o}", "host", paths->name, "address",
+		address, "group", (int)a->group, "uplinks", (int)a->n_uplinks, "sent",
+		(json_int_t)sent, "late", (json_int_t)a->late, "foreign", (json_int_t)a->foreign,
+		"planes", planes);
 }
 
 /* ---- joining ---- */
@@ -93,7 +100,8 @@ static int join_agent(const struct join *j, size_t i, const json_t *agent)
 	struct map *m = j->map;
 	const char *name = json_string_value(json_object_get(agent, "host"));
 	const json_int_t group = json_integer_value(json_object_get(agent, "group"));
-	const json_t *planes = json_object_get(agent, "planes");
+	const json_t *planes = json_object_get(agent, "planes"),
+		     *address = json_object_get(agent, "address");
 	int rc = 0;
 
 	if (name == NULL || name[0] == '\0' || strlen(name) >= SRV6_NAME_LEN)
@@ -104,6 +112,10 @@ static int join_agent(const struct join *j, size_t i, const json_t *agent)
 		return fail(j, i, "uplinks: must be those of the first, at most 64");
 	if (json_array_size(planes) == 0 || json_array_size(planes) > SRV6_MAX_PLANES)
 		return fail(j, i, "planes: must be a list of 1..16");
+	if (address != NULL &&
+		(json_string_value(address) == NULL ||
+			wire_ip_parse(json_string_value(address), &m->address[i]) < 0))
+		return fail(j, i, "address: must be an IP address");
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(m->host[k], name) == 0)
 			return fail(j, i, "host: is there twice");
@@ -147,9 +159,10 @@ int map_join(const json_t *agents, const char *const *name, struct map **out, ch
 	j.map = m;
 	m->n_uplinks = (unsigned)uplinks;
 	m->host = calloc(n, sizeof(*m->host));
+	m->address = calloc(n, sizeof(*m->address));
 	m->group = calloc(n, sizeof(*m->group));
 	m->seen = calloc(n * SRV6_MAX_PLANES, sizeof(*m->seen));
-	if (m->host == NULL || m->group == NULL || m->seen == NULL)
+	if (m->host == NULL || m->address == NULL || m->group == NULL || m->seen == NULL)
 		rc = -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = join_agent(&j, i, json_array_get(agents, i));
@@ -167,6 +180,7 @@ void map_free(struct map *m)
 	if (m == NULL)
 		return;
 	free(m->host);
+	free(m->address);
 	free(m->group);
 	free(m->seen);
 	free(m->fault);

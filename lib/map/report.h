@@ -11,16 +11,18 @@
 
 enum { MAP_ERR_LEN = 200 };
 
-/* What an agent has seen: {"host", "group", "uplinks", "planes": [{"plane", "t0": PATH, "t1":
- * [PATH...]}]}, a path is {"state", "answered", "lost", "flaps"}. NULL: no memory. */
+/* What an agent has seen: {"host", "address", "group", "uplinks", "sent", "planes": [{"plane",
+ * "t0": PATH, "t1": [PATH...]}]}, a path is {"state", "answered", "lost", "flaps"}. sent: probes,
+ * so that no two reports of an agent at work are alike. NULL: no memory. */
 json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths);
 
 /* The agents of a fabric. */
 struct map {
 	unsigned n_hosts, n_seen, n_uplinks, n_faults;
 	char (*host)[SRV6_NAME_LEN]; /* by number */
-	uint16_t *group;             /* of each */
-	struct map_seen *seen;       /* by plane, T0, host */
+	struct wire_ip *address;     /* of each; zeros: it did not say */
+	uint16_t *group;
+	struct map_seen *seen; /* by plane, T0, host */
 	struct map_fault *fault;
 };
 /* Of a list of what map_agent_json gives; one of them that is bad, by its name (of as many names:

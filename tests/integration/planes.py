@@ -7,6 +7,7 @@ import ipaddress
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -28,14 +29,14 @@ class Planes(Fabric):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def agents(self):
+    def agents(self, hosts=('h0', 'h1', 'h2', 'h3'), rate=50, timeout=3000):
         """Slow ones, for a machine of few cores: a path is bad after three seconds, and good after two."""
-        self.files = [os.path.join(self.dir, f'{h}.map.json') for h in ('h0', 'h1', 'h2', 'h3')]
-        for i, file in enumerate(self.files):
-            env = self.lab.host_env(f'h{i}')
+        self.files = [os.path.join(self.dir, f'{h}.map.json') for h in hosts]
+        for host, file in zip(hosts, self.files):
+            env = self.lab.host_env(host)
             del env['LD_PRELOAD']
-            self.procs.append(subprocess.Popen([app('incline-map'), 'agent', '--rate', '50', '--timeout', '3000', '--out', file],
-                                               env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            argv = [app('incline-map'), 'agent', '--rate', str(rate), '--timeout', str(timeout), '--out', file]
+            self.procs.append(subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
 
     def show(self, *words):
         return subprocess.run([app('incline-map'), 'show', *words, *self.files], check=True, capture_output=True, text=True,
@@ -120,6 +121,44 @@ class Planes(Fabric):
             self.assertEqual(h.get('dt46', 0), 0)
             for e in self.ctl(switch, 'table', 'read', 'route6')['entries']:
                 self.assertFalse([ip for ip in own if ip in ipaddress.ip_network(e['key']['dst'])], e)
+
+    @unittest.skipUnless(os.geteuid() == 0, 'profiles of EVs take CAP_NET_ADMIN')
+    def test_denied_by_the_map(self):
+        """Agents beside the hosts that write: a path over a T1 that forwards nothing is denied to MRC, and comes back."""
+        self.agents(('h1', 'h3'), rate=100, timeout=1000)
+        self.until([])
+        port, out, log = free_port(), os.path.join(self.dir, 'mrcperf.json'), os.path.join(self.dir, 'mrcperf.log')
+        perf = [app('incline-mrcperf'), '-p', str(port), '--map', ':'.join(self.files), '--paths']
+        server = self.start('h2', [*perf, self.lab.path('h2.paths.json')])
+        self.wait_for(lambda: listening(port), 'a server')
+        with open(log, 'w') as f:
+            client = self.lab.popen('h0', [*perf, self.lab.path('h0.paths.json'), '--imm', '-n', '20', '--seconds', '600', '--json', out,
+                                           '127.0.0.1'], stdout=f, stderr=subprocess.STDOUT)
+        self.procs.append(client)
+
+        def says(line):
+            with open(log) as f:
+                return line in f.read() or client.poll() is not None
+        self.wait_for(lambda: says('# SRv6, 4 paths'), 'paths')
+        dead = 'sid=fcbb:bb00:2401::/48'
+        self.ctl('p2-t1-1', 'table', 'delete', 'local_sid', dead)
+        self.wait_for(lambda: says('# map: path 0x201 denied'), 'a denial')
+        self.ctl('p2-t1-1', 'table', 'insert', 'local_sid', dead, 'un')
+        self.wait_for(lambda: says('# map: path 0x201 returned'), 'its end')
+        client.send_signal(signal.SIGINT)
+        with open(log) as f:
+            self.assertEqual(client.wait(PATIENCE), 0, f.read())
+        self.all_ok([server], PATIENCE)
+        with open(out) as f:
+            result = json.load(f)
+        self.assertGreaterEqual(result['map']['returns'], 1)
+        self.assertEqual([(r['checked'] > 0, r['wrong']) for r in result['rows']], [(True, 0)])
+
+    def wait_for(self, condition, what):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.05)
 
     def unpacked(self):
         rows = self.ctl('p1-t0-1', 'table', 'read', 'local_sid')['entries']

@@ -3,5 +3,5 @@
 
 int main(void)
 {
-	return test_link() + test_agent() + test_locate() + test_report();
+	return test_link() + test_agent() + test_deny() + test_locate() + test_report();
 }

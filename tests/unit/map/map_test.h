@@ -12,6 +12,7 @@
 
 int test_link(void);
 int test_agent(void);
+int test_deny(void);
 int test_locate(void);
 int test_report(void);
 
