@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/mrc/seeded_bugs.h"
 #include "lib/wire/random.h"
 
 enum { FIRST_PROBE_RTTS = 8, LOST_PROBE_RTTS = 4, DEFAULT_SUCCESSES = 3, NS_PER_MS = 1000000 };
@@ -57,7 +58,8 @@ static int backup_of(const struct mrc_evset *s, unsigned port)
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct mrc_ev *e = &s->ev[i];
 
-		if (e->port == port && !e->active && e->state <= MRC_EV_SKIP)
+		if ((e->port == port || MRC_BUG(OTHER_PLANE)) && !e->active &&
+			e->state <= MRC_EV_SKIP)
 			return (int)i;
 	}
 	return MRC_NO_EV;
@@ -251,8 +253,8 @@ bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now)
 
 	if (e == NULL || e->state > MRC_EV_SKIP)
 		return false;
-	if (e->active && s->n_active <= s->min_active && backup_of(s, e->port) == MRC_NO_EV &&
-		!take_turns(s, e, now))
+	if (!MRC_BUG(MIN_ACTIVE) && e->active && s->n_active <= s->min_active &&
+		backup_of(s, e->port) == MRC_NO_EV && !take_turns(s, e, now))
 		return false;
 	leave(s, e);
 	set_state(s, e, MRC_EV_BAD);
@@ -301,7 +303,7 @@ void mrc_evset_port(struct mrc_evset *s, unsigned port, bool up)
 
 static void probe_failed(struct mrc_evset *s, struct mrc_ev *e, uint64_t now)
 {
-	e->probing = false;
+	e->probing = MRC_BUG(PROBE_STUCK);
 	e->successes = 0;
 	e->probe_wait = 2 * e->probe_wait < s->probe_cap_ns ? 2 * e->probe_wait : s->probe_cap_ns;
 	e->probe_at = now + e->probe_wait;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/mrc/seeded_bugs.h"
 #include "lib/wire/psn.h"
 
 enum { WORD = 64, RCVD_UNIT = 256, LOW_END_EVERY = 4, OOO_MAX = 0x7fff, OFFSET_MAX = 0x7fff };
@@ -55,7 +56,7 @@ enum mrc_arrival mrc_rcv_look(const struct mrc_rcv *r, uint32_t psn)
 		return MRC_DUPLICATE;
 	if ((uint32_t)ahead > r->mpr)
 		return MRC_BEYOND;
-	return *word_of(r, psn) & bit_of(psn) ? MRC_REPEATED : MRC_NEW;
+	return *word_of(r, psn) & bit_of(psn) && !MRC_BUG(PLACE_TWICE) ? MRC_REPEATED : MRC_NEW;
 }
 
 static void advance(struct mrc_rcv *r)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/mrc/seeded_bugs.h"
 #include "lib/wire/psn.h"
 #include "lib/wire/roce.h"
 
@@ -73,7 +74,7 @@ static void hold(struct mrc_rsp *r, const struct mrc_data *d)
 {
 	unsigned i = r->n_wimm++;
 
-	for (; i > 0 && psn_lt(d->psn, wimm_at(r, i - 1)->psn); i--)
+	for (; i > 0 && psn_lt(d->psn, wimm_at(r, i - 1)->psn) && !MRC_BUG(WIMM_ORDER); i--)
 		*wimm_at(r, i) = *wimm_at(r, i - 1);
 	*wimm_at(r, i) =
 		(struct mrc_wimm){.psn = d->psn, .imm = d->imm, .bytes = d->pay_len, .se = d->se};
@@ -146,7 +147,7 @@ enum mrc_step mrc_rsp_step(struct mrc_rsp *r, struct mrc_wimm *wimm)
 {
 	if (r->wimm_out)
 		message_done(r);
-	while (!r->failed && r->walked != r->rcv.cack) {
+	while (!r->failed && r->walked != (MRC_BUG(WALK_HIGH) ? r->rcv.high : r->rcv.cack)) {
 		const uint32_t psn = psn_add(r->walked, 1);
 		const unsigned place = *ends_of(r, psn) >> shift_of(psn) & 3;
 
@@ -241,7 +242,7 @@ static void account(struct mrc_rsp *r, const struct mrc_data *d, const struct mr
 	const struct mrc_saying s = saying_of(met, d->psn, d->rtx);
 
 	r->duplicates += arrival != MRC_NEW;
-	if (arrival == MRC_DUPLICATE && r->msn)
+	if (arrival == MRC_DUPLICATE && r->msn && !MRC_BUG(NO_DUP_ACK))
 		r->ack_due = true;
 	r->unsacked += d->pay_len > COUNT_LEAST ? d->pay_len : COUNT_LEAST;
 	if (s.mark || d->rtx || d->ackreq || arrival != MRC_NEW || r->unsacked >= r->c.sack_bytes) {

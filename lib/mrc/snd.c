@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/mrc/rcv.h"
+#include "lib/mrc/seeded_bugs.h"
 #include "lib/wire/psn.h"
 
 enum { NONE = 0xffff, TICK_NS = 1024 };
@@ -240,7 +241,7 @@ static void tell(struct mrc_snd *s, uint32_t cack, uint64_t bitmap, uint32_t bas
 	for (uint32_t psn = from; psn_le(psn, cack); psn = psn_add(psn, 1))
 		arrive(s, psn, p, news);
 	for (uint64_t bits = bitmap; bits; bits &= bits - 1)
-		arrive(s, psn_add(base, __builtin_ctzll(bits)), p, news);
+		arrive(s, psn_add(base, __builtin_ctzll(bits) + MRC_BUG(BITMAP_OFF)), p, news);
 }
 
 static bool is_late(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t now)
@@ -398,7 +399,8 @@ int mrc_snd_nack(
 	}
 	leave(s, i, false);
 	e->at = to == MRC_LOST ? e->at : now;
-	push(s, i, to);
+	if (!MRC_BUG(FORGET_CUT))
+		push(s, i, to);
 	if (to != MRC_LOST)
 		count_try(s, news);
 	heard(s, now);
@@ -419,8 +421,8 @@ static uint64_t wait(const struct mrc_snd *s)
 /* Everything sent has arrived, and a transport ACK is missing. */
 static bool waits_for_ack(const struct mrc_snd *s)
 {
-	return s->acked != s->cack && psn_add(s->cack, 1) == s->next && !s->list[MRC_FLIGHT].n &&
-	       !s->list[MRC_LOST].n;
+	return !MRC_BUG(NO_ASK) && s->acked != s->cack && psn_add(s->cack, 1) == s->next &&
+	       !s->list[MRC_FLIGHT].n && !s->list[MRC_LOST].n;
 }
 
 static uint64_t head_at(const struct mrc_snd *s, enum mrc_sent_state state, uint64_t after)
