@@ -98,6 +98,7 @@ enum {
 	FWD_LOCAL_SID,
 	FWD_MCAST_GROUP, /* these are of mcast/mcast_fwd.h */
 	FWD_MCAST_SENDER,
+	FWD_MAC, /* l2/mac_table.h */
 	FWD_N_TABLES
 };
 extern const struct table_desc *const fwd_tables[FWD_N_TABLES];

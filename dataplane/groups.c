@@ -498,6 +498,7 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 	sw_log_mismatches(sw);
 	sw_links_tick(sw);
 	sw_neigh_tick(sw, now_ns);
+	sw_bridge_tick(sw, now_ns);
 	sw_rings_tick(sw, now_ns);
 	sw_membership_tick(sw, now_ns);
 	sw_leases_tick(sw, now_ns);

@@ -92,6 +92,8 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	fwd->ecmp_seed = rte_jhash(sw->config.name, (uint32_t)strlen(sw->config.name), 0);
 	rc = sw_tables_check(sw, fwd, err);
 	if (rc == 0)
+		rc = sw_bridge_check(sw, &tables[FWD_MAC], err);
+	if (rc == 0)
 		rc = make_mcast(
 			sw, &tables[FWD_MCAST_GROUP], &tables[FWD_MCAST_SENDER], &mcast, err);
 	if (rc < 0) {
@@ -101,6 +103,7 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	old = atomic_exchange_explicit(&sw->fwd, fwd, memory_order_acq_rel);
 	sw_neigh_listed(sw);
 	publish_mcast(sw, mcast);
+	sw_bridge_pin(sw, &tables[FWD_MAC]);
 	sw_groups_follow(sw);
 	if (old != NULL)
 		sw_defer(sw, free_fwd, old);

@@ -19,6 +19,8 @@ struct sw_config {
 	struct sw_config_port {
 		struct port_config port;
 		bool proxy_arp, impaired, mcast_learn, neigh_learn;
+		struct fwd_vlans *bridge; /* of whose bridges it is a port; NULL: none */
+		unsigned flood_pps;
 		struct impair impair;
 		struct egress_config queue;
 	} ports[SW_MAX_PORTS];
@@ -29,7 +31,8 @@ struct sw_config {
 	unsigned workers;
 	bool hugepages, pci, telemetry;
 	bool icmp_errors;
-	unsigned memory_mb, mcast_max, neigh_max;
+	unsigned memory_mb, mcast_max, neigh_max, mac_max;
+	uint64_t mac_age_ns;
 	uint64_t slot_rest_ns, drain_ns, stall_ns;
 };
 
@@ -86,6 +89,8 @@ struct sw {
 	_Atomic(struct mcast_fwd *) mcast;
 	struct sw_membership *membership; /* NULL: no port learns */
 	struct sw_neigh *neigh;           /* NULL: no port learns */
+	struct sw_bridge *bridge;         /* NULL: no port is in one */
+	struct wake wake;                 /* this thread */
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
 	unsigned n_workers;
@@ -97,6 +102,16 @@ struct sw {
 	uint64_t drops_cleared[N_DROPS];
 	unsigned n_seen_logged[WORKER_MAX];
 };
+
+/* Of a port by its DPDK id, which is one of the switch's. */
+static inline unsigned sw_port_index(const struct sw *sw, uint16_t id)
+{
+	unsigned i = 0;
+
+	while (sw->ports[i].id != id)
+		i++;
+	return i;
+}
 
 /* Hands `what` to `free` as soon as every worker has passed a quiescent state: within this call as
  * a rule (waits at most 1 s), else in a later sw_reclaim. Never fails. */
@@ -133,11 +148,24 @@ const struct membership *sw_membership_book(const struct sw *sw);
 int sw_neigh_create(struct sw *sw, char err[SW_ERR_LEN]);
 void sw_neigh_destroy(struct sw *sw);
 void sw_neigh_tick(struct sw *sw, uint64_t now);
+/* When workers may have notes. */
+void sw_neigh_turn(struct sw *sw, uint64_t now);
 /* Those that are known, for fwd_create; their adjacencies, from there, once it is published. */
 void sw_neigh_list(struct sw *sw, struct fwd_sources *from);
 void sw_neigh_listed(struct sw *sw);
 /* Buffers that may wait. */
 unsigned sw_neigh_buffers(const struct sw_config *config);
+
+/* l2/sw_bridge.c: after the workers; at the end; when workers may have notes; at every tick. */
+int sw_bridge_create(struct sw *sw, char err[SW_ERR_LEN]);
+void sw_bridge_destroy(struct sw *sw);
+void sw_bridge_turn(struct sw *sw, uint64_t now);
+void sw_bridge_tick(struct sw *sw, uint64_t now);
+/* Whether rows of mac make sense: 0, or -EINVAL with err->msg. Then what they say holds. */
+int sw_bridge_check(struct sw *sw, const struct table_rows *rows, struct table_error *err);
+void sw_bridge_pin(struct sw *sw, const struct table_rows *rows);
+/* For views: addresses that are learnt. */
+unsigned sw_bridge_learnt(const struct sw *sw);
 
 /* in_use.c: a group or ring sends to somebody by this adjacency of what is published. */
 bool sw_adj_in_use(struct sw *sw, const struct adj *adj);

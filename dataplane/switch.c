@@ -10,6 +10,8 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "dataplane/ip/icmp_error.h"
@@ -22,6 +24,7 @@ enum {
 	HEAD_POOL_SPARE = 4095,
 	HEAD_ROOM = RTE_PKTMBUF_HEADROOM + 128, /* WIRE_MAX_HEADERS and more */
 	SEGMENTS = 3,
+	FLOOD_BURST = 10, /* a tenth of a second's frames may be flooded at once */
 };
 static const uint64_t RNG_SEED = 0x9e3779b97f4a7c15; /* which packets RED marks is random enough */
 
@@ -154,6 +157,8 @@ static int attach_ports(struct sw *sw, struct worker *w)
 		lp->tx_lock = w->n_workers > 1 ? &sw->tx_lock[i] : NULL;
 		lp->proxy_arp = sw->config.ports[i].proxy_arp;
 		lp->neigh_learn = sw->config.ports[i].neigh_learn;
+		egress_bucket_init(&lp->flood, sw->config.ports[i].flood_pps,
+			sw->config.ports[i].flood_pps / FLOOD_BURST + 1, 0);
 		egress_bucket_init(&lp->icmp_errors, ICMP_ERROR_RATE, ICMP_ERROR_BURST, 0);
 		lp->impair = impair_of(sw, w->index, i);
 		queue = sw_queue_share(&sw->config.ports[i].queue, w->n_workers);
@@ -184,6 +189,7 @@ static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 	w->head_pool = sw->head_pool;
 	w->trace = &sw->trace;
 	w->rcu = sw->rcu;
+	w->wake = &sw->wake;
 	w->idle = sw->config.idle;
 	w->icmp = sw->config.icmp_errors;
 	worker_timers_init(w);
@@ -213,7 +219,7 @@ static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
 		create_rcu, create_arena, open_ports, create_workers, sw_membership_create,
-		sw_neigh_create, sw_rnic_create, sw_tables_create};
+		sw_neigh_create, sw_bridge_create, sw_rnic_create, sw_tables_create};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -259,7 +265,9 @@ static int create(const json_t *config, bool plugged, struct sw **out, char err[
 	json_object_del(sw->json, "tables");
 	sw->started_ns = port_now_ns();
 	sw->started_cycles = rte_rdtsc();
-	rc = make(sw, err);
+	sw->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	rc = sw->wake.fd < 0 ? sw_fail(err, -errno, "no descriptor for notes: %s", strerror(errno))
+			     : make(sw, err);
 	if (rc < 0) {
 		sw_destroy(sw);
 		return rc;
@@ -276,6 +284,20 @@ int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
 int sw_create_unplugged(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
 {
 	return create(config, false, out, err);
+}
+
+/* ---- notes ---- */
+
+int sw_notes_fd(const struct sw *sw)
+{
+	return sw->neigh != NULL || sw->bridge != NULL ? sw->wake.fd : -1;
+}
+
+void sw_notes_turn(struct sw *sw, uint64_t now)
+{
+	wake_heard(&sw->wake);
+	sw_neigh_turn(sw, now);
+	sw_bridge_turn(sw, now);
 }
 
 /* ---- running ---- */
@@ -364,6 +386,7 @@ static void destroy(struct sw *sw, bool last)
 	sw_rnic_destroy(sw);
 	sw_membership_destroy(sw);
 	sw_neigh_destroy(sw);
+	sw_bridge_destroy(sw);
 	for (unsigned i = 0; i < sw->n_workers; i++)
 		for (unsigned k = 0; k < sw->n_ports; k++) {
 			impair_free_held(&sw->impair[i][k]);
@@ -383,6 +406,8 @@ static void destroy(struct sw *sw, bool last)
 	rte_free(sw->groups);
 	sw_leases_destroy(sw->leases);
 	free(sw->arena);
+	if (sw->wake.fd >= 0)
+		close(sw->wake.fd);
 	if (!last)
 		free_large(sw);
 	json_decref(sw->json);

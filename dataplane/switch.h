@@ -10,8 +10,10 @@
 
 #include "dataplane/egress/queue.h"
 #include "dataplane/inc/group.h"
+#include "dataplane/l2/mac_table.h"
 #include "dataplane/l2/neigh_cache.h"
 #include "dataplane/netreduce/ring.h"
+#include "dataplane/parse/parse.h"
 #include "dataplane/table.h"
 #include "lib/port/port.h"
 
@@ -44,6 +46,27 @@ struct table_registry *sw_tables(struct sw *sw);
 /* Packets that have matched a row (its number in table_rows) since it is there, whatever else has
  * changed. False: rows of this table are not counted. */
 bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *hits);
+
+/* ---- the pipeline ---- */
+/* What is registered, as it is: the parser's states are parse_state's. */
+enum { SW_STAGE_EDGES = 16 };
+struct sw_stage {
+	const char *name; /* of the graph node */
+	unsigned n_next;
+	const char *next[SW_STAGE_EDGES]; /* nodes that it gives packets to */
+	uint64_t packets;                 /* that it has handled, by all workers */
+};
+/* Stage i in the order in which packets pass them, but for ways back; -ENOENT behind the last one.
+ */
+int sw_stage_get(struct sw *sw, unsigned i, struct sw_stage *stage);
+
+/* What a node looks packets up in and the control plane does not write: described as a table. */
+struct sw_view {
+	const struct table_desc *desc;
+	uint64_t entries, hits; /* now; packets that have matched the present ones */
+};
+/* -ENOENT behind the last one. */
+int sw_view_get(const struct sw *sw, unsigned i, struct sw_view *view);
 
 /* ---- ports ---- */
 struct sw_port {
@@ -123,10 +146,24 @@ struct sw_neigh_info {
 unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count);
 /* The next one, from *at = 0 on; -ENOENT: there are no more. */
 int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info);
-/* To be called when this descriptor is readable (-1: never), so that neighbours are asked for at
- * once and not at the next tick. */
-int sw_neigh_fd(const struct sw *sw);
-void sw_neigh_turn(struct sw *sw, uint64_t now);
+
+/* ---- addresses that bridges have learnt ---- */
+struct sw_mac_info {
+	uint8_t mac[6];
+	uint16_t vlan; /* 0: untagged */
+	char port[PORT_NAME_LEN];
+	bool is_static;   /* a row of mac */
+	uint64_t idle_ns; /* since it was heard of last, as far as that is looked at */
+};
+/* How many there are. held: sources that workers have not noted in time. */
+unsigned sw_macs(const struct sw *sw, struct mac_counters *count, uint64_t *held);
+/* The next one, from *at = 0 on; -ENOENT: there are no more. */
+int sw_mac_get(const struct sw *sw, unsigned *at, struct sw_mac_info *info);
+
+/* To be called when this descriptor is readable (-1: never): workers have notes, of neighbours that
+ * are wanted or addresses that have come, that should not wait for the next tick. */
+int sw_notes_fd(const struct sw *sw);
+void sw_notes_turn(struct sw *sw, uint64_t now);
 
 /* ---- members of multicast groups that are learnt ---- */
 struct sw_member {

@@ -40,6 +40,8 @@ static json_t *port_part(const json_t *v)
 	json_object_del(copy, "proxy_arp");
 	json_object_del(copy, "mcast_learn");
 	json_object_del(copy, "neigh_learn");
+	json_object_del(copy, "bridge");
+	json_object_del(copy, "flood_pps");
 	json_object_del(copy, "impair");
 	json_object_del(copy, "queue");
 	return copy;
@@ -62,6 +64,38 @@ static int shares_socket(
 	return sw_fail(err, -EINVAL,
 		"ports[%zu].id: %lld is ports[%zu]'s at this socket: give one of them another", i,
 		(long long)id, j);
+}
+
+/* VLANs of whose bridges it is a port. */
+static int get_bridge(const json_t *list, struct fwd_vlans **vlans, char *err, size_t cap)
+{
+	struct fwd_vlans *v;
+	const json_t *item;
+	size_t i;
+
+	if (list == NULL)
+		return 0;
+	v = *vlans = calloc(1, sizeof(*v));
+	if (v == NULL) {
+		snprintf(err, cap, "bridge: no memory");
+		return -ENOMEM;
+	}
+	json_array_foreach(list, i, item)
+	{
+		const json_int_t id = json_integer_value(item);
+
+		if (id < 0 || id >= WIRE_VLAN_ID) {
+			snprintf(err, cap, "bridge[%zu]: %lld is not in 0..%d", i, (long long)id,
+				WIRE_VLAN_ID - 1);
+			return -EINVAL;
+		}
+		if (v->bit[id / 64] >> id % 64 & 1) {
+			snprintf(err, cap, "bridge[%zu]: %lld is there twice", i, (long long)id);
+			return -EINVAL;
+		}
+		v->bit[id / 64] |= UINT64_C(1) << id % 64;
+	}
+	return 0;
 }
 
 static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[SW_ERR_LEN])
@@ -87,6 +121,14 @@ static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[
 	p->proxy_arp = ctl_bool(&ctl_switch_port_config, v, "proxy_arp");
 	p->neigh_learn = ctl_bool(&ctl_switch_port_config, v, "neigh_learn");
 	p->mcast_learn = ctl_bool(&ctl_switch_port_config, v, "mcast_learn");
+	p->flood_pps = (unsigned)ctl_int(&ctl_switch_port_config, v, "flood_pps");
+	if (get_bridge(json_object_get(v, "bridge"), &p->bridge, what, sizeof(what)) < 0)
+		return sw_fail(err, -EINVAL, "ports[%zu].%.200s", i, what);
+	if (p->bridge != NULL && p->proxy_arp)
+		return sw_fail(err, -EINVAL,
+			"ports[%zu].proxy_arp: not at a port of a bridge, where hosts answer for "
+			"themselves",
+			i);
 	p->impaired = impair != NULL;
 	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
 		return sw_fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
@@ -134,6 +176,8 @@ static void get_plain(const json_t *json, struct sw_config *c)
 	c->arena_bytes = (size_t)ctl_int(schema, json, "arena_kb") << 10;
 	c->icmp_errors = ctl_bool(schema, json, "icmp_errors");
 	c->neigh_max = (unsigned)ctl_int(schema, json, "neigh_max");
+	c->mac_max = (unsigned)ctl_int(schema, json, "mac_max");
+	c->mac_age_ns = (uint64_t)ctl_int(schema, json, "mac_age_s") * 1000000000;
 	c->mcast_max = (unsigned)ctl_int(schema, json, "mcast_max");
 	c->memory_mb = (unsigned)ctl_int(schema, json, "memory_mb");
 	c->slot_rest_ns = get_ms(json, "slot_rest_ms");
@@ -178,6 +222,10 @@ int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ER
 
 void sw_config_free(struct sw_config *config)
 {
+	for (unsigned i = 0; i < SW_MAX_PORTS; i++) {
+		free(config->ports[i].bridge);
+		config->ports[i].bridge = NULL;
+	}
 	free(config->addresses);
 	config->addresses = NULL;
 }

@@ -42,6 +42,9 @@ struct table_desc {
 	struct table_field keys[TABLE_MAX_KEYS];
 	struct table_action actions[TABLE_MAX_ACTIONS];
 	uint32_t size; /* most entries */
+	/* The graph node that looks packets up in it, and what becomes of those that match no row:
+	 * a node, a drop reason or an outcome. NULL: whoever registers it says nothing of that. */
+	const char *node, *miss;
 };
 
 /* Without padding: keys are hashed and compared as bytes. */

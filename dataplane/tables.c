@@ -3,9 +3,12 @@
  * address without a route, as if there were a host route to it; a route for exactly that address
  * takes precedence. */
 #include "dataplane/fwd.h"
+#include "dataplane/l2/mac_table.h"
 
 static const struct table_desc local_addr = {
 	.name = "local_addr",
+	.node = "parse",
+	.miss = "ip_forward",
 	.help = "addresses of the switch itself, also for collectives",
 	.n_keys = 1,
 	.keys = {{.name = "ip", .help = "IPv4 or IPv6 address", .type = TABLE_IP}},
@@ -16,6 +19,8 @@ static const struct table_desc local_addr = {
 
 static const struct table_desc neigh = {
 	.name = "neigh",
+	.node = "ip_forward",
+	.miss = "ip_no_route",
 	.help = "neighbours: who is reached at which port and MAC address",
 	.n_keys = 1,
 	.keys = {{.name = "ip", .help = "IPv4 or IPv6 address", .type = TABLE_IP}},
@@ -88,6 +93,8 @@ static const struct table_desc neigh = {
 
 static const struct table_desc route4 = {
 	.name = "route4",
+	.node = "ip_forward",
+	.miss = "ip_no_route",
 	.help = "IPv4 routes, the longest prefix wins",
 	.n_keys = 1,
 	.keys = {{.name = "dst", .help = "prefix", .type = TABLE_IP4, .match = TABLE_LPM}},
@@ -97,6 +104,8 @@ static const struct table_desc route4 = {
 
 static const struct table_desc route6 = {
 	.name = "route6",
+	.node = "ip_forward",
+	.miss = "ip_no_route",
 	.help = "IPv6 routes, the longest prefix wins",
 	.n_keys = 1,
 	.keys = {{.name = "dst", .help = "prefix", .type = TABLE_IP6, .match = TABLE_LPM}},
@@ -113,6 +122,8 @@ static const struct table_desc route6 = {
 /* In the order of enum srv6_behaviour. */
 static const struct table_desc local_sid = {
 	.name = "local_sid",
+	.node = "ip_forward",
+	.miss = "ip_no_route",
 	.help = "the switch's own SRv6 SIDs, the longest prefix wins; also over routes",
 	.n_keys = 1,
 	.keys = {{.name = "sid", .help = "prefix", .type = TABLE_IP6, .match = TABLE_LPM}},
@@ -158,6 +169,8 @@ static const struct table_desc local_sid = {
 
 static const struct table_desc mcast_group = {
 	.name = "mcast_group",
+	.node = "mcast",
+	.miss = "mcast_unknown",
 	.help = "multicast groups: the ports that their packets leave by, but for the one that "
 		"they came by",
 	.n_keys = 2,
@@ -179,6 +192,8 @@ static const struct table_desc mcast_group = {
 
 static const struct table_desc mcast_sender = {
 	.name = "mcast_sender",
+	.node = "mcast",
+	.miss = "mcast_sender",
 	.help = "who may send to a multicast group; without a row of it, everybody",
 	.n_keys = 2,
 	.keys = {GROUP, {.name = "src", .help = "the sender's address", .type = TABLE_IP}},
@@ -192,6 +207,27 @@ static const struct table_desc mcast_sender = {
 	.size = 16384,
 };
 
+static const struct table_desc mac = {
+	.name = "mac",
+	.node = "bridge",
+	.miss = "bridge_flooded",
+	.help = "where hosts of bridges are, whatever they say; others are learnt",
+	.n_keys = 2,
+	.keys = {{.name = "mac", .help = "MAC address", .type = TABLE_MAC},
+		{.name = "vlan",
+			.help = "VLAN of the bridge; 0: untagged",
+			.type = TABLE_UINT,
+			.max = 4094}},
+	.n_actions = 1,
+	.actions = {{
+		.name = "forward",
+		.help = "send by this port",
+		.n_params = 1,
+		.params = {{.name = "port", .help = "port name", .type = TABLE_PORT}},
+	}},
+	.size = MAC_MAX_STATIC,
+};
+
 const struct table_desc *const fwd_tables[FWD_N_TABLES] = {
 	[FWD_LOCAL_ADDR] = &local_addr,
 	[FWD_NEIGH] = &neigh,
@@ -200,4 +236,5 @@ const struct table_desc *const fwd_tables[FWD_N_TABLES] = {
 	[FWD_LOCAL_SID] = &local_sid,
 	[FWD_MCAST_GROUP] = &mcast_group,
 	[FWD_MCAST_SENDER] = &mcast_sender,
+	[FWD_MAC] = &mac,
 };

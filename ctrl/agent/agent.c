@@ -86,12 +86,12 @@ static void tick(void *arg, uint64_t at)
 	agent_tick(s->agent, at);
 }
 
-static void neighbours(int fd, short what, void *arg)
+static void notes(int fd, short what, void *arg)
 {
 	struct sw *sw = arg;
 
 	(void)fd, (void)what;
-	sw_neigh_turn(sw, sw_now(sw));
+	sw_notes_turn(sw, sw_now(sw));
 }
 
 /* Certificates and the audit log. 0, or -errno after a line on stderr. */
@@ -142,7 +142,7 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 	struct served s = {
 		agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full"), .audit = -1};
 	struct event_base *base = event_base_new();
-	struct event *neigh;
+	struct event *called;
 	struct ctl_http_page counters;
 	struct ctl_http *http = NULL;
 	int rc = base ? open_security(&s, config, &limits) : -ENOMEM;
@@ -156,15 +156,15 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 		for (unsigned i = 0; i < n; i++)
 			close(fd[i]);
 	} else {
-		neigh = sw_neigh_fd(agent->sw) < 0
-				? NULL
-				: event_new(base, sw_neigh_fd(agent->sw), EV_READ | EV_PERSIST,
-					  neighbours, agent->sw);
-		if (neigh)
-			event_add(neigh, NULL);
+		called = sw_notes_fd(agent->sw) < 0
+				 ? NULL
+				 : event_new(base, sw_notes_fd(agent->sw), EV_READ | EV_PERSIST,
+					   notes, agent->sw);
+		if (called)
+			event_add(called, NULL);
 		rc = ctl_serve(&ops, &s, base, fd, n, stop, &limits);
-		if (neigh)
-			event_free(neigh);
+		if (called)
+			event_free(called);
 	}
 	ctl_http_close(http);
 	agent_audit_to(agent, NULL, NULL);

@@ -18,6 +18,7 @@ static const struct {
 	{"worker.list", "workers", "worker", rpc_worker_list},
 	{"queue.list", "queues", "queue", rpc_queue_list},
 	{"neigh.list", NULL, "neighbours_", rpc_neigh_list},
+	{"mac.list", NULL, "macs_", rpc_mac_list},
 	{"drops.get", "drops", "drop", rpc_drops_get},
 	{"drops.get", "outcomes", "outcome", rpc_drops_get},
 	{"stats.get", "nodes", "node", rpc_stats_get},

@@ -23,6 +23,7 @@ static const struct {
 	{"queue.list", rpc_queue_list},
 	{"mcast.members", rpc_mcast_members},
 	{"neigh.list", rpc_neigh_list},
+	{"mac.list", rpc_mac_list},
 	{"pipeline.get", rpc_pipeline_get},
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},

@@ -72,6 +72,7 @@ int rpc_schema_get(struct agent *, const json_t *, json_t **, struct rpc_error *
 int rpc_port_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_worker_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_neigh_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_mac_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_mcast_members(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_queue_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_stats_get(struct agent *, const json_t *, json_t **, struct rpc_error *);

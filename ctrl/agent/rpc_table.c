@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables: description, reading, writing, and the entries of the start-up configuration. */
+/* Tables: their list, reading, writing, and the entries of the start-up configuration. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,51 +9,7 @@
 
 /* ---- description ---- */
 
-static json_t *describe_field(const struct table_field *f, bool key)
-{
-	bool optional = key ? f->match == TABLE_TERNARY || f->match == TABLE_RANGE : f->optional;
-	json_t *out = json_pack("{s:s,s:s}", "name", f->name, "type", table_type_name(f->type));
-
-	if (key)
-		json_object_set_new(out, "match", json_string(table_match_name(f->match)));
-	if (f->type == TABLE_UINT) {
-		json_object_set_new(out, "min", ctl_u64(f->min));
-		json_object_set_new(out, "max", ctl_u64(f->max ? f->max : UINT64_MAX));
-	}
-	json_object_set_new(out, "optional", json_boolean(optional));
-	json_object_set_new(out, "help", rpc_text(f->help ? f->help : ""));
-	return out;
-}
-
-static json_t *describe_fields(const struct table_field *f, unsigned n, bool key)
-{
-	json_t *out = json_array();
-
-	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(out, describe_field(&f[i], key));
-	return out;
-}
-
-static json_t *describe_table(const struct table_rows *rows)
-{
-	const struct table_desc *d = rows->desc;
-	json_t *actions = json_array();
-
-	for (unsigned i = 0; i < d->n_actions; i++) {
-		const struct table_action *a = &d->actions[i];
-
-		json_array_append_new(
-			actions, json_pack("{s:s,s:o,s:o}", "name", a->name, "help",
-					 rpc_text(a->help ? a->help : ""), "params",
-					 describe_fields(a->params, a->n_params, false)));
-	}
-	return json_pack("{s:s,s:o,s:I,s:I,s:b,s:o,s:o}", "name", d->name, "help",
-		rpc_text(d->help ? d->help : ""), "size", (json_int_t)d->size, "entries",
-		(json_int_t)rows->n, "priorities", table_has_priority(d), "keys",
-		describe_fields(d->keys, d->n_keys, true), "actions", actions);
-}
-
-static int no_table(
+int rpc_no_table(
 	const struct table_registry *reg, const char *name, const char *path, struct rpc_error *e)
 {
 	char all[256] = "none";
@@ -63,26 +19,6 @@ static int no_table(
 		at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s", i ? ", " : "",
 			table_desc(reg, i)->name);
 	return rpc_fail(e, -ENOENT, path, "no table is named \"%.48s\", there are: %s", name, all);
-}
-
-int rpc_pipeline_get(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
-{
-	const struct table_registry *reg = sw_tables(a->sw);
-	const char *only = rpc_string(params, "table");
-	json_t *tables;
-
-	if (only && table_find(reg, only) < 0)
-		return no_table(reg, only, "table", e);
-	tables = json_array();
-	for (unsigned i = 0; i < table_count(reg); i++) {
-		struct table_rows rows;
-
-		table_rows(reg, i, &rows);
-		if (!only || !strcmp(only, rows.desc->name))
-			json_array_append_new(tables, describe_table(&rows));
-	}
-	*result = json_pack("{s:o}", "tables", tables);
-	return 0;
 }
 
 int rpc_table_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
@@ -160,7 +96,7 @@ int rpc_table_read(struct agent *a, const json_t *params, json_t **result, struc
 	struct table_rows rows;
 
 	if (table < 0)
-		return no_table(reg, name, "table", e);
+		return rpc_no_table(reg, name, "table", e);
 	table_rows(reg, (unsigned)table, &rows);
 	port_names_read(a->sw, &ports);
 	int rc = read_filter(rows.desc, params, &ports, &filter, e);
@@ -202,7 +138,7 @@ static int update_from_json(const struct table_registry *reg, const json_t *json
 	u->verb = op[0] == 'i' ? TABLE_INSERT : op[0] == 'm' ? TABLE_MODIFY : TABLE_DELETE;
 	snprintf(path, sizeof(path), "%s.table", at);
 	if (index < 0)
-		return no_table(reg, table, path, e);
+		return rpc_no_table(reg, table, path, e);
 	u->table = (unsigned)index;
 	u->entry.priority = (int32_t)rpc_int(json, "priority", 0);
 	snprintf(path, sizeof(path), "%s.key", at);
@@ -329,7 +265,7 @@ static int startup_apply(struct startup *s, const json_t *tables, struct rpc_err
 
 		snprintf(at, sizeof(at), "tables.%.40s", name);
 		if (table < 0)
-			return no_table(s->reg, name, at, e);
+			return rpc_no_table(s->reg, name, at, e);
 		if (!json_is_array(list))
 			return rpc_fail(e, -EINVAL, at, "must be a list of entries");
 		json_array_foreach(list, i, entry)

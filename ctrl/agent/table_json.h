@@ -49,4 +49,8 @@ json_t *table_entry_to_json(const struct table_desc *desc, const struct table_en
 
 bool table_has_priority(const struct table_desc *desc);
 
+/* -ENOENT: the parameter at `path` names no table; the message names those that there are. */
+int rpc_no_table(
+	const struct table_registry *reg, const char *name, const char *path, struct rpc_error *e);
+
 #endif

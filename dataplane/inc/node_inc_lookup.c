@@ -5,6 +5,7 @@
 #include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
 #include "dataplane/switch_rnic.h"
+#include "dataplane/views.h"
 
 enum { EDGE_ENGINE, EDGE_RNIC, EDGE_HANDOFF, EDGE_DROP, N_EDGES };
 
@@ -96,3 +97,23 @@ static struct rte_node_register inc_lookup_node = {
 		[EDGE_DROP] = "end"},
 };
 RTE_NODE_REGISTER(inc_lookup_node)
+
+/* What inc_lookup matches. */
+const struct table_desc inc_endpoint_view = {
+	.name = "inc_endpoint",
+	.node = "inc_lookup",
+	.miss = "inc_no_group",
+	.help = "endpoints of groups of Mode-II and Mode-III (group.show)",
+	.n_keys = 4,
+	.keys = {{.name = "qpn",
+			 .help = "group, its generation and the endpoint",
+			 .type = TABLE_UINT,
+			 .min = MODE1_QPN_LIMIT,
+			 .max = 0xffffff},
+		{.name = "src", .help = "the member's address", .type = TABLE_IP},
+		{.name = "dst", .help = "the switch's address", .type = TABLE_IP},
+		{.name = "vlan", .help = "0: untagged", .type = TABLE_UINT, .max = WIRE_VLAN_ID}},
+	.n_actions = 1,
+	.actions = {{.name = "engine", .help = "to the group's worker, and the IncEngine"}},
+	.size = INC_GROUP_SLOTS * INC_MAX_EP,
+};

@@ -4,8 +4,6 @@
 #ifndef DATAPLANE_L2_NEIGH_NOTE_H
 #define DATAPLANE_L2_NEIGH_NOTE_H
 
-#include <sys/eventfd.h>
-
 #include "dataplane/l2/neigh_cache.h"
 #include "dataplane/runtime/node.h"
 
@@ -37,9 +35,7 @@ static inline bool neigh_tell(struct worker *w, uint16_t from, const struct neig
 		rte_ring_enqueue_elem(w->neigh_notes, (void *)(uintptr_t)note, sizeof(*note)) != 0)
 		return false;
 	lp->notes_left--;
-	/* Control asleep is woken once. */
-	if (!atomic_exchange(w->neigh_called, true))
-		(void)!eventfd_write(w->neigh_fd, 1);
+	wake_call(w->wake);
 	return true;
 }
 

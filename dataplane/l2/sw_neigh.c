@@ -6,8 +6,6 @@
 #include <rte_errno.h>
 #include <rte_ring_elem.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "dataplane/ip/icmp_error.h"
 #include "dataplane/l2/neigh_note.h"
@@ -37,8 +35,6 @@ struct waiting {
 
 struct sw_neigh {
 	struct rte_ring *notes;
-	int fd;
-	atomic_bool called;
 	struct neigh_cache cache;
 	struct waiting waiting[NEIGH_ALL_WAITING + 1];
 	unsigned n_out;
@@ -48,15 +44,6 @@ struct sw_neigh {
 	struct fwd_learnt list[NEIGH_MAX];
 	uint16_t list_of[NEIGH_MAX]; /* entry of list[i] */
 };
-
-static unsigned port_index(const struct sw *sw, uint16_t id)
-{
-	unsigned i = 0;
-
-	while (sw->ports[i].id != id)
-		i++;
-	return i;
-}
 
 /* ---- out ---- */
 
@@ -207,7 +194,7 @@ static struct waiting *place(struct sw_neigh *n, const struct neigh_note *note)
 static void read_note(struct sw *sw, const struct neigh_note *note, uint64_t now)
 {
 	struct sw_neigh *n = sw->neigh;
-	const uint16_t port = (uint16_t)port_index(sw, note->port);
+	const uint16_t port = (uint16_t)sw_port_index(sw, note->port);
 
 	if (note->mbuf != NULL)
 		neigh_cache_want(&n->cache, port, note->vlan, &note->ip, place(n, note), now);
@@ -241,10 +228,7 @@ static void read_notes(struct sw *sw, uint64_t now)
 {
 	struct sw_neigh *n = sw->neigh;
 	struct neigh_note note;
-	eventfd_t calls;
 
-	(void)!eventfd_read(n->fd, &calls);
-	atomic_store(&n->called, false);
 	for (unsigned i = 0;
 		i < TURN_NOTES && rte_ring_dequeue_elem(n->notes, &note, sizeof(note)) == 0; i++)
 		read_note(sw, &note, now);
@@ -268,7 +252,7 @@ static void want_nexthops(struct sw *sw, uint64_t now)
 		const struct adj *adj = &fwd->adj[fwd->glean[i].adj];
 
 		if (neigh_cache_find(&sw->neigh->cache, &fwd->glean[i].nexthop) == NULL)
-			neigh_cache_want(&sw->neigh->cache, (uint16_t)port_index(sw, adj->port),
+			neigh_cache_want(&sw->neigh->cache, (uint16_t)sw_port_index(sw, adj->port),
 				adj->vlan, &fwd->glean[i].nexthop, NULL, now);
 	}
 }
@@ -343,16 +327,12 @@ int sw_neigh_create(struct sw *sw, char err[SW_ERR_LEN])
 		return sw_fail(err, -ENOMEM, "no memory for neighbours");
 	sw->neigh = n;
 	neigh_cache_init(&n->cache, sw->config.neigh_max, &ops, sw);
-	n->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	n->notes = rte_ring_create_elem("neigh_notes", sizeof(struct neigh_note), NEIGH_NOTES,
 		SOCKET_ID_ANY, RING_F_SC_DEQ);
-	if (n->fd < 0 || n->notes == NULL)
+	if (n->notes == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for notes of neighbours");
-	for (unsigned i = 0; i < sw->n_workers; i++) {
+	for (unsigned i = 0; i < sw->n_workers; i++)
 		sw->worker[i]->neigh_notes = n->notes;
-		sw->worker[i]->neigh_called = &n->called;
-		sw->worker[i]->neigh_fd = n->fd;
-	}
 	return 0;
 }
 
@@ -368,8 +348,6 @@ void sw_neigh_destroy(struct sw *sw)
 	for (unsigned i = 0; i < RTE_DIM(n->waiting); i++)
 		rte_pktmbuf_free(n->waiting[i].mbuf);
 	rte_ring_free(n->notes);
-	if (n->fd >= 0)
-		close(n->fd);
 	free(n);
 	sw->neigh = NULL;
 }
@@ -383,11 +361,6 @@ unsigned sw_neigh_buffers(const struct sw_config *config)
 }
 
 /* ---- for the control plane ---- */
-
-int sw_neigh_fd(const struct sw *sw)
-{
-	return sw->neigh != NULL ? sw->neigh->fd : -1;
-}
 
 unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count)
 {

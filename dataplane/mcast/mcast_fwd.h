@@ -75,6 +75,14 @@ static inline const struct mcast_group *mcast_find(
 	return i < 0 ? NULL : &mcast->group[i];
 }
 
+/* What IGMP and MLD look like from outside; the control plane looks into it. */
+static inline bool mcast_is_report(const struct wire_pkt *pkt)
+{
+	enum { IGMP = 2, HOP_BY_HOP = 0 };
+
+	return pkt->ttl <= 1 && pkt->ip_proto == (pkt->ip_ver == 4 ? IGMP : HOP_BY_HOP);
+}
+
 /* Whether the group hears src, from this port. Counts it. */
 static inline bool mcast_hears(const struct mcast_fwd *mcast, const struct mcast_group *g,
 	const struct wire_ip *src, uint16_t port, unsigned worker)

@@ -176,14 +176,6 @@ static unsigned replicate(const struct source *s, const struct mcast_group *g)
 	return n;
 }
 
-/* What IGMP and MLD look like from outside; the control plane looks into it. */
-static bool is_membership(const struct wire_pkt *pkt)
-{
-	enum { IGMP = 2, HOP_BY_HOP = 0 };
-
-	return pkt->ttl <= 1 && pkt->ip_proto == (pkt->ip_ver == 4 ? IGMP : HOP_BY_HOP);
-}
-
 /* True: it has the packet. */
 static bool to_control(struct worker *w, struct rte_mbuf *m, struct meta *meta)
 {
@@ -209,7 +201,7 @@ static uint16_t mcast_process(
 		unsigned copies = 0;
 
 		objs[n_end] = mbufs[i];
-		if (unlikely(w->port[mbufs[i]->port].mcast_learn) && is_membership(&meta->pkt)) {
+		if (unlikely(w->port[mbufs[i]->port].mcast_learn) && mcast_is_report(&meta->pkt)) {
 			n_end += !to_control(w, mbufs[i], meta);
 			continue;
 		}

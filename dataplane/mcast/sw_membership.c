@@ -137,19 +137,10 @@ static void ask_all(struct sw *sw, uint64_t now)
 
 /* ---- reading ---- */
 
-static unsigned port_index(const struct sw *sw, uint16_t id)
-{
-	unsigned i = 0;
-
-	while (sw->ports[i].id != id)
-		i++;
-	return i;
-}
-
 static unsigned read_report(struct sw *sw, const struct rte_mbuf *mbuf, uint64_t now, bool *changed)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
-	const uint16_t port = (uint16_t)port_index(sw, mbuf->port);
+	const uint16_t port = (uint16_t)sw_port_index(sw, mbuf->port);
 	struct membership *book = &sw->membership->book;
 	struct wire_membership report;
 	struct wire_ip group;

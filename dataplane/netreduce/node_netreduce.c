@@ -6,6 +6,7 @@
 #include "dataplane/runtime/chain.h"
 #include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
+#include "dataplane/views.h"
 
 enum { EDGE_INC_LOOKUP, EDGE_IP_FORWARD, EDGE_HANDOFF, EDGE_DROP, N_EDGES };
 
@@ -185,3 +186,18 @@ static struct rte_node_register netreduce = {
 		},
 };
 RTE_NODE_REGISTER(netreduce)
+
+/* What lookup matches: struct nr_key. */
+const struct table_desc nr_connection_view = {
+	.name = "nr_connection",
+	.node = "netreduce",
+	.miss = "ip_forward",
+	.help = "connections of NetReduce rings, in both directions (ring.show)",
+	.n_keys = 3,
+	.keys = {{.name = "src", .help = "the sender's address", .type = TABLE_IP},
+		{.name = "dst", .help = "the receiver's address", .type = TABLE_IP},
+		{.name = "qpn", .help = "the receiver's", .type = TABLE_UINT, .max = 0xffffff}},
+	.n_actions = 1,
+	.actions = {{.name = "engine", .help = "to the ring's worker, and NetReduce's engine"}},
+	.size = NR_MAX_RINGS * NR_MAX_ROWS,
+};

@@ -1,19 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the headers of each packet into its metadata and decides what kind of packet it is for the
  * switch. */
+#include "dataplane/parse/parse.h"
+
+#include "dataplane/l2/bridge.h"
 #include "dataplane/runtime/node.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/multicast.h"
 
 enum {
-	EDGE_INC_LOOKUP,
-	EDGE_IP_FORWARD,
-	EDGE_NEIGH,
-	EDGE_ICMP_ECHO,
-	EDGE_NETREDUCE,
-	EDGE_MCAST,
-	EDGE_DROP,
-	N_EDGES
+#define X(sym, node) EDGE_##sym,
+	PARSE_EDGES(X)
+#undef X
+		EDGE_BRIDGE,
+	N_EDGES,
+	LOOK_INTO /* no edge: there is more to parse */
+};
+
+/* Beside the kinds that wire_parse_l3 and wire_parse_udp tell apart. */
+enum { STATE_MULTICAST = WIRE_UDP + 1, STATE_RING, N_STATES };
+
+/* Where packets go, by what they are: addressed to the switch, and else. */
+static const struct {
+	const char *name, *help;
+	rte_edge_t ours, others;
+} states[N_STATES] = {
+	[WIRE_L2] = {"l2", "neither ARP nor IP", EDGE_DROP, EDGE_DROP},
+	[WIRE_ARP] = {"arp", "ARP, whoever is asked for", EDGE_NEIGH, EDGE_NEIGH},
+	[WIRE_IP] = {"ip", "IP, and none of the others", EDGE_DROP, EDGE_IP_FORWARD},
+	[WIRE_ICMP_ECHO] = {"icmp_echo", "ICMP or ICMPv6 echo request", EDGE_ICMP_ECHO,
+		EDGE_IP_FORWARD},
+	[WIRE_ND_NS] = {"nd_ns", "neighbour solicitation, whoever is asked for", EDGE_NEIGH,
+		EDGE_NEIGH},
+	[WIRE_ND_NA] = {"nd_na", "neighbour advertisement", EDGE_NEIGH, EDGE_NEIGH},
+	[WIRE_ROCE] = {"roce", "UDP port 4791 with a well-formed BTH", EDGE_INC_LOOKUP,
+		EDGE_IP_FORWARD},
+	[WIRE_UDP] = {"udp", "UDP; what is addressed to the switch is ip or roce then", LOOK_INTO,
+		EDGE_IP_FORWARD},
+	[STATE_MULTICAST] = {"multicast", "IP to a multicast address, but for ND", EDGE_MCAST,
+		EDGE_MCAST},
+	[STATE_RING] = {"roce_any", "UDP while there is a NetReduce ring, and roce then",
+		EDGE_NETREDUCE, EDGE_NETREDUCE},
 };
 
 /* Later nodes write into the packet and want it in one piece. A packet from a ring may be shared
@@ -65,16 +92,11 @@ static bool is_cut_off(const struct worker *w, const struct rte_mbuf *m, const s
 	return len > mtu && len > left;
 }
 
-static rte_edge_t local(struct meta *meta)
+/* By its state; what has no node to go to ends. */
+static rte_edge_t go(struct meta *meta, unsigned state, bool ours)
 {
-	switch (meta->pkt.kind) {
-	case WIRE_ROCE:
-		return EDGE_INC_LOOKUP;
-	case WIRE_ICMP_ECHO:
-		return EDGE_ICMP_ECHO;
-	default:
-		return refuse(meta, DROP_LOCAL_PROTO);
-	}
+	meta->drop = state == WIRE_L2 ? DROP_L2_UNKNOWN : DROP_LOCAL_PROTO;
+	return ours ? states[state].ours : states[state].others;
 }
 
 /* What is on its way to others needs an IP header only, and may be cut behind it; what is in a UDP
@@ -91,27 +113,26 @@ static rte_edge_t classify(
 		return refuse(meta, drop_of_wire(drop));
 	switch (meta->pkt.kind) {
 	case WIRE_L2:
-		return refuse(meta, DROP_L2_UNKNOWN);
 	case WIRE_ARP:
 	case WIRE_ND_NS:
 	case WIRE_ND_NA:
-		return EDGE_NEIGH;
+		return go(meta, meta->pkt.kind, false);
 	default:
 		break;
 	}
 	if (unlikely(wire_is_multicast(&meta->pkt.dst)))
-		return EDGE_MCAST;
+		return go(meta, STATE_MULTICAST, false);
 	if (unlikely(w->clt != NULL) && meta->pkt.kind == WIRE_UDP) {
 		drop = wire_parse_udp(frame, &meta->pkt);
 		if (meta->pkt.kind == WIRE_ROCE)
-			return EDGE_NETREDUCE;
+			return go(meta, STATE_RING, false);
 	}
 	ours = fwd_is_local(w->fwd, &meta->pkt.dst);
 	if (ours && meta->pkt.kind == WIRE_UDP)
 		drop = wire_parse_udp(frame, &meta->pkt);
 	if (ours && drop != WIRE_OK)
 		return refuse(meta, drop_of_wire(drop));
-	return ours ? local(meta) : EDGE_IP_FORWARD;
+	return go(meta, meta->pkt.kind, ours);
 }
 
 static void trace(struct worker *w, const struct rte_node *node, const struct meta *meta,
@@ -160,6 +181,11 @@ static uint16_t parse_process(
 			next[i] = classify(w, meta, own,
 				wire_parse_l3(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
 					&meta->pkt));
+			if (unlikely(w->bridge != NULL) && bridge_takes(w->bridge, own, meta) &&
+				meta->drop != DROP_RX_OVERSIZE) {
+				meta->up = next[i];
+				next[i] = EDGE_BRIDGE;
+			}
 		}
 		if (unlikely(w->tracing) && meta->trace)
 			trace(w, node, meta, mbufs[i]);
@@ -175,13 +201,24 @@ static struct rte_node_register parse = {
 	.nb_edges = N_EDGES,
 	.next_nodes =
 		{
-			[EDGE_INC_LOOKUP] = "inc_lookup",
-			[EDGE_IP_FORWARD] = "ip_forward",
-			[EDGE_NEIGH] = "neigh",
-			[EDGE_ICMP_ECHO] = "icmp_echo",
-			[EDGE_NETREDUCE] = "netreduce",
-			[EDGE_MCAST] = "mcast",
-			[EDGE_DROP] = "end",
+#define X(sym, node) [EDGE_##sym] = node,
+			PARSE_EDGES(X)
+#undef X
+				[EDGE_BRIDGE] = "bridge",
 		},
 };
 RTE_NODE_REGISTER(parse)
+
+static const char *node_of(rte_edge_t edge)
+{
+	return edge < N_EDGES ? parse.next_nodes[edge] : NULL;
+}
+
+bool parse_state(unsigned i, struct parse_state *state)
+{
+	if (i >= N_STATES)
+		return false;
+	*state = (struct parse_state){
+		states[i].name, states[i].help, node_of(states[i].ours), node_of(states[i].others)};
+	return true;
+}

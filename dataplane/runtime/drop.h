@@ -42,6 +42,10 @@
 	X(MCAST_REPORTS, "mcast_reports", "IGMP or MLD, but too many wait for the control plane") \
 	X(MCAST_SENDER, "mcast_sender",                                                           \
 		"to a multicast group that names its senders, from another or at another port")   \
+	X(BRIDGE_FLOOD, "bridge_flood",                                                           \
+		"in a bridge, to be sent to all of its ports, but too many are from this one")    \
+	X(BRIDGE_OWN_MAC, "bridge_own_mac",                                                       \
+		"in a bridge, from one of the switch's own MAC addresses: a loop, or a lie")      \
 	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")        \
 	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                              \
 	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                               \
@@ -62,6 +66,10 @@
 #define SW_OUTCOMES(X)                                                                       \
 	X(MCAST_REPORT, "mcast_report", "IGMP or MLD: given to the control plane")           \
 	X(MCAST_DONE, "mcast_done", "to a multicast group: copied to its members' ports")    \
+	X(BRIDGE_FLOODED, "bridge_flooded", "copied to the other ports of its bridge")       \
+	X(BRIDGE_STAYS, "bridge_stays", "in a bridge, for who is at the port it came by")    \
+	X(BRIDGE_RESERVED, "bridge_reserved",                                                \
+		"to a group that bridges do not forward, 01:80:c2:00:00:00 to :0f")          \
 	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                          \
 	X(NEIGH_WAIT, "neigh_wait", "given to the control plane until its next hop answers") \
 	X(NEIGH_IGNORED, "neigh_ignored", "ARP or ND that needs no answer")

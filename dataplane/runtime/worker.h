@@ -22,6 +22,7 @@
 #include "dataplane/runtime/drop.h"
 #include "dataplane/runtime/mailbox.h"
 #include "dataplane/runtime/trace.h"
+#include "dataplane/runtime/wake.h"
 #include "lib/port/port.h"
 #include "lib/rnic/timer.h"
 
@@ -51,11 +52,14 @@ struct meta {
 	union {
 		uint16_t adj;   /* index, for rewrite */
 		uint16_t owner; /* worker, for handoff */
+		uint16_t up;    /* edge that parse has chosen, for bridge */
 	};
 } __rte_cache_aligned;
 
 static_assert(sizeof(struct meta) == 192, "three lines, so that a turn's stay in the first caches");
 static_assert(N_DROPS <= UINT8_MAX, "meta.drop");
+
+struct bridge;
 
 struct lport {
 	const struct port *port; /* NULL: no such port */
@@ -65,6 +69,9 @@ struct lport {
 	uint16_t notes_left; /* l2/neigh_note.h: that may be made, from the time on */
 	uint64_t notes_at;
 	struct egress_bucket icmp_errors; /* about packets that have come by it */
+	uint16_t mac_notes_left;          /* l2/bridge.h: as notes_left */
+	uint64_t mac_notes_at, mac_noted; /* the last one's address */
+	struct egress_bucket flood;       /* frames, that have come by it */
 	uint16_t n_tx;
 	struct egress egress; /* what waits */
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
@@ -100,8 +107,10 @@ struct worker {
 	const struct mcast_fwd *mcast;             /* of this turn; NULL: no groups */
 	struct rte_ring *reports;                  /* of members, to control; NULL: none */
 	struct rte_ring *neigh_notes;              /* to control; NULL: neighbours are not learnt */
-	atomic_bool *neigh_called;                 /* control has been woken */
-	int neigh_fd;                              /* that wakes it */
+	struct wake *wake;                         /* control, for notes */
+	const struct bridge *bridge;               /* NULL: no port is in one */
+	uint64_t bridge_hits;                      /* packets for addresses that are learnt */
+	uint64_t bridge_held;                      /* sources not noted: too many at the port */
 	bool icmp;                                 /* errors are sent */
 	uint64_t icmp_sent, icmp_held;             /* sent; not sent, for there were too many */
 	const struct inc_table *inc;

@@ -206,6 +206,15 @@ static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 	{"mcast_learn", CTL_BOOL, .dflt = "false",
 		.help = "learn members of multicast groups at this port from their IGMP and MLD "
 			"reports, and ask for them"},
+	{"bridge", CTL_LIST, .item = CTL_INT, .min = 1, .max = 64,
+		.help = "VLANs (0: untagged) of whose learning bridges it is a port: frames that "
+			"come in them leave by MAC address, by the other ports of the same VLAN's "
+			"bridge; what is sent to the switch's own MAC and IP addresses is routed "
+			"and "
+			"answered as ever; not with proxy_arp"},
+	{"flood_pps", CTL_INT, .min = 1, .max = 100000000, .dflt = "10000",
+		.help = "frames a second that have come by it and are sent to all ports of a "
+			"bridge, at most; a tenth of that at once"},
 	{"queue", CTL_OBJECT, .fields = queue_fields, .help = "what waits for this port"},
 	{"impair", CTL_OBJECT, .fields = impair_fields,
 		.help = "bad weather on this port, for tests"},
@@ -278,6 +287,11 @@ static const struct ctl_field switch_fields[] = {
 			"do not fit, by ICMP"},
 	{"neigh_max", CTL_INT, .min = 1, .max = 4096, .dflt = "1024",
 		.help = "neighbours that are learnt at one port at most (\"neigh_learn\")"},
+	{"mac_max", CTL_INT, .min = 1, .max = 8192, .dflt = "1024",
+		.help = "addresses that are learnt at one port at most (\"bridge\"), of 8192 in "
+			"all"},
+	{"mac_age_s", CTL_INT, .min = 10, .max = 86400, .dflt = "300",
+		.help = "seconds of silence after which a bridge forgets an address"},
 	{"mcast_max", CTL_INT, .min = 1, .max = 4096, .dflt = "256",
 		.help = "groups that are learnt at one port at most (\"mcast_learn\")"},
 	{"arena_kb", CTL_INT, .min = 4, .max = 1 << 20, .dflt = "4096",

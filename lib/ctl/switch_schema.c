@@ -3,6 +3,7 @@
 #include "lib/ctl/config.h"
 #include "lib/ctl/group_schema.h"
 #include "lib/ctl/lease_schema.h"
+#include "lib/ctl/mac_schema.h"
 #include "lib/ctl/mcast_schema.h"
 #include "lib/ctl/neigh_schema.h"
 #include "lib/ctl/node_schema.h"
@@ -52,7 +53,25 @@ static const struct ctl_field schema_result[] = {
 /* ---- tables ---- */
 
 static const struct ctl_field pipeline_params[] = {
-	{"table", CTL_STRING, .complete = "table", .pos = 1, .help = "this one only"}, {0}};
+	{"table", CTL_STRING, .complete = "table", .pos = 1, .help = "this table only"}, {0}};
+
+static const struct ctl_field pipeline_states[] = {
+	{"state", CTL_STRING, .required = true, .help = "in which the parser ends with a packet"},
+	{"ours", CTL_STRING,
+		.help = "node that it goes to if it is addressed to the switch itself; absent: it "
+			"is looked into, and gets another state"},
+	{"others", CTL_STRING, .required = true,
+		.help = "node that it goes to else; end: it is lost, or has served"},
+	{"help", CTL_STRING, .required = true, .help = "what is in this state"}, {0}};
+
+static const struct ctl_field pipeline_stages[] = {
+	{"node", CTL_STRING, .required = true, .help = "of the packet graph"},
+	{"packets", CTL_U64, .required = true, .help = "that it has handled"},
+	{"tables", CTL_LIST, .item = CTL_STRING, .required = true,
+		.help = "tables and views that it looks packets up in"},
+	{"next", CTL_LIST, .item = CTL_STRING, .required = true,
+		.help = "nodes that it gives packets to"},
+	{0}};
 
 static const struct ctl_field pipeline_fields[] = {
 	{"name", CTL_STRING, .required = true, .help = "of the field"},
@@ -73,8 +92,13 @@ static const struct ctl_field pipeline_actions[] = {
 static const struct ctl_field pipeline_tables[] = {
 	{"name", CTL_STRING, .required = true, .help = "of the table"},
 	{"help", CTL_STRING, .required = true, .help = "meaning"},
+	{"node", CTL_STRING, .help = "of the packet graph, that looks packets up in it"},
+	{"miss", CTL_STRING,
+		.help = "default action: the node, or the reason to end, of packets that match "
+			"none of its entries, nor of the other tables that are one lookup with it"},
 	{"size", CTL_INT, .required = true, .help = "most entries"},
-	{"entries", CTL_INT, .required = true, .help = "present entries"},
+	{"entries", CTL_U64, .required = true, .help = "present entries"},
+	{"hits", CTL_U64, .help = "packets that have matched the present entries, if it counts"},
 	{"priorities", CTL_BOOL, .required = true, .help = "entries have a priority"},
 	{"keys", CTL_LIST, .item = CTL_OBJECT, .fields = pipeline_fields, .required = true,
 		.help = "key fields"},
@@ -83,8 +107,16 @@ static const struct ctl_field pipeline_tables[] = {
 	{0}};
 
 static const struct ctl_field pipeline_result[] = {
+	{"parser", CTL_LIST, .item = CTL_OBJECT, .fields = pipeline_states,
+		.help = "what the parser tells apart; not with `table`"},
+	{"stages", CTL_LIST, .item = CTL_OBJECT, .fields = pipeline_stages,
+		.help = "nodes in the order in which packets pass them, but for ways back; not "
+			"with `table`"},
 	{"tables", CTL_LIST, .item = CTL_OBJECT, .fields = pipeline_tables, .required = true,
 		.help = "in the order in which the switch registers them"},
+	{"views", CTL_LIST, .item = CTL_OBJECT, .fields = pipeline_tables,
+		.help = "what nodes look up that is made by other methods: read only; not with "
+			"`table`"},
 	{0}};
 
 static const struct ctl_field table_list_tables[] = {
@@ -369,8 +401,10 @@ static const struct ctl_method methods[] = {
 	{"queue.list", "queues", "Lists what waits for the ports.", false, none, queue_result},
 	CTL_MCAST_METHODS,
 	CTL_NEIGH_METHODS,
-	{"pipeline.get", "pipeline", "Describes tables, keys and actions.", false, pipeline_params,
-		pipeline_result},
+	CTL_MAC_METHODS,
+	{"pipeline.get", "pipeline",
+		"Describes the parser, the stages and their tables, keys and actions.", false,
+		pipeline_params, pipeline_result},
 	{"table.list", "table list", "Lists the tables.", false, none, table_list_result},
 	{"table.read", "table read", "Reads entries of a table, page by page.", false,
 		table_read_params, table_read_result},

@@ -181,8 +181,13 @@ void sw_membership_tick(struct sw *sw, uint64_t now)
 	(void)sw, (void)now;
 }
 
-/* Nor neighbours. */
+/* Nor neighbours, nor where addresses are. */
 void sw_neigh_tick(struct sw *sw, uint64_t now)
+{
+	(void)sw, (void)now;
+}
+
+void sw_bridge_tick(struct sw *sw, uint64_t now)
 {
 	(void)sw, (void)now;
 }
@@ -378,6 +383,25 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 	return 0;
 }
 
+/* No graph is here. */
+bool parse_state(unsigned i, struct parse_state *state)
+{
+	(void)i, (void)state;
+	return false;
+}
+
+int sw_stage_get(struct sw *sw, unsigned i, struct sw_stage *stage)
+{
+	(void)sw, (void)i, (void)stage;
+	return -ENOENT;
+}
+
+int sw_view_get(const struct sw *sw, unsigned i, struct sw_view *view)
+{
+	(void)sw, (void)i, (void)view;
+	return -ENOENT;
+}
+
 /* What waits here, waits in links. */
 unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count)
 {
@@ -387,6 +411,20 @@ unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count)
 }
 
 int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info)
+{
+	(void)sw, (void)at, (void)info;
+	return -ENOENT;
+}
+
+unsigned sw_macs(const struct sw *sw, struct mac_counters *count, uint64_t *held)
+{
+	(void)sw;
+	*count = (struct mac_counters){0};
+	*held = 0;
+	return 0;
+}
+
+int sw_mac_get(const struct sw *sw, unsigned *at, struct sw_mac_info *info)
 {
 	(void)sw, (void)at, (void)info;
 	return -ENOENT;

@@ -38,6 +38,8 @@ static const struct table_desc neighbours = {
 
 static const struct table_desc routes = {
 	.name = "routes",
+	.node = "forward",
+	.miss = "no_route",
 	.help = "where networks are",
 	.size = 200000,
 	.n_keys = 1,
@@ -187,59 +189,6 @@ int sw_queue_get(struct sw *sw, unsigned port, unsigned which, struct sw_queue *
 		.limit_bytes = 2000,
 		.count = {7, 1500, 3, 2, 5, 4}};
 	snprintf(q->port, sizeof(q->port), "p%u", port);
-	return 0;
-}
-
-unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count)
-{
-	(void)sw;
-	*count = (struct neigh_counters){9, 8, 7, 6, 5, 4, 3, 2, 1};
-	return 2;
-}
-
-int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info)
-{
-	(void)sw;
-	if (*at >= 2)
-		return -ENOENT;
-	*info = (struct sw_neigh_info){.ip = wire_ip_from4(0x0a000007),
-		.port = "p1",
-		.mac = {2, 0, 0, 0, 0, 7},
-		.vlan = 5,
-		.known = *at == 0,
-		.state = *at == 0 ? "reachable" : "incomplete",
-		.state_ns = UINT64_C(3000000000),
-		.waiting = *at};
-	++*at;
-	return 0;
-}
-
-int sw_neigh_fd(const struct sw *sw)
-{
-	(void)sw;
-	return -1;
-}
-
-void sw_neigh_turn(struct sw *sw, uint64_t now)
-{
-	(void)sw, (void)now;
-}
-
-unsigned sw_members(const struct sw *sw, struct sw_member_counters *count)
-{
-	(void)sw;
-	*count = (struct sw_member_counters){4, 3, 2, 1, 5, 6};
-	return 2;
-}
-
-int sw_member_get(const struct sw *sw, unsigned i, struct sw_member *member)
-{
-	(void)sw;
-	if (i > 1)
-		return -ENOENT;
-	*member = (struct sw_member){
-		.vlan = i == 0 ? 0 : 7, .leaving = i == 1, .left_ns = 2500000000, .port = "p1"};
-	wire_ip_parse(i == 0 ? "239.1.2.3" : "ff0e::7", &member->group);
 	return 0;
 }
 

@@ -108,7 +108,7 @@ static void test_other_text(void **state)
 	assert_non_null(strstr(f->out, "\nports_up          1\n"));
 	run_ok(f, "pipeline routes");
 	assert_non_null(strstr(f->out, "name        routes\n"));
-	assert_non_null(strstr(f->out, "keys:\n  name  type  match"));
+	assert_non_null(strstr(f->out, "keys:\n    name  type  match"));
 }
 
 /* ---- text and JSON say the same ---- */
@@ -165,7 +165,7 @@ static void test_parity(void **state)
 		"stats values", "nodes", "drops", "drops --nonzero", "pipeline", "pipeline classes",
 		"tables", "table read routes", "table read classes", "table read neighbours",
 		"groups", "group show job-7", "group show 1 --slots", "config get", "trace read",
-		"group fail job-7", "group show 1"};
+		"group fail job-7", "group show 1", "macs"};
 	struct fixture *f = *state;
 
 	fill(f);

@@ -208,6 +208,15 @@ static void test_neighbours(void **state)
 		"'claims':4,'moved':3,'refused':2,'crowded':1}");
 }
 
+static void test_macs(void **state)
+{
+	expect_json(call_ok(*state, "mac.list", NULL),
+		"{'macs':["
+		"{'mac':'02:00:00:00:00:07','port':'p1','kind':'learnt','idle':3},"
+		"{'mac':'02:00:00:00:00:07','vlan':5,'port':'p1','kind':'static'}],"
+		"'total':2,'learnt':5,'aged':4,'flushed':3,'moved':2,'refused':1,'held':6}");
+}
+
 static void test_stats(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -280,6 +289,7 @@ int main(void)
 		T(test_queues),
 		T(test_members),
 		T(test_neighbours),
+		T(test_macs),
 		T(test_stats),
 		T(test_drops),
 		T(test_trace),

@@ -20,14 +20,27 @@ static void test_pipeline(void **state)
 	struct rpc_fixture *f = *state;
 
 	expect_json(call_ok(f, "pipeline.get", "{'table':'routes'}"),
-		"{'tables':[{'name':'routes','help':'where networks are','size':200000,"
-		"'entries':0,'priorities':false,'keys':[{'name':'dst','type':'ip','match':'lpm',"
+		"{'tables':[{'name':'routes','help':'where networks are','node':'forward',"
+		"'miss':'no_route','size':200000,'entries':0,'priorities':false,'keys':[{'name':'"
+		"dst','type':'ip','match':'lpm',"
 		"'optional':false,'help':'network'}],'actions':[{'name':'via',"
 		"'help':'through a router','params':[{'name':'hop','type':'ip',"
 		"'optional':false,'help':'the router'}]},"
 		"{'name':'blackhole','help':'drop','params':[]}]}]}");
 	json_t *all = call_ok(f, "pipeline.get", NULL);
 	assert_int_equal(json_array_size(json_object_get(all, "tables")), 4);
+	expect_json(json_incref(json_object_get(all, "parser")),
+		"[{'state':'udp','others':'forward','help':'looked into'},"
+		"{'state':'roce','ours':'engine','others':'forward','help':'of a collective'}]");
+	expect_json(json_incref(json_object_get(all, "stages")),
+		"[{'node':'parse','packets':9,'tables':[],'next':['engine','forward']},"
+		"{'node':'engine','packets':5,'tables':['members'],'next':[]},"
+		"{'node':'forward','packets':4,'tables':['routes'],'next':[]}]");
+	expect_json(json_incref(json_object_get(all, "views")),
+		"[{'name':'members','help':'of groups','node':'engine','miss':'end','size':64,"
+		"'entries':3,'hits':5,'priorities':false,'keys':[{'name':'qpn','type':'uint',"
+		"'match':'exact','min':0,'max':16777215,'optional':false,'help':'number'}],"
+		"'actions':[]}]");
 	json_decref(all);
 	call_bad(f, "pipeline.get", "{'table':'nat'}", REFUSED, "ENOENT", -1, "table",
 		"table: no table is named \"nat\", there are: neighbours, routes, classes, "

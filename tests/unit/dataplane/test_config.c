@@ -84,6 +84,21 @@ static void refused(void **state)
 		{"{'ports':[{'name':'a','type':'vhost','socket':'/s'},"
 		 "{'name':'b','type':'memif','socket':'/s'}]}",
 			"ports[1].socket: is that of ports[0] too"},
+		{"{'ports':[{'name':'a','type':'null','bridge':[4095]}]}",
+			"ports[0].bridge[0]: 4095 is not in 0..4094"},
+		{"{'ports':[{'name':'a','type':'null','bridge':[1,-1]}]}",
+			"ports[0].bridge[1]: -1 is not in 0..4094"},
+		{"{'ports':[{'name':'a','type':'null','bridge':[3,3]}]}",
+			"ports[0].bridge[1]: 3 is there twice"},
+		{"{'ports':[{'name':'a','type':'null','bridge':[]}]}",
+			"ports[0].bridge: must have 1..64 items, has 0"},
+		{"{'ports':[{'name':'a','type':'null','bridge':[0],'proxy_arp':true}]}",
+			"ports[0].proxy_arp: not at a port of a bridge, where hosts answer for "
+			"themselves"},
+		{"{'ports':[{'name':'a','type':'null','flood_pps':0}]}",
+			"ports[0].flood_pps: 0 is not in 1..100000000"},
+		{"{'ports':[{'name':'a','type':'null'}],'mac_age_s':9}",
+			"mac_age_s: 9 is not in 10..86400"},
 		{"[]", "must be object, not a list"},
 	};
 
