@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,32 @@ static int call(void *arg, const char *method, const json_t *params, json_t **re
 		l->client = NULL;
 	}
 	return rc;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	interrupted = 1;
+}
+
+/* From the first time on, a signal ends the command as if it had been asked to. */
+static bool wait_awhile(void *arg, unsigned ms)
+{
+	const struct sigaction catch = {.sa_handler = on_signal}, dflt = {.sa_handler = SIG_DFL};
+
+	(void)arg;
+	sigaction(SIGINT, &catch, NULL);
+	sigaction(SIGTERM, &catch, NULL);
+	if (ms && !interrupted)
+		usleep(ms * 1000);
+	if (!interrupted)
+		return false;
+	sigaction(SIGINT, &dflt, NULL);
+	sigaction(SIGTERM, &dflt, NULL);
+	interrupted = 0;
+	return true;
 }
 
 static const char usage_text[] =
@@ -164,6 +191,7 @@ int main(int argc, char **argv)
 			    : manager && manager[0] ? manager
 						    : CTL_DEFAULT_MANAGER;
 	struct cli cli = {.call = call,
+		.pause = wait_awhile,
 		.arg = &link,
 		.out = stdout,
 		.err = stderr,

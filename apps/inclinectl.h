@@ -56,6 +56,9 @@ typedef int (*cli_call_fn)(void *arg, const char *method, const json_t *params, 
 
 struct cli {
 	cli_call_fn call;
+	/* For commands that go on until they are interrupted, to be called before anything is to be
+	 * finished: waits so long (0: not at all); true: that has happened. */
+	bool (*pause)(void *arg, unsigned ms);
 	void *arg;
 	FILE *out, *err;
 	bool json;         /* results as JSON */

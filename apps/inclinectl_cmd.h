@@ -29,6 +29,13 @@ json_t *cli_ref(const char *word);
 /* As the field's type says; NULL if the word is not UTF-8. */
 json_t *cli_value(const struct ctl_field *f, const char *word);
 
+/* inclinectl_follow.c: "events -f", and is this that? */
+bool cli_is_follow(unsigned argc, const char *const *argv);
+int cli_follow(struct cli *cli, unsigned argc, const char *const *argv);
+
+/* inclinectl_text.c: one value as it is shown. */
+void cli_value_text(FILE *out, const json_t *value);
+
 /* "name=value", which has its '=', into a map; -EINVAL if the name is there already. */
 int cli_set_pair(json_t *map, const char *word, char *err);
 

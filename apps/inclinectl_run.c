@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/inclinectl.h"
+#include "apps/inclinectl_cmd.h"
 
 void cli_forget(struct cli *cli)
 {
@@ -109,6 +109,8 @@ static int run_words(struct cli *cli, unsigned argc, const char *const *argv)
 	}
 	if (argc && !strcmp(argv[0], "help"))
 		return run_help(cli, argc - 1, argv + 1);
+	if (argc && cli_is_follow(argc, argv))
+		return cli_follow(cli, argc, argv);
 	int rc = cli_parse(argc, argv, &command, &params, err);
 	if (rc) {
 		fprintf(cli->err, "error: %s%s\n", cli->where, err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/inclinectl.h"
+#include "apps/inclinectl_cmd.h"
 
 /* ---- one value as text ---- */
 
@@ -80,6 +80,11 @@ static void put_value(FILE *out, const json_t *v)
 	default:
 		fputs(json_is_null(v) ? "-" : json_is_true(v) ? "true" : "false", out);
 	}
+}
+
+void cli_value_text(FILE *out, const json_t *value)
+{
+	put_value(out, value);
 }
 
 /* To be freed. */

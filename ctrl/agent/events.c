@@ -107,11 +107,18 @@ static uint64_t oldest(const struct events *ev)
 	return ev->next > EVENT_KEPT ? ev->next - EVENT_KEPT : 0;
 }
 
-json_t *events_list(const struct events *ev, uint64_t *from)
+static uint64_t missed(const struct events *ev, uint64_t from)
+{
+	return from < oldest(ev) ? oldest(ev) - from : 0;
+}
+
+json_t *events_list(const struct events *ev, uint64_t *from, uint64_t *lost)
 {
 	json_t *list = json_array();
-	uint64_t at = *from > oldest(ev) ? *from : oldest(ev);
+	uint64_t at;
 
+	*lost = missed(ev, *from);
+	at = *from + *lost;
 	for (; at < ev->next; at++)
 		json_array_append(list, ev->kept[at % EVENT_KEPT]);
 	*from = ev->next;
@@ -120,16 +127,16 @@ json_t *events_list(const struct events *ev, uint64_t *from)
 
 char *events_line(const struct events *ev, uint64_t *from)
 {
-	const uint64_t missed = *from < oldest(ev) ? oldest(ev) - *from : 0;
+	const uint64_t lost = missed(ev, *from);
 	json_t *params, *line;
 	char *text;
 
 	if (*from >= ev->next)
 		return NULL;
-	*from += missed;
+	*from += lost;
 	params = json_copy(ev->kept[*from % EVENT_KEPT]);
-	if (missed)
-		json_object_set_new(params, "dropped", ctl_u64(missed));
+	if (lost)
+		json_object_set_new(params, "dropped", ctl_u64(lost));
 	line = json_pack("{s:s,s:s,s:o}", "jsonrpc", "2.0", "method", "event", "params", params);
 	text = json_dumps(line, JSON_COMPACT);
 	json_decref(line);

@@ -25,8 +25,9 @@ struct events {
 
 /* Looks around. */
 void events_tick(struct events *ev, struct sw *sw, const struct epochs *epochs, uint64_t now);
-/* From *from on, at most EVENT_KEPT (new references in a new list); *from is then the next. */
-json_t *events_list(const struct events *ev, uint64_t *from);
+/* From *from on, at most EVENT_KEPT (new references in a new list); *from is then the next, *lost
+ * how many of those from *from on are not kept any more. */
+json_t *events_list(const struct events *ev, uint64_t *from, uint64_t *lost);
 /* The next for a subscriber, as a line without newline to be freed; NULL: none. */
 char *events_line(const struct events *ev, uint64_t *from);
 void events_free(struct events *ev);

@@ -86,13 +86,16 @@ int rpc_node_hello(struct agent *a, const json_t *params, json_t **result, struc
 
 int rpc_event_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
-	uint64_t from = 0;
+	const json_t *asked = json_object_get(params, "from");
+	uint64_t from = 0, missed;
 	json_t *list;
 
 	(void)e;
-	ctl_get_u64(json_object_get(params, "from"), &from);
-	list = events_list(&a->events, &from);
-	*result = json_pack("{s:o,s:o}", "next", ctl_u64(from), "events", list);
+	if (asked)
+		ctl_get_u64(asked, &from);
+	list = events_list(&a->events, &from, &missed);
+	*result = json_pack("{s:o,s:o,s:o}", "next", ctl_u64(from), "missed",
+		ctl_u64(asked ? missed : 0), "events", list);
 	return 0;
 }
 

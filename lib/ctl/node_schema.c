@@ -58,6 +58,8 @@ const struct ctl_field ctl_event_list_params[] = {
 
 const struct ctl_field ctl_event_list_result[] = {
 	{"next", CTL_U64, .required = true, .help = "`from` of the next call"},
+	{"missed", CTL_U64, .required = true,
+		.help = "events from `from` on that are not kept any more; 0 without `from`"},
 	{"events", CTL_LIST, .item = CTL_OBJECT, .fields = ctl_event_fields, .required = true,
 		.help = "the last 256 at most, oldest first"},
 	{0}};

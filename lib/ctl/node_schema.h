@@ -19,8 +19,10 @@ extern const struct ctl_field ctl_event_fields[];
 		"Tells what a manager has to know of the switch: which start of the program this " \
 		"is, what it offers, its ports and neighbours, its memory.",                       \
 		false, ctl_node_none, ctl_hello_result, CTL_TCP_ANY},                              \
-		{"event.list", "events", "Lists what has happened, as far as it is kept.", false,  \
-			ctl_event_list_params, ctl_event_list_result},                             \
+		{"event.list", "events",                                                           \
+			"Lists what has happened, as far as it is kept; events -f goes on with "   \
+			"what happens.",                                                           \
+			false, ctl_event_list_params, ctl_event_list_result},                      \
 		{"event.subscribe", NULL,                                                          \
 			"Has the switch tell this connection of every event from now on, by a "    \
 			"notification \"event\".",                                                 \

@@ -34,12 +34,19 @@ static int call(void *arg, const char *method, const json_t *params, json_t **re
 	return rc;
 }
 
+static bool wait_awhile(void *arg, unsigned ms)
+{
+	struct fixture *f = arg;
+
+	return ms > 0 && (!f->paused || f->paused(f));
+}
+
 int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	rpc_setup((void **)&f->rpc);
-	f->cli = (struct cli){.call = call, .arg = f, .where = ""};
+	f->cli = (struct cli){.call = call, .pause = wait_awhile, .arg = f, .where = ""};
 	f->cli.out = open_memstream(&f->out, &f->out_len);
 	f->cli.err = open_memstream(&f->err, &f->err_len);
 	snprintf(f->file, sizeof(f->file), "%s/commands", f->rpc->dir);

@@ -11,7 +11,9 @@ struct fixture {
 	struct cli cli;
 	char *out, *err;
 	size_t out_len, err_len;
-	bool down; /* the switch cannot be reached */
+	bool down;                         /* the switch cannot be reached */
+	bool (*paused)(struct fixture *f); /* a command waits; true: it is interrupted */
+	unsigned pauses;                   /* for paused to count */
 	char file[128];
 };
 

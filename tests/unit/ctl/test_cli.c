@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctrl/agent/events.h"
 #include "tests/unit/ctl/cli_helper.h"
 
 /* ---- usage ---- */
@@ -314,6 +315,57 @@ static char *generated(void)
 	return text;
 }
 
+/* ---- events -f ---- */
+
+/* Something happens with every look but the last; then there is more than the switch keeps; then
+ * the switch is another. */
+static bool as_time_passes(struct fixture *f)
+{
+	struct rpc_fixture *rpc = f->rpc;
+	unsigned n = f->pauses == 1 ? EVENT_KEPT + 5 : 1;
+
+	switch (++f->pauses) {
+	case 3:
+		agent_destroy(rpc->agent);
+		rpc->sw->unplugged = false;
+		assert_int_equal(agent_create(rpc->sw, rpc->file, &rpc->agent), 0);
+		break;
+	case 4:
+		return true;
+	}
+	for (; n > 0; n--) {
+		rpc->sw->unplugged = !rpc->sw->unplugged;
+		rpc->sw->now += 1000000;
+		agent_tick(rpc->agent, rpc->sw->now);
+	}
+	return false;
+}
+
+static void test_follow(void **state)
+{
+	static const char begins[] = "0 2000000 port_down port=p0\nmissed 5\n6 8000000 port_down ";
+	struct fixture *f = *state;
+	json_t *line;
+
+	f->paused = as_time_passes;
+	f->rpc->sw->now = 1000000;
+	agent_tick(f->rpc->agent, f->rpc->sw->now);
+	assert_int_equal(run(f, "events -f"), CLI_OK);
+	assert_string_equal(f->err, "events: the switch was started again\n");
+	assert_memory_equal(f->out, begins, strlen(begins));
+	assert_non_null(strstr(f->out, "\n261 263000000 port_up port=p0\n0 264000000 port_down "
+				       "port=p0\n"));
+	/* The same fields as JSON, and options as without -f. */
+	f->pauses = 0;
+	f->paused = NULL;
+	assert_int_equal(run(f, "events --json --follow --from 0"), CLI_OK);
+	line = json_loads(f->out, JSON_DISABLE_EOF_CHECK, NULL);
+	expect_json(line, "{'seq':0,'ns':264000000,'kind':'port_down','port':'p0'}");
+	run_bad(f, "events -f --to 1", CLI_USAGE, "error: events: --to: is not an option\n");
+	f->down = true;
+	run_bad(f, "events -f", CLI_FAILED, "error: events: nobody listens\n");
+}
+
 static void test_reference_page(void **state)
 {
 	static const char begin[] = "<!-- generated: inclinectl help --markdown -->\n";
@@ -348,6 +400,7 @@ int main(void)
 		T(test_help),
 		cmocka_unit_test(test_all_reachable),
 		T(test_complete),
+		T(test_follow),
 		cmocka_unit_test(test_reference_page),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,6 +193,38 @@ static void test_subscription(void **state)
 		"there is no connection to be told events");
 }
 
+/* Whoever asks for what is not kept any more hears how much that was. */
+static void test_missed(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	expect_json(call_ok(f, "event.list", "{'from':0}"), "{'next':0,'missed':0,'events':[]}");
+	for (unsigned i = 0; i < EVENT_KEPT + 10; i++) {
+		f->sw->unplugged = !f->sw->unplugged;
+		pass(f, 100);
+	}
+	for (unsigned from = 0; from < 13; from++) {
+		char params[32];
+		json_t *r, *first;
+
+		snprintf(params, sizeof(params), "{'from':%u}", from);
+		r = call_ok(f, "event.list", params);
+		first = json_array_get(json_object_get(r, "events"), 0);
+		assert_int_equal(json_integer_value(json_object_get(r, "missed")),
+			from < 10 ? 10 - from : 0);
+		assert_int_equal(
+			json_integer_value(json_object_get(first, "seq")), from < 10 ? 10 : from);
+		json_decref(r);
+	}
+	json_t *all = call_ok(f, "event.list", NULL);
+	assert_int_equal(json_array_size(json_object_get(all, "events")), EVENT_KEPT);
+	assert_int_equal(json_integer_value(json_object_get(all, "missed")), 0);
+	json_decref(all);
+	/* The numbers of a switch before it was started again. */
+	expect_json(
+		call_ok(f, "event.list", "{'from':4000}"), "{'next':266,'missed':0,'events':[]}");
+}
+
 /* ---- epochs ---- */
 
 static void test_fenced(void **state)
@@ -285,6 +317,7 @@ int main(void)
 		T(test_events),
 		T(test_stalled),
 		T(test_subscription),
+		T(test_missed),
 		T(test_fenced),
 		T(test_ended_first),
 		T(test_slot_again),
