@@ -33,6 +33,11 @@ json_t *cli_value(const struct ctl_field *f, const char *word);
 bool cli_is_follow(unsigned argc, const char *const *argv);
 int cli_follow(struct cli *cli, unsigned argc, const char *const *argv);
 
+/* inclinectl_capture.c: "capture PORT FILE", and the parameters of capture.start in its words. */
+int cli_capture(struct cli *cli, unsigned argc, const char *const *argv);
+int cli_parse_capture(
+	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN]);
+
 /* inclinectl_text.c: one value as it is shown. */
 void cli_value_text(FILE *out, const json_t *value);
 

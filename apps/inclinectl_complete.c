@@ -219,6 +219,8 @@ static void offer_own(struct cli *cli, const struct offer *o, const struct cli_c
 			cli, o, argv[0], argc - 1, argv + 1, strcmp(c->words, "table delete") != 0);
 	else if (!strncmp(c->syntax, "GROUP", 5) && !argc)
 		offer_from(cli, o, "group.list", "groups");
+	else if (!strncmp(c->syntax, "PORT", 4) && !argc)
+		offer_from(cli, o, "port.list", "ports");
 	else if (!strncmp(c->syntax, "RING", 4) && !argc)
 		offer_from(cli, o, "ring.list", "rings");
 }

@@ -193,6 +193,12 @@ const struct cli_own cli_own[] = {
 		"Installs the NetReduce ring in a JSON file (- for standard input).", parse_file},
 	{"ring activate", "ring.activate", "RING [INPUT=QPN...] [parent=QPN]",
 		"Starts an installed ring, with the QPNs not known before.", parse_ring_activate},
+	{"capture", "capture.start",
+		"PORT FILE [--dir in|out|both] [--filter EXPRESSION] [-c COUNT] [-s SNAPLEN] "
+		"[-C MB [-W FILES]]",
+		"Writes packets of a port to a pcapng file (- for standard output), until "
+		"interrupted or COUNT are there; with -C to files of MB, the last FILES of them.",
+		cli_parse_capture},
 	{"group activate", "group.activate", "GROUP [INDEX=QPN...]",
 		"Starts an installed group, with the QPNs not known before.", parse_group_activate},
 	{0},

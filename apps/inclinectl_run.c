@@ -109,6 +109,8 @@ static int run_words(struct cli *cli, unsigned argc, const char *const *argv)
 	}
 	if (argc && !strcmp(argv[0], "help"))
 		return run_help(cli, argc - 1, argv + 1);
+	if (argc && !strcmp(argv[0], "capture"))
+		return cli_capture(cli, argc, argv);
 	if (argc && cli_is_follow(argc, argv))
 		return cli_follow(cli, argc, argv);
 	int rc = cli_parse(argc, argv, &command, &params, err);

@@ -96,6 +96,9 @@ struct sw {
 	unsigned n_workers;
 	struct worker *worker[WORKER_MAX];
 	struct trace trace;
+	struct sw_capture *capture[SW_MAX_CAPTURES];
+	uint32_t last_capture;             /* id */
+	struct sw_capture_counts captured; /* of those that have ended */
 	struct rte_graph_cluster_stats *node_stats;
 	bool running, closed; /* closed: no port is left */
 	uint64_t started_ns, started_cycles, stalls;
@@ -180,6 +183,10 @@ void sw_links_tick(struct sw *sw);
 /* Multicast groups anew, of the tables and of the book. -ENOMEM: they are as they were, and whoever
  * asks tries again. */
 int sw_mcast_publish(struct sw *sw);
+
+/* runtime/captures.c: when no worker runs any more; what runs, and what all have counted. */
+void sw_captures_destroy(struct sw *sw);
+void sw_captures_count(const struct sw *sw, unsigned *running, struct sw_capture_counts *sum);
 
 /* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
 void sw_log_mismatches(struct sw *sw);

@@ -374,6 +374,7 @@ static void destroy(struct sw *sw, bool last)
 	if (sw == NULL)
 		return;
 	stop(sw);
+	sw_captures_destroy(sw);
 	if (sw->groups != NULL)
 		sw_groups_destroy(sw);
 	sw_rings_destroy(sw);

@@ -197,6 +197,55 @@ int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN]);
 /* Up to n records from `from` on; returns how many. Never blocks the worker. */
 unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, unsigned n);
 
+/* ---- captures: copies of what comes and goes by a port ---- */
+enum {
+	SW_MAX_CAPTURES = 8, /* at a time */
+	SW_CAPTURE_SNAPLEN = 65535,
+	SW_CAPTURE_FILTER = 512, /* instructions */
+	SW_CAPTURE_RING_MIN = 128 << 10,
+	SW_CAPTURE_RING_MAX = 16 << 20,
+};
+struct bpf_insn; /* pcap/bpf.h */
+struct sw_capture_spec {
+	unsigned port; /* index */
+	bool in, out;
+	uint32_t snaplen;    /* bytes of a packet that are kept */
+	uint32_t ring_bytes; /* of each worker, for what is not read yet: a power of two */
+	const struct bpf_insn *filter; /* classic BPF on the frame; not used after the call */
+	unsigned n_filter;             /* 0: everything */
+};
+struct sw_capture_counts {
+	uint64_t captured, dropped, filtered; /* packets: copied; found the ring full; left out */
+};
+struct sw_capture_info {
+	uint32_t id; /* 0: place i is free */
+	char port[PORT_NAME_LEN];
+	bool in, out;
+	uint32_t snaplen;
+	struct sw_capture_counts count;
+};
+struct sw_captured {
+	uint64_t ns; /* sw_now, of the turn of the worker's loop */
+	uint32_t len, cap;
+	const uint8_t *data;
+	bool out;        /* sent, not received */
+	const char *end; /* received, and ended here: drop reason or outcome; else NULL */
+	bool lost;       /* that is a drop reason */
+};
+typedef void (*sw_captured_fn)(void *arg, const struct sw_captured *packet);
+/* What comes in is seen as the switch sees it, what goes out as a port has taken it. Packets are
+ * copied by the workers, which never wait. -EINVAL, -ENOENT, -EBUSY, -ENOMEM, -ETIMEDOUT. */
+int sw_capture_start(
+	struct sw *sw, const struct sw_capture_spec *spec, uint32_t *id, char err[SW_ERR_LEN]);
+/* Gives fn up to n of the packets that are there, oldest first, and while they are not more than so
+ * many bytes (but one). Returns how many, or -ENOENT. */
+int sw_capture_read(
+	struct sw *sw, uint32_t id, unsigned n, size_t bytes, sw_captured_fn fn, void *arg);
+/* What is not read is lost. -ENOENT; -ETIMEDOUT: not yet, call again. */
+int sw_capture_stop(struct sw *sw, uint32_t id);
+/* Place i; -ENOENT behind the last one. */
+int sw_capture_get(struct sw *sw, unsigned i, struct sw_capture_info *info);
+
 /* ---- groups ---- */
 /* Checks the spec, takes arena memory, installs everything or nothing. smac/dmac of endpoints that
  * are all zero are filled from the port and the neighbour table (-ENOENT naming the endpoint if

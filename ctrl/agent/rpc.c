@@ -50,6 +50,10 @@ static const struct {
 	{"ring.delete", rpc_ring_delete},
 	{"ring.list", rpc_ring_list},
 	{"ring.show", rpc_ring_show},
+	{"capture.start", rpc_capture_start},
+	{"capture.read", rpc_capture_read},
+	{"capture.stop", rpc_capture_stop},
+	{"capture.list", rpc_capture_list},
 	{"stats.get", rpc_stats_get},
 	{"drops.get", rpc_drops_get},
 	{"trace.start", rpc_trace_start},
@@ -134,6 +138,7 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 void agent_tick(struct agent *agent, uint64_t now)
 {
 	owners_tick(&agent->owners, agent->sw, now);
+	captures_tick(agent);
 	events_tick(&agent->events, agent->sw, &agent->epochs, now);
 }
 
@@ -152,11 +157,13 @@ void agent_peer_gone(struct agent *agent, struct agent_peer *peer)
 	if (peer->owner)
 		owner_let_go(&agent->owners, agent->sw, peer->owner);
 	peer->owner = NULL;
+	captures_let_go(agent, peer);
 }
 
 void agent_destroy(struct agent *agent)
 {
 	if (agent) {
+		captures_end(agent);
 		owners_free(&agent->owners);
 		events_free(&agent->events);
 	}

@@ -13,6 +13,11 @@
 #include "dataplane/switch.h"
 #include "lib/ctl/rpc.h"
 
+struct agent_capture {
+	uint32_t id;                   /* 0: none */
+	const struct agent_peer *peer; /* who reads it; NULL: nobody any more */
+};
+
 struct agent {
 	struct sw *sw;
 	char startup_file[PATH_MAX]; /* "": none */
@@ -21,6 +26,7 @@ struct agent {
 	struct owners owners;
 	struct epochs epochs;
 	struct events events;
+	struct agent_capture captures[SW_MAX_CAPTURES];
 	struct agent_peer *peer; /* whose request is being handled; NULL: anybody's */
 	void (*audit)(void *arg, const char *line);
 	void *audit_arg;
@@ -39,6 +45,16 @@ void rpc_epoch_note(struct agent *a, const json_t *params, unsigned slot);
 int rpc_may(struct agent *a, const struct ctl_method *m, const json_t *params, struct rpc_error *e);
 void rpc_own_group(struct agent *a, unsigned slot);
 void rpc_own_ring(struct agent *a, unsigned ring);
+
+/* rpc_capture.c: the peer has gone, and takes its captures with it; at every tick. */
+void captures_let_go(struct agent *a, const struct agent_peer *peer);
+void captures_tick(struct agent *a);
+void captures_end(struct agent *a); /* all */
+int rpc_capture_start(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_capture_read(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_capture_stop(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_capture_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+
 int rpc_node_hello(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_event_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_event_subscribe(struct agent *, const json_t *, json_t **, struct rpc_error *);

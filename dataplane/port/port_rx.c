@@ -3,6 +3,7 @@
  * packet its metadata. */
 #include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/node.h"
+#include "dataplane/runtime/tap.h"
 
 enum { EDGE_PARSE, N_EDGES };
 
@@ -95,6 +96,8 @@ static uint16_t port_rx_process(
 		}
 		if (unlikely(atomic_load_explicit(&w->trace->armed, memory_order_acquire)))
 			number(w, node, id, out + total, n);
+		if (unlikely(w->taps != NULL))
+			taps_in(w, id, out + total, n);
 		total += n;
 		port = port + 1 == w->n_rx ? 0 : port + 1;
 	}

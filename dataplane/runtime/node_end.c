@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of every packet that is not sent: counts it by the reason in its metadata. */
 #include "dataplane/runtime/node.h"
+#include "dataplane/runtime/tap.h"
 
 static uint16_t end_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -8,6 +9,8 @@ static uint16_t end_process(struct rte_graph *graph, struct rte_node *node, void
 	struct worker *w = node_worker(node);
 
 	(void)graph;
+	if (unlikely(w->taps != NULL))
+		taps_ended(w, mbufs, n);
 	for (uint16_t i = 0; i < n; i++) {
 		const struct meta *meta = meta_of(w, mbufs[i]);
 

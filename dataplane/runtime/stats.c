@@ -198,6 +198,19 @@ static uint64_t cycles_hz(const struct sw *sw)
 	return s > 0 ? (uint64_t)((double)(rte_rdtsc() - sw->started_cycles) / s) : 0;
 }
 
+static void capture_values(struct sw *sw, sw_value_fn fn, void *arg)
+{
+	struct sw_capture_counts n;
+	unsigned running;
+
+	sw_captures_count(sw, &running, &n);
+	fn(arg, SW_GAUGE, "captures", "captures that run", running);
+	fn(arg, SW_COUNTER, "capture_packets", "packets copied for captures", n.captured);
+	fn(arg, SW_COUNTER, "capture_dropped",
+		"packets missing in captures: not read fast enough; they went their way",
+		n.dropped);
+}
+
 void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
 	fn(arg, SW_GAUGE, "uptime_ns", "since the switch was created",
@@ -230,6 +243,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, SW_GAUGE, "mbufs", "packet buffers", sw->pool->size);
 	fn(arg, SW_GAUGE, "head_mbufs_free", "header buffers not in use",
 		rte_mempool_avail_count(sw->head_pool));
+	capture_values(sw, fn, arg);
 	sw_rnic_values(sw, fn, arg);
 	memif_values(fn, arg);
 }

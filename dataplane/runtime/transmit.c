@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* To the port: what it does not take at once waits in its queues (dataplane/egress). */
+#include "dataplane/runtime/tap.h"
 #include "dataplane/runtime/worker.h"
 
-unsigned worker_send(
-	struct lport *lp, struct rte_mbuf **mbufs, unsigned n, uint32_t bytes[WORKER_TX_BURST])
+unsigned worker_send(struct worker *w, struct lport *lp, struct rte_mbuf **mbufs, unsigned n,
+	uint32_t bytes[WORKER_TX_BURST])
 {
 	unsigned sent = 0;
 
+	if (unlikely(w->taps != NULL))
+		taps_out(w, lp->port->id, mbufs, n);
 	for (unsigned i = 0; i < n; i++)
 		bytes[i] = mbufs[i]->pkt_len;
 	if (lp->tx_lock != NULL)
@@ -20,6 +23,8 @@ unsigned worker_send(
 	}
 	if (lp->tx_lock != NULL)
 		rte_spinlock_unlock(lp->tx_lock);
+	if (unlikely(w->taps != NULL))
+		taps_sent(w, lp->port->id, sent);
 	for (unsigned i = 0; i < sent; i++)
 		lp->tx_bytes += bytes[i];
 	lp->tx_packets += sent;
@@ -59,7 +64,7 @@ void worker_serve(struct worker *w, struct lport *lp)
 		n = egress_next(e, m, WORKER_TX_BURST, w->now);
 		if (n == 0)
 			break;
-		sent = worker_send(lp, m, n, bytes);
+		sent = worker_send(w, lp, m, n, bytes);
 		egress_sent(e, bytes, sent, w->now);
 		w->work += sent;
 	} while (sent == n);

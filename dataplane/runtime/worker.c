@@ -5,6 +5,7 @@
 #include <rte_graph_worker.h>
 #include <string.h>
 
+#include "dataplane/runtime/tap.h"
 #include "dataplane/switch_rnic.h"
 #include "lib/port/iface.h"
 
@@ -66,7 +67,7 @@ void worker_flush(struct worker *w, struct lport *lp)
 		drop_unsendable(w, lp);
 	n = lp->n_tx;
 	if (likely(egress_straight(&lp->egress)))
-		sent = worker_send(lp, lp->tx, n, bytes);
+		sent = worker_send(w, lp, lp->tx, n, bytes);
 	if (unlikely(sent < n))
 		worker_wait(w, lp, sent);
 	lp->n_tx = 0;
@@ -159,6 +160,8 @@ void worker_turn(struct worker *w, uint64_t now)
 	flush_all(w);
 	if (unlikely(atomic_load_explicit(&w->reap, memory_order_relaxed)))
 		reap(w);
+	if (unlikely(w->taps != NULL))
+		taps_show(w);
 	mailbox_take(&w->mailbox, w);
 	w->turns++;
 	w->idle_turns += w->work == 0;

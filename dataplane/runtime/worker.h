@@ -123,6 +123,7 @@ struct worker {
 	struct rte_mempool *pool;      /* whole frames */
 	struct rte_mempool *head_pool; /* headers, trailers, references to payload */
 	struct trace *trace;           /* of all workers */
+	struct tap *taps;              /* runtime/tap.h: captures; NULL: none runs */
 	uint64_t now;
 	uint64_t timer_ns;    /* no group's timer ends before; UINT64_MAX: none runs */
 	struct timers timers; /* of groups, in */
@@ -172,8 +173,8 @@ void worker_wait(struct worker *w, struct lport *lp, unsigned first);
 void worker_serve(struct worker *w, struct lport *lp);
 /* port_tx_burst until the port takes no more, with the port's counters; lengths of the n packets
  * into bytes. Returns how many were sent. */
-unsigned worker_send(
-	struct lport *lp, struct rte_mbuf **mbufs, unsigned n, uint32_t bytes[WORKER_TX_BURST]);
+unsigned worker_send(struct worker *w, struct lport *lp, struct rte_mbuf **mbufs, unsigned n,
+	uint32_t bytes[WORKER_TX_BURST]);
 
 static inline void worker_tx(struct worker *w, uint16_t port, struct rte_mbuf *m)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The methods of incline-switch; ctrl/agent has a handler for each. */
+#include "lib/ctl/capture_schema.h"
 #include "lib/ctl/config.h"
 #include "lib/ctl/group_schema.h"
 #include "lib/ctl/lease_schema.h"
@@ -428,6 +429,7 @@ static const struct ctl_method methods[] = {
 		trace_start_params, trace_start_result},
 	{"trace.read", "trace read", "Reads what the last trace has recorded.", false,
 		trace_read_params, trace_read_result},
+	CTL_CAPTURE_METHODS,
 	{"config.get", "config get", "Shows the running configuration.", false, config_get_params,
 		config_get_result},
 	{"config.save", "config save", "Writes the running configuration to the start-up file.",

@@ -513,3 +513,29 @@ unsigned sw_trace_read(struct sw *sw, unsigned from, struct sw_trace_rec *rec, u
 	(void)sw, (void)from, (void)rec, (void)n;
 	return 0;
 }
+
+int sw_capture_start(
+	struct sw *sw, const struct sw_capture_spec *spec, uint32_t *id, char err[SW_ERR_LEN])
+{
+	(void)sw, (void)spec, (void)id;
+	return sw_fail(err, -EOPNOTSUPP, "a simulated switch captures nothing: capture its links");
+}
+
+int sw_capture_read(
+	struct sw *sw, uint32_t id, unsigned n, size_t bytes, sw_captured_fn fn, void *arg)
+{
+	(void)sw, (void)id, (void)n, (void)bytes, (void)fn, (void)arg;
+	return -ENOENT;
+}
+
+int sw_capture_stop(struct sw *sw, uint32_t id)
+{
+	(void)sw, (void)id;
+	return -ENOENT;
+}
+
+int sw_capture_get(struct sw *sw, unsigned i, struct sw_capture_info *info)
+{
+	(void)sw, (void)i, (void)info;
+	return -ENOENT;
+}

@@ -22,6 +22,12 @@ struct sw {
 	uint64_t taken_back; /* more often than shown at first */
 	int trace_port;
 	unsigned trace_count;
+	uint32_t capture[SW_MAX_CAPTURES]; /* ids; 0: free */
+	uint32_t last_capture;
+	struct sw_capture_spec capture_spec; /* of the last one, without its filter */
+	unsigned capture_packets;            /* that are there to be read, and those that were */
+	unsigned capture_given;
+	bool capture_sticks; /* no capture can be ended */
 	char holder[INC_NAME_LEN], group_lease[INC_NAME_LEN], group_tenant[INC_NAME_LEN];
 };
 
