@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node's file of paths; agents' reports; and an agent that hears what others send, by a byte that
- * says which. */
+/* A node's file of paths; agents' reports, and what is denied by them; and an agent that hears what
+ * others send, by a byte that says which. */
 #include <string.h>
 
-#include "lib/map/report.h"
+#include "lib/map/deny.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { PATHS, REPORTS, PACKETS, N_KINDS, FEW_TARGETS = 64, ID = 0x01020304, MS = 1000000 };
@@ -24,6 +24,14 @@ static const char reports[] =
 	"[{\"host\":\"a\",\"group\":0,\"uplinks\":1,\"planes\":[{\"plane\":1,\"t0\":{\"state\":"
 	"\"good\"},\"t1\":[{\"state\":\"dead\"}]}]},{\"host\":\"b\",\"group\":1,\"uplinks\":1,"
 	"\"planes\":[{\"plane\":1,\"t0\":{\"state\":\"lossy\"},\"t1\":[{\"state\":\"good\"}]}]}]";
+
+/* Of the same fabric as the file: both T0s of its paths, and host h0. */
+static const char near_and_far[] =
+	"[{\"host\":\"h0\",\"address\":\"fd77::1:0\",\"group\":18,\"uplinks\":2,\"sent\":9,"
+	"\"planes\":[{\"plane\":1,\"t0\":{\"state\":\"good\"},\"t1\":[{\"state\":\"good\"},"
+	"{\"state\":\"dead\"}]}]},{\"host\":\"h9\",\"group\":341,\"uplinks\":2,\"planes\":"
+	"[{\"plane\":1,\"t0\":{\"state\":\"good\"},\"t1\":[{\"state\":\"lossy\"},"
+	"{\"state\":\"good\"}]}]}]";
 
 struct last {
 	const struct map_target *t;
@@ -86,6 +94,36 @@ static void one_file(const uint8_t *data, size_t len)
 	json_decref(json);
 }
 
+static struct srv6_paths *seed_paths(void)
+{
+	json_t *json = json_loads(file, 0, NULL);
+	struct srv6_paths *p = NULL;
+	char err[SRV6_ERR_LEN];
+
+	fuzz_check(srv6_paths_parse(json, &p, err) == 0, "the seed is good");
+	json_decref(json);
+	return p;
+}
+
+/* Whatever a map says, something is left, and what it said is over in time. */
+static void one_deny(const struct map *m)
+{
+	static const struct wire_ip to = {{0xfd, 0x77, [13] = 2}};
+	static struct map_deny d;
+	struct srv6_paths *p = seed_paths();
+	char err[MAP_ERR_LEN];
+	unsigned changed;
+
+	fuzz_check(map_deny_init(&d, &map_deny_defaults, p, &to, err) == 0, "the seed has a path");
+	changed = map_deny_turn(&d, m, MS);
+	fuzz_check(changed == d.n_denied && d.n_denied < d.n, "a path is left");
+	fuzz_check(map_deny_turn(&d, m, 2 * MS) == 0, "the same map changes nothing");
+	fuzz_check(map_deny_turn(&d, NULL, 2 * MS + map_deny_defaults.hold_ns) == changed &&
+			   d.n_denied == 0,
+		"without a map all is over in time");
+	free(p);
+}
+
 static void one_map(const uint8_t *data, size_t len)
 {
 	json_t *json = json_loadb((const char *)data, len, 0, NULL);
@@ -103,6 +141,7 @@ static void one_map(const uint8_t *data, size_t len)
 		free(text);
 		json_decref(map_json(m));
 		json_decref(map_denylist(m, 8));
+		one_deny(m);
 		map_free(m);
 	} else {
 		fuzz_check(err[0], "a refusal says why");
@@ -113,16 +152,12 @@ static void one_map(const uint8_t *data, size_t len)
 /* A step is a time, and what comes then: nothing, the last probe's answer, or bytes. */
 static void one_agent(const uint8_t *data, size_t len)
 {
-	json_t *json = json_loads(file, 0, NULL);
 	uint8_t ip6[40 + MAP_PROBE_LEN + 8] = {0x60, [6] = MAP_PROBE_NEXT};
-	struct srv6_paths *p = NULL;
-	char err[SRV6_ERR_LEN];
+	struct srv6_paths *p = seed_paths();
 	struct last l = {0};
 	struct map_agent *a;
 	uint64_t now = 0, answers = 0, noted = 0;
 
-	fuzz_check(srv6_paths_parse(json, &p, err) == 0, "the seed is good");
-	json_decref(json);
 	a = make(p);
 	while (len >= 2) {
 		const unsigned what = data[1] % 3;
@@ -167,9 +202,10 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 		const char *text;
 		size_t len;
 	} seeds[] = {{PATHS, file, sizeof(file) - 1}, {REPORTS, reports, sizeof(reports) - 1},
-		{PACKETS, steps, sizeof(steps) - 1}};
+		{PACKETS, steps, sizeof(steps) - 1},
+		{REPORTS, near_and_far, sizeof(near_and_far) - 1}};
 
-	if (i >= N_KINDS || cap <= seeds[i].len)
+	if (i >= sizeof(seeds) / sizeof(seeds[0]) || cap <= seeds[i].len)
 		return 0;
 	out[0] = seeds[i].kind;
 	memcpy(out + 1, seeds[i].text, seeds[i].len);
