@@ -167,7 +167,9 @@ static void every_part(void **state)
 		struct site s = site_start(0, 1, &map_deny_defaults);
 
 		set_loss(s.f, &part[i], 1000);
-		run(&s, 20 * MS);
+		fabric_run(s.f, 19 * MS);
+		look(&s);
+		run(&s, MS);
 		for (unsigned from = 0; from < F_HOSTS; from++)
 			for (unsigned to = 0; to < F_HOSTS; to++)
 				if (from != to)
