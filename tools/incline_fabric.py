@@ -19,7 +19,7 @@ def addresses(node):
 
 class Topology:
     """The topology file, checked. Errors name the field."""
-    KEYS = {'': {'name', 'mtu', 'switches', 'hosts', 'multicast'},
+    KEYS = {'': {'name', 'mtu', 'switches', 'hosts', 'multicast', 'bridge'},
             'switches': {'name', 'ip', 'ip6', 'parent', 'workers'},
             'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports'}}
     namespaces = True  # hosts may have
@@ -35,6 +35,9 @@ class Topology:
         self.multicast = doc.get('multicast', [])  # groups; checked by the switches' table
         if not isinstance(self.multicast, list) or not all(isinstance(g, str) for g in self.multicast):
             raise LabError('multicast: must be a list of group addresses')
+        self.bridge = doc.get('bridge', False)
+        if not isinstance(self.bridge, bool):
+            raise LabError('bridge: must be true or false')
         self.switches, self.hosts = doc.get('switches'), doc.get('hosts')
         for kind in ('switches', 'hosts'):
             rows = getattr(self, kind)
@@ -189,8 +192,8 @@ def switch_ports(topo, folder, name, impair):
     for i, port in enumerate(ports_of(topo, name)):
         up = port == 'up'
         link = (topo.switch[name]['parent'], name) if up else (name, port)
-        config = {'name': port, 'proxy_arp': True, 'mtu': topo.mtu, 'mac': port_mac(index, i),
-                  'socket': folder.link_socket(*link)}
+        config = {'name': port, 'mtu': topo.mtu, 'mac': port_mac(index, i), 'socket': folder.link_socket(*link)}
+        config.update({'bridge': [0]} if topo.bridge else {'proxy_arp': True})
         if any(h['name'] == port for h in topo.guests):
             config.update({'type': 'vhost'})
         else:

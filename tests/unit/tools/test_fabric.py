@@ -62,6 +62,12 @@ class Configurations(unittest.TestCase):
         seeds = [p['impair']['seed'] for s in ('s0', 's1') for p in switch_config(topo, FOLDER, s, {'loss': .1})['ports']]
         self.assertEqual(len(set(seeds)), 4)
 
+    def test_hosts_of_a_bridge_answer_for_themselves(self):
+        ports = switch_config(Topology(changed(lambda d: d.update(bridge=True))), FOLDER, 's1')['ports']
+        self.assertEqual([(p['name'], p['bridge'], 'proxy_arp' in p) for p in ports], [('h1', [0], False), ('up', [0], False)])
+        self.assertEqual([(p['proxy_arp'], 'bridge' in p) for p in switch_config(Topology(copy.deepcopy(DOC)), FOLDER, 's1')['ports']],
+                         [(True, False)] * 2)
+
     def test_a_namespace_has_its_interface_on_the_first_port(self):
         topo = Topology(changed(lambda d: d['hosts'][0].update(ports=2)))
         self.assertEqual(['netdev' in rnic_config(topo, FOLDER, p, True) for p in topo.ports_of_host('h0')], [True, False])
@@ -78,6 +84,7 @@ class Refused(unittest.TestCase):
         for change, said in ((lambda d: d.update(mtu=1), 'mtu: 1, must be 576..9600'),
                              (lambda d: d.update(hosts=[]), 'hosts: must be a list'),
                              (lambda d: d.update(color=1), 'color: unknown field'),
+                             (lambda d: d.update(bridge=[0]), 'bridge: must be true or false'),
                              (lambda d: d['hosts'][0].update(ip='x'), "hosts.h0.ip: 'x' is no address"),
                              (lambda d: d['hosts'][0].update(switch='s9'), "hosts.h0.switch: 's9' is no switch"),
                              (lambda d: d['hosts'][0].update(nic='x'), "hosts.h0.nic: 'x' is none of incline, soft-roce"),
