@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <rte_ethdev.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dataplane/l2/bridge.h"
@@ -464,6 +465,35 @@ static void made_up(void **state)
 	says(2, 3, 2, 0, 0x2);
 }
 
+/* More addresses come and go than workers' table has places. */
+static void places_come_back(void **state)
+{
+	struct table_update *u = calloc(MAC_MAX_STATIC, sizeof(*u));
+	struct table_error err;
+	uint8_t b[128], from[6];
+
+	(void)state;
+	assert_non_null(u);
+	host(1, from);
+	for (unsigned round = 0; round < 8; round++) {
+		for (unsigned i = 0; i < MAC_MAX_STATIC; i++) {
+			const uint8_t mac[6] = {
+				2, 0, 1, (uint8_t)round, (uint8_t)(i >> 8), (uint8_t)i};
+
+			u[i] = (struct table_update){.verb = TABLE_INSERT, .table = FWD_MAC};
+			memcpy(u[i].entry.key[0].mac, mac, 6);
+			u[i].entry.param[0].u = sw->ports[1].id;
+		}
+		assert_int_equal(table_write(sw_tables(sw), u, MAC_MAX_STATIC, &err), 0);
+		reaches(0, b, frame_of(b, u[MAC_MAX_STATIC - 1].entry.key[0].mac, from, 0), 0x2);
+		for (unsigned i = 0; i < MAC_MAX_STATIC; i++)
+			u[i].verb = TABLE_DELETE;
+		assert_int_equal(table_write(sw_tables(sw), u, MAC_MAX_STATIC, &err), 0);
+		reaches(0, b, frame_of(b, u[MAC_MAX_STATIC - 1].entry.key[0].mac, from, 0), 0x6);
+	}
+	free(u);
+}
+
 /* Nobody is behind a port without a link, and who was is looked for elsewhere. */
 static void link_down(void **state)
 {
@@ -511,7 +541,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, start, stop)
 	const struct CMUnitTest tests[] = {T(learns), T(moves), T(ages), T(vlans), T(sources),
 		T(flood_limit), T(arp), T(nd), T(routed), T(groups), T(rows), T(made_up),
-		T(link_down), T(mtu)};
+		T(places_come_back), T(link_down), T(mtu)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
