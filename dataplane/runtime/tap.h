@@ -9,6 +9,7 @@
 #ifndef DATAPLANE_TAP_H
 #define DATAPLANE_TAP_H
 
+#include <assert.h>
 #include <pcap/pcap.h>
 #include <rte_mbuf.h>
 #include <stdatomic.h>
