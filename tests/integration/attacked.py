@@ -19,7 +19,8 @@ class Attacked:
     kind = 'group'
     own_ends = 'active'  # the attacker's own group
 
-    def topology(self):
+    @classmethod
+    def topology(cls):
         topo = topology('star4')
         return Topology({'name': 'star5', 'switches': topo.switches,
                          'hosts': topo.hosts + [{'name': 'h4', 'ip': '10.77.0.14', 'switch': 's0'}]})

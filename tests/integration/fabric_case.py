@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests with real processes have in common: a fabric of tools/lab per test, programs on its hosts,
-questions to its switches."""
+"""What tests with real processes have in common: a fabric of tools/lab for the tests of a class, programs on its
+hosts, questions to its switches."""
 import json
 import os
 import socket
@@ -29,16 +29,42 @@ def app(name):
 
 
 class Fabric(unittest.TestCase):
+    """Of a program nothing outlives it: what one test leaves behind in a switch would be a defect that the next may
+    well find."""
     topo = 'star4'
     impair = None
+    netns = False
 
-    def topology(self):
-        return topology(self.topo)
+    @classmethod
+    def topology(cls):
+        return topology(cls.topo)
+
+    @classmethod
+    def up(cls):
+        cls.dir = tempfile.mkdtemp(prefix='incline-')
+        cls.lab = Lab(cls.dir)
+        cls.lab.up(cls.topology(), cls.impair, cls.netns)
+
+    @classmethod
+    def down(cls):
+        killed = cls.lab.down()
+        if killed or os.path.exists(cls.dir):
+            raise AssertionError(f'had to be killed: {killed}')
+
+    @classmethod
+    def setUpClass(cls):
+        cls.up()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.down()
+
+    def breaks_fabric(self):
+        """The tests that follow get another one."""
+        self.addCleanup(self.up)
+        self.addCleanup(self.down)
 
     def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix='incline-')
-        self.lab = Lab(self.dir)
-        self.lab.up(self.topology(), self.impair)
         self.procs = []
 
     def tearDown(self):
@@ -46,8 +72,6 @@ class Fabric(unittest.TestCase):
             if p.poll() is None:
                 p.kill()
             p.communicate()
-        self.assertEqual(self.lab.down(), [], 'a switch had to be killed')
-        self.assertFalse(os.path.exists(self.dir))
 
     def start(self, host, argv, **kwargs):
         p = self.lab.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)

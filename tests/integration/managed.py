@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs whose trees a manager finds, on a Clos of real processes: whatever is killed, they go on or say why, and nothing
-is left on the switches. Run by meson test, or by hand: tests/integration/managed.py [Managed[.TEST]...]."""
+is left on the switches. Run by meson test, or by hand: tests/integration/managed.py [CLASS[.TEST]...]."""
 import os
 import shutil
 import signal
@@ -18,14 +18,18 @@ from incline_clos import Clos, ClosLab, Jobs, PATIENCE  # noqa: E402
 from incline_lab import build_dir  # noqa: E402
 
 
-class Managed(unittest.TestCase):
-    def setUp(self):
+class Fabric(unittest.TestCase):
+    """A Clos and its manager for the tests of a class."""
+    @classmethod
+    def setUpClass(cls):
         directory = tempfile.mkdtemp(prefix='incline-')
-        self.addCleanup(shutil.rmtree, directory, True)
-        self.lab, self.clos = ClosLab(directory), Clos()
-        self.state = self.lab.make_clos(self.clos)
-        self.addCleanup(lambda: [p.wait() for p in self.lab.processes])
-        self.addCleanup(self.lab.kill, self.state)
+        cls.addClassCleanup(shutil.rmtree, directory, True)
+        cls.lab, cls.clos = ClosLab(directory), Clos()
+        cls.state = cls.lab.make_clos(cls.clos)
+        cls.addClassCleanup(lambda: [p.wait() for p in cls.lab.processes])
+        cls.addClassCleanup(cls.lab.kill, cls.state)
+
+    def setUp(self):
         self.jobs = Jobs(self.lab, self.clos, self.state, 150)
         self.addCleanup(self.jobs.kill)
 
@@ -44,13 +48,8 @@ class Managed(unittest.TestCase):
         self.assertIn('\nverified', self.jobs.said(name))
         self.assertTrue(self.jobs.nothing_left())
 
-    def test_a_spine_is_killed(self):
-        for row in self.jobs.run(lambda line: None):
-            self.assertTrue(row['exact'], row)
-            self.assertEqual(row['replaced'], row['hit'], row)
-            self.assertEqual(row['noticed'], row['hit'], row)
-        self.assertTrue(self.jobs.nothing_left())
 
+class Managed(Fabric):
     def loses(self, name, rank):
         """One of the ranks: the other hears why and joins again, and meanwhile nothing is left."""
         self.begin(name)
@@ -77,7 +76,18 @@ class Managed(unittest.TestCase):
         self.begin('job1')
         self.ends_exact('job1')
 
-    def test_no_spine(self):
+
+class Spine(Fabric):
+    def test_is_killed(self):
+        for row in self.jobs.run(lambda line: None):
+            self.assertTrue(row['exact'], row)
+            self.assertEqual(row['replaced'], row['hit'], row)
+            self.assertEqual(row['noticed'], row['hit'], row)
+        self.assertTrue(self.jobs.nothing_left())
+
+
+class NoSpine(Fabric):
+    def test_says_so(self):
         for spine in self.clos.spines:
             self.kill(spine)
         hosts = [self.clos.hosts_of(leaf)[0] for leaf in self.clos.leaves]

@@ -28,11 +28,13 @@ class Network(Fabric):
 
     @classmethod
     def setUpClass(cls):
+        super().setUpClass()
         cls.tmp = tempfile.mkdtemp(prefix='incline-')
 
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.tmp)
+        super().tearDownClass()
 
     def program(self, mpi):
         path = os.path.join(self.tmp, mpi)
@@ -96,6 +98,7 @@ class Network(Fabric):
         """An error of the network is one of the communicator's, in CommLib's words."""
         p = self.launch('openmpi', ['fail'], GROUP='INCLINE_GROUP=' + self.variant(timeout_ms=2000))
         self.assertEqual(p.stdout.readline(), 'ready\n')
+        self.breaks_fabric()
         self.lab.signal(self.lab.state()['switches'][0], 9)
         rc, out, err = self.finish([p], PATIENCE)[0]
         self.assertEqual(rc, 0, err)

@@ -120,8 +120,9 @@ class Collectives(Tiers):
         os.remove(group)
 
     def test_death(self):
+        before = self.hits('core', GROUPS[0])['spine0']
         procs = self.ranks(GROUPS[0], 1, 1000000)
-        self.wait_for('they have begun', lambda: self.hits('core', GROUPS[0])['spine0'] > 0)
+        self.wait_for('they have begun', lambda: self.hits('core', GROUPS[0])['spine0'] > before)
         procs[2].kill()
         for rank, (rc, _, err) in enumerate(self.finish(procs, LONG)):
             if rank != 2:

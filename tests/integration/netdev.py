@@ -34,27 +34,9 @@ def until(what, condition):
 
 
 class Base(Fabric):
-    netns = False
-
     @classmethod
-    def setUpClass(cls):
-        cls.dir = tempfile.mkdtemp(prefix='incline-')
-        cls.lab = Lab(cls.dir)
-        cls.lab.up(Topology(json.loads(json.dumps(TOPOLOGY))), netns=cls.netns)
-
-    @classmethod
-    def tearDownClass(cls):
-        assert Lab(cls.dir).down() == [], 'a process had to be killed'
-        assert not os.path.exists(cls.dir)
-
-    def setUp(self):
-        self.procs = []
-
-    def tearDown(self):
-        for p in self.procs:
-            if p.poll() is None:
-                p.kill()
-            p.communicate()
+    def topology(cls):
+        return Topology(json.loads(json.dumps(TOPOLOGY)))
 
     def run_on(self, host, *argv):
         rc, out, err = self.finish([self.start(host, list(argv))], PATIENCE)[0]

@@ -98,6 +98,7 @@ class Planes(Fabric):
     def test_mrc_over_every_path(self):
         """Every packet of a queue pair, and of its answers, in SRv6: a T0 has no other way to a host's address of all planes."""
         port, out, n = free_port(), os.path.join(self.dir, 'mrcperf.json'), 200
+        before = self.sids()
         perf = [app('incline-mrcperf'), '-p', str(port), '--paths']
         procs = [self.start('h2', [*perf, self.lab.path('h2.paths.json')])]
         deadline = time.monotonic() + PATIENCE
@@ -111,8 +112,7 @@ class Planes(Fabric):
             result = json.load(f)
         self.assertEqual(result['srv6_paths'], 4)
         self.assertEqual([(r['checked'], r['wrong']) for r in result['rows']], [(n, 0)])
-        hits = {s: {e['action']: e['hits'] for e in self.ctl(s, 'table', 'read', 'local_sid')['entries']}
-                for s in [x['name'] for x in self.lab.state()['switches']]}
+        hits = {s: {action: n - before[s][action] for action, n in row.items()} for s, row in self.sids().items()}
         t1 = [h['un'] for s, h in hits.items() if 't1' in s]
         self.assertGreater(min(t1), 0)
         self.assertGreaterEqual(sum(t1), n * 65536 // 4096)
@@ -159,6 +159,11 @@ class Planes(Fabric):
         while not condition():
             self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.05)
+
+    def sids(self):
+        """{switch: {what it does with a SID: how often}}"""
+        return {s['name']: {e['action']: e['hits'] for e in self.ctl(s['name'], 'table', 'read', 'local_sid')['entries']}
+                for s in self.lab.state()['switches']}
 
     def unpacked(self):
         rows = self.ctl('p1-t0-1', 'table', 'read', 'local_sid')['entries']

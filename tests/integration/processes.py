@@ -119,6 +119,7 @@ class Star(Fabric):
                 break
             time.sleep(0.05)
         time.sleep(1)
+        self.breaks_fabric()
         pid = self.lab.state()['switches'][0]['pid']
         os.kill(pid, signal.SIGKILL)
         self.lab.processes[0].wait()
@@ -133,21 +134,6 @@ class Star(Fabric):
         for rc, _, err in self.finish(procs, 30):
             self.assertNotEqual(rc, 0)
         self.assertIn('3', err)
-
-    @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'ibverbs-utils is not installed')
-    def test_unmodified_verbs_programs(self):
-        listing = self.start('h0', ['ibv_devices'])
-        rc, out, err = self.finish([listing], 10)[0]
-        self.assertEqual(rc, 0, err)
-        self.assertIn('incline0', out)
-        rc, out, err = self.finish([self.start('h0', ['ibv_devinfo', '-v'])], 20)[0]
-        self.assertEqual(rc, 0, err)
-        self.assertIn('PORT_ACTIVE', out)
-        runs = [('rc', extra) for extra in ([], ['-e'], ['-s', '1048576', '-n', '20', '-m', '4096'])]
-        runs += [(kind, extra) for kind in ('uc', 'ud', 'srq') for extra in ([], ['-e', '-n', '200'])]
-        for kind, extra in runs:
-            with self.subTest(f'ibv_{kind}_pingpong', args=extra):
-                self.pingpong(f'ibv_{kind}_pingpong', 'h1', 'h2', *extra)
 
     def test_control_socket_abuse_while_packets_flow(self):
         procs = self.perf(range(4), '-b', '1M', '-e', '1M', '-n', '60')
@@ -245,6 +231,7 @@ class Eight(Fabric):
 
     def test_groups_move_between_workers(self):
         """To and fro while the ranks go on; each result is right, nothing is lost on the way."""
+        before = sum(w['handoff_full'] for w in self.workers())
         procs = self.perf(range(8), '-b', '64K', '-e', '64K', '-n', '300', '-d', 'int32', '--timeout', '20000')
         moved = 0
         while any(p.poll() is None for p in procs):
@@ -254,7 +241,7 @@ class Eight(Fabric):
             time.sleep(0.005)
         self.all_ok(procs, 60)
         self.assertGreater(moved, 10)
-        self.assertEqual(sum(w['handoff_full'] for w in self.workers()), 0)
+        self.assertEqual(sum(w['handoff_full'] for w in self.workers()), before)
 
     def test_netreduce(self):
         group = self.variant(mode='netreduce')

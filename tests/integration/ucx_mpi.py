@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, Lab, Topology, listening  # noqa: E402
+from fabric_case import TOP, Fabric, Topology, listening  # noqa: E402
 import incline_netns  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
@@ -26,13 +26,13 @@ PATIENT = {'UCX_RC_VERBS_TIMEOUT': '4s', 'UCX_UD_VERBS_TIMEOUT': '300s', 'UCX_LO
 
 
 class Base(Fabric):
-    netns = False
+    @classmethod
+    def topology(cls):
+        return Topology(json.loads(json.dumps(TOPOLOGY)))
 
     @classmethod
     def setUpClass(cls):
-        cls.dir = tempfile.mkdtemp(prefix='incline-')
-        cls.lab = Lab(cls.dir)
-        cls.lab.up(Topology(json.loads(json.dumps(TOPOLOGY))), netns=cls.netns)
+        super().setUpClass()
         cls.tmp = tempfile.mkdtemp(prefix='incline-')
         cls.program = os.path.join(cls.tmp, 'mpi_allreduce')
         subprocess.run(['mpicc', '-O2', '-o', cls.program, os.path.join(TOP, 'tests/integration/mpi_allreduce.c')],
@@ -41,20 +41,17 @@ class Base(Fabric):
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.tmp)
-        assert cls.lab.down() == [], 'a process had to be killed'
+        super().tearDownClass()
 
     def setUp(self):
-        self.procs = []
+        super().setUp()
         self.saved = dict(os.environ)
         os.environ.update(PATIENT)
 
     def tearDown(self):
         os.environ.clear()
         os.environ.update(self.saved)
-        for p in self.procs:
-            if p.poll() is None:
-                p.kill()
-            p.communicate()
+        super().tearDown()
 
     def stats(self, name):
         with open(os.path.join(self.tmp, name)) as f:

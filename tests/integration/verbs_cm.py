@@ -8,12 +8,11 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, Lab, Topology, build_dir  # noqa: E402
+from fabric_case import TOP, Fabric, Topology, build_dir  # noqa: E402
 
 PATIENCE = 240  # seconds for a pair of programs: hangs only
 ADDRESS = '10.77.0.10'
@@ -37,29 +36,9 @@ def two_families():
 
 
 class Pair(Fabric):
-    """One fabric for the tests of a class: nothing of a program outlives it."""
-    impair = None
-
     @classmethod
-    def setUpClass(cls):
-        cls.dir = tempfile.mkdtemp(prefix='incline-')
-        cls.lab = Lab(cls.dir)
-        cls.lab.up(two_families(), cls.impair)
-
-    @classmethod
-    def tearDownClass(cls):
-        stopped = cls.lab.down()
-        if stopped:
-            raise AssertionError(f'had to be killed: {stopped}')
-
-    def setUp(self):
-        self.procs = []
-
-    def tearDown(self):
-        for p in self.procs:
-            if p.poll() is None:
-                p.kill()
-            p.communicate()
+    def topology(cls):
+        return two_families()
 
     def serve(self, argv):
         """A server on h0 as soon as it listens, and the file of what it says. A client that comes before is rejected,

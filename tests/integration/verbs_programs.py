@@ -9,13 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, Lab, free_port, listening, topology  # noqa: E402
+from fabric_case import Fabric, free_port, listening  # noqa: E402
 
 PATIENCE = 300  # seconds for a pair of programs: hangs only
 SIZES = [1 << n for n in range(1, 24)]  # perftest's -a
@@ -30,29 +29,6 @@ def write(path, text):
 
 
 class Programs(Fabric):
-    """One fabric for all tests: nothing of a program outlives it."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.dir = tempfile.mkdtemp(prefix='incline-')
-        cls.lab = Lab(cls.dir)
-        cls.lab.up(topology('star4'))
-
-    @classmethod
-    def tearDownClass(cls):
-        left = cls.lab.down()
-        assert left == [], 'a switch had to be killed'
-        assert not os.path.exists(cls.dir)
-
-    def setUp(self):
-        self.procs = []
-
-    def tearDown(self):
-        for p in self.procs:
-            if p.poll() is None:
-                p.kill()
-            p.communicate()
-
     def pair(self, argv, hosts=('h0', 'h1')):
         """A server and, as soon as it listens, its client; what the client and the server print."""
         port = free_port()
@@ -102,6 +78,7 @@ class Programs(Fabric):
                 with self.subTest(program + ' '.join(events)):
                     self.pingpong(program, 'h0', 'h1', '-n', '100', *events)
         self.pingpong('ibv_rc_pingpong', 'h0', 'h1', '-n', '100', '-c', '-s', '9000')  # it compares what it got
+        self.pingpong('ibv_rc_pingpong', 'h0', 'h1', '-n', '20', '-s', '1048576', '-m', '4096')
 
     def test_bandwidth_of_all_sizes(self):
         for program in 'ib_send_bw', 'ib_write_bw', 'ib_read_bw':
