@@ -33,6 +33,8 @@ class Planes(Fabric):
         """Slow ones, for a machine of few cores: a path is bad after three seconds, and good after two."""
         self.files = [os.path.join(self.dir, f'{h}.map.json') for h in hosts]
         for host, file in zip(hosts, self.files):
+            if os.path.exists(file):
+                os.remove(file)  # of the test before
             env = self.lab.host_env(host)
             del env['LD_PRELOAD']
             argv = [app('incline-map'), 'agent', '--rate', str(rate), '--timeout', str(timeout), '--out', file]
