@@ -51,11 +51,29 @@ static void send(struct inc_ctx *c, unsigned i, uint8_t syndrome, uint32_t psn)
 	inc_send_ack(c, 1ULL << i, syndrome, psn, inc_ep_at(c->g, i)->rx_msn);
 }
 
+/* Names the oldest PSN that is not acknowledged, which may have come. */
+static void send_nak(struct inc_ctx *c, unsigned i, uint32_t to)
+{
+	inc_count(c->g, INC_C_NAKS);
+	inc_ep_at(c->g, i)->nak_sent = INC_NAK_SENT | INC_NAK_SAME;
+	send(c, i, ROCE_AETH_NAK | ROCE_NAK_SEQUENCE, inc_adjust(c->g, INC_FLOW_RX, i, to));
+}
+
+/* A NAK waits, and would not be taken for a copy of the last one. */
+static bool nak_due(const struct inc_ep *ep)
+{
+	return (ep->nak_sent & (INC_NAK_OWED | INC_NAK_SAME)) == INC_NAK_OWED;
+}
+
 /* SR: where something is missing, what has come behind it goes with each acknowledgement. */
 static void send_ack(struct inc_ctx *c, unsigned i, uint32_t to)
 {
-	inc_count(c->g, INC_C_ACKS);
 	inc_move_acked(c->g, i, to);
+	if (nak_due(inc_ep_at(c->g, i))) {
+		send_nak(c, i, to);
+		return;
+	}
+	inc_count(c->g, INC_C_ACKS);
 	if ((c->g->flags & INC_F_SR) && to == inc_ep_at(c->g, i)->rx_epsn && inc_sr_gap(c->g, i))
 		inc_sr_tell(c, i, to);
 	else
@@ -81,9 +99,10 @@ void inc_ack_flush(struct inc_ctx *c)
 
 		if (to == ep->rx_epsn)
 			g->owed &= ~(1ULL << i);
-		else if (news == 0 || (!(c->owed && i == c->ep) && news < inc_credit(g, ep) / 4))
+		else if (news == 0 || (!(c->owed && i == c->ep) && !(ep->nak_sent & INC_NAK_OWED) &&
+					      news < inc_credit(g, ep) / 4))
 			continue;
-		if (news)
+		if (news || nak_due(ep))
 			send_ack(c, i, to);
 	}
 }
@@ -118,21 +137,26 @@ void inc_nak(struct inc_ctx *c, bool kept)
 	bool selective = g->flags & INC_F_SR;
 	uint32_t to;
 
-	if (ep->nak_sent && !INC_BUG(T20) && !(selective && kept && c->pkt->ackreq))
+	if ((ep->nak_sent & INC_NAK_SENT) && !INC_BUG(T20) &&
+		!(selective && kept && c->pkt->ackreq))
 		return;
 	to = limit(g, ep);
 	if (selective && to != ep->rx_epsn) { /* what it would name is not missing */
 		inc_ack_owed(c);
 		return;
 	}
-	ep->nak_sent = 1;
-	inc_count(g, INC_C_NAKS);
 	inc_move_acked(g, c->ep, to);
-	if (selective)
+	/* To its peer the same NAK again is a copy, and tells nothing. */
+	if ((ep->nak_sent & INC_NAK_SAME) && !INC_BUG(T20) && !INC_BUG(T20C)) {
+		ep->nak_sent |= INC_NAK_SENT | INC_NAK_OWED;
+		inc_ack_owed(c);
+	} else if (selective) {
+		ep->nak_sent = INC_NAK_SENT;
+		inc_count(g, INC_C_NAKS);
 		inc_sr_tell(c, c->ep, to);
-	else
-		send(c, c->ep, ROCE_AETH_NAK | ROCE_NAK_SEQUENCE,
-			inc_adjust(g, INC_FLOW_RX, c->ep, to));
+	} else {
+		send_nak(c, c->ep, to);
+	}
 }
 
 void inc_hold(struct inc_ctx *c, uint32_t expected, uint8_t timer_code)

@@ -194,6 +194,10 @@ struct inc_slot {
 	uint64_t sacked; /* SR: bit per endpoint that has said it has it */
 };
 
+/* Mode-III: the gap that is open now has drawn its NAK; what is acknowledged has not moved since a
+ * NAK named it; the gap's NAK waits for that (docs/inc-protocol.md, 4.2). */
+enum inc_nak_sent { INC_NAK_SENT = 1, INC_NAK_SAME = 2, INC_NAK_OWED = 4 };
+
 struct inc_ep {
 	struct wire_flow flow; /* toward the peer: out addresses; flow.dst is the remote IP */
 	uint32_t remote_qpn, local_qpn;
@@ -214,8 +218,7 @@ struct inc_ep {
 	uint32_t rnr_psn;
 	bool rnr_told;
 	/* Mode-III, the connection to the peer. Receiving: PSNs < rx_epsn received in order, those
-	 * < rx_acked acknowledged, whole messages among these, and whether the gap that is open now
-	 * has drawn its NAK. */
+	 * < rx_acked acknowledged, whole messages among these. */
 	uint32_t rx_epsn, rx_acked, rx_msn;
 	/* Sending: PSNs < tx_una acknowledged, the next to send, the highest sent + 1. The first
 	 * and the last in Mode-II, too: what an endpoint may refuse. */
@@ -229,7 +232,7 @@ struct inc_ep {
 	 * timed), and as measured so far (0: not yet). */
 	uint32_t rtt_psn, rtt_ns;
 	uint64_t rtt_from;
-	uint8_t nak_sent;
+	uint8_t nak_sent; /* enum inc_nak_sent */
 	uint8_t rto_shift, retries;
 	uint8_t rnr_wait;             /* timer_ns ends an RNR wait: until then nothing is sent */
 	uint64_t timer_ns;            /* 0: stopped */

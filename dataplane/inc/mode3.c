@@ -37,7 +37,8 @@ static void advance(struct inc_ctx *c, struct inc_ep *ep)
 		psn = inc_adjust(g, INC_FLOW_RX, c->ep, ep->rx_epsn);
 		steps++;
 	} while (inc_received(g, c->ep, psn));
-	ep->nak_sent = INC_BUG(T20B) && ep->nak_sent;
+	if (!INC_BUG(T20B))
+		ep->nak_sent &= INC_NAK_SAME;
 	if (c->pkt->ackreq || steps > 1 || inc_ends_message(c->desc, c->pkt->psn))
 		inc_ack_owed(c);
 }

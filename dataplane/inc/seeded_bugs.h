@@ -29,6 +29,7 @@
 	X(T19, "Mode-III: no timers at the switch's endpoints")                         \
 	X(T20, "Mode-III: every packet behind a gap draws a NAK")                       \
 	X(T20B, "Mode-III: an endpoint draws one NAK ever")                             \
+	X(T20C, "Mode-III: a NAK is sent again that names the same PSN")                \
 	X(T21, "a duplicate is added again")                                            \
 	X(T22, "data is taken from an endpoint whose own control was not")              \
 	X(T23, "data is taken only once all ranks have agreed to the operation")        \

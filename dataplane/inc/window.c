@@ -46,6 +46,8 @@ void inc_move_acked(struct inc_group *g, unsigned i, uint32_t to)
 {
 	struct inc_ep *ep = inc_ep_at(g, i);
 
+	if (psn_lt(ep->rx_acked, to))
+		ep->nak_sent &= (uint8_t)~INC_NAK_SAME;
 	while (psn_lt(ep->rx_acked, to)) {
 		uint32_t psn = inc_adjust(g, INC_FLOW_RX, i, ep->rx_acked);
 		const struct inc_desc *d = inc_desc_find(g, psn);
