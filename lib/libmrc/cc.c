@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parameters of congestion control. */
 #include <errno.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "lib/libmrc/profile.h"
@@ -11,26 +12,7 @@ enum {
 	      MRC_CTL_CC_PROFILE_VENDOR_CFG
 };
 
-static const struct life_rules rules = {
-	.known = ALL,
-	.offline = MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG,
-	.online = MRC_CTL_CC_PROFILE_CONFIG,
-};
-
 static const char algorithm[] = NSCC_NAME;
-
-static struct cc_profile **slot(struct profiles *b, uint64_t id)
-{
-	struct cc_profile **empty = NULL;
-
-	for (unsigned i = 0; i < PROFILES_CC; i++) {
-		if (b->cc[i] && b->cc[i]->p.id == id)
-			return &b->cc[i];
-		if (!b->cc[i] && !empty)
-			empty = &b->cc[i];
-	}
-	return empty;
-}
 
 struct nscc_config cc_nscc(const struct mrc_ctl_cc_nscc_cfg *c)
 {
@@ -78,43 +60,38 @@ static int set(struct cc_profile *c, const struct mrc_ctl_cc_profile_attr *attr,
 	return 0;
 }
 
+static int change(
+	struct profiles *b, struct profile *draft, const struct profile *old, void *attr, int mask)
+{
+	struct cc_profile *c = (struct cc_profile *)draft;
+	int ret = set(c, attr, mask);
+
+	(void)b, (void)old;
+	if (ret)
+		return ret;
+	return !(c->p.have & MRC_CTL_CC_PROFILE_ALGORITHM) ||
+			       (c->p.state == MRC_CTL_PROFILE_ONLINE && !c->none &&
+				       !(c->p.have & MRC_CTL_CC_PROFILE_CONFIG))
+		       ? -EINVAL
+		       : 0;
+}
+
+static const struct life_kind kind = {
+	.known = ALL,
+	.offline = MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG,
+	.online = MRC_CTL_CC_PROFILE_CONFIG,
+	.full = -EIO,
+	.size = sizeof(struct cc_profile),
+	.list = offsetof(struct profiles, cc),
+	.n = PROFILES_CC,
+	.change = change,
+};
+
 int cc_modify(struct profiles *b, uint64_t id, struct mrc_ctl_cc_profile_attr *attr, int mask)
 {
-	struct cc_profile **at = slot(b, id), draft = {.p.id = id};
-	enum mrc_ctl_profile_state to;
-	int ret;
-
 	if (id == 0)
 		return -EINVAL;
-	ret = life_modify(&rules, at && *at ? &(*at)->p : NULL, mask, attr->profile_state,
-		attr->cur_profile_state, &to);
-	if (ret)
-		return ret;
-	if (to == MRC_CTL_PROFILE_INIT) {
-		if (at) {
-			free(*at);
-			*at = NULL;
-		}
-		return 0;
-	}
-	if (!at)
-		return -EIO;
-	if (*at)
-		draft = **at;
-	ret = set(&draft, attr, mask);
-	if (ret)
-		return ret;
-	if (!(draft.p.have & MRC_CTL_CC_PROFILE_ALGORITHM) ||
-		(to == MRC_CTL_PROFILE_ONLINE && !draft.none &&
-			!(draft.p.have & MRC_CTL_CC_PROFILE_CONFIG)))
-		return -EINVAL;
-	draft.p.state = to;
-	if (!*at)
-		*at = malloc(sizeof(**at));
-	if (!*at)
-		return -EIO;
-	**at = draft;
-	return 0;
+	return life_modify(&kind, b, id, attr, mask, attr->profile_state, attr->cur_profile_state);
 }
 
 /* The built-in profile is one of zeros: everything is derived. */
@@ -122,10 +99,10 @@ static const struct cc_profile built_in = {.p.state = MRC_CTL_PROFILE_ONLINE};
 
 int cc_query(struct profiles *b, uint64_t id, struct mrc_ctl_cc_profile_attr *attr, int mask)
 {
-	struct cc_profile **at = slot(b, id);
-	const struct cc_profile *c = id == 0 ? &built_in : at ? *at : NULL;
+	const struct cc_profile *c =
+		id == 0 ? &built_in : (const struct cc_profile *)life_find(&kind, b, id);
 	enum mrc_ctl_profile_state state;
-	int ret = life_query(&rules, c ? &c->p : NULL, mask, &state);
+	int ret = life_query(&kind, c ? &c->p : NULL, mask, &state);
 
 	if (ret)
 		return ret;
@@ -144,20 +121,14 @@ int cc_query(struct profiles *b, uint64_t id, struct mrc_ctl_cc_profile_attr *at
 
 int cc_get(struct profiles *b, uint64_t id, struct cc_profile **out)
 {
-	struct cc_profile **at = slot(b, id);
+	struct profile *p;
+	int ret = life_get(&kind, b, id, &p);
 
-	*out = NULL;
-	if (id == 0)
-		return 0;
-	if (!at || !*at || (*at)->p.state != MRC_CTL_PROFILE_ONLINE)
-		return -EINVAL;
-	*out = *at;
-	(*out)->p.users++;
-	return 0;
+	*out = (struct cc_profile *)p;
+	return ret;
 }
 
 void cc_put(struct cc_profile *c)
 {
-	if (c)
-		c->p.users--;
+	life_put(c ? &c->p : NULL);
 }

@@ -42,6 +42,13 @@ bool mrc_admin(void)
 	       data[CAP_TO_INDEX(CAP_NET_ADMIN)].effective & CAP_TO_MASK(CAP_NET_ADMIN);
 }
 
+int mrc_may_control(const struct mrc_context *ctx, const void *attr)
+{
+	if (!ctx || !attr)
+		return EINVAL;
+	return mrc_admin() ? 0 : EPERM;
+}
+
 const struct inc_dv_mrc *mrc_dv(const struct ibv_context *context)
 {
 	const struct inc_dv_mrc *(*find)(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* EV profiles: attributes and life. A call works on a draft, which takes the profile's place only
- * if all is well. */
+/* EV profiles: attributes, and what has to be there before connections use them. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,25 +18,6 @@ enum {
 	VENDOR_CFG = MRC_CTL_EV_PROFILE_VENDOR_CFG,
 	OFFLINE = MODE | FMT_ID | COUNT | MIN_ACTIVE | EVENT_MASK | EV_OP | FIELDS_OP,
 };
-
-static const struct life_rules rules = {
-	.known = LIFE_STATE | LIFE_CUR_STATE | OFFLINE | VENDOR_CFG,
-	.offline = OFFLINE,
-	.online = EVENT_MASK | EV_OP | FIELDS_OP,
-};
-
-static struct ev_profile **slot(struct profiles *b, uint64_t id)
-{
-	struct ev_profile **empty = NULL;
-
-	for (unsigned i = 0; i < PROFILES_EV; i++) {
-		if (b->ev[i] && b->ev[i]->p.id == id)
-			return &b->ev[i];
-		if (!b->ev[i] && !empty)
-			empty = &b->ev[i];
-	}
-	return empty;
-}
 
 static int set_fields(struct ev_profile *p, const struct mrc_ctl_ev_profile_attr *attr)
 {
@@ -185,31 +166,25 @@ static void use_format(struct profiles *b, const struct ev_profile *p, int more)
 		f->p.users += (unsigned)more;
 }
 
-static void forget(struct profiles *b, struct ev_profile **at)
+static void forget(struct profiles *b, struct profile *p)
 {
-	b->n_evs -= (*at)->count;
-	free((*at)->entry);
-	free(*at);
-	*at = NULL;
+	const struct ev_profile *ev = (const struct ev_profile *)p;
+
+	b->n_evs -= ev->count;
+	free(ev->entry);
 }
 
-static int commit(struct profiles *b, struct ev_profile **at, const struct ev_profile *draft)
+static void replace(struct profiles *b, const struct profile *draft, const struct profile *old)
 {
-	struct ev_profile *p = *at;
-	bool was = p && p->p.state == MRC_CTL_PROFILE_ONLINE;
-	bool is = draft->p.state == MRC_CTL_PROFILE_ONLINE;
+	const struct ev_profile *p = (const struct ev_profile *)draft;
+	const struct ev_profile *was = (const struct ev_profile *)old;
+	bool is = draft->state == MRC_CTL_PROFILE_ONLINE;
 
-	if (!p)
-		p = *at = calloc(1, sizeof(*p));
-	if (!p)
-		return -EIO;
-	if (is != was)
-		use_format(b, draft, is ? 1 : -1);
-	b->n_evs += draft->count - p->count;
-	if (p->entry != draft->entry)
-		free(p->entry);
-	*p = *draft;
-	return 0;
+	if (is != (old && old->state == MRC_CTL_PROFILE_ONLINE))
+		use_format(b, p, is ? 1 : -1);
+	b->n_evs += p->count - (was ? was->count : 0);
+	if (was && was->entry != p->entry)
+		free(was->entry);
 }
 
 static int modify(struct profiles *b, struct ev_profile *draft, const struct ev_profile *old,
@@ -229,39 +204,43 @@ static int modify(struct profiles *b, struct ev_profile *draft, const struct ev_
 	return !ret && ready ? make_ready(b, draft) : ret;
 }
 
-int ev_modify(struct profiles *b, uint64_t id, struct mrc_ctl_ev_profile_attr *attr, int mask)
+static int change(
+	struct profiles *b, struct profile *draft, const struct profile *old, void *arg, int mask)
 {
-	struct ev_profile **at = slot(b, id), *old = at ? *at : NULL, draft = {.p.id = id};
-	enum mrc_ctl_profile_state to;
+	const struct ev_profile *was = (const struct ev_profile *)old;
+	struct ev_profile *p = (struct ev_profile *)draft;
+	struct mrc_ctl_ev_profile_attr *attr = arg;
 	int ret;
 
+	if (mask & MODE && attr->ev_mode != p->mode) {
+		/* Fields are of a mode. */
+		p->n_fields = 0;
+		p->p.have &= ~FIELDS_OP;
+	}
+	ret = modify(b, p, was, attr, mask);
+	if (ret && p->entry != (was ? was->entry : NULL))
+		free(p->entry);
+	return ret;
+}
+
+static const struct life_kind kind = {
+	.known = LIFE_STATE | LIFE_CUR_STATE | OFFLINE | VENDOR_CFG,
+	.offline = OFFLINE,
+	.online = EVENT_MASK | EV_OP | FIELDS_OP,
+	.full = -E2BIG,
+	.size = sizeof(struct ev_profile),
+	.list = offsetof(struct profiles, ev),
+	.n = PROFILES_EV,
+	.change = change,
+	.replace = replace,
+	.forget = forget,
+};
+
+int ev_modify(struct profiles *b, uint64_t id, struct mrc_ctl_ev_profile_attr *attr, int mask)
+{
 	if (id == 0 || (mask & EV_OP && mask & FIELDS_OP))
 		return -EINVAL;
-	ret = life_modify(&rules, old ? &old->p : NULL, mask, attr->profile_state,
-		attr->cur_profile_state, &to);
-	if (ret)
-		return ret;
-	if (to == MRC_CTL_PROFILE_INIT) {
-		if (old)
-			forget(b, at);
-		return 0;
-	}
-	if (!at)
-		return -E2BIG;
-	if (old)
-		draft = *old;
-	if (mask & MODE && attr->ev_mode != draft.mode) {
-		/* Fields are of a mode. */
-		draft.n_fields = 0;
-		draft.p.have &= ~FIELDS_OP;
-	}
-	draft.p.state = to;
-	ret = modify(b, &draft, old, attr, mask);
-	if (!ret)
-		ret = commit(b, at, &draft);
-	if (ret && draft.entry != (old ? old->entry : NULL))
-		free(draft.entry);
-	return ret;
+	return life_modify(&kind, b, id, attr, mask, attr->profile_state, attr->cur_profile_state);
 }
 
 /* The built-in profile: every connection draws EVs of its own. */
@@ -288,12 +267,10 @@ static int get_fields(const struct ev_profile *p, struct mrc_ctl_ev_profile_attr
 
 int ev_query(struct profiles *b, uint64_t id, struct mrc_ctl_ev_profile_attr *attr, int mask)
 {
-	struct ev_profile **at = slot(b, id), none = built_in,
-			  *p = id == 0 ? &none
-			       : at    ? *at
-				       : NULL;
+	struct ev_profile none = built_in,
+			  *p = id == 0 ? &none : (struct ev_profile *)life_find(&kind, b, id);
 	enum mrc_ctl_profile_state state;
-	int ret = life_query(&rules, p ? &p->p : NULL, mask, &state);
+	int ret = life_query(&kind, p ? &p->p : NULL, mask, &state);
 
 	if (!ret && mask & EV_OP &&
 		(mask & FIELDS_OP || attr->ev_op.op < MRC_CTL_EV_OP_QUERY_EV_STATE))
@@ -325,20 +302,14 @@ int ev_query(struct profiles *b, uint64_t id, struct mrc_ctl_ev_profile_attr *at
 
 int ev_get(struct profiles *b, uint64_t id, struct ev_profile **out)
 {
-	struct ev_profile **at = slot(b, id);
+	struct profile *p;
+	int ret = life_get(&kind, b, id, &p);
 
-	*out = NULL;
-	if (id == 0)
-		return 0;
-	if (!at || !*at || (*at)->p.state != MRC_CTL_PROFILE_ONLINE)
-		return -EINVAL;
-	*out = *at;
-	(*out)->p.users++;
-	return 0;
+	*out = (struct ev_profile *)p;
+	return ret;
 }
 
 void ev_put(struct ev_profile *p)
 {
-	if (p)
-		p->p.users--;
+	life_put(p ? &p->p : NULL);
 }

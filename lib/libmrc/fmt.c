@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Formats of EVs. */
 #include <errno.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "lib/libmrc/profile.h"
@@ -9,31 +10,6 @@ enum {
 	ALL = MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_CUR_STATE |
 	      MRC_CTL_EV_FMT_PROFILE_MODE | MRC_CTL_EV_FMT_PROFILE_OP | MRC_CTL_EV_FMT_VENDOR_CFG
 };
-
-static const struct life_rules rules = {
-	.known = ALL,
-	.offline = MRC_CTL_EV_FMT_PROFILE_MODE | MRC_CTL_EV_FMT_PROFILE_OP,
-};
-
-static struct fmt_profile **slot(struct profiles *b, uint64_t id)
-{
-	struct fmt_profile **empty = NULL;
-
-	for (unsigned i = 0; i < PROFILES_FMT; i++) {
-		if (b->fmt[i] && b->fmt[i]->p.id == id)
-			return &b->fmt[i];
-		if (!b->fmt[i] && !empty)
-			empty = &b->fmt[i];
-	}
-	return empty;
-}
-
-struct fmt_profile *fmt_find(struct profiles *b, uint64_t id)
-{
-	struct fmt_profile **at = slot(b, id);
-
-	return at ? *at : NULL;
-}
 
 /* Bits that a packet has room for; 0: no such mode. */
 unsigned fmt_width(enum mrc_ctl_ev_fmt_mode mode)
@@ -68,58 +44,56 @@ static int set_fields(struct fmt_profile *f, const struct mrc_ctl_ev_fmt_profile
 	return 0;
 }
 
-/* Whether what is there makes sense together, in the state to come. */
-static int check(const struct fmt_profile *f, enum mrc_ctl_profile_state to)
+/* Whether what is there makes sense together. */
+static int check(const struct fmt_profile *f)
 {
 	unsigned bits = 0;
 
 	if (!(f->p.have & MRC_CTL_EV_FMT_PROFILE_MODE) || fmt_width(f->mode) == 0)
 		return -EINVAL;
-	if (to == MRC_CTL_PROFILE_ONLINE && !(f->p.have & MRC_CTL_EV_FMT_PROFILE_OP))
+	if (f->p.state == MRC_CTL_PROFILE_ONLINE && !(f->p.have & MRC_CTL_EV_FMT_PROFILE_OP))
 		return -EINVAL;
 	for (unsigned i = 0; i < f->n_fields; i++)
 		bits += f->width[i];
 	return bits > fmt_width(f->mode) ? -E2BIG : 0;
 }
 
+static int change(
+	struct profiles *b, struct profile *draft, const struct profile *old, void *arg, int mask)
+{
+	const struct mrc_ctl_ev_fmt_profile_attr *attr = arg;
+	struct fmt_profile *f = (struct fmt_profile *)draft;
+	int ret = 0;
+
+	(void)b, (void)old;
+	if (mask & MRC_CTL_EV_FMT_PROFILE_MODE)
+		f->mode = attr->ev_fmt_mode;
+	if (mask & MRC_CTL_EV_FMT_VENDOR_CFG)
+		memcpy(f->p.vendor_cfg, attr->vendor_cfg, sizeof(f->p.vendor_cfg));
+	if (mask & MRC_CTL_EV_FMT_PROFILE_OP)
+		ret = set_fields(f, attr);
+	f->p.have |= mask;
+	return ret ? ret : check(f);
+}
+
+static const struct life_kind kind = {
+	.known = ALL,
+	.offline = MRC_CTL_EV_FMT_PROFILE_MODE | MRC_CTL_EV_FMT_PROFILE_OP,
+	.full = -E2BIG,
+	.size = sizeof(struct fmt_profile),
+	.list = offsetof(struct profiles, fmt),
+	.n = PROFILES_FMT,
+	.change = change,
+};
+
+struct fmt_profile *fmt_find(struct profiles *b, uint64_t id)
+{
+	return (struct fmt_profile *)life_find(&kind, b, id);
+}
+
 int fmt_modify(struct profiles *b, uint64_t id, struct mrc_ctl_ev_fmt_profile_attr *attr, int mask)
 {
-	struct fmt_profile **at = slot(b, id), draft = {.p.id = id};
-	enum mrc_ctl_profile_state to;
-	int ret = life_modify(&rules, at && *at ? &(*at)->p : NULL, mask, attr->profile_state,
-		attr->cur_profile_state, &to);
-
-	if (ret)
-		return ret;
-	if (to == MRC_CTL_PROFILE_INIT) {
-		if (at) {
-			free(*at);
-			*at = NULL;
-		}
-		return 0;
-	}
-	if (!at)
-		return -E2BIG;
-	if (*at)
-		draft = **at;
-	if (mask & MRC_CTL_EV_FMT_PROFILE_MODE)
-		draft.mode = attr->ev_fmt_mode;
-	if (mask & MRC_CTL_EV_FMT_VENDOR_CFG)
-		memcpy(draft.p.vendor_cfg, attr->vendor_cfg, sizeof(draft.p.vendor_cfg));
-	if (mask & MRC_CTL_EV_FMT_PROFILE_OP)
-		ret = set_fields(&draft, attr);
-	draft.p.have |= mask;
-	draft.p.state = to;
-	if (!ret)
-		ret = check(&draft, to);
-	if (ret)
-		return ret;
-	if (!*at)
-		*at = malloc(sizeof(**at));
-	if (!*at)
-		return -EIO;
-	**at = draft;
-	return 0;
+	return life_modify(&kind, b, id, attr, mask, attr->profile_state, attr->cur_profile_state);
 }
 
 static int get_fields(const struct fmt_profile *f, struct mrc_ctl_ev_fmt_profile_attr *attr)
@@ -142,7 +116,7 @@ int fmt_query(struct profiles *b, uint64_t id, struct mrc_ctl_ev_fmt_profile_att
 {
 	const struct fmt_profile *f = fmt_find(b, id);
 	enum mrc_ctl_profile_state state;
-	int ret = life_query(&rules, f ? &f->p : NULL, mask, &state);
+	int ret = life_query(&kind, f ? &f->p : NULL, mask, &state);
 
 	if (ret)
 		return ret;

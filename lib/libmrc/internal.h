@@ -91,6 +91,8 @@ int mrc_fail(int err);
 const struct inc_dv_mrc *mrc_dv(const struct ibv_context *context);
 /* Whether the caller has CAP_NET_ADMIN. */
 bool mrc_admin(void);
+/* Whether a controller's call is one: 0, EINVAL or EPERM. */
+int mrc_may_control(const struct mrc_context *ctx, const void *attr);
 /* Whether the option INCLINE_MRC_STRICT is set. */
 bool mrc_strict(void);
 

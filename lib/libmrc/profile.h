@@ -75,9 +75,8 @@ struct profiles {
 	uint64_t random;
 	uint32_t generation;
 	uint32_t n_evs; /* of all EV profiles */
-	struct fmt_profile *fmt[PROFILES_FMT];
-	struct ev_profile *ev[PROFILES_EV];
-	struct cc_profile *cc[PROFILES_CC];
+	/* Of struct fmt_profile, ev_profile, cc_profile; NULL: room for one. */
+	struct profile *fmt[PROFILES_FMT], *ev[PROFILES_EV], *cc[PROFILES_CC];
 };
 
 void profiles_init(struct profiles *b, unsigned n_ports, uint64_t seed);
@@ -131,23 +130,39 @@ void ev_note(struct ev_profile *p, const struct ev_path *path, int used, int bad
 
 /* ---- inside ---- */
 
-/* What may change in a state; needed attributes the kinds check themselves. */
-struct life_rules {
-	int known; /* bits of the mask */
-	int offline, online;
+/* One kind of profiles (fmt.c, ev.c, cc.c). All begin with struct profile. */
+struct life_kind {
+	int known;           /* bits of the mask */
+	int offline, online; /* what may change in a state; needed attributes `change` checks */
+	int full;            /* negative errno: as many as there may be */
+	size_t size;         /* of one */
+	size_t list;         /* of struct profiles: where they are */
+	unsigned n;          /* how many there may be */
+	/* The attributes of a call into the draft, and whether all makes sense together.
+	 * draft->state is the state to come, old what the draft is a copy of, NULL for a new one.
+	 * If it fails, memory of the draft that is not old's is let go of. */
+	int (*change)(struct profiles *b, struct profile *draft, const struct profile *old,
+		void *attr, int mask);
+	/* Whatever else has to know, NULL if nothing: the draft is to take old's place; p goes. */
+	void (*replace)(struct profiles *b, const struct profile *draft, const struct profile *old);
+	void (*forget)(struct profiles *b, struct profile *p);
 };
 
 enum { LIFE_STATE = 1 << 0, LIFE_CUR_STATE = 1 << 1, LIFE_VENDOR = INT32_MIN };
 
-/* A call that modifies: p is NULL in INIT. *to: the state afterwards. -EINVAL: unknown bits,
- * another current state than said, a transition outside the chain, an attribute that may not be
- * set; -EBUSY. The state that a profile has is no transition and always allowed. */
-int life_modify(const struct life_rules *r, const struct profile *p, int mask,
-	enum mrc_ctl_profile_state want, enum mrc_ctl_profile_state cur,
-	enum mrc_ctl_profile_state *to);
+/* A call that modifies. All or nothing. -EINVAL: unknown bits, another current state than said, a
+ * transition outside the chain, an attribute that may not be set; -EBUSY; -EIO; kind->full; the
+ * kind's own. The state that a profile has is no transition and always allowed. */
+int life_modify(const struct life_kind *kind, struct profiles *b, uint64_t id, void *attr, int mask,
+	enum mrc_ctl_profile_state want, enum mrc_ctl_profile_state cur);
 /* A call that queries: *state; p is NULL in INIT, when nothing but the state can be asked for. */
-int life_query(const struct life_rules *r, const struct profile *p, int mask,
+int life_query(const struct life_kind *kind, const struct profile *p, int mask,
 	enum mrc_ctl_profile_state *state);
+/* NULL: in INIT. */
+struct profile *life_find(const struct life_kind *kind, struct profiles *b, uint64_t id);
+/* As ev_get; life_put takes NULL. */
+int life_get(const struct life_kind *kind, struct profiles *b, uint64_t id, struct profile **out);
+void life_put(struct profile *p);
 
 struct fmt_profile *fmt_find(struct profiles *b, uint64_t id);
 unsigned fmt_width(enum mrc_ctl_ev_fmt_mode mode);

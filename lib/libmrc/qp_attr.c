@@ -25,11 +25,13 @@ enum {
 
 struct mrc_qp_attr mrc_qp_defaults(void)
 {
+	const struct rnic_mrc_attr d = rnic_mrc_defaults();
+
 	return (struct mrc_qp_attr){
-		.mpr = {RNIC_MRC_MPR_DEFAULT, RNIC_MRC_MPR_DEFAULT},
-		.wimm = {RNIC_MRC_WIMM_DEFAULT, RNIC_MRC_WIMM_DEFAULT},
-		.timeout = MRC_TIMEOUT_DEFAULT,
-		.retry = {RNIC_MRC_LINEAR_DEFAULT, RNIC_MRC_EXP_DEFAULT},
+		.mpr = {d.mpr, d.mpr_dest},
+		.wimm = {d.max_wimm, d.max_wimm_dest},
+		.timeout = d.timeout,
+		.retry = {d.linear_cnt, d.exp_cnt},
 	};
 }
 
@@ -56,21 +58,35 @@ static bool chain(enum ibv_qp_state from, enum ibv_qp_state to)
 	       (from == IBV_QPS_RTR && to == IBV_QPS_RTS);
 }
 
-static bool in(unsigned value, unsigned low, unsigned high)
+/* The numbers among them, as the transport has them. */
+static struct rnic_mrc_attr numbers(const struct mrc_qp_attr *a)
 {
-	return value >= low && value <= high;
+	return (struct rnic_mrc_attr){
+		.mpr = a->mpr.mpr,
+		.mpr_dest = a->mpr.mpr_dest,
+		.max_wimm = a->wimm.max_wimm,
+		.max_wimm_dest = a->wimm.max_wimm_dest,
+		.timeout = a->timeout,
+		.linear_cnt = a->retry.linear_cnt,
+		.exp_cnt = a->retry.exp_cnt,
+	};
 }
 
 static bool values_ok(const struct mrc_qp_attr *a, int mask)
 {
-	return (!(mask & MRC_QP_MPR) || in(a->mpr.mpr, 1, RNIC_MRC_MPR_LIMIT)) &&
-	       (!(mask & MRC_QP_MPR_DEST) || in(a->mpr.mpr_dest, 1, RNIC_MRC_MPR_LIMIT)) &&
-	       (!(mask & MRC_QP_MAX_WIMM) || in(a->wimm.max_wimm, 1, RNIC_MRC_WIMM_LIMIT)) &&
-	       (!(mask & MRC_QP_MAX_WIMM_DEST) ||
-		       in(a->wimm.max_wimm_dest, 1, RNIC_MRC_WIMM_LIMIT)) &&
-	       (!(mask & MRC_QP_TIMEOUT) || a->timeout <= MRC_TIMEOUT_MAX) &&
-	       (!(mask & MRC_QP_RETRY_CNT) || (a->retry.linear_cnt <= MRC_LINEAR_MAX &&
-						      a->retry.exp_cnt <= MRC_EXP_ENDLESS)) &&
+	static const struct {
+		int ours;
+		unsigned theirs;
+	} bits[] = {{MRC_QP_MPR, RNIC_MRC_MPR}, {MRC_QP_MPR_DEST, RNIC_MRC_MPR_DEST},
+		{MRC_QP_MAX_WIMM, RNIC_MRC_MAX_WIMM},
+		{MRC_QP_MAX_WIMM_DEST, RNIC_MRC_MAX_WIMM_DEST}, {MRC_QP_TIMEOUT, RNIC_MRC_TIMEOUT},
+		{MRC_QP_RETRY_CNT, RNIC_MRC_RETRY}};
+	const struct rnic_mrc_attr n = numbers(a);
+	unsigned theirs = 0;
+
+	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		theirs |= mask & bits[i].ours ? bits[i].theirs : 0;
+	return rnic_mrc_within_limits(&n, theirs) &&
 	       (!(mask & MRC_QP_CAP) || !(a->cap & ~(uint32_t)CAPS));
 }
 
@@ -297,17 +313,9 @@ void mrc_qp_deny(struct mrc_dev *dev, const struct ev_profile *p)
 
 static struct rnic_mrc_attr transport_attr(const struct mrc_qp_attr *a, const struct held *h)
 {
-	struct rnic_mrc_attr out = {
-		.paths = h->paths,
-		.mpr = a->mpr.mpr,
-		.mpr_dest = a->mpr.mpr_dest,
-		.max_wimm = a->wimm.max_wimm,
-		.max_wimm_dest = a->wimm.max_wimm_dest,
-		.timeout = a->timeout,
-		.linear_cnt = a->retry.linear_cnt,
-		.exp_cnt = a->retry.exp_cnt,
-	};
+	struct rnic_mrc_attr out = numbers(a);
 
+	out.paths = h->paths;
 	if (a->cap & MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED)
 		out.caps |= RNIC_MRC_PEER_NO_TRIM_NACK;
 	if (a->cap & MRC_QP_CAP_DYNAMIC_MPR)

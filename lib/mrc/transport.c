@@ -10,7 +10,7 @@
 #include "lib/rnic/device.h"
 #include "lib/wire/psn.h"
 
-enum { MAX_ACTIVE = 128, KNOWN_CAPS = 7, TAIL_RTTS = 4 };
+enum { MAX_ACTIVE = 128, TAIL_RTTS = 4 };
 
 /* ---- paths, memory ---- */
 
@@ -225,12 +225,7 @@ static void reset(struct rnic_qp *qp)
 		.dev = dev_of(qp->rnic),
 		.probe_ev = MRC_NO_EV,
 		.hops_at = UINT64_MAX,
-		.attr = {.mpr = RNIC_MRC_MPR_DEFAULT,
-			.mpr_dest = RNIC_MRC_MPR_DEFAULT,
-			.max_wimm = RNIC_MRC_WIMM_DEFAULT,
-			.max_wimm_dest = RNIC_MRC_WIMM_DEFAULT,
-			.linear_cnt = RNIC_MRC_LINEAR_DEFAULT,
-			.exp_cnt = RNIC_MRC_EXP_DEFAULT}};
+		.attr = rnic_mrc_defaults()};
 }
 
 static void query(const struct rnic_qp *qp, struct ibv_qp_attr *attr)
@@ -300,30 +295,12 @@ static unsigned mask_until(enum ibv_qp_state state)
 	}
 }
 
-static bool in_range(unsigned value, unsigned least, unsigned most)
-{
-	return value >= least && value <= most;
-}
-
 static bool values_ok(const struct rnic_mrc_attr *a, unsigned mask, unsigned n_ports)
 {
 	if ((mask & RNIC_MRC_PATHS) && a->paths != NULL &&
 		mrc_paths_check(a->paths, n_ports, false) < 0)
 		return false;
-	if ((mask & RNIC_MRC_MPR) && !in_range(a->mpr, 1, RNIC_MRC_MPR_LIMIT))
-		return false;
-	if ((mask & RNIC_MRC_MPR_DEST) && !in_range(a->mpr_dest, 1, RNIC_MRC_MPR_LIMIT))
-		return false;
-	if ((mask & RNIC_MRC_MAX_WIMM) && !in_range(a->max_wimm, 1, RNIC_MRC_WIMM_LIMIT))
-		return false;
-	if ((mask & RNIC_MRC_MAX_WIMM_DEST) && !in_range(a->max_wimm_dest, 1, RNIC_MRC_WIMM_LIMIT))
-		return false;
-	if ((mask & RNIC_MRC_TIMEOUT) && a->timeout > MRC_TIMEOUT_MAX)
-		return false;
-	if ((mask & RNIC_MRC_RETRY) &&
-		(a->linear_cnt > MRC_LINEAR_MAX || a->exp_cnt > MRC_EXP_ENDLESS))
-		return false;
-	return !(mask & RNIC_MRC_CAPS) || !(a->caps & ~(unsigned)KNOWN_CAPS);
+	return rnic_mrc_within_limits(a, mask);
 }
 
 static void take_values(struct rnic_mrc_attr *to, const struct rnic_mrc_attr *a, unsigned mask)

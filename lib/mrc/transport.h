@@ -158,6 +158,11 @@ struct rnic_mrc_attr {
 	uint32_t caps;                    /* enum rnic_mrc_caps */
 };
 
+/* transport_attr.c: a library of its own, also for who is not in the device's object. What a queue
+ * pair has that nobody has set; whether all numbers that mask names are within their limits. */
+struct rnic_mrc_attr rnic_mrc_defaults(void);
+bool rnic_mrc_within_limits(const struct rnic_mrc_attr *attr, unsigned mask);
+
 /* -EINVAL: not a QP of this transport, a field out of range, its time has passed, or unknown bits.
  * Going to RESET brings the defaults back. */
 int rnic_mrc_set(struct rnic_qp *qp, const struct rnic_mrc_attr *attr, unsigned mask);

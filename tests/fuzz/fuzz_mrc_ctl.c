@@ -159,10 +159,10 @@ static void check(struct profiles *b)
 	struct ev_profile *p;
 
 	for (unsigned i = 0; i < PROFILES_EV; i++)
-		evs += b->ev[i] ? b->ev[i]->count : 0;
+		evs += b->ev[i] ? ((const struct ev_profile *)b->ev[i])->count : 0;
 	fuzz_check(evs == b->n_evs && evs <= PROFILES_EVS, "EVs are counted");
 	for (unsigned i = 0; i < PROFILES_FMT; i++)
-		users += b->fmt[i] ? b->fmt[i]->p.users : 0;
+		users += b->fmt[i] ? b->fmt[i]->users : 0;
 	for (uint64_t id = 1; id < IDS; id++) {
 		if (ev_get(b, id, &p))
 			continue;
