@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device: what it is made of, its addresses, capabilities and counters. */
+/* The device: what it is made of, its addresses, capabilities and counters, its timers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,4 +279,37 @@ void rnic_query_device(const struct rnic *rnic, struct ibv_device_attr *attr)
 	/* The interface identifier of the first port's link-local address is its EUI-64. */
 	memcpy(&attr->node_guid, rnic->port[0].gid[0].b + 8, sizeof(attr->node_guid));
 	attr->sys_image_guid = attr->node_guid;
+}
+
+/* ---- time ---- */
+
+uint64_t rnic_deadline(const struct rnic *rnic)
+{
+	return rnic->timers.n > 0 ? rnic->timers.slot[0].key : UINT64_MAX;
+}
+
+static void expire(struct rnic *rnic, struct timer *timer, uint64_t now)
+{
+	char *at = (char *)timer;
+	struct rnic_qp *qp;
+
+	switch (timer->kind) {
+	case TIMER_NEIGH:
+		neigh_timer(rnic, (struct neigh *)(at - offsetof(struct neigh, timer)), now);
+		break;
+	case TIMER_QP:
+		qp = (struct rnic_qp *)(at - offsetof(struct rnic_qp, timer));
+		qp->ops->timer(qp, now);
+		break;
+	}
+}
+
+void rnic_timer(struct rnic *rnic, uint64_t now)
+{
+	struct timer *timer;
+
+	while ((timer = timer_expired(&rnic->timers, now)) != NULL)
+		expire(rnic, timer, now);
+	if (rnic->cq_overrun)
+		cq_settle(rnic);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic, and for transports: the device, which has all the others (device.c, io.c). All
- * functions of this folder belong to the owner thread unless they say otherwise. */
+/* Inside lib/rnic, and for transports: the device, which has all the others (device.c; frames:
+ * rx.c, tx.c, frame.c). All functions of this folder belong to the owner thread unless they say
+ * otherwise. */
 #ifndef RNIC_DEVICE_H
 #define RNIC_DEVICE_H
 

@@ -2,7 +2,7 @@
 /* Inside lib/rnic, and for transports: between the transports, which see headers only, and
  * registered memory, after ZeroNIC (OSDI '24), 3.2. What becomes of a packet that arrives is
  * decided by lib/place/decide.h; here is the one copy of its payload from the receive buffer to its
- * final address. Nothing is staged. Who calls has verified the packet's ICRC (io.c): the headers
+ * final address. Nothing is staged. Who calls has verified the packet's ICRC (rx.c): the headers
  * that name an address are covered by it. */
 #ifndef RNIC_PLACEMENT_H
 #define RNIC_PLACEMENT_H

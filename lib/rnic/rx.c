@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames in: what is wrong with one, whose it is, and what becomes of it. */
+#include <string.h>
+
+#include "lib/rnic/cq.h"
+#include "lib/rnic/device.h"
+#include "lib/rnic/gsi.h"
+#include "lib/rnic/mcast.h"
+#include "lib/rnic/neigh.h"
+#include "lib/rnic/qp.h"
+#include "lib/rnic/transport.h"
+#include "lib/wire/cm.h"
+#include "lib/wire/icrc.h"
+#include "lib/wire/multicast.h"
+
+enum { AHEAD = 3 }; /* headers fetched so many frames before they are read */
+
+bool qp_receives(const struct rnic_qp *qp)
+{
+	enum ibv_qp_state state = qp_state(qp);
+
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+	       state == IBV_QPS_SQE;
+}
+
+static bool is_own(
+	const struct rnic *rnic, const struct wire_pkt *pkt, const struct transport_ops **owner)
+{
+	*owner = atomic_load_explicit(&rnic->owner, memory_order_acquire);
+	return *owner != NULL && (pkt->opcode & ~ROCE_OP_MASK) == (*owner)->opcodes;
+}
+
+static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
+{
+	const struct transport_ops *owner;
+	struct rnic_qp *qp;
+	unsigned drop;
+
+	if (wire_is_multicast(&pkt->dst))
+		return mcast_rx(rnic, port, frame, pkt, now);
+	if (pkt->dqpn == CM_QPN)
+		return gsi_rx(rnic, port, frame, pkt);
+	if (is_own(rnic, pkt, &owner) && owner->rx_device(rnic, port, frame, pkt, now, &drop))
+		return drop;
+	qp = rnic_qp_find(rnic, pkt->dqpn);
+	if (qp == NULL)
+		return RNIC_DROP_NO_QP;
+	if (!qp_receives(qp))
+		return RNIC_DROP_QP_STATE;
+	if (port != qp->port && !qp->ops->several_ports)
+		return RNIC_DROP_PORT;
+	if (!qp->ops->connected || qp->ops->several_ports)
+		return (pkt->opcode & ~ROCE_OP_MASK) == qp->ops->opcodes
+			       ? qp->ops->rx(qp, port, frame, pkt, now)
+			       : RNIC_DROP_QP_TYPE;
+	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
+		return RNIC_DROP_SOURCE;
+	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes && pkt->opcode != ROCE_CNP)
+		return RNIC_DROP_QP_TYPE;
+	return qp->ops->rx(qp, port, frame, pkt, now);
+}
+
+static unsigned rx_echo(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	uint8_t *out;
+
+	if (rnic_own_ip(rnic, port, &pkt->dst) < 0)
+		return RNIC_DROP_NOT_MINE;
+	if (pkt->end > rnic->port[port].reply_cap)
+		return RNIC_DROP_LENGTH;
+	out = rnic_reply(rnic, port);
+	if (out == NULL)
+		return RNIC_DROP_REPLY_QUEUE;
+	memcpy(out, frame, pkt->end);
+	wire_icmp_echo_reply(out, pkt);
+	/* To a multicast MAC, perhaps; the answer does not come from there. */
+	rnic_mac(rnic, port, out + 6);
+	rnic_reply_send(rnic, port, pkt->end);
+	return 0;
+}
+
+/* Opcodes that lib/wire does not know, but perhaps a transport here. */
+static unsigned parse_own(const struct rnic *rnic, const uint8_t *frame, struct wire_pkt *pkt)
+{
+	const uint32_t own = atomic_load_explicit(&rnic->own_codecs, memory_order_relaxed);
+	unsigned drop = own != 0 ? wire_parse_bth(frame, pkt) : WIRE_BTH_OPCODE;
+
+	return drop == WIRE_OK && !(own >> (pkt->opcode >> 5) & 1) ? WIRE_BTH_OPCODE : drop;
+}
+
+/* The transport that has the device sees what lib/wire would not understand. */
+static enum own_look look(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt, unsigned *drop)
+{
+	const struct transport_ops *owner =
+		atomic_load_explicit(&rnic->owner, memory_order_acquire);
+
+	*drop = WIRE_OK;
+	return owner != NULL ? owner->look(rnic, port, frame, len, pkt, drop) : LOOK_NO;
+}
+
+/* Of what is constant in a device only, but for n_mcast and own_codecs, which are atomic. */
+static bool for_port(const struct rnic *rnic, unsigned port, const uint8_t *frame)
+{
+	return (frame[0] & 1) || memcmp(frame, rnic->port[port].mac, 6) == 0;
+}
+
+static unsigned check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt)
+{
+	unsigned drop;
+	bool cut = false;
+
+	switch (look(rnic, port, frame, len, pkt, &drop)) {
+	case LOOK_NO:
+		drop = wire_parse(frame, len, pkt);
+		break;
+	case LOOK_CUT:
+		cut = true;
+		break;
+	default:
+		break;
+	}
+	if (drop == WIRE_BTH_OPCODE)
+		drop = parse_own(rnic, frame, pkt);
+	if (drop != WIRE_OK)
+		return drop;
+	if (!for_port(rnic, port, frame))
+		return RNIC_DROP_NOT_MINE;
+	if (pkt->vlan & 0xfff)
+		return RNIC_DROP_NOT_MINE;
+	if (pkt->kind != WIRE_ROCE)
+		return 0;
+	if (wire_is_multicast(&pkt->dst)
+			? atomic_load_explicit(&rnic->n_mcast, memory_order_relaxed) == 0
+			: rnic_own_ip(rnic, port, &pkt->dst) < 0)
+		return RNIC_DROP_NOT_MINE;
+	return cut || wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
+}
+
+void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct rnic_checked *checked)
+{
+	checked->drop = check(rnic, port, frame, len, &checked->pkt);
+	checked->port = (uint8_t)port;
+	checked->done = true;
+}
+
+static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
+{
+	switch (pkt->kind) {
+	case WIRE_ROCE:
+		return rx_roce(rnic, port, frame, pkt, now);
+	case WIRE_ARP:
+	case WIRE_ND_NS:
+	case WIRE_ND_NA:
+		return neigh_rx(rnic, port, pkt, frame, now);
+	case WIRE_ICMP_ECHO:
+		return rx_echo(rnic, port, frame, pkt);
+	case WIRE_IP:
+		return mcast_query(rnic, port, frame, pkt);
+	default:
+		return RNIC_DROP_NOT_ROCE;
+	}
+}
+
+/* By rnic_check, for this port. */
+static unsigned take_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	const struct rnic_checked *checked, uint64_t now)
+{
+	uint64_t *count = rnic->port[port].count;
+	unsigned drop;
+
+	rnic->rx_at = now;
+	drop = checked->drop ? checked->drop : take(rnic, port, frame, &checked->pkt, now);
+	if (rnic->cq_overrun)
+		cq_settle(rnic);
+	rnic_inc(rnic, RNIC_C_RX_FRAMES);
+	rnic->count[RNIC_C_RX_BYTES] += len;
+	count[RNIC_PORT_C_RX_FRAMES]++;
+	count[RNIC_PORT_C_RX_BYTES] += len;
+	count[RNIC_PORT_C_RX_DROPS] += drop != 0;
+	if (drop == 0)
+		rnic_inc(rnic, RNIC_C_RX_ACCEPTED);
+	else
+		rnic->drop[drop]++;
+	return drop;
+}
+
+static unsigned take_one(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
+{
+	struct rnic_checked checked;
+
+	rnic_check(rnic, port, frame, len, &checked);
+	return take_checked(rnic, port, frame, len, &checked, now);
+}
+
+unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	const struct rnic_checked *checked, uint64_t now)
+{
+	const bool outer = !rnic->cq_gathers;
+	unsigned drop;
+
+	cq_gather(rnic);
+	drop = checked->done && checked->port == port
+		       ? take_checked(rnic, port, frame, len, checked, now)
+		       : take_one(rnic, port, frame, len, now);
+	if (outer)
+		cq_publish(rnic);
+	return drop;
+}
+
+unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
+{
+	const bool outer = !rnic->cq_gathers;
+	unsigned drop;
+
+	cq_gather(rnic);
+	drop = take_one(rnic, port, frame, len, now);
+	if (outer)
+		cq_publish(rnic);
+	return drop;
+}
+
+void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame *frames, unsigned n,
+	uint64_t now)
+{
+	cq_gather(rnic);
+	for (unsigned i = 0; i < n; i++) {
+		if (i + AHEAD < n) {
+			__builtin_prefetch(frames[i + AHEAD].data);
+			__builtin_prefetch(frames[i + AHEAD].data + 64);
+		}
+		take_one(rnic, port, frames[i].data, frames[i].len, now);
+	}
+	cq_publish(rnic);
+}
+
+unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)
+{
+	struct wire_pkt pkt;
+	unsigned drop;
+
+	if (look(rnic, port, frame, len, &pkt, &drop) != LOOK_NO ||
+		wire_parse(frame, len, &pkt) != WIRE_OK || !for_port(rnic, port, frame))
+		return RNIC_READS;
+	if (pkt.vlan & 0xfff)
+		return STACK_READS;
+	switch (pkt.kind) {
+	case WIRE_ROCE:
+		return RNIC_READS;
+	case WIRE_ARP:
+		return pkt.arp_op == ARP_REQUEST && rnic_own_ip(rnic, port, &pkt.dst) >= 0
+			       ? RNIC_READS
+			       : RNIC_READS | STACK_READS;
+	case WIRE_ND_NS:
+		return rnic_own_ip(rnic, port, &pkt.nd_target) >= 0 ? RNIC_READS
+								    : RNIC_READS | STACK_READS;
+	case WIRE_ND_NA:
+		return RNIC_READS | STACK_READS;
+	default:
+		return STACK_READS;
+	}
+}
