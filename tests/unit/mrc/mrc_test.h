@@ -18,6 +18,7 @@ int run_rcv_tests(void);
 int run_req_tests(void);
 int run_rsp_tests(void);
 int run_rsp_words_tests(void);
+int run_snd_fabrics_tests(void);
 int run_snd_tests(void);
 
 /* Numbers of a test, the same in every run. */
