@@ -28,6 +28,12 @@ bad(const struct reader *r, const char *key, const char *fmt, ...)
 	return -EINVAL;
 }
 
+/* An object of the file. */
+static const struct ctl_field *part(const char *name)
+{
+	return ctl_member(&ccl_group_file, name);
+}
+
 /* What the table of fields (group_fields.c) says of a value. */
 static int check(const struct reader *r, const struct ctl_field *field, const json_t *value)
 {
@@ -62,10 +68,10 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	g->flags = flags ? json_deep_copy(flags) : json_object();
 	if (!g->flags)
 		return -ENOMEM;
-	g->reproducible = ctl_bool(&ccl_group_flags, g->flags, "reproducible");
+	g->reproducible = ctl_bool(part("flags"), g->flags, "reproducible");
 	g->stall_rnr = !json_is_false(json_object_get(g->flags, "stall_rnr"));
-	g->half = ctl_bool(&ccl_group_flags, g->flags, "half");
-	g->sr = ctl_bool(&ccl_group_flags, g->flags, "sr");
+	g->half = ctl_bool(part("flags"), g->flags, "half");
+	g->sr = ctl_bool(part("flags"), g->flags, "sr");
 	if (g->sr && g->mode_id != CCL_MODE_3)
 		return bad(r, "flags.sr", "is for mode III, not %s", g->mode);
 	if (g->sr && g->kind == CCL_WISH_MIXED)
@@ -211,7 +217,7 @@ static int find_switch(const struct ccl_group *g, const char *name)
 /* First pass: everything of a switch that does not refer to another one. */
 static int read_switch(struct reader *r, const json_t *obj, struct ccl_group *g, unsigned i)
 {
-	const struct ctl_field *const f = &ccl_group_switches;
+	const struct ctl_field *const f = part("switches");
 	struct ccl_switch *sw = &g->sw[i];
 	const size_t n = json_array_size(json_object_get(obj, "children"));
 
@@ -254,7 +260,7 @@ static int read_child(
 	int sub;
 
 	snprintf(r->at, sizeof(r->at), "switches[%u].children[%u].", i, c);
-	copy(&ccl_group_switches, obj, "port", child->port, sizeof(child->port));
+	copy(part("switches"), obj, "port", child->port, sizeof(child->port));
 	if ((rank != NULL) == (below != NULL))
 		return bad(r, "rank", "give either \"rank\" or \"switch\"");
 	if (rank) {
@@ -339,7 +345,7 @@ static int read_switches(struct reader *r, const json_t *doc, struct ccl_group *
 /* After ranks and lease. */
 static int read_algorithm(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	const struct ctl_field *const f = &ccl_group_multicast;
+	const struct ctl_field *const f = part("multicast");
 	const json_t *multicast = json_object_get(doc, "multicast");
 
 	g->algorithm = (enum ccl_algorithm)ccl_algorithm_parse(
@@ -511,7 +517,7 @@ int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, uns
 	if (!rc && !own->mode_id)
 		rc = bad(&r, "mode", "\"%s\" is none", mode);
 	if (!rc)
-		rc = check(&r, &ccl_group_switches, json_object_get(of_plan, "switches"));
+		rc = check(&r, part("switches"), json_object_get(of_plan, "switches"));
 	if (!rc)
 		rc = read_switches(&r, of_plan, own);
 	if (!rc)

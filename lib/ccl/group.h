@@ -87,9 +87,8 @@ struct ccl_group {
 	unsigned slots;
 };
 
-/* The file's fields (group_fields.c): all of them, and the parts that are read by themselves. */
-extern const struct ctl_field ccl_group_file, ccl_group_switches, ccl_group_flags,
-	ccl_group_multicast;
+/* The file's fields (group_fields.c). */
+extern const struct ctl_field ccl_group_file;
 
 /* As ccl_group_load, from a parsed document. */
 int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ERR_LEN]);

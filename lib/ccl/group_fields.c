@@ -82,27 +82,6 @@ static const struct ctl_field switch_fields[] = {
 		.min = 1, .max = CCL_MAX_CHILDREN, .help = "what is below it"},
 	{0}};
 
-/* Parts that are also read by themselves. */
-#define SWITCHES                                                                            \
-	{                                                                                   \
-		"switches", CTL_LIST,                                                       \
-			.item = CTL_OBJECT, .fields = switch_fields, .min = 1,              \
-			.max = 2 * CCL_MAX_RANKS,                                           \
-			.help = "a tree of at most four levels; absent: a manager finds it" \
-	}
-#define FLAGS                                                                \
-	{                                                                    \
-		"flags", CTL_OBJECT, .fields = flag_fields,                  \
-				     .help = "of the groups on the switches" \
-	}
-#define MULTICAST                                                                       \
-	{                                                                               \
-		"multicast", CTL_OBJECT, .fields = multicast_fields,                    \
-					 .help = "Broadcast and AllGather by multicast" \
-	}
-const struct ctl_field ccl_group_switches = SWITCHES, ccl_group_flags = FLAGS,
-		       ccl_group_multicast = MULTICAST;
-
 static const struct ctl_field group_fields[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME_MAX_LEN,
 		.help = "of the group on the switches: letters, digits, _ . -, not digits alone"},
@@ -118,7 +97,8 @@ static const struct ctl_field group_fields[] = {
 			"AllGather; ring: all collectives, by the hosts; tree: Broadcast, by the "
 			"hosts; auto: in the switches as mode and fallback say, beside them by "
 			"multicast if a group is named"},
-	MULTICAST,
+	{"multicast", CTL_OBJECT, .fields = multicast_fields,
+		.help = "Broadcast and AllGather by multicast"},
 	{"tree", CTL_STRING, .values = trees, .dflt = "knomial", .help = "of algorithm tree"},
 	{"tree_radix", CTL_INT, .min = 2, .max = CCL_TREE_MAX_RADIX, .dflt = "4",
 		.help = "of a knomial tree; 2: binomial"},
@@ -152,10 +132,13 @@ static const struct ctl_field group_fields[] = {
 			"2..32768, each switch keeps twice as many slots"},
 	{"timeout_ms", CTL_INT, .min = 1, .max = MS_MAX, .dflt = "10000",
 		.help = "of each step of the set-up, and of a collective without any progress"},
-	FLAGS,
+	{"flags", CTL_OBJECT, .fields = flag_fields, .help = "of the groups on the switches"},
 	{"ranks", CTL_LIST, .item = CTL_OBJECT, .fields = rank_fields, .required = true, .min = 1,
 		.max = CCL_MAX_RANKS, .help = "in order"},
-	SWITCHES, {0}};
+	{"switches", CTL_LIST, .item = CTL_OBJECT, .fields = switch_fields, .min = 1,
+		.max = 2 * CCL_MAX_RANKS,
+		.help = "a tree of at most four levels; absent: a manager finds it"},
+	{0}};
 
 const struct ctl_field ccl_group_file = {
 	"", CTL_OBJECT, .fields = group_fields, .help = "a group of ranks, and its switches"};

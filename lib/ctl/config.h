@@ -17,10 +17,6 @@ extern const struct ctl_field ctl_switch_port_config; /* a port, with the switch
 extern const struct ctl_field ctl_impair_config;      /* "impair" of a port */
 extern const struct ctl_field ctl_queue_config;       /* "queue" of a port */
 extern const struct ctl_field ctl_dscp_config;        /* "dscp" of the switch */
-extern const struct ctl_field ctl_rnic_port_config;   /* one of "ports" of an RNIC */
-extern const struct ctl_field ctl_netdev_config;      /* "netdev" of an RNIC */
-extern const struct ctl_field ctl_congestion_config;  /* "congestion" of an RNIC */
-extern const struct ctl_field ctl_mrc_config;         /* "mrc" of an RNIC */
 
 /* What any port has, and by its type: the parts of ctl_port_config. */
 extern const struct ctl_field ctl_port_fields[];

@@ -19,9 +19,6 @@ static const struct ctl_field netdev_fields[] = {
 	{"prefix6", CTL_INT, .min = 0, .max = 128, .dflt = "64", .help = "and of the IPv6 ones"},
 	{0}};
 
-const struct ctl_field ctl_netdev_config = {"netdev", CTL_OBJECT, .fields = netdev_fields,
-	.help = "a network interface for what is not RoCE"};
-
 #define NUMBER(field, most, dflt_, meaning)                                           \
 	{                                                                             \
 		field, CTL_INT, .min = 1, .max = most, .dflt = dflt_, .help = meaning \
@@ -46,18 +43,12 @@ static const struct ctl_field congestion_fields[] = {
 	NUMBER("cnp_us", 1000000, "50", "at most one CNP for a queue pair in so long"),
 	NUMBER("cnp_dscp", 63, "48", "of CNPs"), {0}};
 
-const struct ctl_field ctl_congestion_config = {
-	"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"};
-
 static const struct ctl_field mrc_fields[] = {
 	{"base_rtt_us", CTL_INT, .min = 1, .max = 1000000,
 		.help = "round trip of an idle fabric, in which its timers count; absent: 200"},
 	{"mbps", CTL_INT, .min = 1, .max = 1000000,
 		.help = "rate of all ports together, for congestion control; absent: 25000"},
 	{0}};
-
-const struct ctl_field ctl_mrc_config = {
-	"mrc", CTL_OBJECT, .fields = mrc_fields, .help = "the transport MRC"};
 
 /* A port's own, in the file itself if there is only one. */
 #define OF_PORT(must)                                                                            \
@@ -85,9 +76,6 @@ const struct ctl_field ctl_mrc_config = {
 	}
 
 static const struct ctl_field port_fields[] = {OF_PORT(true), {0}};
-
-const struct ctl_field ctl_rnic_port_config = {
-	"ports", CTL_OBJECT, .fields = port_fields, .help = "a port of an RNIC"};
 
 static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 	{"ports", CTL_LIST, .item = CTL_OBJECT, .fields = port_fields, .min = 1,

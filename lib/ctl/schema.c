@@ -296,6 +296,11 @@ static const struct ctl_field *find_in(const struct ctl_field *fields, const cha
 	return NULL;
 }
 
+const struct ctl_field *ctl_member(const struct ctl_field *object, const char *name)
+{
+	return find_in(object->fields, name);
+}
+
 /* The variant that the object's "type" names; NULL if none. */
 static const struct ctl_variant *variant_of(const struct ctl_field *f, const json_t *object)
 {

@@ -116,6 +116,10 @@ int ctl_check(const struct ctl_field *fields, const json_t *object, const char *
 int ctl_check_value(const struct ctl_field *field, const json_t *value, const char *at,
 	struct ctl_problem *problem);
 
+/* A field of an object, or of the items of a list of them; NULL: none of that name. Also a way to
+ * a part that is read by itself. */
+const struct ctl_field *ctl_member(const struct ctl_field *object, const char *name);
+
 /* "path: message" into buf, or the message alone. */
 void ctl_problem_text(const struct ctl_problem *problem, char *buf, size_t cap);
 

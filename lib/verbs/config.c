@@ -18,6 +18,12 @@ struct reader {
 	char at[16]; /* before the names of a port's fields: "ports[1].", or "" */
 };
 
+/* An object of the file. */
+static const struct ctl_field *part(const char *name)
+{
+	return ctl_member(&ctl_rnic_config, name);
+}
+
 static int refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int refuse(struct reader *r, const char *format, ...)
@@ -104,7 +110,7 @@ static int read_neighbors(struct reader *r, const json_t *from, struct iv_port_c
 
 static int read_congestion(struct reader *r)
 {
-	const struct ctl_field *schema = &ctl_congestion_config;
+	const struct ctl_field *schema = part("congestion");
 	const json_t *v = json_object_get(r->root, "congestion");
 	struct rnic_congestion *c = &r->config->congestion;
 
@@ -136,15 +142,15 @@ static int read_netdev(struct reader *r)
 {
 	const json_t *v = json_object_get(r->root, "netdev");
 	struct iv_netdev_config *n = &r->config->netdev;
-	const char *name = ctl_text(&ctl_netdev_config, v, "name");
+	const char *name = ctl_text(part("netdev"), v, "name");
 
 	if (!v)
 		return 0;
 	/* As the kernel. */
 	if (name[strcspn(name, " \t\n/:%")] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return refuse(r, "netdev.name: must be without blanks and /:%%");
-	n->prefix4 = (unsigned)ctl_int(&ctl_netdev_config, v, "prefix4");
-	n->prefix6 = (unsigned)ctl_int(&ctl_netdev_config, v, "prefix6");
+	n->prefix4 = (unsigned)ctl_int(part("netdev"), v, "prefix4");
+	n->prefix6 = (unsigned)ctl_int(part("netdev"), v, "prefix6");
 	snprintf(n->name, sizeof(n->name), "%s", name);
 	return 0;
 }
@@ -210,7 +216,7 @@ static bool is_server(const struct port_config *port)
 
 static int read_port(struct reader *r, const json_t *from)
 {
-	const struct ctl_field *schema = &ctl_rnic_port_config;
+	const struct ctl_field *schema = part("ports");
 	struct iv_port_config *c = &r->config->ports[r->config->n_ports];
 	const char *via = ctl_text(schema, from, "via"), *sid = ctl_text(schema, from, "sid");
 	const json_t *wait = json_object_get(r->root, "wait_ms");
@@ -241,7 +247,7 @@ static json_t *only_port(struct reader *r)
 {
 	json_t *port = json_object();
 
-	for (const struct ctl_field *f = ctl_rnic_port_config.fields; port && f->name; f++) {
+	for (const struct ctl_field *f = part("ports")->fields; port && f->name; f++) {
 		json_t *v = json_object_get(r->root, f->name);
 
 		if (v)
@@ -268,7 +274,7 @@ static int read_ports(struct reader *r)
 		json_decref(port);
 		return ret;
 	}
-	for (const struct ctl_field *f = ctl_rnic_port_config.fields; f->name; f++)
+	for (const struct ctl_field *f = part("ports")->fields; f->name; f++)
 		if (json_object_get(r->root, f->name))
 			return refuse(r, "%s: not together with ports", f->name);
 	json_array_foreach(list, i, port)
@@ -284,8 +290,8 @@ static void read_mrc(struct reader *r)
 {
 	const json_t *v = json_object_get(r->root, "mrc");
 
-	r->config->mrc_rtt_us = (unsigned)ctl_int(&ctl_mrc_config, v, "base_rtt_us");
-	r->config->mrc_mbps = (unsigned)ctl_int(&ctl_mrc_config, v, "mbps");
+	r->config->mrc_rtt_us = (unsigned)ctl_int(part("mrc"), v, "base_rtt_us");
+	r->config->mrc_mbps = (unsigned)ctl_int(part("mrc"), v, "mbps");
 }
 
 static void read_plain(struct reader *r)
