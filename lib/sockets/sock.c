@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A socket: its rings, what the stream says of it, its beginning and its end. */
+/* A socket: its beginning and its end, and what the stream says of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 enum { FIRST_PORT = 49152, N_PORTS = 16384 };
 
 static _Atomic(struct sock *) by_fd[SOCKETS_MAX_FD];
-static struct sock_list dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct sock_list resolving = TAILQ_HEAD_INITIALIZER(resolving);
 static struct sock_list listening = TAILQ_HEAD_INITIALIZER(listening);
 static struct sock_list lingering = TAILQ_HEAD_INITIALIZER(lingering); /* closed, not ended */
@@ -24,98 +23,6 @@ void sock_set(int fd, struct sock *s)
 {
 	if (fd >= 0 && fd < SOCKETS_MAX_FD)
 		atomic_store(&by_fd[fd], s);
-}
-
-/* ---- the mirror ---- */
-
-bool sock_readable(const struct sock *s)
-{
-	if (s->state == SOCK_LISTENING)
-		return s->n_waiting > 0;
-	return s->state == SOCK_DEAD || s->error != 0 || s->eof || s->read_shut ||
-	       s->rx_have > s->rx_read;
-}
-
-bool sock_writable(const struct sock *s)
-{
-	if (s->state == SOCK_DEAD || s->error != 0)
-		return true;
-	/* As the kernel: not for a few bytes. */
-	return s->state == SOCK_OPEN && s->tx_put - s->tx_acked <= SOCKETS_BUFFER / 3 * 2;
-}
-
-void sock_touch(struct sock *s)
-{
-	if (s->on_dirty)
-		return;
-	s->on_dirty = true;
-	TAILQ_INSERT_TAIL(&dirty, s, dirty);
-}
-
-static void say_full(struct sock *s, bool full)
-{
-	static const char much[4000];
-	char sink[8192];
-
-	if (full)
-		while (REAL(send)(s->self, much, sizeof(much), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
-			;
-	else
-		while (REAL(recv)(s->peer, sink, sizeof(sink), MSG_DONTWAIT) > 0)
-			;
-	s->says_full = full;
-}
-
-/* An edge-triggered poller that has read all is waiting for one more edge. */
-static void say_read(struct sock *s, bool before_wait)
-{
-	char sink[64];
-
-	if (sock_readable(s)) {
-		if (!s->says_read || s->drained)
-			REAL(send)(s->peer, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-		s->says_read = true;
-		s->drained = false;
-	} else if (s->says_read && before_wait) {
-		while (REAL(recv)(s->self, sink, sizeof(sink), MSG_DONTWAIT) > 0)
-			;
-		s->says_read = s->drained = false;
-	}
-}
-
-static void mirror(struct sock *s, bool before_wait)
-{
-	if (!s->watched || s->peer < 0)
-		return;
-	if (s->state == SOCK_DEAD) {
-		/* Closed with bytes in it, it is in error at the other end. */
-		if (s->error != 0 && !s->says_full)
-			say_full(s, true);
-		REAL(close)(s->peer);
-		s->peer = -1;
-		return;
-	}
-	say_read(s, before_wait);
-	if (s->says_full == sock_writable(s))
-		say_full(s, !s->says_full);
-	if (s->eof && !s->says_end) {
-		REAL(shutdown)(s->peer, SHUT_WR);
-		s->says_end = true;
-	}
-}
-
-void sock_sync(bool before_wait)
-{
-	struct sock *s, *next;
-
-	for (s = TAILQ_FIRST(&dirty); s != NULL; s = next) {
-		next = TAILQ_NEXT(s, dirty);
-		mirror(s, before_wait);
-		if (s->says_read && !sock_readable(s) && s->peer >= 0)
-			continue; /* until somebody waits */
-		s->on_dirty = false;
-		TAILQ_REMOVE(&dirty, s, dirty);
-	}
 }
 
 /* ---- life ---- */
@@ -134,8 +41,7 @@ static struct sock *sock_new(int family)
 
 static void sock_free(struct sock *s)
 {
-	if (s->on_dirty)
-		TAILQ_REMOVE(&dirty, s, dirty);
+	sock_untouch(s);
 	free(s->rx);
 	free(s->tx);
 	free(s);
@@ -260,7 +166,7 @@ void sock_unref(struct sock *s)
 	else if (s->tx_put == s->tx_posted)
 		stream_close(s->stack->stream, s->conn);
 	else
-		s->write_shut = true; /* post_sends closes */
+		s->write_shut = true; /* sock_post_sends closes */
 }
 
 bool sock_lingering(bool bytes)
@@ -271,123 +177,6 @@ bool sock_lingering(bool bytes)
 	if (!bytes || s->tx_acked < s->tx_put)
 		return true;
 	return false;
-}
-
-/* ---- rings ---- */
-
-/* As many receives as there is room for: a chunk is posted again when it was read to its end. */
-static void post_receives(struct sock *s)
-{
-	while (!s->eof && !s->closed && s->has_conn && s->rx_posted - s->rx_done < SOCKETS_BUFFER &&
-		s->rx_posted - s->rx_read <= SOCKETS_BUFFER - SOCKETS_CHUNK) {
-		if (stream_recv(s->stack->stream, s->conn, s->rx + s->rx_posted % SOCKETS_BUFFER,
-			    SOCKETS_CHUNK, 0) < 0)
-			return;
-		s->rx_posted += SOCKETS_CHUNK;
-	}
-}
-
-static void post_sends(struct sock *s)
-{
-	while (s->state == SOCK_OPEN && s->tx_posted < s->tx_put && s->sends < SOCKETS_SENDS) {
-		const size_t at = s->tx_posted % SOCKETS_BUFFER;
-		size_t len = s->tx_put - s->tx_posted;
-
-		if (len > SOCKETS_BUFFER - at)
-			len = SOCKETS_BUFFER - at;
-		if (stream_send(s->stack->stream, s->conn, s->tx + at, len, 0) < 0)
-			return;
-		s->tx_posted += len;
-		s->sends++;
-	}
-	if (s->tx_posted == s->tx_put && s->write_shut && s->state == SOCK_OPEN) {
-		if (s->closed)
-			stream_close(s->stack->stream, s->conn);
-		else
-			stream_shutdown(s->stack->stream, s->conn);
-	}
-}
-
-ssize_t sock_read(struct sock *s, void *buf, size_t len, bool peek)
-{
-	size_t n = 0;
-
-	if (s->error != 0 && s->rx_have == s->rx_read) {
-		const int err = s->error;
-
-		s->error = 0;
-		return -err;
-	}
-	if (s->state < SOCK_OPEN)
-		return s->state <= SOCK_LISTENING ? -ENOTCONN : -EAGAIN;
-	while (n < len && s->rx_read + n < s->rx_have) {
-		const size_t at = (s->rx_read + n) % SOCKETS_BUFFER;
-		size_t part = s->rx_have - s->rx_read - n;
-
-		if (part > SOCKETS_BUFFER - at)
-			part = SOCKETS_BUFFER - at;
-		if (part > len - n)
-			part = len - n;
-		memcpy((uint8_t *)buf + n, s->rx + at, part);
-		n += part;
-	}
-	if (n > 0) {
-		if (!peek) {
-			s->rx_read += n;
-			post_receives(s);
-		}
-		s->drained = s->rx_read == s->rx_have;
-		sock_touch(s);
-		return (ssize_t)n;
-	}
-	s->drained = true;
-	if (s->says_read)
-		sock_touch(s);
-	return len == 0 || s->eof || s->read_shut || s->state == SOCK_DEAD ? 0 : -EAGAIN;
-}
-
-ssize_t sock_write(struct sock *s, const void *buf, size_t len)
-{
-	size_t n = 0, room;
-
-	if (s->error != 0) {
-		const int err = s->error;
-
-		s->error = 0;
-		return -err;
-	}
-	if (s->state == SOCK_DEAD || s->write_shut)
-		return -EPIPE;
-	if (s->state != SOCK_OPEN)
-		return s->state <= SOCK_LISTENING ? -ENOTCONN : -EAGAIN;
-	room = SOCKETS_BUFFER - (size_t)(s->tx_put - s->tx_acked);
-	while (n < len && n < room) {
-		const size_t at = (s->tx_put + n) % SOCKETS_BUFFER;
-		size_t part = (len < room ? len : room) - n;
-
-		if (part > SOCKETS_BUFFER - at)
-			part = SOCKETS_BUFFER - at;
-		memcpy(s->tx + at, (const uint8_t *)buf + n, part);
-		n += part;
-	}
-	s->tx_put += n;
-	post_sends(s);
-	sock_touch(s);
-	return n > 0 || len == 0 ? (ssize_t)n : -EAGAIN;
-}
-
-int sock_shutdown(struct sock *s, int how)
-{
-	if (s->state != SOCK_OPEN)
-		return -ENOTCONN;
-	if (how == SHUT_RD || how == SHUT_RDWR)
-		s->read_shut = true;
-	if (how == SHUT_WR || how == SHUT_RDWR) {
-		s->write_shut = true;
-		post_sends(s);
-	}
-	sock_touch(s);
-	return 0;
 }
 
 /* ---- what the stream says ---- */
@@ -433,7 +222,7 @@ static void accepted(struct stack *stack, const struct stream_completion *c)
 	s->refs = 1;
 	TAILQ_INSERT_TAIL(&listener->waiting, s, link);
 	listener->n_waiting++;
-	post_receives(s);
+	sock_post_receives(s);
 	sock_touch(listener);
 }
 
@@ -466,14 +255,14 @@ void sock_event(struct stack *stack, const struct stream_completion *c)
 	switch (c->event) {
 	case STREAM_CONNECTED:
 		s->state = SOCK_OPEN;
-		post_receives(s);
-		post_sends(s);
+		sock_post_receives(s);
+		sock_post_sends(s);
 		break;
 	case STREAM_SENT:
 		s->sends--;
 		if (c->result > 0)
 			s->tx_acked += (uint64_t)c->result;
-		post_sends(s);
+		sock_post_sends(s);
 		break;
 	case STREAM_RECEIVED:
 		s->eof |= c->result >= 0 && c->result < SOCKETS_CHUNK;
@@ -481,7 +270,7 @@ void sock_event(struct stack *stack, const struct stream_completion *c)
 			s->rx_done += (uint64_t)c->result;
 		if (s->rx_done > s->rx_have)
 			s->rx_have = s->rx_done;
-		post_receives(s);
+		sock_post_receives(s);
 		break;
 	case STREAM_ARRIVED:
 		if ((uint64_t)c->result > s->rx_have)

@@ -107,15 +107,9 @@ void sock_set(int fd, struct sock *s);
 void sock_event(struct stack *stack, const struct stream_completion *c);
 void sock_ref(struct sock *s);
 void sock_unref(struct sock *s); /* the last one closes it */
-void sock_touch(struct sock *s);
-/* Brings the mirrors of all that were touched up to date. before_wait: also those that say too
- * much, which costs system calls that a busy program does not need. */
-void sock_sync(bool before_wait);
 void sock_resolve_all(void);
 /* Closed sockets whose connection has not ended; bytes: that have something to send. */
 bool sock_lingering(bool bytes);
-bool sock_readable(const struct sock *s);
-bool sock_writable(const struct sock *s);
 
 int sock_bind(struct sock *s, const struct wire_ip *ip, uint16_t port);
 int sock_listen(struct sock *s, int backlog);
@@ -123,12 +117,30 @@ int sock_listen(struct sock *s, int backlog);
 int sock_connect(struct sock *s, const struct wire_ip *ip, uint16_t port);
 /* A connection that waits: its socket and a descriptor; -EAGAIN: none. */
 int sock_accept(struct sock *s, int flags, struct sock **accepted);
+
+/* ---- mirror.c ---- */
+
+bool sock_readable(const struct sock *s);
+bool sock_writable(const struct sock *s);
+/* Its mirror may be wrong from now on; no matter any more. */
+void sock_touch(struct sock *s);
+void sock_untouch(struct sock *s);
+/* Brings the mirrors of all that were touched up to date. before_wait: also those that say too
+ * much, which costs system calls that a busy program does not need. */
+void sock_sync(bool before_wait);
+
+/* ---- rings.c ---- */
+
 /* Up to len bytes; 0: end; -EAGAIN. peek: they stay. */
 ssize_t sock_read(struct sock *s, void *buf, size_t len, bool peek);
 ssize_t sock_write(struct sock *s, const void *buf, size_t len);
 int sock_shutdown(struct sock *s, int how);
+/* What there is room for, and what there is to send, is posted to the stream; the last of it also
+ * ends the sending direction that the program has shut. */
+void sock_post_receives(struct sock *s);
+void sock_post_sends(struct sock *s);
 
-/* ---- exports.c ---- */
+/* ---- exports.c, for whoever calls libc itself ---- */
 
 /* libc's function of that name, the next one behind ours. */
 #define REAL(name)                                   \

@@ -9,9 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
-#include "lib/sockets/sockets.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "lib/sockets/exports.h"
 
 enum { TURNS = 30 }; /* in vain, before a call sleeps in the kernel */
 
