@@ -21,7 +21,7 @@ int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq
 	if (new == NULL)
 		return -ENOMEM;
 	memset(new, 0, sizeof(*new));
-	if (ring_init(&new->ring, ring_depth(depth), sizeof(struct cqe)) < 0) {
+	if (ring_alloc(&new->ring, ring_depth(depth), sizeof(struct cqe)) < 0) {
 		free(new);
 		return -ENOMEM;
 	}
@@ -53,7 +53,7 @@ int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
 		tail++;
 	if (depth == 0 || depth > MAX_CQE || head - tail > depth || cq_is_dead(cq))
 		return -EINVAL;
-	if (ring_init(&new, ring_depth(depth), sizeof(struct cqe)) < 0)
+	if (ring_alloc(&new, ring_depth(depth), sizeof(struct cqe)) < 0)
 		return -ENOMEM;
 	/* Indices go on, so that only places change. */
 	for (uint32_t i = tail; i != head; i++)
@@ -134,7 +134,7 @@ static void show(struct rnic_cq *cq)
 	const bool wakes = cq->wakes;
 	int armed;
 
-	ring_publish_all(&cq->ring, cq->unshown);
+	ring_post_all(&cq->ring, cq->unshown);
 	cq->unshown = 0;
 	cq->wakes = false;
 	armed = atomic_load(&cq->armed);
@@ -153,7 +153,7 @@ static void overrun(struct rnic_cq *cq)
 
 	if (cq->unshown > 0)
 		SLIST_REMOVE(&rnic->cq_unshown, cq, rnic_cq, unshown_link);
-	ring_publish_all(&cq->ring, cq->unshown);
+	ring_post_all(&cq->ring, cq->unshown);
 	cq->unshown = 0;
 	atomic_store_explicit(&cq->overrun, true, memory_order_release);
 	rnic->cq_overrun = true;

@@ -69,7 +69,7 @@ static int make_rings(struct rnic_qp *qp)
 	sges = qp->dest_off;
 	if (qp->init.type == IBV_QPT_UD)
 		sges += (uint32_t)(sizeof(struct ud_dest) + 7) / 8 * 8;
-	if (ring_init(&qp->sq, cap->max_send_wr, sges) < 0)
+	if (ring_alloc(&qp->sq, cap->max_send_wr, sges) < 0)
 		return -ENOMEM;
 	if (qp->init.srq != NULL) {
 		cap->max_recv_wr = cap->max_recv_sge = 0;
@@ -77,7 +77,7 @@ static int make_rings(struct rnic_qp *qp)
 	}
 	room = cap->max_recv_sge * (uint32_t)sizeof(struct ibv_sge);
 	if ((qp->init.srq != NULL && qp->held == NULL) ||
-		ring_init(&qp->rq, cap->max_recv_wr > 0 ? cap->max_recv_wr : 1,
+		ring_alloc(&qp->rq, cap->max_recv_wr > 0 ? cap->max_recv_wr : 1,
 			(uint32_t)sizeof(struct recv_wqe) + room) < 0) {
 		ring_free(&qp->sq);
 		free(qp->held);
@@ -285,7 +285,7 @@ void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
 	if (qp->held != NULL)
 		qp->holds = false;
 	else
-		ring_release(&qp->rq, ring_tail(&qp->rq) + 1);
+		ring_release_one(&qp->rq);
 	cq_push(qp->init.recv_cq, wc, solicited);
 }
 

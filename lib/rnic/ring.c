@@ -4,15 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int ring_init(struct ring *ring, uint32_t depth, uint32_t stride)
+int ring_alloc(struct ring *ring, uint32_t depth, uint32_t stride)
 {
-	ring->mem = calloc(depth, stride);
-	if (ring->mem == NULL)
+	void *mem = calloc(depth, stride);
+
+	if (mem == NULL)
 		return -ENOMEM;
-	ring->stride = stride;
-	ring->mask = depth - 1;
-	atomic_init(&ring->head, 0);
-	atomic_init(&ring->tail, 0);
+	ring_init(ring, mem, depth, stride);
 	return 0;
 }
 

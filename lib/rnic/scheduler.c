@@ -13,7 +13,7 @@
  * what was posted before this look at it (the fence in sched_collect). So most posts
  * of a burst need no locked instruction. Sequentially consistent, as take_bits: a bit that was set
  * here in the word below is found by whoever takes the one that is seen here above it. The
- * publication of what was posted is sequentially consistent, too (ring_publish): it needs no fence
+ * publication of what was posted is sequentially consistent, too (ring_post): it needs no fence
  * before the look. */
 static void set_bit(_Atomic uint64_t *word, uint32_t bit)
 {

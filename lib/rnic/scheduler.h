@@ -10,7 +10,7 @@ enum { QUANTUM = 16 }; /* packets of one QP before the next has its turn, on eit
 struct rnic;
 struct rnic_qp;
 
-/* Any thread, after ring_publish. */
+/* Any thread, after ring_post. */
 void sched_ring_bell(struct rnic *rnic, uint32_t slot);
 /* Its transport may have a packet to send: ops->tx will be asked. */
 void qp_ready(struct rnic_qp *qp);

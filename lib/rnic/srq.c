@@ -27,7 +27,7 @@ int rnic_srq_create(
 	if (new == NULL)
 		return -ENOMEM;
 	memset(new, 0, sizeof(*new));
-	if (ring_init(&new->ring, wr,
+	if (ring_alloc(&new->ring, wr,
 		    (uint32_t)(sizeof(struct recv_wqe) + sges * sizeof(struct ibv_sge))) < 0) {
 		free(new);
 		return -ENOMEM;

@@ -170,7 +170,7 @@ int rnic_post_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 		wqe->n_sge = (uint8_t)wr->num_sge;
 		copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
 	}
-	ring_publish(&qp->sq);
+	ring_post(&qp->sq);
 	sched_ring_bell(qp->rnic, qp->slot);
 	return 0;
 }
@@ -190,7 +190,7 @@ int recv_post(struct ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
 	wqe->len = bytes;
 	wqe->n_sge = (uint32_t)wr->num_sge;
 	copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	ring_publish(ring);
+	ring_post(ring);
 	return 0;
 }
 

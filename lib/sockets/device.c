@@ -201,7 +201,7 @@ static unsigned send_stack(struct stack *s)
 	}
 	stream_path_quiesce(path);
 	/* Copies have been made: the control path is to hear of them. */
-	return n + place_ring_count(&path->notes);
+	return n + ring_count(&path->notes);
 }
 
 static unsigned run_rnic(uint64_t now)

@@ -40,7 +40,7 @@ void conn_options(struct stream *s, struct conn *c, const struct wire_tcp *syn)
 
 static struct stream_request *claim(struct stream *s)
 {
-	return place_ring_claim(&s->path.requests);
+	return ring_claim(&s->path.requests);
 }
 
 static void put(struct stream *s, struct stream_request *r, const struct place_tuple *t,
@@ -53,7 +53,7 @@ static void put(struct stream *s, struct stream_request *r, const struct place_t
 	r->kind = REQUEST_SEND;
 	r->len = len;
 	r->headers_len = (uint16_t)wire_tcp_build(r->headers, sizeof(r->headers), &flow, tcp, len);
-	place_ring_publish(&s->path.requests);
+	ring_publish(&s->path.requests);
 	s->count[STREAM_COUNT_SENT]++;
 }
 
@@ -361,7 +361,7 @@ static bool copy_held(struct stream *s, struct conn *c)
 			.len = (uint32_t)(min_u64(h->to, c->rx_tail) - h->from),
 			.slot = (uint32_t)(h - s->held),
 			.offset = h->offset};
-		place_ring_publish(&s->path.requests);
+		ring_publish(&s->path.requests);
 		h->copying = true;
 	}
 	return true;

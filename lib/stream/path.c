@@ -95,7 +95,7 @@ bool stream_path_rx(struct stream_path *p, const uint8_t *frame, size_t len)
 		p->count[STREAM_PATH_CHECKSUM]++;
 		return true;
 	}
-	note = place_ring_claim(&p->notes);
+	note = ring_claim(&p->notes);
 	if (note == NULL) {
 		p->count[STREAM_PATH_NO_NOTE]++;
 		return true;
@@ -109,7 +109,7 @@ bool stream_path_rx(struct stream_path *p, const uint8_t *frame, size_t len)
 	memcpy(note->mac, frame + 6, 6);
 	if (pkt.pay_len > 0)
 		take_payload(p, frame + pkt.pay_off, note);
-	place_ring_publish(&p->notes);
+	ring_publish(&p->notes);
 	return true;
 }
 
@@ -133,7 +133,7 @@ static size_t make_frame(
 static bool copy(struct stream_path *p, const struct stream_request *r)
 {
 	const uint8_t *from = p->bounce + (size_t)r->slot * p->slot_bytes + r->offset;
-	struct stream_note *note = place_ring_claim(&p->notes);
+	struct stream_note *note = ring_claim(&p->notes);
 
 	if (note == NULL)
 		return false;
@@ -143,7 +143,7 @@ static bool copy(struct stream_path *p, const struct stream_request *r)
 		.len = r->len,
 		.position = r->position,
 		.result = place_write(p->place, r->flow, r->position, from, r->len)};
-	place_ring_publish(&p->notes);
+	ring_publish(&p->notes);
 	return true;
 }
 
@@ -151,7 +151,7 @@ size_t stream_path_tx(struct stream_path *p, uint8_t *frame, size_t cap)
 {
 	const struct stream_request *r;
 
-	while ((r = place_ring_peek(&p->requests)) != NULL) {
+	while ((r = ring_peek(&p->requests)) != NULL) {
 		size_t len = 0;
 
 		if (r->kind == REQUEST_SEND)
@@ -160,7 +160,7 @@ size_t stream_path_tx(struct stream_path *p, uint8_t *frame, size_t cap)
 			p->slots[p->free_slots++] = r->slot;
 		else if (!copy(p, r))
 			return 0; /* when the control path has read its notes */
-		place_ring_release(&p->requests);
+		ring_release_one(&p->requests);
 		if (len > 0)
 			return len;
 	}

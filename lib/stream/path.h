@@ -65,7 +65,7 @@ const char *stream_path_counter_name(enum stream_path_counter counter);
 struct stream_path {
 	struct place *place;
 	struct wire_ip ip;
-	struct place_ring notes, requests;
+	struct ring notes, requests;
 	uint8_t *bounce; /* slots of slot_bytes */
 	uint32_t slot_bytes, free_slots;
 	uint32_t *slots; /* those that are free, a stack */

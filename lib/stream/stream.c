@@ -141,9 +141,8 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 		TAILQ_INSERT_TAIL(&s->free_ops, &s->op[i], link);
 	for (unsigned i = 0; i < config->bounce_slots; i++)
 		s->path.slots[s->path.free_slots++] = i;
-	place_ring_init(
-		&s->path.notes, s->path.notes.mem, config->ring, sizeof(struct stream_note));
-	place_ring_init(&s->path.requests, s->path.requests.mem, config->ring,
+	ring_init(&s->path.notes, s->path.notes.mem, config->ring, sizeof(struct stream_note));
+	ring_init(&s->path.requests, s->path.requests.mem, config->ring,
 		sizeof(struct stream_request));
 	*stream = s;
 	return 0;
@@ -402,12 +401,12 @@ static void free_slots(struct stream *s)
 	struct held *h;
 
 	while ((h = TAILQ_FIRST(&s->to_free)) != NULL) {
-		struct stream_request *r = place_ring_claim(&s->path.requests);
+		struct stream_request *r = ring_claim(&s->path.requests);
 
 		if (r == NULL)
 			return;
 		*r = (struct stream_request){.kind = REQUEST_FREE, .slot = (uint32_t)(h - s->held)};
-		place_ring_publish(&s->path.requests);
+		ring_publish(&s->path.requests);
 		TAILQ_REMOVE(&s->to_free, h, link);
 	}
 }
@@ -444,12 +443,12 @@ unsigned stream_turn(struct stream *s, uint64_t now)
 	unsigned n = 0;
 
 	s->now = now;
-	while (n < s->config.ring && (note = place_ring_peek(&s->path.notes)) != NULL) {
+	while (n < s->config.ring && (note = ring_peek(&s->path.notes)) != NULL) {
 		if (note->kind == NOTE_COPIED)
 			conn_copied(s, note);
 		else
 			segment_in(s, note);
-		place_ring_release(&s->path.notes);
+		ring_release_one(&s->path.notes);
 		n++;
 	}
 	run_timers(s);

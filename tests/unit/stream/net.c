@@ -150,7 +150,7 @@ static bool turn(struct net *n, int side)
 		busy = true;
 	}
 	stream_path_quiesce(path);
-	busy |= place_ring_count(&path->notes) > 0; /* of copies */
+	busy |= ring_count(&path->notes) > 0; /* of copies */
 	return busy;
 }
 

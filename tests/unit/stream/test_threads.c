@@ -17,7 +17,7 @@ struct cable_frame {
 };
 
 static struct net *net;
-static struct place_ring cable[2]; /* to each side */
+static struct ring cable[2]; /* to each side */
 static atomic_bool stop;
 
 static void data_turn(int side)
@@ -26,15 +26,15 @@ static void data_turn(int side)
 	const struct cable_frame *in;
 	struct cable_frame *out;
 
-	for (unsigned i = 0; i < 32 && (in = place_ring_peek(&cable[side])) != NULL; i++) {
+	for (unsigned i = 0; i < 32 && (in = ring_peek(&cable[side])) != NULL; i++) {
 		stream_path_rx(path, in->bytes, in->len);
-		place_ring_release(&cable[side]);
+		ring_release_one(&cable[side]);
 	}
-	while ((out = place_ring_claim(&cable[!side])) != NULL) {
+	while ((out = ring_claim(&cable[!side])) != NULL) {
 		out->len = (uint32_t)stream_path_tx(path, out->bytes, sizeof(out->bytes));
 		if (out->len == 0)
 			break;
-		place_ring_publish(&cable[!side]);
+		ring_publish(&cable[!side]);
 	}
 	stream_path_quiesce(path);
 }
@@ -110,7 +110,7 @@ static void test_threads(void **state)
 	(void)state;
 	net = net_new(21, NULL);
 	for (int i = 0; i < 2; i++) {
-		place_ring_init(&cable[i], malloc(CABLE * sizeof(struct cable_frame)), CABLE,
+		ring_init(&cable[i], malloc(CABLE * sizeof(struct cable_frame)), CABLE,
 			sizeof(struct cable_frame));
 		for (size_t k = 0; k < LEN; k++)
 			tx[i][k] = net_byte(i, k);
