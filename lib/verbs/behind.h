@@ -5,6 +5,7 @@
 #ifndef VERBS_BEHIND_H
 #define VERBS_BEHIND_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 enum behind_library { BEHIND_VERBS, BEHIND_CM, N_BEHIND };
@@ -21,6 +22,22 @@ void *inc_behind_ours(const char *name);
 #define EXPORT_NAME(type, name, params)                                                 \
 	__attribute__((visibility("default"), alias("iv_as_" #name))) type name params; \
 	type iv_as_##name params
+
+/* Such a function, whole: ours if `mine` holds, else the one in the library behind; without one,
+ * `none` and ENOSYS. */
+#define EXPORT_BEHIND(type, name, ours, params, args, mine, library, none) \
+	EXPORT_NAME(type, name, params)                                    \
+	{                                                                  \
+		type(*real) params;                                        \
+		if (mine)                                                  \
+			return ours args;                                  \
+		*(void **)&real = iv_behind(library, #name);               \
+		if (!real) {                                               \
+			errno = ENOSYS;                                    \
+			return none;                                       \
+		}                                                          \
+		return real args;                                          \
+	}
 
 /* The function of that name in the library behind, or NULL. */
 void *iv_behind(enum behind_library library, const char *name);

@@ -7,19 +7,8 @@
 #include "lib/verbs/behind.h"
 #include "lib/verbs/cm_internal.h"
 
-#define X(type, name, ours, params, args, none)                \
-	EXPORT_NAME(type, name, params)                        \
-	{                                                      \
-		type(*real) params;                            \
-		if (iv_cm_on())                                \
-			return ours args;                      \
-		*(void **)&real = iv_behind(BEHIND_CM, #name); \
-		if (!real) {                                   \
-			errno = ENOSYS;                        \
-			return none;                           \
-		}                                              \
-		return real args;                              \
-	}
+#define X(type, name, ours, params, args, none) \
+	EXPORT_BEHIND(type, name, ours, params, args, iv_cm_on(), BEHIND_CM, none)
 CM_EXPORTS(X)
 #undef X
 

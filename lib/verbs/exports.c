@@ -33,19 +33,8 @@ static bool iv_event_mine(const struct ibv_async_event *event)
 	}
 }
 
-#define X(type, name, ours, params, args, mine, none)             \
-	EXPORT_NAME(type, name, params)                           \
-	{                                                         \
-		type(*real) params;                               \
-		if (mine)                                         \
-			return ours args;                         \
-		*(void **)&real = iv_behind(BEHIND_VERBS, #name); \
-		if (!real) {                                      \
-			errno = ENOSYS;                           \
-			return none;                              \
-		}                                                 \
-		return real args;                                 \
-	}
+#define X(type, name, ours, params, args, mine, none) \
+	EXPORT_BEHIND(type, name, ours, params, args, mine, BEHIND_VERBS, none)
 VERBS_EXPORTS(X)
 #undef X
 
