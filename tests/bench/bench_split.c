@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lib/verbs/split.h"
+#include "tests/rc_steps.h"
 
 enum { SLOTS = 256, SLOT = 4400, DEPTH = 32, MEMORY = DEPTH * 65536, PING = 5000 };
 
@@ -157,9 +158,7 @@ static void connect_end(struct end *e, const struct end *peer)
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
-	check(ibv_modify_qp(e->qp, &a,
-		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
-		"INIT");
+	check(ibv_modify_qp(e->qp, &a, RC_TO_INIT) == 0, "INIT");
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = peer->qp->qp_num,
@@ -168,19 +167,13 @@ static void connect_end(struct end *e, const struct end *peer)
 		.ah_attr = {
 			.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 64}}};
 	check(ibv_query_gid(peer->context, 1, 1, &a.ah_attr.grh.dgid) == 0, "a GID");
-	check(ibv_modify_qp(e->qp, &a,
-		      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
-		"RTR");
+	check(ibv_modify_qp(e->qp, &a, RC_TO_RTR) == 0, "RTR");
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 		.timeout = 20,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 16};
-	check(ibv_modify_qp(e->qp, &a,
-		      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-		"RTS");
+	check(ibv_modify_qp(e->qp, &a, RC_TO_RTS) == 0, "RTS");
 }
 
 /* The n-th CPU that this process may have. */

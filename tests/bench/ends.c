@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/rc_steps.h"
+
 enum { TX_BURST = 8 };
 
 uint8_t bench_frames[SLOTS][SLOT] __attribute__((aligned(64)));
@@ -80,10 +82,7 @@ static void create_qp(struct end *e, unsigned i, const struct load *load)
 				   IBV_ACCESS_REMOTE_ATOMIC};
 
 	check(rnic_qp_create(e->rnic, &init, &e->qp[i]) == 0 &&
-			rnic_qp_modify(e->qp[i], &a,
-				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					IBV_QP_ACCESS_FLAGS,
-				0) == 0,
+			rnic_qp_modify(e->qp[i], &a, RC_TO_INIT, 0) == 0,
 		"a queue pair");
 	if (load->mrc)
 		check(rnic_mrc_set(e->qp[i], &attr,
@@ -114,21 +113,13 @@ static void connect_qp(struct end *e, struct end *peer, unsigned i, enum ibv_mtu
 	memcpy(a.ah_attr.grh.dgid.raw, &ip, 16);
 	rnic_mac(peer->rnic, 0, mac);
 	check(rnic_neigh_add(e->rnic, 0, &ip, mac) == 0, "rnic_neigh_add");
-	check(rnic_qp_modify(e->qp[i], &a,
-		      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		      0) == 0,
-		"RTR");
+	check(rnic_qp_modify(e->qp[i], &a, RC_TO_RTR, 0) == 0, "RTR");
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 		.timeout = 18,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 16};
-	check(rnic_qp_modify(e->qp[i], &a,
-		      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
-		      0) == 0,
-		"RTS");
+	check(rnic_qp_modify(e->qp[i], &a, RC_TO_RTS, 0) == 0, "RTS");
 }
 
 void connect_all(struct end ends[2], const struct load *load)

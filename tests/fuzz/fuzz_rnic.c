@@ -14,6 +14,7 @@
 #include "lib/rnic/sr.h"
 #include "lib/wire/psn.h"
 #include "tests/fuzz/device.h"
+#include "tests/rc_steps.h"
 
 enum { LOOP = 5, UC, UD, MEM = 6000, STEP = 8, WR = 8, P = 0xfffffa, MAX_STEPS = 400 };
 
@@ -94,16 +95,14 @@ static const struct wire_flow to_device = {.dmac = {2, 0, 0, 0, 0, 1},
 
 static const int masks[] = {
 	IBV_QP_STATE,
-	IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-	IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		IBV_QP_MAX_QP_RD_ATOMIC,
+	RC_TO_INIT,
+	RC_TO_RTR,
+	RC_TO_RTS,
 };
 
 static const int uc_masks[] = {
 	IBV_QP_STATE,
-	IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	RC_TO_INIT,
 	IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
 	IBV_QP_STATE | IBV_QP_SQ_PSN,
 };

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../rc_steps.h"
+
 enum { SIZE = 1 << 16, PSN = 1000 };
 
 struct end {
@@ -56,17 +58,11 @@ static void connect_to(struct end *e, const struct end *peer)
 			.port_num = 1,
 			.grh = {.dgid = peer->gid, .sgid_index = 1, .hop_limit = 64}}};
 
-	assert(ibv_modify_qp(e->qp, &attr,
-		       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
+	assert(ibv_modify_qp(e->qp, &attr, RC_TO_INIT) == 0);
 	attr.qp_state = IBV_QPS_RTR;
-	assert(ibv_modify_qp(e->qp, &attr,
-		       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
-		0);
+	assert(ibv_modify_qp(e->qp, &attr, RC_TO_RTR) == 0);
 	attr.qp_state = IBV_QPS_RTS;
-	assert(ibv_modify_qp(e->qp, &attr,
-		       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	assert(ibv_modify_qp(e->qp, &attr, RC_TO_RTS) == 0);
 }
 
 static void write_once(struct end *from, struct end *to, uint8_t value)

@@ -13,6 +13,7 @@
 
 #include "lib/rnic/rnic.h"
 #include "tests/integration/soak_link.h"
+#include "tests/rc_steps.h"
 
 enum {
 	N_RC = 4, /* the last two with selective acknowledgement */
@@ -191,12 +192,7 @@ static void make_qp(struct end *end, unsigned pair)
 
 static void to_rts(struct soak *soak, int i, unsigned pair)
 {
-	static const int masks[3][3] = {
-		{IBV_QP_ACCESS_FLAGS,
-			IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-			IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				IBV_QP_MAX_QP_RD_ATOMIC},
+	static const int masks[3][3] = {{IBV_QP_ACCESS_FLAGS, RC_TO_RTR, RC_TO_RTS},
 		{IBV_QP_ACCESS_FLAGS, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
 			IBV_QP_SQ_PSN},
 		{IBV_QP_QKEY, 0, IBV_QP_SQ_PSN}};

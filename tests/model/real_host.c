@@ -9,6 +9,7 @@
 #include "lib/rnic/device.h"
 #include "lib/rnic/rc.h"
 #include "lib/wire/icrc.h"
+#include "tests/rc_steps.h"
 
 enum { HALF = MC_MAX_PSN * MC_MTU, DEPTH = 256, TIMERS_MAX = 64, RNR_TIMER = 12 };
 static const uint64_t START = 1000000000;
@@ -117,21 +118,11 @@ static void to_rts(struct real_host *h)
 	memcpy(a.ah_attr.grh.dgid.raw, h->s->flow[h->rank].dst.b, 16);
 	must(rnic_qp_modify(h->qp, &a, IBV_QP_STATE, h->now), "RESET");
 	a.qp_state = IBV_QPS_INIT;
-	must(rnic_qp_modify(h->qp, &a,
-		     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, h->now),
-		"INIT");
+	must(rnic_qp_modify(h->qp, &a, RC_TO_INIT, h->now), "INIT");
 	a.qp_state = IBV_QPS_RTR;
-	must(rnic_qp_modify(h->qp, &a,
-		     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		     h->now),
-		"RTR");
+	must(rnic_qp_modify(h->qp, &a, RC_TO_RTR, h->now), "RTR");
 	a.qp_state = IBV_QPS_RTS;
-	must(rnic_qp_modify(h->qp, &a,
-		     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-		     h->now),
-		"RTS");
+	must(rnic_qp_modify(h->qp, &a, RC_TO_RTS, h->now), "RTS");
 }
 
 void real_reset(struct real_host *h)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/rc_steps.h"
+
 enum { ARENA = 1 << 20, PEER_BUF = 256 << 10 };
 
 struct wire_ip ip_of(unsigned i)
@@ -59,24 +61,11 @@ static void connect_peer(struct box *b, unsigned i)
 
 	assert_int_equal(rnic_neigh_add(p->rnic, 0, &sw, switch_mac), 0);
 	memcpy(&a.ah_attr.grh.dgid, sw.b, 16);
-	assert_int_equal(
-		rnic_qp_modify(p->qp, &a,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-			b->now),
-		0);
+	assert_int_equal(rnic_qp_modify(p->qp, &a, RC_TO_INIT, b->now), 0);
 	a.qp_state = IBV_QPS_RTR;
-	assert_int_equal(
-		rnic_qp_modify(p->qp, &a,
-			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-			b->now),
-		0);
+	assert_int_equal(rnic_qp_modify(p->qp, &a, RC_TO_RTR, b->now), 0);
 	a.qp_state = IBV_QPS_RTS;
-	assert_int_equal(rnic_qp_modify(p->qp, &a,
-				 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					 IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-				 b->now),
-		0);
+	assert_int_equal(rnic_qp_modify(p->qp, &a, RC_TO_RTS, b->now), 0);
 }
 
 enum { PART = 5 };

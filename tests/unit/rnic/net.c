@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/wire/ip.h"
+#include "tests/rc_steps.h"
 
 uint64_t net_random(struct net *net)
 {
@@ -352,11 +353,9 @@ struct rnic_qp *net_make_qp(struct end *end, const struct net_options *options)
 	return qp;
 }
 
-const int net_mask_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-const int net_mask_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-const int net_mask_rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+const int net_mask_init = RC_TO_INIT;
+const int net_mask_rtr = RC_TO_RTR;
+const int net_mask_rts = RC_TO_RTS;
 
 struct ibv_qp_attr net_attr(
 	struct net *net, int i, uint32_t peer_qpn, const struct net_options *options)
@@ -393,12 +392,8 @@ struct ibv_qp_attr net_attr(
 /* Masks of the transitions to INIT, RTR, RTS. */
 static const int *masks_of(enum ibv_qp_type type)
 {
-	static const int rc[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			IBV_QP_MAX_QP_RD_ATOMIC};
-	static const int uc[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	static const int rc[3] = {RC_TO_INIT, RC_TO_RTR, RC_TO_RTS};
+	static const int uc[3] = {RC_TO_INIT,
 		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, IBV_QP_SQ_PSN};
 	static const int ud[3] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
 

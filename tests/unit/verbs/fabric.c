@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/rc_steps.h"
 #include "tests/unit/verbs/fabric.h"
 
 /* ---- the cable ---- */
@@ -302,8 +303,7 @@ int endpoint_init(struct endpoint *ep)
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC};
 
-	return ibv_modify_qp(ep->qp, &attr,
-		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return ibv_modify_qp(ep->qp, &attr, RC_TO_INIT);
 }
 
 int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dgid, int sgid_index)
@@ -318,9 +318,7 @@ int endpoint_rtr(struct endpoint *ep, uint32_t dest_qpn, const union ibv_gid *dg
 			.port_num = ep->port ? ep->port : 1,
 			.grh = {.dgid = *dgid, .sgid_index = (uint8_t)sgid_index, .hop_limit = 1}}};
 
-	return ibv_modify_qp(ep->qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	return ibv_modify_qp(ep->qp, &attr, RC_TO_RTR);
 }
 
 int endpoint_rts(struct endpoint *ep)
@@ -332,9 +330,7 @@ int endpoint_rts(struct endpoint *ep)
 		.max_rd_atomic = 4,
 		.sq_psn = EP_PSN};
 
-	return ibv_modify_qp(ep->qp, &attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return ibv_modify_qp(ep->qp, &attr, RC_TO_RTS);
 }
 
 void endpoints_connect(struct endpoint *a, struct endpoint *b, int gid_index)
