@@ -100,9 +100,11 @@ static void trim(const struct sim_link_conf *conf, struct sim_frame *f)
 	if (!conf->trim_dscp)
 		return;
 	outer = wire_outer(f->data, f->len);
-	if (outer.ver)
-		wire_outer_set_tos(f->data, &outer,
-			(uint8_t)(conf->trim_dscp << 2 | (outer.tos & IP_ECN_MASK)));
+	if (outer.ver == 0)
+		return;
+	wire_outer_cut(f->data, &outer, f->len); /* switches further on look at it */
+	wire_outer_set_tos(
+		f->data, &outer, (uint8_t)(conf->trim_dscp << 2 | (outer.tos & IP_ECN_MASK)));
 }
 
 void sim_transmit(struct sim *sim, unsigned i, struct sim_frame *f, bool ahead)

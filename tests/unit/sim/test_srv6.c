@@ -187,6 +187,36 @@ static void beside_rc(void **state)
 	end(&w);
 }
 
+/* What is trimmed between T0 and T1 passes two more switches, and is asked for by its name. */
+static void trimmed_inside(void **state)
+{
+	const struct sim_conn_conf conn = {.from = 4, .to = 1, .mrc = true};
+	struct world w = {0};
+	uint64_t trimmed = 0;
+
+	(void)state;
+	make(&w, &conn);
+	for (unsigned e = 0; e < w.topo.n_edges; e++) {
+		struct sim_link_conf *up = &sim_link(w.sim, sim_edge_link(w.sim, e) + 1)->conf;
+
+		up->mbps = 2500;
+		up->queue_bytes = 6000;
+		up->trim = true;
+		up->trim_to = SIM_TRIMMED_MRC;
+		up->trim_dscp = 12;
+	}
+	sim_conn_post(w.conns, 0, 4 << 20);
+	assert_int_equal(0, sim_run(w.sim, idle, &w, 100 * MS));
+	assert_int_equal(w.arrived, 1);
+	for (unsigned l = 0; l < sim_n_links(w.sim); l++)
+		trimmed += sim_link(w.sim, l)->count[SIM_L_TRIMMED];
+	assert_true(trimmed > 0);
+	assert_int_equal(sim_conn_count(w.conns, 0, "trimmed"), trimmed);
+	for (unsigned i = 0; i < w.topo.n_switches; i++)
+		assert_int_equal(sim_switch(w.sim, i)->unroutable, 0);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +225,7 @@ int main(void)
 		cmocka_unit_test(sets_of_paths),
 		cmocka_unit_test(failures),
 		cmocka_unit_test(beside_rc),
+		cmocka_unit_test(trimmed_inside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
