@@ -20,18 +20,46 @@ static const struct {
 	{"11", "a T1 stops forwarding and comes back", mrc_figure_11},
 	{"12", "figures 12 and 13: a path drops 20 %", mrc_figure_12},
 	{"14", "two flows meet on a path", mrc_figure_14},
+	{"16", "ring all-reduce with loss, beside RC", mrc_figure_16},
+	{"17", "all-to-all with loss, beside RC", mrc_figure_17},
+	{"18", "incast 7:1 and a victim, beside RC with PFC and DCQCN", mrc_figure_18},
+	{"19", "T0-T1 links fail between two racks", mrc_figure_19},
+	{"20", "permutation between racks, beside RC", mrc_figure_20},
+	{"21", "incast 7:1 and a victim, beside RC with PFC", mrc_figure_21},
+	{"22", "DCQCN's queue in an incast 15:1", mrc_figure_22},
+	{"5.2.1", "latency and bandwidth below a T0 and across T1s", mrc_table_521},
+	{"2", "what two tiers of planes take, beside three tiers", mrc_section_2},
 };
 
 /* ---- fabrics ---- */
 
-static struct sim_link_conf link_of(const struct fig_fabric *f)
+/* A pause is asked for at 8 us of the link's rate; after that comes what is on the wire there and
+ * back, and what is half out at both ends. */
+static void set_pfc(const struct fig_fabric *f, struct sim_link_conf *link)
+{
+	const uint64_t us = link->mbps / 8, full = 4352;
+
+	link->pfc_xoff = 8 * us;
+	link->pfc_xon = 6 * us;
+	link->pfc_room = link->pfc_xoff + us * 2 * MRC_DELAY_NS / 1000 + 4 * full;
+	if (f->queues == FIG_PFC_DCQCN) {
+		link->ecn_bytes = link->pfc_xoff * 2 / 5;
+		link->ecn_max_bytes = link->pfc_xoff * 4;
+	}
+}
+
+static struct sim_link_conf link_of(const struct fig_fabric *f, uint64_t mbps)
 {
 	struct sim_link_conf link = {
-		.mbps = f->mbps ? f->mbps : MRC_MBPS, .delay_ns = MRC_DELAY_NS, .priority = true};
+		.mbps = mbps ? mbps : MRC_MBPS, .delay_ns = MRC_DELAY_NS, .priority = true};
 	const uint64_t bdp = link.mbps / 8 * (MRC_RTT_NS / 1000);
 
+	if (f->queues == FIG_PFC || f->queues == FIG_PFC_DCQCN) {
+		set_pfc(f, &link);
+		return link;
+	}
 	link.queue_bytes = bdp;
-	link.trim = true;
+	link.trim = f->queues == FIG_TRIM;
 	link.trim_to = SIM_TRIMMED_MRC;
 	link.trim_dscp = 12;
 	link.ecn_bytes = bdp / 5;
@@ -43,8 +71,10 @@ static struct sim_link_conf link_of(const struct fig_fabric *f)
  * own link marks as little: nothing queues there but what the NIC has let go. */
 static void set_last_hops(struct sim *sim, const struct fig_fabric *f)
 {
-	struct sim_link_conf link = link_of(f);
+	struct sim_link_conf link = link_of(f, f->mbps);
 
+	if (link.pfc_xoff)
+		return;
 	link.ecn_bytes = link.ecn_max_bytes = 0;
 	link.queue_bytes = link.queue_bytes * 3 / 2;
 	link.trim_dscp = 16;
@@ -55,11 +85,21 @@ static void set_last_hops(struct sim *sim, const struct fig_fabric *f)
 		}
 }
 
+static void set_ups(struct fig_run *r, const struct fig_fabric *f)
+{
+	const struct sim_link_conf link = link_of(f, f->up_mbps);
+
+	for (unsigned e = 0; f->up_mbps && e < r->topo.n_edges; e++) {
+		sim_set_link(r->sim, sim_edge_link(r->sim, e), &link);
+		sim_set_link(r->sim, sim_edge_link(r->sim, e) + 1, &link);
+	}
+}
+
 bool fig_open(struct fig_run *r, struct mrc_figure *fig, const struct fig_fabric *f,
 	const struct sim_conn_conf *conn, unsigned n)
 {
 	struct sim_conf conf = {.topo = &r->topo,
-		.link = link_of(f),
+		.link = link_of(f, f->mbps),
 		.seed = fig->seed,
 		.max_qp = 1024,
 		.mrc_base_rtt_ns = MRC_RTT_NS};
@@ -67,11 +107,16 @@ bool fig_open(struct fig_run *r, struct mrc_figure *fig, const struct fig_fabric
 		.n = n,
 		.mtu = IBV_MTU_4096,
 		.message = MRC_MESSAGE,
-		.seed = conf.seed};
+		.seed = conf.seed,
+		.arrived = f->arrived,
+		.arg = f->arg};
 	char what[64];
 	int rc;
 
 	*r = (struct fig_run){.fig = fig, .n = n};
+	if (f->congestion)
+		conf.congestion = *f->congestion;
+	conf.congestion.ect = f->queues == FIG_PFC_DCQCN;
 	snprintf(what, sizeof(what), "planes:%ux%ux%ux%u", f->planes, f->t0, f->hosts, f->t1);
 	rc = sim_topo_make(what, &r->topo, fig->err);
 	if (rc == 0)
@@ -81,6 +126,7 @@ bool fig_open(struct fig_run *r, struct mrc_figure *fig, const struct fig_fabric
 		return false;
 	}
 	set_last_hops(r->sim, f);
+	set_ups(r, f);
 	traffic.sim = r->sim;
 	rc = sim_conns_open(&traffic, &r->conns);
 	if (rc == 0) {
@@ -134,6 +180,26 @@ double fig_gbps_least(struct fig_run *r, unsigned i, uint64_t ns, uint64_t step_
 		*least = gbps < *least ? gbps : *least;
 	}
 	return (double)(sim_conn_acked(r->conns, i) - before) * 8 / (double)ns;
+}
+
+bool fig_gbps_all(struct fig_run *r, uint64_t ns, double *gbps)
+{
+	for (unsigned i = 0; i < r->n; i++)
+		gbps[i] = (double)sim_conn_acked(r->conns, i);
+	if (!fig_run_for(r, ns))
+		return false;
+	for (unsigned i = 0; i < r->n; i++)
+		gbps[i] = ((double)sim_conn_acked(r->conns, i) - gbps[i]) * 8 / (double)ns;
+	return true;
+}
+
+uint64_t fig_links(const struct fig_run *r, enum sim_link_counter c)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < sim_n_links(r->sim); i++)
+		sum += sim_link(r->sim, i)->count[c];
+	return sum;
 }
 
 /* ---- faults ---- */

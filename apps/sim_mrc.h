@@ -37,9 +37,23 @@ struct fig_run {
 	unsigned n;
 };
 
+/* What becomes of frames that find a long queue. */
+enum fig_queues {
+	FIG_TRIM,      /* MRC's: marked, trimmed, priority for control */
+	FIG_DROP,      /* likewise, and dropped instead of trimmed */
+	FIG_PFC,       /* RC's: nothing is dropped, senders pause */
+	FIG_PFC_DCQCN, /* likewise, and marked, on the last hop too */
+};
+
 struct fig_fabric {
 	unsigned planes, t0, hosts, t1; /* hosts per T0 */
 	uint64_t mbps;                  /* of a link; 0: MRC_MBPS */
+	uint64_t up_mbps;               /* of one between T0 and T1; 0: as mbps */
+	enum fig_queues queues;
+	const struct rnic_congestion *congestion; /* RC's; NULL: the RNIC's defaults */
+	/* As of sim_conns_conf. */
+	void (*arrived)(void *arg, unsigned conn, unsigned nth);
+	void *arg;
 };
 
 /* false: fig->err says why. */
@@ -53,6 +67,10 @@ bool fig_run_for(struct fig_run *r, uint64_t ns);
 double fig_gbps(struct fig_run *r, unsigned i, uint64_t ns);
 /* The same in steps of step_ns: the average, *least: the worst step. NAN: a write failed. */
 double fig_gbps_least(struct fig_run *r, unsigned i, uint64_t ns, uint64_t step_ns, double *least);
+/* All connections' in the same time, each into gbps[i]. False: a write failed. */
+bool fig_gbps_all(struct fig_run *r, uint64_t ns, double *gbps);
+/* Sum of a counter over all links. */
+uint64_t fig_links(const struct fig_run *r, enum sim_link_counter c);
 
 /* The link from a T0 up to a T1 of a plane; the next lower number is the one down. */
 unsigned fig_up_link(const struct fig_run *r, unsigned plane, unsigned t0, unsigned t1);
@@ -74,6 +92,16 @@ bool mrc_figure_10(struct mrc_figure *fig);
 bool mrc_figure_11(struct mrc_figure *fig);
 bool mrc_figure_12(struct mrc_figure *fig);
 bool mrc_figure_14(struct mrc_figure *fig);
+bool mrc_figure_16(struct mrc_figure *fig);
+bool mrc_figure_17(struct mrc_figure *fig);
+bool mrc_figure_18(struct mrc_figure *fig);
+bool mrc_figure_19(struct mrc_figure *fig);
+bool mrc_figure_20(struct mrc_figure *fig);
+bool mrc_figure_21(struct mrc_figure *fig);
+bool mrc_figure_22(struct mrc_figure *fig);
+/* Not figures: section 5.2.1's table, section 2's numbers. */
+bool mrc_table_521(struct mrc_figure *fig);
+bool mrc_section_2(struct mrc_figure *fig);
 
 /* incline-sim mrc-figure NAME: 0, 1 if an aim was missed, 2 if there is no such figure. json: file
  * or NULL. */
