@@ -198,8 +198,8 @@ static struct lossless all_rows(struct series *s)
 		s->task.bytes = 64 << 10;
 		lossless_rows(s);
 	}
-	s->size = s->fig->quick ? "16 MB" : "64 MB";
-	s->task.bytes = s->fig->quick ? 16 << 20 : 64 << 20;
+	s->size = "16 MB";
+	s->task.bytes = 16 << 20;
 	g = lossless_rows(s);
 	mrc_loss_rows(s, &g);
 	if (!s->fig->quick)
