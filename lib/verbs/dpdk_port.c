@@ -18,12 +18,15 @@
 enum {
 	TX_PENDING = 64,        /* frames that wait for room in the port's ring */
 	TX_STUCK_NS = 20000000, /* a ring that took nothing for so long is not read */
-	LINGER_NS = 10000000,
+	LINGER_NS = 10000000,   /* what has been sent may be read by the peer for so long */
 	LINK_STEP_US = 2000,
 	/* Under way here; and free ones that the cache of the one lcore keeps from other threads.
 	 */
-	SLACK_MBUFS = TX_PENDING + 2 * VERBS_BURST + 2 * PORT_POOL_CACHE,
+	SLACK_MBUFS = TX_PENDING + 1 + 2 * VERBS_BURST + 2 * PORT_POOL_CACHE,
 };
+
+/* Longer than a crowded machine keeps a switch from its CPU (docs/lab.md). */
+static const uint64_t LINGER_MAX_NS = UINT64_C(5000000000);
 
 struct iv_dpdk {
 	struct port port;
@@ -33,6 +36,9 @@ struct iv_dpdk {
 	unsigned n_tx;
 	struct rte_mbuf *fresh[VERBS_BURST]; /* allocated, empty */
 	unsigned n_fresh;
+	/* Where the peer reads them in place: the last frame that it has been given, by a reference
+	 * more. */
+	struct rte_mbuf *last;
 	uint64_t sent_ns; /* last time the port took a frame, or had nothing to take */
 	/* Frames dropped, but for the last two; names in port_stats. */
 	uint64_t rx_segments; /* longer than the MTU */
@@ -151,10 +157,36 @@ static void give_up(struct iv_dpdk *p, uint64_t *counter)
 	p->n_tx = 0;
 }
 
+/* The port takes frames in order. */
+static void keep_last(struct iv_dpdk *p, struct rte_mbuf *last)
+{
+	rte_pktmbuf_free(p->last);
+	p->last = last;
+}
+
+static unsigned give(struct iv_dpdk *p)
+{
+	struct rte_mbuf *last = NULL;
+	unsigned sent;
+
+	if (p->stopped)
+		return 0;
+	if (p->port.config.zero_copy && p->n_tx > 0) {
+		last = p->tx[p->n_tx - 1];
+		rte_mbuf_refcnt_update(last, 1);
+	}
+	sent = port_tx_burst(&p->port, p->tx, p->n_tx);
+	if (last != NULL && sent == p->n_tx)
+		keep_last(p, last);
+	else if (last != NULL)
+		rte_mbuf_refcnt_update(last, -1);
+	return sent;
+}
+
 static unsigned port_tx_flush(void *arg)
 {
 	struct iv_dpdk *p = arg;
-	unsigned sent = p->stopped ? 0 : port_tx_burst(&p->port, p->tx, p->n_tx);
+	const unsigned sent = give(p);
 	uint64_t now;
 
 	if (sent == p->n_tx) {
@@ -239,6 +271,7 @@ static void port_again(void *arg)
 
 	const int ret = port_reconnect(&p->port);
 
+	keep_last(p, NULL); /* of rings that are gone */
 	p->reconnects += ret == 0;
 	if (ret == 0)
 		find_control(p);
@@ -379,18 +412,35 @@ int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devi
 	return 0;
 }
 
+/* Not yet read by the peer, for all that is known. */
+static bool is_unread(struct iv_dpdk *p, uint64_t waited)
+{
+	if (p->n_tx > 0)
+		port_tx_flush(p);
+	if (!p->port.config.zero_copy)
+		return waited < LINGER_NS;
+	port_tx_reap(&p->port);
+	return waited < LINGER_MAX_NS &&
+	       (p->n_tx > 0 || (p->last != NULL && rte_mbuf_refcnt_read(p->last) > 1));
+}
+
+/* An acknowledgement may be among what the peer has not read, and who waits for that would take
+ * this end for broken. */
+static void linger(struct iv_dpdk *p)
+{
+	const struct timespec step = {.tv_nsec = 500000};
+	const uint64_t start = port_now_ns();
+
+	while (port_link_up(&p->port) && is_unread(p, port_now_ns() - start))
+		nanosleep(&step, NULL);
+}
+
 void iv_dpdk_close(struct iv_dpdk *p, bool last)
 {
-	const uint64_t start = port_now_ns();
 	struct rte_mempool *pool;
 
-	while (port_link_up(&p->port) && port_now_ns() - start < LINGER_NS) {
-		const struct timespec t = {.tv_nsec = 500000};
-
-		if (p->n_tx)
-			port_tx_flush(p);
-		nanosleep(&t, NULL);
-	}
+	linger(p);
+	keep_last(p, NULL);
 	rte_pktmbuf_free_bulk(p->tx, p->n_tx);
 	rte_pktmbuf_free_bulk(p->fresh, p->n_fresh);
 	pool = p->port.pool;
