@@ -292,6 +292,10 @@ unsigned ccl_group_window(
 	enum ccl_kind kind, enum ccl_prim prim, bool shared, unsigned w, unsigned n_ranks);
 
 void ccl_qp_to_error(struct ccl_comm *c);
+/* A queue pair of one piece of memory per message, every send of which completes. NULL with errno.
+ */
+struct ibv_qp *ccl_qp_of(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type,
+	unsigned sends, unsigned receives);
 /* Buffers, and its queue pair as far as RTS. */
 int ccl_connect_memb(struct ccl_memb *mb, const struct ccl_remote *remote, char *err);
 

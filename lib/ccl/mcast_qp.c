@@ -51,21 +51,6 @@ int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
 
 /* ---- opening ---- */
 
-static struct ibv_qp *make_qp(
-	struct ccl_mcast *c, enum ibv_qp_type type, unsigned sends, unsigned receives)
-{
-	struct ibv_qp_init_attr init = {.qp_type = type,
-		.send_cq = c->cq,
-		.recv_cq = c->cq,
-		.sq_sig_all = 1,
-		.cap = {.max_send_wr = sends,
-			.max_recv_wr = receives,
-			.max_send_sge = 1,
-			.max_recv_sge = 1}};
-
-	return ibv_create_qp(c->pd, &init);
-}
-
 static int make_objects(struct ccl_mcast *c, char *err)
 {
 	const unsigned per_peer = MC_PEER_RECVS + MC_MESSAGES + MC_READS;
@@ -80,9 +65,10 @@ static int make_objects(struct ccl_mcast *c, char *err)
 	c->cq = ibv_create_cq(c->conf.context, (int)depth, c, c->channel, 0);
 	if (!c->cq)
 		return say(c, err, "completion queue", errno);
-	c->ud = make_qp(c, IBV_QPT_UD, MC_SENDS, c->conf.depth);
+	c->ud = ccl_qp_of(c->pd, c->cq, IBV_QPT_UD, MC_SENDS, c->conf.depth);
 	for (unsigned i = 0; c->ud && i < c->n_peers; i++) {
-		c->rc[i] = make_qp(c, IBV_QPT_RC, MC_MESSAGES + MC_READS, MC_PEER_RECVS);
+		c->rc[i] =
+			ccl_qp_of(c->pd, c->cq, IBV_QPT_RC, MC_MESSAGES + MC_READS, MC_PEER_RECVS);
 		if (!c->rc[i])
 			return say(c, err, "queue pair", errno);
 	}

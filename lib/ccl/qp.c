@@ -146,6 +146,21 @@ void ccl_qp_to_error(struct ccl_comm *c)
 			(void)ibv_modify_qp(c->memb[i].qp, &attr, IBV_QP_STATE);
 }
 
+struct ibv_qp *ccl_qp_of(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type,
+	unsigned sends, unsigned receives)
+{
+	struct ibv_qp_init_attr init = {.qp_type = type,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = sends,
+			.max_recv_wr = receives,
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+
+	return ibv_create_qp(pd, &init);
+}
+
 static int make_qp(struct ccl_memb *mb)
 {
 	struct ccl_comm *c = mb->comm;

@@ -57,20 +57,6 @@ static int find_links(struct ccl_tree *t)
 
 /* ---- objects ---- */
 
-static struct ibv_qp *make_qp(struct ccl_tree *t, unsigned sends, unsigned receives)
-{
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-		.send_cq = t->cq,
-		.recv_cq = t->cq,
-		.sq_sig_all = 1,
-		.cap = {.max_send_wr = sends,
-			.max_recv_wr = receives,
-			.max_send_sge = 1,
-			.max_recv_sge = 1}};
-
-	return ibv_create_qp(t->pd, &init);
-}
-
 static int make_objects(struct ccl_tree *t, char *err)
 {
 	const unsigned depth =
@@ -87,11 +73,11 @@ static int make_objects(struct ccl_tree *t, char *err)
 	if (!t->cq)
 		return say(t, err, "completion queue", errno);
 	for (unsigned i = 0; rc == 0 && i < t->n_out; i++) {
-		t->out[i].qp = make_qp(t, t->conf.w, TREE_CREDIT_RECVS);
+		t->out[i].qp = ccl_qp_of(t->pd, t->cq, IBV_QPT_RC, t->conf.w, TREE_CREDIT_RECVS);
 		rc = t->out[i].qp ? ccl_rc_init(t->out[i].qp, t->conf.port) : errno;
 	}
 	for (unsigned i = 0; rc == 0 && i < t->n_in; i++) {
-		t->in[i].qp = make_qp(t, 1, t->conf.w);
+		t->in[i].qp = ccl_qp_of(t->pd, t->cq, IBV_QPT_RC, 1, t->conf.w);
 		rc = t->in[i].qp ? ccl_rc_init(t->in[i].qp, t->conf.port) : errno;
 	}
 	return rc ? say(t, err, "queue pair", rc) : 0;
