@@ -36,6 +36,13 @@ static struct fabric *make(const struct fab_tree *tree, enum ccl_mode mode, enum
 	return fab_create(&opts);
 }
 
+/* Sanitizers look at the same code more slowly: one cable for each collective there, not three. */
+#ifdef __SANITIZE_ADDRESS__
+static const bool every_cable = false;
+#else
+static const bool every_cable = true;
+#endif
+
 /* A third of a second is nothing; after two seconds a queue pair may have given up. */
 static void all_collectives(enum ccl_mode mode, enum ccl_kind kind)
 {
@@ -46,6 +53,8 @@ static void all_collectives(enum ccl_mode mode, enum ccl_kind kind)
 
 	for (int k = 0; k < CCL_N_COLLECTIVES; k++)
 		for (unsigned i = 0; i < sizeof(cables) / sizeof(cables[0]); i++) {
+			if (!every_cable && (unsigned)k % 3 != i)
+				continue;
 			fab_pull(make(cables[i].tree, mode, kind), k, cables[i].uplink, 300 * MS,
 				false);
 			fab_pull(make(cables[i].tree, mode, kind), k, cables[i].uplink, 2000 * MS,
