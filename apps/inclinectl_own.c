@@ -3,6 +3,7 @@
  * that read a file or a list of QPNs. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apps/inclinectl_cmd.h"
@@ -125,6 +126,52 @@ static int parse_ring_activate(
 	return rc;
 }
 
+static const char *const lose = "lose.";
+
+/* "FIELD=NUMBER", or "lose.OPCODE=PROBABILITY" */
+static int parse_weather(const char *word, json_t *impair, char *err)
+{
+	const char *equals = strchr(word, '=');
+	char *name = equals ? strndup(word, (size_t)(equals - word)) : NULL;
+	json_t *value = equals ? json_loads(equals + 1, JSON_DECODE_ANY, NULL) : NULL;
+	json_int_t opcode;
+	int rc = 0;
+
+	if (!name || !json_is_number(value)) {
+		rc = cli_refuse(err, -EINVAL, "%s: must be FIELD=NUMBER", word);
+	} else if (strncmp(name, lose, strlen(lose)) != 0) {
+		rc = json_object_get(impair, name)
+			     ? cli_refuse(err, -EINVAL, "%s: is given twice", name)
+			     : json_object_set(impair, name, value);
+	} else if (cli_int(name + strlen(lose), &opcode)) {
+		rc = cli_refuse(err, -EINVAL, "%s: must be lose.OPCODE=PROBABILITY", word);
+	} else {
+		if (!json_object_get(impair, "lose"))
+			json_object_set_new(impair, "lose", json_array());
+		json_array_append_new(json_object_get(impair, "lose"),
+			json_pack("{s:I,s:O}", "opcode", opcode, "loss", value));
+	}
+	json_decref(value);
+	free(name);
+	return rc;
+}
+
+static int parse_impair(
+	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN])
+{
+	json_t *impair = json_object();
+	int rc = 0;
+
+	if (argc)
+		json_object_set_new(params, "port", json_string(argv[0]));
+	for (unsigned i = 1; i < argc && !rc; i++)
+		rc = parse_weather(argv[i], impair, err);
+	if (json_object_size(impair))
+		json_object_set(params, "impair", impair);
+	json_decref(impair);
+	return rc;
+}
+
 /* TABLE FIELD=VALUE... [ACTION [PARAM=VALUE...]] [--priority N]: pairs before the action's name are
  * the key, those behind it its data. */
 static int parse_update(unsigned argc, const char *const *argv, const char *op, json_t *params,
@@ -193,6 +240,11 @@ const struct cli_own cli_own[] = {
 		"Installs the NetReduce ring in a JSON file (- for standard input).", parse_file},
 	{"ring activate", "ring.activate", "RING [INPUT=QPN...] [parent=QPN]",
 		"Starts an installed ring, with the QPNs not known before.", parse_ring_activate},
+	{"port impair", "port.impair", "PORT [FIELD=NUMBER...] [lose.OPCODE=PROBABILITY...]",
+		"Has bad weather on a port from now on, as \"impair\" in the start-up file: "
+		"loss=0.01 "
+		"seed=7; without a FIELD fine weather.",
+		parse_impair},
 	{"capture", "capture.start",
 		"PORT FILE [--dir in|out|both] [--filter EXPRESSION] [-c COUNT] [-s SNAPLEN] "
 		"[-C MB [-W FILES]]",

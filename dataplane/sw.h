@@ -132,6 +132,9 @@ int sw_quiesce(struct sw *sw);
 int sw_tables_check(struct sw *sw, const struct fwd *fwd, struct table_error *err);
 void sw_groups_follow(struct sw *sw);
 
+/* switch_impair.c: the worker's share of the weather that the port's configuration asks for. */
+void sw_impair_attach(struct sw *sw, struct worker *w, unsigned port);
+
 /* groups.c: at the end. */
 void sw_groups_destroy(struct sw *sw);
 

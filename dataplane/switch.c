@@ -131,18 +131,6 @@ static int create_rcu(struct sw *sw, char err[SW_ERR_LEN])
 	return ok ? 0 : sw_fail(err, -ENOMEM, "no memory for RCU");
 }
 
-/* A worker's own luck, of its own seed. */
-static struct impair *impair_of(struct sw *sw, unsigned worker, unsigned port)
-{
-	struct impair *im = &sw->impair[worker][port];
-
-	if (!sw->config.ports[port].impaired)
-		return NULL;
-	*im = sw->config.ports[port].impair;
-	im->rng += worker;
-	return im;
-}
-
 /* Each port has one queue: one worker receives from it, all send by it. */
 static int attach_ports(struct sw *sw, struct worker *w)
 {
@@ -160,7 +148,7 @@ static int attach_ports(struct sw *sw, struct worker *w)
 		egress_bucket_init(&lp->flood, sw->config.ports[i].flood_pps,
 			sw->config.ports[i].flood_pps / FLOOD_BURST + 1, 0);
 		egress_bucket_init(&lp->icmp_errors, ICMP_ERROR_RATE, ICMP_ERROR_BURST, 0);
-		lp->impair = impair_of(sw, w->index, i);
+		sw_impair_attach(sw, w, i);
 		queue = sw_queue_share(&sw->config.ports[i].queue, w->n_workers);
 		if (egress_init(&lp->egress, &queue, &sw->config.classes, SOCKET_ID_ANY,
 			    port_now_ns()) < 0)

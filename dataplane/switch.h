@@ -90,6 +90,11 @@ unsigned sw_n_ports(const struct sw *sw);
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
 
+/* Bad weather on a port from now on, as "impair" of its configuration says (NULL: none), also in
+ * what sw_config_json tells. Packets held back for others to overtake are lost, and counted so.
+ * -EINVAL with "impair.field: reason"; -ETIMEDOUT: a worker hangs, others may have it already. */
+int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN]);
+
 /* ---- what waits for a port ---- */
 struct sw_queue {
 	char port[PORT_NAME_LEN];

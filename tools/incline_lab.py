@@ -256,6 +256,17 @@ class Lab(Folder):
                 raise LabError(f'{name} is not ready after {START_TIMEOUT} s:\n{said}')
             time.sleep(0.02)
 
+    def impair(self, switch, weather):
+        """Has this weather ("impair" of a port; None: fine) on all ports of a switch from now on."""
+        ctl = [os.path.join(build_dir(), 'apps/inclinectl'), '-s', self.control_socket(switch)]
+        said = subprocess.run([*ctl, '--json', 'ports'], capture_output=True, text=True, check=True).stdout
+        words = []
+        for field, value in (weather or {}).items():
+            rows = [(f"lose.{r['opcode']}", r['loss']) for r in value] if field == 'lose' else [(field, value)]
+            words += [f'{name}={number}' for name, number in rows]
+        for port in json.loads(said)['ports']:
+            subprocess.run([*ctl, 'port', 'impair', port['name'], *words], check=True)
+
     def restart_switch(self, topo, name, impair=None):
         """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""
         write_json(self.path(f'{name}.json'), topo.switch_config(self, name, impair))

@@ -24,6 +24,7 @@ static const struct {
 	{"mcast.members", rpc_mcast_members},
 	{"neigh.list", rpc_neigh_list},
 	{"mac.list", rpc_mac_list},
+	{"port.impair", rpc_port_impair},
 	{"pipeline.get", rpc_pipeline_get},
 	{"table.list", rpc_table_list},
 	{"table.read", rpc_table_read},

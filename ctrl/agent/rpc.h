@@ -86,6 +86,7 @@ int rpc_version(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_status(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_schema_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_port_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_port_impair(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_worker_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_neigh_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_mac_list(struct agent *, const json_t *, json_t **, struct rpc_error *);

@@ -126,7 +126,7 @@ static const struct ctl_field lose_fields[] = {
 		field, CTL_REAL, .min = 0, .max = 1, .dflt = "0", .help = meaning \
 	}
 
-static const struct ctl_field impair_fields[] = {
+const struct ctl_field ctl_impair_fields[] = {
 	PROBABILITY("loss", "probability that a received packet is lost"),
 	PROBABILITY("dup", "that it comes twice"),
 	PROBABILITY("reorder", "that up to four later ones overtake it"),
@@ -137,7 +137,7 @@ static const struct ctl_field impair_fields[] = {
 	{"seed", CTL_INT, .min = 0, .max = INT64_MAX, .dflt = "1", .help = "of the random numbers"},
 	{0}};
 
-const struct ctl_field ctl_impair_config = {"impair", CTL_OBJECT, .fields = impair_fields,
+const struct ctl_field ctl_impair_config = {"impair", CTL_OBJECT, .fields = ctl_impair_fields,
 	.help = "bad weather on this port, for tests"};
 
 /* ---- what waits for a port ---- */
@@ -216,7 +216,7 @@ static const struct ctl_field switch_port_fields[] = {PORT_FIELDS,
 		.help = "frames a second that have come by it and are sent to all ports of a "
 			"bridge, at most; a tenth of that at once"},
 	{"queue", CTL_OBJECT, .fields = queue_fields, .help = "what waits for this port"},
-	{"impair", CTL_OBJECT, .fields = impair_fields,
+	{"impair", CTL_OBJECT, .fields = ctl_impair_fields,
 		.help = "bad weather on this port, for tests"},
 	{0}};
 

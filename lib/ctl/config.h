@@ -14,6 +14,7 @@ extern const struct ctl_field ctl_switch_config;      /* the switch's file */
 extern const struct ctl_field ctl_rnic_config;        /* an RNIC's file */
 extern const struct ctl_field ctl_port_config;        /* a port, also an RNIC's */
 extern const struct ctl_field ctl_switch_port_config; /* a port, with the switch's own fields */
+extern const struct ctl_field ctl_impair_fields[];    /* its fields */
 extern const struct ctl_field ctl_impair_config;      /* "impair" of a port */
 extern const struct ctl_field ctl_queue_config;       /* "queue" of a port */
 extern const struct ctl_field ctl_dscp_config;        /* "dscp" of the switch */

@@ -377,6 +377,12 @@ static const struct ctl_field trace_read_result[] = {
 static const struct ctl_field config_get_params[] = {
 	{"tables", CTL_BOOL, .help = "with the entries of all tables; default true"}, {0}};
 
+static const struct ctl_field port_impair_params[] = {
+	{"port", CTL_STRING, .required = true, .complete = "port", .pos = 1, .help = "which one"},
+	{"impair", CTL_OBJECT, .fields = ctl_impair_fields,
+		.help = "as in the start-up file, but of this port alone; absent: fine weather"},
+	{0}};
+
 static const struct ctl_field config_get_result[] = {
 	{"config", CTL_ANY, .required = true, .help = "as in the start-up file"}, {0}};
 
@@ -396,6 +402,8 @@ static const struct ctl_method methods[] = {
 		CTL_TCP_ANY},
 	{"port.list", "ports", "Lists the ports with their counters.", false, none, port_result,
 		CTL_TCP_ANY},
+	{"port.impair", NULL, "Has bad weather on a port from now on, for tests.", true,
+		port_impair_params, none},
 	{"worker.list", "workers",
 		"Lists the workers: where they run, what they have done and own.", false, none,
 		worker_result},

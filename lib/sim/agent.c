@@ -502,6 +502,12 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 	*used = sw->arena->used;
 }
 
+int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN])
+{
+	(void)sw, (void)port, (void)impair;
+	return sw_fail(err, -EOPNOTSUPP, "a simulated switch has the weather of its scenario");
+}
+
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 {
 	(void)sw, (void)port, (void)n;

@@ -232,6 +232,16 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, SW_COUNTER, "emitted", "packets of its own", 17);
 }
 
+int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN])
+{
+	if (json_object_get(impair, "dup")) {
+		snprintf(err, SW_ERR_LEN, "impair.dup: not here");
+		return -EINVAL;
+	}
+	sw->impaired = impair ? (int)port : -1;
+	return 0;
+}
+
 int sw_trace_start(struct sw *sw, int port, unsigned n, char err[SW_ERR_LEN])
 {
 	if (n == 4096) {

@@ -15,12 +15,12 @@ struct sw {
 	uint64_t now;    /* its clock, 0: the machine's */
 	unsigned refuse; /* publishes are refused from this one on, 0: never */
 	uint64_t drops[3];
-	bool unplugged;      /* no port has a link, else the first has one */
-	unsigned n_ports;    /* 0: two; else so many, all with a link */
-	uint64_t cut;        /* but these, a bit each */
-	uint64_t arena;      /* bytes of memory, 0: 64 KiB, of which one is taken */
-	uint64_t taken_back; /* more often than shown at first */
-	int trace_port;
+	bool unplugged;           /* no port has a link, else the first has one */
+	unsigned n_ports;         /* 0: two; else so many, all with a link */
+	uint64_t cut;             /* but these, a bit each */
+	uint64_t arena;           /* bytes of memory, 0: 64 KiB, of which one is taken */
+	uint64_t taken_back;      /* more often than shown at first */
+	int trace_port, impaired; /* impaired: a port, or -1 */
 	unsigned trace_count;
 	uint32_t capture[SW_MAX_CAPTURES]; /* ids; 0: free */
 	uint32_t last_capture;

@@ -47,6 +47,11 @@ static void test_usage(void **state)
 			"error: table insert: more: must be PARAM=VALUE\n"},
 		{"table insert routes dst=::/0 via --priority",
 			"error: table insert: --priority: wants an integer\n"},
+		{"port impair p1 loss", "error: port impair: loss: must be FIELD=NUMBER\n"},
+		{"port impair p1 loss=x", "error: port impair: loss=x: must be FIELD=NUMBER\n"},
+		{"port impair p1 loss=2", "error: port impair: impair.loss: 2 is not in 0..1\n"},
+		{"port impair p1 lose.x=1",
+			"error: port impair: lose.x=1: must be lose.OPCODE=PROBABILITY\n"},
 		{"group activate g 1", "error: group activate: 1: must be INDEX=QPN\n"},
 		{"group activate g 1=x", "error: group activate: 1=x: must be INDEX=QPN\n"},
 		{"group activate g 1=0", "error: group activate: endpoints[0].qpn: 0 is "
@@ -178,6 +183,10 @@ static void test_paging(void **state)
 	assert_int_equal(json_array_size(json_object_get(all, "entries")), 10);
 	assert_int_equal(json_integer_value(json_object_get(all, "next")), 15);
 	json_decref(all);
+	run_ok(f, "port impair p1 loss=0.5 seed=7 lose.17=0.25 lose.0x11=1");
+	assert_int_equal(f->rpc->sw->impaired, 1);
+	run_ok(f, "port impair p1");
+	assert_int_equal(f->rpc->sw->impaired, -1);
 	run_ok(f, "trace start --count 1500");
 	run_ok(f, "trace read --from 7");
 	all = json_loads(f->out, 0, NULL);

@@ -273,6 +273,22 @@ static void test_trace(void **state)
 		"a trace is running");
 }
 
+static void test_weather(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	expect_json(call_ok(f, "port.impair", "{'port':'p1','impair':{'loss':0.5}}"), "{}");
+	assert_int_equal(f->sw->impaired, 1);
+	expect_json(call_ok(f, "port.impair", "{'port':'p1'}"), "{}");
+	assert_int_equal(f->sw->impaired, -1);
+	call_bad(f, "port.impair", "{'port':'p9'}", REFUSED, "ENOENT", -1, "port",
+		"port: no port is named \"p9\"");
+	call_bad(f, "port.impair", "{'port':'p1','impair':{'loss':-1}}", INVALID, "EINVAL", -1,
+		"impair.loss", "impair.loss: -1 is not in 0..1");
+	call_bad(f, "port.impair", "{'port':'p1','impair':{'dup':1}}", INVALID, "EINVAL", -1,
+		"impair.dup", "impair.dup: not here");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, rpc_setup, rpc_teardown)
 
 int main(void)
@@ -293,6 +309,7 @@ int main(void)
 		T(test_stats),
 		T(test_drops),
 		T(test_trace),
+		T(test_weather),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,64 @@ static void lose_by_opcode(void **state)
 	h_stop(sw);
 }
 
+static unsigned pass(struct sw *sw, unsigned n)
+{
+	struct wire_ip a = h_host4(0), c = h_host4(1);
+	unsigned got = 0;
+	struct frame f;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t b[128], tag[64] = {0};
+
+		h_inject(sw, 0, b, h_ip4(b, h_port_mac(sw, 0), &a, &c, 99, 9, tag, sizeof(tag)));
+		h_run(sw);
+		while (h_take(sw, 1, &f))
+			got++;
+	}
+	return got;
+}
+
+static int change(struct sw *sw, const char *impair, char err[SW_ERR_LEN])
+{
+	json_t *json = impair ? h_json(impair) : NULL;
+	int rc = sw_port_impair(sw, 0, json, err);
+
+	json_decref(json);
+	return rc;
+}
+
+/* The weather changes while the switch runs; what is refused changes nothing; the configuration
+ * that is saved has it. */
+static void changes(void **state)
+{
+	struct sw *sw = h_start(2, NULL, NULL);
+	char err[SW_ERR_LEN];
+	json_t *config = sw_config_json(sw);
+	const json_t *port = json_array_get(json_object_get(config, "ports"), 0);
+
+	(void)state;
+	assert_int_equal(pass(sw, 50), 50);
+	assert_int_equal(change(sw, "{'loss':1}", err), 0);
+	assert_int_equal(pass(sw, 50), 0);
+	assert_int_equal(h_drop(sw, "impair_loss"), 50);
+	assert_true(json_is_integer(json_object_get(json_object_get(port, "impair"), "loss")));
+	assert_int_equal(change(sw, "{'loss':1.5}", err), -EINVAL);
+	assert_string_equal(err, "impair.loss: 1.5 is not in 0..1");
+	assert_int_equal(sw_port_impair(sw, 2, NULL, err), -ENOENT);
+	assert_string_equal(err, "port: there is no port 2");
+	assert_int_equal(pass(sw, 50), 0);
+	assert_int_equal(change(sw, "{'reorder':1}", err), 0);
+	pass(sw, 1);
+	assert_int_equal(sw->impair[0][0].n_held, 1);
+	assert_int_equal(change(sw, NULL, err), 0); /* what is held is lost, and counted */
+	assert_int_equal(h_drop(sw, "impair_loss"), 101);
+	assert_null(json_object_get(port, "impair"));
+	assert_int_equal(pass(sw, 50), 50);
+	json_decref(config);
+	h_check_balance(sw);
+	h_stop(sw);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +228,7 @@ int main(void)
 		cmocka_unit_test(reorder),
 		cmocka_unit_test(corrupt),
 		cmocka_unit_test(lose_by_opcode),
+		cmocka_unit_test(changes),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bad weather on ports: as configured, and changed while the switch runs. */
+#include <errno.h>
+
+#include "dataplane/sw.h"
+
+struct change {
+	struct impair *weather; /* of this worker and port */
+	const struct sw_config_port *to;
+	uint16_t id;
+};
+
+/* A worker's own luck, of its own seed. What it holds stays with it. */
+static void apply(struct worker *w, void *arg)
+{
+	const struct change *c = arg;
+	struct lport *lp = &w->port[c->id];
+
+	w->drops[DROP_IMPAIR_LOSS] += c->weather->n_held;
+	impair_free_held(c->weather);
+	*c->weather = c->to->impair;
+	c->weather->rng += w->index;
+	lp->impair = c->to->impaired ? c->weather : NULL;
+}
+
+void sw_impair_attach(struct sw *sw, struct worker *w, unsigned port)
+{
+	apply(w, &(struct change){
+			 &sw->impair[w->index][port], &sw->config.ports[port], sw->ports[port].id});
+}
+
+static void note(struct sw *sw, unsigned port, const json_t *impair)
+{
+	json_t *config = json_array_get(json_object_get(sw->json, "ports"), port);
+
+	if (impair)
+		json_object_set_new(config, "impair", json_deep_copy(impair));
+	else
+		json_object_del(config, "impair");
+}
+
+int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN])
+{
+	struct impair weather = {0};
+	char what[SW_ERR_LEN];
+
+	if (port >= sw->n_ports)
+		return sw_fail(err, -ENOENT, "port: there is no port %u", port);
+	if (impair && impair_parse(impair, &weather, what, sizeof(what)) < 0)
+		return sw_fail(err, -EINVAL, "impair.%.200s", what);
+	sw->config.ports[port].impaired = impair != NULL;
+	sw->config.ports[port].impair = weather;
+	note(sw, port, impair);
+	for (unsigned i = 0; i < sw->n_workers; i++) {
+		struct change c = {
+			&sw->impair[i][port], &sw->config.ports[port], sw->ports[port].id};
+
+		if (sw_worker_call(sw, i, apply, &c) < 0)
+			return sw_fail(
+				err, -ETIMEDOUT, "worker %u has not answered within a second", i);
+	}
+	return 0;
+}
