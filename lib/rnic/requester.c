@@ -25,9 +25,20 @@ static void assign_one(struct rnic_qp *qp)
 
 /* ---- where it stands ---- */
 
+/* A requester waits for one to four times what "timeout" says (IBTA vol. 1, 9.7.6.1.3). The first
+ * two tries take the least, since a packet or its answer was lost; a peer that answers none of them
+ * may be a process without a CPU, and seven tries of 67 ms, all that most programs ask for, would
+ * be over in half a second. */
+static uint64_t patience(const struct rnic_qp *qp)
+{
+	const unsigned tried = qp->attr.retry_cnt - rc_of(qp)->req.retries;
+
+	return roce_timeout_ns(qp->attr.timeout) << (tried < 2 ? 0 : tried < 3 ? 1 : 2);
+}
+
 void rc_restart_timer(struct rnic_qp *qp, uint64_t now)
 {
-	uint64_t timeout = roce_timeout_ns(qp->attr.timeout);
+	uint64_t timeout = patience(qp);
 
 	if (rc_of(qp)->recovery->timeout != NULL)
 		timeout = rc_of(qp)->recovery->timeout(qp, timeout);

@@ -233,7 +233,7 @@ static void test_down_and_up(void **state)
 		}
 		net_port_set(&net, 0, 0, false); /* is not news */
 		assert_int_equal(1, a->n_port_event);
-		/* Default: seven tries of 67 ms. The other port has been done for long. */
+		/* Default: eight waits of 67 to 268 ms. The other port has been done for long. */
 		net_run(&net, net.now + 150 * MS);
 		for (unsigned k = 0; k < N_BIG; k++)
 			assert_int_equal(10 + k, end_wc(a->scq).wr_id);
