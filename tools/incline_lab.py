@@ -265,7 +265,7 @@ class Lab(Folder):
             rows = [(f"lose.{r['opcode']}", r['loss']) for r in value] if field == 'lose' else [(field, value)]
             words += [f'{name}={number}' for name, number in rows]
         for port in json.loads(said)['ports']:
-            subprocess.run([*ctl, 'port', 'impair', port['name'], *words], check=True)
+            subprocess.run([*ctl, 'port', 'impair', port['name'], *words], check=True, stdout=subprocess.DEVNULL)
 
     def restart_switch(self, topo, name, impair=None):
         """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""
