@@ -87,6 +87,7 @@ class Installed(unittest.TestCase):
     def test_files(self):
         for name in ('bin/incline-perf', 'share/man/man3/incline-ccl.3', 'share/doc/incline/README.md', 'share/doc/incline/docs/mpi.md'):
             self.assertTrue(os.path.exists(os.path.join(host.root, 'usr', name)), name)
+        self.assertTrue(glob.glob(host.root + '/usr/lib/python3*/**/incline/communicator.py', recursive=True))
 
 
 del Fabric
