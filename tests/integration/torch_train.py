@@ -50,6 +50,9 @@ def exact_calls(torch, dist, rank, n):
     objects = [None] * n
     dist.all_gather_object(objects, {'rank': rank})
     assert objects == [{'rank': r} for r in range(n)]
+    many = [torch.full((100,), float(i + rank)) for i in range(50)]
+    dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), many, 400, 1)  # by C++, a call for each
+    assert all((t == i + 1).all() for i, t in enumerate(many)), 'broadcast_coalesced'
     for wrong in torch.zeros(4, 4).t(), torch.zeros(4).to_sparse():
         try:
             dist.all_reduce(wrong)
