@@ -50,15 +50,27 @@ def exact_calls(torch, dist, rank, n):
     objects = [None] * n
     dist.all_gather_object(objects, {'rank': rank})
     assert objects == [{'rank': r} for r in range(n)]
-    many = [torch.full((100,), float(i + rank)) for i in range(50)]
-    dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), many, 400, 1)  # by C++, a call for each
-    assert all((t == i + 1).all() for i, t in enumerate(many)), 'broadcast_coalesced'
+    called_by_cpp(torch, dist, rank)
     for wrong in torch.zeros(4, 4).t(), torch.zeros(4).to_sparse():
         try:
             dist.all_reduce(wrong)
             raise AssertionError('taken')
         except ValueError as e:
             assert str(e).startswith('tensor: is not dense, contiguous and on the CPU'), e
+
+
+def called_by_cpp(torch, dist, rank):
+    """It makes a call for each tensor, two at a time, and waits for the first when that has long ended."""
+    group, many = dist.distributed_c10d._get_default_group(), [torch.full((100,), float(i + rank)) for i in range(20)]
+
+    def late(*arguments):
+        work = type(group).broadcast(group, *arguments)
+        work.wait()
+        return work
+    group.broadcast = late
+    dist._broadcast_coalesced(group, many, 400, 1)
+    del group.broadcast
+    assert all((t == i + 1).all() for i, t in enumerate(many)), 'broadcast_coalesced'
 
 
 def others_calls(torch, dist, rank, n):
