@@ -178,6 +178,7 @@ class Communicator:
 
     def deregister(self, array):
         """Of an array as given to register."""
+        array = arrays.buffer('array', array, False)
         with self._lock:
             rc = self._lib.ccl_deregister(self._open(), array.ctypes.data)
             self._check(rc, 'deregister', {errno.ENOENT: 'array: is not registered',

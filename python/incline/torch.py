@@ -11,6 +11,7 @@ import collections
 import queue
 import sys
 import threading
+import warnings
 import weakref
 
 import torch
@@ -18,6 +19,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import Work as _Work
 
 from .communicator import Communicator
+from .errors import CommunicatorError
 from .group import Group
 
 __all__ = ['ProcessGroup', 'Work', 'calls']
@@ -170,10 +172,12 @@ class _Worker:
     def _end(self, open_):
         while open_:
             self._finish(*open_.popleft(), None)
+        failed = self.comm.error
         try:
             self.comm.close()
-        except Exception as e:
-            self.ended = e
+        except CommunicatorError as e:
+            if not failed:  # else somebody has been told
+                warnings.warn(f'incline: {e}', RuntimeWarning)
 
     def leave(self):
         """The last process group that uses it has gone."""
@@ -206,8 +210,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
-        self._worker = _join(rank, size)
         self._gloo = dist.ProcessGroupGloo(dist.PrefixStore('incline-gloo', store), rank, size, timeout=timeout)
+        self._worker = _join(rank, size)
         if self._worker:
             self._worker.users += 1
             weakref.finalize(self, self._worker.leave)

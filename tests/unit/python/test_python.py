@@ -255,6 +255,9 @@ class Life(unittest.TestCase):
 
     def test_register(self):
         v = np.zeros(4)
+        for call in self.comm.register, self.comm.deregister:
+            with self.assertRaisesRegex(TypeError, '^array: is list, not numpy.ndarray'):
+                call([1, 2])
         self.comm.register(v)
         self.lib.next = -errno.EEXIST
         with self.assertRaisesRegex(ValueError, '^array: overlaps one that is registered'):
