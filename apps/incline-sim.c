@@ -14,6 +14,7 @@
 static const char usage[] =
 	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE] [--series USEC]\n"
 	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
+	"incline-sim epic-model [--quick] [--json FILE]\n"
 	"incline-sim netreduce-model [--json FILE]\n"
 	"incline-sim multicast traffic|fsdp [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim mrc-figure 2|4|5.2.1|9a..9d|10..12|14|16..22|all [--quick] [--seed N]\n"
@@ -25,6 +26,7 @@ static const char usage[] =
 	"  run         a scenario, see docs/simulator.md\n"
 	"  mrc-figure  a figure of the MRC paper, scaled down, our figures beside the paper's\n"
 	"  epic-table  a table of EPIC's appendix K, our figures beside the paper's\n"
+	"  epic-model  EPIC's formulas of time, memory and loss, beside what is measured\n"
 	"  netreduce-model\n"
 	"              NetReduce's cost model: figure 7, beside what the paper says\n"
 	"  multicast   what Broadcast and AllGather by multicast save, beside the paper's figures\n"
@@ -201,6 +203,16 @@ static int netreduce_model(const struct args *args)
 	return rc;
 }
 
+static int epic_model(const struct args *args)
+{
+	json_t *result = json_object();
+	int rc = sim_epic_model(args->quick, result);
+
+	rc = (rc ? 1 : 0) | save(result, args->json);
+	json_decref(result);
+	return rc;
+}
+
 static int multicast(const char *what, const struct args *args)
 {
 	json_t *result = json_object();
@@ -298,6 +310,8 @@ int main(int argc, char **argv)
 			return run_file(argv[2], &args);
 		if (strcmp(verb, "epic-table") == 0 && named)
 			return table(argv[2], &args);
+		if (strcmp(verb, "epic-model") == 0 && !named)
+			return epic_model(&args);
 		if (strcmp(verb, "netreduce-model") == 0 && !named)
 			return netreduce_model(&args);
 		if (strcmp(verb, "multicast") == 0 && named)

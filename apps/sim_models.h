@@ -4,7 +4,13 @@
 #define SIM_MODELS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+/* EPIC's appendix F beside what is measured: time, memory, loss. Prints, and fills result. Not 0 if
+ * a figure is farther from what lib/sim/epic_cost.h predicts than the bound that is printed. quick:
+ * one loss only. */
+int sim_epic_model(bool quick, json_t *result);
 
 /* NetReduce's figure 7 and the sentences about it, by lib/sim/ring_cost.h. Prints, and fills
  * result. */

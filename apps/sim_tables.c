@@ -5,9 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "apps/sim_measure.h"
 #include "apps/sim_scenario.h"
 
-enum { N_SIZES = 9, N_RANKS = 8, GBPS = 100, N_LOSS = 10, N_LINKS = 9, N_WAYS = 3 };
+enum { N_SIZES = 9, GBPS = 100, N_LOSS = 10, N_LINKS = 9, N_WAYS = 3 };
 
 static const struct {
 	enum ccl_mode mode;
@@ -73,44 +74,24 @@ struct point {
 /* Virtual nanoseconds of one collective on 8 ranks, NAN if it cannot be had: err says why. */
 static double measure(const struct point *p, char err[CCL_ERR_LEN])
 {
-	struct sim_topo topo;
-	struct sim_conf conf = {.topo = &topo,
-		.seed = p->seed,
-		.link = {.mbps = GBPS * 1000, .delay_ns = 1000, .priority = p->sr}};
-	struct sim_coll_conf group = {.mode = p->mode,
-		.n_ranks = N_RANKS,
-		.collectives = 1u << p->op,
-		.mtu = 1024,
-		.m = 4,
-		.w = 64,
-		.flags = (uint16_t)(INC_F_LATE_FLUSH | INC_F_STALL_RNR | (p->sr ? INC_F_SR : 0)),
-		.start_psn = 1000};
-	struct sim_coll *coll;
-	uint64_t ns = 0;
-	int rc = sim_topo_make("star:8", &topo, err);
+	struct sim_job job = {.topology = "star:8",
+		.conf = {.seed = p->seed,
+			.link = {.mbps = GBPS * 1000, .delay_ns = 1000, .priority = p->sr}},
+		.group = {.mode = p->mode,
+			.collectives = 1u << p->op,
+			.mtu = 1024,
+			.m = 4,
+			.w = 64,
+			.flags = (uint16_t)(INC_F_LATE_FLUSH | INC_F_STALL_RNR |
+					    (p->sr ? INC_F_SR : 0)),
+			.start_psn = 1000},
+		.n_other = 2 * p->lossy,
+		.op = p->op,
+		.bytes = p->bytes};
 
-	if (rc == 0)
-		rc = sim_create(&conf, &group.sim, err);
-	if (rc)
-		return NAN;
-	for (unsigned i = 0; i < 2 * p->lossy; i++) {
-		struct sim_link_conf lossy = conf.link;
-
-		lossy.loss = p->loss;
-		sim_set_link(group.sim, i, &lossy);
-	}
-	rc = sim_coll_create(&group, &coll, err);
-	if (rc == 0) {
-		rc = sim_coll_run(coll, p->op, p->bytes, 60000000000, &ns);
-		rc = rc ? rc : sim_coll_check(coll);
-		if (rc)
-			snprintf(err, CCL_ERR_LEN, "%s: %.400s", strerror(-rc),
-				sim_coll_error(coll));
-		sim_coll_destroy(coll);
-	}
-	sim_destroy(group.sim);
-	sim_topo_free(&topo);
-	return rc ? NAN : (double)ns;
+	job.other = job.conf.link;
+	job.other.loss = p->loss;
+	return sim_measure(&job, err).ns;
 }
 
 static double gbps(double ns, uint64_t bytes)
@@ -222,48 +203,26 @@ static const struct sync_way {
 static double congested(
 	uint64_t bytes, uint64_t seed, const struct sync_way *how, char err[CCL_ERR_LEN])
 {
-	struct sim_topo topo;
-	struct sim_conf conf = {.topo = &topo,
-		.seed = seed,
-		.link = {.mbps = 2 * GBPS * 1000, .delay_ns = 1000, .ecn_bytes = 100000},
-		.congestion = {.ect = true},
-		.no_rate_sync = !how->cnp};
-	struct sim_coll_conf group = {.mode = CCL_MODE_3,
-		.n_ranks = N_RANKS,
-		.collectives = 1u << CCL_ALLREDUCE,
-		.mtu = 1024,
-		.m = 4,
-		.w = 256,
-		.slots = how->slots,
-		.flags = INC_F_STALL_RNR,
-		.start_psn = 1000};
-	struct sim_coll *coll;
-	uint64_t ns = 0;
-	int rc = sim_topo_make("tree:2x4", &topo, err);
+	struct sim_job job = {.topology = "tree:2x4",
+		.conf = {.seed = seed,
+			.link = {.mbps = 2 * GBPS * 1000, .delay_ns = 1000, .ecn_bytes = 100000},
+			.congestion = {.ect = true},
+			.no_rate_sync = !how->cnp},
+		.group = {.mode = CCL_MODE_3,
+			.collectives = 1u << CCL_ALLREDUCE,
+			.mtu = 1024,
+			.m = 4,
+			.w = 256,
+			.slots = how->slots,
+			.flags = INC_F_STALL_RNR,
+			.start_psn = 1000},
+		.n_other = 2,
+		.op = CCL_ALLREDUCE,
+		.bytes = bytes};
 
-	if (rc == 0)
-		rc = sim_create(&conf, &group.sim, err);
-	if (rc)
-		return NAN;
-	group.root = topo.root;
-	for (unsigned i = 0; i < 2; i++) {
-		struct sim_link_conf half = conf.link;
-
-		half.mbps /= 2;
-		sim_set_link(group.sim, i, &half);
-	}
-	rc = sim_coll_create(&group, &coll, err);
-	if (rc == 0) {
-		rc = sim_coll_run(coll, CCL_ALLREDUCE, bytes, 60000000000, &ns);
-		rc = rc ? rc : sim_coll_check(coll);
-		if (rc)
-			snprintf(err, CCL_ERR_LEN, "%s: %.400s", strerror(-rc),
-				sim_coll_error(coll));
-		sim_coll_destroy(coll);
-	}
-	sim_destroy(group.sim);
-	sim_topo_free(&topo);
-	return rc ? NAN : (double)ns;
+	job.other = job.conf.link;
+	job.other.mbps /= 2;
+	return sim_measure(&job, err).ns;
 }
 
 static void sync_table(uint64_t max_bytes, uint64_t seed, json_t *result)

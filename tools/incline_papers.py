@@ -83,7 +83,8 @@ EPIC = [
         why="Mode-II's AllReduce there has a window of one message, Mode-III's rings are N = MW: docs/model-checking.md"),
     row('model-hosts', '5.1', "The model's hosts are those that ship", code='tests/model/conform.c', tests='model-conform model-conform-mutants', state='partly',
         why='`lib/rnic` in Modes II and III, packet by packet; CommLib is not compared'),
-    row('latency-model', '5.2, F.1', 'Time, memory and loss of the modes as formulas', state='not built', why='tables are measured only'),
+    row('latency-model', '5.2, F.1, F.3, F.4', 'Time, memory and loss of the modes as formulas', code='lib/sim/epic_cost.c', tests='sim_test_epic_cost sim_epic_model',
+        commands=('build/apps/incline-sim epic-model',)),
     # ---- resources ----
     row('edt', '6.2', 'Edge-disjoint trees', code='lib/mgr/edt.c', tests='mgr flowsim'),
     row('spatial', '6.2', 'Spatial multiplexing: the frontier of depth and width', code='lib/mgr/spatial.c lib/mgr/frontier.c', tests='mgr mgr_optimum'),
@@ -96,15 +97,15 @@ EPIC = [
         why='at 1 MB; MPI is a test (`ucx-mpi`), not a column'),
     row('table-18', 'T18', 'How much code the modes share', code='tools/share', tests='inc_share', commands=('tools/share',)),
     *(row(f'table-{n}', f'T{n}', f'{what}, eight ranks, packet by packet', code='apps/sim_tables.c lib/sim', state='partly',
-          commands=(f'build/apps/incline-sim epic-table {n} --max-bytes 1048576',),
+          tests='sim_epic_tables', commands=(f'build/apps/incline-sim epic-table {n} --max-bytes 1048576',),
           why="to 1 MB in the page; the differences from the paper's are listed there, not all traced")
       for n, what in ((25, 'AllReduce'), (26, 'Reduce'), (27, 'ReduceScatter'), (28, 'Broadcast'), (29, 'AllGather'))),
-    row('table-30', 'T30', 'Barriers per second', code='apps/sim_tables.c', commands=('build/apps/incline-sim epic-table 30',), short=True),
-    *(row(f'table-{n}', f'T{n}', what, code='apps/sim_tables.c', state='partly', tests='sim_test_world',
+    row('table-30', 'T30', 'Barriers per second', code='apps/sim_tables.c', tests='sim_epic_tables', commands=('build/apps/incline-sim epic-table 30',), short=True),
+    *(row(f'table-{n}', f'T{n}', what, code='apps/sim_tables.c', state='partly', tests='sim_test_world sim_epic_tables',
           commands=(f'build/apps/incline-sim epic-table {n}',), why='the curves need selective repeat at the hosts and priority; plain RC falls far below')
       for n, what in ((31, 'AllReduce over a link that loses'), (32, 'AllReduce over several that lose'))),
     row('tables-33-34', 'T33, 34', 'Training, by SimAI', state='not built', why='SimAI is not here, no substitute was made'),
-    row('table-35', 'T35', 'Ranks that run ahead', code='apps/sim_tables.c', state='partly', why='as 4.4: pipes heal it, CNPs do not',
+    row('table-35', 'T35', 'Ranks that run ahead', code='apps/sim_tables.c', tests='sim_epic_tables', state='partly', why='as 4.4: pipes heal it, CNPs do not',
         commands=('build/apps/incline-sim epic-table 35 --max-bytes 1048576',)),
     *(row(f'table-{n}', f'T{n}', what, code='lib/flowsim', tests='flowsim', commands=(f'build/apps/incline-flowsim table {n}',))
       for n, what in [(6, 'Policies on 128 GPUs')] + [(n, 'One job, 4 to 32 groups a switch') for n in range(36, 44)]),
