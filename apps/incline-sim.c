@@ -16,6 +16,7 @@ static const char usage[] =
 	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
 	"incline-sim epic-model [--quick] [--json FILE]\n"
 	"incline-sim netreduce-model [--json FILE]\n"
+	"incline-sim nodes [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim multicast traffic|fsdp [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim mrc-figure 2|4|5.2.1|9a..9d|10..12|14|16..22|all [--quick] [--seed N]\n"
 	"                       [--json FILE]\n"
@@ -29,6 +30,7 @@ static const char usage[] =
 	"  epic-model  EPIC's formulas of time, memory and loss, beside what is measured\n"
 	"  netreduce-model\n"
 	"              NetReduce's cost model: figure 7, beside what the paper says\n"
+	"  nodes       AllReduce among machines of several ranks: Parallel NetReduce and others\n"
 	"  multicast   what Broadcast and AllGather by multicast save, beside the paper's figures\n"
 	"  bench       packet-hops per second on this core, and a fabric of 1024 hosts\n"
 	"  soak        random fabrics, groups, faults and timings, one case per seed; what fails "
@@ -213,6 +215,16 @@ static int epic_model(const struct args *args)
 	return rc;
 }
 
+static int nodes_table(const struct args *args)
+{
+	json_t *result = json_object();
+	int rc = sim_nodes_table(args->quick, args->has_seed ? args->seed : 1, result);
+
+	rc = (rc ? 1 : 0) | save(result, args->json);
+	json_decref(result);
+	return rc;
+}
+
 static int multicast(const char *what, const struct args *args)
 {
 	json_t *result = json_object();
@@ -312,6 +324,8 @@ int main(int argc, char **argv)
 			return table(argv[2], &args);
 		if (strcmp(verb, "epic-model") == 0 && !named)
 			return epic_model(&args);
+		if (strcmp(verb, "nodes") == 0 && !named)
+			return nodes_table(&args);
 		if (strcmp(verb, "netreduce-model") == 0 && !named)
 			return netreduce_model(&args);
 		if (strcmp(verb, "multicast") == 0 && named)

@@ -132,8 +132,9 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 
 	err[0] = 0;
 	c->conf = *conf;
-	if (conf->n_ranks == 0 || conf->first_host > conf->sim->topo->n_hosts ||
-		conf->n_ranks > conf->sim->topo->n_hosts - conf->first_host ||
+	if (conf->n_ranks == 0 || conf->n_ranks > conf->sim->topo->n_hosts ||
+		conf->first_host >= conf->sim->topo->n_hosts ||
+		sim_coll_host(c, conf->n_ranks - 1) >= conf->sim->topo->n_hosts ||
 		conf->root >= conf->sim->topo->n_switches) {
 		snprintf(err, CCL_ERR_LEN,
 			"ranks: %u, of %u hosts from %u on; root: %u, must be below %u",

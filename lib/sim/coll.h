@@ -24,6 +24,9 @@ struct sim_coll_conf {
 	bool any_root;              /* tree: not only rank 0 */
 	enum ccl_mode mode;         /* any; CCL_MODE_RING: the hosts by themselves */
 	unsigned first_host;        /* that is rank 0; the next ones follow */
+	unsigned host_step;         /* so many hosts further each; 0: 1. Multicast: 1 */
+	/* The hosts' own switches are no part of the tree, those above them have the ranks. */
+	bool pass_first;
 	unsigned n_ranks;
 	unsigned collectives;      /* bit per enum ccl_collective that will be called */
 	enum ccl_kind kind;        /* CCL_SINGLE or CCL_MIXED */

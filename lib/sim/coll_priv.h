@@ -45,7 +45,7 @@ struct sim_coll {
 
 static inline unsigned sim_coll_host(const struct sim_coll *c, unsigned rank)
 {
-	return c->conf.first_host + rank;
+	return c->conf.first_host + rank * (c->conf.host_step ? c->conf.host_step : 1);
 }
 
 /* ---- coll_hosts.c ---- */

@@ -39,6 +39,8 @@ static int grow(struct sim_tree *t, unsigned rank, char *err)
 	const unsigned root = t->coll->conf.root;
 	unsigned at = sim->topo->host_switch[sim_coll_host(t->coll, rank)], index = rank;
 
+	if (t->coll->conf.pass_first && at != root)
+		at = parent_of(sim, at, root);
 	for (bool host = true;; host = false) {
 		struct sim_branch *b = &t->branch[at];
 		int rc;
