@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct options {
@@ -94,7 +95,8 @@ static const char usage_text[] =
 	"  -i, --interactive    read commands from the terminal, with completion and history\n"
 	"  -f, --file FILE      run the commands in a file, one per line (- for standard input)\n"
 	"  -k, --keep-going     with -f: go on after a command that fails\n"
-	"  -w, --watch SECONDS  repeat the command until it fails or is interrupted\n"
+	"  -w, --watch SECONDS  repeat the command until it fails or is interrupted; numbers that\n"
+	"                       changed show their change per second, JSON is a line each time\n"
 	"  -t, --timeout SECONDS  to wait for an answer; default 10\n"
 	"  -V, --version        print the version of inclinectl\n"
 	"  -h, --help           print this; \"inclinectl help\" lists the commands\n"
@@ -163,16 +165,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return -1;
 }
 
-static int watch(struct cli *cli, const struct options *o, unsigned argc, const char *const *argv)
+static void now(void *arg, struct cli_time *t)
 {
-	for (;;) {
-		if (isatty(STDOUT_FILENO))
-			fputs("\033[H\033[2J", stdout);
-		int rc = cli_run(cli, argc, argv);
-		if (rc)
-			return rc;
-		usleep((useconds_t)(o->watch_s * 1e6));
-	}
+	struct timespec ts;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	t->ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	t->unix_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 int main(int argc, char **argv)
@@ -192,6 +193,7 @@ int main(int argc, char **argv)
 						    : CTL_DEFAULT_MANAGER;
 	struct cli cli = {.call = call,
 		.pause = wait_awhile,
+		.clock = now,
 		.arg = &link,
 		.out = stdout,
 		.err = stderr,
@@ -204,7 +206,7 @@ int main(int argc, char **argv)
 	else if (o.interactive)
 		rc = cli_interact(&cli);
 	else if (o.watch_s > 0)
-		rc = watch(&cli, &o, n, words);
+		rc = cli_watch(&cli, (unsigned)(o.watch_s * 1000) + 1, n, words);
 	else
 		rc = cli_run(&cli, n, words);
 	cli_forget(&cli);

@@ -29,10 +29,16 @@ static void add_methods(const struct ctl_schema *s)
 					.help = s->methods[i].help};
 }
 
+static const struct cli_command local[] = {
+	{"top", &cli_top, .run = cli_run_top, .shorts = cli_top_shorts},
+};
+
+enum { N_LOCAL = sizeof(local) / sizeof(local[0]) };
+
 static void build_commands(void)
 {
 	const struct ctl_schema *s = &ctl_switch_schema;
-	unsigned most = s->n + ctl_manager_schema.n;
+	unsigned most = s->n + ctl_manager_schema.n + N_LOCAL;
 
 	for (const struct cli_own *own = cli_own; own->words; own++)
 		most++;
@@ -47,6 +53,10 @@ static void build_commands(void)
 			.syntax = own->syntax,
 			.help = own->help,
 			.parse = own->parse};
+	for (unsigned i = 0; i < N_LOCAL; i++) {
+		commands[n_commands] = local[i];
+		commands[n_commands++].help = local[i].method->help;
+	}
 	qsort(commands, n_commands, sizeof(commands[0]), by_words);
 }
 
@@ -183,6 +193,15 @@ static int parse_option(const struct ctl_field *fields, unsigned argc, const cha
 	return set_once(params, f, argv[++*i], err);
 }
 
+/* "-n" becomes "--count". */
+static const char *long_word(const char *const *shorts, const char *word)
+{
+	for (; shorts && shorts[0]; shorts += 2)
+		if (!strcmp(shorts[0], word))
+			return shorts[1];
+	return word;
+}
+
 static int parse_generic(const struct ctl_field *fields, unsigned argc, const char *const *argv,
 	json_t *params, char *err)
 {
@@ -258,7 +277,7 @@ int cli_parse(unsigned argc, const char *const *argv, const struct cli_command *
 	if (extra)
 		words[n++] = extra;
 	for (unsigned i = used; i < argc && n < CLI_MAX_WORDS; i++)
-		words[n++] = argv[i];
+		words[n++] = long_word(c->shorts, argv[i]);
 	json_t *out = json_object();
 	int rc = c->parse ? c->parse(n, words, out, why)
 			  : parse_generic(c->method->params, n, words, out, why);
@@ -336,6 +355,8 @@ static void help_one(FILE *out, const struct cli_command *c)
 	for (const struct ctl_field *f = c->method->params; f->name; f++)
 		fprintf(out, "    %s%-10s %s: %s\n", f->pos || f->type == CTL_MAP ? "  " : "--",
 			f->name, ctl_type_text(f, text, sizeof(text)), f->help);
+	for (const char *const *s = c->shorts; s && s[0]; s += 2)
+		fprintf(out, "    %-12s short for %s\n", s[0], s[1]);
 }
 
 bool cli_help(FILE *out, unsigned argc, const char *const *argv)

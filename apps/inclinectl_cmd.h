@@ -15,6 +15,13 @@ struct cli_own {
 
 extern const struct cli_own cli_own[]; /* words NULL: the end */
 
+/* ---- commands of inclinectl itself ---- */
+
+/* inclinectl_top.c */
+extern const struct ctl_method cli_top;
+extern const char *const cli_top_shorts[];
+int cli_run_top(struct cli *cli, const json_t *params);
+
 /* ---- inclinectl_word.c: words become values ---- */
 
 /* err has CLI_ERR_LEN bytes. Returns code. */
@@ -37,6 +44,14 @@ int cli_follow(struct cli *cli, unsigned argc, const char *const *argv);
 int cli_capture(struct cli *cli, unsigned argc, const char *const *argv);
 int cli_parse_capture(
 	unsigned argc, const char *const *argv, json_t *params, char err[CLI_ERR_LEN]);
+
+/* inclinectl_watch.c: "2026-01-31T12:00:00.000Z", as JSON. */
+json_t *cli_time_text(const struct cli_time *t);
+/* Begins a page that takes the place of the last one: on a terminal on a clear screen, else behind
+ * an empty line, unless it is the first. */
+void cli_new_screen(struct cli *cli, bool first);
+/* While cli->watch is there: a result, with what has changed since the last one. */
+void cli_watch_print(struct cli *cli, const struct ctl_method *method, json_t *result);
 
 /* inclinectl_text.c: one value as it is shown. */
 void cli_value_text(FILE *out, const json_t *value);

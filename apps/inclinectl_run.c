@@ -12,9 +12,11 @@ void cli_forget(struct cli *cli)
 	cli->pipeline = NULL;
 }
 
-static void print_result(struct cli *cli, const struct ctl_method *method, const json_t *result)
+static void print_result(struct cli *cli, const struct ctl_method *method, json_t *result)
 {
-	if (cli->json) {
+	if (cli->watch) {
+		cli_watch_print(cli, method, result);
+	} else if (cli->json) {
 		json_dumpf(result, cli->out, JSON_INDENT(2));
 		fputc('\n', cli->out);
 	} else {
@@ -117,6 +119,11 @@ static int run_words(struct cli *cli, unsigned argc, const char *const *argv)
 	if (rc) {
 		fprintf(cli->err, "error: %s%s\n", cli->where, err);
 		return rc == -EINVAL ? CLI_USAGE : CLI_FAILED;
+	}
+	if (command->run) {
+		rc = command->run(cli, params);
+		json_decref(params);
+		return rc;
 	}
 	int pages = find_paged(command->method->name, params);
 	if (pages < 0)

@@ -38,7 +38,17 @@ static bool wait_awhile(void *arg, unsigned ms)
 {
 	struct fixture *f = arg;
 
+	f->ms += ms;
 	return ms > 0 && (!f->paused || f->paused(f));
+}
+
+/* The time of the waits, from noon of a day on. */
+static void tell_time(void *arg, struct cli_time *now)
+{
+	const struct fixture *f = arg;
+
+	now->ns = 1000000 * (f->ms + 1);
+	now->unix_ms = 1700049600000 + f->ms;
 }
 
 int setup(void **state)
@@ -46,7 +56,8 @@ int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	rpc_setup((void **)&f->rpc);
-	f->cli = (struct cli){.call = call, .pause = wait_awhile, .arg = f, .where = ""};
+	f->cli = (struct cli){
+		.call = call, .pause = wait_awhile, .clock = tell_time, .arg = f, .where = ""};
 	f->cli.out = open_memstream(&f->out, &f->out_len);
 	f->cli.err = open_memstream(&f->err, &f->err_len);
 	snprintf(f->file, sizeof(f->file), "%s/commands", f->rpc->dir);

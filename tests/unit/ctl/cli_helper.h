@@ -14,6 +14,7 @@ struct fixture {
 	bool down;                         /* the switch cannot be reached */
 	bool (*paused)(struct fixture *f); /* a command waits; true: it is interrupted */
 	unsigned pauses;                   /* for paused to count */
+	uint64_t ms;                       /* that it has waited */
 	char file[128];
 };
 
