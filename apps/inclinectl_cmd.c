@@ -30,6 +30,7 @@ static void add_methods(const struct ctl_schema *s)
 }
 
 static const struct cli_command local[] = {
+	{"doctor", &cli_doctor, .run = cli_run_doctor, .shorts = cli_doctor_shorts},
 	{"top", &cli_top, .run = cli_run_top, .shorts = cli_top_shorts},
 };
 

@@ -22,6 +22,11 @@ extern const struct ctl_method cli_top;
 extern const char *const cli_top_shorts[];
 int cli_run_top(struct cli *cli, const json_t *params);
 
+/* inclinectl_doctor.c */
+extern const struct ctl_method cli_doctor;
+extern const char *const cli_doctor_shorts[];
+int cli_run_doctor(struct cli *cli, const json_t *params);
+
 /* ---- inclinectl_word.c: words become values ---- */
 
 /* err has CLI_ERR_LEN bytes. Returns code. */
