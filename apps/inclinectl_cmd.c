@@ -7,6 +7,7 @@
 
 #include "apps/inclinectl_cmd.h"
 #include "lib/ctl/manager_schema.h"
+#include "lib/ctl/near.h"
 
 /* ---- the list of commands ---- */
 
@@ -173,6 +174,19 @@ static int set_once(json_t *params, const struct ctl_field *f, const char *word,
 	return 0;
 }
 
+static int not_an_option(const struct ctl_field *fields, const char *word, size_t len, char *err)
+{
+	char name[CTL_NEAR_LONGEST + 2];
+	const char *near = NULL;
+
+	snprintf(name, sizeof(name), "%.*s", (int)len, word + 2);
+	for (; fields->name; fields++)
+		if (!fields->pos)
+			near = ctl_nearer(name, near, fields->name);
+	return cli_refuse(err, -EINVAL, "%s: is not an option%s%s", word,
+		near ? "; did you mean --" : "", near ? near : "");
+}
+
 /* "--name", "--name=value" or "--name value"; *i is moved over what was used. */
 static int parse_option(const struct ctl_field *fields, unsigned argc, const char *const *argv,
 	unsigned *i, json_t *params, char *err)
@@ -184,7 +198,7 @@ static int parse_option(const struct ctl_field *fields, unsigned argc, const cha
 	while (f->name && (f->pos || strlen(f->name) != len || strncmp(f->name, name, len) != 0))
 		f++;
 	if (!f->name)
-		return cli_refuse(err, -EINVAL, "%s: is not an option", argv[*i]);
+		return not_an_option(fields, argv[*i], len, err);
 	if (equals)
 		return set_once(params, f, equals + 1, err);
 	if (f->type == CTL_BOOL)
@@ -229,17 +243,13 @@ static int parse_generic(const struct ctl_field *fields, unsigned argc, const ch
 	return rc;
 }
 
-/* Is one the other with at most so many letters changed, left out or put in? */
-static bool is_like(const char *a, const char *b, unsigned changes)
+/* The first word of a command is this but for a slip. */
+static bool is_like(const char *words, const char *given)
 {
-	while (*a && *a == *b)
-		a++, b++;
-	if (!*a && !*b)
-		return true;
-	if (!changes--)
-		return false;
-	return (*a && is_like(a + 1, b, changes)) || (*b && is_like(a, b + 1, changes)) ||
-	       (*a && *b && is_like(a + 1, b + 1, changes));
+	char first[CTL_NEAR_LONGEST + 1];
+
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(words, " "), words);
+	return ctl_distance(first, given) <= (strlen(given) < 4 ? 1 : 2);
 }
 
 /* Commands that begin with the word, or that look like it. */
@@ -254,7 +264,7 @@ static int not_a_command(const char *first, const char *word, char err[CLI_ERR_L
 	for (unsigned i = 0; i < cli_n_commands() && n; i++) {
 		const char *words = commands[i].words;
 
-		if (strncmp(words, first, n) && !is_like(words, first, n < 4 ? 1 : 2))
+		if (strncmp(words, first, n) && !is_like(words, first))
 			continue;
 		if (at + strlen(sep) + strlen(words) >= CLI_ERR_LEN)
 			break;

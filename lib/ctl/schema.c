@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ctl/near.h"
+
 const struct ctl_method *ctl_find(const struct ctl_schema *schema, const char *name)
 {
 	for (unsigned i = 0; i < schema->n; i++)
@@ -320,47 +322,15 @@ static const struct ctl_field *field_find(
 	return found ? found : find_in(f->fields, name);
 }
 
-/* Letters to be changed, added or left out to make b of a. */
-static unsigned distance(const char *a, const char *b)
-{
-	enum { LONGEST = 31 };
-	unsigned row[LONGEST + 1];
-	size_t n = strlen(b);
-
-	if (n > LONGEST || strlen(a) > LONGEST)
-		return LONGEST;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 0; a[i]; i++) {
-		unsigned diagonal = row[0]++;
-
-		for (unsigned j = 1; j <= n; j++) {
-			unsigned least = diagonal + (a[i] != b[j - 1]);
-
-			diagonal = row[j];
-			least = row[j] + 1 < least ? row[j] + 1 : least;
-			row[j] = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
-		}
-	}
-	return row[n];
-}
-
 static int unknown(const struct ctl_field *f, const struct ctl_variant *variant, const char *name,
 	const char *path, struct ctl_problem *p)
 {
 	const struct ctl_field *lists[] = {variant ? variant->fields : NULL, f->fields};
 	const char *near = NULL;
-	unsigned least = 3;
 
 	for (unsigned i = 0; i < 2; i++)
-		for (const struct ctl_field *k = lists[i]; k && k->name; k++) {
-			unsigned d = distance(name, k->name);
-
-			if (d < least && d < strlen(k->name) / 2) {
-				least = d;
-				near = k->name;
-			}
-		}
+		for (const struct ctl_field *k = lists[i]; k && k->name; k++)
+			near = ctl_nearer(name, near, k->name);
 	if (near)
 		return problem_set(p, path, "is not a known field, \"%s\" is", near);
 	if (variant && !find_in(f->fields, name))

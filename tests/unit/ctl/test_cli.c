@@ -27,6 +27,13 @@ static void test_usage(void **state)
 			      "acquire, lease list, lease release\n"},
 		{"show nothing", "error: nothing: is not a command, see \"help\"\n"},
 		{"ports p0", "error: ports: p0: is one word too many\n"},
+		{"tpo", "error: tpo: is not a command, see \"help\"; did you mean: top\n"},
+		{"laese lst", "error: laese: is not a command, see \"help\"; did you mean: lease "
+			      "acquire, lease list, lease release\n"},
+		{"drops --nonzer",
+			"error: drops: --nonzer: is not an option; did you mean --nonzero\n"},
+		{"top --cuont=3",
+			"error: top: --cuont=3: is not an option; did you mean --count\n"},
 		{"drops --zero", "error: drops: --zero: is not an option\n"},
 		{"drops --clear --clear", "error: drops: clear: is given twice\n"},
 		{"drops --clear=1", "error: drops: clear: must be boolean, not a string\n"},
