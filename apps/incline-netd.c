@@ -5,6 +5,7 @@
  * addresses and connections), and when it has ended the port is kept here again. See
  * lib/verbs/README.md, "The network interface". */
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,8 +17,12 @@
 #include <unistd.h>
 
 #include "lib/ctl/config.h"
+#include "lib/ctl/http.h"
+#include "lib/ctl/listen.h"
+#include "lib/ctl/metrics.h"
 #include "lib/verbs/claim.h"
 #include "lib/verbs/dpdk_port.h"
+#include "lib/verbs/metrics.h"
 #include "lib/verbs/netdev.h"
 
 enum {
@@ -25,6 +30,7 @@ enum {
 	YIELD_NS = 100000000, /* a port that somebody asked for is left to him for so long */
 	MAX_SLEEP_US = 500,
 	CONNECT_MS = 200,
+	PAGES_NS = 20000000, /* between looks whether somebody asks for counters */
 };
 
 struct kept {
@@ -173,6 +179,63 @@ static unsigned serve(struct kept *k, uint64_t now)
 	return work;
 }
 
+/* ---- counters for monitoring ---- */
+
+static struct {
+	const char *where; /* ADDRESS:PORT or unix:PATH; NULL: nowhere */
+	struct stat ours;
+	struct event_base *base;
+	struct ctl_http *http;
+	uint64_t next_ns;
+} pages;
+
+static char *make_page(void *arg, size_t *len)
+{
+	struct iv_metrics_of of[IV_MAX_PORTS];
+
+	(void)arg;
+	for (unsigned i = 0; i < n_kept; i++)
+		of[i] = (struct iv_metrics_of){kept[i].config.name, kept[i].dev};
+	return iv_metrics(of, n_kept, len);
+}
+
+/* Before ports are opened: that may change the network namespace. */
+static int open_pages(void)
+{
+	static const struct ctl_http_page page = {METRICS_CONTENT_TYPE, make_page, NULL};
+	int fd, rc;
+
+	if (!pages.where)
+		return 0;
+	fd = ctl_listen_pages(pages.where, &pages.ours);
+	if (fd < 0)
+		return -1;
+	pages.base = event_base_new();
+	if (!pages.base)
+		close(fd);
+	rc = pages.base ? ctl_http_open(pages.base, fd, &page, 0, &pages.http) : -ENOMEM;
+	if (rc)
+		fprintf(stderr, "incline-netd: --metrics: %s\n", strerror(-rc));
+	return rc;
+}
+
+static void close_pages(void)
+{
+	ctl_http_close(pages.http);
+	if (pages.base)
+		event_base_free(pages.base);
+	if (pages.where)
+		ctl_unlisten_one(pages.where, &pages.ours);
+}
+
+static void serve_pages(uint64_t now)
+{
+	if (!pages.base || now < pages.next_ns)
+		return;
+	event_base_loop(pages.base, EVLOOP_NONBLOCK);
+	pages.next_ns = now + PAGES_NS;
+}
+
 /* ---- the program ---- */
 
 static int add(char *arg)
@@ -217,6 +280,7 @@ static void run(void)
 			work += serve(&kept[i], now);
 			open += kept[i].dev != NULL;
 		}
+		serve_pages(now);
 		if (!ready && open == n_kept) {
 			printf("incline-netd: ready\n");
 			fflush(stdout);
@@ -234,23 +298,37 @@ int main(int argc, char **argv)
 		return ctl_config_help("incline-netd", &ctl_rnic_config, NULL);
 	if (argc == 2 && strncmp(argv[1], "--help-config=", 14) == 0)
 		return ctl_config_help("incline-netd", &ctl_rnic_config, argv[1] + 14);
-	if (argc < 2 || argc > IV_MAX_PORTS || argv[1][0] == '-') {
-		fprintf(stderr, "usage: incline-netd FILE[@NETNS]...\n"
-				"       incline-netd --help-config\n"
-				"  FILE   of an RNIC, with \"netdev\"\n"
-				"  NETNS  path of the network namespace of its interface\n"
-				"  --help-config  print what can be in FILE "
-				"(docs/rnic-config.md has it, too)\n");
+	int first = 1;
+	if (argc > 3 && strcmp(argv[1], "--metrics") == 0) {
+		pages.where = argv[2];
+		first = 3;
+	}
+	if (argc <= first || argc - first > IV_MAX_PORTS || argv[first][0] == '-') {
+		fprintf(stderr,
+			"usage: incline-netd [--metrics ADDRESS:PORT|unix:PATH] FILE[@NETNS]...\n"
+			"       incline-netd --help-config\n"
+			"  FILE   of an RNIC, with \"netdev\"\n"
+			"  NETNS  path of the network namespace of its interface\n"
+			"  --metrics  serve counters there, over HTTP as /metrics "
+			"(docs/metrics.md)\n"
+			"  --help-config  print what can be in FILE "
+			"(docs/rnic-config.md has it, too)\n");
 		return 2;
 	}
 	wake_fd = epoll_create1(EPOLL_CLOEXEC);
-	for (int i = 1; i < argc; i++) {
+	for (int i = first; i < argc; i++) {
 		if (add(argv[i]))
 			return 1;
 	}
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (open_pages()) {
+		close_pages();
+		return 1;
+	}
 	run();
+	close_pages();
 	for (unsigned i = 0; i < n_kept; i++)
 		let_go(&kept[i]);
 	iv_dpdk_exit();

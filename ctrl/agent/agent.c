@@ -180,26 +180,12 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 static int listen_metrics(const json_t *config, struct stat *ours)
 {
 	const char *where = rpc_string(config, "metrics");
-	char name[CTL_LISTEN_STRLEN];
 	int fd;
 
 	if (!where)
 		return -1;
-	fd = ctl_listen_one("metrics", where, name);
-	if (fd < 0)
-		return fd == -1 ? -EIO : fd;
-	if (!strncmp(where, "unix:", 5))
-		(void)!lstat(where + 5, ours);
-	fprintf(stderr, "metrics at %s\n", name);
-	return fd;
-}
-
-static void unlisten_metrics(const json_t *config, const struct stat *ours)
-{
-	const char *where = rpc_string(config, "metrics");
-
-	if (where && !strncmp(where, "unix:", 5))
-		ctl_unlisten(where + 5, ours);
+	fd = ctl_listen_pages(where, ours);
+	return fd == -1 ? -EIO : fd;
 }
 
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
@@ -232,7 +218,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	if (limits->ready)
 		limits->ready(sw, socket_path, tcp ? name : NULL);
 	rc = serve(agent, fd, (unsigned)n, metrics, stop, config, limits);
-	unlisten_metrics(config, &metrics_ours);
+	ctl_unlisten_one(rpc_string(config, "metrics"), &metrics_ours);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
 	ctl_unlisten(socket_path, &ours);

@@ -175,6 +175,25 @@ int ctl_listen_one(const char *field, const char *where, char name[CTL_LISTEN_ST
 	return fd;
 }
 
+int ctl_listen_pages(const char *where, struct stat *ours)
+{
+	char name[CTL_LISTEN_STRLEN];
+	const int fd = ctl_listen_one("metrics", where, name);
+
+	if (fd < 0)
+		return fd;
+	if (is_unix(where))
+		(void)!lstat(where + sizeof(UNIX) - 1, ours);
+	fprintf(stderr, "metrics at %s\n", name);
+	return fd;
+}
+
+void ctl_unlisten_one(const char *where, const struct stat *ours)
+{
+	if (where && is_unix(where))
+		ctl_unlisten(where + sizeof(UNIX) - 1, ours);
+}
+
 int ctl_listen_check_one(const char *field, const char *where, char *err, size_t cap)
 {
 	const size_t len = where && is_unix(where) ? strlen(where) - (sizeof(UNIX) - 1) : 1;

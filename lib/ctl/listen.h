@@ -17,6 +17,10 @@ int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
 /* One more socket: unix:PATH, or ADDRESS:PORT, whose real form becomes name. A descriptor, or
  * -errno after a line on stderr, in which field is what the configuration calls it. */
 int ctl_listen_one(const char *field, const char *where, char name[CTL_LISTEN_STRLEN]);
+/* The same for pages over HTTP (http.h): says on stderr where they are served. *ours is what
+ * ctl_unlisten_one wants at the end; where may be NULL then. */
+int ctl_listen_pages(const char *where, struct stat *ours);
+void ctl_unlisten_one(const char *where, const struct stat *ours);
 /* Whether a value is of that form, as ctl_listen_check. */
 int ctl_listen_check_one(const char *field, const char *where, char *err, size_t cap);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a switch serves as /metrics, and whether the alert rules and the dashboard of deploy/ speak of that."""
+"""What a switch and incline-netd serve as /metrics, and whether the alert rules and the dashboard of deploy/ speak of that."""
 import json
 import os
 import re
@@ -10,7 +10,8 @@ import tempfile
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SWITCH = os.path.join(sys.argv.pop(1), 'incline-switch')
+APPS = sys.argv.pop(1)
+SWITCH, NETD = (os.path.join(APPS, name) for name in ('incline-switch', 'incline-netd'))
 LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(r'([a-z][a-z0-9_]*)(?:\{(%s(?:,%s)*)\})? ([0-9]+(?:\.[0-9]+)?)$' % (LABEL, LABEL))
 NAME = re.compile(r'\bincline_[a-z0-9_]+')
@@ -88,6 +89,43 @@ class Metrics(unittest.TestCase):
         for expr in exprs:
             self.assertTrue(spoken_of(expr))
             self.assertLessEqual(spoken_of(expr), self.names, expr)
+
+
+class Rnic(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory(prefix='incline-')
+        self.addCleanup(self.tmp.cleanup)
+        self.config = os.path.join(self.tmp.name, 'r.json')
+        with open(self.config, 'w') as f:
+            json.dump({'mac': '02:00:00:00:00:0a', 'ip': ['10.77.0.10'], 'netdev': {'name': 'incline-m0'},
+                       'port': {'name': 'h', 'type': 'memif', 'socket': os.path.join(self.tmp.name, 'none')}}, f)
+
+    def netd(self, where):
+        return subprocess.Popen([NETD, '--metrics', where, self.config], stderr=subprocess.PIPE, text=True)
+
+    def test_page(self):
+        """Of a port whose switch does not run: nothing is kept, and that is what the page says."""
+        at = os.path.join(self.tmp.name, 'm')
+        with self.netd(f'unix:{at}') as netd:
+            try:
+                while 'metrics at' not in netd.stderr.readline():
+                    self.assertIsNone(netd.poll())
+                page = subprocess.run(['curl', '-sf', '--unix-socket', at, 'http://localhost/metrics'],
+                                      check=True, stdout=subprocess.PIPE, text=True).stdout
+            finally:
+                netd.terminate()
+        self.assertEqual(netd.returncode, 0)
+        self.assertFalse(os.path.exists(at))
+        names, labels = parse(page)
+        self.assertIn('rnic="netd0"', labels)
+        self.assertIn('incline_rnic_kept{rnic="netd0"} 0\n', page)
+        self.assertLessEqual({'incline_rnic_port_rx_bytes_total', 'incline_rnic_drops_total', 'incline_rnic_tap_rx_total'}, names)
+
+    def test_refused(self):
+        for where in '0.0.0.0:0', 'unix:', 'nowhere':
+            with self.netd(where) as netd:
+                self.assertIn(f'error: metrics {where}: must', netd.communicate()[1].replace('path must', 'must'))
+            self.assertEqual(netd.returncode, 1, where)
 
 
 if __name__ == '__main__':
