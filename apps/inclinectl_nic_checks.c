@@ -10,7 +10,7 @@
 
 #define PCI "/sys/bus/pci/devices/%s"
 
-enum { VENDOR_MELLANOX = 0x15b3, MAX_IFACES = 512 };
+enum { VENDOR_MELLANOX = 0x15b3, CLASS_NETWORK = 2, MAX_IFACES = 512 };
 
 /* ---- names become parts of paths ---- */
 
@@ -250,6 +250,8 @@ static void mtu_of_nic(struct checks *c, const struct checks_port *p)
 
 static void nic(struct checks *c, const struct checks_port *p)
 {
+	int64_t class;
+
 	if (!is_pci_address(p->address)) {
 		checks_add(c, "device", p->name, CHECKS_FAIL, "lspci -D | grep -i ethernet",
 			"address %.32s is not as 0000:3b:00.0", p->address);
@@ -258,6 +260,13 @@ static void nic(struct checks *c, const struct checks_port *p)
 	if (!tree_has(c->root, PCI, p->address)) {
 		checks_add(c, "device", p->name, CHECKS_FAIL, "lspci -D | grep -i ethernet",
 			"there is no device %s", p->address);
+		return;
+	}
+	/* What else is there may be the disk: nobody is told to take that from its driver. */
+	if (tree_number(c->root, &class, PCI "/class", p->address) ||
+		class >> 16 != CLASS_NETWORK) {
+		checks_add(c, "device", p->name, CHECKS_FAIL, "lspci -D | grep -i ethernet",
+			"%s is no network device", p->address);
 		return;
 	}
 	checks_add(c, "device", p->name, CHECKS_OK, NULL, "%s", p->address);

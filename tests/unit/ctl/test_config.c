@@ -152,7 +152,7 @@ static void check_shipped(const char *file, const json_t *json)
 static void shipped(void **state)
 {
 	(void)state;
-	assert_true(shipped_configs(check_shipped) >= 13);
+	assert_true(shipped_configs(check_shipped) >= 21);
 }
 
 int main(void)

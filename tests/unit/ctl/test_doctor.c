@@ -74,6 +74,7 @@ static void take(const char *file)
 static void put_nics(void)
 {
 	put(E810 "vendor", "0x8086\n");
+	put(E810 "class", "0x020000\n");
 	put_link(E810 "driver", "../../../../bus/pci/drivers/vfio-pci");
 	put(E810 "current_link_speed", "16.0 GT/s PCIe\n");
 	put(E810 "max_link_speed", "16.0 GT/s PCIe\n");
@@ -81,6 +82,7 @@ static void put_nics(void)
 	put(E810 "max_link_width", "16\n");
 	put(E810 "numa_node", "1\n");
 	put(CX "vendor", "0x15b3\n");
+	put(CX "class", "0x020000\n");
 	put_link(CX "driver", "../../../../bus/pci/drivers/mlx5_core");
 	put(CX "numa_node", "1\n");
 	put(CX "net/enp59s0f0np0/mtu", "9000\n");
@@ -343,6 +345,10 @@ static void test_nics(void **state)
 	expect(nics, "mtu", "c0",
 		"fail: the port's is 4200, that of enp59s0f0np0 1500 "
 		"[ip link set enp59s0f0np0 mtu 4200]");
+	put(E810 "class", "0x010802\n");
+	expect(nics, "device", "e0",
+		"fail: 0000:5e:00.0 is no network device [lspci -D | grep -i ethernet]");
+	expect(nics, "driver", "e0", "not made");
 	take(E810);
 	expect(nics, "device", "e0",
 		"fail: there is no device 0000:5e:00.0 [lspci -D | grep -i ethernet]");
