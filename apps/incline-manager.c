@@ -8,6 +8,7 @@
 #include "ctrl/manager/serve.h"
 #include "lib/ctl/config.h"
 #include "lib/ctl/manager_schema.h"
+#include "lib/ctl/notify.h"
 
 static volatile sig_atomic_t stop;
 
@@ -36,6 +37,7 @@ static void ready(const char *path, const char *tcp)
 {
 	printf("incline-manager ready: %s%s%s\n", path, tcp ? " and " : "", tcp ? tcp : "");
 	fflush(stdout);
+	ctl_notify("incline-manager", "READY=1");
 }
 
 /* -1: go on; else exit with this status. */
@@ -116,6 +118,8 @@ int main(int argc, char **argv)
 		rc = printf("%s: ok\n", file) < 0;
 	else
 		rc = manager_run(config, &stop, ready) != 0;
+	if (!check)
+		ctl_notify("incline-manager", "STOPPING=1");
 	json_decref(config);
 	return rc;
 }

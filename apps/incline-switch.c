@@ -3,19 +3,16 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "ctrl/agent/agent.h"
 #include "dataplane/switch.h"
 #include "lib/ctl/config.h"
+#include "lib/ctl/notify.h"
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, load;
 
 static const char usage[] =
 	"usage: incline-switch -c FILE [--check]\n"
@@ -29,12 +26,14 @@ static const char usage[] =
 	"      --version      print the version\n"
 	"  -h, --help         print this\n"
 	"\n"
-	"SIGHUP changes nothing: tables and groups are changed with inclinectl, the rest by a\n"
-	"restart.\n"
+	"SIGHUP takes over the tables of FILE, all of them or none, and says on stderr what "
+	"became\n"
+	"of it, and what takes a restart.\n"
 	"\n"
 	"Environment: INCLINE_EAL_LOG=LEVEL prints what DPDK logs. NOTIFY_SOCKET: a service\n"
-	"manager is told there when the switch is ready (sd_notify). INCLINE_ICRC=scalar, isal,\n"
-	"avx2 or avx512: ICRC kernels other than this CPU's best.\n";
+	"manager is told there when the switch is ready (sd_notify), and with WATCHDOG_USEC that\n"
+	"it lives. INCLINE_ICRC=scalar, isal, avx2 or avx512: ICRC kernels other than this CPU's\n"
+	"best.\n";
 
 static void on_signal(int sig)
 {
@@ -42,16 +41,10 @@ static void on_signal(int sig)
 	stop = 1;
 }
 
-/* Nothing is reloaded, but a switch does not end because somebody thinks so. */
 static void on_hangup(int sig)
 {
-	static const char text[] = "incline-switch: SIGHUP ignored: the configuration is read at "
-				   "start only, inclinectl changes tables\n";
-	int saved = errno;
-
 	(void)sig;
-	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
-	errno = saved;
+	load = 1;
 }
 
 static void catch_signals(void)
@@ -105,39 +98,17 @@ static int options(int argc, char **argv, const char **file, bool *check)
 	return *file != NULL && optind == argc ? 0 : -EINVAL;
 }
 
-/* One datagram to whoever started the program and wants to know: sd_notify(3). */
-static void notify(const char *state)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	size_t len = path ? strlen(path) : 0;
-	int fd;
-
-	if (len < 2 || len >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
-		return;
-	memcpy(to.sun_path, path, len);
-	if (path[0] == '@') /* an abstract address */
-		to.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		fprintf(stderr, "incline-switch: NOTIFY_SOCKET %s: %s\n", path, strerror(errno));
-	close(fd);
-}
-
 static void say_ready(struct sw *sw, const char *control, const char *tcp)
 {
 	printf("incline-switch %s ready: %u ports, control %s%s%s\n", sw_name(sw), sw_n_ports(sw),
 		control, tcp ? " and " : "", tcp ? tcp : "");
 	fflush(stdout);
-	notify("READY=1");
+	ctl_notify("incline-switch", "READY=1");
 }
 
 static int run(struct sw *sw, json_t *config, const char *file)
 {
-	const struct agent_options agent = {.ready = say_ready};
+	const struct agent_options agent = {.ready = say_ready, .load = &load};
 	const char *control = json_string_value(json_object_get(config, "control"));
 	char err[SW_ERR_LEN];
 
@@ -145,7 +116,7 @@ static int run(struct sw *sw, json_t *config, const char *file)
 		return fail(file, err);
 	json_object_set_new(config, "startup_file", json_string(file));
 	int rc = agent_run_with(sw, control, config, &stop, &agent);
-	notify("STOPPING=1");
+	ctl_notify("incline-switch", "STOPPING=1");
 	return rc < 0;
 }
 

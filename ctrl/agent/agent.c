@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctrl/agent/liveness.h"
 #include "ctrl/agent/metrics.h"
 #include "ctrl/agent/rpc.h"
 #include "lib/ctl/audit.h"
@@ -15,6 +16,7 @@
 #include "lib/ctl/http.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/metrics.h"
+#include "lib/ctl/notify.h"
 #include "lib/ctl/server.h"
 #include "lib/ctl/tls.h"
 
@@ -23,7 +25,13 @@ struct served {
 	bool tcp_full; /* TCP may do everything */
 	int audit;     /* descriptor, -1: none */
 	bool audit_failed;
+	volatile sig_atomic_t *load;
+	struct liveness liveness;
+	uint64_t watchdog_ns, watchdog_at; /* how often, 0: nobody waits; when next */
+	int stuck;                         /* worker, -1: none */
 };
+
+static const char PROGRAM[] = "incline-switch";
 
 static uint64_t now(void *arg)
 {
@@ -78,12 +86,40 @@ static char *unasked(void *arg, void *peer)
 	return agent_next_event(s->agent, peer);
 }
 
+static void load(struct served *s)
+{
+	*s->load = 0;
+	ctl_notify(PROGRAM, "RELOADING=1");
+	agent_load(s->agent, stderr);
+	ctl_notify(PROGRAM, "READY=1");
+}
+
+/* What the service manager does not hear for long enough it takes for a switch that hangs. */
+static void live(struct served *s, uint64_t at)
+{
+	const int was = s->stuck;
+
+	if (!s->watchdog_ns)
+		return;
+	s->stuck = liveness_stuck(&s->liveness, s->agent->sw, at, s->watchdog_ns);
+	if (s->stuck >= 0 && was < 0)
+		fprintf(stderr, "error: worker %d does not turn: the watchdog is told no more\n",
+			s->stuck);
+	if (s->stuck >= 0 || at < s->watchdog_at)
+		return;
+	ctl_notify(PROGRAM, "WATCHDOG=1");
+	s->watchdog_at = at + s->watchdog_ns;
+}
+
 static void tick(void *arg, uint64_t at)
 {
-	const struct served *s = arg;
+	struct served *s = arg;
 
 	sw_tick(s->agent->sw, at);
 	agent_tick(s->agent, at);
+	if (s->load && *s->load)
+		load(s);
+	live(s, at);
 }
 
 static void notes(int fd, short what, void *arg)
@@ -139,8 +175,8 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 	struct ctl_server_limits limits = {o->line_ms, o->stall_ms,
 		o->idle_ms ? o->idle_ms
 			   : (unsigned)ctl_int(&ctl_switch_config, config, "control_idle_ms")};
-	struct served s = {
-		agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full"), .audit = -1};
+	struct served s = {agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full"),
+		.audit = -1, .load = o->load, .watchdog_ns = ctl_watchdog_ns(), .stuck = -1};
 	struct event_base *base = event_base_new();
 	struct event *called;
 	struct ctl_http_page counters;

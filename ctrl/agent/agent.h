@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "lib/ctl/who.h"
 
@@ -36,7 +37,12 @@ struct agent_options {
 	unsigned idle_ms;  /* between requests, unless it holds an owner; 0: "control_idle_ms" */
 	/* Called once, when the sockets listen; may be NULL. tcp: "tcp:ADDRESS:PORT", or NULL. */
 	void (*ready)(struct sw *sw, const char *socket_path, const char *tcp);
+	/* Set by a signal: config.load is to be called, and what becomes of it said on stderr. It
+	 * is zero again before the file is read. May be NULL. */
+	volatile sig_atomic_t *load;
 };
+/* A service manager (lib/ctl/notify.h) is told of loads, and while all workers turn that the switch
+ * lives. */
 int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	volatile sig_atomic_t *stop, const struct agent_options *limits);
 
@@ -74,6 +80,9 @@ void agent_audit_to(struct agent *agent, void (*audit)(void *arg, const char *li
 char *agent_handle_line(struct agent *agent, struct agent_peer *peer, const char *line, size_t len);
 /* The connection has ended: it holds its owner no more. */
 void agent_peer_gone(struct agent *agent, struct agent_peer *peer);
+
+/* config.load, asked by nobody's connection; what became of it as a line on out. */
+void agent_load(struct agent *agent, FILE *out);
 
 /* The next event for a subscriber, as a line like an answer; NULL: there is none. */
 char *agent_next_event(struct agent *agent, struct agent_peer *peer);

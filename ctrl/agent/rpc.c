@@ -61,6 +61,7 @@ static const struct {
 	{"trace.read", rpc_trace_read},
 	{"config.get", rpc_config_get},
 	{"config.save", rpc_config_save},
+	{"config.load", rpc_config_load},
 };
 
 static int call(

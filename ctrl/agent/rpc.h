@@ -98,6 +98,7 @@ int rpc_trace_start(struct agent *, const json_t *, json_t **, struct rpc_error 
 int rpc_trace_read(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_config_get(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_config_save(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_config_load(struct agent *, const json_t *, json_t **, struct rpc_error *);
 
 /* Counters of a group by name; shared by group.show and stats.get. */
 json_t *rpc_group_counters(const struct inc_group *g);

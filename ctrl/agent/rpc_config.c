@@ -13,8 +13,7 @@
 
 /* ---- running configuration ---- */
 
-/* Is it one of the entries that the switch makes of "addresses"? Those are not repeated. */
-static bool from_addresses(const json_t *config, const struct table_rows *rows, uint32_t i)
+bool table_row_is_own(const json_t *config, const struct table_rows *rows, uint32_t i)
 {
 	struct wire_ip ip;
 	json_t *text;
@@ -43,7 +42,7 @@ static json_t *tables_json(struct sw *sw, const json_t *config, json_int_t *entr
 		table_rows(reg, i, &rows);
 		json_t *list = json_array();
 		for (uint32_t k = 0; k < rows.n; k++)
-			if (!from_addresses(config, &rows, k))
+			if (!table_row_is_own(config, &rows, k))
 				json_array_append_new(list,
 					table_entry_to_json(rows.desc, &rows.entry[k], &ports));
 		*entries += (json_int_t)json_array_size(list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables: their list, reading, writing, and the entries of the start-up configuration. */
+/* Tables: their list, reading, writing. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,8 +153,7 @@ static int update_from_json(const struct table_registry *reg, const json_t *json
 	return 0;
 }
 
-/* The registry's error in terms of the request. at: path of the update at fault. */
-static int write_failed(int rc, const struct table_error *err, const char *at, struct rpc_error *e)
+int rpc_write_failed(int rc, const struct table_error *err, const char *at, struct rpc_error *e)
 {
 	char path[CTL_PATH_LEN];
 
@@ -187,125 +186,11 @@ int rpc_table_write(struct agent *a, const json_t *params, json_t **result, stru
 		if (rc) {
 			snprintf(at, sizeof(at), "updates[%u]", err.index);
 			e->index = err.index == TABLE_NO_INDEX ? -1 : (long)err.index;
-			rc = write_failed(rc, &err, at, e);
+			rc = rpc_write_failed(rc, &err, at, e);
 		}
 	}
 	free(updates);
 	if (!rc)
 		*result = json_pack("{s:I}", "applied", (json_int_t)n);
-	return rc;
-}
-
-/* ---- start-up ---- */
-
-static const struct ctl_field config_entry[] = {{"key", CTL_MAP, .item = CTL_ANY, .required = true},
-	{"action", CTL_STRING, .required = true}, {"data", CTL_MAP, .item = CTL_ANY},
-	{"priority", CTL_INT, .min = INT32_MIN, .max = INT32_MAX}, {0}};
-
-struct startup {
-	struct table_registry *reg;
-	struct port_names ports;
-	struct table_update *updates;
-	size_t n;
-};
-
-static int startup_entry(
-	struct startup *s, unsigned table, const json_t *json, const char *at, struct rpc_error *e)
-{
-	const struct table_desc *d = table_desc(s->reg, table);
-	struct table_update *u = &s->updates[s->n];
-	struct ctl_problem problem;
-	char path[CTL_PATH_LEN];
-
-	if (ctl_check(config_entry, json, at, &problem))
-		return rpc_fail(e, -EINVAL, problem.path, "%s", problem.msg);
-	u->verb = TABLE_INSERT;
-	u->table = table;
-	u->entry.priority = (int32_t)rpc_int(json, "priority", 0);
-	snprintf(path, sizeof(path), "%s.key", at);
-	int rc = table_key_from_json(
-		d, json_object_get(json, "key"), path, &s->ports, &u->entry, NULL, e);
-	if (!rc)
-		rc = table_action_from_json(d, rpc_string(json, "action"),
-			json_object_get(json, "data"), at, &s->ports, &u->entry, e);
-	if (!rc && table_lookup(s->reg, table, &u->entry))
-		u->verb = TABLE_MODIFY;
-	s->n++;
-	return rc;
-}
-
-/* Path of the n-th entry of the batch: counted again, as errors are rare. */
-static void startup_path(const json_t *tables, size_t n, char *at, size_t cap)
-{
-	const char *name;
-	json_t *list;
-
-	json_object_foreach((json_t *)tables, name, list)
-	{
-		if (n < json_array_size(list)) {
-			snprintf(at, cap, "tables.%.40s[%zu]", name, n);
-			return;
-		}
-		n -= json_array_size(list);
-	}
-	snprintf(at, cap, "tables");
-}
-
-static int startup_apply(struct startup *s, const json_t *tables, struct rpc_error *e)
-{
-	struct table_error err;
-	const char *name;
-	json_t *list, *entry;
-	char at[80];
-	size_t i;
-
-	json_object_foreach((json_t *)tables, name, list)
-	{
-		int table = table_find(s->reg, name);
-
-		snprintf(at, sizeof(at), "tables.%.40s", name);
-		if (table < 0)
-			return rpc_no_table(s->reg, name, at, e);
-		if (!json_is_array(list))
-			return rpc_fail(e, -EINVAL, at, "must be a list of entries");
-		json_array_foreach(list, i, entry)
-		{
-			snprintf(at, sizeof(at), "tables.%.40s[%zu]", name, i);
-			int rc = startup_entry(s, (unsigned)table, entry, at, e);
-			if (rc)
-				return rc;
-		}
-	}
-	int rc = table_write(s->reg, s->updates, (unsigned)s->n, &err);
-	if (!rc)
-		return 0;
-	startup_path(tables, err.index, at, sizeof(at));
-	return write_failed(rc, &err, at, e);
-}
-
-int agent_apply_tables(struct sw *sw, const json_t *tables, char *err, size_t cap)
-{
-	struct startup s = {.reg = sw_tables(sw)};
-	struct rpc_error e = {.index = -1};
-	const char *name;
-	json_t *list, *plain;
-	size_t n = 0;
-
-	if (!tables)
-		return 0;
-	if (!json_is_object(tables)) {
-		snprintf(err, cap, "tables: must be an object of lists");
-		return -EINVAL;
-	}
-	plain = ctl_strip_comments(tables);
-	json_object_foreach(plain, name, list) n += json_array_size(list);
-	s.updates = calloc(n + 1, sizeof(*s.updates));
-	port_names_read(sw, &s.ports);
-	int rc = s.updates ? startup_apply(&s, plain, &e)
-			   : rpc_fail(&e, -ENOMEM, "", "out of memory");
-	if (rc)
-		snprintf(err, cap, "%s%s%s", e.path, e.path[0] ? ": " : "", e.msg);
-	free(s.updates);
-	json_decref(plain);
 	return rc;
 }

@@ -52,5 +52,18 @@ bool table_has_priority(const struct table_desc *desc);
 /* -ENOENT: the parameter at `path` names no table; the message names those that there are. */
 int rpc_no_table(
 	const struct table_registry *reg, const char *name, const char *path, struct rpc_error *e);
+/* The registry's error in terms of the request; returns rc. at: path of the update at fault. */
+int rpc_write_failed(int rc, const struct table_error *err, const char *at, struct rpc_error *e);
+
+/* The i-th row: one of those that the switch makes of its configuration's "addresses"? */
+bool table_row_is_own(const json_t *config, const struct table_rows *rows, uint32_t i);
+
+/* startup.c: makes the tables what a configuration's "tables" say (NULL: nothing is in them but the
+ * switch's own rows), as one batch, and says by how much that changed them. -errno. */
+struct table_change {
+	unsigned added, changed, removed, kept;
+};
+int tables_replace(
+	struct sw *sw, const json_t *tables, struct table_change *change, struct rpc_error *e);
 
 #endif

@@ -17,6 +17,7 @@
 #include "lib/ctl/audit.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/manager_schema.h"
+#include "lib/ctl/notify.h"
 #include "lib/ctl/rpc.h"
 #include "lib/ctl/server.h"
 #include "lib/ctl/tls.h"
@@ -43,6 +44,7 @@ struct served {
 	SSL_CTX *serves, *asks; /* NULL: no TLS */
 	int audit;              /* descriptor, -1: none */
 	bool audit_failed;
+	uint64_t watchdog_ns, watchdog_at; /* how often, 0: nobody waits; when next */
 };
 
 static uint64_t clock_ns(clockid_t which)
@@ -258,6 +260,10 @@ static void tick(void *arg, uint64_t at)
 			dial(l, at);
 	}
 	manager_tick(s->m, at);
+	if (s->watchdog_ns && at >= s->watchdog_at) {
+		ctl_notify("incline-manager", "WATCHDOG=1");
+		s->watchdog_at = at + s->watchdog_ns;
+	}
 	if (manager_failed(s->m))
 		event_base_loopbreak(s->base);
 }
@@ -416,7 +422,7 @@ int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp))
 {
-	struct served s = {.base = event_base_new(), .audit = -1};
+	struct served s = {.base = event_base_new(), .audit = -1, .watchdog_ns = ctl_watchdog_ns()};
 	char err[MANAGER_ERR_LEN] = "out of memory";
 	int rc = s.base ? prepare(&s, config, false, err) : -ENOMEM;
 

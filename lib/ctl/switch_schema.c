@@ -391,6 +391,17 @@ static const struct ctl_field config_save_result[] = {
 	{"bytes", CTL_U64, .required = true, .help = "its size"},
 	{"entries", CTL_INT, .required = true, .help = "table entries in it"}, {0}};
 
+static const struct ctl_field config_load_result[] = {
+	{"file", CTL_STRING, .required = true, .help = "start-up file"},
+	{"added", CTL_INT, .required = true, .help = "entries that were in no table"},
+	{"changed", CTL_INT, .required = true, .help = "entries that do something else now"},
+	{"removed", CTL_INT, .required = true, .help = "entries that the file does not have"},
+	{"kept", CTL_INT, .required = true, .help = "entries that are as they were"},
+	{"restart", CTL_LIST, .item = CTL_STRING, .required = true,
+		.help = "keys of the file, but tables, that are not as the switch runs: they take "
+			"a restart"},
+	{0}};
+
 static const struct ctl_method methods[] = {
 	{"ping", "ping", "Answers; to see whether the switch is there.", false, none, none,
 		CTL_TCP_ANY},
@@ -442,6 +453,9 @@ static const struct ctl_method methods[] = {
 		config_get_result},
 	{"config.save", "config save", "Writes the running configuration to the start-up file.",
 		true, none, config_save_result},
+	{"config.load", "config load",
+		"Makes the tables what the start-up file says, all of them or none.", true, none,
+		config_load_result},
 };
 
 const struct ctl_schema ctl_switch_schema = {

@@ -384,7 +384,10 @@ unsigned sw_n_workers(const struct sw *sw)
 
 int sw_worker_get(struct sw *sw, unsigned i, struct sw_worker *worker)
 {
-	*worker = (struct sw_worker){.cpu = i ? 3 : -1, .socket = 0, .handed_over = i};
+	*worker = (struct sw_worker){.cpu = i ? 3 : -1,
+		.socket = 0,
+		.handed_over = i,
+		.turns = i < 2 ? sw->turns[i] : 0};
 	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++)
 		worker->groups += sw->group[slot] != NULL && sw->worker[slot] == i;
 	return i < 2 ? 0 : -ENOENT;

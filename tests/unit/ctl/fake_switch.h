@@ -12,8 +12,9 @@ struct sw {
 	unsigned worker[INC_GROUP_SLOTS]; /* that owns it */
 	json_t *config;
 	unsigned ticks, publishes;
-	uint64_t now;    /* its clock, 0: the machine's */
-	unsigned refuse; /* publishes are refused from this one on, 0: never */
+	uint64_t now;      /* its clock, 0: the machine's */
+	uint64_t turns[2]; /* of its workers */
+	unsigned refuse;   /* publishes are refused from this one on, 0: never */
 	uint64_t drops[3];
 	bool unplugged;           /* no port has a link, else the first has one */
 	unsigned n_ports;         /* 0: two; else so many, all with a link */
