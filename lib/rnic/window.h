@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: memory windows (window.c). */
+/* Inside lib/rnic, and for transports: memory windows (window.c). */
 #ifndef RNIC_WINDOW_H
 #define RNIC_WINDOW_H
 
