@@ -243,6 +243,8 @@ static uint8_t *tx_room(const struct iwarp_link *link, struct conn *c, size_t ne
 	const uint32_t size = link->config.tx_bytes;
 	const size_t to_end = size - c->tx_put % size;
 
+	if (c->tx_ops == 0 && c->tx_posted == c->tx_put)
+		c->tx_acked = c->tx_put; /* also what was passed over */
 	if (to_end < need && c->tx_put == c->tx_posted && c->tx_put + to_end <= c->tx_acked + size)
 		c->tx_put = c->tx_posted = c->tx_put + to_end;
 	*room = size - c->tx_put % size;
@@ -477,13 +479,15 @@ static void check_end(struct iwarp_link *link, struct conn *c, uint64_t now)
 
 static bool step(struct iwarp_link *link, struct conn *c, uint64_t now)
 {
-	bool busy = false;
+	const bool shut = c->shut, close_asked = c->close_asked;
+	bool busy = take_rx(link, c, now);
+	enum conn_state state;
 
-	busy |= take_rx(link, c, now);
 	busy |= post_rx(link, c);
 	busy |= pump_tx(link, c);
+	state = c->state;
 	check_end(link, c, now);
-	return busy;
+	return busy || c->state != state || c->shut != shut || c->close_asked != close_asked;
 }
 
 bool iwarp_turn(struct iwarp_link *link, uint64_t now)
