@@ -7,7 +7,7 @@
 #include "tests/unit/iwarp/end.h"
 #include "tests/unit/stream/net.h"
 
-enum { PAIR_EVENTS = 16, PAIR_PORT = 4420 };
+enum { PAIR_EVENTS = 16, PAIR_PORT = 7174 };
 
 struct pair {
 	struct net *net;

@@ -368,8 +368,8 @@ static void test_terminate(void **state)
 	assert_int_equal(p.end[1].event[0], IBV_EVENT_QP_ACCESS_ERR);
 	end_untouched(&p.end[1], 0, 0);
 	pair_run(&p, 10 * PAIR_SECOND);
-	pair_event(&p, 0, IWARP_CLOSED);
-	pair_event(&p, 1, IWARP_CLOSED);
+	assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, 0);
+	assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).result, 0);
 	check_gone(&p);
 	pair_close(&p);
 }
