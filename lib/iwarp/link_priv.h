@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside lib/iwarp only: a link's connections. link.c is what the program calls, link_turn.c what
+ * happens between queue pairs and streams. */
+#ifndef IWARP_LINK_PRIV_H
+#define IWARP_LINK_PRIV_H
+
+#include "lib/iwarp/link.h"
+
+enum {
+	MIN_RING = 4096,
+	RX_CHUNKS = 4, /* receives that a ring is posted as */
+	TX_OPS = 8,    /* sends under way: what comes meanwhile goes in fewer, larger ones */
+	POLL = 32,
+};
+
+enum conn_state {
+	FREE,
+	STARTING, /* the peer's frame of MPA is waited for */
+	ASKED,    /* the program's answer is */
+	RUNNING,
+	ENDING, /* nothing more is taken; the stream's end is waited for */
+};
+
+struct conn {
+	enum conn_state state;
+	uint32_t handle; /* of the stream, and ours */
+	uint64_t cookie;
+	struct rnic_qp *qp; /* NULL: none yet, or gone */
+	struct mpa mpa;
+	uint64_t deadline;
+	int result;                      /* of IWARP_CLOSED, once it is not 0 */
+	bool asked, established, closed; /* events that are not polled */
+	bool refused;                    /* by a reply: its private data is told */
+	bool shut, close_asked;          /* our half has ended; both have */
+	bool peer_ended;
+	/* Positions since the beginning; modulo the ring's bytes, where they lie. */
+	uint8_t *rx, *tx;
+	uint64_t rx_posted, rx_full, rx_come, rx_taken;
+	uint64_t tx_put, tx_posted, tx_acked;
+	unsigned tx_ops;
+};
+
+struct iwarp_link {
+	struct iwarp_link_config config;
+	size_t mulpdu, fpdu;
+	struct conn *conn; /* by the lower half of the stream's handles */
+	uint8_t *rings;
+	unsigned next_event;
+	uint64_t count[IWARP_LINK_N_COUNTERS];
+};
+
+/* Where the connection of a stream's handle is, or would be; NULL: there is no such place. */
+struct conn *link_slot(const struct iwarp_link *link, uint32_t handle);
+void link_begin(struct conn *c, uint32_t handle, uint64_t cookie, uint64_t deadline);
+
+/* Attaches a queue pair with nothing agreed yet, so that its end is told; the errors of
+ * iwarp_attach. */
+int link_hold(struct conn *c, struct rnic_qp *qp);
+void link_let_go(struct conn *c);
+/* Both frames of MPA are there. */
+int link_start_qp(struct iwarp_link *link, struct conn *c, uint64_t now);
+/* Our half ends behind what was sent; the peer's is waited for. */
+void link_finish(struct iwarp_link *link, struct conn *c, int result, uint64_t now);
+/* Ends it at once. */
+void link_give_up(struct iwarp_link *link, struct conn *c, int result);
+/* Room for a message in one piece; what is left at the ring's end is passed over. */
+uint8_t *link_tx_room(const struct iwarp_link *link, struct conn *c, size_t need, size_t *room);
+/* Puts a frame of MPA that rejects; its length, or negative errno. */
+int link_put_reject(struct iwarp_link *link, struct conn *c, const void *data, uint16_t data_len);
+
+#endif

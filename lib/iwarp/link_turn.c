@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between queue pairs and streams: bytes both ways, MPA's frames, ends. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/iwarp/link_priv.h"
+
+/* ---- the queue pair ---- */
+
+/* What it has to say is fetched by the next turn. */
+static void ready(void *arg)
+{
+	(void)arg;
+}
+
+static void gone(void *arg)
+{
+	struct conn *c = arg;
+
+	c->qp = NULL;
+}
+
+int link_hold(struct conn *c, struct rnic_qp *qp)
+{
+	const struct iwarp_attach a = {
+		.mulpdu = IWARP_MIN_MULPDU, .ready = ready, .gone = gone, .arg = c};
+	int err = iwarp_attach(qp, &a);
+
+	if (err == 0)
+		c->qp = qp;
+	return err;
+}
+
+void link_let_go(struct conn *c)
+{
+	if (c->qp != NULL)
+		iwarp_detach(c->qp);
+	c->qp = NULL;
+}
+
+int link_start_qp(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
+	const struct mpa_agreed agreed = mpa_agree(&c->mpa);
+	const struct iwarp_attach a = {.mulpdu = (uint16_t)link->mulpdu,
+		.ird = agreed.ird,
+		.ord = agreed.ord,
+		.waits = agreed.waits,
+		.rtr = agreed.rtr && c->mpa.initiator,
+		.ready = ready,
+		.gone = gone,
+		.arg = c};
+	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+	int err;
+
+	if (c->qp == NULL)
+		return -ECONNABORTED;
+	iwarp_detach(c->qp); /* of what was held with nothing agreed */
+	err = iwarp_attach(c->qp, &a);
+	if (err == 0)
+		err = rnic_qp_modify(c->qp, &attr, IBV_QP_STATE, now);
+	if (err < 0)
+		return err;
+	c->state = RUNNING;
+	c->established = true;
+	link->count[IWARP_LINK_ESTABLISHED]++;
+	return 0;
+}
+
+/* ---- ends ---- */
+
+void link_finish(struct iwarp_link *link, struct conn *c, int result, uint64_t now)
+{
+	if (c->result == 0)
+		c->result = result;
+	if (c->state == ENDING)
+		return;
+	c->state = ENDING;
+	c->deadline = now + link->config.timeout;
+}
+
+void link_give_up(struct iwarp_link *link, struct conn *c, int result)
+{
+	if (c->result == 0)
+		c->result = result;
+	c->state = ENDING;
+	c->deadline = UINT64_MAX;
+	stream_abort(link->config.stream, c->handle);
+}
+
+static void ended(struct conn *c, int result)
+{
+	if (c->state == FREE)
+		return;
+	if (c->qp != NULL)
+		iwarp_lost(c->qp, result);
+	link_let_go(c);
+	if (c->result == 0)
+		c->result = result;
+	c->closed = true;
+	c->asked = c->established = false;
+	c->state = ENDING;
+	c->deadline = UINT64_MAX;
+	c->peer_ended = c->shut = true;
+}
+
+/* ---- bytes out ---- */
+
+uint8_t *link_tx_room(const struct iwarp_link *link, struct conn *c, size_t need, size_t *room)
+{
+	const uint32_t size = link->config.tx_bytes;
+	const size_t to_end = size - c->tx_put % size;
+
+	if (c->tx_ops == 0 && c->tx_posted == c->tx_put)
+		c->tx_acked = c->tx_put; /* also what was passed over */
+	if (to_end < need && c->tx_put == c->tx_posted && c->tx_put + to_end <= c->tx_acked + size)
+		c->tx_put = c->tx_posted = c->tx_put + to_end;
+	*room = size - c->tx_put % size;
+	if (*room > c->tx_acked + size - c->tx_put)
+		*room = c->tx_acked + size - c->tx_put;
+	return *room < need ? NULL : c->tx + c->tx_put % size;
+}
+
+/* What is put and not given to the stream; it never crosses the ring's end. */
+static bool post_tx(struct iwarp_link *link, struct conn *c)
+{
+	const uint32_t size = link->config.tx_bytes;
+
+	if (c->tx_posted == c->tx_put || c->tx_ops == TX_OPS ||
+		stream_send(link->config.stream, c->handle, c->tx + c->tx_posted % size,
+			c->tx_put - c->tx_posted, c->tx_put) < 0)
+		return false;
+	c->tx_posted = c->tx_put;
+	c->tx_ops++;
+	return true;
+}
+
+static bool pump_tx(struct iwarp_link *link, struct conn *c)
+{
+	bool busy = false;
+
+	while (c->qp != NULL && c->state == RUNNING && c->tx_ops < TX_OPS) {
+		size_t room, len;
+		uint8_t *at = link_tx_room(link, c, link->fpdu, &room);
+
+		len = at != NULL ? iwarp_tx(c->qp, at, room) : 0;
+		c->tx_put += len;
+		if (!post_tx(link, c))
+			break;
+		busy = true;
+	}
+	return busy || post_tx(link, c);
+}
+
+/* ---- bytes in ---- */
+
+static bool post_rx(struct iwarp_link *link, struct conn *c)
+{
+	const uint32_t size = link->config.rx_bytes, chunk = size / RX_CHUNKS;
+	bool busy = false;
+
+	while (!c->peer_ended && c->rx_posted + chunk <= c->rx_taken + size &&
+		stream_recv(link->config.stream, c->handle, c->rx + c->rx_posted % size, chunk,
+			chunk) == 0) {
+		c->rx_posted += chunk;
+		busy = true;
+	}
+	return busy;
+}
+
+static void count_start(struct iwarp_link *link, enum iwarp_fault fault)
+{
+	switch (fault) {
+	case IWARP_FAULT_MARKER:
+		link->count[IWARP_LINK_MARKERS]++;
+		break;
+	case IWARP_FAULT_RTR:
+		link->count[IWARP_LINK_NO_RTR]++;
+		break;
+	case IWARP_FAULT_IRD:
+		link->count[IWARP_LINK_LOW_IRD]++;
+		break;
+	default:
+		link->count[IWARP_LINK_BAD_START]++;
+	}
+}
+
+int link_put_reject(struct iwarp_link *link, struct conn *c, const void *data, uint16_t data_len)
+{
+	size_t room;
+	uint8_t *at = link_tx_room(link, c, MPA_MAX_START, &room);
+	int len = at == NULL ? -ENOSPC : mpa_reject(&c->mpa, data, data_len, at, room);
+
+	if (len > 0)
+		c->tx_put += (size_t)len;
+	return len;
+}
+
+static size_t take_start(
+	struct iwarp_link *link, struct conn *c, const uint8_t *bytes, size_t len, uint64_t now)
+{
+	enum iwarp_fault fault;
+	size_t used;
+	int got = mpa_rx(&c->mpa, bytes, len, &used, &fault);
+
+	if (got == 0)
+		return used;
+	c->deadline = UINT64_MAX;
+	if (got == -ECONNREFUSED) {
+		link->count[IWARP_LINK_REFUSED]++;
+		c->refused = true;
+		link_finish(link, c, got, now);
+	} else if (got < 0) {
+		count_start(link, fault);
+		if (c->mpa.initiator || fault == IWARP_FAULT_START ||
+			link_put_reject(link, c, NULL, 0) < 0)
+			link_give_up(link, c, got);
+		else
+			link_finish(link, c, got, now);
+	} else if (!c->mpa.initiator) {
+		c->state = ASKED;
+		c->asked = true;
+	} else {
+		got = link_start_qp(link, c, now);
+		if (got < 0)
+			link_give_up(link, c, got);
+	}
+	return used;
+}
+
+static bool take_rx(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
+	const uint32_t size = link->config.rx_bytes;
+	bool busy = false;
+
+	while (c->rx_taken < c->rx_come) {
+		const uint8_t *bytes = c->rx + c->rx_taken % size;
+		size_t len = size - c->rx_taken % size;
+
+		if (len > c->rx_come - c->rx_taken)
+			len = c->rx_come - c->rx_taken;
+		if (c->state == ASKED) {
+			link->count[IWARP_LINK_EARLY]++;
+			link_give_up(link, c, -EPROTO);
+		} else if (c->state == STARTING) {
+			len = take_start(link, c, bytes, len, now);
+		} else if (c->state == RUNNING && c->qp != NULL) {
+			iwarp_rx(c->qp, bytes, len);
+		}
+		c->rx_taken += len;
+		busy = true;
+	}
+	return busy;
+}
+
+/* ---- what the stream says ---- */
+
+static void note(struct iwarp_link *link, const struct stream_completion *done, uint64_t now)
+{
+	struct conn *c = link_slot(link, done->conn);
+
+	if (done->event == STREAM_ACCEPTED) {
+		if (c == NULL || c->closed) {
+			link->count[IWARP_LINK_NO_ROOM]++;
+			stream_abort(link->config.stream, done->conn);
+			return;
+		}
+		link_begin(c, done->conn, done->cookie, now + link->config.timeout);
+		mpa_listen(&c->mpa);
+		link->count[IWARP_LINK_CONNECTS]++;
+		return;
+	}
+	if (c == NULL || c->handle != done->conn)
+		return;
+	switch (done->event) {
+	case STREAM_SENT:
+		c->tx_acked = done->cookie;
+		c->tx_ops--;
+		break;
+	case STREAM_RECEIVED:
+		/* The end of the peer's stream, or an error. */
+		c->peer_ended |= done->result < (int64_t)done->cookie;
+		c->rx_full += done->result > 0 ? (uint64_t)done->result : 0;
+		if (c->rx_full > c->rx_come)
+			c->rx_come = c->rx_full;
+		break;
+	case STREAM_ARRIVED:
+		if ((uint64_t)done->result > c->rx_come)
+			c->rx_come = (uint64_t)done->result;
+		break;
+	case STREAM_CLOSED:
+		take_rx(link, c, now);
+		ended(c, (int)done->result);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool poll(struct iwarp_link *link, uint64_t now)
+{
+	struct stream_completion done[POLL];
+	bool busy = false;
+	unsigned n;
+
+	while ((n = stream_poll(link->config.stream, done, POLL)) > 0) {
+		for (unsigned i = 0; i < n; i++)
+			note(link, &done[i], now);
+		busy = true;
+	}
+	return busy;
+}
+
+/* ---- turns ---- */
+
+static void check_end(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
+	if (c->state != FREE && c->state != ENDING && c->peer_ended && c->rx_taken == c->rx_come) {
+		if (c->qp != NULL)
+			iwarp_lost(c->qp, 0);
+		link_finish(link, c, c->state == RUNNING ? 0 : -ECONNRESET, now);
+	}
+	if (c->state == RUNNING && c->tx_posted == c->tx_put &&
+		(c->qp == NULL || iwarp_over(c->qp)))
+		link_finish(link, c, 0, now);
+	if (c->state == STARTING && c->mpa.initiator && c->qp == NULL)
+		link_give_up(link, c, -ECONNABORTED);
+	if (c->state == STARTING && now >= c->deadline) {
+		link->count[IWARP_LINK_TIMEOUTS]++;
+		link_give_up(link, c, -ETIMEDOUT);
+	}
+	if (c->state != ENDING || c->closed)
+		return;
+	if (!c->shut && c->tx_posted == c->tx_put) {
+		c->shut = true;
+		stream_shutdown(link->config.stream, c->handle);
+	}
+	if (c->shut && c->peer_ended && !c->close_asked) {
+		c->close_asked = true;
+		c->deadline = UINT64_MAX;
+		stream_close(link->config.stream, c->handle);
+	} else if (now >= c->deadline) {
+		link_give_up(link, c, -ETIMEDOUT);
+	}
+}
+
+static bool step(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
+	const bool shut = c->shut, close_asked = c->close_asked;
+	bool busy = take_rx(link, c, now);
+	enum conn_state state;
+
+	busy |= post_rx(link, c);
+	busy |= pump_tx(link, c);
+	state = c->state;
+	check_end(link, c, now);
+	return busy || c->state != state || c->shut != shut || c->close_asked != close_asked;
+}
+
+bool iwarp_turn(struct iwarp_link *link, uint64_t now)
+{
+	bool busy = poll(link, now);
+
+	for (unsigned i = 0; i <= link->config.max_conns; i++)
+		if (link->conn[i].state != FREE && !link->conn[i].closed)
+			busy |= step(link, &link->conn[i], now);
+	return busy;
+}
+
+uint64_t iwarp_due(const struct iwarp_link *link)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned i = 0; i <= link->config.max_conns; i++) {
+		const struct conn *c = &link->conn[i];
+
+		if ((c->state == STARTING || c->state == ENDING) && !c->closed && c->deadline < due)
+			due = c->deadline;
+	}
+	return due;
+}
