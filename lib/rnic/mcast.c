@@ -73,6 +73,19 @@ bool mcast_member(struct rnic *rnic, unsigned port, const struct wire_ip *group)
 	return first(rnic, port, group) != NULL;
 }
 
+bool mcast_other_member(const struct rnic_qp *qp, const struct wire_ip *group)
+{
+	const struct rnic *rnic = qp->rnic;
+
+	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
+		const struct mcast *m = &rnic->mcast[i];
+
+		if (m->qp != qp && m->qp->port == qp->port && wire_ip_eq(&m->group, group))
+			return true;
+	}
+	return false;
+}
+
 static struct mcast *find(struct rnic *rnic, const struct wire_ip *group, const struct rnic_qp *qp)
 {
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
@@ -102,7 +115,7 @@ int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 	struct rnic *rnic = qp->rnic;
 	bool joins;
 
-	if (qp->init.type != IBV_QPT_UD || !wire_is_multicast(group))
+	if ((qp->init.type != IBV_QPT_UD && !qp->ops->multicast) || !wire_is_multicast(group))
 		return -EINVAL;
 	if (find(rnic, group, qp) != NULL)
 		return 0;

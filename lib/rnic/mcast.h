@@ -18,6 +18,8 @@ struct mcast {
 
 /* A QP of this port is. */
 bool mcast_member(struct rnic *rnic, unsigned port, const struct wire_ip *group);
+/* One other than this, on its port. */
+bool mcast_other_member(const struct rnic_qp *qp, const struct wire_ip *group);
 void mcast_forget(struct rnic_qp *qp);
 /* Reports that are due at the port become frames that wait there, as many as there is room for. */
 void mcast_report(struct rnic *rnic, unsigned port);

@@ -8,12 +8,13 @@
 #include "lib/rnic/transport.h"
 #include "lib/wire/multicast.h"
 
-static int check_av(const struct rnic_port *port, const struct ibv_ah_attr *av, struct wire_ip *dst)
+static int check_av(const struct rnic_port *port, const struct ibv_ah_attr *av, bool multicast,
+	struct wire_ip *dst)
 {
 	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
 	if (!av->is_global || av->grh.sgid_index >= port->n_gid)
 		return -EINVAL;
-	if (wire_ip_is_zero(dst) || wire_is_multicast(dst))
+	if (wire_ip_is_zero(dst) || wire_is_multicast(dst) != multicast)
 		return -EINVAL;
 	if (wire_ip_is4(dst) != wire_ip_is4(&port->gid[av->grh.sgid_index]))
 		return -EINVAL;
@@ -202,10 +203,14 @@ static int resolve(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	const struct ibv_ah_attr *av = &attr->ah_attr;
 	const unsigned index = port_of(qp, attr, mask);
 	const struct rnic_port *port = &qp->rnic->port[index];
-	int err = check_av(port, av, dst);
+	int err = check_av(port, av, qp->ops->multicast, dst);
 
 	if (err < 0)
 		return err;
+	if (qp->ops->multicast) {
+		wire_multicast_mac(dst, dmac);
+		return 0;
+	}
 	if (qp->ops->resolve != NULL)
 		return qp->ops->resolve(qp, av, dmac, now);
 	return neigh_resolve(qp->rnic, index, &port->gid[av->grh.sgid_index], dst, dmac, now);

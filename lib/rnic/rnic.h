@@ -467,7 +467,8 @@ int rnic_ah_destroy(struct rnic_ah *ah); /* requests posted with it are not affe
 
 /* Multicast: datagrams to QPN 0xffffff at the group's address (its MGID: an IPv6 group, or an IPv4
  * one mapped) are for all QPs attached, also the device's own. Attaching twice is attaching once.
- * -EINVAL: not a UD QP, not a group, detach: not attached. -ENOMEM: 256 attachments in all. */
+ * -EINVAL: neither UD nor the transport of uc_mcast.h, not a group, detach: not attached. -ENOMEM:
+ * 256 attachments in all. */
 int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group);
 int rnic_qp_detach_mcast(struct rnic_qp *qp, const struct wire_ip *group);
 

@@ -49,6 +49,7 @@ struct transport_ops {
 	const char *name;
 	enum ibv_qp_type type;
 	bool connected; /* one peer, whose address the QP has */
+	bool multicast; /* connected, its peer being a multicast group; messages of one packet */
 	/* Its packets come and leave by any port; the QP's own says which GID table sgid_index is
 	 * of. It looks itself at the addresses of what comes. If false the QP stays on its port,
 	 * which is frame->port already when tx and tx_control are called. */

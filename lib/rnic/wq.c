@@ -76,6 +76,8 @@ static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, ui
 	if (qp->init.type == IBV_QPT_UD &&
 		(wr->wr.ud.ah == NULL || wr->wr.ud.remote_qpn > 0xffffff || *bytes > qp->mtu))
 		return -EINVAL;
+	if (qp->ops->multicast && *bytes > qp->mtu)
+		return -EINVAL;
 	/* IBTA vol. 1, 10.2.2.2 */
 	if (qp->init.type == IBV_QPT_UD && !fits(qp, (const struct rnic_ah *)wr->wr.ud.ah))
 		return -EINVAL;
