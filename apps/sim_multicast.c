@@ -59,9 +59,11 @@ struct way {
 	const char *name;
 	enum ccl_algorithm algorithm;
 	struct ccl_tree_shape tree;
+	bool uc;
 };
 
-static const struct way ways[] = {{"multicast", CCL_BY_MULTICAST, {0}}, {"ring", CCL_BY_RING, {0}},
+static const struct way ways[] = {{"multicast", CCL_BY_MULTICAST, {0}},
+	{"multicast, UC", CCL_BY_MULTICAST, .uc = true}, {"ring", CCL_BY_RING, {0}},
 	{"k-nomial, 4", CCL_BY_TREE, {.radix = 4}}, {"binary tree", CCL_BY_TREE, {.binary = true}}};
 
 static const struct traffic {
@@ -95,6 +97,7 @@ static int run_one(const struct traffic *t, const struct way *way, uint64_t seed
 		return rc;
 	conf = between_hosts(&w, way->algorithm, t->ranks);
 	conf.tree = way->tree;
+	conf.uc = way->uc;
 	rc = sim_coll_create(&conf, &coll, err);
 	if (rc == 0) {
 		before = sim_port_bytes(w.sim);
@@ -124,10 +127,11 @@ static int one_traffic(const struct traffic *t, uint64_t seed, json_t *rows)
 			break;
 		if (i == 0)
 			mine = out;
-		printf("%-14s %5u %-10s %7llu  %-12s %14llu %9.1f %7.2f  %s\n", t->topology,
+		printf("%-14s %5u %-10s %7llu  %-13s %14llu %9.1f %7.2f  %s\n", t->topology,
 			t->ranks, ccl_collective_name(t->op), (unsigned long long)t->bytes,
 			ways[i].name, (unsigned long long)out.bytes, (double)out.ns / 1000,
-			(double)out.bytes / (double)mine.bytes, i ? t->paper : "");
+			(double)out.bytes / (double)mine.bytes,
+			ways[i].algorithm != CCL_BY_MULTICAST ? t->paper : "");
 		json_array_append_new(
 			rows, json_pack("{s:s,s:i,s:s,s:I,s:s,s:I,s:I,s:f,s:s}", "topology",
 				      t->topology, "ranks", (int)t->ranks, "collective",
@@ -145,7 +149,7 @@ static int traffic(bool quick, uint64_t seed, json_t *rows)
 {
 	int rc = 0;
 
-	printf("%-14s %5s %-10s %7s  %-12s %14s %9s %7s  paper\n", "topology", "ranks",
+	printf("%-14s %5s %-10s %7s  %-13s %14s %9s %7s  paper\n", "topology", "ranks",
 		"collective", "bytes", "algorithm", "bytes at ports", "us", "ratio");
 	for (unsigned i = 0; rc == 0 && i < sizeof(traffics) / sizeof(traffics[0]); i++)
 		if (!(quick && traffics[i].large))

@@ -96,8 +96,8 @@ const char *ccl_group_how(const struct ccl_group *g, char how[CCL_HOW_LEN])
 
 	if (g->mcast.given)
 		wire_ip_format(&g->mcast.group, ip, sizeof(ip));
-	snprintf(how, CCL_HOW_LEN, "%s %s %u %llu %d %u", ccl_algorithm_name(g->algorithm), ip,
-		g->mcast.chains, (unsigned long long)g->mcast.min_bytes, g->tree.binary,
-		g->tree.radix);
+	snprintf(how, CCL_HOW_LEN, "%s %s%s %u %llu %d %u", ccl_algorithm_name(g->algorithm), ip,
+		g->mcast.uc ? " uc" : "", g->mcast.chains, (unsigned long long)g->mcast.min_bytes,
+		g->tree.binary, g->tree.radix);
 	return how;
 }

@@ -29,6 +29,10 @@ typedef int (*ccl_skip_fn)(struct ibv_qp *qp, int dir, uint32_t from, uint32_t c
 typedef struct ibv_qp *(*ccl_create_fn)(
 	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags);
 
+/* As inc_dv_qp_mcast_window. */
+struct inc_dv_mcast_window;
+typedef int (*ccl_window_fn)(struct ibv_qp *qp, const struct inc_dv_mcast_window *window);
+
 /* Without files and sockets: somebody else has made the groups on the switch and knows the numbers.
  * Two steps, because the switch needs the queue pairs' numbers first: ccl_comm_open makes them,
  * ccl_comm_connect brings them to RTS. ccl_comm_create_connected does both. */

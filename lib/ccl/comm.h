@@ -242,6 +242,10 @@ ccl_skip_fn ccl_device_skip(struct ibv_context *context);
 /* The device's way of making selective queue pairs, likewise. */
 ccl_create_fn ccl_device_create(struct ibv_context *context);
 
+/* Its way of giving memory to WRITEs that are multicast, likewise; it then makes their queue pairs.
+ */
+ccl_window_fn ccl_device_window(struct ibv_context *context);
+
 /* Can it be held with RNR NAKs? Linux's Soft-RoCE cannot: sending again after one, it may go on
  * with PSNs that it has used (docs/interop.md). */
 bool ccl_device_rnr(struct ibv_context *context);

@@ -207,6 +207,14 @@ ccl_create_fn ccl_device_create(struct ibv_context *context)
 	return fn;
 }
 
+ccl_window_fn ccl_device_window(struct ibv_context *context)
+{
+	ccl_window_fn fn;
+
+	*(void **)&fn = direct_verb(context, "inc_dv_qp_mcast_window");
+	return fn;
+}
+
 bool ccl_device_rnr(struct ibv_context *context)
 {
 	enum { RXE_VENDOR_ID = 0xffffff };

@@ -53,6 +53,7 @@ struct ccl_group {
 	struct {
 		bool given;
 		struct wire_ip group;
+		bool uc; /* transport: WRITEs of unreliable connections, not datagrams */
 		unsigned chains;
 		uint64_t min_bytes;
 	} mcast;

@@ -15,6 +15,7 @@ enum {
 static const char *const modes[] = {"I", "II", "III", "netreduce", "ring", NULL};
 static const char *const kinds[] = {"auto", "single", "mixed", NULL};
 static const char *const trees[] = {"knomial", "binary", NULL};
+static const char *const transports[] = {"ud", "uc", NULL};
 static const char *const algorithms[] = {
 #define X(id, name, does, how) name,
 	CCL_ALGORITHMS(X)
@@ -47,6 +48,9 @@ static const struct ctl_field multicast_fields[] = {
 	{"group", CTL_STRING, .required = true, .min = 1, .max = IP_MAX_LEN,
 		.help = "the group's address, of the family of the ranks', this job's alone; the "
 			"switches must forward it"},
+	{"transport", CTL_STRING, .values = transports, .dflt = "ud",
+		.help = "ud: datagrams, copied out of staging; uc: RDMA WRITEs that are placed as "
+			"they come, by the software RNIC alone"},
 	{"chains", CTL_INT, .min = 1, .max = CCL_MAX_RANKS, .dflt = "1",
 		.help = "roots of an AllGather that send at a time; divides the number of ranks"},
 	{"min_bytes", CTL_INT, .min = 0, .max = INT32_MAX, .dflt = "65536",

@@ -21,7 +21,7 @@ json_t *ccl_hello(const struct ccl_group *g, const struct ccl_comm *c)
 		ccl_port_mtu(c->context, c->port), "ranks", (int)g->n_ranks, "M", (int)g->m, "W",
 		(int)g->w, "mode", g->mode, "lease", g->lease, "write", g->write, "collectives",
 		(int)g->collectives, "algorithm", ccl_group_how(g, how), "multicast",
-		ccl_device_mcast(c->context));
+		ccl_device_mcast(c->context) && (!g->mcast.uc || ccl_device_window(c->context)));
 }
 
 static int differ(unsigned rank, const char *field, char *err)

@@ -2,7 +2,9 @@
 /* AllGather and Broadcast by multicast, on verbs: the protocol of lib/mcast over one UD queue pair
  * that all ranks attach to a multicast group, and RC connections to the neighbours in the ring and
  * the partners of the barrier. Datagrams are sent from the caller's memory; they are received into
- * staging and copied to their places; what is lost is read from the left neighbour's result.
+ * staging and copied to their places; what is lost is read from the left neighbour's result. Or, as
+ * appendix C has it, over a UC queue pair whose WRITEs the device places as they come, without
+ * staging: that is an extension of our software RNIC (inc_dv_qp_mcast_window).
  *
  * The switches on the way must forward the group (docs/multicast.md). As in ccl.h the core never
  * blocks and never reads a clock, `now` is nanoseconds of any monotonic clock, one thread at a
@@ -33,13 +35,17 @@ struct ccl_mcast_conf {
 	uint8_t gid_index; /* of the rank's own address */
 	unsigned rank, n_ranks;
 	struct wire_ip group; /* of the family of that address, this communicator's alone */
-	unsigned chains;      /* 1; divides n_ranks */
-	unsigned depth;       /* 1024: receives, a packet of staging each */
-	uint64_t link_bps;    /* 10 Gb/s */
-	uint64_t alpha_ns;    /* 20 ms */
-	uint64_t timeout_ns;  /* 10 s, without any progress */
+	bool uc;              /* over UC, all ranks alike; else over UD */
+	ccl_create_fn create; /* of UC; these two NULL: looked for in the process */
+	ccl_window_fn window;
+	unsigned chains;     /* 1; divides n_ranks */
+	unsigned depth;      /* 1024: receives, of UD a packet of staging each */
+	uint64_t link_bps;   /* 10 Gb/s */
+	uint64_t alpha_ns;   /* 20 ms */
+	uint64_t timeout_ns; /* 10 s, without any progress */
 };
 
+/* -EOPNOTSUPP: uc, and the device has no such queue pairs. */
 int ccl_mcast_open(
 	const struct ccl_mcast_conf *conf, struct ccl_mcast **mcast, char err[CCL_ERR_LEN]);
 /* What the others have to know of a rank, a new reference; connects: all has that of each rank, in
@@ -77,7 +83,7 @@ const struct mcast_counters *ccl_mcast_counters(const struct ccl_mcast *mcast);
 
 /* What it takes, for figure 7's sake. */
 struct ccl_mcast_info {
-	unsigned mtu, ud_qps, rc_qps;
+	unsigned mtu, ud_qps, uc_qps, rc_qps;
 	uint64_t staging_bytes;
 };
 void ccl_mcast_query(const struct ccl_mcast *mcast, struct ccl_mcast_info *info);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that multicast meet through a bootstrap: each tells its address, its UD queue pair, and one
- * queue pair for each rank that it has a connection to. */
+/* Ranks that multicast meet through a bootstrap: each tells its address, its queue pair of the
+ * group, and one queue pair for each rank that it has a connection to. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/ccl/boot.h"
 #include "lib/ccl/mcast_priv.h"
@@ -20,8 +21,10 @@ json_t *ccl_mcast_address(const struct ccl_mcast *c)
 		snprintf(rank, sizeof(rank), "%u", c->peer[i]);
 		json_object_set_new(rc, rank, json_integer(c->rc[i]->qp_num));
 	}
-	return json_pack("{s:s, s:i, s:i, s:o}", "ip", wire_ip_format(&c->ip, ip, sizeof(ip)), "ud",
-		(int)c->ud->qp_num, "mtu", (int)c->mtu, "rc", rc);
+	return json_pack("{s:s, s:i, s:s, s:I, s:i, s:o}", "ip",
+		wire_ip_format(&c->ip, ip, sizeof(ip)), "qpn", (int)c->group_qp->qp_num,
+		"transport", c->conf.uc ? "uc" : "ud", "key", (json_int_t)c->own_key, "mtu",
+		(int)c->mtu, "rc", rc);
 }
 
 static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char *err)
@@ -31,18 +34,25 @@ static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char
 	snprintf(self, sizeof(self), "%u", c->conf.rank);
 	for (unsigned i = 0; i < c->conf.n_ranks; i++) {
 		const json_t *one = json_array_get(list, i);
-		const char *ip;
-		int ud, mtu;
+		const char *ip, *transport;
+		json_int_t key;
+		int qpn_of, mtu;
 
-		if (json_unpack((json_t *)(uintptr_t)one, "{s:s, s:i, s:i}", "ip", &ip, "ud", &ud,
-			    "mtu", &mtu) ||
-			wire_ip_parse(ip, &c->rank[i].ip) || mtu < 256 || mtu > 4096 ||
-			(mtu & (mtu - 1))) {
+		if (json_unpack((json_t *)(uintptr_t)one, "{s:s, s:i, s:s, s:I, s:i}", "ip", &ip,
+			    "qpn", &qpn_of, "transport", &transport, "key", &key, "mtu", &mtu) ||
+			key < 0 || key > UINT32_MAX || wire_ip_parse(ip, &c->rank[i].ip) ||
+			mtu < 256 || mtu > 4096 || (mtu & (mtu - 1))) {
 			snprintf(
 				err, CCL_ERR_LEN, "multicast: rank %u's address makes no sense", i);
 			return -EPROTO;
 		}
-		c->rank[i].ud_qpn = (uint32_t)ud;
+		if (strcmp(transport, c->conf.uc ? "uc" : "ud") != 0) {
+			snprintf(err, CCL_ERR_LEN, "multicast: rank %u's transport is %.8s, not %s",
+				i, transport, c->conf.uc ? "uc" : "ud");
+			return -EPROTO;
+		}
+		c->rank[i].group_qpn = (uint32_t)qpn_of;
+		c->key ^= (uint32_t)key;
 		c->mtu = (unsigned)mtu < c->mtu ? (unsigned)mtu : c->mtu;
 	}
 	for (unsigned i = 0; i < c->n_peers; i++)

@@ -28,11 +28,11 @@ struct mc_wire {
 };
 
 /* wr_id: the kind above, an index below. */
-enum mc_kind { MC_UD_RECV, MC_UD_SEND, MC_RC_RECV, MC_RC_SEND, MC_RC_READ };
+enum mc_kind { MC_CHUNK_RECV, MC_CHUNK_SEND, MC_RC_RECV, MC_RC_SEND, MC_RC_READ };
 
 struct mc_rank {
 	struct wire_ip ip;
-	uint32_t ud_qpn;
+	uint32_t group_qpn; /* of datagrams */
 };
 
 struct mc_read {
@@ -59,8 +59,12 @@ struct ccl_mcast {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_qp *ud, *rc[MCAST_MAX_PEERS];
-	struct ibv_ah *ah;
+	struct ibv_qp *group_qp; /* UD or UC */
+	struct ibv_qp *rc[MCAST_MAX_PEERS];
+	struct ibv_ah *ah; /* UD */
+	/* UC: what a window's key is counted from, and who writes. */
+	uint32_t key, own_key;
+	struct inc_dv_mcast_writer *writer;
 	bool attached;
 	/* staging | messages that come, by peer | messages that go */
 	uint8_t *memory;
@@ -86,7 +90,7 @@ struct ccl_mcast {
 
 static inline size_t mc_slot_len(const struct ccl_mcast *c)
 {
-	return MC_GRH + c->mtu;
+	return c->conf.uc ? 0 : MC_GRH + c->mtu;
 }
 static inline uint8_t *mc_staging(const struct ccl_mcast *c, unsigned slot)
 {
@@ -101,8 +105,18 @@ static inline struct mc_wire *mc_outgoing(const struct ccl_mcast *c, unsigned sl
 	return mc_incoming(c, c->n_peers, slot);
 }
 
-int mc_post_ud_recv(struct ccl_mcast *c, unsigned slot);
+int mc_post_chunk_recv(struct ccl_mcast *c, unsigned slot);
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot);
+
+/* mcast_uc.c. Queue pair and what goes with it; to RTS; the window of the collective that has
+ * begun: 0 or a positive errno. end: none any more, nothing is written to the buffer; for UD
+ * nothing. */
+int mc_uc_open(struct ccl_mcast *c, char *err);
+int mc_uc_join(struct ccl_mcast *c);
+int mc_uc_begin(struct ccl_mcast *c);
+void mc_uc_end(struct ccl_mcast *c);
+
+int mc_say(const struct ccl_mcast *c, char *err, const char *what, int error);
 
 /* mcast_qp.c: after the others' addresses are known. qpn: of peer i for this rank. */
 int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err);

@@ -19,7 +19,7 @@ enum {
 static const uint64_t DEFAULT_BPS = 10000000000, DEFAULT_ALPHA = 20000000,
 		      DEFAULT_TIMEOUT = 10000000000;
 
-static int say(const struct ccl_mcast *c, char *err, const char *what, int error)
+int mc_say(const struct ccl_mcast *c, char *err, const char *what, int error)
 {
 	snprintf(err, CCL_ERR_LEN, "rank %u: multicast: %s: %s", c->conf.rank, what,
 		strerror(error));
@@ -32,15 +32,15 @@ static int post_recv(
 	struct ccl_mcast *c, struct ibv_qp *qp, const void *to, size_t len, uint64_t wr_id)
 {
 	struct ibv_sge sge = {(uintptr_t)to, (uint32_t)len, c->mr->lkey};
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = len > 0}, *bad;
 
 	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-int mc_post_ud_recv(struct ccl_mcast *c, unsigned slot)
+int mc_post_chunk_recv(struct ccl_mcast *c, unsigned slot)
 {
-	return post_recv(
-		c, c->ud, mc_staging(c, slot), mc_slot_len(c), (uint64_t)MC_UD_RECV << 32 | slot);
+	return post_recv(c, c->group_qp, mc_staging(c, slot), mc_slot_len(c),
+		(uint64_t)MC_CHUNK_RECV << 32 | slot);
 }
 
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
@@ -58,21 +58,28 @@ static int make_objects(struct ccl_mcast *c, char *err)
 
 	c->pd = c->conf.pd ?: ibv_alloc_pd(c->conf.context);
 	if (!c->pd)
-		return say(c, err, "protection domain", errno);
+		return mc_say(c, err, "protection domain", errno);
 	c->channel = ibv_create_comp_channel(c->conf.context);
 	if (!c->channel || fcntl(c->channel->fd, F_SETFL, O_NONBLOCK) < 0)
-		return say(c, err, "completion channel", errno);
+		return mc_say(c, err, "completion channel", errno);
 	c->cq = ibv_create_cq(c->conf.context, (int)depth, c, c->channel, 0);
 	if (!c->cq)
-		return say(c, err, "completion queue", errno);
-	c->ud = ccl_qp_of(c->pd, c->cq, IBV_QPT_UD, MC_SENDS, c->conf.depth);
-	for (unsigned i = 0; c->ud && i < c->n_peers; i++) {
+		return mc_say(c, err, "completion queue", errno);
+	if (c->conf.uc) {
+		int rc = mc_uc_open(c, err);
+
+		if (rc)
+			return rc;
+	} else {
+		c->group_qp = ccl_qp_of(c->pd, c->cq, IBV_QPT_UD, MC_SENDS, c->conf.depth);
+	}
+	for (unsigned i = 0; c->group_qp && i < c->n_peers; i++) {
 		c->rc[i] =
 			ccl_qp_of(c->pd, c->cq, IBV_QPT_RC, MC_MESSAGES + MC_READS, MC_PEER_RECVS);
 		if (!c->rc[i])
-			return say(c, err, "queue pair", errno);
+			return mc_say(c, err, "queue pair", errno);
 	}
-	return c->ud ? 0 : say(c, err, "queue pair", errno);
+	return c->group_qp ? 0 : mc_say(c, err, "queue pair", errno);
 }
 
 static int make_memory(struct ccl_mcast *c, char *err)
@@ -82,27 +89,30 @@ static int make_memory(struct ccl_mcast *c, char *err)
 
 	if (posix_memalign((void **)&c->memory, PAGE, len)) {
 		c->memory = NULL;
-		return say(c, err, "staging", ENOMEM);
+		return mc_say(c, err, "staging", ENOMEM);
 	}
 	memset(c->memory, 0, len);
 	c->mr = ibv_reg_mr(c->pd, c->memory, len, IBV_ACCESS_LOCAL_WRITE);
-	return c->mr ? 0 : say(c, err, "registering staging", errno);
+	return c->mr ? 0 : mc_say(c, err, "registering staging", errno);
 }
 
 static int open_all(struct ccl_mcast *c, char *err)
 {
-	struct ibv_qp_attr init = {
-		.qp_state = IBV_QPS_INIT, .port_num = c->conf.port, .qkey = MC_QKEY};
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
+		.port_num = c->conf.port,
+		.qkey = MC_QKEY,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	const int own = c->conf.uc ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY;
 	int mtu = ccl_port_mtu(c->conf.context, c->conf.port), rc;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 
 	if (mtu < 0)
-		return say(c, err, "port", -mtu);
+		return mc_say(c, err, "port", -mtu);
 	c->mtu = (unsigned)mtu;
 	rc = ibv_query_port(c->conf.context, c->conf.port, &port);
 	if (rc)
-		return say(c, err, "port", rc);
+		return mc_say(c, err, "port", rc);
 	c->read_bytes = port.max_msg_sz < MC_READ_MAX ? port.max_msg_sz : MC_READ_MAX;
 	rc = make_objects(c, err);
 	if (rc == 0)
@@ -111,13 +121,13 @@ static int open_all(struct ccl_mcast *c, char *err)
 		return rc;
 	rc = ibv_query_gid(c->conf.context, c->conf.port, c->conf.gid_index, &gid);
 	if (rc)
-		return say(c, err, "address", EADDRNOTAVAIL);
+		return mc_say(c, err, "address", EADDRNOTAVAIL);
 	memcpy(c->ip.b, gid.raw, sizeof(c->ip.b));
 	rc = ccl_modify_qp(
-		c->ud, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+		c->group_qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
 	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++)
 		rc = ccl_rc_init(c->rc[i], c->conf.port);
-	return rc ? say(c, err, "queue pair to INIT", rc) : 0;
+	return rc ? mc_say(c, err, "queue pair to INIT", rc) : 0;
 }
 
 static void core_config(const struct ccl_mcast_conf *conf, struct mcast_config *config)
@@ -164,7 +174,7 @@ int ccl_mcast_open(
 	}
 	c->n_peers = mcast_peers(&config, c->peer);
 	c->rank = calloc(conf->n_ranks, sizeof(*c->rank));
-	rc = c->rank ? open_all(c, err) : say(c, err, "memory", ENOMEM);
+	rc = c->rank ? open_all(c, err) : mc_say(c, err, "memory", ENOMEM);
 	if (rc)
 		ccl_mcast_close(c);
 	else
@@ -180,11 +190,11 @@ void ccl_mcast_close(struct ccl_mcast *c)
 		return;
 	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
 	if (c->attached)
-		ibv_detach_mcast(c->ud, &gid, 0);
+		ibv_detach_mcast(c->group_qp, &gid, 0);
 	if (c->ah)
 		ibv_destroy_ah(c->ah);
-	if (c->ud)
-		ibv_destroy_qp(c->ud);
+	if (c->group_qp)
+		ibv_destroy_qp(c->group_qp);
 	for (unsigned i = 0; i < c->n_peers; i++)
 		if (c->rc[i])
 			ibv_destroy_qp(c->rc[i]);
@@ -200,34 +210,43 @@ void ccl_mcast_close(struct ccl_mcast *c)
 	if (c->pd && !c->conf.pd)
 		ibv_dealloc_pd(c->pd);
 	free(c->memory);
+	free(c->writer);
 	free(c->rank);
 	free(c);
 }
 
 /* ---- connecting ---- */
 
-static int join(struct ccl_mcast *c, char *err)
+/* Datagrams: to RTS, and the group's address. */
+static int ud_join(struct ccl_mcast *c)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct ibv_ah_attr to = {.is_global = 1,
 		.port_num = c->conf.port,
 		.grh = {.sgid_index = c->conf.gid_index, .hop_limit = HOP_LIMIT}};
-	union ibv_gid gid;
-	int rc = ccl_modify_qp(c->ud, &attr, IBV_QP_STATE);
+	int rc = ccl_modify_qp(c->group_qp, &attr, IBV_QP_STATE);
 
 	attr.qp_state = IBV_QPS_RTS;
 	if (rc == 0)
-		rc = ccl_modify_qp(c->ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+		rc = ccl_modify_qp(c->group_qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	if (rc)
-		return say(c, err, "queue pair to RTS", rc);
-	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
-	to.grh.dgid = gid;
-	rc = ibv_attach_mcast(c->ud, &gid, 0);
-	if (rc)
-		return say(c, err, "attaching to the group", rc);
-	c->attached = true;
+		return rc;
+	memcpy(to.grh.dgid.raw, c->conf.group.b, sizeof(to.grh.dgid.raw));
 	c->ah = ibv_create_ah(c->pd, &to);
-	return c->ah ? 0 : say(c, err, "address of the group", errno);
+	return c->ah ? 0 : errno;
+}
+
+static int join(struct ccl_mcast *c, char *err)
+{
+	union ibv_gid gid;
+	int rc = c->conf.uc ? mc_uc_join(c) : ud_join(c);
+
+	if (rc)
+		return mc_say(c, err, "queue pair of the group to RTS", rc);
+	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
+	rc = ibv_attach_mcast(c->group_qp, &gid, 0);
+	c->attached = rc == 0;
+	return rc ? mc_say(c, err, "attaching to the group", rc) : 0;
 }
 
 int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
@@ -240,14 +259,14 @@ int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
 	config.read_bytes = c->read_bytes;
 	rc = -mcast_init(&c->core, &config);
 	if (rc)
-		return say(c, err, "the port's largest message is less than its MTU", rc);
+		return mc_say(c, err, "the port's largest message is less than its MTU", rc);
 	for (unsigned i = 0; rc == 0 && i < c->conf.depth; i++)
-		rc = mc_post_ud_recv(c, i);
+		rc = mc_post_chunk_recv(c, i);
 	for (unsigned i = 0; i < c->n_peers; i++)
 		for (unsigned k = 0; rc == 0 && k < MC_PEER_RECVS; k++)
 			rc = mc_post_rc_recv(c, i, k);
 	if (rc)
-		return say(c, err, "posting receives", -rc);
+		return mc_say(c, err, "posting receives", -rc);
 	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++) {
 		const struct ccl_rc_peer peer = {.ip = c->rank[c->peer[i]].ip,
 			.qpn = qpn[i],
@@ -258,13 +277,14 @@ int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
 
 		rc = ccl_rc_connect(c->rc[i], &peer);
 	}
-	return rc ? say(c, err, "connection", rc) : join(c, err);
+	return rc ? mc_say(c, err, "connection", rc) : join(c, err);
 }
 
 void ccl_mcast_query(const struct ccl_mcast *c, struct ccl_mcast_info *info)
 {
 	*info = (struct ccl_mcast_info){.mtu = c->mtu,
-		.ud_qps = 1,
+		.ud_qps = !c->conf.uc,
+		.uc_qps = c->conf.uc,
 		.rc_qps = c->n_peers,
 		.staging_bytes = c->conf.depth * mc_slot_len(c)};
 }

@@ -48,15 +48,23 @@ static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	return -ibv_post_send(qp, wr, &bad);
 }
 
-static int post_datagram(struct ccl_mcast *c, const struct mcast_request *r)
+static int post_chunk(struct ccl_mcast *c, const struct mcast_request *r)
 {
 	struct ibv_sge sge = {(uintptr_t)c->buf + r->offset, (uint32_t)r->len, c->buf_mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = (uint64_t)MC_UD_SEND << 32,
+	struct ibv_send_wr wr = {.wr_id = (uint64_t)MC_CHUNK_SEND << 32,
 		.opcode = IBV_WR_SEND_WITH_IMM,
-		.imm_data = htobe32(r->imm),
-		.wr.ud = {c->ah, MC_QPN, MC_QKEY}};
+		.imm_data = htobe32(r->imm)};
 
-	return post(c->ud, &wr, &sge);
+	if (c->conf.uc) {
+		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		wr.wr.rdma.remote_addr = r->offset;
+		wr.wr.rdma.rkey = c->key + c->core.id;
+	} else {
+		wr.wr.ud.ah = c->ah;
+		wr.wr.ud.remote_qpn = MC_QPN;
+		wr.wr.ud.remote_qkey = MC_QKEY;
+	}
+	return post(c->group_qp, &wr, &sge);
 }
 
 static int post_message(struct ccl_mcast *c, const struct mcast_request *r)
@@ -104,7 +112,7 @@ static void post_all(struct ccl_mcast *c)
 
 	while (rc == 0 && c->n_messages < MC_MESSAGES && mcast_next(&c->core, &r)) {
 		if (r.type == MCAST_POST_SEND)
-			rc = post_datagram(c, &r);
+			rc = post_chunk(c, &r);
 		else if (r.type == MCAST_POST_MESSAGE)
 			rc = post_message(c, &r);
 		else
@@ -133,10 +141,18 @@ static unsigned sender(struct ccl_mcast *c, const uint8_t *grh, const struct ibv
 	for (unsigned k = 0; k < n; k++) {
 		const unsigned i = (c->sender + k) % n;
 
-		if (c->rank[i].ud_qpn == wc->src_qp && wire_ip_eq(&c->rank[i].ip, &src))
+		if (c->rank[i].group_qpn == wc->src_qp && wire_ip_eq(&c->rank[i].ip, &src))
 			return c->sender = i;
 	}
 	return n;
+}
+
+/* In its place already: nobody but its root may write there, nor another chunk than it says. */
+static void placed(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
+{
+	mcast_placed(&c->core, be32toh(wc->imm_data), now);
+	if (mc_post_chunk_recv(c, slot))
+		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
 }
 
 static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
@@ -149,7 +165,7 @@ static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc
 		mcast_datagram(&c->core, sender(c, at, wc), be32toh(wc->imm_data), len, now,
 			&offset) == MCAST_TAKE)
 		memcpy(c->buf + offset, at + MC_GRH, len);
-	if (mc_post_ud_recv(c, slot))
+	if (mc_post_chunk_recv(c, slot))
 		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
 }
 
@@ -179,10 +195,13 @@ static void complete(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
 		return;
 	}
 	switch ((enum mc_kind)(wc->wr_id >> 32)) {
-	case MC_UD_RECV:
-		datagram(c, index, wc, now);
+	case MC_CHUNK_RECV:
+		if (c->conf.uc)
+			placed(c, index, wc, now);
+		else
+			datagram(c, index, wc, now);
 		break;
-	case MC_UD_SEND:
+	case MC_CHUNK_SEND:
 		mcast_sent(&c->core, 1, now);
 		break;
 	case MC_RC_RECV:
@@ -251,10 +270,14 @@ static void begin(struct ccl_mcast *c, uint64_t now)
 					 &c->core, coll->block, c->core_memory, need, now)
 			       : mcast_begin_broadcast(&c->core, coll->root, coll->block,
 					 c->core_memory, need, now);
+	/* Before the barrier's first message: who has heard all of it may send. */
+	if (rc == 0 && c->conf.uc)
+		rc = -mc_uc_begin(c);
 	if (rc == 0) {
 		post_all(c);
 		return;
 	}
+	mc_uc_end(c);
 	c->failed = rc;
 	snprintf(c->err, sizeof(c->err), "rank %u: multicast: beginning a collective: %s",
 		c->conf.rank, strerror(-rc));
@@ -272,6 +295,7 @@ static bool drained(struct ccl_mcast *c, uint64_t now)
 
 static void finish(struct ccl_mcast *c)
 {
+	mc_uc_end(c);
 	if (c->own_mr)
 		ibv_dereg_mr(c->own_mr);
 	free(c->core_memory);
@@ -326,6 +350,7 @@ void ccl_mcast_fail(struct ccl_mcast *c, int error)
 {
 	mcast_fail(&c->core, error);
 	post_all(c);
+	mc_uc_end(c);
 	if (!c->failed)
 		c->failed = error;
 }

@@ -41,6 +41,7 @@ int ccl_over_mcast(
 		.rank = c->rank,
 		.n_ranks = c->n_ranks,
 		.group = g->mcast.group,
+		.uc = g->mcast.uc,
 		.chains = g->mcast.chains,
 		.timeout_ns = c->timeout_ns};
 	struct ccl_mcast_info info;

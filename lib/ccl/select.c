@@ -94,9 +94,10 @@ static int choose_hosts(const struct ccl_group *g, const struct ccl_ability *ran
 	const unsigned r = no_multicast(g, rank);
 
 	if (multicast && r < g->n_ranks) {
-		snprintf(err, CCL_ERR_LEN,
-			"algorithm: multicast, but rank %u's device (%s) has none", r,
-			rank[r].device);
+		snprintf(err, CCL_ERR_LEN, "%s, but rank %u's device (%s) has none",
+			g->mcast.uc ? "multicast.transport: uc, multicast of RDMA WRITEs"
+				    : "algorithm: multicast",
+			r, rank[r].device);
 		return -EOPNOTSUPP;
 	}
 	*c = (struct ccl_choice){
@@ -126,7 +127,8 @@ static void choose_beside(
 			(unsigned long long)g->mcast.min_bytes);
 	else
 		snprintf(c->why + len, sizeof(c->why) - len,
-			"; no multicast, which rank %u's device (%s) has not", r, rank[r].device);
+			"; no multicast%s, which rank %u's device (%s) has not",
+			g->mcast.uc ? " of RDMA WRITEs" : "", r, rank[r].device);
 }
 
 static int choose_groups(const struct ccl_group *g, const struct ccl_ability *rank,

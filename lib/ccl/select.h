@@ -10,7 +10,8 @@
 struct ccl_ability {
 	bool skip;      /* its device can leave out PSNs (docs/inc-protocol.md, 3.7) */
 	bool selective; /* it has queue pairs with selective acknowledgement */
-	bool multicast; /* its UD queue pairs can be members of multicast groups */
+	bool multicast; /* its queue pairs of the group's transport can be members of multicast
+			   groups */
 	bool rnr;       /* its device can be held with RNR NAKs (docs/interop.md) */
 	char device[64];
 };

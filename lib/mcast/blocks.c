@@ -32,8 +32,9 @@ static bool mark(struct mcast *m, uint32_t block, uint32_t chunk)
 	return true;
 }
 
-static enum mcast_verdict judge(struct mcast *m, unsigned from, uint32_t imm, uint64_t len,
-	uint32_t *block, uint32_t *chunk)
+/* Which chunk of this collective the immediate data means. */
+static enum mcast_verdict find_chunk(
+	const struct mcast *m, uint32_t imm, uint32_t *block, uint32_t *chunk)
 {
 	const unsigned bits = m->config.psn_bits;
 	uint32_t n;
@@ -47,28 +48,69 @@ static enum mcast_verdict judge(struct mcast *m, unsigned from, uint32_t imm, ui
 		return MCAST_RANGE;
 	*block = n / m->block_chunks;
 	*chunk = n % m->block_chunks;
+	return MCAST_TAKE;
+}
+
+static enum mcast_verdict judge(struct mcast *m, unsigned from, uint32_t imm, uint64_t len,
+	uint32_t *block, uint32_t *chunk)
+{
+	const enum mcast_verdict verdict = find_chunk(m, imm, block, chunk);
+
+	if (verdict != MCAST_TAKE)
+		return verdict;
 	if (from != root_of(m, *block))
 		return MCAST_FORGED;
 	return len == chunk_len(m, *chunk) ? MCAST_TAKE : MCAST_LENGTH;
 }
 
-enum mcast_verdict mcast_datagram(
-	struct mcast *m, unsigned from, uint32_t imm, uint64_t len, uint64_t now, uint64_t *offset)
+/* Marks what is to be taken, and counts. */
+static enum mcast_verdict take(
+	struct mcast *m, enum mcast_verdict verdict, uint32_t block, uint32_t chunk, uint64_t now)
 {
 	uint64_t *const counter[] = {&m->count.taken, &m->count.duplicate, &m->count.stale,
 		&m->count.range, &m->count.length, &m->count.forged};
-	uint32_t block = 0, chunk = 0;
-	enum mcast_verdict verdict = judge(m, from, imm, len, &block, &chunk);
 
 	if (verdict == MCAST_TAKE && !mark(m, block, chunk))
 		verdict = MCAST_DUPLICATE;
 	++*counter[verdict];
 	if (verdict == MCAST_TAKE) {
-		*offset = chunk_offset(m, block, chunk);
 		progress(m, now);
 		mcast_settle(m);
 	}
 	return verdict;
+}
+
+enum mcast_verdict mcast_datagram(
+	struct mcast *m, unsigned from, uint32_t imm, uint64_t len, uint64_t now, uint64_t *offset)
+{
+	uint32_t block = 0, chunk = 0;
+	enum mcast_verdict verdict = judge(m, from, imm, len, &block, &chunk);
+
+	verdict = take(m, verdict, block, chunk, now);
+	if (verdict == MCAST_TAKE)
+		*offset = chunk_offset(m, block, chunk);
+	return verdict;
+}
+
+enum mcast_verdict mcast_placed(struct mcast *m, uint32_t imm, uint64_t now)
+{
+	uint32_t block = 0, chunk = 0;
+	const enum mcast_verdict verdict = find_chunk(m, imm, &block, &chunk);
+
+	return take(m, verdict, block, chunk, now);
+}
+
+uint64_t mcast_part(const struct mcast *m, uint32_t block, uint32_t *imm)
+{
+	const unsigned bits = m->config.psn_bits;
+
+	*imm = m->id << bits | ((m->first_psn + block * m->block_chunks) & mask(bits));
+	return chunk_offset(m, block, 0);
+}
+
+unsigned mcast_root(const struct mcast *m, uint32_t block)
+{
+	return root_of(m, block);
 }
 
 void mcast_read_done(struct mcast *m, uint32_t block, uint32_t first, uint32_t n, uint64_t now)

@@ -174,6 +174,14 @@ bool mcast_next(struct mcast *m, struct mcast_request *request);
 /* A datagram of len bytes from a rank. TAKE: into *offset of the result buffer. */
 enum mcast_verdict mcast_datagram(
 	struct mcast *m, unsigned from, uint32_t imm, uint64_t len, uint64_t now, uint64_t *offset);
+/* A chunk that the device has placed by itself: it has made sure that its root sent it, that it is
+ * as long as it should be, and that it went where its immediate data says. Never LENGTH or FORGED.
+ */
+enum mcast_verdict mcast_placed(struct mcast *m, uint32_t imm, uint64_t now);
+/* For that: where in the result buffer a block of the collective begins, the immediate data of its
+ * first chunk, and who sends it. A block has block_bytes, there are n_blocks. */
+uint64_t mcast_part(const struct mcast *m, uint32_t block, uint32_t *imm);
+unsigned mcast_root(const struct mcast *m, uint32_t block);
 /* A message. 0, or -EPROTO: it makes no sense, nothing has changed. */
 int mcast_message(
 	struct mcast *m, unsigned from, const struct mcast_message *message, uint64_t now);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "lib/sim/coll_priv.h"
+#include "lib/verbs/incline_dv.h"
 
 /* Receives of a member: the hosts of a simulation take what comes at once. */
 enum { DEPTH = 256 };
@@ -33,6 +34,9 @@ static int open_mcast(struct sim_coll *c, unsigned r, char *err)
 		.rank = r,
 		.n_ranks = c->conf.n_ranks,
 		.group = c->multicast,
+		.uc = c->conf.uc,
+		.create = inc_dv_create_qp,
+		.window = inc_dv_qp_mcast_window,
 		.chains = c->conf.chains,
 		.depth = DEPTH,
 		.link_bps = c->conf.sim->conf.link.mbps * 1000000,

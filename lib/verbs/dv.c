@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Direct verbs. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "lib/rnic/uc_mcast.h"
 #include "lib/verbs/internal.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -34,11 +37,55 @@ EXPORT int inc_dv_qp_skip(struct ibv_qp *base, enum inc_dv_dir dir, uint32_t fro
 EXPORT struct ibv_qp *inc_dv_create_qp(
 	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags)
 {
-	if (!iv_mine(pd->context) || flags != INC_DV_QP_SELECTIVE) {
-		errno = EOPNOTSUPP;
-		return NULL;
+	if (iv_mine(pd->context) && flags == INC_DV_QP_SELECTIVE)
+		return iv_create_qp_as(pd, attr, &rnic_sr);
+	if (iv_mine(pd->context) && flags == INC_DV_QP_MULTICAST)
+		return iv_create_qp_as(pd, attr, &rnic_uc_mcast);
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+static int open_window(struct iv_qp *qp, const struct inc_dv_mcast_window *w)
+{
+	struct rnic_mcast_writer *writer;
+	struct rnic_mcast_window window = {.key = w->key,
+		.lkey = w->mr->lkey,
+		.addr = (uintptr_t)w->addr,
+		.len = w->length,
+		.number_mask = w->number_mask,
+		.n_writers = w->n_writers};
+	int ret;
+
+	if (w->n_writers > RNIC_MAX_WRITERS)
+		return -EINVAL;
+	window.writer = writer = calloc(w->n_writers, sizeof(*writer));
+	if (w->n_writers > 0 && !writer)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->n_writers; i++) {
+		const struct inc_dv_mcast_writer *from = &w->writer[i];
+
+		writer[i] = (struct rnic_mcast_writer){
+			.va = from->offset, .len = from->length, .first = from->first};
+		memcpy(writer[i].ip.b, from->gid.raw, sizeof(writer[i].ip.b));
 	}
-	return iv_create_qp_as(pd, attr, &rnic_sr);
+	ret = rnic_qp_mcast_window(qp->qp, &window);
+	free(writer);
+	return ret;
+}
+
+EXPORT int inc_dv_qp_mcast_window(struct ibv_qp *base, const struct inc_dv_mcast_window *window)
+{
+	struct iv_dev *dev;
+	int ret;
+
+	if (!iv_mine(base->context))
+		return iv_errno(EOPNOTSUPP);
+	dev = iv_dev(base->context);
+	iv_own(dev);
+	ret = window ? open_window(iv_qp(base), window)
+		     : rnic_qp_mcast_window(iv_qp(base)->qp, NULL);
+	iv_disown(dev);
+	return ret ? iv_errno(ret) : 0;
 }
 
 EXPORT int inc_dv_query_qp_stats(struct ibv_qp *base, struct inc_dv_qp_stats *stats)

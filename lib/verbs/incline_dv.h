@@ -31,9 +31,36 @@ int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32
 /* ibv_create_qp of a QP that libibverbs has no word for. INC_DV_QP_SELECTIVE: a reliable connection
  * with selective acknowledgement, for links that lose packets. The peer's must be one too: the
  * packets have opcodes of their own. No SRQ, no inc_dv_qp_skip; the path MTU and 92 bytes must fit
- * the port's. NULL and errno: EOPNOTSUPP for flags that are not known, and without them. */
-enum inc_dv_qp_flags { INC_DV_QP_SELECTIVE = 1 << 0 };
+ * the port's. INC_DV_QP_MULTICAST: of type UC, with a multicast group for its peer (the dgid of its
+ * address, dest_qp_num 0xffffff), for WRITEs with Immediate of one packet (docs/multicast.md).
+ * NULL and errno: EOPNOTSUPP for flags that are not known, several, or none. */
+enum inc_dv_qp_flags { INC_DV_QP_SELECTIVE = 1 << 0, INC_DV_QP_MULTICAST = 1 << 1 };
 struct ibv_qp *inc_dv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags);
+
+/* Where WRITEs to the groups that such a QP is attached to (ibv_attach_mcast) go: all receivers
+ * agree on key and offsets. Each writer has a part, which it fills with packets of the path MTU,
+ * the last one may be shorter; the immediate data must be first and so many more as there are
+ * packets before it in the part, modulo mask + 1, the bits above as in first. What is not so is
+ * dropped. Each that comes, also one that has come before, takes a receive request, of no bytes. */
+struct inc_dv_mcast_writer {
+	union ibv_gid gid; /* source address */
+	uint64_t offset, length;
+	uint32_t first;
+	uint32_t reserved;
+};
+struct inc_dv_mcast_window {
+	uint32_t key;
+	uint32_t number_mask; /* one less than a power of two, or all ones */
+	struct ibv_mr *mr;    /* of the QP's domain, with LOCAL_WRITE */
+	void *addr;           /* of offset 0 */
+	uint64_t length;
+	const struct inc_dv_mcast_writer *writer;
+	uint32_t n_writers;
+	uint32_t reserved;
+};
+/* From RTR on; instead of the one before. NULL: there is none any more, and when this returns
+ * nothing is written there. EINVAL: state, memory, parts beyond the window, mask; ENOMEM. */
+int inc_dv_qp_mcast_window(struct ibv_qp *qp, const struct inc_dv_mcast_window *window);
 
 /* Where the transport of a QP stands. */
 struct inc_dv_qp_stats {

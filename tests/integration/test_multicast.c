@@ -47,12 +47,15 @@ static void close_world(struct world *w)
 	sim_topo_free(&w->topo);
 }
 
+static bool over_uc; /* multicast */
+
 static struct sim_coll *make(const struct world *w, enum ccl_algorithm algorithm, unsigned ranks,
 	unsigned chains, struct ccl_tree_shape shape)
 {
 	const struct sim_coll_conf conf = {.sim = w->sim,
 		.algorithm = algorithm,
 		.chains = chains,
+		.uc = over_uc,
 		.tree = shape,
 		.any_root = true,
 		.n_ranks = ranks,
@@ -220,9 +223,10 @@ static void sixteen(void **state)
 	for (unsigned i = 0; i < COMMS; i++)
 		finish(&w, coll[i]);
 	ccl_mcast_query(sim_coll_mcast(coll[0], 0), &info);
-	assert_int_equal(info.ud_qps, 1);
+	assert_int_equal(info.ud_qps, !over_uc);
+	assert_int_equal(info.uc_qps, over_uc);
 	assert_int_equal(info.rc_qps, 2 + 2); /* the ring; ranks 2 and 4 of the barrier */
-	assert_int_equal(info.staging_bytes, 256 * (info.mtu + 40));
+	assert_int_equal(info.staging_bytes, over_uc ? 0 : 256 * (info.mtu + 40));
 	for (unsigned i = 0; i < COMMS; i++)
 		sim_coll_destroy(coll[i]);
 	close_world(&w);
@@ -253,6 +257,20 @@ static void death(void **state)
 	}
 }
 
+static int by_uc(void **state)
+{
+	(void)state;
+	over_uc = true;
+	return 0;
+}
+
+static int by_ud(void **state)
+{
+	(void)state;
+	over_uc = false;
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +279,10 @@ int main(void)
 		cmocka_unit_test(each_link_once),
 		cmocka_unit_test(sixteen),
 		cmocka_unit_test(death),
+		{"uc: exact", exact, by_uc, by_ud, NULL},
+		{"uc: each_link_once", each_link_once, by_uc, by_ud, NULL},
+		{"uc: sixteen", sixteen, by_uc, by_ud, NULL},
+		{"uc: death", death, by_uc, by_ud, NULL},
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

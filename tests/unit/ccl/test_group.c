@@ -146,6 +146,8 @@ static void errors_name_the_field(void **state)
 			"multicast.group: is of another family"},
 		{STAR, "'M':2", "'multicast':{'group':'239.1.1.1','chains':3},'M':2",
 			"multicast.chains: does not divide"},
+		{STAR, "'M':2", "'multicast':{'group':'239.1.1.1','transport':'rc'},'M':2",
+			"multicast.transport: "},
 		{STAR, "'M':2", "'multicast':{'chains':1},'M':2", "multicast.group: "},
 		{STAR, "'M':2", "'algorithm':'tree','collectives':['broadcast','reduce'],'M':2",
 			"collectives: algorithm tree does no reduce"},

@@ -186,7 +186,8 @@ static void choices(void **state)
 }
 
 /* Which algorithm, by what the file asks for and the devices can do. */
-static void algorithm_of(const char *algorithm, bool device, int want, const char *says)
+static void algorithm_over(
+	const char *transport, const char *algorithm, bool device, int want, const char *says)
 {
 	struct ccl_choice choice[CCL_MAX_CHOICES];
 	struct ccl_ability rank[N] = {0};
@@ -194,8 +195,8 @@ static void algorithm_of(const char *algorithm, bool device, int want, const cha
 	struct job j;
 	int n;
 
-	wish = json_pack("{s:s, s:s, s:{s:s}}", "mode", "II", "algorithm", algorithm, "multicast",
-		"group", "239.1.2.3");
+	wish = json_pack("{s:s, s:s, s:{s:s, s:s}}", "mode", "II", "algorithm", algorithm,
+		"multicast", "group", "239.1.2.3", "transport", transport);
 	prepare(&j, false, 1000);
 	for (unsigned r = 0; r < N; r++) {
 		rank[r] = (struct ccl_ability){
@@ -214,9 +215,20 @@ static void algorithm_of(const char *algorithm, bool device, int want, const cha
 	finish(&j);
 }
 
+static void algorithm_of(const char *algorithm, bool device, int want, const char *says)
+{
+	algorithm_over("ud", algorithm, device, want, says);
+}
+
 static void algorithms(void **state)
 {
 	(void)state;
+	algorithm_over("uc", "multicast", true, CCL_MULTICAST, "is asked for");
+	algorithm_over("uc", "multicast", false, -EOPNOTSUPP,
+		"multicast.transport: uc, multicast of RDMA WRITEs, but rank 2's device (dev2) has "
+		"none");
+	algorithm_over("uc", "auto", false, CCL_MIXED,
+		"no multicast of RDMA WRITEs, which rank 2's device (dev2) has not");
 	algorithm_of("auto", true, CCL_MIXED, "of 65536 bytes and more by multicast");
 	algorithm_of(
 		"auto", false, CCL_MIXED, "no multicast, which rank 2's device (dev2) has not");

@@ -484,6 +484,35 @@ static void make_selective(struct endpoint *ep)
 	assert_non_null(ep->qp);
 }
 
+/* Windows are for queue pairs of multicast WRITEs; such a one needs its group first. */
+static void multicast_queue_pairs(void **state)
+{
+	struct pair *p = *state;
+	struct endpoint *ep = &p->a;
+	const struct inc_dv_mcast_writer writer = {.length = 64};
+	const struct inc_dv_mcast_window window = {
+		.mr = ep->mr, .addr = ep->buf, .length = 64, .writer = &writer, .n_writers = 1};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UC,
+		.send_cq = ep->cq,
+		.recv_cq = ep->cq,
+		.cap = {EP_DEPTH, EP_DEPTH, 1, 1, 0}};
+	struct ibv_qp *qp;
+
+	assert_int_equal(inc_dv_qp_mcast_window(ep->qp, &window), EOPNOTSUPP);
+	assert_int_equal(inc_dv_qp_mcast_window(ep->qp, NULL), EOPNOTSUPP);
+	assert_null(inc_dv_create_qp(ep->pd, &init, INC_DV_QP_MULTICAST | INC_DV_QP_SELECTIVE));
+	assert_int_equal(errno, EOPNOTSUPP);
+	init.qp_type = IBV_QPT_RC;
+	assert_null(inc_dv_create_qp(ep->pd, &init, INC_DV_QP_MULTICAST));
+	assert_int_equal(errno, EINVAL);
+	init.qp_type = IBV_QPT_UC;
+	qp = inc_dv_create_qp(ep->pd, &init, INC_DV_QP_MULTICAST);
+	assert_non_null(qp);
+	assert_int_equal(inc_dv_qp_mcast_window(qp, &window), EINVAL);
+	assert_int_equal(inc_dv_qp_mcast_window(qp, NULL), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void selective_queue_pairs(void **state)
 {
 	struct pair *p = *state;
@@ -514,6 +543,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(builder_of_reads_and_atomics, setup, teardown),
 		cmocka_unit_test_setup_teardown(skip_both_sides, setup, teardown),
 		cmocka_unit_test_setup_teardown(selective_queue_pairs, setup, teardown),
+		cmocka_unit_test_setup_teardown(multicast_queue_pairs, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
