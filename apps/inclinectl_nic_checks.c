@@ -37,7 +37,7 @@ static bool is_iface(const char *text)
 
 /* ---- NICs ---- */
 
-/* PCI's number of its maker; 0: there is no such device. */
+/* PCI's number of its maker; 0: not known. */
 static int64_t vendor_of(const struct checks *c, const struct checks_port *p)
 {
 	int64_t vendor = 0;
@@ -46,12 +46,19 @@ static int64_t vendor_of(const struct checks *c, const struct checks_port *p)
 	return vendor;
 }
 
+/* What else is at an address may be the disk: nobody is told to take that from its driver. */
+static bool is_network(const struct checks *c, const struct checks_port *p)
+{
+	int64_t class;
+
+	return !tree_number(c->root, &class, PCI "/class", p->address) &&
+	       class >> 16 == CLASS_NETWORK;
+}
+
 bool checks_port_is_vfio(const struct checks *c, const struct checks_port *p)
 {
-	const bool nic = !strcmp(p->type, "pci") && is_pci_address(p->address);
-	const int64_t vendor = nic ? vendor_of(c, p) : 0;
-
-	return vendor && vendor != VENDOR_MELLANOX;
+	return !strcmp(p->type, "pci") && is_pci_address(p->address) && is_network(c, p) &&
+	       vendor_of(c, p) != VENDOR_MELLANOX;
 }
 
 static void driver_of_mlx(struct checks *c, const struct checks_port *p)
@@ -250,8 +257,6 @@ static void mtu_of_nic(struct checks *c, const struct checks_port *p)
 
 static void nic(struct checks *c, const struct checks_port *p)
 {
-	int64_t class;
-
 	if (!is_pci_address(p->address)) {
 		checks_add(c, "device", p->name, CHECKS_FAIL, "lspci -D | grep -i ethernet",
 			"address %.32s is not as 0000:3b:00.0", p->address);
@@ -262,9 +267,7 @@ static void nic(struct checks *c, const struct checks_port *p)
 			"there is no device %s", p->address);
 		return;
 	}
-	/* What else is there may be the disk: nobody is told to take that from its driver. */
-	if (tree_number(c->root, &class, PCI "/class", p->address) ||
-		class >> 16 != CLASS_NETWORK) {
+	if (!is_network(c, p)) {
 		checks_add(c, "device", p->name, CHECKS_FAIL, "lspci -D | grep -i ethernet",
 			"%s is no network device", p->address);
 		return;

@@ -294,6 +294,9 @@ static void test_complete(void **state)
 	offers(f, "show gr", "group");
 	offers(f, "show group ", "activate create delete fail list move rebind show job-7 --slots");
 	offers(f, "help tr", "trace");
+	offers(f, "to", "top topology");
+	offers(f, "top --", "--count --once --interval");
+	offers(f, "doctor ", "--config --root");
 	offers(f, "group show ", "job-7 --slots");
 	offers(f, "group show job-7 --", "--slots");
 	offers(f, "group activate j", "job-7");
