@@ -212,7 +212,22 @@ struct round {
 	unsigned missing;
 	int rc; /* of the first error, with its text in err */
 	char *err;
+	struct ccl_boot *calls; /* the others, when one calls; NULL: nobody */
 };
+
+static const char *call_of(const json_t *object)
+{
+	return json_string_value(json_object_get(object, "call"));
+}
+
+static void call_all(struct ccl_boot *b, const char *why)
+{
+	json_t *object = json_pack("{s:s}", "call", why);
+
+	if (object)
+		ccl_boot_broadcast(b, object);
+	json_decref(object);
+}
 
 static void spoken(struct round *g, unsigned rank, json_t *object)
 {
@@ -220,6 +235,10 @@ static void spoken(struct round *g, unsigned rank, json_t *object)
 	g->missing--;
 	if (boot_error(object) && !g->rc)
 		g->rc = fail(g->err, -ECONNABORTED, "%s", boot_error(object));
+	if (g->calls && call_of(object)) {
+		call_all(g->calls, call_of(object));
+		g->calls = NULL;
+	}
 }
 
 static void gone(struct round *g, unsigned rank)
@@ -305,7 +324,8 @@ static int gather(struct ccl_boot *b, struct pollfd *fds, struct round *g)
 	return g->rc;
 }
 
-int ccl_boot_gather(struct ccl_boot *b, json_t **all, char err[CCL_BOOT_ERR_LEN])
+static int gather_all(
+	struct ccl_boot *b, struct ccl_boot *calls, json_t **all, char err[CCL_BOOT_ERR_LEN])
 {
 	struct pollfd *fds = calloc(b->n_peers + 1, sizeof(*fds));
 	struct round g;
@@ -315,7 +335,7 @@ int ccl_boot_gather(struct ccl_boot *b, json_t **all, char err[CCL_BOOT_ERR_LEN]
 		all[r] = NULL;
 	if (!fds)
 		return fail(err, -ENOMEM, "out of memory");
-	g = (struct round){.all = all, .missing = b->n_ranks - 1, .err = err};
+	g = (struct round){.all = all, .missing = b->n_ranks - 1, .err = err, .calls = calls};
 	rc = gather(b, fds, &g);
 	free(fds);
 	for (unsigned r = 1; rc && r < b->n_ranks; r++) {
@@ -323,6 +343,19 @@ int ccl_boot_gather(struct ccl_boot *b, json_t **all, char err[CCL_BOOT_ERR_LEN]
 		all[r] = NULL;
 	}
 	return rc;
+}
+
+int ccl_boot_gather(struct ccl_boot *b, json_t **all, char err[CCL_BOOT_ERR_LEN])
+{
+	return gather_all(b, NULL, all, err);
+}
+
+int ccl_boot_gather_called(
+	struct ccl_boot *b, const char *why, json_t **all, char err[CCL_BOOT_ERR_LEN])
+{
+	if (why)
+		call_all(b, why);
+	return gather_all(b, why ? NULL : b, all, err);
 }
 
 void ccl_boot_scatter(struct ccl_boot *b, json_t *const *each)
@@ -388,6 +421,17 @@ int ccl_boot_hear(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN
 				2 * b->timeout_ms + 1000, b->address);
 		poll(&fd, 1, (int)left);
 	}
+}
+
+int ccl_boot_hear_called(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN])
+{
+	int rc;
+
+	while ((rc = ccl_boot_hear(b, object, err)) == 0 && call_of(*object)) {
+		json_decref(*object);
+		*object = NULL;
+	}
+	return rc;
 }
 
 void ccl_boot_abort(struct ccl_boot *b, const char *reason)
@@ -476,7 +520,9 @@ static int watch_peer(struct boot_peer *p, char *err)
 		return fail(err, -ECONNABORTED, "rank %d has gone away", p->rank);
 	if (rc == 0)
 		return 0;
-	rc = boot_error(object) ? fail(err, -ECONNABORTED, "%s", boot_error(object)) : 0;
+	rc = boot_error(object) ? fail(err, -ECONNABORTED, "%s", boot_error(object))
+	     : call_of(object)  ? fail(err, -ESTALE, "%s", call_of(object))
+				: 0;
 	json_decref(object);
 	return rc;
 }

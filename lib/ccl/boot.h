@@ -28,6 +28,11 @@ void ccl_boot_close(struct ccl_boot *boot); /* may be NULL */
  * an error nothing is left in all. */
 int ccl_boot_gather(struct ccl_boot *boot, json_t **all, char err[CCL_BOOT_ERR_LEN]);
 
+/* The same, and as soon as one of the objects is a call (ccl_boot_watch), all others are called.
+ * Rank 0 calls at once if why is not NULL. */
+int ccl_boot_gather_called(
+	struct ccl_boot *boot, const char *why, json_t **all, char err[CCL_BOOT_ERR_LEN]);
+
 /* Rank 0: sends each[r], or the same object to all others. Best effort: who does not get it will be
  * missed in the next gather. */
 void ccl_boot_scatter(struct ccl_boot *boot, json_t *const *each);
@@ -45,11 +50,15 @@ int ccl_boot_exchange(struct ccl_boot *boot, json_t *own, json_t **all, char err
  */
 void ccl_boot_abort(struct ccl_boot *boot, const char *reason);
 
+/* Others: as ccl_boot_hear, but passes over calls of rank 0. */
+int ccl_boot_hear_called(struct ccl_boot *boot, json_t **object, char err[CCL_BOOT_ERR_LEN]);
+
 /* All ranks: returns when everybody has called it. */
 int ccl_boot_barrier(struct ccl_boot *boot, char err[CCL_BOOT_ERR_LEN]);
 
 /* Between gatherings: has a rank sent an error, or gone away without having said anything? 0, or
- * -ECONNABORTED with the reason. Does not wait and loses nothing of what was sent. */
+ * -ECONNABORTED with the reason; -ESTALE: an object with text "call" has come, which calls all
+ * ranks to a gathering, and that text. Does not wait and loses nothing of what was sent. */
 int ccl_boot_watch(struct ccl_boot *boot, char err[CCL_BOOT_ERR_LEN]);
 
 /* Ranks whose connection has been closed, as "2,3"; "" if none is known to have gone. Does not

@@ -182,7 +182,7 @@ static void say(int fd, const char *text)
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-static void expect(int fd, const char *part)
+static void hears(int fd, const char *part)
 {
 	char buf[1024] = "";
 	size_t n = 0;
@@ -192,6 +192,11 @@ static void expect(int fd, const char *part)
 		n += (size_t)got;
 	if (!strstr(buf, part))
 		fail_msg("\"%s\" lacks \"%s\"", buf, part);
+}
+
+static void expect(int fd, const char *part)
+{
+	hears(fd, part);
 	close(fd);
 }
 
@@ -326,6 +331,83 @@ static void who_has_gone(void **state)
 	ccl_boot_close(b);
 }
 
+/* Three ranks that have met. */
+static struct ccl_boot *met(int fd[4])
+{
+	struct ccl_boot *b;
+	json_t *all[4] = {0};
+	char err[CCL_BOOT_ERR_LEN], line[32];
+
+	assert_int_equal(ccl_boot_open(address, 0, 4, 5000, &b, err), 0);
+	for (int r = 1; r < 4; r++) {
+		fd[r] = dial();
+		snprintf(line, sizeof(line), "{\"rank\":%d}\n", r);
+		say(fd[r], line);
+	}
+	assert_int_equal(ccl_boot_gather(b, all, err), 0);
+	for (int r = 1; r < 4; r++)
+		json_decref(all[r]);
+	return b;
+}
+
+/* A rank calls: rank 0, who waits for all, calls the others, and whoever watches is told. */
+static void calling(void **state)
+{
+	json_t *all[4] = {0};
+	char err[CCL_BOOT_ERR_LEN];
+	struct ccl_boot *b;
+	int fd[4];
+
+	(void)state;
+	b = met(fd);
+	say(fd[2], "{\"rank\":2,\"call\":\"no network\"}\n");
+	assert_int_equal(ccl_boot_watch(b, err), -ESTALE);
+	assert_string_equal(err, "no network");
+	say(fd[1], "{\"rank\":1}\n"); /* of their own */
+	say(fd[3], "{\"rank\":3}\n");
+	assert_int_equal(ccl_boot_gather_called(b, NULL, all, err), 0);
+	assert_string_equal(json_string_value(json_object_get(all[2], "call")), "no network");
+	for (int r = 1; r < 4; r++) {
+		hears(fd[r], "{\"call\":\"no network\"}\n");
+		json_decref(all[r]);
+	}
+	/* Rank 0 itself; a rank that is gone ends it for all. */
+	close(fd[2]);
+	say(fd[1], "{\"rank\":1}\n");
+	say(fd[3], "{\"rank\":3}\n");
+	assert_int_equal(ccl_boot_gather_called(b, "likewise", all, err), -ECONNABORTED);
+	assert_string_equal(err, "rank 2 has gone away");
+	expect(fd[1], "{\"call\":\"likewise\"}\n");
+	ccl_boot_close(b);
+	close(fd[3]);
+}
+
+/* Who is called while he waits for rank 0's answer hears the answer. */
+static void called(void **state)
+{
+	struct ccl_boot *b[2];
+	json_t *all[2] = {0}, *call = json_pack("{s:s}", "call", "x"), *answer;
+	json_t *said = json_pack("{s:i}", "answer", 7);
+	char err[CCL_BOOT_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(ccl_boot_open(address, 0, 2, 5000, &b[0], err), 0);
+	assert_int_equal(ccl_boot_open(address, 1, 2, 5000, &b[1], err), 0);
+	assert_int_equal(ccl_boot_tell(b[1], said, err), 0);
+	assert_int_equal(ccl_boot_gather(b[0], all, err), 0);
+	ccl_boot_broadcast(b[0], call);
+	ccl_boot_broadcast(b[0], said);
+	assert_int_equal(ccl_boot_watch(b[1], err), -ESTALE);
+	assert_int_equal(ccl_boot_hear_called(b[1], &answer, err), 0);
+	assert_int_equal(json_integer_value(json_object_get(answer, "answer")), 7);
+	json_decref(answer);
+	json_decref(all[1]);
+	json_decref(call);
+	json_decref(said);
+	ccl_boot_close(b[1]);
+	ccl_boot_close(b[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +421,8 @@ int main(void)
 		cmocka_unit_test_setup(stale_socket, set_address),
 		cmocka_unit_test_setup(watching, set_address),
 		cmocka_unit_test_setup(who_has_gone, set_address),
+		cmocka_unit_test_setup(calling, set_address),
+		cmocka_unit_test_setup(called, set_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
