@@ -16,7 +16,15 @@
  * Errors are negative errno. Once an operation has failed the communicator has failed: every later
  * call returns the same error, and ccl_error() says in one sentence what happened. Receive buffers
  * of unfinished operations then hold partial results, and the device may write to them until
- * ccl_comm_destroy. */
+ * ccl_comm_destroy.
+ *
+ * With "resume" in the group file a communicator whose groups fail goes on by a ring of its hosts,
+ * once. Collectives that are finished at a rank are finished, and its buffers are the program's, as
+ * ever; what others need of them is copied before. Those that are not are repeated from the
+ * program's buffers, which is why these must stay as they are until the request is done; in place
+ * from a copy. Only blocking calls (ccl_wait, ccl_allreduce ...) mend: ccl_test, ccl_progress and
+ * ccl_i... return the error, and ccl_wait for any request goes on. All ranks have to be in one
+ * within the group's timeout; a rank that is gone ends the communicator as without it. */
 #ifndef INCLINE_CCL_H
 #define INCLINE_CCL_H
 
@@ -155,8 +163,8 @@ struct ccl_info {
 	enum ccl_mode mode;
 	enum ccl_kind kind;
 	unsigned n_groups;
-	unsigned collectives;        /* bit per collective that can be called */
-	bool fallback;               /* the switches could not serve, the ranks do */
+	unsigned collectives; /* bit per collective that can be called */
+	bool fallback;        /* the switches could not serve, or have failed: the ranks do */
 	char selection[CCL_ERR_LEN]; /* the choice and its reason, one sentence */
 	/* With a lease: collectives in the network, and by a ring of the hosts because the
 	 * switches' memory was not to be had; fallback then says how the last one went, and
@@ -164,6 +172,8 @@ struct ccl_info {
 	uint64_t lease_granted, lease_refused;
 	uint64_t operations, messages;          /* finished */
 	uint64_t staged_sends, staged_receives; /* data messages that were copied */
+	bool resumed;                           /* the groups have failed, a ring goes on */
+	uint64_t resumed_at;                    /* the first collective done by it */
 };
 void ccl_query(const struct ccl_comm *comm, struct ccl_info *info);
 

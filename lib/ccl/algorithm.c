@@ -52,6 +52,8 @@ int ccl_group_check_algorithm(const struct ccl_group *g, char err[CCL_ERR_LEN])
 	}
 	if (g->algorithm == CCL_BY_INC && g->mode_id == CCL_MODE_RING)
 		return refuse(err, "algorithm", "inc, but mode ring asks nothing of the switches");
+	if (g->algorithm == CCL_BY_INC && g->resume)
+		return refuse(err, "resume", "is not for algorithm inc, which has no fallback");
 	if (g->algorithm != CCL_BY_AUTO && g->lease[0])
 		return refuse(err, "lease",
 			"is for algorithm auto: it needs a way in the switches and one beside");

@@ -5,6 +5,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/resume.h"
 
 static const struct ccl_region *find_region(
 	const struct ccl_comm *c, const uint8_t *p, uint64_t len)
@@ -79,6 +80,9 @@ static void do_alone(struct ccl_coll *coll)
 
 static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 {
+	bool held;
+	int rc;
+
 	if (c->failed)
 		return c->failed;
 	if (!c->connected)
@@ -101,9 +105,13 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 		do_alone(coll);
 	if (coll->by != CCL_BY_INC && coll->by != CCL_BY_RING && coll->bytes == 0)
 		coll->by = CCL_BY_INC, coll->n_parts = 0; /* nothing to be done */
+	held = ccl_resume_pending(c);
+	rc = c->resume ? ccl_resume_keep(c, coll) : 0;
+	if (rc)
+		return rc;
 	if (coll->by != CCL_BY_INC) {
-		const int rc = ccl_hand_on(c, coll);
-
+		/* What is to be repeated comes first. */
+		rc = held ? 0 : ccl_hand_on(c, coll);
 		if (rc)
 			return rc;
 		coll->n_parts = 0;
@@ -112,6 +120,8 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 	coll->parts_left = coll->n_parts + (c->lease || coll->by != CCL_BY_INC ? 1 : 0);
 	*ccl_coll_at(c, c->coll_issued) = *coll;
 	req->seq = c->coll_issued++;
+	if (!held)
+		ccl_resume_handed(c);
 	ccl_retire(c);
 	if (c->lease)
 		return ccl_lease_go(c);

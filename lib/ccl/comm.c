@@ -8,6 +8,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/resume.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
 enum { MIN_SLOT = 64 };
@@ -202,6 +203,7 @@ void ccl_comm_free(struct ccl_comm *c)
 	ccl_lease_close(c);
 	ccl_leave(c);
 	ccl_hosts_close(c);
+	ccl_resume_close(c);
 	if (c->channel)
 		ibv_destroy_comp_channel(c->channel);
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++)

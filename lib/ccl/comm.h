@@ -171,6 +171,8 @@ struct ccl_comm {
 	bool diagnosed;
 	char err[CCL_ERR_LEN];
 
+	struct ccl_resume *resume; /* what is kept for going on by a ring; NULL: nothing */
+
 	/* wait.c */
 	uint64_t watched_ns; /* when the other processes were last looked at */
 
@@ -350,7 +352,8 @@ void ccl_hosts_close(struct ccl_comm *c);
 
 /* ---- setup.c ---- */
 
-/* Has another process failed or gone? 0, or -ECONNABORTED and why. Does not block. */
+/* Has another process failed or gone? 0, or -ECONNABORTED and why; -ESTALE: all processes are
+ * there, as far as is known, but the groups are over. Does not block. */
 int ccl_setup_watch(struct ccl_setup *setup, char why[CCL_ERR_LEN]);
 
 /* Tells the other processes why this one has failed. */

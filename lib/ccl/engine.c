@@ -7,6 +7,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/resume.h"
 #include "lib/verbs/incline_dv.h"
 #include "lib/wire/psn.h"
 
@@ -151,6 +152,8 @@ static void close_ops(struct ccl_memb *mb)
 	while (mb->op_done < mb->tx_ack.op && mb->op_done < mb->rx.op) {
 		const struct ccl_op *op = ccl_op_at(mb, mb->op_done++);
 
+		if (mb->comm->resume)
+			ccl_resume_finished(mb, op);
 		if (op->last)
 			ccl_part_done(mb->comm, op->coll);
 	}

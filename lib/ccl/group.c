@@ -159,6 +159,26 @@ static int read_lease(struct reader *r, const json_t *doc, struct ccl_group *g)
 	return 0;
 }
 
+/* After the choices, flags and lease. */
+static int read_resume(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	g->resume = ctl_bool(&ccl_group_file, doc, "resume");
+	if (!g->resume)
+		return 0;
+	if (!g->fallback)
+		return bad(r, "resume", "needs \"fallback\": it goes on without the switches");
+	if (g->mode_id == CCL_MODE_NETREDUCE)
+		return bad(r, "resume", "is for modes I, II and III, not %s", g->mode);
+	if (g->lease[0])
+		return bad(r, "resume", "a group with a \"lease\" cannot");
+	if (g->reproducible)
+		return bad(r, "resume",
+			"a reproducible group cannot: a ring of the hosts adds in another order");
+	if (json_object_get(doc, "multicast"))
+		return bad(r, "resume", "not with \"multicast\": nobody keeps what went by it");
+	return 0;
+}
+
 static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	const struct ctl_field *const f = &ccl_group_file;
@@ -471,9 +491,9 @@ static int read_all(struct reader *r, const json_t *doc, struct ccl_group *g)
 	(void)((rc = check(r, &ccl_group_file, doc)) || (rc = read_scalars(r, doc, g)) ||
 		(rc = read_choices(r, doc, g)) || (rc = read_flags(r, doc, g)) ||
 		(rc = read_verb(r, doc, g)) || (rc = read_lease(r, doc, g)) ||
-		(rc = read_ranks(r, doc, g)) || (rc = read_algorithm(r, doc, g)) ||
-		(rc = read_manager(r, doc, g)) || (rc = read_switches(r, doc, g)) ||
-		(rc = check_tree(r, g)));
+		(rc = read_resume(r, doc, g)) || (rc = read_ranks(r, doc, g)) ||
+		(rc = read_algorithm(r, doc, g)) || (rc = read_manager(r, doc, g)) ||
+		(rc = read_switches(r, doc, g)) || (rc = check_tree(r, g)));
 	return rc;
 }
 

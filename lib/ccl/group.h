@@ -59,6 +59,7 @@ struct ccl_group {
 	} mcast;
 	struct ccl_tree_shape tree;
 	bool fallback;            /* to a ring of hosts */
+	bool resume;              /* likewise when the groups fail later */
 	bool write;               /* data by RDMA WRITE */
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
 	unsigned lease_ms;

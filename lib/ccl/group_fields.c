@@ -109,6 +109,12 @@ static const struct ctl_field group_fields[] = {
 	{"fallback", CTL_BOOL, .dflt = "true",
 		.help = "to a ring of the hosts when the switches have no room or do not offer the "
 			"mode"},
+	{"resume", CTL_BOOL, .dflt = "false",
+		.help = "a communicator whose groups fail goes on by a ring of the hosts, "
+			"repeating what "
+			"was interrupted: each collective's result, or contribution, is copied; "
+			"needs "
+			"fallback; modes I, II and III, not reproducible, no lease, no multicast"},
 	{"verb", CTL_STRING, .values = verbs, .dflt = "send",
 		.help = "write: data and results by RDMA WRITE with Immediate; results are copied "
 			"out of registered memory of W + 3 messages. Modes II and III"},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/resume.h"
 #include "lib/ccl/ring.h"
 
 enum { NETREDUCE = 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER };
@@ -60,11 +61,16 @@ int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll)
 int ccl_ring_go_on(struct ccl_comm *c, uint64_t now)
 {
 	const int n = ccl_ring_progress(c->ring, now);
+	int rc = 0;
 
+	if (n >= 0 && c->resume)
+		rc = ccl_resume_go_on(c);
+	if (rc)
+		return ccl_fail(c, rc, "%s", ccl_ring_error(c->ring));
 	for (uint64_t i = c->coll_done; i != c->coll_issued; i++) {
 		const struct ccl_coll *coll = ccl_coll_at(c, i);
 
-		if (coll->parts_left && coll->by == CCL_BY_RING &&
+		if (coll->parts_left && coll->by == CCL_BY_RING && !ccl_resume_holds(c, i) &&
 			ccl_ring_test(c->ring, coll->handed_req) == 1)
 			ccl_part_done(c, i);
 	}

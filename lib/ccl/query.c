@@ -6,6 +6,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/resume.h"
 #include "lib/ccl/ring.h"
 
 /* ---- registered memory ---- */
@@ -152,5 +153,7 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 	memcpy(info->selection, c->selection, sizeof(info->selection));
 	if (c->lease)
 		ccl_lease_describe(c, info);
+	if (c->resume)
+		ccl_resume_describe(c, info);
 	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/talk.h"
 
 enum { BASIC = 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER };
 
@@ -60,6 +61,9 @@ static void say_single(const struct ccl_group *g, const struct ccl_ability *rank
 	else
 		snprintf(c->why + len, sizeof(c->why) - (size_t)len,
 			"the switches offer no mixed ones");
+	if (g->resume && collectives != g->collectives)
+		ccl_talk_add(c->why, sizeof(c->why),
+			"; AllReduce and Barrier alone, which a ring could resume");
 }
 
 static void say_ring(const struct ccl_group *g, struct ccl_choice *c)
@@ -180,7 +184,8 @@ static int choose_groups(const struct ccl_group *g, const struct ccl_ability *ra
 		say_mixed(g, &choice[n++]);
 	if (g->kind == CCL_WISH_MIXED)
 		return n;
-	if (g->n_ranks <= CCL_MAX_SUBGROUP_RANKS ||
+	/* What others may need is known only where every rank sends into one group. */
+	if ((!g->resume && g->n_ranks <= CCL_MAX_SUBGROUP_RANKS) ||
 		ccl_count_groups(CCL_SINGLE, g->collectives, g->n_ranks) == 1)
 		say_single(g, rank, g->collectives, &choice[n++]);
 	if (g->collectives & ~(unsigned)BASIC)

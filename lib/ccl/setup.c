@@ -12,6 +12,7 @@
 #include "lib/ccl/hello.h"
 #include "lib/ccl/lease.h"
 #include "lib/ccl/random.h"
+#include "lib/ccl/resume.h"
 #include "lib/ccl/setup_priv.h"
 #include "lib/ctl/schema.h"
 
@@ -311,8 +312,14 @@ int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
 {
 	const int rc = s->managed ? ccl_managed_watch(s->managed, why) : 0;
 
+	char gone[CCL_ERR_LEN];
+	int rc2;
+
 	renew(s);
-	return rc ? rc : ccl_boot_watch(s->boot, why);
+	rc2 = ccl_boot_watch(s->boot, gone);
+	if (rc2 && (!rc || rc2 != -ESTALE))
+		memcpy(why, gone, sizeof(gone));
+	return rc2 ? rc2 : rc ? -ESTALE : 0;
 }
 
 void ccl_setup_tell(struct ccl_setup *s, const char *why)
@@ -350,7 +357,7 @@ int ccl_comm_destroy(struct ccl_comm *c)
 		rc = c->failed;
 		ccl_boot_abort(s->boot, c->err);
 	} else if (s) {
-		rc = ccl_boot_barrier(s->boot, err);
+		rc = c->resume ? ccl_resume_leave(c, err) : ccl_boot_barrier(s->boot, err);
 	}
 	ccl_comm_free(c);
 	if (s)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/ccl/resume.h"
 #include "lib/ccl/setup_priv.h"
 #include "lib/ctl/schema.h"
 
@@ -77,11 +78,12 @@ int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 {
 	struct ccl_comm *c = s->comm;
 	const char *kind, *why, *owner;
-	int collectives, fallback, stall_rnr, multicast, mtu;
+	int collectives, fallback, stall_rnr, multicast, resume, mtu, rc;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:b, s:i, s:s, s:i, s:s}", "kind", &kind,
-		    "fallback", &fallback, "stall_rnr", &stall_rnr, "multicast", &multicast,
-		    "collectives", &collectives, "why", &why, "mtu", &mtu, "owner", &owner) ||
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:b, s:b, s:i, s:s, s:i, s:s}", "kind",
+		    &kind, "fallback", &fallback, "stall_rnr", &stall_rnr, "multicast", &multicast,
+		    "resume", &resume, "collectives", &collectives, "why", &why, "mtu", &mtu,
+		    "owner", &owner) ||
 		(s->group->write && ccl_use_write(c, (unsigned)mtu))) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
@@ -92,13 +94,17 @@ int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 		snprintf(s->own.owner, sizeof(s->own.owner), "%s", owner);
 	c->stall_rnr = s->own.stall_rnr = stall_rnr;
 	s->beside = multicast;
+	ccl_resume_close(c); /* of a former round */
 	if (!strcmp(kind, "multicast") || !strcmp(kind, "tree"))
 		return join_hosts(s, !strcmp(kind, "tree"), (unsigned)collectives, err);
 	if (!strcmp(kind, "ring"))
 		return join_ring(s, (unsigned)collectives, fallback, err);
 	ccl_leave(c);
-	return ccl_join(
+	rc = ccl_join(
 		c, strcmp(kind, "mixed") ? CCL_SINGLE : CCL_MIXED, (unsigned)collectives, err);
+	if (rc == 0 && resume && c->n_ranks > 1 && (rc = ccl_resume_enable(c)))
+		snprintf(err, CCL_ERR_LEN, "rank %u: resume: %s", c->rank, strerror(-rc));
+	return rc;
 }
 
 json_t *ccl_setup_qpns(const struct ccl_comm *c)

@@ -9,6 +9,7 @@
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
 #include "lib/ccl/mcast.h"
+#include "lib/ccl/resume.h"
 #include "lib/ccl/tree.h"
 
 /* Polling goes on for this long after the last completion, with a yield each turn: on a crowded
@@ -18,6 +19,7 @@
 static const uint64_t SPIN_NS = 500000;
 static const uint64_t WATCH_NS = 100000000; /* who waits, looks at the other processes this often */
 enum { NAP_MS = 10 };
+static const uint64_t NOT_QUEUED = UINT64_MAX;
 
 static uint64_t clock_ns(void)
 {
@@ -116,64 +118,98 @@ static int diagnose(struct ccl_comm *c)
 static int watch(struct ccl_comm *c, uint64_t now)
 {
 	char why[CCL_ERR_LEN];
+	int rc;
 
 	if (!c->setup || now - c->watched_ns < WATCH_NS)
 		return 0;
 	c->watched_ns = now;
-	return ccl_setup_watch(c->setup, why) ? ccl_fail(c, -ECONNABORTED, "%s", why) : 0;
+	rc = ccl_setup_watch(c->setup, why);
+	if (rc && rc != -ESTALE)
+		ccl_resume_deny(c);
+	return rc ? ccl_fail(c, -ECONNABORTED, "%s", why) : 0;
+}
+
+/* Nothing has happened: yields, or after a while looks round and sleeps. */
+static int idle(struct ccl_comm *c, uint64_t now, uint64_t *since)
+{
+	int rc;
+
+	if (now - *since < SPIN_NS) {
+		sched_yield();
+		return 0;
+	}
+	rc = watch(c, now);
+	if (rc == 0)
+		rc = nap(c);
+	*since = clock_ns();
+	return rc < 0 ? rc : 0;
+}
+
+int ccl_drain(struct ccl_comm *c)
+{
+	uint64_t since = clock_ns();
+
+	while (ccl_resume_pending(c)) {
+		const uint64_t now = clock_ns();
+		int n = ccl_progress(c, now);
+
+		if (n > 0)
+			since = now;
+		if (n == 0)
+			n = idle(c, now, &since);
+		if (n < 0)
+			return n;
+	}
+	return 0;
 }
 
 int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 {
 	const uint64_t start = clock_ns();
-	uint64_t idle_since = start;
+	uint64_t since = start;
 
 	for (;;) {
 		const uint64_t now = clock_ns();
 		int n = ccl_progress(c, now);
 		const int done = ccl_test(c, req);
 
-		if (done)
-			return done > 0 ? 0 : c->failed ? diagnose(c) : done;
-		if (n < 0)
-			return c->failed ? diagnose(c) : n;
-		if (now - start >= timeout_ns)
+		if (done > 0)
+			return 0;
+		if (!c->failed && (done || n < 0))
+			return done ? done : n;
+		if (!c->failed && now - start >= timeout_ns)
 			return -ETIMEDOUT;
-		if (n > 0) {
-			idle_since = now;
-		} else if (now - idle_since < SPIN_NS) {
-			sched_yield();
-		} else {
-			n = watch(c, now);
-			if (n == 0)
-				n = nap(c);
-			if (n < 0)
-				return diagnose(c);
-			idle_since = clock_ns();
-		}
+		if (n > 0)
+			since = now;
+		else if (n == 0)
+			idle(c, now, &since);
+		if (c->failed && !ccl_resume_meet(c))
+			return diagnose(c);
 	}
 }
 
-/* When the queue of collectives is full, the oldest one has to go first. */
-static int make_room(struct ccl_comm *c)
+/* A failure that can be mended is; when the queue of collectives is full, the oldest one has to go
+ * first. */
+static int ready(struct ccl_comm *c)
 {
-	int rc = 0;
+	int rc = c->failed && !ccl_resume_meet(c) ? c->failed : 0;
 
 	while (rc == 0 && c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
 		rc = ccl_wait(c, (struct ccl_req){c->coll_done}, UINT64_MAX);
 	return rc;
 }
 
+/* One that has been queued may be done in spite of an error. */
 static int finish(struct ccl_comm *c, int rc, struct ccl_req req)
 {
-	return rc ? rc : ccl_wait(c, req, UINT64_MAX);
+	return rc && req.seq == NOT_QUEUED ? rc : ccl_wait(c, req, UINT64_MAX);
 }
 
 int ccl_allreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op)
 {
-	struct ccl_req req = {0};
-	int rc = make_room(c);
+	struct ccl_req req = {NOT_QUEUED};
+	int rc = ready(c);
 
 	if (rc == 0)
 		rc = ccl_iallreduce(c, sendbuf, recvbuf, count, dtype, op, &req);
@@ -183,8 +219,8 @@ int ccl_allreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64
 int ccl_reduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op, unsigned root)
 {
-	struct ccl_req req = {0};
-	int rc = make_room(c);
+	struct ccl_req req = {NOT_QUEUED};
+	int rc = ready(c);
 
 	if (rc == 0)
 		rc = ccl_ireduce(c, sendbuf, recvbuf, count, dtype, op, root, &req);
@@ -194,8 +230,8 @@ int ccl_reduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t 
 int ccl_broadcast(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, unsigned root)
 {
-	struct ccl_req req = {0};
-	int rc = make_room(c);
+	struct ccl_req req = {NOT_QUEUED};
+	int rc = ready(c);
 
 	if (rc == 0)
 		rc = ccl_ibroadcast(c, sendbuf, recvbuf, count, dtype, root, &req);
@@ -204,8 +240,8 @@ int ccl_broadcast(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64
 
 int ccl_barrier(struct ccl_comm *c)
 {
-	struct ccl_req req = {0};
-	int rc = make_room(c);
+	struct ccl_req req = {NOT_QUEUED};
+	int rc = ready(c);
 
 	if (rc == 0)
 		rc = ccl_ibarrier(c, &req);
@@ -215,8 +251,8 @@ int ccl_barrier(struct ccl_comm *c)
 int ccl_reduce_scatter(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op)
 {
-	struct ccl_req req = {0};
-	int rc = make_room(c);
+	struct ccl_req req = {NOT_QUEUED};
+	int rc = ready(c);
 
 	if (rc == 0)
 		rc = ccl_ireduce_scatter(c, sendbuf, recvbuf, count, dtype, op, &req);
@@ -226,8 +262,8 @@ int ccl_reduce_scatter(struct ccl_comm *c, const void *sendbuf, void *recvbuf, u
 int ccl_allgather(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype)
 {
-	struct ccl_req req = {0};
-	int rc = make_room(c);
+	struct ccl_req req = {NOT_QUEUED};
+	int rc = ready(c);
 
 	if (rc == 0)
 		rc = ccl_iallgather(c, sendbuf, recvbuf, count, dtype, &req);

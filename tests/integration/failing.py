@@ -125,5 +125,36 @@ class NetReduce(AllKilled, Failing, Fabric):
     fields = {'mode': 'netreduce'}
 
 
+class Resume(Fabric):
+    """Groups that fail while a job runs: it goes on by the ring of its hosts, and every result is right."""
+    topo = 'tree-2x2'
+
+    def setUp(self):
+        super().setUp()
+        os.replace(self.variant(resume=True, mode='III', timeout_ms=20000), self.lab.path('group.json'))
+
+    def begun(self, times):
+        procs = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', times)
+        deadline = time.monotonic() + 40
+        while not any(g['operations'] > 2 for g in self.rpc('spine', 'group.list')['result']['groups']):
+            self.assertLess(time.monotonic(), deadline, 'nothing begins')
+            time.sleep(0.01)
+        return procs
+
+    def test_the_group_fails(self):
+        procs = self.begun('500')
+        self.rpc('leaf1', 'group.fail', {'group': 'tree-2x2'})
+        results = self.finish(procs, 60)
+        for rc, out, err in results:
+            self.assertEqual(rc, 0, err)
+        said = results[0][2].count('goes on by a ring of the hosts, without the switches, from collective')
+        self.assertEqual(said, 1, results[0][2])
+        for s in ('spine', 'leaf0', 'leaf1'):  # nobody keeps its groups any more
+            deadline = time.monotonic() + 20
+            while self.rpc(s, 'status')['result']['arena_used_bytes']:
+                self.assertLess(time.monotonic(), deadline, f'{s} still has memory taken')
+                time.sleep(0.1)
+
+
 if __name__ == '__main__':
     unittest.main(verbosity=2)
