@@ -25,6 +25,8 @@
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
+/* Of etcd: the lease, one answer, and how often who waits looks who leads. */
+enum { TTL_S = 5, ETCD_MS = 1000, CAMPAIGN_MS = 500 };
 
 struct link {
 	struct served *s;
@@ -40,10 +42,12 @@ struct served {
 	struct event_base *base;
 	struct link *link;
 	unsigned n;
-	struct store store;     /* arg NULL: in memory */
-	SSL_CTX *serves, *asks; /* NULL: no TLS */
-	int audit;              /* descriptor, -1: none */
+	struct store store;          /* arg NULL: in memory */
+	SSL_CTX *serves, *asks;      /* NULL: no TLS */
+	int audit;                   /* descriptor, -1: none */
+	volatile sig_atomic_t *stop; /* NULL: of a look only */
 	bool audit_failed;
+	bool deposed;                      /* the store is not ours any more */
 	uint64_t watchdog_ns, watchdog_at; /* how often, 0: nobody waits; when next */
 };
 
@@ -59,6 +63,16 @@ static uint64_t now(void *arg)
 {
 	(void)arg;
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Who does not own the store any more decides nothing, and ends with the next tick. */
+static bool leads(struct served *s)
+{
+	if (!s->deposed && s->store.alive && s->store.alive(s->store.arg)) {
+		fprintf(stderr, "incline-manager: store: another may lead now\n");
+		s->deposed = true;
+	}
+	return !s->deposed;
 }
 
 /* ---- switches ---- */
@@ -80,7 +94,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 
 	/* The manager may have hung up meanwhile. */
 	while (l->bev == bev && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF))) {
-		manager_heard(l->s->m, l->i, line, len, now(NULL));
+		if (leads(l->s))
+			manager_heard(l->s->m, l->i, line, len, now(NULL));
 		free(line);
 	}
 	if (l->bev == bev && evbuffer_get_length(in) > MAX_ANSWER) {
@@ -236,7 +251,7 @@ static char *line(void *arg, void *peer, const char *text, size_t len)
 {
 	struct served *s = arg;
 
-	return manager_line(s->m, peer, text, len, now(NULL));
+	return leads(s) ? manager_line(s->m, peer, text, len, now(NULL)) : NULL;
 }
 
 static char *unasked(void *arg, void *peer)
@@ -259,12 +274,13 @@ static void tick(void *arg, uint64_t at)
 		if (!l->bev && at - l->dialled >= REDIAL_NS)
 			dial(l, at);
 	}
-	manager_tick(s->m, at);
+	if (leads(s))
+		manager_tick(s->m, at);
 	if (s->watchdog_ns && at >= s->watchdog_at) {
 		ctl_notify("incline-manager", "WATCHDOG=1");
 		s->watchdog_at = at + s->watchdog_ns;
 	}
-	if (manager_failed(s->m))
+	if (s->deposed || manager_failed(s->m))
 		event_base_loopbreak(s->base);
 }
 
@@ -324,8 +340,42 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	ready(path, tcp ? name : NULL);
 	rc = ctl_serve(&ops, s, s->base, fd, (unsigned)n, stop, &limits);
 	if (!rc)
-		rc = manager_failed(s->m);
+		rc = s->deposed ? -ESTALE : manager_failed(s->m);
 	ctl_unlisten(path, &ours);
+	return rc;
+}
+
+/* Members of an etcd; NULL: another kind of store. */
+static const char *etcd_of(const json_t *config)
+{
+	const char *store = ctl_text(&ctl_manager_config, config, "store");
+
+	return strncmp(store, "etcd:", 5) ? NULL : store + 5;
+}
+
+/* Until we lead, saying once who does: then the lease of who led has run out, and what it has
+ * written goes on. */
+static int await_etcd(struct served *s, const json_t *config, volatile sig_atomic_t *stop,
+	char err[MANAGER_ERR_LEN])
+{
+	char host[64] = "", name[128], before[MANAGER_ERR_LEN] = "";
+	const struct store_etcd_conf conf = {name, TTL_S, ETCD_MS};
+	const struct timespec pause = {.tv_nsec = CAMPAIGN_MS * 1000000l};
+	int rc;
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "%s:%d", host, (int)getpid());
+	while ((rc = store_etcd_open(etcd_of(config), &conf, &s->store, err)) == -EBUSY ||
+		rc == -EIO) {
+		if (*stop)
+			return -ECANCELED;
+		if (strcmp(before, err))
+			fprintf(stderr, "incline-manager: waiting: %s\n", err);
+		memcpy(before, err, sizeof(before));
+		nanosleep(&pause, NULL);
+	}
+	if (!rc && before[0])
+		fprintf(stderr, "incline-manager: leading now\n");
 	return rc;
 }
 
@@ -334,6 +384,9 @@ static int open_store(struct served *s, const json_t *config, char err[MANAGER_E
 	const char *path = ctl_text(&ctl_manager_config, config, "store");
 
 	_Static_assert((int)MANAGER_ERR_LEN == (int)STORE_ERR_LEN, "one buffer for both");
+	if (etcd_of(config))
+		return s->stop ? await_etcd(s, config, s->stop, err)
+			       : store_etcd_check(etcd_of(config), err);
 	return strcmp(path, "memory") ? store_sqlite_open(path, &s->store, err) : 0;
 }
 
@@ -353,7 +406,8 @@ static int commit_nothing(void *arg)
 static int look_into_store(struct served *s, const json_t *config, char err[MANAGER_ERR_LEN])
 {
 	const char *path = ctl_text(&ctl_manager_config, config, "store");
-	int rc = strcmp(path, "memory") && !access(path, F_OK) ? open_store(s, config, err) : 0;
+	const bool there = etcd_of(config) || (strcmp(path, "memory") && !access(path, F_OK));
+	int rc = there ? open_store(s, config, err) : 0;
 
 	s->store.put = put_nothing;
 	s->store.commit = commit_nothing;
@@ -422,12 +476,17 @@ int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp))
 {
-	struct served s = {.base = event_base_new(), .audit = -1, .watchdog_ns = ctl_watchdog_ns()};
+	struct served s = {.base = event_base_new(),
+		.audit = -1,
+		.stop = stop,
+		.watchdog_ns = ctl_watchdog_ns()};
 	char err[MANAGER_ERR_LEN] = "out of memory";
 	int rc = s.base ? prepare(&s, config, false, err) : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (rc)
+	if (rc == -ECANCELED)
+		rc = 0; /* stopped while another led */
+	else if (rc)
 		fprintf(stderr, "incline-manager: %s\n", err);
 	else
 		rc = serve(&s, config, stop, ready);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where a manager keeps what its successor has to know: texts by key, written in transactions. Back
- * ends: memory, of one process; SQLite, one file. One owner. */
+ * ends: memory, of one process; SQLite, one file; etcd, whose leader owns it. One owner. */
 #ifndef MANAGER_STORE_H
 #define MANAGER_STORE_H
 
@@ -18,6 +18,9 @@ struct store {
 	int (*commit)(void *arg);
 	/* What is not committed is lost. */
 	void (*close)(void *arg);
+	/* To be called about every 100 ms: 0; -ESTALE: it is not ours any more, and its owner has
+	 * to end. NULL: it always is. */
+	int (*alive)(void *arg);
 };
 
 /* -ENOMEM. */
@@ -28,5 +31,20 @@ int store_memory_open(struct store *out);
  * machine's. Refused with a reason in err: what is not an SQLite file, or is damaged (-EBADMSG),
  * another program's (-EEXIST), of another version (-EPROTONOSUPPORT); -EACCES and the like. */
 int store_sqlite_open(const char *path, struct store *out, char err[STORE_ERR_LEN]);
+
+/* Members of one etcd, http://HOST:PORT[,http://HOST:PORT...][/FABRIC]. One manager owns what is
+ * there, as long as it keeps a lease, which ttl_s bounds from its last sign of life on: it writes
+ * only while it does, for each transaction asks whether its key is still there. A commit of more
+ * than a hundred writes goes in several transactions, one after the other, which part no record.
+ * Blocks, for (members + 1) * timeout_ms at most per request. Refused with a reason in err: -EBUSY,
+ * another manager leads, named; -EIO, no member answers sense; -EBADMSG, -EPROTONOSUPPORT what is
+ * there; -EINVAL urls. */
+struct store_etcd_conf {
+	const char *name; /* ours, for others to read */
+	unsigned ttl_s, timeout_ms;
+};
+int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct store *out,
+	char err[STORE_ERR_LEN]);
+int store_etcd_check(const char *urls, char err[STORE_ERR_LEN]); /* asks nobody */
 
 #endif

@@ -55,7 +55,8 @@ static const struct ctl_field config_fields[] = {
 		.help = "of all jobs of a tenant together"},
 	{"store", CTL_STRING, .min = 1, .max = 4095, .dflt = CTL_DEFAULT_STORE,
 		.help = "SQLite file for what a manager that starts anew has to know; \"memory\": "
-			"it learns from ranks and switches"},
+			"it learns from ranks and switches; etcd:http://HOST:PORT[,...][/FABRIC]: "
+			"of several managers one leads, the others wait"},
 	{"policy", CTL_STRING, .values = policies, .dflt = "spatial",
 		.help = "how trees share the fabric"},
 	{"heartbeat_ms", CTL_INT, .min = 100, .max = 60000, .dflt = "1000",

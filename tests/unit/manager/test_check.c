@@ -50,6 +50,7 @@ static const struct bad {
 	size_t i;
 	const char *field, *value, *says;
 } bad[] = {
+	{NULL, 0, "store", "etcd:127.0.0.1:2379", "store: etcd: must be etcd:http://HOST:PORT"},
 	{NULL, 0, "listen_tcp", "127.0.0.1", "listen_tcp: must be ADDRESS:PORT"},
 	{NULL, 0, "listen_tcp", "0.0.0.0:7471", "listen_tcp: must be an address of this machine"},
 	{"switches", 0, "control", "tcp:nowhere", "switches[0].control: tcp:nowhere: must be"},
