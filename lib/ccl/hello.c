@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELLO_VERSION = 7 };
+enum { HELLO_VERSION = 8 };
 
 json_t *ccl_hello(const struct ccl_group *g, const struct ccl_comm *c)
 {
