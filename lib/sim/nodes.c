@@ -93,12 +93,14 @@ int sim_nodes_create(
 	struct sim_nodes *n = calloc(1, sizeof(*n));
 	int rc;
 
+	if (!n)
+		return -ENOMEM;
 	n->conf = *conf;
 	n->n_ranks = conf->n_nodes * conf->n_local;
 	n->local = calloc(conf->n_nodes, sizeof(struct sim_coll *));
 	n->across = calloc(conf->n_local, sizeof(struct sim_coll *));
 	n->rank = calloc(n->n_ranks, sizeof(*n->rank));
-	rc = rings(n, err);
+	rc = n->local && n->across && n->rank ? rings(n, err) : -ENOMEM;
 	for (unsigned r = 0; rc == 0 && r < n->n_ranks; r++)
 		rc = open_rank(n, r, err);
 	if (rc) {
@@ -118,16 +120,16 @@ static void forget(struct rank *r)
 
 void sim_nodes_destroy(struct sim_nodes *n)
 {
-	for (unsigned r = 0; r < n->n_ranks; r++)
+	for (unsigned r = 0; n->rank && r < n->n_ranks; r++)
 		sim_remove_app(n->conf.sim, r, &n->rank[r]);
-	for (unsigned i = 0; i < n->conf.n_nodes; i++)
+	for (unsigned i = 0; n->local && i < n->conf.n_nodes; i++)
 		if (n->local[i])
 			sim_coll_destroy(n->local[i]);
-	for (unsigned i = 0; i < n->conf.n_local; i++)
+	for (unsigned i = 0; n->across && i < n->conf.n_local; i++)
 		if (n->across[i])
 			sim_coll_destroy(n->across[i]);
 	/* The rings may have written to the memory until now. */
-	for (unsigned r = 0; r < n->n_ranks; r++) {
+	for (unsigned r = 0; n->rank && r < n->n_ranks; r++) {
 		ccl_nodes_close(n->rank[r].nodes);
 		forget(&n->rank[r]);
 	}
