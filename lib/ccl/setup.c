@@ -311,7 +311,6 @@ static void renew(struct ccl_setup *s)
 int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
 {
 	const int rc = s->managed ? ccl_managed_watch(s->managed, why) : 0;
-
 	char gone[CCL_ERR_LEN];
 	int rc2;
 

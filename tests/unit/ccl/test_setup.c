@@ -63,6 +63,29 @@ static void tree(void **state)
 	finish(&j);
 }
 
+/* Nothing fails: all meet at the end, saying where they stand, and part. Devices that cannot leave
+ * out PSNs get one group. */
+static void may_resume(void **state)
+{
+	struct job j;
+
+	(void)state;
+	wish = json_pack("{s:b, s:{}}", "resume", 1, "flags");
+	prepare(&j, true, 20000);
+	run(&j);
+	all_worked(&j);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(j.rank[i].info.n_groups, 1);
+		assert_int_equal(j.rank[i].info.collectives, 1 << CCL_ALLREDUCE | 1 << CCL_BARRIER);
+		assert_false(j.rank[i].info.resumed);
+		assert_non_null(strstr(j.rank[i].info.selection,
+			"AllReduce and Barrier alone, which a ring could resume"));
+	}
+	for (unsigned s = 0; s < 3; s++)
+		assert_int_equal(j.sw[s].deletes, 1);
+	finish(&j);
+}
+
 static void refused_by_a_switch(void **state)
 {
 	struct job j;
@@ -246,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(star),
 		cmocka_unit_test(tree),
+		cmocka_unit_test(may_resume),
 		cmocka_unit_test(refused_by_a_switch),
 		cmocka_unit_test(activation_refused),
 		cmocka_unit_test(former_group_is_removed),
