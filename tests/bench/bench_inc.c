@@ -16,7 +16,7 @@
 #include "tests/bench/inc_path.h"
 #include "tests/bench/machine.h"
 
-enum { HUGE_PAGE = 2 << 20, LINE = 64, MAX_REPS = 31 };
+enum { HUGE_PAGE = 2 << 20, LINE = 64, MAX_REPS = 31, MAX_ROW = 7 };
 
 /* The packets are where the one before left them, the limit's or the path's: both start with theirs
  * in the cache that holds them, as a NIC leaves them. */
@@ -183,8 +183,9 @@ static void measure(void (*open)(struct path *, const struct path_spec *),
 	p.close(&p);
 }
 
-/* All rows of one payload; the limit is known when the last one is through. */
-static void all(uint32_t mtu, size_t pool, unsigned reps, json_t *results)
+/* All rows of one payload, or one of them, counted from 1; the limit is known when the last one is
+ * through. */
+static void all(uint32_t mtu, size_t pool, unsigned only, unsigned reps, json_t *results)
 {
 	const struct {
 		void (*open)(struct path *, const struct path_spec *);
@@ -202,10 +203,13 @@ static void all(uint32_t mtu, size_t pool, unsigned reps, json_t *results)
 	static struct row row[N_ROWS];
 	struct slab slab = {0};
 
+	static_assert((int)N_ROWS == (int)MAX_ROW, "--row");
 	for (unsigned i = 0; i < N_ROWS; i++)
-		measure(rows[i].open, &rows[i].spec, reps, &slab, &row[i]);
+		if (only == 0 || only == i + 1)
+			measure(rows[i].open, &rows[i].spec, reps, &slab, &row[i]);
 	for (unsigned i = 0; i < N_ROWS; i++)
-		json_array_append_new(results, report(&row[i], &slab));
+		if (only == 0 || only == i + 1)
+			json_array_append_new(results, report(&row[i], &slab));
 	slab_close(&slab);
 }
 
@@ -228,7 +232,8 @@ static json_t *replicas(unsigned reps)
 static int usage(FILE *f)
 {
 	fprintf(f, "usage: bench-inc [--quick] [--pool-mb 1..64] [--payload 1024|4096] "
-		   "[--json FILE]\n");
+		   "[--row 1..7] [--json FILE]\n"
+		   "--row: that one alone, and no replicas; for comparing two builds run by run\n");
 	return f == stdout ? 0 : 2;
 }
 
@@ -236,9 +241,10 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"json", required_argument, NULL, 'j'},
 		{"quick", no_argument, NULL, 'q'}, {"pool-mb", required_argument, NULL, 'p'},
-		{"payload", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"payload", required_argument, NULL, 'l'}, {"row", required_argument, NULL, 'r'},
+		{"help", no_argument, NULL, 'h'}, {0}};
 	const char *file = NULL;
-	unsigned reps = MAX_REPS, payload = 0;
+	unsigned reps = MAX_REPS, payload = 0, row = 0;
 	size_t pool = 8;
 	json_t *root, *results = json_array(), *where;
 	int opt;
@@ -252,6 +258,8 @@ int main(int argc, char **argv)
 			pool = (size_t)atoi(optarg);
 		else if (opt == 'l' && (atoi(optarg) == 1024 || atoi(optarg) == 4096))
 			payload = (unsigned)atoi(optarg);
+		else if (opt == 'r' && atoi(optarg) >= 1 && atoi(optarg) <= MAX_ROW)
+			row = (unsigned)atoi(optarg);
 		else
 			return usage(opt == 'h' ? stdout : stderr);
 	}
@@ -269,10 +277,10 @@ int main(int argc, char **argv)
 		"TSC cycles/packet by module");
 	for (uint32_t mtu = 1024; mtu <= 4096; mtu *= 4)
 		if (payload == 0 || payload == mtu)
-			all(mtu, pool << 20, reps, results);
+			all(mtu, pool << 20, row, reps, results);
 	root = json_pack("{s:s,s:o,s:s,s:s,s:o,s:o}", "bench", "inc", "machine", where, "icrc",
 		icrc_kernel_name(), "reduce", reduce_isa_name(reduce_isa_best()), "results",
-		results, "replicas", replicas(reps));
+		results, "replicas", row == 0 ? replicas(reps) : json_array());
 	if (file && json_dump_file(root, file, JSON_INDENT(1)) != 0) {
 		fprintf(stderr, "bench-inc: cannot write %s\n", file);
 		return 1;
