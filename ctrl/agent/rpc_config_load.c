@@ -45,7 +45,7 @@ static void note_differences(const json_t *of, const json_t *to, bool only_missi
 
 		if (!strcmp(key, "tables") || !strcmp(key, "startup_file"))
 			continue;
-		if (other ? !only_missing && !json_equal(value, (json_t *)other) : true)
+		if (!other || (!only_missing && !json_equal(value, (json_t *)other)))
 			json_array_append_new(names, json_string(key));
 	}
 }
