@@ -300,7 +300,7 @@ def clean_root(path, debs):
     shutil.copytree(debs, os.path.join(path, 'debs'))
     os.environ.update(DEBIAN_FRONTEND='noninteractive')
     switch = re.search(r'sudo apt install \./build-package/(\S+\.deb)', readme()).group(1)
-    for command in (f'apt-get install -q -y --no-install-recommends /debs/{switch}',
+    for command in ('apt-get update -q', f'apt-get install -q -y --no-install-recommends /debs/{switch}',
                     'apt-get install -q -y --no-install-recommends /debs/*.deb', f"apt-get purge -q -y {' '.join(PACKAGES)}"):
         output('chroot', path, 'sh', '-c', command)
     shutil.rmtree(os.path.join(path, 'debs'))
