@@ -321,7 +321,7 @@ def main():
             clean_root(lower, debs)
         return subprocess.run(['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc', '--propagation',
                                'private', sys.executable, os.path.abspath(__file__), *arguments],
-                              env=dict(os.environ, INCLINE_PACKAGES=debs, INCLINE_LOWER=lower), check=False).returncode
+                              env=dict(os.environ, INCLINE_PACKAGES=debs, INCLINE_LOWER=lower, TMPDIR=d), check=False).returncode
 
 
 if __name__ == '__main__':
