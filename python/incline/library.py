@@ -65,7 +65,8 @@ class Info(ctypes.Structure):
                 ('mtu', c_uint), ('m', c_uint), ('w', c_uint), ('gid_index', c_uint), ('mode', c_int), ('kind', c_int),
                 ('n_groups', c_uint), ('collectives', c_uint), ('fallback', c_bool), ('selection', c_char * ERR_LEN),
                 ('lease_granted', c_uint64), ('lease_refused', c_uint64), ('operations', c_uint64),
-                ('messages', c_uint64), ('staged_sends', c_uint64), ('staged_receives', c_uint64)]
+                ('messages', c_uint64), ('staged_sends', c_uint64), ('staged_receives', c_uint64),
+                ('resumed', c_bool), ('resumed_at', c_uint64)]
 
 
 _GROUP, _COMM, _ERR, _OUT = c_void_p, c_void_p, c_char_p, POINTER(c_void_p)

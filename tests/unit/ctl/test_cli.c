@@ -22,7 +22,7 @@ static void test_usage(void **state)
 			  "rebind, group "
 			  "show\n"},
 		{"prots", "error: prots: is not a command, see \"help\"; did you mean: drops, "
-			  "ports\n"},
+			  "port impair, ports\n"},
 		{"lease lst", "error: lease: is not a command, see \"help\"; did you mean: lease "
 			      "acquire, lease list, lease release\n"},
 		{"show nothing", "error: nothing: is not a command, see \"help\"\n"},
