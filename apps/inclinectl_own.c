@@ -3,7 +3,6 @@
  * that read a file or a list of QPNs. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "apps/inclinectl_cmd.h"
@@ -128,31 +127,45 @@ static int parse_ring_activate(
 
 static const char *const lose = "lose.";
 
+/* "lose.OPCODE" */
+static int add_lose(const char *name, json_t *value, json_t *impair, char *err)
+{
+	json_int_t opcode;
+
+	if (cli_int(name + strlen(lose), &opcode))
+		return cli_refuse(err, -EINVAL, "%s: must be lose.OPCODE", name);
+	if (!json_object_get(impair, "lose"))
+		json_object_set_new(impair, "lose", json_array());
+	return json_array_append_new(json_object_get(impair, "lose"),
+		json_pack("{s:I,s:O}", "opcode", opcode, "loss", value));
+}
+
+static int add_weather(const char *name, json_t *value, json_t *impair, char *err)
+{
+	if (!json_is_number(value))
+		return cli_refuse(err, -EINVAL, "%s: wants a number", name);
+	if (strncmp(name, lose, strlen(lose)) == 0)
+		return add_lose(name, value, impair, err);
+	if (json_object_get(impair, name))
+		return cli_refuse(err, -EINVAL, "%s: is given twice", name);
+	return json_object_set(impair, name, value);
+}
+
 /* "FIELD=NUMBER", or "lose.OPCODE=PROBABILITY" */
 static int parse_weather(const char *word, json_t *impair, char *err)
 {
 	const char *equals = strchr(word, '=');
-	char *name = equals ? strndup(word, (size_t)(equals - word)) : NULL;
-	json_t *value = equals ? json_loads(equals + 1, JSON_DECODE_ANY, NULL) : NULL;
-	json_int_t opcode;
-	int rc = 0;
+	char name[CLI_ERR_LEN / 2];
+	json_t *value;
+	int rc;
 
-	if (!name || !json_is_number(value)) {
-		rc = cli_refuse(err, -EINVAL, "%s: must be FIELD=NUMBER", word);
-	} else if (strncmp(name, lose, strlen(lose)) != 0) {
-		rc = json_object_get(impair, name)
-			     ? cli_refuse(err, -EINVAL, "%s: is given twice", name)
-			     : json_object_set(impair, name, value);
-	} else if (cli_int(name + strlen(lose), &opcode)) {
-		rc = cli_refuse(err, -EINVAL, "%s: must be lose.OPCODE=PROBABILITY", word);
-	} else {
-		if (!json_object_get(impair, "lose"))
-			json_object_set_new(impair, "lose", json_array());
-		json_array_append_new(json_object_get(impair, "lose"),
-			json_pack("{s:I,s:O}", "opcode", opcode, "loss", value));
-	}
+	if (!equals || (size_t)(equals - word) >= sizeof(name))
+		return cli_refuse(err, -EINVAL, "%s: must be FIELD=NUMBER", word);
+	memcpy(name, word, (size_t)(equals - word));
+	name[equals - word] = '\0';
+	value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+	rc = add_weather(name, value, impair, err);
 	json_decref(value);
-	free(name);
 	return rc;
 }
 
