@@ -66,6 +66,7 @@ WHERE = {
     'no-avx512': lambda: not {'avx512f', 'avx512bw', 'avx512vl', 'avx512dq'} <= set(cpu_flags()),
     'no-netns': lambda: incline_netns.why_not() is not None,
     'no-next-csid': lambda: incline_netns.why_no_next_csid() is not None,
+    'no-autogroup': lambda: not os.access('/proc/self/autogroup', os.W_OK),
     'no-guests': lambda: incline_guest.why_not() is not None,
 }
 
@@ -162,6 +163,76 @@ class Heartbeat:
             self.thread.join()
 
 
+# ---- beside the tests ----
+
+class Beside:
+    """Commands, [(name, argv)], that run one after the other beside the tests, with what the tests leave of the
+    processors: tests of processes wait for much of their time. What was said by one that failed is printed when it is
+    waited for; after it none is begun."""
+    LEAST, FULL = 19, 0  # share of a session of processes, as nice; see sched(7), autogroup
+
+    def __init__(self, steps):
+        self.steps = [name for name, _ in steps]
+        self.done = {name: threading.Event() for name in self.steps}
+        self.status, self.seconds, self.output = {}, {}, {}
+        self.over, self.lock, self.process, self.share = False, threading.Lock(), None, self.LEAST
+        self.thread = threading.Thread(target=self.run, args=(steps,), daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        for number in signal.SIGTERM, signal.SIGKILL:
+            with self.lock:
+                self.over = True
+                if self.process:
+                    os.killpg(self.process.pid, number)
+            self.thread.join(10)
+
+    def run(self, steps):
+        for name, argv in steps:
+            start = time.monotonic()
+            with tempfile.TemporaryFile('w+', errors='replace') as out:
+                self.status[name] = self.one(argv, out)
+                out.seek(0)
+                self.output[name] = out.read()
+            self.seconds[name] = time.monotonic() - start
+            self.done[name].set()
+
+    def one(self, argv, out):
+        """Exit status; without one a word why."""
+        with self.lock:
+            if self.over or any(self.status.values()):
+                return 'not begun'
+            try:
+                self.process = subprocess.Popen(argv, cwd=TOP, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                                start_new_session=True)
+            except OSError as e:
+                return str(e)
+            self.weigh()
+        os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)  # its number stays its own until it is taken back
+        with self.lock:
+            process, self.process = self.process, None
+        return process.wait()
+
+    def weigh(self):
+        try:
+            with open(f'/proc/{self.process.pid}/autogroup', 'w') as f:
+                f.write(str(self.share))
+        except OSError:
+            pass  # a kernel without: then all have the same share
+
+    def wait(self, name):
+        """Now it is waited for, so it gets its full share."""
+        with self.lock:
+            self.share = self.FULL
+            if self.process:
+                self.weigh()
+        self.done[name].wait()
+        return self.status[name]
+
+
 # ---- results ----
 
 class Report:
@@ -215,6 +286,19 @@ class Report:
             self.note(name, 'OK' if status == 0 else 'FAIL', seconds, f'exit status {status}')
         else:
             self.took[name] = seconds
+        return status
+
+    def finish(self, beside, name):
+        """Waits for a command of Beside; counts only if it failed."""
+        print(f'RUN   {name}: begun beside the tests', flush=True)
+        with Heartbeat(name, self.last.get(name)):
+            status = beside.wait(name)
+        self.last[name] = self.took[name] = beside.seconds[name]
+        if status:
+            print(beside.output[name], end='')
+            self.note(name, 'FAIL', beside.seconds[name], f'exit status {status}')
+        print(f"{'OK   ' if status == 0 else 'FAIL '} {name} ({beside.seconds[name]:.0f} s beside the tests)"
+              + ('' if status == 0 else f': exit status {status}'), flush=True)
         return status
 
     def meson(self, builddir, args, patience):

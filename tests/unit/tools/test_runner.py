@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -113,6 +115,55 @@ class Results(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(report.step('s', ['sleep', '600'], 0.1), 'no end after 0.1 s')
         self.assertEqual(len(report.failures), 1)
+
+
+class BesideTheTests(unittest.TestCase):
+    def finish(self, report, beside, *names):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            return [report.finish(beside, name) for name in names], out.getvalue()
+
+    def test_one_after_the_other_and_none_after_one_that_failed(self):
+        report = t.Report()
+        steps = [('a', ['sh', '-c', 'echo said by a']), ('b', ['sh', '-c', 'echo said by b; exit 3']), ('c', ['true'])]
+        with t.Beside(steps) as beside:
+            status, out = self.finish(report, beside, 'a', 'b', 'c')
+        self.assertEqual(status, [0, 3, 'not begun'])
+        self.assertEqual(report.failures, ['b: exit status 3', 'c: exit status not begun'])
+        self.assertEqual(report.passed, [])
+        self.assertIn('said by b\n', out)
+        self.assertNotIn('said by a\n', out)
+
+    def test_what_cannot_be_run_has_failed(self):
+        report = t.Report()
+        with t.Beside([('a', ['/nowhere/x'])]) as beside:
+            status, _ = self.finish(report, beside, 'a')
+        self.assertIn('No such file', status[0])
+        self.assertEqual(len(report.failures), 1)
+
+    def test_its_end_is_theirs(self):
+        with tempfile.TemporaryDirectory() as d:
+            with t.Beside([('a', ['sh', '-c', f'echo $$ > {d}/pid.; mv {d}/pid. {d}/pid; sleep 600; :']),
+                           ('b', ['touch', d + '/b'])]):
+                while not os.path.exists(d + '/pid'):
+                    time.sleep(0.01)
+            with open(d + '/pid') as f:
+                self.assertFalse(alive(int(f.read())))
+            self.assertFalse(os.path.exists(d + '/b'))
+
+    @unittest.skipUnless(os.access('/proc/self/autogroup', os.W_OK), 'this kernel has no autogroup')
+    def test_the_share_is_least_until_it_is_waited_for(self):
+        with t.Beside([('a', ['sleep', '600'])]) as beside:
+            def share():
+                with open(f'/proc/{beside.process.pid}/autogroup') as f:
+                    return int(f.read().split()[-1])
+            while not beside.process or share() != t.Beside.LEAST:
+                time.sleep(0.01)
+            waiting = threading.Thread(target=beside.wait, args=('a',))
+            waiting.start()
+            while share() != t.Beside.FULL:
+                time.sleep(0.01)
+            os.killpg(beside.process.pid, signal.SIGKILL)
+            waiting.join()
 
 
 class Skips(unittest.TestCase):
