@@ -25,6 +25,7 @@ enum {
 	MAX_CLIENTS = 512,
 	MAX_TCP_CLIENTS = 384,
 	TICK_MS = 100,
+	SLEPT_MS = 1000, /* a tick so late: it was the server that did not run */
 	LINES_PER_TURN = 32,
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
 	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
@@ -54,6 +55,7 @@ struct server {
 	struct evconnlistener *listener[CTL_MAX_LISTENERS];
 	unsigned n_listeners;
 	struct event *tick;
+	uint64_t ticked_ns;
 	volatile sig_atomic_t *stop;
 	struct ctl_server_limits limits;
 	bool paused; /* accepting, after an error */
@@ -418,6 +420,29 @@ static void tell(struct client *c)
 		client_send(c, line);
 }
 
+static uint64_t later(uint64_t since, uint64_t by, uint64_t limit)
+{
+	return limit - since < by ? limit : since + by;
+}
+
+/* A machine that slept, a process that was stopped: nobody was heard meanwhile, and it is nobody's
+ * fault. */
+static void excuse_sleep(struct server *s, uint64_t at)
+{
+	const uint64_t slept = s->ticked_ns ? at - s->ticked_ns : 0;
+	struct client *c;
+
+	s->ticked_ns = at;
+	if (slept < SLEPT_MS * UINT64_C(1000000))
+		return;
+	LIST_FOREACH(c, &s->clients, link)
+	{
+		c->used_ns = later(c->used_ns, slept, at);
+		if (c->partial_ns)
+			c->partial_ns = later(c->partial_ns, slept, at);
+	}
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct server *s = arg;
@@ -429,6 +454,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		event_base_loopbreak(s->base);
 		return;
 	}
+	excuse_sleep(s, at);
 	s->ops->tick(s->arg, at);
 	part(s, false);
 	for (c = LIST_FIRST(&s->clients); c; c = next) {

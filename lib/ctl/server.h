@@ -39,7 +39,8 @@ struct ctl_server_ops {
 };
 
 struct ctl_server_limits {
-	/* Times in ms that a client may take before it is closed. */
+	/* Times in ms that a client may take before it is closed. Time in which the server itself
+	 * did not run does not count. */
 	unsigned line_ms;  /* for a line to be finished; 0: 10 s */
 	unsigned stall_ms; /* for none of the answers to be taken; 0: 10 s */
 	unsigned idle_ms;  /* between requests, of those that hold nothing */

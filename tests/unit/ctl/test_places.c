@@ -123,6 +123,46 @@ static void test_idle(void **state)
 	close(holder);
 }
 
+static void pass(struct fixture *f, uint64_t ms)
+{
+	const unsigned ticks = __atomic_load_n(&f->sw->ticks, __ATOMIC_ACQUIRE);
+
+	__atomic_add_fetch(&f->sw->now, ms * 1000000, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < LONG_MS; i++) {
+		if (__atomic_load_n(&f->sw->ticks, __ATOMIC_ACQUIRE) > ticks + 1)
+			return;
+		poll(NULL, 0, 1);
+	}
+	fail_msg("no tick");
+}
+
+/* The server's machine sleeps for ten minutes, twice: neither who was silent nor who was about to
+ * ask is closed for it. Afterwards silence counts as before. */
+static void test_sleep(void **state)
+{
+	static const char ping_2[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n";
+	struct fixture *f = *state;
+	int silent, asking;
+
+	f->sw->now = 1000000000;
+	f->limits.idle_ms = 5000;
+	start(f);
+	silent = dial(f);
+	ping(silent);
+	asking = dial(f);
+	put(asking, ping_2, 10);
+	pass(f, 500);
+	for (int i = 0; i < 2; i++)
+		pass(f, 600000);
+	put_text(asking, ping_2 + 10);
+	expect_id(asking, 2);
+	ping(silent);
+	for (int i = 0; i < 12; i++)
+		pass(f, 500);
+	expect_closed(silent);
+	close(asking);
+}
+
 /* A connection ends, and with it, after a while, what was made over it. */
 static void test_end_of_a_holder(void **state)
 {
@@ -298,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_holders, setup, teardown),
 		D(test_idle),
+		D(test_sleep),
 		cmocka_unit_test_setup_teardown(test_end_of_a_holder, setup, teardown),
 		D(test_tcp),
 		D(test_tcp_crowd),
