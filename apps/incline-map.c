@@ -163,7 +163,7 @@ static int open_ports(struct node *n)
 	eal.memory_mb = MEMORY_MB + (unsigned)((uint64_t)need * BUFFER_ROOM >> 20);
 	if (port_eal_init(&eal, err) < 0)
 		return fail("EAL", err);
-	n->pool = port_pool_create("probes", need, FRAME_ROOM, err);
+	n->pool = port_pool_create("probes", need, FRAME_ROOM, SOCKET_ID_ANY, err);
 	if (n->pool == NULL)
 		return fail("memory", err);
 	for (unsigned i = 0; i < n_planes; i++) {

@@ -28,7 +28,7 @@ struct sw_config {
 	size_t arena_bytes;
 	enum port_idle idle;
 	char lcores[256]; /* "" : default */
-	unsigned workers;
+	unsigned workers; /* 0: to be found, sw_workers_find */
 	bool hugepages, pci, telemetry;
 	bool icmp_errors;
 	unsigned memory_mb, mcast_max, neigh_max, mac_max;
@@ -40,6 +40,9 @@ struct sw_config {
  */
 int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ERR_LEN]);
 void sw_config_free(struct sw_config *config);
+/* What of the configuration the machine decides: the node where most NICs are, -1: nowhere in
+ * particular; with "workers" auto how many there are, and "lcores". 0 or -errno with a message. */
+int sw_workers_find(struct sw_config *config, int *node, char err[SW_ERR_LEN]);
 
 /* What waits until no worker can see it any more, and no port what the group in a slot has sent. */
 struct sw_deferred {
@@ -67,6 +70,8 @@ struct sw {
 	struct port ports[SW_MAX_PORTS];
 	struct impair impair[WORKER_MAX][SW_MAX_PORTS];
 	rte_spinlock_t tx_lock[SW_MAX_PORTS];
+	int node;   /* NUMA, where most NICs are; -1 */
+	int socket; /* of memory: that node's, SOCKET_ID_ANY */
 	struct rte_mempool *pool, *head_pool;
 	const struct rte_memzone *arena_zone;
 	struct inc_ranges *arena;

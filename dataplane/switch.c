@@ -18,6 +18,7 @@
 #include "dataplane/runtime/handoff.h"
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
+#include "lib/port/cpus.h"
 
 enum {
 	CONNECT_MS = 10000, /* how long a memif or vhost client waits for its server */
@@ -50,18 +51,19 @@ static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
 
 	if (port_eal_started())
 		return 0;
-	if (port_lcores_floating(1 + c->workers, floating, sizeof(floating)) < 0)
+	if (c->lcores[0] == '\0' &&
+		port_lcores_floating(1 + c->workers, floating, sizeof(floating)) < 0)
 		return sw_fail(err, -ENOSPC, "lcores: cannot tell the CPUs, set it");
 	return port_eal_init(&eal, err);
 }
 
 /* What was given back last is taken first: from a ring all buffers would pass through the
  * processor's cache, however few are in use. The kind that does so is a plug-in of DPDK's. */
-static struct rte_mempool *make_head_pool(unsigned n)
+static struct rte_mempool *make_head_pool(unsigned n, int socket)
 {
-	struct rte_mempool *pool = port_pool_of("heads", n, HEAD_ROOM, "stack");
+	struct rte_mempool *pool = port_pool_of("heads", n, HEAD_ROOM, socket, "stack");
 
-	return pool != NULL ? pool : port_pool_of("heads", n, HEAD_ROOM, NULL);
+	return pool != NULL ? pool : port_pool_of("heads", n, HEAD_ROOM, socket, NULL);
 }
 
 static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
@@ -74,13 +76,15 @@ static int create_pools(struct sw *sw, char err[SW_ERR_LEN])
 		mtu = configs[i].mtu > mtu ? configs[i].mtu : mtu;
 		queues += sw_queue_places(&sw->config.ports[i].queue);
 	}
+	sw->socket = port_node_socket(sw->node);
 	need = port_pool_need(configs, sw->config.n_ports) + queues;
 	rings = port_pool_rings(configs, sw->config.n_ports) + queues;
 	need += HANDED_OVER(sw->config.workers) + sw_neigh_buffers(&sw->config);
-	sw->pool = port_pool_create("frames", need, mtu, err);
+	sw->pool = port_pool_create("frames", need, mtu, sw->socket, err);
 	if (sw->pool == NULL)
 		return -ENOMEM;
-	sw->head_pool = make_head_pool(HEAD_POOL_SPARE * sw->config.workers + SEGMENTS * rings);
+	sw->head_pool =
+		make_head_pool(HEAD_POOL_SPARE * sw->config.workers + SEGMENTS * rings, sw->socket);
 	if (sw->head_pool == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for headers: raise \"memory_mb\"");
 	return 0;
@@ -100,18 +104,33 @@ static int open_ports(struct sw *sw, char err[SW_ERR_LEN])
 	return 0;
 }
 
+static const struct rte_memzone *arena_on(const struct sw *sw, int socket)
+{
+	const unsigned flags = sw->config.hugepages ? RTE_MEMZONE_IOVA_CONTIG : 0;
+
+	return rte_memzone_reserve_aligned(
+		"arena", sw->config.arena_bytes, socket, flags, RTE_CACHE_LINE_SIZE);
+}
+
+/* Near the NICs, where that has the memory. */
+static void *zalloc_near(const struct sw *sw, const char *name, size_t size)
+{
+	void *p = rte_zmalloc_socket(name, size, RTE_CACHE_LINE_SIZE, sw->socket);
+
+	return p != NULL ? p : rte_zmalloc(name, size, RTE_CACHE_LINE_SIZE);
+}
+
 static int create_arena(struct sw *sw, char err[SW_ERR_LEN])
 {
-	unsigned flags = sw->config.hugepages ? RTE_MEMZONE_IOVA_CONTIG : 0;
-
-	sw->arena_zone = rte_memzone_reserve_aligned(
-		"arena", sw->config.arena_bytes, SOCKET_ID_ANY, flags, RTE_CACHE_LINE_SIZE);
+	sw->arena_zone = arena_on(sw, sw->socket);
+	if (sw->arena_zone == NULL && sw->socket != SOCKET_ID_ANY)
+		sw->arena_zone = arena_on(sw, SOCKET_ID_ANY);
 	if (sw->arena_zone == NULL)
 		return sw_fail(err, -ENOMEM,
 			"arena_kb: no memory for %zu KB: raise \"memory_mb\" or lower it",
 			sw->config.arena_bytes >> 10);
 	sw->arena = malloc(sizeof(*sw->arena));
-	sw->groups = rte_zmalloc("groups", sizeof(*sw->groups), RTE_CACHE_LINE_SIZE);
+	sw->groups = zalloc_near(sw, "groups", sizeof(*sw->groups));
 	sw->leases = sw_leases_create();
 	if (sw->arena == NULL || sw->groups == NULL || sw->leases == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for the group table");
@@ -150,8 +169,8 @@ static int attach_ports(struct sw *sw, struct worker *w)
 		egress_bucket_init(&lp->icmp_errors, ICMP_ERROR_RATE, ICMP_ERROR_BURST, 0);
 		sw_impair_attach(sw, w, i);
 		queue = sw_queue_share(&sw->config.ports[i].queue, w->n_workers);
-		if (egress_init(&lp->egress, &queue, &sw->config.classes, SOCKET_ID_ANY,
-			    port_now_ns()) < 0)
+		if (egress_init(&lp->egress, &queue, &sw->config.classes,
+			    port_device_socket(sw->ports[i].id), port_now_ns()) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -159,7 +178,7 @@ static int attach_ports(struct sw *sw, struct worker *w)
 
 static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 {
-	struct worker *w = rte_zmalloc("worker", sizeof(*w), RTE_CACHE_LINE_SIZE);
+	struct worker *w = zalloc_near(sw, "worker", sizeof(*w));
 	int rc;
 
 	if (w == NULL)
@@ -244,6 +263,8 @@ static int create(const json_t *config, bool plugged, struct sw **out, char err[
 	rc = sw_config_parse(config, &sw->config, err);
 	if (rc == 0 && !plugged)
 		rc = unplug(&sw->config, err);
+	if (rc == 0)
+		rc = sw_workers_find(&sw->config, &sw->node, err);
 	if (rc < 0) {
 		sw_config_free(&sw->config);
 		free(sw);

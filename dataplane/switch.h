@@ -38,6 +38,9 @@ void sw_destroy_last(struct sw *sw);
 const char *sw_name(const struct sw *sw);
 /* Its clock, in nanoseconds: what times in here are counted by. */
 uint64_t sw_now(const struct sw *sw);
+/* EAL --lcores text of the CPUs that its threads are bound to, as configured or as found; "": they
+ * float. */
+const char *sw_lcores(const struct sw *sw);
 /* The configuration as given, without "tables" (new reference). */
 json_t *sw_config_json(const struct sw *sw);
 

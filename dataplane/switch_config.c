@@ -195,6 +195,8 @@ static int parse(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 		return -EINVAL;
 	}
 	get_plain(json, c);
+	if (c->workers == 0 && c->lcores[0] != '\0')
+		return sw_fail(err, -EINVAL, "lcores: cannot be set where \"workers\" is auto");
 	if (sw_classes_parse(json_object_get(json, "dscp"), &c->classes, what, sizeof(what)) < 0)
 		return sw_fail(err, -EINVAL, "dscp.%.200s", what);
 	if (get_addresses(json, c, err) || get_ports(json, c, err))

@@ -225,6 +225,8 @@ const struct ctl_field ctl_switch_port_config = {"port", CTL_OBJECT, .fields = s
 
 static const char *const idles[] = {"spin", "pause", "sleep", NULL};
 
+static const char *const automatic[] = {"auto", NULL};
+
 static const struct ctl_field switch_fields[] = {
 	{"name", CTL_STRING, .min = 1, .max = NAME_MAX_LEN, .dflt = "incline",
 		.help = "of the switch, in messages and answers"},
@@ -267,16 +269,19 @@ static const struct ctl_field switch_fields[] = {
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the worker does without packets: spin and pause need a core of their "
 			"own"},
-	{"workers", CTL_INT, .min = 1, .max = CTL_MAX_WORKERS, .dflt = "1",
+	{"workers", CTL_INT, .min = 1, .max = CTL_MAX_WORKERS, .values = automatic, .dflt = "1",
 		.help = "threads that packets are worked on by: the ports are dealt out to them to "
 			"receive "
 			"from, and each group and ring is of one of them, to which the others hand "
 			"its "
-			"packets over"},
+			"packets over; auto: one for each isolated core on the NICs' NUMA nodes, "
+			"or where none is isolated, as many as there are ports, but for a core "
+			"that is left; they are bound to their CPUs, and what `lcores` would be is "
+			"printed at the start"},
 	{"lcores", CTL_STRING, .min = 1, .max = 255,
 		.help = "EAL --lcores text of one main lcore (the control thread) and one for each "
 			"worker, as "
-			"0@0,1@2; absent: all float over all CPUs"},
+			"0@0,1@2; absent: all float over all CPUs, or as \"workers\" auto finds"},
 	{"hugepages", CTL_BOOL, .dflt = "false", .help = "take packet memory from hugepages"},
 	{"pci", CTL_BOOL, .dflt = "false", .help = "look for PCI devices, for ports of type pci"},
 	{"telemetry", CTL_BOOL, .dflt = "false", .help = "DPDK's telemetry socket"},

@@ -111,7 +111,10 @@ const char *ctl_type_text(const struct ctl_field *f, char *buf, size_t cap)
 	if (at < cap && (f->type == CTL_LIST || f->type == CTL_MAP))
 		at += (size_t)snprintf(buf + at, cap - at, " of %s", type_word(f->item, true));
 	if (at < cap && f->max && (f->type == CTL_INT || f->type == CTL_U64))
-		snprintf(buf + at, cap - at, " %" PRId64 "..%" PRId64, f->min, f->max);
+		at += (size_t)snprintf(
+			buf + at, cap - at, " %" PRId64 "..%" PRId64, f->min, f->max);
+	for (unsigned i = 0; f->type == CTL_INT && f->values && f->values[i] && at < cap; i++)
+		at += (size_t)snprintf(buf + at, cap - at, " or \"%s\"", f->values[i]);
 	return buf;
 }
 
@@ -167,6 +170,14 @@ static bool within(const struct ctl_field *f, int64_t n)
 	return !f->max || (n >= f->min && n <= f->max);
 }
 
+static bool is_value(const struct ctl_field *f, const char *text)
+{
+	for (unsigned i = 0; f->values && f->values[i]; i++)
+		if (!strcmp(f->values[i], text))
+			return true;
+	return false;
+}
+
 static int check_string(
 	const struct ctl_field *f, const json_t *v, const char *path, struct ctl_problem *p)
 {
@@ -178,11 +189,8 @@ static int check_string(
 	if (!within(f, (int64_t)json_string_length(v)))
 		return problem_set(p, path, "must have %" PRId64 "..%" PRId64 " bytes, has %zu",
 			f->min, f->max, json_string_length(v));
-	if (!f->values)
+	if (!f->values || is_value(f, text))
 		return 0;
-	for (unsigned i = 0; f->values[i]; i++)
-		if (!strcmp(f->values[i], text))
-			return 0;
 	return problem_set(
 		p, path, "\"%.64s\" must be %s", text, ctl_type_text(f, all, sizeof(all)));
 }
@@ -190,6 +198,13 @@ static int check_string(
 static int check_int(
 	const struct ctl_field *f, const json_t *v, const char *path, struct ctl_problem *p)
 {
+	char all[128];
+
+	if (f->type == CTL_INT && f->values && json_is_string(v))
+		return is_value(f, json_string_value(v))
+			       ? 0
+			       : problem_set(p, path, "\"%.64s\" must be %s", json_string_value(v),
+					 ctl_type_text(f, all, sizeof(all)));
 	if (!json_is_integer(v))
 		return wrong_type(f, v, path, p);
 	if (!within(f, json_integer_value(v)))

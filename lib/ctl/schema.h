@@ -13,7 +13,7 @@
 
 enum ctl_type {
 	CTL_BOOL,
-	CTL_INT,    /* within min..max */
+	CTL_INT,    /* within min..max, or one of values, a string */
 	CTL_U64,    /* integer up to 2^53, above that a string of decimal digits (ctl_u64) */
 	CTL_REAL,   /* any number, within min..max */
 	CTL_STRING, /* min..max bytes, or one of values */

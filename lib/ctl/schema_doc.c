@@ -103,8 +103,30 @@ static void limit(json_t *out, const struct ctl_field *f, const char *low, const
 	json_object_set_new(out, high, json_integer(f->max));
 }
 
+static json_t *words(const struct ctl_field *f)
+{
+	json_t *values = json_array();
+
+	for (unsigned i = 0; f->values[i]; i++)
+		json_array_append_new(values, json_string(f->values[i]));
+	return values;
+}
+
+/* An integer within its limits, or one of its words. */
+static json_t *describe_int_or_word(const struct ctl_field *f)
+{
+	json_t *number = describe_type(f->type, f);
+
+	limit(number, f, "minimum", "maximum");
+	return json_pack(
+		"{s:[o,{s:o}],s:s}", "anyOf", number, "enum", words(f), "description", f->help);
+}
+
 static json_t *describe_field(const struct ctl_field *f)
 {
+	if (f->type == CTL_INT && f->values)
+		return describe_int_or_word(f);
+
 	json_t *out = describe_type(f->type, f);
 
 	json_object_set_new(out, "description", json_string(f->help));
@@ -122,12 +144,8 @@ static json_t *describe_field(const struct ctl_field *f)
 		break;
 	case CTL_STRING:
 		limit(out, f, "minLength", "maxLength");
-		if (!f->values)
-			break;
-		json_t *values = json_array();
-		for (unsigned i = 0; f->values[i]; i++)
-			json_array_append_new(values, json_string(f->values[i]));
-		json_object_set_new(out, "enum", values);
+		if (f->values)
+			json_object_set_new(out, "enum", words(f));
 		break;
 	default:
 		break;

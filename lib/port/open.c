@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/port/claim.h"
+#include "lib/port/cpus.h"
 #include "lib/port/iface.h"
 #include "lib/port/internal.h"
 #include "lib/port/memif_door.h"
@@ -144,6 +145,7 @@ static int configure(const struct port_config *c, struct port *port,
 	uint64_t fast = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	struct rte_eth_conf conf = {.txmode.offloads = fast};
 	uint16_t rxd = c->rxd, txd = c->txd;
+	const int socket = port_device_socket(port->id);
 	int rc;
 
 	if (device_mtu(c)) {
@@ -162,9 +164,9 @@ static int configure(const struct port_config *c, struct port *port,
 		return port_fail(err, EINVAL, "%s: %u is not possible, the nearest is %u",
 			rxd != c->rxd ? "rxd" : "txd", rxd != c->rxd ? c->rxd : c->txd,
 			rxd != c->rxd ? rxd : txd);
-	rc = rte_eth_rx_queue_setup(port->id, 0, rxd, SOCKET_ID_ANY, NULL, port->pool);
+	rc = rte_eth_rx_queue_setup(port->id, 0, rxd, socket, NULL, port->pool);
 	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(port->id, 0, txd, SOCKET_ID_ANY, NULL);
+		rc = rte_eth_tx_queue_setup(port->id, 0, txd, socket, NULL);
 	if (rc < 0)
 		return port_fail(err, rc, "queues of %u and %u descriptors: %s", rxd, txd,
 			rte_strerror(-rc));

@@ -89,12 +89,13 @@ static int populate(struct rte_mempool *pool)
 	return n < 0 ? n : 0;
 }
 
-struct rte_mempool *port_pool_of(const char *name, unsigned n, unsigned room, const char *ops)
+static struct rte_mempool *make(
+	const char *name, unsigned n, unsigned room, int socket, const char *ops)
 {
 	struct rte_pktmbuf_pool_private own = {.mbuf_data_room_size = (uint16_t)room};
 	const unsigned flags = rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
 	struct rte_mempool *pool = rte_mempool_create_empty(name, n, sizeof(struct rte_mbuf) + room,
-		PORT_POOL_CACHE, sizeof(own), SOCKET_ID_ANY, flags);
+		PORT_POOL_CACHE, sizeof(own), socket, flags);
 	int rc;
 
 	if (pool == NULL)
@@ -113,14 +114,23 @@ struct rte_mempool *port_pool_of(const char *name, unsigned n, unsigned room, co
 	return pool;
 }
 
+struct rte_mempool *port_pool_of(
+	const char *name, unsigned n, unsigned room, int socket, const char *ops)
+{
+	struct rte_mempool *pool = make(name, n, room, socket, ops);
+
+	return pool != NULL || socket == SOCKET_ID_ANY ? pool
+						       : make(name, n, room, SOCKET_ID_ANY, ops);
+}
+
 struct rte_mempool *port_pool_create(
-	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN])
+	const char *name, unsigned n, unsigned mtu, int socket, char err[PORT_ERR_LEN])
 {
 	const unsigned room = RTE_PKTMBUF_HEADROOM + port_room(mtu);
 	struct rte_mempool *pool;
 
 	port_log_clear();
-	pool = port_pool_of(name, n, room, NULL);
+	pool = port_pool_of(name, n, room, socket, NULL);
 	if (pool == NULL)
 		port_fail(err, rte_errno,
 			"no memory for %u packet buffers of %u bytes (%s): raise \"memory_mb\"", n,

@@ -94,13 +94,15 @@ int port_check_directory(const char *field, const char *path, bool write, char e
 /* Makes it a port of the same name, MAC and MTU that is connected to nothing. */
 void port_config_unplug(struct port_config *config);
 
-/* An mbuf pool whose buffers hold a whole frame of mtu in one segment. */
+/* An mbuf pool whose buffers hold a whole frame of mtu in one segment. On a socket of the EAL's, or
+ * where that has not the memory, on any. */
 struct rte_mempool *port_pool_create(
-	const char *name, unsigned n, unsigned mtu, char err[PORT_ERR_LEN]);
+	const char *name, unsigned n, unsigned mtu, int socket, char err[PORT_ERR_LEN]);
 
 /* The same of buffers with so many bytes of room, headroom included. ops: DPDK's name of a kind of
  * free list, NULL for the usual one. NULL with rte_errno. */
-struct rte_mempool *port_pool_of(const char *name, unsigned n, unsigned room, const char *ops);
+struct rte_mempool *port_pool_of(
+	const char *name, unsigned n, unsigned room, int socket, const char *ops);
 
 /* Each lcore of the process keeps up to one and a half as many free buffers of a pool to itself. */
 enum { PORT_POOL_CACHE = 256 };

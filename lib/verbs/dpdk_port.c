@@ -389,7 +389,8 @@ int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devi
 		return -ENOMEM;
 	}
 	snprintf(pool_name, sizeof(pool_name), "rnic%u", opened++);
-	pool = port_pool_create(pool_name, mbufs_of(config, index), buffer_mtu(&own->port), err);
+	pool = port_pool_create(
+		pool_name, mbufs_of(config, index), buffer_mtu(&own->port), SOCKET_ID_ANY, err);
 	if (!pool) {
 		free(p);
 		return -ENOMEM;

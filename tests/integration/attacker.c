@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 		parse(&a, argc, argv) < 0 ||
 		port_config_parse(json_object_get(json, "port"), &config, err) < 0 ||
 		port_eal_init(&eal, err) < 0 ||
-		(pool = port_pool_create("attack", 16383, MTU, err)) == NULL ||
+		(pool = port_pool_create("attack", 16383, MTU, SOCKET_ID_ANY, err)) == NULL ||
 		port_open(&config, pool, 5000, &port, err) < 0) {
 		fprintf(stderr, "attacker: %s\n", err);
 		return 1;

@@ -213,7 +213,8 @@ int main(int argc, char **argv)
 	if (json == NULL || port_config_parse(json, &config, err) < 0 ||
 		wire_ip_parse(argv[3], &sc.ip) < 0 || wire_ip_parse(argv[4], &peer) < 0 ||
 		wire_mac_parse(argv[5], mac) < 0 || port_eal_init(&eal, err) < 0 ||
-		(p.pool = port_pool_create("stream", 8191, config.mtu, err)) == NULL ||
+		(p.pool = port_pool_create("stream", 8191, config.mtu, SOCKET_ID_ANY, err)) ==
+			NULL ||
 		port_open(&config, p.pool, 5000, &p.port, err) < 0) {
 		fprintf(stderr, "stream_peer: %s\n", err);
 		return 1;

@@ -99,6 +99,10 @@ static void refused(void **state)
 			"ports[0].flood_pps: 0 is not in 1..100000000"},
 		{"{'ports':[{'name':'a','type':'null'}],'mac_age_s':9}",
 			"mac_age_s: 9 is not in 10..86400"},
+		{"{'ports':[{'name':'a','type':'null'}],'workers':'many'}",
+			"workers: \"many\" must be integer 1..16 or \"auto\""},
+		{"{'ports':[{'name':'a','type':'null'}],'workers':'auto','lcores':'0@0,1@1'}",
+			"lcores: cannot be set where \"workers\" is auto"},
 		{"[]", "must be object, not a list"},
 	};
 
@@ -151,6 +155,30 @@ static void defaults(void **state)
 	assert_int_equal(c.stall_ns, 30000000000);
 	assert_false(c.ports[0].proxy_arp);
 	assert_false(c.ports[0].impaired || c.hugepages || c.pci || c.telemetry);
+	sw_config_free(&c);
+	json_decref(json);
+}
+
+/* What the machine decides is decided before anything is opened, and what was set stays. */
+static void workers_auto(void **state)
+{
+	json_t *json = h_json("{'workers':'auto','ports':[{'name':'a','type':'null'}]}");
+	char err[SW_ERR_LEN] = "";
+	struct sw_config c;
+	int node = 7;
+
+	(void)state;
+	assert_int_equal(sw_config_parse(json, &c, err), 0);
+	assert_int_equal(c.workers, 0);
+	assert_int_equal(sw_workers_find(&c, &node, err), 0);
+	assert_in_range(c.workers, 1, WORKER_MAX);
+	assert_int_equal(node, -1);
+	assert_true(c.workers == 1 || c.lcores[0] != '\0');
+	c.workers = 3;
+	c.lcores[0] = '\0';
+	assert_int_equal(sw_workers_find(&c, &node, err), 0);
+	assert_int_equal(c.workers, 3);
+	assert_string_equal(c.lcores, "");
 	sw_config_free(&c);
 	json_decref(json);
 }
@@ -238,6 +266,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(too_many_ports),
 		cmocka_unit_test(defaults),
+		cmocka_unit_test(workers_auto),
 		cmocka_unit_test(memifs_of_one_socket),
 		cmocka_unit_test(shipped),
 		cmocka_unit_test(cannot_open),

@@ -101,7 +101,7 @@ int packets_setup(void **state)
 
 	(void)state;
 	if (port_eal_init(&eal, err) == 0)
-		pool = port_pool_create("test", 4095, FRAME_MAX, err);
+		pool = port_pool_create("test", 4095, FRAME_MAX, SOCKET_ID_ANY, err);
 	if (pool == NULL)
 		print_error("%s\n", err);
 	return pool == NULL ? -1 : 0;

@@ -456,7 +456,7 @@ static int setup(void **state)
 		return -1;
 	}
 	snprintf(path, sizeof(path), "%s/memif.sock", dir);
-	pool = port_pool_create("test", 4095, MTU, err);
+	pool = port_pool_create("test", 4095, MTU, SOCKET_ID_ANY, err);
 	return pool ? 0 : -1;
 }
 

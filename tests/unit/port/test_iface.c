@@ -105,7 +105,7 @@ static int setup(void **state)
 	ip("set uxb up");
 	ip("set uxa up");
 	if (port_eal_init(&eal, err) == 0)
-		pool = port_pool_create("test", 1023, MTU, err);
+		pool = port_pool_create("test", 1023, MTU, SOCKET_ID_ANY, err);
 	if (pool == NULL || port_config_parse(json, &config, err) != 0 ||
 		port_open(&config, pool, 0, &port, err) != 0) {
 		print_error("%s\n", err);

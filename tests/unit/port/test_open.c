@@ -238,7 +238,7 @@ static int setup(void **state)
 	}
 	if (port_eal_init(&eal, err) != 0 || mkdtemp(dir) == NULL)
 		return -1;
-	pool = port_pool_create("test", 8191, MTU, err);
+	pool = port_pool_create("test", 8191, MTU, SOCKET_ID_ANY, err);
 	return pool ? 0 : -1;
 }
 

@@ -51,7 +51,7 @@ static void open_and_close(json_t *json)
 	char err[PORT_ERR_LEN] = "";
 	struct port port;
 
-	pool = port_pool_create("ports", 4095, MTU, err);
+	pool = port_pool_create("ports", 4095, MTU, SOCKET_ID_ANY, err);
 	if (pool == NULL || port_open(&config, pool, 0, &port, err) != 0)
 		fail_msg("%s", err);
 	port_close(&port);
@@ -123,7 +123,7 @@ static void buffers_lie_close(void **state)
 {
 	static struct rte_mbuf *all[BUFFERS];
 	char err[PORT_ERR_LEN] = "";
-	struct rte_mempool *pool = port_pool_create("many", BUFFERS, MTU, err);
+	struct rte_mempool *pool = port_pool_create("many", BUFFERS, MTU, SOCKET_ID_ANY, err);
 
 	(void)state;
 	if (pool == NULL)
@@ -145,23 +145,23 @@ static void buffers_lie_close(void **state)
 	rte_pktmbuf_free_bulk(all, BUFFERS);
 	assert_true(rte_mempool_full(pool));
 	rte_mempool_free(pool);
-	assert_null(port_pool_create("too-many", 2 * BUFFERS, MTU, err));
+	assert_null(port_pool_create("too-many", 2 * BUFFERS, MTU, SOCKET_ID_ANY, err));
 	assert_non_null(strstr(err, "raise \"memory_mb\""));
 	/* Nothing has stayed. */
-	pool = port_pool_create("many", BUFFERS, MTU, err);
+	pool = port_pool_create("many", BUFFERS, MTU, SOCKET_ID_ANY, err);
 	assert_non_null(pool);
 	rte_mempool_free(pool);
 }
 
 static void kinds_of_free_lists(void **state)
 {
-	struct rte_mempool *pool = port_pool_of("stack", 1023, 256, "stack");
+	struct rte_mempool *pool = port_pool_of("stack", 1023, 256, SOCKET_ID_ANY, "stack");
 
 	(void)state;
 	assert_non_null(pool);
 	assert_int_equal(rte_mempool_avail_count(pool), 1023);
 	rte_mempool_free(pool);
-	assert_null(port_pool_of("none", 1023, 256, "no such"));
+	assert_null(port_pool_of("none", 1023, 256, SOCKET_ID_ANY, "no such"));
 	assert_int_equal(rte_errno, EINVAL);
 }
 

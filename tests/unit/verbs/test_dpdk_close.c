@@ -104,7 +104,7 @@ static void what_was_sent_arrives(void **state)
 	read_config("server", "\"role\":\"server\"", &own);
 	if (port_eal_init(&(struct port_eal){.program = "close", .memory_mb = 64}, err))
 		fail_msg("%s", err);
-	pool = port_pool_create("server", 4096, MTU, err);
+	pool = port_pool_create("server", 4096, MTU, SOCKET_ID_ANY, err);
 	assert_non_null(pool);
 	if (port_open(&own.ports[0].port, pool, CONNECT_MS, &server, err))
 		fail_msg("%s", err);
