@@ -15,6 +15,7 @@
 #include "ctrl/manager/manager.h"
 #include "ctrl/manager/store.h"
 #include "lib/ctl/audit.h"
+#include "lib/ctl/client.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/manager_schema.h"
 #include "lib/ctl/notify.h"
@@ -27,6 +28,8 @@ static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
 /* Of etcd: the lease, one answer, and how often who waits looks who leads. */
 enum { TTL_S = 5, ETCD_MS = 1000, CAMPAIGN_MS = 500 };
+/* Who listens at our socket and does not answer for so long. */
+enum { HUNG_MS = 1000 };
 
 struct link {
 	struct served *s;
@@ -63,6 +66,15 @@ static uint64_t now(void *arg)
 {
 	(void)arg;
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The service manager hears that we live. */
+static void feed_watchdog(struct served *s, uint64_t at)
+{
+	if (!s->watchdog_ns || at < s->watchdog_at)
+		return;
+	ctl_notify("incline-manager", "WATCHDOG=1");
+	s->watchdog_at = at + s->watchdog_ns;
 }
 
 /* Who does not own the store any more decides nothing, and ends with the next tick. */
@@ -276,10 +288,7 @@ static void tick(void *arg, uint64_t at)
 	}
 	if (leads(s))
 		manager_tick(s->m, at);
-	if (s->watchdog_ns && at >= s->watchdog_at) {
-		ctl_notify("incline-manager", "WATCHDOG=1");
-		s->watchdog_at = at + s->watchdog_ns;
-	}
+	feed_watchdog(s, at);
 	if (s->deposed || manager_failed(s->m))
 		event_base_loopbreak(s->base);
 }
@@ -317,6 +326,47 @@ static uint64_t first_epoch(void)
 	return clock_ns(CLOCK_REALTIME) / 1000000 * 1024;
 }
 
+/* Members of an etcd; NULL: another kind of store. */
+static const char *etcd_of(const json_t *config)
+{
+	const char *store = ctl_text(&ctl_manager_config, config, "store");
+
+	return strncmp(store, "etcd:", 5) ? NULL : store + 5;
+}
+
+/* How who listens there answers: 0, or -errno as ctl_connect and ctl_call. */
+static int knock(const char *path)
+{
+	struct ctl_client *c = NULL;
+	struct ctl_error e;
+	int rc = ctl_connect(path, 0, &c, &e);
+
+	if (!rc)
+		rc = ctl_call(c, "version", NULL, HUNG_MS, NULL, &e);
+	ctl_close(c);
+	return rc;
+}
+
+/* Who has been elected listens where whoever led before did: if that one hangs, his socket is in
+ * the way. Who answers there keeps it; who closes is about to end by himself. */
+static void push_aside(const char *path)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	struct stat st;
+	int rc = -ECONNRESET;
+
+	for (unsigned i = 0; i < 10 && rc == -ECONNRESET; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		rc = knock(path);
+	}
+	/* -EAGAIN: for long nobody has taken the connections that wait there. */
+	if ((rc != -ETIMEDOUT && rc != -EAGAIN) || lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return;
+	fprintf(stderr, "incline-manager: %s: who listens there hangs: it is taken over\n", path);
+	(void)!unlink(path);
+}
+
 static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp))
 {
@@ -333,6 +383,8 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	struct stat ours = {0};
 	int fd[CTL_MAX_LISTENERS], n, rc;
 
+	if (etcd_of(config))
+		push_aside(path);
 	n = ctl_listen(path, tcp, fd, name);
 	if (n < 0)
 		return n;
@@ -345,12 +397,14 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	return rc;
 }
 
-/* Members of an etcd; NULL: another kind of store. */
-static const char *etcd_of(const json_t *config)
+/* Who waits has started well: it may take months. */
+static void say_waiting(const char *why)
 {
-	const char *store = ctl_text(&ctl_manager_config, config, "store");
+	char state[MANAGER_ERR_LEN + 64];
 
-	return strncmp(store, "etcd:", 5) ? NULL : store + 5;
+	fprintf(stderr, "incline-manager: waiting: %s\n", why);
+	snprintf(state, sizeof(state), "READY=1\nSTATUS=waiting: %s", why);
+	ctl_notify("incline-manager", state);
 }
 
 /* Until we lead, saying once who does: then the lease of who led has run out, and what it has
@@ -370,12 +424,15 @@ static int await_etcd(struct served *s, const json_t *config, volatile sig_atomi
 		if (*stop)
 			return -ECANCELED;
 		if (strcmp(before, err))
-			fprintf(stderr, "incline-manager: waiting: %s\n", err);
+			say_waiting(err);
+		feed_watchdog(s, now(NULL));
 		memcpy(before, err, sizeof(before));
 		nanosleep(&pause, NULL);
 	}
-	if (!rc && before[0])
+	if (!rc && before[0]) {
 		fprintf(stderr, "incline-manager: leading now\n");
+		ctl_notify("incline-manager", "STATUS=leading");
+	}
 	return rc;
 }
 

@@ -16,7 +16,8 @@
 int manager_check(const json_t *config, char err[MANAGER_ERR_LEN]);
 
 /* config: checked by ctl_manager_config. Until *stop is set. ready is called when it listens (tcp:
- * where, or NULL). 0, or -errno after a line on stderr. */
+ * where, or NULL). One that waits for the leadership says itself to the service manager that it is
+ * ready, and waits, and lives. 0, or -errno after a line on stderr. */
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp));
 

@@ -284,6 +284,17 @@ void fake_etcd_put(const char *name, const char *value)
 	pthread_mutex_unlock(&lock);
 }
 
+void fake_etcd_remove(const char *name)
+{
+	struct key *k;
+
+	pthread_mutex_lock(&lock);
+	k = find(name);
+	if (k)
+		k->created = 0;
+	pthread_mutex_unlock(&lock);
+}
+
 unsigned fake_etcd_count(void)
 {
 	unsigned n;

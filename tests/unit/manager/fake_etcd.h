@@ -25,6 +25,7 @@ void fake_etcd_expire(void);
 /* A key, base64 aside, as it is there; "": it is not. Static. */
 const char *fake_etcd_value(const char *key);
 void fake_etcd_put(const char *key, const char *value);
+void fake_etcd_remove(const char *key);
 unsigned fake_etcd_count(void); /* transactions that were done */
 
 #endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A manager that waits for its turn, and takes it: what it tells the service manager, and what is
+ * in its way on the same machine. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctrl/manager/serve.h"
+#include "lib/ctl/manager_schema.h"
+#include "tests/unit/manager/fake_etcd.h"
+
+struct run {
+	json_t *config;
+	volatile sig_atomic_t stop;
+	pthread_t thread;
+	int rc;
+};
+
+static char dir[] = "/tmp/incline-turn-XXXXXX", path[108];
+static unsigned port;
+static int told = -1,
+	   listens[2]; /* the service manager's socket; 'l' when one listens, 'e' at its end */
+
+static void address(struct sockaddr_un *at, const char *name)
+{
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(at->sun_path, sizeof(at->sun_path), "%s/%s", dir, name);
+}
+
+static int bound(int type, const char *name)
+{
+	const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at;
+
+	address(&at, name);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+static int set_up(void **state)
+{
+	const struct timeval patience = {.tv_sec = 60};
+	struct sockaddr_un at;
+
+	(void)state;
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	port = fake_etcd_start();
+	told = bound(SOCK_DGRAM, "notify");
+	assert_int_equal(setsockopt(told, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	address(&at, "notify");
+	setenv("NOTIFY_SOCKET", at.sun_path, 1);
+	setenv("WATCHDOG_USEC", "2", 1);
+	unsetenv("WATCHDOG_PID");
+	address(&at, "m");
+	snprintf(path, sizeof(path), "%s", at.sun_path);
+	assert_int_equal(pipe(listens), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct sockaddr_un at;
+
+	(void)state;
+	fake_etcd_stop();
+	address(&at, "notify");
+	unlink(at.sun_path);
+	unlink(path);
+	close(told);
+	close(listens[0]);
+	close(listens[1]);
+	return rmdir(dir);
+}
+
+static void note_ready(const char *where, const char *tcp)
+{
+	(void)where, (void)tcp;
+	assert_int_equal(write(listens[1], "l", 1), 1);
+}
+
+static void await_listening(void)
+{
+	char byte;
+
+	assert_int_equal(read(listens[0], &byte, 1), 1);
+	assert_int_equal(byte, 'l');
+}
+
+static void *manage(void *arg)
+{
+	struct run *r = arg;
+
+	r->rc = manager_run(r->config, &r->stop, note_ready);
+	assert_int_equal(write(listens[1], "e", 1), 1);
+	return NULL;
+}
+
+static void begin(struct run *r, const char *store)
+{
+	struct ctl_problem p;
+
+	*r = (struct run){
+		.config = json_pack("{s:s,s:s,s:[{s:s,s:s+,s:s}],s:[{s:s,s:s}],s:[{s:s,s:s,s:s}]}",
+			"listen", path, "store", store, "switches", "name", "s", "control", dir,
+			"/nobody", "ip", "10.2.0.1", "hosts", "name", "h", "ip", "10.1.0.1",
+			"links", "a", "s", "a_port", "p0", "b", "h")};
+	assert_int_equal(ctl_check_value(&ctl_manager_config, r->config, "", &p), 0);
+	assert_int_equal(pthread_create(&r->thread, NULL, manage, r), 0);
+}
+
+static void begin_elected(struct run *r)
+{
+	char store[64];
+
+	snprintf(store, sizeof(store), "etcd:http://127.0.0.1:%u/fab", port);
+	begin(r, store);
+}
+
+static int ended(struct run *r)
+{
+	pthread_join(r->thread, NULL);
+	json_decref(r->config);
+	return r->rc;
+}
+
+static int end(struct run *r)
+{
+	r->stop = 1;
+	return ended(r);
+}
+
+/* The next that the service manager is told; alive: its life as well. */
+static const char *next(bool alive)
+{
+	static char text[512];
+	ssize_t n;
+
+	do {
+		n = recv(told, text, sizeof(text) - 1, 0);
+		assert_true(n > 0);
+		text[n] = '\0';
+	} while (!alive && !strcmp(text, "WATCHDOG=1"));
+	return text;
+}
+
+/* Whoever waits is ready and lives; when it leads, it says that. */
+static void waits(void **state)
+{
+	struct run r;
+
+	(void)state;
+	fake_etcd_put("fab/leader", "another");
+	begin_elected(&r);
+	assert_string_equal(
+		next(false), "READY=1\nSTATUS=waiting: store: etcd: manager another leads");
+	for (unsigned i = 0; i < 3; i++)
+		assert_string_equal(next(true), "WATCHDOG=1");
+	fake_etcd_remove("fab/leader");
+	assert_string_equal(next(false), "STATUS=leading");
+	await_listening();
+	assert_int_equal(end(&r), 0);
+}
+
+static void stopped_while_it_waits(void **state)
+{
+	struct run r;
+
+	(void)state;
+	fake_etcd_put("fab/leader", "another");
+	begin_elected(&r);
+	next(false);
+	assert_int_equal(end(&r), 0);
+}
+
+/* Somebody listens at the socket, and takes no connection. */
+static void led_and_hangs(void **state)
+{
+	const int hung = bound(SOCK_STREAM, "m");
+	struct run r;
+
+	(void)state;
+	assert_int_equal(listen(hung, 1), 0);
+	begin_elected(&r);
+	await_listening();
+	assert_int_equal(end(&r), 0);
+	close(hung);
+}
+
+/* Who answers there is not pushed aside. */
+static void lives(void **state)
+{
+	struct run other, r;
+
+	(void)state;
+	begin(&other, "memory");
+	await_listening();
+	begin_elected(&r);
+	assert_int_equal(ended(&r), -EADDRINUSE);
+	assert_string_equal(fake_etcd_value("fab/leader"), ""); /* others may try */
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(end(&other), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		T(waits),
+		T(stopped_while_it_waits),
+		T(led_and_hangs),
+		T(lives),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
