@@ -156,6 +156,15 @@ static int put_run(struct manager *m, const struct mgr_run_kept *k, bool first, 
 	return rc ? rc : put_json(m, "state", k->epoch, gone ? NULL : state_json(m, k));
 }
 
+int mg_keep_ours(struct manager *m)
+{
+	int rc = m->failed;
+
+	if (m->store.alive && !rc)
+		rc = mg_put_number(m, "epoch", m->epoch_bound);
+	return rc || !m->store.alive ? rc : mg_keep(m);
+}
+
 int mg_keep(struct manager *m)
 {
 	struct mgr_run_kept k;

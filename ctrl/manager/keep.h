@@ -18,6 +18,10 @@ int mg_keep_load(struct manager *m, char err[MANAGER_ERR_LEN]);
  */
 int mg_keep(struct manager *m);
 
+/* Before an act that is not written down (the end of what is nobody's): a store that several
+ * managers share is written to, so that it says whether it is ours; as mg_keep. */
+int mg_keep_ours(struct manager *m);
+
 /* Inside of both. */
 int mg_put_number(struct manager *m, const char *key, uint64_t number);
 bool mg_end_names_switch(enum mgr_end end); /* its culprit is a switch */

@@ -201,6 +201,8 @@ static void send_line(void *arg, unsigned i, const char *line)
 
 	if (!s->link[i].up || evbuffer_get_length(bufferevent_get_output(bev)) > MAX_QUEUED)
 		return; /* what matters is said again */
+	if (!leads(s))
+		return; /* we were stopped since it was decided */
 	bufferevent_write(bev, line, strlen(line));
 	bufferevent_write(bev, "\n", 1);
 }
@@ -263,7 +265,12 @@ static char *line(void *arg, void *peer, const char *text, size_t len)
 {
 	struct served *s = arg;
 
-	return leads(s) ? manager_line(s->m, peer, text, len, now(NULL)) : NULL;
+	char *out = leads(s) ? manager_line(s->m, peer, text, len, now(NULL)) : NULL;
+
+	if (!out || leads(s))
+		return out;
+	free(out);
+	return NULL;
 }
 
 static char *unasked(void *arg, void *peer)

@@ -4,6 +4,8 @@
 #ifndef MANAGER_STORE_H
 #define MANAGER_STORE_H
 
+#include <stdint.h>
+
 enum { STORE_ERR_LEN = 256, STORE_VERSION = 1 };
 
 struct store {
@@ -14,12 +16,13 @@ struct store {
 	/* In the transaction that is under way, or begins one. value NULL: not any more. -errno. */
 	int (*put)(void *arg, const char *key, const char *value);
 	/* All of the transaction or, with -errno, nothing of it (memory: or a part, if there is
-	 * none left). Without one: nothing to do. */
+	 * none left; etcd: nobody knows, and it takes nothing more). Without one: nothing to do. */
 	int (*commit)(void *arg);
 	/* What is not committed is lost. */
 	void (*close)(void *arg);
-	/* To be called about every 100 ms: 0; -ESTALE: it is not ours any more, and its owner has
-	 * to end. NULL: it always is. */
+	/* To be called about every 100 ms, and before anything that only its owner may do: 0;
+	 * -ESTALE: it is not ours any more, and its owner has to end. NULL: it always is. Asks
+	 * others now and then, else looks at the clock. */
 	int (*alive)(void *arg);
 };
 
@@ -42,6 +45,7 @@ int store_sqlite_open(const char *path, struct store *out, char err[STORE_ERR_LE
 struct store_etcd_conf {
 	const char *name; /* ours, for others to read */
 	unsigned ttl_s, timeout_ms;
+	uint64_t (*now_ns)(void); /* NULL: of the machine, asleep or awake */
 };
 int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct store *out,
 	char err[STORE_ERR_LEN]);

@@ -5,12 +5,12 @@
  *	version	of what is kept
  *	kept/KEY
  *
- * A request goes to one member after the other. Those that write say what is to be there, and may
- * be made again when no answer has come. */
+ * A request goes to one member after the other. A transaction whose answer is lost is sent again,
+ * and the first copy may yet come, at any time: each writes the leader's key as well and asks how
+ * often that was written before, so that of all copies one is done, before what comes after it. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "ctrl/manager/store.h"
+#include "lib/ctl/base64.h"
 
 enum {
 	MAX_MEMBERS = 8,
@@ -35,18 +36,21 @@ struct etcd {
 	char member[MAX_MEMBERS][URL_LEN], fabric[64];
 	unsigned n, at; /* the member that has answered last */
 	unsigned ttl_s, timeout_ms;
-	char *lease, *revision; /* as etcd writes numbers */
-	uint64_t until, next;   /* the lease, by our clock; when it is to be kept again, ns */
-	json_t *pending;        /* [key, value or null] */
-	int broken;
+	uint64_t (*now_ns)(void);
+	char *name, *lease, *revision; /* as etcd writes numbers */
+	unsigned writes;               /* of the leader's key, since it was made */
+	uint64_t until, next; /* the lease, by our clock; when it is to be kept again, ns */
+	json_t *pending;      /* [key, value or null] */
+	int broken;           /* the first error, -errno; for good if it was a commit's */
 	char why[STORE_ERR_LEN];
 };
 
-static uint64_t now_ns(void)
+/* It goes on while the machine sleeps, as the lease does. */
+static uint64_t boot_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_BOOTTIME, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -138,38 +142,22 @@ static int ask(struct etcd *s, const char *path, json_t *body, json_t **out)
 
 static json_t *encoded(const char *bytes, size_t len)
 {
-	char *text = malloc(len * 4 / 3 + 8);
-	json_t *out;
-
-	if (!text)
-		return NULL;
-	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)bytes, (int)len);
-	out = json_string(text);
-	free(text);
-	return out;
+	return ctl_bytes((const uint8_t *)bytes, len);
 }
 
 /* As a string with a NUL behind it; NULL: it is not base64, or has a NUL inside. */
 static char *decoded(const json_t *value)
 {
-	const char *text = json_string_value(value);
-	const size_t len = text ? strlen(text) : 0;
-	char *out = text && len % 4 == 0 ? malloc(len + 1) : NULL;
-	int n;
+	uint8_t *bytes;
+	size_t len;
+	char *out = NULL;
 
-	if (!out)
+	if (ctl_get_bytes(value, &bytes, &len))
 		return NULL;
-	n = EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)text, (int)len);
-	if (n < 0) {
-		free(out);
-		return NULL;
-	}
-	n -= (len > 1 && text[len - 1] == '=') + (len > 1 && text[len - 2] == '=');
-	out[n] = '\0';
-	if (strlen(out) == (size_t)n)
-		return out;
-	free(out);
-	return NULL;
+	if (!memchr(bytes, '\0', len))
+		out = strndup((const char *)bytes, len);
+	free(bytes);
+	return out;
 }
 
 static json_t *key_of(const struct etcd *s, const char *kind, const char *key)
@@ -190,10 +178,44 @@ static char *number_of(const json_t *object, const char *name)
 
 /* ---- leading ---- */
 
-static json_t *leads(const struct etcd *s, const char *revision)
+/* What a transaction asks: our key is there, and was written as often as we know of. */
+static json_t *leads(const struct etcd *s)
 {
-	return json_pack("{s:o,s:s,s:s,s:s}", "key", key_of(s, "leader", ""), "target", "CREATE",
-		"result", "EQUAL", "create_revision", revision);
+	return json_pack("[{s:o,s:s,s:s,s:s},{s:o,s:s,s:s,s:o}]", "key", key_of(s, "leader", ""),
+		"target", "CREATE", "result", "EQUAL", "create_revision", s->revision, "key",
+		key_of(s, "leader", ""), "target", "VERSION", "result", "EQUAL", "version",
+		json_sprintf("%u", s->writes));
+}
+
+static json_t *put_leader(const struct etcd *s)
+{
+	return json_pack("{s:{s:o,s:o,s:s}}", "request_put", "key", key_of(s, "leader", ""),
+		"value", encoded(s->name, strlen(s->name)), "lease", s->lease);
+}
+
+/* What a transaction answers that did not find what it asked for. */
+static json_t *get_leader(const struct etcd *s)
+{
+	return json_pack("[{s:{s:o}}]", "request_range", "key", key_of(s, "leader", ""));
+}
+
+static const json_t *got_leader(const json_t *answer)
+{
+	const json_t *first = json_array_get(json_object_get(answer, "responses"), 0);
+
+	return json_array_get(json_object_get(json_object_get(first, "response_range"), "kvs"), 0);
+}
+
+static bool is_number(const json_t *kv, const char *name, const char *number)
+{
+	const char *text = json_string_value(json_object_get(kv, name));
+
+	return text && number && !strcmp(text, number);
+}
+
+static bool is_over(const struct etcd *s)
+{
+	return s->now_ns() >= s->until;
 }
 
 /* The value of one key; NULL: there is none. */
@@ -215,7 +237,7 @@ static int get(struct etcd *s, const char *kind, char **value)
 
 static int grant(struct etcd *s)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = s->now_ns();
 	json_t *out;
 	int rc = ask(s, "/v3/lease/grant", json_pack("{s:i}", "TTL", (int)s->ttl_s), &out);
 
@@ -240,68 +262,89 @@ static void revoke(struct etcd *s)
 }
 
 /* The key is made, with our lease, if there is none. -EBUSY: another was faster. */
-static int claim(struct etcd *s, const char *name)
+static int claim(struct etcd *s)
 {
-	json_t *out,
-		*put = json_pack("{s:{s:o,s:o,s:s}}", "request_put", "key", key_of(s, "leader", ""),
-			"value", encoded(name, strlen(name)), "lease", s->lease);
+	json_t *out, *compare = json_pack("[{s:o,s:s,s:s,s:s}]", "key", key_of(s, "leader", ""),
+			     "target", "CREATE", "result", "EQUAL", "create_revision", "0");
 	int rc = ask(s, "/v3/kv/txn",
-		json_pack("{s:[o],s:[o]}", "compare", leads(s, "0"), "success", put), &out);
+		json_pack("{s:o,s:[o],s:o}", "compare", compare, "success", put_leader(s),
+			"failure", get_leader(s)),
+		&out);
 
 	if (rc)
 		return rc;
-	if (json_is_true(json_object_get(out, "succeeded"))) {
+	if (json_is_true(json_object_get(out, "succeeded")))
 		s->revision = number_of(json_object_get(out, "header"), "revision");
-		rc = s->revision ? 0 : wrong(s, -EIO, "etcd writes without a revision");
-	} else {
-		rc = -EBUSY;
-	}
+	else if (is_number(got_leader(out), "lease", s->lease)) /* a copy was */
+		s->revision = number_of(got_leader(out), "create_revision");
+	else
+		rc = wrong(s, -EBUSY, "another manager was faster");
+	if (!rc && !s->revision)
+		rc = wrong(s, -EIO, "etcd writes without a revision");
+	s->writes = 1;
 	json_decref(out);
 	return rc;
 }
 
-static int campaign(struct etcd *s, const char *name)
+static int campaign(struct etcd *s)
 {
 	char *leader;
 	int rc = get(s, "leader", &leader);
 
-	if (!rc && !leader) {
-		rc = grant(s);
-		if (!rc)
-			rc = claim(s, name);
-		if (rc == -EBUSY)
-			wrong(s, rc, "another manager was faster");
-	} else if (!rc) {
+	if (!rc && leader)
 		rc = wrong(s, -EBUSY, "manager %.120s leads", leader);
-	}
+	if (!rc)
+		rc = grant(s);
+	if (!rc)
+		rc = claim(s);
 	free(leader);
+	return rc;
+}
+
+/* 0: the lease runs, and the key is ours: nobody has deleted it. -ESTALE; -EIO: who knows. */
+static int keep_alive(struct etcd *s)
+{
+	const json_t *result;
+	json_t *out;
+	char *ttl;
+	int rc = ask(s, "/v3/lease/keepalive", json_pack("{s:s}", "ID", s->lease), &out);
+
+	if (rc)
+		return rc;
+	result = json_object_get(out, "result");
+	ttl = number_of(result, "TTL");
+	if (!ttl || !strcmp(ttl, "0"))
+		rc = result ? -ESTALE : -EIO; /* it has run out */
+	free(ttl);
+	json_decref(out);
+	if (rc)
+		return rc;
+	rc = ask(s, "/v3/kv/range", json_pack("{s:o}", "key", key_of(s, "leader", "")), &out);
+	if (!rc && !is_number(json_array_get(json_object_get(out, "kvs"), 0), "create_revision",
+			   s->revision))
+		rc = json_object_get(out, "header") ? -ESTALE : -EIO;
+	json_decref(out);
 	return rc;
 }
 
 static int alive(void *arg)
 {
 	struct etcd *s = arg;
-	const uint64_t now = now_ns();
-	const json_t *result;
-	json_t *out;
-	int rc = 0;
+	const uint64_t now = s->now_ns(), ttl = s->ttl_s * 1000000000ull;
+	int rc;
 
 	if (now >= s->until)
 		return -ESTALE;
 	if (now < s->next)
 		return 0;
-	s->next = now + s->ttl_s * 1000000000ull / 6; /* if it fails */
-	if (ask(s, "/v3/lease/keepalive", json_pack("{s:s}", "ID", s->lease), &out))
-		return now_ns() >= s->until ? -ESTALE : 0;
-	result = json_object_get(out, "result");
-	if (json_object_get(result, "TTL")) {
-		s->until = now + s->ttl_s * 1000000000ull;
-		s->next = now + s->ttl_s * 1000000000ull / 3;
-	} else if (result) {
-		rc = -ESTALE; /* it has run out */
+	s->next = now + ttl / 6; /* if it fails */
+	rc = keep_alive(s);
+	if (!rc) {
+		s->until = now + ttl;
+		s->next = now + ttl / 3;
 	}
-	json_decref(out);
-	return rc;
+	/* Who knows how long that took: we may have been stopped meanwhile. */
+	return rc == -ESTALE || is_over(s) ? -ESTALE : 0;
 }
 
 /* ---- what is kept ---- */
@@ -339,7 +382,7 @@ static int each(void *arg, int (*to)(void *to, const char *key, const char *valu
 	bool more = true;
 	int rc = 0;
 
-	while (!rc && more) {
+	while (!rc && more && !(rc = alive(s))) {
 		json_t *out,
 			*from = last ? encoded(last, strlen(last) + 1) : key_of(s, "kept/", "");
 		const json_t *kvs;
@@ -408,29 +451,42 @@ static json_t *batch(const struct etcd *s, size_t *i)
 
 static int write_batch(struct etcd *s, json_t *list)
 {
+	char written[16];
 	json_t *out;
-	int rc = ask(s, "/v3/kv/txn",
-		json_pack("{s:[o],s:o}", "compare", leads(s, s->revision), "success", list), &out);
+	int rc = json_array_insert_new(list, 0, put_leader(s)) ? wrong(s, -ENOMEM, "out of memory")
+							       : 0;
 
-	if (!rc && !json_is_true(json_object_get(out, "succeeded")))
-		rc = -ESTALE; /* another leads */
+	if (rc) {
+		json_decref(list);
+		return rc;
+	}
+	rc = ask(s, "/v3/kv/txn",
+		json_pack("{s:o,s:o,s:o}", "compare", leads(s), "success", list, "failure",
+			get_leader(s)),
+		&out);
+	snprintf(written, sizeof(written), "%u", ++s->writes);
+	if (!rc && !json_is_true(json_object_get(out, "succeeded")) &&
+		!(is_number(got_leader(out), "create_revision", s->revision) &&
+			is_number(got_leader(out), "version", written))) /* a copy of it was done */
+		rc = wrong(s, -ESTALE, "another manager leads");
 	json_decref(out);
 	return rc;
 }
 
+/* After one that has failed nobody knows what is there, or will be. */
 static int commit(void *arg)
 {
 	struct etcd *s = arg;
-	int rc = s->broken;
 
-	for (size_t i = 0; !rc && i < json_array_size(s->pending);) {
+	for (size_t i = 0; !s->broken && i < json_array_size(s->pending);) {
 		json_t *list = batch(s, &i);
 
-		rc = list ? write_batch(s, list) : -ENOMEM;
+		s->broken = list ? write_batch(s, list) : -ENOMEM;
+		if (!s->broken)
+			s->broken = alive(s); /* we may have been stopped meanwhile */
 	}
 	json_array_clear(s->pending);
-	s->broken = 0;
-	return rc;
+	return s->broken;
 }
 
 /* ---- life ---- */
@@ -446,6 +502,7 @@ static void shut(void *arg)
 		curl_easy_cleanup(s->curl);
 	json_decref(s->pending);
 	free(s->revision);
+	free(s->name);
 	free(s);
 }
 
@@ -454,7 +511,7 @@ static int set_up(struct etcd *s)
 	s->curl = curl_easy_init();
 	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	s->pending = json_array();
-	if (!s->curl || !s->headers || !s->pending)
+	if (!s->curl || !s->headers || !s->pending || !s->name)
 		return wrong(s, -ENOMEM, "out of memory");
 	curl_easy_setopt(s->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(s->curl, CURLOPT_PROXY, "");
@@ -474,12 +531,14 @@ static int parse(struct etcd *s, const char *text)
 		const char *host = strstr(text, "://"), *slash;
 		size_t end = len;
 
-		if ((strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) ||
-			s->n == MAX_MEMBERS || len >= URL_LEN)
+		if ((strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || !host[3] ||
+			strchr(",/?#", host[3]) || s->n == MAX_MEMBERS || len >= URL_LEN)
 			return wrong(s, -EINVAL,
 				"must be etcd:http://HOST:PORT, up to %d of them with commas, and "
 				"/NAME of the fabric",
 				MAX_MEMBERS);
+		if (memchr(text, '@', len)) /* it would be in the log */
+			return wrong(s, -EINVAL, "names no user and no password: there are none");
 		slash = memchr(host + 3, '/', len - (size_t)(host + 3 - text));
 		if (slash) {
 			end = (size_t)(slash - text);
@@ -533,13 +592,15 @@ int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct
 		snprintf(err, STORE_ERR_LEN, "store: out of memory");
 		return -ENOMEM;
 	}
+	s->name = strdup(conf->name);
+	s->now_ns = conf->now_ns ?: boot_ns;
 	s->ttl_s = conf->ttl_s;
 	s->timeout_ms = conf->timeout_ms;
 	rc = parse(s, urls);
 	if (!rc)
 		rc = set_up(s);
 	if (!rc)
-		rc = campaign(s, conf->name);
+		rc = campaign(s);
 	if (!rc)
 		rc = check_version(s);
 	if (rc) {

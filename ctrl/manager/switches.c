@@ -53,6 +53,8 @@ static void clear_way(struct manager *m, struct mg_switch *s, const char *id,
 
 void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away)
 {
+	if (mg_keep_ours(m))
+		return;
 	for (unsigned i = 0; i < m->n_sw; i++)
 		end_epoch(m, &m->sw[i], "end", job, epoch, take_away);
 }
@@ -133,6 +135,9 @@ static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, 
 	/* What this manager's store cannot know: its ranks have some time to say that they are
 	 * there. */
 	if (epoch < m->born && m->now - m->started < 5 * m->heartbeat_ns)
+		return;
+	/* Or it is a successor's, if we were stopped for long. */
+	if (mg_keep_ours(m))
 		return;
 	mg_say(m, "%s has groups of job %s, epoch %llu, which is nobody's: they go", s->name, job,
 		(unsigned long long)epoch);

@@ -20,11 +20,13 @@ enum { MAX_KEYS = 1024, KEY = 128, VALUE = 4096 };
 static struct key {
 	char key[KEY], value[VALUE];
 	long created, lease; /* created 0: free */
+	long writes;         /* since it was created */
 } keys[MAX_KEYS];
 static long revision = 1, lease = 100, dead_until;
 static unsigned txns, mischief_left;
 static enum fake_mischief mischief;
-static char mischief_path[64];
+static char mischief_path[64], late_path[64];
+static json_t *late;
 static struct event_base *base;
 static struct evhttp *http;
 static pthread_t thread;
@@ -67,6 +69,7 @@ static void set(const char *name, const char *value, long on)
 		if (!keys[i].created)
 			k = &keys[i];
 	assert(k && strlen(name) < KEY && strlen(value) < VALUE);
+	k->writes = k->created ? k->writes + 1 : 1;
 	if (!k->created)
 		k->created = revision;
 	strcpy(k->key, name);
@@ -106,24 +109,46 @@ static json_t *range(const json_t *body)
 	}
 	qsort(hit, n, sizeof(hit[0]), by_name);
 	for (size_t i = 0; i < n && (!limit || i < limit); i++)
-		json_array_append_new(kvs, json_pack("{s:o,s:o}", "key", encode(hit[i]->key),
-						   "value", encode(hit[i]->value)));
-	return json_pack("{s:o,s:b}", "kvs", kvs, "more", limit && n > limit);
+		json_array_append_new(
+			kvs, json_pack("{s:o,s:o,s:o,s:o,s:o}", "key", encode(hit[i]->key), "value",
+				     encode(hit[i]->value), "create_revision",
+				     json_sprintf("%ld", hit[i]->created), "version",
+				     json_sprintf("%ld", hit[i]->writes), "lease",
+				     json_sprintf("%ld", hit[i]->lease)));
+	return json_pack("{s:{s:o},s:o,s:b}", "header", "revision", json_sprintf("%ld", revision),
+		"kvs", kvs, "more", limit && n > limit);
+}
+
+static bool holds(const json_t *cmp)
+{
+	const json_t *created = json_object_get(cmp, "create_revision");
+	const char *is = json_string_value(created ? created : json_object_get(cmp, "version"));
+	char name[KEY];
+	const struct key *k;
+
+	decode(json_object_get(cmp, "key"), name, sizeof(name));
+	k = find(name);
+	return (!k ? 0 : created ? k->created : k->writes) == atol(is);
+}
+
+/* Of an etcd's "failure": one range. */
+static json_t *otherwise(const json_t *body)
+{
+	const json_t *op = json_array_get(json_object_get(body, "failure"), 0);
+
+	return json_pack("[{s:o}]", "response_range", range(json_object_get(op, "request_range")));
 }
 
 static json_t *txn(const json_t *body)
 {
-	const json_t *cmp = json_array_get(json_object_get(body, "compare"), 0);
 	char name[KEY], value[VALUE];
-	const struct key *k;
 	json_t *op;
 	size_t i;
-	bool ok;
+	bool ok = true;
 
-	decode(json_object_get(cmp, "key"), name, sizeof(name));
-	k = find(name);
-	ok = (k ? k->created : 0) ==
-	     atol(json_string_value(json_object_get(cmp, "create_revision")));
+	json_array_foreach(json_object_get(body, "compare"), i, op) ok = ok && holds(op);
+	if (!ok && json_object_get(body, "failure"))
+		return json_pack("{s:o}", "responses", otherwise(body));
 	revision += ok;
 	txns += ok;
 	json_array_foreach(json_object_get(body, "success"), i, op)
@@ -191,6 +216,11 @@ static void answer(struct evhttp_request *r, void *arg)
 	}
 	if (now == FAKE_GOOD || now == FAKE_LOST)
 		said = serve(path, body);
+	if (now == FAKE_LATE) {
+		json_decref(late);
+		late = json_incref(body);
+		snprintf(late_path, sizeof(late_path), "%s", path);
+	}
 	pthread_mutex_unlock(&lock);
 	text = said ? json_dumps(said, 0) : NULL;
 	evbuffer_add_printf(out, "%s",
@@ -198,7 +228,7 @@ static void answer(struct evhttp_request *r, void *arg)
 		: now == FAKE_NONSENSE ? "{\"kvs\":[{\"key\":"
 		: now == FAKE_LIST     ? "[1,2]"
 				       : "{}");
-	if (now != FAKE_SILENT && now != FAKE_LOST)
+	if (now != FAKE_SILENT && now != FAKE_LOST && now != FAKE_LATE)
 		evhttp_send_reply(r,
 			now == FAKE_ERROR     ? 503
 			: now == FAKE_REFUSES ? 400
@@ -243,6 +273,8 @@ void fake_etcd_stop(void)
 	pthread_join(thread, NULL);
 	evhttp_free(http);
 	event_base_free(base);
+	json_decref(late);
+	late = NULL;
 }
 
 void fake_etcd_do(enum fake_mischief what, const char *path, unsigned n)
@@ -251,6 +283,14 @@ void fake_etcd_do(enum fake_mischief what, const char *path, unsigned n)
 	mischief = what;
 	mischief_left = n;
 	snprintf(mischief_path, sizeof(mischief_path), "%s", path);
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_etcd_late(void)
+{
+	pthread_mutex_lock(&lock);
+	assert(late);
+	json_decref(serve(late_path, late));
 	pthread_mutex_unlock(&lock);
 }
 

@@ -8,6 +8,7 @@ enum fake_mischief {
 	FAKE_GOOD,
 	FAKE_SILENT, /* does nothing, and does not answer */
 	FAKE_LOST,   /* does it, and does not answer */
+	FAKE_LATE,   /* does not answer, and does it when fake_etcd_late is called */
 	FAKE_NONSENSE,
 	FAKE_LIST,    /* JSON, but no object */
 	FAKE_EMPTY,   /* an object without anything in it */
@@ -20,6 +21,7 @@ unsigned fake_etcd_start(void);
 void fake_etcd_stop(void);
 /* For the next n requests whose path ends so ("" for any). */
 void fake_etcd_do(enum fake_mischief mischief, const char *path, unsigned n);
+void fake_etcd_late(void); /* the last one */
 /* All leases run out, and the keys that hang on them go. */
 void fake_etcd_expire(void);
 /* A key, base64 aside, as it is there; "": it is not. Static. */

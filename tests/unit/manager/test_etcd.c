@@ -18,9 +18,20 @@ static char url[128];
 static struct store store;
 static char err[STORE_ERR_LEN];
 
+/* Stands, but that it may leap at one of the next times it is looked at. */
+static uint64_t clock_at;
+static unsigned leap_at;
+
+static uint64_t looked(void)
+{
+	if (leap_at && --leap_at == 0)
+		clock_at += 3600000000000;
+	return clock_at;
+}
+
 static int opened(struct store *out, const char *name, unsigned ttl_s)
 {
-	const struct store_etcd_conf conf = {name, ttl_s, 200};
+	const struct store_etcd_conf conf = {name, ttl_s, 200, looked};
 
 	return store_etcd_open(url, &conf, out, err);
 }
@@ -92,28 +103,29 @@ static void kept(void **state)
 	assert_int_equal(s.n, 300);
 }
 
+static void put_pairs(void)
+{
+	char key[32];
+
+	for (unsigned i = 0; i < 50; i++) {
+		snprintf(key, sizeof(key), "run/%u", i);
+		put(key, "v");
+		snprintf(key, sizeof(key), "state/%u", i);
+		put(key, "v");
+	}
+}
+
 /* What belongs together is in one transaction. */
 static void not_parted(void **state)
 {
 	const unsigned before = fake_etcd_count();
-	char key[32];
 
 	(void)state;
-	for (unsigned i = 0; i < 50; i++) {
-		snprintf(key, sizeof(key), "run/%u", i);
-		put(key, "v");
-		snprintf(key, sizeof(key), "state/%u", i);
-		put(key, "v");
-	}
+	put_pairs();
 	assert_int_equal(commit(), 0);
 	assert_int_equal(fake_etcd_count(), before + 1);
 	put("x", "v"); /* the last pair goes beyond the limit rather than be parted */
-	for (unsigned i = 0; i < 50; i++) {
-		snprintf(key, sizeof(key), "run/%u", i);
-		put(key, "v");
-		snprintf(key, sizeof(key), "state/%u", i);
-		put(key, "v");
-	}
+	put_pairs();
 	assert_int_equal(commit(), 0);
 	assert_int_equal(fake_etcd_count(), before + 2);
 }
@@ -154,31 +166,89 @@ static void lease_runs_out(void **state)
 	assert_int_equal(opened(&store, "one", 3600), 0);
 }
 
+/* What the leader may have been stopped in: a look, a commit. He comes back, and does nothing. */
+static void stopped(void **state)
+{
+	(void)state;
+	clock_at += 3600000000000 / 2; /* it is time to keep it alive */
+	leap_at = 2;
+	assert_int_equal(store.alive(store.arg), -ESTALE);
+	store.close(store.arg);
+	assert_int_equal(opened(&store, "one", 3600), 0);
+	put("a", "v");
+	leap_at = 1;
+	assert_int_equal(commit(), -ESTALE);
+}
+
+/* An operator deletes the key: somebody else may lead now. */
+static void key_deleted(void **state)
+{
+	(void)state;
+	clock_at += 3600000000000 / 2;
+	assert_int_equal(store.alive(store.arg), 0);
+	fake_etcd_remove("fab/leader");
+	assert_int_equal(store.alive(store.arg), 0); /* it was looked at just now */
+	clock_at += 3600000000000 / 2;
+	assert_int_equal(store.alive(store.arg), -ESTALE);
+}
+
+/* A copy that was on its way for long changes nothing, whether or not another was done. */
+static void late(void **state)
+{
+	(void)state;
+	put("a", "old");
+	put("b", "old");
+	fake_etcd_do(FAKE_LATE, "/txn", 1);
+	assert_int_equal(commit(), 0); /* the second copy */
+	put("a", "new");
+	put("b", NULL);
+	assert_int_equal(commit(), 0);
+	fake_etcd_late();
+	assert_string_equal(fake_etcd_value("fab/kept/a"), "new");
+	assert_string_equal(fake_etcd_value("fab/kept/b"), "");
+	put("c", "v");
+	assert_int_equal(commit(), 0);
+}
+
+/* Of the transaction by which it leads, too. */
+static void claims_twice(void **state)
+{
+	(void)state;
+	store.close(store.arg);
+	fake_etcd_do(FAKE_LOST, "/txn", 1);
+	assert_int_equal(opened(&store, "one", 3600), 0);
+	put("a", "v");
+	assert_int_equal(commit(), 0);
+}
+
 static void lost_and_slow(void **state)
 {
 	static const enum fake_mischief once[] = {
-		FAKE_SILENT, FAKE_LOST, FAKE_NONSENSE, FAKE_LIST, FAKE_ERROR};
+		FAKE_SILENT, FAKE_LOST, FAKE_NONSENSE, FAKE_LIST, FAKE_ERROR, FAKE_REFUSES};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
 		char value[8];
 
 		snprintf(value, sizeof(value), "%u", i);
-		fake_etcd_do(once[i], "/txn", 1); /* it is asked again */
 		put("a", value);
+		if (once[i] != FAKE_REFUSES)
+			fake_etcd_do(once[i], "/txn", 1); /* it is asked again */
 		assert_int_equal(commit(), 0);
 		assert_string_equal(fake_etcd_value("fab/kept/a"), value);
 		fake_etcd_do(once[i], "/txn", 2); /* and then no more */
 		put("b", value);
 		assert_int_equal(commit(), -EIO);
+		fake_etcd_do(FAKE_GOOD, "", 0);
+		put("b", value); /* nobody knows what is there */
+		assert_int_equal(commit(), -EIO);
+		store.close(store.arg);
+		assert_int_equal(opened(&store, "one", 3600), 0);
 	}
-	fake_etcd_do(FAKE_REFUSES, "/txn", 1);
-	put("a", "no");
-	assert_int_equal(commit(), -EIO);
 	fake_etcd_do(FAKE_EMPTY, "/txn", 1);
 	put("a", "no");
 	assert_int_equal(commit(), -ESTALE); /* it does not say that it was done */
-	assert_string_equal(fake_etcd_value("fab/kept/a"), "4");
+	assert_string_equal(fake_etcd_value("fab/kept/a"), "5");
 }
 
 static int take_any(void *to, const char *key, const char *value)
@@ -225,7 +295,8 @@ static void opening(void **state)
 static void urls(void **state)
 {
 	static const char *const bad[] = {"", "127.0.0.1:2379", "ftp://h:1",
-		"http://h:1/a,http://h:2", "http://h:1/", "http://h:1/a/b", "http://h:1/a?x",
+		"http://h:1/a,http://h:2", "http://h:1/", "http://", "http:///fab",
+		"http://h:1/a/b", "http://h:1/a?x",
 		"http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a"};
 
 	(void)state;
@@ -233,6 +304,8 @@ static void urls(void **state)
 	assert_int_equal(store_etcd_check("https://a:2379,http://[::1]:2379/fab", err), 0);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(store_etcd_check(bad[i], err), -EINVAL);
+	assert_int_equal(store_etcd_check("http://user:secret@h:1/fab", err), -EINVAL);
+	assert_null(strstr(err, "secret"));
 }
 
 int main(void)
@@ -243,6 +316,10 @@ int main(void)
 		T(not_parted),
 		T(one_leads),
 		T(lease_runs_out),
+		T(stopped),
+		T(key_deleted),
+		T(late),
+		T(claims_twice),
 		T(lost_and_slow),
 		T(opening),
 #undef T

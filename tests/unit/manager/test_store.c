@@ -224,6 +224,62 @@ static void test_epochs_ascend(void **state)
 	end_all();
 }
 
+/* ---- who is deposed and does not know ---- */
+
+static bool deposed, ends_epochs;
+
+static int commit_while_ours(void *arg)
+{
+	json_array_clear(mortal.pending);
+	(void)arg;
+	return deposed ? -ESTALE : 0;
+}
+
+static int by_the_clock(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void note_end(void *arg, unsigned i, const char *text)
+{
+	(void)arg, (void)i;
+	ends_epochs = ends_epochs || strstr(text, "epoch.end");
+}
+
+static void drop_nothing(void *arg, unsigned i)
+{
+	(void)arg, (void)i;
+}
+
+static void say_nothing(void *arg, const char *text)
+{
+	(void)arg, (void)text;
+}
+
+/* He was stopped, his clock with him, and reads what a switch has of his successor's. */
+static void test_successors_groups(void **state)
+{
+	static const char groups[] = "{\"jsonrpc\":\"2.0\",\"id\":\"epochs\",\"result\":{\"jobs\":"
+				     "[{\"job\":\"x\",\"epoch\":70001,\"groups\":1}]}}";
+	const struct manager_io io = {NULL, note_end, drop_nothing, say_nothing, NULL};
+	struct store shared = {NULL, each, put, commit_while_ours, shut, by_the_clock};
+	char err[MANAGER_ERR_LEN];
+	struct manager *m;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		deposed = ends_epochs = false;
+		assert_int_equal(manager_create(w.config, &io, &shared, 1, w.now, &m, err), 0);
+		manager_up(m, 0, w.now);
+		deposed = i;
+		manager_heard(m, 0, groups, sizeof(groups) - 1, w.now);
+		assert_int_equal(ends_epochs, !deposed); /* nobody's, if he leads */
+		assert_int_equal(manager_failed(m), deposed ? -ESTALE : 0);
+		manager_destroy(m);
+	}
+}
+
 /* ---- anywhere ---- */
 
 /* All that is written: jobs begin, one fails, one loses a rank, one leaves, all end. */
@@ -551,6 +607,7 @@ int main(void)
 		T(test_goes_on),
 		T(test_meanwhile),
 		T(test_epochs_ascend),
+		T(test_successors_groups),
 		T(test_damaged_records),
 		T(test_smaller_fabric),
 		cmocka_unit_test(test_matrix),
