@@ -313,8 +313,24 @@ void mg_jobs_tick(struct manager *m)
 	}
 }
 
+/* Another connection of the rank, or of who has taken its place. */
+static bool is_stood_for(const struct manager *m, uint64_t epoch, unsigned rank)
+{
+	const struct manager_peer *p;
+
+	LIST_FOREACH(p, &m->peers, link)
+	if (p->epoch == epoch && p->rank == rank)
+		return true;
+	return false;
+}
+
 void manager_gone(struct manager *m, struct manager_peer *peer)
 {
-	(void)m;
+	const bool joined = peer->joined;
+	struct mgr_run_view v;
+
 	let_go(peer);
+	if (joined && mgr_jobs_view(m->jobs, peer->epoch, &v) && v.phase == MGR_JOINING &&
+		!is_stood_for(m, peer->epoch, peer->rank))
+		mgr_jobs_gone(m->jobs, peer->epoch, peer->rank, m->now);
 }

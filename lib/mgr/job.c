@@ -297,6 +297,23 @@ int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 	return 0;
 }
 
+int mgr_jobs_gone(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now)
+{
+	struct mgr_run *r;
+	struct mgr_run_rank *at;
+	int rc = rank_of(js, epoch, rank, now, &r, &at);
+
+	if (rc)
+		return rc;
+	if (r->phase != MGR_JOINING)
+		return -EALREADY;
+	at->joined = false;
+	if (--r->n_joined == 0)
+		mgr_run_fail(js, r, MGR_END_RANK_SILENT, rank, now);
+	mgr_run_touch(js, r);
+	return 0;
+}
+
 struct mgr_run_sw *mgr_run_switch(struct mgr_run *r, unsigned node)
 {
 	for (unsigned i = 0; r && i < r->n_sw; i++) {

@@ -127,6 +127,10 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 int mgr_jobs_ready(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 int mgr_jobs_heartbeat(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
+/* A rank has gone without a word. Of a run that is still being joined its place is free at once, so
+ * that nobody is placed with who is dead, and the run is over with the last one; else (-EALREADY)
+ * the rank has its heartbeats to come back. */
+int mgr_jobs_gone(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 
 /* A switch has done as told, or (rc, negative) has not. -ESTALE: nobody waits for that any more. */
 int mgr_jobs_answer(struct mgr_jobs *js, uint64_t epoch, unsigned node, enum mgr_action_kind what,

@@ -64,6 +64,28 @@ static void test_three_jobs(void **state)
 	assert_non_null(strstr(explain("job1"), "all ranks left"));
 }
 
+/* A rank that waited for the others has died; the job is started anew, the other rank first: it is
+ * not placed with the dead one, to hear that the living one has joined anew. */
+static void test_died_while_joining(void **state)
+{
+	uint64_t epoch;
+
+	(void)state;
+	world_start_rank(&w, 0, 0);
+	world_pass(&w, 100);
+	world_kill_rank(&w, 0, 0);
+	world_start_rank(&w, 0, 1);
+	world_pass(&w, 100);
+	assert_string_equal(w.job[0].rank[1].phase, "joining");
+	epoch = w.job[0].rank[1].epoch;
+	world_start_rank(&w, 0, 0);
+	world_pass(&w, 300);
+	assert_true(world_active(&w, 0) && w.job[0].rank[0].epoch == epoch);
+	world_end_job(&w, 0);
+	world_pass(&w, 500);
+	world_expect_clean(&w);
+}
+
 /* Another tree, another epoch, for who was there; the others have not noticed. */
 static void moved(unsigned hit, uint64_t epoch[JOBS], unsigned from)
 {
@@ -522,6 +544,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_three_jobs),
+		T(test_died_while_joining),
 		T(test_spine_dies),
 		T(test_link_cut),
 		T(test_failure_spreads),

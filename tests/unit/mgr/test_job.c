@@ -73,6 +73,40 @@ static void rank_dies(void **state)
 	}
 }
 
+/* Who is gone before all have come is not waited with, nor placed. */
+static void gone_before_all_came(void **state)
+{
+	struct mgr_job job = world_job_of("train", 2), other = world_job_of("train", 3);
+	struct mgr_rank rank = {.who = 7, .modes = MGR_MODES};
+	struct world w;
+	uint64_t a, b;
+
+	(void)state;
+	world_open(&w);
+	rank.at = (struct mgr_member){w.f.host[0], -1};
+	assert_int_equal(mgr_jobs_join(w.js, &job, &rank, w.now, &a), 0);
+	assert_int_equal(mgr_jobs_gone(w.js, a, 1, w.now), -EINVAL);
+	assert_int_equal(mgr_jobs_gone(w.js, a, 0, w.now), 0);
+	assert_int_equal(mgr_jobs_gone(w.js, a, 0, w.now), -ESTALE);
+	assert_int_equal(world_phase(&w, a), MGR_OVER); /* with the last one */
+	assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &b), 0);
+	assert_true(b > a);
+	rank.rank = 1;
+	assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &b), 0);
+	assert_int_equal(mgr_jobs_gone(w.js, b, 0, w.now), 0);
+	rank.rank = 2;
+	assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &b), 0);
+	world_settle(&w);
+	assert_int_equal(world_phase(&w, b), MGR_JOINING);
+	rank = (struct mgr_rank){.who = 8, .modes = MGR_MODES, .at = {w.f.host[1], -1}};
+	assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &a), 0);
+	assert_int_equal(a, b);
+	world_settle(&w);
+	assert_int_not_equal(world_phase(&w, b), MGR_JOINING);
+	assert_int_equal(mgr_jobs_gone(w.js, b, 0, w.now), -EALREADY);
+	world_close(&w);
+}
+
 static void place_of_a_rank(void **state)
 {
 	struct world w;
@@ -288,9 +322,9 @@ int run_job_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(whole_life),
 		cmocka_unit_test(rank_dies), cmocka_unit_test(place_of_a_rank),
-		cmocka_unit_test(re_placed), cmocka_unit_test(failure_spreads),
-		cmocka_unit_test(link_goes_down), cmocka_unit_test(refused_or_silent),
-		cmocka_unit_test(not_in_the_network)};
+		cmocka_unit_test(gone_before_all_came), cmocka_unit_test(re_placed),
+		cmocka_unit_test(failure_spreads), cmocka_unit_test(link_goes_down),
+		cmocka_unit_test(refused_or_silent), cmocka_unit_test(not_in_the_network)};
 
 	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }
