@@ -223,8 +223,8 @@ char *im_group(const struct im_member *member, int n, char why[CCL_ERR_LEN])
 		meet(member, n, at);
 		json_object_set_new(doc, "bootstrap", json_string(at));
 		/* What the switches do not take is the MPI library's, which has better than a ring
-		 * for it. */
-		if (!json_object_get(doc, "lease"))
+		 * for it; but what has begun may have to go on by one. */
+		if (!json_object_get(doc, "lease") && !json_is_true(json_object_get(doc, "resume")))
 			json_object_set_new(doc, "fallback", json_false());
 		text = json_dumps(doc, JSON_COMPACT);
 		if (!text)

@@ -61,6 +61,7 @@ struct im_comm {
 	struct ccl_comm *ccl;
 	unsigned offered;           /* bit per enum ccl_collective */
 	struct im_op *first, **end; /* unfinished, in the order of the calls */
+	bool lost;                  /* it has failed, and a wait has not mended it ("resume") */
 	int code;                   /* MPI's, of its failure */
 	struct im_region region[CCL_MAX_REGIONS];
 	struct im_count count[CCL_N_COLLECTIVES];

@@ -89,7 +89,8 @@ static int make(struct im_comm *c, const char *text, char why[CCL_ERR_LEN])
 	ccl_query(c->ccl, &info);
 	c->offered = info.collectives;
 	snprintf(why, CCL_ERR_LEN, "%s", info.selection);
-	return 0;
+	/* A ring from the beginning ("resume" needs "fallback"): the MPI library has better. */
+	return info.fallback ? -EOPNOTSUPP : 0;
 }
 
 /* 0 if it has worked everywhere; else the first failure is everybody's. */

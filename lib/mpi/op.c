@@ -15,6 +15,9 @@ static const uint64_t SLICE_NS = 100000, LONG_SLICE_NS = 2000000, SHORT_FOR_NS =
 /* The thread: how long it spins, how long it sleeps, how often it has CommLib look. */
 static const uint64_t SPIN_NS = 200000, NAP_NS = 200000, WATCH_NS = 200000000;
 
+/* As long as CommLib has no number for it. */
+static const uint64_t NOT_QUEUED = UINT64_MAX;
+
 static pthread_t thread;
 static bool running, stop;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
@@ -63,22 +66,38 @@ static int issue(struct im_op *o)
 	}
 }
 
+/* What has failed may go on by a ring of the hosts: only a wait finds that out. */
+static bool is_final(const struct im_comm *c, int rc)
+{
+	return rc >= 0 || c->lost || !ccl_error(c->ccl)[0];
+}
+
+/* False: later. */
+static bool try_issue(struct im_comm *c, struct im_op *op)
+{
+	op->req.seq = NOT_QUEUED;
+	op->rc = issue(op);
+	/* One that was queued in spite of an error has its place; its tests say what becomes of it.
+	 */
+	op->issued = op->req.seq != NOT_QUEUED;
+	if (op->issued)
+		return true;
+	if (op->rc == -EAGAIN || !is_final(c, op->rc))
+		return false;
+	op->issued = op->done = true;
+	return true;
+}
+
 /* Issues what there is room for, takes out what is done. */
 static void turn(struct im_comm *c)
 {
-	for (struct im_op *op = c->first; op; op = op->next) {
-		if (op->issued)
-			continue;
-		op->rc = issue(op);
-		if (op->rc == -EAGAIN)
+	for (struct im_op *op = c->first; op; op = op->next)
+		if (!op->issued && !try_issue(c, op))
 			break;
-		op->issued = true;
-		op->done = op->rc != 0;
-	}
 	for (struct im_op **at = &c->first, *op; (op = *at);) {
 		const int rc = op->issued && !op->done ? ccl_test(c->ccl, op->req) : 0;
 
-		if (rc) {
+		if (rc && is_final(c, rc)) {
 			op->done = true;
 			op->rc = rc < 0 ? rc : 0;
 		}
@@ -92,12 +111,23 @@ static void turn(struct im_comm *c)
 	}
 }
 
+/* Waits for the oldest, or this one. Here a failed communicator is mended, or found to be lost. */
+static void wait_a_while(struct im_comm *c, const struct im_op *op, uint64_t wait_ns)
+{
+	const int rc = ccl_wait(c->ccl, op->req, wait_ns);
+
+	c->lost |= rc < 0 && ccl_error(c->ccl)[0];
+	turn(c);
+}
+
 /* An error shows in the tests of the collectives. */
 static int progress(struct im_comm *c)
 {
 	const int n = ccl_progress(c->ccl, clock_ns());
 
 	turn(c);
+	if (n < 0 && c->first)
+		wait_a_while(c, c->first, 0);
 	return n;
 }
 
@@ -111,12 +141,8 @@ void im_advance(struct im_op *op, uint64_t wait_ns)
 	turn(op->on);
 	/* The queue may be so full that this one is not yet issued: then the oldest is waited for.
 	 */
-	if (!op->done) {
-		const struct im_op *oldest = op->issued ? op : op->on->first;
-
-		ccl_wait(op->on->ccl, oldest->req, wait_ns);
-		turn(op->on);
-	}
+	if (!op->done)
+		wait_a_while(op->on, op->issued ? op : op->on->first, wait_ns);
 }
 
 /* ---- results ---- */
@@ -189,7 +215,7 @@ static void look(void)
 {
 	for (struct im_comm *c = im.comms; c; c = c->next)
 		if (c->first && c->first->issued)
-			ccl_wait(c->ccl, c->first->req, SLICE_NS * 10);
+			wait_a_while(c, c->first, SLICE_NS * 10);
 }
 
 static void *drive(void *arg)
@@ -203,7 +229,7 @@ static void *drive(void *arg)
 
 		for (struct im_comm *c = im.comms; c; c = c->next) {
 			any |= c->first != NULL;
-			moved |= c->first && progress(c) != 0;
+			moved |= c->first && progress(c) > 0;
 		}
 		now = clock_ns();
 		if (!any) {

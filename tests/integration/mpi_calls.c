@@ -6,8 +6,10 @@
  *
  *	mpi_calls SEED ROUNDS
  *	mpi_calls SEED ROUNDS calm     one call after the other, of those for the network
- *	mpi_calls fail          sums until an error is returned, and says which */
+ *	mpi_calls fail          sums until an error is returned, and says which
+ *	mpi_calls told          sums, waiting and not, until rank 0 is told a line */
 #include <mpi.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -492,6 +494,36 @@ static int until_it_fails(void)
 	return rc ? 0 : 1;
 }
 
+/* A number that all ranks but the first give; that one gives more when it is told to stop. Two at a
+ * time, one of them without waiting. */
+static int until_told(void)
+{
+	const int many = world_size * 1000;
+	int sum = 0, later = 0, turns = 0, wrong_ones = 0, all;
+	struct pollfd in = {.fd = 0, .events = POLLIN};
+	MPI_Request r;
+
+	do {
+		int v = world_rank == 0 && turns > 1 && poll(&in, 1, 0) == 1 ? many : 1, w = turns;
+
+		MPI_Iallreduce(&w, &later, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r);
+		MPI_Allreduce(&v, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Wait(&r, MPI_STATUS_IGNORE);
+		wrong_ones += later != turns * world_size;
+		wrong_ones += sum != world_size && sum != many + world_size - 1;
+		if (world_rank == 0 && turns == 1) {
+			printf("ready\n");
+			fflush(stdout);
+		}
+		turns++;
+	} while (sum < many);
+	MPI_Reduce(&wrong_ones, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (world_rank == 0)
+		printf("%d turns, %d wrong\n", turns, all);
+	MPI_Finalize();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const long rounds = argc > 2 ? atol(argv[2]) : 100;
@@ -503,6 +535,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &world_size);
 	if (argc > 1 && !strcmp(argv[1], "fail"))
 		return until_it_fails();
+	if (argc > 1 && !strcmp(argv[1], "told"))
+		return until_told();
 	calm = argc > 3 && !strcmp(argv[3], "calm");
 	make_types();
 	MPI_Op_create(user_sum, 1, &ops[USER]);

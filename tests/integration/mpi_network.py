@@ -52,7 +52,7 @@ class Network(Fabric):
         env = dict(os.environ, INCLINE_LAB=self.dir, **env)
         if preload:
             env['INCLINE_PRELOAD_FIRST'] = os.path.join(build_dir(), 'lib/mpi', LIBRARY[mpi])
-        p = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.procs.append(p)
         return p
 
@@ -93,6 +93,28 @@ class Network(Fabric):
         """Its launcher gives each rank a session of its own, in which a rank that waits for a message polls the switches off
         their cores (docs/lab.md, "A crowded machine"): so no messages here."""
         self.in_network('mpich', '3', 'calm', INCLINE_MPI_REGISTER='all')
+
+    def test_resume(self):
+        """A group that fails under a program whose group file says "resume": it goes on by a ring, and nothing is wrong."""
+        p = self.launch('openmpi', ['told'], GROUP='INCLINE_GROUP=' + self.variant(resume=True, timeout_ms=60000))
+        self.assertEqual(p.stdout.readline(), 'ready\n')
+        groups = [g['name'] for g in self.rpc('spine', 'group.list')['result']['groups']]
+        self.assertEqual(groups, ['tree-2x2.0.0'], 'the world is not in the network')
+        self.rpc('leaf1', 'group.fail', {'group': groups[0]})
+        p.stdin.write('enough\n')
+        rc, out, err = self.finish([p], PATIENCE)[0]
+        self.assertEqual(rc, 0, out + err)
+        self.assertRegex(out, r'^\d+ turns, 0 wrong\n$', err)
+        self.assertEqual(err.count('goes on by a ring of the hosts, without the switches, from collective'), 1, err)
+        self.assertIn('(100.0 %)', err)
+
+    def test_resume_without_room(self):
+        """The world takes all memory of the switches: for the second communicator they have none, and a ring from the beginning
+        is nothing for an MPI program, whose library has better."""
+        full = self.variant(resume=True, M=64, W=16)
+        _, _, err = self.exact('openmpi', '1', INCLINE_MPI_SHOW='1', GROUP='INCLINE_GROUP=' + full)
+        self.assertIn('incline: MPI_COMM_WORLD of 4 ranks: in the network: one mixed group', err)
+        self.assertRegex(err, 'a communicator of 4 ranks: not in the network: a ring of the hosts, without the switches: ')
 
     def test_switch_dies(self):
         """An error of the network is one of the communicator's, in CommLib's words."""
