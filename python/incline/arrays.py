@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What may be given to a collective, and what C gets of it: addresses, counts, types. Nothing is copied."""
+import math
 import operator
+from numbers import Real
 from typing import NamedTuple
 
 import numpy
@@ -9,6 +11,7 @@ from .library import Dtype, Op
 
 TYPES = {'float32': Dtype.FP32, 'float16': Dtype.FP16, 'int32': Dtype.INT32, 'float64': Dtype.FP64,
          'int64': Dtype.INT64, 'int8': Dtype.INT8, 'uint8': Dtype.UINT8, 'uint32': Dtype.UINT32, 'uint64': Dtype.UINT64}
+FOREVER = 2**64 - 1  # nanoseconds
 BYTES_OF = {Dtype.FP32: 4, Dtype.FP16: 2, Dtype.BF16: 2, Dtype.INT32: 4, Dtype.FP64: 8, Dtype.INT64: 8, Dtype.INT8: 1,
             Dtype.UINT8: 1, Dtype.UINT32: 4, Dtype.UINT64: 8, Dtype.BYTES: 1}
 
@@ -37,6 +40,8 @@ def buffer(name, array, writable):
     """An array as it lies in memory, or an error that names the argument."""
     if not isinstance(array, numpy.ndarray):
         raise TypeError(f'{name}: is {type(array).__name__}, not numpy.ndarray (numpy.asarray makes one)')
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise TypeError(f'{name}: is a masked array, whose mask would stay here (its filled() makes one without)')
     if not array.flags.c_contiguous:
         raise ValueError(f'{name}: is not C-contiguous (numpy.ascontiguousarray makes a copy that is)')
     if writable and not array.flags.writeable:
@@ -60,14 +65,21 @@ def number_type(name, array, dtype=None):
 
 def numbers(name, array, writable=False, dtype=None):
     array = buffer(name, array, writable)
-    return Span(array.ctypes.data, array.size, number_type(name, array, dtype), array)
+    kind = number_type(name, array, dtype)
+    if not array.flags.aligned:
+        raise ValueError(f'{name}: its elements of {array.dtype} do not lie at multiples of {array.dtype.alignment} bytes '
+                         '(a copy() of it does)')
+    return Span(array.ctypes.data, array.size, kind, array)
 
 
 def data(name, array, writable=False):
-    """What is only moved: every type but references to objects."""
+    """What is only moved: every type but references to objects. Those that CommLib knows go by their names, so that ranks
+    with different ones are told."""
     array = buffer(name, array, writable)
     if array.dtype.hasobject:
         raise TypeError(f'{name}: {array.dtype} holds references, which mean nothing elsewhere')
+    if array.dtype.isnative and array.dtype.name in TYPES:
+        return Span(array.ctypes.data, array.size, TYPES[array.dtype.name], array)
     return Span(array.ctypes.data, array.nbytes, Dtype.BYTES, array)
 
 
@@ -80,6 +92,15 @@ def operation(op, dtype):
     if op == Op.PROD and dtype in (Dtype.INT8, Dtype.UINT8):
         raise ValueError(f'op: prod is not offered for {dtype.name.lower()}')
     return op
+
+
+def nanoseconds(name, seconds):
+    """None is for ever; less than nothing is nothing."""
+    if seconds is None or seconds == math.inf:
+        return FOREVER
+    if not isinstance(seconds, Real) or math.isnan(seconds):
+        raise TypeError(f'{name}: {seconds!r} is not a number of seconds')
+    return min(max(0, int(seconds * 1e9)), FOREVER)
 
 
 def index(name, value, size):
@@ -96,8 +117,8 @@ def same(send, recv, count=None):
     """recv gets as much as send has, or count elements, of the same type."""
     want = send.count if count is None else count
     what = 'bytes' if send.dtype == Dtype.BYTES else 'elements'
-    if recv.dtype != send.dtype:
-        raise ValueError(f'recv: is {recv.dtype.name.lower()}, send is {send.dtype.name.lower()}')
+    if recv.keep.dtype != send.keep.dtype:
+        raise ValueError(f'recv: is {recv.keep.dtype}, send is {send.keep.dtype}')
     if recv.count != want:
         raise ValueError(f'recv: has {recv.count} {what}, {want} are needed (send has {send.count})')
 

@@ -2,20 +2,34 @@
 """Communicators: the six collectives on numpy arrays, where they lie."""
 import ctypes
 import errno
+import os
 import threading
 import time
 import warnings
+import weakref
 
 import numpy
 
 from . import arrays
-from .errors import CommunicatorError, Error, Unsupported
+from .errors import CommunicatorError, Error, Unsupported, describe
 from .group import Group
-from .library import ERR_LEN, Collective, Dtype, Info, Mode, Request as _Req
+from .library import ERR_LEN, Collective, Info, Mode, Request as _Req
 
-FOREVER = 2**64 - 1
 SLICE_NS = 100_000_000  # a wait lets signals (Ctrl-C) be handled this often
 MAX_QUEUED = 64         # CCL_MAX_QUEUED
+NOT_QUEUED = 2**64 - 1  # a collective that CommLib has not taken
+
+
+_all = weakref.WeakSet()
+
+
+def _forked():
+    """In a new process, whose only thread holds none of the locks that others may have held."""
+    for comm in list(_all):
+        comm._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class Request:
@@ -48,7 +62,7 @@ class Communicator:
 
     Arrays are numpy's, C-contiguous; they are sent from and received into where they lie. Reductions take float32,
     float16, float64, int8, int32, int64, uint8, uint32, uint64, and bfloat16 as uint16 with dtype='bfloat16'; op is
-    'sum', 'min', 'max' or 'prod'. Broadcast and AllGather move arrays of any type but objects.
+    'sum', 'min', 'max' or 'prod'. Broadcast and AllGather move arrays of any type but objects; recv has the type of send.
 
     Every collective has a form with an i in front which gives a Request. After 64 unfinished ones it waits for the
     oldest. Threads may share a communicator: calls take turns.
@@ -69,15 +83,20 @@ class Communicator:
     def _setup(self, group):
         self._group, self._lib = group, group._lib  # the group must outlive the communicator
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._held = {}       # by number of the collective: who owns its buffers
         self._lost = set()    # unfinished when it was closed
         self._registered = {}
+        _all.add(self)
 
     # ---- life ----
 
     def close(self):
         """Waits for the others, as long as the group's timeout, and leaves. Again: nothing. CommunicatorError: they
         did not come; it is closed all the same."""
+        if self._process != os.getpid():
+            self._handle = None  # it is the parent's
+            return
         with self._lock:
             if not self._handle:
                 return
@@ -87,7 +106,7 @@ class Communicator:
             self._held.clear()
             self._registered.clear()
         if rc < 0:
-            raise CommunicatorError(-rc, f'close: {errno.errorcode.get(-rc, -rc)}: the other ranks did not come')
+            raise CommunicatorError(-rc, f'close: {describe(-rc)}: the other ranks did not come')
 
     def abort(self, reason):
         """Fails the communicator: the others hear the reason, and close waits for nobody."""
@@ -98,7 +117,7 @@ class Communicator:
         return self
 
     def __exit__(self, kind, error, _):
-        if kind is None:
+        if kind is None or self._process != os.getpid():
             self.close()
             return
         if self._handle:
@@ -109,7 +128,7 @@ class Communicator:
                 pass  # the first error is the one to be shown
 
     def __del__(self):
-        if getattr(self, '_handle', None):
+        if getattr(self, '_handle', None) and self._process == os.getpid():
             warnings.warn(f'{self!r} was not closed', ResourceWarning, source=self)
             self.__exit__(ResourceWarning, 'the communicator was not closed', None)
 
@@ -119,6 +138,9 @@ class Communicator:
     def _open(self):
         if not self._handle:
             raise CommunicatorError(errno.ENOTCONN, 'the communicator is closed')
+        if self._process != os.getpid():
+            raise CommunicatorError(errno.ENOTCONN, f'the communicator is that of process {self._process}: '
+                                                    'it does not follow into one that was forked')
         return self._handle
 
     # ---- what it is ----
@@ -155,7 +177,7 @@ class Communicator:
         """How a collective ('allreduce' ...) of so many bytes of the whole vector is done, and why: two strings."""
         try:
             which = Collective[collective.upper()]
-        except KeyError:
+        except (KeyError, AttributeError):
             raise ValueError(f'collective: {collective!r} is not one of '
                              + ', '.join(c.name.lower() for c in Collective)) from None
         nbytes = arrays.index('nbytes', nbytes, 2**63)
@@ -169,6 +191,8 @@ class Communicator:
     def register(self, array):
         """Collectives on buffers inside the array go without a copy to and from the device, until deregister."""
         array = arrays.buffer('array', array, True)
+        if not array.nbytes:
+            raise ValueError('array: is empty')
         with self._lock:
             rc = self._lib.ccl_register(self._open(), array.ctypes.data, array.nbytes)
             self._check(rc, 'register', {errno.EEXIST: 'array: overlaps one that is registered',
@@ -183,7 +207,7 @@ class Communicator:
             rc = self._lib.ccl_deregister(self._open(), array.ctypes.data)
             self._check(rc, 'deregister', {errno.ENOENT: 'array: is not registered',
                                            errno.EBUSY: 'array: collectives are unfinished'})
-            del self._registered[array.ctypes.data]
+            self._registered.pop(array.ctypes.data, None)
 
     # ---- the machinery of collectives ----
 
@@ -197,27 +221,43 @@ class Communicator:
             raise ValueError(known[-rc])
         if rc == -errno.EOPNOTSUPP:
             raise Unsupported(-rc, f'{what}: the communicator does not do it (collectives and types of its group: info())')
-        raise Error(-rc, f'{what}: {errno.errorcode.get(-rc, -rc)}')
+        raise Error(-rc, f'{what}: {describe(-rc)}')
 
     def _issue(self, function, result, spans, *arguments, what):
-        """Calls ccl_i...; spans are whose memory it uses."""
-        req = _Req()
+        """Calls ccl_i...; spans are whose memory it uses. One that is queued in spite of an error has its buffers, too: its
+        wait says what becomes of it."""
+        req = _Req(NOT_QUEUED)
         with self._lock:
+            handle = self._open()
             if len(self._held) >= MAX_QUEUED:
                 self._sweep()
-            rc = function(self._open(), *arguments, ctypes.byref(req))
-            while rc == -errno.EAGAIN:
-                self._oldest()
-                rc = function(self._open(), *arguments, ctypes.byref(req))
-            self._check(rc, what)
+            rc = function(handle, *arguments, ctypes.byref(req))
+            while req.seq == NOT_QUEUED:
+                if rc == -errno.EAGAIN:
+                    self._oldest()
+                elif not self._mended():
+                    self._check(min(rc, -1), what)
+                rc = function(handle, *arguments, ctypes.byref(req))
             self._held[req.seq] = [s.keep for s in spans if s]
         return Request(self, req.seq, result)
+
+    def _mended(self):
+        """True: it had failed, and goes on ("resume" in the group file). Only a wait finds that out, one for anything."""
+        if not self._lib.ccl_error(self._handle):
+            return False
+        self._lib.ccl_wait(self._handle, _Req(NOT_QUEUED), 0)
+        return not self._lib.ccl_error(self._handle)
+
+    def _progress(self):
+        rc = self._lib.ccl_progress(self._handle, time.monotonic_ns())
+        if rc < 0 and not self._mended():
+            self._check(rc, 'progress')
 
     def _oldest(self):
         """Room for one more: the oldest collective is finished, and the library has seen it."""
         if self._held:
             self._wait(min(self._held), None)
-        self._check(min(0, self._lib.ccl_progress(self._handle, time.monotonic_ns())), 'progress')
+        self._progress()
 
     def _sweep(self):
         for seq in [s for s in self._held if self._lib.ccl_test(self._handle, _Req(s)) == 1]:
@@ -234,15 +274,17 @@ class Communicator:
             if self._is_done(seq):
                 return True
             handle = self._open()
-            self._check(min(0, self._lib.ccl_progress(handle, time.monotonic_ns())), 'progress')
-            rc = self._lib.ccl_test(handle, _Req(seq))
+            rc = self._lib.ccl_test(handle, _Req(seq))  # it may be done although others have failed
+            if rc != 1:
+                self._progress()
+                rc = self._lib.ccl_test(handle, _Req(seq))
             self._check(rc, 'test')
             if rc == 1:
                 del self._held[seq]
             return rc == 1
 
     def _wait(self, seq, timeout):
-        left = FOREVER if timeout is None else max(0, int(timeout * 1e9))
+        left = arrays.nanoseconds('timeout', timeout)
         while True:
             now = min(left, SLICE_NS)
             with self._lock:
@@ -346,7 +388,7 @@ class Communicator:
         arrays.same(out, back, out.count * self._size)
         arrays.apart(out, back, back.block(self._rank, self._size), out)
         return self._issue(self._lib.ccl_iallgather, recv, (out, back), out.address, back.address, out.count,
-                           Dtype.BYTES, what='allgather')
+                           out.dtype, what='allgather')
 
     def allgather(self, send, recv=None):
         """recv gets every rank's send, in the order of ranks. In place: send is the own block of recv (recv[rank]).

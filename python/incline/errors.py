@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong. Arguments that are wrong by themselves are TypeError or ValueError, before anything is sent."""
 import errno as _errno
+import os as _os
 
 __all__ = ['CommunicatorError', 'Error', 'GroupError', 'Unsupported']
+
+
+def describe(number):
+    """An error's name and what it means."""
+    return f'{_errno.errorcode.get(number, number)}: {_os.strerror(number)}'
 
 
 class Error(Exception):
     """Of CommLib. errno: the number, positive, as in module errno."""
 
     def __init__(self, number, message):
-        super().__init__(message or _errno.errorcode.get(number, f'error {number}'))
+        super().__init__(message or describe(number))
         self.errno = number
+
+    def __reduce__(self):  # with both arguments, so that it comes through pickle
+        return type(self), (self.errno, str(self))
 
 
 class GroupError(Error):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups: who the ranks are and where they meet, from a group file (docs/group-file.md)."""
 import ctypes
+import errno
 import json
 import os
+from numbers import Real
 
+from . import arrays
 from .errors import CommunicatorError, GroupError
 from .library import ERR_LEN, library
 
@@ -17,21 +20,28 @@ class Group:
         self._handle = None
         handle, why = ctypes.c_void_p(), ctypes.create_string_buffer(ERR_LEN)
         if isinstance(path, dict):
-            rc = self._lib.ccl_group_load_text(json.dumps(path).encode(), ctypes.byref(handle), why)
+            try:
+                text = json.dumps(path).encode()
+            except (TypeError, ValueError) as e:
+                raise GroupError(errno.EINVAL, f'group: is not what a JSON file can hold: {e}') from None
+            rc = self._lib.ccl_group_load_text(text, ctypes.byref(handle), why)
         else:
             path = os.environ.get('INCLINE_GROUP') if path is None else path
             if path is None:
-                raise GroupError(2, 'group: no file is given, and INCLINE_GROUP is not set')
+                raise GroupError(errno.ENOENT, 'group: no file is given, and INCLINE_GROUP is not set')
+            if not isinstance(path, (str, bytes, os.PathLike)):
+                raise TypeError(f'group: is {type(path).__name__}, not a Group, a path or a dict')
             rc = self._lib.ccl_group_load(os.fsencode(path), ctypes.byref(handle), why)
         self._check(GroupError, rc, why)
         self._handle = handle
 
     def __del__(self):
-        if self._handle:
+        if getattr(self, '_handle', None):
             self._lib.ccl_group_free(self._handle)
 
     @staticmethod
     def _check(error, rc, why):
+        """The library's sentence, or if it has none the error's own."""
         if rc < 0:
             raise error(-rc, why.value.decode(errors='replace'))
 
@@ -49,11 +59,15 @@ class Group:
 
     def set_timeout(self, seconds):
         """Overrides the file's: without progress for so long a communicator fails."""
+        if not isinstance(seconds, Real):
+            raise TypeError(f'timeout: {seconds!r} is not a number of seconds')
         if not 0.001 <= seconds <= 3600 or self._lib.ccl_group_set_timeout(self._handle, int(seconds * 1e9)):
             raise ValueError(f'timeout: {seconds} is not one of 0.001 to 3600 seconds')
 
     def set_algorithm(self, name):
         """Overrides the file's: 'auto', 'inc', 'ring' ... (lib/ccl/README.md)."""
+        if not isinstance(name, str):
+            raise TypeError(f'algorithm: {name!r} is not a string')
         number, why = self._lib.ccl_algorithm_parse(os.fsencode(name)), ctypes.create_string_buffer(ERR_LEN)
         if number < 0:
             raise ValueError(f'algorithm: {name!r} is not one that there is')
@@ -62,8 +76,7 @@ class Group:
     def join(self, rank):
         """A communicator's handle; collective over all ranks."""
         handle, why = ctypes.c_void_p(), ctypes.create_string_buffer(ERR_LEN)
-        if not 0 <= rank < self.size:
-            raise ValueError(f'rank: {rank} is not one of 0 to {self.size - 1}')
+        rank = arrays.index('rank', rank, self.size)
         rc = self._lib.ccl_comm_create(self._handle, rank, ctypes.byref(handle), why)
         self._check(CommunicatorError, rc, why)
         return handle

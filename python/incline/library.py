@@ -103,12 +103,23 @@ FUNCTIONS = {
     'ccl_progress': (c_int, [_COMM, c_uint64]),
     'ccl_wait': (c_int, [_COMM, Request, c_uint64]),
 }
+VERSION = 'INCLINE_CCL_0'  # of the symbols; another one means other layouts
 _loaded = None
+
+
+def _function(lib, name):
+    """Its address as this version has it, else ImportError: a library with other layouts would write past our structures."""
+    find = ctypes.CDLL(None).dlvsym
+    find.restype, find.argtypes = c_void_p, [c_void_p, c_char_p, c_char_p]
+    if not find(lib._handle, name.encode(), VERSION.encode()):
+        raise ImportError(f'{lib._name} has no {name} of version {VERSION}: it is no libincline-ccl.so, or not the one that this '
+                          'package was made for; INCLINE_CCL_LIBRARY names another')
+    return getattr(lib, name)
 
 
 def library():
     """The library, loaded once: INCLINE_CCL_LIBRARY if that is set, else where the loader looks (ldconfig,
-    LD_LIBRARY_PATH). ImportError with what was tried."""
+    LD_LIBRARY_PATH). ImportError with what was tried, or what it lacks."""
     global _loaded
     if _loaded is None:
         name = os.environ.get('INCLINE_CCL_LIBRARY') or 'libincline-ccl.so.0'
@@ -117,7 +128,7 @@ def library():
         except OSError as e:
             raise ImportError(f'{name} cannot be loaded: {e}; INCLINE_CCL_LIBRARY names another') from None
         for function, (result, arguments) in FUNCTIONS.items():
-            f = getattr(lib, function)
+            f = _function(lib, function)
             f.restype, f.argtypes = result, arguments
         _loaded = lib
     return _loaded

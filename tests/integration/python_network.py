@@ -3,6 +3,7 @@
 """Package incline on four hosts of tools/lab: every collective, exact, in and out of place, registered and not; 80 at a time;
 errors as exceptions, and others hear of them. Run by meson test, or by hand. Exit 77 without numpy."""
 import os
+import select
 import sys
 
 sys.dont_write_bytecode = True
@@ -74,11 +75,45 @@ def many_at_a_time(comm):
     assert info['staged_receives'] < info['messages'], info
 
 
+def disagree(incline):
+    """As many bytes, of another type: told to all."""
+    with incline.Communicator(timeout=20) as comm:
+        try:
+            comm.allgather(np.zeros(8, 'int32' if comm.rank == 1 else 'float32'))
+            raise AssertionError('ranks that disagree are not told')
+        except incline.CommunicatorError as e:
+            assert 'ctrl_mismatch' in str(e) or 'rank' in str(e), e
+            comm.abort('as it should')
+            try:
+                comm.close()
+            except incline.CommunicatorError:
+                pass
+
+
+def until_told(incline):
+    """Sums, waited for and tested, until rank 0 is told a line: a number more from it ends them."""
+    with incline.Communicator() as comm:
+        turns, told, v = 0, False, np.zeros(1000, 'int64')
+        while not told:
+            v[:] = 1 + (1000 if comm.rank == 0 and turns > 1 and select.select([sys.stdin], [], [], 0)[0] else 0)
+            request = comm.iallreduce(v)
+            while turns % 2 and not request.done():
+                pass
+            request.wait()
+            assert (v == v[0]).all() and v[0] in (4, 1004), v
+            told = v[0] == 1004
+            turns += 1
+            if turns == 2 and comm.rank == 0:
+                print('ready', flush=True)
+        assert comm.info()['resumed'], comm.info()
+
+
 def main():
     import incline
     with incline.Communicator() as comm:
         every_collective(comm)
         many_at_a_time(comm)
+    disagree(incline)
     try:
         with incline.Communicator(timeout=20) as comm:
             if comm.rank == 3:
@@ -91,18 +126,37 @@ def main():
 if __name__ == '__main__' and sys.argv[1:] == ['rank']:
     main()
     sys.exit(0)
+if __name__ == '__main__' and sys.argv[1:] == ['told']:
+    import incline
+    until_told(incline)
+    sys.exit(0)
 
+import subprocess  # noqa: E402
 import unittest  # noqa: E402
 
 from fabric_case import TOP, Fabric, build_dir  # noqa: E402
 
 
 class Network(Fabric):
-    def test_four_ranks(self):
+    def ranks(self, what, **more):
         env = {'PYTHONPATH': os.path.join(TOP, 'python'), 'PYTHONDONTWRITEBYTECODE': '1', 'OPENBLAS_NUM_THREADS': '1',
-               'INCLINE_CCL_LIBRARY': os.path.join(build_dir(), 'lib/ccl/libincline-ccl.so')}
-        argv = ['env', *(f'{k}={v}' for k, v in env.items()), sys.executable, os.path.abspath(__file__), 'rank']
-        ends = self.finish([self.start(f'h{r}', argv) for r in range(4)], PATIENCE)
+               'INCLINE_CCL_LIBRARY': os.path.join(build_dir(), 'lib/ccl/libincline-ccl.so'), **more}
+        argv = ['env', *(f'{k}={v}' for k, v in env.items()), sys.executable, os.path.abspath(__file__), what]
+        return [self.start(f'h{r}', argv, stdin=subprocess.PIPE) for r in range(4)]
+
+    def test_resume(self):
+        """A group that fails under a program whose group file says "resume"."""
+        procs = self.ranks('told', INCLINE_GROUP=self.variant(resume=True, timeout_ms=30000))
+        self.assertEqual(procs[0].stdout.readline(), 'ready\n')
+        group = self.rpc('s0', 'group.list')['result']['groups'][0]['name']
+        self.rpc('s0', 'group.fail', {'group': group})
+        procs[0].stdin.write('enough\n')
+        procs[0].stdin.flush()
+        for rank, (rc, out, err) in enumerate(self.finish(procs, PATIENCE)):
+            self.assertEqual(rc, 0, f'rank {rank}: {err}')
+
+    def test_four_ranks(self):
+        ends = self.finish(self.ranks('rank'), PATIENCE)
         for rank, (rc, out, err) in enumerate(ends):
             self.assertEqual(rc, 0, f'rank {rank}: {err}')
             self.assertEqual(err, '')

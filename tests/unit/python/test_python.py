@@ -4,12 +4,17 @@
 its name before the library is called; groups and environments that cannot be are named. Exit 77 without numpy."""
 import ctypes
 import errno
+import gc
 import os
+import pickle
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -28,21 +33,26 @@ GROUP = {'name': 'job', 'bootstrap': 'unix:/nonexistent/boot',
          'manager': 'unix:/nonexistent/manager', 'ranks': [{'ip': f'10.77.0.{10 + r}'} for r in range(4)]}
 
 
+NOT_QUEUED = 2**64 - 1
+
+
 class Fake:
     """In place of the library: notes calls, and says what it is told to."""
 
     def __init__(self):
         self.calls, self.next, self.error, self.unfinished = [], 0, b'', 0
+        self.queues = False  # in spite of errors
+        self.mends = False   # a wait makes the communicator go on
 
     def _issue(self, name, req, *arguments):
-        if self.next < 0:
+        if self.next < 0 and not self.queues:
             return self.next
         if self.unfinished == 64:
             return -errno.EAGAIN
         req._obj.seq = len(self.calls)
         self.calls.append((name, *arguments))
         self.unfinished += 1
-        return 0
+        return self.next
 
     def __getattr__(self, name):
         if name.startswith('ccl_i'):
@@ -53,6 +63,10 @@ class Fake:
         return self.error
 
     def ccl_wait(self, comm, req, timeout):
+        if self.mends:
+            self.next, self.error, self.mends = 0, b'', False
+        if req.seq == NOT_QUEUED:
+            return -errno.EINVAL if not self.error else self.next
         if self.next == -errno.ETIMEDOUT:
             return self.next
         self.unfinished = 0
@@ -118,6 +132,14 @@ class Headers(unittest.TestCase):
             self.assertEqual(len(declared.split(',')), len(arguments), name)
         library.library()
 
+    def test_another_library(self):
+        """What is not this version's is refused when it is loaded, with what it lacks."""
+        for name, words in (('libc.so.6', '^libc.so.6 has no ccl_abort of version INCLINE_CCL_0'),
+                            ('/nonexistent.so', '^/nonexistent.so cannot be loaded: ')):
+            with mock.patch.object(library, '_loaded', None), mock.patch.dict(os.environ, INCLINE_CCL_LIBRARY=name):
+                with self.assertRaisesRegex(ImportError, words):
+                    library.library()
+
 
 class Arguments(unittest.TestCase):
     def refused(self, error, words, call, *args, **kwargs):
@@ -131,6 +153,7 @@ class Arguments(unittest.TestCase):
         a = np.zeros((4, 6), 'float32')
         frozen = np.zeros(4)
         frozen.flags.writeable = False
+        skewed = np.zeros(33, 'u1')[1:].view('f8')
         for error, words, *call in (
                 (TypeError, r'^send: is list, not numpy.ndarray', 'allreduce', [1, 2]),
                 (TypeError, r'^send: complex64 is not one of float32, ', 'allreduce', np.zeros(3, 'complex64')),
@@ -143,8 +166,15 @@ class Arguments(unittest.TestCase):
                 (ValueError, r'^array: is read-only', 'broadcast', frozen),
                 (ValueError, r'^recv: is read-only', 'allreduce', np.zeros(4), frozen),
                 (ValueError, r'^recv: has 5 elements, 4 are needed \(send has 4\)', 'allreduce', np.zeros(4), np.zeros(5)),
-                (ValueError, r'^recv: is fp32, send is fp64', 'allreduce', np.zeros(4), np.zeros(4, 'float32')),
-                (ValueError, r'^recv: has 4 bytes, 16 are needed', 'allgather', np.zeros(4, 'int8'), np.zeros(4, 'int8')),
+                (ValueError, r'^recv: is float32, send is float64', 'allreduce', np.zeros(4), np.zeros(4, 'float32')),
+                (ValueError, r'^recv: has 4 elements, 16 are needed', 'allgather', np.zeros(4, 'int8'), np.zeros(4, 'int8')),
+                (ValueError, r'^recv: has 4 bytes, 16 are needed', 'allgather', np.zeros(4, bool), np.zeros(4, bool)),
+                (ValueError, r'^recv: is int32, send is float32', 'allgather', np.zeros(4, 'f4'), np.zeros(16, 'i4')),
+                (ValueError, r'^recv: is >f4, send is float32', 'allgather', np.zeros(4, 'f4'), np.zeros(16, '>f4')),
+                (ValueError, r'^recv: is bool, send is int8', 'allgather', np.zeros(4, 'i1'), np.zeros(16, bool)),
+                (ValueError, r'^send: its elements of float64 do not lie at multiples of 8 bytes', 'allreduce', skewed),
+                (TypeError, r'^send: is a masked array', 'allreduce', np.ma.zeros(3)),
+                (ValueError, r'^array: is empty', 'register', np.zeros(0)),
                 (ValueError, r'^send: 7 elements are no multiple of 4 ranks', 'reduce_scatter', np.zeros(7)),
                 (ValueError, r'^recv: has 8 elements, 2 are needed', 'reduce_scatter', np.zeros(8), np.zeros(8))):
             with self.subTest(words):
@@ -205,8 +235,8 @@ class Arguments(unittest.TestCase):
         self.assertEqual(got, [
             ('ccl_iallreduce', at, at, 8, 0, 2), ('ccl_ireduce_scatter', at, at + 8, 2, 0, 0),
             ('ccl_ireduce_scatter', at, w.ctypes.data, 2, 0, 1), ('ccl_ireduce', at, at, 8, 0, 0, 1),
-            ('ccl_ireduce', at, None, 8, 0, 0, 0), ('ccl_ibroadcast', at, at, 32, 15, 2),
-            ('ccl_iallgather', w.ctypes.data, fresh, 8, 15), ('ccl_iallgather', at + 8, at, 8, 15),
+            ('ccl_ireduce', at, None, 8, 0, 0, 0), ('ccl_ibroadcast', at, at, 8, 0, 2),
+            ('ccl_iallgather', w.ctypes.data, fresh, 2, 0), ('ccl_iallgather', at + 8, at, 2, 0),
             ('ccl_iallreduce', bf16, bf16, 3, 2, 0), ('ccl_ibarrier',)])
         comm._handle = None
 
@@ -230,6 +260,82 @@ class Life(unittest.TestCase):
         for _ in range(70):
             self.comm.iallreduce(np.zeros(1))  # the 65th waits for the oldest
         self.assertEqual(sys.getrefcount(v), before)
+
+    def test_buffers_of_one_that_was_queued_in_spite_of_an_error(self):
+        """The device may write to them until the communicator is closed."""
+        v = np.zeros(4)
+        before = sys.getrefcount(v)
+        self.lib.queues, self.lib.next, self.lib.error = True, -errno.ECONNABORTED, b'the switch is gone'
+        request = self.comm.iallreduce(v)
+        for _ in range(2):
+            with self.assertRaisesRegex(incline.CommunicatorError, '^the switch is gone$'):
+                request.wait()
+        del request
+        gc.collect()
+        self.assertGreater(sys.getrefcount(v), before)
+        self.comm.close()
+        self.assertEqual(sys.getrefcount(v), before)
+
+    def test_resumes(self):
+        """An error is one when a wait has not mended it, whatever call meets it."""
+        v = np.zeros(4)
+        for queues in False, True:
+            self.lib.queues, self.lib.next, self.lib.error, self.lib.mends = queues, -errno.ECONNABORTED, b'a switch', True
+            self.assertIs(self.comm.allreduce(v), v)
+        request = self.comm.iallreduce(v)
+        self.lib.queues, self.lib.next, self.lib.error, self.lib.mends = False, -errno.ECONNABORTED, b'a switch', True
+        self.assertFalse(request.done())
+        self.assertIs(request.wait(), v)
+
+    def test_timeouts(self):
+        request = self.comm.iallreduce(np.zeros(4))
+        for wrong in 'a', float('nan'), [1]:
+            with self.assertRaisesRegex(TypeError, '^timeout: .* is not a number of seconds'):
+                request.wait(wrong)
+        request.wait(float('inf'))
+
+    def test_fork(self):
+        """The child's end is not the job's, and its calls say why they cannot be."""
+        request = self.comm.iallreduce(np.zeros(4))
+        taken, go_on = threading.Event(), threading.Event()
+
+        def hold():
+            with self.comm._lock:
+                taken.set()
+                go_on.wait()
+        holder = threading.Thread(target=hold)
+        holder.start()
+        taken.wait()
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            signal.alarm(30)  # hangs only
+            said = []
+            for call in self.comm.barrier, request.wait, request.done, lambda: self.comm.abort('x'):
+                try:
+                    call()
+                except incline.CommunicatorError as e:
+                    said.append(str(e))
+            with self.comm:
+                pass
+            said += map(str, self.lib.calls[1:])
+            os.write(write, '\n'.join(said).encode())
+            os._exit(0)
+        go_on.set()
+        holder.join()
+        os.close(write)
+        with os.fdopen(read) as f:
+            said = f.read().split('\n')
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(said, [f'the communicator is that of process {os.getpid()}: '
+                                'it does not follow into one that was forked'] * 4)
+
+    def test_errors_have_words(self):
+        self.lib.next = -errno.EINVAL
+        with self.assertRaisesRegex(incline.Error, '^allreduce: EINVAL: Invalid argument$'):
+            self.comm.allreduce(np.zeros(4))
+        error = pickle.loads(pickle.dumps(incline.CommunicatorError(errno.ETIMEDOUT, 'rank 3')))
+        self.assertEqual((error.errno, str(error)), (errno.ETIMEDOUT, 'rank 3'))
 
     def test_timeout_leaves_it(self):
         v = np.zeros(4)
@@ -307,6 +413,10 @@ class Groups(unittest.TestCase):
         self.assertEqual(caught.exception.errno, errno.ENOENT)
         with self.assertRaisesRegex(incline.GroupError, 'colour'):
             incline.Group({**GROUP, 'colour': 1})
+        with self.assertRaisesRegex(incline.GroupError, '^group: is not what a JSON file can hold: '):
+            incline.Group({**GROUP, 'name': b'x'})
+        with self.assertRaisesRegex(TypeError, '^group: is int, not a Group, a path or a dict'):
+            incline.Communicator(7)
 
     def test_ranks(self):
         group = incline.Group(GROUP)
@@ -320,11 +430,17 @@ class Groups(unittest.TestCase):
         self.assertEqual(group.launched(), 2)
         with self.assertRaisesRegex(ValueError, '^rank: 4 is not one of 0 to 3'):
             incline.Communicator(group, 4)
+        with self.assertRaisesRegex(TypeError, "^rank: 'x' is not an integer"):
+            incline.Communicator(group, 'x')
 
     def test_overrides(self):
         for seconds in 0, -1, 3601, float('nan'):
             with self.assertRaisesRegex(ValueError, r'^timeout: .* is not one of 0.001 to 3600 seconds'):
                 incline.Communicator(GROUP, 0, timeout=seconds)
+        with self.assertRaisesRegex(TypeError, "^timeout: '1' is not a number of seconds"):
+            incline.Communicator(GROUP, 0, timeout='1')
+        with self.assertRaisesRegex(TypeError, '^algorithm: 1 is not a string'):
+            incline.Communicator(GROUP, 0, algorithm=1)
         with self.assertRaisesRegex(ValueError, "^algorithm: 'magic' is not one"):
             incline.Communicator(GROUP, 0, algorithm='magic')
         with self.assertRaisesRegex(incline.GroupError, 'multicast'):
