@@ -8,6 +8,8 @@ AllReduce, Reduce, Broadcast, Barrier, ReduceScatter and AllGather of dense CPU 
 operation for, all other calls (send, gather, all_to_all ...), and groups of fewer ranks than the group file's go to gloo, which
 is started beside it. Ranks decide by type, operation and call only, which are the same at all of them."""
 import collections
+import errno
+import os
 import queue
 import sys
 import threading
@@ -18,6 +20,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work as _Work
 
+from .arrays import index
 from .communicator import Communicator
 from .errors import CommunicatorError
 from .group import Group
@@ -29,6 +32,7 @@ OPS = (dist.ReduceOp.SUM, 'sum'), (dist.ReduceOp.MIN, 'min'), (dist.ReduceOp.MAX
 SOON = 0.005  # who waits for a collective looks this often for new ones to issue
 KEPT = 8      # DistributedDataParallel waits for the third last of its calls at the latest
 
+_inside = threading.local()  # worker: this is a _Worker's thread
 _counted = {True: collections.Counter(), False: collections.Counter()}
 
 
@@ -45,10 +49,28 @@ def _only(tensors):
 
 
 def _usable(tensor):
-    if tensor.device.type != 'cpu' or tensor.layout != torch.strided or not tensor.is_contiguous():
-        raise ValueError(f'tensor: is not dense, contiguous and on the CPU ({tensor.device}, {tensor.layout}, '
-                         f'strides {tuple(tensor.stride()) if tensor.layout == torch.strided else None})')
+    if tensor.device.type != 'cpu':
+        raise ValueError(f'tensor: is on {tensor.device}; backend incline takes tensors on the CPU only')
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise ValueError(f'tensor: is not dense ({tensor.layout}, {tensor.dtype})')
+    if not tensor.is_contiguous():
+        raise ValueError(f'tensor: is not contiguous (strides {tuple(tensor.stride())} of shape {tuple(tensor.shape)})')
+    if tensor.is_conj() or tensor.is_neg():
+        raise ValueError('tensor: is a view with conjugation or negation still to be done (resolve_conj(), resolve_neg())')
     return tensor.detach()
+
+
+def _parts(name, tensors, n, like):
+    """A list with one tensor per rank, each like another one."""
+    if len(tensors) != 1 or len(tensors[0]) != n or any(t.numel() != like.numel() or t.dtype != like.dtype for t in tensors[0]):
+        raise ValueError(f'{name}: is not {n} tensors of {like.numel()} elements of {like.dtype}')
+    return tensors[0]
+
+
+def _whole(name, whole, part, n):
+    """One tensor with a part for each rank."""
+    if whole.dtype != part.dtype or whole.numel() != n * part.numel():
+        raise ValueError(f'{name}: has {whole.numel()} elements of {whole.dtype}, and is to have {n} times {part.numel()} of {part.dtype}')
 
 
 def _array(tensor):
@@ -56,8 +78,9 @@ def _array(tensor):
     return tensor.view(torch.int16).numpy().view('uint16') if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 
-def _how(tensor, op):
+def _how(tensors, op):
     """Arguments of a reduction, or None: CommLib has no such thing."""
+    tensor = tensors[0] if len(tensors) == 1 else _only(tensors)
     name = next((ours for theirs, ours in OPS if op == theirs), None)
     if name is None or tensor.dtype not in COMPUTED or (name == 'prod' and tensor.element_size() == 1):
         return None
@@ -83,10 +106,15 @@ class Work(_Work):
     def end(self, error):
         self.issue, self.after, self.error = None, None, error
         self._ended.set()
-        self._begun.set_result(None)
+        try:
+            self._begun.set_result(None)
+        except Exception:  # of what others have hung on the future; they are shown, and end nobody's wait
+            sys.excepthook(*sys.exc_info())
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout else None
+        if getattr(_inside, 'worker', False) and not self._ended.is_set():
+            raise RuntimeError('wait: in a callback of a future, which runs where the collective is to be done')
         if not self._ended.wait(seconds or None):
             raise TimeoutError(f'wait: not done after {seconds} s')
         if self.error is not None:
@@ -115,11 +143,24 @@ def _called_by_python():
         return False  # a thread of C++'s own
 
 
+def _died_of():
+    """The exception that ends this program, if one does: the others are told, and need not wait for their timeouts."""
+    error = getattr(sys, 'last_value', None)
+    return f'{type(error).__name__}: {error}' if error is not None and not hasattr(sys, 'ps1') else None
+
+
+class _End:
+    """Behind the last collective."""
+
+    def __init__(self, why):
+        self.why = why
+
+
 class _Worker:
     """A communicator, and the thread that alone calls it: issues in the order of the calls, waits in the same."""
 
     def __init__(self, group, rank):
-        self.comm = Communicator(group, rank)
+        self.comm, self.process = Communicator(group, rank), os.getpid()
         self.size, self.users = self.comm.size, 0
         self.kept = collections.deque(maxlen=KEPT)
         self.queue = queue.SimpleQueue()
@@ -127,7 +168,12 @@ class _Worker:
         self.thread.start()
 
     def call(self, issue, after, result):
-        """issue() gives a Request; when it is done after(), if it is not None."""
+        """issue(communicator) gives a Request; when it is done after(), if it is not None."""
+        if self.process != os.getpid():
+            raise CommunicatorError(errno.ENOTCONN, f'the process group is that of process {self.process}: '
+                                                    'it does not follow into one that was forked')
+        if not self.thread.is_alive():
+            raise CommunicatorError(errno.ENOTCONN, 'the process group has ended')
         work = Work(issue, after, result)
         if not _called_by_python():
             self.kept.append(work)
@@ -135,21 +181,23 @@ class _Worker:
         return work
 
     def _run(self):
-        open_ = collections.deque()
+        open_, _inside.worker = collections.deque(), True
         while True:
             try:
                 work = self.queue.get(block=not open_)
-                if work is None:
-                    self._end(open_)
-                    return
-                open_.append((work, self._issue(work)))
             except queue.Empty:
                 if self._finish(*open_[0], SOON):
                     open_.popleft()
+                continue
+            if isinstance(work, _End):
+                self._end(open_, work.why)
+                return
+            open_.append((work, self._issue(work)))
+            del work  # or the last one would stay until the next comes
 
     def _issue(self, work):
         try:
-            return work.issue()
+            return work.issue(self.comm)
         except Exception as e:
             return e
 
@@ -169,7 +217,9 @@ class _Worker:
             work.end(None)
         return True
 
-    def _end(self, open_):
+    def _end(self, open_, why):
+        if why:
+            self.comm.abort(why)
         while open_:
             self._finish(*open_.popleft(), None)
         failed = self.comm.error
@@ -183,9 +233,12 @@ class _Worker:
         """The last process group that uses it has gone."""
         global _world
         self.users -= 1
-        if self.users == 0:
+        if self.users or self.process != os.getpid():
+            return
+        if _world is self:
             _world = None
-            self.queue.put(None)
+        self.queue.put(_End(_died_of()))
+        if self.thread is not threading.current_thread():
             self.thread.join()
 
 
@@ -222,8 +275,13 @@ class ProcessGroup(dist.ProcessGroup):
     _get_backend_name = getBackendName
 
     def _elsewhere(self, name, *arguments):
+        """By gloo, whose errors do not say of what they are."""
         _counted[False][name] += 1
-        return getattr(self._gloo, name)(*arguments)
+        try:
+            return getattr(self._gloo, name)(*arguments)
+        except (AttributeError, RuntimeError) as e:
+            raise RuntimeError(f'{name}: CommLib has no such call, type or operation, or none for these ranks; '
+                               f'nor has gloo, or it has failed: {e}') from e
 
     def _here(self, name, issue, after=None, result=None):
         _counted[True][name] += 1
@@ -231,72 +289,74 @@ class ProcessGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
-        t = _only(tensors)
-        how = _how(t, opts.reduceOp)
-        if not self._worker or not how:
+        how = self._worker and _how(tensors, opts.reduceOp)
+        if not how:
             return self._elsewhere('allreduce', tensors, opts)
-        return self._here('allreduce', lambda: self._worker.comm.iallreduce(_array(t), **how), result=list(tensors))
+        t = _array(_only(tensors))
+        return self._here('allreduce', lambda comm: comm.iallreduce(t, **how), result=list(tensors))
 
     def reduce(self, tensors, opts):
-        t = _only(tensors)
-        how = _how(t, opts.reduceOp)
-        if not self._worker or not how:
+        how = self._worker and _how(tensors, opts.reduceOp)
+        if not how:
             return self._elsewhere('reduce', tensors, opts)
-        root = opts.rootRank
-        return self._here('reduce', lambda: self._worker.comm.ireduce(_array(t), root=root, **how), result=list(tensors))
+        t, root = _array(_only(tensors)), index('root', opts.rootRank, self.size())
+        return self._here('reduce', lambda comm: comm.ireduce(t, root=root, **how), result=list(tensors))
 
     def broadcast(self, tensors, opts=None):
         opts = opts or dist.BroadcastOptions()
-        t, root = _only(tensors), opts.rootRank
         if not self._worker:
             return self._elsewhere('broadcast', tensors, opts)
-        return self._here('broadcast', lambda: self._worker.comm.ibroadcast(_array(t), root), result=list(tensors))
+        t, root = _array(_only(tensors)), index('root', opts.rootRank, self.size())
+        return self._here('broadcast', lambda comm: comm.ibroadcast(t, root), result=list(tensors))
 
     def barrier(self, opts=None):
+        """When it is done all ranks have called it, and all that this one has called before is done."""
         if not self._worker:
             return self._elsewhere('barrier', opts or dist.BarrierOptions())
-        return self._here('barrier', lambda: self._worker.comm.ibarrier(), result=[])
+        return self._here('barrier', lambda comm: comm.ibarrier(), result=[])
 
     def allgather(self, outputs, inputs, opts=None):
         """Into a list of tensors: through one that lies in a row."""
         if not self._worker:
             return self._elsewhere('allgather', outputs, inputs, opts or dist.AllgatherOptions())
-        t, out = _only(inputs), outputs[0]
-        if len(outputs) != 1 or len(out) != self.size() or any(o.numel() != t.numel() or o.dtype != t.dtype for o in out):
-            raise ValueError(f'tensor_list: is not {self.size()} tensors of {t.numel()} elements of {t.dtype}')
+        t = _only(inputs)
+        out = _parts('tensor_list', outputs, self.size(), t)
         row = torch.empty((self.size(), t.numel()), dtype=t.dtype)
+        mine, every = _array(t.reshape(-1)), _array(row)
 
         def spread():
             for one, got in zip(out, row):
                 one.detach().copy_(got.view(one.shape))
-        return self._here('allgather', lambda: self._worker.comm.iallgather(_array(t.reshape(-1)), _array(row)), spread, [list(out)])
+        return self._here('allgather', lambda comm: comm.iallgather(mine, every), spread, [list(out)])
 
     def _allgather_base(self, output, tensor, opts=None):
         if not self._worker:
             return self._elsewhere('_allgather_base', output, tensor, opts or dist.AllgatherOptions())
         out, t = _usable(output), _usable(tensor)
-        return self._here('allgather', lambda: self._worker.comm.iallgather(_array(t), _array(out)), result=[output])
+        _whole('output_tensor', out, t, self.size())
+        mine, every = _array(t), _array(out)
+        return self._here('allgather', lambda comm: comm.iallgather(mine, every), result=[output])
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         """From a list of tensors: through one that lies in a row."""
         opts = opts or dist.ReduceScatterOptions()
-        out = _only(outputs)
-        how = _how(out, opts.reduceOp)
-        if not self._worker or not how:
+        how = self._worker and _how(outputs, opts.reduceOp)
+        if not how:
             return self._elsewhere('reduce_scatter', outputs, inputs, opts)
-        if len(inputs) != 1 or len(inputs[0]) != self.size() or any(t.numel() != out.numel() or t.dtype != out.dtype for t in inputs[0]):
-            raise ValueError(f'input_list: is not {self.size()} tensors of {out.numel()} elements of {out.dtype}')
-        row = torch.stack([t.detach().reshape(-1) for t in inputs[0]])
-        return self._here('reduce_scatter', lambda: self._worker.comm.ireduce_scatter(_array(row), _array(out.view(-1)), **how),
-                          result=list(outputs))
+        out = _only(outputs)
+        row = torch.stack([t.detach().reshape(-1) for t in _parts('input_list', inputs, self.size(), out)])
+        every, mine = _array(row), _array(out.view(-1))
+        return self._here('reduce_scatter', lambda comm: comm.ireduce_scatter(every, mine, **how), result=list(outputs))
 
     def _reduce_scatter_base(self, output, tensor, opts=None):
         opts = opts or dist.ReduceScatterOptions()
-        out, t = _usable(output), _usable(tensor)
-        how = _how(out, opts.reduceOp)
-        if not self._worker or not how:
+        how = self._worker and _how([output], opts.reduceOp)
+        if not how:
             return self._elsewhere('_reduce_scatter_base', output, tensor, opts)
-        return self._here('reduce_scatter', lambda: self._worker.comm.ireduce_scatter(_array(t), _array(out), **how), result=[output])
+        out, t = _usable(output), _usable(tensor)
+        _whole('input_tensor', t, out, self.size())
+        every, mine = _array(t), _array(out)
+        return self._here('reduce_scatter', lambda comm: comm.ireduce_scatter(every, mine, **how), result=[output])
 
 
 def _gloo_call(name):
