@@ -280,6 +280,15 @@ static void name_missing(const struct ccl_boot *b, json_t *const *all, char *buf
 			n += (size_t)snprintf(buf + n, cap - n, "%s%u", n ? "," : "", r);
 }
 
+/* Everybody has come: who has connected and never said who it is, is none of them, and shall not be
+ * one of them later. */
+static void close_strangers(struct ccl_boot *b)
+{
+	for (unsigned i = 0; i < b->n_peers; i++)
+		if (b->peer[i].rank < 0)
+			boot_peer_close(&b->peer[i]);
+}
+
 /* Waits for something to read; a negative descriptor is ignored by poll. */
 static void wait_peers(struct ccl_boot *b, struct pollfd *fds, json_t *const *all, int64_t ms)
 {
@@ -321,6 +330,7 @@ static int gather(struct ccl_boot *b, struct pollfd *fds, struct round *g)
 				hear_peer(b, &b->peer[i], g);
 	}
 	stop_listening(b);
+	close_strangers(b);
 	return g->rc;
 }
 

@@ -327,12 +327,18 @@ static void remember(struct ccl_comm *c)
 	snprintf(r->why, sizeof(r->why), "%.255s", c->err);
 }
 
+bool ccl_resume_can(const struct ccl_comm *c, const struct ccl_verdict *v)
+{
+	return v->first >= c->resume->first && v->first <= c->coll_done &&
+	       v->known >= c->coll_done && v->source < c->n_ranks;
+}
+
 int ccl_resume_over(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_verdict *v)
 {
 	struct ccl_resume *r = c->resume;
 	int rc;
 
-	if (v->first < r->first || v->first > c->coll_done || v->known < c->coll_done)
+	if (!ccl_resume_can(c, v))
 		return -EPROTO;
 	remember(c);
 	ccl_leave(c); /* from here on nothing writes to the program's buffers */

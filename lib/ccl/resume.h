@@ -71,6 +71,9 @@ struct ccl_verdict {
 int ccl_resume_decide(const struct ccl_standing *const *all, unsigned n, struct ccl_verdict *v,
 	char err[CCL_ERR_LEN]);
 
+/* Can this rank do so: has it kept, and not finished, what it is to repeat? */
+bool ccl_resume_can(const struct ccl_comm *c, const struct ccl_verdict *v);
+
 /* Leaves the groups for a connected ring, which becomes the communicator's, and repeats what the
  * verdict says: ccl_progress goes on with it. -EPROTO, or -errno of registering memory with the
  * ring: the communicator stays failed, and the ring the caller's. */

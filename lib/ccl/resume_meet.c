@@ -33,25 +33,40 @@ static json_t *standing_json(const struct ccl_comm *c, const char *why)
 	return object;
 }
 
+/* They have 32 bits. */
+static int parse_digests(const json_t *digests, struct ccl_standing *s)
+{
+	const size_t n = json_array_size(digests);
+
+	if (n > CCL_RESUME_MAX_KEPT)
+		return -EPROTO;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *digest = json_array_get(digests, i);
+
+		if (!json_is_integer(digest) || json_integer_value(digest) < 0 ||
+			json_integer_value(digest) > UINT32_MAX)
+			return -EPROTO;
+		s->digest[i] = (uint32_t)json_integer_value(digest);
+	}
+	s->n = (unsigned)n;
+	return 0;
+}
+
 static int parse_standing(const json_t *object, struct ccl_standing *s)
 {
 	json_int_t kept, done, issued;
-	json_t *digests, *digest;
-	size_t i;
+	const json_t *digests;
 
 	if (json_unpack((json_t *)object, "{s:I, s:I, s:I, s:o}", "kept", &kept, "done", &done,
 		    "issued", &issued, "digests", &digests) ||
 		kept < 0 || done < kept || issued < done ||
-		json_array_size(digests) > CCL_RESUME_MAX_KEPT ||
 		(json_int_t)json_array_size(digests) != issued - kept)
 		return -EPROTO;
 	*s = (struct ccl_standing){.leaving = !json_object_get(object, "call"),
 		.kept = (uint64_t)kept,
 		.done = (uint64_t)done,
-		.issued = (uint64_t)issued,
-		.n = (unsigned)json_array_size(digests)};
-	json_array_foreach(digests, i, digest) s->digest[i] = (uint32_t)json_integer_value(digest);
-	return 0;
+		.issued = (uint64_t)issued};
+	return parse_digests(digests, s);
 }
 
 /* Rank 0: what is to be done. *verdict: {} if all want to end. */
@@ -169,20 +184,30 @@ static void let_go(struct ccl_setup *s)
 	s->managed = NULL;
 }
 
+static int parse_verdict(const struct ccl_comm *c, const json_t *object, struct ccl_verdict *v)
+{
+	json_int_t first, known, source;
+
+	if (json_unpack((json_t *)object, "{s:I, s:I, s:I}", "first", &first, "known", &known,
+		    "source", &source) ||
+		first < 0 || known < 0 || source < 0 || source >= c->n_ranks)
+		return -EPROTO;
+	*v = (struct ccl_verdict){(uint64_t)first, (uint64_t)known, (unsigned)source};
+	return ccl_resume_can(c, v) ? 0 : -EPROTO;
+}
+
+/* What fails here the others hear: they would wait for this rank's part of the ring. */
 static int go_over(struct ccl_comm *c, const json_t *verdict, char *err)
 {
 	struct ccl_verdict v;
 	struct ccl_ring *ring = NULL;
-	json_int_t first, known;
-	int source, rc;
+	int rc = parse_verdict(c, verdict, &v);
 
-	if (json_unpack((json_t *)verdict, "{s:I, s:I, s:i}", "first", &first, "known", &known,
-		    "source", &source) ||
-		source < 0 || (unsigned)source >= c->n_ranks) {
+	if (rc) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's verdict makes no sense", c->rank);
-		return -EPROTO;
+		ccl_boot_abort(c->setup->boot, err);
+		return rc;
 	}
-	v = (struct ccl_verdict){(uint64_t)first, (uint64_t)known, (unsigned)source};
 	let_go(c->setup);
 	rc = make_ring(c, &ring, err);
 	if (rc)
@@ -192,6 +217,7 @@ static int go_over(struct ccl_comm *c, const json_t *verdict, char *err)
 		ccl_ring_close(ring);
 		snprintf(err, CCL_ERR_LEN, "rank %u: going over to the ring: %s", c->rank,
 			strerror(-rc));
+		ccl_boot_abort(c->setup->boot, err);
 	}
 	return rc;
 }
