@@ -79,9 +79,16 @@ static void drain_events(const struct sources *s)
 	}
 }
 
-/* Sleeps until a completion comes or NAP_MS have passed. What came before the queue was armed is
- * found by one more look. */
-static int nap(struct ccl_comm *c)
+/* Not longer than the caller has said, in whole milliseconds: who waits in slices has other things
+ * to do between them. */
+static int nap_ms(uint64_t left_ns)
+{
+	return left_ns < NAP_MS * 1000000ull ? (int)((left_ns + 999999) / 1000000) : NAP_MS;
+}
+
+/* Sleeps until a completion comes or NAP_MS, or what is left, have passed. What came before the
+ * queue was armed is found by one more look. */
+static int nap(struct ccl_comm *c, uint64_t left_ns)
 {
 	struct sources s = sources_of(c);
 	int n;
@@ -92,7 +99,7 @@ static int nap(struct ccl_comm *c)
 	n = ccl_progress(c, clock_ns());
 	if (n != 0)
 		return n;
-	if (poll(s.fd, s.n_fd, NAP_MS) > 0)
+	if (poll(s.fd, s.n_fd, nap_ms(left_ns)) > 0)
 		drain_events(&s);
 	return 0;
 }
@@ -129,8 +136,8 @@ static int watch(struct ccl_comm *c, uint64_t now)
 	return rc ? ccl_fail(c, -ECONNABORTED, "%s", why) : 0;
 }
 
-/* Nothing has happened: yields, or after a while looks round and sleeps. */
-static int idle(struct ccl_comm *c, uint64_t now, uint64_t *since)
+/* Nothing has happened: yields, or after a while looks round and sleeps. until: of the caller's. */
+static int idle(struct ccl_comm *c, uint64_t now, uint64_t *since, uint64_t until)
 {
 	int rc;
 
@@ -140,7 +147,7 @@ static int idle(struct ccl_comm *c, uint64_t now, uint64_t *since)
 	}
 	rc = watch(c, now);
 	if (rc == 0)
-		rc = nap(c);
+		rc = nap(c, until - now);
 	*since = clock_ns();
 	return rc < 0 ? rc : 0;
 }
@@ -156,7 +163,7 @@ int ccl_drain(struct ccl_comm *c)
 		if (n > 0)
 			since = now;
 		if (n == 0)
-			n = idle(c, now, &since);
+			n = idle(c, now, &since, UINT64_MAX);
 		if (n < 0)
 			return n;
 	}
@@ -166,6 +173,7 @@ int ccl_drain(struct ccl_comm *c)
 int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 {
 	const uint64_t start = clock_ns();
+	const uint64_t until = timeout_ns < UINT64_MAX - start ? start + timeout_ns : UINT64_MAX;
 	uint64_t since = start;
 
 	for (;;) {
@@ -177,12 +185,12 @@ int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 			return 0;
 		if (!c->failed && (done || n < 0))
 			return done ? done : n;
-		if (!c->failed && now - start >= timeout_ns)
+		if (!c->failed && now >= until)
 			return -ETIMEDOUT;
 		if (n > 0)
 			since = now;
 		else if (n == 0)
-			idle(c, now, &since);
+			idle(c, now, &since, until);
 		if (c->failed && !ccl_resume_meet(c))
 			return diagnose(c);
 	}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Blocking waits over imaginary verbs, on a clock and a poll of their own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+
+#include "lib/ccl/comm.h"
+#include "tests/unit/ccl/fake_verbs.h"
+
+enum { N = 4, US = 1000, MS = 1000000, LOOK_NS = 50 * US };
+
+static uint64_t now;
+static int longest, naps;
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms);
+
+/* Whoever looks at it spends some of it. */
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	(void)id;
+	now += LOOK_NS;
+	*ts = (struct timespec){(time_t)(now / 1000000000u), (long)(now % 1000000000u)};
+	return 0;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	(void)fds;
+	(void)n;
+	naps++;
+	longest = ms > longest ? ms : longest;
+	now += (uint64_t)ms * MS;
+	return 0;
+}
+
+static struct ccl_comm *open_one(void)
+{
+	const struct ccl_conn conn = {.context = fake_context(0),
+		.gid_index = 1,
+		.n_ranks = N,
+		.m = 2,
+		.w = 4,
+		.timeout_ns = 1000000000,
+		.mtu = 256,
+		.remote_ip = wire_ip_from4(0x0a4dff01),
+		.remote_qpn = 0x1040};
+	struct ccl_comm *comm;
+	char err[CCL_ERR_LEN];
+
+	assert_int_equal(ccl_comm_create_connected(&conn, &comm, err), 0);
+	return comm;
+}
+
+/* A caller that has other things to do, as an MPI program's messages, gets its turn when it has
+ * said, not when CommLib has slept. */
+static void a_short_wait_is_short(void **state)
+{
+	static const unsigned slices[] = {100 * US, 600 * US, 2 * MS, 7 * MS, 30 * MS};
+	struct ccl_comm *comm;
+	struct ccl_req req;
+
+	(void)state;
+	fake_init(N, 1024, 1);
+	fake_window(4);
+	comm = open_one();
+	assert_int_equal(ccl_ibarrier(comm, &req), 0);
+	for (unsigned i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
+		const uint64_t start = now;
+
+		longest = 0;
+		assert_int_equal(ccl_wait(comm, req, slices[i]), -ETIMEDOUT);
+		/* Whole milliseconds, and a few looks at the clock. */
+		assert_true(now - start <= slices[i] + MS + 4 * LOOK_NS);
+		assert_true(longest <= 10);
+	}
+	assert_true(naps > 0);
+	ccl_comm_destroy(comm);
+	fake_fini();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_short_wait_is_short)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
