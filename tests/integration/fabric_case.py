@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests with real processes have in common: a fabric of tools/lab for the tests of a class, programs on its
 hosts, questions to its switches."""
+import glob
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -26,6 +30,45 @@ def topology(name):
 
 def app(name):
     return os.path.join(build_dir(), 'apps', name)
+
+
+def family(pid):
+    """A process and all that it has started."""
+    children = []
+    for path in glob.glob(f'/proc/{pid}/task/*/children'):
+        try:
+            with open(path) as f:
+                children += map(int, f.read().split())
+        except OSError:
+            pass
+    return [pid, *(p for c in children for p in family(c))]
+
+
+def kill(p):
+    """With all that it has started."""
+    for pid in family(p.pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def where(pid):
+    """What each thread of a process and of its children waits for: in the kernel, and with gdb in the program."""
+    said = []
+    for p in family(pid):
+        try:
+            with open(f'/proc/{p}/cmdline', 'rb') as f:
+                said.append(f'{p}: {f.read().replace(bytes(1), b" ").decode(errors="replace")[:200]}')
+            for task in os.listdir(f'/proc/{p}/task'):
+                with open(f'/proc/{p}/task/{task}/stat') as stat, open(f'/proc/{p}/task/{task}/wchan') as wchan:
+                    said.append(f'  {task}: {stat.read().rpartition(")")[2].split()[0]} {wchan.read()}')
+            if shutil.which('gdb'):
+                said.append(subprocess.run(['gdb', '-p', str(p), '-batch', '-nx', '-ex', 'thread apply all bt 12'], capture_output=True,
+                                           text=True, timeout=30).stdout)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            said.append(f'  {e}')
+    return '\n'.join(said)
 
 
 class Fabric(unittest.TestCase):
@@ -68,9 +111,10 @@ class Fabric(unittest.TestCase):
         self.procs = []
 
     def tearDown(self):
+        """With what they have started: a launcher's ranks would hold its pipes open."""
         for p in self.procs:
             if p.poll() is None:
-                p.kill()
+                kill(p)
             p.communicate()
 
     def start(self, host, argv, **kwargs):
@@ -87,9 +131,32 @@ class Fabric(unittest.TestCase):
         deadline = time.monotonic() + timeout
         result = []
         for p in procs:
-            out, err = p.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            try:
+                out, err = p.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired as e:
+                self.hangs(p, timeout, e.stdout, e.stderr)
             result.append((p.returncode, out, err))
         return result
+
+    def hangs(self, p, timeout, *said):
+        """Whoever has to find out why has this only."""
+        so_far = b'\n'.join(s or b'' for s in said).decode(errors='replace')
+        self.fail(f'{p.args} is not done after {timeout} s, with load {os.getloadavg()}; so far it said:\n{so_far}\n{where(p.pid)}')
+
+    def line(self, p, timeout=60):
+        """The next one that a program says."""
+        waits = []
+
+        def late():
+            waits.append(where(p.pid))
+            kill(p)
+        timer = threading.Timer(timeout, late)
+        timer.start()
+        said = p.stdout.readline()
+        timer.cancel()
+        if waits:
+            self.fail(f'{p.args} has said nothing for {timeout} s:\n{waits[0]}')
+        return said
 
     def all_ok(self, procs, timeout=60):
         for rank, (rc, out, err) in enumerate(self.finish(procs, timeout)):

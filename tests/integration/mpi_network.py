@@ -97,7 +97,7 @@ class Network(Fabric):
     def test_resume(self):
         """A group that fails under a program whose group file says "resume": it goes on by a ring, and nothing is wrong."""
         p = self.launch('openmpi', ['told'], GROUP='INCLINE_GROUP=' + self.variant(resume=True, timeout_ms=60000))
-        self.assertEqual(p.stdout.readline(), 'ready\n')
+        self.assertEqual(self.line(p, PATIENCE), 'ready\n')
         groups = [g['name'] for g in self.rpc('spine', 'group.list')['result']['groups']]
         self.assertEqual(groups, ['tree-2x2.0.0'], 'the world is not in the network')
         self.rpc('leaf1', 'group.fail', {'group': groups[0]})
@@ -119,7 +119,7 @@ class Network(Fabric):
     def test_switch_dies(self):
         """An error of the network is one of the communicator's, in CommLib's words."""
         p = self.launch('openmpi', ['fail'], GROUP='INCLINE_GROUP=' + self.variant(timeout_ms=2000))
-        self.assertEqual(p.stdout.readline(), 'ready\n')
+        self.assertEqual(self.line(p, PATIENCE), 'ready\n')
         self.breaks_fabric()
         self.lab.signal(self.lab.state()['switches'][0], 9)
         rc, out, err = self.finish([p], PATIENCE)[0]

@@ -147,7 +147,7 @@ class Network(Fabric):
     def test_resume(self):
         """A group that fails under a program whose group file says "resume"."""
         procs = self.ranks('told', INCLINE_GROUP=self.variant(resume=True, timeout_ms=30000))
-        self.assertEqual(procs[0].stdout.readline(), 'ready\n')
+        self.assertEqual(self.line(procs[0], PATIENCE), 'ready\n')
         group = self.rpc('s0', 'group.list')['result']['groups'][0]['name']
         self.rpc('s0', 'group.fail', {'group': group})
         procs[0].stdin.write('enough\n')

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a test with processes says of one that does not end, and what it leaves."""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(TOP, 'tests/integration'))
+import fabric_case  # noqa: E402
+
+
+class Hangs(fabric_case.Fabric):
+    @classmethod
+    def setUpClass(cls):
+        """No fabric."""
+
+    tearDownClass = setUpClass
+
+    def setUp(self):
+        super().setUp()
+        self.stdin, keep = os.pipe()
+        for fd in self.stdin, keep:
+            self.addCleanup(os.close, fd)
+
+    def launch(self):
+        """A launcher, and what it has launched, which waits for ever."""
+        p = subprocess.Popen(['sh', '-c', 'echo so far; sh -c "echo launched; read x; true"; true'], stdin=self.stdin,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.procs.append(p)
+        return p
+
+    def test_what_it_says(self):
+        p = self.launch()
+        self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
+        with self.assertRaises(AssertionError) as caught:
+            self.finish([p], 0.1)
+        said = str(caught.exception)
+        self.assertRegex(said, r"(?s)is not done after 0.1 s, with load .*\n\d+: sh -c echo so far.*\n\d+: sh -c echo launched")
+        self.assertRegex(said, r'\n  \d+: S \w+')
+
+    def test_nothing_stays(self):
+        p = self.launch()
+        self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
+        launched = fabric_case.family(p.pid)[1]
+        self.tearDown()
+        self.procs.clear()
+        if os.path.exists(f'/proc/{launched}'):  # nobody may have waited for it
+            with open(f'/proc/{launched}/stat') as f:
+                self.assertEqual(f.read().rpartition(')')[2].split()[0], 'Z')
+
+    def test_a_line_that_does_not_come(self):
+        p = self.launch()
+        self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
+        with self.assertRaisesRegex(AssertionError, 'has said nothing for 0.1 s'):
+            self.line(p, 0.1)
+
+
+if __name__ == '__main__':
+    unittest.main()
