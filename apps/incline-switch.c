@@ -28,7 +28,7 @@ static const char usage[] =
 	"\n"
 	"SIGHUP takes over the tables of FILE, all of them or none, and says on stderr what "
 	"became\n"
-	"of it, and what takes a restart.\n"
+	"of it, and what takes a restart. One that is ignored at the start (nohup) stays so.\n"
 	"\n"
 	"Environment: INCLINE_EAL_LOG=LEVEL prints what DPDK logs. NOTIFY_SOCKET: a service\n"
 	"manager is told there when the switch is ready (sd_notify), and with WATCHDOG_USEC that\n"
@@ -50,11 +50,13 @@ static void on_hangup(int sig)
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
-	struct sigaction hangup = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
+	struct sigaction hangup = {.sa_handler = on_hangup, .sa_flags = SA_RESTART}, was;
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &hangup, NULL);
+	/* Whoever starts it with nohup wants a terminal that closes to do nothing. */
+	if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &hangup, NULL);
 }
 
 static int fail(const char *file, const char *what)

@@ -81,14 +81,14 @@ class Service(unittest.TestCase):
         self.manager.bind(os.path.join(self.tmp.name, 'notify'))
         self.manager.settimeout(LONG)
 
-    def start(self, env=None, **config):
+    def start(self, env=None, program=(SWITCH,), **config):
         config = dict({'control': self.control, 'addresses': ['10.77.0.1'],
                        'ports': [{'name': 'p0', 'type': 'null'}]}, **config)
         file = os.path.join(self.tmp.name, 'switch.json')
         with open(file, 'w', encoding='utf-8') as f:
             json.dump(config, f)
         env = dict(os.environ, NOTIFY_SOCKET=self.manager.getsockname(), RUNTIME_DIRECTORY=self.tmp.name, **(env or {}))
-        switch = subprocess.Popen([SWITCH, '-c', file], env=env, umask=0o007, stdout=subprocess.PIPE,
+        switch = subprocess.Popen([*program, '-c', file], env=env, umask=0o007, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (switch.kill(), switch.communicate()))
         deadline = time.monotonic() + LONG
@@ -145,6 +145,15 @@ class Service(unittest.TestCase):
                              capture_output=True, timeout=LONG, check=True).stdout
         self.assertEqual(json.loads(out)['total'], 1)
         self.stop(switch)
+
+    def test_nohup_stays(self):
+        """Who has had the signal ignored keeps it so: a terminal that closes loads nothing."""
+        for program, ignored in ((('nohup', SWITCH), 1), ((SWITCH,), 0)):
+            switch = self.start(program=program)
+            with open(f'/proc/{switch.pid}/status', encoding='ascii') as f:
+                mask = int(re.search(r'^SigIgn:\s*(\S+)', f.read(), re.M).group(1), 16)
+            self.assertEqual(mask >> (signal.SIGHUP - 1) & 1, ignored, program)
+            self.stop(switch)
 
     def test_watchdog_is_told(self):
         switch = self.start({'WATCHDOG_USEC': '400000'})
