@@ -133,34 +133,98 @@ static bool has_nic(const struct checks *c)
 
 enum { MAX_SIZES = 8 };
 
+/* Sizes of pages that this kernel has, in names; negative: it has none. */
+static int hugepage_sizes(const char *root, char (*names)[TREE_NAME], int64_t *kb)
+{
+	const int n = tree_names(root, names, MAX_SIZES, "/sys/kernel/mm/hugepages");
+
+	for (int i = 0; i < n; i++)
+		if (sscanf(names[i], "hugepages-%" SCNd64 "kB", &kb[i]) != 1 || kb[i] < 1 ||
+			kb[i] > 1 << 30)
+			kb[i] = 0;
+	return n;
+}
+
+static bool hugepage_count(const char *root, const char *size, const char *which, int64_t *pages)
+{
+	return !tree_number(root, pages, "/sys/kernel/mm/hugepages/%s/%s", size, which) &&
+	       *pages >= 0 && *pages < 1 << 30;
+}
+
 static int64_t hugepages_mb(const char *root, const char *which)
 {
 	char sizes[MAX_SIZES][TREE_NAME];
-	int n = tree_names(root, sizes, MAX_SIZES, "/sys/kernel/mm/hugepages");
-	int64_t mb = 0, kb, pages;
+	int64_t mb = 0, kb[MAX_SIZES], pages;
+	const int n = hugepage_sizes(root, sizes, kb);
 
-	for (int i = 0; i < n; i++) {
-		if (sscanf(sizes[i], "hugepages-%" SCNd64 "kB", &kb) != 1 || kb < 1 || kb > 1 << 30)
-			continue;
-		if (!tree_number(root, &pages, "/sys/kernel/mm/hugepages/%s/%s", sizes[i], which) &&
-			pages > 0 && pages < 1 << 30)
-			mb += pages * kb / 1024;
-	}
+	for (int i = 0; i < n; i++)
+		if (kb[i] && hugepage_count(root, sizes[i], which, &pages))
+			mb += pages * kb[i] / 1024;
 	return n < 0 ? n : mb;
+}
+
+/* The command that reserves so many MB more, in the smallest pages. It writes a sum: what others
+ * have reserved stays. "": there is none. */
+static void more_hugepages(const char *root, int64_t mb, char *mend, size_t cap)
+{
+	char sizes[MAX_SIZES][TREE_NAME];
+	int64_t kb[MAX_SIZES], pages;
+	const int n = hugepage_sizes(root, sizes, kb);
+	int best = -1;
+
+	mend[0] = '\0';
+	for (int i = 0; i < n; i++)
+		if (kb[i] && (best < 0 || kb[i] < kb[best]))
+			best = i;
+	if (best >= 0 && hugepage_count(root, sizes[best], "nr_hugepages", &pages))
+		snprintf(mend, cap,
+			"echo %" PRId64 " > /sys/kernel/mm/hugepages/hugepages-%" PRId64
+			"kB/nr_hugepages",
+			pages + (mb * 1024 + kb[best] - 1) / kb[best], kb[best]);
+}
+
+/* Whether pages can be mapped. Where that cannot be told nobody is told to mount over what is. */
+static void hugetlbfs(struct checks *c, int64_t all, int64_t need)
+{
+	enum { CAP = 1 << 20 };
+	char *mounts = malloc(CAP);
+	const bool known = mounts && !tree_text(c->root, mounts, CAP, "/proc/mounts");
+
+	if (known && tree_has_word(mounts, "hugetlbfs"))
+		checks_add(c, "hugepages", NULL, CHECKS_OK, NULL,
+			"%" PRId64 " MB are reserved, memory_mb is %" PRId64, all, need);
+	else if (!known || strlen(mounts) == CAP - 1)
+		checks_add(c, "hugepages", NULL, CHECKS_WARN, NULL,
+			"%" PRId64 " MB are reserved; /proc/mounts does not say whether hugetlbfs "
+			"is mounted",
+			all);
+	else
+		checks_add(c, "hugepages", NULL, CHECKS_FAIL,
+			"mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages",
+			"%" PRId64 " MB are reserved, but no hugetlbfs is mounted", all);
+	free(mounts);
+}
+
+/* memory_mb, whatever a file that nobody has checked says. */
+static int64_t memory_mb(const struct checks *c)
+{
+	const json_t *memory = json_object_get(c->config, "memory_mb");
+	const int64_t mb = memory ? json_integer_value(memory) : 256;
+
+	return mb < 0 ? 0 : mb > 1 << 20 ? 1 << 20 : mb;
 }
 
 static void hugepages(struct checks *c)
 {
 	const bool wanted = json_is_true(json_object_get(c->config, "hugepages"));
-	const json_t *memory = json_object_get(c->config, "memory_mb");
-	const int64_t need = memory ? json_integer_value(memory) : 256;
+	const int64_t need = memory_mb(c);
 	const int64_t all = hugepages_mb(c->root, "nr_hugepages");
-	const int64_t unused = hugepages_mb(c->root, "free_hugepages");
-	char mounts[16384], mend[160];
+	/* A page may be free and yet promised to who has mapped it. */
+	const int64_t unused =
+		hugepages_mb(c->root, "free_hugepages") - hugepages_mb(c->root, "resv_hugepages");
+	char mend[160];
 
-	snprintf(mend, sizeof(mend),
-		"echo %" PRId64 " > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
-		(need + 1) / 2);
+	more_hugepages(c->root, need - (c->running || all < 0 ? all : unused), mend, sizeof(mend));
 	if (!wanted && has_nic(c))
 		checks_add(c, "hugepages", NULL, CHECKS_WARN, NULL,
 			"the configuration has a NIC and not \"hugepages\": true: packets lie in "
@@ -171,27 +235,20 @@ static void hugepages(struct checks *c)
 		checks_add(c, "hugepages", NULL, CHECKS_FAIL, NULL,
 			"/sys/kernel/mm/hugepages cannot be read: the kernel has none");
 	else if (all < need)
-		checks_add(c, "hugepages", NULL, CHECKS_FAIL, mend,
+		checks_add(c, "hugepages", NULL, CHECKS_FAIL, mend[0] ? mend : NULL,
 			"%" PRId64 " MB are reserved, memory_mb is %" PRId64, all, need);
 	else if (!c->running && unused < need)
-		checks_add(c, "hugepages", NULL, CHECKS_FAIL, mend,
+		checks_add(c, "hugepages", NULL, CHECKS_FAIL, mend[0] ? mend : NULL,
 			"%" PRId64 " of %" PRId64 " MB are free, memory_mb is %" PRId64, unused,
 			all, need);
-	else if (tree_text(c->root, mounts, sizeof(mounts), "/proc/mounts") ||
-		 !tree_has_word(mounts, "hugetlbfs"))
-		checks_add(c, "hugepages", NULL, CHECKS_FAIL,
-			"mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages",
-			"%" PRId64 " MB are reserved, but no hugetlbfs is mounted", all);
 	else
-		checks_add(c, "hugepages", NULL, CHECKS_OK, NULL,
-			"%" PRId64 " MB are reserved, memory_mb is %" PRId64, all, need);
+		hugetlbfs(c, all, need);
 }
 
 static void memory_lock(struct checks *c)
 {
-	const json_t *memory = json_object_get(c->config, "memory_mb");
-	const int64_t need = memory ? json_integer_value(memory) : 256;
-	const char *mend = "ulimit -l unlimited (of a unit: LimitMEMLOCK=infinity)";
+	const int64_t need = memory_mb(c);
+	const char *mend = "ulimit -l unlimited # of a unit: LimitMEMLOCK=infinity";
 	char text[4096], soft[32] = "";
 	const char *line;
 
@@ -253,24 +310,42 @@ static void iommu(struct checks *c)
 
 /* ---- CPUs ---- */
 
+/* What the kernel's command line should say: it takes one list, so that is all workers' CPUs and
+ * those that are isolated now. "": there is no room for it. */
+static void isolation(const struct checks *c, const char *isolated, char *mend, size_t cap)
+{
+	char list[256];
+	int len = snprintf(list, sizeof(list), "%s", isolated);
+
+	for (unsigned i = 0; i < c->n_cpus && len < (int)sizeof(list); i++)
+		if (!tree_in_list(isolated, c->cpu[i]))
+			len += snprintf(list + len, sizeof(list) - (size_t)len, "%s%d",
+				len ? "," : "", c->cpu[i]);
+	mend[0] = '\0';
+	if (len < (int)sizeof(list) && strspn(list, "0123456789,-") == (size_t)len)
+		snprintf(mend, cap, "set isolcpus=%s nohz_full=%s in the kernel's command line",
+			list, list);
+}
+
 /* false: there is no such CPU. */
 static bool cpu_isolated(struct checks *c, int cpu, const char *about)
 {
-	char isolated[1024], online[1024], mend[96];
+	char isolated[1024], online[1024], mend[600];
+	const bool known =
+		!tree_line(c->root, isolated, sizeof(isolated), "/sys/devices/system/cpu/isolated");
 
-	snprintf(mend, sizeof(mend), "add isolcpus=%d nohz_full=%d to the kernel's command line",
-		cpu, cpu);
+	isolation(c, isolated, mend, sizeof(mend));
 	if (!tree_line(c->root, online, sizeof(online), "/sys/devices/system/cpu/online") &&
 		!tree_in_list(online, cpu)) {
 		checks_add(c, "isolated", about, CHECKS_FAIL, NULL,
 			"this CPU is not there: online are %.200s", online);
 		return false;
 	}
-	if (tree_line(c->root, isolated, sizeof(isolated), "/sys/devices/system/cpu/isolated"))
-		checks_add(c, "isolated", about, CHECKS_WARN, mend,
+	if (!known)
+		checks_add(c, "isolated", about, CHECKS_WARN, NULL,
 			"/sys/devices/system/cpu/isolated cannot be read");
 	else if (!tree_in_list(isolated, cpu))
-		checks_add(c, "isolated", about, CHECKS_WARN, mend,
+		checks_add(c, "isolated", about, CHECKS_WARN, mend[0] ? mend : NULL,
 			"other programs may run on this worker's CPU; isolated are %.200s",
 			isolated[0] ? isolated : "none");
 	else

@@ -66,8 +66,14 @@ static void driver_of_mlx(struct checks *c, const struct checks_port *p)
 	static const char *const modules[] = {"mlx5_core", "mlx5_ib", "ib_uverbs"};
 	char driver[64], mend[96];
 
-	if (tree_link(c->root, driver, sizeof(driver), PCI "/driver", p->address) ||
-		strcmp(driver, "mlx5_core") != 0) {
+	const bool none = tree_link(c->root, driver, sizeof(driver), PCI "/driver", p->address);
+	if (!strcmp(driver, "mlx4_core")) {
+		checks_add(c, "driver", p->name, CHECKS_FAIL, NULL,
+			"is on mlx4_core: a ConnectX-3 or older, which no driver of the switch "
+			"has");
+		return;
+	}
+	if (none || strcmp(driver, "mlx5_core") != 0) {
 		snprintf(mend, sizeof(mend), "dpdk-devbind.py -b mlx5_core %s", p->address);
 		checks_add(c, "driver", p->name, CHECKS_FAIL, mend,
 			"a ConnectX stays on mlx5_core, is on %s", driver[0] ? driver : "none");

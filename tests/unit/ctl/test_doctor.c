@@ -210,17 +210,43 @@ static void test_good(void **state)
 		"fail: the port's is 9000, that of sw0 4200 [ip link set sw0 mtu 9000]");
 }
 
+/* No pages of 2 MB, as on other machines; a pool of others is not made smaller; no number at all.
+ */
+static void test_other_pages(void)
+{
+	static const char memory[] = "{\"hugepages\":true,\"memory_mb\":1500}";
+	static const char big[] = "{\"hugepages\":true,\"memory_mb\":9223372036854775807}";
+
+	take(HUGE);
+	put("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "3\n");
+	put("sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "1\n");
+	expect(memory, "hugepages", NULL,
+		"fail: 1024 of 3072 MB are free, memory_mb is 1500 "
+		"[echo 4 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages]");
+	expect(big, "hugepages", NULL,
+		"fail: 3072 MB are reserved, memory_mb is 1048576 "
+		"[echo 1026 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages]");
+	put("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "many\n");
+	expect(memory, "hugepages", NULL, "fail: 0 MB are reserved, memory_mb is 1500");
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
+	/* The command adds to what is there: 1024 pages of others, and one that is missing. */
 	put(HUGE "free_hugepages", "511\n");
 	expect(nics, "hugepages", NULL,
 		"fail: 1022 of 2048 MB are free, memory_mb is 1024 "
-		"[echo 512 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages]");
+		"[echo 1025 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages]");
+	put(HUGE "resv_hugepages", "11\n");
+	expect(nics, "hugepages", NULL,
+		"fail: 1000 of 2048 MB are free, memory_mb is 1024 "
+		"[echo 1036 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages]");
 	put(HUGE "nr_hugepages", "511\n");
 	expect(nics, "hugepages", NULL,
 		"fail: 1022 MB are reserved, memory_mb is 1024 "
-		"[echo 512 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages]");
+		"[echo 523 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages]");
+	take(HUGE "resv_hugepages");
 	/* Pages of another size count, too. */
 	put("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "1\n");
 	put("sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "1\n");
@@ -229,6 +255,12 @@ static void test_memory(void **state)
 	expect(nics, "hugepages", NULL,
 		"fail: 2046 MB are reserved, but no hugetlbfs is mounted "
 		"[mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages]");
+	/* Who cannot see what is mounted does not say to mount over it. */
+	take("proc/mounts");
+	expect(nics, "hugepages", NULL,
+		"warn: 2046 MB are reserved; /proc/mounts does not say whether hugetlbfs is "
+		"mounted");
+	test_other_pages();
 	take("sys/kernel/mm");
 	expect(nics, "hugepages", NULL,
 		"fail: /sys/kernel/mm/hugepages cannot be read: the kernel has none");
@@ -237,11 +269,11 @@ static void test_memory(void **state)
 	expect(nics, "memory-lock", NULL,
 		"warn: 8 MB may be locked by who asks here, memory_mb is 1024: NICs want all of "
 		"it, unless the process has CAP_IPC_LOCK "
-		"[ulimit -l unlimited (of a unit: LimitMEMLOCK=infinity)]");
+		"[ulimit -l unlimited # of a unit: LimitMEMLOCK=infinity]");
 	take("proc/self");
 	expect(nics, "memory-lock", NULL,
 		"warn: /proc/self/limits does not say how much memory may be locked "
-		"[ulimit -l unlimited (of a unit: LimitMEMLOCK=infinity)]");
+		"[ulimit -l unlimited # of a unit: LimitMEMLOCK=infinity]");
 }
 
 #define IOMMU_MEND \
@@ -277,11 +309,17 @@ static void test_cpus(void **state)
 	put(CPU "isolated", "\n");
 	expect(nics, "isolated", "cpu2",
 		"warn: other programs may run on this worker's CPU; isolated are none "
-		"[add isolcpus=2 nohz_full=2 to the kernel's command line]");
-	take(CPU "isolated");
+		"[set isolcpus=2 nohz_full=2 in the kernel's command line]");
+	/* The kernel takes one list: it keeps what is isolated, and has all workers. */
+	put(CPU "isolated", "5,7\n");
+	expect("{\"lcores\":\"0@0,1@2,2@5,3@3\"}", "isolated", "cpu3",
+		"warn: other programs may run on this worker's CPU; isolated are 5,7 "
+		"[set isolcpus=5,7,2,3 nohz_full=5,7,2,3 in the kernel's command line]");
+	put(CPU "isolated", "5;reboot\n");
 	expect(nics, "isolated", "cpu2",
-		"warn: /sys/devices/system/cpu/isolated cannot be read "
-		"[add isolcpus=2 nohz_full=2 to the kernel's command line]");
+		"warn: other programs may run on this worker's CPU; isolated are 5;reboot");
+	take(CPU "isolated");
+	expect(nics, "isolated", "cpu2", "warn: /sys/devices/system/cpu/isolated cannot be read");
 	put(CPU "online", "0-1\n");
 	expect(nics, "isolated", "cpu2", "fail: this CPU is not there: online are 0-1");
 	expect(nics, "governor", "cpu2", "not made");
@@ -324,6 +362,10 @@ static void test_nics(void **state)
 	expect(nics, "driver", "c0",
 		"fail: a ConnectX stays on mlx5_core, is on vfio-pci "
 		"[dpdk-devbind.py -b mlx5_core 0000:3b:00.0]");
+	/* It would not run on the other's driver: nobody is told to take it from its own. */
+	put_link(CX "driver", "../../../../bus/pci/drivers/mlx4_core");
+	expect(nics, "driver", "c0",
+		"fail: is on mlx4_core: a ConnectX-3 or older, which no driver of the switch has");
 	put_link(CX "driver", "../../../../bus/pci/drivers/mlx5_core");
 	take("sys/module/ib_uverbs");
 	expect(nics, "driver", "c0",
