@@ -94,7 +94,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
 
 /* Bad weather on a port from now on, as "impair" of its configuration says (NULL: none), also in
- * what sw_config_json tells. Packets held back for others to overtake are lost, and counted so.
+ * what sw_config_json tells. Packets held back for others to overtake go on their way.
  * -EINVAL with "impair.field: reason"; -ETIMEDOUT: a worker hangs, others may have it already. */
 int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN]);
 

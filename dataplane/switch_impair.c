@@ -10,17 +10,16 @@ struct change {
 	uint16_t id;
 };
 
-/* A worker's own luck, of its own seed. What it holds stays with it. */
+/* A worker's own luck, of its own seed. What it holds stays with it, and goes its way: then the
+ * port is without impair again (port/port_rx.c). */
 static void apply(struct worker *w, void *arg)
 {
 	const struct change *c = arg;
 	struct lport *lp = &w->port[c->id];
 
-	w->drops[DROP_IMPAIR_LOSS] += c->weather->n_held;
-	impair_free_held(c->weather);
-	*c->weather = c->to->impair;
+	impair_change(c->weather, c->to->impaired ? &c->to->impair : NULL);
 	c->weather->rng += w->index;
-	lp->impair = c->to->impaired ? c->weather : NULL;
+	lp->impair = c->to->impaired || c->weather->n_held > 0 ? c->weather : NULL;
 }
 
 void sw_impair_attach(struct sw *sw, struct worker *w, unsigned port)

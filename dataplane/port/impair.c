@@ -77,27 +77,50 @@ static bool hold(struct impair *im, struct rte_mbuf *m, uint64_t now)
 		return false;
 	im->held[im->n_held].mbuf = m;
 	im->held[im->n_held].left = 1 + (unsigned)(wire_random(&im->rng) % OVERTAKEN_MAX);
+	im->held[im->n_held].overtaken = false;
 	im->held[im->n_held].until_ns = now + HOLD_NS;
 	im->n_held++;
 	return true;
 }
 
-/* Lets go of what has been overtaken enough, or (overtakers 0) has waited long enough. */
-static unsigned release(struct impair *im, struct rte_mbuf **out, unsigned overtakers, uint64_t now)
+/* Lets go of what has waited long enough. */
+static void let_go(struct impair *im, struct rte_mbuf **out, struct impair_result *r, uint64_t now)
 {
-	unsigned n = 0, kept = 0;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < im->n_held; i++)
+		if (im->held[i].until_ns <= now)
+			out[r->out++] = im->held[i].mbuf;
+		else
+			im->held[kept++] = im->held[i];
+	im->n_held = kept;
+}
+
+/* A packet goes past what is held; what has been overtaken enough follows it. */
+static void overtake(struct impair *im, struct rte_mbuf **out, struct impair_result *r)
+{
+	unsigned kept = 0;
 
 	for (unsigned i = 0; i < im->n_held; i++) {
-		bool go = im->held[i].left <= overtakers || im->held[i].until_ns <= now;
-
-		im->held[i].left -= overtakers < im->held[i].left ? overtakers : 0;
-		if (go)
-			out[n++] = im->held[i].mbuf;
+		r->overtaken += !im->held[i].overtaken;
+		im->held[i].overtaken = true;
+		if (--im->held[i].left == 0)
+			out[r->out++] = im->held[i].mbuf;
 		else
 			im->held[kept++] = im->held[i];
 	}
 	im->n_held = kept;
-	return n;
+}
+
+void impair_change(struct impair *im, const struct impair *to)
+{
+	struct impair next = {.over = true};
+
+	if (to != NULL)
+		next = *to;
+	next.n_held = im->n_held;
+	memcpy(next.held, im->held, sizeof(next.held));
+	*im = next;
 }
 
 struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsigned n,
@@ -105,7 +128,7 @@ struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsig
 {
 	struct impair_result r = {0};
 
-	r.out = release(im, out, 0, now);
+	let_go(im, out, &r, now);
 	for (unsigned i = 0; i < n; i++) {
 		struct rte_mbuf *m = in[i], *copy = NULL;
 
@@ -119,14 +142,16 @@ struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsig
 			r.doubled++;
 			r.no_mbuf += copy == NULL;
 		}
-		if (happens(im, im->corrupt) && rte_pktmbuf_data_len(m) > 0)
+		if (happens(im, im->corrupt) && rte_pktmbuf_data_len(m) > 0) {
 			flip_bit(im, m);
+			r.corrupted++;
+		}
 		if (copy != NULL)
 			out[r.out++] = copy;
 		if (happens(im, im->reorder) && hold(im, m, now))
 			continue;
 		out[r.out++] = m;
-		r.out += release(im, out + r.out, 1, 0);
+		overtake(im, out, &r);
 	}
 	return r;
 }

@@ -21,12 +21,14 @@ struct impair_lose {
 struct impair {
 	uint64_t loss, dup, reorder, corrupt, tx_loss; /* probabilities of 2^32 */
 	uint64_t rng;
+	bool over; /* fine weather, but for what is held from before */
 	unsigned n_lose;
 	struct impair_lose lose[IMPAIR_LOSE_MAX];
 	unsigned n_held;
 	struct {
 		struct rte_mbuf *mbuf;
-		unsigned left; /* packets that may still overtake it */
+		unsigned left;  /* packets that may still overtake it */
+		bool overtaken; /* by one at least */
 		uint64_t until_ns;
 	} held[IMPAIR_HELD];
 };
@@ -38,7 +40,11 @@ int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 struct impair_result {
 	unsigned out;                    /* packets in out */
 	unsigned lost, doubled, no_mbuf; /* doubled counts copies wanted, no_mbuf those not made */
+	unsigned overtaken, corrupted;   /* packets, each once */
 };
+
+/* Weather is as `to` says from now on, NULL: fine. What is held stays, and is let go as before. */
+void impair_change(struct impair *im, const struct impair *to);
 
 /* n received packets become those in out (room for 2 n + IMPAIR_HELD). To be called with n = 0 as
  * well, so that nothing is held for long. */

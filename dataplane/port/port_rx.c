@@ -21,6 +21,10 @@ static unsigned impair(
 	w->drops[DROP_IMPAIR_LOSS] += r.lost;
 	w->drops[DROP_NO_MBUF] += r.no_mbuf;
 	w->doubled += r.doubled;
+	w->overtaken += r.overtaken;
+	w->corrupted += r.corrupted;
+	if (lp->impair->over && lp->impair->n_held == 0)
+		lp->impair = NULL;
 	return r.out;
 }
 

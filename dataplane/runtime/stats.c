@@ -227,6 +227,10 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 		SUM(sw, icmp_held));
 	fn(arg, SW_COUNTER, "doubled", "packets doubled on purpose by \"impair\"",
 		SUM(sw, doubled));
+	fn(arg, SW_COUNTER, "overtaken", "packets that \"impair\" has let others overtake",
+		SUM(sw, overtaken));
+	fn(arg, SW_COUNTER, "corrupted", "packets in which \"impair\" has turned over a bit",
+		SUM(sw, corrupted));
 	fn(arg, SW_COUNTER, "rx_missed",
 		"packets that drivers lost before the switch saw them: of which port, see ports",
 		missed(sw));

@@ -142,7 +142,8 @@ struct worker {
 	unsigned n_workers, next_from;
 	uint64_t handed_over, taken_over;
 	uint64_t turn_end, busy_cycles, idle_cycles; /* TSC; sleeping is idle */
-	uint64_t turns, idle_turns, emitted, doubled, flush_calls, flush_packets, flush_cycles;
+	uint64_t turns, idle_turns, emitted, flush_calls, flush_packets, flush_cycles;
+	uint64_t doubled, overtaken, corrupted; /* on purpose, by bad weather */
 	uint64_t drops[N_DROPS];
 	struct worker_seen seen[WORKER_MAX_SEEN];
 	atomic_uint n_seen;

@@ -12,7 +12,7 @@ enum { N = 2000 };
 
 struct outcome {
 	unsigned n, corrupt, late;
-	uint64_t lost, doubled;
+	uint64_t lost, doubled, overtaken, corrupted;
 	uint32_t hash;
 };
 
@@ -53,6 +53,8 @@ static struct outcome weather(const char *impair)
 		o.n++;
 	o.lost = h_drop(sw, "impair_loss");
 	o.doubled = h_value(sw, "doubled");
+	o.overtaken = h_value(sw, "overtaken");
+	o.corrupted = h_value(sw, "corrupted");
 	h_check_balance(sw);
 	assert_int_equal(h_value(sw, "mbufs_free"), h_value(sw, "mbufs"));
 	h_stop(sw);
@@ -66,6 +68,7 @@ static void fine(void **state)
 	(void)state;
 	assert_int_equal(o.n, N);
 	assert_int_equal(o.late + o.corrupt + o.lost + o.doubled, 0);
+	assert_int_equal(o.overtaken + o.corrupted, 0);
 }
 
 static void loss(void **state)
@@ -107,6 +110,8 @@ static void reorder(void **state)
 	(void)state;
 	assert_int_equal(o.n, N);
 	assert_in_range(o.late, 50, 400);
+	assert_in_range(o.overtaken, N / 10 - 60, N / 10 + 60);
+	assert_int_equal(o.corrupted, 0);
 	o = weather("{'reorder':1}"); /* not everything can be held at a time */
 	assert_int_equal(o.n, N);
 }
@@ -118,6 +123,7 @@ static void corrupt(void **state)
 	(void)state;
 	/* 60 of a frame's 98 bytes can show it and still get through. */
 	assert_in_range(o.corrupt, 100, 400);
+	assert_in_range(o.corrupted, N / 5 - 80, N / 5 + 80);
 	assert_int_equal(o.lost, 0);
 	assert_true(o.n < N);
 }
@@ -210,10 +216,16 @@ static void changes(void **state)
 	assert_int_equal(change(sw, "{'reorder':1}", err), 0);
 	pass(sw, 1);
 	assert_int_equal(sw->impair[0][0].n_held, 1);
-	assert_int_equal(change(sw, NULL, err), 0); /* what is held is lost, and counted */
-	assert_int_equal(h_drop(sw, "impair_loss"), 101);
+	/* Nothing has lost what is held: it stays, whatever the weather, and goes its way. */
+	assert_int_equal(change(sw, "{'loss':1}", err), 0);
+	assert_int_equal(sw->impair[0][0].n_held, 1);
+	assert_int_equal(change(sw, NULL, err), 0);
+	assert_int_equal(sw->impair[0][0].n_held, 1);
+	assert_int_equal(h_drop(sw, "impair_loss"), 100);
 	assert_null(json_object_get(port, "impair"));
-	assert_int_equal(pass(sw, 50), 50);
+	assert_int_equal(pass(sw, 50), 51);
+	assert_int_equal(h_drop(sw, "impair_loss"), 100);
+	assert_null(sw->worker[0]->port[sw->ports[0].id].impair);
 	json_decref(config);
 	h_check_balance(sw);
 	h_stop(sw);
