@@ -3,8 +3,9 @@
  *
  *	"topology"   see lib/sim/topo.h; required
  *	"seed"	     default 1
- *	"link"	     of every link: the fields of struct sim_link_conf, "down": [[from, until], ..]
- *ns "links"	     {"h0>s0": {..}} the same for single directions, over what "link" says
+ *	"link"	     of every link: the fields of struct sim_link_conf,
+ *		     "down": [[from, until], ..] ns
+ *	"links"	     {"h0>s0": {..}} the same for single directions, over what "link" says
  *	"workload"   allreduce, reduce, .. barrier, permutation, incast or trace
  *	"trace"	     of workload trace: [{"time": ns, "src", "dst": names of hosts, "bytes"}, ..],
  *		     RDMA writes, each begun at its time; "bytes" is left out

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Table entries between JSON and the registry, after the table's descriptor. Values in JSON:
  *
- *	uint	integer, or a string "18", "0x12"
- *	bool	true or false, or the strings "true", "false"
- *	ip...	"10.0.0.1", "fd00::1"
- *	mac	"02:00:00:00:00:01"
- *	port	name of a port
- *	lpm	"10.0.0.0/24"; without a length: that address alone
- *	ternary "0x0400&&&0xfc00" (value and mask); a plain uint: all bits count; "*" or absent:
- *none range	"10..20"; a plain uint: that one alone; "*" or absent: any
+ *	uint    integer, or a string "18", "0x12"
+ *	bool    true or false, or the strings "true", "false"
+ *	ip...   "10.0.0.1", "fd00::1"
+ *	mac     "02:00:00:00:00:01"
+ *	port    name of a port
+ *	lpm     "10.0.0.0/24"; without a length: that address alone
+ *	ternary "0x0400&&&0xfc00" (value and mask); a plain uint: all bits count;
+ *	        "*" or absent: none
+ *	range   "10..20"; a plain uint: that one alone; "*" or absent: any
  *
  * To JSON they go in canonical form; fields that match anything, and optional parameters that are
  * not set, are left out. */

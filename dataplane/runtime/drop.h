@@ -4,9 +4,8 @@
  * losses, that an operator may put an alarm on, and outcomes, that a healthy switch is full of
  * (inc_consumed, inc_done ...). Both are counted, so that
  *
- *	received + emitted by the engine + duplicated on purpose = sent + waiting for a port +
- *losses
- *	+ outcomes */
+ *	received + emitted by the engine + duplicated on purpose =
+ *		sent + waiting for a port + held back on purpose + losses + outcomes */
 #ifndef DATAPLANE_DROP_H
 #define DATAPLANE_DROP_H
 

@@ -6,8 +6,8 @@
  * Two ways to reduce a row of vectors a, b, c:
  *
  *	wire form, each step rounded to the type (hosts, rings):
- *		copy a to acc; reduce_kernel(op, t)(acc, b, bytes); reduce_kernel(op, t)(acc, c,
- *bytes);
+ *		copy a to acc;
+ *		reduce_kernel(op, t)(acc, b, bytes); reduce_kernel(op, t)(acc, c, bytes);
  *
  *	accumulator form, fp16 and bf16 held as fp32 and rounded once (switches):
  *		reduce_widen(t)(acc, a, bytes);

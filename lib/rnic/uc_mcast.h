@@ -12,10 +12,11 @@
  * at a packet between wire and memory, the window is all that guards it, and holds more than a key
  * does:
  *
- *	key                     the window's; a new one for each use keeps late packets out
- *	source address          one of the writers', and the offset in that writer's part
- *	offset, length          a whole packet of the part: its MTU's multiple, and an MTU but the
- *last immediate data          the number of that packet, so that it never speaks of another one
+ *	key             the window's; a new one for each use keeps late packets out
+ *	source address  one of the writers', and the offset in that writer's part
+ *	offset, length  a whole packet of the part: its MTU's multiple, and an MTU but
+ *	                the last
+ *	immediate data  the number of that packet, so that it never speaks of another one
  *
  * What is not so is dropped and counted, nothing is written: RNIC_DROP_ACCESS, for the source
  * RNIC_DROP_SOURCE, for the length RNIC_DROP_LENGTH, without a receive request RNIC_DROP_RNR, of

@@ -32,12 +32,12 @@ struct sim_topo {
 };
 
 /* A path that ends in .json, or one of
- *	star:N			N hosts on one switch
- *	tree:F0xF1x..xFn	a tree: F0 switches below the root, F1 below each, Fn hosts on each
- *last clos2:LxHxS		L leaves of H hosts, each linked to all S spines fattree:K
- *three tiers of switches with K ports, K^3 / 4 hosts
- *	planes:PxLxHxS		P planes of such a Clos, clos2:LxHxS, for the same L x H hosts; in
- *each plane T1s (spines) are numbered before T0s. Addresses are IPv6.
+ *	star:N           N hosts on one switch
+ *	tree:F0xF1x..xFn a tree: F0 switches below the root, F1 below each, Fn hosts on each last
+ *	clos2:LxHxS      L leaves of H hosts, each linked to all S spines
+ *	fattree:K        three tiers of switches with K ports, K^3 / 4 hosts
+ *	planes:PxLxHxS   P planes of such a Clos, clos2:LxHxS, for the same L x H hosts; in each
+ *	                 plane T1s (spines) are numbered before T0s. Addresses are IPv6.
  * 0, or -errno with the reason in err. Freed with sim_topo_free. */
 int sim_topo_make(const char *what, struct sim_topo *topo, char err[SIM_ERR_LEN]);
 void sim_topo_free(struct sim_topo *topo);
