@@ -256,16 +256,31 @@ class Lab(Folder):
                 raise LabError(f'{name} is not ready after {START_TIMEOUT} s:\n{said}')
             time.sleep(0.02)
 
+    def ctl(self, switch, *words):
+        """What inclinectl says of a switch, as JSON."""
+        done = subprocess.run([os.path.join(build_dir(), 'apps/inclinectl'), '-s', self.control_socket(switch), '--json',
+                               *words], capture_output=True, text=True)
+        if done.returncode:
+            raise LabError(f"{switch}: inclinectl {' '.join(words)}: exit status {done.returncode}: {done.stderr.strip()}")
+        try:
+            return json.loads(done.stdout)
+        except ValueError as e:
+            raise LabError(f"{switch}: inclinectl {' '.join(words)}: {e}") from None
+
     def impair(self, switch, weather):
-        """Has this weather ("impair" of a port; None: fine) on all ports of a switch from now on."""
-        ctl = [os.path.join(build_dir(), 'apps/inclinectl'), '-s', self.control_socket(switch)]
-        said = subprocess.run([*ctl, '--json', 'ports'], capture_output=True, text=True, check=True).stdout
-        words = []
-        for field, value in (weather or {}).items():
-            rows = [(f"lose.{r['opcode']}", r['loss']) for r in value] if field == 'lose' else [(field, value)]
-            words += [f'{name}={number}' for name, number in rows]
-        for port in json.loads(said)['ports']:
-            subprocess.run([*ctl, 'port', 'impair', port['name'], *words], check=True, stdout=subprocess.DEVNULL)
+        """Has this weather ("impair" of a port; None: fine) on all ports of a switch from now on, each of a seed of its own:
+        when this returns all workers have it, and the switch tells of it."""
+        ports = [port['name'] for port in self.ctl(switch, 'ports')['ports']]
+        want = {name: {**weather, 'seed': weather.get('seed', 1) + i} if weather else None for i, name in enumerate(ports)}
+        for name in ports:
+            words = []
+            for field, value in (want[name] or {}).items():
+                rows = [(f"lose.{r['opcode']}", r['loss']) for r in value] if field == 'lose' else [(field, value)]
+                words += [f'{row}={number}' for row, number in rows]
+            self.ctl(switch, 'port', 'impair', name, *words)
+        have = {p['name']: p.get('impair') for p in self.ctl(switch, 'config', 'get')['config']['ports']}
+        if not ports or have != want:
+            raise LabError(f'{switch}: the weather is {have}, not {want}')
 
     def restart_switch(self, topo, name, impair=None):
         """As after a crash: killed, and started anew. Programs on hosts behind it lose their links."""

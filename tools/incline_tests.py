@@ -108,6 +108,15 @@ def skipped_cases(text):
     return cases
 
 
+# Of this project's suites, unittest, cmocka, meson's own and sanitizers.
+FAILED = re.compile(r'^(?:FAIL[: ]|failed:|error:|\[  ERROR   \]|\w*(?:Error|Exception|Failure)\b.*:|.*ERROR: \w+Sanitizer|.*runtime error:)')
+
+
+def why_failed(text):
+    """The line of its output that says first why a test has failed, '': none does."""
+    return next((line.strip()[:300] for line in text.splitlines() if FAILED.match(line)), '')
+
+
 # ---- the end ----
 
 class Workspace:
@@ -335,6 +344,8 @@ class Report:
         if row['result'] == 'SKIP':
             said = [line for line in text.splitlines() if 'skip' in line.lower()]
             why = said[-1].strip() if said else 'it does not say why'
+        elif row['result'] not in PASSED:
+            why = f"{row['result']}: {why_failed(text)}".removesuffix(': ')
         self.note(name, row['result'], row['duration'], why)
         for case, reason in skipped_cases(text).items() if row['result'] in PASSED else ():
             self.skips[f'{name}/{case}'] = reason

@@ -63,8 +63,8 @@ def perftest(lab, server, client, program, options):
         subprocess.run(['sh', '-c', f'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.05; done'],
                        timeout=LIMIT, check=True)
     b = lab.popen(client, argv + [lab.host(server)['ip'] if guest else '127.0.0.1'], limit=LIMIT, **pipes, **text)
-    out = b.communicate(LIMIT)[0]
-    a.communicate(LIMIT)
+    out = b.communicate(timeout=LIMIT)[0]
+    a.communicate(timeout=LIMIT)
     rows = re.findall(r'^ *(\d+ +\d+[ \t]+[\d.]+[\d. \t]+)$', out, re.M)
     if b.returncode or not rows:
         raise LabError(f'{" ".join(argv)}: exit status {b.returncode}\n{out}')

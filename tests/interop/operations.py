@@ -10,7 +10,6 @@ Soft-RoCE, to our RNIC and to Soft-RoCE, captured: the conversations must be the
 
 Exit status 0: all was as it should be; 77: guests cannot run here, and why."""
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -26,6 +25,7 @@ from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port  # noqa: E402
 os.environ.setdefault('INCLINE_BUILD', build_dir())
 import captures  # noqa: E402
+import checks  # noqa: E402
 
 LIMIT = 200  # seconds for a pair of programs: hangs only
 PROGRAM = os.path.join(build_dir(), 'tests/interop/verbs_ops')
@@ -70,15 +70,10 @@ def pair(lab, topo, hosts, options):
     for name, at in (listener, ['-l', str(port)]), (connector, ['-c', f'{host}:{port}']):
         procs.append(lab.popen(name, [PROGRAM, *at, *options], limit=LIMIT, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, **({} if name in guests else {'text': True})))
-    said = []
-    for p in procs:
-        try:
-            said.append(p.communicate(LIMIT))
-        except subprocess.TimeoutExpired:
-            p.kill()
-            said.append(('', f'no end after {LIMIT} s'))
-    if any(p.returncode for p in procs):
-        raise Failure('\n'.join(text.strip() for out, err in said for text in (out, err) if text.strip()))
+    ends = [checks.end(p, LIMIT) for p in procs]
+    if any(rc for rc, _, _ in ends):
+        raise Failure('\n'.join(f'{name}: exit status {rc}: {(out + err).strip()}'
+                                for name, (rc, out, err) in zip(hosts, ends)))
 
 
 # ---- cases: (name, sky, function(lab, topo) -> None) ----
@@ -168,30 +163,29 @@ def conversations(lab, topo):
 
 # ---- the suite ----
 
-def check(name, function, lab, topo, failures):
+def fail(name, why, failures):
+    failures.append(f'{name}: {checks.first_line(why)}')
+    print(f'FAIL  {name}: {why}', flush=True)
+
+
+def check(name, sky, function, lab, topo, failures):
     start = time.monotonic()
     try:
-        said = function(lab, topo)
+        said = checks.during(lab, ['s0'], SKIES[sky], function, lab, topo)
     except (Failure, LabError, incline_guest.GuestError, subprocess.SubprocessError, OSError, ValueError) as e:
-        failures.append(name)
-        print(f'FAIL  {name}: {e}', flush=True)
+        fail(name, checks.reason(e), failures)
     else:
         print(f"OK    {name} ({time.monotonic() - start:.1f} s){': ' + said if said else ''}", flush=True)
 
 
-def lost(lab):
-    """How many packets the sky has taken."""
-    out = captures.run([os.path.join(build_dir(), 'apps/inclinectl'), '-s', lab.control_socket('s0'), '--json', 'drops'])
-    return sum(r['count'] for r in json.loads(out)['drops'] if r['reason'] == 'impair_loss')
-
-
 def under(sky, rows, lab, topo, failures):
-    before = lost(lab)
     lab.impair('s0', SKIES[sky])
+    before = checks.counts(lab, ['s0'])
     for name, _, function in rows:
-        check(name, function, lab, topo, failures)
+        check(name, sky, function, lab, topo, failures)
     if sky != 'fine':
-        print(f'      {sky}: {lost(lab) - before} packets lost')
+        after = checks.counts(lab, ['s0'])
+        print(f"      {sky}: " + ', '.join(f'{name} {after[name] - before[name]}' for name in after), flush=True)
 
 
 def all_skies(rows, topo, failures):
@@ -203,14 +197,16 @@ def all_skies(rows, topo, failures):
             mine = [r for r in rows if r[1] == sky]
             if mine:
                 under(sky, mine, lab, topo, failures)
-    except (LabError, incline_guest.GuestError, subprocess.SubprocessError) as e:
-        failures.append('the fabric')
-        print(f'FAIL  the fabric: {e}', flush=True)
+    except (Failure, LabError, incline_guest.GuestError, subprocess.SubprocessError, OSError, ValueError) as e:
+        fail('the fabric', checks.reason(e), failures)
     finally:
         try:
             lab.down()
-        except LabError:
-            pass
+        except LabError as e:
+            if os.path.exists(lab.path('lab.json')):  # else it never came up
+                fail("the fabric's end", checks.reason(e), failures)
+        for line in checks.logs(directory) if failures else ():
+            print('      ' + line, flush=True)
         shutil.rmtree(directory, ignore_errors=True)
 
 

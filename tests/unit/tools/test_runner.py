@@ -75,6 +75,16 @@ class Results(unittest.TestCase):
         self.assertEqual((status, said[-1]), (1, '1 passed, 2 failed, 0 skipped'))
         self.assertIn('failed: build-asan/wire: TIMEOUT', said)
 
+    def test_what_fails_says_why(self):
+        for said, why in (('OK    one\nFAIL  two: rank 2: no end after 240 s\nrank 3\n3 cases', 'FAIL: FAIL  two: rank 2: no end after 240 s'),
+                          ('[  ERROR   ] --- 0 != 0x1\n[  FAILED  ] changes', 'FAIL: [  ERROR   ] --- 0 != 0x1'),
+                          ('Traceback (most recent call last):\n  File "x"\nOSError: [Errno 2] no file\n', 'FAIL: OSError: [Errno 2] no file'),
+                          ('==7==ERROR: AddressSanitizer: heap-use-after-free on', 'FAIL: ==7==ERROR: AddressSanitizer: heap-use-after-free on'),
+                          ('nothing', 'FAIL')):
+            report = t.Report()
+            report.meson_result('build', row('soft-roce', 'FAIL', stdout=said))
+            self.assertEqual(report.failures, [f'soft-roce: {why}'])
+
     def test_skipped_tests_and_cases_are_named(self):
         report = t.Report()
         report.meson_result('build', row('reduce-avx512', 'SKIP', stdout='skipped: this CPU has no avx512\n'))
