@@ -260,6 +260,30 @@ static void vlans(void **state)
 	assert_int_equal(pkt.l3_off, ETH_HDR_LEN);
 }
 
+/* Mode-I has no VLANs: its queue pairs see nothing that comes in one. */
+static void mode1_vlan(void **state)
+{
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	unsigned slot, len;
+
+	(void)state;
+	c_spec(2, 1024, false, false);
+	spec.mode = INC_MODE_1;
+	spec.flags = 0;
+	slot = c_create();
+	len = c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+	h_tag(b, len, 7);
+	h_expect_drop(sw, 0, b, len + 4, "inc_vlan");
+	assert_int_equal(h_drop(sw, "rnic_done"), 0);
+	b[15] = 0; /* a priority, and no VLAN */
+	h_inject(sw, 0, b, len + 4);
+	h_run(sw);
+	assert_int_equal(h_drop(sw, "inc_vlan"), 1);
+	assert_int_equal(h_drop(sw, "rnic_done"), 1);
+	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
+}
+
 static void not_a_member(void **state)
 {
 	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
@@ -353,6 +377,7 @@ int main(void)
 		T(below_a_parent),
 		T(duplicates),
 		T(vlans),
+		T(mode1_vlan),
 		T(not_a_member),
 		T(trace),
 		T(no_buffers),

@@ -214,6 +214,42 @@ static void strict_port(void **state)
 	assert_int_equal(sw_ring_delete(sw, ring, err), 0);
 }
 
+/* A rank is in its host's VLAN, or in none; each sum leaves in that of the host it goes to. */
+static void vlans(void **state)
+{
+	enum { VLAN = 7, OTHER = 99 };
+	struct table_entry entry = {.key[0].ip = h_host4(1)};
+	struct table_error e = {0};
+	struct wire_pkt pkt;
+	struct frame f;
+	uint8_t b[2048];
+	unsigned ring, len;
+
+	(void)state;
+	entry.param[0].u = sw->ports[1].id;
+	h_host_mac(1, entry.param[1].mac);
+	entry.param[2].u = VLAN;
+	assert_int_equal(h_write(sw, TABLE_MODIFY, FWD_NEIGH, &entry, &e), 0);
+	ring = create("r");
+	for (unsigned r = 0; r < HOSTS; r++) {
+		len = h_tag(b, packet(b, r, 0, 0, (int32_t)(10 + r)), OTHER);
+		h_expect_drop(sw, r, b, len, "l2_vlan");
+	}
+	assert_int_equal(sw_ring_get(sw, ring)->count[NR_C_CONSUMED], 0);
+	for (unsigned r = 0; r < HOSTS; r++) {
+		len = packet(b, r, 0, 0, (int32_t)(10 + r));
+		h_inject(sw, r, b, r == 1 ? h_tag(b, len, VLAN) : len);
+	}
+	h_run(sw);
+	for (unsigned r = 0; r < HOSTS; r++) {
+		assert_true(h_take(sw, r, &f));
+		assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+		assert_int_equal(pkt.vlan, r == 1 ? VLAN : 0);
+		assert_int_equal(pkt.l3_off, ETH_HDR_LEN + (r == 1 ? VLAN_HDR_LEN : 0));
+		assert_true(wire_icrc_ok(f.b, &pkt));
+	}
+}
+
 static void refusals(void **state)
 {
 	struct request q;
@@ -346,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(by_reference, setup, teardown),
 		cmocka_unit_test_setup_teardown(others, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_port, setup, teardown),
+		cmocka_unit_test_setup_teardown(vlans, setup, teardown),
 		cmocka_unit_test_setup_teardown(refusals, setup, teardown),
 		cmocka_unit_test_setup_teardown(activation, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
