@@ -330,7 +330,10 @@ static int open_port(const struct port_config *config, struct rte_mempool *pool,
 		return rc;
 	rc = probe(&p.config, &p.id, err);
 	if (rc == 0) {
-		rc = p.shared_rings ? port_bursts_hold(err) : 0;
+		if (p.shared_rings)
+			rc = port_bursts_hold(err);
+		else if (strcmp(config->type, "vhost") == 0)
+			rc = port_vhost_guard(err);
 		if (rc == 0)
 			rc = bring_up(&p.config, &p, deadline_ms, err);
 		if (rc == 0 && strcmp(config->type, "af_packet") == 0)
