@@ -7,13 +7,17 @@
 #include <stdint.h>
 /* cmocka needs the above first */
 #include <cmocka.h>
+#include <fcntl.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/port/port.h"
@@ -208,6 +212,54 @@ static void memif_busy_socket(void **state)
 	unlink(addr.sun_path);
 }
 
+/* Takes the lock and keeps it, as a process that has just begun, or serves something else. */
+static pid_t lock_by_another(const char *file)
+{
+	int told[2];
+	pid_t child;
+	char byte;
+
+	assert_int_equal(pipe(told), 0);
+	child = fork();
+	if (child == 0) {
+		int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || write(told[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
+	return child;
+}
+
+/* The lock alone says who it is; with him gone, however, the socket is free. */
+static void memif_locked_socket(void **state)
+{
+	char file[64], err[PORT_ERR_LEN] = "", text[80];
+	struct stat before, after;
+	struct port server;
+	pid_t other;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/memif.sock.lock", dir);
+	other = lock_by_another(file);
+	assert_int_equal(stat(file, &before), 0);
+	snprintf(text, sizeof(text), "socket: another process (PID %d) serves %s/memif.sock",
+		(int)other, dir);
+	assert_int_equal(open_json(memif("ms", "server"), &server, err), -EADDRINUSE);
+	assert_string_equal(err, text);
+	assert_int_equal(stat(file, &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	open_ok(memif("ms", "server"), &server);
+	port_close(&server);
+	assert_int_not_equal(stat(file, &after), 0);
+}
+
 static void no_such_thing(void **state)
 {
 	char err[PORT_ERR_LEN] = "";
@@ -260,6 +312,7 @@ int main(void)
 		cmocka_unit_test(memif_pair),
 		cmocka_unit_test(memif_stale_socket),
 		cmocka_unit_test(memif_busy_socket),
+		cmocka_unit_test(memif_locked_socket),
 		cmocka_unit_test(no_such_thing),
 	};
 
