@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between packets and registered memory: where payload comes from and goes to. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "lib/rnic/mr.h"
@@ -65,6 +66,19 @@ int place_check(const struct rnic_pd *pd, const struct placement *place, size_t 
 	return n < 0 ? n : 0;
 }
 
+/* As NICs write: the last word after all before it. memcpy stores in an order of its own, and
+ * programs that wait for a message's last byte in memory (perftest, eager protocols of MPI) read
+ * the rest. */
+static void last_word_last(uint8_t *to, const uint8_t *from, size_t len)
+{
+	size_t word = ((uintptr_t)to + len - 1) % sizeof(uint64_t) + 1;
+	size_t before = len > word ? len - word : 0;
+
+	memcpy(to, from, before);
+	atomic_thread_fence(memory_order_release);
+	memcpy(to + before, from + before, len - before);
+}
+
 int place_payload(
 	const struct rnic_pd *pd, const struct placement *place, const uint8_t *payload, size_t len)
 {
@@ -74,7 +88,7 @@ int place_payload(
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		memcpy(piece[i].base, payload, piece[i].len);
+		last_word_last(piece[i].base, payload, piece[i].len);
 		payload += piece[i].len;
 	}
 	return 0;

@@ -101,7 +101,7 @@ int iv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 int iv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp, (void)op, (void)flags;
-	return 0; /* bytes of a message may be written in any order: wait for the completion */
+	return 0; /* of a packet only the last word is known to be last: wait for the completion */
 }
 
 struct ibv_qp_ex *iv_qp_to_qp_ex(struct ibv_qp *qp)
