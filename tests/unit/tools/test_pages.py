@@ -65,6 +65,15 @@ class Pages(unittest.TestCase):
                           and not glob.glob(os.path.join(TOP, path) + '.[ch]')})
         self.assertEqual(missing, [])
 
+    def test_rooms_and_programs(self):
+        """README and the architecture name every library, and every program that is built."""
+        with open(os.path.join(TOP, 'apps/meson.build'), encoding='utf-8') as f:
+            programs = re.findall(r"executable\('(incline[\w-]*)'", f.read())
+        self.assertIn('incline-sim', programs)
+        rooms = [f'lib/{name}' for name in os.listdir(os.path.join(TOP, 'lib')) if os.path.isfile(os.path.join(TOP, 'lib', name, 'meson.build'))]
+        self.assertEqual([f'{page}: {name}' for page in ('README.md', 'docs/architecture.md') for name in sorted(rooms + programs)
+                          if f'`{name}`' not in self.pages[page]], [])
+
     def test_installed(self):
         """README and docs are installed, and so is what they lead to, in the same places."""
         said = subprocess.run(['meson', 'introspect', '--installed', os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))],
