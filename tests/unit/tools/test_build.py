@@ -3,6 +3,7 @@
 """tools/compiler.sh and what the scripts refuse."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -56,6 +57,16 @@ class Refused(unittest.TestCase):
         done = run('tools/fuzz', '-t', '1', 'nosuch')
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, 'nosuch: no such target; there are .*wire')
+
+
+class Programs(unittest.TestCase):
+    def test_without_tests(self):
+        """What the demo builds first: every program that is installed and the RNIC that the lab preloads, no test."""
+        build = os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))
+        built = set(re.findall(r'^ +\| (\S+)$', run('ninja', '-C', build, '-t', 'query', 'programs').stdout, re.M))
+        installed = json.loads(run('meson', 'introspect', '--installed', build).stdout)
+        programs = {os.path.relpath(p, build) for p, to in installed.items() if os.path.basename(os.path.dirname(to)) == 'bin'}
+        self.assertEqual(built, {p for p in programs if p.startswith('apps/')} | {'lib/verbs/libincline_verbs.so'})
 
 
 if __name__ == '__main__':
