@@ -134,8 +134,8 @@ int main(int argc, char **argv)
 	json_t *result;
 	int rc;
 
-	if (strcmp(verb, "--help") == 0) {
-		fputs(usage, stdout);
+	if (strcmp(verb, "--help") == 0 || strcmp(verb, "--version") == 0) {
+		fputs(verb[2] == 'h' ? usage : "incline-flowsim " INCLINE_VERSION "\n", stdout);
 		return 0;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

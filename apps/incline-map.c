@@ -413,7 +413,7 @@ int main(int argc, char **argv)
 		{"out", required_argument, NULL, 'o'}, {"every", required_argument, NULL, 'e'},
 		{"for", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
 		{"deny", no_argument, NULL, 'd'}, {"plane-shift", required_argument, NULL, 'P'},
-		{"help", no_argument, NULL, 'h'}, {0}};
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {0}};
 	struct options o = {.rnic = getenv("INCLINE_RNIC"),
 		.paths = getenv("INCLINE_PATHS"),
 		.config = map_defaults,
@@ -457,6 +457,9 @@ int main(int argc, char **argv)
 		case 'P':
 			plane_shift = (unsigned)number("--plane-shift", 0, 24);
 			break;
+		case 'V':
+			puts("incline-map " INCLINE_VERSION);
+			return 0;
 		default:
 			fputs(usage, opt == 'h' ? stdout : stderr);
 			return opt == 'h' ? 0 : 2;

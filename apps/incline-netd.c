@@ -294,6 +294,10 @@ int main(int argc, char **argv)
 {
 	const struct sigaction action = {.sa_handler = on_signal};
 
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("incline-netd " INCLINE_VERSION);
+		return 0;
+	}
 	if (argc == 2 && strcmp(argv[1], "--help-config") == 0)
 		return ctl_config_help("incline-netd", &ctl_rnic_config, NULL);
 	if (argc == 2 && strncmp(argv[1], "--help-config=", 14) == 0)

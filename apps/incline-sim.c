@@ -312,8 +312,8 @@ int main(int argc, char **argv)
 	const bool named = argc > 2 && argv[2][0] != '-';
 	const int first = named ? 3 : 2;
 
-	if (strcmp(verb, "--help") == 0) {
-		fputs(usage, stdout);
+	if (strcmp(verb, "--help") == 0 || strcmp(verb, "--version") == 0) {
+		fputs(verb[2] == 'h' ? usage : "incline-sim " INCLINE_VERSION "\n", stdout);
 		return 0;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

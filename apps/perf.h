@@ -88,6 +88,11 @@ struct perf {
 	json_t *rows;
 };
 
+/* ---- perf_options.c ---- */
+
+/* 0: go on; else the exit status + 1. */
+int perf_parse(struct perf *p, int argc, char **argv);
+
 /* ---- perf_report.c: rank 0 ---- */
 
 bool perf_is_rooted(enum ccl_collective collective);

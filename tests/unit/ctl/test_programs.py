@@ -212,5 +212,31 @@ class Programs(unittest.TestCase):
             self.assertIn('table', f.read())
 
 
+class Words(unittest.TestCase):
+    """What every program says of itself, and of a wrong word."""
+    def run_app(self, name, *argv):
+        p = subprocess.run([os.path.join(APPS, name), *argv], capture_output=True, text=True, timeout=LONG)
+        return p.returncode, p.stdout, p.stderr
+
+    def test_versions(self):
+        names = [n for n in sorted(os.listdir(APPS)) if n.startswith('incline') and '.' not in n]
+        self.assertIn('incline-sim', names)
+        for name in names:
+            rc, out, err = self.run_app(name, '--version')
+            self.assertEqual((rc, err), (0, ''), name)
+            self.assertRegex(out, f'^{name} [0-9.]+\n$')
+
+    def test_values_of_options(self):
+        for argv, said in ((['-d', 'floaty'], '--datatype: "floaty" is not valid: float, half, '),
+                           (['--collective', 'alltoall'], '--collective: "alltoall" is not valid: allreduce, '),
+                           (['--rank=x'], '--rank: "x" is not valid: 0 to 1048576'),
+                           (['-f', '1'], '--stepfactor: "1" is not valid: a number above 1'),
+                           (['--op', 'avg'], '--op: "avg" is not valid: sum, min, max, prod or all'),
+                           (['4K'], '"4K": there are only options; see --help')):
+            rc, _, err = self.run_app('incline-perf', *argv)
+            self.assertEqual(rc, 2)
+            self.assertTrue(err.startswith('incline-perf: ' + said), err)
+
+
 if __name__ == '__main__':
     unittest.main(verbosity=2)
