@@ -44,13 +44,17 @@ int iwarp_link_create(const struct iwarp_link_config *config, struct iwarp_link 
 	link->config = *config;
 	link->mulpdu = mpa_mulpdu(config->mtu - headers);
 	link->fpdu = mpa_fpdu_len(link->mulpdu);
-	link->conn = calloc(config->max_conns + 1u, sizeof(*link->conn));
-	link->rings = malloc(each * (config->max_conns + 1u));
-	if (link->conn == NULL || link->rings == NULL) {
+	while (link->bucket_mask + 1 < config->max_conns)
+		link->bucket_mask = link->bucket_mask * 2 + 1;
+	link->conn = calloc(config->max_conns, sizeof(*link->conn));
+	link->bucket = calloc(link->bucket_mask + 1, sizeof(*link->bucket));
+	link->rings = malloc(each * config->max_conns);
+	if (link->conn == NULL || link->bucket == NULL || link->rings == NULL) {
 		iwarp_link_destroy(link);
 		return -ENOMEM;
 	}
-	for (unsigned i = 0; i <= config->max_conns; i++) {
+	for (unsigned i = 0; i < config->max_conns; i++) {
+		link->conn[i].link = link;
 		link->conn[i].rx = link->rings + each * i;
 		link->conn[i].tx = link->conn[i].rx + config->rx_bytes;
 	}
@@ -62,35 +66,68 @@ void iwarp_link_destroy(struct iwarp_link *link)
 {
 	if (link == NULL)
 		return;
-	for (unsigned i = 0; link->conn != NULL && i <= link->config.max_conns; i++)
-		if (link->conn[i].qp != NULL)
-			iwarp_detach(link->conn[i].qp);
+	for (unsigned i = 0; link->conn != NULL && i < link->config.max_conns; i++)
+		link_let_go(&link->conn[i]);
 	free(link->conn);
+	free(link->bucket);
 	free(link->rings);
 	free(link);
 }
 
-struct conn *link_slot(const struct iwarp_link *link, uint32_t handle)
+/* ---- places ---- */
+
+static struct conn_bucket *bucket_of(const struct iwarp_link *link, uint32_t handle)
 {
-	return (handle & 0xffff) <= link->config.max_conns ? &link->conn[handle & 0xffff] : NULL;
+	return &link->bucket[handle & link->bucket_mask];
 }
 
-static struct conn *conn_of(const struct iwarp_link *link, uint32_t handle)
+struct conn *link_find(const struct iwarp_link *link, uint32_t handle)
 {
-	struct conn *c = link_slot(link, handle);
+	struct conn *c;
 
-	return c != NULL && c->state != FREE && c->handle == handle ? c : NULL;
+	LIST_FOREACH(c, bucket_of(link, handle), bucket)
+	{
+		if (c->handle == handle)
+			return c;
+	}
+	return NULL;
 }
 
-void link_begin(struct conn *c, uint32_t handle, uint64_t cookie, uint64_t deadline)
+static void clear(struct conn *c)
 {
-	*c = (struct conn){.state = STARTING,
-		.handle = handle,
-		.cookie = cookie,
-		.deadline = deadline,
-		.rx = c->rx,
-		.tx = c->tx};
+	*c = (struct conn){.link = c->link, .rx = c->rx, .tx = c->tx};
 }
+
+struct conn *link_take(struct iwarp_link *link, uint64_t cookie, uint64_t deadline)
+{
+	for (unsigned i = 0; i < link->config.max_conns; i++) {
+		struct conn *c = &link->conn[i];
+
+		if (c->state != FREE)
+			continue;
+		clear(c);
+		c->state = STARTING;
+		c->cookie = cookie;
+		c->deadline = deadline;
+		return c;
+	}
+	return NULL;
+}
+
+void link_name(struct conn *c, uint32_t handle)
+{
+	c->handle = handle;
+	c->named = true;
+	LIST_INSERT_HEAD(bucket_of(c->link, handle), c, bucket);
+}
+
+void link_drop(struct conn *c)
+{
+	if (c->named)
+		LIST_REMOVE(c, bucket);
+	clear(c);
+}
+
 /* ---- the program ---- */
 
 int iwarp_listen(struct iwarp_link *link, uint16_t port, uint64_t cookie)
@@ -118,29 +155,28 @@ int iwarp_connect(struct iwarp_link *link, uint64_t now, const uint8_t mac[6],
 
 	if (!depths_ok(offer))
 		return -EINVAL;
-	err = stream_connect(link->config.stream, now, mac, ip, port, 0, cookie, conn);
-	if (err < 0)
-		return err;
-	c = link_slot(link, *conn);
-	if (c == NULL || c->closed) {
-		stream_abort(link->config.stream, *conn);
+	c = link_take(link, cookie, now + link->config.timeout);
+	if (c == NULL)
 		return -ENOSPC;
-	}
-	link_begin(c, *conn, cookie, now + link->config.timeout);
 	err = link_hold(c, qp);
+	if (err == 0)
+		err = stream_connect(
+			link->config.stream, now, mac, ip, port, 0, cookie, &c->handle);
 	if (err < 0) {
-		c->state = FREE;
-		stream_abort(link->config.stream, *conn);
+		link_let_go(c);
+		link_drop(c);
 		return err;
 	}
+	link_name(c, c->handle);
 	c->tx_put = (uint64_t)mpa_connect(&c->mpa, offer, c->tx, link->config.tx_bytes);
 	link->count[IWARP_LINK_CONNECTS]++;
+	*conn = c->handle;
 	return 0;
 }
 
 int iwarp_request(const struct iwarp_link *link, uint32_t conn, struct mpa_start *start)
 {
-	const struct conn *c = conn_of(link, conn);
+	const struct conn *c = link_find(link, conn);
 
 	if (c == NULL || c->state != ASKED)
 		return -EBADF;
@@ -151,7 +187,7 @@ int iwarp_request(const struct iwarp_link *link, uint32_t conn, struct mpa_start
 int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rnic_qp *qp,
 	const struct mpa_offer *offer, uint64_t cookie)
 {
-	struct conn *c = conn_of(link, conn);
+	struct conn *c = link_find(link, conn);
 	size_t room;
 	uint8_t *at;
 	int err;
@@ -175,7 +211,7 @@ int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rn
 int iwarp_reject(struct iwarp_link *link, uint64_t now, uint32_t conn, const void *private_data,
 	uint16_t len)
 {
-	struct conn *c = conn_of(link, conn);
+	struct conn *c = link_find(link, conn);
 	int err;
 
 	if (c == NULL || c->state != ASKED)
@@ -190,7 +226,7 @@ int iwarp_reject(struct iwarp_link *link, uint64_t now, uint32_t conn, const voi
 
 int iwarp_close(struct iwarp_link *link, uint32_t conn)
 {
-	struct conn *c = conn_of(link, conn);
+	struct conn *c = link_find(link, conn);
 
 	if (c == NULL || c->closed)
 		return -EBADF;
@@ -204,7 +240,8 @@ int iwarp_close(struct iwarp_link *link, uint32_t conn)
 
 int iwarp_ends(const struct iwarp_link *link, uint32_t conn, struct place_tuple *ends)
 {
-	return conn_of(link, conn) != NULL ? stream_ends(link->config.stream, conn, ends) : -EBADF;
+	return link_find(link, conn) != NULL ? stream_ends(link->config.stream, conn, ends)
+					     : -EBADF;
 }
 
 static void tell(const struct conn *c, enum iwarp_event_type type, struct iwarp_event *event)
@@ -229,7 +266,7 @@ static bool poll_conn(struct conn *c, struct iwarp_event *event)
 		tell(c, IWARP_ESTABLISHED, event);
 	} else if (c->closed) {
 		tell(c, IWARP_CLOSED, event);
-		*c = (struct conn){.rx = c->rx, .tx = c->tx};
+		link_drop(c);
 	} else {
 		return false;
 	}
@@ -238,10 +275,10 @@ static bool poll_conn(struct conn *c, struct iwarp_event *event)
 
 bool iwarp_poll(struct iwarp_link *link, struct iwarp_event *event)
 {
-	for (unsigned i = 0; i <= link->config.max_conns; i++) {
+	for (unsigned i = 0; i < link->config.max_conns; i++) {
 		const unsigned at = link->next_event;
 
-		link->next_event = (at + 1) % (link->config.max_conns + 1u);
+		link->next_event = (at + 1) % link->config.max_conns;
 		if (poll_conn(&link->conn[at], event))
 			return true;
 	}

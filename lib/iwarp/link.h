@@ -19,10 +19,10 @@ struct iwarp_link;
 struct iwarp_link_config {
 	struct stream *stream; /* with arrivals; nobody else polls it */
 	uint16_t mtu;          /* of its IP packets: frames fill segments */
-	uint16_t max_conns;
-	uint32_t rx_bytes; /* ring of a connection: a power of two, 4 KB at least */
-	uint32_t tx_bytes; /* the same, and mtu at least */
-	uint64_t timeout;  /* from a connection to the peer's frame of MPA */
+	uint16_t max_conns;    /* until IWARP_CLOSED is polled; the stream's table may be larger */
+	uint32_t rx_bytes;     /* ring of a connection: a power of two, 4 KB at least */
+	uint32_t tx_bytes;     /* the same, and mtu at least */
+	uint64_t timeout;      /* from a connection to the peer's frame of MPA */
 };
 
 int iwarp_link_create(const struct iwarp_link_config *config, struct iwarp_link **link);

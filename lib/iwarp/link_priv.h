@@ -4,6 +4,8 @@
 #ifndef IWARP_LINK_PRIV_H
 #define IWARP_LINK_PRIV_H
 
+#include <sys/queue.h>
+
 #include "lib/iwarp/link.h"
 
 enum {
@@ -22,6 +24,9 @@ enum conn_state {
 };
 
 struct conn {
+	struct iwarp_link *link;
+	LIST_ENTRY(conn) bucket; /* if named */
+	bool named;
 	enum conn_state state;
 	uint32_t handle; /* of the stream, and ours */
 	uint64_t cookie;
@@ -40,18 +45,28 @@ struct conn {
 	unsigned tx_ops;
 };
 
+LIST_HEAD(conn_bucket, conn);
+
 struct iwarp_link {
 	struct iwarp_link_config config;
 	size_t mulpdu, fpdu;
-	struct conn *conn; /* by the lower half of the stream's handles */
+	struct conn *conn; /* max_conns */
+	/* By handle. The stream gives a place in its table to another connection while the end of
+	 * the one before is still to be told: ours are of no other's number. */
+	struct conn_bucket *bucket;
+	uint32_t bucket_mask;
 	uint8_t *rings;
 	unsigned next_event;
 	uint64_t count[IWARP_LINK_N_COUNTERS];
 };
 
-/* Where the connection of a stream's handle is, or would be; NULL: there is no such place. */
-struct conn *link_slot(const struct iwarp_link *link, uint32_t handle);
-void link_begin(struct conn *c, uint32_t handle, uint64_t cookie, uint64_t deadline);
+/* The connection of a stream's handle; NULL: there is none. */
+struct conn *link_find(const struct iwarp_link *link, uint32_t handle);
+/* A place that nobody has, in STARTING; NULL: there is none. link_name: its handle is known. */
+struct conn *link_take(struct iwarp_link *link, uint64_t cookie, uint64_t deadline);
+void link_name(struct conn *c, uint32_t handle);
+/* Gives it back; nothing refers to it any more. */
+void link_drop(struct conn *c);
 
 /* Attaches a queue pair with nothing agreed yet, so that its end is told; the errors of
  * iwarp_attach. */

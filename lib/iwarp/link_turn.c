@@ -254,22 +254,29 @@ static bool take_rx(struct iwarp_link *link, struct conn *c, uint64_t now)
 
 /* ---- what the stream says ---- */
 
-static void note(struct iwarp_link *link, const struct stream_completion *done, uint64_t now)
+static void accepted(struct iwarp_link *link, const struct stream_completion *done, uint64_t now)
 {
-	struct conn *c = link_slot(link, done->conn);
+	struct conn *c = link_take(link, done->cookie, now + link->config.timeout);
 
-	if (done->event == STREAM_ACCEPTED) {
-		if (c == NULL || c->closed) {
-			link->count[IWARP_LINK_NO_ROOM]++;
-			stream_abort(link->config.stream, done->conn);
-			return;
-		}
-		link_begin(c, done->conn, done->cookie, now + link->config.timeout);
-		mpa_listen(&c->mpa);
-		link->count[IWARP_LINK_CONNECTS]++;
+	if (c == NULL) {
+		link->count[IWARP_LINK_NO_ROOM]++;
+		stream_abort(link->config.stream, done->conn);
 		return;
 	}
-	if (c == NULL || c->handle != done->conn)
+	link_name(c, done->conn);
+	mpa_listen(&c->mpa);
+	link->count[IWARP_LINK_CONNECTS]++;
+}
+
+static void note(struct iwarp_link *link, const struct stream_completion *done, uint64_t now)
+{
+	struct conn *c = link_find(link, done->conn);
+
+	if (done->event == STREAM_ACCEPTED) {
+		accepted(link, done, now);
+		return;
+	}
+	if (c == NULL)
 		return;
 	switch (done->event) {
 	case STREAM_SENT:
@@ -360,7 +367,7 @@ bool iwarp_turn(struct iwarp_link *link, uint64_t now)
 {
 	bool busy = poll(link, now);
 
-	for (unsigned i = 0; i <= link->config.max_conns; i++)
+	for (unsigned i = 0; i < link->config.max_conns; i++)
 		if (link->conn[i].state != FREE && !link->conn[i].closed)
 			busy |= step(link, &link->conn[i], now);
 	return busy;
@@ -370,7 +377,7 @@ uint64_t iwarp_due(const struct iwarp_link *link)
 {
 	uint64_t due = UINT64_MAX;
 
-	for (unsigned i = 0; i <= link->config.max_conns; i++) {
+	for (unsigned i = 0; i < link->config.max_conns; i++) {
 		const struct conn *c = &link->conn[i];
 
 		if ((c->state == STARTING || c->state == ENDING) && !c->closed && c->deadline < due)

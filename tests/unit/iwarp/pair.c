@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/unit/iwarp/pair.h"
 
-static uint16_t mtu; /* for change() */
+static uint16_t mtu, table; /* for change() */
 
 static void change(struct stream_config *config, int side)
 {
-	(void)side;
 	config->arrivals = true;
 	config->mtu = mtu;
-	config->max_conns = 8;
-	config->max_half_open = 4;
+	config->max_conns = side == 0 && table != 0 ? table : 8;
+	config->max_half_open = config->max_conns < 4 ? config->max_conns : 4;
 	config->rto_min = 5000000;
 	config->time_wait = 1000000;
 	config->give_up = 10 * PAIR_SECOND;
@@ -19,6 +18,7 @@ void pair_open(struct pair *p, const struct pair_options *o)
 {
 	memset(p, 0, sizeof(*p));
 	mtu = o->mtu != 0 ? o->mtu : 1500;
+	table = o->stream_conns;
 	p->net = net_new(o->seed + 1, change);
 	p->net->loss = o->loss;
 	p->net->repeat = o->repeat;
@@ -26,7 +26,7 @@ void pair_open(struct pair *p, const struct pair_options *o)
 	for (int i = 0; i < 2; i++) {
 		const struct iwarp_link_config config = {.stream = p->net->s[i],
 			.mtu = mtu,
-			.max_conns = 8,
+			.max_conns = i == 0 && o->conns != 0 ? o->conns : 8,
 			.rx_bytes = o->ring != 0 ? o->ring : 65536,
 			.tx_bytes = o->ring != 0 ? o->ring : 65536,
 			.timeout = 2 * PAIR_SECOND};
@@ -91,6 +91,14 @@ void pair_run(struct pair *p, uint64_t time)
 			p->net->now = next;
 		settle(p);
 	}
+}
+
+void pair_run_streams(struct pair *p, uint64_t time)
+{
+	const uint64_t until = p->net->now + time;
+
+	while (p->net->now < until && net_step(p->net, until))
+		;
 }
 
 struct iwarp_event pair_event(struct pair *p, int side, enum iwarp_event_type type)

@@ -24,6 +24,7 @@ struct pair_options {
 	uint32_t loss, repeat, overtake; /* of a million */
 	uint32_t ring;                   /* bytes of both rings, default 64 KB */
 	bool raw;                        /* no link at side 0 */
+	uint16_t stream_conns, conns;    /* of side 0's stream, and of its link: default 8 */
 };
 
 #define PAIR_SECOND UINT64_C(1000000000)
@@ -31,6 +32,8 @@ struct pair_options {
 void pair_open(struct pair *p, const struct pair_options *options);
 void pair_close(struct pair *p);
 void pair_run(struct pair *p, uint64_t time);
+/* The streams alone: the links have no turn. */
+void pair_run_streams(struct pair *p, uint64_t time);
 /* The next event of a side has this type. */
 struct iwarp_event pair_event(struct pair *p, int side, enum iwarp_event_type type);
 /* Side 1 listens, side 0 connects, with queue pairs of all rights; both in RTS. */

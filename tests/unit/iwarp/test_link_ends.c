@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ends of links, connections and queue pairs in every order: what is gone is not used any more,
+ * what is left goes on, and all that began is told to be over. */
+#include "lib/rnic/transport.h"
+#include "tests/unit/iwarp/pair.h"
+
+static const struct mpa_offer depths = {.ird = 4, .ord = 4};
+
+static enum ibv_qp_state state_of(const struct rnic_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	rnic_qp_query(qp, &attr, &init);
+	return attr.qp_state;
+}
+
+/* ---- places ---- */
+
+/* The stream's only place has another connection before the link has heard that the one before is
+ * over: both are told of, each queue pair has its own. */
+static void test_place_again(void **state)
+{
+	struct iwarp_event event;
+	struct rnic_qp *first;
+	struct pair p;
+	uint32_t conn;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){.stream_conns = 1, .conns = 2});
+	pair_connect(&p, &depths);
+	first = p.end[0].qp;
+	conn = p.conn[0];
+	assert_int_equal(stream_abort(p.net->s[1], p.conn[1]), 0);
+	pair_run_streams(&p, PAIR_SECOND);
+	assert_int_equal(stream_conns(p.net->s[0]), 0);
+
+	end_qp(&p.end[0], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	assert_int_equal(p.conn[0] & 0xffff, conn & 0xffff);
+	pair_run(&p, PAIR_SECOND);
+	event = pair_event(&p, 0, IWARP_CLOSED);
+	assert_int_equal(event.result, -ECONNRESET);
+	assert_int_equal(event.conn, conn);
+	assert_int_equal(state_of(first), IBV_QPS_ERR);
+	assert_int_equal(rnic_qp_destroy(first), 0); /* nothing to the other one */
+
+	assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).conn, p.conn[1]);
+	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	end_qp(&p.end[1], END_ALL);
+	assert_int_equal(
+		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 1), 0);
+	pair_run(&p, PAIR_SECOND);
+	pair_event(&p, 0, IWARP_ESTABLISHED);
+	assert_int_equal(state_of(p.end[0].qp), IBV_QPS_RTS);
+	pair_close(&p);
+}
+
+/* As many at a time as the link has places, whatever the numbers that the stream gives; a place is
+ * free when its end was polled. */
+static void test_places(void **state)
+{
+	struct rnic_qp *second;
+	struct pair p;
+	uint32_t conn;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){.stream_conns = 8, .conns = 2});
+	for (unsigned i = 0; i < 20; i++) {
+		pair_connect(&p, &depths);
+		assert_int_equal(iwarp_close(p.link[0], p.conn[0]), 0);
+		pair_run(&p, PAIR_SECOND);
+		assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, 0);
+		assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).result, 0);
+		assert_int_equal(rnic_qp_destroy(p.end[0].qp), 0);
+		assert_int_equal(rnic_qp_destroy(p.end[1].qp), 0);
+	}
+	pair_connect(&p, &depths);
+	second = end_qp(&p.end[0], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	end_qp(&p.end[0], END_ALL);
+	conn = p.conn[0];
+	assert_int_equal(pair_ask(&p, &depths), -ENOSPC);
+	assert_int_equal(p.conn[0], conn);
+	assert_int_equal(iwarp_close(p.link[0], conn), 0);
+	assert_int_equal(pair_ask(&p, &depths), -ENOSPC); /* not told yet */
+	pair_run(&p, PAIR_SECOND);
+	assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, -ECONNABORTED);
+	assert_int_equal(state_of(second), IBV_QPS_INIT);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_place_again),
+		cmocka_unit_test(test_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
