@@ -66,8 +66,16 @@ void iwarp_link_destroy(struct iwarp_link *link)
 {
 	if (link == NULL)
 		return;
-	for (unsigned i = 0; link->conn != NULL && i < link->config.max_conns; i++)
-		link_let_go(&link->conn[i]);
+	for (unsigned i = 0; link->conn != NULL && i < link->config.max_conns; i++) {
+		struct conn *c = &link->conn[i];
+
+		link_let_go(c);
+		if (c->named && !c->closed) /* it has sends and receives in our rings */
+			stream_abort(link->config.stream, c->handle);
+	}
+	for (unsigned port = 0; port <= UINT16_MAX; port++)
+		if (link->listens[port / 8] & 1 << port % 8)
+			stream_unlisten(link->config.stream, (uint16_t)port);
 	free(link->conn);
 	free(link->bucket);
 	free(link->rings);
@@ -132,11 +140,18 @@ void link_drop(struct conn *c)
 
 int iwarp_listen(struct iwarp_link *link, uint16_t port, uint64_t cookie)
 {
-	return stream_listen(link->config.stream, port, cookie);
+	const int err = stream_listen(link->config.stream, port, cookie);
+
+	if (err == 0)
+		link->listens[port / 8] |= (uint8_t)(1 << port % 8);
+	return err;
 }
 
 int iwarp_unlisten(struct iwarp_link *link, uint16_t port)
 {
+	if (!(link->listens[port / 8] & 1 << port % 8))
+		return -ENOENT;
+	link->listens[port / 8] &= (uint8_t) ~(1 << port % 8);
 	return stream_unlisten(link->config.stream, port);
 }
 

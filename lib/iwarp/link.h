@@ -26,7 +26,10 @@ struct iwarp_link_config {
 };
 
 int iwarp_link_create(const struct iwarp_link_config *config, struct iwarp_link **link);
-/* Queue pairs lose their streams. The stream is the caller's. */
+/* Connections are reset, ports are not listened to any more, queue pairs lose their streams:
+ * nothing of the stream refers to the link's memory. The stream is the caller's, and outlives the
+ * link; no thread is inside a call of its data path. What it still tells is of nobody's: a new link
+ * on it passes it over. NULL: nothing. */
 void iwarp_link_destroy(struct iwarp_link *link);
 
 /* Peers that ask become IWARP_REQUEST. As stream_listen. */

@@ -58,6 +58,7 @@ struct iwarp_link {
 	uint8_t *rings;
 	unsigned next_event;
 	uint64_t count[IWARP_LINK_N_COUNTERS];
+	uint8_t listens[(UINT16_MAX + 1) / 8]; /* to which ports: a bit each */
 };
 
 /* The connection of a stream's handle; NULL: there is none. */

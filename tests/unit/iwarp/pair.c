@@ -14,9 +14,24 @@ static void change(struct stream_config *config, int side)
 	config->give_up = 10 * PAIR_SECOND;
 }
 
+void pair_link(struct pair *p, int side)
+{
+	const struct pair_options *o = &p->options;
+	const uint32_t ring = o->ring != 0 ? o->ring : 65536;
+	const struct iwarp_link_config config = {.stream = p->net->s[side],
+		.mtu = mtu,
+		.max_conns = side == 0 && o->conns != 0 ? o->conns : 8,
+		.rx_bytes = ring,
+		.tx_bytes = ring,
+		.timeout = 2 * PAIR_SECOND};
+
+	assert_int_equal(iwarp_link_create(&config, &p->link[side]), 0);
+}
+
 void pair_open(struct pair *p, const struct pair_options *o)
 {
 	memset(p, 0, sizeof(*p));
+	p->options = *o;
 	mtu = o->mtu != 0 ? o->mtu : 1500;
 	table = o->stream_conns;
 	p->net = net_new(o->seed + 1, change);
@@ -24,16 +39,9 @@ void pair_open(struct pair *p, const struct pair_options *o)
 	p->net->repeat = o->repeat;
 	p->net->overtake = o->overtake;
 	for (int i = 0; i < 2; i++) {
-		const struct iwarp_link_config config = {.stream = p->net->s[i],
-			.mtu = mtu,
-			.max_conns = i == 0 && o->conns != 0 ? o->conns : 8,
-			.rx_bytes = o->ring != 0 ? o->ring : 65536,
-			.tx_bytes = o->ring != 0 ? o->ring : 65536,
-			.timeout = 2 * PAIR_SECOND};
-
 		end_open(&p->end[i], (unsigned)i);
 		if (i == 1 || !o->raw)
-			assert_int_equal(iwarp_link_create(&config, &p->link[i]), 0);
+			pair_link(p, i);
 	}
 	assert_int_equal(iwarp_listen(p->link[1], PAIR_PORT, 99), 0);
 }

@@ -9,15 +9,6 @@
 
 enum { PAIR_EVENTS = 16, PAIR_PORT = 7174 };
 
-struct pair {
-	struct net *net;
-	struct end end[2];
-	struct iwarp_link *link[2]; /* [0] may be NULL: the test speaks TCP itself */
-	uint32_t conn[2];
-	struct iwarp_event event[2][PAIR_EVENTS]; /* those that came, and are not taken */
-	unsigned n_event[2];
-};
-
 struct pair_options {
 	uint64_t seed;
 	uint16_t mtu;                    /* default 1500 */
@@ -27,10 +18,21 @@ struct pair_options {
 	uint16_t stream_conns, conns;    /* of side 0's stream, and of its link: default 8 */
 };
 
+struct pair {
+	struct net *net;
+	struct pair_options options;
+	struct end end[2];
+	struct iwarp_link *link[2]; /* [0] may be NULL: the test speaks TCP itself */
+	uint32_t conn[2];
+	struct iwarp_event event[2][PAIR_EVENTS]; /* those that came, and are not taken */
+	unsigned n_event[2];
+};
+
 #define PAIR_SECOND UINT64_C(1000000000)
 
 void pair_open(struct pair *p, const struct pair_options *options);
 void pair_close(struct pair *p);
+void pair_link(struct pair *p, int side); /* with the same options */
 void pair_run(struct pair *p, uint64_t time);
 /* The streams alone: the links have no turn. */
 void pair_run_streams(struct pair *p, uint64_t time);

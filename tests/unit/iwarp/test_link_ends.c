@@ -91,11 +91,51 @@ static void test_places(void **state)
 	pair_close(&p);
 }
 
+/* ---- the link goes ---- */
+
+/* With a connection that runs, one that begins and a port, in the midst of what the peer sends:
+ * nothing more is put into its memory, the peer hears of it, and another link may follow. */
+static void test_link_gone(void **state)
+{
+	const struct pair_options options = {.stream_conns = 8};
+	struct rnic_qp *first;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &options);
+	assert_int_equal(iwarp_listen(p.link[0], 5, 1), 0);
+	assert_int_equal(iwarp_unlisten(p.link[0], 6), -ENOENT);
+	pair_connect(&p, &depths);
+	first = p.end[0].qp;
+	end_qp(&p.end[0], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	assert_int_equal(end_post(&p.end[1], IBV_WR_RDMA_WRITE, 1, 0, 60000, &p.end[0], 0, 0), 0);
+	end_rnic_tx(&p.end[1], p.net->now);
+	assert_true(iwarp_turn(p.link[1], p.net->now));
+	pair_run_streams(&p, p.net->delay + 1); /* the first of it is on its way */
+	iwarp_link_destroy(p.link[0]);
+	p.link[0] = NULL;
+	assert_int_equal(stream_conns(p.net->s[0]), 0);
+	assert_int_equal(stream_listen(p.net->s[0], 5, 1), 0);
+	assert_int_equal(stream_unlisten(p.net->s[0], 5), 0);
+	assert_int_equal(state_of(first), IBV_QPS_ERR);
+	assert_int_equal(state_of(p.end[0].qp), IBV_QPS_INIT);
+	pair_run(&p, 3 * PAIR_SECOND);
+	assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).result, -ECONNRESET);
+	assert_int_equal(stream_conns(p.net->s[1]), 0);
+
+	assert_int_equal(rnic_qp_destroy(p.end[1].qp), 0);
+	pair_link(&p, 0);
+	pair_connect(&p, &depths); /* what the stream had to tell the one before is passed over */
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_place_again),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_link_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
