@@ -25,6 +25,9 @@ struct iwarp_attach {
 	uint16_t ird, ord; /* READs of the peer, own ones outstanding; at most RNIC_MAX_RD_ATOMIC */
 	bool waits;        /* sends nothing before the peer's first frame (MPA's responder) */
 	bool rtr;          /* sends a WRITE of no bytes first (MPA's initiator, if agreed) */
+	/* The ends have not agreed yet: the queue pair is nobody else's, and does not go to RTS
+	 * until it is attached again, with the same arg. */
+	bool pending;
 	/* There may be bytes, or the stream is to end: iwarp_tx, iwarp_over. Called from inside the
 	 * device; must not call back. */
 	void (*ready)(void *arg);

@@ -158,7 +158,8 @@ int iwarp_unlisten(struct iwarp_link *link, uint16_t port)
 static bool depths_ok(const struct mpa_offer *offer)
 {
 	return offer->ird <= RNIC_MAX_RD_ATOMIC && offer->ord <= RNIC_MAX_RD_ATOMIC &&
-	       offer->private_len <= MPA_MAX_PRIVATE - MPA_ENHANCED_LEN;
+	       offer->private_len <= MPA_MAX_PRIVATE - MPA_ENHANCED_LEN &&
+	       (offer->private_len == 0 || offer->private_data != NULL);
 }
 
 int iwarp_connect(struct iwarp_link *link, uint64_t now, const uint8_t mac[6],
@@ -205,7 +206,7 @@ int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rn
 	struct conn *c = link_find(link, conn);
 	size_t room;
 	uint8_t *at;
-	int err;
+	int err, len;
 
 	if (c == NULL || c->state != ASKED)
 		return -EBADF;
@@ -215,12 +216,15 @@ int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rn
 	err = at == NULL ? -ENOSPC : link_hold(c, qp);
 	if (err < 0)
 		return err;
-	c->cookie = cookie;
-	c->tx_put += (uint64_t)mpa_accept(&c->mpa, offer, at, room);
+	len = mpa_accept(&c->mpa, offer, at, room);
 	err = link_start_qp(link, c, now);
-	if (err < 0)
-		link_give_up(link, c, err);
-	return err;
+	if (err < 0) {
+		link_let_go(c);
+		return err;
+	}
+	c->cookie = cookie;
+	c->tx_put += (size_t)len;
+	return 0;
 }
 
 int iwarp_reject(struct iwarp_link *link, uint64_t now, uint32_t conn, const void *private_data,

@@ -69,11 +69,12 @@ void link_name(struct conn *c, uint32_t handle);
 /* Gives it back; nothing refers to it any more. */
 void link_drop(struct conn *c);
 
-/* Attaches a queue pair with nothing agreed yet, so that its end is told; the errors of
- * iwarp_attach. */
+/* Attaches a queue pair with nothing agreed yet: it is this connection's, and its end is told. The
+ * errors of iwarp_attach. */
 int link_hold(struct conn *c, struct rnic_qp *qp);
 void link_let_go(struct conn *c);
-/* Both frames of MPA are there. */
+/* Both frames of MPA are there: the one that is held goes to RTS. If it does not, it is still held.
+ */
 int link_start_qp(struct iwarp_link *link, struct conn *c, uint64_t now);
 /* Our half ends behind what was sent; the peer's is waited for. */
 void link_finish(struct iwarp_link *link, struct conn *c, int result, uint64_t now);

@@ -22,8 +22,11 @@ static void gone(void *arg)
 
 int link_hold(struct conn *c, struct rnic_qp *qp)
 {
-	const struct iwarp_attach a = {
-		.mulpdu = IWARP_MIN_MULPDU, .ready = ready, .gone = gone, .arg = c};
+	const struct iwarp_attach a = {.mulpdu = IWARP_MIN_MULPDU,
+		.pending = true,
+		.ready = ready,
+		.gone = gone,
+		.arg = c};
 	int err = iwarp_attach(qp, &a);
 
 	if (err == 0)
@@ -54,7 +57,6 @@ int link_start_qp(struct iwarp_link *link, struct conn *c, uint64_t now)
 
 	if (c->qp == NULL)
 		return -ECONNABORTED;
-	iwarp_detach(c->qp); /* of what was held with nothing agreed */
 	err = iwarp_attach(c->qp, &a);
 	if (err == 0)
 		err = rnic_qp_modify(c->qp, &attr, IBV_QP_STATE, now);
@@ -329,7 +331,7 @@ static void check_end(struct iwarp_link *link, struct conn *c, uint64_t now)
 	if (c->state == RUNNING && c->tx_posted == c->tx_put &&
 		(c->qp == NULL || iwarp_over(c->qp)))
 		link_finish(link, c, 0, now);
-	if (c->state == STARTING && c->mpa.initiator && c->qp == NULL)
+	if (c->state == STARTING && c->mpa.initiator && (c->qp == NULL || iwarp_over(c->qp)))
 		link_give_up(link, c, -ECONNABORTED);
 	if (c->state == STARTING && now >= c->deadline) {
 		link->count[IWARP_LINK_TIMEOUTS]++;

@@ -24,7 +24,7 @@ int iwarp_attach(struct rnic_qp *qp, const struct iwarp_attach *a)
 		a->ord > RNIC_MAX_RD_ATOMIC || a->ready == NULL || a->gone == NULL)
 		return -EINVAL;
 	iw = iwarp_of(qp);
-	if (iw->attached)
+	if (iw->attached && !(iw->set.pending && iw->set.arg == a->arg))
 		return -EBUSY;
 	clear(iw);
 	iw->set = *a;
@@ -120,7 +120,8 @@ static int check_attr(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, 
 {
 	const struct iwarp *iw = iwarp_of(qp);
 
-	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTS && (!iw->attached || iw->dead))
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTS &&
+		(!iw->attached || iw->set.pending || iw->dead))
 		return -ENOTCONN;
 	return 0;
 }

@@ -130,12 +130,104 @@ static void test_link_gone(void **state)
 	pair_close(&p);
 }
 
+/* ---- the queue pair goes ---- */
+
+static int modify(struct rnic_qp *qp, enum ibv_qp_state to)
+{
+	return rnic_qp_modify(qp, &(struct ibv_qp_attr){.qp_state = to}, IBV_QP_STATE, 0);
+}
+
+/* While connecting it is the connection's: not to be had in RTS, nor by another connection. */
+static void test_held(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){0});
+	end_qp(&p.end[0], END_ALL);
+	end_qp(&p.end[1], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	assert_int_equal(modify(p.end[0].qp, IBV_QPS_RTS), -ENOTCONN);
+	assert_int_equal(pair_ask(&p, &depths), -EBUSY);
+	pair_run(&p, PAIR_SECOND);
+	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	assert_int_equal(
+		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), 0);
+	pair_run(&p, PAIR_SECOND);
+	pair_event(&p, 0, IWARP_ESTABLISHED);
+	pair_event(&p, 1, IWARP_ESTABLISHED);
+	assert_int_equal(state_of(p.end[0].qp), IBV_QPS_RTS);
+	pair_close(&p);
+}
+
+/* It goes to ERR, and then goes altogether, before and after the peer's answer has come. */
+static void test_held_fails(void **state)
+{
+	(void)state;
+	for (int answered = 0; answered < 2; answered++) {
+		struct pair p;
+
+		pair_open(&p, &(struct pair_options){0});
+		end_qp(&p.end[0], END_ALL);
+		end_qp(&p.end[1], END_ALL);
+		assert_int_equal(pair_ask(&p, &depths), 0);
+		pair_run(&p, PAIR_SECOND);
+		p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+		if (answered) {
+			assert_int_equal(iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp,
+						 &depths, 8),
+				0);
+			assert_true(iwarp_turn(p.link[1], p.net->now));
+			pair_run_streams(&p, PAIR_SECOND);
+		}
+		assert_int_equal(modify(p.end[0].qp, IBV_QPS_ERR), 0);
+		iwarp_turn(p.link[0], p.net->now);
+		assert_int_equal(rnic_qp_destroy(p.end[0].qp), 0);
+		pair_run(&p, PAIR_SECOND);
+		assert_true(pair_event(&p, 0, IWARP_CLOSED).result < 0);
+		if (answered)
+			pair_event(&p, 1, IWARP_ESTABLISHED);
+		pair_event(&p, 1, IWARP_CLOSED);
+		assert_int_equal(stream_conns(p.net->s[0]) + stream_conns(p.net->s[1]), 0);
+		pair_close(&p);
+	}
+}
+
+/* One that cannot be had does nothing to the request: it may have another answer. */
+static void test_accept_again(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){0});
+	end_qp(&p.end[0], END_ALL);
+	end_qp(&p.end[1], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	pair_run(&p, PAIR_SECOND);
+	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	assert_int_equal(modify(p.end[1].qp, IBV_QPS_ERR), 0);
+	assert_int_equal(
+		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), -EINVAL);
+	assert_int_equal(iwarp_accept(p.link[1], p.net->now, p.conn[1], end_qp(&p.end[1], END_ALL),
+				 &(struct mpa_offer){.ird = 4, .ord = 4, .private_len = 1}, 8),
+		-EINVAL);
+	assert_int_equal(
+		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), 0);
+	pair_run(&p, PAIR_SECOND);
+	pair_event(&p, 0, IWARP_ESTABLISHED);
+	assert_int_equal(pair_event(&p, 1, IWARP_ESTABLISHED).cookie, 8);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_place_again),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_link_gone),
+		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_held_fails),
+		cmocka_unit_test(test_accept_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
