@@ -186,6 +186,7 @@ int iwarp_connect(struct iwarp_link *link, uint64_t now, const uint8_t mac[6],
 	link_name(c, c->handle);
 	c->tx_put = (uint64_t)mpa_connect(&c->mpa, offer, c->tx, link->config.tx_bytes);
 	link->count[IWARP_LINK_CONNECTS]++;
+	link->woken = true;
 	*conn = c->handle;
 	return 0;
 }
@@ -224,6 +225,7 @@ int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rn
 	}
 	c->cookie = cookie;
 	c->tx_put += (size_t)len;
+	link->woken = true;
 	return 0;
 }
 
@@ -249,11 +251,10 @@ int iwarp_close(struct iwarp_link *link, uint32_t conn)
 
 	if (c == NULL || c->closed)
 		return -EBADF;
-	if (c->state != RUNNING) {
+	if (c->state == RUNNING)
+		link_let_go(c);
+	else if (c->state != ENDING)
 		link_give_up(link, c, -ECONNABORTED);
-		return 0;
-	}
-	link_let_go(c);
 	return 0;
 }
 

@@ -48,15 +48,18 @@ int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rn
 	const struct mpa_offer *offer, uint64_t cookie);
 int iwarp_reject(struct iwarp_link *link, uint64_t now, uint32_t conn, const void *private_data,
 	uint16_t len);
-/* Ends the stream behind what has been sent; the queue pair goes to ERR. -EBADF. */
+/* Ends the stream behind what has been sent; the queue pair goes to ERR. One that is not agreed
+ * upon is reset, and its queue pair as it was; one that ends already goes on to. -EBADF. */
 int iwarp_close(struct iwarp_link *link, uint32_t conn);
 /* Both ends' addresses. -EBADF. */
 int iwarp_ends(const struct iwarp_link *link, uint32_t conn, struct place_tuple *ends);
 
 enum iwarp_event_type {
-	IWARP_REQUEST,     /* cookie of the listener */
+	IWARP_REQUEST,     /* cookie of the listener; not of one that is over by then */
 	IWARP_ESTABLISHED, /* connecting: the peer has accepted; accepting: the reply has left */
-	IWARP_CLOSED, /* the last. 0, -ECONNREFUSED (by the peer's MPA, or TCP), -EPROTO, ... */
+	/* The last of every connection, also of those that never were a request. 0, -ECONNREFUSED
+	 * (by the peer's MPA, or TCP), -EPROTO, ... */
+	IWARP_CLOSED,
 };
 
 struct iwarp_event {
@@ -74,7 +77,8 @@ bool iwarp_poll(struct iwarp_link *link, struct iwarp_event *event);
 /* Takes what the stream tells, gives it what is to be sent; after stream_turn, and before it when a
  * request was posted and rnic_tx has been called. True: there was something. */
 bool iwarp_turn(struct iwarp_link *link, uint64_t now);
-/* When to call at the latest; UINT64_MAX: whenever the stream has something. */
+/* When to call at the latest; 0: at once, for one of the calls above was made, or a queue pair has
+ * something to say or is gone; UINT64_MAX: whenever the stream has something. */
 uint64_t iwarp_due(const struct iwarp_link *link);
 
 /* X(symbol, name, meaning) */

@@ -57,6 +57,8 @@ struct iwarp_link {
 	uint32_t bucket_mask;
 	uint8_t *rings;
 	unsigned next_event;
+	bool woken; /* something was asked for, or a queue pair has something to say: a turn is due
+		     */
 	uint64_t count[IWARP_LINK_N_COUNTERS];
 	uint8_t listens[(UINT16_MAX + 1) / 8]; /* to which ports: a bit each */
 };

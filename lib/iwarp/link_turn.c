@@ -10,7 +10,9 @@
 /* What it has to say is fetched by the next turn. */
 static void ready(void *arg)
 {
-	(void)arg;
+	struct conn *c = arg;
+
+	c->link->woken = true;
 }
 
 static void gone(void *arg)
@@ -18,6 +20,7 @@ static void gone(void *arg)
 	struct conn *c = arg;
 
 	c->qp = NULL;
+	c->link->woken = true;
 }
 
 int link_hold(struct conn *c, struct rnic_qp *qp)
@@ -39,6 +42,7 @@ void link_let_go(struct conn *c)
 	if (c->qp != NULL)
 		iwarp_detach(c->qp);
 	c->qp = NULL;
+	c->link->woken = true;
 }
 
 int link_start_qp(struct iwarp_link *link, struct conn *c, uint64_t now)
@@ -78,6 +82,7 @@ void link_finish(struct iwarp_link *link, struct conn *c, int result, uint64_t n
 		return;
 	c->state = ENDING;
 	c->deadline = now + link->config.timeout;
+	link->woken = true;
 }
 
 void link_give_up(struct iwarp_link *link, struct conn *c, int result)
@@ -99,7 +104,7 @@ static void ended(struct conn *c, int result)
 	if (c->result == 0)
 		c->result = result;
 	c->closed = true;
-	c->asked = c->established = false;
+	c->asked = false; /* nobody can answer; but who runs has been established */
 	c->state = ENDING;
 	c->deadline = UINT64_MAX;
 	c->peer_ended = c->shut = true;
@@ -367,17 +372,19 @@ static bool step(struct iwarp_link *link, struct conn *c, uint64_t now)
 
 bool iwarp_turn(struct iwarp_link *link, uint64_t now)
 {
-	bool busy = poll(link, now);
+	bool busy;
 
+	link->woken = false;
+	busy = poll(link, now);
 	for (unsigned i = 0; i < link->config.max_conns; i++)
 		if (link->conn[i].state != FREE && !link->conn[i].closed)
 			busy |= step(link, &link->conn[i], now);
-	return busy;
+	return busy || link->woken;
 }
 
 uint64_t iwarp_due(const struct iwarp_link *link)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due = link->woken ? 0 : UINT64_MAX;
 
 	for (unsigned i = 0; i < link->config.max_conns; i++) {
 		const struct conn *c = &link->conn[i];

@@ -219,6 +219,109 @@ static void test_accept_again(void **state)
 	pair_close(&p);
 }
 
+/* ---- what is told, and when ---- */
+
+static void turn(struct pair *p, int side)
+{
+	while (iwarp_turn(p->link[side], p->net->now))
+		;
+	assert_true(iwarp_due(p->link[side]) > p->net->now);
+}
+
+/* A turn is due for whatever the program does: who sleeps until then misses nothing. */
+static void test_due(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){0});
+	turn(&p, 0);
+	end_qp(&p.end[0], END_ALL);
+	end_qp(&p.end[1], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	assert_int_equal(iwarp_due(p.link[0]), 0);
+	turn(&p, 0);
+	pair_run(&p, PAIR_SECOND);
+	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	turn(&p, 1);
+	assert_int_equal(
+		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), 0);
+	assert_int_equal(iwarp_due(p.link[1]), 0);
+	pair_run(&p, PAIR_SECOND);
+
+	assert_int_equal(end_post(&p.end[0], IBV_WR_RDMA_WRITE, 1, 0, 8, &p.end[1], 0, 0), 0);
+	end_rnic_tx(&p.end[0], p.net->now);
+	assert_int_equal(iwarp_due(p.link[0]), 0);
+	turn(&p, 0);
+	assert_int_equal(iwarp_close(p.link[0], p.conn[0]), 0);
+	assert_int_equal(iwarp_due(p.link[0]), 0);
+	turn(&p, 0);
+	assert_int_equal(rnic_qp_destroy(p.end[1].qp), 0);
+	assert_int_equal(iwarp_due(p.link[1]), 0);
+	turn(&p, 1);
+	pair_run(&p, PAIR_SECOND);
+
+	end_qp(&p.end[0], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	pair_run(&p, PAIR_SECOND);
+	while (p.n_event[1] > 1)
+		pair_event(&p, 1, p.event[1][0].type);
+	assert_int_equal(iwarp_reject(p.link[1], p.net->now, p.event[1][0].conn, NULL, 0), 0);
+	assert_int_equal(iwarp_due(p.link[1]), 0);
+	pair_close(&p);
+}
+
+/* Whoever closes one that ends takes away nothing of what the peer is to hear. */
+static void test_close_late(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){0});
+	pair_connect(&p, &depths);
+	assert_int_equal(
+		end_post(&p.end[0], IBV_WR_RDMA_WRITE, 1, 0, 8, &p.end[1], END_BYTES - 7, 0), 0);
+	end_rnic_tx(&p.end[0], p.net->now);
+	turn(&p, 0);
+	pair_run_streams(&p, PAIR_SECOND);
+	turn(&p, 1);
+	assert_int_equal(iwarp_fault(p.end[1].qp), IWARP_FAULT_TAGGED_BOUNDS);
+	assert_int_equal(iwarp_close(p.link[1], p.conn[1]), 0);
+	pair_run(&p, PAIR_SECOND);
+	assert_int_equal(iwarp_terminated(p.end[0].qp).fault, IWARP_FAULT_TAGGED_BOUNDS);
+	assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, 0);
+	assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).result, 0);
+	pair_close(&p);
+}
+
+/* The answer and the end come between two turns: both are told. */
+static void test_both_told(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){0});
+	end_qp(&p.end[0], END_ALL);
+	end_qp(&p.end[1], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	pair_run(&p, PAIR_SECOND);
+	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	assert_int_equal(iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp,
+				 &(struct mpa_offer){
+					 .private_len = 2, .private_data = (const uint8_t *)"hi"},
+				 8),
+		0);
+	turn(&p, 1);
+	pair_run_streams(&p, PAIR_SECOND);
+	assert_int_equal(stream_abort(p.net->s[1], p.conn[1]), 0);
+	pair_run_streams(&p, PAIR_SECOND);
+	pair_run(&p, PAIR_SECOND);
+	assert_int_equal(pair_event(&p, 0, IWARP_ESTABLISHED).private_len, 2);
+	assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, -ECONNRESET);
+	assert_int_equal(state_of(p.end[0].qp), IBV_QPS_ERR);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +331,9 @@ int main(void)
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_held_fails),
 		cmocka_unit_test(test_accept_again),
+		cmocka_unit_test(test_due),
+		cmocka_unit_test(test_close_late),
+		cmocka_unit_test(test_both_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
