@@ -50,6 +50,10 @@ void iwarp_rx(struct rnic_qp *qp, const uint8_t *bytes, size_t len);
 size_t iwarp_tx(struct rnic_qp *qp, uint8_t *out, size_t cap);
 /* Nothing more comes from iwarp_tx, and nothing more is wanted: the stream is to be closed. */
 bool iwarp_over(const struct rnic_qp *qp);
+/* It is in ERR: at most a Terminate message is to be sent. */
+bool iwarp_failed(const struct rnic_qp *qp);
+/* It is silent until the peer's first frame has come (iwarp_attach.waits). */
+bool iwarp_waits(const struct rnic_qp *qp);
 /* The stream has ended. err: 0, the peer closed it in order; negative errno. */
 void iwarp_lost(struct rnic_qp *qp, int err);
 

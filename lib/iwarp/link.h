@@ -82,18 +82,21 @@ bool iwarp_turn(struct iwarp_link *link, uint64_t now);
 uint64_t iwarp_due(const struct iwarp_link *link);
 
 /* X(symbol, name, meaning) */
-#define IWARP_LINK_COUNTERS(X)                                                           \
-	X(CONNECTS, "connects", "connections that began, either side")                   \
-	X(ESTABLISHED, "established", "of them, those that both ends agreed upon")       \
-	X(REJECTED, "rejected", "peers whose request was rejected by the program")       \
-	X(REFUSED, "refused", "peers that rejected ours")                                \
-	X(NO_ROOM, "no_room", "peers that came when max_conns were there")               \
-	X(BAD_START, "bad_start", "peers whose first frame was malformed, or not MPA's") \
-	X(MARKERS, "markers", "peers that asked for markers")                            \
-	X(NO_RTR, "no_rtr", "peers without our ready-to-receive message")                \
-	X(LOW_IRD, "low_ird", "replies that have more READs outstanding than offered")   \
-	X(TIMEOUTS, "timeouts", "peers that sent no frame of MPA in time")               \
-	X(EARLY, "early", "peers that sent before our reply")
+#define IWARP_LINK_COUNTERS(X)                                                                \
+	X(CONNECTS, "connects", "connections that began, either side")                        \
+	X(ESTABLISHED, "established", "of them, those that both ends agreed upon")            \
+	X(REJECTED, "rejected", "peers whose request was rejected by the program")            \
+	X(REFUSED, "refused", "peers that rejected ours")                                     \
+	X(NO_ROOM, "no_room", "peers that came when max_conns were there")                    \
+	X(BAD_START, "bad_start", "peers whose first frame was malformed, or not MPA's")      \
+	X(MARKERS, "markers", "peers that asked for markers")                                 \
+	X(NO_RTR, "no_rtr", "peers without our ready-to-receive message")                     \
+	X(LOW_IRD, "low_ird", "replies that have more READs outstanding than offered")        \
+	X(TIMEOUTS, "timeouts",                                                               \
+		"peers that sent no frame of MPA in time, or no ready-to-receive message")    \
+	X(NO_END, "no_end", "peers that did not take what was left, or did not end, in time") \
+	X(EARLY, "early", "peers that sent before our reply")                                 \
+	X(LATE_BYTES, "late_bytes", "bytes that came when no queue pair took them any more")
 
 enum iwarp_link_counter {
 #define X(sym, name, text) IWARP_LINK_##sym,

@@ -68,6 +68,9 @@ int link_start_qp(struct iwarp_link *link, struct conn *c, uint64_t now)
 		return err;
 	c->state = RUNNING;
 	c->established = true;
+	/* In revision 1 the peer may be silent as long as it likes. */
+	if (agreed.rtr && agreed.waits)
+		c->deadline = now + link->config.timeout;
 	link->count[IWARP_LINK_ESTABLISHED]++;
 	return 0;
 }
@@ -252,6 +255,8 @@ static bool take_rx(struct iwarp_link *link, struct conn *c, uint64_t now)
 			len = take_start(link, c, bytes, len, now);
 		} else if (c->state == RUNNING && c->qp != NULL) {
 			iwarp_rx(c->qp, bytes, len);
+		} else {
+			link->count[IWARP_LINK_LATE_BYTES] += len;
 		}
 		c->rx_taken += len;
 		busy = true;
@@ -326,24 +331,38 @@ static bool poll(struct iwarp_link *link, uint64_t now)
 
 /* ---- turns ---- */
 
-static void check_end(struct iwarp_link *link, struct conn *c, uint64_t now)
+/* In RUNNING there is one wait with a bound at most: for the ready-to-receive message that the peer
+ * has promised, or for room for the last word of a queue pair that has failed. */
+static void check_running(struct iwarp_link *link, struct conn *c, uint64_t now)
 {
-	if (c->state != FREE && c->state != ENDING && c->peer_ended && c->rx_taken == c->rx_come) {
-		if (c->qp != NULL)
-			iwarp_lost(c->qp, 0);
-		link_finish(link, c, c->state == RUNNING ? 0 : -ECONNRESET, now);
-	}
-	if (c->state == RUNNING && c->tx_posted == c->tx_put &&
-		(c->qp == NULL || iwarp_over(c->qp)))
+	const bool failed = c->qp == NULL || iwarp_failed(c->qp);
+
+	if (failed && c->tx_posted == c->tx_put && (c->qp == NULL || iwarp_over(c->qp))) {
 		link_finish(link, c, 0, now);
-	if (c->state == STARTING && c->mpa.initiator && (c->qp == NULL || iwarp_over(c->qp)))
+		return;
+	}
+	if (failed && c->deadline == UINT64_MAX)
+		c->deadline = now + link->config.timeout;
+	if (!failed && !iwarp_waits(c->qp))
+		c->deadline = UINT64_MAX;
+	if (now < c->deadline)
+		return;
+	link->count[failed ? IWARP_LINK_NO_END : IWARP_LINK_TIMEOUTS]++;
+	link_give_up(link, c, -ETIMEDOUT);
+}
+
+static void check_starting(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
+	if (c->mpa.initiator && (c->qp == NULL || iwarp_over(c->qp))) {
 		link_give_up(link, c, -ECONNABORTED);
-	if (c->state == STARTING && now >= c->deadline) {
+	} else if (now >= c->deadline) {
 		link->count[IWARP_LINK_TIMEOUTS]++;
 		link_give_up(link, c, -ETIMEDOUT);
 	}
-	if (c->state != ENDING || c->closed)
-		return;
+}
+
+static void check_ending(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
 	if (!c->shut && c->tx_posted == c->tx_put) {
 		c->shut = true;
 		stream_shutdown(link->config.stream, c->handle);
@@ -353,8 +372,24 @@ static void check_end(struct iwarp_link *link, struct conn *c, uint64_t now)
 		c->deadline = UINT64_MAX;
 		stream_close(link->config.stream, c->handle);
 	} else if (now >= c->deadline) {
+		link->count[IWARP_LINK_NO_END]++;
 		link_give_up(link, c, -ETIMEDOUT);
 	}
+}
+
+static void check_end(struct iwarp_link *link, struct conn *c, uint64_t now)
+{
+	if (c->state != ENDING && c->peer_ended && c->rx_taken == c->rx_come) {
+		if (c->qp != NULL)
+			iwarp_lost(c->qp, 0);
+		link_finish(link, c, c->state == RUNNING ? 0 : -ECONNRESET, now);
+	}
+	if (c->state == RUNNING)
+		check_running(link, c, now);
+	else if (c->state == STARTING)
+		check_starting(link, c, now);
+	if (c->state == ENDING && !c->closed)
+		check_ending(link, c, now);
 }
 
 static bool step(struct iwarp_link *link, struct conn *c, uint64_t now)
@@ -389,7 +424,7 @@ uint64_t iwarp_due(const struct iwarp_link *link)
 	for (unsigned i = 0; i < link->config.max_conns; i++) {
 		const struct conn *c = &link->conn[i];
 
-		if ((c->state == STARTING || c->state == ENDING) && !c->closed && c->deadline < due)
+		if (c->state != FREE && !c->closed && c->deadline < due)
 			due = c->deadline;
 	}
 	return due;

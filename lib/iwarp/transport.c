@@ -80,6 +80,16 @@ void iwarp_fail(struct rnic_qp *qp, enum iwarp_fault fault, const uint8_t *ulpdu
 	qp_error(qp);
 }
 
+bool iwarp_failed(const struct rnic_qp *qp)
+{
+	return qp_state(qp) == IBV_QPS_ERR;
+}
+
+bool iwarp_waits(const struct rnic_qp *qp)
+{
+	return iwarp_of(qp)->set.waits;
+}
+
 bool iwarp_over(const struct rnic_qp *qp)
 {
 	return qp_state(qp) == IBV_QPS_ERR && !iwarp_of(qp)->terminate_due;
