@@ -9,7 +9,8 @@
  * address. Taken are SEND (solicited, with Invalidate), WRITE (with Immediate: RFC 7306), READ into
  * lists, binding and local invalidation. SENDs and WRITEs complete when their bytes are in the
  * stream's memory: the program's may be used again; that they arrived is for a message of the peer
- * to say. A READ completes when it is answered. */
+ * to say. A READ completes when it is answered. A completion queue that overruns ends its queue
+ * pairs before the call returns in which it does, and their peers are told. */
 #ifndef IWARP_IWARP_H
 #define IWARP_IWARP_H
 

@@ -4,6 +4,7 @@
 #define IWARP_PRIV_H
 
 #include "lib/iwarp/iwarp.h"
+#include "lib/rnic/cq.h"
 #include "lib/rnic/transport.h"
 
 enum { NO_TERMINATE = 15 };
@@ -65,6 +66,14 @@ static inline void iwarp_wake(const struct rnic_qp *qp)
 {
 	if (iwarp_of(qp)->attached)
 		iwarp_of(qp)->set.ready(iwarp_of(qp)->set.arg);
+}
+
+/* Behind completions, where nothing is in the middle of anything: queue pairs fail whose queue has
+ * overrun. The device does it in its own calls, of which there may be none for long. */
+static inline void iwarp_settle_queues(const struct rnic_qp *qp)
+{
+	if (qp->rnic->cq_overrun)
+		cq_settle(qp->rnic);
 }
 
 /* Ends the queue pair for something that is wrong; ulpdu: with which the peer caused it, or NULL.

@@ -330,6 +330,7 @@ void iwarp_rx(struct rnic_qp *qp, const uint8_t *bytes, size_t len)
 		}
 		bytes += used;
 		len -= used;
+		iwarp_settle_queues(qp);
 	}
 	iw->ignored += len;
 }

@@ -44,6 +44,7 @@ void iwarp_detach(struct rnic_qp *qp)
 	iw->attached = false;
 	if (qp_state(qp) == IBV_QPS_RTS)
 		qp_error(qp);
+	iwarp_settle_queues(qp);
 }
 
 static enum ibv_event_type event_of(enum iwarp_fault fault)
@@ -67,15 +68,19 @@ static enum ibv_event_type event_of(enum iwarp_fault fault)
 	}
 }
 
-void iwarp_fail(struct rnic_qp *qp, enum iwarp_fault fault, const uint8_t *ulpdu, size_t ulpdu_len)
+static void terminate(
+	struct iwarp *iw, enum iwarp_fault fault, const uint8_t *ulpdu, size_t ulpdu_len)
 {
-	struct iwarp *iw = iwarp_of(qp);
-
 	iw->fault = fault;
 	iw->faults[fault]++;
 	iw->dead = true;
 	iw->terminate_len = (uint16_t)rdmap_terminate_build(iw->terminate, fault, ulpdu, ulpdu_len);
 	iw->terminate_due = fault != IWARP_FAULT_LOST;
+}
+
+void iwarp_fail(struct rnic_qp *qp, enum iwarp_fault fault, const uint8_t *ulpdu, size_t ulpdu_len)
+{
+	terminate(iwarp_of(qp), fault, ulpdu, ulpdu_len);
 	qp_event(qp, event_of(fault));
 	qp_error(qp);
 }
@@ -106,12 +111,13 @@ void iwarp_lost(struct rnic_qp *qp, int err)
 	}
 	if (iw->have > 0) {
 		iwarp_fail(qp, IWARP_FAULT_LOST, NULL, 0);
-		return;
+	} else {
+		iw->dead = true;
+		if (err < 0)
+			qp_event(qp, IBV_EVENT_QP_FATAL);
+		qp_error(qp);
 	}
-	iw->dead = true;
-	if (err < 0)
-		qp_event(qp, IBV_EVENT_QP_FATAL);
-	qp_error(qp);
+	iwarp_settle_queues(qp);
 }
 
 enum iwarp_fault iwarp_fault(const struct rnic_qp *qp)
@@ -154,10 +160,19 @@ static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state 
 	iwarp_wake(qp);
 }
 
+static bool queue_is_dead(const struct rnic_qp *qp)
+{
+	return cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq);
+}
+
 static void fail(struct rnic_qp *qp)
 {
 	struct iwarp *iw = iwarp_of(qp);
 
+	/* Of all that ends a queue pair here, the peer is told of what the program did not ask for.
+	 */
+	if (iw->attached && !iw->set.pending && !iw->dead && queue_is_dead(qp))
+		terminate(iw, IWARP_FAULT_CATASTROPHIC, NULL, 0);
 	iw->snd = ring_head(&qp->sq);
 	iw->sent = iw->reads = 0;
 	iw->middle = iw->imm_due = iw->rtr_due = false;

@@ -310,6 +310,7 @@ size_t iwarp_tx(struct rnic_qp *qp, uint8_t *out, size_t cap)
 		return 0;
 	do {
 		len = make_next(qp, out + all, cap - all);
+		iwarp_settle_queues(qp);
 		if (len == 0 && iw->terminate_due)
 			len = make_terminate(qp, out + all, cap - all);
 		all += len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside lib/rnic only: completion queues (cq.c). */
+/* Inside lib/rnic, and for transports: completion queues (cq.c). */
 #ifndef RNIC_CQ_H
 #define RNIC_CQ_H
 

@@ -401,6 +401,46 @@ static void test_attach(void **state)
 	close_pair();
 }
 
+/* A queue that is full when the second request completes, here of SENDs that come, here of those
+ * that leave: it is over in that call, the rest is not looked at, the peer is told. */
+static void test_overrun(void **state)
+{
+	(void)state;
+	for (int from = 0; from < 2; from++) {
+		struct end *e = &end[1];
+		struct ibv_wc wc;
+		size_t all;
+
+		end_open(&end[0], 0);
+		end_open(&end[1], 1);
+		assert_int_equal(
+			rnic_cq_create(e->rnic, 1, NULL, from == 0 ? &e->rcq : &e->scq), 0);
+		for (int i = 0; i < 2; i++) {
+			end_qp(&end[i], END_ALL);
+			end_attach(&end[i], &plain);
+		}
+		for (unsigned k = 0; k < 3; k++) {
+			assert_int_equal(end_recv(&end[!from], k, k * 8, 8), 0);
+			assert_int_equal(end_post(&end[from], IBV_WR_SEND, k, 0, 8, NULL, 0, 0), 0);
+		}
+		all = say(from);
+		iwarp_rx(end[!from].qp, pipe_bytes, all);
+		assert_int_equal(state_of(e), IBV_QPS_ERR);
+		assert_int_equal(e->n_event, 1);
+		assert_int_equal(e->event[0], IBV_EVENT_QP_FATAL);
+		if (from == 0)
+			assert_int_equal(end_count(e, "ignored_bytes"), all / 3);
+		assert_int_equal(rnic_cq_poll(from == 0 ? e->rcq : e->scq, 1, &wc), 1);
+		assert_int_equal(rnic_cq_poll(from == 0 ? e->rcq : e->scq, 1, &wc), -EOVERFLOW);
+		run(PIPE);
+		assert_int_equal(end_count(e, "rdmap_catastrophic"), 1);
+		assert_int_equal(end_count(e, "terminate_tx"), 1);
+		assert_int_equal(iwarp_terminated(end[0].qp).fault, IWARP_FAULT_CATASTROPHIC);
+		assert_true(iwarp_over(e->qp));
+		close_pair();
+	}
+}
+
 /* The stream ends between two frames, or in one. */
 static void test_lost(void **state)
 {
@@ -438,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_local_errors),
 		cmocka_unit_test(test_refused_read),
 		cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_overrun),
 		cmocka_unit_test(test_lost),
 	};
 
