@@ -201,10 +201,36 @@ static enum iwarp_fault take_read(struct rnic_qp *qp, const struct segment *s)
 	return IWARP_OK;
 }
 
-/* Of the oldest READ, when the peer has ended all. */
-static enum ibv_wc_status status_of(const struct rdmap_terminate *t)
+/* How many READs that are not answered are older than the one that a Terminate message is about; as
+ * many as there are: it is about none of them. If it does not say, it is the oldest. */
+static uint32_t reads_before(const struct iwarp *iw)
 {
-	return t->layer == 0 && t->type == 1 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_OP_ERR;
+	const struct ddp_segment *s = &iw->terminated.segment;
+
+	if (s->header_len == 0)
+		return 0;
+	return s->opcode == RDMAP_READ_REQUEST ? s->msn - (iw->next_msn[DDP_QN_READ] - iw->reads)
+					       : iw->reads;
+}
+
+/* The READ that the peer has refused fails, behind those before it. All else is flushed. */
+static void fail_read(struct rnic_qp *qp)
+{
+	struct iwarp *iw = iwarp_of(qp);
+	const bool protection = iw->terminated.layer == 0 && iw->terminated.type == 1;
+	uint32_t before = reads_before(iw);
+
+	if (before >= iw->reads)
+		return;
+	for (;;) {
+		const struct send_wqe *wqe = ring_at(&qp->sq, ring_tail(&qp->sq));
+
+		if (wqe->opcode == IBV_WR_RDMA_READ && before-- == 0)
+			break;
+		qp_complete_send(qp, IBV_WC_WR_FLUSH_ERR);
+	}
+	iw->reads = 0;
+	qp_complete_send(qp, protection ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_OP_ERR);
 }
 
 static enum iwarp_fault take_terminate(struct rnic_qp *qp, const struct segment *s)
@@ -215,10 +241,7 @@ static enum iwarp_fault take_terminate(struct rnic_qp *qp, const struct segment 
 		return IWARP_FAULT_MALFORMED;
 	iw->terminate_rx++;
 	iw->dead = true;
-	if (iw->reads > 0) {
-		iw->reads--;
-		qp_complete_send(qp, status_of(&iw->terminated));
-	}
+	fail_read(qp);
 	qp_event(qp, IBV_EVENT_QP_FATAL);
 	qp_error(qp);
 	return IWARP_OK;

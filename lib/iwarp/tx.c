@@ -219,6 +219,20 @@ static size_t make_request(struct rnic_qp *qp, uint8_t *out, size_t cap)
 
 /* ---- answers ---- */
 
+/* It cannot be answered, though it could when it came: the Terminate message says which. */
+static void refuse_answer(struct rnic_qp *qp, const struct answer *a, enum iwarp_fault fault)
+{
+	const struct iwarp *iw = iwarp_of(qp);
+	const struct ddp_segment s = {.opcode = RDMAP_READ_REQUEST,
+		.last = true,
+		.qn = DDP_QN_READ,
+		.msn = iw->msn[DDP_QN_READ] - (iw->answer_head - iw->answer_tail)};
+	uint8_t ulpdu[DDP_UNTAGGED_LEN + RDMAP_READ_LEN];
+
+	rdmap_read_build(ulpdu + ddp_build(ulpdu, &s), &a->read);
+	iwarp_fail(qp, fault, ulpdu, sizeof(ulpdu));
+}
+
 static size_t make_answer(struct rnic_qp *qp, uint8_t *out, size_t cap)
 {
 	struct iwarp *iw = iwarp_of(qp);
@@ -236,7 +250,7 @@ static size_t make_answer(struct rnic_qp *qp, uint8_t *out, size_t cap)
 	/* The memory may have gone since the last segment. */
 	fault = iwarp_check_source(qp, &a->read);
 	if (fault != IWARP_OK) {
-		iwarp_fail(qp, fault, NULL, 0);
+		refuse_answer(qp, a, fault);
 		return 0;
 	}
 	ddp_build(out + MPA_LEN_LEN, &s);

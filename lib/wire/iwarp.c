@@ -280,7 +280,14 @@ void rdmap_imm_build(uint8_t out[RDMAP_IMM_LEN], uint32_t imm)
 	put_be64(out, imm);
 }
 
-enum { TERM_SEGMENT_LEN = 0x80, TERM_DDP = 0x40, TERM_RDMAP = 0x20, TERM_CONTROL_LEN = 4 };
+enum {
+	TERM_SEGMENT_LEN = 0x80,
+	TERM_DDP = 0x40,
+	TERM_HEADERS = TERM_SEGMENT_LEN | TERM_DDP,
+	TERM_RDMAP = 0x20,
+	TERM_CONTROL_LEN = 4,
+	TERM_LEN_LEN = 2,
+};
 
 size_t rdmap_terminate_build(
 	uint8_t *out, enum iwarp_fault fault, const uint8_t *ulpdu, size_t ulpdu_len)
@@ -295,10 +302,10 @@ size_t rdmap_terminate_build(
 		ddp_parse(ulpdu, ulpdu_len, &s);
 	if (s.header_len == 0)
 		return len;
-	out[2] |= TERM_SEGMENT_LEN | TERM_DDP;
+	out[2] |= TERM_HEADERS;
 	put_be16(out + len, (uint16_t)ulpdu_len);
-	memcpy(out + len + 2, ulpdu, s.header_len);
-	len += 2u + s.header_len;
+	memcpy(out + len + TERM_LEN_LEN, ulpdu, s.header_len);
+	len += (size_t)TERM_LEN_LEN + s.header_len;
 	if (!s.tagged && s.opcode == RDMAP_READ_REQUEST &&
 		ulpdu_len >= DDP_UNTAGGED_LEN + RDMAP_READ_LEN) {
 		out[2] |= TERM_RDMAP;
@@ -318,5 +325,8 @@ int rdmap_terminate_parse(const uint8_t *bytes, size_t len, struct rdmap_termina
 		if (faults[i].layer == t->layer && faults[i].type == t->type &&
 			faults[i].code == t->code)
 			t->fault = (enum iwarp_fault)i;
+	if ((bytes[2] & TERM_HEADERS) == TERM_HEADERS && len > TERM_CONTROL_LEN + TERM_LEN_LEN)
+		ddp_parse(bytes + TERM_CONTROL_LEN + TERM_LEN_LEN,
+			len - TERM_CONTROL_LEN - TERM_LEN_LEN, &t->segment);
 	return 0;
 }

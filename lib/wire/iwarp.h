@@ -169,6 +169,8 @@ struct rdmap_terminate {
 	uint8_t layer, type, code;
 	/* IWARP_OK: not one of IWARP_FAULTS. */
 	enum iwarp_fault fault;
+	/* What was wrong, as far as it is told whole; header_len is 0: it is not. */
+	struct ddp_segment segment;
 };
 /* The payload of a Terminate message. ulpdu: the segment that was wrong, whose headers are told,
  * or NULL. Bytes written, at most RDMAP_MAX_TERMINATE. */

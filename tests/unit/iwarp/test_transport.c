@@ -348,32 +348,63 @@ static void test_local_errors(void **state)
 	}
 }
 
-/* The peer refuses a READ: the oldest that is not answered fails, all others are flushed. */
+/* The peer refuses a READ, when it comes or in the midst of the answer: that one fails, all others
+ * are flushed. */
 static void test_refused_read(void **state)
 {
 	struct ibv_wc wc;
 
 	(void)state;
-	open_pair(&plain, &plain);
-	assert_int_equal(end_post(&end[0], IBV_WR_RDMA_READ, 1, 0, 8, &end[1], 0, 0), 0);
-	assert_int_equal(
-		end_post(&end[0], IBV_WR_RDMA_READ, 2, 0, 8, &end[1], END_BYTES - 7, 0), 0);
-	assert_int_equal(end_post(&end[0], IBV_WR_RDMA_WRITE, 3, 0, 8, &end[1], 0, 0), 0);
-	run(PIPE);
-	wc = end_wc(end[0].scq);
-	assert_int_equal(wc.wr_id, 1);
-	assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
-	for (unsigned k = 2; k <= 3; k++) {
-		wc = end_wc(end[0].scq);
-		assert_int_equal(wc.wr_id, k);
-		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	for (int late = 0; late < 2; late++) {
+		open_pair(&plain, &plain);
+		assert_int_equal(end_post(&end[0], IBV_WR_RDMA_READ, 1, 0, 8, &end[1], 0, 0), 0);
+		assert_int_equal(end_post(&end[0], IBV_WR_SEND, 2, 0, 0, NULL, 0, 0), 0);
+		assert_int_equal(end_post(&end[0], IBV_WR_RDMA_READ, 3, 0, 8, &end[1],
+					 late ? 0 : END_BYTES - 7, 0),
+			0);
+		assert_int_equal(end_post(&end[0], IBV_WR_RDMA_WRITE, 4, 0, 8, &end[1], 0, 0), 0);
+		assert_int_equal(end_recv(&end[1], 1, 0, 8), 0);
+		if (late) {
+			iwarp_rx(end[1].qp, pipe_bytes, say(0));
+			assert_int_equal(rnic_mr_dereg(end[1].mr), 0);
+		}
+		run(PIPE);
+		for (unsigned k = 1; k <= 4; k++) {
+			const unsigned guilty = late ? 1 : 3;
+
+			wc = end_wc(end[0].scq);
+			assert_int_equal(wc.wr_id, k);
+			assert_int_equal(wc.status,
+				k == guilty ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
+		}
+		end_no_wc(end[0].scq);
+		assert_int_equal(
+			iwarp_fault(end[1].qp), late ? IWARP_FAULT_STAG : IWARP_FAULT_BOUNDS);
+		assert_int_equal(end[1].event[0], IBV_EVENT_QP_ACCESS_ERR);
+		assert_int_equal(iwarp_terminated(end[0].qp).fault, iwarp_fault(end[1].qp));
+		assert_int_equal(iwarp_terminated(end[0].qp).segment.opcode, RDMAP_READ_REQUEST);
+		assert_int_equal(iwarp_terminated(end[0].qp).segment.msn, late ? 1 : 2);
+		assert_int_equal(end_count(&end[0], "terminate_rx"), 1);
+		close_pair();
 	}
-	end_no_wc(end[0].scq);
-	assert_int_equal(iwarp_fault(end[1].qp), IWARP_FAULT_BOUNDS);
-	assert_int_equal(end[1].event[0], IBV_EVENT_QP_ACCESS_ERR);
-	assert_int_equal(iwarp_terminated(end[0].qp).fault, IWARP_FAULT_BOUNDS);
-	assert_int_equal(end_count(&end[1], "rdmap_bounds"), 1);
-	assert_int_equal(end_count(&end[0], "terminate_rx"), 1);
+}
+
+/* What the peer refuses is a WRITE: no READ is to blame. */
+static void test_refused_write(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	open_pair(&plain, &plain);
+	assert_int_equal(
+		end_post(&end[0], IBV_WR_RDMA_WRITE, 1, 0, 8, &end[1], END_BYTES - 7, 0), 0);
+	assert_int_equal(end_post(&end[0], IBV_WR_RDMA_READ, 2, 0, 8, &end[1], 0, 0), 0);
+	run(PIPE);
+	expect(end[0].scq, 1, IBV_WC_RDMA_WRITE, 8);
+	wc = end_wc(end[0].scq);
+	assert_int_equal(wc.wr_id, 2);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(iwarp_terminated(end[0].qp).segment.opcode, RDMAP_WRITE);
 	close_pair();
 }
 
@@ -477,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_local_errors),
 		cmocka_unit_test(test_refused_read),
+		cmocka_unit_test(test_refused_write),
 		cmocka_unit_test(test_attach),
 		cmocka_unit_test(test_overrun),
 		cmocka_unit_test(test_lost),

@@ -306,8 +306,11 @@ static void test_terminate(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		uint8_t ulpdu[MAX], want[MAX], made[MAX];
 		const size_t len = unhex(cases[i].ulpdu, ulpdu), all = unhex(cases[i].bytes, want);
+		struct ddp_segment told = {0};
 		struct rdmap_terminate t;
 
+		if (len > 0)
+			ddp_parse(ulpdu, len, &told);
 		assert_true(all <= RDMAP_MAX_TERMINATE);
 		assert_int_equal(
 			rdmap_terminate_build(made, cases[i].fault, len > 0 ? ulpdu : NULL, len),
@@ -315,8 +318,15 @@ static void test_terminate(void **state)
 		assert_memory_equal(made, want, all);
 		assert_int_equal(rdmap_terminate_parse(made, all, &t), 0);
 		assert_int_equal(t.fault, cases[i].fault);
-		for (size_t cut = 0; cut < 4; cut++)
-			assert_int_equal(rdmap_terminate_parse(made, cut, &t), -EPROTO);
+		assert_int_equal(t.segment.header_len, told.header_len);
+		assert_int_equal(t.segment.opcode, told.header_len != 0 ? told.opcode : 0);
+		assert_int_equal(t.segment.msn, told.msn);
+		for (size_t cut = 0; cut < all; cut++) { /* no header but a whole one */
+			assert_int_equal(
+				rdmap_terminate_parse(made, cut, &t), cut < 4 ? -EPROTO : 0);
+			assert_true(cut < 4 || t.segment.header_len == 0 ||
+				    6u + t.segment.header_len <= cut);
+		}
 	}
 	assert_int_equal(rdmap_terminate_parse((const uint8_t *)"\xf3\x77\0\0", 4,
 				 &(struct rdmap_terminate){.fault = IWARP_FAULT_CRC}),
