@@ -58,6 +58,10 @@ bool iwarp_waits(const struct rnic_qp *qp);
 /* The stream has ended. err: 0, the peer closed it in order; negative errno. */
 void iwarp_lost(struct rnic_qp *qp, int err);
 
+/* The frame of a Terminate message for a stream whose ends have not agreed (IWARP_FAULT_IRD, _RTR);
+ * its length, 0: cap is too small. */
+size_t iwarp_refusal(uint8_t *out, size_t cap, enum iwarp_fault fault);
+
 /* Why it ended, as far as a Terminate message is concerned: of our own, IWARP_OK: none; of the
  * peer's, layer 15: none. */
 enum iwarp_fault iwarp_fault(const struct rnic_qp *qp);

@@ -205,6 +205,23 @@ int link_put_reject(struct iwarp_link *link, struct conn *c, const void *data, u
 	return len;
 }
 
+/* In words that the peer knows: an answer to its request, a Terminate message to its reply (RFC
+ * 6581). False: there are none. */
+static bool put_refusal(struct iwarp_link *link, struct conn *c, enum iwarp_fault fault)
+{
+	size_t room, len;
+	uint8_t *at;
+
+	if (fault == IWARP_FAULT_START)
+		return false;
+	if (!c->mpa.initiator)
+		return link_put_reject(link, c, NULL, 0) > 0;
+	at = link_tx_room(link, c, link->fpdu, &room);
+	len = at != NULL ? iwarp_refusal(at, room, fault) : 0;
+	c->tx_put += len;
+	return len > 0;
+}
+
 static size_t take_start(
 	struct iwarp_link *link, struct conn *c, const uint8_t *bytes, size_t len, uint64_t now)
 {
@@ -221,11 +238,10 @@ static size_t take_start(
 		link_finish(link, c, got, now);
 	} else if (got < 0) {
 		count_start(link, fault);
-		if (c->mpa.initiator || fault == IWARP_FAULT_START ||
-			link_put_reject(link, c, NULL, 0) < 0)
-			link_give_up(link, c, got);
-		else
+		if (put_refusal(link, c, fault))
 			link_finish(link, c, got, now);
+		else
+			link_give_up(link, c, got);
 	} else if (!c->mpa.initiator) {
 		c->state = ASKED;
 		c->asked = true;

@@ -38,8 +38,9 @@ static enum iwarp_fault check(const struct mpa *mpa)
 		return IWARP_FAULT_MARKER;
 	if (p->enhanced && p->peer_to_peer && !(p->rtr & MPA_RTR_WRITE))
 		return IWARP_FAULT_RTR;
-	/* A reply may lower what we have outstanding, and not ask for more than we take. */
-	if (mpa->initiator && p->enhanced && p->ord > mpa->offer.ird)
+	/* A reply may lower what we have outstanding, and not ask for more than we take. All ones:
+	 * it asks for nothing here. */
+	if (mpa->initiator && p->enhanced && p->ord > mpa->offer.ird && p->ord != MPA_MAX_DEPTH)
 		return IWARP_FAULT_IRD;
 	return IWARP_OK;
 }

@@ -40,7 +40,8 @@ void mpa_listen(struct mpa *mpa);
 /* Bytes of the stream: *used of them belong to the frame. 0: more are needed. 1: the peer's frame
  * is in mpa->peer; the initiator may go on (mpa_agree), the responder has to answer. -ECONNREFUSED:
  * the peer rejects, its private data is in mpa->peer. -EPROTO: no such frame, or one that asks for
- * what there is not (*fault says how a Terminate names it). After an error, and after 1, not to be
+ * what there is not (*fault says how a Terminate names it, with which an initiator answers unless
+ * it is START). After an error, and after 1, not to be
  * called again. */
 int mpa_rx(
 	struct mpa *mpa, const uint8_t *bytes, size_t len, size_t *used, enum iwarp_fault *fault);

@@ -270,19 +270,39 @@ static size_t make_answer(struct rnic_qp *qp, uint8_t *out, size_t cap)
 
 /* ---- what goes next ---- */
 
-static size_t make_terminate(struct rnic_qp *qp, uint8_t *out, size_t cap)
+/* With its payload, which is written by whoever fails. */
+static size_t terminate_frame(uint8_t *out, size_t cap, const uint8_t *payload, size_t payload_len)
 {
-	struct iwarp *iw = iwarp_of(qp);
-	const struct ddp_segment s = untagged(iw, DDP_QN_TERMINATE, RDMAP_TERMINATE);
-	const size_t len = (size_t)DDP_UNTAGGED_LEN + iw->terminate_len;
+	const struct ddp_segment s = {
+		.opcode = RDMAP_TERMINATE, .qn = DDP_QN_TERMINATE, .msn = 1, .last = true};
+	const size_t len = DDP_UNTAGGED_LEN + payload_len;
 
 	if (mpa_fpdu_len(len) > cap)
 		return 0;
 	ddp_build(out + MPA_LEN_LEN, &s);
-	memcpy(out + MPA_LEN_LEN + DDP_UNTAGGED_LEN, iw->terminate, iw->terminate_len);
+	memcpy(out + MPA_LEN_LEN + DDP_UNTAGGED_LEN, payload, payload_len);
+	return mpa_fpdu_seal(out, len);
+}
+
+size_t iwarp_refusal(uint8_t *out, size_t cap, enum iwarp_fault fault)
+{
+	uint8_t payload[RDMAP_MAX_TERMINATE];
+
+	return terminate_frame(out, cap, payload, rdmap_terminate_build(payload, fault, NULL, 0));
+}
+
+/* Once: it is due once. */
+static size_t make_terminate(struct rnic_qp *qp, uint8_t *out, size_t cap)
+{
+	struct iwarp *iw = iwarp_of(qp);
+	const size_t len = terminate_frame(out, cap, iw->terminate, iw->terminate_len);
+
+	if (len == 0)
+		return 0;
+	iw->fpdu_tx++;
 	iw->terminate_due = false;
 	iw->terminate_tx++;
-	return seal(iw, out, len);
+	return len;
 }
 
 static size_t make_rtr(struct iwarp *iw, uint8_t *out, size_t cap)
