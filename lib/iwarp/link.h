@@ -16,13 +16,17 @@
 
 struct iwarp_link;
 
+enum { IWARP_LINK_RECVS = 4, IWARP_LINK_SENDS = 8 }; /* of a connection, under way at most */
+
 struct iwarp_link_config {
-	struct stream *stream; /* with arrivals; nobody else polls it */
-	uint16_t mtu;          /* of its IP packets: frames fill segments */
-	uint16_t max_conns;    /* until IWARP_CLOSED is polled; the stream's table may be larger */
-	uint32_t rx_bytes;     /* ring of a connection: a power of two, 4 KB at least */
-	uint32_t tx_bytes;     /* the same, and mtu at least */
-	uint64_t timeout;      /* from a connection to the peer's frame of MPA */
+	/* With arrivals, and max_ops for IWARP_LINK_RECVS and _SENDS of every connection: one that
+	 * finds none waits for another's to complete. Nobody else polls it. */
+	struct stream *stream;
+	uint16_t mtu;       /* of its IP packets: frames fill segments */
+	uint16_t max_conns; /* until IWARP_CLOSED is polled; the stream's table may be larger */
+	uint32_t rx_bytes;  /* ring of a connection: a power of two, 4 KB at least */
+	uint32_t tx_bytes;  /* the same, and mtu at least */
+	uint64_t timeout;   /* from a connection to the peer's frame of MPA */
 };
 
 int iwarp_link_create(const struct iwarp_link_config *config, struct iwarp_link **link);

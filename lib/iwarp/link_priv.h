@@ -10,8 +10,8 @@
 
 enum {
 	MIN_RING = 4096,
-	RX_CHUNKS = 4, /* receives that a ring is posted as */
-	TX_OPS = 8,    /* sends under way: what comes meanwhile goes in fewer, larger ones */
+	RX_CHUNKS = IWARP_LINK_RECVS, /* receives that a ring is posted as */
+	TX_OPS = IWARP_LINK_SENDS,    /* what comes meanwhile goes in fewer, larger ones */
 	POLL = 32,
 };
 

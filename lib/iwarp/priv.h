@@ -37,7 +37,7 @@ struct iwarp {
 	uint8_t send_opcode;
 	uint64_t got; /* bytes of the SEND under way */
 	bool in_write;
-	uint64_t wrote; /* bytes of the WRITE under way, or of the last one */
+	uint64_t wrote; /* bytes of the WRITE under way, or of the one just before */
 
 	enum iwarp_fault fault;
 	struct rdmap_terminate terminated;

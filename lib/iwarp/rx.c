@@ -132,7 +132,7 @@ static enum iwarp_fault finish_send(struct rnic_qp *qp, const struct segment *s)
 		wc.wc_flags = IBV_WC_WITH_INV;
 	}
 	iw->in_send = false;
-	iw->got = 0;
+	iw->got = iw->wrote = 0;
 	iw->msn[DDP_QN_SEND]++;
 	qp_complete_recv(qp, &wc, op == RDMAP_SEND_SE || op == RDMAP_SEND_SE_INV);
 	return IWARP_OK;
@@ -176,6 +176,7 @@ static enum iwarp_fault take_imm(struct rnic_qp *qp, const struct segment *s)
 	if (!qp_take_recv(qp))
 		return IWARP_FAULT_NO_BUFFER;
 	wc.imm_data = htobe32(rdmap_imm_parse(s->payload));
+	iw->wrote = 0;
 	iw->msn[DDP_QN_SEND]++;
 	qp_complete_recv(qp, &wc, s->ddp.opcode == RDMAP_IMM_SE);
 	return IWARP_OK;

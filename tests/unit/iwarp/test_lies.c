@@ -239,6 +239,42 @@ static void test_sends(void **state)
 	check_fault(IWARP_FAULT_INVALIDATE);
 }
 
+/* Immediate Data that no WRITE is right in front of counts no bytes of an older one. */
+static void test_lone_immediate(void **state)
+{
+	static const uint32_t want[] = {64, 0, 0};
+	uint8_t bytes[64] = {0}, imm[RDMAP_IMM_LEN];
+	struct ddp_segment write = {.tagged = true, .last = true, .opcode = RDMAP_WRITE};
+	struct ddp_segment s = {.last = true, .msn = 1};
+	struct ibv_wc wc;
+
+	(void)state;
+	open_end(END_ALL);
+	write.stag = rnic_mr_rkey(mr);
+	write.to = (uintptr_t)end.buf + ALLOWED;
+	rdmap_imm_build(imm, 5);
+	for (unsigned k = 0; k < 4; k++)
+		assert_int_equal(end_recv(&end, k, ALLOWED, 8), 0);
+	for (unsigned k = 0; k < 3; k++) {
+		if (k != 1)
+			put(&write, bytes, sizeof(bytes));
+		if (k == 2) {
+			s.opcode = RDMAP_SEND;
+			put(&s, bytes, 8);
+			s.msn++;
+			end_wc(end.rcq);
+		}
+		s.opcode = RDMAP_IMM;
+		put(&s, imm, sizeof(imm));
+		s.msn++;
+		wc = end_wc(end.rcq);
+		assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+		assert_int_equal(wc.byte_len, want[k]);
+	}
+	assert_int_equal(iwarp_fault(end.qp), IWARP_OK);
+	end_close(&end);
+}
+
 static void ask(uint32_t msn, uint32_t stag, uint64_t to, uint32_t len)
 {
 	const struct rdmap_read read = {
@@ -444,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_untagged),
 		cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_lone_immediate),
 		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_read_gone),
 		cmocka_unit_test(test_responses),
