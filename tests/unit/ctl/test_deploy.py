@@ -121,6 +121,19 @@ class Service(unittest.TestCase):
         self.assertEqual(stat.S_IMODE(os.stat(memif).st_mode) & 0o027, 0o020)
         self.stop(switch)
 
+    def test_check_beside_it(self):
+        """What ExecStartPre and ExecReload run opens nothing that it has, and leaves nothing."""
+        memif = os.path.join(self.tmp.name, 'h0.sock')
+        switch = self.start(ports=[{'name': 'h0', 'type': 'memif', 'role': 'server', 'socket': memif}])
+        before = sorted(os.listdir(self.tmp.name))
+        check = subprocess.run([SWITCH, '--check', '-c', os.path.join(self.tmp.name, 'switch.json')],
+                               capture_output=True, text=True, timeout=LONG)
+        self.assertEqual((check.returncode, check.stderr), (0, ''))
+        self.assertIn('ok, 1 ports', check.stdout)
+        self.assertEqual(sorted(os.listdir(self.tmp.name)), before)
+        self.assertEqual(self.ping(), 0)
+        self.stop(switch)
+
     def hang_up(self, switch):
         """Says what the switch says, after it has told the service manager of both ends."""
         switch.send_signal(signal.SIGHUP)
