@@ -64,6 +64,8 @@ WHERE = {
     'always': lambda: True,
     'no-avx2': lambda: 'avx2' not in cpu_flags(),
     'no-avx512': lambda: not {'avx512f', 'avx512bw', 'avx512vl', 'avx512dq'} <= set(cpu_flags()),
+    'no-root': lambda: os.geteuid() != 0,
+    'one-cpu': lambda: len(os.sched_getaffinity(0)) < 2,
     'no-netns': lambda: incline_netns.why_not() is not None,
     'no-next-csid': lambda: incline_netns.why_no_next_csid() is not None,
     'no-autogroup': lambda: not os.access('/proc/self/autogroup', os.W_OK),

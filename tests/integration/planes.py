@@ -173,4 +173,4 @@ class Planes(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    unittest.main(verbosity=2)

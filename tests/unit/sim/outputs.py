@@ -50,10 +50,22 @@ def check_capture(doc, path):
     assert ns == sorted(ns) and any(t % 1000 for t in ns)
 
 
+def capture():
+    if not shutil.which('tshark'):
+        print('tshark is not installed (tools/setup --interop)')
+        return 77
+    with tempfile.TemporaryDirectory() as tmp:
+        out, pcap = os.path.join(tmp, 'o.json'), os.path.join(tmp, 'o.pcapng')
+        subprocess.run([sys.argv[1], 'run', SCENARIO, '--json', out, '--pcap', pcap], check=True, stdout=subprocess.DEVNULL)
+        with open(out) as f:
+            check_capture(json.load(f), pcap)
+    return 0
+
+
 def main():
     with tempfile.TemporaryDirectory() as tmp:
-        out, pcap, svg = (os.path.join(tmp, name) for name in ('o.json', 'o.pcapng', 'o.svg'))
-        subprocess.run([sys.argv[1], 'run', SCENARIO, '--series', '100', '--json', out, '--pcap', pcap],
+        out, svg = (os.path.join(tmp, name) for name in ('o.json', 'o.svg'))
+        subprocess.run([sys.argv[1], 'run', SCENARIO, '--series', '100', '--json', out],
                        check=True, stdout=subprocess.DEVNULL)
         with open(out) as f:
             doc = json.load(f)
@@ -65,11 +77,13 @@ def main():
         subprocess.run([sys.argv[1], 'epic-table', '25', '--max-bytes', '16384', '--json', out],
                        check=True, stdout=subprocess.DEVNULL)
         assert len(curves(out, svg)) == 6
-        if shutil.which('tshark'):
-            check_capture(doc, pcap)
-        else:
-            print('tshark is not installed: the capture was not read')
+        for text, why in (('', 'Expecting value'), ('{"matrix": []}', 'is not of incline-sim')):
+            with open(out, 'w') as f:
+                f.write(text)
+            p = subprocess.run([os.path.join(TOP, 'tools', 'plot'), out, svg], capture_output=True, text=True)
+            assert p.returncode == 1 and p.stderr.startswith(f'plot: {out}: {why}'), p.stderr
+    return 0
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(capture() if sys.argv[2:] == ['capture'] else main())
