@@ -237,6 +237,8 @@ int iwarp_reject(struct iwarp_link *link, uint64_t now, uint32_t conn, const voi
 
 	if (c == NULL || c->state != ASKED)
 		return -EBADF;
+	if (len > 0 && private_data == NULL)
+		return -EINVAL;
 	err = link_put_reject(link, c, private_data, len);
 	if (err < 0)
 		return err;

@@ -50,6 +50,7 @@ int iwarp_request(const struct iwarp_link *link, uint32_t conn, struct mpa_start
 /* qp: in INIT, then in RTS. Or the errors of iwarp_attach, and nothing is done. -EBADF. */
 int iwarp_accept(struct iwarp_link *link, uint64_t now, uint32_t conn, struct rnic_qp *qp,
 	const struct mpa_offer *offer, uint64_t cookie);
+/* -EBADF; -EINVAL: private data that is too long, or none: nothing is done. */
 int iwarp_reject(struct iwarp_link *link, uint64_t now, uint32_t conn, const void *private_data,
 	uint16_t len);
 /* Ends the stream behind what has been sent; the queue pair goes to ERR. One that is not agreed

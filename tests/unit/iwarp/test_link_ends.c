@@ -211,6 +211,9 @@ static void test_accept_again(void **state)
 	assert_int_equal(iwarp_accept(p.link[1], p.net->now, p.conn[1], end_qp(&p.end[1], END_ALL),
 				 &(struct mpa_offer){.ird = 4, .ord = 4, .private_len = 1}, 8),
 		-EINVAL);
+	assert_int_equal(iwarp_reject(p.link[1], p.net->now, p.conn[1], NULL, 1), -EINVAL);
+	assert_int_equal(
+		iwarp_reject(p.link[1], p.net->now, p.conn[1], "", MPA_MAX_PRIVATE), -EINVAL);
 	assert_int_equal(
 		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), 0);
 	pair_run(&p, PAIR_SECOND);
