@@ -28,7 +28,8 @@ class Jobs(Fabric):
         with open(self.lab.path('group.json')) as f:
             group = json.load(f)
         ranks = self.jobs[job]
-        group.update(fields, name=job, lease='pool', bootstrap=f'unix:{self.dir}/{job}.sock')
+        # A lease is held, and a switch waited for, by parts of the timeout: what a crowded machine takes is none of them.
+        group.update({'timeout_ms': LONG * 1000, **fields}, name=job, lease='pool', bootstrap=f'unix:{self.dir}/{job}.sock')
         group['ranks'] = [group['ranks'][r] for r in ranks]
         for switch in group['switches']:
             switch['children'] = [c for c in switch['children'] if 'switch' in c or c['rank'] in ranks]

@@ -135,7 +135,9 @@ static bool serve(struct fake_switch *sw, struct peer *p)
 		json_t *out = respond(sw, request);
 		char *text = json_dumps(out, JSON_COMPACT);
 
-		dprintf(p->fd, "%s\n", text);
+		/* Who asked may have lost patience, and closed. */
+		if (send(p->fd, text, strlen(text), MSG_NOSIGNAL) > 0)
+			(void)!send(p->fd, "\n", 1, MSG_NOSIGNAL);
 		free(text);
 		json_decref(out);
 		json_decref(request);
