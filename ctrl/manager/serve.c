@@ -545,9 +545,10 @@ int manager_run(const json_t *config, volatile sig_atomic_t *stop,
 		.stop = stop,
 		.watchdog_ns = ctl_watchdog_ns()};
 	char err[MANAGER_ERR_LEN] = "out of memory";
-	int rc = s.base ? prepare(&s, config, false, err) : -ENOMEM;
+	int rc;
 
-	signal(SIGPIPE, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN); /* TLS to an etcd may raise it, too */
+	rc = s.base ? prepare(&s, config, false, err) : -ENOMEM;
 	if (rc == -ECANCELED)
 		rc = 0; /* stopped while another led */
 	else if (rc)
