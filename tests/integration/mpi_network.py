@@ -44,11 +44,13 @@ class Network(Fabric):
         return path
 
     def launch(self, mpi, args, preload=True, host='$rank', **env):
-        """Rank by rank on h0 to h3, or as an expression of the shell says."""
-        each = f'rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; exec {TOP}/tools/lab exec h{host} -- env $GROUP "$@"'
-        argv = [*RUN[mpi], '-np', '4', 'sh', '-c', each, 'sh', self.program(mpi), *args]
-        if mpi == 'openmpi' and os.geteuid() == 0:
-            argv.insert(1, '--allow-run-as-root')
+        """Rank by rank on h0 to h3, or as an expression of the shell says. A rank that fails ends the launcher: MPICH's does not
+        notice one that ends before MPI_Init, and the others wait for it there without a bound."""
+        each = (f'rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; {TOP}/tools/lab exec h{host} -- env $GROUP "$@"; rc=$?\n'
+                '[ $rc -eq 0 ] || { echo "rank $rank ended with $rc" >&2; kill $LAUNCHER; }; exit $rc')
+        as_root = ['--allow-run-as-root'] if mpi == 'openmpi' and os.geteuid() == 0 else []
+        argv = ['sh', '-c', 'export LAUNCHER=$$; exec "$@"', 'sh', *RUN[mpi], *as_root, '-np', '4', 'sh', '-c', each, 'sh',
+                self.program(mpi), *args]
         env = dict(os.environ, INCLINE_LAB=self.dir, **env)
         if preload:
             env['INCLINE_PRELOAD_FIRST'] = os.path.join(build_dir(), 'lib/mpi', LIBRARY[mpi])
@@ -115,6 +117,15 @@ class Network(Fabric):
         _, _, err = self.exact('openmpi', '1', INCLINE_MPI_SHOW='1', GROUP='INCLINE_GROUP=' + full)
         self.assertIn('incline: MPI_COMM_WORLD of 4 ranks: in the network: one mixed group', err)
         self.assertRegex(err, 'a communicator of 4 ranks: not in the network: a ring of the hosts, without the switches: ')
+
+    def test_a_rank_does_not_start(self):
+        for mpi in RUN:
+            if shutil.which(RUN[mpi][0]) and shutil.which('mpicc.' + mpi):
+                with self.subTest(mpi):
+                    p = self.launch(mpi, ['3', '1', 'calm'], preload=False, host='$((rank == 1 ? 9 : rank))')
+                    rc, out, err = self.finish([p], PATIENCE)[0]
+                    self.assertNotEqual(rc, 0, out + err)
+                    self.assertRegex(err, r'rank 1 ended with \d+')
 
     def test_switch_dies(self):
         """An error of the network is one of the communicator's, in CommLib's words."""
