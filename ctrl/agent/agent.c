@@ -26,9 +26,7 @@ struct served {
 	int audit;     /* descriptor, -1: none */
 	bool audit_failed;
 	volatile sig_atomic_t *load;
-	struct liveness liveness;
-	uint64_t watchdog_ns, watchdog_at; /* how often, 0: nobody waits; when next */
-	int stuck;                         /* worker, -1: none */
+	struct watchdog watchdog;
 };
 
 static const char PROGRAM[] = "incline-switch";
@@ -94,23 +92,6 @@ static void load(struct served *s)
 	ctl_notify(PROGRAM, "READY=1");
 }
 
-/* What the service manager does not hear for long enough it takes for a switch that hangs. */
-static void live(struct served *s, uint64_t at)
-{
-	const int was = s->stuck;
-
-	if (!s->watchdog_ns)
-		return;
-	s->stuck = liveness_stuck(&s->liveness, s->agent->sw, at, s->watchdog_ns);
-	if (s->stuck >= 0 && was < 0)
-		fprintf(stderr, "error: worker %d does not turn: the watchdog is told no more\n",
-			s->stuck);
-	if (s->stuck >= 0 || at < s->watchdog_at)
-		return;
-	ctl_notify(PROGRAM, "WATCHDOG=1");
-	s->watchdog_at = at + s->watchdog_ns;
-}
-
 static void tick(void *arg, uint64_t at)
 {
 	struct served *s = arg;
@@ -119,7 +100,7 @@ static void tick(void *arg, uint64_t at)
 	agent_tick(s->agent, at);
 	if (s->load && *s->load)
 		load(s);
-	live(s, at);
+	watchdog_turn(&s->watchdog, s->agent->sw, at, PROGRAM, stderr);
 }
 
 static void notes(int fd, short what, void *arg)
@@ -176,7 +157,8 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 		o->idle_ms ? o->idle_ms
 			   : (unsigned)ctl_int(&ctl_switch_config, config, "control_idle_ms")};
 	struct served s = {agent, ctl_bool(&ctl_switch_config, config, "control_tcp_full"),
-		.audit = -1, .load = o->load, .watchdog_ns = ctl_watchdog_ns(), .stuck = -1};
+		.audit = -1, .load = o->load,
+		.watchdog = {.every_ns = ctl_watchdog_ns(), .stuck = -1}};
 	struct event_base *base = event_base_new();
 	struct event *called;
 	struct ctl_http_page counters;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctrl/agent/liveness.h"
 
+#include "lib/ctl/notify.h"
+
 int liveness_stuck(struct liveness *l, struct sw *sw, uint64_t now, uint64_t patience_ns)
 {
 	struct sw_worker w;
@@ -15,4 +17,20 @@ int liveness_stuck(struct liveness *l, struct sw *sw, uint64_t now, uint64_t pat
 		}
 	}
 	return stuck;
+}
+
+void watchdog_turn(struct watchdog *w, struct sw *sw, uint64_t now, const char *program, FILE *log)
+{
+	const int was = w->stuck;
+
+	if (!w->every_ns)
+		return;
+	w->stuck = liveness_stuck(&w->liveness, sw, now, w->every_ns);
+	if (w->stuck >= 0 && was < 0)
+		fprintf(log, "error: worker %d does not turn: the watchdog is told no more\n",
+			w->stuck);
+	if (w->stuck >= 0 || now < w->at)
+		return;
+	ctl_notify(program, "WATCHDOG=1");
+	w->at = now + w->every_ns;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "ctrl/agent/liveness.h"
@@ -221,6 +223,57 @@ static void test_liveness(void **state)
 	assert_int_equal(liveness_stuck(&l, f->sw, 1150, 50), 0);
 }
 
+/* Has the service manager been told? */
+static bool told(int fd)
+{
+	char said[32];
+	const ssize_t n = recv(fd, said, sizeof(said), MSG_DONTWAIT);
+
+	if (n < 0)
+		return false;
+	assert_int_equal(n, 10);
+	assert_memory_equal(said, "WATCHDOG=1", 10);
+	return true;
+}
+
+/* A worker that is stuck withholds it, though the control thread turns; until it turns again. */
+static void test_watchdog_withheld(void **state)
+{
+	static const char error[] = "error: worker 1 does not turn: the watchdog is told no more\n";
+	struct rpc_fixture *f = *state;
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct watchdog w = {.every_ns = 50, .stuck = -1}, nobody = {.stuck = -1};
+	const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	char *text = NULL;
+	size_t len;
+	FILE *log = open_memstream(&text, &len);
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/notify", f->dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	setenv("NOTIFY_SOCKET", at.sun_path, 1);
+	for (uint64_t now = 1000; now < 1300; now += 10) {
+		f->sw->turns[0]++, f->sw->turns[1]++;
+		watchdog_turn(&nobody, f->sw, now, "test", log);
+		watchdog_turn(&w, f->sw, now, "test", log);
+		assert_int_equal(told(fd), now % 50 == 0);
+	}
+	/* Worker 1 stops at 1290: what is due at 1300 is still said, later nothing is. */
+	for (uint64_t now = 1300; now < 2000; now += 10) {
+		f->sw->turns[0]++;
+		watchdog_turn(&w, f->sw, now, "test", log);
+		assert_int_equal(told(fd), now == 1300);
+	}
+	f->sw->turns[1]++;
+	watchdog_turn(&w, f->sw, 2000, "test", log);
+	assert_true(told(fd));
+	fclose(log);
+	assert_string_equal(text, error);
+	free(text);
+	unsetenv("NOTIFY_SOCKET");
+	close(fd);
+	unlink(at.sun_path);
+}
+
 static void test_watchdog(void **state)
 {
 	static const struct {
@@ -259,6 +312,7 @@ int main(void)
 		T(test_said),
 		T(test_restricted),
 		T(test_liveness),
+		T(test_watchdog_withheld),
 		cmocka_unit_test(test_watchdog),
 	};
 
