@@ -135,6 +135,7 @@ struct capture {
 	json_int_t id;
 	uint64_t epoch_ns, last_ns;
 	FILE *out;
+	bool broken;     /* it cannot be written, which has been said */
 	char name[4096]; /* of the file that is open */
 	uint64_t files, packets, bytes, file_bytes;
 	uint64_t captured, dropped, filtered;
@@ -161,8 +162,20 @@ static int name_file(struct capture *c)
 
 static int failed(struct capture *c, int rc)
 {
-	fprintf(c->cli->err, "error: %scapture: %s: %s\n", c->cli->where, c->name, strerror(-rc));
+	if (!c->broken)
+		fprintf(c->cli->err, "error: %scapture: %s: %s\n", c->cli->where, c->name,
+			strerror(-rc));
+	c->broken = true;
 	return rc;
+}
+
+/* What has been put into it is in it: a disk that is full shows here. */
+static int flush_file(struct capture *c)
+{
+	errno = 0;
+	if (!fflush(c->out) && !ferror(c->out))
+		return 0;
+	return errno ? -errno : -EIO;
 }
 
 static int open_file(struct capture *c)
@@ -186,7 +199,7 @@ static int close_file(struct capture *c)
 {
 	const uint64_t dropped = c->dropped - c->told_dropped;
 	const uint64_t all = c->captured - c->told_captured + dropped;
-	int rc = 0;
+	int rc;
 
 	if (!c->out)
 		return 0;
@@ -194,8 +207,7 @@ static int close_file(struct capture *c)
 	c->told_captured = c->captured;
 	c->told_dropped = c->dropped;
 	c->bytes += c->file_bytes;
-	if (fflush(c->out) || ferror(c->out))
-		rc = -errno;
+	rc = flush_file(c);
 	if (c->out != c->cli->out && fclose(c->out) && !rc)
 		rc = -errno;
 	c->out = NULL;
@@ -283,9 +295,9 @@ static int read_some(struct capture *c, bool *more)
 		if (rc)
 			break;
 	}
-	if (!rc && !*more && c->out && (fflush(c->out) || ferror(c->out)))
-		rc = failed(c, -errno);
 	json_decref(result);
+	if (!rc && c->out && (rc = flush_file(c)) != 0)
+		failed(c, rc);
 	return rc;
 }
 
@@ -376,7 +388,7 @@ int cli_capture(struct cli *cli, unsigned argc, const char *const *argv)
 	/* Whatever it was: the connection, and so the capture, may outlive this command. */
 	stopped = stop(&c);
 	closed = close_file(&c);
-	if (c.files)
+	if (c.files && !c.broken)
 		summary(&c);
 	return rc || stopped || closed ? CLI_FAILED : CLI_OK;
 }

@@ -269,6 +269,21 @@ static void test_ring_of_files(void **state)
 	f->rpc->peer = NULL;
 }
 
+/* A disk that is full ends it at once and is told once, also while packets keep coming. */
+static void test_disk_full(void **state)
+{
+	struct fixture *f = *state;
+	struct agent_peer one = {0};
+
+	f->rpc->peer = &one;
+	f->rpc->sw->capture_packets = 5000;
+	run_bad(f, "capture p0 /dev/full", CLI_FAILED,
+		"error: capture: /dev/full: No space left on device\n");
+	assert_true(f->rpc->sw->capture_given <= 500);
+	assert_int_equal(f->rpc->sw->capture[0], 0);
+	f->rpc->peer = NULL;
+}
+
 static void test_words(void **state)
 {
 	static const struct {
@@ -316,6 +331,7 @@ int main(void)
 		T(test_file),
 		T(test_count),
 		T(test_ring_of_files),
+		T(test_disk_full),
 		T(test_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
