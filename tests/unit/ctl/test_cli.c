@@ -57,6 +57,17 @@ static void test_usage(void **state)
 		{"port impair p1 loss", "error: port impair: loss: must be FIELD=NUMBER\n"},
 		{"port impair p1 loss=x", "error: port impair: loss: wants a number\n"},
 		{"port impair p1 loss=2", "error: port impair: impair.loss: 2 is not in 0..1\n"},
+		{"port impair p1 loss=-1", "error: port impair: impair.loss: -1 is not in 0..1\n"},
+		{"port impair p1 seed=-1", "error: port impair: impair.seed: -1 is not in "
+					   "0..9223372036854775807\n"},
+		{"port impair p1 loss=0.5 lose.17=-1",
+			"error: port impair: impair.lose[0].loss: -1 is not in 0..1\n"},
+		{"port impair p1 lose.-1=1",
+			"error: port impair: impair.lose[0].opcode: -1 is not in 0..255\n"},
+		{"port impair p1 lose.0=1 lose.1=1 lose.2=1 lose.3=1 lose.4=1 lose.5=1 lose.6=1 "
+		 "lose.7=1 lose.8=1 lose.9=1 lose.10=1 lose.11=1 lose.12=1 lose.13=1 lose.14=1 "
+		 "lose.15=1 lose.16=1",
+			"error: port impair: impair.lose: must have 0..16 items, has 17\n"},
 		{"port impair p1 lose.x=1", "error: port impair: lose.x: must be lose.OPCODE\n"},
 		{"group activate g 1", "error: group activate: 1: must be INDEX=QPN\n"},
 		{"group activate g 1=x", "error: group activate: 1=x: must be INDEX=QPN\n"},

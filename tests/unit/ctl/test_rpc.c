@@ -273,6 +273,10 @@ static void test_trace(void **state)
 		"a trace is running");
 }
 
+#define LOSE "{'opcode':17,'loss':0.5}"
+#define FOUR LOSE "," LOSE "," LOSE "," LOSE
+#define SIXTEEN FOUR "," FOUR "," FOUR "," FOUR
+
 static void test_weather(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -285,6 +289,23 @@ static void test_weather(void **state)
 		"port: no port is named \"p9\"");
 	call_bad(f, "port.impair", "{'port':'p1','impair':{'loss':-1}}", INVALID, "EINVAL", -1,
 		"impair.loss", "impair.loss: -1 is not in 0..1");
+	call_bad(f, "port.impair", "{'port':'p1','impair':{'seed':-1}}", INVALID, "EINVAL", -1,
+		"impair.seed", "impair.seed: -1 is not in 0..9223372036854775807");
+	call_bad(f, "port.impair", "{'port':'p1','impair':{'lose':[{'opcode':-1,'loss':1}]}}",
+		INVALID, "EINVAL", -1, "impair.lose[0].opcode",
+		"impair.lose[0].opcode: -1 is not in 0..255");
+	call_bad(f, "port.impair",
+		"{'port':'p1','impair':{'lose':[{'opcode':1,'loss':0.5},{'opcode':2,'loss':-1}]}}",
+		INVALID, "EINVAL", -1, "impair.lose[1].loss",
+		"impair.lose[1].loss: -1 is not in 0..1");
+	call_bad(f, "port.impair",
+		"{'port':'p1','impair':{'lose':[" SIXTEEN ",{'opcode':17,'loss':1}]}}", INVALID,
+		"EINVAL", -1, "impair.lose", "impair.lose: must have 0..16 items, has 17");
+	assert_int_equal(f->sw->impaired, -1);
+	expect_json(
+		call_ok(f, "port.impair", "{'port':'p0','impair':{'lose':[" SIXTEEN "]}}"), "{}");
+	assert_int_equal(f->sw->impaired, 0);
+	expect_json(call_ok(f, "port.impair", "{'port':'p0'}"), "{}");
 	call_bad(f, "port.impair", "{'port':'p1','impair':{'dup':1}}", INVALID, "EINVAL", -1,
 		"impair.dup", "impair.dup: not here");
 }
