@@ -68,6 +68,49 @@ class Unit(unittest.TestCase):
         self.assertIn(os.path.dirname(file), self.service['ReadWritePaths'].split())
         self.assertEqual(self.service['Type'], 'notify')
 
+    def test_reload_wants_what_a_start_wants(self):
+        """The unit's reload checks the file first: without "control", as the README says, it does not get to SIGHUP."""
+        self.assertIn('it needs `"control"` in it', self.readme)
+        with tempfile.NamedTemporaryFile('w', suffix='.json') as f:
+            json.dump({'ports': [{'name': 'p0', 'type': 'null'}]}, f)
+            f.flush()
+            done = subprocess.run([SWITCH, '--check', '-c', f.name], capture_output=True, text=True, timeout=LONG)
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn(f'{f.name}: control: is required', done.stderr)
+
+    def test_the_package_says_what_it_starts_with(self):
+        words = {1: 'one', 2: 'two', 3: 'three', 4: 'four'}
+        ports = json.loads(read('deploy', 'switch.json'))['ports']
+        self.assertIn(f'starts with {words[len(ports)]} memif ports', read('deploy', 'debian', 'control'))
+        self.assertIn(f'begins with {words[len(ports)]} memif ports', self.readme)
+
+    def test_purge_takes_only_its_own_and_may_come_again(self):
+        with tempfile.TemporaryDirectory() as root:
+            script = read('deploy', 'debian', 'incline-switch.postrm')
+            paths = set(re.findall(r'(?<![\w/])/(?:var|run|etc|usr|home|opt)[\w/.-]*', script))
+            self.assertEqual(paths, {'/var/lib/incline', '/run/incline', '/etc/incline'})
+            for path in sorted(paths, key=len, reverse=True):
+                script = script.replace(path, root + path)
+            for path in 'etc/incline/own.json', 'var/lib/incline/book', 'var/lib/other', 'run/incline/s', 'run/other', 'bin/getent':
+                os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, path), 'w', encoding='utf-8') as f:
+                    f.write('#!/bin/sh\n')
+            with open(os.path.join(root, 'bin/groupdel'), 'w', encoding='utf-8') as f:
+                f.write('#!/bin/sh\nexit 8\n')  # somebody's first group
+            for name in 'getent', 'groupdel':
+                os.chmod(os.path.join(root, 'bin', name), 0o755)
+            env = dict(os.environ, PATH=os.path.join(root, 'bin') + ':' + os.environ['PATH'])
+
+            def left(*words):
+                subprocess.run(['sh', '-c', script, 'postrm', *words], env=env, check=True, timeout=LONG)
+                return sorted(os.path.relpath(os.path.join(d, n), root) for d, _, names in os.walk(root) for n in names
+                              if not d.endswith('/bin'))
+            everything = ['etc/incline/own.json', 'run/incline/s', 'run/other', 'var/lib/incline/book', 'var/lib/other']
+            for words in (['remove'], ['upgrade', '0.2'], ['failed-upgrade', '0.1'], ['abort-install']):
+                self.assertEqual(left(*words), everything)
+            for _ in range(2):
+                self.assertEqual(left('purge'), ['etc/incline/own.json', 'run/other', 'var/lib/other'])
+
 
 class Service(unittest.TestCase):
     """What the program does under such a unit."""
