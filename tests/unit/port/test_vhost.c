@@ -236,7 +236,7 @@ static int setup(void **state)
 
 	(void)state;
 	if (port_eal_init(&eal, err) == 0 && mkdtemp(dir) != NULL)
-		pool = port_pool_create("test", 4095, MTU, err);
+		pool = port_pool_create("test", 4095, MTU, SOCKET_ID_ANY, err);
 	snprintf(path, sizeof(path), "%s/v.sock", dir);
 	json = json_pack("{ss ss ss si}", "name", "v", "type", "vhost", "socket", path, "mtu", MTU);
 	if (pool != NULL && port_config_parse(json, &config, err) == 0)
