@@ -103,8 +103,8 @@ static int options(int argc, char **argv, const char **file, bool *check)
 static void say_ready(struct sw *sw, const char *control, const char *tcp)
 {
 	if (sw_lcores(sw)[0])
-		printf("incline-switch %s: %u workers, lcores %s\n", sw_name(sw), sw_n_workers(sw),
-			sw_lcores(sw));
+		printf("incline-switch %s: the control thread and its workers are on lcores %s\n",
+			sw_name(sw), sw_lcores(sw));
 	printf("incline-switch %s ready: %u ports, control %s%s%s\n", sw_name(sw), sw_n_ports(sw),
 		control, tcp ? " and " : "", tcp ? tcp : "");
 	fflush(stdout);

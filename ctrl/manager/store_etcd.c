@@ -5,10 +5,9 @@
  *	version	of what is kept
  *	kept/KEY
  *
- * A request goes to one member after the other. A transaction whose answer is lost is sent again,
+ * A transaction whose answer is lost is sent again,
  * and the first copy may yet come, at any time: each writes the leader's key as well and asks how
  * often that was written before, so that of all copies one is done, before what comes after it. */
-#include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -18,31 +17,25 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctrl/manager/etcd_members.h"
 #include "ctrl/manager/store.h"
 #include "lib/ctl/base64.h"
 
 enum {
-	MAX_MEMBERS = 8,
-	URL_LEN = 256,
-	MAX_ANSWER = 64 << 20,
 	PAGE = 256,          /* keys read at a time */
 	MAX_PUTS = 100,      /* of a transaction; etcd's default limit is 128 */
 	MAX_BYTES = 1 << 20, /* likewise 1.5 MB */
 };
 
 struct etcd {
-	CURL *curl;
-	struct curl_slist *headers;
-	char member[MAX_MEMBERS][URL_LEN], fabric[64];
-	unsigned n, at; /* the member that has answered last */
-	unsigned ttl_s, timeout_ms;
+	struct etcd_members m;
+	unsigned ttl_s;
 	uint64_t (*now_ns)(void);
 	char *name, *lease, *revision; /* as etcd writes numbers */
 	unsigned writes;               /* of the leader's key, since it was made */
 	uint64_t until, next; /* the lease, by our clock; when it is to be kept again, ns */
 	json_t *pending;      /* [key, value or null] */
 	int broken;           /* the first error, -errno; for good if it was a commit's */
-	char why[STORE_ERR_LEN];
 };
 
 /* It goes on while the machine sleeps, as the lease does. */
@@ -52,90 +45,6 @@ static uint64_t boot_ns(void)
 
 	clock_gettime(CLOCK_BOOTTIME, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static int __attribute__((format(printf, 3, 4))) wrong(struct etcd *s, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(s->why, sizeof(s->why), fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
-/* ---- requests ---- */
-
-struct answer {
-	char *text;
-	size_t len;
-};
-
-static size_t take(char *data, size_t size, size_t n, void *to)
-{
-	struct answer *a = to;
-	const size_t len = size * n;
-	char *text = a->len + len < MAX_ANSWER ? realloc(a->text, a->len + len + 1) : NULL;
-
-	if (!text)
-		return 0;
-	memcpy(text + a->len, data, len);
-	a->text = text;
-	a->len += len;
-	a->text[a->len] = '\0';
-	return len;
-}
-
-/* One member. -EAGAIN: another may answer. */
-static int ask_one(struct etcd *s, const char *path, const char *body, json_t **out)
-{
-	char url[URL_LEN + 64];
-	struct answer a = {0};
-	json_error_t e;
-	long status = 0;
-	CURLcode code;
-	int rc = 0;
-
-	snprintf(url, sizeof(url), "%s%s", s->member[s->at], path);
-	curl_easy_setopt(s->curl, CURLOPT_URL, url);
-	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, body);
-	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, &a);
-	code = curl_easy_perform(s->curl);
-	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
-	*out = code == CURLE_OK ? json_loadb(a.text ? a.text : "", a.len, 0, &e) : NULL;
-	if (code != CURLE_OK)
-		rc = wrong(s, -EAGAIN, "%.100s: %.80s", s->member[s->at], curl_easy_strerror(code));
-	else if (status != 200)
-		rc = wrong(s, status >= 500 ? -EAGAIN : -EIO, "%.100s: %s: HTTP %ld: %.80s",
-			s->member[s->at], path, status,
-			json_string_value(json_object_get(*out, "error")) ?: "");
-	else if (!json_is_object(*out))
-		rc = wrong(s, -EAGAIN, "%.100s: %s: its answer makes no sense", s->member[s->at],
-			path);
-	free(a.text);
-	if (rc) {
-		json_decref(*out);
-		*out = NULL;
-	}
-	return rc;
-}
-
-/* Each member once, and the first once more; body is taken over. */
-static int ask(struct etcd *s, const char *path, json_t *body, json_t **out)
-{
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	int rc = text ? -EAGAIN : wrong(s, -ENOMEM, "out of memory");
-
-	*out = NULL;
-	for (unsigned i = 0; i <= s->n && rc == -EAGAIN; i++) {
-		rc = ask_one(s, path, text, out);
-		if (rc == -EAGAIN)
-			s->at = (s->at + 1) % s->n;
-	}
-	free(text);
-	json_decref(body);
-	return rc == -EAGAIN ? -EIO : rc;
 }
 
 /* ---- keys and values ---- */
@@ -163,7 +72,7 @@ static char *decoded(const json_t *value)
 static json_t *key_of(const struct etcd *s, const char *kind, const char *key)
 {
 	char text[256];
-	const int n = snprintf(text, sizeof(text), "%s/%s%s", s->fabric, kind, key);
+	const int n = snprintf(text, sizeof(text), "%s/%s%s", s->m.fabric, kind, key);
 
 	return n < (int)sizeof(text) ? encoded(text, (size_t)n) : NULL;
 }
@@ -223,14 +132,15 @@ static int get(struct etcd *s, const char *kind, char **value)
 {
 	const json_t *first;
 	json_t *out;
-	int rc = ask(s, "/v3/kv/range", json_pack("{s:o}", "key", key_of(s, kind, "")), &out);
+	int rc = etcd_ask(
+		&s->m, "/v3/kv/range", json_pack("{s:o}", "key", key_of(s, kind, "")), &out);
 
 	*value = NULL;
 	if (rc)
 		return rc;
 	first = json_array_get(json_object_get(out, "kvs"), 0);
 	if (first && !(*value = decoded(json_object_get(first, "value"))))
-		rc = wrong(s, -EBADMSG, "key %s/%s makes no sense", s->fabric, kind);
+		rc = etcd_wrong(&s->m, -EBADMSG, "key %s/%s makes no sense", s->m.fabric, kind);
 	json_decref(out);
 	return rc;
 }
@@ -239,7 +149,7 @@ static int grant(struct etcd *s)
 {
 	const uint64_t now = s->now_ns();
 	json_t *out;
-	int rc = ask(s, "/v3/lease/grant", json_pack("{s:i}", "TTL", (int)s->ttl_s), &out);
+	int rc = etcd_ask(&s->m, "/v3/lease/grant", json_pack("{s:i}", "TTL", (int)s->ttl_s), &out);
 
 	if (rc)
 		return rc;
@@ -247,7 +157,7 @@ static int grant(struct etcd *s)
 	json_decref(out);
 	s->until = now + s->ttl_s * 1000000000ull;
 	s->next = now + s->ttl_s * 1000000000ull / 3;
-	return s->lease ? 0 : wrong(s, -EIO, "etcd grants a lease without a number");
+	return s->lease ? 0 : etcd_wrong(&s->m, -EIO, "etcd grants a lease without a number");
 }
 
 static void revoke(struct etcd *s)
@@ -255,7 +165,7 @@ static void revoke(struct etcd *s)
 	json_t *out = NULL;
 
 	if (s->lease)
-		ask(s, "/v3/lease/revoke", json_pack("{s:s}", "ID", s->lease), &out);
+		etcd_ask(&s->m, "/v3/lease/revoke", json_pack("{s:s}", "ID", s->lease), &out);
 	json_decref(out);
 	free(s->lease);
 	s->lease = NULL;
@@ -266,7 +176,7 @@ static int claim(struct etcd *s)
 {
 	json_t *out, *compare = json_pack("[{s:o,s:s,s:s,s:s}]", "key", key_of(s, "leader", ""),
 			     "target", "CREATE", "result", "EQUAL", "create_revision", "0");
-	int rc = ask(s, "/v3/kv/txn",
+	int rc = etcd_ask(&s->m, "/v3/kv/txn",
 		json_pack("{s:o,s:[o],s:o}", "compare", compare, "success", put_leader(s),
 			"failure", get_leader(s)),
 		&out);
@@ -278,9 +188,9 @@ static int claim(struct etcd *s)
 	else if (is_number(got_leader(out), "lease", s->lease)) /* a copy was */
 		s->revision = number_of(got_leader(out), "create_revision");
 	else
-		rc = wrong(s, -EBUSY, "another manager was faster");
+		rc = etcd_wrong(&s->m, -EBUSY, "another manager was faster");
 	if (!rc && !s->revision)
-		rc = wrong(s, -EIO, "etcd writes without a revision");
+		rc = etcd_wrong(&s->m, -EIO, "etcd writes without a revision");
 	s->writes = 1;
 	json_decref(out);
 	return rc;
@@ -292,7 +202,7 @@ static int campaign(struct etcd *s)
 	int rc = get(s, "leader", &leader);
 
 	if (!rc && leader)
-		rc = wrong(s, -EBUSY, "manager %.120s leads", leader);
+		rc = etcd_wrong(&s->m, -EBUSY, "manager %.120s leads", leader);
 	if (!rc)
 		rc = grant(s);
 	if (!rc)
@@ -307,7 +217,7 @@ static int keep_alive(struct etcd *s)
 	const json_t *result;
 	json_t *out;
 	char *ttl;
-	int rc = ask(s, "/v3/lease/keepalive", json_pack("{s:s}", "ID", s->lease), &out);
+	int rc = etcd_ask(&s->m, "/v3/lease/keepalive", json_pack("{s:s}", "ID", s->lease), &out);
 
 	if (rc)
 		return rc;
@@ -319,7 +229,8 @@ static int keep_alive(struct etcd *s)
 	json_decref(out);
 	if (rc)
 		return rc;
-	rc = ask(s, "/v3/kv/range", json_pack("{s:o}", "key", key_of(s, "leader", "")), &out);
+	rc = etcd_ask(
+		&s->m, "/v3/kv/range", json_pack("{s:o}", "key", key_of(s, "leader", "")), &out);
 	if (!rc && !is_number(json_array_get(json_object_get(out, "kvs"), 0), "create_revision",
 			   s->revision))
 		rc = json_object_get(out, "header") ? -ESTALE : -EIO;
@@ -352,7 +263,7 @@ static int alive(void *arg)
 static int take_page(struct etcd *s, const json_t *kvs, char **last,
 	int (*to)(void *to, const char *key, const char *value), void *arg)
 {
-	const size_t skip = strlen(s->fabric) + strlen("/kept/");
+	const size_t skip = strlen(s->m.fabric) + strlen("/kept/");
 	json_t *kv;
 	size_t i;
 	int rc = 0;
@@ -363,7 +274,8 @@ static int take_page(struct etcd *s, const json_t *kvs, char **last,
 		char *value = decoded(json_object_get(kv, "value"));
 
 		if (!key || !value || strlen(key) <= skip)
-			rc = wrong(s, -EBADMSG, "a key below %s/kept makes no sense", s->fabric);
+			rc = etcd_wrong(
+				&s->m, -EBADMSG, "a key below %s/kept makes no sense", s->m.fabric);
 		else
 			rc = to(arg, key + skip, value);
 		free(value);
@@ -387,7 +299,7 @@ static int each(void *arg, int (*to)(void *to, const char *key, const char *valu
 			*from = last ? encoded(last, strlen(last) + 1) : key_of(s, "kept/", "");
 		const json_t *kvs;
 
-		rc = ask(s, "/v3/kv/range",
+		rc = etcd_ask(&s->m, "/v3/kv/range",
 			json_pack("{s:o,s:o,s:i}", "key", from, "range_end", key_of(s, "kept0", ""),
 				"limit", PAGE),
 			&out);
@@ -397,7 +309,7 @@ static int each(void *arg, int (*to)(void *to, const char *key, const char *valu
 		more = json_is_true(json_object_get(out, "more"));
 		rc = take_page(s, kvs, &last, to, to_arg);
 		if (!rc && more && !json_array_size(kvs))
-			rc = wrong(s, -EIO, "etcd promises more and gives nothing");
+			rc = etcd_wrong(&s->m, -EIO, "etcd promises more and gives nothing");
 		json_decref(out);
 	}
 	free(last);
@@ -453,14 +365,15 @@ static int write_batch(struct etcd *s, json_t *list)
 {
 	char written[16];
 	json_t *out;
-	int rc = json_array_insert_new(list, 0, put_leader(s)) ? wrong(s, -ENOMEM, "out of memory")
-							       : 0;
+	int rc = json_array_insert_new(list, 0, put_leader(s))
+			 ? etcd_wrong(&s->m, -ENOMEM, "out of memory")
+			 : 0;
 
 	if (rc) {
 		json_decref(list);
 		return rc;
 	}
-	rc = ask(s, "/v3/kv/txn",
+	rc = etcd_ask(&s->m, "/v3/kv/txn",
 		json_pack("{s:o,s:o,s:o}", "compare", leads(s), "success", list, "failure",
 			get_leader(s)),
 		&out);
@@ -468,7 +381,7 @@ static int write_batch(struct etcd *s, json_t *list)
 	if (!rc && !json_is_true(json_object_get(out, "succeeded")) &&
 		!(is_number(got_leader(out), "create_revision", s->revision) &&
 			is_number(got_leader(out), "version", written))) /* a copy of it was done */
-		rc = wrong(s, -ESTALE, "another manager leads");
+		rc = etcd_wrong(&s->m, -ESTALE, "another manager leads");
 	json_decref(out);
 	return rc;
 }
@@ -495,63 +408,13 @@ static void shut(void *arg)
 {
 	struct etcd *s = arg;
 
-	if (s->curl)
+	if (s->m.curl)
 		revoke(s);
-	curl_slist_free_all(s->headers);
-	if (s->curl)
-		curl_easy_cleanup(s->curl);
+	etcd_members_close(&s->m);
 	json_decref(s->pending);
 	free(s->revision);
 	free(s->name);
 	free(s);
-}
-
-static int set_up(struct etcd *s)
-{
-	s->curl = curl_easy_init();
-	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	s->pending = json_array();
-	if (!s->curl || !s->headers || !s->pending || !s->name)
-		return wrong(s, -ENOMEM, "out of memory");
-	curl_easy_setopt(s->curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(s->curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(s->curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, (long)s->timeout_ms);
-	curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->headers);
-	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, take);
-	return 0;
-}
-
-/* URL[,URL...][/FABRIC] */
-static int parse(struct etcd *s, const char *text)
-{
-	snprintf(s->fabric, sizeof(s->fabric), "incline");
-	while (*text) {
-		const size_t len = strcspn(text, ",");
-		const char *host = strstr(text, "://"), *slash;
-		size_t end = len;
-
-		if ((strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || !host[3] ||
-			strchr(",/?#", host[3]) || s->n == MAX_MEMBERS || len >= URL_LEN)
-			return wrong(s, -EINVAL,
-				"must be etcd:http://HOST:PORT, up to %d of them with commas, and "
-				"/NAME of the fabric",
-				MAX_MEMBERS);
-		if (memchr(text, '@', len)) /* it would be in the log */
-			return wrong(s, -EINVAL, "names no user and no password: there are none");
-		slash = memchr(host + 3, '/', len - (size_t)(host + 3 - text));
-		if (slash) {
-			end = (size_t)(slash - text);
-			snprintf(s->fabric, sizeof(s->fabric), "%.*s", (int)(len - end - 1),
-				slash + 1);
-		}
-		if (slash && (text[len] || !s->fabric[0] || len - end - 1 >= sizeof(s->fabric) ||
-				     strpbrk(s->fabric, "/?#")))
-			return wrong(s, -EINVAL, "the fabric's name stands at the end, once");
-		snprintf(s->member[s->n++], URL_LEN, "%.*s", (int)end, text);
-		text += len + (text[len] == ',');
-	}
-	return s->n ? 0 : wrong(s, -EINVAL, "no member of etcd is named");
 }
 
 /* What is there is of this version; what is new becomes it. */
@@ -562,7 +425,7 @@ static int check_version(struct etcd *s)
 
 	snprintf(ours, sizeof(ours), "%d", STORE_VERSION);
 	if (!rc && version && strcmp(version, ours))
-		rc = wrong(s, -EPROTONOSUPPORT,
+		rc = etcd_wrong(&s->m, -EPROTONOSUPPORT,
 			"has version %.20s, this program reads and writes %s", version, ours);
 	else if (!rc && !version)
 		rc = write_batch(
@@ -575,9 +438,9 @@ static int check_version(struct etcd *s)
 int store_etcd_check(const char *urls, char err[STORE_ERR_LEN])
 {
 	struct etcd *s = calloc(1, sizeof(*s));
-	int rc = s ? parse(s, urls) : -ENOMEM;
+	int rc = s ? etcd_members_parse(&s->m, urls) : -ENOMEM;
 
-	snprintf(err, STORE_ERR_LEN, "store: etcd: %.200s", s ? s->why : "out of memory");
+	snprintf(err, STORE_ERR_LEN, "store: etcd: %.200s", s ? s->m.why : "out of memory");
 	free(s);
 	return rc;
 }
@@ -595,16 +458,18 @@ int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct
 	s->name = strdup(conf->name);
 	s->now_ns = conf->now_ns ?: boot_ns;
 	s->ttl_s = conf->ttl_s;
-	s->timeout_ms = conf->timeout_ms;
-	rc = parse(s, urls);
+	s->pending = json_array();
+	rc = etcd_members_parse(&s->m, urls);
+	if (!rc && (!s->name || !s->pending))
+		rc = etcd_wrong(&s->m, -ENOMEM, "out of memory");
 	if (!rc)
-		rc = set_up(s);
+		rc = etcd_members_open(&s->m, conf->timeout_ms);
 	if (!rc)
 		rc = campaign(s);
 	if (!rc)
 		rc = check_version(s);
 	if (rc) {
-		snprintf(err, STORE_ERR_LEN, "store: etcd: %.240s", s->why);
+		snprintf(err, STORE_ERR_LEN, "store: etcd: %.240s", s->m.why);
 		shut(s);
 		return rc;
 	}
