@@ -27,6 +27,7 @@ enum {
 	TICK_MS = 100,
 	SLEPT_MS = 1000, /* a tick so late: it was the server that did not run */
 	LINES_PER_TURN = 32,
+	ACCEPTS_PER_TURN = 32,   /* then those who are there are served, and the gone go */
 	HELD_OUTPUT = 256 << 10, /* answers that wait: no further requests are read */
 	PATIENCE_MS = 10000,     /* for a line to be finished, for answers to be taken */
 	INPUT_LIMIT = CTL_MAX_LINE + 4096,
@@ -54,8 +55,9 @@ struct server {
 	struct event_base *base;
 	struct evconnlistener *listener[CTL_MAX_LISTENERS];
 	unsigned n_listeners;
-	struct event *tick;
+	struct event *tick, *again; /* again: to accept */
 	uint64_t ticked_ns;
+	unsigned n_accepted;
 	volatile sig_atomic_t *stop;
 	struct ctl_server_limits limits;
 	bool paused; /* accepting, after an error */
@@ -353,6 +355,32 @@ static void look_at(struct client *c, evutil_socket_t fd)
 	welcome(c, &who);
 }
 
+/* libevent accepts for as long as somebody comes: a crowd would fill all places before anybody in
+ * them is heard. */
+static void rest_from_accepting(struct server *s)
+{
+	if (++s->n_accepted % ACCEPTS_PER_TURN != 0)
+		return;
+	for (unsigned i = 0; i < s->n_listeners; i++)
+		evconnlistener_disable(s->listener[i]);
+	event_active(s->again, EV_TIMEOUT, 0);
+}
+
+static void accept_again(struct server *s)
+{
+	for (unsigned i = 0; i < s->n_listeners; i++)
+		evconnlistener_enable(s->listener[i]);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct server *s = arg;
+
+	(void)fd, (void)what;
+	if (!s->paused)
+		accept_again(s);
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
 	int len, void *arg)
 {
@@ -365,6 +393,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	struct bufferevent *bev = NULL;
 
 	(void)listener, (void)len;
+	rest_from_accepting(s);
 	if (why) {
 		turn_away(s, fd, why);
 		return;
@@ -473,8 +502,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 	if (s->paused) {
 		s->paused = false;
-		for (unsigned i = 0; i < s->n_listeners; i++)
-			evconnlistener_enable(s->listener[i]);
+		accept_again(s);
 	}
 }
 
@@ -499,7 +527,8 @@ static int server_open(struct server *s, const int *fd, unsigned n)
 	if (s->n_listeners != n)
 		return -ENOMEM;
 	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
-	return s->tick && !event_add(s->tick, &tick) ? 0 : -ENOMEM;
+	s->again = event_new(s->base, -1, 0, on_again, s);
+	return s->tick && s->again && !event_add(s->tick, &tick) ? 0 : -ENOMEM;
 }
 
 static void server_close(struct server *s)
@@ -509,6 +538,8 @@ static void server_close(struct server *s)
 	part(s, true);
 	if (s->tick)
 		event_free(s->tick);
+	if (s->again)
+		event_free(s->again);
 	for (unsigned i = 0; i < s->n_listeners; i++)
 		evconnlistener_free(s->listener[i]);
 }

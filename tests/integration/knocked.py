@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -64,9 +65,25 @@ class Knocked(Fabric):
                 self.knock('stream', tcp, KNOCKS),
                 self.knock('stream', self.lab.path('s0.metrics'), KNOCKS)]
 
+    def await_clients(self, procs):
+        """Until the job's hosts have their ports: a free one would take a knocker for its client."""
+        deadline = time.monotonic() + 120
+        while True:
+            link = {p['name']: p['link'] for p in self.rpc('s0', 'port.list')['result']['ports']}
+            if all(link[f'h{i}'] for i in range(4)):
+                return
+            self.going_on(procs)
+            self.assertLess(time.monotonic(), deadline, f'links: {link}')
+            time.sleep(0.05)
+
+    def going_on(self, procs):
+        if any(p.poll() is not None for p in procs):
+            self.all_ok(procs, 60)  # says what they said
+            self.fail('the job ended before the knocks')
+
     def test_results_stay_exact(self):
-        # Long enough that the port has its client until the last knock: a free one would take a knocker for it.
         procs = self.job()
+        self.await_clients(procs)
         knockers = self.knockers()
         self.procs += knockers
         check = self.switch('--check')
@@ -74,10 +91,13 @@ class Knocked(Fabric):
         second = self.switch()
         self.assertEqual(second.returncode, 1, second.stdout)
         self.assertRegex(second.stderr, r'another process \(PID \d+\) serves ')
-        for i, (out, err) in enumerate(k.communicate(timeout=300) for k in knockers):
+        while knockers[0].poll() is None:
+            self.going_on(procs)
+            time.sleep(0.05)
+        self.going_on(procs)
+        for out, err in (k.communicate(timeout=300) for k in knockers):
             self.assertEqual(err, '')
             self.assertGreaterEqual(int(out), KNOCKS)
-            self.assertTrue(i > 0 or all(p.poll() is None for p in procs), 'the job ended before the knocks')
         self.all_ok(procs, 300)
         values = self.values()
         for reason in REASONS | MORE | {'busy'}:
