@@ -43,6 +43,7 @@ struct client {
 	bool unknown;        /* has not yet shown who it is */
 	uint64_t used_ns;    /* when it last sent or took something */
 	uint64_t partial_ns; /* since when a line is unfinished, 0: none is */
+	uint64_t taken_ns;   /* when some of the answers that wait was taken last */
 	bool held;           /* reading is off until answers are taken */
 	bool eof;            /* the peer sends no more */
 	bool closing;        /* to be closed when the answers are sent */
@@ -197,6 +198,16 @@ static void on_written(struct bufferevent *bev, void *arg)
 	client_serve(c);
 }
 
+/* Answers are there that were not, or some are gone. */
+static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct client *c = arg;
+
+	(void)out;
+	if (info->n_deleted > 0 || info->orig_size == 0)
+		c->taken_ns = now(c->server);
+}
+
 static void turn_away_unknown(struct client *c);
 
 static void welcome(struct client *c, const struct ctl_who *who)
@@ -232,7 +243,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		return;
 	}
 	if (!(what & BEV_EVENT_EOF)) {
-		client_free(c); /* error, or a stalled reader */
+		client_free(c);
 		return;
 	}
 	c->eof = true;
@@ -385,8 +396,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	int len, void *arg)
 {
 	struct server *s = arg;
-	struct timeval stall = {
-		.tv_sec = s->limits.stall_ms / 1000, .tv_usec = s->limits.stall_ms % 1000 * 1000};
 	const bool tcp = from->sa_family != AF_UNIX;
 	const char *why = no_place(s, tcp);
 	struct client *c = NULL;
@@ -426,7 +435,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	bufferevent_setcb(bev, on_read, on_written, on_event, c);
 	bufferevent_setwatermark(bev, EV_READ, 0, INPUT_LIMIT);
 	bufferevent_setwatermark(bev, EV_WRITE, HELD_OUTPUT / 2, 0);
-	bufferevent_set_timeouts(bev, NULL, &stall);
+	evbuffer_add_cb(bufferevent_get_output(bev), on_output, c);
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
 }
 
@@ -458,7 +467,7 @@ static uint64_t later(uint64_t since, uint64_t by, uint64_t limit)
  * fault. */
 static void excuse_sleep(struct server *s, uint64_t at)
 {
-	const uint64_t slept = s->ticked_ns ? at - s->ticked_ns : 0;
+	const uint64_t slept = at - s->ticked_ns;
 	struct client *c;
 
 	s->ticked_ns = at;
@@ -467,6 +476,7 @@ static void excuse_sleep(struct server *s, uint64_t at)
 	LIST_FOREACH(c, &s->clients, link)
 	{
 		c->used_ns = later(c->used_ns, slept, at);
+		c->taken_ns = later(c->taken_ns, slept, at);
 		if (c->partial_ns)
 			c->partial_ns = later(c->partial_ns, slept, at);
 	}
@@ -488,8 +498,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	part(s, false);
 	for (c = LIST_FIRST(&s->clients); c; c = next) {
 		next = LIST_NEXT(c, link);
-		if (!c->closing && c->partial_ns &&
-			at - c->partial_ns > s->limits.line_ms * 1000000ULL) {
+		if (waiting_output(c) && at - c->taken_ns > s->limits.stall_ms * 1000000ULL)
+			client_free(c);
+		else if (!c->closing && c->partial_ns &&
+			 at - c->partial_ns > s->limits.line_ms * 1000000ULL) {
 			if (c->unknown)
 				client_free(c);
 			else
@@ -527,6 +539,7 @@ static int server_open(struct server *s, const int *fd, unsigned n)
 	if (s->n_listeners != n)
 		return -ENOMEM;
 	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
+	s->ticked_ns = now(s);
 	s->again = event_new(s->base, -1, 0, on_again, s);
 	return s->tick && s->again && !event_add(s->tick, &tick) ? 0 : -ENOMEM;
 }

@@ -119,13 +119,29 @@ void put_text(int fd, const char *text)
 	put(fd, text, strlen(text));
 }
 
+static size_t request(char *line, size_t cap, int id, const char *method)
+{
+	return (size_t)snprintf(
+		line, cap, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"%s\"}\n", id, method);
+}
+
 void put_request(int fd, int id, const char *method)
 {
 	char line[128];
 
-	snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"%s\"}\n", id,
-		method);
-	put_text(fd, line);
+	put(fd, line, request(line, sizeof(line), id, method));
+}
+
+void put_requests(int fd, int n, const char *method)
+{
+	const size_t cap = (size_t)n * 128;
+	char *text = malloc(cap);
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += request(text + len, cap - len, i, method);
+	put(fd, text, len);
+	free(text);
 }
 
 /* What is there, up to and with the next newline; 0 when the server has closed. */

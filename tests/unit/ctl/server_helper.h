@@ -44,6 +44,8 @@ int dial(const struct fixture *f);
 void put(int fd, const char *text, size_t len);
 void put_text(int fd, const char *text);
 void put_request(int fd, int id, const char *method);
+/* So many, 0 and on, in one write: one by one they may fill a socket that is not read. */
+void put_requests(int fd, int n, const char *method);
 /* The next line as JSON, NULL when the server has closed. */
 json_t *get_line(int fd);
 void expect_id(int fd, int id);

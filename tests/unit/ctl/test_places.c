@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/ctl/client.h"
@@ -161,6 +162,50 @@ static void test_sleep(void **state)
 		pass(f, 500);
 	expect_closed(silent);
 	close(asking);
+}
+
+static unsigned lines_until_end(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	unsigned lines = 0;
+	char some[4096];
+
+	for (;;) {
+		assert_int_equal(poll(&p, 1, LONG_MS), 1);
+		ssize_t n = recv(fd, some, sizeof(some), 0);
+		if (n <= 0)
+			return lines;
+		for (ssize_t i = 0; i < n; i++)
+			lines += some[i] == '\n';
+	}
+}
+
+/* Who takes no answers is closed, by the server's own clock; not for time in which that slept. */
+static void test_stall(void **state)
+{
+	enum { N = 300 };
+	struct fixture *f = *state;
+	int late, never;
+
+	f->sw->now = 1000000000;
+	f->limits.idle_ms = 3600000;
+	f->limits.stall_ms = 5000;
+	start(f);
+	late = dial(f);
+	put_requests(late, N, "schema.get");
+	ping(never = dial(f)); /* when that is answered, answers wait for the other one */
+	for (int i = 0; i < 2; i++)
+		pass(f, 600000);
+	for (int i = 0; i < N; i++)
+		expect_id(late, i);
+	put_requests(never, N, "schema.get");
+	ping(late);
+	for (int i = 0; i < 12; i++)
+		pass(f, 500);
+	assert_in_range(lines_until_end(never), 0, N - 1);
+	close(never);
+	ping(late);
+	close(late);
 }
 
 /* A connection ends, and with it, after a while, what was made over it. */
@@ -339,6 +384,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_holders, setup, teardown),
 		D(test_idle),
 		D(test_sleep),
+		D(test_stall),
 		cmocka_unit_test_setup_teardown(test_end_of_a_holder, setup, teardown),
 		D(test_tcp),
 		D(test_tcp_crowd),

@@ -310,8 +310,7 @@ static void test_held_reader(void **state)
 	enum { N = 300 };
 	int fd = dial(*state);
 
-	for (int i = 0; i < N; i++)
-		put_request(fd, i, "schema.get");
+	put_requests(fd, N, "schema.get");
 	poll(NULL, 0, 200);
 	for (int i = 0; i < N; i++)
 		expect_id(fd, i);
