@@ -69,6 +69,8 @@ void iwarp_link_destroy(struct iwarp_link *link)
 	for (unsigned i = 0; link->conn != NULL && i < link->config.max_conns; i++) {
 		struct conn *c = &link->conn[i];
 
+		if (c->link == NULL) /* the link was never whole */
+			break;
 		link_let_go(c);
 		if (c->named && !c->closed) /* it has sends and receives in our rings */
 			stream_abort(link->config.stream, c->handle);

@@ -385,9 +385,12 @@ static void check_ending(struct iwarp_link *link, struct conn *c, uint64_t now)
 	}
 	if (c->shut && c->peer_ended && !c->close_asked) {
 		c->close_asked = true;
-		c->deadline = UINT64_MAX;
 		stream_close(link->config.stream, c->handle);
-	} else if (now >= c->deadline) {
+	}
+	/* The rest has TCP's own bounds; a peer that answers probes and takes nothing has none. */
+	if (c->close_asked && c->tx_acked == c->tx_put)
+		c->deadline = UINT64_MAX;
+	if (now >= c->deadline) {
 		link->count[IWARP_LINK_NO_END]++;
 		link_give_up(link, c, -ETIMEDOUT);
 	}

@@ -84,15 +84,14 @@ static void test_no_rtr(void **state)
 }
 
 /* It closes its window, then sends what is wrong: there is no room for the Terminate message. Its
- * TCP lives and answers every probe. */
-static void test_no_room(void **state)
+ * TCP lives and answers every probe, also when it has ended its own stream. */
+static void no_room(bool ends)
 {
 	static const struct ddp_segment write = {.tagged = true, .last = true};
 	static const uint8_t wrong[64];
 	uint8_t frame[64];
 	struct raw r;
 
-	(void)state;
 	raw_open(&r, &with_rtr);
 	ddp_build(frame + MPA_LEN_LEN, &write);
 	raw_send(&r, frame, mpa_fpdu_seal(frame, DDP_TAGGED_LEN));
@@ -106,8 +105,17 @@ static void test_no_room(void **state)
 	assert_int_equal(iwarp_fault(r.p.end[1].qp), IWARP_FAULT_CRC);
 	raw_send(&r, wrong, sizeof(wrong)); /* counted by the queue pair */
 	assert_int_equal(end_count(&r.p.end[1], "ignored_bytes"), 64 + 64 - 8);
+	if (ends)
+		assert_int_equal(stream_shutdown(r.p.net->s[0], r.conn), 0);
 	pair_run(&r.p, 3 * PAIR_SECOND);
 	check_timed_out(&r, IWARP_LINK_NO_END);
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	no_room(false);
+	no_room(true);
 }
 
 /* It does not end its stream, and sends on. */
