@@ -76,7 +76,13 @@ static void last_word_last(uint8_t *to, const uint8_t *from, size_t len)
 
 	memcpy(to, from, before);
 	atomic_thread_fence(memory_order_release);
-	memcpy(to + before, from + before, len - before);
+	if (len - before == sizeof(uint64_t)) {
+		memcpy(to + before, from + before, sizeof(uint64_t)); /* one store */
+		return;
+	}
+	memcpy(to + before, from + before, len - before - 1);
+	atomic_thread_fence(memory_order_release);
+	to[len - 1] = from[len - 1];
 }
 
 int place_payload(
