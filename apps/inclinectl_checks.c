@@ -373,9 +373,13 @@ static void cpus(struct checks *c)
 {
 	char about[24];
 
-	if (!c->n_cpus && has_nic(c))
+	if (!c->n_cpus && strcmp(text_of(c->config, "workers"), "auto") == 0)
+		checks_add(c, "isolated", NULL, CHECKS_OK, NULL,
+			"the switch chooses CPUs when it starts (\"workers\": \"auto\")");
+	else if (!c->n_cpus && has_nic(c))
 		checks_add(c, "isolated", NULL, CHECKS_WARN, NULL,
-			"no worker has a CPU of its own: set \"lcores\" in the configuration");
+			"no worker has a CPU of its own: set \"lcores\" in the configuration, or "
+			"\"workers\" to \"auto\"");
 	for (unsigned i = 0; i < c->n_cpus; i++) {
 		snprintf(about, sizeof(about), "cpu%d", c->cpu[i]);
 		if (cpu_isolated(c, c->cpu[i], about))

@@ -12,6 +12,9 @@ int egress_fifo_init(struct egress_fifo *f, uint64_t limit, int socket)
 	*f = (struct egress_fifo){.places = places, .size = size, .limit = limit};
 	f->slot = rte_zmalloc_socket(
 		"egress", size * sizeof(struct rte_mbuf *), RTE_CACHE_LINE_SIZE, socket);
+	if (f->slot == NULL) /* that socket has no memory left */
+		f->slot = rte_zmalloc(
+			"egress", size * sizeof(struct rte_mbuf *), RTE_CACHE_LINE_SIZE);
 	return f->slot == NULL ? -ENOMEM : 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/port/cpus.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <numa.h>
 #include <rte_eal.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #include "lib/port/internal.h"
+
+static_assert(PORT_CPUS == CPU_SETSIZE, "every CPU that may be asked for");
 
 /* ---- what the machine is ---- */
 
@@ -39,7 +42,20 @@ static int first_of_core(int cpu)
 	return sscanf(line, "%d", &first) == 1 ? first : cpu;
 }
 
-static void note_isolated(struct port_machine *m)
+/* A CPU that is not online, or not of this container, is not. */
+static bool can_be_had(int cpu, const cpu_set_t *allowed)
+{
+	cpu_set_t one;
+	bool can;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	can = sched_setaffinity(0, sizeof(one), &one) == 0;
+	sched_setaffinity(0, sizeof(*allowed), allowed);
+	return can;
+}
+
+static void note_isolated(struct port_machine *m, const cpu_set_t *allowed)
 {
 	char line[4096];
 	struct bitmask *mask;
@@ -49,7 +65,8 @@ static void note_isolated(struct port_machine *m)
 	if (mask == NULL)
 		return;
 	for (unsigned cpu = 0; cpu < PORT_CPUS && cpu < mask->size; cpu++)
-		m->cpu[cpu].isolated = numa_bitmask_isbitset(mask, cpu) != 0;
+		m->cpu[cpu].isolated =
+			numa_bitmask_isbitset(mask, cpu) != 0 && can_be_had((int)cpu, allowed);
 	numa_bitmask_free(mask);
 }
 
@@ -58,9 +75,12 @@ static void note_nic(struct port_machine *m, const struct port_config *port)
 	char path[160], line[32];
 	int node;
 
-	if (port->pci[0] == '\0')
+	if (port->pci[0] != '\0')
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", port->pci);
+	else if (port->iface[0] != '\0')
+		snprintf(path, sizeof(path), "/sys/class/net/%s/device/numa_node", port->iface);
+	else
 		return;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", port->pci);
 	sysfs_line(line, sizeof(line), path);
 	if (sscanf(line, "%d", &node) == 1 && node >= 0 && node < PORT_NODES)
 		m->nics[node]++;
@@ -75,12 +95,12 @@ int port_machine_read(
 	memset(m, 0, sizeof(*m));
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
-	for (int cpu = 0; cpu < PORT_CPUS && cpu < numa_num_configured_cpus(); cpu++)
+	for (int cpu = 0; cpu < PORT_CPUS && cpu < numa_num_possible_cpus(); cpu++)
 		m->cpu[cpu] = (struct port_cpu){.there = true,
-			.allowed = cpu < CPU_SETSIZE && CPU_ISSET(cpu, &set),
+			.allowed = CPU_ISSET(cpu, &set),
 			.node = nodes ? numa_node_of_cpu(cpu) : 0,
 			.core = first_of_core(cpu)};
-	note_isolated(m);
+	note_isolated(m, &set);
 	for (unsigned i = 0; i < n_ports; i++)
 		note_nic(m, ports[i]);
 	return 0;

@@ -14,7 +14,7 @@ enum { PORT_CPUS = 1024, PORT_NODES = 64 };
 struct port_cpu {
 	bool there;    /* such a CPU exists */
 	bool allowed;  /* to this thread */
-	bool isolated; /* from the scheduler (isolcpus): to be had by asking for it */
+	bool isolated; /* from the scheduler (isolcpus), and to be had by asking for it */
 	int node;      /* NUMA, -1: unknown */
 	int core;      /* the first CPU of the same core */
 };

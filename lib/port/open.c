@@ -139,6 +139,13 @@ static bool device_mtu(const struct port_config *c)
 	return strcmp(c->type, "pci") == 0 || strcmp(c->type, "vdev") == 0;
 }
 
+static int queues(const struct port *port, uint16_t rxd, uint16_t txd, int socket)
+{
+	int rc = rte_eth_rx_queue_setup(port->id, 0, rxd, (unsigned)socket, NULL, port->pool);
+
+	return rc < 0 ? rc : rte_eth_tx_queue_setup(port->id, 0, txd, (unsigned)socket, NULL);
+}
+
 static int configure(const struct port_config *c, struct port *port,
 	const struct rte_eth_dev_info *info, char err[PORT_ERR_LEN])
 {
@@ -164,9 +171,9 @@ static int configure(const struct port_config *c, struct port *port,
 		return port_fail(err, EINVAL, "%s: %u is not possible, the nearest is %u",
 			rxd != c->rxd ? "rxd" : "txd", rxd != c->rxd ? c->rxd : c->txd,
 			rxd != c->rxd ? rxd : txd);
-	rc = rte_eth_rx_queue_setup(port->id, 0, rxd, socket, NULL, port->pool);
-	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(port->id, 0, txd, socket, NULL);
+	rc = queues(port, rxd, txd, socket);
+	if (rc == -ENOMEM && socket != SOCKET_ID_ANY)
+		rc = queues(port, rxd, txd, SOCKET_ID_ANY);
 	if (rc < 0)
 		return port_fail(err, rc, "queues of %u and %u descriptors: %s", rxd, txd,
 			rte_strerror(-rc));

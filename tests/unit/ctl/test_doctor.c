@@ -344,7 +344,8 @@ static void test_cpus(void **state)
 		"read");
 	expect("{\"ports\":[{\"name\":\"e0\",\"type\":\"pci\",\"address\":\"0000:5e:00.0\"}]}",
 		"isolated", NULL,
-		"warn: no worker has a CPU of its own: set \"lcores\" in the configuration");
+		"warn: no worker has a CPU of its own: set \"lcores\" in the configuration, or "
+		"\"workers\" to \"auto\"");
 }
 
 static void test_nics(void **state)
