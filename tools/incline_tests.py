@@ -181,12 +181,13 @@ class Beside:
     processors: tests of processes wait for much of their time. What was said by one that failed is printed when it is
     waited for; after it none is begun."""
     LEAST, FULL = 19, 0  # share of a session of processes, as nice; see sched(7), autogroup
+    LIMIT = 3600  # seconds
 
     def __init__(self, steps):
         self.steps = [name for name, _ in steps]
         self.done = {name: threading.Event() for name in self.steps}
         self.status, self.seconds, self.output = {}, {}, {}
-        self.over, self.lock, self.process, self.share = False, threading.Lock(), None, self.LEAST
+        self.over, self.lock, self.process, self.now, self.wanted = False, threading.Lock(), None, None, None
         self.thread = threading.Thread(target=self.run, args=(steps,), daemon=True)
 
     def __enter__(self):
@@ -204,16 +205,20 @@ class Beside:
     def run(self, steps):
         for name, argv in steps:
             start = time.monotonic()
-            with tempfile.TemporaryFile('w+', errors='replace') as out:
-                self.status[name] = self.one(argv, out)
-                out.seek(0)
-                self.output[name] = out.read()
+            try:
+                with tempfile.TemporaryFile('w+', errors='replace') as out:
+                    self.status[name] = self.one(name, argv, out)
+                    out.seek(0)
+                    self.output[name] = out.read()
+            except (OSError, ValueError) as e:
+                self.status[name] = str(e)
             self.seconds[name] = time.monotonic() - start
             self.done[name].set()
 
-    def one(self, argv, out):
+    def one(self, name, argv, out):
         """Exit status; without one a word why."""
         with self.lock:
+            self.now = name
             if self.over or any(self.status.values()):
                 return 'not begun'
             try:
@@ -228,19 +233,25 @@ class Beside:
         return process.wait()
 
     def weigh(self):
-        try:
-            with open(f'/proc/{self.process.pid}/autogroup', 'w') as f:
-                f.write(str(self.share))
-        except OSError:
-            pass  # a kernel without: then all have the same share
+        """What is waited for, or must be done before it, has its full share."""
+        asked = self.wanted and self.steps.index(self.now) <= self.steps.index(self.wanted)
+        for _ in range(20):
+            try:
+                with open(f'/proc/{self.process.pid}/autogroup', 'w') as f:
+                    f.write(str(self.FULL if asked else self.LEAST))
+                return
+            except BlockingIOError:  # who is not root may do it ten times a second
+                time.sleep(0.11)
+            except OSError:
+                return  # a kernel without: then all have the same share
 
     def wait(self, name):
-        """Now it is waited for, so it gets its full share."""
         with self.lock:
-            self.share = self.FULL
+            self.wanted = name
             if self.process:
                 self.weigh()
-        self.done[name].wait()
+        if not self.done[name].wait(self.LIMIT):
+            return f'no end after {self.LIMIT} s'
         return self.status[name]
 
 
@@ -304,11 +315,12 @@ class Report:
         print(f'RUN   {name}: begun beside the tests', flush=True)
         with Heartbeat(name, self.last.get(name)):
             status = beside.wait(name)
-        self.last[name] = self.took[name] = beside.seconds[name]
+        seconds = beside.seconds.get(name, beside.LIMIT)
+        self.last[name] = self.took[name] = seconds
         if status:
-            print(beside.output[name], end='')
-            self.note(name, 'FAIL', beside.seconds[name], f'exit status {status}')
-        print(f"{'OK   ' if status == 0 else 'FAIL '} {name} ({beside.seconds[name]:.0f} s beside the tests)"
+            print(beside.output.get(name, ''), end='')
+            self.note(name, 'FAIL', seconds, f'exit status {status}')
+        print(f"{'OK   ' if status == 0 else 'FAIL '} {name} ({seconds:.0f} s beside the tests)"
               + ('' if status == 0 else f': exit status {status}'), flush=True)
         return status
 

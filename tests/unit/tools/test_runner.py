@@ -162,18 +162,35 @@ class BesideTheTests(unittest.TestCase):
 
     @unittest.skipUnless(os.access('/proc/self/autogroup', os.W_OK), 'this kernel has no autogroup')
     def test_the_share_is_least_until_it_is_waited_for(self):
-        with t.Beside([('a', ['sleep', '600'])]) as beside:
-            def share():
-                with open(f'/proc/{beside.process.pid}/autogroup') as f:
-                    return int(f.read().split()[-1])
-            while not beside.process or share() != t.Beside.LEAST:
-                time.sleep(0.01)
-            waiting = threading.Thread(target=beside.wait, args=('a',))
+        end = ['sh', '-c', 'sleep 600 & wait; :']
+        with tempfile.TemporaryDirectory() as d, \
+                t.Beside([(name, ['sh', '-c', f'until [ -e {d}/{name} ]; do sleep 0.05; done']) for name in 'ab'] +
+                         [('c', end)]) as beside:
+            def await_share(name, share):
+                while True:
+                    process = beside.process
+                    if beside.now == name and process:
+                        with contextlib.suppress(OSError), open(f'/proc/{process.pid}/autogroup') as f:
+                            if int(f.read().split()[-1]) == share:
+                                return
+                    time.sleep(0.01)
+            await_share('a', beside.LEAST)
+            waiting = threading.Thread(target=beside.wait, args=('b',))
             waiting.start()
-            while share() != t.Beside.FULL:
-                time.sleep(0.01)
-            os.killpg(beside.process.pid, signal.SIGKILL)
+            await_share('a', beside.FULL)  # b is wanted, which is after it
+            open(d + '/a', 'w').close()
+            await_share('b', beside.FULL)
+            open(d + '/b', 'w').close()
             waiting.join()
+            await_share('c', beside.LEAST)
+
+    def test_a_wait_has_a_bound(self):
+        report = t.Report()
+        with t.Beside([('a', ['sleep', '600'])]) as beside:
+            beside.LIMIT = 0.1
+            status, _ = self.finish(report, beside, 'a')
+        self.assertEqual(status, ['no end after 0.1 s'])
+        self.assertEqual(len(report.failures), 1)
 
 
 class Skips(unittest.TestCase):
