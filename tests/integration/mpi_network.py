@@ -47,11 +47,13 @@ class Network(Fabric):
         """Rank by rank on h0 to h3, or as an expression of the shell says. A rank that fails ends the launcher: MPICH's does not
         notice one that ends before MPI_Init, and the others wait for it there without a bound."""
         each = (f'rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; {TOP}/tools/lab exec h{host} -- env $GROUP "$@"; rc=$?\n'
-                '[ $rc -eq 0 ] || { echo "rank $rank ended with $rc" >&2; kill $LAUNCHER; }; exit $rc')
+                '[ $rc -eq 0 ] || { echo "rank $rank ended with $rc" >>$ENDED; kill $LAUNCHER; }; exit $rc')
         as_root = ['--allow-run-as-root'] if mpi == 'openmpi' and os.geteuid() == 0 else []
         argv = ['sh', '-c', 'export LAUNCHER=$$; exec "$@"', 'sh', *RUN[mpi], *as_root, '-np', '4', 'sh', '-c', each, 'sh',
                 self.program(mpi), *args]
-        env = dict(os.environ, INCLINE_LAB=self.dir, **env)
+        self.ended = os.path.join(self.tmp, 'ended')  # what ranks write themselves may die with the launcher
+        open(self.ended, 'w').close()
+        env = dict(os.environ, INCLINE_LAB=self.dir, ENDED=self.ended, **env)
         if preload:
             env['INCLINE_PRELOAD_FIRST'] = os.path.join(build_dir(), 'lib/mpi', LIBRARY[mpi])
         p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -125,7 +127,8 @@ class Network(Fabric):
                     p = self.launch(mpi, ['3', '1', 'calm'], preload=False, host='$((rank == 1 ? 9 : rank))')
                     rc, out, err = self.finish([p], PATIENCE)[0]
                     self.assertNotEqual(rc, 0, out + err)
-                    self.assertRegex(err, r'rank 1 ended with \d+')
+                    with open(self.ended) as f:
+                        self.assertRegex(f.read(), r'rank 1 ended with \d+')
 
     def test_switch_dies(self):
         """An error of the network is one of the communicator's, in CommLib's words."""
