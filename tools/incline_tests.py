@@ -310,8 +310,8 @@ class Report:
             self.took[name] = seconds
         return status
 
-    def finish(self, beside, name):
-        """Waits for a command of Beside; counts only if it failed."""
+    def finish(self, beside, name, counts=False):
+        """Waits for a command of Beside; counts, as in step(), or only if it failed."""
         print(f'RUN   {name}: begun beside the tests', flush=True)
         with Heartbeat(name, self.last.get(name)):
             status = beside.wait(name)
@@ -319,7 +319,8 @@ class Report:
         self.last[name] = self.took[name] = seconds
         if status:
             print(beside.output.get(name, ''), end='')
-            self.note(name, 'FAIL', seconds, f'exit status {status}')
+        if counts or status:
+            self.note(name, 'OK' if status == 0 else 'FAIL', seconds, f'exit status {status}')
         print(f"{'OK   ' if status == 0 else 'FAIL '} {name} ({seconds:.0f} s beside the tests)"
               + ('' if status == 0 else f': exit status {status}'), flush=True)
         return status

@@ -128,9 +128,9 @@ class Results(unittest.TestCase):
 
 
 class BesideTheTests(unittest.TestCase):
-    def finish(self, report, beside, *names):
+    def finish(self, report, beside, *names, counts=False):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            return [report.finish(beside, name) for name in names], out.getvalue()
+            return [report.finish(beside, name, counts) for name in names], out.getvalue()
 
     def test_one_after_the_other_and_none_after_one_that_failed(self):
         report = t.Report()
@@ -142,6 +142,12 @@ class BesideTheTests(unittest.TestCase):
         self.assertEqual(report.passed, [])
         self.assertIn('said by b\n', out)
         self.assertNotIn('said by a\n', out)
+
+    def test_what_counts_is_one_test(self):
+        report = t.Report()
+        with t.Beside([('a', ['true']), ('b', ['false'])]) as beside:
+            self.finish(report, beside, 'a', 'b', counts=True)
+        self.assertEqual((report.passed, report.failures), (['a'], ['b: exit status 1']))
 
     def test_what_cannot_be_run_has_failed(self):
         report = t.Report()
