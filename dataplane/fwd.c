@@ -401,6 +401,7 @@ static int add_routes(struct build *b, const struct table_rows *rows, bool direc
 		adj = route_adj(b, e, table);
 		if (adj < 0)
 			return adj;
+		b->fwd->n_nowhere += adj == ADJ_NO_NEIGH;
 		rc = add(b, table, &dst->ip, dst->prefix, (unsigned)adj);
 		if (rc < 0)
 			return rc;

@@ -74,6 +74,7 @@ struct fwd {
 	struct rte_hash *local; /* of all, if there are more than few */
 	struct rte_fib *fib4;   /* address -> index in adj */
 	struct rte_fib6 *fib6;
+	unsigned n_nowhere; /* routes whose next hops are no neighbours, nor can be asked for */
 	unsigned n_adj;
 	struct adj *adj;         /* [kind] for the first kinds, neighbours, all others */
 	struct wire_ip *neigh;   /* whose adj[i] is */

@@ -110,6 +110,11 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	return 0;
 }
 
+unsigned sw_routes_nowhere(const struct sw *sw)
+{
+	return atomic_load(&sw->fwd)->n_nowhere;
+}
+
 void sw_fwd_publish(struct sw *sw)
 {
 	struct table_rows rows[FWD_N_TABLES];

@@ -49,6 +49,8 @@ struct table_registry *sw_tables(struct sw *sw);
 /* Packets that have matched a row (its number in table_rows) since it is there, whatever else has
  * changed. False: rows of this table are not counted. */
 bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *hits);
+/* Routes whose next hops are no neighbours, and lie at no port where they can be asked for. */
+unsigned sw_routes_nowhere(const struct sw *sw);
 
 /* ---- the pipeline ---- */
 /* What is registered, as it is: the parser's states are parse_state's. */

@@ -190,7 +190,11 @@ int rpc_table_write(struct agent *a, const json_t *params, json_t **result, stru
 		}
 	}
 	free(updates);
-	if (!rc)
-		*result = json_pack("{s:I}", "applied", (json_int_t)n);
-	return rc;
+	if (rc)
+		return rc;
+	*result = json_pack("{s:I}", "applied", (json_int_t)n);
+	if (sw_routes_nowhere(a->sw) > 0)
+		json_object_set_new(*result, "routes_without_neighbour",
+			json_integer(sw_routes_nowhere(a->sw)));
+	return 0;
 }

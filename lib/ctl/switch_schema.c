@@ -151,7 +151,11 @@ static const struct ctl_field table_write_params[] = {
 	{0}};
 
 static const struct ctl_field table_write_result[] = {
-	{"applied", CTL_INT, .required = true, .help = "number of updates"}, {0}};
+	{"applied", CTL_INT, .required = true, .help = "number of updates"},
+	{"routes_without_neighbour", CTL_INT,
+		.help = "routes of all that there are now whose next hop is no neighbour; absent: "
+			"none"},
+	{0}};
 
 static const struct ctl_field table_read_params[] = {
 	{"table", CTL_STRING, .required = true, .complete = "table", .pos = 1,

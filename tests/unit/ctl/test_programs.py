@@ -96,6 +96,16 @@ class Programs(unittest.TestCase):
         self.start()
         self.assertEqual(self.json('config', 'get'), before)
 
+    def test_routes_to_nobody(self):
+        """A route may come before its next hop, but who writes it is told; and who deletes a neighbour."""
+        said = {'routes_without_neighbour': 1}
+        via = ['table', 'insert', 'route4', 'dst=10.9.0.0/16', 'via']
+        self.assertEqual(self.json(*via, 'nexthop=10.0.0.9'), {'applied': 1} | said)
+        neigh = ['table', 'insert', 'neigh', 'ip=10.0.0.9', 'rewrite', 'mac=02:00:00:00:00:09', 'port=p0']
+        self.assertEqual(self.json(*neigh), {'applied': 1})
+        self.assertEqual(self.json('table', 'delete', 'neigh', 'ip=10.0.0.9'), {'applied': 1} | said)
+        self.assertIn('routes_without_neighbour  1', self.ok('table', 'insert', 'route4', 'dst=10.8.0.0/16', 'blackhole'))
+
     def test_half_a_batch(self):
         updates = [{'op': 'insert', 'table': 'route4', 'key': {'dst': f'10.{i}.0.0/16'}, 'action': 'blackhole'}
                    for i in range(100)]
