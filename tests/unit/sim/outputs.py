@@ -77,11 +77,19 @@ def main():
         subprocess.run([sys.argv[1], 'epic-table', '25', '--max-bytes', '16384', '--json', out],
                        check=True, stdout=subprocess.DEVNULL)
         assert len(curves(out, svg)) == 6
-        for text, why in (('', 'Expecting value'), ('{"matrix": []}', 'is not of incline-sim')):
+        foreign = 'is not of incline-sim'
+        for text, why in (('', 'Expecting value'), ('{"matrix": []}', foreign), ('[]', foreign),
+                          ('{"machine": {}, "rows": [{"bytes": 4096}]}', foreign),  # incline-perf, tools/bench
+                          ('{"topology": "t", "runs": [{"bytes": 4096}]}', foreign)):
             with open(out, 'w') as f:
                 f.write(text)
             p = subprocess.run([os.path.join(TOP, 'tools', 'plot'), out, svg], capture_output=True, text=True)
             assert p.returncode == 1 and p.stderr.startswith(f'plot: {out}: {why}'), p.stderr
+        with open(out, 'w') as f:
+            json.dump(doc, f)
+        p = subprocess.run([os.path.join(TOP, 'tools', 'plot'), out, os.path.join(tmp, 'no', 'o.svg')],
+                           capture_output=True, text=True)
+        assert p.returncode == 1 and p.stderr.startswith('plot: [Errno 2]'), p.stderr
     return 0
 
 
