@@ -45,6 +45,16 @@ bool iv_env_set(void)
 	return path && *path && !opening_port;
 }
 
+bool iv_env_lists(void)
+{
+	const bool set = iv_env_set();
+
+	if (!set && !opening_port)
+		iv_debug("INCLINE_RNIC is not set: the devices are those of the kernel, if it has "
+			 "any");
+	return set;
+}
+
 static struct env_dev *env_dev(const struct iv_device *device)
 {
 	for (unsigned i = 0; i < env.n; i++) {

@@ -19,7 +19,7 @@
 /* clang-format off */
 #define VERBS_EXPORTS(X) \
 	X(struct ibv_device **, ibv_get_device_list, iv_get_device_list, (int *n), (n), \
-		iv_env_set(), NULL) \
+		iv_env_lists(), NULL) \
 	X(void, ibv_free_device_list, iv_free_device_list, (struct ibv_device **list), (list), \
 		list[0] && iv_device_mine(list[0]), ) \
 	X(const char *, ibv_get_device_name, iv_get_device_name, (struct ibv_device *device), (device), \

@@ -358,6 +358,8 @@ void iv_stats_write(struct iv_dev *dev, const char *path);
 /* False also on a thread that is opening the port: a driver that uses libibverbs itself gets the
  * real one. */
 bool iv_env_set(void);
+/* The same, for the list of devices: a user who has forgotten it is told by iv_debug. */
+bool iv_env_lists(void);
 /* Is there a device of that name in the list? */
 bool iv_env_has(const char *name);
 
