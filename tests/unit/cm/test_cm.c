@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/cm/core.h"
 #include "tests/unit/cm/pair.h"
 
 int run_hold_tests(void);
@@ -416,6 +417,31 @@ static void refusals(void **state)
 	pair_finish(pair);
 }
 
+/* A connection whose request could not be said has been given back, and is not written to: it is
+ * as conn_new left it. */
+static void given_back(void **state)
+{
+	struct pair *pair = pair_create(16);
+	struct cm *cm = pair->end[0].cm;
+	const struct cm_path path = pair_path(pair, 0);
+	const struct cm_req bad = {.qpn = 1 << 24};
+	struct cm_conn *conn = NULL;
+
+	(void)state;
+	for (unsigned sidr = 0; sidr < 2; sidr++) {
+		const struct cm_conn *slot = TAILQ_FIRST(&cm->free);
+
+		assert_int_equal(sidr ? cm_sidr_request(cm, &path, 1, NULL, 1, NULL, 0, &conn)
+				      : cm_connect(cm, &path, &bad, NULL, 0, NULL, 0, &conn),
+			-EINVAL);
+		assert_null(conn);
+		assert_int_equal(slot->state, ST_FREE);
+		assert_int_equal(slot->timeout_ns, 0);
+		assert_int_equal(slot->tries, 0);
+	}
+	pair_finish(pair);
+}
+
 /* At the end of a process: everybody is told, nobody is let in. */
 static void shutdown(void **state)
 {
@@ -452,6 +478,7 @@ int main(void)
 		cmocka_unit_test(other_source),
 		cmocka_unit_test(sidr),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(given_back),
 		cmocka_unit_test(shutdown),
 	};
 

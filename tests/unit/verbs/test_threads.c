@@ -9,7 +9,20 @@
 
 #include <cmocka.h>
 
+#include "lib/verbs/internal.h"
 #include "tests/unit/verbs/fabric.h"
+
+/* What one thread of a device writes while others read it without owning the device. */
+#define SHARED(type, field)                                                             \
+	_Static_assert(_Generic(&((struct iv_dev *)0)->field, type * : 1, default : 0), \
+		#field " is read by threads that do not own the device")
+SHARED(atomic_uint, control);
+SHARED(atomic_uint, mrc_up);
+SHARED(atomic_ullong, deadline);
+SHARED(atomic_uint, polled);
+SHARED(atomic_uint, n_qp);
+SHARED(atomic_bool, threaded);
+SHARED(atomic_bool, stop);
 
 enum { N_THREADS = 3, PER_THREAD = 200, LEN = 1500 };
 
