@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	else if (check)
 		rc = printf("%s: ok\n", file) < 0;
 	else
-		rc = manager_run(config, &stop, ready) != 0;
+		rc = manager_run(config, &stop, ready, &manager_times) != 0;
 	if (!check)
 		ctl_notify("incline-manager", "STOPPING=1");
 	json_decref(config);

@@ -26,10 +26,10 @@
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
-/* Of etcd: the lease, one answer, and how often who waits looks who leads. */
-enum { TTL_S = 5, ETCD_MS = 1000, CAMPAIGN_MS = 500 };
-/* Who listens at our socket and does not answer for so long. */
-enum { HUNG_MS = 1000 };
+enum { KNOCK_MS = 100 }; /* between two tries */
+
+const struct manager_times manager_times = {
+	.lease_s = 5, .etcd_ms = 1000, .campaign_ms = 500, .hung_ms = 1000};
 
 struct link {
 	struct served *s;
@@ -49,6 +49,7 @@ struct served {
 	SSL_CTX *serves, *asks;      /* NULL: no TLS */
 	int audit;                   /* descriptor, -1: none */
 	volatile sig_atomic_t *stop; /* NULL: of a look only */
+	const struct manager_times *times;
 	bool audit_failed;
 	bool deposed;                      /* the store is not ours any more */
 	uint64_t watchdog_ns, watchdog_at; /* how often, 0: nobody waits; when next */
@@ -342,30 +343,30 @@ static const char *etcd_of(const json_t *config)
 }
 
 /* How who listens there answers: 0, or -errno as ctl_connect and ctl_call. */
-static int knock(const char *path)
+static int knock(const char *path, unsigned hung_ms)
 {
 	struct ctl_client *c = NULL;
 	struct ctl_error e;
 	int rc = ctl_connect(path, 0, &c, &e);
 
 	if (!rc)
-		rc = ctl_call(c, "version", NULL, HUNG_MS, NULL, &e);
+		rc = ctl_call(c, "version", NULL, hung_ms, NULL, &e);
 	ctl_close(c);
 	return rc;
 }
 
 /* Who has been elected listens where whoever led before did: if that one hangs, his socket is in
  * the way. Who answers there keeps it; who closes is about to end by himself. */
-static void push_aside(const char *path)
+static void push_aside(const char *path, unsigned hung_ms)
 {
-	const struct timespec pause = {.tv_nsec = 100000000};
+	const struct timespec pause = {.tv_nsec = KNOCK_MS * 1000000l};
 	struct stat st;
 	int rc = -ECONNRESET;
 
-	for (unsigned i = 0; i < 10 && rc == -ECONNRESET; i++) {
+	for (unsigned i = 0; i < hung_ms / KNOCK_MS && rc == -ECONNRESET; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
-		rc = knock(path);
+		rc = knock(path, hung_ms);
 	}
 	/* -EAGAIN: for long nobody has taken the connections that wait there. */
 	if ((rc != -ETIMEDOUT && rc != -EAGAIN) || lstat(path, &st) || !S_ISSOCK(st.st_mode))
@@ -391,7 +392,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	int fd[CTL_MAX_LISTENERS], n, rc;
 
 	if (etcd_of(config))
-		push_aside(path);
+		push_aside(path, s->times->hung_ms);
 	n = ctl_listen(path, tcp, fd, name);
 	if (n < 0)
 		return n;
@@ -420,8 +421,9 @@ static int await_etcd(struct served *s, const json_t *config, volatile sig_atomi
 	char err[MANAGER_ERR_LEN])
 {
 	char host[64] = "", name[128], before[MANAGER_ERR_LEN] = "";
-	const struct store_etcd_conf conf = {name, TTL_S, ETCD_MS};
-	const struct timespec pause = {.tv_nsec = CAMPAIGN_MS * 1000000l};
+	const struct store_etcd_conf conf = {name, s->times->lease_s, s->times->etcd_ms};
+	const unsigned ms = s->times->campaign_ms;
+	const struct timespec pause = {ms / 1000, ms % 1000 * 1000000l};
 	int rc;
 
 	gethostname(host, sizeof(host) - 1);
@@ -538,11 +540,12 @@ int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 }
 
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
-	void (*ready)(const char *socket_path, const char *tcp))
+	void (*ready)(const char *socket_path, const char *tcp), const struct manager_times *times)
 {
 	struct served s = {.base = event_base_new(),
 		.audit = -1,
 		.stop = stop,
+		.times = times,
 		.watchdog_ns = ctl_watchdog_ns()};
 	char err[MANAGER_ERR_LEN] = "out of memory";
 	int rc;

@@ -15,10 +15,19 @@
  * in err. */
 int manager_check(const json_t *config, char err[MANAGER_ERR_LEN]);
 
+/* How long it waits. */
+struct manager_times {
+	unsigned lease_s;     /* of who leads, from etcd's last answer */
+	unsigned etcd_ms;     /* for one answer of a member of etcd */
+	unsigned campaign_ms; /* until who waits looks again who leads */
+	unsigned hung_ms;     /* who listens at our socket and does not answer for so long hangs */
+};
+extern const struct manager_times manager_times; /* what docs/manager.md says */
+
 /* config: checked by ctl_manager_config. Until *stop is set. ready is called when it listens (tcp:
  * where, or NULL). One that waits for the leadership says itself to the service manager that it is
  * ready, and waits, and lives. 0, or -errno after a line on stderr. */
 int manager_run(const json_t *config, volatile sig_atomic_t *stop,
-	void (*ready)(const char *socket_path, const char *tcp));
+	void (*ready)(const char *socket_path, const char *tcp), const struct manager_times *times);
 
 #endif

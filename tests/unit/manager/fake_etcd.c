@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/thread.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { MAX_KEYS = 1024, KEY = 128, VALUE = 4096 };
 
@@ -198,6 +200,26 @@ static bool ends(const char *path, const char *with)
 	return n >= m && !strcmp(path + n - m, with);
 }
 
+/* The client knows at once that nothing more comes; it has had a beginning, and so asks again
+ * itself rather than let libcurl do it. */
+static void break_off(struct evhttp_request *r)
+{
+	static const char begin[] = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
+	const int fd = bufferevent_getfd(
+		evhttp_connection_get_bufferevent(evhttp_request_get_connection(r)));
+
+	assert(send(fd, begin, sizeof(begin) - 1, MSG_NOSIGNAL) == sizeof(begin) - 1);
+	shutdown(fd, SHUT_RDWR);
+}
+
+static void expire(void)
+{
+	dead_until = lease;
+	for (unsigned i = 0; i < MAX_KEYS; i++)
+		if (keys[i].lease)
+			keys[i].created = keys[i].lease = 0;
+}
+
 static void answer(struct evhttp_request *r, void *arg)
 {
 	const char *path = evhttp_request_get_uri(r);
@@ -214,8 +236,10 @@ static void answer(struct evhttp_request *r, void *arg)
 		mischief_left--;
 		now = mischief;
 	}
-	if (now == FAKE_GOOD || now == FAKE_LOST)
+	if (now == FAKE_GOOD || now == FAKE_LOST || now == FAKE_ROBBED)
 		said = serve(path, body);
+	if (now == FAKE_ROBBED)
+		expire();
 	if (now == FAKE_LATE) {
 		json_decref(late);
 		late = json_incref(body);
@@ -228,7 +252,9 @@ static void answer(struct evhttp_request *r, void *arg)
 		: now == FAKE_NONSENSE ? "{\"kvs\":[{\"key\":"
 		: now == FAKE_LIST     ? "[1,2]"
 				       : "{}");
-	if (now != FAKE_SILENT && now != FAKE_LOST && now != FAKE_LATE)
+	if (now == FAKE_CUT || now == FAKE_LOST || now == FAKE_LATE)
+		break_off(r);
+	else if (now != FAKE_SILENT)
 		evhttp_send_reply(r,
 			now == FAKE_ERROR     ? 503
 			: now == FAKE_REFUSES ? 400
@@ -297,10 +323,7 @@ void fake_etcd_late(void)
 void fake_etcd_expire(void)
 {
 	pthread_mutex_lock(&lock);
-	dead_until = lease;
-	for (unsigned i = 0; i < MAX_KEYS; i++)
-		if (keys[i].lease)
-			keys[i].created = keys[i].lease = 0;
+	expire();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -6,9 +6,11 @@
 
 enum fake_mischief {
 	FAKE_GOOD,
-	FAKE_SILENT, /* does nothing, and does not answer */
-	FAKE_LOST,   /* does it, and does not answer */
-	FAKE_LATE,   /* does not answer, and does it when fake_etcd_late is called */
+	FAKE_SILENT, /* does nothing, and does not answer: only a time limit ends that */
+	FAKE_CUT,    /* does nothing, and breaks off its answer */
+	FAKE_LOST,   /* does it, and breaks off */
+	FAKE_LATE,   /* breaks off, and does it when fake_etcd_late is called */
+	FAKE_ROBBED, /* does it, and then all leases run out */
 	FAKE_NONSENSE,
 	FAKE_LIST,    /* JSON, but no object */
 	FAKE_EMPTY,   /* an object without anything in it */

@@ -43,7 +43,7 @@ static void await(const atomic_bool *ready)
 
 static void *manage(void *config)
 {
-	return (void *)(intptr_t)manager_run(config, &stop_manager, note_manager);
+	return (void *)(intptr_t)manager_run(config, &stop_manager, note_manager, &manager_times);
 }
 
 static void certify(const char *dir, const char *words)

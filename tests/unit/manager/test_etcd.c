@@ -2,6 +2,7 @@
 /* What is promised, in an etcd: one leader, whose writes are fenced; answers that are slow, lost,
  * or make no sense. */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,9 +30,12 @@ static uint64_t looked(void)
 	return clock_at;
 }
 
+/* So long for an answer: one that does not come takes so long unless it is broken off. */
+enum { LONG_MS = 60000, SHORT_MS = 100 };
+
 static int opened(struct store *out, const char *name, unsigned ttl_s)
 {
-	const struct store_etcd_conf conf = {name, ttl_s, 200, looked};
+	const struct store_etcd_conf conf = {name, ttl_s, LONG_MS, looked};
 
 	return store_etcd_open(url, &conf, out, err);
 }
@@ -224,7 +228,7 @@ static void claims_twice(void **state)
 static void lost_and_slow(void **state)
 {
 	static const enum fake_mischief once[] = {
-		FAKE_SILENT, FAKE_LOST, FAKE_NONSENSE, FAKE_LIST, FAKE_ERROR, FAKE_REFUSES};
+		FAKE_CUT, FAKE_LOST, FAKE_NONSENSE, FAKE_LIST, FAKE_ERROR, FAKE_REFUSES};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
@@ -265,7 +269,6 @@ static void opening(void **state)
 		int rc;
 		const char *says;
 	} t[] = {
-		{FAKE_SILENT, "", -EIO, "Timeout was reached"},
 		{FAKE_NONSENSE, "/range", -EIO, "/v3/kv/range: its answer makes no sense"},
 		{FAKE_ERROR, "/range", -EIO, "/v3/kv/range: HTTP 503"},
 		{FAKE_REFUSES, "/grant", -EIO, "/v3/lease/grant: HTTP 400"},
@@ -290,6 +293,19 @@ static void opening(void **state)
 	assert_int_equal(opened(&store, "one", 3600), 0);
 	fake_etcd_put("fab/kept/", "v");
 	assert_int_equal(store.each(store.arg, take_any, NULL), -EBADMSG);
+}
+
+/* However long it takes to be asked, it never answers. */
+static void silent(void **state)
+{
+	const struct store_etcd_conf conf = {"two", 3600, SHORT_MS, looked};
+	struct store two;
+
+	(void)state;
+	fake_etcd_do(FAKE_SILENT, "", UINT_MAX);
+	assert_int_equal(store_etcd_open(url, &conf, &two, err), -EIO);
+	assert_non_null(strstr(err, "Timeout was reached"));
+	fake_etcd_do(FAKE_GOOD, "", 0);
 }
 
 static void urls(void **state)
@@ -322,6 +338,7 @@ int main(void)
 		T(claims_twice),
 		T(lost_and_slow),
 		T(opening),
+		T(silent),
 #undef T
 		cmocka_unit_test(urls),
 	};
