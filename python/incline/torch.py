@@ -48,23 +48,34 @@ def _only(tensors):
     return _usable(tensors[0])
 
 
-def _usable(tensor):
+def _usable(tensor, name='tensor'):
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f'{name}: is {type(tensor).__name__}, not a tensor')
     if tensor.device.type != 'cpu':
-        raise ValueError(f'tensor: is on {tensor.device}; backend incline takes tensors on the CPU only')
+        raise ValueError(f'{name}: is on {tensor.device}; backend incline takes tensors on the CPU only')
     if tensor.layout != torch.strided or tensor.is_quantized:
-        raise ValueError(f'tensor: is not dense ({tensor.layout}, {tensor.dtype})')
+        raise ValueError(f'{name}: is not dense ({tensor.layout}, {tensor.dtype})')
     if not tensor.is_contiguous():
-        raise ValueError(f'tensor: is not contiguous (strides {tuple(tensor.stride())} of shape {tuple(tensor.shape)})')
+        raise ValueError(f'{name}: is not contiguous (strides {tuple(tensor.stride())} of shape {tuple(tensor.shape)})')
     if tensor.is_conj() or tensor.is_neg():
-        raise ValueError('tensor: is a view with conjugation or negation still to be done (resolve_conj(), resolve_neg())')
+        raise ValueError(f'{name}: is a view with conjugation or negation still to be done (resolve_conj(), resolve_neg())')
     return tensor.detach()
 
 
-def _parts(name, tensors, n, like):
-    """A list with one tensor per rank, each like another one."""
-    if len(tensors) != 1 or len(tensors[0]) != n or any(t.numel() != like.numel() or t.dtype != like.dtype for t in tensors[0]):
-        raise ValueError(f'{name}: is not {n} tensors of {like.numel()} elements of {like.dtype}')
-    return tensors[0]
+def _parts(name, lists, n, like):
+    """The one list, which has a tensor for each rank, each of the type and shape of another one."""
+    if len(lists) != 1:
+        raise ValueError(f'{name}: {len(lists)} lists, and one is taken')
+    if not isinstance(lists[0], (list, tuple)):
+        raise TypeError(f'{name}: is {type(lists[0]).__name__}, not a list of tensors')
+    if len(lists[0]) != n:
+        raise ValueError(f'{name}: has {len(lists[0])} tensors, and is to have {n}, one for each rank')
+    parts = [_usable(t, f'{name}[{i}]') for i, t in enumerate(lists[0])]
+    for i, t in enumerate(parts):
+        if t.dtype != like.dtype or t.shape != like.shape:
+            raise ValueError(f'{name}[{i}]: is of {t.dtype} and shape {tuple(t.shape)}, and is to be of {like.dtype} and '
+                             f'shape {tuple(like.shape)}')
+    return parts
 
 
 def _whole(name, whole, part, n):
@@ -326,13 +337,13 @@ class ProcessGroup(dist.ProcessGroup):
 
         def spread():
             for one, got in zip(out, row):
-                one.detach().copy_(got.view(one.shape))
-        return self._here('allgather', lambda comm: comm.iallgather(mine, every), spread, [list(out)])
+                one.copy_(got.view(one.shape))
+        return self._here('allgather', lambda comm: comm.iallgather(mine, every), spread, [list(outputs[0])])
 
     def _allgather_base(self, output, tensor, opts=None):
         if not self._worker:
             return self._elsewhere('_allgather_base', output, tensor, opts or dist.AllgatherOptions())
-        out, t = _usable(output), _usable(tensor)
+        out, t = _usable(output, 'output_tensor'), _usable(tensor, 'input_tensor')
         _whole('output_tensor', out, t, self.size())
         mine, every = _array(t), _array(out)
         return self._here('allgather', lambda comm: comm.iallgather(mine, every), result=[output])
@@ -344,7 +355,7 @@ class ProcessGroup(dist.ProcessGroup):
         if not how:
             return self._elsewhere('reduce_scatter', outputs, inputs, opts)
         out = _only(outputs)
-        row = torch.stack([t.detach().reshape(-1) for t in _parts('input_list', inputs, self.size(), out)])
+        row = torch.stack([t.view(-1) for t in _parts('input_list', inputs, self.size(), out)])
         every, mine = _array(row), _array(out.view(-1))
         return self._here('reduce_scatter', lambda comm: comm.ireduce_scatter(every, mine, **how), result=list(outputs))
 
@@ -353,7 +364,7 @@ class ProcessGroup(dist.ProcessGroup):
         how = self._worker and _how([output], opts.reduceOp)
         if not how:
             return self._elsewhere('_reduce_scatter_base', output, tensor, opts)
-        out, t = _usable(output), _usable(tensor)
+        out, t = _usable(output, 'output_tensor'), _usable(tensor, 'input_tensor')
         _whole('input_tensor', t, out, self.size())
         every, mine = _array(t), _array(out)
         return self._here('reduce_scatter', lambda comm: comm.ireduce_scatter(every, mine, **how), result=[output])

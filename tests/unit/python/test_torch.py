@@ -89,9 +89,9 @@ class Backend(unittest.TestCase):
         self.assertFalse(self.thread.is_alive())
         self.assertTrue(self.comm.closed)
 
-    def refused(self, words, call, *arguments):
+    def refused(self, words, call, *arguments, error=ValueError):
         before = incline.torch.calls()
-        with self.assertRaisesRegex(ValueError, words):
+        with self.assertRaisesRegex(error, words):
             getattr(self.group, call)(*arguments)
         self.assertEqual(incline.torch.calls(), before)
 
@@ -105,15 +105,27 @@ class Backend(unittest.TestCase):
                 ('^tensor: is a view with conjugation', 'broadcast', [torch.zeros(3, dtype=torch.complex64).conj()]),
                 ('^tensors: 2, and one is taken', 'allreduce', [z, z]),
                 ('^tensors: 0, and one is taken', 'allreduce', []),
-                ('^tensor_list: is not 1 tensors of 4 elements of torch.float32', 'allgather', [[z, z]], [z]),
-                ('^tensor_list: is not 1 tensors of 4 elements of torch.float32', 'allgather', [], [z]),
-                ('^tensor_list: is not 1 tensors of 4 elements of torch.float32', 'allgather', [[z.int()]], [z]),
+                ('^tensor_list: has 2 tensors, and is to have 1, one for each rank', 'allgather', [[z, z]], [z]),
+                ('^tensor_list: has 0 tensors, and is to have 1', 'allgather', [[]], [z]),
+                ('^tensor_list: 0 lists, and one is taken', 'allgather', [], [z]),
+                (r'^tensor_list\[0\]: is of torch.int32 and shape \(4,\), and is to be of torch.float32 and shape \(4,\)', 'allgather',
+                 [[z.int()]], [z]),
+                (r'^tensor_list\[0\]: is of torch.float32 and shape \(2, 2\), and is to be', 'allgather', [[z.view(2, 2)]], [z]),
+                (r'^tensor_list\[0\]: is on meta; backend incline takes tensors on the CPU only', 'allgather', [[z.to('meta')]], [z]),
+                (r'^tensor_list\[0\]: is not contiguous \(strides \(1, 4\)', 'allgather', [[n.t()]], [n]),
+                (r'^input_list\[0\]: is not dense', 'reduce_scatter', [n], [[n.to_sparse()]]),
+                ('^output_tensor: is not contiguous', '_allgather_base', n.t(), n),
+                ('^input_tensor: is not dense', '_reduce_scatter_base', n, n.to_sparse()),
                 ('^output_tensor: has 4 elements of torch.int32, and is to have 1 times 4 of torch.float32', '_allgather_base', z.int(), z),
                 ('^output_tensor: has 16 elements of torch.float32, and is to have 1 times 4', '_allgather_base', n, z),
                 ('^input_tensor: has 16 elements of torch.float32, and is to have 1 times 4', '_reduce_scatter_base', z, n),
-                ('^input_list: is not 1 tensors of 4 elements', 'reduce_scatter', [z], [[z.double()]])):
+                (r'^input_list\[0\]: is of torch.float64', 'reduce_scatter', [z], [[z.double()]])):
             with self.subTest(words):
                 self.refused(words, *call)
+        for words, *call in (('^tensor_list: is Tensor, not a list of tensors', 'allgather', [z], [z]),
+                             (r'^tensor_list\[0\]: is int, not a tensor', 'allgather', [[7]], [z])):
+            with self.subTest(words):
+                self.refused(words, *call, error=TypeError)
         options = dist.BroadcastOptions()
         options.rootRank = 7
         self.refused('^root: 7 is not one of 0 to 0', 'broadcast', [z], options)
