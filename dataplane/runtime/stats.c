@@ -190,6 +190,14 @@ static void memif_values(sw_value_fn fn, void *arg)
 	}
 }
 
+static void vhost_values(sw_value_fn fn, void *arg)
+{
+	fn(arg, SW_COUNTER, "vhost_lost",
+		"pieces of vhost clients' memory that could not be touched: the client was hung up "
+		"on",
+		port_vhost_lost());
+}
+
 /* Over all of the switch's life: exact, where the EAL rounds what it has measured in a moment. */
 static uint64_t cycles_hz(const struct sw *sw)
 {
@@ -250,6 +258,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	capture_values(sw, fn, arg);
 	sw_rnic_values(sw, fn, arg);
 	memif_values(fn, arg);
+	vhost_values(fn, arg);
 }
 
 bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *hits)

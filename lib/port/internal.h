@@ -44,8 +44,9 @@ unsigned port_burst_slots(void);
  * function from now on. The number of entries changed, or -ENOENT: there are none; -errno. */
 int port_hook(const char *library, const char *symbol, void *function);
 
-/* vhost.c: once the driver is loaded, before a port is started: memory that a client offers is no
- * longer than its file. 0, or -errno with the reason. */
+/* vhost.c: once the driver is loaded, before a port is started: a client's memory that cannot be
+ * touched ends that client and nothing else. Takes SIGBUS, and hands on what is not of such memory.
+ * 0, or -errno with the reason. */
 int port_vhost_guard(char err[PORT_ERR_LEN]);
 
 /* drivers.c: while this is on, the EAL's start loads no drivers, except those of pools, if DPDK is

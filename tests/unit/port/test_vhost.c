@@ -3,6 +3,7 @@
  * the vhost-user protocol says, of the front end. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,8 @@ static char dir[] = "/tmp/vhost-test-XXXXXX";
 static char path[64];
 static struct rte_mempool *pool;
 static struct port port;
+static struct sigaction guard; /* the port's, while cmocka has its own */
+static sigjmp_buf out;
 
 /* ---- the front end ---- */
 
@@ -194,6 +197,7 @@ static void knocked(void **state)
 {
 	int s;
 
+	sigaction(SIGBUS, &guard, NULL);
 	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++)
 		for (unsigned i = 0; i < sizeof(knocks) / sizeof(knocks[0]); i++) {
@@ -207,26 +211,76 @@ static void knocked(void **state)
 	close(s);
 }
 
-/* Memory that ends before the client says is not mapped, and that is the end of the talk; as long
- * as it says, it is. */
-static void memory_is_as_long_as_it_says(void **state)
+/* What is lost is counted, this client is hung up on, and the next one is heard. */
+static void lost_one(int s, uint64_t before)
 {
-	int s, fd = memfd_create("memory", MFD_CLOEXEC);
-
-	(void)state;
-	assert_int_equal(ftruncate(fd, REGION), 0);
-	s = come();
-	say_memory(s, REGION + FILE_BYTES, fd);
+	assert_int_equal(port_vhost_lost(), before + 1);
 	assert_false(answers(s));
 	close(s);
 	s = come();
-	say_memory(s, REGION, fd);
 	assert_true(answers(s));
 	close(s);
+}
+
+/* The vhost library's own thread reads rings that lie behind the end of the file. */
+static void memory_is_shorter_than_it_says(void **state)
+{
+	const uint64_t before = port_vhost_lost();
+	int s = come();
+
+	sigaction(SIGBUS, &guard, NULL);
+	(void)state;
+	short_memory(s);
+	lost_one(s, before);
+}
+
+/* The thread that polls the port finds the file cut. */
+static void memory_is_cut_in_use(void **state)
+{
+	const uint64_t before = port_vhost_lost();
+	int s = come(), fd = memfd_create("memory", MFD_CLOEXEC);
+
+	sigaction(SIGBUS, &guard, NULL);
+	(void)state;
+	assert_int_equal(ftruncate(fd, REGION), 0);
+	say_u64(s, SET_FEATURES, 1ull << 32);
+	say_memory(s, REGION, fd);
+	say_rings(s);
+	assert_true(answers(s));
+	assert_true(port_link_up(&port));
+	turn();
+	assert_int_equal(port_vhost_lost(), before);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	turn();
+	turn();
+	lost_one(s, before);
 	close(fd);
 }
 
-static int setup(void **state)
+static void leave(int number)
+{
+	siglongjmp(out, number);
+}
+
+/* What is not a client's goes to who had the signal before. */
+static void other_memory_is_others_concern(void **state)
+{
+	const uint64_t before = port_vhost_lost();
+	int fd = memfd_create("own", MFD_CLOEXEC);
+	volatile char *own = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+
+	(void)state;
+	sigaction(SIGBUS, &guard, NULL);
+	if (sigsetjmp(out, 1) == 0) {
+		(void)*own;
+		fail_msg("an empty file can be read");
+	}
+	assert_int_equal(port_vhost_lost(), before);
+	munmap((void *)(uintptr_t)own, FILE_BYTES);
+	close(fd);
+}
+
+static int start(void)
 {
 	const struct port_eal eal = {.program = "test", .memory_mb = 64};
 	struct port_config config;
@@ -234,7 +288,7 @@ static int setup(void **state)
 	json_t *json;
 	int rc = -1;
 
-	(void)state;
+	signal(SIGBUS, leave);
 	if (port_eal_init(&eal, err) == 0 && mkdtemp(dir) != NULL)
 		pool = port_pool_create("test", 4095, MTU, SOCKET_ID_ANY, err);
 	snprintf(path, sizeof(path), "%s/v.sock", dir);
@@ -244,6 +298,7 @@ static int setup(void **state)
 	json_decref(json);
 	if (rc != 0)
 		print_error("%s\n", err);
+	sigaction(SIGBUS, NULL, &guard);
 	return rc;
 }
 
@@ -259,9 +314,11 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_as_long_as_it_says),
+		cmocka_unit_test(memory_is_shorter_than_it_says),
+		cmocka_unit_test(memory_is_cut_in_use),
+		cmocka_unit_test(other_memory_is_others_concern),
 		cmocka_unit_test(knocked),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return start() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, teardown);
 }
