@@ -95,6 +95,7 @@ bool message_place_middle(struct rnic_qp *qp, struct message *message, const uin
 		message->mr_changes != qp->rnic->mr_changes || pkt->pay_len != qp->mtu ||
 		message->received + pkt->pay_len >= message->dmalen)
 		return false;
+	/* Not the message's last word, for which alone the order of stores counts (placement.c). */
 	memcpy(message->memory + message->received, payload, pkt->pay_len);
 	message->received += pkt->pay_len;
 	return true;
