@@ -356,19 +356,20 @@ static int knock(const char *path, unsigned hung_ms)
 }
 
 /* Who has been elected listens where whoever led before did: if that one hangs, his socket is in
- * the way. Who answers there keeps it; who closes is about to end by himself. */
+ * the way. Who answers there keeps it; who closes is about to end by himself; whose queue is full
+ * may be about to take it up. */
 static void push_aside(const char *path, unsigned hung_ms)
 {
 	const struct timespec pause = {.tv_nsec = KNOCK_MS * 1000000l};
 	struct stat st;
 	int rc = -ECONNRESET;
 
-	for (unsigned i = 0; i < hung_ms / KNOCK_MS && rc == -ECONNRESET; i++) {
+	for (unsigned i = 0; i < hung_ms / KNOCK_MS && (rc == -ECONNRESET || rc == -EAGAIN); i++) {
 		if (i)
 			nanosleep(&pause, NULL);
 		rc = knock(path, hung_ms);
 	}
-	/* -EAGAIN: for long nobody has taken the connections that wait there. */
+	/* -EAGAIN: for so long nobody has taken the connections that wait there. */
 	if ((rc != -ETIMEDOUT && rc != -EAGAIN) || lstat(path, &st) || !S_ISSOCK(st.st_mode))
 		return;
 	fprintf(stderr, "incline-manager: %s: who listens there hangs: it is taken over\n", path);

@@ -205,6 +205,67 @@ static void led_and_hangs(void **state)
 	close(hung);
 }
 
+/* Somebody listens there, and has as many connections as may wait: as soon as one more has been
+ * turned away, it takes all of them and answers. */
+static int busy = -1;
+static pthread_t answers;
+
+static void *answer_all(void *arg)
+{
+	static const char line[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+	char text[256];
+
+	for (;;) {
+		const int fd = accept(busy, NULL, NULL);
+
+		if (fd < 0)
+			return arg;
+		if (read(fd, text, sizeof(text)) > 0)
+			(void)!write(fd, line, sizeof(line) - 1);
+		close(fd);
+	}
+}
+
+int __real_connect(int fd, const struct sockaddr *to, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len);
+
+int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len)
+{
+	const int rc = __real_connect(fd, to, len), err = errno;
+
+	if (rc && err == EAGAIN && busy >= 0 && !answers)
+		assert_int_equal(pthread_create(&answers, NULL, answer_all, NULL), 0);
+	errno = err;
+	return rc;
+}
+
+static void led_and_is_busy(void **state)
+{
+	struct sockaddr_un at;
+	struct run r;
+	char byte;
+
+	(void)state;
+	busy = bound(SOCK_STREAM, "m");
+	address(&at, "m");
+	assert_int_equal(listen(busy, 0), 0);
+	const int waits = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(__real_connect(waits, (struct sockaddr *)&at, sizeof(at)), 0);
+	shutdown(waits, SHUT_WR);
+	begin_elected(&r);
+	assert_int_equal(read(listens[0], &byte, 1), 1);
+	r.stop = 1;
+	assert_int_equal(ended(&r), -EADDRINUSE);
+	assert_int_equal(byte, 'e'); /* it has not listened */
+	assert_true(answers != 0);   /* it was turned away once */
+	assert_int_equal(access(path, F_OK), 0);
+	shutdown(busy, SHUT_RDWR);
+	pthread_join(answers, NULL);
+	close(busy);
+	close(waits);
+	busy = -1;
+}
+
 /* Who answers there is not pushed aside. */
 static void lives(void **state)
 {
@@ -227,6 +288,7 @@ int main(void)
 		T(waits),
 		T(stopped_while_it_waits),
 		T(led_and_hangs),
+		T(led_and_is_busy),
 		T(lives),
 #undef T
 	};
