@@ -11,7 +11,7 @@ import weakref
 import numpy
 
 from . import arrays
-from .errors import CommunicatorError, Error, Unsupported, describe
+from .errors import CommunicatorError, Error, Unsupported, describe, told
 from .group import Group
 from .library import ERR_LEN, Collective, Info, Mode, Request as _Req
 
@@ -111,7 +111,7 @@ class Communicator:
     def abort(self, reason):
         """Fails the communicator: the others hear the reason, and close waits for nobody."""
         with self._lock:
-            self._lib.ccl_abort(self._open(), str(reason).encode()[:ERR_LEN - 1])
+            self._lib.ccl_abort(self._open(), str(reason).encode(errors='replace')[:ERR_LEN - 1])
 
     def __enter__(self):
         return self
@@ -121,7 +121,7 @@ class Communicator:
             self.close()
             return
         if self._handle:
-            self.abort(f'{kind.__name__}: {error}')
+            self.abort(told(error))
             try:
                 self.close()
             except CommunicatorError:
@@ -130,7 +130,7 @@ class Communicator:
     def __del__(self):
         if getattr(self, '_handle', None) and self._process == os.getpid():
             warnings.warn(f'{self!r} was not closed', ResourceWarning, source=self)
-            self.__exit__(ResourceWarning, 'the communicator was not closed', None)
+            self.__exit__(ResourceWarning, ResourceWarning('the communicator was not closed'), None)
 
     def __repr__(self):
         return f'<incline.Communicator rank {self._rank} of {self._size}{"" if self._handle else ", closed"}>'

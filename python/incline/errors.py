@@ -11,6 +11,14 @@ def describe(number):
     return f'{_errno.errorcode.get(number, number)}: {_os.strerror(number)}'
 
 
+def told(error):
+    """An exception as the other ranks are told of it."""
+    try:
+        return f'{type(error).__name__}: {error}'
+    except Exception:  # its own __str__
+        return type(error).__name__
+
+
 class Error(Exception):
     """Of CommLib. errno: the number, positive, as in module errno."""
 

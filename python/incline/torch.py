@@ -22,7 +22,7 @@ from torch._C._distributed_c10d import Work as _Work
 
 from .arrays import index
 from .communicator import Communicator
-from .errors import CommunicatorError
+from .errors import CommunicatorError, told
 from .group import Group
 
 __all__ = ['ProcessGroup', 'Work', 'calls']
@@ -155,9 +155,11 @@ def _called_by_python():
 
 
 def _died_of():
-    """The exception that ends this program, if one does: the others are told, and need not wait for their timeouts."""
+    """The exception that ends this program, if one does: the others are told, and need not wait for their timeouts.
+    sys.last_value may be one that was handled, too (pytest's, Tk's): there were frames below the one that it came to."""
     error = getattr(sys, 'last_value', None)
-    return f'{type(error).__name__}: {error}' if error is not None and not hasattr(sys, 'ps1') else None
+    trace = getattr(error, '__traceback__', None)
+    return told(error) if trace and not trace.tb_frame.f_back and not hasattr(sys, 'ps1') else None
 
 
 class _End:
@@ -178,11 +180,15 @@ class _Worker:
         self.thread = threading.Thread(target=self._run, name='incline', daemon=True)
         self.thread.start()
 
-    def call(self, issue, after, result):
-        """issue(communicator) gives a Request; when it is done after(), if it is not None."""
+    def own(self):
+        """A child has neither the thread nor the device, and cannot open that either."""
         if self.process != os.getpid():
             raise CommunicatorError(errno.ENOTCONN, f'the process group is that of process {self.process}: '
                                                     'it does not follow into one that was forked')
+
+    def call(self, issue, after, result):
+        """issue(communicator) gives a Request; when it is done after(), if it is not None."""
+        self.own()
         if not self.thread.is_alive():
             raise CommunicatorError(errno.ENOTCONN, 'the process group has ended')
         work = Work(issue, after, result)
@@ -229,8 +235,13 @@ class _Worker:
         return True
 
     def _end(self, open_, why):
-        if why:
-            self.comm.abort(why)
+        try:
+            if why:
+                self.comm.abort(why)
+        finally:
+            self._close(open_)
+
+    def _close(self, open_):
         while open_:
             self._finish(*open_.popleft(), None)
         failed = self.comm.error
@@ -274,6 +285,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
+        if _world:
+            _world.own()
         self._gloo = dist.ProcessGroupGloo(dist.PrefixStore('incline-gloo', store), rank, size, timeout=timeout)
         self._worker = _join(rank, size)
         if self._worker:

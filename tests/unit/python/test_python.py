@@ -378,6 +378,15 @@ class Life(unittest.TestCase):
         self.comm.close()  # again: nothing
         self.assertEqual(len(self.lib.calls), 2)
 
+    def test_exceptions_without_words(self):
+        """The communicator ends all the same; the others are told what can be."""
+        mute = type('Mute', (Exception,), {'__str__': None})
+        for error, said in (mute(), b'Mute'), (OSError('\udc80'), b'OSError: ?'):
+            comm = communicator()
+            with self.assertRaises(type(error)), comm:
+                raise error
+            self.assertEqual(comm._lib.calls, [('ccl_abort', said), ('ccl_comm_destroy',)])
+
     def test_closed_with_unfinished(self):
         request = self.comm.iallreduce(np.zeros(1))
         self.comm.close()

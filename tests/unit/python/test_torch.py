@@ -6,6 +6,8 @@ it."""
 import datetime
 import gc
 import os
+import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,22 +33,25 @@ PATIENCE = 60  # seconds: hangs only
 
 
 class Request:
-    def __init__(self, comm):
-        self.comm = comm
+    def __init__(self, comm, name):
+        self.comm, self.name, self.go_on = comm, name, comm.go_on
 
     def wait(self, timeout=None):
-        if not self.comm.go_on.wait(timeout):
+        self.comm.said.put((self.name, 'waits' if timeout else 'waits as the last'))
+        if not self.go_on.wait(timeout):
             raise TimeoutError
         if self.comm.error:
             raise CommunicatorError(5, self.comm.error)
 
 
 class Comm:
-    """In place of the communicator, of one rank: notes calls, and finishes them when the test lets it."""
+    """In place of the communicator, of one rank: notes calls, and finishes them when the test lets it. What its thread does
+    can be had from said, in turn."""
     size, rank = 1, 0
 
     def __init__(self, group, rank):
         self.calls, self.error, self.go_on, self.closed = [], '', threading.Event(), False
+        self.said = queue.Queue()
         self.go_on.set()
 
     def __getattr__(self, name):
@@ -57,7 +62,8 @@ class Comm:
     def _issue(self, name):
         def call(*arguments, **more):
             self.calls.append((name, [a.size for a in arguments if hasattr(a, 'size')]))
-            return Request(self)
+            self.said.put((name, 'issued'))
+            return Request(self, name)
         return call
 
     def abort(self, why):
@@ -78,8 +84,11 @@ class Backend(unittest.TestCase):
         self.dir = tempfile.TemporaryDirectory()
         self.addCleanup(self.dir.cleanup)
         self.store = dist.FileStore(os.path.join(self.dir.name, 'store'), 1)
-        self.group = incline.torch.ProcessGroup(self.store, 0, 1, datetime.timedelta(seconds=PATIENCE))
+        self.group = self.another()
         self.comm, self.thread = self.group._worker.comm, self.group._worker.thread
+
+    def another(self):
+        return incline.torch.ProcessGroup(self.store, 0, 1, datetime.timedelta(seconds=PATIENCE))
 
     def tearDown(self):
         self.comm.go_on.set()
@@ -158,14 +167,25 @@ class Backend(unittest.TestCase):
         self.comm.go_on.set()
         self.assertTrue(work.wait())
 
+    def turns(self, *what):
+        """The thread has come to this."""
+        while self.comm.said.get(timeout=PATIENCE) != what:
+            pass
+
     def test_barrier_comes_behind(self):
-        self.comm.go_on.clear()
-        self.group.allreduce([torch.zeros(4)])
-        barrier = self.group.barrier()
-        self.assertFalse(barrier.is_completed())
+        """It is not done, even if its own messages are, while what was called before is not."""
+        held = self.comm.go_on = threading.Event()
+        first = self.group.allreduce([torch.zeros(4)])
+        self.turns('iallreduce', 'issued')
+        self.comm.go_on = threading.Event()
         self.comm.go_on.set()
+        barrier = self.group.barrier()
+        self.turns('ibarrier', 'issued')
+        self.assertEqual([self.comm.said.get(timeout=PATIENCE) for _ in range(2)], [('iallreduce', 'waits')] * 2)
+        self.assertFalse(barrier.is_completed())
+        held.set()
         self.assertTrue(barrier.wait())
-        self.assertEqual([c[0] for c in self.comm.calls], ['iallreduce', 'ibarrier'])
+        self.assertTrue(first.is_success())
 
     def test_callbacks(self):
         """One that raises ends nobody's wait; one that waits for what its own thread has to do is told so."""
@@ -206,34 +226,101 @@ class Backend(unittest.TestCase):
     def test_destroyed_with_pending_works(self):
         """The end waits for them; they are done, and nothing hangs, whoever lets go of the group last."""
         self.comm.go_on.clear()
-        works = [self.group.allreduce([torch.zeros(4)]) for _ in range(3)]
-        threading.Timer(0.05, self.comm.go_on.set).start()
+        works, before = [self.group.allreduce([torch.zeros(4)]) for _ in range(3)], []
+
+        def let_go():
+            self.turns('iallreduce', 'waits as the last')
+            before.extend([self.comm.closed, *(w.is_completed() for w in works)])
+            self.comm.go_on.set()
+        other = threading.Thread(target=let_go, daemon=True)
+        other.start()
         self.group = None
         gc.collect()
-        self.assertTrue(all(w.is_success() for w in works))
+        self.assertEqual([w.is_success() for w in works], [True] * 3)
+        self.assertTrue(self.comm.closed)
+        other.join(PATIENCE)
+        self.assertEqual(before, [False] * 4)
         self.assertIsNone(incline.torch._world)
+
+    def child(self, write):
+        """What a process that was forked is told: of a call, of a process group of its own; and its end is not the job's."""
+        for call in self.group.barrier, self.another:
+            try:
+                call()
+            except CommunicatorError as e:
+                os.write(write, f'{e}\n'.encode())
+        self.group._worker.leave()
+        os.write(write, f'{self.group._worker.queue.qsize()} put before the thread\n'.encode())
 
     def test_forked(self):
         read, write = os.pipe()
         child = os.fork()
         if not child:
+            signal.alarm(PATIENCE)
             try:
-                self.group.barrier()
-            except CommunicatorError as e:
-                os.write(write, str(e).encode())
-            self.group._worker.leave()  # as the child's end would
-            os._exit(0)
+                self.child(write)
+            except BaseException as e:
+                os.write(write, repr(e).encode())
+            finally:
+                os._exit(0)
         os.close(write)
         with os.fdopen(read) as f:
-            self.assertRegex(f.read(), f'^the process group is that of process {os.getpid()}: ')
+            said = f.read().splitlines()
         self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(said, [f'the process group is that of process {os.getpid()}: it does not follow into one that was '
+                                'forked'] * 2 + ['0 put before the thread'])
         self.assertTrue(self.group.barrier().wait())
 
-    def test_a_program_that_dies_says_so(self):
-        with mock.patch.object(sys, 'last_value', KeyError('gone'), create=True):
+    def test_an_end_whose_abort_fails(self):
+        """What is pending is finished and the communicator closed all the same; the error is shown."""
+        self.comm.go_on.clear()
+        work, shown = self.group.allreduce([torch.zeros(4)]), []
+
+        def fails(comm, why):
+            comm.go_on.set()
+            raise OSError(f'not told: {why}')
+        with mock.patch.object(Comm, 'abort', fails), mock.patch.object(threading, 'excepthook', shown.append), \
+                mock.patch.object(incline.torch, '_died_of', lambda: 'dead'):
             self.group = None
             gc.collect()
-        self.assertEqual(self.comm.calls, [('abort', "KeyError: 'gone'")])
+        self.assertTrue(work.is_success())
+        self.assertEqual([str(s.exc_value) for s in shown], ['not told: dead'])
+
+
+class Death(unittest.TestCase):
+    """Of programs: what the communicator is told when they end."""
+
+    def told(self, text, status):
+        head = f'''import sys
+sys.dont_write_bytecode = True
+sys.path[:0] = {[os.path.dirname(os.path.abspath(__file__)), os.path.join(TOP, 'python')]!r}
+import datetime, test_torch, incline.torch
+class Comm(test_torch.Comm):
+    def close(self):
+        print(self.calls)
+incline.torch.Communicator, incline.torch.Group = Comm, type('Group', (), {{'size': 1}})
+group = incline.torch.ProcessGroup(test_torch.dist.HashStore(), 0, 1, datetime.timedelta(seconds={PATIENCE}))
+'''
+        done = subprocess.run([sys.executable, '-c', head + text], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout
+
+    def test_says_why(self):
+        for error, said in (("KeyError('gone')", "KeyError: 'gone'"), ("type('Mute', (Exception,), {'__str__': None})()", 'Mute')):
+            self.assertEqual(self.told(f'def fails(): raise {error}\nfails()', 1), f"{[('abort', said)]}\n")
+
+    def test_what_was_handled_is_no_reason(self):
+        """pytest and others leave in sys.last_value what they have caught."""
+        runner = """
+def runner():
+    try:
+        raise KeyError('gone')
+    except KeyError as e:
+        sys.last_type, sys.last_value, sys.last_traceback = type(e), e, e.__traceback__
+runner()
+"""
+        self.assertEqual(self.told(runner, 0), '[]\n')
+        self.assertEqual(self.told(runner + "raise ValueError('now')", 1), "[('abort', 'ValueError: now')]\n")
 
 
 if __name__ == '__main__':
