@@ -115,7 +115,7 @@ class Fabric(unittest.TestCase):
         for p in self.procs:
             if p.poll() is None:
                 kill(p)
-            p.communicate()
+            p.communicate(timeout=60)  # who still holds a pipe was left over
 
     def start(self, host, argv, **kwargs):
         p = self.lab.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)

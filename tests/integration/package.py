@@ -330,4 +330,5 @@ if __name__ == '__main__':
         sys.exit(main())
     output('ip', 'link', 'set', 'lo', 'up')
     root = Root(LOWER, os.environ['INCLINE_PACKAGES'])
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as systemd starts programs, also below nohup
     unittest.main(verbosity=2)

@@ -229,4 +229,5 @@ class Service(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as a service manager starts programs, also below nohup
     unittest.main()
