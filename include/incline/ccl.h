@@ -24,7 +24,9 @@
  * program's buffers, which is why these must stay as they are until the request is done; in place
  * from a copy. Only blocking calls (ccl_wait, ccl_allreduce ...) mend: ccl_test, ccl_progress and
  * ccl_i... return the error, and ccl_wait for any request goes on. All ranks have to be in one
- * within the group's timeout; a rank that is gone ends the communicator as without it. */
+ * within the group's timeout; a rank that is gone ends the communicator as without it. While the
+ * ranks meet for that a blocking call waits for them, whatever timeout_ns says: up to some of the
+ * group's timeouts. */
 #ifndef INCLINE_CCL_H
 #define INCLINE_CCL_H
 
@@ -142,8 +144,9 @@ int ccl_comm_create(const struct ccl_group *group, unsigned rank, struct ccl_com
 	char err[CCL_ERR_LEN]);
 
 /* Collective over all ranks (bounded wait for the others), then frees everything; comm may be NULL.
- * Rank 0 deletes the group on the switches. Returns 0, or the error of saying goodbye: the
- * communicator is gone in any case. */
+ * With "resume" it helps the others to finish first, if nothing of this rank is unfinished. Rank 0
+ * deletes the group on the switches. Returns 0, or the error of saying goodbye: the communicator is
+ * gone in any case. */
 int ccl_comm_destroy(struct ccl_comm *comm);
 
 /* Fails the communicator on purpose (an interrupted program): ccl_comm_destroy then waits for
@@ -206,7 +209,8 @@ struct ccl_req {
  *
  * In place means what is said with each; buffers that overlap in any other way are -EINVAL.
  * -EOPNOTSUPP: no kernel for dtype and op (Broadcast and AllGather need none), or the communicator
- * was made without this collective; -EINVAL: root; -EAGAIN: CCL_MAX_QUEUED are unfinished. */
+ * was made without this collective; -EINVAL: root; -EAGAIN: CCL_MAX_QUEUED are unfinished. Without
+ * memory the communicator fails (-ECANCELED): the others have issued it. */
 
 /* recvbuf[i] = op over all ranks of sendbuf[i]. In place: sendbuf == recvbuf. */
 int ccl_iallreduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
@@ -239,8 +243,9 @@ int ccl_test(const struct ccl_comm *comm, struct ccl_req req);
 int ccl_progress(struct ccl_comm *comm, uint64_t now);
 
 /* Blocking. ccl_wait returns -ETIMEDOUT if the request is not done after timeout_ns (UINT64_MAX:
- * only the communicator's own timeout ends it); the communicator has failed only if ccl_error()
- * says so. When the wait ends in an error of the network the switches are asked whom they wait for.
+ * only the communicator's own timeout ends it; see "resume" above); the communicator has failed
+ * only if ccl_error() says so. When the wait ends in an error of the network the switches are asked
+ * whom they wait for.
  */
 int ccl_wait(struct ccl_comm *comm, struct ccl_req req, uint64_t timeout_ns);
 int ccl_allreduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,

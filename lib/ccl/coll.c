@@ -78,6 +78,15 @@ static void do_alone(struct ccl_coll *coll)
 	coll->n_parts = 0;
 }
 
+/* Without memory it is this rank alone that cannot issue it: its next one would pass for it. */
+static int refused_here(struct ccl_comm *c, int rc)
+{
+	if (rc != -ENOMEM && rc != -ENOBUFS)
+		return rc;
+	ccl_abort(c, "out of memory for a collective that the others have issued");
+	return c->failed;
+}
+
 static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 {
 	bool held;
@@ -108,12 +117,12 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 	held = ccl_resume_pending(c);
 	rc = c->resume ? ccl_resume_keep(c, coll) : 0;
 	if (rc)
-		return rc;
+		return refused_here(c, rc);
 	if (coll->by != CCL_BY_INC) {
 		/* What is to be repeated comes first. */
 		rc = held ? 0 : ccl_hand_on(c, coll);
 		if (rc)
-			return rc;
+			return refused_here(c, rc);
 		coll->n_parts = 0;
 	}
 	/* With a lease, it is done when all ranks are; what is handed on is one part. */

@@ -31,7 +31,7 @@ void ccl_resume_close(struct ccl_comm *c); /* may have none */
 
 /* ---- for coll.c and engine.c ---- */
 
-/* A collective is about to be issued: -ENOMEM, and it is not. */
+/* A collective is about to be issued: -ENOMEM, and it cannot be, here alone. */
 int ccl_resume_keep(struct ccl_comm *c, const struct ccl_coll *coll);
 /* An operation is finished; before ccl_part_done of its last one. */
 void ccl_resume_finished(struct ccl_memb *mb, const struct ccl_op *op);

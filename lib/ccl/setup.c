@@ -344,15 +344,21 @@ void ccl_setup_diagnose(
 		snprintf(text + n, cap - n, "; gone: rank %s", gone);
 }
 
+/* It has failed, but nothing of this rank is unfinished: others may need what it has kept. */
+static bool may_help(const struct ccl_comm *c)
+{
+	return ccl_resume_may(c) && c->coll_done == c->coll_issued;
+}
+
 /* Everybody is done before anybody's queue pair goes, and every queue pair is idle before the group
- * goes. A communicator that has failed does not wait: the others hear why. */
+ * goes. A communicator that has failed for good does not wait: the others hear why. */
 int ccl_comm_destroy(struct ccl_comm *c)
 {
 	struct ccl_setup *s = c ? c->setup : NULL;
 	char err[CCL_ERR_LEN];
 	int rc = 0, rc2 = 0;
 
-	if (s && c->failed) {
+	if (s && c->failed && !may_help(c)) {
 		rc = c->failed;
 		ccl_boot_abort(s->boot, c->err);
 	} else if (s) {

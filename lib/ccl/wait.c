@@ -210,7 +210,9 @@ static int ready(struct ccl_comm *c)
 /* One that has been queued may be done in spite of an error. */
 static int finish(struct ccl_comm *c, int rc, struct ccl_req req)
 {
-	return rc && req.seq == NOT_QUEUED ? rc : ccl_wait(c, req, UINT64_MAX);
+	if (rc && req.seq == NOT_QUEUED)
+		return c->failed ? diagnose(c) : rc;
+	return ccl_wait(c, req, UINT64_MAX);
 }
 
 int ccl_allreduce(struct ccl_comm *c, const void *sendbuf, void *recvbuf, uint64_t count,

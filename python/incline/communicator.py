@@ -40,7 +40,8 @@ class Request:
         self._comm, self._seq, self._result = comm, seq, result
 
     def done(self):
-        """True when the result is there. Does what there is to do, and does not wait."""
+        """True when the result is there. Does what there is to do, and does not wait; but where the groups have failed, and
+        the group file says "resume", it meets the other ranks, as wait does, and waits for them."""
         return self._comm._test(self._seq)
 
     def wait(self, timeout=None):

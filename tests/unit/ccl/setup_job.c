@@ -138,6 +138,9 @@ static void *rank_main(void *arg)
 		return NULL;
 	if (me->rank != me->job->lazy)
 		work(me, comm);
+	if (me->job->after)
+		me->job->after(me->rank, comm);
+	ccl_query(comm, &me->ended);
 	me->destroyed = ccl_comm_destroy(comm);
 	return NULL;
 }

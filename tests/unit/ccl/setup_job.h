@@ -24,12 +24,14 @@ struct job {
 	unsigned n_sw;
 	unsigned start; /* ranks that are started */
 	unsigned lazy;  /* rank that does not take part */
+	/* What a rank does when its work is done, before it ends; NULL: nothing. */
+	void (*after)(unsigned rank, struct ccl_comm *comm);
 	struct rank {
 		struct job *job;
 		unsigned rank;
 		pthread_t thread;
 		int created, worked, destroyed, wrong;
-		struct ccl_info info;
+		struct ccl_info info, ended; /* at its beginning, at its end */
 		char err[CCL_ERR_LEN], failure[CCL_ERR_LEN];
 	} rank[N];
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/ccl/comm.h"
 #include "tests/unit/ccl/setup_job.h"
 
 static int ep_int(const json_t *params, size_t i, const char *key)
@@ -83,6 +84,29 @@ static void may_resume(void **state)
 	}
 	for (unsigned s = 0; s < 3; s++)
 		assert_int_equal(j.sw[s].deletes, 1);
+	finish(&j);
+}
+
+static void lose_the_groups(unsigned rank, struct ccl_comm *comm)
+{
+	if (rank == 1 || rank == 2)
+		ccl_fail(comm, -EREMOTEIO, "the group has failed");
+}
+
+/* A group that fails when a rank has nothing unfinished any more: it could help others, and says
+ * so; nobody needs it, so they part as if nothing were. */
+static void fails_when_done(void **state)
+{
+	struct job j;
+
+	(void)state;
+	wish = json_pack("{s:b, s:{}}", "resume", 1, "flags");
+	prepare(&j, true, 20000);
+	j.after = lose_the_groups;
+	run(&j);
+	all_worked(&j);
+	for (unsigned i = 0; i < N; i++)
+		assert_false(j.rank[i].ended.resumed);
 	finish(&j);
 }
 
@@ -270,6 +294,7 @@ int main(void)
 		cmocka_unit_test(star),
 		cmocka_unit_test(tree),
 		cmocka_unit_test(may_resume),
+		cmocka_unit_test(fails_when_done),
 		cmocka_unit_test(refused_by_a_switch),
 		cmocka_unit_test(activation_refused),
 		cmocka_unit_test(former_group_is_removed),
