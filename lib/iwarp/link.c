@@ -62,6 +62,16 @@ int iwarp_link_create(const struct iwarp_link_config *config, struct iwarp_link 
 	return 0;
 }
 
+/* What the stream has accepted and the link has not heard of would be the next link's. */
+static void reset_unheard(struct stream *s)
+{
+	struct stream_completion done;
+
+	while (stream_poll(s, &done, 1) == 1)
+		if (done.event == STREAM_ACCEPTED)
+			stream_abort(s, done.conn);
+}
+
 void iwarp_link_destroy(struct iwarp_link *link)
 {
 	if (link == NULL)
@@ -78,6 +88,8 @@ void iwarp_link_destroy(struct iwarp_link *link)
 	for (unsigned port = 0; port <= UINT16_MAX; port++)
 		if (link->listens[port / 8] & 1 << port % 8)
 			stream_unlisten(link->config.stream, (uint16_t)port);
+	if (link->conn != NULL)
+		reset_unheard(link->config.stream);
 	free(link->conn);
 	free(link->bucket);
 	free(link->rings);

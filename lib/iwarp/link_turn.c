@@ -83,6 +83,7 @@ void link_finish(struct iwarp_link *link, struct conn *c, int result, uint64_t n
 		c->result = result;
 	if (c->state == ENDING)
 		return;
+	c->asked = false;
 	c->state = ENDING;
 	c->deadline = now + link->config.timeout;
 	link->woken = true;
@@ -92,6 +93,7 @@ void link_give_up(struct iwarp_link *link, struct conn *c, int result)
 {
 	if (c->result == 0)
 		c->result = result;
+	c->asked = false;
 	c->state = ENDING;
 	c->deadline = UINT64_MAX;
 	stream_abort(link->config.stream, c->handle);

@@ -341,8 +341,7 @@ static void test_early(void **state)
 	assert_int_equal(stream_send(p.net->s[0], conn, request, sizeof(request) - 1, 3), 0);
 	pair_run(&p, PAIR_SECOND);
 	assert_int_equal(iwarp_link_count(p.link[1], IWARP_LINK_EARLY), 1);
-	while (p.n_event[1] > 1)
-		pair_event(&p, 1, IWARP_REQUEST);
+	/* There is no request any more that could be answered. */
 	assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).result, -EPROTO);
 	check_gone(&p);
 	pair_close(&p);

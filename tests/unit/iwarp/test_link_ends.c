@@ -130,6 +130,27 @@ static void test_link_gone(void **state)
 	pair_close(&p);
 }
 
+/* Before it has heard of a connection that the stream has accepted. */
+static void test_link_gone_unheard(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &(struct pair_options){0});
+	end_qp(&p.end[0], END_ALL);
+	assert_int_equal(pair_ask(&p, &depths), 0);
+	pair_run_streams(&p, PAIR_SECOND);
+	assert_int_equal(stream_conns(p.net->s[1]), 1);
+	iwarp_link_destroy(p.link[1]);
+	p.link[1] = NULL;
+	assert_int_equal(stream_conns(p.net->s[1]), 0);
+	pair_link(&p, 1);
+	pair_run(&p, PAIR_SECOND);
+	assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, -ECONNRESET);
+	assert_int_equal(p.n_event[1], 0);
+	pair_close(&p);
+}
+
 /* ---- the queue pair goes ---- */
 
 static int modify(struct rnic_qp *qp, enum ibv_qp_state to)
@@ -498,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_place_again),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_link_gone),
+		cmocka_unit_test(test_link_gone_unheard),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_held_fails),
 		cmocka_unit_test(test_accept_again),
