@@ -63,6 +63,7 @@ struct im_comm {
 	struct im_op *first, **end; /* unfinished, in the order of the calls */
 	bool lost;                  /* it has failed, and a wait has not mended it ("resume") */
 	int code;                   /* MPI's, of its failure */
+	uint64_t moved;             /* when a request went on, or was looked at */
 	struct im_region region[CCL_MAX_REGIONS];
 	struct im_count count[CCL_N_COLLECTIVES];
 };

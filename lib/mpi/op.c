@@ -211,38 +211,55 @@ static int cancel(void *op, int complete)
 }
 
 /* Dead processes are noticed when CommLib waits. */
-static void look(void)
+static void look(uint64_t now)
 {
-	for (struct im_comm *c = im.comms; c; c = c->next)
-		if (c->first && c->first->issued)
-			wait_a_while(c, c->first, SLICE_NS * 10);
+	for (struct im_comm *c = im.comms; c; c = c->next) {
+		if (!c->first || !c->first->issued || now - c->moved < WATCH_NS)
+			continue;
+		wait_a_while(c, c->first, SLICE_NS * 10);
+		c->moved = now;
+	}
+}
+
+/* Whether any has moved since `woken`, before which there was nothing to do. */
+static bool turn_all(uint64_t woken, uint64_t now)
+{
+	bool moved = false;
+
+	for (struct im_comm *c = im.comms; c; c = c->next) {
+		const bool moves = c->first && progress(c) > 0;
+
+		if (!c->first || moves || c->moved < woken)
+			c->moved = now;
+		moved |= moves;
+	}
+	return moved;
+}
+
+static bool any_unfinished(void)
+{
+	for (const struct im_comm *c = im.comms; c; c = c->next)
+		if (c->first)
+			return true;
+	return false;
 }
 
 static void *drive(void *arg)
 {
-	uint64_t busy = clock_ns(), watched = busy;
+	uint64_t busy = clock_ns(), woken = busy;
 
 	pthread_mutex_lock(&im.lock);
 	while (!stop) {
-		bool any = false, moved = false;
-		uint64_t now;
+		const uint64_t now = clock_ns();
 
-		for (struct im_comm *c = im.comms; c; c = c->next) {
-			any |= c->first != NULL;
-			moved |= c->first && progress(c) > 0;
-		}
-		now = clock_ns();
-		if (!any) {
+		if (!any_unfinished()) {
 			pthread_cond_wait(&more, &im.lock);
-			busy = watched = clock_ns();
+			busy = woken = clock_ns();
 			continue;
 		}
-		if (moved)
-			busy = watched = now;
-		if (now - watched > WATCH_NS) {
-			look();
-			watched = now;
-		}
+		if (turn_all(woken, now))
+			busy = now;
+		look(now);
 		pthread_mutex_unlock(&im.lock);
 		nanosleep(&(struct timespec){.tv_nsec = now - busy < SPIN_NS ? 1000 : (long)NAP_NS},
 			NULL);
