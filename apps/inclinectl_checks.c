@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/inclinectl_tree.h"
 #include "lib/ctl/config.h"
+#include "lib/ctl/tree.h"
 
 /* ---- the result ---- */
 

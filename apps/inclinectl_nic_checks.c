@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "apps/inclinectl_checks.h"
-#include "apps/inclinectl_tree.h"
+#include "lib/ctl/tree.h"
 
 #define PCI "/sys/bus/pci/devices/%s"
 

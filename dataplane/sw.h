@@ -27,8 +27,8 @@ struct sw_config {
 	struct egress_classes classes;
 	size_t arena_bytes;
 	enum port_idle idle;
-	char lcores[256]; /* "" : default */
-	unsigned workers; /* 0: to be found, sw_workers_find */
+	char lcores[PORT_LCORES_LEN]; /* "" : default */
+	unsigned workers;             /* 0: to be found, sw_workers_find */
 	bool hugepages, pci, telemetry;
 	bool icmp_errors;
 	unsigned memory_mb, mcast_max, neigh_max, mac_max;

@@ -39,7 +39,7 @@ static_assert(HEAD_ROOM - RTE_PKTMBUF_HEADROOM >= (int)WIRE_TEMPLATE_LEN, "room 
 static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
 {
 	const struct sw_config *c = &sw->config;
-	char floating[512];
+	char floating[PORT_LCORES_LEN];
 	const struct port_eal eal = {
 		.program = "incline-switch",
 		.memory_mb = c->memory_mb,

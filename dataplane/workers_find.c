@@ -7,6 +7,7 @@
 #include "dataplane/sw.h"
 #include "lib/port/cpus.h"
 
+/* Where the CPUs cannot be told, and need not be found, the nodes of the NICs still can. */
 static int read_machine(const struct sw_config *c, struct port_machine *m, char err[SW_ERR_LEN])
 {
 	const struct port_config *ports[SW_MAX_PORTS];
@@ -14,8 +15,10 @@ static int read_machine(const struct sw_config *c, struct port_machine *m, char 
 
 	for (unsigned i = 0; i < c->n_ports; i++)
 		ports[i] = &c->ports[i].port;
-	rc = port_machine_read(ports, c->n_ports, m);
-	return rc < 0 ? sw_fail(err, rc, "workers: cannot tell the CPUs: %s", strerror(-rc)) : 0;
+	rc = port_machine_read("", ports, c->n_ports, m);
+	return rc < 0 && c->workers == 0
+		       ? sw_fail(err, rc, "workers: cannot tell the CPUs: %s", strerror(-rc))
+		       : 0;
 }
 
 const char *sw_lcores(const struct sw *sw)
@@ -37,9 +40,7 @@ int sw_workers_find(struct sw_config *c, int *node, char err[SW_ERR_LEN])
 	if (rc < 0 || c->workers > 0)
 		return rc;
 	c->workers = cpus.n;
-	if (cpus.n_cpus > 0 && port_lcores_bound(&cpus, c->lcores, sizeof(c->lcores)) < 0)
-		return sw_fail(err, -ENOSPC,
-			"workers: the CPUs of %u workers have no place in \"lcores\": set both",
-			cpus.n);
-	return 0;
+	if (cpus.n_cpus > 0)
+		rc = port_lcores_bound(&cpus, c->lcores, sizeof(c->lcores));
+	return rc < 0 ? sw_fail(err, rc, "workers: cannot name the CPUs: %s", strerror(-rc)) : 0;
 }

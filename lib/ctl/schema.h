@@ -123,7 +123,8 @@ const struct ctl_field *ctl_member(const struct ctl_field *object, const char *n
 /* "path: message" into buf, or the message alone. */
 void ctl_problem_text(const struct ctl_problem *problem, char *buf, size_t cap);
 
-/* A member of an object that has been checked, or its default: 0, false, NULL if it has none. */
+/* A member of an object that has been checked, or its default: 0, false, NULL if it has none.
+ * ctl_int of a number that may be a word instead ("auto") is 0 for the word. */
 int64_t ctl_int(const struct ctl_field *object, const json_t *json, const char *name);
 bool ctl_bool(const struct ctl_field *object, const json_t *json, const char *name);
 const char *ctl_text(const struct ctl_field *object, const json_t *json, const char *name);

@@ -11,34 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/ctl/tree.h"
 #include "lib/port/internal.h"
 
 static_assert(PORT_CPUS == CPU_SETSIZE, "every CPU that may be asked for");
 
 /* ---- what the machine is ---- */
 
-/* The first line of a file of sysfs; "" without. */
-static void sysfs_line(char *buf, size_t cap, const char *path)
+static int first_of_core(const char *root, int cpu)
 {
-	FILE *f = fopen(path, "re");
-
-	buf[0] = '\0';
-	if (f == NULL)
-		return;
-	if (fgets(buf, (int)cap, f) == NULL)
-		buf[0] = '\0';
-	fclose(f);
-	buf[strcspn(buf, "\n")] = '\0';
-}
-
-static int first_of_core(int cpu)
-{
-	char path[96], line[256];
+	char line[256];
 	int first;
 
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-		cpu);
-	sysfs_line(line, sizeof(line), path);
+	tree_line(root, line, sizeof(line),
+		"/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
 	return sscanf(line, "%d", &first) == 1 ? first : cpu;
 }
 
@@ -55,12 +41,12 @@ static bool can_be_had(int cpu, const cpu_set_t *allowed)
 	return can;
 }
 
-static void note_isolated(struct port_machine *m, const cpu_set_t *allowed)
+static void note_isolated(struct port_machine *m, const char *root, const cpu_set_t *allowed)
 {
 	char line[4096];
 	struct bitmask *mask;
 
-	sysfs_line(line, sizeof(line), "/sys/devices/system/cpu/isolated");
+	tree_line(root, line, sizeof(line), "/sys/devices/system/cpu/isolated");
 	mask = line[0] != '\0' ? numa_parse_cpustring_all(line) : NULL;
 	if (mask == NULL)
 		return;
@@ -70,39 +56,35 @@ static void note_isolated(struct port_machine *m, const cpu_set_t *allowed)
 	numa_bitmask_free(mask);
 }
 
-static void note_nic(struct port_machine *m, const struct port_config *port)
+static void note_nic(struct port_machine *m, const char *root, const struct port_config *port)
 {
-	char path[160], line[32];
-	int node;
+	int64_t node = -1;
 
 	if (port->pci[0] != '\0')
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", port->pci);
+		tree_number(root, &node, "/sys/bus/pci/devices/%s/numa_node", port->pci);
 	else if (port->iface[0] != '\0')
-		snprintf(path, sizeof(path), "/sys/class/net/%s/device/numa_node", port->iface);
-	else
-		return;
-	sysfs_line(line, sizeof(line), path);
-	if (sscanf(line, "%d", &node) == 1 && node >= 0 && node < PORT_NODES)
+		tree_number(root, &node, "/sys/class/net/%s/device/numa_node", port->iface);
+	if (node >= 0 && node < PORT_NODES)
 		m->nics[node]++;
 }
 
-int port_machine_read(
-	const struct port_config *const *ports, unsigned n_ports, struct port_machine *m)
+int port_machine_read(const char *root, const struct port_config *const *ports, unsigned n_ports,
+	struct port_machine *m)
 {
 	const bool nodes = numa_available() >= 0;
 	cpu_set_t set;
 
 	memset(m, 0, sizeof(*m));
+	for (unsigned i = 0; i < n_ports; i++)
+		note_nic(m, root, ports[i]);
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
 	for (int cpu = 0; cpu < PORT_CPUS && cpu < numa_num_possible_cpus(); cpu++)
 		m->cpu[cpu] = (struct port_cpu){.there = true,
 			.allowed = CPU_ISSET(cpu, &set),
 			.node = nodes ? numa_node_of_cpu(cpu) : 0,
-			.core = first_of_core(cpu)};
-	note_isolated(m, &set);
-	for (unsigned i = 0; i < n_ports; i++)
-		note_nic(m, ports[i]);
+			.core = first_of_core(root, cpu)};
+	note_isolated(m, root, &set);
 	return 0;
 }
 

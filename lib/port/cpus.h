@@ -33,10 +33,11 @@ struct port_cpus {
 	bool isolated; /* the CPUs are */
 };
 
-/* What this machine is, by libnuma and sysfs; the ports' devices. Where libnuma knows no nodes, all
- * CPUs are on node 0. 0 or -errno. */
-int port_machine_read(
-	const struct port_config *const *ports, unsigned n_ports, struct port_machine *machine);
+/* What this machine is, by libnuma and the sysfs below root ("": its own); the ports' devices.
+ * Where libnuma knows no nodes, all CPUs are on node 0. 0; -errno where its CPUs cannot be told:
+ * then no CPU is there, but the devices' nodes are. */
+int port_machine_read(const char *root, const struct port_config *const *ports, unsigned n_ports,
+	struct port_machine *machine);
 
 /* One worker a core: the isolated cores, however many ports there are; without those, the allowed
  * ones but the first, and no more than ports. Cores on nodes of NICs, if there is any; max at
@@ -45,7 +46,7 @@ void port_cpus_choose(
 	const struct port_machine *machine, unsigned n_ports, unsigned max, struct port_cpus *out);
 
 /* EAL --lcores text: lcore 0 floats over the allowed CPUs, each other is bound to a CPU of its own.
- * 0, -ENOSPC. */
+ * 0, or -errno as port_lcores_floating. */
 int port_lcores_bound(const struct port_cpus *cpus, char *buf, size_t cap);
 
 /* For what a port's device reads and writes; a socket in the EAL's words, SOCKET_ID_ANY where it is

@@ -19,7 +19,7 @@
 #include "lib/port/internal.h"
 
 enum { CLOCK_NS = 5000000 };
-enum { MAX_ARGS = 64, DEFAULT_MEMORY_MB = 256, LOG_LINE = 160, LCORES_LEN = 1024, PRINT_MAX = 20 };
+enum { MAX_ARGS = 64, DEFAULT_MEMORY_MB = 256, LOG_LINE = 160, PRINT_MAX = 20 };
 static const uint64_t PRINT_WINDOW_NS = 10000000000;
 
 static bool started;
@@ -120,13 +120,14 @@ static void log_open(void)
 
 int port_lcores_floating(unsigned n, char *buf, size_t cap)
 {
-	char cpus[LCORES_LEN] = "";
+	char cpus[PORT_LCORES_LEN] = "", lcores[24] = "0";
 	size_t len = 0;
 	cpu_set_t set;
+	int w;
 
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
-	for (int cpu = 0; cpu < CPU_SETSIZE && len < sizeof(cpus) - 16; cpu++) {
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		int last = cpu;
 
 		if (!CPU_ISSET(cpu, &set))
@@ -134,18 +135,15 @@ int port_lcores_floating(unsigned n, char *buf, size_t cap)
 		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set))
 			last++;
 		len += (size_t)snprintf(
-			cpus + len, sizeof(cpus) - len, "%s%d-%d", len ? "," : "", cpu, last);
+			cpus + len, sizeof(cpus) - len, "%s%d", len ? "," : "", cpu);
+		if (last > cpu)
+			len += (size_t)snprintf(cpus + len, sizeof(cpus) - len, "-%d", last);
 		cpu = last;
 	}
-	len = 0;
-	for (unsigned i = 0; i < n; i++) {
-		int w = snprintf(buf + len, cap - len, "%s%u@(%s)", i ? "," : "", i, cpus);
-
-		if (w < 0 || (size_t)w >= cap - len)
-			return -ENOSPC;
-		len += (size_t)w;
-	}
-	return 0;
+	if (n > 1)
+		snprintf(lcores, sizeof(lcores), "(0-%u)", n - 1);
+	w = snprintf(buf, cap, "%s@(%s)", lcores, cpus);
+	return w < 0 || (size_t)w >= cap ? -ENOSPC : 0;
 }
 
 /* The EAL keeps its run-time directory in /var/run for root, else where XDG_RUNTIME_DIR says: which
@@ -310,7 +308,7 @@ bool port_eal_started(void)
 int port_eal_init(const struct port_eal *eal, char err[PORT_ERR_LEN])
 {
 	const char *level = getenv("INCLINE_EAL_LOG"), *xdg = getenv("XDG_RUNTIME_DIR");
-	char lcores[LCORES_LEN], *xdg_saved = xdg ? strdup(xdg) : NULL;
+	char lcores[PORT_LCORES_LEN], *xdg_saved = xdg ? strdup(xdg) : NULL;
 	struct args a = {0};
 	cpu_set_t cpus;
 	int rc;

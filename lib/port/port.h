@@ -61,8 +61,11 @@ bool port_eal_started(void);
  * system. It cannot be started again. */
 void port_eal_fini(void);
 
+/* The longest such list of 1024 CPUs, some 3 KB, and a CPU for each of 100 lcores. */
+enum { PORT_LCORES_LEN = 4096 };
+
 /* EAL --lcores text for lcores 0..n-1 that float over all CPUs allowed to the calling thread. 0,
- * -ENOSPC. */
+ * -ENOSPC (never of PORT_LCORES_LEN), -errno where the CPUs cannot be told. */
 int port_lcores_floating(unsigned n, char *buf, size_t cap);
 
 struct port_config {

@@ -64,6 +64,9 @@ static void control(void **state)
 		json_decref(json);
 	}
 	assert_int_equal(ctl_int(&ctl_switch_config, NULL, "control_idle_ms"), 60000);
+	json_t *word = parse("{\"workers\":\"auto\"}");
+	assert_int_equal(ctl_int(&ctl_switch_config, word, "workers"), 0);
+	json_decref(word);
 	assert_false(ctl_bool(&ctl_switch_config, NULL, "control_tcp_full"));
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "apps/inclinectl_checks.h"
-#include "apps/inclinectl_tree.h"
+#include "lib/ctl/tree.h"
 #include "tests/unit/ctl/cli_helper.h"
 
 static char root[64];
@@ -346,6 +346,10 @@ static void test_cpus(void **state)
 		"isolated", NULL,
 		"warn: no worker has a CPU of its own: set \"lcores\" in the configuration, or "
 		"\"workers\" to \"auto\"");
+	expect("{\"workers\":\"auto\",\"ports\":[{\"name\":\"e0\",\"type\":\"pci\","
+	       "\"address\":\"0000:5e:00.0\"}]}",
+		"isolated", NULL,
+		"ok: the switch chooses CPUs when it starts (\"workers\": \"auto\")");
 }
 
 static void test_nics(void **state)

@@ -159,6 +159,47 @@ static void defaults(void **state)
 	json_decref(json);
 }
 
+static bool untold; /* the kernel has more CPUs than there is room for */
+
+int __real_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	if (!untold)
+		return __real_sched_getaffinity(pid, size, set);
+	errno = EINVAL;
+	return -1;
+}
+
+/* Only who asks for CPUs is refused where they cannot be told. */
+static void workers_untold(void **state)
+{
+	json_t *json = h_json("{'workers':2,'lcores':'0@0,1@1,2@0','ports':[{'name':'a',"
+			      "'type':'null'}]}");
+	char err[SW_ERR_LEN] = "";
+	struct sw_config c;
+	int node = 7, rc;
+
+	(void)state;
+	assert_int_equal(sw_config_parse(json, &c, err), 0);
+	untold = true;
+	rc = sw_workers_find(&c, &node, err);
+	untold = false;
+	assert_int_equal(rc, 0);
+	assert_int_equal(node, -1);
+	assert_int_equal(c.workers, 2);
+	assert_string_equal(c.lcores, "0@0,1@1,2@0");
+	c.workers = 0;
+	untold = true;
+	rc = sw_workers_find(&c, &node, err);
+	untold = false;
+	assert_int_equal(rc, -EINVAL);
+	assert_string_equal(err, "workers: cannot tell the CPUs: Invalid argument");
+	sw_config_free(&c);
+	json_decref(json);
+}
+
 /* What the machine decides is decided before anything is opened, and what was set stays. */
 static void workers_auto(void **state)
 {
@@ -267,6 +308,7 @@ int main(void)
 		cmocka_unit_test(too_many_ports),
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(workers_auto),
+		cmocka_unit_test(workers_untold),
 		cmocka_unit_test(memifs_of_one_socket),
 		cmocka_unit_test(shipped),
 		cmocka_unit_test(cannot_open),

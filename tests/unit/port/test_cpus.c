@@ -8,8 +8,12 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 #include <rte_memory.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/port/cpus.h"
 
@@ -162,13 +166,103 @@ static void test_this_machine(void **state)
 	struct port_cpus got;
 
 	(void)state;
-	assert_int_equal(port_machine_read(ports, 1, m), 0);
+	assert_int_equal(port_machine_read("", ports, 1, m), 0);
 	assert_true(m->cpu[0].there);
 	port_cpus_choose(m, 1, MAX, &got);
 	assert_int_equal(got.node, -1);
 	for (unsigned i = 0; i < got.n_cpus; i++)
 		assert_true(m->cpu[got.cpu[i]].there);
 	assert_int_equal(port_node_socket(-1), SOCKET_ID_ANY);
+	free(m);
+}
+
+/* ---- what the kernel says ---- */
+
+static int (*affinity)(cpu_set_t *set); /* NULL: the kernel's own */
+
+int __real_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	return affinity != NULL ? affinity(set) : __real_sched_getaffinity(pid, size, set);
+}
+
+/* The list that takes most room: two, and one left out. */
+static int in_pieces(cpu_set_t *set)
+{
+	CPU_ZERO(set);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (cpu % 3 != 0)
+			CPU_SET(cpu, set);
+	return 0;
+}
+
+/* What a kernel says that may have more CPUs than there is room for. */
+static int too_many(cpu_set_t *set)
+{
+	(void)set;
+	errno = EINVAL;
+	return -1;
+}
+
+static void test_pieces(void **state)
+{
+	struct port_cpus cpus = {.n = 100, .n_cpus = 100};
+	char text[PORT_LCORES_LEN];
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		cpus.cpu[i] = 1001;
+	affinity = in_pieces;
+	assert_int_equal(port_lcores_floating(17, text, sizeof(text)), 0);
+	assert_memory_equal(text, "(0-16)@(1-2,4-5,", 16);
+	assert_string_equal(text + strlen(text) - 11, ",1021-1022)");
+	assert_int_equal(port_lcores_bound(&cpus, text, sizeof(text)), 0);
+	assert_string_equal(text + strlen(text) - 9, ",100@1001");
+	affinity = NULL;
+}
+
+static void put(const char *root, const char *at, const char *name, const char *text)
+{
+	char path[256], part[256];
+	FILE *f;
+
+	for (const char *end = at; (end = strchr(end + 1, '/')) != NULL;) {
+		snprintf(part, sizeof(part), "%s/%.*s", root, (int)(end - at), at);
+		mkdir(part, 0700);
+	}
+	snprintf(path, sizeof(path), "%s/%s%s", root, at, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* Of what is a NIC's by its address or its interface; also where the CPUs cannot be told. */
+static void test_nics(void **state)
+{
+	struct port_machine *m = malloc(sizeof(*m));
+	const struct port_config nic = {.pci = "0000:5e:00.0"}, packet = {.iface = "eth7"},
+				 tap = {.iface = "tap0"}, lies = {.iface = "eth8"};
+	const struct port_config *ports[] = {&nic, &packet, &packet, &tap, &lies};
+	char root[] = "/tmp/incline-cpus-XXXXXX", remove[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	put(root, "sys/bus/pci/devices/0000:5e:00.0/", "numa_node", "1\n");
+	put(root, "sys/class/net/eth7/device/", "numa_node", "2\n");
+	put(root, "sys/class/net/eth8/device/", "numa_node", "-1\n");
+	assert_int_equal(port_machine_read(root, ports, 5, m), 0);
+	for (unsigned node = 0; node < PORT_NODES; node++)
+		assert_int_equal(m->nics[node], node == 1 ? 1 : node == 2 ? 2 : 0);
+	affinity = too_many;
+	assert_int_equal(port_machine_read(root, ports, 5, m), -EINVAL);
+	affinity = NULL;
+	assert_int_equal(m->nics[2], 2);
+	assert_false(m->cpu[0].there);
+	snprintf(remove, sizeof(remove), "rm -r %s", root);
+	assert_int_equal(system(remove), 0);
 	free(m);
 }
 
@@ -181,6 +275,8 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_lcores),
 		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_nics),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

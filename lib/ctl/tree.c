@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/inclinectl_tree.h"
+#include "lib/ctl/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

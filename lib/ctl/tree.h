@@ -3,8 +3,8 @@
  * trusted: only regular files are read, a bounded part of each, no read waits, and what is no
  * printable ASCII becomes '?'. Paths are made like printf's, below root ("": the machine's own).
  * Errors are negative errno. */
-#ifndef APPS_INCLINECTL_TREE_H
-#define APPS_INCLINECTL_TREE_H
+#ifndef CTL_TREE_H
+#define CTL_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
