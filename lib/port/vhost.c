@@ -128,8 +128,8 @@ static bool replace(uintptr_t at)
 					      0) != MAP_FAILED);
 	if (ok && !m->lost) {
 		m->lost = true;
-		shutdown(m->conn, SHUT_RDWR);
 		atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+		shutdown(m->conn, SHUT_RDWR); /* who hears of it may look at the count */
 	}
 	rte_spinlock_unlock(&lock);
 	return ok;
