@@ -34,7 +34,7 @@ struct etcd {
 	char *name, *lease, *revision; /* as etcd writes numbers */
 	unsigned writes;               /* of the leader's key, since it was made */
 	uint64_t until, next; /* the lease, by our clock; when it is to be kept again, ns */
-	json_t *pending;      /* [key, value or null] */
+	json_t *pending;      /* key: value or null, in the order of their first puts */
 	int broken;           /* the first error, -errno; for good if it was a commit's */
 };
 
@@ -316,19 +316,21 @@ static int each(void *arg, int (*to)(void *to, const char *key, const char *valu
 	return rc;
 }
 
+/* etcd takes a key once in a transaction: the last value of it counts. */
 static int put(void *arg, const char *key, const char *value)
 {
 	struct etcd *s = arg;
 
-	if (!s->broken && json_array_append_new(s->pending, json_pack("[s,s?]", key, value)))
+	if (!s->broken &&
+		json_object_set_new(s->pending, key, value ? json_string(value) : json_null()))
 		s->broken = -ENOMEM;
 	return s->broken;
 }
 
-static json_t *operation(const struct etcd *s, const json_t *row)
+static json_t *operation(const struct etcd *s, void *row)
 {
-	json_t *key = key_of(s, "kept/", json_string_value(json_array_get(row, 0)));
-	const char *value = json_string_value(json_array_get(row, 1));
+	json_t *key = key_of(s, "kept/", json_object_iter_key(row));
+	const char *value = json_string_value(json_object_iter_value(row));
 
 	if (!value)
 		return json_pack("{s:{s:o}}", "request_delete_range", "key", key);
@@ -336,27 +338,27 @@ static json_t *operation(const struct etcd *s, const json_t *row)
 		"{s:{s:o,s:o}}", "request_put", "key", key, "value", encoded(value, strlen(value)));
 }
 
-/* A beginning of what is pending, from row *i on, as far as a transaction of etcd goes. What
+/* A beginning of what is pending, from *row on, as far as a transaction of etcd goes. What
  * belongs together (a run, its state) is written one behind the other and not parted. */
-static json_t *batch(const struct etcd *s, size_t *i)
+static json_t *batch(const struct etcd *s, void **row)
 {
 	json_t *list = json_array();
 	size_t bytes = 0;
 
-	for (; *i < json_array_size(s->pending); (*i)++) {
-		const json_t *row = json_array_get(s->pending, *i);
-		const bool second =
-			!strncmp(json_string_value(json_array_get(row, 0)), "state/", 6);
+	for (; *row; *row = json_object_iter_next(s->pending, *row)) {
+		const bool second = !strncmp(json_object_iter_key(*row), "state/", 6);
 
 		if (!second && (json_array_size(list) >= MAX_PUTS || bytes >= MAX_BYTES / 2))
 			break;
-		bytes += json_string_length(json_array_get(row, 1)) + 64;
-		if (json_array_append_new(list, operation(s, row))) {
+		bytes += json_string_length(json_object_iter_value(*row)) + 64;
+		if (json_array_append_new(list, operation(s, *row))) {
 			json_decref(list);
 			return NULL;
 		}
-		if (json_array_size(list) >= MAX_PUTS + 20)
-			return (*i)++, list; /* states alone: each stands for itself */
+		if (json_array_size(list) >= MAX_PUTS + 20) { /* states alone: apart they may be */
+			*row = json_object_iter_next(s->pending, *row);
+			break;
+		}
 	}
 	return list;
 }
@@ -391,14 +393,14 @@ static int commit(void *arg)
 {
 	struct etcd *s = arg;
 
-	for (size_t i = 0; !s->broken && i < json_array_size(s->pending);) {
-		json_t *list = batch(s, &i);
+	for (void *row = json_object_iter(s->pending); !s->broken && row;) {
+		json_t *list = batch(s, &row);
 
 		s->broken = list ? write_batch(s, list) : -ENOMEM;
 		if (!s->broken)
 			s->broken = alive(s); /* we may have been stopped meanwhile */
 	}
-	json_array_clear(s->pending);
+	json_object_clear(s->pending);
 	return s->broken;
 }
 
@@ -458,7 +460,7 @@ int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct
 	s->name = strdup(conf->name);
 	s->now_ns = conf->now_ns ?: boot_ns;
 	s->ttl_s = conf->ttl_s;
-	s->pending = json_array();
+	s->pending = json_object();
 	rc = etcd_members_parse(&s->m, urls);
 	if (!rc && (!s->name || !s->pending))
 		rc = etcd_wrong(&s->m, -ENOMEM, "out of memory");

@@ -24,7 +24,8 @@ static struct key {
 	long created, lease; /* created 0: free */
 	long writes;         /* since it was created */
 } keys[MAX_KEYS];
-static long revision = 1, lease = 100, dead_until;
+static long revision = 1, lease = 100, dead_until, revoked[MAX_KEYS];
+static int status; /* of the answer */
 static unsigned txns, mischief_left;
 static enum fake_mischief mischief;
 static char mischief_path[64], late_path[64];
@@ -77,6 +78,11 @@ static void set(const char *name, const char *value, long on)
 	strcpy(k->key, name);
 	strcpy(k->value, value);
 	k->lease = on;
+}
+
+static bool lives(long id)
+{
+	return id > dead_until && id <= lease && revoked[id % MAX_KEYS] != id;
 }
 
 static int by_name(const void *a, const void *b)
@@ -141,16 +147,50 @@ static json_t *otherwise(const json_t *body)
 	return json_pack("[{s:o}]", "response_range", range(json_object_get(op, "request_range")));
 }
 
+/* What etcd refuses of a transaction: a key that is written twice, a lease that is not there. 0, or
+ * the HTTP status. */
+static int refused(const json_t *ops)
+{
+	json_t *seen = json_object();
+	const json_t *op;
+	int no = 0;
+	size_t i;
+
+	json_array_foreach(ops, i, op)
+	{
+		const json_t *p = json_object_get(op, "request_put");
+		const json_t *any = p ? p : json_object_get(op, "request_delete_range");
+		const char *key = json_string_value(json_object_get(any, "key"));
+		const char *on = json_string_value(json_object_get(p, "lease"));
+
+		if (json_object_get(seen, key) && (p || json_is_true(json_object_get(seen, key))))
+			no = 400;
+		else if (on && !lives(atol(on)) && no == 0)
+			no = 404;
+		json_object_set_new(seen, key, json_boolean(p != NULL));
+	}
+	json_decref(seen);
+	return no;
+}
+
 static json_t *txn(const json_t *body)
 {
 	char name[KEY], value[VALUE];
 	json_t *op;
 	size_t i;
 	bool ok = true;
+	int no;
 
 	json_array_foreach(json_object_get(body, "compare"), i, op) ok = ok && holds(op);
 	if (!ok && json_object_get(body, "failure"))
 		return json_pack("{s:o}", "responses", otherwise(body));
+	no = ok ? refused(json_object_get(body, "success")) : 0;
+	if (no) {
+		status = no;
+		return json_pack("{s:s}", "error",
+			no == 400 ? "etcdserver: duplicate key given in txn request"
+				  : "etcdserver: requested lease not found");
+	}
 	revision += ok;
 	txns += ok;
 	json_array_foreach(json_object_get(body, "success"), i, op)
@@ -184,10 +224,12 @@ static json_t *serve(const char *path, const json_t *body)
 	if (!strcmp(path, "/v3/lease/grant"))
 		return json_pack("{s:o,s:s}", "ID", json_sprintf("%ld", ++lease), "TTL", "5");
 	if (!strcmp(path, "/v3/lease/keepalive"))
-		return id && atol(id) > dead_until
+		return id && lives(atol(id))
 			       ? json_pack("{s:{s:s,s:s}}", "result", "ID", id, "TTL", "5")
 			       : json_pack("{s:{s:s}}", "result", "ID", id ? id : "");
-	for (unsigned i = 0; id && i < MAX_KEYS; i++) /* revoke */
+	if (id) /* revoke */
+		revoked[atol(id) % MAX_KEYS] = atol(id);
+	for (unsigned i = 0; id && i < MAX_KEYS; i++)
 		if (keys[i].created && keys[i].lease == atol(id))
 			keys[i].created = 0;
 	return json_object();
@@ -229,9 +271,11 @@ static void answer(struct evhttp_request *r, void *arg)
 	       *said = NULL;
 	enum fake_mischief now = FAKE_GOOD;
 	char *text;
+	int code;
 
 	(void)arg;
 	pthread_mutex_lock(&lock);
+	status = 200;
 	if (mischief_left && ends(path, mischief_path)) {
 		mischief_left--;
 		now = mischief;
@@ -245,6 +289,7 @@ static void answer(struct evhttp_request *r, void *arg)
 		late = json_incref(body);
 		snprintf(late_path, sizeof(late_path), "%s", path);
 	}
+	code = status;
 	pthread_mutex_unlock(&lock);
 	text = said ? json_dumps(said, 0) : NULL;
 	evbuffer_add_printf(out, "%s",
@@ -258,7 +303,7 @@ static void answer(struct evhttp_request *r, void *arg)
 		evhttp_send_reply(r,
 			now == FAKE_ERROR     ? 503
 			: now == FAKE_REFUSES ? 400
-					      : 200,
+					      : code,
 			"x", out);
 	free(text);
 	json_decref(said);

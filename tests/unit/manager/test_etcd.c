@@ -107,6 +107,19 @@ static void kept(void **state)
 	assert_int_equal(s.n, 300);
 }
 
+/* A key that is put twice is written once. */
+static void put_twice(void **state)
+{
+	(void)state;
+	put("epoch", "1");
+	put("a", "v");
+	put("epoch", "2");
+	put("a", NULL);
+	assert_int_equal(commit(), 0);
+	assert_string_equal(fake_etcd_value("fab/kept/epoch"), "2");
+	assert_string_equal(fake_etcd_value("fab/kept/a"), "");
+}
+
 static void put_pairs(void)
 {
 	char key[32];
@@ -329,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		T(kept),
+		T(put_twice),
 		T(not_parted),
 		T(one_leads),
 		T(lease_runs_out),
