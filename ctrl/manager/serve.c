@@ -430,7 +430,7 @@ static int await_etcd(struct served *s, const json_t *config, volatile sig_atomi
 	gethostname(host, sizeof(host) - 1);
 	snprintf(name, sizeof(name), "%s:%d", host, (int)getpid());
 	while ((rc = store_etcd_open(etcd_of(config), &conf, &s->store, err)) == -EBUSY ||
-		rc == -EIO) {
+		rc == -EIO || rc == -ESTALE) { /* -ESTALE: it led, and was overtaken at once */
 		if (*stop)
 			return -ECANCELED;
 		if (strcmp(before, err))

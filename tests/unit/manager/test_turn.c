@@ -179,6 +179,21 @@ static void waits(void **state)
 	assert_int_equal(end(&r), 0);
 }
 
+/* Whose lease is gone before it has written anything waits for its next turn. */
+static void overtaken_at_once(void **state)
+{
+	struct run r;
+
+	(void)state;
+	fake_etcd_do(FAKE_ROBBED, "/txn", 1);
+	begin_elected(&r);
+	assert_string_equal(
+		next(false), "READY=1\nSTATUS=waiting: store: etcd: another manager leads");
+	assert_string_equal(next(false), "STATUS=leading");
+	await_listening();
+	assert_int_equal(end(&r), 0);
+}
+
 static void stopped_while_it_waits(void **state)
 {
 	struct run r;
@@ -286,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		T(waits),
+		T(overtaken_at_once),
 		T(stopped_while_it_waits),
 		T(led_and_hangs),
 		T(led_and_is_busy),
