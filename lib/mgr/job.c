@@ -308,7 +308,8 @@ int mgr_jobs_gone(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t n
 	if (r->phase != MGR_JOINING)
 		return -EALREADY;
 	at->joined = false;
-	if (--r->n_joined == 0)
+	r->n_joined--;
+	if (mgr_run_all_left(r))
 		mgr_run_fail(js, r, MGR_END_RANK_SILENT, rank, now);
 	mgr_run_touch(js, r);
 	return 0;

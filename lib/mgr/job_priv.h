@@ -91,6 +91,8 @@ void mgr_run_place(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);
 void mgr_run_fail(
 	struct mgr_jobs *js, struct mgr_run *r, enum mgr_end end, unsigned culprit, uint64_t now);
 
+/* All who have joined; also if nobody has. */
+bool mgr_run_all_left(const struct mgr_run *r);
 /* Goes on if all switches, or all ranks, are where the phase wants them. */
 void mgr_run_advance(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);
 

@@ -152,7 +152,7 @@ static bool all_ready(const struct mgr_run *r)
 	return true;
 }
 
-static bool all_left(const struct mgr_run *r)
+bool mgr_run_all_left(const struct mgr_run *r)
 {
 	for (unsigned i = 0; i < r->job.n_ranks; i++) {
 		if (r->rank[i].joined && !r->rank[i].left)
@@ -176,7 +176,7 @@ static void leave(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)
 
 void mgr_run_advance(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)
 {
-	if (r->phase != MGR_OVER && all_left(r))
+	if (r->phase != MGR_OVER && mgr_run_all_left(r))
 		leave(js, r, now);
 	if (r->phase == MGR_JOINING && r->n_joined == r->job.n_ranks)
 		mgr_run_place(js, r, now);

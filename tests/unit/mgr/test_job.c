@@ -104,6 +104,15 @@ static void gone_before_all_came(void **state)
 	world_settle(&w);
 	assert_int_not_equal(world_phase(&w, b), MGR_JOINING);
 	assert_int_equal(mgr_jobs_gone(w.js, b, 0, w.now), -EALREADY);
+
+	other = world_job_of("next", 3);
+	assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &a), 0);
+	rank.rank = 1;
+	assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &a), 0);
+	assert_int_equal(mgr_jobs_leave(w.js, a, 0, w.now), 0);
+	assert_int_equal(world_phase(&w, a), MGR_JOINING);
+	assert_int_equal(mgr_jobs_gone(w.js, a, 1, w.now), 0);
+	assert_int_equal(world_phase(&w, a), MGR_OVER); /* who has left does not come again */
 	world_close(&w);
 }
 
