@@ -2,6 +2,7 @@
 /* The machine: memory, CPUs, clock, limits. */
 #include "apps/inclinectl_checks.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -310,27 +311,65 @@ static void iommu(struct checks *c)
 
 /* ---- CPUs ---- */
 
-/* What the kernel's command line should say: it takes one list, so that is all workers' CPUs and
- * those that are isolated now. "": there is no room for it. */
+/* A list of CPUs as it is now, and all workers' CPUs. False: it is no list, or has no room. */
+static bool with_workers(const struct checks *c, const char *now, char list[256])
+{
+	const int cap = 256;
+	int len = snprintf(list, (size_t)cap, "%s", now);
+
+	for (unsigned i = 0; i < c->n_cpus && len < cap; i++)
+		if (!tree_in_list(now, c->cpu[i]))
+			len += snprintf(
+				list + len, (size_t)(cap - len), "%s%d", len ? "," : "", c->cpu[i]);
+	return len < cap && strspn(list, "0123456789,-") == (size_t)len;
+}
+
+/* What isolcpus= has before its list now, each with its comma ("managed_irq,domain,"). False: there
+ * is no room for it. */
+static bool isolcpus_flags(const struct checks *c, char flags[64])
+{
+	static const char word[] = "isolcpus=";
+	char line[4096] = " ";
+	const char *at, *end;
+
+	flags[0] = '\0';
+	tree_line(c->root, line + 1, sizeof(line) - 1, "/proc/cmdline");
+	at = strstr(line, " isolcpus=");
+	if (at == NULL)
+		return true;
+	at += sizeof(word);
+	for (end = at; islower((unsigned char)*end);) {
+		end += strspn(end, "abcdefghijklmnopqrstuvwxyz_");
+		if (*end++ != ',')
+			return false;
+	}
+	if (end - at >= 64)
+		return false;
+	snprintf(flags, 64, "%.*s", (int)(end - at), at);
+	return true;
+}
+
+/* What the kernel's command line should say: it takes each of them once, so that is what they have
+ * now, and all workers' CPUs. "": that cannot be told, or has no room. */
 static void isolation(const struct checks *c, const char *isolated, char *mend, size_t cap)
 {
-	char list[256];
-	int len = snprintf(list, sizeof(list), "%s", isolated);
+	char nohz[1024] = "", flags[64], list[2][256];
 
-	for (unsigned i = 0; i < c->n_cpus && len < (int)sizeof(list); i++)
-		if (!tree_in_list(isolated, c->cpu[i]))
-			len += snprintf(list + len, sizeof(list) - (size_t)len, "%s%d",
-				len ? "," : "", c->cpu[i]);
+	/* Without CPUs the kernel says "(null)", or nothing. */
+	if (tree_line(c->root, nohz, sizeof(nohz), "/sys/devices/system/cpu/nohz_full") < 0 ||
+		!strcmp(nohz, "(null)"))
+		nohz[0] = '\0';
 	mend[0] = '\0';
-	if (len < (int)sizeof(list) && strspn(list, "0123456789,-") == (size_t)len)
-		snprintf(mend, cap, "set isolcpus=%s nohz_full=%s in the kernel's command line",
-			list, list);
+	if (with_workers(c, isolated, list[0]) && with_workers(c, nohz, list[1]) &&
+		isolcpus_flags(c, flags))
+		snprintf(mend, cap, "set isolcpus=%s%s nohz_full=%s in the kernel's command line",
+			flags, list[0], list[1]);
 }
 
 /* false: there is no such CPU. */
 static bool cpu_isolated(struct checks *c, int cpu, const char *about)
 {
-	char isolated[1024], online[1024], mend[600];
+	char isolated[1024], online[1024], mend[700];
 	const bool known =
 		!tree_line(c->root, isolated, sizeof(isolated), "/sys/devices/system/cpu/isolated");
 

@@ -310,11 +310,23 @@ static void test_cpus(void **state)
 	expect(nics, "isolated", "cpu2",
 		"warn: other programs may run on this worker's CPU; isolated are none "
 		"[set isolcpus=2 nohz_full=2 in the kernel's command line]");
-	/* The kernel takes one list: it keeps what is isolated, and has all workers. */
+	/* The kernel takes each list once: it keeps what it has, and has all workers. */
 	put(CPU "isolated", "5,7\n");
+	put(CPU "nohz_full", "3,7\n");
+	put("proc/cmdline", "nohz_full=3,7 isolcpus=managed_irq,domain,5,7 quiet\n");
 	expect("{\"lcores\":\"0@0,1@2,2@5,3@3\"}", "isolated", "cpu3",
 		"warn: other programs may run on this worker's CPU; isolated are 5,7 "
-		"[set isolcpus=5,7,2,3 nohz_full=5,7,2,3 in the kernel's command line]");
+		"[set isolcpus=managed_irq,domain,5,7,2,3 nohz_full=3,7,2,5 in the kernel's "
+		"command line]");
+	put("proc/cmdline", "isolcpus=domain;reboot,5\n");
+	expect("{\"lcores\":\"0@0,1@3\"}", "isolated", "cpu3",
+		"warn: other programs may run on this worker's CPU; isolated are 5,7");
+	put("proc/cmdline", "isolcpus=5\n");
+	put(CPU "nohz_full", "(null)\n");
+	expect("{\"lcores\":\"0@0,1@3\"}", "isolated", "cpu3",
+		"warn: other programs may run on this worker's CPU; isolated are 5,7 "
+		"[set isolcpus=5,7,3 nohz_full=3 in the kernel's command line]");
+	take(CPU "nohz_full");
 	put(CPU "isolated", "5;reboot\n");
 	expect(nics, "isolated", "cpu2",
 		"warn: other programs may run on this worker's CPU; isolated are 5;reboot");
@@ -434,10 +446,11 @@ static void test_hostile(void **state)
 		"\"type\":\"af_packet\",\"iface\":\"$(reboot)\",\"mtu\":-9}]}"};
 	static const char *const files[] = {HUGE "nr_hugepages", HUGE "free_hugepages",
 		"proc/mounts", "proc/cmdline", "proc/self/limits", CPU "online", CPU "isolated",
-		CPU "cpu2/cpufreq/scaling_governor", NODE "node0/cpulist", NODE "node0/distance",
-		NODE "node1/cpulist", CLOCK "current_clocksource", CLOCK "available_clocksource",
-		E810 "vendor", E810 "current_link_speed", E810 "max_link_width", E810 "numa_node",
-		"sys/class/net/sw0/mtu", "sys/class/net/sw0/iflink", "sys/class/net/h0/ifindex"};
+		CPU "nohz_full", CPU "cpu2/cpufreq/scaling_governor", NODE "node0/cpulist",
+		NODE "node0/distance", NODE "node1/cpulist", CLOCK "current_clocksource",
+		CLOCK "available_clocksource", E810 "vendor", E810 "current_link_speed",
+		E810 "max_link_width", E810 "numa_node", "sys/class/net/sw0/mtu",
+		"sys/class/net/sw0/iflink", "sys/class/net/h0/ifindex"};
 	static const char *const contents[] = {"", "\n", "-", "99999999999999999999999\n",
 		"-9223372036854775808\n", "0-99999999999999999999,5-,,-\n", "\033[2J\xff\xfe",
 		"Max locked memory", "1e308 GT/s"};
