@@ -45,14 +45,23 @@ static ssize_t hear(int s, struct msghdr *mh, int flags)
 	return recvmsg(s, mh, flags);
 }
 
-/* Which mapping has this address; at == 0: one that is free. NULL: none. */
+/* Which mapping has this address, NULL: none. */
 static struct mapped *find(uintptr_t at)
 {
 	for (struct mapped *m = mapped; m < mapped + MAX_MAPPED; m++) {
-		if (at == 0 ? m->at == 0 : m->at != 0 && at >= m->at && at - m->at < m->len)
+		if (m->at != 0 && at >= m->at && at - m->at < m->len)
 			return m;
 	}
 	return NULL;
+}
+
+static struct mapped *find_free(void)
+{
+	struct mapped *m = mapped;
+
+	while (m < mapped + MAX_MAPPED && m->at != 0)
+		m++;
+	return m < mapped + MAX_MAPPED ? m : NULL;
 }
 
 static bool note(void *at, size_t len)
@@ -61,7 +70,7 @@ static bool note(void *at, size_t len)
 	struct mapped *m;
 
 	rte_spinlock_lock(&lock);
-	m = find(0);
+	m = find_free();
 	if (m != NULL)
 		*m = (struct mapped){(uintptr_t)at, len, conn, false};
 	rte_spinlock_unlock(&lock);
