@@ -56,43 +56,44 @@ static int read_file(const char *path, char *buf, size_t cap)
 	return rc;
 }
 
-int tree_text(const char *root, char *buf, size_t cap, const char *fmt, ...)
+static int read_at(const char *root, char *buf, size_t cap, const char *fmt, va_list ap)
 {
 	char path[PATH_MAX];
-	va_list ap;
+	const int rc = path_of(path, root, fmt, ap);
 
-	va_start(ap, fmt);
-	int rc = path_of(path, root, fmt, ap);
-	va_end(ap);
 	buf[0] = '\0';
 	return rc ? rc : read_file(path, buf, cap);
 }
 
-int tree_line(const char *root, char *buf, size_t cap, const char *fmt, ...)
+int tree_text(const char *root, char *buf, size_t cap, const char *fmt, ...)
 {
-	char path[PATH_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	int rc = path_of(path, root, fmt, ap);
+	const int rc = read_at(root, buf, cap, fmt, ap);
 	va_end(ap);
-	buf[0] = '\0';
-	if (!rc)
-		rc = read_file(path, buf, cap);
+	return rc;
+}
+
+int tree_line(const char *root, char *buf, size_t cap, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	const int rc = read_at(root, buf, cap, fmt, ap);
+	va_end(ap);
 	buf[strcspn(buf, "\n")] = '\0';
 	return rc;
 }
 
 int tree_number(const char *root, int64_t *n, const char *fmt, ...)
 {
-	char path[PATH_MAX], text[32], *end;
+	char text[32], *end;
 	va_list ap;
 
 	va_start(ap, fmt);
-	int rc = path_of(path, root, fmt, ap);
+	const int rc = read_at(root, text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (!rc)
-		rc = read_file(path, text, sizeof(text));
 	if (rc)
 		return rc;
 	errno = 0;
