@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* State of one INC group on one switch: a single block without pointers
- *(docs/inc-protocol.md, 1.3), so that it can be copied, hashed and compared. The block holds the
- *header, the endpoints, a ring of operation descriptors and one ring of slot records; payload lies
- *in the arena at pay_off.
+ * (docs/inc-protocol.md, 1.3), so that it can be copied, hashed and compared. The block holds the
+ * header, the endpoints, a ring of operation descriptors and one ring of slot records; payload lies
+ * in the arena at pay_off.
  *
  *	| inc_group | inc_ep[n_ep] | inc_desc[8] | u8 rank_ep[n_ranks] | inc_slot[N] |
  *

@@ -6,7 +6,8 @@
  * Memory is promised in two ways. To one holder alone, for as long as the promise lasts (spatial
  * multiplexing, and EDT); or shared (temporal multiplexing): a holder needs it only while it
  * communicates, a share of the time that is its duty. All that share on a switch use one pool,
- *which is as large as the largest of them needs, and as the sum of what they need weighted by duty:
+ * which is as large as the largest of them needs, and as the sum of what they need, each weighted
+ * by its duty:
  *
  *	alone + max(largest shared, sum of shared * duty / 1000) <= memory
  *
@@ -14,8 +15,8 @@
  * (edge-disjoint trees).
  *
  * Switches and links are named by the graph's indices (lib/mgr/graph.h); the book knows of each
- *what it was told. When capacity shrinks below what was promised, nothing is taken from anybody:
- *the call says so, holders can be listed, and nothing new is promised there until enough has been
+ * what it was told. When capacity shrinks below what was promised, nothing is taken from anybody:
+ * the call says so, holders can be listed, and nothing new is promised there until enough has been
  * released.
  *
  * A reservation that is not committed by its deadline may be swept: who reserved it is gone. Heap

@@ -2,13 +2,13 @@
 /* The life of jobs' groups (EPIC 3.3.1 and 3.4): ranks join, a tree is placed and installed, ranks
  * connect, switches are activated; ranks leave, or something fails, and all of it is taken away
  * again. Messages and the time are arguments; what is to be done is asked for, one action at a
- *time, and said again until the switch has answered.
+ * time, and said again until the switch has answered.
  *
  * Each time a job is set up it is a run, and has an epoch: a number that no other run has, larger
  * than all before. Switches are told it with everything, and refuse what is older; what is said
- *here of an epoch that is over changes nothing (-ESTALE). A job fails as a run: survivors join
- *again and get another epoch, on the fabric as it is then (EPIC 3.4: "by reinitializing groups").
- *No rank is special.
+ * here of an epoch that is over changes nothing (-ESTALE). A job fails as a run: survivors join
+ * again and get another epoch, on the fabric as it is then (EPIC 3.4: "by reinitializing groups").
+ * No rank is special.
  *
  * Failures, and what is done:
  *

@@ -13,7 +13,7 @@ enum { RC_MAX_RD = 16 }; /* RNIC_MAX_RD_ATOMIC */
 enum { RC_MAX_SKIPS = 16, RC_SEQ_LIMIT = 1 << 23 };
 
 /* Packets are counted by 64-bit sequence numbers, whose low 24 bits are the PSN: they never wrap,
- *so they compare as numbers. Work requests are counted by their ring index.
+ * so they compare as numbers. Work requests are counted by their ring index.
  *
  *	una <= next <= high <= assign
  *
@@ -24,7 +24,7 @@ enum { RC_MAX_SKIPS = 16, RC_SEQ_LIMIT = 1 << 23 };
  *
  * Each of them that stands at the end of a request is moved on to where the next one starts: past
  * skipped PSNs (docs/inc-protocol.md, 3.7). So an acknowledgement inside a skipped range is in
- *range, and going back to one resends from its end. */
+ * range, and going back to one resends from its end. */
 struct rc_requester {
 	uint64_t una, next, high, assign;
 	uint64_t skipped; /* PSNs skipped so far */

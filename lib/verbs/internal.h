@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of lib/verbs. Names begin with iv_ ("incline verbs"), since libibverbs itself exports
- *verbs_*.
+ * verbs_*.
  *
  * Locking, in the only order allowed (README.md explains why):
  *	1. iv_qp.sq_lock, then iv_qp.rq_lock	producers of the two work queues

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernel TCP, what programs use without RDMA: bytes per second one way, and half of the round trip
- *of 8 bytes.
+ * of 8 bytes.
  *
  *	bench-tcp -l ADDRESS PORT          serves one client
  *	bench-tcp ADDRESS PORT SECONDS     one line of JSON: gbps, p50_us, p99_us, p99.9_us */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* incline-model-conform: is the model's host what lib/rnic is? Random schedules (who sends, what is
  * delivered, lost, doubled, overtaken, held for want of a receive, whose timer fires) drive the
- *model, with the real engine as its switches; beside each host a queue pair of lib/rnic gets the
- *same packets and the same calls, and must send the same packets, and at the end have taken and
- *completed the same messages. docs/model-checking.md.
+ * model, with the real engine as its switches; beside each host a queue pair of lib/rnic gets the
+ * same packets and the same calls, and must send the same packets, and at the end have taken and
+ * completed the same messages. docs/model-checking.md.
  *
- *	incline-model-conform SUITE COUNT [SEED]	COUNT schedules of each of its
- *configurations incline-model-conform SUITE COUNT mutants	each mutant of the model's host must
- *be told
+ *	incline-model-conform SUITE COUNT [SEED]	so many schedules of each configuration
+ *	incline-model-conform SUITE COUNT mutants	each mutant of the host must be told
  *
  * Exit status 0: no difference (mutants: one for each); 1: a difference; 2: set-up. */
 #include <errno.h>

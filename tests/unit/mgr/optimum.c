@@ -4,9 +4,9 @@
  *	optimum FABRICS [LEAVES SPINES HOSTS GROUPS]
  *
  * Group g is placed (x = 1) if from its first leaf a unit flows to each of its other leaves over
- *arcs that it has. With edge-disjoint trees an edge, a host's too, is one group's; with memory side
- *by side a switch has so many groups. Trees of the program may be higher than the policies' four
- * levels: it is a bound from above, and gaps are no less than they are. */
+ * arcs that it has. With edge-disjoint trees an edge, a host's too, is one group's; with memory
+ * side by side a switch has so many groups. Trees of the program may be higher than the policies'
+ * four levels: it is a bound from above, and gaps are no less than they are. */
 #include <errno.h>
 #include <glpk.h>
 #include <stdio.h>
