@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/port/claim.h"
@@ -224,6 +225,33 @@ int port_check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN]
 	return 0;
 }
 
+/* What keeps a client from the socket of its server, which its driver does not tell: -errno; 0: a
+ * server is there. No server notices, for those who take connections take no datagrams. */
+static int socket_refuses(const char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+	rc = connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 ? 0 : -errno;
+	close(fd);
+	return rc == -EPROTOTYPE ? 0 : rc;
+}
+
+static int no_server(const struct port_config *c, char err[PORT_ERR_LEN])
+{
+	const int rc = socket_refuses(c->socket);
+
+	if (rc == 0)
+		return port_fail(err, EPROTO, "socket: who serves %s takes no %s client now",
+			c->socket, c->type);
+	port_log_clear(); /* the driver says the same in other words */
+	return port_fail(err, rc, "socket: cannot connect to %s (%s): is the server up?", c->socket,
+		strerror(-rc));
+}
+
 /* A memif or vhost client cannot start before its server. */
 static int start(const struct port_config *c, const struct port *port, unsigned deadline_ms,
 	char err[PORT_ERR_LEN])
@@ -236,8 +264,7 @@ static int start(const struct port_config *c, const struct port *port, unsigned 
 		rc = rte_eth_dev_start(port->id);
 	}
 	if (rc < 0 && c->client)
-		return port_fail(err, rc, "cannot connect (%s): is the server up, at this socket?",
-			rte_strerror(-rc));
+		return no_server(c, err);
 	if (rc < 0)
 		return port_fail(err, rc, "the device does not start: %s", rte_strerror(-rc));
 	if (!c->client)

@@ -163,18 +163,48 @@ static void memif_pair(void **state)
 	port_close(&server);
 }
 
-static void memif_no_server(void **state)
+static int in_dir(struct sockaddr_un *at, int type)
 {
-	char err[PORT_ERR_LEN] = "";
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(at->sun_path, sizeof(at->sun_path), "%s/memif.sock", dir);
+	return socket(AF_UNIX, type, 0);
+}
+
+static void refused(int error, const char *says)
+{
+	char err[PORT_ERR_LEN] = "", whole[PORT_ERR_LEN];
 	struct port_config config;
 	json_t *json = memif("mx", "client");
 	struct port port;
 
-	(void)state;
 	assert_int_equal(port_config_parse(json, &config, err), 0);
 	json_decref(json);
-	assert_true(port_open(&config, pool, 0, &port, err) < 0);
-	assert_non_null(strstr(err, "is the server up"));
+	assert_int_equal(port_open(&config, pool, 0, &port, err), error);
+	snprintf(whole, sizeof(whole), says, config.socket);
+	if (strncmp(err, whole, strlen(whole)) != 0)
+		fail_msg("%s", err);
+}
+
+/* The field, the socket and what is the matter with it. */
+static void memif_no_server(void **state)
+{
+	struct sockaddr_un at;
+	int fd = in_dir(&at, SOCK_SEQPACKET);
+
+	(void)state;
+	refused(-ENOENT, "socket: cannot connect to %s (No such file or directory): is the server "
+			 "up?");
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	close(fd);
+	refused(-ECONNREFUSED, "socket: cannot connect to %s (Connection refused): is the server "
+			       "up?");
+	unlink(at.sun_path);
+	fd = in_dir(&at, SOCK_STREAM);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	refused(-EPROTO, "socket: who serves %s takes no memif client now");
+	close(fd);
+	unlink(at.sun_path);
 }
 
 /* What a killed server leaves behind. */
