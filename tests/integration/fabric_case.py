@@ -15,7 +15,9 @@ import time
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, 'tests/interop'))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
+import checks  # noqa: E402
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port, listening  # noqa: E402
 import incline_planes  # noqa: E402
@@ -106,6 +108,10 @@ class Fabric(unittest.TestCase):
         """The tests that follow get another one."""
         self.addCleanup(self.up)
         self.addCleanup(self.down)
+
+    def in_weather(self, function, *args):
+        """What the function returns, if the weather of `impair` was there meanwhile, and no other."""
+        return checks.during(self.lab, [s['name'] for s in self.topology().switches], self.impair, function, *args)
 
     def setUp(self):
         self.procs = []

@@ -54,7 +54,7 @@ class Lossy(Programs):
     impair = {'loss': 0.01, 'dup': 0.01, 'reorder': 0.01}
 
     def test_every_message_is_right(self):
-        self.check(self.perf('--imm', '-q', '2', '-s', '20000', '-n', '200'), [20000], 400)
+        self.check(self.in_weather(self.perf, '--imm', '-q', '2', '-s', '20000', '-n', '200'), [20000], 400)
 
 
 class NoDevice(unittest.TestCase):

@@ -139,7 +139,7 @@ class Weather(Tiers):
     ranks, job = Collectives.ranks, Collectives.job
 
     def test_exact(self):
-        reports = self.job(GROUPS[0], 2)
+        reports = self.in_weather(self.job, GROUPS[0], 2)
         self.assertGreater(sum(r['fetched'] for r in reports), 0)
         self.assertGreater(sum(r['duplicate'] for r in reports), 0)
 

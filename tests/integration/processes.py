@@ -256,10 +256,8 @@ class Lossy(Fabric):
     impair = {'loss': 0.01, 'dup': 0.01, 'reorder': 0.01, 'seed': 7}
 
     def test_allreduce(self):
-        self.all_ok(self.perf(range(4), '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32',
-                              '--timeout', '20000'), 120)
-        drops = {d['reason']: d['count'] for d in self.rpc('leaf0', 'drops.get')['result']['drops']}
-        self.assertGreater(drops['impair_loss'], 0)
+        self.in_weather(lambda: self.all_ok(self.perf(range(4), '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32',
+                                                      '--timeout', '20000'), 120))
 
 
 if __name__ == '__main__':

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Lab, Topology, build_dir  # noqa: E402
+from fabric_case import Lab, Topology, build_dir, checks  # noqa: E402
 import incline_netns  # noqa: E402
 import stream_kernel  # noqa: E402
 
@@ -125,6 +125,9 @@ class Switch(Programs):
         return 'fd77::11' if version == 6 else '10.77.0.11'
 
     def test_programs(self):
+        checks.during(self.lab, ['s0'], self.impair, self.programs)
+
+    def programs(self):
         self.calls(4)
         self.iperf()
         self.redis()

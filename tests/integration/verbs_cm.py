@@ -137,10 +137,13 @@ class Programs(Pair):
 
 
 class BadWeather(Pair):
-    impair = {'loss': 0.05, 'tx_loss': 0.05, 'dup': 0.02, 'reorder': 0.02, 'seed': 7}
+    impair = {'loss': 0.05, 'tx_loss': 0.05, 'dup': 0.05, 'reorder': 0.05, 'seed': 7}
 
     def test_rping_and_ucmatose(self):
-        self.rping(ADDRESS, 10)
+        self.in_weather(self.programs)
+
+    def programs(self):
+        self.rping(ADDRESS, 10, '-S', '60000')  # many packets at once: or none would be there to overtake
         s, c = self.pair(['ucmatose', '-c', '5', '-C', '5'], ['ucmatose', '-s', ADDRESS, '-c', '5', '-C', '5'])
         self.assertIn('return status 0', c)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the suites of this folder share: weather that was really there, programs that end, and failures that say why."""
+"""What the suites of this folder share: weather that was really there (tests/integration too), programs that end, and
+failures that say why."""
 import glob
 import os
 import subprocess
