@@ -112,6 +112,13 @@ static void overtake(struct impair *im, struct rte_mbuf **out, struct impair_res
 	im->n_held = kept;
 }
 
+static void pass_on(
+	struct impair *im, struct rte_mbuf *m, struct rte_mbuf **out, struct impair_result *r)
+{
+	out[r->out++] = m;
+	overtake(im, out, r);
+}
+
 void impair_change(struct impair *im, const struct impair *to)
 {
 	struct impair next = {.over = true};
@@ -147,11 +154,10 @@ struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsig
 			r.corrupted++;
 		}
 		if (copy != NULL)
-			out[r.out++] = copy;
+			pass_on(im, copy, out, &r);
 		if (happens(im, im->reorder) && hold(im, m, now))
 			continue;
-		out[r.out++] = m;
-		overtake(im, out, &r);
+		pass_on(im, m, out, &r);
 	}
 	return r;
 }

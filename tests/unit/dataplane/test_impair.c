@@ -128,6 +128,36 @@ static void corrupt(void **state)
 	assert_true(o.n < N);
 }
 
+/* A copy goes past what is held, as any packet does. */
+static void copies_overtake(void **state)
+{
+	struct sw *sw = h_start(2, NULL, NULL);
+	struct rte_mbuf *in[2], *out[2 * 2 + IMPAIR_HELD];
+	json_t *json = h_json("{'dup':1,'reorder':1}");
+	struct impair_result r;
+	char err[SW_ERR_LEN];
+	struct impair im;
+
+	(void)state;
+	assert_int_equal(impair_parse(json, &im, err, sizeof(err)), 0);
+	json_decref(json);
+	for (unsigned i = 0; i < 2; i++) {
+		in[i] = rte_pktmbuf_alloc(sw->pool);
+		assert_non_null(in[i]);
+		memset(rte_pktmbuf_append(in[i], 64), 0, 64);
+	}
+	r = impair_apply(&im, in, 2, out, sw->pool, 0);
+	assert_int_equal(r.doubled, 2);
+	assert_int_equal(r.no_mbuf, 0);
+	assert_int_equal(r.out + im.n_held, 4);
+	assert_int_equal(r.overtaken, 1); /* the first, by the copy of the second */
+	for (unsigned i = 0; i < r.out; i++)
+		rte_pktmbuf_free(out[i]);
+	impair_free_held(&im);
+	assert_int_equal(h_value(sw, "mbufs_free"), h_value(sw, "mbufs"));
+	h_stop(sw);
+}
+
 /* Some ACKs, all WRITE ONLYs, nothing else. */
 static void lose_by_opcode(void **state)
 {
@@ -238,6 +268,7 @@ int main(void)
 		cmocka_unit_test(loss),
 		cmocka_unit_test(dup),
 		cmocka_unit_test(reorder),
+		cmocka_unit_test(copies_overtake),
 		cmocka_unit_test(corrupt),
 		cmocka_unit_test(lose_by_opcode),
 		cmocka_unit_test(changes),
