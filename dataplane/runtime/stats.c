@@ -206,6 +206,16 @@ static uint64_t cycles_hz(const struct sw *sw)
 	return s > 0 ? (uint64_t)((double)(rte_rdtsc() - sw->started_cycles) / s) : 0;
 }
 
+static uint64_t held_back(const struct sw *sw)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < sw->n_workers; i++)
+		for (unsigned k = 0; k < sw->n_ports; k++)
+			n += sw->impair[i][k].n_held;
+	return n;
+}
+
 static void capture_values(struct sw *sw, sw_value_fn fn, void *arg)
 {
 	struct sw_capture_counts n;
@@ -237,6 +247,8 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 		SUM(sw, doubled));
 	fn(arg, SW_COUNTER, "overtaken", "packets that \"impair\" has let others overtake",
 		SUM(sw, overtaken));
+	fn(arg, SW_GAUGE, "held_back", "packets that \"impair\" holds, to be overtaken",
+		held_back(sw));
 	fn(arg, SW_COUNTER, "corrupted", "packets in which \"impair\" has turned over a bit",
 		SUM(sw, corrupted));
 	fn(arg, SW_COUNTER, "rx_missed",

@@ -287,6 +287,7 @@ void h_check_balance(struct sw *sw)
 		for (unsigned k = 0; sw_queue_get(sw, i, k, &queue) == 0; k++)
 			out += queue.packets;
 	}
+	out += h_value(sw, "held_back");
 	sw_drops(sw, add, &out);
 	sw_outcomes(sw, add, &out);
 	assert_int_equal(in, out);

@@ -246,6 +246,8 @@ static void changes(void **state)
 	assert_int_equal(change(sw, "{'reorder':1}", err), 0);
 	pass(sw, 1);
 	assert_int_equal(sw->impair[0][0].n_held, 1);
+	assert_int_equal(h_value(sw, "held_back"), 1);
+	h_check_balance(sw);
 	/* Nothing has lost what is held: it stays, whatever the weather, and goes its way. */
 	assert_int_equal(change(sw, "{'loss':1}", err), 0);
 	assert_int_equal(sw->impair[0][0].n_held, 1);
@@ -256,6 +258,7 @@ static void changes(void **state)
 	assert_int_equal(pass(sw, 50), 51);
 	assert_int_equal(h_drop(sw, "impair_loss"), 100);
 	assert_null(sw->worker[0]->port[sw->ports[0].id].impair);
+	assert_int_equal(h_value(sw, "held_back"), 0);
 	json_decref(config);
 	h_check_balance(sw);
 	h_stop(sw);
