@@ -65,8 +65,6 @@ static const char usage[] =
 static bool parse_one(struct training *t, int c, const char *arg)
 {
 	struct options *o = &t->opt;
-	long n = 0;
-	bool ok;
 
 	switch (c) {
 	case 'g':
@@ -93,13 +91,9 @@ static bool parse_one(struct training *t, int c, const char *arg)
 		o->momentum = strtod(arg, NULL);
 		return o->momentum >= 0 && o->momentum < 1;
 	case 'r':
-		ok = rank_parse_int(arg, 0, 1 << 20, &n);
-		t->rank.number = (int)n;
-		return ok;
+		return rank_parse_number(&t->rank, arg);
 	case 't':
-		ok = rank_parse_int(arg, 1, 3600000, &n);
-		t->rank.timeout_ns = (uint64_t)n * 1000000;
-		return ok;
+		return rank_parse_timeout(&t->rank, arg);
 	default:
 		return false;
 	}

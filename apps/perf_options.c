@@ -85,7 +85,9 @@ static const char *takes(int c)
 	case 'c':
 		return "0 to 1000000";
 	case 't':
-		return "1 to 3600000 ms";
+		return RANK_TIMEOUTS;
+	case 'R':
+		return RANK_NUMBERS;
 	default:
 		return "0 to 1048576";
 	}
@@ -155,13 +157,9 @@ static bool parse_number(struct perf *p, int c, const char *arg)
 	case 'c':
 		return rank_parse_int(arg, 0, 1000000, &o->checks);
 	case 'R':
-		ok = rank_parse_int(arg, 0, 1 << 20, &n);
-		p->rank.number = (int)n;
-		return ok;
+		return rank_parse_number(&p->rank, arg);
 	case 't':
-		ok = rank_parse_int(arg, 1, 3600000, &n);
-		p->rank.timeout_ns = (uint64_t)n * 1000000;
-		return ok;
+		return rank_parse_timeout(&p->rank, arg);
 	default:
 		ok = rank_parse_int(arg, 0, 1l << 20, &n);
 		o->seed = (uint64_t)n;

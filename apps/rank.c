@@ -78,7 +78,7 @@ int rank_join(struct rank *r)
 		return 2;
 	}
 	if (r->timeout_ns && ccl_group_set_timeout(r->group, r->timeout_ns)) {
-		fprintf(stderr, "%s: --timeout must be 1 to 3600000 ms\n", r->program);
+		fprintf(stderr, "%s: --timeout must be " RANK_TIMEOUTS "\n", r->program);
 		ccl_group_free(r->group);
 		return 2;
 	}
@@ -264,6 +264,26 @@ bool rank_parse_int(const char *text, long min, long max, long *value)
 	errno = 0;
 	*value = strtol(text, &end, 10);
 	return end != text && !*end && !errno && *value >= min && *value <= max;
+}
+
+bool rank_parse_number(struct rank *r, const char *text)
+{
+	long n;
+
+	if (!rank_parse_int(text, 0, 1048576, &n))
+		return false;
+	r->number = (int)n;
+	return true;
+}
+
+bool rank_parse_timeout(struct rank *r, const char *text)
+{
+	long ms;
+
+	if (!rank_parse_int(text, 1, 3600000, &ms))
+		return false;
+	r->timeout_ns = (uint64_t)ms * 1000000;
+	return true;
 }
 
 int rank_write_json(const struct rank *r, const char *path, json_t *object)

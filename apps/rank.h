@@ -58,6 +58,12 @@ bool rank_parse_size(const char *text, uint64_t *bytes);
 /* A decimal number within limits. */
 bool rank_parse_int(const char *text, long min, long max, long *value);
 
+/* What --rank and --timeout (in ms) were given; false: it is not RANK_NUMBERS, RANK_TIMEOUTS. */
+#define RANK_NUMBERS "0 to 1048576"
+#define RANK_TIMEOUTS "1 to 3600000 ms"
+bool rank_parse_number(struct rank *rank, const char *text);
+bool rank_parse_timeout(struct rank *rank, const char *text);
+
 /* Writes an object to a file and frees it; exit status. */
 int rank_write_json(const struct rank *rank, const char *path, json_t *object);
 

@@ -240,6 +240,8 @@ class Words(unittest.TestCase):
         for argv, said in ((['-d', 'floaty'], '--datatype: "floaty" is not valid: float, half, '),
                            (['--collective', 'alltoall'], '--collective: "alltoall" is not valid: allreduce, '),
                            (['--rank=x'], '--rank: "x" is not valid: 0 to 1048576'),
+                           (['--rank=1048577'], '--rank: "1048577" is not valid: 0 to 1048576'),
+                           (['--timeout', '0'], '--timeout: "0" is not valid: 1 to 3600000 ms'),
                            (['-f', '1'], '--stepfactor: "1" is not valid: a number above 1'),
                            (['--op', 'avg'], '--op: "avg" is not valid: sum, min, max, prod or all'),
                            (['4K'], '"4K": there are only options; see --help')):
