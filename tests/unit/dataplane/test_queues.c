@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dataplane/egress/fifo.h"
 #include "harness.h"
 #include "lib/wire/bytes.h"
 
@@ -177,6 +178,37 @@ static void end(void **state)
 	sw_destroy(sw);
 }
 
+/* Only memory of no certain node is left (the linker puts this in the place of the function). */
+static bool nodes_full;
+static unsigned refused;
+void *__real_rte_zmalloc_socket(const char *type, size_t size, unsigned align, int socket);
+void *__wrap_rte_zmalloc_socket(const char *type, size_t size, unsigned align, int socket);
+
+void *__wrap_rte_zmalloc_socket(const char *type, size_t size, unsigned align, int socket)
+{
+	if (!nodes_full || socket == SOCKET_ID_ANY)
+		return __real_rte_zmalloc_socket(type, size, align, socket);
+	refused++;
+	return NULL;
+}
+
+/* The queue lies there, then. */
+static void elsewhere(void **state)
+{
+	struct sw *sw = h_start(2, NULL, NULL); /* and so the EAL */
+	struct egress_fifo f;
+
+	(void)state;
+	nodes_full = true;
+	assert_int_equal(egress_fifo_init(&f, 4 * EGRESS_LEAST, 0), 0);
+	nodes_full = false;
+	assert_int_equal(refused, 1);
+	assert_non_null(f.slot);
+	assert_int_equal(f.places, 4);
+	egress_fifo_free(&f);
+	h_stop(sw);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +219,7 @@ int main(void)
 		cmocka_unit_test(trimmed),
 		cmocka_unit_test(rate),
 		cmocka_unit_test(end),
+		cmocka_unit_test(elsewhere),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

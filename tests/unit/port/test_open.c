@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_ring.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -308,6 +309,76 @@ static void no_such_thing(void **state)
 			    &port, err) < 0);
 }
 
+/* ---- a device's node without memory: the linker puts these in the place of DPDK's ---- */
+
+static struct {
+	bool on;       /* the device is on the first node, which has none */
+	bool anywhere; /* nor has any other */
+	unsigned n;
+	int asked[4]; /* sockets, of which n are told */
+} node;
+
+int __real_rte_eth_rx_queue_setup(uint16_t port, uint16_t queue, uint16_t n, unsigned int socket,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *mbufs);
+int __wrap_rte_eth_rx_queue_setup(uint16_t port, uint16_t queue, uint16_t n, unsigned int socket,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *mbufs);
+int __real_rte_eth_dev_socket_id(uint16_t port);
+int __wrap_rte_eth_dev_socket_id(uint16_t port);
+int __real_rte_eal_has_hugepages(void);
+int __wrap_rte_eal_has_hugepages(void);
+
+int __wrap_rte_eth_rx_queue_setup(uint16_t port, uint16_t queue, uint16_t n, unsigned int socket,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *mbufs)
+{
+	if (node.on && node.n < RTE_DIM(node.asked))
+		node.asked[node.n++] = (int)socket;
+	if (node.on && (node.anywhere || (int)socket != SOCKET_ID_ANY))
+		return -ENOMEM;
+	return __real_rte_eth_rx_queue_setup(port, queue, n, socket, conf, mbufs);
+}
+
+int __wrap_rte_eth_dev_socket_id(uint16_t port)
+{
+	return node.on ? rte_socket_id_by_idx(0) : __real_rte_eth_dev_socket_id(port);
+}
+
+int __wrap_rte_eal_has_hugepages(void)
+{
+	return node.on || __real_rte_eal_has_hugepages();
+}
+
+static int open_without_memory(bool anywhere, struct port *port, char err[PORT_ERR_LEN])
+{
+	int rc;
+
+	memset(&node, 0, sizeof(node));
+	node.on = true;
+	node.anywhere = anywhere;
+	rc = open_json(json_pack("{ssss}", "name", "n1", "type", "null"), port, err);
+	node.on = false;
+	assert_int_equal(node.n, 2);
+	assert_int_equal(node.asked[0], rte_socket_id_by_idx(0));
+	assert_int_equal(node.asked[1], SOCKET_ID_ANY);
+	return rc;
+}
+
+/* Queues lie in other memory, then; where there is none either, the port is refused. */
+static void queues_elsewhere(void **state)
+{
+	char err[PORT_ERR_LEN] = "";
+	struct rte_mbuf *m;
+	struct port port;
+
+	(void)state;
+	assert_int_equal(open_without_memory(true, &port, err), -ENOMEM);
+	assert_non_null(strstr(err, "descriptors"));
+	if (open_without_memory(false, &port, err) != 0)
+		fail_msg("%s", err);
+	m = frame(64, 1);
+	assert_int_equal(port_tx_burst(&port, &m, 1), 1);
+	port_close(&port);
+}
+
 static int setup(void **state)
 {
 	const struct port_eal eal = {.program = "test", .memory_mb = 128};
@@ -344,6 +415,7 @@ int main(void)
 		cmocka_unit_test(memif_busy_socket),
 		cmocka_unit_test(memif_locked_socket),
 		cmocka_unit_test(no_such_thing),
+		cmocka_unit_test(queues_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
