@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tools/test: names, results, skips, and what an interruption leaves."""
 import contextlib
+import importlib.machinery
+import importlib.util
 import io
 import os
 import signal
@@ -11,6 +13,7 @@ import tempfile
 import threading
 import time
 import unittest
+from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -18,6 +21,9 @@ TOOLS = os.path.join(TOP, 'tools')
 sys.path.insert(0, TOOLS)
 import incline_tests as t  # noqa: E402
 
+LOADER = importlib.machinery.SourceFileLoader('tools_test', os.path.join(TOOLS, 'test'))
+TOOL = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER.name, LOADER))
+LOADER.exec_module(TOOL)
 KNOWN = {'reduce-avx2': {'unit'}, 'reduce-avx512': {'unit'}, 'wire': {'unit'}, 'netdev': {'process'}}
 INTERRUPTED = f'''
 import subprocess, sys, time
@@ -59,6 +65,34 @@ class Names(unittest.TestCase):
                 t.choose(['wire', wrong], KNOWN)
             self.assertIn(f'{wrong}: no such test', str(e.exception))
             self.assertIn(hint, str(e.exception))
+
+
+class Order(unittest.TestCase):
+    def setUp(self):
+        self.steps = []
+        report = SimpleNamespace(step=lambda name, argv, *_, **__: self.steps.append(argv), end=lambda: 0,
+                                 meson=lambda builddir, args, _: self.steps.append([builddir, *args]))
+        for name, value in ('Report', lambda _: report), ('known_tests', lambda _: KNOWN):
+            self.addCleanup(setattr, TOOL, name, getattr(TOOL, name))
+            setattr(TOOL, name, value)
+
+    def run_tool(self, *names, **options):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            status = TOOL.run(SimpleNamespace(names=names, **{'list': False, 'quick': False, 'long': False, 'full': False, **options}))
+        return status, out.getvalue()
+
+    def test_a_wrong_name_is_told_before_anything_is_built(self):
+        with self.assertRaisesRegex(t.TestError, 'nosuchtest: no such test'):
+            self.run_tool('wire', 'nosuchtest')
+        self.assertEqual(self.steps, [['tools/build', '--configure']])
+
+    def test_names_are_run_after_the_build(self):
+        self.assertEqual(self.run_tool('wire'), (0, ''))
+        self.assertEqual(self.steps, [['tools/build', '--configure'], ['tools/build'], ['build', 'wire']])
+
+    def test_a_list_takes_no_build(self):
+        self.assertIn('netdev ', self.run_tool(list=True)[1])
+        self.assertEqual(self.steps, [['tools/build', '--configure']])
 
 
 class Results(unittest.TestCase):
