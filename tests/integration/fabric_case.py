@@ -20,9 +20,12 @@ sys.path.insert(0, os.path.join(TOP, 'tools'))
 import checks  # noqa: E402
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port, listening  # noqa: E402
+from incline_processes import descendants  # noqa: E402
 import incline_planes  # noqa: E402
 
 __all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'topology']
+
+MARK = 'INCLINE_TEST'  # in the environment of a test's programs: which test
 
 
 def topology(name):
@@ -46,19 +49,49 @@ def family(pid):
     return [pid, *(p for c in children for p in family(c))]
 
 
-def kill(p):
-    """With all that it has started."""
-    for pid in family(p.pid):
+def marked(pid, mark):
+    try:
+        with open(f'/proc/{pid}/environ', 'rb') as f:
+            return f'{MARK}={mark}'.encode() in f.read().split(b'\0')
+    except OSError:  # it has ended, or is not ours to look at
+        return False
+
+
+def orphans(mark):
+    """Processes with this mark in their environment that are not below this one: who started them has ended. The lab's
+    switches are below it."""
+    ours = {os.getpid(), *descendants()}
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir('/proc'))) if pid not in ours and marked(pid, mark)]
+
+
+def kill_orphans(mark):
+    """By a handle: nobody here waits for them, and a number may be another process's by now."""
+    for pid in orphans(mark):
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            if marked(pid, mark):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(handle)
+
+
+def kill(pids):
+    for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
 
 
-def where(pid):
-    """What each thread of a process and of its children waits for: in the kernel, and with gdb in the program."""
+def where(pids):
+    """What each thread of these processes waits for: in the kernel, and with gdb in the program."""
     said = []
-    for p in family(pid):
+    for p in pids:
         try:
             with open(f'/proc/{p}/cmdline', 'rb') as f:
                 said.append(f'{p}: {f.read().replace(bytes(1), b" ").decode(errors="replace")[:200]}')
@@ -115,13 +148,21 @@ class Fabric(unittest.TestCase):
 
     def setUp(self):
         self.procs = []
+        self.mark = os.environ[MARK] = f'{os.getpid()}.{time.monotonic_ns()}'
 
     def tearDown(self):
-        """With what they have started: a launcher's ranks would hold its pipes open."""
+        """With what they have started: a launcher's ranks would hold its pipes open, also when it has ended."""
         for p in self.procs:
             if p.poll() is None:
-                kill(p)
+                kill(family(p.pid))
+        kill_orphans(self.mark)  # who was below one of them, too, if it began meanwhile
+        os.environ.pop(MARK, None)
+        for p in self.procs:
             p.communicate(timeout=60)  # who still holds a pipe was left over
+
+    def left(self, p):
+        """A program, all that it has started, and what programs of this test that have ended had started."""
+        return [*(family(p.pid) if p.poll() is None else []), *orphans(self.mark)]
 
     def start(self, host, argv, **kwargs):
         p = self.lab.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
@@ -147,15 +188,16 @@ class Fabric(unittest.TestCase):
     def hangs(self, p, timeout, *said):
         """Whoever has to find out why has this only."""
         so_far = b'\n'.join(s or b'' for s in said).decode(errors='replace')
-        self.fail(f'{p.args} is not done after {timeout} s, with load {os.getloadavg()}; so far it said:\n{so_far}\n{where(p.pid)}')
+        self.fail(f'{p.args} is not done after {timeout} s, with load {os.getloadavg()}; so far it said:\n{so_far}\n{where(self.left(p))}')
 
     def line(self, p, timeout=60):
         """The next one that a program says."""
         waits = []
 
         def late():
-            waits.append(where(p.pid))
-            kill(p)
+            waits.append(where(self.left(p)))
+            kill(family(p.pid) if p.poll() is None else [])
+            kill_orphans(self.mark)
         timer = threading.Timer(timeout, late)
         timer.start()
         said = p.stdout.readline()

@@ -44,16 +44,33 @@ class Hangs(fabric_case.Fabric):
         self.assertRegex(said, r"(?s)is not done after 0.1 s, with load .*\n\d+: sh -c echo so far.*\n\d+: sh -c echo launched")
         self.assertRegex(said, r'\n  \d+: [RS] \w+')
 
-    def test_nothing_stays(self):
-        p = self.launch()
-        self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
-        launched = fabric_case.family(p.pid)[1]
+    def ends_with_the_test(self, pid):
         self.tearDown()
         self.procs.clear()
         deadline = time.monotonic() + 60  # a signal takes effect when the process runs next
-        while process_start(launched) is not None:  # nobody may have waited for it
-            self.assertLess(time.monotonic(), deadline, f'process {launched} stays')
+        while process_start(pid) is not None:  # nobody may have waited for it
+            self.assertLess(time.monotonic(), deadline, f'process {pid} stays')
             time.sleep(0.01)
+
+    def test_nothing_stays(self):
+        p = self.launch()
+        self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
+        self.ends_with_the_test(fabric_case.family(p.pid)[1])
+
+    def test_nothing_stays_of_a_launcher_that_has_ended(self):
+        """What it has launched, in a session of its own, is told of and ended; what this process has started is not."""
+        beside = subprocess.Popen(['sleep', '600'])
+        self.addCleanup(beside.wait)
+        self.addCleanup(beside.kill)
+        p = subprocess.Popen(['sh', '-c', "exec 3<&0; setsid sh -c 'echo $$; read x; true' <&3 &"], stdin=self.stdin,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.procs.append(p)
+        launched = int(self.line(p))
+        self.assertEqual(p.wait(60), 0)
+        with self.assertRaisesRegex(AssertionError, rf'(?s)is not done after 0.1 s.*\n{launched}: sh -c echo .*; read x'):
+            self.finish([p], 0.1)
+        self.ends_with_the_test(launched)
+        self.assertIsNone(beside.poll())
 
     def test_a_line_that_does_not_come(self):
         p = self.launch()
