@@ -62,14 +62,17 @@ static enum iwarp_fault take_write(struct rnic_qp *qp, const struct segment *s)
 		.kind = PLACE_REMOTE, .qp = qp, .rkey = s->ddp.stag, .va = s->ddp.to};
 	const enum memory wrong =
 		check_remote(qp, s->ddp.stag, s->ddp.to, s->len, IBV_ACCESS_REMOTE_WRITE);
+	const uint64_t before = iw->in_write ? iw->wrote : 0;
 
 	if (wrong != MEMORY_OK)
 		return tagged_fault[wrong];
+	/* Lengths of messages have 32 bits, as byte_len has. Of tagged ones that
+	 * are too long no code of DDP's speaks: RDMAP's of an error of this stream does. */
+	if (s->len > UINT32_MAX - before)
+		return IWARP_FAULT_MALFORMED;
 	if (place_payload(qp->init.pd, &where, s->payload, s->len) < 0)
 		return IWARP_FAULT_TAGGED_BOUNDS;
-	if (!iw->in_write)
-		iw->wrote = 0;
-	iw->wrote += s->len;
+	iw->wrote = before + s->len;
 	iw->in_write = !s->ddp.last;
 	return IWARP_OK;
 }

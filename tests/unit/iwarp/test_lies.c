@@ -275,6 +275,45 @@ static void test_lone_immediate(void **state)
 	end_close(&end);
 }
 
+/* A WRITE of as many bytes as a length of 32 bits can say is told as long as it is; one that has a
+ * byte more ends there. Each of its segments goes to the same memory, which has those bytes. */
+static void test_long_write(void **state)
+{
+	enum { PIECE = MPA_MAX_ULPDU - DDP_TAGGED_LEN };
+	static uint8_t bytes[PIECE], middle[MPA_MAX_FPDU], last[MPA_MAX_FPDU];
+	uint8_t imm[RDMAP_IMM_LEN];
+
+	(void)state;
+	memset(bytes, END_FILL, sizeof(bytes));
+	rdmap_imm_build(imm, 5);
+	for (unsigned more = 0; more < 2; more++) {
+		struct ddp_segment s = {.tagged = true, .opcode = RDMAP_WRITE};
+		size_t len;
+
+		open_end(END_ALL);
+		assert_int_equal(end_recv(&end, 1, ALLOWED, 8), 0);
+		s.stag = rnic_mr_rkey(end.mr);
+		s.to = (uintptr_t)end.buf;
+		len = frame(middle, &s, bytes, PIECE);
+		for (uint32_t k = 0; k < UINT32_MAX / PIECE; k++)
+			iwarp_rx(end.qp, middle, len);
+		assert_int_equal(iwarp_fault(end.qp), IWARP_OK);
+		s.last = true;
+		len = frame(last, &s, bytes, UINT32_MAX % PIECE + more);
+		iwarp_rx(end.qp, last, len);
+		if (more) {
+			assert_int_equal(end_wc(end.rcq).status, IBV_WC_WR_FLUSH_ERR);
+			check_fault(IWARP_FAULT_MALFORMED);
+			continue;
+		}
+		put(&(struct ddp_segment){.last = true, .opcode = RDMAP_IMM, .msn = 1}, imm,
+			sizeof(imm));
+		assert_int_equal(end_wc(end.rcq).byte_len, UINT32_MAX);
+		assert_int_equal(iwarp_fault(end.qp), IWARP_OK);
+		end_close(&end);
+	}
+}
+
 static void ask(uint32_t msn, uint32_t stag, uint64_t to, uint32_t len)
 {
 	const struct rdmap_read read = {
@@ -481,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_untagged),
 		cmocka_unit_test(test_sends),
 		cmocka_unit_test(test_lone_immediate),
+		cmocka_unit_test(test_long_write),
 		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_read_gone),
 		cmocka_unit_test(test_responses),
