@@ -172,8 +172,9 @@ struct rdmap_terminate {
 	/* What was wrong, as far as it is told whole; header_len is 0: it is not. */
 	struct ddp_segment segment;
 };
-/* The payload of a Terminate message. ulpdu: the segment that was wrong, whose headers are told,
- * or NULL. Bytes written, at most RDMAP_MAX_TERMINATE. */
+/* The payload of a Terminate message. ulpdu: the segment that was wrong, whose headers are told
+ * unless it is cut or of another version of DDP (which says nothing of its layout), or NULL. Bytes
+ * written, at most RDMAP_MAX_TERMINATE. */
 size_t rdmap_terminate_build(
 	uint8_t *out, enum iwarp_fault fault, const uint8_t *ulpdu, size_t ulpdu_len);
 /* -EPROTO: too short for its control field. */

@@ -481,6 +481,18 @@ static void test_flipped_bits(void **state)
 	}
 }
 
+/* Bytes of the last Terminate message, without headers of its own. */
+static size_t terminate_len(void)
+{
+	struct ddp_segment s;
+	const uint8_t *ulpdu;
+	size_t len;
+
+	assert_true(mpa_fpdu_open(sent, &ulpdu, &len));
+	assert_int_equal(ddp_parse(ulpdu, len, &s), IWARP_OK);
+	return len - s.header_len;
+}
+
 /* Segments that end inside their headers, and versions of another time, in frames that are right.
  */
 static void test_short(void **state)
@@ -494,6 +506,7 @@ static void test_short(void **state)
 			&(struct ddp_segment){.last = true, .opcode = RDMAP_SEND, .msn = 1});
 		iwarp_rx(end.qp, out, mpa_fpdu_seal(out, n));
 		check_fault(IWARP_FAULT_SHORT);
+		assert_int_equal(terminate_len(), 4);
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		struct ddp_segment s = {.tagged = i == 1, .last = true, .opcode = RDMAP_SEND};
@@ -510,6 +523,9 @@ static void test_short(void **state)
 		check_fault(i == 0   ? IWARP_FAULT_UNTAGGED_VERSION
 			    : i == 1 ? IWARP_FAULT_TAGGED_VERSION
 				     : IWARP_FAULT_VERSION);
+		/* How long a header of another DDP is nobody can say: none is told. RDMAP's version
+		 * stands in one that is known: length of the segment, and the header. */
+		assert_int_equal(terminate_len(), i < 2 ? 4 : 4 + 2 + DDP_UNTAGGED_LEN);
 	}
 }
 

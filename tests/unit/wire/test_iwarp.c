@@ -300,6 +300,9 @@ static void test_terminate(void **state)
 		{IWARP_FAULT_ACCESS, READ_HEADER READ_BODY, "0102 e000 002e" READ_HEADER READ_BODY},
 		{IWARP_FAULT_MSN, READ_HEADER "0102", "1203 c000 0014" READ_HEADER},
 		{IWARP_FAULT_SHORT, "41", "1000 0000"},
+		/* Of another DDP: where its header ends nobody knows. */
+		{IWARP_FAULT_UNTAGGED_VERSION, "4243 00000000 00000000 00000001 00000000",
+			"1206 0000"},
 	};
 
 	(void)state;
