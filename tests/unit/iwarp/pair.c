@@ -126,13 +126,18 @@ int pair_ask(struct pair *p, const struct mpa_offer *offer)
 		p->end[0].qp, offer, 7, &p->conn[0]);
 }
 
-void pair_connect(struct pair *p, const struct mpa_offer *offer)
+void pair_request(struct pair *p, const struct mpa_offer *offer)
 {
 	for (int i = 0; i < 2; i++)
 		end_qp(&p->end[i], END_ALL);
 	assert_int_equal(pair_ask(p, offer), 0);
 	pair_run(p, PAIR_SECOND);
 	p->conn[1] = pair_event(p, 1, IWARP_REQUEST).conn;
+}
+
+void pair_connect(struct pair *p, const struct mpa_offer *offer)
+{
+	pair_request(p, offer);
 	assert_int_equal(
 		iwarp_accept(p->link[1], p->net->now, p->conn[1], p->end[1].qp, offer, 8), 0);
 	pair_run(p, PAIR_SECOND);

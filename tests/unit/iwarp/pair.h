@@ -38,7 +38,9 @@ void pair_run(struct pair *p, uint64_t time);
 void pair_run_streams(struct pair *p, uint64_t time);
 /* The next event of a side has this type. */
 struct iwarp_event pair_event(struct pair *p, int side, enum iwarp_event_type type);
-/* Side 1 listens, side 0 connects, with queue pairs of all rights; both in RTS. */
+/* Side 0 asks, with queue pairs of all rights in INIT at both; conn[1] has the request. */
+void pair_request(struct pair *p, const struct mpa_offer *offer);
+/* And side 1 accepts; both in RTS. */
 void pair_connect(struct pair *p, const struct mpa_offer *offer);
 int pair_ask(struct pair *p, const struct mpa_offer *offer); /* side 0 begins */
 

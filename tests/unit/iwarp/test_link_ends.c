@@ -189,11 +189,7 @@ static void test_held_fails(void **state)
 		struct pair p;
 
 		pair_open(&p, &(struct pair_options){0});
-		end_qp(&p.end[0], END_ALL);
-		end_qp(&p.end[1], END_ALL);
-		assert_int_equal(pair_ask(&p, &depths), 0);
-		pair_run(&p, PAIR_SECOND);
-		p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+		pair_request(&p, &depths);
 		if (answered) {
 			assert_int_equal(iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp,
 						 &depths, 8),
@@ -221,11 +217,7 @@ static void test_accept_again(void **state)
 
 	(void)state;
 	pair_open(&p, &(struct pair_options){0});
-	end_qp(&p.end[0], END_ALL);
-	end_qp(&p.end[1], END_ALL);
-	assert_int_equal(pair_ask(&p, &depths), 0);
-	pair_run(&p, PAIR_SECOND);
-	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	pair_request(&p, &depths);
 	assert_int_equal(modify(p.end[1].qp, IBV_QPS_ERR), 0);
 	assert_int_equal(
 		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), -EINVAL);
@@ -325,11 +317,7 @@ static void test_both_told(void **state)
 
 	(void)state;
 	pair_open(&p, &(struct pair_options){0});
-	end_qp(&p.end[0], END_ALL);
-	end_qp(&p.end[1], END_ALL);
-	assert_int_equal(pair_ask(&p, &depths), 0);
-	pair_run(&p, PAIR_SECOND);
-	p.conn[1] = pair_event(&p, 1, IWARP_REQUEST).conn;
+	pair_request(&p, &depths);
 	assert_int_equal(iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp,
 				 &(struct mpa_offer){
 					 .private_len = 2, .private_data = (const uint8_t *)"hi"},
