@@ -60,7 +60,11 @@ int iwarp_close(struct iwarp_link *link, uint32_t conn);
 int iwarp_ends(const struct iwarp_link *link, uint32_t conn, struct place_tuple *ends);
 
 enum iwarp_event_type {
-	IWARP_REQUEST,     /* cookie of the listener; not of one that is over by then */
+	/* Cookie of the listener; not of one that is over by then. It has one of max_conns until it
+	 * is answered, and how long that takes is the program's to bound: the link sets no time. A
+	 * peer that gives up is told of by IWARP_CLOSED; one that goes without a word is not seen
+	 * before the answer is sent. */
+	IWARP_REQUEST,
 	IWARP_ESTABLISHED, /* connecting: the peer has accepted; accepting: the reply has left */
 	/* The last of every connection, also of those that never were a request. 0, -ECONNREFUSED
 	 * (by the peer's MPA, or TCP), -EPROTO, ... */

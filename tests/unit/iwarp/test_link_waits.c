@@ -6,7 +6,7 @@
 
 static const struct mpa_offer depths = {.ird = 4, .ord = 4};
 
-/* A peer by hand at side 0, of which side 1 has accepted the request. */
+/* A peer by hand at side 0, of which side 1 has the request. */
 struct raw {
 	struct pair p;
 	uint32_t conn;
@@ -28,7 +28,7 @@ static void raw_send(struct raw *r, const void *bytes, size_t len)
 	pair_run(&r->p, PAIR_SECOND / 100);
 }
 
-static void raw_open(struct raw *r, const struct mpa_start *start)
+static void raw_ask(struct raw *r, const struct mpa_start *start)
 {
 	uint8_t request[MPA_MAX_START];
 	const int len = mpa_start_build(request, sizeof(request), start);
@@ -42,10 +42,22 @@ static void raw_open(struct raw *r, const struct mpa_start *start)
 	assert_int_equal(stream_recv(p->net->s[0], r->conn, r->answer, sizeof(r->answer), 2), 0);
 	raw_send(r, request, (size_t)len);
 	p->conn[1] = pair_event(p, 1, IWARP_REQUEST).conn;
+}
+
+static void raw_accept(struct raw *r)
+{
+	struct pair *p = &r->p;
+
 	assert_int_equal(
 		iwarp_accept(p->link[1], p->net->now, p->conn[1], p->end[1].qp, &depths, 8), 0);
 	pair_run(p, PAIR_SECOND / 100);
 	pair_event(p, 1, IWARP_ESTABLISHED);
+}
+
+static void raw_open(struct raw *r, const struct mpa_start *start)
+{
+	raw_ask(r, start);
+	raw_accept(r);
 }
 
 static void check_timed_out(struct raw *r, enum iwarp_link_counter counter)
@@ -57,6 +69,33 @@ static void check_timed_out(struct raw *r, enum iwarp_link_counter counter)
 	assert_int_equal(stream_conns(p->net->s[1]), 0);
 	assert_true(iwarp_failed(p->end[1].qp));
 	pair_close(p);
+}
+
+/* The program does not answer: the link waits as long as that takes, and a peer that does not is
+ * told of, once, and not to be answered any more. */
+static void test_no_answer(void **state)
+{
+	struct raw r;
+	struct pair p;
+
+	(void)state;
+	raw_ask(&r, &with_rtr);
+	assert_true(iwarp_due(r.p.link[1]) == UINT64_MAX);
+	pair_run(&r.p, 60 * PAIR_SECOND);
+	assert_int_equal(r.p.n_event[1], 0);
+	raw_accept(&r);
+	pair_close(&r.p);
+
+	pair_open(&p, &(struct pair_options){0});
+	pair_request(&p, &depths);
+	pair_run(&p, 3 * PAIR_SECOND);
+	assert_int_equal(pair_event(&p, 0, IWARP_CLOSED).result, -ETIMEDOUT);
+	assert_int_equal(iwarp_link_count(p.link[0], IWARP_LINK_TIMEOUTS), 1);
+	assert_int_equal(pair_event(&p, 1, IWARP_CLOSED).result, -ECONNRESET);
+	assert_int_equal(
+		iwarp_accept(p.link[1], p.net->now, p.conn[1], p.end[1].qp, &depths, 8), -EBADF);
+	assert_int_equal(p.n_event[0] + p.n_event[1], 0);
+	pair_close(&p);
 }
 
 /* It promises a ready-to-receive message, and does not send it. In revision 1 there is none. */
@@ -163,6 +202,7 @@ static void test_tight_ring(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_no_rtr),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_no_end),
