@@ -27,6 +27,14 @@ void mpa_listen(struct mpa *mpa)
 	*mpa = (struct mpa){0};
 }
 
+/* RFC 6581 has all ones for depths that are not agreed upon here, but by the programs. In one of
+ * the two it goes for both: so irdma and nes of Linux read it, and keep their own depths. A number
+ * beside it asks us for nothing, but as the peer's limit it does no harm: it is kept. */
+static bool unagreed(const struct mpa_start *p)
+{
+	return p->ird == MPA_MAX_DEPTH || p->ord == MPA_MAX_DEPTH;
+}
+
 /* What a well-formed frame may not ask for. */
 static enum iwarp_fault check(const struct mpa *mpa)
 {
@@ -38,9 +46,8 @@ static enum iwarp_fault check(const struct mpa *mpa)
 		return IWARP_FAULT_MARKER;
 	if (p->enhanced && p->peer_to_peer && !(p->rtr & MPA_RTR_WRITE))
 		return IWARP_FAULT_RTR;
-	/* A reply may lower what we have outstanding, and not ask for more than we take. All ones:
-	 * it asks for nothing here. */
-	if (mpa->initiator && p->enhanced && p->ord > mpa->offer.ird && p->ord != MPA_MAX_DEPTH)
+	/* A reply may lower what we have outstanding, and not ask for more than we take. */
+	if (mpa->initiator && p->enhanced && !unagreed(p) && p->ord > mpa->offer.ird)
 		return IWARP_FAULT_IRD;
 	return IWARP_OK;
 }

@@ -60,19 +60,23 @@ static void test_replies(void **state)
 {
 	static const struct {
 		uint8_t rtr;
-		uint16_t ird, ord;
+		uint16_t ird, ord, reads; /* reads: own ones outstanding, if established */
 		bool markers;
 		enum iwarp_fault fault;
 		enum iwarp_link_counter counter;
 	} cases[] = {
-		{MPA_RTR_WRITE, 4, 4, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
-		{MPA_RTR_WRITE, 0, 0, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
-		/* Depths that it does not want to agree upon here. */
-		{MPA_RTR_WRITE, MPA_MAX_DEPTH, MPA_MAX_DEPTH, false, IWARP_OK,
+		{MPA_RTR_WRITE, 4, 4, 4, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
+		{MPA_RTR_WRITE, 0, 0, 0, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
+		/* Depths that it does not want to agree upon here: one says it of both, and a limit
+		 * is kept. */
+		{MPA_RTR_WRITE, MPA_MAX_DEPTH, MPA_MAX_DEPTH, 4, false, IWARP_OK,
 			IWARP_LINK_ESTABLISHED},
-		{MPA_RTR_WRITE, 4, 5, false, IWARP_FAULT_IRD, IWARP_LINK_LOW_IRD},
-		{MPA_RTR_SEND | MPA_RTR_READ, 4, 4, false, IWARP_FAULT_RTR, IWARP_LINK_NO_RTR},
-		{MPA_RTR_WRITE, 4, 4, true, IWARP_FAULT_MARKER, IWARP_LINK_MARKERS},
+		{MPA_RTR_WRITE, MPA_MAX_DEPTH, 5, 4, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
+		{MPA_RTR_WRITE, 2, MPA_MAX_DEPTH, 2, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
+		{MPA_RTR_WRITE, 2, 4, 2, false, IWARP_OK, IWARP_LINK_ESTABLISHED},
+		{MPA_RTR_WRITE, 4, 5, 0, false, IWARP_FAULT_IRD, IWARP_LINK_LOW_IRD},
+		{MPA_RTR_SEND | MPA_RTR_READ, 4, 4, 0, false, IWARP_FAULT_RTR, IWARP_LINK_NO_RTR},
+		{MPA_RTR_WRITE, 4, 4, 0, true, IWARP_FAULT_MARKER, IWARP_LINK_MARKERS},
 	};
 
 	(void)state;
@@ -87,6 +91,8 @@ static void test_replies(void **state)
 			.ird = cases[i].ird,
 			.ord = cases[i].ord};
 		uint8_t reply[MPA_MAX_START];
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
 		struct rdmap_terminate t;
 		struct ddp_segment s;
 		const uint8_t *ulpdu;
@@ -103,6 +109,8 @@ static void test_replies(void **state)
 		if (cases[i].fault == IWARP_OK) {
 			assert_int_equal(s.opcode, RDMAP_WRITE); /* ready to receive */
 			pair_event(&r.p, 1, IWARP_ESTABLISHED);
+			rnic_qp_query(r.p.end[1].qp, &attr, &init);
+			assert_int_equal(attr.max_rd_atomic, cases[i].reads);
 			pair_close(&r.p);
 			continue;
 		}
