@@ -48,6 +48,7 @@ struct rnic_qp *end_qp(struct end *e, int access)
 		.recv_cq = e->rcq,
 		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4},
 		.sq_sig_all = true,
+		.srq = e->srq,
 		.transport = &iwarp_transport};
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned)access};

@@ -26,7 +26,8 @@ struct end {
 	struct rnic_pd *pd, *other;
 	struct rnic_cq *scq, *rcq;
 	struct rnic_qp *qp;
-	struct rnic_mr *mr; /* of buf, all rights */
+	struct rnic_srq *srq; /* the test's, of queue pairs that end_qp makes; NULL: none */
+	struct rnic_mr *mr;   /* of buf, all rights */
 	uint8_t *memory, *buf;
 	enum ibv_event_type event[8];
 	unsigned n_event;
