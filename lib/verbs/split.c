@@ -72,7 +72,9 @@ struct iv_split {
 	uint64_t checked_ns; /* last attempt to reconnect */
 	struct bell data_bell;
 	pthread_t thread;
-	bool threaded;
+	/* Read by whoever owns the device and waits for the data path, also while another thread
+	 * of a process that exits stops this one. */
+	atomic_bool threaded;
 	atomic_bool stop;
 
 	/* The control path's. */
