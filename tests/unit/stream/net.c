@@ -24,11 +24,6 @@ struct net *net_new(uint64_t seed, void (*change)(struct stream_config *config, 
 
 	n->seed = seed * 0x9e3779b97f4a7c15 + 1;
 	n->delay = 50000;
-	n->all = malloc(sizeof(*n->all) * NET_FRAMES);
-	for (unsigned i = 0; i < NET_FRAMES; i++) {
-		n->all[i].next = n->unused;
-		n->unused = &n->all[i];
-	}
 	for (int i = 0; i < 2; i++) {
 		struct stream_config c;
 
@@ -45,24 +40,51 @@ struct net *net_new(uint64_t seed, void (*change)(struct stream_config *config, 
 	return n;
 }
 
+static void free_frames(struct net_frame *f)
+{
+	while (f != NULL) {
+		struct net_frame *next = f->next;
+
+		free(f);
+		f = next;
+	}
+}
+
 void net_free(struct net *n)
 {
 	stream_destroy(n->s[0]);
 	stream_destroy(n->s[1]);
-	free(n->all);
+	free_frames(n->queue);
+	free_frames(n->unused);
 	free(n);
+}
+
+/* NULL: as many as may be are under way. */
+static struct net_frame *take_frame(struct net *n)
+{
+	struct net_frame *f = n->unused;
+
+	if (f != NULL) {
+		n->unused = f->next;
+		return f;
+	}
+	if (n->frames == NET_FRAMES)
+		return NULL;
+	n->frames++;
+	f = malloc(sizeof(*f));
+	assert_non_null(f);
+	return f;
 }
 
 static void enqueue(struct net *n, int to, const uint8_t *frame, size_t len, uint64_t at)
 {
-	struct net_frame *f = n->unused, **k = &n->queue;
+	struct net_frame *f = take_frame(n), **k = &n->queue;
 
 	assert_true(len <= NET_FRAME);
 	if (f == NULL) {
 		n->lost++;
 		return;
 	}
-	n->unused = f->next;
 	f->at = at;
 	f->to = (uint8_t)to;
 	f->len = (uint16_t)len;

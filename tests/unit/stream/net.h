@@ -34,7 +34,8 @@ struct net {
 	uint64_t sent, lost;
 	/* A link each way before the delay: bit/s, 0: none; bytes that wait, more are dropped. */
 	uint64_t rate, buffer, free_at[2], dropped;
-	struct net_frame *queue, *last, *unused, *all;
+	struct net_frame *queue, *last, *unused;
+	unsigned frames; /* made so far, NET_FRAMES at most */
 	/* Around every call into a control path: what it must not see. NULL: nothing. */
 	void (*shut)(void *arg, bool shut);
 	void *arg;
