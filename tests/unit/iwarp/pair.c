@@ -2,6 +2,7 @@
 #include "tests/unit/iwarp/pair.h"
 
 static uint16_t mtu, table; /* for change() */
+static bool small;
 
 static void change(struct stream_config *config, int side)
 {
@@ -12,6 +13,13 @@ static void change(struct stream_config *config, int side)
 	config->rto_min = 5000000;
 	config->time_wait = 1000000;
 	config->give_up = 10 * PAIR_SECOND;
+	if (!small)
+		return;
+	config->max_ops = config->segments = 64;
+	config->bounce_slots = 16;
+	config->ring = 64;
+	config->place = (struct place_config){
+		.max_flows = 16, .max_mrs = 128, .chunks = 64, .committed = 2, .peak = 16};
 }
 
 void pair_link(struct pair *p, int side)
@@ -34,6 +42,7 @@ void pair_open(struct pair *p, const struct pair_options *o)
 	p->options = *o;
 	mtu = o->mtu != 0 ? o->mtu : 1500;
 	table = o->stream_conns;
+	small = o->small;
 	p->net = net_new(o->seed + 1, change);
 	p->net->loss = o->loss;
 	p->net->repeat = o->repeat;

@@ -16,6 +16,7 @@ struct pair_options {
 	uint32_t ring;                   /* bytes of both rings, default 64 KB */
 	bool raw;                        /* no link at side 0 */
 	uint16_t stream_conns, conns;    /* of side 0's stream, and of its link: default 8 */
+	bool small;                      /* streams with little memory, made in no time */
 };
 
 struct pair {
