@@ -24,7 +24,8 @@ struct graph {
 	struct mc_action *step;
 	uint16_t *degree;
 	uint8_t *good; /* final, or a final state can be reached */
-	uint32_t *slot, *edge;
+	uint64_t *slot; /* number + 1 of a state in the lower half, the upper half of its hash; 0: free */
+	uint32_t *edge;
 	uint64_t n, mask, n_edges;
 	double began, said;
 };
@@ -50,7 +51,7 @@ static void graph_open(struct graph *g, struct mc_sys *s, struct mc_outcome *o)
 	g->degree = mc_reserve(max * sizeof(*g->degree));
 	g->good = mc_reserve(max);
 	g->edge = mc_reserve(EDGES_MAX * sizeof(*g->edge));
-	g->slot = calloc(g->mask + 1, sizeof(*g->slot));
+	g->slot = mc_reserve((g->mask + 1) * sizeof(*g->slot));
 	g->began = g->said = seconds();
 }
 
@@ -65,21 +66,26 @@ static void graph_close(struct graph *g)
 	munmap(g->degree, max * sizeof(*g->degree));
 	munmap(g->good, max);
 	munmap(g->edge, EDGES_MAX * sizeof(*g->edge));
-	free(g->slot);
+	munmap(g->slot, (g->mask + 1) * sizeof(*g->slot));
+}
+
+static uint64_t slot_word(uint64_t hash, uint64_t state)
+{
+	return (hash & ~(uint64_t)UINT32_MAX) | (uint32_t)(state + 1);
 }
 
 static void slots_grow(struct graph *g)
 {
 	uint64_t mask = g->mask * 2 + 1;
 
-	free(g->slot);
-	g->slot = calloc(mask + 1, sizeof(*g->slot));
+	munmap(g->slot, (g->mask + 1) * sizeof(*g->slot));
+	g->slot = mc_reserve((mask + 1) * sizeof(*g->slot));
 	for (uint64_t i = 0; i < g->n; i++) {
 		uint64_t at = g->hash[i] & mask;
 
 		while (g->slot[at])
 			at = (at + 1) & mask;
-		g->slot[at] = (uint32_t)i + 1;
+		g->slot[at] = slot_word(g->hash[i], i);
 	}
 	g->mask = mask;
 }
@@ -89,10 +95,13 @@ static uint32_t visit(struct graph *g, const uint32_t *v, uint32_t parent, struc
 {
 	uint64_t hash = mc_hash(v, g->vec_bytes, 1), at;
 
-	for (at = hash & g->mask; g->slot[at]; at = (at + 1) & g->mask)
-		if (g->hash[g->slot[at] - 1] == hash)
-			return g->slot[at] - 1;
-	g->slot[at] = (uint32_t)g->n + 1;
+	for (at = hash & g->mask; g->slot[at]; at = (at + 1) & g->mask) {
+		uint32_t state = (uint32_t)g->slot[at] - 1;
+
+		if (g->slot[at] >> 32 == hash >> 32 && g->hash[state] == hash)
+			return state;
+	}
+	g->slot[at] = slot_word(hash, g->n);
 	g->hash[g->n] = hash;
 	g->parent[g->n] = parent;
 	g->step[g->n] = step;

@@ -18,6 +18,7 @@ void *mc_reserve(size_t bytes)
 		perror("incline-model: mmap");
 		exit(2);
 	}
+	madvise(p, bytes, MADV_HUGEPAGE); /* states are looked up all over it; where there are none it is small pages */
 	return p;
 }
 
