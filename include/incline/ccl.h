@@ -26,7 +26,9 @@
  * ccl_i... return the error, and ccl_wait for any request goes on. All ranks have to be in one
  * within the group's timeout; a rank that is gone ends the communicator as without it. While the
  * ranks meet for that a blocking call waits for them, whatever timeout_ns says: up to some of the
- * group's timeouts. */
+ * group's timeouts. Who has several communicators to see to calls ccl_attend, and leaves the
+ * ccl_wait for one that has failed to a thread: two ranks that wait for each other's otherwise do
+ * so until both time out. */
 #ifndef INCLINE_CCL_H
 #define INCLINE_CCL_H
 
@@ -248,6 +250,12 @@ int ccl_progress(struct ccl_comm *comm, uint64_t now);
  * whom they wait for.
  */
 int ccl_wait(struct ccl_comm *comm, struct ccl_req req, uint64_t timeout_ns);
+/* As ccl_wait, but never waits for longer than timeout_ns: an error is returned as it is, and the
+ * next ccl_wait finds out more about it, or mends it. At most ten times a second it looks whether
+ * other processes have failed, or are about to go on by a ring, even if timeout_ns is 0 and nothing
+ * was issued (-EINVAL, while the communicator has not failed): that fails the communicator, for
+ * ccl_wait to mend. */
+int ccl_attend(struct ccl_comm *comm, struct ccl_req req, uint64_t timeout_ns);
 int ccl_allreduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
 	enum reduce_dtype dtype, enum reduce_op op);
 int ccl_reduce(struct ccl_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,

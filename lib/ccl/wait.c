@@ -170,10 +170,14 @@ int ccl_drain(struct ccl_comm *c)
 	return 0;
 }
 
-int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
+static uint64_t end_of(uint64_t start, uint64_t timeout_ns)
 {
-	const uint64_t start = clock_ns();
-	const uint64_t until = timeout_ns < UINT64_MAX - start ? start + timeout_ns : UINT64_MAX;
+	return timeout_ns < UINT64_MAX - start ? start + timeout_ns : UINT64_MAX;
+}
+
+/* Until the request is done, or something is wrong. */
+static int go_on(struct ccl_comm *c, struct ccl_req req, uint64_t start, uint64_t until)
+{
 	uint64_t since = start;
 
 	for (;;) {
@@ -183,15 +187,41 @@ int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
 
 		if (done > 0)
 			return 0;
-		if (!c->failed && (done || n < 0))
+		if (done || n < 0)
 			return done ? done : n;
-		if (!c->failed && now >= until)
+		if (now >= until)
 			return -ETIMEDOUT;
 		if (n > 0)
 			since = now;
-		else if (n == 0)
-			idle(c, now, &since, until);
-		if (c->failed && !ccl_resume_meet(c))
+		else
+			n = idle(c, now, &since, until);
+		if (n < 0)
+			return n;
+	}
+}
+
+int ccl_attend(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
+{
+	const uint64_t start = clock_ns();
+	const int rc = go_on(c, req, start, end_of(start, timeout_ns));
+	int seen;
+
+	if (rc == 0)
+		return 0;
+	seen = c->failed ? c->failed : watch(c, clock_ns());
+	return seen ? seen : rc;
+}
+
+int ccl_wait(struct ccl_comm *c, struct ccl_req req, uint64_t timeout_ns)
+{
+	const uint64_t start = clock_ns();
+
+	for (;;) {
+		const int rc = go_on(c, req, start, end_of(start, timeout_ns));
+
+		if (rc == 0 || !c->failed)
+			return rc;
+		if (!ccl_resume_meet(c))
 			return diagnose(c);
 	}
 }

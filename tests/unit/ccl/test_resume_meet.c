@@ -18,6 +18,7 @@
 
 #include "lib/ccl/resume.h"
 #include "lib/ccl/setup_priv.h"
+#include "tests/unit/ccl/fake_verbs.h"
 
 enum { N = 4, DONE = 5, ISSUED = 7, LONG_MS = 600000 };
 
@@ -314,6 +315,66 @@ static void all_hear_it(void **state)
 	end();
 }
 
+/* ---- who has others to see to ---- */
+
+static int64_t no_time(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static struct ccl_comm *open_rank(unsigned r)
+{
+	static const struct ctl_io io = {.now_ms = no_time};
+	const struct ccl_conn conn = {.context = fake_context(r),
+		.gid_index = 1,
+		.rank = r,
+		.n_ranks = N,
+		.m = 2,
+		.w = 4,
+		.mtu = 256,
+		.remote_ip = wire_ip_from4(0x0a4dff01),
+		.remote_qpn = 0x1040};
+	struct ccl_comm *c;
+	char err[CCL_ERR_LEN];
+
+	assert_int_equal(ccl_comm_create_connected(&conn, &c, err), 0);
+	assert_int_equal(ccl_resume_enable(c), 0);
+	setup[r].own.io = &io;
+	c->setup = &setup[r];
+	return c;
+}
+
+/* It hears that it is called, though it has nothing to wait for, and does not go there: nothing of
+ * it is said before somebody waits. */
+static void called_while_it_attends(void **state)
+{
+	const struct ccl_req none = {UINT64_MAX};
+	json_t *call = json_pack("{s:s}", "call", "a switch is gone");
+	struct ccl_comm *c;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	fake_init(N, 1024, 1);
+	fake_window(4);
+	start(LONG_MS);
+	c = open_rank(2);
+	assert_int_equal(ccl_attend(c, none, 0), -EINVAL);
+	assert_string_equal(ccl_error(c), "");
+	ccl_boot_broadcast(boot[0], call);
+	c->watched_ns = 0; /* that was long ago */
+	assert_int_equal(ccl_attend(c, none, 0), -ECONNABORTED);
+	assert_non_null(strstr(ccl_error(c), "a switch is gone"));
+	assert_int_equal(ccl_attend(c, none, UINT64_MAX), -ECONNABORTED);
+	assert_true(ccl_resume_may(c));
+	assert_int_equal(ccl_boot_watch(boot[0], err), 0);
+	c->setup = NULL;
+	ccl_comm_destroy(c);
+	json_decref(call);
+	end();
+	fake_fini();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +386,7 @@ int main(void)
 		cmocka_unit_test(twice),
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(all_hear_it),
+		cmocka_unit_test(called_while_it_attends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
