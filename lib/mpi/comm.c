@@ -7,6 +7,8 @@
 
 #include "lib/mpi/im.h"
 
+static const uint64_t MEETS_NS = 1000000; /* between two looks whether a meeting is over */
+
 struct im im = {.lock = PTHREAD_MUTEX_INITIALIZER, .keyval = MPI_KEYVAL_INVALID, .show = 1};
 
 struct im_comm *im_comm(MPI_Comm comm)
@@ -49,14 +51,16 @@ void im_leave(struct im_comm *c)
 	}
 	im_show_counts(c);
 	pthread_mutex_lock(&im.lock);
+	while (im_meets(c, MEETS_NS)) /* another rank has called since */
+		;
 	ccl = c->ccl;
 	c->ccl = NULL;
+	c->where = IM_OUT;
 	memset(c->region, 0, sizeof(c->region));
 	pthread_mutex_unlock(&im.lock);
 	ccl_comm_destroy(ccl);
 	ccl_group_free(c->group);
 	c->group = NULL;
-	c->where = IM_OUT;
 	snprintf(c->why, sizeof(c->why), "it is over");
 }
 
@@ -92,10 +96,13 @@ static int code_for(const char *what)
 
 int im_error(struct im_comm *c, int rc)
 {
-	char what[CCL_ERR_LEN + 64];
-	const char *why = ccl_error(c->ccl);
+	char what[CCL_ERR_LEN + 64], why[CCL_ERR_LEN] = "";
 
 	if (!c->code) {
+		pthread_mutex_lock(&im.lock);
+		if (!c->meeting)
+			snprintf(why, sizeof(why), "%s", ccl_error(c->ccl));
+		pthread_mutex_unlock(&im.lock);
 		snprintf(what, sizeof(what), "Incline: %s", why[0] ? why : strerror(-rc));
 		im_say("rank %d: %s", im.world_rank, what + sizeof("Incline: ") - 1);
 		c->code = code_for(what);
@@ -139,13 +146,27 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 	return rc ? rc : started();
 }
 
-/* In the order in which they were made, which is the same for any two ranks that share several. */
+/* Of those in the network the first by its group's name, which is the same at all its ranks. */
+static struct im_comm *first_in(void)
+{
+	struct im_comm *first = NULL;
+
+	for (struct im_comm *c = im.comms; c; c = c->next)
+		if (c->where == IM_IN && (!first || strcmp(c->name, first->name) < 0))
+			first = c;
+	return first;
+}
+
+/* Any two ranks leave those that they share in the same order: they wait for each other in each. */
 static void leave_all(void)
 {
 	struct im_comm *c;
 
 	PMPI_Barrier(MPI_COMM_WORLD);
 	for (c = im.comms; c; c = c->next)
+		if (c->where != IM_IN)
+			im_leave(c);
+	while ((c = first_in()))
 		im_leave(c);
 	while ((c = im.comms)) {
 		PMPI_Comm_delete_attr(c->comm, im.keyval);
@@ -156,8 +177,8 @@ static void leave_all(void)
 int MPI_Finalize(void)
 {
 	if (im.on) {
-		im_stop_thread();
 		leave_all();
+		im_stop_thread();
 		im.on = false;
 		im_summary();
 		PMPI_Comm_free_keyval(&im.keyval);

@@ -233,3 +233,13 @@ char *im_group(const struct im_member *member, int n, char why[CCL_ERR_LEN])
 	json_decref(doc);
 	return text;
 }
+
+void im_read_group(struct im_comm *c, const char *text)
+{
+	json_t *doc = json_loads(text, 0, NULL);
+	const char *name = json_string_value(json_object_get(doc, "name"));
+
+	snprintf(c->name, sizeof(c->name), "%s", name ? name : "");
+	c->resumes = json_is_true(json_object_get(doc, "resume"));
+	json_decref(doc);
+}

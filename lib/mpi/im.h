@@ -9,7 +9,12 @@
  * Threads: one lock (im.lock) guards all state. Collectives that were issued without waiting are
  * driven by every wait of this library and by a thread of its own, which never calls MPI: results
  * are unpacked and requests completed by the program's threads, when they look. So the program's
- * thread level stays as it is. */
+ * thread level stays as it is.
+ *
+ * A communicator that has failed is mended ("resume"), or found to be lost, by a thread for that
+ * alone, which waits for the other ranks without the lock: until it is done (meeting) nobody else
+ * touches its CommLib. One that may be mended is watched all the time, whatever the program does:
+ * others may need this rank for it. */
 #ifndef MPI_IM_H
 #define MPI_IM_H
 
@@ -52,18 +57,21 @@ struct im_region {
 
 /* What is known of an MPI communicator: an attribute of it. */
 struct im_comm {
-	struct im_comm *next; /* in the order in which they were first seen */
+	struct im_comm *next; /* in the order in which this rank has first seen them */
 	MPI_Comm comm;
 	int rank, size;
 	enum im_where where;
 	char why[CCL_ERR_LEN]; /* how it is joined, or why not */
+	char name[32];         /* of its group */
+	bool resumes;          /* by its group file */
 	struct ccl_group *group;
 	struct ccl_comm *ccl;
 	unsigned offered;           /* bit per enum ccl_collective */
 	struct im_op *first, **end; /* unfinished, in the order of the calls */
-	bool lost;                  /* it has failed, and a wait has not mended it ("resume") */
+	bool meeting;               /* it has failed; a thread has it, nobody else */
+	bool mended, lost;          /* what has come of that */
 	int code;                   /* MPI's, of its failure */
-	uint64_t moved;             /* when a request went on, or was looked at */
+	uint64_t looked;            /* when CommLib was last told to look at the other processes */
 	struct im_region region[CCL_MAX_REGIONS];
 	struct im_count count[CCL_N_COLLECTIVES];
 };
@@ -146,6 +154,8 @@ struct im_member {
 };
 /* The group of a communicator as text, on the heap, by its rank 0. NULL: not, and why. */
 char *im_group(const struct im_member *member, int n, char why[CCL_ERR_LEN]);
+/* What is to be known of it: name, resumes. */
+void im_read_group(struct im_comm *c, const char *text);
 
 /* ---- op.c ---- */
 
@@ -154,10 +164,15 @@ int im_run(struct im_op *op);
 /* Does not wait: op is on the heap, and *request gets a handle for it. */
 int im_start(struct im_op *op, MPI_Request *request);
 /* One turn of everything that is unfinished; waits for at most wait_ns for op, if not NULL. With
- * im.lock. */
+ * im.lock, which it lets go of while op's communicator is meeting. */
 void im_advance(struct im_op *op, uint64_t wait_ns);
+/* With im.lock: false if it is not meeting; else lets go of the lock for wait_ns. */
+bool im_meets(const struct im_comm *c, uint64_t wait_ns);
 /* What is left of a collective that is done: results in place. MPI's code, after the handler. */
 int im_finish(struct im_op *op);
+/* The thread that drives what is unfinished and watches what may be mended; where it cannot be
+ * started the program's waits have to do. */
+void im_start_thread(void);
 void im_stop_thread(void);
 /* MPI goes on. Without im.lock. */
 void im_poke(void);

@@ -129,6 +129,7 @@ static int join(struct im_comm *c, struct im_member *member)
 	text = share_group(c, member);
 	if (!text)
 		return -1;
+	im_read_group(c, text);
 	own.rc = make(c, text, own.why);
 	free(text);
 	if (!agree(c, &own))
@@ -143,6 +144,16 @@ static int join(struct im_comm *c, struct im_member *member)
 	return -1;
 }
 
+/* From here on others drive it, too. */
+static void enter(struct im_comm *c)
+{
+	pthread_mutex_lock(&im.lock);
+	c->where = IM_IN;
+	pthread_mutex_unlock(&im.lock);
+	if (c->resumes)
+		im_start_thread();
+}
+
 void im_join(struct im_comm *c)
 {
 	struct im_member *member = calloc((size_t)c->size, sizeof(*member));
@@ -153,7 +164,7 @@ void im_join(struct im_comm *c)
 	if (c->size == 1)
 		snprintf(c->why, sizeof(c->why), "a rank alone needs no network");
 	else if (!join(c, member))
-		c->where = IM_IN;
+		enter(c);
 	free(member);
 	im_show_joined(c);
 }

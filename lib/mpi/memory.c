@@ -39,7 +39,7 @@ static bool overlaps(const struct im_region *r, const char *p, size_t len)
 /* True if it is gone. */
 static bool drop(struct im_comm *c, struct im_region *r)
 {
-	if (ccl_deregister(c->ccl, r->base))
+	if (c->meeting || ccl_deregister(c->ccl, r->base))
 		return false;
 	r->len = 0;
 	return true;
@@ -69,7 +69,7 @@ void im_use_memory(struct im_comm *c, const void *buf, size_t len)
 	}
 	if (into->len && !drop(c, into))
 		return;
-	if (ccl_register(c->ccl, base, len) == 0)
+	if (!c->meeting && ccl_register(c->ccl, base, len) == 0)
 		*into = (struct im_region){.base = base, .len = len, .used = ++clock};
 }
 

@@ -12,8 +12,10 @@
  * ones, for results are soon there; then those in which CommLib sleeps, and looks at the other
  * processes. */
 static const uint64_t SLICE_NS = 100000, LONG_SLICE_NS = 2000000, SHORT_FOR_NS = 3000000;
-/* The thread: how long it spins, how long it sleeps, how often it has CommLib look. */
-static const uint64_t SPIN_NS = 200000, NAP_NS = 200000, WATCH_NS = 200000000;
+/* The thread: how long it spins, how long it sleeps. */
+static const uint64_t SPIN_NS = 200000, NAP_NS = 200000;
+/* How often CommLib is to look at the other processes. */
+static const uint64_t LOOK_NS = 100000000;
 
 /* As long as CommLib has no number for it. */
 static const uint64_t NOT_QUEUED = UINT64_MAX;
@@ -66,7 +68,7 @@ static int issue(struct im_op *o)
 	}
 }
 
-/* What has failed may go on by a ring of the hosts: only a wait finds that out. */
+/* What has failed may go on by a ring of the hosts: that is found out by meet(). */
 static bool is_final(const struct im_comm *c, int rc)
 {
 	return rc >= 0 || c->lost || !ccl_error(c->ccl)[0];
@@ -91,6 +93,8 @@ static bool try_issue(struct im_comm *c, struct im_op *op)
 /* Issues what there is room for, takes out what is done. */
 static void turn(struct im_comm *c)
 {
+	if (c->meeting)
+		return;
 	for (struct im_op *op = c->first; op; op = op->next)
 		if (!op->issued && !try_issue(c, op))
 			break;
@@ -111,32 +115,109 @@ static void turn(struct im_comm *c)
 	}
 }
 
-/* Waits for the oldest, or this one. Here a failed communicator is mended, or found to be lost. */
-static void wait_a_while(struct im_comm *c, const struct im_op *op, uint64_t wait_ns)
-{
-	const int rc = ccl_wait(c->ccl, op->req, wait_ns);
+/* ---- what has failed ---- */
 
-	c->lost |= rc < 0 && ccl_error(c->ccl)[0];
+/* With im.lock: what has come of it. */
+static void met(struct im_comm *c)
+{
+	c->meeting = false;
+	c->lost = ccl_error(c->ccl)[0] != '\0';
+	c->mended = !c->lost;
 	turn(c);
+	pthread_cond_signal(&more);
 }
 
-/* An error shows in the tests of the collectives. */
-static int progress(struct im_comm *c)
+/* A wait for anything meets the other ranks, or finds out what there is to be said of the failure.
+ */
+static void meet(const struct im_comm *c)
 {
-	const int n = ccl_progress(c->ccl, clock_ns());
+	ccl_wait(c->ccl, (struct ccl_req){NOT_QUEUED}, 0);
+}
 
+static void *meet_alone(void *arg)
+{
+	struct im_comm *c = arg;
+
+	meet(c);
+	pthread_mutex_lock(&im.lock);
+	met(c);
+	pthread_mutex_unlock(&im.lock);
+	return NULL;
+}
+
+/* With im.lock, so others may wait for it: they do where there is no thread to be had. */
+static void mend(struct im_comm *c)
+{
+	pthread_t id;
+
+	c->meeting = true;
+	if (pthread_create(&id, NULL, meet_alone, c) == 0) {
+		pthread_detach(id);
+		return;
+	}
+	meet(c);
+	met(c);
+}
+
+static void notice_failure(struct im_comm *c)
+{
+	if (!c->meeting && !c->lost && ccl_error(c->ccl)[0])
+		mend(c);
+}
+
+bool im_meets(const struct im_comm *c, uint64_t wait_ns)
+{
+	if (!c->meeting)
+		return false;
+	pthread_mutex_unlock(&im.lock);
+	nanosleep(&(struct timespec){.tv_nsec = (long)wait_ns}, NULL);
+	pthread_mutex_lock(&im.lock);
+	return true;
+}
+
+/* ---- turns ---- */
+
+/* Waits for the oldest, or this one. */
+static void wait_a_while(struct im_comm *c, const struct im_op *op, uint64_t wait_ns)
+{
+	ccl_attend(c->ccl, op->req, wait_ns);
 	turn(c);
-	if (n < 0 && c->first)
-		wait_a_while(c, c->first, 0);
+	notice_failure(c);
+}
+
+/* On a ring there may be something to be done for others. */
+static bool to_be_driven(const struct im_comm *c)
+{
+	return c->where == IM_IN && (c->first || c->mended);
+}
+
+/* How many steps what is unfinished has gone on. An error shows in the tests of the collectives. */
+static int progress(struct im_comm *c, uint64_t now)
+{
+	int n = 0;
+
+	if (c->where != IM_IN || c->meeting)
+		return 0;
+	if (to_be_driven(c)) {
+		n = ccl_progress(c->ccl, now);
+		turn(c);
+	}
+	if ((c->first || c->resumes) && now - c->looked >= LOOK_NS) {
+		ccl_attend(c->ccl, (struct ccl_req){NOT_QUEUED}, 0);
+		c->looked = now;
+	}
+	notice_failure(c);
 	return n;
 }
 
 void im_advance(struct im_op *op, uint64_t wait_ns)
 {
+	const uint64_t now = clock_ns();
+
 	for (struct im_comm *c = im.comms; c; c = c->next)
-		if (c->first && (!op || c != op->on))
-			progress(c);
-	if (!op || op->done)
+		if (!op || c != op->on)
+			progress(c, now);
+	if (!op || op->done || im_meets(op->on, wait_ns))
 		return;
 	turn(op->on);
 	/* The queue may be so full that this one is not yet issued: then the oldest is waited for.
@@ -210,56 +291,59 @@ static int cancel(void *op, int complete)
 	return MPI_SUCCESS;
 }
 
-/* Dead processes are noticed when CommLib waits. */
-static void look(uint64_t now)
-{
-	for (struct im_comm *c = im.comms; c; c = c->next) {
-		if (!c->first || !c->first->issued || now - c->moved < WATCH_NS)
-			continue;
-		wait_a_while(c, c->first, SLICE_NS * 10);
-		c->moved = now;
-	}
-}
-
-/* Whether any has moved since `woken`, before which there was nothing to do. */
-static bool turn_all(uint64_t woken, uint64_t now)
+static bool turn_all(uint64_t now)
 {
 	bool moved = false;
 
-	for (struct im_comm *c = im.comms; c; c = c->next) {
-		const bool moves = c->first && progress(c) > 0;
-
-		if (!c->first || moves || c->moved < woken)
-			c->moved = now;
-		moved |= moves;
-	}
+	for (struct im_comm *c = im.comms; c; c = c->next)
+		moved |= progress(c, now) > 0;
 	return moved;
 }
 
-static bool any_unfinished(void)
+static bool any_to_be_driven(void)
 {
 	for (const struct im_comm *c = im.comms; c; c = c->next)
-		if (c->first)
+		if (to_be_driven(c))
 			return true;
 	return false;
 }
 
+static bool any_resumes(void)
+{
+	for (const struct im_comm *c = im.comms; c; c = c->next)
+		if (c->where == IM_IN && c->resumes)
+			return true;
+	return false;
+}
+
+/* Until there is something to drive, or to look at. */
+static void rest(void)
+{
+	const uint64_t until = clock_ns() + LOOK_NS;
+
+	if (any_resumes())
+		pthread_cond_clockwait(&more, &im.lock, CLOCK_MONOTONIC,
+			&(struct timespec){
+				(time_t)(until / 1000000000u), (long)(until % 1000000000u)});
+	else
+		pthread_cond_wait(&more, &im.lock);
+}
+
 static void *drive(void *arg)
 {
-	uint64_t busy = clock_ns(), woken = busy;
+	uint64_t busy = clock_ns();
 
 	pthread_mutex_lock(&im.lock);
 	while (!stop) {
 		const uint64_t now = clock_ns();
 
-		if (!any_unfinished()) {
-			pthread_cond_wait(&more, &im.lock);
-			busy = woken = clock_ns();
+		if (turn_all(now))
+			busy = now;
+		if (!any_to_be_driven()) {
+			rest();
+			busy = clock_ns();
 			continue;
 		}
-		if (turn_all(woken, now))
-			busy = now;
-		look(now);
 		pthread_mutex_unlock(&im.lock);
 		nanosleep(&(struct timespec){.tv_nsec = now - busy < SPIN_NS ? 1000 : (long)NAP_NS},
 			NULL);
@@ -270,13 +354,18 @@ static void *drive(void *arg)
 }
 
 /* With im.lock. */
-static int wake_thread(void)
+static void wake_thread(void)
 {
-	if (!running && pthread_create(&thread, NULL, drive, NULL))
-		return -ENOMEM;
-	running = true;
+	if (!running)
+		running = pthread_create(&thread, NULL, drive, NULL) == 0;
 	pthread_cond_signal(&more);
-	return 0;
+}
+
+void im_start_thread(void)
+{
+	pthread_mutex_lock(&im.lock);
+	wake_thread();
+	pthread_mutex_unlock(&im.lock);
 }
 
 void im_stop_thread(void)
@@ -306,7 +395,7 @@ int im_start(struct im_op *op, MPI_Request *request)
 	im.async = op;
 	im.n_async++;
 	turn(op->on);
-	wake_thread(); /* without it the program's waits have to do */
+	wake_thread();
 	pthread_mutex_unlock(&im.lock);
 	return MPI_SUCCESS;
 }

@@ -70,7 +70,9 @@ void im_settle(struct im_comm *c)
 		pthread_mutex_lock(&im.lock);
 		if (c->first)
 			im_advance(c->first, TURN_NS);
-		left = c->first != NULL;
+		else
+			im_meets(c, TURN_NS);
+		left = c->first || c->meeting;
 		pthread_mutex_unlock(&im.lock);
 		im_poke();
 	}

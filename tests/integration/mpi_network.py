@@ -36,21 +36,21 @@ class Network(Fabric):
         shutil.rmtree(cls.tmp)
         super().tearDownClass()
 
-    def program(self, mpi):
-        path = os.path.join(self.tmp, mpi)
+    def program(self, mpi, source):
+        path = os.path.join(self.tmp, f'{source}.{mpi}')
         if not os.path.exists(path):
-            subprocess.run(['mpicc.' + mpi, '-O1', '-o', path, os.path.join(TOP, 'tests/integration/mpi_calls.c')],
+            subprocess.run(['mpicc.' + mpi, '-O1', '-o', path, os.path.join(TOP, 'tests/integration', source)],
                            check=True, timeout=PATIENCE)
         return path
 
-    def launch(self, mpi, args, preload=True, host='$rank', **env):
+    def launch(self, mpi, args, preload=True, host='$rank', source='mpi_calls.c', **env):
         """Rank by rank on h0 to h3, or as an expression of the shell says. A rank that fails ends the launcher: MPICH's does not
         notice one that ends before MPI_Init, and the others wait for it there without a bound."""
         each = (f'rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; {TOP}/tools/lab exec h{host} -- env $GROUP "$@"; rc=$?\n'
                 '[ $rc -eq 0 ] || { echo "rank $rank ended with $rc" >>$ENDED; kill $LAUNCHER; }; exit $rc')
         as_root = ['--allow-run-as-root'] if mpi == 'openmpi' and os.geteuid() == 0 else []
         argv = ['sh', '-c', 'export LAUNCHER=$$; exec "$@"', 'sh', *RUN[mpi], *as_root, '-np', '4', 'sh', '-c', each, 'sh',
-                self.program(mpi), *args]
+                self.program(mpi, source), *args]
         self.ended = os.path.join(self.tmp, 'ended')  # what ranks write themselves may die with the launcher
         open(self.ended, 'w').close()
         env = dict(os.environ, INCLINE_LAB=self.dir, ENDED=self.ended, **env)
@@ -111,6 +111,23 @@ class Network(Fabric):
         self.assertRegex(out, r'^\d+ turns, 0 wrong\n$', err)
         self.assertEqual(err.count('goes on by a ring of the hosts, without the switches, from collective'), 1, err)
         self.assertIn('(100.0 %)', err)
+
+    def test_resume_two_at_once(self):
+        """Both groups fail under a program of which half the ranks wait for the one communicator first and half for the other;
+        and a rank that waits for a message is needed in both. At the end they have seen the two in different orders."""
+        p = self.launch('openmpi', [], source='mpi_meet.c',
+                        GROUP='INCLINE_GROUP=' + self.variant(resume=True, timeout_ms=60000))
+        self.assertEqual(self.line(p, PATIENCE), 'ready\n')
+        groups = sorted(g['name'] for g in self.rpc('spine', 'group.list')['result']['groups'])
+        self.assertEqual(groups, ['tree-2x2.0.0', 'tree-2x2.0.1', 'tree-2x2.0.2'], 'not all are in the network')
+        for name in groups[1:]:
+            self.rpc('leaf1', 'group.fail', {'group': name})
+        p.stdin.write('enough\n')
+        rc, out, err = self.finish([p], PATIENCE)[0]
+        self.assertEqual(rc, 0, out + err)
+        self.assertRegex(out, r'^\d+ turns, 0 wrong\n$', err)
+        for name in groups[1:]:
+            self.assertEqual(err.count(f'group {name} goes on by a ring of the hosts, without the switches, '), 1, err)
 
     def test_resume_without_room(self):
         """The world takes all memory of the switches: for the second communicator they have none, and a ring from the beginning
