@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The collectives that a program calls. */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 
@@ -56,10 +57,11 @@ static int run(struct call *call, struct im_comm *c, MPI_Request *request)
 	if (request) {
 		struct im_op *own = malloc(sizeof(*own));
 
-		if (!own)
-			return MPI_ERR_NO_MEM;
-		*own = *op;
-		return im_start(own, request);
+		if (own) {
+			*own = *op;
+			return im_start(own, request);
+		}
+		op->refused = -ENOMEM;
 	}
 	return im_run(op);
 }
@@ -248,31 +250,36 @@ static int pack(
 /* The result is to be unpacked; MPI allows a program to free its type before. */
 static int unpack_later(struct im_op *op, void *to, int count, MPI_Datatype type)
 {
+	const int rc = PMPI_Type_dup(type, &op->unpack);
+
 	op->unpack_to = to;
 	op->unpack_count = count;
-	return PMPI_Type_dup(type, &op->unpack);
+	if (rc)
+		op->unpack = MPI_DATATYPE_NULL;
+	return rc;
+}
+
+static int prepare_bcast(
+	struct call *call, const struct im_comm *c, void *buf, int count, MPI_Datatype type)
+{
+	struct im_op *op = &call->op;
+
+	op->send = op->recv = buf;
+	if (im_contiguous(type))
+		return MPI_SUCCESS;
+	op->send = op->recv = op->packed = malloc(call->bytes);
+	if (!op->packed)
+		return MPI_ERR_NO_MEM;
+	return (unsigned)c->rank == op->root
+		       ? pack(buf, count, type, op->packed, call->bytes, call->comm)
+		       : unpack_later(op, buf, count, type);
 }
 
 static int run_bcast(struct call *call, struct im_comm *c, void *buf, int count, MPI_Datatype type,
 	MPI_Request *request)
 {
-	struct im_op *op = &call->op;
-	int rc = 0;
-
-	op->send = op->recv = buf;
-	if (!im_contiguous(type)) {
-		op->packed = malloc(call->bytes);
-		op->send = op->recv = op->packed;
-		if (!op->packed)
-			return MPI_ERR_NO_MEM;
-		rc = (unsigned)c->rank == op->root
-			     ? pack(buf, count, type, op->packed, call->bytes, call->comm)
-			     : unpack_later(op, buf, count, type);
-	}
-	if (rc) {
-		free(op->packed);
-		return rc;
-	}
+	if (prepare_bcast(call, c, buf, count, type))
+		call->op.refused = -ENOMEM;
 	return run(call, c, request);
 }
 
@@ -346,14 +353,9 @@ static int prepare_gather(struct call *call, const struct im_comm *c, const stru
 static int run_gather(
 	struct call *call, struct im_comm *c, const struct gather *g, MPI_Request *request)
 {
-	const int rc = prepare_gather(call, c, g);
-
-	if (!rc)
-		return run(call, c, request);
-	if (call->op.unpack != MPI_DATATYPE_NULL)
-		PMPI_Type_free(&call->op.unpack);
-	free(call->op.packed);
-	return rc;
+	if (prepare_gather(call, c, g))
+		call->op.refused = -ENOMEM;
+	return run(call, c, request);
 }
 
 int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,

@@ -89,7 +89,8 @@ struct im_op {
 	unsigned root;
 	struct ccl_req req;
 	bool issued, done;
-	int rc; /* of CommLib */
+	int refused; /* an errno: this rank cannot issue it; the others do */
+	int rc;      /* of CommLib */
 
 	/* What is left to do for its result, by a thread of the program. */
 	void *packed;        /* freed then; NULL: none */

@@ -2,6 +2,7 @@
 /* Collectives in the network, from the call to the result: issued in the order of MPI's calls,
  * which is the same at all ranks; driven while somebody waits, else by a thread. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -51,6 +52,8 @@ static int issue(struct im_op *o)
 {
 	struct ccl_comm *c = o->on->ccl;
 
+	if (o->refused)
+		return o->refused;
 	switch (o->kind) {
 	case CCL_ALLREDUCE:
 		return ccl_iallreduce(c, o->send, o->recv, o->count, o->dtype, o->op, &o->req);
@@ -74,6 +77,22 @@ static bool is_final(const struct im_comm *c, int rc)
 	return rc >= 0 || c->lost || !ccl_error(c->ccl)[0];
 }
 
+/* What CommLib has no kernel for no rank issues. Anything else the others have issued, and would
+ * take this rank's next one for: they have to hear of it. */
+static bool is_refused_here(const struct im_comm *c, int rc)
+{
+	return !c->lost && rc != -EOPNOTSUPP;
+}
+
+static void refuse(struct im_comm *c, int rc)
+{
+	char why[CCL_ERR_LEN];
+
+	snprintf(why, sizeof(why), "a call that the other ranks make was refused at this one: %s",
+		strerror(-rc));
+	ccl_abort(c->ccl, why);
+}
+
 /* False: later. */
 static bool try_issue(struct im_comm *c, struct im_op *op)
 {
@@ -86,6 +105,10 @@ static bool try_issue(struct im_comm *c, struct im_op *op)
 		return true;
 	if (op->rc == -EAGAIN || !is_final(c, op->rc))
 		return false;
+	if (is_refused_here(c, op->rc)) {
+		refuse(c, op->rc);
+		return false;
+	}
 	op->issued = op->done = true;
 	return true;
 }
@@ -381,10 +404,11 @@ void im_stop_thread(void)
 
 int im_start(struct im_op *op, MPI_Request *request)
 {
-	const int rc = PMPI_Grequest_start(query, release, cancel, op, &op->request);
+	int rc = PMPI_Grequest_start(query, release, cancel, op, &op->request);
 
 	if (rc) {
-		free(op->packed);
+		op->refused = -ENOMEM;
+		rc = im_run(op);
 		free(op);
 		return rc;
 	}

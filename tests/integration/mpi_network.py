@@ -129,6 +129,17 @@ class Network(Fabric):
         for name in groups[1:]:
             self.assertEqual(err.count(f'group {name} goes on by a ring of the hosts, without the switches, '), 1, err)
 
+    def test_refused_at_one(self):
+        """What is refused at one rank alone ends the communicator for all, at that call: the next one would pass for it."""
+        for how in ('waits', 'later'):
+            with self.subTest(how):
+                p = self.launch('openmpi', [how], source='mpi_refused.c',
+                                GROUP='INCLINE_GROUP=' + self.variant(timeout_ms=60000))
+                rc, out, err = self.finish([p], PATIENCE)[0]
+                self.assertEqual(rc, 0, out + err)
+                said = re.findall(r'^rank \d, call \d: Incline: .*was refused at this one: Invalid argument', out, re.M)
+                self.assertEqual(len(said), 8, out)
+
     def test_resume_without_room(self):
         """The world takes all memory of the switches: for the second communicator they have none, and a ring from the beginning
         is nothing for an MPI program, whose library has better."""
