@@ -18,7 +18,8 @@ void *mc_reserve(size_t bytes)
 		perror("incline-model: mmap");
 		exit(2);
 	}
-	madvise(p, bytes, MADV_HUGEPAGE); /* states are looked up all over it; where there are none it is small pages */
+	/* States are looked up all over it. Where there are no such pages it stays as it is. */
+	madvise(p, bytes, MADV_HUGEPAGE);
 	return p;
 }
 
