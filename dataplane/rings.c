@@ -104,14 +104,15 @@ static void publish(struct sw *sw, struct nr_clt *clt)
 		sw_defer(sw, free_clt, old);
 }
 
-/* The table with ring r too (NULL: none), and without `without`. */
+/* The table with ring r too (NULL: none), and without `without`. Of one that has failed nothing may
+ * pass as if it were a sum. */
 static int make_clt(struct sw *sw, struct nr_ring *r, const struct nr_ring *without,
 	struct nr_clt **clt, char *err)
 {
 	struct nr_ring *active[NR_MAX_RINGS + 1] = {NULL};
 
 	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
-		if (sw->ring[i] && sw->ring[i]->state == NR_ACTIVE && sw->ring[i] != without)
+		if (sw->ring[i] && sw->ring[i]->state >= NR_ACTIVE && sw->ring[i] != without)
 			active[i] = sw->ring[i];
 	active[NR_MAX_RINGS] = r;
 	return nr_clt_create(active, NR_MAX_RINGS + 1, clt, err);
@@ -236,7 +237,7 @@ int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN]
 	if (r == NULL)
 		return sw_fail(err, -ENOENT, "there is no ring %u", ring);
 	if (r->state != NR_INSTALLED)
-		return sw_fail(err, -EBUSY, "the ring is active");
+		return sw_fail(err, -EBUSY, "the ring is %s", nr_state_name(r->state));
 	if (parent_qpn && !r->has_parent)
 		return sw_fail(err, -EINVAL, "parent_qpn: the ring has no parent here");
 	for (unsigned i = 0; i < NR_MAX_IN; i++)
@@ -248,6 +249,16 @@ int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN]
 	if (parent_qpn)
 		r->parent_qpn = parent_qpn;
 	return activate(sw, r, err);
+}
+
+int sw_ring_fail(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
+{
+	struct nr_ring *r = sw_ring_get(sw, ring);
+
+	if (r == NULL)
+		return sw_fail(err, -ENOENT, "there is no ring %u", ring);
+	nr_set_failed(r);
+	return 0;
 }
 
 /* The packet path forgets its connections first; the memory follows. */
@@ -266,7 +277,7 @@ int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 	sw->ring[ring] = NULL;
 	sw->ring_gen[ring] = (uint8_t)((r->gen + 1) & GEN_MASK);
 	sw->ring_rest[ring] = sw_now(sw) + sw->config.slot_rest_ns;
-	sw->ring_stalled[ring] = false;
+	sw->ring_stalled[ring] = sw->ring_said[ring] = false;
 	sw->n_rings--;
 	sw_defer_unread(sw, r->slot, pay_bytes(r), free_ring, r);
 	return 0;
@@ -285,18 +296,18 @@ void sw_rings_destroy(struct sw *sw)
 
 /* ---- watching ---- */
 
-void sw_ring_ranks(struct nr_ring *r, uint64_t inputs, char *buf, size_t cap)
+/* Once for each. */
+static void say_failed(struct sw *sw, unsigned i)
 {
-	const uint64_t above = inputs >> NR_PARENT_EP & 1;
-	size_t at = 0;
+	char why[SW_ERR_LEN];
 
-	buf[0] = '\0';
-	for (unsigned k = 0; k < r->n_ranks && at < cap; k++) {
-		const uint8_t in = nr_rank_in(r)[k];
-
-		if (in == 0xff ? above : inputs >> in & 1)
-			at += (size_t)snprintf(buf + at, cap - at, "%s%u", at ? "," : "", k);
+	if (!sw->ring_said[i]) {
+		nr_fail_text(sw->ring[i], why, sizeof(why));
+		fprintf(stderr, "%s: ring %s has failed: %s\n", sw->config.name, sw->ring[i]->name,
+			why);
 	}
+	sw->ring_said[i] = true;
+	sw->ring_stalled[i] = false;
 }
 
 void sw_rings_tick(struct sw *sw, uint64_t now)
@@ -313,6 +324,8 @@ void sw_rings_tick(struct sw *sw, uint64_t now)
 			sw_ring_delete(sw, i, err); /* given up by its maker */
 			continue;
 		}
+		if (r != NULL && r->state == NR_FAILED)
+			say_failed(sw, i);
 		if (r == NULL || r->state != NR_ACTIVE)
 			continue;
 		last = r->last_progress_ns;
@@ -324,7 +337,7 @@ void sw_rings_tick(struct sw *sw, uint64_t now)
 		stalled = inputs != 0;
 		if (stalled && !sw->ring_stalled[i]) {
 			sw->stalls++;
-			sw_ring_ranks(r, inputs, ranks, sizeof(ranks));
+			nr_ranks_of(r, inputs, ranks, sizeof(ranks));
 			fprintf(stderr,
 				"%s: ring %s: no progress for %llu ms, packet %u of message %u "
 				"waits for ranks %s\n",

@@ -85,7 +85,7 @@ struct sw {
 	uint8_t ring_gen[NR_MAX_RINGS];
 	/* ns; 0: not resting, active or without a limit. */
 	uint64_t ring_rest[NR_MAX_RINGS], ring_activate[NR_MAX_RINGS];
-	bool ring_stalled[NR_MAX_RINGS];
+	bool ring_stalled[NR_MAX_RINGS], ring_said[NR_MAX_RINGS]; /* said: that it has failed */
 	unsigned n_rings;
 	_Atomic(struct nr_clt *) clt;
 	struct table_registry *tables;

@@ -337,13 +337,14 @@ int sw_ring_create(
 /* Fills in QPNs that were 0 (by input; 0: leave) and activates. */
 int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN],
 	uint32_t parent_qpn, char err[SW_ERR_LEN]);
+/* ACTIVE to FAILED, so that ranks are told: no sum is made any more, and nothing of its connections
+ * passes that would be taken for one. Else no effect. It stays until it is deleted. */
+int sw_ring_fail(struct sw *sw, unsigned ring, char err[SW_ERR_LEN]);
 /* At once: packets of its connections are forwarded like others from now on. */
 int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN]);
 /* As sw_group_get and sw_group_find. */
 struct nr_ring *sw_ring_get(struct sw *sw, unsigned ring);
 int sw_ring_find(struct sw *sw, const char *name);
-/* Ranks behind a mask of inputs (bit 63: the parent), as "0,3" for messages; cut off at cap. */
-void sw_ring_ranks(struct nr_ring *r, uint64_t inputs, char *buf, size_t cap);
 
 /* Housekeeping, to be called about every 100 ms: ends draining, rests slots, notes stalls. */
 void sw_tick(struct sw *sw, uint64_t now_ns);

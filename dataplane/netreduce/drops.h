@@ -7,13 +7,14 @@
 #define NR_LOSSES(X)                                                                               \
 	X(PORT, "nr_port", "arrived on another port than the one that leads to its sender")        \
 	X(HEADER, "nr_header", "INA header that does not fit the ring or the connection")          \
-	X(MISMATCH, "nr_mismatch", "other type or operation than the other ranks' same message")   \
+	X(MISMATCH, "nr_mismatch", "other type or operation than another rank's: the ring fails")  \
 	X(NO_FIRST, "nr_no_first", "no first packet of a message has been seen on the connection") \
 	X(RANGE, "nr_range", "PSN outside the window around the connection's latest message")      \
 	X(OPCODE, "nr_opcode", "opcode does not fit the PSN's position in its message")            \
 	X(LENGTH, "nr_length", "length that does not fit the position or the other ranks'")        \
 	X(AHEAD, "nr_ahead", "message beyond the window: an older one is not complete")            \
-	X(STALE, "nr_stale", "message older than the buffer's present one, from a switch")
+	X(STALE, "nr_stale", "message older than the buffer's present one, from a switch")         \
+	X(FAILED, "nr_failed", "the ring has failed: whoever sends is told")
 
 #define NR_OUTCOMES(X)                                                                     \
 	X(DUP_RESULT, "nr_dup_result", "result from the parent that was there already")    \

@@ -44,14 +44,41 @@ static enum whose claim(const struct nr_ctx *c, uint32_t msg, uint32_t o, struct
 }
 
 /* What is to be done with a message: all ranks must say the same. */
-static bool agree(struct nr_msg *m, const struct ina_hdr *h)
+static bool agree(const struct nr_ctx *c, unsigned i, const struct ina_hdr *h, uint32_t o)
 {
-	if (m->known)
-		return m->dtype == h->dtype && m->op == h->op;
-	m->known = true;
-	m->dtype = h->dtype;
-	m->op = h->op;
-	return true;
+	struct nr_msg *m = nr_msg_at(c->r, h->msg);
+	struct nr_fail f = {.in = (uint8_t)i, .other = m->by, .msg = h->msg, .o = o};
+
+	if (!m->known) {
+		m->known = true;
+		m->dtype = h->dtype;
+		m->op = h->op;
+		m->by = (uint8_t)i;
+		return true;
+	}
+	if (m->dtype == h->dtype && m->op == h->op)
+		return true;
+	f.reason = m->dtype != h->dtype ? NR_FAIL_DTYPE : NR_FAIL_OP;
+	f.value = m->dtype != h->dtype ? h->dtype : h->op;
+	f.other_value = m->dtype != h->dtype ? m->dtype : m->op;
+	nr_disagree(c, &f);
+	return false;
+}
+
+/* The others of a packet have another length: the first of them is named. */
+static void lengths_differ(const struct nr_ctx *c, const struct nr_agg *a, unsigned i)
+{
+	const uint64_t others = a->arrived & ~(1ULL << i);
+	const uint32_t o = (uint32_t)(a - nr_agg_at(c->r, 0)) % c->r->m;
+
+	if (others)
+		nr_disagree(c, &(struct nr_fail){.reason = NR_FAIL_LENGTH,
+				       .in = (uint8_t)i,
+				       .other = (uint8_t)__builtin_ctzll(others),
+				       .msg = a->msg,
+				       .o = o,
+				       .value = c->len,
+				       .other_value = a->len});
 }
 
 static void store(const struct nr_ctx *c, struct nr_agg *a, unsigned in)
@@ -136,8 +163,10 @@ static enum nr_drop contribute(const struct nr_ctx *c, struct nr_agg *a, unsigne
 	const struct nr_msg *m = nr_msg_at(c->r, a->msg);
 	const bool dup = a->arrived >> i & 1;
 
-	if (a->arrived && c->len != a->len)
+	if (a->arrived && c->len != a->len) {
+		lengths_differ(c, a, i);
 		return NR_DROP_LENGTH;
+	}
 	if (nr_in_at(c->r, i)->host)
 		nr_store_head(
 			c, buf_at(c, a, i)); /* also of a repetition: it is the one to answer */
@@ -173,22 +202,45 @@ static uint16_t full_len(const struct nr_ring *r, uint32_t o)
 	return (uint16_t)(r->mtu - (o == 0 ? INA_LEN : 0));
 }
 
-/* Packets have the path MTU but for a message's last. */
-static enum nr_drop check_place(const struct nr_ctx *c, uint32_t o)
+/* A host has set out with other numbers than the ring was made with. */
+static enum nr_drop not_as_made(const struct nr_ctx *c, struct nr_fail f, enum nr_drop drop)
 {
-	const bool last = o == c->r->m - 1u;
+	f.other = NR_NOBODY;
+	nr_disagree(c, &f);
+	return drop;
+}
 
-	if (!(c->pkt->flags & ROCE_F_FIRST) != (o != 0) || !(c->pkt->flags & ROCE_F_LAST) == last)
+/* Packets have the path MTU but for a message's last. Of input i, message msg, place o. */
+static enum nr_drop check_place(const struct nr_ctx *c, unsigned i, uint32_t msg, uint32_t o)
+{
+	const bool last = o == c->r->m - 1u, ends = c->pkt->flags & ROCE_F_LAST;
+	struct nr_fail f = {.in = (uint8_t)i, .msg = msg, .o = o};
+
+	if (!(c->pkt->flags & ROCE_F_FIRST) != (o != 0))
 		return NR_DROP_OPCODE;
-	if (last ? c->len > full_len(c->r, o) : c->len != full_len(c->r, o))
-		return NR_DROP_LENGTH;
+	if (ends != last) {
+		f.reason = NR_FAIL_PACKETS;
+		f.value = ends ? o + 1 : c->r->m + 1u; /* at least */
+		f.other_value = c->r->m;
+		return not_as_made(c, f, NR_DROP_OPCODE);
+	}
+	if (last ? c->len > full_len(c->r, o) : c->len != full_len(c->r, o)) {
+		f.reason = NR_FAIL_LENGTH;
+		f.value = c->len;
+		f.other_value = full_len(c->r, o);
+		return not_as_made(c, f, NR_DROP_LENGTH);
+	}
 	return NR_FORWARD;
 }
 
-static bool header_fits(const struct nr_ring *r, const struct ina_hdr *h, uint16_t rank)
+static bool belongs(const struct nr_ring *r, const struct ina_hdr *h, uint16_t rank)
 {
-	return h->ring == r->id && h->rank == rank && h->packets == r->m &&
-	       reduce_kernel((enum reduce_op)h->op, (enum reduce_dtype)h->dtype) != NULL;
+	return h->ring == r->id && h->rank == rank;
+}
+
+static bool can_add(const struct ina_hdr *h)
+{
+	return reduce_kernel((enum reduce_op)h->op, (enum reduce_dtype)h->dtype) != NULL;
 }
 
 static enum nr_drop forward_stale(const struct nr_ctx *c)
@@ -244,11 +296,22 @@ static enum nr_drop host_first(struct nr_ctx *c, unsigned i)
 		in->foreign_psn = c->pkt->psn;
 		return foreign(c);
 	}
-	if (!header_fits(c->r, &h, in->min_rank) ||
+	if (!belongs(c->r, &h, in->min_rank) ||
 		(in->known && !in_order(c->r, in, h.msg, c->pkt->psn)))
 		return NR_DROP_HEADER;
+	c->sure = true;
+	if (h.packets != c->r->m)
+		return not_as_made(c,
+			(struct nr_fail){.reason = NR_FAIL_PACKETS,
+				.in = (uint8_t)i,
+				.msg = h.msg,
+				.value = h.packets,
+				.other_value = c->r->m},
+			NR_DROP_HEADER);
+	if (!can_add(&h))
+		return NR_DROP_HEADER;
 	nr_skip_ina(c);
-	bad = check_place(c, 0);
+	bad = check_place(c, i, h.msg, 0);
 	if (bad != NR_FORWARD)
 		return bad;
 	whose = claim(c, h.msg, 0, &a);
@@ -256,7 +319,7 @@ static enum nr_drop host_first(struct nr_ctx *c, unsigned i)
 		return NR_DROP_AHEAD;
 	if (whose == OLDER && !in->known) /* how could it be complete without this rank? */
 		return NR_DROP_HEADER;
-	if (whose == SAME && !agree(nr_msg_at(c->r, h.msg), &h))
+	if (whose == SAME && !agree(c, i, &h, 0))
 		return NR_DROP_MISMATCH;
 	move_row(in, h.msg, c->pkt->psn);
 	return whose == OLDER ? forward_stale(c) : contribute(c, a, i);
@@ -281,7 +344,9 @@ static enum nr_drop host_other(struct nr_ctx *c, unsigned i)
 		return NR_DROP_RANGE;
 	k = (o >= 0 ? o : o - m + 1) / m; /* floor */
 	o -= k * m;
-	bad = check_place(c, (uint32_t)o);
+	/* Behind a first packet that was not seen may be a message of others. */
+	c->sure = k == 0 || (k < 0 && !in->mixed);
+	bad = check_place(c, i, in->msg + (uint32_t)k, (uint32_t)o);
 	if (bad != NR_FORWARD)
 		return bad;
 	switch (claim(c, in->msg + (uint32_t)k, (uint32_t)o, &a)) {
@@ -294,15 +359,19 @@ static enum nr_drop host_other(struct nr_ctx *c, unsigned i)
 	}
 }
 
+static bool is_request(const struct nr_ctx *c)
+{
+	return c->pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE) &&
+	       (c->pkt->opcode & ~ROCE_OP_MASK) == ROCE_RC;
+}
+
 static enum nr_drop host(struct nr_ctx *c, unsigned i)
 {
-	const uint16_t flags = c->pkt->flags;
-
-	if (!(flags & (ROCE_F_SEND | ROCE_F_WRITE)) || (c->pkt->opcode & ~ROCE_OP_MASK) != ROCE_RC)
+	if (!is_request(c))
 		return NR_FORWARD;
 	if (!nr_icrc_ok(c))
 		return NR_ICRC_BAD;
-	return flags & ROCE_F_FIRST ? host_first(c, i) : host_other(c, i);
+	return c->pkt->flags & ROCE_F_FIRST ? host_first(c, i) : host_other(c, i);
 }
 
 /* What the receiver of a host's packets answers goes on as it is; but note how far it is. */
@@ -337,7 +406,8 @@ static enum nr_drop read_virtual(struct nr_ctx *c, uint16_t rank, struct ina_hdr
 		return NR_DROP_OPCODE;
 	if (!nr_icrc_ok(c))
 		return NR_ICRC_BAD;
-	if (c->pkt->pay_len < INA_LEN || !ina_decode(c->data, h) || !header_fits(c->r, h, rank))
+	if (c->pkt->pay_len < INA_LEN || !ina_decode(c->data, h) || !belongs(c->r, h, rank) ||
+		h->packets != c->r->m || !can_add(h))
 		return NR_DROP_HEADER;
 	*o = (c->pkt->psn - h->msg * c->r->m) & PSN_MASK;
 	if (*o >= c->r->m)
@@ -345,7 +415,18 @@ static enum nr_drop read_virtual(struct nr_ctx *c, uint16_t rank, struct ina_hdr
 	nr_skip_ina(c);
 	if (*o + 1 < c->r->m ? c->len != full_len(c->r, *o) : c->len > full_len(c->r, *o))
 		return NR_DROP_LENGTH;
+	c->sure = true;
 	return NR_FORWARD;
+}
+
+/* The ring has failed at the other end of a virtual connection. */
+static enum nr_drop failed_there(struct nr_ctx *c, unsigned i)
+{
+	if (!nr_icrc_ok(c))
+		return NR_ICRC_BAD;
+	c->sure = true;
+	nr_disagree(c, &(struct nr_fail){.reason = NR_FAIL_SWITCH, .in = (uint8_t)i});
+	return NR_DROP_FAILED;
 }
 
 /* A subtree's sum. */
@@ -364,7 +445,7 @@ static enum nr_drop from_below(struct nr_ctx *c, unsigned i)
 	case TOO_NEW:
 		return NR_DROP_AHEAD;
 	default:
-		return agree(nr_msg_at(c->r, h.msg), &h) ? contribute(c, a, i) : NR_DROP_MISMATCH;
+		return agree(c, i, &h, o) ? contribute(c, a, i) : NR_DROP_MISMATCH;
 	}
 }
 
@@ -385,14 +466,54 @@ static enum nr_drop from_parent(struct nr_ctx *c)
 		return NR_DROP_DUP_RESULT;
 	if (!a->sum)
 		return NR_DROP_AHEAD;
-	if (c->len != a->len || !agree(nr_msg_at(c->r, h.msg), &h))
+	if (!agree(c, NR_PARENT_EP, &h, o))
+		return NR_DROP_MISMATCH;
+	if (c->len != a->len) {
+		lengths_differ(c, a, NR_PARENT_EP);
 		return NR_DROP_LENGTH;
+	}
 	a->pay_crc = icrc_copy(0, nr_buf_data(buf_at(c, a, 0)), c->data, c->len);
 	a->ce |= (c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE;
 	c->r->last_progress_ns = c->now;
 	c->r->count[NR_C_RESULTS]++;
 	send_results(c, a);
 	return NR_DROP_DONE;
+}
+
+/* ---- any ---- */
+
+/* No sum is made any more. Whoever asks is told; what hosts say to each other but requests goes on.
+ */
+static enum nr_drop has_failed(struct nr_ctx *c, const struct nr_look *look)
+{
+	if (look->row == NR_ROW_REPLY)
+		return reply(c, look->in);
+	if (look->row == NR_ROW_HOST && !is_request(c))
+		return NR_FORWARD;
+	if (!nr_icrc_ok(c))
+		return NR_ICRC_BAD;
+	if (nr_is_failure(c->pkt))
+		return NR_DROP_FAILED; /* it is known */
+	return nr_answer_failed(c, look->row == NR_ROW_PARENT ? NR_PARENT_EP : look->in);
+}
+
+static enum nr_drop works(struct nr_ctx *c, const struct nr_look *look)
+{
+	switch (look->row) {
+	case NR_ROW_HOST:
+		return host(c, look->in);
+	case NR_ROW_REPLY:
+		return reply(c, look->in);
+	case NR_ROW_SWITCH:
+		return nr_is_failure(c->pkt) ? failed_there(c, look->in) : from_below(c, look->in);
+	default:
+		return nr_is_failure(c->pkt) ? failed_there(c, NR_PARENT_EP) : from_parent(c);
+	}
+}
+
+static bool is_failed(const struct nr_ring *r)
+{
+	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == NR_FAILED;
 }
 
 enum nr_drop nr_rx(const struct nr_look *look, const struct inc_arena *arena, const uint8_t *frame,
@@ -408,18 +529,15 @@ enum nr_drop nr_rx(const struct nr_look *look, const struct inc_arena *arena, co
 		.now = now,
 		.sink = sink,
 	};
+	enum nr_drop drop;
 
 	c.r->count[NR_C_RX]++;
-	switch (look->row) {
-	case NR_ROW_HOST:
-		return host(&c, look->in);
-	case NR_ROW_REPLY:
-		return reply(&c, look->in);
-	case NR_ROW_SWITCH:
-		return from_below(&c, look->in);
-	default:
-		return from_parent(&c);
-	}
+	if (is_failed(c.r))
+		return has_failed(&c, look);
+	drop = works(&c, look);
+	if (is_failed(c.r) && drop != NR_FORWARD && drop != NR_ICRC_BAD)
+		nr_answer_failed(&c, look->row == NR_ROW_PARENT ? NR_PARENT_EP : look->in);
+	return drop;
 }
 
 /* ---- the table ---- */

@@ -162,21 +162,46 @@ void nr_emit_switch(const struct nr_ctx *c, const struct nr_agg *a, unsigned i, 
 	emit(c, &e);
 }
 
-void nr_emit_rnr(const struct nr_ctx *c, const struct nr_in *in)
+static void emit_ack(
+	const struct nr_ctx *c, const struct wire_flow *flow, const struct wire_hdr *hdr)
+{
+	uint8_t head[NR_HEAD_LEN];
+	struct nr_emit e = own_packet(flow, hdr, head, sizeof(head), 0);
+
+	add_trailer(c->r, &e, icrc_headers(head + e.l3_off, (size_t)(e.head_len - e.l3_off)), 0);
+	emit(c, &e);
+}
+
+void nr_emit_answer(const struct nr_ctx *c, const struct nr_in *in, uint8_t syndrome, uint32_t psn)
 {
 	const struct wire_hdr hdr = {
 		.opcode = ROCE_ACK,
 		.mig = c->pkt->mig,
-		.syndrome = ROCE_AETH_RNR | STALL_TIMER_CODE,
+		.syndrome = syndrome,
 		.dqpn = in->reply_qpn,
-		.psn = c->pkt->psn,
+		.psn = psn,
 		.msn = in->ack_msn,
 	};
-	uint8_t head[NR_HEAD_LEN];
-	struct nr_emit e = own_packet(&in->flow, &hdr, head, sizeof(head), 0);
 
-	add_trailer(c->r, &e, icrc_headers(head + e.l3_off, (size_t)(e.head_len - e.l3_off)), 0);
-	emit(c, &e);
+	emit_ack(c, &in->flow, &hdr);
+}
+
+void nr_emit_rnr(const struct nr_ctx *c, const struct nr_in *in)
+{
+	nr_emit_answer(c, in, ROCE_AETH_RNR | STALL_TIMER_CODE, c->pkt->psn);
+}
+
+void nr_emit_failure(const struct nr_ctx *c, unsigned i)
+{
+	const bool up = i == NR_PARENT_EP;
+	const struct wire_hdr hdr = {
+		.opcode = ROCE_ACK,
+		.mig = true,
+		.syndrome = ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION,
+		.dqpn = up ? c->r->parent_qpn : nr_in_at(c->r, i)->remote_qpn,
+	};
+
+	emit_ack(c, up ? &c->r->parent_flow : &nr_in_at(c->r, i)->flow, &hdr);
 }
 
 size_t nr_frame(const struct nr_emit *e, uint8_t *out)

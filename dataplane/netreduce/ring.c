@@ -36,6 +36,13 @@ const char *nr_drop_name(enum nr_drop drop)
 	return drop < sizeof(names) / sizeof(names[0]) ? names[drop] : "?";
 }
 
+const char *nr_state_name(unsigned state)
+{
+	static const char *const names[] = {"free", "installed", "active", "failed"};
+
+	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
+}
+
 const char *nr_counter_name(enum nr_counter c)
 {
 	static const char *const names[] = {

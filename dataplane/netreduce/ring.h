@@ -10,7 +10,8 @@
  * Words: an *input* is what an aggregator waits for: the connection of a host attached here to the
  * next rank, or the virtual connection from a switch below. A switch without parent is the root.
  *
- * One worker owns a ring: it alone writes the block once it is active. */
+ * One worker owns a ring: it alone writes the block once it is active, but for the state, which
+ * nr_set_failed changes from any thread. */
 #ifndef NR_RING_H
 #define NR_RING_H
 
@@ -37,7 +38,37 @@ enum {
 	NR_HEAD_LEN = WIRE_MAX_HEADERS + INA_LEN,
 };
 
-enum nr_state { NR_FREE, NR_INSTALLED, NR_ACTIVE };
+enum nr_state { NR_FREE, NR_INSTALLED, NR_ACTIVE, NR_FAILED };
+const char *nr_state_name(unsigned state);
+
+/* X(symbol, name): why a ring has failed. DTYPE to PACKETS: what ranks disagree on about a message;
+ * PACKETS is how many it has. */
+#define NR_FAILS(X)                    \
+	X(MANAGER, "manager")          \
+	X(DTYPE, "dtype_mismatch")     \
+	X(OP, "op_mismatch")           \
+	X(LENGTH, "length_mismatch")   \
+	X(PACKETS, "packets_mismatch") \
+	X(SWITCH, "switch")
+
+enum nr_fail_reason {
+#define X(sym, name) NR_FAIL_##sym,
+	NR_FAILS(X)
+#undef X
+		NR_N_FAILS
+};
+const char *nr_fail_name(unsigned reason);
+
+/* A disagreement: input `in` says `value` of packet o of message msg, input `other` other_value. */
+struct nr_fail {
+	uint8_t reason; /* enum nr_fail_reason */
+	uint8_t in;     /* NR_PARENT_EP: from above */
+	uint8_t other;  /* NR_NOBODY: it is how the ring was made */
+	uint32_t msg, o;
+	uint32_t value, other_value;
+};
+enum { NR_NOBODY = 0xff };
+
 /* STRICT_PORT: packets come in by the port that leads to their sender, or not at all. */
 enum nr_flag { NR_F_STALL_RNR = 1, NR_F_STRICT_PORT = 2 };
 
@@ -58,7 +89,8 @@ struct nr_key {
 	X(UP_AGAIN, "up_again", "sums sent to the parent again")                     \
 	X(STALE_FORWARDED, "stale_forwarded", "stale packets forwarded as they are") \
 	X(FOREIGN, "foreign", "packets of other messages forwarded as they are")     \
-	X(STALL_RNR, "stall_rnr", "hosts told to wait for slower ones")
+	X(STALL_RNR, "stall_rnr", "hosts told to wait for slower ones")              \
+	X(FAIL_NAK, "fail_nak", "hosts and switches told that the ring has failed")
 
 enum nr_counter {
 #define X(sym, name, text) NR_C_##sym,
@@ -128,6 +160,7 @@ struct nr_in {
 	/* switch below: how to send there */
 	struct wire_flow flow;
 	uint32_t remote_qpn;
+	uint64_t told_ns; /* when it was last told of a failure, 0: never */
 };
 
 struct nr_msg {
@@ -135,6 +168,7 @@ struct nr_msg {
 	uint16_t results; /* packets whose result is there */
 	bool known;       /* dtype and op, from some rank's header */
 	uint8_t dtype, op;
+	uint8_t by; /* the input that said so */
 };
 
 struct nr_agg {
@@ -177,7 +211,9 @@ struct nr_ring {
 	struct wire_flow parent_flow;
 	uint32_t parent_qpn, parent_local_qpn;
 	uint16_t parent_port;
+	uint64_t parent_told_ns;
 	uint64_t last_progress_ns;
+	struct nr_fail fail; /* of a FAILED one */
 	char name[NR_NAME_LEN];
 	uint64_t count[NR_N_COUNTERS];
 };
@@ -214,6 +250,18 @@ void nr_init(struct nr_ring *r, const struct nr_spec *spec, unsigned slot, unsig
 
 /* INSTALLED to ACTIVE: -EINVAL naming the peer whose QPN is not known yet. */
 int nr_activate(struct nr_ring *r, char err[NR_ERR_LEN]);
+
+/* ACTIVE to FAILED, from any thread; false: it was not ACTIVE. The memory stays the ring's. */
+bool nr_set_failed(struct nr_ring *r);
+
+/* What has made a FAILED ring fail, for people: "message 3, packet 0: dtype int32 of rank 1, fp32
+ * of rank 0". */
+void nr_fail_text(struct nr_ring *r, char *buf, size_t cap);
+/* A value of it, by itself. */
+void nr_fail_value(const struct nr_fail *f, uint32_t value, char *buf, size_t cap);
+/* The ranks behind the inputs of a mask (bit NR_PARENT_EP: all others), as "0,3,7"; cut off at cap.
+ */
+void nr_ranks_of(struct nr_ring *r, uint64_t inputs, char *buf, size_t cap);
 
 /* The oldest packet that some inputs have sent and others have not, or (a leaf) whose result is
  * missing: its message and place, and the inputs waited for; bit 63: the parent. 0: none waits. A

@@ -165,10 +165,6 @@ static void root_refuses(void **state)
 	p.hdr.opcode = ROCE_WRITE_ONLY;
 	assert_int_equal(nf_send(&f, &p), NR_DROP_OPCODE);
 	assert_int_equal(from_switch(4, 0, 1), NR_DROP_AHEAD);
-	assert_int_equal(nf_put(&f, 0, 0, 0, 1), NR_DROP_CONSUMED);
-	p = nf_switch(&f, 0, 0, 1);
-	p.ina.op = REDUCE_MIN;
-	assert_int_equal(nf_send(&f, &p), NR_DROP_MISMATCH);
 	for (uint32_t msg = 0; msg < 5; msg++)
 		for (unsigned o = 0; o < NF_M; o++) {
 			nf_put(&f, 0, msg, o, 1);
