@@ -82,6 +82,47 @@ static void look_at_group(struct events *ev, struct inc_group *g, const struct e
 	was->stalled = stalled;
 }
 
+static bool ring_stalled(struct nr_ring *r, uint64_t now)
+{
+	const uint64_t last = r->last_progress_ns;
+	uint32_t msg, o;
+
+	return r->state == NR_ACTIVE && now > last && now - last >= STALL_NS &&
+	       nr_missing(r, &msg, &o) != 0;
+}
+
+static json_t *ring_fields(struct nr_ring *r, unsigned i)
+{
+	json_t *out = json_pack("{s:i,s:s}", "ring", (int)i, "name", r->name), *reason;
+
+	rpc_ring_failure(r, out);
+	reason = json_object_get(out, "fail_reason");
+	if (reason)
+		json_object_set(out, "reason", reason);
+	json_object_del(out, "fail_reason");
+	return out;
+}
+
+static void look_at_ring(struct events *ev, struct nr_ring *r, unsigned i, uint64_t now)
+{
+	struct event_group *was = &ev->ring[i];
+	bool stalled;
+
+	if (!r) {
+		was->there = false;
+		return;
+	}
+	if (!was->there || was->gen != r->gen)
+		*was = (struct event_group){.gen = r->gen, .there = true};
+	if (r->state == NR_FAILED && was->state != NR_FAILED && ev->looked)
+		note(ev, now, "ring_failed", ring_fields(r, i));
+	was->state = r->state;
+	stalled = ring_stalled(r, now);
+	if (stalled && !was->stalled && ev->looked)
+		note(ev, now, "ring_stalled", ring_fields(r, i));
+	was->stalled = stalled;
+}
+
 static void look_at_leases(struct events *ev, struct sw *sw, uint64_t now)
 {
 	struct sw_lease_info info;
@@ -98,6 +139,8 @@ void events_tick(struct events *ev, struct sw *sw, const struct epochs *epochs, 
 	look_at_ports(ev, sw, now);
 	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++)
 		look_at_group(ev, sw_group_get(sw, slot), epochs, slot, now);
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
+		look_at_ring(ev, sw_ring_get(sw, i), i, now);
 	look_at_leases(ev, sw, now);
 	ev->looked = true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to a switch without being asked for: links, groups and leases are looked at with
- * each tick, and what has changed is written down, the last EVENT_KEPT of it. Subscribers read from
- * there at their own pace: one that is too slow is told how many it has missed. */
+/* What happens to a switch without being asked for: links, groups, rings and leases are looked at
+ * with each tick, and what has changed is written down, the last EVENT_KEPT of it. Subscribers read
+ * from there at their own pace: one that is too slow is told how many it has missed. */
 #ifndef AGENT_EVENTS_H
 #define AGENT_EVENTS_H
 
@@ -19,7 +19,7 @@ struct events {
 	struct event_group {
 		uint8_t gen, state;
 		bool there, stalled;
-	} group[INC_GROUP_SLOTS];
+	} group[INC_GROUP_SLOTS], ring[NR_MAX_RINGS];
 	uint64_t taken_back[SW_MAX_LEASES];
 };
 

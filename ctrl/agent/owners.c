@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a failed group stays, so that every rank that still sends is told (FATAL NAK). */
+/* How long a failed group or ring stays, so that every rank that still sends is told (FATAL NAK).
+ */
 static const uint64_t FAREWELL_NS = 2000000000;
 
 struct owner *owner_hold(struct owners *o, const char *token, const char *tenant)
@@ -123,29 +124,36 @@ static void say(const struct owners *o, struct sw *sw, const struct owner *w, co
 		name, (unsigned long long)((now - w->alone_ns) / 1000000));
 }
 
-static void end_rings(struct owners *o, struct sw *sw, struct owner *w, uint64_t now)
+/* Some work, so that there is somebody to be told? */
+static bool end_rings(struct owners *o, struct sw *sw, struct owner *w, uint64_t now)
 {
 	char err[SW_ERR_LEN];
+	bool told = false;
 
 	for (unsigned i = 0; i < NR_MAX_RINGS; i++) {
 		if (!has_ring(o, sw, i, w))
 			continue;
 		say(o, sw, w, "ring", sw_ring_get(sw, i)->name, now);
-		o->orphans += sw_ring_delete(sw, i, err) == 0;
+		o->orphans++;
+		told |= sw_ring_get(sw, i)->state == NR_ACTIVE && sw_ring_fail(sw, i, err) == 0;
 	}
+	return told;
 }
 
-static void delete_groups(struct owners *o, struct sw *sw, struct owner *w)
+static void delete_all(struct owners *o, struct sw *sw, struct owner *w)
 {
 	char err[SW_ERR_LEN];
 
 	for (unsigned slot = 0; slot < INC_GROUP_SLOTS; slot++)
 		if (has_group(o, sw, slot, w))
 			sw_group_delete(sw, slot, true, err);
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
+		if (has_ring(o, sw, i, w))
+			sw_ring_delete(sw, i, err);
 }
 
-/* Hosts that send to a group that works are told; whoever waits for others would not hear it
- * otherwise. */
+/* Hosts that send to a group or ring that works are told; whoever waits for others would not hear
+ * it otherwise. */
 static void end(struct owners *o, struct sw *sw, struct owner *w, uint64_t now)
 {
 	char err[SW_ERR_LEN];
@@ -159,11 +167,11 @@ static void end(struct owners *o, struct sw *sw, struct owner *w, uint64_t now)
 		told |= sw_group_get(sw, slot)->state == INC_ACTIVE &&
 			sw_group_fail(sw, slot, err) == 0;
 	}
-	end_rings(o, sw, w, now);
+	told |= end_rings(o, sw, w, now);
 	if (told)
 		w->ending_ns = now + FAREWELL_NS;
 	else
-		delete_groups(o, sw, w);
+		delete_all(o, sw, w);
 }
 
 void owners_tick(struct owners *o, struct sw *sw, uint64_t now)
@@ -172,7 +180,7 @@ void owners_tick(struct owners *o, struct sw *sw, uint64_t now)
 		next = LIST_NEXT(w, link);
 		if (due(o, sw, w) <= now) {
 			if (w->ending_ns) {
-				delete_groups(o, sw, w);
+				delete_all(o, sw, w);
 				w->ending_ns = 0;
 			} else {
 				end(o, sw, w, now);

@@ -48,6 +48,7 @@ static const struct {
 	{"lease.list", rpc_lease_list},
 	{"ring.create", rpc_ring_create},
 	{"ring.activate", rpc_ring_activate},
+	{"ring.fail", rpc_ring_fail},
 	{"ring.delete", rpc_ring_delete},
 	{"ring.list", rpc_ring_list},
 	{"ring.show", rpc_ring_show},

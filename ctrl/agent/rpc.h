@@ -79,6 +79,7 @@ int rpc_lease_list(struct agent *, const json_t *, json_t **, struct rpc_error *
 int rpc_ring_create(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_activate(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_delete(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_ring_fail(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ring_show(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_ping(struct agent *, const json_t *, json_t **, struct rpc_error *);
@@ -100,6 +101,8 @@ int rpc_config_get(struct agent *, const json_t *, json_t **, struct rpc_error *
 int rpc_config_save(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_config_load(struct agent *, const json_t *, json_t **, struct rpc_error *);
 
+/* What a failed ring failed of, "fail_reason" and "failure" of ring.list; else nothing. */
+void rpc_ring_failure(struct nr_ring *r, json_t *out);
 /* Counters of a group by name; shared by group.show and stats.get. */
 json_t *rpc_group_counters(const struct inc_group *g);
 

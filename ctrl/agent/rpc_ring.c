@@ -7,11 +7,9 @@
 
 #include "ctrl/agent/group_json.h"
 
-static const char *const states[] = {"free", "installed", "active"};
-
 static const char *state_name(const struct nr_ring *r)
 {
-	return r ? states[r->state % 3] : states[NR_FREE];
+	return nr_state_name(r ? r->state : NR_FREE);
 }
 
 static void set(json_t *object, const char *name, json_int_t value)
@@ -272,7 +270,51 @@ int rpc_ring_delete(struct agent *a, const json_t *params, json_t **result, stru
 	return 0;
 }
 
+/* The ring fails, so that its ranks are told. */
+int rpc_ring_fail(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	char text[SW_ERR_LEN] = "";
+	int ring = resolve(a, params, e), rc;
+
+	if (ring < 0)
+		return ring;
+	rc = sw_ring_fail(a->sw, (unsigned)ring, text);
+	if (rc)
+		return rpc_fail_text(e, rc, text);
+	*result = state_json(a->sw, ring, sw_ring_get(a->sw, (unsigned)ring)->name);
+	return 0;
+}
+
 /* ---- looking ---- */
+
+void rpc_ring_failure(struct nr_ring *r, json_t *out)
+{
+	char text[SW_ERR_LEN];
+
+	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != NR_FAILED)
+		return;
+	nr_fail_text(r, text, sizeof(text));
+	set_text(out, "fail_reason", nr_fail_name(r->fail.reason));
+	set_text(out, "failure", text);
+}
+
+static void show_disagreement(struct nr_ring *r, json_t *out)
+{
+	const struct nr_fail *f = &r->fail;
+	char value[32], other[32];
+	json_t *d;
+
+	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != NR_FAILED ||
+		f->reason == NR_FAIL_MANAGER || f->reason == NR_FAIL_SWITCH)
+		return;
+	nr_fail_value(f, f->value, value, sizeof(value));
+	nr_fail_value(f, f->other_value, other, sizeof(other));
+	d = json_pack("{s:o,s:i,s:o,s:s,s:s}", "message", ctl_u64(f->msg), "packet", (int)f->o,
+		"ranks", ranks_json(r, 1ULL << f->in), "value", value, "other_value", other);
+	if (f->other != NR_NOBODY)
+		json_object_set_new(d, "other_ranks", ranks_json(r, 1ULL << f->other));
+	json_object_set_new(out, "disagreement", d);
+}
 
 int rpc_ring_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
@@ -293,6 +335,7 @@ int rpc_ring_list(struct agent *a, const json_t *params, json_t **result, struct
 			"completed", ctl_u64(r->count[NR_C_COMPLETED]));
 		if (a->owners.ring[i])
 			set_text(out, "owner", owner_state(a->owners.ring[i]));
+		rpc_ring_failure(r, out);
 		json_array_append_new(list, out);
 	}
 	*result = json_pack("{s:o}", "rings", list);
@@ -355,6 +398,8 @@ int rpc_ring_show(struct agent *a, const json_t *params, json_t **result, struct
 		(int)r->w, "ranks", (int)r->n_ranks, "buffer_bytes", ctl_u64(buffer_bytes(r)));
 	if (a->owners.ring[ring])
 		set_text(out, "owner", owner_state(a->owners.ring[ring]));
+	rpc_ring_failure(r, out);
+	show_disagreement(r, out);
 	show_waiting(out, r);
 	show_parent(out, r);
 	counters = json_object();

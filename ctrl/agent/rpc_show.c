@@ -69,7 +69,7 @@ static void status_tables(json_t *out, const struct table_registry *reg)
 
 static void status_groups(json_t *out, struct sw *sw, const struct owners *owners)
 {
-	unsigned n = 0, active = 0, failed = 0;
+	unsigned n = 0, active = 0, failed = 0, rings = 0;
 
 	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++) {
 		const struct inc_group *g = sw_group_get(sw, slot);
@@ -78,9 +78,12 @@ static void status_groups(json_t *out, struct sw *sw, const struct owners *owner
 		active += g && g->state == INC_ACTIVE;
 		failed += g && g->state == INC_FAILED;
 	}
+	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
+		rings += sw_ring_get(sw, i) && sw_ring_get(sw, i)->state == NR_FAILED;
 	json_object_set_new(out, "groups", json_integer(n));
 	json_object_set_new(out, "groups_active", json_integer(active));
 	json_object_set_new(out, "groups_failed", json_integer(failed));
+	json_object_set_new(out, "rings_failed", json_integer(rings));
 	json_object_set_new(out, "owners", json_integer(owners->n));
 	json_object_set_new(out, "orphans", ctl_u64(owners->orphans));
 }

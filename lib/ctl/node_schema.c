@@ -34,8 +34,8 @@ const struct ctl_field ctl_hello_result[] = {
 
 /* ---- events ---- */
 
-static const char *const kinds[] = {
-	"port_up", "port_down", "group_failed", "group_stalled", "lease_lost", NULL};
+static const char *const kinds[] = {"port_up", "port_down", "group_failed", "group_stalled",
+	"ring_failed", "ring_stalled", "lease_lost", NULL};
 
 const struct ctl_field ctl_event_fields[] = {
 	{"seq", CTL_U64, .required = true, .help = "counted from 0 since the program's start"},
@@ -43,10 +43,13 @@ const struct ctl_field ctl_event_fields[] = {
 	{"kind", CTL_STRING, .values = kinds, .required = true, .help = "what has happened"},
 	{"port", CTL_STRING, .help = "port_up, port_down: which"},
 	{"group", CTL_INT, .help = "group_failed, group_stalled: slot"},
-	{"name", CTL_STRING, .help = "of the group"},
+	{"ring", CTL_INT, .help = "ring_failed, ring_stalled: number"},
+	{"name", CTL_STRING, .help = "of the group or ring"},
 	{"job", CTL_STRING, .help = "of the group, if it was made with one"},
 	{"epoch", CTL_U64, .help = "of the group, likewise"},
-	{"reason", CTL_STRING, .help = "group_failed: as fail_reason of group.show"},
+	{"reason", CTL_STRING,
+		.help = "group_failed, ring_failed: as fail_reason of group.show, ring.show"},
+	{"failure", CTL_STRING, .help = "ring_failed: as failure of ring.show"},
 	{"lease", CTL_STRING, .help = "lease_lost: taken back from a holder in silence"},
 	{"dropped", CTL_U64,
 		.help = "notifications: events before this one that this connection was too slow "

@@ -92,14 +92,26 @@ const struct ctl_field ctl_ring_activate_params[] = {RING_REF,
 const struct ctl_field ctl_ring_state_result[] = {
 	{"ring", CTL_INT, .required = true, .help = "number"},
 	{"name", CTL_STRING, .required = true, .help = "of the ring"},
-	{"state", CTL_STRING, .required = true, .help = "now: active or free"}, {0}};
+	{"state", CTL_STRING, .required = true, .help = "now: active, failed or free"}, {0}};
 
 const struct ctl_field ctl_ring_params[] = {RING_REF, {0}};
+
+#define FAILED                                                                                 \
+	{"fail_reason", CTL_STRING,                                                            \
+		.help = "of a failed ring: dtype_mismatch, op_mismatch, length_mismatch, "     \
+			"packets_mismatch (what ranks, or a rank and the ring, disagree on), " \
+			"manager (ring.fail, or nobody held it) or switch (another switch's "  \
+			"part has failed)"},                                                   \
+	{                                                                                      \
+		"failure", CTL_STRING,                                                         \
+			.help = "of a failed ring: the same in words, with who "               \
+				"says what of which packet"                                    \
+	}
 
 static const struct ctl_field list_fields[] = {
 	{"ring", CTL_INT, .required = true, .help = "number"},
 	{"name", CTL_STRING, .required = true, .help = "of the ring"},
-	{"state", CTL_STRING, .required = true, .help = "installed or active"},
+	{"state", CTL_STRING, .required = true, .help = "installed, active or failed"},
 	{"ranks", CTL_INT, .required = true, .help = "members"},
 	{"flows", CTL_INT, .required = true, .help = "connections of ranks attached here"},
 	{"leaves", CTL_INT, .required = true, .help = "switches below"},
@@ -107,7 +119,7 @@ static const struct ctl_field list_fields[] = {
 	{"completed", CTL_U64, .required = true, .help = "packets aggregated"},
 	{"owner", CTL_STRING,
 		.help = "of an owned ring: held by a connection, alone (it waits for one), ending"},
-	{0}};
+	FAILED, {0}};
 
 const struct ctl_field ctl_ring_list_result[] = {
 	{"rings", CTL_LIST, .item = CTL_OBJECT, .fields = list_fields, .required = true,
@@ -125,6 +137,16 @@ static const struct ctl_field input_fields[] = {
 	{"psn", CTL_INT, .help = "host: of that message's first packet"},
 	{"ranks", CTL_LIST, .item = CTL_INT, .required = true, .help = "behind it"}, {0}};
 
+static const struct ctl_field disagreement_fields[] = {
+	{"message", CTL_U64, .required = true, .help = "number of the message"},
+	{"packet", CTL_INT, .required = true, .help = "place of the packet in it"},
+	{"ranks", CTL_LIST, .item = CTL_INT, .required = true,
+		.help = "whose packet it was: one, or those below a switch"},
+	{"value", CTL_STRING, .required = true, .help = "that it said or had"},
+	{"other_ranks", CTL_LIST, .item = CTL_INT,
+		.help = "whose packet said otherwise; absent: the ring was made otherwise"},
+	{"other_value", CTL_STRING, .required = true, .help = "of those"}, {0}};
+
 static const struct ctl_field waiting_fields[] = {
 	{"message", CTL_U64, .required = true, .help = "number of the message"},
 	{"packet", CTL_INT, .required = true, .help = "place of the packet in it"},
@@ -138,14 +160,16 @@ static const struct ctl_field above_fields[] = {
 const struct ctl_field ctl_ring_show_result[] = {
 	{"ring", CTL_INT, .required = true, .help = "number"},
 	{"name", CTL_STRING, .required = true, .help = "of the ring"},
-	{"state", CTL_STRING, .required = true, .help = "installed or active"},
+	{"state", CTL_STRING, .required = true, .help = "installed, active or failed"},
 	{"id", CTL_INT, .required = true, .help = "in the hosts' headers"},
 	{"mtu", CTL_INT, .required = true, .help = "payload bytes of a full packet"},
 	{"M", CTL_INT, .required = true, .help = "packets per message"},
 	{"W", CTL_INT, .required = true, .help = "messages per window"},
 	{"ranks", CTL_INT, .required = true, .help = "members"},
 	{"buffer_bytes", CTL_U64, .required = true, .help = "aggregation memory"},
-	{"owner", CTL_STRING, .help = "as in ring.list"},
+	{"owner", CTL_STRING, .help = "as in ring.list"}, FAILED,
+	{"disagreement", CTL_OBJECT, .fields = disagreement_fields,
+		.help = "of a ring that has failed for a mismatch"},
 	{"waiting", CTL_OBJECT, .fields = waiting_fields,
 		.help = "the oldest packet that waits for somebody"},
 	{"parent", CTL_OBJECT, .fields = above_fields, .help = "switch above"},

@@ -14,6 +14,9 @@ extern const struct ctl_field ctl_ring_create_params[], ctl_ring_create_result[]
 		ctl_ring_create_result, CTL_TCP_OWN},                                            \
 		{"ring.activate", NULL, "Starts an installed ring.", true,                       \
 			ctl_ring_activate_params, ctl_ring_state_result, CTL_TCP_OWN},           \
+		{"ring.fail", "ring fail",                                                       \
+			"Fails a ring: nothing is summed any more, its ranks are told.", true,   \
+			ctl_ring_params, ctl_ring_state_result, CTL_TCP_OWN},                    \
 		{"ring.delete", "ring delete", "Removes a ring: its connections are forwarded.", \
 			true, ctl_ring_params, ctl_ring_state_result, CTL_TCP_OWN},              \
 		{"ring.list", "ring list", "Lists the NetReduce rings.", false, ctl_ring_none,   \

@@ -35,6 +35,8 @@ static const struct ctl_field status_result[] = {
 		.help = "groups that aggregate"},
 	{"groups_failed", CTL_INT, .metric = CTL_GAUGE, .required = true,
 		.help = "groups that have failed"},
+	{"rings_failed", CTL_INT, .metric = CTL_GAUGE, .required = true,
+		.help = "NetReduce rings that have failed"},
 	{"owners", CTL_INT, .metric = CTL_GAUGE, .required = true,
 		.help = "jobs that hold, or have, groups or rings"},
 	{"orphans", CTL_U64, .metric = CTL_COUNTER, .required = true,

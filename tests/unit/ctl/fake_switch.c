@@ -533,6 +533,13 @@ int sw_ring_activate(struct sw *sw, unsigned ring, const uint32_t qpn[NR_MAX_IN]
 	return nr_activate(r, err);
 }
 
+int sw_ring_fail(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
+{
+	(void)err;
+	nr_set_failed(sw_ring_get(sw, ring));
+	return 0;
+}
+
 int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 {
 	(void)sw, (void)err;

@@ -151,6 +151,51 @@ static void test_stalled(void **state)
 	assert_string_equal(happened(f, 0), "group_stalled group_stalled");
 }
 
+#define RING                                                      \
+	"{'name':'r1','mtu':1024,'M':4,'W':8,'ranks':2,'flows':[" \
+	"{'rank':0,'src':'10.0.0.1','dst':'10.0.0.2','qpn':23},"  \
+	"{'rank':1,'src':'10.0.0.2','dst':'10.0.0.1','qpn':18}]}"
+
+/* Rings, as groups: one that waits, one that fails, another of the same number that does. */
+static void test_rings(void **state)
+{
+	struct rpc_fixture *f = *state;
+	struct nr_ring *ring;
+	json_t *r, *e;
+
+	pass(f, 100);
+	ask(f, "ring.create", RING);
+	ring = sw_ring_get(f->sw, 0);
+	*nr_agg_at(ring, 0) = (struct nr_agg){.msg = 0, .arrived = 1};
+	ring->last_progress_ns = f->sw->now;
+	pass(f, 4900);
+	assert_string_equal(happened(f, 0), "");
+	pass(f, 200);
+	pass(f, 5000);
+	assert_string_equal(happened(f, 0), "ring_stalled");
+	ring->fail =
+		(struct nr_fail){.reason = NR_FAIL_LENGTH, .in = 1, .value = 4, .other_value = 8};
+	nr_set_failed(ring);
+	pass(f, 100);
+	pass(f, 5000);
+	assert_string_equal(happened(f, 0), "ring_stalled ring_failed");
+	r = call_ok(f, "event.list", "{'from':1}");
+	e = json_array_get(json_object_get(r, "events"), 0);
+	json_object_del(e, "ns");
+	expect_json(json_incref(e),
+		"{'seq':1,'kind':'ring_failed','ring':0,'name':'r1','reason':'length_mismatch',"
+		"'failure':'message 0, packet 0: bytes of data: 4 of rank 1, 8 of rank 0'}");
+	json_decref(r);
+	ask(f, "ring.delete", "{'ring':0}");
+	pass(f, 100);
+	ask(f, "ring.create", RING);
+	pass(f, 100);
+	ask(f, "ring.fail", "{'ring':0}");
+	pass(f, 100);
+	assert_string_equal(happened(f, 0), "ring_stalled ring_failed ring_failed");
+	ask(f, "ring.delete", "{'ring':0}");
+}
+
 /* Told in order, each once; who is too slow hears how many are lost to it. */
 static void test_subscription(void **state)
 {
@@ -316,6 +361,7 @@ int main(void)
 		T(test_hello),
 		T(test_events),
 		T(test_stalled),
+		T(test_rings),
 		T(test_subscription),
 		T(test_missed),
 		T(test_fenced),

@@ -131,8 +131,9 @@ static void test_orphans(void **state)
 	pass(f, 100);
 	assert_string_equal(shown(f), "failed, ending");
 	assert_int_equal(of_status(f, "orphans"), 3);
-	assert_int_equal(sw_ring_find(f->sw, "r1"), -ENOENT);
+	assert_int_equal(sw_ring_get(f->sw, 0)->state, NR_FAILED);
 	pass(f, 2000);
+	assert_int_equal(sw_ring_find(f->sw, "r1"), -ENOENT);
 	assert_int_equal(sw_group_find(f->sw, "g1"), -ENOENT);
 	assert_int_equal(sw_group_find(f->sw, "installed"), -ENOENT);
 	assert_true(sw_group_find(f->sw, "operators") > 0);
@@ -287,7 +288,8 @@ static void test_others_groups(void **state)
 
 static void test_others_rings(void **state)
 {
-	static const char *const methods[] = {"ring.show", "ring.activate", "ring.delete"};
+	static const char *const methods[] = {
+		"ring.show", "ring.activate", "ring.fail", "ring.delete"};
 	struct rpc_fixture *f = *state;
 
 	as(f, &alice, "owner.hold", HOLD(ALICE));

@@ -102,6 +102,87 @@ static void test_waiting(void **state)
 	json_decref(call_ok(f, "ring.delete", "{'ring':0}"));
 }
 
+static json_t *listed(struct rpc_fixture *f)
+{
+	json_t *r = call_ok(f, "ring.list", "{}");
+	json_t *first = json_incref(json_array_get(json_object_get(r, "rings"), 0));
+
+	json_decref(r);
+	return first;
+}
+
+/* What it has failed of, as the engine notes it. */
+static void test_failed(void **state)
+{
+	struct rpc_fixture *f = *state;
+	struct nr_ring *ring;
+	json_t *r;
+
+	json_decref(call_ok(f, "ring.create", with("")));
+	r = listed(f);
+	assert_null(json_object_get(r, "fail_reason"));
+	json_decref(r);
+	ring = sw_ring_get(f->sw, 0);
+	ring->fail = (struct nr_fail){.reason = NR_FAIL_DTYPE,
+		.in = 1,
+		.other = 0,
+		.msg = 4000000000,
+		.o = 2,
+		.value = REDUCE_FP16,
+		.other_value = REDUCE_INT32};
+	r = call_ok(f, "ring.show", "{'ring':0}");
+	assert_null(json_object_get(r, "disagreement"));
+	json_decref(r);
+	assert_true(nr_set_failed(ring));
+	r = listed(f);
+	assert_string_equal(json_string_value(json_object_get(r, "state")), "failed");
+	assert_string_equal(json_string_value(json_object_get(r, "fail_reason")), "dtype_mismatch");
+	assert_string_equal(json_string_value(json_object_get(r, "failure")),
+		"message 4000000000, packet 2: dtype fp16 of rank 1, int32 of rank 0");
+	json_decref(r);
+	r = call_ok(f, "ring.show", "{'ring':0}");
+	expect_json(json_incref(json_object_get(r, "disagreement")),
+		"{'message':4000000000,'packet':2,'ranks':[1],'value':'fp16','other_ranks':[0],"
+		"'other_value':'int32'}");
+	json_decref(r);
+	ring->fail.reason = NR_FAIL_PACKETS;
+	ring->fail.other = NR_NOBODY;
+	ring->fail.value = 3;
+	ring->fail.other_value = 4;
+	r = call_ok(f, "ring.show", "{'ring':0}");
+	expect_json(json_incref(json_object_get(r, "disagreement")),
+		"{'message':4000000000,'packet':2,'ranks':[1],'value':'3','other_value':'4'}");
+	json_decref(r);
+	r = call_ok(f, "status", "{}");
+	assert_int_equal(json_integer_value(json_object_get(r, "rings_failed")), 1);
+	json_decref(r);
+	json_decref(call_ok(f, "ring.delete", "{'ring':0}"));
+}
+
+/* By somebody: as group.fail. It can be made again once it is deleted. */
+static void test_fail(void **state)
+{
+	struct rpc_fixture *f = *state;
+	json_t *r;
+
+	json_decref(call_ok(f, "ring.create", with("")));
+	expect_json(call_ok(f, "ring.fail", "{'ring':'r1'}"),
+		"{'ring':0,'name':'r1','state':'failed'}");
+	expect_json(
+		call_ok(f, "ring.fail", "{'ring':0}"), "{'ring':0,'name':'r1','state':'failed'}");
+	r = call_ok(f, "ring.show", "{'ring':0}");
+	assert_string_equal(json_string_value(json_object_get(r, "fail_reason")), "manager");
+	assert_null(json_object_get(r, "disagreement"));
+	json_decref(r);
+	json_decref(call_ok(f, "ring.delete", "{'ring':0}"));
+	r = call_ok(f, "ring.create", with(""));
+	assert_string_equal(json_string_value(json_object_get(r, "state")), "active");
+	json_decref(r);
+	json_decref(call_ok(f, "ring.delete", "{'ring':0}"));
+	call_bad(f, "ring.fail", "{'ring':0}", REFUSED, "ENOENT", -1, "ring",
+		"ring: there is no ring 0");
+}
+
 static void test_refusals(void **state)
 {
 	static const struct {
@@ -144,8 +225,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		T(test_life), T(test_two_steps), T(test_waiting), T(test_refusals)};
+	const struct CMUnitTest tests[] = {T(test_life), T(test_two_steps), T(test_waiting),
+		T(test_failed), T(test_fail), T(test_refusals)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,7 @@ static const struct attempt {
 	{"lease.release", "{'lease':'l','tenant':'t'}", "tenant", NOT_YOURS},
 	{"ring.activate", "{'ring':'r1'}", "ring", NOT_YOURS},
 	{"ring.delete", "{'ring':'r1'}", "ring", NOT_YOURS},
+	{"ring.fail", "{'ring':'r1'}", "ring", NOT_YOURS},
 	{"ring.show", "{'ring':'r1'}", "ring", NOT_YOURS},
 };
 
