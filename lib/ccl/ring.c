@@ -81,6 +81,7 @@ static int completion_error(struct ccl_ring *r, const struct ibv_wc *wc)
 	const bool next = wc->qp_num == r->next->qp_num;
 	const struct ccl_ring_address *at = next ? &r->next_at : &r->prev_at;
 	char wait[160], ip[WIRE_IP_STRLEN];
+	const char *switched = "";
 	int error;
 
 	describe_wait(r, wait, sizeof(wait));
@@ -92,17 +93,22 @@ static int completion_error(struct ccl_ring *r, const struct ibv_wc *wc)
 	case IBV_WC_WR_FLUSH_ERR:
 		error = -ECONNABORTED;
 		break;
+	case IBV_WC_REM_OP_ERR: /* a switch says so in the next rank's name (13.1) */
+		if (r->conf.netreduce)
+			switched = "the switch has failed the ring (the ranks disagree on a "
+				   "collective, or a rank broke down): ";
+		error = -EREMOTEIO;
+		break;
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
-	case IBV_WC_REM_OP_ERR:
 		error = -EREMOTEIO;
 		break;
 	default:
 		error = -EIO;
 	}
-	return ccl_ring_fail(r, error, "connection %s rank %u (%s): %s (vendor error 0x%x); %s",
+	return ccl_ring_fail(r, error, "connection %s rank %u (%s): %s%s (vendor error 0x%x); %s",
 		next ? "to" : "from", next ? next_rank(r) : prev_rank(r),
-		wire_ip_format(&at->ip, ip, sizeof(ip)), ibv_wc_status_str(wc->status),
+		wire_ip_format(&at->ip, ip, sizeof(ip)), switched, ibv_wc_status_str(wc->status),
 		wc->vendor_err, wait);
 }
 

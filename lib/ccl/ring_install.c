@@ -278,15 +278,32 @@ int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *a
 
 /* ---- asking ---- */
 
+static void describe(const struct ccl_switch *sw, const json_t *show, char *text, size_t cap)
+{
+	const json_t *ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
+	const char *failure = json_string_value(json_object_get(show, "failure"));
+	const json_t *rank;
+	size_t at;
+
+	if (failure) {
+		ccl_talk_add(
+			text, cap, "; at switch %s the ring has failed: %s", sw->name, failure);
+		return;
+	}
+	if (json_array_size(ranks))
+		ccl_talk_add(text, cap, "; switch %s waits for rank%s ", sw->name,
+			json_array_size(ranks) > 1 ? "s" : "");
+	json_array_foreach(ranks, at, rank) ccl_talk_add(
+		text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
+}
+
 void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
 {
 	text[0] = '\0';
 	for (unsigned i = 0, reached = 0; i < g->n_switches && reached < CCL_MAX_DEPTH; i++) {
-		const json_t *ranks, *rank;
 		struct ctl_client *client;
 		json_t *show = NULL, *params;
 		struct ctl_error e;
-		size_t at;
 
 		/* Its socket may be on another machine. */
 		if (ctl_connect_over(g->io, g->sw[i].socket, 0, &client, &e))
@@ -297,12 +314,7 @@ void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
 			ctl_call(client, "ring.show", params, CCL_TALK_ASK_MS, &show, &e);
 		json_decref(params);
 		ctl_close(client);
-		ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
-		if (json_array_size(ranks))
-			ccl_talk_add(text, cap, "; switch %s waits for rank%s ", g->sw[i].name,
-				json_array_size(ranks) > 1 ? "s" : "");
-		json_array_foreach(ranks, at, rank) ccl_talk_add(
-			text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
+		describe(&g->sw[i], show, text, cap);
 		json_decref(show);
 	}
 }

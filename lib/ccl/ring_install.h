@@ -36,7 +36,7 @@ int ccl_ring_uninstall(
 void ccl_ring_renew(const struct ccl_group *group, struct ccl_ring_installed *at);
 
 /* Asks each switch that can be reached from here and adds what it says of waiting ("; switch s0
- * waits for ranks 2,3") to text. */
+ * waits for ranks 2,3") or failure to text. */
 void ccl_ring_missing(const struct ccl_group *group, char *text, size_t cap);
 
 #endif

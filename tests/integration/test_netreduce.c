@@ -241,22 +241,90 @@ static void test_late_rank(void **state)
 	late_rank(2);
 }
 
-/* Ranks that want different things do not get a wrong result. */
+/* All ranks hear of a failure from their own switches, long before their time is over. */
+static void all_are_told(struct fabric *f, unsigned n)
+{
+	fab_run(f, second);
+	for (unsigned r = 0; r < n; r++)
+		if (!strstr(fab_error(f, r), "the switch has failed the ring"))
+			fail_msg("rank %u says \"%s\"", r, fab_error(f, r));
+}
+
+/* The ranks of a mask want the maximum, the others the sum; the switch `at` sees it and says what,
+ * all others hear of it from there. Nobody gets a result. */
+static void disagree(unsigned leaves, unsigned mask, unsigned at, const char *what)
+{
+	struct fab_opts opts = options(4, leaves);
+	static int32_t data[4][1000];
+	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
+	char text[256];
+	struct fabric *f;
+
+	opts.first_msg = 0;
+	f = fab_create(&opts);
+	for (unsigned r = 0; r < 4; r++)
+		ccl_ring_iallreduce(fab_ring(f, r), data[r], data[r], 1000, REDUCE_INT32,
+			mask >> r & 1 ? REDUCE_MAX : REDUCE_SUM, &req[r]);
+	all_are_told(f, 4);
+	for (unsigned i = 0; i <= leaves; i++) {
+		struct nr_ring *r = sim_switch_ring(f->sim, i);
+
+		assert_int_equal(r->state, NR_FAILED);
+		nr_fail_text(r, text, sizeof(text));
+		if (i != at)
+			assert_int_equal(r->fail.reason, NR_FAIL_SWITCH);
+		else if (!strstr(text, what))
+			fail_msg("switch %u says \"%s\", not %s", i, text, what);
+	}
+	for (unsigned r = 0; r < 4; r++)
+		assert_true(fab_test(f, r, req[r]) < 0);
+	fab_destroy(f);
+}
+
 static void test_disagreement(void **state)
+{
+	(void)state;
+	disagree(0, 1 << 1, 0, "operation max of rank 1, sum of rank 0");
+	disagree(2, 1 << 3, 2, "operation max of rank 3, sum of rank 2");
+	disagree(2, 1 << 2 | 1 << 3, 0, "operation max of the switch of ranks 2,3, sum of");
+}
+
+/* One vector is shorter: its message's last packet is. */
+static void test_other_count(void **state)
 {
 	struct fab_opts opts = options(3, 0);
 	static int32_t data[3][1000];
-	struct ccl_req req[FAB_MAX_HOSTS];
+	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
 	struct fabric *f;
 
 	(void)state;
-	opts.timeout_ns = 2 * second;
 	f = fab_create(&opts);
 	for (unsigned r = 0; r < 3; r++)
-		ccl_ring_iallreduce(fab_ring(f, r), data[r], data[r], 1000, REDUCE_INT32,
-			r == 1 ? REDUCE_MAX : REDUCE_SUM, &req[r]);
-	assert_true(fab_wait(f, req, 10 * second) < 0);
-	assert_true(sim_switch(f->sim, 0)->nr_drop[NR_DROP_MISMATCH] > 0);
+		ccl_ring_iallreduce(fab_ring(f, r), data[r], data[r], r == 1 ? 999 : 1000,
+			REDUCE_INT32, REDUCE_SUM, &req[r]);
+	all_are_told(f, 3);
+	assert_int_equal(sim_switch_ring(f->sim, 0)->fail.reason, NR_FAIL_LENGTH);
+	fab_destroy(f);
+}
+
+/* Somebody fails a leaf's part while all is well. */
+static void test_failed_by_hand(void **state)
+{
+	struct fab_opts opts = options(4, 2);
+	static int32_t data[4][20000];
+	struct ccl_req req[FAB_MAX_HOSTS] = {{0}};
+	struct fabric *f;
+
+	(void)state;
+	f = fab_create(&opts);
+	for (unsigned r = 0; r < 4; r++)
+		ccl_ring_iallreduce(
+			fab_ring(f, r), data[r], data[r], 20000, REDUCE_INT32, REDUCE_SUM, &req[r]);
+	fab_run(f, 20000);
+	for (unsigned r = 0; r < 4; r++)
+		assert_int_equal(fab_test(f, r, req[r]), 0);
+	assert_true(nr_set_failed(sim_switch_ring(f->sim, 1)));
+	all_are_told(f, 4);
 	fab_destroy(f);
 }
 
@@ -292,6 +360,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_hostile_input),
 		cmocka_unit_test(test_late_rank),
 		cmocka_unit_test(test_disagreement),
+		cmocka_unit_test(test_other_count),
+		cmocka_unit_test(test_failed_by_hand),
 		cmocka_unit_test(test_traffic),
 	};
 
