@@ -41,6 +41,10 @@
 	X(NR_AHEAD, "NetReduce: a newer message claims a slot that is not complete")    \
 	X(NR_DUP, "NetReduce: a duplicate of a complete packet is not answered")        \
 	X(NR_UP, "NetReduce: a leaf does not send its sum again")                       \
+	X(NR_NAK, "NetReduce: a failed ring's NAK names the packet at hand")            \
+	X(NR_MUTE, "NetReduce: a failed ring tells no host")                            \
+	X(NR_ALONE, "NetReduce: a failed ring tells no switch")                         \
+	X(NR_PASS, "NetReduce: what hosts send to a failed ring is forwarded")          \
 	X(II_AHEAD, "Mode-II: a newer PSN claims a slot whose owner is not complete")   \
 	X(T26, "host: an RNR wait keeps all other timers from firing")                  \
 	X(FIG6, "EPIC figure 6: Mode-III clears a slot a window ahead, hosts wait for ACKs only")

@@ -488,7 +488,7 @@ static enum nr_drop has_failed(struct nr_ctx *c, const struct nr_look *look)
 {
 	if (look->row == NR_ROW_REPLY)
 		return reply(c, look->in);
-	if (look->row == NR_ROW_HOST && !is_request(c))
+	if (look->row == NR_ROW_HOST && (!is_request(c) || INC_BUG(NR_PASS)))
 		return NR_FORWARD;
 	if (!nr_icrc_ok(c))
 		return NR_ICRC_BAD;

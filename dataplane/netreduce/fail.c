@@ -2,6 +2,7 @@
 /* The end of a ring (docs/inc-protocol.md, 13.1): ranks that disagree, and how it is told. */
 #include <stdio.h>
 
+#include "dataplane/inc/seeded_bugs.h"
 #include "dataplane/netreduce/frames.h"
 
 enum { RANKS_TEXT = 96 };
@@ -50,15 +51,17 @@ static void tell_host(const struct nr_ctx *c, struct nr_in *in)
 {
 	const uint32_t psn = c->pkt->psn;
 
-	if (!in->reply_qpn || !in->acked_known || !due(c, &in->told_ns))
+	if (!in->reply_qpn || !in->acked_known || INC_BUG(NR_MUTE) || !due(c, &in->told_ns))
 		return;
 	nr_emit_answer(c, in, ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION,
-		psn_lt(psn, in->acked) ? psn : in->acked);
+		psn_lt(psn, in->acked) || INC_BUG(NR_NAK) ? psn : in->acked);
 }
 
 /* Whoever is the other end of a virtual connection, but the one that has said so itself. */
 static void tell_switches(const struct nr_ctx *c, unsigned except)
 {
+	if (INC_BUG(NR_ALONE))
+		return;
 	for (unsigned i = 0; i < c->r->n_in; i++) {
 		struct nr_in *in = nr_in_at(c->r, i);
 

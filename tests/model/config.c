@@ -32,6 +32,7 @@ void mc_config_usage(void)
 	      "  --start-psn P          (0xfffffe)\n"
 	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE,SR   (LATE_FLUSH)\n"
 	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
+	      "  --fail                 somebody fails one switch's group, at any time\n"
 	      "  --no-por               without partial-order reduction\n"
 	      "  --no-symmetry          without taking equal ranks for equal\n"
 	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
@@ -190,6 +191,7 @@ enum option_code {
 	O_START,
 	O_FLAGS,
 	O_MISMATCH,
+	O_FAIL,
 	O_FAST,
 	O_MAX_STATES,
 	O_EXPECT,
@@ -230,6 +232,7 @@ static const struct option options[] = {
 	{"start-psn", required_argument, NULL, O_START},
 	{"flags", required_argument, NULL, O_FLAGS},
 	{"mismatch", required_argument, NULL, O_MISMATCH},
+	{"fail", no_argument, NULL, O_FAIL},
 	{"fast", no_argument, NULL, O_FAST},
 	{"max-states", required_argument, NULL, O_MAX_STATES},
 	{"expect-violation", no_argument, NULL, O_EXPECT},
@@ -342,6 +345,9 @@ static int one_option(struct mc_config *c, int code)
 	case O_ANY_N:
 		c->any_slots = true;
 		return 0;
+	case O_FAIL:
+		c->fail = true;
+		return 0;
 	case O_FAST:
 		c->fast = true;
 		return 0;
@@ -409,14 +415,17 @@ static int check(const struct mc_config *c)
 			return -EINVAL;
 		}
 	for (unsigned i = 0; c->mode == MC_NETREDUCE && i < c->n_ops; i++)
-		if (c->op[i].prim != INC_AR || c->mismatch_rank != MC_NONE) {
-			fprintf(stderr,
-				"incline-model: NetReduce has allreduces only, on which all "
-				"agree\n");
+		if (c->op[i].prim != INC_AR || (c->learn && mc_may_fail(c))) {
+			fprintf(stderr, "incline-model: NetReduce has allreduces only, and with "
+					"--learn no failures: it may not know what to tell\n");
 			return -EINVAL;
 		}
 	if (c->mode == INC_MODE_1 && c->mismatch_rank != MC_NONE) {
 		fprintf(stderr, "incline-model: --mismatch: not in Mode-I\n");
+		return -EINVAL;
+	}
+	if (c->fail && c->noticed) {
+		fprintf(stderr, "incline-model: --fail: not with --noticed\n");
 		return -EINVAL;
 	}
 	if (c->noticed && (c->mode != INC_MODE_3 || c->dup)) {
@@ -424,7 +433,7 @@ static int check(const struct mc_config *c)
 		return -EINVAL;
 	}
 	if (c->prompt && ((c->loss && !c->noticed) || c->reorder || c->early || c->rnr ||
-				 c->mismatch_rank != MC_NONE || (c->flags & INC_F_STALL_RNR))) {
+				 mc_may_fail(c) || (c->flags & INC_F_STALL_RNR))) {
 		fprintf(stderr, "incline-model: --prompt: only where nothing is lost, overtaken or "
 				"held\n");
 		return -EINVAL;

@@ -54,6 +54,7 @@ struct mc_config {
 	uint16_t flags;
 	uint8_t loss, reorder, dup, early, rnr; /* how often each may happen */
 	uint8_t mismatch_rank, mismatch_op;     /* this rank's control differs; MC_NONE: none */
+	bool fail;                              /* somebody fails one switch's group, at any time */
 	bool fast;        /* rate limits hold between timeouts, else they never do */
 	bool prompt;      /* timers are only for what was lost, and nothing is */
 	bool least_burst; /* a switch's turn ends as soon as it can */
@@ -69,6 +70,12 @@ struct mc_config {
 	double paper_states; /* of EPIC, 0: none */
 	double spec_states;  /* of docs/inc-protocol.md, section 12; 0: not there */
 };
+
+/* Do groups fail? */
+static inline bool mc_may_fail(const struct mc_config *c)
+{
+	return c->fail || c->mismatch_rank != MC_NONE;
+}
 
 /* Fills in a configuration from command-line words; returns 0 or -EINVAL after saying why. */
 int mc_config_parse(struct mc_config *c, int argc, char **argv);
@@ -170,8 +177,8 @@ struct mc_engine {
 	void (*receive)(struct mc_sys *s, unsigned node, unsigned port, uint32_t frame,
 		struct mc_result *r);
 	void (*tick)(struct mc_sys *s, unsigned node, unsigned port, struct mc_result *r);
-	void (*fail)(struct mc_switch *sw);
-	void (*check)(struct mc_switch *sw, struct mc_result *r); /* after every step */
+	void (*fail)(struct mc_sys *s, unsigned node, struct mc_result *r);
+	void (*check)(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r); /* each step */
 	unsigned (*flags)(struct mc_switch *sw);
 	/* Mode-III: does the switch see that psn is missing when next comes, and keep that? */
 	bool (*notices)(struct mc_switch *sw, unsigned port, uint32_t psn, uint32_t next);

@@ -127,15 +127,16 @@ static unsigned data_payload(unsigned ranks, unsigned i, unsigned len, uint8_t *
 }
 
 /* Rank r's header in front of a message's first packet, then the shares of some. */
-static unsigned ring_payload(
-	uint16_t m, const struct mc_psn *q, unsigned r, unsigned ranks, unsigned i, uint8_t *out)
+static unsigned ring_payload(const struct mc_config *c, const struct mc_psn *q, unsigned r,
+	unsigned ranks, unsigned i, uint8_t *out)
 {
+	const bool differs = c->mismatch_rank == r && c->mismatch_op == q->op;
 	const struct ina_hdr ina = {.ring = 1,
 		.rank = (uint16_t)r,
 		.msg = (uint32_t)MC_FIRST_MSG + q->msg,
-		.packets = m,
+		.packets = c->m,
 		.dtype = REDUCE_INT32,
-		.op = REDUCE_SUM};
+		.op = differs ? REDUCE_MAX : REDUCE_SUM};
 	const unsigned at = q->first ? INA_LEN : 0;
 
 	if (q->first)
@@ -152,7 +153,7 @@ unsigned mc_payload_sent(
 	const struct mc_psn *q = &p->psn[i];
 
 	if (c->mode == MC_NETREDUCE)
-		return ring_payload(c->m, q, r, 1u << r, i, out);
+		return ring_payload(c, q, r, 1u << r, i, out);
 	if (!q->ctrl)
 		return data_payload(1u << r, i, q->len, out);
 	control_payload(c, q->op, c->mismatch_rank == r && c->mismatch_op == q->op, out);
@@ -165,8 +166,7 @@ unsigned mc_payload_due(
 	const struct mc_psn *q = &p->psn[i];
 
 	if (c->mode == MC_NETREDUCE)
-		return ring_payload(
-			c->m, q, (r + c->n_ranks - 1u) % c->n_ranks, q->senders, i, out);
+		return ring_payload(c, q, (r + c->n_ranks - 1u) % c->n_ranks, q->senders, i, out);
 
 	if (!q->ctrl)
 		return data_payload(q->senders, i, q->len, out);

@@ -11,6 +11,8 @@
 enum { LOST_SHIFT = 6, LOST_MASK = 0xff, NAK_SHIFT = 14, NAK_MASK = 0x3f };
 enum { LOSS_SHIFT = 0, REORDER_SHIFT = 6, DUP_SHIFT = 12, EARLY_SHIFT = 18, HOLD_SHIFT = 24 };
 
+#define MAY_FAIL (1u << 31) /* --fail: it has not happened yet */
+
 const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
 	enum mc_event ev, unsigned port, uint32_t frame)
 {
@@ -109,7 +111,7 @@ void mc_initial(struct mc_sys *s, uint32_t *v)
 		v[i] = mc_is_host(s, i) ? mc_host_initial(s, i) : mc_switch_initial(s, i);
 	v[s->words - 1] = (uint32_t)c->loss << LOSS_SHIFT | (uint32_t)c->reorder << REORDER_SHIFT |
 			  (uint32_t)c->dup << DUP_SHIFT | (uint32_t)c->early << EARLY_SHIFT |
-			  (uint32_t)c->rnr << HOLD_SHIFT;
+			  (uint32_t)c->rnr << HOLD_SHIFT | (c->fail ? MAY_FAIL : 0);
 	mc_symmetry_open(s, v);
 }
 
@@ -252,7 +254,7 @@ static unsigned ample(struct mc_sys *s, const uint32_t *v)
 	unsigned all = (1u << s->n_nodes) - 1, best = all, busy = 0;
 	uint64_t open_links = 0;
 
-	if (!s->cfg.por || budget(v, s, EARLY_SHIFT) || s->cfg.mismatch_rank != MC_NONE)
+	if (!s->cfg.por || budget(v, s, EARLY_SHIFT) || mc_may_fail(&s->cfg))
 		return all;
 	for (unsigned l = 0; l < s->n_links; l++) {
 		uint32_t len;
@@ -275,6 +277,15 @@ static unsigned ample(struct mc_sys *s, const uint32_t *v)
 	return best;
 }
 
+/* Somebody fails a group, once; or on a switch because it has failed on another. A ring's switches
+ * tell each other, which suffices while nothing is lost. */
+static bool somebody_fails(struct mc_sys *s, const uint32_t *v)
+{
+	if (v[s->words - 1] & MAY_FAIL)
+		return true;
+	return s->n_sw > 1 && !(mc_is_ring(s) && s->cfg.loss == 0) && some_switch_failed(s, v);
+}
+
 unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
 {
 	bool early = budget(v, s, EARLY_SHIFT) || mc_quiet(s, v);
@@ -282,7 +293,7 @@ unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
 
 	for (unsigned nodes = ample(s, v); nodes != 0; nodes &= nodes - 1)
 		n += node_actions(s, v, (unsigned)__builtin_ctz(nodes), early, a + n);
-	if (s->cfg.mismatch_rank == MC_NONE || s->n_sw == 1 || !some_switch_failed(s, v))
+	if (!mc_may_fail(&s->cfg) || !somebody_fails(s, v))
 		return n;
 	for (unsigned i = 0; i < s->n_sw; i++)
 		if (!(mc_switch_flags(s, i, v[i]) & MC_S_FAILED))
@@ -310,6 +321,8 @@ static const char *check_acknowledged(
 				continue;
 			if (q->prim == INC_AR && h->high <= i)
 				return "acknowledged although a rank has not sent its share";
+			if (mc_is_ring(s) && k == (r + 1) % s->n_ranks && h->epsn <= i)
+				return "acknowledged although the next rank lacks it";
 			if (q->prim != INC_AR && (q->receivers >> k & 1) && h->epsn <= i)
 				return "acknowledged although a receiver lacks it";
 		}
@@ -429,30 +442,35 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 		return own_event(s, a.index, a.port, a.kind == MC_TICK ? MC_EV_TICK : MC_EV_TIMEOUT,
 			to, res);
 	case MC_MANAGER:
+		*budgets &= ~MAY_FAIL;
 		return own_event(s, a.index, a.port, MC_EV_FAIL, to, res);
 	}
 	return "no such step";
 }
 
-/* After a disagreement: the switch has told the host, or (Mode-III) has acknowledged all it sent,
- * so that it hears of the failure from the manager only. */
+/* After a failure: the switch has told the host, or (Mode-III; a ring's, if all agree) has
+ * acknowledged all it sent, so that it hears of the failure from the manager, or its neighbour,
+ * only. */
 static bool knows_failure(struct mc_sys *s, const uint32_t *v, unsigned flags)
 {
+	const bool waits = s->cfg.mode == INC_MODE_3 || (mc_is_ring(s) && s->cfg.fail);
+
 	if (flags & MC_H_ERR)
 		return true;
-	return s->cfg.mode == INC_MODE_3 && some_switch_failed(s, v) &&
-	       !(flags & (MC_H_SEND | MC_H_TIMER | MC_H_RNR));
+	return waits && some_switch_failed(s, v) && !(flags & (MC_H_SEND | MC_H_TIMER | MC_H_RNR));
 }
 
 bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why)
 {
-	bool agree = s->cfg.mismatch_rank == MC_NONE;
+	const bool failed = s->cfg.fail && !(v[s->words - 1] & MAY_FAIL);
+	bool agree = s->cfg.mismatch_rank == MC_NONE && !failed;
 
 	*why = NULL;
 	for (unsigned i = s->n_sw; i < s->n_nodes; i++) {
 		unsigned flags = mc_host_flags(s, i, v[i]);
 
-		if (!(agree ? flags & MC_H_DONE : knows_failure(s, v, flags)))
+		if (!(agree ? flags & MC_H_DONE : knows_failure(s, v, flags)) &&
+			!(failed && flags & MC_H_DONE))
 			return false;
 	}
 	if (!mc_quiet(s, v))

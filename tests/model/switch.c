@@ -86,13 +86,13 @@ void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_eve
 	if (ev == MC_EV_PACKET) {
 		sw->engine->receive(s, node, port, frame, r);
 	} else if (ev == MC_EV_FAIL) {
-		sw->engine->fail(sw);
+		sw->engine->fail(s, node, r);
 		r->verdict = "failed by the manager";
 	} else if (ev == MC_EV_TICK) {
 		sw->engine->tick(s, node, port, r);
 		r->verdict = "timer";
 	}
-	sw->engine->check(sw, r);
+	sw->engine->check(s, sw, r);
 	r->state = save(s, node, ev == MC_EV_AGE);
 }
 

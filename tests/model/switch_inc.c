@@ -168,16 +168,18 @@ static void tick(struct mc_sys *s, unsigned node, unsigned port, struct mc_resul
 	go_on(s, sw, r);
 }
 
-static void fail(struct mc_switch *sw)
+static void fail(struct mc_sys *s, unsigned node, struct mc_result *r)
 {
-	inc_group_fail(sw->g, INC_FAIL_MANAGER, 0xff);
+	(void)r;
+	inc_group_fail(s->sw[node].g, INC_FAIL_MANAGER, 0xff);
 }
 
 /* The deadline that the owner of the group watches is not after any timer's. */
-static void check_deadline(struct mc_switch *sw, struct mc_result *r)
+static void check_deadline(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 {
 	struct inc_group *g = sw->g;
 
+	(void)s;
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		uint64_t timer = inc_ep_at(g, i)->timer_ns;
 

@@ -206,15 +206,18 @@ static void tick(struct mc_sys *s, unsigned node, unsigned port, struct mc_resul
 	turn(s, sw, r);
 }
 
-static void fail(struct mc_switch *sw)
+static void fail(struct mc_sys *s, unsigned node, struct mc_result *r)
 {
+	struct mc_switch *sw = &s->sw[node];
+
 	inc_group_fail(sw->g, INC_FAIL_MANAGER, 0xff);
 	mode1_stop(sw->mode1, NOW);
+	turn(s, sw, r);
 }
 
-static void check(struct mc_switch *sw, struct mc_result *r)
+static void check(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 {
-	if (sw->g->state == INC_FAILED)
+	if (sw->g->state == INC_FAILED && !mc_may_fail(&s->cfg))
 		r->violation = "the group has failed";
 }
 

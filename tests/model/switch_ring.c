@@ -12,7 +12,9 @@ static void mask(const struct mc_sys *s, struct mc_switch *sw, bool age)
 	(void)s;
 	(void)age;
 	memset(sw->ring->count, 0, sizeof(sw->ring->count));
-	sw->ring->last_progress_ns = 0;
+	sw->ring->last_progress_ns = sw->ring->parent_told_ns = 0;
+	for (unsigned i = 0; i < sw->ring->n_in; i++)
+		nr_in_at(sw->ring, i)->told_ns = 0;
 }
 
 /* Out of the port that leads to its destination. */
@@ -81,7 +83,7 @@ static void receive(
 		route(s, node, frame, r);
 }
 
-/* It has no timers, and nobody fails it. */
+/* It has no timers. */
 static void tick(struct mc_sys *s, unsigned node, unsigned port, struct mc_result *r)
 {
 	(void)s;
@@ -90,13 +92,15 @@ static void tick(struct mc_sys *s, unsigned node, unsigned port, struct mc_resul
 	r->violation = "a ring has no timer";
 }
 
-static void fail(struct mc_switch *sw)
+static void fail(struct mc_sys *s, unsigned node, struct mc_result *r)
 {
-	(void)sw;
+	(void)r;
+	nr_set_failed(s->sw[node].ring);
 }
 
-static void check(struct mc_switch *sw, struct mc_result *r)
+static void check(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 {
+	(void)s;
 	(void)sw;
 	(void)r;
 }
@@ -105,7 +109,8 @@ static unsigned flags(struct mc_switch *sw)
 {
 	uint32_t msg, o;
 
-	return nr_missing(sw->ring, &msg, &o) ? 0 : MC_S_CLEAN;
+	return (nr_missing(sw->ring, &msg, &o) ? 0u : MC_S_CLEAN) |
+	       (sw->ring->state == NR_FAILED ? MC_S_FAILED : 0u);
 }
 
 static const struct mc_engine engine = {
