@@ -179,6 +179,56 @@ static void others(void **state)
 	h_exchange(sw, 0, b, packet(b, 0, 0, 0, 1), 1, &f);
 }
 
+/* A ring that has failed keeps its connections, also when the table of them is made anew: nothing
+ * passes, hosts are told. Deleted, it can be made again. */
+static void failed(void **state)
+{
+	struct request q, other;
+	struct nr_spec *s = request(&q, "r");
+	unsigned ring, second;
+	char err[SW_ERR_LEN];
+	struct wire_pkt pkt;
+	struct frame f;
+	uint8_t b[2048];
+
+	(void)state;
+	for (unsigned r = 0; r < HOSTS; r++) {
+		q.in[r].psn_known = true;
+		q.in[r].psn = 100 * r;
+	}
+	assert_int_equal(sw_ring_create(sw, s, true, &ring, err), 0);
+	h_inject(sw, 0, b, packet(b, 0, 0, 0, 1));
+	h_run(sw);
+	assert_int_equal(sw_ring_fail(sw, ring, err), 0);
+	request(&other, "other");
+	for (unsigned r = 0; r < HOSTS; r++) {
+		other.in[r].key.qpn += 0x1000;
+		other.in[r].reply_qpn += 0x1000;
+	}
+	assert_int_equal(sw_ring_create(sw, &other.spec, true, &second, err), 0);
+	for (unsigned r = 0; r < HOSTS; r++) {
+		h_exchange(sw, r, b, packet(b, r, 0, 0, 1), r, &f);
+		assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+		assert_true(wire_icrc_ok(f.b, &pkt));
+		assert_int_equal(pkt.syndrome, ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION);
+		assert_int_equal(pkt.dqpn, REPLY + r);
+		assert_int_equal(pkt.psn, 100 * r);
+	}
+	assert_int_equal(h_drop(sw, "nr_failed"), HOSTS);
+	sw_tick(sw, sw_now(sw));
+	assert_int_equal(sw_ring_activate(sw, ring, (uint32_t[NR_MAX_IN]){0}, 0, err), -EBUSY);
+	assert_string_equal(err, "the ring is failed");
+	request(&other, "again");
+	assert_int_equal(sw_ring_create(sw, &other.spec, true, &second, err), -EEXIST);
+	assert_int_equal(sw_ring_delete(sw, ring, err), 0);
+	create("r");
+	for (unsigned r = 0; r < HOSTS; r++)
+		h_inject(sw, r, b, packet(b, r, 0, 0, 11));
+	h_run(sw);
+	for (unsigned r = 0; r < HOSTS; r++)
+		expect_result(r, 0, 33);
+}
+
 /* Members' packets, but from another host's port. */
 static void strict_port(void **state)
 {
@@ -381,6 +431,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sums, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_reference, setup, teardown),
 		cmocka_unit_test_setup_teardown(others, setup, teardown),
+		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(vlans, setup, teardown),
 		cmocka_unit_test_setup_teardown(refusals, setup, teardown),
