@@ -35,6 +35,7 @@
 	X(T23, "data is taken only once all ranks have agreed to the operation")        \
 	X(T24, "PSNs are compared without regard to the wrap")                          \
 	X(M1_TURN, "Mode-I: messages leave before it is their turn")                    \
+	X(M1_MUTE, "Mode-I: a failed group answers, but ends nobody who only waits")    \
 	X(M1_FREE, "Mode-I: a buffer is free when its first send is acknowledged")      \
 	X(T25, "NetReduce: packets before the row's first PSN are dropped")             \
 	X(NR_CLAIM, "NetReduce: a claimed slot keeps what the older message left")      \

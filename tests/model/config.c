@@ -420,10 +420,6 @@ static int check(const struct mc_config *c)
 					"--learn no failures: it may not know what to tell\n");
 			return -EINVAL;
 		}
-	if (c->mode == INC_MODE_1 && c->mismatch_rank != MC_NONE) {
-		fprintf(stderr, "incline-model: --mismatch: not in Mode-I\n");
-		return -EINVAL;
-	}
 	if (c->fail && c->noticed) {
 		fprintf(stderr, "incline-model: --fail: not with --noticed\n");
 		return -EINVAL;

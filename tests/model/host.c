@@ -272,12 +272,41 @@ static const char *check_delivery(struct mc_sys *s, unsigned r, unsigned i,
 	return NULL;
 }
 
+/* Mode-I: the WRITE with which a group that has failed ends whoever only waits. */
+static bool is_last_word(const struct mc_sys *s, const struct wire_pkt *pkt)
+{
+	return s->cfg.mode == INC_MODE_1 && pkt->flags & ROCE_F_WRITE;
+}
+
+/* Refused, once it is its turn. */
+static void last_word(struct mc_sys *s, struct mc_host_state *h, unsigned r,
+	const struct wire_pkt *pkt, struct mc_result *res)
+{
+	const uint32_t due = psn_of(s, r, next_receive(s, r, h->epsn), false);
+
+	if (!mc_may_fail(&s->cfg)) {
+		res->violation = "a WRITE";
+	} else if (pkt->psn == due) {
+		answer(s, h, r, ROCE_AETH_NAK | ROCE_NAK_REMOTE_ACCESS, pkt->psn, res);
+		res->verdict = "refused: the group has failed";
+		h->err = 1;
+	} else if (psn_lt(due, pkt->psn) && !h->nak) {
+		answer(s, h, r, ROCE_AETH_NAK, due, res);
+		res->verdict = "gap";
+		h->nak = 1;
+	} else {
+		res->verdict = "gap, NAK was sent";
+	}
+}
+
 static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, const uint8_t *payload, struct mc_result *res)
 {
 	unsigned i = index_of(s, r, pkt->psn, false), expected = next_receive(s, r, h->epsn);
 
-	if (i >= s->prog.n) {
+	if (is_last_word(s, pkt)) {
+		last_word(s, h, r, pkt, res);
+	} else if (i >= s->prog.n) {
 		res->violation = "a packet has a PSN that nobody uses";
 	} else if (s->cfg.mismatch_rank != MC_NONE && s->prog.psn[i].op >= s->cfg.mismatch_op &&
 		   (i == expected || !mc_is_ring(s))) {
@@ -370,14 +399,15 @@ static void take_map(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	pass(s, h, r);
 }
 
-/* It ends the connection, and acknowledges what is before it: of a ring the next rank has that, and
- * the switch, which speaks in its name, knows what was sent. */
+/* It ends the connection, if it names what is outstanding, and acknowledges what is before it: of a
+ * ring the next rank has that, and the switch, which speaks in its name, knows what was sent. */
 static void receive_fatal(
 	struct mc_sys *s, struct mc_host_state *h, uint8_t una, unsigned seq, struct mc_result *res)
 {
 	res->verdict = "fatal: the group has failed";
-	if (mc_is_ring(s) && una < h->una) {
-		res->verdict = "old";
+	if ((mc_is_ring(s) && una < h->una) ||
+		(s->cfg.mode == INC_MODE_1 && (una < h->una || seq >= h->high))) {
+		res->verdict = "old or out of range";
 		return;
 	}
 	if (mc_is_ring(s) && seq >= h->high)

@@ -277,13 +277,15 @@ static unsigned ample(struct mc_sys *s, const uint32_t *v)
 	return best;
 }
 
-/* Somebody fails a group, once; or on a switch because it has failed on another. A ring's switches
- * tell each other, which suffices while nothing is lost. */
+/* Somebody fails a group, once; or on a switch because it has failed on another. Switches of Mode-I
+ * tell each other; a ring's do, which suffices while nothing is lost. */
 static bool somebody_fails(struct mc_sys *s, const uint32_t *v)
 {
+	const bool told = s->cfg.mode == INC_MODE_1 || (mc_is_ring(s) && s->cfg.loss == 0);
+
 	if (v[s->words - 1] & MAY_FAIL)
 		return true;
-	return s->n_sw > 1 && !(mc_is_ring(s) && s->cfg.loss == 0) && some_switch_failed(s, v);
+	return s->n_sw > 1 && !told && some_switch_failed(s, v);
 }
 
 unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
@@ -475,7 +477,8 @@ bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why)
 	}
 	if (!mc_quiet(s, v))
 		return false;
-	for (unsigned i = 0; i < s->n_sw; i++)
+	/* A switch of Mode-I may ask a host that is in error until it has asked often enough. */
+	for (unsigned i = 0; (agree || s->cfg.mode != INC_MODE_1) && i < s->n_sw; i++)
 		if (mc_switch_flags(s, i, v[i]) & MC_S_TIMERS)
 			return false;
 	for (unsigned i = 0; agree && i < s->n_sw; i++)
