@@ -97,18 +97,20 @@ class AllKilled:
         self.nothing_left()
 
 
-class Mode1(Failing, Fabric):
-    fields = {'mode': 'I'}
-
+class GivenUp:
     def test_a_switch_gives_up(self):
         """Ranks hear it from their own switch, not from one another or at their timeout."""
         procs = self.busy()
-        self.rpc('spine', 'group.fail', {'group': 'tree-2x2'})
+        self.rpc('spine', f'{self.kind}.fail', {self.kind: 'tree-2x2'})
         results = self.finish(procs, 30)
         self.assertEqual([rc for rc, _, _ in results], [1] * 4)
-        self.assertTrue(any('the switch has failed the group' in err for _, _, err in results), results)
+        self.assertTrue(any(f'the switch has failed the {self.kind}' in err for _, _, err in results), results)
         self.nothing_left()
         self.works_again()
+
+
+class Mode1(GivenUp, Failing, Fabric):
+    fields = {'mode': 'I'}
 
 
 class Mode2(AllKilled, Failing, Fabric):
@@ -119,7 +121,7 @@ class Mode3(Failing, Fabric):
     fields = {'mode': 'III'}
 
 
-class NetReduce(AllKilled, Failing, Fabric):
+class NetReduce(GivenUp, AllKilled, Failing, Fabric):
     kind = 'ring'
     answers = 'completed'
     fields = {'mode': 'netreduce'}
