@@ -126,6 +126,12 @@ static void packet(struct nf *f, const uint8_t *in, uint32_t *base)
 	}
 	nf_send(f, &p);
 	check_ring(f->ring);
+	if (f->ring->state == NR_FAILED) {
+		for (unsigned i = 0; i < f->n_out; i++)
+			fuzz_check(f->out[i].pkt.opcode == ROCE_ACK, "a failed ring sends no data");
+		if (!(in[5] & 2))
+			f->ring->state = NR_ACTIVE; /* there is more to see */
+	}
 	if (star && f->n_out > 0) {
 		place_of(f, f->n_out == 1 ? rank : 0, f->out[0].pkt.psn, &at, &place);
 		check_results(f, at, place);
