@@ -10,6 +10,7 @@
 
 #include "lib/pcapng/reader.h"
 #include "lib/wire/ip.h"
+#include "lib/wire/mrc.h"
 
 /* Packets to one queue pair from one address; of a datagram's also from one queue pair. */
 struct dissect_key {
@@ -41,6 +42,18 @@ void dissect_ladder_add(struct dissect_ladder *l, struct dissect_packet *p);
 /* One item per connection, in the order in which they began; with their packets. left_out: packets
  * of more connections than are kept. Frees l. */
 json_t *dissect_ladder_end(struct dissect_ladder *l, uint64_t *left_out);
+
+/* Words for what packets say, also those of the dissector for Wireshark (wireshark_facts.c). buf is
+ * for those that are put together. */
+enum { DISSECT_NAME = 48 };
+const char *dissect_syndrome(uint8_t syndrome, char buf[DISSECT_NAME]); /* of an AETH */
+const char *dissect_primitive(unsigned prim);
+const char *dissect_mrc_op(const struct mrc_pkt *m); /* "MRC SACK" */
+const char *dissect_mark(unsigned mark);
+const char *dissect_nack(unsigned reason);
+const char *dissect_endpoint_op(unsigned op);
+/* Has a switch cut it? Its class says so, the upper six bits of tos. */
+bool dissect_is_trimmed(uint8_t tos);
 
 /* A whole file in memory: {frames, icrc: {ok, bad, cut, trimmed}, refused, left_out, connections,
  * others}. NULL and a sentence with the offset in err. */

@@ -160,40 +160,23 @@ static enum wire_drop parse(
 
 static void set_syndrome(json_t *o, uint8_t syndrome, uint32_t msn, struct dissect_packet *p)
 {
-	static const char *const naks[] = {"sequence error", "invalid request",
-		"remote access error", "remote operational error", "invalid RD request"};
-	const unsigned value = syndrome & ROCE_AETH_VALUE;
-	char text[48];
+	char text[DISSECT_NAME];
 
-	switch (syndrome & ROCE_AETH_CLASS) {
-	case ROCE_AETH_ACK:
-		snprintf(text, sizeof(text), "ACK");
-		break;
-	case ROCE_AETH_RNR:
-		snprintf(text, sizeof(text), "RNR NAK, %g ms", (double)roce_rnr_ns(value) / 1e6);
-		p->nak = true;
-		break;
-	case ROCE_AETH_NAK:
-		snprintf(text, sizeof(text), "NAK, %s", value < 5 ? naks[value] : "unknown code");
-		p->nak = true;
-		break;
-	default:
-		snprintf(text, sizeof(text), "syndrome 0x%02x", syndrome);
-	}
-	set(o, "syndrome", json_string(text));
+	p->nak = (syndrome & ROCE_AETH_CLASS) == ROCE_AETH_RNR ||
+		 (syndrome & ROCE_AETH_CLASS) == ROCE_AETH_NAK;
+	set(o, "syndrome", json_string(dissect_syndrome(syndrome, text)));
 	set_int(o, "msn", msn);
 }
 
 static void set_control(json_t *o, const struct wire_pkt *pkt, const uint8_t *payload)
 {
-	static const char *const prims[] = {"AllReduce", "Reduce", "Broadcast"};
 	struct ccl_ctrl c;
 	json_t *inc;
 
 	if (pkt->pay_len != CCL_CTRL_LEN || ccl_ctrl_decode(pkt->imm, payload, &c))
 		return;
 	inc = json_object();
-	set(inc, "primitive", json_string(c.prim < 3 ? prims[c.prim] : "?"));
+	set(inc, "primitive", json_string(dissect_primitive(c.prim)));
 	set(inc, "op", json_string(reduce_op_name(c.op)));
 	set(inc, "dtype", json_string(reduce_dtype_name(c.dtype)));
 	set_int(inc, "op_seq", c.op_seq);
@@ -266,11 +249,6 @@ static void roce_packet(
 
 static void mrc_data(json_t *o, const struct mrc_data *d, uint8_t depth)
 {
-	static const char *const places[] = {"MIDDLE", "FIRST", "LAST", "ONLY"};
-	char text[32];
-
-	snprintf(text, sizeof(text), "MRC WRITE %s", places[d->place & 3]);
-	set(o, "op", json_string(text));
 	set_int(o, "psn", d->psn);
 	if (d->rtx)
 		set(o, "rtx", json_true());
@@ -294,27 +272,21 @@ static void mrc_data(json_t *o, const struct mrc_data *d, uint8_t depth)
 
 static void mrc_sack(json_t *o, const struct mrc_sack *s)
 {
-	static const char *const marks[] = {"none", "skip once", "always skip", "reserved"};
-
-	set(o, "op", json_string("MRC SACK"));
 	set_int(o, "psn", s->cack_psn);
-	set(o, "mark", json_string(marks[s->mark & 3]));
+	set(o, "mark", json_string(dissect_mark(s->mark)));
 	set_int(o, s->probe ? "probe" : "trigger", s->probe ? s->probe_id : s->trigger_psn);
 	set_int(o, "base", s->base_psn);
 	set_hex(o, "bitmap", s->bitmap);
 	set_hex(o, "ev", s->entropy);
 	set_int(o, "mpr", s->mpr);
 	set_int(o, "ooo", s->ooo_count);
-	set_int(o, "received", s->rcvd_units * 256ull);
+	set_int(o, "received", (uint64_t)s->rcvd_units * MRC_RCVD_UNIT);
 }
 
 static void mrc_nack(json_t *o, const struct mrc_nack *n)
 {
-	const char *name = mrc_nack_name(n->reason);
-
-	set(o, "op", json_string("MRC NACK"));
 	set_int(o, "psn", n->psn);
-	set(o, "reason", json_string(name ? name : "unknown"));
+	set(o, "reason", json_string(dissect_nack(n->reason)));
 	set_hex(o, "ev", n->entropy);
 }
 
@@ -322,49 +294,27 @@ static void mrc_other(json_t *o, const struct mrc_pkt *m)
 {
 	switch ((enum mrc_kind)m->kind) {
 	case MRC_KIND_ACK:
-		set(o, "op", json_string("MRC ACK"));
 		set_int(o, "psn", m->ack.psn);
 		set_hex(o, "syndrome", m->ack.syndrome);
 		set_int(o, "msn", m->ack.msn);
 		break;
 	case MRC_KIND_PROBE:
-		set(o, "op", json_string("MRC PROBE"));
 		set_int(o, "id", m->probe.id);
 		break;
 	default:
-		set(o, "op",
-			json_string(m->kind == MRC_KIND_ENDPOINT_REQUEST
-					    ? "MRC ENDPOINT REQUEST"
-					    : "MRC ENDPOINT RESPONSE"));
 		set_int(o, "id", m->endpoint.id);
 		if (m->kind == MRC_KIND_ENDPOINT_REQUEST) {
-			set(o, "asks",
-				json_string(m->endpoint.op == MRC_EV_PROBE ? "EV probe"
-									   : "port status"));
+			set(o, "asks", json_string(dissect_endpoint_op(m->endpoint.op)));
 			set_hex(o, "ports", m->endpoint.port_mask);
 		}
 	}
-}
-
-/* Has a switch cut it? Its class says so. */
-static bool is_trimmed(uint8_t tos)
-{
-	switch (tos >> 2) {
-#define X(sym, name, dscp)                                     \
-	case dscp:                                             \
-		return MRC_CLASS_##sym == MRC_CLASS_TRIMMED || \
-		       MRC_CLASS_##sym == MRC_CLASS_TRIMMED_LAST;
-		MRC_CLASSES(X)
-#undef X
-	}
-	return false;
 }
 
 static void mrc_packet(const struct frame *f, const struct wire_pkt *pkt, size_t l3_off, json_t *o,
 	struct dissect_packet *p)
 {
 	const size_t bth = pkt->l4_off + sizeof(struct udp_hdr);
-	const bool trimmed = is_trimmed(pkt->tos);
+	const bool trimmed = dissect_is_trimmed(pkt->tos);
 	struct mrc_pkt m;
 	enum mrc_drop drop = mrc_codec_ocp_r1.decode(f->b + bth, pkt->end - bth, trimmed, &m);
 
@@ -373,6 +323,7 @@ static void mrc_packet(const struct frame *f, const struct wire_pkt *pkt, size_t
 		return;
 	}
 	set_hex(o, "qp", pkt->dqpn);
+	set(o, "op", json_string(dissect_mrc_op(&m)));
 	if (m.kind == MRC_KIND_DATA)
 		mrc_data(o, &m.data, m.depth);
 	else if (m.kind == MRC_KIND_SACK)
@@ -457,7 +408,7 @@ static void dissect(const struct frame *f, uint32_t block, json_t *o, struct dis
 		mrc_packet(f, &pkt, l3_off, o, p);
 	else
 		roce_packet(f, &pkt, o, p);
-	set_icrc(f, &pkt, mrc && is_trimmed(pkt.tos), o, p);
+	set_icrc(f, &pkt, mrc && dissect_is_trimmed(pkt.tos), o, p);
 }
 
 void dissect_frame(const struct pcap_reader *r, const struct pcap_frame *pf, unsigned number,

@@ -7,7 +7,7 @@
 #include "lib/mrc/seeded_bugs.h"
 #include "lib/wire/psn.h"
 
-enum { WORD = 64, RCVD_UNIT = 256, LOW_END_EVERY = 4, OOO_MAX = 0x7fff, OFFSET_MAX = 0x7fff };
+enum { WORD = 64, LOW_END_EVERY = 4, OOO_MAX = 0x7fff, OFFSET_MAX = 0x7fff };
 
 static uint32_t capacity(unsigned mpr_units)
 {
@@ -76,8 +76,8 @@ enum mrc_arrival mrc_rcv_packet(struct mrc_rcv *r, uint32_t psn, uint32_t bytes)
 	if (arrival == MRC_BEYOND)
 		return arrival;
 	r->rcvd_rest += bytes;
-	r->rcvd_units = (r->rcvd_units + r->rcvd_rest / RCVD_UNIT) & PSN_MASK;
-	r->rcvd_rest %= RCVD_UNIT;
+	r->rcvd_units = (r->rcvd_units + r->rcvd_rest / MRC_RCVD_UNIT) & PSN_MASK;
+	r->rcvd_rest %= MRC_RCVD_UNIT;
 	if (arrival != MRC_NEW)
 		return arrival;
 	*word_of(r, psn) |= bit_of(psn);

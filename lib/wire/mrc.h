@@ -89,8 +89,9 @@ struct mrc_sack {
 	uint16_t ooo_count; /* 15 bits, saturating */
 	bool restore_cwnd;
 	uint8_t cwnd_penalty; /* in 1/128 of the acknowledged bytes, 7 bits */
-	uint32_t rcvd_units;  /* bytes / 256, modulo 2^24 */
+	uint32_t rcvd_units;  /* bytes / MRC_RCVD_UNIT, modulo 2^24 */
 };
+enum { MRC_RCVD_UNIT = 256 };
 
 /* X(symbol, code, name) */
 #define MRC_NACK_REASONS(X)                      \
