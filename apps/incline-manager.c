@@ -22,7 +22,8 @@ static const char usage[] =
 	"\n"
 	"  -c, --config FILE  the configuration: switches, hosts, links (docs/manager.md)\n"
 	"      --check        check it, and end\n"
-	"      --help-config  print what can be in FILE\n"
+	"      --help-config[=markdown|schema]\n"
+	"                     print what can be in FILE\n"
 	"      --help-markdown  print that and all methods, as in docs/manager.md\n"
 	"      --version      print the version\n"
 	"  -h, --help         print this\n";
@@ -44,7 +45,7 @@ static void ready(const char *path, const char *tcp)
 static int options(int argc, char **argv, const char **file, bool *check)
 {
 	static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
-		{"check", no_argument, NULL, 'k'}, {"help-config", no_argument, NULL, 'f'},
+		{"check", no_argument, NULL, 'k'}, {"help-config", optional_argument, NULL, 'f'},
 		{"help-markdown", no_argument, NULL, 'm'}, {"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'}, {0}};
 	int c;
@@ -55,14 +56,14 @@ static int options(int argc, char **argv, const char **file, bool *check)
 		else if (c == 'k')
 			*check = true;
 		else if (c == 'f')
-			ctl_config_text(&ctl_manager_config, stdout);
+			return ctl_config_help("incline-manager", &ctl_manager_config, optarg);
 		else if (c == 'm')
 			ctl_manager_markdown(stdout);
 		else if (c == 'v')
 			puts("incline-manager " INCLINE_VERSION);
 		else if (c == 'h')
 			fputs(usage, stdout);
-		if (c == 'f' || c == 'm' || c == 'v' || c == 'h')
+		if (c == 'm' || c == 'v' || c == 'h')
 			return 0;
 		if (c == '?')
 			break;

@@ -310,7 +310,7 @@ int main(int argc, char **argv)
 	if (argc <= first || argc - first > IV_MAX_PORTS || argv[first][0] == '-') {
 		fprintf(stderr,
 			"usage: incline-netd [--metrics ADDRESS:PORT|unix:PATH] FILE[@NETNS]...\n"
-			"       incline-netd --help-config\n"
+			"       incline-netd --help-config[=markdown|schema]\n"
 			"  FILE   of an RNIC, with \"netdev\"\n"
 			"  NETNS  path of the network namespace of its interface\n"
 			"  --metrics  serve counters there, over HTTP as /metrics "

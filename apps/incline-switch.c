@@ -21,7 +21,7 @@ static const char usage[] =
 	"\n"
 	"  -c, --config FILE  the configuration; examples are in pmd-configs/\n"
 	"      --check        check it without opening anything, and end\n"
-	"      --help-config[=markdown]\n"
+	"      --help-config[=markdown|schema]\n"
 	"                     print what can be in FILE (docs/config.md has it, too)\n"
 	"      --version      print the version\n"
 	"  -h, --help         print this\n"

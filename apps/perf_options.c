@@ -27,7 +27,7 @@ static const char usage[] =
 	"                        tree (broadcast); else as the group file says\n"
 	"  -r, --root RANK       of reduce and broadcast (0), or all\n"
 	"      --group FILE      group file (INCLINE_GROUP)\n"
-	"      --help-config[=markdown]\n"
+	"      --help-config[=markdown|schema]\n"
 	"                        print what can be in FILE\n"
 	"      --rank N          own rank (INCLINE_RANK, or as Open MPI, MPICH, PMIx,\n"
 	"                        torchrun, Slurm set it)\n"

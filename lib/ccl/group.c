@@ -470,20 +470,6 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 	return rc;
 }
 
-/* Without comments, and without a parent that is said to be none. */
-static json_t *plain(const json_t *doc)
-{
-	json_t *copied = ctl_strip_comments(doc), *sw;
-	size_t i;
-
-	json_array_foreach(json_object_get(copied, "switches"), i, sw)
-	{
-		if (json_is_null(json_object_get(sw, "parent")))
-			json_object_del(sw, "parent");
-	}
-	return copied;
-}
-
 static int read_all(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	int rc;
@@ -501,7 +487,7 @@ int ccl_group_parse(const json_t *doc, struct ccl_group **group, char err[CCL_ER
 {
 	struct reader r = {.err = err};
 	struct ccl_group *g = calloc(1, sizeof(*g));
-	json_t *own = plain(doc);
+	json_t *own = ctl_strip_comments(doc);
 	int rc;
 
 	snprintf(err, CCL_ERR_LEN, "out of memory");
@@ -526,7 +512,8 @@ int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, uns
 	const json_t *switches, char err[CCL_ERR_LEN])
 {
 	struct reader r = {.err = err};
-	json_t *doc = json_pack("{s:O}", "switches", switches), *of_plan = doc ? plain(doc) : NULL;
+	json_t *doc = json_pack("{s:O}", "switches", switches),
+	       *of_plan = doc ? ctl_strip_comments(doc) : NULL;
 	int rc = of_plan ? 0 : -ENOMEM;
 
 	snprintf(err, CCL_ERR_LEN, "out of memory");

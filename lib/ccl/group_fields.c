@@ -78,7 +78,7 @@ static const struct ctl_field switch_fields[] = {
 		.help = "its control socket: a path, or tcp:HOST:PORT"},
 	{"ip", CTL_STRING, .required = true, .min = 1, .max = IP_MAX_LEN,
 		.help = "one of its addresses, of the family of the ranks'"},
-	{"parent", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
+	{"parent", CTL_STRING, .min = 1, .max = NAME_MAX_LEN, .nullable = true,
 		.help = "switch above it; absent or null: the root of the tree"},
 	{"parent_port", CTL_STRING, .min = 1, .max = NAME_MAX_LEN,
 		.help = "port toward the parent; needed with one"},

@@ -421,8 +421,15 @@ int ctl_config_help(const char *program, const struct ctl_field *object, const c
 		ctl_config_text(object, stdout);
 	} else if (strcmp(form, "markdown") == 0) {
 		ctl_config_markdown(object, stdout);
+	} else if (strcmp(form, "schema") == 0) {
+		json_t *schema = ctl_json_schema(object, object->help);
+
+		json_dumpf(schema, stdout, JSON_INDENT(1));
+		putchar('\n');
+		json_decref(schema);
 	} else {
-		fprintf(stderr, "%s: --help-config=%s: must be markdown\n", program, form);
+		fprintf(stderr, "%s: --help-config=%s: must be markdown or schema\n", program,
+			form);
 		return 2;
 	}
 	return 0;

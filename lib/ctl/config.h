@@ -39,7 +39,8 @@ enum {
 /* The fields as text for a terminal, and as the tables of docs/config.md. */
 void ctl_config_text(const struct ctl_field *object, FILE *out);
 void ctl_config_markdown(const struct ctl_field *object, FILE *out);
-/* --help-config of a program, on stdout; form: NULL, or "markdown". The program's exit status. */
+/* --help-config of a program, on stdout; form: NULL, "markdown", or "schema"
+ * (JSON Schema). The program's exit status. */
 int ctl_config_help(const char *program, const struct ctl_field *object, const char *form);
 
 #endif

@@ -276,6 +276,8 @@ static int check_value(
 {
 	uint64_t u;
 
+	if (f->nullable && json_is_null(v))
+		return 0;
 	switch (f->type) {
 	case CTL_BOOL:
 		return json_is_boolean(v) ? 0 : wrong_type(f, v, path, p);

@@ -50,6 +50,7 @@ struct ctl_field {
 	 * come before its own of the same name. */
 	const struct ctl_variant *variants;
 	enum ctl_metric metric;
+	bool nullable; /* null says the same as its absence */
 };
 
 struct ctl_variant {
@@ -146,6 +147,10 @@ const char *ctl_type_text(const struct ctl_field *field, char *buf, size_t cap);
 
 /* Reference tables of all methods, as in docs/control-socket.md. */
 void ctl_markdown(const struct ctl_schema *schema, FILE *out);
+
+/* The schema of a file of ours (JSON Schema, draft 2020-12; new reference). What one field alone
+ * cannot tell it does not say; lengths of strings are bytes here, and characters there. */
+json_t *ctl_json_schema(const struct ctl_field *object, const char *title);
 
 /* The methods as JSON, parameters and results as JSON Schema (new reference). */
 json_t *ctl_describe(const struct ctl_schema *schema);

@@ -65,9 +65,11 @@ void ctl_markdown(const struct ctl_schema *schema, FILE *out)
 
 /* ---- JSON Schema ---- */
 
-static json_t *describe_fields(const struct ctl_field *fields);
+/* file: of a file of ours, in which members whose key begins with '#' are comments. */
+static json_t *describe_object(
+	const struct ctl_field *fields, const struct ctl_variant *variants, bool file);
 
-static json_t *describe_type(enum ctl_type type, const struct ctl_field *f)
+static json_t *describe_type(enum ctl_type type, const struct ctl_field *f, bool file)
 {
 	switch (type) {
 	case CTL_BOOL:
@@ -84,7 +86,7 @@ static json_t *describe_type(enum ctl_type type, const struct ctl_field *f)
 	case CTL_REF:
 		return json_pack("{s:[s,s]}", "type", "string", "integer");
 	case CTL_OBJECT:
-		return describe_fields(f->fields);
+		return describe_object(f->fields, f->variants, file);
 	case CTL_MAP:
 		return json_pack("{s:s}", "type", "object");
 	case CTL_LIST:
@@ -103,6 +105,12 @@ static void limit(json_t *out, const struct ctl_field *f, const char *low, const
 	json_object_set_new(out, high, json_integer(f->max));
 }
 
+static void comments(json_t *out, bool file)
+{
+	if (file)
+		json_object_set_new(out, "patternProperties", json_pack("{s:{}}", "^#"));
+}
+
 static json_t *words(const struct ctl_field *f)
 {
 	json_t *values = json_array();
@@ -112,34 +120,22 @@ static json_t *words(const struct ctl_field *f)
 	return values;
 }
 
-/* An integer within its limits, or one of its words. */
-static json_t *describe_int_or_word(const struct ctl_field *f)
+static json_t *describe_value(const struct ctl_field *f, bool file)
 {
-	json_t *number = describe_type(f->type, f);
+	json_t *out = describe_type(f->type, f, file);
 
-	limit(number, f, "minimum", "maximum");
-	return json_pack(
-		"{s:[o,{s:o}],s:s}", "anyOf", number, "enum", words(f), "description", f->help);
-}
-
-static json_t *describe_field(const struct ctl_field *f)
-{
-	if (f->type == CTL_INT && f->values)
-		return describe_int_or_word(f);
-
-	json_t *out = describe_type(f->type, f);
-
-	json_object_set_new(out, "description", json_string(f->help));
 	switch (f->type) {
 	case CTL_LIST:
-		json_object_set_new(out, "items", describe_type(f->item, f));
+		json_object_set_new(out, "items", describe_type(f->item, f, file));
 		limit(out, f, "minItems", "maxItems");
 		break;
 	case CTL_MAP:
-		json_object_set_new(out, "additionalProperties", describe_type(f->item, f));
+		json_object_set_new(out, "additionalProperties", describe_type(f->item, f, file));
+		comments(out, file);
 		break;
 	case CTL_INT:
 	case CTL_REF:
+	case CTL_REAL:
 		limit(out, f, "minimum", "maximum");
 		break;
 	case CTL_STRING:
@@ -153,17 +149,85 @@ static json_t *describe_field(const struct ctl_field *f)
 	return out;
 }
 
-static json_t *describe_fields(const struct ctl_field *fields)
+static json_t *describe_default(const struct ctl_field *f)
 {
-	json_t *properties = json_object(), *required = json_array();
+	json_t *value = NULL;
 
+	if (f->type != CTL_STRING)
+		value = json_loads(f->dflt, JSON_DECODE_ANY, NULL);
+	return value ? value : json_string(f->dflt);
+}
+
+static json_t *describe_field(const struct ctl_field *f, bool file)
+{
+	json_t *out = describe_value(f, file);
+
+	if (f->type == CTL_INT && f->values)
+		out = json_pack("{s:[o,{s:o}]}", "anyOf", out, "enum", words(f));
+	if (f->nullable)
+		out = json_pack("{s:[o,{s:s}]}", "anyOf", out, "type", "null");
+	json_object_set_new(out, "description", json_string(f->help));
+	if (f->dflt)
+		json_object_set_new(out, "default", describe_default(f));
+	return out;
+}
+
+/* Fields that are there already stay as they are. */
+static void add_fields(
+	json_t *properties, json_t *required, const struct ctl_field *fields, bool file)
+{
 	for (const struct ctl_field *f = fields; f && f->name; f++) {
-		json_object_set_new(properties, f->name, describe_field(f));
+		if (!json_object_get(properties, f->name))
+			json_object_set_new(properties, f->name, describe_field(f, file));
 		if (f->required)
 			json_array_append_new(required, json_string(f->name));
 	}
-	return json_pack("{s:s,s:o,s:o,s:b}", "type", "object", "properties", properties,
-		"required", required, "additionalProperties", 0);
+}
+
+static json_t *describe_fields(
+	const struct ctl_field *first, const struct ctl_field *then, bool file)
+{
+	json_t *properties = json_object(), *required = json_array(), *out;
+
+	add_fields(properties, required, first, file);
+	add_fields(properties, required, then, file);
+	out = json_pack("{s:s,s:o,s:o,s:b}", "type", "object", "properties", properties, "required",
+		required, "additionalProperties", 0);
+	comments(out, file);
+	return out;
+}
+
+static json_t *describe_object(
+	const struct ctl_field *fields, const struct ctl_variant *variants, bool file)
+{
+	json_t *types = json_array(), *cases = json_array();
+
+	if (!variants) {
+		json_decref(types);
+		json_decref(cases);
+		return describe_fields(fields, NULL, file);
+	}
+	for (const struct ctl_variant *v = variants; v->value; v++) {
+		json_t *all = describe_fields(v->fields, fields, file);
+
+		json_object_set_new(all, "description", json_string(v->help));
+		json_array_append_new(types, json_string(v->value));
+		json_array_append_new(cases, json_pack("{s:{s:{s:{s:s}}},s:o}", "if", "properties",
+						     "type", "const", v->value, "then", all));
+	}
+	return json_pack("{s:s,s:{s:{s:o}},s:[s],s:o}", "type", "object", "properties", "type",
+		"enum", types, "required", "type", "allOf", cases);
+}
+
+json_t *ctl_json_schema(const struct ctl_field *object, const char *title)
+{
+	json_t *out = json_pack("{s:s,s:s}", "$schema",
+		"https://json-schema.org/draft/2020-12/schema", "title", title);
+	json_t *type = describe_object(object->fields, object->variants, true);
+
+	json_object_update(out, type);
+	json_decref(type);
+	return out;
 }
 
 json_t *ctl_describe(const struct ctl_schema *schema)
@@ -175,8 +239,9 @@ json_t *ctl_describe(const struct ctl_schema *schema)
 
 		json_array_append_new(
 			out, json_pack("{s:s,s:s,s:b,s:o,s:o}", "name", m->name, "help", m->help,
-				     "changes", m->changes, "params", describe_fields(m->params),
-				     "result", describe_fields(m->result)));
+				     "changes", m->changes, "params",
+				     describe_fields(m->params, NULL, false), "result",
+				     describe_fields(m->result, NULL, false)));
 	}
 	return out;
 }
