@@ -353,7 +353,7 @@ int main(int argc, char **argv)
 	int c;
 
 	if (!in) {
-		fputs("usage: incline-wireshark FILE\n", stderr);
+		fputs("usage: wireshark_facts FILE\n", stderr);
 		return 2;
 	}
 	print_facts();

@@ -15,7 +15,7 @@ struct found {
 
 static void fail(const char *name, const char *what)
 {
-	fprintf(stderr, "incline-wireshark: %s: %s\n", name, what);
+	fprintf(stderr, "wireshark_facts: %s: %s\n", name, what);
 	exit(1);
 }
 
