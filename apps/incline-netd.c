@@ -290,12 +290,28 @@ static void run(void)
 	}
 }
 
+static const char usage[] =
+	"usage: incline-netd [--metrics ADDRESS:PORT|unix:PATH] FILE[@NETNS]...\n"
+	"Keeps the network interfaces of software RNICs until SIGINT or SIGTERM.\n"
+	"  FILE   of an RNIC, with \"netdev\"\n"
+	"  NETNS  path of the network namespace of its interface\n"
+	"  --metrics  serve counters there, over HTTP as /metrics (docs/metrics.md)\n"
+	"  --help-config[=markdown|schema]  print what can be in FILE (docs/rnic-config.md has "
+	"it,\n"
+	"             too)\n"
+	"  --version  print the version\n"
+	"  --help     print this\n";
+
 int main(int argc, char **argv)
 {
 	const struct sigaction action = {.sa_handler = on_signal};
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		puts("incline-netd " INCLINE_VERSION);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		fputs(usage, stdout);
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "--help-config") == 0)
@@ -308,15 +324,7 @@ int main(int argc, char **argv)
 		first = 3;
 	}
 	if (argc <= first || argc - first > IV_MAX_PORTS || argv[first][0] == '-') {
-		fprintf(stderr,
-			"usage: incline-netd [--metrics ADDRESS:PORT|unix:PATH] FILE[@NETNS]...\n"
-			"       incline-netd --help-config[=markdown|schema]\n"
-			"  FILE   of an RNIC, with \"netdev\"\n"
-			"  NETNS  path of the network namespace of its interface\n"
-			"  --metrics  serve counters there, over HTTP as /metrics "
-			"(docs/metrics.md)\n"
-			"  --help-config  print what can be in FILE "
-			"(docs/rnic-config.md has it, too)\n");
+		fputs(usage, stderr);
 		return 2;
 	}
 	wake_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -13,7 +13,7 @@
 
 struct options {
 	const char *socket, *file;
-	bool json, keep, interactive;
+	bool json, keep, interactive, complete;
 	bool given; /* socket is, by an option */
 	double watch_s, timeout_s;
 };
@@ -98,6 +98,7 @@ static const char usage_text[] =
 	"  -w, --watch SECONDS  repeat the command until it fails or is interrupted; numbers that\n"
 	"                       changed show their change per second, JSON is a line each time\n"
 	"  -t, --timeout SECONDS  to wait for an answer; default 10\n"
+	"      --complete       print what may stand for the last of the words, for shells\n"
 	"  -V, --version        print the version of inclinectl\n"
 	"  -h, --help           print this; \"inclinectl help\" lists the commands\n"
 	"\n"
@@ -119,7 +120,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{"json", no_argument, NULL, 'j'}, {"interactive", no_argument, NULL, 'i'},
 		{"file", required_argument, NULL, 'f'}, {"keep-going", no_argument, NULL, 'k'},
 		{"watch", required_argument, NULL, 'w'}, {"timeout", required_argument, NULL, 't'},
-		{"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"complete", no_argument, NULL, 'c'}, {"version", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'}, {0}};
 	int c;
 
 	/* '+': options of commands are theirs. */
@@ -137,6 +139,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'f':
 			o->file = optarg;
+			break;
+		case 'c':
+			o->complete = true;
 			break;
 		case 'k':
 			o->keep = true;
@@ -163,6 +168,18 @@ static int parse_options(int argc, char **argv, struct options *o)
 		return CLI_USAGE;
 	}
 	return -1;
+}
+
+static void print_offer(void *arg, const char *candidate)
+{
+	(void)arg;
+	puts(candidate);
+}
+
+static int complete(struct cli *cli, unsigned n, const char *const *words)
+{
+	cli_complete(cli, n ? n - 1 : 0, words, n ? words[n - 1] : "", print_offer, NULL);
+	return CLI_OK;
 }
 
 static void now(void *arg, struct cli_time *t)
@@ -203,6 +220,8 @@ int main(int argc, char **argv)
 	const char *const *words = (const char *const *)argv + optind;
 	if (o.file)
 		rc = cli_run_file(&cli, o.file, o.keep);
+	else if (o.complete)
+		rc = complete(&cli, n, words);
 	else if (o.interactive)
 		rc = cli_interact(&cli);
 	else if (o.watch_s > 0)
