@@ -9,17 +9,6 @@
 #include "lib/verbs/cm_internal.h"
 
 enum { RETRIES = 7, FLOW_LABEL_MASK = 0xfffff };
-static const uint64_t CLOSED_NS = 5000000000;
-
-static uint16_t port_of(const struct sockaddr_storage *addr)
-{
-	return ntohs(((const struct sockaddr_in *)addr)->sin_port);
-}
-
-static uint8_t depth(unsigned wanted)
-{
-	return (uint8_t)(wanted < IV_CM_MAX_DEPTH ? wanted : IV_CM_MAX_DEPTH);
-}
 
 static uint32_t random_psn(void)
 {
@@ -29,8 +18,7 @@ static uint32_t random_psn(void)
 	return psn & 0xffffff;
 }
 
-/* The device of the ID, and its ownership. 0 or -errno. */
-static int begin(struct iv_id *id, struct iv_cm_dev **cdev)
+int iv_cm_begin(struct iv_id *id, struct iv_cm_dev **cdev)
 {
 	int ret = iv_cm_get(id, cdev);
 
@@ -39,8 +27,7 @@ static int begin(struct iv_id *id, struct iv_cm_dev **cdev)
 	return ret;
 }
 
-/* The core's answer, what follows from it sent, and what begin took given back. */
-static int done(struct iv_cm_dev *cdev, int ret)
+int iv_cm_done(struct iv_cm_dev *cdev, int ret)
 {
 	iv_cm_flush(cdev);
 	iv_disown(cdev->dev);
@@ -49,182 +36,9 @@ static int done(struct iv_cm_dev *cdev, int ret)
 	return ret;
 }
 
-static uint64_t now_of(const struct iv_cm_dev *cdev)
+uint64_t iv_cm_now(const struct iv_cm_dev *cdev)
 {
 	return cdev->dev->ops->now(cdev->dev->port);
-}
-
-/* ---- requests of peers ---- */
-
-static uint64_t service_of(const struct iv_id *id)
-{
-	return ipcm_service_id((unsigned)id->base.ps, port_of(&id->base.route.addr.src_storage));
-}
-
-static bool listens(
-	const struct iv_id *id, const struct cm_path *path, uint64_t service_id, bool ud)
-{
-	if (id->state != ID_LISTEN || iv_id_ud(id) != ud || service_id != service_of(id))
-		return false;
-	if (!id->bound_any)
-		return wire_ip_eq(&id->local, &path->local);
-	if (wire_ip_is4(&id->local))
-		return wire_ip_is4(&path->local);
-	return !id->afonly || !wire_ip_is4(&path->local);
-}
-
-void iv_cm_unlisten(struct iv_id *id)
-{
-	pthread_mutex_lock(&iv_cm.lock);
-	if (id->state == ID_LISTEN && iv_cm.n_dev > 0)
-		iv_cm.closed[iv_cm.n_closed++ % IV_CM_CLOSED] =
-			(struct iv_cm_closed){service_of(id), now_of(iv_cm.dev[0])};
-	id->state = ID_DONE;
-	pthread_mutex_unlock(&iv_cm.lock);
-}
-
-static bool just_closed(uint64_t service_id, uint64_t now)
-{
-	for (unsigned i = 0; i < IV_CM_CLOSED && i < iv_cm.n_closed; i++)
-		if (iv_cm.closed[i].service_id == service_id &&
-			now - iv_cm.closed[i].at < CLOSED_NS)
-			return true;
-	return false;
-}
-
-/* Reserves a place in the backlog of who listens; NULL with the reason to reject. */
-static struct iv_id *find_listener(
-	const struct cm_path *path, uint64_t service_id, bool ud, uint64_t now, unsigned *reason)
-{
-	struct iv_id *id, *found = NULL;
-
-	pthread_mutex_lock(&iv_cm.lock);
-	*reason = just_closed(service_id, now) ? CM_IGNORE : CM_LATER;
-	LIST_FOREACH(id, &iv_cm.ids, link)
-	if (listens(id, path, service_id, ud))
-		found = id;
-	if (found && found->pending >= found->backlog) {
-		found = NULL;
-		*reason = CM_IGNORE;
-	}
-	if (found)
-		found->pending++;
-	pthread_mutex_unlock(&iv_cm.lock);
-	return found;
-}
-
-void iv_cm_answered(struct iv_id *id)
-{
-	pthread_mutex_lock(&iv_cm.lock);
-	if (id->listener)
-		id->listener->pending--;
-	id->listener = NULL;
-	pthread_mutex_unlock(&iv_cm.lock);
-}
-
-static void learn_req(struct iv_id *id, const struct cm_req *req)
-{
-	id->remote_qpn = req->qpn;
-	id->remote_psn = req->psn;
-	id->responder_resources = depth(req->initiator_depth);
-	id->initiator_depth = depth(req->responder_resources);
-	id->retry_count = req->retry_count;
-	id->rnr_retry = req->rnr_retry;
-	id->mtu = req->mtu;
-	id->ack_timeout = req->ack_timeout;
-	id->flow_label = req->flow_label;
-	id->tos = req->traffic_class;
-	id->base.qp_type = req->transport == CM_UC ? IBV_QPT_UC : IBV_QPT_RC;
-}
-
-static void fill_request(struct iv_cm_event *event, const struct cm_msg *msg)
-{
-	const unsigned len = cm_private_len(msg->attr) - IPCM_HDR_LEN;
-	struct rdma_conn_param *conn = &event->base.param.conn;
-
-	if (msg->attr == CM_REQ) {
-		conn->responder_resources = msg->req.initiator_depth;
-		conn->initiator_depth = msg->req.responder_resources;
-		conn->flow_control = msg->req.flow_control;
-		conn->retry_count = msg->req.retry_count;
-		conn->rnr_retry_count = msg->req.rnr_retry;
-		conn->srq = msg->req.srq;
-		conn->qp_num = msg->req.qpn;
-	}
-	iv_cm_event_data(event, msg->private_data + IPCM_HDR_LEN, len);
-}
-
-static struct iv_id *requested_id(struct iv_id *listener, struct cm_conn *conn,
-	struct iv_cm_dev *cdev, const struct cm_path *path, const struct ipcm *ipcm)
-{
-	struct iv_id *id = iv_id_new(listener->base.channel, listener->base.context,
-		listener->base.ps, listener->base.qp_type);
-	struct iv_gid gid = {0, 0};
-	struct iv_cm_dev *found = id ? iv_cm_find(&path->local, &gid) : NULL;
-
-	if (!id)
-		return NULL;
-	if (found)
-		iv_cm_put(found);
-	iv_id_use(id, cdev, gid);
-	id->state = ID_REQUESTED;
-	id->bound_any = false;
-	id->local = path->local;
-	id->remote = path->remote;
-	id->conn = conn;
-	id->listener = listener;
-	iv_from_ip(&path->local, port_of(&listener->base.route.addr.src_storage),
-		&id->base.route.addr.src_storage);
-	iv_from_ip(&path->remote, ipcm->sport, &id->base.route.addr.dst_storage);
-	iv_id_route(id, cdev);
-	return id;
-}
-
-static void forget_request(struct iv_id *listener)
-{
-	pthread_mutex_lock(&iv_cm.lock);
-	listener->pending--;
-	pthread_mutex_unlock(&iv_cm.lock);
-}
-
-/* As the owner, which is also what keeps the listener: iv_destroy_id waits for each. */
-unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path *path,
-	const struct cm_msg *msg, void **user)
-{
-	struct iv_cm_dev *cdev = arg;
-	const bool ud = msg->attr == CM_SIDR_REQ;
-	struct iv_cm_event *event;
-	struct iv_id *listener, *id;
-	struct ipcm ipcm;
-	unsigned reason;
-	enum ibv_mtu mtu;
-
-	if (ipcm_parse(msg->private_data, cm_private_len(msg->attr), &ipcm))
-		return CM_REJ_CONSUMER;
-	mtu = rnic_active_mtu(cdev->dev->rnic, iv_cm_port(cdev->dev->rnic, &path->local));
-	if (!ud && (msg->req.mtu < IBV_MTU_256 || msg->req.mtu > mtu))
-		return CM_REJ_INVALID_MTU;
-	listener = find_listener(path, ud ? msg->sidr_req.service_id : msg->req.service_id, ud,
-		now_of(cdev), &reason);
-	if (!listener)
-		return reason;
-	id = requested_id(listener, conn, cdev, path, &ipcm);
-	event = id ? iv_cm_event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
-	if (!event) {
-		forget_request(listener);
-		if (id)
-			iv_id_free(id);
-		return CM_IGNORE;
-	}
-	if (ud)
-		id->service_id = msg->sidr_req.service_id;
-	else
-		learn_req(id, &msg->req);
-	event->base.listen_id = &listener->base;
-	fill_request(event, msg);
-	*user = id;
-	iv_cm_raise(event);
-	return 0;
 }
 
 /* ---- answers of peers ---- */
@@ -235,8 +49,8 @@ static void learn_rep(struct iv_id *id, struct iv_cm_event *event, const struct 
 
 	id->remote_qpn = rep->qpn;
 	id->remote_psn = rep->psn;
-	id->responder_resources = depth(rep->initiator_depth);
-	id->initiator_depth = depth(rep->responder_resources);
+	id->responder_resources = iv_cm_depth(rep->initiator_depth);
+	id->initiator_depth = iv_cm_depth(rep->responder_resources);
 	id->rnr_retry = rep->rnr_retry;
 	conn->responder_resources = rep->initiator_depth;
 	conn->initiator_depth = rep->responder_resources;
@@ -305,7 +119,8 @@ void iv_cm_on_event(void *arg, struct cm_conn *conn, void *user, const struct cm
 static int private_data_of(
 	uint8_t *out, size_t cap, const struct iv_id *id, const void *data, size_t len)
 {
-	const struct ipcm ipcm = {id->local, id->remote, port_of(&id->base.route.addr.src_storage)};
+	const struct ipcm ipcm = {
+		id->local, id->remote, iv_cm_ip_port(&id->base.route.addr.src_storage)};
 
 	if (len > cap - IPCM_HDR_LEN || (len && !data))
 		return -EINVAL;
@@ -317,14 +132,14 @@ static int private_data_of(
 static void fill_req(struct iv_id *id, const struct iv_cm_dev *cdev,
 	const struct rdma_conn_param *param, struct cm_req *req)
 {
-	const uint16_t sport = port_of(&id->base.route.addr.src_storage);
-	const uint16_t dport = port_of(&id->base.route.addr.dst_storage);
+	const uint16_t sport = iv_cm_ip_port(&id->base.route.addr.src_storage);
+	const uint16_t dport = iv_cm_ip_port(&id->base.route.addr.dst_storage);
 
 	id->qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num;
 	id->srq = id->base.qp ? id->base.qp->srq != NULL : param->srq != 0;
 	id->psn = random_psn();
-	id->responder_resources = depth(param->responder_resources);
-	id->initiator_depth = depth(param->initiator_depth);
+	id->responder_resources = iv_cm_depth(param->responder_resources);
+	id->initiator_depth = iv_cm_depth(param->initiator_depth);
 	id->retry_count = param->retry_count & 7;
 	id->mtu = (uint8_t)rnic_active_mtu(cdev->dev->rnic, id->gid.port);
 	/* The same path for both directions of a connection, another for the next one. */
@@ -360,18 +175,18 @@ static int start_connect(struct iv_id *id, const struct rdma_conn_param *param)
 	int ret = private_data_of(data, cap, id, param->private_data, param->private_data_len);
 
 	if (ret == 0)
-		ret = begin(id, &cdev);
+		ret = iv_cm_begin(id, &cdev);
 	if (ret)
 		return ret;
-	id->service_id =
-		ipcm_service_id((unsigned)id->base.ps, port_of(&id->base.route.addr.dst_storage));
+	id->service_id = ipcm_service_id(
+		(unsigned)id->base.ps, iv_cm_ip_port(&id->base.route.addr.dst_storage));
 	if (!ud)
 		fill_req(id, cdev, param, &req);
 	ret = id->conn ? -EINVAL
-	      : ud ? cm_sidr_request(cdev->cm, &path, id->service_id, data, cap, id, now_of(cdev),
-			     &id->conn)
-		   : cm_connect(cdev->cm, &path, &req, data, cap, id, now_of(cdev), &id->conn);
-	return done(cdev, ret);
+	      : ud     ? cm_sidr_request(cdev->cm, &path, id->service_id, data, cap, id,
+				 iv_cm_now(cdev), &id->conn)
+		   : cm_connect(cdev->cm, &path, &req, data, cap, id, iv_cm_now(cdev), &id->conn);
+	return iv_cm_done(cdev, ret);
 }
 
 int iv_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
@@ -401,23 +216,23 @@ int iv_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 static int say_rtu(struct iv_id *id)
 {
 	struct iv_cm_dev *cdev;
-	int ret = begin(id, &cdev);
+	int ret = iv_cm_begin(id, &cdev);
 
 	if (ret)
 		return ret;
-	ret = id->conn ? cm_establish(id->conn, NULL, 0, now_of(cdev)) : -EINVAL;
-	return done(cdev, ret);
+	ret = id->conn ? cm_establish(id->conn, NULL, 0, iv_cm_now(cdev)) : -EINVAL;
+	return iv_cm_done(cdev, ret);
 }
 
 static int say_no(struct iv_id *id, unsigned reason, const void *data, size_t len)
 {
 	struct iv_cm_dev *cdev;
-	int ret = begin(id, &cdev);
+	int ret = iv_cm_begin(id, &cdev);
 
 	if (ret)
 		return ret;
-	ret = id->conn ? cm_reject(id->conn, reason, data, len, now_of(cdev)) : -EINVAL;
-	return done(cdev, ret);
+	ret = id->conn ? cm_reject(id->conn, reason, data, len, iv_cm_now(cdev)) : -EINVAL;
+	return iv_cm_done(cdev, ret);
 }
 
 int iv_cm_respond(struct iv_id *id)
@@ -457,14 +272,14 @@ static int say_rep(struct iv_id *id, const struct rdma_conn_param *param)
 		.flow_control = param && param->flow_control,
 		.srq = id->srq,
 		.rnr_retry = param ? param->rnr_retry_count & 7 : RETRIES};
-	int ret = begin(id, &cdev);
+	int ret = iv_cm_begin(id, &cdev);
 
 	if (ret)
 		return ret;
 	ret = id->conn ? cm_accept(id->conn, &rep, param ? param->private_data : NULL,
-				 param ? param->private_data_len : 0, now_of(cdev))
+				 param ? param->private_data_len : 0, iv_cm_now(cdev))
 		       : -EINVAL;
-	return done(cdev, ret);
+	return iv_cm_done(cdev, ret);
 }
 
 static int say_sidr_rep(struct iv_id *id, const struct rdma_conn_param *param)
@@ -474,14 +289,14 @@ static int say_sidr_rep(struct iv_id *id, const struct rdma_conn_param *param)
 		.qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num,
 		.qkey = id->qkey,
 		.service_id = id->service_id};
-	int ret = begin(id, &cdev);
+	int ret = iv_cm_begin(id, &cdev);
 
 	if (ret)
 		return ret;
 	ret = id->conn ? cm_sidr_reply(id->conn, &rep, param ? param->private_data : NULL,
-				 param ? param->private_data_len : 0, now_of(cdev))
+				 param ? param->private_data_len : 0, iv_cm_now(cdev))
 		       : -EINVAL;
-	return done(cdev, ret);
+	return iv_cm_done(cdev, ret);
 }
 
 static int accept_conn(struct iv_id *id, const struct rdma_conn_param *param)
@@ -549,12 +364,12 @@ int iv_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 {
 	struct iv_id *id = iv_id(base);
 	struct iv_cm_dev *cdev;
-	int ret = event == IBV_EVENT_COMM_EST ? begin(id, &cdev) : -EINVAL;
+	int ret = event == IBV_EVENT_COMM_EST ? iv_cm_begin(id, &cdev) : -EINVAL;
 
 	if (ret)
 		return iv_cm_ret(ret);
-	ret = id->conn ? cm_established(id->conn, now_of(cdev)) : -EINVAL;
-	return iv_cm_ret(done(cdev, ret));
+	ret = id->conn ? cm_established(id->conn, iv_cm_now(cdev)) : -EINVAL;
+	return iv_cm_ret(iv_cm_done(cdev, ret));
 }
 
 /* ---- the end ---- */
@@ -568,11 +383,11 @@ int iv_disconnect(struct rdma_cm_id *base)
 	if (iv_id_ud(id))
 		return iv_cm_ret(EINVAL);
 	iv_id_to_err(id);
-	ret = begin(id, &cdev);
+	ret = iv_cm_begin(id, &cdev);
 	if (ret)
 		return iv_cm_ret(ret);
-	ret = id->conn ? cm_disconnect(id->conn, now_of(cdev)) : -EINVAL;
-	ret = done(cdev, ret);
+	ret = id->conn ? cm_disconnect(id->conn, iv_cm_now(cdev)) : -EINVAL;
+	ret = iv_cm_done(cdev, ret);
 	return ret ? iv_cm_ret(ret) : iv_cm_complete(id);
 }
 
@@ -580,11 +395,11 @@ void iv_cm_drop_conn(struct iv_id *id)
 {
 	struct iv_cm_dev *cdev;
 
-	if (begin(id, &cdev) == 0) {
+	if (iv_cm_begin(id, &cdev) == 0) {
 		if (id->conn)
-			cm_release(id->conn, now_of(cdev));
+			cm_release(id->conn, iv_cm_now(cdev));
 		id->conn = NULL;
-		done(cdev, 0);
+		iv_cm_done(cdev, 0);
 	}
 	iv_cm_answered(id);
 }

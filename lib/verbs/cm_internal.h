@@ -208,15 +208,34 @@ int iv_id_set_state(struct iv_id *id, enum iv_id_state from, enum iv_id_state to
 void iv_id_route(struct iv_id *id, const struct iv_cm_dev *cdev);
 int iv_create_id_sync(struct rdma_cm_id **id, enum rdma_port_space ps, enum ibv_qp_type type);
 
-/* ---- cm_conn.c ---- */
+/* ---- cm_request.c ---- */
 
+uint16_t iv_cm_ip_port(const struct sockaddr_storage *addr);
+/* READs outstanding, of those that are wanted. */
+uint8_t iv_cm_depth(unsigned wanted);
+/* Reserves a place in the backlog of who listens; NULL with the reason to reject. */
+struct iv_id *iv_cm_find_listener(
+	const struct cm_path *path, uint64_t service_id, bool ud, uint64_t now, unsigned *reason);
+/* An ID for the peer's request, from that port of its; NULL: no memory. */
+struct iv_id *iv_cm_requested_id(struct iv_id *listener, struct cm_conn *conn,
+	struct iv_cm_dev *cdev, const struct cm_path *path, uint16_t sport);
+/* Gives the place back. */
+void iv_cm_forget_request(struct iv_id *listener);
 unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path *path,
 	const struct cm_msg *msg, void **user);
-void iv_cm_on_event(void *arg, struct cm_conn *conn, void *user, const struct cm_event *event);
 /* The request has been answered, or nobody will. */
 void iv_cm_answered(struct iv_id *id);
 /* It does not listen any more. */
 void iv_cm_unlisten(struct iv_id *id);
+
+/* ---- cm_conn.c ---- */
+
+/* The device of the ID, and its ownership. 0 or -errno. */
+int iv_cm_begin(struct iv_id *id, struct iv_cm_dev **cdev);
+/* What follows from a call is sent, and what iv_cm_begin took given back. Returns ret. */
+int iv_cm_done(struct iv_cm_dev *cdev, int ret);
+uint64_t iv_cm_now(const struct iv_cm_dev *cdev);
+void iv_cm_on_event(void *arg, struct cm_conn *conn, void *user, const struct cm_event *event);
 /* Gives the connection up. */
 void iv_cm_drop_conn(struct iv_id *id);
 /* After the peer's REP: the queue pair to RTS, and the RTU. 0 or -errno. */
