@@ -15,9 +15,9 @@ static int say_first(struct cm_conn *conn, struct cm_msg *msg, const void *priva
 	conn->tid = (uint64_t)++cm->tid_high << 32 | conn->local_id;
 	msg->tid = conn->tid;
 	msg->local_id = conn->local_id;
-	ret = conn_say(conn, msg, private_data, len);
+	ret = cm_conn_say(conn, msg, private_data, len);
 	if (ret) {
-		conn_free(conn);
+		cm_conn_free(conn);
 		return ret;
 	}
 	conn->timeout_ns = code_ns(cm->config.response_timeout);
@@ -28,7 +28,7 @@ static int say_first(struct cm_conn *conn, struct cm_msg *msg, const void *priva
 int cm_connect(struct cm *cm, const struct cm_path *path, const struct cm_req *req,
 	const void *private_data, size_t len, void *user, uint64_t now, struct cm_conn **out)
 {
-	struct cm_conn *conn = conn_new(cm, path, user);
+	struct cm_conn *conn = cm_conn_new(cm, path, user);
 	struct cm_msg msg = {.attr = CM_REQ, .req = *req};
 	int ret;
 
@@ -41,7 +41,7 @@ int cm_connect(struct cm *cm, const struct cm_path *path, const struct cm_req *r
 	ret = say_first(conn, &msg, private_data, len);
 	if (ret)
 		return ret;
-	conn_await(conn, ST_REQ_SENT, now);
+	cm_conn_await(conn, ST_REQ_SENT, now);
 	*out = conn;
 	return 0;
 }
@@ -49,7 +49,7 @@ int cm_connect(struct cm *cm, const struct cm_path *path, const struct cm_req *r
 int cm_sidr_request(struct cm *cm, const struct cm_path *path, uint64_t service_id,
 	const void *private_data, size_t len, void *user, uint64_t now, struct cm_conn **out)
 {
-	struct cm_conn *conn = conn_new(cm, path, user);
+	struct cm_conn *conn = cm_conn_new(cm, path, user);
 	struct cm_msg msg = {.attr = CM_SIDR_REQ, .sidr_req = {0xffff, service_id}};
 	int ret;
 
@@ -58,22 +58,22 @@ int cm_sidr_request(struct cm *cm, const struct cm_path *path, uint64_t service_
 	ret = say_first(conn, &msg, private_data, len);
 	if (ret)
 		return ret;
-	conn_await(conn, ST_SIDR_SENT, now);
+	cm_conn_await(conn, ST_SIDR_SENT, now);
 	*out = conn;
 	return 0;
 }
 
 int cm_establish(struct cm_conn *conn, const void *private_data, size_t len, uint64_t now)
 {
-	struct cm_msg msg = conn_msg(conn, CM_RTU);
+	struct cm_msg msg = cm_conn_msg(conn, CM_RTU);
 	int ret;
 
 	(void)now;
 	if (conn->state != ST_REP_RCVD)
 		return -EINVAL;
-	ret = conn_say(conn, &msg, private_data, len);
+	ret = cm_conn_say(conn, &msg, private_data, len);
 	if (ret == 0)
-		conn_rest(conn, ST_ESTABLISHED);
+		cm_conn_rest(conn, ST_ESTABLISHED);
 	return ret;
 }
 
@@ -82,18 +82,18 @@ int cm_establish(struct cm_conn *conn, const void *private_data, size_t len, uin
 int cm_accept(struct cm_conn *conn, const struct cm_rep *rep, const void *private_data, size_t len,
 	uint64_t now)
 {
-	struct cm_msg msg = conn_msg(conn, CM_REP);
+	struct cm_msg msg = cm_conn_msg(conn, CM_REP);
 	int ret;
 
 	if (conn->state != ST_REQ_RCVD)
 		return -EINVAL;
 	msg.rep = *rep;
 	memcpy(msg.rep.ca_guid, conn->cm->config.ca_guid, sizeof(msg.rep.ca_guid));
-	ret = conn_say(conn, &msg, private_data, len);
+	ret = cm_conn_say(conn, &msg, private_data, len);
 	if (ret)
 		return ret;
 	conn->local_qpn = rep->qpn;
-	conn_await(conn, ST_REP_SENT, now);
+	cm_conn_await(conn, ST_REP_SENT, now);
 	return 0;
 }
 
@@ -104,24 +104,24 @@ int cm_established(struct cm_conn *conn, uint64_t now)
 		return 0;
 	if (conn->state != ST_REP_SENT)
 		return -EINVAL;
-	conn_rest(conn, ST_ESTABLISHED);
-	conn_event(conn, CM_EV_ESTABLISHED, 0, NULL);
+	cm_conn_rest(conn, ST_ESTABLISHED);
+	cm_conn_event(conn, CM_EV_ESTABLISHED, 0, NULL);
 	return 0;
 }
 
 int cm_sidr_reply(struct cm_conn *conn, const struct cm_sidr_rep *rep, const void *private_data,
 	size_t len, uint64_t now)
 {
-	struct cm_msg msg = conn_msg(conn, CM_SIDR_REP);
+	struct cm_msg msg = cm_conn_msg(conn, CM_SIDR_REP);
 	int ret;
 
 	if (conn->state != ST_SIDR_RCVD)
 		return -EINVAL;
 	msg.local_id = conn->remote_id; /* the number is the request's */
 	msg.sidr_rep = *rep;
-	ret = conn_say(conn, &msg, private_data, len);
+	ret = cm_conn_say(conn, &msg, private_data, len);
 	if (ret == 0)
-		conn_linger(conn, ST_SIDR_DONE, now);
+		cm_conn_linger(conn, ST_SIDR_DONE, now);
 	return ret;
 }
 
@@ -135,14 +135,14 @@ int cm_reject(
 
 	switch ((enum cm_state)conn->state) {
 	case ST_REQ_RCVD:
-		ret = conn_say_rej(conn, CM_ABOUT_REQ, reason, private_data, len);
+		ret = cm_conn_say_rej(conn, CM_ABOUT_REQ, reason, private_data, len);
 		if (ret == 0)
-			conn_linger(conn, ST_REJ_SENT, now);
+			cm_conn_linger(conn, ST_REJ_SENT, now);
 		return ret;
 	case ST_REP_RCVD:
-		ret = conn_say_rej(conn, CM_ABOUT_REP, reason, private_data, len);
+		ret = cm_conn_say_rej(conn, CM_ABOUT_REP, reason, private_data, len);
 		if (ret == 0)
-			conn_rest(conn, ST_DONE);
+			cm_conn_rest(conn, ST_DONE);
 		return ret;
 	case ST_SIDR_RCVD:
 		return cm_sidr_reply(conn, &no, private_data, len, now);
@@ -156,9 +156,9 @@ int cm_disconnect(struct cm_conn *conn, uint64_t now)
 	switch ((enum cm_state)conn->state) {
 	case ST_ESTABLISHED:
 	case ST_REP_SENT:
-		return conn_say_dreq(conn, now);
+		return cm_conn_say_dreq(conn, now);
 	case ST_DREQ_RCVD:
-		return conn_say_drep(conn, conn->tid, now);
+		return cm_conn_say_drep(conn, conn->tid, now);
 	case ST_DREQ_SENT:
 	case ST_TIMEWAIT:
 	case ST_DONE:
@@ -173,12 +173,12 @@ void cm_release(struct cm_conn *conn, uint64_t now)
 	conn->released = true;
 	switch ((enum cm_state)conn->state) {
 	case ST_REQ_SENT:
-		conn_say_rej(conn, CM_ABOUT_REQ, CM_REJ_TIMEOUT, NULL, 0);
-		conn_rest(conn, ST_DONE);
+		cm_conn_say_rej(conn, CM_ABOUT_REQ, CM_REJ_TIMEOUT, NULL, 0);
+		cm_conn_rest(conn, ST_DONE);
 		break;
 	case ST_REP_SENT: /* what we have said of ourselves does not hold any more */
-		conn_say_rej(conn, CM_ABOUT_REQ, CM_REJ_CONSUMER, NULL, 0);
-		conn_linger(conn, ST_REJ_SENT, now);
+		cm_conn_say_rej(conn, CM_ABOUT_REQ, CM_REJ_CONSUMER, NULL, 0);
+		cm_conn_linger(conn, ST_REJ_SENT, now);
 		break;
 	case ST_REQ_RCVD:
 	case ST_REP_RCVD:
@@ -191,7 +191,7 @@ void cm_release(struct cm_conn *conn, uint64_t now)
 		break;
 	case ST_SIDR_SENT:
 	case ST_DONE:
-		conn_rest(conn, ST_DONE);
+		cm_conn_rest(conn, ST_DONE);
 		break;
 	default: /* it ends by itself */
 		break;

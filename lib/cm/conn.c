@@ -122,7 +122,7 @@ void cm_destroy(struct cm *cm)
 
 /* The ID is the slot and a generation, so that late messages about the slot's last user are told
  * apart; the mask makes IDs differ from those before a restart. 0 means "none" to some. */
-struct cm_conn *conn_new(struct cm *cm, const struct cm_path *path, void *user)
+struct cm_conn *cm_conn_new(struct cm *cm, const struct cm_path *path, void *user)
 {
 	struct cm_conn *conn = TAILQ_FIRST(&cm->free);
 	uint32_t slot;
@@ -145,7 +145,7 @@ struct cm_conn *conn_new(struct cm *cm, const struct cm_path *path, void *user)
 	return conn;
 }
 
-void conn_free(struct cm_conn *conn)
+void cm_conn_free(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
 
@@ -157,7 +157,7 @@ void conn_free(struct cm_conn *conn)
 	cm->n_used--;
 }
 
-struct cm_conn *conn_find(struct cm *cm, uint32_t local_id)
+struct cm_conn *cm_conn_find(struct cm *cm, uint32_t local_id)
 {
 	uint32_t slot = (local_id ^ cm->id_mask) & ((UINT32_C(1) << cm->slot_bits) - 1);
 	struct cm_conn *conn = &cm->conn[slot];
@@ -167,7 +167,7 @@ struct cm_conn *conn_find(struct cm *cm, uint32_t local_id)
 	return conn;
 }
 
-struct cm_conn *conn_find_peer(
+struct cm_conn *cm_conn_find_peer(
 	struct cm *cm, const struct wire_ip *peer, uint32_t remote_id, bool sidr)
 {
 	struct cm_conn *conn;
@@ -184,7 +184,7 @@ struct cm_conn *conn_find_peer(
 	return NULL;
 }
 
-struct cm_conn *conn_find_qp(struct cm *cm, const struct wire_ip *peer, uint32_t qpn)
+struct cm_conn *cm_conn_find_qp(struct cm *cm, const struct wire_ip *peer, uint32_t qpn)
 {
 	struct cm_conn *conn;
 
@@ -201,7 +201,7 @@ struct cm_conn *conn_find_qp(struct cm *cm, const struct wire_ip *peer, uint32_t
 
 /* ---- saying ---- */
 
-struct cm_msg conn_msg(const struct cm_conn *conn, unsigned attr)
+struct cm_msg cm_conn_msg(const struct cm_conn *conn, unsigned attr)
 {
 	return (struct cm_msg){.attr = (uint16_t)attr,
 		.tid = conn->tid,
@@ -209,7 +209,7 @@ struct cm_msg conn_msg(const struct cm_conn *conn, unsigned attr)
 		.remote_id = conn->remote_id};
 }
 
-void conn_repeat(struct cm_conn *conn)
+void cm_conn_repeat(struct cm_conn *conn)
 {
 	if (conn->queued)
 		return;
@@ -217,7 +217,7 @@ void conn_repeat(struct cm_conn *conn)
 	TAILQ_INSERT_TAIL(&conn->cm->out, conn, out);
 }
 
-int conn_say(struct cm_conn *conn, struct cm_msg *msg, const void *private_data, size_t len)
+int cm_conn_say(struct cm_conn *conn, struct cm_msg *msg, const void *private_data, size_t len)
 {
 	int ret;
 
@@ -227,11 +227,11 @@ int conn_say(struct cm_conn *conn, struct cm_msg *msg, const void *private_data,
 		memcpy(msg->private_data, private_data, len);
 	ret = cm_build(msg, conn->mad);
 	if (ret == 0)
-		conn_repeat(conn);
+		cm_conn_repeat(conn);
 	return ret;
 }
 
-void answer(struct cm *cm, const struct cm_path *path, struct cm_msg *msg)
+void cm_answer(struct cm *cm, const struct cm_path *path, struct cm_msg *msg)
 {
 	struct cm_out *out = &cm->answer[cm->answer_head % N_ANSWERS];
 
@@ -261,7 +261,7 @@ bool cm_tx(struct cm *cm, struct cm_out *out)
 		out->path = conn->path;
 		memcpy(out->mad, conn->mad, sizeof(out->mad));
 		if (conn->released && conn->state == ST_DONE)
-			conn_free(conn);
+			cm_conn_free(conn);
 	} else {
 		return false;
 	}
@@ -276,36 +276,37 @@ void cm_unreachable(struct cm *cm)
 
 /* ---- states and time ---- */
 
-void conn_timer(struct cm_conn *conn, uint64_t at)
+void cm_conn_timer(struct cm_conn *conn, uint64_t at)
 {
 	conn->at = at;
 	if (at < conn->cm->deadline)
 		conn->cm->deadline = at;
 }
 
-void conn_await(struct cm_conn *conn, enum cm_state state, uint64_t now)
+void cm_conn_await(struct cm_conn *conn, enum cm_state state, uint64_t now)
 {
 	conn->state = (uint8_t)state;
 	conn->waits = conn->tries + 1;
 	conn->pause_ns = state == ST_REP_SENT ? conn->timeout_ns : conn->timeout_ns >> 4;
-	conn_timer(conn, now + conn->pause_ns);
+	cm_conn_timer(conn, now + conn->pause_ns);
 }
 
-void conn_rest(struct cm_conn *conn, enum cm_state state)
+void cm_conn_rest(struct cm_conn *conn, enum cm_state state)
 {
 	conn->state = (uint8_t)state;
 	conn->at = UINT64_MAX;
 	if (state == ST_DONE && conn->released && !conn->queued)
-		conn_free(conn);
+		cm_conn_free(conn);
 }
 
-void conn_linger(struct cm_conn *conn, enum cm_state state, uint64_t now)
+void cm_conn_linger(struct cm_conn *conn, enum cm_state state, uint64_t now)
 {
 	conn->state = (uint8_t)state;
-	conn_timer(conn, now + code_ns(conn->cm->config.time_wait));
+	cm_conn_timer(conn, now + code_ns(conn->cm->config.time_wait));
 }
 
-void conn_event(struct cm_conn *conn, enum cm_event_type type, int status, const struct cm_msg *msg)
+void cm_conn_event(
+	struct cm_conn *conn, enum cm_event_type type, int status, const struct cm_msg *msg)
 {
 	const struct cm_event event = {type, status, msg};
 
@@ -316,10 +317,10 @@ void conn_event(struct cm_conn *conn, enum cm_event_type type, int status, const
 
 /* ---- messages that more than one place says ---- */
 
-int conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
+int cm_conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
 	const void *private_data, size_t len)
 {
-	struct cm_msg msg = conn_msg(conn, CM_REJ);
+	struct cm_msg msg = cm_conn_msg(conn, CM_REJ);
 
 	msg.rej.about = (uint8_t)about;
 	msg.rej.reason = (uint16_t)reason;
@@ -328,33 +329,33 @@ int conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
 		memcpy(msg.rej.info, conn->cm->config.ca_guid, sizeof(conn->cm->config.ca_guid));
 		msg.rej.info_len = sizeof(conn->cm->config.ca_guid);
 	}
-	return conn_say(conn, &msg, private_data, len);
+	return cm_conn_say(conn, &msg, private_data, len);
 }
 
-int conn_say_dreq(struct cm_conn *conn, uint64_t now)
+int cm_conn_say_dreq(struct cm_conn *conn, uint64_t now)
 {
-	struct cm_msg msg = conn_msg(conn, CM_DREQ);
+	struct cm_msg msg = cm_conn_msg(conn, CM_DREQ);
 	int ret;
 
 	msg.tid = (uint64_t)++conn->cm->tid_high << 32 | conn->local_id;
 	msg.dreq_qpn = conn->remote_qpn;
-	ret = conn_say(conn, &msg, NULL, 0);
+	ret = cm_conn_say(conn, &msg, NULL, 0);
 	if (ret)
 		return ret;
 	conn->timeout_ns = code_ns(conn->cm->config.response_timeout);
 	conn->tries = conn->cm->config.retries;
-	conn_await(conn, ST_DREQ_SENT, now);
+	cm_conn_await(conn, ST_DREQ_SENT, now);
 	return 0;
 }
 
-int conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now)
+int cm_conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now)
 {
-	struct cm_msg msg = conn_msg(conn, CM_DREP);
+	struct cm_msg msg = cm_conn_msg(conn, CM_DREP);
 	int ret;
 
 	msg.tid = tid;
-	ret = conn_say(conn, &msg, NULL, 0);
+	ret = cm_conn_say(conn, &msg, NULL, 0);
 	if (ret == 0)
-		conn_linger(conn, ST_TIMEWAIT, now);
+		cm_conn_linger(conn, ST_TIMEWAIT, now);
 	return ret;
 }

@@ -77,45 +77,45 @@ static inline uint64_t code_ns(unsigned code)
 
 /* ---- conn.c ---- */
 
-struct cm_conn *conn_new(struct cm *cm, const struct cm_path *path, void *user);
-void conn_free(struct cm_conn *conn);
+struct cm_conn *cm_conn_new(struct cm *cm, const struct cm_path *path, void *user);
+void cm_conn_free(struct cm_conn *conn);
 /* By the ID that was given out for it. */
-struct cm_conn *conn_find(struct cm *cm, uint32_t local_id);
+struct cm_conn *cm_conn_find(struct cm *cm, uint32_t local_id);
 /* A passive one by what its peer calls it; sidr: by the number of the request. */
-struct cm_conn *conn_find_peer(
+struct cm_conn *cm_conn_find_peer(
 	struct cm *cm, const struct wire_ip *peer, uint32_t remote_id, bool sidr);
 /* One that is connected to that QP, or nearly. */
-struct cm_conn *conn_find_qp(struct cm *cm, const struct wire_ip *peer, uint32_t qpn);
+struct cm_conn *cm_conn_find_qp(struct cm *cm, const struct wire_ip *peer, uint32_t qpn);
 
 /* A message of this connection: local and remote ID and tid are set. */
-struct cm_msg conn_msg(const struct cm_conn *conn, unsigned attr);
+struct cm_msg cm_conn_msg(const struct cm_conn *conn, unsigned attr);
 /* Fills in private data (-EINVAL: too much), builds it into conn->mad (-EINVAL) and queues it. */
-int conn_say(struct cm_conn *conn, struct cm_msg *msg, const void *private_data, size_t len);
+int cm_conn_say(struct cm_conn *conn, struct cm_msg *msg, const void *private_data, size_t len);
 /* What was said last, once more. */
-void conn_repeat(struct cm_conn *conn);
+void cm_conn_repeat(struct cm_conn *conn);
 /* An answer that no connection is there to remember; msg has its IDs. */
-void answer(struct cm *cm, const struct cm_path *path, struct cm_msg *msg);
+void cm_answer(struct cm *cm, const struct cm_path *path, struct cm_msg *msg);
 
-void conn_timer(struct cm_conn *conn, uint64_t at);
+void cm_conn_timer(struct cm_conn *conn, uint64_t at);
 /* Until the peer answers what was said: timeout and retries. What the peer's manager answers by
  * itself is first asked for again after a sixteenth of the timeout, then ever more rarely; a REP
  * waits for the peer's user. */
-void conn_await(struct cm_conn *conn, enum cm_state state, uint64_t now);
+void cm_conn_await(struct cm_conn *conn, enum cm_state state, uint64_t now);
 /* A state in which nothing is awaited; of a released connection ST_DONE is the end. */
-void conn_rest(struct cm_conn *conn, enum cm_state state);
+void cm_conn_rest(struct cm_conn *conn, enum cm_state state);
 /* For a while, in case the peer did not hear what was said. */
-void conn_linger(struct cm_conn *conn, enum cm_state state, uint64_t now);
-void conn_event(
+void cm_conn_linger(struct cm_conn *conn, enum cm_state state, uint64_t now);
+void cm_conn_event(
 	struct cm_conn *conn, enum cm_event_type type, int status, const struct cm_msg *msg);
 
-int conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
+int cm_conn_say_rej(struct cm_conn *conn, enum cm_about about, unsigned reason,
 	const void *private_data, size_t len);
-int conn_say_dreq(struct cm_conn *conn, uint64_t now);
-int conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now);
+int cm_conn_say_dreq(struct cm_conn *conn, uint64_t now);
+int cm_conn_say_drep(struct cm_conn *conn, uint64_t tid, uint64_t now);
 
 /* ---- rx.c ---- */
 
 /* The request of a held connection is shown to the user once more. */
-void conn_ask_again(struct cm_conn *conn, uint64_t now);
+void cm_conn_ask_again(struct cm_conn *conn, uint64_t now);
 
 #endif

@@ -38,7 +38,7 @@ static unsigned refuse(struct cm *cm, const struct cm_path *path, const struct c
 		no.rej.about = CM_ABOUT_REQ;
 		no.rej.reason = (uint16_t)reason;
 	}
-	answer(cm, path, &no);
+	cm_answer(cm, path, &no);
 	return drop;
 }
 
@@ -50,15 +50,15 @@ static unsigned duplicate_req(struct cm_conn *conn, uint64_t now)
 	case ST_REQ_RCVD: /* the user takes his time */
 		if (now - conn->since < code_ns(conn->cm->config.response_timeout))
 			break;
-		wait = conn_msg(conn, CM_MRA);
+		wait = cm_conn_msg(conn, CM_MRA);
 		wait.mra.about = CM_ABOUT_REQ;
 		wait.mra.service_timeout = conn->cm->config.service_timeout;
-		conn_say(conn, &wait, NULL, 0);
+		cm_conn_say(conn, &wait, NULL, 0);
 		break;
 	case ST_REP_SENT:
 	case ST_REJ_SENT:
 	case ST_SIDR_DONE:
-		conn_repeat(conn);
+		cm_conn_repeat(conn);
 		break;
 	default:
 		break;
@@ -71,12 +71,12 @@ static unsigned stale(struct cm *cm, struct cm_conn *old, const struct cm_path *
 	const struct cm_msg *msg, uint64_t now)
 {
 	if (old->state == ST_ESTABLISHED) {
-		conn_say_dreq(old, now);
+		cm_conn_say_dreq(old, now);
 	} else {
-		conn_say_rej(old, old->passive ? CM_ABOUT_REQ : CM_ABOUT_REP, CM_REJ_STALE_CONN,
+		cm_conn_say_rej(old, old->passive ? CM_ABOUT_REQ : CM_ABOUT_REP, CM_REJ_STALE_CONN,
 			NULL, 0);
-		conn_event(old, CM_EV_UNREACHABLE, -ECONNRESET, NULL);
-		conn_rest(old, ST_DONE);
+		cm_conn_event(old, CM_EV_UNREACHABLE, -ECONNRESET, NULL);
+		cm_conn_rest(old, ST_DONE);
 	}
 	return refuse(cm, path, msg, CM_REJ_STALE_CONN, CM_DROP_STALE);
 }
@@ -91,11 +91,11 @@ static bool hold(struct cm_conn *conn, const struct cm_msg *msg, uint64_t now)
 	cm->n_held++;
 	cm->count[CM_C_HELD]++;
 	conn->state = msg->attr == CM_SIDR_REQ ? ST_SIDR_HELD : ST_REQ_HELD;
-	conn_timer(conn, now + HOLD_STEP_NS);
+	cm_conn_timer(conn, now + HOLD_STEP_NS);
 	return true;
 }
 
-void conn_ask_again(struct cm_conn *conn, uint64_t now)
+void cm_conn_ask_again(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
 	const struct cm_path path = conn->path;
@@ -106,7 +106,7 @@ void conn_ask_again(struct cm_conn *conn, uint64_t now)
 		reason = cm->config.events.request(
 			cm->config.events.arg, conn, &path, &msg, &conn->user);
 	if (reason == CM_LATER && !cm->shut && now - conn->since < HOLD_NS) {
-		conn_timer(conn, now + HOLD_STEP_NS);
+		cm_conn_timer(conn, now + HOLD_STEP_NS);
 		return;
 	}
 	cm->n_held--;
@@ -114,7 +114,7 @@ void conn_ask_again(struct cm_conn *conn, uint64_t now)
 		conn->state = conn->state == ST_SIDR_HELD ? ST_SIDR_RCVD : ST_REQ_RCVD;
 		return;
 	}
-	conn_free(conn);
+	cm_conn_free(conn);
 	cm->count[CM_C_HELD_REFUSED]++;
 	if (reason != CM_IGNORE)
 		refuse(cm, &path, &msg, reason == CM_LATER ? CM_REJ_INVALID_SERVICE_ID : reason,
@@ -132,7 +132,7 @@ static unsigned ask_user(struct cm_conn *conn, const struct cm_msg *msg, uint64_
 		return 0;
 	if (reason == CM_LATER)
 		reason = CM_REJ_INVALID_SERVICE_ID;
-	conn_free(conn);
+	cm_conn_free(conn);
 	return reason == CM_IGNORE ? CM_DROP_BACKLOG
 				   : refuse(cm, &path, msg, reason, CM_DROP_REFUSED);
 }
@@ -141,7 +141,7 @@ static unsigned rx_request(
 	struct cm *cm, const struct cm_path *path, const struct cm_msg *msg, uint64_t now)
 {
 	const bool sidr = msg->attr == CM_SIDR_REQ;
-	struct cm_conn *conn = conn_find_peer(cm, &path->remote, msg->local_id, sidr);
+	struct cm_conn *conn = cm_conn_find_peer(cm, &path->remote, msg->local_id, sidr);
 
 	if (conn != NULL)
 		return duplicate_req(conn, now);
@@ -150,11 +150,11 @@ static unsigned rx_request(
 	if (!sidr && msg->req.transport != CM_RC && msg->req.transport != CM_UC)
 		return refuse(cm, path, msg, CM_REJ_INVALID_TRANSPORT, CM_DROP_REFUSED);
 	if (!sidr) {
-		conn = conn_find_qp(cm, &path->remote, msg->req.qpn);
+		conn = cm_conn_find_qp(cm, &path->remote, msg->req.qpn);
 		if (conn != NULL)
 			return stale(cm, conn, path, msg, now);
 	}
-	conn = conn_new(cm, path, NULL);
+	conn = cm_conn_new(cm, path, NULL);
 	if (conn == NULL)
 		return CM_DROP_FULL;
 	conn->passive = true;
@@ -184,19 +184,19 @@ static unsigned rx_rep(struct cm_conn *conn, const struct cm_msg *msg)
 	case ST_REQ_SENT:
 		conn->remote_id = msg->local_id;
 		conn->remote_qpn = msg->rep.qpn;
-		conn_rest(conn, ST_REP_RCVD);
-		conn_event(conn, CM_EV_REP, 0, msg);
+		cm_conn_rest(conn, ST_REP_RCVD);
+		cm_conn_event(conn, CM_EV_REP, 0, msg);
 		return 0;
 	case ST_REP_RCVD:
-		wait = conn_msg(conn, CM_MRA);
+		wait = cm_conn_msg(conn, CM_MRA);
 		wait.mra.about = CM_ABOUT_REP;
 		wait.mra.service_timeout = conn->cm->config.service_timeout;
-		conn_say(conn, &wait, NULL, 0);
+		cm_conn_say(conn, &wait, NULL, 0);
 		return CM_DROP_DUPLICATE;
 	case ST_ESTABLISHED: /* the RTU was lost */
 	case ST_DREQ_SENT:
 		if (!conn->passive)
-			conn_repeat(conn);
+			cm_conn_repeat(conn);
 		return CM_DROP_DUPLICATE;
 	default:
 		return CM_DROP_STATE;
@@ -209,8 +209,8 @@ static unsigned rx_rtu(struct cm_conn *conn, const struct cm_msg *msg)
 		return CM_DROP_DUPLICATE;
 	if (conn->state != ST_REP_SENT)
 		return CM_DROP_STATE;
-	conn_rest(conn, ST_ESTABLISHED);
-	conn_event(conn, CM_EV_ESTABLISHED, 0, msg);
+	cm_conn_rest(conn, ST_ESTABLISHED);
+	cm_conn_event(conn, CM_EV_ESTABLISHED, 0, msg);
 	return 0;
 }
 
@@ -221,16 +221,16 @@ static unsigned rx_rej(struct cm_conn *conn, const struct cm_msg *msg, uint64_t 
 	case ST_REP_RCVD:
 	case ST_REQ_RCVD:
 	case ST_REP_SENT:
-		conn_event(conn, CM_EV_REJECTED, 0, msg);
-		conn_rest(conn, ST_DONE);
+		cm_conn_event(conn, CM_EV_REJECTED, 0, msg);
+		cm_conn_rest(conn, ST_DONE);
 		return 0;
 	case ST_ESTABLISHED: /* the peer did not take our RTU, or forgot us */
-		conn_linger(conn, ST_TIMEWAIT, now);
-		conn_event(conn, CM_EV_DISCONNECTED, -ECONNRESET, NULL);
+		cm_conn_linger(conn, ST_TIMEWAIT, now);
+		cm_conn_event(conn, CM_EV_DISCONNECTED, -ECONNRESET, NULL);
 		return 0;
 	case ST_DREQ_SENT:
-		conn_linger(conn, ST_TIMEWAIT, now);
-		conn_event(conn, CM_EV_DISCONNECTED, 0, NULL);
+		cm_conn_linger(conn, ST_TIMEWAIT, now);
+		cm_conn_event(conn, CM_EV_DISCONNECTED, 0, NULL);
 		return 0;
 	default:
 		return CM_DROP_STATE;
@@ -248,7 +248,7 @@ static unsigned rx_mra(struct cm_conn *conn, const struct cm_msg *msg, uint64_t 
 	if (conn->waits == 0)
 		return CM_DROP_DUPLICATE;
 	conn->waits--;
-	conn_timer(conn, now + code_ns(clamp(msg->mra.service_timeout)) + conn->timeout_ns);
+	cm_conn_timer(conn, now + code_ns(clamp(msg->mra.service_timeout)) + conn->timeout_ns);
 	return 0;
 }
 
@@ -260,15 +260,15 @@ static unsigned rx_dreq(struct cm_conn *conn, const struct cm_msg *msg, uint64_t
 	case ST_REP_SENT: /* its RTU was lost */
 	case ST_ESTABLISHED:
 		conn->tid = msg->tid;
-		conn_rest(conn, ST_DREQ_RCVD);
-		conn_event(conn, CM_EV_DISCONNECTED, 0, msg);
+		cm_conn_rest(conn, ST_DREQ_RCVD);
+		cm_conn_event(conn, CM_EV_DISCONNECTED, 0, msg);
 		return 0;
 	case ST_DREQ_SENT: /* both at once */
-		conn_say_drep(conn, msg->tid, now);
-		conn_event(conn, CM_EV_DISCONNECTED, 0, msg);
+		cm_conn_say_drep(conn, msg->tid, now);
+		cm_conn_event(conn, CM_EV_DISCONNECTED, 0, msg);
 		return 0;
 	case ST_TIMEWAIT:
-		conn_say_drep(conn, msg->tid, now);
+		cm_conn_say_drep(conn, msg->tid, now);
 		return CM_DROP_DUPLICATE;
 	case ST_DREQ_RCVD:
 		return CM_DROP_DUPLICATE;
@@ -281,8 +281,8 @@ static unsigned rx_drep(struct cm_conn *conn, const struct cm_msg *msg, uint64_t
 {
 	if (conn->state != ST_DREQ_SENT)
 		return conn->state == ST_TIMEWAIT ? CM_DROP_DUPLICATE : CM_DROP_STATE;
-	conn_linger(conn, ST_TIMEWAIT, now);
-	conn_event(conn, CM_EV_DISCONNECTED, 0, msg);
+	cm_conn_linger(conn, ST_TIMEWAIT, now);
+	cm_conn_event(conn, CM_EV_DISCONNECTED, 0, msg);
 	return 0;
 }
 
@@ -290,8 +290,8 @@ static unsigned rx_sidr_rep(struct cm_conn *conn, const struct cm_msg *msg)
 {
 	if (conn->state != ST_SIDR_SENT)
 		return CM_DROP_STATE;
-	conn_event(conn, CM_EV_SIDR_REP, 0, msg);
-	conn_rest(conn, ST_DONE);
+	cm_conn_event(conn, CM_EV_SIDR_REP, 0, msg);
+	cm_conn_rest(conn, ST_DONE);
 	return 0;
 }
 
@@ -305,12 +305,12 @@ static unsigned rx_unknown(struct cm *cm, const struct cm_path *path, const stru
 
 	if (msg->attr == CM_DREQ) {
 		out.attr = CM_DREP;
-		answer(cm, path, &out);
+		cm_answer(cm, path, &out);
 	} else if (msg->attr == CM_REP) {
 		out.attr = CM_REJ;
 		out.rej.about = CM_ABOUT_REP;
 		out.rej.reason = CM_REJ_INVALID_COMM_ID;
-		answer(cm, path, &out);
+		cm_answer(cm, path, &out);
 	}
 	return CM_DROP_UNKNOWN;
 }
@@ -319,8 +319,8 @@ static struct cm_conn *find(struct cm *cm, const struct cm_path *path, const str
 {
 	/* One who gave up waiting for a REP does not know our ID. */
 	if (msg->attr == CM_REJ && msg->rej.reason == CM_REJ_TIMEOUT && msg->remote_id == 0)
-		return conn_find_peer(cm, &path->remote, msg->local_id, false);
-	return conn_find(cm, msg->attr == CM_SIDR_REP ? msg->local_id : msg->remote_id);
+		return cm_conn_find_peer(cm, &path->remote, msg->local_id, false);
+	return cm_conn_find(cm, msg->attr == CM_SIDR_REP ? msg->local_id : msg->remote_id);
 }
 
 static bool from_peer(

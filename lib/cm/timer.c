@@ -11,15 +11,15 @@ static void give_up(struct cm_conn *conn, uint64_t now)
 
 	conn->cm->count[CM_C_TIMEOUTS]++;
 	if (disconnecting) {
-		conn_linger(conn, ST_TIMEWAIT, now);
-		conn_event(conn, CM_EV_DISCONNECTED, -ETIMEDOUT, NULL);
+		cm_conn_linger(conn, ST_TIMEWAIT, now);
+		cm_conn_event(conn, CM_EV_DISCONNECTED, -ETIMEDOUT, NULL);
 		return;
 	}
 	if (!sidr)
-		conn_say_rej(conn, conn->state == ST_REQ_SENT ? CM_ABOUT_REQ : CM_ABOUT_REP,
+		cm_conn_say_rej(conn, conn->state == ST_REQ_SENT ? CM_ABOUT_REQ : CM_ABOUT_REP,
 			CM_REJ_TIMEOUT, NULL, 0);
-	conn_event(conn, CM_EV_UNREACHABLE, -ETIMEDOUT, NULL);
-	conn_rest(conn, ST_DONE);
+	cm_conn_event(conn, CM_EV_UNREACHABLE, -ETIMEDOUT, NULL);
+	cm_conn_rest(conn, ST_DONE);
 }
 
 static void expire(struct cm_conn *conn, uint64_t now)
@@ -27,16 +27,16 @@ static void expire(struct cm_conn *conn, uint64_t now)
 	conn->at = UINT64_MAX;
 	switch ((enum cm_state)conn->state) {
 	case ST_TIMEWAIT:
-		conn_event(conn, CM_EV_TIMEWAIT_EXIT, 0, NULL);
-		conn_rest(conn, ST_DONE);
+		cm_conn_event(conn, CM_EV_TIMEWAIT_EXIT, 0, NULL);
+		cm_conn_rest(conn, ST_DONE);
 		return;
 	case ST_REJ_SENT:
 	case ST_SIDR_DONE:
-		conn_rest(conn, ST_DONE);
+		cm_conn_rest(conn, ST_DONE);
 		return;
 	case ST_REQ_HELD:
 	case ST_SIDR_HELD:
-		conn_ask_again(conn, now);
+		cm_conn_ask_again(conn, now);
 		return;
 	default:
 		break;
@@ -47,10 +47,10 @@ static void expire(struct cm_conn *conn, uint64_t now)
 	}
 	conn->tries--;
 	conn->cm->count[CM_C_RESENT]++;
-	conn_repeat(conn);
+	cm_conn_repeat(conn);
 	conn->pause_ns =
 		2 * conn->pause_ns < conn->timeout_ns ? 2 * conn->pause_ns : conn->timeout_ns;
-	conn_timer(conn, now + conn->pause_ns);
+	cm_conn_timer(conn, now + conn->pause_ns);
 }
 
 uint64_t cm_deadline(const struct cm *cm)
