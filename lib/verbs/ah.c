@@ -60,7 +60,7 @@ struct ibv_ah *iv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!ah)
 		return NULL;
-	ret = resolve(ctx->dev, try_ah, &t);
+	ret = ctx->dev->iwarp ? -EOPNOTSUPP : resolve(ctx->dev, try_ah, &t);
 	if (ret) {
 		free(ah);
 		iv_errno(ret);

@@ -2,6 +2,7 @@
 /* Connections: what programs ask for, and what the communication manager tells them. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -203,7 +204,8 @@ int iv_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 		return iv_cm_ret(ret);
 	ret = param || base->qp ? iv_id_set_state(id, ID_ROUTE_RESOLVED, ID_CONNECT) : -EINVAL;
 	if (ret == 0) {
-		ret = start_connect(id, param ? param : &defaults);
+		ret = cdev->dev->iwarp ? iv_cm_iwarp_connect(id, param ? param : &defaults)
+				       : start_connect(id, param ? param : &defaults);
 		if (ret)
 			iv_id_set_state(id, ID_CONNECT, ID_ROUTE_RESOLVED);
 	}
@@ -224,10 +226,26 @@ static int say_rtu(struct iv_id *id)
 	return iv_cm_done(cdev, ret);
 }
 
+static bool on_iwarp(struct iv_id *id)
+{
+	struct iv_cm_dev *cdev;
+	bool iwarp = false;
+
+	if (iv_cm_get(id, &cdev) == 0) {
+		iwarp = cdev->dev->iwarp;
+		iv_cm_put(cdev);
+	}
+	return iwarp;
+}
+
 static int say_no(struct iv_id *id, unsigned reason, const void *data, size_t len)
 {
 	struct iv_cm_dev *cdev;
-	int ret = iv_cm_begin(id, &cdev);
+	int ret;
+
+	if (on_iwarp(id))
+		return iv_cm_iwarp_reject(id, data, len);
+	ret = iv_cm_begin(id, &cdev);
 
 	if (ret)
 		return ret;
@@ -299,7 +317,7 @@ static int say_sidr_rep(struct iv_id *id, const struct rdma_conn_param *param)
 	return iv_cm_done(cdev, ret);
 }
 
-static int accept_conn(struct iv_id *id, const struct rdma_conn_param *param)
+static int accept_conn(struct iv_id *id, const struct rdma_conn_param *param, bool iwarp)
 {
 	int ret;
 
@@ -309,6 +327,8 @@ static int accept_conn(struct iv_id *id, const struct rdma_conn_param *param)
 		id->initiator_depth =
 			offer(param->initiator_depth, id->initiator_depth, RDMA_MAX_INIT_DEPTH);
 	}
+	if (iwarp)
+		return iv_cm_iwarp_accept(id, param);
 	id->qpn = id->base.qp ? id->base.qp->qp_num : param->qp_num;
 	id->srq = id->base.qp ? id->base.qp->srq != NULL : param->srq != 0;
 	id->psn = random_psn();
@@ -330,7 +350,8 @@ int iv_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 		return iv_cm_ret(ret);
 	ret = param || base->qp ? iv_id_set_state(id, ID_REQUESTED, ID_CONNECT) : -EINVAL;
 	if (ret == 0) {
-		ret = iv_id_ud(id) ? say_sidr_rep(id, param) : accept_conn(id, param);
+		ret = iv_id_ud(id) ? say_sidr_rep(id, param)
+				   : accept_conn(id, param, cdev->dev->iwarp);
 		iv_cm_answered(id);
 	}
 	iv_cm_put(cdev);
@@ -374,6 +395,24 @@ int iv_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 
 /* ---- the end ---- */
 
+static bool has_event(const struct iv_id *id)
+{
+	struct pollfd p = {.fd = id->base.channel->fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* The peer's disconnection may be known already, and read: then there is nothing to wait for. */
+static int disconnect_iwarp(struct iv_id *id)
+{
+	const bool over = !id->iwarp_link;
+	int ret = iv_cm_iwarp_disconnect(id);
+
+	if (ret)
+		return iv_cm_ret(ret);
+	return over && !has_event(id) ? 0 : iv_cm_complete(id);
+}
+
 int iv_disconnect(struct rdma_cm_id *base)
 {
 	struct iv_id *id = iv_id(base);
@@ -382,6 +421,8 @@ int iv_disconnect(struct rdma_cm_id *base)
 
 	if (iv_id_ud(id))
 		return iv_cm_ret(EINVAL);
+	if (on_iwarp(id))
+		return disconnect_iwarp(id);
 	iv_id_to_err(id);
 	ret = iv_cm_begin(id, &cdev);
 	if (ret)
@@ -396,6 +437,8 @@ void iv_cm_drop_conn(struct iv_id *id)
 	struct iv_cm_dev *cdev;
 
 	if (iv_cm_begin(id, &cdev) == 0) {
+		if (cdev->dev->iwarp)
+			iv_cm_iwarp_drop(id);
 		if (id->conn)
 			cm_release(id->conn, iv_cm_now(cdev));
 		id->conn = NULL;

@@ -10,8 +10,11 @@
 #include "lib/verbs/cm_exports.h"
 #include "lib/verbs/cm_internal.h"
 #include "lib/verbs/exports.h"
+#include "lib/verbs/iwarp_dev.h"
 
 enum { GOODBYE_NS = 1000000000, GOODBYE_STEP_NS = 1000000 };
+/* What has been sent on a connection of TCP is still to arrive. */
+static const uint64_t GOODBYE_TCP_NS = 5000000000;
 
 struct iv_cm iv_cm = {.lock = PTHREAD_MUTEX_INITIALIZER, .unused = PTHREAD_COND_INITIALIZER};
 
@@ -38,7 +41,7 @@ unsigned iv_on_mad(void *arg, const struct rnic_mad *mad, const uint8_t *data)
 	struct iv_dev *dev = arg;
 	const struct cm_path path = {mad->dst, mad->src, (uint8_t)(mad->tos & ~IP_ECN_MASK)};
 
-	if (!dev->cm)
+	if (!dev->cm || dev->iwarp)
 		return RNIC_DROP_NO_QP;
 	cm_rx(dev->cm->cm, &path, data, CM_MAD_LEN, dev->ops->now(dev->port));
 	return 0;
@@ -88,7 +91,9 @@ static unsigned send_all(struct iv_cm_dev *cdev, uint64_t now)
 static void resolve_one(struct iv_cm_dev *cdev, struct iv_id *id, uint64_t now)
 {
 	uint8_t dmac[6];
-	int ret = rnic_resolve(cdev->dev->rnic, id->gid.port, &id->remote, dmac, now);
+	struct iv_dev *dev = cdev->dev;
+	int ret = dev->iwarp ? rnic_next_hop(dev->rnic, id->gid.port, &id->remote, dmac, now)
+			     : rnic_resolve(dev->rnic, id->gid.port, &id->remote, dmac, now);
 
 	if ((ret == -EAGAIN || ret == -EHOSTUNREACH || ret == -ENOMEM) && now < id->resolve_until)
 		return;
@@ -96,6 +101,8 @@ static void resolve_one(struct iv_cm_dev *cdev, struct iv_id *id, uint64_t now)
 	id->is_resolving = false;
 	if (ret == -EAGAIN || ret == -EHOSTUNREACH)
 		ret = -ETIMEDOUT;
+	if (ret == 0)
+		memcpy(id->next_hop, dmac, sizeof(dmac));
 	pthread_mutex_lock(&iv_cm.lock);
 	id->state = ret ? ID_BOUND : ID_ADDR_RESOLVED;
 	pthread_mutex_unlock(&iv_cm.lock);
@@ -108,20 +115,29 @@ unsigned iv_cm_turn(struct iv_dev *dev, uint64_t now)
 {
 	struct iv_cm_dev *cdev = dev->cm;
 	struct iv_id *id, *next;
+	unsigned work = 0;
 
+	if (dev->iwarp)
+		work = iv_cm_iwarp_turn(cdev, now);
 	if (cm_deadline(cdev->cm) <= now)
 		cm_timer(cdev->cm, now);
 	for (id = LIST_FIRST(&cdev->resolving); id; id = next) {
 		next = LIST_NEXT(id, resolving);
 		resolve_one(cdev, id, now);
 	}
-	return cdev->n_waiting || cm_has_work(cdev->cm) ? send_all(cdev, now) : 0;
+	if (cdev->n_waiting || cm_has_work(cdev->cm))
+		work += send_all(cdev, now);
+	return work;
 }
 
 uint64_t iv_cm_deadline(const struct iv_dev *dev)
 {
+	const uint64_t iwarp = dev->iwarp ? iv_cm_iwarp_deadline(dev->cm) : UINT64_MAX;
 	uint64_t deadline = cm_deadline(dev->cm->cm);
 	struct iv_id *id;
+
+	if (iwarp < deadline)
+		deadline = iwarp;
 
 	LIST_FOREACH(id, &dev->cm->resolving, resolving)
 	if (id->resolve_until < deadline)
@@ -137,10 +153,14 @@ void iv_cm_flush(struct iv_cm_dev *cdev)
 		iv_cm_turn(dev, dev->ops->now(dev->port));
 }
 
-/* DREQs that are not answered, and what waits for a neighbour's address. */
+/* DREQs that are not answered, and what waits for a neighbour's address; streams that have not
+ * ended. */
 static bool goodbye_left(const struct iv_cm_dev *cdev)
 {
-	return cm_unheard(cdev->cm) > 0 || cdev->n_waiting > 0 || cm_has_work(cdev->cm);
+	const struct iv_dev *dev = cdev->dev;
+
+	return (dev->iwarp && iv_iwarp_open(dev->iwarp) > 0) || cm_unheard(cdev->cm) > 0 ||
+	       cdev->n_waiting > 0 || cm_has_work(cdev->cm);
 }
 
 static bool any_link(const struct iv_dev *dev)
@@ -158,11 +178,13 @@ void iv_cm_stop(struct iv_dev *dev)
 {
 	const struct verbs_port_ops *ops = dev->ops;
 	uint64_t now = ops->now(dev->port);
-	const uint64_t until = now + GOODBYE_NS;
+	const uint64_t until = now + (dev->iwarp ? GOODBYE_TCP_NS : GOODBYE_NS);
 
 	if (!dev->cm)
 		return;
 	cm_shutdown(dev->cm->cm, now);
+	if (dev->iwarp)
+		iv_cm_iwarp_shutdown(dev->cm);
 	iv_cm_flush(dev->cm);
 	while (!dev->dead && goodbye_left(dev->cm) && now < until && any_link(dev)) {
 		iv_turn(dev);

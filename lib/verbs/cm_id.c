@@ -208,6 +208,7 @@ int iv_destroy_id(struct rdma_cm_id *base)
 	struct iv_id *id = iv_id(base);
 
 	iv_cm_unlisten(id);
+	iv_cm_iwarp_unlistened();
 	stop_resolving(id);
 	iv_cm_barrier();
 	iv_mc_leave_all(id);
@@ -282,6 +283,27 @@ static int bind_port(struct iv_id *id, const struct wire_ip *ip, uint16_t port)
 	return ret;
 }
 
+static int serves(const struct iv_cm_dev *cdev, const struct iv_id *id)
+{
+	if (!cdev->dev->iwarp || id->base.ps == RDMA_PS_TCP)
+		return 0;
+	iv_debug("%s: iWARP has connections of RDMA_PS_TCP only", cdev->dev->device->base.name);
+	return -EOPNOTSUPP;
+}
+
+/* Is there one that serves the ID? */
+static int any_serves(const struct iv_id *id)
+{
+	struct iv_cm_dev *cdevs[IV_CM_DEVICES];
+	const unsigned n = iv_cm_get_all(cdevs);
+	int ret = -EOPNOTSUPP;
+
+	for (unsigned i = 0; i < n && ret; i++)
+		ret = serves(cdevs[i], id);
+	iv_cm_put_all(cdevs, n);
+	return ret;
+}
+
 static int bind_ip(struct iv_id *id, const struct sockaddr *addr)
 {
 	struct iv_cm_dev *cdev = NULL;
@@ -292,7 +314,7 @@ static int bind_ip(struct iv_id *id, const struct sockaddr *addr)
 
 	if (ret == 0 && !is_any(&ip)) {
 		cdev = iv_cm_find(&ip, &gid);
-		ret = cdev ? 0 : -ENODEV;
+		ret = cdev ? serves(cdev, id) : -ENODEV;
 	}
 	if (ret == 0)
 		ret = bind_port(id, &ip, port);
@@ -316,11 +338,20 @@ int iv_listen(struct rdma_cm_id *base, int backlog)
 
 	if (id->state == ID_IDLE)
 		ret = bind_ip(id, (const struct sockaddr *)&any);
+	if (ret == 0 && id->bound_any)
+		ret = any_serves(id);
 	if (ret == 0) {
 		pthread_mutex_lock(&iv_cm.lock);
 		id->backlog = backlog > 0 ? (unsigned)backlog : IV_CM_BACKLOG;
 		pthread_mutex_unlock(&iv_cm.lock);
 		ret = iv_id_set_state(id, ID_BOUND, ID_LISTEN);
+	}
+	if (ret == 0) {
+		ret = iv_cm_iwarp_listen(id);
+		if (ret) {
+			iv_id_set_state(id, ID_LISTEN, ID_BOUND);
+			iv_cm_iwarp_unlistened();
+		}
 	}
 	if (ret == 0)
 		iv_debug("rdma_cm listens on port %u", src_port(id));
@@ -336,8 +367,10 @@ static int bind_nearest(struct iv_id *id, const struct wire_ip *dst)
 	struct iv_gid own = {0, 0};
 	struct iv_cm_dev *cdev = iv_cm_nearest(dst, &own);
 	struct wire_ip gid;
-	int ret = cdev ? rnic_gid(cdev->dev->rnic, own.port, own.index, &gid) : -ENODEV;
+	int ret = cdev ? serves(cdev, id) : -ENODEV;
 
+	if (ret == 0)
+		ret = rnic_gid(cdev->dev->rnic, own.port, own.index, &gid);
 	if (ret == 0 && id->state == ID_IDLE) {
 		ret = bind_port(id, &gid, port);
 	} else if (ret == 0) {

@@ -19,11 +19,14 @@ enum {
 	IV_CM_DEVICES = 16,
 	IV_CM_WAITING = 16, /* datagrams of a device whose destination is being resolved */
 	IV_CM_BACKLOG = 128,
+	IV_CM_TCP_PORTS = 64,   /* of a device of iWARP, listened at */
+	IV_CM_PRIVATE = 255,    /* bytes of private data of an event: its length is a byte */
 	IV_CM_ACK_TIMEOUT = 17, /* of queue pairs: 0.54 s */
 	IV_CM_MAX_DEPTH = RNIC_MAX_RD_ATOMIC,
 };
 
 struct iv_id;
+struct iwarp_link;
 TAILQ_HEAD(iv_cm_events, iv_cm_event);
 LIST_HEAD(iv_ids, iv_id);
 
@@ -38,6 +41,20 @@ struct iv_cm_dev {
 	struct iv_ids resolving;              /* owner */
 	struct cm_out waiting[IV_CM_WAITING]; /* owner */
 	unsigned n_waiting;
+	/* Of a device of iWARP (cm_iwarp.c); owner. */
+	struct iv_cm_tcp_port {
+		struct iwarp_link *link;
+		struct wire_ip ip;
+		uint16_t port;
+		uint64_t until; /* UINT64_MAX: somebody listens */
+	} tcp_ports[IV_CM_TCP_PORTS];
+	unsigned n_tcp_ports;
+	struct iv_cm_tcp_request {
+		struct iwarp_link *link;
+		uint32_t conn;
+		uint64_t until;
+	} requests[IV_CM_WAITING]; /* of peers that nobody listens to just now */
+	unsigned n_requests;
 };
 
 struct iv_cm_channel {
@@ -53,7 +70,7 @@ struct iv_cm_event {
 	struct rdma_cm_event base;
 	TAILQ_ENTRY(iv_cm_event) link;
 	struct iv_mc *mc; /* of MULTICAST_JOIN */
-	uint8_t private_data[CM_PRIVATE_MAX];
+	uint8_t private_data[IV_CM_PRIVATE];
 };
 
 struct iv_mc {
@@ -96,6 +113,11 @@ struct iv_id {
 	unsigned backlog, pending; /* of a listener; iv_cm.lock */
 	struct iv_id *listener;    /* while the request waits for an answer; iv_cm.lock */
 	struct cm_conn *conn;      /* owner; NULL: none */
+	/* On iWARP: its connection, NULL: none; who has begun; it is established. Owner. */
+	struct iwarp_link *iwarp_link;
+	uint32_t iwarp_conn;
+	bool iwarp_asks, iwarp_up;
+	uint8_t next_hop[6]; /* MAC of the peer or the router; owner until ADDR_RESOLVED */
 	struct wire_ip local, remote;
 	struct iv_gid gid;
 	uint8_t tos;
@@ -219,6 +241,8 @@ struct iv_id *iv_cm_find_listener(
 /* An ID for the peer's request, from that port of its; NULL: no memory. */
 struct iv_id *iv_cm_requested_id(struct iv_id *listener, struct cm_conn *conn,
 	struct iv_cm_dev *cdev, const struct cm_path *path, uint16_t sport);
+/* Does it, if it listens, do so at that address of ours? */
+bool iv_cm_at(const struct iv_id *id, const struct wire_ip *ip);
 /* Gives the place back. */
 void iv_cm_forget_request(struct iv_id *listener);
 unsigned iv_cm_on_request(void *arg, struct cm_conn *conn, const struct cm_path *path,
@@ -240,6 +264,21 @@ void iv_cm_on_event(void *arg, struct cm_conn *conn, void *user, const struct cm
 void iv_cm_drop_conn(struct iv_id *id);
 /* After the peer's REP: the queue pair to RTS, and the RTU. 0 or -errno. */
 int iv_cm_respond(struct iv_id *id);
+
+/* ---- cm_iwarp.c: the same where the device is iWARP's (lib/iwarp/link.h) ---- */
+
+/* Opens the ID's port on all such devices; nobody listens at some that are open. 0 or -errno. */
+int iv_cm_iwarp_listen(const struct iv_id *id);
+void iv_cm_iwarp_unlistened(void);
+int iv_cm_iwarp_connect(struct iv_id *id, const struct rdma_conn_param *param);
+int iv_cm_iwarp_accept(struct iv_id *id, const struct rdma_conn_param *param);
+int iv_cm_iwarp_reject(struct iv_id *id, const void *data, size_t len);
+int iv_cm_iwarp_disconnect(struct iv_id *id);
+/* By the owner: */
+void iv_cm_iwarp_drop(struct iv_id *id);
+void iv_cm_iwarp_shutdown(struct iv_cm_dev *cdev);
+unsigned iv_cm_iwarp_turn(struct iv_cm_dev *cdev, uint64_t now);
+uint64_t iv_cm_iwarp_deadline(const struct iv_cm_dev *cdev);
 
 /* ---- cm_qp.c ---- */
 

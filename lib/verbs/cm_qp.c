@@ -22,7 +22,7 @@ void iv_id_ah(const struct iv_id *id, struct ibv_ah_attr *attr)
 	memcpy(attr->grh.dgid.raw, id->remote.b, sizeof(attr->grh.dgid.raw));
 }
 
-static int init_attr(const struct iv_id *id, struct ibv_qp_attr *attr)
+static int init_attr(const struct iv_id *id, bool iwarp, struct ibv_qp_attr *attr)
 {
 	attr->pkey_index = 0;
 	attr->port_num = (uint8_t)(id->gid.port + 1);
@@ -31,7 +31,9 @@ static int init_attr(const struct iv_id *id, struct ibv_qp_attr *attr)
 		return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 	}
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if (id->responder_resources && id->base.qp_type == IBV_QPT_RC)
+	if (iwarp) /* what a peer may do is not known later either */
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ;
+	else if (id->responder_resources && id->base.qp_type == IBV_QPT_RC)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 }
@@ -70,13 +72,17 @@ int iv_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask
 	struct iv_id *id = iv_id(base);
 	struct iv_cm_dev *cdev;
 	int ret = attr && mask ? iv_cm_get(id, &cdev) : -EINVAL;
+	bool iwarp;
 
 	if (ret)
 		return iv_cm_ret(ret);
+	iwarp = cdev->dev->iwarp;
 	iv_cm_put(cdev); /* bound to it, and that is enough */
+	if (iwarp && attr->qp_state != IBV_QPS_INIT)
+		return iv_cm_ret(EOPNOTSUPP); /* rdma_connect and rdma_accept do it */
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
-		*mask = init_attr(id, attr);
+		*mask = init_attr(id, iwarp, attr);
 		return 0;
 	case IBV_QPS_RTR:
 		*mask = rtr_attr(id, attr);

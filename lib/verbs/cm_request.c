@@ -24,16 +24,20 @@ static uint64_t service_of(const struct iv_id *id)
 		(unsigned)id->base.ps, iv_cm_ip_port(&id->base.route.addr.src_storage));
 }
 
+bool iv_cm_at(const struct iv_id *id, const struct wire_ip *ip)
+{
+	if (!id->bound_any)
+		return wire_ip_eq(&id->local, ip);
+	if (wire_ip_is4(&id->local))
+		return wire_ip_is4(ip);
+	return !id->afonly || !wire_ip_is4(ip);
+}
+
 static bool listens(
 	const struct iv_id *id, const struct cm_path *path, uint64_t service_id, bool ud)
 {
-	if (id->state != ID_LISTEN || iv_id_ud(id) != ud || service_id != service_of(id))
-		return false;
-	if (!id->bound_any)
-		return wire_ip_eq(&id->local, &path->local);
-	if (wire_ip_is4(&id->local))
-		return wire_ip_is4(&path->local);
-	return !id->afonly || !wire_ip_is4(&path->local);
+	return id->state == ID_LISTEN && iv_id_ud(id) == ud && service_id == service_of(id) &&
+	       iv_cm_at(id, &path->local);
 }
 
 void iv_cm_unlisten(struct iv_id *id)

@@ -73,6 +73,8 @@ static void leave_core(struct iv_cm_dev *cdev)
 
 	iv_own(dev);
 	cm_shutdown(cdev->cm, dev->ops->now(dev->port));
+	if (dev->iwarp)
+		iv_cm_iwarp_shutdown(cdev);
 	while ((id = LIST_FIRST(&cdev->resolving))) {
 		LIST_REMOVE(id, resolving);
 		id->is_resolving = false;
@@ -89,6 +91,7 @@ static void remove_from(struct iv_id *id)
 	id->cdev = NULL;
 	id->removed = true;
 	id->conn = NULL;
+	id->iwarp_link = NULL;
 	base->verbs = NULL;
 	base->pd = NULL;
 	base->qp = NULL;

@@ -11,6 +11,7 @@
 
 #include "lib/verbs/exports.h"
 #include "lib/verbs/internal.h"
+#include "lib/verbs/iwarp_dev.h"
 
 /* What programs know devices by. No OUI is ours, so it is a locally administered one (bit 1 of the
  * first byte), which the IEEE gives to nobody: 02, "IN". Not 0xffffff, "no IEEE identifier": that
@@ -63,6 +64,8 @@ int iv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->sys_image_guid = attr->node_guid;
 	attr->vendor_id = VENDOR_ID;
 	attr->vendor_part_id = VENDOR_PART_ID;
+	if (dev->iwarp)
+		iv_iwarp_query_device(attr);
 	return 0;
 }
 
@@ -83,6 +86,13 @@ static int query_device_ex(struct ibv_context *context,
 	return 0;
 }
 
+/* An iWARP device is known by its MAC (iv_query_gid), and its peers by their IP addresses, which
+ * rdma_cm takes. */
+static unsigned gid_count(const struct iv_dev *dev, unsigned port)
+{
+	return dev->iwarp ? 1 : rnic_gid_count(dev->rnic, port);
+}
+
 static void fill_port(struct iv_dev *dev, unsigned port, struct ibv_port_attr *attr)
 {
 	/* A port that the controller of MRC has disabled is down for everybody who asks. */
@@ -93,8 +103,8 @@ static void fill_port(struct iv_dev *dev, unsigned port, struct ibv_port_attr *a
 		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = rnic_active_mtu(dev->rnic, port),
-		.gid_tbl_len = (int)rnic_gid_count(dev->rnic, port),
-		.port_cap_flags = IBV_PORT_IP_BASED_GIDS,
+		.gid_tbl_len = (int)gid_count(dev, port),
+		.port_cap_flags = dev->iwarp ? 0 : IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = RNIC_MAX_MSG,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
@@ -102,7 +112,7 @@ static void fill_port(struct iv_dev *dev, unsigned port, struct ibv_port_attr *a
 		.active_speed = 32,       /* 25 Gb/s: software has no line rate to tell */
 		.phys_state = up ? 5 : 2, /* LinkUp, Polling */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
-		.flags = IBV_QPF_GRH_REQUIRED,
+		.flags = dev->iwarp ? 0 : IBV_QPF_GRH_REQUIRED,
 	};
 }
 
@@ -131,13 +141,18 @@ int iv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_
 
 int iv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	struct wire_ip ip;
+	const struct iv_dev *dev = iv_dev(context);
+	struct wire_ip ip = {0};
 
 	if (!iv_has_port(context, port) || index < 0 ||
-		rnic_gid(iv_dev(context)->rnic, port - 1u, (unsigned)index, &ip) != 0) {
+		(unsigned)index >= gid_count(dev, port - 1u)) {
 		errno = EINVAL;
 		return -1;
 	}
+	if (dev->iwarp)
+		memcpy(ip.b, dev->device->mac, sizeof(dev->device->mac));
+	else
+		rnic_gid(dev->rnic, port - 1u, (unsigned)index, &ip);
 	memcpy(gid->raw, ip.b, sizeof(gid->raw));
 	return 0;
 }
@@ -149,15 +164,16 @@ int iv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index,
 
 	if (iv_query_gid(context, port, (int)index, &gid))
 		return -1;
-	*type = 1;
+	*type = iv_dev(context)->iwarp ? 0 : 1;
 	return 0;
 }
 
 static int gid_entry(
 	struct ibv_context *context, uint8_t port, uint32_t index, void *out, size_t size)
 {
-	struct ibv_gid_entry entry = {
-		.gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_ROCE_V2};
+	struct ibv_gid_entry entry = {.gid_index = index,
+		.port_num = port,
+		.gid_type = iv_dev(context)->iwarp ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2};
 
 	if (iv_query_gid(context, port, (int)index, &entry.gid))
 		return iv_errno(ENODATA);
@@ -180,11 +196,11 @@ ssize_t iv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *en
 	unsigned n = 0, at = 0;
 
 	for (unsigned port = 0; port < dev->n_ports; port++)
-		n += rnic_gid_count(dev->rnic, port);
+		n += gid_count(dev, port);
 	if (flags || size < sizeof(*entries) || max < n)
 		return -EINVAL;
 	for (unsigned port = 0; port < dev->n_ports; port++)
-		for (unsigned i = 0; i < rnic_gid_count(dev->rnic, port); i++)
+		for (unsigned i = 0; i < gid_count(dev, port); i++)
 			gid_entry(context, (uint8_t)(port + 1), i, (char *)entries + at++ * size,
 				size);
 	return n;

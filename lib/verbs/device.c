@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
 
@@ -94,8 +95,11 @@ static bool try_own(struct iv_dev *dev)
 static uint64_t deadline(const struct iv_dev *dev)
 {
 	uint64_t rnic = rnic_deadline(dev->rnic), cm = dev->cm ? iv_cm_deadline(dev) : UINT64_MAX;
+	const uint64_t iwarp = dev->iwarp ? iv_iwarp_deadline(dev->iwarp) : UINT64_MAX;
 
-	return rnic < cm ? rnic : cm;
+	if (cm < rnic)
+		rnic = cm;
+	return iwarp < rnic ? iwarp : rnic;
 }
 
 /* All but sending. */
@@ -107,6 +111,8 @@ static unsigned take_in(struct iv_dev *dev, uint64_t now)
 		rnic_timer(dev->rnic, now);
 		work++;
 	}
+	if (dev->iwarp)
+		work += iv_iwarp_turn(dev->iwarp, now);
 	if (dev->cm)
 		work += iv_cm_turn(dev, now);
 	return work;
@@ -128,7 +134,7 @@ static unsigned whole_turn(struct iv_dev *dev, uint64_t now)
 {
 	unsigned work = take_in(dev, now);
 
-	if (work || iv_tx_left(dev) || rnic_has_work(dev->rnic))
+	if (work || iv_tx_left(dev) || rnic_has_work(dev->rnic) || dev->iwarp)
 		work += iv_transmit(dev, now);
 	if (dev->netdev)
 		work += iv_transmit_shared(dev, now);
@@ -335,15 +341,15 @@ bool iv_device_mine(const struct ibv_device *device)
 	return device->_ops._dummy2 == device_marker;
 }
 
-void iv_device_init(struct iv_device *device, const char *name, const uint8_t mac[6])
+void iv_device_init(struct iv_device *device, const char *name, const uint8_t mac[6], bool iwarp)
 {
 	struct ibv_device *base = &device->base;
 
 	memset(device, 0, sizeof(*device));
 	memcpy(device->mac, mac, sizeof(device->mac));
 	base->_ops._dummy2 = device_marker;
-	base->node_type = IBV_NODE_CA;
-	base->transport_type = IBV_TRANSPORT_IB;
+	base->node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
+	base->transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
 	snprintf(base->name, sizeof(base->name), "%s", name);
 	snprintf(base->dev_name, sizeof(base->dev_name), "%s", name);
 	/* There is no kernel device; these are the names under which programs would look. */
@@ -384,6 +390,7 @@ static void free_dev(struct iv_dev *dev)
 	dev->device->dev = NULL;
 	if (dev->split)
 		iv_split_destroy(dev->split);
+	iv_iwarp_destroy(dev->iwarp);
 	if (dev->rnic)
 		rnic_destroy(dev->rnic);
 	pthread_mutex_destroy(&dev->owner);
@@ -403,6 +410,13 @@ static int open_mrc(struct iv_dev *dev, const struct rnic_mrc_config *from)
 	return rnic_mrc_open(dev->rnic, &config);
 }
 
+static bool possible(const struct verbs_open_attr *attr)
+{
+	if (attr->iwarp && (attr->netdev || attr->split))
+		return false;
+	return attr->rnic.n_ports <= 1 || !(attr->netdev || attr->split || attr->iwarp);
+}
+
 struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 	const struct verbs_open_attr *attr, struct iv_device *device)
 {
@@ -414,7 +428,8 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		return NULL;
 	if (!device) {
 		device = &dev->self;
-		iv_device_init(device, attr->name ? attr->name : "incline0", config.port[0].mac);
+		iv_device_init(device, attr->name ? attr->name : "incline0", config.port[0].mac,
+			attr->iwarp);
 	}
 	dev->device = device;
 	device->dev = dev;
@@ -431,13 +446,13 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		.cq_error = iv_on_cq_error,
 		.port_event = iv_on_port_event};
 	dev->control_lcore = attr->control_lcore;
-	ret = config.n_ports > 1 && (attr->netdev || attr->split)
-		      ? -EINVAL
-		      : rnic_create(&config, &dev->rnic);
+	ret = possible(attr) ? rnic_create(&config, &dev->rnic) : -EINVAL;
 	if (ret == 0)
 		init_ports(dev, port, attr->more);
 	if (ret == 0)
 		ret = open_mrc(dev, &attr->mrc);
+	if (ret == 0 && attr->iwarp)
+		ret = iv_iwarp_create(dev, &config.port[0], &dev->iwarp);
 	if (ret == 0 && attr->split) {
 		dev->split = iv_split_create(dev, config.port[0].mtu);
 		ret = dev->split ? 0 : -errno;

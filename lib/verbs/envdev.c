@@ -116,7 +116,7 @@ static int read_dev(const char *path, unsigned index, struct env_dev **out)
 	}
 	if (!d->config.name[0])
 		snprintf(d->config.name, sizeof(d->config.name), "incline%u", index);
-	iv_device_init(&d->device, d->config.name, d->config.ports[0].mac);
+	iv_device_init(&d->device, d->config.name, d->config.ports[0].mac, false);
 	*out = d;
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames between the ports of a device and its rnic, and the links of the ports. */
+#include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
 
@@ -23,17 +24,25 @@ static void receive_shared(struct iv_dev *dev, const struct rnic_rx_frame *frame
 		rnic_rx(dev->rnic, 0, frame->data, frame->len, now);
 }
 
+static void receive_one(struct iv_dev *dev, const struct rnic_rx_frame *frame, uint64_t now)
+{
+	if (dev->netdev)
+		receive_shared(dev, frame, now);
+	else if (!iv_iwarp_rx(dev->iwarp, frame->data, frame->len))
+		rnic_rx(dev->rnic, 0, frame->data, frame->len, now);
+}
+
 static unsigned receive_port(struct iv_dev *dev, unsigned index, uint64_t now)
 {
 	void *const port = dev->ports[index].handle;
 	struct rnic_rx_frame frames[VERBS_BURST];
 	const unsigned n = dev->ops->rx_burst(port, frames, VERBS_BURST);
 
-	if (!dev->netdev)
+	if (!dev->netdev && !dev->iwarp)
 		rnic_rx_burst(dev->rnic, index, frames, n, now);
 	else
 		for (unsigned i = 0; i < n; i++)
-			receive_shared(dev, &frames[i], now);
+			receive_one(dev, &frames[i], now);
 	if (n)
 		dev->ops->rx_free(port, frames, n);
 	return n;
@@ -97,6 +106,11 @@ unsigned iv_transmit(struct iv_dev *dev, uint64_t now)
 		}
 		total += n;
 	} while (n && total < TX_TURN);
+	if (dev->iwarp) {
+		n = iv_iwarp_transmit(dev->iwarp, room[0] - sent[0], now);
+		sent[0] += n;
+		total += n;
+	}
 	flush(dev, sent);
 	return total;
 }

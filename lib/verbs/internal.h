@@ -29,6 +29,7 @@ struct iv_cm_dev;
 struct iv_ctx;
 struct iv_dev;
 struct iv_split;
+struct iv_iwarp;
 
 /* What ibv_get_device_list shows. */
 struct iv_device {
@@ -55,6 +56,7 @@ struct iv_dev {
 	unsigned n_ports;
 	struct rnic *rnic;
 	struct iv_netdev *netdev; /* or NULL */
+	struct iv_iwarp *iwarp;   /* its queue pairs are iWARP's; NULL: they are RoCE's */
 	struct iv_split *split;   /* the data path's half, which has the port; NULL: not apart */
 	unsigned control_lcore;   /* if split */
 	enum port_idle idle;
@@ -240,7 +242,7 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 void iv_dev_stop(struct iv_dev *dev); /* the threads */
 /* Stops, sends what is ready, frees the rnic. No context may be open. */
 void iv_dev_destroy(struct iv_dev *dev);
-void iv_device_init(struct iv_device *device, const char *name, const uint8_t mac[6]);
+void iv_device_init(struct iv_device *device, const char *name, const uint8_t mac[6], bool iwarp);
 bool iv_device_mine(const struct ibv_device *device);
 
 /* Ownership for a control call; waits for the running turn to end. */

@@ -65,6 +65,8 @@ struct verbs_open_attr {
 	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none.
 				   * One port then */
 	bool split; /* control path and data path apart (split.h); no netdev then, and one port */
+	bool iwarp; /* queue pairs over TCP (iwarp_dev.h); no netdev or split then, and
+		     * one port */
 	struct rnic_mrc_config mrc; /* as rnic; ports are planes */
 	unsigned control_lcore;     /* CPU of the control path's thread, if there are threads */
 };

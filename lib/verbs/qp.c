@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lib/iwarp/iwarp.h"
 #include "lib/verbs/exports.h"
 #include "lib/verbs/internal.h"
 
@@ -57,6 +58,21 @@ static void unlock_all(struct iv_qp *qp)
 }
 
 /* ---- life ---- */
+
+/* The transport of a queue pair, of which wanted is the one that the program has named, or NULL. */
+static int choose_transport(const struct ibv_context *context, enum ibv_qp_type type,
+	const struct transport_ops *wanted, const struct transport_ops **transport)
+{
+	*transport = wanted;
+	if (!iv_dev(context)->iwarp)
+		return 0;
+	if (type != IBV_QPT_RC || wanted) {
+		iv_debug("%s: queue pairs of iWARP are RC only", context->device->name);
+		return -EOPNOTSUPP;
+	}
+	*transport = &iwarp_transport;
+	return 0;
+}
 
 static int check_init(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
@@ -171,6 +187,8 @@ static struct ibv_qp *create_any(struct ibv_context *context, struct ibv_qp_init
 		ret = -EINVAL;
 	else
 		ret = check_init(context, attr);
+	if (ret == 0)
+		ret = choose_transport(context, attr->qp_type, transport, &transport);
 	if (ret == 0) {
 		qp = calloc(1, sizeof(*qp));
 		ret = qp ? create(qp, attr, ops, transport) : -ENOMEM;
@@ -304,9 +322,27 @@ static int modify(struct iv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	}
 }
 
+/* TCP's connections are made by rdma_cm, which takes the queue pair from INIT to RTS itself. */
+static bool connects_by_hand(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr now;
+
+	if (!iv_dev(qp->context)->iwarp || !(mask & IBV_QP_STATE) ||
+		(attr->qp_state != IBV_QPS_RTR && attr->qp_state != IBV_QPS_RTS))
+		return false;
+	iv_query_qp(qp, &now, IBV_QP_STATE, &init);
+	if (now.qp_state == IBV_QPS_RTS)
+		return false;
+	iv_debug("%s: QP 0x%06x: queue pairs of iWARP are connected by rdma_connect and "
+		 "rdma_accept, not by ibv_modify_qp",
+		qp->context->device->name, qp->qp_num);
+	return true;
+}
+
 int iv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int ret = modify(iv_qp(qp), attr, mask);
+	int ret = connects_by_hand(qp, attr, mask) ? -EOPNOTSUPP : modify(iv_qp(qp), attr, mask);
 
 	if (ret == -EHOSTUNREACH || ret == -ETIMEDOUT)
 		say_unresolved(qp, attr, -ret);

@@ -16,6 +16,8 @@ enum {
 		 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
 		 IBV_QP_EX_WITH_BIND_MW,
 	UD_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	NOT_IWARP = IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+		    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 };
 
 static struct iv_qp *qp_of(struct ibv_qp_ex *ex)
@@ -264,8 +266,12 @@ static void wr_set_ud_addr(
 	}
 }
 
-static uint64_t ops_of(enum ibv_qp_type type)
+static uint64_t ops_of(const struct ibv_qp *qp)
 {
+	const enum ibv_qp_type type = qp->qp_type;
+
+	if (iv_dev(qp->context)->iwarp)
+		return SEND_OPS & ~(uint64_t)NOT_IWARP;
 	return type == IBV_QPT_RC ? SEND_OPS : type == IBV_QPT_UC ? UC_OPS : UD_OPS;
 }
 
@@ -273,7 +279,7 @@ int iv_qp_ex_init(struct iv_qp *qp, uint64_t send_ops)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
 
-	if (send_ops & ~ops_of(qp->base.qp_type))
+	if (send_ops & ~ops_of(&qp->base))
 		return -EOPNOTSUPP;
 	if (alloc_batch(qp))
 		return -ENOMEM;

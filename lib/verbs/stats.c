@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #include "lib/cm/cm.h"
+#include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
 #include "lib/wire/icrc.h"
 
-enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS };
+enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS, MAX_IWARP_STATS = 64 };
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -86,6 +87,16 @@ static json_t *ports_json(const struct iv_dev *dev)
 	return list;
 }
 
+static void iwarp_json(const struct iv_dev *dev, json_t *counters)
+{
+	struct inc_dv_stat stats[MAX_IWARP_STATS];
+	const unsigned n = dev->iwarp ? iv_iwarp_stats(dev->iwarp, stats, MAX_IWARP_STATS) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		json_object_set_new(
+			counters, stats[i].name, json_integer((json_int_t)stats[i].value));
+}
+
 static json_t *to_json(struct iv_dev *dev)
 {
 	struct inc_dv_stat port[MAX_PORT_STATS];
@@ -106,6 +117,7 @@ static json_t *to_json(struct iv_dev *dev)
 			json_object_set_new(i < CM_N_COUNTERS ? counters : drops, cm[i].name,
 				json_integer((json_int_t)cm[i].value));
 	}
+	iwarp_json(dev, counters);
 	for (unsigned i = 0; i < n_port; i++)
 		json_object_set_new(ports, port[i].name, json_integer((json_int_t)port[i].value));
 	return json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:o}", "device",
@@ -153,6 +165,8 @@ EXPORT int inc_dv_query_stats(
 					port_names[p][c], rnic_port_count(dev->rnic, p, c)};
 	if (dev->cm)
 		at += iv_cm_stats(dev, stats + (at < n ? at : n), at < n ? n - at : 0);
+	if (dev->iwarp)
+		at += iv_iwarp_stats(dev->iwarp, stats + (at < n ? at : n), at < n ? n - at : 0);
 	n_port = port_stats(dev, port);
 	for (unsigned i = 0; i < n_port; i++, at++) {
 		if (at < n)

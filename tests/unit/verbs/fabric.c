@@ -230,6 +230,7 @@ void fabric_open(struct fabric *f, bool thread)
 		attr.rnic.max_qp = f->max_qp;
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
+		attr.iwarp = f->iwarp;
 		attr.split = f->split || (getenv("VERBS_SPLIT") && !f->netdev[i]);
 		f->end[i].context = incline_verbs_open_port(&cable_ops, &f->end[i], &attr);
 		assert_non_null(f->end[i].context);
@@ -239,8 +240,11 @@ void fabric_open(struct fabric *f, bool thread)
 void fabric_destroy(struct fabric *f)
 {
 	for (int i = 0; i < 2; i++) {
-		if (f->end[i].context) {
-			assert_int_equal(ibv_close_device(f->end[i].context), 0);
+		struct ibv_context *context = f->end[i].context;
+
+		f->end[i].context = NULL; /* the cable does not run it any more */
+		if (context) {
+			assert_int_equal(ibv_close_device(context), 0);
 			assert_int_equal(f->end[i].closed, 1);
 			assert_int_equal(f->second[i].closed, f->n_ports > 1);
 		}

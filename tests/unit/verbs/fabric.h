@@ -50,6 +50,7 @@ struct fabric {
 	uint16_t mtu;
 	unsigned max_qp;             /* of a device; 0: the core's default */
 	struct iv_netdev *netdev[2]; /* before fabric_open */
+	bool iwarp;                  /* likewise: their queue pairs are iWARP's */
 	bool split;                  /* likewise: control path and data path apart. So also with
 				VERBS_SPLIT in the environment */
 };

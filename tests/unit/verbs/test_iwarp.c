@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices whose queue pairs are iWARP's: connected by RDMA-CM over TCP, on virtual time. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/rdma_cma.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/verbs/fabric.h"
+
+enum { PORT = 7471, MS = 1000, LEN = 1 << 16, DEPTH = 64 };
+static const uint64_t SECOND = 1000000000;
+
+/* An ID's end of a connection. */
+struct end {
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *buf;
+};
+
+struct iwarp_test {
+	struct fabric *f;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct end client, server;
+};
+
+static struct sockaddr_in address(unsigned last, uint16_t port)
+{
+	return (struct sockaddr_in){.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(last ? 0x0a4d0000 + last : 0)};
+}
+
+static struct sockaddr_in6 address6(uint8_t last, uint16_t port)
+{
+	return (struct sockaddr_in6){.sin6_family = AF_INET6,
+		.sin6_port = htons(port),
+		.sin6_addr.s6_addr = {0xfd, 0x77, [15] = last}};
+}
+
+static struct rdma_cm_id *listen_at(struct iwarp_test *t, struct sockaddr *at)
+{
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_id(t->channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(id, at), 0);
+	assert_int_equal(rdma_listen(id, 4), 0);
+	return id;
+}
+
+/* The next event is this one, of that ID unless it is NULL; it is not acknowledged. */
+static struct rdma_cm_event *take(
+	struct iwarp_test *t, enum rdma_cm_event_type type, const struct rdma_cm_id *of)
+{
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_get_cm_event(t->channel, &event), 0);
+	if (event->event != type || (of && event->id != of)) {
+		const enum rdma_cm_event_type got = event->event;
+
+		rdma_ack_cm_event(event); /* or the failed test would never end */
+		fail_msg("event %d in place of %d", got, type);
+	}
+	return event;
+}
+
+static struct rdma_cm_id *expect(
+	struct iwarp_test *t, enum rdma_cm_event_type type, const struct rdma_cm_id *of)
+{
+	struct rdma_cm_event *event = take(t, type, of);
+	struct rdma_cm_id *id = event->id;
+
+	rdma_ack_cm_event(event);
+	return id;
+}
+
+static void expect_nothing(struct iwarp_test *t)
+{
+	const int flags = fcntl(t->channel->fd, F_GETFL);
+	struct rdma_cm_event *event;
+
+	assert_int_equal(fcntl(t->channel->fd, F_SETFL, flags | O_NONBLOCK), 0);
+	assert_int_equal(rdma_get_cm_event(t->channel, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(fcntl(t->channel->fd, F_SETFL, flags), 0);
+}
+
+/* With nothing from the devices meanwhile but what is due. */
+static void pass(struct iwarp_test *t, uint64_t time)
+{
+	for (int i = 0; i < 64; i++)
+		fabric_step(t->f);
+	t->f->now += time;
+	for (int i = 0; i < 64; i++)
+		fabric_step(t->f);
+}
+
+static struct iwarp_test *start(void)
+{
+	struct iwarp_test *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->f = fabric_create();
+	t->f->iwarp = true;
+	fabric_open(t->f, false);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(incline_verbs_cm_add(t->f->end[i].context), 0);
+	t->channel = rdma_create_event_channel();
+	assert_non_null(t->channel);
+	return t;
+}
+
+static int setup(void **state)
+{
+	struct sockaddr_in at = address(2, PORT);
+	struct iwarp_test *t = start();
+
+	t->listener = listen_at(t, (struct sockaddr *)&at);
+	assert_int_equal(rdma_create_id(t->channel, &t->client.id, NULL, RDMA_PS_TCP), 0);
+	*state = t;
+	return 0;
+}
+
+static void free_end(struct end *e)
+{
+	if (!e->id)
+		return;
+	rdma_destroy_qp(e->id);
+	if (e->mr)
+		assert_int_equal(ibv_dereg_mr(e->mr), 0);
+	if (e->cq)
+		assert_int_equal(ibv_destroy_cq(e->cq), 0);
+	assert_int_equal(rdma_destroy_id(e->id), 0);
+	free(e->buf);
+	*e = (struct end){0};
+}
+
+static int teardown(void **state)
+{
+	struct iwarp_test *t = *state;
+
+	free_end(&t->client);
+	free_end(&t->server);
+	if (t->listener)
+		assert_int_equal(rdma_destroy_id(t->listener), 0);
+	rdma_destroy_event_channel(t->channel);
+	fabric_destroy(t->f);
+	free(t);
+	return 0;
+}
+
+/* ---- connecting ---- */
+
+static void make_end(struct end *e, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {DEPTH, DEPTH, 2, 2, 64}};
+
+	e->id = id;
+	e->buf = calloc(1, LEN);
+	assert_non_null(e->buf);
+	e->mr = ibv_reg_mr(id->pd, e->buf, LEN,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	assert_non_null(e->mr);
+	e->cq = ibv_create_cq(id->verbs, 4 * DEPTH, NULL, NULL, 0);
+	assert_non_null(e->cq);
+	init.send_cq = init.recv_cq = e->cq;
+	assert_int_equal(rdma_create_qp(id, id->pd, &init), 0);
+}
+
+static void resolve(struct iwarp_test *t, struct sockaddr *from, struct sockaddr *to)
+{
+	assert_int_equal(rdma_resolve_addr(t->client.id, from, to, MS), 0);
+	expect(t, RDMA_CM_EVENT_ADDR_RESOLVED, t->client.id);
+	assert_int_equal(rdma_resolve_route(t->client.id, MS), 0);
+	expect(t, RDMA_CM_EVENT_ROUTE_RESOLVED, t->client.id);
+}
+
+/* Until the request is on its way. */
+static void ask(struct iwarp_test *t, uint16_t port)
+{
+	struct sockaddr_in from = address(1, 0), to = address(2, port);
+	struct rdma_conn_param param = {.private_data = "ask",
+		.private_data_len = 4,
+		.responder_resources = 3,
+		.initiator_depth = 5};
+
+	resolve(t, (struct sockaddr *)&from, (struct sockaddr *)&to);
+	make_end(&t->client, t->client.id);
+	assert_int_equal(rdma_connect(t->client.id, &param), 0);
+}
+
+static void accept_it(struct iwarp_test *t)
+{
+	struct rdma_conn_param param = {.private_data = "yes",
+		.private_data_len = 4,
+		.responder_resources = RDMA_MAX_RESP_RES,
+		.initiator_depth = RDMA_MAX_INIT_DEPTH};
+
+	assert_int_equal(rdma_accept(t->server.id, &param), 0);
+}
+
+static void connect_both(struct iwarp_test *t)
+{
+	ask(t, PORT);
+	make_end(&t->server, expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL));
+	accept_it(t);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->server.id);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->client.id);
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
+static void agreement(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct rdma_cm_event *event;
+
+	ask(t, PORT);
+	event = take(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	assert_ptr_equal(event->listen_id, t->listener);
+	assert_string_equal(event->param.conn.private_data, "ask");
+	assert_int_equal(event->param.conn.private_data_len, 4);
+	assert_int_equal(event->param.conn.responder_resources, 5);
+	assert_int_equal(event->param.conn.initiator_depth, 3);
+	assert_int_equal(
+		t->client.id->route.addr.src_sin.sin_port, event->id->route.addr.dst_sin.sin_port);
+	make_end(&t->server, event->id);
+	rdma_ack_cm_event(event);
+	assert_int_equal(state_of(t->server.id->qp), IBV_QPS_INIT);
+	accept_it(t);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->server.id);
+	event = take(t, RDMA_CM_EVENT_ESTABLISHED, t->client.id);
+	assert_int_equal(event->param.conn.private_data_len, 4);
+	assert_string_equal(event->param.conn.private_data, "yes");
+	rdma_ack_cm_event(event);
+	assert_int_equal(state_of(t->server.id->qp), IBV_QPS_RTS);
+	assert_int_equal(state_of(t->client.id->qp), IBV_QPS_RTS);
+	assert_int_equal(rdma_disconnect(t->server.id), 0);
+	expect(t, RDMA_CM_EVENT_DISCONNECTED, NULL);
+	expect(t, RDMA_CM_EVENT_DISCONNECTED, NULL);
+	assert_int_equal(state_of(t->client.id->qp), IBV_QPS_ERR);
+	assert_int_equal(
+		rdma_disconnect(t->client.id), 0); /* as programs do, and nothing follows */
+	expect_nothing(t);
+}
+
+static void over_ipv6(void **state)
+{
+	struct sockaddr_in6 from = address6(1, 0), to = address6(2, PORT);
+	struct iwarp_test *t = *state;
+	struct rdma_cm_id *six = listen_at(t, (struct sockaddr *)&to);
+
+	resolve(t, (struct sockaddr *)&from, (struct sockaddr *)&to);
+	make_end(&t->client, t->client.id);
+	assert_int_equal(rdma_connect(t->client.id, NULL), 0);
+	make_end(&t->server, expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL));
+	assert_int_equal(rdma_accept(t->server.id, NULL), 0);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->server.id);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->client.id);
+	assert_int_equal(rdma_destroy_id(six), 0);
+}
+
+static void rejection(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	ask(t, PORT);
+	id = expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	assert_int_equal(rdma_reject(id, "no", 3), 0);
+	event = take(t, RDMA_CM_EVENT_REJECTED, t->client.id);
+	assert_int_equal(event->param.conn.private_data_len, 3);
+	assert_string_equal(event->param.conn.private_data, "no");
+	assert_int_equal(event->status, -ECONNREFUSED);
+	rdma_ack_cm_event(event);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	expect_nothing(t);
+}
+
+static void nobody_listens(void **state)
+{
+	struct iwarp_test *t = *state;
+
+	ask(t, PORT + 1);
+	expect(t, RDMA_CM_EVENT_REJECTED, t->client.id);
+}
+
+/* Programs listen for one connection after another. */
+static void next_listener_comes_late(void **state)
+{
+	struct sockaddr_in at = address(2, PORT);
+	struct iwarp_test *t = *state;
+
+	assert_int_equal(rdma_destroy_id(t->listener), 0);
+	ask(t, PORT);
+	pass(t, SECOND);
+	expect_nothing(t);
+	t->listener = listen_at(t, (struct sockaddr *)&at);
+	make_end(&t->server, expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL));
+	accept_it(t);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->server.id);
+	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->client.id);
+}
+
+static void next_listener_does_not_come(void **state)
+{
+	struct iwarp_test *t = *state;
+
+	assert_int_equal(rdma_destroy_id(t->listener), 0);
+	t->listener = NULL;
+	ask(t, PORT);
+	pass(t, 6 * SECOND);
+	expect(t, RDMA_CM_EVENT_REJECTED, t->client.id);
+	free_end(&t->client);
+	assert_int_equal(rdma_create_id(t->channel, &t->client.id, NULL, RDMA_PS_TCP), 0);
+	ask(t, PORT); /* the port is not open any more */
+	expect(t, RDMA_CM_EVENT_REJECTED, t->client.id);
+}
+
+static void peer_is_gone_before_the_answer(void **state)
+{
+	struct iwarp_test *t = *state;
+
+	ask(t, PORT);
+	make_end(&t->server, expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL));
+	free_end(&t->client);
+	pass(t, SECOND);
+	assert_int_equal(rdma_accept(t->server.id, NULL), -1);
+	assert_int_equal(errno, ECONNRESET);
+	expect_nothing(t);
+}
+
+static void device_is_closed(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct ibv_context *context = t->f->end[1].context;
+
+	connect_both(t);
+	t->f->end[1].context = NULL;
+	assert_int_equal(ibv_close_device(context), 0);
+	t->server.cq = NULL;
+	t->server.mr = NULL;
+	expect(t, RDMA_CM_EVENT_DEVICE_REMOVAL, NULL);
+	expect(t, RDMA_CM_EVENT_DEVICE_REMOVAL, NULL);
+	expect(t, RDMA_CM_EVENT_DISCONNECTED, t->client.id);
+	expect_nothing(t);
+}
+
+/* ---- requests ---- */
+
+static struct ibv_sge piece(const struct end *e, size_t at, uint32_t len)
+{
+	return (struct ibv_sge){(uintptr_t)e->buf + at, len, e->mr->lkey};
+}
+
+static int post(struct end *e, const struct end *peer, enum ibv_wr_opcode opcode, uint32_t len)
+{
+	struct ibv_sge sge = piece(e, 0, len);
+	struct ibv_send_wr *bad, wr = {.wr_id = opcode,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = opcode,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .imm_data = htonl(77),
+					 .wr.rdma = {(uintptr_t)peer->buf, peer->mr->rkey}};
+
+	return ibv_post_send(e->id->qp, &wr, &bad);
+}
+
+static void post_receive(struct end *e, size_t at, uint32_t len)
+{
+	struct ibv_sge sge = piece(e, at, len);
+	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+
+	assert_int_equal(ibv_post_recv(e->id->qp, &wr, &bad), 0);
+}
+
+static struct ibv_wc completion(struct end *e)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	for (unsigned i = 0; n == 0 && i < 2000000; i++)
+		n = ibv_poll_cq(e->cq, 1, &wc);
+	assert_int_equal(n, 1);
+	return wc;
+}
+
+static void fill(struct end *e, uint8_t seed, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		e->buf[i] = (uint8_t)(seed + i * 7);
+}
+
+static void operations(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct ibv_wc wc;
+
+	connect_both(t);
+	fill(&t->client, 3, LEN);
+	post_receive(&t->server, 0, LEN);
+	assert_int_equal(post(&t->client, &t->server, IBV_WR_SEND, LEN), 0);
+	wc = completion(&t->server);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, LEN);
+	assert_memory_equal(t->server.buf, t->client.buf, LEN);
+	assert_int_equal(completion(&t->client).status, IBV_WC_SUCCESS);
+
+	fill(&t->server, 9, LEN); /* from the side that was asked, too */
+	assert_int_equal(post(&t->server, &t->client, IBV_WR_RDMA_WRITE, LEN), 0);
+	assert_int_equal(completion(&t->server).opcode, IBV_WC_RDMA_WRITE);
+	post_receive(&t->client, 0, 0);
+	assert_int_equal(post(&t->server, &t->client, IBV_WR_RDMA_WRITE_WITH_IMM, 16), 0);
+	wc = completion(&t->client);
+	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(ntohl(wc.imm_data), 77);
+	assert_memory_equal(t->server.buf, t->client.buf, LEN);
+	assert_int_equal(completion(&t->server).status, IBV_WC_SUCCESS);
+
+	fill(&t->server, 21, LEN);
+	assert_int_equal(post(&t->client, &t->server, IBV_WR_RDMA_READ, LEN), 0);
+	wc = completion(&t->client);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RDMA_READ);
+	assert_memory_equal(t->server.buf, t->client.buf, LEN);
+}
+
+static void with_losses(void **state)
+{
+	struct iwarp_test *t = *state;
+
+	connect_both(t);
+	t->f->loss = 30;
+	for (uint8_t i = 0; i < 20; i++) {
+		fill(&t->client, i, LEN);
+		post_receive(&t->server, 0, LEN);
+		assert_int_equal(post(&t->client, &t->server, IBV_WR_SEND, LEN), 0);
+		assert_int_equal(completion(&t->server).status, IBV_WC_SUCCESS);
+		assert_memory_equal(t->server.buf, t->client.buf, LEN);
+		assert_int_equal(completion(&t->client).status, IBV_WC_SUCCESS);
+	}
+	assert_true(t->f->n_lost > 5);
+	t->f->loss = 0;
+}
+
+/* What was sent before it arrives; what was asked for is flushed. */
+static void disconnection(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct ibv_wc wc;
+
+	connect_both(t);
+	fill(&t->client, 5, LEN);
+	post_receive(&t->server, 0, LEN);
+	post_receive(&t->server, 0, LEN);
+	assert_int_equal(post(&t->client, &t->server, IBV_WR_SEND, LEN), 0);
+	assert_int_equal(completion(&t->client).status, IBV_WC_SUCCESS);
+	assert_int_equal(rdma_disconnect(t->client.id), 0);
+	wc = completion(&t->server);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_memory_equal(t->server.buf, t->client.buf, LEN);
+	assert_int_equal(completion(&t->server).status, IBV_WC_WR_FLUSH_ERR);
+	expect(t, RDMA_CM_EVENT_DISCONNECTED, NULL);
+	expect(t, RDMA_CM_EVENT_DISCONNECTED, NULL);
+	expect_nothing(t);
+}
+
+/* ---- what the device says of itself, and what it does not do ---- */
+
+static void attributes(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct ibv_context *context = t->f->end[0].context;
+	struct ibv_device_attr device;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+
+	assert_int_equal(context->device->node_type, IBV_NODE_RNIC);
+	assert_int_equal(context->device->transport_type, IBV_TRANSPORT_IWARP);
+	assert_int_equal(ibv_query_device(context, &device), 0);
+	assert_int_equal(device.atomic_cap, IBV_ATOMIC_NONE);
+	assert_int_equal(device.max_ah, 0);
+	assert_int_equal(device.max_mcast_grp, 0);
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_equal(port.gid_tbl_len, 1);
+	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(port.flags & IBV_QPF_GRH_REQUIRED, 0);
+	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
+	assert_memory_equal(gid.raw, ((uint8_t[16]){2, 0, 0, 0, 0, 1}), 16);
+	assert_int_equal(ibv_query_gid(context, 1, 1, &gid), -1);
+}
+
+static void refused_queue_pairs(void **state)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+	struct iwarp_test *t = *state;
+	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
+	struct ibv_qp_init_attr init = {.cap = {4, 4, 1, 1, 0}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+
+	connect_both(t);
+	init.send_cq = init.recv_cq = t->client.cq;
+	for (unsigned i = 0; i < 2; i++) {
+		init.qp_type = types[i];
+		assert_null(ibv_create_qp(t->client.id->pd, &init));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	init.qp_type = IBV_QPT_RC;
+	assert_null(inc_dv_create_qp(t->client.id->pd, &init, INC_DV_QP_SELECTIVE));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(ibv_create_ah(t->client.id->pd, &ah));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(post(&t->client, &t->server, IBV_WR_SEND_WITH_IMM, 8), EOPNOTSUPP);
+	assert_int_equal(post(&t->client, &t->server, IBV_WR_ATOMIC_FETCH_AND_ADD, 8), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_qp(t->client.id->qp, &attr, IBV_QP_STATE), EINVAL);
+	assert_int_equal(state_of(t->client.id->qp), IBV_QPS_RTS);
+}
+
+static void refused_connections(void **state)
+{
+	struct sockaddr_in own = address(1, PORT), to = address(2, PORT), at = address(1, 0);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	struct rdma_conn_param param = {.qp_num = 77};
+	struct iwarp_test *t = *state;
+	struct rdma_cm_id *ud;
+	int mask;
+
+	assert_int_equal(rdma_create_id(t->channel, &ud, NULL, RDMA_PS_UDP), 0);
+	assert_int_equal(rdma_bind_addr(ud, (struct sockaddr *)&at), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(rdma_resolve_addr(ud, NULL, (struct sockaddr *)&to, MS), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(rdma_listen(ud, 1), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(rdma_destroy_id(ud), 0);
+
+	resolve(t, (struct sockaddr *)&at, (struct sockaddr *)&to);
+	assert_int_equal(rdma_connect(t->client.id, &param), -1); /* somebody else's queue pair */
+	assert_int_equal(errno, EOPNOTSUPP);
+	make_end(&t->client, t->client.id);
+	assert_int_equal(rdma_init_qp_attr(t->client.id, &attr, &mask), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_modify_qp(t->client.id->qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(t->client.id->qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
+	assert_int_equal(state_of(t->client.id->qp), IBV_QPS_INIT);
+	free_end(&t->client);
+
+	assert_int_equal(rdma_create_id(t->channel, &t->client.id, NULL, RDMA_PS_TCP), 0);
+	resolve(t, (struct sockaddr *)&at, (struct sockaddr *)&own);
+	make_end(&t->client, t->client.id);
+	assert_int_equal(rdma_connect(t->client.id, NULL), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void counters(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct inc_dv_stat stats[512];
+	uint64_t established = 0, segments = 0;
+	unsigned n;
+
+	connect_both(t);
+	assert_int_equal(inc_dv_query_stats(t->f->end[0].context, stats, 512, &n), 0);
+	assert_true(n < 512);
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(stats[i].name, "iwarp_established") == 0)
+			established = stats[i].value;
+		if (strcmp(stats[i].name, "tcp_sent") == 0)
+			segments = stats[i].value;
+	}
+	assert_int_equal(established, 1);
+	assert_true(segments > 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TEST(agreement), TEST(over_ipv6), TEST(rejection),
+		TEST(nobody_listens), TEST(next_listener_comes_late),
+		TEST(next_listener_does_not_come), TEST(peer_is_gone_before_the_answer),
+		TEST(device_is_closed), TEST(operations), TEST(with_losses), TEST(disconnection),
+		TEST(attributes), TEST(refused_queue_pairs), TEST(refused_connections),
+		TEST(counters)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
