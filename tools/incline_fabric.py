@@ -21,9 +21,10 @@ class Topology:
     """The topology file, checked. Errors name the field."""
     KEYS = {'': {'name', 'mtu', 'switches', 'hosts', 'multicast', 'bridge'},
             'switches': {'name', 'ip', 'ip6', 'parent', 'workers'},
-            'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports'}}
+            'hosts': {'name', 'ip', 'ip6', 'switch', 'nic', 'ports', 'transport'}}
     namespaces = True  # hosts may have
     NICS = ('incline', 'soft-roce')  # the software RNIC in a process of ours; a virtual machine
+    TRANSPORTS = ('roce', 'iwarp')  # of the software RNIC's queue pairs
 
     def __init__(self, doc):
         self.doc = doc
@@ -78,8 +79,14 @@ class Topology:
                 raise LabError(f"hosts.{h['name']}.ports: {n!r}, must be 1..{MAX_PORTS}")
             if n > 1 and h.get('nic', 'incline') != 'incline':
                 raise LabError(f"hosts.{h['name']}.ports: {n}, a virtual machine has one")
+            transport = h.get('transport', 'roce')
+            if transport not in self.TRANSPORTS:
+                raise LabError(f"hosts.{h['name']}.transport: {transport!r} is none of {', '.join(self.TRANSPORTS)}")
+            if transport == 'iwarp' and (n > 1 or h.get('nic', 'incline') != 'incline'):
+                raise LabError(f"hosts.{h['name']}.transport: iwarp is for a software RNIC with one port")
             for k in range(n):
                 row = {'name': f"{h['name']}-{k}" if k else h['name'], 'host': h['name'], 'switch': h.get('switch'),
+                       'transport': transport,
                        'mac': f'02:00:02:{k:02x}:{i >> 8:02x}:{i & 255:02x}' if k else f'02:00:00:00:{i >> 8:02x}:{i & 255:02x}'}
                 for key, step in ('ip', 8), ('ip6', 16):
                     if key in h:
@@ -261,6 +268,8 @@ def rnic_config(topo, folder, port, netns=False):
     config = {'mac': port['mac'], 'ip': addresses(port), 'mtu': topo.mtu, 'idle': 'sleep',
               'port': {'name': port['name'], 'type': 'memif', 'role': 'client', 'mtu': topo.mtu,
                        'socket': folder.link_socket(port['switch'], port['name'])}}
+    if port.get('transport', 'roce') != 'roce':
+        config['transport'] = port['transport']
     if netns and port['name'] == port['host']:
         config['netdev'] = {'name': incline_netns.INTERFACE, 'prefix4': incline_netns.PREFIX4,
                             'prefix6': incline_netns.PREFIX6}

@@ -4,6 +4,7 @@
 
 enum { NAME_MAX_LEN = 31, CPUS_MAX = 1024, IFNAME_MAX = 15 };
 
+static const char *const transports[] = {"roce", "iwarp", NULL};
 static const char *const idles[] = {"spin", "pause", "sleep", NULL};
 
 static const struct ctl_field neighbor_fields[] = {
@@ -84,6 +85,9 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 			"port are required otherwise: the ports of the device, networks apart; "
 			"verbs "
 			"count them from 1. Not with netdev, nor control_lcore"},
+	{"transport", CTL_STRING, .values = transports, .dflt = "roce",
+		.help = "of queue pairs. iwarp: over TCP, one connection each, made by RDMA-CM; "
+			"one port, at least one address in ip, not with netdev, nor control_lcore"},
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the device's thread does without packets: spin and pause need a core "
 			"of their own"},

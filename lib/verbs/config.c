@@ -155,6 +155,22 @@ static int read_netdev(struct reader *r)
 	return 0;
 }
 
+static int read_transport(struct reader *r)
+{
+	const struct iv_config *c = r->config;
+	const char *not_with = c->n_ports > 1                              ? "several ports"
+			       : c->netdev.name[0]                         ? "netdev"
+			       : json_object_get(r->root, "control_lcore") ? "control_lcore"
+									   : NULL;
+
+	r->config->iwarp = strcmp(ctl_text(&ctl_rnic_config, r->root, "transport"), "iwarp") == 0;
+	if (c->iwarp && not_with)
+		return refuse(r, "transport: iwarp not together with %s", not_with);
+	if (c->iwarp && c->ports[0].n_ip == 0)
+		return refuse(r, "ip: at least one address for transport iwarp");
+	return 0;
+}
+
 static int read_control_lcore(struct reader *r)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -317,7 +333,7 @@ static int read_root(struct reader *r)
 	}
 	read_plain(r);
 	if (read_name(r) || read_ports(r) || read_congestion(r) || read_netdev(r) ||
-		read_control_lcore(r))
+		read_control_lcore(r) || read_transport(r))
 		return -EINVAL;
 	return 0;
 }

@@ -37,6 +37,7 @@ struct iv_config {
 	char name[IV_NAME_LEN]; /* "": the default */
 	struct iv_port_config ports[RNIC_MAX_PORTS];
 	unsigned n_ports;
+	bool iwarp; /* queue pairs over TCP */
 	enum port_idle idle;
 	unsigned memory_mb;
 	bool hugepages;

@@ -116,7 +116,7 @@ static int read_dev(const char *path, unsigned index, struct env_dev **out)
 	}
 	if (!d->config.name[0])
 		snprintf(d->config.name, sizeof(d->config.name), "incline%u", index);
-	iv_device_init(&d->device, d->config.name, d->config.ports[0].mac, false);
+	iv_device_init(&d->device, d->config.name, d->config.ports[0].mac, d->config.iwarp);
 	*out = d;
 	return 0;
 }
@@ -433,6 +433,7 @@ static int open_env(struct env_dev *d)
 	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;
 	attr.rnic.max_mr = MAX_MR;
 	attr.rnic.congestion = c->congestion;
+	attr.iwarp = c->iwarp;
 	attr.split = c->control_lcore != IV_NO_LCORE;
 	attr.control_lcore = c->control_lcore;
 	if (getrandom(&attr.rnic.seed, sizeof(attr.rnic.seed), 0) != sizeof(attr.rnic.seed))

@@ -5,24 +5,13 @@ perftest with -R, on hosts of tools/lab. Run by meson test, or by hand: tests/in
 Exit 77 (skipped) without rdmacm-utils or perftest."""
 import json
 import os
-import re
 import shutil
 import sys
-import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, Topology, build_dir  # noqa: E402
-
-PATIENCE = 240  # seconds for a pair of programs: hangs only
-ADDRESS = '10.77.0.10'
-ADDRESS6 = 'fd77::10'
-LISTENS = 'rdma_cm listens on port'  # INCLINE_VERBS_DEBUG
-
-
-def read(path):
-    with open(path) as f:
-        return f.read()
+from cm_pair import ADDRESS, ADDRESS6, PATIENCE, Pair  # noqa: E402
+from fabric_case import TOP, Topology, build_dir  # noqa: E402
 
 
 def two_families():
@@ -35,48 +24,13 @@ def two_families():
     return Topology(fabric)
 
 
-class Pair(Fabric):
+class TwoFamilies(Pair):
     @classmethod
     def topology(cls):
         return two_families()
 
-    def serve(self, argv):
-        """A server on h0 as soon as it listens, and the file of what it says. A client that comes before is rejected,
-        as on any host."""
-        said = self.lab.path(f'server-{len(self.procs)}.out')
-        with open(said, 'w') as out:
-            server = self.lab.popen('h0', ['env', 'INCLINE_VERBS_DEBUG=1', *argv], stdout=out, stderr=out)
-        self.procs.append(server)
-        deadline = time.monotonic() + PATIENCE
-        while LISTENS not in read(said):
-            self.assertTrue(server.poll() is None and time.monotonic() < deadline,
-                            f'{argv} does not listen, ended with {server.poll()}: {read(said)}')
-            time.sleep(0.02)
-        return server, said
 
-    def once(self, server, client):
-        """(exit status, output) of both."""
-        s, said = self.serve(server)
-        rc, out, err = self.finish([self.start('h1', client)], PATIENCE)[0]
-        if rc:
-            s.kill()
-        return (rc, out + err), (s.wait(PATIENCE), read(said))
-
-    def pair(self, server, client):
-        """Outputs of both."""
-        start = time.monotonic()
-        c, s = self.once(server, client)
-        self.assertEqual((c[0], s[0]), (0, 0), f'{client}: {c}\n{s}')
-        print(f'  {" ".join(client)}: {time.monotonic() - start:.1f} s', file=sys.stderr)
-        return s[1], c[1]
-
-    def rping(self, address, count, *more):
-        s, c = self.pair(['rping', '-s', '-a', address, '-C', str(count), '-v', '-V', *more],
-                         ['rping', '-c', '-a', address, '-C', str(count), '-v', '-V', *more])
-        self.assertEqual(len(re.findall('ping data: rdma-ping-', c)), count, c)
-
-
-class Programs(Pair):
+class Programs(TwoFamilies):
     def test_rping(self):
         self.rping(ADDRESS, 20)
 
@@ -84,13 +38,7 @@ class Programs(Pair):
         self.rping(ADDRESS6, 10)
 
     def test_rping_one_after_another_at_a_persistent_server(self):
-        server, _ = self.serve(['rping', '-s', '-P', '-a', ADDRESS])
-        for n in range(5):
-            rc, out, err = self.finish([self.start('h1', ['rping', '-c', '-a', ADDRESS, '-C', '3', '-v', '-V'])],
-                                       PATIENCE)[0]
-            self.assertTrue(rc == 0 and 'rdma-ping-2' in out,
-                            f'client {n} ended with {rc}, the server with {server.poll()}: {out}{err}')
-        self.assertIsNone(server.poll())
+        self.persistent(5)
 
     def test_ucmatose(self):
         s, c = self.pair(['ucmatose', '-c', '10', '-C', '20', '-S', '1000'],
@@ -136,7 +84,7 @@ class Programs(Pair):
         self.assertNotEqual(rc, 0, out)
 
 
-class BadWeather(Pair):
+class BadWeather(TwoFamilies):
     impair = {'loss': 0.05, 'tx_loss': 0.05, 'dup': 0.05, 'reorder': 0.05, 'seed': 7}
 
     def test_rping_and_ucmatose(self):
@@ -149,7 +97,7 @@ class BadWeather(Pair):
 
 
 # Their tests are not this file's.
-del Fabric, Pair
+del Pair, TwoFamilies
 
 if __name__ == '__main__':
     os.environ.pop('LD_LIBRARY_PATH', None)  # meson names the drop-in libraries there

@@ -33,6 +33,7 @@ static int read_text(const char *text, struct iv_config *config)
 #define PORT "\"port\":{\"name\":\"p0\",\"type\":\"memif\",\"socket\":\"/tmp/s\"}"
 #define MAC "\"mac\":\"02:00:00:00:00:0a\""
 
+#define IWARP "\"ip\":[\"10.0.0.1\"],\"transport\":\"iwarp\""
 #define PORT2 "\"port\":{\"name\":\"p1\",\"type\":\"null\"}"
 #define MAC2 "\"mac\":\"02:00:00:00:00:0b\""
 
@@ -67,6 +68,11 @@ static void smallest(void **state)
 	assert_int_equal(c.mrc_mbps, 1000);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
 	assert_int_equal(c.control_lcore, 0);
+	assert_false(c.iwarp);
+	assert_int_equal(read_text("{" MAC "," PORT ",\"transport\":\"roce\"}", &c), 0);
+	assert_false(c.iwarp);
+	assert_int_equal(read_text("{" MAC "," PORT "," IWARP "}", &c), 0);
+	assert_true(c.iwarp);
 }
 
 static void several_ports(void **state)
@@ -273,6 +279,15 @@ static void mistakes_are_named(void **state)
 		{"{" MAC "," PORT ",\"control_lcore\":\"0\"}", "control_lcore: must be integer"},
 		{"{" MAC "," PORT ",\"control_lcore\":0,\"netdev\":{\"name\":\"t\"}}",
 			"control_lcore: not together with netdev"},
+		{"{" MAC "," PORT ",\"transport\":\"udp\"}", "transport: \"udp\" must be roce or iwarp"},
+		{"{" MAC "," PORT ",\"transport\":\"iwarp\"}",
+			"ip: at least one address for transport iwarp"},
+		{"{" MAC "," PORT "," IWARP ",\"netdev\":{\"name\":\"t\"}}",
+			"transport: iwarp not together with netdev"},
+		{"{" MAC "," PORT "," IWARP ",\"control_lcore\":0}",
+			"transport: iwarp not together with control_lcore"},
+		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],\"transport\":\"iwarp\"}",
+			"transport: iwarp not together with several ports"},
 		{"{" MAC "," PORT ",\"device\":\"\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":\"a/b\"}", "device"},
 		{"{" MAC "," PORT ",\"device\":7}", "device"},

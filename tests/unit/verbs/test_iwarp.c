@@ -345,6 +345,20 @@ static void peer_is_gone_before_the_answer(void **state)
 	expect_nothing(t);
 }
 
+static void peer_does_not_answer(void **state)
+{
+	struct iwarp_test *t = *state;
+	struct rdma_cm_id *id;
+
+	ask(t, PORT);
+	id = expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	pass(t, 19 * SECOND);
+	expect_nothing(t);
+	pass(t, 2 * SECOND);
+	expect(t, RDMA_CM_EVENT_UNREACHABLE, t->client.id);
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
 static void device_is_closed(void **state)
 {
 	struct iwarp_test *t = *state;
@@ -597,9 +611,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(agreement), TEST(over_ipv6), TEST(rejection),
 		TEST(nobody_listens), TEST(next_listener_comes_late),
 		TEST(next_listener_does_not_come), TEST(peer_is_gone_before_the_answer),
-		TEST(device_is_closed), TEST(operations), TEST(with_losses), TEST(disconnection),
-		TEST(attributes), TEST(refused_queue_pairs), TEST(refused_connections),
-		TEST(counters)};
+		TEST(peer_does_not_answer), TEST(device_is_closed), TEST(operations),
+		TEST(with_losses), TEST(disconnection), TEST(attributes), TEST(refused_queue_pairs),
+		TEST(refused_connections), TEST(counters)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
