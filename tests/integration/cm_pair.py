@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pairs of programs that find each other by RDMA-CM, on hosts of tools/lab."""
+import os
 import re
 import sys
 import time
 
-from fabric_case import Fabric
+from fabric_case import Fabric, build_dir
 
 PATIENCE = 240  # seconds for a pair of programs: hangs only
 ADDRESS = '10.77.0.10'
 ADDRESS6 = 'fd77::10'
+# A program without the preload library, and with the drop-in ones.
+DROP_IN = ['env', '-u', 'LD_PRELOAD', 'LD_LIBRARY_PATH=' + os.path.join(build_dir(), 'lib/verbs/dropin')]
 LISTENS = 'rdma_cm listens on port'  # INCLINE_VERBS_DEBUG
 
 

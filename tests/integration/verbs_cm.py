@@ -10,8 +10,8 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-from cm_pair import ADDRESS, ADDRESS6, PATIENCE, Pair  # noqa: E402
-from fabric_case import TOP, Topology, build_dir  # noqa: E402
+from cm_pair import ADDRESS, ADDRESS6, DROP_IN, PATIENCE, Pair  # noqa: E402
+from fabric_case import TOP, Topology  # noqa: E402
 
 
 def two_families():
@@ -66,9 +66,7 @@ class Programs(TwoFamilies):
                 self.assertRegex(c, r'\n *\d+ +\d+ +[\d.]+')
 
     def test_perftest_by_the_drop_in_libraries(self):
-        directory = os.path.join(build_dir(), 'lib/verbs/dropin')
-        command = ['env', '-u', 'LD_PRELOAD', f'LD_LIBRARY_PATH={directory}', 'ib_write_bw', '-R', '-n', '200', '-s', '65536', '-F',
-                   '-x', '1']
+        command = [*DROP_IN, 'ib_write_bw', '-R', '-n', '200', '-s', '65536', '-F', '-x', '1']
         s, c = self.pair(command, [*command, ADDRESS])
         self.assertRegex(c, r'(?m)^ 65536 +200 ')
 

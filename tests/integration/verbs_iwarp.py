@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from cm_pair import ADDRESS, ADDRESS6, PATIENCE, Pair  # noqa: E402
+from cm_pair import ADDRESS, ADDRESS6, DROP_IN, PATIENCE, Pair  # noqa: E402
 from incline_lab import free_port, listening  # noqa: E402
 
 
@@ -60,6 +60,11 @@ class Programs(OverTcp):
                 argv = program + ['-R', '-F', '-n', '100']
                 s, c = self.pair(argv, argv + [ADDRESS])
                 self.assertRegex(c, r'\n *\d+ +\d+ +[\d.]+')
+
+    def test_perftest_by_the_drop_in_libraries(self):
+        argv = [*DROP_IN, 'ib_write_bw', '-R', '-F', '-n', '100']
+        s, c = self.pair(argv, argv + [ADDRESS])
+        self.assertRegex(c, r'(?m)^ 65536 +100 ')
 
     def test_it_is_tcp(self):
         argv = ['rping', '-C', '5', '-a', ADDRESS]
