@@ -19,9 +19,10 @@ enum {
 	IV_CM_DEVICES = 16,
 	IV_CM_WAITING = 16, /* datagrams of a device whose destination is being resolved */
 	IV_CM_BACKLOG = 128,
-	IV_CM_TCP_PORTS = 64,   /* of a device of iWARP, listened at */
-	IV_CM_PRIVATE = 255,    /* bytes of private data of an event: its length is a byte */
-	IV_CM_ACK_TIMEOUT = 17, /* of queue pairs: 0.54 s */
+	IV_CM_TCP_REQUESTS = 128, /* of a device of iWARP, for which nobody has room just now */
+	IV_CM_TCP_PORTS = 64,     /* of a device of iWARP, listened at */
+	IV_CM_PRIVATE = 255,      /* bytes of private data of an event: its length is a byte */
+	IV_CM_ACK_TIMEOUT = 17,   /* of queue pairs: 0.54 s */
 	IV_CM_MAX_DEPTH = RNIC_MAX_RD_ATOMIC,
 };
 
@@ -53,7 +54,7 @@ struct iv_cm_dev {
 		struct iwarp_link *link;
 		uint32_t conn;
 		uint64_t until;
-	} requests[IV_CM_WAITING]; /* of peers that nobody listens to just now */
+	} requests[IV_CM_TCP_REQUESTS]; /* of peers that nobody listens to just now */
 	unsigned n_requests;
 };
 

@@ -229,9 +229,12 @@ static void take_waiting(struct iv_cm_dev *cdev, uint64_t now)
 
 static void come(struct iv_cm_dev *cdev, struct iwarp_link *link, uint32_t conn, uint64_t now)
 {
-	if (cdev->n_requests < IV_CM_WAITING)
-		cdev->requests[cdev->n_requests++] =
-			(struct iv_cm_tcp_request){link, conn, now + CLOSED_NS};
+	const struct iv_cm_tcp_request r = {link, conn, now + CLOSED_NS};
+
+	if (take_request(cdev, &r))
+		return;
+	if (cdev->n_requests < IV_CM_TCP_REQUESTS)
+		cdev->requests[cdev->n_requests++] = r;
 	else
 		iwarp_close(link, conn);
 }

@@ -51,7 +51,7 @@ static struct rdma_cm_id *listen_at(struct iwarp_test *t, struct sockaddr *at)
 
 	assert_int_equal(rdma_create_id(t->channel, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_bind_addr(id, at), 0);
-	assert_int_equal(rdma_listen(id, 4), 0);
+	assert_int_equal(rdma_listen(id, 64), 0);
 	return id;
 }
 
@@ -272,6 +272,49 @@ static void over_ipv6(void **state)
 	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->server.id);
 	expect(t, RDMA_CM_EVENT_ESTABLISHED, t->client.id);
 	assert_int_equal(rdma_destroy_id(six), 0);
+}
+
+/* What it sends meanwhile comes to the other in one piece. */
+static void alone(struct iwarp_test *t, int side)
+{
+	struct ibv_context *other = t->f->end[!side].context;
+
+	t->f->end[!side].context = NULL;
+	pass(t, 0);
+	t->f->end[!side].context = other;
+}
+
+static void many_at_once(void **state)
+{
+	enum { MANY = 60 };
+	struct sockaddr_in from = address(1, 0), to = address(2, PORT + 3);
+	struct rdma_cm_id *client[MANY], *server[MANY], *listener;
+	struct iwarp_test *t = *state;
+
+	listener = listen_at(t, (struct sockaddr *)&to);
+	assert_int_equal(rdma_destroy_id(t->client.id), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+
+		assert_int_equal(rdma_create_id(t->channel, &t->client.id, NULL, RDMA_PS_TCP), 0);
+		resolve(t, (struct sockaddr *)&from, (struct sockaddr *)&to);
+		client[i] = t->client.id;
+		assert_int_equal(rdma_create_qp(client[i], NULL, &init), 0);
+	}
+	t->client.id = NULL;
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(rdma_connect(client[i], NULL), 0);
+	alone(t, 1);
+	alone(t, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		server[i] = expect(t, RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	expect_nothing(t);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(rdma_destroy_id(server[i]), 0);
+		rdma_destroy_qp(client[i]);
+		assert_int_equal(rdma_destroy_id(client[i]), 0);
+	}
+	assert_int_equal(rdma_destroy_id(listener), 0);
 }
 
 static void rejection(void **state)
@@ -608,8 +651,8 @@ static void counters(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(agreement), TEST(over_ipv6), TEST(rejection),
-		TEST(nobody_listens), TEST(next_listener_comes_late),
+	const struct CMUnitTest tests[] = {TEST(agreement), TEST(over_ipv6), TEST(many_at_once),
+		TEST(rejection), TEST(nobody_listens), TEST(next_listener_comes_late),
 		TEST(next_listener_does_not_come), TEST(peer_is_gone_before_the_answer),
 		TEST(peer_does_not_answer), TEST(device_is_closed), TEST(operations),
 		TEST(with_losses), TEST(disconnection), TEST(attributes), TEST(refused_queue_pairs),
