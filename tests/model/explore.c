@@ -23,8 +23,8 @@ struct graph {
 	uint32_t *parent;
 	struct mc_action *step;
 	uint16_t *degree;
-	uint8_t *good; /* final, or a final state can be reached */
-	uint64_t *slot; /* number + 1 of a state in the lower half, the upper half of its hash; 0: free */
+	uint8_t *good;  /* final, or a final state can be reached */
+	uint64_t *slot; /* half of a state's hash, its number + 1 in the other; 0: free */
 	uint32_t *edge;
 	uint64_t n, mask, n_edges;
 	double began, said;

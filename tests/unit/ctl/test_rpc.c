@@ -148,7 +148,8 @@ static void test_version_and_status(void **state)
 	json_object_del(status, "uptime_s");
 	expect_json(status, "{'name':'leaf1','version':'" INCLINE_VERSION
 			    "','ports':2,'ports_up':1,'tables':4,'entries':1,"
-			    "'groups':0,'groups_active':0,'groups_failed':0,'rings_failed':0,'owners':0,'orphans':0,"
+			    "'groups':0,'groups_active':0,'groups_failed':0,"
+			    "'rings_failed':0,'owners':0,'orphans':0,"
 			    "'arena_bytes':65536,"
 			    "'arena_used_bytes':1024,'drops':5,'outcomes':21}");
 }
