@@ -90,6 +90,15 @@ class Order(unittest.TestCase):
         self.assertEqual(self.run_tool('wire'), (0, ''))
         self.assertEqual(self.steps, [['tools/build', '--configure'], ['tools/build'], ['build', 'wire']])
 
+    def test_format_is_first_of_all_and_ends_a_full_run(self):
+        def fails(name, argv, *_, **__):
+            self.steps.append(argv[0])
+            return 1
+        TOOL.Report(None).step = fails
+        with self.assertRaisesRegex(t.TestError, '^format: '):
+            self.run_tool(full=True)
+        self.assertEqual(self.steps, ['clang-format'])
+
     def test_a_list_takes_no_build(self):
         self.assertIn('netdev ', self.run_tool(list=True)[1])
         self.assertEqual(self.steps, [['tools/build', '--configure']])
