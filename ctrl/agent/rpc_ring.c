@@ -130,7 +130,8 @@ static int read_spec(struct reading *rd, const json_t *params, struct rpc_error 
 	s->n_ranks = (uint16_t)rpc_int(params, "ranks", 0);
 	s->first_msg = (uint32_t)first;
 	s->flags = (rpc_bool(params, "stall_rnr", true) ? NR_F_STALL_RNR : 0u) |
-		   (rpc_bool(params, "strict_port", true) ? NR_F_STRICT_PORT : 0u);
+		   (rpc_bool(params, "strict_port", true) ? NR_F_STRICT_PORT : 0u) |
+		   (rpc_bool(params, "mark_sums", false) ? NR_F_MARK_SUMS : 0u);
 	s->has_parent = parent != NULL;
 	s->parent_qpn = (uint32_t)rpc_int(parent, "qpn", 0);
 	rc = read_ip(parent, "ip", "parent", &s->parent_ip, e);

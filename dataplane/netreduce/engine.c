@@ -513,7 +513,7 @@ static enum nr_drop works(struct nr_ctx *c, const struct nr_look *look)
 
 static bool is_failed(const struct nr_ring *r)
 {
-	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == NR_FAILED;
+	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) >= NR_FAILING;
 }
 
 enum nr_drop nr_rx(const struct nr_look *look, const struct inc_arena *arena, const uint8_t *frame,

@@ -11,20 +11,25 @@ static const uint64_t TELL_GAP_NS = 10000000;
 
 /* ---- failing ---- */
 
-bool nr_set_failed(struct nr_ring *r)
+static bool leave_active(struct nr_ring *r, uint8_t state)
 {
 	uint8_t expected = NR_ACTIVE;
 
 	return __atomic_compare_exchange_n(
-		&r->state, &expected, NR_FAILED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+		&r->state, &expected, state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+bool nr_set_failed(struct nr_ring *r)
+{
+	return leave_active(r, NR_FAILED);
 }
 
 void nr_disagree(const struct nr_ctx *c, const struct nr_fail *f)
 {
-	if (!c->sure || __atomic_load_n(&c->r->state, __ATOMIC_ACQUIRE) != NR_ACTIVE)
+	if (!c->sure || !leave_active(c->r, NR_FAILING))
 		return;
 	c->r->fail = *f;
-	nr_set_failed(c->r);
+	__atomic_store_n(&c->r->state, NR_FAILED, __ATOMIC_RELEASE);
 }
 
 /* ---- telling ---- */

@@ -22,7 +22,14 @@ void nr_skip_ina(struct nr_ctx *c)
 	c->head_crc = icrc_append(c->head_crc, c->data, INA_LEN);
 	c->data += INA_LEN;
 	c->len = (uint16_t)(c->len - INA_LEN);
-	c->ina = true;
+}
+
+/* At a message's end: a switch that forgets the ring, or begins anew, in the middle of a message
+ * lets the rest of it pass as it is. */
+static void mark_sum(const struct wire_pkt *p, struct nr_buf *buf)
+{
+	buf->head[p->pay_off - sizeof(struct roce_immdt)] |= INA_IMM_SUM >> 24;
+	buf->head_crc = icrc_headers(buf->head + p->l3_off, (size_t)(buf->head_len - p->l3_off));
 }
 
 /* A UDP checksum would be of other data: RoCE does without. */
@@ -38,6 +45,8 @@ void nr_store_head(const struct nr_ctx *c, struct nr_buf *buf)
 	buf->head_crc = c->head_crc;
 	memcpy(buf->head, c->frame, buf->head_len);
 	memset(buf->head + p->l4_off + offsetof(struct udp_hdr, checksum), 0, 2);
+	if (c->r->flags & NR_F_MARK_SUMS && p->flags & ROCE_F_IMM)
+		mark_sum(p, buf);
 }
 
 /* ---- writing ---- */

@@ -13,7 +13,6 @@ struct nr_ctx {
 	const uint8_t *frame;
 	const uint8_t *data; /* payload; behind the INA header once that was read */
 	uint16_t len;        /* of it */
-	bool ina;            /* it was */
 	bool sure;           /* it belongs to the message and place that it is taken for */
 	uint64_t now;
 	uint32_t head_crc; /* by nr_icrc_ok: ICRC of the headers */
@@ -30,7 +29,7 @@ bool nr_icrc_ok(struct nr_ctx *c);
 /* The INA header belongs to the headers: what follows is data. */
 void nr_skip_ina(struct nr_ctx *c);
 
-/* Keeps the packet's headers. */
+/* Keeps the packet's headers, as those of a sum: marked if the ring's sums are. */
 void nr_store_head(const struct nr_ctx *c, struct nr_buf *buf);
 
 /* The kept headers of host input i with other data behind them. */

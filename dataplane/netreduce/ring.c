@@ -38,7 +38,7 @@ const char *nr_drop_name(enum nr_drop drop)
 
 const char *nr_state_name(unsigned state)
 {
-	static const char *const names[] = {"free", "installed", "active", "failed"};
+	static const char *const names[] = {"free", "installed", "active", "failed", "failed"};
 
 	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
 }

@@ -38,7 +38,8 @@ enum {
 	NR_HEAD_LEN = WIRE_MAX_HEADERS + INA_LEN,
 };
 
-enum nr_state { NR_FREE, NR_INSTALLED, NR_ACTIVE, NR_FAILED };
+/* FAILING: the owner writes down why; to others that is FAILED, without a reason yet. */
+enum nr_state { NR_FREE, NR_INSTALLED, NR_ACTIVE, NR_FAILING, NR_FAILED };
 const char *nr_state_name(unsigned state);
 
 /* X(symbol, name): why a ring has failed. DTYPE to PACKETS: what ranks disagree on about a message;
@@ -69,8 +70,9 @@ struct nr_fail {
 };
 enum { NR_NOBODY = 0xff };
 
-/* STRICT_PORT: packets come in by the port that leads to their sender, or not at all. */
-enum nr_flag { NR_F_STALL_RNR = 1, NR_F_STRICT_PORT = 2 };
+/* STRICT_PORT: packets come in by the port that leads to their sender, or not at all. MARK_SUMS:
+ * what a host gets can be told from what another one sent. */
+enum nr_flag { NR_F_STALL_RNR = 1, NR_F_STRICT_PORT = 2, NR_F_MARK_SUMS = 4 };
 
 /* A connection as it is seen in its packets: the key of the CLT and the CTT. */
 struct nr_key {

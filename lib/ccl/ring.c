@@ -112,6 +112,21 @@ static int completion_error(struct ccl_ring *r, const struct ibv_wc *wc)
 		wc->vendor_err, wait);
 }
 
+/* What was sent comes to the receiver as it is when the switch does not know the ring. */
+static int not_a_sum(struct ccl_ring *r, uint64_t msg)
+{
+	return ccl_ring_fail(r, -EREMOTEIO,
+		"message %llu came as rank %u had sent it and not as a sum: the switch does not "
+		"know the ring any more (it was deleted, or the switch began anew)",
+		(unsigned long long)msg, prev_rank(r));
+}
+
+/* A message's immediate data: its number, of NetReduce without the bit that marks a sum. */
+static uint32_t message_imm(const struct ccl_ring *r, uint64_t msg)
+{
+	return (uint32_t)msg & ~(r->conf.netreduce ? INA_IMM_SUM : 0);
+}
+
 /* ---- sending ---- */
 
 static uint32_t region_key(const struct ccl_ring *r, const uint8_t *p, uint32_t len, bool *found)
@@ -180,7 +195,7 @@ static int post_write(struct ccl_ring *r, const struct ring_coll *c, const struc
 					   .num_sge = part->len ? 1 : 0,
 					   .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 					   .send_flags = IBV_SEND_SIGNALED,
-					   .imm_data = htonl((uint32_t)msg),
+					   .imm_data = htonl(message_imm(r, msg)),
 					   .wr.rdma = {.remote_addr =
 							       r->next_at.slots +
 							       msg % r->w * r->next_at.slot_len,
@@ -360,11 +375,14 @@ static int repost(struct ccl_ring *r, struct ibv_qp *qp, uint64_t id)
 static int arrived(struct ccl_ring *r, const struct ibv_wc *wc)
 {
 	const uint64_t sent = r->conf.netreduce ? r->tx_posted : UINT64_MAX;
+	const uint32_t sum = r->conf.netreduce ? INA_IMM_SUM : 0, imm = ntohl(wc->imm_data);
 
-	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || ntohl(wc->imm_data) != (uint32_t)r->rx_arrived ||
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || (imm & ~sum) != message_imm(r, r->rx_arrived) ||
 		r->rx_arrived - r->rx_taken >= r->w || r->rx_arrived >= sent)
 		return ccl_ring_fail(r, -EPROTO, "message %u from rank %u came instead of %llu",
-			ntohl(wc->imm_data), prev_rank(r), (unsigned long long)r->rx_arrived);
+			imm & ~sum, prev_rank(r), (unsigned long long)r->rx_arrived);
+	if ((imm & sum) != sum)
+		return not_a_sum(r, r->rx_arrived);
 	r->rx_arrived++;
 	return repost(r, r->prev, RING_WR_RECV);
 }

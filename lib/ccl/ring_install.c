@@ -57,6 +57,7 @@ static json_t *create_params(
 		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "strict_port",
 		!json_is_false(json_object_get(g->flags, "strict_port")), "flows", flows, "leaves",
 		leaves, "activate", 0);
+	json_object_set_new(out, "mark_sums", json_true());
 	json_object_set_new(out, "first_message", json_integer(all[0].first_msg));
 	json_object_set_new(
 		out, "activate_ms", json_integer((json_int_t)ccl_talk_activate_ms(g, 1)));

@@ -53,6 +53,9 @@ const struct ctl_field ctl_ring_create_params[] = {
 	{"strict_port", CTL_BOOL,
 		.help = "refuse packets from another port than the one that leads to their sender "
 			"now; default true"},
+	{"mark_sums", CTL_BOOL,
+		.help = "bit 31 of the immediate data is set in what a host gets, "
+			"so that it takes no other rank's vector for a sum; default false"},
 	{"flows", CTL_LIST, .item = CTL_OBJECT, .fields = flow_fields, .max = MAX_IN,
 		.help = "connections of the ranks that are attached here"},
 	{"leaves", CTL_LIST, .item = CTL_OBJECT, .fields = leaf_fields, .max = MAX_IN,

@@ -22,6 +22,9 @@
 
 enum { INA_LEN = 16, INA_TAG = 0x4E524443 };
 
+/* Of the immediate data of a sum, in a ring whose sums are marked (13.1). */
+static const uint32_t INA_IMM_SUM = 0x80000000;
+
 struct ina_hdr {
 	uint16_t ring, rank;
 	uint32_t msg;

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "lib/sim/agent.h"
 #include "tests/integration/tasks.h"
 
 static const uint64_t second = 1000000000;
@@ -328,6 +329,64 @@ static void test_failed_by_hand(void **state)
 	fab_destroy(f);
 }
 
+static void is_exact(const int32_t *data, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(data[i], 4 * i + 6);
+}
+
+/* A switch forgets a ring at some time of an operation: what goes through it then is what each rank
+ * has sent. No rank takes that for a sum. True: some rank has seen it. */
+static bool forgotten(unsigned leaves, unsigned sw, unsigned n, uint64_t at)
+{
+	static const char request[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ring.delete\",\"params\":{\"ring\":0}}";
+	struct fab_opts opts = options(4, leaves);
+	static int32_t data[4][20000];
+	struct ccl_req req[4] = {{0}};
+	struct fabric *f;
+	bool seen = false;
+	char *answer;
+
+	opts.timeout_ns = second;
+	opts.link_gbps = 10;
+	f = fab_create(&opts);
+	for (unsigned r = 0; r < 4; r++) {
+		for (unsigned i = 0; i < n; i++)
+			data[r][i] = (int32_t)(i + r);
+		ccl_ring_iallreduce(
+			fab_ring(f, r), data[r], data[r], n, REDUCE_INT32, REDUCE_SUM, &req[r]);
+	}
+	fab_run(f, at);
+	answer = sim_agent_request(f->sim->sw[sw].agent, NULL, request, strlen(request));
+	assert_non_null(strstr(answer, "result"));
+	free(answer);
+	for (unsigned i = 0; i < 30; i++) /* ranks look at the time only when something happens */
+		fab_run(f, second / 10);
+	for (unsigned r = 0; r < 4; r++) {
+		assert_int_not_equal(fab_test(f, r, req[r]), 0);
+		if (fab_test(f, r, req[r]) > 0)
+			is_exact(data[r], n);
+		seen |= strstr(fab_error(f, r), "and not as a sum") != NULL;
+	}
+	fab_destroy(f);
+	return seen;
+}
+
+/* In the middle of many messages, and at every time of a single one. */
+static void test_forgotten(void **state)
+{
+	unsigned many = 0, one = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 24; i++)
+		many += forgotten(i % 2 ? 2 : 0, i % 4 == 3, 20000, 10000 + 700 * i);
+	for (unsigned i = 0; i < 80; i++)
+		one += forgotten(0, 0, 252, 2000 + 25 * i);
+	printf("rings forgotten by a switch: seen as such in %u of 24, %u of 80\n", many, one);
+	assert_true(many > 12 && one > 4);
+}
+
 /* Without a message of another kind coming in between, links carry each vector once up and once
  * down; the ring of hosts carries it nearly twice each way. */
 static void test_traffic(void **state)
@@ -362,6 +421,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_disagreement),
 		cmocka_unit_test(test_other_count),
 		cmocka_unit_test(test_failed_by_hand),
+		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_traffic),
 	};
 

@@ -260,6 +260,11 @@ static void not_told(void **state)
 	assert_int_equal(nf_send(&f, &p), NR_FORWARD);
 	f.ring->state = NR_INSTALLED;
 	assert_false(nr_set_failed(f.ring));
+	/* Somebody fails it while its owner writes down why: what is written stays. */
+	f.ring->state = NR_FAILING;
+	assert_false(nr_set_failed(f.ring));
+	assert_int_equal(f.ring->state, NR_FAILING);
+	assert_int_equal(nf_put(&f, 0, 0, 0, 1), NR_DROP_FAILED);
 }
 
 /* ---- trees ---- */

@@ -114,6 +114,34 @@ static void completion(void **state)
 	assert_int_equal(f.ring->count[NR_C_TX], 3 * NF_M);
 }
 
+/* A ring whose sums are marked: at the end of each message, with a right ICRC; also when it is
+ * asked for again, and with a congestion mark. */
+static void marked_sums(void **state)
+{
+	struct nf_pkt p;
+
+	(void)state;
+	nf_star(&f, 3);
+	f.spec.flags |= NR_F_MARK_SUMS;
+	nf_start(&f);
+	for (unsigned o = 0; o < NF_M; o++) {
+		nf_complete(&f, 0, o, 100);
+		assert_int_equal(f.n_out, 3);
+		for (unsigned r = 0; r < 3; r++)
+			nf_expect(&f, r, r, 0, o, 303);
+		assert_int_equal(nf_put(&f, 1, 0, o, 101), NR_DROP_DONE);
+		nf_expect(&f, 0, 1, 0, o, 303);
+	}
+	nf_complete(&f, 1, 0, 100);
+	p = nf_host(&f, 0, 1, NF_M - 1, 1);
+	p.flow.tos |= IP_ECN_CE;
+	assert_int_equal(nf_send(&f, &p), NR_DROP_CONSUMED);
+	assert_int_equal(nf_put(&f, 1, 1, NF_M - 1, 1), NR_DROP_CONSUMED);
+	assert_int_equal(nf_put(&f, 2, 1, NF_M - 1, 1), NR_DROP_DONE);
+	nf_expect(&f, 1, 1, 1, NF_M - 1, 3);
+	assert_int_equal(f.out[1].pkt.tos & IP_ECN_MASK, IP_ECN_CE);
+}
+
 /* The same packet again does not count twice, and the result of a complete one goes to the asker.
  */
 static void duplicates(void **state)
@@ -552,10 +580,10 @@ static void odd_headers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {T(header_layout), T(lying_headers), T(bad_icrc),
-		T(completion), T(duplicates), T(reproducible), T(rounded_once), T(laps), T(window),
-		T(stale), T(first_lost), T(back_into_the_middle), T(out_of_range), T(psn_known),
-		T(position), T(short_last), T(foreign), T(answers), T(told_to_wait), T(missing),
-		T(congestion_mark), T(odd_headers)};
+		T(completion), T(marked_sums), T(duplicates), T(reproducible), T(rounded_once),
+		T(laps), T(window), T(stale), T(first_lost), T(back_into_the_middle),
+		T(out_of_range), T(psn_known), T(position), T(short_last), T(foreign), T(answers),
+		T(told_to_wait), T(missing), T(congestion_mark), T(odd_headers)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
