@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tools/test is made of: tests by name, results, skips that are compared with a list, progress, the slowest,
 and an end that leaves no process and no file behind."""
+import contextlib
 import difflib
 import fnmatch
 import json
@@ -257,6 +258,16 @@ class Beside:
 
 # ---- results ----
 
+def meson_log(builddir):
+    return os.path.join(TOP, builddir, 'meson-logs', 'testlog.json')
+
+
+def meson_tests(builddir, args, patience):
+    """The command that runs tests of a build directory; patience: factor for time limits."""
+    return ['meson', 'test', '-C', builddir, '--no-rebuild', '--print-errorlogs', '--num-processes', '2',
+            '--timeout-multiplier', str(patience), *args]
+
+
 class Report:
     def __init__(self, record=None):
         """record: file of how long things took the last time, for estimates."""
@@ -311,7 +322,7 @@ class Report:
         return status
 
     def finish(self, beside, name, counts=False):
-        """Waits for a command of Beside; counts, as in step(), or only if it failed."""
+        """Waits for a command of Beside; counts, as in step(), or only if it failed, or (None) somewhere else."""
         print(f'RUN   {name}: begun beside the tests', flush=True)
         with Heartbeat(name, self.last.get(name)):
             status = beside.wait(name)
@@ -319,15 +330,15 @@ class Report:
         self.last[name] = self.took[name] = seconds
         if status:
             print(beside.output.get(name, ''), end='')
-        if counts or status:
+        if counts or (status and counts is False):
             self.note(name, 'OK' if status == 0 else 'FAIL', seconds, f'exit status {status}')
         print(f"{'OK   ' if status == 0 else 'FAIL '} {name} ({seconds:.0f} s beside the tests)"
               + ('' if status == 0 else f': exit status {status}'), flush=True)
         return status
 
     def meson(self, builddir, args, patience):
-        """meson test in a build directory; its results are counted one by one. patience: factor for time limits."""
-        log = os.path.join(TOP, builddir, 'meson-logs', 'testlog.json')
+        """meson_tests(), whose results are counted one by one."""
+        log = meson_log(builddir)
         if os.path.exists(log):
             os.remove(log)
 
@@ -337,15 +348,17 @@ class Report:
                     return f'{sum(1 for _ in f)} tests done'
             except OSError:
                 return 'no test done'
-        status = self.run(' '.join(['meson test', builddir, *args]),
-                          ['meson', 'test', '-C', builddir, '--no-rebuild', '--print-errorlogs', '--num-processes', '2',
-                           '--timeout-multiplier', str(patience), *args], None, progress)
+        status = self.run(' '.join(['meson test', builddir, *args]), meson_tests(builddir, args, patience), None, progress)
+        self.meson_results(builddir, status)
+
+    def meson_results(self, builddir, status):
+        """Counts the results of a run of meson_tests() that ended so; a word for status: there was none."""
         bad = len(self.failures)
-        try:
-            with open(log) as f:
-                rows = [json.loads(line) for line in f]
-        except OSError:
-            rows = []
+        rows = []
+        with contextlib.suppress(OSError):
+            if isinstance(status, int):
+                with open(meson_log(builddir)) as f:
+                    rows = [json.loads(line) for line in f]
         for row in rows:
             self.meson_result(builddir, row)
         if (status and bad == len(self.failures)) or not rows:

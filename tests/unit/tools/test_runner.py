@@ -5,6 +5,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import signal
 import subprocess
@@ -191,6 +192,19 @@ class BesideTheTests(unittest.TestCase):
         with t.Beside([('a', ['true']), ('b', ['false'])]) as beside:
             self.finish(report, beside, 'a', 'b', counts=True)
         self.assertEqual((report.passed, report.failures), (['a'], ['b: exit status 1']))
+
+    def test_results_of_tests_beside_are_counted_one_by_one(self):
+        report = t.Report()
+        with tempfile.TemporaryDirectory() as d:
+            os.mkdir(d + '/meson-logs')
+            with open(d + '/meson-logs/testlog.json', 'w') as f:
+                f.writelines(json.dumps(row(*r)) + '\n' for r in (('wire', 'OK'), ('mgr', 'FAIL')))
+            steps = [('a', ['false']), ('b', ['true'])]
+            with t.Beside(steps) as beside:
+                for status in self.finish(report, beside, 'a', 'b', counts=None)[0]:
+                    report.meson_results(d, status)
+        self.assertEqual((report.passed, report.failures), ([d + '/wire'], [
+            d + '/mgr: FAIL', d + ': meson test: exit status not begun, 0 results']))  # not the log once more
 
     def test_what_cannot_be_run_has_failed(self):
         report = t.Report()
