@@ -116,6 +116,8 @@ EPIC = [
     row('figure-16', 'F16, 20-24', 'Many jobs, distributions', code='lib/flowsim', commands=('build/apps/incline-flowsim figure 16 --jobs 50 --quiet',), state='partly',
         why='as tables 44 and 45'),
     row('figure-14', 'F14', 'Groups that work at the same time', state='partly', code='tests/unit/sim', tests='sim_soak', why='checked for results; of speed only Mode-II, single groups'),
+    row('training', '7, T4', 'Training applications in the network, against rings', code='apps/trainer.c apps/incline-train.c', tests='ccl_training training_sim', state='partly',
+        why="networks of ten thousand weights; the paper's models need GPUs"),
     row('testbed', 'T1, 4, 5, 9-17, 46-48, F12, 13', 'Tofino and FPGA testbeds, NCCL and models on GPUs', state='not built', why=HARDWARE),
     row('capabilities', 'N', 'Types, operations, groups at a time', code='lib/reduce dataplane/groups.c', tests='types reduce dataplane-groups'),
 ]

@@ -13,6 +13,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 from fabric_case import Fabric, LabError, app, topology  # noqa: E402
+from training import training  # noqa: E402
 
 
 class Star(Fabric):
@@ -109,6 +110,18 @@ class Star(Fabric):
         self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', False, 0))
         self.assertIn('without the switches', report['selection'])
         os.remove(group)
+
+    def test_training_in_shards(self):
+        """Convolutions, weights in shards, sums in fixed point: exact in one mode; all of them with tools/test --long (training.py)."""
+        group = self.variant(kind='mixed')
+        t = training(self, group, '--model', 'cnn', '--shard', '--fixed', '--epochs', '2')
+        os.remove(group)
+        self.assertEqual((t['model'], t['sharded'], t['verified'], t['max_weight_diff']), ('cnn', True, True, 0))
+        for said, *options in ('--again is not for --shard', '--shard', '--again', '1'), ('"gpt" is not valid', '--model', 'gpt'):
+            p = self.start('h0', [app('incline-train'), '--group', self.lab.path('group.json'), '--rank', '0', *options])
+            rc, _, err = self.finish([p], 30)[0]
+            self.assertEqual(rc, 2)
+            self.assertIn(said, err)
 
     def test_switch_killed_in_mid_operation(self):
         procs = self.perf(range(4), '-b', '16M', '-e', '16M', '-n', '100000', '--timeout', '3000')
