@@ -13,7 +13,7 @@
 
 static const char usage[] =
 	"incline-sim run FILE.json [--seed N] [--json FILE] [--pcap FILE] [--series USEC]\n"
-	"incline-sim epic-table 25..32|35 [--seed N] [--json FILE] [--max-bytes N]\n"
+	"incline-sim epic-table 25..35 [--seed N] [--json FILE] [--max-bytes N]\n"
 	"incline-sim epic-model [--quick] [--json FILE]\n"
 	"incline-sim netreduce-model [--json FILE]\n"
 	"incline-sim nodes [--quick] [--seed N] [--json FILE]\n"

@@ -20,4 +20,9 @@ void sim_netreduce_model(json_t *result);
  * if one of them fails. quick: up to 256 KB. */
 int sim_nodes_table(bool quick, uint64_t seed, json_t *result);
 
+/* EPIC's tables 33 and 34 by lib/sim/step_cost.h and a measured AllReduce. Prints, and fills
+ * result. -EIO if one fails. */
+void sim_training_settings(json_t *result);
+int sim_training_table(uint64_t seed, json_t *result);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "apps/sim_measure.h"
+#include "apps/sim_models.h"
 #include "apps/sim_scenario.h"
 
 enum { N_SIZES = 9, GBPS = 100, N_LOSS = 10, N_LINKS = 9, N_WAYS = 3 };
@@ -262,6 +263,12 @@ int sim_epic_table(unsigned table, uint64_t max_bytes, uint64_t seed, json_t *re
 		sync_table(max_bytes, seed, result);
 		return 0;
 	}
-	fprintf(stderr, "incline-sim: epic-table: %u: 25..32 and 35 are built\n", table);
+	if (table == 33) {
+		sim_training_settings(result);
+		return 0;
+	}
+	if (table == 34)
+		return sim_training_table(seed, result);
+	fprintf(stderr, "incline-sim: epic-table: %u: 25..35 are built\n", table);
 	return -EINVAL;
 }

@@ -106,7 +106,9 @@ EPIC = [
     *(row(f'table-{n}', f'T{n}', what, code='apps/sim_tables.c', state='partly', tests='sim_test_world sim_epic_tables',
           commands=(f'build/apps/incline-sim epic-table {n}',), why='the curves need selective repeat at the hosts and priority; plain RC falls far below')
       for n, what in ((31, 'AllReduce over a link that loses'), (32, 'AllReduce over several that lose'))),
-    row('tables-33-34', 'T33, 34', 'Training, by SimAI', state='not built', why='SimAI is not here, no substitute was made'),
+    row('tables-33-34', 'T33, 34', 'Training, by SimAI', state='partly', code='lib/sim/step_cost.c apps/sim_training.c', tests='sim_test_step_cost sim_epic_tables',
+        commands=('build/apps/incline-sim epic-table 33', 'build/apps/incline-sim epic-table 34'),
+        why="a model of a step in SimAI's place, with one rate that the paper does not say; the network is simulated"),
     row('table-35', 'T35', 'Ranks that run ahead', code='apps/sim_tables.c', tests='sim_epic_tables', state='partly', why='as 4.4: pipes heal it, CNPs do not',
         commands=('build/apps/incline-sim epic-table 35 --max-bytes 1048576',)),
     *(row(f'table-{n}', f'T{n}', what, code='lib/flowsim', tests='flowsim', commands=(f'build/apps/incline-flowsim table {n}',))
