@@ -499,6 +499,7 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 	sw_links_tick(sw);
 	sw_neigh_tick(sw, now_ns);
 	sw_bridge_tick(sw, now_ns);
+	sw_lldp_tick(sw, now_ns);
 	sw_rings_tick(sw, now_ns);
 	sw_membership_tick(sw, now_ns);
 	sw_leases_tick(sw, now_ns);

@@ -30,7 +30,7 @@ struct sw_config {
 	char lcores[PORT_LCORES_LEN]; /* "" : default */
 	unsigned workers;             /* 0: to be found, sw_workers_find */
 	bool hugepages, pci, telemetry;
-	bool icmp_errors;
+	bool icmp_errors, lldp;
 	unsigned memory_mb, mcast_max, neigh_max, mac_max;
 	uint64_t mac_age_ns;
 	uint64_t slot_rest_ns, drain_ns, stall_ns;
@@ -95,6 +95,7 @@ struct sw {
 	struct sw_membership *membership; /* NULL: no port learns */
 	struct sw_neigh *neigh;           /* NULL: no port learns */
 	struct sw_bridge *bridge;         /* NULL: no port is in one */
+	struct sw_lldp *lldp;             /* NULL: off */
 	struct wake wake;                 /* this thread */
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
@@ -177,6 +178,12 @@ int sw_bridge_check(struct sw *sw, const struct table_rows *rows, struct table_e
 void sw_bridge_pin(struct sw *sw, const struct table_rows *rows);
 /* For views: addresses that are learnt. */
 unsigned sw_bridge_learnt(const struct sw *sw);
+
+/* l2/sw_lldp.c: after the workers; at the end; at every tick; its part of sw_values. */
+int sw_lldp_create(struct sw *sw, char err[SW_ERR_LEN]);
+void sw_lldp_destroy(struct sw *sw);
+void sw_lldp_tick(struct sw *sw, uint64_t now);
+void sw_lldp_values(const struct sw *sw, sw_value_fn fn, void *arg);
 
 /* in_use.c: a group or ring sends to somebody by this adjacency of what is published. */
 bool sw_adj_in_use(struct sw *sw, const struct adj *adj);

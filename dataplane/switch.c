@@ -226,7 +226,8 @@ static int make(struct sw *sw, char err[SW_ERR_LEN])
 {
 	int (*const steps[])(struct sw * sw, char err[SW_ERR_LEN]) = {start_eal, create_pools,
 		create_rcu, create_arena, open_ports, create_workers, sw_membership_create,
-		sw_neigh_create, sw_bridge_create, sw_rnic_create, sw_tables_create};
+		sw_neigh_create, sw_bridge_create, sw_lldp_create, sw_rnic_create,
+		sw_tables_create};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		int rc = steps[i](sw, err);
@@ -397,6 +398,7 @@ static void destroy(struct sw *sw, bool last)
 	sw_membership_destroy(sw);
 	sw_neigh_destroy(sw);
 	sw_bridge_destroy(sw);
+	sw_lldp_destroy(sw);
 	for (unsigned i = 0; i < sw->n_workers; i++)
 		for (unsigned k = 0; k < sw->n_ports; k++) {
 			impair_free_held(&sw->impair[i][k]);

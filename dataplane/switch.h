@@ -157,6 +157,17 @@ unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count);
 /* The next one, from *at = 0 on; -ENOENT: there are no more. */
 int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info);
 
+/* ---- who is at the other end of ports, by LLDP ---- */
+enum { SW_LLDP_TEXT = 64 }; /* what is longer is cut off */
+struct sw_lldp_info {
+	char chassis[SW_LLDP_TEXT], port[SW_LLDP_TEXT], system[SW_LLDP_TEXT]; /* system "": none */
+	uint64_t age_ns; /* since it was heard last */
+};
+/* What the switch says of itself as its chassis; "": LLDP is off. Returns text. */
+const char *sw_lldp_chassis(const struct sw *sw, char text[SW_LLDP_TEXT]);
+/* The next neighbour of port (index), from *at = 0 on; -ENOENT: there are no more. */
+int sw_lldp_get(const struct sw *sw, unsigned port, unsigned *at, struct sw_lldp_info *info);
+
 /* ---- addresses that bridges have learnt ---- */
 struct sw_mac_info {
 	uint8_t mac[6];

@@ -175,6 +175,7 @@ static void get_plain(const json_t *json, struct sw_config *c)
 	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, json, "idle"));
 	c->arena_bytes = (size_t)ctl_int(schema, json, "arena_kb") << 10;
 	c->icmp_errors = ctl_bool(schema, json, "icmp_errors");
+	c->lldp = ctl_bool(schema, json, "lldp");
 	c->neigh_max = (unsigned)ctl_int(schema, json, "neigh_max");
 	c->mac_max = (unsigned)ctl_int(schema, json, "mac_max");
 	c->mac_age_ns = (uint64_t)ctl_int(schema, json, "mac_age_s") * 1000000000;

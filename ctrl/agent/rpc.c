@@ -30,6 +30,7 @@ static const struct {
 	{"table.read", rpc_table_read},
 	{"table.write", rpc_table_write},
 	{"node.hello", rpc_node_hello},
+	{"lldp.list", rpc_lldp_list},
 	{"event.list", rpc_event_list},
 	{"event.subscribe", rpc_event_subscribe},
 	{"epoch.end", rpc_epoch_end},

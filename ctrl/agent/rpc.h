@@ -56,6 +56,7 @@ int rpc_capture_stop(struct agent *, const json_t *, json_t **, struct rpc_error
 int rpc_capture_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 
 int rpc_node_hello(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_lldp_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_event_list(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_event_subscribe(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_epoch_end(struct agent *, const json_t *, json_t **, struct rpc_error *);

@@ -9,19 +9,39 @@
 
 /* ---- node.hello ---- */
 
+/* A neighbour that LLDP tells of. */
+static json_t *lldp_json(const struct sw_lldp_info *info, const char *port_field)
+{
+	json_t *row = json_pack("{s:o,s:o,s:I}", "chassis", rpc_text(info->chassis), port_field,
+		rpc_text(info->port), "age_s", (json_int_t)(info->age_ns / 1000000000));
+
+	if (info->system[0])
+		json_object_set_new(row, "system", rpc_text(info->system));
+	return row;
+}
+
 static json_t *ports_json(struct sw *sw)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *row, *lldp;
 	char mac[WIRE_MAC_STRLEN];
+	struct sw_lldp_info info;
 	struct sw_port p;
 
 	for (unsigned i = 0; i < sw_n_ports(sw); i++) {
+		unsigned at = 0;
+
 		if (sw_port_get(sw, i, &p))
 			continue;
-		json_array_append_new(
-			list, json_pack("{s:o,s:s,s:i,s:s}", "name", rpc_text(p.name), "mac",
-				      wire_mac_format(p.mac, mac, sizeof(mac)), "mtu", (int)p.mtu,
-				      "link", p.link ? "up" : "down"));
+		row = json_pack("{s:o,s:s,s:i,s:s}", "name", rpc_text(p.name), "mac",
+			wire_mac_format(p.mac, mac, sizeof(mac)), "mtu", (int)p.mtu, "link",
+			p.link ? "up" : "down");
+		lldp = json_array();
+		while (sw_lldp_get(sw, i, &at, &info) == 0)
+			json_array_append_new(lldp, lldp_json(&info, "port"));
+		if (json_array_size(lldp) > 0)
+			json_object_set(row, "lldp", lldp);
+		json_decref(lldp);
+		json_array_append_new(list, row);
 	}
 	return list;
 }
@@ -66,7 +86,7 @@ int rpc_node_hello(struct agent *a, const json_t *params, json_t **result, struc
 {
 	uint64_t size = 0, used = 0;
 	json_t *modes = json_array();
-	char boot[20];
+	char boot[20], chassis[SW_LLDP_TEXT];
 
 	(void)params, (void)e;
 	for (unsigned i = 0; group_modes[i]; i++)
@@ -79,6 +99,33 @@ int rpc_node_hello(struct agent *a, const json_t *params, json_t **result, struc
 		"groups", (int)n_groups(a->sw), "arena_bytes", ctl_u64(size), "arena_used_bytes",
 		ctl_u64(used), "events", ctl_u64(a->events.next), "ports", ports_json(a->sw),
 		"neighbours", neighbours_json(a->sw));
+	if (sw_lldp_chassis(a->sw, chassis)[0])
+		json_object_set_new(*result, "chassis", rpc_text(chassis));
+	return 0;
+}
+
+int rpc_lldp_list(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	json_t *list = json_array(), *row;
+	char chassis[SW_LLDP_TEXT];
+	struct sw_lldp_info info;
+	struct sw_port p;
+
+	(void)params, (void)e;
+	for (unsigned i = 0; i < sw_n_ports(a->sw); i++) {
+		unsigned at = 0;
+
+		if (sw_port_get(a->sw, i, &p))
+			continue;
+		while (sw_lldp_get(a->sw, i, &at, &info) == 0) {
+			row = lldp_json(&info, "peer_port");
+			json_object_set_new(row, "port", rpc_text(p.name));
+			json_array_append_new(list, row);
+		}
+	}
+	*result = json_pack("{s:o}", "neighbours", list);
+	if (sw_lldp_chassis(a->sw, chassis)[0])
+		json_object_set_new(*result, "chassis", rpc_text(chassis));
 	return 0;
 }
 

@@ -173,6 +173,8 @@ static rte_edge_t to_group(struct worker *w, const struct rte_mbuf *m, struct me
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	enum drop drop;
 
+	if (unlikely(meta->up == EDGE_LLDP))
+		return EDGE_LLDP;
 	if (unlikely(memcmp(frame, reserved, sizeof(reserved)) == 0 && frame[5] < 0x10))
 		return end(meta, DROP_BRIDGE_RESERVED);
 	if (meta->up == EDGE_NEIGH && asks_us(w, &meta->pkt))

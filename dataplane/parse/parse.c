@@ -6,6 +6,7 @@
 #include "dataplane/l2/bridge.h"
 #include "dataplane/runtime/node.h"
 #include "lib/wire/bytes.h"
+#include "lib/wire/lldp.h"
 #include "lib/wire/multicast.h"
 
 enum {
@@ -18,7 +19,7 @@ enum {
 };
 
 /* Beside the kinds that wire_parse_l3 and wire_parse_udp tell apart. */
-enum { STATE_MULTICAST = WIRE_UDP + 1, STATE_RING, N_STATES };
+enum { STATE_MULTICAST = WIRE_UDP + 1, STATE_RING, STATE_LLDP, N_STATES };
 
 /* Where packets go, by what they are: addressed to the switch, and else. */
 static const struct {
@@ -41,6 +42,8 @@ static const struct {
 		EDGE_MCAST},
 	[STATE_RING] = {"roce_any", "UDP while there is a NetReduce ring, and roce then",
 		EDGE_NETREDUCE, EDGE_NETREDUCE},
+	[STATE_LLDP] = {"lldp", "LLDP to the nearest bridge, while the switch speaks it; l2 then",
+		EDGE_LLDP, EDGE_LLDP},
 };
 
 /* Later nodes write into the packet and want it in one piece. A packet from a ring may be shared
@@ -113,6 +116,9 @@ static rte_edge_t classify(
 		return refuse(meta, drop_of_wire(drop));
 	switch (meta->pkt.kind) {
 	case WIRE_L2:
+		if (w->lldp_notes != NULL && wire_is_lldp(frame, m->data_len))
+			return go(meta, STATE_LLDP, false);
+		return go(meta, WIRE_L2, false);
 	case WIRE_ARP:
 	case WIRE_ND_NS:
 	case WIRE_ND_NA:

@@ -13,6 +13,7 @@
 	X(ICMP_ECHO, "icmp_echo")   \
 	X(NETREDUCE, "netreduce")   \
 	X(MCAST, "mcast")           \
+	X(LLDP, "lldp")             \
 	X(DROP, "end")
 
 /* A state in which the parser ends with a packet. */

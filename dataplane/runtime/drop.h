@@ -17,6 +17,7 @@
 #include "lib/rnic/rnic.h"
 #include "lib/srv6/drops.h"
 #include "lib/wire/frame.h"
+#include "lib/wire/lldp.h"
 
 /* X(symbol, name, meaning) */
 #define SW_LOSSES(X)                                                                              \
@@ -45,6 +46,8 @@
 		"in a bridge, to be sent to all of its ports, but too many are from this one")    \
 	X(BRIDGE_OWN_MAC, "bridge_own_mac",                                                       \
 		"in a bridge, from one of the switch's own MAC addresses: a loop, or a lie")      \
+	WIRE_LLDP_ERRORS(X)                                                                       \
+	X(LLDP_FULL, "lldp_full", "LLDP, but too much of it from this port, or waits already")    \
 	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")        \
 	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                              \
 	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                               \
@@ -69,6 +72,7 @@
 	X(BRIDGE_STAYS, "bridge_stays", "in a bridge, for who is at the port it came by")    \
 	X(BRIDGE_RESERVED, "bridge_reserved",                                                \
 		"to a group that bridges do not forward, 01:80:c2:00:00:00 to :0f")          \
+	X(LLDP, "lldp", "LLDP: given to the control plane")                                  \
 	X(RNIC_DONE, "rnic_done", "taken by the switch's own RNIC")                          \
 	X(NEIGH_WAIT, "neigh_wait", "given to the control plane until its next hop answers") \
 	X(NEIGH_IGNORED, "neigh_ignored", "ARP or ND that needs no answer")
@@ -139,6 +143,15 @@ static inline enum drop drop_of_srv6(enum srv6_drop drop)
 static_assert(
 	(int)DROP_SRV6_LOOP - (int)DROP_SRV6_HOP_LIMIT == (int)SRV6_LOOP - (int)SRV6_HOP_LIMIT,
 	"all of SRv6's in a row");
+
+/* error is not WIRE_LLDP_OK. */
+static inline enum drop drop_of_lldp(enum wire_lldp_error error)
+{
+	return (enum drop)(DROP_LLDP_TLV - WIRE_LLDP_TLV + (int)error);
+}
+
+static_assert((int)DROP_LLDP_TTL - (int)DROP_LLDP_TLV == (int)WIRE_LLDP_TTL - (int)WIRE_LLDP_TLV,
+	"all of LLDP's in a row");
 
 /* "ip_ttl" and the meaning; drop < N_DROPS. */
 const char *drop_name(enum drop drop);

@@ -269,6 +269,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 		rte_mempool_avail_count(sw->head_pool));
 	capture_values(sw, fn, arg);
 	sw_rnic_values(sw, fn, arg);
+	sw_lldp_values(sw, fn, arg);
 	memif_values(fn, arg);
 	vhost_values(fn, arg);
 }

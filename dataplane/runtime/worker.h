@@ -72,6 +72,8 @@ struct lport {
 	uint16_t mac_notes_left;          /* l2/bridge.h: as notes_left */
 	uint64_t mac_notes_at, mac_noted; /* the last one's address */
 	struct egress_bucket flood;       /* frames, that have come by it */
+	uint16_t lldp_left;               /* l2/lldp_note.h: as notes_left */
+	uint64_t lldp_at;
 	uint16_t n_tx;
 	struct egress egress; /* what waits */
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
@@ -107,6 +109,7 @@ struct worker {
 	const struct mcast_fwd *mcast;             /* of this turn; NULL: no groups */
 	struct rte_ring *reports;                  /* of members, to control; NULL: none */
 	struct rte_ring *neigh_notes;              /* to control; NULL: neighbours are not learnt */
+	struct rte_ring *lldp_notes;               /* to control; NULL: LLDP is off */
 	struct wake *wake;                         /* control, for notes */
 	const struct bridge *bridge;               /* NULL: no port is in one */
 	uint64_t bridge_hits;                      /* packets for addresses that are learnt */

@@ -290,6 +290,10 @@ static const struct ctl_field switch_fields[] = {
 	{"icmp_errors", CTL_BOOL, .dflt = "true",
 		.help = "tell sources of packets that have no hop left, no route, no neighbour, or "
 			"do not fit, by ICMP"},
+	{"lldp", CTL_BOOL, .dflt = "false",
+		.help = "say by every port who the switch is, and hear who is at its other end "
+			"(IEEE 802.1AB, every 30 s): lldp.list shows it, and a manager compares it "
+			"with its file"},
 	{"neigh_max", CTL_INT, .min = 1, .max = 4096, .dflt = "1024",
 		.help = "neighbours that are learnt at one port at most (\"neigh_learn\")"},
 	{"mac_max", CTL_INT, .min = 1, .max = 8192, .dflt = "1024",

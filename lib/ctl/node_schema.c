@@ -3,11 +3,37 @@
 
 const struct ctl_field ctl_node_none[] = {{0}};
 
+#define LLDP_FIELDS(port_field)                                                                   \
+	{"chassis", CTL_STRING, .required = true,                                                 \
+		.help = "of the neighbour: a MAC or IP address, a text, or 0x and hexadecimal "   \
+			"digits; cut off after 63 characters, as what follows"},                  \
+		{port_field, CTL_STRING, .required = true, .help = "of the neighbour, likewise"}, \
+		{"system", CTL_STRING, .help = "its name, if it says one"},                       \
+	{                                                                                         \
+		"age_s", CTL_INT, .required = true, .help = "since it was heard last"             \
+	}
+
+static const struct ctl_field hello_lldp[] = {LLDP_FIELDS("port"), {0}};
+
+static const struct ctl_field lldp_fields[] = {
+	{"port", CTL_STRING, .required = true, .help = "of the switch"}, LLDP_FIELDS("peer_port"),
+	{0}};
+
+const struct ctl_field ctl_lldp_result[] = {
+	{"chassis", CTL_STRING, .help = "that the switch says of itself; absent: LLDP is off"},
+	{"neighbours", CTL_LIST, .item = CTL_OBJECT, .fields = lldp_fields, .required = true,
+		.help = "up to four of a port"},
+	{0}};
+
 static const struct ctl_field hello_ports[] = {
 	{"name", CTL_STRING, .required = true, .help = "of the port"},
 	{"mac", CTL_STRING, .required = true, .help = "MAC address"},
 	{"mtu", CTL_INT, .required = true, .help = "largest IP packet, bytes"},
-	{"link", CTL_STRING, .required = true, .help = "up or down"}, {0}};
+	{"link", CTL_STRING, .required = true, .help = "up or down"},
+	{"lldp", CTL_LIST, .item = CTL_OBJECT, .fields = hello_lldp,
+		.help = "who is at its other end, as LLDP tells it; absent: nobody, or that is "
+			"off"},
+	{0}};
 
 static const struct ctl_field hello_neighbours[] = {
 	{"ip", CTL_STRING, .required = true, .help = "of the neighbour"},
@@ -19,6 +45,7 @@ const struct ctl_field ctl_hello_result[] = {
 	{"boot", CTL_STRING, .required = true,
 		.help = "16 hexadecimal digits: another number after each start"},
 	{"version", CTL_STRING, .required = true, .help = "of the program"},
+	{"chassis", CTL_STRING, .help = "that it says of itself by LLDP; absent: that is off"},
 	{"modes", CTL_LIST, .item = CTL_STRING, .required = true, .help = "INC modes that it has"},
 	{"max_groups", CTL_INT, .required = true, .help = "at a time"},
 	{"max_endpoints", CTL_INT, .required = true, .help = "of a group"},

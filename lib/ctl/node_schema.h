@@ -7,9 +7,9 @@
 
 enum { CTL_MAX_JOB = 31 };
 
-extern const struct ctl_field ctl_node_none[], ctl_hello_result[], ctl_event_list_params[],
-	ctl_event_list_result[], ctl_event_subscribe_result[], ctl_epoch_end_params[],
-	ctl_epoch_end_result[], ctl_epoch_list_result[];
+extern const struct ctl_field ctl_node_none[], ctl_hello_result[], ctl_lldp_result[],
+	ctl_event_list_params[], ctl_event_list_result[], ctl_event_subscribe_result[],
+	ctl_epoch_end_params[], ctl_epoch_end_result[], ctl_epoch_list_result[];
 
 /* Of an event, also as a notification's parameters. */
 extern const struct ctl_field ctl_event_fields[];
@@ -19,6 +19,10 @@ extern const struct ctl_field ctl_event_fields[];
 		"Tells what a manager has to know of the switch: which start of the program this " \
 		"is, what it offers, its ports and neighbours, its memory.",                       \
 		false, ctl_node_none, ctl_hello_result, CTL_TCP_ANY},                              \
+		{"lldp.list", "lldp",                                                              \
+			"Lists who is at the other end of ports, as LLDP tells it (\"lldp\" of "   \
+			"the start-up file).",                                                     \
+			false, ctl_node_none, ctl_lldp_result},                                    \
 		{"event.list", "events",                                                           \
 			"Lists what has happened, as far as it is kept; events -f goes on with "   \
 			"what happens.",                                                           \

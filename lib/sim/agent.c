@@ -187,6 +187,11 @@ void sw_neigh_tick(struct sw *sw, uint64_t now)
 	(void)sw, (void)now;
 }
 
+void sw_lldp_tick(struct sw *sw, uint64_t now)
+{
+	(void)sw, (void)now;
+}
+
 void sw_bridge_tick(struct sw *sw, uint64_t now)
 {
 	(void)sw, (void)now;
@@ -419,6 +424,19 @@ unsigned sw_neighs(const struct sw *sw, struct neigh_counters *count)
 int sw_neigh_get(const struct sw *sw, unsigned *at, struct sw_neigh_info *info)
 {
 	(void)sw, (void)at, (void)info;
+	return -ENOENT;
+}
+
+const char *sw_lldp_chassis(const struct sw *sw, char text[SW_LLDP_TEXT])
+{
+	(void)sw;
+	text[0] = '\0';
+	return text;
+}
+
+int sw_lldp_get(const struct sw *sw, unsigned port, unsigned *at, struct sw_lldp_info *info)
+{
+	(void)sw, (void)port, (void)at, (void)info;
 	return -ENOENT;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Of the switch that has no packets: what its pipeline is, and what it has learnt. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "tests/unit/ctl/fake_switch.h"
 
@@ -78,6 +79,21 @@ int sw_notes_fd(const struct sw *sw)
 void sw_notes_turn(struct sw *sw, uint64_t now)
 {
 	(void)sw, (void)now;
+}
+
+const char *sw_lldp_chassis(const struct sw *sw, char text[SW_LLDP_TEXT])
+{
+	snprintf(text, SW_LLDP_TEXT, "%s", sw->chassis);
+	return text;
+}
+
+int sw_lldp_get(const struct sw *sw, unsigned port, unsigned *at, struct sw_lldp_info *info)
+{
+	if (port >= SW_MAX_PORTS || *at > 0 || sw->heard[port].chassis[0] == '\0')
+		return -ENOENT;
+	++*at;
+	*info = sw->heard[port];
+	return 0;
 }
 
 unsigned sw_macs(const struct sw *sw, struct mac_counters *count, uint64_t *held)

@@ -16,9 +16,11 @@ struct sw {
 	uint64_t turns[2]; /* of its workers */
 	unsigned refuse;   /* publishes are refused from this one on, 0: never */
 	uint64_t drops[3];
-	bool unplugged;           /* no port has a link, else the first has one */
-	unsigned n_ports;         /* 0: two; else so many, all with a link */
-	uint64_t cut;             /* but these, a bit each */
+	bool unplugged;             /* no port has a link, else the first has one */
+	unsigned n_ports;           /* 0: two; else so many, all with a link */
+	uint64_t cut;               /* but these, a bit each */
+	char chassis[SW_LLDP_TEXT]; /* that it says by LLDP, "": that is off; and who is heard */
+	struct sw_lldp_info heard[SW_MAX_PORTS];
 	uint64_t arena;           /* bytes of memory, 0: 64 KiB, of which one is taken */
 	uint64_t taken_back;      /* more often than shown at first */
 	int trace_port, impaired; /* impaired: a port, or -1 */

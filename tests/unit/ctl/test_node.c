@@ -73,6 +73,31 @@ static void test_hello(void **state)
 	free(boot);
 }
 
+/* Who is at the other end of ports, and of which. */
+static void test_lldp(void **state)
+{
+	struct rpc_fixture *f = *state;
+	json_t *h = call_ok(f, "node.hello", NULL);
+
+	assert_null(json_object_get(h, "chassis"));
+	json_decref(h);
+	expect_json(call_ok(f, "lldp.list", NULL), "{'neighbours':[]}");
+	snprintf(f->sw->chassis, sizeof(f->sw->chassis), "02:00:00:00:01:00");
+	f->sw->heard[1] = (struct sw_lldp_info){
+		"02:00:00:00:09:09", "p7", "spine0", .age_ns = UINT64_C(2900000000)};
+	h = call_ok(f, "node.hello", NULL);
+	assert_string_equal(json_string_value(json_object_get(h, "chassis")), "02:00:00:00:01:00");
+	assert_null(json_object_get(json_array_get(json_object_get(h, "ports"), 0), "lldp"));
+	expect_json(json_incref(json_object_get(
+			    json_array_get(json_object_get(h, "ports"), 1), "lldp")),
+		"[{'chassis':'02:00:00:00:09:09','port':'p7','system':'spine0','age_s':2}]");
+	json_decref(h);
+	f->sw->heard[1].system[0] = '\0';
+	expect_json(call_ok(f, "lldp.list", NULL),
+		"{'chassis':'02:00:00:00:01:00','neighbours':[{'port':'p1',"
+		"'chassis':'02:00:00:00:09:09','peer_port':'p7','age_s':2}]}");
+}
+
 /* ---- events ---- */
 
 /* The events from one on, as "kind kind". */
@@ -359,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_hello),
+		T(test_lldp),
 		T(test_events),
 		T(test_stalled),
 		T(test_rings),

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is at the other end of each port, as far as LLDP says it (IEEE 802.1AB), and when a port has
+ * to say who we are. A neighbour is forgotten when its time is over, when it says that it goes, and
+ * when the port's link does. Few are kept of a port: a cable has one other end, and what a NIC says
+ * by itself beside its host. Who comes when there is no room is counted, and waits until there is.
+ *
+ * A port speaks every LLDP_EVERY_NS; LLDP_FAST times every LLDP_FAST_NS when its link has come, and
+ * when somebody new has spoken (9.2.7, txFast): he may just have started. Nothing that is received
+ * makes it speak more often than that. No I/O, time (nanoseconds) is an argument, one owner. */
+#ifndef DATAPLANE_L2_LLDP_TABLE_H
+#define DATAPLANE_L2_LLDP_TABLE_H
+
+#include "lib/wire/lldp.h"
+
+enum {
+	LLDP_MAX_PORTS = 64,
+	LLDP_PER_PORT = 4,
+	LLDP_FAST = 4,
+	LLDP_TTL_S = 121, /* four times the interval, and one: three frames may be lost */
+};
+static const uint64_t LLDP_EVERY_NS = UINT64_C(30000000000);
+static const uint64_t LLDP_FAST_NS = UINT64_C(1000000000);
+
+struct lldp_neighbour {
+	bool used;
+	uint64_t heard, until;
+	struct wire_lldp says;
+};
+
+/* X(field, meaning) */
+#define LLDP_COUNTERS(X)                                                             \
+	X(sent, "times that a port has said who we are")                             \
+	X(heard, "times that a neighbour has spoken")                                \
+	X(expired, "neighbours that were forgotten: they have been silent too long") \
+	X(refused, "times that a neighbour was not kept: its port has 4 others")
+
+/* Zero is empty. */
+struct lldp_table {
+	struct lldp_port {
+		bool up;
+		unsigned fast; /* frames of the fast ones that are still to come */
+		uint64_t next; /* frame */
+		struct lldp_neighbour neighbour[LLDP_PER_PORT];
+	} port[LLDP_MAX_PORTS];
+	struct lldp_counters {
+#define X(field, text) uint64_t field;
+		LLDP_COUNTERS(X)
+#undef X
+	} count;
+};
+
+void lldp_heard(struct lldp_table *t, unsigned port, const struct wire_lldp *says, uint64_t now);
+
+/* What time does to a port, and whether its link is there; true: it has to speak now. */
+bool lldp_turn(struct lldp_table *t, unsigned port, bool up, uint64_t now);
+
+/* How many there are, of all ports. */
+unsigned lldp_neighbours(const struct lldp_table *t);
+
+#endif
