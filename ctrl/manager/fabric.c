@@ -140,9 +140,10 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	m->g = mgr_graph_new();
+	m->chassis = json_object();
 	m->sw = calloc(json_array_size(sw), sizeof(*m->sw));
 	m->host = calloc(json_array_size(hosts), sizeof(*m->host));
-	if (!m->g || !m->sw || !m->host || !used)
+	if (!m->g || !m->chassis || !m->sw || !m->host || !used)
 		rc = -ENOMEM;
 	json_array_foreach(sw, i, row) if (!rc) rc = add_switch(m, row, i, err);
 	json_array_foreach(hosts, i, row) if (!rc) rc = add_host(m, row, i, err);
@@ -157,6 +158,7 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 
 void mg_fabric_close(struct manager *m)
 {
+	mg_cabling_close(m);
 	mgr_place_free(m->p);
 	mgr_book_free(m->b);
 	mgr_graph_free(m->g);
@@ -245,6 +247,7 @@ int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello)
 	s->is.sram = arena_left(m, s, hello);
 	s->is.up = true;
 	mgr_graph_set_node(m->g, &s->is);
+	mg_cabling_hello(m, s, hello);
 	ports_of(m, s, json_object_get(hello, "ports"));
 	return 0;
 }
@@ -279,6 +282,7 @@ void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bo
 	 * its rank joins: whether a rank is there, its own connection tells. */
 	if (mgr_graph_node(m->g, l.node[!end])->kind == MGR_HOST)
 		is.up = true;
+	is.up = is.up && !mg_cable_is_wrong(m, s, port);
 	snprintf(is.name, sizeof(is.name), "%s", port);
 	is.bps = was->bps;
 	fell = was->up && !is.up;

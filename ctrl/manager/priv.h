@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside the manager: fabric.c knows the graph, switches.c talks with agents, jobs.c with ranks,
- * show.c tells operators, keep.h is what outlives it. */
+/* Inside the manager: fabric.c knows the graph, cabling.c what LLDP says of it, switches.c talks
+ * with agents, jobs.c with ranks, show.c tells operators, keep.h is what outlives it. */
 #ifndef MANAGER_PRIV_H
 #define MANAGER_PRIV_H
 
@@ -18,12 +18,22 @@ struct mg_switch {
 	bool connected, known; /* known: it has said hello on this connection */
 	bool compared;         /* and what it has was compared with what it should */
 	uint64_t heard, asked; /* when last */
+	char chassis[64];      /* that it says by LLDP, "": none */
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
 };
 
 struct mg_host {
 	char name[MGR_NAME_LEN], ip[MANAGER_IP_LEN];
 	unsigned node;
+};
+
+/* A port of a switch that hears by LLDP a node of the fabric that the file does not have there. */
+struct mg_cable {
+	LIST_ENTRY(mg_cable) link;
+	struct mg_switch *sw;
+	char port[MGR_NAME_LEN], line[MGR_LINE_LEN]; /* line: a sentence */
+	bool unused;                                 /* the file has a link there */
+	bool told;                                   /* by the last hello */
 };
 
 /* A job that was there before this manager was: its ranks have said so. */
@@ -46,6 +56,9 @@ struct manager {
 	unsigned n_sw, n_hosts;
 	struct mg_switch *sw;
 	struct mg_host *host;
+	LIST_HEAD(, mg_cable) cables;
+	unsigned n_cables;
+	json_t *chassis; /* by chassis the index of the switch that says it; null: of several */
 	LIST_HEAD(, manager_peer) peers; /* that have joined */
 	LIST_HEAD(, mg_adopted) adopted;
 	unsigned n_adopted;
@@ -73,6 +86,16 @@ void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bo
 int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l);
 /* The switches of a plan's tree, as a group file has them. NULL without memory. */
 json_t *mg_tree_json(const struct manager *m, const struct mgr_tree *tree);
+
+/* ---- cabling.c ---- */
+
+/* What a switch hears at its ports by LLDP: noted, and said, where it is not what the file says.
+ * Takes effect with the next mg_fabric_port. */
+void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
+bool mg_cable_is_wrong(const struct manager *m, const struct mg_switch *s, const char *port);
+/* The link that is not used for longest, and how many there are; NULL: none. */
+const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n);
+void mg_cabling_close(struct manager *m);
 
 /* ---- switches.c ---- */
 

@@ -7,17 +7,34 @@
 #include "ctrl/manager/priv.h"
 #include "lib/ctl/manager_schema.h"
 
+/* What a job that has no tree might have had. */
+static void add_cabling(const struct manager *m, const char *job, char *line, size_t cap)
+{
+	const size_t at = strlen(line);
+	const struct mg_cable *c;
+	struct mgr_run_view v;
+	unsigned n;
+
+	if (mg_tenant(m) || !mgr_jobs_view(m->jobs, mgr_jobs_find(m->jobs, job), &v) ||
+		v.phase != MGR_RING || !(c = mg_cable_unused(m, &n)))
+		return;
+	if (n == 1)
+		snprintf(line + at, cap - at, "; %s", c->line);
+	else
+		snprintf(line + at, cap - at, "; %s, and %u links more", c->line, n - 1);
+}
+
 static int explain(struct manager *m, const char *job, json_t **result, struct rpc_error *e)
 {
-	char line[MGR_LINE_LEN + 64];
+	char line[2 * MGR_LINE_LEN + 128];
 	struct mg_adopted *a;
-
 	struct mgr_run_view v;
 
 	if (mg_tenant(m) && (!mgr_jobs_view(m->jobs, mgr_jobs_find(m->jobs, job), &v) ||
 				    strcmp(v.job->owner, mg_tenant(m)) != 0))
 		return rpc_fail(e, -ENOENT, "job", "no job is named \"%s\"", job);
 	if (!mgr_jobs_explain(m->jobs, job, line, sizeof(line))) {
+		add_cabling(m, job, line, sizeof(line));
 		*result = json_pack("{s:o}", "line", rpc_text(line));
 		return 0;
 	}
@@ -105,6 +122,7 @@ static json_t *link_json(struct manager *m, unsigned i, const struct mgr_link *l
 static json_t *topology_json(struct manager *m)
 {
 	json_t *nodes = json_array(), *links = json_array(), *conflicts = json_array();
+	const struct mg_cable *cable;
 	struct mgr_conflict c;
 	struct mgr_link l;
 
@@ -116,6 +134,8 @@ static json_t *topology_json(struct manager *m)
 			json_array_append_new(links, link_json(m, i, &l));
 	for (unsigned at = 0; mgr_graph_conflict(m->g, &at, &c);)
 		json_array_append_new(conflicts, rpc_text(c.line));
+	LIST_FOREACH(cable, &m->cables, link)
+	json_array_append_new(conflicts, rpc_text(cable->line));
 	return json_pack("{s:o,s:o,s:o}", "nodes", nodes, "links", links, "conflicts", conflicts);
 }
 

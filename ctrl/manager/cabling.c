@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whom switches hear at their ports by LLDP, beside whom the file has there. The file is the
+ * fabric: what is heard adds no link to it. But a link whose port hears another node of the fabric
+ * than it should is not used, and what runs over it ends, as if the port was down: a tree over it
+ * would go another way than was promised. Who is no node of the fabric says nothing against the
+ * file: a NIC has a word of its own to say, a host another name, and what lies between may speak as
+ * well. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctrl/manager/priv.h"
+
+enum { MAX_CABLES = 4096 };
+
+static struct mg_cable *find(const struct manager *m, const struct mg_switch *s, const char *port)
+{
+	struct mg_cable *c;
+
+	LIST_FOREACH(c, &m->cables, link)
+	if (c->sw == s && !strcmp(c->port, port))
+		return c;
+	return NULL;
+}
+
+bool mg_cable_is_wrong(const struct manager *m, const struct mg_switch *s, const char *port)
+{
+	const struct mg_cable *c = find(m, s, port);
+
+	return c && c->unused;
+}
+
+/* ---- who is who ---- */
+
+/* A switch is known by its chassis, which it tells us as it tells its neighbours; one that two
+ * switches have is nobody's. */
+static void note_chassis(struct manager *m, struct mg_switch *s, const char *chassis)
+{
+	const json_int_t index = s - m->sw;
+
+	if (!strcmp(s->chassis, chassis))
+		return;
+	if (json_integer_value(json_object_get(m->chassis, s->chassis)) == index)
+		json_object_del(m->chassis, s->chassis);
+	snprintf(s->chassis, sizeof(s->chassis), "%s", chassis);
+	if (!chassis[0])
+		return;
+	json_object_set_new(m->chassis, s->chassis,
+		json_object_get(m->chassis, s->chassis) ? json_null() : json_integer(index));
+}
+
+/* The node that has spoken, -ENOENT: none of the fabric's. */
+static int who(const struct manager *m, const json_t *heard)
+{
+	const char *chassis = rpc_string(heard, "chassis"), *system = rpc_string(heard, "system");
+	const json_t *at = chassis ? json_object_get(m->chassis, chassis) : NULL;
+	int node;
+
+	if (json_is_integer(at))
+		return (int)m->sw[json_integer_value(at)].node;
+	node = system ? mgr_graph_find(m->g, system) : -ENOENT;
+	return node >= 0 && mgr_graph_node(m->g, (unsigned)node)->kind == MGR_HOST ? node : -ENOENT;
+}
+
+/* ---- beside the file ---- */
+
+struct other_end {
+	int node; /* negative: the file has no link there */
+	const char *port;
+};
+
+static struct other_end in_file(struct manager *m, const struct mg_switch *s, const char *port)
+{
+	struct mgr_link l;
+
+	if (mg_link_at(m, s->node, port, &l) < 0)
+		return (struct other_end){.node = -ENOENT};
+	const unsigned far =
+		l.node[0] == s->node && !strcmp(mgr_graph_port(m->g, l.port[0])->name, port);
+	return (struct other_end){(int)l.node[far], mgr_graph_port(m->g, l.port[far])->name};
+}
+
+/* What a host calls its ports is its own affair. */
+static bool agrees(struct manager *m, const struct other_end *file, int node, const char *port)
+{
+	return node == file->node && (mgr_graph_node(m->g, (unsigned)node)->kind == MGR_HOST ||
+					     !strcmp(port, file->port));
+}
+
+/* Of those that a port hears the one that should not be there; NULL: nobody, or who should is
+ * there as well. */
+static const json_t *stranger(
+	struct manager *m, const struct other_end *file, const json_t *list, int *node)
+{
+	const json_t *heard, *wrong = NULL;
+	size_t i;
+
+	json_array_foreach(list, i, heard)
+	{
+		const char *port = rpc_string(heard, "port");
+		const int is = port ? who(m, heard) : -ENOENT;
+
+		if (is < 0)
+			continue;
+		if (agrees(m, file, is, port))
+			return NULL;
+		if (!wrong) {
+			wrong = heard;
+			*node = is;
+		}
+	}
+	return wrong;
+}
+
+static void describe(struct manager *m, const struct mg_switch *s, const char *port,
+	const struct other_end *file, const json_t *heard, int node, char line[MGR_LINE_LEN])
+{
+	const int n = snprintf(line, MGR_LINE_LEN, "%s:%s hears %s:%s by LLDP, where the file has ",
+		s->name, port, mgr_graph_node(m->g, (unsigned)node)->name,
+		rpc_string(heard, "port"));
+	const size_t at = n < MGR_LINE_LEN ? (size_t)n : MGR_LINE_LEN - 1;
+
+	if (file->node < 0)
+		snprintf(line + at, MGR_LINE_LEN - at, "no link");
+	else
+		snprintf(line + at, MGR_LINE_LEN - at, "%s:%s: not used",
+			mgr_graph_node(m->g, (unsigned)file->node)->name, file->port);
+}
+
+static void note_cable(struct manager *m, struct mg_switch *s, const char *port, bool unused,
+	const char line[MGR_LINE_LEN])
+{
+	struct mg_cable *c = find(m, s, port);
+
+	if (!c && m->n_cables < MAX_CABLES && (c = calloc(1, sizeof(*c)))) {
+		c->sw = s;
+		snprintf(c->port, sizeof(c->port), "%s", port);
+		LIST_INSERT_HEAD(&m->cables, c, link);
+		m->n_cables++;
+	}
+	if (!c)
+		return;
+	if (strcmp(c->line, line) != 0)
+		mg_say(m, "%s", line);
+	c->told = true;
+	c->unused = unused;
+	memcpy(c->line, line, sizeof(c->line));
+}
+
+static void take_port(struct manager *m, struct mg_switch *s, const json_t *row)
+{
+	const char *port = rpc_string(row, "name");
+	const json_t *list = json_object_get(row, "lldp"), *heard;
+	char line[MGR_LINE_LEN];
+	struct other_end file;
+	int node = -ENOENT;
+
+	if (!port || !list || strlen(port) >= MGR_NAME_LEN)
+		return;
+	file = in_file(m, s, port);
+	heard = stranger(m, &file, list, &node);
+	if (!heard)
+		return;
+	describe(m, s, port, &file, heard, node, line);
+	note_cable(m, s, port, file.node >= 0, line);
+}
+
+static void forget(struct manager *m, struct mg_cable *c)
+{
+	LIST_REMOVE(c, link);
+	m->n_cables--;
+	free(c);
+}
+
+void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hello)
+{
+	const json_t *row;
+	struct mg_cable *c, *next;
+	size_t i;
+
+	note_chassis(m, s, rpc_string(hello, "chassis") ?: "");
+	LIST_FOREACH(c, &m->cables, link)
+	c->told &= c->sw != s;
+	json_array_foreach(json_object_get(hello, "ports"), i, row) take_port(m, s, row);
+	for (c = LIST_FIRST(&m->cables); c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->told)
+			continue;
+		mg_say(m, "%s:%s: nobody is heard any more who should not be there", s->name,
+			c->port);
+		forget(m, c);
+	}
+}
+
+const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n)
+{
+	const struct mg_cable *c, *first = NULL;
+
+	*n = 0;
+	LIST_FOREACH(c, &m->cables, link)
+	if (c->unused) {
+		first = c;
+		++*n;
+	}
+	return first;
+}
+
+void mg_cabling_close(struct manager *m)
+{
+	while (LIST_FIRST(&m->cables))
+		forget(m, LIST_FIRST(&m->cables));
+	json_decref(m->chassis);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What switches hear by LLDP beside what the file says: who is where he should be changes nothing;
+ * a cable in the wrong place is not used, is said, and what ran over it goes on elsewhere. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ctl/rpc.h"
+#include "tests/unit/manager/world.h"
+
+enum { HELLO_MS = 1500 };
+
+static struct world w;
+
+static void chassis_of(unsigned i, char text[SW_LLDP_TEXT])
+{
+	snprintf(text, SW_LLDP_TEXT, "02:00:00:00:02:%02x", i);
+}
+
+/* Switch i hears this at its port. */
+static void hear(
+	unsigned i, unsigned port, const char *chassis, const char *its_port, const char *system)
+{
+	struct sw_lldp_info *info = &w.sw[i].sw->heard[port];
+
+	*info = (struct sw_lldp_info){0};
+	snprintf(info->chassis, sizeof(info->chassis), "%s", chassis);
+	snprintf(info->port, sizeof(info->port), "%s", its_port);
+	snprintf(info->system, sizeof(info->system), "%s", system);
+}
+
+/* Switch i hears port `of` of switch `peer`; its name there is nobody's business. */
+static void hear_switch(unsigned i, unsigned port, unsigned peer, unsigned of)
+{
+	char chassis[SW_LLDP_TEXT], name[16];
+
+	chassis_of(peer, chassis);
+	snprintf(name, sizeof(name), "p%u", of);
+	hear(i, port, chassis, name, "incline");
+}
+
+static void speak(unsigned i)
+{
+	chassis_of(i, w.sw[i].sw->chassis);
+}
+
+/* All switches speak, and all cables are where the file has them. */
+static int setup(void **state)
+{
+	(void)state;
+	world_open(&w);
+	for (unsigned i = 0; i < SWITCHES; i++)
+		speak(i);
+	for (unsigned l = 0; l < LEAVES; l++)
+		for (unsigned s = 0; s < SPINES; s++) {
+			hear_switch(l, s, LEAVES + s, l);
+			hear_switch(LEAVES + s, l, l, s);
+		}
+	world_pass(&w, HELLO_MS);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+static json_t *conflicts(void)
+{
+	json_t *t = world_ask(&w, "topology.get", NULL);
+	json_t *list = json_incref(json_object_get(t, "conflicts"));
+
+	json_decref(t);
+	return list;
+}
+
+/* n of them, and this is one. */
+static void expect(size_t n, const char *line)
+{
+	json_t *list = conflicts(), *item;
+	bool found = line == NULL;
+	size_t i;
+
+	json_array_foreach(list, i, item)
+	{
+		if (line && !strcmp(json_string_value(item), line))
+			found = true;
+	}
+	if (json_array_size(list) != n || !found)
+		fail_msg("%s", json_dumps(list, 0));
+	json_decref(list);
+}
+
+/* Of the link between a leaf and a spine. */
+static bool link_up(unsigned leaf, unsigned spine)
+{
+	json_t *t = world_ask(&w, "topology.get", NULL), *row;
+	char a[16], b[16];
+	int up = -1;
+	size_t i;
+
+	snprintf(a, sizeof(a), "leaf%u", leaf);
+	snprintf(b, sizeof(b), "spine%u", spine);
+	json_array_foreach(json_object_get(t, "links"), i, row)
+	{
+		if (!strcmp(rpc_string(row, "a"), a) && !strcmp(rpc_string(row, "b"), b))
+			up = !strcmp(rpc_string(row, "state"), "up");
+	}
+	json_decref(t);
+	assert_true(up >= 0);
+	return up;
+}
+
+static void start_all(void)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		w.job[j].again = true;
+		world_start_job(&w, j);
+		world_pass(&w, 300);
+		assert_true(world_active(&w, j));
+	}
+}
+
+static void all_well(void **state)
+{
+	(void)state;
+	expect(0, NULL);
+	for (unsigned l = 0; l < LEAVES; l++)
+		for (unsigned s = 0; s < SPINES; s++)
+			assert_true(link_up(l, s));
+	start_all();
+	world_pass(&w, 5000);
+	for (unsigned j = 0; j < JOBS; j++)
+		assert_true(world_active(&w, j));
+}
+
+/* Leaf 0's cables to two spines are exchanged while jobs run: those that ran over them go on by the
+ * third, nobody else notices; put right, both links are there again. */
+static void exchanged(void **state)
+{
+	uint64_t epoch[JOBS];
+	unsigned from[JOBS];
+
+	(void)state;
+	start_all();
+	for (unsigned j = 0; j < JOBS; j++) {
+		epoch[j] = w.job[j].rank[0].epoch;
+		from[j] = world_spine(&w, j) - LEAVES;
+	}
+	hear_switch(0, 0, LEAVES + 1, 0);
+	hear_switch(0, 1, LEAVES + 0, 0);
+	hear_switch(LEAVES + 0, 0, 0, 1);
+	hear_switch(LEAVES + 1, 0, 0, 0);
+	world_pass(&w, 5000);
+	expect(4, "leaf0:p0 hears spine1:p0 by LLDP, where the file has spine0:p0: not used");
+	expect(4, "spine1:p0 hears leaf0:p0 by LLDP, where the file has leaf0:p1: not used");
+	assert_false(link_up(0, 0) || link_up(0, 1));
+	assert_true(link_up(0, 2) && link_up(1, 0) && link_up(1, 1));
+	for (unsigned j = 0; j < JOBS; j++) {
+		assert_true(world_active(&w, j));
+		assert_int_equal(world_spine(&w, j), LEAVES + 2);
+		if (from[j] == 2)
+			assert_int_equal(w.job[j].rank[0].epoch, epoch[j]);
+		else
+			assert_true(w.job[j].rank[0].epoch > epoch[j]);
+	}
+	/* The link itself comes and goes, and stays what it is. */
+	world_cut(&w, 0, LEAVES + 0, true);
+	world_pass(&w, 300);
+	world_cut(&w, 0, LEAVES + 0, false);
+	world_pass(&w, 300);
+	assert_false(link_up(0, 0));
+	hear_switch(0, 0, LEAVES + 0, 0);
+	hear_switch(0, 1, LEAVES + 1, 0);
+	hear_switch(LEAVES + 0, 0, 0, 0);
+	hear_switch(LEAVES + 1, 0, 0, 1);
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+	assert_true(link_up(0, 0) && link_up(0, 1));
+}
+
+/* Who is no node of the fabric, a host by its name or by none, and who has no link in the file. */
+static void others(void **state)
+{
+	(void)state;
+	hear(0, 0, "00:11:22:33:44:55", "Ethernet1/7", "some bridge");
+	hear(0, SPINES, "0c:42:a1:00:00:01", "0c:42:a1:00:00:01", "");
+	hear(0, SPINES + 1, "0c:42:a1:00:00:02", "eth7", "h1");
+	hear(1, SPINES, "0c:42:a1:00:00:03", "eth7", "h1"); /* h10's */
+	world_pass(&w, HELLO_MS);
+	expect(1, "leaf1:p3 hears h1:eth7 by LLDP, where the file has h10:nic: not used");
+	assert_true(link_up(0, 0));
+	/* A switch's name is nothing that it is known by. */
+	hear(1, SPINES, "0c:42:a1:00:00:03", "eth7", "spine0");
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+	/* A cable too many. */
+	w.sw[0].sw->n_ports++;
+	hear_switch(0, SPINES + JOBS, LEAVES + 2, 9);
+	world_pass(&w, HELLO_MS);
+	expect(1, "leaf0:p6 hears spine2:p9 by LLDP, where the file has no link");
+}
+
+/* Anew with another chassis: the old one, which is still heard, is nobody's then; and one that two
+ * have is neither's. */
+static void other_chassis(void **state)
+{
+	char text[SW_LLDP_TEXT];
+
+	(void)state;
+	hear_switch(0, 0, LEAVES + 1, 0);
+	world_pass(&w, HELLO_MS);
+	expect(1, NULL);
+	snprintf(w.sw[LEAVES + 1].sw->chassis, SW_LLDP_TEXT, "02:00:00:00:03:07");
+	world_pass(&w, HELLO_MS);
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+	hear(0, 0, "02:00:00:00:03:07", "p0", "");
+	world_pass(&w, HELLO_MS);
+	expect(1, NULL);
+	snprintf(w.sw[1].sw->chassis, SW_LLDP_TEXT, "02:00:00:00:03:07");
+	world_pass(&w, HELLO_MS);
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+	/* Switched off, nobody is heard. */
+	speak(1);
+	hear_switch(0, 1, LEAVES + 0, 0);
+	world_pass(&w, HELLO_MS);
+	world_pass(&w, HELLO_MS);
+	chassis_of(LEAVES, text);
+	expect(1, "leaf0:p1 hears spine0:p0 by LLDP, where the file has spine1:p0: not used");
+	w.sw[0].sw->chassis[0] = '\0';
+	memset(w.sw[0].sw->heard, 0, sizeof(w.sw[0].sw->heard));
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+}
+
+/* A job that gets no tree for it hears of it. */
+static void explained(void **state)
+{
+	json_t *r;
+
+	(void)state;
+	for (unsigned s = 0; s < SPINES; s++)
+		hear_switch(0, s, LEAVES + (s + 1) % SPINES, 0);
+	world_pass(&w, HELLO_MS);
+	world_start_job(&w, 0);
+	world_pass(&w, 500);
+	assert_string_equal(w.job[0].rank[0].phase, "ring");
+	r = world_ask(&w, "job.explain", json_pack("{s:s}", "job", "job0"));
+	assert_non_null(strstr(rpc_string(r, "line"),
+		"; leaf0:p0 hears spine1:p0 by LLDP, where the file has spine0:p0: not used, and 2 "
+		"links more"));
+	json_decref(r);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(all_well), T(exchanged), T(others), T(other_chassis), T(explained)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
