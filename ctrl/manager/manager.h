@@ -42,6 +42,8 @@ struct manager_io {
 	void (*say)(void *arg, const char *line);
 	/* A line of the audit log (lib/ctl/audit.h); NULL: there is none. */
 	void (*audit)(void *arg, const char *line);
+	/* Who this is, of several managers of a fabric; stays the caller's. NULL: nobody asks. */
+	const char *name;
 };
 
 enum { MANAGER_ERR_LEN = 256 };

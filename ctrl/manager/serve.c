@@ -42,6 +42,7 @@ struct link {
 
 struct served {
 	struct manager *m;
+	char name[96]; /* HOST:PID */
 	struct event_base *base;
 	struct link *link;
 	unsigned n;
@@ -421,14 +422,12 @@ static void say_waiting(const char *why)
 static int await_etcd(struct served *s, const json_t *config, volatile sig_atomic_t *stop,
 	char err[MANAGER_ERR_LEN])
 {
-	char host[64] = "", name[128], before[MANAGER_ERR_LEN] = "";
-	const struct store_etcd_conf conf = {name, s->times->lease_s, s->times->etcd_ms};
+	char before[MANAGER_ERR_LEN] = "";
+	const struct store_etcd_conf conf = {s->name, s->times->lease_s, s->times->etcd_ms};
 	const unsigned ms = s->times->campaign_ms;
 	const struct timespec pause = {ms / 1000, ms % 1000 * 1000000l};
 	int rc;
 
-	gethostname(host, sizeof(host) - 1);
-	snprintf(name, sizeof(name), "%s:%d", host, (int)getpid());
 	while ((rc = store_etcd_open(etcd_of(config), &conf, &s->store, err)) == -EBUSY ||
 		rc == -EIO || rc == -ESTALE) { /* -ESTALE: it led, and was overtaken at once */
 		if (*stop)
@@ -500,9 +499,12 @@ static int open_security(
 
 static int prepare(struct served *s, const json_t *config, bool look, char err[MANAGER_ERR_LEN])
 {
-	struct manager_io io = {s, send_line, drop, look ? say_nothing : say, NULL};
+	struct manager_io io = {s, send_line, drop, look ? say_nothing : say, .name = s->name};
+	char host[64] = "";
 	int rc;
 
+	gethostname(host, sizeof(host) - 1);
+	snprintf(s->name, sizeof(s->name), "%s:%d", host, (int)getpid());
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
 	if (!rc)

@@ -139,6 +139,16 @@ static json_t *topology_json(struct manager *m)
 	return json_pack("{s:o,s:o,s:o}", "nodes", nodes, "links", links, "conflicts", conflicts);
 }
 
+static json_t *who_json(const struct manager *m)
+{
+	int switches = 0;
+
+	for (unsigned i = 0; i < m->n_sw; i++)
+		switches += m->sw[i].known;
+	return json_pack("{s:o,s:I,s:i}", "name", rpc_text(m->io.name ?: ""), "leads_s",
+		(json_int_t)((m->now - m->started) / 1000000000), "switches", switches);
+}
+
 int mg_show(struct manager *m, const char *method, const json_t *params, json_t **result,
 	struct rpc_error *e)
 {
@@ -147,6 +157,8 @@ int mg_show(struct manager *m, const char *method, const json_t *params, json_t 
 	else if (!strcmp(method, "version"))
 		*result = json_pack("{s:s,s:s,s:s}", "server", ctl_manager_schema.server, "version",
 			INCLINE_VERSION, "policy", m->policy->name);
+	else if (!strcmp(method, "manager.who"))
+		*result = who_json(m);
 	else if (!strcmp(method, "job.explain"))
 		return explain(m, rpc_string(params, "job"), result, e);
 	else if (!strcmp(method, "job.list"))

@@ -199,9 +199,18 @@ static const struct ctl_field version_result[] = {
 	{"version", CTL_STRING, .required = true, .help = "of the program"},
 	{"policy", CTL_STRING, .required = true, .help = "how trees share the fabric"}, {0}};
 
+static const struct ctl_field who_result[] = {
+	{"name", CTL_STRING, .required = true,
+		.help = "HOST:PID, as those say it who wait for their turn"},
+	{"leads_s", CTL_INT, .required = true, .help = "seconds that it has led for"},
+	{"switches", CTL_INT, .required = true, .help = "that it is connected with"}, {0}};
+
 static const struct ctl_method methods[] = {
 	{"ping", NULL, "Answers.", false, none, none, CTL_TCP_ANY},
 	{"version", NULL, "Tells who answers.", false, none, version_result, CTL_TCP_ANY},
+	{"manager.who", "manager who",
+		"Tells which manager of the fabric leads: of several it is the one that answers.",
+		false, none, who_result, CTL_TCP_ANY},
 	{"job.join", NULL,
 		"A rank joins a job. Its connection is its sign of life from then on. Doing it "
 		"again "

@@ -64,6 +64,24 @@ static void test_three_jobs(void **state)
 	assert_non_null(strstr(explain("job1"), "all ranks left"));
 }
 
+/* Who answers, since when, with how many switches. */
+static void test_who(void **state)
+{
+	json_t *r;
+
+	(void)state;
+	world_kill_manager(&w);
+	world_pass(&w, 5000);
+	world_start_manager(&w);
+	world_kill_switch(&w, LEAVES);
+	world_pass(&w, 2500);
+	r = world_ask(&w, "manager.who", NULL);
+	assert_string_equal(rpc_string(r, "name"), "here:7");
+	assert_int_equal(rpc_int(r, "leads_s", -1), 2);
+	assert_int_equal(rpc_int(r, "switches", -1), SWITCHES - 1);
+	json_decref(r);
+}
+
 /* A rank that waited for the others has died; the job is started anew, the other rank first: it is
  * not placed with the dead one, to hear that the living one has joined anew. */
 static void test_died_while_joining(void **state)
@@ -544,6 +562,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_three_jobs),
+		T(test_who),
 		T(test_died_while_joining),
 		T(test_spine_dies),
 		T(test_link_cut),

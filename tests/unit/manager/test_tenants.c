@@ -149,7 +149,8 @@ static void test_every_method(void **state)
 		const char *name = ctl_manager_schema.methods[i].name;
 
 		tried++;
-		if (!strcmp(name, "ping") || !strcmp(name, "version"))
+		if (!strcmp(name, "ping") || !strcmp(name, "version") ||
+			!strcmp(name, "manager.who"))
 			json_decref(ask(&bob, name, json_object()));
 		else if (!strcmp(name, "job.join"))
 			expect_refused(&bob, name, join_params("hers", RANKS, 0), CTL_NOT_ALLOWED,

@@ -123,7 +123,7 @@ static void say(void *arg, const char *line)
 
 void world_start_manager(struct world *w)
 {
-	const struct manager_io io = {w, send_line, drop, say};
+	const struct manager_io io = {w, send_line, drop, say, .name = "here:7"};
 	char err[MANAGER_ERR_LEN];
 
 	if (manager_create(w->config, &io, w->store, 1000 + 1000 * w->late++, w->now, &w->m, err))
