@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inclinectl: the command line of a running switch. */
 #include "apps/inclinectl.h"
+#include "lib/ctl/address.h"
 #include "lib/ctl/manager_schema.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { MAX_ADDRESS = 512 };
 
 struct options {
 	const char *socket, *file;
@@ -32,6 +35,20 @@ static bool is_managers(const char *method)
 	return !ctl_find(&ctl_switch_schema, method) && ctl_find(&ctl_manager_schema, method);
 }
 
+/* A manager's may be several addresses: the first that somebody listens at. */
+static int open_link(struct link *l, struct ctl_error *error)
+{
+	char item[MAX_ADDRESS];
+	int rc = -EINVAL, n;
+
+	for (unsigned i = 0; (n = ctl_address_item(l->socket, i, item, sizeof(item))) >= 0; i++) {
+		rc = ctl_connect(item, 0, &l->client, error);
+		if (!rc)
+			return 0;
+	}
+	return n == -ENAMETOOLONG ? ctl_connect(l->socket, 0, &l->client, error) : rc;
+}
+
 static int call(void *arg, const char *method, const json_t *params, json_t **result,
 	struct ctl_error *error)
 {
@@ -46,7 +63,8 @@ static int call(void *arg, const char *method, const json_t *params, json_t **re
 		l->client = NULL;
 	}
 	if (!l->client)
-		rc = ctl_connect(l->socket, 0, &l->client, error);
+		rc = l->manager ? ctl_connect(l->socket, 0, &l->client, error)
+				: open_link(l, error);
 	if (!rc)
 		rc = ctl_call(l->client, method, params, l->timeout_ms, result, error);
 	if (rc && l->client && !error->code && rc != -E2BIG && rc != -EINVAL) {
@@ -90,7 +108,8 @@ static const char usage_text[] =
 	"\n"
 	"                       (or tcp:HOST:PORT); for \"job\" and \"topology\" that of a "
 	"manager:\n"
-	"                       default $INCLINE_MANAGER, or " CTL_DEFAULT_MANAGER "\n"
+	"                       default $INCLINE_MANAGER (several with commas between: the one\n"
+	"                       that listens), or " CTL_DEFAULT_MANAGER "\n"
 	"  -j, --json           print results as JSON; also after a command\n"
 	"  -i, --interactive    read commands from the terminal, with completion and history\n"
 	"  -f, --file FILE      run the commands in a file, one per line (- for standard input)\n"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ctl/address.h"
 #include "lib/wire/multicast.h"
 
 /* Where in the document we are, and where to complain. */
@@ -385,6 +386,26 @@ static int read_algorithm(struct reader *r, const json_t *doc, struct ccl_group 
 	return ccl_group_check_algorithm(g, r->err);
 }
 
+/* One of several leads, and is asked for in turn. */
+static int check_managers(const struct reader *r, const char *list)
+{
+	char item[CCL_ADDRESS_LEN];
+	unsigned i = 0;
+	int n;
+
+	while ((n = ctl_address_item(list, i, item, sizeof(item))) != -ENOENT) {
+		if (i == CCL_MAX_MANAGERS)
+			return bad(r, "manager", "must be at most %d addresses", CCL_MAX_MANAGERS);
+		if (n == 0)
+			return bad(r, "manager", "address %u is empty", i);
+		if (n < 0)
+			return bad(r, "manager", "address %u must have at most %d bytes", i,
+				CCL_ADDRESS_LEN - 1);
+		i++;
+	}
+	return 0;
+}
+
 /* Only a group without switches needs one. */
 static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
@@ -402,6 +423,8 @@ static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g
 		g->manager[0] = '\0';
 	if (!g->manager[0])
 		return 0;
+	if (check_managers(r, g->manager))
+		return -EINVAL;
 	if (g->mode_id == CCL_MODE_NETREDUCE || g->mode_id == CCL_MODE_RING)
 		return bad(r, "mode", "%s has no tree for a manager to find: name the switches",
 			g->mode);

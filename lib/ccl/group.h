@@ -13,7 +13,9 @@
 
 enum {
 	CCL_NAME_LEN = 32,
-	CCL_PATH_LEN = 108, /* of a UNIX socket: sun_path */
+	CCL_PATH_LEN = 108,                 /* of a UNIX socket: sun_path */
+	CCL_ADDRESS_LEN = CCL_PATH_LEN + 8, /* with unix: before it */
+	CCL_MAX_MANAGERS = 8,
 	CCL_OWNER_LEN = 33,
 	CCL_MAX_DEPTH = 4, /* switches from the tree root down to a leaf */
 	CCL_MAX_CHILDREN = 63,
@@ -63,12 +65,13 @@ struct ccl_group {
 	bool write;               /* data by RDMA WRITE */
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
 	unsigned lease_ms;
-	char bootstrap[CCL_PATH_LEN + 8];
-	char manager[CCL_PATH_LEN + 8]; /* who finds the tree; "": the file names it */
-	bool mode_given, m_given;       /* in the file: the manager may not choose another */
-	char device[64];                /* "": any that has the rank's address */
-	int gid_index;                  /* -1: found by address */
-	unsigned mtu;                   /* 0: the smallest of all ranks' ports */
+	char bootstrap[CCL_ADDRESS_LEN];
+	/* Who finds the tree, addresses with commas between them; "": the file names it. */
+	char manager[CCL_MAX_MANAGERS * CCL_ADDRESS_LEN];
+	bool mode_given, m_given; /* in the file: the manager may not choose another */
+	char device[64];          /* "": any that has the rank's address */
+	int gid_index;            /* -1: found by address */
+	unsigned mtu;             /* 0: the smallest of all ranks' ports */
 	unsigned m, w;
 	uint64_t timeout_ns;
 	json_t *flags; /* object of booleans, as given */

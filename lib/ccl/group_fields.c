@@ -7,7 +7,7 @@ enum {
 	NAME_MAX_LEN = CCL_NAME_LEN - 1,
 	DEVICE_MAX_LEN = 63,
 	SOCKET_MAX_LEN = CCL_PATH_LEN - 1,
-	ADDRESS_MAX_LEN = CCL_PATH_LEN + 7, /* unix: before a path */
+	ADDRESS_MAX_LEN = CCL_ADDRESS_LEN - 1,
 	IP_MAX_LEN = WIRE_IP_STRLEN - 1,
 	MS_MAX = 3600000,
 };
@@ -91,9 +91,10 @@ static const struct ctl_field group_fields[] = {
 		.help = "of the group on the switches: letters, digits, _ . -, not digits alone"},
 	{"bootstrap", CTL_STRING, .required = true, .min = 1, .max = ADDRESS_MAX_LEN,
 		.help = "where rank 0 listens: unix:/PATH or tcp:HOST:PORT"},
-	{"manager", CTL_STRING, .min = 1, .max = ADDRESS_MAX_LEN,
+	{"manager", CTL_STRING, .min = 1, .max = CCL_MAX_MANAGERS * CCL_ADDRESS_LEN - 1,
 		.help = "of a file without switches: who finds the tree, a path, unix:PATH or "
-			"tcp:HOST:PORT; absent: the environment's INCLINE_MANAGER"},
+			"tcp:HOST:PORT, or up to 8 of them with commas between, of which one "
+			"leads; absent: the environment's INCLINE_MANAGER"},
 	{"mode", CTL_STRING, .values = modes, .dflt = "II",
 		.help = "the switch says whether it offers it; ring asks nothing of the switches"},
 	{"algorithm", CTL_STRING, .values = algorithms, .dflt = "auto",

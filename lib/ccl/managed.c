@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/ccl/random.h"
+#include "lib/ctl/address.h"
 #include "lib/ctl/client.h"
 
 enum {
@@ -15,12 +16,17 @@ enum {
 	WATCH_EVERY_MS = 500,
 	WATCH_ANSWER_MS = 200,
 	REDIAL_EVERY_MS = 2000,
+	ROUND_EVERY_MS = 100, /* if no manager of several leads */
+	DIALS_MS = 500,       /* for redials of one time, but for the last */
+	MISSED = 3,           /* answers of one that may hang: the next is looked for */
 };
 
 struct ccl_managed {
 	const struct ccl_group *group; /* the communicator's own */
 	unsigned rank;
 	struct ctl_client *client;
+	unsigned n, at; /* addresses of managers; of the one that is asked */
+	unsigned missed;
 	int64_t watched_ms, dialled_ms;
 };
 
@@ -29,13 +35,63 @@ static int64_t now_ms(const struct ccl_managed *m)
 	return m->group->io->now_ms(m->group->io->arg);
 }
 
+/* Of the manager whose turn it is. */
+static const char *address(const struct ccl_managed *m, char item[CCL_ADDRESS_LEN])
+{
+	item[0] = '\0';
+	ctl_address_item(m->group->manager, m->at, item, CCL_ADDRESS_LEN);
+	return item;
+}
+
 static int fail(const struct ccl_managed *m, int rc, const struct ctl_error *e, char *err)
 {
-	snprintf(err, CCL_ERR_LEN, "manager %s: %s%s%s",
-		strncmp(e->msg, m->group->manager, strlen(m->group->manager)) ? m->group->manager
-									      : "",
+	char item[CCL_ADDRESS_LEN];
+	const char *at = address(m, item);
+	const bool named = !strncmp(e->msg, at, strlen(at));
+
+	snprintf(err, CCL_ERR_LEN, "manager %s%s%s%s%s", named ? "" : at, named ? "" : ": ",
 		e->path, e->path[0] ? ": " : "", e->msg);
 	return rc;
+}
+
+static void hang_up(struct ccl_managed *m)
+{
+	ctl_close(m->client);
+	m->client = NULL;
+	m->missed = 0;
+}
+
+/* ---- one of several ---- */
+
+static void count(struct ccl_managed *m)
+{
+	char item[CCL_ADDRESS_LEN];
+
+	while (ctl_address_item(m->group->manager, m->n, item, sizeof(item)) >= 0)
+		m->n++;
+}
+
+/* Nobody is there who answers, or could be asked again: another may lead. */
+static bool is_silent(int rc, const struct ctl_error *e)
+{
+	return rc && !e->code &&
+	       (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN || rc == -ECONNRESET ||
+		       rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
+		       rc == -EADDRNOTAVAIL);
+}
+
+/* To the one whose turn it is; if nobody listens there, and for so long. */
+static int dial(struct ccl_managed *m, unsigned patience_ms, struct ctl_error *e)
+{
+	char item[CCL_ADDRESS_LEN];
+
+	return ctl_connect_over(m->group->io, address(m, item), patience_ms, &m->client, e);
+}
+
+static void next(struct ccl_managed *m)
+{
+	hang_up(m);
+	m->at = (m->at + 1) % m->n;
 }
 
 /* ---- joining ---- */
@@ -66,7 +122,10 @@ static int ask(
 	struct ccl_managed *m, const char *method, unsigned ms, json_t **state, struct ctl_error *e)
 {
 	json_t *params = rank_params(m);
-	const int rc = ctl_call(m->client, method, params, ms, state, e);
+	int rc;
+
+	*e = (struct ctl_error){.index = -1};
+	rc = ctl_call(m->client, method, params, ms, state, e);
 
 	json_decref(params);
 	return rc;
@@ -79,10 +138,9 @@ static int no_sense(struct ctl_error *e)
 }
 
 /* Asks until the job is placed, or is not to be. */
-static int await_plan(
-	struct ccl_managed *m, struct ccl_group *own, json_t **state, struct ctl_error *e)
+static int await_plan(struct ccl_managed *m, struct ccl_group *own, int64_t deadline,
+	json_t **state, struct ctl_error *e)
 {
-	const int64_t deadline = now_ms(m) + (int64_t)(own->timeout_ns / 1000000);
 	int rc = 0;
 
 	for (;;) {
@@ -92,8 +150,11 @@ static int await_plan(
 			return no_sense(e);
 		if (strcmp(phase, "joining") && strcmp(phase, "installing"))
 			return 0;
-		if (now_ms(m) >= deadline)
+		if (now_ms(m) >= deadline) {
+			*e = (struct ctl_error){.msg = "not all ranks have joined, or no switch "
+						       "has answered, in time"};
 			return -ETIMEDOUT;
+		}
 		own->io->sleep_ms(own->io->arg, ASK_EVERY_MS);
 		json_decref(*state);
 		*state = NULL;
@@ -138,14 +199,48 @@ static int take_state(struct ccl_group *own, const json_t *state, char *why, cha
 	return !strcmp(phase, "ring") ? -ENOSPC : -ECONNABORTED;
 }
 
+/* By the manager whose turn it is, until it is placed. */
+static int try_join(struct ccl_managed *m, struct ccl_group *own, const json_t *params,
+	int64_t deadline, json_t **state, struct ctl_error *e)
+{
+	const int64_t left = deadline - now_ms(m);
+	int rc;
+
+	*e = (struct ctl_error){.index = -1};
+	rc = dial(m, m->n > 1 || left < 0 ? 0 : (unsigned)left, e);
+	if (!rc)
+		rc = ctl_call(m->client, "job.join", params, ANSWER_MS, state, e);
+	if (!rc && ctl_get_u64(json_object_get(*state, "epoch"), &own->epoch))
+		rc = no_sense(e);
+	return rc ? rc : await_plan(m, own, deadline, state, e);
+}
+
+/* Of several managers one leads; who waits for that does not listen. One that ends meanwhile is
+ * followed by another, whom the rank joins anew: by its number that is the same joining. */
+static int join_any(struct ccl_managed *m, struct ccl_group *own, const json_t *params,
+	json_t **state, struct ctl_error *e)
+{
+	const int64_t deadline = now_ms(m) + (int64_t)(own->timeout_ns / 1000000);
+
+	for (unsigned i = 1;; i++) {
+		const int rc = try_join(m, own, params, deadline, state, e);
+
+		if (m->n < 2 || !is_silent(rc, e) || now_ms(m) >= deadline)
+			return rc;
+		json_decref(*state);
+		*state = NULL;
+		next(m);
+		if (i % m->n == 0)
+			own->io->sleep_ms(own->io->arg, ROUND_EVERY_MS);
+	}
+}
+
 int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct ccl_managed **out,
 	char why[CCL_ERR_LEN], char err[CCL_ERR_LEN])
 {
-	const unsigned patience = (unsigned)(own->timeout_ns / 1000000);
 	struct ccl_managed *m = calloc(1, sizeof(*m));
-	struct ctl_error e = {
-		.msg = "not all ranks have joined, or no switch has answered, in time"};
 	json_t *params, *state = NULL;
+	struct ctl_error e;
 	uint64_t who;
 	int rc = ccl_random(&who, sizeof(who));
 
@@ -155,16 +250,10 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct 
 		return rc ? rc : -ENOMEM;
 	}
 	*m = (struct ccl_managed){.group = own, .rank = rank};
-	rc = ctl_connect_over(own->io, own->manager, patience, &m->client, &e);
-	if (!rc) {
-		params = join_params(own, rank, mtu, who);
-		rc = ctl_call(m->client, "job.join", params, ANSWER_MS, &state, &e);
-		json_decref(params);
-	}
-	if (!rc && ctl_get_u64(json_object_get(state, "epoch"), &own->epoch))
-		rc = no_sense(&e);
-	if (!rc)
-		rc = await_plan(m, own, &state, &e);
+	count(m);
+	params = join_params(own, rank, mtu, who);
+	rc = join_any(m, own, params, &state, &e);
+	json_decref(params);
 	rc = rc ? fail(m, rc, &e, err) : take_state(own, state, why, err);
 	json_decref(state);
 	if (rc) {
@@ -175,20 +264,39 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct 
 	return 0;
 }
 
+/* Who has led may have ended since: his successor knows of the job. */
 int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN])
 {
+	const int64_t deadline = now_ms(m) + (int64_t)(m->group->timeout_ns / 1000000);
 	struct ctl_error e;
-	const int rc = ask(m, "job.ready", ANSWER_MS, NULL, &e);
+	int rc = ask(m, "job.ready", ANSWER_MS, NULL, &e);
 
+	for (unsigned i = 1; m->n > 1 && is_silent(rc, &e) && now_ms(m) < deadline; i++) {
+		next(m);
+		rc = dial(m, 0, &e);
+		if (!rc)
+			rc = ask(m, "job.ready", ANSWER_MS, NULL, &e);
+		if (i % m->n == 0)
+			m->group->io->sleep_ms(m->group->io->arg, ROUND_EVERY_MS);
+	}
 	return rc ? fail(m, rc, &e, err) : 0;
 }
 
 /* ---- meanwhile ---- */
 
-static void hang_up(struct ccl_managed *m)
+/* Whoever of them leads now. */
+static void redial(struct ccl_managed *m)
 {
-	ctl_close(m->client);
-	m->client = NULL;
+	struct ctl_error e;
+
+	m->dialled_ms = now_ms(m);
+	for (unsigned i = 0; i < m->n; i++) {
+		if (!dial(m, 0, &e))
+			return;
+		next(m);
+		if (now_ms(m) - m->dialled_ms >= DIALS_MS)
+			return;
+	}
 }
 
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
@@ -204,14 +312,12 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 	m->watched_ms = now_ms(m);
 	if (m->client && !ctl_is_open(m->client))
 		hang_up(m);
-	if (!m->client && now_ms(m) - m->dialled_ms >= REDIAL_EVERY_MS) {
-		m->dialled_ms = now_ms(m);
-		if (ctl_connect_over(m->group->io, m->group->manager, 0, &m->client, &e))
-			m->client = NULL;
-	}
+	if (!m->client && now_ms(m) - m->dialled_ms >= REDIAL_EVERY_MS)
+		redial(m);
 	if (!m->client)
 		return 0;
 	rc = ask(m, "job.heartbeat", WATCH_ANSWER_MS, &state, &e);
+	m->missed = is_silent(rc, &e) ? m->missed + 1 : 0;
 	phase = json_string_value(json_object_get(state, "phase"));
 	if (rc == -ESTALE) {
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", e.msg);
@@ -219,6 +325,8 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 		line = json_string_value(json_object_get(state, "line"));
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", line ? line : phase);
 		rc = -ESTALE;
+	} else if (m->n > 1 && m->missed >= MISSED) {
+		next(m);
 	}
 	json_decref(state);
 	return rc == -ESTALE ? -ECONNABORTED : 0;

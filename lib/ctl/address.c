@@ -66,6 +66,23 @@ int ctl_address_parse(const char *text, struct ctl_address *a)
 	return 0;
 }
 
+int ctl_address_item(const char *list, unsigned i, char *item, size_t cap)
+{
+	size_t n;
+
+	for (; i > 0; i--) {
+		list = strchr(list, ',');
+		if (!list++)
+			return -ENOENT;
+	}
+	n = strcspn(list, ",");
+	if (n >= cap)
+		return -ENAMETOOLONG;
+	memcpy(item, list, n);
+	item[n] = '\0';
+	return (int)n;
+}
+
 static bool is_any(const struct sockaddr_storage *sa)
 {
 	if (sa->ss_family == AF_INET)

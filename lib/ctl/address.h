@@ -19,6 +19,10 @@ struct ctl_address {
  * -EADDRNOTAVAIL (a host name that is not known). Looks names up, which may take time. */
 int ctl_address_parse(const char *text, struct ctl_address *address);
 
+/* Several, with commas between them, to be tried in turn: item i into item. Its length, -ENOENT
+ * (there are no more), -ENAMETOOLONG. */
+int ctl_address_item(const char *list, unsigned i, char *item, size_t cap);
+
 /* HOST:PORT, HOST being an address: names are refused with -EINVAL, as is every form of "any
  * address" (0.0.0.0, ::) with -EADDRNOTAVAIL: who listens must say in which network. Port 0: any.
  */

@@ -54,10 +54,11 @@ class TwoManagers(unittest.TestCase):
                     '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', f'default={peer}'],
                    'etcd.log')
         links = [{'a': 's', 'a_port': f'p{i}', 'b': f'h{i}'} for i in range(2)]
-        with open(self.path('fabric.json'), 'w') as f:
-            json.dump({'listen': self.path('m.sock'), 'store': f'etcd:{client}/test', 'links': links,
-                       'switches': [{'name': 's', 'control': self.path('nobody'), 'ip': '10.2.0.1'}],
-                       'hosts': [{'name': f'h{i}', 'ip': f'10.1.0.{i + 1}'} for i in range(2)]}, f)
+        for name, sock in ('fabric', 'm'), ('one', 'one'), ('two', 'two'):
+            with open(self.path(f'{name}.json'), 'w') as f:
+                json.dump({'listen': self.path(f'{sock}.sock'), 'store': f'etcd:{client}/test', 'links': links,
+                           'switches': [{'name': 's', 'control': self.path('nobody'), 'ip': '10.2.0.1'}],
+                           'hosts': [{'name': f'h{i}', 'ip': f'10.1.0.{i + 1}'} for i in range(2)]}, f)
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -69,8 +70,8 @@ class TwoManagers(unittest.TestCase):
         self.addCleanup(p.kill)
         return p
 
-    def manager(self, log):
-        return self.start([os.path.join(build_dir(), 'apps', 'incline-manager'), '-c', self.path('fabric.json')], log)
+    def manager(self, log, config='fabric.json'):
+        return self.start([os.path.join(build_dir(), 'apps', 'incline-manager'), '-c', self.path(config)], log)
 
     def said(self, log, text):
         deadline = time.monotonic() + PATIENCE
@@ -112,6 +113,25 @@ class TwoManagers(unittest.TestCase):
         self.assertEqual(sorted(self.jobs()), [('after', later), ('before', epoch)])
         second.terminate()  # gives the lease back
         self.assertEqual(second.wait(PATIENCE), 0)
+
+    def leader(self):
+        """Who leads, asked for at both addresses, of which the leader's is the only one that anybody listens at."""
+        env = dict(os.environ, INCLINE_MANAGER=','.join(self.path(f'{m}.sock') for m in ('two', 'one')))
+        out = subprocess.run([os.path.join(build_dir(), 'apps', 'inclinectl'), '-j', 'manager', 'who'], env=env,
+                             capture_output=True, text=True, check=True).stdout
+        return json.loads(out)['name'].rpartition(':')[2]
+
+    def test_each_has_its_own_address(self):
+        first = self.manager('one.log', 'one.json')
+        self.said('one.log', 'one.sock')
+        second = self.manager('two.log', 'two.json')
+        self.said('two.log', 'waiting: store: etcd: manager')
+        self.assertEqual(self.leader(), str(first.pid))
+        first.kill()
+        first.wait()
+        self.said('two.log', 'leading now')
+        self.said('two.log', 'two.sock')
+        self.assertEqual(self.leader(), str(second.pid))
 
 
 if __name__ == '__main__':

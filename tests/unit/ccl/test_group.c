@@ -356,6 +356,44 @@ static void managed(void **state)
 	unsetenv("INCLINE_MANAGER");
 }
 
+/* Up to eight, of which one leads. */
+static void managers(void **state)
+{
+	char long_one[] = "/1,/"
+			  "0123456789012345678901234567890123456789012345678901234567890123456789"
+			  "012345678901234567890123456789012345678901234";
+	const struct {
+		const char *list, *said;
+	} cases[] = {
+		{"/1,/2,/3,/4,/5,/6,/7,tcp:h:8", NULL},
+		{"/1,/2,/3,/4,/5,/6,/7,/8,/9", "manager: must be at most 8 addresses"},
+		{"/1,,/3", "manager: address 1 is empty"},
+		{"/1,", "manager: address 1 is empty"},
+		{",/1", "manager: address 0 is empty"},
+		{long_one, "manager: address 1 must have at most 115 bytes"},
+	};
+	json_t *doc = document("{'name':'m','bootstrap':'unix:/b','ranks':[{'ip':'10.0.0.1'},"
+			       "{'ip':'10.0.0.2'}]}",
+		NULL, NULL);
+	struct ccl_group *g;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_object_set_new(doc, "manager", json_string(cases[i].list));
+		if (!cases[i].said) {
+			assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+			assert_string_equal(g->manager, cases[i].list);
+			ccl_group_free(g);
+			continue;
+		}
+		assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
+		if (!strstr(err, cases[i].said))
+			fail_msg("%s: %s", cases[i].list, err);
+	}
+	json_decref(doc);
+}
+
 static void file(void **state)
 {
 	char path[] = "/tmp/ccl-group-XXXXXX";
@@ -479,6 +517,7 @@ int main(void)
 		cmocka_unit_test(trees),
 		cmocka_unit_test(depth),
 		cmocka_unit_test(managed),
+		cmocka_unit_test(managers),
 		cmocka_unit_test(file),
 		cmocka_unit_test(fields),
 		cmocka_unit_test(text),

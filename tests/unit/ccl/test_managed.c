@@ -37,13 +37,36 @@ static void fake_sleep(void *arg, unsigned ms)
 
 static const struct ctl_io io = {.now_ms = fake_now, .sleep_ms = fake_sleep};
 
+/* Managers: who does not listen, and who listens and answers nothing or hangs up. */
+struct ctl_client {
+	char path[64];
+};
+static struct ctl_client client_to;
+static const char *nobody_at, *hangs_at, *resets_at; /* NULL: none; "": all */
+static bool is_open;
+static unsigned turn_at; /* from this call on the first one hangs up, 0: never */
+static char asked[256];  /* addresses that were called, and the last letter of the method */
+
+static bool is(const char *which, const char *path)
+{
+	return which && (!which[0] || !strcmp(which, path));
+}
+
 int __wrap_ctl_connect_over(const struct ctl_io *over, const char *path, unsigned timeout_ms,
 	struct ctl_client **client, struct ctl_error *error);
 int __wrap_ctl_connect_over(const struct ctl_io *over, const char *path, unsigned timeout_ms,
 	struct ctl_client **client, struct ctl_error *error)
 {
-	(void)over, (void)path, (void)timeout_ms, (void)error;
-	*client = (struct ctl_client *)&n_calls;
+	(void)over;
+	if (is(nobody_at, path)) {
+		clock_ms += timeout_ms;
+		*error = (struct ctl_error){.index = -1};
+		snprintf(error->msg, sizeof(error->msg), "%s: nobody listens", path);
+		return -ECONNREFUSED;
+	}
+	snprintf(client_to.path, sizeof(client_to.path), "%s", path);
+	*client = &client_to;
+	is_open = true;
 	return 0;
 }
 
@@ -57,7 +80,7 @@ bool __wrap_ctl_is_open(const struct ctl_client *client);
 bool __wrap_ctl_is_open(const struct ctl_client *client)
 {
 	(void)client;
-	return true;
+	return is_open;
 }
 
 static json_t *json_of(const char *text)
@@ -79,9 +102,24 @@ int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t 
 int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t *params,
 	unsigned timeout_ms, json_t **result, struct ctl_error *error)
 {
-	const unsigned i = n_calls++;
+	const size_t at = strlen(asked);
+	unsigned i;
 
-	(void)client, (void)method, (void)params, (void)timeout_ms, (void)error;
+	(void)params;
+	if (at + 16 < sizeof(asked))
+		snprintf(asked + at, sizeof(asked) - at, "%s.%c ", client->path, method[4]);
+	*error = (struct ctl_error){.index = -1};
+	if (is(hangs_at, client->path)) {
+		clock_ms += timeout_ms;
+		snprintf(error->msg, sizeof(error->msg), "no answer");
+		return -ETIMEDOUT;
+	}
+	if (is(resets_at, client->path) ||
+		(turn_at && n_calls >= turn_at && !strcmp(client->path, "/a") && turn_at--)) {
+		snprintf(error->msg, sizeof(error->msg), "closed");
+		return -ECONNRESET;
+	}
+	i = n_calls++;
 	if (result)
 		*result = json_of(answers[i < 3 && answers[i] ? i : answers[1] ? 1 : 0]);
 	return 0;
@@ -114,6 +152,9 @@ static int start(void **state)
 	(void)state;
 	memset(answers, 0, sizeof(answers));
 	n_calls = 0;
+	nobody_at = hangs_at = resets_at = NULL;
+	turn_at = 0;
+	asked[0] = '\0';
 	random_error = interrupted = 0;
 	ips[0] = wire_ip_from4(0x0a000001);
 	ips[1] = wire_ip_from4(0x0a000002);
@@ -187,6 +228,128 @@ static void over_without_reason(void **state)
 	assert_string_equal(why, "the manager says: over");
 }
 
+/* ---- one of several leads ---- */
+
+static void several(const char *managers)
+{
+	snprintf(group.manager, sizeof(group.manager), "%s", managers);
+	group.timeout_ns = UINT64_C(10000000000);
+}
+
+/* The first does not listen, hangs, hangs up: the next is asked, and stays the one. */
+static void another_leads(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+
+	for (unsigned i = 0; i < 3; i++) {
+		start(state);
+		several("/a,/b");
+		nobody_at = i == 0 ? "/a" : NULL;
+		hangs_at = i == 1 ? "/a" : NULL;
+		resets_at = i == 2 ? "/a" : NULL;
+		assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+		assert_int_equal(ccl_managed_ready(managed, err), 0);
+		assert_string_equal(asked, i == 0 ? "/b.j /b.r " : "/a.j /b.j /b.r ");
+		ccl_managed_leave(managed, false);
+		managed = NULL;
+	}
+}
+
+/* What a manager answers is its answer, whoever else there may be. */
+static void an_answer_is_one(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+
+	(void)state;
+	several("/a,/b");
+	assert_int_equal(join("{'epoch':1,'phase':'over'}", NULL, err), -ECONNABORTED);
+	assert_string_equal(asked, "/a.j ");
+	asked[0] = '\0';
+	assert_int_equal(join("{}", NULL, err), -EPROTO);
+	assert_string_equal(asked, "/a.j ");
+	assert_non_null(strstr(err, "manager /a: its answer makes no sense"));
+}
+
+/* Nobody leads, for as long as the group's timeout: round after round, and then an error that names
+ * one of them. One manager alone is waited for as ever. */
+static void nobody_leads(void **state)
+{
+	const int64_t from = clock_ms;
+	char err[CCL_ERR_LEN] = "";
+
+	(void)state;
+	several("/a,/b,/c");
+	nobody_at = "";
+	assert_int_equal(join("{}", NULL, err), -ECONNREFUSED);
+	assert_true(clock_ms - from >= 10000 && clock_ms - from < 10200);
+	assert_true(!strncmp(err, "manager /", 9) && strstr(err, ": nobody listens"));
+	assert_null(managed);
+	hangs_at = "";
+	nobody_at = NULL;
+	assert_int_equal(join("{}", NULL, err), -ETIMEDOUT);
+	assert_true(clock_ms - from < 10200 + 12200);
+	several("/a");
+	asked[0] = '\0';
+	assert_int_equal(join("{}", NULL, err), -ETIMEDOUT);
+	assert_string_equal(asked, "/a.j ");
+}
+
+/* Who led ends while a job waits to be placed: it is joined anew at his successor. */
+static void ends_meanwhile(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+
+	(void)state;
+	several("/a,/b");
+	turn_at = 1;
+	assert_int_equal(
+		join("{'epoch':1,'phase':'joining'}", "{'epoch':2,'phase':'ring'}", err), 0);
+	assert_string_equal(asked, "/a.j /a.h /b.j ");
+	assert_int_equal(group.epoch, 2);
+	/* And while it starts. */
+	resets_at = "/b";
+	assert_int_equal(ccl_managed_ready(managed, err), 0);
+	assert_string_equal(asked, "/a.j /a.h /b.j /b.r /a.r ");
+}
+
+static void watch(unsigned times)
+{
+	char why[CCL_ERR_LEN] = "";
+
+	for (unsigned i = 0; i < times; i++) {
+		clock_ms += 600;
+		assert_int_equal(ccl_managed_watch(managed, why), 0);
+	}
+}
+
+/* While the job works: who has gone is followed by whoever listens, who hangs as well; one that
+ * loses an answer now and then stays. */
+static void followed(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+
+	(void)state;
+	several("/a,/b");
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	asked[0] = '\0';
+	is_open = false;
+	nobody_at = "/a";
+	watch(5);
+	assert_non_null(strstr(asked, "/b.h "));
+	assert_null(strstr(asked, "/a.h "));
+	nobody_at = NULL;
+	asked[0] = '\0';
+	hangs_at = "/b";
+	watch(2);
+	hangs_at = NULL;
+	watch(1);
+	hangs_at = "/b";
+	watch(2);
+	assert_string_equal(asked, "/b.h /b.h /b.h /b.h /b.h ");
+	watch(6);
+	assert_non_null(strstr(asked, "/a.h "));
+}
+
 /* No random numbers, now or ever: that is said; it is not waited for. */
 static void no_random(void **state)
 {
@@ -209,6 +372,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(answers_without_sense, start, stop),
 		cmocka_unit_test_setup_teardown(over_without_reason, start, stop),
+		cmocka_unit_test_setup_teardown(another_leads, start, stop),
+		cmocka_unit_test_setup_teardown(an_answer_is_one, start, stop),
+		cmocka_unit_test_setup_teardown(nobody_leads, start, stop),
+		cmocka_unit_test_setup_teardown(ends_meanwhile, start, stop),
+		cmocka_unit_test_setup_teardown(followed, start, stop),
 		cmocka_unit_test_setup_teardown(no_random, start, stop),
 	};
 
