@@ -59,7 +59,7 @@ class ClosLab(Lab):
                           'mtu': 4200, 'mac': clos.port_mac(name, port),
                           'socket': self.link(*((port, name) if up else (name, port)))})
         return {'name': name, 'addresses': [clos.ip[name]], 'ports': ports, 'idle': 'sleep', 'arena_kb': 16384,
-                'control': self.control_socket(name), 'tables': clos.tables(name)}
+                'lldp': True, 'control': self.control_socket(name), 'tables': clos.tables(name)}
 
     def rnic_config(self, host):
         return {'mac': host['mac'], 'ip': [host['ip']], 'mtu': 4200, 'idle': 'sleep',
@@ -106,10 +106,10 @@ class ClosLab(Lab):
         self.start_process(row, [os.path.join(build_dir(), 'apps/incline-switch'), '-c',
                                  self.path(f"{row['name']}.json")], state)
 
-    def start_manager(self, clos, state):
+    def start_manager(self, clos, state, config=None):
         row = {'name': 'manager'}
         state['keepers'] = [row]
-        write_json(self.path('manager.json'), self.manager_config(clos))
+        write_json(self.path('manager.json'), config or self.manager_config(clos))
         self.start_process(row, [os.path.join(build_dir(), 'apps/incline-manager'), '-c', self.path('manager.json')],
                            state)
 

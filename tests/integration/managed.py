@@ -76,6 +76,36 @@ class Managed(Fabric):
         self.begin('job1')
         self.ends_exact('job1')
 
+    def await_answer(self, done, *words):
+        deadline = time.monotonic() + PATIENCE
+        while not done(answer := self.lab.ctl(*words)):
+            self.assertLess(time.monotonic(), deadline, answer)
+            time.sleep(0.05)
+        return answer
+
+    def test_cables_in_the_wrong_place(self):
+        """Leaf 0 is cabled to two spines as the file does not have it: the third is left for a job."""
+        cables = {(s, s, 'leaf0') for s in self.clos.spines}
+        self.await_answer(lambda l: {(n['port'], n['system'], n['peer_port']) for n in l['neighbours']} == cables,
+                          'leaf0.ctl', 'lldp')
+        self.assertEqual(self.lab.ctl('manager.sock', 'topology')['conflicts'], [])
+        config = self.lab.manager_config(self.clos)
+        exchanged = {'spine0': 'spine1', 'spine1': 'spine0'}
+        for link in config['links']:
+            if link['b'] == 'leaf0':
+                link['b_port'] = exchanged.get(link['b_port'], link['b_port'])
+        self.kill('manager')
+        self.lab.start_manager(self.clos, self.state, config)
+        t = self.await_answer(lambda t: len(t['conflicts']) == 4, 'manager.sock', 'topology')
+        self.assertIn('leaf0:spine0 hears spine0:leaf0 by LLDP, where the file has spine1:leaf0: not used', t['conflicts'])
+        self.begin('job0')
+        self.assertIn('root first: spine2 ', self.jobs.explain('job0'))
+        self.ends_exact('job0')
+        self.kill('manager')
+        self.lab.start_manager(self.clos, self.state)
+        self.await_answer(lambda t: not t['conflicts'] and all(link['state'] == 'up' for link in t['links']),
+                          'manager.sock', 'topology')
+
 
 class Spine(Fabric):
     def test_is_killed(self):
@@ -91,7 +121,8 @@ class NoSpine(Fabric):
         for spine in self.clos.spines:
             self.kill(spine)
         hosts = [self.clos.hosts_of(leaf)[0] for leaf in self.clos.leaves]
-        group = self.lab.group('alone', hosts, fallback=False)
+        group = self.lab.group('alone', hosts, fallback=False,
+                               manager=f"{self.lab.path('nobody.sock')},{self.lab.path('manager.sock')}")
         deadline = time.monotonic() + PATIENCE
         while any(n['state'] == 'up' for n in self.lab.ctl('manager.sock', 'topology')['nodes']
                   if n['name'].startswith('spine')):
