@@ -10,7 +10,7 @@
 #include "lib/ctl/manager_schema.h"
 #include "lib/ctl/notify.h"
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, again;
 
 static const char usage[] =
 	"usage: incline-manager -c FILE\n"
@@ -26,12 +26,33 @@ static const char usage[] =
 	"                     print what can be in FILE\n"
 	"      --help-markdown  print that and all methods, as in docs/manager.md\n"
 	"      --version      print the version\n"
-	"  -h, --help         print this\n";
+	"  -h, --help         print this\n"
+	"\n"
+	"SIGHUP reads certificates (\"tls\") anew, for connections that come later.\n";
 
 static void on_signal(int sig)
 {
 	(void)sig;
 	stop = 1;
+}
+
+static void on_hangup(int sig)
+{
+	(void)sig;
+	again = 1;
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+	const struct sigaction hangup = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
+	struct sigaction was;
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	/* Whoever starts it with nohup wants a terminal that closes to do nothing. */
+	if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &hangup, NULL);
 }
 
 static void ready(const char *path, const char *tcp)
@@ -99,7 +120,6 @@ static json_t *load(const char *file)
 
 int main(int argc, char **argv)
 {
-	const struct sigaction action = {.sa_handler = on_signal};
 	const char *file = NULL;
 	bool check = false;
 	int rc = options(argc, argv, &file, &check);
@@ -111,14 +131,13 @@ int main(int argc, char **argv)
 	config = load(file);
 	if (!config)
 		return 1;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	catch_signals();
 	if (check && manager_check(config, err))
 		rc = fprintf(stderr, "incline-manager: %s: %s\n", file, err) != 0;
 	else if (check)
 		rc = printf("%s: ok\n", file) < 0;
 	else
-		rc = manager_run(config, &stop, ready, &manager_times) != 0;
+		rc = manager_run(config, &stop, &again, ready, &manager_times) != 0;
 	if (!check)
 		ctl_notify("incline-manager", "STOPPING=1");
 	json_decref(config);

@@ -26,6 +26,8 @@ struct served {
 	int audit;     /* descriptor, -1: none */
 	bool audit_failed;
 	volatile sig_atomic_t *load;
+	const char *certificates; /* their directory, NULL: none */
+	SSL_CTX *tls;
 	struct watchdog watchdog;
 };
 
@@ -86,8 +88,12 @@ static char *unasked(void *arg, void *peer)
 
 static void load(struct served *s)
 {
+	char err[CTL_TLS_ERR_LEN];
+
 	*s->load = 0;
 	ctl_notify(PROGRAM, "RELOADING=1");
+	if (s->tls && ctl_tls_renew(s->certificates, CTL_TLS_SERVES, &s->tls, err))
+		fprintf(stderr, "error: control_tls: %s: certificates stay as they were\n", err);
 	agent_load(s->agent, stderr);
 	ctl_notify(PROGRAM, "READY=1");
 }
@@ -112,11 +118,13 @@ static void notes(int fd, short what, void *arg)
 }
 
 /* Certificates and the audit log. 0, or -errno after a line on stderr. */
-static int open_security(struct served *s, const json_t *config, struct ctl_server_limits *limits)
+static int open_security(struct served *s, const json_t *config)
 {
 	const char *tls = rpc_string(config, "control_tls"), *log = rpc_string(config, "audit");
 	char err[CTL_TLS_ERR_LEN] = "";
-	int rc = tls ? ctl_tls_open(tls, CTL_TLS_SERVES, &limits->tls, err) : 0;
+	int rc = tls ? ctl_tls_open(tls, CTL_TLS_SERVES, &s->tls, err) : 0;
+
+	s->certificates = tls;
 
 	if (!rc && log) {
 		s->audit = ctl_audit_open("audit", log, err, sizeof(err));
@@ -125,7 +133,7 @@ static int open_security(struct served *s, const json_t *config, struct ctl_serv
 	if (!rc && log)
 		agent_audit_to(s->agent, audit, s);
 	if (rc)
-		fprintf(stderr, "error: %s%s\n", tls && !limits->tls ? "control_tls: " : "", err);
+		fprintf(stderr, "error: %s%s\n", tls && !s->tls ? "control_tls: " : "", err);
 	return rc;
 }
 
@@ -163,7 +171,7 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 	struct event *called;
 	struct ctl_http_page counters;
 	struct ctl_http *http = NULL;
-	int rc = base ? open_security(&s, config, &limits) : -ENOMEM;
+	int rc = base ? open_security(&s, config) : -ENOMEM;
 
 	if (!rc)
 		rc = open_metrics(agent, base, &metrics, &counters, o, &http);
@@ -180,6 +188,7 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 					   notes, agent->sw);
 		if (called)
 			event_add(called, NULL);
+		limits.tls = s.tls ? &s.tls : NULL;
 		rc = ctl_serve(&ops, &s, base, fd, n, stop, &limits);
 		if (called)
 			event_free(called);
@@ -188,7 +197,7 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 	agent_audit_to(agent, NULL, NULL);
 	if (s.audit >= 0)
 		close(s.audit);
-	SSL_CTX_free(limits.tls);
+	SSL_CTX_free(s.tls);
 	if (base)
 		event_base_free(base);
 	return rc;

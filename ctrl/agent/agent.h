@@ -37,8 +37,8 @@ struct agent_options {
 	unsigned idle_ms;  /* between requests, unless it holds an owner; 0: "control_idle_ms" */
 	/* Called once, when the sockets listen; may be NULL. tcp: "tcp:ADDRESS:PORT", or NULL. */
 	void (*ready)(struct sw *sw, const char *socket_path, const char *tcp);
-	/* Set by a signal: config.load is to be called, and what becomes of it said on stderr. It
-	 * is zero again before the file is read. May be NULL. */
+	/* Set by a signal: certificates are to be read anew and config.load to be called, and what
+	 * becomes of it said on stderr. It is zero again before the files are read. May be NULL. */
 	volatile sig_atomic_t *load;
 };
 /* A service manager (lib/ctl/notify.h) is told of loads, and while all workers turn that the switch

@@ -46,10 +46,12 @@ struct served {
 	struct event_base *base;
 	struct link *link;
 	unsigned n;
-	struct store store;          /* arg NULL: in memory */
-	SSL_CTX *serves, *asks;      /* NULL: no TLS */
-	int audit;                   /* descriptor, -1: none */
-	volatile sig_atomic_t *stop; /* NULL: of a look only */
+	struct store store;           /* arg NULL: in memory */
+	SSL_CTX *serves, *asks;       /* NULL: no TLS */
+	const char *certificates;     /* their directory */
+	volatile sig_atomic_t *renew; /* NULL: never */
+	int audit;                    /* descriptor, -1: none */
+	volatile sig_atomic_t *stop;  /* NULL: of a look only */
 	const struct manager_times *times;
 	bool audit_failed;
 	bool deposed;                      /* the store is not ours any more */
@@ -281,6 +283,26 @@ static char *unasked(void *arg, void *peer)
 	return NULL;
 }
 
+/* For connections to come; both or none. */
+static void renew(struct served *s)
+{
+	char why[CTL_TLS_ERR_LEN];
+	SSL_CTX *serves = NULL;
+
+	*s->renew = 0;
+	if (!s->serves)
+		return;
+	if (ctl_tls_open(s->certificates, CTL_TLS_SERVES, &serves, why) ||
+		ctl_tls_renew(s->certificates, CTL_TLS_ASKS, &s->asks, why)) {
+		SSL_CTX_free(serves);
+		fprintf(stderr, "incline-manager: tls: %s: certificates stay as they were\n", why);
+		return;
+	}
+	SSL_CTX_free(s->serves);
+	s->serves = serves;
+	fprintf(stderr, "incline-manager: certificates are read anew\n");
+}
+
 static void tick(void *arg, uint64_t at)
 {
 	struct served *s = arg;
@@ -295,6 +317,8 @@ static void tick(void *arg, uint64_t at)
 		if (!l->bev && at - l->dialled >= REDIAL_NS)
 			dial(l, at);
 	}
+	if (s->renew && *s->renew)
+		renew(s);
 	if (leads(s))
 		manager_tick(s->m, at);
 	feed_watchdog(s, at);
@@ -386,7 +410,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS,
 		.gone_ms =
 			MGR_MISSED * (unsigned)ctl_int(&ctl_manager_config, config, "heartbeat_ms"),
-		.tls = s->serves};
+		.tls = s->serves ? &s->serves : NULL};
 	const char *path = ctl_text(&ctl_manager_config, config, "listen");
 	const char *tcp = rpc_string(config, "listen_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";
@@ -488,6 +512,7 @@ static int open_security(
 	char why[CTL_TLS_ERR_LEN];
 	int rc = 0;
 
+	s->certificates = tls;
 	if (tls && ((rc = ctl_tls_open(tls, CTL_TLS_SERVES, &s->serves, why)) ||
 			   (rc = ctl_tls_open(tls, CTL_TLS_ASKS, &s->asks, why))))
 		snprintf(err, MANAGER_ERR_LEN, "tls: %.240s", why);
@@ -542,12 +567,13 @@ int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])
 	return rc;
 }
 
-int manager_run(const json_t *config, volatile sig_atomic_t *stop,
+int manager_run(const json_t *config, volatile sig_atomic_t *stop, volatile sig_atomic_t *again,
 	void (*ready)(const char *socket_path, const char *tcp), const struct manager_times *times)
 {
 	struct served s = {.base = event_base_new(),
 		.audit = -1,
 		.stop = stop,
+		.renew = again,
 		.times = times,
 		.watchdog_ns = ctl_watchdog_ns()};
 	char err[MANAGER_ERR_LEN] = "out of memory";

@@ -24,10 +24,11 @@ struct manager_times {
 };
 extern const struct manager_times manager_times; /* what docs/manager.md says */
 
-/* config: checked by ctl_manager_config. Until *stop is set. ready is called when it listens (tcp:
+/* config: checked by ctl_manager_config. Until *stop is set; when *again is (NULL: never),
+ * certificates are read anew, and it is zero again before. ready is called when it listens (tcp:
  * where, or NULL). One that waits for the leadership says itself to the service manager that it is
  * ready, and waits, and lives. 0, or -errno after a line on stderr. */
-int manager_run(const json_t *config, volatile sig_atomic_t *stop,
+int manager_run(const json_t *config, volatile sig_atomic_t *stop, volatile sig_atomic_t *again,
 	void (*ready)(const char *socket_path, const char *tcp), const struct manager_times *times);
 
 #endif

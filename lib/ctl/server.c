@@ -339,7 +339,7 @@ static const char *no_place(struct server *s, bool tcp)
 
 static struct bufferevent *wrap(struct server *s, evutil_socket_t fd, bool tls)
 {
-	SSL *ssl = tls ? SSL_new(s->limits.tls) : NULL;
+	SSL *ssl = tls ? SSL_new(*s->limits.tls) : NULL;
 	struct bufferevent *bev;
 
 	if (!tls)

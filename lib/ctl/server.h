@@ -45,9 +45,9 @@ struct ctl_server_limits {
 	unsigned stall_ms; /* for none of the answers to be taken; 0: 10 s */
 	unsigned idle_ms;  /* between requests, of those that hold nothing */
 	unsigned gone_ms;  /* without a sign of a TCP client's machine; 0: a minute */
-	/* TCP connections are TLS with this (ctl_tls_open); NULL: as they are. A handshake has
-	 * line_ms. */
-	struct ssl_ctx_st *tls;
+	/* TCP connections are TLS with what is there when they come (ctl_tls_open); NULL: as they
+	 * are. A handshake has line_ms. */
+	struct ssl_ctx_st *const *tls;
 };
 
 /* Serves at n listening descriptors, which are closed at the end, until *stop is set. base: as made

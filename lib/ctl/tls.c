@@ -75,6 +75,18 @@ int ctl_tls_open(const char *dir, enum ctl_tls_side side, SSL_CTX **out, char er
 	return 0;
 }
 
+int ctl_tls_renew(const char *dir, enum ctl_tls_side side, SSL_CTX **ctx, char err[CTL_TLS_ERR_LEN])
+{
+	SSL_CTX *fresh;
+	const int rc = ctl_tls_open(dir, side, &fresh, err);
+
+	if (rc)
+		return rc;
+	SSL_CTX_free(*ctx); /* connections hold it as well */
+	*ctx = fresh;
+	return 0;
+}
+
 /* The only one of its kind, printable: else the certificate is nobody's. */
 static bool field(const X509_NAME *subject, int nid, char *out, size_t cap)
 {

@@ -24,6 +24,11 @@ enum { CTL_TLS_ERR_LEN = 256 };
  * names the file. */
 int ctl_tls_open(const char *dir, enum ctl_tls_side side, SSL_CTX **out, char err[CTL_TLS_ERR_LEN]);
 
+/* The same anew into *ctx, for connections that are still to come; those that are there go on as
+ * they are. What cannot be read changes nothing. */
+int ctl_tls_renew(
+	const char *dir, enum ctl_tls_side side, SSL_CTX **ctx, char err[CTL_TLS_ERR_LEN]);
+
 /* Whose certificate the peer of a finished handshake has shown. -EACCES: a subject that says
  * nothing to us, with a reason in err. */
 int ctl_tls_who(SSL *ssl, struct ctl_who *who, char err[CTL_TLS_ERR_LEN]);

@@ -40,6 +40,7 @@ static int make_certificates(void **state)
 	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++)
 		shell(CERTS " %s%.0s %s", made[i]);
 	shell(CERTS " %s/other && " CERTS " %s/other operator eve%s", "");
+	shell(CERTS " %s/other%.0s agent leaf%s", "");
 	/* A request of Bob's with another subject, signed anew. */
 	shell("cp -r %s/bob %s/guest && cd %s/guest && "
 	      "openssl req -new -key key.pem -subj /O=guest/CN=guest -out csr.pem && "
@@ -178,6 +179,33 @@ static void test_bad_directory(void **state)
 			fail_msg("\"%s\" lacks \"%s\"", err, bad[i].says);
 	}
 	json_decref(config);
+}
+
+/* The server's certificates become another CA's while it runs: who comes then has to have one of
+ * that, who is there stays. A directory that is not right changes nothing. */
+static void test_renewed(void **state)
+{
+	static volatile sig_atomic_t load;
+	struct fixture *f = *state;
+	struct ctl_client *before;
+	struct ctl_error e;
+
+	shell("rm -rf %s/turn && cp -r %s/leaf %s/turn", dir);
+	f->limits.load = &load;
+	start_as(f, "turn");
+	be("boss");
+	assert_int_equal(ctl_connect(tcp_name, LONG_MS, &before, &e), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		shell(i ? "cp %s/other/leaf/* %s/turn%s" : "rm %s/turn/key.pem%.0s%s", "");
+		load = 1;
+		for (unsigned tries = 0; tries < LONG_MS / 10 && load; tries++)
+			usleep(10000);
+		assert_false(load);
+		assert_int_equal(call_as("boss", "ping"), i ? -EACCES : 0);
+		assert_int_equal(call_as("other/eve", "ping"), i ? 0 : -EACCES);
+		assert_int_equal(ctl_call(before, "ping", NULL, LONG_MS, NULL, &e), 0);
+	}
+	ctl_close(before);
 }
 
 /* ---- others ---- */
@@ -411,6 +439,7 @@ int main(void)
 		T(test_roles),
 		cmocka_unit_test_setup_teardown(test_false_server, setup_dir, teardown),
 		cmocka_unit_test(test_bad_directory),
+		cmocka_unit_test_setup_teardown(test_renewed, setup_dir, teardown),
 		T(test_strangers),
 		cmocka_unit_test_setup_teardown(test_half_way, setup_tls_impatient, teardown),
 		T(test_crowd),

@@ -18,7 +18,7 @@
 
 static char switch_at[96], manager_at[96];
 static atomic_bool switch_ready, manager_ready;
-static volatile sig_atomic_t stop_manager;
+static volatile sig_atomic_t stop_manager, renew_certificates;
 
 static void note_switch(struct sw *sw, const char *path, const char *tcp)
 {
@@ -43,14 +43,15 @@ static void await(const atomic_bool *ready)
 
 static void *manage(void *config)
 {
-	return (void *)(intptr_t)manager_run(config, &stop_manager, note_manager, &manager_times);
+	return (void *)(intptr_t)manager_run(
+		config, &stop_manager, &renew_certificates, note_manager, &manager_times);
 }
 
 static void certify(const char *dir, const char *words)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), CERTS " %s/certs %s", dir, words);
+	snprintf(text, sizeof(text), CERTS " %s/certs%s%s", dir, words[0] == '/' ? "" : " ", words);
 	assert_int_equal(system(text), 0);
 }
 
@@ -152,6 +153,42 @@ static void expect_watched(void)
 	close(fd);
 }
 
+static void renew(void)
+{
+	renew_certificates = 1;
+	for (unsigned tries = 0; tries < LONG_MS / 10 && renew_certificates; tries++)
+		usleep(10000);
+	assert_false(renew_certificates);
+}
+
+/* Certificates of another CA take the place of those that the manager has: who comes then has to
+ * have one of that. What cannot be read changes nothing. */
+static void expect_renewed(const char *dir)
+{
+	struct ctl_client *c, *before;
+	struct ctl_error e;
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s/certs/alice", dir);
+	setenv(CTL_TLS_ENV, text, 1);
+	assert_int_equal(ctl_connect(manager_at, LONG_MS, &before, &e), 0);
+	snprintf(text, sizeof(text), "mv %s/certs/boss/key.pem %s/certs/kept", dir, dir);
+	assert_int_equal(system(text), 0);
+	renew();
+	assert_int_equal(ctl_connect(manager_at, LONG_MS, &c, &e), 0);
+	assert_int_equal(ctl_call(c, "ping", NULL, LONG_MS, NULL, &e), 0);
+	ctl_close(c);
+	certify(dir, "/other");
+	certify(dir, "/other operator eve");
+	snprintf(text, sizeof(text), "cp %s/certs/other/eve/* %s/certs/boss", dir, dir);
+	assert_int_equal(system(text), 0);
+	renew();
+	assert_int_equal(ctl_connect(manager_at, LONG_MS, &c, &e), -EACCES);
+	assert_int_equal(ctl_call(before, "ping", NULL, LONG_MS, NULL, &e), 0);
+	ctl_close(before);
+	json_decref(ask_as(dir, "other/eve", "ping", NULL, &e));
+}
+
 static void test_over_tls(void **state)
 {
 	struct fixture *f = *state;
@@ -185,6 +222,7 @@ static void test_over_tls(void **state)
 	json_decref(r);
 	assert_null(ask_as(f->dir, "alice", "topology.get", NULL, &e));
 	assert_int_equal(e.code, CTL_NOT_ALLOWED);
+	expect_renewed(f->dir);
 	stop_manager = 1;
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, 0);

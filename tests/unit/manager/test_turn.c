@@ -108,7 +108,7 @@ static void *manage(void *arg)
 {
 	struct run *r = arg;
 
-	r->rc = manager_run(r->config, &r->stop, note_ready, times);
+	r->rc = manager_run(r->config, &r->stop, NULL, note_ready, times);
 	assert_int_equal(write(listens[1], "e", 1), 1);
 	return NULL;
 }
