@@ -20,6 +20,7 @@
 
 #include "lib/ccl/ccl.h"
 #include "lib/ccl/msg.h"
+#include "lib/ccl/rc.h"
 
 enum {
 	CCL_RECV_EXTRA = 2, /* receives beyond the window, so that replenishing is never late */
@@ -254,21 +255,6 @@ bool ccl_device_rnr(struct ibv_context *context);
 
 /* Can its UD queue pairs be members of multicast groups? */
 bool ccl_device_mcast(struct ibv_context *context);
-
-/* ibv_modify_qp; 0 or a positive errno. A NIC of the kernel asks for the peer's MAC on the way to
- * RTR, and gives up after a second: tried again, for an ARP packet may be lost. */
-int ccl_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-
-/* An RC queue pair from RESET to INIT; from there to RTS, PSNs from 0 on. 0 or a positive errno. */
-int ccl_rc_init(struct ibv_qp *qp, uint8_t port);
-struct ccl_rc_peer {
-	struct wire_ip ip;
-	uint32_t qpn;
-	uint8_t port, gid_index; /* own ones */
-	unsigned mtu;
-	uint8_t reads; /* outstanding, either way */
-};
-int ccl_rc_connect(struct ibv_qp *qp, const struct ccl_rc_peer *peer);
 
 /* ---- comm.c ---- */
 

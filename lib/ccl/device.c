@@ -7,23 +7,7 @@
 #include <string.h>
 
 #include "lib/ccl/comm.h"
-
-/* A kernel device lists each address once per RoCE version; only sysfs and ioctls know which is
- * which. A device without sysfs entry is not of the kernel and speaks version 2 alone. */
-static bool is_roce_v1(const struct ibv_device *dev, unsigned port, unsigned gid)
-{
-	char path[512], type[32] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/ports/%u/gid_attrs/types/%u", dev->ibdev_path, port, gid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (!fgets(type, sizeof(type), f))
-		type[0] = '\0';
-	fclose(f);
-	return strncmp(type, "IB/RoCE v1", 10) == 0;
-}
+#include "lib/ccl/gid.h"
 
 struct finder {
 	const struct wire_ip *ip;
@@ -51,12 +35,8 @@ static bool search_port(struct finder *f, struct ibv_context *ctx, uint8_t port)
 	for (int i = 0; i < attr.gid_tbl_len && i < 256; i++) {
 		char text[WIRE_IP_STRLEN];
 		struct wire_ip ip;
-		union ibv_gid gid;
 
-		if ((f->gid_index >= 0 && i != f->gid_index) || ibv_query_gid(ctx, port, i, &gid))
-			continue;
-		memcpy(ip.b, gid.raw, sizeof(ip.b));
-		if (wire_ip_is_zero(&ip) || is_roce_v1(ctx->device, port, (unsigned)i))
+		if ((f->gid_index >= 0 && i != f->gid_index) || !ccl_gid_address(ctx, port, i, &ip))
 			continue;
 		note(f, " %s", wire_ip_format(&ip, text, sizeof(text)));
 		if (!wire_ip_eq(&ip, f->ip))
@@ -125,13 +105,9 @@ static bool first_address(struct ibv_context *ctx, uint8_t port, char ip[CCL_IP_
 	if (ibv_query_port(ctx, port, &attr))
 		return false;
 	for (int i = 0; i < attr.gid_tbl_len && i < 256; i++) {
-		union ibv_gid gid;
 		struct wire_ip a;
 
-		if (ibv_query_gid(ctx, port, i, &gid))
-			continue;
-		memcpy(a.b, gid.raw, sizeof(a.b));
-		if (wire_ip_is_zero(&a) || (a.b[0] == 0xfe && (a.b[1] & 0xc0) == 0x80))
+		if (!ccl_gid_address(ctx, port, i, &a) || ccl_is_link_local(&a))
 			continue;
 		wire_ip_format(&a, ip, CCL_IP_LEN);
 		return true;
@@ -231,66 +207,4 @@ bool ccl_device_mcast(struct ibv_context *context)
 
 	return ibv_query_device(context, &attr) == 0 && attr.max_mcast_grp > 0 &&
 	       attr.max_mcast_qp_attach > 0;
-}
-
-int ccl_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	enum { TRIES = 4 };
-	int rc = 0;
-
-	for (unsigned i = 0; i < TRIES; i++) {
-		rc = ibv_modify_qp(qp, attr, mask);
-		if (rc < 0)
-			rc = errno;
-		if (rc != ETIMEDOUT)
-			break;
-	}
-	return rc;
-}
-
-enum {
-	/* as of a ring's connections (docs/inc-protocol.md, 2.4) */
-	RNR_RETRY = 7,
-	RETRY_CNT = 7,
-	MIN_RNR_TIMER = 12,
-	TIMEOUT = 14,
-	HOP_LIMIT = 64,
-};
-
-int ccl_rc_init(struct ibv_qp *qp, uint8_t port)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ};
-
-	return ccl_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-}
-
-int ccl_rc_connect(struct ibv_qp *qp, const struct ccl_rc_peer *peer)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)(__builtin_ctz(peer->mtu) - 7),
-		.dest_qp_num = peer->qpn,
-		.max_dest_rd_atomic = peer->reads,
-		.min_rnr_timer = MIN_RNR_TIMER,
-		.ah_attr = {.is_global = 1,
-			.port_num = peer->port,
-			.grh = {.sgid_index = peer->gid_index, .hop_limit = HOP_LIMIT}}};
-	int rc;
-
-	memcpy(attr.ah_attr.grh.dgid.raw, peer->ip.b, sizeof(attr.ah_attr.grh.dgid.raw));
-	rc = ccl_modify_qp(qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (rc)
-		return rc;
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-		.timeout = TIMEOUT,
-		.retry_cnt = RETRY_CNT,
-		.rnr_retry = RNR_RETRY,
-		.max_rd_atomic = peer->reads};
-	return ccl_modify_qp(qp, &attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }

@@ -22,6 +22,8 @@
 #include <mpi.h>
 #include <pthread.h>
 
+#include "lib/ccl/subgroup.h"
+
 /* Why a call was left to the MPI library. */
 #define IM_REASONS(X)                                                           \
 	X(COMM, "the communicator is not in the network")                       \
@@ -148,8 +150,7 @@ void im_join(struct im_comm *c);
 
 struct im_member {
 	int ok;
-	int number; /* in the group file */
-	char ip[CCL_IP_LEN];
+	struct ccl_part part;
 	char node[128];
 	char why[160];
 };

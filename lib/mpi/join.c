@@ -40,7 +40,7 @@ static void look_at_self(struct im_member *me)
 	node_name(me->node);
 	PMPI_Comm_get_parent(&parent);
 	rc = ccl_launched(NULL, &number, &size, err);
-	me->number = (int)number;
+	me->part.number = (int)number;
 	if (rc == -ENOENT)
 		rc = 0;
 	if (!rc && parent != MPI_COMM_NULL) {
@@ -50,7 +50,7 @@ static void look_at_self(struct im_member *me)
 		snprintf(err, sizeof(err), "neither INCLINE_GROUP nor INCLINE_MANAGER is set");
 		rc = -ENOENT;
 	} else if (!rc && !getenv("INCLINE_GROUP")) {
-		rc = ccl_own_address(getenv("INCLINE_DEVICE"), me->ip, err);
+		rc = ccl_own_address(getenv("INCLINE_DEVICE"), me->part.ip, err);
 	}
 	me->ok = !rc;
 	snprintf(me->why, sizeof(me->why), "%.150s", err);
