@@ -149,7 +149,7 @@ NETREDUCE = [
     row('fpga', '4, F8-10', 'FPGA accelerator', state='not built', why=HARDWARE),
     row('throughput', 'T6', 'Throughput, latency, CPU', state='partly', commands=('tools/bench inc --quick',), code='tests/bench', why='one core of the switch; no latency of hosts and no CPU column'),
     row('evaluation', 'T1, 2, 5, 7-10, F2, 11-14', 'Testbeds, training, cost', state='not built', why=HARDWARE),
-    row('nccl', '5', 'Integration into NCCL', state='not built', why='needs GPUs; `mpi-network` does as much for MPI'),
+    row('nccl', '5', 'Integration into NCCL', state='partly', code='lib/nccl/coll.c', tests='nccl_collnet nccl-network', why='a plug-in that a program calls in place of NCCL, which needs GPUs; `mpi-network` does as much for MPI'),
 ]
 
 PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE}

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The NCCL plug-in on hosts of tools/lab, loaded and called by a program that stands for NCCL (nccl_rank.c): messages and sums
+are exact, and a rank that ends is an error to who waits for it. Run by meson test, or by hand."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+from fabric_case import Fabric, build_dir  # noqa: E402
+
+PATIENCE = 120  # seconds: hangs only
+REMOTE_ERROR = 6
+
+
+class Network(Fabric):
+    def launch(self, *args, hosts=range(4)):
+        """Rank by rank on these hosts."""
+        tmp = tempfile.TemporaryDirectory(prefix='incline-')
+        self.addCleanup(tmp.cleanup)
+        os.environ['NCCL_NET_PLUGIN'] = 'incline'
+        return [self.start(f'h{host}', ['env', f'LD_LIBRARY_PATH={build_dir()}/lib/nccl', f'{build_dir()}/tests/integration/nccl_rank',
+                                        tmp.name, str(rank), str(len(hosts)), '1', *args]) for rank, host in enumerate(hosts)]
+
+    def exact(self, **how):
+        for rc, out, err in self.finish(self.launch(**how), PATIENCE):
+            self.assertEqual((rc, out), (0, 'device incline0\n400 messages, 0 wrong\n200 sums, 0 wrong\n'), err)
+            self.assertRegex(err, r'200 collectives in the network')
+        self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
+
+    def test_exact(self):
+        self.exact()
+
+    def test_some(self):
+        """Of the group file's ranks three, in another order."""
+        self.exact(hosts=[3, 0, 2])
+
+    def test_death(self):
+        said = self.finish(self.launch('dies'), PATIENCE)
+        self.assertEqual([rc for rc, _, _ in said], [0] * 4, said)
+        for rank in 0, 2, 3:
+            self.assertIn(f'AllReduce: {REMOTE_ERROR}\n', said[rank][1], said[rank][2])
+        self.assertIn(f'send: {REMOTE_ERROR}\n', said[0][1], said[0][2])
+        self.assertIn(f'receive: {REMOTE_ERROR}\n', said[2][1], said[2][2])
+
+
+if __name__ == '__main__':
+    unittest.main()
