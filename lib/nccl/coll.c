@@ -24,17 +24,31 @@ struct listener {
 	int fd; /* keeps the port, which is CommLib's if this rank is the first */
 };
 
+/* Of several ranks of the file on one device. -1: nobody says. */
+static int preferred(char why[CCL_ERR_LEN])
+{
+	unsigned rank = 0, size;
+
+	if (!getenv("INCLINE_RANK"))
+		return -1;
+	return ccl_launched(NULL, &rank, &size, why) ? -EINVAL : (int)rank;
+}
+
 /* Which rank of the group file this device is. */
 static nccl_rc find_part(const struct np_port *port, struct ccl_part *part)
 {
-	const char *path = getenv("INCLINE_GROUP"), *rank = getenv("INCLINE_RANK");
+	const char *path = getenv("INCLINE_GROUP");
 	char why[CCL_ERR_LEN];
+	int rank;
 
 	snprintf(part->ip, sizeof(part->ip), "%s", port->ip[0]);
 	if (!path)
 		return NCCL_OK;
-	part->number = ccl_subgroup_find(path, (const char(*)[CCL_IP_LEN])port->ip,
-		(int)port->n_addresses, rank ? atoi(rank) : -1, why);
+	rank = preferred(why);
+	part->number = rank == -EINVAL
+			       ? -EINVAL
+			       : ccl_subgroup_find(path, (const char(*)[CCL_IP_LEN])port->ip,
+					 (int)port->n_addresses, rank, why);
 	return part->number >= 0 ? NCCL_OK : np_warn(NCCL_INVALID_USAGE, "%s: %s", port->name, why);
 }
 
@@ -202,7 +216,7 @@ static nccl_rc coll_close(void *coll)
 	struct ccl_info info;
 
 	ccl_query(c->ccl, &info);
-	np_info("rank %u of %u: %llu collectives in the network", c->rank, c->n_ranks,
+	np_info("rank %u of %u: %llu operations in the network", c->rank, c->n_ranks,
 		(unsigned long long)info.operations);
 	if (np_is_busy(c))
 		ccl_abort(c->ccl, "NCCL has closed a communicator with collectives unfinished");

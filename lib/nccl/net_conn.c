@@ -208,11 +208,14 @@ static int go_on(struct np_conn *c)
 
 /* ---- NCCL's calls ---- */
 
+/* Not every caller need be a partner: one that says nothing keeps nobody out. */
+enum { CALLERS = 8 };
+
 struct listener {
 	const struct np_port *port;
 	int fd;
 	uint64_t random;
-	struct np_conn *caller; /* not yet open */
+	struct np_conn *caller[CALLERS]; /* not yet open */
 };
 
 nccl_rc np_listen(int dev, void *handle, void **listener)
@@ -245,8 +248,9 @@ nccl_rc np_close_listen(void *listener)
 {
 	struct listener *l = listener;
 
-	if (l->caller)
-		free_conn(l->caller);
+	for (unsigned i = 0; i < CALLERS; i++)
+		if (l->caller[i])
+			free_conn(l->caller[i]);
 	close(l->fd);
 	free(l);
 	return NCCL_OK;
@@ -309,36 +313,49 @@ nccl_rc np_connect(int dev, void *handle, void **conn, void **gpu)
 		strerror(-rc));
 }
 
-/* A caller that is none of ours, or has gone, is not the one that is waited for. */
+/* A caller into a free place; false: it cannot be taken, and it is logged. */
+static bool take_caller(struct listener *l, struct np_conn **place)
+{
+	const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		return (*place = new_conn(l->port, fd, l->random, false));
+	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
+		return true;
+	np_warn(0, "%s: a caller: %s", l->port->name, strerror(errno));
+	return false;
+}
+
+/* True: it is open. One that is none of ours, or has gone, is not the one that is waited for. */
+static bool hear_caller(const struct listener *l, struct np_conn **place)
+{
+	const int rc = go_on(*place);
+
+	if (rc < 0) {
+		np_info("%s: a caller is not taken: %s", l->port->name, strerror(-rc));
+		free_conn(*place);
+		*place = NULL;
+	}
+	return rc > 0;
+}
+
 nccl_rc np_accept(void *listener, void **conn, void **gpu)
 {
 	struct listener *l = listener;
-	int rc;
 
 	(void)gpu;
 	*conn = NULL;
-	if (!l->caller) {
-		const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	for (unsigned i = 0; i < CALLERS; i++) {
+		struct np_conn **place = &l->caller[i];
 
-		if (fd < 0)
-			return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR
-				       ? NCCL_OK
-				       : np_warn(NCCL_SYSTEM_ERROR, "a caller: %s",
-						 strerror(errno));
-		l->caller = new_conn(l->port, fd, l->random, false);
-		if (!l->caller)
+		if (!*place && !take_caller(l, place))
 			return NCCL_SYSTEM_ERROR;
+		if (*place && hear_caller(l, place)) {
+			*conn = *place;
+			*place = NULL;
+			return NCCL_OK;
+		}
 	}
-	rc = go_on(l->caller);
-	if (rc == 0)
-		return NCCL_OK;
-	if (rc > 0) {
-		*conn = l->caller;
-	} else {
-		np_info("%s: a caller is not taken: %s", l->port->name, strerror(-rc));
-		free_conn(l->caller);
-	}
-	l->caller = NULL;
 	return NCCL_OK;
 }
 

@@ -3,6 +3,7 @@
 """The NCCL plug-in on hosts of tools/lab, loaded and called by a program that stands for NCCL (nccl_rank.c): messages and sums
 are exact, and a rank that ends is an error to who waits for it. Run by meson test, or by hand."""
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -11,7 +12,7 @@ sys.dont_write_bytecode = True
 from fabric_case import Fabric, build_dir  # noqa: E402
 
 PATIENCE = 120  # seconds: hangs only
-REMOTE_ERROR = 6
+INVALID_USAGE, REMOTE_ERROR = 5, 6
 
 
 class Network(Fabric):
@@ -25,8 +26,9 @@ class Network(Fabric):
 
     def exact(self, **how):
         for rc, out, err in self.finish(self.launch(**how), PATIENCE):
-            self.assertEqual((rc, out), (0, 'device incline0\n400 messages, 0 wrong\n200 sums, 0 wrong\n'), err)
-            self.assertRegex(err, r'200 collectives in the network')
+            self.assertEqual((rc, out), (0, 'device incline0\n400 messages, 0 wrong\n200 sums, 0 wrong\n20 windows, 0 wrong\n'), err)
+            self.assertEqual(len(re.findall('a caller is not taken: ', err)), 2, err)
+            self.assertGreater(int(re.search(r'(\d+) operations in the network', err)[1]), 220)
         self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
 
     def test_exact(self):
@@ -43,6 +45,12 @@ class Network(Fabric):
             self.assertIn(f'AllReduce: {REMOTE_ERROR}\n', said[rank][1], said[rank][2])
         self.assertIn(f'send: {REMOTE_ERROR}\n', said[0][1], said[0][2])
         self.assertIn(f'receive: {REMOTE_ERROR}\n', said[2][1], said[2][2])
+
+    def test_short(self):
+        """A receiver with less room than its sender needs."""
+        for rc, out, err in self.finish(self.launch('short'), PATIENCE):
+            self.assertEqual((rc, out), (0, f'device incline0\nsend: {INVALID_USAGE}\n'), err)
+            self.assertIn('WARN NET/Incline: incline0, sending: more bytes than the receiver has room for', err)
 
 
 if __name__ == '__main__':

@@ -3,9 +3,11 @@
  * the others by handles that somebody carries (here files), sends messages round the ring of ranks
  * by its network and sums by its collective network.
  *
- *   nccl_rank DIR RANK RANKS SEED [dies]
+ *   nccl_rank DIR RANK RANKS SEED [dies | short]
  *
- * dies: rank 1 ends in the middle, and the others say that calls have failed. */
+ * dies: rank 1 ends in the middle, and the others say that calls have failed. short: receivers have
+ * less room than senders need. */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -13,12 +15,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/nccl/abi.h"
+#include "lib/nccl/im.h"
 
-enum { MESSAGES = 400, LONGEST = 100000, AT_ONCE = NCCL_MAX_REQUESTS, SUMS = 200, MOST = 30000 };
+enum {
+	MESSAGES = 400,
+	LONGEST = 100000,
+	AT_ONCE = NCCL_MAX_REQUESTS,
+	SUMS = 200,
+	MOST = 30000,
+	WINDOWS = 20
+};
 
 static const struct nccl_net *net;
 static const struct nccl_collnet *coll;
@@ -126,12 +136,31 @@ static uint8_t content(int from, unsigned i, int at)
 	return (uint8_t)(from * 31 + (int)i * 7 + at * 3 + (at >> 8));
 }
 
+/* Calls before the partner does. */
+static int stranger(const struct np_handle *h, const char *says)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(h->port)};
+	const int s = socket(AF_INET, SOCK_STREAM, 0);
+
+	check(inet_pton(AF_INET, h->host, &at.sin_addr) == 1 &&
+			!connect(s, (struct sockaddr *)&at, sizeof(at)) &&
+			send(s, says, strlen(says), 0) == (ssize_t)strlen(says),
+		"a stranger's call");
+	return s;
+}
+
 static void meet(struct way *w)
 {
-	char mine[NCCL_HANDLE_LEN] = {0}, next[NCCL_HANDLE_LEN];
+	_Alignas(struct np_handle) char mine[NCCL_HANDLE_LEN] = {0};
+	_Alignas(struct np_handle) char next[NCCL_HANDLE_LEN];
 	void *listener, *gpu = NULL;
+	int silent;
 
 	check(!net->listen(0, mine, &listener), "listening");
+	silent = stranger((const void *)mine, "");
+	close(stranger((const void *)mine, ""));
+	close(stranger((const void *)mine,
+		"GET / HTTP/1.1\r\nHost: of something else altogether\r\n\r\n"));
 	tell("net", mine);
 	hear("net", (rank + 1) % n_ranks, next);
 	while (!w->to || !w->from) {
@@ -140,6 +169,7 @@ static void meet(struct way *w)
 		sched_yield();
 	}
 	check(!net->close_listen(listener), "no more listening");
+	close(silent);
 	w->out = malloc(2 * AT_ONCE * LONGEST);
 	w->in = w->out + AT_ONCE * LONGEST;
 	check(!net->reg(w->to, w->out, AT_ONCE * LONGEST, NCCL_MEMORY_HOST, &w->to_mem),
@@ -265,6 +295,52 @@ static bool sum_next(void *comm, void *mem, unsigned i, void **request)
 	return *request;
 }
 
+static void finish(void *request, int len)
+{
+	int done = 0, is = -1;
+
+	while (!done) {
+		check(!coll->test(request, &done, &is), "a test");
+		sched_yield();
+	}
+	check(is == len, "as many bytes");
+}
+
+/* Windows of AllGather and ReduceScatter that cut the ranks' blocks anywhere. */
+static unsigned windows(void *comm)
+{
+	enum { BLOCK = 1000, LEN = BLOCK * 4 };
+	static int32_t all[64 * BLOCK], own[BLOCK], sum[BLOCK];
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < WINDOWS; i++) {
+		const int n = BLOCK * n_ranks, from = i ? (int)drawn(5000 + i, (unsigned)n) : 0;
+		const int count = i ? 1 + (int)drawn(6000 + i, (unsigned)(n - from)) : n;
+		const int mine = from > rank * BLOCK ? from - rank * BLOCK : 0;
+		const int end =
+			from + count - rank * BLOCK < BLOCK ? from + count - rank * BLOCK : BLOCK;
+		const int first = mine < BLOCK ? mine : 0;
+		struct nccl_piece piece = {.address = all, .len = (uint32_t)count * 4};
+		void *request;
+
+		for (int k = 0; k < BLOCK; k++)
+			own[k] = rank * BLOCK + k;
+		check(!coll->allgather(comm, own + first, 1, &piece, LEN, (size_t)from * 4,
+			      (size_t)count * 4, NULL, &request),
+			"an AllGather");
+		finish(request, count * 4);
+		for (int k = 0; k < count; k++)
+			wrong += all[k] != from + k;
+		check(!coll->reduce_scatter(comm, 1, &piece, sum, LEN, (size_t)from * 4,
+			      (size_t)count * 4, NCCL_INT32, NCCL_SUM, NULL, &request),
+			"a ReduceScatter");
+		finish(request, count * 4);
+		for (int k = mine; k < end; k++)
+			wrong += sum[k - mine] != n_ranks * (rank * BLOCK + k);
+	}
+	return wrong;
+}
+
 static void sums(void)
 {
 	void *comm = join(), *request[AT_ONCE], *mem, *mem2;
@@ -290,9 +366,10 @@ static void sums(void)
 		done++;
 	}
 	check(!coll->dereg(comm, mem) && !coll->dereg(comm, mem2), "memory back");
+	printf("%d sums, %u wrong\n", SUMS, wrong);
+	printf("%d windows, %u wrong\n", WINDOWS, windows(comm));
 	check(!coll->close(comm), "closed");
 	free(buf);
-	printf("%d sums, %u wrong\n", SUMS, wrong);
 }
 
 /* ---- rank 1 dies ---- */
@@ -332,6 +409,23 @@ static void death(void)
 	part(&w);
 }
 
+/* The sender is told before anything is sent. */
+static void too_long(void)
+{
+	struct way w = {0};
+	void *request = NULL, *there;
+	int room = 10, tag = 0;
+	nccl_rc rc;
+
+	meet(&w);
+	there = w.in;
+	check(!net->receive(w.from, 1, &there, &room, &tag, &w.from_mem, &request), "a receive");
+	while (!(rc = net->send(w.to, w.out, room + 1, 0, w.to_mem, &request)) && !request)
+		sched_yield();
+	printf("send: %d\n", rc);
+	part(&w);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 5)
@@ -342,7 +436,10 @@ int main(int argc, char **argv)
 	seed = strtoull(argv[4], NULL, 0);
 	load();
 	if (argc > 5) {
-		death();
+		if (!strcmp(argv[5], "dies"))
+			death();
+		else
+			too_long();
 		return 0;
 	}
 	messages();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NCCL's collective network as NCCL calls it. */
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,61 @@ static void many(struct rank *me)
 	coll->dereg(me->comm, recv_mem);
 	me->wrong += coll->close(me->comm) != NCCL_OK;
 	free(buf);
+}
+
+struct registrar {
+	struct rank *me;
+	atomic_bool stop;
+	unsigned times, wrong;
+};
+
+/* NCCL's other thread: registers what programs give it, while the first moves data. */
+static void *register_others(void *arg)
+{
+	struct registrar *r = arg;
+	static char memory[N][4096];
+
+	do {
+		void *mem;
+
+		r->wrong += coll->reg(r->me->comm, memory[r->me->rank], sizeof(memory[0]),
+				    NCCL_MEMORY_HOST, &mem) != NCCL_OK;
+		r->wrong += coll->dereg(r->me->comm, mem) != NCCL_OK;
+		r->times++;
+	} while (!r->stop);
+	return NULL;
+}
+
+static void beside_another(struct rank *me)
+{
+	struct registrar r = {.me = me};
+	int32_t buf[COUNT];
+	void *request;
+	pthread_t id;
+
+	me->wrong += pthread_create(&id, NULL, register_others, &r) != 0;
+	for (int round = 0; round < 40; round++) {
+		fill(buf, me->rank, round);
+		me->wrong += coll->allreduce(me->comm, buf, buf, COUNT, NCCL_INT32, NCCL_SUM, NULL,
+				     NULL, &request) != NCCL_OK;
+		me->wrong += complete(request) != LEN;
+		me->wrong += wrong(buf, 0, COUNT, N, round);
+	}
+	r.stop = true;
+	pthread_join(id, NULL);
+	me->wrong += r.wrong + !r.times;
+	me->wrong += coll->close(me->comm) != NCCL_OK;
+}
+
+static void two_threads(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare(&j, N, beside_another);
+	run(&j);
+	all_right(&j);
+	finish(&j);
 }
 
 static void allreduce(void **state)
@@ -317,6 +373,33 @@ static void window(void **state)
 
 /* ---- communicators ---- */
 
+static void which_rank(void **state)
+{
+	char handle[NCCL_HANDLE_LEN];
+	void *listener = handle;
+	struct job j;
+
+	(void)state;
+	prepare(&j, N, nothing);
+	setenv("INCLINE_RANK", "two", 1);
+	assert_int_equal(coll->listen(0, handle, &listener), NCCL_INVALID_USAGE);
+	assert_null(listener);
+	assert_true(warned("INCLINE_RANK: \"two\" is not a number"));
+	unsetenv("INCLINE_RANK");
+	setenv("INCLINE_GROUP", "/nowhere.json", 1);
+	assert_int_equal(coll->listen(0, handle, &listener), NCCL_INVALID_USAGE);
+	assert_true(warned("fake0: "));
+	assert_true(warned("/nowhere.json"));
+	setenv("INCLINE_GROUP", j.path, 1);
+	setenv("INCLINE_NCCL_HOST", "no such host", 1);
+	assert_int_equal(coll->listen(0, handle, &listener), NCCL_SYSTEM_ERROR);
+	assert_true(warned("INCLINE_NCCL_HOST: no such host"));
+	setenv("INCLINE_NCCL_HOST", "127.0.0.1", 1);
+	run(&j);
+	all_right(&j);
+	finish(&j);
+}
+
 /* Three of the four, in another order than the file has them. */
 static void some_ranks(void **state)
 {
@@ -446,9 +529,11 @@ int main(void)
 		cmocka_unit_test(without_a_group),
 		cmocka_unit_test(types_and_operations),
 		cmocka_unit_test(allreduce),
+		cmocka_unit_test(two_threads),
 		cmocka_unit_test(types),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(window),
+		cmocka_unit_test(which_rank),
 		cmocka_unit_test(some_ranks),
 		cmocka_unit_test(foreign_handle),
 		cmocka_unit_test(no_room_on_a_switch),
