@@ -15,22 +15,28 @@ const struct nccl_collnet *coll;
 static void *library;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char warnings[16384];
+static unsigned copies;
 
 static void logger(enum nccl_level level, unsigned long subsystems, const char *where, int line,
 	const char *fmt, ...)
 {
+	char text[1024];
 	size_t at;
 	va_list ap;
 
 	(void)where;
 	(void)line;
-	if (level != NCCL_LEVEL_WARN || !(subsystems & NCCL_OF_NET))
+	if (!(subsystems & NCCL_OF_NET))
 		return;
 	pthread_mutex_lock(&lock);
-	at = strlen(warnings);
 	va_start(ap, fmt);
-	vsnprintf(warnings + at, sizeof(warnings) - at, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	at = strlen(warnings);
+	if (level == NCCL_LEVEL_WARN)
+		snprintf(warnings + at, sizeof(warnings) - at, "%s", text);
+	else if (strstr(text, "are not registered"))
+		copies++;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -46,10 +52,21 @@ bool warned(const char *text)
 	return has;
 }
 
+unsigned copied(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = copies;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 void forget_warnings(void)
 {
 	pthread_mutex_lock(&lock);
 	warnings[0] = '\0';
+	copies = 0;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -48,8 +48,10 @@ struct job {
 int load(void **state); /* cmocka: of all tests */
 int unload(void **state);
 
-/* The last warning that was logged, by any rank, and whether any had such a text. */
+/* Whether a warning was logged, by any rank, that has this text. */
 bool warned(const char *text);
+/* How often memory was said not to be registered. */
+unsigned copied(void);
 void forget_warnings(void);
 
 /* Ranks on devices 0 .. n-1; the file has all N. */

@@ -200,6 +200,7 @@ static void two_threads(void **state)
 	prepare(&j, N, beside_another);
 	run(&j);
 	all_right(&j);
+	assert_int_equal(copied(), 0); /* what was given back is not known any more */
 	finish(&j);
 }
 
@@ -211,6 +212,7 @@ static void allreduce(void **state)
 	prepare(&j, N, many);
 	run(&j);
 	all_right(&j);
+	assert_int_equal(copied(), 0); /* one registration for both sides */
 	assert_true(j.sw.creates > 0);
 	assert_int_equal(j.sw.creates, j.sw.deletes);
 	finish(&j);
