@@ -72,7 +72,7 @@ static inline void iwarp_wake(const struct rnic_qp *qp)
  * overrun. The device does it in its own calls, of which there may be none for long. */
 static inline void iwarp_settle_queues(const struct rnic_qp *qp)
 {
-	if (qp->rnic->cq_overrun)
+	if (cq_unsettled(qp->rnic))
 		cq_settle(qp->rnic);
 }
 

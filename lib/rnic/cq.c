@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: the owner produces, one thread at a time consumes. */
+/* Completion queues: the owner, or a worker, produces, one thread at a time consumes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "lib/rnic/device.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/ring.h"
+#include "lib/rnic/worker.h"
 
 int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq **cq)
 {
@@ -27,6 +28,7 @@ int rnic_cq_create(struct rnic *rnic, unsigned depth, void *user, struct rnic_cq
 	}
 	new->rnic = rnic;
 	new->user = user;
+	new->gather = &rnic->gather;
 	LIST_INSERT_HEAD(&rnic->cqs, new, link);
 	rnic->n_cq++;
 	*cq = new;
@@ -44,7 +46,7 @@ int rnic_cq_destroy(struct rnic_cq *cq)
 	return 0;
 }
 
-int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
+static int resize(struct rnic_cq *cq, unsigned depth)
 {
 	uint32_t head = ring_head(&cq->ring), tail = ring_tail(&cq->ring);
 	struct ring new;
@@ -63,6 +65,16 @@ int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
 	cq->ring.mask = new.mask;
 	ring_release(&cq->ring, tail);
 	return 0;
+}
+
+int rnic_cq_resize(struct rnic_cq *cq, unsigned depth)
+{
+	int err;
+
+	workers_hold(cq->rnic);
+	err = resize(cq, depth);
+	workers_let_go(cq->rnic);
+	return err;
 }
 
 unsigned rnic_cq_depth(const struct rnic_cq *cq)
@@ -111,20 +123,31 @@ bool cq_is_dead(const struct rnic_cq *cq)
 
 void cq_settle(struct rnic *rnic)
 {
-	while (rnic->cq_overrun) { /* flushing may overrun another one */
-		rnic->cq_overrun = false;
+	/* flushing may overrun another one */
+	while (atomic_exchange_explicit(&rnic->unsettled, false, memory_order_acquire)) {
 		for (uint32_t i = 0; i < rnic->max_qp; i++) {
 			struct rnic_qp *qp = rnic->qp[i];
+			bool dead;
 
 			if (qp == NULL || qp_state(qp) == IBV_QPS_RESET ||
 				qp_state(qp) == IBV_QPS_ERR)
 				continue;
-			if (!cq_is_dead(qp->init.send_cq) && !cq_is_dead(qp->init.recv_cq))
-				continue;
-			qp_error(qp);
-			qp_event(qp, IBV_EVENT_QP_FATAL);
+			dead = cq_is_dead(qp->init.send_cq) || cq_is_dead(qp->init.recv_cq);
+			if (dead || qp_is_broken(qp))
+				qp_error(qp);
+			if (dead)
+				qp_event(qp, IBV_EVENT_QP_FATAL);
 		}
 	}
+}
+
+int cq_give(struct rnic_cq *cq, unsigned worker)
+{
+	if (cq->users > 0 && cq->worker != worker)
+		return -EINVAL;
+	cq->worker = worker;
+	cq->gather = worker_gather(cq->rnic, worker);
+	return 0;
 }
 
 /* What was gathered shows. */
@@ -152,31 +175,31 @@ static void overrun(struct rnic_cq *cq)
 	struct rnic *rnic = cq->rnic;
 
 	if (cq->unshown > 0)
-		SLIST_REMOVE(&rnic->cq_unshown, cq, rnic_cq, unshown_link);
+		SLIST_REMOVE(&cq->gather->unshown, cq, rnic_cq, unshown_link);
 	ring_post_all(&cq->ring, cq->unshown);
 	cq->unshown = 0;
 	atomic_store_explicit(&cq->overrun, true, memory_order_release);
-	rnic->cq_overrun = true;
+	atomic_store_explicit(&rnic->unsettled, true, memory_order_release);
 	if (rnic->events.cq_error != NULL)
 		rnic->events.cq_error(rnic->events.arg, cq);
 	cq->wakes = true;
 	show(cq);
 }
 
-void cq_publish(struct rnic *rnic)
+void cq_publish(struct cq_gather *gather)
 {
 	struct rnic_cq *cq;
 
-	rnic->cq_gathers = false;
-	while ((cq = SLIST_FIRST(&rnic->cq_unshown)) != NULL) {
-		SLIST_REMOVE_HEAD(&rnic->cq_unshown, unshown_link);
+	gather->on = false;
+	while ((cq = SLIST_FIRST(&gather->unshown)) != NULL) {
+		SLIST_REMOVE_HEAD(&gather->unshown, unshown_link);
 		show(cq);
 	}
 }
 
 void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
-	struct rnic *rnic = cq->rnic;
+	struct cq_gather *gather = cq->gather;
 	struct cqe *cqe;
 
 	if (atomic_load_explicit(&cq->overrun, memory_order_relaxed))
@@ -189,11 +212,11 @@ void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 	cqe->wc = *wc;
 	atomic_store_explicit(&cqe->valid, true, memory_order_relaxed);
 	cq->wakes |= solicited || wc->status != IBV_WC_SUCCESS;
-	if (!rnic->cq_gathers) {
+	if (!gather->on) {
 		cq->unshown = 1;
 		show(cq);
 	} else if (cq->unshown++ == 0) {
-		SLIST_INSERT_HEAD(&rnic->cq_unshown, cq, unshown_link);
+		SLIST_INSERT_HEAD(&gather->unshown, cq, unshown_link);
 	}
 }
 

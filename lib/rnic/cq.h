@@ -25,9 +25,11 @@ struct rnic_cq {
 	LIST_ENTRY(rnic_cq) link;
 	struct rnic *rnic;
 	void *user;
-	uint32_t users;      /* queues of QPs that complete here */
-	_Atomic int armed;   /* enum cq_arm */
-	atomic_bool overrun; /* for good */
+	uint32_t users;           /* queues of QPs that complete here */
+	unsigned worker;          /* that all of them are of, see worker.h; 0: the owner produces */
+	struct cq_gather *gather; /* of who produces */
+	_Atomic int armed;        /* enum cq_arm */
+	atomic_bool overrun;      /* for good */
 	SLIST_ENTRY(rnic_cq) unshown_link;
 	uint32_t unshown; /* entries behind the ring's head; on the list if there are any */
 	bool wakes;       /* one of them raises the event of a CQ armed for what is solicited */
@@ -35,16 +37,24 @@ struct rnic_cq {
 };
 
 void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
-/* The owner is about to complete many requests: they show, and raise their event, when cq_publish
- * is called. */
-static inline void cq_gather(struct rnic *rnic)
+/* Who produces is about to complete many requests: they show, and raise their event, when
+ * cq_publish is called. */
+static inline void cq_gather(struct cq_gather *gather)
 {
-	rnic->cq_gathers = true;
+	gather->on = true;
 }
-void cq_publish(struct rnic *rnic);
+void cq_publish(struct cq_gather *gather);
 void cq_purge(struct rnic_cq *cq, uint32_t qpn);
 bool cq_is_dead(const struct rnic_cq *cq);
-/* QPs whose CQ has overrun fail: not where that happened, in the middle of something. */
+/* QPs whose CQ has overrun fail, and those that a worker has marked: not where that happened, in
+ * the middle of something, and by the owner alone. */
 void cq_settle(struct rnic *rnic);
+static inline bool cq_unsettled(const struct rnic *rnic)
+{
+	return atomic_load_explicit(&rnic->unsettled, memory_order_relaxed);
+}
+/* A QP with receive queue in a CQ: its worker's from now on, until the last one has gone. -EINVAL:
+ * it is another's. */
+int cq_give(struct rnic_cq *cq, unsigned worker);
 
 #endif

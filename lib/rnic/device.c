@@ -13,6 +13,7 @@
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/srq.h"
 #include "lib/rnic/transport.h"
+#include "lib/rnic/worker.h"
 #include "lib/rnic/wqe.h"
 #include "lib/wire/random.h"
 
@@ -59,12 +60,12 @@ const char *rnic_counter_name(enum rnic_counter c)
 
 uint64_t rnic_count(const struct rnic *rnic, enum rnic_counter c)
 {
-	return rnic->count[c];
+	return rnic->count[c] + workers_count(rnic, c);
 }
 
 uint64_t rnic_drop_count(const struct rnic *rnic, unsigned drop)
 {
-	return rnic->drop[drop];
+	return rnic->drop[drop] + workers_drop(rnic, drop);
 }
 
 uint64_t rnic_random(struct rnic *rnic)
@@ -170,6 +171,8 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 		err = ports_alloc(new);
 	if (err == 0)
 		err = neigh_init(new);
+	if (err == 0)
+		err = workers_alloc(new, config->n_workers);
 	if (err < 0) {
 		rnic_destroy(new);
 		return err;
@@ -238,6 +241,7 @@ void rnic_destroy(struct rnic *rnic)
 	free(rnic->bell);
 	free(rnic->bell_sum);
 	free(rnic->timers.slot);
+	workers_free(rnic);
 	free(rnic->neigh);
 	free(rnic->neigh_bucket);
 	free(rnic);
@@ -310,6 +314,6 @@ void rnic_timer(struct rnic *rnic, uint64_t now)
 
 	while ((timer = timer_expired(&rnic->timers, now)) != NULL)
 		expire(rnic, timer, now);
-	if (rnic->cq_overrun)
+	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 }

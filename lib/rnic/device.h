@@ -38,6 +38,12 @@ struct rnic_port {
 	uint64_t count[RNIC_N_PORT_COUNTERS];
 };
 
+/* Completions of whoever produces them, the owner or a worker (cq.h). */
+struct cq_gather {
+	bool on; /* they are shown by cq_publish, all at once */
+	SLIST_HEAD(, rnic_cq) unshown;
+};
+
 struct rnic {
 	struct rnic_events events;
 	unsigned n_ports;
@@ -53,13 +59,17 @@ struct rnic {
 	LIST_HEAD(, rnic_ah) ahs;
 	_Atomic uint32_t n_mcast; /* written by the owner */
 	struct mcast mcast[MAX_MCAST];
-	unsigned reports_due; /* bit N: port N has frames waiting, and then reports (struct
-				 mcast.due) */
-	bool cq_overrun;      /* for cq_settle */
-	bool cq_gathers;      /* completions are shown by cq_publish, all at once */
-	SLIST_HEAD(, rnic_cq) cq_unshown;
-	bool copy_back;  /* the frame made last goes to a group with members here */
-	uint64_t random; /* state of the generator */
+	unsigned reports_due;  /* bit N: port N has frames waiting, and then reports (struct
+				  mcast.due) */
+	atomic_bool unsettled; /* for cq_settle; written by workers, too */
+	struct cq_gather gather;
+	struct rnic_worker *worker;
+	unsigned n_workers;
+	unsigned n_pinned; /* queue pairs that have one */
+	unsigned holds;    /* workers_hold without workers_let_go */
+	atomic_bool held;  /* workers stand back */
+	bool copy_back;    /* the frame made last goes to a group with members here */
+	uint64_t random;   /* state of the generator */
 	struct dcqcn_params dcqcn;
 	bool cnp_react, cnp_notify, ect;
 	uint8_t cnp_tos;

@@ -8,6 +8,7 @@
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/transport.h"
+#include "lib/rnic/worker.h"
 #include "lib/wire/membership.h"
 #include "lib/wire/multicast.h"
 
@@ -101,7 +102,9 @@ static void forget(struct rnic *rnic, struct mcast *m)
 	const struct mcast gone = *m;
 	struct mcast *other;
 
+	workers_hold(rnic);
 	*m = rnic->mcast[--rnic->n_mcast];
+	workers_let_go(rnic);
 	other = first(rnic, gone.qp->port, &gone.group);
 	/* That nobody is left, where too many frames wait, is learnt from the next query. */
 	if (other == NULL)
@@ -122,7 +125,9 @@ int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 	if (rnic->n_mcast == MAX_MCAST)
 		return -ENOMEM;
 	joins = !mcast_member(rnic, qp->port, group);
+	workers_hold(rnic);
 	rnic->mcast[rnic->n_mcast++] = (struct mcast){.group = *group, .qp = qp};
+	workers_let_go(rnic);
 	if (joins) {
 		owe(rnic, &rnic->mcast[rnic->n_mcast - 1]);
 		mcast_report(rnic, qp->port);
@@ -150,18 +155,33 @@ void mcast_forget(struct rnic_qp *qp)
 	}
 }
 
-unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
+unsigned mcast_worker(const struct rnic *rnic, unsigned port, const struct wire_ip *group)
+{
+	unsigned worker = 0;
+
+	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
+		const struct rnic_qp *qp = rnic->mcast[i].qp;
+
+		if (qp->port != port || !wire_ip_eq(&rnic->mcast[i].group, group))
+			continue;
+		if (qp->worker == 0 || (worker != 0 && worker != qp->worker))
+			return 0;
+		worker = qp->worker;
+	}
+	return worker;
+}
+
+static unsigned deliver(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
 	unsigned drop = RNIC_DROP_NOT_MINE;
 	bool taken = false;
 
-	if (pkt->dqpn != MULTICAST_QPN)
-		return RNIC_DROP_NO_QP;
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		struct rnic_qp *qp = rnic->mcast[i].qp;
 
-		if (qp->port != port || !wire_ip_eq(&rnic->mcast[i].group, &pkt->dst))
+		if (qp->port != port || !wire_ip_eq(&rnic->mcast[i].group, &pkt->dst) ||
+			(worker != 0 && worker != qp->worker))
 			continue;
 		if (!qp_receives(qp))
 			drop = RNIC_DROP_QP_STATE;
@@ -172,6 +192,22 @@ unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
 		taken = taken || drop == 0;
 	}
 	return taken ? 0 : drop;
+}
+
+unsigned mcast_rx(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now)
+{
+	const bool others = worker == 0 && rnic->n_pinned > 0;
+	unsigned drop;
+
+	if (pkt->dqpn != MULTICAST_QPN)
+		return RNIC_DROP_NO_QP;
+	if (others)
+		workers_hold(rnic);
+	drop = deliver(rnic, worker, port, frame, pkt, now);
+	if (others)
+		workers_let_go(rnic);
+	return drop;
 }
 
 unsigned mcast_query(

@@ -23,8 +23,12 @@ bool mcast_other_member(const struct rnic_qp *qp, const struct wire_ip *group);
 void mcast_forget(struct rnic_qp *qp);
 /* Reports that are due at the port become frames that wait there, as many as there is room for. */
 void mcast_report(struct rnic *rnic, unsigned port);
-/* To every QP of the port attached to the group: 0 if one took it. */
-unsigned mcast_rx(struct rnic *rnic, unsigned port, const uint8_t *frame,
+/* The worker of all QPs of the port attached to the group; 0: the owner, or not all have the same.
+ */
+unsigned mcast_worker(const struct rnic *rnic, unsigned port, const struct wire_ip *group);
+/* To every QP of the port attached to the group, if a worker calls to every one of its own: 0 if
+ * one took it. */
+unsigned mcast_rx(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now);
 
 /* What is no RoCE: a query for members is answered at once. 0, or the drop reason. */

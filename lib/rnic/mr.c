@@ -8,6 +8,7 @@
 #include "lib/rnic/mr.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/window.h"
+#include "lib/rnic/worker.h"
 
 enum {
 	ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -87,7 +88,9 @@ static int make(struct rnic_pd *pd, const struct rnic_mr *what, struct rnic_mr *
 	*new = *what;
 	new->pd = pd;
 	new->key = new_key(rnic, index);
+	workers_hold(rnic);
 	rnic->mr[index] = new;
+	workers_let_go(rnic);
 	pd->users++;
 	*mr = new;
 	return 0;
@@ -129,8 +132,10 @@ int rnic_mr_rereg(struct rnic_mr *mr, int flags, struct rnic_pd *pd, void *addr,
 		pd->users++;
 		new.pd = pd;
 	}
+	workers_hold(mr->pd->rnic);
 	*mr = new;
 	mr->pd->rnic->mr_changes++;
+	workers_let_go(mr->pd->rnic);
 	return 0;
 }
 
@@ -148,9 +153,11 @@ int rnic_mr_dereg(struct rnic_mr *mr)
 
 	if (mr->windows > 0)
 		return -EBUSY;
+	workers_hold(rnic);
 	window_unbind(mr);
 	rnic->mr[index] = NULL;
 	rnic->mr_changes++;
+	workers_let_go(rnic);
 	rnic->mr_free[(rnic->mr_free_head + rnic->max_mr - rnic->n_mr) % rnic->max_mr] = index;
 	rnic->n_mr--;
 	mr->pd->users--;

@@ -8,6 +8,7 @@
 #include "lib/rnic/cq.h"
 #include "lib/rnic/device.h"
 #include "lib/rnic/transport.h"
+#include "lib/rnic/worker.h"
 
 enum { MIN_MTU = 256 + RNIC_MTU_ROOM, MAX_MTU = 16384 };
 
@@ -150,7 +151,7 @@ void rnic_mac(const struct rnic *rnic, unsigned port, uint8_t mac[6])
 
 uint64_t rnic_port_count(const struct rnic *rnic, unsigned port, enum rnic_port_counter c)
 {
-	return rnic->port[port].count[c];
+	return rnic->port[port].count[c] + workers_port_count(rnic, port, c);
 }
 
 int rnic_own_ip(const struct rnic *rnic, unsigned port, const struct wire_ip *ip)
@@ -190,7 +191,7 @@ void rnic_port_set(struct rnic *rnic, unsigned port, bool up, uint64_t now)
 	if (rnic->events.port_event != NULL)
 		rnic->events.port_event(
 			rnic->events.arg, port, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-	if (rnic->cq_overrun)
+	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 }
 

@@ -10,6 +10,7 @@
 #include "lib/rnic/mr.h"
 #include "lib/rnic/srq.h"
 #include "lib/rnic/transport.h"
+#include "lib/rnic/worker.h"
 
 static const struct transport_ops *transport_of(const struct rnic_qp_init *init)
 {
@@ -49,6 +50,8 @@ static int check_init(const struct rnic *rnic, const struct rnic_qp_init *init)
 	if (cap->max_send_sge > RNIC_MAX_SGE || cap->max_recv_sge > RNIC_MAX_SGE)
 		return -EINVAL;
 	if (cap->max_inline_data > RNIC_MAX_INLINE)
+		return -EINVAL;
+	if (worker_check(rnic, init, ops) < 0)
 		return -EINVAL;
 	return ops->check != NULL ? ops->check(rnic, init) : 0;
 }
@@ -101,7 +104,9 @@ static void take_number(struct rnic *rnic, struct rnic_qp *qp)
 	rnic->n_qp++;
 	rnic->qp_generation[qp->slot] = (rnic->qp_generation[qp->slot] + 1) % rnic->qp_generations;
 	qp->qpn = rnic->qp_generation[qp->slot] << rnic->qp_bits | (qp->slot + 2);
+	workers_hold(rnic);
 	rnic->qp[qp->slot] = qp;
+	workers_let_go(rnic);
 }
 
 static struct rnic_qp *alloc_qp(const struct transport_ops *ops)
@@ -126,6 +131,8 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 		return err;
 	if (rnic->n_qp == rnic->max_qp)
 		return -ENOMEM;
+	if (cq_give(init->send_cq, 0) < 0 || cq_give(init->recv_cq, init->worker) < 0)
+		return -EINVAL;
 	new = alloc_qp(transport_of(init));
 	if (new == NULL)
 		return -ENOMEM;
@@ -135,6 +142,8 @@ int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp 
 		return -ENOMEM;
 	}
 	new->rnic = rnic;
+	new->worker = (uint8_t)init->worker;
+	rnic->n_pinned += init->worker != 0;
 	/* UD's, until it has a port; connections are told theirs */
 	new->mtu = roce_mtu_bytes(rnic->port[0].active_mtu);
 	new->lane = new->ops->several_ports ? LANE_SEVERAL : 0;
@@ -176,6 +185,7 @@ static void send_last_control(struct rnic_qp *qp)
 	}
 }
 
+/* Workers are held. */
 void qp_reset(struct rnic_qp *qp)
 {
 	send_last_control(qp);
@@ -188,6 +198,7 @@ void qp_reset(struct rnic_qp *qp)
 	cq_purge(qp->init.recv_cq, qp->qpn);
 	qp->ops->reset(qp);
 	qp->holds = false;
+	atomic_store_explicit(&qp->broken, false, memory_order_relaxed);
 	qp->attr = (struct ibv_qp_attr){0};
 }
 
@@ -195,6 +206,7 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 {
 	struct rnic *rnic = qp->rnic;
 
+	workers_hold(rnic);
 	qp_reset(qp);
 	timer_remove(&rnic->timers, &qp->timer);
 	rnic->qp[qp->slot] = NULL;
@@ -206,7 +218,9 @@ int rnic_qp_destroy(struct rnic_qp *qp)
 	if (qp->init.srq != NULL)
 		qp->init.srq->users--;
 	mcast_forget(qp);
+	rnic->n_pinned -= qp->worker != 0;
 	free_queues(qp);
+	workers_let_go(rnic);
 	return 0;
 }
 
@@ -220,7 +234,7 @@ void *rnic_qp_user(const struct rnic_qp *qp)
 	return qp->init.user;
 }
 
-struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn)
+struct rnic_qp *rnic_qp_find(const struct rnic *rnic, uint32_t qpn)
 {
 	uint32_t slot = (qpn & ((1u << rnic->qp_bits) - 1)) - 2;
 	struct rnic_qp *qp = slot < rnic->max_qp ? rnic->qp[slot] : NULL;
@@ -308,11 +322,15 @@ static void flush_send(struct rnic_qp *qp)
 void qp_flush(struct rnic_qp *qp)
 {
 	flush_send(qp);
+	if (qp->worker != 0)
+		workers_hold(qp->rnic);
 	while (qp->held != NULL ? qp->holds : ring_tail(&qp->rq) != ring_head(&qp->rq)) {
 		struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
 
 		qp_complete_recv(qp, &wc, false);
 	}
+	if (qp->worker != 0)
+		workers_let_go(qp->rnic);
 }
 
 void qp_sq_error(struct rnic_qp *qp)
@@ -325,11 +343,22 @@ void qp_error(struct rnic_qp *qp)
 {
 	bool was = qp_state(qp) == IBV_QPS_ERR;
 
+	if (qp->worker != 0)
+		workers_hold(qp->rnic);
 	atomic_store(&qp->state, IBV_QPS_ERR);
+	atomic_store_explicit(&qp->broken, false, memory_order_relaxed);
 	qp_flush(qp);
+	if (qp->worker != 0)
+		workers_let_go(qp->rnic);
 	/* It takes no more from the SRQ. */
 	if (qp->held != NULL && !was)
 		qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void qp_break(struct rnic_qp *qp)
+{
+	atomic_store_explicit(&qp->broken, true, memory_order_relaxed);
+	atomic_store_explicit(&qp->rnic->unsettled, true, memory_order_release);
 }
 
 /* ---- queries ---- */

@@ -23,7 +23,9 @@ struct rnic_qp {
 	uint32_t qpn, slot;
 	uint8_t port; /* IBV_QP_PORT, from 0 */
 	uint8_t lane;
-	uint32_t mtu; /* bytes */
+	uint8_t worker;     /* that takes its packets; 0: the owner */
+	atomic_bool broken; /* qp_break; nothing more is taken */
+	uint32_t mtu;       /* bytes */
 	struct wire_flow flow;
 	struct wire_template
 		full;  /* headers of packets that are nothing but mtu bytes of payload */
@@ -66,6 +68,12 @@ void qp_sq_error(struct rnic_qp *qp);
 void qp_error(struct rnic_qp *qp);
 /* Completes with WR_FLUSH_ERR whatever is in the queues of a QP in ERR. */
 void qp_flush(struct rnic_qp *qp);
+/* As qp_error, as soon as the owner can: from where a worker may be the caller. */
+void qp_break(struct rnic_qp *qp);
+static inline bool qp_is_broken(const struct rnic_qp *qp)
+{
+	return atomic_load_explicit(&qp->broken, memory_order_relaxed);
+}
 void qp_event(struct rnic_qp *qp, enum ibv_event_type type);
 /* Completion of the send request at the tail of the ring, which is released. */
 void qp_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
@@ -74,5 +82,9 @@ void qp_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 
 /* In a state in which packets are taken. */
 bool qp_receives(const struct rnic_qp *qp);
+/* A packet with the QP's number, from whom it may come: 0 or the drop reason. By the QP's worker,
+ * or by the owner, while workers are held if it has one. */
+unsigned qp_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint64_t now);
 
 #endif

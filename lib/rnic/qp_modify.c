@@ -6,6 +6,7 @@
 #include "lib/rnic/cq.h"
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/transport.h"
+#include "lib/rnic/worker.h"
 #include "lib/wire/multicast.h"
 
 static int check_av(const struct rnic_port *port, const struct ibv_ah_attr *av, bool multicast,
@@ -216,7 +217,7 @@ static int resolve(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	return neigh_resolve(qp->rnic, index, &port->gid[av->grh.sgid_index], dst, dmac, now);
 }
 
-int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
+static int modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
 {
 	enum ibv_qp_state from = qp_state(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
@@ -242,7 +243,17 @@ int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_AV)
 		set_flow(qp, &dst, dmac);
 	enter(qp, from, to, now);
-	if (qp->rnic->cq_overrun)
+	if (cq_unsettled(qp->rnic))
 		cq_settle(qp->rnic);
 	return 0;
+}
+
+int rnic_qp_modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
+{
+	int err;
+
+	workers_hold(qp->rnic);
+	err = modify(qp, attr, mask, now);
+	workers_let_go(qp->rnic);
+	return err;
 }

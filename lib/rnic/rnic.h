@@ -10,11 +10,14 @@
  *	rnic_post_send, rnic_post_recv	(the QP's work queues are single-producer rings)
  *	rnic_cq_poll, rnic_cq_arm	(the CQ is a single-consumer ring)
  *	rnic_has_work, rnic_rang
+ * and the thread of each receive worker ("receive workers", below):
+ *	rnic_worker_rx
  * and any thread at any time:
  *	rnic_readers, rnic_check	(what a frame is, of what is constant in a device)
  *	rnic_frame_flatten
  * A ring that several threads use needs a lock of the caller's (lib/verbs has one per queue).
- * Nothing here takes a lock, and rnic_rx, rnic_tx, rnic_timer never allocate.
+ * Nothing here takes a lock (only where there are receive workers, some calls wait for their
+ *bursts), and rnic_rx, rnic_tx, rnic_timer never allocate.
  *
  * Errors are negative errno. Time is nanoseconds of any monotonic clock. */
 #ifndef RNIC_RNIC_H
@@ -89,8 +92,8 @@ enum rnic_drop {
 const char *rnic_drop_name(unsigned drop);
 const char *rnic_drop_text(unsigned drop);
 
-/* Counters: X(symbol, name, meaning). Written by the owner only; a reader may see a slightly old
- * value. rx_frames = delivered (accepted) + the sum of drops. */
+/* Counters: X(symbol, name, meaning). Written by the owner, and for its part by each worker; a
+ * reader may see a slightly old value. rx_frames = delivered (accepted) + the sum of drops. */
 #define RNIC_COUNTERS(X)                                            \
 	X(RX_FRAMES, "rx_frames", "frames received")                \
 	X(RX_BYTES, "rx_bytes", "bytes received")                   \
@@ -208,6 +211,7 @@ struct rnic_config {
 			       rest */
 	uint32_t window;    /* request packets in flight per QP, 1..65536; default 512 */
 	uint64_t seed;      /* for first QPN, keys, jitter */
+	unsigned n_workers; /* receive workers, up to RNIC_MAX_WORKERS */
 	struct rnic_events events;
 	struct rnic_congestion congestion;
 };
@@ -423,13 +427,14 @@ struct rnic_qp_init {
 	const struct transport_ops *transport;
 	void *user;
 	struct rnic_srq
-		*srq; /* instead of a receive queue of its own, or NULL; of the same device */
+		*srq;    /* instead of a receive queue of its own, or NULL; of the same device */
+	unsigned worker; /* "receive workers", below; 0: none, the owner receives */
 };
 int rnic_qp_create(struct rnic *rnic, struct rnic_qp_init *init, struct rnic_qp **qp);
 int rnic_qp_destroy(struct rnic_qp *qp); /* its CQEs are removed from the CQs */
 uint32_t rnic_qp_num(const struct rnic_qp *qp);
 void *rnic_qp_user(const struct rnic_qp *qp);
-struct rnic_qp *rnic_qp_find(struct rnic *rnic, uint32_t qpn);
+struct rnic_qp *rnic_qp_find(const struct rnic *rnic, uint32_t qpn);
 
 /* State changes and attributes as ibv_modify_qp, checked against the IBTA table of required and
  * optional attributes per transition (11.2.5.2): -EINVAL and nothing changed otherwise; -EOPNOTSUPP
@@ -487,6 +492,37 @@ int rnic_post_recv(struct rnic_qp *qp, const struct ibv_recv_wr *wr);
 enum { RNIC_MAX_SKIP = 1 << 22 };
 enum rnic_dir { RNIC_SEND, RNIC_RECV };
 int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t count);
+
+/* ---- receive workers ---- */
+
+/* A device may have workers, numbered from 1, each with a thread of its own that takes frames
+ * beside the owner and beside one another. A queue pair is its worker's if it was created so
+ * (rnic_qp_init.worker): UD, or the transport of uc_mcast.h, without SRQ. Its receive CQ holds then
+ * nothing but completions of receive queues of that worker; -EINVAL for what is not so, also later
+ * for another queue pair with that CQ. Sending, and all else, stays the owner's.
+ *
+ * Threads. rnic_steer: the owner. rnic_worker_rx: one thread at a time for each worker. During it
+ * the worker produces for receive CQs as the owner does for others, and calls events.cq_event and
+ * cq_error for them, which must wait for nobody who waits for the owner. Receive queues and CQs
+ * have the consumers and producers that they have without workers. What a worker reads is changed
+ * while none takes frames: any call of the owner that makes, changes or removes a queue pair, a
+ * region, a window, a membership or a window of uc_mcast.h, and any frame for a worker's queue pair
+ * that the owner takes by rnic_rx or from rnic_tx (it came from here), first waits for the bursts
+ * that are being taken, at most one a worker. A receive that fails puts its QP into ERR when the
+ * owner is next in rnic_rx, rnic_tx or rnic_timer; rnic_has_work says so, and until then the QP
+ * takes nothing. */
+enum { RNIC_MAX_WORKERS = 16 };
+unsigned rnic_n_workers(const struct rnic *rnic);
+
+/* The worker whom a received frame is for; 0: the owner (also what is for several of them). It is a
+ * look at the headers, nothing is checked or counted. */
+unsigned rnic_steer(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len);
+
+/* As rnic_rx_burst for frames that were steered to the worker. What has no queue pair of the
+ * worker's any more is dropped (RNIC_DROP_NO_QP, of a group RNIC_DROP_NOT_MINE). False: nothing was
+ * taken, the owner changes something just now; to be called again. */
+bool rnic_worker_rx(struct rnic *rnic, unsigned worker, unsigned port,
+	const struct rnic_rx_frame *frames, unsigned n, uint64_t now);
 
 /* Where the transport stands, for errors and tests. */
 struct rnic_qp_stats {

@@ -9,6 +9,7 @@
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/transport.h"
+#include "lib/rnic/worker.h"
 #include "lib/wire/cm.h"
 #include "lib/wire/icrc.h"
 #include "lib/wire/multicast.h"
@@ -19,8 +20,9 @@ bool qp_receives(const struct rnic_qp *qp)
 {
 	enum ibv_qp_state state = qp_state(qp);
 
-	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
-	       state == IBV_QPS_SQE;
+	return (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+		       state == IBV_QPS_SQE) &&
+	       !qp_is_broken(qp);
 }
 
 static bool is_own(
@@ -38,7 +40,7 @@ static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	unsigned drop;
 
 	if (wire_is_multicast(&pkt->dst))
-		return mcast_rx(rnic, port, frame, pkt, now);
+		return mcast_rx(rnic, 0, port, frame, pkt, now);
 	if (pkt->dqpn == CM_QPN)
 		return gsi_rx(rnic, port, frame, pkt);
 	if (is_own(rnic, pkt, &owner) && owner->rx_device(rnic, port, frame, pkt, now, &drop))
@@ -46,6 +48,17 @@ static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL)
 		return RNIC_DROP_NO_QP;
+	if (qp->worker == 0)
+		return qp_rx(qp, port, frame, pkt, now);
+	workers_hold(rnic);
+	drop = qp_rx(qp, port, frame, pkt, now);
+	workers_let_go(rnic);
+	return drop;
+}
+
+unsigned qp_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint64_t now)
+{
 	if (!qp_receives(qp))
 		return RNIC_DROP_QP_STATE;
 	if (port != qp->port && !qp->ops->several_ports)
@@ -176,7 +189,7 @@ static unsigned take_checked(struct rnic *rnic, unsigned port, const uint8_t *fr
 
 	rnic->rx_at = now;
 	drop = checked->drop ? checked->drop : take(rnic, port, frame, &checked->pkt, now);
-	if (rnic->cq_overrun)
+	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);
 	rnic->count[RNIC_C_RX_BYTES] += len;
@@ -202,34 +215,34 @@ static unsigned take_one(
 unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct rnic_checked *checked, uint64_t now)
 {
-	const bool outer = !rnic->cq_gathers;
+	const bool outer = !rnic->gather.on;
 	unsigned drop;
 
-	cq_gather(rnic);
+	cq_gather(&rnic->gather);
 	drop = checked->done && checked->port == port
 		       ? take_checked(rnic, port, frame, len, checked, now)
 		       : take_one(rnic, port, frame, len, now);
 	if (outer)
-		cq_publish(rnic);
+		cq_publish(&rnic->gather);
 	return drop;
 }
 
 unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
 {
-	const bool outer = !rnic->cq_gathers;
+	const bool outer = !rnic->gather.on;
 	unsigned drop;
 
-	cq_gather(rnic);
+	cq_gather(&rnic->gather);
 	drop = take_one(rnic, port, frame, len, now);
 	if (outer)
-		cq_publish(rnic);
+		cq_publish(&rnic->gather);
 	return drop;
 }
 
 void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame *frames, unsigned n,
 	uint64_t now)
 {
-	cq_gather(rnic);
+	cq_gather(&rnic->gather);
 	for (unsigned i = 0; i < n; i++) {
 		if (i + AHEAD < n) {
 			__builtin_prefetch(frames[i + AHEAD].data);
@@ -237,7 +250,22 @@ void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame 
 		}
 		take_one(rnic, port, frames[i].data, frames[i].len, now);
 	}
-	cq_publish(rnic);
+	cq_publish(&rnic->gather);
+}
+
+unsigned rnic_steer(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)
+{
+	const struct rnic_qp *qp;
+	struct wire_pkt pkt;
+	unsigned drop;
+
+	if (rnic->n_pinned == 0 || look(rnic, port, frame, len, &pkt, &drop) != LOOK_NO ||
+		wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+		return 0;
+	if (wire_is_multicast(&pkt.dst))
+		return mcast_worker(rnic, port, &pkt.dst);
+	qp = rnic_qp_find(rnic, pkt.dqpn);
+	return qp != NULL ? qp->worker : 0;
 }
 
 unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)

@@ -6,6 +6,7 @@
  * nothing, however many there are: the owner looks at one word, and at those below it that have
  * something new. */
 #include "lib/rnic/scheduler.h"
+#include "lib/rnic/cq.h"
 #include "lib/rnic/device.h"
 #include "lib/rnic/qp.h"
 
@@ -177,5 +178,6 @@ bool rnic_rang(const struct rnic *rnic)
 
 bool rnic_has_work(const struct rnic *rnic)
 {
-	return atomic_load_explicit(&rnic->left, memory_order_acquire) || rnic_rang(rnic);
+	return atomic_load_explicit(&rnic->left, memory_order_acquire) || rnic_rang(rnic) ||
+	       cq_unsettled(rnic);
 }

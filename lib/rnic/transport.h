@@ -58,6 +58,9 @@ struct transport_ops {
 	 * bytes included, and frame_finish_own takes headers that tx and tx_control have written.
 	 */
 	bool own_codec;
+	/* rx touches nothing but the QP's receiving half, its receive CQ and registered memory, and
+	 * says qp_break instead of qp_error: a receive worker may call it (worker.h). */
+	bool by_worker;
 	uint8_t opcodes;   /* upper three bits of the opcodes that are its own (enum roce_transport)
 			    */
 	size_t state_size; /* bytes behind the QP; zeros when reset is first called */

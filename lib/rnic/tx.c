@@ -211,14 +211,14 @@ bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64
 	s.lanes = lanes_of(rnic, s.ports);
 	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
 		s.loopback = false;
-		if (rnic->cq_overrun)
+		if (cq_unsettled(rnic))
 			cq_settle(rnic);
 		sched_collect(rnic);
 		frame->stays = frame->unsealed = false;
 		if (!tx_control(rnic, frame, &s, now) && !tx_reply(rnic, frame, &s) &&
 			!tx_request(rnic, frame, &s, now) &&
 			!tx_control(rnic, frame, &s, now)) { /* a READ that failed just now */
-			if (rnic->cq_overrun)
+			if (cq_unsettled(rnic))
 				continue;
 			if ((rnic->has_ready | rnic->has_controls | rnic->has_replies) == 0)
 				atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
@@ -236,7 +236,7 @@ static bool tx_more(
 {
 	struct sending more = *s;
 
-	if (rnic->cq_overrun || rnic_rang(rnic) ||
+	if (cq_unsettled(rnic) || rnic_rang(rnic) ||
 		((rnic->has_controls | rnic->has_replies) & s->lanes) != 0)
 		return false;
 	more.loopback = false;

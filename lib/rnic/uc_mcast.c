@@ -10,6 +10,7 @@
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/unreliable.h"
+#include "lib/rnic/worker.h"
 #include "lib/rnic/wqe.h"
 
 enum { WRITE_IMM = ROCE_UC | ROCE_WRITE_ONLY_IMM };
@@ -180,6 +181,7 @@ static int check_window(const struct rnic_qp *qp, const struct rnic_mcast_window
 	return 0;
 }
 
+/* Workers are held. */
 static void close_window(struct uc_mcast *uc)
 {
 	free(uc->writer);
@@ -198,7 +200,9 @@ int rnic_qp_mcast_window(struct rnic_qp *qp, const struct rnic_mcast_window *win
 	if (qp->ops != &rnic_uc_mcast)
 		return -EOPNOTSUPP;
 	if (window == NULL) {
+		workers_hold(qp->rnic);
 		close_window(uc);
+		workers_let_go(qp->rnic);
 		return 0;
 	}
 	err = check_window(qp, window);
@@ -208,9 +212,11 @@ int rnic_qp_mcast_window(struct rnic_qp *qp, const struct rnic_mcast_window *win
 	if (copy == NULL)
 		return -ENOMEM;
 	memcpy(copy, window->writer, window->n_writers * sizeof(*copy));
+	workers_hold(qp->rnic);
 	close_window(uc);
 	uc->window = *window;
 	uc->window.writer = uc->writer = copy;
+	workers_let_go(qp->rnic);
 	return 0;
 }
 
@@ -234,6 +240,7 @@ const struct transport_ops rnic_uc_mcast = {
 	.type = IBV_QPT_UC,
 	.connected = true,
 	.multicast = true,
+	.by_worker = true,
 	.opcodes = ROCE_UC,
 	.state_size = sizeof(struct uc_mcast),
 	.send_ops = 1 << IBV_WR_RDMA_WRITE_WITH_IMM,

@@ -114,7 +114,7 @@ static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	where.n_sge = wqe->n_sge;
 	if (place_check(qp->init.pd, &where, GRH_LEN + pkt->pay_len) < 0) {
 		complete(qp, pkt, IBV_WC_LOC_PROT_ERR);
-		qp_error(qp);
+		qp_break(qp);
 		return RNIC_DROP_ACCESS;
 	}
 	make_grh(grh, frame, pkt);
@@ -128,6 +128,7 @@ static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 const struct transport_ops rnic_ud = {
 	.name = "ud",
 	.type = IBV_QPT_UD,
+	.by_worker = true,
 	.opcodes = ROCE_UD,
 	.state_size = sizeof(struct unreliable),
 	.send_ops = 1 << IBV_WR_SEND | 1 << IBV_WR_SEND_WITH_IMM,

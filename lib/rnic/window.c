@@ -11,6 +11,7 @@
 #include "lib/rnic/mr.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/window.h"
+#include "lib/rnic/worker.h"
 #include "lib/rnic/wqe.h"
 
 enum {
@@ -112,11 +113,14 @@ void window_invalidate(struct rnic_qp *qp, uint32_t key)
 {
 	struct rnic_mr *mw = mr_find(qp->rnic, key);
 
-	if (mw != NULL)
-		window_unbind(mw);
+	if (mw == NULL)
+		return;
+	workers_hold(qp->rnic);
+	window_unbind(mw);
+	workers_let_go(qp->rnic);
 }
 
-enum ibv_wc_status window_run(struct rnic_qp *qp, const struct send_wqe *wqe)
+static enum ibv_wc_status run(struct rnic_qp *qp, const struct send_wqe *wqe)
 {
 	if (wqe->opcode == IBV_WR_BIND_MW)
 		return bind(qp, wqe);
@@ -124,4 +128,14 @@ enum ibv_wc_status window_run(struct rnic_qp *qp, const struct send_wqe *wqe)
 		return IBV_WC_LOC_QP_OP_ERR;
 	window_invalidate(qp, wqe->imm);
 	return IBV_WC_SUCCESS;
+}
+
+enum ibv_wc_status window_run(struct rnic_qp *qp, const struct send_wqe *wqe)
+{
+	enum ibv_wc_status status;
+
+	workers_hold(qp->rnic);
+	status = run(qp, wqe);
+	workers_let_go(qp->rnic);
+	return status;
 }
