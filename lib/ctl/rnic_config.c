@@ -2,7 +2,7 @@
 /* The file of a software RNIC. */
 #include "lib/ctl/config.h"
 
-enum { NAME_MAX_LEN = 31, CPUS_MAX = 1024, IFNAME_MAX = 15 };
+enum { NAME_MAX_LEN = 31, CPUS_MAX = 1024, IFNAME_MAX = 15, RX_WORKERS_MAX = 16 };
 
 static const char *const transports[] = {"roce", "iwarp", NULL};
 static const char *const idles[] = {"spin", "pause", "sleep", NULL};
@@ -113,6 +113,10 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 		.help = "CPU of the control path's thread, which then has the transports to "
 			"itself, and a second thread the port and every byte; absent: one thread, "
 			"and callers of verbs, do both. Not with netdev"},
+	{"rx_workers", CTL_INT, .min = 0, .max = RX_WORKERS_MAX, .dflt = "0",
+		.help = "receive workers: threads that take what comes for queue pairs that a "
+			"program has given to them (inc_dv_create_qp). Not with control_lcore, "
+			"nor transport iwarp"},
 	{0}};
 
 const struct ctl_field ctl_rnic_config = {

@@ -161,6 +161,7 @@ static int read_transport(struct reader *r)
 	const char *not_with = c->n_ports > 1                              ? "several ports"
 			       : c->netdev.name[0]                         ? "netdev"
 			       : json_object_get(r->root, "control_lcore") ? "control_lcore"
+			       : c->rx_workers > 0                         ? "rx_workers"
 									   : NULL;
 
 	r->config->iwarp = strcmp(ctl_text(&ctl_rnic_config, r->root, "transport"), "iwarp") == 0;
@@ -181,6 +182,9 @@ static int read_control_lcore(struct reader *r)
 		return refuse(r, "control_lcore: this machine has CPUs 0..%ld", cpus - 1);
 	if (v && r->config->netdev.name[0])
 		return refuse(r, "control_lcore: not together with netdev");
+	r->config->rx_workers = (unsigned)ctl_int(&ctl_rnic_config, r->root, "rx_workers");
+	if (v && r->config->rx_workers > 0)
+		return refuse(r, "rx_workers: not together with control_lcore");
 	if (r->config->n_ports > 1 && (v || r->config->netdev.name[0]))
 		return refuse(
 			r, "ports: one only together with %s", v ? "control_lcore" : "netdev");

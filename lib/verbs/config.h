@@ -46,6 +46,7 @@ struct iv_config {
 	unsigned mrc_rtt_us, mrc_mbps; /* 0: MRC's own */
 	struct iv_netdev_config netdev;
 	unsigned control_lcore; /* IV_NO_LCORE: not apart */
+	unsigned rx_workers;
 };
 
 /* What lib/rnic is to know of the port. */

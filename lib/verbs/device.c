@@ -12,6 +12,7 @@
 #include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
+#include "lib/verbs/workers.h"
 
 enum {
 	SLEEP_US = 100,         /* of the thread, while there are queue pairs */
@@ -107,6 +108,8 @@ static unsigned take_in(struct iv_dev *dev, uint64_t now)
 {
 	unsigned work = iv_receive(dev, now);
 
+	if (dev->workers && !dev->threaded)
+		work += iv_workers_turn(dev->workers, now);
 	if (rnic_deadline(dev->rnic) <= now) {
 		rnic_timer(dev->rnic, now);
 		work++;
@@ -306,6 +309,15 @@ static int start_owner(struct iv_dev *dev)
 	return ret;
 }
 
+/* All but the owner. */
+static void stop_others(struct iv_dev *dev)
+{
+	if (dev->split)
+		iv_split_stop(dev->split);
+	if (dev->workers)
+		iv_workers_stop(dev->workers);
+}
+
 static int start_threads(struct iv_dev *dev)
 {
 	sigset_t all, old;
@@ -317,13 +329,14 @@ static int start_threads(struct iv_dev *dev)
 	dev->threaded = true;
 	if (dev->split)
 		ret = iv_split_start(dev->split, dev->control_lcore);
+	if (ret == 0 && dev->workers)
+		ret = iv_workers_start(dev->workers);
 	if (ret == 0)
 		ret = start_owner(dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret) {
 		dev->threaded = false;
-		if (dev->split)
-			iv_split_stop(dev->split);
+		stop_others(dev);
 	}
 	return ret;
 }
@@ -385,11 +398,21 @@ static void init_locks(struct iv_dev *dev)
 	LIST_INIT(&dev->contexts);
 }
 
+/* The port has its buffers back. */
+static void destroy_rings(struct iv_dev *dev)
+{
+	if (dev->split)
+		iv_split_destroy(dev->split);
+	if (dev->workers)
+		iv_workers_destroy(dev->workers);
+	dev->split = NULL;
+	dev->workers = NULL;
+}
+
 static void free_dev(struct iv_dev *dev)
 {
 	dev->device->dev = NULL;
-	if (dev->split)
-		iv_split_destroy(dev->split);
+	destroy_rings(dev);
 	iv_iwarp_destroy(dev->iwarp);
 	if (dev->rnic)
 		rnic_destroy(dev->rnic);
@@ -413,6 +436,8 @@ static int open_mrc(struct iv_dev *dev, const struct rnic_mrc_config *from)
 static bool possible(const struct verbs_open_attr *attr)
 {
 	if (attr->iwarp && (attr->netdev || attr->split))
+		return false;
+	if (attr->rnic.n_workers > 0 && (attr->iwarp || attr->split))
 		return false;
 	return attr->rnic.n_ports <= 1 || !(attr->netdev || attr->split || attr->iwarp);
 }
@@ -457,6 +482,10 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		dev->split = iv_split_create(dev, config.port[0].mtu);
 		ret = dev->split ? 0 : -errno;
 	}
+	if (ret == 0 && config.n_workers > 0) {
+		dev->workers = iv_workers_create(dev);
+		ret = dev->workers ? 0 : -errno;
+	}
 	if (ret == 0 && attr->thread)
 		ret = start_threads(dev);
 	if (ret) {
@@ -473,8 +502,7 @@ void iv_dev_stop(struct iv_dev *dev)
 		return;
 	atomic_store(&dev->stop, true);
 	pthread_join(dev->thread, NULL);
-	if (dev->split)
-		iv_split_stop(dev->split);
+	stop_others(dev);
 	dev->threaded = false;
 }
 
@@ -493,10 +521,7 @@ void iv_dev_destroy(struct iv_dev *dev)
 		iv_drain(dev);
 	iv_disown(dev);
 	iv_cm_destroy(dev);
-	if (dev->split) {
-		iv_split_destroy(dev->split); /* gives the port its buffers back */
-		dev->split = NULL;
-	}
+	destroy_rings(dev);
 	for (unsigned i = 0; dev->ops->close && i < dev->n_ports; i++)
 		dev->ops->close(dev->ports[i].handle);
 	free_dev(dev);

@@ -7,6 +7,10 @@
 #include "lib/rnic/uc_mcast.h"
 #include "lib/verbs/internal.h"
 
+/* Of INC_DV_QP_WORKER. */
+#define WORKER_MASK UINT32_C(0xff00)
+enum { WORKER_SHIFT = 8 };
+
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT bool inc_dv_is_supported(const struct ibv_context *context)
@@ -37,12 +41,21 @@ EXPORT int inc_dv_qp_skip(struct ibv_qp *base, enum inc_dv_dir dir, uint32_t fro
 EXPORT struct ibv_qp *inc_dv_create_qp(
 	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags)
 {
+	const unsigned worker = (flags & WORKER_MASK) >> WORKER_SHIFT;
+
 	if (iv_mine(pd->context) && flags == INC_DV_QP_SELECTIVE)
-		return iv_create_qp_as(pd, attr, &rnic_sr);
-	if (iv_mine(pd->context) && flags == INC_DV_QP_MULTICAST)
-		return iv_create_qp_as(pd, attr, &rnic_uc_mcast);
+		return iv_create_qp_as(pd, attr, &rnic_sr, 0);
+	if (iv_mine(pd->context) && (flags & ~WORKER_MASK) == INC_DV_QP_MULTICAST)
+		return iv_create_qp_as(pd, attr, &rnic_uc_mcast, worker);
+	if (iv_mine(pd->context) && worker != 0 && (flags & ~WORKER_MASK) == 0)
+		return iv_create_qp_as(pd, attr, NULL, worker);
 	errno = EOPNOTSUPP;
 	return NULL;
+}
+
+EXPORT unsigned inc_dv_receive_workers(struct ibv_context *context)
+{
+	return iv_mine(context) ? rnic_n_workers(iv_dev(context)->rnic) : 0;
 }
 
 static int open_window(struct iv_qp *qp, const struct inc_dv_mcast_window *w)

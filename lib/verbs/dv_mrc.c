@@ -49,7 +49,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	return iv_create_qp_as(pd, attr, &rnic_mrc);
+	return iv_create_qp_as(pd, attr, &rnic_mrc, 0);
 }
 
 static int set(struct ibv_qp *qp, const struct rnic_mrc_attr *attr, unsigned mask)

@@ -433,6 +433,7 @@ static int open_env(struct env_dev *d)
 	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;
 	attr.rnic.max_mr = MAX_MR;
 	attr.rnic.congestion = c->congestion;
+	attr.rnic.n_workers = c->rx_workers;
 	attr.iwarp = c->iwarp;
 	attr.split = c->control_lcore != IV_NO_LCORE;
 	attr.control_lcore = c->control_lcore;

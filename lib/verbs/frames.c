@@ -3,6 +3,7 @@
 #include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
+#include "lib/verbs/workers.h"
 
 enum {
 	LINK_CHECK_NS = 100 * 1000 * 1000,
@@ -37,14 +38,15 @@ static unsigned receive_port(struct iv_dev *dev, unsigned index, uint64_t now)
 	void *const port = dev->ports[index].handle;
 	struct rnic_rx_frame frames[VERBS_BURST];
 	const unsigned n = dev->ops->rx_burst(port, frames, VERBS_BURST);
+	const unsigned own = dev->workers ? iv_workers_hand(dev->workers, index, frames, n) : n;
 
 	if (!dev->netdev && !dev->iwarp)
-		rnic_rx_burst(dev->rnic, index, frames, n, now);
+		rnic_rx_burst(dev->rnic, index, frames, own, now);
 	else
-		for (unsigned i = 0; i < n; i++)
+		for (unsigned i = 0; i < own; i++)
 			receive_one(dev, &frames[i], now);
-	if (n)
-		dev->ops->rx_free(port, frames, n);
+	if (own)
+		dev->ops->rx_free(port, frames, own);
 	return n;
 }
 

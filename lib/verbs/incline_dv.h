@@ -33,9 +33,17 @@ int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32
  * packets have opcodes of their own. No SRQ, no inc_dv_qp_skip; the path MTU and 92 bytes must fit
  * the port's. INC_DV_QP_MULTICAST: of type UC, with a multicast group for its peer (the dgid of its
  * address, dest_qp_num 0xffffff), for WRITEs with Immediate of one packet (docs/multicast.md).
- * NULL and errno: EOPNOTSUPP for flags that are not known, several, or none. */
+ * INC_DV_QP_WORKER(n), by itself for a QP of type UD, or with INC_DV_QP_MULTICAST: what the QP
+ * receives is taken by receive worker n of the device, from 1 on. Its receive CQ is then for
+ * receive queues of that worker alone, another one than its send CQ; no SRQ. NULL and errno:
+ * EOPNOTSUPP for flags that are not known or do not go together, or none; EINVAL for a worker that
+ * is not there, or a CQ that is for others. */
 enum inc_dv_qp_flags { INC_DV_QP_SELECTIVE = 1 << 0, INC_DV_QP_MULTICAST = 1 << 1 };
+#define INC_DV_QP_WORKER(n) ((uint32_t)(n) << 8)
 struct ibv_qp *inc_dv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags);
+
+/* How many the device has ("rx_workers", docs/rnic-config.md). 0: also of another device. */
+unsigned inc_dv_receive_workers(struct ibv_context *context);
 
 /* Where WRITEs to the groups that such a QP is attached to (ibv_attach_mcast) go: all receivers
  * agree on key and offsets. Each writer has a part, which it fills with packets of the path MTU,

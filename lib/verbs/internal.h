@@ -30,6 +30,7 @@ struct iv_ctx;
 struct iv_dev;
 struct iv_split;
 struct iv_iwarp;
+struct iv_workers;
 
 /* What ibv_get_device_list shows. */
 struct iv_device {
@@ -55,10 +56,11 @@ struct iv_dev {
 	struct iv_port ports[RNIC_MAX_PORTS];
 	unsigned n_ports;
 	struct rnic *rnic;
-	struct iv_netdev *netdev; /* or NULL */
-	struct iv_iwarp *iwarp;   /* its queue pairs are iWARP's; NULL: they are RoCE's */
-	struct iv_split *split;   /* the data path's half, which has the port; NULL: not apart */
-	unsigned control_lcore;   /* if split */
+	struct iv_netdev *netdev;   /* or NULL */
+	struct iv_iwarp *iwarp;     /* its queue pairs are iWARP's; NULL: they are RoCE's */
+	struct iv_split *split;     /* the data path's half, which has the port; NULL: not apart */
+	unsigned control_lcore;     /* if split */
+	struct iv_workers *workers; /* NULL: the owner receives everything */
 	enum port_idle idle;
 
 	pthread_mutex_t owner;
@@ -318,9 +320,9 @@ int iv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 int iv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int iv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *iv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
-/* transport: NULL, what attr says. */
-struct ibv_qp *iv_create_qp_as(
-	struct ibv_pd *pd, struct ibv_qp_init_attr *attr, const struct transport_ops *transport);
+/* transport: NULL, what attr says. worker: as rnic_qp_init. */
+struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+	const struct transport_ops *transport, unsigned worker);
 struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
 /* qp_ex.c, cq_ex.c */

@@ -88,7 +88,7 @@ static int check_init(const struct ibv_context *context, const struct ibv_qp_ini
 }
 
 static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr,
-	const struct transport_ops *transport)
+	const struct transport_ops *transport, unsigned worker)
 {
 	struct iv_dev *dev = iv_dev(attr->pd->context);
 	struct rnic_qp_init init = {
@@ -101,6 +101,7 @@ static int make_rnic_qp(struct iv_qp *qp, const struct ibv_qp_init_attr_ex *attr
 		.transport = transport,
 		.user = qp,
 		.srq = attr->srq ? ((struct iv_srq *)attr->srq)->srq : NULL,
+		.worker = worker,
 	};
 	int ret;
 
@@ -144,13 +145,13 @@ static void free_host(struct iv_qp *qp)
 }
 
 static int create(struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t send_ops,
-	const struct transport_ops *transport)
+	const struct transport_ops *transport, unsigned worker)
 {
 	struct iv_ctx *ctx = iv_ctx(attr->pd->context);
 	int ret;
 
 	fill_base(qp, attr);
-	ret = make_rnic_qp(qp, attr, transport);
+	ret = make_rnic_qp(qp, attr, transport, worker);
 	if (ret)
 		return ret;
 	qp->base.qp_num = rnic_qp_num(qp->qp);
@@ -170,7 +171,7 @@ static int create(struct iv_qp *qp, struct ibv_qp_init_attr_ex *attr, uint64_t s
 }
 
 static struct ibv_qp *create_any(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
-	const struct transport_ops *transport)
+	const struct transport_ops *transport, unsigned worker)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -191,7 +192,7 @@ static struct ibv_qp *create_any(struct ibv_context *context, struct ibv_qp_init
 		ret = choose_transport(context, attr->qp_type, transport, &transport);
 	if (ret == 0) {
 		qp = calloc(1, sizeof(*qp));
-		ret = qp ? create(qp, attr, ops, transport) : -ENOMEM;
+		ret = qp ? create(qp, attr, ops, transport, worker) : -ENOMEM;
 	}
 	if (ret) {
 		if (qp)
@@ -204,11 +205,11 @@ static struct ibv_qp *create_any(struct ibv_context *context, struct ibv_qp_init
 
 struct ibv_qp *iv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	return create_any(context, attr, NULL);
+	return create_any(context, attr, NULL, 0);
 }
 
-struct ibv_qp *iv_create_qp_as(
-	struct ibv_pd *pd, struct ibv_qp_init_attr *init, const struct transport_ops *transport)
+struct ibv_qp *iv_create_qp_as(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+	const struct transport_ops *transport, unsigned worker)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_context = init->qp_context,
@@ -221,7 +222,7 @@ struct ibv_qp *iv_create_qp_as(
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = create_any(pd->context, &attr, transport);
+	struct ibv_qp *qp = create_any(pd->context, &attr, transport, worker);
 
 	if (qp)
 		init->cap = attr.cap;
@@ -230,7 +231,7 @@ struct ibv_qp *iv_create_qp_as(
 
 struct ibv_qp *iv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	return iv_create_qp_as(pd, init, NULL);
+	return iv_create_qp_as(pd, init, NULL, 0);
 }
 
 static int detach(struct iv_qp *qp)

@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "lib/verbs/bell.h"
 #include "lib/verbs/split.h"
 
 enum {
@@ -40,13 +40,6 @@ struct tx_slot {
 	uint8_t bytes[]; /* of a payload that is copied */
 };
 
-/* Wakes a thread that sleeps in port_backoff. Its fd is written to once for each time that asleep
- * goes from true to false by somebody else. */
-struct bell {
-	int fd;
-	atomic_bool asleep;
-};
-
 /* Free slots, of the half that fills them. */
 struct stack {
 	void **slot;
@@ -70,7 +63,7 @@ struct iv_split {
 	unsigned left; /* frames that the port did not send */
 	uint64_t taken;
 	uint64_t checked_ns; /* last attempt to reconnect */
-	struct bell data_bell;
+	struct iv_bell data_bell;
 	pthread_t thread;
 	/* Read by whoever owns the device and waits for the data path, also while another thread
 	 * of a process that exits stops this one. */
@@ -82,7 +75,7 @@ struct iv_split {
 	uint64_t given;            /* slots handed over */
 	_Atomic uint64_t last_ref; /* the last of them with a reference */
 	atomic_bool starved;       /* frames were left for want of a slot */
-	struct bell control_bell;
+	struct iv_bell control_bell;
 
 	/* Slots of which the data path needs nothing in the program's memory any more. */
 	_Alignas(64) _Atomic uint64_t done;
@@ -94,36 +87,6 @@ static void count(struct iv_split *s, enum counter what, unsigned n)
 	const uint64_t old = atomic_load_explicit(&s->count[what].n, memory_order_relaxed);
 
 	atomic_store_explicit(&s->count[what].n, old + n, memory_order_relaxed);
-}
-
-/* ---- bells ---- */
-
-/* Either the sleeper sees what was put into the ring, or the ringer sees it asleep. */
-static void ring_bell(struct bell *bell)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&bell->asleep, memory_order_relaxed) &&
-		atomic_exchange(&bell->asleep, false))
-		(void)!eventfd_write(bell->fd, 1);
-}
-
-static void back_off(struct iv_split *s, struct bell *bell, bool (*ready)(struct iv_split *s),
-	struct port_backoff *backoff, unsigned work, uint64_t now, uint64_t deadline)
-{
-	eventfd_t rings;
-
-	if (work > 0 || !port_backoff_sleeps(backoff)) {
-		port_backoff(backoff, work, now, deadline);
-		return;
-	}
-	backoff->wake_fd = bell->fd;
-	atomic_store_explicit(&bell->asleep, true, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!ready(s))
-		port_backoff(backoff, 0, now, deadline);
-	/* Who was faster has written, or is about to. */
-	if (!atomic_exchange(&bell->asleep, false))
-		(void)!eventfd_read(bell->fd, &rings);
 }
 
 /* ---- the data path ---- */
@@ -166,7 +129,7 @@ static unsigned data_receive(struct iv_split *s)
 	if (n > 0) {
 		rte_ring_sp_enqueue_bulk(s->rx, slots, n, NULL);
 		count(s, C_RX, n);
-		ring_bell(&s->control_bell);
+		iv_bell_ring(&s->control_bell);
 	}
 	return n;
 }
@@ -243,7 +206,7 @@ static unsigned data_transmit(struct iv_split *s)
 		count(s, C_TX, n);
 	}
 	if (n > 0 || s->taken != taken)
-		ring_bell(&s->control_bell);
+		iv_bell_ring(&s->control_bell);
 	return n;
 }
 
@@ -270,8 +233,10 @@ unsigned iv_split_turn(struct iv_split *s)
 	return received + sent;
 }
 
-static bool data_ready(struct iv_split *s)
+static bool data_ready(void *arg)
 {
+	struct iv_split *s = arg;
+
 	return !rte_ring_empty(s->tx);
 }
 
@@ -290,7 +255,7 @@ static void *data_main(void *arg)
 		if (work)
 			worked = now;
 		backoff.max_sleep_us = iv_max_sleep_us(dev, now - worked);
-		back_off(s, &s->data_bell, data_ready, &backoff, work, now, UINT64_MAX);
+		iv_bell_back_off(&s->data_bell, data_ready, s, &backoff, work, now, UINT64_MAX);
 	}
 	return NULL;
 }
@@ -345,7 +310,7 @@ unsigned iv_split_receive(struct iv_split *s, uint64_t now)
 static void hand_over(struct iv_split *s, void *const slots[], unsigned n)
 {
 	rte_ring_sp_enqueue_bulk(s->tx, slots, n, NULL);
-	ring_bell(&s->data_bell);
+	iv_bell_ring(&s->data_bell);
 }
 
 unsigned iv_split_transmit(struct iv_split *s, uint64_t now)
@@ -384,8 +349,9 @@ unsigned iv_split_transmit(struct iv_split *s, uint64_t now)
 }
 
 /* Without ownership. */
-static bool control_ready(struct iv_split *s)
+static bool control_ready(void *arg)
 {
+	struct iv_split *s = arg;
 	const bool starved = atomic_load_explicit(&s->starved, memory_order_relaxed);
 
 	return (!rte_ring_empty(s->rx) && settled(s)) ||
@@ -394,13 +360,13 @@ static bool control_ready(struct iv_split *s)
 
 void iv_split_ring_control(struct iv_split *s)
 {
-	ring_bell(&s->control_bell);
+	iv_bell_ring(&s->control_bell);
 }
 
 void iv_split_back_off(struct iv_split *s, struct port_backoff *backoff, unsigned work,
 	uint64_t now, uint64_t deadline)
 {
-	back_off(s, &s->control_bell, control_ready, backoff, work, now, deadline);
+	iv_bell_back_off(&s->control_bell, control_ready, s, backoff, work, now, deadline);
 }
 
 /* ---- life ---- */
@@ -442,6 +408,7 @@ static int make_slots(struct iv_split *s, unsigned port_mtu)
 struct iv_split *iv_split_create(struct iv_dev *dev, unsigned port_mtu)
 {
 	struct iv_split *s = aligned_alloc(64, sizeof(*s));
+	bool bells;
 
 	if (s == NULL) {
 		errno = ENOMEM;
@@ -453,10 +420,9 @@ struct iv_split *iv_split_create(struct iv_dev *dev, unsigned port_mtu)
 	s->rx_back = make_ring("rx_back", RX_SLOTS);
 	s->tx = make_ring("tx", TX_SLOTS);
 	s->tx_back = make_ring("tx_back", TX_SLOTS);
-	s->data_bell.fd = eventfd(0, EFD_CLOEXEC);
-	s->control_bell.fd = eventfd(0, EFD_CLOEXEC);
-	if (make_slots(s, port_mtu) || !s->rx || !s->rx_back || !s->tx || !s->tx_back ||
-		s->data_bell.fd < 0 || s->control_bell.fd < 0) {
+	bells = iv_bell_init(&s->data_bell);
+	bells = iv_bell_init(&s->control_bell) && bells;
+	if (make_slots(s, port_mtu) || !s->rx || !s->rx_back || !s->tx || !s->tx_back || !bells) {
 		iv_split_destroy(s);
 		errno = ENOMEM;
 		return NULL;
@@ -481,10 +447,8 @@ void iv_split_destroy(struct iv_split *s)
 	free(s->tx_slots);
 	free(s->rx_free.slot);
 	free(s->tx_free.slot);
-	if (s->data_bell.fd >= 0)
-		close(s->data_bell.fd);
-	if (s->control_bell.fd >= 0)
-		close(s->control_bell.fd);
+	iv_bell_fini(&s->data_bell);
+	iv_bell_fini(&s->control_bell);
 	free(s);
 }
 
@@ -524,7 +488,7 @@ void iv_split_stop(struct iv_split *s)
 	if (!s->threaded)
 		return;
 	atomic_store(&s->stop, true);
-	ring_bell(&s->data_bell);
+	iv_bell_ring(&s->data_bell);
 	pthread_join(s->thread, NULL);
 	s->threaded = false;
 }

@@ -26,8 +26,9 @@ static unsigned cable_rx(void *port, struct rnic_rx_frame *frames, unsigned n)
 	for (; got < n && end->read != end->tail; got++, end->read++) {
 		unsigned slot = end->read % CABLE_FRAMES;
 
-		frames[got] = (struct rnic_rx_frame){
-			.data = end->queue[slot].data, .len = end->queue[slot].len};
+		frames[got] = (struct rnic_rx_frame){.data = end->queue[slot].data,
+			.len = end->queue[slot].len,
+			.priv = &end->queue[slot].back};
 	}
 	pthread_mutex_unlock(&end->fabric->lock);
 	return got;
@@ -37,10 +38,16 @@ static void cable_rx_free(void *port, const struct rnic_rx_frame *frames, unsign
 {
 	struct fabric_end *end = port;
 
-	(void)frames;
 	pthread_mutex_lock(&end->fabric->lock);
-	end->head += n;
-	assert_true(end->read - end->head <= VERBS_RX_HELD);
+	for (unsigned i = 0; i < n; i++) {
+		bool *back = frames[i].priv;
+
+		assert_false(*back);
+		*back = true;
+	}
+	for (; end->head != end->read && end->queue[end->head % CABLE_FRAMES].back; end->head++)
+		end->queue[end->head % CABLE_FRAMES].back = false;
+	assert_true(end->read - end->head <= (end->fabric->workers ? CABLE_FRAMES : VERBS_RX_HELD));
 	pthread_mutex_unlock(&end->fabric->lock);
 }
 
@@ -228,6 +235,7 @@ void fabric_open(struct fabric *f, bool thread)
 		attr.rnic.n_ports = f->n_ports;
 		attr.more[0] = &f->second[i];
 		attr.rnic.max_qp = f->max_qp;
+		attr.rnic.n_workers = f->workers;
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
 		attr.iwarp = f->iwarp;

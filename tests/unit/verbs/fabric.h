@@ -19,6 +19,7 @@ struct fabric_end {
 	struct {
 		uint8_t data[CABLE_FRAME_CAP];
 		uint32_t len;
+		bool back;         /* given back, but not one before it */
 	} queue[CABLE_FRAMES];     /* to be received here */
 	unsigned head, read, tail; /* the frames from head to read are with the device */
 	unsigned staged;           /* taken by tx, waiting for tx_flush; they follow the tail */
@@ -51,6 +52,7 @@ struct fabric {
 	unsigned max_qp;             /* of a device; 0: the core's default */
 	struct iv_netdev *netdev[2]; /* before fabric_open */
 	bool iwarp;                  /* likewise: their queue pairs are iWARP's */
+	unsigned workers;            /* likewise: receive workers of both */
 	bool split;                  /* likewise: control path and data path apart. So also with
 				VERBS_SPLIT in the environment */
 };

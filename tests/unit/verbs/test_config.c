@@ -51,6 +51,7 @@ static void smallest(void **state)
 	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
 	assert_int_equal(c.ports[0].wait_ms, 10000);
 	assert_int_equal(c.control_lcore, IV_NO_LCORE);
+	assert_int_equal(c.rx_workers, 0);
 	assert_int_equal(c.max_qp, 16384);
 	assert_true(c.ports[0].port.has_mac); /* the RNIC's */
 	assert_memory_equal(c.ports[0].port.mac, c.ports[0].mac, 6);
@@ -68,6 +69,8 @@ static void smallest(void **state)
 	assert_int_equal(c.mrc_mbps, 1000);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
 	assert_int_equal(c.control_lcore, 0);
+	assert_int_equal(read_text("{" MAC "," PORT ",\"rx_workers\":16}", &c), 0);
+	assert_int_equal(c.rx_workers, 16);
 	assert_false(c.iwarp);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"transport\":\"roce\"}", &c), 0);
 	assert_false(c.iwarp);
@@ -279,6 +282,11 @@ static void mistakes_are_named(void **state)
 		{"{" MAC "," PORT ",\"control_lcore\":\"0\"}", "control_lcore: must be integer"},
 		{"{" MAC "," PORT ",\"control_lcore\":0,\"netdev\":{\"name\":\"t\"}}",
 			"control_lcore: not together with netdev"},
+		{"{" MAC "," PORT ",\"rx_workers\":17}", "rx_workers: 17 is not in 0..16"},
+		{"{" MAC "," PORT ",\"control_lcore\":0,\"rx_workers\":1}",
+			"rx_workers: not together with control_lcore"},
+		{"{" MAC "," PORT "," IWARP ",\"rx_workers\":1}",
+			"transport: iwarp not together with rx_workers"},
 		{"{" MAC "," PORT ",\"transport\":\"udp\"}",
 			"transport: \"udp\" must be roce or iwarp"},
 		{"{" MAC "," PORT ",\"transport\":\"iwarp\"}",
