@@ -7,6 +7,7 @@
 #include "lib/ccl/group.h"
 #include "lib/ccl/mcast.h"
 #include "lib/ccl/tree.h"
+#include "lib/wire/multicast.h"
 
 static int refuse(char *err, const char *field, const char *why)
 {
@@ -21,6 +22,8 @@ static bool by_hosts(enum ccl_algorithm a)
 
 static int check_multicast(const struct ccl_group *g, char *err)
 {
+	struct wire_ip last;
+
 	if (!g->mcast.given)
 		return g->algorithm == CCL_BY_MULTICAST
 			       ? refuse(err, "multicast.group",
@@ -32,6 +35,9 @@ static int check_multicast(const struct ccl_group *g, char *err)
 		return refuse(err, "multicast.chains", "does not divide the number of ranks");
 	if (wire_ip_is4(&g->mcast.group) != wire_ip_is4(&g->rank_ip[0]))
 		return refuse(err, "multicast.group", "is of another family than the ranks");
+	last = ccl_mcast_group(&g->mcast.group, g->mcast.trees > 0 ? g->mcast.trees - 1 : 0);
+	if (!wire_is_multicast(&last))
+		return refuse(err, "multicast.trees", "go beyond the multicast addresses");
 	if (g->lease[0])
 		return refuse(err, "multicast", "is not for groups with a lease");
 	return 0;
@@ -98,8 +104,8 @@ const char *ccl_group_how(const struct ccl_group *g, char how[CCL_HOW_LEN])
 
 	if (g->mcast.given)
 		wire_ip_format(&g->mcast.group, ip, sizeof(ip));
-	snprintf(how, CCL_HOW_LEN, "%s %s%s %u %llu %d %u", ccl_algorithm_name(g->algorithm), ip,
-		g->mcast.uc ? " uc" : "", g->mcast.chains, (unsigned long long)g->mcast.min_bytes,
-		g->tree.binary, g->tree.radix);
+	snprintf(how, CCL_HOW_LEN, "%s %s%s %u %u %llu %d %u", ccl_algorithm_name(g->algorithm), ip,
+		g->mcast.uc ? " uc" : "", g->mcast.chains, g->mcast.trees,
+		(unsigned long long)g->mcast.min_bytes, g->tree.binary, g->tree.radix);
 	return how;
 }

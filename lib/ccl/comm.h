@@ -248,6 +248,8 @@ ccl_create_fn ccl_device_create(struct ibv_context *context);
 /* Its way of giving memory to WRITEs that are multicast, likewise; it then makes their queue pairs.
  */
 ccl_window_fn ccl_device_window(struct ibv_context *context);
+/* How many receive workers it has, likewise. */
+unsigned ccl_device_workers(struct ibv_context *context);
 
 /* Can it be held with RNR NAKs? Linux's Soft-RoCE cannot: sending again after one, it may go on
  * with PSNs that it has used (docs/interop.md). */

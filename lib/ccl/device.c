@@ -191,6 +191,14 @@ ccl_window_fn ccl_device_window(struct ibv_context *context)
 	return fn;
 }
 
+unsigned ccl_device_workers(struct ibv_context *context)
+{
+	unsigned (*fn)(struct ibv_context *);
+
+	*(void **)&fn = direct_verb(context, "inc_dv_receive_workers");
+	return fn ? fn(context) : 0;
+}
+
 bool ccl_device_rnr(struct ibv_context *context)
 {
 	enum { RXE_VENDOR_ID = 0xffffff };

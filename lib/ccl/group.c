@@ -379,6 +379,7 @@ static int read_algorithm(struct reader *r, const json_t *doc, struct ccl_group 
 
 		g->mcast.uc = !strcmp(ctl_text(f, multicast, "transport"), "uc");
 		g->mcast.chains = (unsigned)ctl_int(f, multicast, "chains");
+		g->mcast.trees = (unsigned)ctl_int(f, multicast, "trees");
 		g->mcast.min_bytes = (uint64_t)ctl_int(f, multicast, "min_bytes");
 		if (wire_ip_parse(text, &g->mcast.group) || !wire_is_multicast(&g->mcast.group))
 			return bad(r, "multicast.group", "\"%s\" is not a multicast address", text);

@@ -56,7 +56,7 @@ struct ccl_group {
 		bool given;
 		struct wire_ip group;
 		bool uc; /* transport: WRITEs of unreliable connections, not datagrams */
-		unsigned chains;
+		unsigned chains, trees;
 		uint64_t min_bytes;
 	} mcast;
 	struct ccl_tree_shape tree;

@@ -2,6 +2,7 @@
 /* The fields of a group file. group.c checks a file with this table and takes defaults from it;
  * incline-perf --help-config prints it, and the table of docs/group-file.md is made of it. */
 #include "lib/ccl/group.h"
+#include "lib/ccl/mcast.h"
 
 enum {
 	NAME_MAX_LEN = CCL_NAME_LEN - 1,
@@ -53,6 +54,10 @@ static const struct ctl_field multicast_fields[] = {
 			"they come, by the software RNIC alone"},
 	{"chains", CTL_INT, .min = 1, .max = CCL_MAX_RANKS, .dflt = "1",
 		.help = "roots of an AllGather that send at a time; divides the number of ranks"},
+	{"trees", CTL_INT, .min = 1, .max = CCL_MCAST_MAX_TREES, .dflt = "1",
+		.help = "groups that share the chunks: this address and those behind it, which the "
+			"switches must forward, too; each is taken by another receive worker of "
+			"the device, if it has some"},
 	{"min_bytes", CTL_INT, .min = 0, .max = INT32_MAX, .dflt = "65536",
 		.help = "algorithm auto: Broadcast and AllGather of at least so many bytes"},
 	{0}};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AllGather and Broadcast by multicast, on verbs: the protocol of lib/mcast over one UD queue pair
- * that all ranks attach to a multicast group, and RC connections to the neighbours in the ring and
- * the partners of the barrier. Datagrams are sent from the caller's memory; they are received into
- * staging and copied to their places; what is lost is read from the left neighbour's result. Or, as
- * appendix C has it, over a UC queue pair whose WRITEs the device places as they come, without
- * staging: that is an extension of our software RNIC (inc_dv_qp_mcast_window).
+ * that all ranks attach to a multicast group (or several of both), and RC connections to the
+ * neighbours in the ring and the partners of the barrier. Datagrams are sent from the caller's
+ * memory; they are received into staging and copied to their places; what is lost is read from the
+ * left neighbour's result. Or, as appendix C has it, over a UC queue pair whose WRITEs the device
+ * places as they come, without staging: that is an extension of our software RNIC
+ * (inc_dv_qp_mcast_window).
  *
  * The switches on the way must forward the group (docs/multicast.md). As in ccl.h the core never
  * blocks and never reads a clock, `now` is nanoseconds of any monotonic clock, one thread at a
@@ -17,11 +18,12 @@
 
 #include "lib/ccl/ccl.h"
 #include "lib/mcast/mcast.h"
+#include "lib/wire/bytes.h"
 
 struct ccl_mcast;
 struct ccl_boot;
 
-enum { CCL_MCAST_MAX_RANKS = 2048 };
+enum { CCL_MCAST_MAX_RANKS = 2048, CCL_MCAST_MAX_TREES = 8 };
 
 /* 0 is a default where one is said. */
 struct ccl_mcast_conf {
@@ -35,17 +37,32 @@ struct ccl_mcast_conf {
 	uint8_t gid_index; /* of the rank's own address */
 	unsigned rank, n_ranks;
 	struct wire_ip group; /* of the family of that address, this communicator's alone */
+	/* 1: groups, this one and those behind it (ccl_mcast_group), with a queue pair each, that
+	 * share the chunks. */
+	unsigned trees;
+	/* Receive workers of the device: the trees' queue pairs are theirs, in turn. 0: nobody's.
+	 */
+	unsigned workers;
 	bool uc;              /* over UC, all ranks alike; else over UD */
-	ccl_create_fn create; /* of UC; these two NULL: looked for in the process */
+	ccl_create_fn create; /* of UC, workers; these two NULL: looked for in the process */
 	ccl_window_fn window;
 	unsigned chains;     /* 1; divides n_ranks */
-	unsigned depth;      /* 1024: receives, of UD a packet of staging each */
+	unsigned depth;      /* 1024: receives of all trees, of UD a packet of staging each */
 	uint64_t link_bps;   /* 10 Gb/s */
 	uint64_t alpha_ns;   /* 20 ms */
 	uint64_t timeout_ns; /* 10 s, without any progress */
 };
 
-/* -EOPNOTSUPP: uc, and the device has no such queue pairs. */
+/* The address of a tree, from 0 on. */
+static inline struct wire_ip ccl_mcast_group(const struct wire_ip *first, unsigned tree)
+{
+	struct wire_ip ip = *first;
+
+	put_be32(ip.b + 12, get_be32(first->b + 12) + tree);
+	return ip;
+}
+
+/* -EOPNOTSUPP: uc or workers, and the device has no such queue pairs. */
 int ccl_mcast_open(
 	const struct ccl_mcast_conf *conf, struct ccl_mcast **mcast, char err[CCL_ERR_LEN]);
 /* What the others have to know of a rank, a new reference; connects: all has that of each rank, in
@@ -75,7 +92,8 @@ bool ccl_mcast_busy(const struct ccl_mcast *mcast);
 /* Fails it on purpose: the neighbours are told with the next ccl_mcast_progress. */
 void ccl_mcast_fail(struct ccl_mcast *mcast, int error);
 
-struct ibv_cq *ccl_mcast_cq(const struct ccl_mcast *mcast);
+/* All of them complete on the channel; NULL: there are no more. */
+struct ibv_cq *ccl_mcast_cq(const struct ccl_mcast *mcast, unsigned index);
 struct ibv_comp_channel *ccl_mcast_channel(const struct ccl_mcast *mcast);
 
 const char *ccl_mcast_error(const struct ccl_mcast *mcast); /* "" while it has not failed */

@@ -13,7 +13,10 @@ _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on"
 json_t *ccl_mcast_address(const struct ccl_mcast *c)
 {
 	char ip[WIRE_IP_STRLEN];
-	json_t *rc = json_object();
+	json_t *rc = json_object(), *qpn = json_array();
+
+	for (unsigned i = 0; i < c->conf.trees; i++)
+		json_array_append_new(qpn, json_integer(c->tree[i].qp->qp_num));
 
 	for (unsigned i = 0; i < c->n_peers; i++) {
 		char rank[16];
@@ -21,10 +24,10 @@ json_t *ccl_mcast_address(const struct ccl_mcast *c)
 		snprintf(rank, sizeof(rank), "%u", c->peer[i]);
 		json_object_set_new(rc, rank, json_integer(c->rc[i]->qp_num));
 	}
-	return json_pack("{s:s, s:i, s:s, s:I, s:i, s:o}", "ip",
-		wire_ip_format(&c->ip, ip, sizeof(ip)), "qpn", (int)c->group_qp->qp_num,
-		"transport", c->conf.uc ? "uc" : "ud", "key", (json_int_t)c->own_key, "mtu",
-		(int)c->mtu, "rc", rc);
+	return json_pack("{s:s, s:o, s:s, s:I, s:i, s:o}", "ip",
+		wire_ip_format(&c->ip, ip, sizeof(ip)), "qpn", qpn, "transport",
+		c->conf.uc ? "uc" : "ud", "key", (json_int_t)c->own_key, "mtu", (int)c->mtu, "rc",
+		rc);
 }
 
 static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char *err)
@@ -36,10 +39,11 @@ static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char
 		const json_t *one = json_array_get(list, i);
 		const char *ip, *transport;
 		json_int_t key;
-		int qpn_of, mtu;
+		json_t *qpns;
+		int mtu;
 
-		if (json_unpack((json_t *)(uintptr_t)one, "{s:s, s:i, s:s, s:I, s:i}", "ip", &ip,
-			    "qpn", &qpn_of, "transport", &transport, "key", &key, "mtu", &mtu) ||
+		if (json_unpack((json_t *)(uintptr_t)one, "{s:s, s:o, s:s, s:I, s:i}", "ip", &ip,
+			    "qpn", &qpns, "transport", &transport, "key", &key, "mtu", &mtu) ||
 			key < 0 || key > UINT32_MAX || wire_ip_parse(ip, &c->rank[i].ip) ||
 			mtu < 256 || mtu > 4096 || (mtu & (mtu - 1))) {
 			snprintf(
@@ -51,7 +55,14 @@ static int read_all(struct ccl_mcast *c, const json_t *list, uint32_t *qpn, char
 				i, transport, c->conf.uc ? "uc" : "ud");
 			return -EPROTO;
 		}
-		c->rank[i].group_qpn = (uint32_t)qpn_of;
+		if (json_array_size(qpns) != c->conf.trees) {
+			snprintf(err, CCL_ERR_LEN, "multicast: rank %u has %zu trees, not %u", i,
+				json_array_size(qpns), c->conf.trees);
+			return -EPROTO;
+		}
+		for (unsigned k = 0; k < c->conf.trees; k++)
+			c->rank[i].group_qpn[k] =
+				(uint32_t)json_integer_value(json_array_get(qpns, k));
 		c->key ^= (uint32_t)key;
 		c->mtu = (unsigned)mtu < c->mtu ? (unsigned)mtu : c->mtu;
 	}

@@ -32,7 +32,16 @@ enum mc_kind { MC_CHUNK_RECV, MC_CHUNK_SEND, MC_RC_RECV, MC_RC_SEND, MC_RC_READ 
 
 struct mc_rank {
 	struct wire_ip ip;
-	uint32_t group_qpn; /* of datagrams */
+	uint32_t group_qpn[CCL_MCAST_MAX_TREES]; /* of datagrams */
+};
+
+/* A group that carries a part of the chunks: of those in flight each the next, in turn. */
+struct mc_tree {
+	struct wire_ip group;
+	struct ibv_qp *qp; /* UD or UC */
+	struct ibv_cq *cq; /* of what it receives: with workers its own, else the communicator's */
+	struct ibv_ah *ah; /* UD */
+	bool attached;
 };
 
 struct mc_read {
@@ -59,13 +68,11 @@ struct ccl_mcast {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_qp *group_qp; /* UD or UC */
+	struct mc_tree tree[CCL_MCAST_MAX_TREES];
 	struct ibv_qp *rc[MCAST_MAX_PEERS];
-	struct ibv_ah *ah; /* UD */
 	/* UC: what a window's key is counted from, and who writes. */
 	uint32_t key, own_key;
 	struct inc_dv_mcast_writer *writer;
-	bool attached;
 	/* staging | messages that come, by peer | messages that go */
 	uint8_t *memory;
 	struct ibv_mr *mr;
@@ -105,14 +112,28 @@ static inline struct mc_wire *mc_outgoing(const struct ccl_mcast *c, unsigned sl
 	return mc_incoming(c, c->n_peers, slot);
 }
 
+/* Whose a receive is. */
+static inline unsigned mc_tree_of(const struct ccl_mcast *c, unsigned slot)
+{
+	return slot % c->conf.trees;
+}
+/* How many a tree has. */
+static inline unsigned mc_tree_depth(const struct ccl_mcast *c)
+{
+	return (c->conf.depth + c->conf.trees - 1) / c->conf.trees;
+}
+/* The device's word for a queue pair of that tree's worker; 0: it has none. */
+uint32_t mc_worker_flags(const struct ccl_mcast *c, unsigned tree);
+
 int mc_post_chunk_recv(struct ccl_mcast *c, unsigned slot);
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot);
 
-/* mcast_uc.c. Queue pair and what goes with it; to RTS; the window of the collective that has
- * begun: 0 or a positive errno. end: none any more, nothing is written to the buffer; for UD
+/* mcast_uc.c. What all trees need; a tree's queue pair; to RTS; the window of the collective that
+ * has begun: 0 or a positive errno. end: none any more, nothing is written to the buffer; for UD
  * nothing. */
 int mc_uc_open(struct ccl_mcast *c, char *err);
-int mc_uc_join(struct ccl_mcast *c);
+int mc_uc_make(struct ccl_mcast *c, unsigned tree, char *err);
+int mc_uc_join(struct ccl_mcast *c, unsigned tree);
 int mc_uc_begin(struct ccl_mcast *c);
 void mc_uc_end(struct ccl_mcast *c);
 

@@ -8,6 +8,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/mcast_priv.h"
+#include "lib/verbs/incline_dv.h"
 #include "lib/wire/multicast.h"
 
 enum {
@@ -39,7 +40,7 @@ static int post_recv(
 
 int mc_post_chunk_recv(struct ccl_mcast *c, unsigned slot)
 {
-	return post_recv(c, c->group_qp, mc_staging(c, slot), mc_slot_len(c),
+	return post_recv(c, c->tree[mc_tree_of(c, slot)].qp, mc_staging(c, slot), mc_slot_len(c),
 		(uint64_t)MC_CHUNK_RECV << 32 | slot);
 }
 
@@ -51,10 +52,46 @@ int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
 
 /* ---- opening ---- */
 
+uint32_t mc_worker_flags(const struct ccl_mcast *c, unsigned tree)
+{
+	return c->conf.workers > 0 ? INC_DV_QP_WORKER(1 + tree % c->conf.workers) : 0;
+}
+
+static int make_ud(struct ccl_mcast *c, unsigned tree, char *err)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
+		.send_cq = c->cq,
+		.recv_cq = c->tree[tree].cq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = MC_SENDS,
+			.max_recv_wr = mc_tree_depth(c),
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+	const uint32_t flags = mc_worker_flags(c, tree);
+
+	c->tree[tree].qp =
+		flags ? c->conf.create(c->pd, &init, flags) : ibv_create_qp(c->pd, &init);
+	return c->tree[tree].qp ? 0 : mc_say(c, err, "queue pair of a group", errno);
+}
+
+/* A worker's queue pair has a CQ for itself. */
+static int make_tree(struct ccl_mcast *c, unsigned tree, char *err)
+{
+	struct mc_tree *t = &c->tree[tree];
+
+	t->cq = c->cq;
+	if (c->conf.workers > 0)
+		t->cq = ibv_create_cq(c->conf.context, (int)mc_tree_depth(c), c, c->channel, 0);
+	if (!t->cq)
+		return mc_say(c, err, "completion queue", errno);
+	return c->conf.uc ? mc_uc_make(c, tree, err) : make_ud(c, tree, err);
+}
+
 static int make_objects(struct ccl_mcast *c, char *err)
 {
 	const unsigned per_peer = MC_PEER_RECVS + MC_MESSAGES + MC_READS;
 	const unsigned depth = c->conf.depth + MC_SENDS + c->n_peers * per_peer;
+	int rc;
 
 	c->pd = c->conf.pd ?: ibv_alloc_pd(c->conf.context);
 	if (!c->pd)
@@ -65,21 +102,16 @@ static int make_objects(struct ccl_mcast *c, char *err)
 	c->cq = ibv_create_cq(c->conf.context, (int)depth, c, c->channel, 0);
 	if (!c->cq)
 		return mc_say(c, err, "completion queue", errno);
-	if (c->conf.uc) {
-		int rc = mc_uc_open(c, err);
-
-		if (rc)
-			return rc;
-	} else {
-		c->group_qp = ccl_qp_of(c->pd, c->cq, IBV_QPT_UD, MC_SENDS, c->conf.depth);
-	}
-	for (unsigned i = 0; c->group_qp && i < c->n_peers; i++) {
+	rc = c->conf.uc ? mc_uc_open(c, err) : 0;
+	for (unsigned i = 0; rc == 0 && i < c->conf.trees; i++)
+		rc = make_tree(c, i, err);
+	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++) {
 		c->rc[i] =
 			ccl_qp_of(c->pd, c->cq, IBV_QPT_RC, MC_MESSAGES + MC_READS, MC_PEER_RECVS);
 		if (!c->rc[i])
 			return mc_say(c, err, "queue pair", errno);
 	}
-	return c->group_qp ? 0 : mc_say(c, err, "queue pair", errno);
+	return rc;
 }
 
 static int make_memory(struct ccl_mcast *c, char *err)
@@ -123,8 +155,9 @@ static int open_all(struct ccl_mcast *c, char *err)
 	if (rc)
 		return mc_say(c, err, "address", EADDRNOTAVAIL);
 	memcpy(c->ip.b, gid.raw, sizeof(c->ip.b));
-	rc = ccl_modify_qp(
-		c->group_qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
+	for (unsigned i = 0; rc == 0 && i < c->conf.trees; i++)
+		rc = ccl_modify_qp(
+			c->tree[i].qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
 	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++)
 		rc = ccl_rc_init(c->rc[i], c->conf.port);
 	return rc ? mc_say(c, err, "queue pair to INIT", rc) : 0;
@@ -145,6 +178,28 @@ static void core_config(const struct ccl_mcast_conf *conf, struct mcast_config *
 		.give_up_ns = conf->timeout_ns};
 }
 
+static bool set_trees(struct ccl_mcast *c)
+{
+	if (c->conf.trees > CCL_MCAST_MAX_TREES || c->conf.trees > c->conf.depth)
+		return false;
+	for (unsigned i = 0; i < c->conf.trees; i++) {
+		c->tree[i].group = ccl_mcast_group(&c->conf.group, i);
+		if (!wire_is_multicast(&c->tree[i].group))
+			return false;
+	}
+	return true;
+}
+
+/* With workers their queue pairs are the device's own. */
+static int find_create(struct ccl_mcast *c, char *err)
+{
+	if (c->conf.workers > 0 && !c->conf.create)
+		c->conf.create = ccl_device_create(c->conf.context);
+	return c->conf.workers == 0 || c->conf.create
+		       ? 0
+		       : mc_say(c, err, "receive workers", EOPNOTSUPP);
+}
+
 int ccl_mcast_open(
 	const struct ccl_mcast_conf *conf, struct ccl_mcast **mcast, char err[CCL_ERR_LEN])
 {
@@ -160,21 +215,24 @@ int ccl_mcast_open(
 	c->conf = *conf;
 	c->conf.port = conf->port ?: 1;
 	c->conf.chains = conf->chains ?: 1;
+	c->conf.trees = conf->trees ?: 1;
 	c->conf.depth = conf->depth ?: DEFAULT_DEPTH;
 	c->conf.link_bps = conf->link_bps ?: DEFAULT_BPS;
 	c->conf.alpha_ns = conf->alpha_ns ?: DEFAULT_ALPHA;
 	c->conf.timeout_ns = conf->timeout_ns ?: DEFAULT_TIMEOUT;
 	core_config(&c->conf, &config);
-	if (conf->n_ranks > CCL_MCAST_MAX_RANKS || c->conf.depth > MAX_DEPTH ||
-		!wire_is_multicast(&conf->group) || mcast_init(&c->core, &config) < 0) {
+	if (conf->n_ranks > CCL_MCAST_MAX_RANKS || c->conf.depth > MAX_DEPTH || !set_trees(c) ||
+		mcast_init(&c->core, &config) < 0) {
 		snprintf(err, CCL_ERR_LEN,
-			"multicast: rank, n_ranks, chains, depth or group out of range");
+			"multicast: rank, n_ranks, chains, depth, trees or group out of range");
 		free(c);
 		return -EINVAL;
 	}
 	c->n_peers = mcast_peers(&config, c->peer);
 	c->rank = calloc(conf->n_ranks, sizeof(*c->rank));
-	rc = c->rank ? open_all(c, err) : mc_say(c, err, "memory", ENOMEM);
+	rc = c->rank ? find_create(c, err) : mc_say(c, err, "memory", ENOMEM);
+	if (rc == 0)
+		rc = open_all(c, err);
 	if (rc)
 		ccl_mcast_close(c);
 	else
@@ -182,19 +240,27 @@ int ccl_mcast_open(
 	return rc;
 }
 
-void ccl_mcast_close(struct ccl_mcast *c)
+static void close_tree(struct ccl_mcast *c, struct mc_tree *t)
 {
 	union ibv_gid gid;
 
+	memcpy(gid.raw, t->group.b, sizeof(gid.raw));
+	if (t->attached)
+		ibv_detach_mcast(t->qp, &gid, 0);
+	if (t->ah)
+		ibv_destroy_ah(t->ah);
+	if (t->qp)
+		ibv_destroy_qp(t->qp);
+	if (t->cq && t->cq != c->cq)
+		ibv_destroy_cq(t->cq);
+}
+
+void ccl_mcast_close(struct ccl_mcast *c)
+{
 	if (!c)
 		return;
-	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
-	if (c->attached)
-		ibv_detach_mcast(c->group_qp, &gid, 0);
-	if (c->ah)
-		ibv_destroy_ah(c->ah);
-	if (c->group_qp)
-		ibv_destroy_qp(c->group_qp);
+	for (unsigned i = 0; i < c->conf.trees; i++)
+		close_tree(c, &c->tree[i]);
 	for (unsigned i = 0; i < c->n_peers; i++)
 		if (c->rc[i])
 			ibv_destroy_qp(c->rc[i]);
@@ -218,34 +284,35 @@ void ccl_mcast_close(struct ccl_mcast *c)
 /* ---- connecting ---- */
 
 /* Datagrams: to RTS, and the group's address. */
-static int ud_join(struct ccl_mcast *c)
+static int ud_join(struct ccl_mcast *c, struct mc_tree *t)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct ibv_ah_attr to = {.is_global = 1,
 		.port_num = c->conf.port,
 		.grh = {.sgid_index = c->conf.gid_index, .hop_limit = HOP_LIMIT}};
-	int rc = ccl_modify_qp(c->group_qp, &attr, IBV_QP_STATE);
+	int rc = ccl_modify_qp(t->qp, &attr, IBV_QP_STATE);
 
 	attr.qp_state = IBV_QPS_RTS;
 	if (rc == 0)
-		rc = ccl_modify_qp(c->group_qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+		rc = ccl_modify_qp(t->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	if (rc)
 		return rc;
-	memcpy(to.grh.dgid.raw, c->conf.group.b, sizeof(to.grh.dgid.raw));
-	c->ah = ibv_create_ah(c->pd, &to);
-	return c->ah ? 0 : errno;
+	memcpy(to.grh.dgid.raw, t->group.b, sizeof(to.grh.dgid.raw));
+	t->ah = ibv_create_ah(c->pd, &to);
+	return t->ah ? 0 : errno;
 }
 
-static int join(struct ccl_mcast *c, char *err)
+static int join(struct ccl_mcast *c, unsigned tree, char *err)
 {
+	struct mc_tree *t = &c->tree[tree];
 	union ibv_gid gid;
-	int rc = c->conf.uc ? mc_uc_join(c) : ud_join(c);
+	int rc = c->conf.uc ? mc_uc_join(c, tree) : ud_join(c, t);
 
 	if (rc)
 		return mc_say(c, err, "queue pair of the group to RTS", rc);
-	memcpy(gid.raw, c->conf.group.b, sizeof(gid.raw));
-	rc = ibv_attach_mcast(c->group_qp, &gid, 0);
-	c->attached = rc == 0;
+	memcpy(gid.raw, t->group.b, sizeof(gid.raw));
+	rc = ibv_attach_mcast(t->qp, &gid, 0);
+	t->attached = rc == 0;
 	return rc ? mc_say(c, err, "attaching to the group", rc) : 0;
 }
 
@@ -277,21 +344,27 @@ int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
 
 		rc = ccl_rc_connect(c->rc[i], &peer);
 	}
-	return rc ? mc_say(c, err, "connection", rc) : join(c, err);
+	if (rc)
+		return mc_say(c, err, "connection", rc);
+	for (unsigned i = 0; rc == 0 && i < c->conf.trees; i++)
+		rc = join(c, i, err);
+	return rc;
 }
 
 void ccl_mcast_query(const struct ccl_mcast *c, struct ccl_mcast_info *info)
 {
 	*info = (struct ccl_mcast_info){.mtu = c->mtu,
-		.ud_qps = !c->conf.uc,
-		.uc_qps = c->conf.uc,
+		.ud_qps = c->conf.uc ? 0 : c->conf.trees,
+		.uc_qps = c->conf.uc ? c->conf.trees : 0,
 		.rc_qps = c->n_peers,
 		.staging_bytes = c->conf.depth * mc_slot_len(c)};
 }
 
-struct ibv_cq *ccl_mcast_cq(const struct ccl_mcast *c)
+struct ibv_cq *ccl_mcast_cq(const struct ccl_mcast *c, unsigned index)
 {
-	return c->cq;
+	if (index == 0)
+		return c->cq;
+	return c->conf.workers > 0 && index <= c->conf.trees ? c->tree[index - 1].cq : NULL;
 }
 
 struct ibv_comp_channel *ccl_mcast_channel(const struct ccl_mcast *c)

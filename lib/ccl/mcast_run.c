@@ -55,16 +55,18 @@ static int post_chunk(struct ccl_mcast *c, const struct mcast_request *r)
 		.opcode = IBV_WR_SEND_WITH_IMM,
 		.imm_data = htobe32(r->imm)};
 
+	const unsigned tree = (r->imm & ((1u << MC_PSN_BITS) - 1)) % c->conf.trees;
+
 	if (c->conf.uc) {
 		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		wr.wr.rdma.remote_addr = r->offset;
 		wr.wr.rdma.rkey = c->key + c->core.id;
 	} else {
-		wr.wr.ud.ah = c->ah;
+		wr.wr.ud.ah = c->tree[tree].ah;
 		wr.wr.ud.remote_qpn = MC_QPN;
 		wr.wr.ud.remote_qkey = MC_QKEY;
 	}
-	return post(c->group_qp, &wr, &sge);
+	return post(c->tree[tree].qp, &wr, &sge);
 }
 
 static int post_message(struct ccl_mcast *c, const struct mcast_request *r)
@@ -126,7 +128,8 @@ static void post_all(struct ccl_mcast *c)
 
 /* Whose datagram it is, tried first: the last one's; n_ranks: nobody's. GRH: for IPv4, the packet's
  * header in its last 20 bytes. */
-static unsigned sender(struct ccl_mcast *c, const uint8_t *grh, const struct ibv_wc *wc)
+static unsigned sender(
+	struct ccl_mcast *c, unsigned tree, const uint8_t *grh, const struct ibv_wc *wc)
 {
 	const bool ip4 = wire_ip_is4(&c->conf.group);
 	const unsigned n = c->conf.n_ranks;
@@ -141,7 +144,7 @@ static unsigned sender(struct ccl_mcast *c, const uint8_t *grh, const struct ibv
 	for (unsigned k = 0; k < n; k++) {
 		const unsigned i = (c->sender + k) % n;
 
-		if (c->rank[i].group_qpn == wc->src_qp && wire_ip_eq(&c->rank[i].ip, &src))
+		if (c->rank[i].group_qpn[tree] == wc->src_qp && wire_ip_eq(&c->rank[i].ip, &src))
 			return c->sender = i;
 	}
 	return n;
@@ -162,8 +165,8 @@ static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc
 	uint64_t offset;
 
 	if (wc->byte_len >= MC_GRH && (wc->wc_flags & IBV_WC_WITH_IMM) &&
-		mcast_datagram(&c->core, sender(c, at, wc), be32toh(wc->imm_data), len, now,
-			&offset) == MCAST_TAKE)
+		mcast_datagram(&c->core, sender(c, mc_tree_of(c, slot), at, wc),
+			be32toh(wc->imm_data), len, now, &offset) == MCAST_TAKE)
 		memcpy(c->buf + offset, at + MC_GRH, len);
 	if (mc_post_chunk_recv(c, slot))
 		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
@@ -226,19 +229,29 @@ static bool is_over(const struct ccl_mcast *c)
 	return c->core.phase != MCAST_BARRIER && c->core.phase != MCAST_RUNNING;
 }
 
-static unsigned turn(struct ccl_mcast *c, uint64_t now)
+static unsigned poll_one(struct ccl_mcast *c, struct ibv_cq *cq, uint64_t now)
 {
 	struct ibv_wc wc[POLL];
-	const int n = ibv_poll_cq(c->cq, POLL, wc);
+	const int n = ibv_poll_cq(cq, POLL, wc);
 
 	for (int i = 0; i < n; i++)
 		complete(c, &wc[i], now);
 	if (n < 0)
 		broken(c, -EIO, "rank %u: polling failed", c->conf.rank);
+	return n > 0 ? (unsigned)n : 0;
+}
+
+static unsigned turn(struct ccl_mcast *c, uint64_t now)
+{
+	struct ibv_cq *cq;
+	unsigned n = 0;
+
+	for (unsigned i = 0; (cq = ccl_mcast_cq(c, i)) != NULL; i++)
+		n += poll_one(c, cq, now);
 	if (now >= mcast_deadline(&c->core))
 		mcast_tick(&c->core, now);
 	post_all(c);
-	return n > 0 ? (unsigned)n : 0;
+	return n;
 }
 
 /* Registered memory, or the buffer is registered for this one alone. */

@@ -17,14 +17,6 @@ enum { HOP_LIMIT = 64 };
 
 int mc_uc_open(struct ccl_mcast *c, char *err)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UC,
-		.send_cq = c->cq,
-		.recv_cq = c->cq,
-		.sq_sig_all = 1,
-		.cap = {.max_send_wr = MC_SENDS,
-			.max_recv_wr = c->conf.depth,
-			.max_send_sge = 1,
-			.max_recv_sge = 1}};
 	int rc;
 
 	if (!c->conf.create)
@@ -42,10 +34,23 @@ int mc_uc_open(struct ccl_mcast *c, char *err)
 	if (rc)
 		return mc_say(c, err, "random bytes", -rc);
 	c->writer = calloc(c->conf.n_ranks, sizeof(*c->writer));
-	if (!c->writer)
-		return mc_say(c, err, "memory", ENOMEM);
-	c->group_qp = c->conf.create(c->pd, &init, INC_DV_QP_MULTICAST);
-	return c->group_qp ? 0 : mc_say(c, err, "queue pair of multicast WRITEs", errno);
+	return c->writer ? 0 : mc_say(c, err, "memory", ENOMEM);
+}
+
+int mc_uc_make(struct ccl_mcast *c, unsigned tree, char *err)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UC,
+		.send_cq = c->cq,
+		.recv_cq = c->tree[tree].cq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = MC_SENDS,
+			.max_recv_wr = mc_tree_depth(c),
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+
+	c->tree[tree].qp =
+		c->conf.create(c->pd, &init, INC_DV_QP_MULTICAST | mc_worker_flags(c, tree));
+	return c->tree[tree].qp ? 0 : mc_say(c, err, "queue pair of multicast WRITEs", errno);
 }
 
 static enum ibv_mtu mtu_code(unsigned bytes)
@@ -53,7 +58,7 @@ static enum ibv_mtu mtu_code(unsigned bytes)
 	return (enum ibv_mtu)(__builtin_ctz(bytes) - 7);
 }
 
-int mc_uc_join(struct ccl_mcast *c)
+int mc_uc_join(struct ccl_mcast *c, unsigned tree)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu_code(c->mtu),
@@ -61,13 +66,14 @@ int mc_uc_join(struct ccl_mcast *c)
 		.ah_attr = {.is_global = 1,
 			.port_num = c->conf.port,
 			.grh = {.sgid_index = c->conf.gid_index, .hop_limit = HOP_LIMIT}}};
+	struct ibv_qp *qp = c->tree[tree].qp;
 	int rc;
 
-	memcpy(attr.ah_attr.grh.dgid.raw, c->conf.group.b, sizeof(attr.ah_attr.grh.dgid.raw));
-	rc = ccl_modify_qp(c->group_qp, &attr,
+	memcpy(attr.ah_attr.grh.dgid.raw, c->tree[tree].group.b, sizeof(attr.ah_attr.grh.dgid.raw));
+	rc = ccl_modify_qp(qp, &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN);
 	attr.qp_state = IBV_QPS_RTS;
-	return rc ? rc : ccl_modify_qp(c->group_qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return rc ? rc : ccl_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
 int mc_uc_begin(struct ccl_mcast *c)
@@ -79,6 +85,7 @@ int mc_uc_begin(struct ccl_mcast *c)
 		.addr = c->buf,
 		.length = m->n_blocks * m->block_bytes,
 		.writer = c->writer};
+	int rc = 0;
 
 	for (uint32_t i = 0; i < m->n_blocks; i++) {
 		const unsigned root = mcast_root(m, i);
@@ -91,11 +98,13 @@ int mc_uc_begin(struct ccl_mcast *c)
 		w->offset = mcast_part(m, i, &w->first);
 		window.n_writers++;
 	}
-	return window.n_writers > 0 ? c->conf.window(c->group_qp, &window) : 0;
+	for (unsigned i = 0; rc == 0 && window.n_writers > 0 && i < c->conf.trees; i++)
+		rc = c->conf.window(c->tree[i].qp, &window);
+	return rc;
 }
 
 void mc_uc_end(struct ccl_mcast *c)
 {
-	if (c->conf.uc)
-		c->conf.window(c->group_qp, NULL);
+	for (unsigned i = 0; c->conf.uc && i < c->conf.trees; i++)
+		c->conf.window(c->tree[i].qp, NULL);
 }

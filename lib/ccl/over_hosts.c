@@ -41,6 +41,8 @@ int ccl_over_mcast(
 		.rank = c->rank,
 		.n_ranks = c->n_ranks,
 		.group = g->mcast.group,
+		.trees = g->mcast.trees,
+		.workers = ccl_device_workers(c->context),
 		.uc = g->mcast.uc,
 		.chains = g->mcast.chains,
 		.timeout_ns = c->timeout_ns};

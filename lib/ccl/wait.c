@@ -29,13 +29,14 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-enum { MAX_SOURCES = 3 };
+enum { MAX_SOURCES = 3, MAX_CQS = MAX_SOURCES + CCL_MCAST_MAX_TREES };
 
 /* Where completions come from: of a communicator with a lease the groups' and the ring's, and the
  * desk's answers. */
 struct sources {
 	unsigned n_cq;
-	struct ibv_cq *cq[MAX_SOURCES];
+	struct ibv_cq *cq[MAX_CQS];
+	unsigned n_channel;
 	struct ibv_comp_channel *channel[MAX_SOURCES];
 	unsigned n_fd;
 	struct pollfd fd[MAX_SOURCES];
@@ -44,7 +45,8 @@ struct sources {
 static void add_source(struct sources *s, struct ibv_cq *cq, struct ibv_comp_channel *channel)
 {
 	s->cq[s->n_cq] = cq;
-	s->channel[s->n_cq++] = channel;
+	s->n_cq++;
+	s->channel[s->n_channel++] = channel;
 	s->fd[s->n_fd++] = (struct pollfd){.fd = channel->fd, .events = POLLIN};
 }
 
@@ -55,7 +57,9 @@ static struct sources sources_of(struct ccl_comm *c)
 	if (ccl_cq(c))
 		add_source(&s, ccl_cq(c), ccl_channel(c));
 	if (c->mcast)
-		add_source(&s, ccl_mcast_cq(c->mcast), ccl_mcast_channel(c->mcast));
+		add_source(&s, ccl_mcast_cq(c->mcast, 0), ccl_mcast_channel(c->mcast));
+	for (unsigned i = 1; c->mcast && ccl_mcast_cq(c->mcast, i); i++)
+		s.cq[s.n_cq++] = ccl_mcast_cq(c->mcast, i); /* the same channel's */
 	if (c->tree)
 		add_source(&s, ccl_tree_cq(c->tree), ccl_tree_channel(c->tree));
 	if (c->lease) {
@@ -67,15 +71,12 @@ static struct sources sources_of(struct ccl_comm *c)
 
 static void drain_events(const struct sources *s)
 {
-	for (unsigned i = 0; i < s->n_cq; i++) {
+	for (unsigned i = 0; i < s->n_channel; i++) {
 		struct ibv_cq *cq;
 		void *arg;
-		unsigned n = 0;
 
 		while (ibv_get_cq_event(s->channel[i], &cq, &arg) == 0)
-			n++;
-		if (n)
-			ibv_ack_cq_events(s->cq[i], n);
+			ibv_ack_cq_events(cq, 1);
 	}
 }
 

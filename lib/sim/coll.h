@@ -20,6 +20,7 @@ struct sim_coll_conf {
 	 * says. */
 	enum ccl_algorithm algorithm;
 	unsigned chains;            /* multicast; 0: 1 */
+	unsigned trees;             /* likewise */
 	bool uc;                    /* multicast: WRITEs, not datagrams */
 	struct ccl_tree_shape tree; /* tree */
 	bool any_root;              /* tree: not only rank 0 */

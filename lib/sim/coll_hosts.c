@@ -14,11 +14,18 @@ static bool is_tree(const struct sim_coll *c)
 	return c->conf.algorithm == CCL_BY_TREE;
 }
 
+static unsigned n_trees(const struct sim_coll *c)
+{
+	return c->conf.trees > 0 ? c->conf.trees : 1;
+}
+
+/* The first one's; those of the other trees follow. */
 static struct wire_ip group_address(struct sim_coll *c)
 {
-	const unsigned n = ++c->conf.sim->n_colls;
+	const unsigned n = c->conf.sim->n_colls + 1;
 	struct wire_ip ip = {{0xff, 0x0e}};
 
+	c->conf.sim->n_colls += n_trees(c);
 	if (wire_ip_is4(&c->conf.sim->topo->host[0].ip))
 		return wire_ip_from4(0xef010000 + (n & 0xffff));
 	ip.b[14] = (uint8_t)(n >> 8);
@@ -34,6 +41,8 @@ static int open_mcast(struct sim_coll *c, unsigned r, char *err)
 		.rank = r,
 		.n_ranks = c->conf.n_ranks,
 		.group = c->multicast,
+		.trees = c->conf.trees,
+		.workers = inc_dv_receive_workers(sim_context(c->conf.sim, sim_coll_host(c, r))),
 		.uc = c->conf.uc,
 		.create = inc_dv_create_qp,
 		.window = inc_dv_qp_mcast_window,
@@ -73,6 +82,19 @@ static void know_all(struct sim_coll *c, unsigned rank)
 		sim_coll_know(c, rank, &t->host[sim_coll_host(c, r)].ip);
 }
 
+static int add_groups(struct sim_coll *c)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < n_trees(c); i++) {
+		const struct wire_ip group = ccl_mcast_group(&c->multicast, i);
+
+		rc = sim_multicast_add(
+			c->conf.sim, &group, c->conf.first_host, c->conf.n_ranks, c->conf.root);
+	}
+	return rc;
+}
+
 int sim_coll_open_hosts(struct sim_coll *c, char *err)
 {
 	const unsigned n = c->conf.n_ranks;
@@ -81,8 +103,7 @@ int sim_coll_open_hosts(struct sim_coll *c, char *err)
 
 	if (rc == 0 && !is_tree(c)) {
 		c->multicast = group_address(c);
-		rc = sim_multicast_add(
-			c->conf.sim, &c->multicast, c->conf.first_host, n, c->conf.root);
+		rc = add_groups(c);
 	}
 	for (unsigned r = 0; rc == 0 && r < n; r++) {
 		rc = is_tree(c) ? open_tree(c, r, err) : open_mcast(c, r, err);

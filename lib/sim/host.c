@@ -116,6 +116,7 @@ int sim_host_open(struct sim *sim, unsigned i)
 		.rnic = {.n_ports = sim_topo_planes(sim->topo),
 			.max_qp = sim->conf.max_qp ? sim->conf.max_qp : MAX_QP,
 			.window = sim->conf.rnic_window,
+			.n_workers = sim->conf.rx_workers,
 			.congestion = sim->conf.congestion,
 			.seed = sim->conf.seed + i},
 		.mrc = {.base_rtt_ns = sim->conf.mrc_base_rtt_ns}};

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -15,6 +16,12 @@ from fabric_case import Fabric, build_dir  # noqa: E402
 COUNT = 50
 LONG = 60
 GROUPS = ('239.129.0.1', 'ff0e::129:1')
+SECOND = '239.129.0.2'
+
+
+def write(path, text):
+    with open(path, 'w') as f:
+        f.write(text)
 
 
 class Tiers(Fabric):
@@ -121,6 +128,27 @@ class Collectives(Tiers):
         (rc, out, err), = self.finish(self.perf([0], '--algorithm', 'multicast', '--collective', 'reduce'), 20)
         self.assertEqual((rc, out, err), (2, '', 'incline-perf: --algorithm multicast: does no reduce\n'))
         os.remove(group)
+
+    def test_workers(self):
+        """Chunks shared by two trees, each of them taken by another receive worker of every device, with threads."""
+        for host in ('h0', 'h1', 'h2', 'h3'):
+            config = self.lab.path(f'{host}.json')
+            with open(config) as f:
+                text = f.read()
+            self.addCleanup(write, config, text)
+            write(config, json.dumps({**json.loads(text), 'rx_workers': 2}))
+        sizes = ('-b', '16K', '-e', '256K', '-f', '16', '-n', '2', '-w', '1')
+        stats = os.path.join(self.dir, 'workers.stats')
+        for transport in ('ud', 'uc'):
+            before = {g: sum(self.hits('core', g).values()) for g in (GROUPS[0], SECOND)}
+            group = self.variant(multicast={'group': GROUPS[0], 'transport': transport, 'trees': 2})
+            with unittest.mock.patch.dict(os.environ, {'INCLINE_STATS': stats}):
+                report = self.report(group, '--algorithm', 'multicast', '--collective', 'broadcast,allgather', *sizes)
+            self.assertEqual((report['wrong'], {r['algorithm'] for r in report['results']}), (0, {'multicast'}))
+            for g, hits in before.items():
+                self.assertGreater(sum(self.hits('core', g).values()), hits, g)
+            with open(stats) as f:  # of whoever ended last
+                self.assertGreater(json.load(f)['port']['worker_handed'], 0)
 
     def test_death(self):
         before = self.hits('core', GROUPS[0])['spine0']

@@ -13,12 +13,16 @@
 #include <cmocka.h>
 
 #include "lib/sim/coll.h"
+#include "lib/verbs/incline_dv.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/multicast.h"
 
 enum { MTU = 1024 };
 static const uint64_t LIMIT_NS = UINT64_C(60000000000);
+
+static bool over_uc;                /* multicast */
+static unsigned n_trees, n_workers; /* likewise; 0: one, none */
 
 struct world {
 	struct sim_topo topo;
@@ -31,6 +35,7 @@ static void open_world(struct world *w, const char *topology, bool bad_weather)
 	struct sim_conf conf = {.topo = &w->topo,
 		.seed = 7,
 		.max_qp = 512,
+		.rx_workers = n_workers,
 		.link = {.mbps = 100000, .delay_ns = 500}};
 
 	if (bad_weather) {
@@ -47,8 +52,6 @@ static void close_world(struct world *w)
 	sim_topo_free(&w->topo);
 }
 
-static bool over_uc; /* multicast */
-
 static struct sim_coll *make(const struct world *w, enum ccl_algorithm algorithm, unsigned ranks,
 	unsigned chains, struct ccl_tree_shape shape)
 {
@@ -56,6 +59,7 @@ static struct sim_coll *make(const struct world *w, enum ccl_algorithm algorithm
 		.algorithm = algorithm,
 		.chains = chains,
 		.uc = over_uc,
+		.trees = n_trees,
 		.tree = shape,
 		.any_root = true,
 		.n_ranks = ranks,
@@ -202,6 +206,67 @@ static void each_link_once(void **state)
 	}
 }
 
+/* ---- workers ---- */
+
+static uint64_t stat_of(const struct world *w, unsigned host, const char *name)
+{
+	struct inc_dv_stat stats[256];
+	unsigned n;
+
+	assert_int_equal(inc_dv_query_stats(sim_context(w->sim, host), stats, 256, &n), 0);
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(stats[i].name, name) == 0)
+			return stats[i].value;
+	}
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+struct shares {
+	unsigned of[CCL_MCAST_MAX_TREES], other;
+};
+
+/* What a root sends to each of the groups. */
+static void count_shares(void *arg, unsigned link, const uint8_t *frame, unsigned len)
+{
+	struct shares *s = arg;
+	struct wire_pkt pkt;
+
+	if (link != 0 || wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE ||
+		!wire_is_multicast(&pkt.dst))
+		return;
+	if (pkt.dst.b[15] - 1u < CCL_MCAST_MAX_TREES)
+		s->of[pkt.dst.b[15] - 1]++;
+	else
+		s->other++;
+}
+
+/* Each tree carries the same part, and all of it is taken by the receive workers. */
+static void shares(void **state)
+{
+	enum { N = 4, CHUNKS = 120 };
+	struct shares seen = {0};
+	struct sim_coll *coll;
+	struct world w;
+
+	(void)state;
+	open_world(&w, "clos2:2x4x2", false);
+	coll = make(&w, CCL_BY_MULTICAST, N, 1, (struct ccl_tree_shape){0});
+	sim_set_tap(w.sim, count_shares, &seen);
+	issue(coll, CCL_BROADCAST, 0, CHUNKS * 4096);
+	finish(&w, coll);
+	assert_int_equal(seen.other, 0);
+	for (unsigned i = 0; i < n_trees; i++)
+		assert_int_equal(seen.of[i], CHUNKS / n_trees);
+	for (unsigned r = 1; r < N; r++) {
+		assert_int_equal(ccl_mcast_counters(sim_coll_mcast(coll, r))->taken, CHUNKS);
+		assert_int_equal(stat_of(&w, r, "worker_handed"), CHUNKS);
+		assert_int_equal(stat_of(&w, r, "worker_full"), 0);
+	}
+	sim_coll_destroy(coll);
+	close_world(&w);
+}
+
 /* ---- many, and too few ---- */
 
 /* Sixteen communicators of the same hosts at once; what each takes is what III-D says. */
@@ -223,8 +288,8 @@ static void sixteen(void **state)
 	for (unsigned i = 0; i < COMMS; i++)
 		finish(&w, coll[i]);
 	ccl_mcast_query(sim_coll_mcast(coll[0], 0), &info);
-	assert_int_equal(info.ud_qps, !over_uc);
-	assert_int_equal(info.uc_qps, over_uc);
+	assert_int_equal(info.ud_qps, over_uc ? 0 : n_trees ?: 1);
+	assert_int_equal(info.uc_qps, over_uc ? n_trees ?: 1 : 0);
 	assert_int_equal(info.rc_qps, 2 + 2); /* the ring; ranks 2 and 4 of the barrier */
 	assert_int_equal(info.staging_bytes, over_uc ? 0 : 256 * (info.mtu + 40));
 	for (unsigned i = 0; i < COMMS; i++)
@@ -271,6 +336,26 @@ static int by_ud(void **state)
 	return 0;
 }
 
+static int by_workers(void **state)
+{
+	(void)state;
+	n_trees = 3;
+	n_workers = 2;
+	return 0;
+}
+
+static int by_workers_uc(void **state)
+{
+	by_uc(state);
+	return by_workers(state);
+}
+
+static int by_none(void **state)
+{
+	n_trees = n_workers = 0;
+	return by_ud(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +368,13 @@ int main(void)
 		{"uc: each_link_once", each_link_once, by_uc, by_ud, NULL},
 		{"uc: sixteen", sixteen, by_uc, by_ud, NULL},
 		{"uc: death", death, by_uc, by_ud, NULL},
+		{"workers: shares", shares, by_workers, by_none, NULL},
+		{"workers: exact", exact, by_workers, by_none, NULL},
+		{"workers: each_link_once", each_link_once, by_workers, by_none, NULL},
+		{"workers: sixteen", sixteen, by_workers, by_none, NULL},
+		{"workers, uc: shares", shares, by_workers_uc, by_none, NULL},
+		{"workers, uc: exact", exact, by_workers_uc, by_none, NULL},
+		{"workers, uc: death", death, by_workers_uc, by_none, NULL},
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
