@@ -66,7 +66,13 @@ static uint32_t after_last(const struct rnic_qp *qp)
 	return qp->init.type == IBV_QPT_RC ? (uint32_t)rc_of(qp)->req.assign & PSN_MASK : 0;
 }
 
-enum { N_QP = sizeof(kinds) / sizeof(kinds[0]) };
+enum { N_QP = sizeof(kinds) / sizeof(kinds[0]), WORKERS = 2 };
+
+/* Datagrams are the owner's and each worker's, in turn. */
+static unsigned worker_of(unsigned i)
+{
+	return kinds[i].type == IBV_QPT_UD ? i % (1 + WORKERS) : 0;
+}
 
 enum {
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -76,7 +82,7 @@ enum {
 struct world {
 	struct rnic *rnic;
 	struct rnic_pd *pd;
-	struct rnic_cq *cq[2]; /* of sends, of receives */
+	struct rnic_cq *cq[2 + WORKERS]; /* of sends, of receives: the owner's and each worker's */
 	struct rnic_qp *qp[N_QP];
 	struct rnic_mr *mr;
 	struct rnic_ah *ah;
@@ -158,6 +164,18 @@ static uint32_t length(const uint8_t *in, uint32_t mtu)
 	return lengths[in[0] & 7];
 }
 
+/* By whom it is for, or else by the owner, who may take anything. */
+static void take(struct world *w, const uint8_t *frame, size_t len, bool steered)
+{
+	const struct rnic_rx_frame f = {.data = frame, .len = (uint32_t)len};
+	const unsigned worker = rnic_steer(w->rnic, w->at, frame, len);
+
+	if (worker != 0 && steered)
+		fuzz_check(rnic_worker_rx(w->rnic, worker, w->at, &f, 1, w->now), "it may");
+	else
+		rnic_rx(w->rnic, w->at, frame, len, w->now);
+}
+
 /* A packet of any opcode; bit 7 of in[7] spoils a byte behind the ICRC's back. */
 static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 {
@@ -202,7 +220,7 @@ static void packet(struct world *w, struct rnic_qp *qp, const uint8_t *in)
 	frame[5] ^= w->at; /* its MAC */
 	if (in[7] & 0x80)
 		frame[(in[5] * 256u + in[6]) % (unsigned)n] ^= in[4];
-	rnic_rx(w->rnic, w->at, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), w->now);
+	take(w, frame, (size_t)(in[7] == 0xff ? in[5] % n : n), in[1] & 1);
 }
 
 static void acknowledge(struct world *w, struct rnic_qp *qp, const uint8_t *in)
@@ -349,14 +367,17 @@ static void check_completions(struct world *w)
 	struct ibv_wc wc[16];
 	int n;
 
-	for (unsigned q = 0; q < 2; q++) {
-		while ((n = rnic_cq_poll(w->cq[q], 16, wc)) > 0) {
+	for (unsigned c = 0; c < 2 + WORKERS; c++) {
+		const unsigned q = c > 0;
+
+		while ((n = rnic_cq_poll(w->cq[c], 16, wc)) > 0) {
 			for (int j = 0; j < n; j++) {
 				struct rnic_qp *qp = rnic_qp_find(w->rnic, wc[j].qp_num);
 				unsigned i;
 
 				fuzz_check(qp != NULL, "a completion has a queue pair");
 				i = (unsigned)(uintptr_t)rnic_qp_user(qp);
+				fuzz_check(c < 2 || worker_of(i) == c - 1, "in its worker's queue");
 				fuzz_check(wc[j].wr_id == w->completed[q][i]++,
 					"completions are in order");
 				fuzz_check(
@@ -425,6 +446,7 @@ static void open_world(struct world *w)
 		.port[0].mtu = 1500,
 		.n_ports = 2,
 		.max_qp = N_QP,
+		.n_workers = WORKERS,
 		.window = 6};
 
 	memset(w, 0, sizeof(*w));
@@ -436,12 +458,15 @@ static void open_world(struct world *w)
 		rnic_neigh_add(w->rnic, p, &to_device.src, to_device.smac);
 	fuzz_device_open(
 		w->rnic, 0x10000, MEM, ALL_ACCESS, 1 << 14, &w->pd, w->cq, &w->mem, &w->mr);
+	for (unsigned i = 0; i < WORKERS; i++)
+		fuzz_check(rnic_cq_create(w->rnic, 1 << 14, NULL, &w->cq[2 + i]) == 0, "a queue");
 	for (unsigned i = 0; i < N_QP; i++) {
 		struct rnic_qp_init init = {.type = kinds[i].type,
 			.transport = kinds[i].selective ? &rnic_sr : NULL,
 			.pd = w->pd,
 			.send_cq = w->cq[0],
-			.recv_cq = w->cq[1],
+			.recv_cq = w->cq[1 + worker_of(i)],
+			.worker = worker_of(i),
 			.cap = {WR, WR, 3, 3, 100},
 			.sq_sig_all = true,
 			.user = (void *)(uintptr_t)i};
@@ -459,8 +484,8 @@ static void close_world(struct world *w)
 		rnic_qp_destroy(w->qp[i]);
 	rnic_ah_destroy(w->ah);
 	fuzz_check(rnic_mr_dereg(w->mr) == 0, "the region goes");
-	fuzz_check(
-		rnic_cq_destroy(w->cq[0]) == 0 && rnic_cq_destroy(w->cq[1]) == 0, "the queues go");
+	for (unsigned i = 0; i < 2 + WORKERS; i++)
+		fuzz_check(rnic_cq_destroy(w->cq[i]) == 0, "the queues go");
 	fuzz_check(rnic_pd_free(w->pd) == 0, "the domain goes");
 	rnic_destroy(w->rnic);
 	free(w->mem);
