@@ -8,7 +8,7 @@ MOST_TREES = 6  # with a colour
 BOX = {'switch': (136, 44), 'host': (92, 40)}
 GAP, ROW, MARGIN, SIDE = 22, 150, 16, 30
 STRAND = 5  # from one tree on a link to the next
-UNDER = 12
+UNDER = 19  # a box: so far its links go on, lest one at an angle ends before it
 
 
 def text(value):
@@ -118,7 +118,7 @@ class Picture:
         x1, y1, x2, y2 = ends
         length = hypot(x2 - x1, y2 - y1) or 1
         dx, dy = (y2 - y1) / length * aside, (x1 - x2) / length * aside
-        into = UNDER / length  # the boxes, which are drawn over it
+        into = UNDER / length
         x1, y1, x2, y2 = x1 - (x2 - x1) * into, y1 - (y2 - y1) * into, x2 + (x2 - x1) * into, y2 + (y2 - y1) * into
         self.out.append(f'<line class="{classes}" x1="{x1 + dx:.1f}" y1="{y1 + dy:.1f}" x2="{x2 + dx:.1f}" y2="{y2 + dy:.1f}">'
                         f'<title>{text(title)}</title></line>')
@@ -131,29 +131,41 @@ class Picture:
         self.out.append(f'<rect class="pill {classes}" x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width}" height="18" rx="9"/>')
         self.words(x, y + 4, 'pill', said)
 
+    def trees(self, i):
+        """Those with a colour that have link i."""
+        return [g for g in self.view['groups'] if i in g['links'] and (g['kind'], g['name']) in self.colours]
+
     def links(self):
         for i, (k, ends) in enumerate(zip(self.view['links'], self.ends)):
             level = thickness(max(k['down_bits_s'] or 0, k['up_bits_s'] or 0))
             title = f"{k['a']} {k['a_port']} – {k['b']} {k['b_port']}, {k['state']}; {' '.join(arrows(k))} bits per second"
             self.line(ends, f"link {k['state']} l{level}", title=title)
-            trees = [g for g in self.view['groups'] if i in g['links'] and (g['kind'], g['name']) in self.colours]
-            for place, g in enumerate(trees):
+            for place, g in enumerate(self.trees(i)):
                 self.line(ends, f"strand c{self.colours[g['kind'], g['name']]}", STRAND * (place + 1.2), f"{g['name']}: its tree")
             if i in self.waited:
                 self.line(ends, 'waited', -STRAND, 'waited for')
 
+    def rates(self, i, share, right):
+        """Two rows beside a link, there where so much of it is above; a link that is idle has none."""
+        k, (x1, y1, x2, y2) = self.view['links'][i], self.ends[i]
+        if not k['down_bits_s'] and not k['up_bits_s']:
+            return
+        x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
+        step = abs((x2 - x1) / (y2 - y1)) * 13  # a row up or down the line is so much nearer
+        trees = len(self.trees(i)) if right else 0
+        x = x + step + (trees + 2) * STRAND if right else x - step - 2.5 * STRAND
+        for row, said in enumerate(arrows(k)):
+            self.words(x, y - 2 + 13 * row, 'rate', said, 'start' if right else 'end')
+
     def labels(self):
-        """Rates beside a link's lower end, where links of one box are apart; what waits, at the end that it waits at."""
+        """Rates at a link's lower end, if the box there has one or two; what waits, at the end that it waits at."""
         uplinks = {}
-        for k in self.view['links']:
-            uplinks[k['b']] = uplinks.get(k['b'], 0) + 1
+        for i, (k, ends) in enumerate(zip(self.view['links'], self.ends)):
+            uplinks.setdefault(k['b'], []).append((ends[2], i))
+        for links in uplinks.values():
+            for place, (_, i) in enumerate(sorted(links) if len(links) <= 2 else ()):
+                self.rates(i, 0.72 if len(links) == 1 else 0.82, place == 1)
         for k, (x1, y1, x2, y2) in zip(self.view['links'], self.ends):
-            if uplinks[k['b']] <= 3 and k['state'] != 'unknown':
-                share = 0.72 if uplinks[k['b']] == 1 else 0.82
-                x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
-                x -= 2.5 * STRAND + max(0, (x1 - x2) / (y2 - y1) * 13)  # left of both rows' places on the line
-                for row, said in enumerate(arrows(k)):
-                    self.words(x, y - 2 + 13 * row, 'rate', said, 'end')
             for bytes_, share in ((k['a_queue_bytes'], 0.12), (k['b_queue_bytes'], 0.9)):
                 if bytes_:
                     self.pill(x1 + (x2 - x1) * share, y1 + (y2 - y1) * share, 'queue', number_bytes(bytes_))
@@ -161,11 +173,12 @@ class Picture:
     def second_line(self, n):
         if n['kind'] == 'host':
             ranks = [f"rank {g['rank_at'][n['name']]}" for g in self.view['groups'] if n['name'] in g['rank_at']]
-            return ' · '.join(filter(None, [n['state'], ranks[0] if len(set(ranks)) == 1 else '']))
+            return ' · '.join(filter(None, ['' if ranks and n['state'] == 'idle' else n['state'], ranks[0] if len(set(ranks)) == 1 else '']))
         if n['state'] == 'silent':
             return 'no answer' if n['silent_s'] is None else f"no answer for {seconds(n['silent_s'])}"
         busy = '' if n['busy_percent'] is None else f"{n['busy_percent']:.0f} % busy"
-        return ' · '.join(filter(None, [busy, f"{n['groups']} trees" if n['groups'] != 1 else '1 tree']))
+        trees = '' if not n['groups'] else '1 tree' if n['groups'] == 1 else f"{n['groups']} trees"
+        return ' · '.join(filter(None, [busy, trees]))
 
     def boxes(self):
         for n in self.view['nodes']:

@@ -241,14 +241,20 @@ class Trees:
         return rows
 
 
-def link_row(wiring, digests, link):
+def link_state(ends, unplugged):
+    """unplugged: a host's, whose RNIC is there while a program has it: in a lab."""
+    if not ends:
+        return 'unknown'
+    return 'up' if all(end['link'] == 'up' for end in ends) else 'unplugged' if unplugged else 'down'
+
+
+def link_row(digests, link, unplugged):
     """Rates from the end of the upper switch, or else of the lower one; queues from both."""
     a, b = (digests.get(link[end], {'ports': {}})['ports'].get(link[end + '_port']) for end in ('a', 'b'))
     down = (a['tx_bits_s'] if a else b['rx_bits_s'] if b else None)
     up = (a['rx_bits_s'] if a else b['tx_bits_s'] if b else None)
-    states = [end['link'] for end in (a, b) if end]
     lost = [end['lost_s'] for end in (a, b) if end and end['lost_s'] is not None]
-    return {**link, 'state': 'down' if 'down' in states else 'up' if states else 'unknown', 'down_bits_s': down, 'up_bits_s': up,
+    return {**link, 'state': link_state([end for end in (a, b) if end], unplugged), 'down_bits_s': down, 'up_bits_s': up,
             'lost_s': sum(lost) if lost else None, 'a_queue_bytes': a['queue_bytes'] if a else 0,
             'b_queue_bytes': b['queue_bytes'] if b else 0}
 
@@ -275,8 +281,11 @@ def view(wiring, sources, manager, states, now, time):
     drops = [{'switch': s, **row} for s, d in digests.items() for row in d['drops']]
     ports = [{'switch': s, 'port': p, 'far': wiring.at_port.get((s, p), (None, ''))[1], **row}
              for s, d in digests.items() for p, row in d['ports'].items()]
+    idle = {name for name, state in states.items() if state == 'idle'}
+    for p in ports:
+        p['unplugged'] = p['link'] != 'up' and p['far'] in idle
     rates = [d['drops_s'] for d in digests.values()]
-    return {'name': wiring.name, 'time': time, 'nodes': nodes, 'links': [link_row(wiring, digests, k) for k in wiring.links],
+    return {'name': wiring.name, 'time': time, 'nodes': nodes, 'links': [link_row(digests, k, k['b'] in idle) for k in wiring.links],
             'groups': trees, 'drops': sorted(drops, key=lambda d: (-(d['per_s'] or 0), -d['count'])), 'ports': ports,
             'drops_s': sum(rates) if rates and None not in rates else None,
             'manager': None if manager is None else {'error': manager.error, 'jobs': (manager.digest or {'jobs': []})['jobs']}}

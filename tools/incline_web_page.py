@@ -87,8 +87,8 @@ def ports(view):
     for p in view['ports']:
         waits = number_bytes(p['queue_bytes']) if p['queue_bytes'] else '0'
         events = ', '.join(f'{number(p[f])} {f}' for f in ('marked', 'trimmed', 'full', 'stale') if p[f])
-        rows.append(('bad' if p['link'] != 'up' or p['lost_s'] else '', [
-            text(p['switch']), text(p['port']) + (f" → {text(p['far'])}" if p['far'] not in ('', p['port']) else ''), text(p['link']),
+        rows.append(('bad' if p['link'] != 'up' and not p['unplugged'] or p['lost_s'] else '', [
+            text(p['switch']), text(p['port']) + (f" → {text(p['far'])}" if p['far'] not in ('', p['port']) else ''), 'unplugged' if p['unplugged'] else text(p['link']),
             number(p['rx_bits_s'], 'b/s'), number(p['rx_packets_s']), number(p['tx_bits_s'], 'b/s'), number(p['tx_packets_s']),
             number(p['lost_s']), waits, f"{number_bytes(p['queue_peak'])} of {number_bytes(p['queue_limit'])}" if p['queue_peak'] else '', events]))
     return table('Ports and queues', ['switch', 'port', 'link', 'in#', 'packets/s#', 'out#', 'packets/s#', 'lost/s#', 'waits now#',
@@ -102,7 +102,7 @@ def summary(view):
     parts = [f'<b class="{"" if up == len(switches) else "bad"}">{up} of {len(switches)}</b> switches answer',
              f"<b>{len(view['groups'])}</b> group{'' if len(view['groups']) == 1 else 's'}", f'<b class="{"bad" if lost else ""}">{number(lost)}</b> drops per second',
              f"at {text(view['time'])}"]
-    silent = [f"{text(n['name'])} {text(n['error'])}" + (f" since {seconds(n['silent_s'])}" if n['silent_s'] is not None else '')
+    silent = [f"{text(n['name'])} {text(n['error'])}" + (f", for {seconds(n['silent_s'])} now" if n['silent_s'] is not None else '')
               for n in switches if n['state'] == 'silent'][:8]
     return f'<p class="summary">{" · ".join(parts)}</p>' + (f'<p class="bad">{"; ".join(silent)}</p>' if silent else '')
 

@@ -79,7 +79,7 @@ class Seen(unittest.TestCase):
         return self.view()
 
     def view(self, manager=None):
-        shown = view(self.wiring, self.sources, manager, {'h0': 'busy'}, self.now, 'noon')
+        shown = view(self.wiring, self.sources, manager, {'h0': 'busy', 'h1': 'idle'}, self.now, 'noon')
         return json.loads(json.dumps(shown))  # /fabric.json
 
     def link(self, shown, a, b):
@@ -106,6 +106,18 @@ class Views(Seen):
         k = self.link(shown, 'spine', 'leaf0')
         self.assertEqual((k['down_bits_s'], k['up_bits_s'], k['lost_s'], k['a_queue_bytes'], k['state']), (4000, 12000, 4, 2048, 'up'))
         self.assertEqual(self.switch(shown, 'spine')['busy_percent'], 30)
+
+    def test_links_that_are_down(self):
+        """Of a host that no program uses that is as it should be."""
+        for fake in self.fakes.values():
+            for port in 'h0', 'h1', 'leaf1':
+                if port in fake.ports:
+                    fake.ports[port]['link'] = 'down'
+        shown = self.read()
+        self.assertEqual([self.link(shown, *k)['state'] for k in (('leaf0', 'h0'), ('leaf0', 'h1'), ('spine', 'leaf1'), ('spine', 'leaf0'))],
+                         ['down', 'unplugged', 'down', 'up'])
+        self.assertEqual([p['port'] for p in shown['ports'] if p['unplugged']], ['h1'])
+        self.assertIn('<tr class=""><td>leaf0</td><td>h1</td><td>unplugged</td>', part(shown))
 
     def test_a_counter_that_passes_its_end_goes_on(self):
         port = self.fakes['leaf1'].ports['h3']
