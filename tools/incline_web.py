@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import socket
+import socketserver
 import threading
 import time
 from http import HTTPStatus
@@ -243,7 +244,13 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, watch, port):
         self.watch, self.places = watch, threading.BoundedSemaphore(PLACES)
         self.files = {'/page.css': ('text/css', static('page.css')), '/page.js': ('text/javascript', static('page.js'))}
-        super().__init__(('127.0.0.1', port), Handler)
+        try:
+            super().__init__(('127.0.0.1', port), Handler)
+        except OSError as e:
+            raise LabError(f'127.0.0.1:{port}: {e.strerror} (--port 0 takes any)') from None
+
+    def server_bind(self):
+        socketserver.TCPServer.server_bind(self)  # http.server's own asks for this machine's name, and may wait for that
 
     def process_request(self, request, client_address):
         self.places.acquire()  # each is given back after REQUEST at the latest

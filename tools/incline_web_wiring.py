@@ -67,6 +67,14 @@ def heights(hosts, links):
     return height
 
 
+def of_file(path):
+    try:
+        with open(path) as f:
+            return of_manager(json.load(f))
+    except (ValueError, LabError) as e:
+        raise LabError(f'{path}: {e}') from None
+
+
 def of_manager(doc, name='fabric'):
     """Of the configuration of incline-manager, which has checked it."""
     try:

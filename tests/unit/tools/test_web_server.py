@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -185,6 +186,35 @@ class Socket(unittest.TestCase):
         self.serve(lambda f: [f.write(b'x' * 65536) for _ in range(1000)])
         with self.assertRaisesRegex(ValueError, 'more than a switch would say'):
             self.read()
+
+
+class Program(unittest.TestCase):
+    def web(self, *args):
+        env = dict(os.environ, INCLINE_LAB='/nowhere')
+        done = subprocess.run([os.path.join(TOP, 'tools/lab'), 'web', *args], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout, '')
+        self.assertNotIn('Traceback', done.stderr)
+        return done.returncode, done.stderr.strip().split('\n')[-1]
+
+    def test_refused(self):
+        self.assertEqual(self.web(), (1, 'error: lab: no fabric is up (tools/lab up FILE)'))
+        for port in '65536', '-1', 'x', '8470.0':
+            self.assertEqual(self.web('--port', port), (2, f'lab web: error: argument --port: {port}, must be 0..65535'))
+        with tempfile.TemporaryDirectory(prefix='iw-') as d:
+            path = os.path.join(d, 'm.json')
+            for text, said in (('{', 'Expecting property name'), ('{"switches": [], "links": []}', "no configuration of incline-manager: 'hosts' is missing"),
+                               ('[]', 'no configuration of incline-manager: ')):
+                with open(path, 'w') as f:
+                    f.write(text)
+                status, last = self.web('--manager', path)
+                self.assertEqual(status, 1)
+                self.assertIn(f'error: lab: {path}: {said}', last)
+            with socket.create_server(('127.0.0.1', 0)) as s, open(path, 'w') as f:
+                f.write('{"switches": [], "links": [], "hosts": []}')
+                f.flush()
+                port = s.getsockname()[1]
+                self.assertEqual(self.web('--port', str(port), '--manager', path),
+                                 (1, f'error: lab: 127.0.0.1:{port}: Address already in use (--port 0 takes any)'))
 
 
 class Http(Base):
