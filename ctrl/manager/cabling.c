@@ -33,21 +33,35 @@ bool mg_cable_is_wrong(const struct manager *m, const struct mg_switch *s, const
 
 /* ---- who is who ---- */
 
-/* A switch is known by its chassis, which it tells us as it tells its neighbours; one that two
+/* A switch is known by its chassis, which it tells us as it tells its neighbours; one that several
  * switches have is nobody's. */
+static void settle(struct manager *m, const char *chassis)
+{
+	unsigned n = 0, last = 0;
+
+	if (!chassis[0])
+		return;
+	for (unsigned i = 0; i < m->n_sw; i++)
+		if (!strcmp(m->sw[i].chassis, chassis)) {
+			last = i;
+			n++;
+		}
+	if (n == 1)
+		json_object_set_new(m->chassis, chassis, json_integer(last));
+	else
+		json_object_del(m->chassis, chassis);
+}
+
 static void note_chassis(struct manager *m, struct mg_switch *s, const char *chassis)
 {
-	const json_int_t index = s - m->sw;
+	char before[sizeof(s->chassis)];
 
 	if (!strcmp(s->chassis, chassis))
 		return;
-	if (json_integer_value(json_object_get(m->chassis, s->chassis)) == index)
-		json_object_del(m->chassis, s->chassis);
+	memcpy(before, s->chassis, sizeof(before));
 	snprintf(s->chassis, sizeof(s->chassis), "%s", chassis);
-	if (!chassis[0])
-		return;
-	json_object_set_new(m->chassis, s->chassis,
-		json_object_get(m->chassis, s->chassis) ? json_null() : json_integer(index));
+	settle(m, before);
+	settle(m, s->chassis);
 }
 
 /* The node that has spoken, -ENOENT: none of the fabric's. */

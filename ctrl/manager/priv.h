@@ -58,7 +58,7 @@ struct manager {
 	struct mg_host *host;
 	LIST_HEAD(, mg_cable) cables;
 	unsigned n_cables;
-	json_t *chassis; /* by chassis the index of the switch that says it; null: of several */
+	json_t *chassis;                 /* by chassis the index of the only switch that says it */
 	LIST_HEAD(, manager_peer) peers; /* that have joined */
 	LIST_HEAD(, mg_adopted) adopted;
 	unsigned n_adopted;
