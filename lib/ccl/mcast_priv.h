@@ -13,6 +13,7 @@ enum {
 	MC_READS = 4,     /* READs, likewise */
 	MC_MESSAGES = 96, /* messages, to all peers */
 	MC_PEER_RECVS = 32,
+	MC_POLL = 16,      /* completions at a time */
 	MC_QPN = 0xffffff, /* of every multicast group */
 	MC_QKEY = 0x6d637374,
 };
@@ -77,7 +78,8 @@ struct ccl_mcast {
 	uint8_t *memory;
 	struct ibv_mr *mr;
 	struct mc_rank *rank;
-	unsigned sender; /* of the last datagram: most often also of the next */
+	unsigned used[MC_POLL], n_used; /* slots of chunks that are to be posted again */
+	unsigned sender;                /* of the last datagram: most often also of the next */
 	bool message_busy[MC_MESSAGES];
 	unsigned n_messages;
 	struct mc_read read[MC_READS];
@@ -125,7 +127,8 @@ static inline unsigned mc_tree_depth(const struct ccl_mcast *c)
 /* The device's word for a queue pair of that tree's worker; 0: it has none. */
 uint32_t mc_worker_flags(const struct ccl_mcast *c, unsigned tree);
 
-int mc_post_chunk_recv(struct ccl_mcast *c, unsigned slot);
+/* n: up to MC_POLL; those of a tree that follow one another in one call. */
+int mc_post_chunk_recvs(struct ccl_mcast *c, const unsigned *slot, unsigned n);
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot);
 
 /* mcast_uc.c. What all trees need; a tree's queue pair; to RTS; the window of the collective that

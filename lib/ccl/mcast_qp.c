@@ -38,10 +38,29 @@ static int post_recv(
 	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-int mc_post_chunk_recv(struct ccl_mcast *c, unsigned slot)
+int mc_post_chunk_recvs(struct ccl_mcast *c, const unsigned *slot, unsigned n)
 {
-	return post_recv(c, c->tree[mc_tree_of(c, slot)].qp, mc_staging(c, slot), mc_slot_len(c),
-		(uint64_t)MC_CHUNK_RECV << 32 | slot);
+	struct ibv_recv_wr wr[MC_POLL], *bad;
+	struct ibv_sge sge[MC_POLL];
+	unsigned first = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < n; i++) {
+		const unsigned tree = mc_tree_of(c, slot[i]);
+		const bool last = i + 1 == n || mc_tree_of(c, slot[i + 1]) != tree;
+
+		sge[i] = (struct ibv_sge){
+			(uintptr_t)mc_staging(c, slot[i]), (uint32_t)mc_slot_len(c), c->mr->lkey};
+		wr[i] = (struct ibv_recv_wr){.wr_id = (uint64_t)MC_CHUNK_RECV << 32 | slot[i],
+			.next = last ? NULL : &wr[i + 1],
+			.sg_list = &sge[i],
+			.num_sge = !c->conf.uc};
+		if (!last)
+			continue;
+		rc = -ibv_post_recv(c->tree[tree].qp, &wr[first], &bad);
+		first = i + 1;
+	}
+	return rc;
 }
 
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
@@ -328,7 +347,7 @@ int mc_connect(struct ccl_mcast *c, const uint32_t *qpn, char *err)
 	if (rc)
 		return mc_say(c, err, "the port's largest message is less than its MTU", rc);
 	for (unsigned i = 0; rc == 0 && i < c->conf.depth; i++)
-		rc = mc_post_chunk_recv(c, i);
+		rc = mc_post_chunk_recvs(c, &i, 1);
 	for (unsigned i = 0; i < c->n_peers; i++)
 		for (unsigned k = 0; rc == 0 && k < MC_PEER_RECVS; k++)
 			rc = mc_post_rc_recv(c, i, k);

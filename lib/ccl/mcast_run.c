@@ -9,7 +9,7 @@
 #include "lib/ccl/mcast_priv.h"
 #include "lib/wire/bytes.h"
 
-enum { POLL = 16, GRH_IP4_SRC = 32, GRH_IP6_SRC = 8 };
+enum { GRH_IP4_SRC = 32, GRH_IP6_SRC = 8 };
 
 /* At the end, for what is still being said to the neighbours. */
 static const uint64_t DRAIN_NS = 1000000000;
@@ -151,11 +151,9 @@ static unsigned sender(
 }
 
 /* In its place already: nobody but its root may write there, nor another chunk than it says. */
-static void placed(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
+static void placed(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
 {
 	mcast_placed(&c->core, be32toh(wc->imm_data), now);
-	if (mc_post_chunk_recv(c, slot))
-		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
 }
 
 static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
@@ -168,8 +166,6 @@ static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc
 		mcast_datagram(&c->core, sender(c, mc_tree_of(c, slot), at, wc),
 			be32toh(wc->imm_data), len, now, &offset) == MCAST_TAKE)
 		memcpy(c->buf + offset, at + MC_GRH, len);
-	if (mc_post_chunk_recv(c, slot))
-		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
 }
 
 static void message(struct ccl_mcast *c, unsigned peer, unsigned slot, uint32_t len, uint64_t now)
@@ -200,9 +196,10 @@ static void complete(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
 	switch ((enum mc_kind)(wc->wr_id >> 32)) {
 	case MC_CHUNK_RECV:
 		if (c->conf.uc)
-			placed(c, index, wc, now);
+			placed(c, wc, now);
 		else
 			datagram(c, index, wc, now);
+		c->used[c->n_used++] = index;
 		break;
 	case MC_CHUNK_SEND:
 		mcast_sent(&c->core, 1, now);
@@ -231,11 +228,14 @@ static bool is_over(const struct ccl_mcast *c)
 
 static unsigned poll_one(struct ccl_mcast *c, struct ibv_cq *cq, uint64_t now)
 {
-	struct ibv_wc wc[POLL];
-	const int n = ibv_poll_cq(cq, POLL, wc);
+	struct ibv_wc wc[MC_POLL];
+	const int n = ibv_poll_cq(cq, MC_POLL, wc);
 
 	for (int i = 0; i < n; i++)
 		complete(c, &wc[i], now);
+	if (c->n_used > 0 && mc_post_chunk_recvs(c, c->used, c->n_used))
+		broken(c, -EIO, "rank %u: posting a receive failed", c->conf.rank);
+	c->n_used = 0;
 	if (n < 0)
 		broken(c, -EIO, "rank %u: polling failed", c->conf.rank);
 	return n > 0 ? (unsigned)n : 0;
