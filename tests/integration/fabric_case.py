@@ -247,6 +247,14 @@ class Fabric(unittest.TestCase):
         if any(rc for rc, _, _ in results):
             self.fail('\n'.join(err + out for _, out, err in results))
 
+    def no_groups_left(self, *switches, patience=120):
+        """Groups that answer late packets, or whose job went on without them, end within seconds."""
+        deadline = time.monotonic() + patience
+        for switch in switches:
+            while left := self.rpc(switch, 'group.list')['result']['groups']:
+                self.assertLess(time.monotonic(), deadline, f'{switch} still has {left}')
+                time.sleep(0.1)
+
     def rpc(self, switch, method, params=None):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(10)

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -99,14 +98,6 @@ class Network(Fabric):
         their cores (docs/lab.md, "A crowded machine"): so no messages here."""
         self.in_network('mpich', '3', 'calm', INCLINE_MPI_REGISTER='all')
 
-    def nothing_left(self):
-        """Groups whose job went on without them are ended by the switches themselves, within seconds."""
-        deadline = time.monotonic() + PATIENCE
-        for switch in ('spine', 'leaf0', 'leaf1'):
-            while self.rpc(switch, 'group.list')['result']['groups']:
-                self.assertLess(time.monotonic(), deadline, f'{switch} still has groups')
-                time.sleep(0.1)
-
     def test_resume(self):
         """A group that fails under a program whose group file says "resume": it goes on by a ring, and nothing is wrong."""
         p = self.launch('openmpi', ['told'], GROUP='INCLINE_GROUP=' + self.variant(resume=True, timeout_ms=60000))
@@ -120,7 +111,7 @@ class Network(Fabric):
         self.assertRegex(out, r'^\d+ turns, 0 wrong\n$', err)
         self.assertEqual(err.count('goes on by a ring of the hosts, without the switches, from collective'), 1, err)
         self.assertIn('(100.0 %)', err)
-        self.nothing_left()
+        self.no_groups_left('spine', 'leaf0', 'leaf1')
 
     def test_resume_two_at_once(self):
         """Both groups fail under a program of which half the ranks wait for the one communicator first and half for the other;
@@ -138,7 +129,7 @@ class Network(Fabric):
         self.assertRegex(out, r'^\d+ turns, 0 wrong\n$', err)
         for name in groups[1:]:
             self.assertEqual(err.count(f'group {name} goes on by a ring of the hosts, without the switches, '), 1, err)
-        self.nothing_left()
+        self.no_groups_left('spine', 'leaf0', 'leaf1')
 
     def test_refused_at_one(self):
         """What is refused at one rank alone ends the communicator for all, at that call: the next one would pass for it."""
