@@ -124,18 +124,15 @@ static inline unsigned mc_tree_depth(const struct ccl_mcast *c)
 {
 	return (c->conf.depth + c->conf.trees - 1) / c->conf.trees;
 }
-/* The device's word for a queue pair of that tree's worker; 0: it has none. */
-uint32_t mc_worker_flags(const struct ccl_mcast *c, unsigned tree);
 
 /* n: up to MC_POLL; those of a tree that follow one another in one call. */
 int mc_post_chunk_recvs(struct ccl_mcast *c, const unsigned *slot, unsigned n);
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot);
 
-/* mcast_uc.c. What all trees need; a tree's queue pair; to RTS; the window of the collective that
+/* mcast_uc.c. What all trees need; a tree's queue pair to RTS; the window of the collective that
  * has begun: 0 or a positive errno. end: none any more, nothing is written to the buffer; for UD
  * nothing. */
 int mc_uc_open(struct ccl_mcast *c, char *err);
-int mc_uc_make(struct ccl_mcast *c, unsigned tree, char *err);
 int mc_uc_join(struct ccl_mcast *c, unsigned tree);
 int mc_uc_begin(struct ccl_mcast *c);
 void mc_uc_end(struct ccl_mcast *c);

@@ -71,14 +71,9 @@ int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
 
 /* ---- opening ---- */
 
-uint32_t mc_worker_flags(const struct ccl_mcast *c, unsigned tree)
+static int make_qp(struct ccl_mcast *c, unsigned tree, char *err)
 {
-	return c->conf.workers > 0 ? INC_DV_QP_WORKER(1 + tree % c->conf.workers) : 0;
-}
-
-static int make_ud(struct ccl_mcast *c, unsigned tree, char *err)
-{
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
+	struct ibv_qp_init_attr init = {.qp_type = c->conf.uc ? IBV_QPT_UC : IBV_QPT_UD,
 		.send_cq = c->cq,
 		.recv_cq = c->tree[tree].cq,
 		.sq_sig_all = 1,
@@ -86,7 +81,9 @@ static int make_ud(struct ccl_mcast *c, unsigned tree, char *err)
 			.max_recv_wr = mc_tree_depth(c),
 			.max_send_sge = 1,
 			.max_recv_sge = 1}};
-	const uint32_t flags = mc_worker_flags(c, tree);
+	const uint32_t flags =
+		(c->conf.uc ? INC_DV_QP_MULTICAST : 0) |
+		(c->conf.workers > 0 ? INC_DV_QP_WORKER(1 + tree % c->conf.workers) : 0);
 
 	c->tree[tree].qp =
 		flags ? c->conf.create(c->pd, &init, flags) : ibv_create_qp(c->pd, &init);
@@ -103,7 +100,7 @@ static int make_tree(struct ccl_mcast *c, unsigned tree, char *err)
 		t->cq = ibv_create_cq(c->conf.context, (int)mc_tree_depth(c), c, c->channel, 0);
 	if (!t->cq)
 		return mc_say(c, err, "completion queue", errno);
-	return c->conf.uc ? mc_uc_make(c, tree, err) : make_ud(c, tree, err);
+	return make_qp(c, tree, err);
 }
 
 static int make_objects(struct ccl_mcast *c, char *err)

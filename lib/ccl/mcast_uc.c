@@ -37,22 +37,6 @@ int mc_uc_open(struct ccl_mcast *c, char *err)
 	return c->writer ? 0 : mc_say(c, err, "memory", ENOMEM);
 }
 
-int mc_uc_make(struct ccl_mcast *c, unsigned tree, char *err)
-{
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UC,
-		.send_cq = c->cq,
-		.recv_cq = c->tree[tree].cq,
-		.sq_sig_all = 1,
-		.cap = {.max_send_wr = MC_SENDS,
-			.max_recv_wr = mc_tree_depth(c),
-			.max_send_sge = 1,
-			.max_recv_sge = 1}};
-
-	c->tree[tree].qp =
-		c->conf.create(c->pd, &init, INC_DV_QP_MULTICAST | mc_worker_flags(c, tree));
-	return c->tree[tree].qp ? 0 : mc_say(c, err, "queue pair of multicast WRITEs", errno);
-}
-
 static enum ibv_mtu mtu_code(unsigned bytes)
 {
 	return (enum ibv_mtu)(__builtin_ctz(bytes) - 7);
