@@ -258,8 +258,8 @@ class Beside:
 
 # ---- results ----
 
-def meson_log(builddir):
-    return os.path.join(TOP, builddir, 'meson-logs', 'testlog.json')
+def meson_log(builddir, base='testlog'):
+    return os.path.join(TOP, builddir, 'meson-logs', base + '.json')
 
 
 def meson_tests(builddir, args, patience):
@@ -351,13 +351,14 @@ class Report:
         status = self.run(' '.join(['meson test', builddir, *args]), meson_tests(builddir, args, patience), None, progress)
         self.meson_results(builddir, status)
 
-    def meson_results(self, builddir, status):
-        """Counts the results of a run of meson_tests() that ended so; a word for status: there was none."""
+    def meson_results(self, builddir, status, base='testlog'):
+        """Counts the results of a run of meson_tests() that ended so and was logged there (--logbase); a word for status:
+        there was none."""
         bad = len(self.failures)
         rows = []
         with contextlib.suppress(OSError):
             if isinstance(status, int):
-                with open(meson_log(builddir)) as f:
+                with open(meson_log(builddir, base)) as f:
                     rows = [json.loads(line) for line in f]
         for row in rows:
             self.meson_result(builddir, row)

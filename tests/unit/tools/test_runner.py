@@ -197,13 +197,15 @@ class BesideTheTests(unittest.TestCase):
         report = t.Report()
         with tempfile.TemporaryDirectory() as d:
             os.mkdir(d + '/meson-logs')
-            with open(d + '/meson-logs/testlog.json', 'w') as f:
-                f.writelines(json.dumps(row(*r)) + '\n' for r in (('wire', 'OK'), ('mgr', 'FAIL')))
+            for base, rows in ('testlog', (('wire', 'OK'), ('mgr', 'FAIL'))), ('model', (('model-ci', 'OK'),)):
+                with open(f'{d}/meson-logs/{base}.json', 'w') as f:
+                    f.writelines(json.dumps(row(*r)) + '\n' for r in rows)
+            report.meson_results(d, 0, 'model')  # the log that it is told
             steps = [('a', ['false']), ('b', ['true'])]
             with t.Beside(steps) as beside:
                 for status in self.finish(report, beside, 'a', 'b', counts=None)[0]:
                     report.meson_results(d, status)
-        self.assertEqual((report.passed, report.failures), ([d + '/wire'], [
+        self.assertEqual((report.passed, report.failures), ([d + '/model-ci', d + '/wire'], [
             d + '/mgr: FAIL', d + ': meson test: exit status not begun, 0 results']))  # not the log once more
 
     def test_what_cannot_be_run_has_failed(self):
