@@ -10,6 +10,7 @@
 
 enum { FIRST_PROBE_RTTS = 8, LOST_PROBE_RTTS = 4, DEFAULT_SUCCESSES = 3, NS_PER_MS = 1000000 };
 enum { DEFAULT_CAP_MS = 100, LEAST_PROBE_MS = 1 };
+enum { MARKED_RTTS = 8, RESTED_RTTS = 64 }; /* to change places because of marks */
 
 static uint64_t draw(struct mrc_evset *s)
 {
@@ -65,10 +66,10 @@ static int backup_of(const struct mrc_evset *s, unsigned port)
 	return MRC_NO_EV;
 }
 
-/* Out of the ring: a backup of the same port takes the very place, or the ring gets shorter. */
-static void leave(struct mrc_evset *s, struct mrc_ev *e)
+/* Out of the ring: a backup of the same port takes the very place, or (MRC_NO_EV) the ring gets
+ * shorter. */
+static void leave_to(struct mrc_evset *s, struct mrc_ev *e, int backup)
 {
-	int backup = backup_of(s, e->port);
 	uint8_t *index = s->ring[e->port].index;
 	unsigned place = 0;
 
@@ -87,6 +88,11 @@ static void leave(struct mrc_evset *s, struct mrc_ev *e)
 	memmove(index + place, index + place + 1, (size_t)s->ring[e->port].n - place);
 	if (s->ring[e->port].at > place)
 		s->ring[e->port].at--;
+}
+
+static void leave(struct mrc_evset *s, struct mrc_ev *e)
+{
+	leave_to(s, e, backup_of(s, e->port));
 }
 
 /* Usable again: into the ring if that is short, else backup. */
@@ -225,6 +231,43 @@ int mrc_evset_next(struct mrc_evset *s, uint8_t room, uint64_t now)
 	return any_usable(s) ? MRC_NO_EV : oldest_bad(s, ports);
 }
 
+static int rested_backup(const struct mrc_evset *s, unsigned port, uint32_t rtt)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct mrc_ev *e = &s->ev[i];
+
+		if (e->port == port && !e->active && e->state <= MRC_EV_SKIP &&
+			(e->marked_at == 0 || rtt - e->marked_at > RESTED_RTTS))
+			return (int)i;
+	}
+	return MRC_NO_EV;
+}
+
+/* A mark passes a path over once, which is little where it is one of few. Marked all the time, it
+ * leaves the others' traffic alone if there is a path to go to. The rest keeps two from changing
+ * places for ever. */
+static void marked(struct mrc_evset *s, struct mrc_ev *e, uint64_t now)
+{
+	const uint32_t rtt = (uint32_t)(now / s->base_rtt_ns) + 1;
+	int backup;
+
+	if (!e->active || s->n_active == s->n || (e->marked_at && e->marked_at == rtt))
+		return;
+	if (e->marked_at == 0 || rtt - e->marked_at > 2)
+		e->marked_rtts = 0;
+	e->marked_at = rtt;
+	if (e->marked_rtts < UINT8_MAX)
+		e->marked_rtts++;
+	if (e->marked_rtts < MARKED_RTTS)
+		return;
+	backup = rested_backup(s, e->port, rtt);
+	if (backup == MRC_NO_EV)
+		return;
+	leave_to(s, e, backup);
+	e->state = MRC_EV_GOOD;
+	e->marked_rtts = 0;
+}
+
 void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now)
 {
 	struct mrc_ev *e = get(s, index);
@@ -233,6 +276,7 @@ void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now)
 		return;
 	e->state = MRC_EV_SKIP;
 	e->skip_until = now + s->base_rtt_ns;
+	marked(s, e, now);
 }
 
 /* Too few are left to do without e: what has been bad for so long that it might have been probed

@@ -40,6 +40,8 @@ struct mrc_ev {
 	bool active;   /* in its port's ring, else backup or out */
 	bool probing;  /* a probe is on its way */
 	uint8_t successes;
+	uint8_t marked_rtts; /* how many in a row had a mark */
+	uint32_t marked_at;  /* the last of them, counted from 1; 0: none yet */
 	uint64_t skip_until; /* SKIP ends then by itself */
 	uint64_t bad_since;
 	uint64_t probe_at; /* next probe, or when the one on its way counts as lost */
@@ -73,7 +75,9 @@ int mrc_evset_init(struct mrc_evset *s, const struct mrc_evset_config *config, c
 int mrc_evset_next(struct mrc_evset *s, uint8_t room, uint64_t now);
 
 /* What became of packets. An index out of range does nothing. skip: ECN seen, or trimmed on the
- * way. bad: lost untrimmed, timed out, or the peer said never again; false: it stays as it is
+ * way; with marks in eight base RTTs on end it changes places with a backup of its plane that had
+ * none for long, if there is one (figure 14 of the paper; CHOSEN, docs/mrc.md 6.5). bad: lost
+ * untrimmed, timed out, or the peer said never again; false: it stays as it is
  * because too few would be left, and none has been bad for some time that could take its place. */
 void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now);
 bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now);

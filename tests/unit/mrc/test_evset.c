@@ -159,6 +159,57 @@ static void skipped_once(void **state)
 	mrc_evset_skip(&s, 2, 0);
 }
 
+/* Marks in as many base RTTs on end as it takes, the first in one of this number; the last time. */
+static uint64_t mark(struct mrc_evset *s, int index, unsigned rtt, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned j = 0; j < 3; j++) /* in one RTT they count once */
+			mrc_evset_skip(s, index, (rtt + i) * RTT + j);
+	}
+	return (rtt + n - 1) * RTT;
+}
+
+static void marked_changes_places(void **state)
+{
+	enum { LONG = 8, REST = 64 };
+	struct mrc_evset s = make(2, 8, 4, 1); /* 0 and 2 of port 0 are active, 4 and 6 backups */
+
+	(void)state;
+	mark(&s, 0, 1, LONG - 1);
+	mark(&s, 0, LONG + 3, LONG - 1); /* not on end: three RTTs without */
+	assert_true(s.ev[0].active);
+	mark(&s, 0, 2 * LONG + 2, 1);
+	assert_false(s.ev[0].active);
+	assert_true(s.ev[4].active && s.ev[4].port == s.ev[0].port);
+	assert_int_equal(s.n_active, 4);
+	assert_int_equal(mrc_evset_take_changed(&s), MRC_NO_EV); /* good as before */
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_not_equal(mrc_evset_next(&s, 3, 100 * RTT), 0);
+	/* The next one goes to 6; then nothing has rested, and it stays. */
+	mark(&s, 4, 3 * LONG, LONG);
+	assert_true(s.ev[6].active && !s.ev[4].active && !s.ev[0].active);
+	mark(&s, 6, 4 * LONG, LONG);
+	assert_true(s.ev[6].active);
+	/* After its rest 0 is as good as any, but a bad backup is none. */
+	mrc_evset_bad(&s, 4, 5 * LONG * RTT);
+	mark(&s, 6, 5 * LONG, REST);
+	assert_true(s.ev[0].active && !s.ev[6].active);
+	/* Of the other port, or of none: nothing to go to. */
+	s = make(2, 4, 4, 1);
+	mark(&s, 0, 1, 10 * LONG);
+	assert_true(s.ev[0].active);
+	/* From time 0 on, and over the end of the count of RTTs. */
+	s = make(1, 2, 1, 1);
+	mark(&s, 0, 0, LONG);
+	assert_true(s.ev[1].active);
+	s = make(1, 2, 1, 1);
+	for (uint64_t i = 0; i <= LONG; i++) /* one falls on 0, which says that there was none */
+		mrc_evset_skip(&s, 0, (UINT32_MAX - 4 + i) * RTT);
+	for (uint64_t i = 0; i < LONG; i++)
+		mrc_evset_skip(&s, 0, (UINT32_MAX + 16 + i) * RTT);
+	assert_true(s.ev[1].active);
+}
+
 static void bad_is_swapped(void **state)
 {
 	struct mrc_evset s = make(2, 8, 4, 1);
@@ -410,6 +461,7 @@ int run_evset_tests(void)
 		cmocka_unit_test(order_is_drawn_anew),
 		cmocka_unit_test(rooms_and_ports),
 		cmocka_unit_test(skipped_once),
+		cmocka_unit_test(marked_changes_places),
 		cmocka_unit_test(bad_is_swapped),
 		cmocka_unit_test(enough_are_left),
 		cmocka_unit_test(the_last_ones_take_turns),
