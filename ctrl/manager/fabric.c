@@ -285,7 +285,8 @@ void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bo
 	is.up = is.up && !mg_cable_is_wrong(m, s, port);
 	snprintf(is.name, sizeof(is.name), "%s", port);
 	is.bps = was->bps;
-	fell = was->up && !is.up;
+	/* What was there before this connection may run over a port that we never knew to be up. */
+	fell = !is.up && (was->up || !s->known);
 	mgr_graph_set_port(m->g, s->node, &is);
 	if (fell)
 		mgr_jobs_link_down(m->jobs, (unsigned)link, m->now);

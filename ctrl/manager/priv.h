@@ -80,7 +80,8 @@ const struct mg_host *mg_host_by_ip(const struct manager *m, const char *ip);
 /* What a switch has said of itself. -EPROTO: nonsense. */
 int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
 void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up);
-/* A port of a switch; jobs over its link are told if that has gone. */
+/* A port of a switch; jobs over its link are told if that has gone, or is not there at the first
+ * word of a connection. */
 void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bool up);
 /* Index of the link at a port of a node, and the link; -ENOENT. */
 int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l);

@@ -10,6 +10,7 @@
 enum { HELLO_MS = 1500 };
 
 static struct world w;
+static struct store store;
 
 static void chassis_of(unsigned i, char text[SW_LLDP_TEXT])
 {
@@ -47,7 +48,8 @@ static void speak(unsigned i)
 static int setup(void **state)
 {
 	(void)state;
-	world_open(&w);
+	assert_int_equal(store_memory_open(&store), 0);
+	world_open_with(&w, &store);
 	for (unsigned i = 0; i < SWITCHES; i++)
 		speak(i);
 	for (unsigned l = 0; l < LEAVES; l++)
@@ -63,6 +65,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	world_close(&w);
+	store.close(store.arg);
 	return 0;
 }
 
@@ -180,6 +183,33 @@ static void exchanged(void **state)
 	assert_true(link_up(0, 0) && link_up(0, 1));
 }
 
+/* Exchanged while nobody led, and only spines hear it, each in its first word to the new manager.
+ */
+static void exchanged_meanwhile(void **state)
+{
+	uint64_t epoch[JOBS];
+	unsigned from[JOBS];
+
+	(void)state;
+	start_all();
+	for (unsigned j = 0; j < JOBS; j++) {
+		epoch[j] = w.job[j].rank[0].epoch;
+		from[j] = world_spine(&w, j) - LEAVES;
+	}
+	world_kill_manager(&w);
+	memset(w.sw[0].sw->heard, 0, sizeof(w.sw[0].sw->heard));
+	hear_switch(LEAVES + 0, 0, 0, 1);
+	hear_switch(LEAVES + 1, 0, 0, 0);
+	world_start_manager(&w);
+	world_pass(&w, 5000);
+	expect(2, "spine0:p0 hears leaf0:p1 by LLDP, where the file has leaf0:p0: not used");
+	for (unsigned j = 0; j < JOBS; j++) {
+		assert_true(world_active(&w, j));
+		assert_int_equal(world_spine(&w, j), LEAVES + 2);
+		assert_int_equal(w.job[j].rank[0].epoch > epoch[j], from[j] != 2);
+	}
+}
+
 /* Who is no node of the fabric, a host by its name or by none, and who has no link in the file. */
 static void others(void **state)
 {
@@ -256,8 +286,8 @@ static void explained(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(all_well), T(exchanged), T(others), T(other_chassis), T(explained)};
+	const struct CMUnitTest tests[] = {T(all_well), T(exchanged), T(exchanged_meanwhile),
+		T(others), T(other_chassis), T(explained)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

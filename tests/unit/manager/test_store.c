@@ -199,6 +199,32 @@ static void test_meanwhile(void **state)
 	end_all();
 }
 
+/* A link went down while nobody looked, and is down still: who runs over it is told, and goes on by
+ * another spine; who does not never notices. */
+static void test_link_meanwhile(void **state)
+{
+	uint64_t epoch[JOBS];
+	unsigned from[JOBS];
+
+	(void)state;
+	start_all();
+	for (unsigned j = 0; j < JOBS; j++) {
+		epoch[j] = w.job[j].rank[0].epoch;
+		from[j] = world_spine(&w, j);
+	}
+	world_kill_manager(&w);
+	world_cut(&w, 0, from[0], true);
+	world_pass(&w, 1000);
+	world_start_manager(&w);
+	world_pass(&w, 1500);
+	for (unsigned j = 0; j < JOBS; j++) {
+		assert_true(world_active(&w, j));
+		assert_int_equal(w.job[j].rank[0].epoch > epoch[j], from[j] == from[0]);
+	}
+	assert_true(world_spine(&w, 0) != from[0]);
+	end_all();
+}
+
 /* The clock was set back, and nobody has groups to tell it by: epochs ascend all the same. */
 static void test_epochs_ascend(void **state)
 {
@@ -446,6 +472,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_goes_on),
 		T(test_meanwhile),
+		T(test_link_meanwhile),
 		T(test_epochs_ascend),
 		T(test_successors_groups),
 		T(test_damaged_records),
