@@ -34,6 +34,15 @@ static uint64_t int_of(const json_t *config, const char *name)
 	return (uint64_t)ctl_int(&ctl_manager_config, config, name);
 }
 
+void mg_clock(struct manager *m, uint64_t now)
+{
+	const uint64_t since = now - m->slept - m->ticked;
+
+	if (since > m->heartbeat_ns)
+		m->slept += since - m->heartbeat_ns;
+	m->now = now - m->slept;
+}
+
 /* The store, then the jobs that it knows. */
 static int open_jobs(struct manager *m, const json_t *config, const struct store *store,
 	uint64_t first_epoch, char err[MANAGER_ERR_LEN])
@@ -80,7 +89,7 @@ int manager_create(const json_t *config, const struct manager_io *io, const stru
 	if (!m)
 		return -ENOMEM;
 	m->io = *io;
-	m->now = m->started = now;
+	m->now = m->started = m->ticked = now;
 	m->heartbeat_ns = int_of(config, "heartbeat_ms") * MS;
 	m->shape = (struct mgr_shape){.hop_ns = int_of(config, "hop_ns"),
 		.loss_ppm = (unsigned)int_of(config, "loss_ppm")};
@@ -178,7 +187,7 @@ char *manager_line(
 	static const struct rpc_service service = {&ctl_manager_schema, may, mg_call, done};
 	char *out;
 
-	m->now = now;
+	mg_clock(m, now);
 	m->peer = peer;
 	out = rpc_handle_line(&service, m, line, len);
 	m->peer = NULL;
@@ -196,7 +205,8 @@ int manager_failed(const struct manager *m)
 
 void manager_tick(struct manager *m, uint64_t now)
 {
-	m->now = now;
+	mg_clock(m, now);
+	m->ticked = m->now;
 	mg_jobs_tick(m);
 	mg_switches_tick(m);
 	mg_act(m);

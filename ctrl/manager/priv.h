@@ -62,7 +62,8 @@ struct manager {
 	LIST_HEAD(, manager_peer) peers; /* that have joined */
 	LIST_HEAD(, mg_adopted) adopted;
 	unsigned n_adopted;
-	uint64_t now;                  /* of the call that is being served */
+	uint64_t now;                  /* of the call that is being served: mg_clock */
+	uint64_t ticked, slept;        /* last; what passed meanwhile and does not count */
 	struct manager_peer *peer;     /* whose request that is */
 	struct store store, own_store; /* own_store: in memory, if none was given */
 	uint64_t born, epoch_bound;    /* keep.c */
@@ -70,6 +71,11 @@ struct manager {
 };
 
 void __attribute__((format(printf, 2, 3))) mg_say(struct manager *m, const char *fmt, ...);
+
+/* The time of a call, into now. From one tick to the next a heartbeat passes at most: what is
+ * longer (a process that was stopped, a disk that hung) is nobody's silence, for who has spoken
+ * could not be heard. */
+void mg_clock(struct manager *m, uint64_t now);
 
 /* ---- fabric.c ---- */
 

@@ -146,7 +146,7 @@ static json_t *who_json(const struct manager *m)
 	for (unsigned i = 0; i < m->n_sw; i++)
 		switches += m->sw[i].known;
 	return json_pack("{s:o,s:I,s:i}", "name", rpc_text(m->io.name ?: ""), "leads_s",
-		(json_int_t)((m->now - m->started) / 1000000000), "switches", switches);
+		(json_int_t)((m->now + m->slept - m->started) / 1000000000), "switches", switches);
 }
 
 int mg_show(struct manager *m, const char *method, const json_t *params, json_t **result,

@@ -239,21 +239,18 @@ void manager_up(struct manager *m, unsigned i, uint64_t now)
 {
 	struct mg_switch *s = &m->sw[i];
 
-	m->now = now;
+	mg_clock(m, now);
 	s->connected = true;
 	s->known = s->compared = false;
 	s->dead = 0;
-	s->heard = s->asked = now;
+	s->heard = s->asked = m->now;
 	ask(m, s, "event", "event.subscribe", NULL);
 	ask(m, s, "hello", "node.hello", NULL);
 	ask(m, s, "epochs", "epoch.list", NULL);
 }
 
-void manager_down(struct manager *m, unsigned i, bool dead, uint64_t now)
+static void lose(struct manager *m, struct mg_switch *s, bool dead)
 {
-	struct mg_switch *s = &m->sw[i];
-
-	m->now = now;
 	if (s->known)
 		mg_say(m, "%s: the connection is lost", s->name);
 	s->connected = s->known = false;
@@ -262,8 +259,14 @@ void manager_down(struct manager *m, unsigned i, bool dead, uint64_t now)
 	if (!dead)
 		s->dead = 0;
 	else if (!s->dead)
-		s->dead = now;
+		s->dead = m->now;
 	mg_act(m);
+}
+
+void manager_down(struct manager *m, unsigned i, bool dead, uint64_t now)
+{
+	mg_clock(m, now);
+	lose(m, &m->sw[i], dead);
 }
 
 void manager_heard(struct manager *m, unsigned i, const char *text, size_t len, uint64_t now)
@@ -274,7 +277,8 @@ void manager_heard(struct manager *m, unsigned i, const char *text, size_t len, 
 	const char *id = rpc_string(line, "id"), *method = rpc_string(line, "method");
 	const json_t *result = json_object_get(line, "result");
 
-	m->now = s->heard = now;
+	mg_clock(m, now);
+	s->heard = m->now;
 	if (method && !strcmp(method, "event"))
 		take_event(m, s, json_object_get(line, "params"));
 	else if (id && result && !strcmp(id, "hello"))
@@ -302,7 +306,7 @@ void mg_switches_tick(struct manager *m)
 			continue;
 		if (m->now - s->heard >= MGR_MISSED * m->heartbeat_ns) {
 			m->io.drop(m->io.arg, i);
-			manager_down(m, i, false, m->now);
+			lose(m, s, false);
 		} else if (m->now - s->asked >= m->heartbeat_ns) {
 			s->asked = m->now;
 			ask(m, s, "hello", "node.hello", NULL);
