@@ -95,6 +95,15 @@ static int connect_to(SSL *ssl, int fd)
 	return 0;
 }
 
+/* Of a handshake that SSL_get_error says `why` has failed of: who hangs up has said nothing of what
+ * he speaks. */
+static int failed(SSL *ssl, int why)
+{
+	if (SSL_get_verify_result(ssl) != X509_V_OK)
+		return -EACCES;
+	return why == SSL_ERROR_SSL ? -EPROTO : -ECONNRESET;
+}
+
 static int handshake(
 	SSL *ssl, int fd, int (*wait)(int fd, short events, int64_t deadline), int64_t deadline)
 {
@@ -111,7 +120,7 @@ static int handshake(
 		if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
 			rc = wait(fd, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline);
 		else
-			rc = SSL_get_verify_result(ssl) != X509_V_OK ? -EACCES : -EPROTO;
+			rc = failed(ssl, why);
 		if (rc)
 			return rc;
 	}

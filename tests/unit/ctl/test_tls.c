@@ -208,6 +208,64 @@ static void test_renewed(void **state)
 	ctl_close(before);
 }
 
+/* ---- a listener that is no server ---- */
+
+static int listening;
+static const char *says; /* NULL: it hangs up at once, "": when it was spoken to; else says that */
+
+static void *answer_one(void *arg)
+{
+	const struct linger reset = {.l_onoff = 1};
+	const int fd = accept(listening, NULL, NULL);
+	char byte;
+
+	if (says && read(fd, &byte, 1) == 1)
+		put_text(fd, says);
+	if (arg)
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	close(fd);
+	return NULL;
+}
+
+static int connect_to_listener(bool resets)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(at);
+	struct ctl_client *c;
+	struct ctl_error e;
+	pthread_t thread;
+	char name[40];
+
+	listening = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(listening, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(listening, 1), 0);
+	assert_int_equal(getsockname(listening, (struct sockaddr *)&at, &len), 0);
+	snprintf(name, sizeof(name), "tcp:127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(pthread_create(&thread, NULL, answer_one, resets ? &at : NULL), 0);
+	const int rc = ctl_connect(name, LONG_MS, &c, &e);
+
+	pthread_join(thread, NULL);
+	close(listening);
+	return rc;
+}
+
+/* Who hangs up in a handshake may be a manager that has just ended, or a proxy with nobody behind:
+ * that is no word on TLS, and the next of several is asked. */
+static void test_hangs_up(void **state)
+{
+	static const char *const words[] = {NULL, "", "\x16\x03\x03\x01"};
+
+	(void)state;
+	be("boss");
+	for (unsigned i = 0; i < 3; i++) {
+		says = words[i];
+		assert_int_equal(connect_to_listener(false), -ECONNRESET);
+		assert_int_equal(connect_to_listener(true), -ECONNRESET);
+	}
+	says = "SSH-2.0-OpenSSH_9.2\r\n";
+	assert_int_equal(connect_to_listener(false), -EPROTO);
+}
+
 /* ---- others ---- */
 
 static int dial_tcp(void)
@@ -440,6 +498,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_false_server, setup_dir, teardown),
 		cmocka_unit_test(test_bad_directory),
 		cmocka_unit_test_setup_teardown(test_renewed, setup_dir, teardown),
+		cmocka_unit_test(test_hangs_up),
 		T(test_strangers),
 		cmocka_unit_test_setup_teardown(test_half_way, setup_tls_impatient, teardown),
 		T(test_crowd),
