@@ -40,6 +40,7 @@ void lldp_heard(struct lldp_table *t, unsigned port, const struct wire_lldp *say
 {
 	struct lldp_port *p = &t->port[port];
 	struct lldp_neighbour *n = find(p, says);
+	const uint64_t kept_s = says->ttl < LLDP_KEPT_S ? says->ttl : LLDP_KEPT_S;
 
 	t->count.heard++;
 	if (says->ttl == 0) {
@@ -56,7 +57,7 @@ void lldp_heard(struct lldp_table *t, unsigned port, const struct wire_lldp *say
 		speed_up(p, now);
 	}
 	*n = (struct lldp_neighbour){
-		.used = true, .heard = now, .until = now + says->ttl * SECOND_NS, .says = *says};
+		.used = true, .heard = now, .until = now + kept_s * SECOND_NS, .says = *says};
 }
 
 bool lldp_turn(struct lldp_table *t, unsigned port, bool up, uint64_t now)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who is at the other end of each port, as far as LLDP says it (IEEE 802.1AB), and when a port has
- * to say who we are. A neighbour is forgotten when its time is over, when it says that it goes, and
- * when the port's link does. Few are kept of a port: a cable has one other end, and what a NIC says
- * by itself beside its host. Who comes when there is no room is counted, and waits until there is.
+ * to say who we are. A neighbour is forgotten when its time is over, or LLDP_KEPT_S, when it says
+ * that it goes, and when the port's link does. Few are kept of a port: a cable has one other end,
+ * and what a NIC says by itself beside its host. Who comes when there is no room is counted, and
+ * waits until there is.
  *
  * A port speaks every LLDP_EVERY_NS; LLDP_FAST times every LLDP_FAST_NS when its link has come, and
  * when somebody new has spoken (9.2.7, txFast): he may just have started. Nothing that is received
@@ -17,6 +18,7 @@ enum {
 	LLDP_PER_PORT = 4,
 	LLDP_FAST = 4,
 	LLDP_TTL_S = 121, /* four times the interval, and one: three frames may be lost */
+	LLDP_KEPT_S = 4 * LLDP_TTL_S, /* at most, whatever a neighbour asks for */
 };
 static const uint64_t LLDP_EVERY_NS = UINT64_C(30000000000);
 static const uint64_t LLDP_FAST_NS = UINT64_C(1000000000);

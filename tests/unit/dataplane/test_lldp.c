@@ -122,6 +122,19 @@ static void forgotten(void **state)
 	assert_int_equal(t->count.expired, 1);
 }
 
+/* A word of 18 hours is kept as long as the next one. */
+static void not_for_ever(void **state)
+{
+	(void)state;
+	lldp_turn(t, 0, true, 0);
+	hear(0, who(1, 1, UINT16_MAX), S);
+	hear(0, who(2, 1, LLDP_KEPT_S), S);
+	lldp_turn(t, 0, true, (1 + LLDP_KEPT_S) * S - 1);
+	assert_int_equal(lldp_neighbours(t), 2);
+	lldp_turn(t, 0, true, (1 + LLDP_KEPT_S) * S);
+	assert_int_equal(lldp_neighbours(t), 0);
+}
+
 static void full(void **state)
 {
 	(void)state;
@@ -365,6 +378,7 @@ int main(void)
 		T(rhythm),
 		T(newcomers),
 		T(forgotten),
+		T(not_for_ever),
 		T(full),
 #undef T
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
