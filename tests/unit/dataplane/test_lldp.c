@@ -50,7 +50,7 @@ static void hear(unsigned port, struct wire_lldp says, uint64_t now)
 static void rhythm(void **state)
 {
 	(void)state;
-	for (uint64_t at = 100 * S; at < 300 * S; at += 300 * S) {
+	for (uint64_t at = 100 * S; at < 500 * S; at += 300 * S) {
 		for (unsigned i = 0; i < LLDP_FAST; i++) {
 			assert_true(lldp_turn(t, 0, true, at + i * S));
 			assert_false(lldp_turn(t, 0, true, at + i * S));
@@ -65,7 +65,7 @@ static void rhythm(void **state)
 		assert_false(lldp_turn(t, 0, false, at + 200 * S));
 	}
 	assert_true(lldp_turn(t, 1, true, 0));
-	assert_int_equal(t->count.sent, LLDP_FAST + 3 + 1);
+	assert_int_equal(t->count.sent, 2 * (LLDP_FAST + 3) + 1);
 }
 
 /* Whoever is new is told soon who we are; what he says then changes nothing of that, nor do any
