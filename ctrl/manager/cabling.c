@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whom switches hear at their ports by LLDP, beside whom the file has there. The file is the
- * fabric: what is heard adds no link to it. But a link whose port hears another node of the fabric
- * than it should is not used, and what runs over it ends, as if the port was down: a tree over it
- * would go another way than was promised. Who is no node of the fabric says nothing against the
+ * fabric: what is heard adds no link to it. But a link between switches whose port hears another
+ * node of the fabric than it should is not used, and what runs over it ends, as if the port was
+ * down: a tree over it would go another way than was promised. A host's link is used whatever is
+ * heard: a rank's own connection tells where it is, and any program on that host can send a frame.
+ * Who is no node of the fabric says nothing against the
  * file: a NIC has a word of its own to say, a host another name, and what lies between may speak as
  * well. */
 #include <errno.h>
@@ -128,7 +130,8 @@ static const json_t *stranger(
 }
 
 static void describe(struct manager *m, const struct mg_switch *s, const char *port,
-	const struct other_end *file, const json_t *heard, int node, char line[MGR_LINE_LEN])
+	const struct other_end *file, const json_t *heard, int node, bool unused,
+	char line[MGR_LINE_LEN])
 {
 	const int n = snprintf(line, MGR_LINE_LEN, "%s:%s hears %s:%s by LLDP, where the file has ",
 		s->name, port, mgr_graph_node(m->g, (unsigned)node)->name,
@@ -138,8 +141,9 @@ static void describe(struct manager *m, const struct mg_switch *s, const char *p
 	if (file->node < 0)
 		snprintf(line + at, MGR_LINE_LEN - at, "no link");
 	else
-		snprintf(line + at, MGR_LINE_LEN - at, "%s:%s: not used",
-			mgr_graph_node(m->g, (unsigned)file->node)->name, file->port);
+		snprintf(line + at, MGR_LINE_LEN - at, "%s:%s: %s",
+			mgr_graph_node(m->g, (unsigned)file->node)->name, file->port,
+			unused ? "not used" : "used all the same");
 }
 
 static void note_cable(struct manager *m, struct mg_switch *s, const char *port, bool unused,
@@ -169,6 +173,7 @@ static void take_port(struct manager *m, struct mg_switch *s, const json_t *row)
 	char line[MGR_LINE_LEN];
 	struct other_end file;
 	int node = -ENOENT;
+	bool unused;
 
 	if (!port || !list || strlen(port) >= MGR_NAME_LEN)
 		return;
@@ -176,8 +181,10 @@ static void take_port(struct manager *m, struct mg_switch *s, const json_t *row)
 	heard = stranger(m, &file, list, &node);
 	if (!heard)
 		return;
-	describe(m, s, port, &file, heard, node, line);
-	note_cable(m, s, port, file.node >= 0, line);
+	unused = m->lldp_decides && file.node >= 0 &&
+		 mgr_graph_node(m->g, (unsigned)file.node)->kind == MGR_SWITCH;
+	describe(m, s, port, &file, heard, node, unused, line);
+	note_cable(m, s, port, unused, line);
 }
 
 static void forget(struct manager *m, struct mg_cable *c)

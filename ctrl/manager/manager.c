@@ -95,6 +95,7 @@ int manager_create(const json_t *config, const struct manager_io *io, const stru
 		.loss_ppm = (unsigned)int_of(config, "loss_ppm")};
 	m->tenant_jobs = (unsigned)int_of(config, "tenant_jobs");
 	m->tenant_ranks = (unsigned)int_of(config, "tenant_ranks");
+	m->lldp_decides = !strcmp(text_of(config, "lldp"), "use");
 	m->policy = mgr_policy_find(text_of(config, "policy"));
 	LIST_INIT(&m->peers);
 	LIST_INIT(&m->adopted);

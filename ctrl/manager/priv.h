@@ -32,7 +32,7 @@ struct mg_cable {
 	LIST_ENTRY(mg_cable) link;
 	struct mg_switch *sw;
 	char port[MGR_NAME_LEN], line[MGR_LINE_LEN]; /* line: a sentence */
-	bool unused;                                 /* the file has a link there */
+	bool unused;                                 /* the link that the file has there */
 	bool told;                                   /* by the last hello */
 };
 
@@ -53,6 +53,7 @@ struct manager {
 	struct mgr_jobs *jobs;
 	const struct mgr_policy *policy;
 	unsigned tenant_jobs, tenant_ranks;
+	bool lldp_decides; /* else it only tells */
 	unsigned n_sw, n_hosts;
 	struct mg_switch *sw;
 	struct mg_host *host;

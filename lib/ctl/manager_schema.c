@@ -11,6 +11,8 @@ static const struct ctl_field none[] = {{0}};
 
 static const char *const policies[] = {"edt", "spatial", "temporal", NULL};
 
+static const char *const lldp_words[] = {"use", "say", NULL};
+
 static const struct ctl_field switch_config[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "of the switch"},
 	{"control", CTL_STRING, .required = true, .min = 1, .max = ADDRESS,
@@ -59,6 +61,9 @@ static const struct ctl_field config_fields[] = {
 			"of several managers one leads, the others wait"},
 	{"policy", CTL_STRING, .values = policies, .dflt = "spatial",
 		.help = "how trees share the fabric"},
+	{"lldp", CTL_STRING, .values = lldp_words, .dflt = "use",
+		.help = "a link between switches whose port hears another node than it should by "
+			"LLDP: \"use\": it is not used; \"say\": that is only told"},
 	{"heartbeat_ms", CTL_INT, .min = 100, .max = 60000, .dflt = "1000",
 		.help = "a rank, or a switch, that is silent for three of them is lost"},
 	{"join_ms", CTL_INT, .min = 100, .max = MAX_MS, .dflt = "30000",

@@ -115,6 +115,10 @@ static bool link_up(unsigned leaf, unsigned spine)
 	return up;
 }
 
+/* Of the jobs when they began: what they are, and over which spine they run. */
+static uint64_t epoch[JOBS];
+static unsigned from[JOBS];
+
 static void start_all(void)
 {
 	for (unsigned j = 0; j < JOBS; j++) {
@@ -122,7 +126,24 @@ static void start_all(void)
 		world_start_job(&w, j);
 		world_pass(&w, 300);
 		assert_true(world_active(&w, j));
+		epoch[j] = w.job[j].rank[0].epoch;
+		from[j] = world_spine(&w, j) - LEAVES;
 	}
+}
+
+static void nobody_notices(void)
+{
+	for (unsigned j = 0; j < JOBS; j++)
+		assert_true(world_active(&w, j) && w.job[j].rank[0].epoch == epoch[j]);
+}
+
+/* Leaf 0's cables to the first two spines. */
+static void exchange(void)
+{
+	hear_switch(0, 0, LEAVES + 1, 0);
+	hear_switch(0, 1, LEAVES + 0, 0);
+	hear_switch(LEAVES + 0, 0, 0, 1);
+	hear_switch(LEAVES + 1, 0, 0, 0);
 }
 
 static void all_well(void **state)
@@ -134,27 +155,16 @@ static void all_well(void **state)
 			assert_true(link_up(l, s));
 	start_all();
 	world_pass(&w, 5000);
-	for (unsigned j = 0; j < JOBS; j++)
-		assert_true(world_active(&w, j));
+	nobody_notices();
 }
 
 /* Leaf 0's cables to two spines are exchanged while jobs run: those that ran over them go on by the
  * third, nobody else notices; put right, both links are there again. */
 static void exchanged(void **state)
 {
-	uint64_t epoch[JOBS];
-	unsigned from[JOBS];
-
 	(void)state;
 	start_all();
-	for (unsigned j = 0; j < JOBS; j++) {
-		epoch[j] = w.job[j].rank[0].epoch;
-		from[j] = world_spine(&w, j) - LEAVES;
-	}
-	hear_switch(0, 0, LEAVES + 1, 0);
-	hear_switch(0, 1, LEAVES + 0, 0);
-	hear_switch(LEAVES + 0, 0, 0, 1);
-	hear_switch(LEAVES + 1, 0, 0, 0);
+	exchange();
 	world_pass(&w, 5000);
 	expect(4, "leaf0:p0 hears spine1:p0 by LLDP, where the file has spine0:p0: not used");
 	expect(4, "spine1:p0 hears leaf0:p0 by LLDP, where the file has leaf0:p1: not used");
@@ -187,19 +197,11 @@ static void exchanged(void **state)
  */
 static void exchanged_meanwhile(void **state)
 {
-	uint64_t epoch[JOBS];
-	unsigned from[JOBS];
-
 	(void)state;
 	start_all();
-	for (unsigned j = 0; j < JOBS; j++) {
-		epoch[j] = w.job[j].rank[0].epoch;
-		from[j] = world_spine(&w, j) - LEAVES;
-	}
 	world_kill_manager(&w);
+	exchange();
 	memset(w.sw[0].sw->heard, 0, sizeof(w.sw[0].sw->heard));
-	hear_switch(LEAVES + 0, 0, 0, 1);
-	hear_switch(LEAVES + 1, 0, 0, 0);
 	world_start_manager(&w);
 	world_pass(&w, 5000);
 	expect(2, "spine0:p0 hears leaf0:p1 by LLDP, where the file has leaf0:p0: not used");
@@ -208,6 +210,42 @@ static void exchanged_meanwhile(void **state)
 		assert_int_equal(world_spine(&w, j), LEAVES + 2);
 		assert_int_equal(w.job[j].rank[0].epoch > epoch[j], from[j] != 2);
 	}
+}
+
+/* A port towards a host: any program there may have sent that, or a switch is there indeed; it is
+ * said, and ranks at that host go on, and begin. */
+static void at_a_host(void **state)
+{
+	(void)state;
+	start_all();
+	hear_switch(0, SPINES, LEAVES + 1, 0);
+	hear(1, SPINES + 1, "0c:42:a1:00:00:03", "eth7", "h0");
+	world_pass(&w, 5000);
+	expect(2, "leaf0:p3 hears spine1:p0 by LLDP, where the file has h0:nic: used all the same");
+	expect(2, "leaf1:p4 hears h0:eth7 by LLDP, where the file has h11:nic: used all the same");
+	nobody_notices();
+	world_end_job(&w, 0);
+	world_pass(&w, 500);
+	world_start_job(&w, 0);
+	world_pass(&w, 500);
+	assert_true(world_active(&w, 0));
+}
+
+/* Where LLDP is only to tell, nothing ends, and everything is used. */
+static void only_said(void **state)
+{
+	(void)state;
+	json_object_set_new(w.config, "lldp", json_string("say"));
+	world_kill_manager(&w);
+	world_start_manager(&w);
+	world_pass(&w, HELLO_MS);
+	start_all();
+	exchange();
+	world_pass(&w, 5000);
+	expect(4, "leaf0:p0 hears spine1:p0 by LLDP, where the file has spine0:p0: used all the "
+		  "same");
+	assert_true(link_up(0, 0) && link_up(0, 1));
+	nobody_notices();
 }
 
 /* Who is no node of the fabric, a host by its name or by none, and who has no link in the file. */
@@ -219,7 +257,7 @@ static void others(void **state)
 	hear(0, SPINES + 1, "0c:42:a1:00:00:02", "eth7", "h1");
 	hear(1, SPINES, "0c:42:a1:00:00:03", "eth7", "h1"); /* h10's */
 	world_pass(&w, HELLO_MS);
-	expect(1, "leaf1:p3 hears h1:eth7 by LLDP, where the file has h10:nic: not used");
+	expect(1, "leaf1:p3 hears h1:eth7 by LLDP, where the file has h10:nic: used all the same");
 	assert_true(link_up(0, 0));
 	/* A switch's name is nothing that it is known by. */
 	hear(1, SPINES, "0c:42:a1:00:00:03", "eth7", "spine0");
@@ -287,7 +325,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {T(all_well), T(exchanged), T(exchanged_meanwhile),
-		T(others), T(other_chassis), T(explained)};
+		T(at_a_host), T(only_said), T(others), T(other_chassis), T(explained)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
