@@ -17,7 +17,7 @@ enum {
 	WATCH_ANSWER_MS = 200,
 	REDIAL_EVERY_MS = 2000,
 	ROUND_EVERY_MS = 100, /* if no manager of several leads */
-	DIALS_MS = 500,       /* for redials of one time, but for the last */
+	DIALS_MS = 500,       /* for redials of one watch, but for the last */
 	MISSED = 3,           /* answers of one that may hang: the next is looked for */
 };
 
@@ -25,7 +25,8 @@ struct ccl_managed {
 	const struct ccl_group *group; /* the communicator's own */
 	unsigned rank;
 	struct ctl_client *client;
-	unsigned n, at; /* addresses of managers; of the one that is asked */
+	unsigned n, at;   /* addresses of managers; of the one that is asked */
+	unsigned dialled; /* of them in a round that is not over */
 	unsigned missed;
 	int64_t watched_ms, dialled_ms;
 };
@@ -284,19 +285,23 @@ int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN])
 
 /* ---- meanwhile ---- */
 
-/* Whoever of them leads now. */
+/* Whoever of them leads now: a round by all of them, in parts if some do not answer at all, and
+ * then a pause. */
 static void redial(struct ccl_managed *m)
 {
+	const int64_t from = now_ms(m);
 	struct ctl_error e;
 
-	m->dialled_ms = now_ms(m);
-	for (unsigned i = 0; i < m->n; i++) {
+	while (m->dialled < m->n) {
+		m->dialled++;
 		if (!dial(m, 0, &e))
-			return;
+			break;
 		next(m);
-		if (now_ms(m) - m->dialled_ms >= DIALS_MS)
+		if (m->dialled < m->n && now_ms(m) - from >= DIALS_MS)
 			return;
 	}
+	m->dialled = 0;
+	m->dialled_ms = now_ms(m);
 }
 
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
@@ -312,7 +317,7 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 	m->watched_ms = now_ms(m);
 	if (m->client && !ctl_is_open(m->client))
 		hang_up(m);
-	if (!m->client && now_ms(m) - m->dialled_ms >= REDIAL_EVERY_MS)
+	if (!m->client && (m->dialled > 0 || now_ms(m) - m->dialled_ms >= REDIAL_EVERY_MS))
 		redial(m);
 	if (!m->client)
 		return 0;

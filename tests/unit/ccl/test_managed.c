@@ -43,6 +43,8 @@ struct ctl_client {
 };
 static struct ctl_client client_to;
 static const char *nobody_at, *hangs_at, *resets_at; /* NULL: none; "": all */
+static bool silent;     /* all but one-letter /a and /b: no word at all */
+enum { DIAL_MS = 500 }; /* that such a one costs */
 static bool is_open;
 static unsigned turn_at; /* from this call on the first one hangs up, 0: never */
 static char asked[256];  /* addresses that were called, and the last letter of the method */
@@ -58,6 +60,12 @@ int __wrap_ctl_connect_over(const struct ctl_io *over, const char *path, unsigne
 	struct ctl_client **client, struct ctl_error *error)
 {
 	(void)over;
+	if (silent && strcmp(path, "/a") && strcmp(path, "/b")) {
+		clock_ms += DIAL_MS;
+		*error = (struct ctl_error){.index = -1};
+		snprintf(error->msg, sizeof(error->msg), "%s: no word", path);
+		return -ETIMEDOUT;
+	}
 	if (is(nobody_at, path)) {
 		clock_ms += timeout_ms;
 		*error = (struct ctl_error){.index = -1};
@@ -154,6 +162,7 @@ static int start(void **state)
 	n_calls = 0;
 	nobody_at = hangs_at = resets_at = NULL;
 	turn_at = 0;
+	silent = false;
 	asked[0] = '\0';
 	random_error = interrupted = 0;
 	ips[0] = wire_ip_from4(0x0a000001);
@@ -350,6 +359,38 @@ static void followed(void **state)
 	assert_non_null(strstr(asked, "/a.h "));
 }
 
+/* Machines that are off answer nothing: each costs what its dial does, not a pause as well; and a
+ * round in which nobody was found is followed by one. */
+static void silent_ones(void **state)
+{
+	char err[CCL_ERR_LEN] = "", why[CCL_ERR_LEN] = "";
+	int64_t from;
+
+	(void)state;
+	several("/a,/s,/t,/u,/b");
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	asked[0] = '\0';
+	is_open = false;
+	nobody_at = "/a";
+	silent = true;
+	for (from = clock_ms; !strstr(asked, "/b.h ") && clock_ms - from < 20000; clock_ms += 50)
+		assert_int_equal(ccl_managed_watch(managed, why), 0);
+	assert_in_range(clock_ms - from, 3 * DIAL_MS, 3 * (DIAL_MS + 100) + 100);
+	several("/a,/s");
+	ccl_managed_leave(managed, false);
+	managed = NULL;
+	nobody_at = NULL;
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	is_open = false;
+	nobody_at = "/a";
+	clock_ms += 500;
+	assert_int_equal(ccl_managed_watch(managed, why), 0);
+	nobody_at = NULL;
+	for (from = clock_ms; !is_open && clock_ms - from < 20000; clock_ms += 50)
+		assert_int_equal(ccl_managed_watch(managed, why), 0);
+	assert_in_range(clock_ms - from, 2000, 2100);
+}
+
 /* No random numbers, now or ever: that is said; it is not waited for. */
 static void no_random(void **state)
 {
@@ -377,6 +418,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_leads, start, stop),
 		cmocka_unit_test_setup_teardown(ends_meanwhile, start, stop),
 		cmocka_unit_test_setup_teardown(followed, start, stop),
+		cmocka_unit_test_setup_teardown(silent_ones, start, stop),
 		cmocka_unit_test_setup_teardown(no_random, start, stop),
 	};
 
