@@ -330,8 +330,8 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 		line = json_string_value(json_object_get(state, "line"));
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", line ? line : phase);
 		rc = -ESTALE;
-	} else if (m->n > 1 && m->missed >= MISSED) {
-		next(m);
+	} else if (m->n > 1 && (m->missed >= MISSED || rc == -ECONNRESET)) {
+		next(m); /* a proxy with nobody behind takes every connection */
 	}
 	json_decref(state);
 	return rc == -ESTALE ? -ECONNABORTED : 0;

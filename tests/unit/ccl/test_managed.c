@@ -125,6 +125,7 @@ int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t 
 	if (is(resets_at, client->path) ||
 		(turn_at && n_calls >= turn_at && !strcmp(client->path, "/a") && turn_at--)) {
 		snprintf(error->msg, sizeof(error->msg), "closed");
+		is_open = false;
 		return -ECONNRESET;
 	}
 	i = n_calls++;
@@ -359,6 +360,21 @@ static void followed(void **state)
 	assert_non_null(strstr(asked, "/a.h "));
 }
 
+/* Who takes each connection and closes it is nobody: neither who joins nor who works stays with it.
+ */
+static void takes_and_closes(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+
+	(void)state;
+	several("/a,/b");
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	asked[0] = '\0';
+	resets_at = "/a";
+	watch(5);
+	assert_non_null(strstr(asked, "/a.h /b.h /b.h "));
+}
+
 /* Machines that are off answer nothing: each costs what its dial does, not a pause as well; and a
  * round in which nobody was found is followed by one. */
 static void silent_ones(void **state)
@@ -418,6 +434,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_leads, start, stop),
 		cmocka_unit_test_setup_teardown(ends_meanwhile, start, stop),
 		cmocka_unit_test_setup_teardown(followed, start, stop),
+		cmocka_unit_test_setup_teardown(takes_and_closes, start, stop),
 		cmocka_unit_test_setup_teardown(silent_ones, start, stop),
 		cmocka_unit_test_setup_teardown(no_random, start, stop),
 	};
