@@ -45,6 +45,7 @@ static struct ctl_client client_to;
 static const char *nobody_at, *hangs_at, *resets_at; /* NULL: none; "": all */
 static bool silent;     /* all but one-letter /a and /b: no word at all */
 enum { DIAL_MS = 500 }; /* that such a one costs */
+static int nobody_rc;   /* what a dial of nobody comes to */
 static bool is_open;
 static unsigned turn_at; /* from this call on the first one hangs up, 0: never */
 static char asked[256];  /* addresses that were called, and the last letter of the method */
@@ -70,7 +71,7 @@ int __wrap_ctl_connect_over(const struct ctl_io *over, const char *path, unsigne
 		clock_ms += timeout_ms;
 		*error = (struct ctl_error){.index = -1};
 		snprintf(error->msg, sizeof(error->msg), "%s: nobody listens", path);
-		return -ECONNREFUSED;
+		return nobody_rc;
 	}
 	snprintf(client_to.path, sizeof(client_to.path), "%s", path);
 	*client = &client_to;
@@ -162,6 +163,7 @@ static int start(void **state)
 	memset(answers, 0, sizeof(answers));
 	n_calls = 0;
 	nobody_at = hangs_at = resets_at = NULL;
+	nobody_rc = -ECONNREFUSED;
 	turn_at = 0;
 	silent = false;
 	asked[0] = '\0';
@@ -246,20 +248,22 @@ static void several(const char *managers)
 	group.timeout_ns = UINT64_C(10000000000);
 }
 
-/* The first does not listen, hangs, hangs up: the next is asked, and stays the one. */
+/* The first does not listen, hangs, hangs up, or does so in the handshake: the next is asked, and
+ * stays the one. */
 static void another_leads(void **state)
 {
 	char err[CCL_ERR_LEN] = "";
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		start(state);
 		several("/a,/b");
-		nobody_at = i == 0 ? "/a" : NULL;
+		nobody_at = i == 0 || i == 3 ? "/a" : NULL;
+		nobody_rc = i == 3 ? -ECONNRESET : -ECONNREFUSED;
 		hangs_at = i == 1 ? "/a" : NULL;
 		resets_at = i == 2 ? "/a" : NULL;
 		assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
 		assert_int_equal(ccl_managed_ready(managed, err), 0);
-		assert_string_equal(asked, i == 0 ? "/b.j /b.r " : "/a.j /b.j /b.r ");
+		assert_string_equal(asked, nobody_at ? "/b.j /b.r " : "/a.j /b.j /b.r ");
 		ccl_managed_leave(managed, false);
 		managed = NULL;
 	}
