@@ -82,7 +82,6 @@ bool lldp_turn(struct lldp_table *t, unsigned port, bool up, uint64_t now)
 		return false;
 	p->fast -= p->fast > 0;
 	p->next = now + (p->fast > 0 ? LLDP_FAST_NS : LLDP_EVERY_NS);
-	t->count.sent++;
 	return true;
 }
 

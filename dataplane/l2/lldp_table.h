@@ -53,7 +53,8 @@ struct lldp_table {
 
 void lldp_heard(struct lldp_table *t, unsigned port, const struct wire_lldp *says, uint64_t now);
 
-/* What time does to a port, and whether its link is there; true: it has to speak now. */
+/* What time does to a port, and whether its link is there; true: it has to speak now (whether it
+ * did, the caller counts). */
 bool lldp_turn(struct lldp_table *t, unsigned port, bool up, uint64_t now);
 
 /* How many there are, of all ports. */

@@ -7,28 +7,16 @@
 
 #include "dataplane/l2/lldp_note.h"
 #include "dataplane/l2/lldp_table.h"
-#include "dataplane/sw.h"
+#include "dataplane/runtime/outbox.h"
 
 struct sw_lldp {
 	uint64_t now; /* of the last tick */
 	struct rte_ring *notes;
 	struct lldp_table table;
+	struct outbox out;
 };
 
 /* ---- out ---- */
-
-struct out {
-	struct rte_mbuf *mbuf;
-	uint16_t port;
-};
-
-static void send(struct worker *w, void *arg)
-{
-	const struct out *out = arg;
-
-	w->emitted++;
-	worker_tx(w, out->port, out->mbuf);
-}
 
 static struct wire_lldp who_we_are(const struct sw *sw, const struct port *port)
 {
@@ -48,20 +36,19 @@ static void speak(struct sw *sw, unsigned i)
 {
 	const struct port *port = &sw->ports[i];
 	const struct wire_lldp says = who_we_are(sw, port);
-	struct out out = {rte_pktmbuf_alloc(sw->pool), port->id};
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(sw->pool);
 	int len;
 
-	if (out.mbuf == NULL)
+	if (mbuf == NULL)
 		return; /* and again when the next is due */
-	len = wire_build_lldp(rte_pktmbuf_mtod(out.mbuf, uint8_t *), rte_pktmbuf_tailroom(out.mbuf),
-		port->mac, &says);
+	len = wire_build_lldp(
+		rte_pktmbuf_mtod(mbuf, uint8_t *), rte_pktmbuf_tailroom(mbuf), port->mac, &says);
 	if (len < 0) {
-		rte_pktmbuf_free(out.mbuf);
+		rte_pktmbuf_free(mbuf);
 		return;
 	}
-	rte_pktmbuf_append(out.mbuf, (uint16_t)len);
-	if (sw_worker_call(sw, i % sw->n_workers, send, &out) < 0)
-		rte_pktmbuf_free(out.mbuf);
+	rte_pktmbuf_append(mbuf, (uint16_t)len);
+	outbox_put(&sw->lldp->out, sw, mbuf, i);
 }
 
 /* ---- turns ---- */
@@ -80,6 +67,7 @@ void sw_lldp_tick(struct sw *sw, uint64_t now)
 	for (unsigned i = 0; i < sw->n_ports; i++)
 		if (lldp_turn(&l->table, i, port_link_up(&sw->ports[i]), now))
 			speak(sw, i);
+	l->table.count.sent += outbox_end(&l->out, sw);
 }
 
 /* ---- life ---- */

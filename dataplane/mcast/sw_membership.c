@@ -6,7 +6,7 @@
 #include <rte_malloc.h>
 #include <rte_ring.h>
 
-#include "dataplane/sw.h"
+#include "dataplane/runtime/outbox.h"
 #include "lib/wire/membership.h"
 #include "lib/wire/multicast.h"
 
@@ -23,6 +23,7 @@ struct sw_membership {
 	struct membership book;
 	unsigned queries; /* general ones sent, up to STARTUP_QUERIES */
 	uint64_t next_query;
+	struct outbox out;
 	bool due; /* the packet path does not know yet what the book says */
 };
 
@@ -76,19 +77,6 @@ const struct membership *sw_membership_book(const struct sw *sw)
 
 /* ---- asking ---- */
 
-struct question {
-	struct rte_mbuf *mbuf;
-	uint16_t port;
-};
-
-static void send(struct worker *w, void *arg)
-{
-	const struct question *q = arg;
-
-	w->emitted++;
-	worker_tx(w, q->port, q->mbuf);
-}
-
 /* From the switch's first address of the family, or of no address (RFC 3376 4.2.13 lets a member
  * answer that); in IPv6 from the port's link-local one. */
 static struct wire_ip source(const struct sw *sw, unsigned port, bool ip4)
@@ -104,20 +92,19 @@ static struct wire_ip source(const struct sw *sw, unsigned port, bool ip4)
 static void ask(struct sw *sw, unsigned port, bool ip4, const struct wire_ip *group, uint32_t ms)
 {
 	const struct wire_ip src = source(sw, port, ip4);
-	struct question q = {rte_pktmbuf_alloc(sw->pool), sw->ports[port].id};
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(sw->pool);
 	int len;
 
-	if (q.mbuf == NULL)
+	if (mbuf == NULL)
 		return;
-	len = wire_build_membership_query(rte_pktmbuf_mtod(q.mbuf, uint8_t *),
-		rte_pktmbuf_tailroom(q.mbuf), sw->ports[port].mac, &src, group, ms);
+	len = wire_build_membership_query(rte_pktmbuf_mtod(mbuf, uint8_t *),
+		rte_pktmbuf_tailroom(mbuf), sw->ports[port].mac, &src, group, ms);
 	if (len < 0) {
-		rte_pktmbuf_free(q.mbuf);
+		rte_pktmbuf_free(mbuf);
 		return;
 	}
-	rte_pktmbuf_append(q.mbuf, (uint16_t)len);
-	if (sw_worker_call(sw, port % sw->n_workers, send, &q) < 0)
-		rte_pktmbuf_free(q.mbuf);
+	rte_pktmbuf_append(mbuf, (uint16_t)len);
+	outbox_put(&sw->membership->out, sw, mbuf, port);
 }
 
 static void ask_all(struct sw *sw, uint64_t now)
@@ -192,6 +179,7 @@ void sw_membership_tick(struct sw *sw, uint64_t now)
 	sw->membership->due |= changed;
 	publish(sw);
 	ask_all(sw, now);
+	outbox_end(&sw->membership->out, sw);
 }
 
 /* ---- for the control plane ---- */

@@ -354,6 +354,45 @@ static void ignored(void **state)
 	assert_int_equal(reach(GROUP4, 0), 0);
 }
 
+/* ---- a worker that hangs ---- */
+
+static unsigned calls;
+static bool hangs;
+
+int __real_sw_worker_call(
+	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
+int __wrap_sw_worker_call(
+	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
+int __wrap_sw_worker_call(
+	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg)
+{
+	calls++;
+	return hangs ? -ETIMEDOUT : __real_sw_worker_call(s, i, fn, arg);
+}
+
+/* Whoever asks by all ports at a time calls each worker once, and nobody after one that hangs. */
+static void one_call(void **state)
+{
+	struct frame f;
+	unsigned n = 0;
+
+	(void)state;
+	calls = 0;
+	hangs = true;
+	tick(now + 31 * S);
+	hangs = false;
+	assert_int_equal(calls, 1);
+	for (unsigned i = 0; i < N; i++)
+		assert_false(h_take(sw, i, &f));
+	calls = 0;
+	tick(now + MEMBERSHIP_QUERY_EVERY);
+	assert_int_equal(calls, sw->n_workers < N ? sw->n_workers : N);
+	for (unsigned i = 0; i < N; i++)
+		while (h_take(sw, i, &f))
+			n++;
+	assert_int_equal(n, 2 * N);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +406,7 @@ int main(void)
 		T(flood),
 		T(tried_again),
 		T(ignored),
+		T(one_call),
 #undef T
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
