@@ -317,16 +317,21 @@ void sw_rings_tick(struct sw *sw, uint64_t now)
 		uint32_t msg = 0, o = 0;
 		char ranks[RANKS_TEXT], err[SW_ERR_LEN];
 		uint64_t last, inputs;
+		uint8_t state;
 		bool stalled;
 
-		if (r != NULL && r->state == NR_INSTALLED && sw->ring_activate[i] != 0 &&
+		if (r == NULL)
+			continue;
+		/* With NR_FAILED comes why: a worker has written that before. */
+		state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+		if (state == NR_INSTALLED && sw->ring_activate[i] != 0 &&
 			sw->ring_activate[i] <= now) {
 			sw_ring_delete(sw, i, err); /* given up by its maker */
 			continue;
 		}
-		if (r != NULL && r->state == NR_FAILED)
+		if (state == NR_FAILED)
 			say_failed(sw, i);
-		if (r == NULL || r->state != NR_ACTIVE)
+		if (state != NR_ACTIVE)
 			continue;
 		last = r->last_progress_ns;
 		if (now <= last || now - last < sw->config.stall_ns) {

@@ -62,20 +62,22 @@ static void look_at_group(struct events *ev, struct inc_group *g, const struct e
 {
 	struct event_group *was = &ev->group[slot];
 	json_t *fields;
+	uint8_t state;
 	bool stalled;
 
 	if (!g) {
 		was->there = false;
 		return;
 	}
+	state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE); /* a worker's; looked at once */
 	if (!was->there || was->gen != g->gen)
 		*was = (struct event_group){.gen = g->gen, .there = true};
-	if (g->state == INC_FAILED && was->state != INC_FAILED && ev->looked) {
+	if (state == INC_FAILED && was->state != INC_FAILED && ev->looked) {
 		fields = group_fields(g, epochs, slot);
 		json_object_set_new(fields, "reason", json_string(inc_fail_name(g->fail_reason)));
 		note(ev, now, "group_failed", fields);
 	}
-	was->state = g->state;
+	was->state = state;
 	stalled = is_stalled(g, now);
 	if (stalled && !was->stalled && ev->looked)
 		note(ev, now, "group_stalled", group_fields(g, epochs, slot));
@@ -106,17 +108,19 @@ static json_t *ring_fields(struct nr_ring *r, unsigned i)
 static void look_at_ring(struct events *ev, struct nr_ring *r, unsigned i, uint64_t now)
 {
 	struct event_group *was = &ev->ring[i];
+	uint8_t state;
 	bool stalled;
 
 	if (!r) {
 		was->there = false;
 		return;
 	}
+	state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE); /* as a group's */
 	if (!was->there || was->gen != r->gen)
 		*was = (struct event_group){.gen = r->gen, .there = true};
-	if (r->state == NR_FAILED && was->state != NR_FAILED && ev->looked)
+	if (state == NR_FAILED && was->state != NR_FAILED && ev->looked)
 		note(ev, now, "ring_failed", ring_fields(r, i));
-	was->state = r->state;
+	was->state = state;
 	stalled = ring_stalled(r, now);
 	if (stalled && !was->stalled && ev->looked)
 		note(ev, now, "ring_stalled", ring_fields(r, i));
