@@ -14,21 +14,23 @@
 
 #include "ctrl/manager/priv.h"
 
-enum { MAX_CABLES = 4096 };
+/* Cables of a switch, more than any has ports; where the file has a link there is always room for
+ * one. */
+enum { MAX_CABLES = 128 };
 
-static struct mg_cable *find(const struct manager *m, const struct mg_switch *s, const char *port)
+static struct mg_cable *find(const struct mg_switch *s, const char *port)
 {
 	struct mg_cable *c;
 
-	LIST_FOREACH(c, &m->cables, link)
-	if (c->sw == s && !strcmp(c->port, port))
+	LIST_FOREACH(c, &s->cables, link)
+	if (!strcmp(c->port, port))
 		return c;
 	return NULL;
 }
 
-bool mg_cable_is_wrong(const struct manager *m, const struct mg_switch *s, const char *port)
+bool mg_cable_is_wrong(const struct mg_switch *s, const char *port)
 {
-	const struct mg_cable *c = find(m, s, port);
+	const struct mg_cable *c = find(s, port);
 
 	return c && c->unused;
 }
@@ -146,16 +148,17 @@ static void describe(struct manager *m, const struct mg_switch *s, const char *p
 			unused ? "not used" : "used all the same");
 }
 
-static void note_cable(struct manager *m, struct mg_switch *s, const char *port, bool unused,
-	const char line[MGR_LINE_LEN])
+static void note_cable(struct manager *m, struct mg_switch *s, const char *port, bool in_file,
+	bool unused, const char line[MGR_LINE_LEN])
 {
-	struct mg_cable *c = find(m, s, port);
+	struct mg_cable *c = find(s, port);
 
-	if (!c && m->n_cables < MAX_CABLES && (c = calloc(1, sizeof(*c)))) {
+	if (!c && (in_file || s->n_cables < MAX_CABLES) && (c = calloc(1, sizeof(*c)))) {
 		c->sw = s;
+		c->since = m->now;
 		snprintf(c->port, sizeof(c->port), "%s", port);
-		LIST_INSERT_HEAD(&m->cables, c, link);
-		m->n_cables++;
+		LIST_INSERT_HEAD(&s->cables, c, link);
+		s->n_cables++;
 	}
 	if (!c)
 		return;
@@ -171,6 +174,7 @@ static void take_port(struct manager *m, struct mg_switch *s, const json_t *row)
 	const char *port = rpc_string(row, "name");
 	const json_t *list = json_object_get(row, "lldp"), *heard;
 	char line[MGR_LINE_LEN];
+	const struct mg_switch *far;
 	struct other_end file;
 	int node = -ENOENT;
 	bool unused;
@@ -181,16 +185,20 @@ static void take_port(struct manager *m, struct mg_switch *s, const json_t *row)
 	heard = stranger(m, &file, list, &node);
 	if (!heard)
 		return;
-	unused = m->lldp_decides && file.node >= 0 &&
-		 mgr_graph_node(m->g, (unsigned)file.node)->kind == MGR_SWITCH;
+	far = file.node < 0 ? NULL : mg_switch_of(m, (unsigned)file.node);
+	/* Who should be there, and has not said hello yet, may have that chassis as well: settle.
+	 */
+	if (far && !far->met)
+		return;
+	unused = m->lldp_decides && far;
 	describe(m, s, port, &file, heard, node, unused, line);
-	note_cable(m, s, port, unused, line);
+	note_cable(m, s, port, file.node >= 0, unused, line);
 }
 
-static void forget(struct manager *m, struct mg_cable *c)
+static void forget(struct mg_cable *c)
 {
 	LIST_REMOVE(c, link);
-	m->n_cables--;
+	c->sw->n_cables--;
 	free(c);
 }
 
@@ -200,28 +208,41 @@ void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hell
 	struct mg_cable *c, *next;
 	size_t i;
 
+	s->met = true;
 	note_chassis(m, s, rpc_string(hello, "chassis") ?: "");
-	LIST_FOREACH(c, &m->cables, link)
-	c->told &= c->sw != s;
+	LIST_FOREACH(c, &s->cables, link)
+	c->told = false;
 	json_array_foreach(json_object_get(hello, "ports"), i, row) take_port(m, s, row);
-	for (c = LIST_FIRST(&m->cables); c; c = next) {
+	for (c = LIST_FIRST(&s->cables); c; c = next) {
 		next = LIST_NEXT(c, link);
 		if (c->told)
 			continue;
 		mg_say(m, "%s:%s: nobody is heard any more who should not be there", s->name,
 			c->port);
-		forget(m, c);
+		forget(c);
 	}
+}
+
+const struct mg_cable *mg_cable_next(const struct manager *m, const struct mg_cable *c)
+{
+	unsigned i = c ? (unsigned)(c->sw - m->sw) + 1 : 0;
+
+	c = c ? LIST_NEXT(c, link) : NULL;
+	while (!c && i < m->n_sw)
+		c = LIST_FIRST(&m->sw[i++].cables);
+	return c;
 }
 
 const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n)
 {
-	const struct mg_cable *c, *first = NULL;
+	const struct mg_cable *c = NULL, *first = NULL;
 
 	*n = 0;
-	LIST_FOREACH(c, &m->cables, link)
-	if (c->unused) {
-		first = c;
+	while ((c = mg_cable_next(m, c))) {
+		if (!c->unused)
+			continue;
+		if (!first || c->since <= first->since)
+			first = c;
 		++*n;
 	}
 	return first;
@@ -229,7 +250,8 @@ const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n)
 
 void mg_cabling_close(struct manager *m)
 {
-	while (LIST_FIRST(&m->cables))
-		forget(m, LIST_FIRST(&m->cables));
+	for (unsigned i = 0; i < m->n_sw; i++)
+		while (LIST_FIRST(&m->sw[i].cables))
+			forget(LIST_FIRST(&m->sw[i].cables));
 	json_decref(m->chassis);
 }

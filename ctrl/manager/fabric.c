@@ -282,7 +282,7 @@ void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bo
 	 * its rank joins: whether a rank is there, its own connection tells. */
 	if (mgr_graph_node(m->g, l.node[!end])->kind == MGR_HOST)
 		is.up = true;
-	is.up = is.up && !mg_cable_is_wrong(m, s, port);
+	is.up = is.up && !mg_cable_is_wrong(s, port);
 	snprintf(is.name, sizeof(is.name), "%s", port);
 	is.bps = was->bps;
 	/* What was there before this connection may run over a port that we never knew to be up. */

@@ -99,7 +99,6 @@ int manager_create(const json_t *config, const struct manager_io *io, const stru
 	m->policy = mgr_policy_find(text_of(config, "policy"));
 	LIST_INIT(&m->peers);
 	LIST_INIT(&m->adopted);
-	LIST_INIT(&m->cables);
 	rc = mg_fabric_open(m, config, err);
 	if (!rc)
 		rc = open_jobs(m, config, store, first_epoch, err);

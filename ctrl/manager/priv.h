@@ -16,10 +16,13 @@ struct mg_switch {
 	unsigned node;
 	struct mgr_node is;    /* as the graph has it */
 	bool connected, known; /* known: it has said hello on this connection */
+	bool met;              /* it has said hello to this manager */
 	bool compared;         /* and what it has was compared with what it should */
 	uint64_t heard, asked; /* when last */
 	char chassis[64];      /* that it says by LLDP, "": none */
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
+	LIST_HEAD(, mg_cable) cables;
+	unsigned n_cables;
 };
 
 struct mg_host {
@@ -31,6 +34,7 @@ struct mg_host {
 struct mg_cable {
 	LIST_ENTRY(mg_cable) link;
 	struct mg_switch *sw;
+	uint64_t since;
 	char port[MGR_NAME_LEN], line[MGR_LINE_LEN]; /* line: a sentence */
 	bool unused;                                 /* the link that the file has there */
 	bool told;                                   /* by the last hello */
@@ -57,8 +61,6 @@ struct manager {
 	unsigned n_sw, n_hosts;
 	struct mg_switch *sw;
 	struct mg_host *host;
-	LIST_HEAD(, mg_cable) cables;
-	unsigned n_cables;
 	json_t *chassis;                 /* by chassis the index of the only switch that says it */
 	LIST_HEAD(, manager_peer) peers; /* that have joined */
 	LIST_HEAD(, mg_adopted) adopted;
@@ -100,7 +102,9 @@ json_t *mg_tree_json(const struct manager *m, const struct mgr_tree *tree);
 /* What a switch hears at its ports by LLDP: noted, and said, where it is not what the file says.
  * Takes effect with the next mg_fabric_port. */
 void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
-bool mg_cable_is_wrong(const struct manager *m, const struct mg_switch *s, const char *port);
+bool mg_cable_is_wrong(const struct mg_switch *s, const char *port);
+/* The cable after c (NULL: the first), of all switches; NULL: no more. */
+const struct mg_cable *mg_cable_next(const struct manager *m, const struct mg_cable *c);
 /* The link that is not used for longest, and how many there are; NULL: none. */
 const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n);
 void mg_cabling_close(struct manager *m);

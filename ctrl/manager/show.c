@@ -122,7 +122,7 @@ static json_t *link_json(struct manager *m, unsigned i, const struct mgr_link *l
 static json_t *topology_json(struct manager *m)
 {
 	json_t *nodes = json_array(), *links = json_array(), *conflicts = json_array();
-	const struct mg_cable *cable;
+	const struct mg_cable *cable = NULL;
 	struct mgr_conflict c;
 	struct mgr_link l;
 
@@ -134,8 +134,8 @@ static json_t *topology_json(struct manager *m)
 			json_array_append_new(links, link_json(m, i, &l));
 	for (unsigned at = 0; mgr_graph_conflict(m->g, &at, &c);)
 		json_array_append_new(conflicts, rpc_text(c.line));
-	LIST_FOREACH(cable, &m->cables, link)
-	json_array_append_new(conflicts, rpc_text(cable->line));
+	while ((cable = mg_cable_next(m, cable)))
+		json_array_append_new(conflicts, rpc_text(cable->line));
 	return json_pack("{s:o,s:o,s:o}", "nodes", nodes, "links", links, "conflicts", conflicts);
 }
 

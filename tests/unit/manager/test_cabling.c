@@ -2,6 +2,7 @@
 /* What switches hear by LLDP beside what the file says: who is where he should be changes nothing;
  * a cable in the wrong place is not used, is said, and what ran over it goes on elsewhere. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/ctl/rpc.h"
@@ -302,6 +303,61 @@ static void other_chassis(void **state)
 	expect(0, NULL);
 }
 
+/* Two switches have one chassis, and one of them is late when a manager begins: the other one is
+ * not taken for it. */
+static void same_chassis(void **state)
+{
+	const unsigned late = LEAVES + 1;
+
+	(void)state;
+	memcpy(w.sw[late].sw->chassis, w.sw[LEAVES].sw->chassis, SW_LLDP_TEXT);
+	hear_switch(0, 1, LEAVES, 0);
+	hear_switch(1, 1, LEAVES, 1);
+	world_pass(&w, 2 * HELLO_MS);
+	start_all();
+	world_kill_manager(&w);
+	world_cut_off(&w, late, true);
+	world_start_manager(&w);
+	world_pass(&w, 2 * HELLO_MS);
+	nobody_notices();
+	expect(0, NULL);
+	world_cut_off(&w, late, false);
+	world_pass(&w, 2 * HELLO_MS);
+	nobody_notices();
+	expect(0, NULL);
+	assert_true(link_up(0, 1));
+	/* With a chassis of its own it is not who is heard there: found as ever. */
+	chassis_of(late, w.sw[late].sw->chassis);
+	world_pass(&w, HELLO_MS);
+	expect(2, "leaf0:p1 hears spine0:p0 by LLDP, where the file has spine1:p0: not used");
+}
+
+/* A switch says more than anybody can keep, and of its links last: those count. */
+static void says_much(void **state)
+{
+	json_t *ports = json_array(), *hello, *t = world_ask(&w, "topology.get", NULL);
+	char name[16], chassis[SW_LLDP_TEXT], *line;
+
+	(void)state;
+	chassis_of(LEAVES + 2, chassis);
+	for (unsigned i = 0; i <= 5000; i++) {
+		snprintf(name, sizeof(name), i < 5000 ? "x%u" : "p0", i);
+		json_array_append_new(
+			ports, json_pack("{s:s,s:s,s:[{s:s,s:s}]}", "name", name, "link", "up",
+				       "lldp", "chassis", chassis, "port", "p0"));
+	}
+	hello = json_pack("{s:s,s:s,s:{s:O,s:i,s:o}}", "jsonrpc", "2.0", "id", "hello", "result",
+		"boot", json_object_get(json_array_get(json_object_get(t, "nodes"), 0), "boot"),
+		"max_groups", 8, "ports", ports);
+	assert_true(link_up(0, 0));
+	line = json_dumps(hello, JSON_COMPACT);
+	manager_heard(w.m, 0, line, strlen(line), w.now);
+	assert_false(link_up(0, 0));
+	free(line);
+	json_decref(hello);
+	json_decref(t);
+}
+
 /* A job that gets no tree for it hears of it. */
 static void explained(void **state)
 {
@@ -325,7 +381,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {T(all_well), T(exchanged), T(exchanged_meanwhile),
-		T(at_a_host), T(only_said), T(others), T(other_chassis), T(explained)};
+		T(at_a_host), T(only_said), T(others), T(other_chassis), T(same_chassis),
+		T(says_much), T(explained)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
