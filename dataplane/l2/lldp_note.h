@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What workers tell the control thread of LLDP: a frame's contents, a few of a port at a time,
- * whatever comes by it. */
+/* What workers tell the control thread of LLDP: a frame's contents, a few of a port at a time by
+ * each of them, whatever comes by it. */
 #ifndef DATAPLANE_L2_LLDP_NOTE_H
 #define DATAPLANE_L2_LLDP_NOTE_H
 
