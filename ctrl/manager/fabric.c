@@ -123,9 +123,9 @@ static int add_link(struct manager *m, const json_t *row, size_t i, json_t *used
 		return refuse(err, "links", i, "a", "is neither a switch nor a host");
 	if (add_port(m, b, bp, mbps) < 0)
 		return refuse(err, "links", i, "b", "is neither a switch nor a host");
-	rc = mgr_graph_claim(m->g, MGR_FILE, (unsigned)mgr_graph_find(m->g, a), ap, b, bp);
+	rc = mgr_graph_claim(m->g, (unsigned)mgr_graph_find(m->g, a), ap, b, bp);
 	if (rc >= 0)
-		rc = mgr_graph_claim(m->g, MGR_FILE, (unsigned)mgr_graph_find(m->g, b), bp, a, ap);
+		rc = mgr_graph_claim(m->g, (unsigned)mgr_graph_find(m->g, b), bp, a, ap);
 	return rc < 0 ? refuse(err, "links", i, "a", why_not(rc)) : 0;
 }
 

@@ -67,8 +67,7 @@ static int add_port(struct fs_fabric *f, unsigned node, unsigned peer)
 	rc = mgr_graph_set_port(f->g, node, &p);
 	if (rc < 0)
 		return rc;
-	return mgr_graph_claim(
-		f->g, MGR_FILE, node, p.name, mgr_graph_node(f->g, peer)->name, back);
+	return mgr_graph_claim(f->g, node, p.name, mgr_graph_node(f->g, peer)->name, back);
 }
 
 static int cable(struct fs_fabric *f, unsigned a, unsigned b)

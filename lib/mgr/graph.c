@@ -233,8 +233,8 @@ int mgr_graph_set_port(struct mgr_graph *g, unsigned node, const struct mgr_port
 	return 1;
 }
 
-int mgr_graph_claim(struct mgr_graph *g, enum mgr_source source, unsigned node, const char *port,
-	const char *peer_node, const char *peer_port)
+int mgr_graph_claim(struct mgr_graph *g, unsigned node, const char *port, const char *peer_node,
+	const char *peer_port)
 {
 	struct mgr_node_entry *n = entry_at(g, node);
 	struct mgr_claim claim = {"", ""};
@@ -242,7 +242,7 @@ int mgr_graph_claim(struct mgr_graph *g, enum mgr_source source, unsigned node, 
 
 	if (at < 0)
 		return at;
-	if ((unsigned)source >= MGR_SOURCES || (peer_node == NULL) != (peer_port == NULL))
+	if ((peer_node == NULL) != (peer_port == NULL))
 		return -EINVAL;
 	if (peer_node != NULL) {
 		size_t a = strnlen(peer_node, MGR_NAME_LEN), b = strnlen(peer_port, MGR_NAME_LEN);
@@ -253,9 +253,9 @@ int mgr_graph_claim(struct mgr_graph *g, enum mgr_source source, unsigned node, 
 		memcpy(claim.node, peer_node, a);
 		memcpy(claim.port, peer_port, b);
 	}
-	if (memcmp(&g->port[at].claim[source], &claim, sizeof(claim)) == 0)
+	if (memcmp(&g->port[at].claim, &claim, sizeof(claim)) == 0)
 		return 0;
-	g->port[at].claim[source] = claim;
+	g->port[at].claim = claim;
 	changed(g);
 	return 1;
 }

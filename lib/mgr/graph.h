@@ -3,10 +3,10 @@
  * (EPIC 6.1: the manager's global view from device capabilities, port states, SRAM and link-state
  * reports). Any fabric, Clos or not; parallel links and several ports per host are fine.
  *
- * Nodes and ports are said by those that have them. A cable is claimed port by port, by up to two
- * sources: the topology file (what ought to be) and LLDP (what a port hears). What is heard is used
- * where it is heard, the file elsewhere. A link exists where both ends agree, or where one end says
- * nothing and a single port names it; every other case is a conflict: reported, and no link.
+ * Nodes and ports are said by those that have them. A cable is claimed port by port. A link exists
+ * where both ends agree, or where one end says nothing and a single port names it; every other case
+ * is a conflict: reported, and no link. What a port hears by LLDP is no claim: whoever knows of it
+ * says with a port's state whether the link is to be used.
  *
  * A node is named by an index, which stays until the node is removed and may then be another's; a
  * link by the lower one of its two ports' indices, for which the same holds. Whoever holds either
@@ -49,8 +49,6 @@ struct mgr_port {
 	bool up;
 };
 
-enum mgr_source { MGR_FILE, MGR_LLDP, MGR_SOURCES };
-
 /* A link as seen from one of its ends. */
 struct mgr_edge {
 	unsigned peer, link;
@@ -62,11 +60,9 @@ struct mgr_link {
 	unsigned node[2], port[2]; /* port[0] is the link's name */
 	uint64_t bps;
 	bool up;
-	unsigned sources; /* bit per enum mgr_source that says so, at either end */
 };
 
 enum mgr_conflict_kind {
-	MGR_C_SOURCES, /* file and LLDP name different peers of a port; LLDP's is used */
 	MGR_C_ENDS,    /* the peer says that it is cabled to another port */
 	MGR_C_CLAIMED, /* the peer says nothing, and several ports name it */
 	MGR_C_UNKNOWN, /* nobody has said that the peer exists */
@@ -93,11 +89,11 @@ int mgr_graph_set_node(struct mgr_graph *g, const struct mgr_node *node);
 /* The same for a port of a known node (-ENOENT), up to MGR_MAX_NODE_PORTS of it (-ENOSPC). */
 int mgr_graph_set_port(struct mgr_graph *g, unsigned node, const struct mgr_port *port);
 
-/* Which port is at the other end, says the source; both names NULL: it says nothing any more. 1 or
- * 0 as above. -ENOENT: no such node or port here; -EINVAL: a name as above, or the port itself.
- * The peer need not be known yet. */
-int mgr_graph_claim(struct mgr_graph *g, enum mgr_source source, unsigned node, const char *port,
-	const char *peer_node, const char *peer_port);
+/* Which port is at the other end; both names NULL: nothing is said any more. 1 or 0 as above.
+ * -ENOENT: no such node or port here; -EINVAL: a name as above, or the port itself. The peer need
+ * not be known yet. */
+int mgr_graph_claim(struct mgr_graph *g, unsigned node, const char *port, const char *peer_node,
+	const char *peer_port);
 
 /* With all its ports; what others say of it stays. -ENOENT. */
 int mgr_graph_remove(struct mgr_graph *g, unsigned node);

@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct mgr_claim *used_claim(const struct mgr_port_entry *p)
-{
-	for (int s = MGR_SOURCES - 1; s >= 0; s--) {
-		if (p->claim[s].node[0] != '\0')
-			return &p->claim[s];
-	}
-	return NULL;
-}
-
 /* The port that a claim names. */
 static int claimed(const struct mgr_graph *g, const struct mgr_claim *claim)
 {
@@ -30,9 +21,10 @@ static void name_peers(struct mgr_graph *g)
 		g->port[i].n_namers = 0;
 	for (unsigned i = 0; i < g->n_ports; i++) {
 		struct mgr_port_entry *p = &g->port[i];
-		const struct mgr_claim *claim = p->node == MGR_NOBODY ? NULL : used_claim(p);
 
-		p->named = claim ? claimed(g, claim) : MGR_NOBODY;
+		p->named = p->node == MGR_NOBODY || p->claim.node[0] == '\0'
+				   ? MGR_NOBODY
+				   : claimed(g, &p->claim);
 		if (p->named >= 0)
 			g->port[p->named].n_namers++;
 	}
@@ -197,20 +189,6 @@ unsigned mgr_graph_edges(struct mgr_graph *g, unsigned node, const struct mgr_ed
 	return g->node[node]->n_edges;
 }
 
-/* Sources whose word at p is that q is its peer. */
-static unsigned sources(const struct mgr_graph *g, unsigned p, unsigned q)
-{
-	unsigned mask = 0;
-
-	for (unsigned s = 0; s < MGR_SOURCES; s++) {
-		const struct mgr_claim *claim = &g->port[p].claim[s];
-
-		if (claim->node[0] != '\0' && claimed(g, claim) == (int)q)
-			mask |= 1u << s;
-	}
-	return mask;
-}
-
 int mgr_graph_link(struct mgr_graph *g, unsigned link, struct mgr_link *out)
 {
 	const struct mgr_port_entry *p, *q;
@@ -226,8 +204,7 @@ int mgr_graph_link(struct mgr_graph *g, unsigned link, struct mgr_link *out)
 	*out = (struct mgr_link){.node = {(unsigned)p->node, (unsigned)q->node},
 		.port = {link, peer},
 		.bps = slower(p, q),
-		.up = link_up(g, p, q),
-		.sources = sources(g, link, peer) | sources(g, peer, link)};
+		.up = link_up(g, p, q)};
 	return 0;
 }
 
@@ -235,7 +212,7 @@ static void say(const struct mgr_graph *g, unsigned port, enum mgr_conflict_kind
 	struct mgr_conflict *out)
 {
 	const struct mgr_port_entry *p = &g->port[port];
-	const struct mgr_claim *claim = used_claim(p), *file = &p->claim[MGR_FILE];
+	const struct mgr_claim *claim = &p->claim;
 	int n = snprintf(out->line, sizeof(out->line), "%s:%s is cabled to %s:%s",
 		g->node[p->node]->info.name, p->info.name, claim->node, claim->port);
 	char *rest = out->line + n;
@@ -245,12 +222,8 @@ static void say(const struct mgr_graph *g, unsigned port, enum mgr_conflict_kind
 	out->node = (unsigned)p->node;
 	out->port = port;
 	switch (kind) {
-	case MGR_C_SOURCES:
-		snprintf(rest, room, " by LLDP, to %s:%s by the topology file: LLDP's is used",
-			file->node, file->port);
-		break;
 	case MGR_C_ENDS:
-		claim = used_claim(&g->port[p->named]);
+		claim = &g->port[p->named].claim;
 		snprintf(rest, room, ", which says %s:%s: not used", claim->node, claim->port);
 		break;
 	case MGR_C_CLAIMED:
@@ -272,7 +245,6 @@ static void say(const struct mgr_graph *g, unsigned port, enum mgr_conflict_kind
 static bool wrong(const struct mgr_graph *g, unsigned port, enum mgr_conflict_kind *kind)
 {
 	const struct mgr_port_entry *p = &g->port[port];
-	const struct mgr_claim *file = &p->claim[MGR_FILE], *lldp = &p->claim[MGR_LLDP];
 
 	if (p->node == MGR_NOBODY)
 		return false;
@@ -280,8 +252,6 @@ static bool wrong(const struct mgr_graph *g, unsigned port, enum mgr_conflict_ki
 		*kind = MGR_C_UNKNOWN;
 	else if (p->named >= 0 && p->peer != p->named)
 		*kind = g->port[p->named].named == MGR_NOBODY ? MGR_C_CLAIMED : MGR_C_ENDS;
-	else if (file->node[0] && lldp->node[0] && memcmp(file, lldp, sizeof(*file)) != 0)
-		*kind = MGR_C_SOURCES;
 	else if (p->named >= 0 && p->info.bps != g->port[p->peer].info.bps &&
 		 (p->peer > (int)port || g->port[p->peer].named == MGR_NOBODY))
 		*kind = MGR_C_SPEED;

@@ -22,7 +22,7 @@ struct mgr_node_entry {
 struct mgr_port_entry {
 	struct mgr_port info;
 	int node; /* MGR_NOBODY: free */
-	struct mgr_claim claim[MGR_SOURCES];
+	struct mgr_claim claim;
 	/* Worked out. */
 	int named; /* the port that this one says it is cabled to */
 	int peer;

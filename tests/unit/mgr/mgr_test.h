@@ -65,14 +65,13 @@ static inline void test_port(
 	assert_true(mgr_graph_set_port(g, at, &p) >= 0);
 }
 
-static inline void test_claim(
-	struct mgr_graph *g, enum mgr_source source, unsigned at, unsigned to, unsigned k)
+static inline void test_claim(struct mgr_graph *g, unsigned at, unsigned to, unsigned k)
 {
 	char mine[MGR_NAME_LEN], its[MGR_NAME_LEN];
 
 	snprintf(mine, sizeof(mine), "to%u.%u", to, k);
 	snprintf(its, sizeof(its), "to%u.%u", at, k);
-	assert_true(mgr_graph_claim(g, source, at, mine, mgr_graph_node(g, to)->name, its) >= 0);
+	assert_true(mgr_graph_claim(g, at, mine, mgr_graph_node(g, to)->name, its) >= 0);
 }
 
 /* Cabled as the file has it. */
@@ -80,8 +79,8 @@ static inline void test_cable(struct mgr_graph *g, unsigned a, unsigned b, unsig
 {
 	test_port(g, a, b, k, bps, true);
 	test_port(g, b, a, k, bps, true);
-	test_claim(g, MGR_FILE, a, b, k);
-	test_claim(g, MGR_FILE, b, a, k);
+	test_claim(g, a, b, k);
+	test_claim(g, b, a, k);
 }
 
 /* Name of the first link between two nodes, or -1. */

@@ -72,8 +72,8 @@ static void cable(struct fabric *f, unsigned a, unsigned b)
 		snprintf(p.name, sizeof(p.name), "to%u", end[1 - i]);
 		snprintf(peer, sizeof(peer), "to%u", end[i]);
 		CHECK(mgr_graph_set_port(f->g, end[i], &p) >= 0);
-		CHECK(mgr_graph_claim(f->g, MGR_FILE, end[i], p.name,
-			      mgr_graph_node(f->g, end[1 - i])->name, peer) >= 0);
+		CHECK(mgr_graph_claim(f->g, end[i], p.name, mgr_graph_node(f->g, end[1 - i])->name,
+			      peer) >= 0);
 	}
 }
 

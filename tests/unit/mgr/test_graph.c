@@ -74,7 +74,6 @@ static void clos(void **state)
 	assert_int_equal(mgr_graph_link(s.g, (unsigned)link, &l), 0);
 	assert_int_equal(l.port[0], link);
 	assert_int_equal(l.node[0] + l.node[1], s.leaf[0] + s.spine[1]);
-	assert_int_equal(l.sources, 1 << MGR_FILE);
 	assert_int_equal(mgr_graph_link(s.g, l.port[1], &l), -ENOENT); /* not its name */
 	assert_int_equal(n_conflicts(s.g), 0);
 	mgr_graph_free(s.g);
@@ -122,7 +121,7 @@ static void down_and_up(void **state)
 	mgr_graph_free(s.g);
 }
 
-static void lldp_alone(void **state)
+static void one_end_says(void **state)
 {
 	struct small s = make();
 	unsigned a = test_switch(s.g, "a", 1, 0), h = test_host(s.g, "h");
@@ -132,49 +131,44 @@ static void lldp_alone(void **state)
 	/* The host says nothing: the switch's word makes the link. */
 	test_port(s.g, a, h, 0, TEST_GBPS, true);
 	test_port(s.g, h, a, 0, TEST_GBPS, true);
-	test_claim(s.g, MGR_LLDP, a, h, 0);
+	test_claim(s.g, a, h, 0);
 	assert_int_equal(mgr_graph_link(s.g, (unsigned)test_link(s.g, a, h), &l), 0);
-	assert_int_equal(l.sources, 1 << MGR_LLDP);
-	/* Nothing is heard any more. */
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, a, "none", NULL, NULL), -ENOENT);
+	/* Nothing is said any more. */
+	assert_int_equal(mgr_graph_claim(s.g, a, "none", NULL, NULL), -ENOENT);
 	assert_int_equal(
-		mgr_graph_claim(s.g, MGR_LLDP, a, mgr_graph_port(s.g, l.port[0])->name, NULL, NULL),
-		1);
+		mgr_graph_claim(s.g, a, mgr_graph_port(s.g, l.port[0])->name, NULL, NULL), 1);
 	assert_int_equal(test_link(s.g, a, h), -1);
 	mgr_graph_free(s.g);
 }
 
-/* leaf0's cable to spine0 is plugged into spine1's port for leaf1, says LLDP. */
+/* leaf0's cable to spine0 is plugged into spine1's port for leaf1. */
 static void miscabled(void **state)
 {
 	struct small s = make();
 	struct mgr_conflict c;
 	char mine[MGR_NAME_LEN], its[MGR_NAME_LEN];
-	unsigned n = 0, at = 0, sources = 0, ends = 0;
+	unsigned n = 0, at = 0;
 
 	(void)state;
 	snprintf(mine, sizeof(mine), "to%u.0", s.spine[0]);
 	snprintf(its, sizeof(its), "to%u.0", s.leaf[1]);
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, s.leaf[0], mine, "spine1", its), 1);
+	assert_int_equal(mgr_graph_claim(s.g, s.leaf[0], mine, "spine1", its), 1);
 	/* Neither link is there: the ends contradict each other. */
 	assert_int_equal(test_link(s.g, s.leaf[0], s.spine[0]), -1);
 	assert_int_equal(n_conflicts(s.g), 2);
-	/* The other end hears it too: it is the link, and the file is shown to be wrong. */
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, s.spine[1], its, "leaf0", mine), 1);
+	/* The other end says it too: it is the link. */
+	assert_int_equal(mgr_graph_claim(s.g, s.spine[1], its, "leaf0", mine), 1);
 	assert_int_not_equal(test_link(s.g, s.leaf[0], s.spine[1]), -1);
 	while (mgr_graph_conflict(s.g, &at, &c)) {
 		n++;
-		sources += c.kind == MGR_C_SOURCES;
-		ends += c.kind == MGR_C_ENDS;
-		if (c.kind == MGR_C_SOURCES && c.node == s.leaf[0]) {
-			assert_non_null(strstr(c.line, "leaf0:"));
-			assert_non_null(strstr(c.line, "is cabled to spine1:"));
+		assert_int_equal(c.kind, MGR_C_ENDS);
+		if (c.node == s.spine[0]) {
 			assert_non_null(strstr(c.line, "spine0:"));
+			assert_non_null(strstr(c.line, "is cabled to leaf0:"));
+			assert_non_null(strstr(c.line, ", which says spine1:"));
 		}
 	}
-	assert_int_equal(n, 4);
-	assert_int_equal(sources, 2);
-	assert_int_equal(ends, 2); /* spine0 and leaf1, of whose ports the file still speaks */
+	assert_int_equal(n, 2); /* spine0 and leaf1, which were left alone */
 	mgr_graph_free(s.g);
 }
 
@@ -188,7 +182,7 @@ static void other_conflicts(void **state)
 	(void)state;
 	/* A stranger, then known. */
 	test_port(s.g, a, b, 0, TEST_GBPS, true);
-	test_claim(s.g, MGR_LLDP, a, b, 0);
+	test_claim(s.g, a, b, 0);
 	assert_int_equal(conflict(s.g).kind, MGR_C_UNKNOWN);
 	test_port(s.g, b, a, 0, 2ull * TEST_GBPS, true);
 	assert_int_equal(conflict(s.g).kind, MGR_C_SPEED);
@@ -198,12 +192,12 @@ static void other_conflicts(void **state)
 	test_port(s.g, c, b, 0, TEST_GBPS, true);
 	snprintf(its, sizeof(its), "to%u.0", a);
 	assert_int_equal(n_conflicts(s.g), 0);
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, c, "to99.0", "b", its), -ENOENT);
+	assert_int_equal(mgr_graph_claim(s.g, c, "to99.0", "b", its), -ENOENT);
 	{
 		char mine[MGR_NAME_LEN];
 
 		snprintf(mine, sizeof(mine), "to%u.0", b);
-		assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, c, mine, "b", its), 1);
+		assert_int_equal(mgr_graph_claim(s.g, c, mine, "b", its), 1);
 	}
 	assert_int_equal(n_conflicts(s.g), 2);
 	assert_int_equal(test_link(s.g, a, b), -1);
@@ -236,9 +230,9 @@ static void refused(void **state)
 	assert_int_equal(mgr_graph_set_port(s.g, s.host[0], &p), -EINVAL);
 	assert_int_equal(mgr_graph_set_port(s.g, 9999, &p), -ENOENT);
 	snprintf(own, sizeof(own), "to%u.0", s.leaf[0]);
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, s.host[0], own, "host0", own), -EINVAL);
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, s.host[0], own, "host1", NULL), -EINVAL);
-	assert_int_equal(mgr_graph_claim(s.g, MGR_LLDP, s.host[0], own, n.name, own), -EINVAL);
+	assert_int_equal(mgr_graph_claim(s.g, s.host[0], own, "host0", own), -EINVAL);
+	assert_int_equal(mgr_graph_claim(s.g, s.host[0], own, "host1", NULL), -EINVAL);
+	assert_int_equal(mgr_graph_claim(s.g, s.host[0], own, n.name, own), -EINVAL);
 	assert_int_equal(mgr_graph_remove(s.g, 9999), -ENOENT);
 	assert_int_equal(n_conflicts(s.g), 0);
 	mgr_graph_free(s.g);
@@ -354,12 +348,9 @@ static void event(struct mgr_graph *g, struct oracle *o, uint64_t *random)
 		if (!o->port[a][b])
 			return;
 		o->says[a][b] = test_random(random) % 3;
-		assert_true(mgr_graph_claim(g, test_random(random) % 2 ? MGR_FILE : MGR_LLDP,
-				    o->index[a], mine, peer, its) >= 0);
-		if (!o->says[a][b]) {
-			mgr_graph_claim(g, MGR_FILE, o->index[a], mine, NULL, NULL);
-			mgr_graph_claim(g, MGR_LLDP, o->index[a], mine, NULL, NULL);
-		}
+		assert_true(mgr_graph_claim(g, o->index[a], mine, peer, its) >= 0);
+		if (!o->says[a][b])
+			mgr_graph_claim(g, o->index[a], mine, NULL, NULL);
 	}
 }
 
@@ -382,7 +373,7 @@ static void random_events(void **state)
 int run_graph_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(clos), cmocka_unit_test(tier_given),
-		cmocka_unit_test(down_and_up), cmocka_unit_test(lldp_alone),
+		cmocka_unit_test(down_and_up), cmocka_unit_test(one_end_says),
 		cmocka_unit_test(miscabled), cmocka_unit_test(other_conflicts),
 		cmocka_unit_test(refused), cmocka_unit_test(bounds),
 		cmocka_unit_test(random_events)};
