@@ -57,6 +57,7 @@ static enum wire_lldp_error read_tlvs(const void *tlvs, size_t len, struct wire_
 static void layout(void **state)
 {
 	struct wire_lldp says = of_leaf0(), got;
+	const size_t type = ETH_HDR_LEN - 2; /* where that is */
 	uint8_t b[LLDP_MAX_LEN];
 
 	(void)state;
@@ -71,6 +72,10 @@ static void layout(void **state)
 	assert_false(wire_is_lldp(b, sizeof(whole)));
 	b[5] = 0x0e;
 	b[13] = 0xcd;
+	assert_false(wire_is_lldp(b, sizeof(whole)));
+	memcpy(b, whole, type);
+	memcpy(b + type, "\x81\0\0\x07", VLAN_HDR_LEN);
+	memcpy(b + type + VLAN_HDR_LEN, whole + type, sizeof(whole) - type - VLAN_HDR_LEN);
 	assert_false(wire_is_lldp(b, sizeof(whole)));
 	assert_false(wire_is_lldp(whole, ETH_HDR_LEN - 1));
 }
