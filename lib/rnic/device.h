@@ -67,6 +67,7 @@ struct rnic {
 	unsigned n_workers;
 	unsigned n_pinned; /* queue pairs that have one */
 	unsigned holds;    /* workers_hold without workers_let_go */
+	bool rx_holds;     /* one of them is for frames that are being taken */
 	atomic_bool held;  /* workers stand back */
 	bool copy_back;    /* the frame made last goes to a group with members here */
 	uint64_t random;   /* state of the generator */

@@ -171,6 +171,17 @@ unsigned mcast_worker(const struct rnic *rnic, unsigned port, const struct wire_
 	return worker;
 }
 
+static bool pinned_member(const struct rnic *rnic, unsigned port, const struct wire_ip *group)
+{
+	for (uint32_t i = 0; rnic->n_pinned > 0 && i < rnic->n_mcast; i++) {
+		const struct rnic_qp *qp = rnic->mcast[i].qp;
+
+		if (qp->worker != 0 && qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
+			return true;
+	}
+	return false;
+}
+
 static unsigned deliver(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
@@ -197,17 +208,11 @@ static unsigned deliver(struct rnic *rnic, unsigned worker, unsigned port, const
 unsigned mcast_rx(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
-	const bool others = worker == 0 && rnic->n_pinned > 0;
-	unsigned drop;
-
 	if (pkt->dqpn != MULTICAST_QPN)
 		return RNIC_DROP_NO_QP;
-	if (others)
-		workers_hold(rnic);
-	drop = deliver(rnic, worker, port, frame, pkt, now);
-	if (others)
-		workers_let_go(rnic);
-	return drop;
+	if (worker == 0 && pinned_member(rnic, port, &pkt->dst))
+		workers_hold_rx(rnic);
+	return deliver(rnic, worker, port, frame, pkt, now);
 }
 
 unsigned mcast_query(

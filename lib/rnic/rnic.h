@@ -508,7 +508,8 @@ int rnic_qp_skip(struct rnic_qp *qp, enum rnic_dir dir, uint32_t from, uint32_t 
  * while none takes frames: any call of the owner that makes, changes or removes a queue pair, a
  * region, a window, a membership or a window of uc_mcast.h, and any frame for a worker's queue pair
  * that the owner takes by rnic_rx or from rnic_tx (it came from here), first waits for the bursts
- * that are being taken, at most one a worker. A receive that fails puts its QP into ERR when the
+ * that are being taken, at most one a worker; in rnic_rx_burst the first such frame does, and
+ * workers take nothing until it returns. A receive that fails puts its QP into ERR when the
  * owner is next in rnic_rx, rnic_tx or rnic_timer; rnic_has_work says so, and until then the QP
  * takes nothing. */
 enum { RNIC_MAX_WORKERS = 16 };

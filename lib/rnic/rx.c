@@ -48,12 +48,9 @@ static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL)
 		return RNIC_DROP_NO_QP;
-	if (qp->worker == 0)
-		return qp_rx(qp, port, frame, pkt, now);
-	workers_hold(rnic);
-	drop = qp_rx(qp, port, frame, pkt, now);
-	workers_let_go(rnic);
-	return drop;
+	if (qp->worker != 0)
+		workers_hold_rx(rnic);
+	return qp_rx(qp, port, frame, pkt, now);
 }
 
 unsigned qp_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
@@ -212,6 +209,13 @@ static unsigned take_one(
 	return take_checked(rnic, port, frame, len, &checked, now);
 }
 
+/* All frames of the call are. */
+static void taken(struct rnic *rnic)
+{
+	workers_let_go_rx(rnic);
+	cq_publish(&rnic->gather);
+}
+
 unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct rnic_checked *checked, uint64_t now)
 {
@@ -223,7 +227,7 @@ unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame,
 		       ? take_checked(rnic, port, frame, len, checked, now)
 		       : take_one(rnic, port, frame, len, now);
 	if (outer)
-		cq_publish(&rnic->gather);
+		taken(rnic);
 	return drop;
 }
 
@@ -235,7 +239,7 @@ unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t 
 	cq_gather(&rnic->gather);
 	drop = take_one(rnic, port, frame, len, now);
 	if (outer)
-		cq_publish(&rnic->gather);
+		taken(rnic);
 	return drop;
 }
 
@@ -250,7 +254,7 @@ void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame 
 		}
 		take_one(rnic, port, frames[i].data, frames[i].len, now);
 	}
-	cq_publish(&rnic->gather);
+	taken(rnic);
 }
 
 unsigned rnic_steer(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len)

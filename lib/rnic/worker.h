@@ -35,6 +35,21 @@ static inline void workers_let_go(struct rnic *rnic)
 		workers_resume(rnic);
 }
 
+/* Owner, for a frame that is also a worker's: no worker is inside until the call that brought the
+ * frame is done with all that it was given. */
+static inline void workers_hold_rx(struct rnic *rnic)
+{
+	if (!rnic->rx_holds)
+		workers_hold(rnic);
+	rnic->rx_holds = true;
+}
+static inline void workers_let_go_rx(struct rnic *rnic)
+{
+	if (rnic->rx_holds)
+		workers_let_go(rnic);
+	rnic->rx_holds = false;
+}
+
 /* That of the worker's completion queues; 0: of the owner's. */
 struct cq_gather *worker_gather(struct rnic *rnic, unsigned worker);
 /* Whether a new queue pair may have the worker that it asks for: 0 or -EINVAL. */

@@ -217,42 +217,89 @@ static void test_owner_takes(void **state)
 	host_close(&host);
 }
 
-static bool stood_back;
+static unsigned asked, stood_back;
 
-static void while_held(void *arg, struct rnic_cq *cq)
+/* In the middle of what the owner does. */
+static void ask_worker(void *arg, struct rnic_cq *cq)
 {
 	(void)arg, (void)cq;
-	stood_back = !taken_by(2, (struct rnic_rx_frame){.data = bytes, .len = 120});
+	asked++;
+	stood_back += !taken_by(2, (struct rnic_rx_frame){.data = bytes, .len = 120});
 }
 
-/* While the owner holds them, workers take nothing. */
-static void test_stand_back(void **state)
+static void open_asking_host(void)
 {
 	struct rnic_config config;
-	struct member one;
-	struct rnic_rx_frame f;
 
-	(void)state;
 	open_host();
 	host_close(&host);
 	config = host_config(&host, 2);
-	config.events.cq_event = while_held;
+	config.events.cq_event = config.events.cq_error = ask_worker;
 	assert_int_equal(0, rnic_create(&config, &host.rnic));
 	assert_int_equal(0, rnic_pd_alloc(host.rnic, &host.pd));
 	assert_int_equal(0, rnic_cq_create(host.rnic, 64, NULL, &host.scq));
 	host.buf = calloc(1, LEN);
 	assert_int_equal(0, rnic_mr_reg(host.pd, host.buf, LEN, (uintptr_t)host.buf,
 				    IBV_ACCESS_LOCAL_WRITE, &host.mr));
+	asked = stood_back = 0;
+}
+
+/* While the owner holds them, workers take nothing. */
+static void test_stand_back(void **state)
+{
+	struct member one;
+	struct rnic_rx_frame f;
+
+	(void)state;
+	open_asking_host();
 	member_ud(&one, &host, 1, NULL);
 	assert_int_equal(0, member_recv(&one, 1, 0, SLOT));
 	rnic_cq_arm(one.cq, false);
 	f = to_qp(&one, 0);
-	stood_back = false;
 	assert_int_equal(0, rnic_rx(host.rnic, 0, f.data, f.len, 0));
-	assert_true(stood_back);
+	assert_int_equal(1, stood_back);
 	assert_int_equal(1, rnic_count(host.rnic, RNIC_C_RX_FRAMES));
 	assert_true(taken_by(2, f));
 	assert_int_equal(2, rnic_count(host.rnic, RNIC_C_RX_FRAMES));
+	host_close(&host);
+}
+
+/* In the group, the owner's; its CQ has room for one. */
+static void narrow_member(struct member *m, unsigned group)
+{
+	assert_int_equal(0, rnic_cq_create(host.rnic, 1, NULL, &m->cq));
+	member_ud(m, &host, 0, m->cq);
+	attach(m, group);
+	assert_int_equal(0, member_recv(m, 1, 0, SLOT));
+	assert_int_equal(0, member_recv(m, 2, 0, SLOT));
+}
+
+/* A group without a worker's queue pair does not stop workers; what is to stop them stops them to
+ * the end of the burst. */
+static void test_other_groups(void **state)
+{
+	static uint8_t first[FRAME];
+	const struct wire_ip pinned = group_ip(1), owners = group_ip(2);
+	struct member one, narrow, other;
+	struct rnic_rx_frame f[2];
+
+	(void)state;
+	open_asking_host();
+	member_ud(&one, &host, 1, NULL);
+	attach(&one, 1);
+	narrow_member(&narrow, 2);
+	f[0] = ud_frame(&host, first, &owners, 0, 0, payload, 100);
+	f[1] = to_group(2, 1);
+	rnic_rx_burst(host.rnic, 0, f, 2, 0);
+	assert_int_equal(1, asked);
+	assert_int_equal(0, stood_back);
+	narrow_member(&other, 2);
+	f[0] = ud_frame(&host, first, &pinned, 0, 0, payload, 100);
+	rnic_rx_burst(host.rnic, 0, &f[1], 1, 0);
+	rnic_rx_burst(host.rnic, 0, f, 2, 0);
+	assert_int_equal(2, asked);
+	assert_int_equal(1, stood_back);
+	assert_true(taken_by(1, f[0]));
 	host_close(&host);
 }
 
@@ -436,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_owner_takes),
 		cmocka_unit_test(test_stand_back),
+		cmocka_unit_test(test_other_groups),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_bad_receive),
 		cmocka_unit_test(test_overrun),
