@@ -7,7 +7,7 @@
 bool iv_bell_init(struct iv_bell *bell)
 {
 	atomic_init(&bell->asleep, false);
-	bell->fd = eventfd(0, EFD_CLOEXEC);
+	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return bell->fd >= 0;
 }
 
@@ -41,7 +41,8 @@ void iv_bell_back_off(struct iv_bell *bell, bool (*ready)(void *arg), void *arg,
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!ready(arg))
 		port_backoff(backoff, 0, now, deadline);
-	/* Who was faster has written, or is about to. */
-	if (!atomic_exchange(&bell->asleep, false))
-		(void)!eventfd_read(bell->fd, &rings);
+	/* Who was faster has written, or will: then the next sleep is short. It is not waited for,
+	 * since that thread may have ended. */
+	atomic_store_explicit(&bell->asleep, false, memory_order_relaxed);
+	(void)!eventfd_read(bell->fd, &rings);
 }

@@ -11,7 +11,8 @@
 #include "lib/port/port.h"
 
 struct iv_bell {
-	/* Written to once for each time that asleep goes from true to false by somebody else. */
+	/* Written to once for each time that asleep goes from true to false by somebody else; read
+	 * after every sleep, without waiting. */
 	int fd;
 	atomic_bool asleep;
 };

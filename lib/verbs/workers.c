@@ -127,6 +127,11 @@ static unsigned gather(struct worker *w, struct rnic_rx_frame frames[VERBS_BURST
 	return n;
 }
 
+static bool stops(struct worker *w)
+{
+	return atomic_load_explicit(&w->stop, memory_order_acquire);
+}
+
 static unsigned turn(struct worker *w, uint64_t now)
 {
 	struct rnic_rx_frame frames[VERBS_BURST];
@@ -135,6 +140,8 @@ static unsigned turn(struct worker *w, uint64_t now)
 	if (n == 0)
 		return 0;
 	for (unsigned i = 0; !rnic_worker_rx(w->dev->rnic, w->number, port, frames, n, now); i++) {
+		if (stops(w))
+			return 0;
 		count(w, C_HELD, i == 0);
 		if (i < HELD_SPINS)
 			rte_pause();
@@ -169,18 +176,16 @@ static void *worker_main(void *arg)
 	uint64_t worked = dev->ops->now(dev->port);
 
 	prctl(PR_SET_NAME, (unsigned long)"incline-rx", 0ul, 0ul, 0ul);
-	for (;;) {
-		const bool last = atomic_load_explicit(&w->stop, memory_order_acquire);
+	while (!stops(w)) {
 		const uint64_t now = dev->ops->now(dev->port);
 		const unsigned work = turn(w, now);
 
-		if (last && work == 0)
-			return NULL;
 		if (work)
 			worked = now;
 		backoff.max_sleep_us = iv_max_sleep_us(dev, now - worked);
 		iv_bell_back_off(&w->bell, ready, w, &backoff, work, now, UINT64_MAX);
 	}
+	return NULL;
 }
 
 /* ---- life ---- */

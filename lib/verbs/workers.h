@@ -24,7 +24,8 @@ void iv_workers_destroy(struct iv_workers *workers);
 
 /* 0 or -errno, with no thread left. */
 int iv_workers_start(struct iv_workers *workers);
-/* What has been handed over is taken before a thread ends. */
+/* Waits for a burst of each worker, and for nobody else: not for an owner that holds the workers
+ * for ever. What is left of what was handed over iv_workers_turn takes. */
 void iv_workers_stop(struct iv_workers *workers);
 
 /* The frames of a burst from a port: those that are workers' are handed to them, or lost. How many

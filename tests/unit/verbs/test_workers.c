@@ -11,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include "lib/rnic/device.h"
+#include "lib/rnic/worker.h"
 #include "lib/verbs/dpdk_port.h"
+#include "lib/verbs/workers.h"
 #include "tests/unit/verbs/fabric.h"
 
 enum {
@@ -369,6 +372,96 @@ static void close_in_the_middle(void **state)
 	}
 }
 
+/* ---- the end ---- */
+
+/* Frames for worker 1 are in its ring, and it may not take them yet. The caller owns the device. */
+static void hold_with(struct bench *b, struct iv_dev *dev, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		recv_at(&b->rx[0], i);
+	iv_own(dev);
+	workers_hold(dev->rnic);
+	for (unsigned i = 0; i < n; i++)
+		send_to(b, 1, i);
+	while (stat_of(&b->rx[0], "worker_handed") < n)
+		iv_receive(dev, dev->ops->now(dev->port));
+}
+
+/* An owner that holds the workers and does not come back, as a thread whose signal's handler calls
+ * exit: the threads end all the same, and nothing is lost if he does come back. */
+static void stop_while_held(void **state)
+{
+	enum { N = 100 };
+	struct bench *b = open_bench(true);
+	struct iv_dev *dev = iv_dev(b->rx[0].context);
+	struct ibv_wc wc;
+
+	(void)state;
+	hold_with(b, dev, N);
+	iv_dev_stop(dev);
+	workers_let_go(dev->rnic);
+	assert_int_equal(ibv_poll_cq(b->rx[0].rcq, 1, &wc), 0);
+	iv_drain(dev);
+	iv_disown(dev);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(ibv_poll_cq(b->rx[0].rcq, 1, &wc), 1);
+		check_wc(b, &b->rx[0], &wc);
+		assert_int_equal(ntohl(wc.imm_data), i);
+	}
+	close_bench(b);
+}
+
+/* A peer that sends as fast as the worker takes. */
+static struct flood {
+	struct bench *b;
+	struct iv_dev *dev;
+	uint8_t bytes[SLOT];
+	struct rnic_rx_frame frame;
+	bool back[2]; /* by turns: as rx_free of fabric.c wants it */
+	unsigned n;
+} flood;
+
+/* In the worker's thread, for the owner, who waits for the thread's end. */
+static void next_frame(void *arg, struct rnic_cq *cq)
+{
+	struct ibv_wc wc;
+
+	(void)arg;
+	if (rnic_cq_poll(cq, 1, &wc) != 1)
+		return;
+	recv_at(&flood.b->rx[0], 0);
+	rnic_cq_arm(cq, false);
+	iv_workers_hand(flood.dev->workers, 0, NULL, 0); /* takes the one before back */
+	flood.frame.priv = &flood.back[flood.n++ % 2];
+	*(bool *)flood.frame.priv = false;
+	iv_workers_hand(flood.dev->workers, 0, &flood.frame, 1);
+}
+
+/* Its ring is never empty: a thread that is to end leaves what comes after the burst. */
+static void stop_in_a_flood(void **state)
+{
+	struct bench *b = open_bench(true);
+	struct iv_dev *dev = iv_dev(b->rx[0].context);
+	const struct fabric_end *end = &b->f->end[1];
+	struct rnic_events events;
+	unsigned slot;
+
+	(void)state;
+	assert_int_equal(ibv_req_notify_cq(b->rx[0].rcq, 0), 0);
+	hold_with(b, dev, 1);
+	slot = (end->read - 1) % CABLE_FRAMES;
+	events = dev->rnic->events;
+	flood = (struct flood){.b = b, .dev = dev};
+	flood.frame = (struct rnic_rx_frame){.data = flood.bytes, .len = end->queue[slot].len};
+	memcpy(flood.bytes, end->queue[slot].data, flood.frame.len);
+	dev->rnic->events.cq_event = next_frame;
+	workers_let_go(dev->rnic);
+	iv_dev_stop(dev);
+	dev->rnic->events = events;
+	iv_disown(dev);
+	close_bench(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +471,8 @@ int main(void)
 		cmocka_unit_test(full_ring),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(close_in_the_middle),
+		cmocka_unit_test(stop_while_held),
+		cmocka_unit_test(stop_in_a_flood),
 	};
 
 	return cmocka_run_group_tests_name("receive workers", tests, NULL, NULL);
