@@ -264,7 +264,8 @@ unsigned rnic_steer(const struct rnic *rnic, unsigned port, const uint8_t *frame
 	unsigned drop;
 
 	if (rnic->n_pinned == 0 || look(rnic, port, frame, len, &pkt, &drop) != LOOK_NO ||
-		wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE)
+		wire_parse(frame, len, &pkt) != WIRE_OK || pkt.kind != WIRE_ROCE ||
+		(pkt.vlan & 0xfff) || !for_port(rnic, port, frame))
 		return 0;
 	if (wire_is_multicast(&pkt.dst))
 		return mcast_worker(rnic, port, &pkt.dst);

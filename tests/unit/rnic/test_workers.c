@@ -66,6 +66,17 @@ static void attach(struct member *m, unsigned i)
 	assert_int_equal(0, rnic_qp_attach_mcast(m->qp, &group));
 }
 
+/* The frame in bytes, with a VLAN's tag. */
+static struct rnic_rx_frame tagged(struct rnic_rx_frame f, uint8_t vid)
+{
+	const uint8_t tag[4] = {0x81, 0, 0, vid};
+
+	memmove(bytes + 16, bytes + 12, f.len - 12);
+	memcpy(bytes + 12, tag, sizeof(tag));
+	f.len += sizeof(tag);
+	return f;
+}
+
 /* ---- whose a frame is ---- */
 
 static void test_steer(void **state)
@@ -101,6 +112,13 @@ static void test_steer(void **state)
 	assert_int_equal(0, steer(to_group(2, 0)));
 	assert_int_equal(0, rnic_qp_detach_mcast(two.qp, &group));
 	assert_int_equal(1, steer(to_group(1, 0)));
+	/* Of a VLAN, or to another host: not the device's, perhaps its network interface's. */
+	assert_int_equal(1, steer(tagged(to_qp(&one, 0), 0)));
+	assert_int_equal(0, steer(tagged(to_qp(&one, 0), 5)));
+	assert_int_equal(0, steer(tagged(to_group(1, 0), 5)));
+	f = to_qp(&one, 0);
+	bytes[5] ^= 0x10;
+	assert_int_equal(0, steer(f));
 	/* What is no packet. */
 	f = to_qp(&one, 0);
 	for (uint32_t len = 0; len < f.len; len++)
