@@ -143,8 +143,8 @@ void cq_settle(struct rnic *rnic)
 
 int cq_give(struct rnic_cq *cq, unsigned worker)
 {
-	if (cq->users > 0 && cq->worker != worker)
-		return -EINVAL;
+	if (cq->users > 0)
+		return cq->worker == worker ? 0 : -EINVAL;
 	cq->worker = worker;
 	cq->gather = worker_gather(cq->rnic, worker);
 	return 0;
