@@ -195,7 +195,8 @@ int ccl_selected(const struct ccl_comm *comm, enum ccl_collective collective, ui
  * to add it to its own. -EEXIST: overlaps a region; -ENOSPC: more than CCL_MAX_REGIONS; -errno of
  * the device (often a limit on locked memory). */
 int ccl_register(struct ccl_comm *comm, void *buf, size_t len);
-/* buf as given to ccl_register. -ENOENT; -EBUSY while collectives are unfinished. */
+/* buf as given to ccl_register. -ENOENT; -EBUSY while an unfinished collective has a buffer there.
+ */
 int ccl_deregister(struct ccl_comm *comm, void *buf);
 
 /* ---- collectives ---- */

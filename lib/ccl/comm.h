@@ -204,6 +204,11 @@ void ccl_retire(struct ccl_comm *c);
 /* Collectives are unfinished. */
 bool ccl_busy(const struct ccl_comm *c);
 
+/* ---- coll.c ---- */
+
+/* One that is unfinished has a buffer there. */
+bool ccl_uses(const struct ccl_comm *c, const uint8_t *base, size_t len);
+
 /* ---- trouble.c ---- */
 
 /* Fails the communicator once; later failures are consequences and are ignored. Returns the error

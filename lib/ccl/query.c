@@ -71,7 +71,7 @@ int ccl_deregister(struct ccl_comm *c, void *buf)
 
 		if (!r->mr || r->base != buf)
 			continue;
-		if (!c->failed && ccl_busy(c))
+		if (!c->failed && ccl_uses(c, r->base, r->len))
 			return -EBUSY;
 		rc = ibv_dereg_mr(r->mr);
 		if (rc == 0)

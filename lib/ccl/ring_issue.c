@@ -11,7 +11,20 @@ static bool overlap(const void *a, uint64_t a_len, const void *b, uint64_t b_len
 {
 	const uint8_t *x = a, *y = b;
 
-	return a_len && b_len && x < y + b_len && y < x + a_len;
+	return a && a_len && b_len && x < y + b_len && y < x + a_len;
+}
+
+bool ring_uses(struct ccl_ring *r, const void *base, size_t len)
+{
+	for (uint64_t i = r->done; i != r->issued; i++) {
+		const struct ring_coll *c = ring_coll_at(r, i);
+		const uint64_t all = c->bytes * r->n_ranks;
+
+		if (overlap(c->send, c->kind == RING_REDUCE_SCATTER ? all : c->bytes, base, len) ||
+			overlap(c->recv, c->kind == RING_ALLGATHER ? all : c->bytes, base, len))
+			return true;
+	}
+	return false;
 }
 
 /* Buffers that have bytes are there, and are the same or apart. */

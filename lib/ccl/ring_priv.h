@@ -117,6 +117,11 @@ struct ring_part ring_rx_part(const struct ccl_ring *r, const struct ring_coll *
 /* Own messages of the collective that must have been taken before message k can be sent. */
 uint64_t ring_tx_needs(const struct ccl_ring *r, const struct ring_coll *c, uint64_t k);
 
+/* ---- ring_issue.c ---- */
+
+/* A collective that is unfinished has a buffer there. */
+bool ring_uses(struct ccl_ring *r, const void *base, size_t len);
+
 /* ---- ring.c ---- */
 
 /* Sends make room for receives and the other way round: until nothing moves. 0, or what the ring

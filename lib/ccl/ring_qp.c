@@ -352,7 +352,7 @@ int ccl_ring_deregister(struct ccl_ring *r, void *buf)
 
 		if (!reg->mr || reg->base != buf)
 			continue;
-		if (!r->failed && ccl_ring_busy(r))
+		if (!r->failed && ring_uses(r, reg->base, reg->len))
 			return -EBUSY;
 		rc = ibv_dereg_mr(reg->mr);
 		if (rc == 0)

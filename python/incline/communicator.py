@@ -207,7 +207,7 @@ class Communicator:
         with self._lock:
             rc = self._lib.ccl_deregister(self._open(), array.ctypes.data)
             self._check(rc, 'deregister', {errno.ENOENT: 'array: is not registered',
-                                           errno.EBUSY: 'array: collectives are unfinished'})
+                                           errno.EBUSY: 'array: a collective that uses it is unfinished'})
             self._registered.pop(array.ctypes.data, None)
 
     # ---- the machinery of collectives ----

@@ -144,6 +144,15 @@ static void test_arguments(void **state)
 	assert_int_equal(ccl_ring_ibroadcast(r, a, 10, 2, &req), -EINVAL);
 	assert_int_equal(ccl_ring_ireduce(r, a, b, 10, REDUCE_INT32, REDUCE_SUM, 2, &req), -EINVAL);
 	assert_int_equal(ccl_ring_test(r, (struct ccl_req){0}), -EINVAL);
+	assert_int_equal(ccl_ring_iallgather(r, b + 4000 - 20, b + 100, 40, &req), 0);
+	assert_int_equal(ccl_ring_register(r, b, 400), 0);
+	assert_int_equal(ccl_ring_deregister(r, b), 0); /* ends where its result begins */
+	assert_int_equal(ccl_ring_register(r, b + 119, 4), 0);
+	assert_int_equal(ccl_ring_deregister(r, b + 119), -EBUSY);
+	assert_int_equal(
+		ccl_ring_iallgather(fab_ring(f, 1), a, a + 100, 40, &(struct ccl_req){0}), 0);
+	fab_must(f, fab_wait(f, (const struct ccl_req[]){req, {0}}, second));
+	assert_int_equal(ccl_ring_deregister(r, b + 119), 0);
 	fab_exact(f, CCL_ALLREDUCE, 4000, 0, true);
 	ccl_ring_query(r, &info);
 	assert_true(info.staged_sends > 0);

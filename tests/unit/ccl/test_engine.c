@@ -168,6 +168,7 @@ static void fp32(void **state)
 static void registered(void **state)
 {
 	const size_t count = 30 * MSG / 4;
+	int32_t other[100];
 
 	(void)state;
 	for (unsigned in_place = 0; in_place < 2; in_place++) {
@@ -182,8 +183,11 @@ static void registered(void **state)
 				assert_int_equal(ccl_register(comm[r], b.recv[r], count * 4), 0);
 		}
 		assert_int_equal(ccl_register(comm[0], b.send[0] + 1, 8), -EEXIST);
+		assert_int_equal(ccl_register(comm[0], other, sizeof(other)), 0);
 		issue(&b, req);
 		assert_int_equal(ccl_deregister(comm[0], b.send[0]), -EBUSY);
+		assert_int_equal(ccl_deregister(comm[0], b.recv[0]), -EBUSY);
+		assert_int_equal(ccl_deregister(comm[0], other), 0); /* not in use */
 		run(req);
 		ccl_query(comm[2], &info);
 		assert_int_equal(info.staged_sends, in_place ? 30 : 0);
