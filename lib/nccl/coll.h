@@ -51,8 +51,8 @@ struct np_coll {
 
 /* ---- coll_run.c; all with the lock ---- */
 
-/* Waits for what is unfinished: for as long as CommLib does. */
-void np_settle(struct np_coll *c);
+/* Nothing of what is unfinished is waited for, and the other ranks hear at once. */
+void np_abort(struct np_coll *c, const char *why);
 bool np_is_busy(const struct np_coll *c);
 
 nccl_rc np_allreduce(void *coll, void *send, void *recv, int count, int type, int op,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registered memory of a communicator. NCCL registers one buffer for sending and for receiving, so
  * a registration counts its users; what CommLib cannot register is sent and received by copies. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,9 +55,10 @@ static void drop(struct np_coll *c, const struct np_memory *m)
 {
 	struct np_memory **at = &c->memory;
 
-	/* A device is not to know memory that is given back. */
-	if (m->registered) {
-		np_settle(c);
+	/* A device is not to know memory that is given back; that a collective still uses it means
+	 * that NCCL aborts. */
+	if (m->registered && ccl_deregister(c->ccl, m->base) == -EBUSY) {
+		np_abort(c, "NCCL has given back memory of an unfinished collective");
 		ccl_deregister(c->ccl, m->base);
 	}
 	while (*at != m)

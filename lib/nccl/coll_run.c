@@ -24,6 +24,12 @@ static nccl_rc fail(struct np_coll *c, int rc)
 		ccl_error(c->ccl)[0] ? ccl_error(c->ccl) : strerror(-rc));
 }
 
+void np_abort(struct np_coll *c, const char *why)
+{
+	ccl_abort(c->ccl, why);
+	fail(c, -ECANCELED);
+}
+
 /* The others have issued it, and would take this rank's next one for it: they have to hear. */
 static nccl_rc refuse(struct np_coll *c, int rc)
 {
@@ -279,15 +285,14 @@ static int look(struct np_request *q)
 	return q->issued;
 }
 
-/* Waits for at most wait_ns; with the lock. */
-static int turn(struct np_request *q, uint64_t wait_ns)
+static int turn(struct np_request *q)
 {
 	struct np_coll *c = q->on;
 	int rc = drive(c), done;
 
 	if (rc < 0)
 		return rc;
-	rc = q->n_done < q->n_issued ? ccl_attend(c->ccl, q->issue[q->n_done], wait_ns) : 0;
+	rc = q->n_done < q->n_issued ? ccl_attend(c->ccl, q->issue[q->n_done], 0) : 0;
 	done = look(q);
 	if (done)
 		return done;
@@ -302,7 +307,7 @@ static nccl_rc test_locked(struct np_request *q, int *done, int *len)
 		return np_warn(NCCL_INTERNAL_ERROR, "a test of a request that is over");
 	if (q->on->failed)
 		return q->on->failed;
-	rc = turn(q, 0);
+	rc = turn(q);
 	if (rc < 0)
 		return refuse(q->on, rc);
 	*done = rc;
@@ -332,18 +337,4 @@ bool np_is_busy(const struct np_coll *c)
 			(!c->request[i].issued || c->request[i].n_done < c->request[i].n_issued))
 			return true;
 	return false;
-}
-
-void np_settle(struct np_coll *c)
-{
-	enum { SLICE_NS = 10000000 };
-
-	for (unsigned i = 0; i < NP_COLL_REQUESTS && !c->failed; i++) {
-		int rc = 0;
-
-		while (c->request[i].used && !rc)
-			rc = turn(&c->request[i], SLICE_NS);
-		if (rc < 0)
-			refuse(c, rc);
-	}
 }

@@ -40,13 +40,20 @@ static void logger(enum nccl_level level, unsigned long subsystems, const char *
 	pthread_mutex_unlock(&lock);
 }
 
-bool warned(const char *text)
+bool has_warned(const char *text)
 {
 	bool has;
 
 	pthread_mutex_lock(&lock);
 	has = strstr(warnings, text);
 	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+bool warned(const char *text)
+{
+	const bool has = has_warned(text);
+
 	if (!has)
 		print_error("no \"%s\" in \"%s\"\n", text, warnings);
 	return has;

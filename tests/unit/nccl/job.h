@@ -49,7 +49,8 @@ int load(void **state); /* cmocka: of all tests */
 int unload(void **state);
 
 /* Whether a warning was logged, by any rank, that has this text. */
-bool warned(const char *text);
+bool has_warned(const char *text);
+bool warned(const char *text); /* and if not, shows what was */
 /* How often memory was said not to be registered. */
 unsigned copied(void);
 void forget_warnings(void);

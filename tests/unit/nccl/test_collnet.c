@@ -493,24 +493,42 @@ static void failure(void **state)
 	finish(&j);
 }
 
-/* NCCL aborts: closes what is unfinished, at one rank. */
-static void aborts(struct rank *me)
+/* NCCL aborts: closes what is unfinished, at one rank. mem: of the buffer. */
+static void leave(struct rank *me, int32_t *buf, void *mem)
 {
-	static int32_t buf[N][COUNT];
 	void *request;
 	nccl_rc rc = NCCL_OK;
 	int done = 0;
 
 	if (me->rank != 2)
-		me->wrong += coll->allreduce(me->comm, buf[me->rank], buf[me->rank], COUNT,
-				     NCCL_INT32, NCCL_SUM, NULL, NULL, &request) != NCCL_OK;
+		me->wrong += coll->allreduce(me->comm, buf, buf, COUNT, NCCL_INT32, NCCL_SUM, mem,
+				     mem, &request) != NCCL_OK;
 	pthread_barrier_wait(&me->job->all);
 	while (me->rank == 0 && !rc && !done) {
 		rc = coll->test(request, &done, NULL);
 		sched_yield();
 	}
 	me->wrong += me->rank == 0 && rc != NCCL_REMOTE_ERROR;
+	me->wrong += coll->dereg(me->comm, mem) != NCCL_OK;
 	me->wrong += coll->close(me->comm) != NCCL_OK;
+}
+
+static void aborts(struct rank *me)
+{
+	static int32_t buf[N][COUNT];
+
+	leave(me, buf[me->rank], NULL);
+}
+
+/* It first gives back memory that an unfinished collective uses. */
+static void aborts_with_memory(struct rank *me)
+{
+	static int32_t buf[N][COUNT];
+	void *mem;
+
+	me->wrong += coll->reg(me->comm, buf[me->rank], sizeof(buf[0]), NCCL_MEMORY_HOST, &mem) !=
+		     NCCL_OK;
+	leave(me, buf[me->rank], mem);
 }
 
 static void abort_at_one(void **state)
@@ -519,6 +537,50 @@ static void abort_at_one(void **state)
 
 	(void)state;
 	prepare(&j, N, aborts);
+	run(&j);
+	all_right(&j);
+	finish(&j);
+	prepare(&j, N, aborts_with_memory);
+	run(&j);
+	all_right(&j);
+	assert_true(warned("rank 1 of 4: "));
+	assert_true(warned("NCCL has given back memory of an unfinished collective"));
+	assert_false(has_warned("nothing came for"));
+	finish(&j);
+}
+
+/* Memory that no collective uses is given back while others are under way, which then go on. */
+static void gives_back(struct rank *me)
+{
+	static int32_t buf[N][2][COUNT];
+	int32_t *own = buf[me->rank][0];
+	void *request, *mem, *other;
+	int done = 0;
+
+	me->wrong += coll->reg(me->comm, own, LEN, NCCL_MEMORY_HOST, &mem) != NCCL_OK;
+	me->wrong += coll->reg(me->comm, own + COUNT, LEN, NCCL_MEMORY_HOST, &other) != NCCL_OK;
+	fill(own, me->rank, 0);
+	if (me->rank == 2) /* the others cannot have finished */
+		pthread_barrier_wait(&me->job->all);
+	me->wrong += coll->allreduce(me->comm, own, own, COUNT, NCCL_INT32, NCCL_SUM, mem, mem,
+			     &request) != NCCL_OK;
+	me->wrong += coll->dereg(me->comm, other) != NCCL_OK;
+	if (me->rank != 2) {
+		me->wrong += coll->test(request, &done, NULL) != NCCL_OK || done;
+		pthread_barrier_wait(&me->job->all);
+	}
+	me->wrong += complete(request) != LEN;
+	me->wrong += wrong(own, 0, COUNT, N, 0);
+	me->wrong += coll->dereg(me->comm, mem) != NCCL_OK;
+	me->wrong += coll->close(me->comm) != NCCL_OK;
+}
+
+static void other_memory(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare(&j, N, gives_back);
 	run(&j);
 	all_right(&j);
 	finish(&j);
@@ -541,6 +603,7 @@ int main(void)
 		cmocka_unit_test(no_room_on_a_switch),
 		cmocka_unit_test(failure),
 		cmocka_unit_test(abort_at_one),
+		cmocka_unit_test(other_memory),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);
