@@ -20,7 +20,7 @@ struct np_net_request {
 	uint32_t len;
 };
 
-/* What both say when they meet. */
+/* What both say when they meet, who has called first. */
 struct np_hello {
 	uint64_t random; /* of the handle */
 	uint32_t qpn, mtu;

@@ -17,6 +17,8 @@
 
 /* From the first word to the last: partners that are both called meet in a moment. */
 static const uint64_t SET_UP_NS = 30000000000ull;
+/* A partner has said that it is one after so long, if others want its place. */
+static const uint64_t SPEAK_NS = 2000000000;
 
 uint64_t np_clock(void)
 {
@@ -28,6 +30,13 @@ uint64_t np_clock(void)
 
 /* ---- verbs objects ---- */
 
+static int no_qp(const struct np_conn *c, int err)
+{
+	np_warn(0, "a queue pair on %s: %s", c->port->name, strerror(err));
+	return err;
+}
+
+/* 0, or an errno, and it is logged. */
 static int make_qp(struct np_conn *c)
 {
 	struct ibv_qp_init_attr init = {
@@ -40,17 +49,19 @@ static int make_qp(struct np_conn *c)
 	};
 	int rc;
 
+	errno = 0;
 	c->context = np_open(c->port);
 	c->pd = c->context ? ibv_alloc_pd(c->context) : NULL;
 	c->cq = c->pd ? ibv_create_cq(c->context, 2 * NP_ROOM, NULL, NULL, 0) : NULL;
 	init.send_cq = init.recv_cq = c->cq;
 	c->qp = c->cq ? ibv_create_qp(c->pd, &init) : NULL;
 	if (!c->qp)
-		return errno ? errno : ENODEV;
+		return no_qp(c, errno ? errno : ENODEV);
+	c->own.qpn = c->qp->qp_num;
 	rc = ccl_rc_init(c->qp, c->port->port);
 	for (unsigned i = 0; c->sends && i < NP_ROOM && !rc; i++)
 		rc = np_await(c);
-	return rc;
+	return rc ? no_qp(c, rc) : 0;
 }
 
 static int bring_up(struct np_conn *c)
@@ -80,12 +91,11 @@ static void free_conn(struct np_conn *c)
 	free(c);
 }
 
-/* Who is called takes the socket. NULL: it is logged. */
+/* Takes the socket. NULL: it is logged. */
 static struct np_conn *new_conn(const struct np_port *port, int fd, uint64_t random, bool sends)
 {
 	struct np_conn *c = calloc(1, sizeof(*c));
 	struct wire_ip ip;
-	int rc;
 
 	if (!c) {
 		close(fd);
@@ -98,41 +108,45 @@ static struct np_conn *new_conn(const struct np_port *port, int fd, uint64_t ran
 	c->sends = sends;
 	c->since = np_clock();
 	c->stage = sends ? NP_CONNECTING : NP_HELLO;
-	errno = 0;
-	rc = make_qp(c);
-	if (rc) {
-		np_warn(0, "a queue pair on %s: %s", port->name, strerror(rc));
-		free_conn(c);
-		return NULL;
-	}
 	wire_ip_parse(port->ip[0], &ip);
-	c->own = (struct np_hello){.random = random, .qpn = c->qp->qp_num, .mtu = port->mtu};
+	c->own = (struct np_hello){.random = random, .mtu = port->mtu};
 	memcpy(c->own.ip, ip.b, sizeof(ip.b));
-	return c;
+	if (!sends || make_qp(c) == 0)
+		return c;
+	free_conn(c);
+	return NULL;
 }
 
 /* ---- words ---- */
 
-/* 1: all is told and heard, 0: not yet, or -errno. */
-static int exchange(struct np_conn *c, const void *tell, void *hear, size_t len)
+/* 1: all of it, 0: not yet, or -errno. */
+static int tell(struct np_conn *c, const void *what, size_t len)
 {
 	ssize_t n;
 
-	if (c->told < len) {
-		n = send(c->fd, (const char *)tell + c->told, len - c->told, MSG_NOSIGNAL);
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		c->told += n > 0 ? (size_t)n : 0;
-	}
-	if (c->heard < len) {
-		n = recv(c->fd, (char *)hear + c->heard, len - c->heard, 0);
-		if (n == 0)
-			return -ECONNRESET;
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		c->heard += n > 0 ? (size_t)n : 0;
-	}
-	return c->told == len && c->heard == len;
+	if (c->told == len)
+		return 1;
+	n = send(c->fd, (const char *)what + c->told, len - c->told, MSG_NOSIGNAL);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	c->told += (size_t)n;
+	return c->told == len;
+}
+
+/* Likewise. */
+static int hear(struct np_conn *c, void *what, size_t len)
+{
+	ssize_t n;
+
+	if (c->heard == len)
+		return 1;
+	n = recv(c->fd, (char *)what + c->heard, len - c->heard, 0);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	c->heard += (size_t)n;
+	return c->heard == len;
 }
 
 static int next_stage(struct np_conn *c)
@@ -154,15 +168,32 @@ static int connected(struct np_conn *c)
 	return err ? -err : next_stage(c);
 }
 
+static bool is_partner(const struct np_conn *c)
+{
+	const uint32_t mtu = c->peer.mtu;
+
+	return c->peer.random == c->own.random && mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1));
+}
+
+/* Who calls knows the handle's number and speaks first; who is called has a queue pair and a word
+ * for none that does not. */
 static int greet(struct np_conn *c)
 {
-	int rc = exchange(c, &c->own, &c->peer, sizeof(c->own));
+	int rc = c->sends ? tell(c, &c->own, sizeof(c->own)) : 1;
 
+	if (rc > 0)
+		rc = hear(c, &c->peer, sizeof(c->peer));
 	if (rc <= 0)
 		return rc;
-	if (c->peer.random != c->own.random || c->peer.mtu < 256 || c->peer.mtu > 4096 ||
-		(c->peer.mtu & (c->peer.mtu - 1)))
+	if (!is_partner(c))
 		return -EPROTO;
+	if (!c->qp && (rc = make_qp(c))) {
+		c->failed = NCCL_SYSTEM_ERROR;
+		return -rc;
+	}
+	rc = c->sends ? 1 : tell(c, &c->own, sizeof(c->own));
+	if (rc <= 0)
+		return rc;
 	rc = bring_up(c);
 	return rc ? -rc : next_stage(c);
 }
@@ -182,8 +213,10 @@ static void keep_alive(int fd)
 static int agree(struct np_conn *c)
 {
 	char ready = 1;
-	const int rc = exchange(c, &ready, &ready, 1);
+	int rc = tell(c, &ready, 1);
 
+	if (rc > 0)
+		rc = hear(c, &ready, 1);
 	if (rc <= 0)
 		return rc;
 	keep_alive(c->fd);
@@ -208,7 +241,8 @@ static int go_on(struct np_conn *c)
 
 /* ---- NCCL's calls ---- */
 
-/* Not every caller need be a partner: one that says nothing keeps nobody out. */
+/* Not every caller need be the partner: one that does not say that it is has its place until
+ * another calls, so that no number of them keeps the partner out. */
 enum { CALLERS = 8 };
 
 struct listener {
@@ -313,50 +347,77 @@ nccl_rc np_connect(int dev, void *handle, void **conn, void **gpu)
 		strerror(-rc));
 }
 
-/* A caller into a free place; false: it cannot be taken, and it is logged. */
-static bool take_caller(struct listener *l, struct np_conn **place)
+static void dismiss(const struct listener *l, struct np_conn **place, const char *why)
 {
-	const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (fd >= 0)
-		return (*place = new_conn(l->port, fd, l->random, false));
-	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
-		return true;
-	np_warn(0, "%s: a caller: %s", l->port->name, strerror(errno));
-	return false;
+	np_info("%s: a caller is not taken: %s", l->port->name, why);
+	free_conn(*place);
+	*place = NULL;
 }
 
-/* True: it is open. One that is none of ours, or has gone, is not the one that is waited for. */
-static bool hear_caller(const struct listener *l, struct np_conn **place)
+/* For the next caller: a free one, or that of one that owes its word. NULL: there is none yet. */
+static struct np_conn **find_place(struct listener *l)
+{
+	struct np_conn **oldest = NULL;
+
+	for (unsigned i = 0; i < CALLERS; i++) {
+		struct np_conn **place = &l->caller[i];
+
+		if (!*place)
+			return place;
+		if (!(*place)->qp && (!oldest || (*place)->since < (*oldest)->since))
+			oldest = place;
+	}
+	return oldest && np_clock() - (*oldest)->since > SPEAK_NS ? oldest : NULL;
+}
+
+/* The next one, if any calls; false: it cannot be taken, and it is logged. */
+static bool take_caller(struct listener *l)
+{
+	struct np_conn **place = find_place(l);
+	const int fd = place ? accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+
+	if (!place || (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)))
+		return true;
+	if (fd < 0) {
+		np_warn(0, "%s: a caller: %s", l->port->name, strerror(errno));
+		return false;
+	}
+	if (*place)
+		dismiss(l, place, "it says nothing, and another calls");
+	return (*place = new_conn(l->port, fd, l->random, false));
+}
+
+/* 1: it is open. 0: not yet, or it is none of ours, or has gone, and so is not the one that is
+ * waited for. -1: the partner, but this end has no queue pair for it. */
+static int hear_caller(const struct listener *l, struct np_conn **place)
 {
 	const int rc = go_on(*place);
+	bool own;
 
-	if (rc < 0) {
-		np_info("%s: a caller is not taken: %s", l->port->name, strerror(-rc));
-		free_conn(*place);
-		*place = NULL;
-	}
-	return rc > 0;
+	if (rc >= 0)
+		return rc;
+	own = (*place)->failed;
+	dismiss(l, place, strerror(-rc));
+	return own ? -1 : 0;
 }
 
 nccl_rc np_accept(void *listener, void **conn, void **gpu)
 {
 	struct listener *l = listener;
+	int rc = 0;
 
 	(void)gpu;
 	*conn = NULL;
-	for (unsigned i = 0; i < CALLERS; i++) {
+	for (unsigned i = 0; i < CALLERS && rc == 0; i++) {
 		struct np_conn **place = &l->caller[i];
 
-		if (!*place && !take_caller(l, place))
-			return NCCL_SYSTEM_ERROR;
-		if (*place && hear_caller(l, place)) {
+		rc = *place ? hear_caller(l, place) : 0;
+		if (rc > 0) {
 			*conn = *place;
 			*place = NULL;
-			return NCCL_OK;
 		}
 	}
-	return NCCL_OK;
+	return rc < 0 || (rc == 0 && !take_caller(l)) ? NCCL_SYSTEM_ERROR : NCCL_OK;
 }
 
 nccl_rc np_close(void *conn)

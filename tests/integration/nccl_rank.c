@@ -136,6 +136,8 @@ static uint8_t content(int from, unsigned i, int at)
 	return (uint8_t)(from * 31 + (int)i * 7 + at * 3 + (at >> 8));
 }
 
+enum { SILENT = 9 }; /* more than are heard at a time */
+
 /* Calls before the partner does. */
 static int stranger(const struct np_handle *h, const char *says)
 {
@@ -149,15 +151,26 @@ static int stranger(const struct np_handle *h, const char *says)
 	return s;
 }
 
+/* Who sends back what it is told would pass for the partner. */
+static void check_untold(int echo)
+{
+	char said[64];
+	const ssize_t n = recv(echo, said, sizeof(said), MSG_DONTWAIT);
+
+	check(n <= 0, "a stranger is told nothing");
+}
+
 static void meet(struct way *w)
 {
 	_Alignas(struct np_handle) char mine[NCCL_HANDLE_LEN] = {0};
 	_Alignas(struct np_handle) char next[NCCL_HANDLE_LEN];
 	void *listener, *gpu = NULL;
-	int silent;
+	int silent[SILENT], echo;
 
 	check(!net->listen(0, mine, &listener), "listening");
-	silent = stranger((const void *)mine, "");
+	echo = stranger((const void *)mine, "");
+	for (int i = 0; i < SILENT; i++)
+		silent[i] = stranger((const void *)mine, "");
 	close(stranger((const void *)mine, ""));
 	close(stranger((const void *)mine,
 		"GET / HTTP/1.1\r\nHost: of something else altogether\r\n\r\n"));
@@ -166,10 +179,13 @@ static void meet(struct way *w)
 	while (!w->to || !w->from) {
 		check(w->to || !net->connect(0, next, &w->to, &gpu), "a connection");
 		check(w->from || !net->accept(listener, &w->from, &gpu), "a caller");
+		check_untold(echo);
 		sched_yield();
 	}
 	check(!net->close_listen(listener), "no more listening");
-	close(silent);
+	for (int i = 0; i < SILENT; i++)
+		close(silent[i]);
+	close(echo);
 	w->out = malloc(2 * AT_ONCE * LONGEST);
 	w->in = w->out + AT_ONCE * LONGEST;
 	check(!net->reg(w->to, w->out, AT_ONCE * LONGEST, NCCL_MEMORY_HOST, &w->to_mem),
