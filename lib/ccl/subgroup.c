@@ -178,6 +178,8 @@ char *ccl_subgroup(
 		put_tree(doc, want, part, n);
 		put_name(doc, want);
 		json_object_set_new(doc, "bootstrap", json_string(want->bootstrap));
+		if (want->half && json_object_get(doc, "flags"))
+			json_object_set_new(json_object_get(doc, "flags"), "half", json_true());
 		if (!want->resumes)
 			json_object_del(doc, "resume");
 		if (!json_object_get(doc, "lease") && !json_is_true(json_object_get(doc, "resume")))

@@ -21,6 +21,7 @@ struct ccl_subgroup {
 	const char *alone;   /* ... and this, if there is no such name */
 	const char *bootstrap;
 	bool resumes; /* false: the file's "resume" does not count */
+	bool half;    /* sums of fp16 and bf16 are to be had, whatever the file's "flags" say */
 };
 
 /* The group as text, on the heap; NULL and why. What switches do not take is the framework's, which

@@ -80,8 +80,9 @@ static nccl_rc coll_listen(int dev, void *handle, void **listener)
 
 static void free_port(struct listener *l)
 {
-	if (l->fd >= 0)
-		close(l->fd);
+	if (!l || l->fd < 0)
+		return;
+	close(l->fd);
 	l->fd = -1;
 }
 
@@ -114,7 +115,8 @@ static char *text_of(struct np_handle *const *handle, int n, char why[CCL_ERR_LE
 				    .manager = getenv("INCLINE_MANAGER"),
 				    .suffix = suffix,
 				    .alone = alone,
-				    .bootstrap = at},
+				    .bootstrap = at,
+				    .half = true},
 		part, n, why);
 	free(part);
 	return text;
@@ -180,14 +182,13 @@ static struct np_coll *new_coll(int n_ranks, int rank)
 	return c;
 }
 
-static nccl_rc coll_connect(void *handles[], int n_ranks, int rank, void *listener, void **coll)
+/* Under the port that the listener keeps. */
+static nccl_rc join(struct np_handle *const *handle, int n_ranks, int rank, void **coll)
 {
-	struct np_handle *const *handle = (struct np_handle *const *)handles;
 	char why[CCL_ERR_LEN] = "";
 	struct np_coll *c;
 	int rc;
 
-	*coll = NULL;
 	if (n_ranks < 1 || rank < 0 || rank >= n_ranks)
 		return np_warn(NCCL_INTERNAL_ERROR, "rank %d of %d", rank, n_ranks);
 	for (int i = 0; i < n_ranks; i++)
@@ -197,7 +198,6 @@ static nccl_rc coll_connect(void *handles[], int n_ranks, int rank, void *listen
 	if (!c)
 		return np_warn(NCCL_SYSTEM_ERROR, "out of memory");
 	rc = make(c, handle, why);
-	free_port(listener);
 	if (rc) {
 		if (c->ccl)
 			ccl_abort(c->ccl, why);
@@ -208,6 +208,16 @@ static nccl_rc coll_connect(void *handles[], int n_ranks, int rank, void *listen
 	}
 	*coll = c;
 	return NCCL_OK;
+}
+
+static nccl_rc coll_connect(void *handles[], int n_ranks, int rank, void *listener, void **coll)
+{
+	nccl_rc rc;
+
+	*coll = NULL;
+	rc = join((struct np_handle *const *)handles, n_ranks, rank, coll);
+	free_port(listener); /* NCCL forgets the listener if this has failed */
+	return rc;
 }
 
 static nccl_rc coll_close(void *coll)

@@ -181,6 +181,14 @@ void run(struct job *j)
 	assert_string_equal(j->sw.breach, "");
 }
 
+void all_right(const struct job *j)
+{
+	for (unsigned i = 0; i < j->n; i++) {
+		assert_int_equal(j->rank[i].connected, NCCL_OK);
+		assert_int_equal(j->rank[i].wrong, 0);
+	}
+}
+
 void finish(struct job *j)
 {
 	json_decref(j->sw.created);

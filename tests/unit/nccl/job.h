@@ -59,6 +59,8 @@ void forget_warnings(void);
 void prepare(struct job *j, unsigned n, void (*work)(struct rank *me));
 /* Every rank listens, connects, and works if it could. */
 void run(struct job *j);
+/* All have connected, and counted nothing wrong. */
+void all_right(const struct job *j);
 void finish(struct job *j);
 
 /* Tests until done: the bytes. An error ends the program's test. */
