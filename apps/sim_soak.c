@@ -3,13 +3,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "apps/sim_scenario.h"
 #include "apps/sim_soak_case.h"
 
-enum { SECONDS = 120, EVERY = 1000 }; /* an endless loop; a line of progress */
+enum { SECONDS = 120, EVERY = 1000 }; /* of a processor: an endless loop; a line of progress */
 
 /* The case in a process of its own. -errno if there is none to be had. */
 static int run_apart(const struct soak_case *c, const char *pcap, struct soak_outcome *out)
@@ -28,8 +29,10 @@ static int run_apart(const struct soak_case *c, const char *pcap, struct soak_ou
 		return -EAGAIN;
 	}
 	if (pid == 0) {
+		const struct rlimit limit = {.rlim_cur = SECONDS, .rlim_max = SECONDS + 1};
+
 		close(pipes[0]);
-		alarm(SECONDS);
+		setrlimit(RLIMIT_CPU, &limit);
 		soak_case_run(c, pcap, out);
 		_exit(write(pipes[1], out, sizeof(*out)) != (ssize_t)sizeof(*out));
 	}

@@ -400,10 +400,7 @@ class Lab(Folder):
     def hold(self, name):
         """A file descriptor: as long as it is open, or a program has it, the host is busy."""
         lock = os.open(self.path(f'{name}.lock'), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            pass  # somebody asks at this moment whether the host is busy
+        fcntl.flock(lock, fcntl.LOCK_SH)  # who asks at this moment whether the host is busy lets go at once
         return lock
 
     def exec(self, name, argv):

@@ -67,6 +67,17 @@ def heights(hosts, links):
     return height
 
 
+def check(doc):
+    """What cannot be drawn; the manager's words for a link."""
+    names = {n['name'] for n in doc['switches'] + doc['hosts']}
+    if not doc['switches']:
+        raise LabError('switches: has none')
+    for i, k in enumerate(doc['links']):
+        for end in 'a', 'b':
+            if k[end] not in names:
+                raise LabError(f'links[{i}].{end}: {k[end]} is neither a switch nor a host')
+
+
 def of_file(path):
     try:
         with open(path) as f:
@@ -76,8 +87,9 @@ def of_file(path):
 
 
 def of_manager(doc, name='fabric'):
-    """Of the configuration of incline-manager, which has checked it."""
+    """Of the configuration of incline-manager."""
     try:
+        check(doc)
         hosts = {h['name'] for h in doc['hosts']}
         height = heights(hosts, doc['links'])
         top = max(height.values(), default=1)

@@ -13,7 +13,7 @@ BUILD = os.path.join(os.environ['INCLINE_BUILD'], 'tests/integration')
 
 
 def run(argv, **kwargs):
-    p = subprocess.run(argv, capture_output=True, text=True, timeout=300, **kwargs)
+    p = subprocess.run(argv, capture_output=True, text=True, **kwargs)
     if p.returncode != 0:
         sys.exit(f"{' '.join(argv)}: exit status {p.returncode}\n{p.stdout}{p.stderr}")
     return p.stdout

@@ -35,7 +35,7 @@ class Watched(Fabric):
         self.ranks = self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '1000000', '--timeout', '60000')
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:
             return answer.read().decode()
 
     def until(self, what, done):
@@ -46,6 +46,13 @@ class Watched(Fabric):
                 self.fail(f'{what} is not shown; but: {json.dumps(view)}')
             time.sleep(0.2)
         return view
+
+    def until_page(self, path, *words):
+        """Each fetch is another look, in which a switch may be late."""
+        deadline = time.monotonic() + PATIENCE
+        while missing := [w for page in [self.get(path)] for w in words if w not in page]:
+            self.assertLess(time.monotonic(), deadline, f'not on the page: {missing}')
+            time.sleep(0.2)
 
     def works(self, view):
         return view['groups'] and view['groups'][0]['done_s'] and view['drops'] and all(
@@ -60,16 +67,14 @@ class Page(Watched):
         self.assertEqual(group['tree'], {'spine': ['leaf0', 'leaf1'], 'leaf0': ['h0', 'h1'], 'leaf1': ['h2', 'h3']})
         self.assertEqual(group['rank_at'], {'h0': 0, 'h1': 1, 'h2': 2, 'h3': 3})
         self.assertEqual({d['reason'] for d in view['drops']} & {'impair_loss'}, {'impair_loss'})
-        page = self.get('')
-        for words in group['name'], 'impair_loss', '3 of 3', 'spine (leaf0 (h0 h1) leaf1 (h2 h3))', '<svg':
-            self.assertIn(words, page)
+        self.until_page('', group['name'], 'impair_loss', '3 of 3', 'spine (leaf0 (h0 h1) leaf1 (h2 h3))', '<svg')
 
     def test_a_rank_that_stands_still(self):
         self.until('a collective', self.works)
         self.ranks[3].send_signal(signal.SIGSTOP)
         view = self.until('who is waited for', lambda v: v['groups'] and v['groups'][0]['stuck'] and any(
             w['path'][-2:] == ['leaf1', 'h3'] and w['rank'] == 3 for w in v['groups'][0]['waits']))
-        self.assertIn(view['groups'][0]['name'] + ' waits', self.get('fabric'))
+        self.until_page('fabric', view['groups'][0]['name'] + ' waits')
         self.ranks[3].send_signal(signal.SIGCONT)
         self.until('that it goes on', lambda v: v['groups'] and v['groups'][0]['done_s'])
 
@@ -88,14 +93,13 @@ class Page(Watched):
 class Browser(Watched):
     @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
     def test_what_the_script_shows(self):
-        self.until('a collective', self.works)
+        view = self.until('a collective', self.works)
         with tempfile.TemporaryDirectory(prefix='incline-') as home:
             # Virtual time: the browser goes on to the script's next looks at once, and ends.
             done = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', f'--user-data-dir={home}',
                                    '--virtual-time-budget=4000', '--dump-dom', self.url], env=dict(os.environ, HOME=home),
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
-        view = json.loads(self.get('fabric.json'))
         for words in '<span id="state">live</span>', view['groups'][0]['name'], 'impair_loss', '<svg', 'strand c0':
             self.assertIn(words, done.stdout)
 

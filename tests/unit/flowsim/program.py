@@ -7,7 +7,7 @@ import sys
 
 
 def run(*args):
-    return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, check=False)
 
 
 def result(*args):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tools/lab with a switch that only says that it is ready, or does not: what an interruption leaves, two at once, odd
 folders, and what is refused."""
+import fcntl
 import json
 import os
 import signal
@@ -263,6 +264,25 @@ class Tending(Fake):
         p.communicate(timeout=60)
         self.assertEqual(p.returncode, 128 + signal.SIGTERM)
         self.assertEqual([pid for pid in pids if process_start(pid)], [])
+
+    def test_a_host_is_busy_though_somebody_asks_as_its_program_begins(self):
+        self.lab('up', TREE)
+        lab, flock = Lab(self.dir), fcntl.flock
+        asker = open(lab.path('h0.lock'), 'a')
+        self.addCleanup(asker.close)
+        flock(asker, fcntl.LOCK_EX)
+
+        def meets_asker(f, how):
+            if not how & fcntl.LOCK_NB:
+                asker.close()  # who waits gets it
+            flock(f, how)
+        self.addCleanup(setattr, fcntl, 'flock', flock)
+        fcntl.flock = meets_asker
+        held = lab.hold('h0')
+        asker.close()
+        self.assertTrue(lab.host_in_use('h0'))
+        os.close(held)
+        self.assertFalse(lab.host_in_use('h0'))
 
     def test_none_of_ours_is_a_zombie(self):
         """Also what had to be killed, for it did not say that it is ready."""

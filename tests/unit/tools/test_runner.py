@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -248,6 +249,17 @@ class BesideTheTests(unittest.TestCase):
             open(d + '/b', 'w').close()
             waiting.join()
             await_share('c', beside.LEAST)
+
+    def test_no_test_beside_has_a_limit_of_its_own(self):
+        """meson's are multiplied, for they run with what is left of the processors."""
+        build = os.environ.get('INCLINE_BUILD') or os.path.join(TOP, 'build')
+        known = json.loads(subprocess.run(['meson', 'introspect', '--tests', build], check=True, capture_output=True).stdout)
+        scripts = {word for test in known if any(suite.endswith('virtual') for suite in test['suite'])
+                   for word in test['cmd'] if word.endswith('.py')}
+        self.assertIn(os.path.join(TOP, 'tests/integration/captures.py'), scripts)
+        for path in scripts:
+            with open(path) as f:
+                self.assertEqual(re.findall(r'\b(?:timeout=|alarm\()', f.read()), [], path)
 
     def test_a_wait_has_a_bound(self):
         report = t.Report()

@@ -62,6 +62,11 @@ class Wirings(unittest.TestCase):
         many = [{'name': f's{i}', 'control': '/s', 'ip': '10.0.0.1'} for i in range(129)]
         with self.assertRaisesRegex(LabError, '129 switches: a page shows at most 128'):
             of_manager(self.manager(switches=many, links=[]))
+        with self.assertRaisesRegex(LabError, 'switches: has none'):
+            of_manager(self.manager(switches=[], links=[]))
+        for link, end in ({'a': 'leaf', 'a_port': 'p0', 'b': 'x'}, 'b'), ({'a': 'x', 'a_port': 'p0', 'b': 'h'}, 'a'):
+            with self.assertRaisesRegex(LabError, rf'links\[1\]\.{end}: x is neither a switch nor a host'):
+                of_manager(self.manager(links=[{'a': 'leaf', 'a_port': 'p1', 'b': 'h'}, link]))
 
 
 class Seen(unittest.TestCase):
