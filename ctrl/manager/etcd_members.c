@@ -3,9 +3,12 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/ctl/tls.h"
 
 enum { MAX_ANSWER = 64 << 20 };
 
@@ -41,6 +44,13 @@ static size_t take(char *data, size_t size, size_t n, void *to)
 	return len;
 }
 
+/* Of certificates libcurl says more by the way; of the rest how long it took, and that is never the
+ * same twice. */
+static const char *reason(const struct etcd_members *m, CURLcode code)
+{
+	return strstr(m->said, "SSL") ? m->said : curl_easy_strerror(code);
+}
+
 /* One member. -EAGAIN: another may answer. */
 static int ask_one(struct etcd_members *m, const char *path, const char *body, json_t **out)
 {
@@ -56,12 +66,12 @@ static int ask_one(struct etcd_members *m, const char *path, const char *body, j
 	curl_easy_setopt(m->curl, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(m->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
 	curl_easy_setopt(m->curl, CURLOPT_WRITEDATA, &a);
+	m->said[0] = '\0';
 	code = curl_easy_perform(m->curl);
 	curl_easy_getinfo(m->curl, CURLINFO_RESPONSE_CODE, &status);
 	*out = code == CURLE_OK ? json_loadb(a.text ? a.text : "", a.len, 0, &e) : NULL;
 	if (code != CURLE_OK)
-		rc = etcd_wrong(
-			m, -EAGAIN, "%.100s: %.80s", m->member[m->at], curl_easy_strerror(code));
+		rc = etcd_wrong(m, -EAGAIN, "%.100s: %.120s", m->member[m->at], reason(m, code));
 	else if (status != 200)
 		rc = etcd_wrong(m, status >= 500 ? -EAGAIN : -EIO, "%.100s: %s: HTTP %ld: %.80s",
 			m->member[m->at], path, status,
@@ -95,6 +105,22 @@ int etcd_ask(struct etcd_members *m, const char *path, json_t *body, json_t **ou
 
 /* ---- life ---- */
 
+/* Of the CAs those alone that are in the directory: the machine's do not count. */
+static void show_certificates(struct etcd_members *m)
+{
+	char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX];
+
+	snprintf(ca, sizeof(ca), "%s/ca.pem", m->certificates);
+	snprintf(cert, sizeof(cert), "%s/cert.pem", m->certificates);
+	snprintf(key, sizeof(key), "%s/key.pem", m->certificates);
+	curl_easy_setopt(m->curl, CURLOPT_CAINFO, ca);
+	curl_easy_setopt(m->curl, CURLOPT_CAPATH, NULL);
+	curl_easy_setopt(m->curl, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+	curl_easy_setopt(m->curl, CURLOPT_SSLCERT, cert);
+	curl_easy_setopt(m->curl, CURLOPT_SSLKEY, key);
+	curl_easy_setopt(m->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
+}
+
 int etcd_members_open(struct etcd_members *m, unsigned timeout_ms)
 {
 	m->curl = curl_easy_init();
@@ -107,6 +133,10 @@ int etcd_members_open(struct etcd_members *m, unsigned timeout_ms)
 	curl_easy_setopt(m->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	curl_easy_setopt(m->curl, CURLOPT_HTTPHEADER, m->headers);
 	curl_easy_setopt(m->curl, CURLOPT_WRITEFUNCTION, take);
+	_Static_assert(sizeof(m->said) >= CURL_ERROR_SIZE, "libcurl writes so much");
+	curl_easy_setopt(m->curl, CURLOPT_ERRORBUFFER, m->said);
+	if (m->certificates)
+		show_certificates(m);
 	return 0;
 }
 
@@ -149,4 +179,24 @@ int etcd_members_parse(struct etcd_members *m, const char *text)
 		text += len + (text[len] == ',');
 	}
 	return m->n ? 0 : etcd_wrong(m, -EINVAL, "no member of etcd is named");
+}
+
+int etcd_members_certify(struct etcd_members *m, const char *certificates)
+{
+	char why[CTL_TLS_ERR_LEN];
+	SSL_CTX *ctx;
+	int rc;
+
+	if (!certificates)
+		return 0;
+	for (unsigned i = 0; i < (m->n ?: 1); i++)
+		if (strncmp(m->member[i], "https://", 8))
+			return etcd_wrong(
+				m, -EINVAL, "is for an etcd whose members are all at https://");
+	rc = ctl_tls_open(certificates, CTL_TLS_ASKS, &ctx, why);
+	if (rc)
+		return etcd_wrong(m, rc, "%.240s", why);
+	SSL_CTX_free(ctx);
+	m->certificates = certificates;
+	return 0;
 }

@@ -14,12 +14,18 @@ struct etcd_members {
 	void *curl;
 	struct curl_slist *headers;
 	char member[ETCD_MAX_MEMBERS][ETCD_URL_LEN], fabric[64];
-	unsigned n, at;          /* the member that has answered last */
-	char why[STORE_ERR_LEN]; /* the last error */
+	unsigned n, at;           /* the member that has answered last */
+	const char *certificates; /* a directory as lib/ctl/tls.h has it; NULL: none */
+	char said[256];           /* by libcurl, of the last request */
+	char why[STORE_ERR_LEN];  /* the last error */
 };
 
 /* URL[,URL...][/FABRIC] into m, which is zero. 0, or -EINVAL with m->why. */
 int etcd_members_parse(struct etcd_members *m, const char *text);
+/* Then, where to find what to show to members and to believe of them: the directory is read anew
+ * for each connection, and has to be right now; all members are https. NULL: nothing is shown, and
+ * the machine's CAs count. The string is kept. -EINVAL, -ENOMEM with m->why. */
+int etcd_members_certify(struct etcd_members *m, const char *certificates);
 /* Connects to nobody yet. Each member has so long for an answer. 0 or -ENOMEM, with m->why;
  * etcd_members_close in any case. */
 int etcd_members_open(struct etcd_members *m, unsigned timeout_ms);

@@ -447,7 +447,8 @@ static int await_etcd(struct served *s, const json_t *config, volatile sig_atomi
 	char err[MANAGER_ERR_LEN])
 {
 	char before[MANAGER_ERR_LEN] = "";
-	const struct store_etcd_conf conf = {s->name, s->times->lease_s, s->times->etcd_ms};
+	const struct store_etcd_conf conf = {s->name, s->times->lease_s, s->times->etcd_ms, NULL,
+		rpc_string(config, "store_tls")};
 	const unsigned ms = s->times->campaign_ms;
 	const struct timespec pause = {ms / 1000, ms % 1000 * 1000000l};
 	int rc;
@@ -475,8 +476,7 @@ static int open_store(struct served *s, const json_t *config, char err[MANAGER_E
 
 	_Static_assert((int)MANAGER_ERR_LEN == (int)STORE_ERR_LEN, "one buffer for both");
 	if (etcd_of(config))
-		return s->stop ? await_etcd(s, config, s->stop, err)
-			       : store_etcd_check(etcd_of(config), err);
+		return s->stop ? await_etcd(s, config, s->stop, err) : 0;
 	return strcmp(path, "memory") ? store_sqlite_open(path, &s->store, err) : 0;
 }
 
@@ -532,6 +532,8 @@ static int prepare(struct served *s, const json_t *config, bool look, char err[M
 	snprintf(s->name, sizeof(s->name), "%s:%d", host, (int)getpid());
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
+	if (!rc)
+		rc = store_etcd_check(etcd_of(config), rpc_string(config, "store_tls"), err);
 	if (!rc)
 		rc = open_security(s, config, look, err);
 	if (s->audit >= 0)

@@ -41,14 +41,17 @@ int store_sqlite_open(const char *path, struct store *out, char err[STORE_ERR_LE
  * than a hundred writes goes in several transactions, one after the other, which part no record.
  * Blocks, for (members + 1) * timeout_ms at most per request. Refused with a reason in err: -EBUSY,
  * another manager leads, named; -EIO, no member answers sense; -EBADMSG, -EPROTONOSUPPORT what is
- * there; -EINVAL urls. */
+ * there; -EINVAL urls, certificates. */
 struct store_etcd_conf {
 	const char *name; /* ours, for others to read */
 	unsigned ttl_s, timeout_ms;
 	uint64_t (*now_ns)(void); /* NULL: of the machine, asleep or awake */
+	/* A directory as lib/ctl/tls.h has it, for members at https://; NULL: none. Kept. */
+	const char *certificates;
 };
 int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct store *out,
 	char err[STORE_ERR_LEN]);
-int store_etcd_check(const char *urls, char err[STORE_ERR_LEN]); /* asks nobody */
+/* Asks nobody. urls NULL: another kind of store, which has no certificates. */
+int store_etcd_check(const char *urls, const char *certificates, char err[STORE_ERR_LEN]);
 
 #endif

@@ -437,12 +437,16 @@ static int check_version(struct etcd *s)
 	return rc;
 }
 
-int store_etcd_check(const char *urls, char err[STORE_ERR_LEN])
+int store_etcd_check(const char *urls, const char *certificates, char err[STORE_ERR_LEN])
 {
 	struct etcd *s = calloc(1, sizeof(*s));
-	int rc = s ? etcd_members_parse(&s->m, urls) : -ENOMEM;
+	int rc = s ? 0 : -ENOMEM;
 
-	snprintf(err, STORE_ERR_LEN, "store: etcd: %.200s", s ? s->m.why : "out of memory");
+	if (s && urls)
+		rc = etcd_members_parse(&s->m, urls);
+	snprintf(err, STORE_ERR_LEN, "store: etcd: %.240s", s ? s->m.why : "out of memory");
+	if (!rc && (rc = etcd_members_certify(&s->m, certificates)))
+		snprintf(err, STORE_ERR_LEN, "store_tls: %.240s", s->m.why);
 	free(s);
 	return rc;
 }
@@ -462,6 +466,8 @@ int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct
 	s->ttl_s = conf->ttl_s;
 	s->pending = json_object();
 	rc = etcd_members_parse(&s->m, urls);
+	if (!rc)
+		rc = etcd_members_certify(&s->m, conf->certificates);
 	if (!rc && (!s->name || !s->pending))
 		rc = etcd_wrong(&s->m, -ENOMEM, "out of memory");
 	if (!rc)

@@ -45,23 +45,29 @@ class Rank:
         self.sock.close()
 
 
-class TwoManagers(unittest.TestCase):
+class Etcd(unittest.TestCase):
+    scheme, etcd_args, fields = 'http', (), {}
+
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix='incline-')
         self.addCleanup(shutil.rmtree, self.dir, True)
-        client, peer = (f'http://127.0.0.1:{p}' for p in free_ports(2))
+        self.certify()
+        client, peer = (f'{scheme}://127.0.0.1:{p}' for scheme, p in zip((self.scheme, 'http'), free_ports(2)))
         self.start(['etcd', '--data-dir', self.path('etcd'), '--listen-client-urls', client, '--advertise-client-urls', client,
-                    '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', f'default={peer}'],
-                   'etcd.log')
+                    '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', f'default={peer}',
+                    *self.etcd_args], 'etcd.log')
         links = [{'a': 's', 'a_port': f'p{i}', 'b': f'h{i}'} for i in range(2)]
         for name, sock in ('fabric', 'm'), ('one', 'one'), ('two', 'two'):
             with open(self.path(f'{name}.json'), 'w') as f:
                 json.dump({'listen': self.path(f'{sock}.sock'), 'store': f'etcd:{client}/test', 'links': links,
                            'switches': [{'name': 's', 'control': self.path('nobody'), 'ip': '10.2.0.1'}],
-                           'hosts': [{'name': f'h{i}', 'ip': f'10.1.0.{i + 1}'} for i in range(2)]}, f)
+                           'hosts': [{'name': f'h{i}', 'ip': f'10.1.0.{i + 1}'} for i in range(2)], **self.fields}, f)
 
-    def path(self, name):
-        return os.path.join(self.dir, name)
+    def certify(self):
+        """Files of TLS, before anything begins."""
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
 
     def start(self, args, log):
         with open(self.path(log), 'w') as out:
@@ -96,6 +102,9 @@ class TwoManagers(unittest.TestCase):
         self.addCleanup(asks.close)
         return [(j['job'], j['epoch']) for j in asks.ask('job.list')['jobs']]
 
+
+
+class TwoManagers(Etcd):
     def test_the_leader_is_killed(self):
         first = self.manager('one.log')
         self.said('one.log', 'm.sock')
@@ -132,6 +141,77 @@ class TwoManagers(unittest.TestCase):
         self.said('two.log', 'leading now')
         self.said('two.log', 'two.sock')
         self.assertEqual(self.leader(), str(second.pid))
+
+
+def openssl(*words):
+    subprocess.run(['openssl', *words], check=True, capture_output=True)
+
+
+class Certificates(Etcd):
+    """An etcd that asks who comes (--client-cert-auth), as it stands in docs/manager.md."""
+    scheme = 'https'
+
+    def certify(self):
+        certs = self.path('certs')
+        for words in (), ('operator', 'manager'), ('operator', 'etcd'):
+            subprocess.run([os.path.join(TOP, 'tools/certs'), certs, *words], check=True)
+        # Clients compare the name in this one with the address, and tools/certs writes none.
+        server, ca = os.path.join(certs, 'etcd'), os.path.join(certs, 'ca')
+        with open(f'{server}/san', 'w') as f:
+            f.write('subjectAltName=IP:127.0.0.1')
+        openssl('req', '-new', '-key', f'{server}/key.pem', '-subj', '/CN=etcd', '-out', f'{server}/csr.pem')
+        openssl('x509', '-req', '-in', f'{server}/csr.pem', '-CA', f'{ca}/cert.pem', '-CAkey', f'{ca}/key.pem', '-CAcreateserial',
+                '-extfile', f'{server}/san', '-out', f'{server}/cert.pem')
+        self.etcd_args = ('--client-cert-auth', '--trusted-ca-file', f'{server}/ca.pem', '--cert-file', f'{server}/cert.pem',
+                          '--key-file', f'{server}/key.pem')
+        self.fields = {'store_tls': os.path.join(certs, 'manager')}
+
+    def other(self, **fields):
+        """A configuration that differs in these fields (None: without)."""
+        with open(self.path('two.json')) as f:
+            config = json.load(f)
+        config.update(fields)
+        with open(self.path('other.json'), 'w') as f:
+            json.dump({k: v for k, v in config.items() if v is not None}, f)
+        return 'other.json'
+
+    def test_who_shows_one_leads(self):
+        first = self.manager('one.log')
+        self.said('one.log', 'm.sock')
+        _, epoch = self.join('before')
+        self.assertEqual(self.jobs(), [('before', epoch)])
+        second = self.manager('two.log')
+        self.assertIn(f':{first.pid} leads', self.said('two.log', 'waiting: store: etcd: manager'))
+        first.terminate()
+        self.assertEqual(first.wait(PATIENCE), 0)
+        self.said('two.log', 'm.sock')
+        self.assertEqual(self.jobs(), [('before', epoch)])
+        second.terminate()
+        self.assertEqual(second.wait(PATIENCE), 0)
+
+    def test_others_do_not(self):
+        """Neither who shows none, nor who shows one of another CA, nor to whom etcd shows one of another."""
+        self.manager('none.log', self.other(store_tls=None))
+        self.said('none.log', 'certificate problem')  # the machine's CAs do not know etcd's
+        for words in (), ('operator', 'manager'):
+            subprocess.run([os.path.join(TOP, 'tools/certs'), self.path('false'), *words], check=True)
+        theirs, false = self.path('certs/manager'), self.path('false/manager')
+        for own in 'cert.pem', 'key.pem':  # believes etcd, and is not believed
+            shutil.copy(os.path.join(false, own), self.path(own))
+        shutil.copy(os.path.join(theirs, 'ca.pem'), self.path('ca.pem'))
+        self.manager('false.log', self.other(store_tls=self.dir))
+        self.said('false.log', ' alert ')
+        self.manager('doubts.log', self.other(store_tls=false))
+        self.said('doubts.log', 'certificate problem')
+
+    def test_files_that_are_missing(self):
+        for name in 'ca.pem', 'cert.pem', 'key.pem':
+            path = self.path('certs', 'manager', name)
+            os.rename(path, path + '.away')
+            p = self.manager('missing.log')
+            self.assertEqual(p.wait(PATIENCE), 1)
+            self.assertIn(f'store_tls: {path}: no ', self.said('missing.log', '\n'))
+            os.rename(path + '.away', path)
 
 
 if __name__ == '__main__':

@@ -51,6 +51,8 @@ static const struct bad {
 	const char *field, *value, *says;
 } bad[] = {
 	{NULL, 0, "store", "etcd:127.0.0.1:2379", "store: etcd: must be etcd:http://HOST:PORT"},
+	{NULL, 0, "store_tls", "/nowhere",
+		"store_tls: is for an etcd whose members are all at https://"},
 	{NULL, 0, "listen_tcp", "127.0.0.1", "listen_tcp: must be ADDRESS:PORT"},
 	{NULL, 0, "listen_tcp", "0.0.0.0:7471", "listen_tcp: must be an address of this machine"},
 	{"switches", 0, "control", "tcp:nowhere", "switches[0].control: tcp:nowhere: must be"},
@@ -80,9 +82,32 @@ static void test_bad(void **state)
 	}
 }
 
+/* Found out at the start, not by who waits for an answer of etcd. */
+static void test_store_tls(void **state)
+{
+	static const char *const stores[][2] = {
+		{"etcd:https://h:1,http://h:2", "store_tls: is for an etcd whose members"},
+		{"etcd:https://h:1/fab", "store_tls: /nowhere/ca.pem: no CA's certificate there"}};
+	char err[MANAGER_ERR_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		json_t *c = config();
+
+		json_object_set_new(c, "store", json_string(stores[i][0]));
+		assert_int_equal(manager_check(c, err), 0);
+		json_object_set_new(c, "store_tls", json_string("/nowhere"));
+		assert_int_not_equal(manager_check(c, err), 0);
+		if (!strstr(err, stores[i][1]))
+			fail_msg("\"%s\" lacks \"%s\"", err, stores[i][1]);
+		json_decref(c);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_store_tls)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ enum { LONG_MS = 60000, SHORT_MS = 100 };
 
 static int opened(struct store *out, const char *name, unsigned ttl_s)
 {
-	const struct store_etcd_conf conf = {name, ttl_s, LONG_MS, looked};
+	const struct store_etcd_conf conf = {name, ttl_s, LONG_MS, looked, NULL};
 
 	return store_etcd_open(url, &conf, out, err);
 }
@@ -311,7 +311,7 @@ static void opening(void **state)
 /* However long it takes to be asked, it never answers. */
 static void silent(void **state)
 {
-	const struct store_etcd_conf conf = {"two", 3600, SHORT_MS, looked};
+	const struct store_etcd_conf conf = {"two", 3600, SHORT_MS, looked, NULL};
 	struct store two;
 
 	(void)state;
@@ -329,11 +329,11 @@ static void urls(void **state)
 		"http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a"};
 
 	(void)state;
-	assert_int_equal(store_etcd_check("http://h:2379", err), 0);
-	assert_int_equal(store_etcd_check("https://a:2379,http://[::1]:2379/fab", err), 0);
+	assert_int_equal(store_etcd_check("http://h:2379", NULL, err), 0);
+	assert_int_equal(store_etcd_check("https://a:2379,http://[::1]:2379/fab", NULL, err), 0);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(store_etcd_check(bad[i], err), -EINVAL);
-	assert_int_equal(store_etcd_check("http://user:secret@h:1/fab", err), -EINVAL);
+		assert_int_equal(store_etcd_check(bad[i], NULL, err), -EINVAL);
+	assert_int_equal(store_etcd_check("http://user:secret@h:1/fab", NULL, err), -EINVAL);
 	assert_null(strstr(err, "secret"));
 }
 
