@@ -39,7 +39,7 @@ int inc_dv_qp_skip(struct ibv_qp *qp, enum inc_dv_dir dir, uint32_t from, uint32
  * EOPNOTSUPP for flags that are not known or do not go together, or none; EINVAL for a worker that
  * is not there, or a CQ that is for others. */
 enum inc_dv_qp_flags { INC_DV_QP_SELECTIVE = 1 << 0, INC_DV_QP_MULTICAST = 1 << 1 };
-#define INC_DV_QP_WORKER(n) ((uint32_t)(n) << 8)
+#define INC_DV_QP_WORKER(n) ((uint32_t)(n) > 0xff ? UINT32_C(0xff00) : (uint32_t)(n) << 8)
 struct ibv_qp *inc_dv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t flags);
 
 /* How many the device has ("rx_workers", docs/rnic-config.md). 0: also of another device. */

@@ -198,7 +198,8 @@ static void refusals(void **state)
 	expect_refusal(s, INC_DV_QP_WORKER(WORKERS + 1), EINVAL);
 	expect_refusal(s, INC_DV_QP_WORKER(2), EINVAL); /* the CQ is worker 1's */
 	expect_refusal(s, INC_DV_QP_WORKER(1) | INC_DV_QP_SELECTIVE, EOPNOTSUPP);
-	expect_refusal(s, INC_DV_QP_WORKER(256), EOPNOTSUPP);
+	expect_refusal(s, INC_DV_QP_WORKER(256), EINVAL);
+	expect_refusal(s, INC_DV_QP_WORKER(0x1000001), EINVAL);
 	expect_refusal(s, 0, EOPNOTSUPP);
 	s->scq = s->rcq;
 	expect_refusal(s, INC_DV_QP_WORKER(1), EINVAL);
