@@ -7,7 +7,6 @@
 #include "lib/ccl/group.h"
 #include "lib/ccl/mcast.h"
 #include "lib/ccl/tree.h"
-#include "lib/wire/multicast.h"
 
 static int refuse(char *err, const char *field, const char *why)
 {
@@ -22,8 +21,6 @@ static bool by_hosts(enum ccl_algorithm a)
 
 static int check_multicast(const struct ccl_group *g, char *err)
 {
-	struct wire_ip last;
-
 	if (!g->mcast.given)
 		return g->algorithm == CCL_BY_MULTICAST
 			       ? refuse(err, "multicast.group",
@@ -35,8 +32,7 @@ static int check_multicast(const struct ccl_group *g, char *err)
 		return refuse(err, "multicast.chains", "does not divide the number of ranks");
 	if (wire_ip_is4(&g->mcast.group) != wire_ip_is4(&g->rank_ip[0]))
 		return refuse(err, "multicast.group", "is of another family than the ranks");
-	last = ccl_mcast_group(&g->mcast.group, g->mcast.trees > 0 ? g->mcast.trees - 1 : 0);
-	if (!wire_is_multicast(&last))
+	if (!ccl_mcast_has_groups(&g->mcast.group, g->mcast.trees))
 		return refuse(err, "multicast.trees", "go beyond the multicast addresses");
 	if (g->lease[0])
 		return refuse(err, "multicast", "is not for groups with a lease");

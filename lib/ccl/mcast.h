@@ -19,6 +19,7 @@
 #include "lib/ccl/ccl.h"
 #include "lib/mcast/mcast.h"
 #include "lib/wire/bytes.h"
+#include "lib/wire/multicast.h"
 
 struct ccl_mcast;
 struct ccl_boot;
@@ -60,6 +61,14 @@ static inline struct wire_ip ccl_mcast_group(const struct wire_ip *first, unsign
 
 	put_be32(ip.b + 12, get_be32(first->b + 12) + tree);
 	return ip;
+}
+
+/* Whether all trees, one or more, have addresses of groups. */
+static inline bool ccl_mcast_has_groups(const struct wire_ip *first, unsigned trees)
+{
+	const struct wire_ip last = ccl_mcast_group(first, trees - 1);
+
+	return wire_is_multicast(&last) && get_be32(last.b + 12) >= get_be32(first->b + 12);
 }
 
 /* -EOPNOTSUPP: uc or workers, and the device has no such queue pairs. */

@@ -9,7 +9,6 @@
 #include "lib/ccl/comm.h"
 #include "lib/ccl/mcast_priv.h"
 #include "lib/verbs/incline_dv.h"
-#include "lib/wire/multicast.h"
 
 enum {
 	PAGE = 4096,
@@ -196,13 +195,11 @@ static void core_config(const struct ccl_mcast_conf *conf, struct mcast_config *
 
 static bool set_trees(struct ccl_mcast *c)
 {
-	if (c->conf.trees > CCL_MCAST_MAX_TREES || c->conf.trees > c->conf.depth)
+	if (c->conf.trees > CCL_MCAST_MAX_TREES || c->conf.trees > c->conf.depth ||
+		!ccl_mcast_has_groups(&c->conf.group, c->conf.trees))
 		return false;
-	for (unsigned i = 0; i < c->conf.trees; i++) {
+	for (unsigned i = 0; i < c->conf.trees; i++)
 		c->tree[i].group = ccl_mcast_group(&c->conf.group, i);
-		if (!wire_is_multicast(&c->tree[i].group))
-			return false;
-	}
 	return true;
 }
 
