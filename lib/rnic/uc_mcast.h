@@ -22,7 +22,8 @@
  * RNIC_DROP_SOURCE, for the length RNIC_DROP_LENGTH, without a receive request RNIC_DROP_RNR, of
  * other opcodes RNIC_DROP_UNSUPPORTED.
  *
- * Threads and errors as rnic.h; all here is the owner's. */
+ * Threads and errors as rnic.h; windows are the owner's, what comes is taken by the queue pair's
+ * worker, if it has one. */
 #ifndef RNIC_UC_MCAST_H
 #define RNIC_UC_MCAST_H
 
