@@ -166,6 +166,21 @@ static void put_tree(
 	}
 }
 
+/* Without it algorithm auto goes on; -EINVAL: multicast is all there is. */
+static int put_multicast(json_t *doc, const struct ccl_subgroup *want, char *why)
+{
+	const char *algorithm = json_string_value(json_object_get(doc, "algorithm"));
+
+	if (want->multicast)
+		return 0;
+	json_object_del(doc, "multicast");
+	if (!algorithm || strcmp(algorithm, "multicast"))
+		return 0;
+	snprintf(why, CCL_ERR_LEN,
+		"algorithm: multicast, but multicast.group is another communicator's");
+	return -EINVAL;
+}
+
 char *ccl_subgroup(
 	const struct ccl_subgroup *want, const struct ccl_part *part, int n, char why[CCL_ERR_LEN])
 {
@@ -174,7 +189,7 @@ char *ccl_subgroup(
 
 	if (!doc)
 		return NULL;
-	if (!put_ranks(doc, part, n, why)) {
+	if (!put_ranks(doc, part, n, why) && !put_multicast(doc, want, why)) {
 		put_tree(doc, want, part, n);
 		put_name(doc, want);
 		json_object_set_new(doc, "bootstrap", json_string(want->bootstrap));

@@ -22,6 +22,9 @@ struct ccl_subgroup {
 	const char *bootstrap;
 	bool resumes; /* false: the file's "resume" does not count */
 	bool half;    /* sums of fp16 and bf16 are to be had, whatever the file's "flags" say */
+	/* The file's "multicast" is this group's: at most one of the job may have it, since a
+	 * datagram comes to all members of its address, whichever communicator they belong to. */
+	bool multicast;
 };
 
 /* The group as text, on the heap; NULL and why. What switches do not take is the framework's, which

@@ -61,6 +61,8 @@ char *im_group(const struct im_member *member, int n, char why[CCL_ERR_LEN])
 {
 	static unsigned led;
 	struct ccl_part *part = calloc((size_t)n, sizeof(*part));
+	/* MPI_COMM_WORLD's, which is joined before others. */
+	const bool multicast = im.world_rank == 0 && led == 0;
 	char suffix[32], alone[32], at[128], *text;
 
 	if (!part) {
@@ -78,7 +80,8 @@ char *im_group(const struct im_member *member, int n, char why[CCL_ERR_LEN])
 				    .suffix = suffix,
 				    .alone = alone,
 				    .bootstrap = at,
-				    .resumes = true},
+				    .resumes = true,
+				    .multicast = multicast},
 		part, n, why);
 	free(part);
 	return text;
