@@ -150,6 +150,14 @@ class Network(Fabric):
         self.assertIn('incline: MPI_COMM_WORLD of 4 ranks: in the network: one mixed group', err)
         self.assertRegex(err, 'a communicator of 4 ranks: not in the network: a ring of the hosts, without the switches: ')
 
+    def test_multicast(self):
+        """The file's multicast group is the world's, and no other communicator's; here nothing is long enough for it."""
+        group = self.variant(multicast={'group': '239.129.0.1', 'min_bytes': 2**31 - 1})
+        _, _, err = self.exact('openmpi', '1', INCLINE_MPI_SHOW='1', GROUP='INCLINE_GROUP=' + group)
+        self.assertRegex(err, 'incline: MPI_COMM_WORLD of 4 ranks: in the network: .*by multicast')
+        self.assertRegex(err, 'a communicator of [234] ranks: in the network: ')
+        self.assertEqual(err.count('by multicast'), 1, err)
+
     def test_a_rank_does_not_start(self):
         for mpi in RUN:
             if shutil.which(RUN[mpi][0]) and shutil.which('mpicc.' + mpi):
