@@ -163,7 +163,7 @@ static void errors_name_the_field(void **state)
 		{STAR, "'M':2", "'multicast':{'group':'239.255.255.255','trees':2},'M':2",
 			"multicast.trees: go beyond the multicast addresses"},
 		{STAR, "'ranks':[{'ip':'10.77.0.10'",
-			"'multicast':{'group':'ff0e::ffff:ffff','trees':2},'ranks':[{'ip':'fd00::1'",
+			"'multicast':{'group':'ff0e::ffff:ffff','trees':2},'ranks':[{'ip':'fd::1'",
 			"multicast.trees: go beyond the multicast addresses"},
 		{STAR, "'M':2", "'multicast':{'group':'239.1.1.1','transport':'rc'},'M':2",
 			"multicast.transport: "},
