@@ -22,7 +22,19 @@ enum {
 	NEVER = UINT32_MAX,
 };
 
-enum kind { RANK, RANK_0, RANK_CUT, SWITCH, LINK, AGENT, AGENT_RANK, MANAGER, MANAGER_RANK, KINDS };
+enum kind {
+	RANK,
+	RANK_0,
+	RANK_CUT,
+	SWITCH,
+	LINK,
+	AGENT,
+	AGENT_RANK,
+	MANAGER,
+	MANAGER_RANK,
+	MANAGER_LINK,
+	KINDS
+};
 
 /* In ms after the strike, or, where who has to act was away, after it is back. */
 static const struct bound {
@@ -40,6 +52,7 @@ static const struct bound {
 	[AGENT_RANK] = {"agent, rank", 3300, 3800, 3300 + DRAIN_MS + 800, true},
 	[MANAGER] = {"manager", NEVER, NEVER, NEVER},
 	[MANAGER_RANK] = {"manager, rank", 5300, 5800, 5300 + DRAIN_MS + 300, true},
+	[MANAGER_LINK] = {"manager, link", 300, 800, 300 + DRAIN_MS + 300, true},
 };
 
 static struct world w;
@@ -207,7 +220,7 @@ static void observe(void)
 	for (unsigned j = 0; j < JOBS; j++) {
 		struct watched *x = &run.job_of[j];
 
-		if (!x->hit || (run.kind == MANAGER_RANK && !run.is_back))
+		if (!x->hit || (run.kind >= MANAGER_RANK && !run.is_back))
 			continue;
 		note(&x->seen, w.m && !x->seen && manager_saw(x->epoch));
 		note(&x->told, was_told(j));
@@ -218,6 +231,11 @@ static void observe(void)
 }
 
 /* ---- striking ---- */
+
+static bool is_link(void)
+{
+	return run.kind == LINK || run.kind == MANAGER_LINK;
+}
 
 static bool on_link(unsigned j)
 {
@@ -233,7 +251,7 @@ static void aim(void)
 			.active = world_active(&w, j), .epoch = w.job[j].rank[0].epoch};
 		if (run.kind == SWITCH)
 			x->hit = x->active && (run.at < LEAVES || on_link(j));
-		else if (run.kind == LINK)
+		else if (is_link())
 			x->hit = x->active && on_link(j);
 		else
 			x->hit = x->active && run.rank_lost && j == run.job;
@@ -250,11 +268,11 @@ static void strike(void)
 	aim();
 	if (run.kind == SWITCH)
 		world_kill_switch(&w, run.at);
-	if (run.kind == LINK)
+	if (is_link())
 		world_cut(&w, run.leaf, run.at, true);
 	if (run.kind == AGENT || run.kind == AGENT_RANK)
 		world_cut_off(&w, run.at, true);
-	if (run.kind == MANAGER || run.kind == MANAGER_RANK)
+	if (run.kind >= MANAGER)
 		world_kill_manager(&w);
 	if (run.kind == RANK_CUT) /* nothing says that it has gone, but the time */
 		w.job[run.job].rank[run.rank].alive = false;
@@ -273,7 +291,7 @@ static void come_back(void)
 		world_cut(&w, run.leaf, run.at, false);
 	if (run.kind == AGENT || run.kind == AGENT_RANK)
 		world_cut_off(&w, run.at, false);
-	if (run.kind == MANAGER || run.kind == MANAGER_RANK)
+	if (run.kind >= MANAGER) /* who finds the link as it is */
 		world_start_manager(&w);
 	if (run.rank_lost && run.again) {
 		if (run.kind == RANK_CUT)
@@ -359,7 +377,7 @@ static void one(unsigned seed)
 	struct store store = {0};
 
 	run = (struct run){.seed = seed, .kind = seed % KINDS};
-	const bool kept = run.kind == MANAGER_RANK || seed % 2;
+	const bool kept = run.kind >= MANAGER_RANK || seed % 2;
 
 	if (kept)
 		assert_int_equal(store_memory_open(&store), 0);
@@ -371,7 +389,7 @@ static void one(unsigned seed)
 	run.rank = run.kind == RANK_0 ? 0 : run.kind == RANK ? 1 : (unsigned)roll(RANKS);
 	run.again = roll(2);
 	run.leaf = (unsigned)roll(LEAVES);
-	run.at = run.kind == LINK ? LEAVES + (unsigned)roll(SPINES) : (unsigned)roll(SWITCHES);
+	run.at = is_link() ? LEAVES + (unsigned)roll(SPINES) : (unsigned)roll(SWITCHES);
 	for (unsigned i = 0; i < SWITCHES; i++) {
 		install_static(i);
 		before[i] = inventory(i);
