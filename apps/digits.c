@@ -26,36 +26,48 @@ static bool parse_line(const char *line, struct digit *s)
 	return true;
 }
 
+/* What is wrong with a file that has n digits before its end, or before a line that is none. */
+static bool refuse(gzFile f, const char *path, int n, bool bad_line, char *err, size_t cap)
+{
+	int status;
+
+	gzerror(f, &status);
+	if (status < 0 || (!bad_line && !gzeof(f)))
+		snprintf(err, cap, "%s: damaged", path);
+	else if (bad_line)
+		snprintf(err, cap, "%s:%d: not %d pixels 0..16 and a label 0..%d", path, n + 1,
+			DIGIT_PIXELS, DIGIT_CLASSES - 1);
+	else if (n < DIGITS_MIN)
+		snprintf(err, cap, "%s: %d digits, at least %d are needed", path, n, DIGITS_MIN);
+	else
+		return false;
+	return true;
+}
+
 int digits_load(const char *path, struct digit **digits, char *err, size_t cap)
 {
 	gzFile f = gzopen(path, "r");
 	struct digit *list = NULL, *more;
+	bool bad = false;
 	char line[1024];
-	int n = 0, status;
+	int n = 0;
 
 	if (!f) {
 		snprintf(err, cap, "%s: %s", path, strerror(errno));
 		return -ENOENT;
 	}
-	while (gzgets(f, line, sizeof(line))) {
+	while (!bad && gzgets(f, line, sizeof(line))) {
 		more = n % 256 ? list : realloc(list, (size_t)(n + 256) * sizeof(*list));
 		list = more ? more : list;
-		if (!more || !parse_line(line, &list[n])) {
-			snprintf(err, cap, "%s:%d: not %d pixels 0..16 and a label 0..%d", path,
-				n + 1, DIGIT_PIXELS, DIGIT_CLASSES - 1);
-			break;
-		}
-		n++;
+		bad = !more || !parse_line(line, &list[n]);
+		n += !bad;
 	}
-	gzerror(f, &status);
-	if (!gzeof(f) || status < 0 || n == 0) {
-		if (gzeof(f) || status < 0)
-			snprintf(err, cap, "%s: %s", path, n ? "damaged" : "empty or damaged");
-		gzclose(f);
+	bad = refuse(f, path, n, bad, err, cap);
+	gzclose(f);
+	if (bad) {
 		free(list);
 		return -EINVAL;
 	}
-	gzclose(f);
 	*digits = list;
 	return n;
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+enum { DIGITS_MIN = 2 /* one to train with, one to test */ };
 enum { DIGIT_SIDE = 8, DIGIT_PIXELS = DIGIT_SIDE * DIGIT_SIDE, DIGIT_CLASSES = 10 };
 
 struct digit {
@@ -13,7 +14,8 @@ struct digit {
 };
 
 /* Reads a gzipped (or plain) CSV of DIGIT_PIXELS values 0..16 and a label 0..9 per line. Returns
- * the number of digits, *digits to be freed; or -errno with a sentence in err. */
+ * the number of digits, DIGITS_MIN or more, *digits to be freed; or -errno with a sentence in err.
+ */
 int digits_load(const char *path, struct digit **digits, char *err, size_t cap);
 
 #endif

@@ -49,6 +49,8 @@ int trainer_open(struct trainer *t, const struct trainer_conf *conf, const struc
 	*t = (struct trainer){.conf = *conf, .n_params = model_params(conf->model)};
 	t->n_sum = t->n_params + 1;
 	t->block = (t->n_sum + conf->n_ranks - 1) / conf->n_ranks;
+	if (n_digits < DIGITS_MIN)
+		return -EINVAL;
 	if (!allocate(t, n_digits)) {
 		trainer_close(t);
 		return -ENOMEM;

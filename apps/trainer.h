@@ -49,7 +49,8 @@ struct trainer {
 	union trainer_sum *grad, *part; /* n_ranks blocks; part is for what ReduceScatter gives */
 };
 
-/* Of the digits, which are copied, four fifths to train with, by a seeded shuffle. -ENOMEM. */
+/* Of the digits, which are copied, four fifths to train with, by a seeded shuffle. -ENOMEM;
+ * -EINVAL: fewer than DIGITS_MIN. */
 int trainer_open(struct trainer *t, const struct trainer_conf *conf, const struct digit *digit,
 	unsigned n_digits);
 void trainer_close(struct trainer *t);

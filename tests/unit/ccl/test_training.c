@@ -274,22 +274,64 @@ static void digits(void **state)
 
 static void bad_data(void **state)
 {
-	static const char *const bad[] = {"1,2,3\n", "x\n", "", "\n"};
+	static const struct {
+		unsigned good; /* lines before it */
+		const char *rest, *said;
+	} bad[] = {{0, "1,2,3\n", ":1: not 64 pixels 0..16 and a label 0..9"},
+		{0, "x\n", ":1: not 64"}, {0, "\n", ":1: not 64"},
+		{0, "", ": 0 digits, at least 2"}, {0, "1,2,3", ":1: not 64"},
+		{2, "1,2,3", ":3: not 64"}, /* cut off */
+		{1, "", ": 1 digits, at least 2 are needed"}};
 	struct digit *s;
 	char err[256];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		char path[] = "/tmp/ccl-digits-XXXXXX";
-		const int fd = mkstemp(path);
+		FILE *f = fdopen(mkstemp(path), "w");
 
-		assert_int_equal(write(fd, bad[i], strlen(bad[i])), strlen(bad[i]));
-		close(fd);
+		for (unsigned k = 0; k < bad[i].good * (DIGIT_PIXELS + 1); k++)
+			fprintf(f, k % (DIGIT_PIXELS + 1) < DIGIT_PIXELS ? "0," : "7\n");
+		fprintf(f, "%s", bad[i].rest);
+		fclose(f);
 		assert_int_equal(digits_load(path, &s, err, sizeof(err)), -EINVAL);
-		assert_non_null(strstr(err, path));
+		assert_ptr_equal(strstr(err, path), err);
+		assert_ptr_equal(strstr(err, bad[i].said), err + strlen(path));
 		unlink(path);
 	}
 	assert_int_equal(digits_load("/no/such/file", &s, err, sizeof(err)), -ENOENT);
+}
+
+static void cut_off(void **state)
+{
+	char path[] = "/tmp/ccl-digits-XXXXXX", part[3000], err[256];
+	FILE *from = fopen(TEST_DATA "/digits.csv.gz", "r"), *to = fdopen(mkstemp(path), "w");
+	struct digit *s;
+
+	(void)state;
+	assert_int_equal(fread(part, sizeof(part), 1, from), 1);
+	assert_int_equal(fwrite(part, sizeof(part), 1, to), 1);
+	fclose(from);
+	fclose(to);
+	assert_int_equal(digits_load(path, &s, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, ": damaged"));
+	unlink(path);
+}
+
+/* One digit to train with and one to test are enough. */
+static void few_digits(void **state)
+{
+	const struct trainer_conf conf = {.model = model_find("mlp"), .n_ranks = 1, .batch = 1};
+	const struct digit digit[DIGITS_MIN] = {sample(1), sample(2)};
+	struct trainer t;
+
+	(void)state;
+	assert_int_equal(trainer_open(&t, &conf, digit, 1), -EINVAL);
+	assert_int_equal(trainer_open(&t, &conf, digit, 2), 0);
+	trainer_begin(&t);
+	trainer_epoch(&t);
+	assert_int_equal(trainer_batch(&t, 0), 1);
+	trainer_close(&t);
 }
 
 static void sizes(void **state)
@@ -329,6 +371,8 @@ int main(void)
 		cmocka_unit_test(what_is_too_large_is_cut),
 		cmocka_unit_test(digits),
 		cmocka_unit_test(bad_data),
+		cmocka_unit_test(cut_off),
+		cmocka_unit_test(few_digits),
 		cmocka_unit_test(sizes),
 	};
 
