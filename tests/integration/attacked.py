@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, Topology, build_dir, topology  # noqa: E402
+from fabric_case import Fabric, Topology, build_dir, topology, run_tests  # noqa: E402
 from incline_fabric import port_mac  # noqa: E402
 
 class Attacked:
@@ -142,4 +142,4 @@ class NetReduce(Attacked, Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

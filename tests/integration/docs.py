@@ -10,7 +10,9 @@ import sys
 import tempfile
 import unittest
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+from fabric_case import MARK, TOP, kill_orphans, run_tests  # noqa: E402
+
 BLOCK = re.compile(r'^```sh\n# checked by tests/integration/docs.py\n(.*?)^```', re.S | re.M)
 BUILD = os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))
 
@@ -34,7 +36,8 @@ class Docs(unittest.TestCase):
             for part in 'apps', 'lib':
                 script = script.replace(f'build/{part}/', shlex.quote(os.path.join(BUILD, part)) + '/')
             with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
-                env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD)
+                os.environ[MARK] = f'{os.getpid()}.{where}'  # a block's switches are below nobody here
+                env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD, TMPDIR=d)
                 said = os.path.join(d, 'said')
                 try:
                     # Into a file: what a block leaves running would hold a pipe open after its end.
@@ -43,6 +46,7 @@ class Docs(unittest.TestCase):
                                                 stdout=out, stderr=subprocess.STDOUT, timeout=120).returncode
                 finally:
                     subprocess.run(['tools/lab', 'down'], cwd=TOP, env=env, capture_output=True)
+                    kill_orphans(os.environ.pop(MARK))  # jobs of a block that has failed
                     with open(said) as out:
                         print(f'--- {where}\n{out.read()}', file=sys.stderr)
                 self.assertEqual(status, 0, where)
@@ -56,4 +60,4 @@ class Docs(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

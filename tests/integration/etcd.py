@@ -15,6 +15,7 @@ import unittest
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
+from fabric_case import run_tests  # noqa: E402
 from incline_lab import build_dir  # noqa: E402
 
 PATIENCE = 60  # seconds: of a loaded machine
@@ -215,4 +216,4 @@ class Certificates(Etcd):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

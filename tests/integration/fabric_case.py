@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests with real processes have in common: a fabric of tools/lab for the tests of a class, programs on its
 hosts, questions to its switches."""
+import contextlib
 import glob
 import json
 import os
@@ -20,10 +21,10 @@ sys.path.insert(0, os.path.join(TOP, 'tools'))
 import checks  # noqa: E402
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port, listening  # noqa: E402
-from incline_processes import descendants  # noqa: E402
+from incline_processes import SIGNALS, descendants, end_descendants  # noqa: E402
 import incline_planes  # noqa: E402
 
-__all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'topology']
+__all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'run_tests', 'topology']
 
 MARK = 'INCLINE_TEST'  # in the environment of a test's programs: which test
 
@@ -64,7 +65,7 @@ def orphans(mark):
     return [pid for pid in map(int, filter(str.isdigit, os.listdir('/proc'))) if pid not in ours and marked(pid, mark)]
 
 
-def kill_orphans(mark):
+def kill_orphans(mark, *numbers):
     """By a handle: nobody here waits for them, and a number may be another process's by now."""
     for pid in orphans(mark):
         try:
@@ -72,12 +73,49 @@ def kill_orphans(mark):
         except ProcessLookupError:
             continue
         try:
-            if marked(pid, mark):
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            for number in numbers or [signal.SIGKILL] if marked(pid, mark) else ():
+                signal.pidfd_send_signal(handle, number)
         except ProcessLookupError:
             pass
         finally:
             os.close(handle)
+
+
+class Ended(Exception):
+    """By a signal: what the test that runs fails with, so that it takes down what it has made."""
+
+
+class Runner(unittest.TextTestRunner):
+    """A signal ends it, with all that it has begun, and the tests that are left are not run. After a test's time meson sends
+    SIGTERM, and SIGKILL half a second later: so processes are told first of all, also those that are in no group of ours."""
+    number = 0
+
+    def _makeResult(self):
+        self.result = super()._makeResult()
+        for number in SIGNALS:
+            signal.signal(number, self.end)
+        return self.result
+
+    def end(self, number, _):
+        for n in SIGNALS:
+            signal.signal(n, lambda *_: None)  # once is enough
+        Runner.number, mark = number, os.environ.get(MARK)
+        for n in signal.SIGTERM, signal.SIGCONT:
+            for pid in descendants():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, n)
+        kill_orphans(mark, signal.SIGTERM, signal.SIGCONT)
+        end_descendants()
+        kill_orphans(mark)
+        self.result.failfast = True  # of subtests
+        self.result.stop()
+        raise Ended(f'by signal {number}')
+
+
+def run_tests(**how):
+    """What unittest.main() does, and ends as Runner says."""
+    done = unittest.main(testRunner=Runner, exit=False, **how).result
+    sys.exit(128 + Runner.number if Runner.number else not done.wasSuccessful())
 
 
 def kill(pids):

@@ -9,7 +9,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric  # noqa: E402
+from fabric_case import Fabric, run_tests  # noqa: E402
 
 
 class Failing:
@@ -159,4 +159,4 @@ class Resume(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric  # noqa: E402
+from fabric_case import TOP, Fabric, run_tests  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
 # Packages of the three libraries, with what they are made of.
@@ -93,4 +93,4 @@ class Installed(unittest.TestCase):
 del Fabric
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

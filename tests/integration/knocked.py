@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, Topology, app, build_dir, topology  # noqa: E402
+from fabric_case import Fabric, Topology, app, build_dir, topology, run_tests  # noqa: E402
 
 KNOCKS = 10000  # at each socket, at least
 BUSY, FREE = 11, 30  # kinds of knocks at a memif server whose port has a client, and has none
@@ -106,4 +106,4 @@ class Knocked(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

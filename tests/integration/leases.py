@@ -9,7 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fabric_case import Fabric, build_dir  # noqa: E402
+from fabric_case import Fabric, build_dir, run_tests  # noqa: E402
 
 LONG = 120  # seconds: only what hangs takes so long
 MINIMUM = 5  # collectives on either way
@@ -159,4 +159,4 @@ class TwoLevels(Jobs):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, 'tools'))
 from incline_clos import Clos, ClosLab, Jobs, PATIENCE  # noqa: E402
+from fabric_case import run_tests  # noqa: E402
 from incline_lab import build_dir  # noqa: E402
 
 
@@ -140,4 +141,4 @@ class NoSpine(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    run_tests()

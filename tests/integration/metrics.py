@@ -9,6 +9,9 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True
+from fabric_case import run_tests  # noqa: E402
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 APPS = sys.argv.pop(1)
 SWITCH, NETD = (os.path.join(APPS, name) for name in ('incline-switch', 'incline-netd'))
@@ -129,4 +132,4 @@ class Rnic(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    run_tests()

@@ -70,7 +70,7 @@ if __name__ == '__main__' and sys.argv[1:] == ['rank']:
 
 import unittest  # noqa: E402
 
-from fabric_case import TOP, Fabric, build_dir  # noqa: E402
+from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
 
 
 class Mpi4py(Fabric):
@@ -96,4 +96,4 @@ if __name__ == '__main__':
     if subprocess.run([sys.executable, '-c', 'import mpi4py'], capture_output=True).returncode:
         print('skipped: python3-mpi4py is not installed (tools/test --long does)')
         sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

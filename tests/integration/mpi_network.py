@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, build_dir  # noqa: E402
+from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
 ROUNDS = '50'
@@ -185,4 +185,4 @@ if __name__ == '__main__':
     if not shutil.which('mpirun.openmpi') or not shutil.which('mpicc.openmpi'):
         print('skipped: Open MPI is not installed (tools/setup does)')
         sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

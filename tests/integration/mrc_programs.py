@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, app, free_port, listening  # noqa: E402
+from fabric_case import Fabric, app, free_port, listening, run_tests  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
 PERF = app('incline-mrcperf')
@@ -68,4 +68,4 @@ class NoDevice(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

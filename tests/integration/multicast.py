@@ -11,7 +11,7 @@ import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fabric_case import Fabric, build_dir  # noqa: E402
+from fabric_case import Fabric, build_dir, run_tests  # noqa: E402
 
 COUNT = 50
 LONG = 60
@@ -173,4 +173,4 @@ class Weather(Tiers):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    run_tests()

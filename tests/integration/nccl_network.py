@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, build_dir  # noqa: E402
+from fabric_case import Fabric, build_dir, run_tests  # noqa: E402
 
 PATIENCE = 120  # seconds: hangs only
 INVALID_USAGE, REMOTE_ERROR = 5, 6
@@ -55,4 +55,4 @@ class Network(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    run_tests()

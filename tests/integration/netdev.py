@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, Lab, Topology, build_dir  # noqa: E402
+from fabric_case import Fabric, Lab, Topology, build_dir, run_tests  # noqa: E402
 import incline_netns  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
@@ -258,4 +258,4 @@ if __name__ == '__main__':
         if not shutil.which(needed):
             print(f'skipped: {needed} is not installed (tools/setup does)')
             sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -14,7 +14,7 @@ import unittest
 import urllib.request
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric  # noqa: E402
+from fabric_case import TOP, Fabric, run_tests  # noqa: E402
 
 PATIENCE = 60
 
@@ -105,4 +105,4 @@ class Browser(Watched):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -14,7 +14,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, app, free_port, listening, topology  # noqa: E402
+from fabric_case import Fabric, app, free_port, listening, topology, run_tests  # noqa: E402
 
 PATIENCE = 60  # seconds: hangs only
 PINGPONG_PORT = 18515
@@ -173,4 +173,4 @@ class Planes(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

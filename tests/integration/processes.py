@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, LabError, app, topology  # noqa: E402
+from fabric_case import Fabric, LabError, app, topology, run_tests  # noqa: E402
 from training import training  # noqa: E402
 
 
@@ -274,4 +274,4 @@ class Lossy(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -134,7 +134,7 @@ if __name__ == '__main__' and sys.argv[1:] == ['told']:
 import subprocess  # noqa: E402
 import unittest  # noqa: E402
 
-from fabric_case import TOP, Fabric, build_dir  # noqa: E402
+from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
 
 
 class Network(Fabric):
@@ -166,4 +166,4 @@ class Network(Fabric):
 del Fabric
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import app  # noqa: E402
+from fabric_case import app, run_tests  # noqa: E402
 from incline_fabric import Folder  # noqa: E402
 import incline_netns  # noqa: E402
 import incline_planes as planes  # noqa: E402
@@ -278,4 +278,4 @@ class Plane(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    run_tests()

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import build_dir  # noqa: E402
+from fabric_case import build_dir, run_tests  # noqa: E402
 import incline_netns  # noqa: E402
 
 PATIENCE = 150  # seconds: hangs only
@@ -181,4 +181,4 @@ class Kernel(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

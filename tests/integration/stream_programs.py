@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Lab, Topology, build_dir, checks  # noqa: E402
+from fabric_case import Lab, Topology, build_dir, checks, run_tests  # noqa: E402
 import incline_netns  # noqa: E402
 import stream_kernel  # noqa: E402
 
@@ -176,4 +176,4 @@ class Kernel(Programs):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -239,7 +239,7 @@ if __name__ == '__main__' and sys.argv[1:] == ['rank']:
 
 import unittest  # noqa: E402
 
-from fabric_case import TOP, Fabric, build_dir  # noqa: E402
+from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
 from incline_lab import free_port  # noqa: E402
 
 PACKAGE = {'PYTHONPATH': os.path.join(TOP, 'python'), 'PYTHONDONTWRITEBYTECODE': '1',
@@ -285,4 +285,4 @@ if __name__ == '__main__':
     if subprocess.run([sys.executable, '-c', 'import torch'], capture_output=True).returncode:
         print('skipped: python3-torch is not installed (tools/test --long does)')
         sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, TOP, app  # noqa: E402
+from fabric_case import Fabric, TOP, app, run_tests  # noqa: E402
 
 MODES = 'I', 'II', 'III', 'netreduce', 'ring'
 
@@ -64,4 +64,4 @@ class Training(Fabric):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

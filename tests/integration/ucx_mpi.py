@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, Topology, listening  # noqa: E402
+from fabric_case import TOP, Fabric, Topology, listening, run_tests  # noqa: E402
 import incline_netns  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
@@ -138,4 +138,4 @@ if __name__ == '__main__':
         if not shutil.which(needed):
             print(f'skipped: {needed} is not installed (tools/setup does)')
             sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

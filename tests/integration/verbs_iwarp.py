@@ -12,6 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 from cm_pair import ADDRESS, ADDRESS6, DROP_IN, PATIENCE, Pair  # noqa: E402
+from fabric_case import run_tests  # noqa: E402
 from incline_lab import free_port, listening  # noqa: E402
 
 
@@ -116,4 +117,4 @@ if __name__ == '__main__':
         if not shutil.which(needed):
             print(f'skipped: {needed} is not installed (tools/setup does)')
             sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

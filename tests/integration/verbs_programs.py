@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, free_port, listening  # noqa: E402
+from fabric_case import Fabric, free_port, listening, run_tests  # noqa: E402
 
 PATIENCE = 300  # seconds for a pair of programs: hangs only
 SIZES = [1 << n for n in range(1, 24)]  # perftest's -a
@@ -136,4 +136,4 @@ if __name__ == '__main__':
         if not shutil.which(needed):
             print(f'skipped: {needed} is not installed (tools/setup does)')
             sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a test with processes says of one that does not end, and what it leaves."""
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,10 +10,12 @@ import unittest
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-sys.path.insert(0, os.path.join(TOP, 'tests/integration'))
+INTEGRATION = os.path.join(TOP, 'tests/integration')
+sys.path.insert(0, INTEGRATION)
 sys.path.insert(0, os.path.join(TOP, 'tools'))
 import fabric_case  # noqa: E402
 from incline_processes import process_start  # noqa: E402
+from test_lab import Fake  # noqa: E402
 
 
 class Hangs(fabric_case.Fabric):
@@ -77,6 +80,49 @@ class Hangs(fabric_case.Fabric):
         self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
         with self.assertRaisesRegex(AssertionError, 'has said nothing for 0.1 s'):
             self.line(p, 0.1)
+
+
+class Ended(Fake):
+    """A signal in the middle of a test leaves no process and no file, wherever it was begun."""
+
+    def setUp(self):
+        super().setUp()
+        self.tmpdir, self.here = (os.path.join(self.tmp.name, n) for n in ('tmp', 'here'))
+        os.mkdir(self.tmpdir)
+
+    def ends(self, program, *args, **env):
+        p = subprocess.Popen([sys.executable, program, *args], env={**self.env, 'TMPDIR': self.tmpdir, **env}, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.kill)
+        self.until(lambda: os.path.exists(self.here) or p.poll() is not None)
+        self.assertIsNone(p.poll())
+        p.send_signal(signal.SIGTERM)
+        said = p.communicate(timeout=60)[0]
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM, said)
+        self.assertIn('Ended: by signal 15', said)
+        self.assertNotIn('second test', said)
+        self.assertTrue(self.started())
+        self.assertEqual([pid for pid in self.started() if process_start(pid)], [])
+        self.assertEqual(os.listdir(self.tmpdir), [])
+
+    def test_a_fabric_of_a_test(self):
+        program = os.path.join(self.tmp.name, 'program.py')
+        with open(program, 'w') as f:
+            f.write(f'import sys, time\nsys.path.insert(0, {INTEGRATION!r})\nimport fabric_case\n'
+                    'class Two(fabric_case.Fabric):\n'
+                    f'    def test_1(self):\n        open({self.here!r}, "w").close()\n        time.sleep(600)\n'
+                    '    def test_2(self):\n        print("second test")\n'
+                    'fabric_case.run_tests()\n')
+        self.ends(program)
+
+    def test_commands_of_the_documentation(self):
+        """Their switches were begun by a program that has ended."""
+        control = os.path.join(self.build, 'apps/inclinectl')
+        with open(control, 'w') as f:
+            f.write(f'#!/bin/sh\n: > {self.here}\nexec sleep 600\n')
+        os.chmod(control, 0o755)
+        self.ends(os.path.join(INTEGRATION, 'docs.py'), 'Docs.test_commands')
 
 
 if __name__ == '__main__':
