@@ -139,10 +139,15 @@ def ratios(table):
             for key in row if row[key]}
 
 
+def messages(row):
+    """Of a stream of bytes there are none."""
+    return f"{row['messages_per_s']:.0f}" if 'messages_per_s' in row else '-'
+
+
 def show(table, compared, notes):
     print(f"{'through one switch':20} {'Gb/s':>9} {'msg/s':>10} {'p50 us':>9} {'p99 us':>9} {'p99.9 us':>9}")
     for name, row in table.items():
-        print(f"{name:20} {row['gbps']:9.3f} {row.get('messages_per_s', float('nan')):10.0f} "
+        print(f"{name:20} {row['gbps']:9.3f} {messages(row):>10} "
               + ' '.join(f'{row[k]:9.1f}' for k in LATENCIES))
     for key, value in compared.items():
         print(f'incline / {key}: {value:.3f}')
