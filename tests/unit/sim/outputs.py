@@ -17,7 +17,14 @@ with open(SCENARIO, encoding='utf-8') as scenario:
 
 def curves(sim_json, svg, *options):
     subprocess.run([os.path.join(TOP, 'tools', 'plot'), *options, sim_json, svg], check=True)
-    return ET.parse(svg).getroot().findall('{http://www.w3.org/2000/svg}polyline')
+    root = ET.parse(svg).getroot()
+    texts = root.findall('{http://www.w3.org/2000/svg}text')
+    ticks = [float(t.text) for t in texts if t.get('text-anchor') == 'end']
+    assert ticks[0] == 0 and len(ticks) > 2, ticks
+    assert f'{ticks[1]:.2e}'[:4] in ('1.00', '2.00', '2.50', '5.00'), ticks  # people count in these
+    if options:
+        assert 'virtual us' in [t.text for t in texts]
+    return root.findall('{http://www.w3.org/2000/svg}polyline')
 
 
 def check_series(doc):
