@@ -99,7 +99,8 @@ const struct ctl_variant ctl_port_types[] = {
 		.help = "of A-Z a-z 0-9 _ . -, unique in the file; of a ring port at most 25"},  \
 		{"type", CTL_STRING, .required = true, .help = "the kind of device, see below"}, \
 		{"mac", CTL_STRING,                                                              \
-			.help = "as 02:00:00:00:00:01; default: the device's, or a "             \
+			.help = "as 02:00:00:00:00:01; default: the device's; of a memif "       \
+				"server one made of its socket and id, of a memif client a "     \
 				"random one that changes at every start"},                       \
 		{"mtu", CTL_INT, .min = CTL_MTU_MIN, .max = CTL_MTU_MAX, .dflt = "4200",         \
 			.help = "largest IP packet; 4096 bytes of RoCE payload need 4180"},      \

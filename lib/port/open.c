@@ -291,6 +291,15 @@ static int tell_mac(const struct port_config *c, uint16_t id, char err[PORT_ERR_
 	return 0;
 }
 
+static void name_mac(uint8_t mac[6], const char *of, uint32_t number)
+{
+	uint32_t hash = rte_jhash(of, (uint32_t)strlen(of), number);
+
+	memset(mac, 0, 6);
+	mac[0] = 0x02;
+	memcpy(mac + 2, &hash, sizeof(hash));
+}
+
 static int set_mac(const struct port_config *c, struct port *port, char err[PORT_ERR_LEN])
 {
 	struct rte_ether_addr mac;
@@ -305,13 +314,12 @@ static int set_mac(const struct port_config *c, struct port *port, char err[PORT
 		return port_fail(err, rc, "the driver tells no MAC address: set \"mac\"");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	if (strcmp(c->type, "tap") == 0)
-		port->mac[0] ^= 0x04;       /* what the driver tells is the kernel's end */
-	if (rte_is_zero_ether_addr(&mac)) { /* a ring has none: one that is the same every time */
-		uint32_t hash = rte_jhash(c->name, (uint32_t)strlen(c->name), 0);
-
-		port->mac[0] = 0x02;
-		memcpy(port->mac + 2, &hash, sizeof(hash));
-	}
+		port->mac[0] ^= 0x04; /* what the driver tells is the kernel's end */
+	/* One that is the same every time: hosts keep it in their ARP caches. */
+	if (strcmp(c->type, "memif") == 0 && !c->client)
+		name_mac(port->mac, c->socket, c->id); /* the driver tells another at every start */
+	else if (rte_is_zero_ether_addr(&mac))
+		name_mac(port->mac, c->name, 0); /* a ring has none */
 	return 0;
 }
 

@@ -142,6 +142,25 @@ static json_t *memif(const char *name, const char *role)
 		role, "zero_copy", strcmp(role, "client") == 0);
 }
 
+/* A host that has it in its ARP cache finds the switch also when that has been started anew. */
+static void memif_server_mac(void **state)
+{
+	struct port server, client;
+	uint8_t mac[6];
+
+	(void)state;
+	open_ok(memif("ms", "server"), &server);
+	open_ok(memif("mc", "client"), &client);
+	memcpy(mac, server.mac, sizeof(mac));
+	assert_memory_not_equal(client.mac, mac, sizeof(mac));
+	port_close(&client);
+	port_close(&server);
+	open_ok(memif("mt", "server"), &server);
+	assert_memory_equal(server.mac, mac, sizeof(mac));
+	assert_int_equal(mac[0], 2);
+	port_close(&server);
+}
+
 static void memif_pair(void **state)
 {
 	struct port server, client;
@@ -411,6 +430,7 @@ int main(void)
 		cmocka_unit_test(ring_peer),
 		cmocka_unit_test(memif_no_server),
 		cmocka_unit_test(memif_pair),
+		cmocka_unit_test(memif_server_mac),
 		cmocka_unit_test(memif_stale_socket),
 		cmocka_unit_test(memif_busy_socket),
 		cmocka_unit_test(memif_locked_socket),
