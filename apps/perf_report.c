@@ -85,7 +85,9 @@ void perf_print_header(const struct perf *p)
 	ccl_query(p->rank.comm, &info);
 	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
 		sysconf(_SC_NPROCESSORS_ONLN));
-	printf("# Collectives in the network, mode %s: %u ranks; rank 0 on %s (%s)",
+	printf("# Collectives %s, mode %s: %u ranks; rank 0 on %s (%s)",
+		info.fallback || info.mode == CCL_MODE_RING ? "of the hosts alone"
+							    : "in the network",
 		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device, info.local_ip);
 	if (info.kind <= CCL_RING)
 		printf(", %s %s", info.kind == CCL_RING ? "next rank" : "switch", info.remote_ip);
@@ -130,14 +132,21 @@ static void print_timing(const struct perf *p, enum ccl_collective collective, u
 		gbytes * perf_busbw_factor(p, collective), wrong);
 }
 
+/* Of too few operations it would be the slowest one. */
+static json_t *json_percentile(const struct perf *p, double us, long least)
+{
+	return p->opt.iters < least ? json_null() : json_real(us);
+}
+
 static json_t *json_timing(const struct perf *p, enum ccl_collective collective, uint64_t bytes,
 	const struct perf_timing *t)
 {
 	const double algbw = perf_algbw_gbps(bytes, t);
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "time_us", t->us, "algbw_gbps",
+	return json_pack("{s:f, s:f, s:f, s:f, s:o, s:o, s:I}", "time_us", t->us, "algbw_gbps",
 		algbw, "busbw_gbps", algbw * perf_busbw_factor(p, collective), "p50_us", t->p50,
-		"p99_us", t->p99, "p999_us", t->p999, "wrong", (json_int_t)t->wrong);
+		"p99_us", json_percentile(p, t->p99, 100), "p999_us",
+		json_percentile(p, t->p999, 1000), "wrong", (json_int_t)t->wrong);
 }
 
 static const char *op_name(const struct perf_case *c)

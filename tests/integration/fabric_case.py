@@ -245,8 +245,11 @@ class Fabric(unittest.TestCase):
         return said
 
     def all_ok(self, procs, timeout=60):
-        for rank, (rc, out, err) in enumerate(self.finish(procs, timeout)):
+        """What each has printed."""
+        done = self.finish(procs, timeout)
+        for rank, (rc, out, err) in enumerate(done):
             self.assertEqual(rc, 0, f'rank {rank}: {err}\n{out}')
+        return [out for _, out, _ in done]
 
     def variant(self, **fields):
         """The lab's group file with other fields."""
@@ -259,13 +262,14 @@ class Fabric(unittest.TestCase):
         return path
 
     def report(self, group, *args, ranks=4):
+        """With what rank 0 has printed as `text`."""
         out = os.path.join(self.dir, 'perf.out')
-        self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
-                                + (['--json', out] if r == 0 else [])) for r in range(ranks)])
+        text = self.all_ok([self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), *args]
+                                       + (['--json', out] if r == 0 else [])) for r in range(ranks)])[0]
         with open(out) as f:
             report = json.load(f)
         os.remove(out)
-        return report
+        return {**report, 'text': text}
 
     def pingpong(self, program, server, client, *args):
         """One of rdma-core's pingpong programs. They set a retry budget of half a second: whoever does not get the CPU

@@ -44,6 +44,8 @@ class Star(Fabric):
         for r in rows:
             self.assertEqual(r['wrong'], 0)
             self.assertGreater(r['time_us'], 0)
+            self.assertGreater(r['p50_us'], 0)
+            self.assertEqual((r['p99_us'], r['in_place']['p999_us']), (None, None))  # of three operations
             self.assertAlmostEqual(r['algbw_gbps'], r['bytes'] * 8e-3 / r['time_us'], delta=r['algbw_gbps'] * .02)
 
     def test_all_collectives_in_either_kind_of_groups(self):
@@ -109,6 +111,7 @@ class Star(Fabric):
         report = self.report(group, '--collective', 'all', '-b', '1K', '-e', '64K', '-f', '64', '-n', '2')
         self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', False, 0))
         self.assertIn('without the switches', report['selection'])
+        self.assertIn('# Collectives of the hosts alone, mode ring: 4 ranks', report['text'])
         os.remove(group)
 
     def test_training_in_shards(self):
