@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.join(TOP, 'tools'))
 import incline_netns  # noqa: E402
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir  # noqa: E402
+from incline_processes import end_on_signals  # noqa: E402
 
 RANKS, MTU, LIMIT = 4, 4200, 300
 # Sizes from, to, factor; operations timed, and with --quick. Barriers are sizes of 0.
@@ -177,6 +178,7 @@ def main():
     parser.add_argument('--max', type=int, default=64 << 20, metavar='BYTES', help='largest vector (%(default)s)')
     parser.add_argument('--json', metavar='FILE')
     args = parser.parse_args()
+    end_on_signals()
     args.rounds = args.rounds or (1 if args.quick else 3)
     notes, mpi, incline = [], None, None
     directory = tempfile.mkdtemp(prefix='incline-')

@@ -27,6 +27,7 @@ sys.path.insert(0, os.path.join(TOP, 'tools'))
 import incline_guest  # noqa: E402
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port  # noqa: E402
+from incline_processes import end_on_signals  # noqa: E402
 
 LIMIT = 180
 APART = 'control_lcore'
@@ -190,6 +191,7 @@ def main():
     parser.add_argument('--json', metavar='FILE')
     parser.add_argument('--no-guests', action='store_true')
     args = parser.parse_args()
+    end_on_signals()
     result = run_program('bench-rnic', args.quick)
     result['split'] = run_program('bench-split', args.quick)
     table, notes = processes(args)

@@ -27,6 +27,7 @@ sys.path.insert(0, os.path.join(TOP, 'tools'))
 import incline_netns  # noqa: E402
 from incline_fabric import Topology  # noqa: E402
 from incline_lab import Lab, build_dir  # noqa: E402
+from incline_processes import end_on_signals  # noqa: E402
 
 DROPS, LIMIT, PORT = (0, 0.001, 0.003, 0.01, 0.03, 0.1), 120, 5300
 PAPER = '"ZeroNIC maintains near-full throughput even at 1% drops" (section 5; figure 13 is of 100 Gb/s NICs)'
@@ -101,6 +102,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--json', metavar='FILE')
     args = parser.parse_args()
+    end_on_signals()
     if not shutil.which('iperf3'):
         sys.exit('tools/bench stream: iperf3 is not installed (tools/setup)')
     rounds, seconds = (1, 2) if args.quick else (args.rounds, 5)

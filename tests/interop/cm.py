@@ -89,10 +89,12 @@ def main():
     import incline_guest
     from incline_fabric import Topology
     from incline_lab import Lab
+    from incline_processes import end_on_signals
     why_not = incline_guest.why_not()
     if why_not:
         print('SKIP: ' + why_not)
         return 77
+    end_on_signals()
     lab = Lab(tempfile.mkdtemp(prefix='incline-'))
     lab.up(Topology({'name': 'cm2', 'mtu': 4200, 'switches': [{'name': 's0', 'ip': '10.77.255.1', 'ip6': 'fd77::ff:1'}],
                      'hosts': [{'name': 'h0', 'ip': '10.77.0.10', 'ip6': 'fd77::10', 'switch': 's0'},

@@ -23,6 +23,7 @@ sys.path[:0] = [os.path.join(TOP, 'tools'), os.path.join(TOP, 'tests/integration
 import incline_guest  # noqa: E402
 from incline_fabric import LabError, Topology  # noqa: E402
 from incline_lab import Lab, build_dir, free_port  # noqa: E402
+from incline_processes import end_on_signals  # noqa: E402
 os.environ.setdefault('INCLINE_BUILD', build_dir())
 import captures  # noqa: E402
 import checks  # noqa: E402
@@ -215,6 +216,7 @@ def main():
     parser.add_argument('--ours', action='store_true')
     parser.add_argument('case', nargs='*')
     args = parser.parse_args()
+    end_on_signals()
     why_not = None if args.ours else incline_guest.why_not()
     if why_not:
         print('SKIP: ' + why_not)

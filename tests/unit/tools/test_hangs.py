@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a test with processes says of one that does not end, and what it leaves."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,6 +124,20 @@ class Ended(Fake):
             f.write(f'#!/bin/sh\n: > {self.here}\nexec sleep 600\n')
         os.chmod(control, 0o755)
         self.ends(os.path.join(INTEGRATION, 'docs.py'), 'Docs.test_commands')
+
+    def test_every_program_with_a_fabric_takes_it_down(self):
+        """Who makes one, or tests of one, and would end by a signal without a word to its switches."""
+        silent = []
+        for folder in 'tests/integration', 'tests/interop', 'tests/bench', 'tools':
+            for name in os.listdir(os.path.join(TOP, folder)):
+                path = os.path.join(TOP, folder, name)
+                if os.path.isfile(path):
+                    with open(path, encoding='utf-8', errors='replace') as f:
+                        text = f.read()
+                    if '__main__' in text and re.search(r'\bLab\(|(fabric_case|cm_pair) import', text) and not re.search(
+                            r'^ +(run_tests|end_on_signals)\(', text, re.M):
+                        silent.append(f'{folder}/{name}')
+        self.assertEqual(silent, [])
 
 
 if __name__ == '__main__':
