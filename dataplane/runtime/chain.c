@@ -19,6 +19,8 @@ void chain_lend(struct worker *w, unsigned slot, const uint8_t *data, uint16_t l
 	ref->free_cb = returned;
 	ref->fcb_opaque = lent;
 	rte_mbuf_ext_refcnt_set(ref, 1);
+	payload->port = RTE_MBUF_PORT_INVALID; /* port_tx_lost: in no ring */
+	rte_smp_wmb();
 	__atomic_store_n(&lent->given, lent->given + 1, __ATOMIC_RELAXED);
 	rte_pktmbuf_attach_extbuf(payload, (void *)(uintptr_t)data,
 		w->arena_iova + (rte_iova_t)(data - w->arena.base), len, ref);

@@ -123,6 +123,7 @@ static void reap(struct worker *w)
 		if (lp->tx_lock != NULL)
 			rte_spinlock_lock(lp->tx_lock);
 		port_tx_reap(lp->port);
+		port_tx_lost(lp->port, w->head_pool);
 		if (lp->tx_lock != NULL)
 			rte_spinlock_unlock(lp->tx_lock);
 	}

@@ -139,6 +139,14 @@ static bool in_segments(struct rte_mbuf *const *mbufs, unsigned n)
 	return false;
 }
 
+/* Whose ring the buffers are in: see port_tx_lost. The driver frees none before it sends again. */
+static void mark(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		for (struct rte_mbuf *m = mbufs[i]; m != NULL; m = m->next)
+			m->port = port->id;
+}
+
 static unsigned tx(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 {
 	unsigned sent = 0, k, want;
@@ -148,6 +156,7 @@ static unsigned tx(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 	do {
 		want = RTE_MIN(n - sent, (unsigned)ZERO_COPY_BURST);
 		k = rte_eth_tx_burst(port->id, 0, mbufs + sent, (uint16_t)want);
+		mark(port, mbufs + sent, k);
 		sent += k;
 	} while (k == want && sent < n);
 	return sent;
@@ -181,6 +190,27 @@ void port_tx_reap(const struct port *port)
 	if (port_link_up(port))
 		reap(port);
 	port_burst_end();
+}
+
+static void free_lost(struct rte_mempool *pool, void *arg, void *object, unsigned i)
+{
+	const struct port *port = arg;
+	struct rte_mbuf *m = object;
+
+	(void)pool, (void)i;
+	if (!RTE_MBUF_HAS_EXTBUF(m))
+		return;
+	rte_smp_rmb(); /* who lends says first that it is in no ring */
+	if (m->port != port->id)
+		return;
+	m->port = RTE_MBUF_PORT_INVALID;
+	rte_pktmbuf_free_seg(m);
+}
+
+void port_tx_lost(const struct port *port, struct rte_mempool *pool)
+{
+	if (port->config.zero_copy && !port_link_up(port))
+		rte_mempool_obj_iter(pool, free_lost, (void *)(uintptr_t)port);
 }
 
 static void wait_a_bit(unsigned *waited)

@@ -144,8 +144,15 @@ unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
 /* Drivers give back the buffers that have been sent when there is something to send, and not
  * otherwise: this asks for them now. What a peer may still read stays where it is. By the thread
  * that sends; whatever a port of shared rings frees, it frees as a burst would, so that the rings
- * are there meanwhile. While its link is down this does nothing: the driver has freed all. */
+ * are there meanwhile. While its link is down this does nothing. */
 void port_tx_reap(const struct port *port);
+
+/* The driver never gives back what was in the ring of a zero-copy memif whose peer has gone; nobody
+ * reads it any more. If that is so (else nothing is done) buffers of this pool that were sent
+ * there, in packets of several, and lend memory (rte_pktmbuf_attach_extbuf) are freed, so that the
+ * memory is its owner's again; the others stay lost, as many as the ring has. By the thread that
+ * sends. Who lends says before that the buffer's `port` is none. */
+void port_tx_lost(const struct port *port, struct rte_mempool *pool);
 
 /* A client whose server went away stays down until this is called: one attempt to connect again. 0
  * (also if the link is up), -errno as long as there is no server, -EOPNOTSUPP for a zero-copy
