@@ -57,14 +57,30 @@ static bool possible(const struct stream_config *c)
 	       c->random != NULL && place_size(&c->place) > 0;
 }
 
+static void *memory(const struct stream_config *c, size_t bytes)
+{
+	void *p;
+
+	if (c->alloc != NULL)
+		return c->alloc(c->alloc_arg, bytes);
+	p = aligned_alloc(64, bytes);
+	if (p != NULL)
+		memset(p, 0, bytes);
+	return p;
+}
+
+static void give_back(const struct stream_config *c, void *p)
+{
+	if (c->alloc == NULL)
+		free(p);
+}
+
 static void *part(struct stream *s, size_t n, size_t size, bool *ok)
 {
 	const size_t bytes = (n * size + 63) / 64 * 64;
-	void *p = aligned_alloc(64, bytes);
+	void *p = memory(&s->config, bytes);
 
 	*ok &= p != NULL;
-	if (p != NULL)
-		memset(p, 0, bytes);
 	s->bytes += bytes;
 	return p;
 }
@@ -101,7 +117,7 @@ static bool allocate(struct stream *s)
 	if (ok)
 		ok = place_init(&c->place, block, &s->place) == 0;
 	else
-		free(block);
+		give_back(c, block);
 	s->path.place = s->place;
 	return ok;
 }
@@ -112,10 +128,9 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 
 	if (!possible(config))
 		return -EINVAL;
-	s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
+	s = memory(config, (sizeof(*s) + 63) / 64 * 64);
 	if (s == NULL)
 		return -ENOMEM;
-	memset(s, 0, sizeof(*s));
 	s->bytes = sizeof(*s);
 	s->config = *config;
 	s->path.ip = config->ip;
@@ -150,6 +165,8 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 
 void stream_destroy(struct stream *s)
 {
+	if (s->config.alloc != NULL)
+		return;
 	free(s->place);
 	free(s->conn);
 	free(s->bucket);

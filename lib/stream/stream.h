@@ -56,11 +56,18 @@ struct stream_config {
 	bool arrivals;             /* STREAM_ARRIVED is wanted */
 	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports */
 	void *random_arg;
+	/* Memory of a stack, 64 bytes aligned and all zero, as long as the stack lives; NULL: there
+	 * is none. Not set: the heap. Control path and data path may be two processes that have
+	 * this memory at the same addresses (mapped shared, before fork); the data path's has what
+	 * is sent and received as well, and the control path's need not. */
+	void *(*alloc)(void *arg, size_t bytes);
+	void *alloc_arg;
 };
 
 /* Sensible numbers for conns connections; addresses, mtu and random are the caller's. */
 void stream_defaults(struct stream_config *config, unsigned conns);
-/* Allocates all there will ever be. 0, -EINVAL, -ENOMEM. */
+/* Allocates all there will ever be. 0, -EINVAL, -ENOMEM. What config.alloc has given is the
+ * caller's to give back, also after an error. */
 int stream_create(const struct stream_config *config, struct stream **stream);
 void stream_destroy(struct stream *s);
 struct stream_path *stream_path(struct stream *s);
