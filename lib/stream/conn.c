@@ -71,6 +71,13 @@ static void no_arrival(struct stream *s, struct conn *c)
 	c->arriving = false;
 }
 
+static void not_paced(struct stream *s, struct conn *c)
+{
+	if (c->paced)
+		TAILQ_REMOVE(&s->paced, c, pacing);
+	c->paced = false;
+}
+
 void conn_forget(struct stream *s, struct conn *c)
 {
 	struct conn **at = &s->bucket[bucket_of(s, &c->tuple)];
@@ -84,6 +91,7 @@ void conn_forget(struct stream *s, struct conn *c)
 		TAILQ_REMOVE(&s->work, c, work);
 	c->on_work = false;
 	no_arrival(s, c);
+	not_paced(s, c);
 	c->state = FREE;
 	s->n_conns--;
 	TAILQ_INSERT_TAIL(&s->unused, c, age);
@@ -100,6 +108,32 @@ void conn_work(struct stream *s, struct conn *c)
 void conn_due(struct stream *s, uint64_t when)
 {
 	s->due = min_u64(s->due, when);
+}
+
+void conn_pace(struct stream *s, struct conn *c)
+{
+	if (!c->paced)
+		TAILQ_INSERT_TAIL(&s->paced, c, pacing);
+	c->paced = true;
+	s->pace_due = min_u64(s->pace_due, c->pace_at);
+}
+
+void conn_paced(struct stream *s)
+{
+	struct conn *c, *next;
+
+	if (s->now < s->pace_due)
+		return;
+	s->pace_due = UINT64_MAX;
+	for (c = TAILQ_FIRST(&s->paced); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, pacing);
+		if (s->now < c->pace_at) {
+			s->pace_due = min_u64(s->pace_due, c->pace_at);
+			continue;
+		}
+		not_paced(s, c);
+		conn_work(s, c);
+	}
 }
 
 static void tell(struct stream *s, enum stream_event event, const struct conn *c, uint64_t cookie,

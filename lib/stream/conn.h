@@ -92,6 +92,8 @@ struct conn {
 	struct segs log;
 	struct recovery rec;
 	struct congestion cc;
+	struct rate rate;
+	uint64_t pace_at; /* the next segment may go */
 	uint64_t srtt, rttvar, rto, syn_at;
 	uint64_t rtx_due, due, progress; /* due: of probes and of states; 0: none */
 	uint8_t backoff;
@@ -112,6 +114,8 @@ struct conn {
 	uint64_t origin, known, arrived, arrival_ticket;
 	bool arriving, arrival_told; /* told: and not polled yet */
 	TAILQ_ENTRY(conn) arrival;
+	TAILQ_ENTRY(conn) pacing; /* waits for pace_at */
+	bool paced;
 };
 TAILQ_HEAD(conn_list, conn);
 
@@ -127,7 +131,7 @@ struct stream {
 	struct conn *conn;
 	struct conn **bucket;
 	uint32_t bucket_mask, n_conns, n_half, next_port;
-	struct conn_list unused, work, half, waiting, arrivals;
+	struct conn_list unused, work, half, waiting, arrivals, paced;
 	struct listener listener[MAX_LISTENERS];
 	struct op *op;
 	struct op_list free_ops, settling;
@@ -137,7 +141,7 @@ struct stream {
 	struct held_list to_free;
 	struct stream_completion *done; /* a ring */
 	uint32_t done_mask, done_head, done_tail;
-	uint64_t now, due, quiet_from;
+	uint64_t now, due, pace_due, quiet_from;
 	unsigned answers;
 	uint32_t user_ops;  /* that the program has not been told of */
 	uint32_t unsettled; /* have no ticket yet */
@@ -151,6 +155,9 @@ struct conn *conn_find(const struct stream *s, const struct place_tuple *tuple);
 struct conn *conn_new(struct stream *s, const struct place_tuple *tuple, const uint8_t mac[6]);
 void conn_work(struct stream *s, struct conn *c);
 void conn_due(struct stream *s, uint64_t when);
+/* It has more to send, at pace_at; it is flushed then. */
+void conn_pace(struct stream *s, struct conn *c);
+void conn_paced(struct stream *s);
 /* Established: the program hears of it, what it has posted goes into the lists. */
 void conn_open(struct stream *s, struct conn *c);
 void conn_post(struct stream *s, struct conn *c);

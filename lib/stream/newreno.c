@@ -8,6 +8,7 @@ static const struct cc_ops *const ways[STREAM_N_CCS] = {
 	[STREAM_CUBIC] = &cc_cubic,
 	[STREAM_NEWRENO] = &cc_newreno,
 	[STREAM_DELAY] = &cc_delay,
+	[STREAM_BBR] = &cc_bbr,
 };
 
 int stream_cc_by_name(const char *name)

@@ -34,6 +34,7 @@ void conn_options(struct stream *s, struct conn *c, const struct wire_tcp *syn)
 	}
 	c->snd_wnd = c->max_wnd = syn->window; /* never scaled in a SYN */
 	cc_init(&c->cc, &s->config, c->mss);
+	c->cc.seed = (uint32_t)c->una;
 }
 
 /* ---- headers ---- */
@@ -219,6 +220,28 @@ static bool send_range(struct stream *s, struct conn *c, uint64_t from, uint64_t
 
 /* ---- what the windows allow ---- */
 
+/* Whether the pace lets a segment go; if not, the connection is looked at when it does. */
+static bool may_go(struct stream *s, struct conn *c)
+{
+	if (c->cc.pace == 0 || s->now >= c->pace_at)
+		return true;
+	conn_pace(s, c);
+	return false;
+}
+
+/* A turn that was late may make up for a quantum. */
+static void went(struct stream *s, struct conn *c, uint64_t len)
+{
+	uint64_t late;
+
+	if (c->cc.pace == 0)
+		return;
+	late = c->cc.quantum * 1000000000 / c->cc.pace;
+	if (c->pace_at + late < s->now)
+		c->pace_at = s->now - late;
+	c->pace_at += len * 1000000000 / c->cc.pace;
+}
+
 static bool send_again(struct stream *s, struct conn *c, struct seg *seg)
 {
 	if (!send_range(s, c, seg->from, seg->to))
@@ -227,6 +250,8 @@ static bool send_again(struct stream *s, struct conn *c, struct seg *seg)
 	undo_sent(&c->rec.undo, seg->from, seg->to);
 	prr_sent(&c->rec.prr, seg->to - seg->from);
 	segs_again(&c->log, seg, s->now);
+	rate_sent(&c->rate, seg, false, s->now);
+	went(s, c, seg->to - seg->from);
 	c->rec.force = false;
 	return true;
 }
@@ -234,11 +259,14 @@ static bool send_again(struct stream *s, struct conn *c, struct seg *seg)
 static bool send_next(struct stream *s, struct conn *c, uint64_t len)
 {
 	const uint64_t from = c->nxt;
+	struct seg *seg;
 
 	if (!send_range(s, c, from, from + len))
 		return false;
 	prr_sent(&c->rec.prr, len);
-	segs_add(&c->log, &s->segs, from, from + len, s->now);
+	seg = segs_add(&c->log, &s->segs, from, from + len, s->now);
+	rate_sent(&c->rate, seg, c->log.n == 1, s->now);
+	went(s, c, len);
 	return true;
 }
 
@@ -256,6 +284,8 @@ static bool send_lost(struct stream *s, struct conn *c)
 		return true;
 	while ((seg = TAILQ_FIRST(&c->log.lost)) != NULL) {
 		if (!c->rec.force && conn_pipe(c) + (seg->to - seg->from) > window_of(c))
+			return true;
+		if (!c->rec.force && !may_go(s, c))
 			return true;
 		if (!send_again(s, c, seg))
 			return false;
@@ -322,14 +352,17 @@ static bool send_new(struct stream *s, struct conn *c)
 		/* Not a little of much, unless nothing else is on its way (RFC 9293, 3.8.6.2.1). */
 		if (len == 0 || (len < want && c->una < c->nxt && 2 * len < c->max_wnd))
 			break;
-		if (!may_log(s, c))
+		if (!may_log(s, c) || !may_go(s, c))
 			break;
 		if (!send_next(s, c, len))
 			return false;
 	}
 	if (c->nxt > was)
 		conn_arm_probe(s, c);
-	if (c->nxt < stop && c->una == c->nxt && c->due == 0) {
+	/* Nothing but the program holds it back. */
+	if (c->nxt >= stop && TAILQ_EMPTY(&c->log.lost) && conn_pipe(c) < window_of(c))
+		rate_limited(&c->rate, conn_pipe(c));
+	if (c->nxt < stop && c->una == c->nxt && c->due == 0 && !c->paced) {
 		if (c->backoff == 0)
 			c->progress = s->now;
 		c->due = s->now + (c->rto << c->backoff);

@@ -15,6 +15,8 @@ struct delivery {
 	bool limited;       /* the window was what held the sender back */
 	bool lost_again;    /* a retransmission */
 	struct range twice; /* to 0: no report */
+	uint64_t flight;    /* before it */
+	struct rate_sample rate;
 	struct range block[TCP_MAX_SACK];
 	unsigned n_blocks;
 };
@@ -65,6 +67,7 @@ static void deliver(struct stream *s, struct conn *c, const struct seg *seg, str
 	struct recovery *r = &c->rec;
 
 	d->bytes += seg->to - seg->from;
+	rate_delivered(&c->rate, &d->rate, seg, s->now);
 	if (!seg->again) {
 		const uint64_t rtt = max_u64(s->now - seg->at, 1);
 
@@ -256,12 +259,17 @@ static void find_lost(struct stream *s, struct conn *c, struct delivery *d)
 static void set_window(struct stream *s, struct conn *c, const struct delivery *d)
 {
 	const struct cc_ack ack = {.now = s->now,
+		.flight = conn_pipe(c),
+		.flight_before = d->flight,
+		.total = c->rate.delivered,
+		.rate = d->rate,
 		.delivered = d->bytes,
 		.lost = d->lost,
 		.rtt = d->rtt,
 		.srtt = c->srtt,
 		.limited = d->limited,
-		.recovering = c->rec.phase == REPAIR};
+		.recovering = c->rec.phase == REPAIR,
+		.timed_out = c->rec.phase == LOSS};
 
 	if (c->rec.phase == REPAIR && !c->cc.ops->own_recovery)
 		c->cc.cwnd = prr_window(&c->rec.prr, d->bytes, d->moved && d->lost == 0,
@@ -297,7 +305,7 @@ void conn_acked(
 	struct stream *s, struct conn *c, const struct wire_tcp *tcp, uint64_t ack, bool dup)
 {
 	struct delivery d = {.bytes = 0};
-	const uint64_t pipe = conn_pipe(c);
+	const uint64_t pipe = d.flight = conn_pipe(c);
 
 	d.limited = pipe + 2 * (uint64_t)c->mss > c->cc.cwnd ||
 		    (c->cc.cwnd < c->cc.ssthresh && 2 * pipe >= c->cc.cwnd);
@@ -317,6 +325,7 @@ void conn_acked(
 	if (c->rec.phase != OPEN && c->una >= c->rec.point)
 		end_recovery(c);
 	find_lost(s, c, &d);
+	rate_finish(&c->rate, &d.rate, rack_min_rtt(&c->rec.rack));
 	set_window(s, c, &d);
 	if (d.moved || d.bytes > 0)
 		conn_arm_probe(s, c);

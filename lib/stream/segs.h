@@ -13,6 +13,12 @@
 
 enum seg_state { SEG_FLIGHT, SEG_SACKED, SEG_LOST };
 
+/* Of the connection, when a segment was sent (rate.h). */
+struct seg_rate {
+	uint64_t delivered, delivered_at, first_sent;
+	bool limited;
+};
+
 struct seg {
 	TAILQ_ENTRY(seg) order; /* by position */
 	TAILQ_ENTRY(seg) state_link;
@@ -20,6 +26,7 @@ struct seg {
 	uint64_t at; /* sent last, ns */
 	enum seg_state state;
 	bool again; /* sent more than once */
+	struct seg_rate rate;
 };
 TAILQ_HEAD(seg_list, seg);
 

@@ -134,7 +134,7 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 	s->bytes = sizeof(*s);
 	s->config = *config;
 	s->path.ip = config->ip;
-	s->due = UINT64_MAX;
+	s->due = s->pace_due = UINT64_MAX;
 	if (!allocate(s)) {
 		stream_destroy(s);
 		return -ENOMEM;
@@ -144,6 +144,7 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 	TAILQ_INIT(&s->half);
 	TAILQ_INIT(&s->waiting);
 	TAILQ_INIT(&s->arrivals);
+	TAILQ_INIT(&s->paced);
 	TAILQ_INIT(&s->free_ops);
 	TAILQ_INIT(&s->settling);
 	TAILQ_INIT(&s->to_free);
@@ -293,7 +294,8 @@ int stream_info(const struct stream *s, uint32_t conn, struct stream_info *info)
 		.flight = conn_pipe(c),
 		.srtt = c->srtt,
 		.min_rtt = rack_min_rtt(&c->rec.rack),
-		.rto = c->rto};
+		.rto = c->rto,
+		.pace = c->cc.pace};
 	return 0;
 }
 
@@ -469,6 +471,7 @@ unsigned stream_turn(struct stream *s, uint64_t now)
 		n++;
 	}
 	run_timers(s);
+	conn_paced(s);
 	free_slots(s);
 	flush_work(s);
 	conn_settled(s);
@@ -480,7 +483,7 @@ uint64_t stream_due(const struct stream *s)
 	/* Or the data path has to make room, or to be quiet once. */
 	return TAILQ_EMPTY(&s->work) && TAILQ_EMPTY(&s->settling) && TAILQ_EMPTY(&s->arrivals) &&
 			       TAILQ_EMPTY(&s->to_free)
-		       ? s->due
+		       ? min_u64(s->due, s->pace_due)
 		       : s->now;
 }
 

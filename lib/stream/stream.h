@@ -20,7 +20,10 @@ struct stream;
 	X(NEWRENO, "newreno", "RFC 5681 and 6582")                                            \
 	X(DELAY, "delay",                                                                     \
 		"by the queue's delay, for one datacentre; few losses without delay are not " \
-		"congestion")
+		"congestion")                                                                 \
+	X(BBR, "bbr",                                                                         \
+		"the first version, as in the Linux kernel: paced at the rate that the "      \
+		"path delivers, whatever is lost")
 
 enum stream_cc {
 #define X(sym, name, text) STREAM_##sym,
@@ -84,10 +87,11 @@ int stream_unlisten(struct stream *s, uint16_t port);
  * own, 0: any. -ENOSPC, -EADDRINUSE. *conn is a handle, valid until STREAM_CLOSED. */
 int stream_connect(struct stream *s, uint64_t now, const uint8_t mac[6], const struct wire_ip *ip,
 	uint16_t remote_port, uint16_t port, uint64_t cookie, uint32_t *conn);
-/* How a connection's sender is doing; times in ns, 0: not known. -EBADF. */
+/* How a connection's sender is doing; times in ns, 0: not known. pace: bytes/s, 0: as the window
+ * lets go. -EBADF. */
 struct stream_info {
 	enum stream_cc cc;
-	uint64_t cwnd, ssthresh, flight, srtt, min_rtt, rto;
+	uint64_t cwnd, ssthresh, flight, srtt, min_rtt, rto, pace;
 };
 int stream_info(const struct stream *s, uint32_t conn, struct stream_info *info);
 /* A cookie for STREAM_CLOSED of a connection that was accepted. -EBADF. */

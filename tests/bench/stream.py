@@ -4,14 +4,17 @@
 libincline_stream.so, which it is preloaded with, and the same iperf3 on the kernel's TCP.
 
 Both are two hosts of tools/lab on one incline-switch, which drops what it receives, data and acknowledgements, with the given
-probability; MTU 4200. The kernel's TCP has the host's interface, a tap device whose frames incline-netd carries to the same
-port: that is not the kernel's path to a NIC. They take turns; a figure is the median over the rounds. CPU seconds per GB are
-iperf3's own of both ends, with its threads (ours: all of TCP and the port), and incline-netd's; of the kernel's work that is
-done in no process' name there is none in them. The switch is in neither.
+probability; MTU 4200. The paper's TCP is BBR (table 1), and so are both here, unless --cc says otherwise. The kernel's TCP has
+the host's interface, a tap device whose frames incline-netd carries to the same port: that is not the kernel's path to a NIC.
+They take turns; a figure is the median over the rounds, behind it the least and the most. CPU seconds per GB are iperf3's own
+of both ends, with its threads (ours: all of TCP and the port), and incline-netd's; of the kernel's work that is done in no
+process' name there is none in them. The switch is in neither.
 
-  tools/bench stream [--quick] [--rounds N] [--json FILE]
+  tools/bench stream [--quick] [--rounds N] [--cc bbr|cubic|newreno|delay] [--json FILE]
+  tools/bench stream --virtual [--json FILE]    the same figure on virtual time, without switch, kernel, or processes that
+                                                wait for each other: the same numbers on every machine
 
-Needs root (network namespaces) for the kernel's half, and Debian's iperf3; without root ours is measured alone."""
+tools/plot draws both files. Needs root (network namespaces) for the kernel's half, and Debian's iperf3; without root ours is measured alone."""
 import argparse
 import json
 import os
@@ -29,7 +32,8 @@ from incline_fabric import Topology  # noqa: E402
 from incline_lab import Lab, build_dir  # noqa: E402
 from incline_processes import end_on_signals  # noqa: E402
 
-DROPS, LIMIT, PORT = (0, 0.001, 0.003, 0.01, 0.03, 0.1), 120, 5300
+DROPS, LIMIT, PORT = (0, 0.0001, 0.001, 0.01, 0.02, 0.05, 0.1), 120, 5300
+KERNEL_CC = {'newreno': 'reno', 'delay': None}  # what the kernel calls it; None: it has none like it
 PAPER = '"ZeroNIC maintains near-full throughput even at 1% drops" (section 5; figure 13 is of 100 Gb/s NICs)'
 TOPOLOGY = {'name': 'pair', 'switches': [{'name': 's0', 'ip': '10.77.255.1', 'ip6': 'fd77::ff:1'}],
             'hosts': [{'name': f'h{i}', 'ip': f'10.77.0.1{i}', 'ip6': f'fd77::1{i}', 'switch': 's0'} for i in range(2)]}
@@ -38,8 +42,8 @@ TOPOLOGY = {'name': 'pair', 'switches': [{'name': 's0', 'ip': '10.77.255.1', 'ip
 class Pair:
     """Two hosts, for one of the two stacks."""
 
-    def __init__(self, drop, kernel):
-        self.kernel = kernel
+    def __init__(self, drop, kernel, cc):
+        self.kernel, self.cc = kernel, cc
         self.dir = tempfile.mkdtemp(prefix='incline-')
         self.lab = Lab(os.path.join(self.dir, 'lab'))
         self.lab.up(Topology(json.loads(json.dumps(TOPOLOGY))), {'loss': drop} if drop else None, netns=kernel)
@@ -55,7 +59,7 @@ class Pair:
             words = self.lab.within(host, words)
         else:
             env |= {'LD_PRELOAD': os.path.join(build_dir(), 'lib/sockets/libincline_stream.so'),
-                    'INCLINE_STREAM': self.lab.path(f'{host}.json')}
+                    'INCLINE_STREAM': self.lab.path(f'{host}.json'), 'INCLINE_STREAM_CC': self.cc}
         return subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def others(self):
@@ -73,7 +77,8 @@ class Pair:
             while 'Server listening' not in (server.stdout.readline() or 'Server listening'):
                 pass
             before = self.others()
-            client = self.start('h0', 'iperf3', '-J', '-c', '10.77.0.11', '-p', PORT, '-t', seconds)
+            client = self.start('h0', 'iperf3', '-J', '-c', '10.77.0.11', '-p', PORT, '-t', seconds,
+                                *(['-C', self.cc] if self.kernel else []))
             out, _ = client.communicate(timeout=LIMIT)
             end = json.loads(out).get('end', {})
             if client.returncode or 'sum_received' not in end:
@@ -87,47 +92,78 @@ class Pair:
             server.communicate()
 
 
-def measure(drop, kernel, rounds, seconds):
-    pair = Pair(drop, kernel)
+def measure(drop, kernel, cc, rounds, seconds):
+    pair = Pair(drop, kernel, cc)
     try:
         runs = [pair.run(seconds) for _ in range(rounds)]
     finally:
         pair.close()
-    return [statistics.median(r[k] for r in runs) for k in range(2)]
+    rates = [r[0] for r in runs]
+    return {'gbps': statistics.median(rates), 'least': min(rates), 'most': max(rates),
+            'cpu_s_per_gb': statistics.median(r[1] for r in runs)}
+
+
+def kernel_cc(cc):
+    """The kernel's name of it, and why it cannot be measured, or None."""
+    name = KERNEL_CC.get(cc, cc)
+    with open('/proc/sys/net/ipv4/tcp_available_congestion_control', encoding='ascii') as f:
+        return name, None if name in f.read().split() else f'it has no congestion control like {cc} (modprobe tcp_{cc})'
+
+
+def text(cell):
+    return f'{cell["gbps"]:7.3f} ({cell["least"]:6.3f} {cell["most"]:6.3f})  {cell["share"]:5.2f}  {cell["cpu_s_per_gb"]:8.2f}'
+
+
+def as_plot(rows, cc):
+    """As tools/plot wants it."""
+    return [{'at': f'{100 * row["drop"]:g} %', 'solution': f'{name} {cc}', 'ours': row[name]['gbps'], 'paper': None}
+            for row in rows for name in ('incline', 'kernel') if name in row]
+
+
+def virtual(args):
+    program = os.path.join(build_dir(), 'tests/unit/stream/test_stream_drops')
+    file = args.json or os.devnull
+    sys.exit(subprocess.run([program, '--json', file]).returncode)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--cc', choices=('bbr', 'cubic', 'newreno', 'delay'), default='bbr')
+    parser.add_argument('--virtual', action='store_true')
     parser.add_argument('--json', metavar='FILE')
     args = parser.parse_args()
     end_on_signals()
+    if args.virtual:
+        virtual(args)
     if not shutil.which('iperf3'):
         sys.exit('tools/bench stream: iperf3 is not installed (tools/setup)')
     rounds, seconds = (1, 2) if args.quick else (args.rounds, 5)
-    why_not = incline_netns.why_not()
-    print(f'# one TCP flow, iperf3, {rounds} round(s) of {seconds} s; MTU 4200; load average before: {os.getloadavg()[0]:.1f}')
+    theirs, missing = kernel_cc(args.cc)
+    why_not = incline_netns.why_not() or missing
+    print(f'# one TCP flow, iperf3, {args.cc}, {rounds} round(s) of {seconds} s; MTU 4200; '
+          f'load average before: {os.getloadavg()[0]:.1f}')
     print(f'# paper: {PAPER}')
     if why_not:
         print(f'# kernel: left out, {why_not}')
-    print('drop %    Gb/s  of its own at 0  CPU s/GB   kernel Gb/s  of its own at 0  CPU s/GB   ratio')
+    print('drop %  Gb/s (least, most), of its own at 0, CPU s/GB     the same of the kernel                  ratio')
     rows, first = [], {}
     for drop in DROPS:
         row = {'drop': drop}
         for name, kernel in ('incline', False), ('kernel', True):
             if kernel and why_not:
                 continue
-            rate, cpu = measure(drop, kernel, rounds, seconds)
-            first.setdefault(name, rate)
-            row[name] = {'gbps': rate, 'share': rate / first[name], 'cpu_s_per_gb': cpu}
+            row[name] = measure(drop, kernel, theirs if kernel else args.cc, rounds, seconds)
+            first.setdefault(name, row[name]['gbps'])
+            row[name]['share'] = row[name]['gbps'] / first[name]
         rows.append(row)
         i, k = row['incline'], row.get('kernel')
-        print(f'{100 * drop:6.1f}  {i["gbps"]:6.3f}  {i["share"]:15.2f}  {i["cpu_s_per_gb"]:8.2f}' +
-              (f'   {k["gbps"]:11.3f}  {k["share"]:15.2f}  {k["cpu_s_per_gb"]:8.2f}  {i["gbps"] / k["gbps"]:6.2f}' if k else ''), flush=True)
+        print(f'{100 * drop:6.2f}  {text(i)}' + (f'   {text(k)}  {i["gbps"] / k["gbps"]:6.2f}' if k else ''), flush=True)
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
-            json.dump({'rounds': rounds, 'seconds': seconds, 'rows': rows}, f, indent=1)
+            json.dump({'figure': 13, 'title': 'one flow under drops', 'unit': 'Gb/s', 'cc': args.cc, 'rounds': rounds,
+                       'seconds': seconds, 'rows': as_plot(rows, args.cc), 'cells': rows}, f, indent=1)
 
 
 if __name__ == '__main__':

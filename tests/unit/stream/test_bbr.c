@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* BBR: samples of the delivery rate by hand, the model fed with acknowledgements of a path that is
+ * known, and a whole stack whose frames are looked at one by one. Virtual time. */
+#include "lib/stream/congestion.h"
+#include "tests/unit/stream/net.h"
+
+enum { MSS = 1000, RATE = 125000000 /* bytes/s: a segment each 8 us */ };
+
+static const uint64_t second = 1000000000, ms = 1000000, us = 1000;
+
+/* ---- rate.h ---- */
+
+static void test_sample(void **state)
+{
+	struct rate r = {.delivered = 0};
+	struct rate_sample s = {.any = false};
+	struct seg seg[3] = {{.from = 0, .to = 1000, .at = 100},
+		{.from = 1000, .to = 2000, .at = 200}, {.from = 2000, .to = 3000, .at = 1200}};
+
+	(void)state;
+	rate_sent(&r, &seg[0], true, 100);
+	rate_sent(&r, &seg[1], false, 200);
+	/* Two at once, after 1000 ns: both bytes over that time. */
+	rate_delivered(&r, &s, &seg[0], 1200);
+	rate_delivered(&r, &s, &seg[1], 1200);
+	rate_finish(&r, &s, 1000);
+	assert_int_equal(s.bytes_per_s, 2000 * second / 1100);
+	assert_false(s.limited);
+	/* Sent when these had been delivered; the program has no more: the path could do more. */
+	rate_limited(&r, 0);
+	rate_sent(&r, &seg[2], true, 1200);
+	s = (struct rate_sample){.any = false};
+	rate_delivered(&r, &s, &seg[2], 2200);
+	rate_finish(&r, &s, 1000);
+	assert_int_equal(s.bytes_per_s, 1000 * second / 1000);
+	assert_int_equal(s.delivered, 2000);
+	assert_true(s.limited);
+	assert_int_equal(r.limited_to, 0); /* and that is over */
+	/* Sooner than any round trip: acknowledgements in a burst, not the path. */
+	rate_sent(&r, &seg[2], true, 3000);
+	s = (struct rate_sample){.any = false};
+	seg[2].at = 3000;
+	rate_delivered(&r, &s, &seg[2], 3500);
+	rate_finish(&r, &s, 1000);
+	assert_int_equal(s.bytes_per_s, 0);
+}
+
+/* ---- the model ---- */
+
+struct feed {
+	struct congestion cc;
+	uint64_t now, total, rtt;
+	bool recovering;
+};
+
+static struct feed start(void)
+{
+	struct feed f = {.now = 1, .rtt = 100 * us};
+	struct stream_config config = {.cc = STREAM_BBR};
+
+	cc_init(&f.cc, &config, MSS);
+	return f;
+}
+
+/* n segments arrive, one after the other as the path sends them; of each `of` one is lost. */
+static void feed(struct feed *f, unsigned n, unsigned of)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const uint64_t pipe = RATE * f->rtt / second;
+		/* Who sends faster than the path has a queue. */
+		const uint64_t queue = f->cc.pace > RATE ? pipe / 2 : 0;
+		const uint64_t flight = f->cc.cwnd < pipe + queue ? f->cc.cwnd : pipe + queue;
+		const uint64_t rate = flight < pipe ? RATE * flight / pipe : RATE;
+
+		f->now += MSS * second / RATE;
+		f->total += MSS;
+		f->cc.ops->acked(&f->cc,
+			&(struct cc_ack){.now = f->now,
+				.delivered = MSS,
+				.lost = of != 0 && i % of == 0 ? MSS : 0,
+				.rtt = f->rtt,
+				.srtt = f->rtt,
+				.flight = flight,
+				.flight_before = flight,
+				.total = f->total,
+				.recovering = f->recovering,
+				.rate = {.any = true,
+					.bytes_per_s = rate,
+					.delivered = f->total > flight ? f->total - flight : 0}});
+	}
+}
+
+static void test_model(void **state)
+{
+	struct feed f = start();
+	uint64_t least = UINT64_MAX, most = 0;
+
+	(void)state;
+	feed(&f, 1000, 0);
+	assert_true(f.cc.bbr.full);
+	assert_int_equal(f.cc.bbr.mode, BBR_PROBE_BW);
+	assert_int_equal(f.cc.bbr.min_rtt, 100 * us);
+	/* Two products of rate and delay, six segments, and what little was late. */
+	assert_in_range(f.cc.cwnd, 2 * 12500 + 6 * MSS, 2 * 12500 + 10 * MSS);
+	for (unsigned i = 0; i < 400; i++) {
+		feed(&f, 1, 0);
+		least = f.cc.pace < least ? f.cc.pace : least;
+		most = f.cc.pace > most ? f.cc.pace : most;
+	}
+	/* A quarter more, a quarter less, one hundredth below. */
+	assert_in_range(least, RATE / 100 * 73, RATE / 100 * 75);
+	assert_in_range(most, RATE / 100 * 122, RATE / 100 * 124);
+}
+
+/* A program that says a few bytes first, and later all the rest: what these had for a rate is not
+ * the path's. */
+static void test_few_bytes_first(void **state)
+{
+	struct feed f = start();
+
+	(void)state;
+	f.total = 37;
+	f.now += f.rtt;
+	f.cc.ops->acked(&f.cc,
+		&(struct cc_ack){.now = f.now,
+			.delivered = 37,
+			.rtt = f.rtt,
+			.srtt = f.rtt,
+			.total = 37,
+			.rate = {
+				.any = true, .limited = true, .bytes_per_s = 37 * second / f.rtt}});
+	assert_true(f.cc.pace >= 2 * 10 * MSS * second / f.rtt);
+	feed(&f, 1000, 0);
+	assert_true(f.cc.pace >= RATE / 100 * 73);
+}
+
+/* One of ten is lost: the window of a recovery's first round follows what leaves; then, and after
+ * it, it is what the model says. */
+static void test_losses(void **state)
+{
+	struct feed f = start();
+	uint64_t before;
+
+	(void)state;
+	feed(&f, 1000, 0);
+	before = f.cc.cwnd;
+	f.cc.ops->lost(&f.cc, f.cc.cwnd, false, f.now);
+	f.recovering = true;
+	feed(&f, 1, 0);
+	assert_in_range(f.cc.cwnd, 12500, 18750 + 2 * MSS); /* what is on its way, and this one */
+	feed(&f, 1000, 10);
+	assert_in_range(f.cc.cwnd, before - 2 * MSS, before + 2 * MSS);
+	assert_in_range(f.cc.bbr.bw[0], RATE, RATE);
+	f.recovering = false;
+	feed(&f, 1, 0);
+	assert_true(f.cc.cwnd >= before - MSS);
+	/* A timeout: the caller begins with one segment; what was known is kept. */
+	f.cc.ops->lost(&f.cc, f.cc.cwnd, true, f.now);
+	f.cc.cwnd = MSS;
+	feed(&f, 1, 0);
+	assert_true(f.cc.cwnd >= before - MSS);
+	assert_true(f.cc.pace >= RATE / 100 * 73);
+}
+
+/* The path becomes longer: after ten seconds it is looked at with four segments, for 200 ms. */
+static void test_longer_path(void **state)
+{
+	struct feed f = start();
+	uint64_t from, began = 0, ended = 0;
+
+	(void)state;
+	feed(&f, 1000, 0);
+	f.rtt = 400 * us;
+	for (from = f.now; f.now < from + 11 * second && ended == 0;) {
+		feed(&f, 1, 0);
+		if (f.cc.bbr.mode == BBR_PROBE_RTT && began == 0)
+			began = f.now;
+		if (f.cc.bbr.mode == BBR_PROBE_RTT)
+			assert_true(f.cc.cwnd <= 4 * MSS);
+		else if (began != 0)
+			ended = f.now;
+	}
+	assert_in_range(began - from, 9 * second, 11 * second);
+	assert_in_range(ended - began, 200 * ms, 202 * ms);
+	assert_int_equal(f.cc.bbr.min_rtt, 400 * us);
+	/* The rate is not forgotten meanwhile, and the window is that of the longer path. */
+	assert_in_range(f.cc.bbr.bw[0] > f.cc.bbr.bw[1] ? f.cc.bbr.bw[0] : f.cc.bbr.bw[1],
+		RATE / 100 * 95, RATE);
+	feed(&f, 1000, 0);
+	assert_in_range(f.cc.cwnd, 2 * 50000, 2 * 50000 + 40 * MSS);
+}
+
+/* ---- the stack ---- */
+
+static struct {
+	uint64_t at;
+	unsigned now, most; /* segments with payload at one instant */
+} seen;
+
+static void look(struct net *n, uint8_t *frame, size_t len, int to)
+{
+	(void)frame;
+	if (to != SERVER || len < 500)
+		return;
+	seen.now = n->now == seen.at ? seen.now + 1 : 1;
+	seen.at = n->now;
+	seen.most = seen.now > seen.most ? seen.now : seen.most;
+}
+
+static void use_bbr(struct stream_config *c, int side)
+{
+	(void)side;
+	c->cc = STREAM_BBR;
+}
+
+static void test_paced(void **state)
+{
+	struct net *n = net_new(5, use_bbr);
+	struct program p[2];
+	struct stream_info info;
+
+	(void)state;
+	n->rate = 1000000000;
+	n->buffer = 1 << 20;
+	n->delay = ms / 2;
+	program_init(&p[0], n, CLIENT, 6000000, 1);
+	program_init(&p[1], n, SERVER, 1, 6000000);
+	p[0].piece = p[1].piece = 1000000;
+	programs_connect(p);
+	programs_run(p, 20 * ms);
+	memset(&seen, 0, sizeof(seen));
+	n->look = look;
+	programs_run(p, 40 * ms);
+	assert_in_range(seen.most, 1, 2); /* one, and one that a late turn has let go */
+	assert_int_equal(stream_info(n->s[CLIENT], p[CLIENT].conn, &info), 0);
+	/* The link's payload is 0.949 of its rate. */
+	assert_in_range(info.pace, 125000000ull * 70 / 100, 125000000ull * 120 / 100);
+	assert_in_range(info.cwnd, 125000 * 2, 125000 * 2 + 65536);
+	assert_int_equal(n->dropped, 0);
+	assert_true(programs_run(p, 300 * second));
+	programs_check(p);
+	n->look = NULL;
+	program_free(&p[0]);
+	program_free(&p[1]);
+	net_check_empty(n);
+	net_free(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_few_bytes_first),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_longer_path),
+		cmocka_unit_test(test_paced),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
