@@ -181,6 +181,32 @@ static void test_full_at_one_percent(void **state)
 	}
 }
 
+/* Figure 9: frames of any size, also those that are no power of two, fill the link but for their
+ * headers and what BBR holds back. */
+static void test_mtus(void **state)
+{
+	static const uint16_t mtus[] = {1024, 1500, 2048, 3000, 4096, 6000, 9000};
+
+	(void)state;
+	printf("# figure 9 on virtual time: %lu Gb/s, %lu us, bbr, no loss; Gb/s\n#  MTU  goodput  "
+	       "payload of the link\n",
+		paths[0].rate / 1000000000, paths[0].rtt / us);
+	column = &columns[0];
+	for (unsigned i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+		struct path at = paths[0];
+		struct cell c;
+		double most;
+
+		at.mtu = mtus[i];
+		path = &at;
+		c = flow(0, 7);
+		/* Whole nanoseconds per frame, as the link of net.c has it. */
+		most = (double)(at.mtu - 40) * 8 / (double)((at.mtu + 38) * 8000000000 / at.rate);
+		printf("  %4u  %7.3f  %7.3f\n", at.mtu, c.gbps, most);
+		assert_true(c.gbps > 0.97 * most && c.gbps < 1.01 * most);
+	}
+}
+
 static int write_json(const char *name)
 {
 	FILE *f = fopen(name, "w");
@@ -218,6 +244,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cells),
 		cmocka_unit_test(test_full_at_one_percent),
+		cmocka_unit_test(test_mtus),
 	};
 
 	measure();
