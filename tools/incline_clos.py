@@ -170,7 +170,8 @@ class Jobs:
     def explain(self, name):
         return self.lab.ctl('manager.sock', 'job', 'explain', name)['line']
 
-    def run(self, say=print):
+    def run(self, say=print, hang_s=0):
+        """hang_s: so long the spine takes nothing more before it dies, and what is sent to it lies in its rings."""
         for name in self.names:  # one after the other: each finds the spine that has least to do
             self.start(name)
             self.wait(name, lambda: self.row(name).get('phase') == 'active')
@@ -178,9 +179,14 @@ class Jobs:
         for name in self.names:
             say(self.explain(name))
         self.wait('training', lambda: all('epoch   2' in self.said(n) for n in self.names))
-        victim, spine = self.names[1], before[self.names[1]]['switches'][0]
+        victim = min(self.names, key=lambda n: before[n]['switches'][0])  # leaves' first uplink is the zero-copy one
+        spine = before[victim]['switches'][0]
         say(f'killing {spine}, the root of {victim}')
-        self.lab.signal(next(s for s in self.state['switches'] if s['name'] == spine), signal.SIGKILL)
+        row = next(s for s in self.state['switches'] if s['name'] == spine)
+        if hang_s:
+            self.lab.signal(row, signal.SIGSTOP)
+            time.sleep(hang_s)
+        self.lab.signal(row, signal.SIGKILL)
         # A run on the way there may be over before it is active: it counts only as the last.
         self.wait('another tree', lambda: self.moved(victim, before[victim]['epoch']))
         for name in self.names:

@@ -110,7 +110,7 @@ class Managed(Fabric):
 
 class Spine(Fabric):
     def test_is_killed(self):
-        for row in self.jobs.run(lambda line: None):
+        for row in self.jobs.run(lambda line: None, hang_s=0.2):
             self.assertTrue(row['exact'], row)
             self.assertEqual(row['replaced'], row['hit'], row)
             self.assertEqual(row['noticed'], row['hit'], row)
