@@ -10,7 +10,7 @@
 
 enum { FIRST_PROBE_RTTS = 8, LOST_PROBE_RTTS = 4, DEFAULT_SUCCESSES = 3, NS_PER_MS = 1000000 };
 enum { DEFAULT_CAP_MS = 100, LEAST_PROBE_MS = 1 };
-enum { MARKED_RTTS = 8, RESTED_RTTS = 64 }; /* to change places because of marks */
+enum { MARKED_RTTS = 8, LEAST_REST = 64, LONGEST_REST = 1 << 20 }; /* changing places, in RTTs */
 
 static uint64_t draw(struct mrc_evset *s)
 {
@@ -142,6 +142,7 @@ int mrc_evset_init(struct mrc_evset *s, const struct mrc_evset_config *c, const 
 	s->per_port = active / c->n_ports > 0 ? active / c->n_ports : 1;
 	s->base_rtt_ns = c->base_rtt_ns;
 	s->probe_cap_ns = c->probe_cap_ns ? c->probe_cap_ns : DEFAULT_CAP_MS * (uint64_t)NS_PER_MS;
+	s->rest_rtts = LEAST_REST;
 	s->probes_to_return = c->probes_to_return ? c->probes_to_return : DEFAULT_SUCCESSES;
 	s->up = (uint8_t)((1u << c->n_ports) - 1);
 	s->random = c->seed;
@@ -237,35 +238,55 @@ static int rested_backup(const struct mrc_evset *s, unsigned port, uint32_t rtt)
 		const struct mrc_ev *e = &s->ev[i];
 
 		if (e->port == port && !e->active && e->state <= MRC_EV_SKIP &&
-			(e->marked_at == 0 || rtt - e->marked_at > RESTED_RTTS))
+			(e->marked_at == 0 || rtt - e->marked_at > s->rest_rtts))
 			return (int)i;
 	}
 	return MRC_NO_EV;
 }
 
+/* RTTs on end in which the path was marked; 0: this one was counted. */
+static unsigned count_marked(struct mrc_evset *s, struct mrc_ev *e, uint32_t rtt)
+{
+	const uint32_t since = rtt - e->marked_at;
+
+	if (e->marked_at && since == 0)
+		return 0;
+	if (e->marked_at == 0 || since > 2)
+		e->marked_rtts = 0;
+	if (e->moved_to && since > s->rest_rtts) { /* it did help */
+		e->moved_to = false;
+		s->rest_rtts = LEAST_REST;
+	}
+	e->marked_at = rtt;
+	e->marked_rtts += e->marked_rtts < UINT8_MAX;
+	return e->marked_rtts;
+}
+
 /* A mark passes a path over once, which is little where it is one of few. Marked all the time, it
- * leaves the others' traffic alone if there is a path to go to. The rest keeps two from changing
- * places for ever. */
+ * leaves the others' traffic alone if there is a path to go to. Where all are marked, since what is
+ * full is not the path's alone, that is tried ever more seldom. */
 static void marked(struct mrc_evset *s, struct mrc_ev *e, uint64_t now)
 {
 	const uint32_t rtt = (uint32_t)(now / s->base_rtt_ns) + 1;
+	unsigned n;
 	int backup;
 
-	if (!e->active || s->n_active == s->n || (e->marked_at && e->marked_at == rtt))
+	if (!e->active || s->n_active == s->n)
 		return;
-	if (e->marked_at == 0 || rtt - e->marked_at > 2)
-		e->marked_rtts = 0;
-	e->marked_at = rtt;
-	if (e->marked_rtts < UINT8_MAX)
-		e->marked_rtts++;
-	if (e->marked_rtts < MARKED_RTTS)
+	n = count_marked(s, e, rtt);
+	if (n < MARKED_RTTS)
 		return;
+	if (n == MARKED_RTTS && e->moved_to && s->rest_rtts < LONGEST_REST)
+		s->rest_rtts *= 2;
 	backup = rested_backup(s, e->port, rtt);
 	if (backup == MRC_NO_EV)
 		return;
 	leave_to(s, e, backup);
+	s->ev[backup].moved_to = true;
+	s->ev[backup].marked_at = rtt;
+	s->ev[backup].marked_rtts = 0;
+	e->moved_to = false;
 	e->state = MRC_EV_GOOD;
-	e->marked_rtts = 0;
 }
 
 void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now)

@@ -169,6 +169,20 @@ static uint64_t mark(struct mrc_evset *s, int index, unsigned rtt, unsigned n)
 	return (rtt + n - 1) * RTT;
 }
 
+/* Marks of the one in use, from RTT to RTT: how often the other one of two took its place. */
+static unsigned moves(struct mrc_evset *s, unsigned from, unsigned to)
+{
+	unsigned n = 0;
+
+	for (unsigned rtt = from; rtt < to; rtt++) {
+		const int was = s->ev[1].active;
+
+		mark(s, was, rtt, 1);
+		n += was != s->ev[1].active;
+	}
+	return n;
+}
+
 static void marked_changes_places(void **state)
 {
 	enum { LONG = 8, REST = 64 };
@@ -192,12 +206,19 @@ static void marked_changes_places(void **state)
 	assert_true(s.ev[6].active);
 	/* After its rest 0 is as good as any, but a bad backup is none. */
 	mrc_evset_bad(&s, 4, 5 * LONG * RTT);
-	mark(&s, 6, 5 * LONG, REST);
+	mark(&s, 6, 5 * LONG, 4 * REST); /* doubled twice */
 	assert_true(s.ev[0].active && !s.ev[6].active);
 	/* Of the other port, or of none: nothing to go to. */
 	s = make(2, 4, 4, 1);
 	mark(&s, 0, 1, 10 * LONG);
 	assert_true(s.ev[0].active);
+	/* Whatever is in use is marked: it is tried ever more seldom, and anew once it has helped.
+	 */
+	s = make(1, 2, 1, 1);
+	assert_int_equal(moves(&s, 1, 10 * REST), 3);
+	assert_int_equal(moves(&s, 10 * REST, 1000 * REST), 6);
+	mark(&s, s.ev[1].active, 4000 * REST, LONG); /* quiet for as long as that took */
+	assert_int_equal(s.rest_rtts, REST);
 	/* From time 0 on, and over the end of the count of RTTs. */
 	s = make(1, 2, 1, 1);
 	mark(&s, 0, 0, LONG);
