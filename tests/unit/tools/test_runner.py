@@ -254,9 +254,10 @@ class BesideTheTests(unittest.TestCase):
         """meson's are multiplied, for they run with what is left of the processors."""
         build = os.environ.get('INCLINE_BUILD') or os.path.join(TOP, 'build')
         known = json.loads(subprocess.run(['meson', 'introspect', '--tests', build], check=True, capture_output=True).stdout)
-        scripts = {word for test in known if any(suite.endswith('virtual') for suite in test['suite'])
+        scripts = {word for test in known if any(suite.endswith(('virtual', 'model')) for suite in test['suite'])
                    for word in test['cmd'] if word.endswith('.py')}
-        self.assertIn(os.path.join(TOP, 'tests/integration/captures.py'), scripts)
+        for one in 'tests/integration/captures.py', 'tests/model/traces.py':
+            self.assertIn(os.path.join(TOP, one), scripts)
         for path in scripts:
             with open(path) as f:
                 self.assertEqual(re.findall(r'\b(?:timeout=|alarm\()', f.read()), [], path)
