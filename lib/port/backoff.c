@@ -17,8 +17,10 @@ enum {
 	BUSY_TURNS = 4,
 	YIELD_TURNS = 128,
 	MIN_SLEEP_US = 20,
-	DEFAULT_MAX_SLEEP_US = 100
+	MAX_SLEEP_US = 100,
+	QUIET_SLEEP_US = 500 /* no work for QUIET_NS: waking up is what it costs */
 };
+static const uint64_t QUIET_NS = 1000000000;
 
 static const char *const idle_names[] = {
 	[PORT_IDLE_SPIN] = "spin",
@@ -76,11 +78,21 @@ bool port_backoff_sleeps(const struct port_backoff *b)
 	return b->idle == PORT_IDLE_SLEEP && b->empty_turns >= BUSY_TURNS + YIELD_TURNS;
 }
 
+uint32_t port_backoff_longest(const struct port_backoff *b, uint64_t now_ns)
+{
+	if (b->max_sleep_us)
+		return b->max_sleep_us;
+	return now_ns > b->worked_ns && now_ns - b->worked_ns >= QUIET_NS ? QUIET_SLEEP_US
+									  : MAX_SLEEP_US;
+}
+
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns)
 {
 	uint64_t ns, max_ns;
 	uint32_t step;
 
+	if (work > 0 || b->worked_ns == 0)
+		b->worked_ns = now_ns;
 	if (work > 0) {
 		b->empty_turns = 0;
 		return;
@@ -100,7 +112,7 @@ void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64
 	}
 	short_sleeps();
 	step = b->empty_turns - BUSY_TURNS - YIELD_TURNS;
-	max_ns = (uint64_t)(b->max_sleep_us ? b->max_sleep_us : DEFAULT_MAX_SLEEP_US) * 1000;
+	max_ns = (uint64_t)port_backoff_longest(b, now_ns) * 1000;
 	ns = (uint64_t)MIN_SLEEP_US * 1000 * step;
 	if (ns > max_ns)
 		ns = max_ns;

@@ -27,14 +27,18 @@ const char *port_idle_name(enum port_idle idle);
 
 /* Backing off, one per loop: call with work = items done by this turn. SPIN returns at once; PAUSE
  * executes pause instructions; SLEEP pauses for some turns, then sleeps 20 us growing to
- * max_sleep_us (and never beyond deadline_ns - now_ns). A turn with work starts over. */
+ * max_sleep_us (and never beyond deadline_ns - now_ns). A turn with work starts over. Begins as all
+ * zero but for idle. */
 struct port_backoff {
 	enum port_idle idle;
 	uint32_t empty_turns;
-	uint32_t max_sleep_us; /* default 100 when 0 */
+	uint32_t max_sleep_us; /* 0: 100, and 500 when there was no work for a second */
 	int wake_fd;           /* ends a sleep when it is readable; 0: none */
+	uint64_t worked_ns;    /* when there was work; 0: since the first turn */
 };
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns);
+/* How long a call with work == 0 may sleep at most, in us. */
+uint32_t port_backoff_longest(const struct port_backoff *b, uint64_t now_ns);
 /* Would a call with work == 0 sleep now, rather than pause or yield? */
 bool port_backoff_sleeps(const struct port_backoff *b);
 

@@ -14,13 +14,7 @@
 #include "lib/verbs/claim.h"
 #include "lib/verbs/dpdk_port.h"
 
-enum {
-	QUIET_NS = 1000000000,
-	SLEEP_US = 100,
-	SLEEP_QUIET_US = 500,
-	LINGER_S = 10,
-	LINGER_END_S = 1
-};
+enum { LINGER_S = 10, LINGER_END_S = 1 };
 enum { MAX_SOCKETS = 500, RECONNECT_NS = 500000000 };
 
 pthread_mutex_t sockets_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -256,23 +250,18 @@ unsigned sockets_turn(void)
 static void *thread_main(void *arg)
 {
 	struct port_backoff backoff = {.idle = dev.config.idle};
-	uint64_t worked = port_now_ns();
 
 	(void)arg;
 	prctl(PR_SET_NAME, (unsigned long)"incline-stream", 0ul, 0ul, 0ul);
 	while (!atomic_load_explicit(&dev.stop, memory_order_relaxed)) {
-		uint64_t now, due;
+		uint64_t due;
 		unsigned work;
 
 		pthread_mutex_lock(&sockets_lock);
 		work = sockets_turn();
 		due = dev.due;
 		pthread_mutex_unlock(&sockets_lock);
-		now = port_now_ns();
-		if (work > 0)
-			worked = now;
-		backoff.max_sleep_us = now - worked > QUIET_NS ? SLEEP_QUIET_US : SLEEP_US;
-		port_backoff(&backoff, work, now, due);
+		port_backoff(&backoff, work, port_now_ns(), due);
 	}
 	return NULL;
 }

@@ -15,9 +15,8 @@
 #include "lib/verbs/workers.h"
 
 enum {
-	SLEEP_US = 100,         /* of the thread, while there are queue pairs */
-	SLEEP_QUIET_US = 500,   /* no frame for QUIET_NS */
-	SLEEP_ASIDE_US = 400,   /* while the application polls */
+	SLEEP_FIRST_US = 50,    /* of the thread, while the application polls, at first */
+	SLEEP_ASIDE_US = 400,   /* and at last */
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
 	EMPTY_NAP = 192,        /* and before napping, if others do the work */
@@ -25,7 +24,6 @@ enum {
 	DRAIN_TURNS = 16, /* at the end, for the last acknowledgements */
 	TURNS = 16,       /* of a caller, one after another, while doorbells ring */
 };
-static const uint64_t QUIET_NS = 1000000000;
 
 int iv_errno(int err)
 {
@@ -248,19 +246,18 @@ void iv_idle(struct iv_dev *dev, unsigned n)
 
 /* ---- the thread ---- */
 
-unsigned iv_max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns)
+unsigned iv_max_sleep_us(const struct iv_dev *dev)
 {
 	if (!dev->netdev && atomic_load_explicit(&dev->n_qp, memory_order_relaxed) == 0)
 		return SLEEP_UNUSED_US;
-	return quiet_ns >= QUIET_NS ? SLEEP_QUIET_US : SLEEP_US;
+	return 0;
 }
 
 static void *thread_main(void *arg)
 {
 	struct iv_dev *dev = arg;
 	struct port_backoff backoff = {.idle = dev->idle};
-	uint64_t worked = dev->ops->now(dev->port);
-	unsigned polled = 0, aside_us = SLEEP_US / 2;
+	unsigned polled = 0, aside_us = SLEEP_FIRST_US;
 
 	/* The default slack of 50 us would double the naps. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
@@ -278,12 +275,10 @@ static void *thread_main(void *arg)
 			nap(aside_us);
 			continue;
 		}
-		aside_us = SLEEP_US / 2;
+		aside_us = SLEEP_FIRST_US;
 		work = turn_if_free(dev);
 		now = dev->ops->now(dev->port);
-		if (work)
-			worked = now;
-		backoff.max_sleep_us = iv_max_sleep_us(dev, now - worked);
+		backoff.max_sleep_us = iv_max_sleep_us(dev);
 		if (dev->netdev)
 			backoff.wake_fd =
 				atomic_load_explicit(&dev->netdev->wake_fd, memory_order_relaxed);

@@ -260,8 +260,8 @@ void iv_drain(struct iv_dev *dev);
 unsigned iv_progress(struct iv_dev *dev);
 /* After a post: send what may go if nobody owns the device; if split, wake the thread that will. */
 void iv_kick(struct iv_dev *dev);
-/* How long a thread of the device may sleep that had nothing to do for so long. */
-unsigned iv_max_sleep_us(const struct iv_dev *dev, uint64_t quiet_ns);
+/* How long a thread of the device may sleep that has nothing to do; 0: as any other. */
+unsigned iv_max_sleep_us(const struct iv_dev *dev);
 /* A caller found nothing n times in a row. */
 void iv_idle(struct iv_dev *dev, unsigned n);
 

@@ -245,16 +245,13 @@ static void *data_main(void *arg)
 	struct iv_split *s = arg;
 	struct iv_dev *dev = s->dev;
 	struct port_backoff backoff = {.idle = dev->idle};
-	uint64_t worked = dev->ops->now(dev->port);
 
 	prctl(PR_SET_NAME, (unsigned long)"incline-data", 0ul, 0ul, 0ul);
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		const unsigned work = iv_split_turn(s);
 		const uint64_t now = dev->ops->now(dev->port);
 
-		if (work)
-			worked = now;
-		backoff.max_sleep_us = iv_max_sleep_us(dev, now - worked);
+		backoff.max_sleep_us = iv_max_sleep_us(dev);
 		iv_bell_back_off(&s->data_bell, data_ready, s, &backoff, work, now, UINT64_MAX);
 	}
 	return NULL;

@@ -173,16 +173,13 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	struct iv_dev *dev = w->dev;
 	struct port_backoff backoff = {.idle = dev->idle};
-	uint64_t worked = dev->ops->now(dev->port);
 
 	prctl(PR_SET_NAME, (unsigned long)"incline-rx", 0ul, 0ul, 0ul);
 	while (!stops(w)) {
 		const uint64_t now = dev->ops->now(dev->port);
 		const unsigned work = turn(w, now);
 
-		if (work)
-			worked = now;
-		backoff.max_sleep_us = iv_max_sleep_us(dev, now - worked);
+		backoff.max_sleep_us = iv_max_sleep_us(dev);
 		iv_bell_back_off(&w->bell, ready, w, &backoff, work, now, UINT64_MAX);
 	}
 	return NULL;

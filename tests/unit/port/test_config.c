@@ -194,6 +194,25 @@ static void backoff(void **state)
 	assert_int_equal(b.empty_turns, 0);
 }
 
+/* Who had nothing to do for a second sleeps longer, whatever the clock began with. */
+static void quiet(void **state)
+{
+	static const uint64_t second = 1000000000, begin = 5 * second;
+	struct port_backoff b = {.idle = PORT_IDLE_SLEEP};
+
+	(void)state;
+	port_backoff(&b, 0, begin, begin + 1);
+	assert_int_equal(port_backoff_longest(&b, begin), 100);
+	assert_int_equal(port_backoff_longest(&b, begin + second - 1), 100);
+	assert_int_equal(port_backoff_longest(&b, begin + second), 500);
+	port_backoff(&b, 1, begin + second, begin);
+	assert_int_equal(port_backoff_longest(&b, begin + second), 100);
+	port_backoff(&b, 0, begin + 2 * second, begin);
+	assert_int_equal(port_backoff_longest(&b, begin + 2 * second), 500);
+	b.max_sleep_us = 7;
+	assert_int_equal(port_backoff_longest(&b, begin + 2 * second), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +222,7 @@ int main(void)
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(idle_names),
 		cmocka_unit_test(backoff),
+		cmocka_unit_test(quiet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
