@@ -21,8 +21,9 @@ MORE = {'region', 'region_size', 'region_file', 'ring', 'ring_size', 'ring_place
 class Open(Topology):
     """A switch with every kind of socket."""
     def switch_config(self, folder, name, impair=None):
-        return dict(super().switch_config(folder, name, impair), control_tcp='127.0.0.1:0',
-                    metrics='unix:' + folder.path(name + '.metrics'))
+        config = super().switch_config(folder, name, impair)
+        config['ports'].append({'name': 'guest', 'type': 'vhost', 'socket': folder.path(name + '.vhost')})
+        return dict(config, control_tcp='127.0.0.1:0', metrics='unix:' + folder.path(name + '.metrics'))
 
 
 class Knocked(Fabric):
@@ -63,7 +64,8 @@ class Knocked(Fabric):
                 self.knock('free', self.lab.link_socket('s0', 'h4'), KNOCKS // FREE + 1),
                 self.knock('stream', self.lab.control_socket('s0'), KNOCKS),
                 self.knock('stream', tcp, KNOCKS),
-                self.knock('stream', self.lab.path('s0.metrics'), KNOCKS)]
+                self.knock('stream', self.lab.path('s0.metrics'), KNOCKS),
+                self.knock('stream', self.lab.path('s0.vhost'), KNOCKS)]
 
     def await_clients(self, procs):
         """Until the job's hosts have their ports: a free one would take a knocker for its client."""
@@ -82,6 +84,7 @@ class Knocked(Fabric):
             self.fail('the job ended before the knocks')
 
     def test_results_stay_exact(self):
+        switch = self.lab.state()['switches'][0]
         procs = self.job()
         self.await_clients(procs)
         knockers = self.knockers()
@@ -99,6 +102,7 @@ class Knocked(Fabric):
             self.assertEqual(err, '')
             self.assertGreaterEqual(int(out), KNOCKS)
         self.all_ok(procs, 300)
+        self.assertTrue(self.lab.alive(switch), 'it is another process')
         values = self.values()
         for reason in REASONS | MORE | {'busy'}:
             least = (KNOCKS // BUSY if reason not in MORE else 0) + (KNOCKS // FREE if reason != 'busy' else 0)
