@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -38,7 +39,7 @@ class Docs(unittest.TestCase):
             with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
                 os.environ[MARK] = f'{os.getpid()}.{where}'  # a block's switches are below nobody here
                 env = dict(os.environ, INCLINE_LAB=os.path.join(d, 'lab'), INCLINE_BUILD=BUILD, TMPDIR=d)
-                said = os.path.join(d, 'said')
+                said, began = os.path.join(d, 'said'), time.monotonic()
                 try:
                     # Into a file: what a block leaves running would hold a pipe open after its end.
                     with open(said, 'w') as out:
@@ -48,7 +49,7 @@ class Docs(unittest.TestCase):
                     subprocess.run(['tools/lab', 'down'], cwd=TOP, env=env, capture_output=True)
                     kill_orphans(os.environ.pop(MARK))  # jobs of a block that has failed
                     with open(said) as out:
-                        print(f'--- {where}\n{out.read()}', file=sys.stderr)
+                        print(f'--- {where} ({time.monotonic() - began:.0f} s)\n{out.read()}', file=sys.stderr)
                 self.assertEqual(status, 0, where)
 
     def test_commands(self):
