@@ -18,6 +18,7 @@ SWITCH, NETD = (os.path.join(APPS, name) for name in ('incline-switch', 'incline
 LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(r'([a-z][a-z0-9_]*)(?:\{(%s(?:,%s)*)\})? ([0-9]+(?:\.[0-9]+)?)$' % (LABEL, LABEL))
 NAME = re.compile(r'\bincline_[a-z0-9_]+')
+RNIC = 'incline_rnic_'
 SUFFIX = {'counter': '_total', 'gauge': '', 'stateset': ''}
 
 
@@ -52,6 +53,16 @@ def spoken_of(text):
     return set(NAME.findall(text))
 
 
+def rules():
+    with open(os.path.join(TOP, 'deploy/prometheus/incline.rules.yml')) as f:
+        return re.findall(r'^ +expr: (.*)$', f.read(), re.M)
+
+
+def dashboard():
+    with open(os.path.join(TOP, 'deploy/grafana/incline.json')) as f:
+        return [t['expr'] for p in json.load(f)['panels'] for t in p['targets']]
+
+
 class Metrics(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -76,22 +87,13 @@ class Metrics(unittest.TestCase):
         self.assertIn('incline_uptime_seconds', self.names)
         self.assertNotIn('unknown', self.page.split())
 
-    def test_rules(self):
-        with open(os.path.join(TOP, 'deploy/prometheus/incline.rules.yml')) as f:
-            exprs = re.findall(r'^ +expr: (.*)$', f.read(), re.M)
-        self.assertGreater(len(exprs), 5)
-        for expr in exprs:
-            self.assertTrue(spoken_of(expr))
-            self.assertLessEqual(spoken_of(expr), self.names, expr)
-
-    def test_dashboard(self):
-        with open(os.path.join(TOP, 'deploy/grafana/incline.json')) as f:
-            panels = json.load(f)['panels']
-        exprs = [t['expr'] for p in panels for t in p['targets']]
-        self.assertGreater(len(exprs), 5)
-        for expr in exprs:
-            self.assertTrue(spoken_of(expr))
-            self.assertLessEqual(spoken_of(expr), self.names, expr)
+    def test_deployed(self):
+        """What rules and dashboard say of a switch."""
+        for exprs in rules(), dashboard():
+            of_switch = [names for names in map(spoken_of, exprs) if not any(n.startswith(RNIC) for n in names)]
+            self.assertGreater(len(of_switch), 5)
+            for names in of_switch:
+                self.assertLessEqual(names, self.names)
 
 
 class Rnic(unittest.TestCase):
@@ -122,6 +124,10 @@ class Rnic(unittest.TestCase):
         names, labels = parse(page)
         self.assertIn('rnic="netd0"', labels)
         self.assertIn('incline_rnic_kept{rnic="netd0"} 0\n', page)
+        for exprs in rules(), dashboard():
+            said = {n for expr in exprs for n in spoken_of(expr) if n.startswith(RNIC)}
+            self.assertTrue(said)
+            self.assertLessEqual(said, names)
         self.assertLessEqual({'incline_rnic_port_rx_bytes_total', 'incline_rnic_drops_total', 'incline_rnic_tap_rx_total'}, names)
 
     def test_refused(self):
