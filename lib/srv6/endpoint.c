@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "lib/srv6/usid.h"
 #include "lib/wire/ip6_ext.h"
 
 enum {
@@ -86,20 +85,6 @@ static enum srv6_drop end(
 	return SRV6_OK;
 }
 
-static enum srv6_drop next_usid(const struct srv6_sid *sid, uint8_t *ip6, struct srv6_done *done)
-{
-	struct wire_ip dst;
-
-	if (ip6[HOP_LIMIT] <= 1)
-		return SRV6_HOP_LIMIT;
-	ip6[HOP_LIMIT]--;
-	memcpy(dst.b, ip6 + DST, sizeof(dst.b));
-	srv6_shift_argument(&dst, sid->bits);
-	memcpy(ip6 + DST, dst.b, sizeof(dst.b));
-	*done = (struct srv6_done){.verdict = onward(sid)};
-	return SRV6_OK;
-}
-
 /* Rows: inside; columns: outside. In the order of the field's values: Not-ECT, ECT(1), ECT(0), CE.
  */
 int srv6_ecn(unsigned inner, unsigned outer)
@@ -169,12 +154,16 @@ enum srv6_drop srv6_endpoint(
 
 	if (!is_whole(ip6, len, IP_PROTO_IP6))
 		return SRV6_BAD_SRH;
+	if (srv6_next_usid(sid, ip6, &dst)) {
+		*done = (struct srv6_done){.verdict = onward(sid)};
+		return SRV6_OK;
+	}
 	memcpy(dst.b, ip6 + DST, sizeof(dst.b));
 	more = srv6_has_argument(&dst, sid->bits);
 	switch (sid->behaviour) {
 	case SRV6_UN:
-	case SRV6_UA:
-		return more ? next_usid(sid, ip6, done) : end(sid, ip6, len, done);
+	case SRV6_UA: /* without a hop for the next one */
+		return more ? SRV6_HOP_LIMIT : end(sid, ip6, len, done);
 	case SRV6_DT46:
 		return more ? SRV6_SEGMENTS : dt46(sid, ip6, len, done);
 	default:

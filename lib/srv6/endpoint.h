@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "lib/srv6/drops.h"
+#include "lib/srv6/usid.h"
 
 enum srv6_behaviour {
 	SRV6_UN,   /* End with NEXT-CSID (RFC 9800, 4.1.1) */
@@ -47,6 +48,24 @@ struct srv6_done {
  * Not done: TLVs are passed over, a HMAC is not verified; the O-flag is ignored. */
 enum srv6_drop srv6_endpoint(
 	const struct srv6_sid *sid, uint8_t *ip6, size_t len, struct srv6_done *done);
+
+/* What srv6_endpoint does to most packets, inline: uN or uA, and another uSID follows. *next is the
+ * new destination then, as it is in the packet, and the verdict is LOOKUP, or ADJACENT of uA.
+ * False: the packet is as it was, and srv6_endpoint says what becomes of it. ip6: the header of a
+ * packet whose length is right. */
+static inline bool srv6_next_usid(const struct srv6_sid *sid, uint8_t *ip6, struct wire_ip *next)
+{
+	uint8_t *hop_limit = ip6 + offsetof(struct wire_ip6_hdr, hop_limit);
+	struct wire_ip *dst = (struct wire_ip *)(ip6 + offsetof(struct wire_ip6_hdr, dst));
+	const unsigned __int128 number = srv6_number(dst), left = srv6_shifted(number, sid->bits);
+
+	if (sid->behaviour > SRV6_UA || *hop_limit <= 1 || srv6_argument(number, sid->bits) == 0)
+		return false;
+	--*hop_limit;
+	srv6_number_put(dst, left);
+	srv6_number_put(next, left);
+	return true;
+}
 
 /* RFC 6040, 4.2: the ECN field of a packet that leaves a tunnel, or -1: to be dropped. */
 int srv6_ecn(unsigned inner, unsigned outer);

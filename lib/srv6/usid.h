@@ -30,28 +30,39 @@ static inline bool srv6_is_for(const struct wire_ip *ip, const struct wire_ip *n
 	return memcmp(ip->b, node->b, SRV6_BLOCK_LEN + 2) == 0;
 }
 
+/* An address as a number. In registers: one that is moved by bytes in memory and then read as a
+ * whole makes the CPU wait for its stores. */
+static inline unsigned __int128 srv6_number(const struct wire_ip *ip)
+{
+	return (unsigned __int128)get_be64(ip->b) << 64 | get_be64(ip->b + 8);
+}
+
+static inline void srv6_number_put(struct wire_ip *ip, unsigned __int128 number)
+{
+	put_be64(ip->b, (uint64_t)(number >> 64));
+	put_be64(ip->b + 8, (uint64_t)number);
+}
+
+/* What follows a SID's prefix of so many bits, from the highest bit on. */
+static inline unsigned __int128 srv6_argument(unsigned __int128 number, unsigned bits)
+{
+	return bits < 128 ? number << bits : 0;
+}
+
+/* What follows the SID takes its place behind the block, zeros come in at the end. bits: of the
+ * SID's prefix, from SRV6_BLOCK_LEN * 8 on. */
+static inline unsigned __int128 srv6_shifted(unsigned __int128 number, unsigned bits)
+{
+	const unsigned __int128 behind = ~(unsigned __int128)0 >> 8 * SRV6_BLOCK_LEN;
+
+	return (number & ~behind) | srv6_argument(number, bits) >> 8 * SRV6_BLOCK_LEN;
+}
+
 /* Whether a bit behind a SID's prefix is set: something follows it. Looked at before the shift (RFC
  * 9800, 4.1.1): if not, the packet has arrived, or its SRH has the next segment. */
 static inline bool srv6_has_argument(const struct wire_ip *ip, unsigned bits)
 {
-	unsigned i = bits / 8;
-
-	if (i < 16 && (ip->b[i] & 0xff >> bits % 8) != 0)
-		return true;
-	while (++i < 16)
-		if (ip->b[i] != 0)
-			return true;
-	return false;
-}
-
-/* What follows the SID takes its place behind the block, zeros come in at the end. bits: of the
- * SID's prefix, whole bytes, from SRV6_BLOCK_LEN * 8 on. */
-static inline void srv6_shift_argument(struct wire_ip *ip, unsigned bits)
-{
-	const unsigned end = bits / 8, left = 16 - end;
-
-	memmove(ip->b + SRV6_BLOCK_LEN, ip->b + end, left);
-	memset(ip->b + SRV6_BLOCK_LEN + left, 0, end - SRV6_BLOCK_LEN);
+	return srv6_argument(srv6_number(ip), bits) != 0;
 }
 
 /* The same for a uSID of 16 bits alone, of a switch or host. */
@@ -62,7 +73,7 @@ static inline bool srv6_has_next(const struct wire_ip *ip)
 
 static inline void srv6_shift(struct wire_ip *ip)
 {
-	srv6_shift_argument(ip, SRV6_USID_BITS + 8 * SRV6_BLOCK_LEN);
+	srv6_number_put(ip, srv6_shifted(srv6_number(ip), SRV6_USID_BITS + 8 * SRV6_BLOCK_LEN));
 }
 
 /* The uSIDs up to the last that is not zero, in the order of the hops: their number, 0 to 6. */

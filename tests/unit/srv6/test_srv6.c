@@ -99,6 +99,29 @@ static void six_hops(void **state)
 	assert_true(wire_ip_eq(&before, &addr));
 }
 
+/* What a shift by any number of bytes is, byte by byte. */
+static void shift_by_bytes(void **state)
+{
+	(void)state;
+	srand(48);
+	for (unsigned i = 0; i < 20000; i++) {
+		const unsigned end = SRV6_BLOCK_LEN + (unsigned)rand() % (17 - SRV6_BLOCK_LEN);
+		const unsigned tail = (unsigned)rand() % 17; /* from there on there are zeros */
+		struct wire_ip addr, want = {{0}}, got;
+		bool more = false;
+
+		for (unsigned k = 0; k < 16; k++)
+			addr.b[k] = k < tail ? (uint8_t)rand() : 0;
+		for (unsigned k = end; k < 16; k++)
+			more |= addr.b[k] != 0;
+		memcpy(want.b, addr.b, SRV6_BLOCK_LEN);
+		memcpy(want.b + SRV6_BLOCK_LEN, addr.b + end, 16 - end);
+		srv6_number_put(&got, srv6_shifted(srv6_number(&addr), 8 * end));
+		assert_memory_equal(&got, &want, sizeof(got));
+		assert_int_equal(srv6_has_argument(&addr, 8 * end), more);
+	}
+}
+
 /* Between clusters: two uplinks vary. */
 static void between_clusters(void **state)
 {
@@ -304,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(example_hop_by_hop),
 		cmocka_unit_test(six_hops),
+		cmocka_unit_test(shift_by_bytes),
 		cmocka_unit_test(between_clusters),
 		cmocka_unit_test(bad_templates),
 		cmocka_unit_test(one_to_one),
