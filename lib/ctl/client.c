@@ -61,22 +61,20 @@ static const char *connect_hint(int rc)
 	return strerror(-rc);
 }
 
-int ctl_connect_over(const struct ctl_io *io, const char *path, unsigned timeout_ms,
-	struct ctl_client **client, struct ctl_error *error)
+static int not_connected(struct ctl_error *e, int rc, const char *path)
 {
-	const int64_t deadline = io->now_ms(io->arg) + timeout_ms;
-	int fd;
+	return fail(e, rc, "%.128s: %s", path, connect_hint(rc));
+}
 
-	for (;;) {
-		fd = io->open(io->arg, path, deadline);
-		if ((fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN) ||
-			io->now_ms(io->arg) >= deadline)
-			break;
-		io->sleep_ms(io->arg, RETRY_MS);
-	}
+/* Of a connection, or of why there is none. */
+static int new_client(const struct ctl_io *io, const char *path, int fd, struct ctl_client **client,
+	struct ctl_error *error)
+{
+	struct ctl_client *c;
+
 	if (fd < 0)
-		return fail(error, fd, "%.128s: %s", path, connect_hint(fd));
-	struct ctl_client *c = calloc(1, sizeof(*c));
+		return not_connected(error, fd, path);
+	c = calloc(1, sizeof(*c));
 	if (c)
 		c->path = strdup(path);
 	if (!c || !c->path) {
@@ -90,10 +88,45 @@ int ctl_connect_over(const struct ctl_io *io, const char *path, unsigned timeout
 	return 0;
 }
 
+int ctl_connect_over(const struct ctl_io *io, const char *path, unsigned timeout_ms,
+	struct ctl_client **client, struct ctl_error *error)
+{
+	const int64_t deadline = io->now_ms(io->arg) + timeout_ms;
+	int fd;
+
+	for (;;) {
+		fd = io->open(io->arg, path, deadline);
+		if ((fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN) ||
+			io->now_ms(io->arg) >= deadline)
+			break;
+		io->sleep_ms(io->arg, RETRY_MS);
+	}
+	return new_client(io, path, fd, client, error);
+}
+
 int ctl_connect(
 	const char *path, unsigned timeout_ms, struct ctl_client **client, struct ctl_error *error)
 {
 	return ctl_connect_over(&ctl_sockets, path, timeout_ms, client, error);
+}
+
+int ctl_connect_begin(const struct ctl_io *io, const char *path, struct ctl_client **client,
+	struct ctl_error *error)
+{
+	const int fd =
+		io->begin ? io->begin(io->arg, path) : io->open(io->arg, path, io->now_ms(io->arg));
+
+	return new_client(io, path, fd, client, error);
+}
+
+int ctl_connected(struct ctl_client *client, struct ctl_error *error)
+{
+	const struct ctl_io *io = client->io;
+	const int rc = io->ready ? io->ready(io->arg, client->fd, io->now_ms(io->arg)) : 0;
+
+	if (rc == -ETIMEDOUT)
+		return -EINPROGRESS;
+	return rc ? not_connected(error, rc, client->path) : 0;
 }
 
 void ctl_close(struct ctl_client *client)

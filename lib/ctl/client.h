@@ -27,6 +27,13 @@ int ctl_connect(
 /* The same over connections of another kind. */
 int ctl_connect_over(const struct ctl_io *io, const char *path, unsigned timeout_ms,
 	struct ctl_client **client, struct ctl_error *error);
+/* Begins to connect, once, and does not wait for it, but for a name to be looked up. 0: it is under
+ * way, and nothing is called before ctl_connected says 0; or -errno as above. */
+int ctl_connect_begin(const struct ctl_io *io, const char *path, struct ctl_client **client,
+	struct ctl_error *error);
+/* 0: it is connected; -EINPROGRESS: not yet, and waits for nothing; else -errno as above: it is
+ * only to be closed. */
+int ctl_connected(struct ctl_client *client, struct ctl_error *error);
 void ctl_close(struct ctl_client *client);
 
 /* Calls a method and waits for its answer. params: an object or NULL, stays the caller's. On

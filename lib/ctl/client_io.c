@@ -59,39 +59,42 @@ static int await_connect(int fd, int64_t deadline)
 	return rc ? rc : -error;
 }
 
-/* A descriptor, or -errno. A peer that answers nothing at all costs DIAL_MS at least. */
-static int try_connect(const struct ctl_address *to, int64_t deadline)
-{
-	const int64_t soonest = now_ms(NULL) + DIAL_MS;
-	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)&to->sa, to->len))
-		rc = -errno;
-	if (rc == -EINPROGRESS)
-		rc = await_connect(fd, deadline > soonest ? deadline : soonest);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	if (!to->tcp)
-		return fd;
-	ctl_tcp_options(fd);
-	rc = ctl_tls_begin(fd, wait_fd, deadline > soonest ? deadline : soonest);
-	if (rc)
-		close(fd);
-	return rc ? rc : fd;
-}
-
-static int open_path(void *arg, const char *path, int64_t deadline)
+static int begin(void *arg, const char *path)
 {
 	struct ctl_address to;
-	const int rc = ctl_address_parse(path, &to);
+	int rc = ctl_address_parse(path, &to);
+	int fd;
 
 	(void)arg;
-	return rc ? rc : try_connect(&to, deadline);
+	if (rc)
+		return rc;
+	fd = socket(to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (const struct sockaddr *)&to.sa, to.len) || errno == EINPROGRESS)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static bool is_tcp(int fd)
+{
+	int domain = AF_UNIX;
+	socklen_t len = sizeof(domain);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain != AF_UNIX;
+}
+
+static int ready(void *arg, int fd, int64_t deadline)
+{
+	const int rc = await_connect(fd, deadline);
+
+	(void)arg;
+	if (rc || !is_tcp(fd))
+		return rc;
+	ctl_tcp_options(fd);
+	return ctl_tls_begin(fd, wait_fd, deadline);
 }
 
 static void close_fd(void *arg, int fd)
@@ -99,6 +102,18 @@ static void close_fd(void *arg, int fd)
 	(void)arg;
 	ctl_tls_end(fd);
 	close(fd);
+}
+
+/* A peer that answers nothing at all costs DIAL_MS at least. */
+static int open_path(void *arg, const char *path, int64_t deadline)
+{
+	const int fd = begin(arg, path);
+	const int64_t soonest = now_ms(arg) + DIAL_MS;
+	const int rc = fd < 0 ? fd : ready(arg, fd, deadline > soonest ? deadline : soonest);
+
+	if (rc && fd >= 0)
+		close_fd(arg, fd);
+	return rc ? rc : fd;
 }
 
 /* What SSL_read or SSL_write said, n not being above 0: 0 to try again, or -errno. A server that
@@ -207,6 +222,8 @@ const struct ctl_io ctl_sockets = {
 	.now_ms = now_ms,
 	.sleep_ms = sleep_ms,
 	.open = open_path,
+	.begin = begin,
+	.ready = ready,
 	.close = close_fd,
 	.send = send_some,
 	.receive = receive_some,

@@ -16,6 +16,12 @@ struct ctl_io {
 	/* One try: a connection's number, from 0 on, or -errno as of connect(2); deadlines are
 	 * times of now_ms. */
 	int (*open)(void *arg, const char *path, int64_t deadline);
+	/* The same in two steps, for who has no time to wait. begin: a connection's number, from 0
+	 * on, that is under way, or -errno; looks names up, which may take time. ready: 0 as soon
+	 * as it can be used; -ETIMEDOUT: not by the deadline, and may be asked again; or another
+	 * errno, and it is only to be closed. Both NULL: open is all that there is. */
+	int (*begin)(void *arg, const char *path);
+	int (*ready)(void *arg, int conn, int64_t deadline);
 	void (*close)(void *arg, int conn);
 	/* Some bytes, 1 at least; -ETIMEDOUT at the deadline, or another errno. receive: 0 if the
 	 * peer has closed. */

@@ -46,7 +46,8 @@ void ctl_tls_end(int fd)
 		LIST_REMOVE(s, link);
 	pthread_mutex_unlock(&lock);
 	if (s) {
-		SSL_shutdown(s->ssl);
+		if (SSL_is_init_finished(s->ssl))
+			SSL_shutdown(s->ssl);
 		SSL_free(s->ssl);
 		free(s);
 	}
@@ -127,7 +128,8 @@ static int handshake(
 	return ctl_tls_who(ssl, &who, err) || !ctl_tls_may_serve(&who) ? -EACCES : 0;
 }
 
-int ctl_tls_begin(int fd, int (*wait)(int fd, short events, int64_t deadline), int64_t deadline)
+/* *ssl stays as it is without CTL_TLS_ENV. */
+static int secure(int fd, SSL **ssl)
 {
 	const char *dir = getenv(CTL_TLS_ENV);
 	struct secured *s;
@@ -146,8 +148,6 @@ int ctl_tls_begin(int fd, int (*wait)(int fd, short events, int64_t deadline), i
 		*s = (struct secured){.fd = fd, .ssl = SSL_new(ctx)};
 	SSL_CTX_free(ctx);
 	rc = s ? connect_to(s->ssl, fd) : -ENOMEM;
-	if (!rc)
-		rc = handshake(s->ssl, fd, wait, deadline);
 	if (rc) {
 		SSL_free(s ? s->ssl : NULL);
 		free(s);
@@ -156,5 +156,14 @@ int ctl_tls_begin(int fd, int (*wait)(int fd, short events, int64_t deadline), i
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&all, s, link);
 	pthread_mutex_unlock(&lock);
+	*ssl = s->ssl;
 	return 0;
+}
+
+int ctl_tls_begin(int fd, int (*wait)(int fd, short events, int64_t deadline), int64_t deadline)
+{
+	SSL *ssl = ctl_tls_of(fd);
+	const int rc = ssl ? 0 : secure(fd, &ssl);
+
+	return rc || !ssl ? rc : handshake(ssl, fd, wait, deadline);
 }

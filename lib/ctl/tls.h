@@ -40,10 +40,11 @@ bool ctl_tls_may_serve(const struct ctl_who *who);
 
 /* TLS over a connected, non-blocking descriptor, with the directory of CTL_TLS_ENV, by a deadline:
  * wait(fd, events, deadline) as poll. 0; -EACCES: one end does not trust the other; -EPROTO: no TLS
- * 1.3 there; -ECONNRESET: it has hung up; or wait's. Without CTL_TLS_ENV: 0, and the descriptor
- * stays as it is. */
+ * 1.3 there; -ECONNRESET: it has hung up; or wait's. Once more goes on with a handshake that has
+ * not come to its end. Without CTL_TLS_ENV: 0, and the descriptor stays as it is. */
 int ctl_tls_begin(int fd, int (*wait)(int fd, short events, int64_t deadline), int64_t deadline);
-/* Of a descriptor, NULL: it has none. Ended with the second, before it is closed. */
+/* Of a descriptor, NULL: it has none. Ended with the second, before it is closed, whatever came of
+ * the handshake. */
 SSL *ctl_tls_of(int fd);
 void ctl_tls_end(int fd);
 

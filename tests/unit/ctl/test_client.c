@@ -2,6 +2,7 @@
 /* The client against servers that answer late, wrongly or not at all, and the schema's own checks.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -135,6 +136,67 @@ static void test_connect_waits(void **state)
 	pthread_join(t, NULL);
 	assert_true(ctl_fd(f->c) >= 0);
 	ctl_close(f->c);
+}
+
+/* How a dial that has begun ends: 0 or -errno. */
+static int await_connected(struct ctl_client *c, struct ctl_error *e)
+{
+	int rc;
+
+	for (unsigned i = 0; (rc = ctl_connected(c, e)) == -EINPROGRESS && i < LONG_MS; i++)
+		poll(NULL, 0, 1);
+	return rc;
+}
+
+/* A listener of TCP, which hears nobody any more after these. */
+static int deaf(char name[40], int caller[8])
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(at);
+	const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		caller[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)!connect(caller[i], (struct sockaddr *)&at, len);
+	}
+	snprintf(name, 40, "tcp:127.0.0.1:%u", ntohs(at.sin_port));
+	return fd;
+}
+
+/* A dial that is begun and not waited for: to who listens, who does not, and who says nothing. */
+static void test_connect_begin(void **state)
+{
+	static const char *const answers[] = {
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":1}}\n", NULL};
+	struct fixture *f = *state;
+	const struct ctl_io *io = &ctl_sockets;
+	int caller[8], fd;
+	char name[40];
+
+	assert_int_equal(ctl_connect_begin(io, "/nonexistent/s", &f->c, &f->e), -ENOENT);
+	assert_int_equal(ctl_connect_begin(io, f->path, &f->c, &f->e), -ECONNREFUSED);
+	assert_int_equal(ctl_connect_begin(io, "tcp:127.0.0.1:1", &f->c, &f->e), 0);
+	assert_int_equal(await_connected(f->c, &f->e), -ECONNREFUSED);
+	assert_string_equal(f->e.msg, "tcp:127.0.0.1:1: nobody listens: the server has gone");
+	ctl_close(f->c);
+	fd = deaf(name, caller);
+	assert_int_equal(ctl_connect_begin(io, name, &f->c, &f->e), 0);
+	assert_int_equal(ctl_connected(f->c, &f->e), -EINPROGRESS);
+	assert_int_equal(ctl_connected(f->c, &f->e), -EINPROGRESS);
+	ctl_close(f->c);
+	for (unsigned i = 0; i < 8; i++)
+		close(caller[i]);
+	close(fd);
+	f->answers = answers;
+	assert_int_equal(listen(f->listener, 1), 0);
+	assert_int_equal(ctl_connect_begin(io, f->path, &f->c, &f->e), 0);
+	assert_int_equal(await_connected(f->c, &f->e), 0);
+	assert_int_equal(pthread_create(&f->thread, NULL, serve, f), 0);
+	assert_int_equal(call(f, LONG_MS, NULL), 0);
+	finish(f);
 }
 
 static void test_good_answers(void **state)
@@ -411,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_connect),
 		T(test_connect_waits),
+		T(test_connect_begin),
 		T(test_good_answers),
 		T(test_error_answers),
 		T(test_late_answer),

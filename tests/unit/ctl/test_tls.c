@@ -227,21 +227,27 @@ static void *answer_one(void *arg)
 	return NULL;
 }
 
-static int connect_to_listener(bool resets)
+static void start_listening(char name[40])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t len = sizeof(at);
-	struct ctl_client *c;
-	struct ctl_error e;
-	pthread_t thread;
-	char name[40];
 
 	listening = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(bind(listening, (struct sockaddr *)&at, len), 0);
 	assert_int_equal(listen(listening, 1), 0);
 	assert_int_equal(getsockname(listening, (struct sockaddr *)&at, &len), 0);
-	snprintf(name, sizeof(name), "tcp:127.0.0.1:%u", ntohs(at.sin_port));
-	assert_int_equal(pthread_create(&thread, NULL, answer_one, resets ? &at : NULL), 0);
+	snprintf(name, 40, "tcp:127.0.0.1:%u", ntohs(at.sin_port));
+}
+
+static int connect_to_listener(bool resets)
+{
+	struct ctl_client *c;
+	struct ctl_error e;
+	pthread_t thread;
+	char name[40];
+
+	start_listening(name);
+	assert_int_equal(pthread_create(&thread, NULL, answer_one, resets ? name : NULL), 0);
 	const int rc = ctl_connect(name, LONG_MS, &c, &e);
 
 	pthread_join(thread, NULL);
@@ -264,6 +270,37 @@ static void test_hangs_up(void **state)
 	}
 	says = "SSH-2.0-OpenSSH_9.2\r\n";
 	assert_int_equal(connect_to_listener(false), -EPROTO);
+}
+
+/* A handshake that nobody waits for: with our server, one that we do not trust, one that is silent.
+ */
+static void test_in_steps(void **state)
+{
+	struct ctl_client *c;
+	struct ctl_error e;
+	char name[40];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		int rc;
+
+		be(i ? "other/eve" : "boss");
+		assert_int_equal(ctl_connect_begin(&ctl_sockets, tcp_name, &c, &e), 0);
+		for (unsigned tries = 0;
+			(rc = ctl_connected(c, &e)) == -EINPROGRESS && tries < LONG_MS; tries++)
+			usleep(1000);
+		assert_int_equal(rc, i ? -EACCES : 0);
+		if (!i)
+			assert_int_equal(ctl_call(c, "ping", NULL, LONG_MS, NULL, &e), 0);
+		ctl_close(c);
+	}
+	be("boss");
+	start_listening(name);
+	assert_int_equal(ctl_connect_begin(&ctl_sockets, name, &c, &e), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ctl_connected(c, &e), -EINPROGRESS);
+	ctl_close(c);
+	close(listening);
 }
 
 /* ---- others ---- */
@@ -499,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_bad_directory),
 		cmocka_unit_test_setup_teardown(test_renewed, setup_dir, teardown),
 		cmocka_unit_test(test_hangs_up),
+		T(test_in_steps),
 		T(test_strangers),
 		cmocka_unit_test_setup_teardown(test_half_way, setup_tls_impatient, teardown),
 		T(test_crowd),
