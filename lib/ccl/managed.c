@@ -17,7 +17,7 @@ enum {
 	WATCH_ANSWER_MS = 200,
 	REDIAL_EVERY_MS = 2000,
 	ROUND_EVERY_MS = 100, /* if no manager of several leads */
-	DIALS_MS = 500,       /* for redials of one watch, but for the last */
+	DIAL_MS = 500,        /* that a dial may be under way */
 	MISSED = 3,           /* answers of one that may hang: the next is looked for */
 };
 
@@ -25,10 +25,11 @@ struct ccl_managed {
 	const struct ccl_group *group; /* the communicator's own */
 	unsigned rank;
 	struct ctl_client *client;
+	bool connected;   /* else client, if any, is a dial that is under way */
 	unsigned n, at;   /* addresses of managers; of the one that is asked */
-	unsigned dialled; /* of them in a round that is not over */
+	unsigned dialled; /* of them in a round in which nobody has answered yet */
 	unsigned missed;
-	int64_t watched_ms, dialled_ms;
+	int64_t watched_ms, dialled_ms; /* dialled: the last one, or the end of a round */
 };
 
 static int64_t now_ms(const struct ccl_managed *m)
@@ -59,6 +60,7 @@ static void hang_up(struct ccl_managed *m)
 {
 	ctl_close(m->client);
 	m->client = NULL;
+	m->connected = false;
 	m->missed = 0;
 }
 
@@ -85,8 +87,10 @@ static bool is_silent(int rc, const struct ctl_error *e)
 static int dial(struct ccl_managed *m, unsigned patience_ms, struct ctl_error *e)
 {
 	char item[CCL_ADDRESS_LEN];
+	const int rc = ctl_connect_over(m->group->io, address(m, item), patience_ms, &m->client, e);
 
-	return ctl_connect_over(m->group->io, address(m, item), patience_ms, &m->client, e);
+	m->connected = !rc;
+	return rc;
 }
 
 static void next(struct ccl_managed *m)
@@ -285,23 +289,63 @@ int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN])
 
 /* ---- meanwhile ---- */
 
-/* Whoever of them leads now: a round by all of them, in parts if some do not answer at all, and
- * then a pause. */
-static void redial(struct ccl_managed *m)
+/* The dial of the one whose turn it is: begun, or looked at. */
+static int look(struct ccl_managed *m, int64_t now)
 {
-	const int64_t from = now_ms(m);
+	char item[CCL_ADDRESS_LEN];
 	struct ctl_error e;
+	int rc = 0;
 
-	while (m->dialled < m->n) {
+	if (!m->client) {
 		m->dialled++;
-		if (!dial(m, 0, &e))
-			break;
+		m->dialled_ms = now;
+		rc = ctl_connect_begin(m->group->io, address(m, item), &m->client, &e);
+	}
+	if (!rc)
+		rc = ctl_connected(m->client, &e);
+	return rc == -EINPROGRESS && now - m->dialled_ms >= DIAL_MS ? -ETIMEDOUT : rc;
+}
+
+/* Whoever of them leads now: a round by all of them, and then a pause. No dial is waited for: the
+ * next watch looks at it. */
+static bool find(struct ccl_managed *m)
+{
+	const int64_t now = now_ms(m);
+
+	if (m->dialled == 0 && now - m->dialled_ms < REDIAL_EVERY_MS)
+		return false;
+	while (m->client || m->dialled < m->n) {
+		const int rc = look(m, now);
+
+		m->connected = rc == 0;
+		if (rc == 0 || rc == -EINPROGRESS)
+			return m->connected;
 		next(m);
-		if (m->dialled < m->n && now_ms(m) - from >= DIALS_MS)
-			return;
 	}
 	m->dialled = 0;
-	m->dialled_ms = now_ms(m);
+	m->dialled_ms = now;
+	return false;
+}
+
+/* A sign of the manager, or none: a proxy with nobody behind takes every connection, and answers
+ * nothing, or not as a manager does. Only an answer ends a round. */
+static void note(struct ccl_managed *m, int rc, const struct ctl_error *e)
+{
+	if (!rc || e->code)
+		m->missed = m->dialled = 0;
+	else
+		m->missed = rc == -ETIMEDOUT ? m->missed + 1 : MISSED;
+}
+
+static bool is_connected(struct ccl_managed *m)
+{
+	if (m->connected && ctl_is_open(m->client))
+		return true;
+	if (m->connected && m->dialled > 0)
+		next(m);
+	else if (m->connected)
+		hang_up(m);
+	return find(m);
 }
 
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
@@ -312,17 +356,13 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 	struct ctl_error e;
 	int rc;
 
-	if (now_ms(m) - m->watched_ms < WATCH_EVERY_MS)
+	if (m->connected && now_ms(m) - m->watched_ms < WATCH_EVERY_MS)
+		return 0;
+	if (!is_connected(m))
 		return 0;
 	m->watched_ms = now_ms(m);
-	if (m->client && !ctl_is_open(m->client))
-		hang_up(m);
-	if (!m->client && (m->dialled > 0 || now_ms(m) - m->dialled_ms >= REDIAL_EVERY_MS))
-		redial(m);
-	if (!m->client)
-		return 0;
 	rc = ask(m, "job.heartbeat", WATCH_ANSWER_MS, &state, &e);
-	m->missed = is_silent(rc, &e) ? m->missed + 1 : 0;
+	note(m, rc, &e);
 	phase = json_string_value(json_object_get(state, "phase"));
 	if (rc == -ESTALE) {
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", e.msg);
@@ -330,8 +370,8 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 		line = json_string_value(json_object_get(state, "line"));
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", line ? line : phase);
 		rc = -ESTALE;
-	} else if (m->n > 1 && (m->missed >= MISSED || rc == -ECONNRESET)) {
-		next(m); /* a proxy with nobody behind takes every connection */
+	} else if (m->n > 1 && m->missed >= MISSED) {
+		next(m);
 	}
 	json_decref(state);
 	return rc == -ESTALE ? -ECONNABORTED : 0;
@@ -343,7 +383,7 @@ void ccl_managed_leave(struct ccl_managed *m, bool done)
 
 	if (!m)
 		return;
-	if (m->client && done)
+	if (m->connected && done)
 		ask(m, "job.leave", ANSWER_MS, NULL, &e);
 	hang_up(m);
 	free(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A group whose tree a manager finds (docs/manager.md): each rank asks it on a connection of its
- * own, which is its sign of life as well. All calls block, for a bounded time. */
+ * own, which is its sign of life as well. All calls may block, for a bounded time. */
 #ifndef CCL_MANAGED_H
 #define CCL_MANAGED_H
 
@@ -18,7 +18,7 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct 
 int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN]);
 
 /* Is the job over? -ECONNABORTED, and why; 0: not as far as is known. A manager that has gone is
- * looked for again, and is no failure. */
+ * looked for again, and is no failure; nobody who does not answer a dial is waited for. */
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN]);
 
 /* done: the rank has finished, else its connection just ends. m may be NULL. */
