@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <unistd.h>
 
-enum { TRIES = 50000, STEP_US = 20 };
+#include "lib/port/port.h"
+
+enum { PATIENCE_NS = 1000000000, STEP_US = 20 };
 
 void mailbox_take(struct mailbox *m, struct worker *w)
 {
@@ -23,11 +25,12 @@ void mailbox_take(struct mailbox *m, struct worker *w)
 int mailbox_call(struct mailbox *m, mailbox_fn fn, void *arg)
 {
 	struct mailbox_call call = {.fn = fn, .arg = arg};
+	const uint64_t until = port_now_ns() + PATIENCE_NS;
 
 	atomic_store_explicit(&m->call, &call, memory_order_release);
-	for (unsigned i = 0; !atomic_load_explicit(&call.done, memory_order_acquire); i++) {
+	while (!atomic_load_explicit(&call.done, memory_order_acquire)) {
 		/* Once the worker has it, it is no matter of time any more. */
-		if (i >= TRIES && atomic_exchange(&m->call, NULL) == &call)
+		if (port_now_ns() >= until && atomic_exchange(&m->call, NULL) == &call)
 			return -ETIMEDOUT;
 		usleep(STEP_US);
 	}

@@ -25,7 +25,8 @@ struct mailbox {
 void mailbox_take(struct mailbox *m, struct worker *w);
 
 /* Control: has fn(w, arg) called by the worker that takes from m, and waits for its end.
- * -ETIMEDOUT: the worker has not begun with it within a second, and never will. */
+ * -ETIMEDOUT: the worker has not begun with it within a second, and never will. One that has begun
+ * is waited for: fn is to come to an end. */
 int mailbox_call(struct mailbox *m, mailbox_fn fn, void *arg);
 
 #endif
