@@ -494,6 +494,7 @@ static bool is_over(uint64_t until, uint64_t now)
 
 void sw_tick(struct sw *sw, uint64_t now_ns)
 {
+	sw->out.hangs = false; /* as far as is known now */
 	sw_reclaim(sw);
 	sw_log_mismatches(sw);
 	sw_links_tick(sw);

@@ -6,6 +6,7 @@
 #include "dataplane/inc/arena.h"
 #include "dataplane/leases.h"
 #include "dataplane/runtime/graph.h"
+#include "dataplane/runtime/outbox.h"
 #include "dataplane/runtime/worker.h"
 #include "dataplane/switch.h"
 #include "dataplane/switch_rnic.h"
@@ -97,6 +98,7 @@ struct sw {
 	struct sw_bridge *bridge;         /* NULL: no port is in one */
 	struct sw_lldp *lldp;             /* NULL: off */
 	struct wake wake;                 /* this thread */
+	struct outbox out;                /* its own packets */
 	struct rte_rcu_qsbr *rcu;
 	struct sw_deferred *deferred;
 	unsigned n_workers;

@@ -7,13 +7,12 @@
 
 #include "dataplane/l2/lldp_note.h"
 #include "dataplane/l2/lldp_table.h"
-#include "dataplane/runtime/outbox.h"
+#include "dataplane/sw.h"
 
 struct sw_lldp {
 	uint64_t now; /* of the last tick */
 	struct rte_ring *notes;
 	struct lldp_table table;
-	struct outbox out;
 };
 
 /* ---- out ---- */
@@ -48,7 +47,7 @@ static void speak(struct sw *sw, unsigned i)
 		return;
 	}
 	rte_pktmbuf_append(mbuf, (uint16_t)len);
-	outbox_put(&sw->lldp->out, sw, mbuf, i);
+	outbox_send(sw, mbuf, i);
 }
 
 /* ---- turns ---- */
@@ -67,7 +66,7 @@ void sw_lldp_tick(struct sw *sw, uint64_t now)
 	for (unsigned i = 0; i < sw->n_ports; i++)
 		if (lldp_turn(&l->table, i, port_link_up(&sw->ports[i]), now))
 			speak(sw, i);
-	l->table.count.sent += outbox_end(&l->out, sw);
+	l->table.count.sent += outbox_end(sw);
 }
 
 /* ---- life ---- */

@@ -7,23 +7,13 @@
 #include <rte_ring_elem.h>
 #include <stdlib.h>
 
-#include "dataplane/ip/icmp_error.h"
 #include "dataplane/l2/neigh_note.h"
 #include "dataplane/retag.h"
 #include "dataplane/sw.h"
 
 enum {
 	TURN_NOTES = 1024,          /* that are read at a time */
-	OUT = 128,                  /* packets given to a worker at a time */
 	PUBLISH_PAUSE_NS = 4000000, /* for each thousand routes */
-};
-
-/* A packet for a worker to send, or to lose for a reason. */
-struct out {
-	struct rte_mbuf *mbuf;
-	uint16_t port;
-	uint8_t drop;
-	uint8_t l3_off;
 };
 
 /* A packet that waits. */
@@ -37,59 +27,11 @@ struct sw_neigh {
 	struct rte_ring *notes;
 	struct neigh_cache cache;
 	struct waiting waiting[NEIGH_ALL_WAITING + 1];
-	unsigned n_out;
-	struct out out[OUT];
-	uint64_t now, publish_at;
+	uint64_t publish_at;
 	unsigned n_list;
 	struct fwd_learnt list[NEIGH_MAX];
 	uint16_t list_of[NEIGH_MAX]; /* entry of list[i] */
 };
-
-/* ---- out ---- */
-
-static void send_all(struct worker *w, void *arg)
-{
-	struct sw_neigh *n = arg;
-
-	for (unsigned i = 0; i < n->n_out; i++) {
-		const struct out *o = &n->out[i];
-		struct wire_pkt pkt;
-
-		w->emitted++;
-		if (o->drop == DROP_NONE) {
-			worker_tx(w, o->port, o->mbuf);
-			continue;
-		}
-		w->drops[o->drop]++;
-		if (o->drop == DROP_IP_NO_NEIGH) {
-			wire_parse_ip(rte_pktmbuf_mtod(o->mbuf, const uint8_t *), o->mbuf->data_len,
-				o->l3_off, &pkt);
-			icmp_error(w, o->mbuf, &pkt, DROP_IP_NO_NEIGH, 0);
-		}
-		rte_pktmbuf_free(o->mbuf);
-	}
-	n->n_out = 0;
-}
-
-static void flush(struct sw *sw)
-{
-	struct sw_neigh *n = sw->neigh;
-
-	if (n->n_out == 0 || sw_worker_call(sw, 0, send_all, n) == 0)
-		return;
-	for (unsigned i = 0; i < n->n_out; i++) /* the worker hangs: nothing is right any more */
-		rte_pktmbuf_free(n->out[i].mbuf);
-	n->n_out = 0;
-}
-
-static void put(struct sw *sw, struct rte_mbuf *m, uint16_t port, enum drop drop, uint8_t l3_off)
-{
-	struct sw_neigh *n = sw->neigh;
-
-	if (n->n_out == OUT)
-		flush(sw);
-	n->out[n->n_out++] = (struct out){m, port, (uint8_t)drop, l3_off};
-}
 
 /* ---- what the cache wants done ---- */
 
@@ -126,7 +68,7 @@ static void ask(void *arg, const struct neigh_entry *e, bool unicast)
 		return;
 	}
 	rte_pktmbuf_append(m, (uint16_t)len);
-	put(sw, m, sw->ports[e->port].id, DROP_NONE, 0);
+	outbox_send(sw, m, e->port);
 }
 
 /* As ip/rewrite.c does it. */
@@ -155,7 +97,7 @@ static void settle(void *arg, const struct neigh_entry *e, void *packet, enum ne
 
 	if (fate == NEIGH_SEND)
 		drop = rewrite(sw, e, wait);
-	put(sw, wait->mbuf, sw->ports[e->port].id, drop, wait->l3_off);
+	outbox_lose(sw, wait->mbuf, e->port, drop, wait->l3_off);
 	wait->mbuf = NULL;
 }
 
@@ -240,7 +182,7 @@ void sw_neigh_turn(struct sw *sw, uint64_t now)
 		return;
 	read_notes(sw, now);
 	publish(sw, now);
-	flush(sw);
+	outbox_end(sw);
 }
 
 /* Next hops of routes are known before there is something for them. */
@@ -265,7 +207,7 @@ void sw_neigh_tick(struct sw *sw, uint64_t now)
 	want_nexthops(sw, now);
 	neigh_cache_tick(&sw->neigh->cache, now);
 	publish(sw, now);
-	flush(sw);
+	outbox_end(sw);
 }
 
 /* ---- for publish.c ---- */
@@ -356,7 +298,7 @@ unsigned sw_neigh_buffers(const struct sw_config *config)
 {
 	for (unsigned i = 0; i < config->n_ports; i++)
 		if (config->ports[i].neigh_learn)
-			return NEIGH_NOTES + NEIGH_ALL_WAITING + OUT;
+			return NEIGH_NOTES + NEIGH_ALL_WAITING + OUTBOX;
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 #include <rte_malloc.h>
 #include <rte_ring.h>
 
-#include "dataplane/runtime/outbox.h"
+#include "dataplane/sw.h"
 #include "lib/wire/membership.h"
 #include "lib/wire/multicast.h"
 
@@ -23,7 +23,6 @@ struct sw_membership {
 	struct membership book;
 	unsigned queries; /* general ones sent, up to STARTUP_QUERIES */
 	uint64_t next_query;
-	struct outbox out;
 	bool due; /* the packet path does not know yet what the book says */
 };
 
@@ -104,7 +103,7 @@ static void ask(struct sw *sw, unsigned port, bool ip4, const struct wire_ip *gr
 		return;
 	}
 	rte_pktmbuf_append(mbuf, (uint16_t)len);
-	outbox_put(&sw->membership->out, sw, mbuf, port);
+	outbox_send(sw, mbuf, port);
 }
 
 static void ask_all(struct sw *sw, uint64_t now)
@@ -179,7 +178,7 @@ void sw_membership_tick(struct sw *sw, uint64_t now)
 	sw->membership->due |= changed;
 	publish(sw);
 	ask_all(sw, now);
-	outbox_end(&sw->membership->out, sw);
+	outbox_end(sw);
 }
 
 /* ---- for the control plane ---- */

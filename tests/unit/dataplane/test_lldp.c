@@ -7,6 +7,7 @@
 
 #include "dataplane/l2/lldp_note.h"
 #include "dataplane/l2/lldp_table.h"
+#include "hangs.h"
 #include "harness.h"
 
 enum { N = 3 };
@@ -370,20 +371,6 @@ static void off(void **state)
 }
 
 /* ---- a worker that hangs ---- */
-
-static unsigned calls;
-static bool hangs;
-
-int __real_sw_worker_call(
-	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
-int __wrap_sw_worker_call(
-	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
-int __wrap_sw_worker_call(
-	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg)
-{
-	calls++;
-	return hangs ? -ETIMEDOUT : __real_sw_worker_call(s, i, fn, arg);
-}
 
 /* Workers are called once each for all of their ports, and nobody any more after one that hangs:
  * each of those calls may take a second. What was not sent is not counted, and comes with the next.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dataplane/mcast/mcast_fwd.h"
+#include "hangs.h"
 #include "harness.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/membership.h"
@@ -355,20 +356,6 @@ static void ignored(void **state)
 }
 
 /* ---- a worker that hangs ---- */
-
-static unsigned calls;
-static bool hangs;
-
-int __real_sw_worker_call(
-	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
-int __wrap_sw_worker_call(
-	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg);
-int __wrap_sw_worker_call(
-	struct sw *s, unsigned i, void (*fn)(struct worker *w, void *arg), void *arg)
-{
-	calls++;
-	return hangs ? -ETIMEDOUT : __real_sw_worker_call(s, i, fn, arg);
-}
 
 /* Whoever asks by all ports at a time calls each worker once, and nobody after one that hangs. */
 static void one_call(void **state)

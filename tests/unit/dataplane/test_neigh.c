@@ -2,6 +2,7 @@
 /* Neighbours that are learnt: through the graph, on the control plane's virtual time. */
 #include <string.h>
 
+#include "hangs.h"
 #include "harness.h"
 #include "lib/wire/bytes.h"
 
@@ -393,6 +394,44 @@ static void route_goes(void **state)
 	assert_int_equal(h_drop(sw, "ip_no_route"), 1);
 }
 
+/* A worker that takes no calls costs one call until the next tick, whoever has something to send:
+ * neighbours, of whom there are many, LLDP, questions for members, and a turn in between. Then it
+ * goes on. */
+static void hanging(void **state)
+{
+	struct frame f;
+
+	stop(state);
+	sw = h_start(PORTS, "{'lldp':true}", "{'neigh_learn':true,'mcast_learn':true}");
+	direct(false, 0);
+	for (unsigned i = 0; i < 4 * OUTBOX; i++) {
+		const struct wire_ip host = wire_ip_from4(0x0a010000 + i);
+
+		send(&host);
+	}
+	calls = 0;
+	hangs = true;
+	tick(0);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct wire_ip host = wire_ip_from4(0x0a011000 + i);
+
+		send(&host);
+		sw_notes_turn(sw, now);
+	}
+	hangs = false;
+	assert_int_equal(calls, 1);
+	expect_silence();
+	tick(SECOND);
+	assert_true(h_take(sw, 1, &f));
+	for (unsigned i = 0; i < 10; i++) { /* nobody answers */
+		tick(SECOND);
+		for (unsigned k = 0; k < PORTS; k++)
+			while (h_take(sw, k, &f))
+				;
+	}
+	assert_int_not_equal(h_drop(sw, "ip_no_neigh"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +445,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(next_hop, start, stop),
 		cmocka_unit_test_setup_teardown(scan, start, stop),
 		cmocka_unit_test_setup_teardown(route_goes, start, stop),
+		cmocka_unit_test_setup_teardown(hanging, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
