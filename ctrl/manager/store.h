@@ -51,7 +51,8 @@ struct store_etcd_conf {
 };
 int store_etcd_open(const char *urls, const struct store_etcd_conf *conf, struct store *out,
 	char err[STORE_ERR_LEN]);
-/* Asks nobody. urls NULL: another kind of store, which has no certificates. */
+/* Asks nobody. urls NULL: another kind of store, which has no certificates. err is written when
+ * something is wrong only. */
 int store_etcd_check(const char *urls, const char *certificates, char err[STORE_ERR_LEN]);
 
 #endif

@@ -444,7 +444,8 @@ int store_etcd_check(const char *urls, const char *certificates, char err[STORE_
 
 	if (s && urls)
 		rc = etcd_members_parse(&s->m, urls);
-	snprintf(err, STORE_ERR_LEN, "store: etcd: %.240s", s ? s->m.why : "out of memory");
+	if (rc)
+		snprintf(err, STORE_ERR_LEN, "store: etcd: %.240s", s ? s->m.why : "out of memory");
 	if (!rc && (rc = etcd_members_certify(&s->m, certificates)))
 		snprintf(err, STORE_ERR_LEN, "store_tls: %.240s", s->m.why);
 	free(s);

@@ -329,8 +329,11 @@ static void urls(void **state)
 		"http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a,http://a"};
 
 	(void)state;
+	snprintf(err, sizeof(err), "said before");
 	assert_int_equal(store_etcd_check("http://h:2379", NULL, err), 0);
 	assert_int_equal(store_etcd_check("https://a:2379,http://[::1]:2379/fab", NULL, err), 0);
+	assert_int_equal(store_etcd_check(NULL, NULL, err), 0);
+	assert_string_equal(err, "said before");
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(store_etcd_check(bad[i], NULL, err), -EINVAL);
 	assert_int_equal(store_etcd_check("http://user:secret@h:1/fab", NULL, err), -EINVAL);
