@@ -76,6 +76,7 @@ static void leave_to(struct mrc_evset *s, struct mrc_ev *e, int backup)
 	if (!e->active)
 		return;
 	e->active = false;
+	e->moved_in = 0;
 	while (index[place] != (uint8_t)(e - s->ev))
 		place++;
 	if (backup != MRC_NO_EV) {
@@ -143,6 +144,7 @@ int mrc_evset_init(struct mrc_evset *s, const struct mrc_evset_config *c, const 
 	s->base_rtt_ns = c->base_rtt_ns;
 	s->probe_cap_ns = c->probe_cap_ns ? c->probe_cap_ns : DEFAULT_CAP_MS * (uint64_t)NS_PER_MS;
 	s->rest_rtts = LEAST_REST;
+	s->attempt = 1;
 	s->probes_to_return = c->probes_to_return ? c->probes_to_return : DEFAULT_SUCCESSES;
 	s->up = (uint8_t)((1u << c->n_ports) - 1);
 	s->random = c->seed;
@@ -253,13 +255,23 @@ static unsigned count_marked(struct mrc_evset *s, struct mrc_ev *e, uint32_t rtt
 		return 0;
 	if (e->marked_at == 0 || since > 2)
 		e->marked_rtts = 0;
-	if (e->moved_to && since > s->rest_rtts) { /* it did help */
-		e->moved_to = false;
+	if (e->moved_in && since > s->rest_rtts) { /* it did help */
+		e->moved_in = 0;
 		s->rest_rtts = LEAST_REST;
 	}
 	e->marked_at = rtt;
 	e->marked_rtts += e->marked_rtts < UINT8_MAX;
 	return e->marked_rtts;
+}
+
+/* It did not help. Once for all that have moved since it was last said, however often they are
+ * marked. */
+static void rest_longer(struct mrc_evset *s, const struct mrc_ev *e)
+{
+	if (e->moved_in != s->attempt || s->rest_rtts == LONGEST_REST)
+		return;
+	s->rest_rtts *= 2;
+	s->attempt = (uint16_t)(s->attempt % UINT16_MAX + 1);
 }
 
 /* A mark passes a path over once, which is little where it is one of few. Marked all the time, it
@@ -276,16 +288,15 @@ static void marked(struct mrc_evset *s, struct mrc_ev *e, uint64_t now)
 	n = count_marked(s, e, rtt);
 	if (n < MARKED_RTTS)
 		return;
-	if (n == MARKED_RTTS && e->moved_to && s->rest_rtts < LONGEST_REST)
-		s->rest_rtts *= 2;
+	if (n == MARKED_RTTS)
+		rest_longer(s, e);
 	backup = rested_backup(s, e->port, rtt);
 	if (backup == MRC_NO_EV)
 		return;
 	leave_to(s, e, backup);
-	s->ev[backup].moved_to = true;
+	s->ev[backup].moved_in = s->attempt;
 	s->ev[backup].marked_at = rtt;
 	s->ev[backup].marked_rtts = 0;
-	e->moved_to = false;
 	e->state = MRC_EV_GOOD;
 }
 

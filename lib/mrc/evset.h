@@ -40,8 +40,8 @@ struct mrc_ev {
 	bool active;   /* in its port's ring, else backup or out */
 	bool probing;  /* a probe is on its way */
 	uint8_t successes;
-	bool moved_to;       /* in use because another one was marked */
 	uint8_t marked_rtts; /* how many in a row had a mark */
+	uint16_t moved_in;   /* the attempt by which it is in use; 0: no other one was marked */
 	uint32_t marked_at;  /* the last of them, counted from 1; 0: none yet */
 	uint64_t skip_until; /* SKIP ends then by itself */
 	uint64_t bad_since;
@@ -56,6 +56,7 @@ struct mrc_evset {
 	uint64_t base_rtt_ns, probe_cap_ns, next_probe; /* at most one probe per base RTT */
 	unsigned probes_to_return;
 	uint32_t rest_rtts; /* without a mark, before a backup is gone to because of marks */
+	uint16_t attempt;   /* another one whenever that becomes more; never 0 */
 	uint8_t up;         /* ports that may be used, a bit each */
 	uint64_t random;
 	uint64_t changed[MRC_MAX_EVS / 64]; /* state as the API shows it has changed since taken */
@@ -77,11 +78,11 @@ int mrc_evset_init(struct mrc_evset *s, const struct mrc_evset_config *config, c
 int mrc_evset_next(struct mrc_evset *s, uint8_t room, uint64_t now);
 
 /* What became of packets. An index out of range does nothing. skip: ECN seen, or trimmed on the
- * way; with marks in eight base RTTs on end it changes places with a backup of its plane that had
- * none for 64, if there is one, and for twice as long whenever that does not help (figure 14 of the
- * paper; CHOSEN, docs/mrc.md 6.5). bad: lost untrimmed, timed out, or the peer said never again;
- * false: it stays as it is because too few would be left, and none has been bad for some time that
- * could take its place. */
+ * way; with that in eight base RTTs on end it changes places with a backup of its plane that had
+ * none for 64, if there is one, and for twice as long after each attempt, of however many paths
+ * together, that did not help (figure 14 of the paper; CHOSEN, docs/mrc.md 6.5). bad: lost
+ * untrimmed, timed out, or the peer said never again; false: it stays as it is because too few
+ * would be left, and none has been bad for some time that could take its place. */
 void mrc_evset_skip(struct mrc_evset *s, int index, uint64_t now);
 bool mrc_evset_bad(struct mrc_evset *s, int index, uint64_t now);
 

@@ -231,6 +231,52 @@ static void marked_changes_places(void **state)
 	assert_true(s.ev[1].active);
 }
 
+/* All that are in use are marked in each of n RTTs: how many of them moved. */
+static unsigned burst(struct mrc_evset *s, unsigned rtt, unsigned n)
+{
+	bool was[MRC_MAX_EVS];
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		was[i] = s->ev[i].active;
+	for (unsigned k = 0; k < n; k++)
+		for (unsigned i = 0; i < s->n; i++)
+			mark(s, (int)i, rtt + k, 1);
+	for (unsigned i = 0; i < s->n; i++)
+		moved += was[i] && !s->ev[i].active;
+	return moved;
+}
+
+/* Paths that have moved together are one attempt, which is not made again by marking them again
+ * after pauses. */
+static void moved_together(void **state)
+{
+	enum { LONG = 8, REST = 64 };
+	struct mrc_evset s = make(4, 8, 4, 1);
+
+	(void)state;
+	assert_int_equal(burst(&s, 1, 2 * LONG), 4);
+	for (unsigned rtt = 2 * LONG + 4; rtt < REST; rtt += LONG + 4)
+		assert_int_equal(burst(&s, rtt, LONG), 0);
+	assert_int_equal(s.rest_rtts, 2 * REST);
+	s = make(1, 32, 16, 1);
+	assert_int_equal(burst(&s, 1, 2 * LONG), 16);
+	assert_int_equal(s.rest_rtts, 2 * REST);
+	/* After their rest they move again, which is another. */
+	assert_int_equal(burst(&s, 2 * REST - LONG, 4 * LONG), 16);
+	assert_int_equal(s.rest_rtts, 4 * REST);
+	/* A path that is in use because it works again is none. */
+	s = make(1, 2, 1, 0);
+	mark(&s, 0, 1, LONG);
+	assert_true(s.ev[1].active);
+	mrc_evset_bad(&s, 1, LONG * RTT);
+	mrc_evset_bad(&s, 0, LONG * RTT);
+	mrc_evset_reprieve(&s, 1, LONG * RTT);
+	assert_true(s.ev[1].active);
+	mark(&s, 1, 2 * LONG, LONG);
+	assert_int_equal(s.rest_rtts, REST);
+}
+
 static void bad_is_swapped(void **state)
 {
 	struct mrc_evset s = make(2, 8, 4, 1);
@@ -483,6 +529,7 @@ int run_evset_tests(void)
 		cmocka_unit_test(rooms_and_ports),
 		cmocka_unit_test(skipped_once),
 		cmocka_unit_test(marked_changes_places),
+		cmocka_unit_test(moved_together),
 		cmocka_unit_test(bad_is_swapped),
 		cmocka_unit_test(enough_are_left),
 		cmocka_unit_test(the_last_ones_take_turns),
