@@ -100,8 +100,9 @@ const struct ctl_variant ctl_port_types[] = {
 		{"type", CTL_STRING, .required = true, .help = "the kind of device, see below"}, \
 		{"mac", CTL_STRING,                                                              \
 			.help = "as 02:00:00:00:00:01; default: the device's; of a memif "       \
-				"server one made of its socket and id, of a memif client a "     \
-				"random one that changes at every start"},                       \
+				"server one made of the machine's name and id, its socket and "  \
+				"id, of a memif client a random one that changes at every "      \
+				"start"},                                                        \
 		{"mtu", CTL_INT, .min = CTL_MTU_MIN, .max = CTL_MTU_MAX, .dflt = "4200",         \
 			.help = "largest IP packet; 4096 bytes of RoCE payload need 4180"},      \
 		{"rxd", CTL_INT, .min = CTL_MIN_DESC, .max = DESC_MAX, .dflt = "1024",           \

@@ -291,9 +291,30 @@ static int tell_mac(const struct port_config *c, uint16_t id, char err[PORT_ERR_
 	return 0;
 }
 
+static uint32_t hash_text(const char *text, uint32_t seed)
+{
+	return rte_jhash(text, (uint32_t)strlen(text), seed);
+}
+
+/* Machines are configured alike, also containers of one, and their switches are to differ. */
+static uint32_t this_machine(void)
+{
+	char text[256] = "";
+	uint32_t hash = 0;
+	FILE *f = fopen("/etc/machine-id", "re");
+
+	if (f != NULL && fgets(text, sizeof(text), f) != NULL)
+		hash = hash_text(text, hash);
+	if (f != NULL)
+		fclose(f);
+	if (gethostname(text, sizeof(text) - 1) == 0)
+		hash = hash_text(text, hash);
+	return hash;
+}
+
 static void name_mac(uint8_t mac[6], const char *of, uint32_t number)
 {
-	uint32_t hash = rte_jhash(of, (uint32_t)strlen(of), number);
+	uint32_t hash = hash_text(of, number);
 
 	memset(mac, 0, 6);
 	mac[0] = 0x02;
@@ -315,9 +336,10 @@ static int set_mac(const struct port_config *c, struct port *port, char err[PORT
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	if (strcmp(c->type, "tap") == 0)
 		port->mac[0] ^= 0x04; /* what the driver tells is the kernel's end */
-	/* One that is the same every time: hosts keep it in their ARP caches. */
-	if (strcmp(c->type, "memif") == 0 && !c->client)
-		name_mac(port->mac, c->socket, c->id); /* the driver tells another at every start */
+	/* One that is the same every time: hosts keep it in their ARP caches. The driver of a memif
+	 * tells another at every start. */
+	if (is_memif(c) && !c->client)
+		name_mac(port->mac, c->socket, this_machine() ^ c->id);
 	else if (rte_is_zero_ether_addr(&mac))
 		name_mac(port->mac, c->name, 0); /* a ring has none */
 	return 0;
