@@ -139,9 +139,13 @@ static bool in_segments(struct rte_mbuf *const *mbufs, unsigned n)
 	return false;
 }
 
+/* Ports with buffers that are marked. Of the thread that sends. */
+static bool marked[RTE_MAX_ETHPORTS];
+
 /* Whose ring the buffers are in: see port_tx_lost. The driver frees none before it sends again. */
 static void mark(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 {
+	marked[port->id] = true;
 	for (unsigned i = 0; i < n; i++)
 		for (struct rte_mbuf *m = mbufs[i]; m != NULL; m = m->next)
 			m->port = port->id;
@@ -209,8 +213,10 @@ static void free_lost(struct rte_mempool *pool, void *arg, void *object, unsigne
 
 void port_tx_lost(const struct port *port, struct rte_mempool *pool)
 {
-	if (port->config.zero_copy && !port_link_up(port))
-		rte_mempool_obj_iter(pool, free_lost, (void *)(uintptr_t)port);
+	if (!port->config.zero_copy || !marked[port->id] || port_link_up(port))
+		return;
+	rte_mempool_obj_iter(pool, free_lost, (void *)(uintptr_t)port);
+	marked[port->id] = false;
 }
 
 static void wait_a_bit(unsigned *waited)

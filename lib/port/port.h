@@ -152,10 +152,10 @@ unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
 void port_tx_reap(const struct port *port);
 
 /* The driver never gives back what was in the ring of a zero-copy memif whose peer has gone; nobody
- * reads it any more. If that is so (else nothing is done) buffers of this pool that were sent
- * there, in packets of several, and lend memory (rte_pktmbuf_attach_extbuf) are freed, so that the
- * memory is its owner's again; the others stay lost, as many as the ring has. By the thread that
- * sends. Who lends says before that the buffer's `port` is none. */
+ * reads it any more. If that is so (else nothing is done; nor again, the whole pool being looked
+ * through) buffers of this pool that were sent there, in packets of several, and lend memory
+ * (rte_pktmbuf_attach_extbuf) are freed, so that it is its owner's again; the others stay lost, as
+ * many as the ring has. By the thread that sends. Who lends says first that `port` is none. */
 void port_tx_lost(const struct port *port, struct rte_mempool *pool);
 
 /* A client whose server went away stays down until this is called: one attempt to connect again. 0
