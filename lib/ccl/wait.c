@@ -115,7 +115,8 @@ static int diagnose(struct ccl_comm *c)
 	if (c->diagnosed || !c->setup)
 		return c->failed;
 	c->diagnosed = true;
-	if (c->failed != -ECONNABORTED)
+	/* Of these it is known why: others said it, or this end's program, which is not to wait. */
+	if (c->failed != -ECONNABORTED && c->failed != -ECANCELED)
 		ccl_setup_diagnose(c->setup, mb ? mb->prim : CCL_PRIM_AR, mb ? mb->root : 0,
 			c->err + len, sizeof(c->err) - len);
 	ccl_setup_tell(c->setup, c->err);

@@ -32,7 +32,7 @@ static json_t *created(const struct fake_switch *sw, const json_t *params)
 		json_object_get(params, "name"), "state", "installed", "endpoints", eps);
 }
 
-static json_t *shown(const struct fake_switch *sw)
+static json_t *shown(struct fake_switch *sw)
 {
 	json_t *show = json_pack("{s:i, s:s, s:s}", "group", (int)(sw->number + 1), "name", "g",
 		"state", sw->state ? sw->state : "active");
@@ -40,6 +40,7 @@ static json_t *shown(const struct fake_switch *sw)
 	if (sw->missing_rank >= 0)
 		json_object_set_new(show, "waiting",
 			json_pack("{s:i, s:[i]}", "psn", 5, "missing_ranks", sw->missing_rank));
+	sw->shows++;
 	return show;
 }
 

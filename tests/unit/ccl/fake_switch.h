@@ -23,7 +23,7 @@ struct fake_switch {
 	int missing_rank;        /* in group.show; -1: none */
 
 	/* What happened; to be read after fake_switch_stop. */
-	unsigned creates, activates, deletes, forced;
+	unsigned creates, activates, deletes, forced, shows;
 	unsigned acquires, releases; /* that succeeded */
 	unsigned acquired_at;        /* the last, in the order of all switches */
 	json_t *created;             /* parameters of the last group.create */

@@ -285,6 +285,34 @@ static void stalled(void **state)
 	assert_true(j.rank[3].destroyed < 0);
 	assert_int_equal(j.sw[0].deletes, 1);
 	assert_int_equal(j.sw[0].forced, 0); /* somebody's queue pair may be alive: drain */
+	assert_true(j.sw[0].shows > 0);
+	finish(&j);
+}
+
+static int aborted;
+
+static void abort_one(unsigned rank, struct ccl_comm *comm)
+{
+	if (rank != 1)
+		return;
+	ccl_abort(comm, "its program has had enough");
+	aborted = ccl_wait(comm, (struct ccl_req){UINT64_MAX}, 0);
+}
+
+/* Who aborts knows why: the others hear it, and no switch is asked first, which may not answer. */
+static void a_rank_aborts(void **state)
+{
+	struct job j;
+
+	(void)state;
+	prepare(&j, true, 20000);
+	j.after = abort_one;
+	run(&j);
+	assert_int_equal(aborted, -ECANCELED);
+	for (unsigned i = 0; i < N; i++)
+		assert_true(j.rank[i].destroyed < 0);
+	for (unsigned s = 0; s < 3; s++)
+		assert_int_equal(j.sw[s].shows, 0);
 	finish(&j);
 }
 
@@ -306,6 +334,7 @@ int main(void)
 		cmocka_unit_test(port_mtu_too_small),
 		cmocka_unit_test(ranks_missing),
 		cmocka_unit_test(stalled),
+		cmocka_unit_test(a_rank_aborts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
