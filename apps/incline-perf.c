@@ -154,13 +154,6 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double percentile(const uint64_t *sorted, long n, double at)
-{
-	const long i = (long)(at * (double)n);
-
-	return (double)sorted[i < n ? i : n - 1] / 1000;
-}
-
 static int measure(struct perf *p, const struct perf_case *c, uint64_t count, bool in_place,
 	struct perf_timing *t)
 {
@@ -193,9 +186,9 @@ static int measure(struct perf *p, const struct perf_case *c, uint64_t count, bo
 		return rc;
 	qsort(p->samples, (size_t)n, sizeof(*p->samples), by_value);
 	t->us = (double)most / 1000 / (double)n;
-	t->p50 = percentile(p->samples, n, 0.5);
-	t->p99 = percentile(p->samples, n, 0.99);
-	t->p999 = percentile(p->samples, n, 0.999);
+	t->p50 = perf_percentile(p->samples, n, 500);
+	t->p99 = perf_percentile(p->samples, n, 990);
+	t->p999 = perf_percentile(p->samples, n, 999);
 	return 0;
 }
 

@@ -99,6 +99,10 @@ bool perf_is_rooted(enum ccl_collective collective);
 double perf_algbw_gbps(uint64_t bytes, const struct perf_timing *t); /* Gb/s: size / time */
 double perf_busbw_factor(const struct perf *p, enum ccl_collective collective);
 
+/* The nearest rank: of n sorted samples the least that so many thousandths are no more than. us of
+ * ns; n > 0. */
+double perf_percentile(const uint64_t *sorted, long n, unsigned thousandths);
+
 /* An algorithm that is asked for by name, and a collective that it does not do: said, before
  * anything starts. "all" is what it does. Exit status. */
 int perf_refuse(const struct perf *p);

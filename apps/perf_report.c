@@ -132,6 +132,11 @@ static void print_timing(const struct perf *p, enum ccl_collective collective, u
 		gbytes * perf_busbw_factor(p, collective), wrong);
 }
 
+double perf_percentile(const uint64_t *sorted, long n, unsigned thousandths)
+{
+	return (double)sorted[(n * thousandths + 999) / 1000 - 1] / 1000;
+}
+
 /* Of too few operations it would be the slowest one. */
 static json_t *json_percentile(const struct perf *p, double us, long least)
 {
