@@ -72,6 +72,9 @@ static void look_at_group(struct events *ev, struct inc_group *g, const struct e
 	state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE); /* a worker's; looked at once */
 	if (!was->there || was->gen != g->gen)
 		*was = (struct event_group){.gen = g->gen, .there = true};
+	if (state == INC_FAILED &&
+		__atomic_load_n(&g->fail_reason, __ATOMIC_ACQUIRE) == INC_FAIL_NONE)
+		state = was->state; /* the worker is about to say why */
 	if (state == INC_FAILED && was->state != INC_FAILED && ev->looked) {
 		fields = group_fields(g, epochs, slot);
 		json_object_set_new(fields, "reason", json_string(inc_fail_name(g->fail_reason)));

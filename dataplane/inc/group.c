@@ -221,8 +221,8 @@ void inc_group_fail(struct inc_group *g, enum inc_fail reason, unsigned ep)
 	if (!inc_group_set_state(g, INC_ACTIVE, INC_FAILED) &&
 		!inc_group_set_state(g, INC_DRAINING, INC_FAILED))
 		return;
-	g->fail_reason = reason;
 	g->fail_ep = (uint8_t)ep;
+	__atomic_store_n(&g->fail_reason, (uint8_t)reason, __ATOMIC_RELEASE);
 }
 
 void inc_group_ranks_of(struct inc_group *g, uint64_t eps, char *buf, size_t cap)

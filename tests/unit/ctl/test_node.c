@@ -156,6 +156,30 @@ static void test_events(void **state)
 	json_decref(r);
 }
 
+/* A worker that fails a group says first that it has failed, and then why. */
+static void test_failing(void **state)
+{
+	struct rpc_fixture *f = *state;
+	struct inc_group *g;
+	json_t *r, *e;
+
+	ask(f, "group.create", group("g1", ""));
+	pass(f, 100);
+	g = sw_group_get(f->sw, 1);
+	assert_non_null(g);
+	g->state = INC_FAILED;
+	pass(f, 100);
+	assert_string_equal(happened(f, 0), "");
+	g->fail_reason = INC_FAIL_FATAL_NAK;
+	pass(f, 100);
+	pass(f, 100);
+	assert_string_equal(happened(f, 0), "group_failed");
+	r = call_ok(f, "event.list", "{'from':0}");
+	e = json_array_get(json_object_get(r, "events"), 0);
+	assert_string_equal(json_string_value(json_object_get(e, "reason")), "fatal_nak");
+	json_decref(r);
+}
+
 static void test_stalled(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -386,6 +410,7 @@ int main(void)
 		T(test_hello),
 		T(test_lldp),
 		T(test_events),
+		T(test_failing),
 		T(test_stalled),
 		T(test_rings),
 		T(test_subscription),
