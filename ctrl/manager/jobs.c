@@ -31,13 +31,18 @@ struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t 
 	return NULL;
 }
 
+/* Ranks of jobs from before may yet be heard of. */
+static bool is_learning(const struct manager *m)
+{
+	return m->now - m->started < 5 * m->heartbeat_ns;
+}
+
 static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epoch)
 {
 	struct mg_adopted *a;
 
 	/* Of what is younger than the store, the store would know. */
-	if (epoch >= m->born || m->n_adopted == MAX_ADOPTED ||
-		m->now - m->started >= 5 * m->heartbeat_ns)
+	if (epoch >= m->born || m->n_adopted == MAX_ADOPTED || !is_learning(m))
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (!a)
@@ -54,7 +59,8 @@ static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epo
 void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why)
 {
 	mg_say(m, "job %s, epoch %llu, is over: %s", a->job, (unsigned long long)a->epoch, why);
-	mg_end_everywhere(m, a->job, a->epoch, false);
+	if (a->there)
+		mg_end_everywhere(m, a->job, a->epoch, false);
 	/* With nobody to claim it, it goes when the switches next tell what they have. */
 	LIST_REMOVE(a, link);
 	m->n_adopted--;
@@ -92,7 +98,8 @@ static json_t *state_json(const struct manager *m, uint64_t epoch)
 
 /* ---- what they say ---- */
 
-static void stand_for(struct manager *m, const char *job, uint64_t epoch, unsigned rank)
+static void stand_for(
+	struct manager *m, const char *job, uint64_t epoch, unsigned rank, uint64_t process)
 {
 	struct manager_peer *p = m->peer;
 
@@ -102,6 +109,7 @@ static void stand_for(struct manager *m, const char *job, uint64_t epoch, unsign
 		LIST_INSERT_HEAD(&m->peers, p, link);
 	p->joined = true;
 	p->epoch = epoch;
+	p->process = process;
 	p->rank = rank;
 	snprintf(p->job, sizeof(p->job), "%s", job);
 }
@@ -118,6 +126,15 @@ static void let_go_of(struct manager_peer *p, uint64_t epoch, unsigned rank)
 {
 	if (p && p->epoch == epoch && p->rank == rank)
 		let_go(p);
+}
+
+/* Who has come over TCP without TLS takes no place from anybody but himself. */
+static bool yields(const struct manager *m, const char *job, unsigned rank)
+{
+	const struct manager_peer *p = m->peer;
+
+	return p && p->who.role == CTL_STRANGER &&
+	       !(p->joined && p->rank == rank && p->epoch == mgr_jobs_find(m->jobs, job));
 }
 
 static unsigned wished_modes(const char *mode)
@@ -152,6 +169,7 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 	*rank = (struct mgr_rank){.rank = (unsigned)rpc_int(params, "rank", 0),
 		.at = {host->node, -1},
 		.modes = wished_modes(rpc_string(params, "mode"))};
+	rank->yields = yields(m, job->name, rank->rank);
 	ctl_get_u64(json_object_get(params, "who"), &rank->who);
 	return 0;
 }
@@ -163,8 +181,38 @@ static int not_yours(struct rpc_error *e, const char *path, const char *what)
 	return -EPERM;
 }
 
+/* Another process has this rank, and said so with a number that this one does not know. */
+static int not_the_rank(struct manager *m, const char *job, unsigned rank, struct rpc_error *e)
+{
+	m->not_the_rank++;
+	rpc_fail(e, -EPERM, "who", "rank %u of job \"%s\" is another process", rank, job);
+	e->code = CTL_NOT_ALLOWED;
+	return -EPERM;
+}
+
+static int place_taken(struct manager *m, const char *job, unsigned rank, struct rpc_error *e)
+{
+	m->place_taken++;
+	return rpc_fail(e, -EBUSY, "rank",
+		"%u of job \"%s\" is there: over TCP without TLS another process takes its place "
+		"when its connection has ended",
+		rank, job);
+}
+
+/* A job from before: are ranks of it there, or may be? */
+static bool adopted_lives(const struct manager *m, const struct mg_adopted *a)
+{
+	const struct manager_peer *p;
+
+	LIST_FOREACH(p, &m->peers, link)
+	if (p->epoch == a->epoch && !strcmp(p->job, a->job))
+		return true;
+	return is_learning(m);
+}
+
 /* May whoever asks join this job, or begin it? */
-static int may_join(struct manager *m, const struct mgr_job *job, struct rpc_error *e)
+static int may_join(struct manager *m, const struct mgr_job *job, const struct mgr_rank *rank,
+	struct rpc_error *e)
 {
 	const char *tenant = mg_tenant(m);
 	struct mgr_run_view v;
@@ -176,6 +224,8 @@ static int may_join(struct manager *m, const struct mgr_job *job, struct rpc_err
 	LIST_FOREACH(a, &m->adopted, link)
 	if (tenant && !strcmp(a->job, job->name))
 		return not_yours(e, "job", "the name");
+	else if (rank->yields && !strcmp(a->job, job->name) && adopted_lives(m, a))
+		return place_taken(m, job->name, rank->rank, e);
 	if (!tenant)
 		return 0;
 	jobs = mgr_jobs_of(m->jobs, tenant, &ranks);
@@ -198,21 +248,23 @@ static int join(struct manager *m, const json_t *params, json_t **result, struct
 	int rc = read_join(m, params, &job, &rank, e);
 
 	if (!rc)
-		rc = may_join(m, &job, e);
+		rc = may_join(m, &job, &rank, e);
 	if (rc)
 		return rc;
-	for (a = LIST_FIRST(&m->adopted); a; a = next) {
-		next = LIST_NEXT(a, link);
-		if (!strcmp(a->job, job.name))
-			mg_adopted_end(m, a, "a rank joined anew");
-	}
 	rc = mgr_jobs_join(m->jobs, &job, &rank, m->now, &epoch);
+	if (rc == -EBUSY)
+		return place_taken(m, job.name, rank.rank, e);
 	if (rc == -EINVAL)
 		return rpc_fail(e, rc, "",
 			"makes no sense, or is not what the other ranks of the job have said");
 	if (rc)
 		return rpc_fail(e, rc, "", "too many jobs, the limit is %d", MANAGER_MAX_RUNS);
-	stand_for(m, job.name, epoch, rank.rank);
+	for (a = LIST_FIRST(&m->adopted); a; a = next) {
+		next = LIST_NEXT(a, link);
+		if (!strcmp(a->job, job.name))
+			mg_adopted_end(m, a, "a rank joined anew");
+	}
+	stand_for(m, job.name, epoch, rank.rank, rank.who);
 	mg_act(m);
 	*result = state_json(m, epoch);
 	return *result ? 0 : rpc_fail(e, -ESTALE, "", "the job is over");
@@ -220,18 +272,21 @@ static int join(struct manager *m, const json_t *params, json_t **result, struct
 
 /* A sign of life of a rank that the manager does not know: it has been there longer. */
 static int adopted_state(struct manager *m, const char *job, uint64_t epoch, unsigned rank,
-	json_t **result, struct rpc_error *e)
+	uint64_t process, json_t **result, struct rpc_error *e)
 {
-	/* Nobody has written down whose those were. */
-	struct mg_adopted *a = mg_tenant(m)
-				       ? NULL
-				       : mg_adopted_find(m, job, epoch) ?: adopt(m, job, epoch);
+	const struct manager_peer *p;
+	struct mg_adopted *a = NULL;
 
+	LIST_FOREACH(p, &m->peers, link)
+	if (!mg_tenant(m) && p->epoch == epoch && p->rank == rank && p->process != process)
+		return not_the_rank(m, job, rank, e);
+	if (!mg_tenant(m)) /* nobody has written down whose those were */
+		a = mg_adopted_find(m, job, epoch) ?: adopt(m, job, epoch);
 	if (!a)
 		return rpc_fail(e, -ESTALE, "epoch", "%llu of job \"%s\" is over",
 			(unsigned long long)epoch, job);
 	a->seen = m->now;
-	stand_for(m, job, epoch, rank);
+	stand_for(m, job, epoch, rank, process);
 	*result = json_pack("{s:o,s:s,s:s}", "epoch", ctl_u64(epoch), "phase", "adopted", "line",
 		"it runs since before the manager was started");
 	return 0;
@@ -244,12 +299,13 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 	const bool leaves = !strcmp(method, "job.leave");
 	const char *job = rpc_string(params, "job");
 	struct mgr_run_view v;
-	uint64_t epoch = 0;
+	uint64_t epoch = 0, process = 0;
 	int rc;
 
 	ctl_get_u64(json_object_get(params, "epoch"), &epoch);
+	ctl_get_u64(json_object_get(params, "who"), &process);
 	if (!mgr_jobs_view(m->jobs, epoch, &v)) {
-		rc = adopted_state(m, job, epoch, rank, result, e);
+		rc = adopted_state(m, job, epoch, rank, process, result, e);
 		if (!rc && leaves)
 			let_go_of(m->peer, epoch, rank);
 		return rc;
@@ -259,6 +315,8 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 			e, -ESTALE, "epoch", "%llu is another job's", (unsigned long long)epoch);
 	if (mg_tenant(m) && strcmp(v.job->owner, mg_tenant(m)) != 0)
 		return not_yours(e, "job", "it");
+	if (mgr_jobs_is_other(m->jobs, epoch, rank, process))
+		return not_the_rank(m, job, rank, e);
 	if (leaves)
 		rc = mgr_jobs_leave(m->jobs, epoch, rank, m->now);
 	else
@@ -268,7 +326,7 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 	if (rc == -EINVAL)
 		return rpc_fail(e, rc, "rank", "%u has not joined, or has left", rank);
 	if (!leaves && rc == 0)
-		stand_for(m, job, epoch, rank);
+		stand_for(m, job, epoch, rank, process);
 	else
 		let_go_of(m->peer, epoch, rank);
 	mg_act(m);
@@ -327,10 +385,8 @@ static bool is_stood_for(const struct manager *m, uint64_t epoch, unsigned rank)
 void manager_gone(struct manager *m, struct manager_peer *peer)
 {
 	const bool joined = peer->joined;
-	struct mgr_run_view v;
 
 	let_go(peer);
-	if (joined && mgr_jobs_view(m->jobs, peer->epoch, &v) && v.phase == MGR_JOINING &&
-		!is_stood_for(m, peer->epoch, peer->rank))
+	if (joined && !is_stood_for(m, peer->epoch, peer->rank))
 		mgr_jobs_gone(m->jobs, peer->epoch, peer->rank, m->now);
 }

@@ -27,7 +27,7 @@ struct manager_peer {
 	struct ctl_who who;
 	bool joined; /* it is the sign of life of this rank: */
 	char job[32];
-	uint64_t epoch;
+	uint64_t epoch, process; /* process: as it joined, job.join's "who" */
 	unsigned rank;
 };
 

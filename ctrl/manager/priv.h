@@ -45,6 +45,7 @@ struct mg_adopted {
 	LIST_ENTRY(mg_adopted) link;
 	char job[MGR_NAME_LEN];
 	uint64_t epoch, seen;
+	bool there; /* a switch has groups of it: else ranks may say anything */
 };
 
 struct manager {
@@ -57,7 +58,8 @@ struct manager {
 	struct mgr_jobs *jobs;
 	const struct mgr_policy *policy;
 	unsigned tenant_jobs, tenant_ranks;
-	bool lldp_decides; /* else it only tells */
+	uint64_t not_the_rank, place_taken; /* requests refused for that: manager.who */
+	bool lldp_decides;                  /* else it only tells */
 	unsigned n_sw, n_hosts;
 	struct mg_switch *sw;
 	struct mg_host *host;

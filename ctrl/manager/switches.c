@@ -128,9 +128,12 @@ static void take_answer(struct manager *m, struct mg_switch *s, const char *id, 
  * is left of one that nobody knows. */
 static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, uint64_t epoch)
 {
+	struct mg_adopted *a = mg_adopted_find(m, job, epoch);
 	struct mgr_run_view v;
 
-	if (mgr_jobs_view(m->jobs, epoch, &v) || mg_adopted_find(m, job, epoch))
+	if (a)
+		a->there = true;
+	if (mgr_jobs_view(m->jobs, epoch, &v) || a)
 		return;
 	/* What this manager's store cannot know: its ranks have some time to say that they are
 	 * there. */
@@ -214,8 +217,10 @@ static void group_failed(struct manager *m, struct mg_switch *s, const json_t *e
 	}
 	a = mg_adopted_find(m, job, epoch);
 	snprintf(why, sizeof(why), "its group failed on %s", s->name);
-	if (a)
-		mg_adopted_end(m, a, why);
+	if (!a)
+		return;
+	a->there = true;
+	mg_adopted_end(m, a, why);
 }
 
 static void take_event(struct manager *m, struct mg_switch *s, const json_t *event)

@@ -24,6 +24,7 @@ enum {
 struct ccl_managed {
 	const struct ccl_group *group; /* the communicator's own */
 	unsigned rank;
+	uint64_t who; /* as it joined; nobody else knows it */
 	struct ctl_client *client;
 	bool connected;   /* else client, if any, is a dial that is under way */
 	unsigned n, at;   /* addresses of managers; of the one that is asked */
@@ -119,8 +120,8 @@ static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mt
 
 static json_t *rank_params(const struct ccl_managed *m)
 {
-	return json_pack("{s:s,s:o,s:i}", "job", m->group->name, "epoch", ctl_u64(m->group->epoch),
-		"rank", (int)m->rank);
+	return json_pack("{s:s,s:o,s:i,s:o}", "job", m->group->name, "epoch",
+		ctl_u64(m->group->epoch), "rank", (int)m->rank, "who", ctl_u64(m->who));
 }
 
 static int ask(
@@ -254,7 +255,7 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct 
 		free(m);
 		return rc ? rc : -ENOMEM;
 	}
-	*m = (struct ccl_managed){.group = own, .rank = rank};
+	*m = (struct ccl_managed){.group = own, .rank = rank, .who = who};
 	count(m);
 	params = join_params(own, rank, mtu, who);
 	rc = join_any(m, own, params, &state, &e);

@@ -98,7 +98,8 @@ static const struct ctl_field join_params[] = {
 	{"ranks", CTL_INT, .required = true, .min = 1, .max = MAX_RANKS, .help = "of the job"},
 	{"rank", CTL_INT, .required = true, .min = 0, .max = MAX_RANKS - 1, .help = "who joins"},
 	{"who", CTL_U64, .required = true,
-		.help = "another random number for another process: the same joins once"},
+		.help = "another random number for another process: the same joins once, and only "
+			"who knows it speaks for the rank"},
 	{"ip", CTL_STRING, .required = true, .min = 1, .max = 45, .help = "of the rank's RNIC"},
 	{"mtu", CTL_INT, .required = true, .min = 256, .max = 4096,
 		.help = "payload bytes of a full packet; the same at all ranks, as what follows"},
@@ -149,7 +150,7 @@ static const struct ctl_field rank_params[] = {
 	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "name"},
 	{"epoch", CTL_U64, .required = true, .help = "as joined"},
 	{"rank", CTL_INT, .required = true, .min = 0, .max = MAX_RANKS - 1, .help = "who says it"},
-	{0}};
+	{"who", CTL_U64, .required = true, .help = "as joined: another process is refused"}, {0}};
 
 static const struct ctl_field job_params[] = {
 	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .pos = 1, .help = "name"},
@@ -212,7 +213,12 @@ static const struct ctl_field who_result[] = {
 	{"name", CTL_STRING, .required = true,
 		.help = "HOST:PID, as those say it who wait for their turn"},
 	{"leads_s", CTL_INT, .required = true, .help = "seconds that it has led for"},
-	{"switches", CTL_INT, .required = true, .help = "that it is connected with"}, {0}};
+	{"switches", CTL_INT, .required = true, .help = "that it is connected with"},
+	{"not_the_rank", CTL_U64, .required = true,
+		.help = "refused: spoke for a rank that is another process"},
+	{"place_taken", CTL_U64, .required = true,
+		.help = "refused: would have joined in the place of a rank that is there"},
+	{0}};
 
 static const struct ctl_method methods[] = {
 	{"ping", NULL, "Answers.", false, none, none, CTL_TCP_ANY},

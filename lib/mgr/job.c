@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,6 +199,23 @@ static bool same_job(const struct mgr_job *a, const struct mgr_job *b)
 	       s->half == t->half;
 }
 
+static bool is_there(const struct mgr_run_rank *at)
+{
+	return at->joined && !at->left && !at->gone;
+}
+
+/* Somebody is at the place, or, if there is no such place, at any. */
+static bool is_taken(const struct mgr_run *r, unsigned rank)
+{
+	if (rank < r->job.n_ranks)
+		return is_there(&r->rank[rank]);
+	for (unsigned i = 0; i < r->job.n_ranks; i++) {
+		if (is_there(&r->rank[i]))
+			return true;
+	}
+	return false;
+}
+
 int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct mgr_rank *rank,
 	uint64_t now, uint64_t *epoch)
 {
@@ -217,6 +233,8 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 			*epoch = r->epoch;
 			return 0;
 		}
+		if (rank->yields && is_taken(r, rank->rank))
+			return -EBUSY;
 		if (r->phase != MGR_JOINING) {
 			mgr_run_fail(js, r, MGR_END_RANK_AGAIN, rank->rank, now);
 			mgr_run_touch(js, r);
@@ -256,6 +274,7 @@ static int rank_of(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 	*run = r;
 	*out = &r->rank[rank];
 	(*out)->seen = now;
+	(*out)->gone = false;
 	return 0;
 }
 
@@ -305,6 +324,7 @@ int mgr_jobs_gone(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t n
 
 	if (rc)
 		return rc;
+	at->gone = true;
 	if (r->phase != MGR_JOINING)
 		return -EALREADY;
 	at->joined = false;
@@ -452,125 +472,9 @@ uint64_t mgr_jobs_deadline(const struct mgr_jobs *js)
 	return UINT64_MAX;
 }
 
-bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_view *out)
-{
-	const struct mgr_run *r = mgr_run_find(js, epoch);
-
-	if (r == NULL)
-		return false;
-	*out = (struct mgr_run_view){.job = &r->job,
-		.plan = r->placed ? &r->plan : NULL,
-		.phase = r->phase,
-		.why = r->why,
-		.end = r->end,
-		.culprit = r->culprit};
-	return true;
-}
-
 uint64_t mgr_jobs_find(const struct mgr_jobs *js, const char *name)
 {
 	const struct mgr_run *r = last_run(js, name);
 
 	return r ? r->epoch : 0;
-}
-
-uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch)
-{
-	const struct mgr_run *r = js->run;
-
-	while (r != NULL && r->epoch >= epoch)
-		r = r->next;
-	return r ? r->epoch : 0;
-}
-
-unsigned mgr_jobs_of(const struct mgr_jobs *js, const char *owner, unsigned *ranks)
-{
-	unsigned n = 0;
-
-	*ranks = 0;
-	for (const struct mgr_run *r = js->run; r != NULL; r = r->next) {
-		if (r->phase == MGR_OVER || strcmp(r->job.owner, owner) != 0)
-			continue;
-		*ranks += r->job.n_ranks;
-		n++;
-	}
-	return n;
-}
-
-unsigned mgr_jobs_count(const struct mgr_jobs *js)
-{
-	return js->n_runs;
-}
-
-static void end_line(const struct mgr_jobs *js, const struct mgr_run *r, char *line, size_t len)
-{
-	const struct mgr_node *n = mgr_graph_node(js->g, r->culprit);
-	struct mgr_link l;
-
-	switch (r->end) {
-	case MGR_END_RANK_SILENT:
-		snprintf(line, len, "rank %u was not heard of any more", r->culprit);
-		break;
-	case MGR_END_RANK_AGAIN:
-		snprintf(line, len, "rank %u joined anew", r->culprit);
-		break;
-	case MGR_END_JOIN_TIME:
-		snprintf(line, len, "only %u of %u ranks joined in time", r->culprit,
-			r->job.n_ranks);
-		break;
-	case MGR_END_LINK_DOWN:
-		if (mgr_graph_link(js->g, r->culprit, &l) == 0)
-			snprintf(line, len, "the link between %s and %s went down",
-				mgr_graph_node(js->g, l.node[0])->name,
-				mgr_graph_node(js->g, l.node[1])->name);
-		else
-			snprintf(line, len, "a link of its tree is gone");
-		break;
-	case MGR_END_GROUP_FAILED:
-		snprintf(line, len, "its group failed on %s", n ? n->name : "?");
-		break;
-	case MGR_END_GROUP_GONE:
-		snprintf(line, len, "%s had no group of it any more", n ? n->name : "?");
-		break;
-	case MGR_END_SWITCH_LOST:
-		snprintf(line, len, "%s started anew", n ? n->name : "a switch that is gone");
-		break;
-	case MGR_END_SWITCH_SILENT:
-		snprintf(line, len, "%s did not answer", n ? n->name : "?");
-		break;
-	case MGR_END_REFUSED:
-		snprintf(line, len, "%s refused the group", n ? n->name : "?");
-		break;
-	case MGR_END_LEFT:
-		snprintf(line, len, "all ranks left");
-		break;
-	default:
-		snprintf(line, len, "nothing failed");
-		break;
-	}
-}
-
-int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, unsigned len)
-{
-	static const char *const phase[] = {"joining", "installing", "connecting", "starting",
-		"active", "by the hosts' ring", "over"};
-	const struct mgr_run *r = last_run(js, name);
-	char rest[MGR_LINE_LEN];
-
-	if (r == NULL)
-		return -ENOENT;
-	if (r->end != MGR_END_NONE)
-		end_line(js, r, rest, sizeof(rest));
-	else if (r->placed)
-		mgr_plan_line(js->p,
-			&(struct mgr_wish){.shape = r->job.shape, .n_members = r->job.n_ranks},
-			&r->plan, rest, sizeof(rest));
-	else if (r->phase == MGR_JOINING)
-		snprintf(rest, sizeof(rest), "%u of %u ranks have joined", r->n_joined,
-			r->job.n_ranks);
-	else
-		snprintf(rest, sizeof(rest), "%s", mgr_why_line(r->why));
-	snprintf(line, len, "%s, epoch %llu, %s: %s", r->job.name, (unsigned long long)r->epoch,
-		phase[r->phase], rest);
-	return 0;
 }

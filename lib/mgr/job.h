@@ -84,9 +84,10 @@ struct mgr_job {
 /* A rank that joins. */
 struct mgr_rank {
 	unsigned rank;
-	uint64_t who; /* another number for another process */
+	uint64_t who; /* another number for another process, and secret: nobody guesses it */
 	struct mgr_member at;
 	unsigned modes; /* that its device can do */
+	bool yields;    /* does not take the place of who is there: mgr_jobs_join */
 };
 
 enum mgr_action_kind {
@@ -118,10 +119,14 @@ void mgr_jobs_free(struct mgr_jobs *js);
 
 /* Joins the run that is being joined, or begins one; *epoch is the run's. The same again changes
  * nothing. Another process in the place of one that joined before: takes it while the run is being
- * joined, else that run is over. -EINVAL: ranks, name or shape, or not what the others said;
- * -ENOSPC: max_runs; -ENOMEM. */
+ * joined, else that run is over; if it yields, only when that one has left, or has gone
+ * (mgr_jobs_gone), else -EBUSY. (A run of fewer ranks, which has no such place: only when all
+ * have.) -EINVAL: ranks, name or shape, or not what the others said; -ENOSPC: max_runs; -ENOMEM. */
 int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct mgr_rank *rank,
 	uint64_t now, uint64_t *epoch);
+
+/* Is this rank of the run another process's? Comparing takes the same time whatever differs. */
+bool mgr_jobs_is_other(const struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t who);
 
 /* From ranks. -ESTALE: the run is over or gone; -EINVAL: no such rank. */
 int mgr_jobs_ready(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
@@ -129,7 +134,7 @@ int mgr_jobs_heartbeat(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint6
 int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 /* A rank has gone without a word. Of a run that is still being joined its place is free at once, so
  * that nobody is placed with who is dead, and the run is over with the last one; else (-EALREADY)
- * the rank has its heartbeats to come back. */
+ * the rank has its heartbeats to come back, but its place is free for another process. */
 int mgr_jobs_gone(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 
 /* A switch has done as told, or (rc, negative) has not. -ESTALE: nobody waits for that any more. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of lib/mgr/job.c and job_run.c. */
+/* Inside of lib/mgr/job*.c. */
 #ifndef MGR_JOB_PRIV_H
 #define MGR_JOB_PRIV_H
 
@@ -10,6 +10,7 @@ struct mgr_run_rank {
 	struct mgr_rank info;
 	uint64_t seen;
 	bool joined, ready, left;
+	bool gone; /* its connection is, and it was not heard of since */
 };
 
 struct mgr_run_sw {

@@ -150,8 +150,9 @@ static json_t *say_of(struct job *j, unsigned rank, const char *method)
 
 	snprintf(line, sizeof(line),
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{\"job\":\"job%u\","
-		"\"epoch\":%llu,\"rank\":%u}}",
-		method, (unsigned)(j - job), (unsigned long long)j->epoch, rank);
+		"\"epoch\":%llu,\"rank\":%u,\"who\":%u}}",
+		method, (unsigned)(j - job), (unsigned long long)j->epoch, rank,
+		1 + (unsigned)(j - job) * MAX_RANKS + rank);
 	return ask(j, rank, line);
 }
 

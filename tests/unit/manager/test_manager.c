@@ -306,11 +306,11 @@ static void test_nonsense(void **state)
 			"2049 is not in 1..2048"},
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.ready\",\"params\":{\"job\":"
 		 "\"job1\","
-		 "\"epoch\":1000,\"rank\":0}}",
+		 "\"epoch\":1000,\"rank\":0,\"who\":1}}",
 			"is another job's"},
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.leave\",\"params\":{\"job\":"
 		 "\"job0\","
-		 "\"epoch\":1000,\"rank\":9}}",
+		 "\"epoch\":1000,\"rank\":9,\"who\":1}}",
 			"9 has not joined"},
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.explain\",\"params\":{\"job\":"
 		 "\"x\"}}",
@@ -445,14 +445,15 @@ static uint64_t hand_join(struct manager_peer *peer, unsigned rank, uint64_t who
 	return epoch;
 }
 
-static void hand_say(struct manager_peer *peer, const char *method, unsigned rank, uint64_t epoch)
+static void hand_say(
+	struct manager_peer *peer, const char *method, unsigned rank, uint64_t who, uint64_t epoch)
 {
 	char line[256];
 
 	snprintf(line, sizeof(line),
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{\"job\":\"hand\","
-		"\"epoch\":%llu,\"rank\":%u}}",
-		method, (unsigned long long)epoch, rank);
+		"\"epoch\":%llu,\"rank\":%u,\"who\":%llu}}",
+		method, (unsigned long long)epoch, rank, (unsigned long long)who);
 	free(manager_line(w.m, peer, line, strlen(line), w.now));
 }
 
@@ -473,7 +474,7 @@ static void test_leaves_the_old_run(void **state)
 			now = hand_join(&peer[r], r, 15 + 10 * i + r);
 		assert_true(now > old);
 		for (unsigned r = 0; r < 2; r++)
-			hand_say(&peer[r], last_words[i], r, old);
+			hand_say(&peer[r], last_words[i], r, 10 + 10 * i + r, old);
 		world_pass(&w, 10000);
 		if (!strstr(explain("hand"), "connecting"))
 			fail_msg("after %s: %s", last_words[i], explain("hand"));

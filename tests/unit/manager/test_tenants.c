@@ -60,7 +60,8 @@ static uint64_t join(struct manager_peer *p, const char *job, unsigned ranks, un
 
 static json_t *rank_params(const char *job, uint64_t epoch, unsigned rank)
 {
-	return json_pack("{s:s,s:o,s:i}", "job", job, "epoch", ctl_u64(epoch), "rank", (int)rank);
+	return json_pack("{s:s,s:o,s:i,s:i}", "job", job, "epoch", ctl_u64(epoch), "rank",
+		(int)rank, "who", 77 + (int)rank);
 }
 
 static void refused(

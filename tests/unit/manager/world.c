@@ -323,8 +323,9 @@ static json_t *rank_params(struct world *w, unsigned j, unsigned r)
 	char name[16];
 
 	snprintf(name, sizeof(name), "job%u", j);
-	return json_pack("{s:s,s:o,s:i}", "job", name, "epoch", ctl_u64(w->job[j].rank[r].epoch),
-		"rank", (int)r);
+	return json_pack("{s:s,s:o,s:i,s:o}", "job", name, "epoch",
+		ctl_u64(w->job[j].rank[r].epoch), "rank", (int)r, "who",
+		ctl_u64(w->job[j].rank[r].who));
 }
 
 static void join(struct world *w, unsigned j, unsigned r)

@@ -165,6 +165,46 @@ static void place_of_a_rank(void **state)
 	world_close(&w);
 }
 
+/* Who yields takes no place of who is there, in whatever phase; of who has left or gone he does. */
+static void who_yields(void **state)
+{
+	struct world w;
+	struct mgr_job job = world_job_of("train", 2), larger = world_job_of("train", 3);
+	struct mgr_rank rank = {.who = 7, .modes = MGR_MODES}, other;
+	uint64_t a, b;
+
+	(void)state;
+	world_open(&w);
+	rank.at = (struct mgr_member){w.f.host[0], -1};
+	other = rank;
+	other.who = 9;
+	other.yields = true;
+	assert_int_equal(mgr_jobs_join(w.js, &job, &rank, w.now, &a), 0);
+	assert_int_equal(mgr_jobs_join(w.js, &job, &other, w.now, &b), -EBUSY);
+	assert_false(mgr_jobs_is_other(w.js, a, 0, 7));
+	assert_true(mgr_jobs_is_other(w.js, a, 0, 9));
+	assert_false(mgr_jobs_is_other(w.js, a, 1, 9)); /* nobody yet */
+	assert_false(mgr_jobs_is_other(w.js, a + 1, 0, 9));
+	rank.rank = 1;
+	rank.at.node = w.f.host[1];
+	assert_int_equal(mgr_jobs_join(w.js, &job, &rank, w.now, &a), 0);
+	world_settle(&w);
+	assert_int_equal(mgr_jobs_join(w.js, &job, &other, w.now, &b), -EBUSY);
+	other.rank = 2; /* there is no such place: all have to be gone */
+	assert_int_equal(mgr_jobs_join(w.js, &larger, &other, w.now, &b), -EBUSY);
+	assert_int_equal(mgr_jobs_gone(w.js, a, 0, w.now), -EALREADY);
+	assert_int_equal(mgr_jobs_join(w.js, &larger, &other, w.now, &b), -EBUSY);
+	assert_int_equal(mgr_jobs_heartbeat(w.js, a, 0, w.now), 0); /* it is back */
+	other.rank = 0;
+	assert_int_equal(mgr_jobs_join(w.js, &job, &other, w.now, &b), -EBUSY);
+	assert_int_equal(world_phase(&w, a), MGR_CONNECTING);
+	assert_int_equal(mgr_jobs_gone(w.js, a, 0, w.now), -EALREADY);
+	assert_int_equal(mgr_jobs_join(w.js, &job, &other, w.now, &b), 0);
+	assert_true(b > a);
+	assert_int_equal(world_phase(&w, a), MGR_OVER);
+	world_close(&w);
+}
+
 /* A spine dies: its job is placed on the other one, with a new epoch; the other job goes on. */
 static void re_placed(void **state)
 {
@@ -331,9 +371,10 @@ int run_job_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(whole_life),
 		cmocka_unit_test(rank_dies), cmocka_unit_test(place_of_a_rank),
-		cmocka_unit_test(gone_before_all_came), cmocka_unit_test(re_placed),
-		cmocka_unit_test(failure_spreads), cmocka_unit_test(link_goes_down),
-		cmocka_unit_test(refused_or_silent), cmocka_unit_test(not_in_the_network)};
+		cmocka_unit_test(who_yields), cmocka_unit_test(gone_before_all_came),
+		cmocka_unit_test(re_placed), cmocka_unit_test(failure_spreads),
+		cmocka_unit_test(link_goes_down), cmocka_unit_test(refused_or_silent),
+		cmocka_unit_test(not_in_the_network)};
 
 	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What others see of runs. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/mgr/job_priv.h"
+
+bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_view *out)
+{
+	const struct mgr_run *r = mgr_run_find(js, epoch);
+
+	if (r == NULL)
+		return false;
+	*out = (struct mgr_run_view){.job = &r->job,
+		.plan = r->placed ? &r->plan : NULL,
+		.phase = r->phase,
+		.why = r->why,
+		.end = r->end,
+		.culprit = r->culprit};
+	return true;
+}
+
+bool mgr_jobs_is_other(const struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t who)
+{
+	const struct mgr_run *r = mgr_run_find(js, epoch);
+
+	/* One comparison of a machine word. */
+	return r != NULL && rank < r->job.n_ranks && r->rank[rank].joined &&
+	       r->rank[rank].info.who != who;
+}
+
+uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch)
+{
+	const struct mgr_run *r = js->run;
+
+	while (r != NULL && r->epoch >= epoch)
+		r = r->next;
+	return r ? r->epoch : 0;
+}
+
+unsigned mgr_jobs_of(const struct mgr_jobs *js, const char *owner, unsigned *ranks)
+{
+	unsigned n = 0;
+
+	*ranks = 0;
+	for (const struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		if (r->phase == MGR_OVER || strcmp(r->job.owner, owner) != 0)
+			continue;
+		*ranks += r->job.n_ranks;
+		n++;
+	}
+	return n;
+}
+
+unsigned mgr_jobs_count(const struct mgr_jobs *js)
+{
+	return js->n_runs;
+}
+
+static void end_line(const struct mgr_jobs *js, const struct mgr_run *r, char *line, size_t len)
+{
+	const struct mgr_node *n = mgr_graph_node(js->g, r->culprit);
+	struct mgr_link l;
+
+	switch (r->end) {
+	case MGR_END_RANK_SILENT:
+		snprintf(line, len, "rank %u was not heard of any more", r->culprit);
+		break;
+	case MGR_END_RANK_AGAIN:
+		snprintf(line, len, "rank %u joined anew", r->culprit);
+		break;
+	case MGR_END_JOIN_TIME:
+		snprintf(line, len, "only %u of %u ranks joined in time", r->culprit,
+			r->job.n_ranks);
+		break;
+	case MGR_END_LINK_DOWN:
+		if (mgr_graph_link(js->g, r->culprit, &l) == 0)
+			snprintf(line, len, "the link between %s and %s went down",
+				mgr_graph_node(js->g, l.node[0])->name,
+				mgr_graph_node(js->g, l.node[1])->name);
+		else
+			snprintf(line, len, "a link of its tree is gone");
+		break;
+	case MGR_END_GROUP_FAILED:
+		snprintf(line, len, "its group failed on %s", n ? n->name : "?");
+		break;
+	case MGR_END_GROUP_GONE:
+		snprintf(line, len, "%s had no group of it any more", n ? n->name : "?");
+		break;
+	case MGR_END_SWITCH_LOST:
+		snprintf(line, len, "%s started anew", n ? n->name : "a switch that is gone");
+		break;
+	case MGR_END_SWITCH_SILENT:
+		snprintf(line, len, "%s did not answer", n ? n->name : "?");
+		break;
+	case MGR_END_REFUSED:
+		snprintf(line, len, "%s refused the group", n ? n->name : "?");
+		break;
+	case MGR_END_LEFT:
+		snprintf(line, len, "all ranks left");
+		break;
+	default:
+		snprintf(line, len, "nothing failed");
+		break;
+	}
+}
+
+int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, unsigned len)
+{
+	static const char *const phase[] = {"joining", "installing", "connecting", "starting",
+		"active", "by the hosts' ring", "over"};
+	const struct mgr_run *r = mgr_run_find(js, mgr_jobs_find(js, name));
+	char rest[MGR_LINE_LEN];
+
+	if (r == NULL)
+		return -ENOENT;
+	if (r->end != MGR_END_NONE)
+		end_line(js, r, rest, sizeof(rest));
+	else if (r->placed)
+		mgr_plan_line(js->p,
+			&(struct mgr_wish){.shape = r->job.shape, .n_members = r->job.n_ranks},
+			&r->plan, rest, sizeof(rest));
+	else if (r->phase == MGR_JOINING)
+		snprintf(rest, sizeof(rest), "%u of %u ranks have joined", r->n_joined,
+			r->job.n_ranks);
+	else
+		snprintf(rest, sizeof(rest), "%s", mgr_why_line(r->why));
+	snprintf(line, len, "%s, epoch %llu, %s: %s", r->job.name, (unsigned long long)r->epoch,
+		phase[r->phase], rest);
+	return 0;
+}
