@@ -15,7 +15,6 @@
 #include "ctrl/manager/manager.h"
 #include "ctrl/manager/store.h"
 #include "lib/ctl/audit.h"
-#include "lib/ctl/client.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/manager_schema.h"
 #include "lib/ctl/notify.h"
@@ -26,7 +25,7 @@
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
-enum { KNOCK_MS = 100 }; /* between two tries */
+enum { OTHER_FILES = 64 }; /* beside connections: the store, certificates, who is turned away */
 
 const struct manager_times manager_times = {
 	.lease_s = 5, .etcd_ms = 1000, .campaign_ms = 500, .hung_ms = 1000};
@@ -367,40 +366,6 @@ static const char *etcd_of(const json_t *config)
 	return strncmp(store, "etcd:", 5) ? NULL : store + 5;
 }
 
-/* How who listens there answers: 0, or -errno as ctl_connect and ctl_call. */
-static int knock(const char *path, unsigned hung_ms)
-{
-	struct ctl_client *c = NULL;
-	struct ctl_error e;
-	int rc = ctl_connect(path, 0, &c, &e);
-
-	if (!rc)
-		rc = ctl_call(c, "version", NULL, hung_ms, NULL, &e);
-	ctl_close(c);
-	return rc;
-}
-
-/* Who has been elected listens where whoever led before did: if that one hangs, his socket is in
- * the way. Who answers there keeps it; who closes is about to end by himself; whose queue is full
- * may be about to take it up. */
-static void push_aside(const char *path, unsigned hung_ms)
-{
-	const struct timespec pause = {.tv_nsec = KNOCK_MS * 1000000l};
-	struct stat st;
-	int rc = -ECONNRESET;
-
-	for (unsigned i = 0; i < hung_ms / KNOCK_MS && (rc == -ECONNRESET || rc == -EAGAIN); i++) {
-		if (i)
-			nanosleep(&pause, NULL);
-		rc = knock(path, hung_ms);
-	}
-	/* -EAGAIN: for so long nobody has taken the connections that wait there. */
-	if ((rc != -ETIMEDOUT && rc != -EAGAIN) || lstat(path, &st) || !S_ISSOCK(st.st_mode))
-		return;
-	fprintf(stderr, "incline-manager: %s: who listens there hangs: it is taken over\n", path);
-	(void)!unlink(path);
-}
-
 static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *stop,
 	void (*ready)(const char *socket_path, const char *tcp))
 {
@@ -410,6 +375,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS,
 		.gone_ms =
 			MGR_MISSED * (unsigned)ctl_int(&ctl_manager_config, config, "heartbeat_ms"),
+		.clients = (unsigned)ctl_int(&ctl_manager_config, config, "clients"),
 		.tls = s->serves ? &s->serves : NULL};
 	const char *path = ctl_text(&ctl_manager_config, config, "listen");
 	const char *tcp = rpc_string(config, "listen_tcp");
@@ -418,7 +384,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	int fd[CTL_MAX_LISTENERS], n, rc;
 
 	if (etcd_of(config))
-		push_aside(path, s->times->hung_ms);
+		manager_push_aside(path, s->times->hung_ms);
 	n = ctl_listen(path, tcp, fd, name);
 	if (n < 0)
 		return n;
@@ -543,7 +509,14 @@ static int prepare(struct served *s, const json_t *config, bool look, char err[M
 	if (!rc)
 		rc = manager_create(config, &io, s->store.arg ? &s->store : NULL, first_epoch(),
 			now(NULL), &s->m, err);
-	return rc ? rc : open_links(s, err);
+	if (!rc)
+		rc = open_links(s, err);
+	if (!rc)
+		rc = ctl_descriptors("clients",
+			s->n + OTHER_FILES +
+				(unsigned)ctl_int(&ctl_manager_config, config, "clients"),
+			look, err, MANAGER_ERR_LEN);
+	return rc;
 }
 
 static void clear(struct served *s)

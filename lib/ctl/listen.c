@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -127,6 +127,23 @@ static int listen_tcp(const char *where, char name[CTL_ADDRESS_STRLEN])
 }
 
 /* ---- both ---- */
+
+int ctl_descriptors(const char *field, unsigned n, bool look, char *err, size_t cap)
+{
+	struct rlimit may;
+
+	if (getrlimit(RLIMIT_NOFILE, &may) || may.rlim_cur >= n)
+		return 0;
+	if (may.rlim_max < n) {
+		snprintf(err, cap,
+			"%s: with all else that makes %u descriptors, the limit is %llu (ulimit "
+			"-n, LimitNOFILE)",
+			field, n, (unsigned long long)may.rlim_max);
+		return -EMFILE;
+	}
+	may.rlim_cur = n;
+	return look || !setrlimit(RLIMIT_NOFILE, &may) ? 0 : -errno;
+}
 
 void ctl_unlisten(const char *path, const struct stat *ours)
 {

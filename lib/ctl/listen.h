@@ -3,6 +3,7 @@
 #ifndef CTL_LISTEN_H
 #define CTL_LISTEN_H
 
+#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "lib/ctl/address.h"
@@ -27,6 +28,10 @@ int ctl_listen_check_one(const char *field, const char *where, char *err, size_t
 /* What a table of fields cannot tell of the field that has tcp (NULL: it is absent): whether that
  * is an address to listen at. -EINVAL with a reason in err. */
 int ctl_listen_check(const char *field, const char *tcp, char *err, size_t cap);
+
+/* Whether this process may have so many descriptors at a time; look: only that, else it may from
+ * now on. -EMFILE with a reason in err, which says what the configuration calls it. */
+int ctl_descriptors(const char *field, unsigned n, bool look, char *err, size_t cap);
 
 /* Removes our socket, but not one that somebody else has put there since. */
 void ctl_unlisten(const char *path, const struct stat *ours);

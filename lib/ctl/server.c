@@ -19,11 +19,7 @@
 #include "lib/ctl/tls.h"
 
 enum {
-	/* Of all connections, only so many are TCP's, and who lets them hold a place leaves some
-	 * out: the operator on this machine always finds one, at worst that of whoever has been
-	 * silent longest and holds none. */
 	MAX_CLIENTS = 512,
-	MAX_TCP_CLIENTS = 384,
 	TICK_MS = 100,
 	SLEPT_MS = 1000, /* a tick so late: it was the server that did not run */
 	LINES_PER_TURN = 32,
@@ -61,7 +57,8 @@ struct server {
 	unsigned n_accepted;
 	volatile sig_atomic_t *stop;
 	struct ctl_server_limits limits;
-	bool paused; /* accepting, after an error */
+	char no_place[48]; /* why, the last time */
+	bool paused;       /* accepting, after an error */
 	unsigned n_clients, n_tcp;
 	LIST_HEAD(, client) clients;
 	/* Turned away, and told why. A socket that is closed with something unread resets its
@@ -327,14 +324,19 @@ static bool make_room(struct server *s, bool tcp)
 	return oldest != NULL;
 }
 
-/* Why there is no place for another, NULL: there is. */
+/* Why there is no place for another, NULL: there is. Of all connections, only so many are TCP's,
+ * and who lets them hold a place leaves some out: the operator on this machine always finds one, at
+ * worst that of whoever has been silent longest and holds none. */
 static const char *no_place(struct server *s, bool tcp)
 {
-	if (tcp && s->n_tcp >= MAX_TCP_CLIENTS && !make_room(s, true))
-		return "too many TCP clients, the limit is 384";
-	if (s->n_clients >= MAX_CLIENTS && !make_room(s, false))
-		return "too many clients, the limit is 512";
-	return NULL;
+	const unsigned most = s->limits.clients, tcp_most = most / 4 * 3;
+	const bool tcp_full = tcp && s->n_tcp >= tcp_most && !make_room(s, true);
+
+	if (!tcp_full && (s->n_clients < most || make_room(s, false)))
+		return NULL;
+	snprintf(s->no_place, sizeof(s->no_place), "too many %sclients, the limit is %u",
+		tcp_full ? "TCP " : "", tcp_full ? tcp_most : most);
+	return s->no_place;
 }
 
 static struct bufferevent *wrap(struct server *s, evutil_socket_t fd, bool tls)
@@ -568,6 +570,7 @@ int ctl_serve(const struct ctl_server_ops *ops, void *arg, struct event_base *ba
 			.stall_ms = limits->stall_ms ? limits->stall_ms : PATIENCE_MS,
 			.idle_ms = limits->idle_ms,
 			.gone_ms = limits->gone_ms,
+			.clients = limits->clients ? limits->clients : MAX_CLIENTS,
 			.tls = limits->tls}};
 	int rc = server_open(&s, fd, n);
 

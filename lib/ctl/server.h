@@ -45,6 +45,8 @@ struct ctl_server_limits {
 	unsigned stall_ms; /* for none of the answers to be taken; 0: 10 s */
 	unsigned idle_ms;  /* between requests, of those that hold nothing */
 	unsigned gone_ms;  /* without a sign of a TCP client's machine; 0: a minute */
+	/* At a time; three of four of them may be TCP's. 0: 512. */
+	unsigned clients;
 	/* TCP connections are TLS with what is there when they come (ctl_tls_open); NULL: as they
 	 * are. A handshake has line_ms. */
 	struct ssl_ctx_st *const *tls;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctrl/manager/serve.h"
+#include "lib/ctl/client.h"
+
+enum { KNOCK_MS = 100 }; /* between two tries */
+
+/* How who listens there answers: 0, or -errno as ctl_connect and ctl_call. */
+static int knock(const char *path, unsigned hung_ms)
+{
+	struct ctl_client *c = NULL;
+	struct ctl_error e;
+	int rc = ctl_connect(path, 0, &c, &e);
+
+	if (!rc)
+		rc = ctl_call(c, "version", NULL, hung_ms, NULL, &e);
+	ctl_close(c);
+	return rc;
+}
+
+void manager_push_aside(const char *path, unsigned hung_ms)
+{
+	const struct timespec pause = {.tv_nsec = KNOCK_MS * 1000000l};
+	struct stat st;
+	int rc = -ECONNRESET;
+
+	for (unsigned i = 0; i < hung_ms / KNOCK_MS && (rc == -ECONNRESET || rc == -EAGAIN); i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		rc = knock(path, hung_ms);
+	}
+	/* -EAGAIN: for so long nobody has taken the connections that wait there. */
+	if ((rc != -ETIMEDOUT && rc != -EAGAIN) || lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return;
+	fprintf(stderr, "incline-manager: %s: who listens there hangs: it is taken over\n", path);
+	(void)!unlink(path);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manager at its own sockets: more ranks than a server has places for otherwise, each with its
+ * connection, and who is one too many is told so. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctrl/manager/serve.h"
+#include "lib/ctl/address.h"
+#include "lib/ctl/manager_schema.h"
+#include "lib/ctl/rpc.h"
+
+/* Three of four may come over TCP. */
+enum { CLIENTS = 2672, RANKS = CLIENTS / 4 * 3, HOSTS = 2, PATIENCE_S = 60 };
+_Static_assert(RANKS > 2000, "as many as that");
+
+static char dir[] = "/tmp/incline-socket-XXXXXX", tcp_at[CTL_ADDRESS_STRLEN];
+static int listens[2];
+static volatile sig_atomic_t stop;
+static pthread_t thread;
+
+static json_t *config(unsigned clients)
+{
+	struct ctl_problem p;
+	json_t *c = json_pack("{s:s+,s:s,s:s,s:i,s:[{s:s,s:s+,s:s}],s:[{s:s,s:s},{s:s,s:s}],"
+			      "s:[{s:s,s:s,s:s},{s:s,s:s,s:s}]}",
+		"listen", dir, "/m", "listen_tcp", "127.0.0.1:0", "store", "memory", "clients",
+		(int)clients, "switches", "name", "s", "control", dir, "/nobody", "ip", "10.2.0.1",
+		"hosts", "name", "h0", "ip", "10.1.0.0", "name", "h1", "ip", "10.1.0.1", "links",
+		"a", "s", "a_port", "p0", "b", "h0", "a", "s", "a_port", "p1", "b", "h1");
+
+	assert_non_null(c);
+	assert_int_equal(ctl_check_value(&ctl_manager_config, c, "", &p), 0);
+	return c;
+}
+
+static void note_ready(const char *path, const char *tcp)
+{
+	(void)path;
+	snprintf(tcp_at, sizeof(tcp_at), "%s", tcp);
+	assert_int_equal(write(listens[1], "l", 1), 1);
+}
+
+static void *manage(void *c)
+{
+	return (void *)(intptr_t)manager_run(c, &stop, NULL, note_ready, &manager_times);
+}
+
+static void start(json_t *c)
+{
+	char byte;
+
+	stop = 0;
+	assert_int_equal(pthread_create(&thread, NULL, manage, c), 0);
+	assert_int_equal(read(listens[0], &byte, 1), 1);
+}
+
+static void end(json_t *c)
+{
+	void *rc;
+
+	stop = 1;
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	json_decref(c);
+}
+
+/* ---- clients ---- */
+
+static int dial(void)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct ctl_address at;
+	int fd;
+
+	assert_int_equal(ctl_address_parse(tcp_at, &at), 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.sa, at.len), 0);
+	return fd;
+}
+
+/* The answer (new reference), of a line or less. */
+static json_t *hear(int fd)
+{
+	char text[2048];
+	size_t len = 0;
+	ssize_t n;
+	json_t *a;
+
+	do {
+		n = recv(fd, text + len, sizeof(text) - 1 - len, 0);
+		assert_true(n > 0);
+		len += (size_t)n;
+	} while (text[len - 1] != '\n');
+	a = json_loadb(text, len, 0, NULL);
+	assert_non_null(a);
+	return a;
+}
+
+static void say(int fd, unsigned i)
+{
+	char line[256];
+	const int n = snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j%u\","
+		"\"ranks\":2,\"rank\":%u,\"who\":%u,\"ip\":\"10.1.0.%u\",\"mtu\":1024}}\n",
+		i / 2, i % 2, 1 + i, i % HOSTS);
+
+	assert_int_equal(send(fd, line, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+static void join(int fd, unsigned i)
+{
+	json_t *a;
+
+	say(fd, i);
+	a = hear(fd);
+	if (!json_object_get(json_object_get(a, "result"), "epoch"))
+		fail_msg("%u: %s", i, rpc_string(json_object_get(a, "error"), "message"));
+	json_decref(a);
+}
+
+static void expect_no_place(void)
+{
+	char says[64];
+	const int fd = dial();
+	json_t *a = hear(fd);
+
+	snprintf(says, sizeof(says), "too many TCP clients, the limit is %u", RANKS);
+	assert_string_equal(rpc_string(json_object_get(a, "error"), "message"), says);
+	json_decref(a);
+	close(fd);
+}
+
+/* The place of one that has gone is free, when the manager has seen that he has. */
+static void expect_place(unsigned i)
+{
+	for (;;) {
+		const int fd = dial();
+		char byte;
+
+		say(fd, i);
+		if (recv(fd, &byte, 1, MSG_PEEK) == 1) {
+			json_t *a = hear(fd);
+			const bool in = json_object_get(a, "result") != NULL;
+
+			json_decref(a);
+			close(fd);
+			if (in)
+				return;
+		} else {
+			close(fd); /* closed with what it has not read */
+		}
+	}
+}
+
+/* ---- tests ---- */
+
+static void test_all_have_a_place(void **state)
+{
+	static int fd[RANKS];
+	json_t *c = config(CLIENTS);
+
+	(void)state;
+	start(c);
+	for (unsigned i = 0; i < RANKS; i++) {
+		fd[i] = dial();
+		join(fd[i], i);
+	}
+	expect_no_place();
+	/* All are there still, and are known. */
+	for (unsigned i = 0; i < RANKS; i++)
+		join(fd[i], i);
+	close(fd[0]);
+	expect_place(RANKS);
+	for (unsigned i = 1; i < RANKS; i++)
+		close(fd[i]);
+	end(c);
+}
+
+/* What there are not descriptors for is refused before anybody comes. */
+static void test_no_descriptors(void **state)
+{
+	struct rlimit may = {2000, 2000};
+	char err[MANAGER_ERR_LEN] = "";
+	json_t *c = config(CLIENTS);
+
+	(void)state;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &may), 0);
+	assert_int_equal(manager_check(c, err), -EMFILE);
+	assert_string_equal(err, "clients: with all else that makes 2737 descriptors, the limit is "
+				 "2000 (ulimit -n, LimitNOFILE)");
+	json_decref(c);
+	c = config(CLIENTS / 2);
+	assert_int_equal(manager_check(c, err), 0);
+	json_decref(c);
+}
+
+/* Both ends of all connections are in this process. */
+static int set_up(void **state)
+{
+	struct rlimit may;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(pipe(listens), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &may), 0);
+	if (may.rlim_max < 2 * CLIENTS)
+		fail_msg("wants %d descriptors, the hard limit is %llu", 2 * CLIENTS,
+			(unsigned long long)may.rlim_max);
+	if (may.rlim_cur < 2 * CLIENTS)
+		may.rlim_cur = 2 * CLIENTS;
+	return setrlimit(RLIMIT_NOFILE, &may);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_have_a_place),
+		cmocka_unit_test(test_no_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
