@@ -306,9 +306,10 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 	ctl_get_u64(json_object_get(params, "who"), &process);
 	if (!mgr_jobs_view(m->jobs, epoch, &v)) {
 		rc = adopted_state(m, job, epoch, rank, process, result, e);
-		if (!rc && leaves)
-			let_go_of(m->peer, epoch, rank);
-		return rc;
+		if (rc || !leaves)
+			return rc;
+		let_go_of(m->peer, epoch, rank);
+		return json_object_clear(*result);
 	}
 	if (strcmp(v.job->name, job) != 0)
 		return rpc_fail(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manager at its own sockets: more ranks than a server has places for otherwise, each with its
- * connection, and who is one too many is told so. */
+ * connection, and who is one too many is told so; and who sends nonsense gets an error and no more.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -77,6 +78,11 @@ static void end(json_t *c)
 }
 
 /* ---- clients ---- */
+
+static uint32_t roll(uint32_t *state)
+{
+	return *state = *state * 1664525u + 1013904223u, *state >> 8;
+}
 
 static int dial(void)
 {
@@ -190,6 +196,101 @@ static void test_all_have_a_place(void **state)
 	end(c);
 }
 
+/* A line that is no request, or one that makes no sense. */
+static void nonsense(int fd, uint32_t *r)
+{
+	static const char *const text[] = {"{", "[]", "null", "\"x\"", "{\"jsonrpc\":\"2.0\"}",
+		"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":[]}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"\"}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j0\","
+		"\"ranks\":-1,\"rank\":0,\"who\":1,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j0\","
+		"\"ranks\":2,\"rank\":0,\"who\":99,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.leave\",\"params\":{\"job\":\"j0\","
+		"\"epoch\":18446744073709551616,\"rank\":0,\"who\":1}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.heartbeat\",\"params\":{\"job\":7}"
+		"}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"topology.get\"}", "{\"a\":1,\"a\":2}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\u0000\"}"};
+	char line[600];
+	size_t n = roll(r) % 500 + 1;
+	json_t *a;
+
+	if (roll(r) % 2) {
+		n = (size_t)snprintf(
+			line, sizeof(line), "%s", text[roll(r) % (sizeof(text) / sizeof(*text))]);
+	} else {
+		line[0] = '!';
+		for (size_t i = 1; i < n; i++)
+			line[i] = (char)(roll(r) % 255 + 1);
+		for (size_t i = 1; i < n; i++)
+			line[i] = line[i] == '\n' ? ' ' : line[i];
+	}
+	line[n] = '\n';
+	assert_int_equal(send(fd, line, n + 1, MSG_NOSIGNAL), n + 1);
+	a = hear(fd);
+	if (!json_object_get(a, "error"))
+		fail_msg("%.*s", (int)n, line);
+	json_decref(a);
+}
+
+/* Longer than a line may be: told so, and closed. */
+static void oversized(void)
+{
+	static char big[CTL_MAX_LINE + 1]; /* all is read before it is refused */
+	const int fd = dial();
+	json_t *a;
+
+	memset(big, 'x', sizeof(big));
+	assert_int_equal(send(fd, big, sizeof(big), MSG_NOSIGNAL), sizeof(big));
+	a = hear(fd);
+	assert_string_equal(rpc_string(json_object_get(a, "error"), "message"),
+		"request is longer than 1048576 bytes");
+	json_decref(a);
+	close(fd);
+}
+
+static uint64_t epoch_of(int fd, unsigned i)
+{
+	uint64_t epoch = 0;
+	json_t *a;
+
+	say(fd, i);
+	a = hear(fd);
+	ctl_get_u64(json_object_get(json_object_get(a, "result"), "epoch"), &epoch);
+	json_decref(a);
+	return epoch;
+}
+
+/* A job that is there meanwhile does not notice. */
+static void test_nonsense(void **state)
+{
+	enum { N = 10000, OVERSIZED = 20 };
+	json_t *c = config(CLIENTS);
+	uint32_t r = 20261127;
+	uint64_t epoch;
+	int rank[2], fd;
+
+	(void)state;
+	start(c);
+	for (unsigned i = 0; i < 2; i++)
+		join(rank[i] = dial(), i);
+	epoch = epoch_of(rank[0], 0);
+	assert_true(epoch > 0);
+	fd = dial();
+	for (unsigned i = 0; i < N - OVERSIZED; i++)
+		nonsense(fd, &r);
+	for (unsigned i = 0; i < OVERSIZED; i++)
+		oversized();
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(epoch_of(rank[i], i), epoch);
+		close(rank[i]);
+	}
+	close(fd);
+	end(c);
+}
+
 /* What there are not descriptors for is refused before anybody comes. */
 static void test_no_descriptors(void **state)
 {
@@ -235,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_have_a_place),
+		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_no_descriptors),
 	};
 

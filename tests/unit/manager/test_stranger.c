@@ -241,6 +241,18 @@ static bool leaf_has(const char *job)
 	return sw_group_find(w.sw[0].sw, job) > 0;
 }
 
+/* What a rank of such a job hears when it leaves is what any other does: nothing. */
+static void leaves_adopted(void)
+{
+	json_t *a = ask(&eve, "job.leave", rank_params("other", 3, 0, 7)),
+	       *result = json_object_get(a, "result");
+
+	assert_true(json_is_object(result));
+	assert_int_equal(json_object_size(result), 0);
+	assert_false(eve.joined);
+	json_decref(a);
+}
+
 /* A manager that remembers nothing believes ranks, but no switch loses a group because somebody
  * said so, and who was heard first is the rank. */
 static void test_adopted(void **state)
@@ -258,6 +270,7 @@ static void test_adopted(void **state)
 	manager_gone(w.m, &eve);
 	world_pass(&w, 300);
 	assert_string_equal(w.job[0].rank[0].phase, "adopted");
+	leaves_adopted();
 	refused("job.heartbeat", rank_params("job0", epoch, 1, 7), "another process",
 		"not_the_rank");
 	refused("job.join", join_params("job0", RANKS, 0, 7), "is there", "place_taken");
