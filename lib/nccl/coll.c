@@ -216,7 +216,9 @@ static nccl_rc coll_connect(void *handles[], int n_ranks, int rank, void *listen
 
 	*coll = NULL;
 	rc = join((struct np_handle *const *)handles, n_ranks, rank, coll);
-	free_port(listener); /* NCCL forgets the listener if this has failed */
+	free_port(listener);
+	if (rc)
+		free(listener); /* NCCL forgets it, and closes it after a success only */
 	return rc;
 }
 

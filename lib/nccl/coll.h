@@ -18,7 +18,8 @@ struct np_request {
 	bool in_steps;
 	const char *send;
 	char *recv;
-	uint64_t count; /* elements, not in steps */
+	const void *mem[2]; /* that these lie in, as NCCL says */
+	uint64_t count;     /* elements, not in steps */
 	enum reduce_dtype dtype;
 	enum reduce_op op;
 	size_t element;
@@ -54,6 +55,9 @@ struct np_coll {
 /* Nothing of what is unfinished is waited for, and the other ranks hear at once. */
 void np_abort(struct np_coll *c, const char *why);
 bool np_is_busy(const struct np_coll *c);
+/* Is there an unfinished collective that this memory is for, and that CommLib does not yet have all
+ * of? Or, if it does not know the memory, any unfinished one? */
+bool np_wants(struct np_coll *c, const struct np_memory *m);
 
 nccl_rc np_allreduce(void *coll, void *send, void *recv, int count, int type, int op,
 	void *send_mem, void *recv_mem, void **request);

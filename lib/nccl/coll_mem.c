@@ -55,11 +55,12 @@ static void drop(struct np_coll *c, const struct np_memory *m)
 {
 	struct np_memory **at = &c->memory;
 
-	/* A device is not to know memory that is given back; that a collective still uses it means
-	 * that NCCL aborts. */
-	if (m->registered && ccl_deregister(c->ccl, m->base) == -EBUSY) {
+	/* A device is not to know memory that is given back; that a collective still uses it, or
+	 * will, means that NCCL aborts. */
+	if (np_wants(c, m) || (m->registered && ccl_deregister(c->ccl, m->base) == -EBUSY)) {
 		np_abort(c, "NCCL has given back memory of an unfinished collective");
-		ccl_deregister(c->ccl, m->base);
+		if (m->registered)
+			ccl_deregister(c->ccl, m->base);
 	}
 	while (*at != m)
 		at = &(*at)->next;

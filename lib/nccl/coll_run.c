@@ -179,14 +179,13 @@ nccl_rc np_allreduce(void *coll, void *send, void *recv, int count, int type, in
 	const struct np_request want = {.kind = CCL_ALLREDUCE,
 		.send = send,
 		.recv = recv,
+		.mem = {send_mem, recv_mem},
 		.count = (uint64_t)count,
 		.dtype = (enum reduce_dtype)np_dtype(type),
 		.op = (enum reduce_op)np_op(op),
 		.bytes = (uint64_t)count * size};
 	const nccl_rc rc = check_reduction(type, op);
 
-	(void)send_mem;
-	(void)recv_mem;
 	*request = NULL;
 	if (rc)
 		return rc;
@@ -227,6 +226,7 @@ nccl_rc np_allgather(void *coll, void *send, int n_pieces, struct nccl_piece *re
 	struct np_request want = {.kind = CCL_ALLGATHER,
 		.send = send,
 		.recv = recv->address,
+		.mem = {send_mem, recv->mem},
 		.dtype = REDUCE_BYTES,
 		.element = 1,
 		.block = block,
@@ -234,7 +234,6 @@ nccl_rc np_allgather(void *coll, void *send, int n_pieces, struct nccl_piece *re
 		.until = from + len};
 	const nccl_rc rc = check_window(coll, n_pieces, recv, &want);
 
-	(void)send_mem;
 	*request = NULL;
 	return rc ? rc : start_window(coll, &want, from, len, request);
 }
@@ -245,6 +244,7 @@ nccl_rc np_reduce_scatter(void *coll, int n_pieces, struct nccl_piece *send, voi
 	struct np_request want = {.kind = CCL_REDUCE_SCATTER,
 		.send = send->address,
 		.recv = recv,
+		.mem = {send->mem, recv_mem},
 		.dtype = (enum reduce_dtype)np_dtype(type),
 		.op = (enum reduce_op)np_op(op),
 		.element = np_size(type),
@@ -253,7 +253,6 @@ nccl_rc np_reduce_scatter(void *coll, int n_pieces, struct nccl_piece *send, voi
 		.until = from + len};
 	nccl_rc rc = check_reduction(type, op);
 
-	(void)recv_mem;
 	*request = NULL;
 	if (!rc)
 		rc = check_window(coll, n_pieces, send, &want);
@@ -336,5 +335,17 @@ bool np_is_busy(const struct np_coll *c)
 		if (c->request[i].used &&
 			(!c->request[i].issued || c->request[i].n_done < c->request[i].n_issued))
 			return true;
+	return false;
+}
+
+bool np_wants(struct np_coll *c, const struct np_memory *m)
+{
+	for (unsigned i = 0; !c->failed && i < NP_COLL_REQUESTS; i++) {
+		struct np_request *q = &c->request[i];
+
+		if (q->used && (q->mem[0] == m || q->mem[1] == m) &&
+			(m->registered ? !q->issued : look(q) == 0))
+			return true;
+	}
 	return false;
 }

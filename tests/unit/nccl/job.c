@@ -159,11 +159,10 @@ static void *rank_main(void *arg)
 	if (!me->connected)
 		me->connected =
 			coll->connect(handles, (int)j->n, (int)me->rank, me->listener, &me->comm);
-	/* NCCL closes it after a success only; here always, for nothing may be left. */
-	if (me->listener)
-		coll->close_listen(me->listener);
-	if (!me->connected)
-		j->work(me);
+	if (me->connected) /* NCCL forgets the listener */
+		return NULL;
+	coll->close_listen(me->listener);
+	j->work(me);
 	return NULL;
 }
 
