@@ -193,6 +193,15 @@ bool fig_gbps_all(struct fig_run *r, uint64_t ns, double *gbps)
 	return true;
 }
 
+uint64_t fig_count(const struct fig_run *r, const char *name)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		sum += sim_conn_count(r->conns, i, name);
+	return sum;
+}
+
 uint64_t fig_links(const struct fig_run *r, enum sim_link_counter c)
 {
 	uint64_t sum = 0;

@@ -69,6 +69,8 @@ double fig_gbps(struct fig_run *r, unsigned i, uint64_t ns);
 double fig_gbps_least(struct fig_run *r, unsigned i, uint64_t ns, uint64_t step_ns, double *least);
 /* All connections' in the same time, each into gbps[i]. False: a write failed. */
 bool fig_gbps_all(struct fig_run *r, uint64_t ns, double *gbps);
+/* Sum of a counter of MRC's over all connections (sim_conn_count). */
+uint64_t fig_count(const struct fig_run *r, const char *name);
 /* Sum of a counter over all links. */
 uint64_t fig_links(const struct fig_run *r, enum sim_link_counter c);
 

@@ -23,6 +23,11 @@ static uint8_t trusted(const struct mrc_reverse *r, const struct mrc_evset *evs,
 	return ports & good ? ports & good : ports;
 }
 
+uint8_t mrc_reverse_ports(const struct mrc_reverse *r, const struct mrc_evset *evs)
+{
+	return trusted(r, evs, evs->up);
+}
+
 int mrc_reverse_next(struct mrc_reverse *r, const struct mrc_evset *evs, uint8_t usable)
 {
 	const uint8_t ports = trusted(r, evs, usable & evs->up);

@@ -33,6 +33,11 @@ struct mrc_reverse {
 /* The first active EV of each port until more is known. */
 void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed);
 
+/* The ports that are up at both ends and seem to work, a bit each; if none does, all that are up. A
+ * port that leads nowhere always has room: who asks for a path among those that have some just now
+ * does not get it by that. */
+uint8_t mrc_reverse_ports(const struct mrc_reverse *r, const struct mrc_evset *evs);
+
 /* The EV (an index) of the next control packet, of a port in usable (a bit each: up at both ends,
  * with room); MRC_NO_EV. One that the set has come to think bad is used until another is known: the
  * packet may still get through. */

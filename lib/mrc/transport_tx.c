@@ -317,6 +317,7 @@ static bool next_word(struct mrc_conn *c, uint8_t room, uint64_t now, struct mrc
 		if (id != 0)
 			return true;
 	}
+	room &= mrc_reverse_ports(&c->reverse, &c->evs);
 	while ((room != 0 || c->evs.up == 0) && mrc_rsp_tx(&c->rsp, now, pkt)) {
 		*ev = mrc_reverse_next(&c->reverse, &c->evs, room);
 		if (*ev == MRC_NO_EV) {

@@ -196,6 +196,7 @@ static void passes_over(void **state)
 	for (unsigned i = 0; i < 3 * PORTS; i++)
 		assert_int_not_equal(s.ev[mrc_reverse_next(&r, &s, 0xf)].port, 2);
 	assert_int_equal(s.ev[mrc_reverse_next(&r, &s, 1 << 2)].port, 2); /* there is no other */
+	assert_int_equal(mrc_reverse_ports(&r, &s), 0xb); /* to wait for, if only 2 has room */
 	assert_int_not_equal(silent, 0);
 	mrc_reverse_answered(&r, &s, silent); /* late */
 	for (unsigned i = 0; i < PORTS; i++)
@@ -208,6 +209,7 @@ static void passes_over(void **state)
 	}
 	for (unsigned i = 0; i < 3 * PORTS; i++)
 		assert_int_not_equal(s.ev[mrc_reverse_next(&r, &s, 0xf)].port, 1);
+	assert_int_equal(mrc_reverse_ports(&r, &s), 0xd);
 }
 
 static void probes(void **state)
