@@ -244,17 +244,19 @@ void fig_switch_stop(struct fig_run *r, unsigned plane, bool is_t1, unsigned ind
 void fig_row(struct mrc_figure *fig, const char *what, double ours, const char *unit,
 	const char *paper, const char *aim, bool met)
 {
-	json_t *row = json_pack("{s:s, s:f, s:s, s:s, s:s, s:b}", "what", what, "ours",
-		isfinite(ours) ? ours : -1.0, "unit", unit, "paper", paper, "aim", aim, "met", met);
+	json_t *row;
 
 	met = met && isfinite(ours);
+	row = json_pack("{s:s, s:f, s:s, s:s, s:s, s:b}", "what", what, "ours",
+		isfinite(ours) ? ours : -1.0, "unit", unit, "paper", paper, "aim", aim, "met", met);
 	printf("  %-52s %9.2f %-6s paper: %s%s%s%s\n", what, ours, unit, paper,
 		*aim ? "; aim: " : "", aim, met ? "" : "  MISSED");
 	json_array_append_new(fig->rows, row);
 	fig->missed += !met;
 }
 
-static int run_one(unsigned i, uint64_t seed, bool quick, json_t *out)
+/* How many aims were missed; that a figure cannot be had counts as one. */
+static unsigned run_one(unsigned i, uint64_t seed, bool quick, json_t *out)
 {
 	struct mrc_figure fig = {.seed = seed, .quick = quick, .rows = json_array()};
 	bool ok;
@@ -266,26 +268,29 @@ static int run_one(unsigned i, uint64_t seed, bool quick, json_t *out)
 	json_array_append_new(out,
 		json_pack("{s:s, s:s, s:o, s:i, s:b}", "figure", figures[i].name, "title",
 			figures[i].title, "rows", fig.rows, "missed", (int)fig.missed, "ran", ok));
-	return ok && fig.missed == 0 ? 0 : 1;
+	return fig.missed + !ok;
 }
 
 int mrc_figure(const char *name, uint64_t seed, bool quick, const char *json)
 {
 	json_t *out = json_array();
+	unsigned n = 0, missed = 0;
 	int rc = 0;
-	bool found = false;
 
 	for (unsigned i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		if (strcmp(name, "all") == 0 || strcmp(name, figures[i].name) == 0) {
-			found = true;
-			rc |= run_one(i, seed, quick, out);
+			n++;
+			missed += run_one(i, seed, quick, out);
 		}
 	if (json && json_dump_file(out, json, JSON_INDENT(1))) {
 		fprintf(stderr, "%s: cannot be written\n", json);
 		rc = 1;
 	}
 	json_decref(out);
-	if (!found)
+	if (n == 0) {
 		fprintf(stderr, "no figure %s\n", name);
-	return found ? rc : 2;
+		return 2;
+	}
+	printf("%u figures, %u aims missed\n", n, missed);
+	return missed ? 1 : rc;
 }

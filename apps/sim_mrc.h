@@ -105,8 +105,8 @@ bool mrc_figure_22(struct mrc_figure *fig);
 bool mrc_table_521(struct mrc_figure *fig);
 bool mrc_section_2(struct mrc_figure *fig);
 
-/* incline-sim mrc-figure NAME: 0, 1 if an aim was missed, 2 if there is no such figure. json: file
- * or NULL. */
+/* incline-sim mrc-figure NAME, or "all": 0; 1 if an aim was missed, a figure could not be had or
+ * the file not be written; 2 if there is no such figure. json: file or NULL. */
 int mrc_figure(const char *name, uint64_t seed, bool quick, const char *json);
 
 #endif
