@@ -290,6 +290,23 @@ static void run(void)
 	}
 }
 
+/* What docs/mrc.md has of lib/mrc/settings.h. */
+static void print_mrc(void)
+{
+	static const char head[] = "| %s | unit | default | limits | how sure | rule | meaning |\n"
+				   "|---|---|---|---|---|---|---|\n";
+
+	printf(head, "in `mrc`");
+#define X(name, unit, dflt, least, most, mark, section, help)                                  \
+	printf("| `%s` | %s | %u | %u..%u | %s | %s | %s |\n", #name, unit, dflt, least, most, \
+		#mark, section, help);
+	MRC_SETTINGS(X)
+	printf("\n");
+	printf(head, "of a queue pair, by the API");
+	MRC_QP_SETTINGS(X)
+#undef X
+}
+
 static const char usage[] =
 	"usage: incline-netd [--metrics ADDRESS:PORT|unix:PATH] FILE[@NETNS]...\n"
 	"Keeps the network interfaces of software RNICs until SIGINT or SIGTERM.\n"
@@ -299,6 +316,7 @@ static const char usage[] =
 	"  --help-config[=markdown|schema]  print what can be in FILE (docs/rnic-config.md has "
 	"it,\n"
 	"             too)\n"
+	"  --help-mrc  print what of the transport MRC can be set, as docs/mrc.md has it\n"
 	"  --version  print the version\n"
 	"  --help     print this\n";
 
@@ -312,6 +330,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		fputs(usage, stdout);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "--help-mrc") == 0) {
+		print_mrc();
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "--help-config") == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file of a software RNIC. */
 #include "lib/ctl/config.h"
+#include "lib/mrc/settings.h"
 
 enum { NAME_MAX_LEN = 31, CPUS_MAX = 1024, IFNAME_MAX = 15, RX_WORKERS_MAX = 16 };
 
@@ -45,11 +46,11 @@ static const struct ctl_field congestion_fields[] = {
 	NUMBER("cnp_dscp", 63, "48", "of CNPs"), {0}};
 
 static const struct ctl_field mrc_fields[] = {
-	{"base_rtt_us", CTL_INT, .min = 1, .max = 1000000,
-		.help = "round trip of an idle fabric, in which its timers count; absent: 200"},
-	{"mbps", CTL_INT, .min = 1, .max = 1000000,
-		.help = "rate of all ports together, for congestion control; absent: 25000"},
-	{0}};
+#define X(field, unit, dflt_, least, most, mark, section, meaning) \
+	{#field, CTL_INT, .min = least, .max = most, .dflt = #dflt_, .help = meaning},
+	MRC_SETTINGS(X)
+#undef X
+		{0}};
 
 /* A port's own, in the file itself if there is only one. */
 #define OF_PORT(must)                                                                            \
@@ -108,7 +109,8 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 	{"netdev", CTL_OBJECT, .fields = netdev_fields,
 		.help = "a network interface for what is not RoCE"},
 	{"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"},
-	{"mrc", CTL_OBJECT, .fields = mrc_fields, .help = "the transport MRC"},
+	{"mrc", CTL_OBJECT, .fields = mrc_fields,
+		.help = "the transport MRC; docs/mrc.md says how sure each number is"},
 	{"control_lcore", CTL_INT, .min = 0, .max = CPUS_MAX - 1,
 		.help = "CPU of the control path's thread, which then has the transports to "
 			"itself, and a second thread the port and every byte; absent: one thread, "

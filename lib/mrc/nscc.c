@@ -9,11 +9,8 @@ enum {
 	BASE_RTT_NS = 12000,      /* of the reference network, as the next two */
 	REFERENCE_BDP = 150000,   /* 100 Gb/s */
 	REFERENCE_TARGET = 12000, /* ns */
-	FAST_NS = 1000,           /* no queue to speak of */
-	LOW_WINDOW = 16384,       /* below it every packet asks for a SACK */
 	PENALTY_SHIFT = 7,
 	RCVD_SHIFT = 8,
-	QA_GATE = 3,
 };
 
 static uint32_t min32(uint64_t v)
@@ -31,6 +28,16 @@ static uint32_t or_bytes(float set, double derived)
 	return min32((uint64_t)((set > 0 ? (double)set : derived) + 0.5));
 }
 
+static double share(uint32_t permille)
+{
+	return permille / 1000.0;
+}
+
+static uint32_t or_share(float set, double permille)
+{
+	return q16(set > 0 ? (double)set : permille / 1000);
+}
+
 static bool config_ok(const struct nscc_config *c, const struct nscc_link *link)
 {
 	const float numbers[] = {c->eta, c->fi, c->fi_scale, c->gamma, c->max_md_jump};
@@ -43,34 +50,47 @@ static bool config_ok(const struct nscc_config *c, const struct nscc_link *link)
 	       c->qa_gate < 32 && (c->max_cwnd == 0 || c->max_cwnd >= link->mtu);
 }
 
+static uint32_t target_of(const struct nscc *cc, bool trims, const struct mrc_settings *s)
+{
+	const uint64_t permille = trims ? s->nscc_target_trim_permille : s->nscc_target_permille;
+	const uint32_t ns = min32(cc->base_rtt_ns * permille / 1000);
+
+	return ns ? ns : 1;
+}
+
 int nscc_init(struct nscc *cc, const struct nscc_config *c, const struct nscc_link *link)
 {
+	const struct mrc_settings dflt = mrc_settings_default();
+	const struct mrc_settings *s = link->settings ? link->settings : &dflt;
 	double bdp, a, b;
 
 	if (!config_ok(c, link))
 		return -EINVAL;
 	*cc = (struct nscc){.mtu = link->mtu, .qa = !c->disable_qa};
 	cc->base_rtt_ns = c->base_rtt_ns ? c->base_rtt_ns : BASE_RTT_NS;
-	cc->target_ns = c->target_ns  ? c->target_ns
-			: link->trims ? (uint32_t)((uint64_t)cc->base_rtt_ns * 3 / 4)
-				      : cc->base_rtt_ns;
+	cc->target_ns = c->target_ns ? c->target_ns : target_of(cc, link->trims, s);
 	bdp = (double)link->bits_per_s / 8 * cc->base_rtt_ns / NS_PER_S;
 	a = bdp / REFERENCE_BDP;
 	b = (double)cc->target_ns / REFERENCE_TARGET;
-	cc->adjust_bytes = c->adjust_bytes ? c->adjust_bytes : min32(8 * (uint64_t)link->mtu);
+	cc->adjust_bytes = c->adjust_bytes ? c->adjust_bytes
+					   : min32(s->nscc_adjust_mtus * (uint64_t)link->mtu);
 	cc->period_ns = c->adjust_period_ns ? c->adjust_period_ns : cc->base_rtt_ns;
-	cc->eta = or_bytes(c->eta, 0.15 * link->mtu * a);
-	cc->fi = or_bytes(c->fi, 5 * link->mtu * a);
-	cc->fi_scale_q16 = q16(c->fi_scale > 0 ? (double)c->fi_scale : 0.25 * a);
-	cc->gamma_q16 = q16(c->gamma > 0 ? (double)c->gamma : 0.8);
-	cc->md_q16 = q16(c->max_md_jump > 0 ? (double)c->max_md_jump : 0.5);
-	cc->alpha_q16 = q16(4 * a * b * link->mtu / cc->target_ns);
-	cc->max_cwnd = c->max_cwnd ? c->max_cwnd : min32((uint64_t)(1.5 * bdp));
+	cc->eta = or_bytes(c->eta, share(s->nscc_eta_permille) * link->mtu * a);
+	cc->fi = or_bytes(c->fi, share(s->nscc_fi_permille) * link->mtu * a);
+	cc->fi_scale_q16 = or_share(c->fi_scale, s->nscc_fi_scale_permille * a);
+	cc->gamma_q16 = or_share(c->gamma, s->nscc_gamma_permille);
+	cc->md_q16 = or_share(c->max_md_jump, s->nscc_md_permille);
+	cc->alpha_q16 = q16(share(s->nscc_alpha_permille) * a * b * link->mtu / cc->target_ns);
+	cc->max_cwnd =
+		c->max_cwnd ? c->max_cwnd : min32((uint64_t)(share(s->nscc_cwnd_permille) * bdp));
 	if (cc->max_cwnd < link->mtu)
 		cc->max_cwnd = link->mtu;
-	cc->qa_gate = c->qa_gate ? c->qa_gate : QA_GATE;
-	cc->qa_threshold_ns =
-		c->qa_threshold_ns ? c->qa_threshold_ns : min32(4 * (uint64_t)cc->target_ns);
+	cc->qa_gate = c->qa_gate ? c->qa_gate : (uint8_t)s->nscc_qa_gate;
+	cc->qa_threshold_ns = c->qa_threshold_ns
+				      ? c->qa_threshold_ns
+				      : min32(s->nscc_qa_targets * (uint64_t)cc->target_ns);
+	cc->fast_ns = s->nscc_fast_ns;
+	cc->low_bytes = s->nscc_low_bytes;
 	cc->cwnd = cc->max_cwnd;
 	return 0;
 }
@@ -82,7 +102,7 @@ bool nscc_may_send(const struct nscc *cc, uint32_t bytes)
 
 bool nscc_want_ack(const struct nscc *cc, bool last)
 {
-	return last || cc->cwnd < LOW_WINDOW || (int64_t)cc->cwnd - cc->inflight < cc->mtu;
+	return last || cc->cwnd < cc->low_bytes || (int64_t)cc->cwnd - cc->inflight < cc->mtu;
 }
 
 void nscc_sent(struct nscc *cc, uint32_t bytes)
@@ -149,7 +169,7 @@ static bool quick_adapt(struct nscc *cc, bool loss, bool marked, uint64_t delay,
 
 static bool fast_increase(struct nscc *cc, uint32_t bytes, uint64_t delay)
 {
-	if (delay >= FAST_NS) {
+	if (delay >= cc->fast_ns) {
 		cc->fi_count = 0;
 		cc->increasing = false;
 		return false;

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/mrc/settings.h"
+
 #define NSCC_NAME "uet-1.0-nscc"
 
 /* What an operator may set, in the order of the controller API. 0: derived from the link. */
@@ -35,14 +37,16 @@ struct nscc_config {
 /* The link that defaults are derived from. */
 struct nscc_link {
 	uint64_t bits_per_s;
-	uint32_t mtu; /* largest packet, headers included, bytes */
-	bool trims;   /* its switches trim */
+	uint32_t mtu;                        /* largest packet, headers included, bytes */
+	bool trims;                          /* its switches trim */
+	const struct mrc_settings *settings; /* by how much; NULL: the defaults */
 };
 
 struct nscc {
 	/* Constant after nscc_init. */
 	uint32_t mtu, max_cwnd, target_ns, period_ns, adjust_bytes, eta, fi, qa_threshold_ns;
 	uint32_t alpha_q16, fi_scale_q16, gamma_q16, md_q16;
+	uint32_t fast_ns, low_bytes;
 	uint8_t qa_gate;
 	bool qa;
 

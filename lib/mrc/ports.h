@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/mrc/settings.h"
 #include "lib/wire/mrc.h"
 
 struct mrc_ports {
@@ -22,12 +23,14 @@ struct mrc_ports {
 	uint16_t heard_id;
 	uint16_t id; /* of our last update */
 	bool unanswered;
-	uint64_t base_rtt_ns, wait, due; /* due: next update; UINT64_MAX: none */
-	uint64_t stale;                  /* updates of theirs that came too late */
+	uint64_t first_ns, cap_ns; /* until an update that nobody answers goes out again */
+	uint64_t again_ns;         /* between those that are answered, while a port is down */
+	uint64_t wait, due;        /* due: next update; UINT64_MAX: none */
+	uint64_t stale;            /* updates of theirs that came too late */
 };
 
 /* n_ports 1 to 8, all up. -EINVAL. */
-int mrc_ports_init(struct mrc_ports *p, unsigned n_ports, uint64_t base_rtt_ns);
+int mrc_ports_init(struct mrc_ports *p, unsigned n_ports, const struct mrc_settings *settings);
 
 /* Our ports have changed; bits beyond n_ports are ignored. */
 void mrc_ports_local(struct mrc_ports *p, uint8_t up, uint64_t now);
@@ -49,12 +52,11 @@ static inline uint8_t mrc_ports_usable(const struct mrc_ports *p)
 /* The answer to an endpoint request: the same id, operation and time stamp. */
 struct mrc_endpoint mrc_endpoint_answer(const struct mrc_endpoint *request);
 
-enum { MRC_ANSWERS_PER_S = 100000, MRC_ANSWERS_BURST = 256 };
 /* Answers of one port: zero is a fresh one. */
 struct mrc_answers {
 	uint64_t full_at; /* when the whole burst is there again */
 };
 /* Whether one more may be given now. */
-bool mrc_answers_take(struct mrc_answers *a, uint64_t now);
+bool mrc_answers_take(struct mrc_answers *a, const struct mrc_settings *settings, uint64_t now);
 
 #endif

@@ -15,7 +15,7 @@ enum {
 	 * both ends add. */
 	OVERHEAD = 8 + 12 + 4 + 4 + 16 + 4 + 40,
 	IMM_LEN = 4,
-	TS_BELIEVED_NS = 8000000 /* reflected time stamps wrap after 8.39 ms */
+	NS_PER_US = 1000
 };
 
 /* ---- messages ---- */
@@ -42,6 +42,9 @@ int mrc_req_init(struct mrc_req *q, const struct mrc_req_config *c, struct mrc_e
 	if (!config_ok(c) || c->cc != (nscc != NULL) || mrc_snd_init(&q->snd, &c->snd, mem) < 0)
 		return -EINVAL;
 	q->c = *c;
+	q->c.loss_percent = c->loss_percent ? c->loss_percent : MRC_DFLT_loss_percent;
+	q->c.stamps_us = c->stamps_us ? c->stamps_us : MRC_DFLT_stamps_us;
+	q->c.wimm_syndrome = c->wimm_syndrome ? c->wimm_syndrome : MRC_DFLT_wimm_syndrome;
 	q->evs = evs;
 	q->nscc = nscc;
 	q->queue = (struct mrc_request *)((uint8_t *)mem + mrc_snd_bytes(c->snd.mpr_units));
@@ -321,11 +324,12 @@ static const struct mrc_sent *transmission(
 
 /* By the reflected time, which may leave the peer's own share out; by our clock where 16 bits of it
  * do not tell. */
-static uint64_t rtt_of(uint16_t ts, uint64_t sent, uint64_t now)
+static uint64_t rtt_of(const struct mrc_req *q, uint16_t ts, uint64_t sent, uint64_t now)
 {
 	const uint64_t ours = now - sent, said = (uint64_t)(uint16_t)(mrc_ts(now) - ts) * MRC_TS_NS;
+	const bool told = ours < q->c.stamps_us * (uint64_t)NS_PER_US && ts != 0;
 
-	return ours < TS_BELIEVED_NS && ts != 0 && said <= ours + MRC_TS_NS ? said : ours;
+	return told && said <= ours + MRC_TS_NS ? said : ours;
 }
 
 static void window_news(struct mrc_req *q, const struct mrc_sack *sack, bool marked,
@@ -333,7 +337,7 @@ static void window_news(struct mrc_req *q, const struct mrc_sack *sack, bool mar
 {
 	const struct nscc_sack s = {.bytes = nscc_received(q->rcvd_units, sack->rcvd_units),
 		.has_rtt = e != NULL,
-		.rtt_ns = e ? rtt_of(sack->ts, e->at, now) : 0,
+		.rtt_ns = e ? rtt_of(q, sack->ts, e->at, now) : 0,
 		.marked = marked,
 		.penalty = sack->cwnd_penalty,
 		.restore = sack->restore_cwnd};
@@ -369,7 +373,7 @@ static uint32_t loss_window(const struct mrc_req *q)
 {
 	const uint32_t bytes = q->nscc ? q->nscc->cwnd : q->snd.window * q->c.pmtu;
 
-	return bytes / q->c.pmtu * 3 / 2;
+	return (uint32_t)((uint64_t)(bytes / q->c.pmtu) * q->c.loss_percent / 100);
 }
 
 int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
@@ -428,25 +432,24 @@ int mrc_req_nack(struct mrc_req *q, const struct mrc_nack *nack, uint64_t now)
 }
 
 /* MRC_STATUS_OK: none that MRC has. */
-static enum mrc_status status_of(uint8_t syndrome)
+static enum mrc_status status_of(const struct mrc_req *q, uint8_t syndrome)
 {
 	switch (syndrome) {
 	case ROCE_AETH_NAK | ROCE_NAK_INVALID_REQUEST:
-	case MRC_SYNDROME_WIMM:
 		return MRC_STATUS_INV_REQ;
 	case ROCE_AETH_NAK | ROCE_NAK_REMOTE_ACCESS:
 		return MRC_STATUS_ACCESS;
 	case ROCE_AETH_NAK | ROCE_NAK_REMOTE_OPERATION:
 		return MRC_STATUS_OPERATION;
 	default:
-		return MRC_STATUS_OK;
+		return syndrome == q->c.wimm_syndrome ? MRC_STATUS_INV_REQ : MRC_STATUS_OK;
 	}
 }
 
 int mrc_req_ack(struct mrc_req *q, const struct mrc_ack *ack, uint64_t now)
 {
 	const bool nak = (ack->syndrome & ROCE_AETH_CLASS) != ROCE_AETH_ACK;
-	const enum mrc_status status = nak ? status_of(ack->syndrome) : MRC_STATUS_OK;
+	const enum mrc_status status = nak ? status_of(q, ack->syndrome) : MRC_STATUS_OK;
 	const uint32_t upto = nak ? psn_add(ack->psn, -1) : ack->psn;
 	struct mrc_news news;
 

@@ -31,6 +31,10 @@ struct mrc_req_config {
 	unsigned max_wimm; /* begun and not acknowledged at a time, at least 1: the peer's limit */
 	bool cc;           /* NSCC; else the peer's window is the only one */
 	bool peer_nacks_trimmed; /* agreed; else packets say that they must not be trimmed */
+	/* 0 of these: the default (settings.h). */
+	uint32_t loss_percent; /* of the congestion window, sent later and arrived: lost */
+	uint32_t stamps_us;    /* reflected time stamps of older packets are not believed */
+	uint8_t wimm_syndrome; /* by which the peer refuses an immediate too many */
 };
 
 /* An RDMA Write. */

@@ -3,10 +3,13 @@
 
 #include "lib/wire/random.h"
 
-void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed)
+void mrc_reverse_init(
+	struct mrc_reverse *r, const struct mrc_evset *evs, unsigned silent, uint64_t seed)
 {
-	*r = (struct mrc_reverse){
-		.n_ports = evs->n_ports, .base_rtt_ns = evs->base_rtt_ns, .random = seed};
+	*r = (struct mrc_reverse){.n_ports = evs->n_ports,
+		.silent_most = silent,
+		.base_rtt_ns = evs->base_rtt_ns,
+		.random = seed};
 	for (unsigned i = 0; i < MRC_REVERSE_OUT; i++)
 		r->out[i] = MRC_NO_EV;
 	for (unsigned p = 0; p < evs->n_ports; p++)
@@ -19,7 +22,7 @@ static uint8_t trusted(const struct mrc_reverse *r, const struct mrc_evset *evs,
 	uint8_t good = 0;
 
 	for (unsigned p = 0; p < r->n_ports; p++)
-		good |= (uint8_t)((evs->ring[p].n > 0 && r->silent[p] < MRC_REVERSE_SILENT) << p);
+		good |= (uint8_t)((evs->ring[p].n > 0 && r->silent[p] < r->silent_most) << p);
 	return ports & good ? ports & good : ports;
 }
 
@@ -94,7 +97,7 @@ static void remember(struct mrc_reverse *r, const struct mrc_evset *evs, uint16_
 {
 	int16_t *place = &r->out[id % MRC_REVERSE_OUT];
 
-	if (*place != MRC_NO_EV && r->silent[evs->ev[*place].port] < MRC_REVERSE_SILENT)
+	if (*place != MRC_NO_EV && r->silent[evs->ev[*place].port] < r->silent_most)
 		r->silent[evs->ev[*place].port]++;
 	*place = (int16_t)ev;
 }

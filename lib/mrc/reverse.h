@@ -14,13 +14,15 @@
 #include <stdint.h>
 
 #include "lib/mrc/evset.h"
+#include "lib/mrc/settings.h"
 
-enum { MRC_REVERSE_OUT = 8, MRC_REVERSE_SILENT = 3 };
+enum { MRC_REVERSE_OUT = 8 };
 
 struct mrc_reverse {
 	unsigned n_ports, turn;
 	unsigned doubted;          /* the port whose path is drawn anew next */
 	int16_t ev[MRC_MAX_PORTS]; /* indices of the set; MRC_NO_EV: the port has none */
+	unsigned silent_most;      /* unanswered probes after which a port is not trusted */
 	uint64_t base_rtt_ns, round;
 	uint64_t random;
 	bool received, sent;           /* in this round */
@@ -30,8 +32,10 @@ struct mrc_reverse {
 	uint8_t silent[MRC_MAX_PORTS]; /* probes of the port in a row that nobody answered */
 };
 
-/* The first active EV of each port until more is known. */
-void mrc_reverse_init(struct mrc_reverse *r, const struct mrc_evset *evs, uint64_t seed);
+/* The first active EV of each port until more is known. silent: unanswered probes in a row after
+ * which a port is passed over (settings.h: reverse_silent), at most 255. */
+void mrc_reverse_init(
+	struct mrc_reverse *r, const struct mrc_evset *evs, unsigned silent, uint64_t seed);
 
 /* The ports that are up at both ends and seem to work, a bit each; if none does, all that are up. A
  * port that leads nowhere always has room: who asks for a path among those that have some just now

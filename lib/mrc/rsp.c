@@ -8,7 +8,7 @@
 #include "lib/wire/psn.h"
 #include "lib/wire/roce.h"
 
-enum { WORD = 64, PLACES_OF_WORD = WORD / 2, PMTU_LEAST = 256, COUNT_LEAST = 1024 };
+enum { WORD = 64, PLACES_OF_WORD = WORD / 2, PMTU_LEAST = 256 };
 
 static size_t places_bytes(unsigned mpr_units)
 {
@@ -39,7 +39,10 @@ int mrc_rsp_init(struct mrc_rsp *r, const struct mrc_rsp_config *c, void *mem)
 	r->ends = (uint64_t *)(at + mrc_rcv_bytes(c->mpr_units));
 	r->wimm = (struct mrc_wimm *)((uint8_t *)r->ends + places_bytes(c->mpr_units));
 	r->c = *c;
-	r->c.sack_bytes = c->sack_bytes ? c->sack_bytes : MRC_SACK_BYTES;
+	r->c.sack_bytes = c->sack_bytes ? c->sack_bytes : MRC_DFLT_sack_bytes;
+	r->c.sack_least_bytes =
+		c->sack_least_bytes ? c->sack_least_bytes : MRC_DFLT_sack_least_bytes;
+	r->c.wimm_syndrome = c->wimm_syndrome ? c->wimm_syndrome : MRC_DFLT_wimm_syndrome;
 	r->mpr_units = (uint8_t)c->mpr_units;
 	r->walked = r->done_psn = before;
 	return 0;
@@ -229,7 +232,7 @@ static void say_nack(struct mrc_rsp *r, const struct mrc_met *met, uint32_t psn,
 static void beyond(struct mrc_rsp *r, uint32_t psn, const struct mrc_met *met, uint64_t now)
 {
 	r->beyond++;
-	if (now < r->oor_at)
+	if (r->c.no_oor || now < r->oor_at)
 		return;
 	r->oor_at = now + r->c.oor_ns;
 	say_nack(r, met, psn, MRC_NACK_PSN_OOR);
@@ -244,7 +247,7 @@ static void account(struct mrc_rsp *r, const struct mrc_data *d, const struct mr
 	r->duplicates += arrival != MRC_NEW;
 	if (arrival == MRC_DUPLICATE && r->msn && !MRC_BUG(NO_DUP_ACK))
 		r->ack_due = true;
-	r->unsacked += d->pay_len > COUNT_LEAST ? d->pay_len : COUNT_LEAST;
+	r->unsacked += d->pay_len > r->c.sack_least_bytes ? d->pay_len : r->c.sack_least_bytes;
 	if (s.mark || d->rtx || d->ackreq || arrival != MRC_NEW || r->unsacked >= r->c.sack_bytes) {
 		say(r, s);
 		return;
@@ -256,7 +259,7 @@ static void account(struct mrc_rsp *r, const struct mrc_data *d, const struct mr
 static void misfit(struct mrc_rsp *r, const struct mrc_data *d)
 {
 	if (length_ok(r, d))
-		mrc_rsp_fail(r, psn_add(r->rcv.cack, 1), MRC_SYNDROME_WIMM);
+		mrc_rsp_fail(r, psn_add(r->rcv.cack, 1), r->c.wimm_syndrome);
 	else
 		mrc_rsp_refuse(r, d->psn, ROCE_AETH_NAK | ROCE_NAK_INVALID_REQUEST);
 }

@@ -19,26 +19,30 @@
 #include <stdint.h>
 
 #include "lib/mrc/rcv.h"
+#include "lib/mrc/settings.h"
 #include "lib/wire/mrc.h"
 
 enum {
-	MRC_MAX_WIMM = 1024,
-	MRC_SAYINGS = 64,          /* SACKs and NACKs that wait to be sent */
-	MRC_SACK_BYTES = 16 * 1024 /* default of mrc_rsp_config.sack_bytes */
+	MRC_MAX_WIMM = MRC_MOST_max_wimm,
+	MRC_SAYINGS = 64 /* SACKs and NACKs that wait to be sent */
 };
 
 struct mrc_rsp_config {
 	uint32_t first_psn;
-	uint32_t dqpn;       /* the peer's */
-	uint16_t qpn_low;    /* low bits of our own */
-	unsigned mpr_units;  /* our window in 128 packets, 1 to 255 */
-	bool dynamic_mpr;    /* both ends have agreed: SACKs carry the window */
-	unsigned max_wimm;   /* immediates held until all before them is there, 1 to 1024 */
-	uint32_t pmtu;       /* payload of First and Middle packets, 256 to 65535 - headers */
-	uint32_t sack_bytes; /* a SACK for so many, 0: default */
-	uint64_t guard_ns;   /* a SACK so long after the last arrival that had none, 0: never */
-	uint64_t oor_ns;     /* at most one NACK PSN_OOR in so long */
-	bool service_time;   /* agreed: residence is added to reflected timestamps */
+	uint32_t dqpn;      /* the peer's */
+	uint16_t qpn_low;   /* low bits of our own */
+	unsigned mpr_units; /* our window in 128 packets, 1 to 255 */
+	bool dynamic_mpr;   /* both ends have agreed: SACKs carry the window */
+	unsigned max_wimm;  /* immediates held until all before them is there, 1 to 1024 */
+	uint32_t pmtu;      /* payload of First and Middle packets, 256 to 65535 - headers */
+	/* 0 of the next three: their defaults (settings.h). */
+	uint32_t sack_bytes;       /* a SACK for so many, */
+	uint32_t sack_least_bytes; /* as which a smaller packet counts */
+	uint8_t wimm_syndrome;     /* of the NAK of an immediate too many */
+	uint64_t guard_ns; /* a SACK so long after the last arrival that had none, 0: never */
+	uint64_t oor_ns;   /* at most one NACK PSN_OOR in so long */
+	bool no_oor;       /* none at all: what is beyond the window is dropped silently */
+	bool service_time; /* agreed: residence is added to reflected timestamps */
 };
 
 /* What a packet met on its way. */

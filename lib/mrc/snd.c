@@ -84,6 +84,8 @@ int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct 
 		.mask = (uint32_t)capacity(config->mpr_units) - 1,
 		.later_ns = config->later_ns,
 		.tail_ns = config->tail_ns,
+		.loss_least = config->loss_least ? config->loss_least : MRC_DFLT_loss_least,
+		.tail_probes = config->tail_probes ? config->tail_probes : MRC_DFLT_tail_probes,
 		.sent = sent,
 	};
 	mrc_snd_patience(s, config->timeout, config->linear_cnt, config->exp_cnt);
@@ -303,7 +305,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 	const struct proof proof = {
 		.valid = !sack->probe, .again = sack->rtx, .psn = sack->trigger_psn, .ev = ev};
 	const uint64_t bits = beyond_cack(s, sack->bitmap, sack->base_psn);
-	const uint32_t least = loss_window > MRC_LATER_LEAST ? loss_window : MRC_LATER_LEAST;
+	const uint32_t least = loss_window > s->loss_least ? loss_window : s->loss_least;
 	const uint32_t room = s->mask + 1;
 
 	memset(news, 0, sizeof(*news));
@@ -436,7 +438,7 @@ static uint64_t probe_at(const struct mrc_snd *s)
 {
 	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
 
-	if (s->tail_ns == 0 || s->probed == MRC_TAIL_PROBES || oldest == UINT64_MAX)
+	if (s->tail_ns == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX)
 		return UINT64_MAX;
 	if (s->probed)
 		return s->probed_at + s->tail_ns;

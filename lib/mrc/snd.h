@@ -21,15 +21,15 @@
 #include <stdint.h>
 
 #include "lib/mrc/evset.h"
+#include "lib/mrc/settings.h"
 #include "lib/wire/mrc.h"
 
 enum {
-	MRC_TIMEOUT_MAX = 24, /* 1.024 us << 24: the longest interval, after doublings too */
-	MRC_TIMEOUT_DEFAULT = 12,
-	MRC_LINEAR_MAX = 7,
-	MRC_EXP_ENDLESS = 25,
-	MRC_LATER_LEAST = 5, /* packets sent later that have to arrive, at least */
-	MRC_TAIL_PROBES = 8  /* in a row that nobody answers */
+	/* 1.024 us << 24: the longest interval, after doublings too */
+	MRC_TIMEOUT_MAX = MRC_MOST_timeout,
+	MRC_TIMEOUT_DEFAULT = MRC_DFLT_timeout,
+	MRC_LINEAR_MAX = MRC_MOST_linear_cnt,
+	MRC_EXP_ENDLESS = MRC_MOST_exp_cnt
 };
 
 struct mrc_snd_config {
@@ -41,6 +41,9 @@ struct mrc_snd_config {
 	uint64_t later_ns;  /* how long a packet waits that the responder had no room for */
 	uint64_t tail_ns;   /* silence after which a probe goes out, each time, and what is missing
 			       is lost; 0: none */
+	/* 0 of these: the default (settings.h). */
+	uint8_t tail_probes; /* in a row that nobody answers, and there are no more */
+	uint32_t loss_least; /* packets sent later that have to arrive, at least */
 };
 
 enum mrc_sent_state {
@@ -82,7 +85,8 @@ struct mrc_snd {
 	uint32_t heard;
 	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
 	uint64_t interval, later_ns, tail_ns;
-	uint8_t linear_cnt, exp_cnt;
+	uint32_t loss_least;
+	uint8_t linear_cnt, exp_cnt, tail_probes;
 	uint8_t tries;  /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
 	uint8_t probed; /* probes since the last word, and when the last of them was due */
 	uint64_t probed_at;
@@ -128,9 +132,9 @@ const struct mrc_sent *mrc_snd_lost(const struct mrc_snd *s, uint32_t *psn);
 void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now);
 
 /* A SACK; ev: the index of its entropy, MRC_NO_EV. loss_window: packets sent later that make an
- * older one lost, 1.5 congestion windows (less than 5 counts as 5). One that others have overtaken
- * tells what it tells. -EINVAL: it speaks of packets that were never sent; nothing has changed. A
- * changed window is taken over; what was sent beyond it stays out. */
+ * older one lost, 1.5 congestion windows (less than loss_least counts as that). One that others
+ * have overtaken tells what it tells. -EINVAL: it speaks of packets that were never sent; nothing
+ * has changed. A changed window is taken over; what was sent beyond it stays out. */
 int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t loss_window,
 	uint64_t now, struct mrc_news *news);
 

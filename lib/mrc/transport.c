@@ -10,7 +10,7 @@
 #include "lib/rnic/device.h"
 #include "lib/wire/psn.h"
 
-enum { MAX_ACTIVE = 128, TAIL_RTTS = 4 };
+enum { NS_PER_MS = 1000000, BITS_PER_MBIT = 1000000 };
 
 /* ---- paths, memory ---- */
 
@@ -24,12 +24,14 @@ static const struct rnic_mrc_paths *paths_for(const struct mrc_conn *c, bool v4)
 static int make_evs(struct mrc_conn *c, const struct rnic_mrc_paths *paths)
 {
 	const struct mrc_evset_config config = {.n_ports = c->dev->c.n_ports,
-		.max_active = paths->max_active ? paths->max_active : MAX_ACTIVE,
+		.max_active = paths->max_active ? paths->max_active : c->dev->set.active_evs,
 		.min_active =
 			paths->min_active
 				? paths->min_active
 				: (paths->n < c->dev->c.n_ports ? paths->n : c->dev->c.n_ports),
-		.base_rtt_ns = c->dev->c.base_rtt_ns,
+		.base_rtt_ns = c->dev->base_rtt_ns,
+		.probe_cap_ns = c->dev->set.probe_cap_ms * (uint64_t)NS_PER_MS,
+		.probes_to_return = c->dev->set.probes_to_return,
 		.seed = rnic_random(c->qp->rnic)};
 	uint32_t ev[MRC_MAX_EVS];
 	uint8_t port[MRC_MAX_EVS];
@@ -70,7 +72,8 @@ static size_t room_of(const struct rnic_mrc_paths *paths)
 static struct mrc_rsp_config rsp_config(const struct mrc_conn *c, uint32_t pmtu)
 {
 	const struct ibv_qp_attr *attr = &c->qp->attr;
-	const uint64_t rtt = c->dev->c.base_rtt_ns;
+	const struct mrc_settings *set = &c->dev->set;
+	const uint64_t rtt = c->dev->base_rtt_ns;
 
 	return (struct mrc_rsp_config){.first_psn = attr->rq_psn,
 		.dqpn = attr->dest_qp_num,
@@ -79,29 +82,39 @@ static struct mrc_rsp_config rsp_config(const struct mrc_conn *c, uint32_t pmtu)
 		.dynamic_mpr = c->attr.caps & RNIC_MRC_DYNAMIC_MPR,
 		.max_wimm = c->attr.max_wimm_dest,
 		.pmtu = pmtu,
-		.guard_ns = rtt,
-		.oor_ns = rtt,
+		.sack_bytes = set->sack_bytes,
+		.sack_least_bytes = set->sack_least_bytes,
+		.wimm_syndrome = (uint8_t)set->wimm_syndrome,
+		.guard_ns = set->guard_rtts * rtt,
+		.oor_ns = set->oor_rtts * rtt,
+		.no_oor = set->oor_rtts == 0,
 		.service_time = c->attr.caps & RNIC_MRC_SERVICE_TIME};
 }
 
 static struct mrc_req_config req_config(const struct mrc_conn *c)
 {
 	const struct ibv_qp_attr *attr = &c->qp->attr;
-	const uint64_t rtt = c->dev->c.base_rtt_ns;
+	const struct mrc_settings *set = &c->dev->set;
+	const uint64_t rtt = c->dev->base_rtt_ns;
 
 	return (struct mrc_req_config){.snd = {.first_psn = attr->sq_psn,
 					       .mpr_units = c->attr.mpr,
 					       .timeout = c->attr.timeout,
 					       .linear_cnt = c->attr.linear_cnt,
 					       .exp_cnt = c->attr.exp_cnt,
-					       .later_ns = rtt,
-					       .tail_ns = TAIL_RTTS * rtt},
+					       .later_ns = set->later_rtts * rtt,
+					       .tail_ns = set->tail_rtts * rtt,
+					       .tail_probes = (uint8_t)set->tail_probes,
+					       .loss_least = set->loss_least},
 		.dqpn = attr->dest_qp_num,
 		.qpn_low = (uint16_t)c->qp->qpn,
 		.pmtu = c->qp->mtu,
 		.messages = c->qp->sq.mask + 1,
 		.max_wimm = c->attr.max_wimm,
 		.cc = !c->attr.cc.none,
+		.loss_percent = set->loss_percent,
+		.stamps_us = set->stamps_us,
+		.wimm_syndrome = (uint8_t)set->wimm_syndrome,
 		.peer_nacks_trimmed = !(c->attr.caps & RNIC_MRC_PEER_NO_TRIM_NACK)};
 }
 
@@ -111,9 +124,11 @@ static int make_nscc(struct mrc_conn *c)
 	struct nscc_link link = c->attr.cc.link;
 
 	if (config.base_rtt_ns == 0)
-		config.base_rtt_ns = (uint32_t)c->dev->c.base_rtt_ns;
+		config.base_rtt_ns = (uint32_t)c->dev->base_rtt_ns;
 	if (link.bits_per_s == 0)
-		link.bits_per_s = c->dev->c.bits_per_s;
+		link.bits_per_s = c->dev->set.mbps * (uint64_t)BITS_PER_MBIT;
+	if (link.settings == NULL)
+		link.settings = &c->dev->set;
 	if (link.mtu == 0) {
 		link.mtu = c->qp->mtu + MRC_ROOM;
 		link.trims = !(c->attr.caps & RNIC_MRC_PEER_NO_TRIM_NACK);
@@ -189,7 +204,8 @@ static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state 
 		const struct mrc_rsp_config config = rsp_config(c, qp->mtu);
 
 		mrc_rsp_init(&c->rsp, &config, c->rsp_mem);
-		mrc_reverse_init(&c->reverse, &c->evs, rnic_random(qp->rnic));
+		mrc_reverse_init(
+			&c->reverse, &c->evs, c->dev->set.reverse_silent, rnic_random(qp->rnic));
 		mrc_join(c);
 		mrc_find_hops(c, now);
 		c->receives = true;

@@ -24,6 +24,7 @@
 #include "lib/mrc/evset.h"
 #include "lib/mrc/nscc.h"
 #include "lib/mrc/rsp.h"
+#include "lib/mrc/settings.h"
 #include "lib/mrc/snd.h"
 #include "lib/rnic/rnic.h"
 #include "lib/wire/mrc.h"
@@ -32,15 +33,12 @@ extern const struct transport_ops rnic_mrc;
 
 /* ---- the device ---- */
 
-/* Attributes of queue pairs: what they are that nobody sets, and their limits. Timeouts' are
- * snd.h's. */
+/* Attributes of queue pairs: what they are that nobody sets, and their limits (settings.h). */
 enum {
-	RNIC_MRC_MPR_DEFAULT = 8,
-	RNIC_MRC_MPR_LIMIT = MRC_MPR_MAX,
-	RNIC_MRC_WIMM_DEFAULT = 32,
-	RNIC_MRC_WIMM_LIMIT = MRC_MAX_WIMM,
-	RNIC_MRC_LINEAR_DEFAULT = 7,
-	RNIC_MRC_EXP_DEFAULT = 7
+	RNIC_MRC_MPR_DEFAULT = MRC_DFLT_mpr,
+	RNIC_MRC_MPR_LIMIT = MRC_MOST_mpr,
+	RNIC_MRC_WIMM_DEFAULT = MRC_DFLT_max_wimm,
+	RNIC_MRC_WIMM_LIMIT = MRC_MOST_max_wimm
 };
 
 struct rnic_mrc_events {
@@ -56,21 +54,18 @@ struct rnic_mrc_events {
 struct rnic_mrc_config {
 	unsigned n_ports; /* planes, 1 to MRC_MAX_PORTS; 0: as many as the device has ports, which
 			     is the only other value if it has several */
-	const struct mrc_codec *codec; /* NULL: mrc_codec_ocp_r1 */
-	enum mrc_ev_order ev_order;
+	const struct mrc_codec *codec;       /* NULL: mrc_codec_ocp_r1 */
+	const struct mrc_settings *settings; /* NULL: the defaults; copied */
 	/* Where this device is in the fabric of switches with uSIDs: the address that a packet has
 	 * left when it arrives in SRv6 (block and the uSID of this host, per port). All zeros:
 	 * packets in SRv6 are taken at the own addresses only. */
 	struct wire_ip sid[MRC_MAX_PORTS];
-	uint8_t dscp[MRC_N_CLASSES]; /* used if set_dscp, else the defaults of MRC_CLASSES */
-	bool set_dscp;
-	bool no_trim_nack;    /* trimmed packets are dropped and counted */
-	uint64_t base_rtt_ns; /* timers count in it; 0: 200 us, for a fabric in software */
-	uint64_t bits_per_s;  /* of all ports together, for NSCC's defaults; 0: 25 Gb/s */
+	bool no_trim_nack; /* trimmed packets are dropped and counted */
 	struct rnic_mrc_events events;
 };
 
-/* The device speaks MRC from now on, until rnic_destroy. -EINVAL: a field is out of range; -EEXIST:
+/* The device speaks MRC from now on, until rnic_destroy. -EINVAL: a field is out of range, or what
+ * mrc_settings_check says; -EEXIST:
  * it does already; -ENOMEM. */
 int rnic_mrc_open(struct rnic *rnic, const struct rnic_mrc_config *config);
 
@@ -102,7 +97,7 @@ struct rnic_mrc_path {
 struct rnic_mrc_paths {
 	enum rnic_mrc_format format;
 	unsigned n;          /* 1 to MRC_MAX_EVS */
-	unsigned max_active; /* of them; the rest is backup. 0: 128 */
+	unsigned max_active; /* of them; the rest is backup. 0: the device's active_evs */
 	unsigned min_active; /* never fewer because of bad ones; 0: one per port */
 	struct rnic_mrc_path path[MRC_MAX_EVS];
 };

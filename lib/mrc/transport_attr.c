@@ -11,8 +11,8 @@ struct rnic_mrc_attr rnic_mrc_defaults(void)
 		.max_wimm = RNIC_MRC_WIMM_DEFAULT,
 		.max_wimm_dest = RNIC_MRC_WIMM_DEFAULT,
 		.timeout = MRC_TIMEOUT_DEFAULT,
-		.linear_cnt = RNIC_MRC_LINEAR_DEFAULT,
-		.exp_cnt = RNIC_MRC_EXP_DEFAULT};
+		.linear_cnt = MRC_DFLT_linear_cnt,
+		.exp_cnt = MRC_DFLT_exp_cnt};
 }
 
 static bool in_range(unsigned value, unsigned least, unsigned most)

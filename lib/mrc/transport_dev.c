@@ -8,54 +8,49 @@
 #include "lib/rnic/device.h"
 #include "lib/wire/roce.h"
 
-static const uint64_t BASE_RTT_NS = 200000, BITS_PER_S = UINT64_C(25000000000);
+enum { NS_PER_US = 1000 };
 static const uint64_t HOP_ASKED_NS = 10000000, HOP_LATER_NS = 1000000000;
 
 /* ---- open and close ---- */
 
-static int set_classes(struct mrc_dev *dev, const struct rnic_mrc_config *c)
+static void set_classes(struct mrc_dev *dev)
 {
-	static const uint8_t usual[MRC_N_CLASSES] = {
-#define X(sym, name, dscp) [MRC_CLASS_##sym] = dscp,
-		MRC_CLASSES(X)
-#undef X
+	const struct mrc_settings *s = &dev->set;
+	const uint32_t dscp[MRC_N_CLASSES] = {
+		[MRC_CLASS_NO_TRIM] = s->dscp_no_trim,
+		[MRC_CLASS_TRIMMABLE] = s->dscp_trimmable,
+		[MRC_CLASS_TRIMMABLE_RETX] = s->dscp_trimmable_retx,
+		[MRC_CLASS_TRIMMED] = s->dscp_trimmed,
+		[MRC_CLASS_TRIMMED_LAST] = s->dscp_trimmed_lasthop,
+		[MRC_CLASS_CONTROL] = s->dscp_control,
 	};
 
-	for (unsigned i = 0; i < MRC_N_CLASSES; i++) {
-		const uint8_t dscp = c->set_dscp ? c->dscp[i] : usual[i];
-
-		if (dscp > 63)
-			return -EINVAL;
-		dev->tos[i] = (uint8_t)(dscp << 2);
-		/* What is not cut must not look so. */
-		if (i != MRC_CLASS_TRIMMED && i != MRC_CLASS_TRIMMED_LAST && c->set_dscp &&
-			(dscp == c->dscp[MRC_CLASS_TRIMMED] ||
-				dscp == c->dscp[MRC_CLASS_TRIMMED_LAST]))
-			return -EINVAL;
-	}
-	return 0;
+	for (unsigned i = 0; i < MRC_N_CLASSES; i++)
+		dev->tos[i] = (uint8_t)(dscp[i] << 2);
 }
 
 static int set_config(struct mrc_dev *dev, const struct rnic_mrc_config *c)
 {
 	const unsigned own = dev->rnic->n_ports;
 
+	dev->set = c->settings ? *c->settings : mrc_settings_default();
 	if (c->n_ports > MRC_MAX_PORTS || (own > 1 && c->n_ports && c->n_ports != own) ||
-		(c->ev_order != MRC_EV_FLOW_HIGH && c->ev_order != MRC_EV_FLOW_LOW))
+		mrc_settings_check(&dev->set, NULL, NULL) < 0)
 		return -EINVAL;
 	dev->c = *c;
+	dev->c.settings = &dev->set;
 	dev->c.n_ports = c->n_ports ? c->n_ports : own;
 	dev->c.codec = c->codec ? c->codec : &mrc_codec_ocp_r1;
-	dev->c.base_rtt_ns = c->base_rtt_ns ? c->base_rtt_ns : BASE_RTT_NS;
-	dev->c.bits_per_s = c->bits_per_s ? c->bits_per_s : BITS_PER_S;
+	dev->base_rtt_ns = dev->set.base_rtt_us * (uint64_t)NS_PER_US;
 	dev->wanted = (uint8_t)((1u << dev->c.n_ports) - 1);
 	dev->up = mrc_planes_of(dev, dev->rnic->up);
-	return set_classes(dev, c);
+	set_classes(dev);
+	return 0;
 }
 
 static int make_auto(struct mrc_dev *dev)
 {
-	const unsigned n = MRC_AUTO_PATHS / dev->c.n_ports * dev->c.n_ports;
+	const unsigned n = dev->set.auto_evs / dev->c.n_ports * dev->c.n_ports;
 
 	dev->auto4 = malloc(sizeof(*dev->auto4));
 	dev->auto6 = malloc(sizeof(*dev->auto6));
@@ -169,7 +164,7 @@ void mrc_join(struct mrc_conn *c)
 		peer = c->spare;
 		c->spare = NULL;
 		*peer = (struct mrc_peer){.src = flow->src, .dst = flow->dst};
-		mrc_ports_init(&peer->ports, dev->c.n_ports, dev->c.base_rtt_ns);
+		mrc_ports_init(&peer->ports, dev->c.n_ports, &dev->set);
 		LIST_INSERT_HEAD(&dev->peers[bucket_of(&peer->src, &peer->dst)], peer, link);
 		mrc_ports_local(&peer->ports, dev->up, 0);
 	}
@@ -381,7 +376,10 @@ static int send_request(struct mrc_dev *dev, const struct rnic_mrc_request *r,
 	struct mrc_way way = {.port = mrc_port_of(dev, r->path.port),
 		.smac = port->mac,
 		.dmac = dmac,
-		.flow = {.src = r->src, .dst = r->dst, .ttl = MRC_HOPS, .udp_port = ROCE_UDP_PORT},
+		.flow = {.src = r->src,
+			.dst = r->dst,
+			.ttl = (uint8_t)dev->set.hop_limit,
+			.udp_port = (uint16_t)dev->set.udp_port},
 		.format = r->format,
 		.path = &r->path};
 	uint8_t *out = rnic_reply(dev->rnic, way.port);
@@ -447,15 +445,16 @@ static int answer(struct mrc_dev *dev, unsigned port, const uint8_t *frame,
 	const struct mrc_pkt m = {.kind = MRC_KIND_ENDPOINT_RESPONSE,
 		.depth = MRC_DEPTH_ALL,
 		.endpoint = mrc_endpoint_answer(request)};
-	const struct rnic_mrc_path back = {.ev = mrc_ev_get(frame + pkt->l3_off, dev->c.ev_order) &
-						 (pkt->ip_ver == 4 ? UINT16_MAX : UINT32_MAX)};
+	const struct rnic_mrc_path back = {
+		.ev = mrc_ev_get(frame + pkt->l3_off, dev->set.ev_order) &
+		      (pkt->ip_ver == 4 ? UINT16_MAX : UINT32_MAX)};
 	struct mrc_way way = {.port = port,
 		.smac = dev->rnic->port[port].mac,
 		.dmac = frame + 6,
 		.flow = {.src = pkt->dst,
 			.dst = pkt->src,
-			.ttl = MRC_HOPS,
-			.udp_port = ROCE_UDP_PORT},
+			.ttl = (uint8_t)dev->set.hop_limit,
+			.udp_port = (uint16_t)dev->set.udp_port},
 		.format = pkt->ip_ver == 4 ? RNIC_MRC_UDP : RNIC_MRC_STEV,
 		.path = &back};
 	struct mrc_peer *peer = find_peer(dev, &pkt->dst, &pkt->src);
@@ -494,7 +493,7 @@ static unsigned rx_request(struct mrc_dev *dev, unsigned port, const uint8_t *fr
 	const struct wire_pkt *pkt, const struct mrc_endpoint *request, uint64_t now)
 {
 	dev->n.requests++;
-	if (!mrc_answers_take(&dev->answered, now))
+	if (!mrc_answers_take(&dev->answered, &dev->set, now))
 		return RNIC_DROP_BUSY;
 	if (request->op == MRC_PORT_STATUS) {
 		struct mrc_peer *peer = find_peer(dev, &pkt->dst, &pkt->src);

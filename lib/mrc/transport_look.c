@@ -121,16 +121,47 @@ static size_t read_ip(const uint8_t *frame, size_t len, size_t l3, struct wire_p
 								: l3 + sizeof(struct wire_ip6_hdr);
 }
 
+static bool is_port(const struct mrc_dev *dev, uint16_t port)
+{
+	return port == ROCE_UDP_PORT || port == dev->set.udp_port;
+}
+
+/* A UDP packet that lib/wire has read, and which is not for the port that it knows. */
+static bool has_other_port(const struct mrc_dev *dev, const struct wire_pkt *pkt)
+{
+	return dev->set.udp_port != ROCE_UDP_PORT && pkt->kind == WIRE_IP &&
+	       pkt->ip_proto == IP_PROTO_UDP && pkt->dport == dev->set.udp_port;
+}
+
+static bool has_own_opcode(const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	return (frame[pkt->l4_off + sizeof(struct udp_hdr)] & MRC_OPCODES_MASK) == MRC_OPCODES;
+}
+
+/* Not in a tunnel, to the port that the device has in place of RoCE's. */
+static enum own_look read_other_port(const struct mrc_dev *dev, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt, unsigned *drop)
+{
+	if (wire_parse(frame, len, pkt) != WIRE_OK || !has_other_port(dev, pkt))
+		return LOOK_NO;
+	*drop = wire_parse_roce(frame, pkt);
+	if (*drop == WIRE_BTH_OPCODE && has_own_opcode(frame, pkt))
+		*drop = wire_parse_bth(frame, pkt);
+	else if (*drop == WIRE_OK)
+		*drop = WIRE_BTH_OPCODE; /* RC and others have one port only */
+	return *drop == WIRE_OK ? LOOK_WHOLE : LOOK_DROP;
+}
+
 /* Lengths in headers are not to be believed, and checksums have nothing to be of. */
-static enum own_look read_cut(
-	const uint8_t *frame, size_t len, const struct layers *y, struct wire_pkt *pkt)
+static enum own_look read_cut(const struct mrc_dev *dev, const uint8_t *frame, size_t len,
+	const struct layers *y, struct wire_pkt *pkt)
 {
 	const size_t l4 = read_ip(frame, len, y->inner ? y->inner : y->l3, pkt);
 	const uint8_t *bth = frame + l4 + sizeof(struct udp_hdr);
 
 	if (l4 == 0 || pkt->ip_proto != IP_PROTO_UDP ||
 		len < l4 + sizeof(struct udp_hdr) + sizeof(struct roce_bth) ||
-		get_be16(frame + l4 + offsetof(struct udp_hdr, dport)) != ROCE_UDP_PORT ||
+		!is_port(dev, get_be16(frame + l4 + offsetof(struct udp_hdr, dport))) ||
 		(bth[0] & MRC_OPCODES_MASK) != MRC_OPCODES)
 		return LOOK_NO;
 	pkt->kind = WIRE_ROCE;
@@ -145,14 +176,15 @@ static enum own_look read_cut(
 	return LOOK_CUT;
 }
 
-static enum own_look read_inner(const uint8_t *frame, size_t len, const struct layers *y,
-	struct wire_pkt *pkt, unsigned *drop)
+static enum own_look read_inner(const struct mrc_dev *dev, const uint8_t *frame, size_t len,
+	const struct layers *y, struct wire_pkt *pkt, unsigned *drop)
 {
 	int ecn;
 
 	*drop = wire_parse_ip(frame, len, y->inner, pkt);
-	if (*drop == WIRE_BTH_OPCODE &&
-		(frame[pkt->l4_off + sizeof(struct udp_hdr)] & MRC_OPCODES_MASK) == MRC_OPCODES)
+	if (*drop == WIRE_OK && has_other_port(dev, pkt))
+		*drop = wire_parse_roce(frame, pkt);
+	if (*drop == WIRE_BTH_OPCODE && has_own_opcode(frame, pkt))
 		*drop = wire_parse_bth(frame, pkt);
 	else if (*drop == WIRE_OK)
 		*drop = RNIC_DROP_TUNNEL; /* nothing else comes this way */
@@ -178,7 +210,10 @@ enum own_look mrc_look(const struct rnic *rnic, unsigned port, const uint8_t *fr
 		return LOOK_NO;
 	if (mrc_is_cut(dev, y.tos)) {
 		*pkt = (struct wire_pkt){0};
-		return read_cut(frame, len, &y, pkt);
+		return read_cut(dev, frame, len, &y, pkt);
 	}
-	return y.inner ? read_inner(frame, len, &y, pkt, drop) : LOOK_NO;
+	if (y.inner)
+		return read_inner(dev, frame, len, &y, pkt, drop);
+	return dev->set.udp_port != ROCE_UDP_PORT ? read_other_port(dev, frame, len, pkt, drop)
+						  : LOOK_NO;
 }

@@ -15,8 +15,6 @@
 
 enum {
 	MRC_PEER_BUCKETS = 64,
-	MRC_AUTO_PATHS = 128,
-	MRC_HOPS = 64, /* TTL, hop limit */
 	/* Of a packet around its payload: IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, ICRC; and with
 	 * an outer header, and with a SRH of one segment. */
 	MRC_ROOM = 40 + 8 + 12 + 4 + 4 + 16 + 4 + 4,
@@ -64,6 +62,8 @@ struct mrc_peer {
 struct mrc_dev {
 	struct rnic *rnic;
 	struct rnic_mrc_config c;
+	struct mrc_settings set;
+	uint64_t base_rtt_ns;       /* of these */
 	uint8_t tos[MRC_N_CLASSES]; /* DSCP << 2 */
 	uint8_t wanted, up;         /* planes: that may be used, and those whose port is up */
 	LIST_HEAD(, mrc_peer) peers[MRC_PEER_BUCKETS];

@@ -11,7 +11,7 @@ enum { BYTES_BESIDE = 40 }; /* that both ends add to a packet's UDP length (docs
 static struct mrc_met met_of(const struct mrc_conn *c, const uint8_t *frame,
 	const struct wire_pkt *pkt, const struct mrc_pkt *m, uint64_t now)
 {
-	struct mrc_met met = {.ev = mrc_ev_get(frame + pkt->l3_off, c->dev->c.ev_order),
+	struct mrc_met met = {.ev = mrc_ev_get(frame + pkt->l3_off, c->dev->set.ev_order),
 		.ecn = (pkt->tos & IP_ECN_MASK) == IP_ECN_CE,
 		.bytes = (uint32_t)(pkt->end - pkt->l4_off) + BYTES_BESIDE,
 		.at = now};

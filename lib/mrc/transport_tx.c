@@ -21,7 +21,7 @@ struct mrc_way mrc_way_of(const struct mrc_conn *c, unsigned path)
 		.flow = {.src = flow->src,
 			.dst = flow->dst,
 			.ttl = flow->ttl,
-			.udp_port = ROCE_UDP_PORT},
+			.udp_port = (uint16_t)c->dev->set.udp_port},
 		.format = c->paths->format,
 		.path = &c->paths->path[path]};
 }
@@ -52,7 +52,7 @@ int mrc_put_headers(const struct mrc_dev *dev, struct mrc_way *way, const struct
 	rest = (size_t)n + pay_len + wire_pad(pay_len) + ROCE_ICRC_LEN;
 	way->flow.ev = way->path->ev;
 	/* An EV of 16 bits is the source port, whatever the order. */
-	way->flow.order = way->format == RNIC_MRC_UDP ? MRC_EV_FLOW_HIGH : dev->c.ev_order;
+	way->flow.order = way->format == RNIC_MRC_UDP ? MRC_EV_FLOW_HIGH : dev->set.ev_order;
 	way->flow.tos = tos;
 	way->flow.ttl += e.n ? 1 : 0; /* a tunnel's head is one of the hops */
 	n3 = mrc_build_l3(out + *l3, room - *l3, &way->flow, rest);

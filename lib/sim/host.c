@@ -109,9 +109,20 @@ void sim_host_port_mac(unsigned host, unsigned plane, uint8_t mac[6])
 	mac[3] = (uint8_t)(plane << 4);
 }
 
+static struct mrc_settings mrc_settings_of(const struct sim *sim)
+{
+	struct mrc_settings s = mrc_settings_default();
+
+	if (sim->conf.mrc_base_rtt_ns)
+		s.base_rtt_us = (uint32_t)(sim->conf.mrc_base_rtt_ns / 1000);
+	s.mbps = (uint32_t)sim->conf.link.mbps * sim_topo_planes(sim->topo);
+	return s;
+}
+
 int sim_host_open(struct sim *sim, unsigned i)
 {
 	struct sim_host *h = &sim->host[i];
+	const struct mrc_settings mrc = mrc_settings_of(sim);
 	struct verbs_open_attr attr = {
 		.rnic = {.n_ports = sim_topo_planes(sim->topo),
 			.max_qp = sim->conf.max_qp ? sim->conf.max_qp : MAX_QP,
@@ -119,7 +130,7 @@ int sim_host_open(struct sim *sim, unsigned i)
 			.n_workers = sim->conf.rx_workers,
 			.congestion = sim->conf.congestion,
 			.seed = sim->conf.seed + i},
-		.mrc = {.base_rtt_ns = sim->conf.mrc_base_rtt_ns}};
+		.mrc = {.settings = &mrc}};
 
 	if (attr.rnic.congestion.line_mbps == 0)
 		attr.rnic.congestion.line_mbps = (uint32_t)sim->conf.link.mbps;
@@ -134,7 +145,6 @@ int sim_host_open(struct sim *sim, unsigned i)
 		port->ip[0] = sim->topo->host[i].ip;
 		sim_host_port_mac(i, p, port->mac);
 		attr.mrc.sid[p] = sim_srv6_sid(sim, i, p);
-		attr.mrc.bits_per_s += sim->conf.link.mbps * 1000000;
 		if (p)
 			attr.more[p - 1] = &h->port[p];
 	}

@@ -306,12 +306,22 @@ static int read_ports(struct reader *r)
 	return 0;
 }
 
-static void read_mrc(struct reader *r)
+static int read_mrc(struct reader *r)
 {
+	const struct ctl_field *schema = part("mrc");
 	const json_t *v = json_object_get(r->root, "mrc");
+	struct mrc_settings *s = &r->config->mrc;
+	const char *field, *other;
 
-	r->config->mrc_rtt_us = (unsigned)ctl_int(part("mrc"), v, "base_rtt_us");
-	r->config->mrc_mbps = (unsigned)ctl_int(part("mrc"), v, "mbps");
+	*s = (struct mrc_settings){
+#define X(name, unit, dflt, least, most, mark, section, help) \
+	.name = (uint32_t)ctl_int(schema, v, #name),
+		MRC_SETTINGS(X)
+#undef X
+	};
+	if (mrc_settings_check(s, &field, &other) < 0)
+		return refuse(r, "mrc.%s: must not be the same as mrc.%s", field, other);
+	return 0;
 }
 
 static void read_plain(struct reader *r)
@@ -322,7 +332,6 @@ static void read_plain(struct reader *r)
 	c->memory_mb = (unsigned)ctl_int(schema, r->root, "memory_mb");
 	c->max_qp = (unsigned)ctl_int(schema, r->root, "max_qp");
 	c->hugepages = ctl_bool(schema, r->root, "hugepages");
-	read_mrc(r);
 	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, r->root, "idle"));
 }
 
@@ -336,7 +345,7 @@ static int read_root(struct reader *r)
 		return refuse(r, "%s", text);
 	}
 	read_plain(r);
-	if (read_name(r) || read_ports(r) || read_congestion(r) || read_netdev(r) ||
+	if (read_name(r) || read_ports(r) || read_congestion(r) || read_mrc(r) || read_netdev(r) ||
 		read_control_lcore(r) || read_transport(r))
 		return -EINVAL;
 	return 0;

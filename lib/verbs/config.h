@@ -43,7 +43,7 @@ struct iv_config {
 	bool hugepages;
 	unsigned max_qp;
 	struct rnic_congestion congestion;
-	unsigned mrc_rtt_us, mrc_mbps; /* 0: MRC's own */
+	struct mrc_settings mrc;
 	struct iv_netdev_config netdev;
 	unsigned control_lcore; /* IV_NO_LCORE: not apart */
 	unsigned rx_workers;

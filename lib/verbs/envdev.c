@@ -426,8 +426,7 @@ static int open_env(struct env_dev *d)
 		if (p > 0)
 			attr.more[p - 1] = d->port[p];
 	}
-	attr.mrc.base_rtt_ns = c->mrc_rtt_us * UINT64_C(1000);
-	attr.mrc.bits_per_s = c->mrc_mbps * UINT64_C(1000000);
+	attr.mrc.settings = &c->mrc;
 	attr.rnic.n_ports = c->n_ports;
 	attr.rnic.max_qp = c->max_qp;
 	attr.rnic.max_cq = attr.rnic.max_pd = c->max_qp > MIN_OBJECTS ? c->max_qp : MIN_OBJECTS;

@@ -132,6 +132,10 @@ enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, st
  */
 enum wire_drop wire_parse_bth(const uint8_t *frame, struct wire_pkt *pkt);
 
+/* A UDP packet that is WIRE_IP after wire_parse, for a protocol that has RoCE's framing at another
+ * port than 4791: what wire_parse checks of a packet to that one, and its results. */
+enum wire_drop wire_parse_roce(const uint8_t *frame, struct wire_pkt *pkt);
+
 /* ICRC of a parsed WIRE_ROCE frame, computed and as carried. */
 uint32_t wire_icrc(const uint8_t *frame, const struct wire_pkt *pkt);
 bool wire_icrc_ok(const uint8_t *frame, const struct wire_pkt *pkt);

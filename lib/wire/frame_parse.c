@@ -121,13 +121,9 @@ enum wire_drop wire_parse_bth(const uint8_t *frame, struct wire_pkt *pkt)
 	return WIRE_OK;
 }
 
-static enum wire_drop parse_udp(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
+/* avail: bytes up to the end of the IP packet. */
+static enum wire_drop parse_datagram(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
 {
-	pkt->kind = WIRE_IP;
-	if (avail < sizeof(struct udp_hdr))
-		return WIRE_PARSE_SHORT;
-	if (pkt->dport != ROCE_UDP_PORT)
-		return WIRE_OK;
 	/* The ICRC is found from the end: UDP and IP have to agree on it. */
 	if (avail < ROCE_MIN_LEN || get_be16(udp + 4) != avail)
 		return WIRE_PARSE_SHORT;
@@ -135,6 +131,19 @@ static enum wire_drop parse_udp(const uint8_t *udp, unsigned avail, struct wire_
 		ip_l4_sum(&pkt->src, &pkt->dst, IP_PROTO_UDP, udp, avail) != 0xffff)
 		return WIRE_PARSE_UDPSUM;
 	return parse_roce(udp, avail, pkt);
+}
+
+static enum wire_drop parse_udp(const uint8_t *udp, unsigned avail, struct wire_pkt *pkt)
+{
+	pkt->kind = WIRE_IP;
+	if (avail < sizeof(struct udp_hdr))
+		return WIRE_PARSE_SHORT;
+	return pkt->dport == ROCE_UDP_PORT ? parse_datagram(udp, avail, pkt) : WIRE_OK;
+}
+
+enum wire_drop wire_parse_roce(const uint8_t *frame, struct wire_pkt *pkt)
+{
+	return parse_datagram(frame + pkt->l4_off, (unsigned)pkt->end - pkt->l4_off, pkt);
 }
 
 /* Everything but UDP. None of it is refused: forwarding does not need to understand it. */

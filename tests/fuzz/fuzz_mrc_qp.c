@@ -398,8 +398,10 @@ static void open_world(struct world *w)
 	struct rnic_config config = {
 		.port[0] = {.mac = {2, 0, 0, 0, 0, 1}, .ip = {own4, own6}, .n_ip = 2, .mtu = 600},
 		.max_qp = N_QP};
-	const struct rnic_mrc_config mrc = {.n_ports = PORTS, .sid = {sid}, .base_rtt_ns = 10000};
+	struct mrc_settings set = mrc_settings_default();
+	const struct rnic_mrc_config mrc = {.n_ports = PORTS, .sid = {sid}, .settings = &set};
 
+	set.base_rtt_us = 10;
 	memset(w, 0, sizeof(*w));
 	fuzz_check(rnic_create(&config, &w->rnic) == 0, "a device");
 	fuzz_check(rnic_mrc_open(w->rnic, &mrc) == 0, "MRC");

@@ -8,23 +8,34 @@
 
 enum { RTT = 1000, SECOND = 1000000000, PORTS = 4, EVS = 32 };
 
+static struct mrc_settings settings(void)
+{
+	struct mrc_settings s = mrc_settings_default();
+
+	s.base_rtt_us = RTT / 1000;
+	return s;
+}
+
 static struct mrc_ports ports(void)
 {
+	const struct mrc_settings s = settings();
 	struct mrc_ports p;
 
-	assert_int_equal(mrc_ports_init(&p, PORTS, RTT), 0);
+	assert_int_equal(mrc_ports_init(&p, PORTS, &s), 0);
 	assert_int_equal(mrc_ports_deadline(&p), UINT64_MAX);
 	return p;
 }
 
 static void refused(void **state)
 {
+	struct mrc_settings s = settings();
 	struct mrc_ports p;
 
 	(void)state;
-	assert_int_equal(mrc_ports_init(&p, 0, RTT), -EINVAL);
-	assert_int_equal(mrc_ports_init(&p, 9, RTT), -EINVAL);
-	assert_int_equal(mrc_ports_init(&p, 1, 0), -EINVAL);
+	assert_int_equal(mrc_ports_init(&p, 0, &s), -EINVAL);
+	assert_int_equal(mrc_ports_init(&p, 9, &s), -EINVAL);
+	s.base_rtt_us = 0;
+	assert_int_equal(mrc_ports_init(&p, 1, &s), -EINVAL);
 }
 
 /* Until it is answered, with growing patience; then once a second while a port is down. */
@@ -87,17 +98,18 @@ static void heard(void **state)
 
 static void answers_are_limited(void **state)
 {
+	const struct mrc_settings s = settings();
 	struct mrc_answers a = {0};
 	unsigned given = 0;
 
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++)
-		given += mrc_answers_take(&a, 50);
-	assert_int_equal(given, MRC_ANSWERS_BURST);
+		given += mrc_answers_take(&a, &s, 50);
+	assert_int_equal(given, s.answers_burst);
 	for (uint64_t now = 50; now < 50 + SECOND; now += 1000)
-		given += mrc_answers_take(&a, now);
-	assert_in_range(given, MRC_ANSWERS_PER_S + MRC_ANSWERS_BURST - 2,
-		MRC_ANSWERS_PER_S + MRC_ANSWERS_BURST);
+		given += mrc_answers_take(&a, &s, now);
+	assert_in_range(
+		given, s.answers_per_s + s.answers_burst - 2, s.answers_per_s + s.answers_burst);
 }
 
 static struct mrc_evset set(void)
@@ -122,7 +134,7 @@ static void in_turn(void **state)
 	struct mrc_reverse r;
 
 	(void)state;
-	mrc_reverse_init(&r, &s, 1);
+	mrc_reverse_init(&r, &s, MRC_DFLT_reverse_silent, 1);
 	for (unsigned i = 0; i < 2 * PORTS; i++)
 		assert_int_equal(s.ev[mrc_reverse_next(&r, &s, 0xf)].port, i % PORTS);
 	for (unsigned i = 0; i < 6; i++)
@@ -138,7 +150,7 @@ static void learns(void **state)
 	struct mrc_reverse r;
 
 	(void)state;
-	mrc_reverse_init(&r, &s, 1);
+	mrc_reverse_init(&r, &s, MRC_DFLT_reverse_silent, 1);
 	mrc_reverse_worked(&r, &s, 17); /* of port 1 */
 	mrc_reverse_worked(&r, &s, MRC_NO_EV);
 	assert_int_equal(mrc_reverse_next(&r, &s, 0x2), 17);
@@ -158,7 +170,7 @@ static void doubts(void **state)
 	uint64_t seen = 0;
 
 	(void)state;
-	mrc_reverse_init(&r, &s, 3);
+	mrc_reverse_init(&r, &s, MRC_DFLT_reverse_silent, 3);
 	for (unsigned i = 0; i < 400; i++) {
 		mrc_reverse_doubt(&r, &s);
 		assert_int_equal(s.ev[r.ev[i % PORTS]].port, i % PORTS);
@@ -180,7 +192,7 @@ static void passes_over(void **state)
 	unsigned seen = 0;
 
 	(void)state;
-	mrc_reverse_init(&r, &s, 7);
+	mrc_reverse_init(&r, &s, MRC_DFLT_reverse_silent, 7);
 	while (dead == MRC_NO_EV || now < 100 * RTT) {
 		mrc_reverse_received(&r);
 		assert_true(mrc_reverse_probe(&r, &s, 0xf, now, &ev, &id));
@@ -221,7 +233,7 @@ static void probes(void **state)
 	int ev;
 
 	(void)state;
-	mrc_reverse_init(&r, &s, 7);
+	mrc_reverse_init(&r, &s, MRC_DFLT_reverse_silent, 7);
 	assert_int_equal(mrc_reverse_deadline(&r), UINT64_MAX);
 	assert_false(mrc_reverse_probe(&r, &s, 0xf, now, &ev, &id));
 	for (unsigned i = 0; i < 400; i++) {

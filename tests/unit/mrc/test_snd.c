@@ -313,7 +313,7 @@ static void tail_probe(void **state)
 	test_free(s.sent);
 	s = window(&config);
 	mrc_snd_new(&s, 0, 100, 0, 1000);
-	for (unsigned i = 2; i < 2 + MRC_TAIL_PROBES; i++) {
+	for (unsigned i = 2; i < 2 + MRC_DFLT_tail_probes; i++) {
 		assert_int_equal(mrc_snd_deadline(&s), 1000 * i);
 		mrc_snd_timer(&s, 1000 * i, &probe, &news);
 		assert_true(probe);

@@ -238,15 +238,17 @@ static const struct mrc_codec veiled = {
 
 static void open_device(struct fabric *f, int i, const struct fabric_options *o)
 {
+	struct mrc_settings set = o->settings ? *o->settings : mrc_settings_default();
 	struct rnic_mrc_config config = {.n_ports = FABRIC_PORTS,
 		.codec = o->other_codec ? &veiled : NULL,
-		.ev_order = o->order,
+		.settings = &set,
 		.sid = {f->sid[i], f->sid[i], f->sid[i], f->sid[i]},
 		.no_trim_nack = o->no_trim_nack,
-		.base_rtt_ns = FABRIC_RTT,
-		.bits_per_s = 50000000000,
 		.events = {f, ev_changed, answered}};
 
+	set.ev_order = o->order;
+	set.base_rtt_us = FABRIC_RTT / 1000;
+	set.mbps = 50000;
 	assert_int_equal(0, rnic_mrc_open(f->net.end[i].rnic, &config));
 	assert_int_equal(-EEXIST, rnic_mrc_open(f->net.end[i].rnic, &config));
 }

@@ -70,7 +70,9 @@ struct fabric {
 struct fabric_options {
 	enum rnic_mrc_format format;
 	enum mrc_ev_order order;
-	bool ip6; /* for UDP, too */
+	bool ip6;                            /* for UDP, too */
+	const struct mrc_settings *settings; /* NULL: the defaults; order, RTT and rate are the
+						fabric's in any case */
 	bool no_trim_nack;
 	bool other_codec;           /* whose headers behind the BTH are nothing like MRC's */
 	unsigned n_paths, n_active; /* 0: FABRIC_PATHS, three in four of them */

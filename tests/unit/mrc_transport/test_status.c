@@ -275,6 +275,7 @@ static void attributes(void **state)
 static void devices(void **state)
 {
 	const struct rnic_config config = {.port[0] = {.mac = {2, 0, 0, 0, 0, 1}, .mtu = 1500}};
+	struct mrc_settings set = mrc_settings_default();
 	struct rnic_mrc_config mrc = {.n_ports = 9};
 	struct rnic_qp_init init = {.type = IBV_QPT_RC, .transport = &rnic_mrc};
 	struct rnic_qp *qp;
@@ -289,9 +290,13 @@ static void devices(void **state)
 	assert_int_equal(-EINVAL, rnic_qp_create(rnic, &init, &qp));
 	assert_int_equal(-EINVAL, rnic_mrc_open(rnic, &mrc));
 	assert_null(rnic_mrc_counter(rnic, 0, &value));
-	mrc = (struct rnic_mrc_config){.set_dscp = true};
+	mrc = (struct rnic_mrc_config){.settings = &set};
+	set.dscp_control = set.dscp_trimmed;
 	assert_int_equal(-EINVAL, rnic_mrc_open(rnic, &mrc));
-	mrc.set_dscp = false;
+	set = mrc_settings_default();
+	set.base_rtt_us = 0;
+	assert_int_equal(-EINVAL, rnic_mrc_open(rnic, &mrc));
+	set = mrc_settings_default();
 	assert_int_equal(0, rnic_mrc_open(rnic, &mrc));
 	assert_int_equal(0, rnic_qp_create(rnic, &init, &qp));
 	assert_string_equal("mrc", rnic_qp_transport(qp));

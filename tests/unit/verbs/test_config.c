@@ -2,6 +2,7 @@
 /* The JSON file: what is accepted, and that each mistake is named. */
 #include <errno.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,13 +61,13 @@ static void smallest(void **state)
 				 &c),
 		0);
 	assert_int_equal(c.ports[0].wait_ms, 0); /* a server's link comes with its client */
-	assert_int_equal(c.mrc_rtt_us, 0);
-	assert_int_equal(c.mrc_mbps, 0);
+	assert_int_equal(c.mrc.base_rtt_us, 200);
+	assert_int_equal(c.mrc.mbps, 25000);
 	assert_int_equal(
 		read_text("{" MAC "," PORT ",\"mrc\":{\"base_rtt_us\":4000,\"mbps\":1000}}", &c),
 		0);
-	assert_int_equal(c.mrc_rtt_us, 4000);
-	assert_int_equal(c.mrc_mbps, 1000);
+	assert_int_equal(c.mrc.base_rtt_us, 4000);
+	assert_int_equal(c.mrc.mbps, 1000);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
 	assert_int_equal(c.control_lcore, 0);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"rx_workers\":16}", &c), 0);
@@ -326,6 +327,43 @@ static void mistakes_are_named(void **state)
 	assert_non_null(strstr(err, "INCLINE_RNIC"));
 }
 
+/* 0 is a DSCP of packets that are not trimmed. */
+static int read_setting(const char *name, uint64_t value, struct iv_config *c)
+{
+	const char *beside = strncmp(name, "dscp_trimmed", 12) == 0 ? ",\"dscp_no_trim\":1" : "";
+	char text[256];
+
+	snprintf(text, sizeof(text), "{" MAC "," PORT ",\"mrc\":{\"%s\":%" PRIu64 "%s}}", name,
+		value, beside);
+	return read_text(text, c);
+}
+
+/* Each number of MRC's table is a field, with its default and its limits. */
+static void settings_of_mrc(void **state)
+{
+	struct iv_config c, least, most;
+
+	(void)state;
+	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
+#define X(name, unit, dflt, low, high, mark, section, help)                     \
+	assert_int_equal(c.mrc.name, dflt);                                     \
+	assert_int_equal(read_setting(#name, low, &least), 0);                  \
+	assert_int_equal(least.mrc.name, low);                                  \
+	assert_int_equal(read_setting(#name, high, &most), 0);                  \
+	assert_int_equal(most.mrc.name, high);                                  \
+	assert_int_equal(read_setting(#name, UINT64_C(high) + 1, &c), -EINVAL); \
+	assert_non_null(strstr(err, "mrc." #name ": "));                        \
+	assert_non_null(strstr(err, " is not in " #low ".." #high));            \
+	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
+	MRC_SETTINGS(X)
+#undef X
+	assert_int_equal(read_setting("dscp_control", 12, &c), -EINVAL);
+	assert_non_null(strstr(err, "mrc.dscp_control: must not be the same as mrc.dscp_trimmed"));
+	assert_int_equal(read_setting("dscp_trimmed_lasthop", 4, &c), -EINVAL);
+	assert_non_null(strstr(
+		err, "mrc.dscp_trimmable: must not be the same as mrc.dscp_trimmed_lasthop"));
+}
+
 /* The files that are shipped, from the directory in PMD_CONFIGS. */
 static void shipped_files(void **state)
 {
@@ -356,6 +394,7 @@ int main(void)
 		cmocka_unit_test(congestion),
 		cmocka_unit_test(congestion_defaults),
 		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(settings_of_mrc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
