@@ -133,13 +133,24 @@ static uint8_t *put_id(uint8_t *p, unsigned type, const struct wire_lldp_id *id)
 	return p + id->len;
 }
 
+static size_t length(const struct wire_lldp *says)
+{
+	size_t len = ETH_HDR_LEN + (TLV_HEAD + 1u + says->chassis.len) +
+		     (TLV_HEAD + 1u + says->port.len) + (TLV_HEAD + sizeof(says->ttl)) + TLV_HEAD;
+
+	if (says->name_len > 0)
+		len += TLV_HEAD + (size_t)says->name_len;
+	return len < ETH_MIN_LEN ? (size_t)ETH_MIN_LEN : len;
+}
+
 int wire_build_lldp(uint8_t *out, size_t cap, const uint8_t smac[6], const struct wire_lldp *says)
 {
+	const size_t len = length(says);
 	uint8_t *p = out + ETH_HDR_LEN;
 
 	if (!id_ok(&says->chassis, LLDP_CHASSIS_MAC) || !id_ok(&says->port, LLDP_PORT_MAC))
 		return -EINVAL;
-	if (cap < LLDP_MAX_LEN)
+	if (cap < len)
 		return -ENOSPC;
 	memset(out, 0, ETH_MIN_LEN);
 	memcpy(out, nearest_bridge, MAC_LEN);
@@ -155,8 +166,8 @@ int wire_build_lldp(uint8_t *out, size_t cap, const uint8_t smac[6], const struc
 		memcpy(p, says->name, says->name_len);
 		p += says->name_len;
 	}
-	p = put_head(p, TLV_END, 0);
-	return p - out < ETH_MIN_LEN ? ETH_MIN_LEN : (int)(p - out);
+	put_head(p, TLV_END, 0);
+	return (int)len;
 }
 
 /* ---- as text ---- */

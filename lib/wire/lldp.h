@@ -63,8 +63,8 @@ bool wire_is_lldp(const uint8_t *frame, size_t len);
  * counts. */
 enum wire_lldp_error wire_lldp_parse(const uint8_t *frame, size_t len, struct wire_lldp *says);
 
-/* The frame's length (at least ETH_MIN_LEN), -ENOSPC, or -EINVAL: an id that the parser would
- * refuse. */
+/* The frame's length (at least ETH_MIN_LEN), -ENOSPC: that is more than cap, or -EINVAL: an id that
+ * the parser would refuse. */
 int wire_build_lldp(uint8_t *out, size_t cap, const uint8_t smac[6], const struct wire_lldp *says);
 
 /* Text of an id: a MAC or IP address in its usual form, else what it says if that is printable

@@ -3,7 +3,7 @@
  * neighbours that hears it has no more of them than it may. */
 #include <string.h>
 
-#include "dataplane/l2/lldp_table.h"
+#include "lib/lldp/table.h"
 #include "lib/wire/frame.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -24,10 +24,11 @@ static void check_texts(const struct wire_lldp *says)
 /* A port that hears it, for a while, with others beside. */
 static void hear(const struct wire_lldp *says)
 {
-	static struct lldp_table table; /* large, and two ports of it are used */
-	struct lldp_table *t = &table;
+	static struct lldp_table *t;
 	struct wire_lldp other = *says;
 
+	t = t != NULL ? t : lldp_table_new(2);
+	fuzz_check(t != NULL, "memory");
 	memset(t->port, 0, 2 * sizeof(t->port[0]));
 	for (unsigned i = 0; i < 2 * LLDP_PER_PORT; i++) {
 		lldp_heard(t, i & 1, says, i);
@@ -37,8 +38,11 @@ static void hear(const struct wire_lldp *says)
 		lldp_turn(t, i & 1, true, i);
 	}
 	fuzz_check(says->ttl != 0 || lldp_neighbours(t) == 0, "who goes is gone");
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < 2; i++) {
+		fuzz_check(
+			lldp_due(t, i) > 0 && lldp_due(t, i) <= LLDP_EVERY_NS, "a time to speak");
 		lldp_turn(t, i, true, UINT64_C(70000000000000));
+	}
 	fuzz_check(lldp_neighbours(t) == 0, "nobody is kept for ever");
 }
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "dataplane/l2/lldp_note.h"
-#include "dataplane/l2/lldp_table.h"
 #include "hangs.h"
 #include "harness.h"
+#include "lib/lldp/table.h"
 
 enum { N = 3 };
 static const uint64_t S = UINT64_C(1000000000);
@@ -31,7 +31,7 @@ static struct lldp_table *t;
 static int empty(void **state)
 {
 	(void)state;
-	t = calloc(1, sizeof(*t));
+	t = lldp_table_new(2);
 	return t ? 0 : -1;
 }
 
@@ -132,6 +132,24 @@ static void not_for_ever(void **state)
 	assert_int_equal(lldp_neighbours(t), 2);
 	lldp_turn(t, 0, true, (1 + LLDP_KEPT_S) * S);
 	assert_int_equal(lldp_neighbours(t), 0);
+}
+
+/* When the next turn is wanted: nobody has to ask in between. */
+static void due(void **state)
+{
+	(void)state;
+	assert_true(lldp_due(t, 0) == UINT64_MAX); /* no link */
+	lldp_turn(t, 0, true, S);
+	assert_true(lldp_due(t, 0) == 2 * S);
+	hear(0, who(1, 1, 20), S);
+	for (unsigned i = 2; i < 5; i++)
+		assert_true(lldp_turn(t, 0, true, lldp_due(t, 0)));
+	assert_true(lldp_due(t, 0) == 21 * S); /* he is forgotten */
+	assert_false(lldp_turn(t, 0, true, 21 * S));
+	assert_int_equal(lldp_neighbours(t), 0);
+	assert_true(lldp_due(t, 0) == 4 * S + LLDP_EVERY_NS);
+	lldp_turn(t, 0, false, 22 * S);
+	assert_true(lldp_due(t, 0) == UINT64_MAX);
 }
 
 static void full(void **state)
@@ -410,6 +428,7 @@ int main(void)
 		T(newcomers),
 		T(forgotten),
 		T(not_for_ever),
+		T(due),
 		T(full),
 #undef T
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)

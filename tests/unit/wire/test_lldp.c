@@ -64,6 +64,8 @@ static void layout(void **state)
 	assert_int_equal(sizeof(whole), ETH_MIN_LEN);
 	assert_int_equal(wire_build_lldp(b, sizeof(b), mac, &says), sizeof(whole));
 	assert_memory_equal(b, whole, sizeof(whole));
+	assert_int_equal(wire_build_lldp(b, sizeof(whole), mac, &says), sizeof(whole));
+	assert_int_equal(wire_build_lldp(b, sizeof(whole) - 1, mac, &says), -ENOSPC);
 	assert_true(wire_is_lldp(b, sizeof(whole)));
 	assert_int_equal(parse(b, sizeof(whole), &got), WIRE_LLDP_OK);
 	assert_memory_equal(&got, &says, sizeof(got));
@@ -97,7 +99,8 @@ static void limits(void **state)
 	assert_true(len > 3 * LLDP_ID_MAX && len <= LLDP_MAX_LEN);
 	assert_int_equal(parse(b, (size_t)len, &got), WIRE_LLDP_OK);
 	assert_memory_equal(&got, &says, sizeof(got));
-	assert_int_equal(wire_build_lldp(b, sizeof(b) - 1, mac, &says), -ENOSPC);
+	assert_int_equal(wire_build_lldp(b, (size_t)len, mac, &says), len);
+	assert_int_equal(wire_build_lldp(b, (size_t)len - 1, mac, &says), -ENOSPC);
 	says.chassis.type = LLDP_CHASSIS_MAC;
 	assert_int_equal(wire_build_lldp(b, sizeof(b), mac, &says), -EINVAL);
 	says.chassis.type = 8;
