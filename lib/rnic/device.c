@@ -8,6 +8,7 @@
 #include "lib/rnic/cq.h"
 #include "lib/rnic/dcqcn.h"
 #include "lib/rnic/device.h"
+#include "lib/rnic/lldp.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/mr.h"
 #include "lib/rnic/neigh.h"
@@ -34,6 +35,9 @@ static const struct name drop_names[] = {
 #undef X
 #define X(sym, name, text) [RNIC_DROP_MRC_##sym] = {name, text},
 		MRC_DROPS(X)
+#undef X
+#define X(sym, name, text) [RNIC_DROP_##sym] = {name, text},
+			WIRE_LLDP_ERRORS(X)
 #undef X
 };
 
@@ -133,7 +137,8 @@ static int alloc_tables(struct rnic *rnic)
 	rnic->mr_free = calloc(rnic->max_mr, sizeof(*rnic->mr_free));
 	rnic->bell = calloc(rnic->n_bell_sum * 64, sizeof(*rnic->bell));
 	rnic->bell_sum = calloc(rnic->n_bell_sum, sizeof(*rnic->bell_sum));
-	rnic->timers.slot = calloc((size_t)rnic->max_qp + N_NEIGH, sizeof(*rnic->timers.slot));
+	rnic->timers.slot =
+		calloc((size_t)rnic->max_qp + N_NEIGH + RNIC_MAX_PORTS, sizeof(*rnic->timers.slot));
 	if (rnic->qp == NULL || rnic->qp_generation == NULL || rnic->qp_free == NULL ||
 		rnic->mr == NULL || rnic->mr_free == NULL || rnic->bell == NULL ||
 		rnic->bell_sum == NULL || rnic->timers.slot == NULL)
@@ -171,6 +176,8 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 		err = ports_alloc(new);
 	if (err == 0)
 		err = neigh_init(new);
+	if (err == 0)
+		err = rnic_lldp_init(new, config);
 	if (err == 0)
 		err = workers_alloc(new, config->n_workers);
 	if (err < 0) {
@@ -242,6 +249,7 @@ void rnic_destroy(struct rnic *rnic)
 	free(rnic->bell_sum);
 	free(rnic->timers.slot);
 	workers_free(rnic);
+	rnic_lldp_free(rnic);
 	free(rnic->neigh);
 	free(rnic->neigh_bucket);
 	free(rnic);
@@ -300,6 +308,9 @@ static void expire(struct rnic *rnic, struct timer *timer, uint64_t now)
 	switch (timer->kind) {
 	case TIMER_NEIGH:
 		neigh_timer(rnic, (struct neigh *)(at - offsetof(struct neigh, timer)), now);
+		break;
+	case TIMER_LLDP:
+		rnic_lldp_timer(rnic, timer, now);
 		break;
 	case TIMER_QP:
 		qp = (struct rnic_qp *)(at - offsetof(struct rnic_qp, timer));

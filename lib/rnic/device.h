@@ -18,7 +18,7 @@
 enum { N_REPLIES = 16 }; /* answers to ARP, ND, echo that may wait for a port */
 
 /* struct timer.kind */
-enum timer_kind { TIMER_QP, TIMER_NEIGH };
+enum timer_kind { TIMER_QP, TIMER_NEIGH, TIMER_LLDP };
 
 struct reply {
 	uint8_t *bytes; /* reply_cap */
@@ -109,6 +109,7 @@ struct rnic {
 	struct neigh *neigh;
 	uint32_t *neigh_bucket; /* index + 1 of the first */
 	uint32_t neigh_hand;
+	struct rnic_lldp *lldp; /* NULL: off */
 
 	uint64_t count[RNIC_N_COUNTERS];
 	uint64_t drop[RNIC_N_DROPS];

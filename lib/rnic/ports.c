@@ -7,6 +7,7 @@
 
 #include "lib/rnic/cq.h"
 #include "lib/rnic/device.h"
+#include "lib/rnic/lldp.h"
 #include "lib/rnic/transport.h"
 #include "lib/rnic/worker.h"
 
@@ -188,6 +189,7 @@ void rnic_port_set(struct rnic *rnic, unsigned port, bool up, uint64_t now)
 	for (uint32_t i = 0; i < rnic->max_qp; i++)
 		if (rnic->qp[i] != NULL)
 			tell(rnic->qp[i], port, up, now);
+	rnic_lldp_link(rnic, port, now);
 	if (rnic->events.port_event != NULL)
 		rnic->events.port_event(
 			rnic->events.arg, port, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);

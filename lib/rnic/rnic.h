@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "lib/wire/frame.h"
+#include "lib/wire/lldp.h"
 #include "lib/wire/mrc.h"
 
 struct rnic;
@@ -47,10 +48,12 @@ enum {
 	RNIC_MAX_INLINE = 256,
 	RNIC_MAX_MSG = 1 << 30,  /* bytes of a message */
 	RNIC_MAX_RD_ATOMIC = 16, /* READs and atomics outstanding per QP and direction */
+	RNIC_NAME_LEN = 32,      /* of a port, with its end */
+	RNIC_HOST_LEN = 65,      /* of the host, likewise */
 };
 
-/* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first, MRC_DROPS
- * last. */
+/* Why a received frame was dropped: X(symbol, name, meaning); WIRE_DROPS come first, MRC_DROPS and
+ * WIRE_LLDP_ERRORS last. */
 #define RNIC_DROPS(X)                                                                           \
 	X(NOT_MINE, "rnic_not_mine", "destination MAC or IP is not this device's")              \
 	X(NOT_ROCE, "rnic_not_roce", "neither RoCE nor address resolution nor an echo request") \
@@ -85,7 +88,10 @@ enum rnic_drop {
 #define X(sym, name, text) RNIC_DROP_MRC_##sym, /* in the order of enum mrc_drop */
 		MRC_DROPS(X)
 #undef X
-			RNIC_N_DROPS
+#define X(sym, name, text) RNIC_DROP_##sym, /* in that of enum wire_lldp_error */
+			WIRE_LLDP_ERRORS(X)
+#undef X
+				RNIC_N_DROPS
 };
 
 /* Name and meaning of a drop reason: valid for 1 .. RNIC_N_DROPS-1, WIRE_DROPS included. */
@@ -114,7 +120,11 @@ const char *rnic_drop_text(unsigned drop);
 	X(CNP_RX, "cnp_rx", "CNPs received")                        \
 	X(CNP_TX, "cnp_tx", "CNPs sent for frames marked CE")       \
 	X(RATE_CUTS, "rate_cuts", "times a QP's rate was cut")      \
-	X(PACED, "paced", "times a QP was held back by its rate")
+	X(PACED, "paced", "times a QP was held back by its rate")   \
+	X(LLDP_SENT, "lldp_sent", "times LLDP said who this is")    \
+	X(LLDP_HEARD, "lldp_heard", "times a neighbour spoke LLDP") \
+	X(LLDP_EXPIRED, "lldp_expired", "neighbours gone silent")   \
+	X(LLDP_REFUSED, "lldp_refused", "neighbours without room")
 
 enum rnic_counter {
 #define X(sym, name, text) RNIC_C_##sym,
@@ -200,6 +210,7 @@ struct rnic_port_config {
 	unsigned mtu; /* largest IP packet the port carries; sets the active RoCE MTU */
 	/* The router that transports with tunnels send to (rnic_next_hop); zero: none. */
 	struct wire_ip via;
+	char name[RNIC_NAME_LEN]; /* for LLDP only */
 };
 
 struct rnic_config {
@@ -212,6 +223,8 @@ struct rnic_config {
 	uint32_t window;    /* request packets in flight per QP, 1..65536; default 512 */
 	uint64_t seed;      /* for first QPN, keys, jitter */
 	unsigned n_workers; /* receive workers, up to RNIC_MAX_WORKERS */
+	bool lldp;          /* ports speak it and hear it; they and the host have names then */
+	char host[RNIC_HOST_LEN];
 	struct rnic_events events;
 	struct rnic_congestion congestion;
 };
@@ -245,6 +258,21 @@ uint64_t rnic_port_count(const struct rnic *rnic, unsigned port, enum rnic_port_
  * of at once. A transport with several ports (transport.h) is not offered the one that is down. */
 void rnic_port_set(struct rnic *rnic, unsigned port, bool up, uint64_t now);
 bool rnic_port_is_up(const struct rnic *rnic, unsigned port);
+
+/* ---- LLDP (IEEE 802.1AB), if rnic_config.lldp ---- */
+
+/* Each port whose link is up says, when lib/lldp/table.h has it do so, who this is (chassis: the
+ * MAC address of the first port; the port's name; the host's), and keeps who speaks to it. Counted
+ * as RNIC_C_LLDP_*; what makes no sense is dropped as RNIC_DROP_LLDP_*. */
+
+/* Who is at the other end of a port, one after the other from *at = 0 on, as of the last call of
+ * rnic_rx or rnic_timer; NULL: no more. Owner. */
+struct lldp_neighbour;
+const struct lldp_neighbour *rnic_lldp_neighbour(
+	const struct rnic *rnic, unsigned port, unsigned *at);
+/* The device is about to go: its ports say so by rnic_tx, once; from now on they neither speak nor
+ * hear. */
+void rnic_lldp_stop(struct rnic *rnic);
 
 /* ---- device ---- */
 
@@ -286,7 +314,8 @@ unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame,
 /* Who is to read a received frame where the host's network stack shares the port: a set of enum
  * rnic_reader. The rnic reads RoCE, and what is for another MAC or broken, which it drops and
  * counts; ARP and ND are read by both, except for questions after the rnic's own addresses, which
- * it answers alone; all the rest is the stack's, echo requests and VLANs too. Changes nothing. */
+ * it answers alone, and LLDP if the device hears it; all the rest is the stack's, echo requests and
+ * VLANs too. Changes nothing. */
 enum rnic_reader { RNIC_READS = 1, STACK_READS = 2 };
 unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len);
 

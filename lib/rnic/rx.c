@@ -5,6 +5,7 @@
 #include "lib/rnic/cq.h"
 #include "lib/rnic/device.h"
 #include "lib/rnic/gsi.h"
+#include "lib/rnic/lldp.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/qp.h"
@@ -158,7 +159,7 @@ void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, si
 	checked->done = true;
 }
 
-static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame,
+static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct wire_pkt *pkt, uint64_t now)
 {
 	switch (pkt->kind) {
@@ -173,7 +174,8 @@ static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	case WIRE_IP:
 		return mcast_query(rnic, port, frame, pkt);
 	default:
-		return RNIC_DROP_NOT_ROCE;
+		return rnic_lldp_reads(rnic, frame, len) ? rnic_lldp_rx(rnic, port, frame, len, now)
+							 : RNIC_DROP_NOT_ROCE;
 	}
 }
 
@@ -185,7 +187,7 @@ static unsigned take_checked(struct rnic *rnic, unsigned port, const uint8_t *fr
 	unsigned drop;
 
 	rnic->rx_at = now;
-	drop = checked->drop ? checked->drop : take(rnic, port, frame, &checked->pkt, now);
+	drop = checked->drop ? checked->drop : take(rnic, port, frame, len, &checked->pkt, now);
 	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);
@@ -296,6 +298,6 @@ unsigned rnic_readers(const struct rnic *rnic, unsigned port, const uint8_t *fra
 	case WIRE_ND_NA:
 		return RNIC_READS | STACK_READS;
 	default:
-		return STACK_READS;
+		return rnic_lldp_reads(rnic, frame, len) ? RNIC_READS | STACK_READS : STACK_READS;
 	}
 }

@@ -285,8 +285,10 @@ static void on_port_event(void *arg, unsigned port, enum ibv_event_type type)
 /* 10.77.0.1 and fd77::1 on the first port of the first end; port p: 10.77.p.1, fd77:p::1. */
 static struct rnic_port_config port_config(int i, unsigned p, bool planes)
 {
-	struct rnic_port_config config = {
-		.mac = {2, 0, 0, 0, (uint8_t)p, (uint8_t)(10 + i)}, .n_ip = 2, .mtu = NET_MTU};
+	struct rnic_port_config config = {.mac = {2, 0, 0, 0, (uint8_t)p, (uint8_t)(10 + i)},
+		.n_ip = 2,
+		.mtu = NET_MTU,
+		.name = {'n', 'i', 'c', (char)('0' + p)}};
 
 	config.ip[0] = wire_ip_from4(0x0a4d0001 + (p << 8) + (uint32_t)i);
 	assert_int_equal(0, wire_ip_parse(i ? "fd77::2" : "fd77::1", &config.ip[1]));
@@ -309,6 +311,8 @@ void net_open(struct net *net, const struct net_options *options)
 			.window = options->window,
 			.max_qp = options->max_qp,
 			.congestion = options->congestion,
+			.lldp = options->lldp,
+			.host = {'h', (char)('0' + i)},
 			.events = {net, on_cq_event, on_qp_event, on_srq_event, NULL, on_cq_error,
 				on_port_event},
 		};

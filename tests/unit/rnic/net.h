@@ -114,6 +114,7 @@ struct net_options {
 	const struct transport_ops *transport; /* of the type; NULL: that of the type, or SR */
 	bool sig_none;                         /* sq_sig_all off */
 	struct rnic_congestion congestion;
+	bool lldp; /* hosts h0, h1, ports nic0, nic1 ...; there is no end of it for net_run */
 };
 
 uint64_t net_random(struct net *net);
