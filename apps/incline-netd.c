@@ -110,6 +110,7 @@ static int open_device(struct kept *k, char err[PORT_ERR_LEN])
 	struct verbs_open_attr attr = {.name = k->config.name, .netdev = &k->netdev};
 
 	attr.rnic.port[0] = iv_config_port(&k->config.ports[0]);
+	iv_config_lldp(&k->config, &attr.rnic);
 	k->dev = iv_dev_create(&iv_dpdk_ops, k->port, &attr, NULL);
 	if (k->dev)
 		return 0;

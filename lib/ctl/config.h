@@ -33,6 +33,7 @@ enum {
 	CTL_MTU_MAX = 9600,
 	CTL_MAX_RNIC_ADDRESSES = 7, /* of a port */
 	CTL_MAX_RNIC_PORTS = 8,
+	CTL_MAX_RNIC_HOST = 64, /* bytes of its name */
 	CTL_MAX_NEIGHBORS = 256
 };
 

@@ -119,6 +119,13 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 		.help = "receive workers: threads that take what comes for queue pairs that a "
 			"program has given to them (inc_dv_create_qp). Not with control_lcore, "
 			"nor transport iwarp"},
+	{"lldp", CTL_BOOL, .dflt = "false",
+		.help = "say by every port which host this is, and hear who is at its other end "
+			"(IEEE 802.1AB, every 30 s): INCLINE_STATS shows it, and a manager "
+			"compares what switches hear with its file"},
+	{"host", CTL_STRING, .min = 1, .max = CTL_MAX_RNIC_HOST,
+		.help = "name that lldp says, the one that a manager's file has for this host; "
+			"absent: the machine's"},
 	{0}};
 
 const struct ctl_field ctl_rnic_config = {

@@ -318,6 +318,7 @@ static int make_rnic(void)
 	int ret;
 
 	c.port[0] = iv_config_port(port);
+	iv_config_lldp(&dev.config, &c);
 	c.seed = unpredictable(NULL);
 	ret = rnic_create(&c, &dev.rnic);
 	for (unsigned i = 0; i < port->n_neigh && ret == 0; i++)
@@ -398,6 +399,8 @@ static void at_exit(void)
 			       : sock_lingering(false) && waited < LINGER_END_S * 1000000000ull;
 		pthread_mutex_unlock(&sockets_lock);
 	}
+	rnic_lldp_stop(dev.rnic);
+	run_rnic(port_now_ns());
 	dev.open = false;
 	write_stats();
 	iv_dpdk_close(dev.port, true);

@@ -335,6 +335,22 @@ static void read_plain(struct reader *r)
 	c->idle = (enum port_idle)port_idle_parse(ctl_text(schema, r->root, "idle"));
 }
 
+static int read_lldp(struct reader *r)
+{
+	const char *name = ctl_text(&ctl_rnic_config, r->root, "host");
+	struct iv_config *c = r->config;
+
+	static_assert(RNIC_HOST_LEN - 1 == (int)CTL_MAX_RNIC_HOST, "as the table says");
+	c->lldp = ctl_bool(&ctl_rnic_config, r->root, "lldp");
+	if (name && !c->lldp)
+		return refuse(r, "host: only together with lldp");
+	if (name)
+		snprintf(c->host, sizeof(c->host), "%s", name);
+	else if (c->lldp && (gethostname(c->host, sizeof(c->host)) || !c->host[0]))
+		return refuse(r, "host: this machine has no name, say one");
+	return 0;
+}
+
 static int read_root(struct reader *r)
 {
 	struct ctl_problem problem;
@@ -346,7 +362,7 @@ static int read_root(struct reader *r)
 	}
 	read_plain(r);
 	if (read_name(r) || read_ports(r) || read_congestion(r) || read_mrc(r) || read_netdev(r) ||
-		read_control_lcore(r) || read_transport(r))
+		read_control_lcore(r) || read_transport(r) || read_lldp(r))
 		return -EINVAL;
 	return 0;
 }
@@ -358,7 +374,14 @@ struct rnic_port_config iv_config_port(const struct iv_port_config *config)
 
 	memcpy(port.mac, config->mac, sizeof(port.mac));
 	memcpy(port.ip, config->ip, sizeof(port.ip));
+	snprintf(port.name, sizeof(port.name), "%s", config->port.name);
 	return port;
+}
+
+void iv_config_lldp(const struct iv_config *config, struct rnic_config *rnic)
+{
+	rnic->lldp = config->lldp;
+	memcpy(rnic->host, config->host, sizeof(rnic->host));
 }
 
 int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR])
@@ -370,6 +393,7 @@ int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFI
 
 	static_assert(RNIC_MAX_GID - 1 == (int)CTL_MAX_RNIC_ADDRESSES, "as the table says");
 	static_assert(RNIC_MAX_PORTS == (int)CTL_MAX_RNIC_PORTS, "as the table says");
+	static_assert(RNIC_NAME_LEN >= (int)PORT_NAME_LEN, "names fit");
 	static_assert(IV_MAX_NEIGH == (int)CTL_MAX_NEIGHBORS, "as the table says");
 	memset(config, 0, sizeof(*config));
 	json = json_load_file(path, JSON_REJECT_DUPLICATES, &at);

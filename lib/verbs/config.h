@@ -47,10 +47,14 @@ struct iv_config {
 	struct iv_netdev_config netdev;
 	unsigned control_lcore; /* IV_NO_LCORE: not apart */
 	unsigned rx_workers;
+	bool lldp;
+	char host[RNIC_HOST_LEN]; /* "" if lldp is off */
 };
 
 /* What lib/rnic is to know of the port. */
 struct rnic_port_config iv_config_port(const struct iv_port_config *config);
+/* And of LLDP. */
+void iv_config_lldp(const struct iv_config *config, struct rnic_config *rnic);
 
 /* 0, or -errno with "file: field: reason" in err and nothing in config to be used. */
 int iv_config_read(const char *path, struct iv_config *config, char err[IV_CONFIG_ERR]);

@@ -512,6 +512,7 @@ void iv_dev_destroy(struct iv_dev *dev)
 	iv_dev_stop(dev);
 	iv_own(dev);
 	iv_cm_stop(dev);
+	rnic_lldp_stop(dev->rnic);
 	if (!dev->dead)
 		iv_drain(dev);
 	iv_disown(dev);

@@ -284,6 +284,7 @@ static bool exit_device(struct iv_dev *dev)
 	if (!iv_own_timed(dev))
 		return false;
 	iv_cm_stop(dev);
+	rnic_lldp_stop(dev->rnic);
 	iv_drain(dev);
 	dev->dead = true;
 	iv_disown(dev);
@@ -433,6 +434,7 @@ static int open_env(struct env_dev *d)
 	attr.rnic.max_mr = MAX_MR;
 	attr.rnic.congestion = c->congestion;
 	attr.rnic.n_workers = c->rx_workers;
+	iv_config_lldp(c, &attr.rnic);
 	attr.iwarp = c->iwarp;
 	attr.split = c->control_lcore != IV_NO_LCORE;
 	attr.control_lcore = c->control_lcore;

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include "lib/cm/cm.h"
+#include "lib/lldp/table.h"
 #include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
 #include "lib/verbs/split.h"
 #include "lib/verbs/workers.h"
 #include "lib/wire/icrc.h"
 
+enum { LLDP_TEXT = 64 }; /* of what a neighbour says, with its end: the rest is cut off */
 enum { MAX_PORT_STATS = 32, MAX_CM_STATS = CM_N_COUNTERS + CM_N_DROPS, MAX_IWARP_STATS = 64 };
 
 #define EXPORT __attribute__((visibility("default")))
@@ -75,6 +77,35 @@ static const char *const port_names[RNIC_MAX_PORTS][RNIC_N_PORT_COUNTERS] = {
 #undef PREFIX
 };
 
+static json_t *neighbour_json(const struct lldp_neighbour *n, uint64_t now)
+{
+	char chassis[LLDP_TEXT], port[LLDP_TEXT], system[LLDP_TEXT];
+	json_t *row = json_pack("{s:s, s:s, s:I}", "chassis",
+		wire_lldp_chassis_text(&n->says.chassis, chassis, sizeof(chassis)), "port",
+		wire_lldp_port_text(&n->says.port, port, sizeof(port)), "age_s",
+		(json_int_t)((now - n->heard) / 1000000000));
+
+	if (n->says.name_len > 0)
+		json_object_set_new(row, "system",
+			json_string(wire_lldp_name_text(&n->says, system, sizeof(system))));
+	return row;
+}
+
+/* Who is at the other end of a port, by LLDP; absent: nobody, or that is off. */
+static void add_lldp(const struct iv_dev *dev, unsigned port, json_t *to)
+{
+	const uint64_t now = dev->ops->now(dev->port);
+	const struct lldp_neighbour *n;
+	json_t *list = json_array();
+	unsigned at = 0;
+
+	while ((n = rnic_lldp_neighbour(dev->rnic, port, &at)))
+		json_array_append_new(list, neighbour_json(n, now));
+	if (json_array_size(list) > 0)
+		json_object_set(to, "lldp", list);
+	json_decref(list);
+}
+
 static json_t *ports_json(const struct iv_dev *dev)
 {
 	json_t *list = json_array();
@@ -85,6 +116,7 @@ static json_t *ports_json(const struct iv_dev *dev)
 		for (unsigned c = 0; c < RNIC_N_PORT_COUNTERS; c++)
 			json_object_set_new(port, rnic_port_counter_name(c),
 				json_integer((json_int_t)rnic_port_count(dev->rnic, p, c)));
+		add_lldp(dev, p, port);
 		json_array_append_new(list, port);
 	}
 	return list;

@@ -230,12 +230,15 @@ void fabric_open(struct fabric *f, bool thread)
 					.ip = {wire_ip_from4(0x0a4d0001 + (net << 8) + i),
 						{{0xfd, 0x77, 0, net, [15] = (uint8_t)(i + 1)}}},
 					.n_ip = 2,
-					.mtu = f->mtu};
+					.mtu = f->mtu,
+					.name = {'n', 'i', 'c', (char)('0' + p)}};
 		}
 		attr.rnic.n_ports = f->n_ports;
 		attr.more[0] = &f->second[i];
 		attr.rnic.max_qp = f->max_qp;
 		attr.rnic.n_workers = f->workers;
+		attr.rnic.lldp = f->lldp;
+		strcpy(attr.rnic.host, attr.name);
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
 		attr.iwarp = f->iwarp;

@@ -52,6 +52,7 @@ struct fabric {
 	unsigned max_qp;             /* of a device; 0: the core's default */
 	struct iv_netdev *netdev[2]; /* before fabric_open */
 	bool iwarp;                  /* likewise: their queue pairs are iWARP's */
+	bool lldp;                   /* likewise: hosts a and b, ports nic0 and nic1 */
 	unsigned workers;            /* likewise: receive workers of both */
 	bool split;                  /* likewise: control path and data path apart. So also with
 				VERBS_SPLIT in the environment */

@@ -154,6 +154,27 @@ static void congestion(void **state)
 	assert_int_equal(c.congestion.byte_count, 65536);
 }
 
+static void lldp(void **state)
+{
+	char name[RNIC_HOST_LEN];
+	struct rnic_config rnic = {0};
+	struct iv_config c;
+
+	(void)state;
+	assert_int_equal(read_text("{" MAC "," PORT "}", &c), 0);
+	iv_config_lldp(&c, &rnic);
+	assert_false(rnic.lldp);
+	assert_string_equal(rnic.host, "");
+	assert_int_equal(read_text("{" MAC "," PORT ",\"lldp\":true}", &c), 0);
+	assert_int_equal(gethostname(name, sizeof(name)), 0);
+	assert_string_equal(c.host, name);
+	assert_int_equal(read_text("{" MAC "," PORT ",\"lldp\":true,\"host\":\"h0\"}", &c), 0);
+	iv_config_lldp(&c, &rnic);
+	assert_true(rnic.lldp);
+	assert_string_equal(rnic.host, "h0");
+	assert_string_equal(iv_config_port(&c.ports[0]).name, "p0");
+}
+
 /* What the table says is what lib/rnic takes where nothing is said. */
 static void congestion_defaults(void **state)
 {
@@ -276,6 +297,9 @@ static void mistakes_are_named(void **state)
 			"netdev.prefix4: 33 is not in 0..32"},
 		{"{" MAC "," PORT ",\"netdev\":{\"name\":\"t\",\"prefix6\":true}}",
 			"netdev.prefix6: must be integer 0..128"},
+		{"{" MAC "," PORT ",\"lldp\":\"on\"}", "lldp: must be"},
+		{"{" MAC "," PORT ",\"lldp\":true,\"host\":\"\"}", "host: must have 1..64 bytes"},
+		{"{" MAC "," PORT ",\"host\":\"h0\"}", "host: only together with lldp"},
 		{"{" MAC "," PORT ",\"max_qp\":0}", "max_qp: 0 is not in 1..65536"},
 		{"{" MAC "," PORT ",\"max_qp\":65537}", "max_qp: 65537 is not in 1..65536"},
 		{"{" MAC "," PORT ",\"control_lcore\":-1}", "control_lcore: -1 is not in 0.."},
@@ -393,6 +417,7 @@ int main(void)
 		cmocka_unit_test(netdev),
 		cmocka_unit_test(congestion),
 		cmocka_unit_test(congestion_defaults),
+		cmocka_unit_test(lldp),
 		cmocka_unit_test(mistakes_are_named),
 		cmocka_unit_test(settings_of_mrc),
 	};

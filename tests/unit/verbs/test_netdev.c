@@ -87,11 +87,11 @@ static size_t kernel_got(struct net *net, int i)
 
 static uint64_t drops(struct net *net, int i, const char *name)
 {
-	struct inc_dv_stat stats[128];
+	struct inc_dv_stat stats[256];
 	unsigned n;
 
-	assert_int_equal(inc_dv_query_stats(net->fabric->end[i].context, stats, 128, &n), 0);
-	assert_true(n <= 128);
+	assert_int_equal(inc_dv_query_stats(net->fabric->end[i].context, stats, 256, &n), 0);
+	assert_true(n <= 256);
 	for (unsigned k = 0; k < n; k++) {
 		if (strcmp(stats[k].name, name) == 0)
 			return stats[k].value;

@@ -3,14 +3,17 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <rdma/rdma_cma.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "lib/verbs/internal.h"
 #include "tests/unit/verbs/fabric.h"
 
 enum { BUF = 1 << 18, GIDS = 3, DEPTH = 16, MS = 1000000 };
@@ -320,6 +323,71 @@ static void rdma_cm(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/* ---- who is at the other end ---- */
+
+/* As the file INCLINE_STATS of the second device has it of a port; NULL: nobody (new reference). */
+static json_t *heard(struct fabric *f, unsigned port)
+{
+	char path[] = "/tmp/incline-verbs-XXXXXX";
+	const int fd = mkstemp(path);
+	json_t *stats, *list;
+
+	assert_true(fd >= 0);
+	close(fd);
+	iv_stats_write(iv_dev(f->end[1].context), path);
+	stats = json_load_file(path, 0, NULL);
+	unlink(path);
+	list = json_object_get(json_array_get(json_object_get(stats, "ports"), port), "lldp");
+	json_incref(list);
+	json_decref(stats);
+	return list;
+}
+
+static void expect_heard(struct fabric *f, unsigned port, const char *row)
+{
+	json_t *list = heard(f, port), *want = row ? json_loads(row, 0, NULL) : NULL;
+
+	if (!json_equal(list, want) && list != want)
+		fail_msg("%s", json_dumps(list, JSON_COMPACT));
+	json_decref(want);
+	json_decref(list);
+}
+
+static void run_until(struct fabric *f, uint64_t now)
+{
+	while (f->now < now) {
+		f->now += 100 * MS;
+		for (unsigned i = 0; i < 4; i++)
+			fabric_step(f);
+	}
+}
+
+/* Each port is told by the other end's, and a device that is closed says goodbye. */
+static void lldp(void **state)
+{
+	struct fabric *f = fabric_create();
+	struct ibv_context *context;
+
+	(void)state;
+	f->n_ports = 2;
+	f->lldp = true;
+	fabric_open(f, false);
+	run_until(f, f->now + UINT64_C(10000) * MS);
+	expect_heard(f, 0,
+		"[{\"chassis\":\"02:00:00:00:00:01\",\"port\":\"nic0\",\"system\":\"a\","
+		"\"age_s\":6}]");
+	expect_heard(f, 1,
+		"[{\"chassis\":\"02:00:00:00:00:01\",\"port\":\"nic1\",\"system\":\"a\","
+		"\"age_s\":6}]");
+	context = f->end[0].context;
+	f->end[0].context = NULL; /* the cable does not run it any more */
+	assert_int_equal(ibv_close_device(context), 0);
+	fabric_step(f);
+	expect_heard(f, 0, NULL);
+	expect_heard(f, 1, NULL);
+	fabric_destroy(f);
+}
+
 /* The two halves of a device, and a network interface, have one port. */
 static void not_with_split(void **state)
 {
@@ -342,6 +410,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_link_stays_down, setup, teardown),
 		cmocka_unit_test_setup_teardown(address_handles, setup, teardown),
 		cmocka_unit_test_setup_teardown(rdma_cm, setup, teardown),
+		cmocka_unit_test(lldp),
 		cmocka_unit_test(not_with_split),
 	};
 
