@@ -115,7 +115,8 @@ static struct mrc_settings mrc_settings_of(const struct sim *sim)
 
 	if (sim->conf.mrc_base_rtt_ns)
 		s.base_rtt_us = (uint32_t)(sim->conf.mrc_base_rtt_ns / 1000);
-	s.mbps = (uint32_t)sim->conf.link.mbps * sim_topo_planes(sim->topo);
+	if (sim->conf.link.mbps)
+		s.mbps = (uint32_t)sim->conf.link.mbps * sim_topo_planes(sim->topo);
 	return s;
 }
 
