@@ -309,8 +309,13 @@ int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
 
 	if (rc)
 		return rc;
-	at->left = true;
-	r->n_left++;
+	if (r->phase == MGR_JOINING) { /* nobody is placed with who has left */
+		at->joined = false;
+		r->n_joined--;
+	} else {
+		at->left = true;
+		r->n_left++;
+	}
 	mgr_run_advance(js, r, now);
 	mgr_run_touch(js, r);
 	return 0;

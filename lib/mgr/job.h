@@ -128,7 +128,8 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 /* Is this rank of the run another process's? Comparing takes the same time whatever differs. */
 bool mgr_jobs_is_other(const struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t who);
 
-/* From ranks. -ESTALE: the run is over or gone; -EINVAL: no such rank. */
+/* From ranks. -ESTALE: the run is over or gone; -EINVAL: no such rank. Who leaves a run that is
+ * still being joined frees his place; the run is over when the last one has left. */
 int mgr_jobs_ready(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 int mgr_jobs_heartbeat(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);

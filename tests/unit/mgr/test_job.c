@@ -113,6 +113,21 @@ static void gone_before_all_came(void **state)
 	assert_int_equal(world_phase(&w, a), MGR_JOINING);
 	assert_int_equal(mgr_jobs_gone(w.js, a, 1, w.now), 0);
 	assert_int_equal(world_phase(&w, a), MGR_OVER); /* who has left does not come again */
+
+	/* Nor is anybody placed with him: another one may come in his place. */
+	other = world_job_of("last", 3);
+	for (unsigned i = 0; i < 4; i++) {
+		rank = (struct mgr_rank){
+			.rank = i % 3, .who = 20 + i, .modes = MGR_MODES, .at = {w.f.host[i], -1}};
+		assert_int_equal(mgr_jobs_join(w.js, &other, &rank, w.now, &a), 0);
+		world_settle(&w);
+		assert_int_equal(world_phase(&w, a) == MGR_JOINING, i < 3);
+		if (i == 0)
+			b = a;
+		assert_int_equal(a, b);
+		if (i == 1)
+			assert_int_equal(mgr_jobs_leave(w.js, a, 0, w.now), 0);
+	}
 	world_close(&w);
 }
 
