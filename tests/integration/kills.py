@@ -194,11 +194,16 @@ class World:
 
     def wait(self, what, done):
         deadline = time.monotonic() + PATIENCE_S
-        while not done():
+        while not (out := done()):
             if time.monotonic() > deadline:
                 raise Left(f'{what}: not within {PATIENCE_S} s')
             self.tend()
             time.sleep(STEP_S)
+        return out
+
+    def answer(self, who, ask):
+        """Waited for: None is none."""
+        return self.wait(f'{who} answers', lambda: [out for out in [ask()] if out is not None])[0]
 
     # ---- jobs ----
 
@@ -241,8 +246,11 @@ class World:
         return rows if rows is None or j is None else [r for r in rows if r['job'] == f'job{j}']
 
     def groups(self, switch):
-        out = None if switch in self.away else self.switch[switch].ask('group.list')
-        return out['groups'] if out else []
+        """None: it does not answer."""
+        if switch in self.away:
+            return []
+        out = self.switch[switch].ask('group.list')
+        return out and out['groups']
 
     def install_static(self, switch):
         """Operators' own groups: nothing that dies here has anything to do with them."""
@@ -255,10 +263,13 @@ class World:
                 raise Left(f'{switch}: group {name} is refused')
 
     def inventory(self, switch):
-        """But for the places of what there is: a switch that starts anew gives others."""
+        """But for the places of what there is: a switch that starts anew gives others. None: it does not answer."""
         status, leases = self.switch[switch].ask('status'), self.switch[switch].ask('lease.list')
+        groups = self.groups(switch)
+        if None in (status, leases, groups):
+            return None
         return [[{k: v for k, v in row.items() if k not in ('group', 'generation', 'offset')} for row in rows]
-                for rows in (self.groups(switch), leases['leases'] if leases else [])] + [status and status['arena_used_bytes']]
+                for rows in (groups, leases['leases'])] + [status['arena_used_bytes']]
 
     def failures(self, rank):
         """How often it has told the reason of one."""
@@ -278,14 +289,14 @@ class Kill:
         self.victim, self.struck, self.returned, self.answered = None, 0, None, None
         self.hit, self.kept = {}, {}
 
-    def aim(self):
+    def aim(self, leader):
         if self.kind in ('rank 0', 'rank'):
             return self.w.ranks(self.job)[self.kind == 'rank']
         if self.kind == 'link':
             return f'{self.spine}.{self.leaf}'
         if self.kind == 'switch':
             return self.at
-        return self.w.leader()[0] if self.kind == 'manager' else f'etcd{self.random.randrange(MEMBERS)}'
+        return leader if self.kind == 'manager' else f'etcd{self.random.randrange(MEMBERS)}'
 
     def concerns(self, j, run):
         if self.kind in ('rank 0', 'rank'):
@@ -293,10 +304,9 @@ class Kill:
         return {'link': self.spine, 'switch': self.at}.get(self.kind) in run['switches']
 
     def strike(self):
-        self.w.wait('a manager leads', lambda: self.w.leader()[0])
-        self.victim = self.aim()
+        self.victim = self.aim(self.w.wait('a manager leads', lambda: self.w.leader()[0]))
         for j in range(JOBS):
-            run = next(iter(self.w.runs(j)), None)
+            run = next(iter(self.last_runs(j)), None)
             if not run or run['phase'] != 'active':
                 continue
             if not self.concerns(j, run):
@@ -304,9 +314,20 @@ class Kill:
                 continue
             self.hit[j] = {'epoch': run['epoch'], 'ranks': {n: self.w.failures(n) for n in self.w.ranks(j) if n != self.victim},
                            'groups': {(s, g['group'], g['generation']) for s in run['switches'] if s != self.victim
-                                      for g in self.w.groups(s) if g['name'].startswith(f'job{j}')}}
+                                      for g in self.w.answer(s, lambda at=s: self.w.groups(at))
+                                      if g['name'].startswith(f'job{j}')}}
         self.struck = time.monotonic()
         self.w.kill(self.victim)
+
+    def last_runs(self, j):
+        return self.w.answer('a manager', lambda: self.w.runs(j))
+
+    def held(self, groups):
+        """Which of these are there: all may be, if a switch does not answer."""
+        rows = {s: self.w.groups(s) for s in {s for s, *_ in groups}}
+        if None in rows.values():
+            return groups
+        return groups & {(s, g['group'], g['generation']) for s in rows for g in rows[s]}
 
     def note(self, where, what, yes):
         if yes:
@@ -321,9 +342,7 @@ class Kill:
             self.note(h, 'seen', runs is not None and
                       all(r['phase'] in ('over', 'ring') for r in mine if r['epoch'] == h['epoch']))
             self.note(h, 'told', 'told' in h or all(self.w.failures(n) > before for n, before in h['ranks'].items()))
-            there = {(s, g['group'], g['generation']) for s in self.w.clos.switches for g in self.w.groups(s)} \
-                if 'collected' not in h else set()
-            self.note(h, 'collected', not there & h['groups'])
+            self.note(h, 'collected', 'collected' in h or not self.held(h['groups']))
             self.note(h, 'again', any(r['epoch'] != h['epoch'] and r['phase'] == 'active' for r in mine))
 
     def is_over(self):
@@ -337,12 +356,12 @@ class Kill:
 
     def keep(self):
         for j, epoch in self.kept.items():
-            run = next(iter(self.w.runs(j) or ()), {})
+            run = next(iter(self.last_runs(j)), {})
             if run.get('epoch') != epoch or run['phase'] != 'active':
                 raise Left(f'job{j} had nothing to do with it; its epoch was {epoch}, and now there is {run}')
 
     def run(self):
-        before = {s: self.w.inventory(s) for s in self.w.clos.switches}
+        before = {s: self.w.answer(s, lambda at=s: self.w.inventory(at)) for s in self.w.clos.switches}
         for j in range(JOBS):
             for r in range(len(self.w.clos.leaves)):
                 self.w.rank(j, r)
@@ -363,7 +382,7 @@ class Kill:
                 self.w.wait(f'nothing is left on {s}', lambda: self.same(s, before[s]))
             except Left as e:
                 raise Left(f'{e}: there was {before[s]}, and there is {self.now}') from None
-        self.w.wait('nothing is promised', lambda: self.w.nodes() and not any(n.get('promised_bytes') for n in self.w.nodes()))
+        self.w.wait('nothing is promised', lambda: (nodes := self.w.nodes()) and not any(n.get('promised_bytes') for n in nodes))
         self.w.away -= {n for j in range(JOBS) for n in self.w.ranks(j)}
         for j in range(JOBS):
             for name in self.w.ranks(j):
