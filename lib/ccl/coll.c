@@ -5,6 +5,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/meet.h"
 #include "lib/ccl/resume.h"
 
 static const struct ccl_region *find_region(
@@ -47,18 +48,13 @@ static void find_keys(const struct ccl_comm *c, struct ccl_coll *coll)
 	}
 }
 
-static bool meet(const uint8_t *a, uint64_t a_len, const uint8_t *b, uint64_t b_len)
-{
-	return a && b && a_len && b_len && a < b + b_len && b < a + a_len;
-}
-
 bool ccl_uses(const struct ccl_comm *c, const uint8_t *base, size_t len)
 {
 	for (uint64_t i = c->coll_done; i != c->coll_issued; i++) {
 		const struct ccl_coll *coll = &c->coll[i % CCL_MAX_QUEUED];
 
-		if (coll->parts_left && (meet(coll->send, send_len(c, coll), base, len) ||
-						meet(coll->recv, recv_len(c, coll), base, len)))
+		if (coll->parts_left && (ccl_meet(coll->send, send_len(c, coll), base, len) ||
+						ccl_meet(coll->recv, recv_len(c, coll), base, len)))
 			return true;
 	}
 	return false;
@@ -76,7 +72,7 @@ static bool overlap(const struct ccl_comm *c, const struct ccl_coll *coll)
 		shift = c->rank * coll->bytes;
 	if (coll->kind == CCL_ALLGATHER ? send == recv + shift : recv == send + shift)
 		return false;
-	return meet(send, send_len(c, coll), recv, recv_len(c, coll));
+	return ccl_meet(send, send_len(c, coll), recv, recv_len(c, coll));
 }
 
 /* Of the whole vector. */

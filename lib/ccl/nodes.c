@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ccl/meet.h"
+
 enum step { INSIDE, ACROSS, BACK, DONE };
 
 struct nodes_coll {
@@ -205,11 +207,6 @@ int ccl_nodes_progress(struct ccl_nodes *n, uint64_t now)
 
 /* ---- issuing ---- */
 
-static bool overlap(const uint8_t *a, const uint8_t *b, uint64_t len)
-{
-	return len && a < b + len && b < a + len;
-}
-
 static int issue(struct ccl_nodes *n, struct nodes_coll *c, struct ccl_req *req)
 {
 	*coll_at(n, n->issued) = *c;
@@ -256,7 +253,8 @@ int ccl_nodes_iallreduce(struct ccl_nodes *n, const void *sendbuf, void *recvbuf
 	if (!reduce_kernel(op, dtype))
 		return -EOPNOTSUPP;
 	if (count > UINT64_MAX / 16 / CCL_NODES_MAX_LOCAL || (count && (!sendbuf || !recvbuf)) ||
-		(sendbuf != recvbuf && overlap(sendbuf, recvbuf, size_of(&c, count))))
+		(sendbuf != recvbuf &&
+			ccl_meet(sendbuf, size_of(&c, count), recvbuf, size_of(&c, count))))
 		return -EINVAL;
 	rc = pad(n, &c);
 	return rc ? rc : issue(n, &c, req);

@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ccl/meet.h"
 #include "lib/ccl/ring_priv.h"
-
-static bool overlap(const void *a, uint64_t a_len, const void *b, uint64_t b_len)
-{
-	const uint8_t *x = a, *y = b;
-
-	return a && a_len && b_len && x < y + b_len && y < x + a_len;
-}
 
 bool ring_uses(struct ccl_ring *r, const void *base, size_t len)
 {
@@ -20,8 +14,8 @@ bool ring_uses(struct ccl_ring *r, const void *base, size_t len)
 		const struct ring_coll *c = ring_coll_at(r, i);
 		const uint64_t all = c->bytes * r->n_ranks;
 
-		if (overlap(c->send, c->kind == RING_REDUCE_SCATTER ? all : c->bytes, base, len) ||
-			overlap(c->recv, c->kind == RING_ALLGATHER ? all : c->bytes, base, len))
+		if (ccl_meet(c->send, c->kind == RING_REDUCE_SCATTER ? all : c->bytes, base, len) ||
+			ccl_meet(c->recv, c->kind == RING_ALLGATHER ? all : c->bytes, base, len))
 			return true;
 	}
 	return false;
@@ -32,7 +26,7 @@ static bool usable(
 	const void *send, uint64_t send_len, const void *recv, uint64_t recv_len, bool in_place)
 {
 	return (send || !send_len) && (recv || !recv_len) &&
-	       (in_place || !overlap(send, send_len, recv, recv_len));
+	       (in_place || !ccl_meet(send, send_len, recv, recv_len));
 }
 
 static int ready(const struct ccl_ring *r)
