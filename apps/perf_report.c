@@ -86,8 +86,7 @@ void perf_print_header(const struct perf *p)
 	printf("# incline-perf %s, host %s, CPU %s (%ld online)\n", INCLINE_VERSION, host, cpu,
 		sysconf(_SC_NPROCESSORS_ONLN));
 	printf("# Collectives %s, mode %s: %u ranks; rank 0 on %s (%s)",
-		info.fallback || info.mode == CCL_MODE_RING ? "of the hosts alone"
-							    : "in the network",
+		info.fallback || info.mode == CCL_MODE_RING ? "of the hosts" : "in the network",
 		ccl_comm_group(p->rank.comm)->mode, p->n_ranks, info.device, info.local_ip);
 	if (info.kind <= CCL_RING)
 		printf(", %s %s", info.kind == CCL_RING ? "next rank" : "switch", info.remote_ip);

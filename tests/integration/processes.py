@@ -111,7 +111,7 @@ class Star(Fabric):
         report = self.report(group, '--collective', 'all', '-b', '1K', '-e', '64K', '-f', '64', '-n', '2')
         self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', False, 0))
         self.assertIn('without the switches', report['selection'])
-        self.assertIn('# Collectives of the hosts alone, mode ring: 4 ranks', report['text'])
+        self.assertIn('# Collectives of the hosts, mode ring: 4 ranks', report['text'])
         os.remove(group)
 
     def test_training_in_shards(self):
