@@ -26,7 +26,7 @@ static struct key {
 } keys[MAX_KEYS];
 static long revision = 1, lease = 100, dead_until, revoked[MAX_KEYS];
 static int status; /* of the answer */
-static unsigned txns, mischief_left;
+static unsigned txns, mischief_left, ttl;
 static enum fake_mischief mischief;
 static char mischief_path[64], late_path[64];
 static json_t *late;
@@ -221,8 +221,10 @@ static json_t *serve(const char *path, const json_t *body)
 		return range(body);
 	if (!strcmp(path, "/v3/kv/txn"))
 		return txn(body);
-	if (!strcmp(path, "/v3/lease/grant"))
+	if (!strcmp(path, "/v3/lease/grant")) {
+		ttl = (unsigned)json_integer_value(json_object_get(body, "TTL"));
 		return json_pack("{s:o,s:s}", "ID", json_sprintf("%ld", ++lease), "TTL", "5");
+	}
 	if (!strcmp(path, "/v3/lease/keepalive"))
 		return id && lives(atol(id))
 			       ? json_pack("{s:{s:s,s:s}}", "result", "ID", id, "TTL", "5")
@@ -409,6 +411,16 @@ unsigned fake_etcd_count(void)
 
 	pthread_mutex_lock(&lock);
 	n = txns;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+unsigned fake_etcd_ttl(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = ttl;
 	pthread_mutex_unlock(&lock);
 	return n;
 }

@@ -31,5 +31,6 @@ const char *fake_etcd_value(const char *key);
 void fake_etcd_put(const char *key, const char *value);
 void fake_etcd_remove(const char *key);
 unsigned fake_etcd_count(void); /* transactions that were done */
+unsigned fake_etcd_ttl(void);   /* seconds that the last lease was asked for */
 
 #endif

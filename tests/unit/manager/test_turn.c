@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -194,6 +195,48 @@ static void overtaken_at_once(void **state)
 	assert_int_equal(end(&r), 0);
 }
 
+/* Time passes by the pauses of who waits, and only so: then the lease of who led ends. */
+static uint64_t paused_ns, lease_ends_ns; /* 0: pauses are the machine's */
+
+int __real_nanosleep(const struct timespec *pause, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
+{
+	const uint64_t was = paused_ns;
+
+	if (!lease_ends_ns)
+		return __real_nanosleep(pause, left);
+	paused_ns += (uint64_t)pause->tv_sec * 1000000000 + (uint64_t)pause->tv_nsec;
+	if (was < lease_ends_ns && paused_ns >= lease_ends_ns)
+		fake_etcd_remove("fab/leader");
+	return 0;
+}
+
+/* The bound of docs/manager.md: 6.5 s from the leader's last sign of life on, of which etcd may
+ * take one to see that a lease is over. Whenever in a pause that is. */
+static void takes_over_in_time(void **state)
+{
+	const uint64_t ms = 1000000, etcd_ms = 1000, lease_ms = manager_times.lease_s * 1000u;
+	struct run r;
+
+	(void)state;
+	times = &manager_times;
+	for (uint64_t later = 0; later < 1000; later += 249) {
+		fake_etcd_put("fab/leader", "another");
+		paused_ns = 0;
+		lease_ends_ns = (lease_ms + later) * ms;
+		begin_elected(&r);
+		await_listening();
+		assert_int_equal(fake_etcd_ttl(), manager_times.lease_s);
+		assert_true(paused_ns >= lease_ends_ns);
+		assert_true(paused_ns - later * ms <= (6500 - etcd_ms) * ms);
+		assert_int_equal(end(&r), 0);
+		assert_int_equal(read(listens[0], &(char){0}, 1), 1); /* that it has ended */
+	}
+	lease_ends_ns = 0;
+}
+
 static void stopped_while_it_waits(void **state)
 {
 	struct run r;
@@ -302,6 +345,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		T(waits),
 		T(overtaken_at_once),
+		T(takes_over_in_time),
 		T(stopped_while_it_waits),
 		T(led_and_hangs),
 		T(led_and_is_busy),
