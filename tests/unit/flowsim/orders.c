@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The orders of EPIC's tables 44 and 45 that ours have too:
  *	orders JOBS LOAD SEED...
- * Prints means; fails where an order does not hold. */
+ *	orders few JOBS LOAD SEED...	where a switch has 8 groups: Spatial behind EDT on traces 2,
+ *3 Prints means; fails where an order does not hold. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/flowsim/paper.h"
 
-enum { CLUSTER = 2048, SLOTS = 16, SMALL = 8 };
+enum { CLUSTER = 2048, SLOTS = 16, FEW_SLOTS = 8, SMALL = 8 };
 
 struct means {
 	double all[FS_SETTINGS], small[FS_SETTINGS];
 };
 
-static int measure(
-	unsigned trace, bool scaleup, unsigned n, double load, uint64_t seed, struct means *m)
+static int measure(unsigned trace, bool scaleup, unsigned slots, unsigned n, double load,
+	uint64_t seed, struct means *m)
 {
 	struct fs_job *job = calloc(n, sizeof(*job));
 	int rc = job ? fs_trace_make(fs_multi_trace(trace), seed, n, CLUSTER, load, job) : -1;
@@ -28,7 +30,7 @@ static int measure(
 		char err[FS_ERR_LEN];
 		unsigned small = 0;
 
-		shape.slots = SLOTS;
+		shape.slots = slots;
 		rc = fs_run_jobs(&shape, &config, job, n, &r, &t, NULL, NULL, err);
 		m->all[s] = m->small[s] = 0;
 		for (unsigned i = 0; rc == 0 && i < n; i++) {
@@ -56,18 +58,38 @@ static int holds(const char *what, double more, double less, bool or_same)
 	return 1;
 }
 
+static void print_means(unsigned trace, bool scaleup, uint64_t seed, const struct means *m)
+{
+	printf("trace %u%s, seed %llu:", trace, scaleup ? ", scale-up" : "",
+		(unsigned long long)seed);
+	for (unsigned s = 0; s < FS_SETTINGS; s++)
+		printf(" %s %.1f (%.1f)", fs_setting_name(s), m->all[s], m->small[s]);
+	printf("\n");
+}
+
+/* The paper's order on traces 2 and 3. */
+static int few(unsigned trace, unsigned n, double load, uint64_t seed)
+{
+	struct means m;
+	int failed = 0;
+
+	if (measure(trace, false, FEW_SLOTS, n, load, seed, &m))
+		return 1;
+	print_means(trace, false, seed, &m);
+	failed += holds("ring > spatial", m.all[FS_RING], m.all[FS_SPATIAL], false);
+	failed += holds("spatial > edt", m.all[FS_SPATIAL], m.all[FS_EDT], false);
+	failed += holds("edt > temporal", m.all[FS_EDT], m.all[FS_TEMPORAL], false);
+	return failed;
+}
+
 static int one(unsigned trace, bool scaleup, unsigned n, double load, uint64_t seed)
 {
 	struct means m;
 	int failed = 0;
 
-	if (measure(trace, scaleup, n, load, seed, &m))
+	if (measure(trace, scaleup, SLOTS, n, load, seed, &m))
 		return 1;
-	printf("trace %u%s, seed %llu:", trace, scaleup ? ", scale-up" : "",
-		(unsigned long long)seed);
-	for (unsigned s = 0; s < FS_SETTINGS; s++)
-		printf(" %s %.1f (%.1f)", fs_setting_name(s), m.all[s], m.small[s]);
-	printf("\n");
+	print_means(trace, scaleup, seed, &m);
 	if (!scaleup) /* where few groups are left, trees that do not see rings may be slower */
 		failed += holds("ring > edt", m.all[FS_RING], m.all[FS_EDT], false);
 	failed += holds("ring > spatial", m.all[FS_RING], m.all[FS_SPATIAL], false);
@@ -82,18 +104,24 @@ static int one(unsigned trace, bool scaleup, unsigned n, double load, uint64_t s
 
 int main(int argc, char **argv)
 {
-	unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
-	double load = argc > 2 ? atof(argv[2]) : 0;
+	const bool only_few = argc > 1 && !strcmp(argv[1], "few");
+	const int at = only_few ? 2 : 1;
+	unsigned n = argc > at ? (unsigned)atoi(argv[at]) : 0;
+	double load = argc > at + 1 ? atof(argv[at + 1]) : 0;
 	int failed = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 4 || n == 0) {
-		fputs("orders JOBS LOAD SEED...\n", stderr);
+	if (argc < at + 3 || n == 0) {
+		fputs("orders [few] JOBS LOAD SEED...\n", stderr);
 		return 2;
 	}
-	for (int i = 3; i < argc; i++) {
+	for (int i = at + 2; i < argc; i++) {
 		uint64_t seed = strtoull(argv[i], NULL, 0);
 
+		for (unsigned trace = 2; only_few && trace <= FS_MULTIS; trace++)
+			failed += few(trace, n, load, seed);
+		if (only_few)
+			continue;
 		for (unsigned trace = 1; trace <= FS_MULTIS; trace++)
 			failed += one(trace, false, n, load, seed);
 		failed += one(2, true, n, load, seed);
