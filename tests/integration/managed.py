@@ -19,6 +19,12 @@ from fabric_case import run_tests  # noqa: E402
 from incline_lab import build_dir  # noqa: E402
 
 
+def show_selection(lab, group, hosts):
+    return [lab.popen(h['name'], [os.path.join(build_dir(), 'apps/incline-perf'), '--show-selection', '--group',
+                                  lab.path(group), '--rank', str(r)], group, stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE, text=True) for r, h in enumerate(hosts)]
+
+
 class Fabric(unittest.TestCase):
     """A Clos and its manager for the tests of a class."""
     @classmethod
@@ -77,6 +83,19 @@ class Managed(Fabric):
         self.begin('job1')
         self.ends_exact('job1')
 
+    def test_selection_is_the_managers_sentence(self):
+        hosts = [self.clos.hosts_of(leaf)[0] for leaf in self.clos.leaves]
+        group = self.lab.group('shown', hosts)
+        self.jobs.procs['shown'] = procs = show_selection(self.lab, group, hosts)
+        out, err = zip(*(p.communicate(timeout=PATIENCE) for p in procs))
+        self.assertEqual([p.returncode for p in procs], [0, 0], err)
+        mode, line = out[0].splitlines()[0].split('; manager: ')
+        self.assertRegex(mode, r'^mode (II|III), mixed: ')
+        self.assertRegex(line, r'^shown, epoch \d+, connecting: in the network: height 2, 3 switches, root first: '
+                               r'spine\d leaf0 leaf1; mode I+, M \d+, W \d+, \d+ bytes in all, 10\.0 Gbit/s$')
+        self.assertIn(line.split(', connecting')[0], self.jobs.explain('shown'))
+        self.assertTrue(self.jobs.nothing_left())
+
     def await_answer(self, done, *words):
         deadline = time.monotonic() + PATIENCE
         while not done(answer := self.lab.ctl(*words)):
@@ -129,10 +148,7 @@ class NoSpine(Fabric):
                   if n['name'].startswith('spine')):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
-        procs = [self.lab.popen(h['name'], [os.path.join(build_dir(), 'apps/incline-perf'), '--show-selection',
-                                            '--group', self.lab.path(group), '--rank', str(r)], group,
-                                stderr=subprocess.PIPE, text=True) for r, h in enumerate(hosts)]
-        self.jobs.procs['alone'] = procs
+        self.jobs.procs['alone'] = procs = show_selection(self.lab, group, hosts)
         for p in procs:
             err = p.communicate(timeout=PATIENCE)[1]
             self.assertEqual(p.returncode, 1)

@@ -13,6 +13,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -82,6 +85,15 @@ static void end(json_t *c)
 static uint32_t roll(uint32_t *state)
 {
 	return *state = *state * 1664525u + 1013904223u, *state >> 8;
+}
+
+static int dial_unix(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/m", dir);
+	return connect(fd, (struct sockaddr *)&at, sizeof(at)) ? -1 : fd;
 }
 
 static int dial(void)
@@ -291,6 +303,63 @@ static void test_nonsense(void **state)
 	end(c);
 }
 
+/* A process of another user, if we may make one: 0 as its exit when it was answered. */
+static void join_as(uid_t uid, bool become)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		char byte;
+		int fd;
+
+		if (become && setresuid(uid, uid, uid))
+			_exit(1);
+		fd = dial_unix();
+		if (fd < 0)
+			_exit(2);
+		say(fd, 0);
+		_exit(recv(fd, &byte, 1, 0) == 1 ? 0 : 3);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* Who comes by the UNIX socket is known by the kernel's word. */
+static void test_uid(void **state)
+{
+	const bool root = geteuid() == 0;
+	const uid_t uid = root ? 65534 : geteuid();
+	json_t *c = config(CLIENTS), *row;
+	char path[64], line[512] = "";
+	FILE *log;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/audit", dir);
+	json_object_set_new(c, "audit", json_string(path));
+	start(c);
+	if (root) { /* let him in */
+		snprintf(path, sizeof(path), "%s/m", dir);
+		assert_int_equal(chmod(dir, 0711), 0);
+		assert_int_equal(chmod(path, 0666), 0);
+	}
+	join_as(uid, root);
+	end(c);
+	snprintf(path, sizeof(path), "%s/audit", dir);
+	log = fopen(path, "r");
+	assert_non_null(log);
+	assert_non_null(fgets(line, sizeof(line), log));
+	fclose(log);
+	unlink(path);
+	row = json_loads(line, 0, NULL);
+	assert_string_equal(rpc_string(row, "method"), "job.join");
+	assert_string_equal(rpc_string(row, "role"), "local");
+	assert_int_equal(rpc_int(row, "uid", -1), uid);
+	assert_null(json_object_get(json_object_get(row, "about"), "who")); /* a secret */
+	json_decref(row);
+}
+
 /* What there are not descriptors for is refused before anybody comes. */
 static void test_no_descriptors(void **state)
 {
@@ -337,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_have_a_place),
 		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_uid),
 		cmocka_unit_test(test_no_descriptors),
 	};
 
