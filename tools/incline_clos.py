@@ -62,7 +62,7 @@ class ClosLab(Lab):
                 'lldp': True, 'control': self.control_socket(name), 'tables': clos.tables(name)}
 
     def rnic_config(self, host):
-        return {'mac': host['mac'], 'ip': [host['ip']], 'mtu': 4200, 'idle': 'sleep',
+        return {'mac': host['mac'], 'ip': [host['ip']], 'mtu': 4200, 'idle': 'sleep', 'lldp': True, 'host': host['name'],
                 'port': {'name': host['name'], 'type': 'memif', 'role': 'client', 'mtu': 4200,
                          'socket': self.link(host['leaf'], host['name'])}}
 

@@ -104,10 +104,13 @@ class Managed(Fabric):
         return answer
 
     def test_cables_in_the_wrong_place(self):
-        """Leaf 0 is cabled to two spines as the file does not have it: the third is left for a job."""
+        """Leaf 0 is cabled to two spines as the file does not have it: the third is left for a job. It hears who is
+        at its ports, hosts too while a program has their RNIC."""
+        def hears(cables):
+            self.await_answer(lambda l: {(n['port'], n['system'], n['peer_port']) for n in l['neighbours']} == cables,
+                              'leaf0.ctl', 'lldp')
         cables = {(s, s, 'leaf0') for s in self.clos.spines}
-        self.await_answer(lambda l: {(n['port'], n['system'], n['peer_port']) for n in l['neighbours']} == cables,
-                          'leaf0.ctl', 'lldp')
+        hears(cables)
         self.assertEqual(self.lab.ctl('manager.sock', 'topology')['conflicts'], [])
         config = self.lab.manager_config(self.clos)
         exchanged = {'spine0': 'spine1', 'spine1': 'spine0'}
@@ -120,7 +123,9 @@ class Managed(Fabric):
         self.assertIn('leaf0:spine0 hears spine0:leaf0 by LLDP, where the file has spine1:leaf0: not used', t['conflicts'])
         self.begin('job0')
         self.assertIn('root first: spine2 ', self.jobs.explain('job0'))
+        hears(cables | {('h00', 'h00', 'h00')})
         self.ends_exact('job0')
+        hears(cables)
         self.kill('manager')
         self.lab.start_manager(self.clos, self.state)
         self.await_answer(lambda t: not t['conflicts'] and all(link['state'] == 'up' for link in t['links']),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/ctl/rpc.h"
+#include "lib/rnic/rnic.h"
 #include "tests/unit/manager/world.h"
 
 enum { HELLO_MS = 1500 };
@@ -38,6 +39,41 @@ static void hear_switch(unsigned i, unsigned port, unsigned peer, unsigned of)
 	chassis_of(peer, chassis);
 	snprintf(name, sizeof(name), "p%u", of);
 	hear(i, port, chassis, name, "incline");
+}
+
+/* What a software RNIC says by its two ports on this host. */
+static void rnic_says(const char *host, struct wire_lldp says[2])
+{
+	struct rnic_config config = {.n_ports = 2,
+		.lldp = true,
+		.port = {{.mac = {2, 0, 0, 0, 9, 1}, .mtu = 4200, .name = "host0"},
+			{.mac = {2, 0, 0, 0, 9, 2}, .mtu = 4200, .name = "host1"}}};
+	struct rnic_frame frame;
+	struct rnic *rnic;
+	uint8_t bytes[256];
+
+	snprintf(config.host, sizeof(config.host), "%s", host);
+	assert_int_equal(rnic_create(&config, &rnic), 0);
+	rnic_timer(rnic, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		int len;
+
+		assert_true(rnic_tx(rnic, RNIC_ALL_PORTS, &frame, 0));
+		len = rnic_frame_flatten(&frame, bytes, sizeof(bytes));
+		assert_true(len > 0 && wire_is_lldp(bytes, (size_t)len));
+		assert_int_equal(wire_lldp_parse(bytes, (size_t)len, &says[i]), WIRE_LLDP_OK);
+	}
+	rnic_destroy(rnic);
+}
+
+/* Switch i hears that at its port, and tells of it as switches do (sw_lldp.c). */
+static void hear_rnic(unsigned i, unsigned port, const struct wire_lldp *says)
+{
+	char chassis[SW_LLDP_TEXT], its_port[SW_LLDP_TEXT], system[SW_LLDP_TEXT];
+
+	hear(i, port, wire_lldp_chassis_text(&says->chassis, chassis, sizeof(chassis)),
+		wire_lldp_port_text(&says->port, its_port, sizeof(its_port)),
+		wire_lldp_name_text(says, system, sizeof(system)));
 }
 
 static void speak(unsigned i)
@@ -232,6 +268,32 @@ static void at_a_host(void **state)
 	assert_true(world_active(&w, 0));
 }
 
+/* A software RNIC on a host, at two ports of a leaf: where the file has that host nothing is said,
+ * elsewhere it is; under a name that the file does not have it is nobody. */
+static void rnic_host(void **state)
+{
+	struct wire_lldp says[2];
+
+	(void)state;
+	rnic_says("h0", says);
+	hear_rnic(0, SPINES, &says[0]);
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+	start_all();
+	hear_rnic(0, SPINES + 1, &says[1]); /* h1's */
+	hear_rnic(1, 0, &says[1]);          /* a spine's */
+	world_pass(&w, HELLO_MS);
+	expect(2, "leaf0:p4 hears h0:host1 by LLDP, where the file has h1:nic: used all the same");
+	expect(2, "leaf1:p0 hears h0:host1 by LLDP, where the file has spine0:p1: not used");
+	assert_false(link_up(1, 0));
+	hear_switch(1, 0, LEAVES, 1);
+	rnic_says("elsewhere", says);
+	hear_rnic(0, SPINES + 1, &says[1]);
+	world_pass(&w, HELLO_MS);
+	expect(0, NULL);
+	assert_true(link_up(1, 0));
+}
+
 /* Where LLDP is only to tell, nothing ends, and everything is used. */
 static void only_said(void **state)
 {
@@ -381,8 +443,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {T(all_well), T(exchanged), T(exchanged_meanwhile),
-		T(at_a_host), T(only_said), T(others), T(other_chassis), T(same_chassis),
-		T(says_much), T(explained)};
+		T(at_a_host), T(rnic_host), T(only_said), T(others), T(other_chassis),
+		T(same_chassis), T(says_much), T(explained)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
