@@ -497,7 +497,7 @@ void sw_tick(struct sw *sw, uint64_t now_ns)
 	sw->out.hangs = false; /* as far as is known now */
 	sw_reclaim(sw);
 	sw_log_mismatches(sw);
-	sw_links_tick(sw);
+	sw_links_tick(sw, now_ns);
 	sw_neigh_tick(sw, now_ns);
 	sw_bridge_tick(sw, now_ns);
 	sw_lldp_tick(sw, now_ns);

@@ -125,12 +125,14 @@ void sw_fwd_publish(struct sw *sw)
 	publish(sw, rows, FWD_N_TABLES, &err);
 }
 
-void sw_links_tick(struct sw *sw)
+void sw_links_tick(struct sw *sw, uint64_t now)
 {
 	uint64_t links = 0;
 
-	for (unsigned i = 0; i < sw->n_ports; i++)
+	for (unsigned i = 0; i < sw->n_ports; i++) {
 		links |= (uint64_t)port_link_up(&sw->ports[i]) << i;
+		port_tick(&sw->ports[i], now);
+	}
 	if (links == sw->links)
 		return;
 	sw->links = links;

@@ -195,8 +195,9 @@ int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN]);
 /* What routes are, anew, of the tables and of what else it is made from. What does not fit into
  * memory stays as it was until the next time. */
 void sw_fwd_publish(struct sw *sw);
-/* At every tick: a next hop whose link has come or gone is dealt with. */
-void sw_links_tick(struct sw *sw);
+/* At every tick: a next hop whose link has come or gone is dealt with; a memif client that has lost
+ * its server looks for it. */
+void sw_links_tick(struct sw *sw, uint64_t now);
 /* Multicast groups anew, of the tables and of the book. -ENOMEM: they are as they were, and whoever
  * asks tries again. */
 int sw_mcast_publish(struct sw *sw);

@@ -70,11 +70,11 @@ void sw_log_mismatches(struct sw *sw)
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 {
 	const struct port *port = &sw->ports[i];
-	struct rte_eth_stats s = {0};
+	struct rte_eth_stats s;
 
 	if (i >= sw->n_ports)
 		return -ENOENT;
-	rte_eth_stats_get(port->id, &s);
+	port_stats(port, &s);
 	*out = (struct sw_port){
 		.id = port->id,
 		.mtu = (uint16_t)port_mtu(port),
@@ -168,18 +168,30 @@ static uint64_t missed(const struct sw *sw)
 	for (unsigned i = 0; i < sw->n_ports; i++) {
 		struct rte_eth_stats s;
 
-		if (rte_eth_stats_get(sw->ports[i].id, &s) == 0)
+		if (port_stats(&sw->ports[i], &s) == 0)
 			n += s.imissed + s.ierrors + s.rx_nombuf;
 	}
 	return n;
 }
 
-/* Who knocked at a memif socket and was sent away. */
-static void memif_values(sw_value_fn fn, void *arg)
+static uint64_t came_again(const struct sw *sw)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < sw->n_ports; i++)
+		n += sw->ports[i].again.times;
+	return n;
+}
+
+/* Servers that were lost and found; who knocked at a socket of ours and was sent away. */
+static void memif_values(const struct sw *sw, sw_value_fn fn, void *arg)
 {
 	const char *reason, *text;
 	char name[48];
 
+	fn(arg, SW_COUNTER, "memif_came_again",
+		"times that a memif client has found its server, or the next one, again",
+		came_again(sw));
 	for (unsigned i = 0;; i++) {
 		uint64_t n = port_memif_refused(i, &reason, &text);
 
@@ -270,7 +282,7 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	capture_values(sw, fn, arg);
 	sw_rnic_values(sw, fn, arg);
 	sw_lldp_values(sw, fn, arg);
-	memif_values(fn, arg);
+	memif_values(sw, fn, arg);
 	vhost_values(fn, arg);
 }
 

@@ -36,7 +36,9 @@ static const struct ctl_field memif_fields[] = {
 	{"id", CTL_INT, .min = 0, .max = 65535, .dflt = "0",
 		.help = "both ends' number of the interface at that socket"},
 	{"zero_copy", CTL_BOOL, .dflt = "true",
-		.help = "of a client: the peer reads this process' buffers"},
+		.help = "of a client: the peer reads this process' buffers; one client of a "
+			"process, the others copy; once its server has gone a switch's copies, "
+			"too"},
 	{0}};
 
 static const struct ctl_field af_packet_fields[] = {
@@ -79,7 +81,8 @@ static const struct ctl_field vdev_fields[] = {
 const struct ctl_variant ctl_port_types[] = {
 	{"memif",
 		"Shared memory with a process on this machine: a software RNIC, VPP, another "
-		"switch.",
+		"switch. A switch's client whose server ends looks for it, or the next one, every "
+		"300 ms.",
 		memif_fields},
 	{"af_packet", "A kernel interface, by a packet socket. Needs CAP_NET_RAW.",
 		af_packet_fields},

@@ -12,6 +12,7 @@
  * The driver offers no hook: its calls of munmap, and nobody else's, are led here (hook.c), and
  * wait on the interrupt thread only. Threads say that they are in a burst with plain stores;
  * membarrier() orders them, so that the burst itself needs no fence. */
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <rte_ethdev.h>
@@ -115,12 +116,47 @@ unsigned port_burst_slots(void)
 	return n;
 }
 
+/* Of whoever is in a burst, or between a begin and an end. */
+static bool link_is_up(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return atomic_load_explicit(&port->away, memory_order_acquire) == PORT_HERE &&
+	       rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+bool port_link_up(const struct port *port)
+{
+	bool up;
+
+	if (port->iface != NULL)
+		return atomic_load(&port->iface->up);
+	if (!port->shared_rings)
+		return link_is_up(port);
+	port_burst_begin();
+	up = link_is_up(port);
+	port_burst_end();
+	return up;
+}
+
+int port_stats(const struct port *port, struct rte_eth_stats *stats)
+{
+	int rc = -EAGAIN;
+
+	memset(stats, 0, sizeof(*stats));
+	port_burst_begin();
+	if (atomic_load_explicit(&port->away, memory_order_acquire) == PORT_HERE)
+		rc = rte_eth_stats_get(port->id, stats);
+	port_burst_end();
+	return rc;
+}
+
 unsigned port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigned n)
 {
 	if (!port->shared_rings)
 		return rte_eth_rx_burst(port->id, 0, mbufs, (uint16_t)n);
 	port_burst_begin();
-	n = port_link_up(port) ? rte_eth_rx_burst(port->id, 0, mbufs, (uint16_t)n) : 0;
+	n = link_is_up(port) ? rte_eth_rx_burst(port->id, 0, mbufs, (uint16_t)n) : 0;
 	port_burst_end();
 	return n;
 }
@@ -173,7 +209,7 @@ unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
 	if (!port->shared_rings)
 		return rte_eth_tx_burst(port->id, 0, mbufs, (uint16_t)n);
 	port_burst_begin();
-	n = port_link_up(port) ? tx(port, mbufs, n) : 0;
+	n = link_is_up(port) ? tx(port, mbufs, n) : 0;
 	port_burst_end();
 	return n;
 }
@@ -191,7 +227,7 @@ void port_tx_reap(const struct port *port)
 		return;
 	}
 	port_burst_begin();
-	if (port_link_up(port))
+	if (link_is_up(port))
 		reap(port);
 	port_burst_end();
 }
@@ -213,10 +249,15 @@ static void free_lost(struct rte_mempool *pool, void *arg, void *object, unsigne
 
 void port_tx_lost(const struct port *port, struct rte_mempool *pool)
 {
-	if (!port->config.zero_copy || !marked[port->id] || port_link_up(port))
+	if (!port->shared_rings || !marked[port->id])
 		return;
-	rte_mempool_obj_iter(pool, free_lost, (void *)(uintptr_t)port);
-	marked[port->id] = false;
+	port_burst_begin();
+	if (atomic_load_explicit(&port->away, memory_order_acquire) != PORT_AWAY &&
+		(port->again.lossy || (port->config.zero_copy && !link_is_up(port)))) {
+		rte_mempool_obj_iter(pool, free_lost, (void *)(uintptr_t)port);
+		marked[port->id] = false;
+	}
+	port_burst_end();
 }
 
 static void wait_a_bit(unsigned *waited)
@@ -225,7 +266,7 @@ static void wait_a_bit(unsigned *waited)
 	*waited += WAIT_STEP_US;
 }
 
-static void wait_for_bursts(void)
+bool port_bursts_wait(void)
 {
 	unsigned waited = 0;
 
@@ -240,12 +281,13 @@ static void wait_for_bursts(void)
 	/* Theirs cannot be told apart; but those that begin now end at once, the link is down. */
 	while (atomic_load(&slotless) > 0 && waited < WAIT_MAX_US)
 		wait_a_bit(&waited);
+	return waited < WAIT_MAX_US;
 }
 
 static int unmap(void *addr, size_t len)
 {
 	if (rte_thread_is_intr())
-		wait_for_bursts();
+		port_bursts_wait();
 	return munmap(addr, len);
 }
 
@@ -256,5 +298,5 @@ int port_bursts_hold(char err[PORT_ERR_LEN])
 	return ret < 0 ? port_fail(err, -ret,
 				 "the memif driver's unmapping cannot be held back: %s",
 				 strerror(-ret))
-		       : 0;
+		       : port_again_hook(err);
 }

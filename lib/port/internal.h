@@ -33,12 +33,24 @@ int port_check_interface_mtu(const struct port_config *c, char err[PORT_ERR_LEN]
  * -errno with the reason. */
 void port_bursts_init(void);
 int port_bursts_hold(char err[PORT_ERR_LEN]);
+/* Those that have begun are over. false: not within a second. */
+bool port_bursts_wait(void);
 /* Around what must not lose its memory meanwhile. Any thread. */
 void port_burst_begin(void);
 void port_burst_end(void);
 /* For tests: how many are in between, and how many threads have a slot of their own. */
 unsigned port_bursts_under_way(void);
 unsigned port_burst_slots(void);
+
+/* again.c: as port_bursts_hold. */
+int port_again_hook(char err[PORT_ERR_LEN]);
+/* No attempt is under way, and port_tick will not be called again. */
+void port_tick_end(struct port *port);
+/* Calls it there and waits for its end; not from there, nor in a burst. */
+void port_on_interrupt_thread(void (*fn)(void *arg), void *arg);
+/* open.c: makes a zero-copy memif a copying one of the same id, not started; nobody is in a burst.
+ * -errno: the device is gone then (or still); call again. -EADDRNOTAVAIL: the id is another's. */
+int port_copy_instead(struct port *port);
 
 /* hook.c: the calls of symbol by loaded libraries whose file names have `library` in them go to
  * function from now on. The number of entries changed, or -ENOENT: there are none; -errno. */

@@ -2,14 +2,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <net/if.h>
-#include <rte_alarm.h>
 #include <rte_bus_vdev.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_jhash.h>
 #include <rte_version.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -429,52 +427,52 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 	return rc;
 }
 
-static void close_here(const struct port *port)
+static void close_here(void *arg)
 {
+	const struct port *port = arg;
+
+	if (port->again.gone)
+		return;
 	rte_eth_dev_stop(port->id);
 	remove_device(&port->config, port->id);
 }
 
-struct closing {
-	const struct port *port;
-	sem_t done;
-};
-
-static void close_on_interrupt_thread(void *arg)
+int port_copy_instead(struct port *port)
 {
-	struct closing *closing = arg;
+	struct rte_eth_dev_info info;
+	char err[PORT_ERR_LEN];
+	uint16_t id;
+	int rc;
 
-	close_here(closing->port);
-	sem_post(&closing->done);
+	close_here(port);
+	port->again.gone = port->again.lossy = true;
+	no_zero_copy(&port->config);
+	rc = probe(&port->config, &id, err);
+	if (rc < 0)
+		return rc;
+	rc = id == port->id ? rte_eth_dev_info_get(id, &info) : -EADDRNOTAVAIL;
+	if (rc == 0)
+		rc = configure(&port->config, port, &info, err);
+	if (rc < 0)
+		remove_device(&port->config, id);
+	port->again.gone = rc < 0;
+	return rc;
 }
 
 /* A memif's driver learns on the EAL's interrupt thread that the peer goes, and frees what a close
  * elsewhere is using. So memifs are closed there, where alarms run too. */
 void port_close(struct port *port)
 {
-	struct closing closing = {.port = port};
-
 	shut_door(&port->config);
-	sem_init(&closing.done, 0, 0);
-	if (port->shared_rings && rte_eal_alarm_set(1, close_on_interrupt_thread, &closing) == 0) {
-		while (sem_wait(&closing.done) != 0)
-			;
+	if (port->shared_rings) {
+		port_tick_end(port);
+		port_on_interrupt_thread(close_here, port);
 	} else {
 		close_here(port);
 	}
-	sem_destroy(&closing.done);
 	stop_serving(&port->config);
 	port_iface_close(port->iface);
 	memset(port, 0, sizeof(*port));
-}
-
-bool port_link_up(const struct port *port)
-{
-	struct rte_eth_link link;
-
-	if (port->iface != NULL)
-		return atomic_load(&port->iface->up);
-	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 unsigned port_mtu(const struct port *port)
@@ -482,19 +480,4 @@ unsigned port_mtu(const struct port *port)
 	unsigned mtu = port->iface != NULL ? atomic_load(&port->iface->mtu) : UINT_MAX;
 
 	return mtu < port->config.mtu ? mtu : port->config.mtu;
-}
-
-int port_reconnect(struct port *port)
-{
-	int rc;
-
-	if (!port->config.client || port_link_up(port))
-		return 0;
-	if (port->config.zero_copy)
-		return -EOPNOTSUPP;
-	port_log_quote(true); /* that there is no server yet is what rc says */
-	rte_eth_dev_stop(port->id);
-	rc = rte_eth_dev_start(port->id);
-	port_log_quote(false);
-	return rc;
 }

@@ -119,22 +119,39 @@ unsigned port_pool_rings(const struct port_config *configs, unsigned n);
 /* For sizing a switch's pool: that, and some to spare for what is under way in the program. */
 unsigned port_pool_need(const struct port_config *configs, unsigned n);
 
+/* Nobody may use the device of a port that is away: it is being connected again; nor of one that is
+ * gone: it could not be made again, and will be tried again. Who asks sees a link that is down. */
+enum port_place { PORT_HERE, PORT_AWAY, PORT_GONE };
+
 /* Creates and starts the device; *port_id is DPDK's. A memif or vhost client whose server is not up
  * yet is retried until deadline_ms from now (0: one try). -errno with the reason. Checks what the
  * driver can do (MTU, descriptors, multi-segment) instead of failing late. */
 struct port {
 	struct port_config config;
 	uint16_t id;
+	_Atomic(unsigned char) away; /* enum port_place */
 	bool multi_seg;    /* tx takes chained mbufs */
 	bool shared_rings; /* with another process, which may go away */
 	uint8_t mac[6];
 	struct rte_mempool *pool;
 	struct port_iface *iface; /* iface.h: of af_packet, else NULL */
+	struct port_again {
+		uint64_t times;              /* that the link has come again */
+		uint64_t next_ns;            /* attempt; 0: the link was up */
+		bool tried;                  /* since it was up */
+		uint64_t patience_ns, inode; /* of the conversation that the last one began */
+		int fd;
+		bool gone;  /* there is no device */
+		bool lossy; /* was a zero-copy one, which has lost buffers */
+	} again;            /* of a memif client; again.c */
 };
 int port_open(const struct port_config *config, struct rte_mempool *pool, unsigned deadline_ms,
 	struct port *port, char err[PORT_ERR_LEN]);
 void port_close(struct port *port);
 bool port_link_up(const struct port *port);
+struct rte_eth_stats; /* rte_ethdev.h */
+/* rte_eth_stats_get; -EAGAIN, and all zero, while the port is connected again. */
+int port_stats(const struct port *port, struct rte_eth_stats *stats);
 /* The largest IP packet that it carries now: less than configured if an af_packet's interface has
  * been given a smaller MTU. */
 unsigned port_mtu(const struct port *port);
@@ -152,16 +169,23 @@ unsigned port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, unsigne
 void port_tx_reap(const struct port *port);
 
 /* The driver never gives back what was in the ring of a zero-copy memif whose peer has gone; nobody
- * reads it any more. If that is so (else nothing is done; nor again, the whole pool being looked
- * through) buffers of this pool that were sent there, in packets of several, and lend memory
+ * reads it any more. If that is or was so (else nothing is done; nor again, the whole pool being
+ * looked through) buffers of this pool that were sent there, in packets of several, and lend memory
  * (rte_pktmbuf_attach_extbuf) are freed, so that it is its owner's again; the others stay lost, as
  * many as the ring has. By the thread that sends. Who lends says first that `port` is none. */
 void port_tx_lost(const struct port *port, struct rte_mempool *pool);
 
-/* A client whose server went away stays down until this is called: one attempt to connect again. 0
- * (also if the link is up), -errno as long as there is no server, -EOPNOTSUPP for a zero-copy
- * memif: the driver has closed the memory's file descriptor. Not while another thread sends or
- * receives on the port. */
+/* A memif client whose server went away finds it, or its successor, by this: to be called some ten
+ * times a second (now: port_now_ns), by one thread; others may be in bursts meanwhile, or ask for
+ * the link. An attempt is made four times a second at most, on another thread: nothing waits. The
+ * link was seen down by this function 250 ms before. A zero-copy client copies from then on, and
+ * the buffers in its rings are lost, but for what port_tx_lost frees. Does nothing for other ports.
+ */
+void port_tick(struct port *port, uint64_t now);
+
+/* The same in one attempt that is waited for, for a program without such a thread. 0 (also if the
+ * link is up), -errno as long as there is no server, -EOPNOTSUPP for a zero-copy memif. Of a vhost
+ * client not while another thread sends or receives on the port. */
 int port_reconnect(struct port *port);
 
 /* Clients that the memif servers of this process sent away, by reason: i counts from 0; *name is

@@ -198,9 +198,9 @@ void sw_bridge_tick(struct sw *sw, uint64_t now)
 }
 
 /* Nor do its routes ask for links. */
-void sw_links_tick(struct sw *sw)
+void sw_links_tick(struct sw *sw, uint64_t now)
 {
-	(void)sw;
+	(void)sw, (void)now;
 }
 
 void sw_log_mismatches(struct sw *sw)

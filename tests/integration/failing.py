@@ -97,6 +97,27 @@ class AllKilled:
         self.nothing_left()
 
 
+class SpineRestarts:
+    def uplink(self, leaf):
+        """What has become of it, and how often it came again."""
+        events = self.rpc(leaf, 'event.list')['result']['events']
+        values = self.rpc(leaf, 'stats.get', {'what': 'values'})['result']['values']
+        return [e['kind'] for e in events if e.get('port') == 'up'], [int(v['value']) for v in values if v['name'] == 'memif_came_again']
+
+    def test_the_spine_restarts(self):
+        """Its leaves, which are clients of its ports, find it again by themselves: the next job finds a fabric."""
+        procs = self.busy()
+        self.lab.restart_switch(self.topology(), 'spine')
+        self.all_fail(procs, 30)
+        deadline = time.monotonic() + 30
+        for leaf in self.switches[1:]:
+            while (seen := self.uplink(leaf)) != (['port_down', 'port_up'], [1]):
+                self.assertLess(time.monotonic(), deadline, f'{leaf}: {seen}')
+                time.sleep(0.05)
+        self.nothing_left()
+        self.works_again()
+
+
 class GivenUp:
     def test_a_switch_gives_up(self):
         """Ranks hear it from their own switch, not from one another or at their timeout."""
@@ -113,7 +134,7 @@ class Mode1(GivenUp, Failing, Fabric):
     fields = {'mode': 'I'}
 
 
-class Mode2(AllKilled, Failing, Fabric):
+class Mode2(AllKilled, SpineRestarts, Failing, Fabric):
     fields = {'mode': 'II'}
 
 
