@@ -130,8 +130,8 @@ struct port {
 	struct port_config config;
 	uint16_t id;
 	_Atomic(unsigned char) away; /* enum port_place */
-	bool multi_seg;    /* tx takes chained mbufs */
-	bool shared_rings; /* with another process, which may go away */
+	bool multi_seg;              /* tx takes chained mbufs */
+	bool shared_rings;           /* with another process, which may go away */
 	uint8_t mac[6];
 	struct rte_mempool *pool;
 	struct port_iface *iface; /* iface.h: of af_packet, else NULL */
