@@ -374,3 +374,84 @@ void net_check_empty(struct net *n)
 		assert_int_equal(path->free_slots, 256);
 	}
 }
+
+/* ---- one long flow over one link ---- */
+
+static const uint64_t patience = 500000000000;
+
+void net_roomy(struct stream_config *c, uint16_t mtu)
+{
+	c->mtu = mtu;
+	c->allowance = 1 << 16;
+	c->ring = 4096;
+	c->segments = 16384;
+	c->place.peak = 2048;
+	c->place.chunks = 4096;
+}
+
+struct net *flow_new(uint64_t seed, const struct net_path *path,
+	void (*change)(struct stream_config *config, int side), struct program p[2], size_t bytes)
+{
+	struct net *n = net_new(seed, change);
+
+	n->rate = path->rate;
+	n->delay = path->rtt / 2;
+	n->buffer = path->rate / 8 * path->rtt / 1000000000 + 100000;
+	n->isn = (uint32_t)-30000;
+	program_init(&p[0], n, CLIENT, bytes, 1);
+	program_init(&p[1], n, SERVER, 1, bytes);
+	p[0].piece = p[1].piece = 4000000;
+	return n;
+}
+
+static size_t opened(const struct program p[2])
+{
+	return p[SERVER].open;
+}
+
+void flow_open(struct program p[2])
+{
+	programs_connect(p);
+	flow_run(p, opened, 1, 10000);
+}
+
+void flow_run(
+	struct program p[2], size_t (*of)(const struct program p[2]), size_t bytes, uint64_t step)
+{
+	const struct net *n = p[0].net;
+
+	while (of(p) < bytes) {
+		const uint64_t was = n->now;
+		const bool closed = programs_run(p, n->now + step);
+
+		if (of(p) < bytes && (closed || n->now == was || n->now > patience))
+			fail_msg("stands at %lu ns, %zu of %zu", n->now, of(p), bytes);
+	}
+}
+
+size_t flow_received(const struct program p[2])
+{
+	return p[SERVER].received;
+}
+
+void flow_free(struct program p[2])
+{
+	net_free(p[0].net);
+	program_free(&p[0]);
+	program_free(&p[1]);
+}
+
+void net_no_sack(struct net *n, uint8_t *frame, size_t len, int to)
+{
+	(void)n;
+	(void)to;
+	if ((frame[14 + 20 + 13] & TCP_SYN) == 0)
+		return;
+	for (size_t i = 14 + 40; i + 1 < len; i++)
+		if (frame[i] == 4 && frame[i + 1] == 2) {
+			frame[i] = frame[i + 1] = 1;
+			break;
+		}
+	memset(frame + 14 + 20 + 16, 0, 2);
+	wire_tcp_finish(frame, len);
+}

@@ -86,4 +86,27 @@ void programs_check(const struct program p[2]); /* every byte, both ways */
 /* Nothing is left in a stack that has no connections. */
 void net_check_empty(struct net *n);
 
+/* ---- one long flow over one link ---- */
+
+struct net_path {
+	uint64_t rate, rtt; /* bit/s, ns */
+	uint16_t mtu;
+	size_t bytes; /* of a measurement */
+};
+
+/* Of a configuration: this MTU, and room for what is under way on a long and fast path. */
+void net_roomy(struct stream_config *c, uint16_t mtu);
+/* The client sends bytes to the server, over a link with room for one product of rate and delay and
+ * for what a switch has anyway. */
+struct net *flow_new(uint64_t seed, const struct net_path *path,
+	void (*change)(struct stream_config *config, int side), struct program p[2], size_t bytes);
+void flow_open(struct program p[2]);
+/* Until `of` has come to bytes, looked at every `step` ns. A flow that stands fails the test. */
+void flow_run(
+	struct program p[2], size_t (*of)(const struct program p[2]), size_t bytes, uint64_t step);
+size_t flow_received(const struct program p[2]); /* what the server was told of */
+void flow_free(struct program p[2]);
+/* Takes SACK-permitted out of SYNs: net.look. */
+void net_no_sack(struct net *n, uint8_t *frame, size_t len, int to);
+
 #endif

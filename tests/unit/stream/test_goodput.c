@@ -11,18 +11,12 @@
 
 #include "tests/unit/stream/net.h"
 
-static const uint64_t second = 1000000000, us = 1000;
+static const uint64_t us = 1000;
 static const uint32_t losses[] = {0, 1000, 10000, 30000, 100000};
 
 enum { LOSSES = sizeof(losses) / sizeof(losses[0]) };
 
-struct path {
-	uint64_t rate, rtt; /* bit/s, ns */
-	uint16_t mtu;
-	size_t bytes;
-};
-
-static const struct path paths[] = {
+static const struct net_path paths[] = {
 	{1000000000, 20000, 1500, 2000000},
 	{1000000000, 1000000, 1500, 6000000},
 	{1000000000, 1000000, 9000, 12000000},
@@ -31,61 +25,42 @@ static const struct path paths[] = {
 	{10000000000, 1000000, 4096, 20000000},
 };
 
-static const struct path *path;
+static const struct net_path *path;
 static enum stream_cc way;
 static uint64_t timeouts; /* of the last one */
 
 static void change(struct stream_config *c, int side)
 {
 	(void)side;
-	c->mtu = path->mtu;
+	net_roomy(c, path->mtu);
 	c->cc = way;
-	c->allowance = 1 << 16;
-	c->ring = 4096;
-	c->segments = 16384;
-	c->place.peak = 2048;
-	c->place.chunks = 4096;
 }
 
 /* Of the link's rate, what arrived. */
 static double goodput(uint32_t loss)
 {
-	struct net *n = net_new(7, change);
 	struct program p[2];
+	struct net *n = flow_new(7, path, change, p, path->bytes);
 	uint64_t from;
 	double rate;
 
-	n->rate = path->rate;
-	n->delay = path->rtt / 2;
-	/* One product of rate and delay, and what a switch has anyway. */
-	n->buffer = path->rate / 8 * path->rtt / second + 100000;
 	n->loss = loss;
-	n->isn = (uint32_t)-30000;
-	program_init(&p[0], n, CLIENT, path->bytes, 1);
-	program_init(&p[1], n, SERVER, 1, path->bytes);
-	p[0].piece = p[1].piece = 4000000;
-	programs_connect(p);
-	while (!p[SERVER].open && n->now < second)
-		programs_run(p, n->now + 10 * us);
+	flow_open(p);
 	from = n->now;
-	while (p[SERVER].received < path->bytes && n->now < 500 * second)
-		programs_run(p, n->now + 100 * us);
+	flow_run(p, flow_received, path->bytes, 100 * us);
 	rate = (double)path->bytes * 8 / ((double)(n->now - from) / 1e9);
 	timeouts = stream_count(n->s[CLIENT], STREAM_COUNT_TIMEOUTS);
-	assert_int_equal(p[SERVER].received, path->bytes);
-	program_free(&p[0]);
-	program_free(&p[1]);
-	net_free(n);
+	flow_free(p);
 	return rate;
 }
 
 /* Payload of what the link carries. */
-static double link_rate(const struct path *at)
+static double link_rate(const struct net_path *at)
 {
 	return (double)at->rate * (at->mtu - 40) / (at->mtu + 14 + 24);
 }
 
-static double bound(const struct path *at, uint32_t loss)
+static double bound(const struct net_path *at, uint32_t loss)
 {
 	const double p = (double)loss / 1e6, most = link_rate(at);
 	const double reno = sqrt(1.5 / p) * (at->mtu - 40) * 8 / ((double)at->rtt / 1e9);

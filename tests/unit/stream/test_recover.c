@@ -73,8 +73,7 @@ static uint64_t finish(void)
 	const uint64_t from = st.n->now;
 	uint64_t took;
 
-	while (st.p[SERVER].received < st.p[SERVER].rx_len && st.n->now < 500 * second)
-		programs_run(st.p, st.n->now + 100 * us);
+	flow_run(st.p, flow_received, st.p[SERVER].rx_len, 100 * us);
 	took = st.n->now - from;
 	if (!programs_run(st.p, 500 * second))
 		fail_msg("not closed: %zu received", st.p[SERVER].received);
@@ -345,22 +344,6 @@ static void test_initial_window(void **state)
 	end();
 }
 
-/* Takes SACK-permitted out of SYNs. */
-static void no_sack(struct net *n, uint8_t *frame, size_t len, int to)
-{
-	(void)n;
-	(void)to;
-	if ((frame[14 + 20 + 13] & TCP_SYN) == 0)
-		return;
-	for (size_t i = 14 + 40; i + 1 < len; i++)
-		if (frame[i] == 4 && frame[i + 1] == 2) {
-			frame[i] = frame[i + 1] = 1;
-			break;
-		}
-	memset(frame + 14 + 20 + 16, 0, 2);
-	wire_tcp_finish(frame, len);
-}
-
 static uint64_t drop_two(struct net *n, const uint8_t *frame, size_t len, int to)
 {
 	struct view v;
@@ -377,7 +360,7 @@ static void test_without_sack(void **state)
 {
 	(void)state;
 	begin(300 * SEGMENT, drop_two);
-	st.n->look = no_sack;
+	st.n->look = net_no_sack;
 	st.n->rate = 1000000000;
 	st.n->buffer = 1 << 20;
 	assert_true(finish() < 50 * ms);
@@ -404,7 +387,7 @@ static void test_limited_transmit(void **state)
 {
 	(void)state;
 	begin(12 * SEGMENT, drop_most);
-	st.n->look = no_sack;
+	st.n->look = net_no_sack;
 	assert_true(finish() < 50 * ms);
 	assert_int_equal(count(STREAM_COUNT_TIMEOUTS), 0);
 	end();
