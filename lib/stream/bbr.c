@@ -4,9 +4,10 @@
  * delivered and the least round trip; segments are paced at that rate, and a loss is nothing but a
  * segment to be sent again. It is what ZeroNIC was measured with (OSDI '24, table 1).
  *
- * Left out: the detection of policers, and pacing at the plain rate after a pause. The most of the
- * last 8 to 16 rounds counts, not of 10; and beside two products of rate and delay the window has
- * room for six segments and for what acknowledgements are seen to hold back, not for three times
+ * Left out: the detection of policers; when sending begins anew after a pause, pacing at the plain
+ * rate, and a look whether PROBE_RTT is over. The most of the last 8 to 16 rounds counts, not of
+ * 10; and beside two products of rate and delay the window has room for six segments and for what
+ * acknowledgements are seen to hold back, also before the path has been found, not for three times
  * 64 KB, which Linux adds for the sake of its offloads and which is more than a short path has. */
 #include "lib/stream/congestion.h"
 
@@ -184,7 +185,8 @@ static void update_min_rtt(struct congestion *cc, const struct cc_ack *ack)
 		b->min_rtt = ack->rtt;
 		b->min_rtt_at = ack->now;
 	}
-	if (old && b->mode != BBR_PROBE_RTT) {
+	/* Whoever had nothing to send has emptied the queue by that. */
+	if (old && b->mode != BBR_PROBE_RTT && !(ack->rate.began && ack->rate.limited)) {
 		keep_window(cc);
 		b->mode = BBR_PROBE_RTT;
 		b->pace_gain = b->window_gain = UNIT;

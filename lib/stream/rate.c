@@ -3,8 +3,10 @@
 
 void rate_sent(struct rate *r, struct seg *seg, bool idle, uint64_t now)
 {
-	if (idle)
+	if (idle) {
 		r->first_sent = r->delivered_at = now;
+		r->began = true;
+	}
 	seg->rate = (struct seg_rate){.delivered = r->delivered,
 		.delivered_at = r->delivered_at,
 		.first_sent = r->first_sent,
@@ -34,6 +36,8 @@ void rate_finish(struct rate *r, struct rate_sample *sample, uint64_t min_rtt)
 		r->limited_to = 0;
 	if (!sample->any)
 		return;
+	sample->began = r->began;
+	r->began = false;
 	took = r->delivered_at - sample->delivered_at;
 	if (took < sample->sending)
 		took = sample->sending;

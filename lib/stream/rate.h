@@ -12,6 +12,7 @@ struct rate {
 	uint64_t first_sent;              /* what the next sample's sending begins with */
 	uint64_t limited_to; /* segments sent before this has been delivered: the program had no
 			      * more to send; 0: it has */
+	bool began;          /* anew: nothing was on its way, and nothing has come since */
 };
 
 /* What an acknowledgement tells: of its segments, the one that was sent last counts. */
@@ -20,6 +21,7 @@ struct rate_sample {
 	uint64_t delivered;   /* when that one was sent */
 	uint64_t at, delivered_at, sending;
 	bool limited, any;
+	bool began; /* the first since sending began anew */
 };
 
 /* A segment goes out, for the first time or again. idle: nothing was unacknowledged. */

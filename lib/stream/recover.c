@@ -370,7 +370,7 @@ static void timeout(struct stream *s, struct conn *c)
 static void run_recovery(struct stream *s, struct conn *c)
 {
 	struct recovery *r = &c->rec;
-	struct delivery d = {.bytes = 0};
+	struct delivery d = {.flight = conn_pipe(c)};
 
 	if (r->reorder_due != 0 && s->now >= r->reorder_due) {
 		r->reorder_due = 0;

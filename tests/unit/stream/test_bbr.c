@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BBR: samples of the delivery rate by hand, the model fed with acknowledgements of a path that is
- * known, and a whole stack whose frames are looked at one by one. Virtual time. */
-#include "lib/stream/congestion.h"
+ * known, and whole stacks: their frames and what BBR is told are looked at one by one, the
+ * program pauses. Virtual time. */
+#include "lib/stream/conn.h"
 #include "tests/unit/stream/net.h"
 
 enum { MSS = 1000, RATE = 125000000 /* bytes/s: a segment each 8 us */ };
@@ -25,6 +26,7 @@ static void test_sample(void **state)
 	rate_delivered(&r, &s, &seg[1], 1200);
 	rate_finish(&r, &s, 1000);
 	assert_int_equal(s.bytes_per_s, 2000 * second / 1100);
+	assert_true(s.began);
 	assert_false(s.limited);
 	/* Sent when these had been delivered; the program has no more: the path could do more. */
 	rate_limited(&r, 0);
@@ -134,6 +136,35 @@ static void test_few_bytes_first(void **state)
 	assert_true(f.cc.pace >= RATE / 100 * 73);
 }
 
+/* Nothing to send for longer than the least round trip counts: the queue is empty as it is. */
+static void test_pause(void **state)
+{
+	struct feed f = start();
+	struct cc_ack first;
+
+	(void)state;
+	feed(&f, 1000, 0);
+	f.now += 11 * second;
+	f.total += MSS;
+	first = (struct cc_ack){.now = f.now,
+		.delivered = MSS,
+		.rtt = f.rtt,
+		.srtt = f.rtt,
+		.flight_before = MSS,
+		.total = f.total,
+		.rate = {.any = true, .began = true, .limited = true, .delivered = f.total - MSS}};
+	f.cc.ops->acked(&f.cc, &first);
+	assert_int_equal(f.cc.bbr.mode, BBR_PROBE_BW);
+	feed(&f, 1000, 0);
+	assert_int_equal(f.cc.bbr.mode, BBR_PROBE_BW);
+	/* Of one that was silent for no such reason the queue is unknown. */
+	f.now += 11 * second;
+	first.now = f.now;
+	first.rate.began = false;
+	f.cc.ops->acked(&f.cc, &first);
+	assert_int_equal(f.cc.bbr.mode, BBR_PROBE_RTT);
+}
+
 /* One of ten is lost: the window of a recovery's first round follows what leaves; then, and after
  * it, it is what the model says. */
 static void test_losses(void **state)
@@ -213,6 +244,34 @@ static void use_bbr(struct stream_config *c, int side)
 	c->cc = STREAM_BBR;
 }
 
+static void begin(struct net *n, struct program p[2], size_t bytes)
+{
+	n->rate = 1000000000;
+	n->buffer = 1 << 20;
+	n->delay = ms / 2;
+	program_init(&p[0], n, CLIENT, bytes, 1);
+	program_init(&p[1], n, SERVER, 1, bytes);
+	p[0].piece = p[1].piece = 1000000;
+	programs_connect(p);
+}
+
+static void end(struct net *n, struct program p[2])
+{
+	assert_true(programs_run(p, n->now + 300 * second));
+	programs_check(p);
+	n->look = NULL;
+	net_check_empty(n);
+	net_free(n);
+	program_free(&p[0]);
+	program_free(&p[1]);
+}
+
+static void look_from(struct net *n)
+{
+	memset(&seen, 0, sizeof(seen));
+	n->look = look;
+}
+
 static void test_paced(void **state)
 {
 	struct net *n = net_new(5, use_bbr);
@@ -220,30 +279,95 @@ static void test_paced(void **state)
 	struct stream_info info;
 
 	(void)state;
-	n->rate = 1000000000;
-	n->buffer = 1 << 20;
-	n->delay = ms / 2;
-	program_init(&p[0], n, CLIENT, 6000000, 1);
-	program_init(&p[1], n, SERVER, 1, 6000000);
-	p[0].piece = p[1].piece = 1000000;
-	programs_connect(p);
+	begin(n, p, 6000000);
 	programs_run(p, 20 * ms);
-	memset(&seen, 0, sizeof(seen));
-	n->look = look;
+	look_from(n);
 	programs_run(p, 40 * ms);
-	assert_in_range(seen.most, 1, 2); /* one, and one that a late turn has let go */
+	assert_int_equal(seen.most, 1);
 	assert_int_equal(stream_info(n->s[CLIENT], p[CLIENT].conn, &info), 0);
 	/* The link's payload is 0.949 of its rate. */
 	assert_in_range(info.pace, 125000000ull * 70 / 100, 125000000ull * 120 / 100);
 	assert_in_range(info.cwnd, 125000 * 2, 125000 * 2 + 65536);
 	assert_int_equal(n->dropped, 0);
-	assert_true(programs_run(p, 300 * second));
-	programs_check(p);
-	n->look = NULL;
-	program_free(&p[0]);
-	program_free(&p[1]);
-	net_check_empty(n);
-	net_free(n);
+	end(n, p);
+}
+
+/* A program that says nothing for eleven seconds finds its path as it was: without a look at it
+ * with four segments. */
+static void test_goes_on(void **state)
+{
+	struct net *n = net_new(5, use_bbr);
+	struct program p[2];
+
+	(void)state;
+	begin(n, p, 6000000);
+	p[CLIENT].tx_len = 3000000;
+	p[CLIENT].close_asked = true;
+	programs_run(p, 200 * ms);
+	assert_int_equal(p[CLIENT].acked, 3000000);
+	n->now += 11 * second;
+	p[CLIENT].tx_len = 6000000;
+	p[CLIENT].close_asked = false;
+	programs_run(p, n->now + 50 * ms);
+	assert_int_equal(p[SERVER].received, 6000000);
+	end(n, p);
+}
+
+/* ---- what it is told ---- */
+
+static struct cc_ops spy;
+static struct cc_ack by_time; /* no acknowledgement: the clock has found a loss */
+
+static void spying(struct congestion *cc, const struct cc_ack *ack)
+{
+	if (ack->delivered == 0)
+		by_time = *ack;
+	cc_bbr.acked(cc, ack);
+}
+
+static unsigned data_frames;
+
+static uint64_t drop_fourth(struct net *n, const uint8_t *frame, size_t len, int to)
+{
+	(void)n;
+	(void)frame;
+	return to == SERVER && len > 500 && ++data_frames == 4 ? NET_DROP : 0;
+}
+
+static struct conn *conn_of(struct net *n)
+{
+	struct stream *s = n->s[CLIENT];
+
+	for (unsigned i = 0; i < s->config.max_conns; i++)
+		if (s->conn[i].state != FREE)
+			return &s->conn[i];
+	fail();
+	return NULL;
+}
+
+/* Of five segments the fourth: one behind it has come, which may have overtaken it. What was on its
+ * way before is the one that is lost. */
+static void test_lost_by_time(void **state)
+{
+	struct net *n = net_new(5, use_bbr);
+	struct program p[2];
+
+	(void)state;
+	n->fate = drop_fourth;
+	begin(n, p, 5 * 1460);
+	p[CLIENT].close_asked = true;
+	while (!p[CLIENT].open)
+		programs_run(p, n->now + 10 * us);
+	spy = cc_bbr;
+	spy.acked = spying;
+	conn_of(n)->cc.ops = &spy;
+	programs_run(p, 100 * ms);
+	assert_int_equal(p[SERVER].received, 5 * 1460);
+	assert_int_equal(by_time.lost, 1460);
+	assert_int_equal(by_time.flight, 0);
+	assert_int_equal(by_time.flight_before, 1460);
+	p[CLIENT].close_asked = false;
+	end(n, p);
 }
 
 int main(void)
@@ -252,9 +376,12 @@ int main(void)
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_few_bytes_first),
+		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_longer_path),
 		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_lost_by_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
