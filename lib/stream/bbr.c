@@ -5,16 +5,17 @@
  * segment to be sent again. It is what ZeroNIC was measured with (OSDI '24, table 1).
  *
  * Left out: the detection of policers; when sending begins anew after a pause, pacing at the plain
- * rate, and a look whether PROBE_RTT is over. The most of the last 8 to 16 rounds counts, not of
- * 10; and beside two products of rate and delay the window has room for six segments and for what
- * acknowledgements are seen to hold back, also before the path has been found, not for three times
- * 64 KB, which Linux adds for the sake of its offloads and which is more than a short path has. */
+ * rate, and a look whether PROBE_RTT is over. The most of the last 8 to 16 rounds counts, not of 10
+ * (of what acknowledgements hold back 5 to 10); and beside two products of rate and delay the
+ * window has room for six segments and for what acknowledgements are seen to hold back, also before
+ * the path has been found, not for three times 64 KB, which Linux adds for the sake of its offloads
+ * and which is more than a short path has. */
 #include "lib/stream/congestion.h"
 
 /* Gains are of 256. */
 enum { UNIT = 256, HIGH = UNIT * 2885 / 1000 + 1, DRAIN = UNIT * 1000 / 2885, PHASES = 8 };
 enum {
-	BW_ROUNDS = 8,
+	ROUNDS = 8,
 	FULL_ROUNDS = 3,
 	LEAST = 4 /* segments */,
 	SPARE = 6 /* segments */,
@@ -67,7 +68,7 @@ static void update_bw(struct bbr *b, const struct cc_ack *ack)
 	b->limited = ack->rate.limited || ack->rate.delivered < b->limited_to;
 	if (rate == 0 || (b->limited && rate < max_bw(b)))
 		return;
-	if (b->round_begins && ++b->bw_rounds >= BW_ROUNDS) {
+	if (b->round_begins && ++b->bw_rounds >= ROUNDS) {
 		b->bw[1] = b->bw[0];
 		b->bw[0] = 0;
 		b->bw_rounds = 0;
@@ -83,9 +84,10 @@ static void update_extra(struct congestion *cc, const struct cc_ack *ack)
 	struct bbr *b = &cc->bbr;
 	uint64_t expected = (uint64_t)((double)max_bw(b) * (double)(ack->now - b->burst_at) / 1e9);
 
-	if (b->round_begins && b->bw_rounds == 0) {
+	if (b->round_begins && ++b->extra_rounds >= ROUNDS) {
 		b->extra[1] = b->extra[0];
 		b->extra[0] = 0;
+		b->extra_rounds = 0;
 	}
 	if (b->burst <= expected) {
 		b->burst = expected = 0;

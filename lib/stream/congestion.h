@@ -30,7 +30,7 @@ struct delay {
 struct bbr {
 	enum { BBR_STARTUP, BBR_DRAIN, BBR_PROBE_BW, BBR_PROBE_RTT } mode;
 	uint16_t pace_gain, window_gain; /* of 256; 0: nothing was acknowledged yet */
-	uint8_t phase, bw_rounds, full_rounds;
+	uint8_t phase, bw_rounds, extra_rounds, full_rounds;
 	bool round_begins, limited; /* the last acknowledgement's */
 	bool full;                  /* the path has been found */
 	bool busy, recovering;      /* losses are being repaired; without a timeout */
@@ -44,7 +44,8 @@ struct bbr {
 	uint64_t limited_to; /* bytes delivered: samples before say nothing */
 	uint64_t prior;      /* the window before a recovery */
 	/* Acknowledgements that come together: what came since burst_at, and most that was more
-	 * than the rate, in these rounds and in those before. */
+	 * than the rate, in these rounds and in those before (extra_rounds: also such as say
+	 * nothing of the rate). */
 	uint64_t burst, burst_at, extra[2];
 };
 

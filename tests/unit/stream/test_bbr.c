@@ -53,6 +53,7 @@ struct feed {
 	struct congestion cc;
 	uint64_t now, total, rtt;
 	bool recovering;
+	bool limited; /* the program has half of what it could send */
 };
 
 static struct feed start(void)
@@ -87,7 +88,8 @@ static void feed(struct feed *f, unsigned n, unsigned of)
 				.total = f->total,
 				.recovering = f->recovering,
 				.rate = {.any = true,
-					.bytes_per_s = rate,
+					.limited = f->limited,
+					.bytes_per_s = f->limited ? rate / 2 : rate,
 					.delivered = f->total > flight ? f->total - flight : 0}});
 	}
 }
@@ -163,6 +165,32 @@ static void test_pause(void **state)
 	first.rate.began = false;
 	f.cc.ops->acked(&f.cc, &first);
 	assert_int_equal(f.cc.bbr.mode, BBR_PROBE_RTT);
+}
+
+/* Acknowledgements that came together, once: that is forgotten after 8 to 16 rounds, whether these
+ * say something of the path or not. */
+static void test_held_back(void **state)
+{
+	enum { ROUND = RATE / 10000 / MSS, TOGETHER = 20 };
+
+	(void)state;
+	for (unsigned before = 0; before < 8; before++) { /* rounds of the rate's own count */
+		struct feed f = start();
+		const uint64_t *extra = f.cc.bbr.extra;
+
+		feed(&f, (100 + before) * ROUND, 0);
+		f.total += TOGETHER * MSS;
+		f.cc.ops->acked(&f.cc, &(struct cc_ack){.now = f.now,
+					       .delivered = TOGETHER * MSS,
+					       .srtt = f.rtt,
+					       .total = f.total});
+		f.now += ms; /* and then none: what came is the path's rate again */
+		f.limited = true;
+		feed(&f, 6 * ROUND, 0);
+		assert_true(extra[0] >= TOGETHER * MSS / 2 || extra[1] >= TOGETHER * MSS / 2);
+		feed(&f, 16 * ROUND, 0);
+		assert_true(extra[0] < TOGETHER * MSS / 2 && extra[1] < TOGETHER * MSS / 2);
+	}
 }
 
 /* One of ten is lost: the window of a recovery's first round follows what leaves; then, and after
@@ -377,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_few_bytes_first),
 		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_held_back),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_longer_path),
 		cmocka_unit_test(test_paced),
