@@ -449,8 +449,9 @@ bool conn_flush(struct stream *s, struct conn *c)
 	}
 	if (!send_tail_probe(s, c) || !send_lost(s, c) || !send_new(s, c))
 		return false;
-	/* RFC 5682, 3.1, step 2: nothing new can be sent, so the old ones are. */
-	if (c->rec.undo.frto == FRTO_SECOND && c->nxt == c->rec.point) {
+	/* RFC 5682, 3.1, step 2: nothing new can be sent, so the old ones are. What the pace holds
+	 * back can, in a moment. */
+	if (c->rec.undo.frto == FRTO_SECOND && c->nxt == c->rec.point && !c->paced) {
 		c->rec.undo.frto = FRTO_OFF;
 		return send_lost(s, c);
 	}

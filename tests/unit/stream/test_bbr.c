@@ -398,6 +398,28 @@ static void test_lost_by_time(void **state)
 	end(n, p);
 }
 
+/* F-RTO waits for new segments that only the pace holds back. */
+static void test_new_ones_wait(void **state)
+{
+	struct net *n = net_new(5, use_bbr);
+	struct program p[2];
+	struct conn *c;
+
+	(void)state;
+	begin(n, p, 3000000);
+	programs_run(p, 10 * ms);
+	c = conn_of(n);
+	c->rec.point = c->nxt;
+	c->rec.undo.frto = FRTO_SECOND;
+	c->cc.cwnd = 1 << 24;
+	c->pace_at = n->now + ms;
+	assert_true(conn_flush(n->s[CLIENT], c));
+	assert_true(c->paced);
+	assert_int_equal(c->rec.undo.frto, FRTO_SECOND);
+	c->rec.undo.frto = FRTO_OFF;
+	end(n, p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_lost_by_time),
+		cmocka_unit_test(test_new_ones_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
