@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BBR: samples of the delivery rate by hand, the model fed with acknowledgements of a path that is
- * known, and whole stacks: their frames and what BBR is told are looked at one by one, the
- * program pauses. Virtual time. */
+ * known, and whole stacks: their frames are looked at one by one, what BBR is told is, turns are
+ * late, the program pauses, the peer has no SACK. Virtual time. */
 #include "lib/stream/conn.h"
 #include "tests/unit/stream/net.h"
 
@@ -320,6 +320,26 @@ static void test_paced(void **state)
 	end(n, p);
 }
 
+/* Who did not run for ten milliseconds makes up for 64 KB of them, and then goes on as before. */
+static void test_late_turn(void **state)
+{
+	struct net *n = net_new(5, use_bbr);
+	struct program p[2];
+
+	(void)state;
+	begin(n, p, 12000000);
+	programs_run(p, 40 * ms);
+	n->now += 10 * ms;
+	look_from(n);
+	programs_run(p, n->now + 1);
+	assert_in_range(seen.most, 65536 / 1460, 65536 / 1460 + 2);
+	programs_run(p, n->now + 2 * ms);
+	look_from(n);
+	programs_run(p, n->now + 10 * ms);
+	assert_int_equal(seen.most, 1);
+	end(n, p);
+}
+
 /* A program that says nothing for eleven seconds finds its path as it was: without a look at it
  * with four segments. */
 static void test_goes_on(void **state)
@@ -420,6 +440,22 @@ static void test_new_ones_wait(void **state)
 	end(n, p);
 }
 
+static void test_without_sack(void **state)
+{
+	struct net *n = net_new(5, use_bbr);
+	struct program p[2];
+
+	(void)state;
+	n->look = net_no_sack;
+	begin(n, p, 6000000);
+	programs_run(p, 10 * ms);
+	assert_false(conn_of(n)->sack);
+	n->loss = 1000;
+	programs_run(p, 300 * ms);
+	assert_int_equal(p[SERVER].received, 6000000);
+	end(n, p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,9 +467,11 @@ int main(void)
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_longer_path),
 		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_late_turn),
 		cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_lost_by_time),
 		cmocka_unit_test(test_new_ones_wait),
+		cmocka_unit_test(test_without_sack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
