@@ -11,10 +11,11 @@ of both ends, with its threads (ours: all of TCP and the port), and incline-netd
 process' name there is none in them. The switch is in neither.
 
   tools/bench stream [--quick] [--rounds N] [--cc bbr|cubic|newreno|delay] [--json FILE]
-  tools/bench stream --virtual [--json FILE]    the same figure on virtual time, without switch, kernel, or processes that
-                                                wait for each other: the same numbers on every machine
+  tools/bench stream --virtual [--json FILE]    the same figure and figure 9 on virtual time, without switch, kernel, or
+                                                processes that wait for each other: the same numbers on every machine
 
-tools/plot draws both files. Needs root (network namespaces) for the kernel's half, and Debian's iperf3; without root ours is measured alone."""
+tools/plot draws figure 13 of both files. Needs root (network namespaces) for the kernel's half, and Debian's iperf3; without root
+ours is measured alone."""
 import argparse
 import json
 import os
@@ -107,39 +108,75 @@ def kernel_cc(cc):
     """The kernel's name of it, and why it cannot be measured, or None."""
     name = KERNEL_CC.get(cc, cc)
     with open('/proc/sys/net/ipv4/tcp_available_congestion_control', encoding='ascii') as f:
-        return name, None if name in f.read().split() else f'it has no congestion control like {cc} (modprobe tcp_{cc})'
+        if name in f.read().split():
+            return name, None
+    return name, f'it has no congestion control like {cc}' + (f' (modprobe tcp_{name})' if name else '')
+
+
+def ratio(a, b):
+    """A run may have moved nothing: None."""
+    return a / b if b else None
 
 
 def text(cell):
-    return f'{cell["gbps"]:7.3f} ({cell["least"]:6.3f} {cell["most"]:6.3f})  {cell["share"]:5.2f}  {cell["cpu_s_per_gb"]:8.2f}'
+    return f'{cell["gbps"]:7.3f} ({cell["least"]:6.3f} {cell["most"]:6.3f})  {shown(cell["share"], 5)}  {cell["cpu_s_per_gb"]:8.2f}'
+
+
+def shown(value, width):
+    return '-'.rjust(width) if value is None else f'{value:{width}.2f}'
 
 
 def as_plot(rows, cc):
     """As tools/plot wants it."""
-    return [{'at': f'{100 * row["drop"]:g} %', 'solution': f'{name} {cc}', 'ours': row[name]['gbps'], 'paper': None}
+    return [{'at': f'{100 * row["drop"]:g} %', 'solution': f'{name} {cc}', 'ours': row[name]['gbps'], 'paper': None,
+             'least': row[name]['least'], 'most': row[name]['most']}
             for row in rows for name in ('incline', 'kernel') if name in row]
 
 
-def virtual(args):
+def virtual(parser, args):
+    """Its exit status."""
     program = os.path.join(build_dir(), 'tests/unit/stream/test_stream_drops')
-    file = args.json or os.devnull
-    sys.exit(subprocess.run([program, '--json', file]).returncode)
+    for option in 'quick', 'rounds', 'cc':
+        if getattr(args, option):
+            parser.error(f'--{option}: not with --virtual, which is always the same')
+    if not os.path.exists(program):
+        return f'tools/bench stream: {program} is not built: no build with sanitizers has it'
+    return subprocess.run([program, *(['--json', args.json] if args.json else [])]).returncode
+
+
+def measure_all(args, theirs, rounds, seconds):
+    """A row per drop rate, printed as they come. theirs: None, without the kernel."""
+    rows, first = [], {}
+    print('drop %  Gb/s (least, most), of its own at 0, CPU s/GB     the same of the kernel                  ratio')
+    for drop in DROPS:
+        row = {'drop': drop}
+        for name, cc in ('incline', args.cc), ('kernel', theirs):
+            if cc:
+                cell = row[name] = measure(drop, name == 'kernel', cc, rounds, seconds)
+                cell['share'] = ratio(cell['gbps'], first.setdefault(name, cell['gbps']))
+        rows.append(row)
+        i, k = row['incline'], row.get('kernel')
+        print(f'{100 * drop:6.2f}  {text(i)}' + (f'   {text(k)}  {shown(ratio(i["gbps"], k["gbps"]), 6)}' if k else ''), flush=True)
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--quick', action='store_true')
-    parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--cc', choices=('bbr', 'cubic', 'newreno', 'delay'), default='bbr')
+    parser.add_argument('--rounds', type=int, help='3 if not said')
+    parser.add_argument('--cc', choices=('bbr', 'cubic', 'newreno', 'delay'), help='bbr if not said')
     parser.add_argument('--virtual', action='store_true')
     parser.add_argument('--json', metavar='FILE')
     args = parser.parse_args()
+    if args.rounds is not None and args.rounds < 1:
+        parser.error(f'--rounds: {args.rounds} is less than 1')
     end_on_signals()
     if args.virtual:
-        virtual(args)
+        sys.exit(virtual(parser, args))
     if not shutil.which('iperf3'):
         sys.exit('tools/bench stream: iperf3 is not installed (tools/setup)')
-    rounds, seconds = (1, 2) if args.quick else (args.rounds, 5)
+    args.cc = args.cc or 'bbr'
+    rounds, seconds = (1, 2) if args.quick else (3 if args.rounds is None else args.rounds, 5)
     theirs, missing = kernel_cc(args.cc)
     why_not = incline_netns.why_not() or missing
     print(f'# one TCP flow, iperf3, {args.cc}, {rounds} round(s) of {seconds} s; MTU 4200; '
@@ -147,19 +184,7 @@ def main():
     print(f'# paper: {PAPER}')
     if why_not:
         print(f'# kernel: left out, {why_not}')
-    print('drop %  Gb/s (least, most), of its own at 0, CPU s/GB     the same of the kernel                  ratio')
-    rows, first = [], {}
-    for drop in DROPS:
-        row = {'drop': drop}
-        for name, kernel in ('incline', False), ('kernel', True):
-            if kernel and why_not:
-                continue
-            row[name] = measure(drop, kernel, theirs if kernel else args.cc, rounds, seconds)
-            first.setdefault(name, row[name]['gbps'])
-            row[name]['share'] = row[name]['gbps'] / first[name]
-        rows.append(row)
-        i, k = row['incline'], row.get('kernel')
-        print(f'{100 * drop:6.2f}  {text(i)}' + (f'   {text(k)}  {i["gbps"] / k["gbps"]:6.2f}' if k else ''), flush=True)
+    rows = measure_all(args, None if why_not else theirs, rounds, seconds)
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
             json.dump({'figure': 13, 'title': 'one flow under drops', 'unit': 'Gb/s', 'cc': args.cc, 'rounds': rounds,

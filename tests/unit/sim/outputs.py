@@ -27,6 +27,26 @@ def curves(sim_json, svg, *options):
     return root.findall('{http://www.w3.org/2000/svg}polyline')
 
 
+def check_figure(out, svg):
+    """A figure whose curves have long names, most of which they share; with least and most."""
+    names = [f'cubic rto_min {ms} ms, and what else there is to say' for ms in (200, 5)]
+    rows = [{'at': at, 'solution': name, 'ours': ours, 'paper': None, 'least': ours - 1, 'most': ours + 15}
+            for name in names for at, ours in (('0 %', 90), ('1 %', 45))]
+    with open(out, 'w') as f:
+        json.dump({'figure': 13, 'title': 'drops', 'unit': 'Gb/s', 'rows': rows}, f)
+    assert len(curves(out, svg)) == 2
+    root = ET.parse(svg).getroot()
+    texts = root.findall('{http://www.w3.org/2000/svg}text')
+    assert 'Figure 13: drops (Gb/s)' in [t.text for t in texts]
+    legend = [t for t in texts if (t.text or '').startswith('cubic')]
+    assert [t.text for t in legend] == [f'{name}, ours' for name in names]
+    for t in legend:  # twelve points high, a letter is some six wide
+        assert float(t.get('x')) + 6.5 * len(t.text) < float(root.get('width')), t.text
+    bars = [p.get('d') for p in root.findall('{http://www.w3.org/2000/svg}path') if 'V' in p.get('d')]
+    assert len(bars) == len(rows) and len(set(bars)) == 2, bars
+    assert all(float(bar.split('V')[1]) > 0 for bar in bars)  # the most is in the picture
+
+
 def check_series(doc):
     series = doc['series']
     samples = len(series['at_ns'])
@@ -84,6 +104,7 @@ def main():
         subprocess.run([sys.argv[1], 'epic-table', '25', '--max-bytes', '16384', '--json', out],
                        check=True, stdout=subprocess.DEVNULL)
         assert len(curves(out, svg)) == 6
+        check_figure(out, svg)
         foreign = 'is not of incline-sim'
         for text, why in (('', 'Expecting value'), ('{"matrix": []}', foreign), ('[]', foreign),
                           ('{"machine": {}, "rows": [{"bytes": 4096}]}', foreign),  # incline-perf, tools/bench
