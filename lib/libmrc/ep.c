@@ -35,7 +35,7 @@ static bool waits(const struct ep_batch *b, uint16_t id)
 	return b->waiting[id / 8] >> id % 8 & 1;
 }
 
-void mrc_on_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns)
+void mrc_on_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted)
 {
 	uint16_t id = (uint16_t)cookie;
 	struct mrc_dev *dev = arg;
@@ -49,7 +49,8 @@ void mrc_on_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns)
 		b->waiting[id / 8] &= (uint8_t) ~(1u << id % 8);
 		b->rsp[b->n_rsp++] = (struct mrc_ctl_ep_rsp){.req_id = id,
 			.port = (uint8_t)(port + 1),
-			.rtt = rtt_ns > UINT_MAX ? UINT_MAX : (unsigned)rtt_ns};
+			.rtt = rtt_ns > UINT_MAX ? UINT_MAX : (unsigned)rtt_ns,
+			.adj_svc_time = adjusted};
 		if (b->n_rsp == b->n)
 			pthread_cond_signal(&b->come);
 	}

@@ -109,7 +109,7 @@ int mrc_qp_state(const struct mrc_qp *qp, enum ibv_qp_state *state);
 
 /* Called by the device. */
 void mrc_on_ev(void *arg, struct ibv_qp *qp, unsigned index, enum mrc_ev_state state);
-void mrc_on_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns);
+void mrc_on_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted);
 
 struct mrc_qp_attr mrc_qp_defaults(void);
 

@@ -47,8 +47,9 @@ struct rnic_mrc_events {
 	 * A queue pair's EV has changed its state (GOOD, BAD, DENIED; SKIP shows as GOOD). index:
 	 * in the QP's paths. */
 	void (*ev_changed)(void *arg, struct rnic_qp *qp, unsigned index, enum mrc_ev_state state);
-	/* The answer to rnic_mrc_ask. rtt_ns: from its departure. port: that it came back on. */
-	void (*answered)(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns);
+	/* The answer to rnic_mrc_ask. rtt_ns: from its departure; adjusted: without the time that
+	 * the peer took, as its time stamp says. port: that it came back on. */
+	void (*answered)(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted);
 };
 
 struct rnic_mrc_config {

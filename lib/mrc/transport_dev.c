@@ -420,6 +420,7 @@ int rnic_mrc_ask(struct rnic *rnic, const struct rnic_mrc_request *r, uint64_t n
 		.used = true,
 		.cookie = r->cookie,
 		.at = now,
+		.ts = mrc_ts(now),
 		.src = r->src,
 		.dst = r->dst};
 	dev->n.asked++;
@@ -509,9 +510,21 @@ static unsigned rx_request(struct mrc_dev *dev, unsigned port, const uint8_t *fr
 	return answer(dev, port, frame, pkt, request) < 0 ? RNIC_DROP_REPLY_QUEUE : 0;
 }
 
-static void answered(struct mrc_dev *dev, unsigned port, struct mrc_asked *a, uint64_t now)
+/* The time that the peer took, which it has added to the time stamp that it gives back; 0: it has
+ * not, or that cannot be. */
+static uint64_t peers_share(
+	const struct mrc_dev *dev, const struct mrc_asked *a, uint16_t ts, uint64_t rtt_ns)
+{
+	const uint64_t share = (uint64_t)(uint16_t)(ts - a->ts) * MRC_TS_NS;
+
+	return rtt_ns < dev->set.stamps_us * (uint64_t)NS_PER_US && share < rtt_ns ? share : 0;
+}
+
+static void answered(
+	struct mrc_dev *dev, unsigned port, struct mrc_asked *a, uint16_t ts, uint64_t now)
 {
 	const struct rnic_mrc_events *events = &dev->c.events;
+	const uint64_t rtt_ns = now - a->at, share = peers_share(dev, a, ts, rtt_ns);
 
 	a->used = false;
 	if (a->reverse) {
@@ -520,19 +533,20 @@ static void answered(struct mrc_dev *dev, unsigned port, struct mrc_asked *a, ui
 		if (qp != NULL && qp->ops == &rnic_mrc && conn_of(qp)->receives)
 			mrc_reverse_answered(&conn_of(qp)->reverse, &conn_of(qp)->evs, a->probe_id);
 	} else if (events->answered != NULL) {
-		events->answered(events->arg, a->cookie, port, now - a->at);
+		events->answered(events->arg, a->cookie, port, rtt_ns - share, share > 0);
 	}
 }
 
-static unsigned rx_response(
-	struct mrc_dev *dev, unsigned port, const struct wire_pkt *pkt, uint16_t id, uint64_t now)
+static unsigned rx_response(struct mrc_dev *dev, unsigned port, const struct wire_pkt *pkt,
+	const struct mrc_endpoint *response, uint64_t now)
 {
+	const uint16_t id = response->id;
 	struct mrc_asked *a = place_of(dev, id);
 	struct mrc_peer *peer;
 
 	if (a->used && a->id == id && wire_ip_eq(&a->src, &pkt->dst) &&
 		wire_ip_eq(&a->dst, &pkt->src)) {
-		answered(dev, port, a, now);
+		answered(dev, port, a, response->ts, now);
 		return 0;
 	}
 	peer = find_peer(dev, &pkt->dst, &pkt->src);
@@ -564,7 +578,7 @@ bool mrc_rx_device(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	else if (m.kind == MRC_KIND_ENDPOINT_REQUEST)
 		*drop = rx_request(dev, port, frame, pkt, &m.endpoint, now);
 	else if (m.kind == MRC_KIND_ENDPOINT_RESPONSE)
-		*drop = rx_response(dev, port, pkt, m.endpoint.id, now);
+		*drop = rx_response(dev, port, pkt, &m.endpoint, now);
 	else
 		return false; /* a queue pair may have this number, too */
 	return true;

@@ -42,6 +42,7 @@ struct mrc_asked {
 	uint32_t qpn;      /* reverse: whose, */
 	uint16_t probe_id; /* and its own number for it */
 	uint64_t cookie, at;
+	uint16_t ts; /* of its packet */
 	struct wire_ip src, dst;
 };
 

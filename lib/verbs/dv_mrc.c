@@ -17,12 +17,12 @@ void iv_on_mrc_ev(void *arg, struct rnic_qp *rqp, unsigned index, enum mrc_ev_st
 		listener->ev_changed(listener->arg, &qp->base, index, state);
 }
 
-void iv_on_mrc_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns)
+void iv_on_mrc_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted)
 {
 	const struct inc_dv_mrc_listener *listener = &((struct iv_dev *)arg)->mrc;
 
 	if (listener->answered)
-		listener->answered(listener->arg, cookie, port, rtt_ns);
+		listener->answered(listener->arg, cookie, port, rtt_ns, adjusted);
 }
 
 static unsigned ports(const struct ibv_context *context)

@@ -14,7 +14,7 @@
 struct inc_dv_mrc_listener {
 	void *arg;
 	void (*ev_changed)(void *arg, struct ibv_qp *qp, unsigned index, enum mrc_ev_state state);
-	void (*answered)(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns);
+	void (*answered)(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted);
 };
 
 /* Negative errno. A context that is not of this library's device is -EOPNOTSUPP (ports: 0); a queue

@@ -333,7 +333,7 @@ int iv_cq_ex_init(struct iv_cq *cq, uint64_t wc_flags);
 /* ---- dv_mrc.c ---- */
 
 void iv_on_mrc_ev(void *arg, struct rnic_qp *qp, unsigned index, enum mrc_ev_state state);
-void iv_on_mrc_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns);
+void iv_on_mrc_answer(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted);
 
 /* ---- cm_use.c ---- */
 

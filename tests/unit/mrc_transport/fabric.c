@@ -196,13 +196,14 @@ static void ev_changed(void *arg, struct rnic_qp *qp, unsigned index, enum mrc_e
 	f->ev_changes++;
 }
 
-static void answered(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns)
+static void answered(void *arg, uint64_t cookie, unsigned port, uint64_t rtt_ns, bool adjusted)
 {
 	struct fabric *f = arg;
 
 	(void)port;
 	f->answered_cookie = cookie;
 	f->answered_rtt = rtt_ns;
+	f->answered_adjusted = adjusted;
 	f->n_answered++;
 }
 

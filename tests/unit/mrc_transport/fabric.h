@@ -64,6 +64,7 @@ struct fabric {
 	bool (*hook)(struct fabric *f, int from, uint8_t *frame, size_t *len);
 	unsigned ev_changes;
 	uint64_t answered_cookie, answered_rtt;
+	bool answered_adjusted;
 	unsigned n_answered;
 };
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/mrc/transport_priv.h"
+
 static const struct fabric_options formats[] = {
 	{.format = RNIC_MRC_UDP, .psn = {0xfffff0, 7}},
 	{.format = RNIC_MRC_STEV, .psn = {0xfffff0, 7}},
@@ -230,6 +232,39 @@ static void told_unasked(void **state)
 	fabric_free(f);
 }
 
+/* What a SACK that waits for the guard timer, one round trip, makes of the measured one: nothing if
+ * it is agreed that the responder adds what it takes to the time stamp that it gives back; all of
+ * it if not. */
+static void service_time(void **state)
+{
+	(void)state;
+	for (unsigned agreed = 0; agreed < 2; agreed++) {
+		struct fabric_options o = formats[1];
+		const struct nscc *cc;
+		struct fabric *f;
+
+		o.attr.caps = agreed ? RNIC_MRC_SERVICE_TIME : 0;
+		o.mask = RNIC_MRC_CAPS;
+		f = fabric_make(&o);
+		f->jitter = 0;
+		f->hook = lose_questions;
+		f->fixed = 3 * FABRIC_MTU;
+		fabric_messages(f, 1, 0);
+		assert_false(fabric_run(f, 3 * FABRIC_RTT));
+		assert_int_equal(1, fabric_count(f, 0, "words"));
+		cc = &conn_of(f->net.end[0].qp)->nscc;
+		if (agreed) { /* the ways there and back, which are less than the base RTT said */
+			assert_in_range(cc->base_rtt_ns, 2 * FABRIC_HOP - 2 * MRC_TS_NS,
+				2 * FABRIC_HOP + 2 * MRC_TS_NS);
+			assert_int_equal(cc->avg_delay_ns, 0);
+		} else {
+			assert_int_equal(cc->base_rtt_ns, FABRIC_RTT);
+			assert_true(cc->avg_delay_ns > 0);
+		}
+		fabric_free(f);
+	}
+}
+
 /* Neither congestion control nor a window of more than one unit. */
 static void small_windows(void **state)
 {
@@ -287,6 +322,7 @@ int main(void)
 		cmocka_unit_test(words_do_not_come),
 		cmocka_unit_test(words_take_all_paths),
 		cmocka_unit_test(told_unasked),
+		cmocka_unit_test(service_time),
 		cmocka_unit_test(small_windows),
 		cmocka_unit_test(state_bytes),
 	};

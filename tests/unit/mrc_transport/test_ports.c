@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/mrc/transport_priv.h"
+
 static const struct fabric_options formats[] = {{.format = RNIC_MRC_UDP}, {.format = RNIC_MRC_STEV},
 	{.format = RNIC_MRC_SRV6}, {.format = RNIC_MRC_STEV, .ports = true},
 	{.format = RNIC_MRC_SRV6, .ports = true}};
@@ -177,6 +179,61 @@ static void asking(void **state)
 	}
 }
 
+static bool lose_answers(struct fabric *f, int from, uint8_t *frame, size_t *len)
+{
+	(void)f;
+	(void)frame;
+	(void)len;
+	return from == 0;
+}
+
+/* An endpoint that adds the time that it takes to the time stamp that it gives back: the round trip
+ * is without it, and says so. What cannot be is not believed. */
+static void service_time(void **state)
+{
+	static const struct {
+		uint16_t added;
+		uint64_t later;
+		bool adjusted;
+	} cases[] = {
+		{0, 50000, false}, {100, 50000, true},
+		{1000, 50000, false}, /* longer than it all took */
+		{(uint16_t)-1, 50000, false},
+		{100, 10 * MS, false}, /* when the time stamp may have gone round */
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fabric *f = fabric_make(&formats[0]);
+		struct rnic *rnic = f->net.end[0].rnic;
+		struct rnic_mrc_request r = {.op = MRC_EV_PROBE,
+			.format = RNIC_MRC_UDP,
+			.path = {.ev = f->paths.path[5].ev, .port = 1},
+			.dscp = 46,
+			.cookie = 5};
+		struct mrc_pkt answer = {
+			.kind = MRC_KIND_ENDPOINT_RESPONSE, .depth = MRC_DEPTH_ALL};
+		const uint64_t asked = f->net.now;
+		uint64_t rtt;
+
+		rnic_gid(rnic, 0, 1, &r.src);
+		rnic_gid(f->net.end[1].rnic, 0, 1, &r.dst);
+		f->hook = lose_answers;
+		assert_int_equal(0, rnic_mrc_ask(rnic, &r, f->net.now));
+		answer.endpoint = (struct mrc_endpoint){.id = dev_of(rnic)->next_probe | 1,
+			.op = MRC_EV_PROBE,
+			.ts = (uint16_t)(mrc_ts(asked) + cases[i].added)};
+		fabric_wait(f, cases[i].later);
+		assert_int_equal(0, f->n_answered);
+		assert_int_equal(0, fabric_inject(f, 1, &answer, NULL, 5, 46, NULL));
+		assert_int_equal(1, f->n_answered);
+		rtt = f->net.now - asked - (cases[i].adjusted ? cases[i].added * MRC_TS_NS : 0);
+		assert_int_equal(rtt, f->answered_rtt);
+		assert_int_equal(cases[i].adjusted, f->answered_adjusted);
+		fabric_free(f);
+	}
+}
+
 /* A port that takes nothing for a while gets nothing, the others what they did. */
 static void full_port(void **state)
 {
@@ -204,6 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(port_down),
+		cmocka_unit_test(service_time),
 		cmocka_unit_test(full_port),
 		cmocka_unit_test(shared),
 		cmocka_unit_test(denied),
