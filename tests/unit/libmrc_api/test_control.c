@@ -300,6 +300,68 @@ static void endpoint_requests(void **state)
 	pair_destroy(p);
 }
 
+/* Some answer and one does not, since nobody has its address: what has come is there, though the
+ * time is over; nor is EAGAIN, which means that it cannot leave yet, the caller's affair. */
+static void some_answer(void **state)
+{
+	enum { LOT = 4, MILLI = 1000000 };
+	struct pair *p = pair_create(true, 1);
+	struct mrc_ctl_ep_req r[LOT];
+	struct mrc_ctl_ep_rsp rsp[LOT] = {{0}};
+	unsigned seen = 0;
+	int n = -1;
+
+	(void)state;
+	for (int i = 0; i < LOT; i++)
+		r[i] = request(p, (uint16_t)(10 + i), 1);
+	r[LOT - 1].dgid.raw[15] = 77;
+	assert_int_equal(batch(p, r, LOT, 2000 * (uint32_t)MILLI, rsp, &n), -1);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_int_equal(n, LOT - 1);
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(rsp[i].port, 1);
+		assert_true(rsp[i].rtt > 0);
+		assert_int_equal(rsp[i].adj_svc_time, 0);
+		seen |= 1u << rsp[i].req_id;
+	}
+	assert_int_equal(seen, (1u << 10 | 1u << 11 | 1u << 12));
+	pair_destroy(p);
+}
+
+/* Memory that there is none of: nothing has left. */
+static unsigned calloc_fails; /* the next but so many; 0: none does */
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	if (calloc_fails > 0 && --calloc_fails == 0) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return __real_calloc(n, size);
+}
+
+static void no_memory(void **state)
+{
+	struct pair *p = *state;
+	struct mrc_ctl_ep_req r = request(p, 1, 1);
+	struct mrc_ctl_ep_rsp rsp;
+
+	for (unsigned i = 1; i <= 2; i++) {
+		const uint64_t before = p->f->n_tx;
+		int n = -1;
+
+		calloc_fails = i;
+		errno = 0;
+		assert_int_equal(batch(p, &r, 1, 1000, &rsp, &n), -1);
+		assert_int_equal(errno, ENOMEM);
+		assert_int_equal(n, 0);
+		assert_int_equal(calloc_fails, 0);
+		assert_int_equal(p->f->n_tx, before);
+	}
+}
+
 static void bad_endpoint_requests(void **state)
 {
 	struct pair *p = *state;
@@ -356,6 +418,8 @@ int main(void)
 		PAIR_TEST(used_profiles_stay),
 		PAIR_TEST(events_of_evs),
 		cmocka_unit_test(endpoint_requests),
+		cmocka_unit_test(some_answer),
+		PAIR_TEST(no_memory),
 		PAIR_TEST(bad_endpoint_requests),
 	};
 
