@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dissector for Wireshark says what incline-dissect says, field by field, and bears whatever comes:
+"""The dissector for Wireshark says what incline-dissect says, field by field, and bears whatever comes; and without it
+Wireshark reads of MRC's packets what is RoCE's:
 wireshark.py INCLINE_DISSECT INCLINE_LUA WIRESHARK_FRAMES tests/data. Exit status 77: no tshark."""
 import json
 import os
@@ -79,6 +80,39 @@ def compare(dissect, lua, capture):
     return bad, packets
 
 
+# What Wireshark's own dissector, which nobody here wrote, reads of an MRC packet: the BTH. The bits beside the
+# acknowledge request it does not know (0x20: sent again, 0x10: a time stamp follows), nor what comes behind.
+BTH = ['opcode', 'se', 'm', 'padcnt', 'tver', 'p_key', 'destqp', 'a', 'reserved7', 'psn']
+GOLDEN = [
+    (0xcb, 0, 0, 3, 0, 0xffff, 0x101, 1, 0x10, 0x100),  # Write Only with Immediate
+    (0xdc, 0, 0, 0, 0, 0xffff, 0x202, 0, 0, 0x103),     # SACK
+    (0xdd, 0, 0, 0, 0, 0xffff, 0x202, 0, 0, 0x104),     # NACK
+    (0xde, 0, 0, 0, 0, 0xffff, 0x101, 0, 0, 0),         # reliability probe
+    (0xd8, 0, 0, 0, 0, 0xffff, 2, 0, 0, 0x42),          # EV probe
+    (0xd9, 0, 0, 0, 0, 0xffff, 2, 0, 0, 0x42),          # its answer
+    (0xd8, 0, 0, 0, 0, 0xffff, 2, 0, 0, 0x43),          # port status update
+    (0xd1, 0, 0, 0, 0, 0xffff, 0x202, 0, 0, 0x100),     # transport ACK
+]
+
+
+def plain(dissect, capture):
+    """What differs of the golden packets as Wireshark reads them by itself, and of their length behind the BTH."""
+    out = run('tshark', '-n', '-r', capture, '-T', 'fields', '-E', 'separator=|', '-e', '_ws.malformed', '-e', 'infiniband.vendor',
+              '-e', 'udp.length', *(a for f in BTH for a in ('-e', f'infiniband.bth.{f}')))
+    rows = [line.split('|') for line in out.splitlines()]
+    result = json.loads(run(dissect, '--json', capture))
+    if len(rows) != len(GOLDEN) or result['icrc']['ok'] != len(GOLDEN):
+        yield f'{len(rows)} packets, ICRCs {result["icrc"]}: {len(GOLDEN)} are right'
+    for n, (row, want) in enumerate(zip(rows, GOLDEN), 1):
+        malformed, behind, length = row[:3]
+        got = tuple({'True': 1, 'False': 0}.get(v) if v in ('True', 'False') else int(v, 0) for v in row[3:])
+        if malformed or got != want:
+            yield f'golden packet {n}: {dict(zip(BTH, got))} {malformed}, not {dict(zip(BTH, want))}'
+        behind = len(behind.split(',')[-1]) // 2
+        if behind != int(length) - 8 - 12:  # UDP, BTH
+            yield f'golden packet {n}: {behind} bytes behind the BTH of {length}'
+
+
 def main():
     dissect, lua, frames, data = sys.argv[1:]
     if not shutil.which('tshark'):
@@ -93,6 +127,8 @@ def main():
         bad += [f'no packet has {name}' for name in FIELDS if name not in seen | {'mrc_syndrome'}]
         for name in ('cm-rping', 'rc-ipv4', 'rc-lost-write', 'ud-ipv6'):
             bad += compare(dissect, lua, os.path.join(data, 'pcaps', f'{name}.pcap'))[0]
+    golden = os.path.join(data, 'mrc', 'golden.pcap')
+    bad += compare(dissect, lua, golden)[0] + list(plain(dissect, golden))
     print('\n'.join(bad[:30]))
     print(f'{len(packets)} packets made, {len(bad)} differences')
     return 1 if bad else 0

@@ -8,6 +8,7 @@
 #include "lib/wire/icrc.h"
 #include "lib/wire/mrc.h"
 #include "lib/wire/psn.h"
+#include "tests/unit/wire/pcap_file.h"
 #include "tests/unit/wire/wire_test.h"
 
 enum { L3_LEN = 48, MAX = 512 };
@@ -181,6 +182,26 @@ static void builds_golden_packets(void **state)
 			assert_int_equal(
 				mrc_build(got, room, codec, &flow, &g->pkt, g->payload), -ENOSPC);
 	}
+}
+
+/* The capture that other programs read. */
+static void are_in_the_capture(void **state)
+{
+	struct pcap_file file;
+	char path[512];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/../mrc/golden.pcap", pcap_dir);
+	assert_int_equal(pcap_file_read(path, &file), 0);
+	assert_int_equal(file.n, N_GOLDEN);
+	for (unsigned i = 0; i < N_GOLDEN; i++) {
+		uint8_t want[MAX];
+		const size_t n = unhex(golden[i].bytes, want);
+
+		assert_int_equal(file.packets[i].len, ETH_HDR_LEN + n);
+		assert_memory_equal(file.packets[i].data + ETH_HDR_LEN, want, n);
+	}
+	pcap_file_free(&file);
 }
 
 static void same_packet(const struct mrc_pkt *a, const struct mrc_pkt *b)
@@ -457,6 +478,7 @@ int run_mrc_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(builds_golden_packets),
+		cmocka_unit_test(are_in_the_capture),
 		cmocka_unit_test(reads_golden_packets),
 		cmocka_unit_test(refuses_every_truncation),
 		cmocka_unit_test(trimmed_data_is_read_as_far_as_it_goes),
