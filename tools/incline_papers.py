@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What EPIC and NetReduce say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
+"""What EPIC, NetReduce and the MRC paper say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
 of tools/papers, which runs what shows them.
 
 A row shows itself by tests (names of tools/test) and commands (from the top of the repository). `short`: a command of
@@ -153,7 +153,67 @@ NETREDUCE = [
     row('nccl', '5', 'Integration into NCCL', state='partly', code='lib/nccl/coll.c', tests='nccl_collnet nccl-network', why='a plug-in that a program calls in place of NCCL, which needs GPUs; `mpi-network` does as much for MPI'),
 ]
 
-PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE}
+MRC_FIGURE = 'build/apps/incline-sim mrc-figure '
+MRC = [
+    # ---- the transport ----
+    row('mrc-placement', '2.1', 'Writes alone, with and without immediate; every packet says where it goes and is placed on arrival, in any order',
+        code='lib/mrc/rsp.c lib/mrc/transport_rx.c', tests='mrc mrc_transport_flow'),
+    row('mrc-codec', '2.1', 'All headers in one codec, which another can replace', code='lib/wire/mrc_ocp.c', tests='wire mrc mrc_transport_flow'),
+    row('mrc-ev', '2.1', 'An EV of 32 bits in UDP source port and flow label, in either order, echoed in SACK and NACK', code='lib/wire/mrc.c', tests='wire mrc_transport_flow'),
+    row('mrc-ev-set', '2.1', '128 to 256 EVs and a backup, another for each packet, planes equal in every lap', code='lib/mrc/evset.c', tests='mrc mrc_transport_flow'),
+    row('mrc-best-effort', '2.1', 'No PFC', code='dataplane/egress', tests='dataplane-queues sim_mrc_figure_18'),
+    row('mrc-sack', '2.1', 'SACK: what is missing goes again, on another EV, marked; a window of PSNs', code='lib/mrc/snd.c lib/mrc/rcv.c', tests='mrc mrc_transport_flow mrc_transport_soak'),
+    row('mrc-trimming', '2.1', 'Switches trim, what is left overtakes, the receiver refuses by NACK; an incast has no timeout', state='partly',
+        code='dataplane/egress lib/mrc/transport_look.c', tests='dataplane-queues mrc_transport_flow sim_test_srv6 sim_mrc_figure_18',
+        why='the incast is held to its rates: that it has no timeout is not asserted'),
+    row('mrc-ecn', '2.1', 'ECN in the fabric, off on the last hop; a marked EV is passed over once', code='dataplane/egress lib/mrc/evset.c', tests='dataplane-queues tools-planes mrc sim_mrc_figure_14'),
+    row('mrc-bad-ev', '2.1', 'A loss takes its EV out at once, one of its plane comes in; probes bring it back', code='lib/mrc/evset.c', state='partly',
+        tests='mrc mrc_transport_paths sim_mrc_figure_12', why='held to ten base RTTs; the tens of microseconds are printed only'),
+    row('mrc-denylist', '2.4', 'What a controller denies is never used', code='lib/mrc/evset.c lib/libmrc/ev_op.c', tests='mrc mrc_transport_ports libmrc-control'),
+    row('mrc-reverse', '2.4', 'Words take an EV per plane that is known to work; who only receives probes one per RTT', code='lib/mrc/reverse.c', tests='mrc mrc_transport_flow'),
+    row('mrc-ports', '3, 5.2.2', 'A NIC of several ports, each a plane; the peer is told of one that goes', code='lib/mrc/ports.c lib/mrc/transport_dev.c', tests='mrc mrc_transport_ports sim_mrc_figure_9a'),
+    row('mrc-nscc', '2.1', 'NSCC', code='lib/mrc/nscc.c', tests='mrc sim_mrc_figure_18', state='partly', why='a window for each queue pair, not for each destination: docs/mrc.md, 9'),
+    # ---- SRv6 ----
+    row('mrc-usid', '2.2', 'uN: match of 48 bits, shift, static table, at line rate', state='partly', code='dataplane/srv6 lib/srv6', tests='srv6 srv6-packets dataplane-srv6 srv6_kernel',
+        commands=('tools/bench srv6 --quick',), why="0.2 to 0.3 of testpmd's rate: docs/srv6.md"),
+    row('mrc-encap', '2.2', 'The NIC packs and unpacks; DSCP and ECN are the outer header\'s, the ICRC covers the inner', code='lib/srv6/encap.c lib/mrc/transport_look.c', tests='srv6-packets mrc_transport_flow'),
+    row('mrc-templates', '2.3', 'From EV to address by a template of the destination, and back', code='lib/srv6/template.c lib/srv6/paths.c', tests='srv6 srv6-paths dataplane-planes'),
+    row('mrc-ecmp', '2.3', 'Or by ECMP, evenly over 256 paths', state='partly', code='dataplane/ip/ecmp.h', tests='dataplane-ecmp', why='a route has eight next hops at most; evenness is shown of one to four'),
+    row('mrc-static', '2.2', 'Routes are static', code='tools/incline_planes.py', tests='dataplane-planes tools-planes planes'),
+    # ---- operation ----
+    row('mrc-map', '3', 'Every node probes every T0 and T1 by packets that come back to it, and tells which link or switch is bad', state='partly', code='lib/map apps/incline-map.c',
+        tests='map planes', why='a probe per link and ms on virtual time; on this machine, with real switches, 50 to 100 in a second'),
+    row('mrc-flapping', '3', 'A link that flaps stays out until enough probes succeed', code='lib/map lib/mrc/evset.c', tests='map mrc'),
+    row('mrc-dead-but-up', '3', 'A switch that forwards nothing while its links are up, or is started again', state='partly', code='lib/mrc/evset.c',
+        tests='sim_mrc_figure_10 sim_mrc_figure_11', commands=('tools/demo --mrc',), why='jobs survive it; how many packets a queue pair loses is not held to a number'),
+    row('mrc-same-plane', '4', 'An EV is replaced by one of its plane; what that means beside traffic of one path is said', code='lib/mrc/evset.c docs/mrc.md', tests='mrc model-mrc-bugs'),
+    row('mrc-api', '2.1', "The OCP's API for programs and controllers", state='partly', code='lib/libmrc', tests='libmrc libmrc-versions libmrc-objects libmrc-qp libmrc-control libmrc-traffic mrc-programs',
+        why='written from the facts of the interface: neither its headers nor its benchmark and tests were at hand to compare and to run'),
+    row('mrc-model', '-', 'Two queue pairs, three EVs, two losses: every state; every header fuzzed', code='tests/model/mrc_explore.c tests/fuzz', tests='model-mrc model-mrc-bugs fuzz-mrc fuzz-mrc_qp fuzz-mrc_ctl fuzz-srv6'),
+    # ---- numbers, tables, figures ----
+    row('mrc-topology', '2', 'NICs, optics and switches of two tiers', code='lib/sim/clos.c', tests='sim_test_clos sim_mrc_figure_2', commands=(MRC_FIGURE + '2',)),
+    row('mrc-table-1', 'T1', 'Four platforms', state='not built', why=HARDWARE + '; what ours is, docs/simulator.md says'),
+    row('mrc-latency', '5.2.1', 'Latency and rate within and across racks', code='apps/sim_mrc_racks.c', tests='sim_mrc_figure_5.2.1', commands=(MRC_FIGURE + '5.2.1',)),
+    row('mrc-figure-4', 'F4', 'Losses at the start, with links down that nobody has denied', code='apps/sim_mrc_links.c', tests='sim_mrc_figure_4 mrc_transport_paths', commands=(MRC_FIGURE + '4',)),
+    row('mrc-figures-5-8', 'F5-8', 'Flaps and reboots in production', state='partly', code='apps/sim_mrc_links.c', tests='sim_mrc_figure_9b sim_mrc_figure_9d sim_mrc_figure_11',
+        why=HARDWARE + '; of the like the simulator has figures 9b, 9d and 11; one transceiver of a T0 and a T1 that comes back empty it has not'),
+    row('mrc-figures-9-11', 'F9a-d, 10, 11', 'Links and switches go one by one and at once, and come back', code='apps/sim_mrc_links.c',
+        tests='sim_mrc_figure_9a sim_mrc_figure_9b sim_mrc_figure_9c sim_mrc_figure_9d sim_mrc_figure_10 sim_mrc_figure_11',
+        commands=tuple(MRC_FIGURE + f for f in ('9a', '9b', '9c', '9d', '10', '11'))),
+    row('mrc-figures-12-13', 'F12, 13', 'An EV that loses 20 %', code='apps/sim_mrc_paths.c', tests='sim_mrc_figure_12 mrc_transport_paths', commands=(MRC_FIGURE + '12',)),
+    row('mrc-figure-14', 'F14', 'Two flows on one EV', code='apps/sim_mrc_paths.c', tests='sim_mrc_figure_14', commands=(MRC_FIGURE + '14',)),
+    row('mrc-figure-15', 'F15', "NCCL's sendrecv on 42 000 GPUs", state='not built', why=HARDWARE + '; a thousand hosts are not simulated'),
+    row('mrc-figures-16-17', 'F16, 17', 'Ring all-reduce and all-to-all at 0, 0.1 and 1 % of loss beside RoCE on 1 and 16 queue pairs', state='partly', code='apps/sim_mrc_coll.c',
+        tests='sim_mrc_figure_16 sim_mrc_figure_17', commands=(MRC_FIGURE + '16', MRC_FIGURE + '17'), why='at 16 MB; at 64 KB MRC is behind RoCE here'),
+    row('mrc-figures-18-21', 'F18, 21', 'Incast 7:1 and a victim, beside RoCE with PFC and with DCQCN', state='partly', code='apps/sim_mrc_incast.c', tests='sim_mrc_figure_18 sim_mrc_figure_21',
+        commands=(MRC_FIGURE + '18', MRC_FIGURE + '21'), why='shares within 5 % in the long form alone, with a `qa_gate` of 5'),
+    row('mrc-figures-19-20', 'F19, 20', 'Failures between racks; a permutation', code='apps/sim_mrc_racks.c', tests='sim_mrc_figure_19 sim_mrc_figure_20', commands=(MRC_FIGURE + '19', MRC_FIGURE + '20')),
+    row('mrc-figure-22', 'F22', "DCQCN's queue at 15:1", state='partly', code='apps/sim_mrc_incast.c', tests='sim_mrc_figure_22', commands=(MRC_FIGURE + '22',),
+        why="two of three profiles are not held to a number, nor is the queue; the paper gives no profile's values"),
+    row('mrc-inc', '-', 'Collectives in the network over MRC, trees that SRv6 chooses (the paper has none)', state='not built', why='collectives take RC; nobody has asked for it'),
+]
+
+PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE, 'MRC over SRv6': MRC}
 
 
 def all_rows():
