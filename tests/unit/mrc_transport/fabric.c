@@ -142,9 +142,13 @@ static bool through(struct net *net, int from, uint8_t *frame, size_t *len)
 	if (at < f->last[from][path])
 		at = f->last[from][path];
 	f->last[from][path] = at;
+	f->overtaken += at < f->latest[from];
+	f->latest[from] = at > f->latest[from] ? at : f->latest[from];
 	net_put_at(net, !from, net->hook_port, frame, *len, at - net->now);
-	if (chance(f, f->twice))
+	if (chance(f, f->twice)) {
 		net_put_at(net, !from, net->hook_port, frame, *len, at - net->now);
+		f->doubled++;
+	}
 	return false;
 }
 

@@ -50,6 +50,8 @@ struct fabric {
 	unsigned path_loss[FABRIC_PATHS]; /* in 1/1000 */
 	uint64_t last[2][FABRIC_PATHS];
 	uint64_t sent[2][FABRIC_PATHS], data[2][FABRIC_PATHS], lost, cut, spoilt, full;
+	/* Overtaken: that arrive later than one that left later. */
+	uint64_t doubled, overtaken, latest[2];
 	uint64_t arrived_on_dead;
 	struct fabric_stream stream[2];
 	uint8_t *mem[2]; /* of streams, two halves */

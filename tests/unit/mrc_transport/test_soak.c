@@ -25,6 +25,9 @@ static unsigned draw(struct fabric *f, unsigned below)
 	return (unsigned)(net_random(&f->net) % below);
 }
 
+/* How often a port went down. */
+static unsigned flaps;
+
 /* Half of all faults are off at a time; one port, and a quarter of the paths, at most. */
 static void change(struct fabric *f)
 {
@@ -43,10 +46,30 @@ static void change(struct fabric *f)
 		for (unsigned p = 0; p < FABRIC_PORTS && f->ports; p++) {
 			const bool up = (unsigned)i != end || p != port;
 
-			if (rnic_port_is_up(f->net.end[i].rnic, p) != up)
-				net_port_set(&f->net, i, p, up);
+			if (rnic_port_is_up(f->net.end[i].rnic, p) == up)
+				continue;
+			net_port_set(&f->net, i, p, up);
+			flaps += !up;
 		}
 	}
+}
+
+/* Also that all of the weather was there. */
+static void report(const struct fabric *f)
+{
+	uint64_t again = 0;
+
+	for (int i = 0; i < 2; i++)
+		again += fabric_count(f, i, "retransmits");
+	printf("# %lu data packets, %u + %u messages verified, %lu packets lost, %lu doubled, %lu "
+	       "overtaken, %lu cut, %lu spoilt, %u ports gone, %lu sent again, %.1f s of virtual "
+	       "time\n",
+		(unsigned long)packets(f), f->stream[0].done, f->stream[1].done,
+		(unsigned long)f->lost, (unsigned long)f->doubled, (unsigned long)f->overtaken,
+		(unsigned long)f->cut, (unsigned long)f->spoilt, flaps, (unsigned long)again,
+		(double)f->net.now / (double)SEC);
+	assert_true(f->lost && f->doubled && f->overtaken && f->cut && f->spoilt);
+	assert_true(flaps > 0 || !f->ports);
 }
 
 static void weather(void **state)
@@ -62,6 +85,7 @@ static void weather(void **state)
 		struct fabric *f = fabric_make(&o[k]);
 		uint64_t turns = 0;
 
+		flaps = 0;
 		while (packets(f) < wanted / 3) {
 			if (turns++ % 4 == 0)
 				change(f);
@@ -73,14 +97,7 @@ static void weather(void **state)
 			assert_int_equal(f->stream[i].wimms, f->stream[i].next_imm);
 			assert_int_equal(0, fabric_count(f, i, "refused"));
 		}
-		printf("# %lu data packets, %u + %u messages verified, %lu packets lost, %lu cut, "
-		       "%lu "
-		       "spoilt, %lu sent again, %.1f s of virtual time\n",
-			(unsigned long)packets(f), f->stream[0].done, f->stream[1].done,
-			(unsigned long)f->lost, (unsigned long)f->cut, (unsigned long)f->spoilt,
-			(unsigned long)(fabric_count(f, 0, "retransmits") +
-					fabric_count(f, 1, "retransmits")),
-			(double)f->net.now / (double)SEC);
+		report(f);
 		fabric_free(f);
 	}
 }
