@@ -454,3 +454,13 @@ uint64_t sim_conn_count(const struct sim_conns *all, unsigned i, const char *nam
 			sum += strcmp(is, name) == 0 ? value : 0;
 	return sum;
 }
+
+uint64_t sim_conns_timeouts(const struct sim_conns *all)
+{
+	struct sim *sim = all->conf.sim;
+	uint64_t sum = 0;
+
+	for (unsigned h = 0; h < sim->topo->n_hosts; h++)
+		sum += rnic_count(incline_verbs_rnic(sim_context(sim, h)), RNIC_C_TIMEOUTS);
+	return sum;
+}

@@ -55,5 +55,7 @@ struct rnic_qp *sim_conn_qp(const struct sim_conns *conns, unsigned conn, unsign
 const struct rnic_mrc_paths *sim_conn_paths(const struct sim_conns *conns, unsigned conn);
 /* Sum over the connection's senders of a counter of the transport's own (rnic_qp_counter). */
 uint64_t sim_conn_count(const struct sim_conns *conns, unsigned conn, const char *name);
+/* Retransmission timeouts of all hosts' NICs since the simulation began. */
+uint64_t sim_conns_timeouts(const struct sim_conns *conns);
 
 #endif
