@@ -242,8 +242,9 @@ static int go_on(struct np_conn *c)
 /* ---- NCCL's calls ---- */
 
 /* Not every caller need be the partner: one that does not say that it is has its place until
- * another calls, so that no number of them keeps the partner out. */
-enum { CALLERS = 8 };
+ * another calls: fewer than CALLERS in SPEAK_NS do not keep the partner out. It costs a descriptor,
+ * no queue pair. */
+enum { CALLERS = 128 };
 
 struct listener {
 	const struct np_port *port;
@@ -266,7 +267,7 @@ nccl_rc np_listen(int dev, void *handle, void **listener)
 	if (fd < 0)
 		return NCCL_SYSTEM_ERROR;
 	l = malloc(sizeof(*l));
-	if (!l || listen(fd, 16)) {
+	if (!l || listen(fd, SOMAXCONN)) {
 		np_warn(0, "listening at %s: %s", h.host, strerror(errno));
 		free(l);
 		close(fd);

@@ -136,7 +136,7 @@ static uint8_t content(int from, unsigned i, int at)
 	return (uint8_t)(from * 31 + (int)i * 7 + at * 3 + (at >> 8));
 }
 
-enum { SILENT = 9 }; /* more than are heard at a time */
+enum { SILENT = 129 }; /* more than are heard at a time */
 
 /* Calls before the partner does. */
 static int stranger(const struct np_handle *h, const char *says)
