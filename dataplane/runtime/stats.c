@@ -74,7 +74,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 
 	if (i >= sw->n_ports)
 		return -ENOENT;
-	port_stats(port, &s);
+	port_driver_stats(port, &s);
 	*out = (struct sw_port){
 		.id = port->id,
 		.mtu = (uint16_t)port_mtu(port),
@@ -168,7 +168,7 @@ static uint64_t missed(const struct sw *sw)
 	for (unsigned i = 0; i < sw->n_ports; i++) {
 		struct rte_eth_stats s;
 
-		if (port_stats(&sw->ports[i], &s) == 0)
+		if (port_driver_stats(&sw->ports[i], &s) == 0)
 			n += s.imissed + s.ierrors + s.rx_nombuf;
 	}
 	return n;

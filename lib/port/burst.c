@@ -139,7 +139,7 @@ bool port_link_up(const struct port *port)
 	return up;
 }
 
-int port_stats(const struct port *port, struct rte_eth_stats *stats)
+int port_driver_stats(const struct port *port, struct rte_eth_stats *stats)
 {
 	int rc = -EAGAIN;
 

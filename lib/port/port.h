@@ -151,7 +151,7 @@ void port_close(struct port *port);
 bool port_link_up(const struct port *port);
 struct rte_eth_stats; /* rte_ethdev.h */
 /* rte_eth_stats_get; -EAGAIN, and all zero, while the port is connected again. */
-int port_stats(const struct port *port, struct rte_eth_stats *stats);
+int port_driver_stats(const struct port *port, struct rte_eth_stats *stats);
 /* The largest IP packet that it carries now: less than configured if an af_packet's interface has
  * been given a smaller MTU. */
 unsigned port_mtu(const struct port *port);
