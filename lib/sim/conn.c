@@ -157,6 +157,17 @@ static int open_stripe(struct sim_conn *c, struct stripe *s)
 	return rc;
 }
 
+/* Nobody knows which way an EV takes: the more there are, the more ways they find. */
+static int draw_evs(const struct sim_conn *c, uint64_t *seed, struct rnic_mrc_paths *paths)
+{
+	const int rc =
+		rnic_mrc_paths_auto(paths, RNIC_MRC_STEV, sim_topo_planes(c->all->conf.sim->topo),
+			c->conf.paths ? c->conf.paths : MRC_MAX_EVS, sim_random(seed));
+
+	paths->max_active = c->conf.active ? c->conf.active : paths->n;
+	return rc;
+}
+
 static int draw_paths(struct sim_conn *c, uint64_t seed)
 {
 	struct sim *sim = c->all->conf.sim;
@@ -166,6 +177,10 @@ static int draw_paths(struct sim_conn *c, uint64_t seed)
 	c->back = calloc(1, sizeof(*c->back));
 	if (!c->there || !c->back)
 		return -ENOMEM;
+	if (c->conf.ecmp) {
+		rc = draw_evs(c, &seed, c->there);
+		return rc ? rc : draw_evs(c, &seed, c->back);
+	}
 	rc = sim_srv6_paths(sim, c->conf.from, c->conf.to, c->conf.paths, c->conf.active,
 		sim_random(&seed), c->there);
 	return rc ? rc

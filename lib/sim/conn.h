@@ -16,7 +16,8 @@ struct sim_conn_conf {
 	unsigned from, to; /* hosts */
 	unsigned qps;      /* that every transfer is cut into equal parts for; 0 stands for 1 */
 	bool mrc;          /* over paths of sim_srv6_paths; else RC */
-	unsigned paths, active;
+	bool ecmp;         /* MRC's packets are STEV's, not SRv6's: switches choose by the EV */
+	unsigned paths, active;    /* paths 0: all; with ecmp that many EVs, 0: MRC_MAX_EVS */
 	struct rnic_mrc_attr attr; /* of mrc, with attr_mask, beside the paths */
 	unsigned attr_mask;
 	uint64_t start_ns; /* nothing leaves before, from sim_conns_start on */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/sim/agent.h"
+#include "lib/wire/bytes.h"
 #include "lib/wire/multicast.h"
 
 const size_t SIM_ARENA_BYTES = (size_t)4 << 30;
@@ -117,11 +118,16 @@ void sim_switches_close(struct sim *sim)
 
 /* ---- forwarding ---- */
 
-/* The same for every packet of a flow, and different from switch to switch. */
-static uint64_t flow_hash(unsigned sw, const struct wire_pkt *pkt)
+enum { FLOW_LABEL = 0xfffff };
+
+/* The same for every packet of a flow, and different from switch to switch. A flow is what
+ * incline-switch takes for one (dataplane/ip/ecmp.h). */
+static uint64_t flow_hash(unsigned sw, const struct sim_frame *f, const struct wire_pkt *pkt)
 {
 	uint64_t h = (uint64_t)sw << 32 | (uint32_t)pkt->sport << 8 | pkt->ip_proto;
 
+	if (pkt->ip_ver == 6)
+		h ^= (uint64_t)(get_be32(f->data + ETH_HDR_LEN) & FLOW_LABEL) << 44;
 	for (unsigned i = 0; i < 16; i++)
 		h = (h ^ pkt->src.b[i] ^ (uint64_t)pkt->dst.b[i] << 8) * 0x100000001b3;
 	return sim_random(&h);
@@ -150,7 +156,8 @@ int sim_port_to_node(const struct sim *sim, unsigned sw, unsigned node)
 	return port >= 0 || !ways ? port : (int)sim->sw[sw].n_hosts + __builtin_ctzll(ways);
 }
 
-static int way_to(const struct sim *sim, unsigned sw, unsigned node, const struct wire_pkt *pkt)
+static int way_to(const struct sim *sim, unsigned sw, unsigned node, const struct sim_frame *f,
+	const struct wire_pkt *pkt)
 {
 	unsigned skip;
 	int port;
@@ -158,7 +165,7 @@ static int way_to(const struct sim *sim, unsigned sw, unsigned node, const struc
 
 	if (port >= 0 || !ways)
 		return port;
-	skip = (unsigned)(flow_hash(sw, pkt) % (unsigned)__builtin_popcountll(ways));
+	skip = (unsigned)(flow_hash(sw, f, pkt) % (unsigned)__builtin_popcountll(ways));
 	while (skip--)
 		ways &= ways - 1;
 	return (int)sim->sw[sw].n_hosts + __builtin_ctzll(ways);
@@ -168,7 +175,7 @@ static void forward(
 	struct sim *sim, unsigned sw, struct sim_frame *f, const struct wire_pkt *pkt, int node)
 {
 	struct sim_node_switch *s = &sim->sw[sw];
-	int port = node >= 0 ? way_to(sim, sw, (unsigned)node, pkt) : -1;
+	int port = node >= 0 ? way_to(sim, sw, (unsigned)node, f, pkt) : -1;
 	uint8_t dmac[6], smac[6];
 	unsigned peer;
 
@@ -284,6 +291,16 @@ void sim_switch_tick(struct sim *sim, unsigned i)
 	sim_mode1_turn(sim, i);
 }
 
+/* What is on its way to others needs an IP header only, as in incline-switch: what is in it may be
+ * another transport's, or cut off. */
+static bool is_for_others(
+	const struct sim *sim, unsigned i, const struct sim_frame *f, struct wire_pkt *pkt)
+{
+	return wire_parse_l3(f->data, f->len, pkt) == WIRE_OK && pkt->ip_ver &&
+	       !wire_is_multicast(&pkt->dst) &&
+	       sim_node_of(sim, &pkt->dst) != (int)(sim->topo->n_hosts + i);
+}
+
 void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame *f)
 {
 	struct sim_switch *sw = &sim->sw[i].pub;
@@ -299,7 +316,7 @@ void sim_switch_rx(struct sim *sim, unsigned i, unsigned port, struct sim_frame 
 	}
 	if (sim_srv6_rx(sim, i, f))
 		return;
-	if (bad != WIRE_OK) {
+	if (bad != WIRE_OK && !is_for_others(sim, i, f, &pkt)) {
 		sw->wire_drop[bad]++;
 		sim_frame_put(sim, f);
 		return;
