@@ -6,21 +6,31 @@
 
 #include "harness.h"
 #include "lib/wire/bytes.h"
+#include "lib/wire/mrc.h"
+#include "lib/wire/random.h"
 
-enum { PORTS = 5, FLOWS = 1024, UDP_LEN = 12, PLAIN = 59 /* IPv6: no next header */ };
+enum {
+	MAX_PORTS = 1 + FWD_MAX_NEXTHOPS,
+	PORTS = 5,
+	FLOWS = 1024,
+	UDP_LEN = 12,
+	PLAIN = 59 /* IPv6: no next header */
+};
 
 static struct sw *sw;
+static unsigned n_ports;
 
-static int start_named(const char *more)
+static int start_named(unsigned ports, const char *more)
 {
-	sw = h_start(PORTS, more, NULL);
+	n_ports = ports;
+	sw = h_start(ports, more, NULL);
 	return 0;
 }
 
 static int start(void **state)
 {
 	(void)state;
-	return start_named(NULL);
+	return start_named(PORTS, NULL);
 }
 
 static int stop(void **state)
@@ -50,17 +60,17 @@ static void put(enum table_verb verb, unsigned table, const struct table_entry *
 		fail_msg("%s", why.msg);
 }
 
-/* The port that an injected frame has left by, PORTS: none. */
+/* The port that an injected frame has left by, n_ports: none. */
 static unsigned way(const uint8_t *b, unsigned len)
 {
-	unsigned at = PORTS;
+	unsigned at = n_ports;
 	struct frame f;
 
 	h_inject(sw, 0, b, len);
 	h_run(sw);
-	for (unsigned i = 0; i < PORTS; i++)
+	for (unsigned i = 0; i < n_ports; i++)
 		while (h_take(sw, i, &f)) {
-			assert_int_equal(at, PORTS);
+			assert_int_equal(at, n_ports);
 			at = i;
 		}
 	return at;
@@ -285,7 +295,7 @@ static void names_part_ways(void **state)
 	(void)state;
 	h_stop_whole(sw);
 	for (unsigned k = 0; k < 2; k++) {
-		start_named(k ? "{'name': 'spine1'}" : "{'name': 'leaf1'}");
+		start_named(PORTS, k ? "{'name': 'spine1'}" : "{'name': 'leaf1'}");
 		put(TABLE_INSERT, FWD_ROUTE4, &e);
 		for (unsigned i = 0; i < FLOWS; i++) {
 			const unsigned at = way4((uint16_t)i, 1, 0) - 1;
@@ -303,6 +313,81 @@ static void names_part_ways(void **state)
 		assert_in_range(both[i / 2][i % 2], 2 * BIT * 3 / 4, 2 * BIT * 5 / 4);
 }
 
+/* A data packet of MRC's with this EV, as the NIC builds it. */
+static unsigned way_of_ev(bool six, uint32_t ev)
+{
+	const struct mrc_flow flow = {.src = six ? h_host6(0) : h_host4(0),
+		.dst = h_ip(six ? "2001:db8::1" : "20.0.0.1"),
+		.ttl = 9,
+		.udp_port = 4791,
+		.ev = ev};
+	const struct mrc_pkt pkt = {.kind = MRC_KIND_DATA,
+		.data = {.place = MRC_ONLY, .dqpn = 5, .psn = 7, .dmalen = 4, .pay_len = 4}};
+	uint8_t b[256];
+	int n;
+
+	memcpy(b, h_port_mac(sw, 0), 6);
+	memset(b + 6, 0x0e, 6);
+	put_be16(b + 12, six ? ETH_TYPE_IP6 : ETH_TYPE_IP4);
+	n = mrc_build(
+		b + ETH_HDR_LEN, sizeof(b) - ETH_HDR_LEN, &mrc_codec_ocp_r1, &flow, &pkt, "data");
+	assert_true(n > 0);
+	return way(b, ETH_HDR_LEN + (unsigned)n);
+}
+
+/* As libmrc draws them (AUTO): the half that is the source port has its upper bit set, of UDP's
+ * there is no other. */
+static uint32_t draw_ev(bool stev, uint64_t *seed)
+{
+	const uint32_t ev = (uint32_t)wire_random(seed) | 0x80008000;
+
+	return stev ? ev : ev & UINT16_MAX;
+}
+
+/* EVs of both formats, by a leaf of eight uplinks and a spine with eight more: the 256 that a queue
+ * pair may have are spread evenly over the leaf's links, and many over all 64 ways. Bounds are four
+ * deviations of a fair draw. */
+static void spread_of_evs(void **state)
+{
+	enum { WAYS = FWD_MAX_NEXTHOPS, EVS = 256, MANY = 4096, MEAN = MANY / WAYS / WAYS };
+	static const struct {
+		bool six, stev;
+	} format[] = {{false, false}, {true, false}, {true, true}};
+	static uint8_t leaf[sizeof(format) / sizeof(format[0])][MANY];
+
+	(void)state;
+	h_stop_whole(sw);
+	for (unsigned tier = 0; tier < 2; tier++) {
+		start_named(MAX_PORTS, tier ? "{'name': 'spine3'}" : "{'name': 'leaf3'}");
+		for (unsigned k = 0; k < sizeof(format) / sizeof(format[0]); k++) {
+			const bool six = format[k].six;
+			struct table_entry e = route(six, WAYS);
+			unsigned few[WAYS] = {0}, many[WAYS][WAYS] = {{0}};
+			uint64_t seed = 42;
+
+			put(TABLE_INSERT, six ? FWD_ROUTE6 : FWD_ROUTE4, &e);
+			for (unsigned i = 0; i < MANY; i++) {
+				const unsigned at =
+					way_of_ev(six, draw_ev(format[k].stev, &seed)) - 1;
+
+				assert_in_range(at, 0, WAYS - 1);
+				if (tier)
+					many[leaf[k][i]][at]++;
+				else
+					leaf[k][i] = (uint8_t)at;
+				few[at] += i < EVS;
+			}
+			put(TABLE_DELETE, six ? FWD_ROUTE6 : FWD_ROUTE4, &e);
+			for (unsigned i = 0; i < WAYS; i++)
+				assert_in_range(few[i], EVS / WAYS - 21, EVS / WAYS + 21);
+			for (unsigned i = 0; tier && i < WAYS * WAYS; i++)
+				assert_in_range(many[i / WAYS][i % WAYS], MEAN / 2, MEAN * 3 / 2);
+		}
+		if (tier == 0)
+			h_stop_whole(sw);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +399,7 @@ int main(void)
 		cmocka_unit_test(unknown_neighbours),
 		cmocka_unit_test(the_control_plane_sees_one),
 		cmocka_unit_test(names_part_ways),
+		cmocka_unit_test(spread_of_evs),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
