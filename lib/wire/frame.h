@@ -80,14 +80,15 @@ struct wire_pkt {
 	uint8_t opcode;
 	uint16_t flags;        /* enum roce_op_flags of the opcode */
 	uint16_t sport, dport; /* UDP, and TCP */
+	uint16_t arp_op;
+	uint8_t has_lladdr;
+	/* From here to src: of RoCE alone. */
 	uint32_t dqpn, psn;
 	bool ackreq, se, mig, fecn, becn;
 	uint8_t pad;
 	uint16_t pay_off; /* first payload byte */
 	uint16_t pay_len; /* bytes, without pad and ICRC */
 	uint8_t syndrome; /* AETH */
-	uint8_t has_lladdr;
-	uint16_t arp_op;
 	uint32_t msn;
 	uint32_t imm;                  /* ImmDt as a number (host order) */
 	uint32_t rkey;                 /* RETH, AtomicETH or IETH */
@@ -117,8 +118,9 @@ struct wire_pkt {
 enum wire_drop wire_parse(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
 
 /* The same in two steps. The first does all but look into a UDP packet: that is WIRE_UDP then, with
- * its ports if they are there, and all that a router needs to know of it. The second goes on with
- * such a one, and makes it WIRE_IP or WIRE_ROCE. */
+ * its ports if they are there, and all that a router needs to know of it. The fields of RoCE alone
+ * are as they were before. The second goes on with such a one, sets or clears these, and makes it
+ * WIRE_IP or WIRE_ROCE. */
 enum wire_drop wire_parse_l3(const uint8_t *frame, size_t len, struct wire_pkt *pkt);
 enum wire_drop wire_parse_udp(const uint8_t *frame, struct wire_pkt *pkt);
 

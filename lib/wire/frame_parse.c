@@ -181,8 +181,26 @@ static inline void parse_l4(const uint8_t *frame, struct wire_pkt *pkt)
 	}
 }
 
+/* In pieces, because GCC makes a slow "rep stos" of more than 64 bytes, or a loop. */
+static inline void clear_roce(struct wire_pkt *pkt)
+{
+	const size_t from = offsetof(struct wire_pkt, dqpn), to = offsetof(struct wire_pkt, src);
+
+	memset((uint8_t *)pkt + from, 0, 64);
+	memset((uint8_t *)pkt + from + 64, 0, to - from - 64);
+}
+
+static inline void clear_others(struct wire_pkt *pkt)
+{
+	const size_t to = offsetof(struct wire_pkt, dqpn), from = offsetof(struct wire_pkt, src);
+
+	memset(pkt, 0, to);
+	memset((uint8_t *)pkt + from, 0, sizeof(*pkt) - from);
+}
+
 enum wire_drop wire_parse_udp(const uint8_t *frame, struct wire_pkt *pkt)
 {
+	clear_roce(pkt);
 	return parse_udp(frame + pkt->l4_off, (unsigned)pkt->end - pkt->l4_off, pkt);
 }
 
@@ -276,27 +294,21 @@ static enum wire_drop parse_ip6(const uint8_t *frame, size_t avail, struct wire_
 	return WIRE_OK;
 }
 
-/* Two halves, because GCC makes a slow "rep stos" of the whole. */
-static inline void clear(struct wire_pkt *pkt)
-{
-	const size_t half = sizeof(*pkt) / 2;
-
-	memset(pkt, 0, half);
-	memset((uint8_t *)pkt + half, 0, sizeof(*pkt) - half);
-}
-
 static enum wire_drop behind_udp(const uint8_t *frame, enum wire_drop drop, struct wire_pkt *pkt)
 {
-	return pkt->kind == WIRE_UDP ? wire_parse_udp(frame, pkt) : drop;
+	if (pkt->kind == WIRE_UDP)
+		return wire_parse_udp(frame, pkt);
+	clear_roce(pkt);
+	return drop;
 }
 
 enum wire_drop wire_parse_ip(const uint8_t *frame, size_t len, size_t l3_off, struct wire_pkt *pkt)
 {
-	clear(pkt);
+	clear_others(pkt);
 	if (len > UINT16_MAX)
 		len = UINT16_MAX;
 	if (l3_off >= len)
-		return WIRE_PARSE_SHORT;
+		return behind_udp(frame, WIRE_PARSE_SHORT, pkt);
 	pkt->l3_off = (uint16_t)l3_off;
 	return behind_udp(frame,
 		frame[l3_off] >> 4 == 4 ? parse_ip4(frame, len - l3_off, pkt)
@@ -308,7 +320,7 @@ enum wire_drop wire_parse_l3(const uint8_t *frame, size_t len, struct wire_pkt *
 {
 	uint16_t type;
 
-	clear(pkt);
+	clear_others(pkt);
 	if (len < ETH_HDR_LEN)
 		return WIRE_PARSE_SHORT;
 	if (len > UINT16_MAX)
