@@ -334,13 +334,13 @@ static int add_sids(struct build *b, const struct table_rows *rows)
 		const char *why;
 		int rc;
 
-		if (fwd_sid_from_row(e, &f->sid[i], &why) < 0)
+		if (fwd_sid_from_row(e, &f->sids.row[i], &why) < 0)
 			return fail(b, -EINVAL, "local_sid", ip, why);
 		if (e->key[0].prefix == 128 && fwd_is_local(f, ip))
 			return fail(b, -EINVAL, "local_sid", ip, "is an address of the switch");
-		f->sid[i].adj = e->action == SRV6_UA ? (uint16_t)known_adj(b, &e->param[0].ip)
-						     : ADJ_NO_NEIGH;
-		f->n_sid++;
+		f->sids.row[i].adj = e->action == SRV6_UA ? (uint16_t)known_adj(b, &e->param[0].ip)
+							  : ADJ_NO_NEIGH;
+		f->sids.n++;
 		rc = add(b, "local_sid", ip, e->key[0].prefix, indexed_adj(b, ADJ_SID, i));
 		if (rc < 0)
 			return rc;
@@ -455,14 +455,13 @@ static int alloc_adjs(struct build *b, const struct table_rows *t)
 	f->used = calloc(n, sizeof(*f->used));
 	f->neigh = calloc(n, sizeof(*f->neigh));
 	f->vlans = calloc(RTE_MAX_ETHPORTS, sizeof(*f->vlans));
-	f->sid = calloc(sids + 1, sizeof(*f->sid));
 	f->encap = calloc(encaps + 1, sizeof(*f->encap));
 	f->ecmp = calloc(ecmps + 1, sizeof(*f->ecmp));
 	f->glean = calloc(FWD_MAX_GLEANS, sizeof(*f->glean));
 	b->neigh = ip_hash("neigh", neighs + FWD_MAX_GLEANS);
-	if (f->adj == NULL || f->used == NULL || f->neigh == NULL || f->vlans == NULL ||
-		f->sid == NULL || f->encap == NULL || f->ecmp == NULL || f->glean == NULL ||
-		b->neigh == NULL)
+	if (!fwd_sids_alloc(&f->sids, sids, b->from->n_workers) || f->adj == NULL ||
+		f->used == NULL || f->neigh == NULL || f->vlans == NULL || f->encap == NULL ||
+		f->ecmp == NULL || f->glean == NULL || b->neigh == NULL)
 		return fail(b, -ENOMEM, "neigh", NULL, "no memory");
 	for (unsigned i = 0; i < ADJ_REWRITE; i++)
 		f->adj[i].kind = (uint8_t)i;
@@ -537,7 +536,7 @@ void fwd_destroy(struct fwd *fwd)
 	free(fwd->adj);
 	free(fwd->neigh);
 	free(fwd->vlans);
-	free(fwd->sid);
+	fwd_sids_free(&fwd->sids);
 	free(fwd->encap);
 	free(fwd->ecmp);
 	free(fwd->glean);

@@ -35,7 +35,7 @@ struct adj {
 	uint16_t port; /* DPDK port id */
 	uint16_t mtu;  /* of the port */
 	uint16_t vlan; /* 0: untagged */
-	uint16_t at;   /* SID, ENCAP, ECMP, GLEAN: index in sid, encap, ecmp or glean below */
+	uint16_t at;   /* SID, ENCAP, ECMP, GLEAN: index in sids, encap, ecmp or glean below */
 };
 
 /* Who is to be asked for: the packet's destination, or this next hop. */
@@ -72,16 +72,16 @@ struct fwd {
 	struct wire_ip few[FWD_FEW_LOCAL];
 	struct wire_ip own[2];  /* the first IPv6 address, the first IPv4 address; zero: none */
 	struct rte_hash *local; /* of all, if there are more than few */
-	struct rte_fib *fib4;   /* address -> index in adj */
+	struct rte_fib *fib4;          /* address -> index in adj */
 	struct rte_fib6 *fib6;
 	unsigned n_nowhere; /* routes whose next hops are no neighbours, nor can be asked for */
 	unsigned n_adj;
 	struct adj *adj;         /* [kind] for the first kinds, neighbours, all others */
 	struct wire_ip *neigh;   /* whose adj[i] is */
 	struct fwd_vlans *vlans; /* by DPDK port id: those that its neighbours are in */
-	unsigned n_sid, n_encap, n_ecmp, n_glean;
-	uint32_t ecmp_seed;  /* so that switches choose apart from one another */
-	struct fwd_sid *sid; /* in the order of the rows of local_sid */
+	unsigned n_encap, n_ecmp, n_glean;
+	uint32_t ecmp_seed; /* so that switches choose apart from one another */
+	struct fwd_sids sids;
 	struct srv6_encap *encap;
 	struct fwd_ecmp *ecmp;
 	struct fwd_glean *glean; /* [0]: the destination of whatever packet it is */
@@ -114,7 +114,7 @@ struct fwd_sources {
 	bool (*learns)(void *arg, uint16_t port); /* neighbours at this port may be asked for */
 	void *arg;
 	struct fwd_learnt *learnt;
-	unsigned n_learnt;
+	unsigned n_learnt, n_workers;
 };
 
 /* Builds one. -EINVAL if an entry makes no sense (err->msg says which), -ENOMEM. A row of neigh
@@ -131,6 +131,13 @@ static inline bool fwd_is_neigh(
 	const struct fwd *fwd, const struct adj *adj, const struct wire_ip *ip)
 {
 	return adj->kind == ADJ_REWRITE && wire_ip_eq(&fwd->neigh[adj - fwd->adj], ip);
+}
+
+/* Something is being sent to this neighbour. */
+static inline void fwd_note_used(const struct fwd *fwd, uint16_t adj)
+{
+	if (fwd->adj[adj].learnt && fwd->used[adj] == 0)
+		fwd->used[adj] = 1;
 }
 
 /* Whether packets with this TCI are routed from a port: untagged ones, and those of its neighbours'

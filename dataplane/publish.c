@@ -31,10 +31,10 @@ static bool port_learns(void *arg, uint16_t id)
 
 static void free_fwd(struct sw *sw, void *what)
 {
-	const struct fwd *old = what, *now = atomic_load(&sw->fwd);
+	struct fwd *old = what, *now = atomic_load(&sw->fwd);
 
 	if (now != NULL)
-		fwd_sids_inherit(now->sid, now->n_sid, old->sid, old->n_sid);
+		fwd_sids_inherit(&now->sids, &old->sids);
 	fwd_destroy(what);
 }
 
@@ -81,7 +81,12 @@ static int publish(void *arg, const struct table_rows *tables, unsigned n, struc
 	struct fwd *fwd, *old;
 	struct mcast_fwd *mcast = NULL;
 	struct fwd_sources from = {
-		.tables = tables, .port = port_by_id, .learns = port_learns, .arg = sw};
+		.tables = tables,
+		.port = port_by_id,
+		.learns = port_learns,
+		.arg = sw,
+		.n_workers = sw->config.workers,
+	};
 	int rc;
 
 	(void)n;

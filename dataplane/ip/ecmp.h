@@ -54,4 +54,12 @@ static inline uint16_t ecmp_choose(const struct fwd_ecmp *e, uint32_t hash)
 	return adj;
 }
 
+/* The neighbour's adjacency that the packet's flow takes, of an adjacency of kind ECMP. l3: its IP
+ * header. */
+static inline uint16_t ecmp_adj(
+	const struct fwd *fwd, const struct adj *adj, const struct wire_pkt *pkt, const uint8_t *l3)
+{
+	return ecmp_choose(&fwd->ecmp[adj->at], ecmp_hash(pkt, l3, fwd->ecmp_seed));
+}
+
 #endif

@@ -37,15 +37,6 @@ static void lookup(const struct worker *w, struct rte_mbuf *const *mbufs, uint16
 		meta6[i]->adj = (uint16_t)nh[i];
 }
 
-/* The neighbour that the packet's flow goes to. */
-static uint16_t choose(const struct fwd *fwd, const struct rte_mbuf *m, const struct meta *meta)
-{
-	const struct fwd_ecmp *e = &fwd->ecmp[fwd->adj[meta->adj].at];
-	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, meta->pkt.l3_off);
-
-	return ecmp_choose(e, ecmp_hash(&meta->pkt, l3, fwd->ecmp_seed));
-}
-
 static enum drop decide(
 	const struct worker *w, const struct rte_mbuf *m, struct meta *meta, const struct adj *adj)
 {
@@ -109,7 +100,9 @@ static uint16_t ip_forward_process(
 		enum drop drop;
 
 		if (unlikely(adj->kind == ADJ_ECMP)) {
-			meta->adj = choose(w->fwd, mbufs[i], meta);
+			meta->adj = ecmp_adj(w->fwd, adj, &meta->pkt,
+				rte_pktmbuf_mtod_offset(
+					mbufs[i], const uint8_t *, meta->pkt.l3_off));
 			adj = &w->fwd->adj[meta->adj];
 		}
 		drop = decide(w, mbufs[i], meta, adj);
@@ -117,8 +110,7 @@ static uint16_t ip_forward_process(
 		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
 		if (unlikely(drop != DROP_NONE) && !ip_is_tunnelled(meta))
 			icmp_error(w, mbufs[i], &meta->pkt, drop, adj->mtu);
-		if (unlikely(adj->learnt) && w->fwd->used[meta->adj] == 0)
-			w->fwd->used[meta->adj] = 1;
+		fwd_note_used(w->fwd, meta->adj);
 		if (unlikely(w->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
 			char mac[WIRE_MAC_STRLEN];
 

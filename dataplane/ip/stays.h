@@ -21,8 +21,16 @@ static inline bool ip6_stays(const uint8_t *b)
 	       (memcmp(b, zero, sizeof(zero)) == 0 && b[15] <= 1);
 }
 
+/* By its first byte alone: none of those, no group and not IPv4. So are nearly all of IPv6. */
+static inline bool ip6_is_plain(const struct wire_ip *ip)
+{
+	return (uint8_t)(ip->b[0] - 1) < 0xfd;
+}
+
 static inline bool ip_stays(const struct wire_ip *ip)
 {
+	if (ip6_is_plain(ip))
+		return false;
 	return wire_ip_is4(ip) ? ip4_stays(ip->b + 12) : ip6_stays(ip->b);
 }
 

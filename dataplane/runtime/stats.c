@@ -292,9 +292,9 @@ bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *
 
 	if (table == FWD_MCAST_GROUP || table == FWD_MCAST_SENDER)
 		return mcast_fwd_hits(atomic_load(&sw->mcast), table, row, hits);
-	if (table != FWD_LOCAL_SID || row >= fwd->n_sid)
+	if (table != FWD_LOCAL_SID || row >= fwd->sids.n)
 		return false;
-	*hits = fwd->sid[row].inherited + fwd->sid[row].hits;
+	*hits = fwd_sid_hits(&fwd->sids, row);
 	return true;
 }
 

@@ -13,8 +13,8 @@ static inline void srv6_again(const uint8_t *frame, struct wire_pkt *pkt)
 
 	pkt->kind = WIRE_IP;
 	pkt->ip_ver = 6;
-	pkt->tos = ip_tos(ip6);
-	pkt->ttl = ip_ttl(ip6);
+	pkt->tos = (uint8_t)(get_be16(ip6) >> 4);
+	pkt->ttl = ip6[offsetof(struct wire_ip6_hdr, hop_limit)];
 	pkt->ip_proto = ip6[offsetof(struct wire_ip6_hdr, next)];
 	pkt->l4_off = (uint16_t)(pkt->l3_off + sizeof(struct wire_ip6_hdr));
 	memcpy(pkt->src.b, ip6 + offsetof(struct wire_ip6_hdr, src), sizeof(pkt->src.b));

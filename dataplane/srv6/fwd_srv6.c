@@ -2,6 +2,9 @@
 #include "dataplane/srv6/fwd_srv6.h"
 
 #include <errno.h>
+#include <rte_common.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { SID_MIN_BITS = 48, USID_PAIR_BITS = 64 };
 
@@ -59,16 +62,53 @@ int fwd_encap_from_row(const struct table_entry *row, struct srv6_encap *encap, 
 											: 0;
 }
 
-void fwd_sids_inherit(struct fwd_sid *to, unsigned n_to, const struct fwd_sid *from, unsigned n)
+bool fwd_sids_alloc(struct fwd_sids *sids, unsigned n, unsigned n_workers)
 {
+	const unsigned stride = RTE_ALIGN_CEIL(n + 1, RTE_CACHE_LINE_SIZE / sizeof(*sids->hits));
+	const size_t bytes = (size_t)n_workers * stride * sizeof(*sids->hits);
+
+	*sids = (struct fwd_sids){
+		.n_workers = n_workers,
+		.stride = stride,
+		.row = calloc(n + 1, sizeof(*sids->row)),
+		.hits = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes),
+	};
+	if (sids->row == NULL || sids->hits == NULL)
+		return false;
+	memset(sids->hits, 0, bytes);
+	return true;
+}
+
+void fwd_sids_free(struct fwd_sids *sids)
+{
+	free(sids->row);
+	free(sids->hits);
+}
+
+uint64_t fwd_sid_hits(const struct fwd_sids *sids, unsigned i)
+{
+	uint64_t n = sids->row[i].inherited;
+
+	for (unsigned w = 0; w < sids->n_workers; w++)
+		n += fwd_sids_of(sids, w)[i];
+	return n;
+}
+
+static bool same(const struct fwd_sid *a, const struct fwd_sid *b)
+{
+	return a->what.bits == b->what.bits && wire_ip_eq(&a->ip, &b->ip);
+}
+
+void fwd_sids_inherit(struct fwd_sids *to, const struct fwd_sids *from)
+{
+	const unsigned n = from->n;
 	unsigned at = 0;
 
-	for (unsigned i = 0; i < n_to && n > 0; i++)
+	for (unsigned i = 0; i < to->n && n > 0; i++)
 		for (unsigned k = 0; k < n; k++, at = at + 1 == n ? 0 : at + 1) {
-			if (to[i].what.bits != from[at].what.bits ||
-				!wire_ip_eq(&to[i].ip, &from[at].ip))
+			if (!same(&to->row[i], &from->row[at]))
 				continue;
-			to[i].inherited += from[at].inherited + from[at].hits;
+			to->row[i].inherited += fwd_sid_hits(from, at);
 			at = at + 1 == n ? 0 : at + 1;
 			break;
 		}

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets to the switch's own SIDs: lib/srv6 says what becomes of one, this node where it goes. A
  * new destination is looked up like that of any other packet, and may be the switch's own again; an
- * unpacked packet begins anew. */
+ * unpacked packet begins anew.
+ *
+ * Most packets have another uSID, which leads to a neighbour. These are looked up here, a burst at
+ * once, and go to `rewrite` as ip_forward would have them go: that has seen all of them already but
+ * the new destination. What has any other way goes it through ip_forward, and so does what is
+ * traced. */
+#include "dataplane/ip/ecmp.h"
+#include "dataplane/ip/stays.h"
 #include "dataplane/runtime/node.h"
 #include "dataplane/srv6/again.h"
 
@@ -35,16 +42,21 @@ static rte_edge_t to_neighbour(struct worker *w, const struct fwd_sid *sid, stru
 	return EDGE_REWRITE;
 }
 
+/* To the new destination, as if the packet had come with it. */
+static rte_edge_t again(struct worker *w, const uint8_t *frame, struct meta *meta)
+{
+	srv6_again(frame, &meta->pkt);
+	return fwd_is_local(w->fwd, &meta->pkt.dst) ? EDGE_PARSE : EDGE_IP_FORWARD;
+}
+
 static rte_edge_t onward(struct worker *w, const struct fwd_sid *sid, struct rte_mbuf *m,
 	struct meta *meta, const struct srv6_done *done)
 {
 	uint8_t *frame = done->front ? strip(m, meta, done->front) : rte_pktmbuf_mtod(m, uint8_t *);
+	const rte_edge_t edge = again(w, frame, meta);
 
-	srv6_again(frame, &meta->pkt);
 	meta->srv6.hop_taken = true;
-	if (done->verdict == SRV6_ADJACENT)
-		return to_neighbour(w, sid, meta);
-	return fwd_is_local(w->fwd, &meta->pkt.dst) ? EDGE_PARSE : EDGE_IP_FORWARD;
+	return done->verdict == SRV6_ADJACENT ? to_neighbour(w, sid, meta) : edge;
 }
 
 static rte_edge_t unpacked(struct rte_mbuf *m, struct meta *meta, const struct srv6_done *done)
@@ -94,23 +106,93 @@ static void trace(struct worker *w, const struct rte_node *node, const struct me
 			done->front ? ", SRH popped" : "");
 }
 
+/* Any packet. */
+static rte_edge_t take(struct worker *w, const struct rte_node *node, const struct fwd_sid *sid,
+	struct rte_mbuf *m, struct meta *meta)
+{
+	struct srv6_done done;
+	const rte_edge_t edge = handle(w, sid, m, meta, &done);
+
+	if (unlikely(w->tracing) && meta->trace && edge != EDGE_DROP)
+		trace(w, node, meta, sid, &done);
+	return edge;
+}
+
+/* Packets of a burst whose next uSID is to be looked up. */
+struct shifted {
+	uint16_t n, at[WORKER_MAX_PACKETS];
+	uint8_t dst[WORKER_MAX_PACKETS][RTE_FIB6_IPV6_ADDR_SIZE];
+	uint64_t adj[WORKER_MAX_PACKETS];
+};
+
+/* Of uN and uA alone. The metadata are as they were, but for what `rewrite` reads. */
+static bool shift(
+	const struct fwd_sid *sid, struct rte_mbuf *m, struct meta *meta, struct shifted *s)
+{
+	uint8_t *ip6 = rte_pktmbuf_mtod_offset(m, uint8_t *, meta->pkt.l3_off);
+
+	if (!srv6_next_usid(&sid->what, ip6, (struct wire_ip *)s->dst[s->n]))
+		return false;
+	meta->srv6.hop_taken = true;
+	return true;
+}
+
+/* Where a packet goes whose new destination has this adjacency. */
+static rte_edge_t route(
+	struct worker *w, struct rte_mbuf *m, struct meta *meta, const uint8_t *dst, uint16_t to)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const struct adj *adj = &w->fwd->adj[to];
+
+	if (adj->kind == ADJ_ECMP) {
+		srv6_again(frame, &meta->pkt);
+		to = ecmp_adj(w->fwd, adj, &meta->pkt, frame + meta->pkt.l3_off);
+		adj = &w->fwd->adj[to];
+	}
+	if (unlikely(adj->kind != ADJ_REWRITE || !ip6_is_plain((const struct wire_ip *)dst) ||
+		     meta->pkt.end - meta->pkt.l3_off > adj->mtu))
+		return again(w, frame, meta);
+	meta->adj = to;
+	fwd_note_used(w->fwd, to);
+	return EDGE_REWRITE;
+}
+
+static void look_up(struct worker *w, struct rte_mbuf *const *mbufs, struct shifted *s,
+	rte_edge_t next[WORKER_MAX_PACKETS])
+{
+	rte_fib6_lookup_bulk(w->fwd->fib6, s->dst, s->adj, s->n);
+	for (uint16_t k = 0; k < s->n; k++) {
+		const uint16_t i = s->at[k];
+
+		next[i] = route(w, mbufs[i], meta_of(w, mbufs[i]), s->dst[k], (uint16_t)s->adj[k]);
+	}
+}
+
 static uint16_t srv6_local_process(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
+	uint64_t *hits = fwd_sids_of(&w->fwd->sids, w->index);
 	rte_edge_t next[WORKER_MAX_PACKETS];
+	struct shifted s;
 
+	s.n = 0;
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
-		struct fwd_sid *sid = &w->fwd->sid[w->fwd->adj[meta->adj].at];
-		struct srv6_done done;
+		const unsigned row = w->fwd->adj[meta->adj].at;
+		const struct fwd_sid *sid = &w->fwd->sids.row[row];
 
-		__atomic_fetch_add(&sid->hits, 1, __ATOMIC_RELAXED);
-		next[i] = handle(w, sid, mbufs[i], meta, &done);
-		if (unlikely(w->tracing) && meta->trace && next[i] != EDGE_DROP)
-			trace(w, node, meta, sid, &done);
+		hits[row]++;
+		if (unlikely(w->tracing) || !shift(sid, mbufs[i], meta, &s))
+			next[i] = take(w, node, sid, mbufs[i], meta);
+		else if (sid->what.behaviour == SRV6_UA)
+			next[i] = to_neighbour(w, sid, meta);
+		else
+			s.at[s.n++] = i;
 	}
+	if (s.n > 0)
+		look_up(w, mbufs, &s, next);
 	node_split(graph, node, objs, next, n);
 	return n;
 }
