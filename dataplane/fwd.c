@@ -161,6 +161,7 @@ static int add_local(struct build *b, const struct table_rows *rows)
 		else
 			f->few[f->n_local] = *ip;
 		f->n_local++;
+		f->local_ends[ip->b[15] / 64] |= 1ull << ip->b[15] % 64;
 		if (wire_ip_is_zero(&f->own[wire_ip_is4(ip)]))
 			f->own[wire_ip_is4(ip)] = *ip;
 		if (rc == 0)

@@ -29,8 +29,8 @@ enum adj_kind {
 };
 
 struct adj {
+	uint8_t dmac[6], smac[6]; /* as a frame begins */
 	uint8_t kind;
-	uint8_t smac[6], dmac[6];
 	bool learnt;   /* not a row of neigh */
 	uint16_t port; /* DPDK port id */
 	uint16_t mtu;  /* of the port */
@@ -72,6 +72,7 @@ struct fwd {
 	struct wire_ip few[FWD_FEW_LOCAL];
 	struct wire_ip own[2];  /* the first IPv6 address, the first IPv4 address; zero: none */
 	struct rte_hash *local; /* of all, if there are more than few */
+	uint64_t local_ends[256 / 64]; /* bit per last byte of theirs */
 	struct rte_fib *fib4;          /* address -> index in adj */
 	struct rte_fib6 *fib6;
 	unsigned n_nowhere; /* routes whose next hops are no neighbours, nor can be asked for */
@@ -151,6 +152,8 @@ static inline bool fwd_vlan_ok(const struct fwd *fwd, uint16_t port, uint16_t tc
 
 static inline bool fwd_is_local(const struct fwd *fwd, const struct wire_ip *ip)
 {
+	if (!(fwd->local_ends[ip->b[15] / 64] >> ip->b[15] % 64 & 1))
+		return false;
 	if (fwd->local != NULL)
 		return rte_hash_lookup(fwd->local, ip) >= 0;
 	for (unsigned i = 0; i < fwd->n_local; i++)

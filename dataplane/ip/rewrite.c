@@ -12,8 +12,7 @@ static bool forward(uint8_t *frame, const struct meta *meta, const struct adj *a
 {
 	if (likely(!meta->srv6.hop_taken))
 		return wire_forward(frame, &meta->pkt, adj->dmac, adj->smac) == 0;
-	memcpy(frame, adj->dmac, sizeof(adj->dmac));
-	memcpy(frame + sizeof(adj->dmac), adj->smac, sizeof(adj->smac));
+	memcpy(frame, adj, sizeof(adj->dmac) + sizeof(adj->smac));
 	return true;
 }
 

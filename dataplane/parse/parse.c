@@ -170,6 +170,8 @@ static uint16_t parse_process(
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
+	const struct bridge *bridge = w->bridge;
+	const bool tracing = w->tracing;
 	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
@@ -187,13 +189,13 @@ static uint16_t parse_process(
 			next[i] = classify(w, meta, own,
 				wire_parse_l3(rte_pktmbuf_mtod(own, const uint8_t *), own->data_len,
 					&meta->pkt));
-			if (unlikely(w->bridge != NULL) && bridge_takes(w->bridge, own, meta) &&
+			if (unlikely(bridge != NULL) && bridge_takes(bridge, own, meta) &&
 				meta->drop != DROP_RX_OVERSIZE) {
 				meta->up = next[i];
 				next[i] = EDGE_BRIDGE;
 			}
 		}
-		if (unlikely(w->tracing) && meta->trace)
+		if (unlikely(tracing) && meta->trace)
 			trace(w, node, meta, mbufs[i]);
 	}
 	node_split(graph, node, objs, next, n);

@@ -55,6 +55,17 @@ static void number(struct worker *w, const struct rte_node *node, uint16_t port,
 	}
 }
 
+/* Metadata of its own for a packet that begins its walk. */
+static inline struct meta *begin(struct worker *w, struct rte_mbuf *m, unsigned index)
+{
+	struct meta *meta = &w->meta[index];
+
+	m->hash.usr = index;
+	rte_prefetch0(rte_pktmbuf_mtod(m, void *));
+	memset(&meta->srv6, 0, sizeof(meta->srv6));
+	return meta;
+}
+
 /* Their port stays the one that they came by, and their number in a trace theirs. */
 static unsigned take_over(struct worker *w, struct rte_mbuf **out)
 {
@@ -63,13 +74,21 @@ static unsigned take_over(struct worker *w, struct rte_mbuf **out)
 	for (unsigned i = 0; i < n; i++) {
 		const uint32_t trace = out[i]->hash.fdir.hi;
 
-		out[i]->hash.usr = w->n_meta++;
-		rte_prefetch0(rte_pktmbuf_mtod(out[i], void *));
-		meta_of(w, out[i])->trace = trace;
-		memset(&meta_of(w, out[i])->srv6, 0, sizeof(meta_of(w, out[i])->srv6));
+		begin(w, out[i], w->n_meta++)->trace = trace;
 		w->tracing |= trace != 0;
 	}
 	return n;
+}
+
+static void begin_all(struct worker *w, struct rte_mbuf **mbufs, unsigned n, uint16_t port)
+{
+	const unsigned index = w->n_meta;
+
+	for (unsigned i = 0; i < n; i++) {
+		mbufs[i]->port = port; /* a mbuf from a ring carries its maker's */
+		begin(w, mbufs[i], index + i)->trace = 0;
+	}
+	w->n_meta = index + n;
 }
 
 static uint16_t port_rx_process(
@@ -89,15 +108,7 @@ static uint16_t port_rx_process(
 		if (total + worst_burst(&w->port[id]) > WORKER_MAX_PACKETS)
 			break; /* the next turn begins with this port */
 		n = receive(w, &w->port[id], out + total);
-		for (unsigned i = 0; i < n; i++) {
-			struct rte_mbuf *m = out[total + i];
-
-			m->port = id; /* a mbuf from a ring carries its maker's */
-			m->hash.usr = w->n_meta++;
-			rte_prefetch0(rte_pktmbuf_mtod(m, void *));
-			meta_of(w, m)->trace = 0;
-			memset(&meta_of(w, m)->srv6, 0, sizeof(meta_of(w, m)->srv6));
-		}
+		begin_all(w, out + total, n, id);
 		if (unlikely(atomic_load_explicit(&w->trace->armed, memory_order_acquire)))
 			number(w, node, id, out + total, n);
 		if (unlikely(w->taps != NULL))
