@@ -18,7 +18,7 @@ static const char usage[] =
 	"incline-sim netreduce-model [--json FILE]\n"
 	"incline-sim nodes [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim multicast traffic|fsdp [--quick] [--seed N] [--json FILE]\n"
-	"incline-sim mrc-figure 2|4|5.2.1|9a..9d|10..12|14|16..22|all [--quick] [--seed N]\n"
+	"incline-sim mrc-figure 2|4..6|5.2.1|8|9a..9d|10..12|14..22|all [--quick] [--seed N]\n"
 	"                       [--json FILE]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"
 	"incline-sim soak [--seed N] [--count N] [--mode 1|2|3|netreduce|ring] [--pcap FILE]\n"

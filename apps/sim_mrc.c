@@ -12,6 +12,9 @@ static const struct {
 	bool (*run)(struct mrc_figure *fig);
 } figures[] = {
 	{"4", "start-up with failed T0-T1 links and no denylist", mrc_figure_4},
+	{"5", "T0-T1 links flap all the time under a job", mrc_figure_5},
+	{"6", "figures 6 and 7: a transceiver of four NIC-T0 links flaps", mrc_figure_6},
+	{"8", "a T1 stops forwarding, and is rebooted", mrc_figure_8},
 	{"9a", "NIC-T0 links taken down one by one and restored", mrc_figure_9a},
 	{"9b", "four of eight NIC-T0 links at once", mrc_figure_9b},
 	{"9c", "T0-T1 links fail one after the other", mrc_figure_9c},
@@ -20,6 +23,7 @@ static const struct {
 	{"11", "a T1 stops forwarding and comes back", mrc_figure_11},
 	{"12", "figures 12 and 13: a path drops 20 %", mrc_figure_12},
 	{"14", "two flows meet on a path", mrc_figure_14},
+	{"15", "send and receive with a neighbour on many hosts", mrc_figure_15},
 	{"16", "ring all-reduce with loss, beside RC", mrc_figure_16},
 	{"17", "all-to-all with loss, beside RC", mrc_figure_17},
 	{"18", "incast 7:1 and a victim, beside RC with PFC and DCQCN", mrc_figure_18},

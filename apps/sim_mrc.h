@@ -86,6 +86,9 @@ void fig_row(struct mrc_figure *fig, const char *what, double ours, const char *
 
 /* A figure: false if it could not be had. */
 bool mrc_figure_4(struct mrc_figure *fig);
+bool mrc_figure_5(struct mrc_figure *fig);
+bool mrc_figure_6(struct mrc_figure *fig);
+bool mrc_figure_8(struct mrc_figure *fig);
 bool mrc_figure_9a(struct mrc_figure *fig);
 bool mrc_figure_9b(struct mrc_figure *fig);
 bool mrc_figure_9c(struct mrc_figure *fig);
@@ -94,6 +97,7 @@ bool mrc_figure_10(struct mrc_figure *fig);
 bool mrc_figure_11(struct mrc_figure *fig);
 bool mrc_figure_12(struct mrc_figure *fig);
 bool mrc_figure_14(struct mrc_figure *fig);
+bool mrc_figure_15(struct mrc_figure *fig);
 bool mrc_figure_16(struct mrc_figure *fig);
 bool mrc_figure_17(struct mrc_figure *fig);
 bool mrc_figure_18(struct mrc_figure *fig);

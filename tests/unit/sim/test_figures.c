@@ -29,6 +29,9 @@ static bool usual(struct mrc_figure *fig)
 	{                                 \
 		return usual(fig);        \
 	}
+USUAL(mrc_figure_5)
+USUAL(mrc_figure_6)
+USUAL(mrc_figure_8)
 USUAL(mrc_figure_9a)
 USUAL(mrc_figure_9b)
 USUAL(mrc_figure_9c)
@@ -37,6 +40,7 @@ USUAL(mrc_figure_10)
 USUAL(mrc_figure_11)
 USUAL(mrc_figure_12)
 USUAL(mrc_figure_14)
+USUAL(mrc_figure_15)
 USUAL(mrc_figure_16)
 USUAL(mrc_figure_17)
 USUAL(mrc_figure_18)
