@@ -9,6 +9,7 @@ static bool error_of(enum drop why, enum wire_icmp_error *error)
 {
 	switch (why) {
 	case DROP_IP_TTL:
+	case DROP_SRV6_HOP_LIMIT:
 		*error = WIRE_ICMP_TIME_EXCEEDED;
 		return true;
 	case DROP_IP_NO_ROUTE:
@@ -19,6 +20,12 @@ static bool error_of(enum drop why, enum wire_icmp_error *error)
 		return true;
 	case DROP_IP_MTU:
 		*error = WIRE_ICMP_TOO_BIG;
+		return true;
+	case DROP_SRV6_BAD_SRH:
+		*error = WIRE_ICMP_SEGMENTS_LEFT;
+		return true;
+	case DROP_SRV6_UPPER:
+		*error = WIRE_ICMP_UPPER_LAYER;
 		return true;
 	default:
 		return false;
@@ -36,7 +43,7 @@ static bool may_send(struct worker *w, struct lport *from)
 }
 
 void icmp_error(struct worker *w, const struct rte_mbuf *m, const struct wire_pkt *pkt,
-	enum drop why, uint16_t mtu)
+	enum drop why, uint16_t value)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct wire_icmp_way way = {.src = w->fwd->own[pkt->ip_ver == 4]};
@@ -58,7 +65,7 @@ void icmp_error(struct worker *w, const struct rte_mbuf *m, const struct wire_pk
 	memcpy(way.smac, adj->smac, sizeof(way.smac));
 	way.vlan = adj->vlan;
 	len = wire_build_icmp_error(rte_pktmbuf_mtod(out, uint8_t *), rte_pktmbuf_tailroom(out),
-		&way, error, mtu, frame, pkt);
+		&way, error, value, frame, pkt);
 	if (len < 0) {
 		rte_pktmbuf_free(out);
 		return;

@@ -8,6 +8,7 @@
  * the new destination. What has any other way goes it through ip_forward, and so does what is
  * traced. */
 #include "dataplane/ip/ecmp.h"
+#include "dataplane/ip/icmp_error.h"
 #include "dataplane/ip/stays.h"
 #include "dataplane/runtime/node.h"
 #include "dataplane/srv6/again.h"
@@ -18,6 +19,35 @@ static rte_edge_t refuse(struct meta *meta, enum drop drop)
 {
 	meta->drop = (uint8_t)drop;
 	return EDGE_DROP;
+}
+
+/* Where a packet that its first segment here refuses is wrong, from its IP header on: Segments Left
+ * of an SRH, or the upper layer; 0: nowhere that an ICMP error would name. */
+static uint16_t wrong_at(const uint8_t *ip6, size_t len, enum drop drop)
+{
+	struct wire_ip6_ext ext = {0};
+	const int rc = ip6_ext_walk(ip6, len, &ext);
+
+	if (drop == DROP_SRV6_UPPER)
+		return rc == 0 ? ext.off : 0;
+	if (drop != DROP_SRV6_BAD_SRH || rc == 0 || ext.proto != IP_PROTO_ROUTING ||
+		ext.off + sizeof(struct srh_hdr) > len ||
+		ext.off + 8 * (ip6[ext.off + offsetof(struct srh_hdr, len)] + 1u) > len)
+		return 0;
+	return (uint16_t)(ext.off + offsetof(struct srh_hdr, left));
+}
+
+/* As refuse, and its source is told (RFC 8986, 4.1 and 4.1.1) if the packet is as that has sent it:
+ * not out of a tunnel, nor with a segment of the switch's own behind it. */
+static rte_edge_t lost(
+	struct worker *w, const struct rte_mbuf *m, struct meta *meta, enum drop drop)
+{
+	const uint8_t *ip6 = rte_pktmbuf_mtod_offset(m, const uint8_t *, meta->pkt.l3_off);
+	const uint16_t at = wrong_at(ip6, (size_t)(meta->pkt.end - meta->pkt.l3_off), drop);
+
+	if (meta->srv6.passes == 1 && (drop == DROP_SRV6_HOP_LIMIT || at != 0))
+		icmp_error(w, m, &meta->pkt, drop, at);
+	return refuse(meta, drop);
 }
 
 /* Bytes between the link layer's header and the packet go. */
@@ -78,7 +108,7 @@ static rte_edge_t handle(struct worker *w, const struct fwd_sid *sid, struct rte
 		srv6_endpoint(&sid->what, ip6, (size_t)(meta->pkt.end - meta->pkt.l3_off), done);
 
 	if (drop != SRV6_OK)
-		return refuse(meta, drop_of_srv6(drop));
+		return lost(w, m, meta, drop_of_srv6(drop));
 	switch (done->verdict) {
 	case SRV6_LOOKUP:
 	case SRV6_ADJACENT:
@@ -87,7 +117,7 @@ static rte_edge_t handle(struct worker *w, const struct fwd_sid *sid, struct rte
 		return unpacked(m, meta, done);
 	default:
 		return meta->pkt.kind == WIRE_ICMP_ECHO ? EDGE_ICMP_ECHO
-							: refuse(meta, DROP_SRV6_UPPER);
+							: lost(w, m, meta, DROP_SRV6_UPPER);
 	}
 }
 

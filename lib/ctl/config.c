@@ -293,8 +293,8 @@ static const struct ctl_field switch_fields[] = {
 	{"memory_mb", CTL_INT, .min = 64, .max = 1 << 20, .dflt = "256",
 		.help = "memory of the EAL: packet buffers, routes, groups"},
 	{"icmp_errors", CTL_BOOL, .dflt = "true",
-		.help = "tell sources of packets that have no hop left, no route, no neighbour, or "
-			"do not fit, by ICMP"},
+		.help = "tell sources of packets that have no hop left, no route, no neighbour, do "
+			"not fit, or whose segments are wrong, by ICMP"},
 	{"lldp", CTL_BOOL, .dflt = "false",
 		.help = "say by every port who the switch is, and hear who is at its other end "
 			"(IEEE 802.1AB, every 30 s): lldp.list shows it, and a manager compares it "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Why a segment endpoint or the head of a tunnel refuses a packet. The switch makes counters, drop
- * edges and documentation of it. No ICMP error is sent for any of them. */
+ * edges and documentation of it. */
 #ifndef SRV6_DROPS_H
 #define SRV6_DROPS_H
 

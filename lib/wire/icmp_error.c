@@ -25,6 +25,8 @@ static const struct {
 	[WIRE_ICMP_NO_ROUTE] = {3, 0, 1, 0},
 	[WIRE_ICMP_NO_NEIGHBOUR] = {3, 1, 1, 3},
 	[WIRE_ICMP_TOO_BIG] = {3, 4, 2, 0},
+	[WIRE_ICMP_SEGMENTS_LEFT] = {12, 0, 4, 0},
+	[WIRE_ICMP_UPPER_LAYER] = {12, 0, 4, 4},
 };
 
 /* Unreachable, source quench, redirect, time exceeded, parameter problem. */
@@ -47,14 +49,16 @@ static bool due4(const uint8_t *ip, size_t len, enum wire_icmp_error error)
 	return header < len && !is_error4(ip[header]);
 }
 
-static bool due6(const uint8_t *ip, size_t len)
+static bool due6(const uint8_t *ip, size_t len, enum wire_icmp_error error)
 {
-	struct wire_ip6_ext ext;
+	struct wire_ip6_ext ext = {0};
 	size_t off;
 	uint8_t proto;
 
+	/* Behind an SRH that is wrong nobody looks: there may be another error. */
 	if (ip6_ext_walk(ip, len, &ext) < 0)
-		return false;
+		return error == WIRE_ICMP_SEGMENTS_LEFT && ext.off > 0 && ext.off < len &&
+		       ip[ext.off] != IP_PROTO_ICMP6;
 	off = ext.off;
 	proto = ext.proto;
 	if (proto == IP_PROTO_FRAGMENT) {
@@ -76,7 +80,7 @@ bool wire_icmp_error_due(
 
 	if (frame[0] & 1 || wire_is_multicast(&about->dst))
 		return false;
-	return about->ip_ver == 4 ? due4(ip, len, error) : due6(ip, len);
+	return about->ip_ver == 4 ? due4(ip, len, error) : due6(ip, len, error);
 }
 
 static void put_ip4(uint8_t *out, const struct wire_ip *src, const struct wire_ip *dst, size_t len)
@@ -116,7 +120,7 @@ static void put_ethernet(uint8_t *out, const struct wire_icmp_way *way, bool ip4
 }
 
 int wire_build_icmp_error(uint8_t *out, size_t cap, const struct wire_icmp_way *way,
-	enum wire_icmp_error error, uint16_t mtu, const uint8_t *frame,
+	enum wire_icmp_error error, uint16_t value, const uint8_t *frame,
 	const struct wire_pkt *about)
 {
 	const bool ip4 = about->ip_ver == 4;
@@ -134,8 +138,8 @@ int wire_build_icmp_error(uint8_t *out, size_t cap, const struct wire_icmp_way *
 	memset(icmp, 0, ICMP_LEN);
 	icmp[0] = ip4 ? codes[error].type4 : codes[error].type6;
 	icmp[1] = ip4 ? codes[error].code4 : codes[error].code6;
-	if (error == WIRE_ICMP_TOO_BIG)
-		put_be16(icmp + 6, mtu);
+	if (error >= WIRE_ICMP_TOO_BIG)
+		put_be16(icmp + 6, value);
 	memcpy(icmp + ICMP_LEN, frame + about->l3_off, quote);
 	if (ip4) {
 		put_ip4(out + l3, &way->src, &about->src, len);

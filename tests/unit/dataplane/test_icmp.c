@@ -242,6 +242,64 @@ static void sources(void **state)
 	silence("ip_ttl");
 }
 
+static void local_sid(const char *prefix, unsigned action)
+{
+	struct table_entry e = {.action = (uint16_t)action};
+	struct table_error err;
+
+	e.key[0].ip = h_ip(prefix);
+	e.key[0].prefix = action == 2 ? 128 : 48;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_LOCAL_SID, &e, &err), 0);
+}
+
+/* To a segment of the switch, with an SRH of one entry and so many segments left. */
+static void make_srh(const char *dst, uint8_t left)
+{
+	uint8_t srh[25] = {17, 2, 4, left, 0};
+	const struct wire_ip to = h_ip(dst), from = h_host6(0), next = h_ip("fd00::b");
+
+	memcpy(srh + 8, next.b, 16);
+	len = h_ip6(b, h_port_mac(sw, 0), &from, &to, 43, 64, srh, sizeof(srh));
+}
+
+/* What a segment endpoint has to say (RFC 8986, 4.1 and 4.1.1). */
+static void segments(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	local_sid("fcbb:bb00:5012::", 0);
+	local_sid("fd77::1", 2);
+	/* No hop left for the next uSID; nor for the next segment. */
+	make("fcbb:bb00:5012:542a::", 1, UDP, 30);
+	told("srv6_hop_limit", &f);
+	check6(&f, 3, 0, 0, 70);
+	make_srh("fd77::1", 1);
+	b[21] = 1;
+	told("srv6_hop_limit", &f);
+	check6(&f, 3, 0, 0, 65);
+	/* More segments left than there are: the field, wherever the SRH is. */
+	make_srh("fd77::1", 2);
+	told("srv6_bad_srh", &f);
+	check6(&f, 4, 0, 43, 65);
+	b[L4_6] = ICMP6; /* perhaps an error itself */
+	silence("srv6_bad_srh");
+	/* The last segment, and nothing here takes it: where that begins. */
+	make("fcbb:bb00:5012::", 64, UDP, 30);
+	told("srv6_upper", &f);
+	check6(&f, 4, 4, 40, 70);
+	make_srh("fd77::1", 0);
+	told("srv6_upper", &f);
+	check6(&f, 4, 4, 64, 65);
+	/* Other refusals are nobody's fault that has a field; nor has a packet another's error. */
+	make_srh("fd77::1", 1);
+	b[L4_6 + 8] = 0xff; /* a group */
+	silence("srv6_segment");
+	make("fcbb:bb00:5012::", 64, ICMP6, 30);
+	b[L4_6] = 1;
+	silence("srv6_upper");
+}
+
 static void rate(void **state)
 {
 	const unsigned n = 500;
@@ -279,6 +337,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_big, start, stop),
 		cmocka_unit_test_setup_teardown(never, start, stop),
 		cmocka_unit_test_setup_teardown(sources, start, stop),
+		cmocka_unit_test_setup_teardown(segments, start, stop),
 		cmocka_unit_test_setup_teardown(rate, start, stop),
 		cmocka_unit_test_setup_teardown(off, start, stop),
 	};
