@@ -6,7 +6,7 @@ other SRv6 work, by node of its graph.
 
 All receive the same frames of 128 bytes over and over from a net_pcap device (infinite_rx), which copies each into a
 buffer, and send to one that frees them; one worker each, on the same CPU. They take turns in one run: whoever is not
-measured is stopped. The ratio is that of each round, its median and its spread are printed.
+measured is stopped. A rate is packets per second of CPU time. The ratio is that of each round, its median and its spread are printed.
 
   tools/bench srv6 [--quick] [--json FILE] [--install]
 
@@ -95,14 +95,14 @@ class Runner:
                 self.process.wait()
 
     def rate(self, seconds):
-        """Packets per second that it has sent."""
+        """Packets that it has sent per second of CPU time, so that others' share of the CPU says nothing."""
         self.resume()
         time.sleep(seconds / 4)
-        begin, first = time.monotonic(), self.sent()
+        begin, first = run_time(self.process), self.sent()
         time.sleep(seconds)
-        end, last = time.monotonic(), self.sent()
+        end, last = run_time(self.process), self.sent()
         self.pause()
-        return (last - first) / (end - begin)
+        return (last - first) / max(end - begin, 1e-9)
 
 
 class Incline(Runner):
@@ -182,6 +182,13 @@ class Ovs(Runner):
         db = os.path.join(self.dir, 'conf.db')
         self.run('bin/ovsdb-tool', 'create', db, os.path.join(root, 'usr/share/openvswitch/vswitch.ovsschema'))
         self.database = self.start('sbin/ovsdb-server', db, f'--remote=punix:{self.dir}/db.sock')
+        try:
+            self.begin(directory, cpus, routes)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, directory, cpus, routes):
         self.until(os.path.join(self.dir, 'db.sock'))
         self.set('init')
         # Without --legacy-mem it adds --in-memory, which wants huge pages.
@@ -254,6 +261,15 @@ def used(process):
     with open(f'/proc/{process.pid}/stat', encoding='utf-8') as f:
         v = f.read().rsplit(')', 1)[1].split()
     return int(v[11]) + int(v[12])
+
+
+def run_time(process):
+    """Seconds for which the threads of a process have run."""
+    total = 0
+    for path in glob.glob(f'/proc/{process.pid}/task/*/schedstat'):
+        with open(path, encoding='utf-8') as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
 
 
 def others(runners, before):
