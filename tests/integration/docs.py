@@ -34,7 +34,7 @@ class Docs(unittest.TestCase):
         for where, script in found:
             # "wait" alone forgets how its jobs ended.
             script = re.sub(r'^wait$', 'for job in $(jobs -p); do wait $job; done', script, flags=re.M)
-            for part in 'apps', 'lib':
+            for part in 'apps', 'lib', 'tests':
                 script = script.replace(f'build/{part}/', shlex.quote(os.path.join(BUILD, part)) + '/')
             with self.subTest(where), tempfile.TemporaryDirectory(prefix='incline-') as d:
                 os.environ[MARK] = f'{os.getpid()}.{where}'  # a block's switches are below nobody here

@@ -90,7 +90,9 @@ class Metrics(unittest.TestCase):
     def test_deployed(self):
         """What rules and dashboard say of a switch."""
         for exprs in rules(), dashboard():
-            of_switch = [names for names in map(spoken_of, exprs) if not any(n.startswith(RNIC) for n in names)]
+            said = [spoken_of(expr) for expr in exprs]
+            self.assertTrue(all(said))
+            of_switch = [names for names in said if not any(n.startswith(RNIC) for n in names)]
             self.assertGreater(len(of_switch), 5)
             for names in of_switch:
                 self.assertLessEqual(names, self.names)
