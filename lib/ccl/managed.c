@@ -18,6 +18,7 @@ enum {
 	REDIAL_EVERY_MS = 2000,
 	ROUND_EVERY_MS = 100, /* if no manager of several leads */
 	DIAL_MS = 500,        /* that a dial may be under way */
+	LOOK_MS = 200,        /* from one look at it to the next, more does not count */
 	MISSED = 3,           /* answers of one that may hang: the next is looked for */
 };
 
@@ -30,7 +31,7 @@ struct ccl_managed {
 	unsigned n, at;   /* addresses of managers; of the one that is asked */
 	unsigned dialled; /* of them in a round in which nobody has answered yet */
 	unsigned missed;
-	int64_t watched_ms, dialled_ms; /* dialled: the last one, or the end of a round */
+	int64_t watched_ms, looked_ms, dialled_ms; /* dialled: the last one, or a round's end */
 };
 
 static int64_t now_ms(const struct ccl_managed *m)
@@ -290,7 +291,8 @@ int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN])
 
 /* ---- meanwhile ---- */
 
-/* The dial of the one whose turn it is: begun, or looked at. */
+/* The dial of the one whose turn it is: begun, or looked at. A handshake goes on only when somebody
+ * looks, and who computes looks seldom: what passes meanwhile is not the manager's silence. */
 static int look(struct ccl_managed *m, int64_t now)
 {
 	char item[CCL_ADDRESS_LEN];
@@ -301,7 +303,10 @@ static int look(struct ccl_managed *m, int64_t now)
 		m->dialled++;
 		m->dialled_ms = now;
 		rc = ctl_connect_begin(m->group->io, address(m, item), &m->client, &e);
+	} else if (now - m->looked_ms > LOOK_MS) {
+		m->dialled_ms += now - m->looked_ms - LOOK_MS;
 	}
+	m->looked_ms = now;
 	if (!rc)
 		rc = ctl_connected(m->client, &e);
 	return rc == -EINPROGRESS && now - m->dialled_ms >= DIAL_MS ? -ETIMEDOUT : rc;

@@ -475,6 +475,32 @@ static void dialled_meanwhile(void **state)
 	assert_string_equal(asked, "");
 }
 
+/* Whose program computes looks once a second: a handshake gets the looks that it needs, and one
+ * that says nothing is given up after a few. */
+static void seldom_looked_at(void **state)
+{
+	char err[CCL_ERR_LEN] = "", why[CCL_ERR_LEN] = "";
+
+	for (unsigned i = 0; i < 2; i++) {
+		start(state);
+		several(i ? "/s,/b" : "/a");
+		assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+		asked[0] = '\0';
+		is_open = false;
+		silent = true;
+		looks = i ? 0 : 3;
+		clock_ms += 2000;
+		for (unsigned n = 0; n < 4; n++) {
+			assert_string_equal(asked, "");
+			clock_ms += 1000;
+			assert_int_equal(ccl_managed_watch(managed, why), 0);
+		}
+		assert_string_equal(asked, i ? "/b.h " : "/a.h ");
+		ccl_managed_leave(managed, false);
+		managed = NULL;
+	}
+}
+
 /* No random numbers, now or ever: that is said; it is not waited for. */
 static void no_random(void **state)
 {
@@ -505,6 +531,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(takes_and_closes, start, stop),
 		cmocka_unit_test_setup_teardown(silent_ones, start, stop),
 		cmocka_unit_test_setup_teardown(dialled_meanwhile, start, stop),
+		cmocka_unit_test_setup_teardown(seldom_looked_at, start, stop),
 		cmocka_unit_test_setup_teardown(no_random, start, stop),
 	};
 
