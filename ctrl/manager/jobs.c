@@ -132,9 +132,11 @@ static void let_go_of(struct manager_peer *p, uint64_t epoch, unsigned rank)
 static bool yields(const struct manager *m, const char *job, unsigned rank)
 {
 	const struct manager_peer *p = m->peer;
+	const uint64_t epoch = mgr_jobs_find(m->jobs, job);
 
+	/* There is no run 0, whoever may speak for it. */
 	return p && p->who.role == CTL_STRANGER &&
-	       !(p->joined && p->rank == rank && p->epoch == mgr_jobs_find(m->jobs, job));
+	       !(epoch && p->joined && p->rank == rank && p->epoch == epoch);
 }
 
 static unsigned wished_modes(const char *mode)
