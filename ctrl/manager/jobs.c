@@ -128,6 +128,12 @@ static void let_go_of(struct manager_peer *p, uint64_t epoch, unsigned rank)
 		let_go(p);
 }
 
+/* This connection is its rank's, if no other process has taken the place since. */
+static bool stands(const struct manager *m, const struct manager_peer *p)
+{
+	return p->joined && !mgr_jobs_is_other(m->jobs, p->epoch, p->rank, p->process);
+}
+
 /* Who has come over TCP without TLS takes no place from anybody but himself. */
 static bool yields(const struct manager *m, const char *job, unsigned rank)
 {
@@ -136,7 +142,7 @@ static bool yields(const struct manager *m, const char *job, unsigned rank)
 
 	/* There is no run 0, whoever may speak for it. */
 	return p && p->who.role == CTL_STRANGER &&
-	       !(epoch && p->joined && p->rank == rank && p->epoch == epoch);
+	       !(epoch && stands(m, p) && p->rank == rank && p->epoch == epoch);
 }
 
 static unsigned wished_modes(const char *mode)
@@ -364,7 +370,7 @@ void mg_jobs_tick(struct manager *m)
 		a = mg_adopted_find(m, p->job, p->epoch);
 		if (a)
 			a->seen = m->now;
-		else if (mgr_jobs_heartbeat(m->jobs, p->epoch, p->rank, m->now))
+		else if (!stands(m, p) || mgr_jobs_heartbeat(m->jobs, p->epoch, p->rank, m->now))
 			let_go(p);
 	}
 	for (a = LIST_FIRST(&m->adopted); a; a = next) {
@@ -374,22 +380,22 @@ void mg_jobs_tick(struct manager *m)
 	}
 }
 
-/* Another connection of the rank, or of who has taken its place. */
+/* Another connection of the rank. */
 static bool is_stood_for(const struct manager *m, uint64_t epoch, unsigned rank)
 {
 	const struct manager_peer *p;
 
 	LIST_FOREACH(p, &m->peers, link)
-	if (p->epoch == epoch && p->rank == rank)
+	if (p->epoch == epoch && p->rank == rank && stands(m, p))
 		return true;
 	return false;
 }
 
 void manager_gone(struct manager *m, struct manager_peer *peer)
 {
-	const bool joined = peer->joined;
+	const bool stood = stands(m, peer);
 
 	let_go(peer);
-	if (joined && !is_stood_for(m, peer->epoch, peer->rank))
+	if (stood && !is_stood_for(m, peer->epoch, peer->rank))
 		mgr_jobs_gone(m->jobs, peer->epoch, peer->rank, m->now);
 }

@@ -205,6 +205,31 @@ static void test_comes_back(void **state)
 	assert_true(done(&rank[0], "job.join", join_params("hers", RANKS, 0, 76), NULL) > later);
 }
 
+/* Whose place another process has taken, by the UNIX socket here, has none: he does not take it
+ * back by the connection that he still has, nor is that the other one's sign of life. */
+static void test_displaced(void **state)
+{
+	static struct manager_peer local[RANKS];
+
+	(void)state;
+	memset(local, 0, sizeof(local));
+	epoch = done(&eve, "job.join", join_params("next", RANKS, 0, 7), "joining");
+	assert_int_equal(
+		done(&local[0], "job.join", join_params("next", RANKS, 0, 80), "joining"), epoch);
+	refused("job.join", join_params("next", RANKS, 0, 8), "is there", "place_taken");
+	epoch = done(&eve, "job.join", join_params("last", RANKS, 0, 7), "joining");
+	for (unsigned i = 0; i < RANKS; i++)
+		assert_int_equal(
+			done(&local[i], "job.join", join_params("last", RANKS, i, 80 + i), NULL),
+			epoch);
+	manager_gone(w.m, &local[0]);
+	world_pass(&w, 2000);
+	done(&local[1], "job.heartbeat", rank_params("last", epoch, 1, 81), "connecting");
+	world_pass(&w, 2000);
+	done(&local[1], "job.heartbeat", rank_params("last", epoch, 1, 81), "over");
+	manager_gone(w.m, &local[1]);
+}
+
 /* A connection that ends does not make a rank another: with its number it goes on by the next one,
  * and its place is its own again. */
 static void test_connects_anew(void **state)
@@ -313,6 +338,7 @@ int main(void)
 		T(test_speaks_for_another),
 		T(test_takes_a_place),
 		T(test_comes_back),
+		T(test_displaced),
 		T(test_connects_anew),
 		T(test_successor),
 		cmocka_unit_test_setup_teardown(test_adopted, open_store, close_store),
