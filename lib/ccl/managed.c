@@ -16,7 +16,7 @@ enum {
 	WATCH_EVERY_MS = 500,
 	WATCH_ANSWER_MS = 200,
 	REDIAL_EVERY_MS = 2000,
-	ROUND_EVERY_MS = 100, /* if no manager of several leads */
+	ROUND_EVERY_MS = 100, /* if no manager of several leads, or the rank's place is taken */
 	DIAL_MS = 500,        /* that a dial may be under way */
 	LOOK_MS = 200,        /* from one look at it to the next, more does not count */
 	MISSED = 3,           /* answers of one that may hang: the next is looked for */
@@ -206,6 +206,26 @@ static int take_state(struct ccl_group *own, const json_t *state, char *why, cha
 	return !strcmp(phase, "ring") ? -ENOSPC : -ECONNABORTED;
 }
 
+/* The place is somebody else's: of a process that has ended the manager may hear later. */
+static bool is_taken(int rc, const struct ctl_error *e)
+{
+	return rc == -EBUSY && e->code && !strcmp(e->path, "rank");
+}
+
+static int ask_to_join(struct ccl_managed *m, const json_t *params, int64_t deadline,
+	json_t **state, struct ctl_error *e)
+{
+	const struct ctl_io *io = m->group->io;
+
+	for (;;) {
+		const int rc = ctl_call(m->client, "job.join", params, ANSWER_MS, state, e);
+
+		if (!is_taken(rc, e) || now_ms(m) >= deadline)
+			return rc;
+		io->sleep_ms(io->arg, ROUND_EVERY_MS);
+	}
+}
+
 /* By the manager whose turn it is, until it is placed. */
 static int try_join(struct ccl_managed *m, struct ccl_group *own, const json_t *params,
 	int64_t deadline, json_t **state, struct ctl_error *e)
@@ -216,7 +236,7 @@ static int try_join(struct ccl_managed *m, struct ccl_group *own, const json_t *
 	*e = (struct ctl_error){.index = -1};
 	rc = dial(m, m->n > 1 || left < 0 ? 0 : (unsigned)left, e);
 	if (!rc)
-		rc = ctl_call(m->client, "job.join", params, ANSWER_MS, state, e);
+		rc = ask_to_join(m, params, deadline, state, e);
 	if (!rc && ctl_get_u64(json_object_get(*state, "epoch"), &own->epoch))
 		rc = no_sense(e);
 	return rc ? rc : await_plan(m, own, deadline, state, e);

@@ -50,6 +50,8 @@ static int nobody_rc, resets_rc; /* what a dial of nobody, a call of who hangs u
 static unsigned looks;           /* at a dial, before it is a connection */
 static bool is_open;
 static unsigned turn_at; /* from this call on the first one hangs up, 0: never */
+static unsigned taken;   /* that many times a rank may not join */
+static const char *busy; /* for this field's sake */
 static char asked[256];  /* addresses that were called, and the last letter of the method */
 
 static bool is(const char *which, const char *path)
@@ -150,6 +152,13 @@ int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t 
 		is_open = false;
 		return resets_rc;
 	}
+	if (taken && !strcmp(method, "job.join")) {
+		taken--;
+		error->code = -32000;
+		snprintf(error->path, sizeof(error->path), "%s", busy);
+		snprintf(error->msg, sizeof(error->msg), "0 is there");
+		return -EBUSY;
+	}
 	i = n_calls++;
 	if (result)
 		*result = json_of(answers[i < 3 && answers[i] ? i : answers[1] ? 1 : 0]);
@@ -186,7 +195,8 @@ static int start(void **state)
 	nobody_at = hangs_at = resets_at = NULL;
 	nobody_rc = -ECONNREFUSED;
 	resets_rc = -ECONNRESET;
-	turn_at = looks = 0;
+	turn_at = looks = taken = 0;
+	busy = "rank";
 	silent = false;
 	asked[0] = '\0';
 	random_error = interrupted = 0;
@@ -328,6 +338,30 @@ static void nobody_leads(void **state)
 	asked[0] = '\0';
 	assert_int_equal(join("{}", NULL, err), -ETIMEDOUT);
 	assert_string_equal(asked, "/a.j ");
+}
+
+/* A process that has ended may hold its place for a while yet: who comes after it asks again, for
+ * as long as the group's timeout, and then hears why. */
+static void place_taken(void **state)
+{
+	const int64_t from = clock_ms;
+	char err[CCL_ERR_LEN] = "";
+
+	(void)state;
+	taken = 40;
+	several("/a");
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	assert_int_equal(taken, 0);
+	assert_in_range(clock_ms - from, 4000, 5000);
+	ccl_managed_leave(managed, false);
+	managed = NULL;
+	taken = 1000;
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), -EBUSY);
+	assert_string_equal(err, "manager /a: rank: 0 is there");
+	assert_in_range(clock_ms - from, 14000, 15200);
+	taken = 1;
+	busy = "job";
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), -EBUSY);
 }
 
 /* Who led ends while a job waits to be placed: it is joined anew at his successor. */
@@ -526,6 +560,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_leads, start, stop),
 		cmocka_unit_test_setup_teardown(an_answer_is_one, start, stop),
 		cmocka_unit_test_setup_teardown(nobody_leads, start, stop),
+		cmocka_unit_test_setup_teardown(place_taken, start, stop),
 		cmocka_unit_test_setup_teardown(ends_meanwhile, start, stop),
 		cmocka_unit_test_setup_teardown(followed, start, stop),
 		cmocka_unit_test_setup_teardown(takes_and_closes, start, stop),
