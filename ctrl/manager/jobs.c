@@ -67,6 +67,26 @@ void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why)
 	free(a);
 }
 
+static bool has_ranks(const struct manager *m, const struct mg_adopted *a)
+{
+	const struct manager_peer *p;
+
+	LIST_FOREACH(p, &m->peers, link)
+	if (p->epoch == a->epoch && !strcmp(p->job, a->job))
+		return true;
+	return false;
+}
+
+/* A rank of such a job has gone, or speaks for another. As long as anybody may say that jobs are
+ * there, those of which no switch has told take no more room than there are connections. */
+static void forget(struct manager *m, const char *job, uint64_t epoch)
+{
+	struct mg_adopted *a = is_learning(m) ? mg_adopted_find(m, job, epoch) : NULL;
+
+	if (a && !a->there && !has_ranks(m, a))
+		mg_adopted_end(m, a, "its ranks have gone, and no switch has told of it");
+}
+
 /* ---- what they hear ---- */
 
 static json_t *plan_json(const struct manager *m, const struct mgr_plan *plan)
@@ -98,6 +118,15 @@ static json_t *state_json(const struct manager *m, uint64_t epoch)
 
 /* ---- what they say ---- */
 
+static void let_go(struct manager *m, struct manager_peer *p)
+{
+	if (!p->joined)
+		return;
+	LIST_REMOVE(p, link);
+	p->joined = false;
+	forget(m, p->job, p->epoch);
+}
+
 static void stand_for(
 	struct manager *m, const char *job, uint64_t epoch, unsigned rank, uint64_t process)
 {
@@ -105,6 +134,8 @@ static void stand_for(
 
 	if (!p)
 		return;
+	if (p->epoch != epoch || strcmp(p->job, job) != 0)
+		let_go(m, p);
 	if (!p->joined)
 		LIST_INSERT_HEAD(&m->peers, p, link);
 	p->joined = true;
@@ -114,18 +145,11 @@ static void stand_for(
 	snprintf(p->job, sizeof(p->job), "%s", job);
 }
 
-static void let_go(struct manager_peer *p)
-{
-	if (p->joined)
-		LIST_REMOVE(p, link);
-	p->joined = false;
-}
-
 /* Of a run: who has joined another one since stays in that. */
-static void let_go_of(struct manager_peer *p, uint64_t epoch, unsigned rank)
+static void let_go_of(struct manager *m, uint64_t epoch, unsigned rank)
 {
-	if (p && p->epoch == epoch && p->rank == rank)
-		let_go(p);
+	if (m->peer && m->peer->epoch == epoch && m->peer->rank == rank)
+		let_go(m, m->peer);
 }
 
 /* This connection is its rank's, if no other process has taken the place since. */
@@ -210,12 +234,7 @@ static int place_taken(struct manager *m, const char *job, unsigned rank, struct
 /* A job from before: are ranks of it there, or may be? */
 static bool adopted_lives(const struct manager *m, const struct mg_adopted *a)
 {
-	const struct manager_peer *p;
-
-	LIST_FOREACH(p, &m->peers, link)
-	if (p->epoch == a->epoch && !strcmp(p->job, a->job))
-		return true;
-	return is_learning(m);
+	return is_learning(m) || has_ranks(m, a);
 }
 
 /* May whoever asks join this job, or begin it? */
@@ -316,7 +335,7 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 		rc = adopted_state(m, job, epoch, rank, process, result, e);
 		if (rc || !leaves)
 			return rc;
-		let_go_of(m->peer, epoch, rank);
+		let_go_of(m, epoch, rank);
 		return json_object_clear(*result);
 	}
 	if (strcmp(v.job->name, job) != 0)
@@ -337,7 +356,7 @@ static int from_rank(struct manager *m, const char *method, const json_t *params
 	if (!leaves && rc == 0)
 		stand_for(m, job, epoch, rank, process);
 	else
-		let_go_of(m->peer, epoch, rank);
+		let_go_of(m, epoch, rank);
 	mg_act(m);
 	*result = leaves ? json_object() : state_json(m, epoch);
 	return *result ? 0 : rpc_fail(e, -ESTALE, "epoch", "is over");
@@ -371,7 +390,7 @@ void mg_jobs_tick(struct manager *m)
 		if (a)
 			a->seen = m->now;
 		else if (!stands(m, p) || mgr_jobs_heartbeat(m->jobs, p->epoch, p->rank, m->now))
-			let_go(p);
+			let_go(m, p);
 	}
 	for (a = LIST_FIRST(&m->adopted); a; a = next) {
 		next = LIST_NEXT(a, link);
@@ -395,7 +414,7 @@ void manager_gone(struct manager *m, struct manager_peer *peer)
 {
 	const bool stood = stands(m, peer);
 
-	let_go(peer);
+	let_go(m, peer);
 	if (stood && !is_stood_for(m, peer->epoch, peer->rank))
 		mgr_jobs_gone(m->jobs, peer->epoch, peer->rank, m->now);
 }

@@ -21,6 +21,9 @@ void mg_say(struct manager *m, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
+	for (char *c = line; *c; c++) /* names are what others say: a line stays one */
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 	m->io.say(m->io.arg, line);
 }
 

@@ -317,6 +317,36 @@ static void test_adopted(void **state)
 	world_close(&w);
 }
 
+/* What strangers say of jobs that there are not takes no room from those that there are, whether
+ * they speak for the next one, leave, or hang up; and no name makes two lines of the log's. */
+static void test_many_adopted(void **state)
+{
+	enum { MANY = 17000 }; /* more than a manager adopts */
+	char name[16];
+
+	(void)state;
+	world_open(&w);
+	become_stranger(&eve);
+	world_start_job(&w, 0);
+	world_pass(&w, 300);
+	world_kill_manager(&w);
+	world_start_manager(&w);
+	for (unsigned i = 0; i < 3 * MANY; i++) {
+		snprintf(name, sizeof(name), "a\n%u", i);
+		done(&eve, "job.heartbeat", rank_params(name, 1, 0, 7), "adopted");
+		if (i / MANY == 1)
+			json_decref(ask(&eve, "job.leave", rank_params(name, 1, 0, 7)));
+		if (i / MANY == 2)
+			manager_gone(w.m, &eve);
+	}
+	assert_non_null(strstr(w.said, "job a?50999, epoch 1, "));
+	manager_gone(w.m, &eve);
+	world_pass(&w, 300);
+	for (unsigned r = 0; r < RANKS; r++)
+		assert_string_equal(w.job[0].rank[r].phase, "adopted");
+	world_close(&w);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static int open_store(void **state)
@@ -342,6 +372,7 @@ int main(void)
 		T(test_connects_anew),
 		T(test_successor),
 		cmocka_unit_test_setup_teardown(test_adopted, open_store, close_store),
+		cmocka_unit_test(test_many_adopted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

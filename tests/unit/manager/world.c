@@ -116,7 +116,9 @@ static void drop(void *arg, unsigned i)
 
 static void say(void *arg, const char *line)
 {
-	(void)arg;
+	struct world *w = arg;
+
+	snprintf(w->said, sizeof(w->said), "%s", line);
 	if (getenv("WORLD_SAYS"))
 		fprintf(stderr, "%s\n", line);
 }

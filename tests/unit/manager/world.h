@@ -57,6 +57,7 @@ struct world {
 	/* The manager dies at this line to a switch, or with its store, and is started anew. */
 	unsigned lines, die_at_line; /* 0: at none */
 	bool dying;
+	char said[512]; /* the last line of its log */
 };
 
 void world_open(struct world *w);
