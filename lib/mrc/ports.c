@@ -29,7 +29,7 @@ void mrc_ports_local(struct mrc_ports *p, uint8_t up, uint64_t now)
 	p->up = up;
 	p->id++;
 	p->unanswered = true;
-	p->wait = p->first_ns;
+	p->wait = p->first_ns < p->cap_ns ? p->first_ns : p->cap_ns;
 	p->due = now;
 }
 

@@ -28,8 +28,8 @@
 	X(dscp_trimmed_lasthop, "", 16, 0, 63, CHOSEN, "2.2",                                     \
 		"the same, on the port that faces the receiver")                                  \
 	X(dscp_control, "", 46, 0, 63, CHOSEN, "2.2", "of SACK, NACK, ACK, endpoint responses")   \
-	X(wimm_syndrome, "", 101, 97, 127, CHOSEN, "3.9",                                         \
-		"AETH syndrome of a NAK for more immediates than are held")
+	X(wimm_syndrome, "", 101, 100, 127, CHOSEN, "3.9",                                        \
+		"AETH syndrome of a NAK for more immediates than are held: none of RoCE's own")
 
 #define MRC_TIME_SETTINGS(X)                                                                    \
 	X(base_rtt_us, "us", 200, 1, 1000000, CHOSEN, "9.2",                                    \

@@ -38,6 +38,22 @@ static void refused(void **state)
 	assert_int_equal(mrc_ports_init(&p, 1, &s), -EINVAL);
 }
 
+/* A fabric of long round trips: the first wait is held to the longest, too. */
+static void told_far(void **state)
+{
+	struct mrc_settings s = settings();
+	struct mrc_ports p;
+	struct mrc_endpoint said;
+
+	(void)state;
+	s.base_rtt_us = 20000;
+	s.status_cap_ms = 100;
+	assert_int_equal(mrc_ports_init(&p, PORTS, &s), 0);
+	mrc_ports_local(&p, 0xb, 5000);
+	assert_true(mrc_ports_tx(&p, 5000, &said));
+	assert_int_equal(mrc_ports_deadline(&p), 5000 + SECOND / 10);
+}
+
 /* Until it is answered, with growing patience; then once a second while a port is down. */
 static void told(void **state)
 {
@@ -262,6 +278,7 @@ int run_ports_tests(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused),
 		cmocka_unit_test(told),
+		cmocka_unit_test(told_far),
 		cmocka_unit_test(heard),
 		cmocka_unit_test(answers_are_limited),
 		cmocka_unit_test(in_turn),

@@ -69,6 +69,20 @@ static void udp_port(void **state)
 	}
 }
 
+/* RoCE's own syndromes mean something else. */
+static void syndrome(void **state)
+{
+	struct mrc_settings set = mrc_settings_default();
+	const char *field, *other;
+
+	(void)state;
+	for (set.wimm_syndrome = 96; set.wimm_syndrome < 100; set.wimm_syndrome++) {
+		assert_int_equal(mrc_settings_check(&set, &field, &other), -EINVAL);
+		assert_string_equal(field, "wimm_syndrome");
+	}
+	assert_int_equal(mrc_settings_check(&set, &field, &other), 0);
+}
+
 /* A device that has not been told takes nothing there; nor does one that has if it is not MRC. */
 static void udp_port_of_others(void **state)
 {
@@ -287,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(udp_port),
+		cmocka_unit_test(syndrome),
 		cmocka_unit_test(udp_port_of_others),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(connection),
