@@ -26,6 +26,17 @@ static inline void fuzz_check(int ok, const char *what)
 	abort();
 }
 
+/* What fuzz_seed returns of a JSON text that is written with ' for ". */
+static inline size_t fuzz_seed_json(const char *text, uint8_t *out, size_t cap)
+{
+	size_t len = 0;
+
+	for (; text && text[len] && len < cap; len++)
+		out[len] = text[len] == '\'' ? '"' : (uint8_t)text[len];
+	fuzz_check(!text || !text[len], "seed fits");
+	return len;
+}
+
 /* jansson hashes with a number of its own choice; with this one, the same input goes the same way.
  */
 void json_object_seed(size_t seed) __attribute__((weak));

@@ -103,24 +103,6 @@ static int teardown(void **state)
 
 /* ---- what there is ---- */
 
-static int note(void *to, const char *key, const char *value)
-{
-	return json_object_set_new(to, key, json_string(value));
-}
-
-static char *everything(void)
-{
-	json_t *all = json_object();
-	char *text;
-
-	assert_int_equal(store.each(store.arg, note, all), 0);
-	json_object_set_new(all, "jobs", world_ask(&w, "job.list", NULL));
-	json_object_set_new(all, "topology", world_ask(&w, "topology.get", NULL));
-	text = json_dumps(all, JSON_SORT_KEYS);
-	json_decref(all);
-	return text;
-}
-
 static uint64_t counted(const char *what)
 {
 	json_t *r = world_ask(&w, "manager.who", NULL);
@@ -134,7 +116,7 @@ static uint64_t counted(const char *what)
 /* Refused with these words, counted, and nothing is another. */
 static void refused(const char *method, json_t *params, const char *says, const char *counter)
 {
-	char *before = everything(), *after;
+	char *before = world_everything(&w), *after;
 	const uint64_t n = counted(counter);
 	json_t *a = ask(&eve, method, params);
 	const char *message = rpc_string(json_object_get(a, "error"), "message");
@@ -143,7 +125,7 @@ static void refused(const char *method, json_t *params, const char *says, const 
 		fail_msg("%s: \"%s\" lacks \"%s\"", method, message ? message : "done", says);
 	json_decref(a);
 	world_pass(&w, 200);
-	after = everything();
+	after = world_everything(&w);
 	assert_string_equal(before, after);
 	assert_int_equal(counted(counter), n + 1);
 	assert_false(eve.joined && eve.epoch == epoch);

@@ -108,31 +108,13 @@ static int teardown(void **state)
 
 /* ---- what there is ---- */
 
-static int note(void *to, const char *key, const char *value)
-{
-	return json_object_set_new(to, key, json_string(value));
-}
-
-static char *everything(void)
-{
-	json_t *all = json_object();
-	char *text;
-
-	assert_int_equal(store.each(store.arg, note, all), 0);
-	json_object_set_new(all, "jobs", world_ask(&w, "job.list", NULL));
-	json_object_set_new(all, "topology", world_ask(&w, "topology.get", NULL));
-	text = json_dumps(all, JSON_SORT_KEYS);
-	json_decref(all);
-	return text;
-}
-
 static void expect_refused(
 	struct manager_peer *p, const char *method, json_t *params, int code, const char *says)
 {
-	char *before = everything(), *after;
+	char *before = world_everything(&w), *after;
 
 	refused(p, method, params, code, says);
-	after = everything();
+	after = world_everything(&w);
 	assert_string_equal(before, after);
 	free(before);
 	free(after);

@@ -572,3 +572,22 @@ void world_close(struct world *w)
 			world_kill_switch(w, i);
 	json_decref(w->config);
 }
+
+static int note(void *to, const char *key, const char *value)
+{
+	return json_object_set_new(to, key, json_string(value));
+}
+
+char *world_everything(struct world *w)
+{
+	json_t *all = json_object();
+	char *text;
+
+	if (w->store)
+		assert_int_equal(w->store->each(w->store->arg, note, all), 0);
+	json_object_set_new(all, "jobs", world_ask(w, "job.list", NULL));
+	json_object_set_new(all, "topology", world_ask(w, "topology.get", NULL));
+	text = json_dumps(all, JSON_SORT_KEYS);
+	json_decref(all);
+	return text;
+}

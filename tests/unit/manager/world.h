@@ -93,5 +93,8 @@ void world_expect_clean(struct world *w);
 void world_expect_nothing_promised(struct world *w);
 /* The result of a method that needs no peer (new reference). */
 json_t *world_ask(struct world *w, const char *method, json_t *params);
+/* What the manager has, its store too, as a text that is the same if that is; the caller's to free.
+ */
+char *world_everything(struct world *w);
 
 #endif
