@@ -3,13 +3,14 @@
 
 #include <string.h>
 
-enum { TRIMMABLE = 4, TRIMMABLE_RETX = 8, TRIMMED = 12, TRIMMED_LASTHOP = 16, CONTROL = 46 };
+#include "lib/wire/mrc.h"
 
 void egress_classes_default(struct egress_classes *c)
 {
 	memset(c->of, EGRESS_DATA, sizeof(c->of));
-	c->of[TRIMMABLE] = c->of[TRIMMABLE_RETX] = EGRESS_TRIMMABLE;
-	c->of[TRIMMED] = c->of[TRIMMED_LASTHOP] = c->of[CONTROL] = EGRESS_CONTROL;
-	c->trimmed = TRIMMED;
-	c->trimmed_last_hop = TRIMMED_LASTHOP;
+	c->of[MRC_DSCP_TRIMMABLE] = c->of[MRC_DSCP_TRIMMABLE_RETX] = EGRESS_TRIMMABLE;
+	c->of[MRC_DSCP_TRIMMED] = c->of[MRC_DSCP_TRIMMED_LAST] = EGRESS_CONTROL;
+	c->of[MRC_DSCP_CONTROL] = EGRESS_CONTROL;
+	c->trimmed = MRC_DSCP_TRIMMED;
+	c->trimmed_last_hop = MRC_DSCP_TRIMMED_LAST;
 }

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "lib/mrc/seeded_bugs.h"
+#include "lib/mrc/settings.h"
 #include "lib/wire/random.h"
 
-enum { FIRST_PROBE_RTTS = 8, LOST_PROBE_RTTS = 4, DEFAULT_SUCCESSES = 3, NS_PER_MS = 1000000 };
-enum { DEFAULT_CAP_MS = 100, LEAST_PROBE_MS = 1 };
+enum { FIRST_PROBE_RTTS = 8, LOST_PROBE_RTTS = 4, LEAST_PROBE_MS = 1, NS_PER_MS = 1000000 };
 enum { MARKED_RTTS = 8, LEAST_REST = 64, LONGEST_REST = 1 << 20 }; /* changing places, in RTTs */
 
 static uint64_t draw(struct mrc_evset *s)
@@ -142,10 +142,11 @@ int mrc_evset_init(struct mrc_evset *s, const struct mrc_evset_config *c, const 
 	s->min_active = c->min_active;
 	s->per_port = active / c->n_ports > 0 ? active / c->n_ports : 1;
 	s->base_rtt_ns = c->base_rtt_ns;
-	s->probe_cap_ns = c->probe_cap_ns ? c->probe_cap_ns : DEFAULT_CAP_MS * (uint64_t)NS_PER_MS;
+	s->probe_cap_ns =
+		c->probe_cap_ns ? c->probe_cap_ns : MRC_DFLT_probe_cap_ms * (uint64_t)NS_PER_MS;
 	s->rest_rtts = LEAST_REST;
 	s->attempt = 1;
-	s->probes_to_return = c->probes_to_return ? c->probes_to_return : DEFAULT_SUCCESSES;
+	s->probes_to_return = c->probes_to_return ? c->probes_to_return : MRC_DFLT_probes_to_return;
 	s->up = (uint8_t)((1u << c->n_ports) - 1);
 	s->random = c->seed;
 	for (unsigned i = 0; i < n; i++) {

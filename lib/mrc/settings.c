@@ -12,6 +12,15 @@
 /* What lib/wire knows of the same. */
 _Static_assert((int)MRC_DFLT_udp_port == ROCE_UDP_PORT, "one port");
 _Static_assert((int)MRC_DFLT_wimm_syndrome == MRC_SYNDROME_WIMM, "one syndrome");
+#define ONE(name, sym) \
+	_Static_assert((int)MRC_DFLT_dscp_##name == (int)MRC_DSCP_##sym, "one DSCP of a class")
+ONE(no_trim, NO_TRIM);
+ONE(trimmable, TRIMMABLE);
+ONE(trimmable_retx, TRIMMABLE_RETX);
+ONE(trimmed, TRIMMED);
+ONE(trimmed_lasthop, TRIMMED_LAST);
+ONE(control, CONTROL);
+#undef ONE
 
 static const struct {
 	const char *name;

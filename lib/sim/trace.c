@@ -31,12 +31,6 @@ static bool has_address(uint8_t opcode)
 	}
 }
 
-enum {
-#define X(sym, name, dscp) MRC_DSCP_##sym = (dscp),
-	MRC_CLASSES(X)
-#undef X
-};
-
 /* What MRC's switches let go ahead (docs/mrc.md, 2.2). */
 static bool is_control(const struct sim_frame *f)
 {

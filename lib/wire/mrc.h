@@ -227,7 +227,7 @@ static inline uint16_t mrc_ev_sport(uint32_t ev, enum mrc_ev_order order)
  * caller has checked that 28 (IPv4) or 48 bytes are. */
 uint32_t mrc_ev_get(const uint8_t *l3, enum mrc_ev_order order);
 
-/* Traffic classes (lib/wire only names them; which DSCP stands for each is configuration). */
+/* Traffic classes, and the DSCP that stands for each unless it is configured otherwise. */
 #define MRC_CLASSES(X)                         \
 	X(NO_TRIM, "no_trim", 0)               \
 	X(TRIMMABLE, "trimmable", 4)           \
@@ -235,6 +235,12 @@ uint32_t mrc_ev_get(const uint8_t *l3, enum mrc_ev_order order);
 	X(TRIMMED, "trimmed", 12)              \
 	X(TRIMMED_LAST, "trimmed_lasthop", 16) \
 	X(CONTROL, "control", 46)
+
+enum mrc_dscp {
+#define X(sym, name, dscp) MRC_DSCP_##sym = dscp,
+	MRC_CLASSES(X)
+#undef X
+};
 
 enum mrc_class {
 #define X(sym, name, dscp) MRC_CLASS_##sym,
