@@ -77,7 +77,7 @@ class Attacked:
         self.victims_group()
         own = self.create_other()
         before = self.drops()
-        iterations = 2000
+        iterations = 1000
         while self.job(own, iterations) < 20000:  # the attack had hardly begun
             iterations *= 2
             self.assertLess(iterations, 100000)
