@@ -175,7 +175,7 @@ static void overrun(struct rnic_cq *cq)
 	struct rnic *rnic = cq->rnic;
 
 	if (cq->unshown > 0)
-		SLIST_REMOVE(&cq->gather->unshown, cq, rnic_cq, unshown_link);
+		STAILQ_REMOVE(&cq->gather->unshown, cq, rnic_cq, unshown_link);
 	ring_post_all(&cq->ring, cq->unshown);
 	cq->unshown = 0;
 	atomic_store_explicit(&cq->overrun, true, memory_order_release);
@@ -191,8 +191,8 @@ void cq_publish(struct cq_gather *gather)
 	struct rnic_cq *cq;
 
 	gather->on = false;
-	while ((cq = SLIST_FIRST(&gather->unshown)) != NULL) {
-		SLIST_REMOVE_HEAD(&gather->unshown, unshown_link);
+	while ((cq = STAILQ_FIRST(&gather->unshown)) != NULL) {
+		STAILQ_REMOVE_HEAD(&gather->unshown, unshown_link);
 		show(cq);
 	}
 }
@@ -216,7 +216,7 @@ void cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 		cq->unshown = 1;
 		show(cq);
 	} else if (cq->unshown++ == 0) {
-		SLIST_INSERT_HEAD(&gather->unshown, cq, unshown_link);
+		STAILQ_INSERT_TAIL(&gather->unshown, cq, unshown_link);
 	}
 }
 

@@ -30,7 +30,7 @@ struct rnic_cq {
 	struct cq_gather *gather; /* of who produces */
 	_Atomic int armed;        /* enum cq_arm */
 	atomic_bool overrun;      /* for good */
-	SLIST_ENTRY(rnic_cq) unshown_link;
+	STAILQ_ENTRY(rnic_cq) unshown_link;
 	uint32_t unshown; /* entries behind the ring's head; on the list if there are any */
 	bool wakes;       /* one of them raises the event of a CQ armed for what is solicited */
 	struct ring ring;

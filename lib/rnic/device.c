@@ -161,6 +161,7 @@ int rnic_create(const struct rnic_config *config, struct rnic **rnic)
 		return -ENOMEM;
 	new->events = config->events;
 	new->random = config->seed;
+	STAILQ_INIT(&new->gather.unshown);
 	for (unsigned i = 0; i < N_LANES; i++) {
 		TAILQ_INIT(&new->ready[i]);
 		TAILQ_INIT(&new->controls[i]);

@@ -40,8 +40,8 @@ struct rnic_port {
 
 /* Completions of whoever produces them, the owner or a worker (cq.h). */
 struct cq_gather {
-	bool on; /* they are shown by cq_publish, all at once */
-	SLIST_HEAD(, rnic_cq) unshown;
+	bool on;                        /* they are shown by cq_publish, all at once */
+	STAILQ_HEAD(, rnic_cq) unshown; /* whose first completion came first is shown first */
 };
 
 struct rnic {

@@ -27,6 +27,8 @@ int workers_alloc(struct rnic *rnic, unsigned n)
 	if (rnic->worker == NULL)
 		return -ENOMEM;
 	memset(rnic->worker, 0, n * sizeof(*rnic->worker));
+	for (unsigned i = 0; i < n; i++)
+		STAILQ_INIT(&rnic->worker[i].gather.unshown);
 	rnic->n_workers = n;
 	return 0;
 }

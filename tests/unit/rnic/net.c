@@ -262,7 +262,7 @@ static void on_cq_event(void *arg, struct rnic_cq *cq)
 	struct end *end = rnic_cq_user(cq);
 
 	(void)arg;
-	end->n_cq_event++;
+	end->cq_event[end->n_cq_event++ % NET_EVENTS] = cq;
 }
 
 static void on_cq_error(void *arg, struct rnic_cq *cq)

@@ -58,6 +58,7 @@ struct end {
 	size_t buf_len;
 	enum ibv_event_type event[NET_EVENTS];
 	unsigned n_event, n_cq_event, n_cq_error;
+	struct rnic_cq *cq_event[NET_EVENTS];
 	enum ibv_event_type port_event[NET_EVENTS];
 	unsigned event_port[NET_EVENTS], n_port_event;
 };

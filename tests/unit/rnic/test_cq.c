@@ -55,6 +55,45 @@ static void test_events(void **state)
 	net_close(&net);
 }
 
+/* One channel for two CQs: the events of a burst come as its completions did. A program that has
+ * seen the answer's event reads the completion of what it answers (perftest, ib_send_lat -e). */
+static void test_events_in_order(void **state)
+{
+	static struct net net;
+	static struct rnic_frame frames[2];
+	static uint8_t bytes[2][NET_FRAME];
+	struct rnic_rx_frame rx[2];
+	struct end *a = &net.end[0], *b = &net.end[1];
+
+	(void)state;
+	for (int last = 0; last < 2; last++) {
+		memset(&net, 0, sizeof(net));
+		net_connect(&net, &(struct net_options){0});
+		assert_int_equal(0, end_recv(a, 0, 0, 64));
+		assert_int_equal(0, end_recv(b, 0, 0, 64));
+		assert_int_equal(0, end_send(b, IBV_WR_SEND, 0, 0, 64, 0, 0));
+		assert_true(rnic_tx(b->rnic, RNIC_ALL_PORTS, &frames[0], 0));
+		net_inject(&net, 0, bytes[0],
+			(size_t)rnic_frame_flatten(&frames[0], bytes[0], NET_FRAME));
+		assert_int_equal(0, end_send(a, IBV_WR_SEND, 0, 0, 64, 0, 0));
+		assert_int_equal(2, rnic_tx_burst(a->rnic, RNIC_ALL_PORTS, frames, 2, 0));
+		for (int i = 0; i < 2; i++) {
+			const int at = last ? !i : i;
+
+			rx[at].data = bytes[i];
+			rx[at].len = (uint32_t)rnic_frame_flatten(&frames[i], bytes[i], NET_FRAME);
+		}
+		rnic_cq_arm(b->scq, false);
+		rnic_cq_arm(b->rcq, false);
+		rnic_rx_burst(b->rnic, 0, rx, 2, 0);
+		assert_int_equal(2, b->n_cq_event);
+		/* Acknowledgements leave before requests. */
+		assert_ptr_equal(last ? b->rcq : b->scq, b->cq_event[0]);
+		assert_ptr_equal(last ? b->scq : b->rcq, b->cq_event[1]);
+		net_close(&net);
+	}
+}
+
 /* Two QPs on one CQ: with one goes what it completed. */
 static void test_purge(void **state)
 {
@@ -238,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_events_in_order),
 		cmocka_unit_test(test_purge),
 		cmocka_unit_test(test_overrun),
 		cmocka_unit_test(test_overrun_by_ack),
