@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, free_port, listening, run_tests  # noqa: E402
+from fabric_case import Fabric, family, free_port, listening, run_tests  # noqa: E402
 
 PATIENCE = 300  # seconds for a pair of programs: hangs only
 SIZES = [1 << n for n in range(1, 24)]  # perftest's -a
@@ -41,13 +41,19 @@ class Programs(Fabric):
             time.sleep(0.01)
         client = self.start(hosts[1], [*argv, '-p', str(port), '127.0.0.1'])
         outs = []
-        for p in client, server:
-            try:
-                out, err = p.communicate(timeout=PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.fail(f'{argv}: no end after {PATIENCE} s')
-            self.assertEqual(p.returncode, 0, f'{argv}: {err}\n{out}')
-            outs.append(out)
+        try:
+            for p in client, server:
+                try:
+                    out, err = p.communicate(timeout=PATIENCE)
+                except subprocess.TimeoutExpired:
+                    self.fail(f'{argv}: no end after {PATIENCE} s')
+                self.assertEqual(p.returncode, 0, f'{argv}: {err}\n{out}')
+                outs.append(out)
+        finally:
+            for p in client, server:  # the next pair needs the host's port
+                if p.poll() is None:
+                    kill(family(p.pid))
+                    p.wait()
         return outs
 
     def perftest(self, program, *args, sizes, iters, qps=1, reports=(0,), hosts=('h0', 'h1')):
