@@ -14,12 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/port/port.h"
 
-enum { MTU = 1500, BURST = 32, TRIES = 5000, LEN = 600, SERVERS = 20, CUTS = 100 };
+enum { MTU = 1500, BURST = 32, TRIES = 60000, LEN = 600, SERVERS = 20, CUTS = 100 };
 static const uint64_t TICK = 100000000, SECOND = 1000000000;
 
 static char dir[] = "/tmp/port-test-XXXXXX";
@@ -48,10 +49,29 @@ static void tick(void)
 	port_tick(&client, now);
 }
 
+static void until_attempt_ends(void)
+{
+	for (unsigned i = 0; i < TRIES && client.away == PORT_AWAY; i++)
+		usleep(1000);
+	assert_int_not_equal(client.away, PORT_AWAY);
+}
+
+/* The driver has an end of a conversation that it has not closed yet. */
+static bool talks(void)
+{
+	struct stat st;
+
+	until_attempt_ends();
+	return client.again.inode != 0 && fstat(client.again.fd, &st) == 0 &&
+	       st.st_ino == client.again.inode;
+}
+
+/* The driver has a thread of its own: for what that does, time waits. */
 static void until_up(void)
 {
 	for (unsigned i = 0; i < TRIES && !(port_link_up(&client) && port_link_up(&server)); i++) {
-		tick();
+		if (!talks())
+			tick();
 		usleep(1000);
 	}
 	assert_true(port_link_up(&client) && port_link_up(&server));
@@ -63,13 +83,6 @@ static void until_down(void)
 	for (unsigned i = 0; i < TRIES && port_link_up(&client); i++)
 		usleep(1000);
 	assert_false(port_link_up(&client));
-}
-
-static void until_attempt_ends(void)
-{
-	for (unsigned i = 0; i < TRIES && client.away == PORT_AWAY; i++)
-		usleep(1000);
-	assert_int_not_equal(client.away, PORT_AWAY);
 }
 
 /* As many ticks as there are within so much time, each attempt at its tick. */
@@ -278,7 +291,9 @@ static void many_times(void **state)
 	assert_int_equal(client.again.times, times + n + cuts);
 	assert_int_equal(rte_mempool_in_use_count(pool), held);
 	assert_int_equal(descriptors(), fds + n); /* the sockets that they listened at */
-	assert_int_equal(heap(), bytes);
+	/* Pieces that are too small for the list of free ones stay with their neighbours; what
+	 * leaks with each cut would be twice this at least, with its header. */
+	assert_in_range(heap(), 0, bytes + cuts * RTE_CACHE_LINE_SIZE);
 }
 
 /* ---- a server that hangs ---- */
