@@ -8,8 +8,8 @@
 #include "lib/rnic/neigh.h"
 #include "lib/rnic/timer.h"
 
-enum { MAX_ASKED = 5 };
-static const uint64_t ASK_EVERY = UINT64_C(200000000), VALID_FOR = UINT64_C(60000000000);
+static const uint64_t ASK_EVERY = RNIC_NEIGH_EVERY_MS * UINT64_C(1000000),
+		      VALID_FOR = UINT64_C(60000000000);
 
 int neigh_init(struct rnic *rnic)
 {
@@ -190,7 +190,7 @@ void neigh_timer(struct rnic *rnic, struct neigh *neigh, uint64_t now)
 {
 	if (neigh->state != NEIGH_ASKING)
 		return;
-	if (neigh->asked == MAX_ASKED)
+	if (neigh->asked == RNIC_NEIGH_ASKS)
 		neigh->state = NEIGH_FAILED;
 	else
 		ask(rnic, neigh, now);

@@ -378,10 +378,12 @@ bool rnic_rang(const struct rnic *rnic);
 
 /* What is known of one port says nothing of another. A QP resolves its peer's MAC when it goes to
  * RTR. Static entries never expire. rnic_resolve starts resolution and returns 0 if known (dmac
- * filled), -EAGAIN while asking (frames come from rnic_tx), -EHOSTUNREACH after 5 requests, 200 ms
- * apart, without answer; the next call starts anew. Answers are good for 60 s. -EINVAL: not a
- * unicast address. -ENOMEM: too many being asked for. Destinations outside every own prefix are not
- * known here: one IP hop, resolved directly. */
+ * filled), -EAGAIN while asking (frames come from rnic_tx), -EHOSTUNREACH after RNIC_NEIGH_ASKS
+ * requests, RNIC_NEIGH_EVERY_MS apart, without answer: three seconds, as a host has for it by RFC
+ * 4861 (10: MAX_MULTICAST_SOLICIT x RETRANS_TIMER); the next call starts anew. Answers are good for
+ * 60 s. -EINVAL: not a unicast address. -ENOMEM: too many being asked for. Destinations outside
+ * every own prefix are not known here: one IP hop, resolved directly. */
+enum { RNIC_NEIGH_ASKS = 15, RNIC_NEIGH_EVERY_MS = 200 };
 int rnic_neigh_add(
 	struct rnic *rnic, unsigned port, const struct wire_ip *ip, const uint8_t mac[6]);
 int rnic_resolve(

@@ -8,7 +8,6 @@
 #include "lib/verbs/internal.h"
 
 enum {
-	RESOLVE_NS = 1500 * 1000 * 1000, /* longer than the rnic asks */
 	RESOLVE_NAP_NS = 50 * 1000,
 	NO_VLAN = 0xffff,
 };
@@ -31,7 +30,7 @@ static int resolve(
 		if (ret != -EAGAIN)
 			return ret;
 		now = dev->ops->now(dev->port);
-		if (now - start > RESOLVE_NS)
+		if (now - start > IV_RESOLVE_NS)
 			return -ETIMEDOUT;
 		dev->ops->wait(dev->port, now + RESOLVE_NAP_NS);
 	}

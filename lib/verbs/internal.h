@@ -24,6 +24,9 @@
 #include "lib/verbs/port_ops.h"
 
 enum { IV_PKEY = 0xffff, IV_NAME_LEN = 32 };
+/* Longer than the rnic asks for a neighbour. */
+static const uint64_t IV_RESOLVE_NS =
+	(RNIC_NEIGH_ASKS * RNIC_NEIGH_EVERY_MS + 500) * UINT64_C(1000000);
 
 struct iv_cm_dev;
 struct iv_ctx;

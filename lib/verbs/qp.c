@@ -8,10 +8,7 @@
 #include "lib/verbs/exports.h"
 #include "lib/verbs/internal.h"
 
-enum {
-	RESOLVE_NS = 1500 * 1000 * 1000, /* longer than the rnic asks */
-	RESOLVE_NAP_NS = 50 * 1000,
-};
+enum { RESOLVE_NAP_NS = 50 * 1000 };
 
 /* ---- locks: see internal.h for their order ---- */
 
@@ -317,7 +314,7 @@ static int modify(struct iv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		if (ret != -EAGAIN)
 			return ret;
 		now = dev->ops->now(dev->port);
-		if (now - start > RESOLVE_NS)
+		if (now - start > IV_RESOLVE_NS)
 			return -ETIMEDOUT;
 		dev->ops->wait(dev->port, now + RESOLVE_NAP_NS);
 	}
