@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "ctrl/agent/agent.h"
 #include "dataplane/switch.h"
@@ -111,12 +112,23 @@ static void say_ready(struct sw *sw, const char *control, const char *tcp)
 	ctl_notify("incline-switch", "READY=1");
 }
 
+/* What is still under way to groups of the switch that was here before is not for those to come. */
+static void begin_generations(struct sw *sw)
+{
+	uint64_t seed;
+
+	while (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		;
+	sw_groups_begin(sw, seed);
+}
+
 static int run(struct sw *sw, json_t *config, const char *file)
 {
 	const struct agent_options agent = {.ready = say_ready, .load = &load};
 	const char *control = json_string_value(json_object_get(config, "control"));
 	char err[SW_ERR_LEN];
 
+	begin_generations(sw);
 	if (sw_start(sw, err) < 0)
 		return fail(file, err);
 	json_object_set_new(config, "startup_file", json_string(file));

@@ -9,6 +9,7 @@
 
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
+#include "lib/wire/random.h"
 
 enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
 
@@ -102,6 +103,12 @@ static int fill_endpoint(
 			"endpoints[%u].vlan: its neighbour is in VLAN %u, mode I has no VLANs", i,
 			ep->vlan);
 	return rc;
+}
+
+void sw_groups_begin(struct sw *sw, uint64_t seed)
+{
+	for (unsigned slot = 0; slot < INC_GROUP_SLOTS; slot++)
+		sw->groups->gen[slot] = (uint8_t)(wire_random(&seed) & GEN_MASK);
 }
 
 static int free_slot(const struct sw *sw, uint64_t now)

@@ -180,7 +180,7 @@ static int install(struct sw *sw, const struct nr_spec *spec, unsigned place, ch
 			"\"arena_kb\" or lower mtu, M or W",
 			payload, sw->arena->size - sw->arena->used, sw->arena->size);
 	}
-	nr_init(r, spec, SW_RING_SLOT0 + place, sw->ring_gen[place], off);
+	nr_init(r, spec, SW_RING_SLOT0 + place, sw->groups->gen[SW_RING_SLOT0 + place], off);
 	inc_set_owner(sw->groups, SW_RING_SLOT0 + place, sw_host_place(sw, NULL));
 	sw->ring[place] = r;
 	sw->ring_activate[place] =
@@ -275,7 +275,7 @@ int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 		return rc;
 	publish(sw, clt);
 	sw->ring[ring] = NULL;
-	sw->ring_gen[ring] = (uint8_t)((r->gen + 1) & GEN_MASK);
+	sw->groups->gen[r->slot] = (uint8_t)((r->gen + 1) & GEN_MASK);
 	sw->ring_rest[ring] = sw_now(sw) + sw->config.slot_rest_ns;
 	sw->ring_stalled[ring] = sw->ring_said[ring] = false;
 	sw->n_rings--;

@@ -83,7 +83,6 @@ struct sw {
 	unsigned n_groups, n_stalled;
 	size_t draining_bytes; /* of the arena, held back because a port may still read them */
 	struct nr_ring *ring[NR_MAX_RINGS];
-	uint8_t ring_gen[NR_MAX_RINGS];
 	/* ns; 0: not resting, active or without a limit. */
 	uint64_t ring_rest[NR_MAX_RINGS], ring_activate[NR_MAX_RINGS];
 	bool ring_stalled[NR_MAX_RINGS], ring_said[NR_MAX_RINGS]; /* said: that it has failed */

@@ -274,6 +274,10 @@ int sw_capture_get(struct sw *sw, unsigned i, struct sw_capture_info *info);
  * the group is INSTALLED, or ACTIVE if activate; *slot identifies it. */
 int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, unsigned *slot,
 	char err[SW_ERR_LEN]);
+/* Where the generations of the slots begin, for groups and rings: to be called before there are
+ * any, with another number at each start (docs/inc-protocol.md, 8.3). Without it they begin at 0.
+ */
+void sw_groups_begin(struct sw *sw, uint64_t seed);
 /* Fills in remote QPNs that were 0 (qpn[i] == 0: leave) and activates. */
 int sw_group_activate(
 	struct sw *sw, unsigned slot, const uint32_t *qpn, unsigned n_qpn, char err[SW_ERR_LEN]);

@@ -21,7 +21,7 @@ struct inc_arena {
  */
 struct inc_table {
 	struct inc_group *group[INC_GROUP_SLOTS];
-	uint8_t gen[INC_GROUP_SLOTS]; /* generation the next group of a slot gets */
+	uint8_t gen[INC_GROUP_SLOTS]; /* generation the next group or ring of a slot gets */
 	/* Worker that works with the slot's group, or its NetReduce ring. Set before the group is
 	 * published; after that by that worker alone, between two turns. */
 	uint8_t owner[INC_GROUP_SLOTS];

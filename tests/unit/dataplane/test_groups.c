@@ -196,6 +196,45 @@ static void slots_and_generations(void **state)
 	assert_int_equal(sw_group_delete(sw, INC_GROUP_SLOTS, true, err), -ENOENT);
 }
 
+/* A switch that is started again gives the same slot to the next group; what hosts have sent to the
+ * group of before, to the same addresses and at the same PSN, is not that group's. */
+static void generations_begin_elsewhere(void **state)
+{
+	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
+	uint32_t imm = c_control(pay, 0, 1024, 0);
+	unsigned len;
+
+	(void)state;
+	sw_groups_begin(sw, 1);
+	c_spec(2, 1024, false, false);
+	assert_int_equal(c_create(), 1);
+	len = c_host_frame(b, 1, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+	h_stop(sw);
+	sw = h_start(4, NULL, NULL);
+	sw_groups_begin(sw, 2);
+	c_spec(2, 1024, false, false);
+	assert_int_equal(c_create(), 1);
+	h_expect_drop(sw, 0, b, len, "inc_generation");
+	len = c_host_frame(b, 1, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+	h_expect_drop(sw, 0, b, len, "inc_consumed");
+}
+
+/* Every slot has a beginning of its own, rings' too, and it may be any generation. */
+static void generations_begin_anywhere(void **state)
+{
+	uint64_t first = 0, ring = 0, slots = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 1000; seed++) {
+		sw_groups_begin(sw, seed);
+		first |= 1ull << sw->groups->gen[1];
+		ring |= 1ull << sw->groups->gen[SW_RING_SLOT0];
+	}
+	for (unsigned slot = 1; slot < INC_GROUP_SLOTS; slot++)
+		slots |= 1ull << sw->groups->gen[slot];
+	assert_true(first == UINT64_MAX && ring == UINT64_MAX && slots == UINT64_MAX);
+}
+
 static void slots_rest(void **state)
 {
 	(void)state;
@@ -532,6 +571,8 @@ int main(void)
 		T(neighbours_change),
 		T(given_mac),
 		T(slots_and_generations),
+		T(generations_begin_elsewhere),
+		T(generations_begin_anywhere),
 		T(slots_rest),
 		T(draining),
 		T(activation),
