@@ -13,8 +13,9 @@
 struct mrc_figure {
 	uint64_t seed;
 	bool quick;   /* shorter, for tests */
-	json_t *rows; /* of {"what", "ours", "unit", "paper", "aim", "met"} */
-	unsigned missed;
+	json_t *rows; /* of {"what", "ours", "unit", "paper", "aim", "met"}; with "why": fig_short
+		       */
+	unsigned missed, is_short;
 	char err[SIM_ERR_LEN];
 };
 
@@ -51,6 +52,7 @@ struct fig_fabric {
 	uint64_t up_mbps;               /* of one between T0 and T1; 0: as mbps */
 	enum fig_queues queues;
 	const struct rnic_congestion *congestion; /* RC's; NULL: the RNIC's defaults */
+	const struct mrc_settings *settings;      /* MRC's; NULL: the defaults */
 	/* As of sim_conns_conf. */
 	void (*arrived)(void *arg, unsigned conn, unsigned nth);
 	void *arg;
@@ -83,6 +85,10 @@ void fig_switch_stop(struct fig_run *r, unsigned plane, bool is_t1, unsigned ind
 /* A line of the figure. met: whether the aim, a text, was reached. */
 void fig_row(struct mrc_figure *fig, const char *what, double ours, const char *unit,
 	const char *paper, const char *aim, bool met);
+/* The same of an aim that is known not to be met here: by how much and why is printed beside it. It
+ * is missed below `least`, as far as it is known not to be met. */
+void fig_short(struct mrc_figure *fig, const char *what, double ours, const char *unit,
+	const char *paper, double aim, double least, const char *why);
 
 /* A figure: false if it could not be had. */
 bool mrc_figure_4(struct mrc_figure *fig);

@@ -111,7 +111,7 @@ void sim_host_port_mac(unsigned host, unsigned plane, uint8_t mac[6])
 
 static struct mrc_settings mrc_settings_of(const struct sim *sim)
 {
-	struct mrc_settings s = mrc_settings_default();
+	struct mrc_settings s = sim->conf.mrc ? *sim->conf.mrc : mrc_settings_default();
 
 	if (sim->conf.mrc_base_rtt_ns)
 		s.base_rtt_us = (uint32_t)(sim->conf.mrc_base_rtt_ns / 1000);

@@ -19,6 +19,7 @@
 #include "lib/sim/topo.h"
 
 struct sim;
+struct mrc_settings;
 
 struct sim_conf {
 	const struct sim_topo *topo; /* must outlive the simulation */
@@ -31,7 +32,9 @@ struct sim_conf {
 	/* Switches send no CNP to a host for running ahead of a pipe (EPIC's table 35). */
 	bool no_rate_sync;
 	struct sim_control_conf control; /* of the switches' agents; sim_set_control */
-	/* MRC's of every RNIC. Rate 0: the links' of all planes; base RTT 0: lib/mrc's default. */
+	/* MRC's of every RNIC. NULL: lib/mrc's defaults, read once; the rate is the links' of all
+	 * planes, where they have one; base RTT 0: that of mrc. */
+	const struct mrc_settings *mrc;
 	uint64_t mrc_base_rtt_ns;
 };
 
