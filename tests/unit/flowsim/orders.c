@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/flowsim/paper.h"
+#include "lib/flowsim/many.h"
 
-enum { CLUSTER = 2048, SLOTS = 16, FEW_SLOTS = 8, SMALL = 8 };
+enum { FEW_SLOTS = 8 };
 
 struct means {
 	double all[FS_SETTINGS], small[FS_SETTINGS];
@@ -18,35 +18,26 @@ struct means {
 static int measure(unsigned trace, bool scaleup, unsigned slots, unsigned n, double load,
 	uint64_t seed, struct means *m)
 {
-	struct fs_job *job = calloc(n, sizeof(*job));
-	int rc = job ? fs_trace_make(fs_multi_trace(trace), seed, n, CLUSTER, load, job) : -1;
-
-	for (unsigned s = 0; s < FS_SETTINGS && rc == 0; s++) {
-		struct fs_shape shape = *fs_multi_shape(trace);
-		struct fs_config config = {
-			.policy = fs_setting_policy(s), .scaleup = scaleup, .seed = seed};
-		struct fs_totals t;
-		struct fs_result *r;
+	for (unsigned s = 0; s < FS_SETTINGS; s++) {
+		struct fs_many_ask ask = {.trace = trace,
+			.setting = s,
+			.jobs = n,
+			.slots = slots,
+			.load = load,
+			.config = {.scaleup = scaleup, .seed = seed}};
+		struct fs_many got;
 		char err[FS_ERR_LEN];
-		unsigned small = 0;
+		int rc = fs_many_run(&ask, &got, NULL, NULL, err);
 
-		shape.slots = slots;
-		rc = fs_run_jobs(&shape, &config, job, n, &r, &t, NULL, NULL, err);
-		m->all[s] = m->small[s] = 0;
-		for (unsigned i = 0; rc == 0 && i < n; i++) {
-			double seconds = (double)(r[i].end_ns - r[i].submit_ns) / 1e9;
-
-			m->all[s] += seconds / n;
-			if (job[i].gpus == SMALL)
-				m->small[s] += (double)(r[i].end_ns - r[i].start_ns) / 1e9;
-			small += job[i].gpus == SMALL;
+		if (rc) {
+			printf("%s\n", err);
+			return rc;
 		}
-		m->small[s] /= small ? small : 1;
-		if (rc == 0)
-			free(r);
+		m->all[s] = got.mean;
+		m->small[s] = got.small_mean;
+		fs_many_free(&got);
 	}
-	free(job);
-	return rc;
+	return 0;
 }
 
 /* or_same: by one in a hundred. */
@@ -87,7 +78,7 @@ static int one(unsigned trace, bool scaleup, unsigned n, double load, uint64_t s
 	struct means m;
 	int failed = 0;
 
-	if (measure(trace, scaleup, SLOTS, n, load, seed, &m))
+	if (measure(trace, scaleup, FS_MANY_SLOTS, n, load, seed, &m))
 		return 1;
 	print_means(trace, scaleup, seed, &m);
 	if (!scaleup) /* where few groups are left, trees that do not see rings may be slower */
