@@ -5,8 +5,10 @@
  *
  * Group g is placed (x = 1) if from its first leaf a unit flows to each of its other leaves over
  * arcs that it has. With edge-disjoint trees an edge, a host's too, is one group's; with memory
- * side by side a switch has so many groups. Trees of the program may be higher than the policies'
- * four levels: it is a bound from above, and gaps are no less than they are. */
+ * side by side a switch has so many groups; where time is shared what a switch's groups need,
+ * weighted by duty, fits into its memory (lib/mgr/book.h), and a group needs no less than over the
+ * lowest tree that there can be. Trees of the program may be higher than the policies' four levels:
+ * it is a bound from above, and gaps are no less than they are. */
 #include <errno.h>
 #include <glpk.h>
 #include <stdio.h>
@@ -15,7 +17,14 @@
 
 #include "lib/mgr/policy.h"
 
-enum { MOST_SW = 24, MOST_HOSTS = 64, MOST_GROUPS = 16, SLOTS = 3 };
+enum { MOST_SW = 24, MOST_HOSTS = 64, MOST_GROUPS = 16, SLOTS = 3, ALWAYS = 1 };
+
+/* What is scarce. */
+enum scarce { EDGES, GROUPS, TIME };
+
+/* Of a link, so that all groups fit there. */
+static const uint64_t LINE_BPS = 100000000000, SHARE_BPS = LINE_BPS / MOST_GROUPS;
+static const struct mgr_shape shape = {.mtu = 1024, .hop_ns = 2500};
 
 struct size {
 	unsigned leaves, spines, hosts, groups;
@@ -28,7 +37,7 @@ struct fabric {
 	struct mgr_place *p;
 	unsigned sw[MOST_SW], host[MOST_HOSTS];
 	struct {
-		unsigned n, host[MOST_HOSTS];
+		unsigned n, host[MOST_HOSTS], duty; /* the last of MGR_DUTY */
 		bool leaf[MOST_SW];
 	} group[MOST_GROUPS];
 };
@@ -47,15 +56,31 @@ static uint32_t number(uint64_t *state)
 	return (uint32_t)(*state >> 33);
 }
 
-static unsigned add_node(struct fabric *f, enum mgr_kind kind, unsigned i, unsigned tier)
+/* Of a switch, for the rate SHARE_BPS over so many levels of switches. */
+static uint64_t bytes_of(unsigned height)
+{
+	struct mgr_size z;
+
+	CHECK(mgr_size_for(&shape, MGR_MODE_II, height, SHARE_BPS, &z) == 0);
+	return mgr_size_bytes(&shape, &z, 2);
+}
+
+/* Where time is shared: for ALWAYS groups that never rest, and any number of groups. */
+static uint64_t sram_of(enum scarce what)
+{
+	return what == TIME ? ALWAYS * bytes_of(2) : (uint64_t)1 << 40;
+}
+
+static unsigned add_node(
+	struct fabric *f, enum mgr_kind kind, unsigned i, unsigned tier, enum scarce what)
 {
 	struct mgr_node n = {.kind = kind, .up = true, .tier = tier};
 
 	snprintf(n.name, sizeof(n.name), "%c%u", kind == MGR_HOST ? 'h' : 's', i);
 	if (kind == MGR_SWITCH) {
 		n.modes = MGR_MODES;
-		n.sram = (uint64_t)1 << 40;
-		n.groups = SLOTS;
+		n.sram = sram_of(what);
+		n.groups = what == TIME ? MOST_GROUPS : SLOTS;
 	}
 	CHECK(mgr_graph_set_node(f->g, &n) >= 0);
 	return (unsigned)mgr_graph_find(f->g, n.name);
@@ -66,7 +91,7 @@ static void cable(struct fabric *f, unsigned a, unsigned b)
 	unsigned end[] = {a, b};
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct mgr_port p = {.bps = 100000000000, .up = true};
+		struct mgr_port p = {.bps = LINE_BPS, .up = true};
 		char peer[MGR_NAME_LEN];
 
 		snprintf(p.name, sizeof(p.name), "to%u", end[1 - i]);
@@ -77,7 +102,7 @@ static void cable(struct fabric *f, unsigned a, unsigned b)
 	}
 }
 
-static struct fabric fabric_of(struct size s, uint64_t *random)
+static struct fabric fabric_of(struct size s, enum scarce what, uint64_t *random)
 {
 	bool taken[MOST_HOSTS] = {false};
 	struct fabric f = {.size = s, .g = mgr_graph_new(), .b = mgr_book_new(256, 2048)};
@@ -85,9 +110,9 @@ static struct fabric fabric_of(struct size s, uint64_t *random)
 	f.p = mgr_place_new(f.g, f.b);
 	CHECK(f.p != NULL);
 	for (unsigned i = 0; i < s.leaves + s.spines; i++)
-		f.sw[i] = add_node(&f, MGR_SWITCH, i, 1 + (i >= s.leaves));
+		f.sw[i] = add_node(&f, MGR_SWITCH, i, 1 + (i >= s.leaves), what);
 	for (unsigned i = 0; i < s.leaves * s.hosts; i++) {
-		f.host[i] = add_node(&f, MGR_HOST, i, 0);
+		f.host[i] = add_node(&f, MGR_HOST, i, 0, what);
 		cable(&f, f.host[i], f.sw[i / s.hosts]);
 	}
 	for (unsigned i = 0; i < s.leaves * s.spines; i++)
@@ -95,6 +120,7 @@ static struct fabric fabric_of(struct size s, uint64_t *random)
 	for (unsigned g = 0; g < s.groups; g++) {
 		unsigned n = 2 + number(random) % 5;
 
+		f.group[g].duty = what == TIME ? 100 * (1 + number(random) % 10) : MGR_DUTY;
 		for (unsigned k = 0; k < n; k++) {
 			unsigned h = number(random) % (s.leaves * s.hosts);
 			if (taken[h]) /* a job has its hosts to itself */
@@ -115,7 +141,7 @@ static void fabric_free(struct fabric *f)
 }
 
 /* One after the other; what is placed stays. */
-static unsigned greedy(struct fabric *f, const struct mgr_policy *policy)
+static unsigned greedy(struct fabric *f, const struct mgr_policy *policy, enum scarce what)
 {
 	unsigned placed = 0;
 
@@ -123,9 +149,11 @@ static unsigned greedy(struct fabric *f, const struct mgr_policy *policy)
 		struct mgr_member m[MOST_HOSTS];
 		struct mgr_wish w = {.member = m,
 			.n_members = f->group[g].n,
-			.shape = {.mtu = 1024, .hop_ns = 2500},
-			.modes = MGR_MODES,
-			.duty = MGR_DUTY};
+			.shape = shape,
+			.modes = what == TIME ? MGR_MODE_II : MGR_MODES,
+			.want_bps = what == TIME ? SHARE_BPS : 0,
+			.least_bps = what == TIME ? SHARE_BPS : 0,
+			.duty = f->group[g].duty};
 		struct mgr_plan plan;
 		mgr_promise promise;
 		enum mgr_why why;
@@ -273,7 +301,42 @@ static void disjoint(struct program *p, const struct fabric *f, const struct col
 	}
 }
 
-static unsigned optimum(const struct fabric *f, bool edges)
+static uint64_t least_bytes(const struct fabric *f, unsigned g)
+{
+	unsigned leaves = 0;
+
+	for (unsigned a = 0; a < f->size.leaves; a++)
+		leaves += f->group[g].leaf[a];
+	return bytes_of(leaves > 1 ? 2 : 1);
+}
+
+/* Who never rests has memory of his own; the rest a pool as large as the largest of them, and as
+ * all of them by duty. In units of what one of them needs. */
+static void shared(struct program *p, const struct fabric *f, const struct columns *c, unsigned v)
+{
+	double unit = (double)bytes_of(2);
+
+	for (unsigned g = 0; g < f->size.groups; g++)
+		term(p, c->z[g][v], (double)least_bytes(f, g) / unit * f->group[g].duty / MGR_DUTY);
+	row(p, GLP_UP, ALWAYS);
+	for (unsigned g = 0; g < f->size.groups; g++) {
+		for (unsigned o = 0; o < f->size.groups; o++) {
+			if (o == g || f->group[o].duty == MGR_DUTY)
+				term(p, c->z[o][v], (double)least_bytes(f, o) / unit);
+		}
+		row(p, GLP_UP, ALWAYS);
+	}
+}
+
+static void side_by_side(
+	struct program *p, const struct fabric *f, const struct columns *c, unsigned v)
+{
+	for (unsigned g = 0; g < f->size.groups; g++)
+		term(p, c->z[g][v], 1);
+	row(p, GLP_UP, SLOTS);
+}
+
+static unsigned optimum(const struct fabric *f, enum scarce what)
 {
 	static struct columns c;
 	struct program *p = calloc(1, sizeof(*p));
@@ -284,13 +347,10 @@ static unsigned optimum(const struct fabric *f, bool edges)
 	p->lp = glp_create_prob();
 	glp_set_obj_dir(p->lp, GLP_MAX);
 	add_groups(p, f, &c);
-	if (edges)
+	if (what == EDGES)
 		disjoint(p, f, &c);
-	for (unsigned v = 0; v < f->size.leaves + f->size.spines; v++) {
-		for (unsigned g = 0; g < f->size.groups; g++)
-			term(p, c.z[g][v], 1);
-		row(p, GLP_UP, SLOTS);
-	}
+	for (unsigned v = 0; v < f->size.leaves + f->size.spines; v++)
+		(what == TIME ? shared : side_by_side)(p, f, &c, v);
 	glp_init_iocp(&how);
 	how.presolve = GLP_ON;
 	how.msg_lev = GLP_MSG_OFF;
@@ -306,9 +366,10 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const struct mgr_policy *policy;
-		bool edges;
+		enum scarce what;
 		unsigned least; /* percent of the optimum, all fabrics together */
-	} way[] = {{&mgr_policy_edt, true, 70}, {&mgr_policy_spatial, false, 70}};
+	} way[] = {{&mgr_policy_edt, EDGES, 70}, {&mgr_policy_spatial, GROUPS, 70},
+		{&mgr_policy_temporal, TIME, 70}};
 	unsigned fabrics = argc > 1 ? (unsigned)atoi(argv[1]) : 4;
 	struct size s = {4, 3, 4, 8};
 	uint64_t random = 95;
@@ -320,12 +381,13 @@ int main(int argc, char **argv)
 		s.groups <= MOST_GROUPS);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	glp_term_out(GLP_OFF);
-	for (unsigned k = 0; k < 2; k++) {
+	for (unsigned k = 0; k < sizeof(way) / sizeof(way[0]); k++) {
 		unsigned placed = 0, best = 0, exact = 0;
 
 		for (unsigned i = 0; i < fabrics; i++) {
-			struct fabric f = fabric_of(s, &random);
-			unsigned got = greedy(&f, way[k].policy), most = optimum(&f, way[k].edges);
+			struct fabric f = fabric_of(s, way[k].what, &random);
+			unsigned got = greedy(&f, way[k].policy, way[k].what),
+				 most = optimum(&f, way[k].what);
 
 			CHECK(got <= most);
 			placed += got;
