@@ -7,6 +7,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -124,13 +125,22 @@ def why_failed(text):
 
 class Workspace:
     """A folder for all temporary files of the tests; when it is left, by whatever way, it goes, and with it fabrics
-    that were not taken down and processes that were not waited for."""
+    that were not taken down and processes that were not waited for. In it "env python3" is the interpreter that runs
+    this, at once: in many a PATH it is a script that looks for one (pyenv's takes several times as long as the start of
+    Python), and a run starts hundreds."""
 
     def __enter__(self):
         adopt_orphans()
         # Sockets have short names.
         self.dir = os.environ['TMPDIR'] = tempfile.mkdtemp(prefix='it-', dir='/tmp')
         tempfile.tempdir = None
+        programs = os.path.join(self.dir, 'bin')
+        os.mkdir(programs)
+        python = os.path.join(programs, 'python3')  # a symbolic link would not be in a virtual environment
+        with open(python, 'w') as f:
+            f.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        os.chmod(python, 0o755)
+        os.environ['PATH'] = programs + os.pathsep + os.environ['PATH']
         return self
 
     def __exit__(self, *_):

@@ -312,6 +312,17 @@ class Interruption(unittest.TestCase):
         self.assertFalse(os.path.exists(directory))
         self.assertFalse(any(map(alive, pids)))
 
+    def test_programs_have_the_interpreter_of_the_runner_at_once(self):
+        with tempfile.TemporaryDirectory() as d:
+            with open(os.path.join(d, 'python3'), 'w') as f:
+                f.write('#!/bin/sh\nexit 7\n')
+            os.chmod(f.name, 0o755)
+            script = f'import subprocess, sys\nsys.path.insert(0, {TOOLS!r})\nimport incline_tests as t\nwith t.Workspace():\n    ' \
+                "sys.exit(subprocess.run(['env', 'python3', '-c', 'import sys; print(sys.prefix, sys.argv[1:])', 'a b']).returncode)"
+            p = subprocess.run([sys.executable, '-c', script], env={**os.environ, 'PATH': d + ':' + os.environ['PATH']}, timeout=60,
+                               capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout), (0, f"{sys.prefix} ['a b']\n"), p.stderr)
+
 
 if __name__ == '__main__':
     unittest.main()
