@@ -64,11 +64,11 @@ static bool measure(struct fig_run *r, struct incast *out)
 	return true;
 }
 
-/* qa_gate: NSCC's, 0: the default. */
+/* qa_gate: NSCC's, 0: the default. set: MRC's, NULL: the defaults. */
 static bool incast(struct mrc_figure *fig, enum fig_queues queues, unsigned qps, uint8_t qa_gate,
-	struct incast *out)
+	const struct mrc_settings *set, struct incast *out)
 {
-	const struct fig_fabric f = cluster(queues, NULL);
+	struct fig_fabric f = cluster(queues, NULL);
 	struct sim_conn_conf conn[SENDERS + 1];
 	struct fig_run r;
 	bool ok;
@@ -82,6 +82,7 @@ static bool incast(struct mrc_figure *fig, enum fig_queues queues, unsigned qps,
 			.attr.cc.nscc.qa_gate = qa_gate,
 			.attr_mask = RNIC_MRC_CC,
 			.endless = true};
+	f.settings = set;
 	if (!fig_open(&r, fig, &f, conn, SENDERS + 1))
 		return false;
 	ok = measure(&r, out);
@@ -118,14 +119,14 @@ static void loss_rows(struct mrc_figure *fig, const struct incast *in, bool trim
 		"these, and 0.1 %", in->lost * 1000 <= in->dropped * 1001 + in->trimmed);
 }
 
-static bool mrc_rows(struct mrc_figure *fig, const char *of, enum fig_queues queues, unsigned qps,
-	uint8_t qa_gate)
+static bool mrc_rows_of(struct mrc_figure *fig, const char *of, enum fig_queues queues,
+	unsigned qps, uint8_t qa_gate, const struct mrc_settings *set)
 {
 	/* Windows wander for tens of milliseconds; shares are of 300. */
-	const bool aimed = !fig->quick && qa_gate;
+	const bool aimed = !fig->quick && qa_gate && !set;
 	struct incast in;
 
-	if (!incast(fig, queues, qps, qa_gate, &in))
+	if (!incast(fig, queues, qps, qa_gate, set, &in))
 		return false;
 	row(fig, of, "victim, of what it has alone", 100 * in.victim / in.alone, "no impact",
 		"95 %", in.victim >= 0.95 * in.alone);
@@ -137,12 +138,18 @@ static bool mrc_rows(struct mrc_figure *fig, const char *of, enum fig_queues que
 	return true;
 }
 
+static bool mrc_rows(struct mrc_figure *fig, const char *of, enum fig_queues queues, unsigned qps,
+	uint8_t qa_gate)
+{
+	return mrc_rows_of(fig, of, queues, qps, qa_gate, NULL);
+}
+
 static bool rc_rows(struct mrc_figure *fig, const char *of, enum fig_queues queues, unsigned qps,
 	const char *paper, const char *worst)
 {
 	struct incast in;
 
-	if (!incast(fig, queues, qps, 0, &in))
+	if (!incast(fig, queues, qps, 0, NULL, &in))
 		return false;
 	row(fig, of, "victim, of what it has alone", 100 * in.victim / in.alone, paper, "", true);
 	row(fig, of, "victim, the worst 0.5 ms", 100 * in.least / in.alone, worst, "", true);
@@ -162,9 +169,13 @@ bool mrc_figure_18(struct mrc_figure *fig)
 
 bool mrc_figure_21(struct mrc_figure *fig)
 {
+	struct mrc_settings shared = mrc_settings_default();
+
+	shared.nscc_shared = 1;
 	return rc_rows(fig, "a: RC, PFC alone, 1 QP", FIG_PFC, 1, "7.5 to 25", "") &&
 	       rc_rows(fig, "b: RC, PFC alone, 8 QPs", FIG_PFC, 8, "7.5 to 25", "") &&
-	       mrc_rows(fig, "c: MRC, 8 QPs", FIG_TRIM, 8, QA_OF_MANY);
+	       mrc_rows(fig, "c: MRC, 8 QPs", FIG_TRIM, 8, QA_OF_MANY) &&
+	       mrc_rows_of(fig, "c: MRC, 8 QPs, nscc_shared", FIG_TRIM, 8, QA_OF_MANY, &shared);
 }
 
 /* ---- 22: fifteen flows to one host begin one after the other ---- */

@@ -177,7 +177,8 @@ MRC = [
     row('mrc-denylist', '2.4', 'What a controller denies is never used', code='lib/mrc/evset.c lib/libmrc/ev_op.c', tests='mrc mrc_transport_ports libmrc-control'),
     row('mrc-reverse', '2.4', 'Words take an EV per plane that is known to work; who only receives probes one per RTT', code='lib/mrc/reverse.c', tests='mrc mrc_transport_flow'),
     row('mrc-ports', '3, 5.2.2', 'A NIC of several ports, each a plane; the peer is told of one that goes', code='lib/mrc/ports.c lib/mrc/transport_dev.c', tests='mrc mrc_transport_ports sim_mrc_figure_9a'),
-    row('mrc-nscc', '2.1', 'NSCC', code='lib/mrc/nscc.c', tests='mrc sim_mrc_figure_18', state='partly', why='a window for each queue pair, not for each destination: docs/mrc.md, 9'),
+    row('mrc-nscc', '2.1', 'NSCC, a window for each queue pair or, with `nscc_shared`, for each destination', code='lib/mrc/nscc.c lib/mrc/transport_window.c',
+        tests='mrc mrc_transport_window sim_mrc_figure_18 sim_mrc_figure_21'),
     # ---- SRv6 ----
     row('mrc-usid', '2.2', 'uN: match of 48 bits, shift, static table, at line rate', state='partly', code='dataplane/srv6 lib/srv6', tests='srv6 srv6-packets dataplane-srv6 srv6_kernel',
         commands=('tools/bench srv6 --quick',), why="0.2 to 0.3 of testpmd's rate: docs/srv6.md"),
@@ -210,7 +211,7 @@ MRC = [
     row('mrc-figure-15', 'F15', "NCCL's sendrecv on 42 000 GPUs", state='partly', code='apps/sim_mrc_job.c', tests='sim_mrc_figure_15', commands=(MRC_FIGURE + '15',),
         why=HARDWARE + ': 64 simulated hosts, 128 in the long form'),
     row('mrc-figures-16-17', 'F16, 17', 'Ring all-reduce and all-to-all at 0, 0.1 and 1 % of loss beside RoCE on 1 and 16 queue pairs', state='partly', code='apps/sim_mrc_coll.c',
-        tests='sim_mrc_figure_16 sim_mrc_figure_17', commands=(MRC_FIGURE + '16', MRC_FIGURE + '17'), why='at 16 MB; at 64 KB MRC is behind RoCE here'),
+        tests='sim_mrc_figure_16 sim_mrc_figure_17', commands=(MRC_FIGURE + '16', MRC_FIGURE + '17'), why='at 16 MB; at 64 KB MRC is behind RoCE here, the rows print by how much and why'),
     row('mrc-figures-18-21', 'F18, 21', 'Incast 7:1 and a victim, beside RoCE with PFC and with DCQCN', state='partly', code='apps/sim_mrc_incast.c', tests='sim_mrc_figure_18 sim_mrc_figure_21',
         commands=(MRC_FIGURE + '18', MRC_FIGURE + '21'), why='shares within 5 % in the long form alone, with a `qa_gate` of 5'),
     row('mrc-figures-19-20', 'F19, 20', 'Failures between racks; a permutation', code='apps/sim_mrc_racks.c', tests='sim_mrc_figure_19 sim_mrc_figure_20', commands=(MRC_FIGURE + '19', MRC_FIGURE + '20')),

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 enum {
 	NS_PER_S = 1000000000,
@@ -105,9 +107,18 @@ bool nscc_want_ack(const struct nscc *cc, bool last)
 	return last || cc->cwnd < cc->low_bytes || (int64_t)cc->cwnd - cc->inflight < cc->mtu;
 }
 
-void nscc_sent(struct nscc *cc, uint32_t bytes)
+void nscc_sent(struct nscc *cc, uint64_t *mine, uint32_t bytes)
 {
 	cc->inflight += bytes;
+	cc->parts += bytes;
+	*mine += bytes;
+}
+
+/* Up to fast_ns all are numbers of 32 bits without gaps. */
+bool nscc_same_rules(const struct nscc *a, const struct nscc *b)
+{
+	return memcmp(a, b, offsetof(struct nscc, fast_ns)) == 0 && a->fast_ns == b->fast_ns &&
+	       a->low_bytes == b->low_bytes && a->qa_gate == b->qa_gate && a->qa == b->qa;
 }
 
 static void clamp(struct nscc *cc)
@@ -286,9 +297,16 @@ void nscc_refused(struct nscc *cc, uint32_t bytes)
 	cc->inflight -= bytes;
 }
 
-void nscc_set_inflight(struct nscc *cc, uint64_t bytes)
+void nscc_set_inflight(struct nscc *cc, uint64_t *mine, uint64_t bytes)
 {
-	cc->inflight = (int64_t)bytes;
+	cc->parts += bytes - *mine;
+	cc->inflight = (int64_t)cc->parts;
+	*mine = bytes;
+}
+
+uint32_t nscc_share(const struct nscc *cc, uint64_t mine)
+{
+	return cc->parts > mine ? (uint32_t)(cc->cwnd * mine / cc->parts) : cc->cwnd;
 }
 
 uint32_t nscc_received(uint32_t last_units, uint32_t units)

@@ -5,6 +5,9 @@
  * told one by one. No clock, no floats on the packet path: rates of the configuration are converted
  * once to 16.16 fixed point.
  *
+ * Several senders may share one: then what is on the way is the sum of what each of them has there,
+ * and each remembers its part (mine).
+ *
  * A packet counts with its UDP length + 40 here and at the responder. Times are nanoseconds. One
  * owner. */
 #ifndef MRC_NSCC_H
@@ -53,6 +56,7 @@ struct nscc {
 	uint32_t base_rtt_ns; /* the least that was seen */
 	uint32_t cwnd;
 	int64_t inflight;
+	uint64_t parts;      /* sum of the senders' */
 	uint32_t saved_cwnd; /* from before the receiver's penalty; 0: none */
 	uint64_t avg_delay_ns;
 	uint64_t inc_bytes; /* bytes squared, until the next fulfil */
@@ -70,8 +74,12 @@ bool nscc_may_send(const struct nscc *cc, uint32_t bytes);
 /* Whether the packet should ask for a SACK at once, so that the window does not run dry. */
 bool nscc_want_ack(const struct nscc *cc, bool last);
 
-/* Every packet that leaves, retransmissions too. */
-void nscc_sent(struct nscc *cc, uint32_t bytes);
+/* Whether both have the same parameters: who has them may share the other. What they have seen does
+ * not count. */
+bool nscc_same_rules(const struct nscc *a, const struct nscc *b);
+
+/* Every packet that leaves, retransmissions too. mine: the sender's part, 0 at first. */
+void nscc_sent(struct nscc *cc, uint64_t *mine, uint32_t bytes);
 
 struct nscc_sack {
 	uint32_t bytes; /* newly received, may be 0 */
@@ -88,8 +96,12 @@ void nscc_lost(struct nscc *cc, uint32_t bytes);
 /* Refused for another reason: no signal of congestion. */
 void nscc_refused(struct nscc *cc, uint32_t bytes);
 
-/* Recomputed from what is really unacknowledged, so that lost counters cannot leak window. */
-void nscc_set_inflight(struct nscc *cc, uint64_t bytes);
+/* The sender's part recomputed from what is really unacknowledged, so that lost counters cannot
+ * leak window. 0: it has left. */
+void nscc_set_inflight(struct nscc *cc, uint64_t *mine, uint64_t bytes);
+/* Of the window, what falls to a sender by its part of what is on the way; all, if it is the only
+ * one. */
+uint32_t nscc_share(const struct nscc *cc, uint64_t mine);
 
 /* Bytes that a responder's counter has moved on by, from two values of 24 bits in units of 256; 0
  * if it is an older one. */

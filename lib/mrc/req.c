@@ -158,7 +158,7 @@ static void on_path(const struct mrc_req *q, int ev, struct mrc_out *out)
 
 static bool window_open(const struct mrc_req *q, uint32_t bytes)
 {
-	return q->nscc == NULL || nscc_may_send(q->nscc, bytes);
+	return !q->held && (q->nscc == NULL || nscc_may_send(q->nscc, bytes));
 }
 
 /* Nothing else can leave after this packet until the peer says something. */
@@ -172,7 +172,7 @@ static bool runs_dry(const struct mrc_req *q)
 static void left(struct mrc_req *q, uint32_t bytes, struct mrc_out *out)
 {
 	if (q->nscc)
-		nscc_sent(q->nscc, bytes);
+		nscc_sent(q->nscc, &q->in_window, bytes);
 	out->pkt.data.ackreq = runs_dry(q);
 }
 
@@ -230,8 +230,8 @@ static void begin(struct mrc_req *q, struct mrc_request *r)
 	q->wimms += r->m.has_imm;
 }
 
-/* The windows allow a new packet; *bytes of it. */
-static bool may_begin(const struct mrc_req *q, uint16_t *bytes)
+/* There is a new packet that the peer has room for; *bytes of it. */
+static bool has_new(const struct mrc_req *q, uint16_t *bytes)
 {
 	const struct mrc_request *r = &q->queue[q->next & (q->c.messages - 1)];
 
@@ -239,7 +239,31 @@ static bool may_begin(const struct mrc_req *q, uint16_t *bytes)
 		(r->sent == 0 && r->m.has_imm && q->wimms >= q->c.max_wimm))
 		return false;
 	*bytes = packet_bytes(q, r, r->sent);
-	return window_open(q, *bytes);
+	return true;
+}
+
+/* The windows allow it. */
+static bool may_begin(const struct mrc_req *q, uint16_t *bytes)
+{
+	return has_new(q, bytes) && window_open(q, *bytes);
+}
+
+bool mrc_req_blocked(const struct mrc_req *q)
+{
+	uint32_t psn;
+	const struct mrc_sent *lost = mrc_snd_lost(&q->snd, &psn);
+	uint16_t bytes;
+	const bool new = has_new(q, &bytes);
+
+	return !q->status && (lost != NULL || new) &&
+	       !(lost != NULL && window_open(q, lost->bytes)) && !(new &&window_open(q, bytes));
+}
+
+void mrc_req_leave_window(struct mrc_req *q)
+{
+	if (q->nscc)
+		nscc_set_inflight(q->nscc, &q->in_window, 0);
+	q->nscc = NULL;
 }
 
 bool mrc_req_wants(const struct mrc_req *q)
@@ -305,7 +329,7 @@ static void take(struct mrc_req *q, const struct mrc_news *news, uint64_t now)
 	if (news->lost_bytes && q->nscc)
 		nscc_lost(q->nscc, news->lost_bytes);
 	if (q->nscc)
-		nscc_set_inflight(q->nscc, q->snd.flight_bytes);
+		nscc_set_inflight(q->nscc, &q->in_window, q->snd.flight_bytes);
 	if (news->gone)
 		mrc_req_fail(q, MRC_STATUS_RETRY);
 }
@@ -371,7 +395,8 @@ static void probe_answer(struct mrc_req *q, const struct mrc_sack *sack, int ev,
 
 static uint32_t loss_window(const struct mrc_req *q)
 {
-	const uint32_t bytes = q->nscc ? q->nscc->cwnd : q->snd.window * q->c.pmtu;
+	const uint32_t bytes =
+		q->nscc ? nscc_share(q->nscc, q->in_window) : q->snd.window * q->c.pmtu;
 
 	return (uint32_t)((uint64_t)(bytes / q->c.pmtu) * q->c.loss_percent / 100);
 }

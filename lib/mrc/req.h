@@ -67,6 +67,8 @@ struct mrc_req {
 	struct mrc_snd snd;
 	struct mrc_evset *evs;
 	struct nscc *nscc;
+	uint64_t in_window;        /* our part of it (nscc.h), */
+	bool held;                 /* it is others' turn: no data leaves; the owner's to set */
 	struct mrc_request *queue; /* a ring; the counters run free */
 	uint32_t head, next, tail; /* oldest not completed, first not wholly sent, end */
 	uint16_t msn, rqmsn;       /* of the next message that begins */
@@ -94,7 +96,8 @@ struct mrc_req {
 /* Bytes of memory for a configuration; 0 if a field is out of range. A multiple of 8. */
 size_t mrc_req_bytes(const struct mrc_req_config *config);
 /* evs and nscc (NULL unless config.cc) are made and belong to the caller, as mem does:
- * mrc_req_bytes(config) bytes aligned to 8. All live as long as *q. -EINVAL. */
+ * mrc_req_bytes(config) bytes aligned to 8. All live as long as *q, nscc until
+ * mrc_req_leave_window. Several requestors may have one nscc. -EINVAL. */
 int mrc_req_init(struct mrc_req *q, const struct mrc_req_config *config, struct mrc_evset *evs,
 	struct nscc *nscc, void *mem);
 
@@ -116,6 +119,11 @@ bool mrc_req_tx(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_out *o
 
 /* Whether a packet could leave if all ports had room. */
 bool mrc_req_wants(const struct mrc_req *q);
+/* Whether data could but for the congestion window, or for being held. */
+bool mrc_req_blocked(const struct mrc_req *q);
+/* Nothing of it counts in the congestion window any more, which others may have, and it is not
+ * looked at again. Its connection is over. */
+void mrc_req_leave_window(struct mrc_req *q);
 
 /* Words of the peer. -EINVAL: one that cannot be, counted in ignored, without effect. */
 int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now);

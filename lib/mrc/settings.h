@@ -100,7 +100,10 @@
 	X(nscc_fast_ns, "ns", 1000, 1, 1000000000, KNOWN, "9.4",                                   \
 		"delay below which the window grows fast")                                         \
 	X(nscc_low_bytes, "bytes", 16384, 1, 1073741824, KNOWN, "9.4",                             \
-		"window below which every packet asks for a SACK")
+		"window below which every packet asks for a SACK")                                 \
+	X(nscc_shared, "", 0, 0, 1, CHOSEN, "9",                                                   \
+		"1: queue pairs between two addresses share a window, those with the parameters "  \
+		"of the first")
 
 #define MRC_SETTINGS(X)      \
 	MRC_WIRE_SETTINGS(X) \

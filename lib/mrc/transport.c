@@ -212,7 +212,8 @@ static void enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state 
 	} else if (to == IBV_QPS_RTS) {
 		const struct mrc_req_config config = req_config(c);
 
-		mrc_req_init(&c->req, &config, &c->evs, config.cc ? &c->nscc : NULL, c->req_mem);
+		mrc_req_init(&c->req, &config, &c->evs, config.cc ? mrc_window_join(c) : NULL,
+			c->req_mem);
 		c->posted = ring_tail(&qp->sq);
 		c->sends = true;
 	}

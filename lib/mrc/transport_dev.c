@@ -179,6 +179,7 @@ void mrc_leave(struct mrc_conn *c)
 
 	if (peer == NULL)
 		return;
+	mrc_window_leave(c);
 	LIST_REMOVE(c, of_peer);
 	c->peer = NULL;
 	if (!LIST_EMPTY(&peer->conns)) {

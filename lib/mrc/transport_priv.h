@@ -48,11 +48,19 @@ struct mrc_asked {
 
 struct mrc_conn;
 
+/* A congestion window that several connections to one peer share. */
+struct mrc_window {
+	struct nscc nscc;
+	unsigned n;                  /* connections that do; 0: nscc is not made */
+	TAILQ_HEAD(, mrc_conn) line; /* those that it has refused, in the order of their turns */
+};
+
 /* All connections between two addresses. */
 struct mrc_peer {
 	LIST_ENTRY(mrc_peer) link;
 	struct wire_ip src, dst;
 	struct mrc_ports ports;
+	struct mrc_window window;
 	LIST_HEAD(, mrc_conn) conns; /* the first one sends what is the peer's, and has its timer */
 	struct mrc_endpoint status;  /* the update that is being sent, */
 	uint8_t status_left;         /* and ports that it has not left on */
@@ -107,6 +115,9 @@ struct mrc_conn {
 	struct mrc_evset evs;
 	struct mrc_reverse reverse;
 	struct nscc nscc;
+	bool shares; /* the peer's window, not nscc; */
+	bool waits;  /* stands in its line */
+	TAILQ_ENTRY(mrc_conn) in_line;
 	struct mrc_req req;
 	struct mrc_rsp rsp;
 	void *req_mem, *rsp_mem;
@@ -205,6 +216,19 @@ void mrc_schedule(struct mrc_conn *conn);
 
 unsigned mrc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint64_t now);
+
+/* ---- transport_window.c ---- */
+
+/* The window of a connection that reaches RTS, its own being made: that one, or the peer's. */
+struct nscc *mrc_window_join(struct mrc_conn *conn);
+/* No effect if it has its own. */
+void mrc_window_leave(struct mrc_conn *conn);
+/* Before data may leave: whether it is this one's turn (req.held); and what came of it: whether a
+ * packet of data has left. */
+void mrc_window_turn(struct mrc_conn *conn);
+void mrc_window_turned(struct mrc_conn *conn, bool sent);
+/* Something has happened that may have made room: whoever's turn it is has something to send. */
+void mrc_window_news(struct mrc_conn *conn);
 
 /* ---- transport_paths.c ---- */
 

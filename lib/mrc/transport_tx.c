@@ -202,6 +202,7 @@ void mrc_settle(struct mrc_conn *c, uint64_t now)
 	(void)now;
 	complete(c);
 	tell_evs(c);
+	mrc_window_news(c);
 	if (owes_words(c))
 		qp_has_control(c->qp);
 	mrc_schedule(c);
@@ -282,7 +283,9 @@ bool mrc_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64
 	if (qp_state(qp) != IBV_QPS_RTS || !c->sends)
 		return false;
 	take_posted(c);
+	mrc_window_turn(c);
 	made = c->sends && mrc_req_tx(&c->req, room, now, &out);
+	mrc_window_turned(c, made && out.pkt.kind == MRC_KIND_DATA);
 	if (!made && room != c->evs.up && c->sends && mrc_req_wants(&c->req))
 		transport_no_room(qp);
 	made = made && make(c, &out, frame);

@@ -57,18 +57,19 @@ static void refusals(void **state)
 static void window_rules(void **state)
 {
 	struct nscc cc = fresh();
+	uint64_t mine = 0;
 
 	(void)state;
 	cc.cwnd = 5 * MTU;
-	nscc_sent(&cc, 4 * MTU);
+	nscc_sent(&cc, &mine, 4 * MTU);
 	assert_true(nscc_may_send(&cc, MTU));
 	assert_false(nscc_may_send(&cc, MTU + 1));
-	nscc_sent(&cc, MTU);
+	nscc_sent(&cc, &mine, MTU);
 	assert_false(nscc_may_send(&cc, 1));
 	assert_true(nscc_want_ack(&cc, false));
 	nscc_refused(&cc, 6 * MTU); /* below 0: a packet larger than the window may go */
 	assert_true(nscc_may_send(&cc, 100 * MTU));
-	nscc_set_inflight(&cc, MTU);
+	nscc_set_inflight(&cc, &mine, MTU);
 	assert_false(nscc_want_ack(&cc, false));
 	assert_true(nscc_want_ack(&cc, true));
 	assert_int_equal(nscc_received(0xffffff, 1), 512);
@@ -153,11 +154,12 @@ static void decrease_once_per_rtt(void **state)
 static void penalty_and_restore(void **state)
 {
 	struct nscc cc = fresh();
+	uint64_t mine = 0;
 	struct nscc_sack s = {.bytes = 128 * 64, .penalty = 64};
 
 	(void)state;
 	cc.cwnd = 100000;
-	nscc_sent(&cc, 90000 + s.bytes);
+	nscc_sent(&cc, &mine, 90000 + s.bytes);
 	nscc_sack(&cc, &s, 1);
 	assert_int_equal(cc.cwnd, 90000 - 4096);
 	nscc_sack(&cc, &s, 2);
@@ -177,10 +179,11 @@ static void penalty_and_restore(void **state)
 static void quick_adapt_after_trims(void **state)
 {
 	struct nscc cc = fresh();
+	uint64_t mine = 0;
 	struct nscc_sack s = {.bytes = 3 * MTU};
 
 	(void)state;
-	nscc_sent(&cc, 50 * MTU);
+	nscc_sent(&cc, &mine, 50 * MTU);
 	nscc_trimmed(&cc, MTU, 1000 * US); /* the first ends no period: one packet less */
 	assert_int_equal(cc.cwnd, 225000 - MTU);
 	cc.last_adjust = 1001 * US;
@@ -209,6 +212,7 @@ static void fills_a_bottleneck(void **state)
 	} flight[FLIGHT];
 	uint64_t now = 0, free_at = 0, sent = 0, worst = 0;
 	struct nscc cc;
+	uint64_t mine = 0;
 
 	(void)state;
 	assert_int_equal(nscc_init(&cc, &config, &link), 0);
@@ -225,7 +229,7 @@ static void fills_a_bottleneck(void **state)
 				worst = start - now;
 			free_at = start + wire;
 			flight[sent % FLIGHT].sack_at = free_at + RTT - wire;
-			nscc_sent(&cc, MTU);
+			nscc_sent(&cc, &mine, MTU);
 		}
 		assert_true(sent > got);
 		now = flight[got % FLIGHT].sack_at;
@@ -236,6 +240,35 @@ static void fills_a_bottleneck(void **state)
 	assert_true(now < STEPS * wire * 101 / 100 + 2 * RTT);
 	assert_in_range(worst, wire, 2 * (uint64_t)cc.target_ns);
 	assert_int_equal(cc.base_rtt_ns, RTT);
+}
+
+/* Two senders: what is on the way is the sum of theirs, a word to one says nothing of the other's,
+ * and who leaves takes nothing of it along. */
+static void two_senders(void **state)
+{
+	const struct nscc_config slow = {.fi = 1};
+	struct nscc cc = fresh(), same = fresh(), other;
+	uint64_t a = 0, b = 0;
+
+	(void)state;
+	cc.cwnd = 10 * MTU;
+	assert_int_equal(nscc_share(&cc, a), 10 * MTU);
+	nscc_sent(&cc, &a, 6 * MTU);
+	assert_int_equal(nscc_share(&cc, a), 10 * MTU);
+	nscc_sent(&cc, &b, 2 * MTU);
+	nscc_sent(&cc, &b, 2 * MTU);
+	assert_false(nscc_may_send(&cc, 1));
+	assert_int_equal(nscc_share(&cc, a), 6 * MTU);
+	assert_int_equal(nscc_share(&cc, b), 4 * MTU);
+	nscc_set_inflight(&cc, &a, 5 * MTU);
+	assert_int_equal(cc.inflight, 9 * MTU);
+	assert_true(nscc_may_send(&cc, MTU));
+	nscc_set_inflight(&cc, &b, 0);
+	assert_int_equal(cc.inflight, 5 * MTU);
+	assert_int_equal(nscc_share(&cc, a), 10 * MTU);
+	assert_true(nscc_same_rules(&cc, &same));
+	assert_int_equal(nscc_init(&other, &slow, &reference), 0);
+	assert_false(nscc_same_rules(&cc, &other));
 }
 
 int run_nscc_tests(void)
@@ -250,6 +283,7 @@ int run_nscc_tests(void)
 		cmocka_unit_test(penalty_and_restore),
 		cmocka_unit_test(quick_adapt_after_trims),
 		cmocka_unit_test(fills_a_bottleneck),
+		cmocka_unit_test(two_senders),
 	};
 
 	return cmocka_run_group_tests_name("mrc nscc", tests, NULL, NULL);
