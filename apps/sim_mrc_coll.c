@@ -310,9 +310,10 @@ static struct lossless large_rows(
 	s->task.rounds = 1;
 	g = lossless_rows(s, paper);
 	mrc_loss_rows(s, &g);
-	many_qps_rows(s, at->shared, &g);
-	if (!s->fig->quick)
+	if (!s->fig->quick) {
+		many_qps_rows(s, at->shared, &g);
 		rc_loss_rows(s, &g);
+	}
 	return g;
 }
 
