@@ -3,9 +3,9 @@
  * that all ranks attach to a multicast group (or several of both), and RC connections to the
  * neighbours in the ring and the partners of the barrier. Datagrams are sent from the caller's
  * memory; they are received into staging and copied to their places; what is lost is read from the
- * left neighbour's result. Or, as appendix C has it, over a UC queue pair whose WRITEs the device
- * places as they come, without staging: that is an extension of our software RNIC
- * (inc_dv_qp_mcast_window).
+ * left neighbour's result. Our software RNIC does the receiver's part by itself, and tells when all
+ * is there (inc_dv_qp_mcast_window); also over a UC queue pair's WRITEs, as appendix C has it,
+ * which no other device knows.
  *
  * The switches on the way must forward the group (docs/multicast.md). As in ccl.h the core never
  * blocks and never reads a clock, `now` is nanoseconds of any monotonic clock, one thread at a
@@ -45,10 +45,11 @@ struct ccl_mcast_conf {
 	 */
 	unsigned workers;
 	bool uc;              /* over UC, all ranks alike; else over UD */
+	bool staged;          /* UD: received by the caller's thread though the device could */
 	ccl_create_fn create; /* of UC, workers; these two NULL: looked for in the process */
 	ccl_window_fn window;
 	unsigned chains;     /* 1; divides n_ranks */
-	unsigned depth;      /* 1024: receives of all trees, of UD a packet of staging each */
+	unsigned depth;      /* 1024: receives of all trees, a packet of staging each */
 	uint64_t link_bps;   /* 10 Gb/s */
 	uint64_t alpha_ns;   /* 20 ms */
 	uint64_t timeout_ns; /* 10 s, without any progress */
@@ -111,6 +112,7 @@ const struct mcast_counters *ccl_mcast_counters(const struct ccl_mcast *mcast);
 /* What it takes, for figure 7's sake. */
 struct ccl_mcast_info {
 	unsigned mtu, ud_qps, uc_qps, rc_qps;
+	bool marked; /* by the device, which has no use for staging */
 	uint64_t staging_bytes;
 };
 void ccl_mcast_query(const struct ccl_mcast *mcast, struct ccl_mcast_info *info);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of a communicator by multicast: mcast_qp.c owns verbs objects, mcast_meet.c meets the
- * other ranks, mcast_run.c moves what the protocol says. */
+ * other ranks, mcast_run.c moves what the protocol says, mcast_marks.c is for what the device takes
+ * by itself, mcast_uc.c for WRITEs. */
 #ifndef CCL_MCAST_PRIV_H
 #define CCL_MCAST_PRIV_H
 
 #include "lib/ccl/mcast.h"
+#include "lib/verbs/incline_dv.h"
 
 enum {
 	MC_PSN_BITS = 24,
@@ -43,6 +45,9 @@ struct mc_tree {
 	struct ibv_cq *cq; /* of what it receives: with workers its own, else the communicator's */
 	struct ibv_ah *ah; /* UD */
 	bool attached;
+	/* Of the collective's chunks, by the device. */
+	struct inc_dv_mcast_marks marks;
+	uint64_t again; /* of those, told to the core */
 };
 
 struct mc_read {
@@ -71,9 +76,10 @@ struct ccl_mcast {
 	struct ibv_cq *cq;
 	struct mc_tree tree[CCL_MCAST_MAX_TREES];
 	struct ibv_qp *rc[MCAST_MAX_PEERS];
-	/* UC: what a window's key is counted from, and who writes. */
-	uint32_t key, own_key;
+	uint32_t key, own_key; /* UC: what a window's key is counted from */
+	bool marked;           /* the device marks and places chunks */
 	struct inc_dv_mcast_writer *writer;
+	uint64_t *mark_words; /* of all trees */
 	/* staging | messages that come, by peer | messages that go */
 	uint8_t *memory;
 	struct ibv_mr *mr;
@@ -99,7 +105,7 @@ struct ccl_mcast {
 
 static inline size_t mc_slot_len(const struct ccl_mcast *c)
 {
-	return c->conf.uc ? 0 : MC_GRH + c->mtu;
+	return c->marked ? 0 : MC_GRH + c->mtu;
 }
 static inline uint8_t *mc_staging(const struct ccl_mcast *c, unsigned slot)
 {
@@ -129,13 +135,17 @@ static inline unsigned mc_tree_depth(const struct ccl_mcast *c)
 int mc_post_chunk_recvs(struct ccl_mcast *c, const unsigned *slot, unsigned n);
 int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot);
 
-/* mcast_uc.c. What all trees need; a tree's queue pair to RTS; the window of the collective that
- * has begun: 0 or a positive errno. end: none any more, nothing is written to the buffer; for UD
- * nothing. */
+/* mcast_uc.c. What all trees need; a tree's queue pair to RTS: 0 or a positive errno. */
 int mc_uc_open(struct ccl_mcast *c, char *err);
 int mc_uc_join(struct ccl_mcast *c, unsigned tree);
-int mc_uc_begin(struct ccl_mcast *c);
-void mc_uc_end(struct ccl_mcast *c);
+
+/* mcast_marks.c; where the device marks nothing, nothing. Windows of the collective that has begun:
+ * 0 or a positive errno; what has been marked is told to the core; the windows are closed, and
+ * nothing is written to the buffer any more. */
+int mc_marks_open(struct ccl_mcast *c, char *err);
+int mc_marks_begin(struct ccl_mcast *c);
+void mc_marks_look(struct ccl_mcast *c, uint64_t now);
+void mc_marks_end(struct ccl_mcast *c);
 
 int mc_say(const struct ccl_mcast *c, char *err, const char *what, int error);
 

@@ -15,6 +15,7 @@ enum {
 	MAX_DEPTH = 8192,
 	DEFAULT_DEPTH = 1024,
 	HOP_LIMIT = 64,
+	TREE_RECVS = 4,
 };
 static const uint64_t DEFAULT_BPS = 10000000000, DEFAULT_ALPHA = 20000000,
 		      DEFAULT_TIMEOUT = 10000000000;
@@ -53,7 +54,7 @@ int mc_post_chunk_recvs(struct ccl_mcast *c, const unsigned *slot, unsigned n)
 		wr[i] = (struct ibv_recv_wr){.wr_id = (uint64_t)MC_CHUNK_RECV << 32 | slot[i],
 			.next = last ? NULL : &wr[i + 1],
 			.sg_list = &sge[i],
-			.num_sge = !c->conf.uc};
+			.num_sge = !c->marked};
 		if (!last)
 			continue;
 		rc = -ibv_post_recv(c->tree[tree].qp, &wr[first], &bad);
@@ -118,6 +119,8 @@ static int make_objects(struct ccl_mcast *c, char *err)
 	if (!c->cq)
 		return mc_say(c, err, "completion queue", errno);
 	rc = c->conf.uc ? mc_uc_open(c, err) : 0;
+	if (rc == 0)
+		rc = mc_marks_open(c, err);
 	for (unsigned i = 0; rc == 0 && i < c->conf.trees; i++)
 		rc = make_tree(c, i, err);
 	for (unsigned i = 0; rc == 0 && i < c->n_peers; i++) {
@@ -203,9 +206,15 @@ static bool set_trees(struct ccl_mcast *c)
 	return true;
 }
 
-/* With workers their queue pairs are the device's own. */
-static int find_create(struct ccl_mcast *c, char *err)
+/* With workers their queue pairs are the device's own; where it marks chunks, receives have no
+ * bytes, and a tree needs one. */
+static int find_device(struct ccl_mcast *c, char *err)
 {
+	if (!c->conf.window && !c->conf.staged)
+		c->conf.window = ccl_device_window(c->conf.context);
+	c->marked = c->conf.uc || (c->conf.window && !c->conf.staged);
+	if (c->marked)
+		c->conf.depth = TREE_RECVS * c->conf.trees;
 	if (c->conf.workers > 0 && !c->conf.create)
 		c->conf.create = ccl_device_create(c->conf.context);
 	return c->conf.workers == 0 || c->conf.create
@@ -243,7 +252,7 @@ int ccl_mcast_open(
 	}
 	c->n_peers = mcast_peers(&config, c->peer);
 	c->rank = calloc(conf->n_ranks, sizeof(*c->rank));
-	rc = c->rank ? find_create(c, err) : mc_say(c, err, "memory", ENOMEM);
+	rc = c->rank ? find_device(c, err) : mc_say(c, err, "memory", ENOMEM);
 	if (rc == 0)
 		rc = open_all(c, err);
 	if (rc)
@@ -290,6 +299,7 @@ void ccl_mcast_close(struct ccl_mcast *c)
 		ibv_dealloc_pd(c->pd);
 	free(c->memory);
 	free(c->writer);
+	free(c->mark_words);
 	free(c->rank);
 	free(c);
 }
@@ -370,6 +380,7 @@ void ccl_mcast_query(const struct ccl_mcast *c, struct ccl_mcast_info *info)
 		.ud_qps = c->conf.uc ? 0 : c->conf.trees,
 		.uc_qps = c->conf.uc ? c->conf.trees : 0,
 		.rc_qps = c->n_peers,
+		.marked = c->marked,
 		.staging_bytes = c->conf.depth * mc_slot_len(c)};
 }
 

@@ -150,12 +150,6 @@ static unsigned sender(
 	return n;
 }
 
-/* In its place already: nobody but its root may write there, nor another chunk than it says. */
-static void placed(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
-{
-	mcast_placed(&c->core, be32toh(wc->imm_data), now);
-}
-
 static void datagram(struct ccl_mcast *c, unsigned slot, const struct ibv_wc *wc, uint64_t now)
 {
 	const uint8_t *at = mc_staging(c, slot);
@@ -178,6 +172,8 @@ static void message(struct ccl_mcast *c, unsigned peer, unsigned slot, uint32_t 
 			c->left_addr = get_be64(w->addr);
 			c->left_rkey = get_be32(w->rkey);
 		}
+		if (m.type == MCAST_MSG_ASK)
+			mc_marks_look(c, now);
 		mcast_message(&c->core, c->peer[peer], &m, now);
 	}
 	if (mc_post_rc_recv(c, peer, slot))
@@ -195,8 +191,8 @@ static void complete(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
 	}
 	switch ((enum mc_kind)(wc->wr_id >> 32)) {
 	case MC_CHUNK_RECV:
-		if (c->conf.uc)
-			placed(c, wc, now);
+		if (c->marked) /* a tree has brought all that it was to */
+			mc_marks_look(c, now);
 		else
 			datagram(c, index, wc, now);
 		c->used[c->n_used++] = index;
@@ -248,8 +244,10 @@ static unsigned turn(struct ccl_mcast *c, uint64_t now)
 
 	for (unsigned i = 0; (cq = ccl_mcast_cq(c, i)) != NULL; i++)
 		n += poll_one(c, cq, now);
-	if (now >= mcast_deadline(&c->core))
+	if (now >= mcast_deadline(&c->core)) {
+		mc_marks_look(c, now);
 		mcast_tick(&c->core, now);
+	}
 	post_all(c);
 	return n;
 }
@@ -284,13 +282,13 @@ static void begin(struct ccl_mcast *c, uint64_t now)
 			       : mcast_begin_broadcast(&c->core, coll->root, coll->block,
 					 c->core_memory, need, now);
 	/* Before the barrier's first message: who has heard all of it may send. */
-	if (rc == 0 && c->conf.uc)
-		rc = -mc_uc_begin(c);
+	if (rc == 0)
+		rc = -mc_marks_begin(c);
 	if (rc == 0) {
 		post_all(c);
 		return;
 	}
-	mc_uc_end(c);
+	mc_marks_end(c);
 	c->failed = rc;
 	snprintf(c->err, sizeof(c->err), "rank %u: multicast: beginning a collective: %s",
 		c->conf.rank, strerror(-rc));
@@ -308,7 +306,7 @@ static bool drained(struct ccl_mcast *c, uint64_t now)
 
 static void finish(struct ccl_mcast *c)
 {
-	mc_uc_end(c);
+	mc_marks_end(c);
 	if (c->own_mr)
 		ibv_dereg_mr(c->own_mr);
 	free(c->core_memory);
@@ -363,7 +361,7 @@ void ccl_mcast_fail(struct ccl_mcast *c, int error)
 {
 	mcast_fail(&c->core, error);
 	post_all(c);
-	mc_uc_end(c);
+	mc_marks_end(c);
 	if (!c->failed)
 		c->failed = error;
 }

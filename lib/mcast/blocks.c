@@ -92,12 +92,52 @@ enum mcast_verdict mcast_datagram(
 	return verdict;
 }
 
-enum mcast_verdict mcast_placed(struct mcast *m, uint32_t imm, uint64_t now)
+/* Bits that are set, of n from `from` on. */
+static uint32_t count_bits(const uint64_t *bitmap, uint64_t from, uint32_t n)
 {
-	uint32_t block = 0, chunk = 0;
-	const enum mcast_verdict verdict = find_chunk(m, imm, &block, &chunk);
+	uint32_t bits = 0;
 
-	return take(m, verdict, block, chunk, now);
+	while (n > 0) {
+		const unsigned at = from % 64, of_word = n < 64 - at ? n : 64 - at;
+		const uint64_t word = bitmap[from / 64] >> at;
+
+		bits += (uint32_t)__builtin_popcountll(
+			of_word < 64 ? word & ((UINT64_C(1) << of_word) - 1) : word);
+		from += of_word;
+		n -= of_word;
+	}
+	return bits;
+}
+
+void mcast_marked(struct mcast *m, const uint64_t *marks, uint64_t again, uint64_t now)
+{
+	const uint32_t words = (mcast_marks(m) + 63) / 64;
+	uint64_t taken = 0;
+
+	m->count.duplicate += again;
+	if (m->phase != MCAST_RUNNING && m->phase != MCAST_BARRIER)
+		return;
+	for (uint32_t i = 0; i < words; i++) {
+		const uint64_t new = __atomic_load_n(&marks[i], __ATOMIC_ACQUIRE) & ~m->bitmap[i];
+
+		m->bitmap[i] |= new;
+		taken += (unsigned)__builtin_popcountll(new);
+	}
+	if (taken == 0)
+		return;
+	m->count.taken += taken;
+	for (uint32_t i = 0; i < m->n_blocks; i++) {
+		struct mcast_block *b = &m->block[i];
+
+		if (b->missing == 0)
+			continue;
+		b->missing = m->block_chunks -
+			     count_bits(m->bitmap, (uint64_t)i * m->block_chunks, m->block_chunks);
+		if (b->missing == 0)
+			whole(m, b);
+	}
+	progress(m, now);
+	mcast_settle(m);
 }
 
 uint64_t mcast_part(const struct mcast *m, uint32_t block, uint32_t *imm)

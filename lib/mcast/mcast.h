@@ -174,10 +174,11 @@ bool mcast_next(struct mcast *m, struct mcast_request *request);
 /* A datagram of len bytes from a rank. TAKE: into *offset of the result buffer. */
 enum mcast_verdict mcast_datagram(
 	struct mcast *m, unsigned from, uint32_t imm, uint64_t len, uint64_t now, uint64_t *offset);
-/* A chunk that the device has placed by itself: it has made sure that its root sent it, that it is
- * as long as it should be, and that it went where its immediate data says. Never LENGTH or FORGED.
- */
-enum mcast_verdict mcast_placed(struct mcast *m, uint32_t imm, uint64_t now);
+/* Chunks that a device has judged, placed and marked by itself, as many bits as mcast_marks says,
+ * in words that it may be setting at the same time: bit n is the collective's n-th chunk, block
+ * behind block, and stands for bytes that are there. What was taken otherwise may be among them.
+ * again: how many chunks have come once more since the last time. */
+void mcast_marked(struct mcast *m, const uint64_t *marks, uint64_t again, uint64_t now);
 /* For that: where in the result buffer a block of the collective begins, the immediate data of its
  * first chunk, and who sends it. A block has block_bytes, there are n_blocks. */
 uint64_t mcast_part(const struct mcast *m, uint32_t block, uint32_t *imm);
@@ -195,6 +196,11 @@ void mcast_fail(struct mcast *m, int error);
 void mcast_tick(struct mcast *m, uint64_t now);
 /* UINT64_MAX: no need. */
 uint64_t mcast_deadline(const struct mcast *m);
+
+static inline uint32_t mcast_marks(const struct mcast *m)
+{
+	return m->n_blocks * m->block_chunks;
+}
 
 static inline bool mcast_has(const struct mcast *m, uint32_t block, uint32_t chunk)
 {

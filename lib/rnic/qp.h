@@ -15,6 +15,8 @@
 /* A queue pair waits to send in its port's lane, or in that of those which have several ports. */
 enum { LANE_SEVERAL = RNIC_MAX_PORTS, N_LANES };
 
+struct mcast_window;
+
 /* Behind it in memory is the state of its transport (transport.h). */
 struct rnic_qp {
 	struct rnic *rnic;
@@ -42,7 +44,8 @@ struct rnic_qp {
 	/* With an SRQ: the request taken from it, whole messages at a time. */
 	struct recv_wqe *held;
 	bool holds;
-	struct ibv_qp_attr attr; /* as set by rnic_qp_modify */
+	struct mcast_window *window; /* mcast_place.h; changed while workers are held */
+	struct ibv_qp_attr attr;     /* as set by rnic_qp_modify */
 	struct rnic_qp_init init;
 };
 

@@ -6,8 +6,16 @@
 
 #include "lib/rnic/ah.h"
 #include "lib/rnic/mcast.h"
+#include "lib/rnic/mcast_place.h"
 #include "lib/rnic/placement.h"
 #include "lib/rnic/unreliable.h"
+
+/* Somebody here, be it the sender itself; with a window it has no use for that. */
+static bool hears(const struct rnic_qp *qp, const struct wire_ip *group)
+{
+	return qp->window != NULL ? mcast_other_member(qp, group)
+				  : mcast_member(qp->rnic, qp->port, group);
+}
 
 static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
 {
@@ -35,7 +43,7 @@ static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, 
 	hdr.psn = ((const struct unreliable *)transport_state(qp))->psn;
 	frame_build(qp->rnic, &flow, frame, &hdr, wqe->len);
 	qp->loopback = dest->loopback;
-	qp->rnic->copy_back = dest->multicast && mcast_member(qp->rnic, qp->port, &flow.dst);
+	qp->rnic->copy_back = dest->multicast && hears(qp, &flow.dst);
 	unreliable_sent(qp, wqe, wqe->len);
 	return true;
 }
@@ -55,6 +63,7 @@ static void ud_timer(struct rnic_qp *qp, uint64_t now)
 
 static void ud_reset(struct rnic_qp *qp)
 {
+	mcast_window_close(qp);
 	*(struct unreliable *)transport_state(qp) = (struct unreliable){0};
 }
 
@@ -102,6 +111,10 @@ static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	(void)port, (void)now;
 	if (pkt->qkey != qp->attr.qkey)
 		return RNIC_DROP_QKEY;
+	if (qp->window != NULL)
+		return pkt->dqpn == MULTICAST_QPN && (pkt->flags & ROCE_F_IMM)
+			       ? mcast_place_datagram(qp, frame, pkt)
+			       : RNIC_DROP_UNSUPPORTED;
 	if (pkt->pay_len > qp->mtu)
 		return RNIC_DROP_LENGTH;
 	flow.posted = qp_take_recv(qp);

@@ -22,6 +22,7 @@ struct sim_coll_conf {
 	unsigned chains;            /* multicast; 0: 1 */
 	unsigned trees;             /* likewise */
 	bool uc;                    /* multicast: WRITEs, not datagrams */
+	bool staged;                /* likewise: datagrams that CommLib takes, not the device */
 	struct ccl_tree_shape tree; /* tree */
 	bool any_root;              /* tree: not only rank 0 */
 	enum ccl_mode mode;         /* any; CCL_MODE_RING: the hosts by themselves */

@@ -44,6 +44,7 @@ static int open_mcast(struct sim_coll *c, unsigned r, char *err)
 		.trees = c->conf.trees,
 		.workers = inc_dv_receive_workers(sim_context(c->conf.sim, sim_coll_host(c, r))),
 		.uc = c->conf.uc,
+		.staged = c->conf.staged,
 		.create = inc_dv_create_qp,
 		.window = inc_dv_qp_mcast_window,
 		.chains = c->conf.chains,

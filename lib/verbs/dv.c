@@ -66,19 +66,28 @@ static int open_window(struct iv_qp *qp, const struct inc_dv_mcast_window *w)
 		.addr = (uintptr_t)w->addr,
 		.len = w->length,
 		.number_mask = w->number_mask,
+		.chunk = w->chunk,
 		.n_writers = w->n_writers};
 	int ret;
 
 	if (w->n_writers > RNIC_MAX_WRITERS)
 		return -EINVAL;
+	if (w->chunk > 0 && w->marks)
+		window.marks = (struct rnic_mcast_marks){.bit = w->marks->bit,
+			.n = w->marks->n_bits,
+			.first = w->marks->mark_first,
+			.expect = w->marks->expect,
+			.again = &w->marks->again};
 	window.writer = writer = calloc(w->n_writers, sizeof(*writer));
 	if (w->n_writers > 0 && !writer)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < w->n_writers; i++) {
 		const struct inc_dv_mcast_writer *from = &w->writer[i];
 
-		writer[i] = (struct rnic_mcast_writer){
-			.va = from->offset, .len = from->length, .first = from->first};
+		writer[i] = (struct rnic_mcast_writer){.qpn = from->qp_num,
+			.va = from->offset,
+			.len = from->length,
+			.first = from->first};
 		memcpy(writer[i].ip.b, from->gid.raw, sizeof(writer[i].ip.b));
 	}
 	ret = rnic_qp_mcast_window(qp->qp, &window);

@@ -46,14 +46,30 @@ struct ibv_qp *inc_dv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 unsigned inc_dv_receive_workers(struct ibv_context *context);
 
 /* Where WRITEs to the groups that such a QP is attached to (ibv_attach_mcast) go: all receivers
- * agree on key and offsets. Each writer has a part, which it fills with packets of the path MTU,
- * the last one may be shorter; the immediate data must be first and so many more as there are
- * packets before it in the part, modulo mask + 1, the bits above as in first. What is not so is
- * dropped. Each that comes, also one that has come before, takes a receive request, of no bytes. */
+ * agree on key and offsets. Each writer has a part, which it fills with packets of the path MTU (or
+ * `chunk`), the last one may be shorter; the immediate data must be first and so many more as there
+ * are packets before it in the part, modulo mask + 1, the bits above as in first. Writers are in
+ * the order of these numbers, counted from the first one's. What is not so is dropped. Each that
+ * comes, also one that has come before, takes a receive request, of no bytes.
+ *
+ * With marks (chunk is not 0) the device tells only when `expect` packets have come, by a receive
+ * request that the last one takes, and sets a bit for each when its bytes are there: that of the
+ * first writer's first packet is mark_first, those of other numbers follow. Packets that come again
+ * are counted, not written. So may datagrams be taken, by a QP of type UD, from each writer's queue
+ * pair: they go from the port's receive buffers to their places, without staging, by number alone
+ * (key and offsets are WRITEs'). Such a QP takes nothing else meanwhile; without writers, nothing.
+ */
 struct inc_dv_mcast_writer {
 	union ibv_gid gid; /* source address */
 	uint64_t offset, length;
 	uint32_t first;
+	uint32_t qp_num; /* UD */
+};
+/* The caller's until the window is closed; stored by a thread of the device, with release. */
+struct inc_dv_mcast_marks {
+	uint64_t *bit;
+	uint64_t again; /* packets that have come once more */
+	uint32_t n_bits, mark_first, expect;
 	uint32_t reserved;
 };
 struct inc_dv_mcast_window {
@@ -64,10 +80,12 @@ struct inc_dv_mcast_window {
 	uint64_t length;
 	const struct inc_dv_mcast_writer *writer;
 	uint32_t n_writers;
-	uint32_t reserved;
+	uint32_t chunk;                   /* 0: the path MTU, and no marks */
+	struct inc_dv_mcast_marks *marks; /* looked at if chunk is not 0 */
 };
 /* From RTR on; instead of the one before. NULL: there is none any more, and when this returns
- * nothing is written there. EINVAL: state, memory, parts beyond the window, mask; ENOMEM. */
+ * nothing is written or marked. EINVAL: state, memory, parts beyond the window or out of order,
+ * bits beyond the marks, mask, chunk above the MTU; ENOMEM. */
 int inc_dv_qp_mcast_window(struct ibv_qp *qp, const struct inc_dv_mcast_window *window);
 
 /* Where the transport of a QP stands. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One Broadcast by multicast on virtual time, for multicast.py to count the instructions of:
- * bench-multicast ud|uc RANKS CHUNKS. Rank 0 is the root. Links take no time, so that chunks come
- * in bursts, as they do where packets come faster than programs look. */
+ * bench-multicast ud|uc|staged RANKS CHUNKS. Rank 0 is the root. Links take no time, so that chunks
+ * come in bursts, as they do where packets come faster than programs look. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +37,14 @@ static int run(const struct sim_coll_conf *conf, unsigned chunks, char *err)
 int main(int argc, char **argv)
 {
 	struct sim_topo topo;
-	char err[CCL_ERR_LEN] = "bench-multicast ud|uc RANKS CHUNKS", star[32];
+	char err[CCL_ERR_LEN] = "bench-multicast ud|uc|staged RANKS CHUNKS", star[32];
 	struct sim_coll_conf conf = {.algorithm = CCL_BY_MULTICAST, .mtu = MTU, .m = 4, .w = 16};
 	struct sim_conf world = {.topo = &topo, .seed = 1, .link = {.delay_ns = 500}};
 	int rc = -1;
 
 	if (argc == 4) {
 		conf.uc = strcmp(argv[1], "uc") == 0;
+		conf.staged = strcmp(argv[1], "staged") == 0;
 		conf.n_ranks = (unsigned)atoi(argv[2]);
 		snprintf(star, sizeof(star), "star:%u", conf.n_ranks);
 		rc = sim_topo_make(star, &topo, err);

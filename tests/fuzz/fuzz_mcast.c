@@ -78,6 +78,19 @@ static void check(const struct world *w)
 	fuzz_check(blocks == m->n_missing, "blocks, too");
 }
 
+/* A device says what it has placed. */
+static void mark(struct world *w, const uint8_t *e)
+{
+	uint64_t marks[256] = {0};
+
+	if (w->m.phase != MCAST_RUNNING && w->m.phase != MCAST_BARRIER)
+		return;
+	fuzz_check(mcast_marks(&w->m) <= 64 * 256, "no more chunks than bytes");
+	for (uint32_t i = 0; i <= e[3] && e[2] + i < mcast_marks(&w->m); i++)
+		marks[(e[2] + i) / 64] |= UINT64_C(1) << (e[2] + i) % 64;
+	mcast_marked(&w->m, marks, e[4], w->now);
+}
+
 static void event(struct world *w, const uint8_t *e)
 {
 	struct mcast *m = &w->m;
@@ -94,6 +107,8 @@ static void event(struct world *w, const uint8_t *e)
 		mcast_message(m, e[1] % m->config.n_ranks, &msg, w->now);
 		break;
 	case 3:
+		mark(w, e);
+		break;
 	case 4:
 		if (mcast_datagram(m, e[1] % m->config.n_ranks, imm ^ (uint32_t)(e[3] == 1) << 31,
 			    e[4] % 16, w->now, &offset) == MCAST_TAKE)

@@ -21,7 +21,7 @@
 enum { MTU = 1024 };
 static const uint64_t LIMIT_NS = UINT64_C(60000000000);
 
-static bool over_uc;                /* multicast */
+static bool over_uc, staged;        /* multicast */
 static unsigned n_trees, n_workers; /* likewise; 0: one, none */
 
 struct world {
@@ -59,6 +59,7 @@ static struct sim_coll *make(const struct world *w, enum ccl_algorithm algorithm
 		.algorithm = algorithm,
 		.chains = chains,
 		.uc = over_uc,
+		.staged = staged,
 		.trees = n_trees,
 		.tree = shape,
 		.any_root = true,
@@ -291,7 +292,8 @@ static void sixteen(void **state)
 	assert_int_equal(info.ud_qps, over_uc ? 0 : n_trees ?: 1);
 	assert_int_equal(info.uc_qps, over_uc ? n_trees ?: 1 : 0);
 	assert_int_equal(info.rc_qps, 2 + 2); /* the ring; ranks 2 and 4 of the barrier */
-	assert_int_equal(info.staging_bytes, over_uc ? 0 : 256 * (info.mtu + 40));
+	assert_int_equal(info.marked, !staged);
+	assert_int_equal(info.staging_bytes, staged ? 256 * (info.mtu + 40) : 0);
 	for (unsigned i = 0; i < COMMS; i++)
 		sim_coll_destroy(coll[i]);
 	close_world(&w);
@@ -336,6 +338,12 @@ static int by_ud(void **state)
 	return 0;
 }
 
+static int by_staging(void **state)
+{
+	staged = true;
+	return by_ud(state);
+}
+
 static int by_workers(void **state)
 {
 	(void)state;
@@ -350,9 +358,16 @@ static int by_workers_uc(void **state)
 	return by_workers(state);
 }
 
+static int by_workers_staging(void **state)
+{
+	by_staging(state);
+	return by_workers(state);
+}
+
 static int by_none(void **state)
 {
 	n_trees = n_workers = 0;
+	staged = false;
 	return by_ud(state);
 }
 
@@ -368,6 +383,12 @@ int main(void)
 		{"uc: each_link_once", each_link_once, by_uc, by_ud, NULL},
 		{"uc: sixteen", sixteen, by_uc, by_ud, NULL},
 		{"uc: death", death, by_uc, by_ud, NULL},
+		{"staging: exact", exact, by_staging, by_none, NULL},
+		{"staging: each_link_once", each_link_once, by_staging, by_none, NULL},
+		{"staging: sixteen", sixteen, by_staging, by_none, NULL},
+		{"staging: death", death, by_staging, by_none, NULL},
+		{"workers, staging: shares", shares, by_workers_staging, by_none, NULL},
+		{"workers, staging: exact", exact, by_workers_staging, by_none, NULL},
 		{"workers: shares", shares, by_workers, by_none, NULL},
 		{"workers: exact", exact, by_workers, by_none, NULL},
 		{"workers: each_link_once", each_link_once, by_workers, by_none, NULL},
