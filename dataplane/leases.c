@@ -277,6 +277,8 @@ static struct sw_lease *resolve(
 	return NULL;
 }
 
+/* What is installed may become active, as when its tenant lets go; what has failed or drains will
+ * not: nobody is to wait for it. */
 static int check_groups(
 	struct sw *sw, const struct sw_lease *l, const char *tenant, char err[SW_ERR_LEN])
 {
@@ -284,7 +286,8 @@ static int check_groups(
 
 	EACH_GROUP(sw, l, tenant, slot, g)
 	if (g->state != INC_ACTIVE)
-		return sw_fail(err, -EBUSY, "group %s is %s", g->name, inc_state_name(g->state));
+		return sw_fail(err, g->state == INC_INSTALLED ? -EBUSY : -ESTALE, "group %s is %s",
+			g->name, inc_state_name(g->state));
 	return 0;
 }
 

@@ -306,8 +306,9 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used);
 enum { SW_MAX_LEASES = 64, SW_LEASE_MS = 10000 };
 
 /* A group whose spec names a lease has memory while its tenant holds the lease; all groups of a
- * tenant get and lose it together. First come, first served: -EBUSY with the holder's name, and
- * nothing changed but a counter, if another tenant holds it or a group of this one is not active.
+ * tenant get and lose it together. First come, first served, and nobody is put in a queue: -EBUSY
+ * with the holder's name, and nothing changed but a counter, if another tenant holds it or a group
+ * of this one is not active yet; -ESTALE if one is not any more.
  * Whoever holds it already keeps it, its time begins anew. -ENOENT: no such lease or tenant. */
 int sw_lease_acquire(struct sw *sw, const char *lease, const char *tenant, char err[SW_ERR_LEN]);
 /* The caller sees to it that all ranks of the tenant have finished. pending: some acknowledgement

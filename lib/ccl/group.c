@@ -131,19 +131,45 @@ static int read_verb(struct reader *r, const json_t *doc, struct ccl_group *g)
 	return 0;
 }
 
+static int no_lease(struct reader *r, const json_t *doc)
+{
+	static const char *const fields[] = {"lease_ms", "lease_wait_ms"};
+
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (json_object_get(doc, fields[i]))
+			return bad(r, fields[i], "is for groups with a \"lease\"");
+	return 0;
+}
+
+/* The other ranks wait for rank 0's decision by the ring, with the timeout: it has to come before,
+ * what the switches are asked at the end included. */
+static int read_lease_wait(struct reader *r, const json_t *doc, struct ccl_group *g)
+{
+	const uint64_t most = g->timeout_ns / 1000000 / 2;
+
+	g->lease_wait_ms = (unsigned)ctl_int(&ccl_group_file, doc, "lease_wait_ms");
+	if (g->lease_wait_ms > most)
+		return bad(r, "lease_wait_ms",
+			"%u is more than %llu, half of timeout_ms, in which all ranks have to know",
+			g->lease_wait_ms, (unsigned long long)most);
+	return 0;
+}
+
 /* After the choices and flags. */
 static int read_lease(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
 	int64_t ms = ctl_int(&ccl_group_file, doc, "lease_ms");
+	int rc;
 
 	if (ms == 0)
 		ms = (int64_t)(g->timeout_ns / 1000000);
 	copy(&ccl_group_file, doc, "lease", g->lease, sizeof(g->lease));
 	g->lease_ms = ms < 10 ? 10 : (unsigned)ms;
 	if (!g->lease[0])
-		return json_object_get(doc, "lease_ms")
-			       ? bad(r, "lease_ms", "is for groups with a \"lease\"")
-			       : 0;
+		return no_lease(r, doc);
+	rc = read_lease_wait(r, doc, g);
+	if (rc)
+		return rc;
 	if (g->lease[strspn(g->lease, name_letters)])
 		return bad(r, "lease", "\"%s\" is not made of letters, digits, '_', '.', '-'",
 			g->lease);

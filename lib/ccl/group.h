@@ -64,7 +64,7 @@ struct ccl_group {
 	bool resume;              /* likewise when the groups fail later */
 	bool write;               /* data by RDMA WRITE */
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
-	unsigned lease_ms;
+	unsigned lease_ms, lease_wait_ms;
 	char bootstrap[CCL_ADDRESS_LEN];
 	/* Who finds the tree, addresses with commas between them; "": the file names it. */
 	char manager[CCL_MAX_MANAGERS * CCL_ADDRESS_LEN];

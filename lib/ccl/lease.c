@@ -3,13 +3,18 @@
 #include "lib/ccl/lease.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Between two tries: doubled from the first to the last. */
+static const uint64_t FIRST_PAUSE_NS = 1000000, LAST_PAUSE_NS = 16000000;
+
 enum step {
 	IDLE,
 	ASKED,      /* rank 0 waits for the desk */
+	WAITING,    /* rank 0 waits for who has the lease, and asks again later */
 	TELLING,    /* the decision goes round */
 	IN_NETWORK, /* the groups are at work */
 	ON_RING,    /* the ring is */
@@ -29,18 +34,24 @@ struct ccl_lease {
 	uint64_t next; /* the collective at hand */
 	struct word word;
 	struct ccl_req req; /* of the ring */
+	/* Rank 0's patience. Times are of ccl_progress; a collective's begin at its first look. */
+	uint64_t wait_ns, now, since_ns, until_ns, again_ns, pause_ns;
+	bool timed;
+	uint64_t waits, waited_ns, longest_ns; /* collectives that had to wait */
 	uint64_t granted, refused;
 	bool last_refused;
 	char why[CCL_LEASE_WHY]; /* of the last refusal */
 };
 
-int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk)
+int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk,
+	uint64_t wait_ns)
 {
 	c->lease = calloc(1, sizeof(*c->lease));
 	if (!c->lease)
 		return -ENOMEM;
 	c->lease_ring = ring;
 	c->lease->next = c->lease_open = c->coll_issued;
+	c->lease->wait_ns = wait_ns;
 	c->lease->desk.fd = -1;
 	if (desk)
 		c->lease->desk = *desk;
@@ -105,9 +116,49 @@ static int begin(struct ccl_comm *c)
 	memset(&l->word, 0, sizeof(l->word));
 	if (c->rank != 0)
 		return tell(c);
+	l->pause_ns = FIRST_PAUSE_NS;
+	l->timed = false;
 	l->desk.ask(l->desk.arg, true);
 	l->step = ASKED;
 	return 0;
+}
+
+/* A collective may have been issued long after the last look at the clock. */
+static void look(struct ccl_lease *l, uint64_t now)
+{
+	l->now = now;
+	if (l->timed || l->step != ASKED)
+		return;
+	l->timed = true;
+	l->since_ns = now;
+	l->until_ns = now + l->wait_ns;
+}
+
+/* The desk says no. Whether to ask once more: the last time when the time is over. */
+static bool wait_on(struct ccl_lease *l, int rc)
+{
+	if (rc != -EBUSY || l->wait_ns == 0 || l->now >= l->until_ns)
+		return false;
+	l->again_ns = l->now + l->pause_ns < l->until_ns ? l->now + l->pause_ns : l->until_ns;
+	l->pause_ns = l->pause_ns < LAST_PAUSE_NS / 2 ? 2 * l->pause_ns : LAST_PAUSE_NS;
+	l->step = WAITING;
+	return true;
+}
+
+/* It is decided: what was waited. */
+static void count_wait(struct ccl_lease *l, bool granted)
+{
+	const uint64_t ns = l->now - l->since_ns;
+	size_t len = strlen(l->word.why);
+
+	if (l->pause_ns == FIRST_PAUSE_NS) /* it was not refused before */
+		return;
+	l->waits++;
+	l->waited_ns += ns;
+	l->longest_ns = ns > l->longest_ns ? ns : l->longest_ns;
+	if (!granted)
+		snprintf(l->word.why + len, sizeof(l->word.why) - len, ", waited for %llu ms",
+			(unsigned long long)(ns / 1000000));
 }
 
 static int decide(struct ccl_comm *c, bool granted)
@@ -177,7 +228,7 @@ static int step(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
 	const struct ccl_coll *coll = ccl_coll_at(c, l->next);
-	bool granted = false;
+	int rc = 0;
 
 	switch (l->step) {
 	case IDLE:
@@ -186,9 +237,18 @@ static int step(struct ccl_comm *c)
 		begin(c);
 		return 1;
 	case ASKED:
-		if (!l->desk.answer(l->desk.arg, &granted, l->word.why))
+		if (!l->timed || !l->desk.answer(l->desk.arg, &rc, l->word.why))
 			return 0;
-		decide(c, granted);
+		if (wait_on(l, rc))
+			return 1;
+		count_wait(l, rc == 0);
+		decide(c, rc == 0);
+		return 1;
+	case WAITING:
+		if (l->now < l->again_ns)
+			return 0;
+		l->desk.ask(l->desk.arg, true);
+		l->step = ASKED;
 		return 1;
 	case TELLING:
 		if (ccl_ring_test(c->lease_ring, l->req) != 1)
@@ -237,21 +297,41 @@ int ccl_lease_progress(struct ccl_comm *c, uint64_t now)
 
 	if (moved < 0)
 		return ring_failed(c, moved);
+	look(c->lease, now);
 	n = go(c);
 	return n < 0 ? n : n + moved;
+}
+
+static void append(struct ccl_info *info, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void append(struct ccl_info *info, const char *fmt, ...)
+{
+	const size_t len = strlen(info->selection);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(info->selection + len, sizeof(info->selection) - len, fmt, ap);
+	va_end(ap);
 }
 
 void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info)
 {
 	const struct ccl_lease *l = c->lease;
-	const size_t len = strlen(info->selection);
 
 	info->lease_granted = l->granted;
 	info->lease_refused = l->refused;
 	info->fallback = l->last_refused;
-	snprintf(info->selection + len, sizeof(info->selection) - len,
-		"; memory by lease: %llu collectives in the network, %llu by a ring of the "
-		"hosts%s%s",
-		(unsigned long long)l->granted, (unsigned long long)l->refused,
-		l->refused ? ", the last because " : "", l->why);
+	append(info,
+		"; memory by lease: %llu collectives in the network, %llu by a ring of the hosts",
+		(unsigned long long)l->granted, (unsigned long long)l->refused);
+	if (l->waits)
+		append(info, ", %llu waited %llu ms, the longest %llu ms",
+			(unsigned long long)l->waits, (unsigned long long)(l->waited_ns / 1000000),
+			(unsigned long long)(l->longest_ns / 1000000));
+	if (l->step == WAITING)
+		append(info, ", now waits for %llu ms more, for %s",
+			(unsigned long long)((l->until_ns - l->now) / 1000000), l->word.why);
+	else if (l->refused)
+		append(info, ", the last because %s", l->why);
 }

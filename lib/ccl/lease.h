@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A communicator whose groups have memory on the switches only per invocation
  * (docs/inc-protocol.md, 13.3). One collective at a time: rank 0 asks every switch of the tree for
- * the lease, and tells all ranks through a ring of the hosts what came of it; then all of them go
- * through the switches, or all of them round that ring. When all have finished, rank 0 gives the
+ * the lease, for a while again and again if somebody else has it ("lease_wait_ms"), and tells all
+ * ranks through a ring of the hosts what came of it; then all of them go through the switches, or
+ * all of them round that ring. When all have finished, rank 0 gives the
  * lease back. So no rank ever takes another way than the others, and nobody has memory that it does
  * not use. */
 #ifndef CCL_LEASE_H
@@ -21,15 +22,18 @@ struct ccl_lease_desk {
 	/* Acquires on all switches or on none, or releases. A release may be followed by an acquire
 	 * before it is done; the two happen in that order. */
 	void (*ask)(void *arg, bool acquire);
-	/* Is the last acquire decided? 1, and if it was refused, why. */
-	int (*answer)(void *arg, bool *granted, char why[CCL_LEASE_WHY]);
+	/* Is the last acquire decided? 1, and *rc is 0: granted; -EBUSY: somebody else has it, who
+	 * will let go; another -errno: refused. why says why. */
+	int (*answer)(void *arg, int *rc, char why[CCL_LEASE_WHY]);
 	int fd; /* readable when there is an answer to take; -1: none */
 	void (*close)(void *arg);
 };
 
 /* Makes the communicator go by a lease from now on. The ring is connected, and becomes the
- * communicator's, as does the desk, which only rank 0 has. -ENOMEM: nothing has changed. */
-int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk);
+ * communicator's, as does the desk, which only rank 0 has. wait_ns: how long a collective may wait
+ * for who has the lease, of rank 0's time; 0: not at all. -ENOMEM: nothing has changed. */
+int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk,
+	uint64_t wait_ns);
 void ccl_lease_close(struct ccl_comm *c); /* may have none */
 
 /* Collective over all ranks, when the groups are connected: makes the ring, and rank 0's desk. */

@@ -27,7 +27,8 @@ struct desk {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t wake;
 	bool quit, release, acquire; /* to be done */
-	bool answered, granted;
+	bool answered;
+	int rc; /* of the last acquire */
 	char why[CCL_LEASE_WHY];
 	int fd;
 };
@@ -71,29 +72,30 @@ static void release_some(struct desk *d, unsigned n)
 			call(d, d->order[n], "lease.release", &local, ignored);
 }
 
-/* All or nothing. */
-static bool acquire_all(struct desk *d, char why[CCL_LEASE_WHY])
+/* All or nothing. What a switch says is the reason, what this end says is that none did. */
+static int acquire_all(struct desk *d, char why[CCL_LEASE_WHY])
 {
 	for (unsigned k = 0; k < d->group->n_switches; k++) {
 		bool local;
+		const int rc = call(d, d->order[k], "lease.acquire", &local, why);
 
-		if (call(d, d->order[k], "lease.acquire", &local, why) == 0)
+		if (rc == 0)
 			continue;
 		release_some(d, local ? k + 1 : k);
-		return false;
+		return local ? -ETIMEDOUT : rc;
 	}
-	return true;
+	return 0;
 }
 
 /* ---- the thread ---- */
 
-static void answer_with(struct desk *d, bool granted, const char *why)
+static void answer_with(struct desk *d, int rc, const char *why)
 {
 	const uint64_t one = 1;
 
 	d->answered = true;
-	d->granted = granted;
-	snprintf(d->why, sizeof(d->why), "%s", granted ? "" : why);
+	d->rc = rc;
+	snprintf(d->why, sizeof(d->why), "%s", rc ? why : "");
 	(void)!write(d->fd, &one, sizeof(one));
 }
 
@@ -112,13 +114,13 @@ static void *work(void *arg)
 		} else if (d->quit) {
 			break;
 		} else if (d->acquire) {
-			bool granted;
+			int rc;
 
 			d->acquire = false;
 			pthread_mutex_unlock(&d->lock);
-			granted = acquire_all(d, why);
+			rc = acquire_all(d, why);
 			pthread_mutex_lock(&d->lock);
-			answer_with(d, granted, why);
+			answer_with(d, rc, why);
 		} else {
 			pthread_cond_wait(&d->wake, &d->lock);
 		}
@@ -144,7 +146,7 @@ static void ask(void *arg, bool acquire)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static int answer(void *arg, bool *granted, char why[CCL_LEASE_WHY])
+static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
 {
 	struct desk *d = arg;
 	uint64_t ignored;
@@ -153,7 +155,7 @@ static int answer(void *arg, bool *granted, char why[CCL_LEASE_WHY])
 	pthread_mutex_lock(&d->lock);
 	done = d->answered;
 	if (done) {
-		*granted = d->granted;
+		*rc = d->rc;
 		memcpy(why, d->why, CCL_LEASE_WHY);
 		d->answered = false;
 		(void)!read(d->fd, &ignored, sizeof(ignored));

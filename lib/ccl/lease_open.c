@@ -32,7 +32,7 @@ int ccl_lease_open(
 	int rc = make_parts(c, g, &ring, &desk, err);
 
 	if (rc == 0)
-		rc = ccl_lease_attach(c, ring, &desk);
+		rc = ccl_lease_attach(c, ring, &desk, g->lease_wait_ms * 1000000ull);
 	if (rc) {
 		ccl_boot_abort(boot, err);
 		if (desk.close)

@@ -267,7 +267,7 @@ static void live(void)
 
 	for (unsigned i = 0; i < rounds; i++) {
 		current->active = true;
-		if (acquire_all(&current->desk, why)) {
+		if (acquire_all(&current->desk, why) == 0) {
 			current->grants++;
 			total_grants++;
 			pause_tenant(WORKING);

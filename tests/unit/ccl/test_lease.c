@@ -92,16 +92,18 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static int last_rc;
+
 static bool acquire(char why[CCL_LEASE_WHY])
 {
 	struct pollfd p = {.fd = desk.fd, .events = POLLIN};
-	bool granted = false;
+	int rc = 1;
 
 	desk.ask(desk.arg, true);
 	assert_int_equal(poll(&p, 1, LONG_MS), 1);
-	assert_int_equal(desk.answer(desk.arg, &granted, why), 1);
-	assert_int_equal(desk.answer(desk.arg, &granted, why), 0);
-	return granted;
+	assert_int_equal(desk.answer(desk.arg, &last_rc, why), 1);
+	assert_int_equal(desk.answer(desk.arg, &rc, why), 0);
+	return last_rc == 0;
 }
 
 /* To look at what has happened, the desk's work must be done. */
@@ -142,6 +144,7 @@ static void or_nothing(void **state)
 	sw[0].fail_times = 1;
 	assert_false(acquire(why));
 	assert_string_equal(why, "switch s0: the test says no");
+	assert_int_equal(last_rc, -EBUSY); /* may be waited for */
 	assert_true(acquire(why));
 	close_desk();
 	assert_int_equal(sw[0].acquires, 1);
@@ -177,6 +180,7 @@ static void unreachable(void **state)
 	assert_false(acquire(why));
 	assert_non_null(strstr(why, "switch s1: "));
 	assert_non_null(strstr(why, "no such socket"));
+	assert_int_equal(last_rc, -ETIMEDOUT); /* that nobody waits for */
 	close_desk();
 	assert_int_equal(sw[2].acquires, 1);
 	assert_int_equal(sw[2].releases, 1);
@@ -213,10 +217,26 @@ static void group_files(void **state)
 	refused("verb", json_string("read"), "verb: \"read\" must be send or write");
 	refused("fallback", json_false(), "lease: needs \"fallback\"");
 	refused("flags", json_pack("{s:b}", "reproducible", 1), "lease: a reproducible group");
+	refused("lease_wait_ms", json_integer(-1), "lease_wait_ms: -1 is not in 0..1800000");
+	assert_int_equal(group->lease_wait_ms, 0);
+	json_object_set_new(doc, "timeout_ms", json_integer(1000));
+	json_object_set_new(doc, "lease_wait_ms", json_integer(500));
+	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+	assert_int_equal(g->lease_wait_ms, 500);
+	ccl_group_free(g);
+	json_object_set_new(doc, "lease_wait_ms", json_integer(501));
+	assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
+	assert_string_equal(err, "lease_wait_ms: 501 is more than 500, half of timeout_ms, in "
+				 "which all ranks have to know");
+	json_object_del(doc, "lease_wait_ms");
 	json_object_set_new(doc, "lease_ms", json_integer(50));
 	json_object_del(doc, "lease");
 	assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
 	assert_string_equal(err, "lease_ms: is for groups with a \"lease\"");
+	json_object_del(doc, "lease_ms");
+	json_object_set_new(doc, "lease_wait_ms", json_integer(50));
+	assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
+	assert_string_equal(err, "lease_wait_ms: is for groups with a \"lease\"");
 	json_decref(doc);
 }
 

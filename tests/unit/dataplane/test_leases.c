@@ -275,7 +275,7 @@ static void taken_back(void **state)
 	acknowledge(b, 0);
 	assert_int_equal(acquire("a"), -EBUSY);
 	assert_false(release("b"));
-	assert_int_equal(acquire("a"), -EBUSY);
+	assert_int_equal(acquire("a"), -ESTALE);
 	assert_non_null(strstr(err, "group a is failed"));
 	assert_int_equal(info().count.taken_back, 1);
 	assert_int_equal(info().count.released, 1);

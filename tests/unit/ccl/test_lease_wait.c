@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two jobs that share a lease, on virtual time: who has it, who waits for how long, who goes by the
+ * ring. Of each job there is rank 0, with an imaginary ring that is done at once; the switch is one
+ * variable. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ccl/lease.h"
+
+static const uint64_t MS = 1000000;
+
+/* The switch: it answers what was asked one ms later. */
+static uint64_t now;
+static struct job *holder;
+
+struct job {
+	const char *name;
+	struct ccl_comm comm;
+	bool asked, release;
+	uint64_t asked_ns, by_ring, in_network;
+	int broken; /* what the desk says instead */
+	unsigned asks;
+};
+
+/* ---- instead of the ring and the engine ---- */
+
+int ccl_ring_ibroadcast(
+	struct ccl_ring *ring, void *buf, uint64_t bytes, unsigned root, struct ccl_req *req)
+{
+	(void)ring, (void)buf, (void)bytes, (void)root;
+	*req = (struct ccl_req){0};
+	return 0;
+}
+
+int ccl_ring_ibarrier(struct ccl_ring *ring, struct ccl_req *req)
+{
+	(void)ring;
+	*req = (struct ccl_req){0};
+	return 0;
+}
+
+int ccl_ring_test(const struct ccl_ring *ring, struct ccl_req req)
+{
+	(void)ring, (void)req;
+	return 1;
+}
+
+int ccl_ring_progress(struct ccl_ring *ring, uint64_t at)
+{
+	(void)ring, (void)at;
+	return 0;
+}
+
+const char *ccl_ring_error(const struct ccl_ring *ring)
+{
+	(void)ring;
+	return "";
+}
+
+void ccl_ring_close(struct ccl_ring *ring)
+{
+	(void)ring;
+}
+
+int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll)
+{
+	(void)rank, (void)coll;
+	((struct job *)ring)->by_ring++;
+	return 0;
+}
+
+int ccl_pump(struct ccl_memb *mb)
+{
+	(void)mb;
+	return 0;
+}
+
+void ccl_part_done(struct ccl_comm *c, uint64_t coll)
+{
+	assert_int_equal(coll, c->coll_done);
+	c->coll_done++;
+}
+
+int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
+{
+	c->failed = error;
+	fail_msg("%s", fmt);
+	return error;
+}
+
+/* ---- the desk ---- */
+
+static void ask(void *arg, bool acquire)
+{
+	struct job *j = arg;
+
+	if (acquire) {
+		assert_false(j->asked);
+		j->asked = true;
+		j->asked_ns = now;
+		j->asks++;
+	} else {
+		assert_ptr_equal(holder, j);
+		holder = NULL;
+	}
+}
+
+static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
+{
+	struct job *j = arg;
+
+	if (!j->asked || now - j->asked_ns < MS)
+		return 0;
+	j->asked = false;
+	*rc = j->broken ? j->broken : holder ? -EBUSY : 0;
+	if (*rc == 0)
+		holder = j;
+	snprintf(why, CCL_LEASE_WHY, "%s",
+		j->broken     ? "switch s0: timed out"
+		: holder != j ? "switch s0: held by b"
+			      : "");
+	return 1;
+}
+
+static void open_job(struct job *j, const char *name, uint64_t wait_ms)
+{
+	const struct ccl_lease_desk desk = {.arg = j, .ask = ask, .answer = answer, .fd = -1};
+
+	memset(j, 0, sizeof(*j));
+	j->name = name;
+	assert_int_equal(ccl_lease_attach(&j->comm, (struct ccl_ring *)j, &desk, wait_ms * MS), 0);
+}
+
+static void close_job(struct job *j)
+{
+	ccl_lease_close(&j->comm);
+}
+
+/* A collective is issued, without anybody looking at the clock. */
+static void issue(struct job *j)
+{
+	ccl_coll_at(&j->comm, j->comm.coll_issued)->parts_left = 2;
+	j->comm.coll_issued++;
+	assert_int_equal(ccl_lease_go(&j->comm), 0);
+}
+
+static void look(struct job *j)
+{
+	assert_true(ccl_lease_progress(&j->comm, now) >= 0);
+}
+
+/* The switches have done it. */
+static void finish(struct job *j)
+{
+	assert_true(ccl_lease_in_network(&j->comm));
+	ccl_coll_at(&j->comm, j->comm.coll_done)->parts_left = 1;
+	j->in_network++;
+	look(j);
+}
+
+static bool busy(const struct job *j)
+{
+	return j->comm.coll_done != j->comm.coll_issued;
+}
+
+static void says(const struct job *j, const char *text)
+{
+	struct ccl_info info = {0};
+
+	ccl_lease_describe(&j->comm, &info);
+	if (!strstr(info.selection, text))
+		fail_msg("\"%s\" does not contain \"%s\"", info.selection, text);
+}
+
+/* To the ms at which the job has the switches, or is done by the ring; at most so many. */
+static uint64_t until_decided(struct job *j, uint64_t most_ms)
+{
+	const uint64_t start = now;
+
+	while (busy(j) && !ccl_lease_in_network(&j->comm)) {
+		assert_true(now - start <= most_ms * MS);
+		now += MS;
+		look(j);
+	}
+	return (now - start) / MS;
+}
+
+static struct job a, b;
+
+/* b has the lease, a asks. */
+static void contend(uint64_t wait_ms)
+{
+	now = 5000 * MS;
+	holder = NULL;
+	open_job(&a, "a", wait_ms);
+	open_job(&b, "b", 0);
+	issue(&b);
+	look(&b);
+	until_decided(&b, 1);
+	assert_ptr_equal(holder, &b);
+	now += 700 * MS; /* a has not looked for a while */
+	issue(&a);
+	look(&a);
+}
+
+static void end(void)
+{
+	close_job(&a);
+	close_job(&b);
+}
+
+/* As it was before one could wait. */
+static void without(void **state)
+{
+	(void)state;
+	contend(0);
+	assert_int_equal(until_decided(&a, 1), 1);
+	assert_int_equal(a.by_ring, 1);
+	assert_int_equal(a.asks, 1);
+	says(&a, "0 collectives in the network, 1 by a ring of the hosts, the last because switch "
+		 "s0: held by b");
+	end();
+}
+
+/* The holder lets go in time. */
+static void granted(void **state)
+{
+	uint64_t took;
+
+	(void)state;
+	contend(100);
+	for (unsigned i = 0; i < 40; i++) {
+		now += MS;
+		look(&a);
+	}
+	assert_true(busy(&a));
+	assert_int_equal(a.by_ring, 0);
+	says(&a, "now waits for ");
+	says(&a, " ms more, for switch s0: held by b");
+	finish(&b);
+	assert_null(holder);
+	took = until_decided(&a, 17);
+	assert_true(took <= 17); /* a pause and an answer */
+	assert_ptr_equal(holder, &a);
+	finish(&a);
+	assert_false(busy(&a));
+	assert_int_equal(a.by_ring, 0);
+	says(&a, "1 collectives in the network, 0 by a ring of the hosts, 1 waited ");
+	assert_null(holder);
+	end();
+}
+
+/* It does not: the last try is at the end of the wait, and its answer decides. */
+static void bounded(void **state)
+{
+	(void)state;
+	contend(100);
+	assert_int_equal(until_decided(&a, 102), 101);
+	assert_int_equal(a.by_ring, 1);
+	assert_true(a.asks >= 7 && a.asks <= 12);
+	says(&a, "the last because switch s0: held by b, waited for 101 ms");
+	/* The next one has a time of its own. */
+	issue(&a);
+	assert_int_equal(until_decided(&a, 110), 102);
+	says(&a, "2 waited 202 ms, the longest 101 ms");
+	end();
+}
+
+/* At the last moment. */
+static void at_the_end(void **state)
+{
+	(void)state;
+	contend(100);
+	while (now < 5801 * MS) {
+		now += MS;
+		look(&a);
+	}
+	assert_true(a.asked); /* the last try is under way */
+	finish(&b);
+	assert_int_equal(until_decided(&a, 1), 1);
+	assert_ptr_equal(holder, &a);
+	end();
+}
+
+/* What nobody lets go of is not waited for. */
+static void broken(void **state)
+{
+	(void)state;
+	contend(100);
+	a.broken = -ETIMEDOUT;
+	assert_int_equal(until_decided(&a, 1), 1);
+	assert_int_equal(a.by_ring, 1);
+	says(&a, "the last because switch s0: timed out");
+	end();
+}
+
+static uint32_t number(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33);
+}
+
+/* Two that wait for each other, for 10 000 collectives: never both, each decided within its bound,
+ * and with patience longer than what the other needs nobody ever goes by the ring. */
+static void two(void **state)
+{
+	enum { MOST = 10000, WORK = 10 };
+	uint64_t random = 15, since[2] = {0}, left[2] = {0};
+	struct job *job[] = {&a, &b};
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		const uint64_t wait = k ? 40 : 10000;
+
+		now = MS;
+		holder = NULL;
+		open_job(&a, "a", wait);
+		open_job(&b, "b", wait);
+		while (a.comm.coll_done + b.comm.coll_done < MOST) {
+			unsigned i = number(&random) % 2;
+			struct job *j = job[i];
+
+			now += number(&random) % 3 * MS;
+			look(j);
+			if (!busy(j)) {
+				issue(j);
+				look(j);
+				since[i] = now;
+				left[i] = now + (1 + number(&random) % WORK) * MS;
+			} else if (ccl_lease_in_network(&j->comm)) {
+				assert_ptr_equal(holder, j);
+				if (now >= left[i])
+					finish(j);
+			} else {
+				assert_true(now - since[i] <= (wait + 200) * MS);
+			}
+		}
+		if (k == 0)
+			assert_int_equal(a.by_ring + b.by_ring, 0);
+		printf("%s ms: %llu of %u by a ring\n", k ? "40" : "10000",
+			(unsigned long long)(a.by_ring + b.by_ring), MOST);
+		while (holder)
+			finish(holder);
+		end();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(without), cmocka_unit_test(granted),
+		cmocka_unit_test(bounded), cmocka_unit_test(at_the_end), cmocka_unit_test(broken),
+		cmocka_unit_test(two)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
