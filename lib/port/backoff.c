@@ -18,7 +18,7 @@ enum {
 	YIELD_TURNS = 128,
 	MIN_SLEEP_US = 20,
 	MAX_SLEEP_US = 100,
-	QUIET_SLEEP_US = 500 /* no work for QUIET_NS: waking up is what it costs */
+	QUIET_SLEEP_US = 1000 /* no work for QUIET_NS: waking up is what it costs */
 };
 static const uint64_t QUIET_NS = 1000000000;
 

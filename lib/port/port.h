@@ -32,7 +32,7 @@ const char *port_idle_name(enum port_idle idle);
 struct port_backoff {
 	enum port_idle idle;
 	uint32_t empty_turns;
-	uint32_t max_sleep_us; /* 0: 100, and 500 when there was no work for a second */
+	uint32_t max_sleep_us; /* 0: 100, and 1000 when there was no work for a second */
 	int wake_fd;           /* ends a sleep when it is readable; 0: none */
 	uint64_t worked_ns;    /* when there was work; 0: since the first turn */
 };

@@ -204,11 +204,11 @@ static void quiet(void **state)
 	port_backoff(&b, 0, begin, begin + 1);
 	assert_int_equal(port_backoff_longest(&b, begin), 100);
 	assert_int_equal(port_backoff_longest(&b, begin + second - 1), 100);
-	assert_int_equal(port_backoff_longest(&b, begin + second), 500);
+	assert_int_equal(port_backoff_longest(&b, begin + second), 1000);
 	port_backoff(&b, 1, begin + second, begin);
 	assert_int_equal(port_backoff_longest(&b, begin + second), 100);
 	port_backoff(&b, 0, begin + 2 * second, begin);
-	assert_int_equal(port_backoff_longest(&b, begin + 2 * second), 500);
+	assert_int_equal(port_backoff_longest(&b, begin + 2 * second), 1000);
 	b.max_sleep_us = 7;
 	assert_int_equal(port_backoff_longest(&b, begin + 2 * second), 7);
 }
