@@ -44,6 +44,9 @@ struct manager_io {
 	void (*audit)(void *arg, const char *line);
 	/* Who this is, of several managers of a fabric; stays the caller's. NULL: nobody asks. */
 	const char *name;
+	/* Random, and told to nobody: who knows it can choose names of jobs that are slow to find.
+	 */
+	uint64_t key[2];
 };
 
 enum { MANAGER_ERR_LEN = 256 };

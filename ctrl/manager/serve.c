@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -496,6 +497,9 @@ static int prepare(struct served *s, const json_t *config, bool look, char err[M
 
 	gethostname(host, sizeof(host) - 1);
 	snprintf(s->name, sizeof(s->name), "%s:%d", host, (int)getpid());
+	snprintf(err, MANAGER_ERR_LEN, "no random numbers");
+	if (getrandom(io.key, sizeof(io.key), 0) != sizeof(io.key))
+		return -EIO;
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
 	if (!rc)

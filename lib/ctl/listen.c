@@ -10,7 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 64 };
+/* As many as the kernel lets wait: after a restart all come at once. */
+enum { BACKLOG = SOMAXCONN };
 
 /* ---- the socket ---- */
 

@@ -529,7 +529,7 @@ static int server_open(struct server *s, const int *fd, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		struct evconnlistener *l = evconnlistener_new(s->base, on_accept, s,
-			LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd[i]);
+			LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd[i]); /* listens */
 
 		if (!l) {
 			close(fd[i]);

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/mgr/hash.h"
 #include "lib/mgr/job_priv.h"
 
-enum { HASH_BITS = 14, HASHES = 1 << HASH_BITS };
+enum { HASHES = 1 << 14 };
 
 /* Epochs ascend one by one. */
 static struct mgr_run **epoch_chain(const struct mgr_jobs *js, uint64_t epoch)
@@ -13,14 +14,11 @@ static struct mgr_run **epoch_chain(const struct mgr_jobs *js, uint64_t epoch)
 	return &js->by_epoch[epoch & (HASHES - 1)];
 }
 
-/* FNV-1a */
 static struct mgr_run **name_chain(const struct mgr_jobs *js, const char *name)
 {
-	uint32_t hash = 2166136261u;
+	const uint64_t hash = mgr_hash(js->config.key, name, strnlen(name, MGR_NAME_LEN));
 
-	for (unsigned i = 0; i < MGR_NAME_LEN && name[i]; i++)
-		hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-	return &js->by_name[(hash ^ hash >> HASH_BITS) & (HASHES - 1)];
+	return &js->by_name[hash % HASHES];
 }
 
 struct mgr_jobs *mgr_jobs_new(struct mgr_graph *g, struct mgr_book *b, struct mgr_place *p,

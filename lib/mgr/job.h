@@ -41,6 +41,7 @@ struct mgr_jobs_config {
 	uint64_t retry_ns;     /* until a switch is told again */
 	uint64_t drain_ns;     /* from failing a group to removing it */
 	uint64_t linger_ns;    /* that a run which is over can be explained */
+	uint64_t key[2];       /* of the table of names: random, and told to nobody */
 	bool kept;             /* mgr_jobs_changed is asked before anything is done */
 };
 
@@ -194,7 +195,8 @@ int mgr_jobs_restore(struct mgr_jobs *js, const struct mgr_run_kept *kept, uint6
 /* A switch has no group of a run that is active there: as mgr_jobs_group_failed, and it has nothing
  * to fail or remove. */
 unsigned mgr_jobs_missing(struct mgr_jobs *js, uint64_t epoch, unsigned node, uint64_t now);
-/* The newest epoch below this one of a run that is active on the switch; 0: no more. */
+/* The newest epoch below this one of a run that is active on the switch; 0: no more. One call after
+ * the other, each with what the one before returned, they look at each run once. */
 uint64_t mgr_jobs_expected(const struct mgr_jobs *js, unsigned node, uint64_t before);
 
 /* The next run's epoch. */

@@ -238,7 +238,9 @@ static bool expects(struct mgr_run *r, unsigned node)
 
 uint64_t mgr_jobs_expected(const struct mgr_jobs *js, unsigned node, uint64_t before)
 {
-	for (struct mgr_run *r = js->run; r != NULL; r = r->next) {
+	struct mgr_run *from = mgr_run_find(js, before); /* of which it was told */
+
+	for (struct mgr_run *r = from ? from->next : js->run; r != NULL; r = r->next) {
 		if (r->epoch < before && expects(r, node))
 			return r->epoch;
 	}

@@ -2,6 +2,10 @@
 /* The agent over a real socket, with clients that behave badly. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +29,73 @@ static void test_mode(void **state)
 	assert_int_equal(stat(f->path, &st), 0);
 	assert_true(S_ISSOCK(st.st_mode));
 	assert_int_equal(st.st_mode & 07777, 0660);
+}
+
+/* Of a socket that this process listens at, as the kernel has it. -1: the kernel does not say. */
+static int backlog_of(const struct stat *st)
+{
+	struct {
+		struct nlmsghdr head;
+		struct unix_diag_req ask;
+	} q = {.head = {.nlmsg_len = sizeof(q),
+		       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		       .nlmsg_flags = NLM_F_REQUEST},
+		.ask = {.sdiag_family = AF_UNIX,
+			.udiag_states = ~0u,
+			.udiag_ino = (uint32_t)st->st_ino,
+			.udiag_show = UDIAG_SHOW_RQLEN,
+			.udiag_cookie = {~0u, ~0u}}};
+	_Alignas(struct nlmsghdr) char answer[4096];
+	const struct nlmsghdr *h = (struct nlmsghdr *)answer;
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	const struct rtattr *a;
+	ssize_t n;
+	long left;
+
+	assert_true(fd >= 0);
+	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
+	n = recv(fd, answer, sizeof(answer), 0);
+	close(fd);
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ||
+		h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return -1;
+	a = (const struct rtattr *)((const char *)NLMSG_DATA(h) +
+				    NLMSG_ALIGN(sizeof(struct unix_diag_msg)));
+	left = (long)(h->nlmsg_len - NLMSG_LENGTH(sizeof(struct unix_diag_msg)));
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == UNIX_DIAG_RQLEN)
+			return (int)((const struct unix_diag_rqlen *)RTA_DATA(a))->udiag_wqueue;
+	return -1;
+}
+
+/* As many may wait to be let in as the kernel allows: all ranks come at once after a restart. */
+static void test_backlog(void **state)
+{
+	struct fixture *f = *state;
+	FILE *may = fopen("/proc/sys/net/core/somaxconn", "r");
+	unsigned listening = 0;
+	int most = 0;
+
+	expect_alive(f);
+	assert_non_null(may);
+	assert_int_equal(fscanf(may, "%d", &most), 1);
+	fclose(may);
+	most = most < SOMAXCONN ? most : SOMAXCONN;
+	for (int fd = 3; fd < 1024; fd++) {
+		socklen_t len = sizeof(int);
+		int listens = 0, backlog;
+		struct stat st;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) || !listens)
+			continue;
+		assert_int_equal(fstat(fd, &st), 0);
+		backlog = backlog_of(&st);
+		if (backlog < 0)
+			skip(); /* no unix_diag */
+		assert_int_equal(backlog, most);
+		listening++;
+	}
+	assert_int_equal(listening, 1);
 }
 
 static void test_second_server(void **state)
@@ -323,6 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_mode),
+		T(test_backlog),
 		T(test_second_server),
 		cmocka_unit_test_setup_teardown(test_stale_socket, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_bad_paths, setup_dir, teardown_dir),

@@ -15,6 +15,7 @@
 
 int run_book_tests(void);
 int run_graph_tests(void);
+int run_hash_tests(void);
 int run_heap_tests(void);
 int run_job_tests(void);
 int run_job_life_tests(void);

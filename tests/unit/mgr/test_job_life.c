@@ -156,9 +156,45 @@ static void everything(void **state)
 	world_close(&w);
 }
 
+/* What a switch should have, run after run, from the newest on; also when the one just told of has
+ * ended, and from one that nobody knows any more. */
+static void expected(void **state)
+{
+	enum { N = 4 };
+	struct mgr_job job[N];
+	uint64_t epoch[N], at;
+	struct world w;
+	unsigned leaf;
+
+	(void)state;
+	world_open(&w);
+	leaf = w.f.sw[0];
+	for (unsigned i = 0; i < N; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "job%u", i);
+		job[i] = world_job_of(name, 2);
+		epoch[i] =
+			world_start(&w, &job[i], i, 4, 10 * i); /* two leaves, the first is one */
+	}
+	at = mgr_jobs_expected(w.js, leaf, UINT64_MAX);
+	for (unsigned i = N; i-- > 0; at = mgr_jobs_expected(w.js, leaf, at)) {
+		assert_int_equal(at, epoch[i]);
+		assert_int_equal(mgr_jobs_expected(w.js, leaf, at + 1), at);
+		if (i == 2) /* the switch has it not */
+			assert_int_equal(mgr_jobs_missing(w.js, at, leaf, w.now), 1);
+	}
+	assert_int_equal(at, 0);
+	assert_int_equal(mgr_jobs_expected(w.js, leaf, epoch[3]), epoch[1]);
+	assert_int_equal(mgr_jobs_expected(w.js, leaf, epoch[0]), 0);
+	assert_int_equal(mgr_jobs_expected(w.js, w.f.sw[2], UINT64_MAX), 0);
+	world_close(&w);
+}
+
 int run_job_life_tests(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(everything)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything), cmocka_unit_test(expected)};
 
 	return cmocka_run_group_tests_name("job life", tests, NULL, NULL);
 }
