@@ -74,7 +74,7 @@ struct inc_emit {
 	uint8_t opcode;
 	uint8_t syndrome;
 	bool ackreq, mig, ce;
-	bool again;       /* Mode-III: its endpoint was sent this before */
+	bool again;       /* its endpoint was sent this before: Mode-III, SR in Mode-II */
 	bool from_packet; /* payload points into the packet being processed, not into the arena */
 	uint32_t psn, msn, imm;
 	/* RDMA WRITE: the message's number in all operations, which says where a host gets it, and

@@ -88,8 +88,11 @@ static int check_shape(struct inc_group_spec *s, char *err)
 			INC_MAX_RTO_US);
 	if (s->rto_us && s->mode != INC_MODE_3)
 		return refuse(err, EINVAL, "rto_us: only mode III has timers");
-	if ((s->flags & INC_F_SR) && s->mode != INC_MODE_3)
-		return refuse(err, EOPNOTSUPP, "flags.sr: only mode III acknowledges by itself");
+	if ((s->flags & INC_F_SR) && s->mode == INC_MODE_1)
+		return refuse(err, EOPNOTSUPP, "flags.sr: mode I has ordinary queue pairs");
+	if ((s->flags & INC_F_SR) && s->mode == INC_MODE_2 && s->prim != INC_AR)
+		return refuse(err, EOPNOTSUPP,
+			"flags.sr: mode II merges no maps of several receivers: allreduce alone");
 	if ((s->flags & INC_F_SR) && s->kind == INC_MIXED)
 		return refuse(err, EOPNOTSUPP,
 			"flags.sr: a mixed group leaves out PSNs, selective queue pairs cannot");

@@ -3,7 +3,7 @@
  * section 3): control and data. The switch has no timers and starts nothing by itself. */
 #include "dataplane/inc/modules.h"
 
-enum { STALL_TIMER_CODE = 14 /* 1.28 ms */, SILENCE_NS = 30000000 };
+enum { STALL_TIMER_CODE = 14 /* 1.28 ms */, SILENCE_NS = 30000000, SR_SILENCE_NS = 4000000 };
 
 static bool is_root(const struct inc_group *g)
 {
@@ -69,6 +69,14 @@ static void forward_result(struct inc_ctx *c, const struct inc_slot *slot)
 		inc_forward_slot(c, INC_AGG, slot, c->route->outs);
 }
 
+/* Go-back-N receivers have discarded the results that overtook one before them. */
+static bool is_late_flushed(const struct inc_ctx *c)
+{
+	const uint16_t flags = c->g->flags;
+
+	return (flags & INC_F_LATE_FLUSH) && !(flags & INC_F_SR) && is_last_hop(c->g, c->route);
+}
+
 /* The first PSN that was missing is complete, and so may be others behind it, whose results
  * overtook it: receivers have discarded these and are sent them again (3.4). Each but once, in
  * whatever order they came: the first that is missing passes it only once. */
@@ -83,7 +91,7 @@ static void pass(struct inc_ctx *c)
 	while (complete_slot(g, psn = inc_sum_next(g)))
 		g->sum_next = psn_add(psn, 1);
 	if (!flushes(g)) {
-		if (psn == first || !is_last_hop(g, c->route) || !(g->flags & INC_F_LATE_FLUSH))
+		if (psn == first || !is_late_flushed(c))
 			return;
 		g->flush_next = first;
 	}
@@ -98,12 +106,21 @@ static uint32_t oldest_unacknowledged(struct inc_ctx *c)
 	return inc_adjust(c->g, INC_FLOW_RX, c->ep, inc_ep_at(c->g, c->ep)->refl_next);
 }
 
+/* Selective hosts send again what another's loss holds up, within a round trip: they are not to be
+ * held for that, since being held they would forget what has come (4.11). */
+static bool is_repairing(const struct inc_ctx *c)
+{
+	return (c->g->flags & INC_F_SR) && c->now - c->g->last_progress_ns < SR_SILENCE_NS;
+}
+
 /* A host that waits long for its peers resends; without an answer its NIC would give up (3.6). Only
  * its oldest unacknowledged PSN may draw an RNR NAK: the NAK acknowledges everything before it. */
 static void stall_rnr(struct inc_ctx *c)
 {
 	const struct inc_ep *ep = inc_ep_at(c->g, c->ep);
 
+	if (is_repairing(c))
+		return;
 	if (!(c->g->flags & INC_F_STALL_RNR) || !ep->host ||
 		(c->pkt->psn != oldest_unacknowledged(c) && !INC_BUG(T9)))
 		return;
@@ -171,7 +188,9 @@ static enum inc_drop answer_duplicate(struct inc_ctx *c, const struct inc_slot *
 	uint64_t asker = c->g->flags & INC_F_DUP_ALL ? c->route->outs : 1ULL << c->ep;
 
 	inc_count(c->g, INC_C_DUP_ANSWERED);
+	c->again = c->g->flags & INC_F_SR;
 	inc_forward_slot(c, INC_AGG, slot, result ? asker : c->route->outs);
+	c->again = false;
 	/* It may still wait for ranks elsewhere in the tree, or for the root of a reduce. */
 	if (!result && (!last_hop || receivers_silent(c)))
 		stall_rnr(c);

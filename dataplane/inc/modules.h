@@ -23,7 +23,7 @@ struct inc_ctx {
 	bool ctrl;
 	bool mig;   /* of the packets that leave */
 	bool owed;  /* Mode-III: the packet's own endpoint is to be acknowledged */
-	bool again; /* Mode-III: what is emitted was sent before */
+	bool again; /* what is emitted was sent before: Mode-III, SR in Mode-II */
 };
 
 /* What differs between the modes: what becomes of a packet, once its class is known. */

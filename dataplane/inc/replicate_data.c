@@ -67,7 +67,9 @@ void inc_forward_packet(struct inc_ctx *c, uint64_t outs)
 	const struct inc_position pos = c->desc ? inc_position_of(c->g, c->desc, c->pkt->psn)
 						: (struct inc_position){.ackreq = c->pkt->ackreq,
 							  .imm = c->pkt->imm,
-							  .msg_len = c->pkt->dmalen};
+							  .msg_len = c->pkt->dmalen,
+							  .offset = c->pkt->pos_offset,
+							  .recv = c->pkt->pos_recv};
 	const struct inc_emit e = {
 		.out_mask = outs,
 		.payload = c->payload,
@@ -75,13 +77,15 @@ void inc_forward_packet(struct inc_ctx *c, uint64_t outs)
 		.pay_crc = c->pay_crc,
 		.pay_len = c->pkt->pay_len,
 		.opcode = c->pkt->opcode,
-		.ackreq = pos.ackreq,
+		.ackreq = pos.ackreq || (c->pkt->ackreq && (c->g->flags & INC_F_SR)),
 		.mig = c->mig,
 		.ce = (c->pkt->tos & IP_ECN_MASK) == IP_ECN_CE,
 		.psn = c->pkt->psn,
 		.imm = pos.imm,
 		.msg = pos.msg,
 		.msg_len = pos.msg_len,
+		.pos_offset = pos.offset,
+		.pos_recv = pos.recv,
 	};
 
 	emit(c, &e);

@@ -41,11 +41,19 @@ void inc_send_map(
 	c->sink->emit(c->sink->arg, c->g, &emit);
 }
 
+/* What the host says that it has behind the missing packet (4.11). */
+static void add_map(const struct inc_ctx *c, struct inc_emit *emit)
+{
+	emit->payload = c->payload;
+	emit->pay_len = c->pkt->pay_len < ROCE_SACK_LEN ? c->pkt->pay_len : ROCE_SACK_LEN;
+	emit->pay_crc = icrc_append(0, emit->payload, emit->pay_len);
+}
+
 void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
 	bool passed_on =
 		c->cls == INC_CLASS_ACK || c->cls == INC_CLASS_NAK || c->cls == INC_CLASS_RNR;
-	const struct inc_emit emit = {
+	struct inc_emit emit = {
 		.out_mask = outs,
 		.opcode = ROCE_ACK | inc_transport(c->g),
 		.syndrome = syndrome,
@@ -56,6 +64,8 @@ void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t p
 
 	if (outs == 0)
 		return;
+	if ((c->g->flags & INC_F_SR) && c->cls == INC_CLASS_NAK)
+		add_map(c, &emit);
 	note_acknowledged(c->g, outs, syndrome, psn);
 	c->g->count[INC_C_TX] += (unsigned)__builtin_popcountll(outs);
 	c->sink->emit(c->sink->arg, c->g, &emit);

@@ -50,8 +50,8 @@ struct ccl_conn {
 	 * 0: AllReduce and Barrier if single, all if mixed. */
 	unsigned collectives;
 	ccl_skip_fn skip; /* NULL: looked for in the process */
-	/* Queue pairs with selective acknowledgement, for groups with the flag SR: mode III, kind
-	 * single. -EOPNOTSUPP if the device has none. */
+	/* Queue pairs with selective acknowledgement, for groups with the flag SR: kind single,
+	 * mode III, or II with AllReduce and Barrier alone. -EOPNOTSUPP if the device has none. */
 	bool selective;
 	ccl_create_fn create; /* NULL: looked for in the process */
 	/* Data by RDMA WRITE with Immediate instead of SEND; ccl_comm_open needs mtu, too, and

@@ -29,6 +29,18 @@ static int make_objects(struct ccl_comm *c, const char **what)
 	return flags < 0 || fcntl(c->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+/* In Mode-II every rank hears of what it has sent by its own acknowledgements: AllReduce alone. */
+static bool can_be_selective(const struct ccl_conn *conn)
+{
+	const enum ccl_mode mode = conn->mode ?: CCL_MODE_2;
+
+	if (conn->kind != CCL_SINGLE)
+		return false;
+	return mode == CCL_MODE_3 ||
+	       (mode == CCL_MODE_2 &&
+		       ccl_count_groups(conn->kind, conn->collectives, conn->n_ranks) == 1);
+}
+
 static int check_conn(const struct ccl_conn *conn, char *err)
 {
 	const char *wrong = NULL;
@@ -45,8 +57,8 @@ static int check_conn(const struct ccl_conn *conn, char *err)
 		wrong = "n_ranks with groups per root";
 	else if (conn->write && conn->mode == CCL_MODE_1)
 		wrong = "write in mode I";
-	else if (conn->selective && (conn->mode != CCL_MODE_3 || conn->kind != CCL_SINGLE))
-		wrong = "selective but not single in mode III";
+	else if (conn->selective && !can_be_selective(conn))
+		wrong = "selective but neither single in mode III nor allreduce in mode II";
 	else if (conn->max_packets > CCL_MAX_PACKETS ||
 		 (conn->max_packets && conn->max_packets < conn->m))
 		wrong = "max_packets";

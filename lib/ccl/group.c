@@ -73,8 +73,12 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	g->stall_rnr = !json_is_false(json_object_get(g->flags, "stall_rnr"));
 	g->half = ctl_bool(part("flags"), g->flags, "half");
 	g->sr = ctl_bool(part("flags"), g->flags, "sr");
-	if (g->sr && g->mode_id != CCL_MODE_3)
-		return bad(r, "flags.sr", "is for mode III, not %s", g->mode);
+	if (g->sr && g->mode_id != CCL_MODE_3 && g->mode_id != CCL_MODE_2)
+		return bad(r, "flags.sr", "is for modes II and III, not %s", g->mode);
+	if (g->sr && g->mode_id == CCL_MODE_2 &&
+		(g->collectives & ~(1u << CCL_ALLREDUCE | 1u << CCL_BARRIER)))
+		return bad(
+			r, "flags.sr", "is for \"collectives\" allreduce and barrier in mode II");
 	if (g->sr && g->kind == CCL_WISH_MIXED)
 		return bad(r, "flags.sr", "is for single groups: a mixed one leaves out PSNs");
 	return 0;

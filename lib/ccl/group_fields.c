@@ -41,8 +41,8 @@ static const struct ctl_field flag_fields[] = {
 		"where they may"),
 	FLAG("half", "true", "memory for fp16 and bf16, which are summed in fp32: twice as much"),
 	FLAG("sr", "false",
-		"selective acknowledgement: mode III, single groups, devices with selective queue "
-		"pairs"),
+		"selective acknowledgement: mode III, or mode II with allreduce and barrier alone; "
+		"single groups, devices with selective queue pairs"),
 	{0}};
 
 static const struct ctl_field multicast_fields[] = {

@@ -41,7 +41,8 @@ static const struct ctl_field flag_fields[] = {
 			"default "
 			"true"},
 	{"sr", CTL_BOOL,
-		.help = "mode III, single: selective acknowledgement, for links that lose packets; "
+		.help = "mode III, or mode II and allreduce, single: selective acknowledgement, "
+			"for links that lose packets; "
 			"hosts' queue pairs must be selective; default false"},
 	{0}};
 

@@ -76,6 +76,18 @@ static json_t *flags(const struct sim_coll_conf *conf)
 	return out;
 }
 
+/* NULL: all. */
+static json_t *collectives(const struct sim_coll_conf *conf)
+{
+	json_t *list = conf->collectives ? json_array() : NULL;
+
+	for (unsigned i = 0; 1u << i <= conf->collectives; i++)
+		if (conf->collectives >> i & 1)
+			json_array_append_new(
+				list, json_string(ccl_collective_name((enum ccl_collective)i)));
+	return list;
+}
+
 static json_t *document(const struct sim_tree *t, unsigned number)
 {
 	static const char *const modes[] = {"", "I", "II", "III", "netreduce", "ring"};
@@ -87,12 +99,13 @@ static json_t *document(const struct sim_tree *t, unsigned number)
 		json_array_append_new(ranks,
 			json_pack("{s:o}", "ip",
 				ip_text(&conf->sim->topo->host[sim_coll_host(t->coll, r)].ip)));
-	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o}", "name",
-		json_sprintf("g%u", number), "bootstrap", "unix:/none", "mode", modes[conf->mode],
-		"kind", ccl_kind_name(conf->kind), "verb",
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:o*}",
+		"name", json_sprintf("g%u", number), "bootstrap", "unix:/none", "mode",
+		modes[conf->mode], "kind", ccl_kind_name(conf->kind), "verb",
 		conf->flags & INC_F_WRITE ? "write" : "send", "mtu", conf->mtu, "M", conf->m, "W",
 		conf->w, "timeout_ms", (json_int_t)(timeout ? timeout / 1000000 : 10000), "flags",
-		flags(conf), "ranks", ranks, "switches", switches(t));
+		flags(conf), "ranks", ranks, "switches", switches(t), "collectives",
+		collectives(conf));
 }
 
 int sim_coll_describe(struct sim_coll *c, char *err)

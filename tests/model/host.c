@@ -257,10 +257,11 @@ static const char *check_delivery(struct mc_sys *s, unsigned r, unsigned i,
 		return "a delivered packet has a wrong opcode";
 	if (is_sr(s) && pkt->pos_recv != messages_before(s, r, i))
 		return "a delivered packet has a wrong place";
-	/* A switch of Mode-III asks more often (T17). */
+	/* A switch of Mode-III asks more often (T17), and with SR of whom it sends something again.
+	 */
 	if (!pkt->ackreq && q->last)
 		return "a delivered packet lacks AckReq";
-	if (pkt->ackreq && !q->last && s->cfg.mode != INC_MODE_3)
+	if (pkt->ackreq && !q->last && s->cfg.mode != INC_MODE_3 && !is_sr(s))
 		return "a delivered packet has a wrong AckReq";
 	if (mc_has_imm(&s->cfg, q) && pkt->imm != mc_imm(&s->cfg, &s->prog, i))
 		return "a delivered packet has a wrong immediate";

@@ -281,6 +281,85 @@ static void test_strangers(void **state)
 	fx_close(&fx);
 }
 
+/* ---- Mode-II (4.11) ---- */
+
+static void begin_mode2(unsigned n)
+{
+	struct fx_opts opts = options();
+
+	opts.mode = INC_MODE_2;
+	opts.flags |= INC_F_STALL_RNR | INC_F_LATE_FLUSH;
+	fx_open(&fx, &opts);
+	fx.now = 1000000;
+	fx_control(&fx, 0, at(0), 0, n * 256);
+	fx_control(&fx, 1, at(0), 0, n * 256);
+	assert_int_equal(fx.n_out, 2);
+	assert_int_equal(fx.out[1].pkt.opcode, ROCE_SEL | ROCE_SEND_ONLY_IMM);
+}
+
+/* What a rank has behind a missing result is told to the rank itself, bit for bit. */
+static void test_mode2_reflects_maps(void **state)
+{
+	const uint64_t map = 1 | 1 << 2;
+
+	(void)state;
+	begin_mode2(8);
+	for (unsigned k = 1; k < 6; k++)
+		data_both(k);
+	fx_map(&fx, 1, at(1), map);
+	assert_int_equal(fx.n_out, 1);
+	assert_map(0, 1, 1, map);
+	fx_map(&fx, 1, at(1), 0);
+	assert_map(0, 1, 1, 0);
+	ack(1, 1);
+	assert_int_equal(fx.n_out, 1);
+	assert_out(0, 1, SEL_ACK, 1);
+	assert_int_equal(fx.out[0].pkt.pay_len, 0);
+	fx_close(&fx);
+}
+
+/* A result that was lost: from the slot, to the one that asks, and it is to say what it has. */
+static void test_mode2_answers_the_asker(void **state)
+{
+	(void)state;
+	begin_mode2(8);
+	for (unsigned k = 1; k < 4; k++)
+		data_both(k);
+	data(1, 2);
+	assert_int_equal(fx.n_out, 1);
+	assert_out(0, 1, SEL_DATA, 2);
+	assert_true(fx.out[0].pkt.ackreq);
+	assert_int_equal(fx_word(&fx.out[0], 0), 1000 + 2 * 2);
+	fx_close(&fx);
+}
+
+/* A contribution that was lost: results behind it are kept by their receivers, and are not sent
+ * again when it comes; who sends again meanwhile is not held, until nothing goes on for long. */
+static void test_mode2_waits(void **state)
+{
+	(void)state;
+	begin_mode2(8);
+	ack(0, 0);
+	data(0, 1); /* endpoint 1's is lost */
+	data_both(2);
+	data_both(3);
+	assert_int_equal(fx.n_out, 2);
+	assert_int_equal(data(0, 1), INC_DROP_DUP_WAIT);
+	assert_int_equal(fx.n_out, 0);
+	data(1, 1);
+	assert_int_equal(fx.n_out, 2);
+	assert_out(0, 0, SEL_DATA, 1);
+	assert_out(1, 1, SEL_DATA, 1);
+	ack(0, 3);
+	data(0, 4);
+	fx.now += 5000000;
+	data(0, 4);
+	assert_int_equal(fx.n_out, 1);
+	assert_out(0, 0, SEL_ACK, 4);
+	assert_int_equal(fx.out[0].pkt.syndrome & 0x60, RNR);
+	fx_close(&fx);
+}
+
 static void assert_refused(struct fx_opts opts, const char *why)
 {
 	struct inc_ep_spec ep[3];
@@ -297,8 +376,17 @@ static void test_refused(void **state)
 	struct fx_opts opts = options();
 
 	(void)state;
+	opts.mode = INC_MODE_1;
+	assert_refused(opts, "flags.sr: mode I");
 	opts.mode = INC_MODE_2;
-	assert_refused(opts, "flags.sr: only mode III");
+	opts.prim = INC_RED;
+	assert_refused(opts, "flags.sr: mode II");
+	opts.prim = INC_BC;
+	assert_refused(opts, "flags.sr: mode II");
+	opts.prim = INC_AR;
+	opts.kind = INC_MIXED;
+	assert_refused(opts, "flags.sr: a mixed group");
+	opts.kind = INC_SINGLE;
 	opts.mode = INC_MODE_3;
 	opts.kind = INC_MIXED;
 	assert_refused(opts, "flags.sr: a mixed group");
@@ -314,6 +402,9 @@ int main(void)
 		cmocka_unit_test(test_go_back),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_mode2_reflects_maps),
+		cmocka_unit_test(test_mode2_answers_the_asker),
+		cmocka_unit_test(test_mode2_waits),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -110,6 +110,26 @@ static void test_selective(void **state)
 	more_flags = 0;
 }
 
+/* Mode-II with selective hosts: AllReduce and Barrier, on any tree. */
+static void test_selective_mode2(void **state)
+{
+	static const struct sim_link_conf bad = {.mbps = 100000,
+		.delay_ns = 1000,
+		.loss = 0.05,
+		.dup = 0.02,
+		.reorder = 0.02,
+		.corrupt = 0.02};
+
+	(void)state;
+	more_flags = INC_F_SR;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		run("star:4", CCL_MODE_2, CCL_ALLREDUCE, 40000, bad, seed);
+		run("tree:2x2x2", CCL_MODE_2, CCL_ALLREDUCE, 24000, bad, seed);
+	}
+	run("tree:2x2x2", CCL_MODE_2, CCL_BARRIER, 0, bad, 1);
+	more_flags = 0;
+}
+
 /* Data by RDMA WRITE. */
 static void test_write(void **state)
 {
@@ -153,12 +173,14 @@ static double lossy(enum ccl_mode mode, uint16_t flags, uint64_t bytes, double l
 }
 
 /* A lost packet costs what it takes to send it again: 15 % of them leave 85 % of the throughput.
- * Mode-II, whose hosts go back and wait, collapses. */
+ * Mode-II, whose hosts go back and wait, collapses, unless they are selective. */
 static void test_table_31(void **state)
 {
 	(void)state;
 	assert_true(lossy(CCL_MODE_3, INC_F_SR, 8 << 20, 0) >
 		    0.8 * lossy(CCL_MODE_3, INC_F_SR, 8 << 20, 0.15));
+	assert_true(lossy(CCL_MODE_2, INC_F_SR, 4 << 20, 0) >
+		    0.85 * lossy(CCL_MODE_2, INC_F_SR, 4 << 20, 0.05));
 	assert_true(lossy(CCL_MODE_2, 0, 1 << 20, 0) < 0.5 * lossy(CCL_MODE_2, 0, 1 << 20, 0.15));
 }
 
@@ -354,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_same_seed_same_trace),
 		cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_selective),
+		cmocka_unit_test(test_selective_mode2),
 		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_table_31),
 		cmocka_unit_test(test_time),
