@@ -97,9 +97,7 @@ enum inc_group_flags {
 	INC_F_STRICT_PORT = 1 << 4,
 	INC_F_HALF = 1 << 5,  /* memory for fp16 and bf16, which are summed in fp32 */
 	INC_F_WRITE = 1 << 6, /* data by RDMA WRITE with Immediate (2.4) */
-	INC_F_SR =
-		1
-		<< 7, /* selective acknowledgement: Mode-III on every edge (4.10), Mode-II (4.11) */
+	INC_F_SR = 1 << 7,    /* selective acknowledgement: Mode-III (4.10), Mode-II (4.11) */
 };
 
 /* What a group is made from; the JSON of group.create becomes this. */
