@@ -183,8 +183,12 @@ static void probe(
 	t->next_seq++;
 	send(arg, t, payload);
 	t->next_ns += t->interval_ns;
-	if (t->next_ns <= now_ns)
-		t->next_ns = now_ns + t->interval_ns;
+	if (t->next_ns <= now_ns) {
+		const uint64_t n = (now_ns - t->next_ns) / t->interval_ns + 1;
+
+		t->skipped += n;
+		t->next_ns += n * t->interval_ns;
+	}
 }
 
 uint64_t map_agent_turn(struct map_agent *a, uint64_t now_ns, map_send_fn send, void *arg)

@@ -29,6 +29,7 @@ struct map_target {
 	struct wire_ip dst;
 	struct map_link link;
 	uint64_t interval_ns, next_ns;
+	uint64_t skipped;          /* probes that were not sent, since no call came in their time */
 	uint32_t next_seq, oldest; /* those between them are under way */
 	struct {
 		uint64_t sent_ns : 63, answered : 1;
@@ -54,8 +55,8 @@ int map_agent_create(const struct srv6_paths *paths, const struct map_config *co
 typedef void (*map_send_fn)(
 	void *arg, const struct map_target *t, const uint8_t payload[MAP_PROBE_LEN]);
 /* Sends what is due, and takes for lost what is. Returns the time of the next such call; earlier
- * ones do no harm. A call that comes late sends one probe per path, not those that it has missed.
- */
+ * ones do no harm. A call that comes late sends one probe per path, not those that it has missed:
+ * these are skipped, and the next ones are due when they always were. */
 uint64_t map_agent_turn(struct map_agent *a, uint64_t now_ns, map_send_fn send, void *arg);
 
 /* A packet of this plane (index), from its IPv6 header on, len bytes: whether it was a probe of

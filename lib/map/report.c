@@ -21,10 +21,12 @@ json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths
 {
 	json_t *planes = json_array();
 	char address[INET6_ADDRSTRLEN];
-	uint64_t sent = 0;
+	uint64_t sent = 0, skipped = 0;
 
-	for (unsigned i = 0; i < a->n; i++)
+	for (unsigned i = 0; i < a->n; i++) {
 		sent += a->target[i].next_seq;
+		skipped += a->target[i].skipped;
+	}
 	wire_ip_format(&paths->address, address, sizeof(address));
 	for (unsigned p = 0; p < a->n_planes; p++) {
 		json_t *t1 = json_array();
@@ -36,10 +38,11 @@ json_t *map_agent_json(const struct map_agent *a, const struct srv6_paths *paths
 			json_pack("{s:i,s:o,s:o}", "plane", (int)paths->plane[p].number, "t0",
 				path_json(&map_agent_target(a, p, MAP_NO_UPLINK)->link), "t1", t1));
 	}
-	return json_pack("{s:s,s:s,s:i,s:i,s:I,s:I,s:I,s:o}", "host", paths->name, "address",
-		address, "group", (int)a->group, "uplinks", (int)a->n_uplinks, "sent",
-		(json_int_t)sent, "late", (json_int_t)a->late, "foreign", (json_int_t)a->foreign,
-		"planes", planes);
+	return json_pack("{s:s,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}", "host", paths->name,
+		"address", address, "group", (int)a->group, "uplinks", (int)a->n_uplinks, "sent",
+		(json_int_t)sent, "skipped", (json_int_t)skipped, "rate_hz",
+		(json_int_t)a->config.rate_hz, "late", (json_int_t)a->late, "foreign",
+		(json_int_t)a->foreign, "planes", planes);
 }
 
 /* ---- joining ---- */
@@ -95,6 +98,25 @@ static int join_plane(const struct join *j, size_t agent, unsigned n_before, con
 	return 0;
 }
 
+/* An agent need not say it; if it does, of all three. */
+static bool join_pace(struct map_pace *pace, const json_t *agent)
+{
+	const json_t *rate = json_object_get(agent, "rate_hz"),
+		     *sent = json_object_get(agent, "sent"),
+		     *skipped = json_object_get(agent, "skipped");
+
+	if (rate == NULL)
+		return true;
+	if (!json_is_integer(rate) || json_integer_value(rate) < 1 ||
+		json_integer_value(rate) > UINT32_MAX || !json_is_integer(sent) ||
+		json_integer_value(sent) < 0 || !json_is_integer(skipped) ||
+		json_integer_value(skipped) < 0)
+		return false;
+	*pace = (struct map_pace){(uint32_t)json_integer_value(rate),
+		(uint64_t)json_integer_value(sent), (uint64_t)json_integer_value(skipped)};
+	return true;
+}
+
 static int join_agent(const struct join *j, size_t i, const json_t *agent)
 {
 	struct map *m = j->map;
@@ -116,6 +138,8 @@ static int join_agent(const struct join *j, size_t i, const json_t *agent)
 		(json_string_value(address) == NULL ||
 			wire_ip_parse(json_string_value(address), &m->address[i]) < 0))
 		return fail(j, i, "address: must be an IP address");
+	if (!join_pace(&m->pace[i], agent))
+		return fail(j, i, "rate_hz, sent, skipped: must be numbers, the rate from 1 on");
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(m->host[k], name) == 0)
 			return fail(j, i, "host: is there twice");
@@ -161,8 +185,10 @@ int map_join(const json_t *agents, const char *const *name, struct map **out, ch
 	m->host = calloc(n, sizeof(*m->host));
 	m->address = calloc(n, sizeof(*m->address));
 	m->group = calloc(n, sizeof(*m->group));
+	m->pace = calloc(n, sizeof(*m->pace));
 	m->seen = calloc(n * SRV6_MAX_PLANES, sizeof(*m->seen));
-	if (m->host == NULL || m->address == NULL || m->group == NULL || m->seen == NULL)
+	if (m->host == NULL || m->address == NULL || m->group == NULL || m->pace == NULL ||
+		m->seen == NULL)
 		rc = -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = join_agent(&j, i, json_array_get(agents, i));
@@ -182,6 +208,7 @@ void map_free(struct map *m)
 	free(m->host);
 	free(m->address);
 	free(m->group);
+	free(m->pace);
 	free(m->seen);
 	free(m->fault);
 	free(m);
@@ -203,13 +230,25 @@ static json_t *fault_json(const struct map *m, const struct map_fault *f)
 	return o;
 }
 
+static json_t *host_json(const struct map *m, unsigned i)
+{
+	const struct map_pace *p = &m->pace[i];
+	json_t *o = json_pack("{s:s,s:i}", "name", m->host[i], "t0", (int)m->group[i]);
+
+	if (p->rate_hz) {
+		json_object_set_new(o, "rate_hz", json_integer(p->rate_hz));
+		json_object_set_new(o, "sent", json_integer((json_int_t)p->sent));
+		json_object_set_new(o, "skipped", json_integer((json_int_t)p->skipped));
+	}
+	return o;
+}
+
 json_t *map_json(const struct map *m)
 {
 	json_t *faults = json_array(), *hosts = json_array();
 
 	for (unsigned i = 0; i < m->n_hosts; i++)
-		json_array_append_new(
-			hosts, json_pack("{s:s,s:i}", "name", m->host[i], "t0", (int)m->group[i]));
+		json_array_append_new(hosts, host_json(m, i));
 	for (unsigned i = 0; i < m->n_faults; i++)
 		json_array_append_new(faults, fault_json(m, &m->fault[i]));
 	return json_pack(
@@ -305,6 +344,22 @@ static void print_fault(const struct map *m, const struct map_fault *f, FILE *ou
 	fprintf(out, "%s: %s\n", f->sure ? "" : perhaps[f->kind], map_state_name(f->state));
 }
 
+/* What an agent reaches of the rate that it aims at, of each link, and why not more. */
+static void print_pace(const struct map *m, unsigned host, FILE *out)
+{
+	const struct map_pace *p = &m->pace[host];
+	const double due = (double)p->sent + (double)p->skipped;
+
+	if (p->rate_hz == 0 || due == 0)
+		return;
+	fprintf(out, "%s: %.0f of %u probes per second and link", m->host[host],
+		p->rate_hz * (double)p->sent / due, p->rate_hz);
+	if (p->skipped)
+		fprintf(out, ", %.1f %% skipped: it had to wait for a processor",
+			100 * (double)p->skipped / due);
+	fprintf(out, "\n");
+}
+
 void map_print(const struct map *m, FILE *out)
 {
 	for (unsigned plane = 0; plane <= UINT8_MAX; plane++) {
@@ -327,4 +382,6 @@ void map_print(const struct map *m, FILE *out)
 		print_fault(m, &m->fault[i], out);
 	if (m->n_faults == 0)
 		fprintf(out, "nothing is wrong\n");
+	for (unsigned i = 0; i < m->n_hosts; i++)
+		print_pace(m, i, out);
 }

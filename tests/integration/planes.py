@@ -29,7 +29,7 @@ class Planes(Fabric):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def agents(self, hosts=('h0', 'h1', 'h2', 'h3'), rate=50, timeout=3000):
+    def agents(self, hosts=('h0', 'h1', 'h2', 'h3'), rate=50, timeout=3000, more=()):
         """Slow ones, for a machine of few cores: a path is bad after three seconds, and good after two."""
         self.files = [os.path.join(self.dir, f'{h}.map.json') for h in hosts]
         for host, file in zip(hosts, self.files):
@@ -37,8 +37,36 @@ class Planes(Fabric):
                 os.remove(file)  # of the test before
             env = self.lab.host_env(host)
             del env['LD_PRELOAD']
-            argv = [app('incline-map'), 'agent', '--rate', str(rate), '--timeout', str(timeout), '--out', file]
+            argv = [app('incline-map'), 'agent', '--rate', str(rate), '--timeout', str(timeout), '--out', file, *more]
             self.procs.append(subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+    def test_rate(self):
+        """1000 probes per second and link aimed at, as in the paper: what is reached is counted by agents and switches, and printed.
+        All that is due is sent or told to be skipped, all that is sent comes back, is lost, or is under way; how many, the machine
+        decides."""
+        before = self.sids()
+        self.agents(rate=1000, timeout=1000, more=('--share', '2', '--for', '4'))
+        self.all_ok(self.procs, PATIENCE)
+        hits = {s: row['un'] - before[s]['un'] for s, row in self.sids().items()}
+        came = {}
+        for file in self.files:
+            with open(file) as f:
+                agent = json.load(f)
+            paths = [p for plane in agent['planes'] for p in (plane['t0'], *plane['t1'])]
+            answered, lost = sum(p['answered'] for p in paths), sum(p['lost'] for p in paths)
+            self.assertEqual(agent['rate_hz'], 1000)
+            self.assertGreater(answered, 0)
+            self.assertGreaterEqual(agent['sent'], answered)
+            for plane in agent['planes']:
+                t0 = f"p{plane['plane']}-t0-{agent['group'] & 0x3ff}"
+                came[t0] = came.get(t0, 0) + plane['t0']['answered'] + 2 * sum(p['answered'] for p in plane['t1'])
+            due = agent['sent'] + agent['skipped']
+            print(f"{agent['host']}: {1000 * agent['sent'] / due:.0f} of 1000 probes per second and link: {agent['sent']} sent, "
+                  f"{agent['skipped']} skipped, {answered} came back, {lost} lost, {agent['late']} late", file=sys.stderr)
+        # Every T0 has shifted what came back of its hosts' probes: once of those to itself, twice of those over it.
+        self.assertEqual(len(came), 4)
+        for t0, n in came.items():
+            self.assertGreaterEqual(hits[t0], n)
 
     def show(self, *words):
         return subprocess.run([app('incline-map'), 'show', *words, *self.files], check=True, capture_output=True, text=True,

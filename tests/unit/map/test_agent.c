@@ -74,7 +74,17 @@ static void paths(void **state)
 		assert_string_equal(wire_ip_format(&sent[i].dst, text, sizeof(text)), want[i]);
 }
 
-/* At the rate, spread out, and no more than one at once after a pause. */
+static uint64_t skipped(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < a->n; i++)
+		n += a->target[i].skipped;
+	return n;
+}
+
+/* At the rate, spread out, and no more than one at once after a pause; what the pause has cost is
+ * counted, and after it they are as spread out as before. */
 static void schedule(void **state)
 {
 	unsigned n = 0, most = 0;
@@ -88,12 +98,24 @@ static void schedule(void **state)
 	}
 	assert_int_equal(n, 8 * 100);
 	assert_in_range(most, 1, 1 + 8 / 10 + 1);
+	assert_int_equal(skipped(), 0);
 	turn(5000 * MS);
 	assert_int_equal(n_sent, 8);
+	/* Due since 1000 ms: 400 of each, and the first's at 5000. */
+	assert_int_equal(skipped(), 8 * 399 + 1);
 	n_sent = 0;
 	next = map_agent_turn(a, 5000 * MS, keep, NULL);
 	assert_int_equal(n_sent, 0);
-	assert_int_equal(next, 5010 * MS);
+	assert_int_equal(next, 5000 * MS + 10 * MS / 8);
+	n = most = 0;
+	for (uint64_t now = 5001 * MS; now <= 5100 * MS; now += MS) {
+		turn(now);
+		n += n_sent;
+		most = n_sent > most ? n_sent : most;
+	}
+	assert_int_equal(n, 8 * 10);
+	assert_in_range(most, 1, 1 + 8 / 10 + 1);
+	assert_int_equal(skipped(), 8 * 399 + 1);
 }
 
 /* The uplinks' rate is shared with the other agents of the T0; that of the own link is not. */

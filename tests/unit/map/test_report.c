@@ -116,6 +116,38 @@ static void well(void **state)
 	map_free(m);
 }
 
+/* How fast agents go, and that of one that does not say it nothing is said. */
+static void pace(void **state)
+{
+	char err[MAP_ERR_LEN] = "", *text;
+	struct map *m;
+	json_t *all;
+
+	(void)state;
+	assert_int_equal(
+		join("[" AGENT("a", "'rate_hz':1000,'sent':30,'skipped':90,'planes':[" PLANE(
+					    "good", "good") "]") "," AGENT("b",
+			     "'rate_hz':50,'sent':7,'skipped':0,'planes':[" PLANE(
+				     "good", "good") "]") "," AGENT("c",
+			     "'planes':[" PLANE("good", "good") "]") "]",
+			&m, err),
+		0);
+	text = picture(m);
+	assert_non_null(strstr(text,
+		"\na: 250 of 1000 probes per second and link, 75.0 % skipped: it had to wait for a "
+		"processor\n"));
+	assert_non_null(strstr(text, "\nb: 50 of 50 probes per second and link\n"));
+	assert_null(strstr(text, "\nc:"));
+	free(text);
+	all = map_json(m);
+	is_json(json_incref(json_array_get(json_object_get(all, "hosts"), 0)),
+		"{\"name\":\"a\",\"rate_hz\":1000,\"sent\":30,\"skipped\":90,\"t0\":0}");
+	is_json(json_incref(json_array_get(json_object_get(all, "hosts"), 2)),
+		"{\"name\":\"c\",\"t0\":0}");
+	json_decref(all);
+	map_free(m);
+}
+
 static void refused(void **state)
 {
 	static const struct {
@@ -126,6 +158,11 @@ static void refused(void **state)
 		{"[5]", "agents[0].host: must be 1..31 characters"},
 		{"[{'host':'a','group':-1,'uplinks':1}]", "agents[0].group: must be 0..65534"},
 		{"[{'host':'a','group':0,'uplinks':65}]", "agents[0].uplinks: must be 0..64"},
+		{"[" AGENT("a", "'rate_hz':0,'sent':1,'skipped':0,'planes':[" PLANE(
+					"good", "good") "]") "]",
+			"agents[0].rate_hz, sent, skipped: must be numbers"},
+		{"[" AGENT("a", "'rate_hz':1,'sent':1,'planes':[" PLANE("good", "good") "]") "]",
+			"agents[0].rate_hz, sent, skipped: must be numbers"},
 		{"[" AGENT("a", "'planes':[]") "]", "agents[0].planes: must be a list of 1..16"},
 		{"[" AGENT("a", "'planes':[" PLANE("good", "fine") "]") "]",
 			"agents[0].planes.t1.state: is no state"},
@@ -204,6 +241,7 @@ int test_report(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_switch),
 		cmocka_unit_test(well),
+		cmocka_unit_test(pace),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(bad_file),
 		cmocka_unit_test(every_fault),
