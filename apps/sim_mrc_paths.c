@@ -73,7 +73,7 @@ bool mrc_figure_12(struct mrc_figure *fig)
 	fig_link_set(&r, link_b, true, 0);
 	back = until(&r, !a, MRC_EV_GOOD, 400 * (uint64_t)MRC_MS);
 	fig_row(fig, "EV-A bad after", (double)took / 1000, "us", "immediately",
-		"within 10 base RTTs", took <= 10 * MRC_RTT_NS);
+		"within 3 base RTTs, 66 us", took <= 3 * MRC_RTT_NS);
 	fig_row(fig, "goodput of the worst 0.25 ms", 100 * least / usual, "%",
 		"sustained line rate", "90 %", least >= 0.9 * usual);
 	fig_row(fig, "goodput while EV-A drops", 100 * bad / usual, "%", "sustained line rate",
@@ -81,7 +81,7 @@ bool mrc_figure_12(struct mrc_figure *fig)
 	fig_row(fig, "bytes on EV-A for each on EV-B meanwhile", (double)on_a / (double)on_b, "",
 		"EV-B takes EV-A's place", "0.02", (double)on_a <= 0.02 * (double)on_b);
 	fig_row(fig, "EV-B bad when it drops in turn, after", (double)out / 1000, "us",
-		"immediately", "within 10 base RTTs", out > 0 && out <= 10 * MRC_RTT_NS);
+		"immediately", "within 3 base RTTs", out > 0 && out <= 3 * MRC_RTT_NS);
 	fig_row(fig, "EV-B, healed, good again by probes after", (double)back / 1e6, "ms", "-",
 		"more than 0, 5 ms", back > 0 && back <= 5 * MRC_MS);
 	fig_close(&r);
