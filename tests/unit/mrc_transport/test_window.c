@@ -93,10 +93,8 @@ static void open_many(struct many *m, bool shared, uint32_t max_cwnd)
 {
 	struct mrc_settings set = mrc_settings_default();
 	const struct rnic_mrc_attr attr = attr_of(max_cwnd);
-	const struct fabric_options o = {.format = RNIC_MRC_UDP,
-		.settings = &set,
-		.attr = attr,
-		.mask = RNIC_MRC_CC};
+	const struct fabric_options o = {
+		.format = RNIC_MRC_UDP, .settings = &set, .attr = attr, .mask = RNIC_MRC_CC};
 
 	set.nscc_shared = shared;
 	*m = (struct many){.f = fabric_make(&o), .shared = shared};
@@ -179,6 +177,17 @@ static void there(const struct many *m, uint32_t mask)
 	}
 }
 
+/* Until so many packets of one have left. */
+static void until(struct many *m, unsigned i, uint64_t packets)
+{
+	const uint64_t end = m->f->net.now + SEC;
+
+	while (m->data[i] < packets) {
+		step(m);
+		assert_true(m->f->net.now < end);
+	}
+}
+
 enum { ALL = (1 << QPS) - 1 };
 
 /* Together they have one window under way, by default each its own; and turns go packet by packet:
@@ -192,8 +201,7 @@ static void one_window(void **state)
 		open_many(&m, shared, CWND);
 		for (unsigned i = 0; i < QPS; i++)
 			post(&m, i);
-		while (m.data[0] < PACKETS / 2)
-			step(&m);
+		until(&m, 0, PACKETS / 2);
 		for (unsigned i = 1; i < QPS && shared; i++)
 			assert_in_range(m.data[i], m.data[0] - 5, m.data[0]);
 		assert_true(run(&m, ALL, SEC));
@@ -221,13 +229,11 @@ static void latecomer(void **state)
 	(void)state;
 	open_many(&m, true, CWND);
 	post(&m, 0);
-	while (m.data[0] < PACKETS / 4)
-		step(&m);
+	until(&m, 0, PACKETS / 4);
 	assert_in_range(m.most, CWND - FABRIC_MTU, CWND);
 	before = m.data[0];
 	post(&m, 1);
-	while (m.data[1] < PACKETS / 4)
-		step(&m);
+	until(&m, 1, PACKETS / 4);
 	assert_in_range(m.data[0] - before, PACKETS / 4 - 6, PACKETS / 4 + 6);
 	assert_true(run(&m, 3, SEC));
 	there(&m, 3);
