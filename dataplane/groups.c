@@ -98,10 +98,6 @@ static int fill_endpoint(
 	rc = check_local_ip(sw, ep, i, err);
 	if (rc == 0)
 		rc = fill_macs(sw, &port, ep, i, err);
-	if (rc == 0 && ep->vlan != 0 && spec->mode == INC_MODE_1)
-		return sw_fail(err, -EOPNOTSUPP,
-			"endpoints[%u].vlan: its neighbour is in VLAN %u, mode I has no VLANs", i,
-			ep->vlan);
 	return rc;
 }
 

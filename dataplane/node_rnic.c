@@ -4,30 +4,60 @@
  * queue pair is. */
 #include "dataplane/runtime/node.h"
 #include "dataplane/switch_rnic.h"
+#include "lib/wire/bytes.h"
 
 enum { EDGE_DROP, N_EDGES };
+enum { MACS_LEN = 12 };
 
 /* Frames per turn: what is left is sent in the next one. */
 enum { TURN_FRAMES = 256 };
 
-/* Group that wants to see its endpoints on their ports only. */
-static bool wrong_port(struct sw_rnic *r, const struct wire_pkt *pkt, uint16_t in_port)
+/* Is it of the endpoint that the queue pair is? A queue pair without a group is in no VLAN. */
+static enum drop check(struct sw_rnic *r, const struct wire_pkt *pkt, uint16_t in_port)
 {
-	unsigned ep;
-	struct inc_group *g = mode1_owner(r->dev, pkt->dqpn, &ep);
+	unsigned i;
+	struct inc_group *g = mode1_owner(r->dev, pkt->dqpn, &i);
+	const struct inc_ep *ep = g != NULL ? inc_ep_at(g, i) : NULL;
 
-	return g != NULL && (g->flags & INC_F_STRICT_PORT) && inc_ep_at(g, ep)->port != in_port;
+	if (g != NULL && (g->flags & INC_F_STRICT_PORT) && ep->port != in_port)
+		return DROP_INC_PORT;
+	if ((pkt->vlan ^ (ep != NULL ? ep->flow.vlan : 0)) & WIRE_VLAN_ID)
+		return DROP_INC_VLAN;
+	return DROP_NONE;
+}
+
+/* The device knows of no VLANs: what it gets and makes has no tags. */
+static void untag(struct rte_mbuf *m)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	memmove(frame + VLAN_HDR_LEN, frame, MACS_LEN);
+	rte_pktmbuf_adj(m, VLAN_HDR_LEN);
+}
+
+static bool tag(struct rte_mbuf *m, uint16_t tci)
+{
+	uint8_t *frame = (uint8_t *)rte_pktmbuf_prepend(m, VLAN_HDR_LEN);
+
+	if (frame == NULL)
+		return false;
+	memmove(frame, frame + VLAN_HDR_LEN, MACS_LEN);
+	put_be16(frame + MACS_LEN, ETH_TYPE_VLAN);
+	put_be16(frame + MACS_LEN + 2, tci);
+	return true;
 }
 
 static enum drop receive(struct worker *w, struct rte_mbuf *m, const struct meta *meta)
 {
 	struct sw_rnic *r = w->rnic;
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	enum drop drop = check(r, &meta->pkt, m->port);
+	uint8_t *frame;
 
-	if (wrong_port(r, &meta->pkt, m->port))
-		return DROP_INC_PORT;
-	if (meta->pkt.vlan & WIRE_VLAN_ID) /* mode I has no VLANs */
-		return DROP_INC_VLAN;
+	if (drop != DROP_NONE)
+		return drop;
+	if (meta->pkt.vlan & WIRE_VLAN_ID)
+		untag(m);
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	/* One device behind all ports: it has one of their MAC addresses. */
 	rnic_mac(mode1_rnic(r->dev), 0, frame);
 	return drop_of_rnic(rnic_rx(mode1_rnic(r->dev), 0, frame, m->data_len, w->now));
@@ -53,8 +83,9 @@ static uint16_t rnic_process(
 
 /* ---- sending ---- */
 
-/* Port and MAC addresses for a frame. False: nobody knows where its destination is. */
-static bool address(struct worker *w, const struct rnic_frame *f, uint8_t *frame, uint16_t *port)
+/* Port, VLAN and MAC addresses for a frame. False: nobody knows where its destination is. */
+static bool address(struct worker *w, const struct rnic_frame *f, uint8_t *frame, uint16_t *port,
+	uint16_t *vlan)
 {
 	const uint8_t *dmac, *smac;
 	struct wire_pkt pkt;
@@ -67,6 +98,7 @@ static bool address(struct worker *w, const struct rnic_frame *f, uint8_t *frame
 		dmac = ep->flow.dmac;
 		smac = ep->flow.smac;
 		*port = ep->port;
+		*vlan = ep->flow.vlan;
 	} else { /* the last acknowledgement of a queue pair that is gone */
 		const struct adj *adj;
 
@@ -78,6 +110,7 @@ static bool address(struct worker *w, const struct rnic_frame *f, uint8_t *frame
 		dmac = adj->dmac;
 		smac = adj->smac;
 		*port = adj->port;
+		*vlan = adj->vlan;
 	}
 	memcpy(frame, dmac, 6);
 	memcpy(frame + 6, smac, 6);
@@ -88,7 +121,7 @@ static void send_frame(struct worker *w, const struct rnic_frame *f)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
 	uint8_t *frame;
-	uint16_t port;
+	uint16_t port, vlan;
 
 	w->emitted++;
 	if (unlikely(m == NULL)) {
@@ -97,13 +130,18 @@ static void send_frame(struct worker *w, const struct rnic_frame *f)
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	if (rnic_frame_flatten(f, frame, rte_pktmbuf_tailroom(m)) < 0 ||
-		!address(w, f, frame, &port)) {
+		!address(w, f, frame, &port, &vlan)) {
 		w->drops[DROP_IP_NO_NEIGH]++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	m->data_len = (uint16_t)f->len;
 	m->pkt_len = f->len;
+	if (vlan != 0 && !tag(m, vlan)) {
+		w->drops[DROP_NO_MBUF]++;
+		rte_pktmbuf_free(m);
+		return;
+	}
 	worker_tx(w, port, m);
 }
 

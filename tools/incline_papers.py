@@ -62,7 +62,7 @@ EPIC = [
     # ---- engine ----
     row('modules', '4.1', 'One engine of modules that the modes share', code='dataplane/inc', tests='inc_share', commands=('tools/share',)),
     row('mode-1', '4.2', 'Mode-I: connections end at the switch, whole messages', state='partly', code='dataplane/inc/mode1.c',
-        tests='inc_test_mode1 inc_test_mode1_failures', why='no VLANs, leases or WRITE; 512 queue pairs and seven addresses per switch'),
+        tests='inc_test_mode1 inc_test_mode1_failures', why='no WRITE, and no leases (inc-protocol.md, 13.2); 512 queue pairs and seven addresses per switch'),
     row('mode-2', '4.3', 'Mode-II (algorithm 1, repaired)', code='dataplane/inc/mode2.c', tests='inc_test_mode2 inc_test_mode2_roots model-bugs'),
     row('psn-subgroups', '4.3', 'PSNs in step, first way: a sub-group per primitive and root', code='lib/ccl/install.c', tests='collectives'),
     row('psn-skip', '4.3', 'PSNs in step, second way: the NIC leaves PSNs out', code='lib/rnic/requester.h', tests='rnic_skip collectives'),

@@ -34,10 +34,6 @@ static int check_mode1(struct inc_group_spec *s, char *err)
 	if (s->unbound)
 		return refuse(err, EOPNOTSUPP, "bound: mode I always has its memory");
 	s->slots = 1;
-	for (unsigned i = 0; i < s->n_ep && i < INC_MAX_EP; i++)
-		if (s->ep[i].vlan)
-			return refuse(
-				err, EOPNOTSUPP, "endpoints[%u].vlan: mode I has no VLANs", i);
 	return 0;
 }
 

@@ -260,27 +260,68 @@ static void vlans(void **state)
 	assert_int_equal(pkt.l3_off, ETH_HDR_LEN);
 }
 
-/* Mode-I has no VLANs: its queue pairs see nothing that comes in one. */
+/* From a port, what the switch's own queue pair sends to a host: it is in this VLAN, and whole. The
+ * last one with data. */
+static unsigned mode1_frames(unsigned port, uint16_t vlan, int32_t *data)
+{
+	struct wire_pkt pkt;
+	struct frame f;
+	unsigned n = 0;
+
+	while (h_take(sw, port, &f)) {
+		assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+		assert_int_equal(pkt.vlan, vlan);
+		assert_int_equal(pkt.l3_off, ETH_HDR_LEN + (vlan ? VLAN_HDR_LEN : 0));
+		assert_true(wire_icrc_ok(f.b, &pkt));
+		assert_int_equal(pkt.dqpn, HOST_QPN + port);
+		if (pkt.opcode == ROCE_SEND_ONLY)
+			memcpy(data, f.b + pkt.pay_off, sizeof(*data));
+		n++;
+	}
+	return n;
+}
+
+/* Of Mode-I an endpoint is in one VLAN, or in none, too. */
 static void mode1_vlan(void **state)
 {
 	uint8_t pay[CTRL_LEN], b[H_FRAME_MAX];
-	uint32_t imm = c_control(pay, 0, 1024, 0);
+	uint32_t imm = c_control(pay, 1024, 1024, 0);
+	int32_t data[256] = {0}, sum[2] = {0};
 	unsigned slot, len;
 
 	(void)state;
 	c_spec(2, 1024, false, false);
 	spec.mode = INC_MODE_1;
 	spec.flags = 0;
+	eps[0].vlan = 7;
 	slot = c_create();
 	len = c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
-	h_tag(b, len, 7);
+	h_expect_drop(sw, 0, b, len, "inc_vlan");
+	h_tag(b, len, 8);
 	h_expect_drop(sw, 0, b, len + 4, "inc_vlan");
+	len = c_host_frame(b, slot, 1, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+	h_tag(b, len, 7);
+	h_expect_drop(sw, 1, b, len + 4, "inc_vlan");
 	assert_int_equal(h_drop(sw, "rnic_done"), 0);
 	b[15] = 0; /* a priority, and no VLAN */
-	h_inject(sw, 0, b, len + 4);
+	h_inject(sw, 1, b, len + 4);
 	h_run(sw);
-	assert_int_equal(h_drop(sw, "inc_vlan"), 1);
 	assert_int_equal(h_drop(sw, "rnic_done"), 1);
+	len = c_host_frame(b, slot, 0, ROCE_SEND_ONLY_IMM, START_PSN, imm, pay, CTRL_LEN);
+	h_inject(sw, 0, b, h_tag(b, len, 7));
+	h_run(sw);
+	for (unsigned host = 0; host < 2; host++) {
+		data[0] = 40 + (int32_t)host;
+		len = c_host_frame(
+			b, slot, host, ROCE_SEND_ONLY, START_PSN + 1, 0, data, sizeof(data));
+		h_inject(sw, host, b, host == 0 ? h_tag(b, len, 7) : len);
+		h_run(sw);
+	}
+	for (unsigned host = 0; host < 2; host++) {
+		assert_in_range(mode1_frames(host, host == 0 ? 7 : 0, &sum[host]), 3, 4);
+		assert_int_equal(sum[host], 81);
+	}
+	assert_int_equal(h_drop(sw, "inc_vlan"), 3);
 	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
 }
 
