@@ -145,6 +145,22 @@ class Star(Fabric):
             self.assertIn('10.77.255.1', err)
         self.assertLess(time.monotonic() - killed, 20)
 
+    def test_generations_of_slots_begin_anew(self):
+        """A switch that was started again gives the slots that it gave to groups with other queue pair numbers."""
+        def generations():
+            for i in range(10):
+                self.rpc('s0', 'group.create', {'name': f'g{i}', 'mode': 'II', 'kind': 'mixed', 'mtu': 1024, 'M': 4, 'W': 4,
+                                                'ranks': 1, 'endpoints': [{'ip': '10.77.0.10', 'qpn': 17, 'port': 'h0', 'ranks': [0]}]})
+            return {g['name']: (g['group'], g['generation']) for g in self.rpc('s0', 'group.list')['result']['groups']}
+
+        before = generations()
+        self.breaks_fabric()
+        self.lab.restart_switch(self.topology(), 's0')
+        after = generations()
+        self.assertEqual(len(before), 10)
+        self.assertEqual({n: slot for n, (slot, _) in before.items()}, {n: slot for n, (slot, _) in after.items()})
+        self.assertNotEqual(before, after)  # all ten by chance: once in 10^18
+
     def test_a_rank_that_never_comes_is_named(self):
         procs = self.perf(range(3), '-b', '4K', '-e', '4K', '--timeout', '2000')
         for rc, _, err in self.finish(procs, 30):
