@@ -68,7 +68,7 @@ struct mc_config {
 	bool quiet, expect_violation;
 	const char *json, *pcap;
 	double paper_states; /* of EPIC, 0: none */
-	double spec_states;  /* of docs/inc-protocol.md, section 12; 0: not there */
+	double spec_states;  /* that an explorer of the specification had; 0: unknown */
 };
 
 /* Do groups fail? */
