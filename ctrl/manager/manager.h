@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -80,5 +81,8 @@ int manager_failed(const struct manager *m);
 
 /* What time does; to be called about every 100 ms. */
 void manager_tick(struct manager *m, uint64_t now);
+
+/* Its counters as OpenMetrics (lib/ctl/metrics.h): to be freed, *len bytes; NULL: no memory. */
+char *manager_metrics(const struct manager *m, size_t *len);
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ctrl/manager/manager.h"
+#include "ctrl/manager/page.h"
 #include "ctrl/manager/store.h"
 #include "lib/ctl/audit.h"
 #include "lib/ctl/listen.h"
@@ -26,7 +27,8 @@
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
 enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
-enum { OTHER_FILES = 64 }; /* beside connections: the store, certificates, who is turned away */
+/* Beside connections: the store, certificates, who is turned away, who reads the counters. */
+enum { OTHER_FILES = 64 + CTL_HTTP_CLIENTS };
 
 const struct manager_times manager_times = {
 	.lease_s = 5, .etcd_ms = 1000, .campaign_ms = 500, .hung_ms = 1000};
@@ -381,6 +383,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	const char *path = ctl_text(&ctl_manager_config, config, "listen");
 	const char *tcp = rpc_string(config, "listen_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";
+	struct manager_page page;
 	struct stat ours = {0};
 	int fd[CTL_MAX_LISTENERS], n, rc;
 
@@ -390,8 +393,15 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	if (n < 0)
 		return n;
 	(void)!lstat(path, &ours);
-	ready(path, tcp ? name : NULL);
-	rc = ctl_serve(&ops, s, s->base, fd, (unsigned)n, stop, &limits);
+	rc = manager_page_open(&page, s->base, s->m, rpc_string(config, "metrics"));
+	if (!rc) {
+		ready(path, tcp ? name : NULL);
+		rc = ctl_serve(&ops, s, s->base, fd, (unsigned)n, stop, &limits);
+	} else {
+		while (n > 0)
+			close(fd[--n]);
+	}
+	manager_page_close(&page);
 	if (!rc)
 		rc = s->deposed ? -ESTALE : manager_failed(s->m);
 	ctl_unlisten(path, &ours);
@@ -502,6 +512,9 @@ static int prepare(struct served *s, const json_t *config, bool look, char err[M
 		return -EIO;
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	rc = ctl_listen_check("listen_tcp", rpc_string(config, "listen_tcp"), err, MANAGER_ERR_LEN);
+	if (!rc)
+		rc = ctl_listen_check_one(
+			"metrics", rpc_string(config, "metrics"), err, MANAGER_ERR_LEN);
 	if (!rc)
 		rc = store_etcd_check(etcd_of(config), rpc_string(config, "store_tls"), err);
 	if (!rc)

@@ -44,6 +44,9 @@ static const struct ctl_field config_fields[] = {
 	{"listen_tcp", CTL_STRING, .min = 1, .max = ADDRESS,
 		.help = "ADDRESS:PORT to listen at as well; without \"tls\" nobody is asked who he "
 			"is, and only ranks' methods are allowed"},
+	{"metrics", CTL_STRING, .min = 1, .max = 255,
+		.help = "ADDRESS:PORT, or unix:PATH, where counters are served over HTTP as "
+			"/metrics, for Prometheus (OpenMetrics): to be read by whoever gets there"},
 	{"clients", CTL_INT, .min = 16, .max = 65536, .dflt = "2048",
 		.help = "connections at a time, of ranks and operators; over TCP three of four of "
 			"them"},

@@ -32,7 +32,8 @@ bool mgr_jobs_is_other(const struct mgr_jobs *js, uint64_t epoch, unsigned rank,
 
 uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch)
 {
-	const struct mgr_run *r = js->run;
+	const struct mgr_run *at = mgr_run_find(js, epoch); /* where the last call ended */
+	const struct mgr_run *r = at ? at->next : js->run;
 
 	while (r != NULL && r->epoch >= epoch)
 		r = r->next;

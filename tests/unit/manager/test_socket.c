@@ -370,7 +370,7 @@ static void test_no_descriptors(void **state)
 	(void)state;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &may), 0);
 	assert_int_equal(manager_check(c, err), -EMFILE);
-	assert_string_equal(err, "clients: with all else that makes 2737 descriptors, the limit is "
+	assert_string_equal(err, "clients: with all else that makes 2753 descriptors, the limit is "
 				 "2000 (ulimit -n, LimitNOFILE)");
 	json_decref(c);
 	c = config(CLIENTS / 2);
