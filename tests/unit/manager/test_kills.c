@@ -19,6 +19,7 @@ enum {
 	TCP_GONE_MS = 3000, /* until a connection without a peer ends: ctl_tcp_watch */
 	DRAIN_MS = 1000,    /* the world's */
 	AFTER_MS = 20000,   /* looked at after a strike */
+	ETCD_MS = 1000,     /* until another member is asked: store_etcd.c */
 	NEVER = UINT32_MAX,
 };
 
@@ -30,6 +31,8 @@ enum kind {
 	LINK,
 	AGENT,
 	AGENT_RANK,
+	ETCD,
+	ETCD_RANK,
 	MANAGER,
 	MANAGER_RANK,
 	MANAGER_LINK,
@@ -50,12 +53,42 @@ static const struct bound {
 	/* Jobs go on. Seen: no tree is placed there. */
 	[AGENT] = {"agent cut off", 3300, NEVER, NEVER},
 	[AGENT_RANK] = {"agent, rank", 3300, 3800, 3300 + DRAIN_MS + 800, true},
+	/* Jobs go on. Else one write more than there is takes so long. */
+	[ETCD] = {"etcd member", NEVER, NEVER, NEVER},
+	[ETCD_RANK] = {"etcd member, rank", 3300 + ETCD_MS, 3800 + ETCD_MS,
+		3300 + ETCD_MS + DRAIN_MS + 300},
 	[MANAGER] = {"manager", NEVER, NEVER, NEVER},
 	[MANAGER_RANK] = {"manager, rank", 5300, 5800, 5300 + DRAIN_MS + 300, true},
 	[MANAGER_LINK] = {"manager, link", 300, 800, 300 + DRAIN_MS + 300, true},
 };
 
 static struct world w;
+/* An etcd as it looks to a manager: the member that it asks dies, and what it asks next, by a write
+ * or for its lease, waits for that one before another is asked, which answers at once. Nothing else
+ * happens meanwhile. */
+static struct store etcd;
+static bool member_is_dead;
+
+static void ask_etcd(void)
+{
+	if (member_is_dead)
+		w.now += ETCD_MS * 1000000ull;
+	member_is_dead = false;
+}
+
+static int late_commit(void *arg)
+{
+	ask_etcd();
+	return etcd.commit(arg);
+}
+
+static int late_alive(void *arg)
+{
+	(void)arg;
+	ask_etcd();
+	return 0;
+}
+
 static uint64_t worst[KINDS][3];
 static unsigned runs[KINDS], hits[KINDS];
 
@@ -264,7 +297,9 @@ static void strike(void)
 	run.back = w.now + (200 + STEP_MS * roll(390)) * 1000000;
 	run.is_back = false;
 	run.down = 0;
-	run.rank_lost = run.kind <= RANK_CUT || run.kind == AGENT_RANK || run.kind == MANAGER_RANK;
+	run.rank_lost = run.kind <= RANK_CUT || run.kind == AGENT_RANK || run.kind == ETCD_RANK ||
+			run.kind == MANAGER_RANK;
+	member_is_dead = run.kind == ETCD || run.kind == ETCD_RANK;
 	aim();
 	if (run.kind == SWITCH)
 		world_kill_switch(&w, run.at);
@@ -377,10 +412,17 @@ static void one(unsigned seed)
 	struct store store = {0};
 
 	run = (struct run){.seed = seed, .kind = seed % KINDS};
-	const bool kept = run.kind >= MANAGER_RANK || seed % 2;
+	const bool by_etcd = run.kind == ETCD || run.kind == ETCD_RANK;
+	const bool kept = run.kind >= MANAGER_RANK || by_etcd || seed % 2;
 
 	if (kept)
 		assert_int_equal(store_memory_open(&store), 0);
+	etcd = store;
+	member_is_dead = false;
+	if (by_etcd)
+		store.commit = late_commit;
+	if (by_etcd && seed / KINDS % 2)
+		store.alive = late_alive;
 	world_open_with(&w, kept ? &store : NULL);
 	w.random = 20261124 + seed;
 	w.step_ms = STEP_MS;
@@ -413,6 +455,7 @@ static void one(unsigned seed)
 		free(before[i]);
 	}
 	world_expect_nothing_promised(&w);
+	assert_false(member_is_dead); /* it was asked */
 	world_close(&w);
 	if (kept)
 		store.close(store.arg);
@@ -435,10 +478,10 @@ static void test_kills(void **state)
 	(void)state;
 	for (unsigned seed = 1; seed <= n_runs; seed++)
 		one(seed);
-	printf("%-14s %5s %5s %15s %15s %15s\n", "dies", "runs", "jobs", "seen (ms)", "told",
+	printf("%-18s %5s %5s %15s %15s %15s\n", "dies", "runs", "jobs", "seen (ms)", "told",
 		"collected");
 	for (unsigned k = 0; k < KINDS; k++) {
-		printf("%-14s %5u %5u", bounds[k].name, runs[k], hits[k]);
+		printf("%-18s %5u %5u", bounds[k].name, runs[k], hits[k]);
 		cell(worst[k][0], bounds[k].seen, runs[k]);
 		cell(worst[k][1], bounds[k].told, hits[k]);
 		cell(worst[k][2], bounds[k].collected, hits[k]);
