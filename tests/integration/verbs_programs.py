@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified verbs programs of the distribution through a switch: rdma-core's examples and perftest, on hosts
-of tools/lab. Run by meson test, or by hand: tests/integration/verbs_programs.py [TEST...].
+of tools/lab. Run by meson test (Sizes by tools/test --long), or by hand: tests/integration/verbs_programs.py [TEST...].
 Exit 77 (skipped) without ibverbs-utils or perftest."""
 import json
 import os
@@ -28,7 +28,7 @@ def write(path, text):
         f.write(text)
 
 
-class Programs(Fabric):
+class Pairs(Fabric):
     def pair(self, argv, hosts=('h0', 'h1')):
         """A server and, as soon as it listens, its client; what the client and the server print."""
         port = free_port()
@@ -69,6 +69,20 @@ class Programs(Fabric):
                     self.assertGreaterEqual(float(average), 0)
             print(f'  {program} {" ".join(args)}: {time.monotonic() - start:.1f} s', file=sys.stderr)
 
+
+class Sizes(Pairs):
+    """Every power of two up to 8 MB, by each verb."""
+
+    def test_bandwidth(self):
+        for program in 'ib_send_bw', 'ib_write_bw', 'ib_read_bw':
+            self.perftest(program, '-a', sizes=SIZES, iters=5)
+
+    def test_latency(self):
+        for program in 'ib_send_lat', 'ib_write_lat', 'ib_read_lat':
+            self.perftest(program, '-a', sizes=SIZES, iters=5)
+
+
+class Programs(Pairs):
     def test_devices(self):
         for argv, wanted in ((['ibv_devices'], ['incline0']),
                              (['ibv_devinfo', '-v'], ['incline0', 'PORT_ACTIVE (4)', 'RoCE v2', 'MEM_WINDOW',
@@ -86,9 +100,11 @@ class Programs(Fabric):
         self.pingpong('ibv_rc_pingpong', 'h0', 'h1', '-n', '100', '-c', '-s', '9000')  # it compares what it got
         self.pingpong('ibv_rc_pingpong', 'h0', 'h1', '-n', '20', '-s', '1048576', '-m', '4096')
 
-    def test_bandwidth_of_all_sizes(self):
-        for program in 'ib_send_bw', 'ib_write_bw', 'ib_read_bw':
-            self.perftest(program, '-a', sizes=SIZES, iters=5)
+    def test_bandwidth(self):
+        """All sizes once; of the other verbs messages of several packets, the last a short one."""
+        self.perftest('ib_write_bw', '-a', sizes=SIZES, iters=5)
+        for program in 'ib_send_bw', 'ib_read_bw':
+            self.perftest(program, '-s', '100000', sizes=[100000], iters=20)
 
     def test_bandwidth_both_ways_over_several_queue_pairs(self):
         for program in 'ib_send_bw', 'ib_write_bw', 'ib_read_bw':
@@ -99,14 +115,12 @@ class Programs(Fabric):
         self.perftest('ib_write_bw', '-c', 'UC', '-s', '10000', sizes=[10000], iters=20)
 
     def test_latency(self):
-        self.perftest('ib_send_lat', '-a', sizes=SIZES, iters=5)
+        for program in 'ib_send_lat', 'ib_write_lat', 'ib_read_lat':
+            self.perftest(program, '-s', '100000', sizes=[100000], iters=20)
         self.perftest('ib_send_lat', '-c', 'UD', '-s', '1000', sizes=[1000], iters=50)
         self.perftest('ib_send_lat', '-e', '-s', '64', sizes=[64], iters=50)
-        self.perftest('ib_write_lat', '-a', sizes=SIZES, iters=5)
-        self.perftest('ib_read_lat', '-a', sizes=SIZES, iters=5)
         for kind in 'FETCH_AND_ADD', 'CMP_AND_SWAP':
             self.perftest('ib_atomic_lat', '-A', kind, sizes=[8], iters=50)
-
 
     def test_control_path_on_another_core(self):
         """h2 and h3 with "control_lcore": two threads each. The counters tell that both halves had their share."""
@@ -134,8 +148,8 @@ class Programs(Fabric):
             self.pingpong('ibv_rc_pingpong', 'h2', 'h3', '-n', '100', '-e', '-c')
 
 
-# Their tests are not this file's.
-del Fabric
+# They have no tests of their own, and Fabric's are not this file's.
+del Fabric, Pairs
 
 if __name__ == '__main__':
     for needed in 'ibv_rc_pingpong', 'ib_send_bw':
