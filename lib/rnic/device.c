@@ -102,6 +102,9 @@ static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 	rnic->max_mr = or_default(config->max_mr, 1024);
 	rnic->max_pd = or_default(config->max_pd, 1024);
 	rnic->window = or_default(config->window, WINDOW_DEFAULT);
+	if (config->quantum > MAX_QUANTUM)
+		return -EINVAL;
+	rnic->quantum = (uint8_t)or_default(config->quantum, QUANTUM);
 	if (rnic->max_qp > MAX_OBJECTS || rnic->max_cq > MAX_OBJECTS ||
 		rnic->max_pd > MAX_OBJECTS || rnic->max_mr > MAX_MR || rnic->window > MAX_WINDOW)
 		return -EINVAL;

@@ -50,6 +50,7 @@ struct rnic {
 	unsigned up; /* bit N: port N is */
 	struct rnic_port port[RNIC_MAX_PORTS];
 	uint32_t window;
+	uint8_t quantum;
 	uint32_t max_qp, max_cq, max_mr, max_pd;
 	uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
 	/* What no table names. */

@@ -221,6 +221,7 @@ struct rnic_config {
 	uint32_t qpn_limit; /* QPNs are below it; default 2^24. 0x1000 in a switch, which uses the
 			       rest */
 	uint32_t window;    /* request packets in flight per QP, 1..65536; default 512 */
+	uint32_t quantum;   /* packets of one QP before the next has its turn, 1..255; default 16 */
 	uint64_t seed;      /* for first QPN, keys, jitter */
 	unsigned n_workers; /* receive workers, up to RNIC_MAX_WORKERS */
 	bool lldp;          /* ports speak it and hear it; they and the host have names then */

@@ -48,7 +48,7 @@ void qp_ready(struct rnic_qp *qp)
 	if (qp->en_ready)
 		return;
 	qp->en_ready = true;
-	qp->quantum = QUANTUM;
+	qp->quantum = rnic->quantum;
 	TAILQ_INSERT_TAIL(&rnic->ready[qp->lane], qp, ready);
 	rnic->has_ready |= 1u << qp->lane;
 	mark_left(rnic);
@@ -62,7 +62,7 @@ void qp_has_control(struct rnic_qp *qp)
 	if (qp->en_control)
 		return;
 	qp->en_control = true;
-	qp->budget = QUANTUM;
+	qp->budget = rnic->quantum;
 	TAILQ_INSERT_TAIL(&rnic->controls[qp->lane], qp, control);
 	rnic->has_controls |= 1u << qp->lane;
 	mark_left(rnic);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { QUANTUM = 16 }; /* packets of one QP before the next has its turn, on either list */
+enum { QUANTUM = 16, MAX_QUANTUM = 255 }; /* rnic_config.quantum, on either list */
 
 struct rnic;
 struct rnic_qp;

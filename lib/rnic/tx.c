@@ -40,7 +40,7 @@ static bool used_up(struct rnic *rnic, unsigned lane, uint8_t *budget)
 	rnic->turn = lane;
 	if (--*budget > 0)
 		return false;
-	*budget = QUANTUM;
+	*budget = rnic->quantum;
 	rnic->turn = (lane + 1) % N_LANES;
 	return true;
 }

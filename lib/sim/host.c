@@ -128,6 +128,7 @@ int sim_host_open(struct sim *sim, unsigned i)
 		.rnic = {.n_ports = sim_topo_planes(sim->topo),
 			.max_qp = sim->conf.max_qp ? sim->conf.max_qp : MAX_QP,
 			.window = sim->conf.rnic_window,
+			.quantum = sim->conf.rnic_quantum,
 			.n_workers = sim->conf.rx_workers,
 			.congestion = sim->conf.congestion,
 			.seed = sim->conf.seed + i},

@@ -27,6 +27,7 @@ struct sim_conf {
 	uint64_t seed;
 	struct rnic_congestion congestion; /* of every RNIC; line_mbps 0: the link's */
 	uint32_t rnic_window;              /* 0: the RNIC's default */
+	uint32_t rnic_quantum;             /* likewise */
 	uint32_t max_qp;                   /* of every RNIC; 0: 64 */
 	unsigned rx_workers;               /* likewise, without threads */
 	/* Switches send no CNP to a host for running ahead of a pipe (EPIC's table 35). */

@@ -309,6 +309,7 @@ void net_open(struct net *net, const struct net_options *options)
 			.n_ports = options->n_ports,
 			.seed = 1234 + (uint64_t)i,
 			.window = options->window,
+			.quantum = options->quantum,
 			.max_qp = options->max_qp,
 			.congestion = options->congestion,
 			.lldp = options->lldp,

@@ -105,7 +105,7 @@ struct net_options {
 	uint8_t rd, dest_rd;      /* max_rd_atomic, default 1, and max_dest_rd_atomic, default 16 */
 	bool no_rd;               /* max_rd_atomic 0 */
 	uint32_t wr;              /* depth of the queues, default 64 */
-	uint32_t window;
+	uint32_t window, quantum;
 	uint32_t max_qp;  /* of the device */
 	unsigned n_ports; /* default 1 */
 	bool planes;      /* all ports have the addresses of the first */

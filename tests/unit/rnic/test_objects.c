@@ -66,6 +66,9 @@ static void test_config(void **state)
 	config.window = (1 << 16) + 1;
 	refuse_config(&config);
 	config = good_config();
+	config.quantum = 256;
+	refuse_config(&config);
+	config = good_config();
 	config.qpn_limit = 1024; /* for 1024 QPs and the numbers that are not given */
 	refuse_config(&config);
 	config.qpn_limit = (1 << 24) + 1;

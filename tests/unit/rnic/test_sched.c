@@ -88,11 +88,16 @@ static void test_nothing(void **state)
 
 /* ---- busy ones ---- */
 
+static uint32_t quantum; /* of open_many's device */
+
 /* Datagrams without acknowledgement: n QPs, the peer's number is nobody's. */
 static void open_many(unsigned n, uint32_t wr, struct rnic_qp **qp)
 {
-	const struct net_options options = {
-		.type = IBV_QPT_UC, .max_qp = 1 << 16, .wr = wr, .cqe = 1 << 15};
+	const struct net_options options = {.type = IBV_QPT_UC,
+		.max_qp = 1 << 16,
+		.wr = wr,
+		.cqe = 1 << 15,
+		.quantum = quantum};
 
 	memset(&net, 0, sizeof(net));
 	net_open(&net, &options);
@@ -172,6 +177,27 @@ static void test_quanta(void **state)
 	close_many(N + 1, qp);
 }
 
+/* As short as the device is told. */
+static void test_short_turns(void **state)
+{
+	enum { N = 3, EACH = 8 };
+	struct rnic_qp *qp[N];
+	struct rnic_frame frame;
+
+	(void)state;
+	for (quantum = 1; quantum <= 2; quantum++) {
+		open_many(N, EACH, qp);
+		for (unsigned i = 0; i < N * EACH; i++)
+			post_one(qp[i / EACH]);
+		for (unsigned i = 0; i < N * EACH; i++) {
+			assert_true(rnic_tx(net.end[0].rnic, RNIC_ALL_PORTS, &frame, net.now));
+			assert_int_equal(rnic_qp_num(qp[i / quantum % N]), frame.qpn);
+		}
+		close_many(N, qp);
+	}
+	quantum = 0;
+}
+
 /* ---- timers ---- */
 
 /* Each packet pushes its QP's timer on. That costs a store; what the heap does about it comes once
@@ -212,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_all_ring),
 		cmocka_unit_test(test_quanta),
+		cmocka_unit_test(test_short_turns),
 		cmocka_unit_test(test_timers),
 	};
 
