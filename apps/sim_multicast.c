@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/sim/coll.h"
@@ -15,13 +16,15 @@ struct world {
 	struct sim *sim;
 };
 
-/* priority: acknowledgements go ahead of data on every link. */
-static int world_open(
-	struct world *w, const char *topology, bool priority, uint64_t seed, char *err)
+/* priority: acknowledgements go ahead of data on every link. quantum: of RNICs, 0: their default.
+ */
+static int world_open(struct world *w, const char *topology, bool priority, uint32_t quantum,
+	uint64_t seed, char *err)
 {
 	struct sim_conf conf = {.topo = &w->topo,
 		.seed = seed,
 		.max_qp = 300,
+		.rnic_quantum = quantum,
 		.link = {.mbps = MBPS, .delay_ns = DELAY_NS, .priority = priority}};
 	int rc = sim_topo_make(topology, &w->topo, err);
 
@@ -83,15 +86,22 @@ struct outcome {
 	uint64_t bytes, ns;
 };
 
-static int run_one(const struct traffic *t, const struct way *way, uint64_t seed,
+static bool done(void *coll)
+{
+	return sim_coll_done(coll, NULL);
+}
+
+/* Ranks come up to skew_ns apart. */
+static int run_one(const struct traffic *t, const struct way *way, uint64_t seed, uint64_t skew_ns,
 	struct outcome *out, char *err)
 {
-	const uint64_t whole = t->op == CCL_ALLGATHER ? t->bytes * t->ranks : t->bytes;
+	const struct sim_work work = {
+		.op = t->op, .bytes = t->op == CCL_ALLGATHER ? t->bytes * t->ranks : t->bytes};
 	struct world w;
 	struct sim_coll *coll;
 	struct sim_coll_conf conf;
 	uint64_t before;
-	int rc = world_open(&w, t->topology, false, seed, err);
+	int rc = world_open(&w, t->topology, false, 0, seed, err);
 
 	if (rc)
 		return rc;
@@ -101,8 +111,10 @@ static int run_one(const struct traffic *t, const struct way *way, uint64_t seed
 	rc = sim_coll_create(&conf, &coll, err);
 	if (rc == 0) {
 		before = sim_port_bytes(w.sim);
-		rc = sim_coll_run(coll, t->op, whole, LIMIT_NS, &out->ns);
+		rc = sim_coll_issue(coll, &work, skew_ns);
+		rc = rc ? rc : sim_run(w.sim, done, coll, sim_now(w.sim) + LIMIT_NS);
 		out->bytes = sim_port_bytes(w.sim) - before;
+		sim_coll_done(coll, &out->ns);
 		rc = rc ? rc : sim_coll_check(coll);
 		if (rc)
 			snprintf(err, CCL_ERR_LEN, "%s: %.400s", strerror(-rc),
@@ -122,7 +134,7 @@ static int one_traffic(const struct traffic *t, uint64_t seed, json_t *rows)
 	for (unsigned i = 0; rc == 0 && i < sizeof(ways) / sizeof(ways[0]); i++) {
 		if (!(ccl_algorithm_does(ways[i].algorithm) >> t->op & 1))
 			continue;
-		rc = run_one(t, &ways[i], seed, &out, err);
+		rc = run_one(t, &ways[i], seed, 0, &out, err);
 		if (rc)
 			break;
 		if (i == 0)
@@ -157,10 +169,101 @@ static int traffic(bool quick, uint64_t seed, json_t *rows)
 	return rc;
 }
 
+/* ---- throughput ---- */
+
+/* Figure 11. Only when ranks come differs from run to run: hosts and switches take no time. */
+enum { RUNS = 5, RUNS_QUICK = 3 };
+static const uint64_t SKEW_NS = 10000;
+
+static const struct traffic rates[] = {
+	{"clos2:12x16x6", "1.3 and 4.75 x at most", 188, CCL_BROADCAST, 4096, false},
+	{"clos2:12x16x6", "1.3 and 4.75 x at most", 188, CCL_BROADCAST, 65536, false},
+	{"clos2:12x16x6", "1.3 and 4.75 x at most", 188, CCL_BROADCAST, 1 << 20, true},
+	{"clos2:12x16x6", "as the ring", 188, CCL_ALLGATHER, 4096, false},
+};
+
+static int by_size(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Gb/s that a rank receives, of each run, in order. */
+static int rates_of(const struct traffic *t, const struct way *way, uint64_t seed, unsigned n,
+	double *rate, char *err)
+{
+	const uint64_t bytes = t->op == CCL_ALLGATHER ? t->bytes * (t->ranks - 1) : t->bytes;
+	struct outcome out;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < n; i++) {
+		rc = run_one(t, way, seed + i, SKEW_NS, &out, err);
+		rate[i] = rc ? 0 : 8 * (double)bytes / (double)out.ns;
+	}
+	qsort(rate, n, sizeof(rate[0]), by_size);
+	return rc;
+}
+
+static int one_rate(const struct traffic *t, unsigned n, uint64_t seed, json_t *rows)
+{
+	double rate[RUNS], mine = 0;
+	char err[CCL_ERR_LEN] = "";
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (!(ccl_algorithm_does(ways[i].algorithm) >> t->op & 1))
+			continue;
+		rc = rates_of(t, &ways[i], seed, n, rate, err);
+		if (rc)
+			break;
+		mine = i == 0 ? rate[n / 2] : mine;
+		printf("%-10s %8llu  %-13s %8.2f %8.2f %8.2f %7.2f  %s\n",
+			ccl_collective_name(t->op), (unsigned long long)t->bytes, ways[i].name,
+			rate[n / 2], rate[0], rate[n - 1], mine / rate[n / 2],
+			ways[i].algorithm != CCL_BY_MULTICAST ? t->paper : "");
+		json_array_append_new(
+			rows, json_pack("{s:s,s:I,s:s,s:f,s:f,s:f,s:f}", "collective",
+				      ccl_collective_name(t->op), "bytes", (json_int_t)t->bytes,
+				      "algorithm", ways[i].name, "median", rate[n / 2], "least",
+				      rate[0], "most", rate[n - 1], "gain", mine / rate[n / 2]));
+	}
+	if (rc)
+		printf("%s: %s\n", t->topology, err);
+	return rc;
+}
+
+static int throughput(bool quick, uint64_t seed, json_t *rows)
+{
+	const unsigned n = quick ? RUNS_QUICK : RUNS;
+	int rc = 0;
+
+	printf("188 hosts on 18 switches, 100 Gb/s: Gb/s that a rank receives, of %u runs\n"
+	       "%-10s %8s  %-13s %8s %8s %8s %7s  paper\n",
+		n, "collective", "bytes", "algorithm", "median", "least", "most", "gain");
+	for (unsigned i = 0; rc == 0 && i < sizeof(rates) / sizeof(rates[0]); i++)
+		if (!(quick && rates[i].large))
+			rc = one_rate(&rates[i], n, seed, rows);
+	return rc;
+}
+
 /* ---- FSDP ---- */
 
-/* Bytes of a rank's block, the paper's N: large beside what a queue pair sends at a time. */
-enum { FSDP_BLOCK = 4 << 20, FSDP_QUICK = 2 << 20 };
+/* Packets that a queue pair sends in its turn. A ReduceScatter has one for each rank, an AllGather
+ * one: what all of them send in a turn has to be little beside a rank's block. */
+enum { FSDP_QUANTUM = 1 };
+
+/* Bytes of a rank's block, the paper's N: all of them are ranks squared, of both collectives. */
+static const struct fsdp {
+	const char *topology;
+	unsigned ranks, block;
+	bool large;
+} fsdps[] = {
+	{"star:4", 4, 1 << 20, false},
+	{"star:8", 8, 1 << 20, false},
+	{"star:16", 16, 512 << 10, false},
+	{"star:32", 32, 256 << 10, true},
+};
 
 static bool both_done(void *pair)
 {
@@ -187,17 +290,14 @@ static int run_pair(struct sim *sim, struct sim_coll *coll[2], uint64_t bytes, u
 	return rc;
 }
 
-static int fsdp_one(
-	unsigned ranks, bool network, uint64_t bytes, uint64_t seed, uint64_t *ns, char *err)
+static int fsdp_one(const struct fsdp *f, bool network, uint64_t seed, uint64_t *ns, char *err)
 {
 	struct sim_coll *coll[2] = {NULL, NULL};
 	struct sim_coll_conf conf[2];
-	char topology[32];
+	const unsigned ranks = f->ranks;
 	struct world w;
-	int rc;
+	int rc = world_open(&w, f->topology, true, FSDP_QUANTUM, seed, err);
 
-	snprintf(topology, sizeof(topology), "star:%u", ranks);
-	rc = world_open(&w, topology, true, seed, err);
 	if (rc)
 		return rc;
 	conf[0] = conf[1] = between_hosts(&w, network ? CCL_BY_MULTICAST : CCL_BY_RING, ranks);
@@ -214,7 +314,7 @@ static int fsdp_one(
 	for (unsigned i = 0; rc == 0 && i < 2; i++)
 		rc = sim_coll_create(&conf[i], &coll[i], err);
 	if (rc == 0)
-		rc = run_pair(w.sim, coll, bytes, ns);
+		rc = run_pair(w.sim, coll, (uint64_t)f->block * ranks, ns);
 	for (unsigned i = 0; i < 2; i++) {
 		if (rc && coll[i] && !err[0])
 			snprintf(err, CCL_ERR_LEN, "%s: %.400s", strerror(-rc),
@@ -228,31 +328,33 @@ static int fsdp_one(
 
 static int fsdp(bool quick, uint64_t seed, json_t *rows)
 {
-	const unsigned block = quick ? FSDP_QUICK : FSDP_BLOCK;
 	char err[CCL_ERR_LEN] = "";
 	int rc = 0;
 
-	printf("AllGather and ReduceScatter at the same time, %u bytes a rank's block, 100 Gb/s\n"
-	       "%5s %14s %14s %9s %9s %9s\n",
-		block, "ranks", "rings, us", "network, us", "speedup", "2 - 2/P", "of it");
-	for (unsigned p = 4; rc == 0 && p <= (quick ? 8u : 16u); p += 4) {
-		const uint64_t bytes = (uint64_t)block * p;
+	printf("AllGather and ReduceScatter at the same time, 100 Gb/s\n"
+	       "%5s %8s %14s %14s %9s %9s %9s\n",
+		"ranks", "block", "rings, us", "network, us", "speedup", "2 - 2/P", "of it");
+	for (unsigned i = 0; rc == 0 && i < sizeof(fsdps) / sizeof(fsdps[0]); i++) {
+		const unsigned p = fsdps[i].ranks;
 		const double want = 2 - 2.0 / p;
 		uint64_t ring = 0, network = 0;
 		double speedup;
 
-		rc = fsdp_one(p, false, bytes, seed, &ring, err);
+		if (quick && fsdps[i].large)
+			continue;
+		rc = fsdp_one(&fsdps[i], false, seed, &ring, err);
 		if (rc == 0)
-			rc = fsdp_one(p, true, bytes, seed, &network, err);
+			rc = fsdp_one(&fsdps[i], true, seed, &network, err);
 		if (rc)
 			break;
 		speedup = (double)ring / (double)network;
-		printf("%5u %14.1f %14.1f %9.3f %9.3f %8.1f %%\n", p, (double)ring / 1000,
-			(double)network / 1000, speedup, want, 100 * speedup / want);
-		json_array_append_new(
-			rows, json_pack("{s:i,s:I,s:I,s:f,s:f}", "ranks", (int)p, "ring_ns",
-				      (json_int_t)ring, "network_ns", (json_int_t)network,
-				      "speedup", speedup, "paper", want));
+		printf("%5u %8u %14.1f %14.1f %9.3f %9.3f %8.1f %%\n", p, fsdps[i].block,
+			(double)ring / 1000, (double)network / 1000, speedup, want,
+			100 * speedup / want);
+		json_array_append_new(rows,
+			json_pack("{s:i,s:i,s:I,s:I,s:f,s:f}", "ranks", (int)p, "block",
+				(int)fsdps[i].block, "ring_ns", (json_int_t)ring, "network_ns",
+				(json_int_t)network, "speedup", speedup, "paper", want));
 	}
 	if (rc)
 		printf("%s\n", err[0] ? err : strerror(-rc));
@@ -266,8 +368,10 @@ int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result)
 	json_object_set_new(result, "rows", rows);
 	if (strcmp(what, "traffic") == 0)
 		return traffic(quick, seed, rows);
+	if (strcmp(what, "throughput") == 0)
+		return throughput(quick, seed, rows);
 	if (strcmp(what, "fsdp") == 0)
 		return fsdp(quick, seed, rows);
-	fprintf(stderr, "incline-sim: multicast: %s: traffic or fsdp\n", what);
+	fprintf(stderr, "incline-sim: multicast: %s: traffic, throughput or fsdp\n", what);
 	return -EINVAL;
 }

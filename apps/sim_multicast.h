@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 /* "traffic" (figures 2, 12): bytes at all ports of all switches, against what hosts do between
- * themselves; "fsdp" (appendix B): AllGather by multicast and ReduceScatter in the switches at the
- * same time, against two rings, 4 to 16 ranks. quick: the small ones only. Prints, and adds "rows"
- * to result. 0, or -errno: -EINVAL no such table. */
+ * themselves; "throughput" (figure 11): what a rank receives, median and range of several runs
+ * whose ranks come at other times; "fsdp" (appendix B): AllGather by multicast and ReduceScatter in
+ * the switches at the same time, against two rings, 4 to 32 ranks. quick: the small ones only.
+ * Prints, and adds "rows" to result. 0, or -errno: -EINVAL no such table. */
 int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result);
 
 #endif
