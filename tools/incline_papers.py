@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What EPIC, NetReduce and the MRC paper say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
+"""What EPIC, NetReduce, the MRC paper and that of multicast AllGather say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
 of tools/papers, which runs what shows them.
 
 A row shows itself by tests (names of tools/test) and commands (from the top of the repository). `short`: a command of
@@ -223,7 +223,50 @@ MRC = [
     row('mrc-inc', '-', 'Collectives in the network over MRC, trees that SRv6 chooses (the paper has none)', state='not built', why='collectives take RC; nobody has asked for it'),
 ]
 
-PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE, 'MRC over SRv6': MRC}
+MULTICAST = [
+    row('mcast-switch', 'II-B', 'Switches forward to groups: replicas that share payload, trees over several switches', code='dataplane/mcast lib/sim/multicast.c',
+        tests='dataplane-mcast dataplane-mcast_rows multicast multicast_sim'),
+    row('mcast-members', 'II-B', 'Membership: rows, IGMP and MLD, `rdma_cm`; a member that leaves or dies', state='partly', code='dataplane/mcast/membership.c lib/rnic/mcast.c',
+        tests='dataplane-membership wire-membership multicast', why='learnt at ports, not passed on to other switches; no SA'),
+    row('mcast-mgid', 'II-B', 'MGIDs, MAC addresses, GRH, on IPv4 and IPv6', state='partly', code='lib/wire/multicast.h lib/rnic/ud.c', tests='multicast rnic_ud',
+        why='between our RNICs; Soft-RoCE guests as members were not tried'),
+    row('mcast-weather', 'III-C', 'Exact under loss, doubles and any order', code='lib/mcast lib/sim', tests='mcast multicast_sim multicast'),
+    row('mcast-root', 'III-A', "A root sends fragments as they lie there, the chunk's number in the immediate data", state='partly', code='lib/mcast/post.c lib/ccl/mcast_run.c', tests='mcast',
+        why="numbers wrap in a test; that SGEs point into the user's buffer is in the code, no test looks at them"),
+    row('mcast-id', 'III-C', "The immediate data's other bits are the collective's: late datagrams are not taken", code='lib/mcast/blocks.c lib/rnic/mcast_window.c', tests='mcast mcast-errors rnic_bitmap'),
+    row('mcast-staging', 'III-B', 'Receives are posted ahead into a staging ring; chunks are copied to their places', code='lib/ccl/mcast_run.c lib/rnic/mcast_window.c',
+        tests='multicast_sim rnic_bitmap multicast'),
+    row('mcast-bitmap', 'III-C', 'A bitmap of chunks by number', code='lib/mcast/blocks.c lib/rnic/mcast_window.c', tests='mcast rnic_bitmap fuzz-mcast'),
+    row('mcast-barrier', 'III-C', 'A barrier by recursive doubling before the first datagram', code='lib/mcast/barrier.c', tests='mcast'),
+    row('mcast-cutoff', 'III-C', 'The cutoff timer, N/B + alpha', code='lib/mcast/mcast.c', tests='mcast'),
+    row('mcast-fetch', 'III-C', 'The fetch ring: ask left, READ what is missing, recursively; at worst the ring', code='lib/mcast/post.c', tests='mcast multicast_sim'),
+    row('mcast-handshake', 'III-C', 'The final handshake before a buffer is released', code='lib/mcast/mcast.c', tests='mcast'),
+    row('mcast-footprint', 'III-D, F7', 'Queue pairs, staging, bitmap, communicators', code='lib/mcast/schedule.h lib/ccl/mcast_qp.c', tests='mcast-errors multicast_sim multicast'),
+    row('mcast-chains', 'IV-A, A', 'AllGather as M chains of P/M, with activation', code='lib/mcast/schedule.h lib/mcast/post.c', tests='mcast multicast_sim'),
+    row('mcast-workers', 'IV-B', 'Workers of their own for receiving and for sending', state='partly', code='lib/rnic/worker.c lib/verbs/workers.c',
+        tests='rnic_workers rnic_workers_threads verbs-workers multicast', why="receiving alone: sending is the communicator's one thread"),
+    row('mcast-subgroups', 'IV-C', 'Subgroups, one for each receive worker, with bitmaps of their own', code='lib/ccl/mcast_marks.c', tests='multicast_sim multicast'),
+    row('mcast-library', 'V-A', 'A back end of a library of collectives', state='partly', code='lib/ccl/over_hosts.c', tests='multicast', why='of CommLib (`incline-perf --algorithm multicast`), not of UCC'),
+    row('mcast-batches', 'V-A', 'Registrations kept, requests pooled, only the last of a batch signalled', state='partly', code='lib/ccl/mcast_run.c', tests='multicast_sim',
+        why='registered buffers are used as they are, receives are posted again in batches; each send is signalled'),
+    row('mcast-communicators', 'V-C', 'Several communicators at a time', state='partly', code='lib/ccl/mcast_run.c', tests='multicast_sim mcast-errors',
+        why="sixteen at once; each goes on when its caller calls: threads are the caller's"),
+    row('mcast-offload', 'V-B', 'The NIC judges, marks and places; the application sleeps until all is there', code='lib/rnic/mcast_window.c lib/ccl/mcast_marks.c', tests='rnic_bitmap multicast_sim'),
+    row('mcast-uc', 'V-B, C', 'Multicast of WRITEs, without staging', state='partly', code='lib/rnic/uc_mcast.c lib/ccl/mcast_uc.c', tests='rnic_uc_mcast rnic_bitmap multicast_sim multicast',
+        why='messages of one packet'),
+    row('mcast-fsdp', 'B', 'AllGather and ReduceScatter at the same time: 2 - 2/P', state='partly', why='4 to 32 ranks', code='apps/sim_multicast.c', tests='sim_multicast_fsdp sim_multicast_fsdp_long',
+        commands=('build/apps/incline-sim multicast fsdp',)),
+    row('mcast-traffic', 'F2, 12', 'Bytes at the ports of 188 and 1024 hosts: 1.5 to 2 times less', code='apps/sim_multicast.c', tests='sim_multicast_traffic',
+        commands=('build/apps/incline-sim multicast traffic',)),
+    row('mcast-figure-10', 'F10', 'Where the time goes', state='not built', why='nothing takes the parts of a collective apart'),
+    row('mcast-figure-11', 'F11', 'Throughput beside ring, k-nomial and binary tree, with its spread', state='partly', code='apps/sim_multicast.c', tests='sim_multicast_throughput',
+        commands=('build/apps/incline-sim multicast throughput',), why='orders from 64 KiB on, not factors: hosts take no time in the simulator, and only when ranks begin differs'),
+    row('mcast-table-1', 'T1, F5, 13-16', 'Instructions and throughput for each receive worker', state='partly', code='tests/bench/multicast.py', commands=('tools/bench multicast',),
+        why='instructions alone, of datagrams below the 113 of the paper, of WRITEs above its 66; DPA is ' + HARDWARE),
+    row('mcast-death', '-', 'A leaf or a root dies: all end in time, with an error (the paper is silent)', code='lib/mcast/mcast.c', tests='mcast-errors multicast_sim multicast'),
+]
+
+PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE, 'MRC over SRv6': MRC, 'Multicast Broadcast and AllGather': MULTICAST}
 
 
 def all_rows():
