@@ -307,8 +307,8 @@ static void lease(const struct ccl_group *g)
 	char err[CCL_ERR_LEN], why[CCL_LEASE_WHY];
 	struct ccl_lease_desk desk;
 	struct pollfd p = {.events = POLLIN};
-	bool granted = false;
-	int rc;
+	int rc, answer = 1;
+	bool granted;
 
 	memset(switches, 0, sizeof(switches));
 	fuzz_check(ccl_lease_desk_open(g, &desk, err) == 0, "a desk");
@@ -318,7 +318,9 @@ static void lease(const struct ccl_group *g)
 		rc = poll(&p, 1, WAIT_MS);
 	while (rc < 0 && errno == EINTR); /* libFuzzer's clock */
 	fuzz_check(rc == 1, "an answer comes");
-	fuzz_check(desk.answer(desk.arg, &granted, why), "it is there");
+	fuzz_check(desk.answer(desk.arg, &answer, why), "it is there");
+	fuzz_check(answer <= 0, "granted or an error");
+	granted = answer == 0;
 	fuzz_check(granted || why[0] != '\0', "a refusal has a reason");
 	for (unsigned i = 0; i < N_SWITCHES; i++)
 		fuzz_check(granted ? switches[i].holds : !switches[i].holds || switches[i].told,
