@@ -95,14 +95,26 @@ static void attempt_alone(void *port)
 	attempt(port);
 }
 
-/* ---- by itself ---- */
-
-/* The conversation that the last attempt has begun may yet come to its end. */
+/* The conversation that the last attempt has begun may yet come to its end: an attempt more would
+ * end it, and on a crowded machine so would the one after that. */
 static bool is_talking(const struct port *port, uint64_t now)
 {
 	return port->again.inode != 0 && now < port->again.patience_ns &&
 	       inode_of(port->again.fd) == port->again.inode;
 }
+
+int port_first_start(struct port *port)
+{
+	int rc;
+
+	port->again.inode = 0;
+	trying = port;
+	rc = rte_eth_dev_start(port->id);
+	trying = NULL;
+	return rc;
+}
+
+/* ---- by itself ---- */
 
 static bool is_due(struct port *port, uint64_t now)
 {
@@ -115,6 +127,8 @@ static bool is_due(struct port *port, uint64_t now)
 	/* So that whoever looks as often as this is called sees that the link was down. */
 	if (port->again.next_ns == 0)
 		port->again.next_ns = now + RETRY_NS;
+	if (port->again.patience_ns == 0) /* for the first conversation */
+		port->again.patience_ns = now + PATIENCE_NS;
 	return now >= port->again.next_ns && !is_talking(port, now);
 }
 
@@ -179,12 +193,16 @@ static void attempt_one(void *arg)
 
 int port_reconnect(struct port *port)
 {
+	const uint64_t now = port_now_ns();
 	struct one one = {.port = port};
 
 	if (!port->config.client || port_link_up(port))
 		return 0;
 	if (port->config.zero_copy)
 		return -EOPNOTSUPP;
+	if (is_talking(port, now))
+		return -EINPROGRESS;
+	port->again.patience_ns = now + PATIENCE_NS;
 	if (port->shared_rings) {
 		atomic_store(&port->away, PORT_AWAY);
 		port_on_interrupt_thread(attempt_one, &one);

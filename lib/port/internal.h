@@ -44,6 +44,8 @@ unsigned port_burst_slots(void);
 
 /* again.c: as port_bursts_hold. */
 int port_again_hook(char err[PORT_ERR_LEN]);
+/* rte_eth_dev_start; what a memif client has begun by it is not taken for over before its time. */
+int port_first_start(struct port *port);
 /* No attempt is under way, and port_tick will not be called again. */
 void port_tick_end(struct port *port);
 /* Calls it there and waits for its end; not from there, nor in a burst. */

@@ -251,15 +251,15 @@ static int no_server(const struct port_config *c, char err[PORT_ERR_LEN])
 }
 
 /* A memif or vhost client cannot start before its server. */
-static int start(const struct port_config *c, const struct port *port, unsigned deadline_ms,
+static int start(const struct port_config *c, struct port *port, unsigned deadline_ms,
 	char err[PORT_ERR_LEN])
 {
 	uint64_t until = port_now_ns() + (uint64_t)deadline_ms * 1000000;
-	int rc = rte_eth_dev_start(port->id);
+	int rc = port_first_start(port);
 
 	while (rc < 0 && c->client && port_now_ns() < until) {
 		usleep(RETRY_MS * 1000);
-		rc = rte_eth_dev_start(port->id);
+		rc = port_first_start(port);
 	}
 	if (rc < 0 && c->client)
 		return no_server(c, err);

@@ -184,8 +184,9 @@ void port_tx_lost(const struct port *port, struct rte_mempool *pool);
 void port_tick(struct port *port, uint64_t now);
 
 /* The same in one attempt that is waited for, for a program without such a thread. 0 (also if the
- * link is up), -errno as long as there is no server, -EOPNOTSUPP for a zero-copy memif. Of a vhost
- * client not while another thread sends or receives on the port. */
+ * link is up), -errno as long as there is no server, -EINPROGRESS while a memif's server may still
+ * answer what was said to it before (five seconds at most; nothing is done), -EOPNOTSUPP for a
+ * zero-copy memif. Of a vhost client not while another thread sends or receives on the port. */
 int port_reconnect(struct port *port);
 
 /* Clients that the memif servers of this process sent away, by reason: i counts from 0; *name is

@@ -275,7 +275,7 @@ static void port_again(void *arg)
 	p->reconnects += ret == 0;
 	if (ret == 0)
 		find_control(p);
-	p->stopped = ret != 0 && ret != -EOPNOTSUPP;
+	p->stopped = ret != 0 && ret != -EOPNOTSUPP && ret != -EINPROGRESS;
 }
 
 static unsigned port_stats(void *arg, struct inc_dv_stat *stats, unsigned n)
@@ -406,9 +406,13 @@ int iv_dpdk_open(const struct iv_config *config, unsigned index, unsigned n_devi
 		return ret;
 	}
 	p->port.pool = pool;
-	/* Programs look at the port's state once and give up if it is down. */
-	while (!port_link_up(&p->port) && port_now_ns() < until)
+	/* Programs look at the port's state once and give up if it is down. A server may have sent
+	 * this client away meanwhile, for one: it has two seconds to say all, and may have got less
+	 * of the CPU. */
+	while (!port_link_up(&p->port) && port_now_ns() < until) {
+		port_tick(&p->port, port_now_ns());
 		usleep(LINK_STEP_US);
+	}
 	find_control(p);
 	*out = p;
 	return 0;

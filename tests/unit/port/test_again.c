@@ -339,6 +339,35 @@ static void hangs(void **state)
 	pass(&server, &client, 5);
 }
 
+/* Who tells it to connect does so again and again, and ends no conversation by that. */
+static void is_told_to(void **state)
+{
+	unsigned begun = 0;
+	int fd;
+
+	(void)state;
+	port_close(&server);
+	until_down();
+	fd = serve_in_vain(64);
+	for (unsigned i = 0; i < 20; i++) {
+		const int rc = port_reconnect(&client);
+
+		begun += rc == 0;
+		assert_true(rc == 0 || rc == -EINPROGRESS);
+	}
+	assert_int_equal(begun, 1);
+	assert_int_equal(callers(fd), 1); /* which is sent away */
+	for (unsigned i = 0; i < TRIES && port_reconnect(&client) == -EINPROGRESS; i++)
+		usleep(1000);
+	assert_int_equal(callers(fd), 1);
+	close(fd);
+	unlink(path.sun_path);
+	open_role("server", &server);
+	until_up();
+	pass(&client, &server, 6);
+	pass(&server, &client, 7);
+}
+
 static int setup(void **state)
 {
 	const struct port_eal eal = {.program = "test_again", .memory_mb = 128};
@@ -373,6 +402,7 @@ int main(void)
 		cmocka_unit_test(zero_copy),
 		cmocka_unit_test(many_times),
 		cmocka_unit_test(hangs),
+		cmocka_unit_test(is_told_to),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
