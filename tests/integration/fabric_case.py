@@ -219,9 +219,22 @@ class Fabric(unittest.TestCase):
             try:
                 out, err = p.communicate(timeout=max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired as e:
-                self.hangs(p, timeout, e.stdout, e.stderr)
+                self.hangs(p, timeout, e.stdout, e.stderr, *self.said_of_others(procs, p, result))
             result.append((p.returncode, out, err))
         return result
+
+    @staticmethod
+    def said_of_others(procs, hangs, done):
+        """Why a program waits is often what another one has said that has ended."""
+        for p, (rc, out, err) in zip(procs, done):
+            yield f'{p.args} has ended with {rc}:\n{out}{err}'.encode()
+        for p in procs[len(done):]:
+            if p is not hangs and p.poll() is not None:
+                try:
+                    said = ''.join(p.communicate(timeout=1)).encode()
+                except subprocess.TimeoutExpired as e:  # what it has started holds its pipes
+                    said = (e.stdout or b'') + (e.stderr or b'')
+                yield f'{p.args} has ended with {p.returncode}:\n'.encode() + said
 
     def hangs(self, p, timeout, *said):
         """Whoever has to find out why has this only."""

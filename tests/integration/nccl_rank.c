@@ -82,14 +82,39 @@ static void tell(const char *what, const void *handle)
 	check(!rename(other, path), "a handle is passed on");
 }
 
+/* A rank that has ended with less than its handle has said why: nobody waits for it. */
+static void check_there(int from)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/ended.%d", dir, from);
+	if (!access(path, F_OK)) {
+		fprintf(stderr, "rank %d: rank %d has ended\n", rank, from);
+		exit(1);
+	}
+}
+
+static void tell_end(void)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/ended.%d", dir, rank);
+	f = fopen(path, "w");
+	if (f)
+		fclose(f);
+}
+
 static void hear(const char *what, int from, void *handle)
 {
 	char path[256];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s.%d", dir, what, from);
-	while (!(f = fopen(path, "r")))
+	while (!(f = fopen(path, "r"))) {
+		check_there(from);
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
 	check(fread(handle, NCCL_HANDLE_LEN, 1, f) == 1, "a handle is read");
 	fclose(f);
 }
@@ -179,6 +204,8 @@ static void meet(struct way *w)
 	while (!w->to || !w->from) {
 		check(w->to || !net->connect(0, next, &w->to, &gpu), "a connection");
 		check(w->from || !net->accept(listener, &w->from, &gpu), "a caller");
+		if (!w->from)
+			check_there((rank + n_ranks - 1) % n_ranks);
 		check_untold(echo);
 		sched_yield();
 	}
@@ -450,6 +477,7 @@ int main(int argc, char **argv)
 	rank = atoi(argv[2]);
 	n_ranks = atoi(argv[3]);
 	seed = strtoull(argv[4], NULL, 0);
+	atexit(tell_end);
 	load();
 	if (argc > 5) {
 		if (!strcmp(argv[5], "dies"))

@@ -48,6 +48,18 @@ class Hangs(fabric_case.Fabric):
         self.assertRegex(said, r"(?s)is not done after 0.1 s, with load .*\n\d+: sh -c echo so far.*\n\d+: sh -c echo launched")
         self.assertRegex(said, r'\n  \d+: [RS] \w+')
 
+    def test_what_others_said(self):
+        """Of those before it and behind it that have ended."""
+        def says(text):
+            p = subprocess.Popen(['sh', '-c', f'echo {text} >&2; exit 3'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.procs.append(p)
+            self.assertEqual(p.wait(60), 3)
+            return p
+        first, last, p = says('one'), says('two'), self.launch()
+        self.assertEqual([self.line(p), self.line(p)], ['so far\n', 'launched\n'])
+        with self.assertRaisesRegex(AssertionError, r'(?s)is not done after 0.1 s.* has ended with 3:\none\n.* has ended with 3:\ntwo\n'):
+            self.finish([first, p, last], 0.1)
+
     def ends_with_the_test(self, pid):
         self.tearDown()
         self.procs.clear()
