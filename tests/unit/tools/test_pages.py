@@ -88,5 +88,19 @@ class Pages(unittest.TestCase):
         self.assertEqual(dead, [])
 
 
+class Sources(unittest.TestCase):
+    def test_length(self):
+        """A file that does not fit into a head is two files (CONTRIBUTING.md)."""
+        long = {}
+        for room in ROOMS:
+            for name in glob.glob(f'{room}/**/*.*', root_dir=TOP, recursive=True):
+                if name.endswith(('.c', '.h', '.py')):
+                    with open(os.path.join(TOP, name), encoding='utf-8') as f:
+                        n = sum(1 for _ in f)
+                    if n > 600:
+                        long[name] = n
+        self.assertEqual(long, {})
+
+
 if __name__ == '__main__':
     unittest.main()
