@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank of a job that gathers and broadcasts by multicast:
- *   mcast_job GROUP-FILE RANK MULTICAST-GROUP BYTES TIMES CHAINS
+ *   mcast_job GROUP-FILE RANK MULTICAST-GROUP BYTES TIMES CHAINS [staged]
  * TIMES AllGathers of BYTES per rank, then as many Broadcasts of BYTES from every rank in turns,
- * each checked. Prints its counters, its footprint and what it took as JSON. */
+ * each checked. staged: received by this program, as where the device does not do it by itself.
+ * Prints its counters, its footprint and what it took as JSON. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -112,7 +113,8 @@ static int job(char **argv, char *err)
 {
 	const unsigned rank = (unsigned)atoi(argv[2]), times = (unsigned)atoi(argv[5]);
 	const uint64_t bytes = (uint64_t)atoll(argv[4]);
-	struct ccl_mcast_conf conf = {.rank = rank, .chains = (unsigned)atoi(argv[6])};
+	struct ccl_mcast_conf conf = {
+		.rank = rank, .chains = (unsigned)atoi(argv[6]), .staged = argv[7] != NULL};
 	struct ccl_group *group;
 	struct ccl_boot *boot = NULL;
 	struct ccl_mcast *m = NULL;
@@ -162,9 +164,9 @@ int main(int argc, char **argv)
 	char err[CCL_ERR_LEN] = "";
 	int rc;
 
-	if (argc != 7) {
-		fprintf(stderr,
-			"usage: mcast_job GROUP-FILE RANK MULTICAST-GROUP BYTES TIMES CHAINS\n");
+	if (argc != 7 && (argc != 8 || strcmp(argv[7], "staged"))) {
+		fprintf(stderr, "usage: mcast_job GROUP-FILE RANK MULTICAST-GROUP BYTES TIMES "
+				"CHAINS [staged]\n");
 		return 2;
 	}
 	rc = job(argv, err);
