@@ -87,7 +87,7 @@ static enum inc_drop reflect(struct inc_ctx *c)
 	if (!inc_not_told(c, 1ULL << c->ep, c->pkt->syndrome, c->pkt->psn))
 		return INC_DROP_ACK_TOLD;
 	inc_count(c->g, INC_C_REFLECTED);
-	inc_send_ack(c, 1ULL << c->ep, passed_on(c), c->pkt->psn, c->pkt->msn);
+	inc_send_back(c, passed_on(c));
 	return INC_DROP_DONE;
 }
 

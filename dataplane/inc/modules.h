@@ -176,6 +176,10 @@ void inc_forward_packet(struct inc_ctx *c, uint64_t outs);
 /* SendAck: an acknowledgement to each endpoint of outs. Notes for hosts what it tells them. */
 void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn);
 
+/* The packet, an acknowledgement, back to the endpoint that it is from, which sent what it
+ * acknowledges; of a selective host with its map of what it has behind what it lacks (4.11). */
+void inc_send_back(struct inc_ctx *c, uint8_t syndrome);
+
 /* A NAK to one of them, with a map of what has come behind psn. */
 void inc_send_map(
 	struct inc_ctx *c, unsigned ep, uint32_t psn, uint32_t msn, const uint8_t *map, size_t len);

@@ -41,19 +41,13 @@ void inc_send_map(
 	c->sink->emit(c->sink->arg, c->g, &emit);
 }
 
-/* What the host says that it has behind the missing packet (4.11). */
-static void add_map(const struct inc_ctx *c, struct inc_emit *emit)
+static struct inc_emit acknowledgement(
+	const struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
-	emit->payload = c->payload;
-	emit->pay_len = c->pkt->pay_len < ROCE_SACK_LEN ? c->pkt->pay_len : ROCE_SACK_LEN;
-	emit->pay_crc = icrc_append(0, emit->payload, emit->pay_len);
-}
-
-void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn)
-{
-	bool passed_on =
+	const bool passed_on =
 		c->cls == INC_CLASS_ACK || c->cls == INC_CLASS_NAK || c->cls == INC_CLASS_RNR;
-	struct inc_emit emit = {
+
+	return (struct inc_emit){
 		.out_mask = outs,
 		.opcode = ROCE_ACK | inc_transport(c->g),
 		.syndrome = syndrome,
@@ -61,14 +55,35 @@ void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t p
 		.psn = psn,
 		.msn = msn,
 	};
+}
 
-	if (outs == 0)
-		return;
-	if ((c->g->flags & INC_F_SR) && c->cls == INC_CLASS_NAK)
-		add_map(c, &emit);
-	note_acknowledged(c->g, outs, syndrome, psn);
-	c->g->count[INC_C_TX] += (unsigned)__builtin_popcountll(outs);
-	c->sink->emit(c->sink->arg, c->g, &emit);
+static void send(struct inc_ctx *c, const struct inc_emit *emit)
+{
+	note_acknowledged(c->g, emit->out_mask, emit->syndrome, emit->psn);
+	c->g->count[INC_C_TX] += (unsigned)__builtin_popcountll(emit->out_mask);
+	c->sink->emit(c->sink->arg, c->g, emit);
+}
+
+void inc_send_ack(struct inc_ctx *c, uint64_t outs, uint8_t syndrome, uint32_t psn, uint32_t msn)
+{
+	const struct inc_emit emit = acknowledgement(c, outs, syndrome, psn, msn);
+
+	if (outs != 0)
+		send(c, &emit);
+}
+
+void inc_send_back(struct inc_ctx *c, uint8_t syndrome)
+{
+	struct inc_emit emit =
+		acknowledgement(c, 1ULL << c->ep, syndrome, c->pkt->psn, c->pkt->msn);
+
+	if ((c->g->flags & INC_F_SR) && c->cls == INC_CLASS_NAK) {
+		emit.from_packet = true;
+		emit.payload = c->payload;
+		emit.pay_len = c->pkt->pay_len < ROCE_SACK_LEN ? c->pkt->pay_len : ROCE_SACK_LEN;
+		emit.pay_crc = icrc_append(0, emit.payload, emit.pay_len);
+	}
+	send(c, &emit);
 }
 
 enum inc_drop inc_send_cnp(struct inc_ctx *c, uint64_t outs)

@@ -431,6 +431,8 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		receive_fatal(s, h, una, seq, res);
 		return;
 	}
+	if (class != ROCE_AETH_NAK && pkt->pay_len > 0)
+		res->violation = "an acknowledgement that is no NAK has a map";
 	/* high is the next PSN that would be sent: all before it were, or are skipped. */
 	if (seq > s->prog.n || una < h->una || una > h->high || h->una == h->high) {
 		res->verdict = "old or out of range";
