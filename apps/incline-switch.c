@@ -113,13 +113,17 @@ static void say_ready(struct sw *sw, const char *control, const char *tcp)
 }
 
 /* What is still under way to groups of the switch that was here before is not for those to come. */
-static void begin_generations(struct sw *sw)
+static int begin_generations(struct sw *sw, char err[SW_ERR_LEN])
 {
 	uint64_t seed;
 
-	while (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		;
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
+		snprintf(
+			err, SW_ERR_LEN, "the system gives no random numbers: %s", strerror(errno));
+		return -EIO;
+	}
 	sw_groups_begin(sw, seed);
+	return 0;
 }
 
 static int run(struct sw *sw, json_t *config, const char *file)
@@ -128,8 +132,7 @@ static int run(struct sw *sw, json_t *config, const char *file)
 	const char *control = json_string_value(json_object_get(config, "control"));
 	char err[SW_ERR_LEN];
 
-	begin_generations(sw);
-	if (sw_start(sw, err) < 0)
+	if (begin_generations(sw, err) < 0 || sw_start(sw, err) < 0)
 		return fail(file, err);
 	json_object_set_new(config, "startup_file", json_string(file));
 	int rc = agent_run_with(sw, control, config, &stop, &agent);

@@ -11,7 +11,7 @@
 #include "dataplane/sw.h"
 #include "lib/wire/random.h"
 
-enum { FIRST_SLOT = 1, GEN_MASK = 0x3f, RANKS_TEXT = 96 };
+enum { FIRST_SLOT = 1, RANKS_TEXT = 96 };
 
 /* UDP, BTH and ICRC around a payload; with RDMA WRITE a RETH and the immediate, too. */
 enum { ROCE_OVER_IP = 8 + 12 + 4, WRITE_IMM = 16 + 4, IP4_LEN = 20, IP6_LEN = 40 };
@@ -104,7 +104,7 @@ static int fill_endpoint(
 void sw_groups_begin(struct sw *sw, uint64_t seed)
 {
 	for (unsigned slot = 0; slot < INC_GROUP_SLOTS; slot++)
-		sw->groups->gen[slot] = (uint8_t)(wire_random(&seed) & GEN_MASK);
+		sw->groups->gen[slot] = (uint8_t)(wire_random(&seed) % INC_GENERATIONS);
 }
 
 static int free_slot(const struct sw *sw, uint64_t now)
@@ -414,7 +414,7 @@ static void remove_group(struct sw *sw, unsigned slot)
 
 	if (r != NULL)
 		*r = (struct removed){g, sw->slot[slot].lease};
-	sw->groups->gen[slot] = (uint8_t)((g->gen + 1) & GEN_MASK);
+	sw->groups->gen[slot] = (uint8_t)((g->gen + 1) % INC_GENERATIONS);
 	sw->n_stalled -= sw->slot[slot].stalled;
 	sw->slot[slot] = (struct sw_group_slot){.rest_until = sw_now(sw) + sw->config.slot_rest_ns};
 	sw->n_groups--;

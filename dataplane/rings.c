@@ -8,7 +8,7 @@
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
-enum { GEN_MASK = 0x3f, RANKS_TEXT = 96 };
+enum { RANKS_TEXT = 96 };
 
 /* IP is beside them: UDP, BTH, RETH, immediate and ICRC around a payload, the INA header in it. */
 enum { AROUND = 8 + 12 + 16 + 4 + 4 + INA_LEN, IP4_LEN = 20, IP6_LEN = 40 };
@@ -275,7 +275,7 @@ int sw_ring_delete(struct sw *sw, unsigned ring, char err[SW_ERR_LEN])
 		return rc;
 	publish(sw, clt);
 	sw->ring[ring] = NULL;
-	sw->groups->gen[r->slot] = (uint8_t)((r->gen + 1) & GEN_MASK);
+	sw->groups->gen[r->slot] = (uint8_t)((r->gen + 1) % INC_GENERATIONS);
 	sw->ring_rest[ring] = sw_now(sw) + sw->config.slot_rest_ns;
 	sw->ring_stalled[ring] = sw->ring_said[ring] = false;
 	sw->n_rings--;

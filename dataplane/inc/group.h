@@ -43,9 +43,10 @@ enum {
 #define INC_NO_ARENA UINT64_MAX /* pay_off of a group that has no aggregation memory now */
 
 /* Switch queue pair numbers (1.2): group slot 23..12, endpoint 11..6, generation 5..0. */
+enum { INC_GENERATIONS = 64 };
 static inline uint32_t inc_qpn(unsigned slot, unsigned ep, unsigned gen)
 {
-	return (slot << 12 | ep << 6 | (gen & 0x3f)) & 0xffffff;
+	return (slot << 12 | ep << 6 | gen % INC_GENERATIONS) & 0xffffff;
 }
 static inline unsigned inc_qpn_slot(uint32_t qpn)
 {
@@ -57,7 +58,7 @@ static inline unsigned inc_qpn_ep(uint32_t qpn)
 }
 static inline unsigned inc_qpn_gen(uint32_t qpn)
 {
-	return qpn & 0x3f;
+	return qpn % INC_GENERATIONS;
 }
 
 enum inc_mode { INC_MODE_1 = 1, INC_MODE_2 = 2, INC_MODE_3 = 3, INC_MODE_NETREDUCE = 4 };
