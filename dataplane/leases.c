@@ -277,17 +277,27 @@ static struct sw_lease *resolve(
 	return NULL;
 }
 
-/* What is installed may become active, as when its tenant lets go; what has failed or drains will
- * not: nobody is to wait for it. */
-static int check_groups(
+/* What has failed or drains will not be active again: nobody is to wait for it. */
+static int check_over(
+	struct sw *sw, const struct sw_lease *l, const char *tenant, char err[SW_ERR_LEN])
+{
+	struct inc_group *g;
+
+	EACH_GROUP(sw, l, tenant, slot, g)
+	if (g->state != INC_ACTIVE && g->state != INC_INSTALLED)
+		return sw_fail(err, -ESTALE, "group %s is %s", g->name, inc_state_name(g->state));
+	return 0;
+}
+
+/* What is installed may become active. */
+static int check_active(
 	struct sw *sw, const struct sw_lease *l, const char *tenant, char err[SW_ERR_LEN])
 {
 	struct inc_group *g;
 
 	EACH_GROUP(sw, l, tenant, slot, g)
 	if (g->state != INC_ACTIVE)
-		return sw_fail(err, g->state == INC_INSTALLED ? -EBUSY : -ESTALE, "group %s is %s",
-			g->name, inc_state_name(g->state));
+		return sw_fail(err, -EBUSY, "group %s is %s", g->name, inc_state_name(g->state));
 	return 0;
 }
 
@@ -307,9 +317,8 @@ static void bind_groups(struct sw *sw, struct sw_lease *l, const char *tenant)
 	}
 }
 
-static int refuse(struct sw_lease *l, uint64_t now, char err[SW_ERR_LEN])
+static int held(const struct sw_lease *l, uint64_t now, char err[SW_ERR_LEN])
 {
-	l->count.refused++;
 	return sw_fail(err, -EBUSY, "lease \"%s\" is held by \"%s\" for %llu ms%s", l->name,
 		l->holder, (unsigned long long)((now - l->since_ns) / 1000000),
 		l->releasing ? ", which is letting go" : "");
@@ -327,9 +336,11 @@ int sw_lease_acquire(struct sw *sw, const char *name, const char *tenant, char e
 		return rc;
 	if (l->releasing && strcmp(l->holder, tenant) != 0)
 		try_release(sw, l);
-	if (l->holder[0] && strcmp(l->holder, tenant) != 0)
-		return refuse(l, now, err);
-	rc = check_groups(sw, l, tenant, err);
+	rc = check_over(sw, l, tenant, err);
+	if (rc == 0 && l->holder[0] && strcmp(l->holder, tenant) != 0)
+		rc = held(l, now, err);
+	if (rc == 0)
+		rc = check_active(sw, l, tenant, err);
 	if (rc < 0) {
 		l->count.refused++;
 		return rc;

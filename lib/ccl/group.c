@@ -149,12 +149,13 @@ static int no_lease(struct reader *r, const json_t *doc)
  * what the switches are asked at the end included. */
 static int read_lease_wait(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
-	const uint64_t most = g->timeout_ns / 1000000 / 2;
+	const uint64_t most = g->timeout_ns / 1000000 / 4;
 
 	g->lease_wait_ms = (unsigned)ctl_int(&ccl_group_file, doc, "lease_wait_ms");
 	if (g->lease_wait_ms > most)
 		return bad(r, "lease_wait_ms",
-			"%u is more than %llu, half of timeout_ms, in which all ranks have to know",
+			"%u is more than %llu, a quarter of timeout_ms, in which all ranks have to "
+			"know",
 			g->lease_wait_ms, (unsigned long long)most);
 	return 0;
 }

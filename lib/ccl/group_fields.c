@@ -130,9 +130,9 @@ static const struct ctl_field group_fields[] = {
 	{"lease_ms", CTL_INT, .min = 10, .max = MS_MAX,
 		.help = "how long the lease may be held without progress before a switch takes it "
 			"back and fails the group; absent: timeout_ms, at least 10"},
-	{"lease_wait_ms", CTL_INT, .min = 0, .max = MS_MAX / 2, .dflt = "0",
+	{"lease_wait_ms", CTL_INT, .min = 0, .max = MS_MAX / 4, .dflt = "0",
 		.help = "how long a collective waits for the lease while another job has it, "
-			"before it goes by a ring of the hosts; at most half of timeout_ms"},
+			"before it goes by a ring of the hosts; at most a quarter of timeout_ms"},
 	{"kind", CTL_STRING, .values = kinds, .dflt = "auto",
 		.help = "of groups; auto: by what the devices can do"},
 	{"collectives", CTL_LIST, .item = CTL_STRING,

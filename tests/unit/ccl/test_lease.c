@@ -217,16 +217,16 @@ static void group_files(void **state)
 	refused("verb", json_string("read"), "verb: \"read\" must be send or write");
 	refused("fallback", json_false(), "lease: needs \"fallback\"");
 	refused("flags", json_pack("{s:b}", "reproducible", 1), "lease: a reproducible group");
-	refused("lease_wait_ms", json_integer(-1), "lease_wait_ms: -1 is not in 0..1800000");
+	refused("lease_wait_ms", json_integer(-1), "lease_wait_ms: -1 is not in 0..900000");
 	assert_int_equal(group->lease_wait_ms, 0);
 	json_object_set_new(doc, "timeout_ms", json_integer(1000));
-	json_object_set_new(doc, "lease_wait_ms", json_integer(500));
+	json_object_set_new(doc, "lease_wait_ms", json_integer(250));
 	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
-	assert_int_equal(g->lease_wait_ms, 500);
+	assert_int_equal(g->lease_wait_ms, 250);
 	ccl_group_free(g);
-	json_object_set_new(doc, "lease_wait_ms", json_integer(501));
+	json_object_set_new(doc, "lease_wait_ms", json_integer(251));
 	assert_int_equal(ccl_group_parse(doc, &g, err), -EINVAL);
-	assert_string_equal(err, "lease_wait_ms: 501 is more than 500, half of timeout_ms, in "
+	assert_string_equal(err, "lease_wait_ms: 251 is more than 250, a quarter of timeout_ms, in "
 				 "which all ranks have to know");
 	json_object_del(doc, "lease_wait_ms");
 	json_object_set_new(doc, "lease_ms", json_integer(50));
