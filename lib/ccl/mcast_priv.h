@@ -80,6 +80,7 @@ struct ccl_mcast {
 	bool marked;           /* the device marks and places chunks */
 	struct inc_dv_mcast_writer *writer;
 	uint64_t *mark_words; /* of all trees */
+	uint64_t looked;      /* when at these */
 	/* staging | messages that come, by peer | messages that go */
 	uint8_t *memory;
 	struct ibv_mr *mr;

@@ -13,6 +13,8 @@ enum { GRH_IP4_SRC = 32, GRH_IP6_SRC = 8 };
 
 /* At the end, for what is still being said to the neighbours. */
 static const uint64_t DRAIN_NS = 1000000000;
+/* Between two looks at what the device has marked. */
+static const uint64_t LOOK_NS = 1000000;
 
 static void broken(struct ccl_mcast *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -172,7 +174,7 @@ static void message(struct ccl_mcast *c, unsigned peer, unsigned slot, uint32_t 
 			c->left_addr = get_be64(w->addr);
 			c->left_rkey = get_be32(w->rkey);
 		}
-		if (m.type == MCAST_MSG_ASK)
+		if (m.type == MCAST_MSG_ASK || m.type == MCAST_MSG_GRANT)
 			mc_marks_look(c, now);
 		mcast_message(&c->core, c->peer[peer], &m, now);
 	}
@@ -237,6 +239,19 @@ static unsigned poll_one(struct ccl_mcast *c, struct ibv_cq *cq, uint64_t now)
 	return n > 0 ? (unsigned)n : 0;
 }
 
+/* While chunks come and complete nothing, it is seen that they do: what is here is not fetched, and
+ * who waits knows of progress. How many are new. */
+static unsigned look(struct ccl_mcast *c, uint64_t now)
+{
+	const uint64_t before = c->core.count.taken;
+
+	if (!c->marked || now - c->looked < LOOK_NS)
+		return 0;
+	c->looked = now;
+	mc_marks_look(c, now);
+	return (unsigned)(c->core.count.taken - before);
+}
+
 static unsigned turn(struct ccl_mcast *c, uint64_t now)
 {
 	struct ibv_cq *cq;
@@ -244,6 +259,7 @@ static unsigned turn(struct ccl_mcast *c, uint64_t now)
 
 	for (unsigned i = 0; (cq = ccl_mcast_cq(c, i)) != NULL; i++)
 		n += poll_one(c, cq, now);
+	n += look(c, now);
 	if (now >= mcast_deadline(&c->core)) {
 		mc_marks_look(c, now);
 		mcast_tick(&c->core, now);
