@@ -5,7 +5,7 @@
 #include "ctrl/manager/priv.h"
 #include "lib/ctl/metrics.h"
 
-enum { PHASES = MGR_OVER + 1, LABEL = 64 };
+enum { PHASES = MGR_OVER + 1, LABEL = 2 * MGR_NAME_LEN + sizeof("switch=\"\"") };
 
 static void one(struct metrics *out, const char *name, enum ctl_metric type, uint64_t value,
 	const char *help)

@@ -138,6 +138,7 @@ size_t metrics_label(char *buf, size_t cap, size_t used, const char *name, const
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
+	buf[used] = '\0';
 	if (!out)
 		return used;
 	fprintf(out, "%s%s=\"", used ? "," : "", name);

@@ -30,7 +30,7 @@ void metrics_family(struct metrics *m, const char *name, enum ctl_metric type, c
 void metrics_sample(struct metrics *m, const char *labels, uint64_t value);
 
 /* Appends a label to buf, which has `used` bytes of others; returns how many it has now. What has
- * no room is left out as a whole. */
+ * no room is left out as a whole, and buf ends where it did. cap > used. */
 size_t metrics_label(char *buf, size_t cap, size_t used, const char *name, const char *value);
 
 /* A family for each field that is a metric, with a sample for each row: fields that are labels tell

@@ -126,6 +126,9 @@ static void test_label_without_room(void **state)
 	assert_string_equal(buf, "port=\"h0\"");
 	assert_int_equal(metrics_label(buf, sizeof(buf), used, "reason", "too long"), used);
 	assert_string_equal(buf, "port=\"h0\"");
+	memset(buf, 'x', sizeof(buf)); /* of whoever had the memory before */
+	assert_int_equal(metrics_label(buf, sizeof(buf), 0, "reason", "too long by far"), 0);
+	assert_string_equal(buf, "");
 }
 
 /* ---- of a switch ---- */
