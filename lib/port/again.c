@@ -108,6 +108,7 @@ int port_first_start(struct port *port)
 	int rc;
 
 	port->again.inode = 0;
+	port->again.patience_ns = port_now_ns() + PATIENCE_NS;
 	trying = port;
 	rc = rte_eth_dev_start(port->id);
 	trying = NULL;
@@ -127,8 +128,6 @@ static bool is_due(struct port *port, uint64_t now)
 	/* So that whoever looks as often as this is called sees that the link was down. */
 	if (port->again.next_ns == 0)
 		port->again.next_ns = now + RETRY_NS;
-	if (port->again.patience_ns == 0) /* for the first conversation */
-		port->again.patience_ns = now + PATIENCE_NS;
 	return now >= port->again.next_ns && !is_talking(port, now);
 }
 
@@ -200,7 +199,7 @@ int port_reconnect(struct port *port)
 		return 0;
 	if (port->config.zero_copy)
 		return -EOPNOTSUPP;
-	if (is_talking(port, now))
+	if (atomic_load(&port->away) == PORT_AWAY || is_talking(port, now))
 		return -EINPROGRESS;
 	port->again.patience_ns = now + PATIENCE_NS;
 	if (port->shared_rings) {
