@@ -45,7 +45,8 @@ struct word {
 
 struct agent {
 	enum group group;
-	bool had, was_failed, told; /* told: to fail or to go */
+	bool had, was_failed;
+	bool told, ended; /* to fail or to go: was asked to; has done so */
 	struct word ask[QUEUE], say[QUEUE];
 	unsigned n_ask, n_say;
 };
@@ -195,21 +196,22 @@ static void obey(struct agent *s)
 	struct word a = pop(s->ask, &s->n_ask);
 
 	if (a.kind == MGR_INSTALL) {
-		if (s->group == NONE && !s->told) /* else its epoch is over, and is refused */
+		if (s->group == NONE && !s->ended) /* else its epoch is over, and is refused */
 			s->group = INSTALLED;
 		else if (s->group == NONE)
 			a.rc = -ESTALE;
 		s->had = s->had || s->group != NONE;
 	} else if (s->group == NONE) {
 		a.rc = -ENOENT;
+		s->ended = s->ended || a.kind >= MGR_FAIL;
 	} else if (a.kind == MGR_ACTIVATE) {
 		if (s->group == INSTALLED)
 			s->group = ACTIVE;
 	} else if (a.kind == MGR_FAIL) {
 		s->group = FAILED;
-		s->was_failed = true;
+		s->was_failed = s->ended = true;
 	} else {
-		s->was_failed = true;
+		s->was_failed = s->ended = true;
 		s->group = NONE;
 	}
 	say(s, a);
@@ -358,9 +360,10 @@ static uint64_t state(void)
 	for (unsigned i = 0; i < SWITCHES; i++) {
 		const struct agent *s = &w.sw[i];
 
-		h = mc_hash(&(uint64_t[]){h, s->group, s->had, s->was_failed, s->told, s->n_ask,
-				    s->n_say},
-			56, 6);
+		h = mc_hash(&(uint64_t[]){h, s->group, s->had, s->was_failed, s->told, s->ended,
+				    s->n_ask, s->n_say, mgr_book_used_bytes(w.f.b, w.f.sw[i]),
+				    mgr_book_switch_holders(w.f.b, w.f.sw[i])},
+			80, 6);
 		for (unsigned k = 0; k < s->n_ask; k++)
 			h = mc_hash(&(uint64_t[]){h, s->ask[k].kind}, 16, 7);
 		for (unsigned k = 0; k < s->n_say; k++)
@@ -504,9 +507,18 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-	seen = calloc(SEEN, sizeof(*seen));
 	mute = argc > 1 && strcmp(argv[1], "mute") == 0;
-	for (int i = 1 + mute; seen && i + GIVEN <= argc; i += GIVEN) {
+	if (argc < 1 + mute + GIVEN || (argc - 1 - mute) % GIVEN != 0) {
+		fprintf(stderr, "usage: incline-model-manager [mute] FAILS LOSSES EARLY DEATHS "
+				"RESTARTS ...\n");
+		return 2;
+	}
+	seen = calloc(SEEN, sizeof(*seen));
+	if (seen == NULL) {
+		fprintf(stderr, "incline-model-manager: no memory for the states\n");
+		return 2;
+	}
+	for (int i = 1 + mute; i < argc; i += GIVEN) {
 		memset(seen, 0, SEEN * sizeof(*seen));
 		memset(&path, 0, sizeof(path));
 		n_seen = n_steps = n_ends = n_active = 0;
@@ -524,5 +536,5 @@ int main(int argc, char **argv)
 			n_seen, n_steps, n_ends);
 		fflush(stdout);
 	}
-	return argc < 1 + GIVEN ? 2 : 0;
+	return 0;
 }
