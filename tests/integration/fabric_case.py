@@ -227,11 +227,11 @@ class Fabric(unittest.TestCase):
     def said_of_others(procs, hangs, done):
         """Why a program waits is often what another one has said that has ended."""
         for p, (rc, out, err) in zip(procs, done):
-            yield f'{p.args} has ended with {rc}:\n{out}{err}'.encode()
+            yield f'{p.args} has ended with {rc}:\n{out or ""}{err or ""}'.encode()
         for p in procs[len(done):]:
             if p is not hangs and p.poll() is not None:
                 try:
-                    said = ''.join(p.communicate(timeout=1)).encode()
+                    said = ''.join(filter(None, p.communicate(timeout=1))).encode()
                 except subprocess.TimeoutExpired as e:  # what it has started holds its pipes
                     said = (e.stdout or b'') + (e.stderr or b'')
                 yield f'{p.args} has ended with {p.returncode}:\n'.encode() + said

@@ -83,12 +83,17 @@ static void tell(const char *what, const void *handle)
 }
 
 /* A rank that has ended with less than its handle has said why: nobody waits for it. */
-static void check_there(int from)
+static bool has_ended(int from)
 {
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/ended.%d", dir, from);
-	if (!access(path, F_OK)) {
+	return !access(path, F_OK);
+}
+
+static void check_there(bool ended, int from)
+{
+	if (ended) {
 		fprintf(stderr, "rank %d: rank %d has ended\n", rank, from);
 		exit(1);
 	}
@@ -107,12 +112,14 @@ static void tell_end(void)
 
 static void hear(const char *what, int from, void *handle)
 {
+	bool ended = false; /* before it was looked for: it writes the handle, and may end */
 	char path[256];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s.%d", dir, what, from);
 	while (!(f = fopen(path, "r"))) {
-		check_there(from);
+		check_there(ended, from);
+		ended = has_ended(from);
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	check(fread(handle, NCCL_HANDLE_LEN, 1, f) == 1, "a handle is read");
@@ -189,6 +196,7 @@ static void meet(struct way *w)
 {
 	_Alignas(struct np_handle) char mine[NCCL_HANDLE_LEN] = {0};
 	_Alignas(struct np_handle) char next[NCCL_HANDLE_LEN];
+	const int before = (rank + n_ranks - 1) % n_ranks;
 	void *listener, *gpu = NULL;
 	int silent[SILENT], echo;
 
@@ -205,7 +213,7 @@ static void meet(struct way *w)
 		check(w->to || !net->connect(0, next, &w->to, &gpu), "a connection");
 		check(w->from || !net->accept(listener, &w->from, &gpu), "a caller");
 		if (!w->from)
-			check_there((rank + n_ranks - 1) % n_ranks);
+			check_there(has_ended(before), before);
 		check_untold(echo);
 		sched_yield();
 	}
