@@ -64,15 +64,29 @@ static int make_qp(struct np_conn *c)
 	return rc ? no_qp(c, rc) : 0;
 }
 
+static int no_way(const struct np_conn *c, int err)
+{
+	struct wire_ip ip;
+	char text[WIRE_IP_STRLEN];
+
+	memcpy(ip.b, c->peer.ip, sizeof(ip.b));
+	wire_ip_format(&ip, text, sizeof(text));
+	np_warn(0, "%s: a queue pair to %s: %s", c->port->name, text, strerror(err));
+	return err;
+}
+
+/* Likewise. */
 static int bring_up(struct np_conn *c)
 {
 	struct ccl_rc_peer peer = {.qpn = c->peer.qpn,
 		.port = c->port->port,
 		.gid_index = c->port->gid_index,
 		.mtu = c->peer.mtu < c->own.mtu ? c->peer.mtu : c->own.mtu};
+	int rc;
 
 	memcpy(peer.ip.b, c->peer.ip, sizeof(peer.ip.b));
-	return ccl_rc_connect(c->qp, &peer);
+	rc = ccl_rc_connect(c->qp, &peer);
+	return rc ? no_way(c, rc) : 0;
 }
 
 static void free_conn(struct np_conn *c)
@@ -175,6 +189,13 @@ static bool is_partner(const struct np_conn *c)
 	return c->peer.random == c->own.random && mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1));
 }
 
+/* It is the partner, and this end cannot: another caller is not to be waited for. */
+static int own_fault(struct np_conn *c, int rc)
+{
+	c->failed = NCCL_SYSTEM_ERROR;
+	return -rc;
+}
+
 /* Who calls knows the handle's number and speaks first; who is called has a queue pair and a word
  * for none that does not. */
 static int greet(struct np_conn *c)
@@ -187,15 +208,13 @@ static int greet(struct np_conn *c)
 		return rc;
 	if (!is_partner(c))
 		return -EPROTO;
-	if (!c->qp && (rc = make_qp(c))) {
-		c->failed = NCCL_SYSTEM_ERROR;
-		return -rc;
-	}
+	if (!c->qp && (rc = make_qp(c)))
+		return own_fault(c, rc);
 	rc = c->sends ? 1 : tell(c, &c->own, sizeof(c->own));
 	if (rc <= 0)
 		return rc;
 	rc = bring_up(c);
-	return rc ? -rc : next_stage(c);
+	return rc ? own_fault(c, rc) : next_stage(c);
 }
 
 /* A partner that has gone without a word is noticed. */
@@ -389,17 +408,20 @@ static bool take_caller(struct listener *l)
 }
 
 /* 1: it is open. 0: not yet, or it is none of ours, or has gone, and so is not the one that is
- * waited for. -1: the partner, but this end has no queue pair for it. */
+ * waited for. -1: the partner, but this end has no queue pair or no way for it. */
 static int hear_caller(const struct listener *l, struct np_conn **place)
 {
 	const int rc = go_on(*place);
-	bool own;
 
 	if (rc >= 0)
 		return rc;
-	own = (*place)->failed;
+	if ((*place)->failed) { /* and it is logged */
+		free_conn(*place);
+		*place = NULL;
+		return -1;
+	}
 	dismiss(l, place, strerror(-rc));
-	return own ? -1 : 0;
+	return 0;
 }
 
 nccl_rc np_accept(void *listener, void **conn, void **gpu)

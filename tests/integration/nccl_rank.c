@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/nccl/im.h"
+#include "lib/nccl/net.h"
 
 enum {
 	MESSAGES = 400,
@@ -192,6 +192,30 @@ static void check_untold(int echo)
 	check(n <= 0, "a stranger is told nothing");
 }
 
+/* A partner whose address this end has no way to is an error, and nobody waits for another. */
+static void unreachable(void)
+{
+	_Alignas(struct np_handle) char mine[NCCL_HANDLE_LEN] = {0};
+	const struct np_handle *h = (const void *)mine;
+	struct np_hello hello = {.mtu = 1024, .qpn = 17, .ip = {0xfd, [15] = 1}};
+	void *listener, *conn = NULL, *gpu;
+	nccl_rc rc = NCCL_OK;
+	int s;
+
+	check(!net->listen(0, mine, &listener), "listening");
+	hello.random = h->random;
+	s = stranger(h, "");
+	check(send(s, &hello, sizeof(hello), 0) == sizeof(hello), "a partner's word");
+	for (int i = 0; i < 10000 && rc == NCCL_OK; i++) {
+		rc = net->accept(listener, &conn, &gpu);
+		check(!conn, "no connection to who is not reached");
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	check(rc == NCCL_SYSTEM_ERROR, "that a partner is not reached is an error");
+	close(s);
+	check(!net->close_listen(listener), "no more listening");
+}
+
 static void meet(struct way *w)
 {
 	_Alignas(struct np_handle) char mine[NCCL_HANDLE_LEN] = {0};
@@ -289,6 +313,7 @@ static void messages(void)
 {
 	struct way w = {0};
 
+	unreachable();
 	meet(&w);
 	while (w.sends_done < MESSAGES || w.receives_done < MESSAGES) {
 		receive_next(&w);
