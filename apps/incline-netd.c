@@ -184,7 +184,7 @@ static unsigned serve(struct kept *k, uint64_t now)
 
 static struct {
 	const char *where; /* ADDRESS:PORT or unix:PATH; NULL: nowhere */
-	struct stat ours;
+	struct ctl_place place;
 	struct event_base *base;
 	struct ctl_http *http;
 	uint64_t next_ns;
@@ -208,7 +208,7 @@ static int open_pages(void)
 
 	if (!pages.where)
 		return 0;
-	fd = ctl_listen_pages(pages.where, &pages.ours);
+	fd = ctl_listen_pages(pages.where, &pages.place);
 	if (fd < 0)
 		return -1;
 	pages.base = event_base_new();
@@ -226,7 +226,7 @@ static void close_pages(void)
 	if (pages.base)
 		event_base_free(pages.base);
 	if (pages.where)
-		ctl_unlisten_one(pages.where, &pages.ours);
+		ctl_unlisten_one(pages.where, &pages.place);
 }
 
 static void serve_pages(uint64_t now)

@@ -204,14 +204,14 @@ static int serve(struct agent *agent, const int *fd, unsigned n, int metrics,
 }
 
 /* Where counters are served: a descriptor, -1 if nowhere, or another negative errno. */
-static int listen_metrics(const json_t *config, struct stat *ours)
+static int listen_metrics(const json_t *config, struct ctl_place *place)
 {
 	const char *where = rpc_string(config, "metrics");
 	int fd;
 
 	if (!where)
 		return -1;
-	fd = ctl_listen_pages(where, ours);
+	fd = ctl_listen_pages(where, place);
 	return fd == -1 ? -EIO : fd;
 }
 
@@ -220,7 +220,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 {
 	const char *tcp = rpc_string(config, "control_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";
-	struct stat ours = {0}, metrics_ours = {0};
+	struct ctl_place place, metrics_place = {.held = false};
 	struct agent *agent;
 	int fd[CTL_MAX_LISTENERS];
 	int rc = agent_create(sw, rpc_string(config, "startup_file"), &agent);
@@ -228,27 +228,26 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	if (rc)
 		return rc;
 	signal(SIGPIPE, SIG_IGN);
-	int n = ctl_listen(socket_path, tcp, fd, name);
+	int n = ctl_listen(socket_path, tcp, fd, name, &place);
 	if (n < 0) {
 		agent_destroy(agent);
 		return n;
 	}
-	(void)!lstat(socket_path, &ours);
-	const int metrics = listen_metrics(config, &metrics_ours);
+	const int metrics = listen_metrics(config, &metrics_place);
 	if (metrics < -1) {
 		while (n > 0)
 			close(fd[--n]);
-		ctl_unlisten(socket_path, &ours);
+		ctl_unlisten(socket_path, &place);
 		agent_destroy(agent);
 		return metrics;
 	}
 	if (limits->ready)
 		limits->ready(sw, socket_path, tcp ? name : NULL);
 	rc = serve(agent, fd, (unsigned)n, metrics, stop, config, limits);
-	ctl_unlisten_one(rpc_string(config, "metrics"), &metrics_ours);
+	ctl_unlisten_one(rpc_string(config, "metrics"), &metrics_place);
 	if (rc)
 		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
-	ctl_unlisten(socket_path, &ours);
+	ctl_unlisten(socket_path, &place);
 	agent_destroy(agent);
 	return rc;
 }

@@ -20,7 +20,7 @@ int manager_page_open(
 	*p = (struct manager_page){.page = {METRICS_CONTENT_TYPE, make, m}};
 	if (!where)
 		return 0;
-	fd = ctl_listen_pages(where, &p->ours);
+	fd = ctl_listen_pages(where, &p->place);
 	if (fd < 0)
 		return fd;
 	p->where = where;
@@ -32,6 +32,6 @@ void manager_page_close(struct manager_page *p)
 	if (p->http)
 		ctl_http_close(p->http);
 	if (p->where)
-		ctl_unlisten_one(p->where, &p->ours);
+		ctl_unlisten_one(p->where, &p->place);
 	*p = (struct manager_page){.where = NULL};
 }

@@ -3,9 +3,8 @@
 #ifndef MANAGER_PAGE_H
 #define MANAGER_PAGE_H
 
-#include <sys/stat.h>
-
 #include "lib/ctl/http.h"
+#include "lib/ctl/listen.h"
 
 struct event_base;
 struct manager;
@@ -14,7 +13,7 @@ struct manager_page {
 	struct ctl_http_page page;
 	struct ctl_http *http;
 	const char *where; /* NULL: nowhere */
-	struct stat ours;
+	struct ctl_place place;
 };
 
 /* where: unix:PATH or ADDRESS:PORT, stays the caller's; NULL: nothing is served. 0, or -errno after

@@ -384,15 +384,14 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	const char *tcp = rpc_string(config, "listen_tcp");
 	char name[CTL_ADDRESS_STRLEN] = "";
 	struct manager_page page;
-	struct stat ours = {0};
+	struct ctl_place place;
 	int fd[CTL_MAX_LISTENERS], n, rc;
 
 	if (etcd_of(config))
 		manager_push_aside(path, s->times->hung_ms);
-	n = ctl_listen(path, tcp, fd, name);
+	n = ctl_listen(path, tcp, fd, name, &place);
 	if (n < 0)
 		return n;
-	(void)!lstat(path, &ours);
 	rc = manager_page_open(&page, s->base, s->m, rpc_string(config, "metrics"));
 	if (!rc) {
 		ready(path, tcp ? name : NULL);
@@ -404,7 +403,7 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	manager_page_close(&page);
 	if (!rc)
 		rc = s->deposed ? -ESTALE : manager_failed(s->m);
-	ctl_unlisten(path, &ours);
+	ctl_unlisten(path, &place);
 	return rc;
 }
 

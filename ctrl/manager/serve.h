@@ -32,8 +32,8 @@ int manager_run(const json_t *config, volatile sig_atomic_t *stop, volatile sig_
 	void (*ready)(const char *socket_path, const char *tcp), const struct manager_times *times);
 
 /* Who has been elected listens where whoever led before did: if that one hangs, his socket is in
- * the way. Who answers there keeps it; who closes is about to end by himself; whose queue is full
- * may be about to take it up. */
+ * the way. Who answers there keeps it; who closes, or has the socket's lock and does not listen, is
+ * about to end by himself; whose queue is full may be about to take it up. */
 void manager_push_aside(const char *path, unsigned hung_ms);
 
 #endif

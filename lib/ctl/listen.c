@@ -10,12 +10,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "lib/ctl/lock.h"
+
 /* As many as the kernel lets wait: after a restart all come at once. */
 enum { BACKLOG = SOMAXCONN };
 
 /* ---- the socket ---- */
 
-/* Makes room for the socket: what nobody listens at is removed. */
+/* Makes room for the socket: what nobody listens at is removed. Whoever is asked by a connection
+ * has no lock, so he is none of ours. */
 static int clear_path(const struct sockaddr_un *at)
 {
 	struct stat st;
@@ -36,12 +39,11 @@ static int clear_path(const struct sockaddr_un *at)
 	return unlink(at->sun_path) ? -errno : 0;
 }
 
-static int listen_at(const char *path)
+/* For who has the lock: nobody else removes or makes the socket in the meantime. */
+static int make_socket(const char *path)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 
-	if (!path[0] || strlen(path) >= sizeof(at.sun_path))
-		return -ENAMETOOLONG;
 	strcpy(at.sun_path, path);
 	int rc = clear_path(&at);
 	if (rc)
@@ -63,19 +65,61 @@ static int listen_at(const char *path)
 	return rc;
 }
 
+/* -EADDRINUSE: *who has it, if that can be told. */
+static int listen_at(const char *path, struct ctl_place *place, pid_t *who)
+{
+	char file[CTL_LOCK_STRLEN];
+	int fd;
+
+	*place = (struct ctl_place){.held = false};
+	*who = 0;
+	if (!path[0] || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return -ENAMETOOLONG;
+	ctl_lock_name(file, path);
+	place->lock = ctl_lock_take(file);
+	if (place->lock == -EWOULDBLOCK) {
+		*who = ctl_lock_owner(file);
+		return -EADDRINUSE;
+	}
+	if (place->lock < 0)
+		return place->lock;
+	fd = make_socket(path);
+	if (fd < 0) {
+		ctl_lock_leave(file, place->lock);
+		return fd;
+	}
+	place->held = true;
+	(void)!lstat(path, &place->socket);
+	return fd;
+}
+
 static const char *listen_hint(int rc)
 {
 	switch (rc) {
 	case -EADDRINUSE:
-		return "another program listens there: stop it, or choose another \"control\"";
+		return "another program listens there: stop it, or choose another path";
 	case -EEXIST:
 		return "a file that is not a socket is in the way";
 	case -ENOENT:
-		return "its directory does not exist: create it, or choose another \"control\"";
+		return "its directory does not exist: create it, or choose another path";
 	case -ENAMETOOLONG:
 		return "path must have 1..107 bytes";
 	}
 	return strerror(-rc);
+}
+
+/* The same with a line on stderr; what: how the configuration calls it, and where. */
+static int listen_or_say(const char *what, const char *path, struct ctl_place *place)
+{
+	char pid[32] = "";
+	pid_t who;
+	const int fd = listen_at(path, place, &who);
+
+	if (who)
+		snprintf(pid, sizeof(pid), " (PID %d)", (int)who);
+	if (fd < 0)
+		fprintf(stderr, "error: %s: %s%s\n", what, listen_hint(fd), pid);
+	return fd;
 }
 
 /* ---- TCP ---- */
@@ -146,22 +190,39 @@ int ctl_descriptors(const char *field, unsigned n, bool look, char *err, size_t 
 	return look || !setrlimit(RLIMIT_NOFILE, &may) ? 0 : -errno;
 }
 
-void ctl_unlisten(const char *path, const struct stat *ours)
+void ctl_unlisten(const char *path, struct ctl_place *place)
 {
+	const struct stat *ours = &place->socket;
+	char file[CTL_LOCK_STRLEN];
 	struct stat st;
 
+	if (!place->held)
+		return;
 	if (!lstat(path, &st) && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino)
 		unlink(path);
+	ctl_lock_name(file, path);
+	ctl_lock_leave(file, place->lock);
+	place->held = false;
 }
 
-int ctl_listen(
-	const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS], char name[CTL_ADDRESS_STRLEN])
+void ctl_push_aside(const char *path)
 {
-	fd[0] = listen_at(path);
-	if (fd[0] < 0) {
-		fprintf(stderr, "error: control socket %s: %s\n", path, listen_hint(fd[0]));
+	char file[CTL_LOCK_STRLEN];
+
+	ctl_lock_name(file, path);
+	(void)!unlink(path);
+	(void)!unlink(file);
+}
+
+int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
+	char name[CTL_ADDRESS_STRLEN], struct ctl_place *place)
+{
+	char what[CTL_LISTEN_STRLEN + 16];
+
+	snprintf(what, sizeof(what), "control socket %.107s", path);
+	fd[0] = listen_or_say(what, path, place);
+	if (fd[0] < 0)
 		return fd[0];
-	}
 	if (!tcp)
 		return 1;
 	fd[1] = listen_tcp(tcp, name);
@@ -169,7 +230,7 @@ int ctl_listen(
 		return 2;
 	fprintf(stderr, "error: control_tcp %s: %s\n", tcp, tcp_hint(fd[1]));
 	close(fd[0]);
-	unlink(path);
+	ctl_unlisten(path, place);
 	return fd[1];
 }
 
@@ -180,36 +241,27 @@ static bool is_unix(const char *where)
 	return !strncmp(where, UNIX, sizeof(UNIX) - 1);
 }
 
-int ctl_listen_one(const char *field, const char *where, char name[CTL_LISTEN_STRLEN])
+int ctl_listen_pages(const char *where, struct ctl_place *place)
 {
-	const bool path = is_unix(where);
+	char name[CTL_LISTEN_STRLEN], what[CTL_LISTEN_STRLEN + 16];
 	int fd;
 
-	snprintf(name, CTL_LISTEN_STRLEN, "%s", where);
-	fd = path ? listen_at(where + sizeof(UNIX) - 1) : listen_tcp(where, name);
-	if (fd < 0)
-		fprintf(stderr, "error: %s %s: %s\n", field, where,
-			path ? listen_hint(fd) : tcp_hint(fd));
-	return fd;
-}
-
-int ctl_listen_pages(const char *where, struct stat *ours)
-{
-	char name[CTL_LISTEN_STRLEN];
-	const int fd = ctl_listen_one("metrics", where, name);
-
-	if (fd < 0)
-		return fd;
+	*place = (struct ctl_place){.held = false};
+	snprintf(name, sizeof(name), "%s", where);
+	snprintf(what, sizeof(what), "metrics %s", name);
 	if (is_unix(where))
-		(void)!lstat(where + sizeof(UNIX) - 1, ours);
-	fprintf(stderr, "metrics at %s\n", name);
+		fd = listen_or_say(what, where + sizeof(UNIX) - 1, place);
+	else if ((fd = listen_tcp(where, name)) < 0)
+		fprintf(stderr, "error: %s: %s\n", what, tcp_hint(fd));
+	if (fd >= 0)
+		fprintf(stderr, "metrics at %s\n", name);
 	return fd;
 }
 
-void ctl_unlisten_one(const char *where, const struct stat *ours)
+void ctl_unlisten_one(const char *where, struct ctl_place *place)
 {
 	if (where && is_unix(where))
-		ctl_unlisten(where + sizeof(UNIX) - 1, ours);
+		ctl_unlisten(where + sizeof(UNIX) - 1, place);
 }
 
 int ctl_listen_check_one(const char *field, const char *where, char *err, size_t cap)

@@ -2,18 +2,16 @@
 #include "lib/port/claim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "lib/ctl/lock.h"
 #include "lib/port/internal.h"
 
-enum { PATH_LEN = 108, FILE_LEN = PATH_LEN + 8, LINE_LEN = 512, ACCEPTS = 0x10000 };
+enum { PATH_LEN = 108, LINE_LEN = 512, ACCEPTS = 0x10000 };
 
 static struct claim {
 	struct claim *next;
@@ -21,57 +19,6 @@ static struct claim {
 	int fd;
 	char path[PATH_LEN];
 } * claims;
-
-pid_t port_flock_owner(const char *file)
-{
-	unsigned long inode;
-	unsigned maj, min;
-	pid_t pid = 0, found = 0;
-	char line[LINE_LEN];
-	struct stat st;
-	FILE *f;
-
-	if (stat(file, &st) != 0)
-		return 0;
-	f = fopen("/proc/locks", "re");
-	while (f != NULL && found == 0 && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*u: FLOCK ADVISORY WRITE %d %x:%x:%lu", &pid, &maj, &min,
-			    &inode) == 4 &&
-			maj == major(st.st_dev) && min == minor(st.st_dev) && inode == st.st_ino)
-			found = pid;
-	}
-	if (f != NULL)
-		fclose(f);
-	return found;
-}
-
-/* Is this file descriptor still what the name stands for? Whoever lets go removes the file. */
-static bool is_current(int fd, const char *file)
-{
-	struct stat opened, named;
-
-	return fstat(fd, &opened) == 0 && stat(file, &named) == 0 &&
-	       opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
-/* The lock, or -errno. Begins anew for each process that let go in between. */
-static int take_lock(const char *file)
-{
-	for (;;) {
-		int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), error;
-
-		if (fd < 0)
-			return -errno;
-		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-			error = errno;
-			close(fd);
-			return -error;
-		}
-		if (is_current(fd, file))
-			return fd;
-		close(fd);
-	}
-}
 
 /* Does a program without a lock listen there? The kernel's list says so without disturbing it. */
 static bool is_listening(const char *path)
@@ -113,25 +60,18 @@ static struct claim *find(const char *path)
 	return c;
 }
 
-static void lock_file(char file[FILE_LEN], const char *path)
-{
-	snprintf(file, FILE_LEN, "%.107s.lock", path);
-}
-
-/* Closing is what gives the lock away; the name goes before, while nobody else can have it. */
 static void let_go(const char *path, int fd)
 {
-	char file[FILE_LEN];
+	char file[CTL_LOCK_STRLEN];
 
-	lock_file(file, path);
-	unlink(file);
-	close(fd);
+	ctl_lock_name(file, path);
+	ctl_lock_leave(file, fd);
 }
 
 int port_socket_claim(const char *path, char err[PORT_ERR_LEN])
 {
 	struct claim *c = find(path);
-	char file[FILE_LEN];
+	char file[CTL_LOCK_STRLEN];
 	struct stat st;
 	int fd;
 
@@ -139,10 +79,10 @@ int port_socket_claim(const char *path, char err[PORT_ERR_LEN])
 		c->refs++;
 		return 0;
 	}
-	lock_file(file, path);
-	fd = take_lock(file);
+	ctl_lock_name(file, path);
+	fd = ctl_lock_take(file);
 	if (fd == -EWOULDBLOCK)
-		return in_use(path, port_flock_owner(file), err);
+		return in_use(path, ctl_lock_owner(file), err);
 	if (fd < 0) {
 		snprintf(err, PORT_ERR_LEN, "socket: cannot make %s: %s", file, strerror(-fd));
 		return fd;

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/port/claim.h"
+#include "lib/ctl/lock.h"
 #include "lib/verbs/claim.h"
 
 enum { LET_GO_MS = 10000, STEP_MS = 5 };
@@ -119,7 +119,7 @@ int iv_claim(const char *path)
 
 pid_t iv_claim_owner(const char *path)
 {
-	return port_flock_owner(path);
+	return ctl_lock_owner(path);
 }
 
 int iv_claim_keeper(const char *path)

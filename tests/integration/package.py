@@ -239,7 +239,7 @@ class Package(unittest.TestCase):
         self.check_reload(switch)
         self.check_others(switch)
         switch.stop()
-        self.assertEqual([f for f in os.listdir(root.at('/run/incline')) if f.endswith('switch.sock')], [])
+        self.assertEqual([f for f in os.listdir(root.at('/run/incline')) if f.startswith('switch.sock')], [])
 
     def check_reload(self, switch):
         config = json.loads(root.read('/etc/incline/switch.json'))

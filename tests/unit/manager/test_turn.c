@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "ctrl/manager/serve.h"
+#include "lib/ctl/lock.h"
 #include "lib/ctl/manager_schema.h"
 #include "tests/unit/manager/fake_etcd.h"
 
@@ -198,6 +199,10 @@ static void overtaken_at_once(void **state)
 /* Time passes by the pauses of who waits, and only so: then the lease of who led ends. */
 static uint64_t paused_ns, lease_ends_ns; /* 0: pauses are the machine's */
 
+/* The lock of who ends: he has it until the first pause. */
+static char lock_file[CTL_LOCK_STRLEN];
+static int lock = -1;
+
 int __real_nanosleep(const struct timespec *pause, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
 
@@ -205,6 +210,10 @@ int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
 {
 	const uint64_t was = paused_ns;
 
+	if (lock >= 0) {
+		ctl_lock_leave(lock_file, lock);
+		lock = -1;
+	}
 	if (!lease_ends_ns)
 		return __real_nanosleep(pause, left);
 	paused_ns += (uint64_t)pause->tv_sec * 1000000000 + (uint64_t)pause->tv_nsec;
@@ -261,6 +270,49 @@ static void led_and_hangs(void **state)
 	await_listening();
 	assert_int_equal(end(&r), 0);
 	close(hung);
+}
+
+/* A bound socket at which nobody listens, and its lock. */
+static void lock_socket(void)
+{
+	close(bound(SOCK_STREAM, "m"));
+	ctl_lock_name(lock_file, path);
+	lock = ctl_lock_take(lock_file);
+	assert_true(lock >= 0);
+}
+
+/* Who led does not listen any more, and still has the socket's lock: he is waited for. */
+static void led_and_ends(void **state)
+{
+	struct run r;
+
+	(void)state;
+	lock_socket();
+	begin_elected(&r);
+	await_listening();
+	assert_int_equal(lock, -1);
+	assert_int_equal(end(&r), 0);
+}
+
+/* The same, but he does not end; when he does later, the lock is another's. */
+static void led_and_hangs_at_the_end(void **state)
+{
+	char name[CTL_LOCK_STRLEN];
+	struct run r;
+	int his;
+
+	(void)state;
+	lock_socket();
+	his = lock;
+	lock = -1;
+	times = &impatient;
+	begin_elected(&r);
+	await_listening();
+	ctl_lock_name(name, path);
+	ctl_lock_leave(name, his);
+	assert_int_equal(ctl_lock_take(name), -EWOULDBLOCK);
+	assert_int_equal(end(&r), 0);
+	assert_int_equal(access(name, F_OK), -1);
 }
 
 /* Somebody listens there, and has as many connections as may wait: as soon as one more has been
@@ -348,6 +400,8 @@ int main(void)
 		T(takes_over_in_time),
 		T(stopped_while_it_waits),
 		T(led_and_hangs),
+		T(led_and_ends),
+		T(led_and_hangs_at_the_end),
 		T(led_and_is_busy),
 		T(lives),
 #undef T

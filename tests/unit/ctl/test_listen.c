@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A server's UNIX socket and its lock: who has it, and what others left behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/ctl/listen.h"
+#include "lib/ctl/lock.h"
+
+static char dir[] = "/tmp/incline-listen-XXXXXX", path[64], lock[CTL_LOCK_STRLEN];
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	ctl_lock_name(lock, path);
+	return 0;
+}
+
+/* Nothing is left there. */
+static int tear_down(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static struct sockaddr_un address(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+	memcpy(at.sun_path, path, sizeof(path));
+	return at;
+}
+
+static void leave_stale_socket(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un at = address();
+
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	close(fd);
+}
+
+static int begin(struct ctl_place *place)
+{
+	char name[CTL_ADDRESS_STRLEN];
+	int fd[CTL_MAX_LISTENERS];
+	const int n = ctl_listen(path, NULL, fd, name, place);
+
+	return n < 0 ? n : fd[0];
+}
+
+/* A connection to the path comes out of this descriptor. */
+static void expect_served_by(int fd)
+{
+	const int mine = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un at = address();
+
+	assert_int_equal(connect(mine, (const struct sockaddr *)&at, sizeof(at)), 0);
+	const int his = accept(fd, NULL, NULL);
+	assert_true(his >= 0);
+	close(his);
+	close(mine);
+}
+
+/* What begin says on stderr. */
+static int begin_and_hear(struct ctl_place *place, char *said, size_t cap)
+{
+	FILE *file = tmpfile();
+	const int was = dup(STDERR_FILENO);
+
+	assert_non_null(file);
+	assert_true(was >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+	const int fd = begin(place);
+	assert_true(dup2(was, STDERR_FILENO) >= 0);
+	close(was);
+	rewind(file);
+	said[fread(said, 1, cap - 1, file)] = '\0';
+	fclose(file);
+	return fd;
+}
+
+static void second_server(void **state)
+{
+	char said[512], expected[256];
+	struct ctl_place first, second;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	fd = begin(&first);
+	assert_true(fd >= 0);
+	assert_int_equal(lstat(lock, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(begin_and_hear(&second, said, sizeof(said)), -EADDRINUSE);
+	snprintf(expected, sizeof(expected),
+		"error: control socket %s: another program listens there: stop it, or choose "
+		"another path (PID %d)\n",
+		path, (int)getpid());
+	assert_string_equal(said, expected);
+	ctl_unlisten(path, &second); /* was never his */
+	expect_served_by(fd);
+	assert_int_equal(accept(fd, NULL, NULL), -1); /* nobody has asked who it is */
+	assert_int_equal(errno, EAGAIN);
+	close(fd);
+	ctl_unlisten(path, &first);
+}
+
+/* Somebody has the lock and is about to remove what is there, and to bind. */
+static void about_to_listen(void **state)
+{
+	struct stat before, after;
+	struct ctl_place place;
+	int fd;
+
+	(void)state;
+	leave_stale_socket();
+	assert_int_equal(lstat(path, &before), 0);
+	const int his = ctl_lock_take(lock);
+	assert_true(his >= 0);
+	assert_int_equal(begin(&place), -EADDRINUSE);
+	assert_int_equal(lstat(path, &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	ctl_lock_leave(lock, his);
+	fd = begin(&place);
+	assert_true(fd >= 0);
+	expect_served_by(fd);
+	close(fd);
+	ctl_unlisten(path, &place);
+}
+
+/* A process that is killed while it serves leaves both files. */
+static void left_by_the_killed(void **state)
+{
+	struct ctl_place place;
+	int told[2], fd;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(told), 0);
+	const pid_t child = fork();
+	if (child == 0) {
+		if (begin(&place) < 0 || write(told[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
+	assert_int_equal(begin(&place), -EADDRINUSE);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(access(lock, F_OK), 0);
+	fd = begin(&place);
+	assert_true(fd >= 0);
+	expect_served_by(fd);
+	close(fd);
+	ctl_unlisten(path, &place);
+}
+
+/* Who listens without a lock keeps his socket, and the lock's file does not stay. */
+static void without_lock(void **state)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un at = address();
+	struct ctl_place place;
+
+	(void)state;
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(begin(&place), -EADDRINUSE);
+	assert_int_equal(access(lock, F_OK), -1);
+	close(accept(fd, NULL, NULL));
+	expect_served_by(fd);
+	close(fd);
+	unlink(path);
+}
+
+/* ---- at once ---- */
+
+enum { STARTERS = 4, ROUNDS = 40 };
+
+static pthread_barrier_t all;
+
+static struct starter {
+	pthread_t thread;
+	struct ctl_place place;
+	int fd;
+} starters[STARTERS];
+
+static void *start(void *arg)
+{
+	struct starter *s = arg;
+
+	pthread_barrier_wait(&all);
+	s->fd = begin(&s->place);
+	return NULL;
+}
+
+/* Of those that start at once over a stale socket one listens, where it can be reached. */
+static void at_once(void **state)
+{
+	(void)state;
+	pthread_barrier_init(&all, NULL, STARTERS);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct starter *winner = NULL;
+
+		leave_stale_socket();
+		for (struct starter *s = starters; s < starters + STARTERS; s++)
+			assert_int_equal(pthread_create(&s->thread, NULL, start, s), 0);
+		for (struct starter *s = starters; s < starters + STARTERS; s++) {
+			pthread_join(s->thread, NULL);
+			if (s->fd < 0) {
+				assert_int_equal(s->fd, -EADDRINUSE);
+				continue;
+			}
+			assert_null(winner);
+			winner = s;
+		}
+		assert_non_null(winner);
+		expect_served_by(winner->fd);
+		close(winner->fd);
+		ctl_unlisten(path, &winner->place);
+		assert_int_equal(access(lock, F_OK), -1);
+	}
+	pthread_barrier_destroy(&all);
+}
+
+/* ---- aside ---- */
+
+/* Who was pushed aside takes nothing of his successor's with him. */
+static void pushed_aside(void **state)
+{
+	struct ctl_place his, mine;
+	int hung, fd;
+
+	(void)state;
+	hung = begin(&his);
+	assert_true(hung >= 0);
+	ctl_push_aside(path);
+	fd = begin(&mine);
+	assert_true(fd >= 0);
+	ctl_unlisten(path, &his);
+	close(hung);
+	expect_served_by(fd);
+	assert_int_equal(access(lock, F_OK), 0);
+	close(fd);
+	ctl_unlisten(path, &mine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		T(second_server),
+		T(about_to_listen),
+		T(left_by_the_killed),
+		T(without_lock),
+		T(at_once),
+		T(pushed_aside),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
