@@ -201,7 +201,8 @@ static struct tenant {
 } tenants[TENANTS], *current;
 
 static ucontext_t scheduler;
-static bool crossed; /* a bug: they ask in different orders */
+static bool crossed;               /* a bug: they ask in different orders */
+#define SOUGHT "both were refused" /* and what that must come to */
 static unsigned rounds, losses, deaths, left_losses, left_deaths, total_grants;
 
 static void pause_tenant(enum phase phase)
@@ -323,7 +324,7 @@ static void violation(const char *what)
 	for (unsigned i = 0; i < path.at; i++)
 		printf(" %u", path.choice[i]);
 	putchar('\n');
-	exit(1);
+	exit(!crossed || strcmp(what, SOUGHT) != 0);
 }
 
 static void check(void)
@@ -501,10 +502,10 @@ static void run(void)
 		if (holder_of(i)[0])
 			violation("a lease is left");
 	if (losses == 0 && deaths == 0 && total_grants == 0)
-		violation("both were refused");
+		violation(SOUGHT);
 }
 
-/* [crossed] COLLECTIVES LOSSES DEATHS ... */
+/* [crossed] COLLECTIVES LOSSES DEATHS ...; with a bug 0 if what it must come to has been found. */
 int main(int argc, char **argv)
 {
 	seen = calloc(SEEN, sizeof(*seen));
@@ -527,5 +528,5 @@ int main(int argc, char **argv)
 			rounds, losses, deaths, n_seen, n_runs, n_steps);
 		fflush(stdout);
 	}
-	return argc < 4 ? 2 : 0;
+	return argc < 4 ? 2 : crossed /* not found */;
 }
