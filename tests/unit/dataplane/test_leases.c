@@ -309,6 +309,30 @@ static void deleted(void **state)
 	assert_int_equal(used(), 0);
 }
 
+/* Of a tenant's groups one may become active, another is over: the tenant is not to wait. */
+static void half_over(void **state)
+{
+	unsigned over, slot;
+
+	(void)state;
+	c_spec(2, MTU, false, false);
+	strcpy(spec.name, "a");
+	strcpy(spec.lease, "pool");
+	strcpy(spec.tenant, "job");
+	eps[1].remote_qpn = 0;
+	assert_int_equal(sw_group_create(sw, &spec, false, &slot, err), 0);
+	over = create("a2", "job", 0);
+	assert_true(slot < over); /* what is asked of first is the installed one */
+	create("b", "", 0);
+	assert_int_equal(acquire("job"), -EBUSY);
+	assert_non_null(strstr(err, "group a is installed"));
+	assert_int_equal(sw_group_fail(sw, over, err), 0);
+	assert_int_equal(acquire("job"), -ESTALE);
+	assert_non_null(strstr(err, "group a2 is failed"));
+	assert_int_equal(acquire("b"), 0);
+	assert_int_equal(acquire("job"), -ESTALE); /* whoever holds it */
+}
+
 static void refused(int rc, const char *text)
 {
 	unsigned slot;
@@ -378,6 +402,7 @@ int main(void)
 		T(let_go_later),
 		T(taken_back),
 		T(deleted),
+		T(half_over),
 		T(refusals),
 #undef T
 	};

@@ -198,6 +198,38 @@ static void test_last_ack_lost(void **state)
 	fx_close(&fx);
 }
 
+/* A NAK makes room in the pipes: what was held back until then is acknowledged, without the map
+ * that came with the NAK, which says what another host has. */
+static void test_maps_are_not_passed_on(void **state)
+{
+	struct fx_opts opts = options();
+	unsigned acks = 0;
+
+	(void)state;
+	opts.w = 1;
+	opts.slots = 4;
+	fx_open(&fx, &opts);
+	fx_control(&fx, 0, at(0), 0, 20 * 256);
+	fx_control(&fx, 1, at(0), 0, 20 * 256);
+	for (unsigned k = 1; k < 4; k++)
+		data_both(k);
+	ack(1, 3);
+	assert_int_equal(fx.n_out, 0);
+	fx_map(&fx, 0, at(2), 1); /* has 0, 1 and 3 */
+	for (unsigned i = 0; i < fx.n_out; i++) {
+		const struct wire_pkt *pkt = &fx.out[i].pkt;
+
+		if (pkt->opcode != SEL_ACK)
+			continue;
+		assert_int_equal(pkt->syndrome, NO_CREDITS);
+		assert_int_equal(pkt->pay_len, 0);
+		acks++;
+	}
+	assert_int_equal(acks, 2);
+	assert_out(0, 0, SEL_DATA, 2);
+	fx_close(&fx);
+}
+
 /* A peer that keeps nothing gets all of it, once; so does one that was not ready. */
 static void test_go_back(void **state)
 {
@@ -399,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_sent_again),
 		cmocka_unit_test(test_last_one_lost),
 		cmocka_unit_test(test_last_ack_lost),
+		cmocka_unit_test(test_maps_are_not_passed_on),
 		cmocka_unit_test(test_go_back),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
