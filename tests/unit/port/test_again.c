@@ -29,7 +29,7 @@ static struct rte_mempool *pool;
 static struct port server, client;
 static uint64_t now = 1;
 
-static void open_role(const char *role, struct port *port)
+static void open_within(unsigned ms, const char *role, struct port *port)
 {
 	struct port_config config;
 	char err[PORT_ERR_LEN] = "";
@@ -39,8 +39,13 @@ static void open_role(const char *role, struct port *port)
 	assert_non_null(json);
 	assert_int_equal(port_config_parse(json, &config, err), 0);
 	json_decref(json);
-	if (port_open(&config, pool, 2000, port, err) != 0)
+	if (port_open(&config, pool, ms, port, err) != 0)
 		fail_msg("%s", err);
+}
+
+static void open_role(const char *role, struct port *port)
+{
+	open_within(2000, role, port);
 }
 
 static void tick(void)
@@ -368,6 +373,27 @@ static void is_told_to(void **state)
 	pass(&server, &client, 7);
 }
 
+/* The conversation of port_open is one, too, as long as the server may yet take it up. */
+static void is_told_to_at_once(void **state)
+{
+	int fd;
+
+	(void)state;
+	port_close(&client);
+	port_close(&server);
+	fd = serve_in_vain(64);
+	open_within(1, "client", &client);
+	assert_false(port_link_up(&client));
+	assert_int_equal(port_reconnect(&client), -EINPROGRESS);
+	assert_int_equal(callers(fd), 1);
+	close(fd);
+	unlink(path.sun_path);
+	open_role("server", &server);
+	until_up();
+	pass(&client, &server, 8);
+	pass(&server, &client, 9);
+}
+
 static int setup(void **state)
 {
 	const struct port_eal eal = {.program = "test_again", .memory_mb = 128};
@@ -403,6 +429,7 @@ int main(void)
 		cmocka_unit_test(many_times),
 		cmocka_unit_test(hangs),
 		cmocka_unit_test(is_told_to),
+		cmocka_unit_test(is_told_to_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
