@@ -14,6 +14,7 @@ from fabric_case import Fabric, Topology, app, build_dir, topology, run_tests  #
 
 KNOCKS = 10000  # at each socket, at least
 BUSY, FREE = 11, 30  # kinds of knocks at a memif server whose port has a client, and has none
+VHOST = 9  # and at a vhost port
 REASONS = {'gone', 'type', 'length', 'version', 'mode', 'id', 'fds'}  # both count
 MORE = {'region', 'region_size', 'region_file', 'ring', 'ring_size', 'ring_place', 'incomplete', 'driver'}
 
@@ -65,7 +66,7 @@ class Knocked(Fabric):
                 self.knock('stream', self.lab.control_socket('s0'), KNOCKS),
                 self.knock('stream', tcp, KNOCKS),
                 self.knock('stream', self.lab.path('s0.metrics'), KNOCKS),
-                self.knock('stream', self.lab.path('s0.vhost'), KNOCKS)]
+                self.knock('vhost', self.lab.path('s0.vhost'), KNOCKS // VHOST + 1)]
 
     def await_clients(self, procs):
         """Until the job's hosts have their ports: a free one would take a knocker for its client."""
@@ -104,6 +105,7 @@ class Knocked(Fabric):
         self.all_ok(procs, 300)
         self.assertTrue(self.lab.alive(switch), 'it is another process')
         values = self.values()
+        self.assertGreaterEqual(int(values['vhost_lost']), KNOCKS // VHOST)  # whose memory is short
         for reason in REASONS | MORE | {'busy'}:
             least = (KNOCKS // BUSY if reason not in MORE else 0) + (KNOCKS // FREE if reason != 'busy' else 0)
             self.assertGreaterEqual(int(values['memif_refused_' + reason]), least, reason)

@@ -2,6 +2,7 @@
 /* Knocks at sockets of a switch. Prints how many knocks it made.
  * knocker busy PATH ROUNDS: all kinds at a memif server whose port has a client;
  * knocker free PATH ROUNDS: whose port has none;
+ * knocker vhost PATH ROUNDS: all kinds at a vhost port;
  * knocker stream PATH|IPV4:PORT ROUNDS: all kinds of words at what speaks JSON or HTTP. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/unit/port/knock.h"
+#include "tests/unit/port/vhost_knock.h"
 
 /* A port that is free may be taken, and is let go again. */
 static bool suits(int kind, bool is_free)
@@ -42,6 +44,22 @@ static unsigned memif(const char *path, bool is_free, unsigned rounds)
 			n++;
 		}
 	return n;
+}
+
+static unsigned vhost(const char *path, unsigned rounds)
+{
+	for (unsigned round = 0; round < rounds; round++)
+		for (int kind = 0; kind < N_VHOST_KNOCKS; kind++) {
+			const int s = vhost_come(path);
+			const int rc = s < 0 ? s : vhost_knock(s, (enum vhost_knock)kind);
+
+			if (rc < 0) {
+				fprintf(stderr, "%s: %s\n", vhost_knock_text[kind], strerror(-rc));
+				exit(1);
+			}
+			close(s);
+		}
+	return rounds * N_VHOST_KNOCKS;
 }
 
 static int come(const char *where)
@@ -117,6 +135,8 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "stream") == 0)
 		printf("%u\n", stream(argv[2], rounds));
+	else if (argc == 4 && strcmp(argv[1], "vhost") == 0)
+		printf("%u\n", vhost(argv[2], rounds));
 	else if (argc == 4 && (strcmp(argv[1], "free") == 0 || strcmp(argv[1], "busy") == 0))
 		printf("%u\n", memif(argv[2], argv[1][0] == 'f', rounds));
 	else
