@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -67,6 +68,30 @@ class Programs(unittest.TestCase):
         installed = json.loads(run('meson', 'introspect', '--installed', build).stdout)
         programs = {os.path.relpath(p, build) for p, to in installed.items() if os.path.basename(os.path.dirname(to)) == 'bin'}
         self.assertEqual(built, {p for p in programs if p.startswith('apps/')} | {'lib/verbs/libincline_verbs.so'})
+
+
+class Suites(unittest.TestCase):
+    def test_what_tests_of_suites_run(self):
+        """What is built for the sanitizers: programs of tests, what these start, nothing else."""
+        build = os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))
+        found = run(sys.executable, 'tools/incline_suites.py', build, 'unit,scenario').stdout.split()
+        tests = json.loads(run('meson', 'introspect', '--tests', build).stdout)
+        suites = {t['name']: {s.split(':')[-1] for s in t['suite']} for t in tests}
+        for t in tests:
+            program = os.path.relpath(t['cmd'][0], build)
+            if suites[t['name']] & {'unit', 'scenario'} and not program.startswith('..'):
+                self.assertIn(program, found, t['name'])
+        self.assertLessEqual({'apps/incline-switch', 'apps/inclinectl', 'tests/unit/wire/test_wire'}, set(found))
+        self.assertEqual([f for f in found if f.startswith(('tests/fuzz/', 'tests/bench/', 'tests/interop/'))], [])
+        self.assertEqual(len(found), len(set(found)))
+
+    def test_unknown_suites(self):
+        done = run(sys.executable, 'tools/incline_suites.py', os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build')), 'nosuch')
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('nosuch: no test of these suites', done.stderr)
+        done = run('tools/build', '--tests')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('names of suites', done.stderr)
 
 
 if __name__ == '__main__':
