@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/mgr/hash.h"
 #include "lib/mgr/job_priv.h"
+#include "lib/wire/siphash.h"
 
 enum { HASHES = 1 << 14 };
 
@@ -16,7 +16,7 @@ static struct mgr_run **epoch_chain(const struct mgr_jobs *js, uint64_t epoch)
 
 static struct mgr_run **name_chain(const struct mgr_jobs *js, const char *name)
 {
-	const uint64_t hash = mgr_hash(js->config.key, name, strnlen(name, MGR_NAME_LEN));
+	const uint64_t hash = wire_siphash(js->config.key, name, strnlen(name, MGR_NAME_LEN));
 
 	return &js->by_name[hash % HASHES];
 }
