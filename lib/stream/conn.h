@@ -142,6 +142,7 @@ struct stream {
 	struct stream_completion *done; /* a ring */
 	uint32_t done_mask, done_head, done_tail;
 	uint64_t now, due, pace_due, quiet_from;
+	uint64_t cookie_key[2], cookies_until; /* 0: no cookie was ever sent */
 	unsigned answers;
 	uint32_t user_ops;  /* that the program has not been told of */
 	uint32_t unsettled; /* have no ticket yet */
@@ -179,11 +180,16 @@ void conn_linger(struct stream *s, struct conn *c);
 void segment_in(struct stream *s, const struct stream_note *note);
 
 /* out.c */
-void conn_start(struct stream *s, struct conn *c, uint32_t peer_seq); /* variables of both sides */
+/* Variables of both sides; iss and peer_seq: the initial sequence numbers. */
+void conn_start(struct stream *s, struct conn *c, uint32_t iss, uint32_t peer_seq);
+uint32_t conn_isn(struct stream *s); /* a new one */
 void conn_options(struct stream *s, struct conn *c, const struct wire_tcp *syn);
 bool conn_flush(struct stream *s, struct conn *c); /* false: the ring is full, more is to be sent */
 bool send_rst(struct stream *s, const struct place_tuple *t, const uint8_t mac[6], uint32_t seq,
 	uint32_t ack, uint8_t flags);
+/* The answer to a SYN of which nothing is kept. false: no room in the ring. */
+bool send_cookie(struct stream *s, const struct place_tuple *t, const uint8_t mac[6], uint32_t isn,
+	const struct wire_tcp *syn);
 bool may_answer(struct stream *s); /* to what may be forged: a bounded number */
 
 /* recover.c */

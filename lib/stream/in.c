@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/stream/conn.h"
+#include "lib/stream/cookie.h"
 
 /* ---- payload ---- */
 
@@ -178,25 +179,21 @@ static const struct listener *listener_of(const struct stream *s, uint16_t port)
 	return NULL;
 }
 
-static void passive_open(struct stream *s, const struct stream_note *note,
-	const struct place_tuple *t, const struct listener *l)
+/* NULL: there is no room. */
+static struct conn *half_open(struct stream *s, const struct stream_note *note,
+	const struct place_tuple *t, uint64_t cookie, const struct wire_tcp *syn, uint32_t iss)
 {
-	struct conn *c;
+	struct conn *c = conn_new(s, t, note->mac);
 
-	if (s->n_half == s->config.max_half_open) {
-		s->count[STREAM_COUNT_EVICTED]++;
-		conn_end(s, TAILQ_FIRST(&s->half), -ECONNRESET, false);
-	}
-	c = conn_new(s, t, note->mac);
 	if (c == NULL) {
 		s->count[STREAM_COUNT_NO_ROOM]++;
-		return;
+		return NULL;
 	}
-	c->cookie = l->cookie;
+	c->cookie = cookie;
 	c->passive = true;
 	c->state = SYN_RECEIVED;
-	conn_start(s, c, note->tcp.seq);
-	conn_options(s, c, &note->tcp);
+	conn_start(s, c, iss, syn->seq);
+	conn_options(s, c, syn);
 	c->wl1 = c->rcv - 1;
 	c->edge = c->rcv + min_u64(s->config.allowance, 0xffff);
 	TAILQ_INSERT_TAIL(&s->half, c, age);
@@ -204,9 +201,62 @@ static void passive_open(struct stream *s, const struct stream_note *note,
 	if (open_flow(s, c) < 0) {
 		s->count[STREAM_COUNT_NO_ROOM]++;
 		conn_end(s, c, -ENOBUFS, false);
+		return NULL;
+	}
+	return c;
+}
+
+/* Nothing is kept: what there is to know goes with the answer, and comes back. */
+static void answer_with_cookie(
+	struct stream *s, const struct stream_note *note, const struct place_tuple *t)
+{
+	for (unsigned i = 0; s->cookies_until == 0 && i < 4; i++)
+		s->cookie_key[i / 2] = s->cookie_key[i / 2] << 32 | conn_isn(s);
+	s->cookies_until = s->now + 2 * COOKIE_STEP;
+	if (send_cookie(
+		    s, t, note->mac, cookie_make(s->cookie_key, t, s->now, &note->tcp), &note->tcp))
+		s->count[STREAM_COUNT_COOKIES]++;
+	else
+		s->count[STREAM_COUNT_NO_ROOM]++;
+}
+
+static void passive_open(struct stream *s, const struct stream_note *note,
+	const struct place_tuple *t, const struct listener *l)
+{
+	struct conn *c;
+
+	if (s->n_half >= s->config.max_half_open) {
+		answer_with_cookie(s, note, t);
 		return;
 	}
-	conn_work(s, c);
+	c = half_open(s, note, t, l->cookie, &note->tcp, conn_isn(s));
+	if (c != NULL)
+		conn_work(s, c);
+}
+
+/* An acknowledgement of no connection while cookies are out: its sender may be somebody of whom
+ * nothing was kept. What cannot be told apart is left alone, not reset: of two segments the second
+ * may have come first. NULL: it goes no further. */
+static struct conn *open_by_cookie(struct stream *s, const struct stream_note *note,
+	const struct place_tuple *t, const struct listener *l)
+{
+	const uint32_t isn = note->tcp.ack - 1;
+	struct wire_tcp syn;
+	struct conn *c;
+
+	if (!cookie_read(s->cookie_key, t, s->now, isn, note->tcp.seq - 1, &syn)) {
+		s->count[STREAM_COUNT_COOKIES_REFUSED]++;
+		return NULL;
+	}
+	syn.window = note->tcp.window;
+	c = half_open(s, note, t, l->cookie, &syn, isn);
+	if (c == NULL)
+		return NULL; /* it sends again */
+	s->count[STREAM_COUNT_COOKIES_TAKEN]++;
+	c->una = c->nxt = c->tail;
+	c->progress = s->now;
+	conn_open(s, c);
+	return c;
 }
 
 static void in_syn_sent(struct stream *s, struct conn *c, const struct stream_note *note)
@@ -355,10 +405,16 @@ void segment_in(struct stream *s, const struct stream_note *note)
 	if (h != NULL)
 		h->conn = NULL;
 	if (c == NULL) {
-		if (l != NULL && (note->tcp.flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN)
+		const unsigned flags = note->tcp.flags & (TCP_SYN | TCP_ACK | TCP_RST);
+
+		if (l != NULL && flags == TCP_SYN)
 			passive_open(s, note, &t, l);
+		else if (l != NULL && flags == TCP_ACK && s->now < s->cookies_until)
+			c = open_by_cookie(s, note, &t, l);
 		else
 			answer_nobody(s, note, &t);
+		if (c != NULL)
+			in_open(s, c, note);
 	} else if (c->state == SYN_SENT) {
 		in_syn_sent(s, c, note);
 	} else {

@@ -6,13 +6,17 @@
 
 /* ---- variables ---- */
 
-void conn_start(struct stream *s, struct conn *c, uint32_t peer_seq)
+uint32_t conn_isn(struct stream *s)
 {
-	const uint64_t iss = (1ull << 32) + s->config.random(s->config.random_arg);
+	return s->config.random(s->config.random_arg);
+}
+
+void conn_start(struct stream *s, struct conn *c, uint32_t iss, uint32_t peer_seq)
+{
 	const unsigned ip = wire_ip_is4(&c->tuple.local) ? 20 : 40;
 
-	c->una = c->nxt = iss;
-	c->tail = iss + 1;
+	c->una = c->nxt = (1ull << 32) + iss;
+	c->tail = c->una + 1;
 	c->mss = s->config.mtu - ip - TCP_HDR_LEN;
 	c->rcv = c->edge = c->rx_tail = (1ull << 32) + peer_seq + 1;
 	c->rto = max_u64(s->config.rto_min, min_u64(1000000000, s->config.rto_max));
@@ -113,6 +117,35 @@ static void header(const struct conn *c, struct wire_tcp *tcp, uint64_t seq)
 		.window = (uint16_t)min_u64((c->edge - min_u64(c->rcv, c->edge)) >> scale, 0xffff)};
 }
 
+/* What a SYN of ours offers, and how large a segment may be. */
+static void offer(const struct stream *s, const struct place_tuple *t, struct wire_tcp *tcp,
+	bool sack, bool scale)
+{
+	tcp->mss = (uint16_t)(s->config.mtu - (wire_ip_is4(&t->local) ? 40 : 60));
+	tcp->sack_ok = sack;
+	if (scale)
+		tcp->wscale = s->config.wscale;
+}
+
+bool send_cookie(struct stream *s, const struct place_tuple *t, const uint8_t mac[6], uint32_t isn,
+	const struct wire_tcp *syn)
+{
+	struct stream_request *r = claim(s);
+	struct wire_tcp tcp = {.sport = t->local_port,
+		.dport = t->remote_port,
+		.seq = isn,
+		.ack = syn->seq + 1,
+		.flags = TCP_SYN | TCP_ACK,
+		.wscale = TCP_NO_WSCALE,
+		.window = (uint16_t)min_u64(s->config.allowance, 0xffff)};
+
+	if (r == NULL)
+		return false;
+	offer(s, t, &tcp, syn->sack_ok, syn->wscale != TCP_NO_WSCALE);
+	put(s, r, t, mac, &tcp, 0);
+	return true;
+}
+
 static bool send_syn(struct stream *s, struct conn *c)
 {
 	struct stream_request *r = claim(s);
@@ -126,11 +159,9 @@ static bool send_syn(struct stream *s, struct conn *c)
 		tcp.ack = 0;
 		tcp.window = (uint16_t)min_u64(s->config.allowance, 0xffff);
 	}
-	tcp.mss = (uint16_t)(s->config.mtu - (wire_ip_is4(&c->tuple.local) ? 40 : 60));
 	/* An answer offers what the question did. */
-	tcp.sack_ok = c->state == SYN_SENT || c->sack;
-	if (c->state == SYN_SENT || c->rcv_scale > 0 || c->snd_scale > 0)
-		tcp.wscale = s->config.wscale;
+	offer(s, &c->tuple, &tcp, c->state == SYN_SENT || c->sack,
+		c->state == SYN_SENT || c->rcv_scale > 0 || c->snd_scale > 0);
 	put(s, r, &c->tuple, c->mac, &tcp, 0);
 	c->nxt = c->una + 1;
 	c->acks = 0;

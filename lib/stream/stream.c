@@ -256,7 +256,7 @@ int stream_connect(struct stream *s, uint64_t now, const uint8_t mac[6], const s
 		return -ENOSPC;
 	c->cookie = cookie;
 	c->state = SYN_SENT;
-	conn_start(s, c, 0);
+	conn_start(s, c, conn_isn(s), 0);
 	conn_work(s, c);
 	*conn = c->handle;
 	return 0;

@@ -38,10 +38,12 @@ int stream_cc_by_name(const char *name);
 struct stream_config {
 	uint8_t mac[6];
 	struct wire_ip ip;
-	uint16_t mtu;           /* 576 .. 9216: of IP packets */
-	uint16_t max_conns;     /* also those in TIME-WAIT */
-	uint16_t max_half_open; /* of max_conns: peers that have not answered our SYN yet */
-	uint32_t max_ops;       /* sends and receives under way, or done and not yet polled */
+	uint16_t mtu;       /* 576 .. 9216: of IP packets */
+	uint16_t max_conns; /* also those in TIME-WAIT */
+	/* Of max_conns: peers that have not answered our SYN yet. Those beyond are answered with
+	 * SYN cookies: nothing is kept of them until they acknowledge. */
+	uint16_t max_half_open;
+	uint32_t max_ops;      /* sends and receives under way, or done and not yet polled */
 	uint32_t ring;         /* entries of the queues to and from the data path, a power of two */
 	uint16_t bounce_slots; /* packets that are kept until a buffer is posted for them */
 	uint32_t allowance;    /* bytes a peer may send before there is a buffer; 0: it waits */
@@ -167,7 +169,9 @@ uint64_t stream_due(const struct stream *s);
 	X(BAD_ACK, "bad_ack", "acknowledge what was never sent, or long ago")                     \
 	X(NO_CONN, "no_conn", "segments of no connection")                                        \
 	X(NO_ROOM, "no_room", "SYNs that found no room")                                          \
-	X(EVICTED, "evicted", "half-open connections that made room for newer ones")              \
+	X(COOKIES, "cookies", "SYNs answered with a cookie: too many connections are half-open")  \
+	X(COOKIES_TAKEN, "cookies_taken", "connections that began with a cookie's return")        \
+	X(COOKIES_REFUSED, "cookies_refused", "acknowledgements of no cookie, or an old one")     \
 	X(FORGOTTEN, "forgotten", "payload that came too scattered to be remembered")             \
 	X(QUIET, "quiet", "answers that were not given: too many in this millisecond")
 

@@ -76,7 +76,7 @@ static void flood(struct net *n, unsigned step)
 static void test_syn_flood(void **state)
 {
 	(void)state;
-	play(flood, 300, (const enum stream_counter[]){STREAM_COUNT_EVICTED, STREAM_N_COUNTERS});
+	play(flood, 300, (const enum stream_counter[]){STREAM_COUNT_COOKIES, STREAM_N_COUNTERS});
 	assert_int_equal(most_half, 32);
 }
 
