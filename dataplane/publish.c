@@ -47,7 +47,7 @@ static void free_mcast(struct sw *sw, void *what)
 static int make_mcast(struct sw *sw, const struct table_rows *groups,
 	const struct table_rows *senders, struct mcast_fwd **mcast, struct table_error *err)
 {
-	const struct mcast_sources from = {groups, senders, sw_membership_book(sw), sw->ports};
+	const struct mcast_sources from = {groups, senders, sw->members, sw->ports};
 
 	return mcast_fwd_create(&from, port_by_id, sw, sw->config.workers, mcast, err);
 }

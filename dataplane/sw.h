@@ -93,6 +93,7 @@ struct sw {
 	uint64_t links; /* bit per port: up when fwd was made at a tick */
 	_Atomic(struct mcast_fwd *) mcast;
 	struct sw_membership *membership; /* NULL: no port learns */
+	const struct membership *members; /* its book */
 	struct sw_neigh *neigh;           /* NULL: no port learns */
 	struct sw_bridge *bridge;         /* NULL: no port is in one */
 	struct sw_lldp *lldp;             /* NULL: off */
@@ -151,11 +152,10 @@ void sw_rings_destroy(struct sw *sw);
 void sw_rings_tick(struct sw *sw, uint64_t now);
 
 /* mcast/sw_membership.c: after the workers; at the end; at every tick, when groups are published
- * anew if members have come or gone. The book: NULL if no port learns. */
+ * anew if members have come or gone. */
 int sw_membership_create(struct sw *sw, char err[SW_ERR_LEN]);
 void sw_membership_destroy(struct sw *sw);
 void sw_membership_tick(struct sw *sw, uint64_t now);
-const struct membership *sw_membership_book(const struct sw *sw);
 
 /* l2/sw_neigh.c: after the workers; at the end; at every tick. */
 int sw_neigh_create(struct sw *sw, char err[SW_ERR_LEN]);

@@ -8,29 +8,13 @@
 #include <stdlib.h>
 
 #include "dataplane/l2/neigh_note.h"
+#include "dataplane/l2/sw_neigh.h"
 #include "dataplane/retag.h"
 #include "dataplane/sw.h"
 
 enum {
 	TURN_NOTES = 1024,          /* that are read at a time */
 	PUBLISH_PAUSE_NS = 4000000, /* for each thousand routes */
-};
-
-/* A packet that waits. */
-struct waiting {
-	struct rte_mbuf *mbuf;
-	uint8_t l3_off;
-	bool hop_taken;
-};
-
-struct sw_neigh {
-	struct rte_ring *notes;
-	struct neigh_cache cache;
-	struct waiting waiting[NEIGH_ALL_WAITING + 1];
-	uint64_t publish_at;
-	unsigned n_list;
-	struct fwd_learnt list[NEIGH_MAX];
-	uint16_t list_of[NEIGH_MAX]; /* entry of list[i] */
 };
 
 /* ---- what the cache wants done ---- */
@@ -208,43 +192,6 @@ void sw_neigh_tick(struct sw *sw, uint64_t now)
 	neigh_cache_tick(&sw->neigh->cache, now);
 	publish(sw, now);
 	outbox_end(sw);
-}
-
-/* ---- for publish.c ---- */
-
-void sw_neigh_list(struct sw *sw, struct fwd_sources *from)
-{
-	struct sw_neigh *n = sw->neigh;
-
-	if (n == NULL)
-		return;
-	n->n_list = 0;
-	for (unsigned i = 0; i < NEIGH_MAX; i++) {
-		const struct neigh_entry *e = &n->cache.entry[i];
-		struct fwd_learnt *l = &n->list[n->n_list];
-
-		if (e->state == NEIGH_FREE || !neigh_is_known(e))
-			continue;
-		*l = (struct fwd_learnt){
-			.ip = e->ip, .port = sw->ports[e->port].id, .vlan = e->vlan};
-		memcpy(l->mac, e->mac, sizeof(l->mac));
-		n->list_of[n->n_list++] = (uint16_t)i;
-	}
-	from->learnt = n->list;
-	from->n_learnt = n->n_list;
-}
-
-void sw_neigh_listed(struct sw *sw)
-{
-	struct sw_neigh *n = sw->neigh;
-
-	if (n == NULL)
-		return;
-	n->cache.changed = false;
-	for (unsigned i = 0; i < NEIGH_MAX; i++)
-		n->cache.entry[i].adj = 0;
-	for (unsigned i = 0; i < n->n_list; i++)
-		n->cache.entry[n->list_of[i]].adj = n->list[i].adj;
 }
 
 /* ---- life ---- */

@@ -47,6 +47,7 @@ int sw_membership_create(struct sw *sw, char err[SW_ERR_LEN])
 	if (m == NULL || m->reports == NULL)
 		return sw_fail(err, -ENOMEM, "no memory for reports of members");
 	m->book.max_per_port = sw->config.mcast_max;
+	sw->members = &m->book;
 	for (unsigned i = 0; i < sw->n_workers; i++) {
 		sw->worker[i]->reports = m->reports;
 		for (unsigned k = 0; k < sw->n_ports; k++)
@@ -67,11 +68,8 @@ void sw_membership_destroy(struct sw *sw)
 		rte_pktmbuf_free(mbuf);
 	rte_ring_free(sw->membership->reports);
 	free(sw->membership);
-}
-
-const struct membership *sw_membership_book(const struct sw *sw)
-{
-	return sw->membership != NULL ? &sw->membership->book : NULL;
+	sw->membership = NULL;
+	sw->members = NULL;
 }
 
 /* ---- asking ---- */
@@ -185,7 +183,7 @@ void sw_membership_tick(struct sw *sw, uint64_t now)
 
 unsigned sw_members(const struct sw *sw, struct sw_member_counters *count)
 {
-	const struct membership *book = sw_membership_book(sw);
+	const struct membership *book = sw->members;
 
 	*count = (struct sw_member_counters){0};
 	if (book == NULL)
@@ -198,7 +196,7 @@ unsigned sw_members(const struct sw *sw, struct sw_member_counters *count)
 
 int sw_member_get(const struct sw *sw, unsigned i, struct sw_member *member)
 {
-	const struct membership *book = sw_membership_book(sw);
+	const struct membership *book = sw->members;
 	const struct membership_entry *e;
 	const uint64_t now = sw_now(sw);
 
