@@ -23,7 +23,7 @@ static size_t layout(const struct inc_group_spec *s, struct inc_group *g)
 	at = align8(at + s->n_ranks);
 	g->slot_off[INC_AGG] = g->slot_off[INC_BCAST] = (uint32_t)at;
 	at += (size_t)s->slots * sizeof(struct inc_slot);
-	if (s->mode != INC_MODE_3)
+	if (inc_ops(s->mode)->pipes < 2)
 		return at;
 	g->slot_off[INC_BCAST] = (uint32_t)at;
 	at += (size_t)s->slots * sizeof(struct inc_slot);
@@ -41,31 +41,23 @@ size_t inc_group_bytes(const struct inc_group_spec *spec)
 	return layout(spec, &g);
 }
 
-/* Receive buffers of W + 2 messages per endpoint, and W for results in each direction. */
-static size_t mode1_bytes(const struct inc_group_spec *spec)
-{
-	return ((spec->w + 2u) * spec->n_ep + 2u * spec->w) * (size_t)spec->m * spec->mtu;
-}
-
-/* Of a pipe's payloads. */
-static size_t pipe_bytes(const struct inc_group_spec *spec, enum inc_pipe pipe)
+size_t inc_pipe_bytes(const struct inc_group_spec *spec, enum inc_pipe pipe)
 {
 	bool reproducible = spec->flags & INC_F_REPRODUCIBLE;
 	unsigned copies = reproducible ? spec->n_ep : spec->flags & INC_F_HALF ? 2 : 1;
 	enum inc_prim other = pipe == INC_AGG ? INC_BC : INC_RED;
 
-	/* In Mode-II what is replicated passes without being stored. */
-	if ((pipe == INC_BCAST && spec->mode != INC_MODE_3) ||
-		(spec->kind == INC_SINGLE && spec->prim == other))
+	/* What leaves without a pipe passes without being stored. */
+	if (pipe >= inc_ops(spec->mode)->pipes || (spec->kind == INC_SINGLE && spec->prim == other))
 		return 0;
 	return (size_t)(pipe == INC_AGG ? copies : 1) * spec->slots * spec->mtu;
 }
 
 size_t inc_group_payload_bytes(const struct inc_group_spec *spec)
 {
-	if (spec->mode == INC_MODE_1)
-		return mode1_bytes(spec);
-	return pipe_bytes(spec, INC_AGG) + pipe_bytes(spec, INC_BCAST);
+	const struct inc_mode_ops *ops = inc_ops(spec->mode);
+
+	return ops->pay_bytes(spec, INC_AGG) + ops->pay_bytes(spec, INC_BCAST);
 }
 
 static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *spec)
@@ -109,7 +101,8 @@ void inc_ep_set_dmac(struct inc_group *g, unsigned ep, const uint8_t mac[6])
 	memcpy(e->full.head, mac, sizeof(e->flow.dmac)); /* Ethernet comes first */
 }
 
-/* Mode-III: all connections and pipes are through with what was before the next operation. */
+/* Connections and pipes, where the mode has any, are through with what was before the next
+ * operation. */
 static void restart(struct inc_group *g)
 {
 	uint32_t psn = g->next_ctrl;
@@ -174,7 +167,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	g->control = inc_route_of(g, spec->prim, spec->root);
 	g->node_ack = g->nak_fwd_psn = g->bc_next = g->red_ack = g->aged_psn = spec->start_psn;
 	g->pay_bytes = inc_group_payload_bytes(spec);
-	g->bcast_off = pipe_bytes(spec, INC_AGG);
+	g->bcast_off = inc_ops(spec->mode)->pay_bytes(spec, INC_AGG);
 	inc_group_rebind(g, pay_off);
 	g->state = INC_INSTALLED;
 }

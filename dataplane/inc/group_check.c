@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of what a group is to be made from: all limits, by name. */
-#include "dataplane/inc/mode1.h"
+#include "dataplane/inc/modules.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static int refuse(char *err, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int refuse(char *err, int code, const char *format, ...)
+int inc_refuse(char *err, int code, const char *format, ...)
 {
 	va_list args;
 
@@ -20,39 +17,20 @@ static int refuse(char *err, int code, const char *format, ...)
 	return -code;
 }
 
-/* Mode-I has messages instead of slots. */
-static int check_mode1(struct inc_group_spec *s, char *err)
+int inc_check_window(
+	struct inc_group_spec *s, uint32_t least, uint32_t least_slots, const char *why, char *err)
 {
-	if (s->m == 0 || s->w == 0 || s->w > MODE1_MAX_W)
-		return refuse(err, EINVAL, "m, w: %u, %u, must be 1.. and 1..%u", s->m, s->w,
-			MODE1_MAX_W);
-	if ((uint32_t)s->m * s->mtu > RNIC_MAX_MSG / 2)
-		return refuse(err, EINVAL, "m: %u packets of %u bytes, a message has %u at most",
-			s->m, s->mtu, RNIC_MAX_MSG / 2);
-	if (s->slots > 1)
-		return refuse(err, EOPNOTSUPP, "slots: %u, mode I has none", s->slots);
-	if (s->unbound)
-		return refuse(err, EOPNOTSUPP, "bound: mode I always has its memory");
-	s->slots = 1;
-	return 0;
-}
+	const uint32_t window = (uint32_t)s->m * s->w;
 
-static int check_window(struct inc_group_spec *s, char *err)
-{
-	bool mode3 = s->mode == INC_MODE_3;
-	uint32_t window = (uint32_t)s->m * s->w;
-	/* Mode-II needs two windows of slots; Mode-III's pipes can do with less, slowly. */
-	uint32_t least = mode3 ? 2 : 2 * window;
-
-	if (s->m == 0 || s->w == 0 || window < (mode3 ? 1 : 2) || 2 * window > INC_MAX_SLOTS)
-		return refuse(err, EINVAL, "m, w: %u x %u, the product must be %u..%u", s->m, s->w,
-			mode3 ? 1 : 2, INC_MAX_SLOTS / 2);
+	if (s->m == 0 || s->w == 0 || window < least || window > INC_MAX_SLOTS / 2)
+		return inc_refuse(err, EINVAL, "m, w: %u x %u, the product must be %u..%u", s->m,
+			s->w, least, INC_MAX_SLOTS / 2);
 	if (s->slots == 0)
-		for (s->slots = mode3 ? 2 : 4; s->slots < 2 * window;)
+		for (s->slots = 2; s->slots < 2 * window;)
 			s->slots *= 2;
-	if ((s->slots & (s->slots - 1)) != 0 || s->slots < least || s->slots > INC_MAX_SLOTS)
-		return refuse(err, EINVAL, "slots: %u, must be a power of two, %u..%u%s", s->slots,
-			least, INC_MAX_SLOTS, mode3 ? "" : " (2 M W and more)");
+	if ((s->slots & (s->slots - 1)) != 0 || s->slots < least_slots || s->slots > INC_MAX_SLOTS)
+		return inc_refuse(err, EINVAL, "slots: %u, must be a power of two, %u..%u%s",
+			s->slots, least_slots, INC_MAX_SLOTS, why);
 	return 0;
 }
 
@@ -60,44 +38,40 @@ static int check_shape(struct inc_group_spec *s, char *err)
 {
 	int rc;
 
-	if (s->mode < INC_MODE_1 || s->mode > INC_MODE_3)
-		return refuse(err, EOPNOTSUPP, "mode: netreduce has rings: see ring.create");
+	if (inc_ops(s->mode) == NULL)
+		return inc_refuse(err, EOPNOTSUPP, "mode: netreduce has rings: see ring.create");
 	if (s->kind > INC_MIXED)
-		return refuse(err, EINVAL, "kind: %u, must be single or mixed", s->kind);
+		return inc_refuse(err, EINVAL, "kind: %u, must be single or mixed", s->kind);
 	if (s->prim > INC_BC || (s->kind == INC_MIXED && s->prim != INC_AR))
-		return refuse(err, EINVAL, "primitive: %u, only a single group has one", s->prim);
+		return inc_refuse(
+			err, EINVAL, "primitive: %u, only a single group has one", s->prim);
 	if (s->prim == INC_AR && s->root != 0)
-		return refuse(err, EINVAL,
+		return inc_refuse(err, EINVAL,
 			"root: %u, must be 0: only single groups of reduce or broadcast have one",
 			s->root);
 	if (!roce_mtu_code(s->mtu))
-		return refuse(err, EINVAL, "mtu: %u, must be 256, 512, 1024, 2048 or 4096", s->mtu);
-	rc = s->mode == INC_MODE_1 ? check_mode1(s, err) : check_window(s, err);
+		return inc_refuse(
+			err, EINVAL, "mtu: %u, must be 256, 512, 1024, 2048 or 4096", s->mtu);
+	rc = inc_ops(s->mode)->check(s, err);
 	if (rc < 0)
 		return rc;
 	if (s->start_psn > PSN_MASK)
-		return refuse(err, EINVAL, "start_psn: 0x%x, must fit 24 bits", s->start_psn);
+		return inc_refuse(err, EINVAL, "start_psn: 0x%x, must fit 24 bits", s->start_psn);
 	if (s->n_ranks < 1 || s->n_ranks > INC_MAX_RANKS)
-		return refuse(err, EINVAL, "ranks: %u, must be 1..%u", s->n_ranks, INC_MAX_RANKS);
+		return inc_refuse(
+			err, EINVAL, "ranks: %u, must be 1..%u", s->n_ranks, INC_MAX_RANKS);
 	if (s->rto_us && (s->rto_us < INC_MIN_RTO_US || s->rto_us > INC_MAX_RTO_US))
-		return refuse(err, EINVAL, "rto_us: %u, must be %u..%u", s->rto_us, INC_MIN_RTO_US,
-			INC_MAX_RTO_US);
-	if (s->rto_us && s->mode != INC_MODE_3)
-		return refuse(err, EINVAL, "rto_us: only mode III has timers");
-	if ((s->flags & INC_F_SR) && s->mode == INC_MODE_1)
-		return refuse(err, EOPNOTSUPP, "flags.sr: mode I has ordinary queue pairs");
-	if ((s->flags & INC_F_SR) && s->mode == INC_MODE_2 && s->prim != INC_AR)
-		return refuse(err, EOPNOTSUPP,
-			"flags.sr: mode II merges no maps of several receivers: allreduce alone");
+		return inc_refuse(err, EINVAL, "rto_us: %u, must be %u..%u", s->rto_us,
+			INC_MIN_RTO_US, INC_MAX_RTO_US);
 	if ((s->flags & INC_F_SR) && s->kind == INC_MIXED)
-		return refuse(err, EOPNOTSUPP,
+		return inc_refuse(err, EOPNOTSUPP,
 			"flags.sr: a mixed group leaves out PSNs, selective queue pairs cannot");
 	if (s->root >= s->n_ranks)
-		return refuse(err, EINVAL, "root: %u, must be below %u", s->root, s->n_ranks);
+		return inc_refuse(err, EINVAL, "root: %u, must be below %u", s->root, s->n_ranks);
 	if (s->n_ep < 1 || s->n_ep > INC_MAX_EP)
-		return refuse(err, EINVAL, "endpoints: %u, must be 1..%u", s->n_ep, INC_MAX_EP);
+		return inc_refuse(err, EINVAL, "endpoints: %u, must be 1..%u", s->n_ep, INC_MAX_EP);
 	if (s->name[0] == '\0' || memchr(s->name, '\0', sizeof(s->name)) == NULL)
-		return refuse(err, EINVAL, "name: must have 1..%u bytes", INC_NAME_LEN - 1);
+		return inc_refuse(err, EINVAL, "name: must have 1..%u bytes", INC_NAME_LEN - 1);
 	return 0;
 }
 
@@ -106,30 +80,33 @@ static int check_ep(const struct inc_group_spec *s, unsigned i, char *err)
 	const struct inc_ep_spec *e = &s->ep[i];
 
 	if (wire_ip_is_zero(&e->remote_ip) || wire_ip_is_zero(&e->local_ip))
-		return refuse(err, EINVAL, "endpoints[%u].ip: missing", i);
+		return inc_refuse(err, EINVAL, "endpoints[%u].ip: missing", i);
 	if (wire_ip_is4(&e->remote_ip) != wire_ip_is4(&e->local_ip))
-		return refuse(err, EINVAL, "endpoints[%u].local_ip: not of the peer's family", i);
+		return inc_refuse(
+			err, EINVAL, "endpoints[%u].local_ip: not of the peer's family", i);
 	if (e->remote_qpn > 0xffffff)
-		return refuse(
+		return inc_refuse(
 			err, EINVAL, "endpoints[%u].qpn: 0x%x, must fit 24 bits", i, e->remote_qpn);
 	if (e->vlan > 4095)
-		return refuse(err, EINVAL, "endpoints[%u].vlan: %u, must be 0..4095", i, e->vlan);
+		return inc_refuse(
+			err, EINVAL, "endpoints[%u].vlan: %u, must be 0..4095", i, e->vlan);
 	if (e->dscp > 63)
-		return refuse(err, EINVAL, "endpoints[%u].dscp: %u, must be 0..63", i, e->dscp);
+		return inc_refuse(err, EINVAL, "endpoints[%u].dscp: %u, must be 0..63", i, e->dscp);
 	if (e->parent && i != s->n_ep - 1u)
-		return refuse(
+		return inc_refuse(
 			err, EINVAL, "endpoints[%u].parent: only the last endpoint may be it", i);
 	if (e->parent && e->host)
-		return refuse(err, EINVAL, "endpoints[%u].parent: a host cannot be a parent", i);
+		return inc_refuse(
+			err, EINVAL, "endpoints[%u].parent: a host cannot be a parent", i);
 	if (e->n_ranks == 0 && !e->parent)
-		return refuse(err, EINVAL, "endpoints[%u].ranks: empty", i);
+		return inc_refuse(err, EINVAL, "endpoints[%u].ranks: empty", i);
 	if (e->host && e->n_ranks != 1)
-		return refuse(err, EINVAL, "endpoints[%u].ranks: a host is one rank, not %u", i,
+		return inc_refuse(err, EINVAL, "endpoints[%u].ranks: a host is one rank, not %u", i,
 			e->n_ranks);
 	for (unsigned j = 0; j < i; j++)
 		if (e->remote_qpn && s->ep[j].remote_qpn == e->remote_qpn &&
 			wire_ip_eq(&s->ep[j].remote_ip, &e->remote_ip))
-			return refuse(err, EINVAL,
+			return inc_refuse(err, EINVAL,
 				"endpoints[%u]: same ip and qpn as endpoints[%u]", i, j);
 	return 0;
 }
@@ -139,22 +116,19 @@ static int check_lease(const struct inc_group_spec *s, char *err)
 	if (s->lease[0] == '\0')
 		return s->tenant[0] == '\0' && s->lease_ms == 0
 			       ? 0
-			       : refuse(err, EINVAL,
+			       : inc_refuse(err, EINVAL,
 					 "%s: is for groups with a lease: name that too",
 					 s->tenant[0] ? "tenant" : "lease_ms");
 	if (memchr(s->lease, '\0', sizeof(s->lease)) == NULL)
-		return refuse(err, EINVAL, "lease: must have 1..%u bytes", INC_NAME_LEN - 1);
+		return inc_refuse(err, EINVAL, "lease: must have 1..%u bytes", INC_NAME_LEN - 1);
 	if (memchr(s->tenant, '\0', sizeof(s->tenant)) == NULL)
-		return refuse(err, EINVAL, "tenant: must have 1..%u bytes", INC_NAME_LEN - 1);
-	if (s->mode == INC_MODE_1)
-		return refuse(err, EOPNOTSUPP,
-			"lease: a group of mode I keeps its memory: receives are posted into it");
+		return inc_refuse(err, EINVAL, "tenant: must have 1..%u bytes", INC_NAME_LEN - 1);
 	if (s->unbound)
-		return refuse(err, EINVAL,
+		return inc_refuse(err, EINVAL,
 			"bound: a group with a lease has memory when it holds "
 			"the lease");
 	if (s->lease_ms != 0 && (s->lease_ms < INC_MIN_LEASE_MS || s->lease_ms > INC_MAX_LEASE_MS))
-		return refuse(err, EINVAL, "lease_ms: %u, must be %u..%u", s->lease_ms,
+		return inc_refuse(err, EINVAL, "lease_ms: %u, must be %u..%u", s->lease_ms,
 			INC_MIN_LEASE_MS, INC_MAX_LEASE_MS);
 	return 0;
 }
@@ -174,22 +148,21 @@ static int check_verb(const struct inc_group_spec *s, char *err)
 	const bool write = s->flags & INC_F_WRITE;
 	const uint32_t message = (uint32_t)s->m * s->mtu;
 
-	if (write && s->mode == INC_MODE_1)
-		return refuse(err, EOPNOTSUPP, "verb: write, mode I has SENDs only");
 	for (unsigned i = 0; i < s->n_ep; i++) {
 		const struct inc_ep_spec *e = &s->ep[i];
 
 		if (e->mr_len && !write)
-			return refuse(err, EINVAL, "endpoints[%u].mr_len: is for verb write", i);
+			return inc_refuse(
+				err, EINVAL, "endpoints[%u].mr_len: is for verb write", i);
 		if (!write || (!e->mr_len && !gets_data(s, e)))
 			continue;
 		if (e->mr_len == 0 || e->mr_len % message)
-			return refuse(err, EINVAL,
+			return inc_refuse(err, EINVAL,
 				"endpoints[%u].mr_len: %u, must be a multiple of M x mtu, %u, and "
 				"not 0",
 				i, e->mr_len, message);
 		if (e->mr_addr > UINT64_MAX - e->mr_len)
-			return refuse(err, EINVAL, "endpoints[%u].mr_addr: the range wraps", i);
+			return inc_refuse(err, EINVAL, "endpoints[%u].mr_addr: the range wraps", i);
 	}
 	return 0;
 }
@@ -208,24 +181,24 @@ static int check_ranks(const struct inc_group_spec *s, char *err)
 			unsigned rank = e->ranks[k];
 
 			if (rank >= s->n_ranks)
-				return refuse(err, EINVAL,
+				return inc_refuse(err, EINVAL,
 					"endpoints[%u].ranks: %u, must be below %u", i, rank,
 					s->n_ranks);
 			if (seen[rank]++)
-				return refuse(err, EINVAL, "endpoints[%u].ranks: %u is named twice",
-					i, rank);
+				return inc_refuse(err, EINVAL,
+					"endpoints[%u].ranks: %u is named twice", i, rank);
 			min = rank < min ? rank : min;
 			total++;
 		}
 		if ((s->flags & INC_F_REPRODUCIBLE) && !e->parent && i > 0 && min < lowest)
-			return refuse(err, EINVAL,
+			return inc_refuse(err, EINVAL,
 				"endpoints[%u].ranks: a reproducible group lists endpoints by "
 				"lowest rank",
 				i);
 		lowest = min;
 	}
 	if (total != s->n_ranks)
-		return refuse(err, EINVAL, "endpoints: %u of %u ranks are behind none",
+		return inc_refuse(err, EINVAL, "endpoints: %u of %u ranks are behind none",
 			s->n_ranks - total, s->n_ranks);
 	return 0;
 }
@@ -237,7 +210,7 @@ int inc_group_check(struct inc_group_spec *spec, char err[INC_ERR_LEN])
 	for (unsigned i = 0; rc == 0 && i < spec->n_ep; i++)
 		rc = check_ep(spec, i, err);
 	if (rc == 0 && spec->n_ep == 1 && spec->ep[0].parent)
-		rc = refuse(err, EINVAL, "endpoints: a parent alone, no children");
+		rc = inc_refuse(err, EINVAL, "endpoints: a parent alone, no children");
 	if (rc == 0)
 		rc = check_lease(spec, err);
 	if (rc == 0)

@@ -3,6 +3,8 @@
  * section 3): control and data. The switch has no timers and starts nothing by itself. */
 #include "dataplane/inc/modules.h"
 
+#include <errno.h>
+
 enum { STALL_TIMER_CODE = 14 /* 1.28 ms */, SILENCE_NS = 30000000, SR_SILENCE_NS = 4000000 };
 
 static bool is_root(const struct inc_group *g)
@@ -300,7 +302,48 @@ static void go_on(struct inc_ctx *c)
 		late_flush(c);
 }
 
+/* Two windows of slots: those of one are in use while the other's results may still be wanted. */
+static int check(struct inc_group_spec *s, char *err)
+{
+	int rc = inc_check_window(s, 2, 2u * s->m * s->w, " (2 M W and more)", err);
+
+	if (rc < 0)
+		return rc;
+	if (s->rto_us)
+		return inc_refuse(err, EINVAL, "rto_us: only mode III has timers");
+	if ((s->flags & INC_F_SR) && s->prim != INC_AR)
+		return inc_refuse(err, EOPNOTSUPP,
+			"flags.sr: mode II merges no maps of several receivers: allreduce alone");
+	return 0;
+}
+
+/* Receivers of the newest broadcast that lack what its sender has sent; if none does, the sender.
+ */
+static uint64_t broadcast_missing(struct inc_group *g, uint32_t *psn)
+{
+	const struct inc_desc *d = inc_desc_newest(g, 1);
+	uint64_t missing = 0;
+
+	if (!d->valid || d->n == 0 || d->route.prim != INC_BC || psn_le(g->bc_next, d->ctrl_psn))
+		return 0;
+	*psn = g->bc_next;
+	for (uint64_t outs = d->route.outs; outs != 0; outs &= outs - 1) {
+		const struct inc_ep *ep = inc_ep_at(g, (unsigned)__builtin_ctzll(outs));
+
+		if (!psn_lt(ep->ack_next, g->bc_next))
+			continue;
+		missing |= outs & -outs;
+		*psn = psn_lt(ep->ack_next, *psn) ? ep->ack_next : *psn;
+	}
+	return missing == 0 && psn_le(g->bc_next, d->last) ? d->route.in : missing;
+}
+
 const struct inc_mode_ops inc_mode2 = {
+	.pipes = 1,
+	.check = check,
+	.pay_bytes = inc_pipe_bytes,
+	.missing = broadcast_missing,
+	.behind = inc_unacknowledged,
 	.data = receive_data,
 	.ack = inc_mode2_ack,
 	.cnp = inc_mode2_cnp,

@@ -137,6 +137,11 @@ static void go_on(struct inc_ctx *c)
 }
 
 const struct inc_mode_ops inc_mode3 = {
+	.pipes = 2,
+	.check = inc_pipes_check,
+	.pay_bytes = inc_pipe_bytes,
+	.missing = inc_window_missing,
+	.behind = inc_window_behind,
 	.data = receive_data,
 	.ack = inc_receive_ack,
 	.cnp = receive_cnp,

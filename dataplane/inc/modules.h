@@ -26,8 +26,18 @@ struct inc_ctx {
 	bool again; /* what is emitted was sent before: Mode-III, SR in Mode-II */
 };
 
-/* What differs between the modes: what becomes of a packet, once its class is known. */
+/* What differs between the modes: what a group may ask for and has, whom it waits for, and what
+ * becomes of a packet, once its class is known. Mode-I has no part in the latter (mode1.h). */
 struct inc_mode_ops {
+	unsigned pipes; /* 2: what is replicated is kept, too */
+	/* Limits of the mode's own; completes the spec. 0 or inc_refuse(). */
+	int (*check)(struct inc_group_spec *spec, char *err);
+	/* Of a pipe, in the arena. */
+	size_t (*pay_bytes)(const struct inc_group_spec *spec, enum inc_pipe pipe);
+	/* inc_group_missing(), where no slot lacks a contribution; and when that is nobody, who is
+	 * not through with the newest operation: what inc_group_busy() adds. */
+	uint64_t (*missing)(struct inc_group *g, uint32_t *psn);
+	uint64_t (*behind)(struct inc_group *g, uint32_t *psn);
 	enum inc_drop (*data)(struct inc_ctx *c); /* control messages, too */
 	enum inc_drop (*ack)(struct inc_ctx *c);  /* ACK, NAK, RNR NAK */
 	enum inc_drop (*cnp)(struct inc_ctx *c);
@@ -38,17 +48,40 @@ struct inc_mode_ops {
 	/* The timer of endpoint i, which only Mode-III sets. */
 	void (*expired)(struct inc_ctx *c, unsigned i);
 };
-extern const struct inc_mode_ops inc_mode2, inc_mode3;
+extern const struct inc_mode_ops inc_mode1, inc_mode2, inc_mode3;
 
+/* NULL: there is no such mode. The likeliest come first. */
+static inline const struct inc_mode_ops *inc_ops(unsigned mode)
+{
+	return mode == INC_MODE_2   ? &inc_mode2
+	       : mode == INC_MODE_3 ? &inc_mode3
+	       : mode == INC_MODE_1 ? &inc_mode1
+				    : NULL;
+}
 static inline const struct inc_mode_ops *inc_ops_of(const struct inc_group *g)
 {
-	return g->mode == INC_MODE_3 ? &inc_mode3 : &inc_mode2;
+	return inc_ops(g->mode);
 }
 
 static inline void inc_count(struct inc_group *g, enum inc_counter c)
 {
 	g->count[c]++;
 }
+
+/* ---- group.c, group_check.c, missing.c: for the modes ---- */
+
+/* Of payloads, one for each slot. */
+size_t inc_pipe_bytes(const struct inc_group_spec *spec, enum inc_pipe pipe);
+
+/* Writes the reason; -code. */
+int inc_refuse(char *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* M x W of at least least, slots of at least least_slots (why: text behind that), which become the
+ * power of two from 2 M W on if they are not given. */
+int inc_check_window(
+	struct inc_group_spec *s, uint32_t least, uint32_t least_slots, const char *why, char *err);
+
+/* Hosts that have not acknowledged the newest operation's results, if they get any here. */
+uint64_t inc_unacknowledged(struct inc_group *g, uint32_t *psn);
 
 /* ---- budget.c ---- */
 
@@ -222,7 +255,10 @@ bool inc_received(struct inc_group *g, unsigned ep, uint32_t psn);
 /* Acknowledged to endpoint i are now all PSNs before to; counts the messages among them. */
 void inc_move_acked(struct inc_group *g, unsigned i, uint32_t to);
 
-/* inc_mode_ops.retire of Mode-III. */
+/* inc_mode_ops.check, missing, behind and retire of Mode-III. */
+int inc_pipes_check(struct inc_group_spec *spec, char *err);
+uint64_t inc_window_missing(struct inc_group *g, uint32_t *psn);
+uint64_t inc_window_behind(struct inc_group *g, uint32_t *psn);
 bool inc_retire(struct inc_group *g, const struct inc_desc *d);
 
 /* ---- acknowledge.c: how far a peer is acknowledged in Mode-III (4.9) ---- */

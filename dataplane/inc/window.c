@@ -92,3 +92,42 @@ bool inc_retire(struct inc_group *g, const struct inc_desc *d)
 	g->loop_next = psn_max(g->loop_next, after);
 	return true;
 }
+
+/* Pipes can do with less than two windows, slowly. */
+int inc_pipes_check(struct inc_group_spec *s, char *err)
+{
+	return inc_check_window(s, 1, 2, "", err);
+}
+
+/* Peers that have not acknowledged what was sent to them. */
+uint64_t inc_window_missing(struct inc_group *g, uint32_t *psn)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		const struct inc_ep *ep = inc_ep_at(g, i);
+
+		if (!psn_lt(ep->tx_una, ep->tx_high))
+			continue;
+		if (missing == 0 || psn_lt(ep->tx_una, *psn))
+			*psn = ep->tx_una;
+		missing |= 1ULL << i;
+	}
+	return missing;
+}
+
+/* Whose packets of an operation begun have not all come. */
+uint64_t inc_window_behind(struct inc_group *g, uint32_t *psn)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		uint32_t next = inc_adjust(g, INC_FLOW_RX, i, inc_ep_at(g, i)->rx_epsn);
+
+		if (!psn_lt(next, g->next_ctrl))
+			continue;
+		*psn = missing == 0 || psn_lt(next, *psn) ? next : *psn;
+		missing |= 1ULL << i;
+	}
+	return missing;
+}

@@ -63,6 +63,9 @@ static void test_check(void **state)
 	refused(EINVAL, "m, w");
 	spec.m = spec.w = 200;
 	refused(EINVAL, "m, w");
+	spec.m = 43691; /* twice the product is 2^32 + 2^15 */
+	spec.w = 49152;
+	refused(EINVAL, "m, w");
 	spec.slots = 32;
 	refused(EINVAL, "slots");
 	spec.slots = 96;
