@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,7 +166,7 @@ static void open_full(struct fx *fx)
 static void test_nak_storm(void **state)
 {
 	enum { NAKS = 16 };
-	unsigned total = 0, resent;
+	unsigned total = 0, most = 0, resent, turn;
 	struct fx a, b;
 
 	(void)state;
@@ -174,7 +175,7 @@ static void test_nak_storm(void **state)
 	begin(&b, WINDOW - 1);
 	others(&b, WINDOW - 1);
 	resent = (unsigned)a.g->count[INC_C_RESENT];
-	for (unsigned turn = 1; turn < 200; turn++) {
+	for (turn = 1; turn < 200; turn++) {
 		unsigned sent = 0;
 
 		a.now += 25000; /* each NAK counts: half a round trip after the one before */
@@ -189,8 +190,18 @@ static void test_nak_storm(void **state)
 		sent += a.n_out;
 		assert_true(sent <= INC_BURST + NAKS * HOSTS);
 		total += sent;
+		most = sent > most ? sent : most;
 	}
 	assert_int_equal(a.g->count[INC_C_RESENT] - resent, total);
+	/* The budget is what the storm costs, no more and no less: it has always something to send.
+	 */
+	assert_int_equal(most, INC_BURST + NAKS * HOSTS);
+	printf("NAK storm: %u NAKs in each of %u turns draw %u packets a turn at most (budget %u: "
+	       "%u, "
+	       "and %u for each NAK); of another group's %u results %u leave in the turn they are "
+	       "complete\n",
+		NAKS, turn - 1, most, INC_BURST + NAKS * HOSTS, INC_BURST, HOSTS, turn - 1,
+		turn - 1);
 	assert_true(a.g->count[INC_C_CUT] >= 199);
 	/* It is heard all the same, and so are the other members. */
 	for (unsigned ep = 1; ep < HOSTS; ep++)
