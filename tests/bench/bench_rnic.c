@@ -136,7 +136,7 @@ static void latency(struct end ends[2], json_t *root)
 	static const struct {
 		const char *name;
 		double at;
-	} points[] = {{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}};
+	} points[] = {{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}};
 	json_t *out = json_object();
 
 	connect_all(ends, &load);
@@ -152,7 +152,7 @@ static void latency(struct end ends[2], json_t *root)
 	disconnect_all(ends, &load);
 	qsort(ns, PING, sizeof(ns[0]), by_size);
 	printf("SEND of 8 bytes, post to completion, both ends and the ACK, ns:");
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		uint32_t v = ns[(unsigned)(points[i].at * PING)];
 
 		printf("  %s %u", points[i].name, v);

@@ -7,7 +7,9 @@
 3. perftest's programs, unmodified, between two hosts of tools/lab through incline-switch; the same with control path
    and data path of each RNIC apart ("control_lcore", lib/verbs/README.md); between two Linux hosts with Soft-RoCE in
    virtual machines through the same switch; kernel TCP between two network namespaces over a veth pair (root). They
-   take turns; the best of the rounds counts for each.
+   take turns; the best of the rounds counts for each. Latency is half of a round trip of 8 bytes: of SENDs whose
+   completions are polled (ib_send_lat), of WRITEs whose last byte is polled (ib_write_lat), and of SENDs whose
+   completions are slept for (ib_send_lat -e).
 
   tools/bench rnic [--quick] [--json FILE] [--no-guests]
 
@@ -31,7 +33,9 @@ from incline_processes import end_on_signals  # noqa: E402
 
 LIMIT = 180
 APART = 'control_lcore'
-LATENCIES = ('p50_us', 'p99_us', 'p99.9_us')
+POINTS = {'p50_us': 0.5, 'p99_us': 0.99, 'p99.9_us': 0.999, 'p99.99_us': 0.9999}
+# What waits, and how; the first is what TCP is compared with.
+LATENCIES = {'': ['ib_send_lat'], 'write.': ['ib_write_lat'], 'events.': ['ib_send_lat', '-e']}
 
 
 def fabric(guests):
@@ -50,8 +54,8 @@ def set_apart(lab):
             json.dump(config, f)
 
 
-def perftest(lab, server, client, program, options):
-    """The client's row of figures."""
+def perftest(lab, server, client, program, options, report=()):
+    """What the client says; report: options of its alone, as nobody reads the server before its end."""
     guest = lab.host(client)['nic'] == 'soft-roce'
     port = 18600 if guest else free_port()
     argv = [program, '-x', '1', '-F', '-u', '20', '-p', str(port), *options, *(['-e', '-d', 'rxe0'] if guest else [])]
@@ -63,26 +67,51 @@ def perftest(lab, server, client, program, options):
     else:
         subprocess.run(['sh', '-c', f'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.05; done'],
                        timeout=LIMIT, check=True)
-    b = lab.popen(client, argv + [lab.host(server)['ip'] if guest else '127.0.0.1'], limit=LIMIT, **pipes, **text)
+    b = lab.popen(client, argv + [*report, lab.host(server)['ip'] if guest else '127.0.0.1'], limit=LIMIT, **pipes, **text)
     out = b.communicate(timeout=LIMIT)[0]
     a.communicate(timeout=LIMIT)
-    rows = re.findall(r'^ *(\d+ +\d+[ \t]+[\d.]+[\d. \t]+)$', out, re.M)
-    if b.returncode or not rows:
+    if b.returncode:
         raise LabError(f'{" ".join(argv)}: exit status {b.returncode}\n{out}')
+    return out
+
+
+def last_row(out):
+    """perftest's last row of figures."""
+    rows = re.findall(r'^ *(\d+ +\d+[ \t]+[\d.]+[\d. \t]+)$', out, re.M)
+    if not rows:
+        raise LabError(f'no row of figures in:\n{out}')
     return [float(v) for v in rows[-1].split()]
 
 
+def points(out):
+    """Percentiles of what perftest prints with -H: each measurement on a line, with its number."""
+    us = sorted(float(v) for v in re.findall(r'^\d+, ([\d.]+)$', out, re.M))
+    if not us:
+        raise LabError(f'no measurements in:\n{out}')
+    return {key: us[min(int(at * len(us)), len(us) - 1)] for key, at in POINTS.items()}
+
+
+def latencies(lab, server, client, quick):
+    """Half of a round trip of 8 bytes."""
+    if lab.host(client)['nic'] == 'soft-roce':
+        # bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %
+        row = last_row(perftest(lab, server, client, 'ib_send_lat', ['-s', '8', '-n', '200']))
+        return {'p50_us': row[4], 'p99_us': row[7], 'p99.9_us': row[8]}
+    found = {}
+    for prefix, (program, *options) in LATENCIES.items():
+        out = perftest(lab, server, client, program, ['-s', '8', '-n', '10000' if quick else '100000', *options], ['-H'])
+        found.update({prefix + key: value for key, value in points(out).items()})
+    return found
+
+
 def verbs(lab, server, client, quick):
-    """Bandwidth of messages of 64 KB, rate of messages of 64 bytes, latency of 8 bytes."""
+    """Bandwidth of messages of 64 KB, rate of messages of 64 bytes, latencies."""
     guest = lab.host(client)['nic'] == 'soft-roce'
     n = 200 if guest else 5000 if quick else 20000
     # columns: bytes, iterations, peak and average MB/s, Mmsg/s
-    wide = perftest(lab, server, client, 'ib_send_bw', ['-s', '65536', '-m', '4096', '-n', str(n)])
-    small = perftest(lab, server, client, 'ib_send_bw', ['-s', '64', '-n', str(10 * n)])
-    # bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %
-    lat = perftest(lab, server, client, 'ib_send_lat', ['-s', '8', '-n', str(n)])
-    return {'gbps': wide[3] * 8 * 1.048576e-3, 'messages_per_s': small[4] * 1e6, 'p50_us': lat[4], 'p99_us': lat[7],
-            'p99.9_us': lat[8]}
+    wide = last_row(perftest(lab, server, client, 'ib_send_bw', ['-s', '65536', '-m', '4096', '-n', str(n)]))
+    small = last_row(perftest(lab, server, client, 'ib_send_bw', ['-s', '64', '-n', str(10 * n)]))
+    return {'gbps': wide[3] * 8 * 1.048576e-3, 'messages_per_s': small[4] * 1e6, **latencies(lab, server, client, quick)}
 
 
 class Veth:
@@ -118,7 +147,7 @@ class Veth:
 def better(best, row):
     """Field by field: more bandwidth and messages, less latency."""
     for key, value in row.items():
-        best[key] = (min if key in LATENCIES else max)(best.get(key, value), value)
+        best[key] = (min if key.endswith('_us') else max)(best.get(key, value), value)
 
 
 def take_turns(lab, guests, veth, rounds, quick):
@@ -146,10 +175,16 @@ def messages(row):
 
 
 def show(table, compared, notes):
-    print(f"{'through one switch':20} {'Gb/s':>9} {'msg/s':>10} {'p50 us':>9} {'p99 us':>9} {'p99.9 us':>9}")
+    print(f"{'through one switch':20} {'Gb/s':>9} {'msg/s':>10}")
     for name, row in table.items():
-        print(f"{name:20} {row['gbps']:9.3f} {messages(row):>10} "
-              + ' '.join(f'{row[k]:9.1f}' for k in LATENCIES))
+        print(f"{name:20} {row['gbps']:9.3f} {messages(row):>10}")
+    print(f"\n{'half a round trip, us':36}" + ' '.join(f'{key.removesuffix("_us"):>9}' for key in POINTS))
+    for name, row in table.items():
+        for prefix, argv in LATENCIES.items():
+            if prefix + 'p50_us' in row:
+                print(f"{name:20}{'' if name == 'tcp' else ' '.join(argv):16}"
+                      + ' '.join(f'{row[prefix + k]:9.1f}' if prefix + k in row else f"{'-':>9}" for k in POINTS))
+    print()
     for key, value in compared.items():
         print(f'incline / {key}: {value:.3f}')
     for text in notes:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/bench stream: what it runs, refuses and prints, without a fabric."""
+"""tools/bench stream and rnic: what they run, refuse and print, without a fabric."""
 import argparse
 import contextlib
 import importlib.util
@@ -14,9 +14,16 @@ import unittest
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 PROGRAM = os.path.join(TOP, 'tests/bench/stream.py')
-SPEC = importlib.util.spec_from_file_location('bench_stream', PROGRAM)
-stream = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(stream)
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f'bench_{name}', os.path.join(TOP, f'tests/bench/{name}.py'))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+stream, rnic = load('stream'), load('rnic')
 
 
 class Stream(unittest.TestCase):
@@ -77,6 +84,34 @@ class Stream(unittest.TestCase):
             self.assertEqual(line.split()[-1], '-')
         drawn = stream.as_plot(rows, 'bbr')
         self.assertEqual(drawn[0], {'at': '0 %', 'solution': 'incline bbr', 'ours': 1, 'paper': None, 'least': 0, 'most': 1})
+
+
+class Rnic(unittest.TestCase):
+    def test_points(self):
+        """Of 10 000 measurements, in whatever order, those which so many are below."""
+        out = '#, usec\n' + ''.join(f'{i + 1}, {10000 - i}\n' for i in range(10000)) + ' 8       10000          1.00  2.00\n'
+        self.assertEqual(rnic.points(out), {'p50_us': 5001, 'p99_us': 9901, 'p99.9_us': 9991, 'p99.99_us': 10000})
+        with self.assertRaisesRegex(rnic.LabError, 'no measurements'):
+            rnic.points('#, usec\n')
+
+    def test_best_of_rounds(self):
+        best = {}
+        for row in {'gbps': 1, 'write.p99_us': 3}, {'gbps': 2, 'write.p99_us': 4}:
+            rnic.better(best, row)
+        self.assertEqual(best, {'gbps': 2, 'write.p99_us': 3})
+
+    def test_show(self):
+        """What one of them has not measured is not compared, and no number."""
+        row = {prefix + key: 1 for prefix in rnic.LATENCIES for key in rnic.POINTS}
+        table = {'incline': {'gbps': 4, 'messages_per_s': 9, **row}, 'tcp': {'gbps': 2, 'p50_us': 2}}
+        self.assertEqual(rnic.ratios(table), {'tcp.gbps': 2, 'tcp.p50_us': 0.5})
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            rnic.show(table, rnic.ratios(table), ['a note'])
+        lines = said.getvalue().splitlines()
+        self.assertEqual([line.split()[1] for line in lines if line.startswith('incline ')], ['4.000', 'ib_send_lat', 'ib_write_lat', 'ib_send_lat', '/', '/'])
+        self.assertIn(['tcp', '2.0', '-', '-', '-'], [line.split() for line in lines])
+        self.assertEqual(lines[-1], '# a note')
 
 
 if __name__ == '__main__':
