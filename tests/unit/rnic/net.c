@@ -9,6 +9,8 @@
 #include "lib/wire/ip.h"
 #include "tests/rc_steps.h"
 
+enum { ETHER_AROUND = 8 + 4 + 12 }; /* preamble, FCS, gap */
+
 uint64_t net_random(struct net *net)
 {
 	uint64_t x = net->random;
@@ -113,8 +115,13 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	uint8_t bytes[NET_FRAME];
 	int n = rnic_frame_flatten(frame, bytes, sizeof(bytes));
 	size_t len = (size_t)n;
+	uint64_t wire = 0;
 
 	assert_true(n > 0);
+	if (net->rate != 0) {
+		wire = (len + ETHER_AROUND) * 8 * SEC / net->rate;
+		net->left[from] = net->now + wire;
+	}
 	if (lost(net, from, frame->port, bytes, len))
 		return;
 	net->hook_port = frame->port;
@@ -125,10 +132,10 @@ static void transmit(struct net *net, int from, const struct rnic_frame *frame)
 	if (chance(net, net->corrupt))
 		bytes[net_random(net) % len] ^= (uint8_t)(1 << net_random(net) % 8);
 	if (chance(net, net->twice))
-		net_put_at(
-			net, !from, frame->port, bytes, len, NET_DELAY + net_random(net) % 20000);
+		net_put_at(net, !from, frame->port, bytes, len,
+			wire + NET_DELAY + net_random(net) % 20000);
 	net_put_at(net, !from, frame->port, bytes, len,
-		NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
+		wire + NET_DELAY + (chance(net, net->late) ? net_random(net) % 20000 : 0));
 }
 
 void net_packet(struct net *net, int to, struct wire_hdr hdr, const void *payload, size_t len)
@@ -185,7 +192,7 @@ static void pull(struct net *net)
 		unsigned calls = 0;
 
 		do {
-			while (rnic_tx(rnic, ports, &frame, net->now)) {
+			while (net->left[i] <= net->now && rnic_tx(rnic, ports, &frame, net->now)) {
 				assert_true(ports >> frame.port & 1);
 				if (net->before_port != NULL)
 					net->before_port(net);
@@ -193,7 +200,7 @@ static void pull(struct net *net)
 			}
 			/* Ports that are down, and loopback, take some frames per call. */
 			assert_true(++calls < 1000);
-		} while (rnic_has_work(rnic) && net->full[i] == 0);
+		} while (rnic_has_work(rnic) && net->full[i] == 0 && net->left[i] <= net->now);
 	}
 }
 
@@ -213,6 +220,8 @@ void net_run(struct net *net, uint64_t until)
 			uint64_t deadline = rnic_deadline(net->end[i].rnic);
 
 			next = deadline < next ? deadline : next;
+			if (net->left[i] > net->now && net->left[i] < next)
+				next = net->left[i];
 		}
 		if (net->n_flight > 0 && net->flight[0]->at < next)
 			next = net->flight[0]->at;

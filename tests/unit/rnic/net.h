@@ -78,6 +78,9 @@ struct net {
 	bool mute[2];     /* nothing that this end sends arrives */
 	unsigned cut;     /* bit N: nothing that is sent on ports N arrives */
 	unsigned full[2]; /* ports of this end that take nothing now */
+	/* Bit/s of the links, 0: a frame takes no time. What an end sends leaves one by one: no
+	 * frame is taken from it before the last one has left, which is at left[]. */
+	uint64_t rate, left[2];
 	struct end *told; /* net_port_set's */
 	/* The drop_nth-th frame (from 1) of this opcode from this end is lost; 0: none. */
 	int drop_from;
