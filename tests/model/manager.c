@@ -5,7 +5,7 @@
  * is started anew, the manager's time runs ahead:
  *	incline-model-manager [mute] FAILS LOSSES EARLY DEATHS RESTARTS ...
  * mute: a manager whose word to fail or remove never arrives at one leaf; 0 if what that must come
- *to has been found.
+ * to has been found.
  *
  * Choices are replayed from the start: a run takes the first way that was not taken yet, and ends
  * where somebody has been before. */
