@@ -76,7 +76,7 @@ static struct net_frame *take_frame(struct net *n)
 	return f;
 }
 
-static void enqueue(struct net *n, int to, const uint8_t *frame, size_t len, uint64_t at)
+void net_put(struct net *n, int to, const uint8_t *frame, size_t len, uint64_t at)
 {
 	struct net_frame *f = take_frame(n), **k = &n->queue;
 
@@ -101,7 +101,7 @@ static void enqueue(struct net *n, int to, const uint8_t *frame, size_t len, uin
 
 void net_inject(struct net *n, int to, const uint8_t *frame, size_t len)
 {
-	enqueue(n, to, frame, len, n->now);
+	net_put(n, to, frame, len, n->now);
 }
 
 /* When the link has sent it; NET_DROP: no room. 24: preamble, gap, frame check. */
@@ -139,9 +139,9 @@ static void carry(struct net *n, int to, uint8_t *frame, size_t len)
 	}
 	if (net_random(n, 1000000) < n->overtake)
 		at += net_random(n, 4) * n->delay;
-	enqueue(n, to, frame, len, at);
+	net_put(n, to, frame, len, at);
 	if (net_random(n, 1000000) < n->repeat)
-		enqueue(n, to, frame, len, at + net_random(n, 1000000));
+		net_put(n, to, frame, len, at + net_random(n, 1000000));
 }
 
 static bool turn(struct net *n, int side)

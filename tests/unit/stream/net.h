@@ -55,6 +55,8 @@ uint32_t net_random(struct net *n, uint32_t below);
  * `until`. false: nothing ever happens again. */
 bool net_step(struct net *n, uint64_t until);
 void net_inject(struct net *n, int to, const uint8_t *frame, size_t len);
+void net_put(
+	struct net *n, int to, const uint8_t *frame, size_t len, uint64_t at); /* it arrives then */
 /* A frame from outside to the server or the client. */
 void net_segment(struct net *n, int to, const struct wire_ip *src, const struct wire_tcp *tcp,
 	const char *payload);
