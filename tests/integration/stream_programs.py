@@ -19,6 +19,7 @@ import stream_kernel  # noqa: E402
 PATIENCE = 120  # seconds: hangs only
 HERE = os.path.dirname(os.path.abspath(__file__))
 ECHO = [sys.executable, os.path.join(HERE, 'stream_echo.py')]
+CROWD = [sys.executable, os.path.join(HERE, 'stream_crowd.py')]
 TOPOLOGY = {'name': 'pair', 'switches': [{'name': 's0', 'ip': '10.77.255.1', 'ip6': 'fd77::ff:1'}],
             'hosts': [{'name': f'h{i}', 'ip': f'10.77.0.1{i}', 'ip6': f'fd77::1{i}', 'switch': 's0'} for i in range(2)]}
 LIBRARY = os.path.join(build_dir(), 'lib/sockets/libincline_stream.so')
@@ -40,6 +41,10 @@ class Programs(unittest.TestCase):
         self.addCleanup(p.kill)
         return p
 
+    @staticmethod
+    def preload(config):
+        return [f'LD_PRELOAD={LIBRARY}', f'INCLINE_STREAM={config}'] if config else []
+
     def until(self, p, text):
         """Reads a program's lines up to one with this text."""
         lines = []
@@ -58,6 +63,14 @@ class Programs(unittest.TestCase):
         server = self.start(1, [*ECHO, 'server', self.address(version), 7001])
         self.until(server, 'listens')
         self.assertIn('client ok', self.run_to_end(self.start(0, [*ECHO, 'client', self.address(version), 7001])))
+        self.assertIn('server ok', self.run_to_end(server))
+
+    def crowd(self, count):
+        """That many connections to each address, all at once."""
+        how = [7002, count, self.address(4), self.address(6)]
+        server = self.start(1, [*CROWD, 'server', *how])
+        self.until(server, 'listens')
+        self.assertIn('client ok', self.run_to_end(self.start(0, [*CROWD, 'client', *how])))
         self.assertIn('server ok', self.run_to_end(server))
 
     def iperf(self):
@@ -106,12 +119,13 @@ class Programs(unittest.TestCase):
 
 class Switch(Programs):
     impair = {'loss': 0.002}
+    netns = False
 
     def setUp(self):
         super().setUp()
         folder = os.path.join(self.dir, 'lab')
         self.lab = Lab(folder)
-        self.lab.up(Topology(json.loads(json.dumps(TOPOLOGY))), self.impair)
+        self.lab.up(Topology(json.loads(json.dumps(TOPOLOGY))), self.impair, self.netns)
         self.addCleanup(self.end)
 
     def end(self):
@@ -129,6 +143,7 @@ class Switch(Programs):
 
     def programs(self):
         self.calls(4)
+        self.crowd(20)
         self.iperf()
         self.redis()
         self.curl()
@@ -157,10 +172,6 @@ class Kernel(Programs):
         node, config = ('s', self.config) if end == self.ours else ('k', None)
         return self.popen(['ip', 'netns', 'exec', stream_kernel.PREFIX + node, 'env', *self.preload(config), *argv],
                           **kwargs)
-
-    @staticmethod
-    def preload(config):
-        return [f'LD_PRELOAD={LIBRARY}', f'INCLINE_STREAM={config}'] if config else []
 
     def address(self, version):
         number = 2 if self.ours == 1 else 1
