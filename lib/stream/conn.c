@@ -136,11 +136,14 @@ void conn_paced(struct stream *s)
 	}
 }
 
-static void tell(struct stream *s, enum stream_event event, const struct conn *c, uint64_t cookie,
-	int64_t result)
+static void tell(
+	struct stream *s, enum stream_event event, uint32_t conn, uint64_t cookie, int64_t result)
 {
 	s->done[s->done_head++ & s->done_mask] =
-		(struct stream_completion){event, c->handle, cookie, result};
+		(struct stream_completion){event, conn, cookie, result};
+	if (s->armed && s->config.notify != NULL)
+		s->config.notify(s->config.notify_arg);
+	s->armed = false;
 }
 
 /* ---- operations ---- */
@@ -172,7 +175,8 @@ static void tell_arrivals(struct stream *s)
 		no_arrival(s, c);
 		c->known = c->arrived;
 		if (!c->arrival_told)
-			tell(s, STREAM_ARRIVED, c, c->cookie, (int64_t)(c->known - c->origin));
+			tell(s, STREAM_ARRIVED, c->handle, c->cookie,
+				(int64_t)(c->known - c->origin));
 		c->arrival_told = true;
 		conn_work(s, c);
 	}
@@ -206,8 +210,7 @@ void conn_settled(struct stream *s)
 	tell_arrivals(s);
 	while ((op = TAILQ_FIRST(&s->settling)) != NULL && place_passed(s->place, op->ticket)) {
 		TAILQ_REMOVE(&s->settling, op, link);
-		s->done[s->done_head++ & s->done_mask] =
-			(struct stream_completion){op->event, op->conn, op->cookie, op->result};
+		tell(s, op->event, op->conn, op->cookie, op->result);
 		TAILQ_INSERT_TAIL(&s->free_ops, op, link);
 	}
 }
@@ -260,7 +263,7 @@ void conn_open(struct stream *s, struct conn *c)
 		s->n_half--;
 	}
 	c->origin = c->known = c->rcv;
-	tell(s, c->passive ? STREAM_ACCEPTED : STREAM_CONNECTED, c, c->cookie, 0);
+	tell(s, c->passive ? STREAM_ACCEPTED : STREAM_CONNECTED, c->handle, c->cookie, 0);
 	if (c->fin)
 		c->state = FIN_WAIT;
 	conn_post(s, c);

@@ -140,6 +140,7 @@ struct stream {
 	struct held *held; /* by slot */
 	struct held_list to_free;
 	struct stream_completion *done; /* a ring */
+	bool armed;                     /* its next one is to be notified */
 	uint32_t done_mask, done_head, done_tail;
 	uint64_t now, due, pace_due, quiet_from;
 	uint64_t cookie_key[2], cookies_until; /* 0: no cookie was ever sent */

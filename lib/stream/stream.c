@@ -413,6 +413,12 @@ unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n
 	return i;
 }
 
+bool stream_arm(struct stream *s)
+{
+	s->armed = s->done_tail == s->done_head;
+	return s->armed;
+}
+
 /* ---- turns ---- */
 
 static void free_slots(struct stream *s)

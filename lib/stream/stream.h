@@ -59,6 +59,9 @@ struct stream_config {
 	uint64_t time_wait;        /* 2 MSL */
 	struct place_config place; /* max_mrs of max_ops at least */
 	bool arrivals;             /* STREAM_ARRIVED is wanted */
+	/* That a completion is there: stream_arm. It must not call the stack. May be NULL. */
+	void (*notify)(void *arg);
+	void *notify_arg;
 	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports */
 	void *random_arg;
 	/* Memory of a stack, 64 bytes aligned and all zero, as long as the stack lives; NULL: there
@@ -138,6 +141,9 @@ struct stream_completion {
 
 /* Up to n of them; never a system call. */
 unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n);
+/* For who will sleep: config.notify is called once, within the call that makes the next completion
+ * (event.h: a descriptor that is readable then). false: there is one already, and no call. */
+bool stream_arm(struct stream *s);
 
 /* ---- time ---- */
 
