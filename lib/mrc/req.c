@@ -69,6 +69,7 @@ int mrc_req_post(struct mrc_req *q, const struct mrc_msg *msg)
 		return -ENOSPC;
 	*at(q, q->tail++) = (struct mrc_request){
 		.m = *msg, .packets = msg->length ? (msg->length + q->c.pmtu - 1) / q->c.pmtu : 1};
+	q->snd.dry = false;
 	return 0;
 }
 
@@ -195,6 +196,23 @@ static bool send_again(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc
 	return true;
 }
 
+static struct mrc_probe_out *probe_slot(struct mrc_req *q, uint16_t id)
+{
+	return &q->probe_out[id % MRC_PROBES_OUT];
+}
+
+/* Where to ask what has become of the tail: on the path of the oldest packet, whose order tells
+ * lost from late, unless that is out of use. */
+static int tail_ev(struct mrc_req *q, uint8_t room, uint64_t now)
+{
+	const int ev = mrc_snd_asks_about(&q->snd);
+	const struct mrc_ev *e = ev == MRC_NO_EV ? NULL : &q->evs->ev[ev];
+
+	if (e && e->state <= MRC_EV_SKIP && q->evs->up & room & 1u << e->port)
+		return ev;
+	return mrc_evset_next(q->evs, room, now);
+}
+
 static bool send_probe(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_out *out)
 {
 	int ev = q->probe_ev;
@@ -202,7 +220,7 @@ static bool send_probe(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc
 	if (ev != MRC_NO_EV && !(room >> q->evs->ev[ev].port & 1))
 		return false;
 	if (ev == MRC_NO_EV && q->tail_probe)
-		ev = mrc_evset_next(q->evs, room, now);
+		ev = tail_ev(q, room, now);
 	if (ev == MRC_NO_EV)
 		return false;
 	if (q->probe_ev != MRC_NO_EV)
@@ -217,8 +235,8 @@ static bool send_probe(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc
 		.ts = mrc_ts(now)};
 	on_path(q, ev, out);
 	out->class = MRC_CLASS_NO_TRIM;
-	q->probe_out[q->probe_id % MRC_PROBES_OUT].id = q->probe_id;
-	q->probe_out[q->probe_id % MRC_PROBES_OUT].ev = (int16_t)ev;
+	*probe_slot(q, q->probe_id) = (struct mrc_probe_out){
+		.id = q->probe_id, .ev = (int16_t)ev, .turn = mrc_snd_probe(&q->snd, (unsigned)ev)};
 	q->probes++;
 	return true;
 }
@@ -293,7 +311,7 @@ static bool send_new(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_o
 	out->class = q->c.peer_nacks_trimmed ? MRC_CLASS_TRIMMABLE : MRC_CLASS_NO_TRIM;
 	if (++r->sent == r->packets) {
 		r->last_psn = psn;
-		q->next++;
+		q->snd.dry = ++q->next == q->tail;
 	}
 	left(q, bytes, out);
 	return true;
@@ -380,15 +398,14 @@ static void path_news(struct mrc_req *q, uint8_t mark, int ev, uint64_t now)
 		mrc_evset_bad(q->evs, ev, now);
 }
 
-static bool asked(const struct mrc_req *q, uint16_t id, int ev)
+static bool asked(const struct mrc_probe_out *p, uint16_t id, int ev)
 {
-	return ev != MRC_NO_EV && q->probe_out[id % MRC_PROBES_OUT].id == id &&
-	       q->probe_out[id % MRC_PROBES_OUT].ev == ev;
+	return ev != MRC_NO_EV && p->id == id && p->ev == ev;
 }
 
 static void probe_answer(struct mrc_req *q, const struct mrc_sack *sack, int ev, uint64_t now)
 {
-	q->probe_out[sack->probe_id % MRC_PROBES_OUT].ev = MRC_NO_EV;
+	probe_slot(q, sack->probe_id)->ev = MRC_NO_EV;
 	if (sack->mark != MRC_ALWAYS_SKIP)
 		mrc_evset_probe_answered(q->evs, ev, sack->mark != MRC_MARK_NONE, now);
 }
@@ -406,11 +423,12 @@ int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
 	const int ev = mrc_evset_echoed(q->evs, sack->entropy);
 	const struct mrc_sent *e =
 		sack->probe ? NULL : transmission(q, sack->trigger_psn, ev, sack->rtx);
+	const struct mrc_probe_out *probe = probe_slot(q, sack->probe_id);
 	struct mrc_news news;
 
-	if (q->status || (sack->probe && !asked(q, sack->probe_id, ev)))
+	if (q->status || (sack->probe && !asked(probe, sack->probe_id, ev)))
 		return ignore(q);
-	if (mrc_snd_sack(&q->snd, sack, ev, loss_window(q), now, &news) < 0)
+	if (mrc_snd_sack(&q->snd, sack, ev, probe->turn, loss_window(q), now, &news) < 0)
 		return ignore(q);
 	if (sack->probe)
 		probe_answer(q, sack, ev, now);

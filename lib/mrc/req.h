@@ -62,6 +62,13 @@ enum mrc_status {
 	MRC_STATUS_FLUSHED /* behind the message that failed */
 };
 
+/* A probe that has left. */
+struct mrc_probe_out {
+	uint16_t id;
+	int16_t ev;    /* MRC_NO_EV: none, or answered */
+	uint32_t turn; /* there, as mrc_snd_probe has it */
+};
+
 struct mrc_req {
 	struct mrc_req_config c;
 	struct mrc_snd snd;
@@ -82,10 +89,7 @@ struct mrc_req {
 	int probe_ev; /* MRC_NO_EV: none waits */
 	bool tail_probe;
 	uint16_t probe_id; /* of the last that left */
-	struct {
-		uint16_t id;
-		int16_t ev; /* MRC_NO_EV: none, or answered */
-	} probe_out[MRC_PROBES_OUT];
+	struct mrc_probe_out probe_out[MRC_PROBES_OUT];
 
 	/* counters */
 	uint64_t ignored;     /* words of the peer that cannot be: counted, without effect */

@@ -84,6 +84,7 @@ int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct 
 		.mask = (uint32_t)capacity(config->mpr_units) - 1,
 		.later_ns = config->later_ns,
 		.tail_ns = config->tail_ns,
+		.late_ns = config->late_ns,
 		.loss_least = config->loss_least ? config->loss_least : MRC_DFLT_loss_least,
 		.tail_probes = config->tail_probes ? config->tail_probes : MRC_DFLT_tail_probes,
 		.sent = sent,
@@ -248,12 +249,12 @@ static void tell(struct mrc_snd *s, uint32_t cack, uint64_t bitmap, uint32_t bas
 
 static bool is_late(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t now)
 {
-	return s->tail_ns && e->at + s->tail_ns <= now;
+	return s->late_ns && e->at + s->late_ns <= now;
 }
 
-/* What a SACK says is missing, though a packet that left after it on its path has arrived, or
- * though it left so long ago that silence since then would have been asked about. What its bitmap
- * does not reach is not known, and an older SACK says nothing of what came since. */
+/* What a SACK says is missing, though a packet or a probe that left after it on its path has
+ * arrived, or though it left so long ago that no queue can hold it still. What its bitmap does not
+ * reach is not known, and an older SACK says nothing of what came since. */
 static void miss(
 	struct mrc_snd *s, const struct mrc_sack *sack, uint64_t now, struct mrc_news *news)
 {
@@ -299,8 +300,34 @@ static uint64_t beyond_cack(const struct mrc_snd *s, uint64_t bitmap, uint32_t b
 	return known >= 64 ? 0 : bitmap & ~UINT64_C(0) << known;
 }
 
-int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t loss_window,
-	uint64_t now, struct mrc_news *news)
+int mrc_snd_asks_about(const struct mrc_snd *s)
+{
+	const uint16_t i = s->list[MRC_FLIGHT].head;
+	const struct mrc_sent *e = i == NONE ? NULL : &s->sent[i];
+
+	return s->dry && e && s->path[e->ev].sent == e->on_path ? (int)e->ev : MRC_NO_EV;
+}
+
+uint32_t mrc_snd_probe(struct mrc_snd *s, unsigned ev)
+{
+	return ++s->path[ev].sent;
+}
+
+/* A probe has come, and so has all that was before it on its path, or never will: the next in doubt
+ * may be asked about. */
+static void probe_came(struct mrc_snd *s, int ev, uint32_t turn)
+{
+	const uint16_t i = s->list[MRC_FLIGHT].head;
+
+	if (ev == MRC_NO_EV || !later(turn, s->path[ev].arrived))
+		return;
+	s->path[ev].arrived = turn;
+	if (i != NONE && s->sent[i].ev == ev)
+		s->probed_at = 0;
+}
+
+int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t turn,
+	uint32_t loss_window, uint64_t now, struct mrc_news *news)
 {
 	const struct proof proof = {
 		.valid = !sack->probe, .again = sack->rtx, .psn = sack->trigger_psn, .ev = ev};
@@ -313,6 +340,8 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 		(bits && !was_sent(s, psn_add(sack->base_psn, 63 - __builtin_clzll(bits)))))
 		return -EINVAL;
 	settle_asked(s);
+	if (sack->probe)
+		probe_came(s, ev, turn);
 	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, news);
 	miss(s, sack, now, news);
 	if (sack->mpr && psn_le(s->cack, sack->cack_psn))
@@ -434,20 +463,24 @@ static uint64_t head_at(const struct mrc_snd *s, enum mrc_sent_state state, uint
 	return i == NONE ? UINT64_MAX : s->sent[i].at + after;
 }
 
-static uint64_t probe_at(const struct mrc_snd *s)
-{
-	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
-
-	if (s->tail_ns == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX)
-		return UINT64_MAX;
-	if (s->probed)
-		return s->probed_at + s->tail_ns;
-	return (oldest > s->heard_at ? oldest : s->heard_at) + s->tail_ns;
-}
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* What follows a packet tells of it, or there is silence. Behind the last one nothing follows: its
+ * age counts, and it is asked about less and less often. */
+static uint64_t probe_at(const struct mrc_snd *s)
+{
+	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
+	const bool tail = s->dry && s->tail_ns;
+	const uint64_t longest = s->late_ns ? s->late_ns : UINT64_MAX;
+	const uint64_t after = tail ? least(s->tail_ns << s->probed, longest) : s->late_ns;
+	const uint64_t since = tail || s->probed ? s->probed_at : s->heard_at;
+
+	if (after == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX)
+		return UINT64_MAX;
+	return (oldest > since ? oldest : since) + after;
 }
 
 uint64_t mrc_snd_deadline(const struct mrc_snd *s)

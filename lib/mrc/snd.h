@@ -3,8 +3,9 @@
  * and go again, how long to wait (MRC 1.0, sections 5.1 and 5.5 of the rules in docs/mrc.md). A
  * packet is lost when
  *   - the responder names it (NACK);
- *   - a packet that followed it on the same path has arrived: a path keeps the order;
- *   - it left longer ago than tail_ns, and a SACK still says that it is missing;
+ *   - a packet or a probe that followed it on the same path has arrived, and a SACK says that it is
+ *     missing: a path keeps the order;
+ *   - it left longer ago than late_ns, and a SACK still says that it is missing;
  *   - enough packets that were sent later have arrived, whatever their paths;
  *   - it is the oldest and its time is over.
  * A SACK costs the packets that it tells news of, a loss a constant: nothing walks the window.
@@ -39,8 +40,13 @@ struct mrc_snd_config {
 	uint8_t linear_cnt; /* so many tries at that interval, at most 7, */
 	uint8_t exp_cnt;    /* then so many doublings, at most 25, which is for ever */
 	uint64_t later_ns;  /* how long a packet waits that the responder had no room for */
-	uint64_t tail_ns;   /* silence after which a probe goes out, each time, and what is missing
-			       is lost; 0: none */
+	/* Of a packet that nothing new is to follow (mrc_snd.dry): after so long a probe asks about
+	 * the oldest, after twice that without a word again, and so on up to late_ns. 0: no
+	 * earlier than of others. */
+	uint64_t tail_ns;
+	/* After so long what a SACK says is missing is lost, whatever came on its path, and after a
+	 * silence of it a probe asks, each time. 0: neither. */
+	uint64_t late_ns;
 	/* 0 of these: the default (settings.h). */
 	uint8_t tail_probes; /* in a row that nobody answers, and there are no more */
 	uint32_t loss_least; /* packets sent later that have to arrive, at least */
@@ -84,8 +90,9 @@ struct mrc_snd {
 	 * its way before it is settled. Others' losses are not counted, which errs to patience. */
 	uint32_t heard;
 	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
-	uint64_t interval, later_ns, tail_ns;
+	uint64_t interval, later_ns, tail_ns, late_ns;
 	uint32_t loss_least;
+	bool dry; /* nothing new is to follow what was sent: the owner's to set */
 	uint8_t linear_cnt, exp_cnt, tail_probes;
 	uint8_t tries;  /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
 	uint8_t probed; /* probes since the last word, and when the last of them was due */
@@ -93,7 +100,8 @@ struct mrc_snd {
 	struct mrc_list list[MRC_N_SENT_STATES];
 	uint32_t told_units; /* rcvd_units of the newest SACK */
 	struct {
-		uint32_t sent, arrived; /* transmissions, and the last that is known to have come */
+		uint32_t sent, arrived; /* transmissions, probes too, and the last known to have
+					   come */
 	} path[MRC_MAX_EVS];
 	struct mrc_sent *sent;
 };
@@ -131,12 +139,20 @@ const struct mrc_sent *mrc_snd_lost(const struct mrc_snd *s, uint32_t *psn);
 /* That packet leaves on another EV. */
 void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now);
 
-/* A SACK; ev: the index of its entropy, MRC_NO_EV. loss_window: packets sent later that make an
- * older one lost, 1.5 congestion windows (less than loss_least counts as that). One that others
- * have overtaken tells what it tells. -EINVAL: it speaks of packets that were never sent; nothing
- * has changed. A changed window is taken over; what was sent beyond it stays out. */
-int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t loss_window,
-	uint64_t now, struct mrc_news *news);
+/* The path on which a probe that is due has to go to tell what became of the oldest packet that is
+ * on its way. MRC_NO_EV: any will do; something has followed it there, which tells the same or has
+ * had no answer, and late_ns decides. */
+int mrc_snd_asks_about(const struct mrc_snd *s);
+/* A probe leaves on an EV: its turn among the transmissions there. */
+uint32_t mrc_snd_probe(struct mrc_snd *s, unsigned ev);
+
+/* A SACK; ev: the index of its entropy, MRC_NO_EV; turn: of the probe that it answers, else it is
+ * not looked at. loss_window: packets sent later that make an older one lost, 1.5 congestion
+ * windows (less than loss_least counts as that). One that others have overtaken tells what it
+ * tells. -EINVAL: it speaks of packets that were never sent; nothing has changed. A changed window
+ * is taken over; what was sent beyond it stays out. */
+int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t turn,
+	uint32_t loss_window, uint64_t now, struct mrc_news *news);
 
 /* A transport ACK of all up to psn, which have arrived then; an older one does nothing. -EINVAL as
  * above. When it is missing although all has arrived, the last packet goes again after the

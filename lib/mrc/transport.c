@@ -104,6 +104,7 @@ static struct mrc_req_config req_config(const struct mrc_conn *c)
 					       .exp_cnt = c->attr.exp_cnt,
 					       .later_ns = set->later_rtts * rtt,
 					       .tail_ns = set->tail_rtts * rtt,
+					       .late_ns = set->late_rtts * rtt,
 					       .tail_probes = (uint8_t)set->tail_probes,
 					       .loss_least = set->loss_least},
 		.dqpn = attr->dest_qp_num,

@@ -474,21 +474,84 @@ static void immediates(void **state)
 	end(q);
 }
 
-static void tail(void **state)
+static struct mrc_out asks(struct mrc_req *q, uint64_t now)
 {
-	struct mrc_req *q = requestor(&plain);
 	struct mrc_out out;
 
-	(void)state;
-	post(q, 0, 1, false);
-	sends(q, 0);
-	assert_int_equal(mrc_req_deadline(q), 4 * RTT);
-	mrc_req_timer(q, 4 * RTT - 1);
-	silent(q, 4 * RTT - 1);
-	mrc_req_timer(q, 4 * RTT);
-	out = sends(q, 4 * RTT);
+	assert_int_equal(mrc_req_deadline(q), now);
+	mrc_req_timer(q, now);
+	out = sends(q, now);
 	assert_int_equal(out.pkt.kind, MRC_KIND_PROBE);
-	silent(q, 4 * RTT);
+	silent(q, now);
+	return out;
+}
+
+/* Nothing follows the last packet: the first probe takes its path, and the answer tells that it is
+ * lost. One that has no answer is followed by one elsewhere, whose answer tells nothing yet. */
+static void tail(void **state)
+{
+	for (unsigned elsewhere = 0; elsewhere < 2; elsewhere++) {
+		struct mrc_req *q = requestor(&plain);
+		struct mrc_out data, out;
+		uint64_t now = 4 * RTT;
+		struct mrc_sack s;
+
+		(void)state;
+		post(q, 0, 1, false);
+		data = sends(q, 0);
+		out = asks(q, now);
+		assert_int_equal(out.ev, data.ev);
+		if (elsewhere) {
+			now += 8 * RTT;
+			out = asks(q, now);
+			assert_int_not_equal(out.ev, data.ev);
+		}
+		s = sack(-1, &out);
+		s.probe = true;
+		s.probe_id = out.pkt.probe.id;
+		assert_int_equal(mrc_req_sack(q, &s, now + RTT), 0);
+		assert_int_equal(q->lost, !elsewhere);
+		if (!elsewhere) {
+			out = sends(q, now + RTT);
+			assert_true(out.pkt.data.rtx && out.ev != data.ev);
+		}
+		end(q);
+	}
+}
+
+/* A path that is out of use is not asked on, nor is a port that is down. */
+static void tail_elsewhere(void **state)
+{
+	for (unsigned denied = 0; denied < 2; denied++) {
+		struct mrc_req *q = requestor(&plain);
+		struct mrc_out data;
+
+		(void)state;
+		post(q, 0, 1, false);
+		data = sends(q, 0);
+		if (denied)
+			mrc_evset_deny(q->evs, mrc_evset_find(q->evs, data.ev));
+		else
+			mrc_evset_port(q->evs, data.port, false);
+		assert_int_not_equal(asks(q, 4 * RTT).ev, data.ev);
+		end(q);
+	}
+}
+
+/* What is still to be sent will tell: only silence is asked about. */
+static void not_the_tail(void **state)
+{
+	struct mrc_req_config config = plain;
+	struct mrc_req *q;
+
+	(void)state;
+	config.snd.tail_ns = RTT;
+	config.snd.late_ns = 4 * RTT;
+	q = requestor(&config);
+	post(q, 0, 200 * PMTU, false);
+	for (unsigned i = 0; i < 128; i++)
+		sends(q, 0);
+	asks(q, 4 * RTT);
 	end(q);
 }
 
@@ -528,6 +591,8 @@ int run_req_tests(void)
 		cmocka_unit_test(bad_path),
 		cmocka_unit_test(immediates),
 		cmocka_unit_test(tail),
+		cmocka_unit_test(tail_elsewhere),
+		cmocka_unit_test(not_the_tail),
 		cmocka_unit_test(rooms),
 	};
 

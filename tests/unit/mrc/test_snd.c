@@ -30,7 +30,7 @@ static struct mrc_news told(struct mrc_snd *s, struct mrc_sack sack, int ev, uin
 {
 	struct mrc_news news;
 
-	assert_int_equal(mrc_snd_sack(s, &sack, ev, least, 50, &news), 0);
+	assert_int_equal(mrc_snd_sack(s, &sack, ev, 0, least, 50, &news), 0);
 	return news;
 }
 
@@ -128,12 +128,12 @@ static void late_is_lost(void **state)
 	struct mrc_sack sack = sack_of(0, 4, 2);
 
 	(void)state;
-	c.tail_ns = 500;
+	c.late_ns = 500;
 	s = window(&c);
 	send_on(&s, (const uint8_t[]){0, 1, 2}, 3);
-	assert_int_equal(mrc_snd_sack(&s, &sack, 2, 1000, 499, &news), 0);
+	assert_int_equal(mrc_snd_sack(&s, &sack, 2, 0, 1000, 499, &news), 0);
 	assert_int_equal(news.lost, 0);
-	assert_int_equal(mrc_snd_sack(&s, &sack, 2, 1000, 500, &news), 0);
+	assert_int_equal(mrc_snd_sack(&s, &sack, 2, 0, 1000, 500, &news), 0);
 	assert_int_equal(news.lost, 1);
 	assert_int_equal(lost(&s), 1);
 	test_free(s.sent);
@@ -294,34 +294,99 @@ static void patience(void **state)
 	test_free(s.sent);
 }
 
+/* Behind the last packet: its age counts, whatever else is heard, and questions become rare. */
 static void tail_probe(void **state)
 {
+	static const unsigned at[MRC_DFLT_tail_probes] = {2, 4, 8, 12, 16, 20, 24, 28};
 	struct mrc_snd_config config = plain;
 	struct mrc_news news;
 	struct mrc_snd s;
 	bool probe;
 
 	(void)state;
-	config.tail_ns = 3000;
+	config.timeout = 6;
+	config.tail_ns = 1000;
+	config.late_ns = 4000;
+	s = window(&config);
+	mrc_snd_new(&s, 0, 100, 0, 1000);
+	s.dry = true;
+	assert_int_equal(mrc_snd_deadline(&s), 2000);
+	mrc_snd_timer(&s, 1999, &probe, &news);
+	assert_false(probe);
+	told(&s, sack_of(0, 0, 0), 0, 1000);
+	for (unsigned i = 0; i < MRC_DFLT_tail_probes; i++) {
+		assert_int_equal(mrc_snd_deadline(&s), 1000 * at[i]);
+		mrc_snd_timer(&s, 1000 * at[i], &probe, &news);
+		assert_true(probe);
+	}
+	assert_int_equal(mrc_snd_deadline(&s), 1000 + (1024 << 6));
+	told(&s, sack_of(0, 0, 0), 0, 1000); /* it is heard */
+	assert_int_equal(mrc_snd_deadline(&s), 29000);
+	test_free(s.sent);
+}
+
+/* Where more is to follow: silence counts. */
+static void silence_probe(void **state)
+{
+	struct mrc_snd_config config = plain;
+	struct mrc_sack sack = sack_of(0, 0, 0);
+	struct mrc_news news;
+	struct mrc_snd s;
+	bool probe;
+
+	(void)state;
+	config.tail_ns = 1000;
+	config.late_ns = 3000;
 	s = window(&config);
 	mrc_snd_new(&s, 0, 100, 0, 1000);
 	assert_int_equal(mrc_snd_deadline(&s), 4000);
-	mrc_snd_timer(&s, 3999, &probe, &news);
-	assert_false(probe);
-	/* It may be lost as well, but there is an end. */
-	config.tail_ns = 1000;
-	test_free(s.sent);
-	s = window(&config);
-	mrc_snd_new(&s, 0, 100, 0, 1000);
-	for (unsigned i = 2; i < 2 + MRC_DFLT_tail_probes; i++) {
-		assert_int_equal(mrc_snd_deadline(&s), 1000 * i);
-		mrc_snd_timer(&s, 1000 * i, &probe, &news);
+	assert_int_equal(mrc_snd_asks_about(&s), MRC_NO_EV);
+	mrc_snd_sack(&s, &sack, 0, 0, 1000, 1500, &news);
+	assert_int_equal(mrc_snd_deadline(&s), 4500);
+	for (unsigned i = 0; i < 3; i++) {
+		mrc_snd_timer(&s, 4500 + 3000 * i, &probe, &news);
 		assert_true(probe);
+		assert_int_equal(mrc_snd_deadline(&s), 7500 + 3000 * i);
 	}
-	assert_int_equal(mrc_snd_deadline(&s), 1000 + INTERVAL);
-	told(&s, sack_of(0, 0, 0), 0, 1000); /* at 50: it is heard */
-	assert_int_equal(mrc_snd_deadline(&s), 2000);
 	test_free(s.sent);
+}
+
+/* The answer to a probe settles what left before it on its path, at whatever age, and no more. */
+static void probe_tells(void **state)
+{
+	struct mrc_snd_config config = plain;
+	struct mrc_sack sack = sack_of(0, 1 << 2, 2);
+	struct mrc_news news;
+
+	(void)state;
+	config.tail_ns = 1000;
+	config.late_ns = 4000;
+	for (unsigned probed = 0; probed < 2; probed++) {
+		struct mrc_snd s = window(&config);
+		uint32_t turn;
+		bool probe;
+
+		send_on(&s, (const uint8_t[]){0, 1, 2}, 3); /* the third arrives */
+		s.dry = true;
+		mrc_snd_timer(&s, 1000, &probe, &news);
+		assert_true(probe);
+		assert_int_equal(mrc_snd_asks_about(&s), 0);
+		turn = mrc_snd_probe(&s, probed);
+		assert_int_equal(mrc_snd_asks_about(&s), probed == 0 ? MRC_NO_EV : 0);
+		mrc_snd_new(&s, probed, 100, 3, 1000); /* behind it */
+		sack.probe = false;
+		mrc_snd_sack(&s, &sack, (int)probed, turn, 1000, 1100, &news);
+		assert_int_equal(news.lost, 0); /* no answer to any */
+		sack.probe = true;
+		mrc_snd_sack(&s, &sack, (int)probed, turn, 1000, 1100, &news);
+		assert_int_equal(lost(&s), 1 << probed);
+		assert_int_equal(news.bad_ev[0], 1 << probed);
+		/* What is in doubt still is asked about: at once if that answer told of the first
+		 * in doubt, else in its time. */
+		assert_int_equal(mrc_snd_asks_about(&s), probed == 0 ? 1 : 0);
+		assert_int_equal(mrc_snd_deadline(&s), probed == 0 ? 1001 : 2000);
+		test_free(s.sent);
+	}
 }
 
 /* SACKs say what arrived, transport ACKs what is done. */
@@ -411,7 +476,7 @@ static void liars(void **state)
 	send_on(&s, (const uint8_t[]){0, 1}, 2);
 	before = s;
 	for (unsigned i = 0; i < sizeof(sack) / sizeof(sack[0]); i++) {
-		assert_int_equal(mrc_snd_sack(&s, &sack[i], 0, 5, 9, &news), -EINVAL);
+		assert_int_equal(mrc_snd_sack(&s, &sack[i], 0, 0, 5, 9, &news), -EINVAL);
 		assert_memory_equal(&s, &before, sizeof(s));
 	}
 	told(&s, sack_of(2, 0, 0), 0, 1000);
@@ -434,6 +499,8 @@ int run_snd_tests(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(patience),
 		cmocka_unit_test(tail_probe),
+		cmocka_unit_test(silence_probe),
+		cmocka_unit_test(probe_tells),
 		cmocka_unit_test(acknowledged),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(liars),

@@ -74,7 +74,7 @@ static void deliver(struct fabric *f, unsigned ev)
 	}
 	mrc_rcv_sack(&f->r, fly.psn, &sack);
 	if (test_random(&f->random) % 1000 >= f->loss)
-		assert_int_equal(mrc_snd_sack(&f->s, &sack, (int)ev, 64, f->now, &news), 0);
+		assert_int_equal(mrc_snd_sack(&f->s, &sack, (int)ev, 0, 64, f->now, &news), 0);
 	if ((fly.psn % 7 == 0 || arrival == MRC_DUPLICATE) &&
 		test_random(&f->random) % 1000 >= f->loss)
 		assert_int_equal(mrc_snd_ack(&f->s, f->r.cack, f->now, &news), 0);

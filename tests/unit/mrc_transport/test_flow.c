@@ -212,13 +212,26 @@ static bool lose_questions(struct fabric *f, int from, uint8_t *frame, size_t *l
 	return (bth_of(frame)[0] & 0x1f) >= 0x10 || !(bth_of(frame)[8] & 0x80);
 }
 
+/* One that asks about the tail later than it is told unasked. */
+static struct mrc_settings patient(void)
+{
+	struct mrc_settings set = mrc_settings_default();
+
+	set.tail_rtts = 4;
+	return set;
+}
+
 /* What has arrived and nobody asks about is told after one round trip: the sender does not have to
- * ask by a probe, which it would after four. */
+ * ask by a probe, which it would after four here. */
 static void told_unasked(void **state)
 {
-	struct fabric *f = fabric_make(&formats[1]);
+	const struct mrc_settings set = patient();
+	struct fabric_options o = formats[1];
+	struct fabric *f;
 
 	(void)state;
+	o.settings = &set;
+	f = fabric_make(&o);
 	f->hook = lose_questions;
 	f->fixed = 3 * FABRIC_MTU;
 	fabric_messages(f, 1, 0);
@@ -239,12 +252,14 @@ static void service_time(void **state)
 {
 	(void)state;
 	for (unsigned agreed = 0; agreed < 2; agreed++) {
+		const struct mrc_settings set = patient();
 		struct fabric_options o = formats[1];
 		const struct nscc *cc;
 		struct fabric *f;
 
 		o.attr.caps = agreed ? RNIC_MRC_SERVICE_TIME : 0;
 		o.mask = RNIC_MRC_CAPS;
+		o.settings = &set;
 		f = fabric_make(&o);
 		f->jitter = 0;
 		f->hook = lose_questions;
