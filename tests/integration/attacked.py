@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Four hosts work; a fifth, which is in a group of its own, sends all it can make up, at full rate. What
 it sends is counted and has no effect. Run by meson test, or by hand: tests/integration/attacked.py
-[Mode2...]."""
+[Mode2...]; the switch has INCLINE_TEST_WORKERS workers."""
 import json
 import os
 import sys
@@ -87,6 +87,7 @@ class Attacked:
         other = self.rpc('s0', self.kind + '.show', {self.kind: 'other'})['result']
         self.assertEqual(other['state'], self.own_ends)
         self.untouched(other)
+        self.workers_hand_over('s0')
 
 
 class Mode1(Attacked, Fabric):

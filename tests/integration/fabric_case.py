@@ -27,11 +27,15 @@ import incline_planes  # noqa: E402
 __all__ = ['Fabric', 'Lab', 'LabError', 'TOP', 'Topology', 'app', 'build_dir', 'listening', 'run_tests', 'topology']
 
 MARK = 'INCLINE_TEST'  # in the environment of a test's programs: which test
+WORKERS = int(os.environ.get('INCLINE_TEST_WORKERS', 1))  # of switches that say nothing of it
 
 
 def topology(name):
     with open(os.path.join(TOP, 'tools/fabrics', name + '.json')) as f:
-        return incline_planes.topology(json.load(f))
+        doc = json.load(f)
+    for switch in doc.get('switches', []) if WORKERS > 1 else ():
+        switch.setdefault('workers', WORKERS)
+    return incline_planes.topology(doc)
 
 
 def app(name):
@@ -309,6 +313,14 @@ class Fabric(unittest.TestCase):
             while left := self.rpc(switch, 'group.list')['result']['groups']:
                 self.assertLess(time.monotonic(), deadline, f'{switch} still has {left}')
                 time.sleep(0.1)
+
+    def workers_hand_over(self, *switches):
+        """Each switch has as many as it was given, and where these are several some packet came to another than its
+        group's."""
+        for switch in switches:
+            workers = self.rpc(switch, 'worker.list')['result']['workers']
+            self.assertEqual(len(workers), WORKERS)
+            self.assertEqual(sum(w['handed_over'] for w in workers) > 0, WORKERS > 1, workers)
 
     def rpc(self, switch, method, params=None):
         with socket.socket(socket.AF_UNIX) as s:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Killed ranks and switches, with real processes: whatever dies, everybody hears of it in time, nothing
 stays behind, and the next job of that name works. Run by meson test, or by hand:
-tests/integration/failing.py [Mode2[.TEST]...]."""
+tests/integration/failing.py [Mode2[.TEST]...]; switches have INCLINE_TEST_WORKERS workers."""
 import os
 import sys
 import time
@@ -56,6 +56,7 @@ class Failing:
     def works_again(self):
         self.all_ok(self.perf(range(4), '-b', '64K', '-e', '64K', '-n', '5'))
         self.nothing_left()
+        self.workers_hand_over(*self.switches)
 
     def test_a_rank_is_killed(self):
         procs = self.busy()
