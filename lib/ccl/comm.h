@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of a communicator. parts.c cuts collectives into parts, engine.c moves messages, qp.c owns
- * verbs objects, device.c finds devices, wait.c blocks, setup.c meets the other ranks.
+ * verbs objects, device.c finds devices, idle.c waits, wait.c blocks, setup.c meets the other
+ * ranks.
  *
  * A communicator has members: one per group it belongs to, each with a queue pair, PSNs, a window.
  * A collective consists of parts, each a Reduce, a Broadcast or an AllReduce; a part belongs to one
@@ -174,7 +175,7 @@ struct ccl_comm {
 
 	struct ccl_resume *resume; /* what is kept for going on by a ring; NULL: nothing */
 
-	/* wait.c */
+	/* idle.c */
 	uint64_t watched_ns; /* when the other processes were last looked at */
 
 	/* setup.c */
@@ -189,6 +190,12 @@ static inline struct ccl_coll *ccl_coll_at(struct ccl_comm *c, uint64_t n)
 static inline struct ccl_op *ccl_op_at(struct ccl_memb *mb, uint64_t n)
 {
 	return &mb->op[n % CCL_OP_RING];
+}
+
+/* Messages that are finished: up to the oldest that is not. */
+static inline uint64_t ccl_memb_finished(const struct ccl_memb *mb)
+{
+	return mb->tx_ack.msg < mb->rx.msg ? mb->tx_ack.msg : mb->rx.msg;
 }
 
 /* ---- parts.c ---- */
@@ -231,9 +238,6 @@ int ccl_pump(struct ccl_memb *mb);
 
 /* Takes completions and goes on with what follows from them. How many, or the error. */
 int ccl_reap(struct ccl_comm *c);
-
-/* Messages that are finished. */
-uint64_t ccl_memb_finished(const struct ccl_memb *mb);
 
 /* ---- device.c ---- */
 
@@ -302,15 +306,20 @@ int ccl_connect_memb(struct ccl_memb *mb, const struct ccl_remote *remote, char 
 struct ibv_cq *ccl_cq(const struct ccl_comm *c);
 struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c);
 
-/* ---- over_ring.c ---- */
+/* ---- to_ring.c ---- */
 
 struct ccl_ring;
+
+/* Gives a collective to a ring: coll->handed_req, or the ring's error. */
+int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll);
+
+/* ---- over_ring.c ---- */
+
 struct ccl_ring_conf;
 
 /* Joins no groups, but a ring: collectives of those it can do. It has to meet before it is used. */
 int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned collectives,
 	char err[CCL_ERR_LEN]);
-int ccl_ring_issue(struct ccl_ring *ring, unsigned rank, struct ccl_coll *coll);
 int ccl_ring_go_on(struct ccl_comm *c, uint64_t now); /* as ccl_progress */
 void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info);
 
@@ -339,11 +348,19 @@ int ccl_over_tree(struct ccl_comm *c, const struct ccl_group *g, struct ccl_boot
 int ccl_hand_on(struct ccl_comm *c, struct ccl_coll *coll);
 /* Those that were given to multicast or a tree, as ccl_progress. */
 int ccl_hosts_go_on(struct ccl_comm *c, uint64_t now);
-/* An overall failure is theirs, too. */
-void ccl_hosts_fail(struct ccl_comm *c, int error);
 void ccl_hosts_close(struct ccl_comm *c);
 
-/* ---- setup.c ---- */
+/* ---- idle.c, blocking ---- */
+
+uint64_t ccl_clock_ns(void);
+/* A process that has failed or died says so on the bootstrap connection long before a timeout: 0,
+ * or the communicator's error. */
+int ccl_look_round(struct ccl_comm *c, uint64_t now);
+/* Nothing has happened: yields, or after a while looks round and sleeps, not beyond until. *since:
+ * when something last has. 0, or the error. */
+int ccl_idle(struct ccl_comm *c, uint64_t now, uint64_t *since, uint64_t until);
+
+/* ---- setup_watch.c ---- */
 
 /* Has another process failed or gone? 0, or -ECONNABORTED and why; -ESTALE: all processes are
  * there, as far as is known, but the groups are over. Does not block. */

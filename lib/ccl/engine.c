@@ -43,16 +43,6 @@ static void step(struct ccl_memb *mb, struct ccl_cursor *cur, bool rx)
 	settle(mb, cur, rx);
 }
 
-static uint64_t oldest_unfinished(const struct ccl_memb *mb)
-{
-	return mb->tx_ack.msg < mb->rx.msg ? mb->tx_ack.msg : mb->rx.msg;
-}
-
-uint64_t ccl_memb_finished(const struct ccl_memb *mb)
-{
-	return oldest_unfinished(mb);
-}
-
 /* ---- operations ---- */
 
 /* What this rank has to do in an operation (2.2 rule 4, 3.7). */
@@ -276,7 +266,7 @@ static bool may_send(struct ccl_memb *mb)
 	const struct ccl_cursor *cur = &mb->tx_post;
 	const struct ccl_op *op = ccl_op_at(mb, cur->op);
 
-	if (cur->op == mb->op_made || cur->msg - oldest_unfinished(mb) >= op->w)
+	if (cur->op == mb->op_made || cur->msg - ccl_memb_finished(mb) >= op->w)
 		return false;
 	if (cur->in < op->n_rx && cur->msg >= mb->rx_post.msg)
 		return false; /* its result would find no receive */

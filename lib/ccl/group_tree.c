@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group that was read: from a file, who is where in its tree, its end. */
+/* A group that was read: who is where in its tree, its end. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/ccl/group.h"
 
@@ -57,32 +56,6 @@ void ccl_group_drop_tree(struct ccl_group *own)
 	free(own->sw);
 	own->sw = NULL;
 	own->n_switches = 0;
-}
-
-int ccl_group_load(const char *path, struct ccl_group **group, char err[CCL_ERR_LEN])
-{
-	FILE *f = fopen(path, "re");
-	char why[CCL_ERR_LEN];
-	json_error_t je;
-	json_t *doc;
-	int rc;
-
-	if (!f) {
-		rc = -errno;
-		snprintf(err, CCL_ERR_LEN, "%s: %s", path, strerror(-rc));
-		return rc;
-	}
-	doc = json_loadf(f, JSON_REJECT_DUPLICATES, &je);
-	fclose(f);
-	if (!doc) {
-		snprintf(err, CCL_ERR_LEN, "%s:%d:%d: %s", path, je.line, je.column, je.text);
-		return -EINVAL;
-	}
-	rc = ccl_group_parse(doc, group, why);
-	json_decref(doc);
-	if (rc)
-		snprintf(err, CCL_ERR_LEN, "%.200s: %.300s", path, why);
-	return rc;
 }
 
 int ccl_group_set_timeout(struct ccl_group *g, uint64_t timeout_ns)

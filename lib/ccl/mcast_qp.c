@@ -20,13 +20,6 @@ enum {
 static const uint64_t DEFAULT_BPS = 10000000000, DEFAULT_ALPHA = 20000000,
 		      DEFAULT_TIMEOUT = 10000000000;
 
-int mc_say(const struct ccl_mcast *c, char *err, const char *what, int error)
-{
-	snprintf(err, CCL_ERR_LEN, "rank %u: multicast: %s: %s", c->conf.rank, what,
-		strerror(error));
-	return -error;
-}
-
 /* ---- receives ---- */
 
 static int post_recv(

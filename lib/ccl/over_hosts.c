@@ -158,11 +158,3 @@ int ccl_hosts_go_on(struct ccl_comm *c, uint64_t now)
 		return n;
 	return ccl_fail(c, n, "%s", c->mcast ? ccl_mcast_error(c->mcast) : ccl_tree_error(c->tree));
 }
-
-void ccl_hosts_fail(struct ccl_comm *c, int error)
-{
-	if (c->mcast)
-		ccl_mcast_fail(c->mcast, error);
-	if (c->tree)
-		ccl_tree_fail(c->tree, error);
-}

@@ -84,7 +84,7 @@ bool ccl_resume_is_over(const struct ccl_comm *c);
 /* How it is: kind, counts, selection. */
 void ccl_resume_describe(const struct ccl_comm *c, struct ccl_info *info);
 
-/* ---- wait.c, blocking ---- */
+/* ---- idle.c, blocking ---- */
 
 /* Until nothing is to be repeated for others any more. */
 int ccl_drain(struct ccl_comm *c);

@@ -43,15 +43,6 @@ const char *ccl_ring_error(const struct ccl_ring *r)
 	return r->err;
 }
 
-int ccl_ring_test(const struct ccl_ring *r, struct ccl_req req)
-{
-	if (req.seq >= r->issued)
-		return -EINVAL;
-	if (req.seq < r->done)
-		return 1;
-	return r->failed;
-}
-
 /* ---- messages for people ---- */
 
 static void describe_wait(struct ccl_ring *r, char *buf, size_t cap)

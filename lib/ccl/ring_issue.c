@@ -8,19 +8,6 @@
 #include "lib/ccl/meet.h"
 #include "lib/ccl/ring_priv.h"
 
-bool ring_uses(struct ccl_ring *r, const void *base, size_t len)
-{
-	for (uint64_t i = r->done; i != r->issued; i++) {
-		const struct ring_coll *c = ring_coll_at(r, i);
-		const uint64_t all = c->bytes * r->n_ranks;
-
-		if (ccl_meet(c->send, c->kind == RING_REDUCE_SCATTER ? all : c->bytes, base, len) ||
-			ccl_meet(c->recv, c->kind == RING_ALLGATHER ? all : c->bytes, base, len))
-			return true;
-	}
-	return false;
-}
-
 /* Buffers that have bytes are there, and are the same or apart. */
 static bool usable(
 	const void *send, uint64_t send_len, const void *recv, uint64_t recv_len, bool in_place)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a ring. ring_issue.c takes collectives, ring.c moves their messages, ring_plan.c says
+/* Inside of a ring. ring_issue.c takes collectives, ring_queue.c
+ * tells of them, ring.c moves their messages, ring_plan.c says
  * which bytes a message is, ring_qp.c owns verbs objects, ring_meet.c meets the other ranks.
  *
  * Messages of each of the two connections are numbered from 0 through all collectives. To the next
@@ -117,7 +118,7 @@ struct ring_part ring_rx_part(const struct ccl_ring *r, const struct ring_coll *
 /* Own messages of the collective that must have been taken before message k can be sent. */
 uint64_t ring_tx_needs(const struct ccl_ring *r, const struct ring_coll *c, uint64_t k);
 
-/* ---- ring_issue.c ---- */
+/* ---- ring_queue.c ---- */
 
 /* A collective that is unfinished has a buffer there. */
 bool ring_uses(struct ccl_ring *r, const void *base, size_t len);

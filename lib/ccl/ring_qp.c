@@ -362,11 +362,6 @@ int ccl_ring_deregister(struct ccl_ring *r, void *buf)
 	return -ENOENT;
 }
 
-bool ccl_ring_busy(const struct ccl_ring *r)
-{
-	return r->done != r->issued;
-}
-
 struct ibv_comp_channel *ccl_ring_channel(const struct ccl_ring *r)
 {
 	return r->channel;

@@ -18,8 +18,6 @@
 
 _Static_assert((int)CCL_BOOT_ERR_LEN == (int)CCL_ERR_LEN, "errors are passed on");
 
-enum { RENEW_MS = 2000 };
-
 static void prefix(unsigned rank, char err[CCL_ERR_LEN])
 {
 	char text[CCL_ERR_LEN];
@@ -293,55 +291,6 @@ int ccl_comm_create(
 const struct ccl_group *ccl_comm_group(const struct ccl_comm *comm)
 {
 	return comm->setup->group;
-}
-
-/* Rank 0: the switches are to know that it lives. */
-static void renew(struct ccl_setup *s)
-{
-	const int64_t now = s->group->io->now_ms(s->group->io->arg);
-
-	if (s->rank || now - s->renewed_ms < RENEW_MS)
-		return;
-	s->renewed_ms = now;
-	ccl_install_renew(&s->in);
-	if (s->ring_at)
-		ccl_ring_renew(s->group, s->ring_at);
-}
-
-int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
-{
-	const int rc = s->managed ? ccl_managed_watch(s->managed, why) : 0;
-	char gone[CCL_ERR_LEN];
-	int rc2;
-
-	renew(s);
-	rc2 = ccl_boot_watch(s->boot, gone);
-	if (rc2 && (!rc || rc2 != -ESTALE))
-		memcpy(why, gone, sizeof(gone));
-	return rc2 ? rc2 : rc ? -ESTALE : 0;
-}
-
-void ccl_setup_tell(struct ccl_setup *s, const char *why)
-{
-	ccl_boot_abort(s->boot, why);
-}
-
-void ccl_setup_diagnose(
-	struct ccl_setup *s, enum ccl_prim prim, unsigned root, char *text, size_t cap)
-{
-	char gone[128], name[CCL_NAME_LEN];
-	size_t n;
-
-	text[0] = '\0';
-	if (s->group->mode_id == CCL_MODE_NETREDUCE)
-		ccl_ring_missing(s->group, text, cap);
-	else if (!s->fallback && s->group->mode_id != CCL_MODE_RING &&
-		 ccl_sub_name(s->group, prim, root, name) == 0)
-		ccl_install_missing(s->group, name, text, cap);
-	ccl_boot_gone(s->boot, gone, sizeof(gone));
-	n = strlen(text);
-	if (gone[0])
-		snprintf(text + n, cap - n, "; gone: rank %s", gone);
 }
 
 /* It has failed, but nothing of this rank is unfinished: others may need what it has kept. */

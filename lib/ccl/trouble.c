@@ -39,7 +39,10 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 		ccl_ring_fail(c->ring, error, "%s", c->err);
 	else if (c->lease)
 		ccl_ring_fail(c->lease_ring, error, "%s", c->err);
-	ccl_hosts_fail(c, error);
+	if (c->mcast)
+		ccl_mcast_fail(c->mcast, error);
+	if (c->tree)
+		ccl_tree_fail(c->tree, error);
 	ccl_qp_to_error(c);
 	return error;
 }
