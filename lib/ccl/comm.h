@@ -152,6 +152,9 @@ struct ccl_comm {
 	struct ccl_memb *memb;
 	size_t slot_len;
 	struct ccl_ring *ring;       /* instead of members: over_ring.c */
+	struct ccl_ring *across;     /* beside ring, which is a node's: over_nodes.c; NULL: none */
+	struct ccl_nodes *nodes;     /* on both */
+	unsigned n_local;            /* ranks of a node */
 	struct ccl_mcast *mcast;     /* by itself (kind multicast), or beside the others */
 	uint64_t mcast_min;          /* bytes, beside the others */
 	struct ccl_tree *tree;       /* kind tree */
@@ -322,6 +325,32 @@ int ccl_over_ring(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned
 	char err[CCL_ERR_LEN]);
 int ccl_ring_go_on(struct ccl_comm *c, uint64_t now); /* as ccl_progress */
 void ccl_ring_describe(const struct ccl_comm *c, struct ccl_info *info);
+
+/* ---- over_nodes.c ---- */
+
+struct ccl_nodes;
+struct ccl_ring_address;
+struct ccl_boot;
+
+/* As ccl_over_ring, by conf.n_ranks ranks in nodes of `rings`: one ring inside the node, one across
+ * the nodes. They have to meet, or to connect: addresses are by rank, inside and across. */
+int ccl_over_nodes(struct ccl_comm *c, const struct ccl_ring_conf *conf, unsigned rings,
+	unsigned collectives, char err[CCL_ERR_LEN]);
+void ccl_over_nodes_addresses(
+	const struct ccl_comm *c, struct ccl_ring_address *inside, struct ccl_ring_address *across);
+int ccl_over_nodes_connect(struct ccl_comm *c, const struct ccl_ring_address *inside,
+	const struct ccl_ring_address *across, unsigned mtu, char err[CCL_ERR_LEN]);
+/* As ccl_ring_meet; between gets the addresses across, and ccl_ring_plain is that ring's. */
+int ccl_over_nodes_meet(struct ccl_comm *c, struct ccl_boot *boot,
+	int (*between)(void *arg, const struct ccl_ring_address *all, unsigned n, unsigned mtu,
+		char err[CCL_ERR_LEN]),
+	void *arg, char err[CCL_ERR_LEN]);
+int ccl_over_nodes_register(struct ccl_comm *c, void *buf, size_t len);
+int ccl_over_nodes_deregister(struct ccl_comm *c, void *buf);
+int ccl_over_nodes_issue(struct ccl_comm *c, struct ccl_coll *coll);
+int ccl_over_nodes_go_on(struct ccl_comm *c, uint64_t now); /* as ccl_progress */
+void ccl_over_nodes_describe(const struct ccl_comm *c, struct ccl_info *info);
+void ccl_over_nodes_close(struct ccl_comm *c);
 
 /* ---- algorithm.c ---- */
 

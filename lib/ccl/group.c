@@ -224,6 +224,7 @@ static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g
 	g->mtu = (unsigned)ctl_int(f, doc, "mtu");
 	g->m = (unsigned)ctl_int(f, doc, "M");
 	g->w = (unsigned)ctl_int(f, doc, "W");
+	g->rings = (unsigned)ctl_int(f, doc, "rings");
 	g->timeout_ns = (uint64_t)ctl_int(f, doc, "timeout_ms") * 1000000;
 	if (g->name[strspn(g->name, name_letters)] || !g->name[strspn(g->name, "0123456789")])
 		return bad(r, "name",
@@ -465,28 +466,6 @@ static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g
 	return 0;
 }
 
-static int by_min_rank(const void *a, const void *b)
-{
-	const struct ccl_child *x = a, *y = b;
-
-	return (x->min_rank > y->min_rank) - (x->min_rank < y->min_rank);
-}
-
-/* Depth is bounded by check_root. */
-static unsigned order_children(struct ccl_group *g, unsigned i)
-{
-	struct ccl_switch *sw = &g->sw[i];
-
-	for (unsigned c = 0; c < sw->n_children; c++) {
-		struct ccl_child *child = &sw->child[c];
-
-		child->min_rank = child->host ? child->index : order_children(g, child->index);
-	}
-	qsort(sw->child, sw->n_children, sizeof(*sw->child), by_min_rank);
-	sw->min_rank = sw->child[0].min_rank;
-	return sw->min_rank;
-}
-
 static int check_tree(struct reader *r, struct ccl_group *g)
 {
 	uint8_t *rank_seen = calloc(g->n_ranks + g->n_switches, 1);
@@ -521,7 +500,7 @@ static int check_tree(struct reader *r, struct ccl_group *g)
 				g->sw[i].name, g->sw[g->sw[i].parent].name);
 	free(rank_seen);
 	if (!rc)
-		order_children(g, g->root);
+		ccl_group_order(g, g->root);
 	return rc;
 }
 
@@ -534,7 +513,8 @@ static int read_all(struct reader *r, const json_t *doc, struct ccl_group *g)
 		(rc = read_verb(r, doc, g)) || (rc = read_lease(r, doc, g)) ||
 		(rc = read_resume(r, doc, g)) || (rc = read_ranks(r, doc, g)) ||
 		(rc = read_algorithm(r, doc, g)) || (rc = read_manager(r, doc, g)) ||
-		(rc = read_switches(r, doc, g)) || (rc = check_tree(r, g)));
+		(rc = read_switches(r, doc, g)) || (rc = check_tree(r, g)) ||
+		(rc = ccl_group_check_rings(g, r->err)));
 	return rc;
 }
 

@@ -79,6 +79,7 @@ struct ccl_group {
 	bool stall_rnr; /* not in flags: true, unless a device cannot bear it */
 	unsigned n_ranks;
 	struct wire_ip *rank_ip;
+	unsigned rings; /* NetReduce: in parallel, one for each rank of a node */
 	unsigned n_switches;
 	struct ccl_switch *sw;
 	unsigned root;
@@ -90,6 +91,12 @@ struct ccl_group {
 	char owner[CCL_OWNER_LEN];
 	const struct ctl_io *io;
 	unsigned slots;
+	/* Of one of several rings: rank i is the job's rank first + i * step. step 0: the job's
+	 * own.
+	 */
+	struct {
+		unsigned first, step;
+	} of;
 };
 
 /* The file's fields (group_fields.c). */
@@ -104,6 +111,20 @@ int ccl_group_take_plan(struct ccl_group *own, const char *mode, unsigned m, uns
 	const json_t *switches, char err[CCL_ERR_LEN]);
 void ccl_group_take_ring(struct ccl_group *own);
 void ccl_group_drop_tree(struct ccl_group *own);
+
+/* Children of a switch and of those below it in ascending order of the lowest rank; which is that
+ * of all. Depth is bounded in a group that was read. */
+unsigned ccl_group_order(struct ccl_group *group, unsigned sw);
+
+/* ---- group_ring.c ---- */
+
+/* Has the group what its number of rings needs? -EINVAL with a reason. */
+int ccl_group_check_rings(const struct ccl_group *group, char err[CCL_ERR_LEN]);
+/* The name of ring i on the switches. */
+void ccl_group_ring_name(const struct ccl_group *group, unsigned i, char name[CCL_NAME_LEN]);
+/* Ring i of a group as a group of its own, to be freed: every node's i-th rank, and the switches at
+ * which ranks of it meet: one with a single way down only passes on. -ENOMEM. */
+int ccl_group_ring(const struct ccl_group *group, unsigned i, struct ccl_group **ring);
 
 /* ---- algorithm.c ---- */
 

@@ -3,6 +3,7 @@
  * incline-perf --help-config prints it, and the table of docs/group-file.md is made of it. */
 #include "lib/ccl/group.h"
 #include "lib/ccl/mcast.h"
+#include "lib/ccl/nodes.h"
 
 enum {
 	NAME_MAX_LEN = CCL_NAME_LEN - 1,
@@ -102,6 +103,10 @@ static const struct ctl_field group_fields[] = {
 			"leads; absent: the environment's INCLINE_MANAGER"},
 	{"mode", CTL_STRING, .values = modes, .dflt = "II",
 		.help = "the switch says whether it offers it; ring asks nothing of the switches"},
+	{"rings", CTL_INT, .min = 1, .max = CCL_NODES_MAX_LOCAL, .dflt = "1",
+		.help = "mode netreduce: ranks of a node, numbered node by node, each with a ring "
+			"of its own across the nodes (of two or more); inside a node a ring of its "
+			"ranks comes before and after. AllReduce and Barrier"},
 	{"algorithm", CTL_STRING, .values = algorithms, .dflt = "auto",
 		.help = "inc: in the switches, without fallback; multicast: Broadcast and "
 			"AllGather; ring: all collectives, by the hosts; tree: Broadcast, by the "

@@ -6,6 +6,27 @@
 
 #include "lib/ccl/group.h"
 
+static int by_min_rank(const void *a, const void *b)
+{
+	const struct ccl_child *x = a, *y = b;
+
+	return (x->min_rank > y->min_rank) - (x->min_rank < y->min_rank);
+}
+
+unsigned ccl_group_order(struct ccl_group *g, unsigned i)
+{
+	struct ccl_switch *sw = &g->sw[i];
+
+	for (unsigned c = 0; c < sw->n_children; c++) {
+		struct ccl_child *child = &sw->child[c];
+
+		child->min_rank = child->host ? child->index : ccl_group_order(g, child->index);
+	}
+	qsort(sw->child, sw->n_children, sizeof(*sw->child), by_min_rank);
+	sw->min_rank = sw->child[0].min_rank;
+	return sw->min_rank;
+}
+
 unsigned ccl_group_first_hop(const struct ccl_group *g, unsigned rank)
 {
 	for (unsigned i = 0; i < g->n_switches; i++)

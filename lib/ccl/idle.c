@@ -10,6 +10,7 @@
 #include "lib/ccl/lease.h"
 #include "lib/ccl/mcast.h"
 #include "lib/ccl/resume.h"
+#include "lib/ccl/ring.h"
 #include "lib/ccl/tree.h"
 
 /* Polling goes on for this long after the last completion, with a yield each turn: on a crowded
@@ -31,7 +32,7 @@ uint64_t ccl_clock_ns(void)
 enum { MAX_SOURCES = 3, MAX_CQS = MAX_SOURCES + CCL_MCAST_MAX_TREES };
 
 /* Where completions come from: of a communicator with a lease the groups' and the ring's, and the
- * desk's answers. */
+ * desk's answers; of one of nodes, both rings'. */
 struct sources {
 	unsigned n_cq;
 	struct ibv_cq *cq[MAX_CQS];
@@ -55,6 +56,8 @@ static struct sources sources_of(struct ccl_comm *c)
 
 	if (ccl_cq(c))
 		add_source(&s, ccl_cq(c), ccl_channel(c));
+	if (c->across)
+		add_source(&s, ccl_ring_cq(c->across), ccl_ring_channel(c->across));
 	if (c->mcast)
 		add_source(&s, ccl_mcast_cq(c->mcast, 0), ccl_mcast_channel(c->mcast));
 	for (unsigned i = 1; c->mcast && ccl_mcast_cq(c->mcast, i); i++)

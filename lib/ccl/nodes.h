@@ -17,7 +17,7 @@
 #include "lib/ccl/ring.h"
 
 enum ccl_nodes_way { CCL_NODES_PARALLEL, CCL_NODES_MASTER };
-enum { CCL_NODES_MAX_QUEUED = 16, CCL_NODES_MAX_LOCAL = 64 };
+enum { CCL_NODES_MAX_QUEUED = CCL_MAX_QUEUED, CCL_NODES_MAX_LOCAL = 64 };
 
 struct ccl_nodes_conf {
 	enum ccl_nodes_way way;

@@ -94,6 +94,7 @@ void ccl_hosts_close(struct ccl_comm *c)
 	ccl_mcast_close(c->mcast);
 	ccl_tree_close(c->tree);
 	ccl_ring_close(c->ring);
+	ccl_over_nodes_close(c);
 }
 
 /* ---- collectives ---- */
@@ -127,7 +128,8 @@ int ccl_hand_on(struct ccl_comm *c, struct ccl_coll *coll)
 		return ccl_tree_ibroadcast(
 			c->tree, coll->recv, coll->bytes, coll->root, &coll->handed_req);
 	default:
-		return ccl_ring_issue(c->ring, c->rank, coll);
+		return c->across ? ccl_over_nodes_issue(c, coll)
+				 : ccl_ring_issue(c->ring, c->rank, coll);
 	}
 }
 

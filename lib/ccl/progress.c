@@ -20,7 +20,7 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 	if (beside < 0)
 		return beside;
 	if (c->ring)
-		n = ccl_ring_go_on(c, now);
+		n = c->across ? ccl_over_nodes_go_on(c, now) : ccl_ring_go_on(c, now);
 	if (ccl_by_hosts(c))
 		return n < 0 ? n : n + beside;
 	n = ccl_reap(c);

@@ -38,6 +38,8 @@ int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 	uint8_t *base = buf;
 	struct ccl_region *free_entry = NULL;
 
+	if (c->across)
+		return ccl_over_nodes_register(c, buf, len);
 	if (c->ring)
 		return ccl_ring_register(c->ring, buf, len);
 	if (!buf || len == 0)
@@ -63,6 +65,8 @@ int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 
 int ccl_deregister(struct ccl_comm *c, void *buf)
 {
+	if (c->across)
+		return ccl_over_nodes_deregister(c, buf);
 	if (c->ring)
 		return ccl_ring_deregister(c->ring, buf);
 	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
@@ -148,7 +152,9 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 		info->operations += c->memb[i].op_done;
 		info->messages += ccl_memb_finished(&c->memb[i]);
 	}
-	if (c->ring)
+	if (c->across)
+		ccl_over_nodes_describe(c, info);
+	else if (c->ring)
 		ccl_ring_describe(c, info);
 	memcpy(info->selection, c->selection, sizeof(info->selection));
 	if (c->lease)

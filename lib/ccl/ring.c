@@ -22,6 +22,17 @@ static unsigned prev_rank(const struct ccl_ring *r)
 	return (r->rank + r->n_ranks - 1) % r->n_ranks;
 }
 
+/* As messages to people have them. */
+static unsigned next_name(const struct ccl_ring *r)
+{
+	return ring_known_as(r, next_rank(r));
+}
+
+static unsigned prev_name(const struct ccl_ring *r)
+{
+	return ring_known_as(r, prev_rank(r));
+}
+
 int ccl_ring_fail(struct ccl_ring *r, int error, const char *fmt, ...)
 {
 	va_list ap;
@@ -30,7 +41,7 @@ int ccl_ring_fail(struct ccl_ring *r, int error, const char *fmt, ...)
 	if (r->failed)
 		return r->failed;
 	r->failed = error;
-	n = snprintf(r->err, sizeof(r->err), "rank %u: ", r->rank);
+	n = snprintf(r->err, sizeof(r->err), "rank %u: ", ring_known_as(r, r->rank));
 	va_start(ap, fmt);
 	vsnprintf(r->err + n, sizeof(r->err) - (size_t)n, fmt, ap);
 	va_end(ap);
@@ -52,15 +63,15 @@ static void describe_wait(struct ccl_ring *r, char *buf, size_t cap)
 	if (r->tx_acked < r->tx_posted &&
 		(r->rx_arrived > r->tx_acked || r->rx_taken == r->rx_total))
 		snprintf(buf, cap, "message %llu to rank %u (%s, QPN 0x%x) is not acknowledged",
-			(unsigned long long)r->tx_acked, next_rank(r),
+			(unsigned long long)r->tx_acked, next_name(r),
 			wire_ip_format(&r->next_at.ip, ip, sizeof(ip)), r->next_at.prev_qpn);
 	else if (r->rx_taken < r->rx_total)
 		snprintf(buf, cap, "waiting for %s %llu from rank %u (%s)",
 			r->conf.netreduce ? "the sum in message" : "message",
-			(unsigned long long)r->rx_arrived, prev_rank(r),
+			(unsigned long long)r->rx_arrived, prev_name(r),
 			wire_ip_format(&r->prev_at.ip, ip, sizeof(ip)));
 	else if (r->tx_posted < r->tx_total)
-		snprintf(buf, cap, "rank %u (%s) has no room for message %llu", next_rank(r),
+		snprintf(buf, cap, "rank %u (%s) has no room for message %llu", next_name(r),
 			wire_ip_format(&r->next_at.ip, ip, sizeof(ip)),
 			(unsigned long long)r->tx_posted);
 	else
@@ -98,7 +109,7 @@ static int completion_error(struct ccl_ring *r, const struct ibv_wc *wc)
 		error = -EIO;
 	}
 	return ccl_ring_fail(r, error, "connection %s rank %u (%s): %s%s (vendor error 0x%x); %s",
-		next ? "to" : "from", next ? next_rank(r) : prev_rank(r),
+		next ? "to" : "from", next ? next_name(r) : prev_name(r),
 		wire_ip_format(&at->ip, ip, sizeof(ip)), switched, ibv_wc_status_str(wc->status),
 		wc->vendor_err, wait);
 }
@@ -109,7 +120,7 @@ static int not_a_sum(struct ccl_ring *r, uint64_t msg)
 	return ccl_ring_fail(r, -EREMOTEIO,
 		"message %llu came as rank %u had sent it and not as a sum: the switch does not "
 		"know the ring any more (it was deleted, or the switch began anew)",
-		(unsigned long long)msg, prev_rank(r));
+		(unsigned long long)msg, prev_name(r));
 }
 
 /* A message's immediate data: its number, of NetReduce without the bit that marks a sum. */
@@ -202,7 +213,7 @@ static int post_write(struct ccl_ring *r, const struct ring_coll *c, const struc
 	rc = ibv_post_send(r->next, &wr, &bad);
 	if (rc)
 		return ccl_ring_fail(r, -rc, "posting message %llu to rank %u: %s",
-			(unsigned long long)msg, next_rank(r), strerror(rc));
+			(unsigned long long)msg, next_name(r), strerror(rc));
 	r->tx_posted++;
 	return 0;
 }
@@ -259,7 +270,7 @@ static int tell_credit(struct ccl_ring *r)
 	rc = ibv_post_send(r->prev, &wr, &bad);
 	if (rc)
 		return ccl_ring_fail(
-			r, -rc, "telling rank %u of free slots: %s", prev_rank(r), strerror(rc));
+			r, -rc, "telling rank %u of free slots: %s", prev_name(r), strerror(rc));
 	r->credit_busy = true;
 	r->credit_told = r->rx_taken;
 	return 0;
@@ -278,7 +289,7 @@ static int check_header(struct ccl_ring *r, const struct ring_coll *c, const uin
 	return ccl_ring_fail(r, -EPROTO,
 		"message %llu from rank %u has another header: the ranks call different "
 		"collectives",
-		(unsigned long long)r->rx_taken, prev_rank(r));
+		(unsigned long long)r->rx_taken, prev_name(r));
 }
 
 static int take(struct ccl_ring *r, const struct ring_coll *c)
@@ -371,7 +382,7 @@ static int arrived(struct ccl_ring *r, const struct ibv_wc *wc)
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || (imm & ~sum) != message_imm(r, r->rx_arrived) ||
 		r->rx_arrived - r->rx_taken >= r->w || r->rx_arrived >= sent)
 		return ccl_ring_fail(r, -EPROTO, "message %u from rank %u came instead of %llu",
-			imm & ~sum, prev_rank(r), (unsigned long long)r->rx_arrived);
+			imm & ~sum, prev_name(r), (unsigned long long)r->rx_arrived);
 	if ((imm & sum) != sum)
 		return not_a_sum(r, r->rx_arrived);
 	r->rx_arrived++;
@@ -384,7 +395,7 @@ static int credit(struct ccl_ring *r, const struct ibv_wc *wc)
 
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || more > r->tx_posted - r->tx_credit)
 		return ccl_ring_fail(
-			r, -EPROTO, "rank %u took messages that were not sent", next_rank(r));
+			r, -EPROTO, "rank %u took messages that were not sent", next_name(r));
 	r->tx_credit += more;
 	return repost(r, r->next, RING_WR_CREDIT);
 }

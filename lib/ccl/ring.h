@@ -39,6 +39,9 @@ struct ccl_ring_conf {
 	uint16_t ring_id;   /* in the header; the same at all ranks and switches */
 	uint32_t first_msg; /* number of the first message, the same everywhere: 0 */
 	bool fallback;      /* to a host ring, if the switches cannot: see ccl_ring_meet */
+	/* For messages to people: rank i of one of several rings is the job's rank
+	 * of_first + i * of_step. of_step 0: the same. */
+	unsigned of_first, of_step;
 };
 
 /* What the two neighbours, and for NetReduce the switch, have to know of a rank. */

@@ -7,11 +7,11 @@
 
 #include "lib/ccl/talk.h"
 
-uint16_t ccl_ring_id(const struct ccl_group *g)
+uint16_t ccl_ring_id(const char *name)
 {
 	uint32_t h = 2166136261u; /* FNV-1a */
 
-	for (const char *c = g->name; *c; c++)
+	for (const char *c = name; *c; c++)
 		h = (h ^ (uint8_t)*c) * 16777619u;
 	return (uint16_t)(h ^ h >> 16);
 }
@@ -53,8 +53,8 @@ static json_t *create_params(
 		else
 			json_array_append_new(leaves, leaf(g, sw, &sw->child[c]));
 	out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, s:b}", "name", g->name,
-		"id", (int)ccl_ring_id(g), "mtu", (int)mtu, "M", (int)g->m, "W", (int)g->w, "ranks",
-		(int)g->n_ranks, "stall_rnr", g->stall_rnr, "strict_port",
+		"id", (int)ccl_ring_id(g->name), "mtu", (int)mtu, "M", (int)g->m, "W", (int)g->w,
+		"ranks", (int)g->n_ranks, "stall_rnr", g->stall_rnr, "strict_port",
 		!json_is_false(json_object_get(g->flags, "strict_port")), "flows", flows, "leaves",
 		leaves, "activate", 0);
 	json_object_set_new(out, "mark_sums", json_true());
@@ -279,7 +279,14 @@ int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *a
 
 /* ---- asking ---- */
 
-static void describe(const struct ccl_switch *sw, const json_t *show, char *text, size_t cap)
+/* A rank of the ring as the job knows it. */
+static long long known_as(const struct ccl_group *g, json_int_t rank)
+{
+	return g->of.step ? g->of.first + rank * (json_int_t)g->of.step : rank;
+}
+
+static void describe(const struct ccl_group *g, const struct ccl_switch *sw, const json_t *show,
+	char *text, size_t cap)
 {
 	const json_t *ranks = json_object_get(json_object_get(show, "waiting"), "missing_ranks");
 	const char *failure = json_string_value(json_object_get(show, "failure"));
@@ -295,7 +302,7 @@ static void describe(const struct ccl_switch *sw, const json_t *show, char *text
 		ccl_talk_add(text, cap, "; switch %s waits for rank%s ", sw->name,
 			json_array_size(ranks) > 1 ? "s" : "");
 	json_array_foreach(ranks, at, rank) ccl_talk_add(
-		text, cap, "%s%lld", at ? "," : "", (long long)json_integer_value(rank));
+		text, cap, "%s%lld", at ? "," : "", known_as(g, json_integer_value(rank)));
 }
 
 void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
@@ -315,7 +322,7 @@ void ccl_ring_missing(const struct ccl_group *g, char *text, size_t cap)
 			ctl_call(client, "ring.show", params, CCL_TALK_ASK_MS, &show, &e);
 		json_decref(params);
 		ctl_close(client);
-		describe(&g->sw[i], show, text, cap);
+		describe(g, &g->sw[i], show, text, cap);
 		json_decref(show);
 	}
 }

@@ -19,8 +19,9 @@ struct ccl_ring_installed {
 	struct ccl_talk talk; /* open from ccl_ring_install to ccl_ring_uninstall */
 };
 
-/* For ccl_ring_conf.ring_id: the same at all ranks that read the same file. */
-uint16_t ccl_ring_id(const struct ccl_group *group);
+/* For ccl_ring_conf.ring_id: of a ring's name, so that it is the same at all ranks that read the
+ * same file. */
+uint16_t ccl_ring_id(const char *name);
 
 /* Creates the ring on every switch, then tells each of them its neighbours' QPNs and starts it. All
  * or nothing: on an error, named in err, what was created is deleted again. all: addresses by rank;

@@ -54,18 +54,14 @@ int ccl_ring_address_parse(const json_t *json, struct ccl_ring_address *a)
 
 /* ---- meeting ---- */
 
-static int read_all(
-	const json_t *list, struct ccl_ring_address *all, unsigned n, unsigned *mtu, char *err)
+int ring_address_read(
+	const json_t *json, unsigned rank, struct ccl_ring_address *at, unsigned *mtu, char *err)
 {
-	*mtu = 4096;
-	for (unsigned i = 0; i < n; i++) {
-		if (ccl_ring_address_parse(json_array_get(list, i), &all[i])) {
-			snprintf(err, CCL_ERR_LEN,
-				"rank %u: its address in the ring makes no sense", i);
-			return -EPROTO;
-		}
-		*mtu = all[i].mtu < *mtu ? all[i].mtu : *mtu;
+	if (ccl_ring_address_parse(json, at)) {
+		snprintf(err, CCL_ERR_LEN, "rank %u: its address in the ring makes no sense", rank);
+		return -EPROTO;
 	}
+	*mtu = at->mtu < *mtu ? at->mtu : *mtu;
 	return 0;
 }
 
@@ -81,70 +77,114 @@ const char *ccl_ring_plain(const struct ccl_ring *r)
 	return r->plain;
 }
 
-/* Rank 0: everybody's address, then the list of them to everybody. */
-static int lead(struct ccl_ring *r, struct ccl_boot *boot, json_t *own, ccl_ring_between between,
-	void *arg, json_t **list, char *err)
+/* Rank 0: what everybody says, then the list of that to everybody. */
+static int lead(const struct ring_meeting *m, json_t *own, json_t **list, char *err)
 {
-	json_t **all = calloc(r->n_ranks, sizeof(json_t *));
-	struct ccl_ring_address *at = calloc(r->n_ranks, sizeof(*at));
-	unsigned mtu;
+	json_t **all = calloc(m->n_ranks, sizeof(json_t *));
 	int rc = -ENOMEM;
 
 	snprintf(err, CCL_ERR_LEN, "rank 0: out of memory");
-	if (all && at)
-		rc = ccl_boot_gather(boot, all, err);
+	if (all)
+		rc = ccl_boot_gather(m->boot, all, err);
 	*list = json_array();
 	json_array_append(*list, own);
-	for (unsigned i = 1; i < r->n_ranks && !rc; i++)
+	for (unsigned i = 1; i < m->n_ranks && !rc; i++)
 		json_array_append_new(*list, all[i]);
+	m->plain[0] = '\0';
 	if (!rc)
-		rc = read_all(*list, at, r->n_ranks, &mtu, err);
-	if (!rc && between)
-		rc = between(arg, at, r->n_ranks, mtu, err);
-	if (rc && between && r->conf.fallback && no_room(rc)) {
-		snprintf(r->plain, sizeof(r->plain), "%s", err);
+		rc = m->look(m->arg, *list, err);
+	if (rc && m->fallback && no_room(rc)) {
+		snprintf(m->plain, CCL_ERR_LEN, "%s", err);
 		rc = 0;
 	}
 	if (rc) {
-		ccl_boot_abort(boot, err);
+		ccl_boot_abort(m->boot, err);
 	} else {
-		json_t *answer = json_pack("{s:O, s:s}", "ring", *list, "plain", r->plain);
+		json_t *answer = json_pack("{s:O, s:s}", "ring", *list, "plain", m->plain);
 
-		ccl_boot_broadcast(boot, answer);
+		ccl_boot_broadcast(m->boot, answer);
 		json_decref(answer);
 	}
 	free(all);
-	free(at);
 	return rc;
 }
 
-static int follow(struct ccl_ring *r, struct ccl_boot *boot, json_t *own, json_t **list, char *err)
+static int follow(const struct ring_meeting *m, json_t *own, json_t **list, char *err)
 {
 	const char *plain;
 	json_t *answer = NULL;
-	int rc = ccl_boot_tell(boot, own, err);
+	int rc = ccl_boot_tell(m->boot, own, err);
 
 	if (rc == 0)
-		rc = ccl_boot_hear(boot, &answer, err);
+		rc = ccl_boot_hear(m->boot, &answer, err);
 	*list = json_incref(json_object_get(answer, "ring"));
 	plain = json_string_value(json_object_get(answer, "plain"));
-	snprintf(r->plain, sizeof(r->plain), "%s", plain ? plain : "");
+	snprintf(m->plain, CCL_ERR_LEN, "%s", plain ? plain : "");
 	json_decref(answer);
 	return rc;
 }
 
-static int connect_to(struct ccl_ring *r, const json_t *list, char *err)
+int ring_meet(const struct ring_meeting *m, json_t *own, char *err)
 {
-	struct ccl_ring_address *all = calloc(r->n_ranks, sizeof(*all));
-	const unsigned n = r->n_ranks;
-	unsigned mtu;
-	int rc;
+	json_t *list = NULL;
+	int rc = m->rank ? follow(m, own, &list, err) : lead(m, own, &list, err);
 
-	if (!all) {
+	if (rc == 0) {
+		rc = m->connect(m->arg, list, err);
+		if (rc)
+			ccl_boot_abort(m->boot, err);
+		else
+			rc = ccl_boot_barrier(m->boot, err);
+	}
+	json_decref(list);
+	return rc;
+}
+
+/* ---- of one ring ---- */
+
+struct one {
+	struct ccl_ring *ring;
+	ccl_ring_between between;
+	void *arg;
+};
+
+static int read_all(const struct ccl_ring *r, const json_t *list, struct ccl_ring_address **all,
+	unsigned *mtu, char *err)
+{
+	*mtu = 4096;
+	*all = calloc(r->n_ranks, sizeof(**all));
+	if (!*all) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: out of memory", r->rank);
 		return -ENOMEM;
 	}
-	rc = read_all(list, all, n, &mtu, err);
+	for (unsigned i = 0; i < r->n_ranks; i++)
+		if (ring_address_read(json_array_get(list, i), i, &(*all)[i], mtu, err))
+			return -EPROTO;
+	return 0;
+}
+
+static int look(void *arg, const json_t *list, char *err)
+{
+	const struct one *one = arg;
+	struct ccl_ring_address *all;
+	unsigned mtu;
+	int rc = read_all(one->ring, list, &all, &mtu, err);
+
+	if (!rc && one->between)
+		rc = one->between(one->arg, all, one->ring->n_ranks, mtu, err);
+	free(all);
+	return rc;
+}
+
+static int connect_to(void *arg, const json_t *list, char *err)
+{
+	struct ccl_ring *r = ((const struct one *)arg)->ring;
+	const unsigned n = r->n_ranks;
+	struct ccl_ring_address *all;
+	unsigned mtu;
+	int rc = read_all(r, list, &all, &mtu, err);
+
+	r->conf.netreduce &= !r->plain[0];
 	if (!rc)
 		rc = ccl_ring_connect(
 			r, &all[(r->rank + n - 1) % n], &all[(r->rank + 1) % n], mtu, err);
@@ -155,24 +195,23 @@ static int connect_to(struct ccl_ring *r, const json_t *list, char *err)
 int ccl_ring_meet(struct ccl_ring *r, struct ccl_boot *boot, ccl_ring_between between, void *arg,
 	char err[CCL_ERR_LEN])
 {
+	struct one one = {r, between, arg};
+	const struct ring_meeting m = {.boot = boot,
+		.rank = r->rank,
+		.n_ranks = r->n_ranks,
+		.fallback = between && r->conf.fallback,
+		.plain = r->plain,
+		.look = look,
+		.connect = connect_to,
+		.arg = &one};
 	struct ccl_ring_address mine;
-	json_t *own, *list = NULL;
+	json_t *own;
 	int rc;
 
 	ccl_ring_address(r, &mine);
 	own = ccl_ring_address_json(&mine);
-	rc = r->rank ? follow(r, boot, own, &list, err)
-		     : lead(r, boot, own, between, arg, &list, err);
+	rc = ring_meet(&m, own, err);
 	json_decref(own);
-	if (rc == 0) {
-		r->conf.netreduce &= !r->plain[0];
-		rc = connect_to(r, list, err);
-		if (rc)
-			ccl_boot_abort(boot, err);
-		else
-			rc = ccl_boot_barrier(boot, err);
-	}
-	json_decref(list);
 	return rc;
 }
 

@@ -92,6 +92,12 @@ static inline struct ring_coll *ring_coll_at(struct ccl_ring *r, uint64_t n)
 	return &r->coll[n % CCL_RING_MAX_QUEUED];
 }
 
+/* A rank as people know it. */
+static inline unsigned ring_known_as(const struct ccl_ring *r, unsigned rank)
+{
+	return r->conf.of_step ? r->conf.of_first + rank * r->conf.of_step : rank;
+}
+
 static inline uint8_t *ring_send_slot(const struct ccl_ring *r, uint64_t msg)
 {
 	return r->memory + msg % r->w * r->slot_len;
@@ -128,6 +134,25 @@ bool ring_uses(struct ccl_ring *r, const void *base, size_t len);
 /* Sends make room for receives and the other way round: until nothing moves. 0, or what the ring
  * has failed with. */
 int ring_pump(struct ccl_ring *r);
+
+/* ---- ring_meet.c ---- */
+
+/* Ranks of a bootstrap that meet, each with something to say (an object): its address in a ring, or
+ * in several. Rank 0 looks at the list of it; all get the list, and connect. plain: of CCL_ERR_LEN,
+ * becomes why there is a fallback, or "". */
+struct ring_meeting {
+	struct ccl_boot *boot;
+	unsigned rank, n_ranks;
+	bool fallback; /* if there is no room, say so in plain, and go on */
+	char *plain;
+	int (*look)(void *arg, const json_t *list, char *err);
+	int (*connect)(void *arg, const json_t *list, char *err);
+	void *arg;
+};
+int ring_meet(const struct ring_meeting *meeting, json_t *own, char *err);
+/* One address; mtu becomes the least. */
+int ring_address_read(
+	const json_t *json, unsigned rank, struct ccl_ring_address *at, unsigned *mtu, char *err);
 
 /* ---- ring_qp.c ---- */
 void ring_qps_to_error(struct ccl_ring *r);

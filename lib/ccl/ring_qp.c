@@ -30,8 +30,8 @@ static int modify(const struct ccl_ring *r, struct ibv_qp *qp, unsigned peer, co
 
 	if (rc == 0)
 		return 0;
-	snprintf(err, CCL_ERR_LEN, "rank %u: queue pair of rank %u to %s: %s%s", r->rank, peer, to,
-		strerror(rc),
+	snprintf(err, CCL_ERR_LEN, "rank %u: queue pair of rank %u to %s: %s%s",
+		ring_known_as(r, r->rank), ring_known_as(r, peer), to, strerror(rc),
 		rc == ETIMEDOUT || rc == EHOSTUNREACH ? " (nobody answered ARP for it)" : "");
 	return -rc;
 }
@@ -183,14 +183,16 @@ static int open_objects(struct ccl_ring *r, char *err)
 
 	if (mtu < 0 || (r->conf.mtu && r->conf.mtu > (unsigned)mtu)) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: the port of %s has MTU %d, the ring needs %u",
-			r->rank, ibv_get_device_name(r->conf.context->device), mtu, r->conf.mtu);
+			ring_known_as(r, r->rank), ibv_get_device_name(r->conf.context->device),
+			mtu, r->conf.mtu);
 		return -EMSGSIZE;
 	}
 	r->mtu = r->conf.mtu ? r->conf.mtu : (unsigned)mtu;
 	r->slot_len = r->m * r->mtu;
 	rc = make_objects(r, &what);
 	if (rc) {
-		snprintf(err, CCL_ERR_LEN, "rank %u: making a %s on %s: %s", r->rank, what,
+		snprintf(err, CCL_ERR_LEN, "rank %u: making a %s on %s: %s",
+			ring_known_as(r, r->rank), what,
 			ibv_get_device_name(r->conf.context->device), strerror(-rc));
 		return rc;
 	}
@@ -259,7 +261,8 @@ static int post_receives(struct ccl_ring *r, char *err)
 	for (unsigned i = 0; i < RING_CREDIT_RECVS && !rc; i++)
 		rc = ibv_post_recv(r->next, &wr, &bad);
 	if (rc)
-		snprintf(err, CCL_ERR_LEN, "rank %u: posting receives: %s", r->rank, strerror(rc));
+		snprintf(err, CCL_ERR_LEN, "rank %u: posting receives: %s",
+			ring_known_as(r, r->rank), strerror(rc));
 	return -rc;
 }
 
@@ -274,7 +277,7 @@ int ccl_ring_connect(struct ccl_ring *r, const struct ccl_ring_address *prev,
 	if (mtu < MIN_MTU || mtu > r->mtu || (mtu & (mtu - 1)) ||
 		(next && (next->slot_len < r->m * mtu || prev->slot_len < r->m * mtu))) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: ring: mtu %u, must be a power of two, 256..%u",
-			r->rank, mtu, r->mtu);
+			ring_known_as(r, r->rank), mtu, r->mtu);
 		return -EINVAL;
 	}
 	r->mtu = mtu;

@@ -77,6 +77,13 @@ static void say_ring(const struct ccl_group *g, struct ccl_choice *c)
 		return;
 	}
 	*c = (struct ccl_choice){.kind = CCL_RING, .collectives = g->collectives & BASIC};
+	if (g->rings > 1) {
+		snprintf(c->why, sizeof(c->why),
+			"%u rings across %u nodes, into which the switches put sums, and one ring "
+			"inside each node: parallel NetReduce",
+			g->rings, g->n_ranks / g->rings);
+		return;
+	}
 	snprintf(c->why, sizeof(c->why),
 		"a ring of host-to-host connections into which the switches put sums: NetReduce");
 }

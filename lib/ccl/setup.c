@@ -185,7 +185,7 @@ static void setup_free(struct ccl_setup *s)
 		ccl_group_drop_tree(&s->own);
 	json_decref(s->own.flags);
 	free(s->ranks);
-	free(s->ring_at);
+	ccl_rings_free(s->rings);
 	free(s);
 }
 
@@ -193,7 +193,7 @@ static void setup_free(struct ccl_setup *s)
 static int take_away(struct ccl_setup *s, bool force, char *err)
 {
 	const int rc = s->rank ? 0 : ccl_uninstall(&s->in, force, err);
-	const int rc2 = s->ring_at ? ccl_ring_uninstall(s->group, s->ring_at, err) : 0;
+	const int rc2 = ccl_rings_uninstall(s->rings, err);
 
 	return rc ? rc : rc2;
 }
@@ -256,11 +256,7 @@ int ccl_comm_create(
 	s = calloc(1, sizeof(*s));
 	if (s)
 		s->ranks = calloc(g->n_ranks, sizeof(*s->ranks));
-	if (s && rank == 0 && g->mode_id == CCL_MODE_NETREDUCE)
-		s->ring_at = calloc(g->n_switches, sizeof(*s->ring_at));
-	if (!s || !s->ranks || (rank == 0 && g->mode_id == CCL_MODE_NETREDUCE && !s->ring_at)) {
-		if (s)
-			free(s->ranks);
+	if (!s || !s->ranks) {
 		free(s);
 		snprintf(err, CCL_ERR_LEN, "out of memory");
 		return -ENOMEM;

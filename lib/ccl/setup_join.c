@@ -14,15 +14,17 @@ static int install_ring(
 {
 	struct ccl_setup *s = arg;
 
+	int rc = ccl_rings_plan(s->group, &s->rings, err);
+
 	(void)n;
-	return ccl_ring_install(s->group, all, mtu, s->ring_at, err);
+	return rc ? rc : ccl_rings_install(s->rings, all, mtu, err);
 }
 
 /* All ranks: opens and meets. fallback: without the switches. */
 static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, char *err)
 {
 	const struct ccl_group *g = s->group;
-	const bool netreduce = g->mode_id == CCL_MODE_NETREDUCE && !fallback;
+	const bool netreduce = g->mode_id == CCL_MODE_NETREDUCE && !fallback, many = g->rings > 1;
 	struct ccl_comm *c = s->comm;
 	const struct ccl_ring_conf conf = {
 		.context = c->context,
@@ -36,10 +38,12 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 		.timeout_ns = g->timeout_ns,
 		.start_psn = ccl_random_psn(),
 		.netreduce = netreduce,
-		.ring_id = ccl_ring_id(g),
+		.ring_id = ccl_rings_id(g, s->rank),
 		.fallback = g->fallback,
 	};
-	int rc = ccl_over_ring(c, &conf, collectives, err);
+	const char *plain;
+	int rc = many ? ccl_over_nodes(c, &conf, g->rings, collectives, err)
+		      : ccl_over_ring(c, &conf, collectives, err);
 
 	if (rc) {
 		ccl_boot_abort(s->boot, err);
@@ -47,13 +51,15 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 	}
 	c->no_half = false;
 	c->fallback = s->fallback = fallback;
-	rc = ccl_ring_meet(c->ring, s->boot, netreduce ? install_ring : NULL, s, err);
-	if (rc == 0 && ccl_ring_plain(c->ring)[0]) {
-		c->collectives = g->collectives;
+	rc = many ? ccl_over_nodes_meet(c, s->boot, install_ring, s, err)
+		  : ccl_ring_meet(c->ring, s->boot, netreduce ? install_ring : NULL, s, err);
+	plain = ccl_ring_plain(many ? c->across : c->ring);
+	if (rc == 0 && plain[0]) {
+		c->collectives = many ? collectives : g->collectives;
 		c->fallback = s->fallback = true;
 		snprintf(c->selection, sizeof(c->selection),
-			"a ring of the hosts, without the switches: %.400s",
-			ccl_ring_plain(c->ring));
+			"%s of the hosts, without the switches: %.400s",
+			many ? "rings across the nodes and inside each," : "a ring", plain);
 	}
 	c->connected = rc == 0;
 	return rc;

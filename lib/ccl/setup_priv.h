@@ -9,7 +9,7 @@
 #include "lib/ccl/install.h"
 #include "lib/ccl/managed.h"
 #include "lib/ccl/ring.h"
-#include "lib/ccl/ring_install.h"
+#include "lib/ccl/rings.h"
 #include "lib/ccl/select.h"
 
 struct ccl_setup {
@@ -18,15 +18,15 @@ struct ccl_setup {
 		own; /* as given, but for what is chosen here: flags (its own), stall_rnr */
 	unsigned rank;
 	struct ccl_boot *boot;
-	struct ccl_comm *comm;              /* until it is the caller's */
-	struct ccl_managed *managed;        /* NULL: the file names the tree */
-	char placed[CCL_ERR_LEN];           /* what the manager says of it */
-	bool beside;                        /* multicast, when the rest is there */
-	bool fallback;                      /* the switches know nothing of it */
-	struct ccl_install in;              /* rank 0 */
-	struct ccl_ring_installed *ring_at; /* rank 0, NetReduce: one per switch */
-	struct ccl_ability *ranks;          /* rank 0 */
-	int64_t renewed_ms;                 /* rank 0: when the switches were last looked after */
+	struct ccl_comm *comm;       /* until it is the caller's */
+	struct ccl_managed *managed; /* NULL: the file names the tree */
+	char placed[CCL_ERR_LEN];    /* what the manager says of it */
+	bool beside;                 /* multicast, when the rest is there */
+	bool fallback;               /* the switches know nothing of it */
+	struct ccl_install in;       /* rank 0 */
+	struct ccl_rings *rings;     /* rank 0, NetReduce; NULL: none yet */
+	struct ccl_ability *ranks;   /* rank 0 */
+	int64_t renewed_ms;          /* rank 0: when the switches were last looked after */
 };
 
 /* Queue pairs for the groups that rank 0 has chosen. */

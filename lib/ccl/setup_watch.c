@@ -18,8 +18,7 @@ static void renew(struct ccl_setup *s)
 		return;
 	s->renewed_ms = now;
 	ccl_install_renew(&s->in);
-	if (s->ring_at)
-		ccl_ring_renew(s->group, s->ring_at);
+	ccl_rings_renew(s->rings);
 }
 
 int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
@@ -48,7 +47,7 @@ void ccl_setup_diagnose(
 
 	text[0] = '\0';
 	if (s->group->mode_id == CCL_MODE_NETREDUCE)
-		ccl_ring_missing(s->group, text, cap);
+		ccl_rings_missing(s->group, s->rank, text, cap);
 	else if (!s->fallback && s->group->mode_id != CCL_MODE_RING &&
 		 ccl_sub_name(s->group, prim, root, name) == 0)
 		ccl_install_missing(s->group, name, text, cap);

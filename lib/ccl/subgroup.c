@@ -166,6 +166,15 @@ static void put_tree(
 	}
 }
 
+/* Nodes are those of the file's ranks, in its order. */
+static void put_rings(json_t *doc, const struct ccl_part *part, int n, bool all)
+{
+	for (int i = 0; all && i < n; i++)
+		all = part[i].number == i;
+	if (!all)
+		json_object_del(doc, "rings");
+}
+
 /* Without it algorithm auto goes on; -EINVAL: multicast is all there is. */
 static int put_multicast(json_t *doc, const struct ccl_subgroup *want, char *why)
 {
@@ -186,11 +195,14 @@ char *ccl_subgroup(
 {
 	json_t *doc = load(want->path, why);
 	char *text = NULL;
+	bool all;
 
 	if (!doc)
 		return NULL;
+	all = json_array_size(json_object_get(doc, "ranks")) == (size_t)n;
 	if (!put_ranks(doc, part, n, why) && !put_multicast(doc, want, why)) {
 		put_tree(doc, want, part, n);
+		put_rings(doc, part, n, all);
 		put_name(doc, want);
 		json_object_set_new(doc, "bootstrap", json_string(want->bootstrap));
 		if (want->half && json_object_get(doc, "flags"))

@@ -14,6 +14,7 @@
 static bool said(const struct ccl_comm *c)
 {
 	return (c->ring && ccl_ring_error(c->ring)[0]) ||
+	       (c->across && ccl_ring_error(c->across)[0]) ||
 	       (c->mcast && ccl_mcast_error(c->mcast)[0]) ||
 	       (c->tree && ccl_tree_error(c->tree)[0]);
 }
@@ -39,6 +40,8 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 		ccl_ring_fail(c->ring, error, "%s", c->err);
 	else if (c->lease)
 		ccl_ring_fail(c->lease_ring, error, "%s", c->err);
+	if (c->across)
+		ccl_ring_fail(c->across, error, "%s", c->err);
 	if (c->mcast)
 		ccl_mcast_fail(c->mcast, error);
 	if (c->tree)

@@ -14,7 +14,7 @@ static int host_skip(struct ibv_qp *qp, int dir, uint32_t from, uint32_t count)
 
 /* ---- making ---- */
 
-static struct ccl_conn connection(const struct sim_coll *c, unsigned rank)
+struct ccl_conn sim_coll_connection(const struct sim_coll *c, unsigned rank)
 {
 	const struct sim_topo *t = c->conf.sim->topo;
 	const unsigned host = sim_coll_host(c, rank);
@@ -59,7 +59,7 @@ static int open_comms(struct sim_coll *c, char *err)
 	int rc = 0;
 
 	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++) {
-		const struct ccl_conn conn = connection(c, r);
+		const struct ccl_conn conn = sim_coll_connection(c, r);
 
 		rc = ccl_comm_open(&conn, &c->rank[r].comm, err);
 	}
@@ -68,7 +68,7 @@ static int open_comms(struct sim_coll *c, char *err)
 	if (rc == 0)
 		rc = sim_coll_install(c, err);
 	for (unsigned r = 0; rc == 0 && r < c->conf.n_ranks; r++) {
-		struct ccl_conn conn = connection(c, r);
+		struct ccl_conn conn = sim_coll_connection(c, r);
 
 		know_switch(c->conf.sim, sim_coll_host(c, r), &conn.remote_ip);
 		sim_coll_remotes(c, r, remote);
@@ -98,7 +98,7 @@ static int open_ring(struct sim_coll *c, char *err)
 			.timeout_ns = c->conf.timeout_ns,
 			.start_psn = (c->conf.start_psn + 77 * r) & PSN_MASK,
 			.netreduce = c->conf.mode == CCL_MODE_NETREDUCE,
-			.ring_id = c->group ? ccl_ring_id(c->group) : 0,
+			.ring_id = c->group ? ccl_rings_id(c->group, r) : 0,
 			.first_msg = c->conf.first_msg,
 		};
 
@@ -107,7 +107,7 @@ static int open_ring(struct sim_coll *c, char *err)
 			ccl_ring_address(c->rank[r].ring, &at[r]);
 	}
 	if (rc == 0 && c->conf.mode == CCL_MODE_NETREDUCE)
-		rc = sim_coll_install_ring(c, at, err);
+		rc = sim_coll_install_rings(c, at, err);
 	for (unsigned r = 0; rc == 0 && r < n; r++) {
 		const struct ccl_ring_address *prev = &at[(r + n - 1) % n],
 					      *next = &at[(r + 1) % n];
@@ -147,6 +147,8 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 	c->rng = conf->sim->conf.seed ^ (uint64_t)conf->start_psn << 32;
 	if (sim_coll_by_hosts(c))
 		rc = sim_coll_open_hosts(c, err);
+	else if (conf->rings > 1)
+		rc = sim_coll_open_nodes(c, err);
 	else
 		rc = is_ring(conf) ? open_ring(c, err) : open_comms(c, err);
 	for (unsigned r = 0; r < conf->n_ranks; r++) {

@@ -38,6 +38,7 @@ struct sim_coll_conf {
 	uint32_t slots;            /* of the groups; 0: twice the window */
 	uint32_t start_psn;
 	uint32_t first_msg; /* NetReduce: number of the first message */
+	unsigned rings;     /* NetReduce: parallel ones, ranks of a node; 0: 1 */
 	uint64_t timeout_ns;
 };
 

@@ -99,13 +99,13 @@ static json_t *document(const struct sim_tree *t, unsigned number)
 		json_array_append_new(ranks,
 			json_pack("{s:o}", "ip",
 				ip_text(&conf->sim->topo->host[sim_coll_host(t->coll, r)].ip)));
-	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:o*}",
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:o*, s:i}",
 		"name", json_sprintf("g%u", number), "bootstrap", "unix:/none", "mode",
 		modes[conf->mode], "kind", ccl_kind_name(conf->kind), "verb",
 		conf->flags & INC_F_WRITE ? "write" : "send", "mtu", conf->mtu, "M", conf->m, "W",
 		conf->w, "timeout_ms", (json_int_t)(timeout ? timeout / 1000000 : 10000), "flags",
 		flags(conf), "ranks", ranks, "switches", switches(t), "collectives",
-		collectives(conf));
+		collectives(conf), "rings", conf->rings ? (int)conf->rings : 1);
 }
 
 int sim_coll_describe(struct sim_coll *c, char *err)
@@ -153,10 +153,11 @@ int sim_coll_install(struct sim_coll *c, char *err)
 	return rc ? rc : ccl_install(&c->install, err);
 }
 
-int sim_coll_install_ring(struct sim_coll *c, const struct ccl_ring_address *at, char *err)
+int sim_coll_install_rings(struct sim_coll *c, const struct ccl_ring_address *at, char *err)
 {
-	c->ring_at = calloc(c->group->n_switches, sizeof(*c->ring_at));
-	return c->ring_at ? ccl_ring_install(c->group, at, c->conf.mtu, c->ring_at, err) : -ENOMEM;
+	const int rc = ccl_rings_plan(c->group, &c->rings, err);
+
+	return rc ? rc : ccl_rings_install(c->rings, at, c->conf.mtu, err);
 }
 
 unsigned sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote)
@@ -173,12 +174,12 @@ int sim_coll_remove(struct sim_coll *c, char *err)
 
 	if (c->install.group)
 		rc = ccl_uninstall(&c->install, true, err);
-	if (c->ring_at && rc == 0)
-		rc = ccl_ring_uninstall(c->group, c->ring_at, err);
+	if (rc == 0)
+		rc = ccl_rings_uninstall(c->rings, err);
 	ccl_install_fini(&c->install);
-	free(c->ring_at);
+	ccl_rings_free(c->rings);
 	ccl_group_free(c->group);
-	c->ring_at = NULL;
+	c->rings = NULL;
 	c->group = NULL;
 	return rc;
 }

@@ -2,9 +2,10 @@
 #ifndef SIM_COLL_PRIV_H
 #define SIM_COLL_PRIV_H
 
+#include "lib/ccl/comm.h"
 #include "lib/ccl/install.h"
 #include "lib/ccl/ring.h"
-#include "lib/ccl/ring_install.h"
+#include "lib/ccl/rings.h"
 #include "lib/sim/coll.h"
 #include "lib/sim/control_priv.h"
 #include "lib/sim/priv.h"
@@ -34,9 +35,9 @@ struct sim_coll {
 	struct sim_coll_conf conf;
 	struct ccl_group *group; /* NULL: a ring of the hosts */
 	struct ccl_install install;
-	struct ccl_ring_installed *ring_at; /* NetReduce: one per switch */
-	unsigned n_work, n_waiting;         /* calls that are not done */
-	uint64_t started, finished;         /* when the first was issued, and the last one done */
+	struct ccl_rings *rings;    /* NetReduce */
+	unsigned n_work, n_waiting; /* calls that are not done */
+	uint64_t started, finished; /* when the first was issued, and the last one done */
 	uint64_t rng;
 	struct wire_ip multicast;
 	struct sim_work work[SIM_MAX_WORK];
@@ -47,6 +48,13 @@ static inline unsigned sim_coll_host(const struct sim_coll *c, unsigned rank)
 {
 	return c->conf.first_host + rank * (c->conf.host_step ? c->conf.host_step : 1);
 }
+
+/* What a rank's communicator is made of. */
+struct ccl_conn sim_coll_connection(const struct sim_coll *c, unsigned rank);
+
+/* ---- coll_nodes.c ---- */
+
+int sim_coll_open_nodes(struct sim_coll *c, char *err);
 
 /* ---- coll_hosts.c ---- */
 
@@ -92,9 +100,9 @@ int sim_tree_make(struct sim_coll *c, struct sim_tree *t, char *err);
 void sim_tree_free(struct sim_tree *t);
 /* The tree as a group of CommLib's: c->group. */
 int sim_coll_describe(struct sim_coll *c, char *err);
-/* The groups on the switches; or the ring, by all ranks' addresses. */
+/* The groups on the switches; or the rings, by all ranks' addresses. */
 int sim_coll_install(struct sim_coll *c, char *err);
-int sim_coll_install_ring(struct sim_coll *c, const struct ccl_ring_address *at, char *err);
+int sim_coll_install_rings(struct sim_coll *c, const struct ccl_ring_address *at, char *err);
 /* How many. */
 unsigned sim_coll_remotes(struct sim_coll *c, unsigned rank, struct ccl_remote *remote);
 /* What of that is there. */

@@ -127,6 +127,7 @@ static void make_coll(struct fabric *fab)
 		.flags = opts->flags,
 		.start_psn = opts->start_psn,
 		.first_msg = opts->first_msg,
+		.rings = opts->rings,
 		.timeout_ns = opts->timeout_ns};
 	char err[CCL_ERR_LEN];
 

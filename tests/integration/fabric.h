@@ -39,6 +39,7 @@ struct fab_opts {
 	unsigned collectives; /* bit per enum ccl_collective that will be called */
 	uint16_t mtu, m, w, flags;
 	uint32_t start_psn, first_msg;
+	unsigned rings; /* NetReduce: parallel ones; 0: 1 */
 	uint64_t seed;
 	uint64_t timeout_ns; /* CommLib's */
 	unsigned link_gbps; /* of every link and direction, with a queue that never drops; 0: any */

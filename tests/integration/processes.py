@@ -292,6 +292,21 @@ class Lossy(Fabric):
         self.in_weather(lambda: self.all_ok(self.perf(range(4), '-b', '64K', '-e', '256K', '-f', '4', '-n', '3', '-d', 'int32',
                                                       '--timeout', '20000'), 120))
 
+    def test_parallel_netreduce(self):
+        """Two nodes of two ranks, each below a leaf: a ring for the first ones, one for the second ones."""
+        group = self.variant(mode='netreduce', rings=2)
+        report = self.in_weather(lambda: self.report(group, '-b', '1K', '-e', '256K', '-f', '16', '-n', '3', '-d', 'int32',
+                                                     '--timeout', '20000'))
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', False, 0))
+        self.assertIn('2 rings across 2 nodes', report['selection'])
+        group = self.variant(mode='netreduce', rings=2, M=256)
+        report = self.report(group, '-b', '1K', '-e', '1M', '-f', '32', '-n', '2', '-d', 'int32', '--timeout', '20000')
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('ring', True, 0))
+        self.assertIn('rings across the nodes and inside each, of the hosts, without the switches', report['selection'])
+        os.remove(group)
+        for switch in 'spine', 'leaf0', 'leaf1':
+            self.assertEqual(self.rpc(switch, 'ring.list')['result']['rings'], [])
+
 
 if __name__ == '__main__':
     run_tests(verbosity=2)

@@ -15,6 +15,12 @@ static const uint64_t LIMIT_NS = 3600000000000;
 
 /* ---- one ---- */
 
+/* AllReduce and Barrier are all there is, and hosts name hosts. */
+static bool by_ring(struct fabric *fab)
+{
+	return fab_ring(fab, 0) || fab->opts.rings > 1;
+}
+
 static void comms(struct fabric *fab, struct ccl_comm **comm)
 {
 	for (unsigned r = 0; r < fab->n; r++)
@@ -119,7 +125,7 @@ void fab_exact(
 /* NetReduce: AllReduce, now and then a Barrier. */
 static int any_kind(struct tasks *w)
 {
-	if (!fab_ring(w->fab, 0))
+	if (!by_ring(w->fab))
 		return -1;
 	return task_random(&w->rng, 6) == 0 ? CCL_BARRIER : CCL_ALLREDUCE;
 }
@@ -154,7 +160,7 @@ void fab_sequence(struct tasks *w, const struct fab_faults *faults, unsigned n)
 	printf("seed %llu: %s, %u collectives\n", (unsigned long long)w->fab->opts.seed,
 		w->fab->opts.tree.name, n);
 	for (int k = 0; k < CCL_N_COLLECTIVES; k++)
-		if (!fab_ring(w->fab, 0) || k == CCL_ALLREDUCE || k == CCL_BARRIER)
+		if (!by_ring(w->fab) || k == CCL_ALLREDUCE || k == CCL_BARRIER)
 			fab_batch(w, 1, k);
 	fab_set_faults(w->fab, faults);
 	while (w->done < n)
@@ -182,7 +188,7 @@ void fab_begin(struct fabric *fab, struct task *t, int kind)
 
 void fab_all_failed(struct fabric *fab, const struct task *t, unsigned but)
 {
-	const char *peer = fab_ring(fab, 0) ? "10.77.0." : "10.77.255."; /* a host's, a switch's */
+	const char *peer = by_ring(fab) ? "10.77.0." : "10.77.255."; /* a host's, a switch's */
 
 	for (unsigned i = 0; i < 11; i++) /* whoever only waits must be asked */
 		fab_run(fab, fab->opts.timeout_ns / 10);

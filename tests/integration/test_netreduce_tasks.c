@@ -19,11 +19,13 @@ static unsigned n_collectives = 1000;
 static size_t max_bytes = 20000;
 
 static bool by_ipv6;
+static unsigned n_ranks = 4, rings = 1;
 
 static struct fabric *make(unsigned leaves)
 {
 	const struct fab_opts opts = {
-		.tree = fab_leaves(4, leaves),
+		.tree = fab_leaves(n_ranks, leaves),
+		.rings = rings,
 		.ipv6 = by_ipv6,
 		.mode = CCL_MODE_NETREDUCE,
 		.mtu = 256,
@@ -45,7 +47,7 @@ static void sequence(unsigned leaves)
 	struct tasks w = {make(leaves), seed, max_bytes, 0};
 
 	fab_sequence(&w, &one_percent, n_collectives);
-	assert_true(sim_switch_ring(w.fab->sim, leaves)->count[NR_C_DUP] > 0);
+	assert_true(sim_switch_ring(w.fab->sim, rings > 1 ? 0 : leaves)->count[NR_C_DUP] > 0);
 	fab_destroy(w.fab);
 }
 
@@ -69,6 +71,34 @@ static void ipv6(void **state)
 	by_ipv6 = false;
 }
 
+/* Parallel rings (NetReduce, 3.4), as a group file has them: two nodes of four, each below a switch
+ * of its own, which passes the rings on; nodes of two, two of them below a switch, which is in the
+ * rings; and nodes of two below one switch. */
+static void parallel(void **state)
+{
+	static const struct {
+		unsigned leaves, rings;
+	} shape[] = {{2, 4}, {2, 2}, {0, 2}};
+
+	struct fabric *fab;
+
+	(void)state;
+	n_ranks = 8;
+	rings = 4;
+	fab = make(2);
+	for (unsigned s = 0; s < 3; s++)
+		assert_int_equal(sim_switch(fab->sim, s)->n_rings, s == 0 ? 4 : 0);
+	fab_renew(fab); /* leaves nothing behind */
+	fab_exact(fab, CCL_ALLREDUCE, 1021, 0, false);
+	fab_destroy(fab);
+	for (unsigned i = 0; i < sizeof(shape) / sizeof(shape[0]); i++) {
+		rings = shape[i].rings;
+		sequence(shape[i].leaves);
+	}
+	n_ranks = 4;
+	rings = 1;
+}
+
 /* A third of a second is nothing; after two seconds a queue pair may have given up. */
 static void links(void **state)
 {
@@ -84,6 +114,15 @@ static void links(void **state)
 	}
 }
 
+static void parallel_links(void **state)
+{
+	n_ranks = 8;
+	rings = 4;
+	links(state);
+	n_ranks = 4;
+	rings = 1;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +130,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(racks),
 		cmocka_unit_test(ipv6),
 		cmocka_unit_test(links),
+		cmocka_unit_test(parallel),
+		cmocka_unit_test(parallel_links),
 	};
 
 	if (argc > 1)

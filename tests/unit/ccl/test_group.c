@@ -152,6 +152,18 @@ static void errors_name_the_field(void **state)
 		{STAR, "'reproducible':true}", "'half':true},'resume':true,'algorithm':'inc'",
 			"resume: is not for algorithm inc"},
 		{STAR, "'M':2", "'lease_ms':10,'M':2", "lease_ms: is for groups with"},
+		{STAR, "'M':2", "'rings':2,'M':2", "rings: 2 are for mode netreduce"},
+		{STAR, "'M':2", "'rings':2,'mode':'netreduce','M':2",
+			"rings: 2 must divide the number of ranks, into two nodes or more"},
+		{TREE, "'bootstrap'", "'rings':3,'mode':'netreduce','bootstrap'",
+			"rings: 3 must divide"},
+		{TREE, "'bootstrap'",
+			"'rings':2,'mode':'netreduce','collectives':['reduce'],'bootstrap'",
+			"rings: 2 are for \"collectives\" allreduce and barrier"},
+		{TREE, "'name':'t'",
+			"'rings':2,'mode':'netreduce','name':'a123456789012345678901234567'",
+			"name must have at most 27 bytes"},
+		{TREE, "'bootstrap'", "'rings':65,'bootstrap'", "rings: 65 is not in 1..64"},
 		{STAR, "'M':2", "'algorithm':'best','M':2", "algorithm: "},
 		{STAR, "'M':2", "'algorithm':'multicast','M':2", "multicast.group: is missing"},
 		{STAR, "'M':2", "'multicast':{'group':'10.0.0.1'},'M':2",
@@ -222,7 +234,81 @@ static void errors_name_the_field(void **state)
 	}
 }
 
-/* A chain of five switches: one too deep. Without the last one it passes. */
+static struct ccl_group *ring_of(const struct ccl_group *g, unsigned i, const char *name)
+{
+	struct ccl_group *ring;
+
+	assert_int_equal(ccl_group_ring(g, i, &ring), 0);
+	assert_string_equal(ring->name, name);
+	assert_int_equal(ring->n_ranks, g->n_ranks / g->rings);
+	assert_int_equal(ring->of.first, i);
+	assert_int_equal(ring->of.step, g->rings);
+	for (unsigned r = 0; r < ring->n_ranks; r++)
+		assert_memory_equal(
+			&ring->rank_ip[r], &g->rank_ip[i + r * g->rings], sizeof(struct wire_ip));
+	return ring;
+}
+
+/* Nodes of ranks 0, 1 and 2, 3. Rank 0 and 2 have a switch in common, which is all their ring
+ * needs; so have 1 and 3. */
+static void rings_below_leaves(void **state)
+{
+	json_t *doc = document(TREE, "'bootstrap'", "'rings':2,'mode':'netreduce','bootstrap'");
+	struct ccl_group *g, *ring;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		ring = ring_of(g, i, i ? "t.r1" : "t.r0");
+		assert_int_equal(ring->n_switches, 1);
+		assert_string_equal(ring->sw[0].name, i ? "b" : "a");
+		assert_int_equal(ring->sw[0].parent, -1);
+		assert_int_equal(ring->sw[0].n_children, 2);
+		for (unsigned c = 0; c < 2; c++) {
+			assert_true(ring->sw[0].child[c].host);
+			assert_int_equal(ring->sw[0].child[c].index, c);
+		}
+		assert_string_equal(ring->sw[0].child[1].port, i ? "h3" : "h2");
+		ccl_group_free(ring);
+	}
+	ccl_group_free(g);
+	json_decref(doc);
+}
+
+/* Each node below a switch of its own, that of ranks 2 and 3 first in the file: only the root is
+ * where a ring's ranks meet, behind its ports to the leaves, in the order of the ranks. */
+static void rings_across_leaves(void **state)
+{
+	json_t *doc = document(TREE, "'bootstrap'", "'rings':2,'mode':'netreduce','bootstrap'");
+	json_t *leaf[2], *swap;
+	struct ccl_group *g, *ring;
+	char err[CCL_ERR_LEN];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		leaf[i] = json_array_get(json_object_get(doc, "switches"), 1 + i);
+	/* a: 2, 0; b: 3, 1. Now a: 2, 3; b: 0, 1. */
+	swap = json_incref(json_array_get(json_object_get(leaf[0], "children"), 1));
+	json_array_set(json_object_get(leaf[0], "children"), 1,
+		json_array_get(json_object_get(leaf[1], "children"), 0));
+	json_array_set_new(json_object_get(leaf[1], "children"), 0, swap);
+	assert_int_equal(ccl_group_parse(doc, &g, err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		ring = ring_of(g, i, i ? "t.r1" : "t.r0");
+		assert_int_equal(ring->n_switches, 1);
+		assert_string_equal(ring->sw[ring->root].name, "r");
+		assert_int_equal(ring->sw[0].n_children, 2);
+		assert_int_equal(ring->sw[0].child[0].index, 0);
+		assert_string_equal(ring->sw[0].child[0].port, "pb");
+		assert_int_equal(ring->sw[0].child[1].index, 1);
+		assert_string_equal(ring->sw[0].child[1].port, "pa");
+		ccl_group_free(ring);
+	}
+	ccl_group_free(g);
+	json_decref(doc);
+}
+
 /* What a program chooses over the file is checked as the file is, and refused without a change. */
 static void algorithms(void **state)
 {
@@ -274,6 +360,7 @@ static void trees(void **state)
 		}
 }
 
+/* A chain of five switches: one too deep. Without the last one it passes. */
 static void depth(void **state)
 {
 	for (int n = 4; n <= 5; n++) {
@@ -521,6 +608,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(star),
 		cmocka_unit_test(tree),
+		cmocka_unit_test(rings_below_leaves),
+		cmocka_unit_test(rings_across_leaves),
 		cmocka_unit_test(errors_name_the_field),
 		cmocka_unit_test(algorithms),
 		cmocka_unit_test(trees),

@@ -68,9 +68,39 @@ static void multicast(void **state)
 		"algorithm: multicast, but multicast.group is another communicator's", why);
 }
 
+static unsigned rings_of(int n)
+{
+	static const char file[] =
+		"{\"name\": \"job\", \"bootstrap\": \"unix:/tmp/job\", \"mode\": \"netreduce\", "
+		"\"rings\": 2, \"ranks\": [{\"ip\": \"10.0.0.1\"}, {\"ip\": \"10.0.0.2\"}, "
+		"{\"ip\": \"10.0.0.3\"}, {\"ip\": \"10.0.0.4\"}], \"switches\": [{\"name\": \"s\", "
+		"\"socket\": \"/s\", \"ip\": \"10.0.1.1\", \"children\": [{\"rank\": 0, \"port\": "
+		"\"a\"}, {\"rank\": 1, \"port\": \"b\"}, {\"rank\": 2, \"port\": \"c\"}, "
+		"{\"rank\": "
+		"3, \"port\": \"d\"}]}]}";
+	char why[CCL_ERR_LEN] = "", *text = part_of(file, n, false, why);
+	struct ccl_group *group;
+	unsigned rings;
+
+	assert_string_equal("", why);
+	assert_int_equal(0, ccl_group_load_text(text, &group, why));
+	rings = group->rings;
+	ccl_group_free(group);
+	free(text);
+	return rings;
+}
+
+/* Nodes are those of all ranks. */
+static void rings(void **state)
+{
+	(void)state;
+	assert_int_equal(2, rings_of(4));
+	assert_int_equal(1, rings_of(3));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(multicast)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(multicast), cmocka_unit_test(rings)};
 
 	return cmocka_run_group_tests_name("subgroups", tests, NULL, NULL);
 }
