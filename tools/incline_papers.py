@@ -43,9 +43,9 @@ EPIC = [
         why='the job itself says it is alive, on a connection to the manager; no daemon beside it'),
     row('agent', '3.2', 'IncAgent programs tables, reports capabilities, ports, memory and events', code='ctrl/agent', tests='ctl-rpc ctl-node ctl-server'),
     row('manager', '3.2', 'IncManager', code='ctrl/manager lib/mgr', tests='manager mgr managed'),
-    row('discovery', '3.3.1, 6.1', 'All instances report at boot, the manager learns the topology from link states', state='partly', code='ctrl/manager/cabling.c lib/mgr/graph.c',
-        tests='mgr manager-cabling managed', why='the topology is a file; switches report capabilities, links, and what they hear by LLDP, '
-        'which is compared with it: a link that is not as the file has it is not used, none is added'),
+    row('discovery', '3.3.1, 6.1', 'All instances report at boot, the manager learns the topology from link states', state='partly', code='ctrl/manager/discover.c ctrl/manager/cabling.c lib/mgr/graph.c',
+        tests='mgr manager-cabling manager-discover managed', why='links and hosts are learnt by LLDP, or a file has them and LLDP is compared with it; '
+        'the switches themselves are listed, the manager dials them'),
     row('init-group', '3.3.1', 'InitGroup: the tree is computed, mapped onto the fabric and installed', code='ctrl/manager lib/ccl/install.c',
         tests='manager ccl_setup managed'),
     row('rule-sets', '3.3.1', '2N + 1 sub-groups, computed ahead', code='lib/ccl/install.c', tests='collectives'),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whom switches hear at their ports by LLDP, beside whom the file has there. The file is the
- * fabric: what is heard adds no link to it. But a link between switches whose port hears another
+/* Whom switches hear at their ports by LLDP, beside whom the file has there, or whom they heard
+ * before (discover.c). A link between switches whose port hears another
  * node of the fabric than it should is not used, and what runs over it ends, as if the port was
  * down: a tree over it would go another way than was promised. A host's link is used whatever is
  * heard: a rank's own connection tells where it is, and any program on that host can send a frame.
@@ -68,8 +68,7 @@ static void note_chassis(struct manager *m, struct mg_switch *s, const char *cha
 	settle(m, s->chassis);
 }
 
-/* The node that has spoken, -ENOENT: none of the fabric's. */
-static int who(const struct manager *m, const json_t *heard)
+int mg_cable_who(const struct manager *m, const json_t *heard)
 {
 	const char *chassis = rpc_string(heard, "chassis"), *system = rpc_string(heard, "system");
 	const json_t *at = chassis ? json_object_get(m->chassis, chassis) : NULL;
@@ -84,19 +83,22 @@ static int who(const struct manager *m, const json_t *heard)
 /* ---- beside the file ---- */
 
 struct other_end {
-	int node; /* negative: the file has no link there */
+	int node; /* negative: there is no link */
 	const char *port;
+	bool learnt; /* the file has none there */
 };
 
 static struct other_end in_file(struct manager *m, const struct mg_switch *s, const char *port)
 {
 	struct mgr_link l;
+	const int link = mg_link_at(m, s->node, port, &l);
 
-	if (mg_link_at(m, s->node, port, &l) < 0)
+	if (link < 0)
 		return (struct other_end){.node = -ENOENT};
 	const unsigned far =
 		l.node[0] == s->node && !strcmp(mgr_graph_port(m->g, l.port[0])->name, port);
-	return (struct other_end){(int)l.node[far], mgr_graph_port(m->g, l.port[far])->name};
+	return (struct other_end){(int)l.node[far], mgr_graph_port(m->g, l.port[far])->name,
+		mg_is_learnt(m, (unsigned)link)};
 }
 
 /* What a host calls its ports is its own affair. */
@@ -117,7 +119,7 @@ static const json_t *stranger(
 	json_array_foreach(list, i, heard)
 	{
 		const char *port = rpc_string(heard, "port");
-		const int is = port ? who(m, heard) : -ENOENT;
+		const int is = port ? mg_cable_who(m, heard) : -ENOENT;
 
 		if (is < 0)
 			continue;
@@ -135,13 +137,14 @@ static void describe(struct manager *m, const struct mg_switch *s, const char *p
 	const struct other_end *file, const json_t *heard, int node, bool unused,
 	char line[MGR_LINE_LEN])
 {
-	const int n = snprintf(line, MGR_LINE_LEN, "%s:%s hears %s:%s by LLDP, where the file has ",
-		s->name, port, mgr_graph_node(m->g, (unsigned)node)->name,
-		rpc_string(heard, "port"));
+	const int n = snprintf(line, MGR_LINE_LEN, "%s:%s hears %s:%s by LLDP, where %s ", s->name,
+		port, mgr_graph_node(m->g, (unsigned)node)->name, rpc_string(heard, "port"),
+		file->learnt ? "it heard" : "the file has");
 	const size_t at = n < MGR_LINE_LEN ? (size_t)n : MGR_LINE_LEN - 1;
 
 	if (file->node < 0)
-		snprintf(line + at, MGR_LINE_LEN - at, "no link");
+		snprintf(line + at, MGR_LINE_LEN - at, "no link%s",
+			m->discover ? ": not learnt" : "");
 	else
 		snprintf(line + at, MGR_LINE_LEN - at, "%s:%s: %s",
 			mgr_graph_node(m->g, (unsigned)file->node)->name, file->port,
@@ -210,6 +213,7 @@ void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hell
 
 	s->met = true;
 	note_chassis(m, s, rpc_string(hello, "chassis") ?: "");
+	mg_discover_hello(m, s, hello);
 	LIST_FOREACH(c, &s->cables, link)
 	c->told = false;
 	json_array_foreach(json_object_get(hello, "ports"), i, row) take_port(m, s, row);
@@ -250,8 +254,10 @@ const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n)
 
 void mg_cabling_close(struct manager *m)
 {
-	for (unsigned i = 0; i < m->n_sw; i++)
+	for (unsigned i = 0; i < m->n_sw; i++) {
 		while (LIST_FIRST(&m->sw[i].cables))
 			forget(LIST_FIRST(&m->sw[i].cables));
+		mg_discover_deaf(&m->sw[i]);
+	}
 	json_decref(m->chassis);
 }

@@ -138,11 +138,20 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 	int rc = 0;
 	size_t i;
 
+	for (unsigned k = 0; k < 2 && !m->discover; k++)
+		if (!(k ? links : hosts)) {
+			snprintf(err, MANAGER_ERR_LEN,
+				"%s: is missing: without \"discover\" the "
+				"file is all there is",
+				k ? "links" : "hosts");
+			return json_decref(used), -EINVAL;
+		}
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	m->g = mgr_graph_new();
 	m->chassis = json_object();
 	m->sw = calloc(json_array_size(sw), sizeof(*m->sw));
-	m->host = calloc(json_array_size(hosts), sizeof(*m->host));
+	m->host_room = (unsigned)json_array_size(hosts);
+	m->host = calloc(m->host_room + 1, sizeof(*m->host));
 	if (!m->g || !m->chassis || !m->sw || !m->host || !used)
 		rc = -ENOMEM;
 	json_array_foreach(sw, i, row) if (!rc) rc = add_switch(m, row, i, err);
@@ -151,7 +160,9 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 	json_decref(used);
 	if (rc)
 		return rc;
-	m->b = mgr_book_new(mgr_graph_bound(m->g), mgr_graph_link_bound(m->g));
+	m->file_ports = mgr_graph_link_bound(m->g);
+	m->b = m->discover ? mgr_book_new(MG_MAX_NODES, MG_MAX_PORTS)
+			   : mgr_book_new(mgr_graph_bound(m->g), m->file_ports);
 	m->p = m->b ? mgr_place_new(m->g, m->b) : NULL;
 	return m->p ? 0 : -ENOMEM;
 }

@@ -186,6 +186,8 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 	if (wire_ip_parse(rpc_string(params, "ip"), &ip))
 		return rpc_fail(e, -EINVAL, "ip", "is not an IP address");
 	host = mg_host_by_ip(m, wire_ip_format(&ip, text, sizeof(text)));
+	if (!host && m->discover)
+		return rpc_fail(e, -EBUSY, "ip", "no switch has told of %s yet", text);
 	if (!host)
 		return rpc_fail(e, -ENOENT, "ip", "%s is no host's of this fabric", text);
 	*job = (struct mgr_job){.n_ranks = (unsigned)rpc_int(params, "ranks", 0),

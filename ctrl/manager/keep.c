@@ -5,6 +5,8 @@
  *	epoch		no epoch up to this one was, or will be, given before the next start
  *	run/EPOCH	a run as it was placed: job, processes of its ranks, plan
  *	state/EPOCH	where it is
+ *	link/A/PORT	a link that was learnt (discover.c)
+ *	host/IP		whose address that is, likewise
  *
  * Whatever a switch or a rank is told was written before. Names stand for nodes and ports, so the
  * configuration may change in between. */
@@ -156,6 +158,28 @@ static int put_run(struct manager *m, const struct mgr_run_kept *k, bool first, 
 	return rc ? rc : put_json(m, "state", k->epoch, gone ? NULL : state_json(m, k));
 }
 
+static int has_failed(struct manager *m, int rc)
+{
+	m->failed = rc;
+	mg_say(m, "store: %s: what is promised cannot be written down, so nothing more is",
+		strerror(-rc));
+	return rc;
+}
+
+void mg_keep_learnt(struct manager *m, const char *key, json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+	int rc = value && !text ? -ENOMEM : m->failed;
+
+	if (!rc) {
+		rc = m->store.put(m->store.arg, key, text);
+		if (rc)
+			has_failed(m, rc);
+	}
+	free(text);
+	json_decref(value);
+}
+
 int mg_keep_ours(struct manager *m)
 {
 	int rc = m->failed;
@@ -181,10 +205,5 @@ int mg_keep(struct manager *m)
 	}
 	if (!rc)
 		rc = m->store.commit(m->store.arg);
-	if (rc) {
-		m->failed = rc;
-		mg_say(m, "store: %s: what is promised cannot be written down, so nothing more is",
-			strerror(-rc));
-	}
-	return rc;
+	return rc ? has_failed(m, rc) : 0;
 }

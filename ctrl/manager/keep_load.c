@@ -63,12 +63,23 @@ static const struct ctl_field state_fields[] = {
 	{"ready", CTL_STRING, .required = true, .min = 1, .max = MGR_MAX_MEMBERS},
 	{"left", CTL_STRING, .required = true, .min = 1, .max = MGR_MAX_MEMBERS}, {0}};
 
+static const struct ctl_field link_fields[] = {
+	{"a", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
+	{"a_port", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
+	{"b", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
+	{"b_port", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
+	{"host", CTL_BOOL, .required = true}, {0}};
+
+static const struct ctl_field host_fields[] = {
+	{"name", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1}, {0}};
+
 /* ---- all of them ---- */
 
 struct loading {
 	struct manager *m;
 	char *err;
 	json_t *run, *state; /* by epoch, as text */
+	json_t *link, *host; /* by what follows */
 	uint64_t *epoch;     /* of runs */
 	unsigned n, room;
 	uint64_t born, bound; /* 0: not there */
@@ -139,6 +150,10 @@ static int take(void *to, const char *key, const char *value)
 	}
 	if (!strncmp(key, "state/", 6) && number(key + 6, &epoch))
 		return read_record(l, key, value, state_fields, l->state);
+	if (!strncmp(key, "link/", 5))
+		return read_record(l, key, value, link_fields, l->link);
+	if (!strncmp(key, "host/", 5))
+		return read_record(l, key, value, host_fields, l->host);
 	return refuse(l->err, key, "is not known to this version");
 }
 
@@ -148,7 +163,9 @@ static int read_all(struct loading *l)
 
 	l->run = json_object();
 	l->state = json_object();
-	if (!l->run || !l->state)
+	l->link = json_object();
+	l->host = json_object();
+	if (!l->run || !l->state || !l->link || !l->host)
 		return -ENOMEM;
 	rc = l->m->store.each(l->m->store.arg, take, l);
 	if (rc == -EIO)
@@ -160,6 +177,8 @@ static void forget(struct loading *l)
 {
 	json_decref(l->run);
 	json_decref(l->state);
+	json_decref(l->link);
+	json_decref(l->host);
 	free(l->epoch);
 }
 
@@ -391,6 +410,8 @@ int mg_keep_load(struct manager *m, char err[MANAGER_ERR_LEN])
 	struct loading l = {.m = m, .err = err};
 	int rc = read_all(&l);
 
+	if (!rc)
+		mg_discover_restore(m, l.link, l.host);
 	if (l.n)
 		qsort(l.epoch, l.n, sizeof(*l.epoch), ascending);
 	for (unsigned i = 0; !rc && i < l.n; i++)

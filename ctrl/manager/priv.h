@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside the manager: fabric.c knows the graph, cabling.c what LLDP says of it, switches.c talks
- * with agents, jobs.c with ranks, show.c tells operators, keep.h is what outlives it. */
+/* Inside the manager: fabric.c knows the graph, cabling.c what LLDP says of it, discover.c what
+ * only LLDP says, switches.c talks with agents, jobs.c with ranks, show.c tells operators, keep.h
+ * is what outlives it. */
 #ifndef MANAGER_PRIV_H
 #define MANAGER_PRIV_H
 
@@ -9,7 +10,15 @@
 #include "lib/ctl/rpc.h"
 #include "lib/mgr/job.h"
 
-enum { MANAGER_MAX_RUNS = 16384, MANAGER_CONTROL_LEN = 108, MANAGER_IP_LEN = 46 };
+enum {
+	MANAGER_MAX_RUNS = 16384,
+	MANAGER_CONTROL_LEN = 108,
+	MANAGER_IP_LEN = 46,
+	/* With what is learnt, as many as a file may have; both ends of links. */
+	MG_MAX_HOSTS = 8192,
+	MG_MAX_NODES = 4096 + MG_MAX_HOSTS,
+	MG_MAX_PORTS = 2 * 65536,
+};
 
 struct mg_switch {
 	char name[MGR_NAME_LEN], control[MANAGER_CONTROL_LEN], ip[MANAGER_IP_LEN];
@@ -23,11 +32,14 @@ struct mg_switch {
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
 	LIST_HEAD(, mg_cable) cables;
 	unsigned n_cables;
+	json_t *at_ports; /* with discover: whom each port hears, while it is known */
+	unsigned n_names; /* hosts and addresses that it has taught */
 };
 
 struct mg_host {
 	char name[MGR_NAME_LEN], ip[MANAGER_IP_LEN];
 	unsigned node;
+	bool learnt; /* this address: a host may have several */
 };
 
 /* A port of a switch that hears by LLDP a node of the fabric that the file does not have there. */
@@ -60,7 +72,10 @@ struct manager {
 	unsigned tenant_jobs, tenant_ranks;
 	uint64_t not_the_rank, place_taken; /* requests refused for that: manager.who */
 	bool lldp_decides;                  /* else it only tells */
-	unsigned n_sw, n_hosts;
+	bool discover;                      /* what the file does not have */
+	uint64_t learnt_bps;                /* of links that were learnt */
+	unsigned file_ports;                /* ports below are the file's, and so are links */
+	unsigned n_sw, n_hosts, host_room;
 	struct mg_switch *sw;
 	struct mg_host *host;
 	json_t *chassis;                 /* by chassis the index of the only switch that says it */
@@ -101,7 +116,10 @@ json_t *mg_tree_json(const struct manager *m, const struct mgr_tree *tree);
 
 /* ---- cabling.c ---- */
 
-/* What a switch hears at its ports by LLDP: noted, and said, where it is not what the file says.
+/* The node that has spoken, -ENOENT: none of the fabric's. */
+int mg_cable_who(const struct manager *m, const json_t *heard);
+/* What a switch hears at its ports by LLDP: learnt, or noted and said where it is not what is
+ * known.
  * Takes effect with the next mg_fabric_port. */
 void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
 bool mg_cable_is_wrong(const struct mg_switch *s, const char *port);
@@ -110,6 +128,17 @@ const struct mg_cable *mg_cable_next(const struct manager *m, const struct mg_ca
 /* The link that is not used for longest, and how many there are; NULL: none. */
 const struct mg_cable *mg_cable_unused(const struct manager *m, unsigned *n);
 void mg_cabling_close(struct manager *m);
+
+/* ---- discover.c ---- */
+
+bool mg_is_learnt(const struct manager *m, unsigned link);
+/* What the file does not have, and this switch hears. */
+void mg_discover_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
+/* It cannot tell any more whom it hears. */
+void mg_discover_deaf(struct mg_switch *s);
+/* What was learnt before a restart, records as keep.c has them by what follows their kind. Those
+ * that the file leaves no place for are deleted. */
+void mg_discover_restore(struct manager *m, json_t *links, json_t *hosts);
 
 /* ---- switches.c ---- */
 

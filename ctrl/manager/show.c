@@ -110,13 +110,13 @@ static json_t *node_json(struct manager *m, unsigned i, const struct mgr_node *n
 
 static json_t *link_json(struct manager *m, unsigned i, const struct mgr_link *l)
 {
-	return json_pack("{s:o,s:o,s:o,s:o,s:I,s:s,s:i}", "a",
+	return json_pack("{s:o,s:o,s:o,s:o,s:I,s:s,s:i,s:s}", "a",
 		rpc_text(mgr_graph_node(m->g, l->node[0])->name), "a_port",
 		rpc_text(mgr_graph_port(m->g, l->port[0])->name), "b",
 		rpc_text(mgr_graph_node(m->g, l->node[1])->name), "b_port",
 		rpc_text(mgr_graph_port(m->g, l->port[1])->name), "mbps",
 		(json_int_t)(l->bps / 1000000), "state", l->up ? "up" : "down", "trees",
-		(int)mgr_book_link_holders(m->b, i));
+		(int)mgr_book_link_holders(m->b, i), "by", mg_is_learnt(m, i) ? "lldp" : "file");
 }
 
 static json_t *topology_json(struct manager *m)

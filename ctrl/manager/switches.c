@@ -259,6 +259,7 @@ static void lose(struct manager *m, struct mg_switch *s, bool dead)
 	if (s->known)
 		mg_say(m, "%s: the connection is lost", s->name);
 	s->connected = s->known = false;
+	mg_discover_deaf(s);
 	if (s->is.up)
 		mg_fabric_state(m, s, false);
 	if (!dead)

@@ -206,10 +206,11 @@ static int take_state(struct ccl_group *own, const json_t *state, char *why, cha
 	return !strcmp(phase, "ring") ? -ENOSPC : -ECONNABORTED;
 }
 
-/* The place is somebody else's: of a process that has ended the manager may hear later. */
-static bool is_taken(int rc, const struct ctl_error *e)
+/* The place is somebody else's: of a process that has ended the manager may hear later. Or of this
+ * host, from its switch. */
+static bool may_pass(int rc, const struct ctl_error *e)
 {
-	return rc == -EBUSY && e->code && !strcmp(e->path, "rank");
+	return rc == -EBUSY && e->code && (!strcmp(e->path, "rank") || !strcmp(e->path, "ip"));
 }
 
 static int ask_to_join(struct ccl_managed *m, const json_t *params, int64_t deadline,
@@ -220,7 +221,7 @@ static int ask_to_join(struct ccl_managed *m, const json_t *params, int64_t dead
 	for (;;) {
 		const int rc = ctl_call(m->client, "job.join", params, ANSWER_MS, state, e);
 
-		if (!is_taken(rc, e) || now_ms(m) >= deadline)
+		if (!may_pass(rc, e) || now_ms(m) >= deadline)
 			return rc;
 		io->sleep_ms(io->arg, ROUND_EVERY_MS);
 	}

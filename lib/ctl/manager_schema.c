@@ -13,6 +13,8 @@ static const char *const policies[] = {"edt", "spatial", "temporal", NULL};
 
 static const char *const lldp_words[] = {"use", "say", NULL};
 
+static const char *const sources[] = {"file", "lldp", NULL};
+
 static const struct ctl_field switch_config[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "of the switch"},
 	{"control", CTL_STRING, .required = true, .min = 1, .max = ADDRESS,
@@ -86,10 +88,15 @@ static const struct ctl_field config_fields[] = {
 		.help = "of packets, per hop: the mode follows from it"},
 	{"switches", CTL_LIST, .item = CTL_OBJECT, .fields = switch_config, .required = true,
 		.min = 1, .max = 4096, .help = "of the fabric"},
-	{"hosts", CTL_LIST, .item = CTL_OBJECT, .fields = host_config, .required = true, .min = 1,
-		.max = 8192, .help = "of the fabric"},
-	{"links", CTL_LIST, .item = CTL_OBJECT, .fields = link_config, .required = true, .min = 1,
-		.max = 65536, .help = "of the fabric"},
+	{"discover", CTL_BOOL,
+		.help = "hosts and links that are not listed are learnt from whom switches hear by "
+			"LLDP; default false: there are none, and both lists are required"},
+	{"discover_mbps", CTL_INT, .min = 1, .max = 10000000, .dflt = "100000",
+		.help = "megabits per second, each way, of links that are learnt"},
+	{"hosts", CTL_LIST, .item = CTL_OBJECT, .fields = host_config, .min = 1, .max = 8192,
+		.help = "of the fabric"},
+	{"links", CTL_LIST, .item = CTL_OBJECT, .fields = link_config, .min = 1, .max = 65536,
+		.help = "of the fabric"},
 	{0}};
 
 const struct ctl_field ctl_manager_config = {
@@ -199,7 +206,10 @@ static const struct ctl_field link_fields[] = {{"a", CTL_STRING, .required = tru
 	{"b_port", CTL_STRING, .required = true, .help = "its port"},
 	{"mbps", CTL_INT, .required = true, .help = "each way"},
 	{"state", CTL_STRING, .required = true, .help = "up or down"},
-	{"trees", CTL_INT, .required = true, .help = "over it"}, {0}};
+	{"trees", CTL_INT, .required = true, .help = "over it"},
+	{"by", CTL_STRING, .required = true, .values = sources,
+		.help = "who says that it is there"},
+	{0}};
 
 static const struct ctl_field topology_result[] = {
 	{"nodes", CTL_LIST, .item = CTL_OBJECT, .fields = node_fields, .required = true,

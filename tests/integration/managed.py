@@ -131,6 +131,28 @@ class Managed(Fabric):
         self.await_answer(lambda t: not t['conflicts'] and all(link['state'] == 'up' for link in t['links']),
                           'manager.sock', 'topology')
 
+    def test_no_topology_file(self):
+        """The file names the switches: links between them, and the hosts when a program has their RNIC, are heard."""
+        config = self.lab.manager_config(self.clos)
+        cables = {tuple(sorted(((s, leaf), (leaf, s)))) for s in self.clos.spines for leaf in self.clos.leaves}
+        del config['hosts'], config['links']
+        self.kill('manager')
+        self.lab.start_manager(self.clos, self.state, {**config, 'discover': True, 'discover_mbps': 10000})
+        t = self.await_answer(lambda t: len(t['links']) >= len(cables) and
+                              all(link['state'] == 'up' for link in t['links']), 'manager.sock', 'topology')
+        ends = [tuple(sorted(((link['a'], link['a_port']), (link['b'], link['b_port'])))) for link in t['links']]
+        self.assertEqual(cables, set(ends) & cables)
+        self.assertEqual({link['by'] for link in t['links']}, {'lldp'})
+        self.assertEqual(t['conflicts'], [])
+        self.begin('job0')
+        self.assertRegex(self.jobs.explain('job0'), r'in the network: height 2, 3 switches, root first: spine\d leaf0 leaf1')
+        self.ends_exact('job0')
+        self.kill('manager')
+        self.lab.start_manager(self.clos, self.state)
+        self.await_answer(lambda t: all(link['by'] == 'file' and link['state'] == 'up' for link in t['links']),
+                          'manager.sock', 'topology')
+
+
 
 class Spine(Fabric):
     def test_is_killed(self):

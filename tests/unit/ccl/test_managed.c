@@ -359,6 +359,13 @@ static void place_taken(void **state)
 	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), -EBUSY);
 	assert_string_equal(err, "manager /a: rank: 0 is there");
 	assert_in_range(clock_ms - from, 14000, 15200);
+	/* Likewise for a host that the manager has not heard of yet. */
+	taken = 3;
+	busy = "ip";
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	assert_int_equal(taken, 0);
+	ccl_managed_leave(managed, false);
+	managed = NULL;
 	taken = 1;
 	busy = "job";
 	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), -EBUSY);

@@ -82,6 +82,22 @@ static void test_bad(void **state)
 	}
 }
 
+/* Lists may be left out where the rest is heard. */
+static void test_discover(void **state)
+{
+	char err[MANAGER_ERR_LEN] = "";
+	json_t *c = config();
+
+	(void)state;
+	json_object_del(c, "links");
+	assert_int_not_equal(manager_check(c, err), 0);
+	assert_string_equal(
+		err, "links: is missing: without \"discover\" the file is all there is");
+	json_object_set_new(c, "discover", json_true());
+	assert_int_equal(manager_check(c, err), 0);
+	json_decref(c);
+}
+
 /* Found out at the start, not by who waits for an answer of etcd. */
 static void test_store_tls(void **state)
 {
@@ -107,7 +123,7 @@ static void test_store_tls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_store_tls)};
+		cmocka_unit_test(test_discover), cmocka_unit_test(test_store_tls)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,8 @@ static void send_line(void *arg, unsigned i, const char *line)
 	if (!s->sw || s->cut_off || w->dying)
 		return;
 	answer = agent_handle_line(s->agent, &s->manager, line, strlen(line));
+	if (answer && w->says)
+		answer = w->says(i, answer);
 	if (answer)
 		manager_heard(w->m, i, answer, strlen(answer), w->now);
 	free(answer);

@@ -58,6 +58,8 @@ struct world {
 	unsigned lines, die_at_line; /* 0: at none */
 	bool dying;
 	char said[512]; /* the last line of its log */
+	/* What switch i says to it in place of this answer, both to be freed; NULL: as it is. */
+	char *(*says)(unsigned i, char *answer);
 };
 
 void world_open(struct world *w);
