@@ -58,6 +58,7 @@ static int open_jobs(struct manager *m, const json_t *config, const struct store
 		.retry_ns = RETRY_MS * MS,
 		.drain_ns = int_of(config, "drain_ms") * MS,
 		.linger_ns = LINGER_MS * MS,
+		.owner_bytes = int_of(config, "tenant_bytes"),
 		.key = {m->io.key[0], m->io.key[1]},
 		.kept = true};
 	int rc = 0;

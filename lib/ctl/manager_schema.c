@@ -63,6 +63,9 @@ static const struct ctl_field config_fields[] = {
 		.help = "that a tenant may have at a time"},
 	{"tenant_ranks", CTL_INT, .min = 1, .max = 65536, .dflt = "256",
 		.help = "of all jobs of a tenant together"},
+	{"tenant_bytes", CTL_INT, .min = 0, .max = INT64_C(1) << 40, .dflt = "0",
+		.help = "of memory on any one switch, of all jobs of a tenant together; 0: what "
+			"there is. A job gets a smaller window to keep to it, or no tree"},
 	{"store", CTL_STRING, .min = 1, .max = 4095, .dflt = CTL_DEFAULT_STORE,
 		.help = "SQLite file for what a manager that starts anew has to know; \"memory\": "
 			"it learns from ranks and switches; etcd:http://HOST:PORT[,...][/FABRIC]: "

@@ -98,7 +98,7 @@ static unsigned widths(struct mgr_place *p, const struct mgr_bar *bar, uint64_t 
 		if (node != NULL && node->kind == MGR_SWITCH && node->modes & bar->mode)
 			note(p, &n,
 				lower(mgr_size_rate(shape, bar->mode, bar->max_height,
-					      mgr_book_free_bytes(p->b, i, bar->duty),
+					      mgr_finder_free_bytes(p->f, i, bar->duty),
 					      LEAST_ENDPOINTS),
 					most));
 	}

@@ -41,6 +41,7 @@ struct mgr_jobs_config {
 	uint64_t retry_ns;     /* until a switch is told again */
 	uint64_t drain_ns;     /* from failing a group to removing it */
 	uint64_t linger_ns;    /* that a run which is over can be explained */
+	uint64_t owner_bytes;  /* of all jobs of an owner, on a switch; 0: no limit */
 	uint64_t key[2];       /* of the table of names: random, and told to nobody */
 	bool kept;             /* mgr_jobs_changed is asked before anything is done */
 };
@@ -73,7 +74,7 @@ enum mgr_end {
 /* The same in each rank's join. */
 struct mgr_job {
 	char name[MGR_NAME_LEN];
-	char owner[MGR_NAME_LEN]; /* whose it is, "": nobody's; not looked at here */
+	char owner[MGR_NAME_LEN]; /* whose it is, "": nobody's; its memory may be limited */
 	unsigned n_ranks;
 	struct mgr_shape shape;
 	uint64_t want_bps, least_bps;

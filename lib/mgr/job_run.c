@@ -2,6 +2,7 @@
 /* One run: its phases, what its switches are told, what time does to it. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/mgr/job_priv.h"
 
@@ -34,6 +35,41 @@ int mgr_run_list_switches(struct mgr_run *r)
 	return 0;
 }
 
+static void take_off(uint64_t *from, uint64_t bytes)
+{
+	*from -= bytes < *from ? bytes : *from;
+}
+
+/* What the owner's other jobs leave of its limit on each switch: those that share memory by duty
+ * count with all that they may use. NULL: no limit. -ENOMEM. */
+static int limits(const struct mgr_jobs *js, const struct mgr_run *of, uint64_t **out)
+{
+	const unsigned n = mgr_graph_bound(js->g);
+
+	*out = NULL;
+	if (!js->config.owner_bytes || !of->job.owner[0])
+		return 0;
+	*out = malloc((n + 1) * sizeof(**out));
+	if (*out == NULL)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++)
+		(*out)[i] = js->config.owner_bytes;
+	for (struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		if (!r->placed || strcmp(r->job.owner, of->job.owner) != 0)
+			continue;
+		for (unsigned i = 0; i < r->plan.tree.n_sw; i++) {
+			const struct mgr_tree_sw *t = &r->plan.tree.sw[i];
+			const struct mgr_run_sw *s = mgr_run_switch(r, t->node);
+
+			if (s != NULL && s->at < MGR_STEP_GONE)
+				take_off(&(*out)[t->node],
+					mgr_size_bytes(&r->job.shape, &r->plan.size,
+						mgr_tree_endpoints(t)));
+		}
+	}
+	return 0;
+}
+
 static int place(struct mgr_jobs *js, struct mgr_run *r)
 {
 	struct mgr_member *member = malloc(r->job.n_ranks * sizeof(*member));
@@ -46,17 +82,22 @@ static int place(struct mgr_jobs *js, struct mgr_run *r)
 		.promised = r->job.promised,
 		.duty = r->job.duty,
 		.low = r->job.low};
+	uint64_t *most;
 	int rc;
 
 	r->why = MGR_WHY_NO_ROOM;
-	if (member == NULL)
+	if (member == NULL || limits(js, r, &most)) {
+		free(member);
 		return -ENOMEM;
+	}
+	wish.most = most;
 	for (unsigned i = 0; i < r->job.n_ranks; i++) {
 		member[i] = r->rank[i].info.at;
 		wish.modes &= r->rank[i].info.modes;
 	}
 	rc = mgr_place_group(
 		js->p, js->config.policy, &wish, UINT64_MAX, &r->plan, &r->promise, &r->why);
+	free(most);
 	free(member);
 	return rc;
 }

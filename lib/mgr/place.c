@@ -120,7 +120,7 @@ static uint64_t width_of(struct mgr_place *p, const struct mgr_wish *wish,
 		if (mgr_book_switch_holders(p->b, s->node) >= node->groups)
 			return 0;
 		width = lower(width, mgr_size_rate(&wish->shape, bar->mode, t->height,
-					     mgr_book_free_bytes(p->b, s->node, bar->duty),
+					     mgr_finder_free_bytes(p->f, s->node, bar->duty),
 					     mgr_tree_endpoints(s)));
 	}
 	for (unsigned i = 0; i < t->n_members; i++)
@@ -298,8 +298,11 @@ static enum mgr_why why_not(
 		return policy->whole ? MGR_WHY_POLICY : MGR_WHY_LINKS;
 	bar.ignore_memory = false;
 	bar.bytes = 2 * wish->shape.mtu;
-	if (!any_root(p, wish, bar, wish->modes))
-		return MGR_WHY_MEMORY;
+	if (!any_root(p, wish, bar, wish->modes)) {
+		mgr_finder_limit(p->f, NULL);
+		return wish->most && any_root(p, wish, bar, wish->modes) ? MGR_WHY_OWNER
+									 : MGR_WHY_MEMORY;
+	}
 	/* Not enough for any window at all, or for the rate below which it is of no use. */
 	return wish->least_bps ? MGR_WHY_WIDTH : MGR_WHY_MEMORY;
 }
@@ -364,9 +367,11 @@ int mgr_place_group(struct mgr_place *p, const struct mgr_policy *policy,
 	*why = MGR_WHY_HOST;
 	if (!hosts_ok(p, wish))
 		return -ENOENT;
+	mgr_finder_limit(p->f, wish->most);
 	n = policy->candidates(p, wish, all);
 	rc = n < 0 ? n : take(p, wish, all, n, deadline, plan, promise);
 	*why = rc == 0 ? MGR_WHY_OK : rc == -ENOSPC ? why_not(p, policy, wish) : MGR_WHY_NO_ROOM;
+	mgr_finder_limit(p->f, NULL);
 	return rc ? -ENOENT : 0;
 }
 
@@ -396,6 +401,9 @@ const char *mgr_why_line(enum mgr_why why)
 		[MGR_WHY_POLICY] = "not in the network: the policy edt gives a link to one tree, "
 				   "and every tree needs one that is taken; it would fit when "
 				   "another group ends, or with the policy spatial",
+		[MGR_WHY_OWNER] = "not in the network: its tenant's jobs have all memory that they "
+				  "may have on a switch of every tree; it would fit when one of "
+				  "them ends",
 	};
 
 	return (unsigned)why < MGR_WHYS ? line[why] : "?";

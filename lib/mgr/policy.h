@@ -15,12 +15,13 @@ struct mgr_wish {
 	const struct mgr_member *member; /* one per rank */
 	unsigned n_members;
 	struct mgr_shape shape;
-	unsigned modes;     /* that ranks' devices can do */
-	uint64_t want_bps;  /* more is of no use; 0: as much as there is */
-	uint64_t least_bps; /* below it the network is of no use */
-	bool promised;      /* the rate is promised on every link, not an equal share of it */
-	unsigned duty;      /* share of the time in which it communicates, 1 to MGR_DUTY */
-	bool low;           /* the lowest tree before the widest: latency before throughput */
+	unsigned modes;       /* that ranks' devices can do */
+	uint64_t want_bps;    /* more is of no use; 0: as much as there is */
+	uint64_t least_bps;   /* below it the network is of no use */
+	bool promised;        /* the rate is promised on every link, not an equal share of it */
+	unsigned duty;        /* share of the time in which it communicates, 1 to MGR_DUTY */
+	bool low;             /* the lowest tree before the widest: latency before throughput */
+	const uint64_t *most; /* bytes that it may get, by node, whatever is free; NULL: all */
 };
 
 /* A tree with what it needs. */
@@ -45,6 +46,7 @@ enum mgr_why {
 	MGR_WHY_NO_ROOM, /* of the manager itself: its own memory, or MGR_MAX_PROMISES */
 	MGR_WHY_DEVICE,  /* the ranks' devices have no mode in common */
 	MGR_WHY_POLICY,  /* EDT: links of every tree are taken; another policy would share them */
+	MGR_WHY_OWNER,   /* memory that its owner may have is all promised to its other jobs */
 	MGR_WHYS         /* written down by number: new ones come last */
 };
 

@@ -15,6 +15,7 @@ struct mgr_finder {
 	unsigned *queue;
 	unsigned *sifted, *reached; /* members that reach it, and in which sifting that was */
 	unsigned sifting, sifters;
+	const uint64_t *most; /* mgr_finder_limit */
 };
 
 enum { SIFTERS = 6 };
@@ -36,6 +37,18 @@ void mgr_finder_free(struct mgr_finder *f)
 		return;
 	free(f->seen);
 	free(f);
+}
+
+void mgr_finder_limit(struct mgr_finder *f, const uint64_t *most)
+{
+	f->most = most;
+}
+
+uint64_t mgr_finder_free_bytes(const struct mgr_finder *f, unsigned node, unsigned duty)
+{
+	const uint64_t bytes = mgr_book_free_bytes(f->b, node, duty);
+
+	return f->most && f->most[node] < bytes ? f->most[node] : bytes;
 }
 
 void mgr_finder_sync(struct mgr_graph *g, struct mgr_book *b)
@@ -124,7 +137,7 @@ static bool switch_passes(
 	if (!takes_part(n, bar) || bar->ignore_memory)
 		return true;
 	return mgr_book_switch_holders(f->b, node) < n->groups &&
-	       mgr_book_free_bytes(f->b, node, bar->duty) >= bar->bytes;
+	       mgr_finder_free_bytes(f, node, bar->duty) >= bar->bytes;
 }
 
 /* Breadth first over switches, at most so deep that hosts can hang below. */

@@ -54,6 +54,12 @@ struct mgr_finder;
 struct mgr_finder *mgr_finder_new(struct mgr_graph *g, const struct mgr_book *b);
 void mgr_finder_free(struct mgr_finder *f);
 
+/* By node, how much whoever asks may have at most, whatever is free; NULL: all of it. Not copied.
+ */
+void mgr_finder_limit(struct mgr_finder *f, const uint64_t *most);
+/* As mgr_book_free_bytes, within that. */
+uint64_t mgr_finder_free_bytes(const struct mgr_finder *f, unsigned node, unsigned duty);
+
 /* The book's capacities as the graph has them now: what is down or gone has none. */
 void mgr_finder_sync(struct mgr_graph *g, struct mgr_book *b);
 

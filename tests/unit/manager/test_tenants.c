@@ -226,6 +226,82 @@ static void test_limits(void **state)
 	join(&alice[0], "more", 9 - RANKS, 0);
 }
 
+static uint64_t promised(const char *node)
+{
+	json_t *t = world_ask(&w, "topology.get", NULL), *row;
+	uint64_t bytes = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(t, "nodes"), i, row)
+	{
+		if (!strcmp(rpc_string(row, "name"), node))
+			ctl_get_u64(json_object_get(row, "promised_bytes"), &bytes);
+	}
+	json_decref(t);
+	return bytes;
+}
+
+/* A job of two ranks, placed: its phase, and why in line. */
+static const char *place(
+	struct manager_peer p[RANKS], const char *who, const char *job, char line[512])
+{
+	static char phase[16];
+	json_t *a = NULL;
+
+	for (unsigned r = 0; r < RANKS; r++) {
+		json_decref(a);
+		become(&p[r], CTL_TENANT, who);
+		a = ask(&p[r], "job.join", join_params(job, RANKS, r));
+	}
+	snprintf(phase, sizeof(phase), "%s", rpc_string(json_object_get(a, "result"), "phase"));
+	snprintf(line, 512, "%s", rpc_string(json_object_get(a, "result"), "line"));
+	json_decref(a);
+	return phase;
+}
+
+/* Half as much again as the job that she has: others get windows that fit into the rest, until
+ * nothing is left; what other tenants get is not less for it; and it comes back. */
+static void test_memory(void **state)
+{
+	enum { MOST = 12 };
+	static struct manager_peer more[MOST][RANKS], his[RANKS];
+	const uint64_t one = promised("leaf0"), limit = one + one / 2;
+	char name[16], line[512];
+	unsigned n = 0, placed = 0;
+
+	(void)state;
+	assert_true(one > 0);
+	for (unsigned r = 0; r < RANKS; r++)
+		manager_gone(w.m, &alice[r]);
+	world_kill_manager(&w);
+	json_object_set_new(w.config, "tenant_bytes", json_integer((json_int_t)limit));
+	world_start_manager(&w);
+	world_pass(&w, 500);
+	assert_int_equal(promised("leaf0"), one);
+	for (; n < MOST; n++) {
+		snprintf(name, sizeof(name), "more%u", n);
+		if (strcmp(place(more[n], "alice", name, line), "ring") == 0)
+			break;
+		placed++;
+		assert_true(promised("leaf0") <= limit && promised("leaf1") <= limit);
+	}
+	assert_true(placed > 0 && n < MOST);
+	assert_non_null(strstr(line, "its tenant's jobs have all memory that they may have"));
+	assert_string_not_equal(place(his, "bob", "his", line), "ring");
+	assert_true(promised("leaf0") > limit);
+	/* One goes, drained and all. */
+	for (unsigned r = 0; r < RANKS; r++)
+		manager_gone(w.m, &more[0][r]);
+	world_pass(&w, 6000);
+	snprintf(name, sizeof(name), "again");
+	assert_string_not_equal(place(more[0], "alice", name, line), "ring");
+	for (unsigned i = 0; i <= n; i++)
+		for (unsigned r = 0; r < RANKS; r++)
+			manager_gone(w.m, &more[i][r]);
+	for (unsigned r = 0; r < RANKS; r++)
+		manager_gone(w.m, &his[r]);
+}
+
 /* The switches are told whose the groups of a job may be, before its ranks hear of them. */
 static void test_switches_know(void **state)
 {
@@ -267,6 +343,7 @@ int main(void)
 		T(test_every_method),
 		T(test_restart),
 		T(test_limits),
+		T(test_memory),
 		T(test_switches_know),
 	};
 
