@@ -169,13 +169,6 @@ static bool yields(const struct manager *m, const char *job, unsigned rank)
 	       !(epoch && stands(m, p) && p->rank == rank && p->epoch == epoch);
 }
 
-static unsigned wished_modes(const char *mode)
-{
-	if (!mode)
-		return MGR_MODE_II | MGR_MODE_III;
-	return !strcmp(mode, "I") ? MGR_MODE_I : !strcmp(mode, "II") ? MGR_MODE_II : MGR_MODE_III;
-}
-
 static int read_join(struct manager *m, const json_t *params, struct mgr_job *job,
 	struct mgr_rank *rank, struct rpc_error *e)
 {
@@ -200,12 +193,11 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 	job->shape.m = (unsigned)rpc_int(params, "M", 0);
 	job->shape.reproducible = rpc_bool(params, "reproducible", false);
 	job->shape.half = rpc_bool(params, "half", true);
-	*rank = (struct mgr_rank){.rank = (unsigned)rpc_int(params, "rank", 0),
-		.at = {host->node, -1},
-		.modes = wished_modes(rpc_string(params, "mode"))};
+	*rank = (struct mgr_rank){
+		.rank = (unsigned)rpc_int(params, "rank", 0), .at = {host->node, -1}};
 	rank->yields = yields(m, job->name, rank->rank);
 	ctl_get_u64(json_object_get(params, "who"), &rank->who);
-	return 0;
+	return mg_device_modes(params, &rank->modes, e);
 }
 
 static int not_yours(struct rpc_error *e, const char *path, const char *what)
@@ -271,6 +263,7 @@ static int may_join(struct manager *m, const struct mgr_job *job, const struct m
 static int join(struct manager *m, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	struct mg_adopted *a, *next;
+	struct mgr_run_view v;
 	struct mgr_rank rank;
 	struct mgr_job job;
 	uint64_t epoch;
@@ -283,6 +276,12 @@ static int join(struct manager *m, const json_t *params, json_t **result, struct
 	rc = mgr_jobs_join(m->jobs, &job, &rank, m->now, &epoch);
 	if (rc == -EBUSY)
 		return place_taken(m, job.name, rank.rank, e);
+	if (rc == -EINVAL && mgr_jobs_view(m->jobs, mgr_jobs_find(m->jobs, job.name), &v) &&
+		v.job->shape.mtu != job.shape.mtu)
+		return rpc_fail(e, rc, "mtu",
+			"%u, where other ranks of the job have said %u: their group files have to "
+			"name one that all devices can do",
+			job.shape.mtu, v.job->shape.mtu);
 	if (rc == -EINVAL)
 		return rpc_fail(e, rc, "",
 			"makes no sense, or is not what the other ranks of the job have said");

@@ -148,6 +148,12 @@ void mg_switches_tick(struct manager *m);
 /* Ends an epoch that is no run's, on all switches. */
 void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away);
 
+/* ---- device.c ---- */
+
+/* Modes for a rank that joins, by its device and what its group file asks for. -errno: it is
+ * refused, and why. */
+int mg_device_modes(const json_t *params, unsigned *modes, struct rpc_error *e);
+
 /* ---- jobs.c ---- */
 
 /* Of whom jobs must be that the asker sees and changes; NULL: he may see all. */

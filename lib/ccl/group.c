@@ -75,10 +75,6 @@ static int read_flags(struct reader *r, const json_t *doc, struct ccl_group *g)
 	g->sr = ctl_bool(part("flags"), g->flags, "sr");
 	if (g->sr && g->mode_id != CCL_MODE_3 && g->mode_id != CCL_MODE_2)
 		return bad(r, "flags.sr", "is for modes II and III, not %s", g->mode);
-	if (g->sr && g->mode_id == CCL_MODE_2 &&
-		(g->collectives & ~(1u << CCL_ALLREDUCE | 1u << CCL_BARRIER)))
-		return bad(
-			r, "flags.sr", "is for \"collectives\" allreduce and barrier in mode II");
 	if (g->sr && g->kind == CCL_WISH_MIXED)
 		return bad(r, "flags.sr", "is for single groups: a mixed one leaves out PSNs");
 	return 0;
@@ -454,6 +450,10 @@ static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g
 	g->m_given = json_object_get(doc, "M") != NULL;
 	if (json_object_get(doc, "switches"))
 		g->manager[0] = '\0';
+	if (g->sr && g->mode_id == CCL_MODE_2 && (g->mode_given || !g->manager[0]) &&
+		(g->collectives & ~(1u << CCL_ALLREDUCE | 1u << CCL_BARRIER)))
+		return bad(
+			r, "flags.sr", "is for \"collectives\" allreduce and barrier in mode II");
 	if (!g->manager[0])
 		return 0;
 	if (check_managers(r, g->manager))

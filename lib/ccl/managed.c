@@ -103,8 +103,10 @@ static void next(struct ccl_managed *m)
 
 /* ---- joining ---- */
 
-static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mtu, uint64_t who)
+static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mtu,
+	const struct ccl_ability *able, uint64_t who)
 {
+	const unsigned basic = 1u << CCL_ALLREDUCE | 1u << CCL_BARRIER;
 	char ip[WIRE_IP_STRLEN];
 	json_t *params;
 
@@ -112,6 +114,11 @@ static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mt
 		(int)g->n_ranks, "rank", (int)rank, "who", ctl_u64(who), "ip",
 		wire_ip_format(&g->rank_ip[rank], ip, sizeof(ip)), "mtu",
 		(int)(g->mtu ? g->mtu : mtu), "reproducible", g->reproducible, "half", g->half);
+	json_object_update_new(params,
+		json_pack("{s:s,s:b,s:s,s:b,s:{s:s,s:b,s:b,s:i}}", "kind", ccl_wish_name(g->kind),
+			"sr", g->sr, "verb", g->write ? "write" : "send", "basic",
+			!(g->collectives & ~basic), "device", "name", able->device, "skip",
+			able->skip, "selective", able->selective, "mtu", (int)mtu));
 	if (g->mode_given)
 		json_object_set_new(params, "mode", json_string(g->mode));
 	if (g->m_given)
@@ -263,8 +270,9 @@ static int join_any(struct ccl_managed *m, struct ccl_group *own, const json_t *
 	}
 }
 
-int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct ccl_managed **out,
-	char why[CCL_ERR_LEN], char err[CCL_ERR_LEN])
+int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu,
+	const struct ccl_ability *able, struct ccl_managed **out, char why[CCL_ERR_LEN],
+	char err[CCL_ERR_LEN])
 {
 	struct ccl_managed *m = calloc(1, sizeof(*m));
 	json_t *params, *state = NULL;
@@ -279,7 +287,7 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct 
 	}
 	*m = (struct ccl_managed){.group = own, .rank = rank, .who = who};
 	count(m);
-	params = join_params(own, rank, mtu, who);
+	params = join_params(own, rank, mtu, able, who);
 	rc = join_any(m, own, params, &state, &e);
 	json_decref(params);
 	rc = rc ? fail(m, rc, &e, err) : take_state(own, state, why, err);

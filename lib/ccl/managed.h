@@ -4,15 +4,17 @@
 #ifndef CCL_MANAGED_H
 #define CCL_MANAGED_H
 
-#include "lib/ccl/group.h"
+#include "lib/ccl/select.h"
 
 struct ccl_managed;
 
 /* Joins the job and waits until it is placed, for the group's timeout at most; mtu: of the rank's
- * port. The group gets tree, mode, M, W and epoch, or, if the network is not for it and it may do
- * without, mode "ring"; why: the manager's sentence. -errno with a reason in err. */
-int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu, struct ccl_managed **out,
-	char why[CCL_ERR_LEN], char err[CCL_ERR_LEN]);
+ * port; able: what its device can do, from which with the other ranks' the mode follows. The group
+ * gets tree, mode, M, W and epoch, or, if the network is not for it and it may do without, mode
+ * "ring"; why: the manager's sentence. -errno with a reason in err. */
+int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu,
+	const struct ccl_ability *able, struct ccl_managed **out, char why[CCL_ERR_LEN],
+	char err[CCL_ERR_LEN]);
 
 /* The rank is connected. */
 int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN]);

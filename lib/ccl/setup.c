@@ -34,6 +34,8 @@ static void prefix(unsigned rank, char err[CCL_ERR_LEN])
 static int ask_manager(struct ccl_setup *s, struct ccl_conn *conn, char *err)
 {
 	const int mtu = ccl_port_mtu(conn->context, conn->port);
+	struct ccl_ability able = {.skip = ccl_device_skip(conn->context) != NULL,
+		.selective = ccl_device_create(conn->context) != NULL};
 	int rc;
 
 	if (!s->own.manager[0])
@@ -42,7 +44,9 @@ static int ask_manager(struct ccl_setup *s, struct ccl_conn *conn, char *err)
 		snprintf(err, CCL_ERR_LEN, "the device's port has no MTU");
 		return mtu;
 	}
-	rc = ccl_managed_join(&s->own, s->rank, (unsigned)mtu, &s->managed, s->placed, err);
+	snprintf(
+		able.device, sizeof(able.device), "%s", ibv_get_device_name(conn->context->device));
+	rc = ccl_managed_join(&s->own, s->rank, (unsigned)mtu, &able, &s->managed, s->placed, err);
 	conn->m = s->own.m;
 	conn->w = s->own.w;
 	conn->mode = s->own.mode_id;

@@ -109,6 +109,16 @@ const struct ctl_field ctl_manager_config = {
 
 static const char *const modes[] = {"I", "II", "III", NULL};
 
+static const char *const kinds[] = {"auto", "single", "mixed", NULL};
+
+static const char *const verbs[] = {"send", "write", NULL};
+
+static const struct ctl_field device_fields[] = {
+	{"name", CTL_STRING, .required = true, .min = 1, .max = 63, .help = "of the device"},
+	{"skip", CTL_BOOL, .help = "it can leave out PSNs; default false"},
+	{"selective", CTL_BOOL, .help = "it has selective queue pairs; default false"},
+	{"mtu", CTL_INT, .min = 256, .max = 4096, .help = "of its port; default: the job's"}, {0}};
+
 static const struct ctl_field join_params[] = {
 	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "name"},
 	{"ranks", CTL_INT, .required = true, .min = 1, .max = MAX_RANKS, .help = "of the job"},
@@ -120,7 +130,14 @@ static const struct ctl_field join_params[] = {
 	{"mtu", CTL_INT, .required = true, .min = 256, .max = 4096,
 		.help = "payload bytes of a full packet; the same at all ranks, as what follows"},
 	{"M", CTL_INT, .min = 0, .max = 1024, .help = "packets per message; default 0: chosen"},
-	{"mode", CTL_STRING, .values = modes, .help = "this one; default: II or III"},
+	{"mode", CTL_STRING, .values = modes,
+		.help = "this one; default: II or III, as the devices can; I for mixed groups, if "
+			"one cannot leave out PSNs"},
+	{"device", CTL_OBJECT, .fields = device_fields, .help = "what the rank's can do"},
+	{"kind", CTL_STRING, .values = kinds, .help = "of the groups; default auto"},
+	{"sr", CTL_BOOL, .help = "selective queue pairs; default false"},
+	{"verb", CTL_STRING, .values = verbs, .help = "default send"},
+	{"basic", CTL_BOOL, .help = "AllReduce and Barrier alone; default false"},
 	{"reproducible", CTL_BOOL, .help = "add in one order; default false"},
 	{"half", CTL_BOOL, .help = "memory for fp16 and bf16; default true"},
 	{"mbps", CTL_INT, .min = 0, .max = 10000000,

@@ -95,6 +95,9 @@ static int place(struct mgr_jobs *js, struct mgr_run *r)
 		member[i] = r->rank[i].info.at;
 		wish.modes &= r->rank[i].info.modes;
 	}
+	/* Mode I stores whole messages: where nothing else is left. */
+	if (wish.modes & ~(unsigned)MGR_MODE_I)
+		wish.modes &= ~(unsigned)MGR_MODE_I;
 	rc = mgr_place_group(
 		js->p, js->config.policy, &wish, UINT64_MAX, &r->plan, &r->promise, &r->why);
 	free(most);

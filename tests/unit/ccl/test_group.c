@@ -449,6 +449,18 @@ static void managed(void **state)
 	assert_int_equal(ccl_group_parse(file, &g, err), -EINVAL);
 	assert_non_null(strstr(err, "mode: netreduce has no tree for a manager"));
 	json_decref(file);
+	/* Which mode selective queue pairs need is the manager's to choose, unless the file does.
+	 */
+	for (unsigned i = 0; i < 2; i++) {
+		file = document(
+			text, "'reproducible':true}", i ? "'sr':true},'mode':'II'" : "'sr':true}");
+		assert_int_equal(ccl_group_parse(file, &g, err), i ? -EINVAL : 0);
+		json_decref(file);
+		if (i)
+			assert_non_null(strstr(err, "flags.sr: is for \"collectives\""));
+		else
+			ccl_group_free(g);
+	}
 	unsetenv("INCLINE_MANAGER");
 }
 

@@ -129,6 +129,8 @@ static json_t *json_of(const char *text)
 	return json;
 }
 
+static json_t *joined; /* what the last job.join said */
+
 int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t *params,
 	unsigned timeout_ms, json_t **result, struct ctl_error *error);
 int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t *params,
@@ -137,7 +139,10 @@ int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t 
 	const size_t at = strlen(asked);
 	unsigned i;
 
-	(void)params;
+	if (!strcmp(method, "job.join")) {
+		json_decref(joined);
+		joined = json_deep_copy(params);
+	}
 	if (at + 16 < sizeof(asked))
 		snprintf(asked + at, sizeof(asked) - at, "%s.%c ", client->path, method[4]);
 	*error = (struct ctl_error){.index = -1};
@@ -186,6 +191,7 @@ ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags)
 static struct wire_ip ips[2];
 static struct ccl_group group;
 static struct ccl_managed *managed;
+static const struct ccl_ability able = {.skip = true, .device = "rnic0"};
 
 static int start(void **state)
 {
@@ -227,7 +233,7 @@ static int join(const char *first, const char *second, char err[CCL_ERR_LEN])
 
 	answers[0] = first;
 	answers[1] = second;
-	return ccl_managed_join(&group, 0, 1024, &managed, why, err);
+	return ccl_managed_join(&group, 0, 1024, &able, &managed, why, err);
 }
 
 static void answers_without_sense(void **state)
@@ -338,6 +344,34 @@ static void nobody_leads(void **state)
 	asked[0] = '\0';
 	assert_int_equal(join("{}", NULL, err), -ETIMEDOUT);
 	assert_string_equal(asked, "/a.j ");
+}
+
+/* What the device can do, and what the group file asks of it. */
+static void says_what_it_can(void **state)
+{
+	char err[CCL_ERR_LEN] = "";
+	const json_t *device;
+
+	(void)state;
+	group.sr = true;
+	group.collectives = 1u << CCL_ALLREDUCE | 1u << CCL_BARRIER;
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	device = json_object_get(joined, "device");
+	assert_string_equal(json_string_value(json_object_get(device, "name")), "rnic0");
+	assert_true(json_is_true(json_object_get(device, "skip")));
+	assert_true(json_is_false(json_object_get(device, "selective")));
+	assert_int_equal(json_integer_value(json_object_get(device, "mtu")), 1024);
+	assert_string_equal(json_string_value(json_object_get(joined, "kind")), "auto");
+	assert_string_equal(json_string_value(json_object_get(joined, "verb")), "send");
+	assert_true(json_is_true(json_object_get(joined, "sr")));
+	assert_true(json_is_true(json_object_get(joined, "basic")));
+	ccl_managed_leave(managed, false);
+	managed = NULL;
+	group.collectives |= 1u << CCL_BROADCAST;
+	assert_int_equal(join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+	assert_true(json_is_false(json_object_get(joined, "basic")));
+	json_decref(joined);
+	joined = NULL;
 }
 
 /* A process that has ended may hold its place for a while yet: who comes after it asks again, for
@@ -567,6 +601,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_leads, start, stop),
 		cmocka_unit_test_setup_teardown(an_answer_is_one, start, stop),
 		cmocka_unit_test_setup_teardown(nobody_leads, start, stop),
+		cmocka_unit_test_setup_teardown(says_what_it_can, start, stop),
 		cmocka_unit_test_setup_teardown(place_taken, start, stop),
 		cmocka_unit_test_setup_teardown(ends_meanwhile, start, stop),
 		cmocka_unit_test_setup_teardown(followed, start, stop),
