@@ -17,7 +17,7 @@ static const char usage[] =
 	"incline-sim epic-model [--quick] [--json FILE]\n"
 	"incline-sim netreduce-model [--json FILE]\n"
 	"incline-sim nodes [--quick] [--seed N] [--json FILE]\n"
-	"incline-sim multicast traffic|throughput|fsdp [--quick] [--seed N] [--json FILE]\n"
+	"incline-sim multicast traffic|throughput|fsdp|time [--quick] [--seed N] [--json FILE]\n"
 	"incline-sim mrc-figure 2|4..6|5.2.1|8|9a..9d|10..12|14..22|all [--quick] [--seed N]\n"
 	"                       [--json FILE]\n"
 	"incline-sim bench [--quick] [--json FILE]\n"

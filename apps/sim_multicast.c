@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/sim_multicast_time.h"
 #include "lib/sim/coll.h"
 
 enum { MBPS = 100000, DELAY_NS = 500, MTU = 4096 };
@@ -372,6 +373,8 @@ int sim_multicast(const char *what, bool quick, uint64_t seed, json_t *result)
 		return throughput(quick, seed, rows);
 	if (strcmp(what, "fsdp") == 0)
 		return fsdp(quick, seed, rows);
-	fprintf(stderr, "incline-sim: multicast: %s: traffic, throughput or fsdp\n", what);
+	if (strcmp(what, "time") == 0)
+		return sim_multicast_time(quick, seed, rows);
+	fprintf(stderr, "incline-sim: multicast: %s: traffic, throughput, fsdp or time\n", what);
 	return -EINVAL;
 }

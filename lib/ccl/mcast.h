@@ -109,6 +109,14 @@ struct ibv_comp_channel *ccl_mcast_channel(const struct ccl_mcast *mcast);
 const char *ccl_mcast_error(const struct ccl_mcast *mcast); /* "" while it has not failed */
 const struct mcast_counters *ccl_mcast_counters(const struct ccl_mcast *mcast);
 
+/* Of the last collective that was finished; ended: its last message was out, and its request done.
+ */
+struct ccl_mcast_times {
+	uint64_t begun, running, came, cut, whole; /* struct mcast_times */
+	uint64_t ended;
+};
+void ccl_mcast_times(const struct ccl_mcast *mcast, struct ccl_mcast_times *times);
+
 /* What it takes, for figure 7's sake. */
 struct ccl_mcast_info {
 	unsigned mtu, ud_qps, uc_qps, rc_qps;

@@ -98,6 +98,7 @@ struct ccl_mcast {
 	uint64_t drain_until; /* it is over, but for messages to the neighbours; 0: it is not */
 	struct mc_coll coll[CCL_MAX_QUEUED];
 	uint64_t issued, done;
+	struct ccl_mcast_times times; /* of the last that is done */
 	int failed;
 	uint64_t left_addr;
 	uint32_t left_rkey;

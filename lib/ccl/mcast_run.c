@@ -320,8 +320,10 @@ static bool drained(struct ccl_mcast *c, uint64_t now)
 	return c->n_messages == 0 || now >= c->drain_until;
 }
 
-static void finish(struct ccl_mcast *c)
+static void finish(struct ccl_mcast *c, uint64_t now)
 {
+	const struct mcast_times *t = &c->core.times;
+
 	mc_marks_end(c);
 	if (c->own_mr)
 		ibv_dereg_mr(c->own_mr);
@@ -330,6 +332,8 @@ static void finish(struct ccl_mcast *c)
 	c->core_memory = NULL;
 	c->begun = false;
 	if (c->core.phase == MCAST_DONE) {
+		c->times = (struct ccl_mcast_times){
+			t->begun, t->running, t->came, t->cut, t->whole, now};
 		c->done++;
 		return;
 	}
@@ -350,7 +354,7 @@ int ccl_mcast_progress(struct ccl_mcast *c, uint64_t now)
 		return c->failed;
 	n = turn(c, now);
 	if (c->begun && drained(c, now))
-		finish(c);
+		finish(c, now);
 	while (!c->failed && !c->begun && c->done != c->issued) {
 		if (c->coll[c->done % CCL_MAX_QUEUED].block > 0)
 			begin(c, now);
@@ -436,6 +440,11 @@ int ccl_mcast_test(const struct ccl_mcast *c, struct ccl_req req)
 const char *ccl_mcast_error(const struct ccl_mcast *c)
 {
 	return c->err;
+}
+
+void ccl_mcast_times(const struct ccl_mcast *c, struct ccl_mcast_times *times)
+{
+	*times = c->times;
 }
 
 const struct mcast_counters *ccl_mcast_counters(const struct ccl_mcast *c)

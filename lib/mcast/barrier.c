@@ -48,6 +48,7 @@ static void run(struct mcast *m, uint64_t now)
 	const __uint128_t bits = (__uint128_t)blocks * m->block_bytes * 8;
 
 	m->phase = MCAST_RUNNING;
+	m->now = m->times.running = now;
 	m->cutoff_at = now + (uint64_t)(bits * NS / c->link_bps) + c->alpha_ns;
 	if (!is_root(m))
 		m->handed_on = true;

@@ -74,6 +74,7 @@ static enum mcast_verdict take(
 		verdict = MCAST_DUPLICATE;
 	++*counter[verdict];
 	if (verdict == MCAST_TAKE) {
+		m->times.came = now;
 		progress(m, now);
 		mcast_settle(m);
 	}
@@ -126,6 +127,7 @@ void mcast_marked(struct mcast *m, const uint64_t *marks, uint64_t again, uint64
 	if (taken == 0)
 		return;
 	m->count.taken += taken;
+	m->times.came = now;
 	for (uint32_t i = 0; i < m->n_blocks; i++) {
 		struct mcast_block *b = &m->block[i];
 

@@ -49,6 +49,7 @@ static inline bool is_root(const struct mcast *m)
 
 static inline void progress(struct mcast *m, uint64_t now)
 {
+	m->now = now;
 	m->give_up_at = now + m->config.give_up_ns;
 }
 

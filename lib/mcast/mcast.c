@@ -74,6 +74,8 @@ void mcast_settle(struct mcast *m)
 
 	if (m->phase != MCAST_RUNNING || m->n_missing > 0 || m->reading > 0)
 		return;
+	if (m->handed_on && m->times.whole == 0)
+		m->times.whole = m->now;
 	if (!m->final_said)
 		mcast_say(m, left_of(c), MCAST_MSG_FINAL, 0);
 	m->final_said = true;
@@ -125,7 +127,8 @@ static int begin(struct mcast *m, bool all, unsigned root, uint64_t bytes, void 
 		.first_psn = m->next_psn,
 		.n_blocks = all ? c->n_ranks : 1,
 		.block_chunks = mcast_chunks(bytes, c->chunk),
-		.sending = m->sending};
+		.sending = m->sending,
+		.times.begun = now};
 	memset(memory, 0, need);
 	m->block = memory;
 	m->bitmap = (uint64_t *)((uint8_t *)memory + blocks_size(m->n_blocks));
@@ -252,10 +255,12 @@ int mcast_message(struct mcast *m, unsigned from, const struct mcast_message *ms
 
 /* ---- time ---- */
 
-static void cut_off(struct mcast *m)
+static void cut_off(struct mcast *m, uint64_t now)
 {
 	m->cut = true;
 	m->count.cutoffs += m->n_missing > 0;
+	if (m->n_missing > 0)
+		m->times.cut = now;
 	for (uint32_t i = 0; i < m->n_blocks; i++)
 		if (m->block[i].state == BLOCK_OPEN) {
 			m->block[i].state = BLOCK_ASK;
@@ -268,7 +273,7 @@ void mcast_tick(struct mcast *m, uint64_t now)
 	if (m->phase != MCAST_BARRIER && m->phase != MCAST_RUNNING)
 		return;
 	if (m->phase == MCAST_RUNNING && !m->cut && now >= m->cutoff_at)
-		cut_off(m);
+		cut_off(m, now);
 	if (now >= m->give_up_at)
 		fail(m, -ETIMEDOUT);
 }

@@ -115,9 +115,20 @@ struct mcast_block {
 	bool grant_due, wanted;
 };
 
+/* When a collective came to its steps, by the caller's clock; 0: it did not (yet). */
+struct mcast_times {
+	uint64_t begun;
+	uint64_t running; /* the barrier was over */
+	uint64_t came;    /* the last chunk by multicast */
+	uint64_t cut;     /* the cutoff timer ended, and chunks were missing */
+	uint64_t whole;   /* everything was here, and the own chunks were out */
+};
+
 struct mcast {
 	struct mcast_config config;
 	struct mcast_counters count;
+	uint64_t now; /* of the last event that was one */
+	struct mcast_times times;
 	uint8_t phase;
 	int error; /* FAILED: negative errno */
 	uint32_t id, next_psn;

@@ -29,6 +29,27 @@ class Fsdp(unittest.TestCase):
             self.assertLess(r['speedup'], 1.1 * (2 - 2 / r['ranks']), r)
 
 
+class Time(unittest.TestCase):
+    """Figure 10: the parts of a collective are all of it, by the simulator's clock."""
+    PARTS = 'barrier', 'multicast', 'wait', 'recovery', 'handshake'
+
+    def test_parts(self):
+        rows = rows_of('time')
+        self.assertEqual(len(rows), 11 if LONG else 9)
+        share = {}
+        for r in rows:
+            self.assertEqual(sum(r[p + '_ns'] for p in self.PARTS), r['total_ns'], r)
+            self.assertTrue(all(r[p + '_ns'] >= 0 for p in self.PARTS), r)
+            self.assertGreater(min(r['barrier_ns'], r['multicast_ns'], r['handshake_ns']), 0, r)
+            for p in 'wait', 'recovery':
+                self.assertEqual(r[p + '_ns'] > 0, r['loss'] > 0, r)
+            share[r['collective'], r['ranks'], r['bytes'], r['loss']] = r['multicast_ns'] / r['total_ns']
+        self.assertLess(share['allgather', 4, 4096, 0], share['allgather', 4, 1 << 20, 0])
+        self.assertLess(share['broadcast', 16, 4096, 0], share['broadcast', 16, 1 << 20, 0])
+        self.assertGreater(share['allgather', 4, 1 << 20, 0], 0.95)
+        self.assertGreater(share['allgather', 16, 65536, 0], share['allgather', 16, 4096, 0])
+
+
 class Throughput(unittest.TestCase):
     """Figure 11: hosts take no time here, so beyond a few packets multicast gains more than the paper measures."""
 
