@@ -9,13 +9,15 @@
 
 #include "lib/port/port.h"
 
-/* After work: some turns at full speed, for what comes at once; then turns that let others run, for
- * what they are about to send (a few hundred microseconds; a sleep that short costs 20 to 60 us of
- * latency instead of one); then sleep. */
+/* After work: a while at full speed, for what comes at once; then turns that let others run, for
+ * what they are about to send (a sleep that short costs 20 to 60 us of latency instead of one);
+ * then sleeps that grow with the time there was nothing. By time, as turns take what the number of
+ * ports, or others on the core, make of them. */
 enum {
 	PAUSES = 32,
-	BUSY_TURNS = 4,
-	YIELD_TURNS = 128,
+	BUSY_NS = 2000,
+	YIELD_NS = 200000,
+	SLEEP_SHARE = 4, /* of the time since */
 	MIN_SLEEP_US = 20,
 	MAX_SLEEP_US = 100,
 	QUIET_SLEEP_US = 1000 /* no work for QUIET_NS: waking up is what it costs */
@@ -73,9 +75,14 @@ static void sleep_for(const struct port_backoff *b, uint64_t ns)
 		nanosleep(&t, NULL);
 }
 
-bool port_backoff_sleeps(const struct port_backoff *b)
+static uint64_t without_work(const struct port_backoff *b, uint64_t now_ns)
 {
-	return b->idle == PORT_IDLE_SLEEP && b->empty_turns >= BUSY_TURNS + YIELD_TURNS;
+	return b->worked_ns > 0 && now_ns > b->worked_ns ? now_ns - b->worked_ns : 0;
+}
+
+bool port_backoff_sleeps(const struct port_backoff *b, uint64_t now_ns)
+{
+	return b->idle == PORT_IDLE_SLEEP && without_work(b, now_ns) >= BUSY_NS + YIELD_NS;
 }
 
 uint32_t port_backoff_longest(const struct port_backoff *b, uint64_t now_ns)
@@ -86,37 +93,31 @@ uint32_t port_backoff_longest(const struct port_backoff *b, uint64_t now_ns)
 									  : MAX_SLEEP_US;
 }
 
+static uint64_t nap_ns(const struct port_backoff *b, uint64_t now_ns, uint64_t deadline_ns)
+{
+	const uint64_t max = (uint64_t)port_backoff_longest(b, now_ns) * 1000;
+	uint64_t ns = (without_work(b, now_ns) - BUSY_NS - YIELD_NS) / SLEEP_SHARE;
+
+	if (ns < MIN_SLEEP_US * 1000)
+		ns = MIN_SLEEP_US * 1000;
+	if (ns > max)
+		ns = max;
+	return ns < deadline_ns - now_ns ? ns : deadline_ns - now_ns;
+}
+
 void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64_t deadline_ns)
 {
-	uint64_t ns, max_ns;
-	uint32_t step;
-
 	if (work > 0 || b->worked_ns == 0)
 		b->worked_ns = now_ns;
-	if (work > 0) {
-		b->empty_turns = 0;
+	if (work > 0 || b->idle == PORT_IDLE_SPIN || deadline_ns <= now_ns)
 		return;
-	}
-	if (b->idle == PORT_IDLE_SPIN || deadline_ns <= now_ns)
-		return;
-	if (b->empty_turns < UINT32_MAX)
-		b->empty_turns++;
-	if (b->idle == PORT_IDLE_PAUSE || b->empty_turns <= BUSY_TURNS) {
+	if (b->idle == PORT_IDLE_PAUSE || without_work(b, now_ns) < BUSY_NS) {
 		for (unsigned i = 0; i < PAUSES; i++)
 			rte_pause();
-		return;
-	}
-	if (b->empty_turns <= BUSY_TURNS + YIELD_TURNS) {
+	} else if (!port_backoff_sleeps(b, now_ns)) {
 		sched_yield();
-		return;
+	} else {
+		short_sleeps();
+		sleep_for(b, nap_ns(b, now_ns, deadline_ns));
 	}
-	short_sleeps();
-	step = b->empty_turns - BUSY_TURNS - YIELD_TURNS;
-	max_ns = (uint64_t)port_backoff_longest(b, now_ns) * 1000;
-	ns = (uint64_t)MIN_SLEEP_US * 1000 * step;
-	if (ns > max_ns)
-		ns = max_ns;
-	if (ns > deadline_ns - now_ns)
-		ns = deadline_ns - now_ns;
-	sleep_for(b, ns);
 }

@@ -26,12 +26,11 @@ int port_idle_parse(const char *name); /* enum or -EINVAL */
 const char *port_idle_name(enum port_idle idle);
 
 /* Backing off, one per loop: call with work = items done by this turn. SPIN returns at once; PAUSE
- * executes pause instructions; SLEEP pauses for some turns, then sleeps 20 us growing to
- * max_sleep_us (and never beyond deadline_ns - now_ns). A turn with work starts over. Begins as all
- * zero but for idle. */
+ * executes pause instructions; SLEEP pauses until 2 us after the last turn with work, yields for
+ * 200 us more, then sleeps 20 us growing to max_sleep_us (and never beyond deadline_ns - now_ns).
+ * However many turns that takes. Begins as all zero but for idle. */
 struct port_backoff {
 	enum port_idle idle;
-	uint32_t empty_turns;
 	uint32_t max_sleep_us; /* 0: 100, and 1000 when there was no work for a second */
 	int wake_fd;           /* ends a sleep when it is readable; 0: none */
 	uint64_t worked_ns;    /* when there was work; 0: since the first turn */
@@ -40,7 +39,7 @@ void port_backoff(struct port_backoff *b, unsigned work, uint64_t now_ns, uint64
 /* How long a call with work == 0 may sleep at most, in us. */
 uint32_t port_backoff_longest(const struct port_backoff *b, uint64_t now_ns);
 /* Would a call with work == 0 sleep now, rather than pause or yield? */
-bool port_backoff_sleeps(const struct port_backoff *b);
+bool port_backoff_sleeps(const struct port_backoff *b, uint64_t now_ns);
 
 /* CLOCK_MONOTONIC in nanoseconds: what the programs feed to the cores as "now". */
 uint64_t port_now_ns(void);

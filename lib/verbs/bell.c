@@ -32,7 +32,7 @@ void iv_bell_back_off(struct iv_bell *bell, bool (*ready)(void *arg), void *arg,
 {
 	eventfd_t rings;
 
-	if (work > 0 || !port_backoff_sleeps(backoff)) {
+	if (work > 0 || !port_backoff_sleeps(backoff, now)) {
 		port_backoff(backoff, work, now, deadline);
 		return;
 	}

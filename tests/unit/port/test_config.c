@@ -175,23 +175,29 @@ static void idle_names(void **state)
 	assert_int_equal(port_idle_parse("doze"), -EINVAL);
 }
 
-/* Work starts over; a deadline that has passed does not sleep at all. */
+/* The time since there was work says what is done, not how many turns found none; work starts over;
+ * a deadline that has passed does not sleep at all. */
 static void backoff(void **state)
 {
+	static const uint64_t begin = 1000000, yields = begin + 2000 + 200000;
 	struct port_backoff b = {.idle = PORT_IDLE_SLEEP, .max_sleep_us = 1};
 
 	(void)state;
-	for (unsigned i = 1; i <= 30; i++) {
-		port_backoff(&b, 0, 1000, 2000);
-		assert_int_equal(b.empty_turns, i);
-	}
-	port_backoff(&b, 1, 0, 0);
-	assert_int_equal(b.empty_turns, 0);
-	port_backoff(&b, 0, 5, 5);
-	assert_int_equal(b.empty_turns, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		port_backoff(&b, 0, begin, UINT64_MAX);
+	assert_int_equal(b.worked_ns, begin);
+	assert_false(port_backoff_sleeps(&b, yields - 1));
+	assert_true(port_backoff_sleeps(&b, yields));
+	port_backoff(&b, 0, yields, UINT64_MAX);
+	assert_true(port_backoff_sleeps(&b, yields));
+	port_backoff(&b, 1, yields, 0);
+	assert_false(port_backoff_sleeps(&b, yields + 1));
+	assert_false(port_backoff_sleeps(&b, begin));
+	b.max_sleep_us = UINT32_MAX; /* it would be felt */
+	port_backoff(&b, 0, yields + 5000000000000, yields);
 	b.idle = PORT_IDLE_SPIN;
-	port_backoff(&b, 0, 0, UINT64_MAX);
-	assert_int_equal(b.empty_turns, 0);
+	assert_false(port_backoff_sleeps(&b, UINT64_MAX));
+	port_backoff(&b, 0, yields + 5000000000000, UINT64_MAX);
 }
 
 /* Who had nothing to do for a second sleeps longer, whatever the clock began with. */

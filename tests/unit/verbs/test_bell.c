@@ -34,9 +34,9 @@ static bool begins_to_ring(void *arg)
 
 static void back_off(struct iv_bell *bell, bool (*ready)(void *arg))
 {
-	struct port_backoff backoff = {.idle = PORT_IDLE_SLEEP, .empty_turns = 1u << 20};
+	struct port_backoff backoff = {.idle = PORT_IDLE_SLEEP, .worked_ns = 1};
 
-	iv_bell_back_off(bell, ready, bell, &backoff, 0, 0, UINT64_MAX);
+	iv_bell_back_off(bell, ready, bell, &backoff, 0, 1000000, UINT64_MAX);
 	assert_false(atomic_load(&bell->asleep));
 }
 
