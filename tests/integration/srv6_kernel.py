@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The switch's SRv6 beside the Linux kernel's, in network namespaces: host a - the switch - a kernel that is a hop - host c.
 The switch before the kernel and behind it, uSIDs, SRHs as Linux makes them, tunnels from either to the other. And a
-plane of tools/lab, one of whose two T1s is a kernel. Run by meson test, or by hand: tests/integration/srv6_kernel.py [TEST...]."""
+plane of tools/lab, one of whose two T1s is a kernel; and a fabric of two planes with such a T1, over which hosts write by MRC.
+Run by meson test, or by hand: tests/integration/srv6_kernel.py [TEST...]."""
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import app, run_tests  # noqa: E402
+from fabric_case import Fabric, Lab, app, free_port, listening, run_tests  # noqa: E402
 from incline_fabric import Folder  # noqa: E402
 import incline_netns  # noqa: E402
 import incline_planes as planes  # noqa: E402
@@ -275,6 +277,132 @@ class Plane(unittest.TestCase):
                 self.assertIn(' 0% packet loss', done.stdout)
                 # Both T0s see every packet; our T1 those that are not the kernel's.
                 self.assertEqual([b - a for a, b in zip(before, self.hits())], [6, 6, 3 * there + 3 * back])
+
+
+class MixedLab(Lab):
+    """A fabric of planes, one of whose T1s is a kernel in a namespace of its own; so are the T0s that it hangs on."""
+    KERNEL, NODES = 'p1-t1-0', {'p1-t0-0': 'X', 'p1-t0-1': 'Y'}
+
+    def start_switch(self, topo, row, impair, state):
+        if row['name'] == self.KERNEL:
+            state['switches'].remove(row)
+            return
+        config = topo.switch_config(self, row['name'], impair)
+        for port, (_, far) in zip(config['ports'], topo.links(row['name'])):
+            if far == self.KERNEL:
+                for key in 'role', 'socket':
+                    del port[key]
+                port.update(type='af_packet', iface='k0')
+        with open(self.path(f"{row['name']}.json"), 'w', encoding='utf-8') as f:
+            json.dump(config, f)
+        self.run_switch(row, state)
+
+    def start_process(self, row, argv, state):
+        node = self.NODES.get(row['name'])
+        return super().start_process(row, ['ip', 'netns', 'exec', PREFIX + node, *argv] if node else argv, state)
+
+    def plug(self, topo):
+        """The kernel, its links to the T0s, and what it forwards: its own SID to where the next one leads."""
+        incline_netns.ip([f'netns add {PREFIX}{node}' for node in 'KXY'])
+        sysctl('K', all__forwarding=1, all__seg6_enabled=1, default__seg6_enabled=1, default__accept_dad=0)
+        ip('K', 'link set lo up')
+        for i, (t0, node) in enumerate(self.NODES.items()):
+            at, usid = topo.switch[t0]['ip'], planes.prefix(planes.sid(1, planes.T0, i))
+            ip(node, 'link set lo up', f'link add k0 type veth peer name t{i} address {topo.far_mac(t0, self.KERNEL)} netns {PREFIX}K',
+               'link set k0 up')
+            ip('K', f'link set t{i} up', f'neigh replace {at} lladdr {topo.far_mac(self.KERNEL, t0)} dev t{i}',
+               f'route add {at}/128 dev t{i}', f'route add {usid} via {at} dev t{i}')
+
+    def serve(self, yes):
+        """The kernel is a hop, or drops what would take it for one."""
+        ip('K', f'route {"add" if yes else "del"} {planes.prefix(planes.sid(1, planes.T1, 0))} '
+           f'encap seg6local action End {NEXT_CSID} dev t1')
+
+    @staticmethod
+    def forwarded():
+        """Packets that the kernel has sent on."""
+        said = subprocess.run(['ip', '-n', PREFIX + 'K', '-s', '-j', 'link', 'show', 'type', 'veth'], check=True, capture_output=True,
+                              text=True, timeout=PATIENCE).stdout
+        return sum(link['stats64']['tx']['packets'] for link in json.loads(said))
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Mixed(Fabric):
+    """Two planes with four hosts, whose queue pairs of MRC spray over switches of ours and a kernel."""
+    @classmethod
+    def topology(cls):
+        return planes.topology({'name': 'mixed', 'mtu': 1500 - 2 * planes.OUTER, 'planes': {'count': 2, 't0': 2, 't1': 2, 'hosts': 4}})
+
+    @classmethod
+    def up(cls):
+        cls.addClassCleanup(remove, 'KXY')
+        cls.dir = tempfile.mkdtemp(prefix='incline-')
+        cls.lab = MixedLab(cls.dir)
+        cls.lab.plug(cls.topology())
+        cls.lab.serve(True)
+        cls.lab.up(cls.topology())
+
+    def uplinks(self):
+        """{T1 of ours: packets that it has shifted}"""
+        return {s['name']: sum(e['hits'] for e in ctl(self.lab.control_socket(s['name']), 'table', 'read', 'local_sid')['entries'])
+                for s in self.lab.state()['switches'] if 't1' in s['name']}
+
+    def pair(self, sender, receiver, *args):
+        """Of incline-mrcperf; the sender's results will be in the file."""
+        port, out = free_port(), os.path.join(self.dir, f'{sender}.mrcperf.json')
+        perf = [app('incline-mrcperf'), '-p', str(port), '--paths']
+        server = self.start(receiver, [*perf, self.lab.path(f'{receiver}.paths.json')])
+        deadline = time.monotonic() + PATIENCE
+        while not listening(port):
+            self.assertIsNone(server.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        return [server, self.start(sender, [*perf, self.lab.path(f'{sender}.paths.json'), *args, '--json', out, '127.0.0.1'])], out
+
+    def rows(self, out):
+        with open(out, encoding='utf-8') as f:
+            return json.load(f)
+
+    def test_every_pattern(self):
+        """Sizes with and without immediates, one queue pair and four: all that is written is there, by all T1s, the kernel
+        being one of them."""
+        for args, checked in (('--imm', '-n', '200'), [200]), (('--imm', '-q', '4', '-n', '50'), [200]), \
+                (('-a', '-s', '4096', '-n', '20'), None):
+            ours, kernel = self.uplinks(), self.lab.forwarded()
+            procs, out = self.pair('h0', 'h2', *args)
+            self.all_ok(procs, 2 * PATIENCE)
+            result = self.rows(out)
+            self.assertEqual(result['srv6_paths'], 4)
+            self.assertEqual([r['wrong'] for r in result['rows']], [0] * len(result['rows']))
+            if checked:
+                self.assertEqual([r['checked'] for r in result['rows']], checked)
+            self.assertGreater(self.lab.forwarded(), kernel + 20)
+            for t1, hits in self.uplinks().items():
+                self.assertGreater(hits, ours[t1], t1)
+
+    def test_kernel_that_forwards_nothing(self):
+        """Its links stay up. What was on its way is sent again by other paths, and all is written; it is a path again when it
+        forwards again."""
+        procs, out = self.pair('h1', 'h3', '--imm', '-n', '20', '--seconds', '600')
+        before = self.lab.forwarded()
+        self.wait_for(lambda: self.lab.forwarded() > before + 100, procs)
+        self.lab.serve(False)
+        self.addCleanup(self.lab.serve, True)
+        ours, kernel = self.uplinks(), self.lab.forwarded()
+        self.wait_for(lambda: all(n > ours[t1] + 1000 for t1, n in self.uplinks().items()), procs)
+        self.assertLess(self.lab.forwarded(), kernel + 20)
+        self.doCleanups()
+        self.wait_for(lambda: self.lab.forwarded() > kernel + 1000, procs)
+        procs[1].send_signal(signal.SIGINT)
+        self.all_ok(procs, 2 * PATIENCE)
+        self.assertEqual([(r['checked'] > 0, r['wrong']) for r in self.rows(out)['rows']], [(True, 0)])
+
+    def wait_for(self, condition, procs):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertEqual([p.poll() for p in procs], [None] * len(procs))
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
 
 if __name__ == '__main__':
