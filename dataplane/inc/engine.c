@@ -61,6 +61,8 @@ enum inc_drop inc_packet(struct inc_group *g, const struct inc_arena *arena,
 	inc_count(g, INC_C_RX);
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_FAILED)
 		return answer_failed(&c);
+	if (INC_BUG(DRAIN) && __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == INC_DRAINING)
+		return INC_DROP_DRAINING;
 	switch (look->cls) {
 	case INC_CLASS_CTRL:
 	case INC_CLASS_DATA:

@@ -48,6 +48,8 @@
 	X(NR_PASS, "NetReduce: what hosts send to a failed ring is forwarded")          \
 	X(II_AHEAD, "Mode-II: a newer PSN claims a slot whose owner is not complete")   \
 	X(T26, "host: an RNR wait keeps all other timers from firing")                  \
+	X(GEN, "a queue pair's generation is not looked at")                            \
+	X(DRAIN, "what a group has begun is dropped once it drains")                    \
 	X(FIG6, "EPIC figure 6: Mode-III clears a slot a window ahead, hosts wait for ACKs only")
 
 enum inc_seeded_bug {

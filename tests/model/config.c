@@ -33,6 +33,12 @@ void mc_config_usage(void)
 	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE,SR   (LATE_FLUSH)\n"
 	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
 	      "  --fail                 somebody fails one switch's group, at any time\n"
+	      "  --drain                a star's group is destroyed, at any time, by and by\n"
+	      "  --again numbers|behind|ahead\n"
+	      "                         the group ends anywhere, and is made again while its "
+	      "packets are under way:\n"
+	      "                         with other queue pairs, or with the same ones and old "
+	      "PSNs behind or ahead\n"
 	      "  --no-por               without partial-order reduction\n"
 	      "  --no-symmetry          without taking equal ranks for equal\n"
 	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
@@ -162,6 +168,17 @@ static int parse_flags(struct mc_config *c, const char *text)
 	return 0;
 }
 
+static int parse_again(struct mc_config *c, const char *text)
+{
+	static const char *const ways[] = {
+		[MC_NUMBERS] = "numbers", [MC_BEHIND] = "behind", [MC_AHEAD] = "ahead"};
+
+	for (uint8_t i = MC_NUMBERS; i <= MC_AHEAD; i++)
+		if (strcmp(text, ways[i]) == 0)
+			c->again = i;
+	return c->again ? 0 : -EINVAL;
+}
+
 static int parse_mismatch(struct mc_config *c, const char *text)
 {
 	unsigned rank, op;
@@ -192,6 +209,8 @@ enum option_code {
 	O_FLAGS,
 	O_MISMATCH,
 	O_FAIL,
+	O_DRAIN,
+	O_AGAIN,
 	O_FAST,
 	O_MAX_STATES,
 	O_EXPECT,
@@ -233,6 +252,8 @@ static const struct option options[] = {
 	{"flags", required_argument, NULL, O_FLAGS},
 	{"mismatch", required_argument, NULL, O_MISMATCH},
 	{"fail", no_argument, NULL, O_FAIL},
+	{"drain", no_argument, NULL, O_DRAIN},
+	{"again", required_argument, NULL, O_AGAIN},
 	{"fast", no_argument, NULL, O_FAST},
 	{"max-states", required_argument, NULL, O_MAX_STATES},
 	{"expect-violation", no_argument, NULL, O_EXPECT},
@@ -348,6 +369,11 @@ static int one_option(struct mc_config *c, int code)
 	case O_FAIL:
 		c->fail = true;
 		return 0;
+	case O_DRAIN:
+		c->drain = true;
+		return 0;
+	case O_AGAIN:
+		return parse_again(c, optarg);
 	case O_FAST:
 		c->fast = true;
 		return 0;
@@ -420,6 +446,13 @@ static int check(const struct mc_config *c)
 					"--learn no failures: it may not know what to tell\n");
 			return -EINVAL;
 		}
+	if (mc_may_end(c) &&
+		((c->mode != INC_MODE_2 && c->mode != INC_MODE_3) || c->prompt || mc_may_fail(c) ||
+			(c->flags & INC_F_SR) || (c->drain && (c->n_leaf || c->again)))) {
+		fprintf(stderr, "incline-model: --drain and --again: modes II and III, without "
+				"failures, SR and --prompt; --drain: a star, and by itself\n");
+		return -EINVAL;
+	}
 	if (c->fail && c->noticed) {
 		fprintf(stderr, "incline-model: --fail: not with --noticed\n");
 		return -EINVAL;

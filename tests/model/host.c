@@ -47,30 +47,40 @@ static uint8_t next_receive(const struct mc_sys *s, unsigned r, unsigned i)
 	return (uint8_t)i;
 }
 
-uint32_t mc_host_initial(struct mc_sys *s, unsigned node)
+/* As it begins, in the first group or in the second. */
+static struct mc_host_state fresh(const struct mc_sys *s, unsigned node, bool again)
 {
-	struct mc_host_state h = {0};
+	struct mc_host_state h = {.again = again};
 
 	h.una = h.next = h.high = next_send(s, rank_of(s, node), 0);
+	return h;
+}
+
+uint32_t mc_host_initial(struct mc_sys *s, unsigned node)
+{
+	const struct mc_host_state h = fresh(s, node, false);
+
 	return intern_add(&s->nodes[node], &h, sizeof(h));
 }
 
 /* ---- PSNs ---- */
 
 /* In Mode-I each direction of a connection numbers what is sent on it, and nothing else. */
-static uint32_t psn_of(const struct mc_sys *s, unsigned r, unsigned i, bool sent)
+static uint32_t psn_of(
+	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned i, bool sent)
 {
 	unsigned n = i;
 
 	for (unsigned k = 0; s->cfg.mode == INC_MODE_1 && k < i; k++)
 		n -= !(sent ? sends(s, r, k) : receives(s, r, k));
-	return psn_add(s->cfg.start_psn, (int32_t)n);
+	return psn_add(s->first_psn[h->again], (int32_t)n);
 }
 
 /* The inverse; what is behind the last one stays out of range. */
-static unsigned index_of(const struct mc_sys *s, unsigned r, uint32_t psn, bool sent)
+static unsigned index_of(
+	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, uint32_t psn, bool sent)
 {
-	unsigned i = mc_index(s, psn), n = 0;
+	unsigned i = (psn - s->first_psn[h->again]) & PSN_MASK, n = 0;
 
 	if (s->cfg.mode != INC_MODE_1)
 		return i;
@@ -127,6 +137,11 @@ static bool admitted(const struct mc_sys *s, const struct mc_host_state *h, unsi
 	return finished_before(s, h, r, q->ctrl ? i : p->ctrl[q->op] + 1u);
 }
 
+bool mc_host_finished(const struct mc_sys *s, unsigned node, uint32_t state, unsigned ops)
+{
+	return finished_before(s, mc_host(s, node, state), rank_of(s, node), s->prog.ctrl[ops]);
+}
+
 /* Packets that were sent and are not acknowledged. */
 static unsigned in_flight(const struct mc_sys *s, const struct mc_host_state *h, unsigned r)
 {
@@ -145,7 +160,10 @@ unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
 
 	if (*have)
 		return *have & 0x7fu;
-	if (h->err) {
+	flags |= h->again ? MC_H_AGAIN : 0;
+	if (h->gone) {
+		flags |= MC_H_GONE;
+	} else if (h->err) {
 		flags |= MC_H_ERR;
 	} else {
 		if (!h->rnr && h->next < s->prog.n && in_flight(s, h, r) < s->cfg.in_flight &&
@@ -191,13 +209,13 @@ static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, str
 {
 	const struct mc_psn *q = &s->prog.psn[h->next];
 	uint8_t payload[MC_MTU];
-	unsigned len = mc_payload_sent(&s->cfg, &s->prog, r, h->next, payload);
+	unsigned len = mc_payload_sent(&s->cfg, &s->prog, r, h->again, h->next, payload);
 	const struct wire_hdr hdr = {
 		.opcode = q->opcode,
 		.ackreq = MUT(ACKREQ_FIRST) ? q->first : q->last,
 		.mig = true,
-		.dqpn = s->dqpn[r],
-		.psn = psn_of(s, r, h->next, true),
+		.dqpn = s->cfg.again ? s->peer_qpn[h->again][r] : s->dqpn[r],
+		.psn = psn_of(s, h, r, h->next, true),
 		.imm = mc_has_imm(&s->cfg, q) ? mc_imm(&s->cfg, &s->prog, h->next) +
 							(MUT(IMM_RESENT) && h->next < h->high)
 					      : 0,
@@ -234,8 +252,8 @@ static void answer(struct mc_sys *s, const struct mc_host_state *h, unsigned r, 
 		.opcode = ROCE_ACK | (is_sr(s) ? ROCE_SEL : 0),
 		.mig = true,
 		.syndrome = map && nak ? ROCE_AETH_NAK : syndrome,
-		.dqpn = s->reply_qpn[r],
-		.psn = map && nak ? psn_of(s, r, h->epsn, false) : psn,
+		.dqpn = s->cfg.again ? s->peer_qpn[h->again][r] : s->reply_qpn[r],
+		.psn = map && nak ? psn_of(s, h, r, h->epsn, false) : psn,
 		.msn = messages_before(s, r, h->epsn),
 	};
 
@@ -246,12 +264,12 @@ static void answer(struct mc_sys *s, const struct mc_host_state *h, unsigned r, 
 
 /* ---- packets in ---- */
 
-static const char *check_delivery(struct mc_sys *s, unsigned r, unsigned i,
-	const struct wire_pkt *pkt, const uint8_t *payload)
+static const char *check_delivery(struct mc_sys *s, const struct mc_host_state *h, unsigned r,
+	unsigned i, const struct wire_pkt *pkt, const uint8_t *payload)
 {
 	const struct mc_psn *q = &s->prog.psn[i];
 	uint8_t due[MC_MTU];
-	unsigned len = mc_payload_due(&s->cfg, &s->prog, r, i, due);
+	unsigned len = mc_payload_due(&s->cfg, &s->prog, r, h->again, i, due);
 
 	if (pkt->opcode != q->opcode)
 		return "a delivered packet has a wrong opcode";
@@ -283,7 +301,7 @@ static bool is_last_word(const struct mc_sys *s, const struct wire_pkt *pkt)
 static void last_word(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, struct mc_result *res)
 {
-	const uint32_t due = psn_of(s, r, next_receive(s, r, h->epsn), false);
+	const uint32_t due = psn_of(s, h, r, next_receive(s, r, h->epsn), false);
 
 	if (!mc_may_fail(&s->cfg)) {
 		res->violation = "a WRITE";
@@ -300,13 +318,30 @@ static void last_word(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	}
 }
 
+/* What was sent to a queue pair that had this number before: old, or behind a gap. */
+static void of_the_first(struct mc_sys *s, struct mc_host_state *h, unsigned r,
+	const struct wire_pkt *pkt, struct mc_result *res)
+{
+	const uint32_t expected = psn_of(s, h, r, next_receive(s, r, h->epsn), false);
+
+	res->verdict = "of the first group";
+	if (psn_lt(pkt->psn, expected)) {
+		answer(s, h, r, ROCE_AETH_ACK, psn_add(psn_of(s, h, r, h->epsn, false), -1), res);
+	} else if (!h->nak) {
+		h->nak = 1;
+		answer(s, h, r, ROCE_AETH_NAK, expected, res);
+	}
+}
+
 static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, const uint8_t *payload, struct mc_result *res)
 {
-	unsigned i = index_of(s, r, pkt->psn, false), expected = next_receive(s, r, h->epsn);
+	unsigned i = index_of(s, h, r, pkt->psn, false), expected = next_receive(s, r, h->epsn);
 
 	if (is_last_word(s, pkt)) {
 		last_word(s, h, r, pkt, res);
+	} else if (i >= s->prog.n && h->again) {
+		of_the_first(s, h, r, pkt, res);
 	} else if (i >= s->prog.n) {
 		res->violation = "a packet has a PSN that nobody uses";
 	} else if (s->cfg.mismatch_rank != MC_NONE && s->prog.psn[i].op >= s->cfg.mismatch_op &&
@@ -316,7 +351,7 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	} else if (i == expected) {
 		const bool filled = h->kept != 0;
 
-		res->violation = check_delivery(s, r, i, pkt, payload);
+		res->violation = check_delivery(s, h, r, i, pkt, payload);
 		res->verdict = "delivered";
 		h->epsn = (uint8_t)(i + 1);
 		if (INC_BUG(T7))
@@ -326,7 +361,7 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		h->nak = MUT(NAK_STICKS) ? h->nak : 0;
 		if ((pkt->ackreq || filled || MUT(ACK_EACH)) && !MUT(ACK_NEVER))
 			answer(s, h, r, ROCE_AETH_ACK,
-				filled ? psn_add(psn_of(s, r, h->epsn, false), -1)
+				filled ? psn_add(psn_of(s, h, r, h->epsn, false), -1)
 				       : psn_add(pkt->psn, -MUT(ACK_BEFORE)),
 				res);
 	} else if (i < h->epsn) {
@@ -335,22 +370,22 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		if (!MUT(DUP_SILENT))
 			answer(s, h, r, ROCE_AETH_ACK,
 				MUT(DUP_OWN_PSN) ? pkt->psn
-						 : psn_add(psn_of(s, r, h->epsn, false), -1),
+						 : psn_add(psn_of(s, h, r, h->epsn, false), -1),
 				res);
 	} else if (i < expected) {
 		res->verdict = "skipped PSN";
 	} else if (is_sr(s)) {
-		res->violation = check_delivery(s, r, i, pkt, payload);
+		res->violation = check_delivery(s, h, r, i, pkt, payload);
 		res->verdict = "kept";
 		h->kept |= UINT64_C(1) << i;
 		if (!h->nak || pkt->ackreq)
-			answer(s, h, r, ROCE_AETH_NAK, psn_of(s, r, expected, false), res);
+			answer(s, h, r, ROCE_AETH_NAK, psn_of(s, h, r, expected, false), res);
 		h->nak = 1;
 	} else if (!h->nak && !MUT(NAK_NEVER)) {
 		res->verdict = "gap";
 		h->nak = !MUT(NAK_EACH);
 		answer(s, h, r, ROCE_AETH_NAK,
-			MUT(NAK_PSN) ? pkt->psn : psn_of(s, r, expected, false), res);
+			MUT(NAK_PSN) ? pkt->psn : psn_of(s, h, r, expected, false), res);
 	} else {
 		res->verdict = "gap, NAK was sent";
 	}
@@ -374,7 +409,7 @@ bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_
 
 	if (h->err || !(pkt->flags & (mc_is_ring(s) ? ROCE_F_IMM : ROCE_F_SEND)))
 		return false;
-	return index_of(s, rank_of(s, node), pkt->psn, false) ==
+	return index_of(s, h, rank_of(s, node), pkt->psn, false) ==
 	       next_receive(s, rank_of(s, node), h->epsn);
 }
 
@@ -423,7 +458,7 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 {
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS;
 	bool ack = class == ROCE_AETH_ACK;
-	unsigned seq = index_of(s, r, psn_add(pkt->psn, ack && !MUT(UNA_SHORT)), true);
+	unsigned seq = index_of(s, h, r, psn_add(pkt->psn, ack && !MUT(UNA_SHORT)), true);
 	uint8_t una = next_send(s, r, seq < s->prog.n ? seq : s->prog.n);
 	bool progress;
 
@@ -492,8 +527,15 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 		answer(s, &h, r, ROCE_AETH_RNR | (RNR_CODE + MUT(RNR_CODE)), pkt->psn, res);
 		h.nak = !MUT(RNR_NAKS); /* it asks for nothing until that one comes */
 		res->verdict = "no receive posted";
+	} else if (ev == MC_EV_END) {
+		h = (struct mc_host_state){.gone = 1};
+	} else if (ev == MC_EV_AGAIN) {
+		h = fresh(s, node, true);
 	} else if (h.err) {
 		res->verdict = "ignored: in error";
+	} else if (h.gone || (s->cfg.again && mc_frame_pkt(s, frame, &bytes)->dqpn !=
+						      s->own_qpn[h.again][r])) {
+		res->verdict = "no such queue pair";
 	} else {
 		pkt = mc_frame_pkt(s, frame, &bytes);
 		if (pkt->opcode != ROCE_CNP && (pkt->opcode & ROCE_OP_MASK) == ROCE_ACK)

@@ -31,6 +31,14 @@ enum {
 	MC_FIRST_MSG = -1, /* of a ring: the numbers of messages wrap as well */
 };
 
+/* What keeps the packets of a group that has ended from the one that is made in its place. */
+enum mc_again {
+	MC_ONCE,    /* there is one group */
+	MC_NUMBERS, /* other queue pairs, the same PSNs */
+	MC_BEHIND,  /* the same queue pairs; old PSNs are behind the new ones, or ahead of them */
+	MC_AHEAD,
+};
+
 struct mc_op {
 	uint8_t prim, root;
 	uint8_t n; /* data packets */
@@ -55,6 +63,8 @@ struct mc_config {
 	uint8_t loss, reorder, dup, early, rnr; /* how often each may happen */
 	uint8_t mismatch_rank, mismatch_op;     /* this rank's control differs; MC_NONE: none */
 	bool fail;                              /* somebody fails one switch's group, at any time */
+	bool drain;       /* the only switch's group is destroyed, at any time, by and by */
+	uint8_t again;    /* enum mc_again: the group ends anywhere, and is made once more */
 	bool fast;        /* rate limits hold between timeouts, else they never do */
 	bool prompt;      /* timers are only for what was lost, and nothing is */
 	bool least_burst; /* a switch's turn ends as soon as it can */
@@ -70,6 +80,12 @@ struct mc_config {
 	double paper_states; /* of EPIC, 0: none */
 	double spec_states;  /* that an explorer of the specification had; 0: unknown */
 };
+
+/* Do groups end before all is done? */
+static inline bool mc_may_end(const struct mc_config *c)
+{
+	return c->drain || c->again != MC_ONCE;
+}
 
 /* Do groups fail? */
 static inline bool mc_may_fail(const struct mc_config *c)
@@ -101,11 +117,12 @@ struct mc_program {
 };
 
 void mc_program_make(struct mc_program *p, const struct mc_config *c);
-/* The payload that rank r sends, or the result that it must get, at index i. Returns its length. */
+/* The payload that rank r sends, or the result that it must get, at index i of the first group, or
+ * of the one made in its place. Returns its length. */
 unsigned mc_payload_sent(const struct mc_config *c, const struct mc_program *p, unsigned r,
-	unsigned i, uint8_t *out);
+	bool again, unsigned i, uint8_t *out);
 unsigned mc_payload_due(const struct mc_config *c, const struct mc_program *p, unsigned r,
-	unsigned i, uint8_t *out);
+	bool again, unsigned i, uint8_t *out);
 /* Does PSN i carry an immediate, and which? */
 bool mc_has_imm(const struct mc_config *c, const struct mc_psn *q);
 uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i);
@@ -119,6 +136,7 @@ struct mc_host_state {
 	uint8_t rnr, err;        /* waits for its RNR timer; has been told that the group failed */
 	uint8_t one;             /* selective: only the next one is sent again */
 	uint8_t asked;           /* una was asked for by a NAK: another is a copy of it */
+	uint8_t gone, again;     /* has left the first group; is in the second */
 	/* SR: below end what the peer is not known to have is sent again; bit per PSN. */
 	uint8_t end;
 	uint64_t sacked, kept;
@@ -131,7 +149,10 @@ enum mc_event {
 	MC_EV_AGE,
 	MC_EV_FAIL,
 	MC_EV_TICK,
-	MC_EV_HOLD
+	MC_EV_HOLD,
+	MC_EV_DRAIN,
+	MC_EV_END,
+	MC_EV_AGAIN
 };
 
 enum mc_host_flags {
@@ -140,6 +161,8 @@ enum mc_host_flags {
 	MC_H_RNR = 4,   /* its RNR timer runs */
 	MC_H_DONE = 8,  /* all sends acknowledged, all results delivered */
 	MC_H_ERR = 16,
+	MC_H_GONE = 32,
+	MC_H_AGAIN = 64,
 };
 
 /* What an event did to a node: as long as its emissions need. */
@@ -178,6 +201,7 @@ struct mc_engine {
 		struct mc_result *r);
 	void (*tick)(struct mc_sys *s, unsigned node, unsigned port, struct mc_result *r);
 	void (*fail)(struct mc_sys *s, unsigned node, struct mc_result *r);
+	void (*drain)(struct mc_sys *s, unsigned node); /* NULL: is not explored */
 	void (*check)(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r); /* each step */
 	unsigned (*flags)(struct mc_switch *sw);
 	/* Mode-III: does the switch see that psn is missing when next comes, and keep that? */
@@ -198,6 +222,7 @@ struct mc_switch {
 	struct nr_look look[NR_MAX_ROWS];
 	unsigned n_rows;
 	uint8_t *base, *image; /* initial, scratch: block, then arena */
+	uint8_t *again;        /* initial, of the second group; NULL: there is none */
 	size_t block, len;
 };
 
@@ -211,6 +236,9 @@ struct mc_sys {
 	/* Of what a host sends, and of what it answers: the other way only in a ring. */
 	struct wire_flow flow[MC_MAX_RANKS], reply[MC_MAX_RANKS];
 	uint32_t dqpn[MC_MAX_RANKS], reply_qpn[MC_MAX_RANKS];
+	/* With --again: of each group a host's queue pair, the switch's for it, and the first PSN.
+	 */
+	uint32_t own_qpn[2][MC_MAX_RANKS], peer_qpn[2][MC_MAX_RANKS], first_psn[2];
 	struct intern chunks, nodes[MC_MAX_NODES], queues, frames;
 	struct wire_pkt *pkt; /* of each frame, parsed */
 	uint32_t parsed;
@@ -253,6 +281,9 @@ void mc_switch_done(struct mc_sys *s, struct mc_switch *sw);
 /* The next frame that goes out, or NULL: too many. */
 struct mc_out *mc_switch_out(struct mc_result *r);
 void mc_inc_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec);
+/* The second group, in the place of the first. */
+void mc_inc_again(
+	struct mc_sys *s, unsigned node, const struct inc_group_spec *spec, unsigned generation);
 void mc_ring_open(struct mc_sys *s, unsigned node, struct nr_spec *spec);
 /* In two steps: the queue pairs' numbers are known after the first. remote_qpn: by port. */
 void mc_mode1_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec);
@@ -266,7 +297,12 @@ enum mc_switch_flags {
 	MC_S_CLEAN = 0x200,
 	MC_S_FAILED = 0x400,
 	MC_S_HELD = 0x1ff000,
-	MC_S_HELD_SHIFT = 12
+	MC_S_HELD_SHIFT = 12,
+	MC_S_GONE = 1 << 21, /* it has no group; has the second one */
+	MC_S_AGAIN = 1 << 22,
+	MC_S_DRAINS = 1 << 23,
+	MC_S_OPS_SHIFT = 24, /* operations that it has begun */
+	MC_S_OPS = 0xf << MC_S_OPS_SHIFT,
 };
 bool mc_switch_notices(struct mc_sys *s, unsigned node, uint32_t state, unsigned port, uint32_t psn,
 	uint32_t next);
@@ -280,6 +316,8 @@ const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint3
 /* Is this frame the data that the host expects next? */
 bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame);
 unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state);
+/* The first so many operations are over for it. */
+bool mc_host_finished(const struct mc_sys *s, unsigned node, uint32_t state, unsigned ops);
 
 /* ---- step.c: a state is `words` numbers: nodes, links' queues, budgets ---- */
 enum mc_kind {
@@ -292,6 +330,9 @@ enum mc_kind {
 	MC_TIMEOUT,
 	MC_MANAGER,
 	MC_TICK,
+	MC_DRAIN, /* a switch's group is destroyed, by and by */
+	MC_END,   /* a switch loses its group, a host leaves it */
+	MC_AGAIN, /* all have: the second one is there */
 };
 struct mc_action {
 	uint8_t kind, index; /* link, or node */

@@ -12,6 +12,7 @@ enum {
 	GEN = 1,
 	HOST_QPN = 0x100,
 	RECV_QPN = 0x200, /* in a ring a host receives from another queue pair than it sends to */
+	NEW_QPN = 0x400,  /* more than of the first group */
 	MAX_FRAMES = 1 << 22
 };
 static const size_t RESULTS_MAX = (size_t)8 << 30;
@@ -63,6 +64,16 @@ static void endpoint(const struct mc_sys *s, struct inc_ep_spec *e, unsigned sel
 	e->smac[5] = (uint8_t)self;
 }
 
+static unsigned generation_again(const struct mc_sys *s)
+{
+	return GEN + (s->cfg.again == MC_NUMBERS);
+}
+
+static uint32_t host_again(const struct mc_sys *s)
+{
+	return s->cfg.again == MC_NUMBERS ? NEW_QPN : 0;
+}
+
 /* Hosts of one switch, from rank first on. */
 static void hosts_of(struct mc_sys *s, unsigned sw, struct inc_ep_spec *ep, unsigned first)
 {
@@ -83,7 +94,36 @@ static void hosts_of(struct mc_sys *s, unsigned sw, struct inc_ep_spec *ep, unsi
 		memcpy(s->flow[rank].smac, ep[i].dmac, 6);
 		s->reply[rank] = s->flow[rank];
 		s->dqpn[rank] = s->reply_qpn[rank] = inc_qpn(SLOT, i, GEN);
+		s->peer_qpn[0][rank] = s->dqpn[rank];
+		s->peer_qpn[1][rank] = inc_qpn(SLOT, i, generation_again(s));
+		s->own_qpn[0][rank] = HOST_QPN + node;
+		s->own_qpn[1][rank] = HOST_QPN + node + host_again(s);
 	}
+}
+
+/* The group that is made in the place of the first. */
+static void open_again(struct mc_sys *s, unsigned sw, struct inc_group_spec *spec)
+{
+	const unsigned gen = generation_again(s);
+
+	spec->start_psn = s->first_psn[1];
+	for (unsigned i = 0; i < spec->n_ep; i++) {
+		struct inc_ep_spec *e = &spec->ep[i];
+
+		e->remote_qpn = e->host ? e->remote_qpn + host_again(s)
+					: inc_qpn(SLOT, inc_qpn_ep(e->remote_qpn), gen);
+	}
+	mc_inc_again(s, sw, spec, gen);
+}
+
+/* Numbers of both groups. */
+static void number_hosts(struct mc_sys *s)
+{
+	static const int32_t apart[] = {[MC_BEHIND] = 0x300000, [MC_AHEAD] = -0x300000};
+
+	s->first_psn[0] = s->first_psn[1] = s->cfg.start_psn;
+	if (s->cfg.again == MC_BEHIND || s->cfg.again == MC_AHEAD)
+		s->first_psn[1] = psn_add(s->cfg.start_psn, apart[s->cfg.again]);
 }
 
 static void open_switch(struct mc_sys *s, unsigned sw, struct inc_ep_spec *ep, unsigned n_ep)
@@ -117,6 +157,8 @@ static void open_switch(struct mc_sys *s, unsigned sw, struct inc_ep_spec *ep, u
 		mc_mode1_open(s, sw, &spec);
 	else
 		mc_inc_open(s, sw, &spec);
+	if (c->again)
+		open_again(s, sw, &spec);
 }
 
 static void open_tree(struct mc_sys *s)
@@ -279,6 +321,7 @@ void mc_sys_open(struct mc_sys *s, const struct mc_config *c)
 	memset(s, 0, sizeof(*s));
 	s->cfg = *c;
 	mc_program_make(&s->prog, c);
+	number_hosts(s);
 	s->n_sw = c->n_leaf ? c->n_leaf + 1u : 1;
 	s->n_ranks = c->n_ranks;
 	s->n_nodes = s->n_sw + s->n_ranks;

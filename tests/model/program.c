@@ -147,21 +147,23 @@ static unsigned ring_payload(const struct mc_config *c, const struct mc_psn *q, 
 	return q->len;
 }
 
-unsigned mc_payload_sent(
-	const struct mc_config *c, const struct mc_program *p, unsigned r, unsigned i, uint8_t *out)
+enum { OF_AGAIN = 8 << 4 }; /* PSNs of the second group, in payloads */
+
+unsigned mc_payload_sent(const struct mc_config *c, const struct mc_program *p, unsigned r,
+	bool again, unsigned i, uint8_t *out)
 {
 	const struct mc_psn *q = &p->psn[i];
 
 	if (c->mode == MC_NETREDUCE)
 		return ring_payload(c, q, r, 1u << r, i, out);
 	if (!q->ctrl)
-		return data_payload(1u << r, i, q->len, out);
+		return data_payload(1u << r, i + again * OF_AGAIN, q->len, out);
 	control_payload(c, q->op, c->mismatch_rank == r && c->mismatch_op == q->op, out);
 	return INC_CTRL_LEN;
 }
 
-unsigned mc_payload_due(
-	const struct mc_config *c, const struct mc_program *p, unsigned r, unsigned i, uint8_t *out)
+unsigned mc_payload_due(const struct mc_config *c, const struct mc_program *p, unsigned r,
+	bool again, unsigned i, uint8_t *out)
 {
 	const struct mc_psn *q = &p->psn[i];
 
@@ -169,7 +171,7 @@ unsigned mc_payload_due(
 		return ring_payload(c, q, (r + c->n_ranks - 1u) % c->n_ranks, q->senders, i, out);
 
 	if (!q->ctrl)
-		return data_payload(q->senders, i, q->len, out);
+		return data_payload(q->senders, i + again * OF_AGAIN, q->len, out);
 	control_payload(c, q->op, false, out);
 	return INC_CTRL_LEN;
 }

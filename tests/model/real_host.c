@@ -147,7 +147,8 @@ static void post_message(struct real_host *h)
 	unsigned i = first;
 
 	for (;; i++) {
-		sge.length += mc_payload_sent(&h->s->cfg, p, h->rank, i, h->buf + i * MC_MTU);
+		sge.length +=
+			mc_payload_sent(&h->s->cfg, p, h->rank, false, i, h->buf + i * MC_MTU);
 		if (p->psn[i].last)
 			break;
 	}
@@ -245,7 +246,7 @@ static const char *check_message(struct real_host *h, const struct ibv_wc *wc)
 			be32toh(wc->imm_data) != mc_imm(&h->s->cfg, p, i)))
 		return "a message with another immediate";
 	for (;; i++) {
-		const unsigned n = mc_payload_due(&h->s->cfg, p, h->rank, i, due);
+		const unsigned n = mc_payload_due(&h->s->cfg, p, h->rank, false, i, due);
 
 		if (memcmp(h->buf + at + len, due, n) != 0)
 			return "a message with other contents";

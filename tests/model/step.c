@@ -12,6 +12,7 @@ enum { LOST_SHIFT = 6, LOST_MASK = 0xff, NAK_SHIFT = 14, NAK_MASK = 0x3f };
 enum { LOSS_SHIFT = 0, REORDER_SHIFT = 6, DUP_SHIFT = 12, EARLY_SHIFT = 18, HOLD_SHIFT = 24 };
 
 #define MAY_FAIL (1u << 31) /* --fail: it has not happened yet */
+#define MAY_END (1u << 30)  /* --drain, --again: it has not begun yet */
 
 const struct mc_result *mc_node_step(struct mc_sys *s, unsigned node, uint32_t state,
 	enum mc_event ev, unsigned port, uint32_t frame)
@@ -111,7 +112,8 @@ void mc_initial(struct mc_sys *s, uint32_t *v)
 		v[i] = mc_is_host(s, i) ? mc_host_initial(s, i) : mc_switch_initial(s, i);
 	v[s->words - 1] = (uint32_t)c->loss << LOSS_SHIFT | (uint32_t)c->reorder << REORDER_SHIFT |
 			  (uint32_t)c->dup << DUP_SHIFT | (uint32_t)c->early << EARLY_SHIFT |
-			  (uint32_t)c->rnr << HOLD_SHIFT | (c->fail ? MAY_FAIL : 0);
+			  (uint32_t)c->rnr << HOLD_SHIFT | (c->fail ? MAY_FAIL : 0) |
+			  (mc_may_end(c) ? MAY_END : 0);
 	mc_symmetry_open(s, v);
 }
 
@@ -254,7 +256,7 @@ static unsigned ample(struct mc_sys *s, const uint32_t *v)
 	unsigned all = (1u << s->n_nodes) - 1, best = all, busy = 0;
 	uint64_t open_links = 0;
 
-	if (!s->cfg.por || budget(v, s, EARLY_SHIFT) || mc_may_fail(&s->cfg))
+	if (!s->cfg.por || budget(v, s, EARLY_SHIFT) || mc_may_fail(&s->cfg) || mc_may_end(&s->cfg))
 		return all;
 	for (unsigned l = 0; l < s->n_links; l++) {
 		uint32_t len;
@@ -288,6 +290,33 @@ static bool somebody_fails(struct mc_sys *s, const uint32_t *v)
 	return s->n_sw > 1 && !told && some_switch_failed(s, v);
 }
 
+/* The end of the first group: switches drain, or lose it at once, hosts leave it, in any order;
+ * once all have, the second one is there. Its makers meet before anybody sends
+ * (docs/inc-protocol.md, 8.2), so that is one step. */
+static unsigned ends(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
+{
+	bool begun = v[s->words - 1] & MAY_END, all = true;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n_nodes; i++) {
+		const bool host = mc_is_host(s, i);
+		const unsigned f = host ? mc_host_flags(s, i, v[i]) : mc_switch_flags(s, i, v[i]);
+		const bool gone = f & (host ? (unsigned)MC_H_GONE : MC_S_GONE);
+
+		if (f & (host ? (unsigned)MC_H_AGAIN : MC_S_AGAIN))
+			return 0;
+		begun |= gone || (!host && f & MC_S_DRAINS);
+		all &= gone;
+		if (!host && !gone && !(f & MC_S_DRAINS))
+			a[n++] = (struct mc_action){MC_DRAIN, (uint8_t)i};
+		if (s->cfg.again && !gone)
+			a[n++] = (struct mc_action){MC_END, (uint8_t)i};
+	}
+	if (all)
+		a[n++] = (struct mc_action){MC_AGAIN, 0};
+	return begun ? n : 0;
+}
+
 unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
 {
 	bool early = budget(v, s, EARLY_SHIFT) || mc_quiet(s, v);
@@ -295,6 +324,8 @@ unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
 
 	for (unsigned nodes = ample(s, v); nodes != 0; nodes &= nodes - 1)
 		n += node_actions(s, v, (unsigned)__builtin_ctz(nodes), early, a + n);
+	if (mc_may_end(&s->cfg))
+		n += ends(s, v, a + n);
 	if (!mc_may_fail(&s->cfg) || !somebody_fails(s, v))
 		return n;
 	for (unsigned i = 0; i < s->n_sw; i++)
@@ -311,6 +342,8 @@ static const char *check_acknowledged(
 {
 	if (s->cfg.mode == INC_MODE_3 || s->cfg.mode == INC_MODE_1)
 		return NULL;
+	const uint8_t again = mc_host(s, s->n_sw + r, v[s->n_sw + r])->again;
+
 	for (unsigned i = from; i < to; i++) {
 		const struct mc_psn *q = &s->prog.psn[i];
 
@@ -319,7 +352,7 @@ static const char *check_acknowledged(
 		for (unsigned k = 0; k < s->n_ranks; k++) {
 			const struct mc_host_state *h = mc_host(s, s->n_sw + k, v[s->n_sw + k]);
 
-			if (h->err)
+			if (h->err || h->gone || h->again != again)
 				continue;
 			if (q->prim == INC_AR && h->high <= i)
 				return "acknowledged although a rank has not sent its share";
@@ -446,6 +479,15 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 	case MC_MANAGER:
 		*budgets &= ~MAY_FAIL;
 		return own_event(s, a.index, a.port, MC_EV_FAIL, to, res);
+	case MC_DRAIN:
+	case MC_END:
+		*budgets &= ~MAY_END;
+		return own_event(
+			s, a.index, 0, a.kind == MC_END ? MC_EV_END : MC_EV_DRAIN, to, res);
+	case MC_AGAIN:
+		for (unsigned i = 0; i < s->n_nodes; i++)
+			to[i] = mc_node_step(s, i, v[i], MC_EV_AGAIN, 0, 0)->state;
+		return NULL;
 	}
 	return "no such step";
 }
@@ -462,12 +504,28 @@ static bool knows_failure(struct mc_sys *s, const uint32_t *v, unsigned flags)
 	return waits && some_switch_failed(s, v) && !(flags & (MC_H_SEND | MC_H_TIMER | MC_H_RNR));
 }
 
+/* What a group that drains has begun ends as if it did not drain; what it has not, nobody waits
+ * for. */
+static bool drained(struct mc_sys *s, const uint32_t *v)
+{
+	const unsigned flags = mc_switch_flags(s, 0, v[0]);
+
+	if (!(flags & MC_S_DRAINS) || flags & MC_S_TIMERS || !mc_quiet(s, v))
+		return false;
+	for (unsigned i = s->n_sw; i < s->n_nodes; i++)
+		if (!mc_host_finished(s, i, v[i], (flags & MC_S_OPS) >> MC_S_OPS_SHIFT))
+			return false;
+	return true;
+}
+
 bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why)
 {
 	const bool failed = s->cfg.fail && !(v[s->words - 1] & MAY_FAIL);
 	bool agree = s->cfg.mismatch_rank == MC_NONE && !failed;
 
 	*why = NULL;
+	if (s->cfg.drain && drained(s, v))
+		return true;
 	for (unsigned i = s->n_sw; i < s->n_nodes; i++) {
 		unsigned flags = mc_host_flags(s, i, v[i]);
 

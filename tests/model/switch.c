@@ -91,6 +91,12 @@ void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_eve
 	} else if (ev == MC_EV_TICK) {
 		sw->engine->tick(s, node, port, r);
 		r->verdict = "timer";
+	} else if (ev == MC_EV_DRAIN) {
+		sw->engine->drain(s, node);
+	} else if (ev == MC_EV_END) {
+		memset(sw->image, 0, sw->len);
+	} else if (ev == MC_EV_AGAIN) {
+		memcpy(sw->image, sw->again, sw->len);
 	}
 	sw->engine->check(s, sw, r);
 	r->state = save(s, node, ev == MC_EV_AGE);

@@ -6,6 +6,7 @@
 #include "dataplane/inc/modules.h"
 #include "tests/model/model.h"
 
+enum { SLOT = 1 };                                          /* of the group */
 static const uint64_t NOW = 1000000000, ARMED = 9000000000; /* of a timer that runs */
 
 /* Timers either run or do not: when they fire is the checker's to say. Back-off and the count of
@@ -116,6 +117,12 @@ static void emit(void *arg, struct inc_group *g, const struct inc_emit *e)
 	}
 }
 
+/* The group has ended, and no other is there. */
+static bool is_gone(const struct mc_switch *sw)
+{
+	return sw->g->state == INC_FREE;
+}
+
 static enum inc_drop take(
 	struct mc_sys *s, struct mc_switch *sw, unsigned port, uint32_t id, struct mc_result *r)
 {
@@ -125,8 +132,10 @@ static enum inc_drop take(
 	const struct wire_pkt *pkt = mc_frame_pkt(s, id, &frame);
 	struct inc_look look;
 	uint32_t crc = 0;
-	enum inc_drop drop = inc_lookup(&sw->table, pkt, (uint16_t)port, &look);
+	enum inc_drop drop;
 
+	inc_table_set(&sw->table, SLOT, is_gone(sw) ? NULL : sw->g);
+	drop = inc_lookup(&sw->table, pkt, (uint16_t)port, &look);
 	if (drop != INC_OK)
 		return drop;
 	if (!inc_check_icrc(&look, frame, pkt, &crc)) {
@@ -174,6 +183,11 @@ static void fail(struct mc_sys *s, unsigned node, struct mc_result *r)
 	inc_group_fail(s->sw[node].g, INC_FAIL_MANAGER, 0xff);
 }
 
+static void drain(struct mc_sys *s, unsigned node)
+{
+	inc_group_set_state(s->sw[node].g, INC_ACTIVE, INC_DRAINING);
+}
+
 /* The deadline that the owner of the group watches is not after any timer's. */
 static void check_deadline(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 {
@@ -206,9 +220,16 @@ static bool is_clean(struct inc_group *g)
 static unsigned flags(struct mc_switch *sw)
 {
 	struct inc_group *g = sw->g;
-	unsigned flags = is_clean(g) ? MC_S_CLEAN : 0;
+	const struct inc_group *again = (const struct inc_group *)sw->again;
+	unsigned flags;
 
+	if (is_gone(sw))
+		return MC_S_CLEAN | MC_S_GONE;
+	flags = is_clean(g) ? MC_S_CLEAN : 0;
 	flags |= g->state == INC_FAILED ? MC_S_FAILED : 0;
+	flags |= g->state == INC_DRAINING ? MC_S_DRAINS : 0;
+	flags |= again && g->gen == again->gen && g->start_psn == again->start_psn ? MC_S_AGAIN : 0;
+	flags |= g->next_op << MC_S_OPS_SHIFT & MC_S_OPS;
 	for (unsigned i = 0; i < g->n_ep; i++) {
 		flags |= inc_ep_at(g, i)->timer_ns && g->state != INC_FAILED ? 1u << i : 0;
 		flags |= inc_ep_at(g, i)->rnr_wait ? 1u << (MC_S_HELD_SHIFT + i) : 0;
@@ -227,6 +248,7 @@ static const struct mc_engine engine = {
 	.receive = receive,
 	.tick = tick,
 	.fail = fail,
+	.drain = drain,
 	.check = check_deadline,
 	.flags = flags,
 	.notices = notices,
@@ -239,11 +261,27 @@ void mc_inc_open(struct mc_sys *s, unsigned node, struct inc_group_spec *spec)
 
 	mc_switch_image(sw, &engine, inc_group_bytes(spec), inc_group_payload_bytes(spec));
 	sw->g = (struct inc_group *)sw->image;
-	inc_group_init(sw->g, spec, 1, 1, 0);
+	inc_group_init(sw->g, spec, SLOT, 1, 0);
 	if (s->cfg.least_burst)
 		sw->g->burst = 0;
 	if (inc_group_activate(sw->g, err) != 0)
 		abort();
 	mc_switch_done(s, sw);
-	inc_table_set(&sw->table, 1, sw->g);
+}
+
+void mc_inc_again(
+	struct mc_sys *s, unsigned node, const struct inc_group_spec *spec, unsigned generation)
+{
+	struct mc_switch *sw = &s->sw[node];
+	char err[INC_ERR_LEN];
+
+	memset(sw->image, 0, sw->len);
+	inc_group_init(sw->g, spec, SLOT, generation, 0);
+	if (s->cfg.least_burst)
+		sw->g->burst = 0;
+	if (inc_group_activate(sw->g, err) != 0)
+		abort();
+	mask_block(s, sw, true);
+	sw->again = malloc(sw->len);
+	memcpy(sw->again, sw->image, sw->len);
 }

@@ -102,6 +102,13 @@ static void print_step(struct mc_sys *s, unsigned k, const uint32_t *v, struct m
 	} else if (a.kind == MC_TICK) {
 		printf("%s: timer of ", name_of(s, a.index, from));
 		printf("%s", name_of(s, s->link[s->out_link[a.index][a.port]].to, to));
+	} else if (a.kind == MC_DRAIN || a.kind == MC_END) {
+		printf("%s: %s", name_of(s, a.index, from),
+			a.kind == MC_DRAIN       ? "the group drains"
+			: mc_is_host(s, a.index) ? "leaves the group"
+						 : "has no group any more");
+	} else if (a.kind == MC_AGAIN) {
+		printf("the group is made again");
 	} else if (a.kind == MC_MANAGER) {
 		printf("%s: the manager fails the group", name_of(s, a.index, from));
 	} else {
