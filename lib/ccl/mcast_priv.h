@@ -12,6 +12,7 @@ enum {
 	MC_PSN_BITS = 24,
 	MC_GRH = 40,
 	MC_SENDS = 64,    /* datagrams that are posted at a time */
+	MC_BATCH = 16,    /* of a tree in one call; and of so many the last one completes */
 	MC_READS = 4,     /* READs, likewise */
 	MC_MESSAGES = 96, /* messages, to all peers */
 	MC_PEER_RECVS = 32,
@@ -38,6 +39,13 @@ struct mc_rank {
 	uint32_t group_qpn[CCL_MCAST_MAX_TREES]; /* of datagrams */
 };
 
+/* Chunks of a tree that are posted together. */
+struct mc_batch {
+	struct ibv_send_wr wr[MC_BATCH];
+	struct ibv_sge sge[MC_BATCH];
+	unsigned n;
+};
+
 /* A group that carries a part of the chunks: of those in flight each the next, in turn. */
 struct mc_tree {
 	struct wire_ip group;
@@ -45,6 +53,8 @@ struct mc_tree {
 	struct ibv_cq *cq; /* of what it receives: with workers its own, else the communicator's */
 	struct ibv_ah *ah; /* UD */
 	bool attached;
+	struct mc_batch batch;
+	unsigned quiet; /* chunks behind the last that completes */
 	/* Of the collective's chunks, by the device. */
 	struct inc_dv_mcast_marks marks;
 	uint64_t again; /* of those, told to the core */
@@ -120,6 +130,15 @@ static inline struct mc_wire *mc_incoming(const struct ccl_mcast *c, unsigned pe
 static inline struct mc_wire *mc_outgoing(const struct ccl_mcast *c, unsigned slot)
 {
 	return mc_incoming(c, c->n_peers, slot);
+}
+
+/* Of so many chunks of a tree one completes (section V-A): half of those that may be posted at a
+ * time are known to be sent when their trees have got that far. */
+static inline unsigned mc_signal_every(const struct ccl_mcast *c)
+{
+	const unsigned n = MC_SENDS / 2 / c->conf.trees;
+
+	return n < MC_BATCH ? n : MC_BATCH;
 }
 
 /* Whose a receive is. */

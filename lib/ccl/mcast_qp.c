@@ -69,7 +69,6 @@ static int make_qp(struct ccl_mcast *c, unsigned tree, char *err)
 	struct ibv_qp_init_attr init = {.qp_type = c->conf.uc ? IBV_QPT_UC : IBV_QPT_UD,
 		.send_cq = c->cq,
 		.recv_cq = c->tree[tree].cq,
-		.sq_sig_all = 1,
 		.cap = {.max_send_wr = MC_SENDS,
 			.max_recv_wr = mc_tree_depth(c),
 			.max_send_sge = 1,

@@ -50,25 +50,68 @@ static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	return -ibv_post_send(qp, wr, &bad);
 }
 
+static int post_batch(struct mc_tree *t)
+{
+	struct mc_batch *b = &t->batch;
+	struct ibv_send_wr *bad;
+	int rc;
+
+	if (b->n == 0)
+		return 0;
+	rc = ibv_post_send(t->qp, b->wr, &bad);
+	b->n = 0;
+	return -rc;
+}
+
+/* What has been begun of them; after an error (rc) nothing more is posted. */
+static int post_batches(struct ccl_mcast *c, int rc)
+{
+	for (unsigned i = 0; i < c->conf.trees; i++) {
+		if (rc)
+			c->tree[i].batch.n = 0;
+		else
+			rc = post_batch(&c->tree[i]);
+	}
+	return rc;
+}
+
+/* A queue pair sends in turn: what completes stands for those before it, and says how many they
+ * are. The last of a tree always does. One that fails completes by itself. */
+static void mark_last(const struct ccl_mcast *c, struct mc_tree *t, struct ibv_send_wr *wr)
+{
+	if (++t->quiet < mc_signal_every(c) && c->core.to_send >= c->conf.trees)
+		return;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->wr_id |= t->quiet;
+	t->quiet = 0;
+}
+
 static int post_chunk(struct ccl_mcast *c, const struct mcast_request *r)
 {
-	struct ibv_sge sge = {(uintptr_t)c->buf + r->offset, (uint32_t)r->len, c->buf_mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = (uint64_t)MC_CHUNK_SEND << 32,
-		.opcode = IBV_WR_SEND_WITH_IMM,
-		.imm_data = htobe32(r->imm)};
-
 	const unsigned tree = (r->imm & ((1u << MC_PSN_BITS) - 1)) % c->conf.trees;
+	struct mc_batch *b = &c->tree[tree].batch;
+	struct ibv_send_wr *wr = &b->wr[b->n];
 
+	b->sge[b->n] =
+		(struct ibv_sge){(uintptr_t)c->buf + r->offset, (uint32_t)r->len, c->buf_mr->lkey};
+	*wr = (struct ibv_send_wr){.wr_id = (uint64_t)MC_CHUNK_SEND << 32,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.sg_list = &b->sge[b->n],
+		.num_sge = 1,
+		.imm_data = htobe32(r->imm)};
 	if (c->conf.uc) {
-		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-		wr.wr.rdma.remote_addr = r->offset;
-		wr.wr.rdma.rkey = c->key + c->core.id;
+		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		wr->wr.rdma.remote_addr = r->offset;
+		wr->wr.rdma.rkey = c->key + c->core.id;
 	} else {
-		wr.wr.ud.ah = c->tree[tree].ah;
-		wr.wr.ud.remote_qpn = MC_QPN;
-		wr.wr.ud.remote_qkey = MC_QKEY;
+		wr->wr.ud.ah = c->tree[tree].ah;
+		wr->wr.ud.remote_qpn = MC_QPN;
+		wr->wr.ud.remote_qkey = MC_QKEY;
 	}
-	return post(c->tree[tree].qp, &wr, &sge);
+	mark_last(c, &c->tree[tree], wr);
+	if (b->n > 0)
+		b->wr[b->n - 1].next = wr;
+	return ++b->n < MC_BATCH ? 0 : post_batch(&c->tree[tree]);
 }
 
 static int post_message(struct ccl_mcast *c, const struct mcast_request *r)
@@ -122,6 +165,7 @@ static void post_all(struct ccl_mcast *c)
 		else
 			rc = post_read(c, &r);
 	}
+	rc = post_batches(c, rc);
 	if (rc)
 		broken(c, rc, "rank %u: posting: %s", c->conf.rank, strerror(-rc));
 }
@@ -200,7 +244,7 @@ static void complete(struct ccl_mcast *c, const struct ibv_wc *wc, uint64_t now)
 		c->used[c->n_used++] = index;
 		break;
 	case MC_CHUNK_SEND:
-		mcast_sent(&c->core, 1, now);
+		mcast_sent(&c->core, index, now);
 		break;
 	case MC_RC_RECV:
 		message(c, index >> 16, index & 0xffff, wc->byte_len, now);

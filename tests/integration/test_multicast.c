@@ -299,6 +299,51 @@ static void sixteen(void **state)
 	close_world(&w);
 }
 
+/* What ranks post to queue pairs of the group: calls, chunks, and of these with a completion. */
+static struct {
+	unsigned calls, chunks, signalled;
+} posted;
+
+int __real_iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int __wrap_iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int __wrap_iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	if (qp->qp_type != IBV_QPT_RC) {
+		posted.calls++;
+		for (const struct ibv_send_wr *i = wr; i; i = i->next) {
+			posted.chunks++;
+			posted.signalled += (i->send_flags & IBV_SEND_SIGNALED) != 0;
+		}
+	}
+	return __real_iv_post_send(qp, wr, bad);
+}
+
+/* Chunks go to the device in batches, and of so many the last one alone completes. */
+static void batches(void **state)
+{
+	enum { RANKS = 4, CHUNKS = 256, CHUNK = 4096 /* the port's MTU */ };
+	const unsigned n = n_trees ? n_trees : 1, every = n > 2 ? 32 / n : 16;
+	unsigned want = 0;
+	struct world w;
+	struct sim_coll *coll;
+
+	(void)state;
+	open_world(&w, "star:4", false);
+	coll = make(&w, CCL_BY_MULTICAST, RANKS, 1, (struct ccl_tree_shape){0});
+	memset(&posted, 0, sizeof(posted));
+	issue(coll, CCL_BROADCAST, 0, CHUNKS * CHUNK);
+	issue(coll, CCL_ALLGATHER, 0, RANKS * CHUNKS * CHUNK);
+	finish(&w, coll);
+	assert_int_equal(posted.chunks, (1 + RANKS) * CHUNKS);
+	/* Half of the 64 that may be posted at a time, shared by the trees; 16 at most. */
+	for (unsigned t = 0; t < n; t++)
+		want += ((CHUNKS + t) / n + every - 1) / every;
+	assert_int_equal(posted.signalled, (1 + RANKS) * want);
+	assert_true(posted.calls < posted.chunks / 2);
+	sim_coll_destroy(coll);
+	close_world(&w);
+}
+
 /* A rank that is gone: the others end in time, with an error. */
 static void death(void **state)
 {
@@ -378,10 +423,12 @@ int main(void)
 		cmocka_unit_test(trees),
 		cmocka_unit_test(each_link_once),
 		cmocka_unit_test(sixteen),
+		cmocka_unit_test(batches),
 		cmocka_unit_test(death),
 		{"uc: exact", exact, by_uc, by_ud, NULL},
 		{"uc: each_link_once", each_link_once, by_uc, by_ud, NULL},
 		{"uc: sixteen", sixteen, by_uc, by_ud, NULL},
+		{"uc: batches", batches, by_uc, by_ud, NULL},
 		{"uc: death", death, by_uc, by_ud, NULL},
 		{"staging: exact", exact, by_staging, by_none, NULL},
 		{"staging: each_link_once", each_link_once, by_staging, by_none, NULL},
@@ -390,6 +437,7 @@ int main(void)
 		{"workers, staging: shares", shares, by_workers_staging, by_none, NULL},
 		{"workers, staging: exact", exact, by_workers_staging, by_none, NULL},
 		{"workers: shares", shares, by_workers, by_none, NULL},
+		{"workers: batches", batches, by_workers, by_none, NULL},
 		{"workers: exact", exact, by_workers, by_none, NULL},
 		{"workers: each_link_once", each_link_once, by_workers, by_none, NULL},
 		{"workers: sixteen", sixteen, by_workers, by_none, NULL},
