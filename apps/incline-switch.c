@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "ctrl/agent/agent.h"
+#include "ctrl/config/switch_config.h"
 #include "dataplane/switch.h"
 #include "lib/ctl/config.h"
 #include "lib/ctl/notify.h"
@@ -186,8 +187,7 @@ int main(int argc, char **argv)
 	}
 	catch_signals();
 	if (agent_check_config(config, err, sizeof(err)) < 0 ||
-		(check ? sw_create_unplugged : sw_create)(config, &sw, err) < 0 ||
-		check_control(config, err) < 0)
+		switch_create(config, !check, &sw, err) < 0 || check_control(config, err) < 0)
 		rc = fail(file, err);
 	else
 		rc = 0;

@@ -3,6 +3,7 @@
 #ifndef DATAPLANE_SW_H
 #define DATAPLANE_SW_H
 
+#include "dataplane/config.h"
 #include "dataplane/inc/arena.h"
 #include "dataplane/leases.h"
 #include "dataplane/runtime/graph.h"
@@ -11,36 +12,6 @@
 #include "dataplane/switch.h"
 #include "dataplane/switch_rnic.h"
 
-/* A checked configuration. */
-struct sw_config {
-	char name[PORT_NAME_LEN];
-	unsigned n_addresses;
-	struct wire_ip *addresses;
-	unsigned n_ports;
-	struct sw_config_port {
-		struct port_config port;
-		bool proxy_arp, impaired, mcast_learn, neigh_learn;
-		struct fwd_vlans *bridge; /* of whose bridges it is a port; NULL: none */
-		unsigned flood_pps;
-		struct impair impair;
-		struct egress_config queue;
-	} ports[SW_MAX_PORTS];
-	struct egress_classes classes;
-	size_t arena_bytes;
-	enum port_idle idle;
-	char lcores[PORT_LCORES_LEN]; /* "" : default */
-	unsigned workers;             /* 0: to be found, sw_workers_find */
-	bool hugepages, pci, telemetry;
-	bool icmp_errors, lldp;
-	unsigned memory_mb, mcast_max, neigh_max, mac_max;
-	uint64_t mac_age_ns;
-	uint64_t slot_rest_ns, drain_ns, stall_ns;
-};
-
-/* 0 or -EINVAL with "path.field: reason" in err. Opens nothing. sw_config_free frees what it holds.
- */
-int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ERR_LEN]);
-void sw_config_free(struct sw_config *config);
 /* What of the configuration the machine decides: the node where most NICs are, -1: nowhere in
  * particular; with "workers" auto how many there are, and "lcores". 0 or -errno with a message. */
 int sw_workers_find(struct sw_config *config, int *node, char err[SW_ERR_LEN]);
@@ -66,7 +37,6 @@ struct sw_group_slot {
 
 struct sw {
 	struct sw_config config;
-	json_t *json;
 	unsigned n_ports;
 	struct port ports[SW_MAX_PORTS];
 	struct impair impair[WORKER_MAX][SW_MAX_PORTS];
@@ -208,11 +178,7 @@ void sw_captures_count(const struct sw *sw, unsigned *running, struct sw_capture
 /* stats.c, at every tick: neighbours whose MAC addresses are not what their entries say. */
 void sw_log_mismatches(struct sw *sw);
 
-/* switch_queues.c: from a port's "queue" (NULL: all by default), checked as ctl_queue_config: 0, or
- * -EINVAL with "field: reason"; likewise from "dscp", checked as ctl_dscp_config. */
-int sw_queue_parse(const json_t *json, struct egress_config *config, char *err, size_t cap);
-int sw_classes_parse(const json_t *json, struct egress_classes *classes, char *err, size_t cap);
-/* One worker's part of n. */
+/* switch_queues.c. One worker's part of n. */
 struct egress_config sw_queue_share(const struct egress_config *config, unsigned n);
 /* Packets that may wait for a port, each in a buffer. */
 unsigned sw_queue_places(const struct egress_config *config);

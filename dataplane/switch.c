@@ -36,6 +36,16 @@ static_assert(HEAD_ROOM - RTE_PKTMBUF_HEADROOM >= (int)WIRE_TEMPLATE_LEN, "room 
 
 /* ---- making ---- */
 
+void sw_config_free(struct sw_config *config)
+{
+	for (unsigned i = 0; i < SW_MAX_PORTS; i++)
+		free(config->ports[i].bridge);
+	free(config->addresses);
+	if (config->free_given != NULL)
+		config->free_given(config->given);
+	*config = (struct sw_config){0};
+}
+
 static int start_eal(struct sw *sw, char err[SW_ERR_LEN])
 {
 	const struct sw_config *c = &sw->config;
@@ -254,15 +264,19 @@ static int unplug(struct sw_config *c, char err[SW_ERR_LEN])
 	return 0;
 }
 
-static int create(const json_t *config, bool plugged, struct sw **out, char err[SW_ERR_LEN])
+static int create(
+	const struct sw_config *config, bool plugged, struct sw **out, char err[SW_ERR_LEN])
 {
 	struct sw *sw = calloc(1, sizeof(*sw));
-	int rc;
+	struct sw_config own = *config;
+	int rc = 0;
 
-	if (sw == NULL)
+	if (sw == NULL) {
+		sw_config_free(&own);
 		return sw_fail(err, -ENOMEM, "no memory");
-	rc = sw_config_parse(config, &sw->config, err);
-	if (rc == 0 && !plugged)
+	}
+	sw->config = own;
+	if (!plugged)
 		rc = unplug(&sw->config, err);
 	if (rc == 0)
 		rc = sw_workers_find(&sw->config, &sw->node, err);
@@ -271,8 +285,6 @@ static int create(const json_t *config, bool plugged, struct sw **out, char err[
 		free(sw);
 		return rc;
 	}
-	sw->json = json_copy((json_t *)(uintptr_t)config);
-	json_object_del(sw->json, "tables");
 	sw->started_ns = port_now_ns();
 	sw->started_cycles = rte_rdtsc();
 	sw->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -286,12 +298,12 @@ static int create(const json_t *config, bool plugged, struct sw **out, char err[
 	return 0;
 }
 
-int sw_create(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
+int sw_create(const struct sw_config *config, struct sw **out, char err[SW_ERR_LEN])
 {
 	return create(config, true, out, err);
 }
 
-int sw_create_unplugged(const json_t *config, struct sw **out, char err[SW_ERR_LEN])
+int sw_create_unplugged(const struct sw_config *config, struct sw **out, char err[SW_ERR_LEN])
 {
 	return create(config, false, out, err);
 }
@@ -422,7 +434,6 @@ static void destroy(struct sw *sw, bool last)
 		close(sw->wake.fd);
 	if (!last)
 		free_large(sw);
-	json_decref(sw->json);
 	sw_config_free(&sw->config);
 	free(sw);
 }
@@ -442,7 +453,7 @@ const char *sw_name(const struct sw *sw)
 	return sw->config.name;
 }
 
-json_t *sw_config_json(const struct sw *sw)
+void *sw_given(const struct sw *sw)
 {
-	return json_incref(sw->json);
+	return sw->config.given;
 }

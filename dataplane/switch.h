@@ -6,8 +6,6 @@
 #ifndef DATAPLANE_SWITCH_H
 #define DATAPLANE_SWITCH_H
 
-#include <jansson.h>
-
 #include "dataplane/egress/queue.h"
 #include "dataplane/inc/group.h"
 #include "dataplane/l2/mac_table.h"
@@ -18,17 +16,18 @@
 #include "lib/port/port.h"
 
 struct sw;
+struct sw_config; /* dataplane/config.h */
+struct impair;
 
 enum { SW_MAX_PORTS = 64, SW_ERR_LEN = 256, SW_MISMATCH_TEXT = 80 };
 
-/* The configuration is the object of ctl_switch_config (lib/ctl/config.h, docs/config.md); keys
- * that begin with '#' are comments. "tables" is read by ctrl/agent, as for table.write. sw_create
- * checks everything, starts the EAL and opens the ports; sw_start launches the worker, and takes
- * the calling thread off the CPUs that "lcores" gives to that. */
-int sw_create(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
+/* Starts the EAL and opens the ports; sw_start launches the workers, and takes the calling thread
+ * off the CPUs that "lcores" gives to them. What the configuration holds is the switch's from now
+ * on, and freed when this fails. */
+int sw_create(const struct sw_config *config, struct sw **sw, char err[SW_ERR_LEN]);
 /* The same, but all ports are checked as far as that is possible without opening them, and then
  * are connected to nothing: no device, socket, interface, hugepage or lock is touched. */
-int sw_create_unplugged(const json_t *config, struct sw **sw, char err[SW_ERR_LEN]);
+int sw_create_unplugged(const struct sw_config *config, struct sw **sw, char err[SW_ERR_LEN]);
 int sw_start(struct sw *sw, char err[SW_ERR_LEN]);
 /* Stops the workers, closes the ports, frees everything. Bounded. */
 void sw_destroy(struct sw *sw);
@@ -41,8 +40,8 @@ uint64_t sw_now(const struct sw *sw);
 /* EAL --lcores text of the CPUs that its threads are bound to, as configured or as found; "": they
  * float. */
 const char *sw_lcores(const struct sw *sw);
-/* The configuration as given, without "tables" (new reference). */
-json_t *sw_config_json(const struct sw *sw);
+/* What its configuration brought along. */
+void *sw_given(const struct sw *sw);
 
 /* Tables: local addresses, neighbours, routes (see dataplane/tables.c for the descriptors). */
 struct table_registry *sw_tables(struct sw *sw);
@@ -95,10 +94,9 @@ unsigned sw_n_ports(const struct sw *sw);
 int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port);
 int sw_port_find(struct sw *sw, const char *name); /* port index or -ENOENT */
 
-/* Bad weather on a port from now on, as "impair" of its configuration says (NULL: none), also in
- * what sw_config_json tells. Packets held back for others to overtake go on their way.
- * -EINVAL with "impair.field: reason"; -ETIMEDOUT: a worker hangs, others may have it already. */
-int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN]);
+/* Bad weather on a port from now on (NULL: none). Packets held back for others to overtake go on
+ * their way. -ENOENT; -ETIMEDOUT: a worker hangs, others may have it already. */
+int sw_port_impair(struct sw *sw, unsigned port, const struct impair *impair, char err[SW_ERR_LEN]);
 
 /* ---- what waits for a port ---- */
 struct sw_queue {

@@ -28,28 +28,12 @@ void sw_impair_attach(struct sw *sw, struct worker *w, unsigned port)
 			 &sw->impair[w->index][port], &sw->config.ports[port], sw->ports[port].id});
 }
 
-static void note(struct sw *sw, unsigned port, const json_t *impair)
+int sw_port_impair(struct sw *sw, unsigned port, const struct impair *impair, char err[SW_ERR_LEN])
 {
-	json_t *config = json_array_get(json_object_get(sw->json, "ports"), port);
-
-	if (impair)
-		json_object_set_new(config, "impair", json_deep_copy(impair));
-	else
-		json_object_del(config, "impair");
-}
-
-int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN])
-{
-	struct impair weather = {0};
-	char what[SW_ERR_LEN];
-
 	if (port >= sw->n_ports)
 		return sw_fail(err, -ENOENT, "port: there is no port %u", port);
-	if (impair && impair_parse(impair, &weather, what, sizeof(what)) < 0)
-		return sw_fail(err, -EINVAL, "impair.%.200s", what);
 	sw->config.ports[port].impaired = impair != NULL;
-	sw->config.ports[port].impair = weather;
-	note(sw, port, impair);
+	sw->config.ports[port].impair = impair != NULL ? *impair : (struct impair){0};
 	for (unsigned i = 0; i < sw->n_workers; i++) {
 		struct change c = {
 			&sw->impair[i][port], &sw->config.ports[port], sw->ports[port].id};

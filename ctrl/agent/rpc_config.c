@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctrl/agent/table_json.h"
+#include "ctrl/config/switch_config.h"
 
 /* ---- running configuration ---- */
 

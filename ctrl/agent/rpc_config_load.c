@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctrl/agent/table_json.h"
+#include "ctrl/config/switch_config.h"
 #include "lib/ctl/config.h"
 
 /* The file, as a start would take it, without comments; NULL: *e says what is wrong. */

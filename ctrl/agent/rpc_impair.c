@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "ctrl/agent/rpc.h"
+#include "ctrl/config/switch_config.h"
 
 int rpc_port_impair(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
@@ -13,7 +14,7 @@ int rpc_port_impair(struct agent *a, const json_t *params, json_t **result, stru
 
 	if (port < 0)
 		return rpc_fail(e, -ENOENT, "port", "no port is named \"%.48s\"", name);
-	rc = sw_port_impair(a->sw, (unsigned)port, json_object_get(params, "impair"), text);
+	rc = switch_impair(a->sw, (unsigned)port, json_object_get(params, "impair"), text);
 	if (rc < 0)
 		return rpc_fail_text(e, rc, text);
 	*result = json_object();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctrl/agent/table_json.h"
+#include "ctrl/config/switch_config.h"
 
 static const struct ctl_field config_entry[] = {{"key", CTL_MAP, .item = CTL_ANY, .required = true},
 	{"action", CTL_STRING, .required = true}, {"data", CTL_MAP, .item = CTL_ANY},

@@ -1,51 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane/port/impair.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "lib/ctl/config.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/random.h"
 
 enum { OVERTAKEN_MAX = 4, HOLD_NS = 1000000 };
 
-static const uint64_t ALWAYS = 1ULL << 32;
-
 static bool happens(struct impair *im, uint64_t probability)
 {
 	return probability != 0 && (wire_random(&im->rng) >> 32) < probability;
-}
-
-static uint64_t probability(const json_t *v)
-{
-	return (uint64_t)(json_number_value(v) * (double)ALWAYS);
-}
-
-int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
-{
-	struct ctl_problem problem;
-	const json_t *row;
-	size_t i;
-
-	static_assert(IMPAIR_LOSE_MAX == (int)CTL_MAX_LOSE, "as docs/config.md says");
-	memset(im, 0, sizeof(*im));
-	if (ctl_check_value(&ctl_impair_config, json, "", &problem) < 0) {
-		ctl_problem_text(&problem, err, cap);
-		return -EINVAL;
-	}
-	im->loss = probability(json_object_get(json, "loss"));
-	im->dup = probability(json_object_get(json, "dup"));
-	im->reorder = probability(json_object_get(json, "reorder"));
-	im->corrupt = probability(json_object_get(json, "corrupt"));
-	im->tx_loss = probability(json_object_get(json, "tx_loss"));
-	im->rng = (uint64_t)ctl_int(&ctl_impair_config, json, "seed");
-	json_array_foreach(json_object_get(json, "lose"), i, row) im->lose[im->n_lose++] =
-		(struct impair_lose){
-			.opcode = (uint8_t)json_integer_value(json_object_get(row, "opcode")),
-			.loss = probability(json_object_get(row, "loss"))};
-	return 0;
 }
 
 /* Is it lost for its opcode? */

@@ -5,7 +5,6 @@
 #ifndef DATAPLANE_IMPAIR_H
 #define DATAPLANE_IMPAIR_H
 
-#include <jansson.h>
 #include <rte_mbuf.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,10 +31,6 @@ struct impair {
 		uint64_t until_ns;
 	} held[IMPAIR_HELD];
 };
-
-/* From an object of ctl_impair_config (docs/config.md), without comments; -EINVAL with
- * "field: reason". */
-int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 
 struct impair_result {
 	unsigned out;                    /* packets in out */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "ctrl/config/switch_config.h"
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
 
@@ -526,7 +527,7 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 	*used = sw->arena->used;
 }
 
-int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN])
+int sw_port_impair(struct sw *sw, unsigned port, const struct impair *impair, char err[SW_ERR_LEN])
 {
 	(void)sw, (void)port, (void)impair;
 	return sw_fail(err, -EOPNOTSUPP, "a simulated switch has the weather of its scenario");

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "dataplane/sw.h"
+#include "ctrl/config/switch_config.h"
 #include "lib/ccl/group.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctrl/config/switch_config.h"
+
 /* ---- tables ---- */
 
 unsigned sw_routes_nowhere(const struct sw *sw)
@@ -238,9 +240,9 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 	fn(arg, SW_COUNTER, "emitted", "packets of its own", 17);
 }
 
-int sw_port_impair(struct sw *sw, unsigned port, const json_t *impair, char err[SW_ERR_LEN])
+int sw_port_impair(struct sw *sw, unsigned port, const struct impair *impair, char err[SW_ERR_LEN])
 {
-	if (json_object_get(impair, "dup")) {
+	if (impair != NULL && impair->dup != 0) {
 		snprintf(err, SW_ERR_LEN, "impair.dup: not here");
 		return -EINVAL;
 	}

@@ -104,7 +104,7 @@ struct sw *h_start(unsigned n, const char *more, const char *port_more)
 		json_object_set_new(
 			config, "workers", json_integer(atoi(getenv("INCLINE_TEST_WORKERS"))));
 	json_object_update_new(config, h_json(more ?: "{}"));
-	if (sw_create(config, &sw, err) != 0)
+	if (switch_create(config, true, &sw, err) != 0)
 		fail_msg("%s", err);
 	json_decref(config);
 	neighbours(sw, n);

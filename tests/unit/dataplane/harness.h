@@ -12,6 +12,7 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
+#include "ctrl/config/switch_config.h"
 #include "dataplane/sw.h"
 #include "lib/wire/frame.h"
 

@@ -280,7 +280,7 @@ static void cannot_open(void **state)
 		char err[SW_ERR_LEN] = "";
 		struct sw *sw;
 
-		assert_true(sw_create(json, &sw, err) < 0);
+		assert_true(switch_create(json, true, &sw, err) < 0);
 		if (strncmp(err, cases[i].err, strlen(cases[i].err)) != 0)
 			fail_msg("%s: \"%s\", not \"%s\"", cases[i].json, err, cases[i].err);
 		json_decref(json);

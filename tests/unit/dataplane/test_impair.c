@@ -217,7 +217,7 @@ static unsigned pass(struct sw *sw, unsigned n)
 static int change(struct sw *sw, const char *impair, char err[SW_ERR_LEN])
 {
 	json_t *json = impair ? h_json(impair) : NULL;
-	int rc = sw_port_impair(sw, 0, json, err);
+	int rc = switch_impair(sw, 0, json, err);
 
 	json_decref(json);
 	return rc;

@@ -127,7 +127,7 @@ static struct sw *make(const json_t *config)
 	struct sw *sw;
 
 	json_object_set_new(quiet, "icmp_errors", json_false());
-	if (sw_create(quiet, &sw, err) < 0 ||
+	if (switch_create(quiet, true, &sw, err) < 0 ||
 		agent_apply_tables(sw, json_object_get(config, "tables"), err, sizeof(err)) < 0)
 		fail_msg("%s", err);
 	json_decref(quiet);

@@ -6,8 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/sw.h"
+#include "ctrl/config/parts.h"
+#include "ctrl/config/switch_config.h"
+#include "dataplane/runtime/worker.h"
 #include "lib/ctl/config.h"
+
+static int fail(char err[SW_ERR_LEN], int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(char err[SW_ERR_LEN], int rc, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(err, SW_ERR_LEN, fmt, args);
+	va_end(args);
+	return rc;
+}
 
 static int get_addresses(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 {
@@ -16,16 +31,16 @@ static int get_addresses(const json_t *json, struct sw_config *c, char err[SW_ER
 
 	c->addresses = calloc(json_array_size(list) + 1, sizeof(*c->addresses));
 	if (c->addresses == NULL)
-		return sw_fail(err, -ENOMEM, "addresses: no memory");
+		return fail(err, -ENOMEM, "addresses: no memory");
 	json_array_foreach(list, i, v)
 	{
 		if (wire_ip_parse(json_string_value(v), &c->addresses[i]))
-			return sw_fail(err, -EINVAL,
+			return fail(err, -EINVAL,
 				"addresses[%zu]: \"%.64s\" is not an IPv4 or IPv6 address", i,
 				json_string_value(v));
 		for (size_t j = 0; j < i; j++)
 			if (wire_ip_eq(&c->addresses[i], &c->addresses[j]))
-				return sw_fail(err, -EINVAL, "addresses[%zu]: %s is there twice", i,
+				return fail(err, -EINVAL, "addresses[%zu]: %s is there twice", i,
 					json_string_value(v));
 		c->n_addresses++;
 	}
@@ -58,10 +73,10 @@ static int shares_socket(
 	if (a->socket[0] == '\0' || strcmp(a->socket, b->socket) != 0)
 		return 0;
 	if (strcmp(a->type, b->type) != 0 || strcmp(a->type, "memif") != 0)
-		return sw_fail(err, -EINVAL, "ports[%zu].socket: is that of ports[%zu] too", i, j);
+		return fail(err, -EINVAL, "ports[%zu].socket: is that of ports[%zu] too", i, j);
 	if (ctl_int(&ctl_port_config, other, "id") != id)
 		return 0;
-	return sw_fail(err, -EINVAL,
+	return fail(err, -EINVAL,
 		"ports[%zu].id: %lld is ports[%zu]'s at this socket: give one of them another", i,
 		(long long)id, j);
 }
@@ -109,10 +124,10 @@ static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[
 
 	json_decref(part);
 	if (rc < 0)
-		return sw_fail(err, rc, "ports[%zu].%.220s", i, what);
+		return fail(err, rc, "ports[%zu].%.220s", i, what);
 	for (size_t j = 0; j < i; j++) {
 		if (strcmp(p->port.name, c->ports[j].port.name) == 0)
-			return sw_fail(err, -EINVAL,
+			return fail(err, -EINVAL,
 				"ports[%zu].name: \"%s\" is the name of ports[%zu] too", i,
 				p->port.name, j);
 		if (shares_socket(list, i, j, c, err))
@@ -123,17 +138,17 @@ static int get_port(const json_t *list, size_t i, struct sw_config *c, char err[
 	p->mcast_learn = ctl_bool(&ctl_switch_port_config, v, "mcast_learn");
 	p->flood_pps = (unsigned)ctl_int(&ctl_switch_port_config, v, "flood_pps");
 	if (get_bridge(json_object_get(v, "bridge"), &p->bridge, what, sizeof(what)) < 0)
-		return sw_fail(err, -EINVAL, "ports[%zu].%.200s", i, what);
+		return fail(err, -EINVAL, "ports[%zu].%.200s", i, what);
 	if (p->bridge != NULL && p->proxy_arp)
-		return sw_fail(err, -EINVAL,
+		return fail(err, -EINVAL,
 			"ports[%zu].proxy_arp: not at a port of a bridge, where hosts answer for "
 			"themselves",
 			i);
 	p->impaired = impair != NULL;
 	if (p->impaired && impair_parse(impair, &p->impair, what, sizeof(what)) < 0)
-		return sw_fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
-	if (sw_queue_parse(json_object_get(v, "queue"), &p->queue, what, sizeof(what)) < 0)
-		return sw_fail(err, -EINVAL, "ports[%zu].queue.%.200s", i, what);
+		return fail(err, -EINVAL, "ports[%zu].impair.%.200s", i, what);
+	if (queue_parse(json_object_get(v, "queue"), &p->queue, what, sizeof(what)) < 0)
+		return fail(err, -EINVAL, "ports[%zu].queue.%.200s", i, what);
 	return 0;
 }
 
@@ -143,7 +158,7 @@ static int get_ports(const json_t *json, struct sw_config *c, char err[SW_ERR_LE
 	size_t max = SW_MAX_PORTS < RTE_MAX_ETHPORTS ? SW_MAX_PORTS : RTE_MAX_ETHPORTS;
 
 	if (json_array_size(list) > max)
-		return sw_fail(err, -EINVAL, "ports: %zu are more than the %zu that DPDK can have",
+		return fail(err, -EINVAL, "ports: %zu are more than the %zu that DPDK can have",
 			json_array_size(list), max);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		int rc = get_port(list, i, c, err);
@@ -197,9 +212,9 @@ static int parse(const json_t *json, struct sw_config *c, char err[SW_ERR_LEN])
 	}
 	get_plain(json, c);
 	if (c->workers == 0 && c->lcores[0] != '\0')
-		return sw_fail(err, -EINVAL, "lcores: cannot be set where \"workers\" is auto");
-	if (sw_classes_parse(json_object_get(json, "dscp"), &c->classes, what, sizeof(what)) < 0)
-		return sw_fail(err, -EINVAL, "dscp.%.200s", what);
+		return fail(err, -EINVAL, "lcores: cannot be set where \"workers\" is auto");
+	if (classes_parse(json_object_get(json, "dscp"), &c->classes, what, sizeof(what)) < 0)
+		return fail(err, -EINVAL, "dscp.%.200s", what);
 	if (get_addresses(json, c, err) || get_ports(json, c, err))
 		return -EINVAL;
 	return 0;
@@ -215,7 +230,7 @@ int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ER
 	static_assert(WORKER_MAX == (int)CTL_MAX_WORKERS, "as docs/config.md says");
 	memset(config, 0, sizeof(*config));
 	if (plain == NULL)
-		return sw_fail(err, -ENOMEM, "no memory");
+		return fail(err, -ENOMEM, "no memory");
 	rc = parse(plain, config, err);
 	json_decref(plain);
 	if (rc < 0)
@@ -223,12 +238,25 @@ int sw_config_parse(const json_t *json, struct sw_config *config, char err[SW_ER
 	return rc;
 }
 
-void sw_config_free(struct sw_config *config)
+static void free_json(void *json)
 {
-	for (unsigned i = 0; i < SW_MAX_PORTS; i++) {
-		free(config->ports[i].bridge);
-		config->ports[i].bridge = NULL;
-	}
-	free(config->addresses);
-	config->addresses = NULL;
+	json_decref(json);
+}
+
+int switch_create(const json_t *json, bool plugged, struct sw **sw, char err[SW_ERR_LEN])
+{
+	struct sw_config config;
+	int rc = sw_config_parse(json, &config, err);
+
+	if (rc < 0)
+		return rc;
+	config.given = json_copy((json_t *)(uintptr_t)json);
+	config.free_given = free_json;
+	json_object_del(config.given, "tables");
+	return (plugged ? sw_create : sw_create_unplugged)(&config, sw, err);
+}
+
+json_t *sw_config_json(const struct sw *sw)
+{
+	return json_incref(sw_given(sw));
 }
