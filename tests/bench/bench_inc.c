@@ -2,8 +2,8 @@
 /* AllReduce on one core, fed and drained from memory, beside the machine's limit: the ICRC of every
  * packet, the additions, the CRC of every result, by the best bare kernels on a copy of the packets
  * that lies as well as possible; one limit for all ways of a payload. It alternates with them
- * within one run; the best of several repetitions counts for each, and the median says how still
- * the machine was. */
+ * within one run; the best counts for each, once it does not get better, and the median says how
+ * still the machine was. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include "tests/bench/inc_path.h"
 #include "tests/bench/machine.h"
 
-enum { HUGE_PAGE = 2 << 20, LINE = 64, MAX_REPS = 31, MAX_ROW = 7 };
+enum { HUGE_PAGE = 2 << 20, LINE = 64, MAX_REPS = 300, SETTLED = 15, MAX_ROW = 7 };
+static const double MOVED = 0.01; /* of the best */
 
 /* The packets are where the one before left them, the limit's or the path's: both start with theirs
  * in the cache that holds them, as a NIC leaves them. */
@@ -108,6 +109,7 @@ static void run_limit(struct slab *s)
 struct row {
 	struct path best; /* parts of the fastest repetition */
 	uint64_t ns, median, spread;
+	unsigned tries;
 };
 
 static int by_size(const void *a, const void *b)
@@ -117,26 +119,41 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* In turn with the limit. */
-static void repeat(struct path *p, unsigned reps, struct slab *slab, struct row *row)
+/* Whether the best of a row, or of the limit, is better than it was when last asked. */
+static bool moved(uint64_t best, uint64_t *was)
 {
-	uint64_t ns[MAX_REPS];
+	const bool is = (double)best < (double)*was * (1 - MOVED);
+
+	if (is)
+		*was = best;
+	return is;
+}
+
+/* In turn with the limit, until neither has got better for so many times: the least of many tries
+ * is less than that of few, and rows are to be compared with one another and with the limit, which
+ * every row tries. */
+static void repeat(struct path *p, unsigned settled, struct slab *slab, struct row *row)
+{
+	uint64_t ns[MAX_REPS], row_was = UINT64_MAX, limit_was = UINT64_MAX;
+	unsigned n = 0, still = 0;
 
 	*row = (struct row){.ns = UINT64_MAX};
-	for (unsigned r = 0; r < reps; r++) {
+	for (; n < MAX_REPS && still < settled; n++) {
 		run_limit(slab);
 		for (uint32_t i = 0; i < p->n_psn * PATH_FAN_IN; i++)
 			warm(p->frame[i], p->frame_len);
 		path_restore(p);
-		ns[r] = p->run(p);
-		if (ns[r] < row->ns) {
-			row->ns = ns[r];
+		ns[n] = p->run(p);
+		if (ns[n] < row->ns) {
+			row->ns = ns[n];
 			row->best = *p;
 		}
+		still = moved(row->ns, &row_was) + moved(slab->best_ns, &limit_was) ? 0 : still + 1;
 	}
-	qsort(ns, reps, sizeof(ns[0]), by_size);
-	row->median = ns[reps / 2];
-	row->spread = ns[reps * 3 / 4] - ns[reps / 4];
+	qsort(ns, n, sizeof(ns[0]), by_size);
+	row->tries = n;
+	row->median = ns[n / 2];
+	row->spread = ns[n * 3 / 4] - ns[n / 4];
 }
 
 static json_t *report(const struct row *row, const struct slab *slab)
@@ -147,9 +164,9 @@ static json_t *report(const struct row *row, const struct slab *slab)
 	const double limit = p->spec.mtu * 8 * (double)slab->n / (double)slab->best_ns;
 	json_t *modules = json_object();
 
-	printf("%-6s %-9s %6u %7u %4s %8.1f %8.1f %6.1f %6.1f %6.2f ", p->name, p->spec.mode,
+	printf("%-6s %-9s %6u %7u %4s %8.1f %8.1f %6.1f %6.1f %6.2f %5u ", p->name, p->spec.mode,
 		p->spec.groups, p->spec.mtu, p->spec.acks ? "yes" : "no", ns,
-		(double)row->median / n, gbps, limit, gbps / limit);
+		(double)row->median / n, gbps, limit, gbps / limit, row->tries);
 	for (unsigned k = 0; k < p->n_parts; k++) {
 		double cycles = (double)p->part[k].cycles / n;
 
@@ -159,23 +176,24 @@ static json_t *report(const struct row *row, const struct slab *slab)
 		json_object_set_new(modules, p->part[k].name, json_real(cycles));
 	}
 	printf("\n");
-	return json_pack("{s:s,s:s,s:i,s:i,s:i,s:b,s:f,s:f,s:f,s:f,s:f,s:f,s:o}", "path", p->name,
-		"mode", p->spec.mode, "groups", (int)p->spec.groups, "payload", (int)p->spec.mtu,
-		"fan_in", PATH_FAN_IN, "acks", p->spec.acks, "ns_per_packet", ns,
-		"median_ns_per_packet", (double)row->median / n, "middle_half_ns_per_packet",
-		(double)row->spread / n, "gbps", gbps, "limit_gbps", limit, "ratio", gbps / limit,
-		"cycles_per_packet", modules);
+	return json_pack("{s:s,s:s,s:i,s:i,s:i,s:b,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:o}", "path",
+		p->name, "mode", p->spec.mode, "groups", (int)p->spec.groups, "payload",
+		(int)p->spec.mtu, "fan_in", PATH_FAN_IN, "acks", p->spec.acks, "tries",
+		(int)row->tries, "ns_per_packet", ns, "median_ns_per_packet",
+		(double)row->median / n, "middle_half_ns_per_packet", (double)row->spread / n,
+		"gbps", gbps, "limit_gbps", limit, "ratio", gbps / limit, "cycles_per_packet",
+		modules);
 }
 
 static void measure(void (*open)(struct path *, const struct path_spec *),
-	const struct path_spec *spec, unsigned reps, struct slab *slab, struct row *row)
+	const struct path_spec *spec, unsigned settled, struct slab *slab, struct row *row)
 {
 	struct path p;
 
 	open(&p, spec);
 	if (!slab->frames)
 		slab_open(slab, &p);
-	repeat(&p, reps, slab, row);
+	repeat(&p, settled, slab, row);
 	for (unsigned i = 0; i < p.n_blocks; i++)
 		free(p.block[i].copy);
 	free(p.block);
@@ -185,7 +203,7 @@ static void measure(void (*open)(struct path *, const struct path_spec *),
 
 /* All rows of one payload, or one of them, counted from 1; the limit is known when the last one is
  * through. */
-static void all(uint32_t mtu, size_t pool, unsigned only, unsigned reps, json_t *results)
+static void all(uint32_t mtu, size_t pool, unsigned only, unsigned settled, json_t *results)
 {
 	const struct {
 		void (*open)(struct path *, const struct path_spec *);
@@ -206,7 +224,7 @@ static void all(uint32_t mtu, size_t pool, unsigned only, unsigned reps, json_t 
 	static_assert((int)N_ROWS == (int)MAX_ROW, "--row");
 	for (unsigned i = 0; i < N_ROWS; i++)
 		if (only == 0 || only == i + 1)
-			measure(rows[i].open, &rows[i].spec, reps, &slab, &row[i]);
+			measure(rows[i].open, &rows[i].spec, settled, &slab, &row[i]);
 	for (unsigned i = 0; i < N_ROWS; i++)
 		if (only == 0 || only == i + 1)
 			json_array_append_new(results, report(&row[i], &slab));
@@ -244,7 +262,7 @@ int main(int argc, char **argv)
 		{"payload", required_argument, NULL, 'l'}, {"row", required_argument, NULL, 'r'},
 		{"help", no_argument, NULL, 'h'}, {0}};
 	const char *file = NULL;
-	unsigned reps = MAX_REPS, payload = 0, row = 0;
+	unsigned settled = SETTLED, payload = 0, row = 0;
 	size_t pool = 8;
 	json_t *root, *results = json_array(), *where;
 	int opt;
@@ -253,7 +271,7 @@ int main(int argc, char **argv)
 		if (opt == 'j')
 			file = optarg;
 		else if (opt == 'q')
-			reps = 7;
+			settled = 3;
 		else if (opt == 'p' && atoi(optarg) >= 1 && atoi(optarg) <= 64)
 			pool = (size_t)atoi(optarg);
 		else if (opt == 'l' && (atoi(optarg) == 1024 || atoi(optarg) == 4096))
@@ -272,15 +290,15 @@ int main(int argc, char **argv)
 	       "hosts acknowledge results\n");
 	printf("# limit: ICRC, addition and result CRC by the bare kernels, packets side by "
 	       "side\n");
-	printf("%-6s %-9s %6s %7s %4s %8s %8s %6s %6s %6s  %s\n", "path", "mode", "groups",
-		"payload", "acks", "ns/pkt", "median", "Gb/s", "limit", "ratio",
+	printf("%-6s %-9s %6s %7s %4s %8s %8s %6s %6s %6s %5s  %s\n", "path", "mode", "groups",
+		"payload", "acks", "ns/pkt", "median", "Gb/s", "limit", "ratio", "tries",
 		"TSC cycles/packet by module");
 	for (uint32_t mtu = 1024; mtu <= 4096; mtu *= 4)
 		if (payload == 0 || payload == mtu)
-			all(mtu, pool << 20, row, reps, results);
+			all(mtu, pool << 20, row, settled, results);
 	root = json_pack("{s:s,s:o,s:s,s:s,s:o,s:o}", "bench", "inc", "machine", where, "icrc",
 		icrc_kernel_name(), "reduce", reduce_isa_name(reduce_isa_best()), "results",
-		results, "replicas", row == 0 ? replicas(reps) : json_array());
+		results, "replicas", row == 0 ? replicas(2 * settled + 1) : json_array());
 	if (file && json_dump_file(root, file, JSON_INDENT(1)) != 0) {
 		fprintf(stderr, "bench-inc: cannot write %s\n", file);
 		return 1;
