@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every mode with every collective on three trees: what tools/demo --matrix runs."""
+"""Every mode with every collective on three trees, and Open MPI beside them: what tools/demo --matrix runs."""
 import argparse
 import json
 import os
 import time
 
+import incline_mpi
 from incline_fabric import Topology
 from incline_lab import TOP
 
-MODES = ('I', 'II', 'III', 'netreduce')
+MPI = 'mpi'  # beside the modes: Open MPI's own algorithms over the same RNICs
+MODES = ('I', 'II', 'III', 'netreduce', MPI)
 COLLECTIVES = ('allreduce', 'reduce', 'broadcast', 'barrier', 'reduce_scatter', 'allgather')
 TREES = (('star', 'star4'), ('two-level', 'tree-2x2'), ('depth 4', 'deep4'))
 HOSTS = {'incline': 'four software RNICs', 'soft-roce': 'four Linux Soft-RoCE virtual machines'}
@@ -20,9 +22,9 @@ EPIC_BESIDE = 'two-level'
 EPIC_NOTE = ('EPIC: tables 19 to 24 of the paper: a spine, two leaves and four Soft-RoCE hosts in eight virtual machines, over libpcap,\n'
              'MTU 1024. The two-level tree beside it is the same one, with MTU 4096 and {}.')
 BETWEEN = {'incline': 'memif between processes of one machine', 'soft-roce': 'vhost-user between virtual machines'}
-EPIC_MBPS = {'allreduce': {'I': 182, 'II': 89, 'III': 73}, 'reduce': {'I': 210, 'II': 99, 'III': 106},
-             'reduce_scatter': {'I': 72, 'II': 105, 'III': 95}, 'broadcast': {'I': 79, 'II': 125, 'III': 230},
-             'allgather': {'I': 282, 'II': 200, 'III': 3}, 'barrier': {'I': 1331, 'II': 590, 'III': 2502}}
+EPIC_MBPS = {'allreduce': {'I': 182, 'II': 89, 'III': 73, MPI: 74}, 'reduce': {'I': 210, 'II': 99, 'III': 106, MPI: 52},
+             'reduce_scatter': {'I': 72, 'II': 105, 'III': 95, MPI: 74}, 'broadcast': {'I': 79, 'II': 125, 'III': 230, MPI: 222},
+             'allgather': {'I': 282, 'II': 200, 'III': 3, MPI: 194}, 'barrier': {'I': 1331, 'II': 590, 'III': 2502, MPI: 38}}
 
 
 def modes(text, known=MODES):
@@ -58,6 +60,17 @@ def write_group(lab, mode):
     with open(path, 'w') as f:
         json.dump(group, f)
     return os.path.basename(path)
+
+
+def run_mpi(lab, tree, hosts, say, args):
+    rows, path = [], incline_mpi.program(lab.dir)
+    for collective in COLLECTIVES:
+        us, wrong, said = incline_mpi.run(lab, path, hosts, collective, BYTES, args.iters, TIMEOUT)
+        if said:
+            say(f'Open MPI, {collective}: {said}')
+        rows.append({'mode': MPI, 'collective': collective, 'tree': tree, 'hosts': len(hosts), 'dtype': 'float', 'bytes': BYTES,
+                     'time_us': us, 'algbw_gbps': BYTES * 8 / us / 1000 if us else None, 'wrong': wrong})
+    return rows
 
 
 def run_mode(lab, mode, tree, n_hosts, run_ranks, args):
@@ -114,7 +127,11 @@ def show(rows, hosts):
 
 def run(lab_of, run_ranks, say, args):
     """lab_of() makes a Lab; run_ranks as the demo's. Returns the rows."""
-    rows, modes = [], args.modes
+    rows, modes = [], list(args.modes)
+    why = 'ranks in virtual machines' if args.hosts == 'soft-roce' else incline_mpi.why_not()
+    if MPI in modes and why:
+        modes.remove(MPI)
+        say(f'without Open MPI: {why}')
     # Virtual machines take long to boot; else every mode has a fabric of its own.
     together = [modes] if args.hosts == 'soft-roce' else [[m] for m in modes]
     for tree, fabric in TREES:
@@ -125,7 +142,8 @@ def run(lab_of, run_ranks, say, args):
             try:
                 for mode in some:
                     start = time.monotonic()
-                    new = run_mode(lab, mode, tree, len(topo.hosts), run_ranks, args)
+                    new = (run_mpi(lab, tree, [h['name'] for h in topo.hosts], say, args) if mode == MPI
+                           else run_mode(lab, mode, tree, len(topo.hosts), run_ranks, args))
                     bad = [r['collective'] for r in new if r['wrong'] != 0]
                     say(f'{tree}, mode {mode}: {len(new) - len(bad)} of {len(new)} exact in '
                         f"{time.monotonic() - start:.0f} s" + (f", not {', '.join(bad)}" if bad else ''))

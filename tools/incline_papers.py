@@ -101,7 +101,8 @@ EPIC = [
         why='Modes II and III only, not with reproducible sums'),
     # ---- evaluation ----
     row('table-3', 'T3, 19-24', 'Emulation of every collective, three modes', state='partly', code='tools/incline_matrix.py', commands=('tools/demo --matrix',),
-        why='at 1 MB; MPI is a test (`ucx-mpi`), not a column'),
+        tests='ucx-mpi',
+        why='at 1 MB; Open MPI beside them over the same RNICs, without the column whose switch recomputes the ICRC'),
     row('table-18', 'T18', 'How much code the modes share', code='tools/share', tests='inc_share', commands=('tools/share',)),
     *(row(f'table-{n}', f'T{n}', f'{what}, eight ranks, packet by packet', code='apps/sim_tables.c lib/sim', state='partly',
           tests='sim_epic_tables', commands=(f'build/apps/incline-sim epic-table {n} --max-bytes 67108864',),

@@ -14,6 +14,8 @@ import unittest
 
 sys.dont_write_bytecode = True
 from fabric_case import TOP, Fabric, Topology, listening, run_tests  # noqa: E402
+import incline_matrix  # noqa: E402
+import incline_mpi  # noqa: E402
 import incline_netns  # noqa: E402
 
 PATIENCE = 300  # seconds: hangs only
@@ -128,6 +130,22 @@ class Mpi(Base):
         self.mpirun('-np', '4', '--host', 'h3,h0,h1,h2', '--mca', 'plm_rsh_agent', os.path.join(TOP, 'tools/lab') + ' rsh',
                     '--mca', 'oob_tcp_if_include', 'eth0', '--mca', 'btl_tcp_if_include', 'eth0')
         self.assertGreater(self.stats('mpi.json')['port']['tap_rx'], 0)
+
+
+class Matrix(Fabric):
+    """The column beside the modes of tools/demo --matrix."""
+    topo = 'tree-2x2'
+
+    def test_every_collective(self):
+        hosts = [h['name'] for h in self.topology().hosts]
+        path = incline_mpi.program(self.dir)
+        for collective in incline_matrix.COLLECTIVES:
+            us, wrong, said = incline_mpi.run(self.lab, path, hosts, collective, 1 << 16, 2, PATIENCE)
+            self.assertEqual((wrong, said), (0, ''), collective)
+            self.assertGreater(us, 0)
+        us, wrong, said = incline_mpi.run(self.lab, path, hosts, 'alltoall', 1 << 16, 2, PATIENCE)
+        self.assertEqual((us, wrong), (None, None))
+        self.assertIn('usage: collectives_mpi', said)
 
 
 # Their tests are not this file's.

@@ -35,6 +35,17 @@ class Table(unittest.TestCase):
         self.assertEqual(line.split(), ['II', 'reduce', '1000', '#0', '1000', '#0', '99', '1000', '#0'])
         self.assertEqual(line.index(' 99') + 3, head.index('EPIC') + 4)
         self.assertNotIn('one switch', out.getvalue())
+        line = next(line for line in said if line.startswith('mpi       barrier '))
+        self.assertEqual(line.split(), ['mpi', 'barrier', '111111/s', '#0', '111111/s', '#0', '38', '111111/s', '#0'])
+
+    def test_open_mpi_is_left_out_with_its_reason(self):
+        said, trees, m.TREES = [], m.TREES, ()
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                m.run(None, None, said.append, argparse.Namespace(modes=['mpi'], hosts='soft-roce', iters=1, dtype='float'))
+        finally:
+            m.TREES = trees
+        self.assertEqual(said, ['without Open MPI: ranks in virtual machines'])
 
 
 if __name__ == '__main__':
