@@ -254,16 +254,21 @@ static int throughput(bool quick, uint64_t seed, json_t *rows)
  * one: what all of them send in a turn has to be little beside a rank's block. */
 enum { FSDP_QUANTUM = 1 };
 
-/* Bytes of a rank's block, the paper's N: all of them are ranks squared, of both collectives. */
+/* Bytes of a rank's block, the paper's N: all of them are ranks squared, of both collectives. lead:
+ * so long is the gather there before the scatter, by the network. Its barrier's messages wait a
+ * turn in each round, which are as many packets as the scatter has queue pairs: log2(P) P of them,
+ * which 64 ranks feel. No switch has 64 children: those are on two tiers. */
 static const struct fsdp {
 	const char *topology;
 	unsigned ranks, block;
 	bool large;
+	uint64_t lead_ns;
 } fsdps[] = {
 	{"star:4", 4, 1 << 20, false},
 	{"star:8", 8, 1 << 20, false},
 	{"star:16", 16, 512 << 10, false},
 	{"star:32", 32, 256 << 10, true},
+	{"clos2:8x8x4", 64, 64 << 10, true, 20000},
 };
 
 static bool both_done(void *pair)
@@ -273,14 +278,31 @@ static bool both_done(void *pair)
 	return sim_coll_done(coll[0], NULL) && sim_coll_done(coll[1], NULL);
 }
 
-/* AllGather and ReduceScatter of `bytes` at the same time. */
-static int run_pair(struct sim *sim, struct sim_coll *coll[2], uint64_t bytes, uint64_t *ns)
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static int pass(struct sim *sim, uint64_t ns)
+{
+	const int rc = ns > 0 ? sim_run(sim, never, NULL, sim_now(sim) + ns) : 0;
+
+	return rc == -ETIME ? 0 : rc;
+}
+
+/* AllGather and ReduceScatter of `bytes` at the same time, but for the lead; *ns from the first one
+ * on. */
+static int run_pair(
+	struct sim *sim, struct sim_coll *coll[2], uint64_t bytes, uint64_t lead_ns, uint64_t *ns)
 {
 	const struct sim_work gather = {.op = CCL_ALLGATHER, .bytes = bytes},
 			      scatter = {.op = CCL_REDUCE_SCATTER, .bytes = bytes};
 	const uint64_t began = sim_now(sim);
 	int rc = sim_coll_issue(coll[0], &gather, 0);
 
+	if (rc == 0)
+		rc = pass(sim, lead_ns);
 	if (rc == 0)
 		rc = sim_coll_issue(coll[1], &scatter, 0);
 	if (rc == 0)
@@ -315,7 +337,8 @@ static int fsdp_one(const struct fsdp *f, bool network, uint64_t seed, uint64_t 
 	for (unsigned i = 0; rc == 0 && i < 2; i++)
 		rc = sim_coll_create(&conf[i], &coll[i], err);
 	if (rc == 0)
-		rc = run_pair(w.sim, coll, (uint64_t)f->block * ranks, ns);
+		rc = run_pair(
+			w.sim, coll, (uint64_t)f->block * ranks, network ? f->lead_ns : 0, ns);
 	for (unsigned i = 0; i < 2; i++) {
 		if (rc && coll[i] && !err[0])
 			snprintf(err, CCL_ERR_LEN, "%s: %.400s", strerror(-rc),

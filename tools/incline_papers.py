@@ -254,7 +254,7 @@ MULTICAST = [
     row('mcast-offload', 'V-B', 'The NIC judges, marks and places; the application sleeps until all is there', code='lib/rnic/mcast_window.c lib/ccl/mcast_marks.c', tests='rnic_bitmap multicast_sim'),
     row('mcast-uc', 'V-B, C', 'Multicast of WRITEs, without staging', state='partly', code='lib/rnic/uc_mcast.c lib/ccl/mcast_uc.c', tests='rnic_uc_mcast rnic_bitmap multicast_sim multicast',
         why='messages of one packet'),
-    row('mcast-fsdp', 'B', 'AllGather and ReduceScatter at the same time: 2 - 2/P', state='partly', why='4 to 32 ranks', code='apps/sim_multicast.c', tests='sim_multicast_fsdp sim_multicast_fsdp_long',
+    row('mcast-fsdp', 'B', 'AllGather and ReduceScatter at the same time: 2 - 2/P', state='partly', why='4 to 64 ranks on virtual time; of 64 the AllGather 20 us ahead', code='apps/sim_multicast.c', tests='sim_multicast_fsdp sim_multicast_fsdp_long',
         commands=('build/apps/incline-sim multicast fsdp',)),
     row('mcast-traffic', 'F2, 12', 'Bytes at the ports of 188 and 1024 hosts: 1.5 to 2 times less', code='apps/sim_multicast.c', tests='sim_multicast_traffic',
         commands=('build/apps/incline-sim multicast traffic',)),

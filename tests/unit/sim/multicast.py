@@ -11,7 +11,7 @@ PROGRAM = sys.argv.pop()
 LONG = '--long' in sys.argv
 if LONG:
     sys.argv.remove('--long')
-RANKS = [4, 8, 16] + ([32] if LONG else [])
+RANKS = [4, 8, 16] + ([32, 64] if LONG else [])
 
 
 def rows_of(what):
