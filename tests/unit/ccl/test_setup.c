@@ -232,6 +232,11 @@ static void files_differ(void **state)
 	run(&j);
 	nobody_came_through(&j, "rank 2: its group file has another \"W\" than rank 0's");
 	finish(&j);
+	prepare(&j, false, 20000);
+	j.group[3]->rings = 2;
+	run(&j);
+	nobody_came_through(&j, "rank 3: its group file has another \"rings\" than rank 0's");
+	finish(&j);
 }
 
 static void port_mtu_too_small(void **state)
