@@ -81,6 +81,8 @@ static void take_payload(
 	const uint64_t to = at + note->len;
 
 	c->acks++;
+	if (note->flow != c->flow)
+		return; /* of another connection of these ends, which a cookie has made anew */
 	if (c->fin_at != 0 && to > c->fin_at)
 		return; /* behind its end: a lie */
 	note_twice(c, at, to);

@@ -328,6 +328,46 @@ static void test_data(void **state)
 	net_free(n);
 }
 
+/* A connection ends, and its cookie makes another of the same numbers, between what the data path
+ * sees and what the control path hears: what was placed for the one is not the other's. */
+static void test_twice(void **state)
+{
+	struct net *n = listening(few);
+	struct stream_completion c;
+	uint8_t first[9] = "........", second_in[9] = "........";
+	uint32_t conn, before;
+	unsigned reset = 0;
+
+	(void)state;
+	fill(n);
+	say(n, 0, 0, TCP_SYN, "");
+	run(n, second);
+	say(n, 0, 1, TCP_ACK, "");
+	run(n, second / 10);
+	conn = before = accepted(n);
+	assert_int_equal(stream_recv(n->s[SERVER], conn, first, 8, 1), 0);
+	run(n, second / 10);
+	say(n, 0, 1, TCP_RST, "");
+	say(n, 0, 1, TCP_ACK, "abcdefgh");
+	run(n, second / 10);
+	while (stream_poll(n->s[SERVER], &c, 1) == 1) {
+		reset += c.event == STREAM_CLOSED && c.result == -ECONNRESET;
+		if (c.event == STREAM_ACCEPTED)
+			conn = c.conn;
+	}
+	assert_int_equal(reset, 1);
+	assert_int_not_equal(conn, before);
+	assert_int_equal(stream_recv(n->s[SERVER], conn, second_in, 8, 2), 0);
+	run(n, second / 10);
+	assert_int_equal(stream_poll(n->s[SERVER], &c, 1), 0);
+	say(n, 0, 1, TCP_ACK, "ABCDEFGH");
+	run(n, second / 10);
+	assert_int_equal(stream_poll(n->s[SERVER], &c, 1), 1);
+	assert_int_equal(c.result, 8);
+	assert_string_equal((char *)second_in, "ABCDEFGH");
+	net_free(n);
+}
+
 /* Too late, or invented: refused, counted, nothing is kept. When no cookie is out any more,
  * strangers are reset as ever. */
 static void test_refused(void **state)
@@ -452,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_many_honest),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_data),
+		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_flood),
