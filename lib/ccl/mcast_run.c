@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/ccl/mcast_priv.h"
+#include "lib/mcast/schedule.h"
 #include "lib/wire/bytes.h"
 
 enum { GRH_IP4_SRC = 32, GRH_IP6_SRC = 8 };
@@ -77,9 +78,11 @@ static int post_batches(struct ccl_mcast *c, int rc)
 
 /* A queue pair sends in turn: what completes stands for those before it, and says how many they
  * are. The last of a tree always does. One that fails completes by itself. */
-static void mark_last(const struct ccl_mcast *c, struct mc_tree *t, struct ibv_send_wr *wr)
+static void mark_last(
+	const struct ccl_mcast *c, struct mc_tree *t, uint32_t psn, struct ibv_send_wr *wr)
 {
-	if (++t->quiet < mc_signal_every(c) && c->core.to_send >= c->conf.trees)
+	if (++t->quiet < mc_signal_every(c) &&
+		!mcast_last_of_tree(psn, c->core.to_send, MC_PSN_BITS, c->conf.trees))
 		return;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	wr->wr_id |= t->quiet;
@@ -88,7 +91,8 @@ static void mark_last(const struct ccl_mcast *c, struct mc_tree *t, struct ibv_s
 
 static int post_chunk(struct ccl_mcast *c, const struct mcast_request *r)
 {
-	const unsigned tree = (r->imm & ((1u << MC_PSN_BITS) - 1)) % c->conf.trees;
+	const uint32_t psn = r->imm & ((1u << MC_PSN_BITS) - 1);
+	const unsigned tree = psn % c->conf.trees;
 	struct mc_batch *b = &c->tree[tree].batch;
 	struct ibv_send_wr *wr = &b->wr[b->n];
 
@@ -108,7 +112,7 @@ static int post_chunk(struct ccl_mcast *c, const struct mcast_request *r)
 		wr->wr.ud.remote_qpn = MC_QPN;
 		wr->wr.ud.remote_qkey = MC_QKEY;
 	}
-	mark_last(c, &c->tree[tree], wr);
+	mark_last(c, &c->tree[tree], psn, wr);
 	if (b->n > 0)
 		b->wr[b->n - 1].next = wr;
 	return ++b->n < MC_BATCH ? 0 : post_batch(&c->tree[tree]);

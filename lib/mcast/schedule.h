@@ -41,6 +41,19 @@ static inline uint64_t mcast_max_bitmap(unsigned psn_bits)
 	return (UINT64_C(1) << psn_bits) / 8;
 }
 
+/* Trees take chunks in turn, by their numbers, which wrap (not in step with the trees, if these are
+ * no power of two). Whether this is the last of its tree, of whose block `left` more come. */
+static inline bool mcast_last_of_tree(
+	uint32_t psn, uint32_t left, unsigned psn_bits, unsigned trees)
+{
+	const uint32_t mask = (uint32_t)((UINT64_C(1) << psn_bits) - 1);
+
+	for (uint32_t k = 1; k <= left && k < 2 * trees; k++)
+		if (((psn + k) & mask) % trees == (psn & mask) % trees)
+			return false;
+	return true;
+}
+
 /* Staging: as many chunks as the receive queue is deep. */
 static inline uint64_t mcast_staging_bytes(uint32_t depth, uint32_t chunk)
 {

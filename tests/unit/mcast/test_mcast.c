@@ -294,6 +294,28 @@ static void large_run(void **state)
 	free(memory);
 }
 
+/* Exactly one chunk of each tree that has any is its last, also where numbers wrap. */
+static void last_of_tree(void **state)
+{
+	enum { BITS = 6, NUMBERS = 1 << BITS };
+
+	(void)state;
+	for (unsigned trees = 1; trees <= 8; trees++)
+		for (uint32_t first = 0; first < NUMBERS; first++)
+			for (uint32_t n = 1; n < NUMBERS; n++) {
+				unsigned last[8] = {0}, any[8] = {0};
+
+				for (uint32_t i = 0; i < n; i++) {
+					const uint32_t psn = (first + i) % NUMBERS;
+
+					any[psn % trees] = 1;
+					last[psn % trees] +=
+						mcast_last_of_tree(psn, n - 1 - i, BITS, trees);
+				}
+				assert_memory_equal(last, any, sizeof(any));
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +324,7 @@ int main(void)
 		cmocka_unit_test(random_weather),
 		cmocka_unit_test(as_the_ring),
 		cmocka_unit_test(chains),
+		cmocka_unit_test(last_of_tree),
 		cmocka_unit_test(cutoff),
 		cmocka_unit_test(late_rank),
 		cmocka_unit_test(late_datagrams),
