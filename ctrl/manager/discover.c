@@ -17,6 +17,7 @@
 #include "lib/wire/ip.h"
 
 enum { MAX_NAMES = 512 }; /* of hosts, and addresses, that are learnt from one switch */
+static const uint64_t LONG_DEAD_NS = 60000000000;
 
 bool mg_is_learnt(const struct manager *m, unsigned link)
 {
@@ -57,11 +58,21 @@ static bool hears(struct manager *m, const struct mg_switch *s, const char *port
 	return false;
 }
 
+/* Whom it hears is not known: it has not said hello yet, or its connection is lost. That ends when
+ * nobody has listened there for long: what was at a dead switch may be elsewhere. */
+static bool is_deaf(const struct manager *m, const struct mg_switch *s)
+{
+	return !s->at_ports && !(s->dead && m->now - s->dead > LONG_DEAD_NS);
+}
+
+/* Or may be. */
 static bool is_heard(struct manager *m, const struct mgr_link *l)
 {
 	for (unsigned end = 0; end < 2; end++) {
 		const struct mg_switch *s = mg_switch_of(m, l->node[end]);
 
+		if (s && is_deaf(m, s))
+			return true;
 		if (s && hears(m, s, mgr_graph_port(m->g, l->port[end])->name, l->node[!end],
 				 mgr_graph_port(m->g, l->port[!end])->name))
 			return true;
@@ -71,17 +82,19 @@ static bool is_heard(struct manager *m, const struct mgr_link *l)
 
 /* ---- what is known of it ---- */
 
+/* "a" is a switch; which end the graph has first depends on what was there before. */
 static void keep(struct manager *m, const struct mgr_link *l, bool there)
 {
-	const char *a = node_at(m, l->node[0])->name, *b = node_at(m, l->node[1])->name;
-	const char *ap = mgr_graph_port(m->g, l->port[0])->name,
-		   *bp = mgr_graph_port(m->g, l->port[1])->name;
+	const unsigned end = is_host(m, l->node[0]);
+	const char *a = node_at(m, l->node[end])->name, *b = node_at(m, l->node[!end])->name;
+	const char *ap = mgr_graph_port(m->g, l->port[end])->name,
+		   *bp = mgr_graph_port(m->g, l->port[!end])->name;
 	char key[2 * MGR_NAME_LEN + 8];
 
 	snprintf(key, sizeof(key), "link/%s/%s", a, ap);
 	mg_keep_learnt(m, key,
 		there ? json_pack("{s:s,s:s,s:s,s:s,s:b}", "a", a, "a_port", ap, "b", b, "b_port",
-				bp, "host", is_host(m, l->node[1]))
+				bp, "host", is_host(m, l->node[!end]))
 		      : NULL);
 }
 

@@ -382,6 +382,33 @@ static void moves(void **state)
 	world_pass(&w, 500);
 	assert_true(world_active(&w, 0));
 	assert_null(strstr(w.job[0].tree, "leaf0"));
+	/* Of a host that has moved, too, the store has which end is the switch's. */
+	for (unsigned i = 0; i < SWITCHES; i++)
+		silence(i);
+	start_with(NULL);
+	world_pass(&w, 5000);
+	assert_true(cabled("leaf1", "p6", "h0", "nic"));
+	assert_true(world_active(&w, 0));
+}
+
+/* While a switch cannot say whom it hears, nobody takes away whom it has heard. */
+static void not_asked(void **state)
+{
+	(void)state;
+	cable_switches();
+	cable_hosts();
+	world_pass(&w, 2 * HELLO_MS);
+	assert_true(cabled("leaf0", "p3", "h0", "nic"));
+	world_cut_off(&w, 0, true);
+	w.sw[1].sw->n_ports++;
+	hear(1, SPINES + JOBS, "02:00:00:00:07:99", "nic", "h0");
+	json_array_append_new(neighbours[1], json_pack("{s:s,s:s,s:s}", "ip", "10.1.0.0", "mac",
+						     "02:00:00:00:07:99", "port", "p6"));
+	world_pass(&w, 5 * HELLO_MS);
+	assert_true(cabled("leaf0", "p3", "h0", "nic"));
+	world_cut_off(&w, 0, false);
+	world_pass(&w, 5 * HELLO_MS);
+	assert_true(cabled("leaf0", "p3", "h0", "nic"));
 }
 
 /* A host that says another name with each hello teaches so many, and no more. */
@@ -420,7 +447,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {T(all_of_it), T(the_rest), T(one_end), T(no_hosts),
-		T(goes_on), T(exchanged), T(moves), T(names), T(file_is_all)};
+		T(goes_on), T(exchanged), T(moves), T(not_asked), T(names), T(file_is_all)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
