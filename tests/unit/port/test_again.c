@@ -83,11 +83,13 @@ static void until_up(void)
 	tick(); /* sees it */
 }
 
+/* And the driver has closed its end: that takes it a moment more, for which time waits. */
 static void until_down(void)
 {
-	for (unsigned i = 0; i < TRIES && port_link_up(&client); i++)
+	for (unsigned i = 0; i < TRIES && (port_link_up(&client) || talks()); i++)
 		usleep(1000);
 	assert_false(port_link_up(&client));
+	assert_false(talks());
 }
 
 /* As many ticks as there are within so much time, each attempt at its tick. */
