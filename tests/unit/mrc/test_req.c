@@ -117,7 +117,7 @@ static struct mrc_sack sack(int cack, const struct mrc_out *trigger)
 	return (struct mrc_sack){.cack_psn = psn(cack),
 		.base_psn = psn(cack + 1),
 		.trigger_psn = trigger->pkt.data.psn,
-		.rtx = trigger->pkt.data.rtx,
+		.rtx = trigger->pkt.kind == MRC_KIND_DATA && trigger->pkt.data.rtx,
 		.entropy = trigger->ev,
 		.ts = trigger->pkt.data.ts};
 }
