@@ -236,22 +236,37 @@ static void passive_open(struct stream *s, const struct stream_note *note,
 		conn_work(s, c);
 }
 
+static bool has_cookie(const struct stream *s, const struct stream_note *note,
+	const struct place_tuple *t, struct wire_tcp *syn)
+{
+	return s->now < s->cookies_until &&
+	       (note->tcp.flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_ACK &&
+	       cookie_read(s->cookie_key, t, s->now, note->tcp.ack - 1, note->tcp.seq - 1, syn);
+}
+
+/* Who brings a cookie hears us, which nobody half-open has shown: there is room for him. */
+static void make_room(struct stream *s)
+{
+	if (TAILQ_EMPTY(&s->unused) && TAILQ_EMPTY(&s->waiting) && !TAILQ_EMPTY(&s->half))
+		conn_end(s, TAILQ_FIRST(&s->half), -ECONNRESET, false);
+}
+
 /* An acknowledgement of no connection while cookies are out: its sender may be somebody of whom
  * nothing was kept. What cannot be told apart is left alone, not reset: of two segments the second
  * may have come first. NULL: it goes no further. */
 static struct conn *open_by_cookie(struct stream *s, const struct stream_note *note,
 	const struct place_tuple *t, const struct listener *l)
 {
-	const uint32_t isn = note->tcp.ack - 1;
 	struct wire_tcp syn;
 	struct conn *c;
 
-	if (!cookie_read(s->cookie_key, t, s->now, isn, note->tcp.seq - 1, &syn)) {
+	if (!has_cookie(s, note, t, &syn)) {
 		s->count[STREAM_COUNT_COOKIES_REFUSED]++;
 		return NULL;
 	}
 	syn.window = note->tcp.window;
-	c = half_open(s, note, t, l->cookie, &syn, isn);
+	make_room(s);
+	c = half_open(s, note, t, l->cookie, &syn, note->tcp.ack - 1);
 	if (c == NULL)
 		return NULL; /* it sends again */
 	s->count[STREAM_COUNT_COOKIES_TAKEN]++;
@@ -391,6 +406,17 @@ static void in_open(struct stream *s, struct conn *c, const struct stream_note *
 	end_of_peer(c);
 }
 
+/* A SYN that came twice may have been answered with a cookie the first time, and found a place the
+ * second: its sender holds to the answer that came first, and the place goes. */
+static bool holds_to_cookie(const struct stream *s, const struct conn *c,
+	const struct stream_note *note, const struct listener *l)
+{
+	struct wire_tcp syn;
+
+	return c != NULL && c->state == SYN_RECEIVED && l != NULL &&
+	       note->tcp.ack != (uint32_t)c->nxt && has_cookie(s, note, &c->tuple, &syn);
+}
+
 void segment_in(struct stream *s, const struct stream_note *note)
 {
 	const struct place_tuple t = {.local = note->dst,
@@ -406,6 +432,10 @@ void segment_in(struct stream *s, const struct stream_note *note)
 	s->count[STREAM_COUNT_SEGMENTS]++;
 	if (h != NULL)
 		h->conn = NULL;
+	if (holds_to_cookie(s, c, note, l)) {
+		conn_end(s, c, -ECONNRESET, false);
+		c = NULL;
+	}
 	if (c == NULL) {
 		const unsigned flags = note->tcp.flags & (TCP_SYN | TCP_ACK | TCP_RST);
 

@@ -407,30 +407,61 @@ static void tiny(struct stream_config *c, int side)
 	c->max_half_open = 4;
 }
 
-/* All places are taken when the cookie comes back: who sends it again has one later. */
+/* Who brings a cookie has the place of one that is half-open; where none is left, who sends it
+ * again has one later. */
 static void test_no_room(void **state)
 {
+	enum { ALL = 6 };
 	struct net *n = listening(tiny);
-	uint32_t conn;
+	uint32_t conn = 0;
 
 	(void)state;
 	fill(n);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i <= ALL; i++)
 		say(n, i, 0, TCP_SYN, "");
 	run(n, second / 10);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i <= ALL; i++)
 		say(n, i, 1, TCP_ACK, "");
 	run(n, second / 10);
-	conn = accepted(n);
-	accepted(n);
+	for (unsigned i = 0; i < ALL; i++)
+		conn = accepted(n);
 	none(n);
 	assert_int_equal(counted(n, STREAM_COUNT_NO_ROOM), 1);
+	assert_int_equal(stream_half_open(n->s[SERVER]), 0);
 	assert_int_equal(stream_abort(n->s[SERVER], conn), 0);
 	run(n, second / 10);
-	say(n, 2, 1, TCP_ACK, "abcd");
+	say(n, ALL, 1, TCP_ACK, "abcd");
 	run(n, second / 10);
-	assert_int_equal(callers[2].resets, 0);
-	assert_int_equal(counted(n, STREAM_COUNT_COOKIES_TAKEN), 3);
+	assert_int_equal(callers[ALL].resets, 0);
+	assert_int_equal(counted(n, STREAM_COUNT_COOKIES_TAKEN), ALL + 1);
+	net_free(n);
+}
+
+/* Of a SYN that came twice one is answered with a cookie, the other finds a place: the caller holds
+ * to what it has heard first. */
+static void test_both(void **state)
+{
+	struct net *n = listening(few);
+	struct wire_tcp heard;
+
+	(void)state;
+	fill(n);
+	say(n, 0, 0, TCP_SYN, "");
+	run(n, second / 10);
+	heard = callers[0].heard;
+	run(n, 100 * second); /* the strangers have given up */
+	assert_int_equal(stream_half_open(n->s[SERVER]), 0);
+	say(n, 0, 0, TCP_SYN, "");
+	run(n, second / 10);
+	assert_int_equal(stream_half_open(n->s[SERVER]), 1);
+	assert_int_not_equal(callers[0].heard.seq, heard.seq);
+	callers[0].heard = heard;
+	say(n, 0, 1, TCP_ACK, "");
+	run(n, second / 10);
+	accepted(n);
+	assert_int_equal(callers[0].resets, 0);
+	assert_int_equal(stream_half_open(n->s[SERVER]), 0);
+	assert_int_equal(stream_conns(n->s[SERVER]), 1);
 	net_free(n);
 }
 
@@ -495,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_flood),
 	};
 
