@@ -475,7 +475,8 @@ static uint64_t probe_at(const struct mrc_snd *s)
 	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
 	const bool tail = s->dry && s->tail_ns;
 	const uint64_t longest = s->late_ns ? s->late_ns : UINT64_MAX;
-	const uint64_t after = tail ? least(s->tail_ns << s->probed, longest) : s->late_ns;
+	const unsigned doubled = s->probed < 31 ? s->probed : 31; /* tail_probes may be 255 */
+	const uint64_t after = tail ? least(s->tail_ns << doubled, longest) : s->late_ns;
 	const uint64_t since = tail || s->probed ? s->probed_at : s->heard_at;
 
 	if (after == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX)

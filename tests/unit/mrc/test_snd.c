@@ -325,6 +325,32 @@ static void tail_probe(void **state)
 	test_free(s.sent);
 }
 
+/* The wait is doubled up to its longest, however many questions a site allows. */
+static void tail_probes_many(void **state)
+{
+	struct mrc_snd_config config = plain;
+	uint64_t at = 2000;
+	struct mrc_news news;
+	struct mrc_snd s;
+	bool probe;
+
+	(void)state;
+	config.timeout = 12;
+	config.tail_ns = 1000;
+	config.late_ns = 4000;
+	config.tail_probes = 255;
+	s = window(&config);
+	mrc_snd_new(&s, 0, 100, 0, 1000);
+	s.dry = true;
+	for (unsigned i = 0; i < 255; i++, at += i == 1 ? 2000 : 4000) {
+		assert_int_equal(mrc_snd_deadline(&s), at);
+		mrc_snd_timer(&s, at, &probe, &news);
+		assert_true(probe);
+	}
+	assert_int_equal(mrc_snd_deadline(&s), 1000 + (1024 << 12));
+	test_free(s.sent);
+}
+
 /* Where more is to follow: silence counts. */
 static void silence_probe(void **state)
 {
@@ -499,6 +525,7 @@ int run_snd_tests(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(patience),
 		cmocka_unit_test(tail_probe),
+		cmocka_unit_test(tail_probes_many),
 		cmocka_unit_test(silence_probe),
 		cmocka_unit_test(probe_tells),
 		cmocka_unit_test(acknowledged),
