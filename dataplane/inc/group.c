@@ -142,7 +142,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 {
 	g->bytes = (uint32_t)layout(spec, g);
 	g->slot = (uint16_t)slot;
-	g->gen = (uint8_t)(gen & 0x3f);
+	g->gen = (uint8_t)(gen % INC_GENERATIONS);
 	g->mode = spec->mode;
 	g->kind = spec->kind;
 	g->prim = spec->prim;
