@@ -33,7 +33,7 @@ void manager_push_aside(const char *path, unsigned hung_ms)
 {
 	const struct timespec pause = {.tv_nsec = KNOCK_MS * 1000000l};
 	struct stat st;
-	int rc = -EBUSY;
+	int rc = -ECONNRESET;
 
 	for (unsigned i = 0;
 		i < hung_ms / KNOCK_MS && (rc == -ECONNRESET || rc == -EAGAIN || rc == -EBUSY);
