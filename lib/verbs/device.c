@@ -271,6 +271,7 @@ static void *thread_main(void *arg)
 			/* The application polls, and does this thread's work meanwhile: look again,
 			 * ever more rarely, whether it still does. */
 			polled = seen;
+			backoff.worked_ns = dev->ops->now(dev->port);
 			aside_us = aside_us < SLEEP_ASIDE_US ? 2 * aside_us : SLEEP_ASIDE_US;
 			nap(aside_us);
 			continue;
