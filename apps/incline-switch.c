@@ -13,6 +13,7 @@
 #include "dataplane/switch.h"
 #include "lib/ctl/config.h"
 #include "lib/ctl/notify.h"
+#include "lib/journal/journal.h"
 
 static volatile sig_atomic_t stop, load;
 
@@ -63,7 +64,7 @@ static void catch_signals(void)
 
 static int fail(const char *file, const char *what)
 {
-	fprintf(stderr, "incline-switch: %s: %s\n", file, what);
+	journal(JOURNAL_ERR, "incline-switch: %s: %s", file, what);
 	return 1;
 }
 
@@ -156,9 +157,9 @@ static int check_control(const json_t *config, char err[SW_ERR_LEN])
 static void warn(const char *file, const json_t *config)
 {
 	if (json_array_size(json_object_get(config, "addresses")) == 0)
-		fprintf(stderr,
+		journal(JOURNAL_WARNING,
 			"incline-switch: %s: warning: addresses: there are none, no group can end "
-			"here\n",
+			"here",
 			file);
 }
 
@@ -179,10 +180,10 @@ int main(int argc, char **argv)
 	config = json_load_file(file, JSON_REJECT_DUPLICATES, &where);
 	if (config == NULL) {
 		if (where.line > 0)
-			fprintf(stderr, "incline-switch: %s:%d:%d: %s\n", file, where.line,
+			journal(JOURNAL_ERR, "incline-switch: %s:%d:%d: %s", file, where.line,
 				where.column, where.text);
 		else
-			fprintf(stderr, "incline-switch: %s\n", where.text);
+			journal(JOURNAL_ERR, "incline-switch: %s", where.text);
 		return 1;
 	}
 	catch_signals();

@@ -3,12 +3,12 @@
  * blocks that the worker works on. A slot that was freed rests before it is given away again, so
  * that packets that are still under way do not meet another group. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
+#include "lib/journal/journal.h"
 #include "lib/wire/random.h"
 
 enum { FIRST_SLOT = 1, RANKS_TEXT = 96 };
@@ -479,8 +479,8 @@ static void watch(struct sw *sw, unsigned slot, uint64_t now)
 	if (stalled && !s->stalled) {
 		sw->stalls++;
 		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
-		fprintf(stderr,
-			"%s: group %s: no progress for %llu ms, PSN %u waits for ranks %s\n",
+		journal(JOURNAL_WARNING,
+			"%s: group %s: no progress for %llu ms, PSN %u waits for ranks %s",
 			sw->config.name, g->name, (unsigned long long)((now - last) / 1000000), psn,
 			ranks);
 	}

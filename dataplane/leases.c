@@ -12,6 +12,7 @@
 
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
+#include "lib/journal/journal.h"
 
 enum { ALIGN = INC_ARENA_ALIGN };
 
@@ -401,7 +402,7 @@ static void take_back(struct sw *sw, struct sw_lease *l)
 	struct inc_group *g;
 
 	if (!l->taken_back)
-		fprintf(stderr, "%s: lease %s: taken back from %s, which does not use it\n",
+		journal(JOURNAL_ERR, "%s: lease %s: taken back from %s, which does not use it",
 			sw->config.name, l->name, l->holder);
 	EACH_GROUP(sw, l, l->holder, slot, g)
 	{

@@ -2,11 +2,11 @@
 /* NetReduce rings from the control plane's side: all of a ring or nothing, and the table of
  * connections that the packet path looks into. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "dataplane/runtime/host_ops.h"
 #include "dataplane/sw.h"
+#include "lib/journal/journal.h"
 
 enum { RANKS_TEXT = 96 };
 
@@ -303,8 +303,8 @@ static void say_failed(struct sw *sw, unsigned i)
 
 	if (!sw->ring_said[i]) {
 		nr_fail_text(sw->ring[i], why, sizeof(why));
-		fprintf(stderr, "%s: ring %s has failed: %s\n", sw->config.name, sw->ring[i]->name,
-			why);
+		journal(JOURNAL_ERR, "%s: ring %s has failed: %s", sw->config.name,
+			sw->ring[i]->name, why);
 	}
 	sw->ring_said[i] = true;
 	sw->ring_stalled[i] = false;
@@ -343,9 +343,9 @@ void sw_rings_tick(struct sw *sw, uint64_t now)
 		if (stalled && !sw->ring_stalled[i]) {
 			sw->stalls++;
 			nr_ranks_of(r, inputs, ranks, sizeof(ranks));
-			fprintf(stderr,
+			journal(JOURNAL_WARNING,
 				"%s: ring %s: no progress for %llu ms, packet %u of message %u "
-				"waits for ranks %s\n",
+				"waits for ranks %s",
 				sw->config.name, r->name,
 				(unsigned long long)((now - last) / 1000000), o, msg, ranks);
 		}

@@ -19,6 +19,7 @@
 #include "lib/ctl/notify.h"
 #include "lib/ctl/server.h"
 #include "lib/ctl/tls.h"
+#include "lib/journal/journal.h"
 
 struct served {
 	struct agent *agent;
@@ -53,7 +54,7 @@ static void audit(void *arg, const char *text)
 	const int rc = ctl_audit_write(s->audit, text);
 
 	if (rc && !s->audit_failed)
-		fprintf(stderr, "error: audit: %s: changes go unrecorded\n", strerror(-rc));
+		journal(JOURNAL_ERR, "error: audit: %s: changes go unrecorded", strerror(-rc));
 	s->audit_failed = rc != 0;
 }
 
@@ -93,7 +94,7 @@ static void load(struct served *s)
 	*s->load = 0;
 	ctl_notify(PROGRAM, "RELOADING=1");
 	if (s->tls && ctl_tls_renew(s->certificates, CTL_TLS_SERVES, &s->tls, err))
-		fprintf(stderr, "error: control_tls: %s: certificates stay as they were\n", err);
+		journal(JOURNAL_ERR, "error: control_tls: %s: certificates stay as they were", err);
 	agent_load(s->agent, stderr);
 	ctl_notify(PROGRAM, "READY=1");
 }
@@ -104,6 +105,7 @@ static void tick(void *arg, uint64_t at)
 
 	sw_tick(s->agent->sw, at);
 	agent_tick(s->agent, at);
+	agent_say(s->agent, stderr);
 	if (s->load && *s->load)
 		load(s);
 	watchdog_turn(&s->watchdog, s->agent->sw, at, PROGRAM, stderr);
@@ -133,7 +135,7 @@ static int open_security(struct served *s, const json_t *config)
 	if (!rc && log)
 		agent_audit_to(s->agent, audit, s);
 	if (rc)
-		fprintf(stderr, "error: %s%s\n", tls && !s->tls ? "control_tls: " : "", err);
+		journal(JOURNAL_ERR, "error: %s%s", tls && !s->tls ? "control_tls: " : "", err);
 	return rc;
 }
 
@@ -246,7 +248,7 @@ int agent_run_with(struct sw *sw, const char *socket_path, const json_t *config,
 	rc = serve(agent, fd, (unsigned)n, metrics, stop, config, limits);
 	ctl_unlisten_one(rpc_string(config, "metrics"), &metrics_place);
 	if (rc)
-		fprintf(stderr, "error: control socket %s: %s\n", socket_path, strerror(-rc));
+		journal(JOURNAL_ERR, "error: control socket %s: %s", socket_path, strerror(-rc));
 	ctl_unlisten(socket_path, &place);
 	agent_destroy(agent);
 	return rc;

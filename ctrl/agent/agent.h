@@ -84,6 +84,9 @@ void agent_peer_gone(struct agent *agent, struct agent_peer *peer);
 /* config.load, asked by nobody's connection; what became of it as a line on out. */
 void agent_load(struct agent *agent, FILE *out);
 
+/* Events since the last call, for the operator's journal: lines, with their levels where out is the
+ * journal's (lib/journal). */
+void agent_say(struct agent *agent, FILE *out);
 /* The next event for a subscriber, as a line like an answer; NULL: there is none. */
 char *agent_next_event(struct agent *agent, struct agent_peer *peer);
 

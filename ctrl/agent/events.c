@@ -2,8 +2,10 @@
 #include "ctrl/agent/events.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctrl/agent/rpc.h"
+#include "lib/journal/journal.h"
 
 static const uint64_t STALL_NS = 5000000000; /* without progress, while something is unfinished */
 
@@ -192,6 +194,30 @@ char *events_line(const struct events *ev, uint64_t *from)
 	json_decref(line);
 	++*from;
 	return text;
+}
+
+/* Names are of letters that rpc_text and the schemas let pass: no control characters. */
+static void say(const char *name, const json_t *e, FILE *out)
+{
+	const char *kind = json_string_value(json_object_get(e, "kind"));
+	const char *port = json_string_value(json_object_get(e, "port"));
+	const char *job = json_string_value(json_object_get(e, "job"));
+
+	if (!strcmp(kind, "port_down"))
+		journal_to(out, JOURNAL_WARNING, "%s: port %s: its link is down", name, port);
+	else if (!strcmp(kind, "port_up"))
+		journal_to(out, JOURNAL_NOTICE, "%s: port %s: its link is up", name, port);
+	else if (!strcmp(kind, "group_failed"))
+		journal_to(out, JOURNAL_ERR, "%s: group %s%s%s%s has failed: %s", name,
+			json_string_value(json_object_get(e, "name")), job ? " (job " : "",
+			job ? job : "", job ? ")" : "",
+			json_string_value(json_object_get(e, "reason")));
+}
+
+void events_say(struct events *ev, const char *name, FILE *out)
+{
+	for (ev->said += missed(ev, ev->said); ev->said < ev->next; ev->said++)
+		say(name, ev->kept[ev->said % EVENT_KEPT], out);
 }
 
 void events_free(struct events *ev)

@@ -6,6 +6,7 @@
 #define AGENT_EVENTS_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "ctrl/agent/epochs.h"
 
@@ -21,6 +22,7 @@ struct events {
 		bool there, stalled;
 	} group[INC_GROUP_SLOTS], ring[NR_MAX_RINGS];
 	uint64_t taken_back[SW_MAX_LEASES];
+	uint64_t said; /* events_say's next */
 };
 
 /* Looks around. */
@@ -30,6 +32,10 @@ void events_tick(struct events *ev, struct sw *sw, const struct epochs *epochs, 
 json_t *events_list(const struct events *ev, uint64_t *from, uint64_t *lost);
 /* The next for a subscriber, as a line without newline to be freed; NULL: none. */
 char *events_line(const struct events *ev, uint64_t *from);
+/* What has happened since the last call goes to the operator's journal, a line each after the
+ * switch's name: links, and groups that fail. Of rings, leases and stalls the switch itself says
+ * more than an event has. */
+void events_say(struct events *ev, const char *name, FILE *out);
 void events_free(struct events *ev);
 
 #endif

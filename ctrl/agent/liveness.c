@@ -2,6 +2,7 @@
 #include "ctrl/agent/liveness.h"
 
 #include "lib/ctl/notify.h"
+#include "lib/journal/journal.h"
 
 int liveness_stuck(struct liveness *l, struct sw *sw, uint64_t now, uint64_t patience_ns)
 {
@@ -27,8 +28,8 @@ void watchdog_turn(struct watchdog *w, struct sw *sw, uint64_t now, const char *
 		return;
 	w->stuck = liveness_stuck(&w->liveness, sw, now, w->every_ns);
 	if (w->stuck >= 0 && was < 0)
-		fprintf(log, "error: worker %d does not turn: the watchdog is told no more\n",
-			w->stuck);
+		journal_to(log, JOURNAL_ERR,
+			"error: worker %d does not turn: the watchdog is told no more", w->stuck);
 	if (w->stuck >= 0 || now < w->at)
 		return;
 	ctl_notify(program, "WATCHDOG=1");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctrl/agent/owners.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/journal/journal.h"
 
 /* How long a failed group or ring stays, so that every rank that still sends is told (FATAL NAK).
  */
@@ -120,8 +121,8 @@ static void say(const struct owners *o, struct sw *sw, const struct owner *w, co
 	const char *name, uint64_t now)
 {
 	(void)o;
-	fprintf(stderr, "%s: %s %s: nobody has held it for %llu ms: it ends\n", sw_name(sw), what,
-		name, (unsigned long long)((now - w->alone_ns) / 1000000));
+	journal(JOURNAL_WARNING, "%s: %s %s: nobody has held it for %llu ms: it ends", sw_name(sw),
+		what, name, (unsigned long long)((now - w->alone_ns) / 1000000));
 }
 
 /* Some work, so that there is somebody to be told? */

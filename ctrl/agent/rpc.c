@@ -146,6 +146,11 @@ void agent_tick(struct agent *agent, uint64_t now)
 	events_tick(&agent->events, agent->sw, &agent->epochs, now);
 }
 
+void agent_say(struct agent *agent, FILE *out)
+{
+	events_say(&agent->events, sw_name(agent->sw), out);
+}
+
 char *agent_next_event(struct agent *agent, struct agent_peer *peer)
 {
 	return peer->subscribed ? events_line(&agent->events, &peer->next_event) : NULL;

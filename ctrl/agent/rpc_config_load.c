@@ -8,6 +8,7 @@
 #include "ctrl/agent/table_json.h"
 #include "ctrl/config/switch_config.h"
 #include "lib/ctl/config.h"
+#include "lib/journal/journal.h"
 
 /* The file, as a start would take it, without comments; NULL: *e says what is wrong. */
 static json_t *read_file(const char *file, struct rpc_error *e)
@@ -121,8 +122,9 @@ void agent_load(struct agent *a, FILE *out)
 	if (result)
 		say_loaded(result, out);
 	else
-		fprintf(out, "incline-switch: %s: not loaded, nothing has changed: %s\n",
-			a->startup_file, why ? why : "out of memory");
+		journal_to(out, JOURNAL_ERR,
+			"incline-switch: %s: not loaded, nothing has changed: %s", a->startup_file,
+			why ? why : "out of memory");
 	json_decref(json);
 	free(answer);
 }

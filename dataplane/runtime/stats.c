@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dataplane/sw.h"
+#include "lib/journal/journal.h"
 
 unsigned sw_n_ports(const struct sw *sw)
 {
@@ -55,8 +56,8 @@ static void log_mismatches(struct sw *sw, const struct worker *w, unsigned *logg
 		const struct worker_seen *s = &w->seen[*logged];
 
 		seen_text(s, text);
-		fprintf(stderr,
-			"%s: port %s: %s, which is not the MAC address of its neigh entry\n",
+		journal(JOURNAL_WARNING,
+			"%s: port %s: %s, which is not the MAC address of its neigh entry",
 			sw->config.name, w->port[s->port].port->config.name, text);
 	}
 }

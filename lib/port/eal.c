@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/journal/journal.h"
 #include "lib/port/internal.h"
 
 enum { CLOCK_NS = 5000000 };
@@ -59,7 +60,7 @@ void port_log_line(const char *buf, size_t len, int level)
 	print = !log_to_stderr && (grave || (started && !quoting && may_print()));
 	pthread_mutex_unlock(&log_lock);
 	if (print)
-		fprintf(stderr, "incline: DPDK: %.*s\n", (int)len, buf);
+		journal(grave ? JOURNAL_CRIT : JOURNAL_ERR, "incline: DPDK: %.*s", (int)len, buf);
 }
 
 static ssize_t log_write(void *cookie, const char *buf, size_t size)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ctrl/agent/epochs.h"
 #include "ctrl/agent/events.h"
@@ -154,6 +155,37 @@ static void test_events(void **state)
 	expect_json(json_incref(e), "{'seq':4,'kind':'group_failed','group':1,'name':'g2',"
 				    "'job':'j','epoch':7,'reason':'manager'}");
 	json_decref(r);
+}
+
+/* Lines for the operator: with levels where they go into the journal, and where they do not, alone.
+ */
+static void test_journal(void **state)
+{
+	struct rpc_fixture *f = *state;
+	FILE *out = tmpfile();
+	char stream[64], text[512] = "";
+	struct stat st;
+
+	assert_int_equal(fstat(fileno(out), &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	f->sw->unplugged = true;
+	pass(f, 100);
+	agent_say(f->agent, out);
+	agent_say(f->agent, out); /* once */
+	setenv("JOURNAL_STREAM", stream, 1);
+	f->sw->unplugged = false;
+	ask(f, "group.create", group("g1", "'job':'j','epoch':7,"));
+	pass(f, 100);
+	ask(f, "group.fail", "{'group':'g1'}");
+	pass(f, 100);
+	agent_say(f->agent, out);
+	unsetenv("JOURNAL_STREAM");
+	rewind(out);
+	assert_true(fread(text, 1, sizeof(text) - 1, out) > 0);
+	assert_string_equal(text, "leaf1: port p0: its link is down\n"
+				  "<5>leaf1: port p0: its link is up\n"
+				  "<3>leaf1: group g1 (job j) has failed: manager\n");
+	fclose(out);
 }
 
 /* A worker that fails a group says first that it has failed, and then why. */
@@ -410,6 +442,7 @@ int main(void)
 		T(test_hello),
 		T(test_lldp),
 		T(test_events),
+		T(test_journal),
 		T(test_failing),
 		T(test_stalled),
 		T(test_rings),
