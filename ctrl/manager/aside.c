@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -29,10 +30,9 @@ static int knock(const char *path, unsigned hung_ms)
 	return rc;
 }
 
-void manager_push_aside(const char *path, unsigned hung_ms)
+static bool hangs(const char *path, unsigned hung_ms)
 {
 	const struct timespec pause = {.tv_nsec = KNOCK_MS * 1000000l};
-	struct stat st;
 	int rc = -ECONNRESET;
 
 	for (unsigned i = 0;
@@ -44,9 +44,23 @@ void manager_push_aside(const char *path, unsigned hung_ms)
 	}
 	/* -EAGAIN: for so long nobody has taken the connections that wait there; -EBUSY: he has
 	 * hung before he listened, or at his end. */
-	if ((rc != -ETIMEDOUT && rc != -EAGAIN && rc != -EBUSY) ||
-		(!lstat(path, &st) && !S_ISSOCK(st.st_mode)))
-		return;
-	fprintf(stderr, "incline-manager: %s: who listens there hangs: it is taken over\n", path);
-	ctl_push_aside(path);
+	return rc == -ETIMEDOUT || rc == -EAGAIN || rc == -EBUSY;
+}
+
+void manager_push_aside(const char *path, unsigned hung_ms)
+{
+	struct ctl_lock_holder holder;
+	struct stat st;
+	int rc;
+
+	/* Before he is asked: of who has come since nothing is known. */
+	rc = ctl_look(path, &holder);
+	if (!rc && hangs(path, hung_ms) && (lstat(path, &st) || S_ISSOCK(st.st_mode))) {
+		rc = ctl_push_aside(path, &holder);
+		if (!rc)
+			fprintf(stderr,
+				"incline-manager: %s: who listens there hangs: it is taken over\n",
+				path);
+	}
+	ctl_lock_forget(&holder);
 }

@@ -77,12 +77,11 @@ static int listen_at(const char *path, struct ctl_place *place, pid_t *who)
 		return -ENAMETOOLONG;
 	ctl_lock_name(file, path);
 	place->lock = ctl_lock_take(file);
-	if (place->lock == -EWOULDBLOCK) {
+	if (place->lock < 0) {
+		/* Another user's file cannot be opened, be he there or not. */
 		*who = ctl_lock_owner(file);
-		return -EADDRINUSE;
+		return *who || place->lock == -EWOULDBLOCK ? -EADDRINUSE : place->lock;
 	}
-	if (place->lock < 0)
-		return place->lock;
 	fd = make_socket(path);
 	if (fd < 0) {
 		ctl_lock_leave(file, place->lock);
@@ -108,6 +107,19 @@ static const char *listen_hint(int rc)
 	return strerror(-rc);
 }
 
+/* What is wrong with the lock, which the configuration does not name. */
+static void say_lock(const char *what, const char *path, int rc)
+{
+	char file[CTL_LOCK_STRLEN], whose[64] = "";
+	struct stat st;
+
+	ctl_lock_name(file, path);
+	if (!lstat(file, &st) && st.st_uid != geteuid())
+		snprintf(whose, sizeof(whose), ", it is user %u's", (unsigned)st.st_uid);
+	fprintf(stderr, "error: %s: its lock %s: %s%s: remove it, or choose another path\n", what,
+		file, strerror(-rc), whose);
+}
+
 /* The same with a line on stderr; what: how the configuration calls it, and where. */
 static int listen_or_say(const char *what, const char *path, struct ctl_place *place)
 {
@@ -117,7 +129,9 @@ static int listen_or_say(const char *what, const char *path, struct ctl_place *p
 
 	if (who)
 		snprintf(pid, sizeof(pid), " (PID %d)", (int)who);
-	if (fd < 0)
+	if (fd < 0 && place->lock < 0 && (fd == -EACCES || fd == -EPERM || fd == -ELOOP))
+		say_lock(what, path, fd);
+	else if (fd < 0)
 		fprintf(stderr, "error: %s: %s%s\n", what, listen_hint(fd), pid);
 	return fd;
 }
@@ -198,20 +212,41 @@ void ctl_unlisten(const char *path, struct ctl_place *place)
 
 	if (!place->held)
 		return;
-	if (!lstat(path, &st) && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino)
-		unlink(path);
 	ctl_lock_name(file, path);
+	if (ctl_lock_stays(file, place->lock) && !lstat(path, &st) && st.st_dev == ours->st_dev &&
+		st.st_ino == ours->st_ino)
+		unlink(path);
 	ctl_lock_leave(file, place->lock);
 	place->held = false;
 }
 
-void ctl_push_aside(const char *path)
+int ctl_look(const char *path, struct ctl_lock_holder *holder)
 {
 	char file[CTL_LOCK_STRLEN];
 
 	ctl_lock_name(file, path);
+	return ctl_lock_look(file, holder);
+}
+
+/* The socket goes first: nobody makes another while the lock's file is there. */
+int ctl_push_aside(const char *path, const struct ctl_lock_holder *holder)
+{
+	char file[CTL_LOCK_STRLEN];
+
+	ctl_lock_name(file, path);
+	if (holder->fd < 0) {
+		const int lock = ctl_lock_take(file);
+
+		if (lock < 0)
+			return lock;
+		(void)!unlink(path);
+		ctl_lock_leave(file, lock);
+		return 0;
+	}
+	if (!ctl_lock_unchanged(file, holder))
+		return -EWOULDBLOCK;
 	(void)!unlink(path);
-	(void)!unlink(file);
+	return unlink(file) ? -errno : 0;
 }
 
 int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "lib/ctl/address.h"
+#include "lib/ctl/lock.h"
 
 enum { CTL_MAX_LISTENERS = 2, CTL_LISTEN_STRLEN = 128 };
 
@@ -27,9 +28,12 @@ int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
 /* Removes our socket and the lock's file, but not those that somebody else has put there since. The
  * descriptors are the caller's. Nothing if the place is not held. */
 void ctl_unlisten(const char *path, struct ctl_place *place);
-/* Takes the socket and its lock from who listens there, without asking: for who knows that he
- * hangs. */
-void ctl_push_aside(const char *path);
+/* Who has the socket's lock: for ctl_push_aside. As ctl_lock_look. */
+int ctl_look(const char *path, struct ctl_lock_holder *holder);
+/* Takes the socket and its lock from him, or from who listens there without one, and does not ask:
+ * for who knows that he hangs. Whoever has got the lock since he was looked at keeps both:
+ * -EWOULDBLOCK; or another -errno. */
+int ctl_push_aside(const char *path, const struct ctl_lock_holder *holder);
 
 /* A socket for pages over HTTP (http.h): at unix:PATH, or ADDRESS:PORT. A descriptor, and a line on
  * stderr that says where that really is; or -errno after another line. */

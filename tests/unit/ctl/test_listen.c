@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -215,47 +216,67 @@ static void *start(void *arg)
 	return NULL;
 }
 
+static void expect_one_winner(void)
+{
+	struct starter *winner = NULL;
+
+	for (struct starter *s = starters; s < starters + STARTERS; s++) {
+		pthread_join(s->thread, NULL);
+		if (s->fd < 0) {
+			assert_int_equal(s->fd, -EADDRINUSE);
+			continue;
+		}
+		assert_null(winner);
+		winner = s;
+	}
+	assert_non_null(winner);
+	expect_served_by(winner->fd);
+	close(winner->fd);
+	ctl_unlisten(path, &winner->place);
+	assert_int_equal(access(lock, F_OK), -1);
+}
+
 /* Of those that start at once over a stale socket one listens, where it can be reached. */
 static void at_once(void **state)
 {
 	(void)state;
 	pthread_barrier_init(&all, NULL, STARTERS);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct starter *winner = NULL;
-
 		leave_stale_socket();
 		for (struct starter *s = starters; s < starters + STARTERS; s++)
 			assert_int_equal(pthread_create(&s->thread, NULL, start, s), 0);
-		for (struct starter *s = starters; s < starters + STARTERS; s++) {
-			pthread_join(s->thread, NULL);
-			if (s->fd < 0) {
-				assert_int_equal(s->fd, -EADDRINUSE);
-				continue;
-			}
-			assert_null(winner);
-			winner = s;
-		}
-		assert_non_null(winner);
-		expect_served_by(winner->fd);
-		close(winner->fd);
-		ctl_unlisten(path, &winner->place);
-		assert_int_equal(access(lock, F_OK), -1);
+		expect_one_winner();
 	}
 	pthread_barrier_destroy(&all);
 }
 
 /* ---- aside ---- */
 
+static void look(struct ctl_lock_holder *holder)
+{
+	assert_int_equal(ctl_look(path, holder), 0);
+}
+
+static int push(struct ctl_lock_holder *holder)
+{
+	const int rc = ctl_push_aside(path, holder);
+
+	ctl_lock_forget(holder);
+	return rc;
+}
+
 /* Who was pushed aside takes nothing of his successor's with him. */
 static void pushed_aside(void **state)
 {
+	struct ctl_lock_holder holder;
 	struct ctl_place his, mine;
 	int hung, fd;
 
 	(void)state;
 	hung = begin(&his);
 	assert_true(hung >= 0);
-	ctl_push_aside(path);
+	look(&holder);
+	assert_int_equal(push(&holder), 0);
 	fd = begin(&mine);
 	assert_true(fd >= 0);
 	ctl_unlisten(path, &his);
@@ -264,6 +285,179 @@ static void pushed_aside(void **state)
 	assert_int_equal(access(lock, F_OK), 0);
 	close(fd);
 	ctl_unlisten(path, &mine);
+}
+
+/* Two have found that he hangs: the second does not push the first aside. */
+static void pushed_aside_by_two(void **state)
+{
+	struct ctl_lock_holder first, second;
+	struct ctl_place his, mine;
+	int hung, fd;
+
+	(void)state;
+	hung = begin(&his);
+	assert_true(hung >= 0);
+	look(&first);
+	look(&second);
+	assert_int_equal(push(&first), 0);
+	fd = begin(&mine);
+	assert_true(fd >= 0);
+	assert_int_equal(push(&second), -EWOULDBLOCK);
+	expect_served_by(fd);
+	assert_int_equal(ctl_lock_take(lock), -EWOULDBLOCK);
+	close(hung);
+	ctl_unlisten(path, &his);
+	close(fd);
+	ctl_unlisten(path, &mine);
+}
+
+/* Who hung was killed, and somebody else has the lock of the very file that he left. */
+static void killed_and_followed(void **state)
+{
+	struct ctl_lock_holder holder;
+	struct ctl_place his, mine;
+	int hung, fd;
+
+	(void)state;
+	hung = begin(&his);
+	assert_true(hung >= 0);
+	look(&holder);
+	close(hung);
+	close(his.lock);
+	fd = begin(&mine);
+	assert_true(fd >= 0);
+	assert_int_equal(push(&holder), -EWOULDBLOCK);
+	expect_served_by(fd);
+	assert_int_equal(ctl_lock_take(lock), -EWOULDBLOCK);
+	close(fd);
+	ctl_unlisten(path, &mine);
+}
+
+/* He has no lock, and another who has one is about to listen. */
+static void pushed_aside_without_lock(void **state)
+{
+	const int hung = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un at = address();
+	struct ctl_lock_holder holder;
+
+	(void)state;
+	assert_int_equal(bind(hung, (const struct sockaddr *)&at, sizeof(at)), 0);
+	look(&holder);
+	const int his = ctl_lock_take(lock);
+	assert_true(his >= 0);
+	assert_int_equal(ctl_push_aside(path, &holder), -EWOULDBLOCK);
+	assert_int_equal(access(path, F_OK), 0);
+	ctl_lock_leave(lock, his);
+	assert_int_equal(push(&holder), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(access(lock, F_OK), -1);
+	close(hung);
+}
+
+static void *push_and_start(void *arg)
+{
+	struct starter *s = arg;
+	struct ctl_lock_holder holder;
+
+	look(&holder);
+	pthread_barrier_wait(&all);
+	push(&holder);
+	s->fd = begin(&s->place);
+	return NULL;
+}
+
+/* All at once, beside him who wakes up and ends: one of them listens. */
+static void pushed_aside_at_once(void **state)
+{
+	(void)state;
+	pthread_barrier_init(&all, NULL, STARTERS + 1);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct ctl_place his;
+		const int hung = begin(&his);
+
+		assert_true(hung >= 0);
+		for (struct starter *s = starters; s < starters + STARTERS; s++)
+			assert_int_equal(pthread_create(&s->thread, NULL, push_and_start, s), 0);
+		pthread_barrier_wait(&all);
+		ctl_unlisten(path, &his);
+		close(hung);
+		expect_one_winner();
+	}
+	pthread_barrier_destroy(&all);
+}
+
+static struct follower {
+	pthread_t thread;
+	int lock;
+} follower;
+
+static void *follow(void *arg)
+{
+	(void)arg;
+	follower.lock = ctl_lock_take(lock);
+	return NULL;
+}
+
+int __real_unlink(const char *name);
+int __wrap_unlink(const char *name);
+
+/* Who is pushed aside has just ended, and another takes his lock, when its file is about to go. */
+static bool followed;
+
+int __wrap_unlink(const char *name)
+{
+	if (followed && strcmp(name, lock) == 0) {
+		followed = false;
+		assert_int_equal(pthread_create(&follower.thread, NULL, follow, NULL), 0);
+		while (!ctl_lock_owner(lock))
+			sched_yield();
+	}
+	return __real_unlink(name);
+}
+
+static void followed_meanwhile(void **state)
+{
+	struct ctl_lock_holder holder;
+	struct ctl_place his;
+	int hung;
+
+	(void)state;
+	hung = begin(&his);
+	assert_true(hung >= 0);
+	look(&holder);
+	close(hung);
+	close(his.lock);
+	followed = true;
+	assert_int_equal(push(&holder), 0);
+	pthread_join(follower.thread, NULL);
+	assert_true(follower.lock >= 0);
+	assert_int_equal(ctl_lock_take(lock), -EWOULDBLOCK);
+	ctl_lock_leave(lock, follower.lock);
+}
+
+/* ---- other users ---- */
+
+enum { NOBODY = 65534 };
+
+/* Its owner may have it closed to himself; root may have all open: he does as somebody else. */
+static void of_another_user(void **state)
+{
+	char said[512], expected[512];
+	const bool root = geteuid() == 0;
+	struct ctl_place place;
+
+	(void)state;
+	close(open(lock, O_CREAT | O_WRONLY, 0));
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_false(root && seteuid(NOBODY));
+	assert_int_equal(begin_and_hear(&place, said, sizeof(said)), -EACCES);
+	assert_false(root && seteuid(0));
+	snprintf(expected, sizeof(expected),
+		"error: control socket %s: its lock %s: Permission denied%s: remove it, or choose "
+		"another path\n",
+		path, lock, root ? ", it is user 0's" : "");
+	assert_string_equal(said, expected);
+	unlink(lock);
 }
 
 int main(void)
@@ -276,6 +470,12 @@ int main(void)
 		T(without_lock),
 		T(at_once),
 		T(pushed_aside),
+		T(pushed_aside_by_two),
+		T(killed_and_followed),
+		T(pushed_aside_without_lock),
+		T(pushed_aside_at_once),
+		T(followed_meanwhile),
+		T(of_another_user),
 #undef T
 	};
 
