@@ -42,10 +42,10 @@ def known_tests(builddir):
 
 
 def choose(wanted, known):
-    """The tests that these names or patterns mean. Tells what a wrong one may have meant."""
+    """The tests that these names, patterns or suites mean. Tells what a wrong one may have meant."""
     chosen = []
     for name in wanted:
-        found = fnmatch.filter(known, name)
+        found = fnmatch.filter(known, name) or [test for test, suites in known.items() if name in suites]
         if not found:
             near = difflib.get_close_matches(name, known, 3, 0.6) or sorted(k for k in known if name in k)[:3]
             raise TestError(f'{name}: no such test' + (f"; is it {', '.join(near)}?" if near else '')
@@ -347,6 +347,10 @@ class Report:
               + ('' if status == 0 else f': exit status {status}'), flush=True)
         return status
 
+    @staticmethod
+    def name_of(builddir, args):
+        return ' '.join(['meson test', builddir, *args])
+
     def meson(self, builddir, args, patience):
         """meson_tests(), whose results are counted one by one."""
         log = meson_log(builddir)
@@ -359,7 +363,7 @@ class Report:
                     return f'{sum(1 for _ in f)} tests done'
             except OSError:
                 return 'no test done'
-        status = self.run(' '.join(['meson test', builddir, *args]), meson_tests(builddir, args, patience), None, progress)
+        status = self.run(self.name_of(builddir, args), meson_tests(builddir, args, patience), None, progress)
         self.meson_results(builddir, status)
 
     def meson_results(self, builddir, status, base='testlog'):
@@ -394,11 +398,14 @@ class Report:
         ran = self.passed + [f.split(':')[0] for f in self.failures]
         self.failures += wrong_skips(self.skips, ran, read_skips())
 
+    def write_record(self):
+        with open(self.record, 'w') as f:
+            json.dump(self.last, f, indent=1)
+
     def end(self):
         """Prints what there is to say, the counts last. Exit status."""
         if self.record and not self.failures:
-            with open(self.record, 'w') as f:
-                json.dump(self.last, f, indent=1)
+            self.write_record()
         slow = sorted(self.took.items(), key=lambda row: -row[1])[:SLOWEST]
         if slow and slow[0][1] >= 1:
             print('\nthe slowest, seconds:')

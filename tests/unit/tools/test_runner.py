@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 TOOLS = os.path.join(TOP, 'tools')
 sys.path.insert(0, TOOLS)
+import incline_repeat  # noqa: E402
 import incline_tests as t  # noqa: E402
 
 LOADER = importlib.machinery.SourceFileLoader('tools_test', os.path.join(TOOLS, 'test'))
@@ -80,7 +81,8 @@ class Order(unittest.TestCase):
 
     def run_tool(self, *names, **options):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            status = TOOL.run(SimpleNamespace(names=names, **{'list': False, 'quick': False, 'long': False, 'full': False, **options}))
+            status = TOOL.run(SimpleNamespace(names=names, **{'list': False, 'quick': False, 'long': False, 'full': False,
+                                                                     'repeat': None, 'json': None, **options}))
         return status, out.getvalue()
 
     def test_a_wrong_name_is_told_before_anything_is_built(self):
@@ -104,6 +106,18 @@ class Order(unittest.TestCase):
     def test_a_list_takes_no_build(self):
         self.assertIn('netdev ', self.run_tool(list=True)[1])
         self.assertEqual(self.steps, [['tools/build', '--configure']])
+
+    def test_a_suite_is_a_name(self):
+        self.run_tool('unit')
+        self.assertEqual(self.steps[-1], ['build', 'reduce-avx2', 'reduce-avx512', 'wire'])
+
+    def test_options_that_do_not_go_together_are_refused(self):
+        for argv in ['--repeat', '0'], ['--repeat', 'x'], ['--json', 'x'], ['--repeat', '2', '--full'], ['--full', 'wire']:
+            with self.assertRaises(SystemExit) as e, contextlib.redirect_stderr(io.StringIO()):
+                TOOL.arguments(argv)
+            self.assertEqual(e.exception.code, 2, argv)
+        args = TOOL.arguments(['--repeat', '20', '--json', 'x', 'wire', 'mgr'])
+        self.assertEqual((args.repeat, args.json, args.names), (20, os.path.abspath('x'), ['wire', 'mgr']))
 
 
 class Results(unittest.TestCase):
@@ -170,6 +184,62 @@ class Results(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(report.step('s', ['sleep', '600'], 0.1), 'no end after 0.1 s')
         self.assertEqual(len(report.failures), 1)
+
+
+class Again(unittest.TestCase):
+    """tools/test --repeat, with rounds of 600 s on a clock of their own."""
+
+    def repeat(self, rounds, results, last=None):
+        """results: of each round, [(name, outcome)]."""
+        now, asked = [0], []
+
+        class Rounds(incline_repeat.Repeat):
+            def meson(self, builddir, args, patience):
+                asked.append(args)
+                for name, outcome in results[len(asked) - 1]:
+                    self.meson_result(builddir, row(name, outcome, duration=float(len(asked))))
+                now[0] += 600
+        report = Rounds(rounds)
+        report.last = last or {}
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            report.run_all(['netdev', 'etcd'], 3, SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0]))
+            status = report.end()
+        return status, asked, out.getvalue().splitlines(), report.outcome()
+
+    def test_all_rounds_pass(self):
+        status, asked, said, outcome = self.repeat(3, [[('netdev', 'OK'), ('etcd', 'SKIP')]] * 3)
+        self.assertEqual(asked, [['netdev', 'etcd', '--maxfail', '1']] * 3)
+        self.assertEqual((status, said[-1]), (0, '3 of 3 rounds passed, 3 tests in 1800 s'))
+        self.assertEqual(outcome['tests'], [{'name': 'netdev', 'passed': 3, 'shortest_s': 1, 'mean_s': 2, 'longest_s': 3}])
+        self.assertEqual((outcome['failed'], list(outcome['skipped'])), ([], ['etcd']))
+
+    def test_the_end_is_estimated(self):
+        said = self.repeat(3, [[('netdev', 'OK')]] * 3)[2]
+        self.assertEqual(said[0], 'ROUND 1 of 3')
+        hour = time.strftime('%H:%M', time.localtime(1800))
+        self.assertEqual(said[1:3], [f'ROUND 2 of 3, some 20 min more, until {hour}', f'ROUND 3 of 3, some 10 min more, until {hour}'])
+        known = self.repeat(1, [[('netdev', 'OK')]], {'meson test build netdev etcd --maxfail 1': 300})[2]
+        self.assertEqual(known[0], f"ROUND 1 of 1, some 5 min more, until {time.strftime('%H:%M', time.localtime(300))}")
+
+    def test_the_first_that_fails_ends_it(self):
+        self.addCleanup(setattr, incline_repeat, 'TOP', incline_repeat.TOP)
+        self.addCleanup(setattr, incline_repeat, 'meson_log', incline_repeat.meson_log)
+        with tempfile.TemporaryDirectory() as d:
+            os.mkdir(os.path.join(d, 'build'))
+            with open(os.path.join(d, 'testlog.txt'), 'w') as f:
+                f.write('what it said')
+            incline_repeat.TOP, incline_repeat.meson_log = d, lambda _: os.path.join(d, 'testlog.json')
+            status, asked, said, outcome = self.repeat(5, [
+                [('netdev', 'OK'), ('etcd', 'OK')], [('netdev', 'FAIL'), ('etcd', 'INTERRUPT')]])
+            with open(os.path.join(d, incline_repeat.LOG)) as f:
+                self.assertEqual(f.read(), 'what it said')
+            incline_repeat.write(outcome, os.path.join(d, 'json'))
+            with open(os.path.join(d, 'json')) as f:
+                self.assertEqual(json.load(f), outcome)
+        self.assertEqual((status, len(asked)), (1, 2))
+        self.assertEqual((outcome['rounds'], outcome['passed'], outcome['failed']), (5, 1, ['netdev: FAIL']))
+        self.assertIn('failed: netdev: FAIL', said)
+        self.assertEqual(said[-1], '1 of 5 rounds passed, 2 tests in 600 s: round 2 failed')
 
 
 class BesideTheTests(unittest.TestCase):
