@@ -4,6 +4,9 @@ export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
 # What is left then is linking, of which this does several hundred programs in half of the time.
 ! command -v ld.lld >/dev/null || export CC_LD=${CC_LD:-lld}
 
+# What tools/test puts before other programs goes with it, but what is configured stays.
+[ -z "${INCLINE_TEST_PROGRAMS:-}" ] || PATH=${PATH//"$INCLINE_TEST_PROGRAMS:"/}
+
 # A compiler as CC wants it: meson puts ccache before its own choice only.
 compiler() {
 	if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi

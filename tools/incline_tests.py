@@ -141,6 +141,7 @@ class Workspace:
             f.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
         os.chmod(python, 0o755)
         os.environ['PATH'] = programs + os.pathsep + os.environ['PATH']
+        os.environ['INCLINE_TEST_PROGRAMS'] = programs  # tools/compiler.sh: not for builds
         return self
 
     def __exit__(self, *_):

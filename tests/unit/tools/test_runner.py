@@ -388,10 +388,12 @@ class Interruption(unittest.TestCase):
                 f.write('#!/bin/sh\nexit 7\n')
             os.chmod(f.name, 0o755)
             script = f'import subprocess, sys\nsys.path.insert(0, {TOOLS!r})\nimport incline_tests as t\nwith t.Workspace():\n    ' \
-                "sys.exit(subprocess.run(['env', 'python3', '-c', 'import sys; print(sys.prefix, sys.argv[1:])', 'a b']).returncode)"
+                "subprocess.run(['env', 'python3', '-c', 'import sys; print(sys.prefix, sys.argv[1:])', 'a b'])\n    " \
+                f"subprocess.run(['bash', '-euc', '. {TOOLS}/compiler.sh; command -v python3'])"
             p = subprocess.run([sys.executable, '-c', script], env={**os.environ, 'PATH': d + ':' + os.environ['PATH']}, timeout=60,
                                capture_output=True, text=True)
-        self.assertEqual((p.returncode, p.stdout), (0, f"{sys.prefix} ['a b']\n"), p.stderr)
+            # A build must not know what goes with the run.
+            self.assertEqual((p.returncode, p.stdout), (0, f"{sys.prefix} ['a b']\n{d}/python3\n"), p.stderr)
 
 
 if __name__ == '__main__':
