@@ -250,9 +250,32 @@ static json_t *replicas(unsigned reps)
 static int usage(FILE *f)
 {
 	fprintf(f, "usage: bench-inc [--quick] [--pool-mb 1..64] [--payload 1024|4096] "
-		   "[--row 1..7] [--json FILE]\n"
-		   "--row: that one alone, and no replicas; for comparing two builds run by run\n");
+		   "[--row 1..7] [--workers 2..8] [--json FILE]\n"
+		   "--row: that one alone, and no replicas; for comparing two builds run by run\n"
+		   "--workers: what that many do at the same time, beside one; nothing else\n");
 	return f == stdout ? 0 : 2;
+}
+
+static int save(json_t *root, const char *file)
+{
+	const bool failed = file && json_dump_file(root, file, JSON_INDENT(1)) != 0;
+
+	if (failed)
+		fprintf(stderr, "bench-inc: cannot write %s\n", file);
+	json_decref(root);
+	return failed;
+}
+
+static int beside(unsigned workers, unsigned settled, size_t pool, const char *file)
+{
+	json_t *results = json_array(), *where;
+
+	where = bench_machine("less than it can, and what is alone shares the CPU all the same");
+	if (path_workers(workers, 2 * settled + 1, pool, results) != 0)
+		return 1;
+	return save(json_pack("{s:s,s:o,s:o}", "bench", "inc_workers", "machine", where, "results",
+			    results),
+		file);
 }
 
 int main(int argc, char **argv)
@@ -260,9 +283,9 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"json", required_argument, NULL, 'j'},
 		{"quick", no_argument, NULL, 'q'}, {"pool-mb", required_argument, NULL, 'p'},
 		{"payload", required_argument, NULL, 'l'}, {"row", required_argument, NULL, 'r'},
-		{"help", no_argument, NULL, 'h'}, {0}};
+		{"workers", required_argument, NULL, 'w'}, {"help", no_argument, NULL, 'h'}, {0}};
 	const char *file = NULL;
-	unsigned settled = SETTLED, payload = 0, row = 0;
+	unsigned settled = SETTLED, payload = 0, row = 0, workers = 0;
 	size_t pool = 8;
 	json_t *root, *results = json_array(), *where;
 	int opt;
@@ -278,9 +301,13 @@ int main(int argc, char **argv)
 			payload = (unsigned)atoi(optarg);
 		else if (opt == 'r' && atoi(optarg) >= 1 && atoi(optarg) <= MAX_ROW)
 			row = (unsigned)atoi(optarg);
+		else if (opt == 'w' && atoi(optarg) >= 2 && atoi(optarg) <= PATH_MAX_WORKERS)
+			workers = (unsigned)atoi(optarg);
 		else
 			return usage(opt == 'h' ? stdout : stderr);
 	}
+	if (workers)
+		return beside(workers, settled, pool << 20, file);
 	printf("# AllReduce fp32 sum, fan-in %u, one core, packets in a pool of %zu MB, kernels: "
 	       "ICRC %s, addition %s\n",
 		PATH_FAN_IN, pool, icrc_kernel_name(), reduce_isa_name(reduce_isa_best()));
@@ -299,10 +326,5 @@ int main(int argc, char **argv)
 	root = json_pack("{s:s,s:o,s:s,s:s,s:o,s:o}", "bench", "inc", "machine", where, "icrc",
 		icrc_kernel_name(), "reduce", reduce_isa_name(reduce_isa_best()), "results",
 		results, "replicas", row == 0 ? replicas(2 * settled + 1) : json_array());
-	if (file && json_dump_file(root, file, JSON_INDENT(1)) != 0) {
-		fprintf(stderr, "bench-inc: cannot write %s\n", file);
-		return 1;
-	}
-	json_decref(root);
-	return 0;
+	return save(root, file);
 }

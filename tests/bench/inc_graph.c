@@ -19,7 +19,8 @@ struct graph {
 	struct rte_mempool *pool;
 	struct rte_mbuf **mbuf; /* frames, and acknowledgements behind them */
 	struct rte_ring *rx[PATH_FAN_IN], *tx[PATH_FAN_IN];
-	uint64_t now; /* no timer is to run out because the machine is busy */
+	unsigned worker, port[PATH_FAN_IN]; /* indices: worker k of n has every n-th port */
+	uint64_t now;                       /* no timer is to run out because the machine is busy */
 	uint64_t free_cycles;
 };
 
@@ -81,14 +82,14 @@ static struct rte_mempool_ops keep_ops = {
 	.get_count = keep_count,
 };
 
-static struct rte_mempool *keep_pool(unsigned n, unsigned room)
+static struct rte_mempool *keep_pool(const char *name, unsigned n, unsigned room)
 {
 	static bool registered;
 	struct rte_mempool *mp;
 
 	if (!registered)
 		registered = rte_mempool_register_ops(&keep_ops) >= 0;
-	mp = rte_mempool_create_empty("bench", n, (unsigned)sizeof(struct rte_mbuf) + room, 0,
+	mp = rte_mempool_create_empty(name, n, (unsigned)sizeof(struct rte_mbuf) + room, 0,
 		sizeof(struct rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
 	if (mp == NULL || rte_mempool_set_ops_byname(mp, "bench_keep", NULL) != 0)
 		return NULL;
@@ -152,7 +153,7 @@ static uint64_t turn(struct graph *g)
 {
 	const uint64_t start = path_now_ns();
 
-	sw_turn(g->sw, 0, g->now += TURN_NS);
+	sw_turn(g->sw, g->worker, g->now += TURN_NS);
 	return path_now_ns() - start;
 }
 
@@ -233,11 +234,11 @@ static void make_group(struct path *p, struct graph *g, unsigned k)
 		.ep = ep};
 	char err[SW_ERR_LEN];
 
-	snprintf(spec.name, sizeof(spec.name), "bench%u", k);
+	snprintf(spec.name, sizeof(spec.name), "bench%u.%u", g->worker, k);
 	for (unsigned i = 0; i < PATH_FAN_IN; i++) {
-		ep[i].remote_ip = h_host4(i);
+		ep[i].remote_ip = h_host4(g->port[i]);
 		ep[i].remote_qpn = FX_HOST_QPN + i;
-		ep[i].port = g->sw->ports[i].id;
+		ep[i].port = g->sw->ports[g->port[i]].id;
 		ep[i].host = true;
 		ep[i].n_ranks = 1;
 		ep[i].ranks[0] = (uint16_t)i;
@@ -247,6 +248,10 @@ static void make_group(struct path *p, struct graph *g, unsigned k)
 		exit(1);
 	}
 	p->g[k] = sw_group_get(g->sw, g->slot[k]);
+	if (sw_n_workers(g->sw) > 1 && sw_group_move(g->sw, g->slot[k], g->worker, err) != 0) {
+		fprintf(stderr, "bench-inc: %s\n", err);
+		exit(1);
+	}
 }
 
 static struct rte_ring *ring_of(struct sw *sw, unsigned port, const char *end)
@@ -280,8 +285,10 @@ static void make_buffers(struct path *p, struct graph *g)
 {
 	const unsigned n = n_frames(p);
 	const unsigned all = n + (p->spec.acks ? n / PATH_BURST * ACKS : 0);
+	char name[RTE_MEMPOOL_NAMESIZE];
 
-	g->pool = keep_pool(all, RTE_PKTMBUF_HEADROOM + p->spec.mtu + PATH_HEAD_ROOM);
+	snprintf(name, sizeof(name), "bench%u", g->worker);
+	g->pool = keep_pool(name, all, RTE_PKTMBUF_HEADROOM + p->spec.mtu + PATH_HEAD_ROOM);
 	g->mbuf = calloc(all, sizeof(struct rte_mbuf *));
 	p->frame = calloc(n, sizeof(*p->frame));
 	if (g->pool == NULL || rte_pktmbuf_alloc_bulk(g->pool, g->mbuf, all) != 0) {
@@ -298,16 +305,24 @@ static void control(struct path *p, struct graph *g, unsigned k)
 	uint64_t ns = 0;
 
 	for (unsigned i = 0; i < PATH_FAN_IN; i++)
-		h_inject(g->sw, i, frame, (unsigned)path_control_frame(p, k, i, frame));
+		h_inject(g->sw, g->port[i], frame, (unsigned)path_control_frame(p, k, i, frame));
 	turn(g);
 	drain(p, &ns);
 	if (!p->spec.acks)
 		return;
 	for (unsigned i = 0; i < PATH_FAN_IN; i++)
-		h_inject(
-			g->sw, i, frame, (unsigned)path_ack_frame(p, i, PATH_START_PSN + 1, frame));
+		h_inject(g->sw, g->port[i], frame,
+			(unsigned)path_ack_frame(p, i, PATH_START_PSN + 1, frame));
 	turn(g);
 	drain(p, &ns);
+}
+
+static struct sw *start(unsigned workers)
+{
+	char more[96];
+
+	snprintf(more, sizeof(more), "{'memory_mb':512,'arena_kb':65536,'workers':%u}", workers);
+	return h_start(PATH_FAN_IN * workers, more, NULL);
 }
 
 void path_graph_open(struct path *p, const struct path_spec *spec)
@@ -321,12 +336,14 @@ void path_graph_open(struct path *p, const struct path_spec *spec)
 		.close = close_graph,
 		.priv = g};
 	if (the_switch == NULL)
-		the_switch = h_start(PATH_FAN_IN, "{'memory_mb':512,'arena_kb':65536}", NULL);
+		the_switch = start(spec->workers > 1 ? spec->workers : 1);
 	g->sw = the_switch;
+	g->worker = spec->worker;
 	g->now = port_now_ns();
 	for (unsigned i = 0; i < PATH_FAN_IN; i++) {
-		g->rx[i] = ring_of(g->sw, i, "rx");
-		g->tx[i] = ring_of(g->sw, i, "tx");
+		g->port[i] = g->worker + i * sw_n_workers(g->sw);
+		g->rx[i] = ring_of(g->sw, g->port[i], "rx");
+		g->tx[i] = ring_of(g->sw, g->port[i], "tx");
 	}
 	make_buffers(p, g);
 	if (is_ring(p)) {

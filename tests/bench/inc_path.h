@@ -3,12 +3,13 @@
 #ifndef BENCH_INC_PATH_H
 #define BENCH_INC_PATH_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "tests/unit/inc/fixture.h"
 
-enum { PATH_BURST = 32, PATH_FAN_IN = 4, PATH_MAX_PARTS = 24 };
+enum { PATH_BURST = 32, PATH_FAN_IN = 4, PATH_MAX_PARTS = 24, PATH_MAX_WORKERS = 8 };
 
 /* What is asked for. */
 struct path_spec {
@@ -17,6 +18,8 @@ struct path_spec {
 	size_t pool;     /* bytes of frames */
 	unsigned groups; /* that share them */
 	bool acks;       /* members acknowledge each message of results, as hosts do */
+	/* Of a switch with this many: who receives from the members, and has their groups. */
+	unsigned worker, workers; /* 0 of 0: of a switch with one */
 };
 
 struct path;
@@ -58,6 +61,12 @@ void path_graph_open(struct path *p, const struct path_spec *spec);
 /* What one copy more of a result costs the graph, in ns: duplicates are answered to one member, and
  * to all. The best of reps. */
 double path_replica_ns(uint32_t mtu, unsigned reps);
+
+/* inc_workers.c: a worker alone and n at the same time, a thread and CPU each, with a group each, n
+ * up to PATH_MAX_WORKERS. A row per payload, printed and appended to results. 0, or -1 after a line
+ * on stderr. */
+
+int path_workers(unsigned n, unsigned rounds, size_t pool, json_t *results);
 
 /* For all: group parameters, the control message, the data frames (into p->frame[i]), copies of the
  * blocks and their way back. */
