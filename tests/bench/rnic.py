@@ -117,12 +117,13 @@ def verbs(lab, server, client, quick):
 class Veth:
     """Two network namespaces of our own, and a cable."""
 
-    def __init__(self):
+    def __init__(self, mtu=4200):
+        self.mtu = mtu
         self.names = [f'incline-bench-{os.getpid()}-{i}' for i in range(2)]
 
     def __enter__(self):
         a, b = self.names
-        for words in (f'netns add {a}', f'netns add {b}', f'link add v0 mtu 4200 netns {a} type veth peer name v1 mtu 4200 netns {b}',
+        for words in (f'netns add {a}', f'netns add {b}', f'link add v0 mtu {self.mtu} netns {a} type veth peer name v1 mtu {self.mtu} netns {b}',
                       f'-n {a} addr add 10.78.0.1/24 dev v0', f'-n {b} addr add 10.78.0.2/24 dev v1',
                       f'-n {a} link set v0 up', f'-n {b} link set v1 up'):
             subprocess.run(['ip', *words.split()], check=True, capture_output=True, text=True)
@@ -132,16 +133,23 @@ class Veth:
         for name in self.names:
             subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
 
-    def tcp(self, seconds):
+    def within(self, end, argv):
+        return ['ip', 'netns', 'exec', self.names[end], *argv]
+
+    def stream(self, seconds, server=(), client=()):
+        """What bench-tcp says at the client, and at the server."""
         program = os.path.join(build_dir(), 'tests/bench/bench-tcp')
-        run = [['ip', 'netns', 'exec', n, program] for n in self.names]
-        server = subprocess.Popen(run[1] + ['-l', '10.78.0.2', '5201'])
+        peer = subprocess.Popen(self.within(1, [program, '-l', *server, '10.78.0.2', '5201']), stdout=subprocess.PIPE, text=True)
         try:
-            return json.loads(subprocess.run(run[0] + ['10.78.0.2', '5201', str(seconds)], check=True, timeout=LIMIT,
-                                             capture_output=True, text=True).stdout)
+            out = subprocess.run(self.within(0, [program, *client, '10.78.0.2', '5201', str(seconds)]), check=True, timeout=LIMIT,
+                                 capture_output=True, text=True).stdout
+            return json.loads(out), json.loads(peer.communicate(timeout=LIMIT)[0])
         finally:
-            server.kill()
-            server.wait()
+            peer.kill()
+            peer.communicate()
+
+    def tcp(self, seconds):
+        return {key: value for key, value in self.stream(seconds)[0].items() if not key.endswith('_s')}
 
 
 def better(best, row):

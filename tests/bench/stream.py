@@ -11,6 +11,11 @@ of both ends, with its threads (ours: all of TCP and the port), and incline-netd
 process' name there is none in them. The switch is in neither.
 
   tools/bench stream [--quick] [--rounds N] [--cc bbr|cubic|newreno|delay] [--json FILE]
+  tools/bench stream --cost [--quick] [--rounds N] [--json FILE]
+                                                tables 2 and 3, figures 1, 2 and 12: CPU seconds per GB of application, control and
+                                                data path, beside RC, copying and the kernel over a veth (stream_cost.py)
+  tools/bench stream --redis [--quick] [--rounds N] [--json FILE]
+                                                figure 11: redis-benchmark, SET of 1 KB to 1 MB, beside the kernel (stream_redis.py)
   tools/bench stream --virtual [--json FILE]    the same figure and figure 9 on virtual time, without switch, kernel, or
                                                 processes that wait for each other: the same numbers on every machine
 
@@ -32,6 +37,8 @@ import incline_netns  # noqa: E402
 from incline_fabric import Topology  # noqa: E402
 from incline_lab import Lab, build_dir  # noqa: E402
 from incline_processes import end_on_signals  # noqa: E402
+import stream_cost  # noqa: E402
+import stream_redis  # noqa: E402
 
 DROPS, LIMIT, PORT = (0, 0.0001, 0.001, 0.01, 0.02, 0.05, 0.1), 120, 5300
 KERNEL_CC = {'newreno': 'reno', 'delay': None}  # what the kernel calls it; None: it has none like it
@@ -165,7 +172,9 @@ def main():
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--rounds', type=int, help='3 if not said')
     parser.add_argument('--cc', choices=('bbr', 'cubic', 'newreno', 'delay'), help='bbr if not said')
-    parser.add_argument('--virtual', action='store_true')
+    others = parser.add_mutually_exclusive_group()
+    for name in '--virtual', '--cost', '--redis':
+        others.add_argument(name, action='store_true')
     parser.add_argument('--json', metavar='FILE')
     args = parser.parse_args()
     if args.rounds is not None and args.rounds < 1:
@@ -173,6 +182,13 @@ def main():
     end_on_signals()
     if args.virtual:
         sys.exit(virtual(parser, args))
+    if args.cost or args.redis:
+        if args.cc:
+            parser.error('--cc: not with --cost or --redis')
+        why_not = incline_netns.why_not()
+        if args.cost:
+            sys.exit(stream_cost.main(args, why_not))
+        sys.exit(stream_redis.main(args, why_not, lambda kernel: Pair(0, kernel, 'cubic')))
     if not shutil.which('iperf3'):
         sys.exit('tools/bench stream: iperf3 is not installed (tools/setup)')
     args.cc = args.cc or 'bbr'

@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import subprocess
 import sys
@@ -23,7 +24,8 @@ def load(name):
     return module
 
 
-stream, rnic = load('stream'), load('rnic')
+sys.path.insert(0, os.path.join(TOP, 'tests/bench'))
+stream, rnic, cost, redis = (load(name) for name in ('stream', 'rnic', 'stream_cost', 'stream_redis'))
 
 
 class Stream(unittest.TestCase):
@@ -84,6 +86,77 @@ class Stream(unittest.TestCase):
             self.assertEqual(line.split()[-1], '-')
         drawn = stream.as_plot(rows, 'bbr')
         self.assertEqual(drawn[0], {'at': '0 %', 'solution': 'incline bbr', 'ours': 1, 'paper': None, 'least': 0, 'most': 1})
+
+
+def row(way, gbps, application=0.1, control=0.2, data=0.3):
+    return {'way': way, 'gbps': gbps, 'both': {'application': application, 'control': control, 'data': data}}
+
+
+class Cost(unittest.TestCase):
+    def test_the_papers_row_is_seconds_per_gigabyte(self):
+        """Table 2: 17.20 % of a hyperthread for 96.37 Gb/s; at 100 % it would be 560.29."""
+        p = cost.paper('placed')
+        self.assertAlmostEqual(p['control'], 0.172 * 8 / 96.37)
+        self.assertAlmostEqual(8 / p['control'], 560.29, delta=0.05)
+        self.assertIsNone(cost.paper('rc')['control'])
+        self.assertIsNone(cost.paper('copied'))
+
+    def test_the_median_row_is_one_that_was_measured(self):
+        rounds = [[row('placed', g, data=g), row('rc', 1)] for g in (3, 9, 4)]
+        self.assertEqual(cost.medians(rounds), [row('placed', 4, data=4), row('rc', 1)])
+        self.assertEqual(cost.medians([[{'long': 2, 'gbps': 1}], [{'long': 2, 'gbps': 2}]]), [{'long': 2, 'gbps': 1}])
+
+    def test_what_the_kernel_copies_is_what_it_takes_more(self):
+        """System time beyond that of the same stream without copies; both processes' time, by the bytes that arrived."""
+        class Veth:
+            def stream(self, _seconds, server, client):
+                assert '-n' in server and '-n' in client
+                return ({'gbps': 1, 'user_s': 0.1, 'system_s': 0.3},
+                        {'bytes': 2e9, 'user_s': 0.1, 'system_s': 0.1 + 0.4 * ('-t' not in server)})
+        rows = cost.kernel(Veth(), True)
+        self.assertEqual([r['way'] for r in rows], [name for name, _, _ in cost.KERNEL])
+        for r, data in zip(rows, (0.2, 0.2, 0)):
+            for part, value in ('application', 0.1), ('control', 0.2), ('data', data):
+                self.assertAlmostEqual(r['both'][part], value, msg=f'{r["way"]} {part}')
+
+    def test_text_has_what_the_file_has(self):
+        self.addCleanup(setattr, cost, 'ours', cost.ours)
+        flows = [{'long': 8, 'gbps': 7.25, 'jain': 0.987, 'p50_us': 11.5, 'p99_us': 22.5}]
+        cost.ours = lambda quick: {'rows': [{**row('rc', 2), 'both': {'application': 1, 'control': None, 'data': 2}},
+                                            {**row('placed', 4.5), 'receiver': row('', 0)['both'], 'max_gbps': 40}], 'flows': flows}
+        path = os.path.join(tempfile.mkdtemp(), 'o.json')
+        self.addCleanup(lambda: (os.unlink(path), os.rmdir(os.path.dirname(path))))
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(cost.main(argparse.Namespace(rounds=2, quick=False, json=path), 'it is not there'), 0)
+        with open(path, encoding='utf-8') as f:
+            doc = json.load(f)
+        self.assertEqual([r['way'] for r in doc['rows']], ['placed', 'rc'])
+        self.assertEqual(doc['rows'][0]['paper']['max_gbps'], 560.29)
+        self.assertAlmostEqual(doc['ratios']['rc / placed'], 3 / 0.6)
+        lines = said.getvalue().splitlines()
+        self.assertIn('# kernel: left out, it is not there', lines)
+        self.assertEqual([line.split()[1:5] for line in lines if line.startswith(('placed', 'rc  '))],
+                         [['4.50', '0.100', '0.200', '0.300'], ['2.00', '1.000', '-', '2.000']])
+        self.assertIn(['8', '7.25', '0.9870', '11.5', '22.5'], [line.split() for line in lines])
+
+
+class Redis(unittest.TestCase):
+    def test_table(self):
+        """Medians by size, and how many times the others' rate ours is."""
+        runs = {'incline': [[(r * (i + 1), 1) for i in range(6)] for r in (10, 40, 20)], 'veth': [[(5, 2)] * 6] * 3}
+        rows = redis.table(runs)
+        self.assertEqual([r['bytes'] for r in rows], list(redis.SIZES))
+        self.assertEqual(rows[0]['incline'], {'requests_per_s': 20, 'least': 10, 'most': 40, 'cpu_s_per_gb': 1})
+        self.assertEqual((rows[0]['ratio_veth'], rows[5]['ratio_veth']), (4, 24))
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            redis.show(rows, list(runs))
+        self.assertEqual(said.getvalue().splitlines()[1].split()[-1], '4.00')
+
+    def test_refuses_a_congestion_control(self):
+        p = subprocess.run([sys.executable, PROGRAM, '--redis', '--cc', 'bbr'], capture_output=True, text=True)
+        self.assertEqual((p.returncode, '--cc: not with --cost or --redis' in p.stderr), (2, True), p.stderr)
 
 
 class Rnic(unittest.TestCase):
