@@ -210,6 +210,77 @@ int place_retire_messages(struct place *p, uint32_t flow, uint32_t message)
 	return 0;
 }
 
+/* ---- taking back ---- */
+
+/* Segments of a chunk from i on. */
+static void forget(struct place *p, struct list *l, uint32_t c, unsigned i)
+{
+	for (; i < PLACE_CHUNK_MS; i++) {
+		const uint64_t ms = atomic_load_explicit(&p->chunk[c].ms[i], memory_order_relaxed);
+
+		if (ms == 0)
+			return;
+		region_unref(p, ms_mr(ms));
+		l->segments--;
+		atomic_store_explicit(&p->chunk[c].ms[i], 0, memory_order_relaxed);
+	}
+}
+
+/* The list ends with the first i segments of chunk c. */
+static void end_at(struct place *p, struct entry *e, struct list *l, uint32_t c, unsigned i)
+{
+	uint32_t next = atomic_load_explicit(&p->link[c].next, memory_order_relaxed);
+
+	forget(p, l, c, i);
+	atomic_store_explicit(&p->link[c].next, NONE, memory_order_relaxed);
+	l->last = c;
+	l->used = (uint16_t)i;
+	while (next != NONE) {
+		c = next;
+		next = atomic_load_explicit(&p->link[c].next, memory_order_relaxed);
+		forget(p, l, c, 0);
+		pile_put(p, &p->chunks, c);
+		hold(p, e, -1);
+	}
+}
+
+int place_cut(struct place *p, uint32_t flow, uint64_t position)
+{
+	struct entry *e = entry_of(p, flow);
+	struct list *l;
+	uint64_t key, ms;
+	uint32_t c;
+	unsigned i;
+
+	if (e == NULL || e->messages)
+		return -EINVAL;
+	l = &e->list[PLACE_RX];
+	c = atomic_load_explicit(&l->first, memory_order_relaxed);
+	if (position == atomic_load_explicit(&l->tail, memory_order_relaxed))
+		return 0;
+	if (c == NONE || (int64_t)(position - (key = retired_key(p, l, c, false))) < 0 ||
+		position > atomic_load_explicit(&l->tail, memory_order_relaxed))
+		return -EINVAL;
+	for (i = l->retired;; i++) {
+		if (i == PLACE_CHUNK_MS) {
+			c = atomic_load_explicit(&p->link[c].next, memory_order_relaxed);
+			i = 0;
+		}
+		ms = atomic_load_explicit(&p->chunk[c].ms[i], memory_order_relaxed);
+		if (position - key < ms_len(ms))
+			break;
+		key += ms_len(ms);
+	}
+	if (position > key) {
+		ms = ms_make(ms_mr(ms), false, (uint32_t)(position - key), ms_offset(ms));
+		atomic_store_explicit(&p->chunk[c].ms[i++], ms, memory_order_relaxed);
+	}
+	end_at(p, e, l, c, i);
+	*hint_of(p, e, PLACE_RX) = (struct hint){0};
+	SHARED_STORE(&l->tail, position);
+	return 0;
+}
+
 void list_clear(struct place *p, struct entry *e, enum place_dir dir)
 {
 	struct list *l = &e->list[dir];

@@ -107,6 +107,10 @@ enum place_dir { PLACE_RX, PLACE_TX };
  * retired and had their grace. */
 int place_post(struct place *p, uint32_t flow, enum place_dir dir, uint32_t mr, uint64_t offset,
 	uint64_t len);
+/* What is posted for receiving in a stream from position on is posted no more, not even a part of a
+ * segment; other buffers can be posted for it. No packet may be under way meanwhile: whoever calls
+ * it runs the data path as well. -EINVAL: a flow of messages; retired, or never posted. */
+int place_cut(struct place *p, uint32_t flow, uint64_t position);
 /* End of what has been posted (streams: a position). */
 uint64_t place_posted(const struct place *p, uint32_t flow, enum place_dir dir);
 /* Segments of a flow that are posted and not retired. */

@@ -298,6 +298,34 @@ void conn_complete(struct stream *s, struct conn *c)
 		settle(s, &c->tx, op, (int64_t)op->len);
 }
 
+/* The data path is between two bursts: what its cursor says is right from its next packet on, and
+ * no grace has to be waited for. Not before what is in slots yet: that goes where it is posted
+ * then. */
+void conn_recall(struct stream *s, struct conn *c, struct stream_recalled *out)
+{
+	const uint64_t posted = c->rx_tail;
+	uint64_t ready, came;
+	struct op *op;
+
+	place_cursor(s->place, c->flow, c->rcv, max_u64(c->edge, c->rcv));
+	conn_complete(s, c);
+	ready = min_u64(conn_ready(c), posted);
+	came = c->ahead.n > 0 ? c->ahead.r[c->ahead.n - 1].to : c->rcv;
+	place_cut(s->place, c->flow, ready);
+	while ((op = TAILQ_FIRST(&c->rx)) != NULL) {
+		op->event = STREAM_RECALLED;
+		settle(s, &c->rx, op,
+			op->posted && ready > op->start ? (int64_t)(ready - op->start) : 0);
+	}
+	c->rx_tail = ready;
+	/* What was to be told after a grace is known now. */
+	no_arrival(s, c);
+	c->known = max_u64(c->known, ready);
+	*out = (struct stream_recalled){
+		.from = ready - c->origin, .to = max_u64(ready, min_u64(came, posted)) - c->origin};
+	conn_work(s, c);
+}
+
 void held_free(struct stream *s, struct held *h)
 {
 	TAILQ_INSERT_TAIL(&s->to_free, h, link);

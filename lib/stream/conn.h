@@ -165,6 +165,8 @@ void conn_open(struct stream *s, struct conn *c);
 void conn_post(struct stream *s, struct conn *c);
 /* Of the program's operations, those that are done. */
 void conn_complete(struct stream *s, struct conn *c);
+/* Of its receives, those that are not full are the program's again. */
+void conn_recall(struct stream *s, struct conn *c, struct stream_recalled *out);
 /* Ends it: all operations with this result, the flow is gone. keep: as TIME-WAIT. */
 void conn_end(struct stream *s, struct conn *c, int result, bool keep);
 void conn_forget(struct stream *s, struct conn *c);

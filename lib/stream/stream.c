@@ -335,6 +335,18 @@ int stream_recv(struct stream *s, uint32_t conn, void *buf, size_t len, uint64_t
 	return add_op(s, conn, buf, len, cookie, STREAM_RECEIVED);
 }
 
+int stream_recall(struct stream *s, uint32_t conn, struct stream_recalled *out)
+{
+	struct conn *c = conn_of(s, conn);
+
+	if (c == NULL)
+		return -EBADF;
+	if (c->flow == 0)
+		return -EAGAIN;
+	conn_recall(s, c, out);
+	return 0;
+}
+
 int stream_shutdown(struct stream *s, uint32_t conn)
 {
 	struct conn *c = conn_of(s, conn);
@@ -408,7 +420,8 @@ unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n
 		out[i] = s->done[s->done_tail++ & s->done_mask];
 		if (out[i].event == STREAM_ARRIVED)
 			polled_arrival(s, &out[i]);
-		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED;
+		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED ||
+			       out[i].event == STREAM_RECALLED;
 	}
 	return i;
 }

@@ -117,6 +117,9 @@ static void on_flow(struct world *w, unsigned op, unsigned i)
 		memset(buf, (int)by, sizeof(buf));
 		place_write(w->p, flow, w->cursor[i] - by, buf, 1 + take(w, 1) % 64);
 		break;
+	case 7:
+		place_cut(w->p, flow, w->cursor[i] + by * 2);
+		break;
 	default:
 		arrive(w, flow, w->cursor[i]);
 	}

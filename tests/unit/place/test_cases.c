@@ -299,6 +299,60 @@ static void test_full(void **state)
 	engine_free(p);
 }
 
+/* Buffers that are taken back: within a segment, before one, all; what is in front stays. */
+static void test_cut(void **state)
+{
+	struct stream *s = *state;
+	const uint8_t *const base = s->memory;
+
+	assert_int_equal(send_text(s, START + 9, "J0123").verdict, PLACE_ACCEPT);
+	assert_int_equal(place_cut(s->p, s->flow, START + 12), 0);
+	assert_int_equal(place_posted(s->p, s->flow, PLACE_RX), START + 12);
+	assert_int_equal(place_segments(s->p, s->flow, PLACE_RX), 2);
+	assert_int_equal(send_text(s, START + 11, "xx").verdict, PLACE_DEFER);
+	/* Other memory in their place; the packet after spans both. */
+	assert_int_equal(place_post(s->p, s->flow, PLACE_RX, s->mr, 60, 4), 0);
+	assert_int_equal(send_text(s, START + 10, "01ABCD").verdict, PLACE_ACCEPT);
+	expect(s, 0, "0123.");
+	expect(s, 60, "ABCD");
+	assert_true(base[4] == '.');
+	/* Where one ends, twice; then all that is not retired. */
+	assert_int_equal(place_cut(s->p, s->flow, START + 12), 0);
+	assert_int_equal(place_cut(s->p, s->flow, START + 12), 0);
+	assert_int_equal(place_cut(s->p, s->flow, START + 13), -EINVAL);
+	assert_int_equal(place_cursor(s->p, s->flow, START + 10, START + 100), 0);
+	assert_int_equal(place_retire(s->p, s->flow, PLACE_RX, START + 10), 0);
+	assert_int_equal(place_cut(s->p, s->flow, START + 9), -EINVAL);
+	assert_int_equal(place_cut(s->p, s->flow, START + 10), 0);
+	assert_int_equal(place_segments(s->p, s->flow, PLACE_RX), 0);
+	/* Nothing names the region any more: it goes at once. */
+	assert_int_equal(place_mr_remove(s->p, s->mr), 0);
+	assert_int_equal(place_post(s->p, s->flow, PLACE_RX, s->mr, 0, 1), -EINVAL);
+	assert_int_equal(place_cut(s->p, s->flow + 1, START + 10), -EINVAL);
+}
+
+/* Chunks behind the cut are the store's again; indices of regions as well. */
+static void test_cut_gives_back(void **state)
+{
+	struct stream *s = *state;
+
+	for (unsigned round = 0; round < 200; round++) {
+		uint32_t mr = region(s->p, s->memory, 64);
+		unsigned n = 0;
+
+		while (place_post(s->p, s->flow, PLACE_RX, mr, n % 64, 1) == 0)
+			n++;
+		assert_int_equal(n, 4 * PLACE_CHUNK_MS - 3);
+		assert_int_equal(place_cut(s->p, s->flow, START + 35 + round % 2 * n / 2), 0);
+		assert_int_equal(place_cut(s->p, s->flow, START + 35), 0);
+		assert_int_equal(place_segments(s->p, s->flow, PLACE_RX), 3);
+		assert_int_equal(place_mr_remove(s->p, mr), 0);
+		place_reclaim(s->p);
+		place_quiesce(s->p);
+		place_reclaim(s->p);
+	}
+}
+
 static void test_config(void **state)
 {
 	struct place_config c = small;
@@ -332,6 +386,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_send, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_store, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut_gives_back, setup, teardown),
 		cmocka_unit_test(test_config),
 	};
 

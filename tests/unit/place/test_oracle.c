@@ -120,6 +120,18 @@ static void lose(struct world *w)
 	w->gone[r] = true;
 }
 
+/* What has been posted ahead is taken back, and other memory, or none, is there for it. */
+static void cut(struct world *w)
+{
+	const uint64_t ahead = w->posted - w->cursor;
+	const uint64_t at = w->posted - below(w, ahead < 1200 ? (uint32_t)ahead + 1 : 1200);
+
+	assert_int_equal(place_cut(w->p, w->flow, at), 0);
+	memset(w->have + (at - w->start), 0, w->posted - at);
+	w->posted = at;
+	assert_int_equal(place_posted(w->p, w->flow, PLACE_RX), at);
+}
+
 static void play(uint64_t seed, unsigned total[3])
 {
 	static struct world w;
@@ -140,6 +152,8 @@ static void play(uint64_t seed, unsigned total[3])
 	for (unsigned i = 0; i < STEPS; i++) {
 		if (w.posted - w.cursor < below(&w, 900) && below(&w, 3) == 0)
 			post(&w);
+		if (seed % 3 == 0 && below(&w, 8) == 0)
+			cut(&w);
 		packet(&w);
 		if (below(&w, 3) == 0)
 			advance(&w);
