@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What EPIC, NetReduce, the MRC paper and that of multicast AllGather say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
+"""What EPIC, NetReduce, the MRC paper, ZeroNIC and that of multicast AllGather say, and what of it is here: the rows of docs/papers.md, whose tables are made from them, and
 of tools/papers, which runs what shows them.
 
 A row shows itself by tests (names of tools/test) and commands (from the top of the repository). `short`: a command of
@@ -33,6 +33,7 @@ def row(name, place, claim, **more):
 
 
 HARDWARE = 'hardware that is not here'
+STREAM_COST = 'tools/bench stream --cost --quick'
 EPIC = [
     # ---- architecture and life of a group ----
     row('inctree', '3.1', 'IncTree: ranks as leaves, switches as nodes, state per endpoint', code='dataplane/inc/group.c dataplane/inc/route.c',
@@ -267,7 +268,49 @@ MULTICAST = [
     row('mcast-death', '-', 'A leaf or a root dies: all end in time, with an error (the paper is silent)', code='lib/mcast/mcast.c', tests='mcast-errors multicast_sim multicast'),
 ]
 
-PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE, 'MRC over SRv6': MRC, 'Multicast Broadcast and AllGather': MULTICAST}
+ZERONIC = [
+    # ---- data path ----
+    row('zeronic-split', '3.2', 'Payload goes to the program\'s memory, headers and a verdict to the control path, which never touches payload', code='lib/stream/path.c lib/place/packet.c',
+        tests='stream stream-process stream-threads'),
+    row('zeronic-regions', '3.2, F7', 'A table of memory regions', state='partly', code='lib/place/region.c', tests='place place-orders place-oracle', why='no address translation: memory is the process\'s own'),
+    row('zeronic-segments', '3.2', 'Memory segments (region, offset, length), a list per flow and direction, spanned by packets, retired behind the cursor alone', code='lib/place/list.c', tests='place place-oracle place-orders fuzz-place'),
+    row('zeronic-flows', '3.2', 'A flow table by five-tuple, with cursor', code='lib/place/flow.c', tests='place place-scale'),
+    row('zeronic-cases', '3.2, F8', 'Cases a to e: next, old, partly old, behind a hole, nothing posted', code='lib/place/decide.c lib/place/packet.c', tests='place place-oracle rnic_placement'),
+    row('zeronic-defer', '3.2', 'What is not posted goes the copying path, beside what is placed', state='partly', code='lib/stream/path.c', tests='stream-limits stream-loss stream-fair',
+        why='a flow without an entry in the table is refused, not deferred: no second stack is behind this one'),
+    row('zeronic-cursor', '3.2', 'The control path moves the cursor by what it acknowledges', code='lib/stream/out.c lib/place/list.c', tests='stream-threads place-orders'),
+    row('zeronic-overwrite', '3.2', 'Future data may be written again; the program hears of it late enough', code='lib/place/packet.c lib/stream/conn.c', tests='place-oracle place-orders stream-attack'),
+    row('zeronic-send', '3.2', 'Sending: segments in order, merged with the headers of the control path', state='partly', code='lib/stream/path.c lib/stream/out.c', tests='stream-loss place-oracle', why='no TSO: no NIC, a header per frame'),
+    # ---- control path ----
+    row('zeronic-queues', '3.3', 'Queues in shared memory between program, control path and data path; no system call per operation', code='lib/place/ring.h lib/stream/stream.h', tests='stream-event stream-process stream-threads'),
+    row('zeronic-tcp', '3.3', 'An arbitrary transport: a real TCP', code='lib/stream', tests='stream-kernel stream-loss stream-recover'),
+    row('zeronic-environments', '3.3', 'The transport in any environment', state='partly', code='lib/stream/stream.c', tests='stream stream-threads stream-process', why='the data path\'s thread, another thread, another process; not the kernel'),
+    row('zeronic-verbs', '3.4', 'Messages: libibverbs over TCP, unmodified programs', code='lib/iwarp lib/verbs', tests='iwarp-transport iwarp-link iwarp-lies iwarp-programs'),
+    row('zeronic-streaming', '3.4', 'Streams: asynchronous send and receive, memory registered by the call', code='lib/stream/stream.h lib/stream/event.h', tests='stream stream-event stream-limits'),
+    row('zeronic-programs', '3.4', 'Unmodified programs', state='partly', code='lib/sockets lib/iwarp', tests='stream-programs iwarp-programs', why='iperf3, redis, curl and perftest; NCCL and PyTorch with GPUs: ' + HARDWARE),
+    row('zeronic-retransmit', '3.5', 'What is sent stays readable until it is acknowledged; what a receiver may retire', code='lib/stream/recover.c lib/place/list.c', tests='stream-recover stream-loss place-orders'),
+    row('zeronic-exclusive', '3.5', 'Two flows never meet: a queue per flow in the NIC, its rule before it is bound', state='partly', code='lib/place/flow.c', tests='place place-oracle', why='an entry per five-tuple before a connection is told of, and one ring of headers for all: queues are what a NIC has'),
+    row('zeronic-messages', '3.5', 'Message numbers in an option; a segment retires when its message ends early', state='partly', code='lib/place/packet.c', tests='place-messages',
+        why='in the engine alone: lib/stream carries bytes, and iWARP brings its own boundaries (MPA)'),
+    row('zeronic-offloads', '3.5', 'GRO, LRO, TSO', state='not built', why='offloads of NICs; an acknowledgement per burst is what is left of them in software'),
+    row('zeronic-scale', '3.2', '10 000 flows in 9.77 MB of segments, 700 KB of flows, 100 KB of regions', state='partly', code='lib/place/place.h', tests='place-scale', why='12.4 MB for 11.0 in all: entries hold IPv6 addresses and two lists'),
+    # ---- evaluation ----
+    row('zeronic-endpoints', '4', 'Endpoints in CPU and GPU memory', state='partly', code='tests/bench/bench_stream.c', tests='stream-process', commands=(STREAM_COST,), why='GPUs are ' + HARDWARE + ': the second domain is memory that the control path\'s process does not have'),
+    row('zeronic-table-1', 'T1', 'Set-up: 100 Gb/s, 9K MTU, BBR', state='partly', code='lib/stream/bbr.c', tests='stream-bbr', why=HARDWARE + '; BBR and the MTU are the same, the link on virtual time'),
+    row('zeronic-tables-2-3', 'T2, T3', '96.4 Gb/s at 17 % and 34 % of a hyperthread, beside the kernel and RoCE', state='partly', code='tests/bench/bench_stream.c tests/bench/stream_cost.py', commands=(STREAM_COST,),
+        why='one core of a virtual machine: CPU seconds per GB beside the kernel, RC and copying in the same run; the control path takes 0.018 s per GB at the receiver, the paper\'s 0.014'),
+    row('zeronic-figures-1-2', 'F1, 2', 'Emulated zero-copy in the kernel: what copies take', state='partly', code='tests/bench/bench_tcp.c tests/bench/stream_cost.py', commands=(STREAM_COST,),
+        why='by MSG_TRUNC and sendfile over a veth, not over a NIC'),
+    row('zeronic-figure-9', 'F9', 'MTUs of 1024 to 9000', state='partly', code='tests/unit/stream/test_drops.c', tests='stream-drops', commands=('tools/bench stream --virtual',), why='on virtual time, where DMA costs nothing'),
+    row('zeronic-figure-10', 'F10, T4', 'NCCL 2.66 times the copying path; PyTorch within 2 % of RoCE', state='not built', why='GPUs are ' + HARDWARE),
+    row('zeronic-figure-11', 'F11', 'Redis: 3.71 times the kernel\'s rate, 89 % of RoCE\'s', state='partly', code='tests/bench/stream_redis.py', tests='stream-programs', commands=('tools/bench stream --redis --quick',),
+        why='beside the kernel through the same switch 1.2 to 3.6 times, 2.3 on average; beside it over a veth, which has no switch and moves no packets, 0.5 to 0.9; no RC: Debian\'s Redis has no libibverbs'),
+    row('zeronic-figure-12', 'F12', 'Up to 8 long flows share evenly, a short one\'s p50 does not change', state='partly', code='tests/unit/stream/test_fair.c tests/bench/bench_stream.c', tests='stream-fair', commands=(STREAM_COST,),
+        why='on virtual time; the short one\'s median changes from eight flows on, whose queue a 10 Gb/s link\'s buffer does not hold'),
+    row('zeronic-figure-13', 'F13', 'Drops of 0.1 to 10 %: full rate at 1 %', code='tests/unit/stream/test_drops.c tests/bench/stream.py', tests='stream-drops', commands=('tools/bench stream --virtual',)),
+]
+
+PAPERS = {'EPIC': EPIC, 'NetReduce': NETREDUCE, 'MRC over SRv6': MRC, 'Multicast Broadcast and AllGather': MULTICAST, 'ZeroNIC': ZERONIC}
 
 
 def all_rows():
