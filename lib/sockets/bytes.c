@@ -35,6 +35,33 @@ static size_t length(const struct iovec *iov, size_t n)
 	return all;
 }
 
+/* A thread that is cancelled while it waits leaves no buffer of its own behind. */
+static void withdraw(void *arg)
+{
+	struct sock *s = arg;
+
+	pthread_mutex_lock(&sockets_lock);
+	sock_direct_end(s);
+	pthread_mutex_unlock(&sockets_lock);
+}
+
+/* Until there may be bytes to read: 0; or how many are in the call's buffer already; as
+ * sockets_wait. */
+static ssize_t wait_for_bytes(struct sock *s, const struct iovec *to, int flags)
+{
+	ssize_t err, n;
+
+	if (s->direct != NULL)
+		sockets_yield(); /* another thread's call has to have its turn */
+	if ((flags & MSG_PEEK) || !sock_direct_begin(s, to->iov_base, to->iov_len))
+		return sockets_wait(s, false, s->rcv_timeout);
+	pthread_cleanup_push(withdraw, s);
+	err = sockets_wait(s, false, s->rcv_timeout);
+	pthread_cleanup_pop(0);
+	n = (ssize_t)sock_direct_end(s);
+	return n > 0 ? n : err;
+}
+
 /* MSG_WAITALL: of the first piece only, which is all that programs ask it for. */
 static ssize_t receive(struct sock *s, const struct iovec *iov, size_t n, int flags)
 {
@@ -48,25 +75,21 @@ static ssize_t receive(struct sock *s, const struct iovec *iov, size_t n, int fl
 	for (;;) {
 		const struct iovec rest = {
 			(uint8_t *)iov[0].iov_base + all, iov[0].iov_len - (size_t)all};
-		int err;
 
 		got = all > 0 ? read_vector(s, &rest, 1, flags) : read_vector(s, iov, n, flags);
 		if (got == -EAGAIN && sockets_turn() > 0)
 			got = read_vector(s, all > 0 ? &rest : iov, all > 0 ? 1 : n, flags);
+		if (got == -EAGAIN && !now) {
+			got = wait_for_bytes(s, &rest, flags);
+			if (got == 0)
+				continue;
+		}
 		if (got > 0)
 			all += got;
-		if (got == 0 || (got < 0 && got != -EAGAIN))
-			break;
-		if (got > 0 && (!(flags & MSG_WAITALL) || n > 1 || (size_t)all >= iov[0].iov_len ||
-				       (flags & MSG_PEEK)))
-			break;
-		err = now ? -EAGAIN : sockets_wait(s, false, s->rcv_timeout);
-		if (err < 0) {
-			got = err;
-			break;
-		}
+		if (got <= 0 || !(flags & MSG_WAITALL) || n > 1 || (size_t)all >= iov[0].iov_len ||
+			(flags & MSG_PEEK))
+			return all > 0 ? all : got;
 	}
-	return all > 0 ? all : got;
 }
 
 static ssize_t transmit(struct sock *s, const struct iovec *iov, size_t n, int flags)

@@ -343,6 +343,8 @@ static json_t *stack_counters(const struct stack *s)
 		snprintf(name, sizeof(name), "path_%s", stream_path_counter_name(i));
 		json_object_set_new(all, name, json_integer((json_int_t)path->count[i]));
 	}
+	json_object_set_new(all, "received_direct", json_integer((json_int_t)s->direct));
+	json_object_set_new(all, "received_copied", json_integer((json_int_t)s->copied));
 	json_object_set_new(all, "placed", json_integer((json_int_t)placed->bytes));
 	json_object_set_new(all, "copied", json_integer((json_int_t)placed->copied));
 	for (unsigned i = 1; i < PLACE_N_DROPS; i++)

@@ -65,7 +65,7 @@ bool sockets_nonblocking(const struct sock *s, int flags)
 	return (flags & MSG_DONTWAIT) || (REAL(fcntl)(s->self, F_GETFL) & O_NONBLOCK);
 }
 
-static void look_again(void)
+void sockets_yield(void)
 {
 	pthread_mutex_unlock(&sockets_lock);
 	sched_yield();
@@ -84,7 +84,7 @@ int sockets_wait(struct sock *s, bool write, uint64_t ns)
 			return 0;
 		if (busy && (ns == 0 || sockets_now() < until))
 			i = 0;
-		look_again();
+		sockets_yield();
 	}
 	for (;;) {
 		const uint64_t now = sockets_now();

@@ -22,6 +22,8 @@ bool sockets_nonblocking(const struct sock *s, int flags);
 /* Until the socket can be read or written; ns 0: for ever. Lets go of the lock meanwhile. -EAGAIN
  * when the time is over, -EINTR. */
 int sockets_wait(struct sock *s, bool write, uint64_t ns);
+/* Lets others have the lock for a moment. */
+void sockets_yield(void);
 /* SO_RCVTIMEO or SO_SNDTIMEO of a kernel's socket, in ns; 0: none. */
 uint64_t sockets_timeout(int fd, int option);
 

@@ -5,15 +5,20 @@
 
 #include "lib/sockets/sockets.h"
 
-/* As many receives as there is room for: a chunk is posted again when it was read to its end. */
+/* As many receives as there is room for: a chunk is posted again when it was read to its end. The
+ * first one behind a buffer that a call had posted may be less than a chunk. */
 void sock_post_receives(struct sock *s)
 {
-	while (!s->eof && !s->closed && s->has_conn && s->rx_posted - s->rx_done < SOCKETS_BUFFER &&
-		s->rx_posted - s->rx_read <= SOCKETS_BUFFER - SOCKETS_CHUNK) {
-		if (stream_recv(s->stack->stream, s->conn, s->rx + s->rx_posted % SOCKETS_BUFFER,
-			    SOCKETS_CHUNK, 0) < 0)
+	while (!s->eof && !s->closed && s->has_conn) {
+		const size_t at = s->rx_posted % SOCKETS_BUFFER,
+			     len = SOCKETS_CHUNK - at % SOCKETS_CHUNK;
+		const uint64_t end = s->rx_posted + len;
+
+		if (end - s->rx_done > SOCKETS_BUFFER || end - s->rx_read > SOCKETS_BUFFER ||
+			stream_recv(s->stack->stream, s->conn, s->rx + at, len,
+				sock_receive_cookie(s->rx_posted, len)) < 0)
 			return;
-		s->rx_posted += SOCKETS_CHUNK;
+		s->rx_posted = end;
 	}
 }
 
@@ -50,6 +55,8 @@ ssize_t sock_read(struct sock *s, void *buf, size_t len, bool peek)
 	}
 	if (s->state < SOCK_OPEN)
 		return s->state <= SOCK_LISTENING ? -ENOTCONN : -EAGAIN;
+	if (s->direct != NULL)
+		return -EAGAIN; /* another thread's call was first */
 	while (n < len && s->rx_read + n < s->rx_have) {
 		const size_t at = (s->rx_read + n) % SOCKETS_BUFFER;
 		size_t part = s->rx_have - s->rx_read - n;
@@ -64,6 +71,8 @@ ssize_t sock_read(struct sock *s, void *buf, size_t len, bool peek)
 	if (n > 0) {
 		if (!peek) {
 			s->rx_read += n;
+			s->bulk = n >= SOCKETS_BULK;
+			s->stack->copied += n;
 			sock_post_receives(s);
 		}
 		s->drained = s->rx_read == s->rx_have;

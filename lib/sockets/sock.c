@@ -242,6 +242,21 @@ static void ended(struct sock *s, int result)
 	sock_touch(s);
 }
 
+static void received(struct sock *s, const struct stream_completion *c)
+{
+	const uint64_t len = c->cookie & ((1u << SOCKETS_LEN_BITS) - 1),
+		       end = sock_received_at(c->cookie, s->rx_done) + (uint64_t)c->result;
+
+	if (c->result >= 0) {
+		s->eof |= (uint64_t)c->result < len;
+		if (c->result > 0 && end > s->rx_done)
+			s->rx_done = end;
+		if (s->rx_done > s->rx_have)
+			s->rx_have = s->rx_done;
+	}
+	sock_post_receives(s);
+}
+
 void sock_event(struct stack *stack, const struct stream_completion *c)
 {
 	struct sock *s = stack->by_conn[c->conn & 0xffff];
@@ -265,12 +280,7 @@ void sock_event(struct stack *stack, const struct stream_completion *c)
 		sock_post_sends(s);
 		break;
 	case STREAM_RECEIVED:
-		s->eof |= c->result >= 0 && c->result < SOCKETS_CHUNK;
-		if (c->result > 0)
-			s->rx_done += (uint64_t)c->result;
-		if (s->rx_done > s->rx_have)
-			s->rx_have = s->rx_done;
-		sock_post_receives(s);
+		received(s, c);
 		break;
 	case STREAM_ARRIVED:
 		if ((uint64_t)c->result > s->rx_have)

@@ -18,7 +18,10 @@
 
 enum {
 	SOCKETS_MAX_FD = 65536,
-	SOCKETS_CHUNK = 65536, /* of a receive buffer: one receive of the stream */
+	SOCKETS_CHUNK = 65536,  /* of a receive buffer: one receive of the stream */
+	SOCKETS_DIRECT = 16384, /* a waiting call's buffer from this on is posted itself, up to */
+	SOCKETS_DIRECT_MAX = 131072,
+	SOCKETS_BULK = 4096, /* if the last one got so much */
 	SOCKETS_BUFFER = 8 * SOCKETS_CHUNK,
 	SOCKETS_SENDS = 8, /* under way per socket; more data joins the next one */
 	SOCKETS_MAX_STACKS = 8,
@@ -58,6 +61,9 @@ struct sock {
 	uint64_t tx_put, tx_posted, tx_acked; /* written, given to the stream, acknowledged */
 	unsigned sends, receives;             /* under way */
 	uint8_t *rx, *tx;                     /* rings of SOCKETS_BUFFER */
+	uint8_t *direct;                      /* a waiting call's buffer, posted; NULL: none */
+	uint64_t direct_at, direct_len;       /* bytes of the stream that it is for */
+	bool bulk;                            /* the last call got SOCKETS_BULK at least */
 	uint64_t rcv_timeout, snd_timeout;    /* ns, 0: none */
 	bool reset_at_close;                  /* SO_LINGER of 0 */
 	/* The mirror: watched by somebody; says readable; says full; has ended; was read empty. */
@@ -71,6 +77,8 @@ struct stack {
 	struct stream *stream;
 	struct wire_ip ip;
 	struct sock **by_conn;
+	/* Bytes that programs have received: placed in their own buffers; copied from the ring. */
+	uint64_t direct, copied;
 };
 
 /* ---- device.c ---- */
@@ -135,10 +143,31 @@ void sock_sync(bool before_wait);
 ssize_t sock_read(struct sock *s, void *buf, size_t len, bool peek);
 ssize_t sock_write(struct sock *s, const void *buf, size_t len);
 int sock_shutdown(struct sock *s, int how);
+/* A receive of the stream says with its completion where it began and how long it was to be. */
+enum { SOCKETS_LEN_BITS = 18 };
+static inline uint64_t sock_receive_cookie(uint64_t at, uint64_t len)
+{
+	return at << SOCKETS_LEN_BITS | len;
+}
+/* The cookie has the low bits of the position, which is near `about`. */
+static inline uint64_t sock_received_at(uint64_t cookie, uint64_t about)
+{
+	const int64_t ahead = (int64_t)(cookie - (about << SOCKETS_LEN_BITS));
+
+	return about + (uint64_t)(ahead >> SOCKETS_LEN_BITS);
+}
 /* What there is room for, and what there is to send, is posted to the stream; the last of it also
  * ends the sending direction that the program has shut. */
 void sock_post_receives(struct sock *s);
 void sock_post_sends(struct sock *s);
+
+/* ---- direct.c ---- */
+
+/* Before a call waits for bytes, of which there are none: what comes goes into its buffer. false:
+ * it does not, and the ring is posted. */
+bool sock_direct_begin(struct sock *s, void *buf, size_t len);
+/* The buffer is the call's again: bytes in it, which have been read. */
+size_t sock_direct_end(struct sock *s);
 
 /* ---- exports.c, for whoever calls libc itself ---- */
 

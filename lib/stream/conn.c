@@ -313,9 +313,16 @@ void conn_recall(struct stream *s, struct conn *c, struct stream_recalled *out)
 	came = c->ahead.n > 0 ? c->ahead.r[c->ahead.n - 1].to : c->rcv;
 	place_cut(s->place, c->flow, ready);
 	while ((op = TAILQ_FIRST(&c->rx)) != NULL) {
-		op->event = STREAM_RECALLED;
-		settle(s, &c->rx, op,
-			op->posted && ready > op->start ? (int64_t)(ready - op->start) : 0);
+		TAILQ_REMOVE(&c->rx, op, link);
+		TAILQ_INSERT_TAIL(&s->free_ops, op, link);
+		if (op->posted)
+			place_mr_remove(s->place, op->mr);
+		s->user_ops--;
+	}
+	/* As many can be posted at once. */
+	for (unsigned i = 0; i < 2; i++) {
+		place_quiesce(s->place);
+		place_reclaim(s->place);
 	}
 	c->rx_tail = ready;
 	/* What was to be told after a grace is known now. */

@@ -420,8 +420,7 @@ unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n
 		out[i] = s->done[s->done_tail++ & s->done_mask];
 		if (out[i].event == STREAM_ARRIVED)
 			polled_arrival(s, &out[i]);
-		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED ||
-			       out[i].event == STREAM_RECALLED;
+		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED;
 	}
 	return i;
 }

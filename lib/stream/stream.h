@@ -111,10 +111,10 @@ int stream_ends(const struct stream *s, uint32_t conn, struct place_tuple *tuple
 int stream_send(struct stream *s, uint32_t conn, const void *buf, size_t len, uint64_t cookie);
 int stream_recv(struct stream *s, uint32_t conn, void *buf, size_t len, uint64_t cookie);
 /* Takes all receives back that are not full, for a thread that runs the data path too, when
- * stream_turn has returned 0 and nothing has come since: their memory is the caller's at once. Each
- * becomes a completion STREAM_RECALLED; the next receive continues the stream at `from`, counted
- * from the connection's begin. Bytes before it are where they belong; of those up to `to` some have
- * come behind a hole, into the memory that is taken back: they are not sent again, so whoever posts
+ * stream_turn has returned 0 and nothing has come since: their memory is the caller's at once,
+ * there are no completions for them. The next receive continues the stream at `from`, counted from
+ * the connection's begin. Bytes before it are where they belong; of those up to `to` some have come
+ * behind a hole, into the memory that is taken back: they are not sent again, so whoever posts
  * other memory brings all of it along. As many bytes as were posted have to be posted again before
  * the data path runs. -EBADF; -EAGAIN: it is not open yet. */
 struct stream_recalled {
@@ -137,7 +137,6 @@ enum stream_event {
 	STREAM_CONNECTED,
 	STREAM_SENT,     /* acknowledged: result is its length, or an error */
 	STREAM_RECEIVED, /* result: bytes in the buffer, less than its length only at the end */
-	STREAM_RECALLED, /* a receive that was taken back; result: bytes in its buffer */
 	/* More of the stream is in posted buffers, in order and for good: result is how many bytes
 	 * since the connection began. Of several that were not polled there is one, the last. */
 	STREAM_ARRIVED,

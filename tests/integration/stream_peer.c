@@ -128,7 +128,6 @@ static void on_completion(struct peer *p, const struct stream_completion *c, uin
 		p->end |= c->result < PIECE;
 		break;
 	case STREAM_ARRIVED:
-	case STREAM_RECALLED:
 		break;
 	case STREAM_CLOSED:
 		p->closed = true;

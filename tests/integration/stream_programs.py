@@ -26,7 +26,9 @@ LIBRARY = os.path.join(build_dir(), 'lib/sockets/libincline_stream.so')
 
 
 class Programs(unittest.TestCase):
-    """start(end, argv): a program at end 0, the client's, or 1, the server's; address(6 or 4) of end 1."""
+    """start(end, argv): a program at end 0, the client's, or 1, the server's; address(6 or 4) of end 1; ours: the one end that is
+    on libincline_stream.so, None: both are."""
+    ours = None
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix='incline-')
@@ -62,8 +64,21 @@ class Programs(unittest.TestCase):
     def calls(self, version):
         server = self.start(1, [*ECHO, 'server', self.address(version), 7001])
         self.until(server, 'listens')
-        self.assertIn('client ok', self.run_to_end(self.start(0, [*ECHO, 'client', self.address(version), 7001])))
+        self.env['INCLINE_STATS'] = stats = os.path.join(self.dir, 'stats')
+        client = self.start(0, [*ECHO, 'client', self.address(version), 7001])
+        del self.env['INCLINE_STATS']
+        self.assertIn('client ok', self.run_to_end(client))
         self.assertIn('server ok', self.run_to_end(server))
+        if self.ours != 1:
+            self.placed_where_they_are_wanted(stats)
+
+    def placed_where_they_are_wanted(self, stats):
+        """Calls that waited with a large buffer have had bytes of it placed there, not copied. The client has compared them."""
+        with open(stats, encoding='utf-8') as f:
+            stacks = json.load(f)
+        direct, copied = (sum(s[f'received_{how}'] for s in stacks) for how in ('direct', 'copied'))
+        self.assertGreater(direct, 0)
+        self.assertGreaterEqual(direct + copied, 4 * 600000, 'the client receives this and more')
 
     def crowd(self, count):
         """That many connections to each address, all at once."""

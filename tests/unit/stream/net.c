@@ -275,7 +275,6 @@ static void on_completion(struct program *p, const struct stream_completion *c)
 		p->eof |= c->result == 0;
 		break;
 	case STREAM_ARRIVED:
-	case STREAM_RECALLED:
 		break;
 	case STREAM_CLOSED:
 		p->closed = true;
