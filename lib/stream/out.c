@@ -130,7 +130,10 @@ static void offer(const struct stream *s, const struct place_tuple *t, struct wi
 bool send_cookie(struct stream *s, const struct place_tuple *t, const uint8_t mac[6], uint32_t isn,
 	const struct wire_tcp *syn)
 {
-	struct stream_request *r = claim(s);
+	/* Half of the ring is for those who are connected: a turn reads its notes first, and as
+	 * many SYNs as have room would never leave any. */
+	struct stream_request *r =
+		ring_count(&s->path.requests) < s->config.ring / 2 ? claim(s) : NULL;
 	struct wire_tcp tcp = {.sport = t->local_port,
 		.dport = t->remote_port,
 		.seq = isn,

@@ -149,6 +149,7 @@ static bool turn(struct net *n, int side)
 	struct stream_path *path = stream_path(n->s[side]);
 	uint8_t frame[NET_FRAME];
 	bool busy = false;
+	unsigned out = 0;
 	size_t len;
 
 	while (n->queue != NULL && n->queue->at <= n->now && n->queue->to == side) {
@@ -167,7 +168,8 @@ static bool turn(struct net *n, int side)
 		busy = true;
 	if (n->shut != NULL)
 		n->shut(n->arg, false);
-	while ((len = stream_path_tx(path, frame, sizeof(frame))) > 0) {
+	while ((n->tx_most == 0 || out++ < n->tx_most) &&
+		(len = stream_path_tx(path, frame, sizeof(frame))) > 0) {
 		carry(n, !side, frame, len);
 		busy = true;
 	}

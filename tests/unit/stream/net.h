@@ -31,6 +31,7 @@ struct net {
 	uint64_t now, seed;
 	uint64_t delay;                  /* one way, ns */
 	uint32_t loss, repeat, overtake; /* of a million */
+	unsigned tx_most;                /* frames that a data path sends in a turn; 0: all */
 	uint64_t sent, lost;
 	/* A link each way before the delay: bit/s, 0: none; bytes that wait, more are dropped. */
 	uint64_t rate, buffer, free_at[2], dropped;

@@ -514,6 +514,51 @@ static void test_flood(void **state)
 		flooded(seed, 50000, 50, 2000000);
 }
 
+static void narrow(struct stream_config *c, int side)
+{
+	few(c, side);
+	c->ring = 64;
+}
+
+/* SYNs come faster than the data path sends: the ring of requests never has room for all. Who is
+ * connected gets his share of it; a SYN that finds no room is one that is sent again. */
+static void test_ring(void **state)
+{
+	enum { BYTES = 100000, ROUNDS = 300, EACH = 32 };
+	static uint8_t out[BYTES], in[BYTES];
+	struct net *n = listening(narrow);
+	struct stream_completion c;
+	uint32_t conn, server;
+	unsigned round = 0;
+
+	(void)state;
+	assert_int_equal(stream_connect(n->s[CLIENT], n->now, n->mac[SERVER], &n->ip[SERVER], 80, 0,
+				 1, &conn),
+		0);
+	run(n, 10000000);
+	server = accepted(n);
+	assert_int_equal(stream_poll(n->s[CLIENT], &c, 1), 1);
+	forged_syns(n, 0, 200);
+	run(n, 1000000);
+	memset(out, 7, sizeof(out));
+	assert_int_equal(stream_send(n->s[SERVER], server, out, BYTES, 0), 0);
+	assert_int_equal(stream_recv(n->s[CLIENT], conn, in, BYTES, 0), 0);
+	n->tx_most = EACH / 2;
+	while (stream_poll(n->s[CLIENT], &c, 1) == 0 && round < ROUNDS) {
+		forged_syns(n, 200 + round++ * EACH, EACH);
+		net_step(n, n->now + 1);
+		n->now += 10000;
+	}
+	print_message("%d bytes beside a flood: %u rounds\n", BYTES, round);
+	assert_true(round < ROUNDS);
+	assert_int_equal(c.result, BYTES);
+	assert_memory_equal(in, out, BYTES);
+	/* The flood is answered as well, as far as there is room. */
+	assert_true(counted(n, STREAM_COUNT_COOKIES) > round);
+	assert_true(counted(n, STREAM_COUNT_NO_ROOM) > round);
+	net_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
