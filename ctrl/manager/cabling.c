@@ -186,6 +186,12 @@ static void take_port(struct manager *m, struct mg_switch *s, const json_t *row)
 		return;
 	file = in_file(m, s, port);
 	heard = stranger(m, &file, list, &node);
+	if (mg_discover_refused(s, port) && (!heard || file.node < 0)) {
+		snprintf(line, sizeof(line), "%s:%s %s", s->name, port,
+			mg_discover_refused(s, port));
+		note_cable(m, s, port, file.node >= 0, false, line);
+		return;
+	}
 	if (!heard)
 		return;
 	far = file.node < 0 ? NULL : mg_switch_of(m, (unsigned)file.node);
@@ -258,6 +264,7 @@ void mg_cabling_close(struct manager *m)
 		while (LIST_FIRST(&m->sw[i].cables))
 			forget(LIST_FIRST(&m->sw[i].cables));
 		mg_discover_deaf(&m->sw[i]);
+		json_decref(m->sw[i].named);
 	}
 	json_decref(m->chassis);
 }

@@ -6,19 +6,20 @@
  * nothing, so their links are what the switch hears; their names are their systems', their
  * addresses those of the switch's neighbours at that port. What was learnt stays when nobody is
  * heard any more (a host's RNIC comes and goes with its program), and is written down. It goes when
- * another is heard there, neither end hears it, and no tree is over it: until then cabling.c has
- * told what is wrong. Nodes stay, as jobs may name them: a switch gives a bounded number. */
+ * another is heard there, neither end hears it, and no tree is over it: until then cabling.c tells
+ * what is wrong, as it does of all that is heard and not learnt. Nodes and ports stay, as jobs may
+ * name them: a switch gives a bounded number of nodes, each of its ports of ports.
+ *
+ * A host with several links says the same chassis at all of them. Who says its name by another
+ * chassis is another one, who has to wait until the first is heard nowhere. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctrl/manager/keep.h"
-#include "lib/wire/ip.h"
+#include "ctrl/manager/discover.h"
 
-enum { MAX_NAMES = 512 }; /* of hosts, and addresses, that are learnt from one switch */
-static const uint64_t LONG_DEAD_NS = 60000000000;
-
+enum { MAX_AT_PORT = 64 }; /* names of hosts, and of their ports, that are learnt from one port */
 bool mg_is_learnt(const struct manager *m, unsigned link)
 {
 	return link >= m->file_ports;
@@ -37,6 +38,11 @@ static bool is_host(const struct manager *m, unsigned node)
 static bool fits(const char *name)
 {
 	return name && name[0] && strlen(name) < MGR_NAME_LEN;
+}
+
+const char *mg_discover_refused(const struct mg_switch *s, const char *port)
+{
+	return json_string_value(json_object_get(s->refused, port));
 }
 
 /* ---- who is heard ---- */
@@ -58,20 +64,13 @@ static bool hears(struct manager *m, const struct mg_switch *s, const char *port
 	return false;
 }
 
-/* Whom it hears is not known: it has not said hello yet, or its connection is lost. That ends when
- * nobody has listened there for long: what was at a dead switch may be elsewhere. */
-static bool is_deaf(const struct manager *m, const struct mg_switch *s)
-{
-	return !s->at_ports && !(s->dead && m->now - s->dead > LONG_DEAD_NS);
-}
-
 /* Or may be. */
 static bool is_heard(struct manager *m, const struct mgr_link *l)
 {
 	for (unsigned end = 0; end < 2; end++) {
 		const struct mg_switch *s = mg_switch_of(m, l->node[end]);
 
-		if (s && is_deaf(m, s))
+		if (s && mg_is_deaf(m, s))
 			return true;
 		if (s && hears(m, s, mgr_graph_port(m->g, l->port[end])->name, l->node[!end],
 				 mgr_graph_port(m->g, l->port[!end])->name))
@@ -89,13 +88,16 @@ static void keep(struct manager *m, const struct mgr_link *l, bool there)
 	const char *a = node_at(m, l->node[end])->name, *b = node_at(m, l->node[!end])->name;
 	const char *ap = mgr_graph_port(m->g, l->port[end])->name,
 		   *bp = mgr_graph_port(m->g, l->port[!end])->name;
+	json_t *row = NULL, *chassis = json_object_get(m->host_chassis, b);
 	char key[2 * MGR_NAME_LEN + 8];
 
+	if (there)
+		row = json_pack("{s:s,s:s,s:s,s:s,s:b}", "a", a, "a_port", ap, "b", b, "b_port", bp,
+			"host", is_host(m, l->node[!end]));
+	if (row && chassis)
+		json_object_set(row, "chassis", chassis);
 	snprintf(key, sizeof(key), "link/%s/%s", a, ap);
-	mg_keep_learnt(m, key,
-		there ? json_pack("{s:s,s:s,s:s,s:s,s:b}", "a", a, "a_port", ap, "b", b, "b_port",
-				bp, "host", is_host(m, l->node[!end]))
-		      : NULL);
+	mg_keep_learnt(m, key, row);
 }
 
 static int add_port(struct manager *m, unsigned node, const char *name)
@@ -119,25 +121,6 @@ static bool add_link(struct manager *m, unsigned a, const char *ap, unsigned b, 
 	       mgr_graph_claim(m->g, b, bp, an, ap) >= 0;
 }
 
-/* Addresses go with the last of a host's links. */
-static void forget_addresses(struct manager *m, unsigned node)
-{
-	const struct mgr_edge *edge;
-	char key[MANAGER_IP_LEN + 8];
-
-	if (mgr_graph_edges(m->g, node, &edge) > 0)
-		return;
-	for (unsigned i = 0; i < m->n_hosts;) {
-		if (m->host[i].node != node || !m->host[i].learnt) {
-			i++;
-			continue;
-		}
-		snprintf(key, sizeof(key), "host/%s", m->host[i].ip);
-		mg_keep_learnt(m, key, NULL);
-		m->host[i] = m->host[--m->n_hosts];
-	}
-}
-
 static void unlearn(struct manager *m, const struct mgr_link *l)
 {
 	keep(m, l, false);
@@ -149,7 +132,13 @@ static void unlearn(struct manager *m, const struct mgr_link *l)
 		mgr_graph_port(m->g, l->port[1])->name);
 	for (unsigned end = 0; end < 2; end++)
 		if (is_host(m, l->node[end]))
-			forget_addresses(m, l->node[end]);
+			mg_addresses_forget(m, l->node[end]);
+}
+
+/* The file's, or it is heard, or a tree is over it. */
+static bool is_held(struct manager *m, unsigned link, const struct mgr_link *l)
+{
+	return !mg_is_learnt(m, link) || is_heard(m, l) || mgr_book_link_holders(m->b, link) > 0;
 }
 
 /* Nothing is at that port, or what was learnt there and has to go. */
@@ -160,94 +149,108 @@ static bool make_free(struct manager *m, unsigned node, const char *port)
 
 	if (link < 0)
 		return true;
-	if (!mg_is_learnt(m, (unsigned)link) || is_heard(m, &l) ||
-		mgr_book_link_holders(m->b, (unsigned)link) > 0)
+	if (is_held(m, (unsigned)link, &l))
 		return false;
 	unlearn(m, &l);
 	return true;
 }
 
-static void learn(struct manager *m, const struct mg_switch *s, const char *port, unsigned node,
-	const char *its_port)
+/* Likewise all that was learnt of a host: another one has its name. */
+static bool make_all_free(struct manager *m, unsigned host)
 {
+	const struct mgr_edge *edge;
+	unsigned n = mgr_graph_edges(m->g, host, &edge);
 	struct mgr_link l;
 
-	if (!make_free(m, s->node, port) || !make_free(m, node, its_port))
+	for (unsigned i = 0; i < n; i++)
+		if (mgr_graph_link(m->g, edge[i].link, &l) || is_held(m, edge[i].link, &l))
+			return false;
+	while (mgr_graph_edges(m->g, host, &edge) > 0 && !mgr_graph_link(m->g, edge[0].link, &l))
+		unlearn(m, &l);
+	return true;
+}
+
+static bool is_same_host(struct manager *m, unsigned host, const char *chassis)
+{
+	const char *is =
+		json_string_value(json_object_get(m->host_chassis, node_at(m, host)->name));
+
+	return !is || (chassis && !strcmp(is, chassis));
+}
+
+/* Any number of names, one after the other, would fill the graph: a port has so many. */
+static bool may_name(struct mg_switch *s, const char *port, const char *host, bool count)
+{
+	const json_int_t n = json_integer_value(json_object_get(s->named, port));
+
+	if (n >= MAX_AT_PORT || (!s->named && !(s->named = json_object()))) {
+		mg_refuse(s, port,
+			"hears %s by LLDP, and has heard %d names of hosts and their ports before: "
+			"no more are learnt until the manager starts anew",
+			host, MAX_AT_PORT);
+		return false;
+	}
+	return !count || !json_object_set_new(s->named, port, json_integer(n + 1));
+}
+
+static bool is_new_port(struct manager *m, unsigned node, const char *port)
+{
+	return mgr_graph_claim(m->g, node, port, NULL, NULL) == -ENOENT;
+}
+
+/* At a link that it has: another one if it was started anew with other ports. */
+static void note_chassis(struct manager *m, unsigned link, const struct mgr_link *l, unsigned host,
+	const char *chassis)
+{
+	if (!chassis || !mg_is_learnt(m, link) || is_same_host(m, host, chassis))
+		return;
+	json_object_set_new(m->host_chassis, node_at(m, host)->name, json_string(chassis));
+	keep(m, l, true);
+}
+
+/* What hears is a port that is free, or has what may go. */
+static void learn(struct manager *m, struct mg_switch *s, const char *port, unsigned node,
+	const char *its_port, const char *chassis)
+{
+	const char *name = node_at(m, node)->name;
+	struct mgr_link l;
+	bool is_new;
+
+	if (is_host(m, node) && !is_same_host(m, node, chassis) && !make_all_free(m, node)) {
+		mg_refuse(s, port,
+			"hears %s:%s by LLDP with chassis %s, where %s has %s: not learnt", name,
+			its_port, chassis ? chassis : "none", name,
+			json_string_value(json_object_get(m->host_chassis, name)));
+		return;
+	}
+	is_new = is_host(m, node) && is_new_port(m, node, its_port);
+	if ((is_new && !may_name(s, port, name, false)) || !make_free(m, s->node, port))
+		return;
+	if (!make_free(m, node, its_port)) {
+		mg_refuse(s, port, "hears %s:%s by LLDP, which is at another port: not learnt",
+			name, its_port);
+		return;
+	}
+	if (is_new && !may_name(s, port, name, true))
 		return;
 	if (!add_link(m, s->node, port, node, its_port) || mg_link_at(m, s->node, port, &l) < 0) {
-		mg_say(m, "%s:%s: no room for another link", s->name, port);
+		mg_refuse(s, port, "hears %s:%s by LLDP: no room for another link", name, its_port);
 		return;
 	}
 	mg_say(m, "%s:%s is cabled to %s:%s, by LLDP", s->name, port, node_at(m, node)->name,
 		its_port);
+	if (is_host(m, node) && chassis)
+		json_object_set_new(m->host_chassis, node_at(m, node)->name, json_string(chassis));
 	keep(m, &l, true);
 }
 
 /* ---- hosts ---- */
 
-static bool is_switch_ip(const struct manager *m, const char *ip)
-{
-	for (unsigned i = 0; i < m->n_sw; i++)
-		if (!strcmp(m->sw[i].ip, ip))
-			return true;
-	return false;
-}
-
-static bool add_address(struct manager *m, unsigned node, const char *ip)
-{
-	struct mg_host *more;
-
-	if (m->n_hosts == m->host_room) {
-		if (m->host_room >= MG_MAX_HOSTS)
-			return false;
-		more = realloc(m->host, 2 * (m->host_room + 1) * sizeof(*more));
-		if (!more)
-			return false;
-		m->host = more;
-		m->host_room = 2 * (m->host_room + 1);
-	}
-	m->host[m->n_hosts] = (struct mg_host){.node = node, .learnt = true};
-	memcpy(m->host[m->n_hosts].name, node_at(m, node)->name, MGR_NAME_LEN);
-	snprintf(m->host[m->n_hosts].ip, MANAGER_IP_LEN, "%s", ip);
-	m->n_hosts++;
-	return true;
-}
-
-/* Addresses at a port; of them, those that nobody has become the node's (-1: they are counted
- * only). */
-static unsigned addresses(struct manager *m, struct mg_switch *s, const char *port,
-	const json_t *neighbours, int node)
-{
-	char ip[MANAGER_IP_LEN], key[MANAGER_IP_LEN + 8];
-	const json_t *row;
-	struct wire_ip parsed;
-	unsigned n = 0;
-	size_t i;
-
-	json_array_foreach(neighbours, i, row)
-	{
-		const char *text = rpc_string(row, "ip"), *at = rpc_string(row, "port");
-
-		if (!text || !at || strcmp(at, port) != 0 || wire_ip_parse(text, &parsed) ||
-			is_switch_ip(m, wire_ip_format(&parsed, ip, sizeof(ip))))
-			continue;
-		n++;
-		if (node < 0 || mg_host_by_ip(m, ip) || s->n_names >= MAX_NAMES ||
-			!add_address(m, (unsigned)node, ip))
-			continue;
-		s->n_names++;
-		snprintf(key, sizeof(key), "host/%s", ip);
-		mg_keep_learnt(
-			m, key, json_pack("{s:s}", "name", node_at(m, (unsigned)node)->name));
-	}
-	return n;
-}
-
 static int add_host(struct manager *m, struct mg_switch *s, const char *name)
 {
 	struct mgr_node node = {.kind = MGR_HOST, .up = true};
 
-	if (s->n_names >= MAX_NAMES || mgr_graph_bound(m->g) >= MG_MAX_NODES)
+	if (s->n_names >= MG_MAX_NAMES || mgr_graph_bound(m->g) >= MG_MAX_NODES)
 		return -ENOSPC;
 	s->n_names++;
 	snprintf(node.name, sizeof(node.name), "%s", name);
@@ -256,21 +259,51 @@ static int add_host(struct manager *m, struct mg_switch *s, const char *name)
 
 /* The host of that name, which is new if there is none and the switch knows an address there. A
  * switch's name says nothing: who has not told us his chassis yet is no host either. */
-static int host_named(struct manager *m, struct mg_switch *s, const char *port, const char *name,
-	const json_t *neighbours)
+static int host_named(struct manager *m, struct mg_switch *s, const char *port, const char *name)
 {
-	const int node = mgr_graph_find(m->g, name);
+	int node = mgr_graph_find(m->g, name);
 
 	if (node >= 0)
 		return is_host(m, (unsigned)node) ? node : -ENOENT;
-	return addresses(m, s, port, neighbours, -1) > 0 ? add_host(m, s, name) : -ENOENT;
+	if (!json_object_size(json_object_get(s->ips, port)) || !may_name(s, port, name, false))
+		return -ENOENT;
+	node = add_host(m, s, name);
+	if (node < 0)
+		mg_refuse(s, port,
+			"hears %s by LLDP: no more than %d names and addresses are learnt "
+			"from a switch until the manager starts anew",
+			name, MG_MAX_NAMES);
+	return node;
 }
 
 /* ---- a port ---- */
 
+/* It may be learnt: has names that are there, and not too long. */
+static bool is_somebody(struct manager *m, struct mg_switch *s, const char *port, const json_t *row)
+{
+	const char *its_port = rpc_string(row, "port"), *system = rpc_string(row, "system");
+
+	if (mg_cable_who(m, row) < 0 && (!system || !system[0]))
+		return false; /* a NIC has a word of its own to say */
+	if (mg_cable_who(m, row) < 0 && !fits(system)) {
+		mg_refuse(s, port,
+			"hears by LLDP a system named %.40s...: names have %d bytes at most: not "
+			"learnt",
+			system, MGR_NAME_LEN - 1);
+		return false;
+	}
+	if (its_port && its_port[0] && !fits(its_port))
+		mg_refuse(s, port,
+			"hears by LLDP a port named %.40s... of %s: names have %d bytes at most: "
+			"not learnt",
+			its_port, system ? system : "a switch", MGR_NAME_LEN - 1);
+	return fits(its_port);
+}
+
 /* The only one that is heard at a port; NULL: none, or several. Two programs of a host, with a name
  * each for its port, are one. */
-static const json_t *only(struct manager *m, const json_t *list)
+static const json_t *only(
+	struct manager *m, struct mg_switch *s, const char *port, const json_t *list)
 {
 	const json_t *row, *found = NULL;
 	size_t i;
@@ -279,45 +312,51 @@ static const json_t *only(struct manager *m, const json_t *list)
 	{
 		const char *system = rpc_string(row, "system"), *before;
 
-		if (!fits(rpc_string(row, "port")) || (mg_cable_who(m, row) < 0 && !fits(system)))
+		if (!is_somebody(m, s, port, row))
 			continue;
 		before = found ? rpc_string(found, "system") : NULL;
 		if (found && mg_cable_who(m, found) >= 0 &&
 			mg_cable_who(m, row) == mg_cable_who(m, found))
 			continue;
-		if (found && !(before && system && !strcmp(before, system)))
+		if (found && !(before && system && !strcmp(before, system))) {
+			mg_refuse(s, port, "hears both %s and %s by LLDP: neither is learnt",
+				before ? before : "a switch", system ? system : "a switch");
 			return NULL;
+		}
 		if (!found)
 			found = row;
 	}
 	return found;
 }
 
-static void look_at(struct manager *m, struct mg_switch *s, const char *port, const json_t *list,
-	const json_t *neighbours)
+static void look_at(struct manager *m, struct mg_switch *s, const char *port, const json_t *list)
 {
-	const json_t *row = only(m, list);
-	const char *its_port = rpc_string(row, "port");
+	const json_t *row = only(m, s, port, list);
+	const char *its_port = rpc_string(row, "port"), *chassis = rpc_string(row, "chassis");
 	const struct mg_switch *far;
 	struct mgr_link l;
-	int node, link;
+	int node, link = mg_link_at(m, s->node, port, &l);
 
+	/* What is there already goes on whoever speaks besides. */
+	if (link >= 0)
+		json_object_del(s->refused, port);
 	if (!row)
 		return;
 	node = mg_cable_who(m, row);
 	if (node < 0)
-		node = host_named(m, s, port, rpc_string(row, "system"), neighbours);
+		node = host_named(m, s, port, rpc_string(row, "system"));
 	if (node < 0 || node == (int)s->node)
 		return;
-	link = mg_link_at(m, s->node, port, &l);
 	far = mg_switch_of(m, (unsigned)node);
 	if (link < 0 || (mg_is_learnt(m, (unsigned)link) && !is_heard(m, &l))) {
 		if (!far || hears(m, far, its_port, s->node, port))
-			learn(m, s, port, (unsigned)node, its_port);
+			learn(m, s, port, (unsigned)node, its_port, chassis);
 		link = mg_link_at(m, s->node, port, &l);
 	}
-	if (!far && link >= 0 && (l.node[0] == (unsigned)node || l.node[1] == (unsigned)node))
-		addresses(m, s, port, neighbours, node);
+	if (far || link < 0 || (l.node[0] != (unsigned)node && l.node[1] != (unsigned)node))
+		return;
+	note_chassis(m, (unsigned)link, &l, (unsigned)node, chassis);
+	mg_addresses_take(m, s, port, (unsigned)node);
 }
 
 void mg_discover_hello(struct manager *m, struct mg_switch *s, const json_t *hello)
@@ -328,6 +367,8 @@ void mg_discover_hello(struct manager *m, struct mg_switch *s, const json_t *hel
 	mg_discover_deaf(s);
 	if (!m->discover || !(s->at_ports = json_object()))
 		return;
+	s->refused = json_object();
+	s->ips = mg_addresses_read(m, json_object_get(hello, "neighbours"));
 	json_array_foreach(json_object_get(hello, "ports"), i, row)
 	{
 		const char *port = rpc_string(row, "name");
@@ -341,15 +382,16 @@ void mg_discover_hello(struct manager *m, struct mg_switch *s, const json_t *hel
 		const char *port = rpc_string(row, "name");
 
 		if (fits(port))
-			look_at(m, s, port, json_object_get(s->at_ports, port),
-				json_object_get(hello, "neighbours"));
+			look_at(m, s, port, json_object_get(s->at_ports, port));
 	}
 }
 
 void mg_discover_deaf(struct mg_switch *s)
 {
 	json_decref(s->at_ports);
-	s->at_ports = NULL;
+	json_decref(s->ips);
+	json_decref(s->refused);
+	s->at_ports = s->ips = s->refused = NULL;
 }
 
 /* ---- over a restart ---- */
@@ -371,18 +413,12 @@ static bool restore_link(struct manager *m, const json_t *row)
 	if (at < 0 || to < 0 || is_host(m, (unsigned)at) ||
 		is_host(m, (unsigned)to) != rpc_bool(row, "host", false) ||
 		mg_link_at(m, (unsigned)at, ap, &l) >= 0 ||
-		mg_link_at(m, (unsigned)to, bp, &l) >= 0)
+		mg_link_at(m, (unsigned)to, bp, &l) >= 0 ||
+		!add_link(m, (unsigned)at, ap, (unsigned)to, bp))
 		return false;
-	return add_link(m, (unsigned)at, ap, (unsigned)to, bp);
-}
-
-static bool restore_host(struct manager *m, const char *ip, const json_t *row)
-{
-	const int node = mgr_graph_find(m->g, rpc_string(row, "name"));
-
-	return node >= 0 && is_host(m, (unsigned)node) && !mg_host_by_ip(m, ip) &&
-	       !is_switch_ip(m, ip) && strlen(ip) < MANAGER_IP_LEN &&
-	       add_address(m, (unsigned)node, ip);
+	if (rpc_string(row, "chassis"))
+		json_object_set(m->host_chassis, b, json_object_get(row, "chassis"));
+	return true;
 }
 
 void mg_discover_restore(struct manager *m, json_t *links, json_t *hosts)
@@ -400,7 +436,7 @@ void mg_discover_restore(struct manager *m, json_t *links, json_t *hosts)
 	json_object_foreach(hosts, name, row)
 	{
 		snprintf(key, sizeof(key), "host/%s", name);
-		if (!m->discover || !restore_host(m, name, row))
+		if (!m->discover || !mg_addresses_restore(m, name, row))
 			mg_keep_learnt(m, key, NULL);
 	}
 }

@@ -51,9 +51,9 @@ static int add_switch(struct manager *m, const json_t *row, size_t i, char *err)
 	rc = mgr_graph_set_node(m->g, &s->is);
 	if (rc < 0)
 		return refuse(err, "switches", i, "name", why_not(rc));
-	s->node = (unsigned)mgr_graph_find(m->g, s->name);
+	s->node = (unsigned)mgr_graph_find(m->g, s->name); /* = i: the graph's first */
 	m->n_sw++;
-	return 0;
+	return json_object_set_new(m->sw_ips, s->ip, json_true()) ? -ENOMEM : 0;
 }
 
 static int add_host(struct manager *m, const json_t *row, size_t i, char *err)
@@ -74,8 +74,7 @@ static int add_host(struct manager *m, const json_t *row, size_t i, char *err)
 	if (rc < 0)
 		return refuse(err, "hosts", i, "name", why_not(rc));
 	h->node = (unsigned)mgr_graph_find(m->g, h->name);
-	m->n_hosts++;
-	return 0;
+	return mg_host_added(m, m->n_hosts++);
 }
 
 static int add_port(struct manager *m, const char *node, const char *name, int64_t mbps)
@@ -149,10 +148,14 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 	snprintf(err, MANAGER_ERR_LEN, "out of memory");
 	m->g = mgr_graph_new();
 	m->chassis = json_object();
+	m->host_chassis = json_object();
+	m->by_ip = json_object();
+	m->sw_ips = json_object();
 	m->sw = calloc(json_array_size(sw), sizeof(*m->sw));
 	m->host_room = (unsigned)json_array_size(hosts);
 	m->host = calloc(m->host_room + 1, sizeof(*m->host));
-	if (!m->g || !m->chassis || !m->sw || !m->host || !used)
+	if (!m->g || !m->chassis || !m->host_chassis || !m->by_ip || !m->sw_ips || !m->sw ||
+		!m->host || !used)
 		rc = -ENOMEM;
 	json_array_foreach(sw, i, row) if (!rc) rc = add_switch(m, row, i, err);
 	json_array_foreach(hosts, i, row) if (!rc) rc = add_host(m, row, i, err);
@@ -173,24 +176,41 @@ void mg_fabric_close(struct manager *m)
 	mgr_place_free(m->p);
 	mgr_book_free(m->b);
 	mgr_graph_free(m->g);
+	json_decref(m->host_chassis);
+	json_decref(m->by_ip);
+	json_decref(m->sw_ips);
 	free(m->sw);
 	free(m->host);
 }
 
 struct mg_switch *mg_switch_of(struct manager *m, unsigned node)
 {
-	for (unsigned i = 0; i < m->n_sw; i++)
-		if (m->sw[i].node == node)
-			return &m->sw[i];
-	return NULL;
+	return node < m->n_sw ? &m->sw[node] : NULL;
 }
 
 const struct mg_host *mg_host_by_ip(const struct manager *m, const char *ip)
 {
-	for (unsigned i = 0; i < m->n_hosts; i++)
-		if (!strcmp(m->host[i].ip, ip))
-			return &m->host[i];
-	return NULL;
+	const json_t *at = json_object_get(m->by_ip, ip);
+
+	return at ? &m->host[json_integer_value(at)] : NULL;
+}
+
+int mg_host_added(struct manager *m, unsigned i)
+{
+	return json_object_set_new(m->by_ip, m->host[i].ip, json_integer(i)) ? -ENOMEM : 0;
+}
+
+void mg_host_gone(struct manager *m, unsigned i)
+{
+	json_object_del(m->by_ip, m->host[i].ip);
+	m->host[i] = m->host[--m->n_hosts];
+	if (i < m->n_hosts)
+		json_object_set_new(m->by_ip, m->host[i].ip, json_integer(i));
+}
+
+bool mg_is_switch_ip(const struct manager *m, const char *ip)
+{
+	return json_object_get(m->sw_ips, ip) != NULL;
 }
 
 /* ---- what switches say ---- */

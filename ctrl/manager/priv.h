@@ -32,7 +32,10 @@ struct mg_switch {
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
 	LIST_HEAD(, mg_cable) cables;
 	unsigned n_cables;
-	json_t *at_ports; /* with discover: whom each port hears, while it is known */
+	/* With discover, while it is known: whom each port hears, addresses of neighbours there,
+	 * and why something that is heard there is not learnt, a sentence. */
+	json_t *at_ports, *ips, *refused;
+	json_t *named;    /* names of hosts' ports that each port has taught: a number */
 	unsigned n_names; /* hosts and addresses that it has taught */
 };
 
@@ -78,7 +81,10 @@ struct manager {
 	unsigned n_sw, n_hosts, host_room;
 	struct mg_switch *sw;
 	struct mg_host *host;
-	json_t *chassis;                 /* by chassis the index of the only switch that says it */
+	json_t *chassis;      /* by chassis the index of the only switch that says it */
+	json_t *host_chassis; /* by name of a host that links were learnt to: what it says */
+	json_t *by_ip;        /* index of a host */
+	json_t *sw_ips;       /* addresses of switches */
 	LIST_HEAD(, manager_peer) peers; /* that have joined */
 	LIST_HEAD(, mg_adopted) adopted;
 	unsigned n_adopted;
@@ -103,6 +109,10 @@ int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR
 void mg_fabric_close(struct manager *m);
 struct mg_switch *mg_switch_of(struct manager *m, unsigned node); /* NULL: none */
 const struct mg_host *mg_host_by_ip(const struct manager *m, const char *ip);
+/* Entry i of m->host is there, or is not any more: another takes its index. */
+int mg_host_added(struct manager *m, unsigned i);
+void mg_host_gone(struct manager *m, unsigned i);
+bool mg_is_switch_ip(const struct manager *m, const char *ip);
 /* What a switch has said of itself. -EPROTO: nonsense. */
 int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
 void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up);
@@ -134,6 +144,8 @@ void mg_cabling_close(struct manager *m);
 bool mg_is_learnt(const struct manager *m, unsigned link);
 /* What the file does not have, and this switch hears. */
 void mg_discover_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
+/* Why what is heard at a port is not learnt: a sentence; NULL: it is, or there is nothing. */
+const char *mg_discover_refused(const struct mg_switch *s, const char *port);
 /* It cannot tell any more whom it hears. */
 void mg_discover_deaf(struct mg_switch *s);
 /* What was learnt before a restart, records as keep.c has them by what follows their kind. Those

@@ -18,10 +18,18 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
+/* Of a claim, or of a node or port that no claim has named: who is cabled to whom is known. */
 static void changed(struct mgr_graph *g)
 {
 	g->stale = true;
 	g->version++;
+	if (g->n_strangers)
+		g->unpaired = true;
+}
+
+uint64_t mgr_graph_work(const struct mgr_graph *g)
+{
+	return g->work;
 }
 
 uint64_t mgr_graph_version(const struct mgr_graph *g)
@@ -97,7 +105,8 @@ static int node_place(struct mgr_graph *g)
 {
 	unsigned room = g->node_room ? 2 * g->node_room : FIRST_ROOM;
 
-	for (unsigned i = 0; i < g->n_nodes; i++) {
+	for (unsigned i = 0; g->n_gone && i < g->n_nodes; i++) {
+		g->work++;
 		if (g->node[i] == NULL)
 			return (int)i;
 	}
@@ -110,6 +119,7 @@ static int node_place(struct mgr_graph *g)
 		g->node_room = room;
 	}
 	g->node[g->n_nodes] = NULL;
+	g->n_gone++;
 	return (int)g->n_nodes++;
 }
 
@@ -130,6 +140,7 @@ static int add_node(struct mgr_graph *g, const struct mgr_node *info)
 		return -ENOMEM;
 	}
 	g->node[at] = n;
+	g->n_gone--;
 	changed(g);
 	return 1;
 }
@@ -204,7 +215,8 @@ static int add_port(struct mgr_graph *g, struct mgr_node_entry *n, const struct 
 	at = port_place(g);
 	if (at < 0)
 		return at;
-	g->port[at] = (struct mgr_port_entry){.info = *info, .node = (int)n->index};
+	g->port[at] = (struct mgr_port_entry){
+		.info = *info, .node = (int)n->index, .named = MGR_NOBODY, .peer = MGR_NOBODY};
 	for (room = n->n_ports++; room > 0 && n->port[room - 1] > (unsigned)at; room--)
 		n->port[room] = n->port[room - 1];
 	n->port[room] = (unsigned)at;
@@ -257,6 +269,7 @@ int mgr_graph_claim(struct mgr_graph *g, unsigned node, const char *port, const 
 		return 0;
 	g->port[at].claim = claim;
 	changed(g);
+	mgr_graph_claim_changed(g, (unsigned)at);
 	return 1;
 }
 
@@ -271,7 +284,9 @@ int mgr_graph_remove(struct mgr_graph *g, unsigned node)
 	tdelete(n->info.name, &g->by_name, by_name);
 	free_node(n);
 	g->node[node] = NULL;
+	g->n_gone++;
 	changed(g);
+	g->unpaired = true;
 	return 1;
 }
 

@@ -110,10 +110,16 @@ unsigned mgr_graph_link_bound(const struct mgr_graph *g);
 const struct mgr_node *mgr_graph_node(const struct mgr_graph *g, unsigned node);
 const struct mgr_port *mgr_graph_port(const struct mgr_graph *g, unsigned port);
 
-/* What follows works the links out again after a change: it takes time then. No heap. */
-
 /* Another number after each change. */
 uint64_t mgr_graph_version(const struct mgr_graph *g);
+
+/* Ports and nodes that were looked at so far to work out what follows: for tests of how it grows.
+ */
+uint64_t mgr_graph_work(const struct mgr_graph *g);
+
+/* Tiers, edges and conflicts are worked out again after a change: it takes time then, as much as
+ * there are ports. Which link is where takes none after a claim or a new port, unless a claim names
+ * what is not there. No heap. */
 
 /* Tier as given, else least number of links to a host, down ones too: a failure moves no tier. */
 unsigned mgr_graph_tier(struct mgr_graph *g, unsigned node);

@@ -15,18 +15,38 @@ static int claimed(const struct mgr_graph *g, const struct mgr_claim *claim)
 	return at < 0 ? MGR_STRANGER : at;
 }
 
+static int named_by(const struct mgr_graph *g, const struct mgr_port_entry *p)
+{
+	return p->node == MGR_NOBODY || p->claim.node[0] == '\0' ? MGR_NOBODY
+								 : claimed(g, &p->claim);
+}
+
 static void name_peers(struct mgr_graph *g)
 {
+	g->n_strangers = 0;
 	for (unsigned i = 0; i < g->n_ports; i++)
 		g->port[i].n_namers = 0;
 	for (unsigned i = 0; i < g->n_ports; i++) {
 		struct mgr_port_entry *p = &g->port[i];
 
-		p->named = p->node == MGR_NOBODY || p->claim.node[0] == '\0'
-				   ? MGR_NOBODY
-				   : claimed(g, &p->claim);
+		p->named = named_by(g, p);
 		if (p->named >= 0)
 			g->port[p->named].n_namers++;
+		g->n_strangers += p->named == MGR_STRANGER;
+	}
+}
+
+/* The link that a port's claim makes. */
+static void pair_one(struct mgr_graph *g, unsigned i)
+{
+	struct mgr_port_entry *p = &g->port[i], *q;
+
+	if (p->named < 0)
+		return;
+	q = &g->port[p->named];
+	if (q->named == (int)i || (q->named == MGR_NOBODY && q->n_namers == 1)) {
+		p->peer = p->named;
+		q->peer = (int)i;
 	}
 }
 
@@ -34,17 +54,59 @@ static void pair(struct mgr_graph *g)
 {
 	for (unsigned i = 0; i < g->n_ports; i++)
 		g->port[i].peer = MGR_NOBODY;
-	for (unsigned i = 0; i < g->n_ports; i++) {
-		struct mgr_port_entry *p = &g->port[i], *q;
+	for (unsigned i = 0; i < g->n_ports; i++)
+		pair_one(g, i);
+}
 
-		if (p->named < 0)
-			continue;
-		q = &g->port[p->named];
-		if (q->named == (int)i || (q->named == MGR_NOBODY && q->n_namers == 1)) {
-			p->peer = p->named;
-			q->peer = (int)i;
-		}
+static void part(struct mgr_graph *g, unsigned i)
+{
+	const int peer = g->port[i].peer;
+
+	if (peer < 0)
+		return;
+	g->port[i].peer = g->port[peer].peer = MGR_NOBODY;
+}
+
+/* How many name a port that names nobody decides whether one of them has it: which one that is only
+ * a look at all tells. */
+static bool is_simple(const struct mgr_graph *g, int named)
+{
+	return named < 0 || g->port[named].n_namers == 0;
+}
+
+void mgr_graph_claim_changed(struct mgr_graph *g, unsigned port)
+{
+	struct mgr_port_entry *p = &g->port[port];
+	const int was = p->named;
+
+	if (g->unpaired)
+		return;
+	g->work++;
+	g->n_strangers -= was == MGR_STRANGER;
+	part(g, port);
+	if (was >= 0) {
+		part(g, (unsigned)was);
+		g->port[was].n_namers--;
 	}
+	if (!is_simple(g, was) || p->n_namers > 1)
+		g->unpaired = true;
+	p->named = named_by(g, p);
+	g->n_strangers += p->named == MGR_STRANGER;
+	if (p->named >= 0) {
+		if (g->port[p->named].n_namers++ > 0)
+			g->unpaired = true;
+		part(g, (unsigned)p->named);
+	}
+	if (g->unpaired)
+		return;
+	pair_one(g, port);
+	if (was >= 0)
+		pair_one(g, (unsigned)was);
+	if (p->named >= 0)
+		pair_one(g, (unsigned)p->named);
+	/* Who alone names this port, which may have named another until now. */
+	if (p->n_namers == 1 && p->peer < 0)
+		g->unpaired = true;
 }
 
 static uint64_t slower(const struct mgr_port_entry *p, const struct mgr_port_entry *q)
@@ -116,12 +178,22 @@ static void find_tiers(struct mgr_graph *g)
 	}
 }
 
-static void work_out(struct mgr_graph *g)
+static void work_out_pairs(struct mgr_graph *g)
 {
-	if (!g->stale)
+	if (!g->unpaired)
 		return;
+	g->work += g->n_ports;
 	name_peers(g);
 	pair(g);
+	g->unpaired = false;
+}
+
+static void work_out(struct mgr_graph *g)
+{
+	work_out_pairs(g);
+	if (!g->stale)
+		return;
+	g->work += g->n_ports + g->n_nodes;
 	list_edges(g);
 	find_tiers(g);
 	g->stale = false;
@@ -169,7 +241,7 @@ int mgr_graph_link_at(struct mgr_graph *g, unsigned node, const char *port)
 
 	if (at < 0)
 		return at;
-	work_out(g);
+	work_out_pairs(g);
 	peer = g->port[at].peer;
 	return peer < 0 ? -ENOENT : peer < at ? peer : at;
 }
@@ -194,7 +266,7 @@ int mgr_graph_link(struct mgr_graph *g, unsigned link, struct mgr_link *out)
 	const struct mgr_port_entry *p, *q;
 	unsigned peer;
 
-	work_out(g);
+	work_out_pairs(g);
 	if (link >= g->n_ports || g->port[link].node == MGR_NOBODY ||
 		g->port[link].peer <= (int)link)
 		return -ENOENT;

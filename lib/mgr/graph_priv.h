@@ -37,9 +37,16 @@ struct mgr_graph {
 	unsigned n_ports, port_room;
 	struct mgr_edge *edge; /* as many as ports */
 	unsigned *queue;       /* as many as nodes */
-	uint64_t version;
-	bool stale; /* links and tiers are to be worked out */
+	uint64_t version, work;
+	unsigned n_gone;      /* indices of nodes below n_nodes that are nobody's */
+	unsigned n_strangers; /* claims that name no port, while not unpaired */
+	bool unpaired; /* who is cabled to whom is to be worked out, and what follows is stale */
+	bool stale;    /* nodes' links and tiers are */
 };
+
+/* A port's claim is another one, or the port is new: who is cabled to whom follows at once, without
+ * a look at all the others, but for claims that named what was not there. */
+void mgr_graph_claim_changed(struct mgr_graph *g, unsigned port);
 
 /* NULL: no such name. */
 struct mgr_node_entry *mgr_graph_entry(const struct mgr_graph *g, const char *name);

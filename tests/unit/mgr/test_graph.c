@@ -370,13 +370,111 @@ static void random_events(void **state)
 	mgr_graph_free(g);
 }
 
+/* Ports that say anything of each other, one claim after the other: which links there are is what a
+ * graph says that hears all claims at once. */
+enum { WILD_NODES = 4, WILD_PORTS = 4, WILD = WILD_NODES * WILD_PORTS };
+
+static void claim_of(unsigned i, char node[MGR_NAME_LEN], char port[MGR_NAME_LEN])
+{
+	snprintf(node, MGR_NAME_LEN, "n%u", i / WILD_PORTS);
+	snprintf(port, MGR_NAME_LEN, "p%u", i % WILD_PORTS);
+}
+
+static struct mgr_graph *wild_graph(const int says[WILD])
+{
+	struct mgr_graph *g = mgr_graph_new();
+	char node[MGR_NAME_LEN], port[MGR_NAME_LEN];
+	struct mgr_port p = {.bps = TEST_GBPS, .up = true};
+
+	for (unsigned i = 0; i < WILD; i++) {
+		claim_of(i, node, p.name);
+		if (i % WILD_PORTS == 0)
+			test_switch(g, node, 0, 0);
+		mgr_graph_set_port(g, i / WILD_PORTS, &p);
+	}
+	for (unsigned i = 0; i < WILD; i++) {
+		char mine[MGR_NAME_LEN], self[MGR_NAME_LEN];
+
+		if (says[i] < 0)
+			continue;
+		claim_of(i, self, mine);
+		claim_of((unsigned)says[i], node, port);
+		assert_int_equal(mgr_graph_claim(g, i / WILD_PORTS, mine, node, port), 1);
+	}
+	return g;
+}
+
+static void claims_at_random(void **state)
+{
+	struct mgr_graph *g, *anew;
+	int says[WILD];
+	uint64_t random = 7;
+
+	(void)state;
+	memset(says, -1, sizeof(says));
+	g = wild_graph(says);
+	for (unsigned k = 0; k < 20000; k++) {
+		const unsigned i = test_random(&random) % WILD, to = test_random(&random) % WILD;
+		const bool none = i == to || test_random(&random) % 3 == 0;
+		char node[MGR_NAME_LEN], port[MGR_NAME_LEN], self[MGR_NAME_LEN], mine[MGR_NAME_LEN];
+
+		claim_of(i, self, mine);
+		claim_of(to, node, port);
+		says[i] = none ? -1 : (int)to;
+		assert_true(mgr_graph_claim(g, i / WILD_PORTS, mine, none ? NULL : node,
+				    none ? NULL : port) >= 0);
+		if (k % 4)
+			continue;
+		anew = wild_graph(says);
+		for (unsigned j = 0; j < WILD; j++) {
+			claim_of(j, self, mine);
+			assert_int_equal(mgr_graph_link_at(g, j / WILD_PORTS, mine),
+				mgr_graph_link_at(anew, j / WILD_PORTS, mine));
+		}
+		mgr_graph_free(anew);
+	}
+	mgr_graph_free(g);
+}
+
+/* A graph that grows by a link at a time, each asked for at once: twice as many links are twice as
+ * much work. */
+static uint64_t work_of(unsigned links)
+{
+	struct mgr_graph *g = mgr_graph_new();
+	struct mgr_port p = {.name = "p", .bps = TEST_GBPS, .up = true};
+	char a[MGR_NAME_LEN], b[MGR_NAME_LEN];
+	uint64_t work;
+
+	for (unsigned i = 0; i < links; i++) {
+		snprintf(a, sizeof(a), "a%u", i);
+		snprintf(b, sizeof(b), "b%u", i);
+		const unsigned an = test_switch(g, a, 0, 0), bn = test_switch(g, b, 0, 0);
+
+		assert_true(
+			mgr_graph_set_port(g, an, &p) == 1 && mgr_graph_set_port(g, bn, &p) == 1);
+		assert_int_equal(mgr_graph_claim(g, an, "p", b, "p"), 1);
+		assert_int_equal(mgr_graph_claim(g, bn, "p", a, "p"), 1);
+		assert_true(mgr_graph_link_at(g, an, "p") >= 0);
+	}
+	work = mgr_graph_work(g);
+	mgr_graph_free(g);
+	return work;
+}
+
+static void grows_linearly(void **state)
+{
+	(void)state;
+	assert_int_equal(work_of(4000), 2 * work_of(2000));
+}
+
 int run_graph_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(clos), cmocka_unit_test(tier_given),
 		cmocka_unit_test(down_and_up), cmocka_unit_test(one_end_says),
 		cmocka_unit_test(miscabled), cmocka_unit_test(other_conflicts),
 		cmocka_unit_test(refused), cmocka_unit_test(bounds),
-		cmocka_unit_test(random_events)};
+		cmocka_unit_test(random_events), cmocka_unit_test(claims_at_random),
+		cmocka_unit_test(grows_linearly)};
 
 	return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }
