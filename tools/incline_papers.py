@@ -96,8 +96,8 @@ EPIC = [
     # ---- resources ----
     row('edt', '6.2', 'Edge-disjoint trees', code='lib/mgr/edt.c', tests='mgr mgr_optimum flowsim'),
     row('spatial', '6.2', 'Spatial multiplexing: the frontier of depth and width', code='lib/mgr/spatial.c lib/mgr/frontier.c', tests='mgr mgr_optimum'),
-    row('temporal', '6.2', 'Temporal multiplexing: placed by duty, memory per invocation', state='partly', code='lib/mgr/temporal.c dataplane/leases.c',
-        tests='mgr mgr_optimum dataplane-leases ccl_lease ccl_lease_wait leases model-leases', why='placement and contention are built; the manager schedules no phases'),
+    row('temporal', '6.2', 'Temporal multiplexing: placed by duty, memory per invocation, by turns or by contention', code='lib/mgr/temporal.c lib/mgr/windows.c lib/ccl/lease.c dataplane/leases.c',
+        tests='mgr mgr_optimum manager-windows ccl_managed_turn dataplane-leases ccl_lease ccl_lease_wait leases model-leases'),
     row('indirection', '6.1', 'Payload memory by pointer, moved without touching tables', state='partly', code='dataplane/leases.c', tests='dataplane-leases',
         why='Modes II and III only, not with reproducible sums'),
     # ---- evaluation ----

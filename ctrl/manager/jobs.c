@@ -96,6 +96,19 @@ static json_t *plan_json(const struct manager *m, const struct mgr_plan *plan)
 		mg_tree_json(m, &plan->tree));
 }
 
+/* When the job may use the memory that it shares, by this manager's clock, which all ranks hear of
+ * as they ask: where in the cycle it is now. */
+static json_t *window_json(const struct manager *m, const struct mgr_window *w)
+{
+	const uint64_t cycle = (uint64_t)m->cycle_ms * 1000, part = cycle / MGR_DUTY;
+	char lease[32];
+
+	snprintf(lease, sizeof(lease), "manager-%u", w->block);
+	return json_pack("{s:s,s:I,s:I,s:I,s:I}", "lease", lease, "cycle_us", (json_int_t)cycle,
+		"at_us", (json_int_t)((m->now + m->slept) / 1000 % cycle), "start_us",
+		(json_int_t)(w->start * part), "length_us", (json_int_t)(w->length * part));
+}
+
 static json_t *state_json(const struct manager *m, uint64_t epoch)
 {
 	char line[MGR_LINE_LEN + 64] = "";
@@ -113,6 +126,8 @@ static json_t *state_json(const struct manager *m, uint64_t epoch)
 		"line", rpc_text(line));
 	if (v.phase == MGR_CONNECTING && v.plan)
 		json_object_set_new(out, "plan", plan_json(m, v.plan));
+	if (v.plan && v.plan->window.block)
+		json_object_set_new(out, "window", window_json(m, &v.plan->window));
 	return out;
 }
 
@@ -186,9 +201,12 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 	*job = (struct mgr_job){.n_ranks = (unsigned)rpc_int(params, "ranks", 0),
 		.shape = m->shape,
 		.want_bps = (uint64_t)rpc_int(params, "mbps", 0) * 1000000,
-		.duty = (unsigned)rpc_int(params, "duty", MGR_DUTY)};
+		.duty = MGR_DUTY};
 	snprintf(job->name, sizeof(job->name), "%s", rpc_string(params, "job"));
 	snprintf(job->owner, sizeof(job->owner), "%s", mg_tenant(m) ?: "");
+	/* Who cannot let go of memory between its collectives has it all the time. */
+	if (rpc_bool(params, "lease", false))
+		job->duty = (unsigned)rpc_int(params, "duty", MGR_DUTY);
 	job->shape.mtu = (unsigned)rpc_int(params, "mtu", 0);
 	job->shape.m = (unsigned)rpc_int(params, "M", 0);
 	job->shape.reproducible = rpc_bool(params, "reproducible", false);

@@ -86,10 +86,12 @@ static json_t *tree_json(const struct manager *m, const struct mgr_tree *t)
 
 static json_t *plan_json(const struct manager *m, const struct mgr_plan *p)
 {
-	return json_pack("{s:i,s:i,s:i,s:i,s:o,s:o,s:i,s:b,s:i,s:o}", "mode", (int)p->size.mode,
-		"m", (int)p->size.m, "w", (int)p->size.w, "slots", (int)p->size.slots, "bps",
-		ctl_u64(p->bps), "goodput", ctl_u64(p->goodput), "duty", (int)p->duty, "whole",
-		p->whole, "height", (int)p->tree.height, "tree", tree_json(m, &p->tree));
+	return json_pack("{s:i,s:i,s:i,s:i,s:o,s:o,s:i,s:b,s:i,s:o,s:i,s:i,s:i}", "mode",
+		(int)p->size.mode, "m", (int)p->size.m, "w", (int)p->size.w, "slots",
+		(int)p->size.slots, "bps", ctl_u64(p->bps), "goodput", ctl_u64(p->goodput), "duty",
+		(int)p->duty, "whole", p->whole, "height", (int)p->tree.height, "tree",
+		tree_json(m, &p->tree), "block", (int)p->window.block, "start",
+		(int)p->window.start, "length", (int)p->window.length);
 }
 
 static json_t *run_json(const struct manager *m, const struct mgr_run_kept *k)

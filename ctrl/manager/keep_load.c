@@ -35,7 +35,10 @@ static const struct ctl_field plan_fields[] = {
 	{"duty", CTL_INT, .required = true, .min = 1, .max = MGR_DUTY},
 	{"whole", CTL_BOOL, .required = true},
 	{"height", CTL_INT, .required = true, .min = 1, .max = MGR_MAX_HEIGHT},
-	{"tree", CTL_OBJECT, .fields = tree_fields, .required = true}, {0}};
+	{"tree", CTL_OBJECT, .fields = tree_fields, .required = true},
+	{"block", CTL_INT, .min = 0, .max = MGR_MAX_BLOCKS},
+	{"start", CTL_INT, .min = 0, .max = MGR_DUTY},
+	{"length", CTL_INT, .min = 0, .max = MGR_DUTY}, {0}};
 
 static const struct ctl_field run_fields[] = {
 	{"job", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
@@ -262,7 +265,9 @@ static int read_plan(struct manager *m, const json_t *j, struct mgr_plan *p)
 		.size = {(unsigned)rpc_int(j, "mode", 0), (unsigned)rpc_int(j, "m", 0),
 			(unsigned)rpc_int(j, "w", 0), (unsigned)rpc_int(j, "slots", 0)},
 		.duty = (unsigned)rpc_int(j, "duty", MGR_DUTY),
-		.whole = rpc_bool(j, "whole", false)};
+		.whole = rpc_bool(j, "whole", false),
+		.window = {(unsigned)rpc_int(j, "block", 0), (unsigned)rpc_int(j, "start", 0),
+			(unsigned)rpc_int(j, "length", 0)}};
 	ctl_get_u64(json_object_get(j, "bps"), &p->bps);
 	ctl_get_u64(json_object_get(j, "goodput"), &p->goodput);
 	t->n_sw = (unsigned)json_array_size(sw);

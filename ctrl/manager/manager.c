@@ -100,6 +100,7 @@ int manager_create(const json_t *config, const struct manager_io *io, const stru
 		.loss_ppm = (unsigned)int_of(config, "loss_ppm")};
 	m->tenant_jobs = (unsigned)int_of(config, "tenant_jobs");
 	m->tenant_ranks = (unsigned)int_of(config, "tenant_ranks");
+	m->cycle_ms = (unsigned)int_of(config, "cycle_ms");
 	m->lldp_decides = !strcmp(text_of(config, "lldp"), "use");
 	m->discover = rpc_bool(config, "discover", false);
 	m->learnt_bps = int_of(config, "discover_mbps") * 1000000;

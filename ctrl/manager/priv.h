@@ -73,6 +73,7 @@ struct manager {
 	struct mgr_jobs *jobs;
 	const struct mgr_policy *policy;
 	unsigned tenant_jobs, tenant_ranks;
+	unsigned cycle_ms;                  /* of windows */
 	uint64_t not_the_rank, place_taken; /* requests refused for that: manager.who */
 	bool lldp_decides;                  /* else it only tells */
 	bool discover;                      /* what the file does not have */

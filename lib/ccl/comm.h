@@ -394,6 +394,9 @@ int ccl_idle(struct ccl_comm *c, uint64_t now, uint64_t *since, uint64_t until);
 /* Has another process failed or gone? 0, or -ECONNABORTED and why; -ESTALE: all processes are
  * there, as far as is known, but the groups are over. Does not block. */
 int ccl_setup_watch(struct ccl_setup *setup, char why[CCL_ERR_LEN]);
+/* Its turn with memory that it shares, if that was said anew. */
+struct ccl_turn;
+bool ccl_setup_turn(struct ccl_setup *setup, struct ccl_turn *turn);
 
 /* Tells the other processes why this one has failed. */
 void ccl_setup_tell(struct ccl_setup *setup, const char *why);

@@ -221,6 +221,7 @@ static int read_scalars(struct reader *r, const json_t *doc, struct ccl_group *g
 	g->m = (unsigned)ctl_int(f, doc, "M");
 	g->w = (unsigned)ctl_int(f, doc, "W");
 	g->rings = (unsigned)ctl_int(f, doc, "rings");
+	g->duty = (unsigned)ctl_int(f, doc, "duty");
 	g->timeout_ns = (uint64_t)ctl_int(f, doc, "timeout_ms") * 1000000;
 	if (g->name[strspn(g->name, name_letters)] || !g->name[strspn(g->name, "0123456789")])
 		return bad(r, "name",
@@ -435,6 +436,22 @@ static int check_managers(const struct reader *r, const char *list)
 	return 0;
 }
 
+/* Memory that is lent by turns. */
+static int read_duty(struct reader *r, struct ccl_group *g)
+{
+	if (g->duty == 1000)
+		return 0;
+	if (g->mode_given && g->mode_id == CCL_MODE_1)
+		return bad(r, "duty", "below 1000 is for modes II and III, not %s", g->mode);
+	if (!g->fallback)
+		return bad(r, "duty", "below 1000 needs \"fallback\", as a lease does");
+	if (g->reproducible)
+		return bad(r, "duty", "a reproducible group cannot share memory by turns");
+	if (g->resume)
+		return bad(r, "duty", "below 1000 is not for groups with \"resume\"");
+	return 0;
+}
+
 /* Only a group without switches needs one. */
 static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g)
 {
@@ -455,15 +472,15 @@ static int read_manager(struct reader *r, const json_t *doc, struct ccl_group *g
 		return bad(
 			r, "flags.sr", "is for \"collectives\" allreduce and barrier in mode II");
 	if (!g->manager[0])
-		return 0;
+		return g->duty == 1000 ? 0 : bad(r, "duty", "is for a manager, and there is none");
 	if (check_managers(r, g->manager))
 		return -EINVAL;
 	if (g->mode_id == CCL_MODE_NETREDUCE || g->mode_id == CCL_MODE_RING)
 		return bad(r, "mode", "%s has no tree for a manager to find: name the switches",
 			g->mode);
 	if (g->lease[0])
-		return bad(r, "lease", "a manager places groups that have their own memory");
-	return 0;
+		return bad(r, "lease", "a manager names leases by itself: \"duty\"");
+	return read_duty(r, g);
 }
 
 static int check_tree(struct reader *r, struct ccl_group *g)

@@ -8,6 +8,7 @@
 #include "lib/ccl/ccl.h"
 #include "lib/ccl/msg.h"
 #include "lib/ccl/tree_plan.h"
+#include "lib/ccl/turn.h"
 #include "lib/ctl/client_io.h"
 #include "lib/ctl/schema.h"
 
@@ -65,6 +66,7 @@ struct ccl_group {
 	bool write;               /* data by RDMA WRITE */
 	char lease[CCL_NAME_LEN]; /* "": the groups have memory of their own */
 	unsigned lease_ms, lease_wait_ms;
+	unsigned duty; /* of a managed job, per thousand: below, it may share memory by a lease */
 	char bootstrap[CCL_ADDRESS_LEN];
 	/* Who finds the tree, addresses with commas between them; "": the file names it. */
 	char manager[CCL_MAX_MANAGERS * CCL_ADDRESS_LEN];
@@ -88,6 +90,7 @@ struct ccl_group {
 	 * ctl_sockets; a group's slots on the switches, 0: what its window needs. For simulations.
 	 */
 	uint64_t epoch;
+	struct ccl_turn turn; /* of the lease that a manager has given it */
 	char owner[CCL_OWNER_LEN];
 	const struct ctl_io *io;
 	unsigned slots;

@@ -138,6 +138,12 @@ static const struct ctl_field group_fields[] = {
 	{"lease_wait_ms", CTL_INT, .min = 0, .max = MS_MAX / 4, .dflt = "0",
 		.help = "how long a collective waits for the lease while another job has it, "
 			"before it goes by a ring of the hosts; at most a quarter of timeout_ms"},
+	{"duty", CTL_INT, .min = 1, .max = 1000, .dflt = "1000",
+		.help = "of a file without switches: share of the time in which the job "
+			"communicates, per thousand; below 1000 a manager of policy temporal lends "
+			"it memory by turns: modes II and III, not reproducible, needs fallback, "
+			"no "
+			"resume"},
 	{"kind", CTL_STRING, .values = kinds, .dflt = "auto",
 		.help = "of groups; auto: by what the devices can do"},
 	{"collectives", CTL_LIST, .item = CTL_STRING,

@@ -93,9 +93,13 @@ static int nap_ms(uint64_t left_ns)
  * queue was armed is found by one more look. */
 static int nap(struct ccl_comm *c, uint64_t left_ns)
 {
+	const uint64_t due = c->lease ? ccl_lease_due(c, ccl_clock_ns()) : UINT64_MAX;
 	struct sources s = sources_of(c);
 	int n;
 
+	if (due == 0)
+		return ccl_progress(c, ccl_clock_ns());
+	left_ns = due < left_ns ? due : left_ns;
 	for (unsigned i = 0; i < s.n_cq; i++)
 		if (ibv_req_notify_cq(s.cq[i], 0))
 			return ccl_fail(c, -EIO, "the completion queue cannot be armed");
@@ -110,12 +114,15 @@ static int nap(struct ccl_comm *c, uint64_t left_ns)
 int ccl_look_round(struct ccl_comm *c, uint64_t now)
 {
 	char why[CCL_ERR_LEN];
+	struct ccl_turn turn;
 	int rc;
 
 	if (!c->setup || now - c->watched_ns < WATCH_NS)
 		return 0;
 	c->watched_ns = now;
 	rc = ccl_setup_watch(c->setup, why);
+	if (c->lease && ccl_setup_turn(c->setup, &turn))
+		ccl_lease_set_turn(c, &turn);
 	if (rc && rc != -ESTALE)
 		ccl_resume_deny(c);
 	return rc ? ccl_fail(c, -ECONNABORTED, "%s", why) : 0;

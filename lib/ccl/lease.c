@@ -13,6 +13,7 @@ static const uint64_t FIRST_PAUSE_NS = 1000000, LAST_PAUSE_NS = 16000000;
 
 enum step {
 	IDLE,
+	SHUT,       /* rank 0 waits for its turn */
 	ASKED,      /* rank 0 waits for the desk */
 	WAITING,    /* rank 0 waits for who has the lease, and asks again later */
 	TELLING,    /* the decision goes round */
@@ -40,6 +41,10 @@ struct ccl_lease {
 	uint64_t waits, waited_ns, longest_ns; /* collectives that had to wait */
 	uint64_t granted, refused;
 	bool last_refused;
+	/* Rank 0's turns. What collectives took, by the bit length of their bytes: 0, not known. */
+	struct ccl_turn turn;
+	uint64_t got_ns, took_ns[65];
+	uint64_t turns, turn_ns; /* collectives that waited for one */
 	char why[CCL_LEASE_WHY]; /* of the last refusal */
 };
 
@@ -109,6 +114,38 @@ static int tell(struct ccl_comm *c)
 	return rc ? ring_failed(c, rc) : 0;
 }
 
+void ccl_lease_set_turn(struct ccl_comm *c, const struct ccl_turn *turn)
+{
+	c->lease->turn = *turn;
+	if (!turn->length_ns || turn->cycle_ns > c->timeout_ns / 4)
+		c->lease->turn = (struct ccl_turn){0};
+}
+
+/* Nanoseconds until the job's turn, 0: it is. */
+static uint64_t until_turn(const struct ccl_turn *t, uint64_t now, uint64_t took)
+{
+	const uint64_t at = (now + t->cycle_ns - t->zero_ns) % t->cycle_ns,
+		       end = t->start_ns + t->length_ns;
+	/* What is longer than any turn has to begin at the beginning of one. */
+	const uint64_t last = took < t->length_ns ? end - took : t->start_ns + t->length_ns / 4;
+
+	if (at < t->start_ns)
+		return t->start_ns - at;
+	return at <= last && at < end ? 0 : t->cycle_ns - at + t->start_ns;
+}
+
+static uint64_t *took(struct ccl_lease *l, const struct ccl_coll *coll)
+{
+	return &l->took_ns[coll->bytes ? 64 - __builtin_clzll(coll->bytes) : 0];
+}
+
+static void ask(struct ccl_lease *l)
+{
+	l->timed = false;
+	l->desk.ask(l->desk.arg, true);
+	l->step = ASKED;
+}
+
 static int begin(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
@@ -118,8 +155,10 @@ static int begin(struct ccl_comm *c)
 		return tell(c);
 	l->pause_ns = FIRST_PAUSE_NS;
 	l->timed = false;
-	l->desk.ask(l->desk.arg, true);
-	l->step = ASKED;
+	if (l->turn.cycle_ns)
+		l->step = SHUT;
+	else
+		ask(l);
 	return 0;
 }
 
@@ -127,11 +166,36 @@ static int begin(struct ccl_comm *c)
 static void look(struct ccl_lease *l, uint64_t now)
 {
 	l->now = now;
-	if (l->timed || l->step != ASKED)
+	if (l->timed || (l->step != ASKED && l->step != SHUT))
 		return;
 	l->timed = true;
 	l->since_ns = now;
 	l->until_ns = now + l->wait_ns;
+}
+
+/* False: it is still not its turn. */
+static bool take_turn(struct ccl_lease *l, const struct ccl_coll *coll)
+{
+	if (!l->timed || (l->turn.cycle_ns && until_turn(&l->turn, l->now, *took(l, coll)) > 0))
+		return false;
+	if (l->now > l->since_ns) {
+		l->turns++;
+		l->turn_ns += l->now - l->since_ns;
+	}
+	ask(l);
+	look(l, l->now);
+	return true;
+}
+
+uint64_t ccl_lease_due(const struct ccl_comm *c, uint64_t now)
+{
+	struct ccl_lease *l = c->lease;
+
+	if (l->step == WAITING)
+		return l->again_ns > now ? l->again_ns - now : 0;
+	if (l->step != SHUT || !l->turn.cycle_ns)
+		return UINT64_MAX;
+	return until_turn(&l->turn, now, *took(l, ccl_coll_at((struct ccl_comm *)c, l->next)));
 }
 
 /* The desk says no. Whether to ask once more: the last time when the time is over. */
@@ -168,6 +232,7 @@ static int decide(struct ccl_comm *c, bool granted)
 	for (unsigned i = 0; i < sizeof(l->word.number); i++)
 		l->word.number[i] = (uint8_t)(l->next >> 8 * i);
 	l->word.granted = granted;
+	l->got_ns = l->now;
 	return tell(c);
 }
 
@@ -217,8 +282,10 @@ static void end(struct ccl_comm *c, bool release)
 {
 	struct ccl_lease *l = c->lease;
 
-	if (release && c->rank == 0)
+	if (release && c->rank == 0) {
+		*took(l, ccl_coll_at(c, l->next)) = l->now - l->got_ns;
 		l->desk.ask(l->desk.arg, false);
+	}
 	l->step = IDLE;
 	ccl_part_done(c, l->next++);
 }
@@ -236,6 +303,8 @@ static int step(struct ccl_comm *c)
 			return 0;
 		begin(c);
 		return 1;
+	case SHUT:
+		return take_turn(l, coll);
 	case ASKED:
 		if (!l->timed || !l->desk.answer(l->desk.arg, &rc, l->word.why))
 			return 0;
@@ -329,6 +398,9 @@ void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info)
 		append(info, ", %llu waited %llu ms, the longest %llu ms",
 			(unsigned long long)l->waits, (unsigned long long)(l->waited_ns / 1000000),
 			(unsigned long long)(l->longest_ns / 1000000));
+	if (l->turns)
+		append(info, ", %llu waited %llu ms for their turn", (unsigned long long)l->turns,
+			(unsigned long long)(l->turn_ns / 1000000));
 	if (l->step == WAITING)
 		append(info, ", now waits for %llu ms more, for %s",
 			(unsigned long long)((l->until_ns - l->now) / 1000000), l->word.why);

@@ -40,6 +40,7 @@ int ccl_lease_open(
 		ccl_ring_close(ring);
 		return rc;
 	}
+	ccl_lease_set_turn(c, &g->turn);
 	/* Its error has been told to the others; what was made is the communicator's. */
 	return ccl_ring_meet(ring, boot, NULL, NULL, err);
 }

@@ -32,6 +32,8 @@ struct ccl_managed {
 	unsigned dialled; /* of them in a round in which nobody has answered yet */
 	unsigned missed;
 	int64_t watched_ms, looked_ms, dialled_ms; /* dialled: the last one, or a round's end */
+	struct ccl_turn turn;
+	bool turned; /* it was said since it was last asked for */
 };
 
 static int64_t now_ms(const struct ccl_managed *m)
@@ -123,6 +125,9 @@ static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mt
 		json_object_set_new(params, "mode", json_string(g->mode));
 	if (g->m_given)
 		json_object_set_new(params, "M", json_integer((json_int_t)g->m));
+	if (g->duty && g->duty < 1000)
+		json_object_update_new(
+			params, json_pack("{s:b,s:i}", "lease", 1, "duty", (int)g->duty));
 	return params;
 }
 
@@ -192,6 +197,52 @@ static int take_plan(struct ccl_group *own, const json_t *plan, char *err)
 	}
 	return ccl_group_take_plan(
 		own, mode, (unsigned)m, w > 1024 ? 1024u : (unsigned)w, switches, err);
+}
+
+/* What a manager says of the job's turn, and of the lease by which it shares memory. */
+static bool take_turn(struct ccl_managed *m, const json_t *state, const char **lease)
+{
+	const json_t *window = json_object_get(state, "window");
+	json_int_t cycle, at, start, length;
+
+	if (!window ||
+		json_unpack((json_t *)window, "{s:s,s:I,s:I,s:I,s:I}", "lease", lease, "cycle_us",
+			&cycle, "at_us", &at, "start_us", &start, "length_us", &length) ||
+		cycle < 1 || cycle > 3600000000 || at < 0 || at >= cycle || start < 0 ||
+		length < 0 || start > cycle || length > cycle - start)
+		return false;
+	m->turn = (struct ccl_turn){.cycle_ns = (uint64_t)cycle * 1000,
+		.zero_ns = ((uint64_t)now_ms(m) * 1000000 + (uint64_t)(cycle - at) * 1000) %
+			   ((uint64_t)cycle * 1000),
+		.start_ns = (uint64_t)start * 1000,
+		.length_ns = (uint64_t)length * 1000};
+	m->turned = true;
+	return true;
+}
+
+/* Memory by a lease: who is in the way at the beginning of a turn is waited for as long as a cycle.
+ */
+static void take_lease(struct ccl_managed *m, struct ccl_group *own, const json_t *state)
+{
+	const uint64_t most = own->timeout_ns / 1000000 / 4;
+	const char *lease;
+	uint64_t cycle_ms;
+
+	if (!take_turn(m, state, &lease))
+		return;
+	cycle_ms = m->turn.cycle_ns / 1000000 + 1;
+	snprintf(own->lease, sizeof(own->lease), "%s", lease);
+	own->lease_wait_ms = (unsigned)(cycle_ms < most ? cycle_ms : most);
+	own->turn = m->turn;
+}
+
+bool ccl_managed_turn(struct ccl_managed *m, struct ccl_turn *turn)
+{
+	const bool turned = m->turned;
+
+	*turn = m->turn;
+	m->turned = false;
+	return turned;
 }
 
 /* The network, or the ring. */
@@ -291,6 +342,8 @@ int ccl_managed_join(struct ccl_group *own, unsigned rank, unsigned mtu,
 	rc = join_any(m, own, params, &state, &e);
 	json_decref(params);
 	rc = rc ? fail(m, rc, &e, err) : take_state(own, state, why, err);
+	if (rc == 0 && own->mode_id != CCL_MODE_RING)
+		take_lease(m, own, state);
 	json_decref(state);
 	if (rc) {
 		ccl_managed_leave(m, false);
@@ -398,6 +451,8 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 	m->watched_ms = now_ms(m);
 	rc = ask(m, "job.heartbeat", WATCH_ANSWER_MS, &state, &e);
 	note(m, rc, &e);
+	if (!rc)
+		take_turn(m, state, &line);
 	phase = json_string_value(json_object_get(state, "phase"));
 	if (rc == -ESTALE) {
 		snprintf(why, CCL_ERR_LEN, "the manager says: %s", e.msg);

@@ -23,6 +23,9 @@ int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN]);
  * looked for again, and is no failure; nobody who does not answer a dial is waited for. */
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN]);
 
+/* The job's turn as the manager last said it. False: nothing new. */
+bool ccl_managed_turn(struct ccl_managed *m, struct ccl_turn *turn);
+
 /* done: the rank has finished, else its connection just ends. m may be NULL. */
 void ccl_managed_leave(struct ccl_managed *m, bool done);
 

@@ -34,6 +34,11 @@ int ccl_setup_watch(struct ccl_setup *s, char why[CCL_ERR_LEN])
 	return rc2 ? rc2 : rc ? -ESTALE : 0;
 }
 
+bool ccl_setup_turn(struct ccl_setup *s, struct ccl_turn *turn)
+{
+	return s->managed && ccl_managed_turn(s->managed, turn);
+}
+
 void ccl_setup_tell(struct ccl_setup *s, const char *why)
 {
 	ccl_boot_abort(s->boot, why);

@@ -89,6 +89,9 @@ static const struct ctl_field config_fields[] = {
 		.help = "one link and one switch, one way: windows and memory follow from it"},
 	{"loss_ppm", CTL_INT, .min = 0, .max = 999999, .dflt = "0",
 		.help = "of packets, per hop: the mode follows from it"},
+	{"cycle_ms", CTL_INT, .min = 10, .max = 60000, .dflt = "100",
+		.help = "policy temporal: jobs whose duty is below 1000 take turns with the "
+			"memory that they share, each once in so long"},
 	{"switches", CTL_LIST, .item = CTL_OBJECT, .fields = switch_config, .required = true,
 		.min = 1, .max = 4096, .help = "of the fabric"},
 	{"discover", CTL_BOOL,
@@ -143,7 +146,10 @@ static const struct ctl_field join_params[] = {
 	{"mbps", CTL_INT, .min = 0, .max = 10000000,
 		.help = "more is of no use; default 0: as much as there is"},
 	{"duty", CTL_INT, .min = 1, .max = 1000,
-		.help = "share of the time in which it communicates, per thousand; default 1000"},
+		.help = "share of the time in which it communicates, per thousand; default 1000; "
+			"less counts with \"lease\""},
+	{"lease", CTL_BOOL,
+		.help = "it can have its memory for a collective at a time; default false"},
 	{0}};
 
 static const struct ctl_field child_fields[] = {{"rank", CTL_INT, .help = "a rank, or"},
@@ -168,6 +174,16 @@ static const struct ctl_field plan_fields[] = {
 		.help = "as a group file has them"},
 	{0}};
 
+static const struct ctl_field window_fields[] = {
+	{"lease", CTL_STRING, .required = true, .help = "by whose name it is shared"},
+	{"cycle_us", CTL_INT, .required = true, .help = "microseconds in which all take turns"},
+	{"at_us", CTL_INT, .required = true, .help = "of the cycle that have passed now"},
+	{"start_us", CTL_INT, .required = true,
+		.help = "of the cycle at which the job's turn begins"},
+	{"length_us", CTL_INT, .required = true,
+		.help = "that it lasts; 0: it has none, and takes the lease when it can"},
+	{0}};
+
 static const char *const phases[] = {"joining", "installing", "connecting", "starting", "active",
 	"ring", "over", "adopted", NULL};
 
@@ -177,7 +193,10 @@ static const struct ctl_field state_result[] = {
 		.help = "ring: the network is not used; over: join again; adopted: it runs since "
 			"before the manager started"},
 	{"line", CTL_STRING, .required = true, .help = "as job.explain"},
-	{"plan", CTL_OBJECT, .fields = plan_fields, .help = "while the phase is connecting"}, {0}};
+	{"plan", CTL_OBJECT, .fields = plan_fields, .help = "while the phase is connecting"},
+	{"window", CTL_OBJECT, .fields = window_fields,
+		.help = "of a job that shares its switches' memory: when it may use it"},
+	{0}};
 
 static const struct ctl_field rank_params[] = {
 	{"job", CTL_STRING, .required = true, .min = 1, .max = NAME, .help = "name"},

@@ -1,50 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lib/mgr/book.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/mgr/heap.h"
+#include "lib/mgr/book_priv.h"
 
 /* A promise's number is its age and its index: numbers ascend, and lead to the entry. */
 enum { INDEX_BITS = 16, FIRST_ROOM = 64 };
 static const uint64_t MOST = (uint64_t)1 << 50; /* of anything: sums stay far from overflow */
-
-struct holder {
-	mgr_promise promise;
-	uint64_t amount;
-	unsigned duty;
-};
-
-/* Memory of a switch, or rate of a link: what there is, and what was promised of it. */
-struct account {
-	uint64_t total, alone;
-	uint64_t weighted; /* sum of shared amounts times duty */
-	uint64_t largest;  /* shared amount */
-	unsigned limit;    /* holders; 0: the switch or link is gone */
-	unsigned n, room;
-	struct holder *holder; /* by ascending promise */
-	uint64_t seen;         /* mark of the last demand that named it */
-	bool whole;
-};
-
-struct promise {
-	mgr_promise number; /* 0: free */
-	enum mgr_promise_state state;
-	unsigned n, *account;
-	int next_free;
-};
-
-struct mgr_book {
-	unsigned n_nodes, n_links;
-	struct account *account; /* of switches, then of links */
-	struct promise *promise;
-	unsigned n_promises, room;
-	int free;                 /* -1: none */
-	struct mgr_heap reserved; /* promises that are not committed, by deadline */
-	uint64_t age, mark;
-};
 
 struct mgr_book *mgr_book_new(unsigned n_nodes, unsigned n_links)
 {
@@ -77,27 +40,28 @@ void mgr_book_free(struct mgr_book *b)
 	free(b);
 }
 
-static struct account *of_switch(const struct mgr_book *b, unsigned node)
+static struct mgr_account *of_switch(const struct mgr_book *b, unsigned node)
 {
 	return node < b->n_nodes ? &b->account[node] : NULL;
 }
 
-static struct account *of_link(const struct mgr_book *b, unsigned link)
+static struct mgr_account *of_link(const struct mgr_book *b, unsigned link)
 {
 	return link < b->n_links ? &b->account[b->n_nodes + link] : NULL;
 }
 
-static uint64_t need(uint64_t alone, uint64_t largest, uint64_t weighted)
+static uint64_t need(const struct mgr_account *a)
 {
-	uint64_t pool = (weighted + MGR_DUTY - 1) / MGR_DUTY;
+	uint64_t pool = (a->weighted + MGR_DUTY - 1) / MGR_DUTY;
 
-	return alone + (pool > largest ? pool : largest);
+	pool = pool > a->largest ? pool : a->largest;
+	return a->alone + (pool > a->blocks ? pool : a->blocks);
 }
 
 /* What one more could have. */
-static uint64_t room_for(const struct account *a, unsigned duty, bool whole)
+static uint64_t room_for(const struct mgr_account *a, unsigned duty, bool whole)
 {
-	uint64_t now = need(a->alone, a->largest, a->weighted), pool, by_duty;
+	uint64_t now = need(a), pool, by_duty;
 
 	if (a->n >= a->limit || a->whole || (whole && a->n > 0) || now > a->total)
 		return 0;
@@ -109,37 +73,36 @@ static uint64_t room_for(const struct account *a, unsigned duty, bool whole)
 }
 
 /* An account may be full for any amount but zero. */
-static bool fits(const struct account *a, uint64_t amount, unsigned duty, bool whole)
+static bool fits(const struct mgr_account *a, uint64_t amount, unsigned duty, bool whole)
 {
-	return a->n < a->limit && !a->whole && !(whole && a->n > 0) &&
-	       need(a->alone, a->largest, a->weighted) <= a->total &&
+	return a->n < a->limit && !a->whole && !(whole && a->n > 0) && need(a) <= a->total &&
 	       amount <= room_for(a, duty, whole);
 }
 
-static int set(struct account *a, uint64_t total, unsigned limit)
+static int set(struct mgr_account *a, uint64_t total, unsigned limit)
 {
 	a->total = total < MOST ? total : MOST;
 	a->limit = limit;
-	if (a->n <= limit && need(a->alone, a->largest, a->weighted) <= a->total)
+	if (a->n <= limit && need(a) <= a->total)
 		return 0;
 	return (int)a->n;
 }
 
 int mgr_book_set_switch(struct mgr_book *b, unsigned node, uint64_t sram, unsigned groups)
 {
-	struct account *a = of_switch(b, node);
+	struct mgr_account *a = of_switch(b, node);
 
 	return a ? set(a, sram, groups) : -ERANGE;
 }
 
 int mgr_book_set_link(struct mgr_book *b, unsigned link, uint64_t bps)
 {
-	struct account *a = of_link(b, link);
+	struct mgr_account *a = of_link(b, link);
 
 	return a ? set(a, bps, bps ? MGR_MAX_PROMISES : 0) : -ERANGE;
 }
 
-static struct promise *find(const struct mgr_book *b, mgr_promise p)
+struct mgr_promised *mgr_book_find(const struct mgr_book *b, mgr_promise p)
 {
 	unsigned at = (unsigned)(p & ((1u << INDEX_BITS) - 1));
 
@@ -149,7 +112,7 @@ static struct promise *find(const struct mgr_book *b, mgr_promise p)
 static int new_promise(struct mgr_book *b)
 {
 	unsigned room = b->room ? 2 * b->room : FIRST_ROOM;
-	struct promise *more;
+	struct mgr_promised *more;
 	int at = b->free;
 
 	if (at >= 0) {
@@ -165,23 +128,23 @@ static int new_promise(struct mgr_book *b)
 		b->promise = more;
 		b->room = room;
 	}
-	b->promise[b->n_promises] = (struct promise){.number = 0};
+	b->promise[b->n_promises] = (struct mgr_promised){.number = 0};
 	return (int)b->n_promises++;
 }
 
 static void give_back(struct mgr_book *b, unsigned at)
 {
-	b->promise[at] = (struct promise){.next_free = b->free};
+	b->promise[at] = (struct mgr_promised){.next_free = b->free};
 	b->free = (int)at;
 }
 
 /* Room for one more holder everywhere, so that promising cannot fail half-way. */
-static int make_room(struct mgr_book *b, const struct promise *p)
+static int make_room(struct mgr_book *b, const struct mgr_promised *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		struct account *a = &b->account[p->account[i]];
+		struct mgr_account *a = &b->account[p->account[i]];
 		unsigned room = a->room ? 2 * a->room : 4;
-		struct holder *more;
+		struct mgr_holder *more;
 
 		if (a->n < a->room)
 			continue;
@@ -194,7 +157,7 @@ static int make_room(struct mgr_book *b, const struct promise *p)
 	return 0;
 }
 
-static bool named_before(struct mgr_book *b, struct account *a)
+static bool named_before(struct mgr_book *b, struct mgr_account *a)
 {
 	bool before = a->seen == b->mark;
 
@@ -210,7 +173,7 @@ static int check(struct mgr_book *b, const struct mgr_demand *d)
 		return -EINVAL;
 	b->mark++;
 	for (unsigned i = 0; i < d->n_sw; i++) {
-		struct account *a = of_switch(b, d->sw[i].node);
+		struct mgr_account *a = of_switch(b, d->sw[i].node);
 
 		if (a == NULL)
 			return -ERANGE;
@@ -218,7 +181,7 @@ static int check(struct mgr_book *b, const struct mgr_demand *d)
 			return -EINVAL;
 	}
 	for (unsigned i = 0; i < d->n_link; i++) {
-		struct account *a = of_link(b, d->link[i]);
+		struct mgr_account *a = of_link(b, d->link[i]);
 
 		if (a == NULL)
 			return -ERANGE;
@@ -246,9 +209,10 @@ static int all_fit(const struct mgr_book *b, const struct mgr_demand *d, int *no
 	return 0;
 }
 
-static void hold(struct account *a, mgr_promise number, uint64_t amount, unsigned duty, bool whole)
+static void hold(
+	struct mgr_account *a, mgr_promise number, uint64_t amount, unsigned duty, bool whole)
 {
-	a->holder[a->n++] = (struct holder){number, amount, duty};
+	a->holder[a->n++] = (struct mgr_holder){number, amount, duty};
 	a->whole = whole;
 	if (duty == MGR_DUTY) {
 		a->alone += amount;
@@ -259,9 +223,9 @@ static void hold(struct account *a, mgr_promise number, uint64_t amount, unsigne
 		a->largest = amount;
 }
 
-static void let_go(struct account *a, mgr_promise number)
+static void let_go(struct mgr_account *a, mgr_promise number)
 {
-	struct holder gone;
+	struct mgr_holder gone;
 	unsigned at = 0;
 
 	while (a->holder[at].promise != number)
@@ -278,14 +242,14 @@ static void let_go(struct account *a, mgr_promise number)
 		return;
 	a->largest = 0;
 	for (unsigned i = 0; i < a->n; i++) {
-		const struct holder *h = &a->holder[i];
+		const struct mgr_holder *h = &a->holder[i];
 
 		if (h->duty < MGR_DUTY && h->amount > a->largest)
 			a->largest = h->amount;
 	}
 }
 
-static void promise_all(struct mgr_book *b, struct promise *p, const struct mgr_demand *d)
+static void promise_all(struct mgr_book *b, struct mgr_promised *p, const struct mgr_demand *d)
 {
 	for (unsigned i = 0; i < d->n_sw; i++)
 		hold(of_switch(b, d->sw[i].node), p->number, d->sw[i].bytes, d->duty, false);
@@ -296,7 +260,7 @@ static void promise_all(struct mgr_book *b, struct promise *p, const struct mgr_
 static int enter(
 	struct mgr_book *b, const struct mgr_demand *d, uint64_t deadline, mgr_promise *out)
 {
-	struct promise *p;
+	struct mgr_promised *p;
 	int at = new_promise(b);
 
 	if (at < 0)
@@ -341,7 +305,7 @@ int mgr_book_restore(struct mgr_book *b, const struct mgr_demand *d, mgr_promise
 
 int mgr_book_commit(struct mgr_book *b, mgr_promise number)
 {
-	struct promise *p = find(b, number);
+	struct mgr_promised *p = mgr_book_find(b, number);
 
 	if (p == NULL)
 		return -ENOENT;
@@ -350,14 +314,21 @@ int mgr_book_commit(struct mgr_book *b, mgr_promise number)
 	return 0;
 }
 
+static void let_go_at(struct mgr_book *b, unsigned account, mgr_promise number)
+{
+	let_go(&b->account[account], number);
+	if (b->account[account].blocks)
+		mgr_book_count_blocks(b, &b->account[account]);
+}
+
 int mgr_book_release(struct mgr_book *b, mgr_promise number)
 {
-	struct promise *p = find(b, number);
+	struct mgr_promised *p = mgr_book_find(b, number);
 
 	if (p == NULL)
 		return -ENOENT;
 	for (unsigned i = 0; i < p->n; i++)
-		let_go(&b->account[p->account[i]], number);
+		let_go_at(b, p->account[i], number);
 	free(p->account);
 	mgr_heap_remove(&b->reserved, (unsigned)(p - b->promise));
 	give_back(b, (unsigned)(p - b->promise));
@@ -367,14 +338,14 @@ int mgr_book_release(struct mgr_book *b, mgr_promise number)
 /* Accounts from first up to end that the promise holds. */
 static int release_part(struct mgr_book *b, mgr_promise number, unsigned first, unsigned end)
 {
-	struct promise *p = find(b, number);
+	struct mgr_promised *p = mgr_book_find(b, number);
 	unsigned kept = 0, n = p ? p->n : 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		unsigned account = p->account[i];
 
 		if (account >= first && account < end)
-			let_go(&b->account[account], number);
+			let_go_at(b, account, number);
 		else
 			p->account[kept++] = account;
 	}
@@ -409,47 +380,47 @@ mgr_promise mgr_book_sweep(struct mgr_book *b, uint64_t now)
 
 enum mgr_promise_state mgr_book_state(const struct mgr_book *b, mgr_promise number)
 {
-	const struct promise *p = find(b, number);
+	const struct mgr_promised *p = mgr_book_find(b, number);
 
 	return p ? p->state : MGR_NO_PROMISE;
 }
 
 uint64_t mgr_book_free_bytes(const struct mgr_book *b, unsigned node, unsigned duty)
 {
-	const struct account *a = of_switch(b, node);
+	const struct mgr_account *a = of_switch(b, node);
 
 	return a ? room_for(a, duty, false) : 0;
 }
 
 uint64_t mgr_book_free_bps(const struct mgr_book *b, unsigned link, unsigned duty, bool whole)
 {
-	const struct account *a = of_link(b, link);
+	const struct mgr_account *a = of_link(b, link);
 
 	return a ? room_for(a, duty, whole) : 0;
 }
 
 unsigned mgr_book_link_holders(const struct mgr_book *b, unsigned link)
 {
-	const struct account *a = of_link(b, link);
+	const struct mgr_account *a = of_link(b, link);
 
 	return a ? a->n : 0;
 }
 
 unsigned mgr_book_switch_holders(const struct mgr_book *b, unsigned node)
 {
-	const struct account *a = of_switch(b, node);
+	const struct mgr_account *a = of_switch(b, node);
 
 	return a ? a->n : 0;
 }
 
 uint64_t mgr_book_used_bytes(const struct mgr_book *b, unsigned node)
 {
-	const struct account *a = of_switch(b, node);
+	const struct mgr_account *a = of_switch(b, node);
 
-	return a ? need(a->alone, a->largest, a->weighted) : 0;
+	return a ? need(a) : 0;
 }
 
-static mgr_promise next(const struct account *a, mgr_promise after)
+static mgr_promise next(const struct mgr_account *a, mgr_promise after)
 {
 	for (unsigned i = 0; a && i < a->n; i++) {
 		if (a->holder[i].promise > after)

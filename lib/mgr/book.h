@@ -101,6 +101,27 @@ uint64_t mgr_book_free_bps(const struct mgr_book *b, unsigned link, unsigned dut
 unsigned mgr_book_link_holders(const struct mgr_book *b, unsigned link);
 unsigned mgr_book_switch_holders(const struct mgr_book *b, unsigned node);
 
+/* When who shares memory uses it (EPIC 6.2, scheduled coordination). Time goes round in a cycle of
+ * MGR_DUTY parts, the same for all. Shared memory of a switch consists of blocks, by number; a
+ * promise has one block, with the same number on all its switches, as large as the largest that has
+ * it there needs; all of them together count as used, if the pool is not larger. And it has a
+ * window of the cycle, as long as its duty, which no other that has the block on any of its
+ * switches has a part of; or none: it contends. */
+struct mgr_window {
+	unsigned block;         /* from 1; 0: memory is not shared */
+	unsigned start, length; /* length 0: it contends for the block */
+};
+
+enum { MGR_MAX_BLOCKS = 32 };
+
+/* Gives a promise that shares memory the first window that there is, else a block to contend for:
+ * what others have stays. -ENOSPC: no block can be as large as it needs, and nothing has changed.
+ * -ENOENT: no such promise, or it shares nothing. */
+int mgr_book_give_window(struct mgr_book *b, mgr_promise p, struct mgr_window *out);
+/* What it was given before this book was made; it may contradict others, who then contend with it.
+ * -EINVAL: makes no sense. */
+int mgr_book_restore_window(struct mgr_book *b, mgr_promise p, const struct mgr_window *w);
+
 /* Of memory, as counted against what there is. */
 uint64_t mgr_book_used_bytes(const struct mgr_book *b, unsigned node);
 

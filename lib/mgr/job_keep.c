@@ -180,6 +180,10 @@ static int restore_plan(struct mgr_jobs *js, struct mgr_run *r, const struct mgr
 
 	r->plan = *k->plan;
 	rc = mgr_place_restore(js->p, &r->job.shape, r->job.promised, &r->plan, &r->promise);
+	if (rc == 0 && mgr_book_restore_window(js->b, r->promise, &r->plan.window)) {
+		mgr_book_release(js->b, r->promise);
+		rc = -EINVAL;
+	}
 	if (rc == 0 && mgr_run_list_switches(r)) {
 		mgr_book_release(js->b, r->promise);
 		rc = -ENOMEM;

@@ -70,6 +70,18 @@ static int limits(const struct mgr_jobs *js, const struct mgr_run *of, uint64_t 
 	return 0;
 }
 
+/* Memory that is shared by duty: when it may be used. */
+static int give_window(struct mgr_jobs *js, struct mgr_run *r)
+{
+	if (r->plan.duty == MGR_DUTY ||
+		mgr_book_give_window(js->b, r->promise, &r->plan.window) == 0)
+		return 0;
+	mgr_book_release(js->b, r->promise);
+	mgr_plan_free(&r->plan);
+	r->why = MGR_WHY_MEMORY;
+	return -ENOENT;
+}
+
 static int place(struct mgr_jobs *js, struct mgr_run *r)
 {
 	struct mgr_member *member = malloc(r->job.n_ranks * sizeof(*member));
@@ -98,11 +110,13 @@ static int place(struct mgr_jobs *js, struct mgr_run *r)
 	/* Mode I stores whole messages: where nothing else is left. */
 	if (wish.modes & ~(unsigned)MGR_MODE_I)
 		wish.modes &= ~(unsigned)MGR_MODE_I;
+	else
+		wish.duty = MGR_DUTY; /* nor can it let go of them */
 	rc = mgr_place_group(
 		js->p, js->config.policy, &wish, UINT64_MAX, &r->plan, &r->promise, &r->why);
 	free(most);
 	free(member);
-	return rc;
+	return rc ? rc : give_window(js, r);
 }
 
 void mgr_run_place(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)

@@ -434,13 +434,19 @@ static void list_names(const struct mgr_place *p, const struct mgr_tree *t, char
 void mgr_plan_line(const struct mgr_place *p, const struct mgr_wish *wish,
 	const struct mgr_plan *plan, char *line, unsigned len)
 {
-	char names[NAMES_LEN + 24];
+	char names[NAMES_LEN + 24], turn[64] = "";
+	const struct mgr_window *w = &plan->window;
 
+	if (w->length)
+		snprintf(turn, sizeof(turn), " shared as block %u, %u to %u of 1000", w->block,
+			w->start, w->start + w->length);
+	else if (plan->duty < MGR_DUTY)
+		snprintf(turn, sizeof(turn), " shared as block %u, when it is free", w->block);
 	list_names(p, &plan->tree, names, sizeof(names));
 	snprintf(line, len,
 		"in the network: height %u, %u switches, root first: %s; mode %s, M %u, W %u, "
 		"%llu bytes in all%s, %.1f Gbit/s",
 		plan->tree.height, plan->tree.n_sw, names, mgr_mode_name(plan->size.mode),
 		plan->size.m, plan->size.w, (unsigned long long)mgr_plan_bytes(plan, &wish->shape),
-		plan->duty < MGR_DUTY ? " (shared)" : "", (double)plan->goodput / 1e9);
+		turn, (double)plan->goodput / 1e9);
 }

@@ -32,6 +32,7 @@ struct mgr_plan {
 	uint64_t goodput; /* of it, with the fabric's loss */
 	unsigned duty;    /* by which memory is shared; MGR_DUTY: not */
 	bool whole;
+	struct mgr_window window; /* of memory that is shared, once it was given */
 };
 
 enum mgr_why {

@@ -352,11 +352,131 @@ static void two(void **state)
 	}
 }
 
+/* ---- turns ---- */
+
+enum { CYCLE_MS = 100 };
+
+static void give_turn(struct job *j, unsigned start_ms, unsigned length_ms)
+{
+	const struct ccl_turn turn = {.cycle_ns = CYCLE_MS * MS,
+		.zero_ns = 30 * MS,
+		.start_ns = start_ms * MS,
+		.length_ns = length_ms * MS};
+
+	j->comm.timeout_ns = 10000 * MS;
+	ccl_lease_set_turn(&j->comm, &turn);
+}
+
+static unsigned at_ms(void)
+{
+	return (unsigned)((now + (CYCLE_MS - 30) * MS) / MS % CYCLE_MS);
+}
+
+/* Two jobs without a pause, collectives of 3, 6 or 12 ms: how often one asked for the lease in
+ * vain, and for how many ms each had it outside its half of the cycle. */
+static uint64_t work_together(bool turns, uint64_t outside[2])
+{
+	struct job *job[] = {&a, &b};
+	uint64_t random = 3, until[2] = {0}, waited;
+
+	now = 7 * MS;
+	holder = NULL;
+	open_job(&a, "a", CYCLE_MS);
+	open_job(&b, "b", CYCLE_MS);
+	for (unsigned i = 0; turns && i < 2; i++)
+		give_turn(job[i], 50 * i, 50);
+	for (unsigned k = 0; k < 20000; k++) {
+		struct job *j = job[k % 2];
+		const unsigned half = at_ms() / 50;
+
+		now += k % 2 * MS;
+		look(j);
+		if (!busy(j)) {
+			ccl_coll_at(&j->comm, j->comm.coll_issued)->bytes = 1u
+									    << number(&random) % 3;
+			issue(j);
+			look(j);
+			until[k % 2] = 0;
+		}
+		if (ccl_lease_in_network(&j->comm) && !until[k % 2])
+			until[k % 2] =
+				now + ccl_coll_at(&j->comm, j->comm.coll_done)->bytes * 3 * MS;
+		if (ccl_lease_in_network(&j->comm) && now >= until[k % 2])
+			finish(j);
+		outside[k % 2] += ccl_lease_in_network(&j->comm) && half != k % 2;
+	}
+	assert_int_equal(turns ? a.by_ring + b.by_ring : 0, 0);
+	waited = a.by_ring + b.by_ring + (a.asks - a.in_network) + (b.asks - b.in_network);
+	while (holder)
+		finish(holder);
+	end();
+	return waited;
+}
+
+/* With turns nobody is ever in another's way, once it is known what collectives take; without,
+ * often.
+ */
+static void in_turns(void **state)
+{
+	uint64_t outside[2] = {0}, without_turns[2] = {0};
+	const uint64_t in_the_way = work_together(true, outside);
+
+	(void)state;
+	assert_true(work_together(false, without_turns) > 200);
+	if (in_the_way > 12 || outside[0] > 12 || outside[1] > 12)
+		fail_msg("%llu in the way, %llu and %llu ms outside",
+			(unsigned long long)in_the_way, (unsigned long long)outside[0],
+			(unsigned long long)outside[1]);
+}
+
+/* A turn is waited for, and how long is said; one that is taken away is not. */
+static void waits_for_turn(void **state)
+{
+	(void)state;
+	now = 10030 * MS; /* a cycle begins */
+	holder = NULL;
+	open_job(&a, "a", 20);
+	give_turn(&a, 60, 30);
+	issue(&a);
+	look(&a);
+	assert_int_equal(ccl_lease_due(&a.comm, now), 60 * MS);
+	assert_int_equal(until_decided(&a, 62), 61);
+	assert_int_equal(ccl_lease_due(&a.comm, now), UINT64_MAX);
+	finish(&a);
+	says(&a, ", 1 waited 60 ms for their turn");
+	assert_int_equal(at_ms(), 61);
+	/* It took nothing: the next one begins at once, and is longer than what is left of a turn.
+	 */
+	issue(&a);
+	assert_int_equal(until_decided(&a, 2), 2);
+	now += 40 * MS;
+	finish(&a);
+	issue(&a); /* 3 ms after the turn's beginning, which such a one has to keep to */
+	look(&a);
+	assert_int_equal(ccl_lease_due(&a.comm, now), 57 * MS);
+	give_turn(&a, 0, 0);
+	look(&a);
+	assert_true(a.asked);
+	until_decided(&a, 1);
+	finish(&a);
+	/* So is one whose cycle is too long for the others' patience. */
+	a.comm.timeout_ns = 4 * CYCLE_MS * MS - 1;
+	ccl_lease_set_turn(&a.comm, &(struct ccl_turn){CYCLE_MS * MS, 0, 0, 1});
+	now += 50 * MS;
+	issue(&a);
+	look(&a);
+	assert_true(a.asked);
+	until_decided(&a, 1);
+	finish(&a);
+	close_job(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(without), cmocka_unit_test(granted),
 		cmocka_unit_test(bounded), cmocka_unit_test(at_the_end), cmocka_unit_test(broken),
-		cmocka_unit_test(two)};
+		cmocka_unit_test(two), cmocka_unit_test(in_turns),
+		cmocka_unit_test(waits_for_turn)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,10 +312,13 @@ static bool install(struct world *w, unsigned j, const json_t *plan)
 	return true;
 }
 
-static void take_state(struct world_rank *k, const json_t *state)
+static void take_state(const struct world *w, struct world_rank *k, const json_t *state)
 {
 	if (!state)
 		return;
+	json_decref(k->window);
+	k->window = json_incref(json_object_get(state, "window"));
+	k->told = w->now;
 	ctl_get_u64(json_object_get(state, "epoch"), &k->epoch);
 	snprintf(k->phase, sizeof(k->phase), "%s",
 		json_string_value(json_object_get(state, "phase")));
@@ -344,10 +347,11 @@ static void join(struct world *w, unsigned j, unsigned r)
 	snprintf(name, sizeof(name), "job%u", j);
 	snprintf(ip, sizeof(ip), "10.1.%u.%u", r, j);
 	state = ask_manager(w, &k->peer, "job.join",
-		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i}", "job", name, "ranks", RANKS, "rank", (int)r,
-			"who", ctl_u64(k->who), "ip", ip, "mtu", 1024));
+		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i,s:b,s:i}", "job", name, "ranks", RANKS, "rank",
+			(int)r, "who", ctl_u64(k->who), "ip", ip, "mtu", 1024, "lease",
+			w->job[j].duty, "duty", w->job[j].duty ?: 1000));
 	k->connected = state != NULL;
-	take_state(k, state);
+	take_state(w, k, state);
 	json_decref(state);
 }
 
@@ -388,7 +392,7 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 		return;
 	}
 	k->connected = true;
-	take_state(k, state);
+	take_state(w, k, state);
 	if (r == 0 && job->installed != k->epoch && json_object_get(state, "plan") &&
 		install(w, j, json_object_get(state, "plan")))
 		job->installed = k->epoch;
@@ -396,13 +400,14 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 	if (!strcmp(k->phase, "connecting") && job->installed == k->epoch && !k->ready) {
 		state = ask_manager(w, &k->peer, "job.ready", rank_params(w, j, r));
 		k->ready = state != NULL;
-		take_state(k, state);
+		take_state(w, k, state);
 		json_decref(state);
 	}
 }
 
 void world_start_rank(struct world *w, unsigned j, unsigned r)
 {
+	json_decref(w->job[j].rank[r].window);
 	w->job[j].rank[r] = (struct world_rank){.alive = true};
 	join(w, j, r);
 }

@@ -34,12 +34,15 @@ struct world_rank {
 	uint64_t who, epoch;
 	char phase[16], line[512];
 	bool ready;
+	json_t *window;                 /* that it was last told; NULL: none */
+	uint64_t told;                  /* when */
 	struct agent_peer at[SWITCHES]; /* rank 0: its connections to switches */
 };
 
 struct world_job {
 	struct world_rank rank[RANKS];
 	bool again; /* ranks that hear that it is over join anew */
+	int duty;   /* 0: its memory is its own */
 	uint64_t installed;
 	char tree[128];
 };

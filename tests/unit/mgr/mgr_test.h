@@ -22,6 +22,7 @@ int run_job_life_tests(void);
 int run_policy_tests(void);
 int run_policy_all_tests(void);
 int run_size_tests(void);
+int run_windows_tests(void);
 
 enum { TEST_GBPS = 1000000000 };
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/mgr/book_priv.h"
+
+/* A switch's account of a promise, and what it has there; NULL: link i, or memory of its own. */
+static const struct mgr_account *shared_at(const struct mgr_book *b, const struct mgr_promised *p,
+	unsigned i, const struct mgr_holder **out)
+{
+	const struct mgr_account *a = &b->account[p->account[i]];
+
+	if (p->account[i] >= b->n_nodes)
+		return NULL;
+	for (unsigned k = 0; k < a->n; k++) {
+		*out = &a->holder[k];
+		if ((*out)->promise == p->number)
+			return (*out)->duty < MGR_DUTY ? a : NULL;
+	}
+	return NULL;
+}
+
+static const struct mgr_window *window_of(const struct mgr_book *b, const struct mgr_holder *h)
+{
+	return &mgr_book_find(b, h->promise)->window;
+}
+
+/* How large blocks are at a switch, with what the promise would have of block mine. */
+static uint64_t sum_blocks(const struct mgr_book *b, const struct mgr_account *a,
+	const struct mgr_holder *self, unsigned mine)
+{
+	uint64_t size[MGR_MAX_BLOCKS + 1] = {0}, sum = 0;
+
+	if (self)
+		size[mine] = self->amount;
+	for (unsigned k = 0; k < a->n; k++) {
+		const struct mgr_holder *h = &a->holder[k];
+		const unsigned block = window_of(b, h)->block;
+
+		if (h != self && block && h->amount > size[block])
+			size[block] = h->amount;
+	}
+	for (unsigned i = 1; i <= MGR_MAX_BLOCKS; i++)
+		sum += size[i];
+	return sum;
+}
+
+static bool has_room(const struct mgr_book *b, const struct mgr_account *a,
+	const struct mgr_holder *self, unsigned mine)
+{
+	return a->alone <= a->total && sum_blocks(b, a, self, mine) <= a->total - a->alone;
+}
+
+void mgr_book_count_blocks(struct mgr_book *b, struct mgr_account *a)
+{
+	a->blocks = sum_blocks(b, a, NULL, 0);
+}
+
+/* On all its switches. */
+static void set_window(struct mgr_book *b, struct mgr_promised *p, const struct mgr_window *w)
+{
+	p->window = *w;
+	for (unsigned i = 0; i < p->n; i++)
+		if (p->account[i] < b->n_nodes)
+			mgr_book_count_blocks(b, &b->account[p->account[i]]);
+}
+
+/* Parts of the cycle that others have of the block at a switch; how many have it. */
+static unsigned mark(const struct mgr_book *b, const struct mgr_account *a,
+	const struct mgr_holder *self, unsigned block, bool taken[MGR_DUTY])
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < a->n; k++) {
+		const struct mgr_window *w = window_of(b, &a->holder[k]);
+
+		if (&a->holder[k] == self || w->block != block)
+			continue;
+		memset(taken + w->start, true, w->length);
+		n++;
+	}
+	return n;
+}
+
+static bool find_gap(const bool taken[MGR_DUTY], unsigned length, unsigned *start)
+{
+	unsigned run = 0;
+
+	for (unsigned i = 0; i < MGR_DUTY; i++) {
+		run = taken[i] ? 0 : run + 1;
+		if (run == length) {
+			*start = i + 1 - length;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A window in a block; else with length 0 that there is room to contend; *n: others that have the
+ * block. */
+static bool try_block(const struct mgr_book *b, const struct mgr_promised *p, unsigned block,
+	struct mgr_window *w, unsigned *n)
+{
+	bool taken[MGR_DUTY] = {0};
+	unsigned duty = 0;
+
+	*n = 0;
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct mgr_holder *self;
+		const struct mgr_account *a = shared_at(b, p, i, &self);
+
+		if (a == NULL)
+			continue;
+		if (!has_room(b, a, self, block))
+			return false;
+		*n += mark(b, a, self, block, taken);
+		duty = self->duty;
+	}
+	*w = (struct mgr_window){.block = block};
+	if (find_gap(taken, duty, &w->start))
+		w->length = duty;
+	return true;
+}
+
+static bool shares(const struct mgr_book *b, const struct mgr_promised *p)
+{
+	const struct mgr_holder *ignored;
+
+	for (unsigned i = 0; p && i < p->n; i++)
+		if (shared_at(b, p, i, &ignored))
+			return true;
+	return false;
+}
+
+int mgr_book_give_window(struct mgr_book *b, mgr_promise number, struct mgr_window *out)
+{
+	struct mgr_promised *p = mgr_book_find(b, number);
+	struct mgr_window w, best = {0};
+	unsigned n, least = 0;
+
+	if (!shares(b, p))
+		return -ENOENT;
+	for (unsigned block = 1; block <= MGR_MAX_BLOCKS && !best.length; block++) {
+		if (!try_block(b, p, block, &w, &n))
+			continue;
+		if (!best.block || w.length || n < least) {
+			best = w;
+			least = n;
+		}
+	}
+	if (!best.block)
+		return -ENOSPC;
+	set_window(b, p, &best);
+	*out = best;
+	return 0;
+}
+
+int mgr_book_restore_window(struct mgr_book *b, mgr_promise number, const struct mgr_window *w)
+{
+	struct mgr_promised *p = mgr_book_find(b, number);
+
+	if (p == NULL)
+		return -ENOENT;
+	if (w->block > MGR_MAX_BLOCKS || w->start > MGR_DUTY || w->length > MGR_DUTY - w->start ||
+		(!w->block && (w->start || w->length)))
+		return -EINVAL;
+	set_window(b, p, w);
+	return 0;
+}
