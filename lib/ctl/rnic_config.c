@@ -3,7 +3,7 @@
 #include "lib/ctl/config.h"
 #include "lib/mrc/settings.h"
 
-enum { NAME_MAX_LEN = 31, CPUS_MAX = 1024, IFNAME_MAX = 15, RX_WORKERS_MAX = 16 };
+enum { NAME_MAX_LEN = 31, IFNAME_MAX = 15, RX_WORKERS_MAX = 16 };
 
 static const char *const transports[] = {"roce", "iwarp", NULL};
 static const char *const idles[] = {"spin", "pause", "sleep", NULL};
@@ -85,10 +85,10 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 		.help = "in place of mac, ip, port, mtu, neighbors, via and sid, of which mac and "
 			"port are required otherwise: the ports of the device, networks apart; "
 			"verbs "
-			"count them from 1. Not with netdev, nor control_lcore"},
+			"count them from 1. Not with netdev"},
 	{"transport", CTL_STRING, .values = transports, .dflt = "roce",
 		.help = "of queue pairs. iwarp: over TCP, one connection each, made by RDMA-CM; "
-			"one port, at least one address in ip, not with netdev, nor control_lcore"},
+			"one port, at least one address in ip, not with netdev"},
 	{"idle", CTL_STRING, .values = idles, .dflt = "sleep",
 		.help = "what the device's thread does without packets: spin and pause need a core "
 			"of their own"},
@@ -111,14 +111,10 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 	{"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"},
 	{"mrc", CTL_OBJECT, .fields = mrc_fields,
 		.help = "the transport MRC; docs/mrc.md says how sure each number is"},
-	{"control_lcore", CTL_INT, .min = 0, .max = CPUS_MAX - 1,
-		.help = "CPU of the control path's thread, which then has the transports to "
-			"itself, and a second thread the port and every byte; absent: one thread, "
-			"and callers of verbs, do both. Not with netdev"},
 	{"rx_workers", CTL_INT, .min = 0, .max = RX_WORKERS_MAX, .dflt = "0",
 		.help = "receive workers: threads that take what comes for queue pairs that a "
-			"program has given to them (inc_dv_create_qp). Not with control_lcore, "
-			"nor transport iwarp"},
+			"program has given to them (inc_dv_create_qp). Not with "
+			"transport iwarp"},
 	{"lldp", CTL_BOOL, .dflt = "false",
 		.help = "say by every port which host this is, and hear who is at its other end "
 			"(IEEE 802.1AB, every 30 s): INCLINE_STATS shows it, and a manager "

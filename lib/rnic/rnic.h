@@ -13,7 +13,7 @@
  * and the thread of each receive worker ("receive workers", below):
  *	rnic_worker_rx
  * and any thread at any time:
- *	rnic_readers, rnic_check	(what a frame is, of what is constant in a device)
+ *	rnic_readers	(what a frame is, of what is constant in a device)
  *	rnic_frame_flatten
  * A ring that several threads use needs a lock of the caller's (lib/verbs has one per queue).
  * Nothing here takes a lock (only where there are receive workers, some calls wait for their
@@ -296,21 +296,6 @@ struct rnic_rx_frame {
 };
 void rnic_rx_burst(struct rnic *rnic, unsigned port, const struct rnic_rx_frame *frames, unsigned n,
 	uint64_t now);
-
-/* The same in two halves, for a port whose thread is not the owner: rnic_check reads every byte
- * (headers, ICRC), rnic_rx_checked decides and places the payload. Nobody but rnic_check writes a
- * struct rnic_checked; one of zeros says nothing, and rnic_rx_checked checks the frame itself. The
- * frame's bytes stay as they are in between. Drops are counted by rnic_rx_checked alone. */
-struct rnic_checked {
-	bool done;
-	uint8_t port;  /* that it was checked for */
-	unsigned drop; /* reason, or 0: parsed, for this device, and if RoCE with the right ICRC */
-	struct wire_pkt pkt;
-};
-void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	struct rnic_checked *checked);
-unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	const struct rnic_checked *checked, uint64_t now);
 
 /* Who is to read a received frame where the host's network stack shares the port: a set of enum
  * rnic_reader. The rnic reads RoCE, and what is for another MAC or broken, which it drops and

@@ -118,7 +118,7 @@ static bool for_port(const struct rnic *rnic, unsigned port, const uint8_t *fram
 	return (frame[0] & 1) || memcmp(frame, rnic->port[port].mac, 6) == 0;
 }
 
-static unsigned check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	struct wire_pkt *pkt)
 {
 	unsigned drop;
@@ -151,14 +151,6 @@ static unsigned check(const struct rnic *rnic, unsigned port, const uint8_t *fra
 	return cut || wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
 }
 
-void rnic_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	struct rnic_checked *checked)
-{
-	checked->drop = check(rnic, port, frame, len, &checked->pkt);
-	checked->port = (uint8_t)port;
-	checked->done = true;
-}
-
 static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
 	const struct wire_pkt *pkt, uint64_t now)
 {
@@ -179,15 +171,17 @@ static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, siz
 	}
 }
 
-/* By rnic_check, for this port. */
-static unsigned take_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	const struct rnic_checked *checked, uint64_t now)
+static unsigned take_one(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
 {
 	uint64_t *count = rnic->port[port].count;
+	struct wire_pkt pkt;
 	unsigned drop;
 
 	rnic->rx_at = now;
-	drop = checked->drop ? checked->drop : take(rnic, port, frame, len, &checked->pkt, now);
+	drop = rx_check(rnic, port, frame, len, &pkt);
+	if (drop == 0)
+		drop = take(rnic, port, frame, len, &pkt, now);
 	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);
@@ -202,35 +196,11 @@ static unsigned take_checked(struct rnic *rnic, unsigned port, const uint8_t *fr
 	return drop;
 }
 
-static unsigned take_one(
-	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
-{
-	struct rnic_checked checked;
-
-	rnic_check(rnic, port, frame, len, &checked);
-	return take_checked(rnic, port, frame, len, &checked, now);
-}
-
 /* All frames of the call are. */
 static void taken(struct rnic *rnic)
 {
 	workers_let_go_rx(rnic);
 	cq_publish(&rnic->gather);
-}
-
-unsigned rnic_rx_checked(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	const struct rnic_checked *checked, uint64_t now)
-{
-	const bool outer = !rnic->gather.on;
-	unsigned drop;
-
-	cq_gather(&rnic->gather);
-	drop = checked->done && checked->port == port
-		       ? take_checked(rnic, port, frame, len, checked, now)
-		       : take_one(rnic, port, frame, len, now);
-	if (outer)
-		taken(rnic);
-	return drop;
 }
 
 unsigned rnic_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)

@@ -165,12 +165,11 @@ static unsigned take(struct rnic *rnic, unsigned worker, unsigned port, const ui
 static void take_one(struct rnic *rnic, unsigned worker, unsigned port,
 	const struct rnic_rx_frame *frame, uint64_t now)
 {
-	struct rnic_checked checked;
-	unsigned drop;
+	struct wire_pkt pkt;
+	unsigned drop = rx_check(rnic, port, frame->data, frame->len, &pkt);
 
-	rnic_check(rnic, port, frame->data, frame->len, &checked);
-	drop = checked.drop ? checked.drop
-			    : take(rnic, worker, port, frame->data, &checked.pkt, now);
+	if (drop == 0)
+		drop = take(rnic, worker, port, frame->data, &pkt, now);
 	count(&rnic->worker[worker - 1], port, frame->len, drop);
 }
 

@@ -158,11 +158,10 @@ static int read_netdev(struct reader *r)
 static int read_transport(struct reader *r)
 {
 	const struct iv_config *c = r->config;
-	const char *not_with = c->n_ports > 1                              ? "several ports"
-			       : c->netdev.name[0]                         ? "netdev"
-			       : json_object_get(r->root, "control_lcore") ? "control_lcore"
-			       : c->rx_workers > 0                         ? "rx_workers"
-									   : NULL;
+	const char *not_with = c->n_ports > 1      ? "several ports"
+			       : c->netdev.name[0] ? "netdev"
+			       : c->rx_workers > 0 ? "rx_workers"
+						   : NULL;
 
 	r->config->iwarp = strcmp(ctl_text(&ctl_rnic_config, r->root, "transport"), "iwarp") == 0;
 	if (c->iwarp && not_with)
@@ -172,22 +171,11 @@ static int read_transport(struct reader *r)
 	return 0;
 }
 
-static int read_control_lcore(struct reader *r)
+static int read_workers(struct reader *r)
 {
-	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	const json_t *v = json_object_get(r->root, "control_lcore");
-
-	r->config->control_lcore = v ? (unsigned)json_integer_value(v) : IV_NO_LCORE;
-	if (v && json_integer_value(v) >= cpus)
-		return refuse(r, "control_lcore: this machine has CPUs 0..%ld", cpus - 1);
-	if (v && r->config->netdev.name[0])
-		return refuse(r, "control_lcore: not together with netdev");
 	r->config->rx_workers = (unsigned)ctl_int(&ctl_rnic_config, r->root, "rx_workers");
-	if (v && r->config->rx_workers > 0)
-		return refuse(r, "rx_workers: not together with control_lcore");
-	if (r->config->n_ports > 1 && (v || r->config->netdev.name[0]))
-		return refuse(
-			r, "ports: one only together with %s", v ? "control_lcore" : "netdev");
+	if (r->config->n_ports > 1 && r->config->netdev.name[0])
+		return refuse(r, "ports: one only together with netdev");
 	return 0;
 }
 
@@ -362,7 +350,7 @@ static int read_root(struct reader *r)
 	}
 	read_plain(r);
 	if (read_name(r) || read_ports(r) || read_congestion(r) || read_mrc(r) || read_netdev(r) ||
-		read_control_lcore(r) || read_transport(r) || read_lldp(r))
+		read_workers(r) || read_transport(r) || read_lldp(r))
 		return -EINVAL;
 	return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "lib/verbs/internal.h"
 
-enum { IV_NO_LCORE = 0xffff, IV_MAX_NEIGH = 256, IV_CONFIG_ERR = PORT_ERR_LEN + 256 };
+enum { IV_MAX_NEIGH = 256, IV_CONFIG_ERR = PORT_ERR_LEN + 256 };
 
 struct iv_neigh {
 	struct wire_ip ip;
@@ -45,7 +45,6 @@ struct iv_config {
 	struct rnic_congestion congestion;
 	struct mrc_settings mrc;
 	struct iv_netdev_config netdev;
-	unsigned control_lcore; /* IV_NO_LCORE: not apart */
 	unsigned rx_workers;
 	bool lldp;
 	char host[RNIC_HOST_LEN]; /* "" if lldp is off */

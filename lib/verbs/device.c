@@ -11,7 +11,6 @@
 
 #include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
-#include "lib/verbs/split.h"
 #include "lib/verbs/workers.h"
 
 enum {
@@ -19,10 +18,8 @@ enum {
 	SLEEP_ASIDE_US = 400,   /* and at last */
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
-	EMPTY_NAP = 192,        /* and before napping, if others do the work */
-	NAP_US = 20,
-	DRAIN_TURNS = 16, /* at the end, for the last acknowledgements */
-	TURNS = 16,       /* of a caller, one after another, while doorbells ring */
+	DRAIN_TURNS = 16,       /* at the end, for the last acknowledgements */
+	TURNS = 16,             /* of a caller, one after another, while doorbells ring */
 };
 
 int iv_errno(int err)
@@ -55,8 +52,6 @@ void iv_own(struct iv_dev *dev)
 	atomic_fetch_add(&dev->control, 1);
 	pthread_mutex_lock(&dev->owner);
 	atomic_fetch_sub(&dev->control, 1);
-	if (dev->split)
-		iv_split_settle(dev->split);
 }
 
 bool iv_own_timed(struct iv_dev *dev)
@@ -73,8 +68,6 @@ bool iv_own_timed(struct iv_dev *dev)
 	atomic_fetch_add(&dev->control, 1);
 	ok = pthread_mutex_timedlock(&dev->owner, &until) == 0;
 	atomic_fetch_sub(&dev->control, 1);
-	if (ok && dev->split)
-		iv_split_settle(dev->split);
 	return ok;
 }
 
@@ -119,34 +112,15 @@ static unsigned take_in(struct iv_dev *dev, uint64_t now)
 	return work;
 }
 
-/* The control path's turn; the data path's, too, if nobody else runs it. */
-static unsigned split_turn(struct iv_dev *dev, uint64_t now)
+unsigned iv_turn(struct iv_dev *dev)
 {
-	unsigned work = dev->threaded ? 0 : iv_split_turn(dev->split);
-
-	if (iv_split_settled(dev->split))
-		work += take_in(dev, now);
-	else if (iv_split_must_settle(dev->split, deadline(dev) <= now))
-		return work;
-	return work + iv_transmit(dev, now);
-}
-
-static unsigned whole_turn(struct iv_dev *dev, uint64_t now)
-{
+	const uint64_t now = dev->ops->now(dev->port);
 	unsigned work = take_in(dev, now);
 
 	if (work || iv_tx_left(dev) || rnic_has_work(dev->rnic) || dev->iwarp)
 		work += iv_transmit(dev, now);
 	if (dev->netdev)
 		work += iv_transmit_shared(dev, now);
-	return work;
-}
-
-unsigned iv_turn(struct iv_dev *dev)
-{
-	const uint64_t now = dev->ops->now(dev->port);
-	const unsigned work = dev->split ? split_turn(dev, now) : whole_turn(dev, now);
-
 	if (dev->ops->link_up)
 		iv_check_links(dev, now);
 	atomic_store_explicit(&dev->deadline, deadline(dev), memory_order_relaxed);
@@ -179,20 +153,13 @@ static unsigned turn_if_free(struct iv_dev *dev)
 
 unsigned iv_progress(struct iv_dev *dev)
 {
-	return dev->split && dev->threaded ? 0 : turn_if_free(dev);
+	return turn_if_free(dev);
 }
 
 void iv_kick(struct iv_dev *dev)
 {
 	unsigned turns = 0;
 
-	if (dev->split) {
-		if (dev->threaded)
-			iv_split_ring_control(dev->split);
-		else
-			turn_if_free(dev);
-		return;
-	}
 	do {
 		if (!try_own(dev))
 			break;
@@ -232,11 +199,7 @@ void iv_idle(struct iv_dev *dev, unsigned n)
 	case PORT_IDLE_SLEEP:
 		/* Yielding costs little where the core is free, and gives it to the peer (or the
 		 * switch) that we wait for where it is not. Sleeping would cost a timer slack. */
-		/* With threads that do all the work the caller's core is wanted for nothing else.
-		 */
-		if (n >= EMPTY_NAP && dev->split && dev->threaded)
-			nap(NAP_US);
-		else if (n >= EMPTY_YIELD)
+		if (n >= EMPTY_YIELD)
 			sched_yield();
 		else
 			__builtin_ia32_pause();
@@ -267,7 +230,7 @@ static void *thread_main(void *arg)
 		uint64_t now, until;
 		unsigned work;
 
-		if (seen != polled && dev->idle == PORT_IDLE_SLEEP && !dev->split) {
+		if (seen != polled && dev->idle == PORT_IDLE_SLEEP) {
 			/* The application polls, and does this thread's work meanwhile: look again,
 			 * ever more rarely, whether it still does. */
 			polled = seen;
@@ -284,34 +247,9 @@ static void *thread_main(void *arg)
 			backoff.wake_fd =
 				atomic_load_explicit(&dev->netdev->wake_fd, memory_order_relaxed);
 		until = atomic_load_explicit(&dev->deadline, memory_order_relaxed);
-		if (dev->split)
-			iv_split_back_off(dev->split, &backoff, work, now, until);
-		else
-			port_backoff(&backoff, work, now, until);
+		port_backoff(&backoff, work, now, until);
 	}
 	return NULL;
-}
-
-static int start_owner(struct iv_dev *dev)
-{
-	pthread_attr_t attr;
-	int ret;
-
-	pthread_attr_init(&attr);
-	ret = dev->split ? iv_split_pin(&attr, dev->control_lcore) : 0;
-	if (ret == 0)
-		ret = -pthread_create(&dev->thread, &attr, thread_main, dev);
-	pthread_attr_destroy(&attr);
-	return ret;
-}
-
-/* All but the owner. */
-static void stop_others(struct iv_dev *dev)
-{
-	if (dev->split)
-		iv_split_stop(dev->split);
-	if (dev->workers)
-		iv_workers_stop(dev->workers);
 }
 
 static int start_threads(struct iv_dev *dev)
@@ -323,16 +261,15 @@ static int start_threads(struct iv_dev *dev)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	dev->threaded = true;
-	if (dev->split)
-		ret = iv_split_start(dev->split, dev->control_lcore);
-	if (ret == 0 && dev->workers)
+	if (dev->workers)
 		ret = iv_workers_start(dev->workers);
 	if (ret == 0)
-		ret = start_owner(dev);
+		ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret) {
 		dev->threaded = false;
-		stop_others(dev);
+		if (dev->workers)
+			iv_workers_stop(dev->workers);
 	}
 	return ret;
 }
@@ -397,11 +334,8 @@ static void init_locks(struct iv_dev *dev)
 /* The port has its buffers back. */
 static void destroy_rings(struct iv_dev *dev)
 {
-	if (dev->split)
-		iv_split_destroy(dev->split);
 	if (dev->workers)
 		iv_workers_destroy(dev->workers);
-	dev->split = NULL;
 	dev->workers = NULL;
 }
 
@@ -431,11 +365,9 @@ static int open_mrc(struct iv_dev *dev, const struct rnic_mrc_config *from)
 
 static bool possible(const struct verbs_open_attr *attr)
 {
-	if (attr->iwarp && (attr->netdev || attr->split))
+	if (attr->iwarp && (attr->netdev || attr->rnic.n_workers > 0))
 		return false;
-	if (attr->rnic.n_workers > 0 && (attr->iwarp || attr->split))
-		return false;
-	return attr->rnic.n_ports <= 1 || !(attr->netdev || attr->split || attr->iwarp);
+	return attr->rnic.n_ports <= 1 || !(attr->netdev || attr->iwarp);
 }
 
 struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
@@ -466,7 +398,6 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		.mad = iv_on_mad,
 		.cq_error = iv_on_cq_error,
 		.port_event = iv_on_port_event};
-	dev->control_lcore = attr->control_lcore;
 	ret = possible(attr) ? rnic_create(&config, &dev->rnic) : -EINVAL;
 	if (ret == 0)
 		init_ports(dev, port, attr->more);
@@ -474,10 +405,6 @@ struct iv_dev *iv_dev_create(const struct verbs_port_ops *ops, void *port,
 		ret = open_mrc(dev, &attr->mrc);
 	if (ret == 0 && attr->iwarp)
 		ret = iv_iwarp_create(dev, &config.port[0], &dev->iwarp);
-	if (ret == 0 && attr->split) {
-		dev->split = iv_split_create(dev, config.port[0].mtu);
-		ret = dev->split ? 0 : -errno;
-	}
 	if (ret == 0 && config.n_workers > 0) {
 		dev->workers = iv_workers_create(dev);
 		ret = dev->workers ? 0 : -errno;
@@ -498,7 +425,8 @@ void iv_dev_stop(struct iv_dev *dev)
 		return;
 	atomic_store(&dev->stop, true);
 	pthread_join(dev->thread, NULL);
-	stop_others(dev);
+	if (dev->workers)
+		iv_workers_stop(dev->workers);
 	dev->threaded = false;
 }
 

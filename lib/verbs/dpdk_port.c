@@ -315,7 +315,6 @@ const struct verbs_port_ops iv_dpdk_ops = {
 static unsigned mbufs_of(const struct iv_config *config, unsigned index)
 {
 	return port_pool_rings(&config->ports[index].port, 1) + SLACK_MBUFS +
-	       (config->control_lcore != IV_NO_LCORE ? VERBS_RX_HELD : 0) +
 	       config->rx_workers * VERBS_WORKER_HELD;
 }
 

@@ -436,19 +436,12 @@ static int open_env(struct env_dev *d)
 	attr.rnic.n_workers = c->rx_workers;
 	iv_config_lldp(c, &attr.rnic);
 	attr.iwarp = c->iwarp;
-	attr.split = c->control_lcore != IV_NO_LCORE;
-	attr.control_lcore = c->control_lcore;
 	if (getrandom(&attr.rnic.seed, sizeof(attr.rnic.seed), 0) != sizeof(attr.rnic.seed))
 		attr.rnic.seed = port_now_ns();
 	dev = iv_dev_create(&iv_dpdk_ops, d->port[0], &attr, &d->device);
 	if (!dev) {
 		ret = -errno;
-		if (attr.split && ret == -EINVAL)
-			fprintf(stderr,
-				"incline: %s: control_lcore: this process may not run on CPU %u\n",
-				c->name, c->control_lcore);
-		else
-			fprintf(stderr, "incline: %s: %s\n", c->name, strerror(-ret));
+		fprintf(stderr, "incline: %s: %s\n", c->name, strerror(-ret));
 		return ret;
 	}
 	ret = add_neighbors(d, dev);

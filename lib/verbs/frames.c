@@ -2,7 +2,6 @@
 /* Frames between the ports of a device and its rnic, and the links of the ports. */
 #include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
-#include "lib/verbs/split.h"
 #include "lib/verbs/workers.h"
 
 enum {
@@ -54,8 +53,6 @@ unsigned iv_receive(struct iv_dev *dev, uint64_t now)
 {
 	unsigned n = 0;
 
-	if (dev->split)
-		return iv_split_receive(dev->split, now);
 	for (unsigned i = 0; i < dev->n_ports; i++)
 		n += receive_port(dev, i, now);
 	return n;
@@ -94,8 +91,6 @@ unsigned iv_transmit(struct iv_dev *dev, uint64_t now)
 	unsigned room[RNIC_MAX_PORTS], sent[RNIC_MAX_PORTS] = {0}, total = 0, ports, most, n;
 	struct rnic_frame frames[TX_BURST];
 
-	if (dev->split)
-		return iv_split_transmit(dev->split, now);
 	for (unsigned i = 0; i < dev->n_ports; i++)
 		room[i] = dev->ops->tx_room(dev->ports[i].handle);
 	do {
@@ -147,8 +142,7 @@ static void check_link(struct iv_dev *dev, unsigned index, uint64_t now)
 {
 	struct iv_port *port = &dev->ports[index];
 
-	if (!port->link && dev->ops->reconnect && !dev->split &&
-		now - port->tried_ns >= RECONNECT_NS) {
+	if (!port->link && dev->ops->reconnect && now - port->tried_ns >= RECONNECT_NS) {
 		port->tried_ns = now;
 		dev->ops->reconnect(port->handle);
 	}

@@ -5,7 +5,7 @@
  * Locking, in the only order allowed (README.md explains why):
  *	1. iv_qp.sq_lock, then iv_qp.rq_lock	producers of the two work queues
  *	2. iv_cq.lock				consumer of the ring; two CQs: lower address first
- *	3. iv_dev.owner				ownership of the rnic, and of the port unless split
+ *	3. iv_dev.owner				ownership of the rnic and of its ports
  *	4. iv_channel.lock, iv_ctx.async_lock	event queues, taken by callbacks of the rnic
  *	   iv_cm.lock				IDs and events of rdma_cm (cm_internal.h)
  * iv_env_lock (envdev.c) is taken before all of them and only to open, close and exit. */
@@ -31,7 +31,6 @@ static const uint64_t IV_RESOLVE_NS =
 struct iv_cm_dev;
 struct iv_ctx;
 struct iv_dev;
-struct iv_split;
 struct iv_iwarp;
 struct iv_workers;
 
@@ -61,8 +60,6 @@ struct iv_dev {
 	struct rnic *rnic;
 	struct iv_netdev *netdev;   /* or NULL */
 	struct iv_iwarp *iwarp;     /* its queue pairs are iWARP's; NULL: they are RoCE's */
-	struct iv_split *split;     /* the data path's half, which has the port; NULL: not apart */
-	unsigned control_lcore;     /* if split */
 	struct iv_workers *workers; /* NULL: the owner receives everything */
 	enum port_idle idle;
 
@@ -259,9 +256,9 @@ bool iv_own_timed(struct iv_dev *dev);
 unsigned iv_turn(struct iv_dev *dev);
 /* Turns until nothing moves (but not for ever): the last acknowledgements; by the owner. */
 void iv_drain(struct iv_dev *dev);
-/* One turn if nobody owns the device; nothing if split, and threads run. */
+/* One turn if nobody owns the device. */
 unsigned iv_progress(struct iv_dev *dev);
-/* After a post: send what may go if nobody owns the device; if split, wake the thread that will. */
+/* After a post: send what may go if nobody owns the device. */
 void iv_kick(struct iv_dev *dev);
 /* How long a thread of the device may sleep that has nothing to do; 0: as any other. */
 unsigned iv_max_sleep_us(const struct iv_dev *dev);

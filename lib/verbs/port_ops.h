@@ -4,9 +4,9 @@
  * on virtual time with another.
  *
  * Threads: rx_burst .. tx_flush and reconnect are called by the owner of the device only
- * (lib/verbs/README.md, "Locking"), or by its data thread if it has one (split.h), never by two
- * threads at once, but not always by the same thread. now and link_up may
- * be called by any thread, wait and idle by any thread without ownership. */
+ * (lib/verbs/README.md, "Locking"), never by two threads at once, but not always by the same
+ * thread. now and link_up may be called by any thread, wait and idle by any thread without
+ * ownership. */
 #ifndef VERBS_PORT_OPS_H
 #define VERBS_PORT_OPS_H
 
@@ -21,13 +21,13 @@
 
 struct iv_netdev;
 
-enum { VERBS_BURST = 32, VERBS_RX_HELD = 512, VERBS_WORKER_HELD = 256 };
+enum { VERBS_BURST = 32, VERBS_WORKER_HELD = 256 };
 
 struct verbs_port_ops {
 	/* Up to n (<= VERBS_BURST) frames, each one contiguous piece of memory, the port's (as is
 	 * priv) until rx_free; every burst is followed by rx_free of all of them. With
-	 * a data thread up to VERBS_RX_HELD frames are outstanding, of several bursts; with receive
-	 * workers up to VERBS_WORKER_HELD for each, which come back in any order. */
+	 * receive workers up to VERBS_WORKER_HELD for each are outstanding, of several bursts, and
+	 * come back in any order. */
 	unsigned (*rx_burst)(void *port, struct rnic_rx_frame *frames, unsigned n);
 	void (*rx_free)(void *port, const struct rnic_rx_frame *frames, unsigned n);
 	/* How many frames tx will take now; it must take that many. 0 holds the device back
@@ -65,13 +65,10 @@ struct verbs_open_attr {
 	enum port_idle idle;      /* behaviour of the thread and of polling in vain */
 	struct iv_netdev *netdev; /* shares the port (netdev.h); outlives the device. NULL: none.
 				   * One port then */
-	bool split; /* control path and data path apart (split.h); no netdev then, and one port */
-	/* rnic.n_workers: receive workers (workers.h), with threads if there is one; no split or
+	/* rnic.n_workers: receive workers (workers.h), with threads if there is one; no
 	 * iwarp then. */
-	bool iwarp; /* queue pairs over TCP (iwarp_dev.h); no netdev or split then, and
-		     * one port */
+	bool iwarp; /* queue pairs over TCP (iwarp_dev.h); no netdev then, and one port */
 	struct rnic_mrc_config mrc; /* as rnic; ports are planes */
-	unsigned control_lcore;     /* CPU of the control path's thread, if there are threads */
 };
 
 /* A device of its own, opened. Its ports must outlive it. NULL with errno set as rnic_create.

@@ -9,7 +9,6 @@
 #include "lib/lldp/table.h"
 #include "lib/verbs/iwarp_dev.h"
 #include "lib/verbs/netdev.h"
-#include "lib/verbs/split.h"
 #include "lib/verbs/workers.h"
 #include "lib/wire/icrc.h"
 
@@ -41,8 +40,6 @@ static unsigned port_stats(const struct iv_dev *dev, struct inc_dv_stat stats[MA
 
 	if (dev->netdev && n < MAX_PORT_STATS)
 		n += iv_netdev_stats(dev->netdev, stats + n, MAX_PORT_STATS - n);
-	if (dev->split && n < MAX_PORT_STATS)
-		n += iv_split_stats(dev->split, stats + n, MAX_PORT_STATS - n);
 	if (dev->workers && n < MAX_PORT_STATS)
 		n += iv_workers_stats(dev->workers, stats + n, MAX_PORT_STATS - n);
 	return n < MAX_PORT_STATS ? n : MAX_PORT_STATS;

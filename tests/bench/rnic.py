@@ -3,12 +3,10 @@
 """tools/bench rnic: the software RNIC beside what else there is, in one run on one machine.
 
 1. Two RNICs on one core, and the copies and CRCs that cannot be left out (bench-rnic).
-2. Two RNICs in a process through verbs, with control path and data path on one core and on two (bench-split).
-3. perftest's programs, unmodified, between two hosts of tools/lab through incline-switch; the same with control path
-   and data path of each RNIC apart ("control_lcore", lib/verbs/README.md); between two Linux hosts with Soft-RoCE in
-   virtual machines through the same switch; kernel TCP between two network namespaces over a veth pair (root). They
-   take turns; the best of the rounds counts for each. Latency is half of a round trip of 8 bytes: of SENDs whose
-   completions are polled (ib_send_lat), of WRITEs whose last byte is polled (ib_write_lat), and of SENDs whose
+2. perftest's programs, unmodified, between two hosts of tools/lab through incline-switch; between two Linux hosts with
+   Soft-RoCE in virtual machines through the same switch; kernel TCP between two network namespaces over a veth pair
+   (root). They take turns; the best of the rounds counts for each. Latency is half of a round trip of 8 bytes: of SENDs
+   whose completions are polled (ib_send_lat), of WRITEs whose last byte is polled (ib_write_lat), and of SENDs whose
    completions are slept for (ib_send_lat -e).
 
   tools/bench rnic [--quick] [--json FILE] [--no-guests]
@@ -32,26 +30,15 @@ from incline_lab import Lab, build_dir, free_port  # noqa: E402
 from incline_processes import end_on_signals  # noqa: E402
 
 LIMIT = 180
-APART = 'control_lcore'
 POINTS = {'p50_us': 0.5, 'p99_us': 0.99, 'p99.9_us': 0.999, 'p99.99_us': 0.9999}
 # What waits, and how; the first is what TCP is compared with.
 LATENCIES = {'': ['ib_send_lat'], 'write.': ['ib_write_lat'], 'events.': ['ib_send_lat', '-e']}
 
 
 def fabric(guests):
-    hosts = [{'name': f'h{i}', 'ip': f'10.77.0.{10 + i}', 'switch': 's0', **({'nic': 'soft-roce'} if i >= 4 else {})}
-             for i in range(6 if guests else 4)]
+    hosts = [{'name': f'h{i}', 'ip': f'10.77.0.{10 + i}', 'switch': 's0', **({'nic': 'soft-roce'} if i >= 2 else {})}
+             for i in range(4 if guests else 2)]
     return Topology({'name': 'bench', 'mtu': 4200, 'hosts': hosts, 'switches': [{'name': 's0', 'ip': '10.77.255.1'}]})
-
-
-def set_apart(lab):
-    """h2 and h3 with control path and data path apart, each control path on a core of its own if there are two."""
-    for i, host in enumerate(('h2', 'h3')):
-        with open(lab.path(f'{host}.json')) as f:
-            config = json.load(f)
-        config['control_lcore'] = sorted(os.sched_getaffinity(0))[i % len(os.sched_getaffinity(0))]
-        with open(lab.path(f'{host}.json'), 'w') as f:
-            json.dump(config, f)
 
 
 def perftest(lab, server, client, program, options, report=()):
@@ -159,13 +146,12 @@ def better(best, row):
 
 
 def take_turns(lab, guests, veth, rounds, quick):
-    table = {'incline': {}, APART: {}}
+    table = {'incline': {}}
     for i in range(rounds):
         print(f'# round {i + 1} of {rounds}', file=sys.stderr, flush=True)
         better(table['incline'], verbs(lab, 'h0', 'h1', quick))
-        better(table[APART], verbs(lab, 'h2', 'h3', quick))
         if guests:
-            better(table.setdefault('soft-roce', {}), verbs(lab, 'h4', 'h5', quick))
+            better(table.setdefault('soft-roce', {}), verbs(lab, 'h2', 'h3', quick))
         if veth:
             better(table.setdefault('tcp', {}), veth.tcp(1 if quick else 3))
     return table
@@ -211,7 +197,6 @@ def processes(args):
     lab = Lab(tempfile.mkdtemp(prefix='incline-'))
     try:
         lab.up(fabric(not why))
-        set_apart(lab)
         if os.geteuid() == 0:
             with Veth() as veth:
                 return take_turns(lab, not why, veth, 1 if args.quick else 3, args.quick), notes
@@ -236,7 +221,6 @@ def main():
     args = parser.parse_args()
     end_on_signals()
     result = run_program('bench-rnic', args.quick)
-    result['split'] = run_program('bench-split', args.quick)
     table, notes = processes(args)
     compared = ratios(table)
     show(table, compared, notes)

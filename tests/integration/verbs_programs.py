@@ -3,15 +3,11 @@
 """Unmodified verbs programs of the distribution through a switch: rdma-core's examples and perftest, on hosts
 of tools/lab. Run by meson test (Sizes by tools/test --long), or by hand: tests/integration/verbs_programs.py [TEST...].
 Exit 77 (skipped) without ibverbs-utils or perftest."""
-import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-import unittest
-import unittest.mock
 
 sys.dont_write_bytecode = True
 from fabric_case import Fabric, family, free_port, listening, run_tests  # noqa: E402
@@ -21,11 +17,6 @@ SIZES = [1 << n for n in range(1, 24)]  # perftest's -a
 # perftest's own retry budget is half a second, which a process that gets no CPU for so long exceeds.
 COMMON = ['-x', '1', '-u', '20', '-F']
 ROW = re.compile(r'^ *(\d+) +(\d+) +([\d.]+) +([\d.]+)')
-
-
-def write(path, text):
-    with open(path, 'w') as f:
-        f.write(text)
 
 
 class Pairs(Fabric):
@@ -121,32 +112,6 @@ class Programs(Pairs):
         self.perftest('ib_send_lat', '-e', '-s', '64', sizes=[64], iters=50)
         for kind in 'FETCH_AND_ADD', 'CMP_AND_SWAP':
             self.perftest('ib_atomic_lat', '-A', kind, sizes=[8], iters=50)
-
-    def test_control_path_on_another_core(self):
-        """h2 and h3 with "control_lcore": two threads each. The counters tell that both halves had their share."""
-        for i, h in enumerate(('h2', 'h3')):
-            config = self.lab.path(f'{h}.json')
-            with open(config) as f:
-                text = f.read()
-            self.addCleanup(write, config, text)
-            write(config, json.dumps({**json.loads(text), 'control_lcore': i % os.cpu_count()}))
-        with unittest.mock.patch.dict(os.environ, {'INCLINE_STATS': os.path.join(self.dir, 'split.stats')}):
-            # Of whoever ended last: both ends of RC send and receive.
-            self.perftest('ib_write_bw', '-s', '65536', sizes=[65536], iters=100, hosts=('h2', 'h3'))
-            with open(os.path.join(self.dir, 'split.stats')) as f:
-                port = json.load(f)['port']
-            self.assertGreater(port['data_tx'], 0)
-            self.assertGreater(port['data_rx'], 0)
-            for program, *args in (['ib_send_bw', '-b', '-q', '4', '-s', '65536'],
-                                   ['ib_read_bw', '-s', '65536'], ['ib_send_bw', '-c', 'UD', '-s', '1000']):
-                qps = 4 if '-q' in args else 1
-                self.perftest(program, *args, sizes=[int(args[-1])], iters=100, qps=qps, hosts=('h2', 'h3'))
-            for program in 'ib_read_lat', 'ib_write_lat', 'ib_send_lat':
-                self.perftest(program, '-s', '4096', sizes=[4096], iters=50, hosts=('h2', 'h3'))
-            # One end apart, the other not.
-            self.perftest('ib_write_bw', '-s', '65536', sizes=[65536], iters=100, hosts=('h0', 'h3'))
-            self.pingpong('ibv_rc_pingpong', 'h2', 'h3', '-n', '100', '-e', '-c')
-
 
 # They have no tests of their own, and Fabric's are not this file's.
 del Fabric, Pairs

@@ -354,16 +354,12 @@ static void nonsense(void **state)
 	net_close(&net);
 }
 
-/* In two halves, as where another thread has the port; and beside a network stack. */
-static void other_ways_in(void **state)
+/* Beside a network stack. */
+static void beside_a_stack(void **state)
 {
 	struct rnic *rnic = a_device(&on);
-	struct rnic_checked checked;
 
 	(void)state;
-	rnic_check(rnic, 0, nic1, sizeof(nic1), &checked);
-	assert_int_equal(rnic_rx_checked(rnic, 0, nic1, sizeof(nic1), &checked, 0), 0);
-	assert_int_equal(neighbours(0, 0), 1);
 	assert_int_equal(rnic_readers(rnic, 0, nic1, sizeof(nic1)), RNIC_READS | STACK_READS);
 	net_close(&net);
 }
@@ -397,7 +393,7 @@ int main(void)
 		cmocka_unit_test(goodbye),
 		cmocka_unit_test(flood),
 		cmocka_unit_test(nonsense),
-		cmocka_unit_test(other_ways_in),
+		cmocka_unit_test(beside_a_stack),
 		cmocka_unit_test(is_off),
 	};
 

@@ -47,7 +47,7 @@ static void cable_rx_free(void *port, const struct rnic_rx_frame *frames, unsign
 	}
 	for (; end->head != end->read && end->queue[end->head % CABLE_FRAMES].back; end->head++)
 		end->queue[end->head % CABLE_FRAMES].back = false;
-	assert_true(end->read - end->head <= (end->fabric->workers ? CABLE_FRAMES : VERBS_RX_HELD));
+	assert_true(end->read - end->head <= (end->fabric->workers ? CABLE_FRAMES : VERBS_BURST));
 	pthread_mutex_unlock(&end->fabric->lock);
 }
 
@@ -98,8 +98,6 @@ static void cable_tx(void *port, const struct rnic_frame *frame)
 		unsigned slot = (to->tail + to->staged) % CABLE_FRAMES;
 
 		assert_true(queued(to) + to->staged < CABLE_FRAMES);
-		if (f->live)
-			++*f->live;
 		len = rnic_frame_flatten(frame, to->queue[slot].data, CABLE_FRAME_CAP);
 		assert_int_equal(len, frame->len);
 		if (next_random(f) % 1000 < f->corrupt) {
@@ -242,7 +240,6 @@ void fabric_open(struct fabric *f, bool thread)
 		attr.rnic.seed = i + 1;
 		attr.netdev = f->netdev[i];
 		attr.iwarp = f->iwarp;
-		attr.split = f->split || (getenv("VERBS_SPLIT") && !f->netdev[i]);
 		f->end[i].context = incline_verbs_open_port(&cable_ops, &f->end[i], &attr);
 		assert_non_null(f->end[i].context);
 	}

@@ -46,7 +46,6 @@ struct fabric {
 	bool blocked;                    /* tx_room says 0 */
 	void (*on_tx)(struct fabric *f); /* while the sender owns its device; or NULL */
 	void *arg;                       /* for it */
-	uint8_t *live; /* the program counts here while a frame is with the port; or NULL */
 	uint64_t n_tx, n_lost, n_corrupt;
 	uint16_t mtu;
 	unsigned max_qp;             /* of a device; 0: the core's default */
@@ -54,8 +53,6 @@ struct fabric {
 	bool iwarp;                  /* likewise: their queue pairs are iWARP's */
 	bool lldp;                   /* likewise: hosts a and b, ports nic0 and nic1 */
 	unsigned workers;            /* likewise: receive workers of both */
-	bool split;                  /* likewise: control path and data path apart. So also with
-				VERBS_SPLIT in the environment */
 };
 
 struct fabric *fabric_create(void);

@@ -51,7 +51,6 @@ static void smallest(void **state)
 	assert_int_equal(c.ports[0].port.mtu, 4200);
 	assert_int_equal(c.idle, PORT_IDLE_SLEEP);
 	assert_int_equal(c.ports[0].wait_ms, 10000);
-	assert_int_equal(c.control_lcore, IV_NO_LCORE);
 	assert_int_equal(c.rx_workers, 0);
 	assert_int_equal(c.max_qp, 16384);
 	assert_true(c.ports[0].port.has_mac); /* the RNIC's */
@@ -68,8 +67,6 @@ static void smallest(void **state)
 		0);
 	assert_int_equal(c.mrc.base_rtt_us, 4000);
 	assert_int_equal(c.mrc.mbps, 1000);
-	assert_int_equal(read_text("{" MAC "," PORT ",\"control_lcore\":0}", &c), 0);
-	assert_int_equal(c.control_lcore, 0);
 	assert_int_equal(read_text("{" MAC "," PORT ",\"rx_workers\":16}", &c), 0);
 	assert_int_equal(c.rx_workers, 16);
 	assert_false(c.iwarp);
@@ -112,7 +109,8 @@ static void several_ports(void **state)
 	assert_int_equal(port.ip[1].b[15], 1);
 	assert_int_equal(port.mtu, 4200);
 	/* One, too, with what goes with one. */
-	assert_int_equal(read_text("{\"ports\":[{" MAC "," PORT "}],\"control_lcore\":0}", &c), 0);
+	assert_int_equal(
+		read_text("{\"ports\":[{" MAC "," PORT "}],\"netdev\":{\"name\":\"t\"}}", &c), 0);
 	assert_int_equal(c.n_ports, 1);
 }
 
@@ -250,8 +248,6 @@ static void mistakes_are_named(void **state)
 		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 ",\"sid\":\"ff02::1\"}]}",
 			"ports[1].sid: \"ff02::1\" is not a unicast"},
 		{"{" MAC "," PORT ",\"sid\":\"10.0.0.1\"}", "sid: \"10.0.0.1\" is not a unicast"},
-		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],\"control_lcore\":0}",
-			"ports: one only together with control_lcore"},
 		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],"
 		 "\"netdev\":{\"name\":\"t\"}}",
 			"ports: one only together with netdev"},
@@ -302,14 +298,8 @@ static void mistakes_are_named(void **state)
 		{"{" MAC "," PORT ",\"host\":\"h0\"}", "host: only together with lldp"},
 		{"{" MAC "," PORT ",\"max_qp\":0}", "max_qp: 0 is not in 1..65536"},
 		{"{" MAC "," PORT ",\"max_qp\":65537}", "max_qp: 65537 is not in 1..65536"},
-		{"{" MAC "," PORT ",\"control_lcore\":-1}", "control_lcore: -1 is not in 0.."},
-		{"{" MAC "," PORT ",\"control_lcore\":1024}", "control_lcore: 1024 is not in 0.."},
-		{"{" MAC "," PORT ",\"control_lcore\":\"0\"}", "control_lcore: must be integer"},
-		{"{" MAC "," PORT ",\"control_lcore\":0,\"netdev\":{\"name\":\"t\"}}",
-			"control_lcore: not together with netdev"},
+		{"{" MAC "," PORT ",\"control_lcore\":0}", "control_lcore"}, /* there was one */
 		{"{" MAC "," PORT ",\"rx_workers\":17}", "rx_workers: 17 is not in 0..16"},
-		{"{" MAC "," PORT ",\"control_lcore\":0,\"rx_workers\":1}",
-			"rx_workers: not together with control_lcore"},
 		{"{" MAC "," PORT "," IWARP ",\"rx_workers\":1}",
 			"transport: iwarp not together with rx_workers"},
 		{"{" MAC "," PORT ",\"transport\":\"udp\"}",
@@ -318,8 +308,6 @@ static void mistakes_are_named(void **state)
 			"ip: at least one address for transport iwarp"},
 		{"{" MAC "," PORT "," IWARP ",\"netdev\":{\"name\":\"t\"}}",
 			"transport: iwarp not together with netdev"},
-		{"{" MAC "," PORT "," IWARP ",\"control_lcore\":0}",
-			"transport: iwarp not together with control_lcore"},
 		{"{\"ports\":[{" MAC "," PORT "},{" MAC2 "," PORT2 "}],\"transport\":\"iwarp\"}",
 			"transport: iwarp not together with several ports"},
 		{"{" MAC "," PORT ",\"device\":\"\"}", "device"},

@@ -362,14 +362,13 @@ static void run_until(struct fabric *f, uint64_t now)
 	}
 }
 
-static void hear_each_other(unsigned n_ports, bool split)
+static void hear_each_other(unsigned n_ports)
 {
 	struct fabric *f = fabric_create();
 	struct ibv_context *context;
 	char row[128];
 
 	f->n_ports = n_ports;
-	f->split = split;
 	f->lldp = true;
 	fabric_open(f, false);
 	run_until(f, f->now + UINT64_C(10000) * MS);
@@ -390,19 +389,18 @@ static void hear_each_other(unsigned n_ports, bool split)
 	fabric_destroy(f);
 }
 
-/* Each port is told by the other end's, and a device that is closed says goodbye; so does one whose
- * data path is apart. */
+/* Each port is told by the other end's, and a device that is closed says goodbye. */
 static void lldp(void **state)
 {
 	(void)state;
-	hear_each_other(2, false);
-	hear_each_other(1, true);
+	hear_each_other(2);
+	hear_each_other(1);
 }
 
-/* The two halves of a device, and a network interface, have one port. */
-static void not_with_split(void **state)
+/* Queue pairs over TCP have one port. */
+static void not_with_iwarp(void **state)
 {
-	struct verbs_open_attr attr = {.split = true};
+	struct verbs_open_attr attr = {.iwarp = true};
 	const struct verbs_port_ops ops = {0};
 
 	(void)state;
@@ -422,7 +420,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(address_handles, setup, teardown),
 		cmocka_unit_test_setup_teardown(rdma_cm, setup, teardown),
 		cmocka_unit_test(lldp),
-		cmocka_unit_test(not_with_split),
+		cmocka_unit_test(not_with_iwarp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,14 +210,10 @@ static void refusals(void **state)
 static void not_together(void **state)
 {
 	struct fabric *f = fabric_create();
-	struct verbs_open_attr attr = {.rnic = {.n_workers = 1}, .split = true};
+	struct verbs_open_attr attr = {.rnic = {.n_workers = 1}, .iwarp = true};
 
 	(void)state;
 	attr.rnic.port[0] = (struct rnic_port_config){.mac = {2, 1}, .mtu = 4200};
-	assert_null(incline_verbs_open_port(&iv_dpdk_ops, &f->end[0], &attr));
-	assert_int_equal(errno, EINVAL);
-	attr.split = false;
-	attr.iwarp = true;
 	assert_null(incline_verbs_open_port(&iv_dpdk_ops, &f->end[0], &attr));
 	assert_int_equal(errno, EINVAL);
 	pthread_mutex_destroy(&f->lock);
