@@ -258,6 +258,34 @@ static unsigned rx_response(
 	return 0;
 }
 
+/* Of the packet that is next, and not the last of its READ. */
+uint8_t *rc_place_response(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	const struct rc_requester *req = &rc_of(qp)->req;
+	const struct send_wqe *wqe;
+	uint64_t offset;
+
+	if ((pkt->opcode & ROCE_OP_MASK) != ROCE_READ_RESP_MIDDLE || qp_state(qp) == IBV_QPS_ERR ||
+		req->una >= req->high || pkt->psn != ((uint32_t)req->una & PSN_MASK) ||
+		pkt->pay_len != qp->mtu)
+		return NULL;
+	wqe = request(qp, req->una_idx);
+	if (!rc_is_rd(wqe) || rc_is_atomic(wqe) || wqe->n_sge != 1)
+		return NULL;
+	offset = (req->una - wqe->first) * qp->mtu;
+	if (wqe->len - offset <= qp->mtu)
+		return NULL;
+	return mr_translate(qp->init.pd, wqe->sge[0].lkey, wqe->sge[0].addr + offset, qp->mtu,
+		IBV_ACCESS_LOCAL_WRITE);
+}
+
+void rc_response_placed(struct rnic_qp *qp, uint64_t now)
+{
+	rnic_inc(qp->rnic, RNIC_C_READ_RX);
+	rc_of(qp)->req.una++;
+	progressed(qp, now);
+}
+
 unsigned rc_rx_answer(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {

@@ -88,24 +88,33 @@ bool message_needs_recv(const struct wire_pkt *pkt)
 	return pkt->flags & ROCE_F_SEND ? pkt->flags & ROCE_F_FIRST : pkt->flags & ROCE_F_IMM;
 }
 
-bool message_place_middle(struct rnic_qp *qp, struct message *message, const uint8_t *payload,
-	const struct wire_pkt *pkt)
+uint8_t *message_middle(
+	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt)
 {
-	if (message->kind != MESSAGE_WRITE || (pkt->opcode & ROCE_OP_MASK) != ROCE_WRITE_MIDDLE ||
+	const uint8_t opcode = message->kind == MESSAGE_SEND ? ROCE_SEND_MIDDLE : ROCE_WRITE_MIDDLE;
+
+	if (message->kind == MESSAGE_NONE || (pkt->opcode & ROCE_OP_MASK) != opcode ||
 		message->mr_changes != qp->rnic->mr_changes || pkt->pay_len != qp->mtu ||
-		message->received + pkt->pay_len >= message->dmalen)
-		return false;
-	/* Not the message's last word, for which alone the order of stores counts (placement.c). */
-	memcpy(message->memory + message->received, payload, pkt->pay_len);
-	message->received += pkt->pay_len;
-	return true;
+		message->received + pkt->pay_len > message->room)
+		return NULL;
+	return message->memory + message->received;
 }
 
-/* The whole of what a WRITE of several packets writes to, for those behind the first. */
-static void keep_memory(struct rnic_qp *qp, struct message *message)
+/* The whole of what a message of several packets is for, for those behind the first. */
+static void keep_memory(struct rnic_qp *qp, struct message *message, bool send)
 {
-	message->memory = mr_translate_remote(
-		qp, message->rkey, message->va, message->dmalen, IBV_ACCESS_REMOTE_WRITE);
+	message->memory = NULL;
+	if (!send) {
+		message->room = message->dmalen - 1;
+		message->memory = mr_translate_remote(
+			qp, message->rkey, message->va, message->dmalen, IBV_ACCESS_REMOTE_WRITE);
+	} else if (qp_recv(qp)->n_sge == 1) {
+		const struct ibv_sge *sge = qp_recv(qp)->sge;
+
+		message->room = sge->length < RNIC_MAX_MSG ? sge->length : RNIC_MAX_MSG;
+		message->memory = mr_translate(
+			qp->init.pd, sge->lkey, sge->addr, sge->length, IBV_ACCESS_LOCAL_WRITE);
+	}
 	message->mr_changes = message->memory != NULL ? qp->rnic->mr_changes : 0;
 }
 
@@ -124,8 +133,8 @@ const struct message_fault *message_place(struct rnic_qp *qp, struct message *me
 		message->va = pkt->va;
 		message->rkey = pkt->rkey;
 		message->dmalen = pkt->dmalen;
-		if (!send && !(pkt->flags & ROCE_F_LAST))
-			keep_memory(qp, message);
+		if (!(pkt->flags & ROCE_F_LAST))
+			keep_memory(qp, message, send);
 	}
 	if (send) {
 		const struct recv_wqe *wqe = qp_recv(qp);

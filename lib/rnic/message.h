@@ -4,6 +4,7 @@
 #define RNIC_MESSAGE_H
 
 #include "lib/rnic/rnic.h"
+#include "lib/wire/frame.h"
 
 enum message_kind { MESSAGE_NONE, MESSAGE_SEND, MESSAGE_WRITE };
 
@@ -14,7 +15,8 @@ struct message {
 	uint64_t received; /* its bytes so far */
 	uint64_t va;       /* RETH */
 	uint32_t rkey, dmalen;
-	uint8_t *memory; /* of a WRITE, as translated at mr_changes; 0: not */
+	uint64_t room;   /* bytes that it may have before its last packet */
+	uint8_t *memory; /* in one piece, as translated at mr_changes; 0: not */
 	uint64_t mr_changes;
 };
 
@@ -34,10 +36,15 @@ bool message_needs_recv(const struct wire_pkt *pkt);
 /* Its payload, unless that is NULL; a receive request was taken if the message needs one. */
 const struct message_fault *message_place(struct rnic_qp *qp, struct message *message,
 	const uint8_t *payload, const struct wire_pkt *pkt);
-/* The next packet of a WRITE that is neither its first nor its last, whose memory is known and has
- * not changed since: true if its payload is in place. It needs none of the three others. */
-bool message_place_middle(struct rnic_qp *qp, struct message *message, const uint8_t *payload,
-	const struct wire_pkt *pkt);
+/* Where the payload of a packet goes that is the message's next, neither its first nor its last;
+ * NULL unless the memory is known, and has not changed since. It needs none of the others, but it
+ * is to be told when it is there. */
+uint8_t *message_middle(
+	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt);
+static inline void message_placed(struct message *message, const struct wire_pkt *pkt)
+{
+	message->received += pkt->pay_len;
+}
 /* It was taken: the message goes on, or is complete. */
 void message_advance(struct rnic_qp *qp, struct message *message, const struct wire_pkt *pkt);
 

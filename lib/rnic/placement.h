@@ -3,7 +3,8 @@
  * registered memory, after ZeroNIC (OSDI '24), 3.2. What becomes of a packet that arrives is
  * decided by lib/place/decide.h; here is the one copy of its payload from the receive buffer to its
  * final address. Nothing is staged. Who calls has verified the packet's ICRC (rx.c): the headers
- * that name an address are covered by it. */
+ * that name an address are covered by it. Packets in the middle of a message have another way in,
+ * transport_ops.place. */
 #ifndef RNIC_PLACEMENT_H
 #define RNIC_PLACEMENT_H
 

@@ -19,6 +19,20 @@ static unsigned rc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	return rc_rx_answer(qp, frame, pkt, now);
 }
 
+static uint8_t *rc_place(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	return pkt->flags & ROCE_F_REQUEST ? rc_place_request(qp, pkt) : rc_place_response(qp, pkt);
+}
+
+static void rc_rx_placed(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
+{
+	(void)congestion_rx(qp, &rc_of(qp)->cc, pkt, now);
+	if (pkt->flags & ROCE_F_REQUEST)
+		rc_request_placed(qp, pkt);
+	else
+		rc_response_placed(qp, now);
+}
+
 /* The rate allows no packet now: the timer brings the QP back. */
 static bool held(struct rnic_qp *qp, uint64_t now)
 {
@@ -182,6 +196,8 @@ const struct transport_ops rnic_rc = {
 	.fail = rc_fail_all,
 	.reset = rc_reset,
 	.rx = rc_rx,
+	.place = rc_place,
+	.rx_placed = rc_rx_placed,
 	.tx_control = rc_tx_control,
 	.tx = rc_tx,
 	.timer = rc_timer,

@@ -196,6 +196,9 @@ bool rc_tx_request(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t now);
 /* ACK, NAK, READ RESPONSE, ATOMIC ACKNOWLEDGE. */
 unsigned rc_rx_answer(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
+/* As transport_ops.place and rx_placed, of READs' responses. */
+uint8_t *rc_place_response(const struct rnic_qp *qp, const struct wire_pkt *pkt);
+void rc_response_placed(struct rnic_qp *qp, uint64_t now);
 /* req.retry_at has come. */
 void rc_retry(struct rnic_qp *qp);
 void rc_start_send(struct rnic_qp *qp);
@@ -204,6 +207,9 @@ int rc_skip_send(struct rnic_qp *qp, uint32_t from, uint32_t count);
 
 /* responder.c */
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
+/* As transport_ops.place and rx_placed, of requests. */
+uint8_t *rc_place_request(const struct rnic_qp *qp, const struct wire_pkt *pkt);
+void rc_request_placed(struct rnic_qp *qp, const struct wire_pkt *pkt);
 /* The one at epsn, without skipped PSNs. placed: its payload is where it belongs. */
 unsigned rc_take_next(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, bool placed);

@@ -368,29 +368,31 @@ static unsigned receive(struct rnic_qp *qp, const uint8_t *payload, const struct
 	}
 }
 
-/* Most packets of a long WRITE: in order, and nothing to be looked up. The same comes of it as of
+/* Most packets of a long message: in order, and nothing to be looked up. The same comes of it as of
  * receive. */
-static bool receive_middle(struct rnic_qp *qp, const uint8_t *payload, const struct wire_pkt *pkt)
+uint8_t *rc_place_request(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	const struct rc_responder *resp = &rc_of(qp)->resp;
+
+	if (pkt->psn != resp->epsn || resp->n_skip > 0 || resp->refuses)
+		return NULL;
+	return message_middle(qp, &resp->message, pkt);
+}
+
+void rc_request_placed(struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
 	struct rc_responder *resp = &rc_of(qp)->resp;
 
-	if (pkt->psn != resp->epsn || resp->n_skip > 0 || resp->refuses ||
-		!message_place_middle(qp, &resp->message, payload, pkt))
-		return false;
+	message_placed(&resp->message, pkt);
 	resp->epsn = psn_add(pkt->psn, 1);
 	acknowledge(qp, pkt);
-	return true;
 }
 
 /* Go-back-N. */
 unsigned rc_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	unsigned passed;
-	int32_t at;
-
-	if (receive_middle(qp, frame + pkt->pay_off, pkt))
-		return 0;
-	at = psn_diff(pkt->psn, expected(&rc_of(qp)->resp, &passed));
+	const int32_t at = psn_diff(pkt->psn, expected(&rc_of(qp)->resp, &passed));
 
 	return receive(qp, frame + pkt->pay_off, pkt, at, passed);
 }

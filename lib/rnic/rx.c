@@ -54,22 +54,28 @@ static unsigned rx_roce(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	return qp_rx(qp, port, frame, pkt, now);
 }
 
-unsigned qp_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
-	uint64_t now)
+/* Why a queue pair takes no packet of this kind, from there, or 0. */
+static unsigned refused(const struct rnic_qp *qp, unsigned port, const struct wire_pkt *pkt)
 {
+	const bool own = (pkt->opcode & ~ROCE_OP_MASK) == qp->ops->opcodes;
+
 	if (!qp_receives(qp))
 		return RNIC_DROP_QP_STATE;
 	if (port != qp->port && !qp->ops->several_ports)
 		return RNIC_DROP_PORT;
 	if (!qp->ops->connected || qp->ops->several_ports)
-		return (pkt->opcode & ~ROCE_OP_MASK) == qp->ops->opcodes
-			       ? qp->ops->rx(qp, port, frame, pkt, now)
-			       : RNIC_DROP_QP_TYPE;
+		return own ? 0 : RNIC_DROP_QP_TYPE;
 	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
 		return RNIC_DROP_SOURCE;
-	if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes && pkt->opcode != ROCE_CNP)
-		return RNIC_DROP_QP_TYPE;
-	return qp->ops->rx(qp, port, frame, pkt, now);
+	return own || pkt->opcode == ROCE_CNP ? 0 : RNIC_DROP_QP_TYPE;
+}
+
+unsigned qp_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint64_t now)
+{
+	const unsigned drop = refused(qp, port, pkt);
+
+	return drop ? drop : qp->ops->rx(qp, port, frame, pkt, now);
 }
 
 static unsigned rx_echo(
@@ -118,11 +124,14 @@ static bool for_port(const struct rnic *rnic, unsigned port, const uint8_t *fram
 	return (frame[0] & 1) || memcmp(frame, rnic->port[port].mac, 6) == 0;
 }
 
-unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	struct wire_pkt *pkt)
+/* All that can be said of a frame before its ICRC is looked at. *sealed: it has one. */
+static unsigned inspect(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt, bool *sealed)
 {
 	unsigned drop;
 	bool cut = false;
+
+	*sealed = false;
 
 	switch (look(rnic, port, frame, len, pkt, &drop)) {
 	case LOOK_NO:
@@ -148,7 +157,34 @@ unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, 
 			? atomic_load_explicit(&rnic->n_mcast, memory_order_relaxed) == 0
 			: rnic_own_ip(rnic, port, &pkt->dst) < 0)
 		return RNIC_DROP_NOT_MINE;
-	return cut || wire_icrc_ok(frame, pkt) ? 0 : WIRE_ICRC_BAD;
+	*sealed = !cut;
+	return 0;
+}
+
+unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
+	struct wire_pkt *pkt)
+{
+	bool sealed;
+	const unsigned drop = inspect(rnic, port, frame, len, pkt, &sealed);
+
+	return drop != 0 || !sealed || wire_icrc_ok(frame, pkt) ? drop : WIRE_ICRC_BAD;
+}
+
+/* Most packets of a long message are neither its first nor its last, and their destination is known
+ * before they come: the payload is read once. The queue pair, or NULL. */
+static struct rnic_qp *knows_place(
+	const struct rnic *rnic, unsigned port, const struct wire_pkt *pkt, uint8_t **to)
+{
+	struct rnic_qp *qp;
+
+	if ((pkt->flags & (ROCE_F_FIRST | ROCE_F_LAST | ROCE_F_PAYLOAD)) != ROCE_F_PAYLOAD ||
+		pkt->pad != 0)
+		return NULL;
+	qp = rnic_qp_find(rnic, pkt->dqpn);
+	if (qp == NULL || qp->ops->place == NULL || refused(qp, port, pkt) != 0)
+		return NULL;
+	*to = qp->ops->place(qp, pkt);
+	return *to != NULL ? qp : NULL;
 }
 
 static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
@@ -171,17 +207,48 @@ static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, siz
 	}
 }
 
+/* As wire_icrc_ok, of a packet without pad whose payload is copied on the way, whatever comes of
+ * it.
+ */
+static bool copied_right(const uint8_t *frame, const struct wire_pkt *pkt, uint8_t *to)
+{
+	const uint8_t *l3 = frame + pkt->l3_off, *payload = frame + pkt->pay_off;
+	const uint32_t headers = icrc_headers(l3, (size_t)(payload - l3));
+
+	return icrc_copy(headers, to, payload, pkt->pay_len) == icrc_load(payload + pkt->pay_len);
+}
+
+static unsigned receive(
+	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
+{
+	struct rnic_qp *qp = NULL;
+	struct wire_pkt pkt;
+	uint8_t *to;
+	bool sealed;
+	const unsigned drop = inspect(rnic, port, frame, len, &pkt, &sealed);
+
+	if (drop != 0)
+		return drop;
+	if (sealed)
+		qp = knows_place(rnic, port, &pkt, &to);
+	if (qp == NULL)
+		return sealed && !wire_icrc_ok(frame, &pkt)
+			       ? WIRE_ICRC_BAD
+			       : take(rnic, port, frame, len, &pkt, now);
+	if (!copied_right(frame, &pkt, to))
+		return WIRE_ICRC_BAD;
+	qp->ops->rx_placed(qp, &pkt, now);
+	return 0;
+}
+
 static unsigned take_one(
 	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
 {
 	uint64_t *count = rnic->port[port].count;
-	struct wire_pkt pkt;
 	unsigned drop;
 
 	rnic->rx_at = now;
-	drop = rx_check(rnic, port, frame, len, &pkt);
-	if (drop == 0)
-		drop = take(rnic, port, frame, len, &pkt, now);
+	drop = receive(rnic, port, frame, len, now);
 	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);

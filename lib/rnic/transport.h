@@ -99,6 +99,15 @@ struct transport_ops {
 	 * opcodes, or a CNP if connected. 0 if it took effect, else the drop reason. */
 	unsigned (*rx)(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 		const struct wire_pkt *pkt, uint64_t now);
+	/* The payload's destination, in one piece, of a packet whose ICRC nobody has looked at yet;
+	 * NULL: not before that. Changes nothing. The payload is copied there and its ICRC computed
+	 * in one pass, and if that is wrong the packet is dropped, and its bytes are there all the
+	 * same. So it is to be memory whose bytes are nobody's until this very packet has been
+	 * taken: behind those of a message that is under way, and not its end; nor may the address
+	 * come out of the packet. For connected transports on one port; NULL: of no packet. */
+	uint8_t *(*place)(const struct rnic_qp *qp, const struct wire_pkt *pkt);
+	/* It is there, and the ICRC is right: in place of rx. */
+	void (*rx_placed)(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now);
 	/* The next packet of those that qp_has_control announced: acknowledgements and the like.
 	 * They go before all requests, and never wait for a rate. ports, here and below: bit N,
 	 * port N is up and has room; one with several ports sets frame->port to one of them, or

@@ -137,6 +137,23 @@ static unsigned uc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	return drop;
 }
 
+/* It has been heard of, since its message has begun. */
+static uint8_t *uc_place(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	const struct uc *uc = uc_of(qp);
+
+	return pkt->psn == uc->epsn ? message_middle(qp, &uc->message, pkt) : NULL;
+}
+
+static void uc_rx_placed(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
+{
+	struct uc *uc = uc_of(qp);
+
+	(void)congestion_rx(qp, &uc->cc, pkt, now);
+	uc->epsn = psn_add(pkt->psn, 1);
+	message_placed(&uc->message, pkt);
+}
+
 static void uc_enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now)
 {
 	if (to == IBV_QPS_RTR)
@@ -179,6 +196,8 @@ const struct transport_ops rnic_uc = {
 	.fail = unreliable_fail,
 	.reset = uc_reset,
 	.rx = uc_rx,
+	.place = uc_place,
+	.rx_placed = uc_rx_placed,
 	.tx_control = uc_tx_control,
 	.tx = uc_tx,
 	.timer = uc_timer,
