@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,32 +17,12 @@
 
 enum { RETRY_MS = 20, EXTRA_PEERS = 8 };
 
-struct ccl_boot {
-	char address[160];
-	unsigned rank, n_ranks;
-	unsigned timeout_ms;
-	int listener;   /* rank 0, until everybody has come */
-	char path[108]; /* of the UNIX listener, to be removed */
-	unsigned n_peers;
-	struct boot_peer *peer; /* those with fd < 0 are unused */
-};
-
 static int64_t now_ms(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-static int __attribute__((format(printf, 3, 4))) fail(char *err, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, CCL_BOOT_ERR_LEN, fmt, ap);
-	va_end(ap);
-	return rc;
 }
 
 /* ---- opening ---- */
@@ -60,7 +39,7 @@ static int start_listening(struct ccl_boot *b, char *err)
 			if (boot_address(b->address, connect, &fd) == 0) {
 				close(fd);
 				b->path[0] = '\0';
-				return fail(err, -EADDRINUSE,
+				return boot_fail(err, -EADDRINUSE,
 					"another rank 0 listens at %s already", b->address);
 			}
 			unlink(b->path);
@@ -70,7 +49,8 @@ static int start_listening(struct ccl_boot *b, char *err)
 	if (rc) {
 		b->listener = -1;
 		b->path[0] = '\0';
-		return fail(err, rc, "rank 0 cannot listen at %s: %s", b->address, strerror(-rc));
+		return boot_fail(
+			err, rc, "rank 0 cannot listen at %s: %s", b->address, strerror(-rc));
 	}
 	fcntl(b->listener, F_SETFL, O_NONBLOCK);
 	return 0;
@@ -97,8 +77,9 @@ static int connect_to_root(struct ccl_boot *b, char *err)
 			break;
 		b->peer[0].fd = -1;
 		if ((rc != -ENOENT && rc != -ECONNREFUSED && rc != -EAGAIN) || now_ms() >= until)
-			return fail(err, rc, "rank %u cannot reach rank 0 at %s within %u ms: %s",
-				b->rank, b->address, b->timeout_ms, strerror(-rc));
+			return boot_fail(err, rc,
+				"rank %u cannot reach rank 0 at %s within %u ms: %s", b->rank,
+				b->address, b->timeout_ms, strerror(-rc));
 		poll(NULL, 0, RETRY_MS);
 	}
 	boot_socket(b->peer[0].fd);
@@ -113,7 +94,7 @@ int ccl_boot_open(const char *address, unsigned rank, unsigned n_ranks, unsigned
 	int rc;
 
 	if (!b)
-		return fail(err, -ENOMEM, "out of memory");
+		return boot_fail(err, -ENOMEM, "out of memory");
 	b->listener = -1;
 	b->rank = rank;
 	b->n_ranks = n_ranks;
@@ -124,7 +105,7 @@ int ccl_boot_open(const char *address, unsigned rank, unsigned n_ranks, unsigned
 		b->peer[i].fd = b->peer[i].rank = -1;
 	if (!b->peer || strlen(address) >= sizeof(b->address)) {
 		ccl_boot_close(b);
-		return fail(err, -EINVAL, "bootstrap address \"%.100s\" is too long", address);
+		return boot_fail(err, -EINVAL, "bootstrap address \"%.100s\" is too long", address);
 	}
 	snprintf(b->address, sizeof(b->address), "%s", address);
 	rc = rank ? connect_to_root(b, err) : start_listening(b, err);
@@ -168,14 +149,6 @@ static void accept_peers(struct ccl_boot *b)
 	}
 }
 
-static struct boot_peer *peer_of(struct ccl_boot *b, unsigned rank)
-{
-	for (unsigned i = 0; i < b->n_peers; i++)
-		if (b->peer[i].fd >= 0 && b->peer[i].rank == (int)rank)
-			return &b->peer[i];
-	return NULL;
-}
-
 static void refuse(struct boot_peer *p, const char *why)
 {
 	json_t *object = json_pack("{s:s}", "error", why);
@@ -195,7 +168,7 @@ static bool introduce(struct ccl_boot *b, struct boot_peer *p, const json_t *obj
 
 	if (!json_is_integer(rank) || r < 1 || r >= (json_int_t)b->n_ranks)
 		snprintf(why, sizeof(why), "rank 0 expects ranks 1 to %u here", b->n_ranks - 1);
-	else if (peer_of(b, (unsigned)r))
+	else if (boot_peer_of(b, (unsigned)r))
 		snprintf(why, sizeof(why), "rank %u has come already: was it started twice?",
 			(unsigned)r);
 	else {
@@ -223,9 +196,9 @@ static const char *call_of(const json_t *object)
 static void call_all(struct ccl_boot *b, const char *why)
 {
 	json_t *object = json_pack("{s:s}", "call", why);
+	char ignored[CCL_BOOT_ERR_LEN];
 
-	if (object)
-		ccl_boot_broadcast(b, object);
+	ccl_boot_broadcast(b, object, ignored);
 	json_decref(object);
 }
 
@@ -234,19 +207,23 @@ static void spoken(struct round *g, unsigned rank, json_t *object)
 	g->all[rank] = object;
 	g->missing--;
 	if (boot_error(object) && !g->rc)
-		g->rc = fail(g->err, -ECONNABORTED, "%s", boot_error(object));
+		g->rc = boot_fail(g->err, -ECONNABORTED, "%s", boot_error(object));
 	if (g->calls && call_of(object)) {
 		call_all(g->calls, call_of(object));
 		g->calls = NULL;
 	}
 }
 
-static void gone(struct round *g, unsigned rank)
+/* why: an errno of boot_read. */
+static void gone(struct round *g, unsigned rank, int why)
 {
 	g->all[rank] = json_null();
 	g->missing--;
-	if (!g->rc)
-		g->rc = fail(g->err, -ECONNABORTED, "rank %u has gone away", rank);
+	if (!g->rc && why == -EMSGSIZE)
+		g->rc = boot_fail(g->err, why, "rank %u sends a line of more than %d bytes", rank,
+			CCL_BOOT_MAX_LINE);
+	else if (!g->rc)
+		g->rc = boot_fail(g->err, -ECONNABORTED, "rank %u has gone away", rank);
 }
 
 /* One connection that may have something to say. */
@@ -263,7 +240,7 @@ static void hear_peer(struct ccl_boot *b, struct boot_peer *p, struct round *g)
 
 		boot_peer_close(p);
 		if (rank >= 0)
-			gone(g, (unsigned)rank);
+			gone(g, (unsigned)rank, rc);
 	} else if (rc > 0 && (p->rank >= 0 || introduce(b, p, object))) {
 		spoken(g, (unsigned)p->rank, object);
 	} else if (rc > 0) {
@@ -310,8 +287,8 @@ static int gather(struct ccl_boot *b, struct pollfd *fds, struct round *g)
 	char who[200];
 
 	for (unsigned r = 1; b->listener < 0 && r < b->n_ranks; r++)
-		if (!peer_of(b, r))
-			gone(g, r);
+		if (!boot_peer_of(b, r))
+			gone(g, r, -ECONNABORTED);
 	for (unsigned i = 0; i < b->n_peers; i++)
 		hear_peer(b, &b->peer[i], g); /* a line may have been read already */
 	while (g->missing) {
@@ -321,7 +298,7 @@ static int gather(struct ccl_boot *b, struct pollfd *fds, struct round *g)
 			return g->rc;
 		if (left <= 0) {
 			name_missing(b, g->all, who, sizeof(who));
-			return fail(g->err, -ETIMEDOUT, "waited %u ms at %s for rank%s %s",
+			return boot_fail(g->err, -ETIMEDOUT, "waited %u ms at %s for rank%s %s",
 				b->timeout_ms, b->address, g->missing > 1 ? "s" : "", who);
 		}
 		wait_peers(b, fds, g->all, left);
@@ -344,7 +321,7 @@ static int gather_all(
 	for (unsigned r = 1; r < b->n_ranks; r++)
 		all[r] = NULL;
 	if (!fds)
-		return fail(err, -ENOMEM, "out of memory");
+		return boot_fail(err, -ENOMEM, "out of memory");
 	g = (struct round){.all = all, .missing = b->n_ranks - 1, .err = err, .calls = calls};
 	rc = gather(b, fds, &g);
 	free(fds);
@@ -368,40 +345,31 @@ int ccl_boot_gather_called(
 	return gather_all(b, why ? NULL : b, all, err);
 }
 
-void ccl_boot_scatter(struct ccl_boot *b, json_t *const *each)
-{
-	for (unsigned r = 1; r < b->n_ranks; r++) {
-		struct boot_peer *p = peer_of(b, r);
-
-		if (p)
-			boot_send(p, each[r]);
-	}
-}
-
-void ccl_boot_broadcast(struct ccl_boot *b, const json_t *object)
-{
-	for (unsigned i = 0; i < b->n_peers; i++)
-		if (b->peer[i].fd >= 0)
-			boot_send(&b->peer[i], object);
-}
-
 /* ---- the other ranks ---- */
 
 int ccl_boot_tell(struct ccl_boot *b, const json_t *object, char err[CCL_BOOT_ERR_LEN])
 {
-	json_t *line = json_copy((json_t *)object), *last;
+	json_t *said = json_copy((json_t *)object), *last;
+	size_t len = 0;
+	char *line = NULL, who[32];
 	int rc = -ENOMEM;
 
-	if (line && json_object_set_new(line, "rank", json_integer((json_int_t)b->rank)) == 0)
-		rc = boot_send(&b->peer[0], line);
-	json_decref(line);
+	if (said && json_object_set_new(said, "rank", json_integer((json_int_t)b->rank)) == 0)
+		line = boot_line(said, &len);
+	if (line)
+		rc = boot_send_line(&b->peer[0], line, len);
+	free(line);
+	json_decref(said);
 	if (rc == 0)
 		return 0;
+	snprintf(who, sizeof(who), "rank %u's", b->rank);
+	if (rc == -EMSGSIZE)
+		return boot_too_long(err, who, len);
 	/* Rank 0 may have said why before it left. */
 	if (rc == -ECONNABORTED && ccl_boot_hear(b, &last, err))
 		return rc;
 	json_decref(rc == -ECONNABORTED ? last : NULL);
-	return fail(err, rc, "rank %u cannot talk to rank 0 at %s", b->rank, b->address);
+	return boot_fail(err, rc, "rank %u cannot talk to rank 0 at %s", b->rank, b->address);
 }
 
 int ccl_boot_hear(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN])
@@ -416,10 +384,14 @@ int ccl_boot_hear(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN
 		const int64_t left = until - now_ms();
 		const int rc = p->fd < 0 ? -ECONNABORTED : boot_read(p, object);
 
+		if (rc == -EMSGSIZE)
+			return boot_fail(err, rc, "rank 0 sends a line of more than %d bytes at %s",
+				CCL_BOOT_MAX_LINE, b->address);
 		if (rc < 0)
-			return fail(err, rc, "rank 0 has closed the connection at %s", b->address);
+			return boot_fail(
+				err, rc, "rank 0 has closed the connection at %s", b->address);
 		if (rc > 0 && boot_error(*object)) {
-			fail(err, 0, "%s", boot_error(*object));
+			boot_fail(err, 0, "%s", boot_error(*object));
 			json_decref(*object);
 			*object = NULL;
 			return -ECONNABORTED;
@@ -427,7 +399,8 @@ int ccl_boot_hear(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_ERR_LEN
 		if (rc > 0)
 			return 0;
 		if (left <= 0)
-			return fail(err, -ETIMEDOUT, "rank 0 did not answer within %u ms at %s",
+			return boot_fail(err, -ETIMEDOUT,
+				"rank 0 did not answer within %u ms at %s",
 				2 * b->timeout_ms + 1000, b->address);
 		poll(&fd, 1, (int)left);
 	}
@@ -444,15 +417,6 @@ int ccl_boot_hear_called(struct ccl_boot *b, json_t **object, char err[CCL_BOOT_
 	return rc;
 }
 
-void ccl_boot_abort(struct ccl_boot *b, const char *reason)
-{
-	json_t *object = json_pack("{s:s, s:i}", "error", reason, "rank", (int)b->rank);
-
-	if (object)
-		ccl_boot_broadcast(b, object);
-	json_decref(object);
-}
-
 int ccl_boot_barrier(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
 {
 	json_t *empty = json_object(), *answer = NULL, **all;
@@ -467,11 +431,11 @@ int ccl_boot_barrier(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
 		return rc;
 	}
 	all = calloc(b->n_ranks, sizeof(json_t *));
-	rc = all ? ccl_boot_gather(b, all, err) : fail(err, -ENOMEM, "out of memory");
+	rc = all ? ccl_boot_gather(b, all, err) : boot_fail(err, -ENOMEM, "out of memory");
 	if (rc)
 		ccl_boot_abort(b, err);
 	else
-		ccl_boot_broadcast(b, empty);
+		rc = ccl_boot_broadcast(b, empty, err);
 	for (unsigned r = 1; all && r < b->n_ranks; r++)
 		json_decref(all[r]);
 	free(all);
@@ -483,7 +447,7 @@ int ccl_boot_barrier(struct ccl_boot *b, char err[CCL_BOOT_ERR_LEN])
 static int exchange_all(struct ccl_boot *b, json_t *own, json_t **list, char *err)
 {
 	json_t **all = calloc(b->n_ranks, sizeof(json_t *)), *answer;
-	int rc = all ? ccl_boot_gather(b, all, err) : fail(err, -ENOMEM, "out of memory");
+	int rc = all ? ccl_boot_gather(b, all, err) : boot_fail(err, -ENOMEM, "out of memory");
 
 	*list = json_array();
 	json_array_append(*list, own);
@@ -494,9 +458,9 @@ static int exchange_all(struct ccl_boot *b, json_t *own, json_t **list, char *er
 	if (rc)
 		return rc;
 	answer = json_pack("{s:O}", "all", *list);
-	ccl_boot_broadcast(b, answer);
+	rc = ccl_boot_broadcast(b, answer, err);
 	json_decref(answer);
-	return 0;
+	return rc;
 }
 
 int ccl_boot_exchange(struct ccl_boot *b, json_t *own, json_t **all, char err[CCL_BOOT_ERR_LEN])
@@ -527,11 +491,11 @@ static int watch_peer(struct boot_peer *p, char *err)
 		return 0;
 	rc = boot_peek(p, &object);
 	if (rc < 0)
-		return fail(err, -ECONNABORTED, "rank %d has gone away", p->rank);
+		return boot_fail(err, -ECONNABORTED, "rank %d has gone away", p->rank);
 	if (rc == 0)
 		return 0;
-	rc = boot_error(object) ? fail(err, -ECONNABORTED, "%s", boot_error(object))
-	     : call_of(object)  ? fail(err, -ESTALE, "%s", call_of(object))
+	rc = boot_error(object) ? boot_fail(err, -ECONNABORTED, "%s", boot_error(object))
+	     : call_of(object)  ? boot_fail(err, -ESTALE, "%s", call_of(object))
 				: 0;
 	json_decref(object);
 	return rc;
@@ -555,7 +519,7 @@ void ccl_boot_gone(struct ccl_boot *b, char *ranks, size_t cap)
 
 	ranks[0] = '\0';
 	for (unsigned r = first; r < end && n + 16 < cap; r++) {
-		const struct boot_peer *p = peer_of(b, r);
+		const struct boot_peer *p = boot_peer_of(b, r);
 		char byte;
 
 		if (p && recv(p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)

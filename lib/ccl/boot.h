@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the processes of a group meet before they have queue pairs: rank 0 listens on a UNIX or TCP
- * socket, the others connect, and everything goes through rank 0. One JSON object per line. Knows
- * nothing of RDMA: another bootstrap (MPI, PMIx, a scheduler) would offer these same functions.
+ * socket, the others connect, and everything goes through rank 0. One JSON object per line, of 4 MB
+ * at most: 2 KB of each rank of the largest group, in one line for all of them. Knows nothing of
+ * RDMA: another bootstrap (MPI, PMIx, a scheduler) would offer these same functions.
  *
  * All calls block, each for a bounded time. Errors are negative errno with one sentence in err. One
  * thread per object. */
@@ -14,7 +15,7 @@
 
 struct ccl_boot;
 
-enum { CCL_BOOT_ERR_LEN = 512, CCL_BOOT_MAX_LINE = 65536 };
+enum { CCL_BOOT_ERR_LEN = 512, CCL_BOOT_MAX_LINE = 4 << 20 };
 
 /* Rank 0 begins to listen and returns at once; the others connect, for at most timeout_ms. address
  * is unix:/PATH or tcp:HOST:PORT. */
@@ -34,9 +35,10 @@ int ccl_boot_gather_called(
 	struct ccl_boot *boot, const char *why, json_t **all, char err[CCL_BOOT_ERR_LEN]);
 
 /* Rank 0: sends each[r], or the same object to all others. Best effort: who does not get it will be
- * missed in the next gather. */
-void ccl_boot_scatter(struct ccl_boot *boot, json_t *const *each);
-void ccl_boot_broadcast(struct ccl_boot *boot, const json_t *object);
+ * missed in the next gather. -EMSGSIZE: an object is too long for a line, and all were told an
+ * error in its place; -ENOMEM. */
+int ccl_boot_scatter(struct ccl_boot *boot, json_t *const *each, char err[CCL_BOOT_ERR_LEN]);
+int ccl_boot_broadcast(struct ccl_boot *boot, const json_t *object, char err[CCL_BOOT_ERR_LEN]);
 
 /* Others: sends an object to rank 0; waits for its answer (a new reference). */
 int ccl_boot_tell(struct ccl_boot *boot, const json_t *object, char err[CCL_BOOT_ERR_LEN]);

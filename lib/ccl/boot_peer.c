@@ -14,7 +14,7 @@
 
 #include "lib/ccl/boot.h"
 
-enum { SEND_TIMEOUT_S = 2 };
+enum { SEND_TIMEOUT_S = 2, FIRST_ROOM = 4096 };
 
 void boot_socket(int fd)
 {
@@ -100,17 +100,25 @@ void boot_peer_close(struct boot_peer *p)
 
 /* ---- lines ---- */
 
-int boot_send(struct boot_peer *p, const json_t *object)
+char *boot_line(const json_t *object, size_t *len)
 {
 	char *text = json_dumps(object, JSON_COMPACT);
-	size_t len, done = 0;
 
-	if (!text)
-		return -ENOMEM;
-	len = strlen(text);
-	text[len++] = '\n'; /* in place of the final NUL */
+	if (text) {
+		*len = strlen(text);
+		text[(*len)++] = '\n'; /* in place of the final NUL */
+	}
+	return text;
+}
+
+int boot_send_line(struct boot_peer *p, const char *line, size_t len)
+{
+	size_t done = 0;
+
+	if (len > CCL_BOOT_MAX_LINE)
+		return -EMSGSIZE;
 	while (done < len && p->fd >= 0) {
-		const ssize_t n = send(p->fd, text + done, len - done, MSG_NOSIGNAL);
+		const ssize_t n = send(p->fd, line + done, len - done, MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -118,8 +126,45 @@ int boot_send(struct boot_peer *p, const json_t *object)
 			break;
 		done += (size_t)n;
 	}
-	free(text);
 	return done == len ? 0 : -ECONNABORTED;
+}
+
+int boot_send(struct boot_peer *p, const json_t *object)
+{
+	size_t len;
+	char *line = boot_line(object, &len);
+	const int rc = line ? boot_send_line(p, line, len) : -ENOMEM;
+
+	free(line);
+	return rc;
+}
+
+static bool has_line(struct boot_peer *p)
+{
+	const char *from = p->line + p->seen, *end = memchr(from, '\n', p->len - p->seen);
+
+	p->seen = end ? (size_t)(end - p->line) : p->len;
+	return end != NULL;
+}
+
+/* Room for more: what nobody has introduced takes little memory. */
+static int make_room(struct boot_peer *p)
+{
+	const size_t most = p->rank < 0 ? BOOT_STRANGERS_LINE : CCL_BOOT_MAX_LINE;
+	size_t cap = p->cap ? 2 * p->cap : FIRST_ROOM;
+	char *line;
+
+	if (p->len < p->cap)
+		return 0;
+	if (p->len >= most)
+		return -EMSGSIZE;
+	cap = cap < most ? cap : most;
+	line = realloc(p->line, cap);
+	if (!line)
+		return -ENOMEM;
+	p->line = line;
+	p->cap = cap;
+	return 0;
 }
 
 /* Takes what the socket has: 1 if a whole line is there, 0 if more is needed, -errno if the peer is
@@ -127,22 +172,20 @@ int boot_send(struct boot_peer *p, const json_t *object)
 static int fill_line(struct boot_peer *p)
 {
 	ssize_t n;
+	int rc;
 
-	if (!p->line)
-		p->line = malloc(CCL_BOOT_MAX_LINE);
-	if (!p->line)
-		return -ENOMEM;
-	if (memchr(p->line, '\n', p->len))
+	if (p->len && has_line(p))
 		return 1;
-	if (p->len == CCL_BOOT_MAX_LINE)
-		return -EPROTO;
-	n = recv(p->fd, p->line + p->len, CCL_BOOT_MAX_LINE - p->len, MSG_DONTWAIT);
+	rc = make_room(p);
+	if (rc)
+		return rc;
+	n = recv(p->fd, p->line + p->len, p->cap - p->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
 		return -ECONNABORTED;
 	p->len += (size_t)n;
-	return memchr(p->line, '\n', p->len) != NULL;
+	return has_line(p);
 }
 
 /* As fill_line; 1: *object is the line, which stays in the buffer until drop_line. */
@@ -152,8 +195,7 @@ int boot_peek(struct boot_peer *p, json_t **object)
 
 	if (rc != 1)
 		return rc;
-	*object = json_loadb(
-		p->line, (size_t)((char *)memchr(p->line, '\n', p->len) - p->line), 0, NULL);
+	*object = json_loadb(p->line, p->seen, 0, NULL);
 	if (json_is_object(*object))
 		return 1;
 	json_decref(*object);
@@ -162,9 +204,10 @@ int boot_peek(struct boot_peer *p, json_t **object)
 
 static void drop_line(struct boot_peer *p)
 {
-	const char *next = (char *)memchr(p->line, '\n', p->len) + 1;
+	const char *next = p->line + p->seen + 1;
 
-	p->len -= (size_t)(next - p->line);
+	p->len -= p->seen + 1;
+	p->seen = 0;
 	memmove(p->line, next, p->len);
 }
 

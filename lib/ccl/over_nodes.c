@@ -164,18 +164,22 @@ int ccl_over_nodes_register(struct ccl_comm *c, void *buf, size_t len)
 	return rc;
 }
 
-/* Between two steps of a collective neither ring uses it: its beginning tells. */
+/* Between two steps of a collective neither ring uses it: its beginning tells. Last registered,
+ * first taken away; where a ring still keeps it, what is left goes when it is asked for again. */
 int ccl_over_nodes_deregister(struct ccl_comm *c, void *buf)
 {
 	const struct ring_region *reg = c->ring->region;
-	int rc;
+	int rc, inside;
 
 	for (unsigned i = 0; i < CCL_RING_MAX_REGIONS; i++)
 		if (reg[i].mr && reg[i].base == buf && !c->failed &&
 			ccl_uses(c, reg[i].base, reg[i].len))
 			return -EBUSY;
-	rc = ccl_ring_deregister(c->ring, buf);
-	return rc ? rc : ccl_ring_deregister(c->across, buf);
+	rc = ccl_ring_deregister(c->across, buf);
+	if (rc && rc != -ENOENT)
+		return rc;
+	inside = ccl_ring_deregister(c->ring, buf);
+	return inside == -ENOENT ? rc : inside;
 }
 
 /* ---- collectives ---- */

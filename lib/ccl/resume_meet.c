@@ -117,7 +117,7 @@ static int lead(struct ccl_setup *s, const char *why, json_t *own, json_t **verd
 	if (rc)
 		ccl_boot_abort(s->boot, err);
 	else
-		ccl_boot_broadcast(s->boot, *verdict);
+		rc = ccl_boot_broadcast(s->boot, *verdict, err);
 	free(all);
 	return rc;
 }

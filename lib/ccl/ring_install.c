@@ -40,8 +40,8 @@ static json_t *leaf(
 		ccl_group_ranks_below(g, child));
 }
 
-static json_t *create_params(
-	const struct ccl_group *g, unsigned i, const struct ccl_ring_address *all, unsigned mtu)
+static json_t *create_params(const struct ccl_group *g, unsigned i,
+	const struct ccl_ring_address *all, unsigned mtu, unsigned activate_ms)
 {
 	const struct ccl_switch *sw = &g->sw[i];
 	json_t *flows = json_array(), *leaves = json_array(), *out;
@@ -59,8 +59,7 @@ static json_t *create_params(
 		leaves, "activate", 0);
 	json_object_set_new(out, "mark_sums", json_true());
 	json_object_set_new(out, "first_message", json_integer(all[0].first_msg));
-	json_object_set_new(
-		out, "activate_ms", json_integer((json_int_t)ccl_talk_activate_ms(g, 1)));
+	json_object_set_new(out, "activate_ms", json_integer((json_int_t)activate_ms));
 	if (sw->parent >= 0)
 		json_object_set_new(out, "parent",
 			json_pack("{s:s, s:s}", "ip",
@@ -129,15 +128,14 @@ static int delete (struct ccl_talk *talk, json_t *which, char *err)
 
 /* May the switch be about to end the ring of this name, because its maker has gone? Over TCP it
  * does not tell. */
-static bool is_orphan(struct ccl_talk *talk)
+static bool is_orphan(struct ccl_talk *talk, const char *name)
 {
 	char ignored[CCL_ERR_LEN];
 	json_t *show = NULL;
 	struct ctl_error e;
 	const char *owner;
 	bool orphan;
-	int rc = ccl_talk(talk, "ring.show", json_pack("{s:s}", "ring", talk->group->name), &show,
-		&e, ignored);
+	int rc = ccl_talk(talk, "ring.show", json_pack("{s:s}", "ring", name), &show, &e, ignored);
 
 	owner = json_string_value(json_object_get(show, "owner"));
 	orphan = rc == -EPERM || rc == -ENOENT || (owner && strcmp(owner, "held") != 0);
@@ -146,28 +144,27 @@ static bool is_orphan(struct ccl_talk *talk)
 }
 
 /* What may be of an attempt of ours; 0: there is nothing any more. */
-static int clear_unsure(struct ccl_talk *talk, char *err)
+static int clear_unsure(struct ccl_talk *talk, const char *name, char *err)
 {
-	const char *name = talk->group->name;
-
 	return is_state(talk, json_string(name), "installed")
 		       ? delete (talk, json_string(name), err)
 		       : 0;
 }
 
-static int create(struct ccl_talk *talk, const struct ccl_ring_address *all, unsigned mtu,
-	struct ccl_ring_installed *at, char *err)
+static int create(const struct ccl_group *g, unsigned i, const struct ccl_ring_address *all,
+	unsigned mtu, struct ccl_ring_installed *at, char *err)
 {
-	const struct ccl_group *g = talk->group;
-	const struct ccl_switch *sw = &g->sw[talk->sw];
+	struct ccl_talk *talk = at->talk;
+	const struct ccl_switch *sw = &g->sw[i];
 	const int64_t patience = ccl_talk_patience(talk);
+	const unsigned ms = ccl_talk_activate_ms(talk->group, talk->group->rings);
 	json_t *result = NULL;
 	struct ctl_error e;
 	int rc;
 
 	for (int try = 1;;) {
-		rc = ccl_talk(talk, "ring.create", create_params(g, talk->sw, all, mtu), &result,
-			&e, err);
+		rc = ccl_talk(
+			talk, "ring.create", create_params(g, i, all, mtu, ms), &result, &e, err);
 		at->unsure |= talk->unsure;
 		if (rc != -EEXIST || !strstr(e.msg, "a ring \""))
 			break;
@@ -175,19 +172,29 @@ static int create(struct ccl_talk *talk, const struct ccl_ring_address *all, uns
 			"switch %s has a ring \"%s\" already; if no job uses it: inclinectl -s %s "
 			"ring delete %s",
 			sw->name, g->name, sw->socket, g->name);
-		if (at->unsure && try++ < CCL_TALK_TRIES && clear_unsure(talk, err) == 0)
+		if (at->unsure && try++ < CCL_TALK_TRIES && clear_unsure(talk, g->name, err) == 0)
 			continue;
-		if (!is_orphan(talk) || !ccl_talk_wait(talk, patience))
+		if (!is_orphan(talk, g->name) || !ccl_talk_wait(talk, patience))
 			break;
 	}
 	if (rc == 0)
 		at->unsure = false;
-	if (rc == 0 && read_created(g, talk->sw, result, at)) {
+	if (rc == 0 && read_created(g, i, result, at)) {
 		snprintf(err, CCL_ERR_LEN, "switch %s: ring.create: the answer lacks QPNs",
 			sw->name);
 		rc = -EPROTO;
 	}
 	json_decref(result);
+	return rc;
+}
+
+int ccl_ring_create(const struct ccl_group *g, const struct ccl_ring_address *all, unsigned mtu,
+	struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < g->n_switches && rc == 0; i++)
+		rc = create(g, i, all, mtu, &at[i], err);
 	return rc;
 }
 
@@ -204,10 +211,10 @@ static uint32_t parents_qpn(
 	return 0;
 }
 
-static int activate(struct ccl_talk *talk, const struct ccl_ring_installed *at, char *err)
+static int activate(
+	const struct ccl_group *g, unsigned i, const struct ccl_ring_installed *at, char *err)
 {
-	const struct ccl_group *g = talk->group;
-	const unsigned i = talk->sw;
+	struct ccl_talk *talk = at[i].talk;
 	const struct ccl_switch *sw = &g->sw[i];
 	json_t *list = json_array(), *params;
 	struct ctl_error e;
@@ -228,53 +235,31 @@ static int activate(struct ccl_talk *talk, const struct ccl_ring_installed *at, 
 		       : rc;
 }
 
-int ccl_ring_uninstall(
-	const struct ccl_group *g, struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
+int ccl_ring_activate(
+	const struct ccl_group *g, const struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < g->n_switches && rc == 0; i++)
+		rc = activate(g, i, at, err);
+	return rc;
+}
+
+int ccl_ring_delete(const struct ccl_group *g, struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
 {
 	int last = 0;
 
 	for (unsigned i = 0; i < g->n_switches; i++) {
-		struct ccl_talk *talk = &at[i].talk;
 		int rc = 0;
 
-		talk->connect_ms = CCL_TALK_UNDO_MS;
 		if (at[i].present)
-			rc = delete (talk, json_integer(at[i].ring), err);
+			rc = delete (at[i].talk, json_integer(at[i].ring), err);
 		else if (at[i].unsure)
-			rc = clear_unsure(talk, err);
+			rc = clear_unsure(at[i].talk, g->name, err);
 		at[i].present = at[i].unsure = false;
 		last = rc ? rc : last;
-		ccl_talk_end(talk);
 	}
 	return last;
-}
-
-void ccl_ring_renew(const struct ccl_group *g, struct ccl_ring_installed *at)
-{
-	for (unsigned i = 0; i < g->n_switches; i++)
-		if (at[i].present)
-			ccl_talk_renew(&at[i].talk);
-}
-
-int ccl_ring_install(const struct ccl_group *g, const struct ccl_ring_address *all, unsigned mtu,
-	struct ccl_ring_installed *at, char err[CCL_ERR_LEN])
-{
-	const unsigned n = g->n_switches;
-	char why[CCL_ERR_LEN];
-	int rc = 0;
-
-	memset(at, 0, n * sizeof(*at));
-	for (unsigned i = 0; i < n; i++)
-		at[i].talk = (struct ccl_talk){
-			.group = g, .sw = i, .connect_ms = ccl_talk_timeout_ms(g)};
-	for (unsigned k = 0; k < 2 * n && !rc; k++) {
-		struct ccl_talk *talk = &at[k % n].talk;
-
-		rc = k < n ? create(talk, all, mtu, &at[k], err) : activate(talk, at, err);
-	}
-	if (rc && ccl_ring_uninstall(g, at, why))
-		ccl_talk_add(err, CCL_ERR_LEN, "; what was made could not be deleted: %.200s", why);
-	return rc;
 }
 
 /* ---- asking ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A NetReduce ring on its switches, over their control sockets: the counterpart of install.h. For
- * rank 0, between the gathering of the addresses and connecting (ccl_ring_between). All calls block
- * for a bounded time. */
+/* A NetReduce ring on its switches, over their control sockets: the steps that rings.h makes of all
+ * rings of a job, each with every switch of the ring. For rank 0, between the gathering of the
+ * addresses and connecting (ccl_ring_between). All calls block for a bounded time. */
 #ifndef CCL_RING_INSTALL_H
 #define CCL_RING_INSTALL_H
 
@@ -16,25 +16,25 @@ struct ccl_ring_installed {
 	uint32_t parent_qpn;                 /* the switch's own, for its parent */
 	uint32_t leaf_qpn[CCL_MAX_CHILDREN]; /* and for each child that is a switch */
 	unsigned input[CCL_MAX_CHILDREN];
-	struct ccl_talk talk; /* open from ccl_ring_install to ccl_ring_uninstall */
+	struct ccl_talk *talk; /* the job's, which all its rings on that switch share */
 };
 
 /* For ccl_ring_conf.ring_id: of a ring's name, so that it is the same at all ranks that read the
  * same file. */
 uint16_t ccl_ring_id(const char *name);
 
-/* Creates the ring on every switch, then tells each of them its neighbours' QPNs and starts it. All
- * or nothing: on an error, named in err, what was created is deleted again. all: addresses by rank;
- * at: one per switch. */
-int ccl_ring_install(const struct ccl_group *group, const struct ccl_ring_address *all,
-	unsigned mtu, struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
+/* Creates the ring on every switch, until one refuses, which err names. all: addresses by rank; at:
+ * one per switch, all 0 but for talk. */
+int ccl_ring_create(const struct ccl_group *group, const struct ccl_ring_address *all, unsigned mtu,
+	struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
 
-/* Deletes the ring from every switch that has it. The last error, if any, in err. */
-int ccl_ring_uninstall(
+/* Tells each switch its neighbours' QPNs and starts the ring there. */
+int ccl_ring_activate(
+	const struct ccl_group *group, const struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
+
+/* Deletes it from every switch that has it, or may have it. The last error, if any, in err. */
+int ccl_ring_delete(
 	const struct ccl_group *group, struct ccl_ring_installed *at, char err[CCL_ERR_LEN]);
-
-/* As ccl_install_renew. */
-void ccl_ring_renew(const struct ccl_group *group, struct ccl_ring_installed *at);
 
 /* Asks each switch that can be reached from here and adds what it says of waiting ("; switch s0
  * waits for ranks 2,3") or failure to text. */

@@ -102,7 +102,7 @@ static int lead(const struct ring_meeting *m, json_t *own, json_t **list, char *
 	} else {
 		json_t *answer = json_pack("{s:O, s:s}", "ring", *list, "plain", m->plain);
 
-		ccl_boot_broadcast(m->boot, answer);
+		rc = ccl_boot_broadcast(m->boot, answer, err);
 		json_decref(answer);
 	}
 	free(all);

@@ -13,8 +13,7 @@ static int install_ring(
 	void *arg, const struct ccl_ring_address *all, unsigned n, unsigned mtu, char *err)
 {
 	struct ccl_setup *s = arg;
-
-	int rc = ccl_rings_plan(s->group, &s->rings, err);
+	const int rc = ccl_rings_plan(s->group, &s->rings, err);
 
 	(void)n;
 	return rc ? rc : ccl_rings_install(s->rings, all, mtu, err);
@@ -41,6 +40,7 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 		.ring_id = ccl_rings_id(g, s->rank),
 		.fallback = g->fallback,
 	};
+	const ccl_ring_between between = netreduce ? install_ring : NULL;
 	const char *plain;
 	int rc = many ? ccl_over_nodes(c, &conf, g->rings, collectives, err)
 		      : ccl_over_ring(c, &conf, collectives, err);
@@ -51,8 +51,8 @@ static int join_ring(struct ccl_setup *s, unsigned collectives, bool fallback, c
 	}
 	c->no_half = false;
 	c->fallback = s->fallback = fallback;
-	rc = many ? ccl_over_nodes_meet(c, s->boot, install_ring, s, err)
-		  : ccl_ring_meet(c->ring, s->boot, netreduce ? install_ring : NULL, s, err);
+	rc = many ? ccl_over_nodes_meet(c, s->boot, between, s, err)
+		  : ccl_ring_meet(c->ring, s->boot, between, s, err);
 	plain = ccl_ring_plain(many ? c->across : c->ring);
 	if (rc == 0 && plain[0]) {
 		c->collectives = many ? collectives : g->collectives;

@@ -115,8 +115,9 @@ static int attempt_hosts(struct ccl_setup *s, const struct ccl_choice *choice, c
 	json_t *plan = plan_of(s, choice);
 	int rc;
 
-	ccl_boot_broadcast(s->boot, plan);
-	rc = ccl_setup_join(s, json_object_get(plan, "plan"), err);
+	rc = ccl_boot_broadcast(s->boot, plan, err);
+	if (rc == 0)
+		rc = ccl_setup_join(s, json_object_get(plan, "plan"), err);
 	json_decref(plan);
 	return rc;
 }
@@ -130,10 +131,10 @@ static int attempt(struct ccl_setup *s, const struct ccl_choice *choice, json_t 
 		      : -ENOMEM;
 
 	s->in.mtu = mtu;
-	if (rc == 0) {
-		ccl_boot_broadcast(s->boot, plan);
+	if (rc == 0)
+		rc = ccl_boot_broadcast(s->boot, plan, err);
+	if (rc == 0)
 		rc = ccl_setup_join(s, json_object_get(plan, "plan"), err);
-	}
 	if (rc == 0) {
 		all[0] = ccl_setup_qpns(s->comm);
 		rc = ccl_boot_gather(s->boot, all, err);
@@ -214,7 +215,7 @@ int ccl_setup_lead(struct ccl_setup *s, json_t *mine, bool opened, json_t **own,
 	if (rc) {
 		ccl_boot_abort(s->boot, err);
 	} else if (!ccl_by_hosts(s->comm)) {
-		ccl_boot_scatter(s->boot, all);
+		rc = ccl_boot_scatter(s->boot, all, err);
 		*own = json_incref(all[0]);
 	}
 	forget(all, n);

@@ -14,7 +14,7 @@
 #include "lib/ccl/install.h"
 #include "lib/ccl/lease.h"
 #include "lib/ccl/msg.h"
-#include "lib/ccl/ring_install.h"
+#include "lib/ccl/rings.h"
 #include "lib/ctl/client.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -285,19 +285,21 @@ static void groups(const struct ccl_group *g, const char *text, size_t len)
 static void ring(const struct ccl_group *g)
 {
 	struct ccl_ring_address all[N_RANKS] = {{.mtu = 1024, .next_qpn = 2, .prev_qpn = 3}};
-	struct ccl_ring_installed at[N_SWITCHES] = {0};
 	char err[CCL_ERR_LEN] = "";
+	struct ccl_rings *rings;
 	int rc;
 
 	for (unsigned i = 0; i < N_RANKS; i++) {
 		all[i] = all[0];
 		all[i].ip = g->rank_ip[i];
 	}
-	rc = ccl_ring_install(g, all, 1024, at, err);
+	fuzz_check(ccl_rings_plan(g, &rings, err) == 0, "a ring to be made");
+	rc = ccl_rings_install(rings, all, 1024, err);
 	if (rc)
 		refused(rc, err, sizeof(err));
 	else
-		ccl_ring_uninstall(g, at, err);
+		ccl_rings_uninstall(rings, err);
+	ccl_rings_free(rings);
 }
 
 /* A lease is on all switches or on none, but for those that could not be told: these take it back

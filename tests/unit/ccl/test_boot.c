@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/ccl/boot.h"
+#include "lib/ccl/boot_peer.h"
 
 enum { N = 4 };
 
@@ -55,7 +56,7 @@ static void lead(struct rank *me, struct ccl_boot *b)
 		json_decref(all[r]);
 		all[r] = json_pack("{s:i}", "answer", said * 10);
 	}
-	ccl_boot_scatter(b, all);
+	me->rc = ccl_boot_scatter(b, all, me->err);
 	for (unsigned r = 1; r < me->n; r++)
 		json_decref(all[r]);
 }
@@ -395,8 +396,8 @@ static void called(void **state)
 	assert_int_equal(ccl_boot_open(address, 1, 2, 5000, &b[1], err), 0);
 	assert_int_equal(ccl_boot_tell(b[1], said, err), 0);
 	assert_int_equal(ccl_boot_gather(b[0], all, err), 0);
-	ccl_boot_broadcast(b[0], call);
-	ccl_boot_broadcast(b[0], said);
+	assert_int_equal(ccl_boot_broadcast(b[0], call, err), 0);
+	assert_int_equal(ccl_boot_broadcast(b[0], said, err), 0);
 	assert_int_equal(ccl_boot_watch(b[1], err), -ESTALE);
 	assert_int_equal(ccl_boot_hear_called(b[1], &answer, err), 0);
 	assert_int_equal(json_integer_value(json_object_get(answer, "answer")), 7);
@@ -406,6 +407,116 @@ static void called(void **state)
 	json_decref(said);
 	ccl_boot_close(b[1]);
 	ccl_boot_close(b[0]);
+}
+
+/* ---- long lines ---- */
+
+struct talker {
+	pthread_t thread;
+	unsigned rank, rc;
+	size_t len; /* of its object's text */
+	json_t *all;
+	char err[CCL_BOOT_ERR_LEN];
+};
+
+static void *talk(void *arg)
+{
+	struct talker *me = arg;
+	char *text = malloc(me->len + 1);
+	json_t *own;
+	struct ccl_boot *b;
+
+	memset(text, 'a' + (int)me->rank, me->len);
+	text[me->len] = '\0';
+	own = json_pack("{s:s}", "text", text);
+	free(text);
+	me->rc = (unsigned)-ccl_boot_open(address, me->rank, N, 20000, &b, me->err);
+	assert_int_equal(me->rc, 0);
+	/* It is known by then who speaks. */
+	assert_int_equal(ccl_boot_barrier(b, me->err), 0);
+	me->rc = (unsigned)-ccl_boot_exchange(b, own, &me->all, me->err);
+	if (me->rc)
+		ccl_boot_abort(b, me->err);
+	ccl_boot_close(b);
+	return NULL;
+}
+
+static void exchange(struct talker *t, size_t len)
+{
+	for (unsigned i = 0; i < N; i++) {
+		t[i] = (struct talker){.rank = i, .len = len};
+		assert_int_equal(pthread_create(&t[i].thread, NULL, talk, &t[i]), 0);
+	}
+	for (unsigned i = 0; i < N; i++)
+		pthread_join(t[i].thread, NULL);
+}
+
+/* As much as 2048 ranks of parallel rings say, and more. */
+static void long_lines(void **state)
+{
+	enum { LEN = 800000 };
+	struct talker t[N];
+
+	(void)state;
+	exchange(t, LEN);
+	for (unsigned i = 0; i < N; i++) {
+		if (t[i].rc)
+			fail_msg("rank %u: %s", i, t[i].err);
+		for (unsigned r = 0; r < N; r++) {
+			const char *text = json_string_value(
+				json_object_get(json_array_get(t[i].all, r), "text"));
+
+			assert_int_equal(strlen(text), LEN);
+			assert_int_equal(text[LEN - 1], 'a' + (int)r);
+		}
+		json_decref(t[i].all);
+	}
+}
+
+/* What is too long for one line ends with an error that says so, at all ranks. */
+static void too_long_lines(void **state)
+{
+	struct talker t[N];
+
+	(void)state;
+	exchange(t, CCL_BOOT_MAX_LINE / N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(t[i].rc, i ? ECONNABORTED : EMSGSIZE);
+		if (!strstr(t[i].err, "rank 0's line has 41") ||
+			!strstr(t[i].err, "at most 4194304 can be sent"))
+			fail_msg("rank %u: %s", i, t[i].err);
+		json_decref(t[i].all);
+	}
+	exchange(t, CCL_BOOT_MAX_LINE);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_not_equal(t[i].rc, 0);
+		json_decref(t[i].all);
+	}
+	assert_int_equal(t[1].rc, EMSGSIZE);
+	assert_non_null(strstr(t[1].err, "rank 1's line has 41"));
+}
+
+/* Who has not said who it is cannot make rank 0 keep megabytes. */
+static void a_strangers_long_line(void **state)
+{
+	static char text[BOOT_STRANGERS_LINE];
+	struct boot_peer p = {.rank = -1};
+	json_t *object;
+	int fd[2], rc;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	p.fd = fd[0];
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(send(fd[1], text, sizeof(text), MSG_NOSIGNAL), sizeof(text));
+	do {
+		rc = boot_read(&p, &object);
+		assert_true(rc < 1);
+	} while (rc == 0);
+	assert_int_equal(rc, -EMSGSIZE);
+	assert_int_equal(p.cap, sizeof(text));
+	close(fd[1]);
+	boot_peer_close(&p);
 }
 
 int main(void)
@@ -423,6 +534,9 @@ int main(void)
 		cmocka_unit_test_setup(who_has_gone, set_address),
 		cmocka_unit_test_setup(calling, set_address),
 		cmocka_unit_test_setup(called, set_address),
+		cmocka_unit_test_setup(long_lines, set_address),
+		cmocka_unit_test_setup(too_long_lines, set_address),
+		cmocka_unit_test_setup(a_strangers_long_line, set_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

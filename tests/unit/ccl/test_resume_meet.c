@@ -287,7 +287,7 @@ static void verdicts(void **state)
 		say_good(2);
 		say_good(3);
 		verdict = json_loads(lines[i], 0, NULL);
-		ccl_boot_broadcast(boot[0], verdict);
+		assert_int_equal(ccl_boot_broadcast(boot[0], verdict, err), 0);
 		json_decref(verdict);
 		stays_failed(1, "rank 1: rank 0's verdict makes no sense");
 		/* It has said where it stands, and then why it does not come. */
@@ -361,7 +361,7 @@ static void called_while_it_attends(void **state)
 	c = open_rank(2);
 	assert_int_equal(ccl_attend(c, none, 0), -EINVAL);
 	assert_string_equal(ccl_error(c), "");
-	ccl_boot_broadcast(boot[0], call);
+	assert_int_equal(ccl_boot_broadcast(boot[0], call, err), 0);
 	c->watched_ns = 0; /* that was long ago */
 	assert_int_equal(ccl_attend(c, none, 0), -ECONNABORTED);
 	assert_non_null(strstr(ccl_error(c), "a switch is gone"));
