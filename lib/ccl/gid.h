@@ -10,21 +10,34 @@
 
 #include "lib/wire/ip.h"
 
-/* A kernel device lists each address once per RoCE version; only sysfs and ioctls know which is
- * which. A device without sysfs entry is not of the kernel and speaks version 2 alone. */
-static inline bool ccl_gid_is_roce_v1(const struct ibv_device *dev, unsigned port, unsigned gid)
+/* What the kernel says of entry `gid` (a file of gid_attrs), "" if the device is not the kernel's:
+ * it has no sysfs entry. */
+static inline const char *ccl_gid_attr(
+	const struct ibv_device *dev, unsigned port, const char *what, unsigned gid, char text[32])
 {
-	char path[512], type[32] = "";
+	char path[512];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/ports/%u/gid_attrs/types/%u", dev->ibdev_path, port, gid);
+	text[0] = '\0';
+	snprintf(path, sizeof(path), "%s/ports/%u/gid_attrs/%s/%u", dev->ibdev_path, port, what,
+		gid);
 	f = fopen(path, "re");
 	if (!f)
-		return false;
-	if (!fgets(type, sizeof(type), f))
-		type[0] = '\0';
+		return text;
+	if (!fgets(text, 32, f))
+		text[0] = '\0';
 	fclose(f);
-	return strncmp(type, "IB/RoCE v1", 10) == 0;
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+/* A kernel device lists each address once per RoCE version; only sysfs and ioctls know which is
+ * which. Others speak version 2 alone. */
+static inline bool ccl_gid_is_roce_v1(const struct ibv_device *dev, unsigned port, unsigned gid)
+{
+	char type[32];
+
+	return strncmp(ccl_gid_attr(dev, port, "types", gid, type), "IB/RoCE v1", 10) == 0;
 }
 
 /* The address of entry i, false: there is none for RoCEv2. */

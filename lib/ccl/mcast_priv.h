@@ -85,6 +85,7 @@ struct ccl_mcast {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct mc_tree tree[CCL_MCAST_MAX_TREES];
+	int member; /* ccl_member_join; -1: none */
 	struct ibv_qp *rc[MCAST_MAX_PEERS];
 	uint32_t key, own_key; /* UC: what a window's key is counted from */
 	bool marked;           /* the device marks and places chunks */

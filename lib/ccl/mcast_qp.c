@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/mcast_priv.h"
+#include "lib/ccl/member.h"
 #include "lib/verbs/incline_dv.h"
 
 enum {
@@ -227,6 +229,7 @@ int ccl_mcast_open(
 		return -ENOMEM;
 	}
 	c->conf = *conf;
+	c->member = -1;
 	c->conf.port = conf->port ?: 1;
 	c->conf.chains = conf->chains ?: 1;
 	c->conf.trees = conf->trees ?: 1;
@@ -275,6 +278,8 @@ void ccl_mcast_close(struct ccl_mcast *c)
 		return;
 	for (unsigned i = 0; i < c->conf.trees; i++)
 		close_tree(c, &c->tree[i]);
+	if (c->member >= 0)
+		close(c->member);
 	for (unsigned i = 0; i < c->n_peers; i++)
 		if (c->rc[i])
 			ibv_destroy_qp(c->rc[i]);
@@ -325,6 +330,10 @@ static int join(struct ccl_mcast *c, unsigned tree, char *err)
 
 	if (rc)
 		return mc_say(c, err, "queue pair of the group to RTS", rc);
+	rc = ccl_member_join(
+		c->conf.context->device, c->conf.port, c->conf.gid_index, &t->group, &c->member);
+	if (rc)
+		return mc_say(c, err, "joining the group", rc);
 	memcpy(gid.raw, t->group.b, sizeof(gid.raw));
 	rc = ibv_attach_mcast(t->qp, &gid, 0);
 	t->attached = rc == 0;
