@@ -41,14 +41,15 @@ struct ccl_mcast_conf {
 	/* 1: groups, this one and those behind it (ccl_mcast_group), with a queue pair each, that
 	 * share the chunks. */
 	unsigned trees;
-	/* Receive workers of the device: the trees' queue pairs are theirs, in turn. 0: nobody's.
-	 */
+	/* Receive workers of the device: the trees' queue pairs are theirs, in turn by the groups'
+	 * addresses, so that communicators share them too. 0: nobody's. */
 	unsigned workers;
 	bool uc;              /* over UC, all ranks alike; else over UD */
-	bool staged;          /* UD: received by the caller's thread though the device could */
+	bool staged;          /* not uc: received by the caller's thread though the device could */
 	ccl_create_fn create; /* of UC, workers; these two NULL: looked for in the process */
 	ccl_window_fn window;
 	unsigned chains;     /* 1; divides n_ranks */
+	uint32_t first_psn;  /* of the first chunk; all ranks alike */
 	unsigned depth;      /* 1024: receives of all trees, a packet of staging each */
 	uint64_t link_bps;   /* 10 Gb/s */
 	uint64_t alpha_ns;   /* 20 ms */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/ccl/mcast_priv.h"
+#include "lib/mcast/schedule.h"
 
 enum { LINE_WORDS = 8 }; /* trees' workers mark in cache lines of their own */
 
@@ -19,22 +20,6 @@ int mc_marks_open(struct ccl_mcast *c, char *err)
 		return 0;
 	c->writer = calloc(c->conf.n_ranks, sizeof(*c->writer));
 	return c->writer ? 0 : mc_say(c, err, "memory", ENOMEM);
-}
-
-/* Of the numbers below n, those of the tree. */
-static uint32_t below(const struct ccl_mcast *c, uint32_t n, unsigned tree)
-{
-	return n / c->conf.trees + (n % c->conf.trees > tree);
-}
-
-/* Of n numbers from first on, which wrap. */
-static uint32_t of_tree(const struct ccl_mcast *c, uint32_t first, uint32_t n, unsigned tree)
-{
-	const uint32_t from = first % NUMBERS, rest = NUMBERS - from;
-
-	if (n <= rest)
-		return below(c, from + n, tree) - below(c, from, tree);
-	return below(c, NUMBERS, tree) - below(c, from, tree) + below(c, n - rest, tree);
 }
 
 static int make_words(struct ccl_mcast *c)
@@ -75,7 +60,8 @@ static uint32_t make_writers(struct ccl_mcast *c, unsigned tree)
 			.length = m->block_bytes, .qp_num = c->rank[root].group_qpn[tree]};
 		memcpy(w->gid.raw, c->rank[root].ip.b, sizeof(w->gid.raw));
 		w->offset = mcast_part(m, i, &w->first);
-		marks->expect += of_tree(c, w->first, m->block_chunks, tree);
+		marks->expect +=
+			mcast_of_tree(w->first, m->block_chunks, MC_PSN_BITS, c->conf.trees, tree);
 		n++;
 	}
 	if (marks->expect == 0) /* fewer chunks than trees: nothing to be told */

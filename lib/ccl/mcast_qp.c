@@ -66,6 +66,12 @@ int mc_post_rc_recv(struct ccl_mcast *c, unsigned peer, unsigned slot)
 
 /* ---- opening ---- */
 
+/* Groups that follow one another are those of the workers that do. */
+static unsigned worker_of(const struct ccl_mcast *c, unsigned tree)
+{
+	return 1 + get_be32(c->tree[tree].group.b + 12) % c->conf.workers;
+}
+
 static int make_qp(struct ccl_mcast *c, unsigned tree, char *err)
 {
 	struct ibv_qp_init_attr init = {.qp_type = c->conf.uc ? IBV_QPT_UC : IBV_QPT_UD,
@@ -75,9 +81,8 @@ static int make_qp(struct ccl_mcast *c, unsigned tree, char *err)
 			.max_recv_wr = mc_tree_depth(c),
 			.max_send_sge = 1,
 			.max_recv_sge = 1}};
-	const uint32_t flags =
-		(c->conf.uc ? INC_DV_QP_MULTICAST : 0) |
-		(c->conf.workers > 0 ? INC_DV_QP_WORKER(1 + tree % c->conf.workers) : 0);
+	const uint32_t flags = (c->conf.uc ? INC_DV_QP_MULTICAST : 0) |
+			       (c->conf.workers > 0 ? INC_DV_QP_WORKER(worker_of(c, tree)) : 0);
 
 	c->tree[tree].qp =
 		flags ? c->conf.create(c->pd, &init, flags) : ibv_create_qp(c->pd, &init);
@@ -184,6 +189,7 @@ static void core_config(const struct ccl_mcast_conf *conf, struct mcast_config *
 		.psn_bits = MC_PSN_BITS,
 		.send_window = MC_SENDS,
 		.read_window = MC_READS,
+		.first_psn = conf->first_psn,
 		.read_bytes = 1,
 		.link_bps = conf->link_bps,
 		.alpha_ns = conf->alpha_ns,
@@ -238,6 +244,11 @@ int ccl_mcast_open(
 	c->conf.alpha_ns = conf->alpha_ns ?: DEFAULT_ALPHA;
 	c->conf.timeout_ns = conf->timeout_ns ?: DEFAULT_TIMEOUT;
 	core_config(&c->conf, &config);
+	if (conf->uc && conf->staged) {
+		snprintf(err, CCL_ERR_LEN, "multicast: staged is of datagrams, not of WRITEs (uc)");
+		free(c);
+		return -EINVAL;
+	}
 	if (conf->n_ranks > CCL_MCAST_MAX_RANKS || c->conf.depth > MAX_DEPTH || !set_trees(c) ||
 		mcast_init(&c->core, &config) < 0) {
 		snprintf(err, CCL_ERR_LEN,

@@ -54,6 +54,25 @@ static inline bool mcast_last_of_tree(
 	return true;
 }
 
+/* Of the numbers below n those of the tree. */
+static inline uint32_t mcast_below_of_tree(uint32_t n, unsigned trees, unsigned tree)
+{
+	return n / trees + (n % trees > tree);
+}
+
+/* Of n numbers from first on, 2^psn_bits at most, those of the tree. */
+static inline uint32_t mcast_of_tree(
+	uint32_t first, uint32_t n, unsigned psn_bits, unsigned trees, unsigned tree)
+{
+	const uint32_t numbers = 1u << psn_bits, from = first & (numbers - 1);
+	const uint32_t rest = numbers - from, before = mcast_below_of_tree(from, trees, tree);
+
+	if (n <= rest)
+		return mcast_below_of_tree(from + n, trees, tree) - before;
+	return mcast_below_of_tree(numbers, trees, tree) - before +
+	       mcast_below_of_tree(n - rest, trees, tree);
+}
+
 /* Staging: as many chunks as the receive queue is deep. */
 static inline uint64_t mcast_staging_bytes(uint32_t depth, uint32_t chunk)
 {

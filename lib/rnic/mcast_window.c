@@ -69,18 +69,6 @@ HOT bool is_from(const struct part *p, const struct wire_pkt *pkt, bool ud)
 	return wire_ip_eq(&p->ip, &pkt->src) && (!ud || p->qpn == pkt->sqpn);
 }
 
-/* Who may not write there, or whose number is nobody's: has he another part? */
-static COLD unsigned stranger(const struct rnic_qp *qp, const struct wire_pkt *pkt)
-{
-	const struct mcast_window *w = qp->window;
-
-	for (unsigned i = 0; i < w->n_parts; i++) {
-		if (is_from(&w->part[i], pkt, qp->init.type == IBV_QPT_UD))
-			return RNIC_DROP_ACCESS;
-	}
-	return RNIC_DROP_SOURCE;
-}
-
 /* Regions may have gone since the last packet. */
 static COLD bool translate(const struct rnic_qp *qp, struct mcast_window *w)
 {
@@ -98,8 +86,10 @@ HOT unsigned judge(struct rnic_qp *qp, struct mcast_window *w, const struct wire
 
 	if (!ud && (pkt->rkey != w->key || !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)))
 		return RNIC_DROP_ACCESS;
-	if (((pkt->imm ^ w->base) & ~w->mask) != 0 || p == NULL || !is_from(p, pkt, ud))
-		return stranger(qp, pkt);
+	if (((pkt->imm ^ w->base) & ~w->mask) != 0 || p == NULL)
+		return RNIC_DROP_ACCESS;
+	if (!is_from(p, pkt, ud))
+		return RNIC_DROP_SOURCE;
 	index = number - p->start;
 	len = index + 1 < p->n ? w->chunk : p->last_len;
 	*va = p->va + (uint64_t)index * w->chunk;

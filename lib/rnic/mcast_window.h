@@ -6,14 +6,15 @@
  * its place: what is not right is never written.
  *
  *	immediate data  number_mask's bits of it count the packets of the parts, the others are
- *	                those of the first one's
+ *	                those of the first one's; it is one of a part's
  *	source          the part's: address, of datagrams also queue pair
  *	length          a whole packet: chunk, and what is left for the last of a part
  *	WRITEs          the window's key (a new one for each use keeps late packets out), and the
  *	                offset of that number
  *
  * What is not so is dropped and counted: RNIC_DROP_ACCESS, for the source RNIC_DROP_SOURCE, for the
- * length RNIC_DROP_LENGTH, of other opcodes RNIC_DROP_UNSUPPORTED.
+ * length RNIC_DROP_LENGTH, of other opcodes RNIC_DROP_UNSUPPORTED. Refusing costs no more than
+ * finding the part: the logarithm of their number.
  *
  * Without marks each packet takes a receive request, of no bytes, and one that comes twice is
  * written twice. With marks nobody is told before the last of those that are expected has come:

@@ -205,6 +205,11 @@ const struct ccl_mcast *sim_coll_mcast(const struct sim_coll *c, unsigned rank)
 	return c->rank[rank].mcast;
 }
 
+const void *sim_coll_result(const struct sim_coll *c, unsigned rank, unsigned work)
+{
+	return c->rank[rank].call[work].out;
+}
+
 struct ccl_ring *sim_coll_ring(const struct sim_coll *c, unsigned rank)
 {
 	return c->rank[rank].ring;

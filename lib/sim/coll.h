@@ -23,6 +23,7 @@ struct sim_coll_conf {
 	unsigned trees;             /* likewise */
 	bool uc;                    /* multicast: WRITEs, not datagrams */
 	bool staged;                /* likewise: datagrams that CommLib takes, not the device */
+	uint32_t first_psn;         /* likewise: of the first chunk */
 	struct ccl_tree_shape tree; /* tree */
 	bool any_root;              /* tree: not only rank 0 */
 	enum ccl_mode mode;         /* any; CCL_MODE_RING: the hosts by themselves */
@@ -72,6 +73,8 @@ struct sim_work {
 int sim_coll_issue(struct sim_coll *coll, const struct sim_work *work, uint64_t skew_ns);
 /* All ranks have finished all of it; *ns, if not NULL: how long that took. */
 bool sim_coll_done(const struct sim_coll *coll, uint64_t *ns);
+/* Where a rank's result of the work that was issued as number `work` is, until sim_coll_check. */
+const void *sim_coll_result(const struct sim_coll *coll, unsigned rank, unsigned work);
 /* Once it is done: -EBADMSG if a rank's result is wrong, or a barrier ended before all had reached
  * it. Forgets the work and frees its memory. */
 int sim_coll_check(struct sim_coll *coll);

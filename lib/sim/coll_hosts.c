@@ -48,6 +48,7 @@ static int open_mcast(struct sim_coll *c, unsigned r, char *err)
 		.create = inc_dv_create_qp,
 		.window = inc_dv_qp_mcast_window,
 		.chains = c->conf.chains,
+		.first_psn = c->conf.first_psn,
 		.depth = DEPTH,
 		.link_bps = c->conf.sim->conf.link.mbps * 1000000,
 		.alpha_ns = ALPHA_NS,

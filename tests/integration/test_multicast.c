@@ -23,6 +23,7 @@ static const uint64_t LIMIT_NS = UINT64_C(60000000000);
 
 static bool over_uc, staged;        /* multicast */
 static unsigned n_trees, n_workers; /* likewise; 0: one, none */
+static uint32_t first_psn;          /* likewise */
 
 struct world {
 	struct sim_topo topo;
@@ -61,6 +62,7 @@ static struct sim_coll *make(const struct world *w, enum ccl_algorithm algorithm
 		.uc = over_uc,
 		.staged = staged,
 		.trees = n_trees,
+		.first_psn = first_psn,
 		.tree = shape,
 		.any_root = true,
 		.n_ranks = ranks,
@@ -268,7 +270,91 @@ static void shares(void **state)
 	close_world(&w);
 }
 
+/* Numbers of chunks that wrap, not in step with three trees: as far from the wrap each time. */
+static void wraps(void **state)
+{
+	enum { N = 4, CHUNKS = 25 };
+
+	(void)state;
+	for (unsigned before = 0; before <= 2 * CHUNKS; before += 5) {
+		struct sim_coll *coll;
+		struct world w;
+
+		first_psn = (1u << 24) - before;
+		open_world(&w, "star:4", false);
+		coll = make(&w, CCL_BY_MULTICAST, N, 2, (struct ccl_tree_shape){0});
+		first_psn = 0;
+		issue(coll, CCL_BROADCAST, 1, CHUNKS * 4096 - 8);
+		issue(coll, CCL_ALLGATHER, 0, N * (CHUNKS / 4 * 4096));
+		finish(&w, coll);
+		for (unsigned r = 0; r < N; r++) {
+			const struct mcast_counters *c =
+				ccl_mcast_counters(sim_coll_mcast(coll, r));
+
+			assert_int_equal(c->taken, (r == 1 ? 0 : CHUNKS) + (N - 1) * (CHUNKS / 4));
+			assert_int_equal(c->cutoffs, 0);
+		}
+		sim_coll_destroy(coll);
+		close_world(&w);
+	}
+}
+
 /* ---- many, and too few ---- */
+
+static unsigned of_worker[3]; /* queue pairs */
+
+struct ibv_qp *__real_inc_dv_create_qp(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *init, uint32_t flags);
+struct ibv_qp *__wrap_inc_dv_create_qp(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *init, uint32_t flags);
+struct ibv_qp *__wrap_inc_dv_create_qp(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *init, uint32_t flags)
+{
+	for (unsigned i = 0; i < 3; i++)
+		of_worker[i] += (flags & INC_DV_QP_WORKER(0xff)) == INC_DV_QP_WORKER(i);
+	return __real_inc_dv_create_qp(pd, init, flags);
+}
+
+/* Communicators of one tree each share the workers. */
+static void in_turn(void **state)
+{
+	enum { N = 4, COMMS = 6 };
+	struct sim_coll *coll[COMMS];
+	struct world w;
+
+	(void)state;
+	n_trees = 1;
+	memset(of_worker, 0, sizeof(of_worker));
+	open_world(&w, "star:4", false);
+	for (unsigned i = 0; i < COMMS; i++)
+		coll[i] = make(&w, CCL_BY_MULTICAST, N, 1, (struct ccl_tree_shape){0});
+	assert_int_equal(of_worker[1], N * COMMS / 2);
+	assert_int_equal(of_worker[2], N * COMMS / 2);
+	for (unsigned i = 0; i < COMMS; i++)
+		sim_coll_destroy(coll[i]);
+	close_world(&w);
+}
+
+/* What is asked for and cannot be is told as it is. */
+static void staged_writes(void **state)
+{
+	const struct sim_coll_conf conf = {.algorithm = CCL_BY_MULTICAST,
+		.uc = true,
+		.staged = true,
+		.n_ranks = 2,
+		.mtu = MTU};
+	struct sim_coll_conf own = conf;
+	char err[CCL_ERR_LEN];
+	struct sim_coll *coll;
+	struct world w;
+
+	(void)state;
+	open_world(&w, "star:2", false);
+	own.sim = w.sim;
+	assert_int_equal(sim_coll_create(&own, &coll, err), -EINVAL);
+	assert_non_null(strstr(err, "staged is of datagrams"));
+	close_world(&w);
+}
 
 /* Sixteen communicators of the same hosts at once; what each takes is what III-D says. */
 static void sixteen(void **state)
@@ -302,6 +388,9 @@ static void sixteen(void **state)
 /* What ranks post to queue pairs of the group: calls, chunks, and of these with a completion. */
 static struct {
 	unsigned calls, chunks, signalled;
+	/* Of those, by their numbers, where they lie. */
+	uintptr_t at[2048];
+	unsigned in_pieces;
 } posted;
 
 int __real_iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -312,6 +401,8 @@ int __wrap_iv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		posted.calls++;
 		for (const struct ibv_send_wr *i = wr; i; i = i->next) {
 			posted.chunks++;
+			posted.in_pieces += i->num_sge != 1;
+			posted.at[be32toh(i->imm_data) % 2048] = i->sg_list->addr;
 			posted.signalled += (i->send_flags & IBV_SEND_SIGNALED) != 0;
 		}
 	}
@@ -323,6 +414,7 @@ static void batches(void **state)
 {
 	enum { RANKS = 4, CHUNKS = 256, CHUNK = 4096 /* the port's MTU */ };
 	const unsigned n = n_trees ? n_trees : 1, every = n > 2 ? 32 / n : 16;
+	uintptr_t sent, gathered[RANKS];
 	unsigned want = 0;
 	struct world w;
 	struct sim_coll *coll;
@@ -333,6 +425,9 @@ static void batches(void **state)
 	memset(&posted, 0, sizeof(posted));
 	issue(coll, CCL_BROADCAST, 0, CHUNKS * CHUNK);
 	issue(coll, CCL_ALLGATHER, 0, RANKS * CHUNKS * CHUNK);
+	sent = (uintptr_t)sim_coll_result(coll, 0, 0);
+	for (unsigned r = 0; r < RANKS; r++)
+		gathered[r] = (uintptr_t)sim_coll_result(coll, r, 1);
 	finish(&w, coll);
 	assert_int_equal(posted.chunks, (1 + RANKS) * CHUNKS);
 	/* Half of the 64 that may be posted at a time, shared by the trees; 16 at most. */
@@ -340,6 +435,12 @@ static void batches(void **state)
 		want += ((CHUNKS + t) / n + every - 1) / every;
 	assert_int_equal(posted.signalled, (1 + RANKS) * want);
 	assert_true(posted.calls < posted.chunks / 2);
+	/* From the user's memory, as they lie there. */
+	assert_int_equal(posted.in_pieces, 0);
+	for (unsigned i = 0; i < CHUNKS; i++)
+		assert_int_equal(posted.at[i], sent + (size_t)i * CHUNK);
+	for (unsigned i = 0; i < RANKS * CHUNKS; i++)
+		assert_int_equal(posted.at[CHUNKS + i], gathered[i / CHUNKS] + (size_t)i * CHUNK);
 	sim_coll_destroy(coll);
 	close_world(&w);
 }
@@ -425,6 +526,7 @@ int main(void)
 		cmocka_unit_test(sixteen),
 		cmocka_unit_test(batches),
 		cmocka_unit_test(death),
+		cmocka_unit_test(staged_writes),
 		{"uc: exact", exact, by_uc, by_ud, NULL},
 		{"uc: each_link_once", each_link_once, by_uc, by_ud, NULL},
 		{"uc: sixteen", sixteen, by_uc, by_ud, NULL},
@@ -438,6 +540,10 @@ int main(void)
 		{"workers, staging: exact", exact, by_workers_staging, by_none, NULL},
 		{"workers: shares", shares, by_workers, by_none, NULL},
 		{"workers: batches", batches, by_workers, by_none, NULL},
+		{"workers: wraps", wraps, by_workers, by_none, NULL},
+		{"workers, uc: wraps", wraps, by_workers_uc, by_none, NULL},
+		{"workers, staging: wraps", wraps, by_workers_staging, by_none, NULL},
+		{"workers: in_turn", in_turn, by_workers, by_none, NULL},
 		{"workers: exact", exact, by_workers, by_none, NULL},
 		{"workers: each_link_once", each_link_once, by_workers, by_none, NULL},
 		{"workers: sixteen", sixteen, by_workers, by_none, NULL},

@@ -316,6 +316,25 @@ static void last_of_tree(void **state)
 			}
 }
 
+/* As counted one by one, also where numbers wrap. */
+static void of_tree(void **state)
+{
+	enum { BITS = 5, NUMBERS = 1 << BITS };
+
+	(void)state;
+	for (unsigned trees = 1; trees <= 8; trees++)
+		for (uint32_t first = 0; first < 2 * NUMBERS; first++) {
+			uint32_t count[8] = {0};
+
+			for (uint32_t n = 0; n <= NUMBERS; n++) {
+				for (unsigned tree = 0; tree < trees; tree++)
+					assert_int_equal(mcast_of_tree(first, n, BITS, trees, tree),
+						count[tree]);
+				count[(first + n) % NUMBERS % trees]++;
+			}
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +344,7 @@ int main(void)
 		cmocka_unit_test(as_the_ring),
 		cmocka_unit_test(chains),
 		cmocka_unit_test(last_of_tree),
+		cmocka_unit_test(of_tree),
 		cmocka_unit_test(cutoff),
 		cmocka_unit_test(late_rank),
 		cmocka_unit_test(late_datagrams),

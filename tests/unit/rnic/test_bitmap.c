@@ -289,12 +289,12 @@ static void attack(void **state)
 	no_imm.opcode = over_ud ? ROCE_UD | ROCE_SEND_ONLY : ROCE_UC | ROCE_WRITE_ONLY;
 	other_qp.sqpn++;
 	const struct bad bad[] = {
-		/* a stranger; a writer in the other's part; the own part; beyond the last */
+		/* a stranger; writers in each other's part; the own part; beyond the last */
 		{RNIC_DROP_SOURCE, 1, header(5), MTU},
-		{RNIC_DROP_ACCESS, 2, header(5), MTU},
-		{RNIC_DROP_ACCESS, 0, header(2 * CHUNKS), MTU},
+		{RNIC_DROP_SOURCE, 2, header(5), MTU},
+		{RNIC_DROP_SOURCE, 0, header(2 * CHUNKS), MTU},
 		{RNIC_DROP_ACCESS, 0, header(CHUNKS), MTU},
-		{RNIC_DROP_SOURCE, 1, header(CHUNKS), MTU},
+		{RNIC_DROP_ACCESS, 1, header(CHUNKS), MTU},
 		{RNIC_DROP_ACCESS, 2, header(ALL), MTU},
 		{RNIC_DROP_ACCESS, 0, other_id, MTU},
 		/* too short, too long, a whole one at the end, a short one before it */
@@ -380,7 +380,7 @@ static void only_the_window(void **state)
 	assert_int_equal(RNIC_DROP_UNSUPPORTED, frame(&src, hdr, bytes_of(5), MTU, &own));
 	assert_int_equal(
 		0, open_window((struct rnic_mcast_window){.writer = writers, .n_writers = 0}));
-	assert_int_equal(RNIC_DROP_SOURCE, send_chunk(5));
+	assert_int_equal(RNIC_DROP_ACCESS, send_chunk(5));
 	assert_int_equal(0, rnic_qp_mcast_window(receiver, NULL));
 	assert_int_equal(0, frame(&src, hdr, bytes_of(5), MTU, &own));
 	assert_int_equal(3, end_wc(b->rcq).wr_id);

@@ -394,8 +394,8 @@ static void test_parts(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		hdr.va = i * BLOCK;
 		hdr.imm = number(i * CHUNKS);
-		assert_int_equal(i == 1 ? RNIC_DROP_ACCESS : 0, forged(&parts[0].ip, &hdr, MTU));
-		assert_int_equal(i == 1 ? 0 : RNIC_DROP_ACCESS, forged(&other, &hdr, MTU));
+		assert_int_equal(i == 1 ? RNIC_DROP_SOURCE : 0, forged(&parts[0].ip, &hdr, MTU));
+		assert_int_equal(i == 1 ? 0 : RNIC_DROP_SOURCE, forged(&other, &hdr, MTU));
 	}
 	net_close(&net);
 }
