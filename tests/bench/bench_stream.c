@@ -10,7 +10,8 @@
  * "placed" has its buffers posted before the bytes come; "copied" receives into memory of its own
  * and copies from there to where the bytes are wanted, as a socket does; "deferred" posts when the
  * bytes have come, which then go through bounce memory. "shared" is memory that other processes may
- * have: the place of table 3's other endpoints. Then long flows beside a short one (figure 12). */
+ * have: the place of table 3's other endpoints. Then long flows beside a short one (figure 12), and
+ *what it takes to place a packet: by the engine's flows and lists, and by the keys of the RNIC. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <x86intrin.h>
 
+#include "lib/rnic/placement.h"
 #include "lib/stream/stream.h"
 #include "tests/bench/ends.h"
 
@@ -461,6 +463,102 @@ static json_t *rc(uint64_t ns)
 		(double)spent[DATA] * per_cycle);
 }
 
+/* ---- placing alone ---- */
+
+/* The engine: a flow is found, its list searched, bytes go there; the cursor follows each burst, as
+ * the control path would. ns per packet. */
+static double by_list(uint32_t len, uint64_t ns)
+{
+	const struct place_config config = {
+		.max_flows = 1024, .max_mrs = 64, .chunks = 4096, .committed = 2, .peak = 64};
+	struct place_flow_init init = {.tuple = {.local_port = 1, .proto = IP_PROTO_TCP},
+		.rx = 1ull << 32,
+		.limit = (1ull << 32) + PIECES * PIECE};
+	void *block = aligned_alloc(64, place_size(&config));
+	uint8_t *to = memory(false), *from = memory(false);
+	uint64_t at = init.rx, posted = at, packets = 0, start;
+	uint32_t mr, flow;
+	struct place *p;
+
+	check(block != NULL && place_init(&config, block, &p) == 0 &&
+			place_mr_add(p, to, PIECES * PIECE, true, &mr) == 0,
+		"an engine");
+	for (unsigned i = 0; i < 1000; i++) {
+		init.tuple.remote_port = (uint16_t)i;
+		check(place_flow_add(p, &init, &flow) == 0, "a flow");
+	}
+	for (start = work_ns(); work_ns() < start + ns;) {
+		for (; posted < at + PIECES * PIECE / 2; posted += PIECE)
+			check(place_post(p, flow, PLACE_RX, mr, posted % (PIECES * PIECE), PIECE) ==
+					0,
+				"posting");
+		for (unsigned i = 0; i < BURST; i++, at += len, packets++) {
+			const struct place_segment seg = {
+				from + at % (PIECES * PIECE / 2), len, (uint32_t)at, 0, 0};
+
+			check(place_packet(p, place_find(p, &init.tuple), &seg).verdict ==
+					PLACE_ACCEPT,
+				"a packet is placed");
+		}
+		place_cursor(p, flow, at, at + PIECES * PIECE);
+		place_retire(p, flow, PLACE_RX, at);
+		place_quiesce(p);
+	}
+	start = work_ns() - start;
+	free(block);
+	munmap(to, PIECES * PIECE);
+	munmap(from, PIECES * PIECE);
+	return (double)start / (double)packets;
+}
+
+/* The RNIC: the packet or the receive has a key and an address. */
+static double by_key(uint32_t len, bool remote, uint64_t ns)
+{
+	static const struct load load = {"WRITE", IBV_WR_RDMA_WRITE, PIECE, 4096, 1, true};
+	struct end ends[2] = {0};
+	uint8_t *from = memory(false);
+	uint64_t packets = 0, start;
+
+	for (unsigned k = 0; k < 2; k++)
+		end_create(&ends[k], k);
+	connect_all(ends, &load);
+	for (start = work_ns(); work_ns() < start + ns;)
+		for (unsigned i = 0; i < BURST; i++, packets++) {
+			const uint64_t at = packets * len % (MEMORY / 2);
+			const struct ibv_sge sge = {
+				(uintptr_t)ends[1].memory, MEMORY, rnic_mr_lkey(ends[1].mr)};
+			const struct placement to = {.kind = remote ? PLACE_REMOTE : PLACE_LIST,
+				.sge = &sge,
+				.n_sge = 1,
+				.offset = at,
+				.qp = ends[1].qp[0],
+				.rkey = rnic_mr_rkey(ends[1].mr),
+				.va = (uintptr_t)ends[1].memory + at};
+
+			check(place_payload(ends[1].pd, &to, from + at, len) == 0,
+				"a packet is placed");
+		}
+	start = work_ns() - start;
+	disconnect_all(ends, &load);
+	for (unsigned k = 0; k < 2; k++)
+		end_destroy(&ends[k]);
+	munmap(from, PIECES * PIECE);
+	return (double)start / (double)packets;
+}
+
+static json_t *placing(uint64_t ns)
+{
+	static const uint32_t sizes[] = {64, 1024, 4096};
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		json_array_append_new(out,
+			json_pack("{s:i,s:f,s:f,s:f}", "bytes", (int)sizes[i], "list_ns",
+				by_list(sizes[i], ns), "receive_ns", by_key(sizes[i], false, ns),
+				"write_ns", by_key(sizes[i], true, ns)));
+	return out;
+}
+
 int main(int argc, char **argv)
 {
 	const bool quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
@@ -480,7 +578,7 @@ int main(int argc, char **argv)
 	json_array_append_new(rows, one_flow("shared to shared", PLACED, true, true, ns));
 	for (unsigned i = 0; i < sizeof(longs) / sizeof(longs[0]); i++)
 		json_array_append_new(flows, beside_short(longs[i], ns));
-	root = json_pack("{s:o,s:o}", "rows", rows, "flows", flows);
+	root = json_pack("{s:o,s:o,s:o}", "rows", rows, "flows", flows, "placing", placing(ns / 4));
 	json_dumpf(root, stdout, JSON_INDENT(1));
 	printf("\n");
 	json_decref(root);

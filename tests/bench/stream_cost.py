@@ -73,7 +73,12 @@ def number(value, width, digits=3):
     return '-'.rjust(width) if value is None else f'{value:{width}.{digits}f}'
 
 
-def show(rows, flows):
+def least(tables):
+    """Of tables with the same rows and columns, number by number."""
+    return [{key: min(row[key] for row in rows) for key in rows[0]} for rows in zip(*tables)]
+
+
+def show(rows, flows, placing):
     print(f'# MTU {MTU}, RC 4096. CPU seconds per GB, of both ends and of the receiver: application, control, data. most: Gb/s at '
           'which the receiver\'s control path fills a core.')
     print(f'{"":22}{"Gb/s":>7} {"appl.":>7} {"control":>7} {"data":>7} {"all":>7} |{"appl.":>7} {"control":>7} {"data":>7} '
@@ -90,6 +95,10 @@ def show(rows, flows):
     print(f'{"long":>5} {"Gb/s":>7} {"Jain":>7} {"p50 us":>8} {"p99 us":>8}')
     for row in flows:
         print(f'{row["long"]:5} {row["gbps"]:7.2f} {row["jain"]:7.4f} {row["p50_us"]:8.1f} {row["p99_us"]:8.1f}')
+    print('\n# ns to place a packet: by the flow and its list (lib/place); by an RNIC\'s receive, and by the key of a WRITE')
+    print(f'{"bytes":>5} {"list":>7} {"receive":>8} {"WRITE":>7}')
+    for row in placing:
+        print(f'{row["bytes"]:5} {row["list_ns"]:7.1f} {row["receive_ns"]:8.1f} {row["write_ns"]:7.1f}')
 
 
 def ratios(rows):
@@ -104,7 +113,7 @@ def ratios(rows):
 
 
 def measure(rounds, quick, why_not):
-    seen = {'rows': [], 'flows': []}
+    seen = {}
     if why_not:
         runs = [(ours(quick), []) for _ in range(rounds)]
     else:
@@ -112,6 +121,7 @@ def measure(rounds, quick, why_not):
             runs = [(ours(quick), kernel(veth, quick)) for _ in range(rounds)]
     seen['rows'] = medians([a['rows'] + b for a, b in runs])
     seen['flows'] = medians([a['flows'] for a, _ in runs])
+    seen['placing'] = least([a['placing'] for a, _ in runs])
     seen['rows'].sort(key=lambda r: ORDER.index(r['way']))
     for row in seen['rows']:
         row['cpu_s_per_gb'] = sum(row['both'][k] or 0 for k in PARTS)
@@ -128,7 +138,7 @@ def main(args, why_not):
         print(f'# kernel: left out, {why_not}')
     result = {'bench': 'stream-cost', 'mtu': MTU, 'rounds': rounds, 'load': load, **measure(rounds, args.quick, why_not)}
     result['ratios'] = ratios(result['rows'])
-    show(result['rows'], result['flows'])
+    show(result['rows'], result['flows'], result['placing'])
     print()
     for key, value in result['ratios'].items():
         print(f'{key}: {value:.2f}')

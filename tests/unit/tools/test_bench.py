@@ -123,7 +123,9 @@ class Cost(unittest.TestCase):
         self.addCleanup(setattr, cost, 'ours', cost.ours)
         flows = [{'long': 8, 'gbps': 7.25, 'jain': 0.987, 'p50_us': 11.5, 'p99_us': 22.5}]
         cost.ours = lambda quick: {'rows': [{**row('rc', 2), 'both': {'application': 1, 'control': None, 'data': 2}},
-                                            {**row('placed', 4.5), 'receiver': row('', 0)['both'], 'max_gbps': 40}], 'flows': flows}
+                                            {**row('placed', 4.5), 'receiver': row('', 0)['both'], 'max_gbps': 40}], 'flows': flows,
+                                   'placing': [{'bytes': 64, 'list_ns': next(ns), 'receive_ns': 5, 'write_ns': 4}]}
+        ns = iter((9, 8))
         path = os.path.join(tempfile.mkdtemp(), 'o.json')
         self.addCleanup(lambda: (os.unlink(path), os.rmdir(os.path.dirname(path))))
         said = io.StringIO()
@@ -139,6 +141,8 @@ class Cost(unittest.TestCase):
         self.assertEqual([line.split()[1:5] for line in lines if line.startswith(('placed', 'rc  '))],
                          [['4.50', '0.100', '0.200', '0.300'], ['2.00', '1.000', '-', '2.000']])
         self.assertIn(['8', '7.25', '0.9870', '11.5', '22.5'], [line.split() for line in lines])
+        self.assertEqual(doc['placing'][0]['list_ns'], 8, 'the least of the rounds')
+        self.assertIn(['64', '8.0', '5.0', '4.0'], [line.split() for line in lines])
 
 
 class Redis(unittest.TestCase):
