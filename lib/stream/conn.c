@@ -105,8 +105,11 @@ void conn_work(struct stream *s, struct conn *c)
 	TAILQ_INSERT_TAIL(&s->work, c, work);
 }
 
-void conn_due(struct stream *s, uint64_t when)
+void conn_due(struct stream *s, struct conn *c, uint64_t when)
 {
+	uint64_t *timer = &s->timer[c - s->conn];
+
+	*timer = min_u64(*timer, when);
 	s->due = min_u64(s->due, when);
 }
 
@@ -250,7 +253,7 @@ void conn_post(struct stream *s, struct conn *c)
 	rx = post_list(s, c, &c->rx, PLACE_RX);
 	c->retry = !tx || !rx;
 	if (c->retry)
-		conn_due(s, s->now + RETRY);
+		conn_due(s, c, s->now + RETRY);
 }
 
 void conn_open(struct stream *s, struct conn *c)
@@ -389,7 +392,7 @@ void conn_end(struct stream *s, struct conn *c, int result, bool keep)
 	}
 	c->state = TIME_WAIT;
 	c->due = s->now + s->config.time_wait;
-	conn_due(s, c->due);
+	conn_due(s, c, c->due);
 	TAILQ_INSERT_TAIL(&s->waiting, c, age);
 }
 
@@ -426,7 +429,7 @@ void conn_linger(struct stream *s, struct conn *c)
 		return;
 	c->progress = s->now;
 	c->due = s->now + s->config.give_up;
-	conn_due(s, c->due);
+	conn_due(s, c, c->due);
 }
 
 void conn_check_end(struct stream *s, struct conn *c)

@@ -143,6 +143,7 @@ struct stream {
 	bool armed;                     /* its next one is to be notified */
 	uint32_t done_mask, done_head, done_tail;
 	uint64_t now, due, pace_due, quiet_from;
+	uint64_t *timer; /* by connection, when to look at its timers; due is the least */
 	uint64_t cookie_key[2], cookies_until; /* 0: no cookie was ever sent */
 	unsigned answers;
 	uint32_t user_ops;  /* that the program has not been told of */
@@ -156,7 +157,8 @@ struct stream {
 struct conn *conn_find(const struct stream *s, const struct place_tuple *tuple);
 struct conn *conn_new(struct stream *s, const struct place_tuple *tuple, const uint8_t mac[6]);
 void conn_work(struct stream *s, struct conn *c);
-void conn_due(struct stream *s, uint64_t when);
+/* Its timers are looked at then. */
+void conn_due(struct stream *s, struct conn *c, uint64_t when);
 /* It has more to send, at pace_at; it is flushed then. */
 void conn_pace(struct stream *s, struct conn *c);
 void conn_paced(struct stream *s);

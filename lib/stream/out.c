@@ -170,7 +170,7 @@ static bool send_syn(struct stream *s, struct conn *c)
 	c->acks = 0;
 	c->syn_at = s->now;
 	c->rtx_due = s->now + (c->rto << c->backoff);
-	conn_due(s, c->rtx_due);
+	conn_due(s, c, c->rtx_due);
 	return true;
 }
 
@@ -247,7 +247,7 @@ static bool send_range(struct stream *s, struct conn *c, uint64_t from, uint64_t
 	c->nxt = max_u64(c->nxt, to);
 	if (c->rtx_due == 0) {
 		c->rtx_due = s->now + (c->rto << c->backoff);
-		conn_due(s, c->rtx_due);
+		conn_due(s, c, c->rtx_due);
 	}
 	return true;
 }
@@ -335,7 +335,7 @@ static bool may_log(struct stream *s, struct conn *c)
 	s->count[STREAM_COUNT_NO_SEGMENT]++;
 	if (c->log.n == 0) {
 		c->retry = true;
-		conn_due(s, s->now + RETRY);
+		conn_due(s, c, s->now + RETRY);
 	}
 	return false;
 }
@@ -363,7 +363,7 @@ static bool send_tail_probe(struct stream *s, struct conn *c)
 			return false;
 		c->rec.tlp = (struct tlp){.end = c->nxt, .retransmitted = !fresh};
 		c->rtx_due = s->now + (c->rto << c->backoff);
-		conn_due(s, c->rtx_due);
+		conn_due(s, c, c->rtx_due);
 		s->count[STREAM_COUNT_TAIL_PROBES]++;
 	}
 	c->rec.probe = false;
@@ -400,7 +400,7 @@ static bool send_new(struct stream *s, struct conn *c)
 		if (c->backoff == 0)
 			c->progress = s->now;
 		c->due = s->now + (c->rto << c->backoff);
-		conn_due(s, c->due);
+		conn_due(s, c, c->due);
 	}
 	return true;
 }

@@ -57,7 +57,7 @@ void conn_arm_probe(struct stream *s, struct conn *c)
 	if (r->probe_due >= c->rtx_due)
 		r->probe_due = 0;
 	else
-		conn_due(s, r->probe_due);
+		conn_due(s, c, r->probe_due);
 }
 
 /* ---- what an acknowledgement delivers ---- */
@@ -160,7 +160,7 @@ static void take_left_edge(struct stream *s, struct conn *c, uint64_t ack, struc
 	c->progress = s->now;
 	c->rtx_due = c->una < c->nxt ? s->now + c->rto : 0;
 	if (c->rtx_due != 0)
-		conn_due(s, c->rtx_due);
+		conn_due(s, c, c->rtx_due);
 	if (ack > c->tail)
 		c->due = 0; /* no probe */
 	conn_linger(s, c);
@@ -242,7 +242,7 @@ static void find_lost(struct stream *s, struct conn *c, struct delivery *d)
 		r->reorder_due =
 			rack_losses(&r->rack, &c->log, reorder_window(c), s->now, &d->lost_again);
 		if (r->reorder_due != 0)
-			conn_due(s, r->reorder_due);
+			conn_due(s, c, r->reorder_due);
 	} else {
 		find_lost_unseen(c, d);
 	}
@@ -393,11 +393,11 @@ static void run_recovery(struct stream *s, struct conn *c)
 		conn_work(s, c);
 	}
 	if (r->reorder_due != 0)
-		conn_due(s, r->reorder_due);
+		conn_due(s, c, r->reorder_due);
 	if (r->probe_due != 0)
-		conn_due(s, r->probe_due);
+		conn_due(s, c, r->probe_due);
 	if (c->rtx_due != 0)
-		conn_due(s, c->rtx_due);
+		conn_due(s, c, c->rtx_due);
 }
 
 void conn_timers(struct stream *s, struct conn *c)
@@ -426,5 +426,5 @@ void conn_timers(struct stream *s, struct conn *c)
 		conn_work(s, c);
 	}
 	if (c->due != 0)
-		conn_due(s, c->due);
+		conn_due(s, c, c->due);
 }

@@ -104,6 +104,7 @@ static bool allocate(struct stream *s)
 	/* Each op, and of a connection: opened, arrived, closed. */
 	s->done_mask = power(c->max_ops + 8u * c->max_conns) - 1;
 	s->conn = part(s, c->max_conns, sizeof(*s->conn), &ok);
+	s->timer = part(s, c->max_conns, sizeof(*s->timer), &ok);
 	s->bucket = part(s, s->bucket_mask + 1, sizeof(*s->bucket), &ok);
 	s->op = part(s, c->max_ops + c->max_conns, sizeof(*s->op), &ok);
 	s->seg = part(s, c->segments, sizeof(*s->seg), &ok);
@@ -151,8 +152,10 @@ int stream_create(const struct stream_config *config, struct stream **stream)
 	TAILQ_INIT(&s->segs.unused);
 	for (s->segs.n = 0; s->segs.n < config->segments; s->segs.n++)
 		TAILQ_INSERT_TAIL(&s->segs.unused, &s->seg[s->segs.n], order);
-	for (unsigned i = 0; i < config->max_conns; i++)
+	for (unsigned i = 0; i < config->max_conns; i++) {
+		s->timer[i] = UINT64_MAX;
 		TAILQ_INSERT_TAIL(&s->unused, &s->conn[i], age);
+	}
 	for (unsigned i = 0; i < config->max_ops + config->max_conns; i++)
 		TAILQ_INSERT_TAIL(&s->free_ops, &s->op[i], link);
 	for (unsigned i = 0; i < config->bounce_slots; i++)
@@ -170,6 +173,7 @@ void stream_destroy(struct stream *s)
 		return;
 	free(s->place);
 	free(s->conn);
+	free(s->timer);
 	free(s->bucket);
 	free(s->op);
 	free(s->seg);
@@ -453,9 +457,15 @@ static void run_timers(struct stream *s)
 	if (s->now < s->due)
 		return;
 	s->due = UINT64_MAX;
-	for (unsigned i = 0; i < s->config.max_conns; i++)
+	for (unsigned i = 0; i < s->config.max_conns; i++) {
+		if (s->timer[i] > s->now) {
+			s->due = min_u64(s->due, s->timer[i]);
+			continue;
+		}
+		s->timer[i] = UINT64_MAX;
 		if (s->conn[i].state != FREE)
 			conn_timers(s, &s->conn[i]);
+	}
 }
 
 static void flush_work(struct stream *s)

@@ -302,7 +302,7 @@ static void test_many(void **state)
 	connect_many();
 }
 
-/* As many as the paper's NIC has flows: some seconds, most of them in timers (stream.c). */
+/* As many as the paper's NIC has flows. */
 static void test_most(void **state)
 {
 	(void)state;
