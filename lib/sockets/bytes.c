@@ -53,7 +53,8 @@ static ssize_t wait_for_bytes(struct sock *s, const struct iovec *to, int flags)
 
 	if (s->direct != NULL)
 		sockets_yield(); /* another thread's call has to have its turn */
-	if ((flags & MSG_PEEK) || !sock_direct_begin(s, to->iov_base, to->iov_len))
+	if ((flags & MSG_PEEK) || !(s->bulk || (flags & MSG_WAITALL)) ||
+		!sock_direct_begin(s, to->iov_base, to->iov_len))
 		return sockets_wait(s, false, s->rcv_timeout);
 	pthread_cleanup_push(withdraw, s);
 	err = sockets_wait(s, false, s->rcv_timeout);

@@ -42,8 +42,8 @@ bool sock_direct_begin(struct sock *s, void *buf, size_t len)
 {
 	struct stream_recalled r;
 
-	if (len < SOCKETS_DIRECT || !s->bulk || s->direct != NULL || s->state != SOCK_OPEN ||
-		s->eof || s->read_shut || s->rx_have != s->rx_read || !take_back(s, &r))
+	if (len < SOCKETS_DIRECT || s->direct != NULL || s->state != SOCK_OPEN || s->eof ||
+		s->read_shut || s->rx_have != s->rx_read || !take_back(s, &r))
 		return false;
 	if (s->rx_have == s->rx_read) {
 		s->direct_at = r.from;

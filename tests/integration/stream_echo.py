@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 
 SIZE = 600000
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -154,6 +155,15 @@ def kernel_too():
     assert y.recv(1) == b'u'
 
 
+def asleep(thread):
+    """Until it sleeps in poll(2), as a call does that waits for bytes: in both libraries, within ten seconds."""
+    for _ in range(1000):
+        with open(f'/proc/self/task/{thread}/syscall', encoding='ascii') as f:
+            if f.read().split()[0] in ('7', '45'):  # poll; recvfrom
+                return
+        time.sleep(0.01)
+
+
 def client():
     refused()
     kernel_too()
@@ -177,10 +187,33 @@ def client():
     def one(i):
         t = socket.create_connection((address, port), 20)
         t.settimeout(None)
-        data = block(10 + i)
-        writer = threading.Thread(target=lambda: (t.sendall(data), t.shutdown(socket.SHUT_WR)))
+        data, waited, reader = block(10 + i), threading.Event(), threading.get_native_id()
+        def write():
+            t.sendall(data[:SIZE // 2])
+            waited.wait()
+            asleep(reader)
+            t.sendall(data[SIZE // 2:])
+            t.shutdown(socket.SHUT_WR)
+        writer = threading.Thread(target=write)
         writer.start()
-        ok.append(exactly(t, SIZE) == data and t.recv(1) == b'')
+        got = exactly(t, SIZE // 2)
+        # A wait in vain: its buffer is the program's again, what comes then goes elsewhere.
+        mine = bytearray(b'.' * 100000)
+        t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('ll', 0, 20000))
+        try:
+            t.recv_into(mine)
+            raise AssertionError('there is nothing')
+        except BlockingIOError:
+            pass
+        t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('ll', 0, 0))
+        waited.set()
+        got += t.recv(50000, socket.MSG_WAITALL)
+        while len(got) < SIZE and i % 2:
+            got += t.recv(100000, socket.MSG_PEEK)[:1]
+            assert t.recv(1)
+            got += t.recv(min(30000, SIZE - len(got)), socket.MSG_WAITALL)
+        got += exactly(t, SIZE - len(got))
+        ok.append(got == data and t.recv(1) == b'' and mine == b'.' * 100000)
         writer.join()
         t.close()
     ok = []
