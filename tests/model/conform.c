@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* incline-model-conform: is the model's host what lib/rnic is? Random schedules (who sends, what is
- * delivered, lost, doubled, overtaken, held for want of a receive, whose timer fires) drive the
- * model, with the real engine as its switches; beside each host a queue pair of lib/rnic gets the
- * same packets and the same calls, and must send the same packets, and at the end have taken and
- * completed the same messages. docs/model-checking.md.
+/* incline-model-conform: is the model's host what lib/rnic is, and CommLib on it? Random schedules
+ *(who sends, what is delivered, lost, doubled, overtaken, held for want of a receive, whose timer
+ *fires) drive the model, with the real engine as its switches; beside each host a queue pair of
+ *lib/rnic gets the same packets and the same calls, and must send the same packets, and at the end
+ *have taken and completed the same messages. A line of the suite that begins with "commlib" has
+ *CommLib on top, which issues the operations as collectives and decides what is posted when; it
+ *must send what the model's host sends, when that may. docs/model-checking.md.
  *
  *	incline-model-conform SUITE COUNT [SEED]	so many schedules of each configuration
  *	incline-model-conform SUITE COUNT mutants	each mutant of the host must be told
@@ -18,7 +20,7 @@
 
 #include "tests/model/model.h"
 #include "tests/model/mutants.h"
-#include "tests/model/real_host.h"
+#include "tests/model/real_comm.h"
 
 enum { STEPS_MAX = 1000, ACTIONS_MAX = 256, LINES_MAX = 64, WORDS_MAX = 32, SUITE_MAX = 1 << 14 };
 
@@ -27,6 +29,8 @@ enum mc_mutant mc_mutant;
 struct walk {
 	struct mc_sys *s;
 	struct real_host host[MC_MAX_RANKS];
+	bool commlib; /* they have it */
+	struct real_controls controls;
 	uint64_t random, schedules, ended, steps, packets;
 	uint32_t v[MC_MAX_WORDS];
 	struct real_out out;
@@ -119,17 +123,21 @@ static bool is_new(struct walk *w, unsigned node)
 	return h->next == h->high && w->s->prog.psn[h->next].first;
 }
 
-/* Where the model has nothing begun to send, neither has the queue pair. */
+/* Where the model has nothing begun to send, neither has the queue pair; with CommLib, where it may
+ * not begin anything either. */
 static bool nothing_more(struct walk *w, unsigned node)
 {
 	const struct mc_host_state *h = mc_host(w->s, node, w->v[node]);
 
-	if (!h->err && !h->rnr && h->next < w->s->prog.n &&
+	if (w->commlib && mc_host_flags(w->s, node, w->v[node]) & MC_H_SEND)
+		return true;
+	if (!w->commlib && !h->err && !h->rnr && h->next < w->s->prog.n &&
 		(h->next < h->high || !w->s->prog.psn[h->next].first))
 		return true;
 	if (!real_sends(&w->host[node - w->s->n_sw]))
 		return true;
-	snprintf(w->why, sizeof(w->why), "lib/rnic sends more than the model");
+	snprintf(w->why, sizeof(w->why), "%s sends more than the model",
+		w->commlib ? "CommLib" : "lib/rnic");
 	return false;
 }
 
@@ -235,6 +243,7 @@ static bool schedule(struct walk *w, uint64_t seed)
 struct line {
 	char *word[WORDS_MAX];
 	int n;
+	bool commlib; /* its first word, which is taken away */
 };
 
 static int run_line(struct line *line, uint64_t count, uint64_t seed, bool quiet)
@@ -246,12 +255,13 @@ static int run_line(struct line *line, uint64_t count, uint64_t seed, bool quiet
 	if (w == NULL || mc_config_parse(&c, line->n, line->word) != 0)
 		return 2;
 	c.por = c.symmetry = false;
+	w->commlib = line->commlib;
 	w->s = malloc(sizeof(*w->s));
 	if (w->s == NULL)
 		return 2;
 	mc_sys_open(w->s, &c);
 	for (unsigned r = 0; r < c.n_ranks; r++)
-		real_open(&w->host[r], w->s, r);
+		real_open(&w->host[r], w->s, r, w->commlib ? &w->controls : NULL);
 	for (uint64_t i = 0; i < count; i++) {
 		if (schedule(w, seed + i))
 			continue;
@@ -305,7 +315,10 @@ static unsigned read_suite(const char *path, struct line *lines)
 		lines[n].n = 1;
 		for (char *p = strtok_r(l, " ", &words); p && lines[n].n < WORDS_MAX;
 			p = strtok_r(NULL, " ", &words))
-			lines[n].word[lines[n].n++] = p;
+			if (strcmp(p, "commlib") == 0)
+				lines[n].commlib = true;
+			else
+				lines[n].word[lines[n].n++] = p;
 		n += lines[n].n > 1;
 	}
 	return n;
@@ -316,6 +329,7 @@ static int compare_all(struct line *lines, unsigned n, uint64_t count, uint64_t 
 	unsigned bad = 0;
 
 	for (unsigned i = 0; i < n; i++) {
+		printf("%s", lines[i].commlib ? "commlib " : "");
 		for (int k = 1; k < lines[i].n; k++)
 			printf("%s ", lines[i].word[k]);
 		printf("\n    ");
@@ -336,10 +350,12 @@ static int find_mutants(struct line *lines, unsigned n, uint64_t count)
 	unsigned missed = 0;
 
 	for (unsigned m = 1; m < MC_N_MUTANTS; m++) {
+		const bool commlib = strstr(text[m], ": CommLib") != NULL;
 		unsigned i = 0;
 
 		mc_mutant = (enum mc_mutant)m;
-		while (i < n && in_process(&lines[i], count, 1, true) != 1)
+		while (i < n &&
+			(lines[i].commlib != commlib || in_process(&lines[i], count, 1, true) != 1))
 			i++;
 		printf("%s %s\n", i < n ? "found " : "MISSED", text[m]);
 		missed += i == n;

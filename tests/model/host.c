@@ -104,17 +104,18 @@ static bool is_ar(const struct mc_sys *s, unsigned op)
 	return s->cfg.op[op].prim == INC_AR;
 }
 
-/* Has message msg what the window counts: its sends acknowledged, results received? */
+/* Has message msg what the window counts: is it acknowledged where it is sent, and there where it
+ * is received? */
 static bool message_over(
 	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned msg)
 {
 	unsigned last = s->prog.msg_last[msg];
 
-	if (sends(s, r, last) && h->una <= last && !s->cfg.window_results)
+	if (sends(s, r, last) && h->una <= last && !s->cfg.window_results && !MUT(WINDOW_RESULTS))
 		return false;
-	if (INC_BUG(FIG6))
+	if (INC_BUG(FIG6) || MUT(WINDOW_ACKS) || (MUT(WINDOW_AR) && !sends(s, r, last)))
 		return true;
-	return s->prog.psn[last].prim != INC_AR || h->epsn > last;
+	return !receives(s, r, last) || h->epsn > last;
 }
 
 /* May the message that begins at PSN i be posted? */
@@ -122,18 +123,23 @@ static bool admitted(const struct mc_sys *s, const struct mc_host_state *h, unsi
 {
 	const struct mc_program *p = &s->prog;
 	const struct mc_psn *q = &p->psn[i];
-	bool fenced = s->cfg.kind == INC_MIXED && s->cfg.mode == INC_MODE_2;
+	bool fenced = s->cfg.kind == INC_MIXED && (s->cfg.mode == INC_MODE_2 || MUT(FENCE_3));
+	const unsigned ops = MUT(OPS_MORE) ? 5 : MUT(OPS_LESS) ? 3 : 4;
 	unsigned oldest = 0;
 
 	while (oldest < q->msg && message_over(s, h, r, oldest))
 		oldest++;
-	if (q->msg >= oldest + s->cfg.host_w)
+	if (q->msg >= oldest + s->cfg.host_w + MUT(WINDOW_MORE) - MUT(WINDOW_LESS))
 		return false;
-	if (q->ctrl && q->op >= 4 && !finished_before(s, h, r, p->ctrl[q->op - 3]))
+	if (q->ctrl && q->op >= ops && !finished_before(s, h, r, p->ctrl[q->op - ops + 1]))
 		return false;
-	fenced = fenced && !(is_ar(s, q->op) && (q->op == 0 || is_ar(s, q->op - 1u)));
-	if (!fenced || (q->ctrl ? INC_BUG(T10) : INC_BUG(T11)))
+	fenced = fenced && !(is_ar(s, q->op) && !MUT(FENCE_AR) &&
+				   (q->op == 0 || is_ar(s, q->op - 1u) || MUT(FENCE_BEHIND)));
+	if (!fenced ||
+		(q->ctrl ? INC_BUG(T10) || MUT(FENCE_NONE) : INC_BUG(T11) || MUT(RENDEZVOUS_NONE)))
 		return true;
+	if (!q->ctrl && MUT(RENDEZVOUS_RESULT))
+		return h->epsn > p->ctrl[q->op];
 	return finished_before(s, h, r, q->ctrl ? i : p->ctrl[q->op] + 1u);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ways to make the model's host differ from lib/rnic, to see that the comparison (conform.c)
- * notices. Only its program has MC_MUTANTS defined; elsewhere MUT is 0 and the compiler drops what
- * it guards. */
+/* Ways to make the model's host differ from lib/rnic, or from CommLib on it, to see that the
+ * comparison (conform.c) notices. Only its program has MC_MUTANTS defined; elsewhere MUT is 0 and
+ * the compiler drops what it guards. */
 #ifndef MODEL_MUTANTS_H
 #define MODEL_MUTANTS_H
 
@@ -31,7 +31,20 @@
 	X(RNR_STICKS, "progress does not end the wait for a receive")               \
 	X(RNR_CODE, "another RNR timer code")                                       \
 	X(ACKREQ_FIRST, "AckReq is in a message's first packet")                    \
-	X(IMM_RESENT, "a packet sent again has another immediate")
+	X(IMM_RESENT, "a packet sent again has another immediate")                  \
+	X(WINDOW_MORE, "CommLib: a window of one message more")                     \
+	X(WINDOW_LESS, "CommLib: of one message less")                              \
+	X(WINDOW_ACKS, "CommLib: what is received does not count")                  \
+	X(WINDOW_RESULTS, "CommLib: what is acknowledged does not count")           \
+	X(WINDOW_AR, "CommLib: what is only received does not count")               \
+	X(OPS_MORE, "CommLib: five operations at a time")                           \
+	X(OPS_LESS, "CommLib: three operations at a time")                          \
+	X(FENCE_NONE, "CommLib: no fence")                                          \
+	X(FENCE_AR, "CommLib: a fence for each AllReduce")                          \
+	X(FENCE_BEHIND, "CommLib: none for the AllReduce behind another operation") \
+	X(FENCE_3, "CommLib: fences in Mode-III, too")                              \
+	X(RENDEZVOUS_NONE, "CommLib: no rendezvous")                                \
+	X(RENDEZVOUS_RESULT, "CommLib: data waits for the control's result only")
 
 enum mc_mutant {
 	MUT_NONE,

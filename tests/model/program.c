@@ -194,10 +194,12 @@ uint32_t mc_ring_rkey(unsigned r)
 uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i)
 {
 	const struct mc_op *o = &c->op[p->psn[i].op];
-	uint32_t op = o->prim == INC_BC ? REDUCE_NONE : REDUCE_SUM;
+	const bool sums = o->prim != INC_BC && o->n > 0; /* else a Broadcast, or a Barrier */
+	const uint32_t op = sums ? REDUCE_SUM : REDUCE_NONE;
+	const uint32_t dtype = sums ? REDUCE_INT32 : REDUCE_BYTES;
 
 	if (c->mode == MC_NETREDUCE)
 		return p->psn[i].msg;
-	return 1u << 29 | (uint32_t)o->prim << 26 | op << 23 | (uint32_t)REDUCE_INT32 << 19 |
+	return 1u << 29 | (uint32_t)o->prim << 26 | op << 23 | dtype << 19 |
 	       (uint32_t)o->root << 8 | p->psn[i].op;
 }

@@ -9,6 +9,7 @@
 #include "lib/rnic/device.h"
 #include "lib/rnic/rc.h"
 #include "lib/wire/icrc.h"
+#include "tests/model/real_comm.h"
 #include "tests/rc_steps.h"
 
 enum { HALF = MC_MAX_PSN * MC_MTU, DEPTH = 256, TIMERS_MAX = 64, RNR_TIMER = 12 };
@@ -32,27 +33,12 @@ static bool receives(const struct real_host *h, unsigned i)
 	return h->s->prog.psn[i].receivers >> h->rank & 1;
 }
 
-void real_open(struct real_host *h, const struct mc_sys *s, unsigned rank)
+static void open_qp(struct real_host *h, const struct rnic_config *config)
 {
-	struct rnic_config config = {.n_ports = 1,
-		.max_qp = 4,
-		.max_cq = 4,
-		.max_mr = 4,
-		.max_pd = 4,
-		.window = s->cfg.in_flight,
-		.seed = 1 + rank,
-		.congestion = {.no_reaction = true, .no_notification = true}};
 	struct rnic_qp_init init = {
 		.type = IBV_QPT_RC, .cap = {DEPTH, DEPTH, 1, 1, 0}, .sq_sig_all = true};
 
-	memset(h, 0, sizeof(*h));
-	h->s = s;
-	h->rank = rank;
-	memcpy(config.port[0].mac, s->flow[rank].smac, 6);
-	config.port[0].ip[0] = s->flow[rank].src;
-	config.port[0].n_ip = 1;
-	config.port[0].mtu = 1500;
-	must(rnic_create(&config, &h->rnic), "device");
+	must(rnic_create(config, &h->rnic), "device");
 	must(rnic_pd_alloc(h->rnic, &h->pd), "protection domain");
 	must(rnic_cq_create(h->rnic, 2 * DEPTH, NULL, &h->scq), "completion queue");
 	must(rnic_cq_create(h->rnic, 2 * DEPTH, NULL, &h->rcq), "completion queue");
@@ -61,11 +47,36 @@ void real_open(struct real_host *h, const struct mc_sys *s, unsigned rank)
 	must(rnic_mr_reg(
 		     h->pd, h->buf, 2 * HALF, (uintptr_t)h->buf, IBV_ACCESS_LOCAL_WRITE, &h->mr),
 		"region");
-	must(rnic_neigh_add(h->rnic, 0, &s->flow[rank].dst, s->flow[rank].dmac), "neighbour");
 	init.pd = h->pd;
 	init.send_cq = h->scq;
 	init.recv_cq = h->rcq;
 	must(rnic_qp_create(h->rnic, &init, &h->qp), "queue pair");
+}
+
+void real_open(
+	struct real_host *h, const struct mc_sys *s, unsigned rank, struct real_controls *controls)
+{
+	struct rnic_config config = {.n_ports = 1,
+		.max_qp = 32,
+		.max_cq = 4,
+		.max_mr = 32,
+		.max_pd = 4,
+		.window = s->cfg.in_flight,
+		.seed = 1 + rank,
+		.congestion = {.no_reaction = true, .no_notification = true}};
+
+	memset(h, 0, sizeof(*h));
+	h->s = s;
+	h->rank = rank;
+	memcpy(config.port[0].mac, s->flow[rank].smac, 6);
+	config.port[0].ip[0] = s->flow[rank].src;
+	config.port[0].n_ip = 1;
+	config.port[0].mtu = 1500;
+	if (controls)
+		real_comm_open(h, &config, controls);
+	else
+		open_qp(h, &config);
+	must(rnic_neigh_add(h->rnic, 0, &s->flow[rank].dst, s->flow[rank].dmac), "neighbour");
 }
 
 /* PSNs that the rank does not send, or receive, are left out (Mode-I has none such). */
@@ -128,6 +139,10 @@ static void to_rts(struct real_host *h)
 void real_reset(struct real_host *h)
 {
 	h->now = START;
+	if (h->comm) {
+		real_comm_reset(h);
+		return;
+	}
 	to_rts(h);
 	h->sent = h->taken = 0;
 	h->next_in = 0;
@@ -179,7 +194,7 @@ static void post_receive(struct real_host *h)
 }
 
 /* The frame as it is for this queue pair, whose number the device chose. */
-static void receive(struct real_host *h, uint32_t id)
+static const char *receive(struct real_host *h, uint32_t id)
 {
 	uint8_t bytes[MC_FRAME];
 	const uint8_t *from;
@@ -187,13 +202,16 @@ static void receive(struct real_host *h, uint32_t id)
 	const struct wire_pkt *pkt = mc_frame_pkt(s, id, &from);
 	const uint32_t qpn = rnic_qp_num(h->qp);
 	uint8_t *bth = bytes + pkt->l4_off + 8;
+	const char *why;
 
 	memcpy(bytes, from, pkt->end);
+	why = h->comm ? real_comm_in(h, pkt, bytes) : NULL;
 	bth[5] = (uint8_t)(qpn >> 16);
 	bth[6] = (uint8_t)(qpn >> 8);
 	bth[7] = (uint8_t)qpn;
 	icrc_store(bytes + pkt->end - 4, wire_icrc(bytes, pkt));
 	rnic_rx(h->rnic, 0, bytes, pkt->end, h->now);
+	return why;
 }
 
 /* Until a retransmission timer fires, or a wait for a receive ends. */
@@ -228,6 +246,8 @@ static bool pull(struct real_host *h, struct real_out *out)
 	if (n <= 0 || wire_parse(f->bytes, (size_t)n, &f->pkt) != WIRE_OK ||
 		!wire_icrc_ok(f->bytes, &f->pkt))
 		out->why = "a frame that is none";
+	else if (h->comm && out->why == NULL)
+		out->why = real_comm_out(h, &f->pkt, f->bytes);
 	out->n++;
 	return true;
 }
@@ -277,18 +297,18 @@ void real_step(
 	out->why = NULL;
 	switch (ev) {
 	case MC_EV_PACKET:
-		if (post)
+		if (post && !h->comm)
 			post_receive(h);
-		receive(h, frame);
+		out->why = receive(h, frame);
 		break;
 	case MC_EV_HOLD:
-		receive(h, frame);
+		out->why = receive(h, frame);
 		break;
 	case MC_EV_TIMEOUT:
 		time_out(h);
 		break;
 	case MC_EV_SEND:
-		if (post)
+		if (post && !h->comm)
 			post_message(h);
 		pull(h, out);
 		break;
@@ -298,7 +318,10 @@ void real_step(
 	/* Acknowledgements at once, requests when they are asked for. */
 	while (h->rnic->has_controls && pull(h, out))
 		;
-	poll(h, out);
+	if (h->comm)
+		real_comm_poll(h, out);
+	else
+		poll(h, out);
 }
 
 bool real_may_time_out(const struct real_host *h)
@@ -321,6 +344,8 @@ bool real_done(const struct real_host *h)
 	const struct mc_program *p = &h->s->prog;
 	unsigned out = 0, in = 0;
 
+	if (h->comm)
+		return real_comm_done(h);
 	for (unsigned i = 0; i < p->n; i++) {
 		out += p->psn[i].last && sends(h, i);
 		in += p->psn[i].last && receives(h, i);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A host that is a queue pair of lib/rnic, which does what the model's host (host.c) is told to do:
  * posts a message when that one begins to send it, has a receive posted or not, lets a timer fire.
- * Modes I to III, RC. */
+ * Modes I to III, RC. Or CommLib has the queue pair, and what is posted when is its decision. */
 #ifndef MODEL_REAL_HOST_H
 #define MODEL_REAL_HOST_H
 
 #include "lib/rnic/rnic.h"
 #include "tests/model/model.h"
 
+struct real_comm;
+struct real_controls;
+
 struct real_host {
 	const struct mc_sys *s;
+	struct real_comm *comm; /* NULL: no CommLib */
 	unsigned rank;
 	struct rnic *rnic;
 	struct rnic_pd *pd;
@@ -35,11 +39,13 @@ struct real_out {
 };
 
 /* Makes the device of a rank; real_reset then, before each schedule. Both abort where the set-up
- * itself fails. */
-void real_open(struct real_host *h, const struct mc_sys *s, unsigned rank);
+ * itself fails. controls: with CommLib (modes II and III), those of all ranks; else NULL. */
+void real_open(
+	struct real_host *h, const struct mc_sys *s, unsigned rank, struct real_controls *controls);
 void real_reset(struct real_host *h);
 /* One event (MC_EV_PACKET, _HOLD, _SEND or _TIMEOUT), as mc_host_step; frame for the first two.
- * take: the packet is the first of a message that will be taken, so a receive must be posted. */
+ * post: the packet is the first of a message that will be taken, so a receive must be posted, or a
+ * message begins. CommLib posts when it wants to, and is never without a receive. */
 void real_step(
 	struct real_host *h, enum mc_event ev, uint32_t frame, bool post, struct real_out *out);
 /* May it let its timer fire once more before it gives up? */
