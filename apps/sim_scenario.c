@@ -9,12 +9,17 @@
 
 #include "apps/sim_control.h"
 
-double sim_seconds(void)
+static double seconds_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double sim_seconds(void)
+{
+	return seconds_of(CLOCK_MONOTONIC);
 }
 
 static int refuse(char *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -346,7 +351,7 @@ static int run_sizes(const struct scenario *s, struct sim *sim, struct sim_coll 
 	struct series *series, json_t *runs, char *err)
 {
 	for (unsigned i = 0; i < s->n_sizes; i++) {
-		const double start = sim_seconds();
+		const double start = sim_seconds(), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 		const uint64_t hops = sim_hops(sim);
 		json_t *run = json_pack("{s:I}", "bytes", (json_int_t)s->bytes[i]);
 		int rc = coll ? run_collective(s, coll, s->bytes[i], run)
@@ -354,6 +359,8 @@ static int run_sizes(const struct scenario *s, struct sim *sim, struct sim_coll 
 
 		json_object_set_new(run, "hops", json_integer((json_int_t)(sim_hops(sim) - hops)));
 		json_object_set_new(run, "seconds", json_real(sim_seconds() - start));
+		json_object_set_new(
+			run, "cpu_seconds", json_real(seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu));
 		if (rc == 0 && coll)
 			rc = sim_coll_check(coll);
 		json_array_append_new(runs, run);

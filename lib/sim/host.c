@@ -226,6 +226,17 @@ static unsigned run_apps(struct sim_host *h, int *error)
 	return busy;
 }
 
+void sim_host_prefetch(const struct sim_host *h, bool next)
+{
+	enum { LINE = 64, LINES = 3 }; /* its own, and the headers' */
+	const uint8_t *frame = next ? (const uint8_t *)h->port[0].first : NULL;
+
+	if (!next)
+		__builtin_prefetch(&h->port[0].first);
+	for (unsigned i = 0; frame && i < LINES; i++)
+		__builtin_prefetch(frame + i * LINE);
+}
+
 /* Works until there is nothing to do, or no room on the wire: then again when there is. */
 int sim_host_run(struct sim_host *h)
 {

@@ -70,7 +70,8 @@ struct sim {
 	struct sim_conf conf;
 	const struct sim_topo *topo;
 	uint64_t now, order, hops, hash;
-	struct sim_event *heap;
+	struct sim_event *heap; /* in events, which is what was allocated */
+	void *events;
 	unsigned n_events, cap_events;
 	struct sim_link *link;
 	unsigned n_links;
@@ -120,6 +121,9 @@ void sim_host_close(struct sim_host *h);
 /* The frame is the host's, or gone: false if its receive ring is full. */
 bool sim_host_rx(struct sim_host *h, unsigned plane, struct sim_frame *frame);
 int sim_host_run(struct sim_host *h);
+/* It runs soon: asks for its memory; next: of that, which is there by now, for its first frame's.
+ */
+void sim_host_prefetch(const struct sim_host *h, bool next);
 
 int sim_switches_open(struct sim *sim);
 void sim_switches_close(struct sim *sim);

@@ -11,11 +11,33 @@
 
 enum { SMALL = 256, START_NS = 1000000 };
 
-/* ---- events: a binary heap by time, then by order of making ---- */
+/* ---- events: a heap by time, then by order of making. Four children each lie in two lines of the
+ * cache, and half as many levels are missed there as with two ---- */
+
+enum { FAN_OUT = 4, CACHE_LINE = 64 };
+_Static_assert(FAN_OUT * sizeof(struct sim_event) == 2 * CACHE_LINE, "children fill lines");
 
 static bool before(const struct sim_event *a, const struct sim_event *b)
 {
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+/* The second event, the first child, begins a line. */
+static void more_events(struct sim *sim)
+{
+	const unsigned cap = sim->cap_events ? 2 * sim->cap_events : 1024;
+	const size_t room = CACHE_LINE - sizeof(struct sim_event);
+	uint8_t *memory = aligned_alloc(
+		CACHE_LINE, (cap + CACHE_LINE / sizeof(struct sim_event)) * sizeof(*sim->heap));
+
+	if (!memory)
+		abort();
+	if (sim->cap_events)
+		memcpy(memory + room, sim->heap, sim->cap_events * sizeof(*sim->heap));
+	free(sim->events);
+	sim->events = memory;
+	sim->heap = (struct sim_event *)(memory + room);
+	sim->cap_events = cap;
 }
 
 static void push(struct sim *sim, uint64_t at, struct sim_frame *frame, unsigned index)
@@ -23,15 +45,27 @@ static void push(struct sim *sim, uint64_t at, struct sim_frame *frame, unsigned
 	const struct sim_event e = {at, sim->order++, frame, index};
 	unsigned i = sim->n_events++;
 
-	if (sim->n_events > sim->cap_events) {
-		sim->cap_events = sim->cap_events ? 2 * sim->cap_events : 1024;
-		sim->heap = realloc(sim->heap, sim->cap_events * sizeof(*sim->heap));
-		if (!sim->heap)
-			abort();
+	if (sim->n_events > sim->cap_events)
+		more_events(sim);
+	for (unsigned up; i > 0; i = up) {
+		up = (i - 1) / FAN_OUT;
+		if (!before(&e, &sim->heap[up]))
+			break;
+		sim->heap[i] = sim->heap[up];
 	}
-	for (; i > 0 && before(&e, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		sim->heap[i] = sim->heap[(i - 1) / 2];
 	sim->heap[i] = e;
+}
+
+/* Of some neighbours, one at least, the first that happens. */
+static unsigned earliest(const struct sim *sim, unsigned from)
+{
+	const unsigned end = from + FAN_OUT < sim->n_events ? from + FAN_OUT : sim->n_events;
+	unsigned first = from;
+
+	for (unsigned i = from + 1; i < end; i++)
+		if (before(&sim->heap[i], &sim->heap[first]))
+			first = i;
+	return first;
 }
 
 static struct sim_event pop(struct sim *sim)
@@ -39,9 +73,8 @@ static struct sim_event pop(struct sim *sim)
 	const struct sim_event top = sim->heap[0], last = sim->heap[--sim->n_events];
 	unsigned i = 0;
 
-	for (unsigned child; (child = 2 * i + 1) < sim->n_events; i = child) {
-		if (child + 1 < sim->n_events && before(&sim->heap[child + 1], &sim->heap[child]))
-			child++;
+	for (unsigned child; (child = FAN_OUT * i + 1) < sim->n_events; i = child) {
+		child = earliest(sim, child);
 		if (!before(&sim->heap[child], &last))
 			break;
 		sim->heap[i] = sim->heap[child];
@@ -59,6 +92,7 @@ struct sim_frame *sim_frame_get(struct sim *sim, unsigned len)
 
 	if (f) {
 		sim->free[full] = f->next;
+		__builtin_prefetch(f->next); /* it has lain there for long */
 	} else {
 		unsigned cap = full ? sim->frame_cap : SMALL;
 
@@ -274,6 +308,17 @@ static void happen(struct sim *sim, const struct sim_event *e)
 		sim_switch_rx(sim, link->to - sim->topo->n_hosts, link->to_port, e->frame);
 }
 
+/* Of many hosts each comes from memory: what the next ones begin with is asked for meanwhile. */
+static void look_ahead(const struct sim *sim)
+{
+	const unsigned n = sim->topo->n_hosts;
+
+	if (sim->n_ready > 2)
+		sim_host_prefetch(&sim->host[sim->ready[(sim->ready_head + 2) % n]], false);
+	if (sim->n_ready > 1)
+		sim_host_prefetch(&sim->host[sim->ready[(sim->ready_head + 1) % n]], true);
+}
+
 /* All events of one point in time, then the hosts they have reached: 0, or their first error. */
 static int step(struct sim *sim)
 {
@@ -288,6 +333,7 @@ static int step(struct sim *sim)
 		struct sim_host *h = &sim->host[sim->ready[sim->ready_head]];
 		int rc;
 
+		look_ahead(sim);
 		sim->ready_head = (sim->ready_head + 1) % sim->topo->n_hosts;
 		sim->n_ready--;
 		h->ready = false;
@@ -526,7 +572,7 @@ void sim_destroy(struct sim *sim)
 			sim->free[i] = f->next;
 	if (sim->pcap)
 		fclose(sim->pcap);
-	free(sim->heap);
+	free(sim->events);
 	free(sim->link);
 	free(sim->host);
 	free(sim->sw);
