@@ -164,17 +164,25 @@ int ccl_over_nodes_register(struct ccl_comm *c, void *buf, size_t len)
 	return rc;
 }
 
-/* Between two steps of a collective neither ring uses it: its beginning tells. Last registered,
- * first taken away; where a ring still keeps it, what is left goes when it is asked for again. */
-int ccl_over_nodes_deregister(struct ccl_comm *c, void *buf)
+/* Between two steps of a collective neither ring uses it: its beginning tells. */
+static bool in_use(const struct ccl_comm *c, const struct ccl_ring *ring, const void *buf)
 {
-	const struct ring_region *reg = c->ring->region;
-	int rc, inside;
+	const struct ring_region *reg = ring->region;
 
 	for (unsigned i = 0; i < CCL_RING_MAX_REGIONS; i++)
-		if (reg[i].mr && reg[i].base == buf && !c->failed &&
-			ccl_uses(c, reg[i].base, reg[i].len))
-			return -EBUSY;
+		if (reg[i].mr && reg[i].base == buf && ccl_uses(c, reg[i].base, reg[i].len))
+			return true;
+	return false;
+}
+
+/* Last registered, first taken away; where a ring still keeps it, what is left goes when it is
+ * asked for again. */
+int ccl_over_nodes_deregister(struct ccl_comm *c, void *buf)
+{
+	int rc, inside;
+
+	if (!c->failed && (in_use(c, c->ring, buf) || in_use(c, c->across, buf)))
+		return -EBUSY;
 	rc = ccl_ring_deregister(c->across, buf);
 	if (rc && rc != -ENOENT)
 		return rc;
