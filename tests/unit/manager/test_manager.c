@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manager's own code, the switches' agents' own code, on virtual time: jobs without a tree get
- * one, and whatever dies leaves nothing behind. */
+ * one, and whatever dies leaves nothing behind.
+ *
+ *	test_manager [RUNS]	of all at random; 200 unless told */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -530,14 +532,15 @@ static void mend(void)
 		world_start_manager(&w);
 }
 
+static unsigned n_runs = 200;
+
 static void test_matrix(void **state)
 {
-	enum { RUNS = 200 };
 	unsigned strikes = 0;
 
 	(void)state;
 	w.random = 20261123;
-	for (unsigned run = 0; run < RUNS; run++) {
+	for (unsigned run = 0; run < n_runs; run++) {
 		for (unsigned j = 0; j < JOBS; j++) {
 			w.job[j].again = true;
 			world_start_job(&w, j);
@@ -554,12 +557,12 @@ static void test_matrix(void **state)
 		world_pass(&w, 12000);
 		world_expect_clean(&w);
 	}
-	printf("%u runs, %u strikes: nothing was left\n", RUNS, strikes);
+	printf("%u runs, %u strikes: nothing was left\n", n_runs, strikes);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_three_jobs),
@@ -578,5 +581,7 @@ int main(void)
 		T(test_matrix),
 	};
 
+	if (argc > 1)
+		n_runs = (unsigned)atoi(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
