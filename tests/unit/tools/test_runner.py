@@ -107,6 +107,15 @@ class Order(unittest.TestCase):
         self.assertIn('netdev ', self.run_tool(list=True)[1])
         self.assertEqual(self.steps, [['tools/build', '--configure']])
 
+    def test_what_is_short_with_sanitizers_is_long_somewhere(self):
+        def after(wanted):
+            return self.steps[self.steps.index(wanted):]
+        self.run_tool(long=True)
+        self.assertIn(['build-asan', '--suite', 'sanitized'], after(['tools/build', *TOOL.ASAN_LONG]))
+        self.assertEqual(TOOL.ASAN_LONG[:3], ['--tests', 'sanitized', 'build-asan'])
+        self.assertEqual(TOOL.ASAN_LONG[2:], TOOL.ASAN[2:])  # the same directory: the same options
+        self.assertIn(['tests/integration/elsewhere.py'], self.steps)
+
     def test_a_suite_is_a_name(self):
         self.run_tool('unit')
         self.assertEqual(self.steps[-1], ['build', 'reduce-avx2', 'reduce-avx512', 'wire'])
