@@ -105,10 +105,8 @@ int rank_rejoin(struct rank *r, unsigned patience_ms)
 	int rc;
 
 	fprintf(stderr, "%s: %s; joining again\n", r->program, ccl_error(r->comm));
-	ccl_comm_destroy(r->comm);
-	r->comm = NULL;
 	do {
-		rc = ccl_comm_create(r->group, (unsigned)r->number, &r->comm, err);
+		rc = ccl_comm_renew(r->comm, err);
 		if (rc)
 			nanosleep(&pause, NULL);
 	} while (rc && !interrupted && rank_clock_ns() < until);

@@ -55,11 +55,10 @@ EPIC = [
     row('control', '3.3.2', 'A Send with Immediate starts an operation; ranks that disagree are told', code='dataplane/inc/control.c',
         tests='inc_test_mode2 inc_test_mode3 model-ci'),
     row('host-failure', '3.4', 'A host fails: the group is made anew, or the job falls back', state='partly', code='lib/ccl/managed.c lib/ccl/resume.c ctrl/manager',
-        tests='failing_mode2 failing_mode3 managed resume', why='the communicator ends with an error and the program makes another, without the host; '
+        tests='failing_mode2 failing_mode3 managed ccl_renew resume', why='the communicator ends with an error and the program has it renewed in place (ccl_comm_renew), once somebody has taken the rank; '
         'a job that has lost no host but its groups goes on by a ring, where its group file says "resume"'),
-    row('fabric-failure', '3.4', 'A switch or link fails: the manager places another tree', state='partly', code='lib/mgr/job_run.c lib/ccl/resume.c',
-        tests='failures manager managed resume failing_resume',
-        why='for the communicator that is made next; under the one that runs a ring of the hosts takes over ("resume")'),
+    row('fabric-failure', '3.4', 'A switch or link fails: the manager places another tree', code='lib/mgr/job_run.c lib/ccl/renew.c lib/ccl/resume.c',
+        tests='failures manager managed ccl_renew resume failing_resume'),
     # ---- engine ----
     row('modules', '4.1', 'One engine of modules that the modes share', code='dataplane/inc', tests='inc_share', commands=('tools/share',)),
     row('mode-1', '4.2', 'Mode-I: connections end at the switch, whole messages', state='partly', code='dataplane/inc/mode1.c',

@@ -151,6 +151,15 @@ int ccl_comm_create(const struct ccl_group *group, unsigned rank, struct ccl_com
  * gone in any case. */
 int ccl_comm_destroy(struct ccl_comm *comm);
 
+/* Collective over all ranks: makes a communicator that has failed anew, in place (EPIC 3.4).
+ * Handle, rank and registered buffers stay; queue pairs, groups and, where a manager finds them,
+ * tree and epoch are new ones. No collective is carried over: unfinished ones are lost, their
+ * buffers the program's again, and all requests of before are -ECANCELED. Every rank calls it, as
+ * ccl_comm_create, also a rank that takes the place of one that has died, which calls that. Blocks.
+ * 0; -EINVAL: it has not failed, or was not made by ccl_comm_create; else the error of setting up,
+ * with the reason in err: it has failed with that now, and may be renewed again. */
+int ccl_comm_renew(struct ccl_comm *comm, char err[CCL_ERR_LEN]);
+
 /* Fails the communicator on purpose (an interrupted program): ccl_comm_destroy then waits for
  * nobody and the others hear the reason. */
 void ccl_abort(struct ccl_comm *comm, const char *reason);

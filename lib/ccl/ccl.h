@@ -57,6 +57,7 @@ struct ccl_conn {
 	/* Data by RDMA WRITE with Immediate instead of SEND; ccl_comm_open needs mtu, too, and
 	 * ccl_member says where each rank gets its results. Modes II and III. */
 	bool write;
+	struct ccl_comm *place; /* all zero: made there; NULL: anywhere */
 	/* Needed by ccl_comm_connect. */
 	unsigned mtu;             /* payload bytes of a full packet: 256 .. 4096 */
 	struct wire_ip remote_ip; /* the switch */

@@ -141,7 +141,7 @@ static int issue(struct ccl_comm *c, struct ccl_coll *coll, struct ccl_req *req)
 	/* With a lease, it is done when all ranks are; what is handed on is one part. */
 	coll->parts_left = coll->n_parts + (c->lease || coll->by != CCL_BY_INC ? 1 : 0);
 	*ccl_coll_at(c, c->coll_issued) = *coll;
-	req->seq = c->coll_issued++;
+	req->seq = c->first + c->coll_issued++;
 	if (!held)
 		ccl_resume_handed(c);
 	ccl_retire(c);
@@ -236,6 +236,9 @@ int ccl_ibarrier(struct ccl_comm *c, struct ccl_req *req)
 
 int ccl_test(const struct ccl_comm *c, struct ccl_req req)
 {
+	if (req.seq < c->first)
+		return -ECANCELED;
+	req.seq -= c->first;
 	if (req.seq >= c->coll_issued)
 		return -EINVAL;
 	if (req.seq < c->coll_done || c->coll[req.seq % CCL_MAX_QUEUED].parts_left == 0)

@@ -77,11 +77,12 @@ int ccl_comm_new(const struct ccl_conn *conn, struct ccl_comm **comm, char err[C
 
 	if (rc)
 		return rc;
-	c = calloc(1, sizeof(*c));
+	c = conn->place ? conn->place : calloc(1, sizeof(*c));
 	if (!c) {
 		snprintf(err, CCL_ERR_LEN, "out of memory");
 		return -ENOMEM;
 	}
+	c->placed = conn->place != NULL;
 	c->context = conn->context;
 	c->port = conn->port ? conn->port : 1;
 	c->gid_index = conn->gid_index;
@@ -225,5 +226,6 @@ void ccl_comm_free(struct ccl_comm *c)
 		ibv_dealloc_pd(c->pd);
 	if (c->own_context)
 		ibv_close_device(c->context);
-	free(c);
+	if (!c->placed)
+		free(c);
 }

@@ -162,10 +162,17 @@ struct ccl_comm {
 	struct ccl_ring *lease_ring; /* with a lease: who asks, tells and meets by it */
 	uint64_t lease_open;         /* and collectives that the groups may take up */
 	struct ccl_region region[CCL_MAX_REGIONS];
+	/* As the program has registered them, whichever of the above has them. len 0: free. */
+	struct ccl_buffer {
+		uint8_t *base;
+		size_t len;
+	} buffer[CCL_MAX_REGIONS];
 	bool connected;
 
 	/* coll.c */
 	struct ccl_coll coll[CCL_MAX_QUEUED];
+	uint64_t
+		first; /* the first one, as requests count: from before it was renewed are others */
 	uint64_t coll_issued, coll_done; /* all before coll_done are done, some after may be */
 
 	uint64_t staged_sends, staged_receives;
@@ -182,7 +189,9 @@ struct ccl_comm {
 	uint64_t watched_ns; /* when the other processes were last looked at */
 
 	/* setup.c */
-	struct ccl_setup *setup; /* NULL: made by ccl_comm_open */
+	struct ccl_setup *setup;       /* NULL: made by ccl_comm_open, or could not be renewed */
+	const struct ccl_group *given; /* with which it was; NULL: not by a group */
+	bool placed;                   /* its memory is somebody else's */
 };
 
 static inline struct ccl_coll *ccl_coll_at(struct ccl_comm *c, uint64_t n)

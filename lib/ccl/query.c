@@ -33,11 +33,13 @@ static int register_twice(struct ccl_comm *c, struct ccl_region *r)
 	return rc;
 }
 
-int ccl_register(struct ccl_comm *c, void *buf, size_t len)
+static int attach(struct ccl_comm *c, void *buf, size_t len)
 {
 	uint8_t *base = buf;
 	struct ccl_region *free_entry = NULL;
 
+	if (!c->pd)
+		return c->failed; /* it could not be renewed */
 	if (c->across)
 		return ccl_over_nodes_register(c, buf, len);
 	if (c->ring)
@@ -63,7 +65,20 @@ int ccl_register(struct ccl_comm *c, void *buf, size_t len)
 	return c->lease ? register_twice(c, free_entry) : 0;
 }
 
-int ccl_deregister(struct ccl_comm *c, void *buf)
+int ccl_register(struct ccl_comm *c, void *buf, size_t len)
+{
+	const int rc = attach(c, buf, len);
+
+	for (unsigned i = 0; rc == 0 && i < CCL_MAX_REGIONS; i++) {
+		if (c->buffer[i].len)
+			continue;
+		c->buffer[i] = (struct ccl_buffer){buf, len};
+		break;
+	}
+	return rc;
+}
+
+static int detach(struct ccl_comm *c, void *buf)
 {
 	if (c->across)
 		return ccl_over_nodes_deregister(c, buf);
@@ -83,6 +98,16 @@ int ccl_deregister(struct ccl_comm *c, void *buf)
 		return c->lease && rc == 0 ? ccl_ring_deregister(c->lease_ring, buf) : -rc;
 	}
 	return -ENOENT;
+}
+
+int ccl_deregister(struct ccl_comm *c, void *buf)
+{
+	const int rc = detach(c, buf);
+
+	for (unsigned i = 0; rc == 0 && i < CCL_MAX_REGIONS; i++)
+		if (c->buffer[i].base == buf)
+			c->buffer[i] = (struct ccl_buffer){0};
+	return rc;
 }
 
 /* ---- looking ---- */
@@ -161,5 +186,7 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 		ccl_lease_describe(c, info);
 	if (c->resume)
 		ccl_resume_describe(c, info);
-	snprintf(info->device, sizeof(info->device), "%s", ibv_get_device_name(c->context->device));
+	if (c->context)
+		snprintf(info->device, sizeof(info->device), "%s",
+			ibv_get_device_name(c->context->device));
 }

@@ -463,7 +463,7 @@ void ccl_resume_describe(const struct ccl_comm *c, struct ccl_info *info)
 	info->resumed = r->over;
 	if (!r->over)
 		return;
-	info->resumed_at = r->at;
+	info->resumed_at = c->first + r->at;
 	info->operations += r->operations;
 	info->messages += r->messages;
 	snprintf(info->selection, sizeof(info->selection),

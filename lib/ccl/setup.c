@@ -61,6 +61,7 @@ static int open_own(struct ccl_setup *s, char *err)
 		.m = g->m,
 		.w = g->w,
 		.mode = g->mode_id,
+		.place = s->place,
 		.timeout_ns = g->timeout_ns};
 	int rc = ccl_device_open(g->device, &g->rank_ip[s->rank], g->gid_index, &conn.context,
 		&conn.port, &conn.gid_index, err);
@@ -245,8 +246,8 @@ static int make_owner(char owner[CCL_OWNER_LEN], char *err)
 	return 0;
 }
 
-int ccl_comm_create(
-	const struct ccl_group *g, unsigned rank, struct ccl_comm **comm, char err[CCL_ERR_LEN])
+int ccl_setup_make(const struct ccl_group *g, unsigned rank, struct ccl_comm *place,
+	struct ccl_comm **comm, char err[CCL_ERR_LEN])
 {
 	struct ccl_setup *s;
 	int rc;
@@ -270,6 +271,7 @@ int ccl_comm_create(
 	ccl_group_apply_algorithm(&s->own);
 	s->group = &s->own;
 	s->rank = rank;
+	s->place = place;
 	rc = make_owner(s->own.owner, err);
 	if (rc == 0)
 		rc = s->own.flags ? ccl_boot_open(g->bootstrap, rank, g->n_ranks,
@@ -284,13 +286,31 @@ int ccl_comm_create(
 	*comm = s->comm;
 	s->comm = NULL;
 	(*comm)->setup = s;
+	(*comm)->given = g;
 	err[0] = '\0';
 	return 0;
 }
 
+int ccl_comm_create(
+	const struct ccl_group *g, unsigned rank, struct ccl_comm **comm, char err[CCL_ERR_LEN])
+{
+	return ccl_setup_make(g, rank, NULL, comm, err);
+}
+
+void ccl_setup_end(struct ccl_setup *s, const char *why)
+{
+	char ignored[CCL_ERR_LEN];
+
+	if (!s)
+		return;
+	ccl_boot_abort(s->boot, why);
+	take_away(s, false, ignored);
+	setup_free(s);
+}
+
 const struct ccl_group *ccl_comm_group(const struct ccl_comm *comm)
 {
-	return comm->setup->group;
+	return comm->setup ? comm->setup->group : comm->given;
 }
 
 /* It has failed, but nothing of this rank is unfinished: others may need what it has kept. */
@@ -312,7 +332,11 @@ int ccl_comm_destroy(struct ccl_comm *c)
 		ccl_boot_abort(s->boot, c->err);
 	} else if (s) {
 		rc = c->resume ? ccl_resume_leave(c, err) : ccl_boot_barrier(s->boot, err);
+	} else if (c && c->given) {
+		rc = c->failed;
 	}
+	if (c)
+		c->placed = false; /* its memory goes, too */
 	ccl_comm_free(c);
 	if (s)
 		rc2 = take_away(s, rc == 0, err);

@@ -17,6 +17,7 @@ struct ccl_setup {
 	struct ccl_group
 		own; /* as given, but for what is chosen here: flags (its own), stall_rnr */
 	unsigned rank;
+	struct ccl_comm *place; /* of ccl_conn */
 	struct ccl_boot *boot;
 	struct ccl_comm *comm;       /* until it is the caller's */
 	struct ccl_managed *managed; /* NULL: the file names the tree */
@@ -28,6 +29,13 @@ struct ccl_setup {
 	struct ccl_ability *ranks;   /* rank 0 */
 	int64_t renewed_ms;          /* rank 0: when the switches were last looked after */
 };
+
+/* As ccl_comm_create; place: of ccl_conn. */
+int ccl_setup_make(const struct ccl_group *g, unsigned rank, struct ccl_comm *place,
+	struct ccl_comm **comm, char err[CCL_ERR_LEN]);
+/* Of one that has failed, after its communicator's queue pairs are gone: the others hear why. NULL:
+ * nothing to do. */
+void ccl_setup_end(struct ccl_setup *s, const char *why);
 
 /* Queue pairs for the groups that rank 0 has chosen. */
 int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err);

@@ -89,7 +89,7 @@ static int ready(struct ccl_comm *c)
 	int rc = c->failed && !ccl_resume_meet(c) ? c->failed : 0;
 
 	while (rc == 0 && c->coll_issued - c->coll_done == CCL_MAX_QUEUED)
-		rc = ccl_wait(c, (struct ccl_req){c->coll_done}, UINT64_MAX);
+		rc = ccl_wait(c, (struct ccl_req){c->first + c->coll_done}, UINT64_MAX);
 	return rc;
 }
 
