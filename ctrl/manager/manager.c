@@ -130,6 +130,7 @@ void manager_destroy(struct manager *m)
 	}
 	mgr_jobs_free(m->jobs);
 	mg_fabric_close(m);
+	free(m->page);
 	if (m->own_store.arg)
 		m->own_store.close(m->own_store.arg);
 	free(m);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a monitoring system sees of a manager. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "ctrl/manager/priv.h"
 #include "lib/ctl/metrics.h"
+
+static const uint64_t PAGE_NS = 1000000000;
 
 enum { PHASES = MGR_OVER + 1, LABEL = 2 * MGR_NAME_LEN + sizeof("switch=\"\"") };
 
@@ -67,9 +71,11 @@ static const struct {
 
 static void switches(struct metrics *out, const struct manager *m)
 {
+	const size_t n = metrics_fit(out, m->n_sw);
+
 	for (unsigned f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
 		metrics_family(out, families[f].name, CTL_GAUGE, families[f].help);
-		for (unsigned i = 0; i < m->n_sw; i++) {
+		for (size_t i = 0; i < n; i++) {
 			const struct mg_switch *s = &m->sw[i];
 			char label[LABEL];
 
@@ -93,7 +99,8 @@ static uint64_t conflicts(const struct manager *m)
 	return n;
 }
 
-char *manager_metrics(const struct manager *m, size_t *len)
+/* The page as it is now. */
+static char *make(const struct manager *m, size_t *len)
 {
 	struct metrics *out = metrics_begin();
 
@@ -110,4 +117,22 @@ char *manager_metrics(const struct manager *m, size_t *len)
 	one(out, "manager_place_taken", CTL_COUNTER, m->place_taken,
 		"requests refused: would have joined in the place of a rank that is there");
 	return metrics_end(out, len);
+}
+
+/* Whoever asks often gets what was made for others: the thread that makes it hears heartbeats. */
+char *manager_metrics(struct manager *m, size_t *len)
+{
+	const uint64_t now = m->now + m->slept;
+	char *copy;
+
+	if (m->page && now - m->page_made < PAGE_NS && m->page_made <= now) {
+		*len = m->page_len;
+		copy = malloc(m->page_len + 1);
+		return copy ? memcpy(copy, m->page, m->page_len + 1) : NULL;
+	}
+	free(m->page);
+	m->page = make(m, &m->page_len);
+	m->page_made = now;
+	*len = m->page_len;
+	return m->page ? strdup(m->page) : NULL;
 }

@@ -94,7 +94,10 @@ struct manager {
 	struct manager_peer *peer;     /* whose request that is */
 	struct store store, own_store; /* own_store: in memory, if none was given */
 	uint64_t born, epoch_bound;    /* keep.c */
-	int failed;                    /* the store has, -errno: nothing is told to anybody */
+	char *page;                    /* of metrics, when it was last made; NULL: never */
+	size_t page_len;
+	uint64_t page_made;
+	int failed; /* the store has, -errno: nothing is told to anybody */
 };
 
 void __attribute__((format(printf, 2, 3))) mg_say(struct manager *m, const char *fmt, ...);

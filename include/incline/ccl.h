@@ -16,7 +16,7 @@
  * Errors are negative errno. Once an operation has failed the communicator has failed: every later
  * call returns the same error, and ccl_error() says in one sentence what happened. Receive buffers
  * of unfinished operations then hold partial results, and the device may write to them until
- * ccl_comm_destroy.
+ * ccl_comm_destroy, or ccl_comm_renew.
  *
  * With "resume" in the group file a communicator whose groups fail goes on by a ring of its hosts,
  * once. Collectives that are finished at a rank are finished, and its buffers are the program's, as

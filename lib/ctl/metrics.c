@@ -210,6 +210,14 @@ static bool is_metric(const struct ctl_field *f)
 	return f->metric == CTL_GAUGE || f->metric == CTL_COUNTER || f->metric == CTL_STATES;
 }
 
+size_t metrics_fit(struct metrics *m, size_t rows)
+{
+	if (rows <= METRICS_MAX_ROWS)
+		return rows;
+	m->left_out += rows - METRICS_MAX_ROWS;
+	return METRICS_MAX_ROWS;
+}
+
 void metrics_rows(
 	struct metrics *m, const char *noun, const struct ctl_field *fields, const json_t *rows)
 {
@@ -232,7 +240,7 @@ void metrics_rows(
 				row_sample(m, noun, fields, f, row);
 		}
 	}
-	m->left_out += n > METRICS_MAX_ROWS ? n - METRICS_MAX_ROWS : 0;
+	metrics_fit(m, n);
 }
 
 void metrics_object(

@@ -33,6 +33,9 @@ void metrics_sample(struct metrics *m, const char *labels, uint64_t value);
  * no room is left out as a whole, and buf ends where it did. cap > used. */
 size_t metrics_label(char *buf, size_t cap, size_t used, const char *name, const char *value);
 
+/* Of so many rows of a list the page has so many; the others are counted as left out. */
+size_t metrics_fit(struct metrics *m, size_t rows);
+
 /* A family for each field that is a metric, with a sample for each row: fields that are labels tell
  * rows apart, "name" among them is called noun. Families are "<noun>_<field>", or <noun>s for a
  * field "count". Strings that are metrics become sets of states, one sample for each value that

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ctl/manager_schema.h"
 #include "lib/ctl/rpc.h"
 #include "tests/unit/manager/world.h"
 
@@ -36,9 +37,11 @@ static void test_page(void **state)
 	page_has("incline_manager_jobs{phase=\"active\"} 0");
 	for (unsigned j = 0; j < JOBS; j++) {
 		world_start_job(&w, j);
-		world_pass(&w, 300);
+		world_pass(&w, 200);
 		assert_true(world_active(&w, j));
 	}
+	page_has("incline_manager_jobs{phase=\"active\"} 0"); /* of the same second */
+	world_pass(&w, 1000);
 	page_has("incline_manager_jobs{phase=\"active\"} 3");
 	page_has("incline_manager_jobs{phase=\"joining\"} 0");
 	page_has("incline_manager_conflicts 0");
@@ -66,15 +69,54 @@ static void test_page(void **state)
 	json_decref(top);
 	for (unsigned j = 0; j < JOBS; j++)
 		world_end_job(&w, j);
-	world_pass(&w, 500);
+	world_pass(&w, 1000);
 	page_has("incline_manager_jobs{phase=\"active\"} 0");
 	page_has("incline_manager_jobs{phase=\"over\"} 3");
 	world_close(&w);
 }
 
+static unsigned count(const char *page, const char *word)
+{
+	unsigned n = 0;
+
+	for (; (page = strstr(page, word)); page++)
+		n++;
+	return n;
+}
+
+/* Of more switches than a page has rows it says how many are not there. */
+static void test_many(void **state)
+{
+	enum { MANY = 600, ROWS = 512 };
+	json_t *config = json_pack("{s:[],s:b,s:s}", "switches", "discover", 1, "store", "memory");
+	const struct manager_io io = {0};
+	char err[MANAGER_ERR_LEN], name[32], ip[32], *page;
+	struct ctl_problem p;
+	struct manager *m;
+	size_t len;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "leaf%u", i);
+		snprintf(ip, sizeof(ip), "10.2.%u.%u", i / 256, i % 256);
+		json_array_append_new(json_object_get(config, "switches"),
+			json_pack("{s:s,s:s,s:s}", "name", name, "control", name, "ip", ip));
+	}
+	assert_int_equal(ctl_check_value(&ctl_manager_config, config, "", &p), 0);
+	assert_int_equal(manager_create(config, &io, NULL, 1, 0, &m, err), 0);
+	page = manager_metrics(m, &len);
+	assert_int_equal(count(page, "\nincline_manager_switch_groups{"), ROWS);
+	assert_int_equal(count(page, "\nincline_manager_switch_arena_bytes{"), ROWS);
+	assert_int_equal(count(page, "\nincline_metrics_rows_left_out 88\n"), 1);
+	free(page);
+	manager_destroy(m);
+	json_decref(config);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_page)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_page), cmocka_unit_test(test_many)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
