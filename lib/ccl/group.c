@@ -447,8 +447,8 @@ static int read_duty(struct reader *r, struct ccl_group *g)
 		return bad(r, "duty", "below 1000 needs \"fallback\", as a lease does");
 	if (g->reproducible)
 		return bad(r, "duty", "a reproducible group cannot share memory by turns");
-	if (g->resume)
-		return bad(r, "duty", "below 1000 is not for groups with \"resume\"");
+	if (g->resume || g->mcast.given || g->algorithm != CCL_BY_AUTO)
+		return bad(r, "duty", "below 1000 is not for resume, multicast, algorithms");
 	return 0;
 }
 

@@ -142,8 +142,7 @@ static const struct ctl_field group_fields[] = {
 		.help = "of a file without switches: share of the time in which the job "
 			"communicates, per thousand; below 1000 a manager of policy temporal lends "
 			"it memory by turns: modes II and III, not reproducible, needs fallback, "
-			"no "
-			"resume"},
+			"no resume, multicast or algorithm"},
 	{"kind", CTL_STRING, .values = kinds, .dflt = "auto",
 		.help = "of groups; auto: by what the devices can do"},
 	{"collectives", CTL_LIST, .item = CTL_STRING,

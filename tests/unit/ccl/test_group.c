@@ -152,6 +152,7 @@ static void errors_name_the_field(void **state)
 		{STAR, "'reproducible':true}", "'half':true},'resume':true,'algorithm':'inc'",
 			"resume: is not for algorithm inc"},
 		{STAR, "'M':2", "'lease_ms':10,'M':2", "lease_ms: is for groups with"},
+		{STAR, "'M':2", "'duty':300,'M':2", "duty: is for a manager, and there is none"},
 		{STAR, "'M':2", "'rings':2,'M':2", "rings: 2 are for mode netreduce"},
 		{STAR, "'M':2", "'rings':2,'mode':'netreduce','M':2",
 			"rings: 2 must divide the number of ranks, into two nodes or more"},
@@ -398,6 +399,29 @@ static void depth(void **state)
 	(void)state;
 }
 
+/* Memory by turns asks of a group what a lease does. */
+static void duties(void **state)
+{
+	static const char *const cases[][2] = {{"'duty':300", ""},
+		{"'duty':9,'mode':'I'", "duty: below 1000 is for"}, {"'duty':0", "duty: 0 is not"},
+		{"'duty':9,'fallback':false", "duty: below 1000 needs \"fallback\""},
+		{"'duty':9,'flags':{'reproducible':true}", "duty: a reproducible group"},
+		{"'duty':9,'resume':true", "duty: below 1000 is not for resume"}};
+	char err[CCL_ERR_LEN];
+	struct ccl_group *g;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		json_t *doc = document("{'name':'m','bootstrap':'unix:/b','manager':'/m',X,"
+				       "'ranks':[{'ip':'fd00::1'}]}",
+			"X", cases[i][0]);
+
+		ccl_group_parse(doc, &g, err) ? (void)0 : ccl_group_free(g);
+		assert_true(!err[0] == !i && strstr(err, cases[i][1]));
+		json_decref(doc);
+	}
+}
+
 /* Without switches: for a manager, whose plan is a tree as the file would have it. */
 static void managed(void **state)
 {
@@ -565,6 +589,7 @@ int main(void)
 		cmocka_unit_test(trees),
 		cmocka_unit_test(depth),
 		cmocka_unit_test(managed),
+		cmocka_unit_test(duties),
 		cmocka_unit_test(managers),
 		cmocka_unit_test(file),
 		cmocka_unit_test(fields),
