@@ -151,6 +151,23 @@ class Collectives(Tiers):
             with open(stats) as f:  # of whoever ended last
                 self.assertGreater(json.load(f)['port']['worker_handed'], 0)
 
+    def step(self, group):
+        """ReduceScatter, AllGather, and both at once, exact: the slowest rank's shortest, in seconds."""
+        program = os.path.join(build_dir(), 'tests/integration/fsdp_job')
+        outs = self.all_ok([self.start(f'h{r}', [program, group, str(r), '262144', '4']) for r in range(4)], LONG)
+        return {k: max(json.loads(out)[k] for out in outs) for k in ('reduce_scatter_ns', 'allgather_ns', 'both_ns')}
+
+    def test_fsdp(self):
+        """Appendix B in the lab: gradients scattered in the switches while parameters are gathered by multicast. What that
+        takes beside rings is printed, and decides nothing: here the hosts' cores are what is short, not the links."""
+        before = sum(self.hits('core', GROUPS[0]).values())
+        network = self.step(self.variant(multicast={'group': GROUPS[0], 'chains': 4, 'min_bytes': 4096}))
+        self.assertGreater(sum(self.hits('core', GROUPS[0]).values()), before)
+        rings = self.step(self.variant(algorithm='ring'))
+        for name, took in ('in the network', network), ('by rings', rings):
+            print(f'{name}: ' + ', '.join(f'{k[:-3]} {v / 1e6:.1f} ms' for k, v in took.items()), flush=True)
+        print(f"both at once: {rings['both_ns'] / network['both_ns']:.2f} times as fast as by rings", flush=True)
+
     def test_death(self):
         before = self.hits('core', GROUPS[0])['spine0']
         procs = self.ranks(GROUPS[0], 1, 1000000)
