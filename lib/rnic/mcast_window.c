@@ -17,38 +17,20 @@
 /* What each packet costs is counted (tools/bench multicast). */
 #define HOT static inline __attribute__((always_inline))
 #define COLD __attribute__((noinline, cold))
-
-/* As opened: numbers count from the first part's first packet. */
-struct part {
-	struct wire_ip ip;
-	uint32_t qpn;
-	uint32_t start, n; /* packets */
-	uint32_t last_len; /* bytes of the last one */
-	uint64_t va;
-};
-
-struct mcast_window {
-	uint32_t key, mask, base, chunk;
-	struct part *last; /* whose the last packet was: most often also the next */
-	uint8_t *memory;   /* as translated at mr_changes */
-	uint64_t mr_changes;
-	struct rnic_mcast_marks marks;
-	uint32_t left; /* until somebody is told */
-	uint32_t lkey;
-	uint64_t addr, len;
-	unsigned n_parts;
-	struct part part[];
-};
+#define UNLIKELY(x) __builtin_expect(x, 0)
 
 /* ---- what comes ---- */
 
-HOT bool is_of(const struct part *p, uint32_t number)
+/* The part's packet with that immediate data. */
+HOT uint32_t index_of(const struct mcast_window *w, const struct mcast_part *p, uint32_t imm)
 {
-	return number - p->start < p->n;
+	return (imm - p->first) & w->mask;
 }
 
-static COLD struct part *search(struct mcast_window *w, uint32_t number)
+/* The part that has that packet becomes the last one. */
+static COLD bool search(struct mcast_window *w, uint32_t imm)
 {
+	const uint32_t number = (imm - w->part[0].first) & w->mask;
 	unsigned from = 0, end = w->n_parts;
 
 	while (end - from > 1) {
@@ -59,47 +41,35 @@ static COLD struct part *search(struct mcast_window *w, uint32_t number)
 		else
 			end = mid;
 	}
-	if (!is_of(&w->part[from], number))
-		return NULL;
-	return w->last = &w->part[from];
+	w->last = &w->part[from];
+	return index_of(w, w->last, imm) < w->last->n;
 }
 
-HOT bool is_from(const struct part *p, const struct wire_pkt *pkt, bool ud)
+HOT bool is_from(const struct mcast_part *p, const struct wire_pkt *pkt, bool ud)
 {
 	return wire_ip_eq(&p->ip, &pkt->src) && (!ud || p->qpn == pkt->sqpn);
 }
 
-/* Regions may have gone since the last packet. */
-static COLD bool translate(const struct rnic_qp *qp, struct mcast_window *w)
+/* Whether a packet with the number `index` of the last part is what it should be, and then where it
+ * goes. */
+HOT unsigned judge(const struct mcast_window *w, const struct wire_pkt *pkt, uint32_t index,
+	bool ud, uint64_t *va)
+{
+	const struct mcast_part *p = w->last;
+
+	*va = p->va + (uint64_t)index * w->chunk;
+	if (!is_from(p, pkt, ud))
+		return RNIC_DROP_SOURCE;
+	if (pkt->pay_len != (index == p->last ? p->last_len : w->chunk))
+		return RNIC_DROP_LENGTH;
+	return ud || pkt->va == *va ? 0 : RNIC_DROP_ACCESS;
+}
+
+COLD bool mcast_translate(const struct rnic_qp *qp, struct mcast_window *w)
 {
 	w->memory = mr_translate(qp->init.pd, w->lkey, w->addr, w->len, IBV_ACCESS_LOCAL_WRITE);
 	w->mr_changes = qp->rnic->mr_changes;
 	return w->memory != NULL;
-}
-
-/* Where a packet with that number goes. */
-HOT unsigned judge(struct rnic_qp *qp, struct mcast_window *w, const struct wire_pkt *pkt,
-	uint32_t number, bool ud, uint64_t *va)
-{
-	const struct part *p = is_of(w->last, number) ? w->last : search(w, number);
-	uint32_t index, len;
-
-	if (!ud && (pkt->rkey != w->key || !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)))
-		return RNIC_DROP_ACCESS;
-	if (((pkt->imm ^ w->base) & ~w->mask) != 0 || p == NULL)
-		return RNIC_DROP_ACCESS;
-	if (!is_from(p, pkt, ud))
-		return RNIC_DROP_SOURCE;
-	index = number - p->start;
-	len = index + 1 < p->n ? w->chunk : p->last_len;
-	*va = p->va + (uint64_t)index * w->chunk;
-	if (pkt->pay_len != len || (!ud && pkt->dmalen != len))
-		return RNIC_DROP_LENGTH;
-	if (!ud && pkt->va != *va)
-		return RNIC_DROP_ACCESS;
-	if (w->mr_changes != qp->rnic->mr_changes || w->memory == NULL)
-		return translate(qp, w) ? 0 : RNIC_DROP_ACCESS;
-	return 0;
 }
 
 static COLD bool has_request(struct rnic_qp *qp)
@@ -127,35 +97,72 @@ static COLD unsigned comes_again(struct mcast_window *w)
 	return 0;
 }
 
-/* Marked, and told when it is the last that is expected. */
+HOT void take(struct mcast_window *w, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t va,
+	uint64_t *word, uint64_t marked)
+{
+	w->left--;
+	memcpy(w->memory + va, frame + pkt->pay_off, pkt->pay_len);
+	__atomic_store_n(word, marked, __ATOMIC_RELEASE);
+}
+
+/* That of which somebody is told. */
+static COLD unsigned take_last(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint64_t va, uint64_t *word, uint64_t marked)
+{
+	if (!has_request(qp))
+		return RNIC_DROP_RNR;
+	take(qp->window, frame, pkt, va, word, marked);
+	tell(qp, pkt, qp->init.type == IBV_QPT_UD);
+	return 0;
+}
+
+/* Of another part than the one before. */
+static COLD unsigned place_elsewhere(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	if (!search(qp->window, pkt->imm))
+		return RNIC_DROP_ACCESS;
+	return qp->init.type == IBV_QPT_UD ? mcast_place_datagram(qp, frame, pkt)
+					   : mcast_place_write(qp, frame, pkt);
+}
+
+/* Marked; calls but for the copy are the last thing it does, so that few registers are saved. */
 HOT unsigned place(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, bool ud)
 {
 	struct mcast_window *w = qp->window;
-	const uint32_t number = (pkt->imm - w->base) & w->mask, at = w->marks.first + number;
-	const uint64_t bit = UINT64_C(1) << at % 64;
-	uint64_t *word = &w->marks.bit[at / 64], va = 0;
-	const unsigned drop = judge(qp, w, pkt, number, ud, &va);
+	uint64_t va, *word, marked;
+	uint32_t index, mark;
+	unsigned drop;
 
-	if (drop != 0)
+	if (UNLIKELY((pkt->imm & w->id_mask) != w->id))
+		return RNIC_DROP_ACCESS;
+	index = index_of(w, w->last, pkt->imm);
+	if (UNLIKELY(index >= w->last->n))
+		return place_elsewhere(qp, frame, pkt);
+	drop = judge(w, pkt, index, ud, &va);
+	if (UNLIKELY(drop != 0))
 		return drop;
-	if (*word & bit)
+	mark = w->last->mark + index;
+	word = &w->marks.bit[mark / 64];
+	marked = *word | UINT64_C(1) << mark % 64;
+	if (UNLIKELY(*word == marked))
 		return comes_again(w);
-	if (w->left == 1 && !has_request(qp))
-		return RNIC_DROP_RNR;
-	memcpy(w->memory + va, frame + pkt->pay_off, pkt->pay_len);
-	__atomic_store_n(word, *word | bit, __ATOMIC_RELEASE);
-	if (w->left-- == 1)
-		tell(qp, pkt, ud);
+	if (UNLIKELY(w->left == 1))
+		return take_last(qp, frame, pkt, va, word, marked);
+	take(w, frame, pkt, va, word, marked);
 	return 0;
 }
 
 /* Not marked: each is told. */
-static unsigned place_each(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+unsigned mcast_place_each(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	struct mcast_window *w = qp->window;
-	uint64_t va = 0;
-	const unsigned drop = judge(qp, w, pkt, (pkt->imm - w->base) & w->mask, false, &va);
+	unsigned drop;
+	uint64_t va;
 
+	if ((pkt->imm & w->id_mask) != w->id || !search(w, pkt->imm))
+		return RNIC_DROP_ACCESS;
+	drop = judge(w, pkt, index_of(w, w->last, pkt->imm), false, &va);
 	if (drop != 0)
 		return drop;
 	if (!has_request(qp))
@@ -172,8 +179,7 @@ unsigned mcast_place_datagram(struct rnic_qp *qp, const uint8_t *frame, const st
 
 unsigned mcast_place_write(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
 {
-	return qp->window->marks.bit != NULL ? place(qp, frame, pkt, false)
-					     : place_each(qp, frame, pkt);
+	return place(qp, frame, pkt, false);
 }
 
 /* ---- windows ---- */
@@ -187,24 +193,27 @@ static uint32_t packets(uint64_t len, uint32_t chunk)
 
 static int add_part(struct mcast_window *w, const struct rnic_mcast_writer *from)
 {
-	const uint32_t n = packets(from->len, w->chunk), start = (from->first - w->base) & w->mask;
-	const struct part *before = w->n_parts > 0 ? &w->part[w->n_parts - 1] : NULL;
-	struct part *p = &w->part[w->n_parts++];
+	const uint32_t n = packets(from->len, w->chunk);
+	const uint32_t start = w->n_parts > 0 ? (from->first - w->part[0].first) & w->mask : 0;
+	const struct mcast_part *before = w->n_parts > 0 ? &w->part[w->n_parts - 1] : NULL;
+	struct mcast_part *p = &w->part[w->n_parts++];
 
 	if (from->va > w->len || from->len > w->len - from->va)
 		return -EINVAL;
-	if (((from->first ^ w->base) & ~w->mask) != 0 ||
-		(uint64_t)start + n > (uint64_t)w->mask + 1)
+	if ((from->first & ~w->mask) != w->id || (uint64_t)start + n > (uint64_t)w->mask + 1)
 		return -EINVAL;
 	if (before != NULL && (start <= before->start || start - before->start < before->n))
 		return -EINVAL;
 	if (w->marks.bit != NULL && (uint64_t)w->marks.first + start + n > w->marks.n)
 		return -EINVAL;
-	*p = (struct part){.ip = from->ip,
+	*p = (struct mcast_part){.ip = from->ip,
 		.qpn = from->qpn,
+		.first = from->first,
 		.start = start,
 		.n = n,
+		.last = n - 1,
 		.last_len = n > 0 ? (uint32_t)(from->len - (uint64_t)(n - 1) * w->chunk) : 0,
+		.mark = w->marks.first + start,
 		.va = from->va};
 	return 0;
 }
@@ -240,9 +249,10 @@ static int make_window(
 		return -ENOMEM;
 	w->key = from->key;
 	w->mask = from->number_mask;
-	w->base = from->n_writers > 0 ? from->writer[0].first : 0;
+	w->id_mask = ~w->mask;
+	w->id = from->n_writers > 0 ? from->writer[0].first & ~w->mask : 0;
 	w->chunk = from->chunk != 0 ? from->chunk : qp->mtu;
-	w->last = w->part;
+	w->last = w->part; /* of no packets, if there are no writers */
 	w->marks = from->marks;
 	w->left = from->marks.expect;
 	w->lkey = from->lkey;

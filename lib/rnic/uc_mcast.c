@@ -55,10 +55,18 @@ static void uc_mcast_timer(struct rnic_qp *qp, uint64_t now)
 static unsigned uc_mcast_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
+	struct mcast_window *w = qp->window;
+
 	(void)port, (void)now;
 	if (pkt->opcode != WRITE_IMM)
 		return RNIC_DROP_UNSUPPORTED;
-	return qp->window != NULL ? mcast_place_write(qp, frame, pkt) : RNIC_DROP_ACCESS;
+	if (w == NULL || pkt->rkey != w->key ||
+		!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || !mcast_has_memory(qp, w))
+		return RNIC_DROP_ACCESS;
+	if (pkt->dmalen != pkt->pay_len)
+		return RNIC_DROP_LENGTH;
+	return w->marks.bit != NULL ? mcast_place_write(qp, frame, pkt)
+				    : mcast_place_each(qp, frame, pkt);
 }
 
 /* ---- states ---- */

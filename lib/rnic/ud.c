@@ -111,10 +111,12 @@ static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	(void)port, (void)now;
 	if (pkt->qkey != qp->attr.qkey)
 		return RNIC_DROP_QKEY;
-	if (qp->window != NULL)
-		return pkt->dqpn == MULTICAST_QPN && (pkt->flags & ROCE_F_IMM)
-			       ? mcast_place_datagram(qp, frame, pkt)
-			       : RNIC_DROP_UNSUPPORTED;
+	if (qp->window != NULL) {
+		if (pkt->dqpn != MULTICAST_QPN || !(pkt->flags & ROCE_F_IMM))
+			return RNIC_DROP_UNSUPPORTED;
+		return mcast_has_memory(qp, qp->window) ? mcast_place_datagram(qp, frame, pkt)
+							: RNIC_DROP_ACCESS;
+	}
 	if (pkt->pay_len > qp->mtu)
 		return RNIC_DROP_LENGTH;
 	flow.posted = qp_take_recv(qp);

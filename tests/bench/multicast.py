@@ -6,7 +6,9 @@ callgrind counts bench-multicast, which is whole runs; differences leave what is
 barrier and handshake go. Two numbers of receivers: the root goes. Copies are left out. "handler" is what the paper
 gives to its receive workers (table I): judging a chunk, the bitmap, its place, telling; of "staged", where CommLib's thread does that, also polling and
 posting the next receive; "locks" are those of libibverbs on the way there; "device" is what a NIC does in hardware: parsing, checks, checksum, finding
-the queue pair, completions."""
+the queue pair, completions; of WRITEs also key, access and region.
+
+Then bench-multicast-workers: 1 to 4 receive workers of lib/rnic that are given all of their trees' chunks, as in section VI-C."""
 import argparse
 import collections
 import json
@@ -19,6 +21,9 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(TOP, 'build/tests/bench/bench-multicast')
+WORKERS_PROGRAM = PROGRAM + '-workers'
+CHUNK, SHORT, ROUNDS = 4096, 64, 30  # bytes; figure 16 has 64 for its packet rates
+PAPER_GBPS = {'ud': 44.7, 'uc': 102.2}  # table I: 5.2 and 11.9 GiB/s
 CHUNKS, RECEIVERS = (64, 240), (1, 5)  # no more than receives that are posted
 PAPER = {'ud': 113, 'uc': 66, 'staged': 113}
 # By file of the source, the first that fits; what is not here is the simulator's.
@@ -65,14 +70,17 @@ def read_costs(path):
     return costs
 
 
-def count(transport, receivers, chunks):
+def callgrind(argv):
     with tempfile.TemporaryDirectory() as where:
         out = os.path.join(where, 'out')
-        done = subprocess.run(['valgrind', '--tool=callgrind', f'--callgrind-out-file={out}', PROGRAM, transport,
-                               str(receivers + 1), str(chunks)], capture_output=True, text=True)
+        done = subprocess.run(['valgrind', '--tool=callgrind', f'--callgrind-out-file={out}', *argv], capture_output=True, text=True)
         if done.returncode:
             sys.exit(f'tools/bench multicast: {done.stderr}')
         return read_costs(out)
+
+
+def count(transport, receivers, chunks):
+    return callgrind([PROGRAM, transport, str(receivers + 1), str(chunks)])
 
 
 def per_chunk(transport):
@@ -83,6 +91,37 @@ def per_chunk(transport):
                 total[part] += sign * sign_n * cost
     scale = (RECEIVERS[1] - RECEIVERS[0]) * (CHUNKS[1] - CHUNKS[0])
     return {part: round(total[part] / scale, 1) for part in ('handler', 'locks', 'device')}
+
+
+def run_workers(transport, workers, chunk):
+    argv = [WORKERS_PROGRAM, transport, str(workers), str(chunk), str(ROUNDS)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f'tools/bench multicast: {done.stderr}')
+    return json.loads(done.stdout)
+
+
+def worker_row(transport, workers):
+    """By the clock; by the workers' own CPU time, which is what they would bring with a core each; and counted."""
+    whole, short = (run_workers(transport, workers, chunk) for chunk in (CHUNK, SHORT))
+    few, many = (callgrind([WORKERS_PROGRAM, transport, str(workers), str(CHUNK), str(r)]) for r in (1, 3))
+    bits = 8 * CHUNK * whole['chunks']
+    return {'transport': transport, 'workers': workers, 'gbps': round(bits / whole['round_ns'], 1),
+            'gbps_by_cpu': round(workers * bits / whole['cpu_ns'], 1), 'short_mpps': round(1000 * workers * short['chunks'] / short['cpu_ns'], 1),
+            **{part: round((many[part] - few[part]) / (2 * whole['chunks']), 1) for part in ('handler', 'device')}}
+
+
+def print_workers():
+    cpus, rows = len(os.sched_getaffinity(0)), []
+    print(f'\n# by receive workers, each with a tree and a thread, all chunks there; {cpus} CPUs, load {os.getloadavg()[0]:.1f}\n'
+          f'transport  workers    Gb/s  by CPU  handler  device  {SHORT} bytes, M/s by CPU  paper, one thread, Gb/s')
+    for transport, paper in PAPER_GBPS.items():
+        for workers in 1, 2, 3, 4:
+            r = worker_row(transport, workers)
+            rows.append(r)
+            print(f"{transport:9} {workers:8} {r['gbps']:7} {r['gbps_by_cpu']:7} {r['handler']:8} {r['device']:7} {r['short_mpps']:21}"
+                  + (f'{paper:25}' if workers == 1 else ''), flush=True)
+    return rows
 
 
 def main():
@@ -98,9 +137,10 @@ def main():
         print(f"{transport:9} {row['handler']:8.1f} {row['locks']:7.1f} {row['device']:7.1f} {PAPER[transport]:7}",
               flush=True)
         results.append({'transport': transport, **row, 'paper': PAPER[transport]})
+    rows = print_workers()
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
-            json.dump({'bench': 'multicast', 'results': results}, f, indent=1)
+            json.dump({'bench': 'multicast', 'results': results, 'workers': rows}, f, indent=1)
 
 
 if __name__ == '__main__':
