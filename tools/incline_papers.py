@@ -254,7 +254,7 @@ MULTICAST = [
         why='messages of one packet'),
     row('mcast-fsdp', 'B', 'AllGather and ReduceScatter at the same time: 2 - 2/P', state='partly', why='4 to 64 ranks on virtual time, of 64 the AllGather 20 us ahead; in the lab exact and measured, where cores are short and no gain shows', code='apps/sim_multicast.c tests/integration/fsdp_job.c', tests='sim_multicast_fsdp sim_multicast_fsdp_long multicast',
         commands=('build/apps/incline-sim multicast fsdp',)),
-    row('mcast-traffic', 'F2, 12', 'Bytes at the ports of 188 and 1024 hosts: 1.5 to 2 times less', code='apps/sim_multicast.c', tests='sim_multicast_traffic',
+    row('mcast-traffic', 'F2, 12', 'Bytes at the ports of 188 and 1024 hosts: 1.5 to 2 times less', code='apps/sim_multicast.c', tests='sim_multicast_traffic sim_multicast_traffic_long',
         commands=('build/apps/incline-sim multicast traffic',)),
     row('mcast-figure-10', 'F10', 'Where the time goes', state='partly', code='apps/sim_multicast_time.c lib/mcast/mcast.h', tests='sim_multicast_time',
         commands=('build/apps/incline-sim multicast time',), why='on virtual time, where hosts take none: the share of multicast grows with sizes and ranks; 99 % with 16 ranks of 1 MiB'),

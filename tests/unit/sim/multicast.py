@@ -77,6 +77,11 @@ class Traffic(unittest.TestCase):
             self.assertGreater(ratio[op, 'multicast, UC'], 1, op)
             self.assertLess(ratio[op, 'multicast, UC'], 1.01, op)
         self.assertGreater(ratio['broadcast', 'binary tree'], ratio['broadcast', 'k-nomial, 4'])
+        if LONG:  # figure 2's fat tree
+            ratio = {(r['collective'], r['algorithm']): r['ratio'] for r in rows if r['ranks'] == 1024}
+            for of in ('broadcast', 'ring'), ('broadcast', 'k-nomial, 4'), ('allgather', 'ring'):
+                self.assertGreaterEqual(ratio[of], 1.5, of)
+                self.assertLessEqual(ratio[of], 2.05, of)
 
     def test_unknown(self):
         done = subprocess.run([PROGRAM, 'multicast', 'speed'], capture_output=True, text=True)
