@@ -82,8 +82,8 @@ int manager_failed(const struct manager *m);
 /* What time does; to be called about every 100 ms. */
 void manager_tick(struct manager *m, uint64_t now);
 
-/* Its counters as OpenMetrics (lib/ctl/metrics.h): to be freed, *len bytes; NULL: no memory. At most
- * a second old. */
+/* Its counters as OpenMetrics (lib/ctl/metrics.h): to be freed, *len bytes; NULL: no memory. At
+ * most a second old. */
 char *manager_metrics(struct manager *m, size_t *len);
 
 #endif
