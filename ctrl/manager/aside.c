@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -9,6 +8,7 @@
 #include "lib/ctl/client.h"
 #include "lib/ctl/listen.h"
 #include "lib/ctl/lock.h"
+#include "lib/journal/journal.h"
 
 enum { KNOCK_MS = 100 }; /* between two tries */
 
@@ -58,8 +58,8 @@ void manager_push_aside(const char *path, unsigned hung_ms)
 	if (!rc && hangs(path, hung_ms) && (lstat(path, &st) || S_ISSOCK(st.st_mode))) {
 		rc = ctl_push_aside(path, &holder);
 		if (!rc)
-			fprintf(stderr,
-				"incline-manager: %s: who listens there hangs: it is taken over\n",
+			journal(JOURNAL_WARNING,
+				"incline-manager: %s: who listens there hangs: it is taken over",
 				path);
 	}
 	ctl_lock_forget(&holder);

@@ -166,7 +166,7 @@ static void note_cable(struct manager *m, struct mg_switch *s, const char *port,
 	if (!c)
 		return;
 	if (strcmp(c->line, line) != 0)
-		mg_say(m, "%s", line);
+		mg_say(m, JOURNAL_WARNING, "%s", line);
 	c->told = true;
 	c->unused = unused;
 	memcpy(c->line, line, sizeof(c->line));
@@ -227,8 +227,8 @@ void mg_cabling_hello(struct manager *m, struct mg_switch *s, const json_t *hell
 		next = LIST_NEXT(c, link);
 		if (c->told)
 			continue;
-		mg_say(m, "%s:%s: nobody is heard any more who should not be there", s->name,
-			c->port);
+		mg_say(m, JOURNAL_NOTICE, "%s:%s: nobody is heard any more who should not be there",
+			s->name, c->port);
 		forget(c);
 	}
 }

@@ -127,9 +127,9 @@ static void unlearn(struct manager *m, const struct mgr_link *l)
 	for (unsigned end = 0; end < 2; end++)
 		mgr_graph_claim(
 			m->g, l->node[end], mgr_graph_port(m->g, l->port[end])->name, NULL, NULL);
-	mg_say(m, "%s:%s is not cabled to %s:%s any more", node_at(m, l->node[0])->name,
-		mgr_graph_port(m->g, l->port[0])->name, node_at(m, l->node[1])->name,
-		mgr_graph_port(m->g, l->port[1])->name);
+	mg_say(m, JOURNAL_WARNING, "%s:%s is not cabled to %s:%s any more",
+		node_at(m, l->node[0])->name, mgr_graph_port(m->g, l->port[0])->name,
+		node_at(m, l->node[1])->name, mgr_graph_port(m->g, l->port[1])->name);
 	for (unsigned end = 0; end < 2; end++)
 		if (is_host(m, l->node[end]))
 			mg_addresses_forget(m, l->node[end]);
@@ -237,8 +237,8 @@ static void learn(struct manager *m, struct mg_switch *s, const char *port, unsi
 		mg_refuse(s, port, "hears %s:%s by LLDP: no room for another link", name, its_port);
 		return;
 	}
-	mg_say(m, "%s:%s is cabled to %s:%s, by LLDP", s->name, port, node_at(m, node)->name,
-		its_port);
+	mg_say(m, JOURNAL_NOTICE, "%s:%s is cabled to %s:%s, by LLDP", s->name, port,
+		node_at(m, node)->name, its_port);
 	if (is_host(m, node) && chassis)
 		json_object_set_new(m->host_chassis, node_at(m, node)->name, json_string(chassis));
 	keep(m, &l, true);

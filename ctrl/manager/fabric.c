@@ -269,7 +269,7 @@ int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello)
 	if (!boot || !boot[0] || *end || groups < 0 || groups > UINT16_MAX)
 		return -EPROTO;
 	if (s->is.boot && s->is.boot != number) {
-		mg_say(m, "%s has started anew", s->name);
+		mg_say(m, JOURNAL_WARNING, "%s has started anew", s->name);
 		mgr_jobs_switch_lost(m->jobs, s->node, m->now);
 	}
 	s->is.boot = number;

@@ -51,14 +51,15 @@ static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epo
 	a->epoch = epoch;
 	LIST_INSERT_HEAD(&m->adopted, a, link);
 	m->n_adopted++;
-	mg_say(m, "job %s, epoch %llu, runs since before this manager", job,
+	mg_say(m, JOURNAL_NOTICE, "job %s, epoch %llu, runs since before this manager", job,
 		(unsigned long long)epoch);
 	return a;
 }
 
 void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why)
 {
-	mg_say(m, "job %s, epoch %llu, is over: %s", a->job, (unsigned long long)a->epoch, why);
+	mg_say(m, JOURNAL_NOTICE, "job %s, epoch %llu, is over: %s", a->job,
+		(unsigned long long)a->epoch, why);
 	if (a->there)
 		mg_end_everywhere(m, a->job, a->epoch, false);
 	/* With nobody to claim it, it goes when the switches next tell what they have. */

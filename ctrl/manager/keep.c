@@ -163,7 +163,8 @@ static int put_run(struct manager *m, const struct mgr_run_kept *k, bool first, 
 static int has_failed(struct manager *m, int rc)
 {
 	m->failed = rc;
-	mg_say(m, "store: %s: what is promised cannot be written down, so nothing more is",
+	mg_say(m, JOURNAL_ERR,
+		"store: %s: what is promised cannot be written down, so nothing more is",
 		strerror(-rc));
 	return rc;
 }

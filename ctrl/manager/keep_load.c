@@ -380,7 +380,8 @@ static int drop(struct manager *m, uint64_t epoch, const char *job)
 	char key[32];
 	int rc;
 
-	mg_say(m, "job %s, epoch %" PRIu64 ": its tree is not in this fabric: it is over", job,
+	mg_say(m, JOURNAL_WARNING,
+		"job %s, epoch %" PRIu64 ": its tree is not in this fabric: it is over", job,
 		epoch);
 	snprintf(key, sizeof(key), "run/%" PRIu64, epoch);
 	rc = m->store.put(m->store.arg, key, NULL);
@@ -424,7 +425,8 @@ int mg_keep_load(struct manager *m, char err[MANAGER_ERR_LEN])
 	if (!rc && json_object_size(l.state) != l.n)
 		rc = refuse(err, "state", "there are more of them than runs");
 	if (!rc && l.n)
-		mg_say(m, "goes on with %u runs of its predecessor", mgr_jobs_count(m->jobs));
+		mg_say(m, JOURNAL_NOTICE, "goes on with %u runs of its predecessor",
+			mgr_jobs_count(m->jobs));
 	forget(&l);
 	return rc;
 }

@@ -13,7 +13,7 @@
 
 static const uint64_t MS = 1000000, ANSWER_MS = 3000, RETRY_MS = 500, LINGER_MS = 60000;
 
-void mg_say(struct manager *m, const char *fmt, ...)
+void mg_say(struct manager *m, enum journal_level level, const char *fmt, ...)
 {
 	char line[512];
 	va_list ap;
@@ -24,7 +24,7 @@ void mg_say(struct manager *m, const char *fmt, ...)
 	for (char *c = line; *c; c++) /* names are what others say: a line stays one */
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
-	m->io.say(m->io.arg, line);
+	m->io.say(m->io.arg, level, line);
 }
 
 static const char *text_of(const json_t *config, const char *name)

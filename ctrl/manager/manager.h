@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "lib/ctl/who.h"
+#include "lib/journal/journal.h"
 
 struct manager;
 struct store;
@@ -39,8 +40,8 @@ struct manager_io {
 	void (*send)(void *arg, unsigned i, const char *line);
 	/* The connection to switch i is to be closed, and made anew: it does not answer. */
 	void (*drop)(void *arg, unsigned i);
-	/* For the log: a sentence. */
-	void (*say)(void *arg, const char *line);
+	/* For the operator: a sentence. */
+	void (*say)(void *arg, enum journal_level level, const char *line);
 	/* A line of the audit log (lib/ctl/audit.h); NULL: there is none. */
 	void (*audit)(void *arg, const char *line);
 	/* Who this is, of several managers of a fabric; stays the caller's. NULL: nobody asks. */

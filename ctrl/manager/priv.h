@@ -100,7 +100,8 @@ struct manager {
 	int failed; /* the store has, -errno: nothing is told to anybody */
 };
 
-void __attribute__((format(printf, 2, 3))) mg_say(struct manager *m, const char *fmt, ...);
+void __attribute__((format(printf, 3, 4)))
+mg_say(struct manager *m, enum journal_level level, const char *fmt, ...);
 
 /* The time of a call, into now. From one tick to the next a heartbeat passes at most: what is
  * longer (a process that was stopped, a disk that hung) is nobody's silence, for who has spoken

@@ -23,6 +23,7 @@
 #include "lib/ctl/rpc.h"
 #include "lib/ctl/server.h"
 #include "lib/ctl/tls.h"
+#include "lib/journal/journal.h"
 #include "lib/mgr/job.h"
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
@@ -87,7 +88,7 @@ static void feed_watchdog(struct served *s, uint64_t at)
 static bool leads(struct served *s)
 {
 	if (!s->deposed && s->store.alive && s->store.alive(s->store.arg)) {
-		fprintf(stderr, "incline-manager: store: another may lead now\n");
+		journal(JOURNAL_WARNING, "incline-manager: store: another may lead now");
 		s->deposed = true;
 	}
 	return !s->deposed;
@@ -136,12 +137,13 @@ static bool trusted(const struct link *l, struct bufferevent *bev)
 	if (!is_tls(l))
 		return true;
 	if (ctl_tls_who(bufferevent_openssl_get_ssl(bev), &who, why))
-		fprintf(stderr, "incline-manager: %s: %s\n", manager_control(l->s->m, l->i), why);
+		journal(JOURNAL_WARNING, "incline-manager: %s: %s", manager_control(l->s->m, l->i),
+			why);
 	else if (who.role == CTL_AGENT)
 		return true;
 	else
-		fprintf(stderr,
-			"incline-manager: %s: has the certificate of %s \"%s\", not a switch's\n",
+		journal(JOURNAL_WARNING,
+			"incline-manager: %s: has the certificate of %s \"%s\", not a switch's",
 			manager_control(l->s->m, l->i), ctl_role_name(who.role), who.name);
 	return false;
 }
@@ -220,10 +222,10 @@ static void drop(void *arg, unsigned i)
 	hang_up(&s->link[i]);
 }
 
-static void say(void *arg, const char *line)
+static void say(void *arg, enum journal_level level, const char *line)
 {
 	(void)arg;
-	fprintf(stderr, "incline-manager: %s\n", line);
+	journal(level, "incline-manager: %s", line);
 }
 
 static void audit(void *arg, const char *text)
@@ -232,14 +234,14 @@ static void audit(void *arg, const char *text)
 	const int rc = ctl_audit_write(s->audit, text);
 
 	if (rc && !s->audit_failed)
-		fprintf(stderr, "incline-manager: audit: %s: changes go unrecorded\n",
+		journal(JOURNAL_ERR, "incline-manager: audit: %s: changes go unrecorded",
 			strerror(-rc));
 	s->audit_failed = rc != 0;
 }
 
-static void say_nothing(void *arg, const char *line)
+static void say_nothing(void *arg, enum journal_level level, const char *line)
 {
-	(void)arg, (void)line;
+	(void)arg, (void)level, (void)line;
 }
 
 /* ---- ranks and operators ---- */
@@ -297,12 +299,13 @@ static void renew(struct served *s)
 	if (ctl_tls_open(s->certificates, CTL_TLS_SERVES, &serves, why) ||
 		ctl_tls_renew(s->certificates, CTL_TLS_ASKS, &s->asks, why)) {
 		SSL_CTX_free(serves);
-		fprintf(stderr, "incline-manager: tls: %s: certificates stay as they were\n", why);
+		journal(JOURNAL_ERR, "incline-manager: tls: %s: certificates stay as they were",
+			why);
 		return;
 	}
 	SSL_CTX_free(s->serves);
 	s->serves = serves;
-	fprintf(stderr, "incline-manager: certificates are read anew\n");
+	journal(JOURNAL_NOTICE, "incline-manager: certificates are read anew");
 }
 
 static void tick(void *arg, uint64_t at)
@@ -412,7 +415,7 @@ static void say_waiting(const char *why)
 {
 	char state[MANAGER_ERR_LEN + 64];
 
-	fprintf(stderr, "incline-manager: waiting: %s\n", why);
+	journal(JOURNAL_WARNING, "incline-manager: waiting: %s", why);
 	snprintf(state, sizeof(state), "READY=1\nSTATUS=waiting: %s", why);
 	ctl_notify("incline-manager", state);
 }
@@ -440,7 +443,7 @@ static int await_etcd(struct served *s, const json_t *config, volatile sig_atomi
 		nanosleep(&pause, NULL);
 	}
 	if (!rc && before[0]) {
-		fprintf(stderr, "incline-manager: leading now\n");
+		journal(JOURNAL_NOTICE, "incline-manager: leading now");
 		ctl_notify("incline-manager", "STATUS=leading");
 	}
 	return rc;
@@ -575,7 +578,7 @@ int manager_run(const json_t *config, volatile sig_atomic_t *stop, volatile sig_
 	if (rc == -ECANCELED)
 		rc = 0; /* stopped while another led */
 	else if (rc)
-		fprintf(stderr, "incline-manager: %s\n", err);
+		journal(JOURNAL_ERR, "incline-manager: %s", err);
 	else
 		rc = serve(&s, config, stop, ready);
 	clear(&s);

@@ -103,7 +103,7 @@ void mg_act(struct manager *m)
 		if (mgr_jobs_view(m->jobs, a.epoch, &v) &&
 			mgr_jobs_find(m->jobs, v.job->name) == a.epoch &&
 			!mgr_jobs_explain(m->jobs, v.job->name, line, sizeof(line)))
-			mg_say(m, "job %s", line);
+			mg_say(m, JOURNAL_NOTICE, "job %s", line);
 	}
 }
 
@@ -142,7 +142,8 @@ static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, 
 	/* Or it is a successor's, if we were stopped for long. */
 	if (mg_keep_ours(m))
 		return;
-	mg_say(m, "%s has groups of job %s, epoch %llu, which is nobody's: they go", s->name, job,
+	mg_say(m, JOURNAL_WARNING,
+		"%s has groups of job %s, epoch %llu, which is nobody's: they go", s->name, job,
 		(unsigned long long)epoch);
 	end_epoch(m, s, "end", job, epoch, true);
 }
@@ -185,18 +186,18 @@ static void compare(struct manager *m, struct mg_switch *s, const json_t *result
 	for (uint64_t epoch = mgr_jobs_expected(m->jobs, s->node, UINT64_MAX); epoch;
 		epoch = mgr_jobs_expected(m->jobs, s->node, epoch))
 		if (!has_epoch(result, epoch) && mgr_jobs_missing(m->jobs, epoch, s->node, m->now))
-			mg_say(m, "%s has no group of epoch %llu any more", s->name,
-				(unsigned long long)epoch);
+			mg_say(m, JOURNAL_WARNING, "%s has no group of epoch %llu any more",
+				s->name, (unsigned long long)epoch);
 }
 
 static void take_hello(struct manager *m, struct mg_switch *s, const json_t *result)
 {
 	if (mg_fabric_hello(m, s, result)) {
-		mg_say(m, "%s says nonsense of itself", s->name);
+		mg_say(m, JOURNAL_ERR, "%s says nonsense of itself", s->name);
 		return;
 	}
 	if (!s->known)
-		mg_say(m, "%s is there", s->name);
+		mg_say(m, JOURNAL_NOTICE, "%s is there", s->name);
 	s->known = true;
 }
 
@@ -212,7 +213,8 @@ static void group_failed(struct manager *m, struct mg_switch *s, const json_t *e
 	if (!job || ctl_get_u64(json_object_get(event, "epoch"), &epoch))
 		return;
 	if (mgr_jobs_group_failed(m->jobs, epoch, s->node, m->now)) {
-		mg_say(m, "%s: a group of job %s failed: %s", s->name, job, reason ?: "?");
+		mg_say(m, JOURNAL_ERR, "%s: a group of job %s failed: %s", s->name, job,
+			reason ?: "?");
 		return;
 	}
 	a = mg_adopted_find(m, job, epoch);
@@ -229,13 +231,14 @@ static void take_event(struct manager *m, struct mg_switch *s, const json_t *eve
 		   *job = rpc_string(event, "job");
 
 	if (json_object_get(event, "dropped"))
-		mg_say(m, "%s: events were missed", s->name); /* the next hello has what counts */
+		mg_say(m, JOURNAL_WARNING, "%s: events were missed",
+			s->name); /* the next hello has what counts */
 	if (port && (!strcmp(kind, "port_up") || !strcmp(kind, "port_down")))
 		mg_fabric_port(m, s, port, !strcmp(kind, "port_up"));
 	else if (!strcmp(kind, "group_failed"))
 		group_failed(m, s, event);
 	else if (!strcmp(kind, "group_stalled") && job)
-		mg_say(m, "%s: a group of job %s makes no progress", s->name, job);
+		mg_say(m, JOURNAL_WARNING, "%s: a group of job %s makes no progress", s->name, job);
 }
 
 /* ---- connections ---- */
@@ -257,7 +260,7 @@ void manager_up(struct manager *m, unsigned i, uint64_t now)
 static void lose(struct manager *m, struct mg_switch *s, bool dead)
 {
 	if (s->known)
-		mg_say(m, "%s: the connection is lost", s->name);
+		mg_say(m, JOURNAL_WARNING, "%s: the connection is lost", s->name);
 	s->connected = s->known = false;
 	mg_discover_deaf(s);
 	if (s->is.up)
@@ -305,7 +308,7 @@ void mg_switches_tick(struct manager *m)
 
 		if (s->dead && m->now - s->dead >= DEAD_NS) {
 			if (mgr_jobs_switch_lost(m->jobs, s->node, m->now))
-				mg_say(m, "%s is dead", s->name);
+				mg_say(m, JOURNAL_ERR, "%s is dead", s->name);
 			s->dead = m->now; /* again, for who is placed there by mistake */
 		}
 		if (!s->connected)

@@ -120,9 +120,9 @@ static void drop(void *arg, unsigned i)
 	(void)arg, (void)i;
 }
 
-static void say(void *arg, const char *line)
+static void say(void *arg, enum journal_level level, const char *line)
 {
-	(void)arg, (void)line;
+	(void)arg, (void)level, (void)line;
 }
 
 static const struct manager_io io = {.send = send_line, .drop = drop, .say = say};

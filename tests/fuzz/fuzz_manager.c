@@ -85,9 +85,9 @@ static void drop(void *arg, unsigned i)
 	fuzz_check(i < SWITCHES, "a switch");
 }
 
-static void say(void *arg, const char *line)
+static void say(void *arg, enum journal_level level, const char *line)
 {
-	(void)arg;
+	(void)arg, (void)level;
 	fuzz_check(line[0] != '\0', "a sentence");
 }
 

@@ -201,10 +201,9 @@ static void to_nobody(void *arg, unsigned i, const char *line)
 	(void)line;
 }
 
-static void say_nothing(void *arg, const char *line)
+static void say_nothing(void *arg, enum journal_level level, const char *line)
 {
-	(void)arg;
-	(void)line;
+	(void)arg, (void)level, (void)line;
 }
 
 static struct manager *manager_of(unsigned leaves, const struct store *store)

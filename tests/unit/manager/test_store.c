@@ -274,9 +274,9 @@ static void drop_nothing(void *arg, unsigned i)
 	(void)arg, (void)i;
 }
 
-static void say_nothing(void *arg, const char *text)
+static void say_nothing(void *arg, enum journal_level level, const char *text)
 {
-	(void)arg, (void)text;
+	(void)arg, (void)level, (void)text;
 }
 
 /* He was stopped, his clock with him, and reads what a switch has of his successor's. */

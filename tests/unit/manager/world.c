@@ -116,13 +116,13 @@ static void drop(void *arg, unsigned i)
 	hang_up(arg, i);
 }
 
-static void say(void *arg, const char *line)
+static void say(void *arg, enum journal_level level, const char *line)
 {
 	struct world *w = arg;
 
 	snprintf(w->said, sizeof(w->said), "%s", line);
 	if (getenv("WORLD_SAYS"))
-		fprintf(stderr, "%s\n", line);
+		journal(level, "%s", line);
 }
 
 void world_start_manager(struct world *w)
