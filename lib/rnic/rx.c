@@ -215,7 +215,7 @@ static bool copied_right(const uint8_t *frame, const struct wire_pkt *pkt, uint8
 	const uint8_t *l3 = frame + pkt->l3_off, *payload = frame + pkt->pay_off;
 	const uint32_t headers = icrc_headers(l3, (size_t)(payload - l3));
 
-	return icrc_copy(headers, to, payload, pkt->pay_len) == icrc_load(payload + pkt->pay_len);
+	return icrc_place(headers, to, payload, pkt->pay_len) == icrc_load(payload + pkt->pay_len);
 }
 
 static unsigned receive(

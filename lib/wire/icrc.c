@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/wire/icrc.h"
 
+#include <string.h>
+
 #include "lib/wire/icrc_impl.h"
 #include "lib/wire/ip.h"
 #include "lib/wire/roce.h"
@@ -48,6 +50,15 @@ uint32_t icrc_append(uint32_t crc, const void *data, size_t len)
 uint32_t icrc_copy(uint32_t crc, void *dst, const void *src, size_t len)
 {
 	return icrc_use->copy(crc, dst, src, len);
+}
+
+uint32_t icrc_place(uint32_t crc, void *dst, const void *src, size_t len)
+{
+	if (icrc_use->one_pass)
+		return icrc_use->copy(crc, dst, src, len);
+	crc = icrc_use->append(crc, src, len);
+	memcpy(dst, src, len);
+	return crc;
 }
 
 const char *icrc_kernel_name(void)

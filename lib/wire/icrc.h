@@ -29,6 +29,10 @@ uint32_t icrc_append(uint32_t crc, const void *data, size_t len);
  * once, so that the CRC is of the bytes at dst even if others write to src meanwhile. */
 uint32_t icrc_copy(uint32_t crc, void *dst, const void *src, size_t len);
 
+/* The same for a packet that arrives: others may write to dst meanwhile, and the CRC is of the
+ * bytes at src. In one pass where the kernels fold, in two where they are ISA-L's or scalar. */
+uint32_t icrc_place(uint32_t crc, void *dst, const void *src, size_t len);
+
 /* Which kernels do all this: "scalar", "isal", "avx2" or "avx512", the best of this CPU. Chosen
  * before main(). The environment variable INCLINE_ICRC names others, for tests and comparisons; a
  * name that is none, or whose instructions this CPU lacks, is answered with a line on stderr, and

@@ -27,6 +27,9 @@ struct icrc_kernels {
 	uint32_t (*packet)(uint32_t crc, const uint8_t *data, const uint8_t *mask, size_t len);
 	/* Product modulo P of polynomials over GF(2), bit 31 being x^0. */
 	uint32_t (*mul)(uint32_t a, uint32_t b);
+	/* copy reads src once: its CRC is of what was read and of what was written. Else it is of
+	 * what was written, read again. */
+	bool one_pass;
 };
 
 extern const struct icrc_kernels icrc_kernels[];

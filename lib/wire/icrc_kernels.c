@@ -137,9 +137,9 @@ const struct icrc_kernels icrc_kernels[] = {
 	{"isal", icrc_has_clmul, icrc_append_isal, icrc_copy_isal, masked_clmul, icrc_packet_clmul,
 		icrc_mul_clmul},
 	{"avx2", icrc_has_avx2, icrc_append_avx2, icrc_copy_avx2, masked_clmul, icrc_packet_avx2,
-		icrc_mul_clmul},
+		icrc_mul_clmul, true},
 	{"avx512", icrc_has_avx512, icrc_append_avx512, icrc_copy_avx512, masked_clmul,
-		icrc_packet_avx512, icrc_mul_clmul},
+		icrc_packet_avx512, icrc_mul_clmul, true},
 #endif
 };
 const unsigned icrc_n_kernels = sizeof(icrc_kernels) / sizeof(icrc_kernels[0]);
