@@ -7,8 +7,8 @@
 
 #include "lib/sockets/sockets.h"
 
-/* All that is posted is not any more, and what that says is known. false: there is no connection.
- */
+/* All that is posted is not any more, and what that says is known. false: there is no connection,
+ * or it has ended and that is still to be told. */
 static bool take_back(struct sock *s, struct stream_recalled *r)
 {
 	if (!s->has_conn || stream_recall(s->stack->stream, s->conn, r) < 0)
@@ -64,8 +64,11 @@ size_t sock_direct_end(struct sock *s)
 	struct stream_recalled r;
 	uint64_t n;
 
-	if (take_back(s, &r))
-		bring(s, &r, s->direct, true);
+	/* A connection that has ended is not written for any more, but how much has come may still
+	 * be told: it may be all of the buffer, whose positions in the ring are its own. */
+	if (!take_back(s, &r))
+		r = (struct stream_recalled){s->rx_have, s->direct_at + s->direct_len};
+	bring(s, &r, s->direct, true);
 	n = s->rx_have - s->direct_at;
 	if (n > s->direct_len)
 		n = s->direct_len;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The preload's calls on a device of the test's: a server's stack behind them, and a client that
+ * uses lib/stream itself, on virtual time. Nothing happens but in turns, so that a test says what
+ * has happened when a call comes to a point. */
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "lib/sockets/sockets.h"
+#include "tests/unit/stream/net.h"
+
+enum { PORT = 80, CONNS = 64, BYTES = 1 << 20, IN_VAIN = 200 };
+
+static struct {
+	struct net *net;
+	struct stack stack;
+	struct sock *by_conn[CONNS];
+	uint32_t client; /* its end of the connection */
+	size_t sent;     /* by the client */
+	bool connected, client_eof;
+	uint8_t client_rx[1];
+	atomic_uint turns;
+	void (*before)(unsigned turn); /* the device's turn of this number, from 1 on */
+	int listener, fd;
+	struct sock *s; /* of fd */
+} dev;
+
+static uint8_t bytes[BYTES], buf[BYTES];
+
+/* ---- the device ---- */
+
+pthread_mutex_t sockets_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool sockets_configured(void)
+{
+	return true;
+}
+
+bool sockets_own(const struct wire_ip *ip)
+{
+	return wire_ip_eq(ip, &dev.net->ip[SERVER]);
+}
+
+bool sockets_reaches(const struct wire_ip *ip)
+{
+	(void)ip;
+	return false;
+}
+
+int sockets_open(void)
+{
+	return 0;
+}
+
+unsigned sockets_stacks(struct stack **stacks)
+{
+	*stacks = &dev.stack;
+	return 1;
+}
+
+struct stack *sockets_source(const struct wire_ip *ip)
+{
+	(void)ip;
+	return NULL;
+}
+
+uint64_t sockets_now(void)
+{
+	return dev.net->now;
+}
+
+int sockets_resolve(const struct wire_ip *ip, uint8_t mac[6])
+{
+	(void)ip;
+	(void)mac;
+	return -EHOSTUNREACH;
+}
+
+bool sockets_forked(void)
+{
+	return false;
+}
+
+bool sockets_foreign(void)
+{
+	return false;
+}
+
+static void client_events(void)
+{
+	struct stream_completion c;
+
+	while (stream_poll(dev.net->s[CLIENT], &c, 1) > 0) {
+		dev.connected |= c.event == STREAM_CONNECTED;
+		dev.client_eof |= c.event == STREAM_RECEIVED && c.result == 0;
+	}
+}
+
+/* One step of the network, or on to the next one. */
+static bool step(void)
+{
+	const bool more = net_step(dev.net, dev.net->now + 1000000);
+	struct stream_completion c;
+
+	while (stream_poll(dev.net->s[SERVER], &c, 1) > 0)
+		sock_event(&dev.stack, &c);
+	client_events();
+	sock_sync(false);
+	return more;
+}
+
+unsigned sockets_turn(void)
+{
+	const unsigned turn = atomic_fetch_add(&dev.turns, 1) + 1;
+
+	if (dev.before != NULL)
+		dev.before(turn);
+	return step();
+}
+
+/* ---- both ends ---- */
+
+/* Until nothing more happens, or only something of tenths of a second. */
+static void run(void)
+{
+	const uint64_t until = dev.net->now + 50000000;
+
+	while (step() && dev.net->now < until)
+		;
+}
+
+static void client_sends(size_t len)
+{
+	assert_int_equal(stream_send(dev.net->s[CLIENT], dev.client, bytes + dev.sent, len, 0), 0);
+	dev.sent += len;
+}
+
+static void arrivals(struct stream_config *c, int side)
+{
+	c->arrivals = side == SERVER;
+}
+
+static int open_both(void **state)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+	struct net *n = net_new(1, arrivals);
+
+	(void)state;
+	memset(&dev, 0, sizeof(dev));
+	memset(buf, 0, sizeof(buf));
+	for (size_t i = 0; i < BYTES; i++)
+		bytes[i] = net_byte(CLIENT, i);
+	dev.net = n;
+	dev.stack =
+		(struct stack){.stream = n->s[SERVER], .ip = n->ip[SERVER], .by_conn = dev.by_conn};
+	in.sin_addr.s_addr = htonl(wire_ip_to4(&n->ip[SERVER]));
+	dev.listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(dev.listener, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(dev.listener, 1), 0);
+	assert_int_equal(stream_connect(n->s[CLIENT], n->now, n->mac[SERVER], &n->ip[SERVER], PORT,
+				 0, 0, &dev.client),
+		0);
+	assert_int_equal(
+		stream_recv(n->s[CLIENT], dev.client, dev.client_rx, sizeof(dev.client_rx), 0), 0);
+	run();
+	assert_true(dev.connected);
+	dev.fd = accept(dev.listener, NULL, NULL);
+	assert_true(dev.fd >= 0);
+	dev.s = sock_of(dev.fd);
+	assert_non_null(dev.s);
+	return 0;
+}
+
+static int close_both(void **state)
+{
+	(void)state;
+	if (dev.fd >= 0)
+		close(dev.fd);
+	close(dev.listener);
+	stream_abort(dev.net->s[CLIENT], dev.client);
+	dev.before = NULL;
+	run();
+	assert_false(sock_lingering(false));
+	net_free(dev.net);
+	return 0;
+}
+
+/* ---- a waiting call's own buffer ---- */
+
+/* The peer's last bytes and its end are here, and with that the connection is over; but the call
+ * that ends has not been told of them, nor has anybody: they are the next call's. */
+static void ends_before_it_is_told(size_t room, size_t told, size_t later)
+{
+	const uint64_t from = dev.s->rx_have;
+	const uint8_t *expected = bytes + from;
+	unsigned turns = 0;
+
+	assert_int_equal(shutdown(dev.fd, SHUT_WR), 0);
+	run();
+	assert_true(sock_direct_begin(dev.s, buf, room));
+	client_sends(told);
+	run();
+	assert_int_equal(dev.s->rx_have, from + told);
+	client_sends(later);
+	stream_close(dev.net->s[CLIENT], dev.client);
+	while (stream_ends(dev.stack.stream, dev.s->conn, &(struct place_tuple){0}) == 0 &&
+		turns++ < 1000)
+		step();
+	assert_true(dev.s->has_conn && dev.s->rx_have == from + told);
+	assert_int_equal(sock_direct_end(dev.s), told);
+	assert_memory_equal(buf, expected, told);
+	memset(buf, 0, room);
+	run();
+	assert_int_equal(recv(dev.fd, buf, BYTES, MSG_WAITALL), later);
+	assert_memory_equal(buf, expected + told, later);
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), 0);
+}
+
+static void test_end_in_the_buffer(void **state)
+{
+	(void)state;
+	ends_before_it_is_told(65536, 1000, 5000);
+}
+
+/* Some of them in the buffer, some in the ring behind it. */
+static void test_end_behind_the_buffer(void **state)
+{
+	(void)state;
+	ends_before_it_is_told(SOCKETS_DIRECT, SOCKETS_DIRECT - 2000, 5000);
+}
+
+/* The positions of the buffer are at both ends of the ring. */
+static void test_end_around_the_ring(void **state)
+{
+	const size_t before = SOCKETS_BUFFER - 5000;
+
+	(void)state;
+	client_sends(before);
+	run();
+	assert_int_equal(recv(dev.fd, buf, before, MSG_WAITALL), before);
+	assert_memory_equal(buf, bytes, before);
+	ends_before_it_is_told(65536, 1000, 60000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
+		TEST(test_end_in_the_buffer),
+		TEST(test_end_behind_the_buffer),
+		TEST(test_end_around_the_ring),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
