@@ -7,6 +7,17 @@
 
 #include "lib/sockets/exports.h"
 
+/* What a call returns that has moved `all` bytes when n is what comes next: if that is an error of
+ * the socket, it is the next call's, or what was cut off would look complete. */
+static ssize_t so_far(struct sock *s, ssize_t all, ssize_t n)
+{
+	if (all == 0)
+		return n;
+	if (n < 0 && n != -EAGAIN && n != -EINTR && n != -EPIPE)
+		s->error = (int)-n;
+	return all;
+}
+
 static ssize_t read_vector(struct sock *s, const struct iovec *iov, size_t n, int flags)
 {
 	ssize_t all = 0;
@@ -18,7 +29,7 @@ static ssize_t read_vector(struct sock *s, const struct iovec *iov, size_t n, in
 			continue;
 		got = sock_read(s, iov[i].iov_base, iov[i].iov_len, flags & MSG_PEEK);
 		if (got < 0)
-			return all > 0 ? all : got;
+			return so_far(s, all, got);
 		all += got;
 		if ((size_t)got < iov[i].iov_len || (flags & MSG_PEEK))
 			break;
@@ -89,7 +100,7 @@ static ssize_t receive(struct sock *s, const struct iovec *iov, size_t n, int fl
 			all += got;
 		if (got <= 0 || !(flags & MSG_WAITALL) || n > 1 || (size_t)all >= iov[0].iov_len ||
 			(flags & MSG_PEEK))
-			return all > 0 ? all : got;
+			return so_far(s, all, got);
 	}
 }
 
@@ -121,7 +132,7 @@ static ssize_t transmit(struct sock *s, const struct iovec *iov, size_t n, int f
 		}
 	}
 	sockets_turn();
-	return all > 0 ? all : err;
+	return so_far(s, all, err);
 }
 
 static ssize_t done(struct sock *s, ssize_t n)

@@ -175,11 +175,11 @@ static int open_both(void **state)
 static int close_both(void **state)
 {
 	(void)state;
+	dev.before = NULL;
 	if (dev.fd >= 0)
 		close(dev.fd);
 	close(dev.listener);
 	stream_abort(dev.net->s[CLIENT], dev.client);
-	dev.before = NULL;
 	run();
 	assert_false(sock_lingering(false));
 	net_free(dev.net);
@@ -243,6 +243,79 @@ static void test_end_around_the_ring(void **state)
 	ends_before_it_is_told(65536, 1000, 60000);
 }
 
+/* ---- a reset after some bytes ---- */
+
+static void reset_by_client(void)
+{
+	assert_int_equal(stream_abort(dev.net->s[CLIENT], dev.client), 0);
+	run();
+	assert_int_equal(dev.s->error, ECONNRESET);
+}
+
+static void assert_reset_once(void)
+{
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), -1);
+	assert_int_equal(errno, ECONNRESET);
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), 0);
+}
+
+static void test_reset_waitall(void **state)
+{
+	(void)state;
+	client_sends(1000);
+	run();
+	reset_by_client();
+	assert_int_equal(recv(dev.fd, buf, 2000, MSG_WAITALL), 1000);
+	assert_memory_equal(buf, bytes, 1000);
+	assert_reset_once();
+}
+
+static void test_reset_vector(void **state)
+{
+	const struct iovec pieces[] = {{buf, 1000}, {buf + 1000, 1000}};
+
+	(void)state;
+	client_sends(1000);
+	run();
+	reset_by_client();
+	assert_int_equal(readv(dev.fd, pieces, 2), 1000);
+	assert_memory_equal(buf, bytes, 1000);
+	assert_reset_once();
+}
+
+/* While the call waits for room. */
+static void reset_in_time(unsigned turn)
+{
+	(void)turn;
+	if (dev.s->tx_put - dev.s->tx_acked == SOCKETS_BUFFER)
+		stream_abort(dev.net->s[CLIENT], dev.client);
+}
+
+static void test_reset_send(void **state)
+{
+	ssize_t n;
+
+	(void)state;
+	dev.before = reset_in_time;
+	n = send(dev.fd, bytes, BYTES, MSG_NOSIGNAL);
+	assert_true(n > 0 && n < BYTES);
+	assert_reset_once();
+	assert_int_equal(send(dev.fd, bytes, 1, MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+}
+
+/* What is no error of the socket is not kept. */
+static void test_no_error(void **state)
+{
+	(void)state;
+	client_sends(1000);
+	run();
+	assert_int_equal(recv(dev.fd, buf, 2000, MSG_WAITALL | MSG_DONTWAIT), 1000);
+	assert_int_equal(recv(dev.fd, buf, 2000, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(dev.s->error, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +323,10 @@ int main(void)
 		TEST(test_end_in_the_buffer),
 		TEST(test_end_behind_the_buffer),
 		TEST(test_end_around_the_ring),
+		TEST(test_reset_waitall),
+		TEST(test_reset_vector),
+		TEST(test_reset_send),
+		TEST(test_no_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
