@@ -46,16 +46,6 @@ static size_t length(const struct iovec *iov, size_t n)
 	return all;
 }
 
-/* A thread that is cancelled while it waits leaves no buffer of its own behind. */
-static void withdraw(void *arg)
-{
-	struct sock *s = arg;
-
-	pthread_mutex_lock(&sockets_lock);
-	sock_direct_end(s);
-	pthread_mutex_unlock(&sockets_lock);
-}
-
 /* Until there may be bytes to read: 0; or how many are in the call's buffer already; as
  * sockets_wait. */
 static ssize_t wait_for_bytes(struct sock *s, const struct iovec *to, int flags)
@@ -63,14 +53,12 @@ static ssize_t wait_for_bytes(struct sock *s, const struct iovec *to, int flags)
 	ssize_t err, n;
 
 	if (s->direct != NULL)
-		sockets_yield(); /* another thread's call has to have its turn */
+		sockets_yield(s); /* another thread's call has to have its turn */
 	if ((flags & MSG_PEEK) || !(s->bulk || (flags & MSG_WAITALL)) ||
 		!sock_direct_begin(s, to->iov_base, to->iov_len))
 		return sockets_wait(s, false, s->rcv_timeout);
-	pthread_cleanup_push(withdraw, s);
 	err = sockets_wait(s, false, s->rcv_timeout);
-	pthread_cleanup_pop(0);
-	n = (ssize_t)sock_direct_end(s);
+	n = (ssize_t)sock_direct_end(s, true);
 	return n > 0 ? n : err;
 }
 

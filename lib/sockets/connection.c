@@ -90,11 +90,11 @@ EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!from_sockaddr(addr, len, &ip, &port) || !sockets_own(&ip) || sockets_forked() ||
 		(family = family_of(fd)) == 0)
 		return REAL(bind)(fd, addr, len);
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	err = adopt(fd, family, &s);
 	if (err == 0)
 		err = sock_bind(s, &ip, port);
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 	return sockets_result(err);
 }
 
@@ -116,13 +116,13 @@ static int listen_any(int fd, int family, uint16_t port, int backlog)
 	struct sock *s;
 	int err;
 
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	err = adopt(fd, family, &s);
 	if (err == 0)
 		err = sock_bind(s, &any, port);
 	if (err == 0)
 		err = sock_listen(s, backlog);
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 	return sockets_result(err);
 }
 
@@ -169,7 +169,7 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 		(s == NULL && (!sockets_reaches(&ip) || (family = family_of(fd)) == 0 ||
 				      !bound_to_any(fd, &local))))
 		return REAL(connect)(fd, addr, len);
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	if (s == NULL)
 		err = adopt(fd, family, &s);
 	if (err == 0) {
@@ -179,7 +179,7 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 		err = connect_own(s, &ip, port);
 		sock_unref(s);
 	}
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 	return sockets_result(err);
 }
 

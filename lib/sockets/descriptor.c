@@ -14,13 +14,13 @@ EXPORT int close(int fd)
 	struct sock *s = sock_of(fd);
 
 	if (s != NULL && !sockets_foreign()) {
-		pthread_mutex_lock(&sockets_lock);
+		sockets_enter();
 		s = sock_of(fd);
 		sock_set(fd, NULL);
 		if (s != NULL)
 			sock_unref(s);
 		sockets_turn();
-		pthread_mutex_unlock(&sockets_lock);
+		sockets_leave();
 	}
 	return REAL(close)(fd);
 }
@@ -32,13 +32,13 @@ static int duplicated(int from, int to)
 
 	if (to < 0 || from == to || (s == NULL && was == NULL) || sockets_foreign())
 		return to;
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	if (s != NULL)
 		sock_ref(s);
 	sock_set(to, s);
 	if (was != NULL)
 		sock_unref(was);
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 	return to;
 }
 

@@ -383,23 +383,23 @@ static void at_exit(void)
 		struct sock *s = sock_of(fd);
 
 		if (s != NULL) {
-			pthread_mutex_lock(&sockets_lock);
+			sockets_enter();
 			sock_set(fd, NULL);
 			sock_unref(s);
-			pthread_mutex_unlock(&sockets_lock);
+			sockets_leave();
 		}
 	}
 	while (more) {
 		const uint64_t waited = port_now_ns() - now;
 		const struct timespec t = {.tv_nsec = 20000};
 
-		pthread_mutex_lock(&sockets_lock);
+		sockets_enter();
 		if (sockets_turn() == 0)
 			nanosleep(&t, NULL);
 		more = sock_lingering(true)
 			       ? waited < LINGER_S * 1000000000ull
 			       : sock_lingering(false) && waited < LINGER_END_S * 1000000000ull;
-		pthread_mutex_unlock(&sockets_lock);
+		sockets_leave();
 	}
 	rnic_lldp_stop(dev.rnic);
 	run_rnic(port_now_ns());

@@ -52,6 +52,7 @@ bool sock_direct_begin(struct sock *s, void *buf, size_t len)
 		if (stream_recv(s->stack->stream, s->conn, buf, s->direct_len,
 			    sock_receive_cookie(r.from, s->direct_len)) == 0) {
 			s->direct = buf;
+			s->direct_by = pthread_self();
 			s->rx_posted += s->direct_len;
 		}
 	}
@@ -59,22 +60,26 @@ bool sock_direct_begin(struct sock *s, void *buf, size_t len)
 	return s->direct != NULL;
 }
 
-size_t sock_direct_end(struct sock *s)
+size_t sock_direct_end(struct sock *s, bool read)
 {
 	struct stream_recalled r;
-	uint64_t n;
+	uint64_t n = 0;
 
 	/* A connection that has ended is not written for any more, but how much has come may still
 	 * be told: it may be all of the buffer, whose positions in the ring are its own. */
 	if (!take_back(s, &r))
 		r = (struct stream_recalled){s->rx_have, s->direct_at + s->direct_len};
+	if (!read)
+		r.from = s->direct_at;
 	bring(s, &r, s->direct, true);
-	n = s->rx_have - s->direct_at;
-	if (n > s->direct_len)
-		n = s->direct_len;
+	if (read) {
+		n = s->rx_have - s->direct_at;
+		if (n > s->direct_len)
+			n = s->direct_len;
+		s->bulk = n >= SOCKETS_BULK;
+	}
 	s->direct = NULL;
 	s->rx_read += n;
-	s->bulk = n >= SOCKETS_BULK;
 	s->stack->direct += n;
 	if (s->has_conn)
 		sock_post_receives(s);

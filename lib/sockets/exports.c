@@ -24,6 +24,23 @@ int sockets_result(int err)
 	return -1;
 }
 
+static __thread int cancel_state; /* the program's */
+
+void sockets_enter(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&sockets_lock);
+	cancel_state = state;
+}
+
+void sockets_leave(void)
+{
+	pthread_mutex_unlock(&sockets_lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
 struct sock *sockets_get(int fd)
 {
 	struct sock *s = sock_of(fd);
@@ -35,10 +52,10 @@ struct sock *sockets_get(int fd)
 		errno = ECONNRESET;
 		return NULL;
 	}
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	s = sock_of(fd);
 	if (s == NULL) {
-		pthread_mutex_unlock(&sockets_lock);
+		sockets_leave();
 		return NULL;
 	}
 	sock_ref(s);
@@ -48,7 +65,7 @@ struct sock *sockets_get(int fd)
 void sockets_put(struct sock *s)
 {
 	sock_unref(s);
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 }
 
 uint64_t sockets_timeout(int fd, int option)
@@ -65,11 +82,40 @@ bool sockets_nonblocking(const struct sock *s, int flags)
 	return (flags & MSG_DONTWAIT) || (REAL(fcntl)(s->self, F_GETFL) & O_NONBLOCK);
 }
 
-void sockets_yield(void)
+/* ---- waiting: the only places where a thread is cancelled ---- */
+
+static void cancelled(void *arg)
 {
-	pthread_mutex_unlock(&sockets_lock);
+	struct sock *s = arg;
+
+	sockets_enter();
+	if (s->direct != NULL && pthread_equal(s->direct_by, pthread_self()))
+		sock_direct_end(s, false);
+	sockets_put(s);
+}
+
+void sockets_yield(struct sock *s)
+{
+	pthread_cleanup_push(cancelled, s);
+	sockets_leave();
+	pthread_testcancel();
 	sched_yield();
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
+	pthread_cleanup_pop(0);
+}
+
+/* In the kernel. poll's, or negative errno. */
+static int doze(struct sock *s, struct pollfd *p, int ms)
+{
+	int n;
+
+	pthread_cleanup_push(cancelled, s);
+	sockets_leave();
+	n = REAL(poll)(p, 1, ms);
+	n = n < 0 ? -errno : n;
+	sockets_enter();
+	pthread_cleanup_pop(0);
+	return n;
 }
 
 int sockets_wait(struct sock *s, bool write, uint64_t ns)
@@ -84,11 +130,10 @@ int sockets_wait(struct sock *s, bool write, uint64_t ns)
 			return 0;
 		if (busy && (ns == 0 || sockets_now() < until))
 			i = 0;
-		sockets_yield();
+		sockets_yield(s);
 	}
 	for (;;) {
 		const uint64_t now = sockets_now();
-		int n, err;
 
 		if (write ? sock_writable(s) : sock_readable(s))
 			return 0;
@@ -97,11 +142,7 @@ int sockets_wait(struct sock *s, bool write, uint64_t ns)
 		s->watched = true;
 		sock_touch(s);
 		sock_sync(true);
-		pthread_mutex_unlock(&sockets_lock);
-		n = REAL(poll)(&p, 1, ns == 0 ? -1 : (int)((until - now) / 1000000 + 1));
-		err = errno;
-		pthread_mutex_lock(&sockets_lock);
-		if (n < 0 && err == EINTR)
+		if (doze(s, &p, ns == 0 ? -1 : (int)((until - now) / 1000000 + 1)) == -EINTR)
 			return -EINTR;
 	}
 }

@@ -20,10 +20,11 @@ struct sock *sockets_get(int fd);
 void sockets_put(struct sock *s);
 bool sockets_nonblocking(const struct sock *s, int flags);
 /* Until the socket can be read or written; ns 0: for ever. Lets go of the lock meanwhile. -EAGAIN
- * when the time is over, -EINTR. */
+ * when the time is over, -EINTR. A thread that is cancelled in it has left the call: no buffer of
+ * its own is posted, lock and reference are given back. */
 int sockets_wait(struct sock *s, bool write, uint64_t ns);
-/* Lets others have the lock for a moment. */
-void sockets_yield(void);
+/* Lets others have the lock for a moment; cancelled as in sockets_wait. */
+void sockets_yield(struct sock *s);
 /* SO_RCVTIMEO or SO_SNDTIMEO of a kernel's socket, in ns; 0: none. */
 uint64_t sockets_timeout(int fd, int option);
 

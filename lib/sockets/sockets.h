@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside lib/sockets: stream sockets of unmodified programs on lib/stream. One device per process,
- * one lock: all that is not said to be otherwise is called with it. A program's descriptor is one
- * end of a pair of UNIX sockets, which mirrors whether the stream can be read and written: so poll,
- * select and epoll of any mixture of descriptors are the kernel's own. Bytes never pass the pair.
- * Errors are negative errno. */
+ * one lock (sockets_enter): all that is not said to be otherwise is called with it. A program's
+ * descriptor is one end of a pair of UNIX sockets, which mirrors whether the stream can be read and
+ * written: so poll, select and epoll of any mixture of descriptors are the kernel's own. Bytes
+ * never pass the pair. Errors are negative errno. */
 #ifndef SOCKETS_SOCKETS_H
 #define SOCKETS_SOCKETS_H
 
@@ -63,6 +63,7 @@ struct sock {
 	uint8_t *rx, *tx;                     /* rings of SOCKETS_BUFFER */
 	uint8_t *direct;                      /* a waiting call's buffer, posted; NULL: none */
 	uint64_t direct_at, direct_len;       /* bytes of the stream that it is for */
+	pthread_t direct_by;                  /* whose call it is */
 	bool bulk;                            /* the last call got SOCKETS_BULK at least */
 	uint64_t rcv_timeout, snd_timeout;    /* ns, 0: none */
 	bool reset_at_close;                  /* SO_LINGER of 0 */
@@ -166,10 +167,16 @@ void sock_post_sends(struct sock *s);
 /* Before a call waits for bytes, of which there are none: what comes goes into its buffer. false:
  * it does not, and the ring is posted. */
 bool sock_direct_begin(struct sock *s, void *buf, size_t len);
-/* The buffer is the call's again: bytes in it, which have been read. */
-size_t sock_direct_end(struct sock *s);
+/* The buffer is the call's again: bytes in it, which have been read; or, if the call is given up
+ * and reads nothing, 0, and they are the next one's. */
+size_t sock_direct_end(struct sock *s, bool read);
 
 /* ---- exports.c, for whoever calls libc itself ---- */
+
+/* The lock, for a program's thread: with it the thread cannot be cancelled, as it would be by many
+ * a function of libc's, which would leave the lock behind. Not nested. */
+void sockets_enter(void);
+void sockets_leave(void);
 
 /* libc's function of that name, the next one behind ours. */
 #define REAL(name)                                   \

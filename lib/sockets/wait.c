@@ -21,12 +21,12 @@ static bool watch(int fd)
 
 	if (s == NULL || sockets_forked())
 		return false;
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	if (sock_of(fd) == s) {
 		s->watched = true;
 		sock_touch(s);
 	}
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 	return true;
 }
 
@@ -35,10 +35,10 @@ static unsigned turn(void)
 {
 	unsigned work;
 
-	pthread_mutex_lock(&sockets_lock);
+	sockets_enter();
 	work = sockets_turn();
 	sock_sync(true);
-	pthread_mutex_unlock(&sockets_lock);
+	sockets_leave();
 	return work;
 }
 

@@ -3,6 +3,7 @@
  * uses lib/stream itself, on virtual time. Nothing happens but in turns, so that a test says what
  * has happened when a call comes to a point. */
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "lib/sockets/sockets.h"
 #include "tests/unit/stream/net.h"
 
-enum { PORT = 80, CONNS = 64, BYTES = 1 << 20, IN_VAIN = 200 };
+enum { PORT = 80, CONNS = 64, BYTES = 1 << 20 };
 
 static struct {
 	struct net *net;
@@ -20,8 +21,9 @@ static struct {
 	size_t sent;     /* by the client */
 	bool connected, client_eof;
 	uint8_t client_rx[1];
-	atomic_uint turns;
+	unsigned turns;
 	void (*before)(unsigned turn); /* the device's turn of this number, from 1 on */
+	bool busy;                     /* with something else, always */
 	int listener, fd;
 	struct sock *s; /* of fd */
 } dev;
@@ -112,11 +114,10 @@ static bool step(void)
 
 unsigned sockets_turn(void)
 {
-	const unsigned turn = atomic_fetch_add(&dev.turns, 1) + 1;
-
+	dev.turns++;
 	if (dev.before != NULL)
-		dev.before(turn);
-	return step();
+		dev.before(dev.turns);
+	return step() || dev.busy;
 }
 
 /* ---- both ends ---- */
@@ -208,7 +209,7 @@ static void ends_before_it_is_told(size_t room, size_t told, size_t later)
 		turns++ < 1000)
 		step();
 	assert_true(dev.s->has_conn && dev.s->rx_have == from + told);
-	assert_int_equal(sock_direct_end(dev.s), told);
+	assert_int_equal(sock_direct_end(dev.s, true), told);
 	assert_memory_equal(buf, expected, told);
 	memset(buf, 0, room);
 	run();
@@ -316,6 +317,235 @@ static void test_no_error(void **state)
 	assert_int_equal(dev.s->error, 0);
 }
 
+/* ---- threads that are cancelled ---- */
+
+struct call {
+	size_t len;
+	bool asleep; /* when it is cancelled; else before the call begins */
+	ssize_t got;
+};
+
+static void *reader(void *arg)
+{
+	struct call *c = arg;
+
+	if (!c->asleep)
+		pthread_cancel(pthread_self());
+	c->got = recv(dev.fd, buf, c->len, 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *acceptor(void *arg)
+{
+	struct call *c = arg;
+
+	pthread_cancel(pthread_self());
+	c->got = accept(dev.listener, NULL, NULL);
+	return NULL;
+}
+
+static void *poller(void *arg)
+{
+	struct pollfd p = {.fd = dev.fd, .events = POLLIN};
+	struct call *c = arg;
+
+	pthread_cancel(pthread_self());
+	c->got = poll(&p, 1, -1);
+	return NULL;
+}
+
+static void *closer(void *arg)
+{
+	struct call *c = arg;
+
+	pthread_cancel(pthread_self());
+	c->got = close(dev.fd);
+	return NULL;
+}
+
+/* Who has the lock and finds the socket watched knows that the call has gone to sleep. */
+static void until_asleep(void)
+{
+	bool asleep = false;
+
+	while (!asleep) {
+		sched_yield();
+		sockets_enter();
+		asleep = dev.s->watched;
+		sockets_leave();
+	}
+}
+
+/* Who is stuck fails by the test's time. */
+static void cancel(void *(*call)(void *), struct call *c)
+{
+	pthread_t thread;
+	void *result;
+
+	c->got = -2;
+	dev.turns = 0;
+	assert_int_equal(pthread_create(&thread, NULL, call, c), 0);
+	if (c->asleep) {
+		until_asleep();
+		pthread_cancel(thread);
+	}
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(pthread_mutex_trylock(&sockets_lock), 0);
+	pthread_mutex_unlock(&sockets_lock);
+}
+
+/* The next long call is worth a buffer of its own. */
+static void read_bulk(void)
+{
+	client_sends(SOCKETS_BULK);
+	run();
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), SOCKETS_BULK);
+	assert_true(dev.s->bulk);
+}
+
+/* The socket is as before: it reads, and its end is the connection's. */
+static void assert_whole(void)
+{
+	const size_t from = dev.sent;
+
+	assert_null(dev.s->direct);
+	assert_int_equal(dev.s->refs, 1);
+	client_sends(3000);
+	run();
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), 3000);
+	assert_memory_equal(buf, bytes + from, 3000);
+	close(dev.fd);
+	dev.fd = -1;
+	run();
+	assert_true(dev.client_eof);
+}
+
+static void test_cancelled_at_once(void **state)
+{
+	struct call c = {.len = 100};
+
+	(void)state;
+	cancel(reader, &c);
+	assert_int_equal(c.got, -2);
+	assert_whole();
+}
+
+static void test_cancelled_direct(void **state)
+{
+	struct call c = {.len = BYTES};
+
+	(void)state;
+	read_bulk();
+	cancel(reader, &c);
+	assert_int_equal(c.got, -2);
+	assert_whole();
+}
+
+static void test_cancelled_asleep(void **state)
+{
+	struct call c = {.len = BYTES, .asleep = true};
+
+	(void)state;
+	read_bulk();
+	cancel(reader, &c);
+	assert_int_equal(c.got, -2);
+	assert_whole();
+}
+
+/* Others' packets never let it sleep. */
+static void test_cancelled_busy(void **state)
+{
+	struct call c = {.len = BYTES};
+
+	(void)state;
+	dev.busy = true;
+	cancel(reader, &c);
+	assert_int_equal(c.got, -2);
+	assert_whole();
+}
+
+static void test_cancelled_accept(void **state)
+{
+	struct call c = {.asleep = false};
+
+	(void)state;
+	cancel(acceptor, &c);
+	assert_int_equal(c.got, -2);
+	assert_int_equal(sock_of(dev.listener)->refs, 1);
+}
+
+/* What makes the descriptor readable is libc's, and called with the lock. */
+static void test_cancelled_poll(void **state)
+{
+	struct call c = {.asleep = false};
+
+	(void)state;
+	client_sends(1000);
+	run();
+	cancel(poller, &c);
+	assert_int_equal(c.got, -2);
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), 1000);
+	assert_whole();
+}
+
+static void test_cancelled_close(void **state)
+{
+	struct call c = {.asleep = false};
+
+	(void)state;
+	cancel(closer, &c);
+	assert_null(sock_of(dev.fd));
+	dev.fd = -1;
+	run();
+	assert_true(dev.client_eof);
+}
+
+/* Bytes come with the turn in which the call waits first: what tells others of them is libc's, and
+ * a point of cancellation, but the call ends as if nobody had asked. */
+static void in_second_turn(unsigned turn)
+{
+	if (turn != 2)
+		return;
+	client_sends(1000);
+	run();
+}
+
+static void test_cancelled_too_late(void **state)
+{
+	struct call c = {.len = BYTES};
+	const size_t from = SOCKETS_BULK;
+
+	(void)state;
+	read_bulk();
+	dev.s->watched = true;
+	sock_sync(true); /* says nothing: the next byte is worth a call */
+	dev.before = in_second_turn;
+	cancel(reader, &c);
+	dev.before = NULL;
+	assert_int_equal(c.got, 1000);
+	assert_memory_equal(buf, bytes + from, 1000);
+	assert_whole();
+}
+
+/* What has come to a call that is given up is the next one's. */
+static void test_given_up(void **state)
+{
+	(void)state;
+	assert_true(sock_direct_begin(dev.s, buf, BYTES));
+	client_sends(1000);
+	run();
+	assert_int_equal(dev.s->rx_have, 1000);
+	assert_int_equal(sock_direct_end(dev.s, false), 0);
+	memset(buf, 0, BYTES);
+	client_sends(1000);
+	run();
+	assert_int_equal(recv(dev.fd, buf, BYTES, 0), 2000);
+	assert_memory_equal(buf, bytes, 2000);
+	assert_whole();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +557,15 @@ int main(void)
 		TEST(test_reset_vector),
 		TEST(test_reset_send),
 		TEST(test_no_error),
+		TEST(test_cancelled_at_once),
+		TEST(test_cancelled_direct),
+		TEST(test_cancelled_asleep),
+		TEST(test_cancelled_busy),
+		TEST(test_cancelled_accept),
+		TEST(test_cancelled_poll),
+		TEST(test_cancelled_close),
+		TEST(test_cancelled_too_late),
+		TEST(test_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
