@@ -89,24 +89,31 @@ static int nap_ms(uint64_t left_ns)
 	return left_ns < NAP_MS * 1000000ull ? (int)((left_ns + 999999) / 1000000) : NAP_MS;
 }
 
+/* As long before something is due: the beginning of a turn, say, which is not to be slept through.
+ */
+static int nap_before_ms(uint64_t due_ns)
+{
+	return due_ns < NAP_MS * 1000000ull ? (int)(due_ns / 1000000) : NAP_MS;
+}
+
 /* Sleeps until a completion comes or NAP_MS, or what is left, have passed. What came before the
  * queue was armed is found by one more look. */
 static int nap(struct ccl_comm *c, uint64_t left_ns)
 {
 	const uint64_t due = c->lease ? ccl_lease_due(c, ccl_clock_ns()) : UINT64_MAX;
 	struct sources s = sources_of(c);
+	const int ms = due < left_ns ? nap_before_ms(due) : nap_ms(left_ns);
 	int n;
 
 	if (due == 0)
 		return ccl_progress(c, ccl_clock_ns());
-	left_ns = due < left_ns ? due : left_ns;
 	for (unsigned i = 0; i < s.n_cq; i++)
 		if (ibv_req_notify_cq(s.cq[i], 0))
 			return ccl_fail(c, -EIO, "the completion queue cannot be armed");
 	n = ccl_progress(c, ccl_clock_ns());
 	if (n != 0)
 		return n;
-	if (poll(s.fd, s.n_fd, nap_ms(left_ns)) > 0)
+	if (poll(s.fd, s.n_fd, ms) > 0)
 		drain_events(&s);
 	return 0;
 }

@@ -44,8 +44,8 @@ struct ccl_lease {
 	/* Rank 0's turns. What collectives took, by the bit length of their bytes: 0, not known. */
 	struct ccl_turn turn;
 	uint64_t got_ns, took_ns[65];
-	uint64_t turns, turn_ns; /* collectives that waited for one */
-	char why[CCL_LEASE_WHY]; /* of the last refusal */
+	uint64_t turns, turn_ns, turns_missed; /* collectives that waited for one; and in vain */
+	char why[CCL_LEASE_WHY];               /* of the last refusal */
 };
 
 int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk,
@@ -125,9 +125,11 @@ void ccl_lease_set_turn(struct ccl_comm *c, const struct ccl_turn *turn)
 static uint64_t until_turn(const struct ccl_turn *t, uint64_t now, uint64_t took)
 {
 	const uint64_t at = (now + t->cycle_ns - t->zero_ns) % t->cycle_ns,
-		       end = t->start_ns + t->length_ns;
-	/* What is longer than any turn has to begin at the beginning of one. */
-	const uint64_t last = took < t->length_ns ? end - took : t->start_ns + t->length_ns / 4;
+		       end = t->start_ns + t->length_ns, first = t->length_ns / 4;
+	/* What may not end in its turn has to begin at the beginning of one: not so near that
+	 * nobody looks just then. */
+	const uint64_t last =
+		t->start_ns + (took < t->length_ns - first ? t->length_ns - took : first);
 
 	if (at < t->start_ns)
 		return t->start_ns - at;
@@ -173,11 +175,30 @@ static void look(struct ccl_lease *l, uint64_t now)
 	l->until_ns = now + l->wait_ns;
 }
 
-/* False: it is still not its turn. */
-static bool take_turn(struct ccl_lease *l, const struct ccl_coll *coll)
+static uint64_t until_own(struct ccl_lease *l, const struct ccl_coll *coll, uint64_t now)
 {
-	if (!l->timed || (l->turn.cycle_ns && until_turn(&l->turn, l->now, *took(l, coll)) > 0))
+	return l->turn.cycle_ns ? until_turn(&l->turn, now, *took(l, coll)) : 0;
+}
+
+/* A turn that nobody has hit in two cycles is not waited for: the others' patience is bounded. */
+static uint64_t until_given_up(const struct ccl_comm *c, uint64_t now)
+{
+	const struct ccl_lease *l = c->lease;
+	const uint64_t two = 2 * l->turn.cycle_ns, most = c->timeout_ns / 4,
+		       end = l->since_ns + (two < most ? two : most);
+
+	return !l->timed ? UINT64_MAX : end > now ? end - now : 0;
+}
+
+/* False: it is still not its turn. */
+static bool take_turn(struct ccl_comm *c, const struct ccl_coll *coll)
+{
+	struct ccl_lease *l = c->lease;
+	const bool shut = until_own(l, coll, l->now) > 0;
+
+	if (!l->timed || (shut && until_given_up(c, l->now) > 0))
 		return false;
+	l->turns_missed += shut;
 	if (l->now > l->since_ns) {
 		l->turns++;
 		l->turn_ns += l->now - l->since_ns;
@@ -190,12 +211,15 @@ static bool take_turn(struct ccl_lease *l, const struct ccl_coll *coll)
 uint64_t ccl_lease_due(const struct ccl_comm *c, uint64_t now)
 {
 	struct ccl_lease *l = c->lease;
+	uint64_t turn, end;
 
 	if (l->step == WAITING)
 		return l->again_ns > now ? l->again_ns - now : 0;
 	if (l->step != SHUT || !l->turn.cycle_ns)
 		return UINT64_MAX;
-	return until_turn(&l->turn, now, *took(l, ccl_coll_at((struct ccl_comm *)c, l->next)));
+	turn = until_own(l, ccl_coll_at((struct ccl_comm *)c, l->next), now);
+	end = until_given_up(c, now);
+	return turn < end ? turn : end;
 }
 
 /* The desk says no. Whether to ask once more: the last time when the time is over. */
@@ -304,7 +328,7 @@ static int step(struct ccl_comm *c)
 		begin(c);
 		return 1;
 	case SHUT:
-		return take_turn(l, coll);
+		return take_turn(c, coll);
 	case ASKED:
 		if (!l->timed || !l->desk.answer(l->desk.arg, &rc, l->word.why))
 			return 0;
@@ -401,6 +425,8 @@ void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info)
 	if (l->turns)
 		append(info, ", %llu waited %llu ms for their turn", (unsigned long long)l->turns,
 			(unsigned long long)(l->turn_ns / 1000000));
+	if (l->turns_missed)
+		append(info, ", %llu of them in vain", (unsigned long long)l->turns_missed);
 	if (l->step == WAITING)
 		append(info, ", now waits for %llu ms more, for %s",
 			(unsigned long long)((l->until_ns - l->now) / 1000000), l->word.why);

@@ -39,8 +39,9 @@ void ccl_lease_close(struct ccl_comm *c); /* may have none */
 
 /* Rank 0: collectives begin in these turns only (a manager's; docs/manager.md), and not near the
  * end of one if they took longer the last time. Anew whenever the manager is heard; a cycle that is
- * longer than a quarter of the timeout is not kept to, for the others wait meanwhile. The lease is
- * asked for all the same: whose turn it is, is not what keeps two apart. */
+ * longer than a quarter of the timeout is not kept to, for the others wait meanwhile, nor is a turn
+ * waited for longer than two cycles, or that quarter. The lease is asked for all the same: whose
+ * turn it is, is not what keeps two apart. */
 void ccl_lease_set_turn(struct ccl_comm *c, const struct ccl_turn *turn);
 /* Rank 0 has something to do at the latest in so many nanoseconds; UINT64_MAX: who knows. */
 uint64_t ccl_lease_due(const struct ccl_comm *c, uint64_t now);

@@ -471,12 +471,92 @@ static void waits_for_turn(void **state)
 	close_job(&a);
 }
 
+/* To the decision, looked at so often; at most two cycles and an answer. */
+static void until_decided_by(uint64_t step_ns)
+{
+	const uint64_t start = now;
+
+	while (!a.asked) {
+		now += step_ns;
+		look(&a);
+		if (now - start > 2 * CYCLE_MS * MS + step_ns)
+			fail_msg("waits for ever");
+	}
+	now += MS;
+	look(&a);
+	assert_true(ccl_lease_in_network(&a.comm));
+}
+
+/* What takes nearly all of a turn has more than a moment of it to begin in. */
+static void as_long_as_a_turn(void **state)
+{
+	const uint64_t length = 40 * MS;
+
+	(void)state;
+	now = 10030 * MS;
+	holder = NULL;
+	open_job(&a, "a", 20);
+	give_turn(&a, 0, 40);
+	issue(&a);
+	look(&a);
+	until_decided_by(MS);
+	now += length - 1000;
+	finish(&a);
+	for (unsigned i = 0; i < 50; i++) {
+		now += 700000; /* not at a turn's very beginning */
+		issue(&a);
+		look(&a);
+		until_decided_by(700000);
+		assert_true(at_ms() <= 12); /* the first quarter, and the answer */
+		now += length - 1000;
+		finish(&a);
+	}
+	assert_int_equal(a.in_network, 51);
+	close_job(&a);
+}
+
+/* Nobody looks while it is its turn: it begins all the same, in bounded time. */
+static void a_turn_is_missed(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	now = 10080 * MS;
+	holder = NULL;
+	open_job(&a, "a", 20);
+	give_turn(&a, 60, 30);
+	start = now;
+	issue(&a);
+	look(&a);
+	until_decided_by(CYCLE_MS * MS);
+	assert_int_equal(now - start, 2 * CYCLE_MS * MS + MS);
+	finish(&a);
+	says(&a, ", 1 waited 200 ms for their turn, 1 of them in vain");
+	/* It is due then, and before, if the others have less patience. */
+	a.comm.timeout_ns = 6 * CYCLE_MS * MS;
+	now = 20021 * MS; /* just over */
+	ccl_lease_set_turn(
+		&a.comm, &(struct ccl_turn){CYCLE_MS * MS, 30 * MS, 90 * MS - 1000, 1000});
+	issue(&a);
+	look(&a);
+	now += 140 * MS;
+	assert_int_equal(ccl_lease_due(&a.comm, now), 10 * MS);
+	now += 10 * MS;
+	assert_int_equal(ccl_lease_due(&a.comm, now), 0);
+	look(&a);
+	assert_true(a.asked);
+	now += MS;
+	look(&a);
+	finish(&a);
+	close_job(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(without), cmocka_unit_test(granted),
 		cmocka_unit_test(bounded), cmocka_unit_test(at_the_end), cmocka_unit_test(broken),
-		cmocka_unit_test(two), cmocka_unit_test(in_turns),
-		cmocka_unit_test(waits_for_turn)};
+		cmocka_unit_test(two), cmocka_unit_test(in_turns), cmocka_unit_test(waits_for_turn),
+		cmocka_unit_test(as_long_as_a_turn), cmocka_unit_test(a_turn_is_missed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "lib/ccl/comm.h"
+#include "lib/ccl/lease.h"
 #include "lib/ccl/resume.h"
 #include "tests/unit/ccl/fake_verbs.h"
 
@@ -95,6 +96,78 @@ static void a_short_wait_is_short(void **state)
 	fake_fini();
 }
 
+static uint64_t asked_ns;
+
+static void ask(void *arg, bool acquire)
+{
+	(void)arg;
+	asked_ns = acquire && !asked_ns ? now : asked_ns;
+}
+
+static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
+{
+	(void)arg, (void)rc, (void)why;
+	return 0;
+}
+
+/* Instead of the lease's ring, which sleeps by the communicator's queue. */
+struct ibv_cq *__wrap_ccl_ring_cq(const struct ccl_ring *ring);
+struct ibv_comp_channel *__wrap_ccl_ring_channel(const struct ccl_ring *ring);
+int __wrap_ccl_ring_progress(struct ccl_ring *ring, uint64_t at);
+void __wrap_ccl_ring_close(struct ccl_ring *ring);
+
+struct ibv_cq *__wrap_ccl_ring_cq(const struct ccl_ring *ring)
+{
+	return ((const struct ccl_comm *)ring)->cq;
+}
+
+struct ibv_comp_channel *__wrap_ccl_ring_channel(const struct ccl_ring *ring)
+{
+	return ((const struct ccl_comm *)ring)->channel;
+}
+
+int __wrap_ccl_ring_progress(struct ccl_ring *ring, uint64_t at)
+{
+	(void)ring, (void)at;
+	return 0;
+}
+
+void __wrap_ccl_ring_close(struct ccl_ring *ring)
+{
+	(void)ring;
+}
+
+/* A turn's beginning is not slept through, whatever part of a millisecond it comes at. */
+static void a_turn_is_not_overslept(void **state)
+{
+	const struct ccl_lease_desk desk = {.ask = ask, .answer = answer, .fd = -1};
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		struct ccl_turn turn = {.cycle_ns = 100 * MS, .length_ns = 4 * MS};
+		struct ccl_comm *comm;
+		struct ccl_req req;
+		uint64_t begins;
+
+		fake_init(N, 1024, 1);
+		fake_window(4);
+		comm = open_one();
+		assert_int_equal(ccl_lease_attach(comm, (struct ccl_ring *)comm, &desk, 0), 0);
+		begins = now + 25 * MS + i * 100 * US;
+		turn.zero_ns = begins % turn.cycle_ns;
+		ccl_lease_set_turn(comm, &turn);
+		asked_ns = 0;
+		naps = 0;
+		assert_int_equal(ccl_ibarrier(comm, &req), 0);
+		assert_int_equal(ccl_wait(comm, req, 40 * MS), -ETIMEDOUT);
+		assert_true(naps > 2);
+		assert_true(asked_ns >= begins);
+		assert_true(asked_ns - begins <= 4 * LOOK_NS);
+		ccl_comm_destroy(comm);
+		fake_fini();
+	}
+}
+
 /* A rank that has no memory for a collective, and goes on, would give the others its next one in
  * the place of this: so it ends, and is not mended. */
 static void without_memory_it_ends(void **state)
@@ -122,8 +195,9 @@ static void without_memory_it_ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_short_wait_is_short), cmocka_unit_test(without_memory_it_ends)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_short_wait_is_short),
+		cmocka_unit_test(a_turn_is_not_overslept),
+		cmocka_unit_test(without_memory_it_ends)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
