@@ -100,14 +100,25 @@ static int detach(struct ccl_comm *c, void *buf)
 	return -ENOENT;
 }
 
+static bool forget(struct ccl_comm *c, const void *buf)
+{
+	for (unsigned i = 0; i < CCL_MAX_REGIONS; i++) {
+		if (!c->buffer[i].len || c->buffer[i].base != buf)
+			continue;
+		c->buffer[i] = (struct ccl_buffer){0};
+		return true;
+	}
+	return false;
+}
+
+/* One that could not be renewed has the list alone, of what it is to register then. */
 int ccl_deregister(struct ccl_comm *c, void *buf)
 {
-	const int rc = detach(c, buf);
+	const int rc = c->pd ? detach(c, buf) : 0;
 
-	for (unsigned i = 0; rc == 0 && i < CCL_MAX_REGIONS; i++)
-		if (c->buffer[i].base == buf)
-			c->buffer[i] = (struct ccl_buffer){0};
-	return rc;
+	if (rc)
+		return rc;
+	return forget(c, buf) || c->pd ? 0 : -ENOENT;
 }
 
 /* ---- looking ---- */

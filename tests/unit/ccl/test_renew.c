@@ -9,12 +9,13 @@
 #include "lib/ccl/managed.h"
 #include "tests/unit/ccl/setup_job.h"
 
-enum { COUNT = 3000, EPOCH = 100 };
+enum { COUNT = 3000, STAGED = (COUNT * 4 + 1023) / 1024, EPOCH = 100 };
 
 /* What each rank found: checked by the one thread that may. */
 static struct found {
 	int32_t buf[COUNT], plain[COUNT];
 	int early, done, lost, of_before, renewed, again, wrong, deregistered, registered;
+	int dropped, dropped_again, dropped_unknown;
 	uint64_t staged;
 	unsigned joined;
 	char err[CCL_ERR_LEN];
@@ -95,7 +96,7 @@ static void by_the_file(void **state)
 	/* What the program has registered it need not register again: of two buffers of as many
 	 * messages the one is staged. */
 	for (unsigned i = 0; i < N; i++)
-		assert_int_equal(found[i].staged, (COUNT * 4 + 1023) / 1024);
+		assert_int_equal(found[i].staged, STAGED);
 	finish(&j);
 }
 
@@ -199,7 +200,8 @@ static void by_another_tree(void **state)
 	finish(&j);
 }
 
-/* The first time it does not come to be: whoever tries has the reason, and may try again. */
+/* The first time it does not come to be: whoever tries has the reason, and may try again. What is
+ * deregistered meanwhile is not touched any more. */
 static void renew_until(unsigned rank, struct ccl_comm *comm)
 {
 	struct found *f = &found[rank];
@@ -207,16 +209,23 @@ static void renew_until(unsigned rank, struct ccl_comm *comm)
 	struct ccl_req req;
 
 	f->registered = ccl_register(comm, f->buf, sizeof(f->buf));
+	if (!f->registered)
+		f->registered = ccl_register(comm, f->plain, sizeof(f->plain));
 	ccl_fail(comm, -EREMOTEIO, "the group has failed");
 	f->renewed = ccl_comm_renew(comm, f->err);
 	f->early = f->renewed;
+	f->dropped = ccl_deregister(comm, f->plain);
+	f->dropped_again = ccl_deregister(comm, f->plain);
+	f->dropped_unknown = ccl_deregister(comm, NULL);
 	f->lost = ccl_ibarrier(comm, &req);
 	f->again = ccl_register(comm, f->plain, 4);
 	ccl_query(comm, &info);
 	for (unsigned i = 0; i < 50 && f->renewed; i++)
 		f->renewed = ccl_comm_renew(comm, f->err);
 	if (!f->renewed)
-		f->wrong = add_up(comm, f->buf, rank, 3);
+		f->wrong = add_up(comm, f->buf, rank, 3) + add_up(comm, f->plain, rank, 4);
+	ccl_query(comm, &info);
+	f->staged = info.staged_receives;
 	f->deregistered = ccl_deregister(comm, f->buf);
 }
 
@@ -238,7 +247,12 @@ static void at_the_second_try(void **state)
 		assert_true(f->early < 0);
 		assert_int_equal(f->lost, f->early);
 		assert_int_equal(f->again, f->early);
+		assert_int_equal(f->registered, 0);
+		assert_int_equal(f->dropped, 0);
+		assert_int_equal(f->dropped_again, -ENOENT);
+		assert_int_equal(f->dropped_unknown, -ENOENT);
 		assert_int_equal(f->wrong, 0);
+		assert_int_equal(f->staged, STAGED); /* the one that is registered is not */
 		assert_int_equal(f->deregistered, 0);
 	}
 	finish(&j);
