@@ -157,7 +157,8 @@ int ccl_comm_destroy(struct ccl_comm *comm);
  * buffers the program's again, and all requests of before are -ECANCELED. Every rank calls it, as
  * ccl_comm_create, also a rank that takes the place of one that has died, which calls that. Blocks.
  * 0; -EINVAL: it has not failed, or was not made by ccl_comm_create; else the error of setting up,
- * with the reason in err: it has failed with that now, and may be renewed again. */
+ * or of registering a buffer again, with the reason in err: it has failed with that now, and may be
+ * renewed again. */
 int ccl_comm_renew(struct ccl_comm *comm, char err[CCL_ERR_LEN]);
 
 /* Fails the communicator on purpose (an interrupted program): ccl_comm_destroy then waits for

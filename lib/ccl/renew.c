@@ -82,5 +82,10 @@ int ccl_comm_renew(struct ccl_comm *c, char err[CCL_ERR_LEN])
 		return rc;
 	}
 	c->first = k.first;
-	return register_again(c, &k, err);
+	rc = register_again(c, &k, err);
+	if (rc) { /* the others are done, and hear it */
+		clear(c);
+		lie_fallow(c, &k, rc, err);
+	}
+	return rc;
 }

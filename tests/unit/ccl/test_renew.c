@@ -16,9 +16,10 @@ static struct found {
 	int32_t buf[COUNT], plain[COUNT];
 	int early, done, lost, of_before, renewed, again, wrong, deregistered, registered;
 	int dropped, dropped_again, dropped_unknown;
+	int refuse; /* so many times to register buf */
 	uint64_t staged;
 	unsigned joined;
-	char err[CCL_ERR_LEN];
+	char err[CCL_ERR_LEN], renew_err[CCL_ERR_LEN];
 } found[N];
 
 static int add_up(struct ccl_comm *comm, int32_t *buf, unsigned rank, int round)
@@ -258,10 +259,84 @@ static void at_the_second_try(void **state)
 	finish(&j);
 }
 
+/* ---- a buffer cannot be registered again ---- */
+
+int __real_ccl_register(struct ccl_comm *comm, void *buf, size_t len);
+int __wrap_ccl_register(struct ccl_comm *comm, void *buf, size_t len);
+int __wrap_ccl_register(struct ccl_comm *comm, void *buf, size_t len)
+{
+	struct found *f = &found[comm->rank];
+
+	if (f->refuse && buf == f->buf) {
+		f->refuse--;
+		return -ENOMEM;
+	}
+	return __real_ccl_register(comm, buf, len);
+}
+
+static pthread_barrier_t noticed;
+
+/* At rank 1. The others, who are renewed, hear of it in their next collective, before it tries
+ * again. */
+static void renew_with_buffers(unsigned rank, struct ccl_comm *comm)
+{
+	struct found *f = &found[rank];
+	struct ccl_info info;
+
+	f->registered = ccl_register(comm, f->buf, sizeof(f->buf));
+	if (!f->registered)
+		f->registered = ccl_register(comm, f->plain, sizeof(f->plain));
+	ccl_fail(comm, -EREMOTEIO, "the group has failed");
+	f->refuse = rank == 1;
+	f->early = ccl_comm_renew(comm, f->err);
+	f->lost = f->early ? f->early : add_up(comm, f->buf, rank, 2);
+	snprintf(f->err, sizeof(f->err), "%s", ccl_error(comm));
+	pthread_barrier_wait(&noticed);
+	f->renewed = ccl_comm_renew(comm, f->renew_err);
+	if (f->renewed)
+		return;
+	f->wrong = add_up(comm, f->buf, rank, 3) + add_up(comm, f->plain, rank, 4);
+	ccl_query(comm, &info);
+	f->staged = info.staged_receives;
+	f->again = ccl_register(comm, f->buf, 4);
+	f->deregistered = ccl_deregister(comm, f->buf);
+}
+
+static void without_a_buffer(void **state)
+{
+	struct job j;
+
+	(void)state;
+	memset(found, 0, sizeof(found));
+	prepare(&j, true, 20000);
+	pthread_barrier_init(&noticed, NULL, N);
+	j.after = renew_with_buffers;
+	run(&j);
+	pthread_barrier_destroy(&noticed);
+	all_worked(&j);
+	for (unsigned i = 0; i < N; i++) {
+		const struct found *f = &found[i];
+
+		assert_int_equal(f->registered, 0);
+		assert_int_equal(f->early, i == 1 ? -ENOMEM : 0);
+		assert_int_equal(f->lost, i == 1 ? -ENOMEM : -ECONNABORTED);
+		if (!strstr(f->err, "rank 1: a registered buffer of 12000 bytes: "))
+			fail_msg("rank %u: %s", i, f->err);
+		if (f->renewed)
+			fail_msg("rank %u: %s", i, f->renew_err);
+		assert_int_equal(f->wrong, 0);
+		assert_int_equal(f->staged, 0);
+		assert_int_equal(f->again, -EEXIST);
+		assert_int_equal(f->deregistered, 0);
+	}
+	finish(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(by_the_file),
-		cmocka_unit_test(by_another_tree), cmocka_unit_test(at_the_second_try)};
+		cmocka_unit_test(by_another_tree), cmocka_unit_test(at_the_second_try),
+		cmocka_unit_test(without_a_buffer)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
