@@ -35,8 +35,8 @@ int ccl_boot_gather_called(
 	struct ccl_boot *boot, const char *why, json_t **all, char err[CCL_BOOT_ERR_LEN]);
 
 /* Rank 0: sends each[r], or the same object to all others. Best effort: who does not get it will be
- * missed in the next gather. -EMSGSIZE: an object is too long for a line, and all were told an
- * error in its place; -ENOMEM. */
+ * missed in the next gather. -EMSGSIZE: an object is too long for a line; -ENOMEM, also for one
+ * that is NULL: all were told an error in its place, if there was memory for that. */
 int ccl_boot_scatter(struct ccl_boot *boot, json_t *const *each, char err[CCL_BOOT_ERR_LEN]);
 int ccl_boot_broadcast(struct ccl_boot *boot, const json_t *object, char err[CCL_BOOT_ERR_LEN]);
 

@@ -31,6 +31,13 @@ static void say_all(struct ccl_boot *b, const char *line, size_t len)
 			boot_send_line(&b->peer[i], line, len);
 }
 
+static int no_memory(struct ccl_boot *b, char *err)
+{
+	boot_fail(err, -ENOMEM, "rank 0: out of memory");
+	ccl_boot_abort(b, err);
+	return -ENOMEM;
+}
+
 int ccl_boot_broadcast(struct ccl_boot *b, const json_t *object, char err[CCL_BOOT_ERR_LEN])
 {
 	size_t len = 0;
@@ -38,7 +45,7 @@ int ccl_boot_broadcast(struct ccl_boot *b, const json_t *object, char err[CCL_BO
 	int rc = 0;
 
 	if (!line)
-		return boot_fail(err, -ENOMEM, "out of memory");
+		return no_memory(b, err);
 	if (len > CCL_BOOT_MAX_LINE) {
 		rc = boot_too_long(err, "rank 0's", len);
 		ccl_boot_abort(b, err);
@@ -79,7 +86,7 @@ int ccl_boot_scatter(struct ccl_boot *b, json_t *const *each, char err[CCL_BOOT_
 
 		free(line);
 		if (!line)
-			return boot_fail(err, -ENOMEM, "out of memory");
+			return no_memory(b, err);
 		if (rc == -EMSGSIZE) {
 			boot_too_long(err, "rank 0's", len);
 			ccl_boot_abort(b, err);

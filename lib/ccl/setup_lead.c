@@ -109,13 +109,21 @@ static int choose_stall(struct ccl_setup *s, struct ccl_choice *choice, int n)
 	return json_object_set_new(s->own.flags, "stall_rnr", json_false()) ? -ENOMEM : 0;
 }
 
+/* If there is no memory for it the others have heard so, and have left: no other choice follows. */
+static int announce(struct ccl_setup *s, const json_t *plan, char *err)
+{
+	const int rc = ccl_boot_broadcast(s->boot, plan, err);
+
+	return rc == -ENOMEM ? -ECONNABORTED : rc;
+}
+
 /* Hosts alone meet by themselves. */
 static int attempt_hosts(struct ccl_setup *s, const struct ccl_choice *choice, char *err)
 {
 	json_t *plan = plan_of(s, choice);
 	int rc;
 
-	rc = ccl_boot_broadcast(s->boot, plan, err);
+	rc = announce(s, plan, err);
 	if (rc == 0)
 		rc = ccl_setup_join(s, json_object_get(plan, "plan"), err);
 	json_decref(plan);
@@ -132,7 +140,7 @@ static int attempt(struct ccl_setup *s, const struct ccl_choice *choice, json_t 
 
 	s->in.mtu = mtu;
 	if (rc == 0)
-		rc = ccl_boot_broadcast(s->boot, plan, err);
+		rc = announce(s, plan, err);
 	if (rc == 0)
 		rc = ccl_setup_join(s, json_object_get(plan, "plan"), err);
 	if (rc == 0) {

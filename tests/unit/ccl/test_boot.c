@@ -496,6 +496,46 @@ static void too_long_lines(void **state)
 	assert_non_null(strstr(t[1].err, "rank 1's line has 41"));
 }
 
+/* Rank 0 has no memory for what it has to say to one, or to all. */
+static void nothing_to_say(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		struct ccl_boot b = {.n_ranks = 3, .n_peers = 2, .listener = -1};
+		struct boot_peer peer[2], other[2];
+		json_t *each[3] = {NULL, json_object(), NULL};
+		char err[CCL_BOOT_ERR_LEN] = "";
+
+		b.peer = peer;
+		for (unsigned i = 0; i < 2; i++) {
+			int fd[2];
+
+			assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+			peer[i] = (struct boot_peer){.fd = fd[0], .rank = (int)i + 1};
+			other[i] = (struct boot_peer){.fd = fd[1], .rank = 0};
+		}
+		assert_int_equal(
+			k ? ccl_boot_broadcast(&b, NULL, err) : ccl_boot_scatter(&b, each, err),
+			-ENOMEM);
+		for (unsigned i = 0; i < 2; i++) {
+			json_t *object = NULL;
+
+			if (k == 0 && i == 0) { /* its own first */
+				assert_int_equal(boot_read(&other[i], &object), 1);
+				assert_null(boot_error(object));
+				json_decref(object);
+			}
+			assert_int_equal(boot_read(&other[i], &object), 1);
+			assert_string_equal(boot_error(object), "rank 0: out of memory");
+			assert_string_equal(boot_error(object), err);
+			json_decref(object);
+			boot_peer_close(&other[i]);
+			boot_peer_close(&peer[i]);
+		}
+		json_decref(each[1]);
+	}
+}
+
 /* Who has not said who it is cannot make rank 0 keep megabytes. */
 static void a_strangers_long_line(void **state)
 {
@@ -536,6 +576,7 @@ int main(void)
 		cmocka_unit_test_setup(called, set_address),
 		cmocka_unit_test_setup(long_lines, set_address),
 		cmocka_unit_test_setup(too_long_lines, set_address),
+		cmocka_unit_test(nothing_to_say),
 		cmocka_unit_test_setup(a_strangers_long_line, set_address),
 	};
 

@@ -138,6 +138,33 @@ static void next_best(void **state)
 	finish(&j);
 }
 
+char *__real_boot_line(const json_t *object, size_t *len);
+char *__wrap_boot_line(const json_t *object, size_t *len);
+static unsigned no_memory; /* for so many plans */
+
+char *__wrap_boot_line(const json_t *object, size_t *len)
+{
+	if (!no_memory || !json_object_get(object, "plan"))
+		return __real_boot_line(object, len);
+	no_memory--;
+	return NULL;
+}
+
+/* Everybody knows why, and rank 0 does not go on with a ring of those who have left. */
+static void a_plan_without_memory(void **state)
+{
+	struct job j;
+
+	(void)state;
+	wish = json_pack("{s:s, s:b}", "mode", "II", "fallback", 1);
+	prepare(&j, false, 20000);
+	no_memory = 1;
+	run(&j);
+	assert_int_equal(no_memory, 0);
+	nobody_came_through(&j, "rank 0: out of memory");
+	finish(&j);
+}
+
 /* What is tried, in which order. */
 static void choices(void **state)
 {
@@ -263,6 +290,7 @@ int main(void)
 		cmocka_unit_test(asked_for),
 		cmocka_unit_test(no_selective_queue_pairs),
 		cmocka_unit_test(next_best),
+		cmocka_unit_test(a_plan_without_memory),
 		cmocka_unit_test(choices),
 		cmocka_unit_test(algorithms),
 		cmocka_unit_test(no_multicast),
