@@ -193,11 +193,6 @@ static bool may_name(struct mg_switch *s, const char *port, const char *host, bo
 	return !count || !json_object_set_new(s->named, port, json_integer(n + 1));
 }
 
-static bool is_new_port(struct manager *m, unsigned node, const char *port)
-{
-	return mgr_graph_claim(m->g, node, port, NULL, NULL) == -ENOENT;
-}
-
 /* At a link that it has: another one if it was started anew with other ports. */
 static void note_chassis(struct manager *m, unsigned link, const struct mgr_link *l, unsigned host,
 	const char *chassis)
@@ -223,7 +218,7 @@ static void learn(struct manager *m, struct mg_switch *s, const char *port, unsi
 			json_string_value(json_object_get(m->host_chassis, name)));
 		return;
 	}
-	is_new = is_host(m, node) && is_new_port(m, node, its_port);
+	is_new = is_host(m, node) && !mgr_graph_has_port(m->g, node, its_port);
 	if ((is_new && !may_name(s, port, name, false)) || !make_free(m, s->node, port))
 		return;
 	if (!make_free(m, node, its_port)) {

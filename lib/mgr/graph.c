@@ -245,6 +245,13 @@ int mgr_graph_set_port(struct mgr_graph *g, unsigned node, const struct mgr_port
 	return 1;
 }
 
+bool mgr_graph_has_port(const struct mgr_graph *g, unsigned node, const char *port)
+{
+	const struct mgr_node_entry *n = entry_at(g, node);
+
+	return n != NULL && mgr_graph_port_of(g, n, port) >= 0;
+}
+
 int mgr_graph_claim(struct mgr_graph *g, unsigned node, const char *port, const char *peer_node,
 	const char *peer_port)
 {

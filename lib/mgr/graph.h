@@ -101,6 +101,9 @@ int mgr_graph_remove(struct mgr_graph *g, unsigned node);
 /* Index by name, or -ENOENT. */
 int mgr_graph_find(const struct mgr_graph *g, const char *name);
 
+/* Whether a node has that port, cabled or not. */
+bool mgr_graph_has_port(const struct mgr_graph *g, unsigned node, const char *port);
+
 /* Indices are below this; some may be nobody's. */
 unsigned mgr_graph_bound(const struct mgr_graph *g);
 /* The same for links and ports. */

@@ -190,6 +190,25 @@ static void port_names(void **state)
 	assert_true(dw_cabled("leaf0", "p3", "h0", name)); /* the last that was learnt stays */
 }
 
+/* Who says what a host says, at another port, changes nothing of that host's link. */
+static void same_again(void **state)
+{
+	uint64_t version;
+
+	(void)state;
+	dw_cable_hosts();
+	world_pass(&dw, 2 * HELLO_MS);
+	dw.sw[1].sw->n_ports++;
+	world_pass(&dw, HELLO_MS);
+	version = mgr_graph_version(dw.m->g);
+	dw_hear(1, SPINES + JOBS, "02:00:00:00:07:03", "nic", "h0");
+	world_pass(&dw, 2 * HELLO_MS);
+	dw_expect_conflicts(
+		1, "leaf1:p6 hears h0:nic by LLDP, which is at another port: not learnt");
+	assert_true(dw_cabled("leaf0", "p3", "h0", "nic"));
+	assert_int_equal(mgr_graph_version(dw.m->g), version);
+}
+
 /* ---- many ---- */
 
 enum { PER_LEAF = 32 };
@@ -298,7 +317,7 @@ int dw_refused_tests(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, dw_setup, dw_teardown)
 	const struct CMUnitTest tests[] = {T(joins_in), T(address_moves), T(not_learnt),
-		T(two_speakers), T(names), T(port_names), cmocka_unit_test(many)};
+		T(two_speakers), T(names), T(port_names), T(same_again), cmocka_unit_test(many)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
