@@ -203,9 +203,10 @@ static void note_chassis(struct manager *m, unsigned link, const struct mgr_link
 	keep(m, l, true);
 }
 
-/* What hears is a port that is free, or has what may go. */
+/* What hears is a port that is free, or has what may go. named: the host's name was counted just
+ * now, and that of its port goes with it. */
 static void learn(struct manager *m, struct mg_switch *s, const char *port, unsigned node,
-	const char *its_port, const char *chassis)
+	const char *its_port, const char *chassis, bool named)
 {
 	const char *name = node_at(m, node)->name;
 	struct mgr_link l;
@@ -218,7 +219,7 @@ static void learn(struct manager *m, struct mg_switch *s, const char *port, unsi
 			json_string_value(json_object_get(m->host_chassis, name)));
 		return;
 	}
-	is_new = is_host(m, node) && !mgr_graph_has_port(m->g, node, its_port);
+	is_new = !named && is_host(m, node) && !mgr_graph_has_port(m->g, node, its_port);
 	if ((is_new && !may_name(s, port, name, false)) || !make_free(m, s->node, port))
 		return;
 	if (!make_free(m, node, its_port)) {
@@ -252,15 +253,14 @@ static int add_host(struct manager *m, struct mg_switch *s, const char *name)
 	return mgr_graph_set_node(m->g, &node) < 0 ? -ENOSPC : mgr_graph_find(m->g, name);
 }
 
-/* The host of that name, which is new if there is none and the switch knows an address there. A
- * switch's name says nothing: who has not told us his chassis yet is no host either. */
-static int host_named(struct manager *m, struct mg_switch *s, const char *port, const char *name)
+/* A new host of that name, if the switch knows an address there. A switch's name says nothing: who
+ * has not told us his chassis yet is no host either. Counts whether it is linked or not. */
+static int new_host(struct manager *m, struct mg_switch *s, const char *port, const char *name)
 {
-	int node = mgr_graph_find(m->g, name);
+	int node;
 
-	if (node >= 0)
-		return is_host(m, (unsigned)node) ? node : -ENOENT;
-	if (!json_object_size(json_object_get(s->ips, port)) || !may_name(s, port, name, false))
+	if (mgr_graph_find(m->g, name) >= 0 || !json_object_size(json_object_get(s->ips, port)) ||
+		!may_name(s, port, name, false))
 		return -ENOENT;
 	node = add_host(m, s, name);
 	if (node < 0)
@@ -268,6 +268,8 @@ static int host_named(struct manager *m, struct mg_switch *s, const char *port, 
 			"hears %s by LLDP: no more than %d names and addresses are learnt "
 			"from a switch until the manager starts anew",
 			name, MG_MAX_NAMES);
+	else
+		may_name(s, port, name, true);
 	return node;
 }
 
@@ -331,21 +333,25 @@ static void look_at(struct manager *m, struct mg_switch *s, const char *port, co
 	const struct mg_switch *far;
 	struct mgr_link l;
 	int node, link = mg_link_at(m, s->node, port, &l);
+	bool may_learn, named = false;
 
 	/* What is there already goes on whoever speaks besides. */
 	if (link >= 0)
 		json_object_del(s->refused, port);
 	if (!row)
 		return;
+	may_learn = link < 0 || (mg_is_learnt(m, (unsigned)link) && !is_heard(m, &l));
 	node = mg_cable_who(m, row);
-	if (node < 0)
-		node = host_named(m, s, port, rpc_string(row, "system"));
+	if (node < 0 && may_learn) {
+		node = new_host(m, s, port, rpc_string(row, "system"));
+		named = node >= 0;
+	}
 	if (node < 0 || node == (int)s->node)
 		return;
 	far = mg_switch_of(m, (unsigned)node);
-	if (link < 0 || (mg_is_learnt(m, (unsigned)link) && !is_heard(m, &l))) {
+	if (may_learn) {
 		if (!far || hears(m, far, its_port, s->node, port))
-			learn(m, s, port, (unsigned)node, its_port, chassis);
+			learn(m, s, port, (unsigned)node, its_port, chassis, named);
 		link = mg_link_at(m, s->node, port, &l);
 	}
 	if (far || link < 0 || (l.node[0] != (unsigned)node && l.node[1] != (unsigned)node))

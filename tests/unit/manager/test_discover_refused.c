@@ -190,6 +190,55 @@ static void port_names(void **state)
 	assert_true(dw_cabled("leaf0", "p3", "h0", name)); /* the last that was learnt stays */
 }
 
+/* Says so many names, one after the other, at port p3 of leaf 0. */
+static void say_names(unsigned n)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "x%u", i);
+		dw_hear(0, SPINES, "02:00:00:00:07:33", "nic", name);
+		world_pass(&dw, HELLO_MS);
+	}
+}
+
+/* Where the file has a link there is nothing to learn, names neither. */
+static void names_in_file(void **state)
+{
+	unsigned nodes;
+
+	(void)state;
+	json_object_set_new(dw.config, "links",
+		json_pack("[{s:s,s:s,s:s,s:s,s:i}]", "a", "leaf0", "a_port", "p3", "b", "h0",
+			"b_port", "nic", "mbps", 10000));
+	json_object_set_new(
+		dw.config, "hosts", json_pack("[{s:s,s:s}]", "name", "h0", "ip", "10.1.0.0"));
+	dw_start_with(NULL);
+	dw_host_at(0, SPINES, "h0", "10.1.0.0");
+	world_pass(&dw, HELLO_MS);
+	nodes = dw_nodes();
+	say_names(3);
+	assert_int_equal(dw_nodes(), nodes);
+	assert_true(dw_cabled("leaf0", "p3", "h0", "nic"));
+}
+
+/* Where a tree is over what was learnt nobody else is linked, and his names count all the same. */
+static void names_under_job(void **state)
+{
+	unsigned nodes;
+
+	(void)state;
+	dw_cable_switches();
+	dw_cable_hosts();
+	world_pass(&dw, 2 * HELLO_MS);
+	dw_start_jobs();
+	nodes = dw_nodes();
+	say_names(MAX_AT_PORT + 6);
+	/* One went to the name of h0's port, which counts as one with h0's own. */
+	assert_int_equal(dw_nodes(), nodes + MAX_AT_PORT - 1);
+	assert_true(dw_cabled("leaf0", "p3", "h0", "nic"));
+}
+
 /* Who says what a host says, at another port, changes nothing of that host's link. */
 static void same_again(void **state)
 {
@@ -317,7 +366,8 @@ int dw_refused_tests(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, dw_setup, dw_teardown)
 	const struct CMUnitTest tests[] = {T(joins_in), T(address_moves), T(not_learnt),
-		T(two_speakers), T(names), T(port_names), T(same_again), cmocka_unit_test(many)};
+		T(two_speakers), T(names), T(port_names), T(names_in_file), T(names_under_job),
+		T(same_again), cmocka_unit_test(many)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
