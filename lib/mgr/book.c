@@ -16,7 +16,10 @@ struct mgr_book *mgr_book_new(unsigned n_nodes, unsigned n_links)
 	if (b == NULL)
 		return NULL;
 	b->account = calloc((size_t)n_nodes + n_links + 1, sizeof(b->account[0]));
-	if (b->account == NULL) {
+	b->blocks = calloc((size_t)n_nodes + 1, sizeof(b->blocks[0]));
+	if (b->account == NULL || b->blocks == NULL) {
+		free(b->account);
+		free(b->blocks);
 		free(b);
 		return NULL;
 	}
@@ -36,6 +39,7 @@ void mgr_book_free(struct mgr_book *b)
 		free(b->promise[i].account);
 	mgr_heap_free(&b->reserved);
 	free(b->account);
+	free(b->blocks);
 	free(b->promise);
 	free(b);
 }

@@ -103,8 +103,9 @@ unsigned mgr_book_switch_holders(const struct mgr_book *b, unsigned node);
 
 /* When who shares memory uses it (EPIC 6.2, scheduled coordination). Time goes round in a cycle of
  * MGR_DUTY parts, the same for all. Shared memory of a switch consists of blocks, by number; a
- * promise has one block, with the same number on all its switches, as large as the largest that has
- * it there needs; all of them together count as used, if the pool is not larger. And it has a
+ * promise has one block, with the same number on all its switches, as large as the largest needs
+ * that has it there, or had it since the block was nobody's there: what is enlarged stays so until
+ * then. All of them together count as used, if the pool is not larger. And it has a
  * window of the cycle, as long as its duty, which no other that has the block on any of its
  * switches has a part of; or none: it contends. */
 struct mgr_window {

@@ -25,6 +25,11 @@ struct mgr_account {
 	bool whole;
 };
 
+/* Of a switch, by number less one; 0: nobody's. */
+struct mgr_blocks {
+	uint64_t size[MGR_MAX_BLOCKS];
+};
+
 struct mgr_promised {
 	mgr_promise number; /* 0: free */
 	enum mgr_promise_state state;
@@ -36,6 +41,7 @@ struct mgr_promised {
 struct mgr_book {
 	unsigned n_nodes, n_links;
 	struct mgr_account *account; /* of switches, then of links */
+	struct mgr_blocks *blocks;   /* of switches */
 	struct mgr_promised *promise;
 	unsigned n_promises, room;
 	int free;                 /* -1: none */

@@ -25,35 +25,51 @@ static const struct mgr_window *window_of(const struct mgr_book *b, const struct
 	return &mgr_book_find(b, h->promise)->window;
 }
 
-/* How large blocks are at a switch, with what the promise would have of block mine. */
-static uint64_t sum_blocks(const struct mgr_book *b, const struct mgr_account *a,
-	const struct mgr_holder *self, unsigned mine)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-	uint64_t size[MGR_MAX_BLOCKS + 1] = {0}, sum = 0;
+	return a > b ? a : b;
+}
 
-	if (self)
-		size[mine] = self->amount;
+/* How large each block is at a switch, with what the promise would have of block mine, and all of
+ * them together. One that somebody has there is as large as it was for any since it was nobody's:
+ * a switch enlarges the range of a lease, and frees it with the last member (dataplane/leases.h).
+ */
+static uint64_t measure(const struct mgr_book *b, const struct mgr_account *a,
+	const struct mgr_holder *self, unsigned mine, struct mgr_blocks *out)
+{
+	const struct mgr_blocks *before = &b->blocks[a - b->account];
+	uint64_t sum = 0;
+
+	*out = (struct mgr_blocks){0};
 	for (unsigned k = 0; k < a->n; k++) {
 		const struct mgr_holder *h = &a->holder[k];
 		const unsigned block = window_of(b, h)->block;
 
-		if (h != self && block && h->amount > size[block])
-			size[block] = h->amount;
+		if (block && (h != self || block == mine))
+			out->size[block - 1] = larger(
+				out->size[block - 1], larger(h->amount, before->size[block - 1]));
 	}
-	for (unsigned i = 1; i <= MGR_MAX_BLOCKS; i++)
-		sum += size[i];
+	if (self)
+		out->size[mine - 1] = larger(out->size[mine - 1], self->amount);
+	for (unsigned i = 0; i < MGR_MAX_BLOCKS; i++)
+		sum += out->size[i];
 	return sum;
 }
 
 static bool has_room(const struct mgr_book *b, const struct mgr_account *a,
 	const struct mgr_holder *self, unsigned mine)
 {
-	return a->alone <= a->total && sum_blocks(b, a, self, mine) <= a->total - a->alone;
+	struct mgr_blocks would;
+
+	return a->alone <= a->total && measure(b, a, self, mine, &would) <= a->total - a->alone;
 }
 
 void mgr_book_count_blocks(struct mgr_book *b, struct mgr_account *a)
 {
-	a->blocks = sum_blocks(b, a, NULL, 0);
+	struct mgr_blocks now;
+
+	a->blocks = measure(b, a, NULL, 0, &now);
+	b->blocks[a - b->account] = now;
 }
 
 /* On all its switches. */

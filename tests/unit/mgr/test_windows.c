@@ -92,6 +92,39 @@ static void blocks(void **state)
 	mgr_book_free(b);
 }
 
+/* What a block has grown to for one who has gone is nobody else's while another has it there; with
+ * the last it is free, and so is what was said of its size. */
+static void stays_large(void **state)
+{
+	struct mgr_book *b = make();
+	mgr_promise large, small, p;
+
+	(void)state;
+	large = given(b, 3, 600, 300, 1, 0, 300);
+	small = given(b, 1, 100, 300, 1, 300, 300);
+	mgr_book_release(b, large);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 600);
+	assert_int_equal(mgr_book_used_bytes(b, 1), 0);
+	assert_int_equal(promise(b, 1, 401, MGR_DUTY, &p), -ENOSPC);
+	assert_int_equal(promise(b, 1, 400, MGR_DUTY, &p), 0);
+	given(b, 1, 600, 300, 1, 0, 300); /* of what is there anyway */
+	mgr_book_release(b, p);
+	mgr_book_release(b, small);
+	mgr_book_free(b);
+
+	b = make();
+	large = given(b, 1, 600, 300, 1, 0, 300);
+	small = given(b, 1, 100, 300, 1, 300, 300);
+	mgr_book_release(b, large);
+	mgr_book_release(b, small);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 0);
+	small = given(b, 1, 100, 300, 1, 0, 300);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 100);
+	mgr_book_release_switch(b, small, 0);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 0);
+	mgr_book_free(b);
+}
+
 static void refused(void **state)
 {
 	struct mgr_book *b = make();
@@ -127,15 +160,34 @@ struct live {
 
 static struct live all[LIVE];
 static unsigned n;
+static unsigned was[SWITCHES][MGR_MAX_BLOCKS + 1]; /* how large it was, since it was nobody's */
+
+static bool is_held(unsigned sw, unsigned block)
+{
+	for (unsigned i = 0; i < n; i++)
+		if ((all[i].mask & 1u << sw) && all[i].w.block == block)
+			return true;
+	return false;
+}
 
 static unsigned block_bytes(unsigned sw, unsigned block, const struct live *more, unsigned as)
 {
-	unsigned largest = more && (more->mask & 1u << sw) && as == block ? more->bytes : 0;
+	const unsigned adds = more && (more->mask & 1u << sw) && as == block ? more->bytes : 0;
 
+	return adds > was[sw][block] ? adds : was[sw][block];
+}
+
+/* After somebody has come or gone. */
+static void note_blocks(void)
+{
+	for (unsigned sw = 0; sw < SWITCHES; sw++)
+		for (unsigned block = 1; block <= MGR_MAX_BLOCKS; block++)
+			was[sw][block] = is_held(sw, block) ? was[sw][block] : 0;
 	for (unsigned i = 0; i < n; i++)
-		if ((all[i].mask & 1u << sw) && all[i].w.block == block && all[i].bytes > largest)
-			largest = all[i].bytes;
-	return largest;
+		for (unsigned sw = 0; sw < SWITCHES; sw++)
+			if (all[i].w.block && (all[i].mask & 1u << sw))
+				was[sw][all[i].w.block] =
+					block_bytes(sw, all[i].w.block, &all[i], all[i].w.block);
 }
 
 static unsigned alone(unsigned sw)
@@ -225,6 +277,7 @@ static void at_random(void **state)
 		} else {
 			add(b, &random);
 		}
+		note_blocks();
 		for (unsigned sw = 0; sw < SWITCHES; sw++) {
 			assert_true(sum_of(sw, NULL, 0) <= SRAM);
 			assert_true(mgr_book_used_bytes(b, sw) >= sum_of(sw, NULL, 0));
@@ -242,7 +295,8 @@ static void at_random(void **state)
 int run_windows_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(in_turn), cmocka_unit_test(blocks),
-		cmocka_unit_test(refused), cmocka_unit_test(at_random)};
+		cmocka_unit_test(stays_large), cmocka_unit_test(refused),
+		cmocka_unit_test(at_random)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
