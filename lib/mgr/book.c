@@ -62,10 +62,11 @@ static uint64_t need(const struct mgr_account *a)
 	return a->alone + (pool > a->blocks ? pool : a->blocks);
 }
 
-/* What one more could have. */
+/* What one more could have. Of what is shared he can have no more than a block can be: the largest
+ * that there is, and what is in none. */
 static uint64_t room_for(const struct mgr_account *a, unsigned duty, bool whole)
 {
-	uint64_t now = need(a), pool, by_duty;
+	uint64_t now = need(a), pool, by_duty, block;
 
 	if (a->n >= a->limit || a->whole || (whole && a->n > 0) || now > a->total)
 		return 0;
@@ -73,7 +74,8 @@ static uint64_t room_for(const struct mgr_account *a, unsigned duty, bool whole)
 		return a->total - now;
 	pool = a->total - a->alone;
 	by_duty = (pool * MGR_DUTY - a->weighted) / (duty ? duty : 1);
-	return pool < by_duty ? pool : by_duty;
+	block = pool - a->blocks + a->block;
+	return block < by_duty ? block : by_duty;
 }
 
 /* An account may be full for any amount but zero. */

@@ -18,6 +18,7 @@ struct mgr_account {
 	uint64_t weighted; /* sum of shared amounts times duty */
 	uint64_t largest;  /* shared amount */
 	uint64_t blocks;   /* of windows, all together */
+	uint64_t block;    /* the largest of them */
 	unsigned limit;    /* holders; 0: the switch or link is gone */
 	unsigned n, room;
 	struct mgr_holder *holder; /* by ascending promise */

@@ -69,6 +69,9 @@ void mgr_book_count_blocks(struct mgr_book *b, struct mgr_account *a)
 	struct mgr_blocks now;
 
 	a->blocks = measure(b, a, NULL, 0, &now);
+	a->block = 0;
+	for (unsigned i = 0; i < MGR_MAX_BLOCKS; i++)
+		a->block = larger(a->block, now.size[i]);
 	b->blocks[a - b->account] = now;
 }
 

@@ -125,6 +125,22 @@ static void stays_large(void **state)
 	mgr_book_free(b);
 }
 
+/* All memory is in two blocks: who comes is offered the larger one, not all that there is. */
+static void offered(void **state)
+{
+	struct mgr_book *b = make();
+	mgr_promise p;
+
+	(void)state;
+	given(b, 1, 600, 600, 1, 0, 600);
+	p = given(b, 1, 400, 600, 2, 0, 600);
+	assert_int_equal(mgr_book_free_bytes(b, 0, 300), 600);
+	assert_int_equal(promise(b, 1, 601, 300, &p), -ENOSPC);
+	given(b, 1, 600, 300, 1, 600, 300);
+	given(b, 1, 600, 200, 1, 0, 0);
+	mgr_book_free(b);
+}
+
 static void refused(void **state)
 {
 	struct mgr_book *b = make();
@@ -247,6 +263,7 @@ static void add(struct mgr_book *b, uint64_t *random)
 	rc = l.duty == MGR_DUTY ? 0 : mgr_book_give_window(b, l.p, &l.w);
 	if (rc) {
 		assert_int_equal(rc, -ENOSPC);
+		assert_int_not_equal(l.mask & (l.mask - 1), 0); /* of one switch it was offered */
 		for (unsigned block = 1; block <= MGR_MAX_BLOCKS; block++)
 			assert_false(may_have(&l, block));
 		mgr_book_release(b, l.p);
@@ -295,7 +312,7 @@ static void at_random(void **state)
 int run_windows_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(in_turn), cmocka_unit_test(blocks),
-		cmocka_unit_test(stays_large), cmocka_unit_test(refused),
+		cmocka_unit_test(stays_large), cmocka_unit_test(offered), cmocka_unit_test(refused),
 		cmocka_unit_test(at_random)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
