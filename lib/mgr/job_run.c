@@ -70,18 +70,6 @@ static int limits(const struct mgr_jobs *js, const struct mgr_run *of, uint64_t 
 	return 0;
 }
 
-/* Memory that is shared by duty: when it may be used. */
-static int give_window(struct mgr_jobs *js, struct mgr_run *r)
-{
-	if (r->plan.duty == MGR_DUTY ||
-		mgr_book_give_window(js->b, r->promise, &r->plan.window) == 0)
-		return 0;
-	mgr_book_release(js->b, r->promise);
-	mgr_plan_free(&r->plan);
-	r->why = MGR_WHY_MEMORY;
-	return -ENOENT;
-}
-
 static int place(struct mgr_jobs *js, struct mgr_run *r)
 {
 	struct mgr_member *member = malloc(r->job.n_ranks * sizeof(*member));
@@ -93,7 +81,8 @@ static int place(struct mgr_jobs *js, struct mgr_run *r)
 		.least_bps = r->job.least_bps,
 		.promised = r->job.promised,
 		.duty = r->job.duty,
-		.low = r->job.low};
+		.low = r->job.low,
+		.turns = true};
 	uint64_t *most;
 	int rc;
 
@@ -116,7 +105,7 @@ static int place(struct mgr_jobs *js, struct mgr_run *r)
 		js->p, js->config.policy, &wish, UINT64_MAX, &r->plan, &r->promise, &r->why);
 	free(most);
 	free(member);
-	return rc ? rc : give_window(js, r);
+	return rc;
 }
 
 void mgr_run_place(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)

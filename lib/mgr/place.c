@@ -307,9 +307,21 @@ static enum mgr_why why_not(
 	return wish->least_bps ? MGR_WHY_WIDTH : MGR_WHY_MEMORY;
 }
 
+/* -ENOSPC: where it goes, no block can be as large as it needs on all switches; *why says so. */
+static int give_window(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_plan *plan,
+	mgr_promise promise, enum mgr_why *why)
+{
+	if (!wish->turns || plan->duty == MGR_DUTY ||
+		mgr_book_give_window(p->b, promise, &plan->window) == 0)
+		return 0;
+	mgr_book_release(p->b, promise);
+	*why = MGR_WHY_MEMORY;
+	return -ENOSPC;
+}
+
 /* Takes the one that the job likes best and that the book grants. */
 static int take(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_plan *all, int n,
-	uint64_t deadline, struct mgr_plan *plan, mgr_promise *promise)
+	uint64_t deadline, struct mgr_plan *plan, mgr_promise *promise, enum mgr_why *why)
 {
 	int taken = -1, rc = -ENOSPC;
 
@@ -317,6 +329,8 @@ static int take(struct mgr_place *p, const struct mgr_wish *wish, struct mgr_pla
 		taken = wish->low ? i : n - 1 - i;
 		rc = promise_plan(
 			p, &wish->shape, wish->promised, &all[taken], false, deadline, promise);
+		if (rc == 0)
+			rc = give_window(p, wish, &all[taken], *promise, why);
 	}
 	for (int i = 0; i < n; i++) {
 		if (rc || i != taken)
@@ -369,8 +383,12 @@ int mgr_place_group(struct mgr_place *p, const struct mgr_policy *policy,
 		return -ENOENT;
 	mgr_finder_limit(p->f, wish->most);
 	n = policy->candidates(p, wish, all);
-	rc = n < 0 ? n : take(p, wish, all, n, deadline, plan, promise);
-	*why = rc == 0 ? MGR_WHY_OK : rc == -ENOSPC ? why_not(p, policy, wish) : MGR_WHY_NO_ROOM;
+	*why = MGR_WHY_NO_ROOM;
+	rc = n < 0 ? n : take(p, wish, all, n, deadline, plan, promise, why);
+	if (rc == -ENOSPC && *why != MGR_WHY_MEMORY)
+		*why = why_not(p, policy, wish);
+	else if (rc != -ENOSPC)
+		*why = rc ? MGR_WHY_NO_ROOM : MGR_WHY_OK;
 	mgr_finder_limit(p->f, NULL);
 	return rc ? -ENOENT : 0;
 }

@@ -21,6 +21,7 @@ struct mgr_wish {
 	bool promised;        /* the rate is promised on every link, not an equal share of it */
 	unsigned duty;        /* share of the time in which it communicates, 1 to MGR_DUTY */
 	bool low;             /* the lowest tree before the widest: latency before throughput */
+	bool turns;           /* memory that is shared is for windows of the cycle (book.h) */
 	const uint64_t *most; /* bytes that it may get, by node, whatever is free; NULL: all */
 };
 
@@ -32,7 +33,7 @@ struct mgr_plan {
 	uint64_t goodput; /* of it, with the fabric's loss */
 	unsigned duty;    /* by which memory is shared; MGR_DUTY: not */
 	bool whole;
-	struct mgr_window window; /* of memory that is shared, once it was given */
+	struct mgr_window window; /* of memory that is shared, if the wish has turns */
 };
 
 enum mgr_why {

@@ -79,6 +79,56 @@ static void low_or_wide(void **state)
 	fabric_free(&f);
 }
 
+/* What another has of a switch's memory, in a block. */
+static void has_block(struct fabric *f, unsigned sw, unsigned block, uint64_t bytes)
+{
+	const struct mgr_demand_sw at = {f->sw[sw], bytes};
+	const struct mgr_demand d = {.sw = &at, .n_sw = 1, .duty = 100};
+	const struct mgr_window w = {.block = block};
+	mgr_promise p;
+
+	assert_int_equal(mgr_book_restore(f->b, &d, &p), 0);
+	assert_int_equal(mgr_book_restore_window(f->b, p, &w), 0);
+}
+
+/* Two leaves have memory in a block each, and not the same: the job that could have either goes
+ * where it can have one, by a slower way. Without turns it shares what is there. */
+static void no_common_block(void **state)
+{
+	struct fabric f = fabric_new();
+	const unsigned a = fabric_switch(&f, 1, 1 << 18), b = fabric_switch(&f, 1, 1 << 18),
+		       slow = fabric_switch(&f, 1, 1 << 18);
+	struct mgr_wish wish = fabric_wish(NULL, 0);
+	struct mgr_plan plan;
+
+	(void)state;
+	wish.duty = 500;
+	fabric_host(&f, a, 100 * GBPS);
+	fabric_host(&f, b, 100 * GBPS);
+	fabric_link(&f, a, b, 100 * GBPS);
+	for (unsigned i = 0; i < 2; i++) {
+		has_block(&f, i ? b : a, 1 + i, 3 << 16);
+		has_block(&f, i ? b : a, 2 - i, 1 << 16);
+	}
+	wish.turns = true;
+	wish.least_bps = 2 * GBPS;
+	assert_int_equal(fabric_place(&f, &mgr_policy_temporal, 3, wish, &plan), MGR_WHY_MEMORY);
+	wish.least_bps = 0;
+	for (unsigned i = 0; i < 2; i++)
+		test_cable(f.g, f.host[i], f.sw[slow], 1, GBPS);
+	assert_int_equal(fabric_place(&f, &mgr_policy_temporal, 3, wish, &plan), MGR_WHY_OK);
+	assert_int_equal(plan.tree.sw[0].node, f.sw[slow]);
+	assert_int_equal(plan.window.block, 1);
+	assert_int_equal(plan.window.length, 500);
+	mgr_plan_free(&plan);
+	wish.turns = false;
+	assert_int_equal(fabric_place(&f, &mgr_policy_temporal, 3, wish, &plan), MGR_WHY_OK);
+	assert_int_equal(plan.tree.n_sw, 2);
+	assert_int_equal(plan.window.block, 0);
+	mgr_plan_free(&plan);
+	fabric_free(&f);
+}
+
 static void edges_disjoint(void **state)
 {
 	struct fabric f = fabric_clos(2, 2, 3);
@@ -264,10 +314,10 @@ int run_policy_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_leaf),
 		cmocka_unit_test(loss_chooses), cmocka_unit_test(low_or_wide),
-		cmocka_unit_test(edges_disjoint), cmocka_unit_test(edt_levels),
-		cmocka_unit_test(promised_rates), cmocka_unit_test(sharing_in_time),
-		cmocka_unit_test(spread_over_spines), cmocka_unit_test(forwards_only),
-		cmocka_unit_test(reasons)};
+		cmocka_unit_test(no_common_block), cmocka_unit_test(edges_disjoint),
+		cmocka_unit_test(edt_levels), cmocka_unit_test(promised_rates),
+		cmocka_unit_test(sharing_in_time), cmocka_unit_test(spread_over_spines),
+		cmocka_unit_test(forwards_only), cmocka_unit_test(reasons)};
 
 	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }
