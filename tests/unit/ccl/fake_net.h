@@ -5,6 +5,7 @@
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,7 +68,8 @@ struct done {
 struct dev {
 	struct ibv_device base;
 	struct ibv_context ctx;
-	unsigned rank, opened;
+	unsigned rank;
+	atomic_uint opened; /* every rank looks at every device for its own */
 	union ibv_gid gid;
 	struct ibv_mr mr[MAX_MR];
 	bool mr_used[MAX_MR];
