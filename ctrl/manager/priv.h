@@ -30,6 +30,7 @@ struct mg_switch {
 	uint64_t heard, asked; /* when last */
 	char chassis[64];      /* that it says by LLDP, "": none */
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
+	bool was_dead;         /* for long enough to be said so */
 	LIST_HEAD(, mg_cable) cables;
 	unsigned n_cables;
 	/* With discover, while it is known: whom each port hears, addresses of neighbours there,
@@ -66,6 +67,7 @@ struct mg_adopted {
 struct manager {
 	struct manager_io io;
 	uint64_t heartbeat_ns, started;
+	bool settled;           /* every switch was heard, or had its time: jobs are placed */
 	struct mgr_shape shape; /* of the fabric: the rest is the job's */
 	struct mgr_graph *g;
 	struct mgr_book *b;

@@ -84,12 +84,25 @@ static void tell_switch(struct manager *m, const struct mgr_action *a)
 	}
 }
 
+/* Jobs are placed when every switch was heard once, or is dead, or had its time for it: a job that
+ * comes right after this manager would find no tree. */
+static void settle(struct manager *m)
+{
+	for (unsigned i = 0; i < m->n_sw && m->now - m->started < MGR_MISSED * m->heartbeat_ns; i++)
+		if (!m->sw[i].met && !m->sw[i].was_dead)
+			return;
+	m->settled = true;
+	mgr_jobs_hold(m->jobs, 0, m->now);
+}
+
 void mg_act(struct manager *m)
 {
 	char line[MGR_LINE_LEN + 64];
 	struct mgr_run_view v;
 	struct mgr_action a;
 
+	if (!m->settled)
+		settle(m);
 	if (mg_keep(m))
 		return;
 	while (mgr_jobs_next(m->jobs, m->now, &a)) {
@@ -309,6 +322,7 @@ void mg_switches_tick(struct manager *m)
 		if (s->dead && m->now - s->dead >= DEAD_NS) {
 			if (mgr_jobs_switch_lost(m->jobs, s->node, m->now))
 				mg_say(m, JOURNAL_ERR, "%s is dead", s->name);
+			s->was_dead = true;
 			s->dead = m->now; /* again, for who is placed there by mistake */
 		}
 		if (!s->connected)

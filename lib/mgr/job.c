@@ -259,6 +259,17 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 	return 0;
 }
 
+void mgr_jobs_hold(struct mgr_jobs *js, uint64_t until, uint64_t now)
+{
+	js->hold_until = until;
+	for (struct mgr_run *r = js->run; r != NULL; r = r->next) {
+		if (r->phase != MGR_JOINING)
+			continue;
+		mgr_run_advance(js, r, now);
+		mgr_run_touch(js, r);
+	}
+}
+
 /* Of a run that goes on. */
 static int rank_of(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now,
 	struct mgr_run **run, struct mgr_run_rank **out)

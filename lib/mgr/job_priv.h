@@ -64,6 +64,7 @@ struct mgr_jobs {
 	unsigned n_slots, *free_slot, n_free;
 	struct mgr_heap *due; /* by slot: no later than the run's deadline, 0 after a change */
 	uint64_t epoch;
+	uint64_t hold_until; /* nobody is placed before */
 	struct mgr_run *changed, *freed; /* freed: given out as gone, of the last call */
 };
 
@@ -94,6 +95,8 @@ void mgr_run_fail(
 
 /* All who have joined; also if nobody has. */
 bool mgr_run_all_left(const struct mgr_run *r);
+/* All have joined, and are held. */
+bool mgr_run_is_held(const struct mgr_jobs *js, const struct mgr_run *r);
 /* Goes on if all switches, or all ranks, are where the phase wants them. */
 void mgr_run_advance(struct mgr_jobs *js, struct mgr_run *r, uint64_t now);
 

@@ -199,6 +199,16 @@ static bool all_ready(const struct mgr_run *r)
 	return true;
 }
 
+static bool all_joined(const struct mgr_run *r)
+{
+	return r->phase == MGR_JOINING && r->n_joined == r->job.n_ranks;
+}
+
+bool mgr_run_is_held(const struct mgr_jobs *js, const struct mgr_run *r)
+{
+	return all_joined(r) && js->hold_until > 0;
+}
+
 bool mgr_run_all_left(const struct mgr_run *r)
 {
 	for (unsigned i = 0; i < r->job.n_ranks; i++) {
@@ -225,7 +235,7 @@ void mgr_run_advance(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)
 {
 	if (r->phase != MGR_OVER && mgr_run_all_left(r))
 		leave(js, r, now);
-	if (r->phase == MGR_JOINING && r->n_joined == r->job.n_ranks)
+	if (all_joined(r) && js->hold_until <= now)
 		mgr_run_place(js, r, now);
 	if (r->phase == MGR_INSTALLING && all_at(r, MGR_STEP_INSTALLED))
 		enter(r, MGR_CONNECTING, UINT64_MAX);
@@ -260,7 +270,9 @@ void mgr_run_time(struct mgr_jobs *js, struct mgr_run *r, uint64_t now)
 		if (dead_at(js, &r->rank[i]) <= now)
 			mgr_run_fail(js, r, MGR_END_RANK_SILENT, i, now);
 	}
-	if (r->phase_by <= now && r->phase == MGR_JOINING)
+	if (all_joined(r))
+		mgr_run_advance(js, r, now);
+	else if (r->phase_by <= now && r->phase == MGR_JOINING)
 		mgr_run_fail(js, r, MGR_END_JOIN_TIME, r->n_joined, now);
 	else if (r->phase_by <= now)
 		mgr_run_fail(js, r, MGR_END_SWITCH_SILENT, laggard(r), now);
@@ -313,7 +325,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 uint64_t mgr_run_deadline(const struct mgr_jobs *js, const struct mgr_run *r)
 {
-	uint64_t at = r->tell ? 0 : r->phase_by;
+	uint64_t at = r->tell ? 0 : all_joined(r) ? js->hold_until : r->phase_by;
 
 	for (unsigned i = 0; r->phase != MGR_OVER && i < r->job.n_ranks; i++)
 		at = sooner(at, dead_at(js, &r->rank[i]));

@@ -385,7 +385,7 @@ static void expect_why(const struct why *y)
 	if (y->gone)
 		world_kill_switch(&w, 0);
 	world_start_manager(&w);
-	world_pass(&w, 500);
+	world_pass(&w, 1500); /* one that has gone is known to be dead */
 	for (unsigned j = 0; j < jobs; j++)
 		for (unsigned r = 0; r < RANKS; r++)
 			why_join(j, r, y, &peer[j][r]);

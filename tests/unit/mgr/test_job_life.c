@@ -191,10 +191,46 @@ static void expected(void **state)
 	world_close(&w);
 }
 
+/* Those who are all there wait for the graph, for longer than ranks may take to join, and ranks are
+ * watched meanwhile; those who are not all there do not wait for it. */
+static void held(void **state)
+{
+	struct mgr_job one = world_job_of("one", 2), two = world_job_of("two", 2),
+		       half = world_job_of("half", 2);
+	struct mgr_rank rank = {.who = 1, .at = {0, -1}, .modes = MGR_MODES};
+	uint64_t a, b, c, free_at;
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	free_at = w.now + world_config.join_ns + 1000 * MS;
+	mgr_jobs_hold(w.js, free_at, w.now);
+	a = world_join_all(&w, &one, 0, 4, 1);
+	b = world_join_all(&w, &two, 1, 4, 10);
+	rank.at = (struct mgr_member){w.f.host[2], -1};
+	assert_int_equal(mgr_jobs_join(w.js, &half, &rank, w.now, &c), 0);
+	assert_int_equal(world_phase(&w, a), MGR_JOINING);
+	world_beat(&w, a, 2, w.now + 1000 * MS); /* nobody beats for b */
+	world_beat(&w, a, 2, free_at - 1 * MS);
+	assert_int_equal(world_phase(&w, a), MGR_JOINING);
+	assert_int_equal(world_phase(&w, b), MGR_OVER);
+	assert_int_equal(world_phase(&w, c), MGR_OVER);
+	world_beat(&w, a, 2, free_at + 1000 * MS);
+	assert_int_equal(world_phase(&w, a), MGR_CONNECTING);
+	/* Or as soon as it is known. */
+	mgr_jobs_hold(w.js, w.now + 1000 * MS, w.now);
+	b = world_join_all(&w, &two, 1, 4, 20);
+	assert_int_equal(world_phase(&w, b), MGR_JOINING);
+	mgr_jobs_hold(w.js, 0, w.now);
+	world_settle(&w);
+	assert_int_equal(world_phase(&w, b), MGR_CONNECTING);
+	world_close(&w);
+}
+
 int run_job_life_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything), cmocka_unit_test(expected)};
+		cmocka_unit_test(everything), cmocka_unit_test(expected), cmocka_unit_test(held)};
 
 	return cmocka_run_group_tests_name("job life", tests, NULL, NULL);
 }
