@@ -5,15 +5,16 @@
 #include <string.h>
 
 #include "ctrl/agent/rpc.h"
+#include "lib/ctl/event.h"
 #include "lib/journal/journal.h"
 
 static const uint64_t STALL_NS = 5000000000; /* without progress, while something is unfinished */
 
 /* The last EVENT_KEPT are there. Takes over the fields. */
-static void note(struct events *ev, uint64_t now, const char *kind, json_t *fields)
+static void note(struct events *ev, uint64_t now, enum ctl_event kind, json_t *fields)
 {
-	json_t *e = json_pack(
-		"{s:o,s:o,s:s}", "seq", ctl_u64(ev->next), "ns", ctl_u64(now), "kind", kind);
+	json_t *e = json_pack("{s:o,s:o,s:s}", "seq", ctl_u64(ev->next), "ns", ctl_u64(now), "kind",
+		ctl_event_names[kind]);
 	json_t **at = &ev->kept[ev->next % EVENT_KEPT];
 
 	json_object_update(e, fields);
@@ -32,7 +33,7 @@ static void look_at_ports(struct events *ev, struct sw *sw, uint64_t now)
 		if (sw_port_get(sw, i, &p))
 			continue;
 		if (ev->looked && p.link != ev->link[i])
-			note(ev, now, p.link ? "port_up" : "port_down",
+			note(ev, now, p.link ? CTL_PORT_UP : CTL_PORT_DOWN,
 				json_pack("{s:o}", "port", rpc_text(p.name)));
 		ev->link[i] = p.link;
 	}
@@ -80,12 +81,12 @@ static void look_at_group(struct events *ev, struct inc_group *g, const struct e
 	if (state == INC_FAILED && was->state != INC_FAILED && ev->looked) {
 		fields = group_fields(g, epochs, slot);
 		json_object_set_new(fields, "reason", json_string(inc_fail_name(g->fail_reason)));
-		note(ev, now, "group_failed", fields);
+		note(ev, now, CTL_GROUP_FAILED, fields);
 	}
 	was->state = state;
 	stalled = is_stalled(g, now);
 	if (stalled && !was->stalled && ev->looked)
-		note(ev, now, "group_stalled", group_fields(g, epochs, slot));
+		note(ev, now, CTL_GROUP_STALLED, group_fields(g, epochs, slot));
 	was->stalled = stalled;
 }
 
@@ -124,11 +125,11 @@ static void look_at_ring(struct events *ev, struct nr_ring *r, unsigned i, uint6
 	if (!was->there || was->gen != r->gen)
 		*was = (struct event_group){.gen = r->gen, .there = true};
 	if (state == NR_FAILED && was->state != NR_FAILED && ev->looked)
-		note(ev, now, "ring_failed", ring_fields(r, i));
+		note(ev, now, CTL_RING_FAILED, ring_fields(r, i));
 	was->state = state;
 	stalled = ring_stalled(r, now);
 	if (stalled && !was->stalled && ev->looked)
-		note(ev, now, "ring_stalled", ring_fields(r, i));
+		note(ev, now, CTL_RING_STALLED, ring_fields(r, i));
 	was->stalled = stalled;
 }
 
@@ -138,7 +139,7 @@ static void look_at_leases(struct events *ev, struct sw *sw, uint64_t now)
 
 	for (unsigned i = 0; i < SW_MAX_LEASES && !sw_lease_get(sw, i, &info); i++) {
 		if (ev->looked && info.count.taken_back > ev->taken_back[i])
-			note(ev, now, "lease_lost", json_pack("{s:s}", "lease", info.name));
+			note(ev, now, CTL_LEASE_LOST, json_pack("{s:s}", "lease", info.name));
 		ev->taken_back[i] = info.count.taken_back;
 	}
 }
@@ -196,22 +197,34 @@ char *events_line(const struct events *ev, uint64_t *from)
 	return text;
 }
 
-/* Names are of letters that rpc_text and the schemas let pass: no control characters. */
+static const char *text(const json_t *e, const char *field)
+{
+	return json_string_value(json_object_get(e, field));
+}
+
+/* Stalls, rings and leases the switch itself speaks of. Names are of letters that rpc_text and the
+ * schemas let pass: no control characters. */
 static void say(const char *name, const json_t *e, FILE *out)
 {
-	const char *kind = json_string_value(json_object_get(e, "kind"));
-	const char *port = json_string_value(json_object_get(e, "port"));
-	const char *job = json_string_value(json_object_get(e, "job"));
+	const char *job = text(e, "job");
 
-	if (!strcmp(kind, "port_down"))
-		journal_to(out, JOURNAL_WARNING, "%s: port %s: its link is down", name, port);
-	else if (!strcmp(kind, "port_up"))
-		journal_to(out, JOURNAL_NOTICE, "%s: port %s: its link is up", name, port);
-	else if (!strcmp(kind, "group_failed"))
+	switch (ctl_event_find(text(e, "kind"))) {
+	case CTL_PORT_DOWN:
+		journal_to(out, JOURNAL_WARNING, "%s: port %s: its link is down", name,
+			text(e, "port"));
+		break;
+	case CTL_PORT_UP:
+		journal_to(
+			out, JOURNAL_NOTICE, "%s: port %s: its link is up", name, text(e, "port"));
+		break;
+	case CTL_GROUP_FAILED:
 		journal_to(out, JOURNAL_ERR, "%s: group %s%s%s%s has failed: %s", name,
-			json_string_value(json_object_get(e, "name")), job ? " (job " : "",
-			job ? job : "", job ? ")" : "",
-			json_string_value(json_object_get(e, "reason")));
+			text(e, "name"), job ? " (job " : "", job ? job : "", job ? ")" : "",
+			text(e, "reason"));
+		break;
+	default:
+		break;
+	}
 }
 
 void events_say(struct events *ev, const char *name, FILE *out)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctrl/manager/keep.h"
+#include "lib/ctl/event.h"
 
 /* Nobody listens at a switch's socket for so long: its program has ended. */
 static const uint64_t DEAD_NS = 1000000000;
@@ -240,17 +241,17 @@ static void group_failed(struct manager *m, struct mg_switch *s, const json_t *e
 
 static void take_event(struct manager *m, struct mg_switch *s, const json_t *event)
 {
-	const char *kind = rpc_string(event, "kind") ?: "", *port = rpc_string(event, "port"),
-		   *job = rpc_string(event, "job");
+	const enum ctl_event kind = ctl_event_find(rpc_string(event, "kind"));
+	const char *port = rpc_string(event, "port"), *job = rpc_string(event, "job");
 
 	if (json_object_get(event, "dropped"))
 		mg_say(m, JOURNAL_WARNING, "%s: events were missed",
 			s->name); /* the next hello has what counts */
-	if (port && (!strcmp(kind, "port_up") || !strcmp(kind, "port_down")))
-		mg_fabric_port(m, s, port, !strcmp(kind, "port_up"));
-	else if (!strcmp(kind, "group_failed"))
+	if (port && (kind == CTL_PORT_UP || kind == CTL_PORT_DOWN))
+		mg_fabric_port(m, s, port, kind == CTL_PORT_UP);
+	else if (kind == CTL_GROUP_FAILED)
 		group_failed(m, s, event);
-	else if (!strcmp(kind, "group_stalled") && job)
+	else if (kind == CTL_GROUP_STALLED && job)
 		mg_say(m, JOURNAL_WARNING, "%s: a group of job %s makes no progress", s->name, job);
 }
 

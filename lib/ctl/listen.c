@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/ctl/lock.h"
+#include "lib/journal/journal.h"
 
 /* As many as the kernel lets wait: after a restart all come at once. */
 enum { BACKLOG = SOMAXCONN };
@@ -116,8 +117,8 @@ static void say_lock(const char *what, const char *path, int rc)
 	ctl_lock_name(file, path);
 	if (!lstat(file, &st) && st.st_uid != geteuid())
 		snprintf(whose, sizeof(whose), ", it is user %u's", (unsigned)st.st_uid);
-	fprintf(stderr, "error: %s: its lock %s: %s%s: remove it, or choose another path\n", what,
-		file, strerror(-rc), whose);
+	journal(JOURNAL_ERR, "error: %s: its lock %s: %s%s: remove it, or choose another path",
+		what, file, strerror(-rc), whose);
 }
 
 /* The same with a line on stderr; what: how the configuration calls it, and where. */
@@ -132,7 +133,7 @@ static int listen_or_say(const char *what, const char *path, struct ctl_place *p
 	if (fd < 0 && place->lock < 0 && (fd == -EACCES || fd == -EPERM || fd == -ELOOP))
 		say_lock(what, path, fd);
 	else if (fd < 0)
-		fprintf(stderr, "error: %s: %s%s\n", what, listen_hint(fd), pid);
+		journal(JOURNAL_ERR, "error: %s: %s%s", what, listen_hint(fd), pid);
 	return fd;
 }
 
@@ -263,7 +264,7 @@ int ctl_listen(const char *path, const char *tcp, int fd[CTL_MAX_LISTENERS],
 	fd[1] = listen_tcp(tcp, name);
 	if (fd[1] >= 0)
 		return 2;
-	fprintf(stderr, "error: control_tcp %s: %s\n", tcp, tcp_hint(fd[1]));
+	journal(JOURNAL_ERR, "error: control_tcp %s: %s", tcp, tcp_hint(fd[1]));
 	close(fd[0]);
 	ctl_unlisten(path, place);
 	return fd[1];
@@ -287,9 +288,9 @@ int ctl_listen_pages(const char *where, struct ctl_place *place)
 	if (is_unix(where))
 		fd = listen_or_say(what, where + sizeof(UNIX) - 1, place);
 	else if ((fd = listen_tcp(where, name)) < 0)
-		fprintf(stderr, "error: %s: %s\n", what, tcp_hint(fd));
+		journal(JOURNAL_ERR, "error: %s: %s", what, tcp_hint(fd));
 	if (fd >= 0)
-		fprintf(stderr, "metrics at %s\n", name);
+		journal(JOURNAL_INFO, "metrics at %s", name);
 	return fd;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/ctl/node_schema.h"
 
+#include "lib/ctl/event.h"
+
 const struct ctl_field ctl_node_none[] = {{0}};
 
 #define LLDP_FIELDS(port_field)                                                                   \
@@ -61,13 +63,11 @@ const struct ctl_field ctl_hello_result[] = {
 
 /* ---- events ---- */
 
-static const char *const kinds[] = {"port_up", "port_down", "group_failed", "group_stalled",
-	"ring_failed", "ring_stalled", "lease_lost", NULL};
-
 const struct ctl_field ctl_event_fields[] = {
 	{"seq", CTL_U64, .required = true, .help = "counted from 0 since the program's start"},
 	{"ns", CTL_U64, .required = true, .help = "time of the switch's clock"},
-	{"kind", CTL_STRING, .values = kinds, .required = true, .help = "what has happened"},
+	{"kind", CTL_STRING, .values = ctl_event_names, .required = true,
+		.help = "what has happened"},
 	{"port", CTL_STRING, .help = "port_up, port_down: which"},
 	{"group", CTL_INT, .help = "group_failed, group_stalled: slot"},
 	{"ring", CTL_INT, .help = "ring_failed, ring_stalled: number"},

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "lib/journal/journal.h"
+
 void ctl_notify(const char *program, const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -27,7 +29,8 @@ void ctl_notify(const char *program, const char *state)
 		return;
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		fprintf(stderr, "%s: NOTIFY_SOCKET %s: %s\n", program, path, strerror(errno));
+		journal(JOURNAL_WARNING, "%s: NOTIFY_SOCKET %s: %s", program, path,
+			strerror(errno));
 	close(fd);
 }
 

@@ -80,15 +80,21 @@ static void expect_served_by(int fd)
 	close(mine);
 }
 
-/* What begin says on stderr. */
+/* What begin says on stderr, where that is the journal's. */
 static int begin_and_hear(struct ctl_place *place, char *said, size_t cap)
 {
 	FILE *file = tmpfile();
 	const int was = dup(STDERR_FILENO);
+	char stream[64];
+	struct stat st;
 
 	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
 	assert_true(was >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
 	const int fd = begin(place);
+	unsetenv("JOURNAL_STREAM");
 	assert_true(dup2(was, STDERR_FILENO) >= 0);
 	close(was);
 	rewind(file);
@@ -111,7 +117,7 @@ static void second_server(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(begin_and_hear(&second, said, sizeof(said)), -EADDRINUSE);
 	snprintf(expected, sizeof(expected),
-		"error: control socket %s: another program listens there: stop it, or choose "
+		"<3>error: control socket %s: another program listens there: stop it, or choose "
 		"another path (PID %d)\n",
 		path, (int)getpid());
 	assert_string_equal(said, expected);
@@ -453,7 +459,8 @@ static void of_another_user(void **state)
 	assert_int_equal(begin_and_hear(&place, said, sizeof(said)), -EACCES);
 	assert_false(root && seteuid(0));
 	snprintf(expected, sizeof(expected),
-		"error: control socket %s: its lock %s: Permission denied%s: remove it, or choose "
+		"<3>error: control socket %s: its lock %s: Permission denied%s: remove it, or "
+		"choose "
 		"another path\n",
 		path, lock, root ? ", it is user 0's" : "");
 	assert_string_equal(said, expected);
