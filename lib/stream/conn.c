@@ -28,7 +28,7 @@ struct conn *conn_find(const struct stream *s, const struct place_tuple *t)
 	return c;
 }
 
-/* The oldest in TIME-WAIT makes room for a new one. */
+/* The oldest in TIME-WAIT makes room for a new one, unless its program has not heard of its end. */
 struct conn *conn_new(struct stream *s, const struct place_tuple *t, const uint8_t mac[6])
 {
 	struct conn **bucket = &s->bucket[bucket_of(s, t)];
@@ -36,8 +36,9 @@ struct conn *conn_new(struct stream *s, const struct place_tuple *t, const uint8
 	struct conn *c;
 	uint32_t handle;
 
-	if (TAILQ_EMPTY(&s->unused) && !TAILQ_EMPTY(&s->waiting))
-		conn_forget(s, TAILQ_FIRST(&s->waiting));
+	c = TAILQ_FIRST(&s->waiting);
+	if (TAILQ_EMPTY(&s->unused) && c != NULL && !c->owed)
+		conn_forget(s, c);
 	c = TAILQ_FIRST(&s->unused);
 	/* Room for all that may still have to be told, to a program that does not listen. */
 	if (c == NULL || s->done_head - s->done_tail + s->config.max_ops + 4 * (s->n_conns + 1) >
@@ -94,7 +95,17 @@ void conn_forget(struct stream *s, struct conn *c)
 	not_paced(s, c);
 	c->state = FREE;
 	s->n_conns--;
-	TAILQ_INSERT_TAIL(&s->unused, c, age);
+	if (!c->owed)
+		TAILQ_INSERT_TAIL(&s->unused, c, age);
+}
+
+void conn_heard_of(struct stream *s, uint32_t handle)
+{
+	struct conn *c = &s->conn[handle & 0xffff];
+
+	c->owed = false;
+	if (c->state == FREE)
+		TAILQ_INSERT_TAIL(&s->unused, c, age);
 }
 
 void conn_work(struct stream *s, struct conn *c)
@@ -380,6 +391,7 @@ void conn_end(struct stream *s, struct conn *c, int result, bool keep)
 			.cookie = c->cookie,
 			.result = result};
 		rest(s, c->closing);
+		c->owed = true;
 	} else {
 		TAILQ_INSERT_TAIL(&s->free_ops, c->closing, link);
 	}

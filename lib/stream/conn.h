@@ -80,6 +80,7 @@ struct conn {
 	TAILQ_ENTRY(conn) work, age; /* to be flushed; half-open or TIME-WAIT, oldest first */
 	struct op *closing;          /* the last completion's */
 	bool on_work, passive, sack, app_closed, reported, retry;
+	bool owed; /* STREAM_CLOSED, to the program: nobody else gets this index */
 	struct op_list tx, rx;
 
 	/* sending */
@@ -172,6 +173,8 @@ void conn_recall(struct stream *s, struct conn *c, struct stream_recalled *out);
 /* Ends it: all operations with this result, the flow is gone. keep: as TIME-WAIT. */
 void conn_end(struct stream *s, struct conn *c, int result, bool keep);
 void conn_forget(struct stream *s, struct conn *c);
+/* The program has polled the end of this handle. */
+void conn_heard_of(struct stream *s, uint32_t handle);
 void held_free(struct stream *s, struct held *h);
 uint64_t conn_ready(const struct conn *c);
 void conn_copied(struct stream *s, const struct stream_note *note);

@@ -425,6 +425,8 @@ unsigned stream_poll(struct stream *s, struct stream_completion *out, unsigned n
 		if (out[i].event == STREAM_ARRIVED)
 			polled_arrival(s, &out[i]);
 		s->user_ops -= out[i].event == STREAM_SENT || out[i].event == STREAM_RECEIVED;
+		if (out[i].event == STREAM_CLOSED)
+			conn_heard_of(s, out[i].conn);
 	}
 	return i;
 }

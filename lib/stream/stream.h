@@ -89,7 +89,8 @@ size_t stream_bytes(const struct stream *s);
 int stream_listen(struct stream *s, uint16_t port, uint64_t cookie);
 int stream_unlisten(struct stream *s, uint16_t port);
 /* Begins to connect; STREAM_CONNECTED comes with the cookie. mac: of the peer or the router. port:
- * own, 0: any. -ENOSPC, -EADDRINUSE. *conn is a handle, valid until STREAM_CLOSED. */
+ * own, 0: any. -ENOSPC, -EADDRINUSE. *conn is a handle, valid until STREAM_CLOSED: until that is
+ * polled no other connection has its low 16 bits, an index below max_conns. */
 int stream_connect(struct stream *s, uint64_t now, const uint8_t mac[6], const struct wire_ip *ip,
 	uint16_t remote_port, uint16_t port, uint64_t cookie, uint32_t *conn);
 /* How a connection's sender is doing; times in ns, 0: not known. pace: bytes/s, 0: as the window

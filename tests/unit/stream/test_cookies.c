@@ -413,6 +413,7 @@ static void test_no_room(void **state)
 {
 	enum { ALL = 6 };
 	struct net *n = listening(tiny);
+	struct stream_completion c;
 	uint32_t conn = 0;
 
 	(void)state;
@@ -430,6 +431,8 @@ static void test_no_room(void **state)
 	assert_int_equal(stream_half_open(n->s[SERVER]), 0);
 	assert_int_equal(stream_abort(n->s[SERVER], conn), 0);
 	run(n, second / 10);
+	assert_int_equal(stream_poll(n->s[SERVER], &c, 1), 1);
+	assert_int_equal(c.event, STREAM_CLOSED);
 	say(n, ALL, 1, TCP_ACK, "abcd");
 	run(n, second / 10);
 	assert_int_equal(callers[ALL].resets, 0);

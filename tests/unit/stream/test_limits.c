@@ -240,6 +240,48 @@ static void test_completions(void **state)
 	net_free(n);
 }
 
+static void one_conn(struct stream_config *c, int side)
+{
+	if (side == SERVER)
+		c->max_conns = c->max_half_open = 1;
+}
+
+/* The only index there is stays the old connection's until its program has heard of the end. */
+static void expect_index_kept(struct net *n, uint32_t old, int64_t result)
+{
+	uint32_t conn;
+
+	assert_int_equal(stream_connect(n->s[SERVER], n->now, n->mac[CLIENT], &n->ip[CLIENT], 80, 0,
+				 1, &conn),
+		-ENOSPC);
+	expect(n, STREAM_CLOSED, result);
+	assert_int_equal(stream_connect(n->s[SERVER], n->now, n->mac[CLIENT], &n->ip[CLIENT], 80, 0,
+				 1, &conn),
+		0);
+	assert_int_equal(conn & 0xffff, old & 0xffff);
+	assert_int_not_equal(conn, old);
+	net_free(n);
+}
+
+static void test_index(void **state)
+{
+	struct net *n = listening(one_conn);
+	struct hand h;
+
+	(void)state;
+	begin(&h, n, 0x0a000009);
+	say(&h, 0, TCP_RST, "");
+	expect_index_kept(n, h.conn, -ECONNRESET);
+	/* And where it lingers in TIME-WAIT. */
+	n = listening(one_conn);
+	begin(&h, n, 0x0a000009);
+	assert_int_equal(stream_shutdown(n->s[SERVER], h.conn), 0);
+	run(n, 1000000);
+	say(&h, 0, TCP_ACK | TCP_FIN, "");
+	assert_int_equal(stream_conns(n->s[SERVER]), 1);
+	expect_index_kept(n, h.conn, 0);
+}
+
 /* Whoever has no connection gets no memory. */
 static void test_strangers(void **state)
 {
@@ -359,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_close_unread),
 		cmocka_unit_test(test_close_no_answer),
 		cmocka_unit_test(test_completions),
+		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_waits),
