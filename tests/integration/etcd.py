@@ -91,11 +91,17 @@ class Etcd(unittest.TestCase):
             time.sleep(0.05)
 
     def join(self, job):
-        """Both ranks; no switch answers, so the run stays on its way to the network, or takes the ring."""
+        """Both ranks; the run takes the ring when it is known that nobody listens at the switch."""
         ranks = [Rank(self.path('m.sock')) for _ in range(2)]
         for i, rank in enumerate(ranks):
             self.addCleanup(rank.close)
             state = rank.ask('job.join', job=job, ranks=2, rank=i, who=i + 1, ip=f'10.1.0.{i + 1}', mtu=1024)
+        deadline = time.monotonic() + PATIENCE
+        while state['phase'] == 'joining':
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+            for i, rank in enumerate(ranks):
+                state = rank.ask('job.heartbeat', job=job, epoch=state['epoch'], rank=i, who=i + 1)
         return ranks, state['epoch']
 
     def jobs(self):
