@@ -89,7 +89,7 @@ EPIC = [
     row('model-manager', '3.4, 5.1', 'A failure reaches every switch of the tree, by the manager', code='lib/mgr tests/model/manager.c', tests='model-manager model-manager-mute',
         state='partly', why='the decisions (`lib/mgr`), of one job on three switches; connections and store are tested at random'),
     row('model-hosts', '5.1', "The model's hosts are those that ship", code='tests/model/conform.c tests/model/real_comm.c', tests='model-conform model-conform-mutants', state='partly',
-        why='`lib/rnic`, and CommLib on it, in Modes II and III, packet by packet; Mode-I, rings and selective hosts are not compared'),
+        why='`lib/rnic`, and CommLib on it, in Modes II and III, packet by packet; Mode-I and rings are not compared'),
     row('latency-model', '5.2, F.1, F.3, F.4', 'Time, memory and loss of the modes as formulas', code='lib/sim/epic_cost.c', tests='sim_test_epic_cost sim_epic_model',
         commands=('build/apps/incline-sim epic-model',)),
     # ---- resources ----

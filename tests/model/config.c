@@ -427,8 +427,21 @@ static int one_option(struct mc_config *c, int code)
 	}
 }
 
+static unsigned psns(const struct mc_config *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->n_ops; i++)
+		n += 1u + c->op[i].n;
+	return n;
+}
+
 static int check(const struct mc_config *c)
 {
+	if ((c->flags & INC_F_SR) && psns(c) > MC_SR_PSN) {
+		fprintf(stderr, "incline-model: --ops: more packets than hosts with SR count\n");
+		return -EINVAL;
+	}
 	for (unsigned i = 0; i < c->n_ops; i++)
 		if (c->op[i].root >= c->n_ranks) {
 			fprintf(stderr, "incline-model: --ops: rank %u, there are %u\n",

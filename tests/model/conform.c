@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/model/host_sr.h"
 #include "tests/model/model.h"
 #include "tests/model/mutants.h"
 #include "tests/model/real_comm.h"
@@ -72,6 +73,9 @@ static const char *differs(const struct wire_pkt *a, const uint8_t *a_bytes,
 		return "MSN";
 	if ((a->flags & ROCE_F_IMM) && a->imm != b->imm)
 		return "immediate";
+	if ((a->flags & ROCE_F_POS) &&
+		(a->pos_offset != b->pos_offset || a->pos_recv != b->pos_recv))
+		return "place in the message";
 	if (a->pay_len != b->pay_len ||
 		memcmp(a_bytes + a->pay_off, b_bytes + b->pay_off, a->pay_len) != 0)
 		return "payload";
@@ -118,9 +122,11 @@ static bool begins(struct walk *w, unsigned node, uint32_t frame)
 /* Does a message begin with what the host sends next? */
 static bool is_new(struct walk *w, unsigned node)
 {
-	const struct mc_host_state *h = mc_host(w->s, node, w->v[node]);
+	struct mc_host_state h = *mc_host(w->s, node, w->v[node]);
 
-	return h->next == h->high && w->s->prog.psn[h->next].first;
+	if (w->s->cfg.flags & INC_F_SR)
+		mc_sr_pass(&h);
+	return h.next == h.high && w->s->prog.psn[h.next].first;
 }
 
 /* Where the model has nothing begun to send, neither has the queue pair; with CommLib, where it may
@@ -133,6 +139,9 @@ static bool nothing_more(struct walk *w, unsigned node)
 		return true;
 	if (!w->commlib && !h->err && !h->rnr && h->next < w->s->prog.n &&
 		(h->next < h->high || !w->s->prog.psn[h->next].first))
+		return true;
+	/* The same, with what need not be sent again still before it. */
+	if ((w->s->cfg.flags & INC_F_SR) && mc_host_flags(w->s, node, w->v[node]) & MC_H_SEND)
 		return true;
 	if (!real_sends(&w->host[node - w->s->n_sw]))
 		return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dataplane/inc/seeded_bugs.h"
+#include "tests/model/host_sr.h"
 #include "tests/model/model.h"
 #include "tests/model/mutants.h"
 
@@ -20,6 +21,11 @@ const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint3
 static unsigned rank_of(const struct mc_sys *s, unsigned node)
 {
 	return node - s->n_sw;
+}
+
+static bool is_sr(const struct mc_sys *s)
+{
+	return s->cfg.flags & INC_F_SR;
 }
 
 static bool sends(const struct mc_sys *s, unsigned r, unsigned i)
@@ -158,15 +164,14 @@ static unsigned in_flight(const struct mc_sys *s, const struct mc_host_state *h,
 	return n;
 }
 
-unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
+static unsigned flags_of(const struct mc_sys *s, const struct mc_host_state *state, unsigned r)
 {
-	uint8_t *have = &s->host_flags[node][state];
-	const struct mc_host_state *h = mc_host(s, node, state);
-	unsigned r = rank_of(s, node), flags = 0x80;
+	struct mc_host_state looks = *state;
+	const struct mc_host_state *h = &looks;
+	unsigned flags = h->again ? MC_H_AGAIN : 0;
 
-	if (*have)
-		return *have & 0x7fu;
-	flags |= h->again ? MC_H_AGAIN : 0;
+	if (is_sr(s) && !h->rnr)
+		mc_sr_pass(&looks);
 	if (h->gone) {
 		flags |= MC_H_GONE;
 	} else if (h->err) {
@@ -183,8 +188,16 @@ unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
 		if (h->una == s->prog.n && next_receive(s, r, h->epsn) == s->prog.n)
 			flags |= MC_H_DONE;
 	}
-	*have = (uint8_t)flags;
-	return flags & 0x7fu;
+	return flags;
+}
+
+unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
+{
+	uint8_t *have = &s->host_flags[node][state];
+
+	if (*have == 0)
+		*have = (uint8_t)(0x80 | flags_of(s, mc_host(s, node, state), rank_of(s, node)));
+	return *have & 0x7fu;
 }
 
 /* ---- packets out ---- */
@@ -199,26 +212,32 @@ static void emit(struct mc_sys *s, const struct wire_flow *flow, const struct wi
 	res->out[res->n++].frame = mc_frame_id(s, frame, (size_t)n);
 }
 
-static bool is_sr(const struct mc_sys *s)
+static unsigned first_of(const struct mc_sys *s, unsigned i)
 {
-	return s->cfg.flags & INC_F_SR;
+	while (!s->prog.psn[i].first)
+		i--;
+	return i;
 }
 
-/* SR: what need not be sent again. */
-static void pass(const struct mc_sys *s, struct mc_host_state *h, unsigned r)
+/* Messages that the rank has sent before packet i. */
+static uint32_t messages_sent_before(const struct mc_sys *s, unsigned r, unsigned i)
 {
-	while (is_sr(s) && h->next < h->high && (h->next >= h->end || h->sacked >> h->next & 1))
-		h->next = next_send(s, r, h->next + 1u);
+	uint32_t n = 0;
+
+	for (unsigned k = 0; k < i; k++)
+		n += s->prog.psn[k].last && sends(s, r, k);
+	return n;
 }
 
 static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, struct mc_result *res)
 {
 	const struct mc_psn *q = &s->prog.psn[h->next];
+	const bool asks = is_sr(s) && h->next < h->high && !MUT(SR_SILENT);
 	uint8_t payload[MC_MTU];
 	unsigned len = mc_payload_sent(&s->cfg, &s->prog, r, h->again, h->next, payload);
 	const struct wire_hdr hdr = {
 		.opcode = q->opcode,
-		.ackreq = MUT(ACKREQ_FIRST) ? q->first : q->last,
+		.ackreq = asks || (MUT(ACKREQ_FIRST) ? q->first : q->last),
 		.mig = true,
 		.dqpn = s->cfg.again ? s->peer_qpn[h->again][r] : s->dqpn[r],
 		.psn = psn_of(s, h, r, h->next, true),
@@ -228,12 +247,15 @@ static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, str
 		.va = mc_ring_va(&s->cfg, q), /* of a WRITE, which only a ring has */
 		.rkey = mc_ring_rkey((r + 1) % s->n_ranks),
 		.dmalen = s->cfg.m * MC_MTU,
+		.pos_offset = (h->next - first_of(s, h->next)) * MC_MTU,
+		.pos_recv = messages_sent_before(s, r, h->next),
 	};
 
 	emit(s, &s->flow[r], &hdr, payload, len, res);
+	if (is_sr(s))
+		mc_sr_sent(h);
 	h->next = h->one ? h->high : next_send(s, r, h->next + 1u);
 	h->one = 0;
-	pass(s, h, r);
 	if (h->next > h->high)
 		h->high = h->next;
 }
@@ -248,24 +270,28 @@ static uint32_t messages_before(const struct mc_sys *s, unsigned r, unsigned i)
 	return n - (MUT(MSN_LATE) && n > 1);
 }
 
-static void answer(struct mc_sys *s, const struct mc_host_state *h, unsigned r, uint8_t syndrome,
+/* SR: what has come behind a missing packet goes with each ACK and NAK. */
+static void answer(struct mc_sys *s, struct mc_host_state *h, unsigned r, uint8_t syndrome,
 	uint32_t psn, struct mc_result *res)
 {
-	uint64_t map = is_sr(s) ? h->kept >> (h->epsn + 1) : 0;
+	const bool tells = is_sr(s) && (syndrome == ROCE_AETH_NAK ||
+					       (syndrome == ROCE_AETH_ACK && !MUT(SR_NO_TALE)));
+	const uint64_t map = tells ? mc_sr_map(h) : 0;
 	uint8_t bytes[8];
-	const bool nak = syndrome == ROCE_AETH_NAK || (map && syndrome == ROCE_AETH_ACK);
 	const struct wire_hdr hdr = {
 		.opcode = ROCE_ACK | (is_sr(s) ? ROCE_SEL : 0),
 		.mig = true,
-		.syndrome = map && nak ? ROCE_AETH_NAK : syndrome,
+		.syndrome = map ? ROCE_AETH_NAK : syndrome,
 		.dqpn = s->cfg.again ? s->peer_qpn[h->again][r] : s->reply_qpn[r],
-		.psn = map && nak ? psn_of(s, h, r, h->epsn, false) : psn,
+		.psn = map ? psn_of(s, h, r, h->epsn, false) : psn,
 		.msn = messages_before(s, r, h->epsn),
 	};
 
 	for (unsigned i = 0; i < 8; i++)
 		bytes[i] = (uint8_t)(map >> 8 * i);
-	emit(s, &s->reply[r], &hdr, bytes, map && nak ? sizeof(bytes) : 0, res);
+	if (map)
+		h->nak = 1;
+	emit(s, &s->reply[r], &hdr, bytes, map ? sizeof(bytes) : 0, res);
 }
 
 /* ---- packets in ---- */
@@ -279,7 +305,8 @@ static const char *check_delivery(struct mc_sys *s, const struct mc_host_state *
 
 	if (pkt->opcode != q->opcode)
 		return "a delivered packet has a wrong opcode";
-	if (is_sr(s) && pkt->pos_recv != messages_before(s, r, i))
+	if (is_sr(s) && (pkt->pos_recv != messages_before(s, r, i) ||
+				pkt->pos_offset != (i - first_of(s, i)) * MC_MTU))
 		return "a delivered packet has a wrong place";
 	/* A switch of Mode-III asks more often (T17), and with SR of whom it sends something again.
 	 */
@@ -339,6 +366,25 @@ static void of_the_first(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	}
 }
 
+/* SR: the one that is missing, or one behind it. */
+static void receive_next(struct mc_sys *s, struct mc_host_state *h, unsigned r,
+	const struct wire_pkt *pkt, struct mc_result *res)
+{
+	res->verdict = "delivered";
+	if (mc_sr_take(h, pkt->ackreq))
+		answer(s, h, r, ROCE_AETH_ACK, psn_add(psn_of(s, h, r, h->epsn, false), -1), res);
+}
+
+static void receive_ahead(struct mc_sys *s, struct mc_host_state *h, unsigned r, unsigned i,
+	const struct wire_pkt *pkt, struct mc_result *res)
+{
+	res->verdict = "kept";
+	if (!mc_sr_keep(h, i, pkt->ackreq) && h->nak)
+		return;
+	h->nak = 1;
+	answer(s, h, r, ROCE_AETH_NAK, psn_of(s, h, r, h->epsn, false), res);
+}
+
 static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, const uint8_t *payload, struct mc_result *res)
 {
@@ -354,22 +400,21 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		   (i == expected || !mc_is_ring(s))) {
 		/* Of a ring what is behind the disagreement may come: it is behind a gap. */
 		res->violation = "a result of an operation on which the ranks disagree";
+	} else if (is_sr(s) && i >= expected) {
+		res->violation = check_delivery(s, h, r, i, pkt, payload);
+		if (i == expected)
+			receive_next(s, h, r, pkt, res);
+		else
+			receive_ahead(s, h, r, i, pkt, res);
 	} else if (i == expected) {
-		const bool filled = h->kept != 0;
-
 		res->violation = check_delivery(s, h, r, i, pkt, payload);
 		res->verdict = "delivered";
 		h->epsn = (uint8_t)(i + 1);
 		if (INC_BUG(T7))
 			h->epsn = next_receive(s, r, h->epsn);
-		for (; h->kept >> h->epsn & 1; h->epsn++)
-			h->kept &= ~(UINT64_C(1) << h->epsn);
 		h->nak = MUT(NAK_STICKS) ? h->nak : 0;
-		if ((pkt->ackreq || filled || MUT(ACK_EACH)) && !MUT(ACK_NEVER))
-			answer(s, h, r, ROCE_AETH_ACK,
-				filled ? psn_add(psn_of(s, h, r, h->epsn, false), -1)
-				       : psn_add(pkt->psn, -MUT(ACK_BEFORE)),
-				res);
+		if ((pkt->ackreq || MUT(ACK_EACH)) && !MUT(ACK_NEVER))
+			answer(s, h, r, ROCE_AETH_ACK, psn_add(pkt->psn, -MUT(ACK_BEFORE)), res);
 	} else if (i < h->epsn) {
 		res->verdict = "duplicate";
 		h->nak = MUT(DUP_GAP) ? 0 : h->nak;
@@ -380,13 +425,6 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 				res);
 	} else if (i < expected) {
 		res->verdict = "skipped PSN";
-	} else if (is_sr(s)) {
-		res->violation = check_delivery(s, h, r, i, pkt, payload);
-		res->verdict = "kept";
-		h->kept |= UINT64_C(1) << i;
-		if (!h->nak || pkt->ackreq)
-			answer(s, h, r, ROCE_AETH_NAK, psn_of(s, h, r, expected, false), res);
-		h->nak = 1;
 	} else if (!h->nak && !MUT(NAK_NEVER)) {
 		res->verdict = "gap";
 		h->nak = !MUT(NAK_EACH);
@@ -395,16 +433,6 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	} else {
 		res->verdict = "gap, NAK was sent";
 	}
-}
-
-/* In a SINGLE group an unmodified NIC may count on MSNs, too. */
-static uint32_t messages_sent_before(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	uint32_t n = 0;
-
-	for (unsigned k = 0; k < i; k++)
-		n += s->prog.psn[k].last && sends(s, r, k);
-	return n;
 }
 
 bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame)
@@ -421,24 +449,11 @@ bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_
 
 static void go_back(const struct mc_sys *s, struct mc_host_state *h)
 {
+	if (is_sr(s))
+		mc_sr_go_back(h);
 	h->next = h->una;
-	h->end = is_sr(s) ? h->high : 0; /* to others it is no part of a state */
-	if (h->una < 64)
-		h->sacked &= ~(UINT64_C(1) << h->una);
 	h->one = s->cfg.selective;
 	h->rnr = 0;
-}
-
-/* What has come behind una; what is missing below the last of it is lost. */
-static void take_map(struct mc_sys *s, struct mc_host_state *h, unsigned r,
-	const struct wire_pkt *pkt, const uint8_t *map)
-{
-	for (unsigned k = 0; k < 8u * pkt->pay_len && h->una + 1u + k < h->high; k++)
-		if (roce_sack_bit(map, k))
-			h->sacked |= UINT64_C(1) << (h->una + 1u + k);
-	for (h->end = h->high; h->sacked && h->end > h->una && !(h->sacked >> (h->end - 1) & 1);)
-		h->end--;
-	pass(s, h, r);
 }
 
 /* It ends the connection, if it names what is outstanding, and acknowledges what is before it: of a
@@ -479,11 +494,14 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		res->verdict = "old or out of range";
 		return;
 	}
+	/* In a SINGLE group an unmodified NIC may count on MSNs, too. */
 	if (s->cfg.kind == INC_SINGLE && (pkt->msn < messages_sent_before(s, r, seq) ||
 						 pkt->msn > messages_sent_before(s, r, h->high)))
 		res->violation = "an acknowledgement has an MSN older than its PSN, or not sent";
 	progress = una > h->una && !(MUT(NAK_NO_PROGRESS) && class == ROCE_AETH_NAK);
 	if (progress) {
+		if (is_sr(s))
+			mc_sr_acked(h, una);
 		h->una = una;
 		if (h->next < una && !MUT(RESEND_ACKED)) {
 			h->next = h->one ? h->high : una;
@@ -492,22 +510,29 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		h->rnr = MUT(RNR_STICKS) ? h->rnr : 0;
 		h->asked = 0;
 		res->acked = true;
-		h->sacked &= una < 64 ? ~UINT64_C(0) << una : 0;
-		pass(s, h, r);
 	}
 	res->verdict = progress ? "progress" : "no progress";
 	if (ack || h->una == h->high)
 		return;
 	if (class == ROCE_AETH_RNR)
 		h->rnr = !MUT(RNR_IGNORED);
+	else if (is_sr(s))
+		mc_sr_nak(h, map, pkt->pay_len);
 	else if (!h->rnr && !h->asked && !MUT(NAK_IGNORED)) {
 		/* As lib/rnic does; hosts of another kind take every NAK for one. */
-		h->asked = !is_sr(s) && !s->cfg.selective && !s->cfg.every_nak && !MUT(NAK_COPY);
+		h->asked = !s->cfg.selective && !s->cfg.every_nak && !MUT(NAK_COPY);
 		go_back(s, h);
 		h->one |= MUT(NAK_ONE);
-		if (is_sr(s))
-			take_map(s, h, r, pkt, map);
 	}
+}
+
+/* SR: `next` passes what is not lost when a packet is to leave, as in lib/rnic; at once if none is,
+ * whose queue pair finds that out at once. */
+static void settle(const struct mc_sys *s, struct mc_host_state *h, unsigned r)
+{
+	if (!h->rnr && !h->err && !(flags_of(s, h, r) & MC_H_SEND))
+		mc_sr_pass(h);
+	mc_sr_settle(h);
 }
 
 void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, uint32_t frame,
@@ -520,6 +545,8 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 
 	res->verdict = "";
 	if (ev == MC_EV_SEND) {
+		if (is_sr(s))
+			mc_sr_pass(&h);
 		send_next(s, &h, r, res);
 	} else if (ev == MC_EV_TIMEOUT) {
 		h.asked = h.rnr ? h.asked : 0;
@@ -527,7 +554,6 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 		h.one |= MUT(TIMER_ONE);
 		if (MUT(TIMER_LATE) && next_send(s, r, h.una + 1u) < h.high)
 			h.next = next_send(s, r, h.una + 1u);
-		pass(s, &h, r);
 	} else if (ev == MC_EV_HOLD) {
 		pkt = mc_frame_pkt(s, frame, &bytes);
 		answer(s, &h, r, ROCE_AETH_RNR | (RNR_CODE + MUT(RNR_CODE)), pkt->psn, res);
@@ -551,5 +577,7 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 	}
 	if (h.err)
 		h = (struct mc_host_state){.err = 1, .una = mc_is_ring(s) ? h.una : 0};
+	if (is_sr(s))
+		settle(s, &h, r);
 	res->state = intern_add(&s->nodes[node], &h, sizeof(h));
 }

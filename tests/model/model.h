@@ -20,6 +20,7 @@ enum {
 	MC_MAX_LINKS = 2 * MC_MAX_NODES,
 	MC_MAX_OPS = 12,
 	MC_MAX_PSN = 200,
+	MC_SR_PSN = 64, /* of selective hosts */
 	MC_MAX_EMIT = 64,
 	MC_MAX_WORDS = MC_MAX_NODES + MC_MAX_LINKS + 1,
 	MC_MTU = 256,  /* U */
@@ -137,9 +138,13 @@ struct mc_host_state {
 	uint8_t one;             /* selective: only the next one is sent again */
 	uint8_t asked;           /* una was asked for by a NAK: another is a copy of it */
 	uint8_t gone, again;     /* has left the first group; is in the second */
-	/* SR: below end what the peer is not known to have is sent again; bit per PSN. */
-	uint8_t end;
-	uint64_t sacked, kept;
+	/* SR (host_sr.c); masks are of PSNs. Of those in flight: behind the last one that has
+	 * arrived and was sent once; which have, which were sent more than once; who left when. */
+	uint8_t end, order[MC_SR_PSN];
+	uint64_t sacked, resent;
+	/* Behind epsn: what has come, what of it asked for an ACK; packets since a map was sent. */
+	uint64_t kept, asking;
+	uint8_t unsaid;
 };
 
 enum mc_event {

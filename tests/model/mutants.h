@@ -32,6 +32,12 @@
 	X(RNR_CODE, "another RNR timer code")                                       \
 	X(ACKREQ_FIRST, "AckReq is in a message's first packet")                    \
 	X(IMM_RESENT, "a packet sent again has another immediate")                  \
+	X(SR_SILENT, "SR: what is sent again asks for nothing")                     \
+	X(SR_SELDOM, "SR: a map for each five packets kept, not four")              \
+	X(SR_BELOW, "SR: what was sent again is lost as what was sent once is")     \
+	X(SR_NO_MAP, "SR: every NAK without a map sends all again")                 \
+	X(SR_NO_TALE, "SR: an ACK stays one while something is missing")            \
+	X(SR_FILLED, "SR: what closes a gap is acknowledged unasked")               \
 	X(WINDOW_MORE, "CommLib: a window of one message more")                     \
 	X(WINDOW_LESS, "CommLib: of one message less")                              \
 	X(WINDOW_ACKS, "CommLib: what is received does not count")                  \

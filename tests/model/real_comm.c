@@ -184,6 +184,8 @@ void real_comm_reset(struct real_host *h)
 		.kind = cfg->kind == INC_SINGLE ? CCL_SINGLE : CCL_MIXED,
 		.collectives = collectives(cfg),
 		.skip = skip,
+		.selective = cfg->flags & INC_F_SR,
+		.create = inc_dv_create_qp,
 		.mtu = MC_MTU,
 		.remote_ip = h->s->flow[h->rank].dst};
 	char err[CCL_ERR_LEN] = "";

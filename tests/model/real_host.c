@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/rnic/device.h"
-#include "lib/rnic/rc.h"
+#include "lib/rnic/sr.h"
 #include "lib/wire/icrc.h"
 #include "tests/model/real_comm.h"
 #include "tests/rc_steps.h"
@@ -33,6 +33,11 @@ static bool receives(const struct real_host *h, unsigned i)
 	return h->s->prog.psn[i].receivers >> h->rank & 1;
 }
 
+static bool is_sr(const struct real_host *h)
+{
+	return h->s->cfg.flags & INC_F_SR;
+}
+
 static void open_qp(struct real_host *h, const struct rnic_config *config)
 {
 	struct rnic_qp_init init = {
@@ -47,6 +52,7 @@ static void open_qp(struct real_host *h, const struct rnic_config *config)
 	must(rnic_mr_reg(
 		     h->pd, h->buf, 2 * HALF, (uintptr_t)h->buf, IBV_ACCESS_LOCAL_WRITE, &h->mr),
 		"region");
+	init.transport = is_sr(h) ? &rnic_sr : NULL;
 	init.pd = h->pd;
 	init.send_cq = h->scq;
 	init.recv_cq = h->rcq;
@@ -79,12 +85,13 @@ void real_open(
 	must(rnic_neigh_add(h->rnic, 0, &s->flow[rank].dst, s->flow[rank].dmac), "neighbour");
 }
 
-/* PSNs that the rank does not send, or receive, are left out (Mode-I has none such). */
+/* PSNs that the rank does not send, or receive, are left out (Mode-I has none such, and selective
+ * queue pairs send and receive all or none). */
 static void skip(struct real_host *h, enum rnic_dir dir, unsigned from, unsigned to)
 {
 	const struct mc_config *c = &h->s->cfg;
 
-	if (to > from && c->mode != INC_MODE_1)
+	if (to > from && c->mode != INC_MODE_1 && !is_sr(h))
 		must(rnic_qp_skip(h->qp, dir, psn_add(c->start_psn, (int32_t)from), to - from),
 			"skip");
 }
@@ -136,6 +143,23 @@ static void to_rts(struct real_host *h)
 	must(rnic_qp_modify(h->qp, &a, RC_TO_RTS, h->now), "RTS");
 }
 
+static void post_receive(struct real_host *h, unsigned at)
+{
+	struct ibv_sge sge = {
+		(uintptr_t)h->buf + HALF + at * MC_MTU, h->s->cfg.m * MC_MTU, rnic_mr_lkey(h->mr)};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	must(rnic_post_recv(h->qp, &wr), "receive");
+}
+
+/* What is behind a missing message needs receives as well. */
+static void post_receives(struct real_host *h)
+{
+	for (unsigned i = 0; i < h->s->prog.n; i++)
+		if (receives(h, i) && h->s->prog.psn[i].first)
+			post_receive(h, i);
+}
+
 void real_reset(struct real_host *h)
 {
 	h->now = START;
@@ -148,6 +172,8 @@ void real_reset(struct real_host *h)
 	h->next_in = 0;
 	h->posted = next_posted(h, 0);
 	skip_received(h);
+	if (is_sr(h))
+		post_receives(h);
 }
 
 /* ---- events ---- */
@@ -184,15 +210,6 @@ static unsigned next_received(const struct real_host *h)
 	return i;
 }
 
-static void post_receive(struct real_host *h)
-{
-	struct ibv_sge sge = {(uintptr_t)h->buf + HALF + next_received(h) * MC_MTU,
-		h->s->cfg.m * MC_MTU, rnic_mr_lkey(h->mr)};
-	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
-
-	must(rnic_post_recv(h->qp, &wr), "receive");
-}
-
 /* The frame as it is for this queue pair, whose number the device chose. */
 static const char *receive(struct real_host *h, uint32_t id)
 {
@@ -214,13 +231,21 @@ static const char *receive(struct real_host *h, uint32_t id)
 	return why;
 }
 
-/* Until a retransmission timer fires, or a wait for a receive ends. */
+static uint64_t fired(const struct real_host *h)
+{
+	struct rnic_qp_stats stats;
+
+	rnic_qp_stats(h->qp, &stats);
+	return stats.timeouts + (is_sr(h) ? sr_of(h->qp)->n_probes : 0);
+}
+
+/* Until a retransmission timer fires, of SR also one that only probes, or a wait for a receive
+ * ends. */
 static void time_out(struct real_host *h)
 {
 	const bool waits = rc_of(h->qp)->req.rnr_wait;
-	struct rnic_qp_stats before, after;
+	const uint64_t before = fired(h);
 
-	rnic_qp_stats(h->qp, &before);
 	for (unsigned i = 0; i < TIMERS_MAX; i++) {
 		const uint64_t at = rnic_deadline(h->rnic);
 
@@ -228,8 +253,7 @@ static void time_out(struct real_host *h)
 			return;
 		h->now = at > h->now ? at : h->now;
 		rnic_timer(h->rnic, h->now);
-		rnic_qp_stats(h->qp, &after);
-		if (after.timeouts != before.timeouts || rc_of(h->qp)->req.rnr_wait != waits)
+		if (fired(h) != before || rc_of(h->qp)->req.rnr_wait != waits)
 			return;
 	}
 }
@@ -297,8 +321,8 @@ void real_step(
 	out->why = NULL;
 	switch (ev) {
 	case MC_EV_PACKET:
-		if (post && !h->comm)
-			post_receive(h);
+		if (post && !h->comm && !is_sr(h))
+			post_receive(h, next_received(h));
 		out->why = receive(h, frame);
 		break;
 	case MC_EV_HOLD:
