@@ -88,16 +88,17 @@ bool message_needs_recv(const struct wire_pkt *pkt)
 	return pkt->flags & ROCE_F_SEND ? pkt->flags & ROCE_F_FIRST : pkt->flags & ROCE_F_IMM;
 }
 
-uint8_t *message_middle(
-	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt)
+uint8_t *message_middle(const struct rnic_qp *qp, const struct message *message,
+	const struct wire_pkt *pkt, uint64_t ahead)
 {
+	const uint64_t at = message->received + ahead;
 	const uint8_t opcode = message->kind == MESSAGE_SEND ? ROCE_SEND_MIDDLE : ROCE_WRITE_MIDDLE;
 
 	if (message->kind == MESSAGE_NONE || (pkt->opcode & ROCE_OP_MASK) != opcode ||
 		message->mr_changes != qp->rnic->mr_changes || pkt->pay_len != qp->mtu ||
-		message->received + pkt->pay_len > message->room)
+		at + pkt->pay_len > message->room)
 		return NULL;
-	return message->memory + message->received;
+	return message->memory + at;
 }
 
 /* The whole of what a message of several packets is for, for those behind the first. */

@@ -36,11 +36,11 @@ bool message_needs_recv(const struct wire_pkt *pkt);
 /* Its payload, unless that is NULL; a receive request was taken if the message needs one. */
 const struct message_fault *message_place(struct rnic_qp *qp, struct message *message,
 	const uint8_t *payload, const struct wire_pkt *pkt);
-/* Where the payload of a packet goes that is the message's next, neither its first nor its last;
- * NULL unless the memory is known, and has not changed since. It needs none of the others, but it
- * is to be told when it is there. */
-uint8_t *message_middle(
-	const struct rnic_qp *qp, const struct message *message, const struct wire_pkt *pkt);
+/* Where the payload of a packet goes that is in the middle of the message, neither its first nor
+ * its last, `ahead` bytes behind its next; NULL unless the memory is known, and has not changed
+ * since. The next one needs none of the others, but it is to be told when it is there. */
+uint8_t *message_middle(const struct rnic_qp *qp, const struct message *message,
+	const struct wire_pkt *pkt, uint64_t ahead);
 static inline void message_placed(struct message *message, const struct wire_pkt *pkt)
 {
 	message->received += pkt->pay_len;

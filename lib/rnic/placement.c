@@ -66,6 +66,13 @@ int place_check(const struct rnic_pd *pd, const struct placement *place, size_t 
 	return n < 0 ? n : 0;
 }
 
+uint8_t *place_piece(const struct rnic_pd *pd, const struct placement *place, size_t len)
+{
+	struct piece piece[RNIC_MAX_SGE];
+
+	return len > 0 && find_pieces(pd, place, len, piece) == 1 ? piece[0].base : NULL;
+}
+
 /* As NICs write: the last word after all before it. memcpy stores in an order of its own, and
  * programs that wait for a message's last byte in memory (perftest, eager protocols of MPI) read
  * the rest. */

@@ -3,8 +3,8 @@
  * registered memory, after ZeroNIC (OSDI '24), 3.2. What becomes of a packet that arrives is
  * decided by lib/place/decide.h; here is the one copy of its payload from the receive buffer to its
  * final address. Nothing is staged. Who calls has verified the packet's ICRC (rx.c): the headers
- * that name an address are covered by it. Packets in the middle of a message have another way in,
- * transport_ops.place. */
+ * that name an address are covered by it. Where the address is known without them there is another
+ * way in, transport_ops.place. */
 #ifndef RNIC_PLACEMENT_H
 #define RNIC_PLACEMENT_H
 
@@ -38,5 +38,8 @@ int place_payload(const struct rnic_pd *pd, const struct placement *place, const
 
 /* Whether place_payload would do it. */
 int place_check(const struct rnic_pd *pd, const struct placement *place, size_t len);
+
+/* Where it would, if that is one piece; else NULL. */
+uint8_t *place_piece(const struct rnic_pd *pd, const struct placement *place, size_t len);
 
 #endif

@@ -312,6 +312,13 @@ bool qp_take_recv(struct rnic_qp *qp)
 	return qp->holds;
 }
 
+const struct recv_wqe *qp_next_recv(const struct rnic_qp *qp)
+{
+	if (qp->held != NULL)
+		return qp->holds ? qp->held : srq_next(qp->init.srq);
+	return ring_tail(&qp->rq) != ring_head(&qp->rq) ? qp_recv(qp) : NULL;
+}
+
 static void flush_send(struct rnic_qp *qp)
 {
 	qp->ops->fail(qp);

@@ -63,6 +63,8 @@ static inline const struct recv_wqe *qp_recv(const struct rnic_qp *qp)
 {
 	return qp->held != NULL ? qp->held : ring_at(&qp->rq, ring_tail(&qp->rq));
 }
+/* The one that qp_take_recv would take; NULL: there is none. */
+const struct recv_wqe *qp_next_recv(const struct rnic_qp *qp);
 /* To RESET; what is on its way out of it still leaves. */
 void qp_reset(struct rnic_qp *qp);
 /* Puts the send queue into SQE: what is in it is flushed, receiving goes on. */

@@ -19,13 +19,17 @@ static unsigned rc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	return rc_rx_answer(qp, frame, pkt, now);
 }
 
-static uint8_t *rc_place(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static uint8_t *rc_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint16_t *headers)
 {
+	(void)frame, (void)headers;
 	return pkt->flags & ROCE_F_REQUEST ? rc_place_request(qp, pkt) : rc_place_response(qp, pkt);
 }
 
-static void rc_rx_placed(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
+static void rc_rx_placed(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
+	(void)frame;
 	(void)congestion_rx(qp, &rc_of(qp)->cc, pkt, now);
 	if (pkt->flags & ROCE_F_REQUEST)
 		rc_request_placed(qp, pkt);

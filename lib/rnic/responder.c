@@ -376,7 +376,7 @@ uint8_t *rc_place_request(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 
 	if (pkt->psn != resp->epsn || resp->n_skip > 0 || resp->refuses)
 		return NULL;
-	return message_middle(qp, &resp->message, pkt);
+	return message_middle(qp, &resp->message, pkt, 0);
 }
 
 void rc_request_placed(struct rnic_qp *qp, const struct wire_pkt *pkt)

@@ -170,21 +170,37 @@ unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, 
 	return drop != 0 || !sealed || wire_icrc_ok(frame, pkt) ? drop : WIRE_ICRC_BAD;
 }
 
+/* Where a payload goes before its ICRC is looked at, behind so many bytes of a transport's own
+ * headers. */
+struct way {
+	uint8_t *to;
+	uint16_t headers;
+};
+
+/* Of what kind it is a place may be known; flags are 0 of what lib/wire does not know. */
+static bool may_have_place(const struct wire_pkt *pkt)
+{
+	const uint16_t kind = pkt->flags & (ROCE_F_FIRST | ROCE_F_LAST | ROCE_F_PAYLOAD);
+
+	return pkt->pad == 0 && (kind == ROCE_F_PAYLOAD || pkt->flags == 0 ||
+					(pkt->opcode & ~ROCE_OP_MASK) == ROCE_UD);
+}
+
 /* Most packets of a long message are neither its first nor its last, and their destination is known
  * before they come: the payload is read once. The queue pair, or NULL. */
-static struct rnic_qp *knows_place(
-	const struct rnic *rnic, unsigned port, const struct wire_pkt *pkt, uint8_t **to)
+static struct rnic_qp *knows_place(const struct rnic *rnic, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, struct way *way)
 {
 	struct rnic_qp *qp;
 
-	if ((pkt->flags & (ROCE_F_FIRST | ROCE_F_LAST | ROCE_F_PAYLOAD)) != ROCE_F_PAYLOAD ||
-		pkt->pad != 0)
+	if (!may_have_place(pkt) || wire_is_multicast(&pkt->dst))
 		return NULL;
 	qp = rnic_qp_find(rnic, pkt->dqpn);
 	if (qp == NULL || qp->ops->place == NULL || refused(qp, port, pkt) != 0)
 		return NULL;
-	*to = qp->ops->place(qp, pkt);
-	return *to != NULL ? qp : NULL;
+	way->headers = 0;
+	way->to = qp->ops->place(qp, frame, pkt, &way->headers);
+	return way->to != NULL ? qp : NULL;
 }
 
 static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
@@ -210,12 +226,13 @@ static unsigned take(struct rnic *rnic, unsigned port, const uint8_t *frame, siz
 /* As wire_icrc_ok, of a packet without pad whose payload is copied on the way, whatever comes of
  * it.
  */
-static bool copied_right(const uint8_t *frame, const struct wire_pkt *pkt, uint8_t *to)
+static bool copied_right(const uint8_t *frame, const struct wire_pkt *pkt, const struct way *way)
 {
-	const uint8_t *l3 = frame + pkt->l3_off, *payload = frame + pkt->pay_off;
+	const uint8_t *l3 = frame + pkt->l3_off, *payload = frame + pkt->pay_off + way->headers;
 	const uint32_t headers = icrc_headers(l3, (size_t)(payload - l3));
+	const size_t len = pkt->pay_len - way->headers;
 
-	return icrc_place(headers, to, payload, pkt->pay_len) == icrc_load(payload + pkt->pay_len);
+	return icrc_place(headers, way->to, payload, len) == icrc_load(payload + len);
 }
 
 static unsigned receive(
@@ -223,21 +240,21 @@ static unsigned receive(
 {
 	struct rnic_qp *qp = NULL;
 	struct wire_pkt pkt;
-	uint8_t *to;
+	struct way way;
 	bool sealed;
 	const unsigned drop = inspect(rnic, port, frame, len, &pkt, &sealed);
 
 	if (drop != 0)
 		return drop;
 	if (sealed)
-		qp = knows_place(rnic, port, &pkt, &to);
+		qp = knows_place(rnic, port, frame, &pkt, &way);
 	if (qp == NULL)
 		return sealed && !wire_icrc_ok(frame, &pkt)
 			       ? WIRE_ICRC_BAD
 			       : take(rnic, port, frame, len, &pkt, now);
-	if (!copied_right(frame, &pkt, to))
+	if (!copied_right(frame, &pkt, &way))
 		return WIRE_ICRC_BAD;
-	qp->ops->rx_placed(qp, &pkt, now);
+	qp->ops->rx_placed(qp, frame, &pkt, now);
 	return 0;
 }
 

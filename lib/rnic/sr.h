@@ -62,4 +62,12 @@ static inline struct sr *sr_of(const struct rnic_qp *qp)
 	return transport_state(qp);
 }
 
+/* sr_responder.c */
+unsigned sr_rx_request(struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt);
+/* As transport_ops.place and rx_placed, of requests. */
+uint8_t *sr_place_request(const struct rnic_qp *qp, const struct wire_pkt *pkt);
+void sr_request_placed(struct rnic_qp *qp, const struct wire_pkt *pkt);
+/* As rc_recovery.put_sack. */
+size_t sr_put_sack(struct rnic_qp *qp, struct rnic_frame *frame);
+
 #endif

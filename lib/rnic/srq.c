@@ -100,6 +100,13 @@ int rnic_srq_post_recv(struct rnic_srq *srq, const struct ibv_recv_wr *wr)
 	return recv_post(&srq->ring, srq->max_sge, wr);
 }
 
+const struct recv_wqe *srq_next(const struct rnic_srq *srq)
+{
+	const uint32_t tail = ring_tail(&srq->ring);
+
+	return tail != ring_head(&srq->ring) ? ring_at(&srq->ring, tail) : NULL;
+}
+
 bool srq_take(struct rnic_srq *srq, struct recv_wqe *to)
 {
 	uint32_t tail = ring_tail(&srq->ring);

@@ -18,6 +18,8 @@ struct rnic_srq {
 	struct ring ring;
 };
 
+/* The oldest request; NULL: the SRQ is empty. */
+const struct recv_wqe *srq_next(const struct rnic_srq *srq);
 /* Takes the oldest request of an SRQ into `to`; false: it is empty. */
 bool srq_take(struct rnic_srq *srq, struct recv_wqe *to);
 

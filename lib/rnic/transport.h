@@ -99,15 +99,24 @@ struct transport_ops {
 	 * opcodes, or a CNP if connected. 0 if it took effect, else the drop reason. */
 	unsigned (*rx)(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 		const struct wire_pkt *pkt, uint64_t now);
-	/* The payload's destination, in one piece, of a packet whose ICRC nobody has looked at yet;
-	 * NULL: not before that. Changes nothing. The payload is copied there and its ICRC computed
-	 * in one pass, and if that is wrong the packet is dropped, and its bytes are there all the
-	 * same. So it is to be memory whose bytes are nobody's until this very packet has been
-	 * taken: behind those of a message that is under way, and not its end; nor may the address
-	 * come out of the packet. For connected transports on one port; NULL: of no packet. */
-	uint8_t *(*place)(const struct rnic_qp *qp, const struct wire_pkt *pkt);
-	/* It is there, and the ICRC is right: in place of rx. */
-	void (*rx_placed)(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now);
+	/* The payload's destination, in one piece, of a packet without pad whose ICRC nobody has
+	 * looked at yet; NULL: not before that. Changes nothing. The payload is copied there and
+	 * its ICRC computed in one pass, and if that is wrong the packet is dropped, and its bytes
+	 * are there all the same. So it is to be memory whose bytes are nobody's until the very
+	 * packet that belongs there has been taken:
+	 *   - of a message under way, at its packet's number from a packet that was verified; not
+	 *     of a number that has come, and not the message's end, which programs poll;
+	 *   - of the receive request that is next, of messages of one packet: nobody looks there
+	 *     before it completes.
+	 * The address may not come out of the packet, which may be wrong about it, though the
+	 * packet may be asked whether it agrees. Of RC, UC and SR it is asked for packets in the
+	 * middle of messages, else for all; with own_codec *headers, 0 before, is to be the bytes
+	 * of its own headers at the payload's start. NULL: of no packet. */
+	uint8_t *(*place)(const struct rnic_qp *qp, const uint8_t *frame,
+		const struct wire_pkt *pkt, uint16_t *headers);
+	/* It is there, and the ICRC is right: in place of rx, and of rx_device. */
+	void (*rx_placed)(
+		struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
 	/* The next packet of those that qp_has_control announced: acknowledgements and the like.
 	 * They go before all requests, and never wait for a rate. ports, here and below: bit N,
 	 * port N is up and has room; one with several ports sets frame->port to one of them, or

@@ -138,17 +138,21 @@ static unsigned uc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 }
 
 /* It has been heard of, since its message has begun. */
-static uint8_t *uc_place(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+static uint8_t *uc_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint16_t *headers)
 {
 	const struct uc *uc = uc_of(qp);
 
-	return pkt->psn == uc->epsn ? message_middle(qp, &uc->message, pkt) : NULL;
+	(void)frame, (void)headers;
+	return pkt->psn == uc->epsn ? message_middle(qp, &uc->message, pkt, 0) : NULL;
 }
 
-static void uc_rx_placed(struct rnic_qp *qp, const struct wire_pkt *pkt, uint64_t now)
+static void uc_rx_placed(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
 	struct uc *uc = uc_of(qp);
 
+	(void)frame;
 	(void)congestion_rx(qp, &uc->cc, pkt, now);
 	uc->epsn = psn_add(pkt->psn, 1);
 	message_placed(&uc->message, pkt);

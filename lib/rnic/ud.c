@@ -79,6 +79,17 @@ static void make_grh(uint8_t grh[GRH_LEN], const uint8_t *frame, const struct wi
 	memcpy(grh + GRH_LEN - len, l3, len);
 }
 
+/* Into the receive request that was taken. */
+static void place_grh(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	const struct recv_wqe *wqe = qp_recv(qp);
+	const struct placement where = {.kind = PLACE_LIST, .sge = wqe->sge, .n_sge = wqe->n_sge};
+	uint8_t grh[GRH_LEN];
+
+	make_grh(grh, frame, pkt);
+	place_payload(qp->init.pd, &where, grh, GRH_LEN);
+}
+
 /* A17.4.5.1: a completion says which header is in those 40 bytes. Where, the annex leaves open;
  * ConnectX does it in the service level, which Ethernet has no other use for, and UCX reads it
  * there. */
@@ -106,7 +117,6 @@ static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 	struct place_flow flow = {.unmatched = PLACE_DROP};
 	struct placement where = {.kind = PLACE_LIST};
 	const struct recv_wqe *wqe;
-	uint8_t grh[GRH_LEN];
 
 	(void)port, (void)now;
 	if (pkt->qkey != qp->attr.qkey)
@@ -132,12 +142,43 @@ static unsigned ud_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame,
 		qp_break(qp);
 		return RNIC_DROP_ACCESS;
 	}
-	make_grh(grh, frame, pkt);
-	place_payload(qp->init.pd, &where, grh, GRH_LEN);
+	place_grh(qp, frame, pkt);
 	where.offset = GRH_LEN;
 	place_payload(qp->init.pd, &where, frame + pkt->pay_off, pkt->pay_len);
 	complete(qp, pkt, IBV_WC_SUCCESS);
 	return 0;
+}
+
+/* Behind the header, in the receive request that is next; nothing of that is looked at before it
+ * completes. In one piece, as most are. */
+static uint8_t *ud_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint16_t *headers)
+{
+	const size_t len = GRH_LEN + (size_t)pkt->pay_len;
+	struct placement where = {.kind = PLACE_LIST};
+	const struct recv_wqe *wqe;
+	uint8_t *to;
+
+	(void)frame, (void)headers;
+	if (qp->worker != 0 || qp->window != NULL || pkt->qkey != qp->attr.qkey ||
+		pkt->pay_len > qp->mtu || pkt->pay_len == 0)
+		return NULL;
+	wqe = qp_next_recv(qp);
+	if (wqe == NULL)
+		return NULL;
+	where.sge = wqe->sge;
+	where.n_sge = wqe->n_sge;
+	to = place_piece(qp->init.pd, &where, len);
+	return to != NULL ? to + GRH_LEN : NULL;
+}
+
+static void ud_rx_placed(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	(void)now;
+	(void)qp_take_recv(qp); /* there was one */
+	place_grh(qp, frame, pkt);
+	complete(qp, pkt, IBV_WC_SUCCESS);
 }
 
 const struct transport_ops rnic_ud = {
@@ -154,6 +195,8 @@ const struct transport_ops rnic_ud = {
 	.fail = unreliable_fail,
 	.reset = ud_reset,
 	.rx = ud_rx,
+	.place = ud_place,
+	.rx_placed = ud_rx_placed,
 	.tx_control = ud_tx_control,
 	.tx = ud_tx,
 	.timer = ud_timer,
