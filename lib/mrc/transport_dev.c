@@ -560,6 +560,12 @@ static unsigned rx_response(struct mrc_dev *dev, unsigned port, const struct wir
 	return RNIC_DROP_UNASKED;
 }
 
+void mrc_count_way(struct mrc_dev *dev, const struct wire_pkt *pkt, bool cut)
+{
+	dev->n.cut += cut;
+	dev->n.tunnelled += pkt->l3_off > ETH_HDR_LEN + VLAN_HDR_LEN;
+}
+
 bool mrc_rx_device(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now, unsigned *drop)
 {
@@ -569,8 +575,7 @@ bool mrc_rx_device(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	enum mrc_drop bad;
 	struct mrc_pkt m;
 
-	dev->n.cut += cut;
-	dev->n.tunnelled += pkt->l3_off > ETH_HDR_LEN + VLAN_HDR_LEN;
+	mrc_count_way(dev, pkt, cut);
 	if (pkt->dqpn != MRC_ENDPOINT_QPN)
 		return false;
 	bad = dev->c.codec->decode(frame + bth, pkt->end - bth, cut, &m);

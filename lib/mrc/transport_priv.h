@@ -122,6 +122,14 @@ struct mrc_conn {
 	struct mrc_rsp rsp;
 	void *req_mem, *rsp_mem;
 	size_t req_bytes, rsp_bytes;
+	/* Of a message whose First has come, and which is not whole: where its packets go. */
+	struct mrc_part {
+		uint32_t psn, n; /* of the First; packets, 0: there is none such */
+		uint32_t rkey, dmalen;
+		uint64_t va;
+		uint8_t *memory; /* as translated at mr_changes */
+		uint64_t mr_changes;
+	} part;
 	uint64_t words;         /* that came and took effect */
 	uint64_t pathless;      /* that were to leave, and no path was there */
 	uint64_t placed, again; /* data packets that were, and that were there already */
@@ -161,6 +169,8 @@ bool mrc_is_cut_last(const struct mrc_dev *dev, uint8_t tos);
 
 /* ---- transport_dev.c ---- */
 
+/* Counts a packet that was cut, or came in a tunnel. */
+void mrc_count_way(struct mrc_dev *dev, const struct wire_pkt *pkt, bool cut);
 bool mrc_rx_device(struct rnic *rnic, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now, unsigned *drop);
 void mrc_close(struct rnic *rnic);
@@ -214,6 +224,11 @@ void mrc_schedule(struct mrc_conn *conn);
 
 /* ---- transport_rx.c ---- */
 
+/* As transport_ops.place and rx_placed. */
+uint8_t *mrc_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint16_t *headers);
+void mrc_rx_placed(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
 unsigned mrc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint64_t now);
 

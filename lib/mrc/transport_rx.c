@@ -3,7 +3,9 @@
 #include <endian.h>
 
 #include "lib/mrc/transport_priv.h"
+#include "lib/rnic/mr.h"
 #include "lib/rnic/placement.h"
+#include "lib/wire/psn.h"
 #include "lib/wire/roce.h"
 
 enum { BYTES_BESIDE = 40 }; /* that both ends add to a packet's UDP length (docs/mrc.md, 9.1) */
@@ -77,20 +79,68 @@ static void advance(struct mrc_conn *c)
 	qp_error(c->qp);
 }
 
+/* The First tells where all of its message goes, if its DMALen is the message's. */
+static void note_part(struct mrc_conn *c, const struct mrc_data *d)
+{
+	const uint32_t pmtu = c->rsp.c.pmtu;
+	struct mrc_part *part = &c->part;
+
+	if (d->place != MRC_FIRST || d->dmalen <= pmtu)
+		return;
+	*part = (struct mrc_part){.psn = d->psn,
+		.n = (d->dmalen + pmtu - 1) / pmtu,
+		.rkey = d->rkey,
+		.dmalen = d->dmalen,
+		.va = d->va,
+		.mr_changes = c->qp->rnic->mr_changes};
+	part->memory =
+		mr_translate_remote(c->qp, d->rkey, d->va, d->dmalen, IBV_ACCESS_REMOTE_WRITE);
+	if (part->memory == NULL)
+		part->n = 0;
+}
+
+/* Its PSN alone tells where, unless that has come; its address has to agree, so that what belongs
+ * to another message is verified first. Not the message's end. */
+static uint8_t *place_in_part(const struct mrc_conn *c, const struct mrc_data *d)
+{
+	const struct mrc_part *part = &c->part;
+	const uint32_t at = (d->psn - part->psn) & PSN_MASK;
+	const uint64_t ahead = (uint64_t)at * c->rsp.c.pmtu;
+
+	if (part->n == 0 || at == 0 || at + 1 >= part->n || d->place != MRC_MIDDLE ||
+		d->rkey != part->rkey || d->dmalen != part->dmalen || d->va != part->va + ahead ||
+		part->mr_changes != c->qp->rnic->mr_changes || c->rsp.failed ||
+		mrc_rsp_look(&c->rsp, d) != MRC_NEW)
+		return NULL;
+	return part->memory + ahead;
+}
+
+/* PSNs come round: a message that is whole is none any more. */
+static void forget_part(struct mrc_conn *c)
+{
+	if (c->part.n != 0 &&
+		!psn_lt(c->rsp.rcv.cack, psn_add(c->part.psn, (int32_t)c->part.n - 1)))
+		c->part.n = 0;
+}
+
+/* placed: its payload is where it belongs. */
 static unsigned rx_data(struct mrc_conn *c, const uint8_t *frame, const struct wire_pkt *pkt,
-	const struct mrc_pkt *m, const struct mrc_met *met, uint64_t now)
+	const struct mrc_pkt *m, bool placed, const struct mrc_met *met, uint64_t now)
 {
 	const uint8_t *bth = frame + pkt->l4_off + sizeof(struct udp_hdr);
 	const struct mrc_data *d = &m->data;
 	enum mrc_arrival arrival;
 
-	if (mrc_rsp_look(&c->rsp, d) == MRC_NEW && !place(c->qp, d, bth + m->pay_off)) {
+	if (!placed && mrc_rsp_look(&c->rsp, d) == MRC_NEW && !place(c->qp, d, bth + m->pay_off)) {
 		mrc_rsp_refuse(&c->rsp, d->psn, ROCE_AETH_NAK | ROCE_NAK_REMOTE_ACCESS);
 		advance(c);
 		return RNIC_DROP_ACCESS;
 	}
 	mrc_reverse_received(&c->reverse);
 	arrival = mrc_rsp_data(&c->rsp, d, met, now);
+	if (arrival == MRC_NEW)
+		note_part(c, d);
+	forget_part(c);
 	advance(c);
 	switch (arrival) {
 	case MRC_NEW:
@@ -161,14 +211,15 @@ static void hear(struct mrc_conn *c)
 }
 
 static unsigned take(struct mrc_conn *c, const uint8_t *frame, const struct wire_pkt *pkt,
-	const struct mrc_pkt *m, bool cut, uint64_t now)
+	const struct mrc_pkt *m, bool cut, bool placed, uint64_t now)
 {
 	const struct mrc_met met = met_of(c, frame, pkt, m, now);
 
 	switch (m->kind) {
 	case MRC_KIND_DATA:
 		hear(c);
-		return cut ? rx_cut(c, pkt, m, &met, now) : rx_data(c, frame, pkt, m, &met, now);
+		return cut ? rx_cut(c, pkt, m, &met, now)
+			   : rx_data(c, frame, pkt, m, placed, &met, now);
 	case MRC_KIND_PROBE:
 		mrc_rsp_probe(&c->rsp, &m->probe, &met);
 		return 0;
@@ -179,6 +230,47 @@ static unsigned take(struct mrc_conn *c, const uint8_t *frame, const struct wire
 	default:
 		return RNIC_DROP_UNSUPPORTED;
 	}
+}
+
+static bool from_peer(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	return wire_ip_eq(&pkt->src, &qp->flow.dst) && wire_ip_eq(&pkt->dst, &qp->flow.src);
+}
+
+/* DSCPs say that a packet was cut before its ICRC is looked at; such a one has no place. */
+static bool read_data(const struct mrc_conn *c, const uint8_t *frame, const struct wire_pkt *pkt,
+	struct mrc_pkt *m)
+{
+	const size_t bth = pkt->l4_off + sizeof(struct udp_hdr);
+
+	return !mrc_is_cut(c->dev, pkt->tos) &&
+	       c->dev->c.codec->decode(frame + bth, pkt->end - bth, false, m) == MRC_OK &&
+	       m->kind == MRC_KIND_DATA;
+}
+
+uint8_t *mrc_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
+	uint16_t *headers)
+{
+	const struct mrc_conn *c = conn_of(qp);
+	struct mrc_pkt m;
+
+	if (c->part.n == 0 || pkt->dqpn == MRC_ENDPOINT_QPN || !from_peer(qp, pkt) ||
+		!read_data(c, frame, pkt, &m))
+		return NULL;
+	*headers = (uint16_t)(pkt->l4_off + sizeof(struct udp_hdr) + m.pay_off - pkt->pay_off);
+	return place_in_part(c, &m.data);
+}
+
+void mrc_rx_placed(
+	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
+{
+	struct mrc_conn *c = conn_of(qp);
+	struct mrc_pkt m;
+
+	mrc_count_way(c->dev, pkt, false);
+	(void)read_data(c, frame, pkt, &m); /* it was right */
+	(void)take(c, frame, pkt, &m, false, true, now);
+	mrc_settle(c, now);
 }
 
 unsigned mrc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt,
@@ -192,12 +284,12 @@ unsigned mrc_rx(struct rnic_qp *qp, unsigned port, const uint8_t *frame, const s
 	unsigned drop;
 
 	(void)port; /* a peer may use any */
-	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
+	if (!from_peer(qp, pkt))
 		return RNIC_DROP_SOURCE;
 	bad = c->dev->c.codec->decode(frame + bth, pkt->end - bth, cut, &m);
 	if (bad != MRC_OK)
 		return RNIC_DROP_MRC_SHORT - MRC_DROP_SHORT + bad;
-	drop = take(c, frame, pkt, &m, cut, now);
+	drop = take(c, frame, pkt, &m, cut, false, now);
 	mrc_settle(c, now);
 	return drop;
 }
