@@ -154,7 +154,7 @@ static void ports_changed(struct mrc_peer *peer)
 
 void mrc_join(struct mrc_conn *c)
 {
-	const struct wire_flow *flow = &c->qp->flow;
+	const struct wire_flow *flow = &c->qp->path.flow;
 	struct mrc_dev *dev = c->dev;
 	struct mrc_peer *peer = find_peer(dev, &flow->src, &flow->dst);
 
@@ -227,18 +227,22 @@ void mrc_port(struct rnic_qp *qp, unsigned port, bool up, uint64_t now)
 /* ---- next hops ---- */
 
 /* Of the planes whose port is up: 0 if all are known, else the last error. */
-static int find_hops(struct mrc_conn *c, const struct wire_ip *dst, uint64_t now)
+static int find_hops(struct mrc_conn *c, const struct rnic_path *path, uint64_t now)
 {
 	const struct mrc_dev *dev = c->dev;
 	const uint8_t up = mrc_planes_of(dev, dev->rnic->up);
 	int err = 0;
 
 	for (unsigned p = 0; p < dev->c.n_ports; p++) {
+		struct wire_flow *flow = &c->plane[p].flow;
 		int rc;
 
-		if ((c->hops >> p & 1) || !(up >> p & 1))
+		if (c->hops >> p & 1)
 			continue;
-		rc = rnic_next_hop(dev->rnic, mrc_port_of(dev, p), dst, c->dmac[p], now);
+		c->plane[p] = path_by_port(path, dev->rnic, mrc_port_of(dev, p));
+		if (!(up >> p & 1))
+			continue;
+		rc = rnic_next_hop(dev->rnic, c->plane[p].port, &flow->dst, flow->dmac, now);
 		c->hops |= (uint8_t)((rc == 0) << p);
 		/* While one is being asked for, the answer may be waited for. */
 		err = rc == -EAGAIN || err == 0 ? rc : err;
@@ -246,26 +250,25 @@ static int find_hops(struct mrc_conn *c, const struct wire_ip *dst, uint64_t now
 	return err;
 }
 
-int mrc_resolve(struct rnic_qp *qp, const struct ibv_ah_attr *av, uint8_t dmac[6], uint64_t now)
+int mrc_resolve(struct rnic_qp *qp, struct rnic_path *path, uint64_t now)
 {
 	struct mrc_conn *c = conn_of(qp);
-	struct wire_ip dst;
 	int err;
 
-	memcpy(dst.b, av->grh.dgid.raw, sizeof(dst.b));
 	c->hops = 0;
-	err = find_hops(c, &dst, now);
+	err = find_hops(c, path, now);
 	/* One plane is enough to begin with. */
 	if (err < 0 && (err == -EAGAIN || c->hops == 0))
 		return err;
-	memcpy(dmac, c->dmac[__builtin_ctz(c->hops | 1u << 7)], 6);
+	memcpy(path->flow.dmac, c->plane[__builtin_ctz(c->hops | 1u << 7)].flow.dmac,
+		sizeof(path->flow.dmac));
 	return 0;
 }
 
 void mrc_find_hops(struct mrc_conn *c, uint64_t now)
 {
 	const uint8_t before = c->hops;
-	const int err = find_hops(c, &c->qp->flow.dst, now);
+	const int err = find_hops(c, &c->qp->path, now);
 
 	c->hops_at = err == -EAGAIN ? now + HOP_ASKED_NS
 		     : err < 0      ? now + HOP_LATER_NS
@@ -348,8 +351,8 @@ uint16_t mrc_asks(struct mrc_conn *c, uint16_t probe_id, uint64_t now)
 		.qpn = c->qp->qpn,
 		.probe_id = probe_id,
 		.at = now,
-		.src = c->qp->flow.src,
-		.dst = c->qp->flow.dst};
+		.src = c->qp->path.flow.src,
+		.dst = c->qp->path.flow.dst};
 	dev->n.asked++;
 	return id;
 }
@@ -368,30 +371,22 @@ static int check_request(const struct mrc_dev *dev, const struct rnic_mrc_reques
 }
 
 static int send_request(struct mrc_dev *dev, const struct rnic_mrc_request *r,
-	const uint8_t dmac[6], uint16_t id, uint64_t now)
+	const struct rnic_path *plane, uint16_t id, uint64_t now)
 {
 	const struct mrc_pkt pkt = {.kind = MRC_KIND_ENDPOINT_REQUEST,
 		.depth = MRC_DEPTH_ALL,
 		.endpoint = {.id = id, .op = r->op, .port_mask = r->port_mask, .ts = mrc_ts(now)}};
-	struct rnic_port *port = &dev->rnic->port[mrc_port_of(dev, r->path.port)];
-	struct mrc_way way = {.port = mrc_port_of(dev, r->path.port),
-		.smac = port->mac,
-		.dmac = dmac,
-		.flow = {.src = r->src,
-			.dst = r->dst,
-			.ttl = (uint8_t)dev->set.hop_limit,
-			.udp_port = (uint16_t)dev->set.udp_port},
-		.format = r->format,
-		.path = &r->path};
-	uint8_t *out = rnic_reply(dev->rnic, way.port);
+	const struct mrc_way way = {.plane = plane, .format = r->format, .ev = &r->path};
+	uint8_t *out = rnic_reply(dev->rnic, plane->port);
 	int len;
 
 	if (out == NULL)
 		return -ENOSPC;
-	len = mrc_put_packet(dev, &way, &pkt, (uint8_t)(r->dscp << 2), out, port->reply_cap);
+	len = mrc_put_packet(dev, &way, &pkt, (uint8_t)(r->dscp << 2), out,
+		dev->rnic->port[plane->port].reply_cap);
 	if (len < 0)
 		return len;
-	rnic_reply_send(dev->rnic, way.port, len);
+	rnic_reply_send(dev->rnic, plane->port, len);
 	return 0;
 }
 
@@ -399,12 +394,14 @@ int rnic_mrc_ask(struct rnic *rnic, const struct rnic_mrc_request *r, uint64_t n
 {
 	struct mrc_dev *dev = dev_of(rnic);
 	struct mrc_asked *a;
-	uint8_t dmac[6];
+	struct rnic_path plane;
 	uint16_t id;
 	int err = dev == NULL ? -EINVAL : check_request(dev, r);
 
-	if (err == 0)
-		err = rnic_next_hop(rnic, mrc_port_of(dev, r->path.port), &r->dst, dmac, now);
+	if (err < 0)
+		return err;
+	plane = mrc_path_between(dev, mrc_port_of(dev, r->path.port), &r->src, &r->dst);
+	err = rnic_next_hop(rnic, plane.port, &r->dst, plane.flow.dmac, now);
 	if (err < 0)
 		return err;
 	if (r->op == MRC_PORT_STATUS)
@@ -414,7 +411,7 @@ int rnic_mrc_ask(struct rnic *rnic, const struct rnic_mrc_request *r, uint64_t n
 	a = place_of(dev, id);
 	if (a->used && !a->reverse)
 		return -ENOSPC;
-	err = send_request(dev, r, dmac, id, now);
+	err = send_request(dev, r, &plane, id, now);
 	if (err < 0)
 		return err;
 	*a = (struct mrc_asked){.id = id,
@@ -450,19 +447,15 @@ static int answer(struct mrc_dev *dev, unsigned port, const uint8_t *frame,
 	const struct rnic_mrc_path back = {
 		.ev = mrc_ev_get(frame + pkt->l3_off, dev->set.ev_order) &
 		      (pkt->ip_ver == 4 ? UINT16_MAX : UINT32_MAX)};
-	struct mrc_way way = {.port = port,
-		.smac = dev->rnic->port[port].mac,
-		.dmac = frame + 6,
-		.flow = {.src = pkt->dst,
-			.dst = pkt->src,
-			.ttl = (uint8_t)dev->set.hop_limit,
-			.udp_port = (uint16_t)dev->set.udp_port},
+	struct rnic_path plane = mrc_path_between(dev, port, &pkt->dst, &pkt->src);
+	struct mrc_way way = {.plane = &plane,
 		.format = pkt->ip_ver == 4 ? RNIC_MRC_UDP : RNIC_MRC_STEV,
-		.path = &back};
+		.ev = &back};
 	struct mrc_peer *peer = find_peer(dev, &pkt->dst, &pkt->src);
 	uint8_t *out;
 	int len, ev;
 
+	memcpy(plane.flow.dmac, frame + 6, sizeof(plane.flow.dmac));
 	if (peer != NULL) {
 		struct mrc_conn *c = LIST_FIRST(&peer->conns);
 
@@ -470,12 +463,12 @@ static int answer(struct mrc_dev *dev, unsigned port, const uint8_t *frame,
 		if (ev != MRC_NO_EV)
 			way = mrc_way_of(c, (unsigned)ev);
 	}
-	out = rnic_reply(dev->rnic, way.port);
+	out = rnic_reply(dev->rnic, way.plane->port);
 	if (out == NULL)
 		return -ENOSPC;
 	len = mrc_put_packet(dev, &way, &m, dev->tos[MRC_CLASS_CONTROL], out,
-		dev->rnic->port[way.port].reply_cap);
-	rnic_reply_send(dev->rnic, way.port, len);
+		dev->rnic->port[way.plane->port].reply_cap);
+	rnic_reply_send(dev->rnic, way.plane->port, len);
 	dev->n.answers++;
 	return 0;
 }

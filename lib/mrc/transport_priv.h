@@ -95,10 +95,10 @@ struct mrc_conn {
 	struct mrc_dev *dev;
 	struct rnic_mrc_attr attr;
 	const struct rnic_mrc_paths *paths;
-	struct mrc_peer *peer, *spare;  /* spare: memory for one, until RTR */
-	uint8_t dmac[MRC_MAX_PORTS][6]; /* next hops of planes, */
-	uint8_t hops;                   /* those that are known, a bit each; */
-	uint64_t hops_at;               /* when to ask for the others */
+	struct mrc_peer *peer, *spare;         /* spare: memory for one, until RTR */
+	struct rnic_path plane[MRC_MAX_PORTS]; /* by the port of each; */
+	uint8_t hops;                          /* those whose next hop is known, a bit each; */
+	uint64_t hops_at;                      /* when to ask for the others */
 	LIST_ENTRY(mrc_conn) of_peer;
 	bool receives, sends; /* RTR, RTS were reached, and no failure since */
 	bool heard;           /* IBV_EVENT_COMM_EST was raised */
@@ -186,7 +186,7 @@ uint16_t mrc_asks(struct mrc_conn *conn, uint16_t probe_id, uint64_t now);
 void mrc_port(struct rnic_qp *qp, unsigned port, bool up, uint64_t now);
 /* The next hops of all planes whose port is up, as transport_ops.resolve; then, of those that have
  * none yet, when it is time. */
-int mrc_resolve(struct rnic_qp *qp, const struct ibv_ah_attr *av, uint8_t dmac[6], uint64_t now);
+int mrc_resolve(struct rnic_qp *qp, struct rnic_path *path, uint64_t now);
 void mrc_find_hops(struct mrc_conn *conn, uint64_t now);
 /* Begins an update of our ports that is due; then, for each plane in turn of those in room, the
  * packet and its path, an index: false when there is none of these. */
@@ -195,22 +195,24 @@ bool mrc_status_next(struct mrc_conn *conn, uint8_t room, struct mrc_pkt *pkt, i
 
 /* ---- transport_tx.c ---- */
 
-/* How a packet leaves. */
+/* How a packet leaves: by a plane, and inside of it as an EV says. */
 struct mrc_way {
-	unsigned port; /* of the device */
-	const uint8_t *smac, *dmac;
-	struct mrc_flow flow; /* EV and tos are filled in */
+	const struct rnic_path *plane;
 	enum rnic_mrc_format format;
-	const struct rnic_mrc_path *path;
+	const struct rnic_mrc_path *ev;
 };
 
 /* Ethernet up to the end of MRC's headers; *l3 is the inner IP header. Bytes written, or negative
  * errno. */
-int mrc_put_headers(const struct mrc_dev *dev, struct mrc_way *way, const struct mrc_pkt *pkt,
+int mrc_put_headers(const struct mrc_dev *dev, const struct mrc_way *way, const struct mrc_pkt *pkt,
 	uint8_t tos, uint8_t *out, size_t room, size_t *l3);
 /* A whole packet without payload: its length. */
-int mrc_put_packet(const struct mrc_dev *dev, struct mrc_way *way, const struct mrc_pkt *pkt,
+int mrc_put_packet(const struct mrc_dev *dev, const struct mrc_way *way, const struct mrc_pkt *pkt,
 	uint8_t tos, uint8_t *out, size_t room);
+/* Between two addresses, an own one first, for what belongs to no connection: all but the next hop.
+ */
+struct rnic_path mrc_path_between(const struct mrc_dev *dev, unsigned port,
+	const struct wire_ip *src, const struct wire_ip *dst);
 struct mrc_way mrc_way_of(const struct mrc_conn *conn, unsigned path);
 
 bool mrc_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);

@@ -234,7 +234,7 @@ static unsigned take(struct mrc_conn *c, const uint8_t *frame, const struct wire
 
 static bool from_peer(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	return wire_ip_eq(&pkt->src, &qp->flow.dst) && wire_ip_eq(&pkt->dst, &qp->flow.src);
+	return wire_ip_eq(&pkt->src, &qp->path.flow.dst) && wire_ip_eq(&pkt->dst, &qp->path.flow.src);
 }
 
 /* DSCPs say that a packet was cut before its ICRC is looked at; such a one has no place. */

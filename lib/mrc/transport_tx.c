@@ -12,34 +12,52 @@
 
 struct mrc_way mrc_way_of(const struct mrc_conn *c, unsigned path)
 {
-	const unsigned plane = c->paths->path[path].port;
-	const struct wire_flow *flow = &c->qp->flow;
+	const struct rnic_mrc_path *ev = &c->paths->path[path];
 
-	return (struct mrc_way){.port = mrc_port_of(c->dev, plane),
-		.smac = c->qp->rnic->port[mrc_port_of(c->dev, plane)].mac,
-		.dmac = c->dmac[plane],
-		.flow = {.src = flow->src,
-			.dst = flow->dst,
-			.ttl = flow->ttl,
-			.udp_port = (uint16_t)c->dev->set.udp_port},
-		.format = c->paths->format,
-		.path = &c->paths->path[path]};
+	return (struct mrc_way){.plane = &c->plane[ev->port], .format = c->paths->format, .ev = ev};
+}
+
+struct rnic_path mrc_path_between(const struct mrc_dev *dev, unsigned port,
+	const struct wire_ip *src, const struct wire_ip *dst)
+{
+	struct rnic_path path = path_between(dev->rnic, port, src, dst, 0);
+
+	path.flow.ttl = (uint8_t)dev->set.hop_limit;
+	return path;
 }
 
 static struct srv6_encap encap_of(const struct mrc_way *way)
 {
-	struct srv6_encap e = {.src = way->flow.src, .n = way->path->n_segments};
+	struct srv6_encap e = {.src = way->plane->flow.src, .n = way->ev->n_segments};
 
 	for (unsigned i = 0; i < e.n; i++)
-		e.segment[i] = way->path->segment[i];
+		e.segment[i] = way->ev->segment[i];
 	return e;
 }
 
-int mrc_put_headers(const struct mrc_dev *dev, struct mrc_way *way, const struct mrc_pkt *pkt,
+/* tunnel: the packet goes in an outer header. */
+static struct mrc_flow flow_of(
+	const struct mrc_dev *dev, const struct mrc_way *way, uint8_t tos, bool tunnel)
+{
+	const struct wire_flow *flow = &way->plane->flow;
+
+	return (struct mrc_flow){.src = flow->src,
+		.dst = flow->dst,
+		.tos = tos,
+		.ttl = flow->ttl + tunnel, /* a tunnel's head is one of the hops */
+		.udp_port = (uint16_t)dev->set.udp_port,
+		.ev = way->ev->ev,
+		/* An EV of 16 bits is the source port, whatever the order. */
+		.order = way->format == RNIC_MRC_UDP ? MRC_EV_FLOW_HIGH : dev->set.ev_order};
+}
+
+int mrc_put_headers(const struct mrc_dev *dev, const struct mrc_way *way, const struct mrc_pkt *pkt,
 	uint8_t tos, uint8_t *out, size_t room, size_t *l3)
 {
 	const size_t pay_len = pkt->kind == MRC_KIND_DATA ? pkt->data.pay_len : 0;
+	const struct wire_flow *eth = &way->plane->flow;
 	const struct srv6_encap e = encap_of(way);
+	const struct mrc_flow flow = flow_of(dev, way, tos, e.n > 0);
 	uint8_t headers[MRC_MAX_HEADERS];
 	int n = dev->c.codec->encode(pkt, headers, sizeof(headers)), n3;
 	size_t rest;
@@ -50,12 +68,7 @@ int mrc_put_headers(const struct mrc_dev *dev, struct mrc_way *way, const struct
 	if (room < *l3)
 		return -ENOSPC;
 	rest = (size_t)n + pay_len + wire_pad(pay_len) + ROCE_ICRC_LEN;
-	way->flow.ev = way->path->ev;
-	/* An EV of 16 bits is the source port, whatever the order. */
-	way->flow.order = way->format == RNIC_MRC_UDP ? MRC_EV_FLOW_HIGH : dev->set.ev_order;
-	way->flow.tos = tos;
-	way->flow.ttl += e.n ? 1 : 0; /* a tunnel's head is one of the hops */
-	n3 = mrc_build_l3(out + *l3, room - *l3, &way->flow, rest);
+	n3 = mrc_build_l3(out + *l3, room - *l3, &flow, rest);
 	if (n3 < 0)
 		return n3;
 	if (room < *l3 + (size_t)n3 + (size_t)n)
@@ -63,13 +76,13 @@ int mrc_put_headers(const struct mrc_dev *dev, struct mrc_way *way, const struct
 	memcpy(out + *l3 + n3, headers, (size_t)n);
 	if (e.n && srv6_encap(&e, out + *l3, (size_t)n3 + rest, out + ETH_HDR_LEN) != SRV6_OK)
 		return -EINVAL;
-	memcpy(out, way->dmac, 6);
-	memcpy(out + 6, way->smac, 6);
-	put_be16(out + 12, wire_ip_is4(&way->flow.src) ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
+	memcpy(out, eth->dmac, 6);
+	memcpy(out + 6, eth->smac, 6);
+	put_be16(out + 12, wire_ip_is4(&eth->src) ? ETH_TYPE_IP4 : ETH_TYPE_IP6);
 	return (int)(*l3 + (size_t)n3 + (size_t)n);
 }
 
-int mrc_put_packet(const struct mrc_dev *dev, struct mrc_way *way, const struct mrc_pkt *pkt,
+int mrc_put_packet(const struct mrc_dev *dev, const struct mrc_way *way, const struct mrc_pkt *pkt,
 	uint8_t tos, uint8_t *out, size_t room)
 {
 	size_t l3;
@@ -92,14 +105,14 @@ int mrc_put_packet(const struct mrc_dev *dev, struct mrc_way *way, const struct 
 static bool put(struct mrc_conn *c, unsigned path, uint8_t tos, const struct mrc_pkt *pkt,
 	struct rnic_frame *frame)
 {
-	struct mrc_way way = mrc_way_of(c, path);
+	const struct mrc_way way = mrc_way_of(c, path);
 	size_t l3;
 	int n = mrc_put_headers(c->dev, &way, pkt, tos, frame->head, sizeof(frame->head), &l3);
 
 	if (n < 0)
 		return false;
-	frame->port = (uint8_t)way.port;
-	frame_finish_own(frame, l3, (size_t)n, pkt->kind == MRC_KIND_DATA ? pkt->data.pay_len : 0);
+	frame_finish_own(frame, way.plane, l3, (size_t)n,
+		pkt->kind == MRC_KIND_DATA ? pkt->data.pay_len : 0);
 	return true;
 }
 

@@ -5,20 +5,18 @@
 
 #include <sys/queue.h>
 
-#include "lib/rnic/rnic.h"
+#include "lib/rnic/path.h"
 
 /* What a datagram's send request has besides: behind its scatter list. */
 struct ud_dest {
-	struct wire_flow flow; /* without the source port */
+	struct rnic_path path;
 	uint32_t qpn, qkey;
-	uint8_t port;
-	bool loopback, multicast;
 };
 
 struct rnic_ah {
 	LIST_ENTRY(rnic_ah) link;
 	struct rnic_pd *pd;
-	struct ud_dest dest; /* without qpn and qkey */
+	struct rnic_path path; /* without the source port, which is a queue pair's */
 };
 
 /* UDP source port of a QP's datagrams, as Soft-RoCE: Knuth's multiplicative hash. */

@@ -80,16 +80,17 @@ void congestion_marked(struct rnic_qp *qp, struct congestion *cc, uint64_t now)
 void congestion_tx_cnp(struct rnic_qp *qp, struct congestion *cc, struct rnic_frame *frame)
 {
 	static const uint8_t zeros[ROCE_CNP_LEN];
-	struct wire_flow flow = qp->flow;
+	struct rnic_path path = qp->path;
 	struct wire_hdr hdr = {
 		.opcode = ROCE_CNP, .mig = true, .becn = true, .dqpn = qp->attr.dest_qp_num};
 
 	cc->cnp_due = false;
-	flow.tos = qp->rnic->cnp_tos;
+	path.flow.tos = qp->rnic->cnp_tos;
+	path.full = NULL;
 	frame->iov[0].base = zeros;
 	frame->iov[0].len = sizeof(zeros);
 	frame->n_iov = 1;
-	frame_build(qp->rnic, &flow, frame, &hdr, sizeof(zeros));
+	frame_build(qp->rnic, &path, frame, &hdr, sizeof(zeros));
 	rnic_inc(qp->rnic, RNIC_C_CNP_TX);
 }
 

@@ -11,6 +11,7 @@
 #include "lib/rnic/dcqcn.h"
 #include "lib/rnic/mcast.h"
 #include "lib/rnic/neigh.h"
+#include "lib/rnic/path.h"
 #include "lib/rnic/qp.h"
 #include "lib/rnic/rnic.h"
 #include "lib/rnic/timer.h"
@@ -121,12 +122,6 @@ static inline void rnic_inc(struct rnic *rnic, enum rnic_counter c)
 	rnic->count[c]++;
 }
 
-/* ECN bits that packets of this traffic class carry. */
-static inline uint8_t ect_tos(bool ect, uint8_t tos)
-{
-	return ect && (tos & IP_ECN_MASK) == IP_ECN_NOT_ECT ? tos | IP_ECN_ECT0 : tos;
-}
-
 /* ports.c: what the configuration says of them, then their memory, and that again. */
 int ports_init(struct rnic *rnic, const struct rnic_config *config);
 int ports_alloc(struct rnic *rnic);
@@ -144,16 +139,13 @@ int rnic_own_ip(const struct rnic *rnic, unsigned port, const struct wire_ip *ip
  * NULL if too many wait; rnic_reply_send queues the len bytes written there. */
 uint8_t *rnic_reply(struct rnic *rnic, unsigned port);
 void rnic_reply_send(struct rnic *rnic, unsigned port, int len);
-/* Headers in front of, pad and ICRC behind the pieces that the frame has, pay_len bytes together.
- */
-void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
+/* Headers in front of, pad and ICRC behind the pieces that the frame has, pay_len bytes together;
+ * and where it goes. A path with headers made ready is used for its queue pair alone. */
+void frame_build(struct rnic *rnic, const struct rnic_path *path, struct rnic_frame *frame,
 	struct wire_hdr *hdr, size_t pay_len);
-/* The same for the flow of a connection. */
-void frame_finish(
-	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len);
-
 /* The same where a transport has written the headers itself: head_len bytes in frame->head, the IP
  * header at l3_off. */
-void frame_finish_own(struct rnic_frame *frame, size_t l3_off, size_t head_len, size_t pay_len);
+void frame_finish_own(struct rnic_frame *frame, const struct rnic_path *path, size_t l3_off,
+	size_t head_len, size_t pay_len);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/rnic/device.h"
-#include "lib/rnic/qp.h"
+#include "lib/rnic/path.h"
 #include "lib/wire/icrc.h"
 
 /* Headers are in place. */
@@ -21,36 +21,40 @@ static void finish(struct rnic_frame *frame, uint32_t before, uint32_t share, si
 	frame->unsealed = true;
 }
 
-void frame_build(struct rnic *rnic, const struct wire_flow *flow, struct rnic_frame *frame,
+/* Where it goes, which is not in the bytes alone. */
+static void send_by(struct rnic_frame *frame, const struct rnic_path *path)
+{
+	frame->port = path->port;
+	frame->loopback = path->loopback;
+}
+
+void frame_build(struct rnic *rnic, const struct rnic_path *path, struct rnic_frame *frame,
 	struct wire_hdr *hdr, size_t pay_len)
 {
-	size_t l3 = wire_l3_off(flow->vlan);
+	const struct wire_template *full = path->full;
+	const size_t l3 = wire_l3_off(path->flow.vlan);
 
+	send_by(frame, path);
 	hdr->ip_id = rnic->ip_id++;
-	frame->head_len =
-		(uint16_t)wire_build_headers(frame->head, sizeof(frame->head), flow, hdr, pay_len);
+	if (full != NULL && pay_len == full->pay_len &&
+		roce_ext_len(roce_opcode_flags(hdr->opcode)) == 0) {
+		const uint32_t share = wire_template_write(full, hdr, 0, frame->head);
+
+		frame->head_len = full->len;
+		finish(frame, 0, share, pay_len);
+		return;
+	}
+	frame->head_len = (uint16_t)wire_build_headers(
+		frame->head, sizeof(frame->head), &path->flow, hdr, pay_len);
 	finish(frame, icrc_headers(frame->head + l3, frame->head_len - l3), 0, pay_len);
 }
 
-void frame_finish_own(struct rnic_frame *frame, size_t l3_off, size_t head_len, size_t pay_len)
+void frame_finish_own(struct rnic_frame *frame, const struct rnic_path *path, size_t l3_off,
+	size_t head_len, size_t pay_len)
 {
+	send_by(frame, path);
 	frame->head_len = (uint16_t)head_len;
 	finish(frame, icrc_headers(frame->head + l3_off, head_len - l3_off), 0, pay_len);
-}
-
-void frame_finish(
-	struct rnic_qp *qp, struct rnic_frame *frame, struct wire_hdr *hdr, size_t pay_len)
-{
-	uint32_t share;
-
-	if (pay_len != qp->mtu || roce_ext_len(roce_opcode_flags(hdr->opcode)) != 0) {
-		frame_build(qp->rnic, &qp->flow, frame, hdr, pay_len);
-		return;
-	}
-	hdr->ip_id = qp->rnic->ip_id++;
-	share = wire_template_write(&qp->full, hdr, 0, frame->head);
-	frame->head_len = qp->full.len;
-	finish(frame, 0, share, pay_len);
 }
 
 int rnic_frame_flatten(const struct rnic_frame *frame, uint8_t *out, size_t cap)

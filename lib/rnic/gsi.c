@@ -28,29 +28,27 @@ unsigned gsi_rx(struct rnic *rnic, unsigned port, const uint8_t *frame, const st
 int rnic_mad_send(
 	struct rnic *rnic, const struct rnic_mad *mad, const uint8_t dmac[6], const uint8_t *data)
 {
-	struct wire_flow flow = {.src = mad->src,
-		.dst = mad->dst,
-		.tos = ect_tos(rnic->ect, mad->tos),
-		.ttl = 64,
-		.sport = ud_source_port(CM_QPN)};
 	struct wire_hdr hdr = {.opcode = ROCE_UD | ROCE_SEND_ONLY,
 		.mig = true,
 		.sqpn = CM_QPN,
 		.dqpn = CM_QPN,
 		.qkey = CM_QKEY};
+	struct rnic_path path;
 	uint8_t *out;
 	int len;
 
-	if (mad->port >= rnic->n_ports || rnic_own_ip(rnic, mad->port, &flow.src) < 0)
+	if (mad->port >= rnic->n_ports || rnic_own_ip(rnic, mad->port, &mad->src) < 0)
 		return -EINVAL;
 	out = rnic_reply(rnic, mad->port);
 	if (out == NULL)
 		return -ENOSPC;
-	memcpy(flow.dmac, dmac, sizeof(flow.dmac));
-	memcpy(flow.smac, rnic->port[mad->port].mac, sizeof(flow.smac));
+	path = path_between(rnic, mad->port, &mad->src, &mad->dst, mad->tos);
+	path.flow.sport = ud_source_port(CM_QPN);
+	memcpy(path.flow.dmac, dmac, sizeof(path.flow.dmac));
 	hdr.psn = rnic->gsi_psn++ & PSN_MASK;
 	hdr.ip_id = rnic->ip_id++;
-	len = wire_build_frame(out, rnic->port[mad->port].reply_cap, &flow, &hdr, data, CM_MAD_LEN);
-	rnic_reply_send(rnic, mad->port, len);
+	len = wire_build_frame(
+		out, rnic->port[path.port].reply_cap, &path.flow, &hdr, data, CM_MAD_LEN);
+	rnic_reply_send(rnic, path.port, len);
 	return len < 0 ? len : 0;
 }

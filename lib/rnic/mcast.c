@@ -43,7 +43,7 @@ void mcast_report(struct rnic *rnic, unsigned port)
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		struct mcast *m = &rnic->mcast[i];
 
-		if (!m->due || m->qp->port != port)
+		if (!m->due || m->qp->path.port != port)
 			continue;
 		if (!say(rnic, port, &m->group, true))
 			return;
@@ -56,14 +56,15 @@ void mcast_report(struct rnic *rnic, unsigned port)
 static void owe(struct rnic *rnic, struct mcast *m)
 {
 	m->due = true;
-	rnic->reports_due |= 1u << m->qp->port;
+	rnic->reports_due |= 1u << m->qp->path.port;
 }
 
 /* The first of the port and the group, or NULL. */
 static struct mcast *first(struct rnic *rnic, unsigned port, const struct wire_ip *group)
 {
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
-		if (rnic->mcast[i].qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
+		if (rnic->mcast[i].qp->path.port == port &&
+			wire_ip_eq(&rnic->mcast[i].group, group))
 			return &rnic->mcast[i];
 	}
 	return NULL;
@@ -81,7 +82,8 @@ bool mcast_other_member(const struct rnic_qp *qp, const struct wire_ip *group)
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		const struct mcast *m = &rnic->mcast[i];
 
-		if (m->qp != qp && m->qp->port == qp->port && wire_ip_eq(&m->group, group))
+		if (m->qp != qp && m->qp->path.port == qp->path.port &&
+			wire_ip_eq(&m->group, group))
 			return true;
 	}
 	return false;
@@ -105,10 +107,10 @@ static void forget(struct rnic *rnic, struct mcast *m)
 	workers_hold(rnic);
 	*m = rnic->mcast[--rnic->n_mcast];
 	workers_let_go(rnic);
-	other = first(rnic, gone.qp->port, &gone.group);
+	other = first(rnic, gone.qp->path.port, &gone.group);
 	/* That nobody is left, where too many frames wait, is learnt from the next query. */
 	if (other == NULL)
-		say(rnic, gone.qp->port, &gone.group, false);
+		say(rnic, gone.qp->path.port, &gone.group, false);
 	else if (gone.due)
 		owe(rnic, other);
 }
@@ -124,13 +126,13 @@ int rnic_qp_attach_mcast(struct rnic_qp *qp, const struct wire_ip *group)
 		return 0;
 	if (rnic->n_mcast == MAX_MCAST)
 		return -ENOMEM;
-	joins = !mcast_member(rnic, qp->port, group);
+	joins = !mcast_member(rnic, qp->path.port, group);
 	workers_hold(rnic);
 	rnic->mcast[rnic->n_mcast++] = (struct mcast){.group = *group, .qp = qp};
 	workers_let_go(rnic);
 	if (joins) {
 		owe(rnic, &rnic->mcast[rnic->n_mcast - 1]);
-		mcast_report(rnic, qp->port);
+		mcast_report(rnic, qp->path.port);
 	}
 	return 0;
 }
@@ -162,7 +164,7 @@ unsigned mcast_worker(const struct rnic *rnic, unsigned port, const struct wire_
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		const struct rnic_qp *qp = rnic->mcast[i].qp;
 
-		if (qp->port != port || !wire_ip_eq(&rnic->mcast[i].group, group))
+		if (qp->path.port != port || !wire_ip_eq(&rnic->mcast[i].group, group))
 			continue;
 		if (qp->worker == 0 || (worker != 0 && worker != qp->worker))
 			return 0;
@@ -176,7 +178,8 @@ static bool pinned_member(const struct rnic *rnic, unsigned port, const struct w
 	for (uint32_t i = 0; rnic->n_pinned > 0 && i < rnic->n_mcast; i++) {
 		const struct rnic_qp *qp = rnic->mcast[i].qp;
 
-		if (qp->worker != 0 && qp->port == port && wire_ip_eq(&rnic->mcast[i].group, group))
+		if (qp->worker != 0 && qp->path.port == port &&
+			wire_ip_eq(&rnic->mcast[i].group, group))
 			return true;
 	}
 	return false;
@@ -191,7 +194,7 @@ static unsigned deliver(struct rnic *rnic, unsigned worker, unsigned port, const
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		struct rnic_qp *qp = rnic->mcast[i].qp;
 
-		if (qp->port != port || !wire_ip_eq(&rnic->mcast[i].group, &pkt->dst) ||
+		if (qp->path.port != port || !wire_ip_eq(&rnic->mcast[i].group, &pkt->dst) ||
 			(worker != 0 && worker != qp->worker))
 			continue;
 		if (!qp_receives(qp))
@@ -228,7 +231,7 @@ unsigned mcast_query(
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		struct mcast *mine = &rnic->mcast[i];
 
-		if (mine->qp->port == port && wire_ip_is4(&mine->group) == m.ip4 &&
+		if (mine->qp->path.port == port && wire_ip_is4(&mine->group) == m.ip4 &&
 			(wire_ip_is_zero(&m.group) || wire_ip_eq(&m.group, &mine->group)) &&
 			first(rnic, port, &mine->group) == mine)
 			owe(rnic, mine);

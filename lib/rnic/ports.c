@@ -170,7 +170,7 @@ int rnic_own_ip(const struct rnic *rnic, unsigned port, const struct wire_ip *ip
 
 static void tell(struct rnic_qp *qp, unsigned port, bool up, uint64_t now)
 {
-	if (!qp->ops->several_ports && qp->port != port)
+	if (!qp->ops->several_ports && qp->path.port != port)
 		return;
 	qp->refused = qp->control_refused = 0;
 	if (qp->ops->port != NULL && qp_receives(qp))

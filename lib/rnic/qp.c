@@ -175,7 +175,6 @@ static void send_last_control(struct rnic_qp *qp)
 		uint8_t *bytes;
 
 		frame.stays = frame.unsealed = false;
-		frame.port = qp->port;
 		got = qp->ops->tx_control(qp, rnic->up, &frame, rnic->rx_at);
 		bytes = got != CONTROL_NONE ? rnic_reply(rnic, frame.port) : NULL;
 		if (bytes == NULL)

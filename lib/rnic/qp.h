@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "lib/rnic/path.h"
 #include "lib/rnic/ring.h"
 #include "lib/rnic/rnic.h"
 #include "lib/rnic/timer.h"
 #include "lib/rnic/wqe.h"
-#include "lib/wire/template.h"
 
 /* A queue pair waits to send in its port's lane, or in that of those which have several ports. */
 enum { LANE_SEVERAL = RNIC_MAX_PORTS, N_LANES };
@@ -23,15 +23,13 @@ struct rnic_qp {
 	const struct transport_ops *ops;
 	_Atomic int state; /* enum ibv_qp_state; written by the owner */
 	uint32_t qpn, slot;
-	uint8_t port; /* IBV_QP_PORT, from 0 */
 	uint8_t lane;
 	uint8_t worker;     /* that takes its packets; 0: the owner */
 	atomic_bool broken; /* qp_break; nothing more is taken */
 	uint32_t mtu;       /* bytes */
-	struct wire_flow flow;
-	struct wire_template
-		full;  /* headers of packets that are nothing but mtu bytes of payload */
-	bool loopback; /* the peer is this device */
+	/* To the peer if connected; else only its port counts, which is IBV_QP_PORT. */
+	struct rnic_path path;
+	struct wire_template full; /* path.full, of packets of mtu bytes */
 	bool en_ready, en_control; /* on the device's lists */
 	bool no_room;              /* what transport_no_room says */
 	/* Ports that it had no use for: it is not asked again before there are others. */

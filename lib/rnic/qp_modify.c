@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: states and attributes. */
 #include <errno.h>
-#include <string.h>
 
 #include "lib/rnic/cq.h"
-#include "lib/rnic/neigh.h"
 #include "lib/rnic/transport.h"
 #include "lib/rnic/worker.h"
-#include "lib/wire/multicast.h"
-
-static int check_av(const struct rnic_port *port, const struct ibv_ah_attr *av, bool multicast,
-	struct wire_ip *dst)
-{
-	memcpy(dst->b, av->grh.dgid.raw, sizeof(dst->b));
-	if (!av->is_global || av->grh.sgid_index >= port->n_gid)
-		return -EINVAL;
-	if (wire_ip_is_zero(dst) || wire_is_multicast(dst) != multicast)
-		return -EINVAL;
-	if (wire_ip_is4(dst) != wire_ip_is4(&port->gid[av->grh.sgid_index]))
-		return -EINVAL;
-	return 0;
-}
 
 /* The port that the QP is to be on. */
 static unsigned port_of(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	return mask & IBV_QP_PORT ? attr->port_num - 1u : qp->port;
+	return mask & IBV_QP_PORT ? attr->port_num - 1u : qp->path.port;
 }
 
 /* Another port: another path, whose MTU must do. */
@@ -37,7 +21,7 @@ static int check_port(
 
 	if (port >= qp->rnic->n_ports || mtu > qp->rnic->port[port].active_mtu)
 		return -EINVAL;
-	return port != qp->port && to == IBV_QPS_SQD && !(mask & IBV_QP_AV) ? -EINVAL : 0;
+	return port != qp->path.port && to == IBV_QPS_SQD && !(mask & IBV_QP_AV) ? -EINVAL : 0;
 }
 
 /* Attributes of the device and of QPs that only have one value here, and ranges. */
@@ -79,30 +63,18 @@ static uint16_t flow_port(uint32_t label, uint32_t qpn, uint32_t peer)
 	return (uint16_t)(0xc000 | ((label ^ label >> 14) & 0x3fff));
 }
 
-static void set_flow(struct rnic_qp *qp, const struct wire_ip *dst, const uint8_t dmac[6])
+static void set_path(struct rnic_qp *qp, const struct rnic_path *path)
 {
-	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
-	const struct rnic_port *port = &qp->rnic->port[qp->port];
-	struct wire_flow *flow = &qp->flow;
+	const struct ibv_qp_attr *attr = &qp->attr;
 
-	*flow = (struct wire_flow){.src = port->gid[grh->sgid_index],
-		.dst = *dst,
-		.tos = ect_tos(qp->rnic->ect, grh->traffic_class),
-		/* Programs say 1 (ibv_rc_pingpong does) and mean a subnet; Linux replaces it by the
-		 * route's, too. */
-		.ttl = grh->hop_limit > 1 ? grh->hop_limit : 64,
-		.sport = flow_port(grh->flow_label, qp->qpn, qp->attr.dest_qp_num)};
-	memcpy(flow->dmac, dmac, sizeof(flow->dmac));
-	memcpy(flow->smac, port->mac, sizeof(flow->smac));
-	qp->loopback = rnic_own_ip(qp->rnic, qp->port, dst) >= 0;
-	wire_template_init(&qp->full, flow,
-		&(struct wire_hdr){.opcode = ROCE_SEND_MIDDLE, .dqpn = qp->attr.dest_qp_num},
-		qp->mtu);
+	qp->path = *path;
+	qp->path.flow.sport = flow_port(attr->ah_attr.grh.flow_label, qp->qpn, attr->dest_qp_num);
+	path_prepare(&qp->path, &qp->full, attr->dest_qp_num, qp->mtu);
 }
 
 static void set_port(struct rnic_qp *qp, unsigned port)
 {
-	qp->port = (uint8_t)port;
+	qp->path.port = (uint8_t)port;
 	if (!qp->ops->several_ports)
 		sched_move(qp, port);
 	if (!qp->ops->connected)
@@ -197,32 +169,25 @@ static int check_modify(const struct rnic_qp *qp, const struct ibv_qp_attr *attr
 	return err;
 }
 
-/* Where packets go that have these attributes. */
-static int resolve(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
-	struct wire_ip *dst, uint8_t dmac[6], uint64_t now)
+/* That of packets that have these attributes. */
+static int find_path(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask,
+	struct rnic_path *path, uint64_t now)
 {
-	const struct ibv_ah_attr *av = &attr->ah_attr;
-	const unsigned index = port_of(qp, attr, mask);
-	const struct rnic_port *port = &qp->rnic->port[index];
-	int err = check_av(port, av, qp->ops->multicast, dst);
+	int err = path_of_attr(path, qp->rnic, port_of(qp, attr, mask), &attr->ah_attr);
 
+	if (err == 0 && path->multicast != qp->ops->multicast)
+		err = -EINVAL;
 	if (err < 0)
 		return err;
-	if (qp->ops->multicast) {
-		wire_multicast_mac(dst, dmac);
-		return 0;
-	}
-	if (qp->ops->resolve != NULL)
-		return qp->ops->resolve(qp, av, dmac, now);
-	return neigh_resolve(qp->rnic, index, &port->gid[av->grh.sgid_index], dst, dmac, now);
+	return qp->ops->resolve != NULL ? qp->ops->resolve(qp, path, now)
+					: path_resolve(path, qp->rnic, now);
 }
 
 static int modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t now)
 {
 	enum ibv_qp_state from = qp_state(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-	struct wire_ip dst;
-	uint8_t dmac[6];
+	struct rnic_path path;
 	int err;
 
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
@@ -235,13 +200,13 @@ static int modify(struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask, 
 		return 0;
 	}
 	if (mask & IBV_QP_AV) {
-		err = resolve(qp, attr, mask, &dst, dmac, now);
+		err = find_path(qp, attr, mask, &path, now);
 		if (err < 0)
 			return err;
 	}
 	set_attr(qp, attr, mask);
 	if (mask & IBV_QP_AV)
-		set_flow(qp, &dst, dmac);
+		set_path(qp, &path);
 	enter(qp, from, to, now);
 	if (cq_unsettled(qp->rnic))
 		cq_settle(qp->rnic);

@@ -178,7 +178,7 @@ static bool make_rd_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_
 	req->rd_out++;
 	hdr.opcode |= qp->ops->opcodes;
 	frame->n_iov = 0;
-	frame_finish(qp, frame, &hdr, 0);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, 0);
 	advance(qp, true, now);
 	return true;
 }
@@ -244,7 +244,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
 	frame->stays = true;
-	frame_finish(qp, frame, &hdr, len);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, len);
 	advance(qp, last, now);
 	return true;
 }

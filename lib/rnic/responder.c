@@ -112,7 +112,7 @@ bool rc_tx_answer(struct rnic_qp *qp, struct rnic_frame *frame)
 		break;
 	}
 	resp->answer = RC_NO_ANSWER;
-	frame_finish(qp, frame, &hdr, len);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, len);
 	return true;
 }
 

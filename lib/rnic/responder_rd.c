@@ -255,7 +255,7 @@ static bool make_response(struct rnic_qp *qp, struct rnic_frame *frame, struct r
 			return false;
 	}
 	hdr.opcode |= qp->ops->opcodes;
-	frame_finish(qp, frame, &hdr, len);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, len);
 	return true;
 }
 

@@ -317,6 +317,7 @@ struct rnic_frame {
 	uint16_t head_len, tail_len;
 	uint16_t n_iov;
 	uint8_t port;  /* where it leaves */
+	bool loopback; /* it does not: the device takes it itself */
 	uint32_t len;  /* all together */
 	bool stays;    /* the payload is the device's until the next rnic_rx or rnic_timer, not only
 			  until the next call: requests of RC */

@@ -61,11 +61,12 @@ static unsigned refused(const struct rnic_qp *qp, unsigned port, const struct wi
 
 	if (!qp_receives(qp))
 		return RNIC_DROP_QP_STATE;
-	if (port != qp->port && !qp->ops->several_ports)
+	if (port != qp->path.port && !qp->ops->several_ports)
 		return RNIC_DROP_PORT;
 	if (!qp->ops->connected || qp->ops->several_ports)
 		return own ? 0 : RNIC_DROP_QP_TYPE;
-	if (!wire_ip_eq(&pkt->src, &qp->flow.dst) || !wire_ip_eq(&pkt->dst, &qp->flow.src))
+	if (!wire_ip_eq(&pkt->src, &qp->path.flow.dst) ||
+		!wire_ip_eq(&pkt->dst, &qp->path.flow.src))
 		return RNIC_DROP_SOURCE;
 	return own || pkt->opcode == ROCE_CNP ? 0 : RNIC_DROP_QP_TYPE;
 }

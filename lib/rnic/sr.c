@@ -241,7 +241,7 @@ static int sr_check(const struct rnic *rnic, const struct rnic_qp_init *init)
 static int sr_check_attr(const struct rnic_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	if ((mask & IBV_QP_PATH_MTU) &&
-		roce_mtu_bytes(attr->path_mtu) + SR_ROOM > qp->rnic->port[qp->port].mtu)
+		roce_mtu_bytes(attr->path_mtu) + SR_ROOM > qp->rnic->port[qp->path.port].mtu)
 		return -EINVAL;
 	return rc_check_attr(qp, attr, mask);
 }

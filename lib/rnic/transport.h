@@ -51,8 +51,8 @@ struct transport_ops {
 	bool connected; /* one peer, whose address the QP has */
 	bool multicast; /* connected, its peer being a multicast group; messages of one packet */
 	/* Its packets come and leave by any port; the QP's own says which GID table sgid_index is
-	 * of. It looks itself at the addresses of what comes. If false the QP stays on its port,
-	 * which is frame->port already when tx and tx_control are called. */
+	 * of. It looks itself at the addresses of what comes. If false the QP stays on the port
+	 * of its path. */
 	bool several_ports;
 	/* lib/wire does not know what follows the BTH of its packets: rx finds it as payload, pad
 	 * bytes included, and frame_finish_own takes headers that tx and tx_control have written.
@@ -88,12 +88,10 @@ struct transport_ops {
 	/* To RESET, or a new one: the state as it is to be in RESET. */
 	void (*reset)(struct rnic_qp *qp);
 
-	/* The next hops towards attributes' destination, of a transport with several ports, before
-	 * any attribute is changed: 0, or the errors of rnic_resolve; called again after -EAGAIN.
-	 * qp->flow is made anew if it is 0, with dmac as that of the QP's port. NULL: the
-	 * destination is resolved on the QP's port. */
-	int (*resolve)(
-		struct rnic_qp *qp, const struct ibv_ah_attr *av, uint8_t dmac[6], uint64_t now);
+	/* The next hops of what is to be the QP's path, of a transport with several ports, before
+	 * any attribute is changed: 0, that of its own port being in the path, or the errors of
+	 * rnic_resolve; called again after -EAGAIN. NULL: path_resolve. */
+	int (*resolve)(struct rnic_qp *qp, struct rnic_path *path, uint64_t now);
 
 	/* A packet with right ICRC that came to a port, from the peer if connected; of the own
 	 * opcodes, or a CNP if connected. 0 if it took effect, else the drop reason. */
@@ -119,8 +117,8 @@ struct transport_ops {
 		struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now);
 	/* The next packet of those that qp_has_control announced: acknowledgements and the like.
 	 * They go before all requests, and never wait for a rate. ports, here and below: bit N,
-	 * port N is up and has room; one with several ports sets frame->port to one of them, or
-	 * says transport_no_room. */
+	 * port N is up and has room; one with several ports takes the path of one of them, or says
+	 * transport_no_room. */
 	enum tx_control (*tx_control)(
 		struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now);
 	/* The next other packet; false if there is none or none may be sent: the QP then leaves the

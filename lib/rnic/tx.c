@@ -15,7 +15,6 @@ enum { LOOPBACK_MAX = 64 }; /* frames a device hands to itself in one call of rn
 struct sending {
 	unsigned ports; /* up, and with room */
 	unsigned lanes; /* whose turn it may be */
-	bool loopback;
 };
 
 /* A port that is down takes everything: it is lost. */
@@ -79,7 +78,7 @@ static bool tx_reply(struct rnic *rnic, struct rnic_frame *frame, struct sending
 	frame->head_len = frame->tail_len = frame->n_iov = 0;
 	frame->len = reply->len;
 	frame->qpn = 0;
-	s->loopback = memcmp(reply->bytes, port->mac, sizeof(port->mac)) == 0;
+	frame->loopback = memcmp(reply->bytes, port->mac, sizeof(port->mac)) == 0;
 	if (reply->len <= sizeof(frame->head)) {
 		memcpy(frame->head, reply->bytes, reply->len);
 		frame->head_len = (uint16_t)reply->len;
@@ -103,7 +102,6 @@ static bool control_of(
 			next = TAILQ_NEXT(qp, control);
 			continue;
 		}
-		frame->port = qp->port;
 		got = qp->ops->tx_control(qp, s->ports, frame, now);
 		next = TAILQ_NEXT(qp, control);
 		rnic->sched_steps++;
@@ -113,7 +111,6 @@ static bool control_of(
 			sched_uncontrol(qp);
 		else if (used_up(rnic, lane, &qp->budget))
 			sched_rotate_control(qp);
-		s->loopback = qp->loopback;
 		frame->qpn = qp->qpn;
 		if (got != CONTROL_NONE)
 			return true;
@@ -132,7 +129,6 @@ static bool request_of(
 			continue;
 		}
 		rnic->sched_steps++;
-		frame->port = qp->port;
 		if (!qp->ops->tx(qp, s->ports, frame, now)) {
 			next = TAILQ_NEXT(qp, ready);
 			if (!lacks_port(qp, s->ports, &qp->refused))
@@ -141,7 +137,6 @@ static bool request_of(
 		}
 		if (used_up(rnic, lane, &qp->quantum))
 			sched_rotate_ready(qp);
-		s->loopback = qp->loopback;
 		frame->qpn = qp->qpn;
 		return true;
 	}
@@ -184,13 +179,13 @@ static void take_back(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 }
 
 /* True if the frame goes out, else it is taken care of. */
-static bool leaves(struct rnic *rnic, struct rnic_frame *frame, bool loopback, uint64_t now)
+static bool leaves(struct rnic *rnic, struct rnic_frame *frame, uint64_t now)
 {
 	struct rnic_port *port = &rnic->port[frame->port];
 	const bool copy = rnic->copy_back;
 
 	rnic->copy_back = false;
-	if (!loopback && !port->up) {
+	if (!frame->loopback && !port->up) {
 		port->count[RNIC_PORT_C_TX_LOST]++;
 		return false;
 	}
@@ -198,9 +193,9 @@ static bool leaves(struct rnic *rnic, struct rnic_frame *frame, bool loopback, u
 	rnic->count[RNIC_C_TX_BYTES] += frame->len;
 	port->count[RNIC_PORT_C_TX_FRAMES]++;
 	port->count[RNIC_PORT_C_TX_BYTES] += frame->len;
-	if (copy || loopback)
+	if (copy || frame->loopback)
 		take_back(rnic, frame, now);
-	return !loopback;
+	return !frame->loopback;
 }
 
 bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64_t now)
@@ -210,7 +205,6 @@ bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64
 	s.ports = ports & rnic->up;
 	s.lanes = lanes_of(rnic, s.ports);
 	for (unsigned i = 0; i < LOOPBACK_MAX; i++) {
-		s.loopback = false;
 		if (cq_unsettled(rnic))
 			cq_settle(rnic);
 		sched_collect(rnic);
@@ -224,7 +218,7 @@ bool rnic_tx(struct rnic *rnic, unsigned ports, struct rnic_frame *frame, uint64
 				atomic_store_explicit(&rnic->left, false, memory_order_relaxed);
 			return false;
 		}
-		if (leaves(rnic, frame, s.loopback, now))
+		if (leaves(rnic, frame, now))
 			return true;
 	}
 	return false;
@@ -239,9 +233,8 @@ static bool tx_more(
 	if (cq_unsettled(rnic) || rnic_rang(rnic) ||
 		((rnic->has_controls | rnic->has_replies) & s->lanes) != 0)
 		return false;
-	more.loopback = false;
 	frame->stays = frame->unsealed = false;
-	return tx_request(rnic, frame, &more, now) && leaves(rnic, frame, more.loopback, now);
+	return tx_request(rnic, frame, &more, now) && leaves(rnic, frame, now);
 }
 
 unsigned rnic_tx_burst(

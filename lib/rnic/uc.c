@@ -50,7 +50,7 @@ static bool make_packet(struct rnic_qp *qp, const struct send_wqe *wqe, struct r
 		unreliable_refuse(qp);
 		return false;
 	}
-	frame_finish(qp, frame, &hdr, len);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, len);
 	unreliable_sent(qp, wqe, len);
 	return true;
 }

@@ -32,8 +32,8 @@ static bool uc_mcast_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *f
 	hdr.va = wqe->raddr;
 	hdr.rkey = wqe->rkey;
 	hdr.dmalen = wqe->len;
-	frame_finish(qp, frame, &hdr, wqe->len);
-	qp->rnic->copy_back = mcast_other_member(qp, &qp->flow.dst);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, wqe->len);
+	qp->rnic->copy_back = mcast_other_member(qp, &qp->path.flow.dst);
 	unreliable_sent(qp, wqe, wqe->len);
 	return true;
 }

@@ -14,7 +14,7 @@
 static bool hears(const struct rnic_qp *qp, const struct wire_ip *group)
 {
 	return qp->window != NULL ? mcast_other_member(qp, group)
-				  : mcast_member(qp->rnic, qp->port, group);
+				  : mcast_member(qp->rnic, qp->path.port, group);
 }
 
 static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint64_t now)
@@ -22,7 +22,6 @@ static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, 
 	const struct send_wqe *wqe = unreliable_next(qp);
 	struct wire_hdr hdr = {.opcode = ROCE_UD | ROCE_SEND_ONLY, .mig = true, .sqpn = qp->qpn};
 	const struct ud_dest *dest;
-	struct wire_flow flow;
 
 	(void)ports, (void)now;
 	if (wqe == NULL)
@@ -32,8 +31,6 @@ static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, 
 		return false;
 	}
 	dest = (const struct ud_dest *)((const uint8_t *)wqe + qp->dest_off);
-	flow = dest->flow;
-	flow.sport = ud_source_port(qp->qpn);
 	hdr.opcode += wqe->opcode == IBV_WR_SEND_WITH_IMM;
 	hdr.imm = wqe->imm;
 	hdr.se = wqe->solicited;
@@ -41,9 +38,8 @@ static bool ud_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, 
 	/* IBTA vol. 1, 10.2.5: the QP's own where the request's has the upper bit. */
 	hdr.qkey = dest->qkey & 0x80000000 ? qp->attr.qkey : dest->qkey;
 	hdr.psn = ((const struct unreliable *)transport_state(qp))->psn;
-	frame_build(qp->rnic, &flow, frame, &hdr, wqe->len);
-	qp->loopback = dest->loopback;
-	qp->rnic->copy_back = dest->multicast && hears(qp, &flow.dst);
+	frame_build(qp->rnic, &dest->path, frame, &hdr, wqe->len);
+	qp->rnic->copy_back = dest->path.multicast && hears(qp, &dest->path.flow.dst);
 	unreliable_sent(qp, wqe, wqe->len);
 	return true;
 }

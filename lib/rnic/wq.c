@@ -50,7 +50,7 @@ static bool takes(const struct rnic_qp *qp, unsigned opcode)
 
 static bool fits(const struct rnic_qp *qp, const struct rnic_ah *ah)
 {
-	return ah->pd == qp->init.pd && ah->dest.port == qp->port;
+	return ah->pd == qp->init.pd && ah->path.port == qp->path.port;
 }
 
 static int check_send(const struct rnic_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
@@ -89,7 +89,8 @@ static void set_dest(const struct rnic_qp *qp, struct send_wqe *wqe, const struc
 	const struct rnic_ah *ah = (const struct rnic_ah *)wr->wr.ud.ah;
 	struct ud_dest *dest = (struct ud_dest *)((uint8_t *)wqe + qp->dest_off);
 
-	*dest = ah->dest;
+	dest->path = ah->path;
+	dest->path.flow.sport = ud_source_port(qp->qpn);
 	dest->qpn = wr->wr.ud.remote_qpn;
 	dest->qkey = wr->wr.ud.remote_qkey;
 }

@@ -132,7 +132,7 @@ static void test_stays(void **state)
 		const struct net_log *log = &net.log[i];
 		const struct rnic_qp *to = rnic_qp_find(net.end[!log->from].rnic, log->pkt.dqpn);
 
-		assert_int_equal(to->port, log->port);
+		assert_int_equal(to->path.port, log->port);
 		assert_int_equal(log->port, log->pkt.dst.b[14]); /* 10.77.port.x */
 	}
 	/* Both ends have asked for the other. */

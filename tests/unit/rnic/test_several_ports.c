@@ -37,20 +37,19 @@ static bool spray_frame(
 	struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame, uint8_t opcode)
 {
 	struct wire_hdr hdr = {.opcode = OPCODES | opcode, .dqpn = qp->attr.dest_qp_num};
-	struct wire_flow flow = qp->flow;
 	const unsigned port = spray_of(qp)->next;
+	struct rnic_path path;
 
 	if (!(ports >> port & 1)) {
 		transport_no_room(qp);
 		return false;
 	}
-	memcpy(flow.smac, qp->rnic->port[port].mac, 6);
-	flow.src = qp->rnic->port[port].gid[1];
-	flow.dst.b[14] = (uint8_t)port; /* 10.77.port.x, and MACs of net.c */
-	flow.dmac[4] = (uint8_t)port;
-	frame->port = (uint8_t)port;
+	path = path_by_port(&qp->path, qp->rnic, port);
+	path.flow.src = qp->rnic->port[port].gid[1];
+	path.flow.dst.b[14] = (uint8_t)port; /* 10.77.port.x, and MACs of net.c */
+	path.flow.dmac[4] = (uint8_t)port;
 	frame->n_iov = 0;
-	frame_build(qp->rnic, &flow, frame, &hdr, 0);
+	frame_build(qp->rnic, &path, frame, &hdr, 0);
 	spray_of(qp)->next = (port + 1) % qp->rnic->n_ports;
 	return true;
 }
@@ -84,13 +83,9 @@ static void spray_port(struct rnic_qp *qp, unsigned port, bool up, uint64_t now)
 }
 
 /* The peer is where net.c puts it, but for the first port, which is asked for. */
-static int spray_resolve(
-	struct rnic_qp *qp, const struct ibv_ah_attr *av, uint8_t dmac[6], uint64_t now)
+static int spray_resolve(struct rnic_qp *qp, struct rnic_path *path, uint64_t now)
 {
-	struct wire_ip dst;
-
-	memcpy(dst.b, av->grh.dgid.raw, sizeof(dst.b));
-	return rnic_next_hop(qp->rnic, 0, &dst, dmac, now);
+	return rnic_next_hop(qp->rnic, 0, &path->flow.dst, path->flow.dmac, now);
 }
 
 static void spray_timer(struct rnic_qp *qp, uint64_t now)

@@ -90,7 +90,7 @@ static bool make(struct rnic_qp *qp, struct rnic_frame *frame, uint8_t opcode)
 	struct wire_hdr hdr = {.opcode = OPCODES | opcode, .dqpn = qp->attr.dest_qp_num};
 
 	frame->n_iov = 0;
-	frame_finish(qp, frame, &hdr, 0);
+	frame_build(qp->rnic, &qp->path, frame, &hdr, 0);
 	return true;
 }
 
@@ -178,14 +178,14 @@ static bool own_tx(struct rnic_qp *qp, unsigned ports, struct rnic_frame *frame,
 	(void)ports, (void)now;
 	if (ring_tail(&qp->sq) == ring_head(&qp->sq))
 		return false;
-	n = wire_build_headers(frame->head, sizeof(frame->head), &qp->flow, &hdr, 4 + 5);
+	n = wire_build_headers(frame->head, sizeof(frame->head), &qp->path.flow, &hdr, 4 + 5);
 	assert_true(n > 12);
 	frame->head[n - 12] = OWN_OPCODE;
 	memcpy(frame->head + n, "ownh", 4);
 	frame->iov[0].base = (const uint8_t *)"bytes";
 	frame->iov[0].len = 5;
 	frame->n_iov = 1;
-	frame_finish_own(frame, l3, (size_t)n + 4, 5);
+	frame_finish_own(frame, &qp->path, l3, (size_t)n + 4, 5);
 	qp_complete_send(qp, IBV_WC_SUCCESS);
 	return true;
 }
