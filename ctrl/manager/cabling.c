@@ -265,6 +265,7 @@ void mg_cabling_close(struct manager *m)
 			forget(LIST_FIRST(&m->sw[i].cables));
 		mg_discover_deaf(&m->sw[i]);
 		json_decref(m->sw[i].named);
+		json_decref(m->sw[i].numbered);
 	}
 	json_decref(m->chassis);
 }

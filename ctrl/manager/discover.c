@@ -19,7 +19,6 @@
 
 #include "ctrl/manager/discover.h"
 
-enum { MAX_AT_PORT = 64 }; /* names of hosts, and of their ports, that are learnt from one port */
 bool mg_is_learnt(const struct manager *m, unsigned link)
 {
 	return link >= m->file_ports;
@@ -178,19 +177,16 @@ static bool is_same_host(struct manager *m, unsigned host, const char *chassis)
 	return !is || (chassis && !strcmp(is, chassis));
 }
 
-/* Any number of names, one after the other, would fill the graph: a port has so many. */
 static bool may_name(struct mg_switch *s, const char *port, const char *host, bool count)
 {
-	const json_int_t n = json_integer_value(json_object_get(s->named, port));
-
-	if (n >= MAX_AT_PORT || (!s->named && !(s->named = json_object()))) {
+	if (mg_taught(s->named, port) >= MG_MAX_AT_PORT) {
 		mg_refuse(s, port,
 			"hears %s by LLDP, and has heard %d names of hosts and their ports before: "
 			"no more are learnt until the manager starts anew",
-			host, MAX_AT_PORT);
+			host, MG_MAX_AT_PORT);
 		return false;
 	}
-	return !count || !json_object_set_new(s->named, port, json_integer(n + 1));
+	return !count || mg_teach(&s->named, port);
 }
 
 /* At a link that it has: another one if it was started anew with other ports. */

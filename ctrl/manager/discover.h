@@ -5,7 +5,16 @@
 
 #include "ctrl/manager/keep.h"
 
-enum { MG_MAX_NAMES = 512 }; /* of hosts, and addresses, that are learnt from one switch */
+enum {
+	MG_MAX_NAMES = 512, /* of hosts, and addresses, that are learnt from one switch */
+	MG_MAX_AT_PORT = 64 /* names of hosts and their ports from one port; addresses likewise */
+};
+
+/* How many a port has taught, by what `taught` counts: any number, one after the other, would use
+ * up all that its switch has. */
+unsigned mg_taught(const json_t *taught, const char *port);
+/* One more. False: no memory. */
+bool mg_teach(json_t **taught, const char *port);
 
 /* What is heard at a port is not learnt, and why: the first reason of a hello. */
 void __attribute__((format(printf, 3, 4)))

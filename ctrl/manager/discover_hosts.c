@@ -27,6 +27,20 @@ mg_refuse(struct mg_switch *s, const char *port, const char *fmt, ...)
 	json_object_set_new(s->refused, port, json_string(line));
 }
 
+unsigned mg_taught(const json_t *taught, const char *port)
+{
+	return (unsigned)json_integer_value(json_object_get(taught, port));
+}
+
+bool mg_teach(json_t **taught, const char *port)
+{
+	const unsigned n = mg_taught(*taught, port);
+
+	if (!*taught)
+		*taught = json_object();
+	return !json_object_set_new(*taught, port, json_integer(n + 1));
+}
+
 bool mg_is_deaf(const struct manager *m, const struct mg_switch *s)
 {
 	return !s->at_ports && !(s->dead && m->now - s->dead > LONG_DEAD_NS);
@@ -113,6 +127,13 @@ static void take_address(
 			h->name, h->learnt ? "" : " by the file", mgr_graph_node(m->g, node)->name);
 		return;
 	}
+	if (mg_taught(s->numbered, port) >= MG_MAX_AT_PORT) {
+		mg_refuse(s, port,
+			"has a neighbour %s, and has taught %d addresses before: no more are "
+			"learnt until the manager starts anew",
+			ip, MG_MAX_AT_PORT);
+		return;
+	}
 	if (s->n_names >= MG_MAX_NAMES) {
 		mg_refuse(s, port,
 			"has a neighbour %s: %s has taught %d names and addresses, no more are "
@@ -122,8 +143,10 @@ static void take_address(
 	}
 	if (h)
 		forget_address(m, (unsigned)(h - m->host));
-	if (!add_address(m, node, ip))
+	if (!mg_teach(&s->numbered, port) || !add_address(m, node, ip)) {
+		mg_refuse(s, port, "has a neighbour %s: no room for another address", ip);
 		return;
+	}
 	s->n_names++;
 	snprintf(key, sizeof(key), "host/%s", ip);
 	mg_keep_learnt(m, key, json_pack("{s:s}", "name", mgr_graph_node(m->g, node)->name));

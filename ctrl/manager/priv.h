@@ -36,8 +36,8 @@ struct mg_switch {
 	/* With discover, while it is known: whom each port hears, addresses of neighbours there,
 	 * and why something that is heard there is not learnt, a sentence. */
 	json_t *at_ports, *ips, *refused;
-	json_t *named;    /* names of hosts' ports that each port has taught: a number */
-	unsigned n_names; /* hosts and addresses that it has taught */
+	json_t *named, *numbered; /* by port how many names, and addresses, it has taught */
+	unsigned n_names;         /* hosts and addresses that it has taught */
 };
 
 struct mg_host {

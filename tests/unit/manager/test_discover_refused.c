@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctrl/manager/priv.h"
+#include "ctrl/manager/discover.h"
 #include "lib/ctl/manager_schema.h"
 #include "tests/unit/manager/discover_world.h"
-
-enum { MAX_AT_PORT = 64 };
 
 /* Who says a host's name at another port, and another name for its port, is not believed: a host
  * says one chassis at all its ports. Who says that too has a second link. */
@@ -149,17 +147,17 @@ static void names(void **state)
 	(void)state;
 	json_array_append_new(dw_neighbours[0],
 		json_pack("{s:s,s:s,s:s}", "ip", "10.1.0.9", "mac", chassis, "port", "p3"));
-	for (unsigned i = 0; i < MAX_AT_PORT + 6; i++) {
+	for (unsigned i = 0; i < MG_MAX_AT_PORT + 6; i++) {
 		snprintf(name, sizeof(name), "x%u", i);
 		dw_hear(0, 3, chassis, "nic", name);
 		world_pass(&dw, HELLO_MS);
 	}
-	assert_int_equal(dw_nodes(), SWITCHES + MAX_AT_PORT);
+	assert_int_equal(dw_nodes(), SWITCHES + MG_MAX_AT_PORT);
 	snprintf(line, sizeof(line),
 		"leaf0:p3 hears %s by LLDP, and has heard %d names of hosts and their ports "
 		"before: "
 		"no more are learnt until the manager starts anew",
-		name, MAX_AT_PORT);
+		name, MG_MAX_AT_PORT);
 	dw_expect_conflicts(1, line);
 	dw_host_at(0, 4, "h1", "10.1.0.1");
 	world_pass(&dw, HELLO_MS);
@@ -174,7 +172,7 @@ static void port_names(void **state)
 	(void)state;
 	json_array_append_new(dw_neighbours[0],
 		json_pack("{s:s,s:s,s:s}", "ip", "10.1.0.9", "mac", chassis, "port", "p3"));
-	for (unsigned i = 0; i < MAX_AT_PORT + 6; i++) {
+	for (unsigned i = 0; i < MG_MAX_AT_PORT + 6; i++) {
 		snprintf(name, sizeof(name), "x%u", i);
 		dw_hear(0, 3, chassis, name, "h0");
 		world_pass(&dw, HELLO_MS);
@@ -184,10 +182,50 @@ static void port_names(void **state)
 		"leaf0:p3 hears h0 by LLDP, and has heard %d names of hosts and their ports "
 		"before: "
 		"no more are learnt until the manager starts anew",
-		MAX_AT_PORT);
+		MG_MAX_AT_PORT);
 	dw_expect_conflicts(1, line);
-	snprintf(name, sizeof(name), "x%u", MAX_AT_PORT - 1);
+	snprintf(name, sizeof(name), "x%u", MG_MAX_AT_PORT - 1);
 	assert_true(dw_cabled("leaf0", "p3", "h0", name)); /* the last that was learnt stays */
+}
+
+static bool has_address(const char *ip, const char *host)
+{
+	const struct mg_host *h = mg_host_by_ip(dw.m, ip);
+
+	return h && !strcmp(h->name, host);
+}
+
+/* Likewise a host that has any number of addresses, or another one with each hello. */
+static void addresses(void **state)
+{
+	char ip[32], line[256];
+
+	(void)state;
+	dw_host_at(0, 3, "h0", "10.1.0.0");
+	world_pass(&dw, HELLO_MS);
+	for (unsigned i = 0; i < MG_MAX_AT_PORT / 2; i++) {
+		snprintf(ip, sizeof(ip), "10.8.0.%u", i);
+		json_array_append_new(dw_neighbours[0], json_pack("{s:s,s:s,s:s}", "ip", ip, "mac",
+								"02:00:00:00:07:03", "port", "p3"));
+	}
+	world_pass(&dw, HELLO_MS);
+	for (unsigned i = 0; i < MG_MAX_AT_PORT / 2 + 6; i++) {
+		snprintf(ip, sizeof(ip), "10.9.0.%u", i);
+		address_at(0, "p3", ip); /* of all of them: one is left */
+		world_pass(&dw, HELLO_MS);
+	}
+	assert_int_equal(dw.m->n_hosts, MG_MAX_AT_PORT);
+	snprintf(line, sizeof(line),
+		"leaf0:p3 has a neighbour %s, and has taught %d addresses before: no more are "
+		"learnt until the manager starts anew",
+		ip, MG_MAX_AT_PORT);
+	dw_expect_conflicts(1, line);
+	/* What it had stays its, and is not counted again. */
+	address_at(0, "p3", "10.1.0.0");
+	dw_host_at(0, 4, "h1", "10.1.0.1");
+	world_pass(&dw, HELLO_MS);
+	assert_true(has_address("10.1.0.0", "h0") && has_address("10.1.0.1", "h1"));
+	dw_expect_conflicts(0, NULL);
 }
 
 /* Says so many names, one after the other, at port p3 of leaf 0. */
@@ -233,9 +271,9 @@ static void names_under_job(void **state)
 	world_pass(&dw, 2 * HELLO_MS);
 	dw_start_jobs();
 	nodes = dw_nodes();
-	say_names(MAX_AT_PORT + 6);
+	say_names(MG_MAX_AT_PORT + 6);
 	/* One went to the name of h0's port, which counts as one with h0's own. */
-	assert_int_equal(dw_nodes(), nodes + MAX_AT_PORT - 1);
+	assert_int_equal(dw_nodes(), nodes + MG_MAX_AT_PORT - 1);
 	assert_true(dw_cabled("leaf0", "p3", "h0", "nic"));
 }
 
@@ -366,8 +404,8 @@ int dw_refused_tests(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, dw_setup, dw_teardown)
 	const struct CMUnitTest tests[] = {T(joins_in), T(address_moves), T(not_learnt),
-		T(two_speakers), T(names), T(port_names), T(names_in_file), T(names_under_job),
-		T(same_again), cmocka_unit_test(many)};
+		T(two_speakers), T(names), T(port_names), T(addresses), T(names_in_file),
+		T(names_under_job), T(same_again), cmocka_unit_test(many)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
