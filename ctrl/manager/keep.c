@@ -5,6 +5,7 @@
  *	epoch		no epoch up to this one was, or will be, given before the next start
  *	run/EPOCH	a run as it was placed: job, processes of its ranks, plan
  *	state/EPOCH	where it is
+ *	blocks/SWITCH	how large blocks of shared memory are there, for jobs too that have gone
  *	link/A/PORT	a link that was learnt (discover.c)
  *	host/IP		whose address that is, likewise
  *
@@ -21,17 +22,25 @@
 /* Epochs are written so many ahead. */
 enum { AHEAD = 1 << 16, LEFT = 1 << 10 };
 
-static int put_json(struct manager *m, const char *kind, uint64_t epoch, json_t *value)
+/* Takes over value; NULL: the record goes. */
+static int put_value(struct manager *m, const char *key, json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL, key[32];
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
 	int rc = value && !text ? -ENOMEM : 0;
 
-	snprintf(key, sizeof(key), "%s/%" PRIu64, kind, epoch);
 	if (!rc)
 		rc = m->store.put(m->store.arg, key, text);
 	free(text);
 	json_decref(value);
 	return rc;
+}
+
+static int put_json(struct manager *m, const char *kind, uint64_t epoch, json_t *value)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s/%" PRIu64, kind, epoch);
+	return put_value(m, key, value);
 }
 
 int mg_put_number(struct manager *m, const char *key, uint64_t number)
@@ -149,6 +158,47 @@ static json_t *state_json(const struct manager *m, const struct mgr_run_kept *k)
 		"ready", flags_json(k, k->ready), "left", flags_json(k, k->left));
 }
 
+/* Of a switch, up to the last that is anybody's; NULL: as it is written down already. */
+static json_t *blocks_json(struct manager *m, struct mg_switch *s, bool *changed)
+{
+	json_t *sizes = json_array();
+	unsigned last = 0;
+
+	*changed = false;
+	for (unsigned i = 0; i < MGR_MAX_BLOCKS; i++) {
+		const uint64_t bytes = mgr_book_block_bytes(m->b, s->node, i + 1);
+
+		*changed = *changed || bytes != s->block[i];
+		s->block[i] = bytes;
+		last = bytes ? i + 1 : last;
+	}
+	for (unsigned i = 0; i < last; i++)
+		json_array_append_new(sizes, ctl_u64(s->block[i]));
+	if (last && *changed)
+		return json_pack("{s:o}", "bytes", sizes);
+	json_decref(sizes);
+	return NULL;
+}
+
+/* On the switches of a plan. Blocks that nobody has any more may be written down larger: who has
+ * one next is written down then. */
+static int put_blocks(struct manager *m, const struct mgr_plan *p)
+{
+	char key[MGR_NAME_LEN + 8];
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && p && p->window.block && i < p->tree.n_sw; i++) {
+		struct mg_switch *s = mg_switch_of(m, p->tree.sw[i].node);
+		bool changed = false;
+		json_t *value = s ? blocks_json(m, s, &changed) : NULL;
+
+		snprintf(key, sizeof(key), "blocks/%s", s ? s->name : "");
+		if (changed)
+			rc = put_value(m, key, value);
+	}
+	return rc;
+}
+
 static int put_run(struct manager *m, const struct mgr_run_kept *k, bool first, bool gone)
 {
 	int rc = 0;
@@ -157,7 +207,9 @@ static int put_run(struct manager *m, const struct mgr_run_kept *k, bool first, 
 		rc = put_json(m, "run", k->epoch, NULL);
 	else if (first)
 		rc = put_json(m, "run", k->epoch, run_json(m, k));
-	return rc ? rc : put_json(m, "state", k->epoch, gone ? NULL : state_json(m, k));
+	if (!rc)
+		rc = put_json(m, "state", k->epoch, gone ? NULL : state_json(m, k));
+	return rc ? rc : put_blocks(m, k->plan);
 }
 
 static int has_failed(struct manager *m, int rc)
@@ -171,16 +223,15 @@ static int has_failed(struct manager *m, int rc)
 
 void mg_keep_learnt(struct manager *m, const char *key, json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-	int rc = value && !text ? -ENOMEM : m->failed;
+	int rc;
 
-	if (!rc) {
-		rc = m->store.put(m->store.arg, key, text);
-		if (rc)
-			has_failed(m, rc);
+	if (m->failed) {
+		json_decref(value);
+		return;
 	}
-	free(text);
-	json_decref(value);
+	rc = put_value(m, key, value);
+	if (rc)
+		has_failed(m, rc);
 }
 
 int mg_keep_ours(struct manager *m)

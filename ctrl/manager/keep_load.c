@@ -76,14 +76,18 @@ static const struct ctl_field link_fields[] = {
 static const struct ctl_field host_fields[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1}, {0}};
 
+static const struct ctl_field blocks_fields[] = {
+	{"bytes", CTL_LIST, .item = CTL_U64, .required = true, .min = 1, .max = MGR_MAX_BLOCKS},
+	{0}};
+
 /* ---- all of them ---- */
 
 struct loading {
 	struct manager *m;
 	char *err;
-	json_t *run, *state; /* by epoch, as text */
-	json_t *link, *host; /* by what follows */
-	uint64_t *epoch;     /* of runs */
+	json_t *run, *state;          /* by epoch, as text */
+	json_t *link, *host, *blocks; /* by what follows */
+	uint64_t *epoch;              /* of runs */
 	unsigned n, room;
 	uint64_t born, bound; /* 0: not there */
 };
@@ -157,6 +161,8 @@ static int take(void *to, const char *key, const char *value)
 		return read_record(l, key, value, link_fields, l->link);
 	if (!strncmp(key, "host/", 5))
 		return read_record(l, key, value, host_fields, l->host);
+	if (!strncmp(key, "blocks/", 7))
+		return read_record(l, key, value, blocks_fields, l->blocks);
 	return refuse(l->err, key, "is not known to this version");
 }
 
@@ -168,7 +174,8 @@ static int read_all(struct loading *l)
 	l->state = json_object();
 	l->link = json_object();
 	l->host = json_object();
-	if (!l->run || !l->state || !l->link || !l->host)
+	l->blocks = json_object();
+	if (!l->run || !l->state || !l->link || !l->host || !l->blocks)
 		return -ENOMEM;
 	rc = l->m->store.each(l->m->store.arg, take, l);
 	if (rc == -EIO)
@@ -182,6 +189,7 @@ static void forget(struct loading *l)
 	json_decref(l->state);
 	json_decref(l->link);
 	json_decref(l->host);
+	json_decref(l->blocks);
 	free(l->epoch);
 }
 
@@ -404,6 +412,35 @@ static int load_run(struct loading *l, uint64_t epoch)
 	return rc == -ENOMEM || !rc ? rc : refuse(l->err, name, "contradicts itself, or its state");
 }
 
+/* After the runs: blocks that are none's any more are nobody's. */
+static int load_blocks(struct loading *l)
+{
+	char key[MGR_NAME_LEN + 64];
+	const char *name;
+	json_t *row;
+
+	json_object_foreach(l->blocks, name, row)
+	{
+		const json_t *sizes = json_object_get(row, "bytes");
+		const int node = mgr_graph_find(l->m->g, name);
+		struct mg_switch *s = node < 0 ? NULL : mg_switch_of(l->m, (unsigned)node);
+		uint64_t bytes = 0;
+		int rc = 0;
+
+		snprintf(key, sizeof(key), "blocks/%s", name);
+		for (unsigned i = 0; s && !rc && i < json_array_size(sizes); i++) {
+			ctl_get_u64(json_array_get(sizes, i), &bytes);
+			s->block[i] = bytes;
+			rc = mgr_book_restore_block(l->m->b, s->node, i + 1, bytes);
+		}
+		if (rc)
+			return refuse(l->err, key, "is larger than any switch's memory");
+		if (!s && (rc = l->m->store.put(l->m->store.arg, key, NULL)))
+			return rc;
+	}
+	return 0;
+}
+
 static int ascending(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -422,6 +459,8 @@ int mg_keep_load(struct manager *m, char err[MANAGER_ERR_LEN])
 		qsort(l.epoch, l.n, sizeof(*l.epoch), ascending);
 	for (unsigned i = 0; !rc && i < l.n; i++)
 		rc = load_run(&l, l.epoch[i]);
+	if (!rc)
+		rc = load_blocks(&l);
 	if (!rc && json_object_size(l.state) != l.n)
 		rc = refuse(err, "state", "there are more of them than runs");
 	if (!rc && l.n)

@@ -7,7 +7,6 @@
 
 /* A promise's number is its age and its index: numbers ascend, and lead to the entry. */
 enum { INDEX_BITS = 16, FIRST_ROOM = 64 };
-static const uint64_t MOST = (uint64_t)1 << 50; /* of anything: sums stay far from overflow */
 
 struct mgr_book *mgr_book_new(unsigned n_nodes, unsigned n_links)
 {
@@ -87,7 +86,7 @@ static bool fits(const struct mgr_account *a, uint64_t amount, unsigned duty, bo
 
 static int set(struct mgr_account *a, uint64_t total, unsigned limit)
 {
-	a->total = total < MOST ? total : MOST;
+	a->total = total < MGR_MOST ? total : MGR_MOST;
 	a->limit = limit;
 	if (a->n <= limit && need(a) <= a->total)
 		return 0;
@@ -175,7 +174,7 @@ static bool named_before(struct mgr_book *b, struct mgr_account *a)
 static int check(struct mgr_book *b, const struct mgr_demand *d)
 {
 	if (d->n_sw + d->n_link == 0 || d->n_sw > MGR_MAX_DEMANDS || d->n_link > MGR_MAX_DEMANDS ||
-		d->duty == 0 || d->duty > MGR_DUTY || d->bps > MOST)
+		d->duty == 0 || d->duty > MGR_DUTY || d->bps > MGR_MOST)
 		return -EINVAL;
 	b->mark++;
 	for (unsigned i = 0; i < d->n_sw; i++) {
@@ -183,7 +182,7 @@ static int check(struct mgr_book *b, const struct mgr_demand *d)
 
 		if (a == NULL)
 			return -ERANGE;
-		if (named_before(b, a) || d->sw[i].bytes > MOST)
+		if (named_before(b, a) || d->sw[i].bytes > MGR_MOST)
 			return -EINVAL;
 	}
 	for (unsigned i = 0; i < d->n_link; i++) {

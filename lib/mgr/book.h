@@ -120,8 +120,16 @@ enum { MGR_MAX_BLOCKS = 32 };
  * -ENOENT: no such promise, or it shares nothing. */
 int mgr_book_give_window(struct mgr_book *b, mgr_promise p, struct mgr_window *out);
 /* What it was given before this book was made; it may contradict others, who then contend with it.
+ * leaves: it will be released, or was already, and its blocks are no larger for it then.
  * -EINVAL: makes no sense. */
-int mgr_book_restore_window(struct mgr_book *b, mgr_promise p, const struct mgr_window *w);
+int mgr_book_restore_window(
+	struct mgr_book *b, mgr_promise p, const struct mgr_window *w, bool leaves);
+
+/* How large a block is at a switch; 0: it is nobody's there, or makes no sense. */
+uint64_t mgr_book_block_bytes(const struct mgr_book *b, unsigned node, unsigned block);
+/* It was as large before this book was made, for somebody who may have gone; that counts if it is
+ * anybody's there now: for after mgr_book_restore_window. -EINVAL: makes no sense. */
+int mgr_book_restore_block(struct mgr_book *b, unsigned node, unsigned block, uint64_t bytes);
 
 /* Of memory, as counted against what there is. */
 uint64_t mgr_book_used_bytes(const struct mgr_book *b, unsigned node);

@@ -6,6 +6,8 @@
 #include "lib/mgr/book.h"
 #include "lib/mgr/heap.h"
 
+static const uint64_t MGR_MOST = (uint64_t)1 << 50; /* of anything: sums stay far from overflow */
+
 struct mgr_holder {
 	mgr_promise promise;
 	uint64_t amount;
@@ -37,6 +39,7 @@ struct mgr_promised {
 	unsigned n, *account;
 	int next_free;
 	struct mgr_window window;
+	bool leaves; /* what it had before this book was made says nothing of blocks */
 };
 
 struct mgr_book {

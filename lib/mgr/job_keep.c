@@ -180,7 +180,8 @@ static int restore_plan(struct mgr_jobs *js, struct mgr_run *r, const struct mgr
 
 	r->plan = *k->plan;
 	rc = mgr_place_restore(js->p, &r->job.shape, r->job.promised, &r->plan, &r->promise);
-	if (rc == 0 && mgr_book_restore_window(js->b, r->promise, &r->plan.window)) {
+	if (rc == 0 && mgr_book_restore_window(
+			       js->b, r->promise, &r->plan.window, r->want >= MGR_STEP_FAILED)) {
 		mgr_book_release(js->b, r->promise);
 		rc = -EINVAL;
 	}

@@ -64,6 +64,26 @@ static bool has_room(const struct mgr_book *b, const struct mgr_account *a,
 	return a->alone <= a->total && measure(b, a, self, mine, &would) <= a->total - a->alone;
 }
 
+/* What of these sizes stays: those that leave had theirs before this book was made, and how large
+ * blocks were for them mgr_book_restore_block knows. */
+static void keep_sizes(
+	const struct mgr_book *b, const struct mgr_account *a, struct mgr_blocks *kept)
+{
+	const struct mgr_blocks before = *kept;
+
+	*kept = (struct mgr_blocks){0};
+	for (unsigned k = 0; k < a->n; k++) {
+		const struct mgr_promised *p = mgr_book_find(b, a->holder[k].promise);
+		const unsigned i = p->window.block - 1;
+
+		if (!p->window.block)
+			continue;
+		kept->size[i] = larger(kept->size[i], before.size[i]);
+		if (!p->leaves)
+			kept->size[i] = larger(kept->size[i], a->holder[k].amount);
+	}
+}
+
 void mgr_book_count_blocks(struct mgr_book *b, struct mgr_account *a)
 {
 	struct mgr_blocks now;
@@ -72,7 +92,7 @@ void mgr_book_count_blocks(struct mgr_book *b, struct mgr_account *a)
 	a->block = 0;
 	for (unsigned i = 0; i < MGR_MAX_BLOCKS; i++)
 		a->block = larger(a->block, now.size[i]);
-	b->blocks[a - b->account] = now;
+	keep_sizes(b, a, &b->blocks[a - b->account]);
 }
 
 /* On all its switches. */
@@ -174,7 +194,8 @@ int mgr_book_give_window(struct mgr_book *b, mgr_promise number, struct mgr_wind
 	return 0;
 }
 
-int mgr_book_restore_window(struct mgr_book *b, mgr_promise number, const struct mgr_window *w)
+int mgr_book_restore_window(
+	struct mgr_book *b, mgr_promise number, const struct mgr_window *w, bool leaves)
 {
 	struct mgr_promised *p = mgr_book_find(b, number);
 
@@ -183,6 +204,23 @@ int mgr_book_restore_window(struct mgr_book *b, mgr_promise number, const struct
 	if (w->block > MGR_MAX_BLOCKS || w->start > MGR_DUTY || w->length > MGR_DUTY - w->start ||
 		(!w->block && (w->start || w->length)))
 		return -EINVAL;
+	p->leaves = leaves;
 	set_window(b, p, w);
+	return 0;
+}
+
+uint64_t mgr_book_block_bytes(const struct mgr_book *b, unsigned node, unsigned block)
+{
+	return node < b->n_nodes && block >= 1 && block <= MGR_MAX_BLOCKS
+		       ? b->blocks[node].size[block - 1]
+		       : 0;
+}
+
+int mgr_book_restore_block(struct mgr_book *b, unsigned node, unsigned block, uint64_t bytes)
+{
+	if (node >= b->n_nodes || block < 1 || block > MGR_MAX_BLOCKS || bytes > MGR_MOST)
+		return -EINVAL;
+	b->blocks[node].size[block - 1] = larger(b->blocks[node].size[block - 1], bytes);
+	mgr_book_count_blocks(b, &b->account[node]);
 	return 0;
 }

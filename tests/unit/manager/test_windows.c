@@ -104,6 +104,52 @@ static void over_a_restart(void **state)
 	expect(0, "manager-1", 30000, 20000);
 }
 
+static uint64_t promised_at(const char *name)
+{
+	json_t *t = world_ask(&w, "topology.get", NULL), *row;
+	uint64_t bytes = 0;
+	size_t i;
+
+	json_array_foreach(
+		json_object_get(t, "nodes"), i, row) if (!strcmp(rpc_string(row, "name"), name))
+		ctl_get_u64(json_object_get(row, "promised_bytes"), &bytes);
+	json_decref(t);
+	return bytes;
+}
+
+/* A block is as large as it was for one who has gone, for the next manager too: the switch keeps
+ * that as long as anybody has the lease there. */
+static void large_over_a_restart(void **state)
+{
+	uint64_t large, after;
+
+	(void)state;
+	w.job[1].mbps = 1000; /* a tenth of the other one */
+	start(0, 300);
+	large = promised_at("leaf0");
+	start(1, 300);
+	world_end_job(&w, 0);
+	world_pass(&w, 3000);
+	assert_int_equal(promised_at("leaf0"), large);
+	for (unsigned i = 0; i < 2; i++) { /* the second goes on with what the first had read */
+		world_kill_manager(&w);
+		world_start_manager(&w);
+		world_pass(&w, 1500);
+		assert_int_equal(promised_at("leaf0"), large);
+		assert_int_equal(promised_at("leaf1"), large);
+	}
+	world_end_job(&w, 1);
+	world_pass(&w, 3000);
+	assert_int_equal(promised_at("leaf0"), 0);
+	start(1, 300);
+	after = promised_at("leaf0");
+	assert_true(after > 0 && after < large);
+	world_kill_manager(&w);
+	world_start_manager(&w);
+	world_pass(&w, 1500);
+	assert_int_equal(promised_at("leaf0"), after);
+}
+
 /* Who does not say that it can let go of memory has its own, all the time. */
 static void without(void **state)
 {
@@ -115,7 +161,8 @@ static void without(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {T(turns), T(over_a_restart), T(without)};
+	const struct CMUnitTest tests[] = {
+		T(turns), T(over_a_restart), T(large_over_a_restart), T(without)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -347,9 +347,9 @@ static void join(struct world *w, unsigned j, unsigned r)
 	snprintf(name, sizeof(name), "job%u", j);
 	snprintf(ip, sizeof(ip), "10.1.%u.%u", r, j);
 	state = ask_manager(w, &k->peer, "job.join",
-		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i,s:b,s:i}", "job", name, "ranks", RANKS, "rank",
-			(int)r, "who", ctl_u64(k->who), "ip", ip, "mtu", 1024, "lease",
-			w->job[j].duty, "duty", w->job[j].duty ?: 1000));
+		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i,s:b,s:i,s:i}", "job", name, "ranks", RANKS,
+			"rank", (int)r, "who", ctl_u64(k->who), "ip", ip, "mtu", 1024, "lease",
+			w->job[j].duty, "duty", w->job[j].duty ?: 1000, "mbps", w->job[j].mbps));
 	k->connected = state != NULL;
 	take_state(w, k, state);
 	json_decref(state);

@@ -43,6 +43,7 @@ struct world_job {
 	struct world_rank rank[RANKS];
 	bool again; /* ranks that hear that it is over join anew */
 	int duty;   /* 0: its memory is its own */
+	int mbps;   /* more is of no use to it; 0: as much as there is */
 	uint64_t installed;
 	char tree[128];
 };

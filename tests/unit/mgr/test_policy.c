@@ -88,7 +88,7 @@ static void has_block(struct fabric *f, unsigned sw, unsigned block, uint64_t by
 	mgr_promise p;
 
 	assert_int_equal(mgr_book_restore(f->b, &d, &p), 0);
-	assert_int_equal(mgr_book_restore_window(f->b, p, &w), 0);
+	assert_int_equal(mgr_book_restore_window(f->b, p, &w, false), 0);
 }
 
 /* Two leaves have memory in a block each, and not the same: the job that could have either goes

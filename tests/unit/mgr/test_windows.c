@@ -125,6 +125,45 @@ static void stays_large(void **state)
 	mgr_book_free(b);
 }
 
+/* A book that is made anew knows how large a block was, of those that somebody has. */
+static void large_again(void **state)
+{
+	const struct mgr_window second = {.block = 2, .start = 300, .length = 300},
+				first = {.block = 1, .start = 300, .length = 300};
+	struct mgr_book *b = make();
+	mgr_promise small, p;
+
+	(void)state;
+	assert_int_equal(promise(b, 3, 100, 300, &small), 0);
+	assert_int_equal(mgr_book_restore_window(b, small, &second, false), 0);
+	for (unsigned block = 1; block <= 2; block++)
+		assert_int_equal(mgr_book_restore_block(b, 0, block, 600), 0);
+	assert_int_equal(mgr_book_block_bytes(b, 0, 1), 0);
+	assert_int_equal(mgr_book_block_bytes(b, 0, 2), 600);
+	assert_int_equal(mgr_book_block_bytes(b, 1, 2), 100);
+	assert_int_equal(promise(b, 1, 401, MGR_DUTY, &p), -ENOSPC);
+	assert_int_equal(promise(b, 2, 401, MGR_DUTY, &p), 0);
+	assert_int_equal(mgr_book_restore_block(b, 0, 2, 50), 0); /* no smaller than it is */
+	assert_int_equal(mgr_book_block_bytes(b, 0, 2), 600);
+	mgr_book_release(b, small);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 0);
+	given(b, 1, 100, 300, 1, 0, 300);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 100);
+	/* One that is only restored to be released makes no block larger for longer than that. */
+	assert_int_equal(promise(b, 1, 500, 300, &p), 0);
+	assert_int_equal(mgr_book_restore_window(b, p, &first, true), 0);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 500);
+	assert_int_equal(mgr_book_block_bytes(b, 0, 1), 100);
+	mgr_book_release(b, p);
+	assert_int_equal(mgr_book_used_bytes(b, 0), 100);
+	assert_int_equal(mgr_book_restore_block(b, SWITCHES, 1, 1), -EINVAL);
+	assert_int_equal(mgr_book_restore_block(b, 0, 0, 1), -EINVAL);
+	assert_int_equal(mgr_book_restore_block(b, 0, MGR_MAX_BLOCKS + 1, 1), -EINVAL);
+	assert_int_equal(mgr_book_restore_block(b, 0, 1, UINT64_MAX), -EINVAL);
+	assert_int_equal(mgr_book_block_bytes(b, SWITCHES, 1), 0);
+	mgr_book_free(b);
+}
+
 /* All memory is in two blocks: who comes is offered the larger one, not all that there is. */
 static void offered(void **state)
 {
@@ -155,9 +194,9 @@ static void refused(void **state)
 	assert_int_equal(mgr_book_give_window(b, p, &w), -ENOENT);
 	assert_int_equal(promise(b, 1, 100, 300, &p), 0);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(mgr_book_restore_window(b, p, &bad[i]), -EINVAL);
+		assert_int_equal(mgr_book_restore_window(b, p, &bad[i], false), -EINVAL);
 	w = (struct mgr_window){3, 100, 300};
-	assert_int_equal(mgr_book_restore_window(b, p, &w), 0);
+	assert_int_equal(mgr_book_restore_window(b, p, &w, false), 0);
 	/* Who comes later keeps clear of it, or contends where there is no memory for another. */
 	mgr_book_release(b, given(b, 1, 800, 900, 1, 0, 900));
 	given(b, 1, 801, 950, 3, 0, 0);
@@ -312,8 +351,8 @@ static void at_random(void **state)
 int run_windows_tests(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(in_turn), cmocka_unit_test(blocks),
-		cmocka_unit_test(stays_large), cmocka_unit_test(offered), cmocka_unit_test(refused),
-		cmocka_unit_test(at_random)};
+		cmocka_unit_test(stays_large), cmocka_unit_test(large_again),
+		cmocka_unit_test(offered), cmocka_unit_test(refused), cmocka_unit_test(at_random)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
