@@ -287,7 +287,24 @@ static char *unasked(void *arg, void *peer)
 	return NULL;
 }
 
-/* For connections to come; both or none. */
+/* Switches whose certificates are revoked by now; handshakes begin anew. */
+static void hang_up_revoked(struct served *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		struct link *l = &s->link[i];
+		SSL *ssl = l->bev ? bufferevent_openssl_get_ssl(l->bev) : NULL;
+
+		if (!ssl || (l->up && !ctl_tls_is_revoked(ssl, s->asks)))
+			continue;
+		if (l->up)
+			journal(JOURNAL_WARNING, "incline-manager: %s: its certificate is revoked",
+				manager_control(s->m, i));
+		hang_up(l);
+		manager_down(s->m, i, false, now(NULL));
+	}
+}
+
+/* For connections to come, and those of whom is not to be trusted any more; both or none. */
 static void renew(struct served *s)
 {
 	char why[CTL_TLS_ERR_LEN];
@@ -305,6 +322,7 @@ static void renew(struct served *s)
 	}
 	SSL_CTX_free(s->serves);
 	s->serves = serves;
+	hang_up_revoked(s);
 	journal(JOURNAL_NOTICE, "incline-manager: certificates are read anew");
 }
 
@@ -459,18 +477,6 @@ static int open_store(struct served *s, const json_t *config, char err[MANAGER_E
 	return strcmp(path, "memory") ? store_sqlite_open(path, &s->store, err) : 0;
 }
 
-static int put_nothing(void *arg, const char *key, const char *value)
-{
-	(void)arg, (void)key, (void)value;
-	return 0;
-}
-
-static int commit_nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
 /* A store that is there is read, and left as it is; a manager that runs may have it. */
 static int look_into_store(struct served *s, const json_t *config, char err[MANAGER_ERR_LEN])
 {
@@ -478,8 +484,7 @@ static int look_into_store(struct served *s, const json_t *config, char err[MANA
 	const bool there = etcd_of(config) || (strcmp(path, "memory") && !access(path, F_OK));
 	int rc = there ? open_store(s, config, err) : 0;
 
-	s->store.put = put_nothing;
-	s->store.commit = commit_nothing;
+	store_read_only(&s->store);
 	return rc == -EBUSY ? 0 : rc;
 }
 

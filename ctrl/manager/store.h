@@ -29,6 +29,9 @@ struct store {
 /* -ENOMEM. */
 int store_memory_open(struct store *out);
 
+/* What is written from now on is thrown away: for who only looks. Any store, none too. */
+void store_read_only(struct store *s);
+
 /* The file is made if there is none (mode 0600) and ours alone until it is closed. It may be shared
  * with nobody: -EBUSY if another process has it. What is committed outlives the process, and the
  * machine's. Refused with a reason in err: what is not an SQLite file, or is damaged (-EBADMSG),

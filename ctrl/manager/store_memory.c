@@ -71,3 +71,23 @@ int store_memory_open(struct store *out)
 	shut(s);
 	return -ENOMEM;
 }
+
+/* ---- nothing ---- */
+
+static int put_nothing(void *arg, const char *key, const char *value)
+{
+	(void)arg, (void)key, (void)value;
+	return 0;
+}
+
+static int commit_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+void store_read_only(struct store *s)
+{
+	s->put = put_nothing;
+	s->commit = commit_nothing;
+}

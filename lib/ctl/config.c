@@ -249,9 +249,9 @@ static const struct ctl_field switch_fields[] = {
 		.help = "over TCP everything is allowed, as on the UNIX socket: for closed "
 			"networks"},
 	{"control_tls", CTL_STRING, .min = 1, .max = 4000,
-		.help = "directory with ca.pem, cert.pem, key.pem: TCP connections are TLS 1.3, "
-			"and "
-			"who comes shows a certificate of that CA"},
+		.help = "directory with ca.pem, cert.pem, key.pem, and crl.pem if certificates are "
+			"revoked: TCP connections are TLS 1.3, and who comes shows a certificate "
+			"of that CA"},
 	{"audit", CTL_STRING, .min = 1, .max = 4095,
 		.help = "file to which every change over a control connection is appended, and "
 			"every "

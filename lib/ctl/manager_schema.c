@@ -53,9 +53,10 @@ static const struct ctl_field config_fields[] = {
 		.help = "connections at a time, of ranks and operators; over TCP three of four of "
 			"them"},
 	{"tls", CTL_STRING, .min = 1, .max = 4000,
-		.help = "directory with ca.pem, cert.pem, key.pem: TCP connections, to switches "
-			"too, "
-			"are TLS 1.3, and both ends show certificates of that CA"},
+		.help = "directory with ca.pem, cert.pem, key.pem, and crl.pem if certificates are "
+			"revoked: TCP connections, to switches too, are TLS 1.3, and both ends "
+			"show "
+			"certificates of that CA"},
 	{"audit", CTL_STRING, .min = 1, .max = 4095,
 		.help = "file to which every change is appended, and every request that was not "
 			"allowed: one JSON object per line"},

@@ -31,6 +31,8 @@ enum {
 	PARTING_TICKS = 10,
 };
 
+static const char REVOKED[] = "the certificate of this connection is revoked";
+
 struct client {
 	LIST_ENTRY(client) link;
 	struct server *server;
@@ -57,6 +59,7 @@ struct server {
 	unsigned n_accepted;
 	volatile sig_atomic_t *stop;
 	struct ctl_server_limits limits;
+	SSL_CTX *tls;      /* with which all have been looked at */
 	char no_place[48]; /* why, the last time */
 	bool paused;       /* accepting, after an error */
 	unsigned n_clients, n_tcp;
@@ -214,6 +217,14 @@ static void welcome(struct client *c, const struct ctl_who *who)
 	c->server->ops->come(c->server->arg, c->peer, who);
 }
 
+/* Certificates were read anew since it came, and its own is revoked. */
+static bool is_revoked(struct client *c)
+{
+	SSL *ssl = bufferevent_openssl_get_ssl(c->bev);
+
+	return ssl && ctl_tls_is_revoked(ssl, *c->server->limits.tls);
+}
+
 /* The handshake is over. */
 static void introduce(struct client *c)
 {
@@ -222,6 +233,8 @@ static void introduce(struct client *c)
 
 	if (ctl_tls_who(bufferevent_openssl_get_ssl(c->bev), &who, why))
 		client_refuse(c, why);
+	else if (is_revoked(c))
+		client_refuse(c, REVOKED);
 	else
 		welcome(c, &who);
 }
@@ -489,6 +502,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct server *s = arg;
 	const uint64_t at = now(s);
 	struct client *c, *next;
+	SSL_CTX *before = s->tls;
 
 	(void)fd, (void)what;
 	if (*s->stop) {
@@ -497,10 +511,13 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 	excuse_sleep(s, at);
 	s->ops->tick(s->arg, at);
+	s->tls = s->limits.tls ? *s->limits.tls : NULL;
 	part(s, false);
 	for (c = LIST_FIRST(&s->clients); c; c = next) {
 		next = LIST_NEXT(c, link);
-		if (waiting_output(c) && at - c->taken_ns > s->limits.stall_ms * 1000000ULL)
+		if (s->tls != before && !c->unknown && !c->closing && is_revoked(c))
+			client_refuse(c, REVOKED);
+		else if (waiting_output(c) && at - c->taken_ns > s->limits.stall_ms * 1000000ULL)
 			client_free(c);
 		else if (!c->closing && c->partial_ns &&
 			 at - c->partial_ns > s->limits.line_ms * 1000000ULL) {
@@ -571,7 +588,8 @@ int ctl_serve(const struct ctl_server_ops *ops, void *arg, struct event_base *ba
 			.idle_ms = limits->idle_ms,
 			.gone_ms = limits->gone_ms,
 			.clients = limits->clients ? limits->clients : MAX_CLIENTS,
-			.tls = limits->tls}};
+			.tls = limits->tls},
+		.tls = limits->tls ? *limits->tls : NULL};
 	int rc = server_open(&s, fd, n);
 
 	if (!rc && event_base_dispatch(base) < 0)

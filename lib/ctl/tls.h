@@ -2,7 +2,8 @@
 /* TLS 1.3 (RFC 8446) of control connections: both ends show certificates of one CA. A certificate's
  * subject says who it is for: organisation (O) "operator", "agent" or "tenant", common name (CN)
  * the name, 1 to 31 letters, digits, ".", "_" or "-". A directory has what one end needs: ca.pem,
- * cert.pem, key.pem (tools/certs makes such directories). */
+ * cert.pem, key.pem; and crl.pem, a list (RFC 5280) of the CA's certificates that are revoked, if
+ * there is one (tools/certs makes such directories). */
 #ifndef CTL_TLS_H
 #define CTL_TLS_H
 
@@ -25,13 +26,17 @@ enum { CTL_TLS_ERR_LEN = 256 };
 int ctl_tls_open(const char *dir, enum ctl_tls_side side, SSL_CTX **out, char err[CTL_TLS_ERR_LEN]);
 
 /* The same anew into *ctx, for connections that are still to come; those that are there go on as
- * they are. What cannot be read changes nothing. */
+ * they are, unless ctl_tls_is_revoked. What cannot be read changes nothing. */
 int ctl_tls_renew(
 	const char *dir, enum ctl_tls_side side, SSL_CTX **ctx, char err[CTL_TLS_ERR_LEN]);
 
-/* Whose certificate the peer of a finished handshake has shown. -EACCES: a subject that says
- * nothing to us, with a reason in err. */
+/* Whose certificate the peer of a finished handshake has shown. -EACCES: it is revoked, or has a
+ * subject that says nothing to us, with a reason in err. Who is refused has got no further than the
+ * handshake: to be asked of every connection. */
 int ctl_tls_who(SSL *ssl, struct ctl_who *who, char err[CTL_TLS_ERR_LEN]);
+
+/* The certificate that the peer has shown when it came is revoked by what was read since. */
+bool ctl_tls_is_revoked(SSL *ssl, SSL_CTX *now);
 
 /* May this be at the other end of a connection that we have opened? */
 bool ctl_tls_may_serve(const struct ctl_who *who);

@@ -3,7 +3,6 @@
  * never finish a handshake, who send nonsense. Certificates are tools/certs's. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,72 +12,7 @@
 #include "lib/ctl/address.h"
 #include "lib/ctl/client.h"
 #include "lib/ctl/tls.h"
-#include "tests/unit/ctl/server_helper.h"
-
-static char dir[64]; /* of all certificates */
-static char tcp_name[96];
-static atomic_bool tcp_ready;
-
-static void shell(const char *fmt, const char *more)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text), fmt, dir, dir, more);
-	if (system(text))
-		fail_msg("%s", text);
-}
-
-/* "other" is a CA of its own; "guest" has a role that there is not. */
-static int make_certificates(void **state)
-{
-	static const char *const made[] = {
-		"", "agent leaf", "operator boss", "tenant alice", "tenant bob", "tenant old 0"};
-
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/incline-tls-XXXXXX", getenv("TMPDIR") ?: "/tmp");
-	assert_non_null(mkdtemp(dir));
-	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++)
-		shell(CERTS " %s%.0s %s", made[i]);
-	shell(CERTS " %s/other && " CERTS " %s/other operator eve%s", "");
-	shell(CERTS " %s/other%.0s agent leaf%s", "");
-	/* A request of Bob's with another subject, signed anew. */
-	shell("cp -r %s/bob %s/guest && cd %s/guest && "
-	      "openssl req -new -key key.pem -subj /O=guest/CN=guest -out csr.pem && "
-	      "openssl x509 -req -in csr.pem -CA ../ca/cert.pem -CAkey ../ca/key.pem -out cert.pem "
-	      "2>/dev/null",
-		dir);
-	return 0;
-}
-
-static int remove_certificates(void **state)
-{
-	(void)state;
-	shell("rm -r %s%.0s%s", "");
-	return 0;
-}
-
-/* ---- the server ---- */
-
-static void note_ready(struct sw *sw, const char *socket_path, const char *tcp)
-{
-	(void)sw, (void)socket_path;
-	snprintf(tcp_name, sizeof(tcp_name), "%s", tcp ? tcp : "none");
-	tcp_ready = true;
-}
-
-static void start_as(struct fixture *f, const char *who)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, who);
-	f->config = json_pack("{s:s,s:s}", "control_tcp", "127.0.0.1:0", "control_tls", path);
-	f->limits.ready = note_ready;
-	tcp_ready = false;
-	start(f);
-	for (unsigned tries = 0; tries < LONG_MS / 10 && !tcp_ready; tries++)
-		usleep(10000);
-	assert_true(tcp_ready);
-}
+#include "tests/unit/ctl/tls_helper.h"
 
 static int setup_tls(void **state)
 {
@@ -95,32 +29,6 @@ static int setup_tls_impatient(void **state)
 	((struct fixture *)*state)->limits = (struct agent_options){.line_ms = 300};
 	start_as(*state, "leaf");
 	return 0;
-}
-
-/* ---- our client ---- */
-
-static void be(const char *who)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, who);
-	setenv(CTL_TLS_ENV, path, 1);
-}
-
-/* 0, an error's code, or -errno if there was none. */
-static int call_as(const char *who, const char *method)
-{
-	struct ctl_client *c;
-	struct ctl_error e;
-	int rc;
-
-	be(who);
-	rc = ctl_connect(tcp_name, LONG_MS, &c, &e);
-	if (rc)
-		return rc;
-	rc = ctl_call(c, method, NULL, LONG_MS, NULL, &e);
-	ctl_close(c);
-	return rc && e.code ? e.code : rc;
 }
 
 static void test_roles(void **state)
@@ -163,6 +71,10 @@ static void test_bad_directory(void **state)
 		{"rm %s/bad%.0s/cert.pem%s", "cert.pem: no certificate there"},
 		{"cp %s/bob/key.pem %s/bad/key.pem%s", "key.pem: no key there, or not the"},
 		{"echo junk > %s/bad%.0s/key.pem%s", "key.pem: no key there"},
+		{"echo junk > %s/bad%.0s/crl.pem%s", "crl.pem: no list of revoked certificates"},
+		{"cp %s/other/eve/crl.pem %s/bad%s", "crl.pem: is not of the CA that has signed"},
+		{"cp %s/other/mallory/* %s/bad%s", "cert.pem: is revoked"},
+		{"cp %s/late/leaf/* %s/bad%s", "crl.pem: CRL has expired"},
 	};
 	char path[128], err[300];
 	json_t *config;
@@ -535,6 +447,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_false_server, setup_dir, teardown),
 		cmocka_unit_test(test_bad_directory),
 		cmocka_unit_test_setup_teardown(test_renewed, setup_dir, teardown),
+		cmocka_unit_test_setup_teardown(test_revoked, setup_dir, teardown),
 		cmocka_unit_test(test_hangs_up),
 		T(test_in_steps),
 		T(test_strangers),

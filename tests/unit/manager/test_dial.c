@@ -161,6 +161,31 @@ static void renew(void)
 	assert_false(renew_certificates);
 }
 
+/* A switch whose certificate is revoked while it is connected is let go of, and not come back to.
+ */
+static void expect_revoked(const char *dir)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "cp -r %s/certs %s/before", dir, dir);
+	assert_int_equal(system(text), 0);
+	certify(dir, "tenant bob");
+	certify(dir, "revoke bob");
+	renew();
+	assert_true(leaf_is_up(dir));
+	certify(dir, "revoke leaf");
+	renew();
+	assert_false(leaf_is_up(dir));
+	usleep(500000); /* it dials five times a second */
+	assert_false(leaf_is_up(dir));
+	snprintf(text, sizeof(text), "rm -r %s/certs && mv %s/before %s/certs", dir, dir, dir);
+	assert_int_equal(system(text), 0);
+	renew();
+	for (unsigned tries = 0; tries < LONG_MS / 10 && !leaf_is_up(dir); tries++)
+		usleep(10000);
+	assert_true(leaf_is_up(dir));
+}
+
 /* Certificates of another CA take the place of those that the manager has: who comes then has to
  * have one of that. What cannot be read changes nothing. */
 static void expect_renewed(const char *dir)
@@ -222,6 +247,7 @@ static void test_over_tls(void **state)
 	json_decref(r);
 	assert_null(ask_as(f->dir, "alice", "topology.get", NULL, &e));
 	assert_int_equal(e.code, CTL_NOT_ALLOWED);
+	expect_revoked(f->dir);
 	expect_renewed(f->dir);
 	stop_manager = 1;
 	pthread_join(thread, &rc);
