@@ -326,6 +326,11 @@ int sw_group_create(struct sw *sw, struct inc_group_spec *spec, bool activate, u
 		inc_group_init(g, spec, at, 5, 0);
 		rc = activate ? inc_group_activate(g, text) : 0;
 	}
+	if (!rc && sw->arena) {
+		rc = fake_arena_take(sw, at, spec, g->pay_bytes);
+		if (rc)
+			snprintf(text, sizeof(text), "out of aggregation memory");
+	}
 	if (rc) {
 		snprintf(err, SW_ERR_LEN, "%s", text);
 		free(g);
@@ -401,49 +406,7 @@ int sw_worker_get(struct sw *sw, unsigned i, struct sw_worker *worker)
 	return i < 2 ? 0 : -ENOENT;
 }
 
-/* ---- leases: one, of nothing, and nobody waits ---- */
-
-int sw_lease_acquire(struct sw *sw, const char *lease, const char *tenant, char err[SW_ERR_LEN])
-{
-	if (strcmp(lease, "pool") != 0) {
-		snprintf(err, SW_ERR_LEN, "lease: no group names a lease \"%s\"", lease);
-		return -ENOENT;
-	}
-	if (sw->holder[0] && strcmp(sw->holder, tenant) != 0) {
-		snprintf(err, SW_ERR_LEN, "lease \"%s\" is held by \"%s\"", lease, sw->holder);
-		return -EBUSY;
-	}
-	snprintf(sw->holder, sizeof(sw->holder), "%s", tenant);
-	return 0;
-}
-
-int sw_lease_release(
-	struct sw *sw, const char *lease, const char *tenant, bool *pending, char err[SW_ERR_LEN])
-{
-	(void)lease, (void)err;
-	if (!strcmp(sw->holder, tenant))
-		sw->holder[0] = '\0';
-	*pending = sw->holder[0] != '\0';
-	return 0;
-}
-
-int sw_lease_get(struct sw *sw, unsigned i, struct sw_lease_info *info)
-{
-	if (i > 0)
-		return -ENOENT;
-	*info = (struct sw_lease_info){.name = "pool",
-		.bytes = 4096,
-		.members = 2,
-		.count = {1, 2, 3, 4 + sw->taken_back}};
-	memcpy(info->holder, sw->holder, sizeof(info->holder));
-	return 0;
-}
-
-const char *sw_group_lease(struct sw *sw, unsigned slot, const char **tenant)
-{
-	*tenant = sw->group_tenant;
-	return slot == 1 ? sw->group_lease : "";
-}
+/* ---- their end ---- */
 
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN])
 {
@@ -452,6 +415,7 @@ int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LE
 	(void)err;
 	if (!force && inc_group_set_state(g, INC_ACTIVE, INC_DRAINING))
 		return 0;
+	fake_lease_leave(sw, slot);
 	free(g);
 	sw->group[slot] = NULL;
 	return 0;
@@ -488,7 +452,8 @@ void sw_arena_usage(struct sw *sw, uint64_t *size, uint64_t *used)
 	*size = sw->arena ? sw->arena : 65536;
 	*used = sw->arena ? 0 : 1024;
 	for (unsigned i = 0; sw->arena && i < INC_GROUP_SLOTS; i++)
-		*used += sw->group[i] ? sw->group[i]->pay_bytes : 0;
+		*used += sw->group[i] && !fake_lease_has(sw, i) ? sw->group[i]->pay_bytes : 0;
+	*used += sw->arena ? fake_leases_bytes(sw) : 0;
 }
 
 void fake_switch_arrived(struct sw *sw, unsigned slot, uint32_t psn, uint64_t eps)

@@ -6,6 +6,20 @@
 
 #include "dataplane/switch.h"
 
+enum { FAKE_LEASES = 8, FAKE_MEMBERS = 32 };
+
+struct fake_lease {
+	char name[INC_NAME_LEN], holder[INC_NAME_LEN];
+	uint64_t bytes;
+	unsigned members; /* 0: it is not there */
+};
+
+struct fake_member {
+	unsigned slot;
+	struct fake_lease *lease; /* NULL: nobody */
+	char tenant[INC_NAME_LEN];
+};
+
 struct sw {
 	struct table_registry *tables;
 	struct inc_group *group[INC_GROUP_SLOTS];
@@ -32,10 +46,20 @@ struct sw {
 	unsigned capture_given;
 	bool capture_sticks; /* no capture can be ended */
 	char holder[INC_NAME_LEN], group_lease[INC_NAME_LEN], group_tenant[INC_NAME_LEN];
+	/* With memory: who shares which range. */
+	struct fake_lease lease[FAKE_LEASES];
+	struct fake_member member[FAKE_MEMBERS];
 };
 
 struct sw *fake_switch_create(void);
 void fake_switch_destroy(struct sw *sw);
+
+/* Memory for a group that is being made, a lease's or its own. -ENOSPC. fake_leases.c. */
+int fake_arena_take(
+	struct sw *sw, unsigned slot, const struct inc_group_spec *spec, uint64_t bytes);
+bool fake_lease_has(struct sw *sw, unsigned slot);
+void fake_lease_leave(struct sw *sw, unsigned slot);
+uint64_t fake_leases_bytes(const struct sw *sw);
 
 /* Marks a slot of a group as filled by these endpoints. */
 void fake_switch_arrived(struct sw *sw, unsigned slot, uint32_t psn, uint64_t eps);

@@ -4,7 +4,8 @@
  * says is seen, told and collected within its bound; whoever is not concerned never notices; and
  * afterwards groups, leases and memory of every switch are as before, though nobody tidied up.
  *
- *	test_manager_kills [RUNS]	from seed 1 on; 40 unless told */
+ *	test_manager_kills [RUNS [BY TURNS]]	from seed 1 on; 40 unless told, and 12 under the
+ *						policy temporal: each kind of death once */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,8 @@ static int late_alive(void *arg)
 
 static uint64_t worst[KINDS][3];
 static unsigned runs[KINDS], hits[KINDS];
+static bool by_turns; /* the policy is temporal, and most jobs share memory */
+static unsigned took_lease;
 
 /* ---- one run ---- */
 
@@ -104,6 +107,7 @@ static struct run {
 	struct watched {
 		bool active, hit;
 		uint64_t epoch;
+		json_t *window;                 /* block and turn, NULL: none */
 		uint64_t seen, told, collected; /* times, 0: not yet */
 	} job_of[JOBS];
 	uint64_t down; /* when the manager knew that the agent is cut off */
@@ -280,8 +284,9 @@ static void aim(void)
 	for (unsigned j = 0; j < JOBS; j++) {
 		struct watched *x = &run.job_of[j];
 
-		*x = (struct watched){
-			.active = world_active(&w, j), .epoch = w.job[j].rank[0].epoch};
+		*x = (struct watched){.active = world_active(&w, j),
+			.epoch = w.job[j].rank[0].epoch,
+			.window = json_incref(w.job[j].rank[0].window)};
 		if (run.kind == SWITCH)
 			x->hit = x->active && (run.at < LEAVES || on_link(j));
 		else if (is_link())
@@ -374,6 +379,47 @@ static void within(unsigned which, uint64_t at, unsigned bound)
 		worst[run.kind][which] = ms;
 }
 
+/* ---- turns ---- */
+
+static bool same_turn(const json_t *a, const json_t *b)
+{
+	static const char *const fields[] = {"lease", "start_us", "length_us"};
+
+	for (unsigned i = 0; a && b && i < 3; i++)
+		if (!json_equal(json_object_get(a, fields[i]), json_object_get(b, fields[i])))
+			return false;
+	return !a == !b;
+}
+
+static bool overlap(const json_t *a, const json_t *b)
+{
+	const int64_t from = rpc_int(a, "start_us", 0), other = rpc_int(b, "start_us", 0);
+
+	return !strcmp(rpc_string(a, "lease"), rpc_string(b, "lease")) &&
+	       from < other + rpc_int(b, "length_us", 0) &&
+	       other < from + rpc_int(a, "length_us", 0);
+}
+
+/* Whoever goes on keeps his turn, and nobody has a part of another's: all trees share the leaves.
+ */
+static void judge_turns(void)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		const struct watched *x = &run.job_of[j];
+		const json_t *is = w.job[j].rank[0].window;
+
+		took_lease += w.job[j].acquired;
+		if (!world_active(&w, j))
+			continue;
+		if (x->active && w.job[j].rank[0].epoch == x->epoch && !same_turn(x->window, is))
+			fail_msg("%s: job %u has another turn than before", what(), j);
+		for (unsigned k = 0; k < j; k++)
+			if (world_active(&w, k) && is && w.job[k].rank[0].window &&
+				overlap(is, w.job[k].rank[0].window))
+				fail_msg("%s: jobs %u and %u have one turn", what(), k, j);
+	}
+}
+
 static void judge(void)
 {
 	const struct bound *b = &bounds[run.kind];
@@ -404,6 +450,38 @@ static void judge(void)
 		within(0, run.down, b->seen);
 	if (run.kind == AGENT)
 		assert_false(is_down(run.at));
+	judge_turns();
+}
+
+/* The manager anew, with that policy. */
+static void share_by_turns(void)
+{
+	json_object_set_new(w.config, "policy", json_string("temporal"));
+	json_object_set_new(w.config, "cycle_ms", json_integer(50));
+	world_kill_manager(&w);
+	world_start_manager(&w);
+	world_pass(&w, 1500);
+}
+
+/* Who is struck, and how; which jobs share memory, one of four does not. */
+static void choose(void)
+{
+	run.job = (unsigned)roll(JOBS);
+	run.rank = run.kind == RANK_0 ? 0 : run.kind == RANK ? 1 : (unsigned)roll(RANKS);
+	run.again = roll(2);
+	run.leaf = (unsigned)roll(LEAVES);
+	run.at = is_link() ? LEAVES + (unsigned)roll(SPINES) : (unsigned)roll(SWITCHES);
+	for (unsigned j = 0; by_turns && j < JOBS; j++)
+		w.job[j].duty = roll(4) ? 150 + (int)roll(350) : 0;
+}
+
+static void forget_windows(void)
+{
+	for (unsigned j = 0; j < JOBS; j++) {
+		json_decref(run.job_of[j].window);
+		for (unsigned r = 0; r < RANKS; r++)
+			json_decref(w.job[j].rank[r].window);
+	}
 }
 
 static void one(unsigned seed)
@@ -427,11 +505,9 @@ static void one(unsigned seed)
 	w.random = 20261124 + seed;
 	w.step_ms = STEP_MS;
 	w.watch_ms = WATCH_MS;
-	run.job = (unsigned)roll(JOBS);
-	run.rank = run.kind == RANK_0 ? 0 : run.kind == RANK ? 1 : (unsigned)roll(RANKS);
-	run.again = roll(2);
-	run.leaf = (unsigned)roll(LEAVES);
-	run.at = is_link() ? LEAVES + (unsigned)roll(SPINES) : (unsigned)roll(SWITCHES);
+	if (by_turns)
+		share_by_turns();
+	choose();
 	for (unsigned i = 0; i < SWITCHES; i++) {
 		install_static(i);
 		before[i] = inventory(i);
@@ -456,6 +532,7 @@ static void one(unsigned seed)
 	}
 	world_expect_nothing_promised(&w);
 	assert_false(member_is_dead); /* it was asked */
+	forget_windows();
 	world_close(&w);
 	if (kept)
 		store.close(store.arg);
@@ -463,7 +540,7 @@ static void one(unsigned seed)
 
 /* ---- all ---- */
 
-static unsigned n_runs = 40;
+static unsigned n_runs = 40, n_by_turns = KINDS;
 
 static void cell(uint64_t ms, unsigned bound, bool any)
 {
@@ -473,10 +550,12 @@ static void cell(uint64_t ms, unsigned bound, bool any)
 		printf(" %7llu of %4u", (unsigned long long)ms, bound);
 }
 
-static void test_kills(void **state)
+static void kill_all(unsigned n)
 {
-	(void)state;
-	for (unsigned seed = 1; seed <= n_runs; seed++)
+	memset(worst, 0, sizeof(worst));
+	memset(runs, 0, sizeof(runs));
+	memset(hits, 0, sizeof(hits));
+	for (unsigned seed = 1; seed <= n; seed++)
 		one(seed);
 	printf("%-18s %5s %5s %15s %15s %15s\n", "dies", "runs", "jobs", "seen (ms)", "told",
 		"collected");
@@ -487,14 +566,34 @@ static void test_kills(void **state)
 		cell(worst[k][2], bounds[k].collected, hits[k]);
 		printf("\n");
 	}
-	printf("%u runs: nothing was left\n", n_runs);
+	printf("%u runs: nothing was left\n", n);
+}
+
+static void test_kills(void **state)
+{
+	(void)state;
+	by_turns = false;
+	kill_all(n_runs);
+	assert_int_equal(took_lease, 0);
+}
+
+static void test_kills_by_turns(void **state)
+{
+	(void)state;
+	by_turns = true;
+	kill_all(n_by_turns);
+	printf("under the policy temporal: leases were taken %u times\n", took_lease);
+	assert_true(took_lease > n_by_turns);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_kills)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kills), cmocka_unit_test(test_kills_by_turns)};
 
 	if (argc > 1)
 		n_runs = (unsigned)atoi(argv[1]);
-	return n_runs ? cmocka_run_group_tests(tests, NULL, NULL) : 2;
+	if (argc > 2)
+		n_by_turns = (unsigned)atoi(argv[2]);
+	return n_runs && n_by_turns ? cmocka_run_group_tests(tests, NULL, NULL) : 2;
 }

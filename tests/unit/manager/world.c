@@ -53,7 +53,7 @@ static json_t *ask_manager(
 	return result_of(line, answer);
 }
 
-static json_t *ask_switch(
+json_t *world_ask_switch(
 	struct world *w, unsigned i, struct agent_peer *peer, const char *method, json_t *params)
 {
 	char *line = request(method, params);
@@ -247,71 +247,6 @@ void world_cut(struct world *w, unsigned leaf, unsigned spine, bool cut)
 
 /* ---- ranks ---- */
 
-static int index_of(const char *name)
-{
-	return name[0] == 'l' ? name[4] - '0' : LEAVES + name[5] - '0';
-}
-
-static json_t *endpoints_of(const json_t *sw)
-{
-	json_t *list = json_array(), *child;
-	size_t i;
-
-	json_array_foreach(json_object_get(sw, "children"), i, child)
-	{
-		const json_t *rank = json_object_get(child, "rank");
-
-		json_array_append_new(
-			list, json_pack("{s:s,s:i,s:O,s:s,s:b,s:[i]}", "ip", "10.0.0.7", "qpn",
-				      100 + (int)i, "port", json_object_get(child, "port"), "mac",
-				      "02:00:00:00:00:01", "host", rank != NULL, "ranks",
-				      rank ? (int)json_integer_value(rank)
-					   : index_of(json_string_value(
-						     json_object_get(child, "switch")))));
-	}
-	if (json_object_get(sw, "parent"))
-		json_array_append_new(
-			list, json_pack("{s:s,s:i,s:O,s:s,s:b}", "ip", "10.0.0.8", "qpn", 78,
-				      "port", json_object_get(sw, "parent_port"), "mac",
-				      "02:00:00:00:00:02", "parent", 1));
-	return list;
-}
-
-/* As lib/ccl's rank 0: all switches of the tree, or none. */
-static bool install(struct world *w, unsigned j, const json_t *plan)
-{
-	struct world_job *job = &w->job[j];
-	const json_t *sw;
-	char name[16], owner[32];
-	size_t i;
-
-	snprintf(name, sizeof(name), "job%u", j);
-	snprintf(owner, sizeof(owner), "job-%u-0123456789ab", j);
-	job->tree[0] = '\0';
-	json_array_foreach(json_object_get(plan, "switches"), i, sw)
-	{
-		const char *at = json_string_value(json_object_get(sw, "name"));
-		const int s = index_of(at);
-		json_t *created;
-
-		snprintf(job->tree + strlen(job->tree), sizeof(job->tree) - strlen(job->tree),
-			"%s ", at);
-		json_decref(ask_switch(w, (unsigned)s, &job->rank[0].at[s], "owner.hold",
-			json_pack("{s:s}", "owner", owner)));
-		created = ask_switch(w, (unsigned)s, &job->rank[0].at[s], "group.create",
-			json_pack("{s:s,s:s,s:s,s:i,s:O,s:O,s:i,s:o,s:s,s:o}", "name", name, "mode",
-				json_string_value(json_object_get(plan, "mode")), "kind", "mixed",
-				"mtu", 1024, "M", json_object_get(plan, "M"), "W",
-				json_object_get(plan, "W"), "ranks", RANKS, "endpoints",
-				endpoints_of(sw), "job", name, "epoch",
-				ctl_u64(job->rank[0].epoch)));
-		if (!created)
-			return false;
-		json_decref(created);
-	}
-	return true;
-}
-
 static void take_state(const struct world *w, struct world_rank *k, const json_t *state)
 {
 	if (!state)
@@ -393,8 +328,10 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 	}
 	k->connected = true;
 	take_state(w, k, state);
+	if (r == 0)
+		world_use_lease(w, j);
 	if (r == 0 && job->installed != k->epoch && json_object_get(state, "plan") &&
-		install(w, j, json_object_get(state, "plan")))
+		world_install(w, j, json_object_get(state, "plan")))
 		job->installed = k->epoch;
 	json_decref(state);
 	if (!strcmp(k->phase, "connecting") && job->installed == k->epoch && !k->ready) {
@@ -444,7 +381,7 @@ void world_end_job(struct world *w, unsigned j)
 
 	snprintf(name, sizeof(name), "job%u", j);
 	for (unsigned i = 0; i < SWITCHES; i++)
-		json_decref(ask_switch(w, i, &w->job[j].rank[0].at[i], "group.delete",
+		json_decref(world_ask_switch(w, i, &w->job[j].rank[0].at[i], "group.delete",
 			json_pack("{s:s,s:b}", "group", name, "force", 1)));
 	world_leave_job(w, j);
 }

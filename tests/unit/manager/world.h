@@ -46,6 +46,8 @@ struct world_job {
 	int mbps;   /* more is of no use to it; 0: as much as there is */
 	uint64_t installed;
 	char tree[128];
+	bool holds;        /* the lease of its window's block */
+	unsigned acquired; /* times */
 };
 
 struct world {
@@ -88,6 +90,16 @@ void world_end_job(struct world *w, unsigned j);
 
 /* All ranks leave, and leave everything lying. */
 void world_leave_job(struct world *w, unsigned j);
+
+/* The answer of a switch over a connection of somebody's: its result (new reference), or NULL.
+ * Takes over params. */
+json_t *world_ask_switch(
+	struct world *w, unsigned i, struct agent_peer *peer, const char *method, json_t *params);
+/* Rank 0 of a job installs its plan's tree: as far as it got, false if not all. world_install.c. */
+bool world_install(struct world *w, unsigned j, const json_t *plan);
+/* Of a job that shares memory rank 0 takes the lease, all or nothing, or lets go of it, with each
+ * of its questions. */
+void world_use_lease(struct world *w, unsigned j);
 
 /* Lets time pass, in steps. */
 void world_pass(struct world *w, uint64_t ms);
