@@ -393,6 +393,8 @@ int mg_call(
 	for (unsigned i = 0; i < 3; i++)
 		if (!strcmp(method, ranks[i]))
 			return from_rank(m, method, params, result, e);
+	if (!strcmp(method, "policy.set"))
+		return mg_policy_set(m, params, result, e);
 	return mg_show(m, method, params, result, e);
 }
 

@@ -5,6 +5,7 @@
  *	epoch		no epoch up to this one was, or will be, given before the next start
  *	run/EPOCH	a run as it was placed: job, processes of its ranks, plan
  *	state/EPOCH	where it is
+ *	policy		that was set at run time (policy.c)
  *	blocks/SWITCH	how large blocks of shared memory are there, for jobs too that have gone
  *	link/A/PORT	a link that was learnt (discover.c)
  *	host/IP		whose address that is, likewise

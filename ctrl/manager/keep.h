@@ -22,8 +22,8 @@ int mg_keep(struct manager *m);
  * managers share is written to, so that it says whether it is ours; as mg_keep. */
 int mg_keep_ours(struct manager *m);
 
-/* A record of what was learnt of the fabric (takes over value; NULL: not any more), for the next
- * mg_keep. */
+/* A record of what was learnt of the fabric, or set (takes over value; NULL: not any more), for the
+ * next mg_keep. */
 void mg_keep_learnt(struct manager *m, const char *key, json_t *value);
 
 /* Inside of both. */

@@ -80,14 +80,17 @@ static const struct ctl_field blocks_fields[] = {
 	{"bytes", CTL_LIST, .item = CTL_U64, .required = true, .min = 1, .max = MGR_MAX_BLOCKS},
 	{0}};
 
+static const struct ctl_field policy_fields[] = {
+	{"policy", CTL_STRING, .required = true}, {"file", CTL_STRING, .required = true}, {0}};
+
 /* ---- all of them ---- */
 
 struct loading {
 	struct manager *m;
 	char *err;
-	json_t *run, *state;          /* by epoch, as text */
-	json_t *link, *host, *blocks; /* by what follows */
-	uint64_t *epoch;              /* of runs */
+	json_t *run, *state;                   /* by epoch, as text */
+	json_t *link, *host, *blocks, *policy; /* by what follows */
+	uint64_t *epoch;                       /* of runs */
 	unsigned n, room;
 	uint64_t born, bound; /* 0: not there */
 };
@@ -123,7 +126,8 @@ static int read_record(struct loading *l, const char *key, const char *value,
 		json_decref(j);
 		return refuse(l->err, key, why);
 	}
-	return json_object_set_new(into, strchr(key, '/') + 1, j) ? -ENOMEM : 0;
+	return json_object_set_new(into, strchr(key, '/') ? strchr(key, '/') + 1 : key, j) ? -ENOMEM
+											   : 0;
 }
 
 static int note_epoch(struct loading *l, uint64_t epoch)
@@ -161,6 +165,8 @@ static int take(void *to, const char *key, const char *value)
 		return read_record(l, key, value, link_fields, l->link);
 	if (!strncmp(key, "host/", 5))
 		return read_record(l, key, value, host_fields, l->host);
+	if (!strcmp(key, "policy"))
+		return read_record(l, key, value, policy_fields, l->policy);
 	if (!strncmp(key, "blocks/", 7))
 		return read_record(l, key, value, blocks_fields, l->blocks);
 	return refuse(l->err, key, "is not known to this version");
@@ -175,7 +181,8 @@ static int read_all(struct loading *l)
 	l->link = json_object();
 	l->host = json_object();
 	l->blocks = json_object();
-	if (!l->run || !l->state || !l->link || !l->host || !l->blocks)
+	l->policy = json_object();
+	if (!l->run || !l->state || !l->link || !l->host || !l->blocks || !l->policy)
 		return -ENOMEM;
 	rc = l->m->store.each(l->m->store.arg, take, l);
 	if (rc == -EIO)
@@ -190,6 +197,7 @@ static void forget(struct loading *l)
 	json_decref(l->link);
 	json_decref(l->host);
 	json_decref(l->blocks);
+	json_decref(l->policy);
 	free(l->epoch);
 }
 
@@ -441,6 +449,14 @@ static int load_blocks(struct loading *l)
 	return 0;
 }
 
+static int load_policy(struct loading *l)
+{
+	const json_t *record = json_object_get(l->policy, "policy");
+	const int rc = record ? mg_policy_restore(l->m, record) : 0;
+
+	return rc == -EBADMSG ? refuse(l->err, "policy", "names no policy") : rc;
+}
+
 static int ascending(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -461,6 +477,8 @@ int mg_keep_load(struct manager *m, char err[MANAGER_ERR_LEN])
 		rc = load_run(&l, l.epoch[i]);
 	if (!rc)
 		rc = load_blocks(&l);
+	if (!rc)
+		rc = load_policy(&l);
 	if (!rc && json_object_size(l.state) != l.n)
 		rc = refuse(err, "state", "there are more of them than runs");
 	if (!rc && l.n)

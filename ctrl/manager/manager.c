@@ -105,7 +105,7 @@ int manager_create(const json_t *config, const struct manager_io *io, const stru
 	m->lldp_decides = !strcmp(text_of(config, "lldp"), "use");
 	m->discover = rpc_bool(config, "discover", false);
 	m->learnt_bps = int_of(config, "discover_mbps") * 1000000;
-	m->policy = mgr_policy_find(text_of(config, "policy"));
+	m->policy = m->file_policy = mgr_policy_find(text_of(config, "policy"));
 	LIST_INIT(&m->peers);
 	LIST_INIT(&m->adopted);
 	rc = mg_fabric_open(m, config, err);

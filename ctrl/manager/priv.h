@@ -74,7 +74,7 @@ struct manager {
 	struct mgr_book *b;
 	struct mgr_place *p;
 	struct mgr_jobs *jobs;
-	const struct mgr_policy *policy;
+	const struct mgr_policy *policy, *file_policy; /* of trees to come; as configured */
 	unsigned tenant_jobs, tenant_ranks;
 	unsigned cycle_ms;                  /* of windows */
 	uint64_t not_the_rank, place_taken; /* requests refused for that: manager.who */
@@ -186,6 +186,12 @@ void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why);
 const char *mg_phase_name(enum mgr_phase phase);
 
 /* ---- show.c ---- */
+/* ---- policy.c ---- */
+
+int mg_policy_set(struct manager *m, const json_t *params, json_t **result, struct rpc_error *e);
+/* As its record has it. -EBADMSG: it names none; or the store's error. */
+int mg_policy_restore(struct manager *m, const json_t *record);
+
 
 int mg_show(struct manager *m, const char *method, const json_t *params, json_t **result,
 	struct rpc_error *e);

@@ -145,9 +145,10 @@ static json_t *who_json(const struct manager *m)
 
 	for (unsigned i = 0; i < m->n_sw; i++)
 		switches += m->sw[i].known;
-	return json_pack("{s:o,s:I,s:i,s:o,s:o}", "name", rpc_text(m->io.name ?: ""), "leads_s",
+	return json_pack("{s:o,s:I,s:i,s:s,s:o,s:o}", "name", rpc_text(m->io.name ?: ""), "leads_s",
 		(json_int_t)((m->now + m->slept - m->started) / 1000000000), "switches", switches,
-		"not_the_rank", ctl_u64(m->not_the_rank), "place_taken", ctl_u64(m->place_taken));
+		"policy", m->policy->name, "not_the_rank", ctl_u64(m->not_the_rank), "place_taken",
+		ctl_u64(m->place_taken));
 }
 
 int mg_show(struct manager *m, const char *method, const json_t *params, json_t **result,

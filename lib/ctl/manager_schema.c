@@ -274,12 +274,22 @@ static const struct ctl_field who_result[] = {
 		.help = "refused: spoke for a rank that is another process"},
 	{"place_taken", CTL_U64, .required = true,
 		.help = "refused: would have joined in the place of a rank that is there"},
+	{"policy", CTL_STRING, .required = true, .help = "of trees that are placed from now on"},
 	{0}};
 
 static const struct ctl_method methods[] = {
 	{"ping", NULL, "Answers.", false, none, none, CTL_TCP_ANY},
 	{"version", NULL, "Tells who answers.", false, none, version_result, CTL_TCP_ANY},
 	{"manager.who", "manager who",
+static const struct ctl_field policy_params[] = {
+	{"policy", CTL_STRING, .values = policies, .required = true, .pos = 1,
+		.help = "how trees share the fabric"},
+	{0}};
+
+static const struct ctl_field policy_result[] = {
+	{"policy", CTL_STRING, .required = true, .help = "of trees that are placed from now on"},
+	{"before", CTL_STRING, .required = true, .help = "until now"}, {0}};
+
 		"Tells which manager of the fabric leads: of several it is the one that answers.",
 		false, none, who_result, CTL_TCP_ANY},
 	{"job.join", NULL,
@@ -300,6 +310,10 @@ static const struct ctl_method methods[] = {
 		topology_result},
 };
 
+	{"policy.set", "policy set",
+		"Sets the policy of trees that are placed from now on, until the configuration "
+		"names another one; jobs that run stay as they are.",
+		true, policy_params, policy_result},
 const struct ctl_schema ctl_manager_schema = {
 	"incline-manager", methods, sizeof(methods) / sizeof(methods[0])};
 

@@ -46,6 +46,11 @@ void mgr_run_touch(struct mgr_jobs *js, struct mgr_run *r)
 	mgr_run_note(js, r);
 }
 
+void mgr_jobs_set_policy(struct mgr_jobs *js, const struct mgr_policy *policy)
+{
+	js->config.policy = policy;
+}
+
 void mgr_jobs_free(struct mgr_jobs *js)
 {
 	if (js == NULL)

@@ -119,6 +119,9 @@ struct mgr_jobs *mgr_jobs_new(struct mgr_graph *g, struct mgr_book *b, struct mg
 /* Releases what the book holds for it. */
 void mgr_jobs_free(struct mgr_jobs *js);
 
+/* For runs that are placed from now on; others keep what they have. */
+void mgr_jobs_set_policy(struct mgr_jobs *js, const struct mgr_policy *policy);
+
 /* Joins the run that is being joined, or begins one; *epoch is the run's. The same again changes
  * nothing. Another process in the place of one that joined before: takes it while the run is being
  * joined, else that run is over; if it yields, only when that one has left, or has gone

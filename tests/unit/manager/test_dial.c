@@ -247,21 +247,26 @@ static void test_over_tls(void **state)
 	json_decref(r);
 	assert_null(ask_as(f->dir, "alice", "topology.get", NULL, &e));
 	assert_int_equal(e.code, CTL_NOT_ALLOWED);
+	r = ask_as(f->dir, "boss", "policy.set", json_pack("{s:s}", "policy", "edt"), &e);
+	assert_string_equal(rpc_string(r, "before"), "spatial");
+	json_decref(r);
 	expect_revoked(f->dir);
 	expect_renewed(f->dir);
 	stop_manager = 1;
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, 0);
 	json_decref(config);
-	/* Both are written down, with the time. */
+	/* All are written down, with the time. */
 	snprintf(path, sizeof(path), "%s/audit", f->dir);
 	FILE *log = fopen(path, "r");
 	assert_non_null(log);
-	for (unsigned i = 0; i < 2; i++) {
+	static const char *const written[][2] = {
+		{"alice", "job.join"}, {"alice", "topology.get"}, {"boss", "policy.set"}};
+	for (unsigned i = 0; i < 3; i++) {
 		assert_non_null(fgets(line, sizeof(line), log));
 		r = json_loads(line, 0, NULL);
-		assert_string_equal(rpc_string(r, "name"), "alice");
-		assert_string_equal(rpc_string(r, "method"), i ? "topology.get" : "job.join");
+		assert_string_equal(rpc_string(r, "name"), written[i][0]);
+		assert_string_equal(rpc_string(r, "method"), written[i][1]);
 		assert_int_equal(strlen(rpc_string(r, "time")), 24);
 		json_decref(r);
 	}

@@ -145,8 +145,10 @@ static void test_every_method(void **state)
 		else if (!strcmp(name, "job.explain"))
 			expect_refused(&bob, name, json_pack("{s:s}", "job", "hers"), CTL_REFUSED,
 				"no job is named \"hers\"");
-		else if (!strcmp(name, "topology.get"))
-			expect_refused(&bob, name, json_object(), CTL_NOT_ALLOWED,
+		else if (!strcmp(name, "topology.get") || !strcmp(name, "policy.set"))
+			expect_refused(&bob, name,
+				json_pack("{s:s*}", "policy", name[0] == 'p' ? "edt" : NULL),
+				CTL_NOT_ALLOWED,
 				"a tenant's certificate is not allowed to ask that");
 		else if (!strcmp(name, "job.list")) {
 			json_t *a = ask(&bob, name, json_object());
