@@ -73,6 +73,24 @@ static json_t *neighbours_json(struct sw *sw)
 	return list;
 }
 
+static json_t *workers_json(struct sw *sw)
+{
+	json_t *list = json_array(), *row;
+	struct sw_worker w;
+
+	for (unsigned i = 0; i < sw_n_workers(sw); i++) {
+		if (sw_worker_get(sw, i, &w))
+			continue;
+		row = json_object();
+		if (w.cpu >= 0)
+			json_object_set_new(row, "cpu", json_integer(w.cpu));
+		if (w.cpu >= 0 && w.socket >= 0)
+			json_object_set_new(row, "socket", json_integer(w.socket));
+		json_array_append_new(list, row);
+	}
+	return list;
+}
+
 static unsigned n_groups(struct sw *sw)
 {
 	unsigned n = 0;
@@ -93,12 +111,12 @@ int rpc_node_hello(struct agent *a, const json_t *params, json_t **result, struc
 		json_array_append_new(modes, json_string(group_modes[i]));
 	sw_arena_usage(a->sw, &size, &used);
 	snprintf(boot, sizeof(boot), "%016llx", (unsigned long long)a->boot);
-	*result = json_pack("{s:o,s:s,s:s,s:o,s:i,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "name",
+	*result = json_pack("{s:o,s:s,s:s,s:o,s:i,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
 		rpc_text(sw_name(a->sw)), "boot", boot, "version", INCLINE_VERSION, "modes", modes,
 		"max_groups", INC_GROUP_SLOTS - 1 - NR_MAX_RINGS, "max_endpoints", INC_MAX_EP,
 		"groups", (int)n_groups(a->sw), "arena_bytes", ctl_u64(size), "arena_used_bytes",
 		ctl_u64(used), "events", ctl_u64(a->events.next), "ports", ports_json(a->sw),
-		"neighbours", neighbours_json(a->sw));
+		"neighbours", neighbours_json(a->sw), "workers", workers_json(a->sw));
 	if (sw_lldp_chassis(a->sw, chassis)[0])
 		json_object_set_new(*result, "chassis", rpc_text(chassis));
 	return 0;

@@ -9,6 +9,8 @@
 #include "lib/ctl/manager_schema.h"
 #include "lib/wire/ip.h"
 
+enum { MAX_WORKERS = 256 }; /* that are shown of a switch */
+
 static int refuse(char *err, const char *list, size_t i, const char *field, const char *why)
 {
 	snprintf(err, MANAGER_ERR_LEN, "%s[%zu].%s: %s", list, i, field, why);
@@ -179,6 +181,8 @@ void mg_fabric_close(struct manager *m)
 	json_decref(m->host_chassis);
 	json_decref(m->by_ip);
 	json_decref(m->sw_ips);
+	for (unsigned i = 0; m->sw && i < m->n_sw; i++)
+		json_decref(m->sw[i].workers);
 	free(m->sw);
 	free(m->host);
 }
@@ -244,6 +248,20 @@ static uint64_t arena_left(struct manager *m, const struct mg_switch *s, const j
 	return used < bytes ? bytes - used : 0;
 }
 
+static json_t *workers_of(const json_t *list)
+{
+	json_t *out = json_array();
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row)
+	{
+		if (i < MAX_WORKERS)
+			json_array_append_new(out, json_integer(rpc_int(row, "socket", -1)));
+	}
+	return out;
+}
+
 static void ports_of(struct manager *m, struct mg_switch *s, const json_t *list)
 {
 	const json_t *port;
@@ -278,6 +296,8 @@ int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello)
 	s->is.sram = arena_left(m, s, hello);
 	s->is.up = true;
 	mgr_graph_set_node(m->g, &s->is);
+	json_decref(s->workers);
+	s->workers = workers_of(json_object_get(hello, "workers"));
 	mg_cabling_hello(m, s, hello);
 	ports_of(m, s, json_object_get(hello, "ports"));
 	return 0;

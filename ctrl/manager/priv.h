@@ -29,6 +29,7 @@ struct mg_switch {
 	bool compared;         /* and what it has was compared with what it should */
 	uint64_t heard, asked; /* when last */
 	char chassis[64];      /* that it says by LLDP, "": none */
+	json_t *workers;       /* NUMA node of each, -1: nobody knows; NULL: it has not told */
 	uint64_t dead;         /* since when nobody listens there; 0: somebody does, or who knows */
 	bool was_dead;         /* for long enough to be said so */
 	LIST_HEAD(, mg_cable) cables;
@@ -37,8 +38,8 @@ struct mg_switch {
 	 * and why something that is heard there is not learnt, a sentence. */
 	json_t *at_ports, *ips, *refused;
 	uint64_t block[MGR_MAX_BLOCKS]; /* sizes of the book's blocks there, as written down */
-	json_t *named, *numbered; /* by port how many names, and addresses, it has taught */
-	unsigned n_names;         /* hosts and addresses that it has taught */
+	json_t *named, *numbered;       /* by port how many names, and addresses, it has taught */
+	unsigned n_names;               /* hosts and addresses that it has taught */
 };
 
 struct mg_host {
@@ -185,13 +186,13 @@ struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t 
 void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why);
 const char *mg_phase_name(enum mgr_phase phase);
 
-/* ---- show.c ---- */
 /* ---- policy.c ---- */
 
 int mg_policy_set(struct manager *m, const json_t *params, json_t **result, struct rpc_error *e);
 /* As its record has it. -EBADMSG: it names none; or the store's error. */
 int mg_policy_restore(struct manager *m, const json_t *record);
 
+/* ---- show.c ---- */
 
 int mg_show(struct manager *m, const char *method, const json_t *params, json_t **result,
 	struct rpc_error *e);

@@ -105,6 +105,8 @@ static json_t *node_json(struct manager *m, unsigned i, const struct mgr_node *n
 	json_object_set_new(out, "arena_bytes", ctl_u64(n->sram));
 	json_object_set_new(out, "promised_bytes", ctl_u64(mgr_book_used_bytes(m->b, i)));
 	json_object_set_new(out, "groups", json_integer(mgr_book_switch_holders(m->b, i)));
+	if (mg_switch_of(m, i) && mg_switch_of(m, i)->workers)
+		json_object_set(out, "workers", mg_switch_of(m, i)->workers);
 	return out;
 }
 

@@ -238,7 +238,11 @@ static const struct ctl_field node_fields[] = {
 	{"boot", CTL_STRING, .help = "of a switch, as it last said"},
 	{"arena_bytes", CTL_U64, .help = "of a switch: aggregation memory"},
 	{"promised_bytes", CTL_U64, .help = "of it, to jobs"},
-	{"groups", CTL_INT, .help = "of a switch: trees that it is in"}, {0}};
+	{"groups", CTL_INT, .help = "of a switch: trees that it is in"},
+	{"workers", CTL_LIST, .item = CTL_INT,
+		.help = "of a switch, one item each: NUMA node of the CPU that it runs on; -1: it "
+			"is on no single one, or none is known"},
+	{0}};
 
 static const struct ctl_field link_fields[] = {{"a", CTL_STRING, .required = true, .help = "node"},
 	{"a_port", CTL_STRING, .required = true, .help = "its port"},
@@ -270,17 +274,13 @@ static const struct ctl_field who_result[] = {
 		.help = "HOST:PID, as those say it who wait for their turn"},
 	{"leads_s", CTL_INT, .required = true, .help = "seconds that it has led for"},
 	{"switches", CTL_INT, .required = true, .help = "that it is connected with"},
+	{"policy", CTL_STRING, .required = true, .help = "of trees that are placed from now on"},
 	{"not_the_rank", CTL_U64, .required = true,
 		.help = "refused: spoke for a rank that is another process"},
 	{"place_taken", CTL_U64, .required = true,
 		.help = "refused: would have joined in the place of a rank that is there"},
-	{"policy", CTL_STRING, .required = true, .help = "of trees that are placed from now on"},
 	{0}};
 
-static const struct ctl_method methods[] = {
-	{"ping", NULL, "Answers.", false, none, none, CTL_TCP_ANY},
-	{"version", NULL, "Tells who answers.", false, none, version_result, CTL_TCP_ANY},
-	{"manager.who", "manager who",
 static const struct ctl_field policy_params[] = {
 	{"policy", CTL_STRING, .values = policies, .required = true, .pos = 1,
 		.help = "how trees share the fabric"},
@@ -290,6 +290,10 @@ static const struct ctl_field policy_result[] = {
 	{"policy", CTL_STRING, .required = true, .help = "of trees that are placed from now on"},
 	{"before", CTL_STRING, .required = true, .help = "until now"}, {0}};
 
+static const struct ctl_method methods[] = {
+	{"ping", NULL, "Answers.", false, none, none, CTL_TCP_ANY},
+	{"version", NULL, "Tells who answers.", false, none, version_result, CTL_TCP_ANY},
+	{"manager.who", "manager who",
 		"Tells which manager of the fabric leads: of several it is the one that answers.",
 		false, none, who_result, CTL_TCP_ANY},
 	{"job.join", NULL,
@@ -306,14 +310,14 @@ static const struct ctl_field policy_result[] = {
 	{"job.explain", "job explain", "Tells a job's tree, or why it has none, on one line.",
 		false, job_params, explain_result, CTL_TCP_ANY},
 	{"job.list", "job list", "Lists the jobs.", false, none, list_result},
-	{"topology.get", "topology", "Shows the fabric as the manager knows it.", false, none,
-		topology_result},
-};
-
 	{"policy.set", "policy set",
 		"Sets the policy of trees that are placed from now on, until the configuration "
 		"names another one; jobs that run stay as they are.",
 		true, policy_params, policy_result},
+	{"topology.get", "topology", "Shows the fabric as the manager knows it.", false, none,
+		topology_result},
+};
+
 const struct ctl_schema ctl_manager_schema = {
 	"incline-manager", methods, sizeof(methods) / sizeof(methods[0])};
 

@@ -42,6 +42,10 @@ static const struct ctl_field hello_neighbours[] = {
 	{"mac", CTL_STRING, .required = true, .help = "of the neighbour"},
 	{"port", CTL_STRING, .required = true, .help = "that it is behind"}, {0}};
 
+static const struct ctl_field hello_workers[] = {
+	{"cpu", CTL_INT, .help = "that it runs on, if it is one"},
+	{"socket", CTL_INT, .help = "NUMA node of that"}, {0}};
+
 const struct ctl_field ctl_hello_result[] = {
 	{"name", CTL_STRING, .required = true, .help = "of the switch"},
 	{"boot", CTL_STRING, .required = true,
@@ -59,6 +63,8 @@ const struct ctl_field ctl_hello_result[] = {
 		.help = "one item per port"},
 	{"neighbours", CTL_LIST, .item = CTL_OBJECT, .fields = hello_neighbours, .required = true,
 		.help = "entries of table neigh"},
+	{"workers", CTL_LIST, .item = CTL_OBJECT, .fields = hello_workers, .required = true,
+		.help = "one item per worker"},
 	{0}};
 
 /* ---- events ---- */

@@ -60,6 +60,7 @@ static void test_hello(void **state)
 	assert_int_equal(strlen(boot), 16);
 	assert_int_equal(json_array_size(json_object_get(h, "ports")), 2);
 	assert_int_equal(json_integer_value(json_object_get(h, "groups")), 0);
+	expect_json(json_incref(json_object_get(h, "workers")), "[{},{'cpu':3,'socket':0}]");
 	json_decref(h);
 	again = call_ok(f, "node.hello", NULL);
 	assert_string_equal(json_string_value(json_object_get(again, "boot")), boot);

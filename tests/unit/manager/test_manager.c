@@ -82,6 +82,18 @@ static void test_who(void **state)
 	assert_int_equal(rpc_int(r, "leads_s", -1), 2);
 	assert_int_equal(rpc_int(r, "switches", -1), SWITCHES - 1);
 	json_decref(r);
+	/* Where switches' workers run, of those that have said so. */
+	r = world_ask(&w, "topology.get", NULL);
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		const json_t *row = json_array_get(json_object_get(r, "nodes"), i),
+			     *workers = json_object_get(row, "workers");
+
+		assert_int_equal(json_array_size(workers), i == LEAVES ? 0 : 2);
+		for (unsigned k = 0; i != LEAVES && k < 2; k++)
+			assert_int_equal(
+				json_integer_value(json_array_get(workers, k)), k ? 0 : -1);
+	}
+	json_decref(r);
 }
 
 /* A rank that waited for the others has died; the job is started anew, the other rank first: it is
