@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/ctl/tls.h"
 
@@ -108,8 +109,11 @@ int etcd_ask(struct etcd_members *m, const char *path, json_t *body, json_t **ou
 /* Of the CAs those alone that are in the directory: the machine's do not count. */
 static void show_certificates(struct etcd_members *m)
 {
-	char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX];
+	char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX], list[PATH_MAX];
 
+	snprintf(list, sizeof(list), "%s/crl.pem", m->certificates);
+	if (!access(list, F_OK))
+		curl_easy_setopt(m->curl, CURLOPT_CRLFILE, list);
 	snprintf(ca, sizeof(ca), "%s/ca.pem", m->certificates);
 	snprintf(cert, sizeof(cert), "%s/cert.pem", m->certificates);
 	snprintf(key, sizeof(key), "%s/key.pem", m->certificates);

@@ -72,9 +72,9 @@ static const struct ctl_field config_fields[] = {
 			"it learns from ranks and switches; etcd:http://HOST:PORT[,...][/FABRIC]: "
 			"of several managers one leads, the others wait"},
 	{"store_tls", CTL_STRING, .min = 1, .max = 4000,
-		.help = "directory with ca.pem, cert.pem, key.pem for an etcd at https://: the "
-			"only "
-			"CA that counts there, and what to show to members that ask who comes"},
+		.help = "directory with ca.pem, cert.pem, key.pem, and crl.pem if certificates are "
+			"revoked, for an etcd at https://: the only CA that counts there, and what "
+			"to show to members that ask who comes"},
 	{"policy", CTL_STRING, .values = policies, .dflt = "spatial",
 		.help = "how trees share the fabric"},
 	{"lldp", CTL_STRING, .values = lldp_words, .dflt = "use",

@@ -211,6 +211,11 @@ class Certificates(Etcd):
         self.manager('doubts.log', self.other(store_tls=false))
         self.said('doubts.log', 'certificate problem')
 
+    def test_revoked(self):
+        subprocess.run([os.path.join(TOP, 'tools/certs'), self.path('certs'), 'revoke', 'etcd'], check=True)
+        self.manager('revoked.log')
+        self.said('revoked.log', 'certificate revoked')
+
     def test_files_that_are_missing(self):
         for name in 'ca.pem', 'cert.pem', 'key.pem':
             path = self.path('certs', 'manager', name)
