@@ -22,6 +22,7 @@ class Repeat(Report):
     def __init__(self, rounds, record=None):
         super().__init__(record)
         self.rounds, self.lasted, self.times = rounds, [], {}
+        self.failed_s = 0  # of the round that has failed
 
     def note(self, name, outcome, seconds, why=''):
         if outcome == 'INTERRUPT' and self.failures:
@@ -43,8 +44,11 @@ class Repeat(Report):
             print(f'ROUND {len(self.lasted) + 1} of {self.rounds}' + (f', {left}' if left else ''), flush=True)
             start = clock.monotonic()
             self.meson('build', args, patience)
-            if not self.failures:
-                self.lasted.append(clock.monotonic() - start)
+            took = clock.monotonic() - start
+            if self.failures:
+                self.failed_s = took
+            else:
+                self.lasted.append(took)
         if self.failures:
             self.keep_log()
 
@@ -59,7 +63,7 @@ class Repeat(Report):
         """What there is to say, {} of JSON: of it are both forms."""
         rows = [{'name': name, 'passed': len(took), 'shortest_s': round(min(took), 2), 'mean_s': round(statistics.mean(took), 2),
                  'longest_s': round(max(took), 2)} for name, took in self.times.items()]
-        return {'rounds': self.rounds, 'passed': len(self.lasted), 'seconds': round(sum(self.lasted), 1),
+        return {'rounds': self.rounds, 'passed': len(self.lasted), 'seconds': round(sum(self.lasted) + self.failed_s, 1),
                 'failed': self.failures, 'skipped': self.skips, 'tests': sorted(rows, key=lambda row: -row['mean_s'])}
 
     def end(self):
@@ -75,8 +79,8 @@ def text_of(outcome):
               for row in outcome['tests'][:SLOWEST]]
     lines += [f'skipped: {name}: {reason}' for name, reason in outcome['skipped'].items()]
     lines += [f'failed: {text}' for text in outcome['failed']]
-    lines.append(f"\n{outcome['passed']} of {outcome['rounds']} rounds passed, {sum(row['passed'] for row in outcome['tests'])} "
-                 f"tests in {outcome['seconds']:.0f} s" + (f": round {outcome['passed'] + 1} failed" if outcome['failed'] else ''))
+    tests = sum(row['passed'] for row in outcome['tests']) + len(outcome['failed'])
+    lines.append(f"\n{outcome['passed']} of {outcome['rounds']} rounds passed, {tests} tests in {outcome['seconds']:.0f} s" + (f": round {outcome['passed'] + 1} failed" if outcome['failed'] else ''))
     return '\n'.join(lines)
 
 

@@ -248,7 +248,8 @@ class Again(unittest.TestCase):
         self.assertEqual((status, len(asked)), (1, 2))
         self.assertEqual((outcome['rounds'], outcome['passed'], outcome['failed']), (5, 1, ['netdev: FAIL']))
         self.assertIn('failed: netdev: FAIL', said)
-        self.assertEqual(said[-1], '1 of 5 rounds passed, 2 tests in 600 s: round 2 failed')
+        self.assertEqual(said[-1], '1 of 5 rounds passed, 3 tests in 1200 s: round 2 failed')
+        self.assertEqual(outcome['seconds'], 1200)
 
 
 class BesideTheTests(unittest.TestCase):
