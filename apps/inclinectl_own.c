@@ -142,8 +142,8 @@ static int add_lose(const char *name, json_t *value, json_t *impair, char *err)
 
 static int add_weather(const char *name, json_t *value, json_t *impair, char *err)
 {
-	if (!json_is_number(value))
-		return cli_refuse(err, -EINVAL, "%s: wants a number", name);
+	if (!json_is_number(value) && !json_is_boolean(value))
+		return cli_refuse(err, -EINVAL, "%s: wants a number, true or false", name);
 	if (strncmp(name, lose, strlen(lose)) == 0)
 		return add_lose(name, value, impair, err);
 	if (json_object_get(impair, name))
@@ -151,7 +151,7 @@ static int add_weather(const char *name, json_t *value, json_t *impair, char *er
 	return json_object_set(impair, name, value);
 }
 
-/* "FIELD=NUMBER", or "lose.OPCODE=PROBABILITY" */
+/* "FIELD=VALUE", or "lose.OPCODE=PROBABILITY" */
 static int parse_weather(const char *word, json_t *impair, char *err)
 {
 	const char *equals = strchr(word, '=');
@@ -160,7 +160,7 @@ static int parse_weather(const char *word, json_t *impair, char *err)
 	int rc;
 
 	if (!equals || (size_t)(equals - word) >= sizeof(name))
-		return cli_refuse(err, -EINVAL, "%s: must be FIELD=NUMBER", word);
+		return cli_refuse(err, -EINVAL, "%s: must be FIELD=VALUE", word);
 	memcpy(name, word, (size_t)(equals - word));
 	name[equals - word] = '\0';
 	value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
@@ -253,7 +253,7 @@ const struct cli_own cli_own[] = {
 		"Installs the NetReduce ring in a JSON file (- for standard input).", parse_file},
 	{"ring activate", "ring.activate", "RING [INPUT=QPN...] [parent=QPN]",
 		"Starts an installed ring, with the QPNs not known before.", parse_ring_activate},
-	{"port impair", "port.impair", "PORT [FIELD=NUMBER...] [lose.OPCODE=PROBABILITY...]",
+	{"port impair", "port.impair", "PORT [FIELD=VALUE...] [lose.OPCODE=PROBABILITY...]",
 		"Has bad weather on a port from now on, as \"impair\" in the start-up file: "
 		"loss=0.01 "
 		"seed=7; without a FIELD fine weather.",

@@ -31,6 +31,7 @@ int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
 	im->reorder = probability(json_object_get(json, "reorder"));
 	im->corrupt = probability(json_object_get(json, "corrupt"));
 	im->tx_loss = probability(json_object_get(json, "tx_loss"));
+	im->icrc = json_is_true(json_object_get(json, "icrc"));
 	im->rng = (uint64_t)ctl_int(&ctl_impair_config, json, "seed");
 	json_array_foreach(json_object_get(json, "lose"), i, row) im->lose[im->n_lose++] =
 		(struct impair_lose){

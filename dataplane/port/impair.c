@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/wire/frame.h"
+#include "lib/wire/icrc.h"
 #include "lib/wire/random.h"
 
 enum { OVERTAKEN_MAX = 4, HOLD_NS = 1000000 };
@@ -13,15 +14,19 @@ static bool happens(struct impair *im, uint64_t probability)
 	return probability != 0 && (wire_random(&im->rng) >> 32) < probability;
 }
 
+static bool is_roce(const struct rte_mbuf *m, struct wire_pkt *pkt)
+{
+	return wire_parse(rte_pktmbuf_mtod(m, const uint8_t *), rte_pktmbuf_data_len(m), pkt) ==
+		       WIRE_OK &&
+	       pkt->kind == WIRE_ROCE;
+}
+
 /* Is it lost for its opcode? */
 static bool opcode_loses(struct impair *im, const struct rte_mbuf *m)
 {
 	struct wire_pkt pkt;
 
-	if (im->n_lose == 0 ||
-		wire_parse(rte_pktmbuf_mtod(m, const uint8_t *), rte_pktmbuf_data_len(m), &pkt) !=
-			WIRE_OK ||
-		pkt.kind != WIRE_ROCE)
+	if (im->n_lose == 0 || !is_roce(m, &pkt))
 		return false;
 	for (const struct impair_lose *l = im->lose; l < im->lose + im->n_lose; l++)
 		if (l->opcode == pkt.opcode && happens(im, l->loss))
@@ -34,6 +39,15 @@ static void flip_bit(struct impair *im, struct rte_mbuf *m)
 	uint64_t bit = wire_random(&im->rng) % ((uint64_t)rte_pktmbuf_data_len(m) * 8);
 
 	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1 << (bit % 8));
+}
+
+static void seal(struct rte_mbuf *m)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	struct wire_pkt pkt;
+
+	if (is_roce(m, &pkt))
+		icrc_store(frame + pkt.end - ROCE_ICRC_LEN, wire_icrc(frame, &pkt));
 }
 
 static bool hold(struct impair *im, struct rte_mbuf *m, uint64_t now)
@@ -109,6 +123,8 @@ struct impair_result impair_apply(struct impair *im, struct rte_mbuf **in, unsig
 			r.lost++;
 			continue;
 		}
+		if (im->icrc)
+			seal(m);
 		if (happens(im, im->dup)) {
 			copy = rte_pktmbuf_copy(m, pool, 0, UINT32_MAX);
 			r.doubled++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bad weather on a port, from a seed: received packets are lost, corrupted in one bit, doubled or
  * overtaken by up to four later ones; those to be sent are lost. For tests of what is behind the
- * port. A BTH opcode may have a loss of its own: to meet ACKs, say. */
+ * port. A BTH opcode may have a loss of its own: to meet ACKs, say. And what it costs to compute
+ * every ICRC anew. */
 #ifndef DATAPLANE_IMPAIR_H
 #define DATAPLANE_IMPAIR_H
 
@@ -20,6 +21,7 @@ struct impair_lose {
 struct impair {
 	uint64_t loss, dup, reorder, corrupt, tx_loss; /* probabilities of 2^32 */
 	uint64_t rng;
+	bool icrc; /* of received RoCE packets is computed anew, whatever it was */
 	bool over; /* fine weather, but for what is held from before */
 	unsigned n_lose;
 	struct impair_lose lose[IMPAIR_LOSE_MAX];

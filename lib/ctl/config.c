@@ -139,6 +139,8 @@ const struct ctl_field ctl_impair_fields[] = {
 	PROBABILITY("tx_loss", "that a packet to be sent is lost"),
 	{"lose", CTL_LIST, .item = CTL_OBJECT, .fields = lose_fields, .min = 0, .max = CTL_MAX_LOSE,
 		.help = "losses of received RoCE packets of one opcode"},
+	{"icrc", CTL_BOOL, .dflt = "false",
+		.help = "compute the ICRC of received RoCE packets anew, right or wrong as it was"},
 	{"seed", CTL_INT, .min = 0, .max = INT64_MAX, .dflt = "1", .help = "of the random numbers"},
 	{0}};
 

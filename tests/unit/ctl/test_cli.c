@@ -54,8 +54,9 @@ static void test_usage(void **state)
 			"error: table insert: more: must be PARAM=VALUE\n"},
 		{"table insert routes dst=::/0 via --priority",
 			"error: table insert: --priority: wants an integer\n"},
-		{"port impair p1 loss", "error: port impair: loss: must be FIELD=NUMBER\n"},
-		{"port impair p1 loss=x", "error: port impair: loss: wants a number\n"},
+		{"port impair p1 loss", "error: port impair: loss: must be FIELD=VALUE\n"},
+		{"port impair p1 loss=x",
+			"error: port impair: loss: wants a number, true or false\n"},
 		{"port impair p1 loss=2", "error: port impair: impair.loss: 2 is not in 0..1\n"},
 		{"port impair p1 loss=-1", "error: port impair: impair.loss: -1 is not in 0..1\n"},
 		{"port impair p1 seed=-1", "error: port impair: impair.seed: -1 is not in "

@@ -197,6 +197,46 @@ static void lose_by_opcode(void **state)
 	h_stop(sw);
 }
 
+/* Every ICRC is right behind it, whatever it was before; what is no RoCE stays as it is. */
+static void icrc_anew(void **state)
+{
+	(void)state;
+	for (unsigned anew = 0; anew < 2; anew++) {
+		struct sw *sw =
+			h_start(2, NULL, anew ? "{'impair':{'icrc':true}}" : "{'impair':{}}");
+		struct wire_ip a = h_host4(0), c = h_host4(1);
+		struct frame f;
+
+		for (uint32_t i = 0; i < 8; i++) {
+			uint8_t b[H_FRAME_MAX], payload[16] = {0}, tag[64] = {7};
+			struct wire_flow flow = {.src = a, .dst = c, .ttl = 64, .sport = 0xc000};
+			struct wire_hdr hdr = {.opcode = ROCE_SEND_ONLY, .psn = i, .dqpn = 9};
+			const bool roce = i % 4 != 3;
+			struct wire_pkt pkt;
+			int len;
+
+			memcpy(flow.dmac, h_port_mac(sw, 0), 6);
+			flow.smac[0] = 2;
+			len = roce ? wire_build_frame(b, sizeof(b), &flow, &hdr, payload,
+					     sizeof(payload) - i)
+				   : (int)h_ip4(
+					     b, h_port_mac(sw, 0), &a, &c, 99, 9, tag, sizeof(tag));
+			if (roce && i % 2)
+				b[len - 1] ^= 1; /* of the ICRC */
+			h_inject(sw, 0, b, (unsigned)len);
+			h_run(sw);
+			assert_true(h_take(sw, 1, &f));
+			assert_int_equal(f.len, len);
+			assert_int_equal(wire_parse(f.b, f.len, &pkt), WIRE_OK);
+			if (roce)
+				assert_int_equal(wire_icrc_ok(f.b, &pkt), anew || i % 2 == 0);
+			else
+				assert_memory_equal(f.b + f.len - sizeof(tag), tag, sizeof(tag));
+		}
+		h_stop(sw);
+	}
+}
+
 static unsigned pass(struct sw *sw, unsigned n)
 {
 	struct wire_ip a = h_host4(0), c = h_host4(1);
@@ -274,6 +314,7 @@ int main(void)
 		cmocka_unit_test(copies_overtake),
 		cmocka_unit_test(corrupt),
 		cmocka_unit_test(lose_by_opcode),
+		cmocka_unit_test(icrc_anew),
 		cmocka_unit_test(changes),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
