@@ -145,10 +145,11 @@ static int bench_one(const char *name, const char *text, const struct args *args
 	printf("%s: %.2f million packet-hops per second of a core, at most %ld MiB so far\n\n",
 		name, seconds > 0 ? hops / seconds * 1e-6 : 0, usage.ru_maxrss / 1024);
 	json_object_del(result, "links");
-	json_object_set_new(all, name,
-		json_pack("{s:f,s:f,s:f,s:I,s:i}", "hops", hops, "cpu_seconds", seconds,
-			"hops_per_second", seconds > 0 ? hops / seconds : 0, "max_rss_kb",
-			(json_int_t)usage.ru_maxrss, "hosts", (int)real(result, "hosts")));
+	json_array_append_new(
+		all, json_pack("{s:s,s:f,s:f,s:f,s:I,s:i}", "scenario", name, "hops", hops,
+			     "cpu_seconds", seconds, "hops_per_second",
+			     seconds > 0 ? hops / seconds : 0, "max_rss_kb",
+			     (json_int_t)usage.ru_maxrss, "hosts", (int)real(result, "hosts")));
 	json_decref(result);
 	json_decref(doc);
 	return rc;
@@ -178,12 +179,13 @@ static int bench(const struct args *args)
 			"262144}",
 			true},
 	};
-	json_t *all = json_object();
+	json_t *rows = json_array();
+	json_t *all = json_pack("{s:s,s:o}", "bench", "sim", "results", rows);
 	int rc = 0;
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		if (!(args->quick && list[i].slow))
-			rc |= bench_one(list[i].name, list[i].text, args, all);
+			rc |= bench_one(list[i].name, list[i].text, args, rows);
 	if (args->json)
 		rc |= json_dump_file(all, args->json, JSON_INDENT(1)) != 0;
 	json_decref(all);

@@ -101,7 +101,7 @@ def main():
             lab.down()
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
-            json.dump({'seconds': seconds, 'rows': rows}, f, indent=1)
+            json.dump({'bench': 'page', 'seconds': seconds, 'rows': rows}, f, indent=1)
     return 0
 
 
