@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """tools/lab web over a lab of real processes: what a browser gets to see. Page reads what the server says; Browser, which needs
-Chromium (tools/setup --frameworks), what its script has made of it. Run by meson test, or by hand: tests/integration/page.py [CLASS[.TEST]...]."""
+Chromium (tools/setup --frameworks), what its script has made of it; Pictures, likewise, those of the docs. Run by meson test, or by hand: tests/integration/page.py [CLASS[.TEST]...]."""
 import json
 import os
-import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,6 +15,7 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 from fabric_case import TOP, Fabric, run_tests  # noqa: E402
+import incline_browser  # noqa: E402
 
 PATIENCE = 60
 
@@ -91,17 +92,28 @@ class Page(Watched):
 
 
 class Browser(Watched):
-    @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+    @unittest.skipIf(incline_browser.why_not(), incline_browser.why_not())
     def test_what_the_script_shows(self):
         view = self.until('a collective', self.works)
-        with tempfile.TemporaryDirectory(prefix='incline-') as home:
-            # Virtual time: the browser goes on to the script's next looks at once, and ends.
-            done = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', f'--user-data-dir={home}',
-                                   '--virtual-time-budget=4000', '--dump-dom', self.url], env=dict(os.environ, HOME=home),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = incline_browser.dom(self.url)
         for words in '<span id="state">live</span>', view['groups'][0]['name'], 'impair_loss', '<svg', 'strand c0':
-            self.assertIn(words, done.stdout)
+            self.assertIn(words, shown)
+
+
+class Pictures(unittest.TestCase):
+    @unittest.skipIf(incline_browser.why_not(), incline_browser.why_not())
+    def test_those_of_the_docs(self):
+        """tools/pictures makes them of a lab: pictures of some size, not of nothing."""
+        with tempfile.TemporaryDirectory(prefix='incline-') as directory:
+            done = subprocess.run([os.path.join(TOP, 'tools/pictures'), '--out', directory, 'top', 'web', 'plot',
+                                   os.path.join(TOP, 'tests/unit/tools/benches/inc.json')], capture_output=True, text=True, timeout=280)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for name in 'inclinectl-top', 'lab-web', 'bench-inc':
+                with open(os.path.join(directory, name + '.png'), 'rb') as f:
+                    png = f.read()
+                width, height = struct.unpack('>II', png[16:24])
+                self.assertEqual(png[:8], b'\x89PNG\r\n\x1a\n')
+                self.assertTrue(width >= 500 and height >= 300 and len(png) > 8000, (name, width, height, len(png)))
 
 
 if __name__ == '__main__':
