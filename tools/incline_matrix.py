@@ -5,26 +5,23 @@ import json
 import os
 import time
 
+import incline_epic
 import incline_mpi
 from incline_fabric import Topology
 from incline_lab import TOP
 
-MPI = 'mpi'  # beside the modes: Open MPI's own algorithms over the same RNICs
+MPI = incline_epic.MPI  # beside the modes: Open MPI's own algorithms over the same RNICs
 MODES = ('I', 'II', 'III', 'netreduce', MPI)
 COLLECTIVES = ('allreduce', 'reduce', 'broadcast', 'barrier', 'reduce_scatter', 'allgather')
 TREES = (('star', 'star4'), ('two-level', 'tree-2x2'), ('depth 4', 'deep4'))
 HOSTS = {'incline': 'four software RNICs', 'soft-roce': 'four Linux Soft-RoCE virtual machines'}
 BYTES, ITERS, TIMEOUT = 1 << 20, 10, 60
 
-# EPIC, tables 19 to 24, at 1 MB: Mb/s on a tree of three switches and four hosts with Soft-RoCE, each in a virtual
-# machine, over libpcap, with MTU 1024 (barrier: per second). The two-level tree here is the same one.
+# The two-level tree is that of the paper.
 EPIC_BESIDE = 'two-level'
 EPIC_NOTE = ('EPIC: tables 19 to 24 of the paper: a spine, two leaves and four Soft-RoCE hosts in eight virtual machines, over libpcap,\n'
              'MTU 1024. The two-level tree beside it is the same one, with MTU 4096 and {}.')
 BETWEEN = {'incline': 'memif between processes of one machine', 'soft-roce': 'vhost-user between virtual machines'}
-EPIC_MBPS = {'allreduce': {'I': 182, 'II': 89, 'III': 73, MPI: 74}, 'reduce': {'I': 210, 'II': 99, 'III': 106, MPI: 52},
-             'reduce_scatter': {'I': 72, 'II': 105, 'III': 95, MPI: 74}, 'broadcast': {'I': 79, 'II': 125, 'III': 230, MPI: 222},
-             'allgather': {'I': 282, 'II': 200, 'III': 3, MPI: 194}, 'barrier': {'I': 1331, 'II': 590, 'III': 2502, MPI: 38}}
 
 
 def modes(text, known=MODES):
@@ -49,6 +46,10 @@ def topology(fabric, nic):
     return Topology(config)
 
 
+def group_name(mode):
+    return f'group-{mode}.json'
+
+
 def write_group(lab, mode):
     """The fabric's group file, for this mode."""
     with open(lab.path('group.json')) as f:
@@ -56,44 +57,47 @@ def write_group(lab, mode):
     group['mode'] = mode
     group['fallback'] = False
     group['name'] = group['name'] + '-' + mode
-    path = lab.path(f'group-{mode}.json')
-    with open(path, 'w') as f:
+    with open(lab.path(group_name(mode)), 'w') as f:
         json.dump(group, f)
-    return os.path.basename(path)
 
 
-def run_mpi(lab, tree, hosts, say, args):
-    rows, path = [], incline_mpi.program(lab.dir)
-    for collective in COLLECTIVES:
-        us, wrong, said = incline_mpi.run(lab, path, hosts, collective, BYTES, args.iters, TIMEOUT)
-        if said:
-            say(f'Open MPI, {collective}: {said}')
-        rows.append({'mode': MPI, 'collective': collective, 'tree': tree, 'hosts': len(hosts), 'dtype': 'float', 'bytes': BYTES,
-                     'time_us': us, 'algbw_gbps': BYTES * 8 / us / 1000 if us else None, 'wrong': wrong})
-    return rows
+def row_of(mode, collective, tree, n_hosts, dtype, size, us, wrong):
+    """wrong: elements, None: it did not end well."""
+    return {'mode': mode, 'collective': collective, 'tree': tree, 'hosts': n_hosts, 'dtype': dtype, 'bytes': size, 'time_us': us,
+            'algbw_gbps': size * 8 / us / 1000 if us else None, 'wrong': wrong}
 
 
-def run_mode(lab, mode, tree, n_hosts, run_ranks, args):
+def run_mpi(lab, path, tree, hosts, collective, size, iters, say, *, mode=MPI, transport=incline_mpi.RDMA, timeout=TIMEOUT):
+    us, wrong, said = incline_mpi.run(lab, path, hosts, collective, size, iters, timeout, transport)
+    if said:
+        say(f'Open MPI, {collective}: {said}')
+    return row_of(mode, collective, tree, len(hosts), 'float', size, us, wrong)
+
+
+def run_mode(lab, mode, tree, n_hosts, collective, size, iters, dtype, run_ranks, timeout=TIMEOUT):
+    """In the group of this mode (write_group)."""
     out = lab.path(f'matrix-{mode}.out')
-    group = write_group(lab, mode)
-    rows = []
-    for collective in collectives_of(mode):
-        if os.path.exists(out):
-            os.remove(out)
-        ok = run_ranks(lab, 'incline-perf',
-                       lambda r: ['--collective', collective, '-b', str(BYTES), '-e', str(BYTES), '-n', str(args.iters),
-                                  '-w', '2', '-d', args.dtype] + (['--json', out] if r == 0 else []), group, TIMEOUT,
-                       show=False)
-        try:
-            with open(out) as f:
-                results = json.load(f)
-            row = next(v for v in results.values() if isinstance(v, list))[0]
-        except (OSError, ValueError, StopIteration, IndexError):
-            row = {}
-        rows.append({'mode': mode, 'collective': collective, 'tree': tree, 'hosts': n_hosts, 'dtype': args.dtype,
-                     'bytes': row.get('bytes', BYTES), 'time_us': row.get('time_us'),
-                     'algbw_gbps': row.get('algbw_gbps'), 'wrong': row.get('wrong') if ok else None})
-    return rows
+    if os.path.exists(out):
+        os.remove(out)
+    argv = ['--collective', collective, '-b', str(size), '-e', str(size), '-n', str(iters), '-w', '2', '-d', dtype]
+    ok = run_ranks(lab, 'incline-perf', lambda r: argv + (['--json', out] if r == 0 else []), group_name(mode), timeout, show=False)
+    try:
+        with open(out) as f:
+            results = json.load(f)
+        row = next(v for v in results.values() if isinstance(v, list))[0]
+    except (OSError, ValueError, StopIteration, IndexError):
+        row = {}
+    return {**row_of(mode, collective, tree, n_hosts, dtype, row.get('bytes', size), row.get('time_us'), row.get('wrong') if ok else None),
+            'algbw_gbps': row.get('algbw_gbps')}
+
+
+def run_all(lab, tree, topo, mode, run_ranks, say, args):
+    """Every collective of a mode."""
+    if mode == MPI:
+        hosts, path = [h['name'] for h in topo.hosts], incline_mpi.program(lab.dir)
+        return [run_mpi(lab, path, tree, hosts, c, BYTES, args.iters, say) for c in COLLECTIVES]
+    write_group(lab, mode)
+    return [run_mode(lab, mode, tree, len(topo.hosts), c, BYTES, args.iters, args.dtype, run_ranks) for c in collectives_of(mode)]
 
 
 def rate(row):
@@ -107,7 +111,7 @@ def rate(row):
 
 def beside(tree, cell, epic):
     """A cell, with EPIC's figure after it where the trees are alike."""
-    return cell + (f'{epic:>8}' if tree == EPIC_BESIDE else '')
+    return cell + (f"{'' if epic is None else epic if isinstance(epic, str) else round(epic):>8}" if tree == EPIC_BESIDE else '')
 
 
 def show(rows, hosts):
@@ -120,7 +124,7 @@ def show(rows, hosts):
                 row = next((r for r in rows if (r['mode'], r['collective'], r['tree']) == (mode, collective, name)),
                            None)
                 cell = '' if row is None else f"{rate(row)} #{'-' if row['wrong'] is None else row['wrong']}"
-                cells.append(beside(name, f'{cell:>18}', EPIC_MBPS.get(collective, {}).get(mode, '')))
+                cells.append(beside(name, f'{cell:>18}', incline_epic.of(collective, mode, BYTES)))
             print(f'{mode:<10}{collective:<16}' + ''.join(cells))
     print(EPIC_NOTE.format(BETWEEN[hosts]), flush=True)
 
@@ -142,8 +146,7 @@ def run(lab_of, run_ranks, say, args):
             try:
                 for mode in some:
                     start = time.monotonic()
-                    new = (run_mpi(lab, tree, [h['name'] for h in topo.hosts], say, args) if mode == MPI
-                           else run_mode(lab, mode, tree, len(topo.hosts), run_ranks, args))
+                    new = run_all(lab, tree, topo, mode, run_ranks, say, args)
                     bad = [r['collective'] for r in new if r['wrong'] != 0]
                     say(f'{tree}, mode {mode}: {len(new) - len(bad)} of {len(new)} exact in '
                         f"{time.monotonic() - start:.0f} s" + (f", not {', '.join(bad)}" if bad else ''))

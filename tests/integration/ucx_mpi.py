@@ -132,6 +132,18 @@ class Mpi(Base):
         self.assertGreater(self.stats('mpi.json')['port']['tap_rx'], 0)
 
 
+    def test_collectives_over_tcp(self):
+        """The last column of tools/demo --paper: by the interfaces of the hosts."""
+        def frames():
+            return sum(p['rx_packets'] for p in self.lab.ctl('s0', 'ports')['ports'])
+        before = frames()
+        path, hosts = incline_mpi.program(self.dir), [h['name'] for h in self.topology().hosts]
+        us, wrong, said = incline_mpi.run(self.lab, path, hosts, 'allreduce', 1 << 20, 2, PATIENCE, incline_mpi.TCP)
+        self.assertEqual((wrong, said), (0, ''))
+        self.assertGreater(us, 0)
+        self.assertGreater(frames() - before, 4 * (1 << 20) // 4200)
+
+
 class Matrix(Fabric):
     """The column beside the modes of tools/demo --matrix."""
     topo = 'tree-2x2'
