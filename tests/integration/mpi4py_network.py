@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-PATIENCE = 300  # seconds: hangs only
 ROUNDS = 60
 
 
@@ -70,27 +69,22 @@ if __name__ == '__main__' and sys.argv[1:] == ['rank']:
 
 import unittest  # noqa: E402
 
-from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
+from fabric_case import TOP, run_tests  # noqa: E402
+from mpi_case import PATIENCE, RANKS, MpiFabric  # noqa: E402
 
 
-class Mpi4py(Fabric):
+class Mpi4py(MpiFabric):
     def test_program(self):
         each = f'exec {TOP}/tools/lab exec h$OMPI_COMM_WORLD_RANK -- {sys.executable} {os.path.abspath(__file__)} rank'
-        argv = ['mpirun.openmpi', '--oversubscribe', '--mca', 'pml', 'ob1', '--mca', 'btl', 'vader,self', '-np', '4', 'sh', '-c', each]
-        if os.geteuid() == 0:
-            argv.insert(1, '--allow-run-as-root')
-        env = dict(os.environ, INCLINE_LAB=self.dir, INCLINE_MPI_SHOW='1', OPENBLAS_NUM_THREADS='1',
-                   INCLINE_PRELOAD_FIRST=os.path.join(build_dir(), 'lib/mpi/libincline_mpi.so'))
-        p = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.procs.append(p)
+        p = self.launch_ranks('openmpi', ['sh', '-c', each], preload=True, env={'INCLINE_MPI_SHOW': '1', 'OPENBLAS_NUM_THREADS': '1'})
         rc, out, err = self.finish([p], PATIENCE)[0]
-        self.assertEqual((rc, len(re.findall(r'^rank \d is right$', out, re.M))), (0, 4), out + err)
-        here, of = map(int, re.search(r'^incline: (\d+) of (\d+) calls of collectives in the network \(', err, re.M).groups())
+        self.assertEqual((rc, len(re.findall(r'^rank \d is right$', out, re.M))), (0, RANKS), out + err)
+        here, of = self.summary(err, out)
         self.assertGreater(here, of / 2)
         print(err, file=sys.stderr)
 
 
-del Fabric
+del MpiFabric
 
 if __name__ == '__main__':
     if subprocess.run([sys.executable, '-c', 'import mpi4py'], capture_output=True).returncode:

@@ -8,33 +8,18 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
+from fabric_case import TOP, run_tests  # noqa: E402
+from mpi_case import LAUNCHERS, LIBRARIES, PATIENCE, MpiFabric  # noqa: E402
 
-PATIENCE = 300  # seconds: hangs only
 ROUNDS = '50'
-RUN = {'openmpi': ['mpirun.openmpi', '--oversubscribe', '--mca', 'pml', 'ob1', '--mca', 'btl', 'vader,self'],
-       'mpich': ['mpirun.mpich']}
-LIBRARY = {'openmpi': 'libincline_mpi.so', 'mpich': 'libincline_mpi_mpich.so'}
 SAID = re.compile(r'(\d+) calls, (\d+) of them for the network, (\d+) wrong')
-SUMMARY = re.compile(r'^incline: (\d+) of (\d+) calls of collectives in the network \(', re.M)
 
 
-class Network(Fabric):
+class Network(MpiFabric):
     topo = 'tree-2x2'
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.tmp = tempfile.mkdtemp(prefix='incline-')
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.tmp)
-        super().tearDownClass()
 
     def program(self, mpi, source):
         path = os.path.join(self.tmp, f'{source}.{mpi}')
@@ -48,17 +33,11 @@ class Network(Fabric):
         notice one that ends before MPI_Init, and the others wait for it there without a bound."""
         each = (f'rank=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}; {TOP}/tools/lab exec h{host} -- env $GROUP "$@"; rc=$?\n'
                 '[ $rc -eq 0 ] || { echo "rank $rank ended with $rc" >>$ENDED; kill $LAUNCHER; }; exit $rc')
-        as_root = ['--allow-run-as-root'] if mpi == 'openmpi' and os.geteuid() == 0 else []
-        argv = ['sh', '-c', 'export LAUNCHER=$$; exec "$@"', 'sh', *RUN[mpi], *as_root, '-np', '4', 'sh', '-c', each, 'sh',
-                self.program(mpi, source), *args]
         self.ended = os.path.join(self.tmp, 'ended')  # what ranks write themselves may die with the launcher
         open(self.ended, 'w').close()
-        env = dict(os.environ, INCLINE_LAB=self.dir, ENDED=self.ended, **env)
-        if preload:
-            env['INCLINE_PRELOAD_FIRST'] = os.path.join(build_dir(), 'lib/mpi', LIBRARY[mpi])
-        p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.procs.append(p)
-        return p
+        return self.launch_ranks(mpi, ['sh', '-c', each, 'sh', self.program(mpi, source), *args],
+                                 before=['sh', '-c', 'export LAUNCHER=$$; exec "$@"', 'sh'], preload=preload,
+                                 env={'ENDED': self.ended, **env}, stdin=subprocess.PIPE)
 
     def exact(self, mpi, seed, *more, **how):
         rc, out, err = self.finish([self.launch(mpi, [seed, ROUNDS, *more], **how)], PATIENCE)[0]
@@ -70,9 +49,7 @@ class Network(Fabric):
 
     def in_network(self, mpi, seed, *more, **how):
         calls, network, err = self.exact(mpi, seed, *more, **how)
-        summary = SUMMARY.search(err)
-        self.assertTrue(summary, err)
-        self.assertEqual((int(summary[1]), int(summary[2])), (network, calls), err)
+        self.assertEqual(self.summary(err), (network, calls), err)
         self.assertGreater(network, calls / 2)
         print(f'  {mpi}: {network} of {calls} calls ran in the network', file=sys.stderr)
         return err
@@ -92,7 +69,7 @@ class Network(Fabric):
         self.assertIn(f'incline: 0 of {calls} calls', err)
         self.assertIn('neither INCLINE_GROUP nor INCLINE_MANAGER is set', err)
 
-    @unittest.skipUnless(os.path.exists(os.path.join(build_dir(), 'lib/mpi', LIBRARY['mpich'])), 'MPICH is not installed')
+    @unittest.skipUnless(os.path.exists(LIBRARIES['mpich']), 'MPICH is not installed')
     def test_mpich(self):
         """Its launcher gives each rank a session of its own, in which a rank that waits for a message polls the switches off
         their cores (docs/lab.md, "A crowded machine"): so no messages here."""
@@ -159,8 +136,8 @@ class Network(Fabric):
         self.assertEqual(err.count('by multicast'), 1, err)
 
     def test_a_rank_does_not_start(self):
-        for mpi in RUN:
-            if shutil.which(RUN[mpi][0]) and shutil.which('mpicc.' + mpi):
+        for mpi in LAUNCHERS:
+            if shutil.which(LAUNCHERS[mpi][0]) and shutil.which('mpicc.' + mpi):
                 with self.subTest(mpi):
                     p = self.launch(mpi, ['3', '1', 'calm'], preload=False, host='$((rank == 1 ? 9 : rank))')
                     rc, out, err = self.finish([p], PATIENCE)[0]
@@ -179,7 +156,8 @@ class Network(Fabric):
         self.assertEqual(len(re.findall(r'^rank \d: own class: Incline: .*(switch|rank)', out, re.M)), 4, out)
 
 
-del Fabric
+# Its tests are not this file's.
+del MpiFabric
 
 if __name__ == '__main__':
     if not shutil.which('mpirun.openmpi') or not shutil.which('mpicc.openmpi'):

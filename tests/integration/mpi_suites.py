@@ -11,52 +11,43 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
-from fabric_case import TOP, Fabric, build_dir, run_tests  # noqa: E402
+from fabric_case import TOP, build_dir, run_tests  # noqa: E402
+from mpi_case import PATIENCE, MpiFabric  # noqa: E402
 
-PATIENCE = 300  # seconds: hangs only
-LAUNCHER = ['mpirun.openmpi', '--oversubscribe', '--mca', 'pml', 'ob1', '--mca', 'btl', 'vader,self', '--mca', 'mpi_yield_when_idle', '1',
-            '-np', '4']
-SUMMARY = re.compile(r'^incline: (\d+) of (\d+) calls of collectives in the network \(', re.M)
+YIELD = '--mca', 'mpi_yield_when_idle', '1'
 # Datatype pools of the suite are of MPI 1's names, which Open MPI's header has only to refuse them.
 OLD_NAMES = {'Type_hindexed': 'Type_create_hindexed', 'Type_hvector': 'Type_create_hvector', 'Type_struct': 'Type_create_struct',
              'Address': 'Get_address'}
 MPI_4 = re.compile(r'coll_large|p_')  # programs of what Open MPI 4.1 has not
 
 
-class Programs(Fabric):
+class Programs(MpiFabric):
     topo = 'star4'
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.tmp = tempfile.mkdtemp(prefix='incline-')
         cls.counts = [0, 0]
 
     @classmethod
     def tearDownClass(cls):
         print('  {} of {} calls of collectives ran in the network'.format(*cls.counts), file=sys.stderr)
-        shutil.rmtree(cls.tmp)
         super().tearDownClass()
 
     def run4(self, argv, network, cwd=None):
         """Four ranks, plain on this machine or in the network on hosts of the lab: (exit status, output, errors)."""
-        env = dict(os.environ, INCLINE_LAB=self.dir, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1', OPENBLAS_NUM_THREADS='1')
+        env = {'OPENBLAS_NUM_THREADS': '1'}
         if network:
-            env.update(INCLINE_PRELOAD_FIRST=os.path.join(build_dir(), 'lib/mpi/libincline_mpi.so'), INCLINE_MPI_SHOW='1')
+            env['INCLINE_MPI_SHOW'] = '1'
             each = f'exec {shlex.quote(TOP)}/tools/lab exec h$OMPI_COMM_WORLD_RANK -- "$@"'
             argv = ['sh', '-c', each, 'sh', *argv]
-        p = subprocess.Popen([*LAUNCHER, *argv], cwd=cwd or self.tmp, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
-        self.procs.append(p)
+        p = self.launch_ranks('openmpi', argv, YIELD, preload=network, env=env, cwd=cwd or self.tmp, stdin=subprocess.DEVNULL)
         rc, out, err = self.finish([p], PATIENCE)[0]
         if network:
-            said = SUMMARY.search(err)
-            self.assertTrue(said, f'nothing is said of the network:\n{out}\n{err}')
-            for i in 0, 1:
-                self.counts[i] += int(said[i + 1])
+            for i, n in enumerate(self.summary(err, out)):
+                self.counts[i] += n
         return rc, out, err
 
 
@@ -142,7 +133,8 @@ class Hpcc(Programs):
         self.assertGreater(self.counts[0], self.counts[1] / 2)
 
 
-del Programs, Fabric
+# Their tests are not this file's.
+del Programs, MpiFabric
 
 if __name__ == '__main__':
     missing = [p for p in ('mpirun.openmpi', 'mpicc.openmpi', 'hpcc') if not shutil.which(p)]
