@@ -18,7 +18,8 @@ FABRIC = dict(incline_matrix.TREES)[EPIC_BESIDE]
 ICRC = {'icrc': True}
 RANKS, BUFFERS = 4, 2  # of a rank, each of the whole vector
 OFTEN, SELDOM = 16 << 20, 3  # beyond so many bytes an operation is timed so often at most
-WARM_UP, SET_UP_S, GUESS_GBPS, PATIENCE = 3, 3, 0.1, 60  # operations (one is checked), of a cell; before anything is known; seconds
+WARM_UP, SET_UP_S, GUESS_GBPS, PATIENCE = 3, 3, 0.1, 60  # operations (one is checked); of a cell; before anything is known; seconds
+RATE = 1 << 20  # bytes from which on it is a rate that decides
 
 
 def size(text):
@@ -61,34 +62,39 @@ def cells_of(solutions, of_sizes):
 
 
 class Estimate:
-    """How long cells will take, from those that have been measured."""
+    """How long cells will take, from those that have been measured: all of it, with starting ranks, making vectors and checking them."""
 
     def __init__(self, n):
-        self.n, self.us, self.set_up = n, {}, []
+        self.n, self.took = n, {}
 
-    def operations(self, cell):
-        return iterations(cell[2], self.n) + WARM_UP
+    def work(self, cell):
+        """Bytes of all its operations."""
+        return 0 if cell[1] == 'barrier' else cell[2] * (iterations(cell[2], self.n) + WARM_UP)
 
-    def note(self, cell, us, seconds):
-        self.us[cell] = us
-        self.set_up.append(max(0, seconds - self.operations(cell) * us * 1e-6))
+    def note(self, cell, seconds):
+        self.took[cell] = seconds
 
-    def operation(self, cell):
-        """Seconds: as the nearest size of the same kind says, else as any of this solution, else a guess."""
-        solution, collective, value = cell
-        same = [k for k in self.us if k[:2] == (solution, collective)] or [k for k in self.us if k[0] == solution and k[1] != 'barrier']
-        if not same:
-            return value * 8e-9 / GUESS_GBPS
-        near = max(same, key=lambda k: (k[2] <= value, k[2] if k[2] <= value else -k[2]))
-        return self.us[near] * 1e-6 * max(value / near[2], 1)
+    def nearest(self, cell):
+        """The measured cell that is most like it: the next smaller size, else the next larger one."""
+        like = (lambda k: k[:2] == cell[:2], lambda k: k[0] == cell[0], lambda k: True)
+        known = next(filter(None, ([k for k in self.took if k[1] != 'barrier' and same(k)] for same in like)), [])
+        return max(known, key=lambda k: (k[2] <= cell[2], k[2] if k[2] <= cell[2] else -k[2]), default=None)
+
+    def one(self, cell):
+        start = min((s for k, s in self.took.items() if k[0] == cell[0]), default=SET_UP_S)
+        near, guess = self.nearest(cell), self.work(cell) * 8e-9 / GUESS_GBPS
+        if near is None:
+            return start + guess
+        grown = max(0, self.took[near] - start) * self.work(cell) / self.work(near)
+        # What is short takes as long as it takes to begin, which says nothing of rates.
+        return start + (grown if near[2] >= min(RATE, cell[2]) else min(grown, guess))
 
     def seconds(self, cells):
-        each = sum(self.set_up) / len(self.set_up) if self.set_up else SET_UP_S
-        return sum(each + self.operations(c) * self.operation(c) for c in cells)
+        return sum(map(self.one, cells))
 
     def limit(self, cell):
         """What hangs, not what is slow."""
-        return PATIENCE + 10 * self.operations(cell) * max(self.operation(cell), cell[2] * 8e-9 / GUESS_GBPS)
+        return PATIENCE + 10 * max(self.one(cell), self.work(cell) * 8e-9 / GUESS_GBPS)
 
 
 def until(seconds, now):
@@ -183,8 +189,7 @@ def run(lab_of, run_ranks, say, args, save=lambda rows, notes: None, clock=time)
             for cell in [c for c in cells if c[0] == solution]:
                 start = clock.monotonic()
                 row = measure(lab, cell, hosts, program, run_ranks, say, args.iters, estimate.limit(cell))
-                if row['time_us']:
-                    estimate.note(cell, row['time_us'], clock.monotonic() - start)
+                estimate.note(cell, clock.monotonic() - start)
                 rows.append(row)
                 save(rows, notes)
                 left = estimate.seconds(cells[len(rows):])

@@ -65,31 +65,42 @@ class Cells(unittest.TestCase):
 
 
 class Estimate(unittest.TestCase):
-    def test_from_what_has_been_measured(self):
-        e = p.Estimate(10)
-        guess = e.seconds([('I', 'reduce', 1 << 20)])
-        self.assertAlmostEqual(guess, p.SET_UP_S + 13 * (1 << 20) * 8e-8)
-        e.note(('I', 'reduce', 1 << 20), 1000, 13 * 0.001 + 2)
-        for cell, seconds in ((('I', 'reduce', 4 << 20), 2 + 13 * 0.004),   # four times as long
-                              (('I', 'reduce', 64 << 20), 2 + 6 * 0.064),   # less often
-                              (('I', 'reduce', 4096), 2 + 13 * 0.001),      # no shorter than what is known
-                              (('I', 'broadcast', 1 << 20), 2 + 13 * 0.001),
-                              (('II', 'reduce', 1 << 20), 2 + 13 * (1 << 20) * 8e-8)):
-            self.assertAlmostEqual(e.seconds([cell]), seconds, msg=cell)
-        e.note(('I', 'reduce', 4 << 20), 2000, 13 * 0.002 + 4)
-        self.assertAlmostEqual(e.seconds([('I', 'reduce', 16 << 20)] * 2), 2 * (3 + 13 * 0.008))
-        self.assertAlmostEqual(e.operation(('I', 'reduce', 1 << 20)), 0.001)
+    def setUp(self):
+        self.e = p.Estimate(10)
 
-    def test_a_barrier_says_nothing_of_bytes(self):
-        e = p.Estimate(10)
-        e.note(('I', 'barrier', 4096), 10, 1)
-        self.assertEqual(e.operation(('I', 'reduce', GB)), GB * 8e-8)
+    def says(self, cell, seconds):
+        self.assertAlmostEqual(self.e.seconds([cell]), seconds, msg=cell)
+
+    def test_before_anything_is_known(self):
+        self.says(('I', 'reduce', 1 << 20), p.SET_UP_S + 13 * (1 << 20) * 8e-8)
+        self.says(('I', 'barrier', 4096), p.SET_UP_S)
+
+    def test_from_what_has_been_measured(self):
+        self.e.note(('I', 'barrier', 4096), 2)
+        self.e.note(('I', 'reduce', 1 << 20), 2.5)
+        self.says(('I', 'reduce', 1 << 20), 2.5)
+        self.says(('I', 'reduce', 4 << 20), 2 + 0.5 * 4)
+        self.says(('I', 'reduce', 64 << 20), 2 + 0.5 * 64 * 6 / 13)  # less often
+        self.says(('I', 'reduce', 256 << 10), 2 + 0.5 / 4)
+        self.says(('I', 'broadcast', 1 << 20), 2.5)
+        self.says(('II', 'reduce', 1 << 20), p.SET_UP_S)  # by another's, which began sooner
+        self.says(('I', 'barrier', 4096), 2)
+        self.e.note(('I', 'reduce', 4 << 20), 6)
+        self.e.note(('I', 'broadcast', 64 << 20), 60)
+        self.says(('I', 'reduce', 16 << 20), 2 + 4 * 4)
+        self.assertAlmostEqual(self.e.seconds([('I', 'reduce', 16 << 20)] * 2), 36)
+
+    def test_what_is_short_is_no_rate(self):
+        """A second more at 4 KB is not three days at 1 GB."""
+        self.e.note(('I', 'barrier', 4096), 2)
+        self.e.note(('I', 'reduce', 4096), 3)
+        self.says(('I', 'reduce', 4096), 3)
+        self.says(('I', 'reduce', GB), 2 + 6 * GB * 8e-8)
 
     def test_limit_is_for_what_hangs(self):
-        e = p.Estimate(10)
-        e.note(('I', 'reduce', 4096), 1, 1)
-        self.assertGreater(e.limit(('I', 'reduce', GB)), 10 * 6 * GB * 8e-8)
-        self.assertGreaterEqual(e.limit(('I', 'barrier', 4096)), p.PATIENCE)
+        self.e.note(('I', 'reduce', 4096), 1)
+        self.assertGreater(self.e.limit(('I', 'reduce', GB)), 10 * 6 * GB * 8e-8)
+        self.assertGreaterEqual(self.e.limit(('I', 'barrier', 4096)), p.PATIENCE)
 
 
 class Tables(unittest.TestCase):
