@@ -108,6 +108,10 @@ def throughput(row):
     return 1e6 / row['time_us'] if row['collective'] == 'barrier' else row['bytes'] * 8 / row['time_us']
 
 
+def name(row):
+    return ' '.join([row['mode'], row['collective'], *([] if row['collective'] == 'barrier' else [short(row['bytes'])])])
+
+
 def outcome(row):
     if row['wrong'] is None:
         return 'failed'
@@ -145,7 +149,7 @@ def text(table):
 def verdict(rows):
     """How often ours is more than the paper's, and where it is not."""
     compared = [(r, throughput(r) or 0, paper) for r in rows if (paper := incline_epic.of(r['collective'], r['mode'], r['bytes']))]
-    less = [f"{r['mode']} {r['collective']} {'' if r['collective'] == 'barrier' else short(r['bytes'])}".rstrip() for r, ours, paper in compared if ours <= paper]
+    less = [name(r) for r, ours, paper in compared if ours <= paper]
     said = f'more than the paper in {len(compared) - len(less)} of {len(compared)} cells'
     return said + (f", not in: {', '.join(less)}" if less else '')
 
@@ -193,7 +197,7 @@ def run(lab_of, run_ranks, say, args, save=lambda rows, notes: None, clock=time)
                 rows.append(row)
                 save(rows, notes)
                 left = estimate.seconds(cells[len(rows):])
-                say(f'{len(rows)} of {len(cells)}: {solution} {cell[1]} {short(cell[2])}: {outcome(row)}; {until(left, clock.time())}')
+                say(f'{len(rows)} of {len(cells)}: {name(row)}: {outcome(row)}; {until(left, clock.time())}')
         finally:
             lab.down()
     return rows, notes
