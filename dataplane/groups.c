@@ -320,6 +320,7 @@ int sw_group_activate(
 struct rebind {
 	unsigned slot;
 	uint8_t gen;
+	bool anew;          /* where it is, for queue pairs that begin anew */
 	bool bound, active; /* as it is to be; as it was */
 	uint64_t off;       /* taken for it, or INC_NO_ARENA */
 };
@@ -336,29 +337,48 @@ static void rebind(struct sw *sw, void *what)
 		return;
 	}
 	sw->slot[r->slot].moving = false;
-	give_back(sw, g->pay_off);
-	/* What it had is free now, so that this cannot fail for a group that moves. */
-	if (r->bound && r->off == INC_NO_ARENA && g->pay_bytes > 0)
-		inc_ranges_alloc(sw->arena, g->pay_bytes, &r->off);
-	inc_group_rebind(g, r->off);
+	if (r->anew) {
+		inc_group_resync(g);
+	} else {
+		give_back(sw, g->pay_off);
+		/* What it had is free now, so that this cannot fail for a group that moves. */
+		if (r->bound && r->off == INC_NO_ARENA && g->pay_bytes > 0)
+			inc_ranges_alloc(sw->arena, g->pay_bytes, &r->off);
+		inc_group_rebind(g, r->off);
+	}
 	if (r->active)
 		inc_group_set_state(g, INC_INSTALLED, INC_ACTIVE);
 	free(r);
 }
 
+static int finished(struct inc_group *g, char err[SW_ERR_LEN])
+{
+	char ranks[RANKS_TEXT];
+	uint64_t eps;
+	uint32_t psn;
+
+	if (!inc_group_busy(g, &psn, &eps))
+		return 0;
+	inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
+	return sw_fail(
+		err, -EBUSY, "an operation is not finished: PSN %u waits for ranks %s", psn, ranks);
+}
+
+static int in_service(const struct inc_group *g, char err[SW_ERR_LEN])
+{
+	if (g->state == INC_ACTIVE || g->state == INC_INSTALLED)
+		return 0;
+	return sw_fail(err, -EBUSY, "the group is %s", inc_state_name(g->state));
+}
+
 int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LEN])
 {
 	struct inc_group *g;
-	char ranks[RANKS_TEXT];
 	struct rebind *r;
-	uint64_t eps;
-	uint32_t psn;
 	int rc = get(sw, slot, &g, err);
 
-	if (rc < 0)
+	if (rc < 0 || (rc = in_service(g, err)) < 0)
 		return rc;
-	if (g->state != INC_ACTIVE && g->state != INC_INSTALLED)
-		return sw_fail(err, -EBUSY, "the group is %s", inc_state_name(g->state));
 	if (g->mode == INC_MODE_1)
 		return sw_fail(err, -EOPNOTSUPP,
 			"a group of mode I keeps its memory: receives are posted into it");
@@ -367,15 +387,13 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 			"the group has a lease: its memory comes and goes with that");
 	if (sw->slot[slot].moving)
 		return moves(g, err);
-	if (inc_group_busy(g, &psn, &eps)) {
-		inc_group_ranks_of(g, eps, ranks, sizeof(ranks));
-		return sw_fail(err, -EBUSY,
-			"an operation is not finished: PSN %u waits for ranks %s", psn, ranks);
-	}
+	rc = finished(g, err);
+	if (rc < 0)
+		return rc;
 	r = malloc(sizeof(*r));
 	if (r == NULL)
 		return sw_fail(err, -ENOMEM, "out of memory");
-	*r = (struct rebind){slot, g->gen, bound, false, INC_NO_ARENA};
+	*r = (struct rebind){.slot = slot, .gen = g->gen, .bound = bound, .off = INC_NO_ARENA};
 	if (bound && g->pay_off == INC_NO_ARENA && g->pay_bytes > 0) {
 		rc = take_memory(sw, g->pay_bytes, &r->off, err);
 		if (rc < 0) {
@@ -386,6 +404,41 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
 	sw->slot[slot].moving = true;
 	sw_defer_unread(sw, slot, g->pay_off == INC_NO_ARENA ? 0 : g->pay_bytes, rebind, r);
+	return 0;
+}
+
+int sw_group_resync(struct sw *sw, unsigned slot, uint32_t psn, bool *done, char err[SW_ERR_LEN])
+{
+	struct inc_group *g;
+	struct rebind *r;
+	int rc = get(sw, slot, &g, err);
+
+	*done = false;
+	if (rc < 0 || (rc = in_service(g, err)) < 0)
+		return rc;
+	if (g->mode == INC_MODE_1)
+		return sw_fail(err, -EOPNOTSUPP,
+			"a group of mode I has queue pairs of its own: they count messages");
+	if (sw->slot[slot].lease.lease)
+		return sw_fail(err, -EOPNOTSUPP, "the group has a lease");
+	if (g->next_ctrl != psn)
+		return sw_fail(err, -EINVAL, "psn: the next operation's is %u", g->next_ctrl);
+	if (sw->slot[slot].moving)
+		return 0;
+	*done = inc_group_is_anew(g);
+	if (*done)
+		return 0;
+	rc = finished(g, err);
+	if (rc < 0)
+		return rc;
+	r = malloc(sizeof(*r));
+	if (r == NULL)
+		return sw_fail(err, -ENOMEM, "out of memory");
+	*r = (struct rebind){.slot = slot, .gen = g->gen, .anew = true, .off = INC_NO_ARENA};
+	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
+	sw->slot[slot].moving = true;
+	sw_defer(sw, rebind, r); /* what is being sent from its memory stays what it is */
+	*done = !sw->slot[slot].moving;
 	return 0;
 }
 

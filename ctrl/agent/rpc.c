@@ -39,6 +39,7 @@ static const struct {
 	{"group.create", rpc_group_create},
 	{"group.activate", rpc_group_activate},
 	{"group.rebind", rpc_group_rebind},
+	{"group.resync", rpc_group_resync},
 	{"group.move", rpc_group_move},
 	{"group.delete", rpc_group_delete},
 	{"group.fail", rpc_group_fail},

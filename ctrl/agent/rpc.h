@@ -69,6 +69,7 @@ int rpc_table_write(struct agent *, const json_t *, json_t **, struct rpc_error 
 int rpc_group_create(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_activate(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_rebind(struct agent *, const json_t *, json_t **, struct rpc_error *);
+int rpc_group_resync(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_move(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_delete(struct agent *, const json_t *, json_t **, struct rpc_error *);
 int rpc_group_fail(struct agent *, const json_t *, json_t **, struct rpc_error *);

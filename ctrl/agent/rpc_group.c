@@ -332,6 +332,23 @@ int rpc_group_rebind(struct agent *a, const json_t *params, json_t **result, str
 	return 0;
 }
 
+int rpc_group_resync(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
+{
+	const uint32_t psn = (uint32_t)json_integer_value(json_object_get(params, "psn"));
+	char text[SW_ERR_LEN] = "";
+	int slot = group_resolve(a, params, e);
+	bool done;
+
+	if (slot < 0)
+		return slot;
+	int rc = sw_group_resync(a->sw, (unsigned)slot, psn, &done, text);
+	if (rc)
+		return rpc_fail_text(e, rc, text);
+	*result = json_pack("{s:i,s:s,s:b}", "group", slot, "name",
+		sw_group_get(a->sw, (unsigned)slot)->name, "done", done);
+	return 0;
+}
+
 int rpc_group_move(struct agent *a, const json_t *params, json_t **result, struct rpc_error *e)
 {
 	const unsigned worker = (unsigned)json_integer_value(json_object_get(params, "worker"));

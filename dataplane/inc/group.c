@@ -84,7 +84,6 @@ static void init_ep(struct inc_group *g, unsigned i, const struct inc_ep_spec *s
 		if (spec->ranks[k] < ep->min_rank)
 			ep->min_rank = spec->ranks[k];
 	}
-	ep->ack_next = ep->refl_next = g->start_psn;
 	if (spec->parent)
 		g->parent_ep = (uint8_t)i;
 	else
@@ -137,6 +136,41 @@ void inc_group_rebind(struct inc_group *g, uint64_t pay_off)
 	}
 }
 
+/* Of what was before the next operation every host has every acknowledgement. */
+static void all_acknowledged(struct inc_group *g)
+{
+	const uint32_t psn = g->next_ctrl;
+
+	for (unsigned i = 0; i < g->n_ep; i++) {
+		struct inc_ep *ep = inc_ep_at(g, i);
+
+		ep->ack_next = ep->refl_next = psn;
+		ep->rnr_told = false;
+		ep->rnr_psn = 0;
+	}
+	g->node_ack = g->nak_fwd_psn = g->bc_next = g->red_ack = g->aged_psn = psn;
+	g->nak_fwd_ns = 0;
+}
+
+void inc_group_resync(struct inc_group *g)
+{
+	inc_group_rebind(g, g->pay_off);
+	all_acknowledged(g);
+	for (unsigned i = 0; i < g->n_ep; i++)
+		inc_ep_at(g, i)->ack_msn = inc_ep_at(g, i)->rx_msn = 0;
+}
+
+bool inc_group_is_anew(struct inc_group *g)
+{
+	bool anew = true;
+
+	for (unsigned i = 0; i < INC_N_DESC; i++)
+		anew &= !inc_desc_at(g, (uint8_t)i)->valid;
+	for (unsigned i = 0; i < g->n_ep; i++)
+		anew &= !inc_ep_at(g, i)->ack_msn && !inc_ep_at(g, i)->rx_msn;
+	return anew;
+}
+
 void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsigned slot,
 	unsigned gen, uint64_t pay_off)
 {
@@ -165,7 +199,7 @@ void inc_group_init(struct inc_group *g, const struct inc_group_spec *spec, unsi
 	for (unsigned i = 0; i < spec->n_ep; i++)
 		init_ep(g, i, &spec->ep[i]);
 	g->control = inc_route_of(g, spec->prim, spec->root);
-	g->node_ack = g->nak_fwd_psn = g->bc_next = g->red_ack = g->aged_psn = spec->start_psn;
+	all_acknowledged(g);
 	g->pay_bytes = inc_group_payload_bytes(spec);
 	g->bcast_off = inc_ops(spec->mode)->pay_bytes(spec, INC_AGG);
 	inc_group_rebind(g, pay_off);

@@ -403,6 +403,15 @@ void inc_ep_set_dmac(struct inc_group *g, unsigned ep, const uint8_t mac[6]);
  * no worker can see the group as ACTIVE, and all ranks have finished. */
 void inc_group_rebind(struct inc_group *g, uint64_t pay_off);
 
+/* The queue pairs of all hosts begin anew at the next operation's PSN (3.7), after all of them have
+ * met: whatever was before is acknowledged, and no message has been counted. The memory stays.
+ * Otherwise as inc_group_rebind, but not for Mode-I, whose queue pairs are here. */
+void inc_group_resync(struct inc_group *g);
+
+/* Is it as that leaves it, or as it was made? Only while no worker sees it as ACTIVE, or no host
+ * sends anything. */
+bool inc_group_is_anew(struct inc_group *g);
+
 /* Can it be told here that some rank has not finished? Its operation's PSN and the endpoints that
  * are waited for. Only a switch that has hosts can tell for certain. A reader on another thread may
  * see a group that works in transition, and be told either; only of a group that no worker sees as

@@ -7,6 +7,7 @@ enum { NAK_FWD_GAP_NS = 100000 };
 
 /* What an acknowledged PSN belongs to. */
 struct scope {
+	const struct inc_desc *desc; /* NULL: of none that has begun here */
 	const struct inc_route *route;
 	/* The PSNs with this route that the sender may have to hear of: [first, end). In a MIXED
 	 * group those of this operation, since fences keep it apart from the others. In a SINGLE
@@ -27,7 +28,7 @@ static bool find_scope(const struct inc_ctx *c, struct scope *s)
 	uint32_t psn = c->pkt->psn;
 	const struct inc_desc *d = inc_desc_find(g, psn);
 
-	*s = (struct scope){&g->control, psn, psn_add(psn, 1)};
+	*s = (struct scope){d, &g->control, psn, psn_add(psn, 1)};
 	if (d == NULL) {
 		/* A NAK may name the first PSN of an operation that has not begun here. */
 		if (c->cls == INC_CLASS_ACK || psn != g->next_ctrl)
@@ -91,11 +92,34 @@ static enum inc_drop reflect(struct inc_ctx *c)
 	return INC_DROP_DONE;
 }
 
-/* In a MIXED group an acknowledgement of data may be the only one of the same host's control. */
-static bool reflects_too(const struct inc_ctx *c)
+/* Messages of data that end at or before a PSN of an operation's data. */
+static uint32_t messages_until(const struct inc_desc *d, uint32_t psn)
 {
-	return c->g->kind == INC_MIXED && c->cls == INC_CLASS_ACK && inc_ep_at(c->g, c->ep)->host &&
-	       !INC_BUG(T6);
+	const uint32_t packets = (uint32_t)psn_diff(psn, d->ctrl_psn);
+
+	return packets / d->m + (psn == d->last && packets % d->m != 0);
+}
+
+/* In a MIXED group an acknowledgement of data may be the only one of the same host's control. To a
+ * host that sends none of the data it goes back as one of the control, with the count of messages
+ * until then: its NIC has sent nothing behind that, unless it has left PSNs out, and would take no
+ * acknowledgement of more (3.7). */
+static bool reflects_too(struct inc_ctx *c, const struct scope *s)
+{
+	const struct inc_desc *d = s->desc;
+	const uint64_t self = 1ULL << c->ep;
+
+	if (c->g->kind != INC_MIXED || c->cls != INC_CLASS_ACK || !inc_ep_at(c->g, c->ep)->host ||
+		INC_BUG(T6))
+		return false;
+	if (s->route->in & self) {
+		reflect(c);
+		return true;
+	}
+	inc_count(c->g, INC_C_REFLECTED);
+	inc_send_ack(c, self, passed_on(c), d->ctrl_psn,
+		(c->pkt->msn - messages_until(d, c->pkt->psn)) & PSN_MASK);
+	return true;
 }
 
 uint32_t inc_node_ack(
@@ -143,10 +167,8 @@ static enum inc_drop towards_sender(struct inc_ctx *c, const struct scope *s)
 
 static enum inc_drop ack_broadcast(struct inc_ctx *c, const struct scope *s)
 {
-	bool reflected = reflects_too(c);
+	const bool reflected = reflects_too(c, s);
 
-	if (reflected)
-		reflect(c);
 	if (!(s->route->outs >> c->ep & 1))
 		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
 	c->g->last_progress_ns = c->now;
@@ -157,11 +179,9 @@ static enum inc_drop ack_broadcast(struct inc_ctx *c, const struct scope *s)
 /* What the root of a reduce acknowledges holds for every sender. */
 static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 {
-	bool reflected = reflects_too(c);
+	const bool reflected = reflects_too(c, s);
 	uint64_t outs;
 
-	if (reflected)
-		reflect(c);
 	if (c->ep != s->route->via)
 		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
 	note_ack(c, &c->g->red_ack);

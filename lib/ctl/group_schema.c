@@ -243,6 +243,18 @@ const struct ctl_field ctl_group_rebind_result[] = {
 	{"arena", CTL_OBJECT, .fields = arena_fields, .required = true, .help = "as it is now"},
 	{0}};
 
+const struct ctl_field ctl_group_resync_params[] = {GROUP_REF,
+	{"psn", CTL_INT, .required = true, .pos = 2, .min = 0, .max = 0xffffff,
+		.help = "of the next operation's control message"},
+	{0}};
+
+const struct ctl_field ctl_group_resync_result[] = {
+	{"group", CTL_INT, .required = true, .help = "slot"},
+	{"name", CTL_STRING, .required = true, .help = "of the group"},
+	{"done", CTL_BOOL, .required = true,
+		.help = "hosts may send; false: on its way, ask again for the same"},
+	{0}};
+
 const struct ctl_field ctl_group_move_params[] = {GROUP_REF,
 	{"worker", CTL_INT, .required = true, .pos = 2, .min = 0, .max = CTL_MAX_WORKERS - 1,
 		.help = "that is to own it"},

@@ -7,9 +7,10 @@
 
 extern const struct ctl_field ctl_group_none[], ctl_group_create_params[],
 	ctl_group_create_result[], ctl_group_activate_params[], ctl_group_state_result[],
-	ctl_group_rebind_params[], ctl_group_rebind_result[], ctl_group_move_params[],
-	ctl_group_move_result[], ctl_group_delete_params[], ctl_group_params[],
-	ctl_group_list_result[], ctl_group_show_params[], ctl_group_show_result[];
+	ctl_group_rebind_params[], ctl_group_rebind_result[], ctl_group_resync_params[],
+	ctl_group_resync_result[], ctl_group_move_params[], ctl_group_move_result[],
+	ctl_group_delete_params[], ctl_group_params[], ctl_group_list_result[],
+	ctl_group_show_params[], ctl_group_show_result[];
 
 #define CTL_GROUP_METHODS                                                                         \
 	{"group.create", NULL, "Installs an INC group.", true, ctl_group_create_params,           \
@@ -19,6 +20,10 @@ extern const struct ctl_field ctl_group_none[], ctl_group_create_params[],
 		{"group.rebind", "group rebind",                                                  \
 			"Gives a group aggregation memory or takes it away, between operations.", \
 			true, ctl_group_rebind_params, ctl_group_rebind_result, CTL_TCP_OWN},     \
+		{"group.resync", "group resync",                                                  \
+			"Makes a group ready for queue pairs that begin anew, between "           \
+			"operations.",                                                            \
+			true, ctl_group_resync_params, ctl_group_resync_result, CTL_TCP_OWN},     \
 		{"group.move", "group move", "Gives a group to another worker, while it works.",  \
 			true, ctl_group_move_params, ctl_group_move_result},                      \
 		{"group.delete", "group delete", "Removes a group, by default after draining.",   \

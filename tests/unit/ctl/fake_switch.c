@@ -372,6 +372,19 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 	return 0;
 }
 
+int sw_group_resync(struct sw *sw, unsigned slot, uint32_t psn, bool *done, char err[SW_ERR_LEN])
+{
+	struct inc_group *g = sw->group[slot];
+
+	*done = inc_group_is_anew(g);
+	if (psn != g->next_ctrl) {
+		snprintf(err, SW_ERR_LEN, "psn: the next operation's is %u", g->next_ctrl);
+		return -EINVAL;
+	}
+	inc_group_resync(g);
+	return 0;
+}
+
 /* ---- two workers ---- */
 
 int sw_group_move(struct sw *sw, unsigned slot, unsigned worker, char err[SW_ERR_LEN])

@@ -19,7 +19,7 @@ static void test_usage(void **state)
 		{"group", "error: group: is not a command, see \"help\"; did you mean: group "
 			  "activate, "
 			  "group create, group delete, group fail, group list, group move, group "
-			  "rebind, group "
+			  "rebind, group resync, group "
 			  "show\n"},
 		{"prots", "error: prots: is not a command, see \"help\"; did you mean: drops, "
 			  "port impair, ports\n"},
@@ -301,9 +301,10 @@ static void test_complete(void **state)
 	create_group(f);
 	offers(f, "s", "stats status show");
 	offers(f, "gr", "group");
-	offers(f, "group ", "activate create delete fail list move rebind show");
+	offers(f, "group ", "activate create delete fail list move rebind resync show");
 	offers(f, "show gr", "group");
-	offers(f, "show group ", "activate create delete fail list move rebind show job-7 --slots");
+	offers(f, "show group ",
+		"activate create delete fail list move rebind resync show job-7 --slots");
 	offers(f, "help tr", "trace");
 	offers(f, "to", "top topology");
 	offers(f, "top --", "--count --once --interval");

@@ -277,6 +277,7 @@ static void test_others_groups(void **state)
 	}
 	denied(f, &bob, "group.rebind", "{'group':'g1','bound':false}", "group",
 		"group: " NOT_YOURS);
+	denied(f, &bob, "group.resync", "{'group':'g1','psn':1}", "group", "group: " NOT_YOURS);
 	f->peer = &bob;
 	call_bad(f, "group.show", "{'group':'g3'}", CTL_REFUSED, "ENOENT", -1, "group",
 		"group: no group is named \"g3\"");

@@ -175,6 +175,26 @@ static void test_group_rebind(void **state)
 		"an operation is not finished: PSN 1");
 }
 
+static void test_group_resync(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	json_decref(create(f, "1", ""));
+	call_bad(f, "group.resync", "{'group':'g1','psn':7}", -32602, "EINVAL", -1, "psn",
+		"psn: the next operation's is 16777214");
+	call_bad(f, "group.resync", "{'group':'g1'}", -32602, "EINVAL", -1, "psn",
+		"psn: is missing");
+	call_bad(f, "group.resync", "{'group':'g1','psn':16777216}", -32602, "EINVAL", -1, "psn",
+		"psn: 16777216 is not in 0..16777215");
+	expect_json(call_ok(f, "group.resync", "{'group':'g1','psn':16777214}"),
+		"{'group':1,'name':'g1','done':true}");
+	inc_ep_at(f->sw->group[1], 1)->ack_msn = 3; /* the fake is ready at the second question */
+	expect_json(call_ok(f, "group.resync", "{'group':1,'psn':16777214}"),
+		"{'group':1,'name':'g1','done':false}");
+	expect_json(call_ok(f, "group.resync", "{'group':1,'psn':16777214}"),
+		"{'group':1,'name':'g1','done':true}");
+}
+
 static void test_group_move(void **state)
 {
 	struct rpc_fixture *f = *state;
@@ -349,6 +369,7 @@ int main(void)
 		T(test_group_fail_and_status),
 		T(test_group_show),
 		T(test_group_rebind),
+		T(test_group_resync),
 		T(test_group_move),
 		T(test_leases),
 		T(test_group_in_tree),

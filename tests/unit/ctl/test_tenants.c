@@ -115,6 +115,7 @@ static const struct attempt {
 	{"group.create", GROUP("g2", "'lease':'l','tenant':'t',"), "tenant", NOT_YOURS},
 	{"group.activate", "{'group':'g1'}", "group", NOT_YOURS},
 	{"group.rebind", "{'group':'g1','bound':true}", "group", NOT_YOURS},
+	{"group.resync", "{'group':'g1','psn':1}", "group", NOT_YOURS},
 	{"group.delete", "{'group':'g1'}", "group", NOT_YOURS},
 	{"group.delete", "{'group':'g1','force':true}", "group", NOT_YOURS},
 	{"group.fail", "{'group':'g1'}", "group", NOT_YOURS},

@@ -167,6 +167,51 @@ static void at_the_end(void **state)
 	assert_non_null(sw->deferred);
 }
 
+/* Queue pairs that begin anew (docs/inc-protocol.md, 3.7): between operations, at the PSN that is
+ * next, in the memory that the group has. */
+static void begins_anew(void **state)
+{
+	const uint32_t next = psn_add(START_PSN, 2);
+	uint8_t pay[CTRL_LEN];
+	struct inc_group *g;
+	unsigned slot;
+	uint64_t off;
+	bool done;
+
+	(void)state;
+	named("a", 8);
+	slot = c_create();
+	g = sw_group_get(sw, slot);
+	off = g->pay_off;
+	assert_int_equal(sw_group_resync(sw, slot, START_PSN, &done, err), 0);
+	assert_true(done); /* as it was made */
+	operation(slot);
+	assert_int_equal(sw_group_resync(sw, slot, START_PSN, &done, err), -EINVAL);
+	assert_string_equal(err, "psn: the next operation's is 0");
+	assert_false(inc_group_is_anew(g));
+	assert_int_equal(sw_group_resync(sw, slot, next, &done, err), 0);
+	h_run(sw);
+	assert_int_equal(sw_group_resync(sw, slot, next, &done, err), 0);
+	assert_true(done);
+	assert_true(inc_group_is_anew(g));
+	assert_int_equal(g->state, INC_ACTIVE);
+	assert_true(g->pay_off == off && used() == g->pay_bytes);
+	/* Once more does no harm; then somebody begins, and waits. */
+	assert_int_equal(sw_group_resync(sw, slot, next, &done, err), 0);
+	assert_true(done);
+	send(slot, 0, next, ROCE_SEND_ONLY_IMM, c_control(pay, MTU, MTU, 1), pay, CTRL_LEN);
+	assert_int_equal(sw_group_resync(sw, slot, psn_add(next, 2), &done, err), -EBUSY);
+	assert_false(done);
+	assert_non_null(strstr(err, "waits for ranks 1"));
+	assert_int_equal(sw_group_resync(sw, 77, 0, &done, err), -ENOENT);
+	assert_int_equal(sw_group_fail(sw, slot, err), 0);
+	assert_int_equal(sw_group_resync(sw, slot, psn_add(next, 2), &done, err), -EBUSY);
+	assert_string_equal(err, "the group is failed");
+	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
+	take_all(0);
+	take_all(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +219,7 @@ int main(void)
 		T(deleted),
 		T(slot_rests),
 		T(moved),
+		T(begins_anew),
 		T(leased),
 		T(at_the_end),
 #undef T

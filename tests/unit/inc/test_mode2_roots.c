@@ -289,7 +289,7 @@ static void test_broadcast_clamped(void **state)
 	assert_ack(&fx, 0, 0, NO_CREDITS, 1);
 	/* A repeated acknowledgement within the broadcast is clamped alike. */
 	assert_int_equal(fx_ack(&fx, 2, at(1), ROCE_AETH_ACK), INC_DROP_DONE);
-	assert_ack(&fx, 0, 2, NO_CREDITS, 1);
+	assert_ack(&fx, 0, 2, NO_CREDITS, 0); /* of its own control */
 	assert_int_equal(fx.n_out, 2);
 	assert_ack(&fx, 1, 0, NO_CREDITS, 1);
 	fx_close(&fx);
@@ -444,10 +444,14 @@ static void test_mixed_acks_are_reflected_too(void **state)
 	fx_data(&fx, 0, at(1), ONLY, 1, 64);
 	assert_int_equal(fx_data(&fx, 2, at(1), ONLY, 1, 64), INC_DROP_DONE);
 	assert_int_equal(fx_ack(&fx, 1, at(1), ROCE_AETH_ACK), INC_DROP_DONE);
-	assert_int_equal(fx.n_out, 4); /* itself, and the three who sent */
-	assert_out(&fx, 0, 1, ROCE_ACK, 1);
+	assert_int_equal(fx.n_out, 4);      /* itself, and the three who sent */
+	assert_out(&fx, 0, 1, ROCE_ACK, 0); /* of what it sent: the control, without the message */
+	assert_int_equal(fx.out[0].pkt.msn, 4);
+	assert_out(&fx, 1, 0, ROCE_ACK, 1);
+	assert_int_equal(fx.out[1].pkt.msn, 5);
 	assert_int_equal(fx_ack(&fx, 0, at(1), ROCE_AETH_ACK), INC_DROP_DONE);
 	assert_int_equal(fx.n_out, 1);
+	assert_out(&fx, 0, 0, ROCE_ACK, 1); /* whoever sends says what it means */
 	assert_int_equal(fx_ack(&fx, 0, at(1), ROCE_AETH_NAK), INC_DROP_ACK_CLASS);
 	assert_int_equal(fx_ack(&fx, 3, at(1), ROCE_AETH_ACK), INC_DROP_ACK_CLASS);
 	fx_close(&fx);
