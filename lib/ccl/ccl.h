@@ -50,6 +50,8 @@ struct ccl_conn {
 	 * 0: AllReduce and Barrier if single, all if mixed. */
 	unsigned collectives;
 	ccl_skip_fn skip; /* NULL: looked for in the process */
+	/* Mixed, modes II and III: nobody leaves PSNs out; ccl_resync_attach follows (resync.h). */
+	bool resync;
 	/* Queue pairs with selective acknowledgement, for groups with the flag SR: kind single,
 	 * mode III, or II with AllReduce and Barrier alone. -EOPNOTSUPP if the device has none. */
 	bool selective;

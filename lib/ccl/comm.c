@@ -9,6 +9,7 @@
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
 #include "lib/ccl/resume.h"
+#include "lib/ccl/resync.h"
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 10000000000ull;
 enum { MIN_SLOT = 64 };
@@ -146,7 +147,8 @@ int ccl_comm_open(const struct ccl_conn *conn, struct ccl_comm **comm, char err[
 	} else if ((*comm)->mode >= CCL_MODE_NETREDUCE) {
 		snprintf(err, CCL_ERR_LEN, "NetReduce has no groups");
 		rc = -EOPNOTSUPP;
-	} else if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip) {
+	} else if (conn->kind == CCL_MIXED && (*comm)->mode != CCL_MODE_1 && !(*comm)->skip &&
+		   !conn->resync) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: %s cannot leave out PSNs", conn->rank,
 			ibv_get_device_name(conn->context->device));
 		rc = -EOPNOTSUPP;
@@ -214,6 +216,7 @@ void ccl_comm_free(struct ccl_comm *c)
 	if (!c)
 		return;
 	ccl_lease_close(c);
+	ccl_resync_close(c);
 	ccl_leave(c);
 	ccl_hosts_close(c);
 	ccl_resume_close(c);

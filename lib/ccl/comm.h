@@ -63,6 +63,7 @@ struct ccl_op {
 	bool last;       /* of its part */
 	unsigned w;      /* window up to its last message */
 	bool fenced;     /* waits for the former one and for its own control (2.3) */
+	bool resync;     /* queue pairs have to begin anew before it */
 	struct ccl_plan plan;
 	struct ccl_ctrl ctrl;
 	uint32_t psn;              /* of the control */
@@ -87,6 +88,7 @@ struct ccl_region {
 };
 
 struct ccl_lease;
+struct ccl_resync;
 
 /* Membership in one group. */
 struct ccl_memb {
@@ -151,16 +153,17 @@ struct ccl_comm {
 	unsigned n_memb;
 	struct ccl_memb *memb;
 	size_t slot_len;
-	struct ccl_ring *ring;       /* instead of members: over_ring.c */
-	struct ccl_ring *across;     /* beside ring, which is a node's: over_nodes.c; NULL: none */
-	struct ccl_nodes *nodes;     /* on both */
-	unsigned n_local;            /* ranks of a node */
-	struct ccl_mcast *mcast;     /* by itself (kind multicast), or beside the others */
-	uint64_t mcast_min;          /* bytes, beside the others */
-	struct ccl_tree *tree;       /* kind tree */
-	struct ccl_lease *lease;     /* memory per invocation: lease.c; NULL: always */
-	struct ccl_ring *lease_ring; /* with a lease: who asks, tells and meets by it */
-	uint64_t lease_open;         /* and collectives that the groups may take up */
+	struct ccl_ring *ring;      /* instead of members: over_ring.c */
+	struct ccl_ring *across;    /* beside ring, which is a node's: over_nodes.c; NULL: none */
+	struct ccl_nodes *nodes;    /* on both */
+	unsigned n_local;           /* ranks of a node */
+	struct ccl_mcast *mcast;    /* by itself (kind multicast), or beside the others */
+	uint64_t mcast_min;         /* bytes, beside the others */
+	struct ccl_tree *tree;      /* kind tree */
+	struct ccl_lease *lease;    /* memory per invocation: lease.c; NULL: always */
+	struct ccl_ring *meet_ring; /* with a lease or resync: ranks meet, and are told, by it */
+	uint64_t lease_open;        /* with a lease: collectives that the groups may take up */
+	struct ccl_resync *resync;  /* queue pairs begin anew: resync.c; NULL: PSNs are left out */
 	struct ccl_region region[CCL_MAX_REGIONS];
 	/* As the program has registered them, whichever of the above has them. len 0: free. */
 	struct ccl_buffer {
@@ -313,6 +316,9 @@ struct ibv_qp *ccl_qp_of(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type 
 	unsigned sends, unsigned receives);
 /* Buffers, and its queue pair as far as RTS. */
 int ccl_connect_memb(struct ccl_memb *mb, const struct ccl_remote *remote, char *err);
+
+/* The same queue pair from the beginning, at a PSN: nothing of it is unfinished. */
+int ccl_memb_anew(struct ccl_memb *mb, uint32_t psn, char *err);
 
 /* Completion queue and channel, of the members or of the ring. */
 struct ibv_cq *ccl_cq(const struct ccl_comm *c);

@@ -57,7 +57,7 @@ static void cast(const struct ccl_memb *mb, struct ccl_op *op)
 
 	op->n_tx = sends ? op->plan.n_msgs : control;
 	op->n_rx = receives ? op->plan.n_msgs : control;
-	if (mb->mixed && c->mode != CCL_MODE_1 && op->plan.n) {
+	if (mb->mixed && c->mode != CCL_MODE_1 && op->plan.n && !c->resync) {
 		op->skip_send = !sends;
 		op->skip_recv = !receives;
 	}
@@ -69,6 +69,17 @@ static bool must_fence(struct ccl_memb *mb, const struct ccl_op *op)
 		return false;
 	return op->part.prim != CCL_PRIM_AR ||
 	       (mb->op_made && ccl_op_at(mb, mb->op_made - 1)->part.prim != CCL_PRIM_AR);
+}
+
+/* The operation before has left PSNs that differ, and nobody leaves them out (3.7). */
+static bool must_resync(struct ccl_memb *mb)
+{
+	const struct ccl_op *before;
+
+	if (!mb->comm->resync || !mb->op_made)
+		return false;
+	before = ccl_op_at(mb, mb->op_made - 1);
+	return before->part.prim != CCL_PRIM_AR && before->plan.n > 0;
 }
 
 /* The number of the collective, and what the immediate does not say of it. */
@@ -104,6 +115,7 @@ static void open_op(struct ccl_memb *mb, const struct ccl_part *part)
 	const struct ccl_coll *coll = ccl_coll_at(c, mb->coll);
 	struct ccl_op *op = ccl_op_at(mb, mb->op_made);
 	const bool fenced = must_fence(mb, &(struct ccl_op){.part = *part});
+	const bool resync = must_resync(mb);
 	const uint64_t bytes =
 		ccl_plan_part(coll->bytes - mb->offset, c->mtu, c->m, c->max_packets);
 
@@ -111,6 +123,7 @@ static void open_op(struct ccl_memb *mb, const struct ccl_part *part)
 		.part = *part,
 		.offset = mb->offset,
 		.fenced = fenced,
+		.resync = resync,
 		.psn = mb->next_psn,
 		.first_msg = mb->next_msg,
 		.first_data = mb->next_data,
@@ -192,7 +205,8 @@ static bool may_receive(struct ccl_memb *mb)
 	const struct ccl_cursor *cur = &mb->rx_post;
 	const bool direct = cur->in > 0 && ccl_op_at(mb, cur->op)->recv_direct;
 
-	return cur->op != mb->op_made &&
+	/* RESET would take what is posted. */
+	return cur->op != mb->op_made && !ccl_op_at(mb, cur->op)->resync &&
 	       cur->msg - mb->rx.msg < (direct ? mb->max_recv : mb->n_recv);
 }
 
@@ -266,7 +280,7 @@ static bool may_send(struct ccl_memb *mb)
 	const struct ccl_cursor *cur = &mb->tx_post;
 	const struct ccl_op *op = ccl_op_at(mb, cur->op);
 
-	if (cur->op == mb->op_made || cur->msg - ccl_memb_finished(mb) >= op->w)
+	if (cur->op == mb->op_made || op->resync || cur->msg - ccl_memb_finished(mb) >= op->w)
 		return false;
 	if (cur->in < op->n_rx && cur->msg >= mb->rx_post.msg)
 		return false; /* its result would find no receive */

@@ -10,6 +10,7 @@
 #include "lib/ccl/lease.h"
 #include "lib/ccl/mcast.h"
 #include "lib/ccl/resume.h"
+#include "lib/ccl/resync.h"
 #include "lib/ccl/ring.h"
 #include "lib/ccl/tree.h"
 
@@ -29,10 +30,10 @@ uint64_t ccl_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-enum { MAX_SOURCES = 3, MAX_CQS = MAX_SOURCES + CCL_MCAST_MAX_TREES };
+enum { MAX_SOURCES = 4, MAX_CQS = MAX_SOURCES + CCL_MCAST_MAX_TREES };
 
-/* Where completions come from: of a communicator with a lease the groups' and the ring's, and the
- * desk's answers; of one of nodes, both rings'. */
+/* Where completions come from: of a communicator with a lease or resync the groups' and the ring's,
+ * and the desk's answers; of one of nodes, both rings'. */
 struct sources {
 	unsigned n_cq;
 	struct ibv_cq *cq[MAX_CQS];
@@ -64,9 +65,10 @@ static struct sources sources_of(struct ccl_comm *c)
 		s.cq[s.n_cq++] = ccl_mcast_cq(c->mcast, i); /* the same channel's */
 	if (c->tree)
 		add_source(&s, ccl_tree_cq(c->tree), ccl_tree_channel(c->tree));
-	if (c->lease) {
-		add_source(&s, ccl_ring_cq(c->lease_ring), ccl_ring_channel(c->lease_ring));
-		s.fd[s.n_fd++] = (struct pollfd){.fd = ccl_lease_fd(c), .events = POLLIN};
+	if (c->meet_ring) {
+		add_source(&s, ccl_ring_cq(c->meet_ring), ccl_ring_channel(c->meet_ring));
+		s.fd[s.n_fd++] = (struct pollfd){
+			.fd = c->lease ? ccl_lease_fd(c) : ccl_resync_fd(c), .events = POLLIN};
 	}
 	return s;
 }

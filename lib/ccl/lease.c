@@ -54,7 +54,7 @@ int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl
 	c->lease = calloc(1, sizeof(*c->lease));
 	if (!c->lease)
 		return -ENOMEM;
-	c->lease_ring = ring;
+	c->meet_ring = ring;
 	c->lease->next = c->lease_open = c->coll_issued;
 	c->lease->wait_ns = wait_ns;
 	c->lease->desk.fd = -1;
@@ -71,10 +71,10 @@ void ccl_lease_close(struct ccl_comm *c)
 		return;
 	if (l->desk.close)
 		l->desk.close(l->desk.arg);
-	ccl_ring_close(c->lease_ring);
+	ccl_ring_close(c->meet_ring);
 	free(l);
 	c->lease = NULL;
-	c->lease_ring = NULL;
+	c->meet_ring = NULL;
 }
 
 int ccl_lease_fd(const struct ccl_comm *c)
@@ -89,7 +89,7 @@ bool ccl_lease_in_network(const struct ccl_comm *c)
 
 static int ring_failed(struct ccl_comm *c, int rc)
 {
-	const char *why = ccl_ring_error(c->lease_ring);
+	const char *why = ccl_ring_error(c->meet_ring);
 
 	return ccl_fail(c, rc, "%s", why[0] ? why : strerror(-rc));
 }
@@ -108,7 +108,7 @@ static uint64_t number_of(const struct word *w)
 static int tell(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
-	const int rc = ccl_ring_ibroadcast(c->lease_ring, &l->word, sizeof(l->word), 0, &l->req);
+	const int rc = ccl_ring_ibroadcast(c->meet_ring, &l->word, sizeof(l->word), 0, &l->req);
 
 	l->step = TELLING;
 	return rc ? ring_failed(c, rc) : 0;
@@ -288,7 +288,7 @@ static int run(struct ccl_comm *c)
 	memcpy(l->why, l->word.why, sizeof(l->why));
 	l->step = ON_RING;
 	coll->parts_left = 1;
-	rc = ccl_ring_issue(c->lease_ring, c->rank, coll);
+	rc = ccl_ring_issue(c->meet_ring, c->rank, coll);
 	return rc ? ring_failed(c, rc) : 0;
 }
 
@@ -296,7 +296,7 @@ static int run(struct ccl_comm *c)
 static int meet(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
-	const int rc = ccl_ring_ibarrier(c->lease_ring, &l->req);
+	const int rc = ccl_ring_ibarrier(c->meet_ring, &l->req);
 
 	l->step = MEETING;
 	return rc ? ring_failed(c, rc) : 0;
@@ -344,7 +344,7 @@ static int step(struct ccl_comm *c)
 		l->step = ASKED;
 		return 1;
 	case TELLING:
-		if (ccl_ring_test(c->lease_ring, l->req) != 1)
+		if (ccl_ring_test(c->meet_ring, l->req) != 1)
 			return 0;
 		run(c);
 		return 1;
@@ -354,12 +354,12 @@ static int step(struct ccl_comm *c)
 		meet(c);
 		return 1;
 	case ON_RING:
-		if (ccl_ring_test(c->lease_ring, coll->handed_req) != 1)
+		if (ccl_ring_test(c->meet_ring, coll->handed_req) != 1)
 			return 0;
 		end(c, false);
 		return 1;
 	default:
-		if (ccl_ring_test(c->lease_ring, l->req) != 1)
+		if (ccl_ring_test(c->meet_ring, l->req) != 1)
 			return 0;
 		end(c, true);
 		return 1;
@@ -385,7 +385,7 @@ int ccl_lease_go(struct ccl_comm *c)
 
 int ccl_lease_progress(struct ccl_comm *c, uint64_t now)
 {
-	const int moved = ccl_ring_progress(c->lease_ring, now);
+	const int moved = ccl_ring_progress(c->meet_ring, now);
 	int n;
 
 	if (moved < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0's desk: a thread that acquires and releases the lease on every switch of the tree. The
- * switches are asked in the order of their addresses, which is the same for all communicators: of
- * two that want the same switches at the same time, the one that gets the first gets them all. */
+/* Rank 0's desk: a thread that acquires and releases the lease on every switch of the tree, or has
+ * the group begin anew there (resync.h). The switches are asked in the order of their addresses,
+ * which is the same for all communicators: of two that want the same switches at the same time, the
+ * one that gets the first gets them all. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/ccl/group.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/resync.h"
 #include "lib/ccl/talk.h"
 
 enum { MAX_CALL_MS = 2000, MIN_CALL_MS = 10 };
@@ -21,14 +24,15 @@ struct desk {
 	const struct ccl_group *group;
 	unsigned *order;            /* of the switches */
 	struct ctl_client **client; /* by switch; NULL: not connected */
-	json_t *params;
+	json_t *params;             /* of a lease; NULL: it is for resync */
 	unsigned call_ms;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t wake;
-	bool quit, release, acquire; /* to be done */
+	bool quit, release, acquire, resync; /* to be done */
+	uint32_t psn;                        /* of a resync */
 	bool answered;
-	int rc; /* of the last acquire */
+	int rc; /* of the last acquire or resync */
 	char why[CCL_LEASE_WHY];
 	int fd;
 };
@@ -36,7 +40,8 @@ struct desk {
 /* ---- one switch ---- */
 
 /* 0 or -errno; *local: it is not known whether the switch has done it. */
-static int call(struct desk *d, unsigned i, const char *method, bool *local, char *why)
+static int call(struct desk *d, unsigned i, const char *method, const json_t *params,
+	json_t **result, bool *local, char *why)
 {
 	const struct ccl_switch *sw = &d->group->sw[i];
 	struct ctl_error e = {0};
@@ -50,7 +55,7 @@ static int call(struct desk *d, unsigned i, const char *method, bool *local, cha
 		rc = ccl_talk_hold(d->group, d->client[i], d->call_ms, &e);
 	told = !rc;
 	if (!rc)
-		rc = ctl_call(d->client[i], method, d->params, d->call_ms, NULL, &e);
+		rc = ctl_call(d->client[i], method, params, d->call_ms, result, &e);
 	*local = rc && (e.code == 0 || !told);
 	if (rc)
 		snprintf(why, CCL_LEASE_WHY, "switch %s: %.180s", sw->name, e.msg);
@@ -61,6 +66,11 @@ static int call(struct desk *d, unsigned i, const char *method, bool *local, cha
 	return rc;
 }
 
+static int of_lease(struct desk *d, unsigned i, const char *method, bool *local, char *why)
+{
+	return call(d, i, method, d->params, NULL, local, why);
+}
+
 /* A switch that cannot be told now takes the lease back by itself, in lease_ms. */
 static void release_some(struct desk *d, unsigned n)
 {
@@ -68,8 +78,8 @@ static void release_some(struct desk *d, unsigned n)
 	bool local;
 
 	while (n-- > 0)
-		if (call(d, d->order[n], "lease.release", &local, ignored) && local)
-			call(d, d->order[n], "lease.release", &local, ignored);
+		if (of_lease(d, d->order[n], "lease.release", &local, ignored) && local)
+			of_lease(d, d->order[n], "lease.release", &local, ignored);
 }
 
 /* All or nothing. What a switch says is the reason, what this end says is that none did. */
@@ -77,7 +87,7 @@ static int acquire_all(struct desk *d, char why[CCL_LEASE_WHY])
 {
 	for (unsigned k = 0; k < d->group->n_switches; k++) {
 		bool local;
-		const int rc = call(d, d->order[k], "lease.acquire", &local, why);
+		const int rc = of_lease(d, d->order[k], "lease.acquire", &local, why);
 
 		if (rc == 0)
 			continue;
@@ -85,6 +95,41 @@ static int acquire_all(struct desk *d, char why[CCL_LEASE_WHY])
 		return local ? -ETIMEDOUT : rc;
 	}
 	return 0;
+}
+
+/* One question: 1 if the switch is ready; 0: not yet, or nobody knows. */
+static int is_anew(struct desk *d, unsigned i, const json_t *params, char *why)
+{
+	json_t *result = NULL;
+	bool local;
+	int rc = call(d, i, "group.resync", params, &result, &local, why);
+
+	if (rc == 0)
+		rc = json_is_true(json_object_get(result, "done"));
+	else if (local || rc == -EBUSY)
+		rc = 0;
+	json_decref(result);
+	return rc;
+}
+
+/* Asking again does no harm: an acknowledgement may be on its way, the worker at work, a connection
+ * broken. For a quarter of the time that the other ranks wait. */
+static int begin_anew(struct desk *d, uint32_t psn, char *why)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	const uint64_t end = ccl_clock_ns() + d->group->timeout_ns / 4;
+	json_t *params = json_pack("{s:s, s:i}", "group", d->group->name, "psn", (int)psn);
+	int rc = params ? 1 : -ENOMEM;
+
+	snprintf(why, CCL_LEASE_WHY, "%s", params ? "" : "out of memory");
+	for (unsigned k = 0; rc > 0 && k < d->group->n_switches; k++) {
+		snprintf(why, CCL_LEASE_WHY, "switch %s is not ready",
+			d->group->sw[d->order[k]].name);
+		while ((rc = is_anew(d, d->order[k], params, why)) == 0 && ccl_clock_ns() < end)
+			nanosleep(&pause, NULL);
+	}
+	json_decref(params);
+	return rc == 0 ? -ETIMEDOUT : rc < 0 ? rc : 0;
 }
 
 /* ---- the thread ---- */
@@ -121,6 +166,15 @@ static void *work(void *arg)
 			rc = acquire_all(d, why);
 			pthread_mutex_lock(&d->lock);
 			answer_with(d, rc, why);
+		} else if (d->resync) {
+			const uint32_t psn = d->psn;
+			int rc;
+
+			d->resync = false;
+			pthread_mutex_unlock(&d->lock);
+			rc = begin_anew(d, psn, why);
+			pthread_mutex_lock(&d->lock);
+			answer_with(d, rc, why);
 		} else {
 			pthread_cond_wait(&d->wake, &d->lock);
 		}
@@ -142,6 +196,18 @@ static void ask(void *arg, bool acquire)
 	} else {
 		d->release = true;
 	}
+	pthread_cond_signal(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void ask_resync(void *arg, uint32_t psn)
+{
+	struct desk *d = arg;
+
+	pthread_mutex_lock(&d->lock);
+	d->resync = true;
+	d->psn = psn;
+	d->answered = false;
 	pthread_cond_signal(&d->wake);
 	pthread_mutex_unlock(&d->lock);
 }
@@ -215,14 +281,12 @@ static unsigned call_ms(const struct ccl_group *g)
 	return ms > MAX_CALL_MS ? MAX_CALL_MS : ms < MIN_CALL_MS ? MIN_CALL_MS : (unsigned)ms;
 }
 
-int ccl_lease_desk_open(
-	const struct ccl_group *g, struct ccl_lease_desk *desk, char err[CCL_ERR_LEN])
+static int desk_open(const struct ccl_group *g, struct desk **desk)
 {
 	struct desk *d = calloc(1, sizeof(*d));
 	sigset_t all, before;
 	int rc;
 
-	snprintf(err, CCL_ERR_LEN, "rank 0: no memory or descriptors for the lease");
 	if (!d)
 		return -ENOMEM;
 	d->group = g;
@@ -230,8 +294,9 @@ int ccl_lease_desk_open(
 	d->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	d->order = calloc(g->n_switches, sizeof(*d->order));
 	d->client = calloc(g->n_switches, sizeof(*d->client));
-	d->params = json_pack("{s:s, s:s}", "lease", g->lease, "tenant", g->name);
-	if (d->fd < 0 || !d->order || !d->client || !d->params) {
+	if (g->lease[0])
+		d->params = json_pack("{s:s, s:s}", "lease", g->lease, "tenant", g->name);
+	if (d->fd < 0 || !d->order || !d->client || (g->lease[0] && !d->params)) {
 		desk_free(d);
 		return -ENOMEM;
 	}
@@ -247,8 +312,32 @@ int ccl_lease_desk_open(
 		desk_free(d);
 		return -rc;
 	}
-	*desk = (struct ccl_lease_desk){
-		.arg = d, .ask = ask, .answer = answer, .fd = d->fd, .close = desk_close};
-	err[0] = '\0';
+	*desk = d;
 	return 0;
+}
+
+int ccl_lease_desk_open(
+	const struct ccl_group *g, struct ccl_lease_desk *desk, char err[CCL_ERR_LEN])
+{
+	struct desk *d = NULL;
+	const int rc = desk_open(g, &d);
+
+	snprintf(
+		err, CCL_ERR_LEN, "%s", rc ? "rank 0: no memory or descriptors for the lease" : "");
+	if (rc == 0)
+		*desk = (struct ccl_lease_desk){d, ask, answer, d->fd, desk_close};
+	return rc;
+}
+
+int ccl_resync_desk_open(
+	const struct ccl_group *g, struct ccl_resync_desk *desk, char err[CCL_ERR_LEN])
+{
+	struct desk *d = NULL;
+	const int rc = desk_open(g, &d);
+
+	snprintf(err, CCL_ERR_LEN, "%s",
+		rc ? "rank 0: no memory or descriptors for asking the switches" : "");
+	if (rc == 0)
+		*desk = (struct ccl_resync_desk){d, ask_resync, answer, d->fd, desk_close};
+	return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
-#include "lib/ccl/ring.h"
+#include "lib/ccl/resync.h"
 
 int ccl_progress(struct ccl_comm *c, uint64_t now)
 {
@@ -31,6 +31,11 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 
 		n = more < 0 ? more : n + more;
 	}
+	if (n >= 0 && c->resync) {
+		const int more = ccl_resync_progress(c, now);
+
+		n = more < 0 ? more : n + more;
+	}
 	if (n < 0)
 		return n;
 	/* Time in which nobody looked proves nothing. */
@@ -39,7 +44,7 @@ int ccl_progress(struct ccl_comm *c, uint64_t now)
 		c->fresh = false;
 	}
 	c->looked_ns = now;
-	if (c->lease && !ccl_lease_in_network(c))
+	if ((c->lease && !ccl_lease_in_network(c)) || (c->resync && ccl_resync_active(c)))
 		return n; /* the ring has its own clock */
 	if (ccl_busy(c) && now - c->progress_ns >= c->timeout_ns) {
 		ccl_describe_wait(c, wait, sizeof(wait));

@@ -88,14 +88,14 @@ static int to_init(struct ccl_memb *mb, char *err)
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, err);
 }
 
-static int to_rtr(struct ccl_memb *mb, char *err)
+static int to_rtr(struct ccl_memb *mb, uint32_t psn, char *err)
 {
 	const struct ccl_comm *c = mb->comm;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = (enum ibv_mtu)(__builtin_ctz(c->mtu) - 7),
 		.dest_qp_num = mb->remote_qpn,
-		.rq_psn = mb->start_psn,
+		.rq_psn = psn,
 		.min_rnr_timer = QP_MIN_RNR_TIMER,
 		.ah_attr =
 			{
@@ -121,11 +121,11 @@ static unsigned qp_timeout(const struct ccl_comm *c)
 	return waits && !c->stall_rnr ? QP_PATIENT_TIMEOUT : QP_TIMEOUT;
 }
 
-static int to_rts(struct ccl_memb *mb, char *err)
+static int to_rts(struct ccl_memb *mb, uint32_t psn, char *err)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = mb->start_psn,
+		.sq_psn = psn,
 		.timeout = (uint8_t)qp_timeout(mb->comm),
 		.retry_cnt = QP_RETRY_CNT,
 		.rnr_retry = QP_RNR_RETRY,
@@ -318,7 +318,17 @@ int ccl_connect_memb(struct ccl_memb *mb, const struct ccl_remote *remote, char 
 
 	mb->remote_qpn = remote->qpn;
 	mb->start_psn = mb->next_psn = remote->start_psn & 0xffffff;
-	if ((rc = make_stage(mb, err)) || (rc = to_rtr(mb, err)))
+	if ((rc = make_stage(mb, err)) || (rc = to_rtr(mb, mb->start_psn, err)))
 		return rc;
-	return to_rts(mb, err);
+	return to_rts(mb, mb->start_psn, err);
+}
+
+int ccl_memb_anew(struct ccl_memb *mb, uint32_t psn, char *err)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	int rc = modify(mb, "RESET", &attr, IBV_QP_STATE, err);
+
+	if (rc || (rc = to_init(mb, err)) || (rc = to_rtr(mb, psn, err)))
+		return rc;
+	return to_rts(mb, psn, err);
 }

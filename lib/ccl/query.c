@@ -7,6 +7,7 @@
 #include "lib/ccl/comm.h"
 #include "lib/ccl/lease.h"
 #include "lib/ccl/resume.h"
+#include "lib/ccl/resync.h"
 #include "lib/ccl/ring.h"
 
 /* ---- registered memory ---- */
@@ -24,7 +25,7 @@ struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
 /* Collectives go one way or the other. */
 static int register_twice(struct ccl_comm *c, struct ccl_region *r)
 {
-	const int rc = ccl_ring_register(c->lease_ring, r->base, r->len);
+	const int rc = ccl_ring_register(c->meet_ring, r->base, r->len);
 
 	if (rc == 0)
 		return 0;
@@ -95,7 +96,7 @@ static int detach(struct ccl_comm *c, void *buf)
 		rc = ibv_dereg_mr(r->mr);
 		if (rc == 0)
 			r->mr = NULL;
-		return c->lease && rc == 0 ? ccl_ring_deregister(c->lease_ring, buf) : -rc;
+		return c->lease && rc == 0 ? ccl_ring_deregister(c->meet_ring, buf) : -rc;
 	}
 	return -ENOENT;
 }
@@ -195,6 +196,8 @@ void ccl_query(const struct ccl_comm *c, struct ccl_info *info)
 	memcpy(info->selection, c->selection, sizeof(info->selection));
 	if (c->lease)
 		ccl_lease_describe(c, info);
+	if (c->resync)
+		ccl_resync_describe(c, info);
 	if (c->resume)
 		ccl_resume_describe(c, info);
 	if (c->context)

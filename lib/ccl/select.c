@@ -39,6 +39,24 @@ static void say_mixed(const struct ccl_group *g, struct ccl_choice *c)
 		g->kind == CCL_WISH_MIXED ? ", and the group file asks for it" : "");
 }
 
+static void say_resync(
+	const struct ccl_group *g, const struct ccl_ability *rank, struct ccl_choice *c)
+{
+	const unsigned r = unable(g, rank);
+
+	*c = (struct ccl_choice){.kind = CCL_MIXED, .collectives = g->collectives, .resync = true};
+	snprintf(c->why, sizeof(c->why),
+		"one mixed group, as the group file asks; rank %u's device (%s) cannot leave out "
+		"PSNs: queue pairs begin anew behind each Reduce and Broadcast",
+		r, rank[r].device);
+}
+
+/* What does not go with queue pairs that begin anew. NULL: nothing is asked for. */
+static const char *against_resync(const struct ccl_group *g)
+{
+	return g->lease[0] ? " with a lease" : g->resume ? " that is to resume" : NULL;
+}
+
 static void say_single(const struct ccl_group *g, const struct ccl_ability *rank,
 	unsigned collectives, struct ccl_choice *c)
 {
@@ -178,15 +196,17 @@ static int choose_groups(const struct ccl_group *g, const struct ccl_ability *ra
 				rank[r].device);
 			return -EOPNOTSUPP;
 		}
-	if (g->kind == CCL_WISH_MIXED && !can_mix) {
+	if (g->kind == CCL_WISH_MIXED && !can_mix && against_resync(g)) {
 		const unsigned r = unable(g, rank);
 
 		snprintf(err, CCL_ERR_LEN,
-			"kind: a mixed group in mode %s needs devices that can leave out PSNs, and "
-			"rank %u's (%s) cannot",
-			g->mode, r, rank[r].device);
+			"kind: a mixed group in mode %s%s needs devices that can leave out PSNs, "
+			"and rank %u's (%s) cannot",
+			g->mode, against_resync(g), r, rank[r].device);
 		return -EOPNOTSUPP;
 	}
+	if (g->kind == CCL_WISH_MIXED && !can_mix)
+		say_resync(g, rank, &choice[n++]);
 	if (can_mix && g->kind != CCL_WISH_SINGLE)
 		say_mixed(g, &choice[n++]);
 	if (g->kind == CCL_WISH_MIXED)

@@ -19,6 +19,7 @@ struct ccl_ability {
 struct ccl_choice {
 	enum ccl_kind kind;
 	bool fallback; /* the ranks do it: for want of resources, too */
+	bool resync;   /* mixed: a device cannot leave out PSNs, queue pairs begin anew */
 	unsigned collectives;
 	bool multicast;        /* beside it, for those of a certain size */
 	char why[CCL_ERR_LEN]; /* one sentence */

@@ -13,6 +13,7 @@
 #include "lib/ccl/lease.h"
 #include "lib/ccl/random.h"
 #include "lib/ccl/resume.h"
+#include "lib/ccl/resync.h"
 #include "lib/ccl/setup_priv.h"
 #include "lib/ctl/schema.h"
 
@@ -217,6 +218,8 @@ static int set_up(struct ccl_setup *s, char *err)
 		rc = finish(s, rc, err);
 		if (rc == 0 && s->group->lease[0])
 			rc = ccl_lease_open(s->comm, s->group, s->boot, err);
+		if (rc == 0 && s->resync)
+			rc = ccl_resync_open(s->comm, s->group, s->boot, err);
 	}
 	if (rc == 0 && s->beside)
 		rc = ccl_over_mcast(s->comm, s->group, s->boot, err);

@@ -84,12 +84,12 @@ int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 {
 	struct ccl_comm *c = s->comm;
 	const char *kind, *why, *owner;
-	int collectives, fallback, stall_rnr, multicast, resume, mtu, rc;
+	int collectives, fallback, stall_rnr, multicast, resume, resync, mtu, rc;
 
-	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:b, s:b, s:i, s:s, s:i, s:s}", "kind",
-		    &kind, "fallback", &fallback, "stall_rnr", &stall_rnr, "multicast", &multicast,
-		    "resume", &resume, "collectives", &collectives, "why", &why, "mtu", &mtu,
-		    "owner", &owner) ||
+	if (json_unpack((json_t *)plan, "{s:s, s:b, s:b, s:b, s:b, s:b, s:i, s:s, s:i, s:s}",
+		    "kind", &kind, "fallback", &fallback, "stall_rnr", &stall_rnr, "multicast",
+		    &multicast, "resume", &resume, "resync", &resync, "collectives", &collectives,
+		    "why", &why, "mtu", &mtu, "owner", &owner) ||
 		(s->group->write && ccl_use_write(c, (unsigned)mtu))) {
 		snprintf(err, CCL_ERR_LEN, "rank %u: rank 0's plan makes no sense", c->rank);
 		return -EPROTO;
@@ -100,6 +100,7 @@ int ccl_setup_join(struct ccl_setup *s, const json_t *plan, char *err)
 		snprintf(s->own.owner, sizeof(s->own.owner), "%s", owner);
 	c->stall_rnr = s->own.stall_rnr = stall_rnr;
 	s->beside = multicast;
+	s->resync = resync;
 	ccl_resume_close(c); /* of a former round */
 	if (!strcmp(kind, "multicast") || !strcmp(kind, "tree"))
 		return join_hosts(s, !strcmp(kind, "tree"), (unsigned)collectives, err);

@@ -84,11 +84,11 @@ static json_t *answer(const struct ccl_setup *s, unsigned rank)
 
 static json_t *plan_of(const struct ccl_setup *s, const struct ccl_choice *choice)
 {
-	return json_pack("{s:{s:s, s:b, s:b, s:b, s:b, s:i, s:s, s:i, s:s}}", "plan", "kind",
+	return json_pack("{s:{s:s, s:b, s:b, s:b, s:b, s:b, s:i, s:s, s:i, s:s}}", "plan", "kind",
 		ccl_kind_name(choice->kind), "fallback", choice->fallback, "stall_rnr",
-		s->own.stall_rnr, "multicast", choice->multicast, "resume", s->own.resume,
-		"collectives", (int)choice->collectives, "why", choice->why, "mtu", (int)s->in.mtu,
-		"owner", s->own.owner);
+		s->own.stall_rnr, "multicast", choice->multicast, "resume", s->own.resume, "resync",
+		choice->resync, "collectives", (int)choice->collectives, "why", choice->why, "mtu",
+		(int)s->in.mtu, "owner", s->own.owner);
 }
 
 /* Unless the group file says what it wants: switches send no RNR NAKs to hosts that wait, if a

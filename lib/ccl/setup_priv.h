@@ -24,6 +24,7 @@ struct ccl_setup {
 	char placed[CCL_ERR_LEN];    /* what the manager says of it */
 	bool beside;                 /* multicast, when the rest is there */
 	bool fallback;               /* the switches know nothing of it */
+	bool resync;                 /* queue pairs begin anew (resync.h) */
 	struct ccl_install in;       /* rank 0 */
 	struct ccl_rings *rings;     /* rank 0, NetReduce; NULL: none yet */
 	struct ccl_ability *ranks;   /* rank 0 */

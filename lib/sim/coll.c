@@ -30,7 +30,8 @@ struct ccl_conn sim_coll_connection(const struct sim_coll *c, unsigned rank)
 		.mode = c->conf.mode,
 		.kind = c->conf.kind,
 		.collectives = c->conf.collectives,
-		.skip = host_skip,
+		.skip = c->conf.resync ? NULL : host_skip,
+		.resync = c->conf.resync,
 		.selective = c->conf.flags & INC_F_SR,
 		.create = inc_dv_create_qp,
 		.write = c->conf.flags & INC_F_WRITE,
@@ -78,7 +79,7 @@ static int open_comms(struct sim_coll *c, char *err)
 	return rc;
 }
 
-static int open_ring(struct sim_coll *c, char *err)
+int sim_coll_open_ring(struct sim_coll *c, char *err)
 {
 	const unsigned n = c->conf.n_ranks;
 	struct ccl_ring_address *at = calloc(n, sizeof(*at));
@@ -150,7 +151,9 @@ int sim_coll_create(const struct sim_coll_conf *conf, struct sim_coll **coll, ch
 	else if (conf->rings > 1)
 		rc = sim_coll_open_nodes(c, err);
 	else
-		rc = is_ring(conf) ? open_ring(c, err) : open_comms(c, err);
+		rc = is_ring(conf) ? sim_coll_open_ring(c, err) : open_comms(c, err);
+	if (rc == 0 && conf->resync)
+		rc = sim_coll_attach_resync(c, err);
 	for (unsigned r = 0; r < conf->n_ranks; r++) {
 		c->rank[r].coll = c;
 		c->rank[r].index = r;

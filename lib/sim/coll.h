@@ -32,8 +32,10 @@ struct sim_coll_conf {
 	/* The hosts' own switches are no part of the tree, those above them have the ranks. */
 	bool pass_first;
 	unsigned n_ranks;
-	unsigned collectives;      /* bit per enum ccl_collective that will be called */
-	enum ccl_kind kind;        /* CCL_SINGLE or CCL_MIXED */
+	unsigned collectives; /* bit per enum ccl_collective that will be called */
+	enum ccl_kind kind;   /* CCL_SINGLE or CCL_MIXED */
+	/* CCL_MIXED: hosts leave no PSNs out, queue pairs begin anew (lib/ccl/resync.h). */
+	bool resync;
 	unsigned root;             /* switch that is the tree's root, also of multicast */
 	uint16_t mtu, m, w, flags; /* flags: enum inc_group_flags */
 	uint32_t slots;            /* of the groups; 0: twice the window */

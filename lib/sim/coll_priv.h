@@ -52,6 +52,13 @@ static inline unsigned sim_coll_host(const struct sim_coll *c, unsigned rank)
 /* What a rank's communicator is made of. */
 struct ccl_conn sim_coll_connection(const struct sim_coll *c, unsigned rank);
 
+/* A ring of the hosts: each rank's. */
+int sim_coll_open_ring(struct sim_coll *c, char *err);
+
+/* ---- coll_resync.c ---- */
+
+int sim_coll_attach_resync(struct sim_coll *c, char *err);
+
 /* ---- coll_nodes.c ---- */
 
 int sim_coll_open_nodes(struct sim_coll *c, char *err);

@@ -75,6 +75,10 @@ static json_t *answer(struct fake_switch *sw, const char *method, const json_t *
 		sw->acquires++;
 	} else if (!strcmp(method, "lease.release")) {
 		sw->releases++;
+	} else if (!strcmp(method, "group.resync")) {
+		sw->psn = (uint32_t)json_integer_value(json_object_get(params, "psn"));
+		return json_pack("{s:i, s:s, s:b}", "group", 1, "name", "job", "done",
+			++sw->resyncs > sw->not_ready);
 	}
 	return json_object();
 }

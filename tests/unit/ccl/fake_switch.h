@@ -21,14 +21,17 @@ struct fake_switch {
 	const char *lacks;       /* a kind or primitive that it does not offer */
 	const char *state;       /* in group.show */
 	int missing_rank;        /* in group.show; -1: none */
+	unsigned not_ready;      /* answers of group.resync before the group is ready */
 
 	/* What happened; to be read after fake_switch_stop. */
 	unsigned creates, activates, deletes, forced, shows;
 	unsigned acquires, releases; /* that succeeded */
-	unsigned acquired_at;        /* the last, in the order of all switches */
-	json_t *created;             /* parameters of the last group.create */
-	json_t *activated;           /* likewise */
-	char breach[256];            /* first request that did not fit the schema */
+	unsigned resyncs;            /* likewise; the last one's PSN */
+	uint32_t psn;
+	unsigned acquired_at; /* the last, in the order of all switches */
+	json_t *created;      /* parameters of the last group.create */
+	json_t *activated;    /* likewise */
+	char breach[256];     /* first request that did not fit the schema */
 
 	int listener;
 	pthread_t thread;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0's desk: the lease on all switches of a tree or on none. Switches are imaginary. */
+/* Rank 0's desk: the lease on all switches of a tree or on none; the group that begins anew on all
+ * of them. Switches are imaginary. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include "lib/ccl/group.h"
 #include "lib/ccl/lease.h"
+#include "lib/ccl/resync.h"
 #include "tests/unit/ccl/fake_switch.h"
 
 /* The desk's patience with a switch is a part of the timeout: not of a crowded machine's. */
@@ -187,6 +189,68 @@ static void unreachable(void **state)
 	assert_int_equal(sw[0].acquires, 0);
 }
 
+/* ---- queue pairs that begin anew ---- */
+
+static int begin_anew(uint32_t psn, unsigned timeout_ms, char why[CCL_RESYNC_WHY])
+{
+	struct ccl_resync_desk d;
+	char err[CCL_ERR_LEN];
+	struct pollfd p;
+	int rc = 1;
+
+	group->timeout_ns = timeout_ms * 1000000ull;
+	assert_int_equal(ccl_resync_desk_open(group, &d, err), 0);
+	p = (struct pollfd){.fd = d.fd, .events = POLLIN};
+	d.ask(d.arg, psn);
+	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	assert_int_equal(d.answer(d.arg, &rc, why), 1);
+	d.close(d.arg);
+	stop_switches();
+	return rc;
+}
+
+/* A switch that is not ready, or does not know yet that all have finished, is asked again. */
+static void anew(void **state)
+{
+	char why[CCL_RESYNC_WHY];
+
+	(void)state;
+	sw[1].not_ready = 2;
+	sw[0].fail_method = "group.resync";
+	sw[0].fail_errno = EBUSY;
+	sw[0].fail_times = 3;
+	assert_int_equal(begin_anew(0xfffffe, TIMEOUT_MS, why), 0);
+	assert_int_equal(sw[2].resyncs, 1);
+	assert_int_equal(sw[1].resyncs, 3);
+	assert_int_equal(sw[0].resyncs, 1);
+	for (unsigned s = 0; s < N; s++)
+		assert_int_equal(sw[s].psn, 0xfffffe);
+}
+
+static void not_anew(void **state)
+{
+	char why[CCL_RESYNC_WHY];
+
+	(void)state;
+	sw[1].fail_method = "group.resync";
+	sw[1].fail_errno = EINVAL;
+	assert_int_equal(begin_anew(5, TIMEOUT_MS, why), -EINVAL);
+	assert_string_equal(why, "switch s1: the test says no");
+	assert_int_equal(sw[2].resyncs, 1);
+	assert_int_equal(sw[0].resyncs, 0);
+}
+
+/* Before the other ranks lose their patience. */
+static void not_anew_in_time(void **state)
+{
+	char why[CCL_RESYNC_WHY];
+
+	(void)state;
+	sw[2].not_ready = UINT32_MAX;
+	assert_int_equal(begin_anew(5, 200, why), -ETIMEDOUT);
+	assert_string_equal(why, "switch s2 is not ready");
+}
+
 static void refused(const char *field, json_t *value, const char *text)
 {
 	json_t *doc = document();
@@ -248,6 +312,9 @@ int main(void)
 		T(or_nothing),
 		T(first_refuses),
 		T(unreachable),
+		T(anew),
+		T(not_anew),
+		T(not_anew_in_time),
 		T(group_files),
 #undef T
 	};

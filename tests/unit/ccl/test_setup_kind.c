@@ -93,9 +93,10 @@ static void asked_for(void **state)
 	finish(&j);
 
 	prepare_all(&j, "mixed", 1);
+	j.group[0]->resume = true;
 	run(&j);
-	nobody_came_through(&j, "kind: a mixed group in mode II needs devices that can leave out "
-				"PSNs, and rank 1's (fake1) cannot");
+	nobody_came_through(&j, "kind: a mixed group in mode II that is to resume needs devices "
+				"that can leave out PSNs, and rank 1's (fake1) cannot");
 	assert_int_equal(j.sw[0].creates, 0);
 	finish(&j);
 }
@@ -173,13 +174,15 @@ static void choices(void **state)
 		bool skip, fallback;
 		int n;
 		enum ccl_kind order[CCL_MAX_CHOICES];
+		bool resync; /* the first */
 	} t[] = {
 		{"II", "auto", true, true, 4, {CCL_MIXED, CCL_SINGLE, CCL_SINGLE, CCL_RING}},
 		{"II", "auto", false, true, 3, {CCL_SINGLE, CCL_SINGLE, CCL_RING}},
 		{"III", "auto", false, false, 2, {CCL_SINGLE, CCL_SINGLE}},
 		{"III", "mixed", true, true, 2, {CCL_MIXED, CCL_RING}},
 		{"I", "mixed", false, false, 1, {CCL_MIXED}},
-		{"II", "mixed", false, true, -EOPNOTSUPP, {CCL_SINGLE}},
+		{"II", "mixed", false, true, 2, {CCL_MIXED, CCL_RING}, true},
+		{"III", "mixed", false, false, 1, {CCL_MIXED}, true},
 		{"II", "single", true, false, 2, {CCL_SINGLE, CCL_SINGLE}},
 		{"netreduce", "auto", true, true, 1, {CCL_RING}},
 		{"ring", "auto", true, true, 1, {CCL_RING}},
@@ -206,6 +209,7 @@ static void choices(void **state)
 			assert_int_equal(ccl_cannot_stall(j.group[0], rank), N - 1);
 		for (int k = 0; k < t[i].n; k++) {
 			assert_int_equal(choice[k].kind, t[i].order[k]);
+			assert_int_equal(choice[k].resync, k == 0 && t[i].resync);
 			assert_int_equal(choice[k].fallback, k > 0 && choice[k].kind == CCL_RING);
 		}
 		finish(&j);
