@@ -26,6 +26,8 @@ static const struct load loads[] = {
 	{"WRITE", IBV_WR_RDMA_WRITE, 64, 1024, 64, false},
 	{"SEND", IBV_WR_SEND, 64, 1024, 1, false},
 	{"READ", IBV_WR_RDMA_READ, 64, 1024, 1, false},
+	{"SR-WRITE", IBV_WR_RDMA_WRITE, 65536, 4096, 1, true, .selective = true},
+	{"SR-WRITE", IBV_WR_RDMA_WRITE, 65536, 1024, 1, true, .selective = true},
 	{"MRC-WRITE", IBV_WR_RDMA_WRITE, 65536, 4096, 1, true, true},
 	{"MRC-WRITE", IBV_WR_RDMA_WRITE, 65536, 1024, 1, true, true},
 	{"MRC-WRITE", IBV_WR_RDMA_WRITE, 65536, 4096, 64, true, true},

@@ -68,7 +68,9 @@ static void create_qp(struct end *e, unsigned i, const struct load *load)
 {
 	const struct rnic_mrc_attr attr = {.paths = load->paths, .cc.none = load->no_cc};
 	struct rnic_qp_init init = {.type = IBV_QPT_RC,
-		.transport = load->mrc ? &rnic_mrc : NULL,
+		.transport = load->mrc         ? &rnic_mrc
+			     : load->selective ? &rnic_sr
+					       : NULL,
 		.pd = e->pd,
 		.send_cq = e->cq,
 		.recv_cq = e->cq,

@@ -37,6 +37,7 @@ struct load {
 	bool mrc;                           /* over paths of UDP; else RC */
 	const struct rnic_mrc_paths *paths; /* of mrc; NULL: 128, drawn */
 	bool no_cc;                         /* of mrc: without NSCC */
+	bool selective;                     /* SR in place of RC */
 };
 
 extern uint8_t bench_frames[SLOTS][SLOT];
