@@ -81,6 +81,7 @@ struct mrc_dev {
 	 * them, odd ones probes. */
 	uint16_t next_status, next_probe;
 	struct mrc_asked asked[RNIC_MRC_ASKED];
+	struct mrc_pkt placed; /* what mrc_place has read, for mrc_rx_placed, which follows */
 	struct rnic_mrc_paths *auto4, *auto6;
 	struct {
 #define X(name, help) uint64_t name;

@@ -237,39 +237,30 @@ static bool from_peer(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 	return wire_ip_eq(&pkt->src, &qp->path.flow.dst) && wire_ip_eq(&pkt->dst, &qp->path.flow.src);
 }
 
-/* DSCPs say that a packet was cut before its ICRC is looked at; such a one has no place. */
-static bool read_data(const struct mrc_conn *c, const uint8_t *frame, const struct wire_pkt *pkt,
-	struct mrc_pkt *m)
-{
-	const size_t bth = pkt->l4_off + sizeof(struct udp_hdr);
-
-	return !mrc_is_cut(c->dev, pkt->tos) &&
-	       c->dev->c.codec->decode(frame + bth, pkt->end - bth, false, m) == MRC_OK &&
-	       m->kind == MRC_KIND_DATA;
-}
-
 uint8_t *mrc_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
 	uint16_t *headers)
 {
+	const size_t bth = pkt->l4_off + sizeof(struct udp_hdr);
 	const struct mrc_conn *c = conn_of(qp);
-	struct mrc_pkt m;
+	struct mrc_dev *dev = c->dev;
+	struct mrc_pkt *m = &dev->placed;
 
 	if (c->part.n == 0 || pkt->dqpn == MRC_ENDPOINT_QPN || !from_peer(qp, pkt) ||
-		!read_data(c, frame, pkt, &m))
+		mrc_is_cut(dev, pkt->tos) ||
+		dev->c.codec->decode(frame + bth, pkt->end - bth, false, m) != MRC_OK ||
+		m->kind != MRC_KIND_DATA)
 		return NULL;
-	*headers = (uint16_t)(pkt->l4_off + sizeof(struct udp_hdr) + m.pay_off - pkt->pay_off);
-	return place_in_part(c, &m.data);
+	*headers = (uint16_t)(bth + m->pay_off - pkt->pay_off);
+	return place_in_part(c, &m->data);
 }
 
 void mrc_rx_placed(
 	struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt, uint64_t now)
 {
 	struct mrc_conn *c = conn_of(qp);
-	struct mrc_pkt m;
 
 	mrc_count_way(c->dev, pkt, false);
-	(void)read_data(c, frame, pkt, &m); /* it was right */
-	(void)take(c, frame, pkt, &m, false, true, now);
+	(void)take(c, frame, pkt, &c->dev->placed, false, true, now);
 	mrc_settle(c, now);
 }
 

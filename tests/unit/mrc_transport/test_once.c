@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/mrc/transport_priv.h"
 #include "lib/wire/roce.h"
 
 enum { P = 100, PART = 5, AT = 1 << 16, U = FABRIC_MTU, CLASS = 0, FAR = 1 << 17 };
@@ -98,6 +99,7 @@ static void check(enum rnic_mrc_format format)
 		holds(f, i);
 	untouched(f, 0, AT);
 	untouched(f, AT + PART * U, FAR);
+	assert_int_equal(0, conn_of(f->net.end[0].qp)->part.n); /* PSNs come round */
 	assert_int_equal(PART, fabric_count(f, 0, "placed"));
 	assert_int_equal(5, rnic_drop_count(f->net.end[0].rnic, WIRE_ICRC_BAD));
 	net_check_counters(&f->net);
