@@ -43,7 +43,12 @@ static const struct ctl_field congestion_fields[] = {
 	NUMBER("recovery_steps", 1000, "5", "rises of fast recovery, F"),
 	NUMBER("cut_us", 1000000, "4", "at most one cut in so long"),
 	NUMBER("cnp_us", 1000000, "50", "at most one CNP for a queue pair in so long"),
-	NUMBER("cnp_dscp", 63, "48", "of CNPs"), {0}};
+	NUMBER("cnp_dscp", 63, "48", "of CNPs"),
+	{"window_bytes", CTL_INT, .min = 0, .max = 1 << 30, .dflt = "0",
+		.help = "bytes that a queue pair of RC may have unacknowledged at first; twice as "
+			"many as long as that gives a higher rate, half after a CNP; 0: as many as "
+			"packets allow"},
+	{0}};
 
 static const struct ctl_field mrc_fields[] = {
 #define X(field, unit, dflt_, least, most, mark, section, meaning) \
@@ -108,7 +113,7 @@ static const struct ctl_field rnic_fields[] = {OF_PORT(false),
 			"least"},
 	{"netdev", CTL_OBJECT, .fields = netdev_fields,
 		.help = "a network interface for what is not RoCE"},
-	{"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN"},
+	{"congestion", CTL_OBJECT, .fields = congestion_fields, .help = "DCQCN, and a window"},
 	{"mrc", CTL_OBJECT, .fields = mrc_fields,
 		.help = "the transport MRC; docs/mrc.md says how sure each number is"},
 	{"rx_workers", CTL_INT, .min = 0, .max = RX_WORKERS_MAX, .dflt = "0",

@@ -39,6 +39,8 @@ static void progressed(struct rnic_qp *qp, uint64_t now)
 		req->next = req->una;
 		req->next_idx = req->una_idx;
 	}
+	if (cwnd_is_on(&rc_of(qp)->cc.window))
+		cwnd_acked(&rc_of(qp)->cc.window, req->una, bytes_acked(qp), now);
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_wait = req->implied = req->nak_done = false;

@@ -58,13 +58,16 @@ void congestion_init(struct congestion *cc, const struct rnic *rnic)
 {
 	*cc = (struct congestion){
 		.ops = rnic->cnp_react ? &cc_dcqcn : &cc_none, .params = &rnic->dcqcn};
+	cwnd_init(&cc->window, rnic->window_bytes);
 }
 
 void congestion_rx_cnp(struct rnic_qp *qp, struct congestion *cc, uint64_t now)
 {
 	rnic_inc(qp->rnic, RNIC_C_CNP_RX);
-	if (cc->ops->notified(cc, now))
-		rnic_inc(qp->rnic, RNIC_C_RATE_CUTS);
+	if (!cc->ops->notified(cc, now))
+		return;
+	rnic_inc(qp->rnic, RNIC_C_RATE_CUTS);
+	cwnd_cut(&cc->window);
 }
 
 void congestion_marked(struct rnic_qp *qp, struct congestion *cc, uint64_t now)

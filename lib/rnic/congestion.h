@@ -2,10 +2,12 @@
 /* Inside lib/rnic only: congestion control, between the transports that have a flow and the ways to
  * find its rate (after ngtcp2's struct ngtcp2_cc and Linux's tcp_congestion_ops). A transport has a
  * struct congestion in its state, gives it every packet that came, asks it before it sends, and
- * tells it what it sent. The notification point (a frame marked CE draws a CNP) is here, too. */
+ * tells it what it sent. One whose packets are acknowledged has a window, too (cwnd.h), whatever
+ * finds the rate. The notification point (a frame marked CE draws a CNP) is here, too. */
 #ifndef RNIC_CONGESTION_H
 #define RNIC_CONGESTION_H
 
+#include "lib/rnic/cwnd.h"
 #include "lib/rnic/dcqcn.h"
 #include "lib/rnic/rnic.h"
 #include "lib/wire/frame.h"
@@ -16,7 +18,8 @@ struct congestion;
 
 struct cc_ops {
 	const char *name;
-	/* The peer says that frames of the flow met congestion. True: the rate was cut. */
+	/* The peer says that frames of the flow met congestion. True: the rate was cut, and so is
+	 * the window. */
 	bool (*notified)(struct congestion *cc, uint64_t now);
 	/* Of a limited flow: the time before which it must not send, 0: it may now. */
 	uint64_t (*hold)(struct congestion *cc, uint64_t now);
@@ -35,6 +38,7 @@ struct congestion {
 	uint64_t cnp_at;
 	const struct dcqcn_params *params; /* the device's */
 	struct dcqcn dcqcn;
+	struct cwnd window; /* of RC, SR */
 };
 
 /* As the device's configuration says. */

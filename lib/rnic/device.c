@@ -6,6 +6,7 @@
 
 #include "lib/rnic/ah.h"
 #include "lib/rnic/cq.h"
+#include "lib/rnic/cwnd.h"
 #include "lib/rnic/dcqcn.h"
 #include "lib/rnic/device.h"
 #include "lib/rnic/lldp.h"
@@ -121,11 +122,12 @@ static int set_sizes(struct rnic *rnic, const struct rnic_config *config)
 
 static int set_congestion(struct rnic *rnic, const struct rnic_congestion *c)
 {
-	if (c->cnp_dscp > 63 || c->cnp_us > 1000000)
+	if (c->cnp_dscp > 63 || c->cnp_us > 1000000 || c->window_bytes > CWND_MAX)
 		return -EINVAL;
 	rnic->cnp_react = !c->no_reaction;
 	rnic->cnp_notify = !c->no_notification;
 	rnic->ect = c->ect;
+	rnic->window_bytes = c->window_bytes;
 	rnic->cnp_tos = (uint8_t)(or_default(c->cnp_dscp, 48) << 2);
 	rnic->cnp_ns = UINT64_C(1000) * or_default(c->cnp_us, 50);
 	return dcqcn_params_init(&rnic->dcqcn, c);

@@ -75,6 +75,7 @@ struct rnic {
 	uint64_t random;   /* state of the generator */
 	struct dcqcn_params dcqcn;
 	bool cnp_react, cnp_notify, ect;
+	uint32_t window_bytes;
 	uint8_t cnp_tos;
 	uint64_t cnp_ns;
 	uint16_t ip_id;

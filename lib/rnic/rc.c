@@ -121,6 +121,8 @@ void rc_set_attr(struct rnic_qp *qp, int mask)
 		req->retries = qp->attr.retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)
 		req->rnr_retries = qp->attr.rnr_retry;
+	if (mask & IBV_QP_AV)
+		cwnd_restart(&rc_of(qp)->cc.window);
 }
 
 void rc_query(const struct rnic_qp *qp, struct ibv_qp_attr *attr)
@@ -143,7 +145,8 @@ void rc_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats)
 		.rnr_retries = rc->req.rnr_retries,
 		.retransmits = rc->req.retransmits,
 		.timeouts = rc->req.timeouts,
-		.rate = congestion_rate(&rc->cc)};
+		.rate = congestion_rate(&rc->cc),
+		.window = rc->cc.window.bytes};
 }
 
 void rc_enter(struct rnic_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, uint64_t now)

@@ -30,6 +30,7 @@ struct rc_requester {
 	uint64_t skipped; /* PSNs skipped so far */
 	uint32_t una_idx, next_idx, high_idx, assign_idx;
 	uint32_t since_ackreq;
+	uint32_t bytes;               /* of requests before assign_idx, modulo 2^32 */
 	uint32_t recvs;               /* messages before assign that use up a receive request */
 	uint8_t retries, rnr_retries; /* left */
 	bool rnr_wait;                /* retry_at is that of an RNR NAK */

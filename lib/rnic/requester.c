@@ -19,6 +19,8 @@ static void assign_one(struct rnic_qp *qp)
 	wqe->first = req->assign;
 	wqe->skipped = req->skipped;
 	wqe->recv = req->recvs;
+	wqe->bytes = req->bytes;
+	req->bytes += wqe->len;
 	req->recvs += rc_takes_recv(wqe->opcode);
 	req->assign += rc_packets(qp, wqe);
 }
@@ -89,6 +91,44 @@ void rc_settle_drain(struct rnic_qp *qp)
 		qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
+/* ---- the window in bytes: without one a packet pays for this question alone ---- */
+
+static inline bool has_window(const struct rnic_qp *qp)
+{
+	return cwnd_is_on(&rc_of(qp)->cc.window);
+}
+
+/* Is it all used when so many more are under way? */
+static bool fills_window(const struct rnic_qp *qp, uint32_t more)
+{
+	const struct rc *rc = rc_of(qp);
+
+	return bytes_at(qp, rc->req.next_idx, rc->req.next) - bytes_acked(qp) + more >=
+	       rc->cc.window.bytes;
+}
+
+/* A window may become smaller while packets are under way of which none asks for an
+ * acknowledgement: then one more leaves, which asks, since it fills the window. */
+static bool window_holds(const struct rnic_qp *qp)
+{
+	if (rc_of(qp)->req.since_ackreq > 0 || !fills_window(qp, 0))
+		return false;
+	cwnd_want(&rc_of(qp)->cc.window);
+	return true;
+}
+
+/* The packet before `next` has left. */
+static void measure(struct rnic_qp *qp, bool again, uint64_t now)
+{
+	struct cwnd *w = &rc_of(qp)->cc.window;
+	const struct rc_requester *req = &rc_of(qp)->req;
+
+	if (again)
+		cwnd_again(w, req->next);
+	else if (req->since_ackreq == 0)
+		cwnd_sent(w, req->next, bytes_acked(qp), now);
+}
+
 /* ---- sending ---- */
 
 /* May the packet at `next` go out now? Its request has sequence numbers. */
@@ -109,7 +149,8 @@ static bool allowed(const struct rnic_qp *qp)
 		return false;
 	if (req->next - req->una >= rc_of(qp)->recovery->reach)
 		return false;
-	return in_flight(qp) < qp->rnic->window && end - req->una < RC_SEQ_LIMIT;
+	return in_flight(qp) < qp->rnic->window && end - req->una < RC_SEQ_LIMIT &&
+	       !(has_window(qp) && window_holds(qp));
 }
 
 void rc_step(struct rnic_qp *qp, bool last)
@@ -129,15 +170,17 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 	struct rc_requester *req = &rc_of(qp)->req;
 	/* The clock of a packet runs from when it leaves: a port that takes nothing for a while
 	 * does not use up tries. */
-	bool oldest = req->next == req->una;
+	const bool oldest = req->next == req->una, again = req->next < req->high;
 
 	if (rc_of(qp)->recovery->sent != NULL)
 		rc_of(qp)->recovery->sent(qp, req->since_ackreq == 0, now);
-	if (req->next < req->high) {
+	if (again) {
 		req->retransmits++;
 		rnic_inc(qp->rnic, RNIC_C_RETRANSMITS);
 	}
 	rc_step(qp, last);
+	if (has_window(qp))
+		measure(qp, again, now);
 	if (req->next > req->high) {
 		req->high = req->next;
 		req->high_idx = req->next_idx;
@@ -240,6 +283,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
 		     in_flight(qp) + 1 >= qp->rnic->window ||
+		     (has_window(qp) && fills_window(qp, len)) ||
 		     (req->next < req->high && rc_of(qp)->recovery->repeats_ask);
 	if (hdr.ackreq)
 		req->since_ackreq = 0;
@@ -342,6 +386,7 @@ void rc_retry(struct rnic_qp *qp)
 		return;
 	req->timeouts++;
 	req->nak_done = false;
+	cwnd_restart(&rc_of(qp)->cc.window);
 	rnic_inc(qp->rnic, RNIC_C_TIMEOUTS);
 	rc_try_again(qp);
 }

@@ -33,6 +33,27 @@ static inline uint64_t in_flight(const struct rnic_qp *qp)
 	       (req->una - skipped_at(qp, req->una_idx));
 }
 
+/* Bytes before the packet seq, which is of request index, modulo 2^32: of a READ those of its
+ * answer.
+ */
+static inline uint32_t bytes_at(const struct rnic_qp *qp, uint32_t index, uint64_t seq)
+{
+	const struct rc_requester *req = &rc_of(qp)->req;
+	const struct send_wqe *wqe;
+	uint64_t offset;
+
+	if (index == req->assign_idx)
+		return req->bytes;
+	wqe = request(qp, index);
+	offset = (seq - wqe->first) * qp->mtu;
+	return wqe->bytes + (uint32_t)(offset < wqe->len ? offset : wqe->len);
+}
+
+static inline uint32_t bytes_acked(const struct rnic_qp *qp)
+{
+	return bytes_at(qp, rc_of(qp)->req.una_idx, rc_of(qp)->req.una);
+}
+
 static inline bool outstanding(const struct rc_requester *req)
 {
 	return req->una != req->high;

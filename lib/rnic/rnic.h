@@ -198,6 +198,8 @@ struct rnic_congestion {
 	uint32_t recovery_steps; /* F, of fast recovery; 5 */
 	uint32_t cut_us;         /* no two cuts within; 4 */
 	uint32_t cnp_us;         /* a CNP per QP at most every; 50 */
+	uint32_t window_bytes;   /* that a QP of RC or SR may have unacknowledged at first, more as
+				    that pays (cwnd.h); up to 2^30; 0: as many as packets allow */
 };
 
 struct rnic_port_config {
@@ -548,7 +550,8 @@ struct rnic_qp_stats {
 	uint32_t sq_una, sq_next, epsn; /* oldest unacknowledged, next to send, expected */
 	uint32_t retries, rnr_retries;  /* left */
 	uint64_t retransmits, timeouts;
-	uint64_t rate; /* bit/s as of the last packet, 0: not limited */
+	uint64_t rate;   /* bit/s as of the last packet, 0: not limited */
+	uint32_t window; /* bytes that may be unacknowledged, 0: as many as packets allow */
 };
 void rnic_qp_stats(const struct rnic_qp *qp, struct rnic_qp_stats *stats);
 /* Name of the QP's transport; name and value of one of that transport's own counters, of this QP

@@ -25,6 +25,7 @@ struct send_wqe {
 	uint32_t rkey;
 	uint32_t len;
 	uint32_t imm;               /* as a number; or the key to invalidate */
+	uint32_t bytes;             /* of requests before it, modulo 2^32 (owner) */
 	uint64_t swap_add, compare; /* of an atomic; or as in window.c */
 	uint32_t recv;              /* messages before it that use up a receive request (owner) */
 	uint8_t opcode;             /* enum ibv_wr_opcode */

@@ -131,6 +131,7 @@ static int read_congestion(struct reader *r)
 		NUMBER(recovery_steps),
 		NUMBER(cut_us),
 		NUMBER(cnp_us),
+		NUMBER(window_bytes),
 #undef NUMBER
 	};
 	if (c->min_mbps > c->line_mbps)

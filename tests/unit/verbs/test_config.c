@@ -150,6 +150,10 @@ static void congestion(void **state)
 	assert_int_equal(c.congestion.cnp_dscp, 40);
 	assert_int_equal(c.congestion.line_mbps, 1000);
 	assert_int_equal(c.congestion.byte_count, 65536);
+	assert_int_equal(c.congestion.window_bytes, 0);
+	assert_int_equal(
+		read_text("{" MAC "," PORT ",\"congestion\":{\"window_bytes\":32768}}", &c), 0);
+	assert_int_equal(c.congestion.window_bytes, 32768);
 }
 
 static void lldp(void **state)
