@@ -74,12 +74,12 @@ def run_mpi(lab, path, tree, hosts, collective, size, iters, say, *, mode=MPI, t
     return row_of(mode, collective, tree, len(hosts), 'float', size, us, wrong)
 
 
-def run_mode(lab, mode, tree, n_hosts, collective, size, iters, dtype, run_ranks, timeout=TIMEOUT):
-    """In the group of this mode (write_group)."""
+def run_mode(lab, mode, tree, n_hosts, collective, size, iters, dtype, run_ranks, timeout=TIMEOUT, more=()):
+    """In the group of this mode (write_group). more: of incline-perf."""
     out = lab.path(f'matrix-{mode}.out')
     if os.path.exists(out):
         os.remove(out)
-    argv = ['--collective', collective, '-b', str(size), '-e', str(size), '-n', str(iters), '-w', '2', '-d', dtype]
+    argv = ['--collective', collective, '-b', str(size), '-e', str(size), '-n', str(iters), '-w', '2', '-d', dtype, *more]
     ok = run_ranks(lab, 'incline-perf', lambda r: argv + (['--json', out] if r == 0 else []), group_name(mode), timeout, show=False)
     try:
         with open(out) as f:

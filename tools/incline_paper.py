@@ -168,7 +168,8 @@ def measure(lab, cell, hosts, program, run_ranks, say, n, limit):
         row = incline_matrix.run_mpi(lab, program, EPIC_BESIDE, hosts, collective, value, times, say, mode=solution, timeout=limit,
                                      transport=incline_mpi.TCP if solution == MPI_TCP else incline_mpi.RDMA)
     else:
-        row = incline_matrix.run_mode(lab, solution, EPIC_BESIDE, len(hosts), collective, value, times, 'float', run_ranks, limit)
+        row = incline_matrix.run_mode(lab, solution, EPIC_BESIDE, len(hosts), collective, value, times, 'float', run_ranks, limit,
+                                      ['--timeout', str(PATIENCE * 1000)])  # a rank that makes a vector of 1 GB is not gone
     return {**row, 'iters': times}
 
 

@@ -181,6 +181,23 @@ class Run(unittest.TestCase):
         self.assertIn('# 1G left out', out.getvalue())
 
 
+class Ranks(unittest.TestCase):
+    def test_who_makes_a_long_vector_is_waited_for(self):
+        """And what incline-perf is asked for; its file is not there, so it has failed."""
+        asked = []
+
+        def run_ranks(_lab, program, args, group, limit, show):
+            asked.append((program, args(1), group, limit, show))
+            return True
+        lab = SimpleNamespace(path=lambda name: os.path.join('/nowhere', name))
+        found = p.measure(lab, ('II', 'broadcast', GB), ['h0'] * 4, None, run_ranks, None, 10, 99)
+        self.assertEqual((found['wrong'], found['time_us'], found['iters'], found['bytes']), (None, None, 3, GB))
+        (program, argv, group, limit, show), = asked
+        self.assertEqual((program, group, limit, show), ('incline-perf', 'group-II.json', 99, False))
+        said = dict(zip(argv[::2], argv[1::2]))
+        self.assertEqual(said, {'--collective': 'broadcast', '-b': str(GB), '-e': str(GB), '-n': '3', '-w': '2', '-d': 'float', '--timeout': '60000'})
+
+
 class Launch(unittest.TestCase):
     def test_over_rdma_and_over_tcp(self):
         hosts, program = ['h0', 'h1'], ['/a b/c', 'reduce', '4096', '2']
