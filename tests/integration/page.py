@@ -105,10 +105,10 @@ class Pictures(unittest.TestCase):
     def test_those_of_the_docs(self):
         """tools/pictures makes them of a lab: pictures of some size, not of nothing."""
         with tempfile.TemporaryDirectory(prefix='incline-') as directory:
-            done = subprocess.run([os.path.join(TOP, 'tools/pictures'), '--out', directory, 'top', 'web', 'plot',
+            done = subprocess.run([os.path.join(TOP, 'tools/pictures'), '--out', directory, 'top', 'web', 'jobs', 'plot',
                                    os.path.join(TOP, 'tests/unit/tools/benches/inc.json')], capture_output=True, text=True, timeout=280)
             self.assertEqual(done.returncode, 0, done.stderr)
-            for name in 'inclinectl-top', 'lab-web', 'bench-inc':
+            for name in 'inclinectl-top', 'lab-web', 'lab-web-jobs', 'bench-inc':
                 with open(os.path.join(directory, name + '.png'), 'rb') as f:
                     png = f.read()
                 width, height = struct.unpack('>II', png[16:24])
