@@ -414,8 +414,10 @@ int sw_group_resync(struct sw *sw, unsigned slot, uint32_t psn, bool *done, char
 	int rc = get(sw, slot, &g, err);
 
 	*done = false;
-	if (rc < 0 || (rc = in_service(g, err)) < 0)
+	if (rc < 0)
 		return rc;
+	if (in_service(g, err) < 0)
+		return -ECANCELED; /* not to be waited for */
 	if (g->mode == INC_MODE_1)
 		return sw_fail(err, -EOPNOTSUPP,
 			"a group of mode I has queue pairs of its own: they count messages");

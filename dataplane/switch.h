@@ -289,7 +289,8 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 /* The queue pairs of the group's hosts begin anew, with no message counted, at the next operation's
  * PSN, which is psn: -EINVAL if it is another. They have met: nobody sends before *done, which a
  * later call with the same PSN says if this one does not. -EBUSY: an operation is not finished, for
- * all that is known here (an acknowledgement may still be on its way). -EOPNOTSUPP: as above. */
+ * all that is known here (an acknowledgement may still be on its way). -ECANCELED: the group has
+ * failed, or ends. -EOPNOTSUPP: as above. */
 int sw_group_resync(struct sw *sw, unsigned slot, uint32_t psn, bool *done, char err[SW_ERR_LEN]);
 /* ACTIVE -> DRAINING, freed after drain_ms by sw_tick; force: freed at once. */
 int sw_group_delete(struct sw *sw, unsigned slot, bool force, char err[SW_ERR_LEN]);

@@ -10,9 +10,11 @@ import socket
 import sys
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
-from fabric_case import Fabric, LabError, app, topology, run_tests  # noqa: E402
+from fabric_case import Fabric, LabError, app, build_dir, topology, run_tests  # noqa: E402
+from incline_lab import preloadable  # noqa: E402
 from training import training  # noqa: E402
 
 
@@ -61,6 +63,24 @@ class Star(Fabric):
             self.assertIn(('reduce', 'int8', 'max', 3), seen)
             self.assertTrue(all(r['wrong'] == 0 and r['in_place']['wrong'] == 0 for r in report['results']))
         self.assertEqual(self.rpc('s0', 'group.list')['result']['groups'], [])
+
+    def test_unmodified_devices_in_a_mixed_group(self):
+        """One of them is enough: queue pairs begin anew, with the switch's own socket and worker."""
+        group = self.variant(kind='mixed', mode='II')
+        out = os.path.join(self.dir, 'perf.out')
+        plain = preloadable(os.path.join(build_dir(), 'tests/integration/libplain_nic.so'), self.dir)
+        procs = []
+        for r in range(4):
+            with unittest.mock.patch.dict(os.environ, {'INCLINE_PRELOAD_FIRST': plain} if r == 2 else {}):
+                procs.append(self.start(f'h{r}', [app('incline-perf'), '--group', group, '--rank', str(r), '--collective', 'all',
+                                                  '-d', 'int8', '-o', 'sum', '-r', 'all', '-b', '1K', '-e', '32K', '-f', '32', '-n', '2',
+                                                  '-w', '1'] + (['--json', out] if r == 0 else [])))
+        self.all_ok(procs)
+        with open(out) as f:
+            report = json.load(f)
+        self.assertEqual((report['kind'], report['fallback'], report['wrong']), ('mixed', False, 0))
+        self.assertIn("rank 2's device (incline0) cannot leave out PSNs", report['selection'])
+        self.assertRegex(report['selection'], r'queue pairs begun anew [1-9]\d+ times')
 
     def test_ring_of_hosts_when_the_switch_has_no_room(self):
         group = self.variant(M=256)

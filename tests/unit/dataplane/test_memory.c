@@ -205,7 +205,7 @@ static void begins_anew(void **state)
 	assert_non_null(strstr(err, "waits for ranks 1"));
 	assert_int_equal(sw_group_resync(sw, 77, 0, &done, err), -ENOENT);
 	assert_int_equal(sw_group_fail(sw, slot, err), 0);
-	assert_int_equal(sw_group_resync(sw, slot, psn_add(next, 2), &done, err), -EBUSY);
+	assert_int_equal(sw_group_resync(sw, slot, psn_add(next, 2), &done, err), -ECANCELED);
 	assert_string_equal(err, "the group is failed");
 	assert_int_equal(sw_group_delete(sw, slot, true, err), 0);
 	take_all(0);

@@ -61,13 +61,20 @@ static bool done(void *coll)
 	return sim_coll_done(coll, NULL);
 }
 
-static void run(const char *topology, enum ccl_mode mode, uint16_t flags,
-	const struct sim_work *work, unsigned n_work, const struct sim_link_conf *link,
-	uint64_t seed)
-{
+struct world {
 	struct sim_topo topo;
-	struct sim_conf conf = {.topo = &topo, .link = *link, .seed = seed};
-	struct sim_coll_conf group = {.mode = mode,
+	struct sim_conf conf;
+	struct sim_coll_conf group;
+	struct sim_coll *coll;
+};
+
+static void open_world(struct world *w, const char *topology, enum ccl_mode mode, uint16_t flags,
+	const struct sim_link_conf *link, uint64_t seed)
+{
+	char err[CCL_ERR_LEN];
+
+	w->conf = (struct sim_conf){.topo = &w->topo, .link = *link, .seed = seed};
+	w->group = (struct sim_coll_conf){.mode = mode,
 		.kind = CCL_MIXED,
 		.resync = true,
 		.mtu = 256,
@@ -75,25 +82,36 @@ static void run(const char *topology, enum ccl_mode mode, uint16_t flags,
 		.w = 8,
 		.flags = INC_F_LATE_FLUSH | flags,
 		.start_psn = 0xffffc0};
-	struct sim_coll *coll;
-	char err[CCL_ERR_LEN];
+	assert_int_equal(sim_topo_make(topology, &w->topo, err), 0);
+	assert_int_equal(sim_create(&w->conf, &w->group.sim, err), 0);
+	w->group.n_ranks = w->topo.n_hosts;
+	assert_int_equal(sim_coll_create(&w->group, &w->coll, err), 0);
+}
+
+static void close_world(struct world *w)
+{
+	sim_coll_destroy(w->coll);
+	sim_destroy(w->group.sim);
+	sim_topo_free(&w->topo);
+}
+
+static void run(const char *topology, enum ccl_mode mode, uint16_t flags,
+	const struct sim_work *work, unsigned n_work, const struct sim_link_conf *link,
+	uint64_t seed)
+{
+	struct world w;
 	int rc;
 
-	assert_int_equal(sim_topo_make(topology, &topo, err), 0);
-	assert_int_equal(sim_create(&conf, &group.sim, err), 0);
-	group.n_ranks = topo.n_hosts;
-	assert_int_equal(sim_coll_create(&group, &coll, err), 0);
+	open_world(&w, topology, mode, flags, link, seed);
 	for (unsigned i = 0; i < n_work; i++)
-		assert_int_equal(sim_coll_issue(coll, &work[i], 100000), 0);
-	rc = sim_run(group.sim, done, coll, LIMIT_NS);
+		assert_int_equal(sim_coll_issue(w.coll, &work[i], 100000), 0);
+	rc = sim_run(w.group.sim, done, w.coll, LIMIT_NS);
 	if (rc)
 		fail_msg("%s, mode %u, seed %llu: %d, %s", topology, mode, (unsigned long long)seed,
-			rc, sim_coll_error(coll));
-	expect_times(coll, times(work, n_work, topo.n_hosts), topo.n_hosts);
-	assert_int_equal(sim_coll_check(coll), 0);
-	sim_coll_destroy(coll);
-	sim_destroy(group.sim);
-	sim_topo_free(&topo);
+			rc, sim_coll_error(w.coll));
+	expect_times(w.coll, times(work, n_work, w.topo.n_hosts), w.topo.n_hosts);
+	assert_int_equal(sim_coll_check(w.coll), 0);
+	close_world(&w);
 }
 
 static const struct sim_work all[] = {
@@ -146,12 +164,45 @@ static void test_faulty(void **state)
 		}
 }
 
+/* A switch says no: everybody hears it from rank 0. */
+static void test_refused(void **state)
+{
+	static const struct sim_work reduce = {CCL_REDUCE, 1, 5000},
+				     next = {CCL_ALLREDUCE, 0, 5000};
+	struct world w;
+	int rc;
+
+	(void)state;
+	open_world(&w, "tree:2x2", CCL_MODE_3, INC_F_STALL_RNR, &clean, 1);
+	assert_int_equal(sim_coll_issue(w.coll, &reduce, 0), 0);
+	assert_int_equal(sim_run(w.group.sim, done, w.coll, LIMIT_NS), 0);
+	assert_int_equal(sim_coll_check(w.coll), 0);
+	for (unsigned slot = 0; slot < INC_GROUP_SLOTS; slot++)
+		if (sim_switch(w.group.sim, 1)->table.group[slot])
+			inc_group_fail(sim_switch(w.group.sim, 1)->table.group[slot],
+				INC_FAIL_MANAGER, 0xff);
+	assert_int_equal(sim_coll_issue(w.coll, &next, 0), 0);
+	/* It stops whenever a rank has failed, until nothing happens any more. */
+	while ((rc = sim_run(w.group.sim, done, w.coll, LIMIT_NS)) == -ECONNABORTED)
+		;
+	assert_int_equal(rc, -EDEADLK);
+	for (unsigned r = 0; r < 4; r++) {
+		const char *says = ccl_error(sim_coll_comm(w.coll, r));
+
+		if (!strstr(says, "the group cannot begin anew: ") ||
+			!strstr(says, "the group is failed"))
+			fail_msg("rank %u: %s", r, says);
+	}
+	close_world(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_a_row),
 		cmocka_unit_test(test_symmetrical),
 		cmocka_unit_test(test_faulty),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
