@@ -101,6 +101,7 @@ enum {
 	FWD_MCAST_GROUP, /* these are of mcast/mcast_fwd.h */
 	FWD_MCAST_SENDER,
 	FWD_MAC, /* l2/mac_table.h */
+	FWD_ACL, /* acl/acl.h */
 	FWD_N_TABLES
 };
 extern const struct table_desc *const fwd_tables[FWD_N_TABLES];

@@ -116,7 +116,7 @@ static bool group_uses(
 
 bool sw_adj_in_use(struct sw *sw, const struct adj *adj)
 {
-	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct fwd *fwd = sw->fwd;
 	bool uses = false;
 
 	for (unsigned slot = 1; !uses && sw->n_groups > 0 && slot < INC_GROUP_SLOTS; slot++)
@@ -129,7 +129,7 @@ bool sw_adj_in_use(struct sw *sw, const struct adj *adj)
 
 void sw_groups_follow(struct sw *sw)
 {
-	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct fwd *fwd = sw->fwd;
 
 	for (unsigned slot = 1; sw->n_groups > 0 && slot < INC_GROUP_SLOTS; slot++) {
 		struct inc_group *g = sw->groups->group[slot];

@@ -59,9 +59,9 @@ struct sw {
 	unsigned n_rings;
 	_Atomic(struct nr_clt *) clt;
 	struct table_registry *tables;
-	_Atomic(struct fwd *) fwd;
-	uint64_t links; /* bit per port: up when fwd was made at a tick */
-	_Atomic(struct mcast_fwd *) mcast;
+	_Atomic(struct published *) published;
+	const struct fwd *fwd;            /* of it */
+	uint64_t links;                   /* bit per port: up when fwd was made at a tick */
 	struct sw_membership *membership; /* NULL: no port learns */
 	const struct membership *members; /* its book */
 	struct sw_neigh *neigh;           /* NULL: no port learns */
@@ -159,8 +159,9 @@ void sw_lldp_values(const struct sw *sw, sw_value_fn fn, void *arg);
 /* in_use.c: a group or ring sends to somebody by this adjacency of what is published. */
 bool sw_adj_in_use(struct sw *sw, const struct adj *adj);
 
-/* publish.c: after the ports. */
+/* publish.c: after the ports; what is published ends when no worker runs any more. */
 int sw_tables_create(struct sw *sw, char err[SW_ERR_LEN]);
+void sw_tables_destroy(struct sw *sw);
 /* What routes are, anew, of the tables and of what else it is made from. What does not fit into
  * memory stays as it was until the next time. */
 void sw_fwd_publish(struct sw *sw);

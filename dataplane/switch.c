@@ -196,9 +196,8 @@ static int create_worker(struct sw *sw, unsigned index, char err[SW_ERR_LEN])
 	sw->worker[sw->n_workers++] = w;
 	w->index = index;
 	w->n_workers = sw->config.workers;
-	w->shared_fwd = &sw->fwd;
+	w->published = &sw->published;
 	w->shared_clt = &sw->clt;
-	w->shared_mcast = &sw->mcast;
 	w->inc = sw->groups;
 	w->arena = (struct inc_arena){sw->arena_zone->addr, sw->config.arena_bytes};
 	w->arena_iova = sw->arena_zone->iova;
@@ -420,9 +419,7 @@ static void destroy(struct sw *sw, bool last)
 		port_close(&sw->ports[--sw->n_ports]);
 	sw->closed = true;
 	sw_reclaim(sw);
-	table_registry_destroy(sw->tables);
-	fwd_destroy(atomic_load(&sw->fwd));
-	mcast_fwd_destroy(atomic_load(&sw->mcast));
+	sw_tables_destroy(sw);
 	trace_free(&sw->trace);
 	while (sw->n_workers > 0)
 		rte_free(sw->worker[--sw->n_workers]);

@@ -40,7 +40,7 @@ struct table_registry {
 
 /* ---- descriptors ---- */
 
-static_assert(sizeof(struct table_value) == 40, "no padding inside a key");
+static_assert(sizeof(struct table_value) == 24, "no padding inside a key");
 
 static bool is_ip(enum table_type type)
 {
@@ -53,18 +53,12 @@ static bool field_sane(const struct table_field *f, bool key)
 		return false;
 	if (f->max && f->min > f->max)
 		return false;
-	if (!key)
+	if (!key || f->match == TABLE_EXACT)
 		return true;
-	switch (f->match) {
-	case TABLE_EXACT:
-		return true;
-	case TABLE_LPM:
-		return is_ip(f->type);
-	case TABLE_TERNARY:
-	case TABLE_RANGE:
-		return f->type == TABLE_UINT;
-	}
-	return false;
+	if (f->match == TABLE_TERNARY)
+		return f->type == TABLE_UINT || f->type == TABLE_PORT || is_ip(f->type);
+	return f->match == TABLE_LPM ? is_ip(f->type)
+				     : f->match == TABLE_RANGE && f->type == TABLE_UINT;
 }
 
 static bool fields_sane(const struct table_field *f, unsigned n, bool key)
@@ -259,12 +253,25 @@ static int check_ip(const struct table_field *f, bool key, const struct table_va
 	char text[WIRE_IP_STRLEN];
 	bool is4 = wire_ip_is4(&in->ip);
 
+	out->any = key && f->match == TABLE_TERNARY && in->any;
+	if (out->any)
+		return 0;
 	out->ip = in->ip;
 	if ((f->type == TABLE_IP4 && !is4) || (f->type == TABLE_IP6 && is4))
 		return fail(err, -EINVAL, "%s is not an IPv%c address",
 			wire_ip_format(&in->ip, text, sizeof(text)),
 			f->type == TABLE_IP4 ? '4' : '6');
-	return key && f->match == TABLE_LPM ? check_prefix(in, out, err) : 0;
+	return key && f->match != TABLE_EXACT ? check_prefix(in, out, err) : 0;
+}
+
+static int check_port(const struct table_field *f, bool key, const struct table_value *in,
+	struct table_value *out, struct table_error *err)
+{
+	if (key && f->match == TABLE_TERNARY && in->mask == 0)
+		return 0; /* any */
+	out->u = in->u;
+	out->mask = key && f->match == TABLE_TERNARY ? UINT16_MAX : 0;
+	return in->u > UINT16_MAX ? fail(err, -EINVAL, "%" PRIu64 " is not a port id", in->u) : 0;
 }
 
 static bool value_is_zero(const struct table_field *f, const struct table_value *v)
@@ -302,9 +309,7 @@ static int check_value(const struct table_field *f, bool key, const struct table
 		memcpy(out->mac, in->mac, sizeof(out->mac));
 		break;
 	case TABLE_PORT:
-		out->u = in->u;
-		if (in->u > UINT16_MAX)
-			rc = fail(err, -EINVAL, "%" PRIu64 " is not a port id", in->u);
+		rc = check_port(f, key, in, out, err);
 		break;
 	}
 	if (rc)
@@ -545,6 +550,7 @@ static int drafts_publish(
 		if (!drafts[i].used)
 			continue;
 		draft_finish(&drafts[i]);
+		rows[i].changed = true;
 		rows[i].n = drafts[i].t.n;
 		rows[i].entry = drafts[i].t.entry;
 	}

@@ -17,10 +17,12 @@
 
 #include "lib/wire/ip.h"
 
+/* TERNARY is a value and a mask of a TABLE_UINT, a prefix or anything of IP types (of rows that
+ * match the priority decides, not the length), a port or anything of TABLE_PORT. */
 enum table_match { TABLE_EXACT, TABLE_LPM, TABLE_TERNARY, TABLE_RANGE };
 enum table_type { TABLE_UINT, TABLE_BOOL, TABLE_IP4, TABLE_IP6, TABLE_IP, TABLE_MAC, TABLE_PORT };
 
-enum { TABLE_MAX_KEYS = 4, TABLE_MAX_PARAMS = 8, TABLE_MAX_ACTIONS = 8, TABLE_ERR_LEN = 192 };
+enum { TABLE_MAX_KEYS = 10, TABLE_MAX_PARAMS = 8, TABLE_MAX_ACTIONS = 8, TABLE_ERR_LEN = 192 };
 
 struct table_field {
 	const char *name, *help;
@@ -43,21 +45,27 @@ struct table_desc {
 	struct table_action actions[TABLE_MAX_ACTIONS];
 	uint32_t size; /* most entries */
 	/* The graph node that looks packets up in it, and what becomes of those that match no row:
-	 * a node, a drop reason or an outcome. NULL: whoever registers it says nothing of that. */
+	 * a node, a drop reason, an outcome, or one of its own actions. NULL: whoever registers it
+	 * says nothing of that. */
 	const char *node, *miss;
 };
 
 /* Without padding: keys are hashed and compared as bytes. */
 struct table_value {
 	union {
-		uint64_t u;        /* UINT, BOOL, PORT (port id) */
+		struct {
+			uint64_t u; /* UINT, BOOL, PORT (port id) */
+			union {
+				uint64_t mask; /* TERNARY; of PORT: all 16 bits, or none */
+				uint64_t high; /* RANGE: u .. high */
+			};
+		};
 		struct wire_ip ip; /* IP*, IPv4 mapped */
 		uint8_t mac[6];
 	};
-	uint8_t prefix; /* LPM: bits, of 32 for IPv4 and of 128 for IPv6 */
-	uint8_t reserved[7];
-	uint64_t mask; /* TERNARY */
-	uint64_t high; /* RANGE: u .. high */
+	uint8_t prefix; /* LPM and TERNARY, of IP*: bits, of 32 for IPv4 and of 128 for IPv6 */
+	bool any;       /* TERNARY, of IP*: every address, of either family */
+	uint8_t reserved[6];
 };
 
 /* Identity is the key, and in tables with a ternary or range key the priority too. */
@@ -71,6 +79,7 @@ struct table_entry {
 struct table_rows {
 	const struct table_desc *desc;
 	uint32_t n;
+	bool changed; /* for publish: by this batch */
 	const struct table_entry *entry;
 };
 
@@ -100,8 +109,8 @@ typedef int (*table_publish_fn)(
 	void *arg, const struct table_rows *tables, unsigned n_tables, struct table_error *err);
 
 /* descs must outlive the registry; names are unique (-EEXIST). -EINVAL if a descriptor makes no
- * sense: LPM is for IP types, ternary and range are for TABLE_UINT. publish is not called for the
- * empty tables at the start. */
+ * sense: LPM is for IP types, ternary for these, TABLE_UINT and TABLE_PORT, range for TABLE_UINT.
+ * publish is not called for the empty tables at the start. */
 int table_registry_create(const struct table_desc *const *descs, unsigned n,
 	table_publish_fn publish, void *arg, struct table_registry **reg);
 void table_registry_destroy(struct table_registry *reg);

@@ -2,6 +2,7 @@
 /* The tables of the switch, as the control plane sees them. A neighbour is reachable at its own
  * address without a route, as if there were a host route to it; a route for exactly that address
  * takes precedence. */
+#include "dataplane/acl/acl.h"
 #include "dataplane/fwd.h"
 #include "dataplane/l2/mac_table.h"
 
@@ -237,4 +238,5 @@ const struct table_desc *const fwd_tables[FWD_N_TABLES] = {
 	[FWD_MCAST_GROUP] = &mcast_group,
 	[FWD_MCAST_SENDER] = &mcast_sender,
 	[FWD_MAC] = &mac,
+	[FWD_ACL] = &acl_table,
 };

@@ -129,6 +129,11 @@ static const char *uint_from_json(
 	return ctl_get_u64(v, &out->u) ? "must be an integer, or a string of digits" : NULL;
 }
 
+static bool is_ip(enum table_type type)
+{
+	return type == TABLE_IP || type == TABLE_IP4 || type == TABLE_IP6;
+}
+
 static const char *bool_from_json(const json_t *v, struct table_value *out)
 {
 	const char *text = json_string_value(v);
@@ -142,12 +147,15 @@ static const char *bool_from_json(const json_t *v, struct table_value *out)
 static const char *ip_from_json(
 	const struct table_field *f, bool key, const json_t *v, struct table_value *out)
 {
-	bool lpm = key && f->match == TABLE_LPM;
+	bool lpm = key && f->match != TABLE_EXACT;
 	const char *text = json_string_value(v), *slash = text ? strchr(text, '/') : NULL;
 	size_t len = text ? slash ? (size_t)(slash - text) : strlen(text) : 0;
 	char addr[WIRE_IP_STRLEN];
 	uint64_t prefix;
 
+	out->any = key && f->match == TABLE_TERNARY && text && !strcmp(text, "*");
+	if (out->any)
+		return NULL;
 	if (!text || len >= sizeof(addr) || (slash && !lpm))
 		return lpm ? "must be \"address/length\"" : "must be an IP address";
 	memcpy(addr, text, len);
@@ -182,9 +190,13 @@ static const char *no_such_port(const struct port_names *ports, char why[WHY_LEN
 	return why;
 }
 
-static const char *port_from_json(
-	const json_t *v, const struct port_names *ports, struct table_value *out, char why[WHY_LEN])
+static const char *port_from_json(const struct table_field *f, bool key, const json_t *v,
+	const struct port_names *ports, struct table_value *out, char why[WHY_LEN])
 {
+	bool ternary = key && f->match == TABLE_TERNARY;
+
+	if (ternary && json_is_string(v) && !strcmp(json_string_value(v), "*"))
+		return NULL;
 	int id = json_is_string(v) ? port_names_id(ports, json_string_value(v)) : -ENOENT;
 
 	if (!json_is_string(v))
@@ -192,6 +204,7 @@ static const char *port_from_json(
 	if (id < 0)
 		return no_such_port(ports, why);
 	out->u = (uint64_t)id;
+	out->mask = ternary ? UINT16_MAX : 0;
 	return NULL;
 }
 
@@ -214,7 +227,7 @@ static const char *value_from_json(const struct table_field *f, bool key, const 
 			       ? NULL
 			       : "must be a MAC address";
 	case TABLE_PORT:
-		return port_from_json(v, ports, out, why);
+		return port_from_json(f, key, v, ports, out, why);
 	}
 	return "has a type that is not known";
 }
@@ -263,6 +276,7 @@ static bool wildcard(const struct table_field *f, struct table_value *out)
 		out->u = f->min;
 		out->high = field_max(f);
 	}
+	out->any = f->match == TABLE_TERNARY && is_ip(f->type);
 	return f->match == TABLE_TERNARY || f->match == TABLE_RANGE;
 }
 
@@ -390,13 +404,17 @@ static json_t *value_to_json(const struct table_field *f, bool key, const struct
 	case TABLE_IP4:
 	case TABLE_IP6:
 	case TABLE_IP:
+		if (v->any)
+			return NULL;
 		wire_ip_format(&v->ip, text, WIRE_IP_STRLEN);
-		if (key && f->match == TABLE_LPM)
+		if (key && f->match != TABLE_EXACT)
 			snprintf(text + strlen(text), 5, "/%u", v->prefix);
 		return json_string(text);
 	case TABLE_MAC:
 		return json_string(wire_mac_format(v->mac, text, sizeof(text)));
 	case TABLE_PORT:
+		if (key && f->match == TABLE_TERNARY && !v->mask)
+			return NULL;
 		name = port_names_of(ports, (uint16_t)v->u);
 		return name ? json_string(name) : ctl_u64(v->u);
 	}

@@ -8,6 +8,7 @@
  *	port    name of a port
  *	lpm     "10.0.0.0/24"; without a length: that address alone
  *	ternary "0x0400&&&0xfc00" (value and mask); a plain uint: all bits count;
+ *		of IP types as lpm, of a port its name;
  *	        "*" or absent: none
  *	range   "10..20"; a plain uint: that one alone; "*" or absent: any
  *

@@ -24,7 +24,7 @@ static int build_request(
 {
 	const bool ip4 = wire_ip_is4(&e->ip);
 	const struct port *port = &sw->ports[e->port];
-	struct wire_ip src = atomic_load(&sw->fwd)->own[ip4];
+	struct wire_ip src = sw->fwd->own[ip4];
 	int len;
 
 	if (wire_ip_is_zero(&src)) /* a probe (RFC 5227, 2.1.1); a link-local address always is */
@@ -88,7 +88,7 @@ static void settle(void *arg, const struct neigh_entry *e, void *packet, enum ne
 static bool needed(void *arg, const struct neigh_entry *e)
 {
 	const struct sw *sw = arg;
-	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct fwd *fwd = sw->fwd;
 
 	return e->adj != 0 && sw_adj_in_use((struct sw *)(uintptr_t)sw, &fwd->adj[e->adj]);
 }
@@ -96,7 +96,7 @@ static bool needed(void *arg, const struct neigh_entry *e)
 static bool used(void *arg, const struct neigh_entry *e)
 {
 	const struct sw *sw = arg;
-	uint8_t *flag = &atomic_load(&sw->fwd)->used[e->adj];
+	uint8_t *flag = &sw->fwd->used[e->adj];
 	const bool is = e->adj != 0 && *flag != 0;
 
 	*flag = 0;
@@ -172,7 +172,7 @@ void sw_neigh_turn(struct sw *sw, uint64_t now)
 /* Next hops of routes are known before there is something for them. */
 static void want_nexthops(struct sw *sw, uint64_t now)
 {
-	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct fwd *fwd = sw->fwd;
 
 	for (unsigned i = 1; i < fwd->n_glean; i++) {
 		const struct adj *adj = &fwd->adj[fwd->glean[i].adj];

@@ -3,6 +3,7 @@
  * switch. */
 #include "dataplane/parse/parse.h"
 
+#include "dataplane/acl/acl.h"
 #include "dataplane/l2/bridge.h"
 #include "dataplane/runtime/node.h"
 #include "lib/wire/bytes.h"
@@ -14,6 +15,7 @@ enum {
 	PARSE_EDGES(X)
 #undef X
 		EDGE_BRIDGE,
+	EDGE_ACL,
 	N_EDGES,
 	LOOK_INTO /* no edge: there is more to parse */
 };
@@ -141,6 +143,20 @@ static rte_edge_t classify(
 	return go(meta, meta->pkt.kind, ours);
 }
 
+/* While acl has rows. What cannot be read cannot be looked up: it passes no bridge either. */
+static rte_edge_t screen(const struct worker *w, struct meta *meta, rte_edge_t edge)
+{
+	const bool past =
+		meta - w->meta < w->n_over; /* the worker that received it has done that */
+
+	if (meta->drop < WIRE_N_DROPS && (edge == EDGE_BRIDGE || edge == EDGE_DROP))
+		return EDGE_DROP;
+	if (past || !acl_is_for(&meta->pkt))
+		return edge;
+	meta->next = (uint8_t)edge;
+	return EDGE_ACL;
+}
+
 static void trace(struct worker *w, const struct rte_node *node, const struct meta *meta,
 	const struct rte_mbuf *m)
 {
@@ -191,9 +207,11 @@ static uint16_t parse_process(
 					&meta->pkt));
 			if (unlikely(bridge != NULL) && bridge_takes(bridge, own, meta) &&
 				meta->drop != DROP_RX_OVERSIZE) {
-				meta->up = next[i];
+				meta->up = (uint8_t)next[i];
 				next[i] = EDGE_BRIDGE;
 			}
+			if (unlikely(w->acl != NULL))
+				next[i] = screen(w, meta, next[i]);
 		}
 		if (unlikely(tracing) && meta->trace)
 			trace(w, node, meta, mbufs[i]);
@@ -213,6 +231,7 @@ static struct rte_node_register parse = {
 			PARSE_EDGES(X)
 #undef X
 				[EDGE_BRIDGE] = "bridge",
+			[EDGE_ACL] = "acl",
 		},
 };
 RTE_NODE_REGISTER(parse)

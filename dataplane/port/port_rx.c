@@ -77,6 +77,7 @@ static unsigned take_over(struct worker *w, struct rte_mbuf **out)
 		begin(w, out[i], w->n_meta++)->trace = trace;
 		w->tracing |= trace != 0;
 	}
+	w->n_over = w->n_meta;
 	return n;
 }
 

@@ -48,6 +48,7 @@
 		"in a bridge, from one of the switch's own MAC addresses: a loop, or a lie")      \
 	WIRE_LLDP_ERRORS(X)                                                                       \
 	X(LLDP_FULL, "lldp_full", "LLDP, but too much of it from this port, or waits already")    \
+	X(ACL_DENIED, "acl_denied", "a row of acl says deny")                                     \
 	X(IP_FORGED, "ip_forged", "claims to come from one of the switch's own addresses")        \
 	X(IP_NO_ROUTE, "ip_no_route", "no route to the destination")                              \
 	X(IP_BLACKHOLE, "ip_blackhole", "the route says blackhole")                               \

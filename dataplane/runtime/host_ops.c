@@ -32,7 +32,7 @@ int sw_host_port(const struct sw *sw, uint16_t id, struct sw_host_port *port)
 
 int sw_host_path(const struct sw *sw, const struct wire_ip *ip, struct sw_host_path *path)
 {
-	const struct adj *adj = fwd_lookup(atomic_load(&sw->fwd), ip);
+	const struct adj *adj = fwd_lookup(sw->fwd, ip);
 
 	if (adj->kind != ADJ_REWRITE)
 		return -ENOENT;
@@ -43,7 +43,7 @@ int sw_host_path(const struct sw *sw, const struct wire_ip *ip, struct sw_host_p
 
 bool sw_host_is_local(const struct sw *sw, const struct wire_ip *ip)
 {
-	return fwd_is_local(atomic_load(&sw->fwd), ip);
+	return fwd_is_local(sw->fwd, ip);
 }
 
 int sw_host_address(const struct sw *sw, const struct wire_ip *like, struct wire_ip *ip)

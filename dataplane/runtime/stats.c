@@ -18,7 +18,7 @@ unsigned sw_n_ports(const struct sw *sw)
 /* The entry may have been mended since. */
 static bool still_differs(const struct sw *sw, const struct worker_seen *s)
 {
-	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct fwd *fwd = sw->fwd;
 	const struct adj *adj = fwd_lookup(fwd, &s->ip);
 
 	return fwd_is_neigh(fwd, adj, &s->ip) && !adj->learnt && adj->port == s->port &&
@@ -289,13 +289,15 @@ void sw_values(struct sw *sw, sw_value_fn fn, void *arg)
 
 bool sw_table_hits(const struct sw *sw, unsigned table, unsigned row, uint64_t *hits)
 {
-	const struct fwd *fwd = atomic_load(&sw->fwd);
+	const struct fwd *fwd = sw->fwd;
 
 	if (table == FWD_MCAST_GROUP || table == FWD_MCAST_SENDER)
-		return mcast_fwd_hits(atomic_load(&sw->mcast), table, row, hits);
+		return mcast_fwd_hits(atomic_load(&sw->published)->mcast, table, row, hits);
+	if (table == FWD_ACL)
+		return acl_hits(atomic_load(&sw->published)->acl, row, hits);
 	if (table != FWD_LOCAL_SID || row >= fwd->sids.n)
 		return false;
-	*hits = fwd_sid_hits(&fwd->sids, row);
+	*hits = row_hits_get(&fwd->sids.hits, row);
 	return true;
 }
 

@@ -147,10 +147,13 @@ static void count_cycles(struct worker *w)
 
 void worker_turn(struct worker *w, uint64_t now)
 {
+	const struct published *p = atomic_load_explicit(w->published, memory_order_acquire);
+
 	w->now = now;
-	w->fwd = atomic_load_explicit(w->shared_fwd, memory_order_acquire);
+	w->fwd = p->fwd;
+	w->mcast = p->mcast;
+	w->acl = p->acl;
 	w->clt = atomic_load_explicit(w->shared_clt, memory_order_acquire);
-	w->mcast = atomic_load_explicit(w->shared_mcast, memory_order_acquire);
 	w->n_meta = 0;
 	w->work = 0;
 	w->tracing = false;

@@ -14,11 +14,10 @@
 #include <stdatomic.h>
 
 #include "dataplane/egress/queue.h"
-#include "dataplane/fwd.h"
 #include "dataplane/inc/engine.h"
-#include "dataplane/mcast/mcast_fwd.h"
 #include "dataplane/netreduce/clt.h"
 #include "dataplane/port/impair.h"
+#include "dataplane/published.h"
 #include "dataplane/runtime/drop.h"
 #include "dataplane/runtime/mailbox.h"
 #include "dataplane/runtime/trace.h"
@@ -52,7 +51,10 @@ struct meta {
 	union {
 		uint16_t adj;   /* index, for rewrite */
 		uint16_t owner; /* worker, for handoff */
-		uint16_t up;    /* edge that parse has chosen, for bridge */
+		struct {
+			uint8_t up;   /* edge that parse has chosen, for bridge */
+			uint8_t next; /* the same, or bridge's, for acl */
+		};
 	};
 } __rte_cache_aligned;
 
@@ -101,21 +103,21 @@ struct worker_seen {
 struct worker {
 	unsigned index;
 	struct rte_graph *graph;
-	_Atomic(struct fwd *) *shared_fwd;    /* published by control */
-	const struct fwd *fwd;                /* of this turn */
+	_Atomic(struct published *) *published; /* by control; of this turn: */
+	const struct fwd *fwd;
+	const struct mcast_fwd *mcast;        /* NULL: no groups */
+	const struct acl *acl;                /* NULL: no rows */
 	_Atomic(struct nr_clt *) *shared_clt; /* published by control */
 	const struct nr_clt *clt;             /* of this turn; NULL: there is no NetReduce ring */
-	_Atomic(struct mcast_fwd *) *shared_mcast; /* published by control */
-	const struct mcast_fwd *mcast;             /* of this turn; NULL: no groups */
-	struct rte_ring *reports;                  /* of members, to control; NULL: none */
-	struct rte_ring *neigh_notes;              /* to control; NULL: neighbours are not learnt */
-	struct rte_ring *lldp_notes;               /* to control; NULL: LLDP is off */
-	struct wake *wake;                         /* control, for notes */
-	const struct bridge *bridge;               /* NULL: no port is in one */
-	uint64_t bridge_hits;                      /* packets for addresses that are learnt */
-	uint64_t bridge_held;                      /* sources not noted: too many at the port */
-	bool icmp;                                 /* errors are sent */
-	uint64_t icmp_sent, icmp_held;             /* sent; not sent, for there were too many */
+	struct rte_ring *reports;             /* of members, to control; NULL: none */
+	struct rte_ring *neigh_notes;         /* to control; NULL: neighbours are not learnt */
+	struct rte_ring *lldp_notes;          /* to control; NULL: LLDP is off */
+	struct wake *wake;                    /* control, for notes */
+	const struct bridge *bridge;          /* NULL: no port is in one */
+	uint64_t bridge_hits;                 /* packets for addresses that are learnt */
+	uint64_t bridge_held;                 /* sources not noted: too many at the port */
+	bool icmp;                            /* errors are sent */
+	uint64_t icmp_sent, icmp_held;        /* sent; not sent, for there were too many */
 	const struct inc_table *inc;
 	struct sw_rnic *rnic;   /* the switch's own, of worker 0; NULL: another's */
 	uint64_t rnic_deadline; /* when it wants to be asked again */
@@ -135,7 +137,8 @@ struct worker {
 	uint64_t timer_visits;                     /* groups whose timers were looked at */
 	bool tracing;                              /* some packet of this turn is traced */
 	unsigned n_meta, work;
-	uint16_t ip_id; /* of the next emission: all its packets have one, each to its receiver */
+	unsigned n_over; /* of this turn's metadata, the first: of packets handed over */
+	uint16_t ip_id;  /* of the next emission: all its packets have one, each to its receiver */
 	unsigned n_rx, next_rx;
 	uint16_t rx_id[RTE_MAX_ETHPORTS]; /* the n_rx ports that it polls */
 	unsigned n_ports;

@@ -2,9 +2,7 @@
 #include "dataplane/srv6/fwd_srv6.h"
 
 #include <errno.h>
-#include <rte_common.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SID_MIN_BITS = 48, USID_PAIR_BITS = 64 };
 
@@ -64,52 +62,31 @@ int fwd_encap_from_row(const struct table_entry *row, struct srv6_encap *encap, 
 
 bool fwd_sids_alloc(struct fwd_sids *sids, unsigned n, unsigned n_workers)
 {
-	const unsigned stride = RTE_ALIGN_CEIL(n + 1, RTE_CACHE_LINE_SIZE / sizeof(*sids->hits));
-	const size_t bytes = (size_t)n_workers * stride * sizeof(*sids->hits);
-
-	*sids = (struct fwd_sids){
-		.n_workers = n_workers,
-		.stride = stride,
-		.row = calloc(n + 1, sizeof(*sids->row)),
-		.hits = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes),
-	};
-	if (sids->row == NULL || sids->hits == NULL)
-		return false;
-	memset(sids->hits, 0, bytes);
-	return true;
+	*sids = (struct fwd_sids){.row = calloc(n + 1, sizeof(*sids->row))};
+	return row_hits_alloc(&sids->hits, n, n_workers) && sids->row != NULL;
 }
 
 void fwd_sids_free(struct fwd_sids *sids)
 {
 	free(sids->row);
-	free(sids->hits);
+	row_hits_free(&sids->hits);
 }
 
-uint64_t fwd_sid_hits(const struct fwd_sids *sids, unsigned i)
-{
-	uint64_t n = sids->row[i].inherited;
+struct pair {
+	const struct fwd_sids *to, *from;
+};
 
-	for (unsigned w = 0; w < sids->n_workers; w++)
-		n += fwd_sids_of(sids, w)[i];
-	return n;
-}
-
-static bool same(const struct fwd_sid *a, const struct fwd_sid *b)
+static bool same(const void *arg, unsigned i, unsigned k)
 {
+	const struct pair *p = arg;
+	const struct fwd_sid *a = &p->to->row[i], *b = &p->from->row[k];
+
 	return a->what.bits == b->what.bits && wire_ip_eq(&a->ip, &b->ip);
 }
 
 void fwd_sids_inherit(struct fwd_sids *to, const struct fwd_sids *from)
 {
-	const unsigned n = from->n;
-	unsigned at = 0;
+	const struct pair pair = {to, from};
 
-	for (unsigned i = 0; i < to->n && n > 0; i++)
-		for (unsigned k = 0; k < n; k++, at = at + 1 == n ? 0 : at + 1) {
-			if (!same(&to->row[i], &from->row[at]))
-				continue;
-			to->row[i].inherited += fwd_sid_hits(from, at);
-			at = at + 1 == n ? 0 : at + 1;
-			break;
-		}
+	row_hits_inherit(&to->hits, &from->hits, same, &pair);
 }

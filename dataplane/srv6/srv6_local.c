@@ -203,7 +203,7 @@ static uint16_t srv6_local_process(
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
-	uint64_t *hits = fwd_sids_of(&w->fwd->sids, w->index);
+	uint64_t *hits = row_hits_of(&w->fwd->sids.hits, w->index);
 	rte_edge_t next[WORKER_MAX_PACKETS];
 	struct shifted s;
 

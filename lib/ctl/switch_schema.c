@@ -175,8 +175,8 @@ static const struct ctl_field entry_fields[] = {
 	{"action", CTL_STRING, .required = true, .help = "name of the action"},
 	{"data", CTL_MAP, .item = CTL_ANY, .required = true, .help = "value by action parameter"},
 	{"hits", CTL_U64,
-		.help = "packets that have matched it; tables that count (local_sid, mcast_group, "
-			"mcast_sender)"},
+		.help = "packets that have matched it; tables that count (acl, local_sid, "
+			"mcast_group, mcast_sender)"},
 	{0}};
 
 static const struct ctl_field table_read_result[] = {

@@ -277,7 +277,7 @@ static void the_control_plane_sees_one(void **state)
 
 	(void)state;
 	put(TABLE_INSERT, FWD_ROUTE4, &e);
-	adj = fwd_lookup(atomic_load(&sw->fwd), &dst);
+	adj = fwd_lookup(sw->fwd, &dst);
 	assert_int_equal(adj->kind, ADJ_REWRITE);
 	assert_int_equal(adj->port, sw->ports[1].id);
 	put(TABLE_DELETE, FWD_ROUTE4, &e);

@@ -187,8 +187,9 @@ static void check_table(const json_t *table)
 		fail_msg("table %s belongs to no node", text(table, "name"));
 	sw_drops(sw, each_reason, &r);
 	sw_outcomes(sw, each_reason, &r);
+	r.found |= find(json_object_get(table, "actions"), "name", r.name, NULL) != NULL;
 	if (!r.found && find(stages, "node", r.name, NULL) == NULL)
-		fail_msg("table %s: %s is no node and no reason", text(table, "name"), r.name);
+		fail_msg("table %s: %s is no node, reason or action", text(table, "name"), r.name);
 }
 
 static void tables(void **state)
@@ -209,6 +210,50 @@ static void tables(void **state)
 	json_array_foreach(json_object_get(pipeline, "stages"), i, table) n +=
 		json_array_size(json_object_get(table, "tables"));
 	assert_int_equal(n, json_array_size(list) + json_array_size(views));
+}
+
+/* Rows of acl as they are written and read: what is absent stands for everything, and so does "*".
+ */
+static void acl(void **state)
+{
+	static const char *const rows[] = {
+		"{'key':{'src':'10.0.0.0/28','protocol':'0x11&&&0xff','dport':'4791..4791',"
+		"'port':'p0','vlan':'0x000&&&0xfff'},'priority':5,'action':'deny','data':{},'hits':"
+		"1}",
+		"{'key':{'dst':'fd00::13/128','has_ports':'0x0&&&0x1'},'priority':0,"
+		"'action':'dscp','data':{'dscp':46},'hits':0}",
+		"{'key':{},'priority':-1,'action':'permit','data':{},'hits':0}",
+	};
+	const struct wire_ip a = h_host4(0), b = h_host4(1);
+	const uint8_t udp[8] = {0x12, 0x34, 4791 >> 8, 4791 & 255, 0, 8};
+	json_t *result, *wanted;
+	uint8_t frame[128];
+
+	(void)state;
+	json_decref(
+		ask("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"table.write\",\"params\":{"
+		    "\"updates\":[{\"op\":\"insert\",\"table\":\"acl\",\"priority\":5,\"key\":{"
+		    "\"src\":\"10.0.0.0/28\",\"protocol\":17,\"dport\":4791,\"port\":\"p0\","
+		    "\"vlan\":0},\"action\":\"deny\"},"
+		    "{\"op\":\"insert\",\"table\":\"acl\",\"key\":{\"dst\":\"fd00::13\","
+		    "\"has_ports\":0},\"action\":\"dscp\",\"data\":{\"dscp\":46}},"
+		    "{\"op\":\"insert\",\"table\":\"acl\",\"priority\":-1,\"key\":{\"src\":\"*\","
+		    "\"dst\":\"*\",\"protocol\":\"*\",\"sport\":\"*\",\"port\":\"*\"},"
+		    "\"action\":\"permit\"}]}}"));
+	h_expect_drop(sw, 0, frame,
+		h_ip4(frame, h_port_mac(sw, 0), &a, &b, IP_PROTO_UDP, 9, udp, sizeof(udp)),
+		"acl_denied");
+	result = ask("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"table.read\","
+		     "\"params\":{\"table\":\"acl\"}}");
+	for (unsigned i = 0; i < 3; i++) {
+		json_t *row = json_array_get(json_object_get(result, "entries"), i);
+
+		wanted = h_json(rows[i]);
+		if (!json_equal(row, wanted))
+			fail_msg("%s", json_dumps(row, 0));
+		json_decref(wanted);
+	}
+	json_decref(result);
 }
 
 /* ---- the parser ---- */
@@ -257,6 +302,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nodes, start, stop),
 		cmocka_unit_test_setup_teardown(order, start, stop),
 		cmocka_unit_test_setup_teardown(tables, start, stop),
+		cmocka_unit_test_setup_teardown(acl, start, stop),
 		cmocka_unit_test_setup_teardown(parser, start, stop),
 	};
 

@@ -18,11 +18,13 @@ static void test_create_refuses_nonsense(void **state)
 	d.n_keys = TABLE_MAX_KEYS + 1;
 	assert_int_equal(table_registry_create(one, 1, NULL, NULL, &reg), -EINVAL);
 	d = neigh;
-	d.keys[0].match = TABLE_TERNARY;
+	d.keys[0].match = TABLE_RANGE;
 	assert_int_equal(table_registry_create(one, 1, NULL, NULL, &reg), -EINVAL);
 	d = neigh;
 	d.keys[0].type = TABLE_MAC;
 	d.keys[0].match = TABLE_LPM;
+	assert_int_equal(table_registry_create(one, 1, NULL, NULL, &reg), -EINVAL);
+	d.keys[0].match = TABLE_TERNARY;
 	assert_int_equal(table_registry_create(one, 1, NULL, NULL, &reg), -EINVAL);
 	d = neigh;
 	d.actions[1].name = "set";

@@ -80,8 +80,7 @@ static void test_canonical(void **state)
 	struct table_rows rows;
 
 	u.entry.key[0].prefix = 9;
-	u.entry.key[0].mask = 9;
-	u.entry.key[0].high = 9;
+	u.entry.key[0].any = true;
 	u.entry.key[1].u = 77; /* the table has one key field */
 	memset(&u.entry.param[1], 0xff, sizeof(u.entry.param[1]));
 	u.entry.param[1].u = 3;
