@@ -234,7 +234,8 @@ static unsigned take(struct mrc_conn *c, const uint8_t *frame, const struct wire
 
 static bool from_peer(const struct rnic_qp *qp, const struct wire_pkt *pkt)
 {
-	return wire_ip_eq(&pkt->src, &qp->path.flow.dst) && wire_ip_eq(&pkt->dst, &qp->path.flow.src);
+	return wire_ip_eq(&pkt->src, &qp->path.flow.dst) &&
+	       wire_ip_eq(&pkt->dst, &qp->path.flow.src);
 }
 
 uint8_t *mrc_place(const struct rnic_qp *qp, const uint8_t *frame, const struct wire_pkt *pkt,
