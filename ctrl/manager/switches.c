@@ -86,10 +86,10 @@ static void tell_switch(struct manager *m, const struct mgr_action *a)
 }
 
 /* Jobs are placed when every switch was heard once, or is dead, or had its time for it: a job that
- * comes right after this manager would find no tree. */
+ * comes right after this manager would find no tree. Ranks wait no longer than their timeout. */
 static void settle(struct manager *m)
 {
-	for (unsigned i = 0; i < m->n_sw && m->now - m->started < MGR_MISSED * m->heartbeat_ns; i++)
+	for (unsigned i = 0; i < m->n_sw && m->now - m->started < MG_SETTLE_NS; i++)
 		if (!m->sw[i].met && !m->sw[i].was_dead)
 			return;
 	m->settled = true;

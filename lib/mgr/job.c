@@ -266,8 +266,12 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 
 void mgr_jobs_hold(struct mgr_jobs *js, uint64_t until, uint64_t now)
 {
+	struct mgr_run *r = js->run;
+
 	js->hold_until = until;
-	for (struct mgr_run *r = js->run; r != NULL; r = r->next) {
+	while (r != NULL && r->next != NULL)
+		r = r->next;
+	for (; r != NULL; r = r->before) { /* who came first is placed first */
 		if (r->phase != MGR_JOINING)
 			continue;
 		mgr_run_advance(js, r, now);

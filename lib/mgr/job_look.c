@@ -124,9 +124,9 @@ int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, un
 			&r->plan, rest, sizeof(rest));
 	else if (mgr_run_is_held(js, r))
 		snprintf(rest, sizeof(rest),
-			"all %u ranks have joined; it is placed when all switches were heard, or "
-			"%u heartbeats after the manager's start",
-			r->job.n_ranks, MGR_MISSED);
+			"all %u ranks have joined; it is placed when the manager, which has just "
+			"started, has heard all switches, in 3 s at most",
+			r->job.n_ranks);
 	else if (r->phase == MGR_JOINING)
 		snprintf(rest, sizeof(rest), "%u of %u ranks have joined", r->n_joined,
 			r->job.n_ranks);

@@ -107,6 +107,9 @@ static void for_jobs_to_come(void **state)
 	start(1, 300, true);
 	assert_true(world_active(&w, 0));
 	assert_null(w.job[0].rank[0].window);
+	expect_refused(CTL_OPERATOR, "edt",
+		"jobs that run since before the manager was started may yet be heard of: in ");
+	world_pass(&w, 5000);
 	set("edt", "temporal");
 	/* Each leaf has one link to each of three spines, and two of those are others'. */
 	start(2, 0, false);

@@ -227,10 +227,32 @@ static void held(void **state)
 	world_close(&w);
 }
 
+/* Two that were held want all of the same links: who came first has them. */
+static void held_in_turn(void **state)
+{
+	struct mgr_job job[2] = {world_job_of("first", 2), world_job_of("second", 2)};
+	uint64_t epoch[2];
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	mgr_jobs_hold(w.js, w.now + 1000 * MS, w.now);
+	for (unsigned i = 0; i < 2; i++) {
+		job[i].promised = true;
+		job[i].least_bps = job[i].want_bps = 100 * GBPS;
+		epoch[i] = world_join_all(&w, &job[i], 0, 4, 1 + 10 * i);
+	}
+	mgr_jobs_hold(w.js, 0, w.now);
+	world_settle(&w);
+	assert_int_equal(world_phase(&w, epoch[0]), MGR_CONNECTING);
+	assert_int_equal(world_phase(&w, epoch[1]), MGR_RING);
+	world_close(&w);
+}
+
 int run_job_life_tests(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything), cmocka_unit_test(expected), cmocka_unit_test(held)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(everything), cmocka_unit_test(expected),
+		cmocka_unit_test(held), cmocka_unit_test(held_in_turn)};
 
 	return cmocka_run_group_tests_name("job life", tests, NULL, NULL);
 }
