@@ -63,10 +63,15 @@ static int by_lists(SSL_CTX *ctx, X509 *cert, STACK_OF(X509) * chain)
 	return found;
 }
 
-/* Whose certificate was taken back gets through the handshake, to be told so by ctl_tls_who. */
+/* Whose certificate was taken back gets through the handshake, to be told so by ctl_tls_who. Of a
+ * CA that has no list none was. */
 static int let_in_to_be_told(int ok, X509_STORE_CTX *c)
 {
-	return ok || X509_STORE_CTX_get_error(c) == X509_V_ERR_CERT_REVOKED;
+	const int why = X509_STORE_CTX_get_error(c);
+
+	if (!ok && why == X509_V_ERR_UNABLE_TO_GET_CRL)
+		X509_STORE_CTX_set_error(c, X509_V_OK);
+	return ok || why == X509_V_ERR_UNABLE_TO_GET_CRL || why == X509_V_ERR_CERT_REVOKED;
 }
 
 /* The list, if there is one. It is to be the CA's, and good today: else it would refuse everybody.
@@ -156,11 +161,24 @@ int ctl_tls_open(const char *dir, enum ctl_tls_side side, SSL_CTX **out, char er
 	return 0;
 }
 
+static bool has_list(SSL_CTX *ctx)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+
+	return X509_VERIFY_PARAM_get_flags(X509_STORE_get0_param(store)) & X509_V_FLAG_CRL_CHECK;
+}
+
 int ctl_tls_renew(const char *dir, enum ctl_tls_side side, SSL_CTX **ctx, char err[CTL_TLS_ERR_LEN])
 {
 	SSL_CTX *fresh;
-	const int rc = ctl_tls_open(dir, side, &fresh, err);
+	int rc = ctl_tls_open(dir, side, &fresh, err);
 
+	if (!rc && has_list(*ctx) && !has_list(fresh)) {
+		SSL_CTX_free(fresh);
+		rc = fail(err, -EINVAL, dir,
+			"crl.pem was there and is not any more, and all are let in without it: "
+			"put it back, or start anew");
+	}
 	if (rc)
 		return rc;
 	SSL_CTX_free(*ctx); /* connections hold it as well, so no other has its address meanwhile */

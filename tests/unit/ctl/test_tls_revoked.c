@@ -18,11 +18,30 @@ static void expect_turned_out(struct ctl_client *c, const char *why)
 	ctl_close(c);
 }
 
+static volatile sig_atomic_t load;
+
+static void load_anew(void)
+{
+	load = 1;
+	for (unsigned tries = 0; tries < LONG_MS / 10 && load; tries++)
+		usleep(10000);
+	assert_false(load);
+}
+
+static void expect_refused(const char *who, const char *why)
+{
+	struct ctl_client *c;
+	struct ctl_error e;
+
+	be(who);
+	assert_int_equal(ctl_connect(tcp_name, LONG_MS, &c, &e), 0);
+	expect_turned_out(c, why);
+}
+
 /* A list of revoked certificates that comes while the server runs: who is there by one of them is
  * told, and goes; so does who comes by one. Others stay. */
 void test_revoked(void **state)
 {
-	static volatile sig_atomic_t load;
 	struct fixture *f = *state;
 	struct ctl_client *c[3];
 	struct ctl_error e;
@@ -40,14 +59,22 @@ void test_revoked(void **state)
 	}
 	shell(CERTS " %s%.0s revoke carol%s", "");
 	shell("rm %s/carol%.0s/crl.pem%s", ""); /* or she would not even try */
-	load = 1;
-	for (unsigned tries = 0; tries < LONG_MS / 10 && load; tries++)
-		usleep(10000);
-	assert_false(load);
+	load_anew();
 	be("carol");
 	expect_turned_out(c[0], "the certificate of this connection is revoked");
-	assert_int_equal(ctl_connect(tcp_name, LONG_MS, &c[0], &e), 0);
-	expect_turned_out(c[0], "the certificate of tenant \"carol\" is revoked");
+	expect_refused("carol", "the certificate of tenant \"carol\" is revoked");
+	/* A list that is lost takes nothing back. */
+	shell("mv %s/leaf/crl.pem %s/kept.pem%s", "");
+	load_anew();
+	expect_refused("carol", "the certificate of tenant \"carol\" is revoked");
+	shell("mv %s/kept.pem %s/leaf/crl.pem%s", "");
+	/* Nor does the list of one CA lock out those of another, which has none. */
+	shell("cp -r %s/other/eve %s/guest_eve%s", "");
+	shell("cat %s/ca/cert.pem >> %s/guest_eve/ca.pem%s", "");
+	shell("cat %s/other/ca/cert.pem >> %s/leaf/ca.pem%s", "");
+	load_anew();
+	assert_int_equal(call_as("guest_eve", "ping"), 0);
+	expect_refused("carol", "the certificate of tenant \"carol\" is revoked");
 	assert_int_equal(ctl_call(c[1], "ping", NULL, LONG_MS, NULL, &e), 0);
 	assert_int_equal(ctl_call(c[2], "ping", NULL, LONG_MS, NULL, &e), 0);
 	assert_int_equal(call_as("dave", "ping"), 0);
