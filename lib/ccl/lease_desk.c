@@ -112,8 +112,18 @@ static int is_anew(struct desk *d, unsigned i, const json_t *params, char *why)
 	return rc;
 }
 
+static bool has_to_quit(struct desk *d)
+{
+	bool quit;
+
+	pthread_mutex_lock(&d->lock);
+	quit = d->quit;
+	pthread_mutex_unlock(&d->lock);
+	return quit;
+}
+
 /* Asking again does no harm: an acknowledgement may be on its way, the worker at work, a connection
- * broken. For a quarter of the time that the other ranks wait. */
+ * broken. For a quarter of the time that the other ranks wait, unless the desk is closed. */
 static int begin_anew(struct desk *d, uint32_t psn, char *why)
 {
 	static const struct timespec pause = {.tv_nsec = 1000000};
@@ -125,7 +135,8 @@ static int begin_anew(struct desk *d, uint32_t psn, char *why)
 	for (unsigned k = 0; rc > 0 && k < d->group->n_switches; k++) {
 		snprintf(why, CCL_LEASE_WHY, "switch %s is not ready",
 			d->group->sw[d->order[k]].name);
-		while ((rc = is_anew(d, d->order[k], params, why)) == 0 && ccl_clock_ns() < end)
+		while ((rc = is_anew(d, d->order[k], params, why)) == 0 && ccl_clock_ns() < end &&
+			!has_to_quit(d))
 			nanosleep(&pause, NULL);
 	}
 	json_decref(params);
