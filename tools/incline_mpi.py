@@ -48,6 +48,15 @@ def over_tcp(hosts, argv):
 RDMA, TCP = over_rdma, over_tcp
 
 
+def end(process):
+    process.terminate()  # mpirun ends its ranks
+    try:
+        process.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
 def run(lab, path, hosts, collective, size, times, timeout, transport=RDMA):
     """(time in us, wrong elements), or (None, None) and what was said."""
     process = subprocess.Popen(transport(hosts, [path, collective, str(size), str(times)]), env={**os.environ, **PATIENT, 'INCLINE_LAB': lab.dir},
@@ -55,13 +64,11 @@ def run(lab, path, hosts, collective, size, times, timeout, transport=RDMA):
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.terminate()  # mpirun ends its ranks
-        try:
-            process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+        end(process)
         return None, None, 'no end'
+    except BaseException:  # a signal has ended this program
+        end(process)
+        raise
     words = out.split()
     if len(words) != 2:
         return None, None, (err or out).strip()

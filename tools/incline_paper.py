@@ -194,7 +194,8 @@ def run(lab_of, run_ranks, say, args, save=lambda rows, notes: None, clock=time)
             for cell in [c for c in cells if c[0] == solution]:
                 start = clock.monotonic()
                 row = measure(lab, cell, hosts, program, run_ranks, say, args.iters, estimate.limit(cell))
-                estimate.note(cell, clock.monotonic() - start)
+                if row['wrong'] is not None:  # how long one hung says nothing
+                    estimate.note(cell, clock.monotonic() - start)
                 rows.append(row)
                 save(rows, notes)
                 left = estimate.seconds(cells[len(rows):])

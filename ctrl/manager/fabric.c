@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "ctrl/manager/priv.h"
+#include "lib/ctl/config.h"
 #include "lib/ctl/manager_schema.h"
 #include "lib/wire/ip.h"
-
-enum { MAX_WORKERS = 256 }; /* that are shown of a switch */
 
 static int refuse(char *err, const char *list, size_t i, const char *field, const char *why)
 {
@@ -256,7 +255,7 @@ static json_t *workers_of(const json_t *list)
 
 	json_array_foreach(list, i, row)
 	{
-		if (i < MAX_WORKERS)
+		if (i < CTL_MAX_WORKERS)
 			json_array_append_new(out, json_integer(rpc_int(row, "socket", -1)));
 	}
 	return out;

@@ -266,9 +266,9 @@ class Package(unittest.TestCase):
         self.assertIn('leaf0', root.as_user('incline', 'inclinectl', '-s', '/run/incline/leaf0.sock', 'version'))
         manager.start()
         deadline = time.monotonic() + PATIENCE
-        while {'name': 'switch', 'state': 'up'}.items() - next(
-                node for node in json.loads(root.as_user('incline', 'inclinectl', '--json', 'topology'))['nodes']
-                if node['kind'] == 'switch').items():
+        while ('switch', 'up') not in [
+                (node['name'], node['state'])
+                for node in json.loads(root.as_user('incline', 'inclinectl', '--json', 'topology'))['nodes']]:
             self.assertLess(time.monotonic(), deadline, 'the manager does not find the switch')
             time.sleep(0.1)
         manager.stop()
