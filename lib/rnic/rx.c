@@ -178,13 +178,15 @@ struct way {
 	uint16_t headers;
 };
 
-/* Of what kind it is a place may be known; flags are 0 of what lib/wire does not know. */
+/* Of what kind it is a place may be known; flags are 0 of what lib/wire does not know. A CNP is of
+ * no message, though its flags and what opcode it has in its class are like a SEND MIDDLE's. */
 static bool may_have_place(const struct wire_pkt *pkt)
 {
 	const uint16_t kind = pkt->flags & (ROCE_F_FIRST | ROCE_F_LAST | ROCE_F_PAYLOAD);
 
-	return pkt->pad == 0 && (kind == ROCE_F_PAYLOAD || pkt->flags == 0 ||
-					(pkt->opcode & ~ROCE_OP_MASK) == ROCE_UD);
+	return pkt->pad == 0 && pkt->opcode != ROCE_CNP &&
+	       (kind == ROCE_F_PAYLOAD || pkt->flags == 0 ||
+		       (pkt->opcode & ~ROCE_OP_MASK) == ROCE_UD);
 }
 
 /* Most packets of a long message are neither its first nor its last, and their destination is known

@@ -109,7 +109,8 @@ struct transport_ops {
 	 * The address may not come out of the packet, which may be wrong about it, though the
 	 * packet may be asked whether it agrees. Of RC, UC and SR it is asked for packets in the
 	 * middle of messages, else for all; with own_codec *headers, 0 before, is to be the bytes
-	 * of its own headers at the payload's start. NULL: of no packet. */
+	 * of its own headers at the payload's start. Of CNPs it is not asked. NULL: of no packet.
+	 */
 	uint8_t *(*place)(const struct rnic_qp *qp, const uint8_t *frame,
 		const struct wire_pkt *pkt, uint16_t *headers);
 	/* It is there, and the ICRC is right: in place of rx, and of rx_device. */

@@ -160,6 +160,36 @@ static void no_place(void **state)
 	net_close(&net);
 }
 
+/* A CNP is no packet of a message, though its opcode's last bits, its length and its PSN are those
+ * of the one that is next. */
+static void no_place_for_cnp(void **state)
+{
+	uint8_t frame[NET_FRAME];
+
+	(void)state;
+	for (unsigned k = 0; k < N_KINDS; k++) {
+		struct end *b = &net.end[1];
+		const uint32_t rkey = (open_net(&kinds[k]), rnic_mr_rkey(b->mr));
+		struct wire_hdr hdr = header(&kinds[k], 1, rkey);
+		struct rnic_qp_stats stats;
+		size_t n;
+
+		hdr.opcode = ROCE_CNP;
+		assert_int_equal(0, take(frame, make(frame, &kinds[k], 0, rkey)));
+		n = build(frame, &hdr, net.end[0].buf + 3 * MTU, MTU);
+		assert_int_equal(WIRE_ICRC_BAD, take_wrong(frame, n, 100));
+		assert_int_equal(0, take(frame, n));
+		untouched(AT + MTU, (unsigned)b->buf_len);
+		rnic_qp_stats(b->qp, &stats);
+		assert_int_equal(1, stats.epsn);
+		for (unsigned psn = 1; psn < PART; psn++)
+			assert_int_equal(0, take(frame, make(frame, &kinds[k], psn, rkey)));
+		assert_memory_equal(b->buf + AT, net.end[0].buf, PART * MTU);
+		untouched(AT + PART * MTU, (unsigned)b->buf_len);
+		net_close(&net);
+	}
+}
+
 /* ---- SR: behind a missing packet ---- */
 
 static void holds(unsigned psn)
@@ -434,6 +464,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_ones),
 		cmocka_unit_test(no_place),
+		cmocka_unit_test(no_place_for_cnp),
 		cmocka_unit_test(ahead),
 		cmocka_unit_test(disagrees),
 		cmocka_unit_test(datagrams),
