@@ -3,7 +3,7 @@
 
 #include "lib/wire/bytes.h"
 
-enum { LABEL_MASK = 0xfffff, IP4_FRAGMENT = 0x3fff };
+enum { LABEL_MASK = 0xfffff };
 
 static uint32_t mix(uint32_t h, const uint8_t *p, size_t len)
 {
@@ -21,7 +21,7 @@ static uint32_t label4(const uint8_t *ip, size_t len)
 
 	h = mix(h, &proto, 1);
 	if ((proto == IP_PROTO_UDP || proto == IP_PROTO_TCP) && len >= header + 4 &&
-		!(get_be16(ip + offsetof(struct ip4_hdr, frag)) & IP4_FRAGMENT))
+		!(get_be16(ip + offsetof(struct ip4_hdr, frag)) & IP4_FRAG_MASK))
 		h = mix(h, ip + header, 4);
 	return (h ^ h >> 20) & LABEL_MASK;
 }

@@ -12,10 +12,6 @@ enum {
 	ROCE_MIN_LEN = BTH_OFF + sizeof(struct roce_bth) + ROCE_ICRC_LEN,
 	EXT_FLAGS = ROCE_F_RETH | ROCE_F_POS | ROCE_F_AETH | ROCE_F_IMM | ROCE_F_IETH |
 		    ROCE_F_DETH | ROCE_F_ATOMIC | ROCE_F_ATOMICACK,
-	IP4_FRAG_MASK = 0x3fff, /* more fragments, and the offset */
-	IP4_FRAG_OFFSET = 0x1fff,
-	IP6_NEXT_FRAGMENT = 44,
-	IP6_FRAG_LEN = 8,
 	ICMP4_ECHO = 8,
 	ICMP6_ECHO = 128,
 	ICMP_ECHO_LEN = 8,
@@ -258,9 +254,9 @@ static enum wire_drop parse_ip4(const uint8_t *frame, size_t avail, struct wire_
 
 static enum wire_drop parse_ip6_fragment(const uint8_t *p, unsigned avail)
 {
-	if (avail < IP6_FRAG_LEN || get_be16(p + 2) >> 3 != 0)
+	if (avail < IP6_FRAGMENT_LEN || !ip6_fragment_is_first(p))
 		return WIRE_OK;
-	return parse_first_fragment(p + IP6_FRAG_LEN, avail - IP6_FRAG_LEN, p[0]);
+	return parse_first_fragment(p + IP6_FRAGMENT_LEN, avail - IP6_FRAGMENT_LEN, p[0]);
 }
 
 static enum wire_drop parse_ip6(const uint8_t *frame, size_t avail, struct wire_pkt *pkt)
@@ -288,7 +284,7 @@ static enum wire_drop parse_ip6(const uint8_t *frame, size_t avail, struct wire_
 	/* Would pass for an IPv4 address from here on; must not be on a wire (RFC 4942, 2.2). */
 	if (wire_ip_is4(&pkt->src) || wire_ip_is4(&pkt->dst))
 		return WIRE_PARSE_IPVER;
-	if (pkt->ip_proto == IP6_NEXT_FRAGMENT)
+	if (pkt->ip_proto == IP_PROTO_FRAGMENT)
 		return parse_ip6_fragment(frame + pkt->l4_off, payload);
 	parse_l4(frame, pkt);
 	return WIRE_OK;

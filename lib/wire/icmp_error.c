@@ -10,10 +10,7 @@
 enum {
 	ICMP_LEN = 8, /* type, code, checksum, and four bytes of which some errors use some */
 	TTL = 64,
-	TOS_CONTROL = 0xc0, /* RFC 1812, 4.3.2.5 */
-	IP4_OFFSET = 0x1fff,
-	IP_PROTO_FRAGMENT = 44,
-	IP6_FRAGMENT_LEN = 8,
+	TOS_CONTROL = 0xc0,  /* RFC 1812, 4.3.2.5 */
 	ICMP6_QUERIES = 128, /* types below are errors */
 	ICMP6_REDIRECT = 137,
 };
@@ -40,7 +37,7 @@ static bool due4(const uint8_t *ip, size_t len, enum wire_icmp_error error)
 	const size_t header = (ip[0] & 15) * 4u;
 	const uint16_t frag = get_be16(ip + offsetof(struct ip4_hdr, frag));
 
-	if (frag & IP4_OFFSET || (error == WIRE_ICMP_TOO_BIG && !(frag & IP4_DF)))
+	if (frag & IP4_FRAG_OFFSET || (error == WIRE_ICMP_TOO_BIG && !(frag & IP4_DF)))
 		return false;
 	if (get_be32(ip + offsetof(struct ip4_hdr, dst)) == UINT32_MAX)
 		return false;
@@ -62,7 +59,7 @@ static bool due6(const uint8_t *ip, size_t len, enum wire_icmp_error error)
 	off = ext.off;
 	proto = ext.proto;
 	if (proto == IP_PROTO_FRAGMENT) {
-		if (off + IP6_FRAGMENT_LEN > len || get_be16(ip + off + 2) >> 3 != 0)
+		if (off + IP6_FRAGMENT_LEN > len || !ip6_fragment_is_first(ip + off))
 			return false;
 		proto = ip[off];
 		off += IP6_FRAGMENT_LEN;

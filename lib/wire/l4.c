@@ -4,7 +4,7 @@
 #include "lib/wire/bytes.h"
 #include "lib/wire/ip6_ext.h"
 
-enum { IP4_OFFSET = 0x1fff, IP6_FRAGMENT = 44, FRAGMENT_LEN = 8, PORTS_LEN = 4 };
+enum { PORTS_LEN = 4 };
 
 /* off: where it begins, which is not behind the packet's end. */
 static struct wire_l4 read_ports(
@@ -29,11 +29,11 @@ static struct wire_l4 behind_extensions(const uint8_t *frame, const struct wire_
 	if (ip6_ext_walk(ip6, (size_t)(pkt->end - pkt->l3_off), &ext) < 0)
 		return (struct wire_l4){.proto = pkt->ip_proto};
 	off = (unsigned)pkt->l3_off + ext.off;
-	if (ext.proto != IP6_FRAGMENT || pkt->end - off < FRAGMENT_LEN)
+	if (ext.proto != IP_PROTO_FRAGMENT || pkt->end - off < IP6_FRAGMENT_LEN)
 		return read_ports(frame, pkt, ext.proto, off);
-	if (get_be16(frame + off + 2) >> 3 != 0)
+	if (!ip6_fragment_is_first(frame + off))
 		return (struct wire_l4){.proto = frame[off]};
-	return read_ports(frame, pkt, frame[off], off + FRAGMENT_LEN);
+	return read_ports(frame, pkt, frame[off], off + IP6_FRAGMENT_LEN);
 }
 
 struct wire_l4 wire_l4(const uint8_t *frame, const struct wire_pkt *pkt)
@@ -42,7 +42,7 @@ struct wire_l4 wire_l4(const uint8_t *frame, const struct wire_pkt *pkt)
 
 	if (pkt->ip_ver == 6)
 		return behind_extensions(frame, pkt);
-	if (get_be16(ip + offsetof(struct ip4_hdr, frag)) & IP4_OFFSET)
+	if (get_be16(ip + offsetof(struct ip4_hdr, frag)) & IP4_FRAG_OFFSET)
 		return (struct wire_l4){.proto = pkt->ip_proto};
 	return read_ports(frame, pkt, pkt->ip_proto, pkt->l4_off);
 }
