@@ -28,7 +28,8 @@ const struct table_desc acl_table = {
 			 .match = TABLE_TERNARY},
 		[DST] = {.name = "dst", .help = "prefix", .type = TABLE_IP, .match = TABLE_TERNARY},
 		[PROTOCOL] = {.name = "protocol",
-			.help = "of IP, behind IPv6's extension headers: 6 is TCP, 17 UDP",
+			.help = "of IP, behind IPv6's extension headers: 6 is TCP, 17 UDP; 44: a "
+				"later fragment that does not say",
 			.match = TABLE_TERNARY,
 			.max = UINT8_MAX},
 		[SPORT] = {.name = "sport",

@@ -49,24 +49,16 @@ static bool due4(const uint8_t *ip, size_t len, enum wire_icmp_error error)
 static bool due6(const uint8_t *ip, size_t len, enum wire_icmp_error error)
 {
 	struct wire_ip6_ext ext = {0};
-	size_t off;
-	uint8_t proto;
 
 	/* Behind an SRH that is wrong nobody looks: there may be another error. */
-	if (ip6_ext_walk(ip, len, &ext) < 0)
+	if (ip6_ext_walk_into(ip, len, &ext) < 0)
 		return error == WIRE_ICMP_SEGMENTS_LEFT && ext.off > 0 && ext.off < len &&
 		       ip[ext.off] != IP_PROTO_ICMP6;
-	off = ext.off;
-	proto = ext.proto;
-	if (proto == IP_PROTO_FRAGMENT) {
-		if (off + IP6_FRAGMENT_LEN > len || !ip6_fragment_is_first(ip + off))
-			return false;
-		proto = ip[off];
-		off += IP6_FRAGMENT_LEN;
-	}
-	if (proto != IP_PROTO_ICMP6)
+	if (ext.proto == IP_PROTO_FRAGMENT) /* a later one */
+		return false;
+	if (ext.proto != IP_PROTO_ICMP6)
 		return true;
-	return off < len && ip[off] >= ICMP6_QUERIES && ip[off] != ICMP6_REDIRECT;
+	return ext.off < len && ip[ext.off] >= ICMP6_QUERIES && ip[ext.off] != ICMP6_REDIRECT;
 }
 
 bool wire_icmp_error_due(

@@ -7,12 +7,6 @@
 
 enum { EXT_UNIT = 8, SEGMENT_LEN = 16 };
 
-static bool is_ext(uint8_t proto)
-{
-	return proto == IP_PROTO_HOP_OPTIONS || proto == IP_PROTO_ROUTING ||
-	       proto == IP_PROTO_DST_OPTIONS;
-}
-
 /* RFC 8986, 4.1, S08 and S09. len: of the header, which is in the packet. */
 static bool srh_ok(const struct srh_hdr *srh, size_t len)
 {
@@ -37,7 +31,8 @@ static int routing(const uint8_t *p, size_t len, struct wire_ip6_ext *ext)
 	return 1;
 }
 
-int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
+/* The IPv6 header. */
+static int begin(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
 {
 	size_t end;
 
@@ -52,9 +47,22 @@ int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
 		.next_off = offsetof(struct wire_ip6_hdr, next),
 		.proto = ip6[offsetof(struct wire_ip6_hdr, next)],
 	};
-	while (is_ext(ext->proto)) {
+	return 0;
+}
+
+static void step(const uint8_t *ip6, size_t own, struct wire_ip6_ext *ext)
+{
+	ext->proto = ip6[ext->off];
+	ext->next_off = ext->off;
+	ext->off = (uint16_t)(ext->off + own);
+}
+
+/* From where ext is. */
+static int go_on(const uint8_t *ip6, struct wire_ip6_ext *ext)
+{
+	while (ip6_is_ext(ext->proto)) {
 		const uint8_t *p = ip6 + ext->off;
-		size_t left = end - ext->off, own;
+		size_t left = (size_t)(ext->end - ext->off), own;
 		int rc;
 
 		if (left < EXT_UNIT)
@@ -65,9 +73,26 @@ int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
 		rc = ext->proto == IP_PROTO_ROUTING ? routing(p, own, ext) : 0;
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
-		ext->proto = p[0];
-		ext->next_off = ext->off;
-		ext->off = (uint16_t)(ext->off + own);
+		step(ip6, own, ext);
 	}
 	return 0;
+}
+
+int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
+{
+	const int rc = begin(ip6, len, ext);
+
+	return rc < 0 ? rc : go_on(ip6, ext);
+}
+
+int ip6_ext_walk_into(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext)
+{
+	int rc = ip6_ext_walk(ip6, len, ext);
+
+	while (rc == 0 && ext->proto == IP_PROTO_FRAGMENT &&
+		ext->end - ext->off >= IP6_FRAGMENT_LEN && ip6_fragment_is_first(ip6 + ext->off)) {
+		step(ip6, IP6_FRAGMENT_LEN, ext);
+		rc = go_on(ip6, ext);
+	}
+	return rc;
 }

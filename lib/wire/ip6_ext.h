@@ -36,6 +36,13 @@ struct wire_ip6_ext {
 	uint16_t srh_len;  /* bytes; 0: no SRH with segments left */
 };
 
+/* Such a header is one that these pass over. */
+static inline bool ip6_is_ext(uint8_t proto)
+{
+	return proto == IP_PROTO_HOP_OPTIONS || proto == IP_PROTO_ROUTING ||
+	       proto == IP_PROTO_DST_OPTIONS;
+}
+
 /* Walks hop-by-hop and destination options and routing headers. A routing header without segments
  * left is passed over, whatever its type (RFC 8200, 4.4); the walk ends at a SRH that has some, at
  * the first other header, or at the end. TLVs and options are not looked at. 0; -EBADMSG: a length
@@ -43,5 +50,11 @@ struct wire_ip6_ext {
  * last entry: a reduced list, RFC 8754, 4.1.1) do not fit its length; -EPROTONOSUPPORT: a routing
  * header of another type has segments left. len: bytes at ip6. */
 int ip6_ext_walk(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext);
+
+/* The same, and on behind the fragment headers of whole datagrams and first fragments, for there
+ * may be more extension headers (RFC 8200, 4.5). It ends at the header of a later fragment, or at
+ * one that is cut off: proto is IP_PROTO_FRAGMENT then, and never else. Of a packet whose IPv6
+ * header is right ext says where it ended, whatever is returned. */
+int ip6_ext_walk_into(const uint8_t *ip6, size_t len, struct wire_ip6_ext *ext);
 
 #endif

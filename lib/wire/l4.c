@@ -20,20 +20,22 @@ static struct wire_l4 read_ports(
 	return l4;
 }
 
+/* What a later fragment says it is of; p is its header, or what is left of it. */
+static uint8_t named(const uint8_t *p, unsigned len)
+{
+	return len < IP6_FRAGMENT_LEN || ip6_is_ext(p[0]) ? IP_PROTO_FRAGMENT : p[0];
+}
+
 static struct wire_l4 behind_extensions(const uint8_t *frame, const struct wire_pkt *pkt)
 {
 	const uint8_t *ip6 = frame + pkt->l3_off;
-	struct wire_ip6_ext ext;
-	unsigned off;
+	struct wire_ip6_ext ext = {.proto = pkt->ip_proto};
 
-	if (ip6_ext_walk(ip6, (size_t)(pkt->end - pkt->l3_off), &ext) < 0)
-		return (struct wire_l4){.proto = pkt->ip_proto};
-	off = (unsigned)pkt->l3_off + ext.off;
-	if (ext.proto != IP_PROTO_FRAGMENT || pkt->end - off < IP6_FRAGMENT_LEN)
-		return read_ports(frame, pkt, ext.proto, off);
-	if (!ip6_fragment_is_first(frame + off))
-		return (struct wire_l4){.proto = frame[off]};
-	return read_ports(frame, pkt, frame[off], off + IP6_FRAGMENT_LEN);
+	if (ip6_ext_walk_into(ip6, (size_t)(pkt->end - pkt->l3_off), &ext) < 0)
+		return (struct wire_l4){.proto = ext.proto};
+	if (ext.proto == IP_PROTO_FRAGMENT)
+		return (struct wire_l4){.proto = named(ip6 + ext.off, ext.end - ext.off)};
+	return read_ports(frame, pkt, ext.proto, (unsigned)pkt->l3_off + ext.off);
 }
 
 struct wire_l4 wire_l4(const uint8_t *frame, const struct wire_pkt *pkt)

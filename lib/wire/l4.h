@@ -8,7 +8,10 @@
 #include "lib/wire/frame.h"
 
 struct wire_l4 {
-	uint8_t proto; /* of what is behind the headers that could be passed over */
+	/* Of what is behind the headers that could be passed over. Of an IPv6 packet's later
+	 * fragment the number that it gives itself, which its receiver does not look at (RFC 8200,
+	 * 4.5); if that is an extension header's, IP_PROTO_FRAGMENT: what is in it is not known. */
+	uint8_t proto;
 	bool has_ports;
 	uint16_t sport, dport; /* 0 without */
 };

@@ -258,6 +258,8 @@ static void hidden_ports(void **state)
 {
 	const uint8_t behind[24] = {IP_PROTO_UDP, 0, 0, 0, 0, 0, 0, 0, SPORT >> 8, SPORT & 255,
 		DPORT >> 8, DPORT & 255};
+	const uint8_t fragment[32] = {60, 0, 0, 1, 0, 0, 0, 5, IP_PROTO_UDP, 0, 0, 0, 0, 0, 0, 0,
+		SPORT >> 8, SPORT & 255, DPORT >> 8, DPORT & 255};
 	const struct wire_ip src = h_host6(0), dst = h_host6(1);
 	uint8_t b[H_FRAME_MAX];
 	unsigned len;
@@ -271,6 +273,12 @@ static void hidden_ports(void **state)
 	dropped(0, b, len);
 	put_be16(b + L3 + 42, 8 << 3); /* a later one: its bytes are no ports, not even 0 */
 	passes(0, b, len, 1);
+	len = h_ip6(b, h_port_mac(sw, 0), &src, &dst, 44, TTL, fragment, sizeof(fragment));
+	dropped(0, b, len);
+	put_be16(b + L3 + 42, 8 << 3); /* a later one that does not say what it is of */
+	passes(0, b, len, 1);
+	put(TABLE_INSERT, with(row(1, ACL_DENY), PROTOCOL, 44, 255));
+	dropped(0, b, len);
 	len = packet4(b, 0, 1, IP_PROTO_UDP);
 	put_be16(b + L3 + 6, 0x2000);
 	put_be16(b + L3 + 10, 0);

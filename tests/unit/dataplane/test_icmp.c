@@ -211,6 +211,9 @@ static void never(void **state)
 	silence("ip_ttl");
 	b[L4_6 + 1] = 9;
 	silence("ip_ttl");
+	make("fd00::b", 1, 44, 24); /* and in a first fragment */
+	memcpy(b + L4_6, (uint8_t[]){60, 0, 0, 1, 0, 0, 0, 5, ICMP6, 0, 1, 4, 0, 0, 0, 0, 1}, 17);
+	silence("ip_ttl");
 	/* Fragments: the first only. */
 	make("10.0.0.11", 1, UDP, 16);
 	set_frag(0x2000);

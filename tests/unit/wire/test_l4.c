@@ -11,7 +11,7 @@
 #include "lib/wire/ip6_ext.h"
 #include "lib/wire/l4.h"
 
-enum { FRAGMENT = 44, SPORT = 1111, DPORT = 2222, L3 = ETH_HDR_LEN };
+enum { FRAGMENT = IP_PROTO_FRAGMENT, SPORT = 1111, DPORT = 2222, L3 = ETH_HDR_LEN };
 
 /* An IPv4 packet with so many words of options, its fragment field, and len bytes behind. */
 static struct wire_l4 of4(unsigned options, uint16_t frag, uint8_t proto, unsigned len)
@@ -90,8 +90,6 @@ static void ip6(void **state)
 	const uint8_t first[] = {IP_PROTO_UDP, 0, 0, 1, 0, 0, 0, 5, PORTS};
 	const uint8_t later[] = {IP_PROTO_UDP, 0, 0, 9, 0, 0, 0, 5, PORTS};
 	const uint8_t lies[] = {IP_PROTO_UDP, 9, 0, 0, 0, 0, 0, 0, PORTS};
-	const uint8_t inside[] = {IP_PROTO_DST_OPTIONS, 0, 0, 1, 0, 0, 0, 5, IP_PROTO_UDP, 0, 0, 0,
-		0, 0, 0, 0, PORTS};
 
 	(void)state;
 	has(of6(IP_PROTO_UDP, plain, sizeof(plain)), IP_PROTO_UDP);
@@ -100,15 +98,53 @@ static void ip6(void **state)
 	has_not(of6(FRAGMENT, later, sizeof(later)), IP_PROTO_UDP);
 	has_not(of6(FRAGMENT, later, 7), FRAGMENT);
 	has_not(of6(FRAGMENT, first, 10), IP_PROTO_UDP);
-	has_not(of6(FRAGMENT, inside, sizeof(inside)), IP_PROTO_DST_OPTIONS);
 	has_not(of6(IP_PROTO_DST_OPTIONS, lies, sizeof(lies)), IP_PROTO_DST_OPTIONS);
 	has_not(of6(IP_PROTO_HOP_OPTIONS, options, 4), IP_PROTO_HOP_OPTIONS);
+	has_not(of6(IP_PROTO_HOP_OPTIONS, options, 12), IP_PROTO_DST_OPTIONS);
 	has_not(of6(59, plain, sizeof(plain)), 59);
+}
+
+/* A fragment header is an extension header: a first fragment's, and a whole datagram's, has others
+ * behind it (RFC 8200, 4.5), and these hide nothing either. */
+static void ip6_in_fragments(void **state)
+{
+	const uint8_t first[] = {IP_PROTO_DST_OPTIONS, 0, 0, 1, 0, 0, 0, 5, IP_PROTO_UDP, 0, 0, 0,
+		0, 0, 0, 0, PORTS};
+	const uint8_t twice[] = {FRAGMENT, 0, 0, 0, 0, 0, 0, 5, IP_PROTO_HOP_OPTIONS, 0, 0, 0, 0, 0,
+		0, 6, IP_PROTO_DST_OPTIONS, 0, 0, 0, 0, 0, 0, 0, IP_PROTO_TCP, 0, 0, 0, 0, 0, 0, 0,
+		PORTS};
+	const uint8_t routed[] = {
+		IP_PROTO_ROUTING, 0, 0, 1, 0, 0, 0, 5, IP_PROTO_UDP, 0, 9, 1, 0, 0, 0, 0, PORTS};
+	uint8_t b[sizeof(twice)];
+
+	(void)state;
+	has(of6(FRAGMENT, first, sizeof(first)), IP_PROTO_UDP);
+	has(of6(FRAGMENT, twice, sizeof(twice)), IP_PROTO_TCP);
+	has_not(of6(FRAGMENT, routed, sizeof(routed)), IP_PROTO_ROUTING);
+	for (unsigned len = 8; len < 16; len++) /* the options are cut off */
+		has_not(of6(FRAGMENT, first, len), IP_PROTO_DST_OPTIONS);
+	for (unsigned len = 16; len < sizeof(first); len++)
+		has_not(of6(FRAGMENT, first, len), IP_PROTO_UDP);
+	memcpy(b, first, sizeof(first));
+	b[9] = 1; /* longer than the packet */
+	has_not(of6(FRAGMENT, b, sizeof(first)), IP_PROTO_DST_OPTIONS);
+
+	/* What a later one is of does not stand in it if there were such headers. */
+	memcpy(b, first, sizeof(first));
+	b[3] = 9;
+	has_not(of6(FRAGMENT, b, sizeof(first)), FRAGMENT);
+	memcpy(b, twice, sizeof(twice));
+	b[11] = 8; /* the inner one */
+	has_not(of6(FRAGMENT, b, sizeof(twice)), FRAGMENT);
+	b[8] = IP_PROTO_TCP;
+	has_not(of6(FRAGMENT, b, sizeof(twice)), IP_PROTO_TCP);
+	has_not(of6(FRAGMENT, twice, 12), FRAGMENT);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(ip4), cmocka_unit_test(ip6)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ip4), cmocka_unit_test(ip6), cmocka_unit_test(ip6_in_fragments)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
