@@ -2,17 +2,11 @@
 /* While table acl has rows: IP packets come by here with the way that parse has found for them, and
  * go it if they may. */
 #include "dataplane/acl/acl.h"
-#include "dataplane/parse/parse.h"
+#include "dataplane/parse/edges.h"
 #include "dataplane/runtime/node.h"
 #include "lib/wire/ip.h"
 
-enum {
-#define X(sym, node) EDGE_##sym,
-	PARSE_EDGES(X)
-#undef X
-		EDGE_BRIDGE,
-	N_EDGES
-};
+enum { N_EDGES = EDGE_BRIDGE + 1 };
 
 /* The rows of a burst, by position, counted from 1; 0: none. */
 static void lookup(struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n,

@@ -3,16 +3,10 @@
  * has found for them. What is for the switch itself goes that way, the rest to where its address
  * has been seen, or to all the bridge's other ports. Frames stay as they are, tag and all. */
 #include "dataplane/l2/bridge.h"
-#include "dataplane/parse/parse.h"
+#include "dataplane/parse/edges.h"
 #include "dataplane/views.h"
 
-enum {
-#define X(sym, node) EDGE_##sym,
-	PARSE_EDGES(X)
-#undef X
-		EDGE_TX,
-	N_EDGES
-};
+enum { EDGE_TX = N_PARSE_EDGES, N_EDGES };
 
 static rte_edge_t end(struct meta *meta, enum drop drop)
 {

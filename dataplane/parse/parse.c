@@ -5,17 +5,14 @@
 
 #include "dataplane/acl/acl.h"
 #include "dataplane/l2/bridge.h"
+#include "dataplane/parse/edges.h"
 #include "dataplane/runtime/node.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/lldp.h"
 #include "lib/wire/multicast.h"
 
 enum {
-#define X(sym, node) EDGE_##sym,
-	PARSE_EDGES(X)
-#undef X
-		EDGE_BRIDGE,
-	EDGE_ACL,
+	EDGE_ACL = EDGE_BRIDGE + 1,
 	N_EDGES,
 	LOOK_INTO /* no edge: there is more to parse */
 };

@@ -5,17 +5,6 @@
 
 #include <stdbool.h>
 
-/* X(symbol, node): where it sends packets, or has the bridge send them. */
-#define PARSE_EDGES(X)              \
-	X(INC_LOOKUP, "inc_lookup") \
-	X(IP_FORWARD, "ip_forward") \
-	X(NEIGH, "neigh")           \
-	X(ICMP_ECHO, "icmp_echo")   \
-	X(NETREDUCE, "netreduce")   \
-	X(MCAST, "mcast")           \
-	X(LLDP, "lldp")             \
-	X(DROP, "end")
-
 /* A state in which the parser ends with a packet. */
 struct parse_state {
 	const char *name, *help;
