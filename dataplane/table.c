@@ -42,11 +42,6 @@ struct table_registry {
 
 static_assert(sizeof(struct table_value) == 24, "no padding inside a key");
 
-static bool is_ip(enum table_type type)
-{
-	return type == TABLE_IP || type == TABLE_IP4 || type == TABLE_IP6;
-}
-
 static bool field_sane(const struct table_field *f, bool key)
 {
 	if (!f->name || !f->name[0] || f->type > TABLE_PORT)
@@ -56,8 +51,8 @@ static bool field_sane(const struct table_field *f, bool key)
 	if (!key || f->match == TABLE_EXACT)
 		return true;
 	if (f->match == TABLE_TERNARY)
-		return f->type == TABLE_UINT || f->type == TABLE_PORT || is_ip(f->type);
-	return f->match == TABLE_LPM ? is_ip(f->type)
+		return f->type == TABLE_UINT || f->type == TABLE_PORT || table_is_ip(f->type);
+	return f->match == TABLE_LPM ? table_is_ip(f->type)
 				     : f->match == TABLE_RANGE && f->type == TABLE_UINT;
 }
 
@@ -278,7 +273,7 @@ static bool value_is_zero(const struct table_field *f, const struct table_value 
 {
 	static const uint8_t no_mac[6];
 
-	if (is_ip(f->type))
+	if (table_is_ip(f->type))
 		return wire_ip_is_zero(&v->ip);
 	return f->type == TABLE_MAC ? !memcmp(v->mac, no_mac, 6) : !v->u;
 }

@@ -22,6 +22,11 @@
 enum table_match { TABLE_EXACT, TABLE_LPM, TABLE_TERNARY, TABLE_RANGE };
 enum table_type { TABLE_UINT, TABLE_BOOL, TABLE_IP4, TABLE_IP6, TABLE_IP, TABLE_MAC, TABLE_PORT };
 
+static inline bool table_is_ip(enum table_type type)
+{
+	return type == TABLE_IP || type == TABLE_IP4 || type == TABLE_IP6;
+}
+
 enum { TABLE_MAX_KEYS = 10, TABLE_MAX_PARAMS = 8, TABLE_MAX_ACTIONS = 8, TABLE_ERR_LEN = 192 };
 
 struct table_field {

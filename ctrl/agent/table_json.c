@@ -129,11 +129,6 @@ static const char *uint_from_json(
 	return ctl_get_u64(v, &out->u) ? "must be an integer, or a string of digits" : NULL;
 }
 
-static bool is_ip(enum table_type type)
-{
-	return type == TABLE_IP || type == TABLE_IP4 || type == TABLE_IP6;
-}
-
 static const char *bool_from_json(const json_t *v, struct table_value *out)
 {
 	const char *text = json_string_value(v);
@@ -276,7 +271,7 @@ static bool wildcard(const struct table_field *f, struct table_value *out)
 		out->u = f->min;
 		out->high = field_max(f);
 	}
-	out->any = f->match == TABLE_TERNARY && is_ip(f->type);
+	out->any = f->match == TABLE_TERNARY && table_is_ip(f->type);
 	return f->match == TABLE_TERNARY || f->match == TABLE_RANGE;
 }
 

@@ -37,16 +37,11 @@ struct shape {
 	struct source source[MAX_FIELDS];
 };
 
-static bool is_ip(enum table_type type)
-{
-	return type == TABLE_IP || type == TABLE_IP4 || type == TABLE_IP6;
-}
-
 /* ---- the layout ---- */
 
 static bool fits_key(const struct table_field *f, const struct ternary_at *at)
 {
-	if (is_ip(f->type))
+	if (table_is_ip(f->type))
 		return at->size == IP4_LEN || at->size == IP6_LEN;
 	if (f->type == TABLE_BOOL)
 		return at->size == 1;
@@ -58,7 +53,7 @@ static bool fits_key(const struct table_field *f, const struct ternary_at *at)
 
 static uint8_t type_of(const struct table_field *f)
 {
-	if (is_ip(f->type))
+	if (table_is_ip(f->type))
 		return RTE_ACL_FIELD_TYPE_MASK;
 	return f->match == TABLE_RANGE ? RTE_ACL_FIELD_TYPE_RANGE : RTE_ACL_FIELD_TYPE_BITMASK;
 }
@@ -119,7 +114,7 @@ static int make_shape(struct shape *s)
 static bool is_for(const struct shape *s, const struct table_entry *e)
 {
 	for (unsigned i = 0; i < s->desc->n_keys; i++)
-		if (is_ip(s->desc->keys[i].type) && !e->key[i].any &&
+		if (table_is_ip(s->desc->keys[i].type) && !e->key[i].any &&
 			wire_ip_is4(&e->key[i].ip) != (s->layout->at[i].size == IP4_LEN))
 			return false;
 	return true;
@@ -165,7 +160,7 @@ static void put_key(const struct shape *s, const struct table_entry *e, unsigned
 	}
 	f = &s->desc->keys[from->key];
 	v = &e->key[from->key];
-	if (is_ip(f->type))
+	if (table_is_ip(f->type))
 		put_address(to, v, s->layout->at[from->key].size, from->word);
 	else if (f->match == TABLE_RANGE)
 		put_value(to, size, v->u, v->high);
@@ -239,7 +234,7 @@ static struct crossing_span span_of(const struct table_field *f, const struct ta
 						     : f->max;
 	struct crossing_span s = {{0}, {0}};
 
-	if (is_ip(f->type))
+	if (table_is_ip(f->type))
 		return address_span(v);
 	put_be64(s.low + 8, v->u);
 	put_be64(s.high + 8, f->match == TABLE_RANGE     ? v->high
