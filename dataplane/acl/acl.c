@@ -118,6 +118,18 @@ static void want_ports(struct table_entry *e)
 		e->key[HAS_PORTS].u = e->key[HAS_PORTS].mask = 1;
 }
 
+static int no_matcher(struct table_error *err, int rc)
+{
+	if (rc == -E2BIG)
+		return fail(err, -ENOSPC,
+			"too many rows cross one another: write fewer ranges and masks");
+	if (rc == -ENOMEM)
+		return fail(err, rc,
+			"the rows take too much memory: raise \"memory_mb\", or write fewer "
+			"ranges and masks");
+	return fail(err, rc, "no matcher can be made of the rows");
+}
+
 static int make_matchers(struct acl *acl, const struct table_rows *rows, struct table_error *err)
 {
 	struct table_entry *entry = calloc(rows->n, sizeof(*entry));
@@ -134,13 +146,7 @@ static int make_matchers(struct acl *acl, const struct table_rows *rows, struct 
 	if (rc == 0)
 		rc = ternary_create(&own, &layout6, MATCHER_BYTES, &acl->by6);
 	free(entry);
-	if (rc == -E2BIG)
-		return fail(err, -ENOSPC,
-			"too many rows cross one another: write fewer ranges and masks");
-	return rc < 0 ? fail(err, rc,
-				"the rows take too much memory: raise \"memory_mb\", or write "
-				"fewer ranges and masks")
-		      : 0;
+	return rc < 0 ? no_matcher(err, rc) : 0;
 }
 
 static int make(

@@ -507,6 +507,36 @@ static void crossing(void **state)
 	assert_int_equal(hits(0), 1);
 }
 
+static int refusal; /* of the matcher, if not 0 */
+
+int __real_ternary_create(const struct table_rows *rows, const struct ternary_layout *layout,
+	size_t max_bytes, struct ternary **t);
+int __wrap_ternary_create(const struct table_rows *rows, const struct ternary_layout *layout,
+	size_t max_bytes, struct ternary **t);
+int __wrap_ternary_create(const struct table_rows *rows, const struct ternary_layout *layout,
+	size_t max_bytes, struct ternary **t)
+{
+	*t = NULL;
+	return refusal != 0 ? refusal : __real_ternary_create(rows, layout, max_bytes, t);
+}
+
+/* Who writes rows is told what is the matter, and of memory only if it is that. */
+static void reasons(void **state)
+{
+	const struct table_entry e = row(0, ACL_DENY);
+	struct table_error err;
+
+	(void)state;
+	refusal = -ENOMEM;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ACL, &e, &err), -ENOMEM);
+	assert_non_null(strstr(err.msg, "memory"));
+	refusal = -EINVAL;
+	assert_int_equal(h_write(sw, TABLE_INSERT, FWD_ACL, &e, &err), -EINVAL);
+	assert_null(strstr(err.msg, "memory"));
+	refusal = 0;
+	put(TABLE_INSERT, e);
+}
+
 /* ---- the switch ---- */
 
 static int start(void **state)
@@ -545,6 +575,7 @@ int main(void)
 		T(batches),
 		T(full),
 		T(crossing),
+		T(reasons),
 #undef T
 		cmocka_unit_test_setup_teardown(bridges, start_bridged, stop),
 		cmocka_unit_test_setup_teardown(collective, c_start, c_stop),
