@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/wire/bytes.h"
 #include "lib/wire/frame.h"
+#include "lib/wire/icmp_error.h"
+#include "lib/wire/ip6_ext.h"
+#include "lib/wire/l4.h"
 #include "tests/fuzz/fuzz.h"
 
 static const uint8_t mac_a[6] = {0x02, 0, 0, 0, 0, 0x0a};
@@ -92,6 +96,21 @@ static void only_bth(const uint8_t *frame, struct wire_pkt pkt)
 	(void)wire_icrc_ok(frame, &pkt);
 }
 
+/* What walks extension headers looks at nothing behind the packet, which is all that it gets. */
+static void look_behind(const uint8_t *frame, const struct wire_pkt *pkt)
+{
+	uint8_t *copy = malloc(pkt->end);
+	struct wire_l4 l4;
+
+	memcpy(copy, frame, pkt->end);
+	l4 = wire_l4(copy, pkt);
+	fuzz_check(l4.has_ports || (l4.sport == 0 && l4.dport == 0), "no ports are zeros");
+	fuzz_check(!l4.has_ports || l4.proto == IP_PROTO_TCP || l4.proto == IP_PROTO_UDP,
+		"ports are TCP's and UDP's");
+	(void)wire_icmp_error_due(copy, pkt, WIRE_ICMP_TIME_EXCEEDED);
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct wire_pkt pkt;
@@ -110,9 +129,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (pkt.kind == WIRE_ICMP_ECHO)
 		answer(data, size, &pkt);
-	if (pkt.ip_ver)
+	if (pkt.ip_ver) {
 		forward(data, size, &pkt);
+		look_behind(data, &pkt);
+	}
 	return 0;
+}
+
+/* Options in front of a fragment header and behind it. */
+static size_t put_extensions(uint8_t *out, const struct wire_ip *src, const struct wire_ip *dst)
+{
+	static const uint8_t behind[] = {IP_PROTO_FRAGMENT, 0, 1, 4, 0, 0, 0, 0,
+		IP_PROTO_DST_OPTIONS, 0, 0, 1, 0, 0, 0, 5, IP_PROTO_UDP, 0, 1, 4, 0, 0, 0, 0, 1, 2,
+		3, 4};
+	struct wire_ip6_hdr ip = {.vtc_flow = {0x60}, .next = IP_PROTO_HOP_OPTIONS, .hop_limit = 2};
+
+	memcpy(out, mac_b, 6);
+	memcpy(out + 6, mac_a, 6);
+	put_be16(out + 12, ETH_TYPE_IP6);
+	put_be16(ip.len, sizeof(behind));
+	memcpy(ip.src, src->b, sizeof(ip.src));
+	memcpy(ip.dst, dst->b, sizeof(ip.dst));
+	memcpy(out + ETH_HDR_LEN, &ip, sizeof(ip));
+	memcpy(out + ETH_HDR_LEN + sizeof(ip), behind, sizeof(behind));
+	return ETH_HDR_LEN + sizeof(ip) + sizeof(behind);
 }
 
 /* The captures hold RoCE only. */
@@ -149,6 +189,8 @@ size_t fuzz_seed(unsigned i, uint8_t *out, size_t cap)
 	case 6: /* CNP with a VLAN tag */
 		hdr.opcode = ROCE_CNP;
 		return (size_t)wire_build_frame(out, cap, &flow, &hdr, "0123456789abcdef", 16);
+	case 7:
+		return put_extensions(out, &a6, &b6);
 	default:
 		return 0;
 	}
