@@ -2,6 +2,7 @@
 #include "lib/srv6/encap.h"
 
 #include "lib/wire/bytes.h"
+#include "lib/wire/ip_fragment.h"
 
 enum { LABEL_MASK = 0xfffff };
 

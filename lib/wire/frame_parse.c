@@ -3,6 +3,7 @@
 
 #include "lib/wire/bytes.h"
 #include "lib/wire/checksum.h"
+#include "lib/wire/ip_fragment.h"
 #include "lib/wire/neigh.h"
 #include "lib/wire/opcode.h"
 #include "lib/wire/psn.h"

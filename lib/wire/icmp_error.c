@@ -5,6 +5,7 @@
 
 #include "lib/wire/bytes.h"
 #include "lib/wire/ip6_ext.h"
+#include "lib/wire/ip_fragment.h"
 #include "lib/wire/multicast.h"
 
 enum {

@@ -83,23 +83,9 @@ struct udp_hdr {
 };
 static_assert(sizeof(struct udp_hdr) == 8, "UDP header is 8 bytes");
 
-enum {
-	IP_PROTO_ICMP = 1,
-	IP_PROTO_TCP = 6,
-	IP_PROTO_UDP = 17,
-	IP_PROTO_FRAGMENT = 44, /* IPv6's header (RFC 8200, 4.5) */
-	IP_PROTO_ICMP6 = 58,
-};
+enum { IP_PROTO_ICMP = 1, IP_PROTO_TCP = 6, IP_PROTO_UDP = 17, IP_PROTO_ICMP6 = 58 };
 enum { IP_ECN_MASK = 3, IP_ECN_NOT_ECT = 0, IP_ECN_ECT1 = 1, IP_ECN_ECT0 = 2, IP_ECN_CE = 3 };
-/* In ip4_hdr.frag: more fragments follow, and the offset, which say together whether it is one. */
-enum { IP4_DF = 0x4000, IP4_FRAG_MASK = 0x3fff, IP4_FRAG_OFFSET = 0x1fff };
-
-/* p: an IPv6 fragment header. */
-enum { IP6_FRAGMENT_LEN = 8 };
-static inline bool ip6_fragment_is_first(const uint8_t *p)
-{
-	return p[2] == 0 && p[3] >> 3 == 0;
-}
+enum { IP4_DF = 0x4000 };
 
 /* RFC 1071 one's complement sum of len bytes, folded to 16 bits, not inverted, in host order;
  * start is an earlier result (0 at first). The Internet checksum is the result inverted. */

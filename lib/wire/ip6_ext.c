@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "lib/wire/bytes.h"
+#include "lib/wire/ip_fragment.h"
 
 enum { EXT_UNIT = 8, SEGMENT_LEN = 16 };
 

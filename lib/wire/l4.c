@@ -3,6 +3,7 @@
 
 #include "lib/wire/bytes.h"
 #include "lib/wire/ip6_ext.h"
+#include "lib/wire/ip_fragment.h"
 
 enum { PORTS_LEN = 4 };
 

@@ -7,6 +7,7 @@
 #include "lib/wire/frame.h"
 #include "lib/wire/icmp_error.h"
 #include "lib/wire/ip6_ext.h"
+#include "lib/wire/ip_fragment.h"
 #include "lib/wire/l4.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -9,6 +9,7 @@
 
 #include "lib/wire/bytes.h"
 #include "lib/wire/ip6_ext.h"
+#include "lib/wire/ip_fragment.h"
 #include "lib/wire/l4.h"
 
 enum { FRAGMENT = IP_PROTO_FRAGMENT, SPORT = 1111, DPORT = 2222, L3 = ETH_HDR_LEN };
