@@ -167,10 +167,10 @@ static void expect_revoked(const char *dir)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "cp -r %s/certs %s/before", dir, dir);
-	assert_int_equal(system(text), 0);
 	certify(dir, "tenant bob");
 	certify(dir, "revoke bob");
+	snprintf(text, sizeof(text), "cp -r %s/certs %s/before", dir, dir);
+	assert_int_equal(system(text), 0);
 	renew();
 	assert_true(leaf_is_up(dir));
 	certify(dir, "revoke leaf");
@@ -205,6 +205,8 @@ static void expect_renewed(const char *dir)
 	ctl_close(c);
 	certify(dir, "/other");
 	certify(dir, "/other operator eve");
+	certify(dir, "/other tenant bob");
+	certify(dir, "/other revoke bob"); /* a directory that had a list has to have one */
 	snprintf(text, sizeof(text), "cp %s/certs/other/eve/* %s/certs/boss", dir, dir);
 	assert_int_equal(system(text), 0);
 	renew();
@@ -247,7 +249,7 @@ static void test_over_tls(void **state)
 	json_decref(r);
 	assert_null(ask_as(f->dir, "alice", "topology.get", NULL, &e));
 	assert_int_equal(e.code, CTL_NOT_ALLOWED);
-	r = ask_as(f->dir, "boss", "policy.set", json_pack("{s:s}", "policy", "edt"), &e);
+	r = ask_as(f->dir, "boss", "policy.set", json_pack("{s:s}", "policy", "temporal"), &e);
 	assert_string_equal(rpc_string(r, "before"), "spatial");
 	json_decref(r);
 	expect_revoked(f->dir);
