@@ -104,7 +104,7 @@ class Scraped(unittest.TestCase):
             'port': {'name': 'h', 'type': 'memif', 'socket': self.path('none')}}))], r'metrics at tcp:(\S+)')
         self.prometheus = self.start(['prometheus', '--storage.tsdb.path', self.path('data'), '--web.listen-address', '127.0.0.1:0',
                                       '--config.file', self.file('p.yml', CONFIG.format(rules=RULES, switch=switch, netd=netd))],
-                                     r'(?s)msg="Listening on" address=(\S+).*Server is ready')
+                                     r'(?s)(?=.*Server is ready).*msg="Listening on" address=(\S+)')  # in any order
         targets = self.wait('targets', lambda t: len(t) == 2 and all(x['health'] != 'unknown' for x in t),
                             lambda: self.api('targets')['activeTargets'])
         self.assertEqual([t['lastError'] for t in targets], ['', ''])
