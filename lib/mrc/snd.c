@@ -326,6 +326,13 @@ static void probe_came(struct mrc_snd *s, int ev, uint32_t turn)
 		s->probed_at = 0;
 }
 
+/* The peer lives. */
+static void no_tries(struct mrc_snd *s)
+{
+	s->tries = 0;
+	s->try_at = 0;
+}
+
 int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_t turn,
 	uint32_t loss_window, uint64_t now, struct mrc_news *news)
 {
@@ -353,7 +360,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 		lose(s, i, news);
 	}
 	if (news->arrived)
-		s->tries = 0;
+		no_tries(s);
 	heard(s, now);
 	return 0;
 }
@@ -372,7 +379,7 @@ int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *
 	move_cack(s, psn, now);
 	s->acked = psn;
 	s->acked_at = now;
-	s->tries = 0;
+	no_tries(s);
 	news->acked = true;
 	heard(s, now);
 	return 0;
@@ -525,6 +532,8 @@ void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news
 		ask_again(s, now);
 		over = true;
 	}
-	if (over)
+	if (over && now >= s->try_at) {
 		count_try(s, news);
+		s->try_at = now + wait(s);
+	}
 }

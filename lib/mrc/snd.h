@@ -90,6 +90,7 @@ struct mrc_snd {
 	 * its way before it is settled. Others' losses are not counted, which errs to patience. */
 	uint32_t heard;
 	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
+	uint64_t try_at; /* what times out before that is of the silence of the last try */
 	uint64_t interval, later_ns, tail_ns, late_ns;
 	uint32_t loss_least;
 	bool dry; /* nothing new is to follow what was sent: the owner's to set */

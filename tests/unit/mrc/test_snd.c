@@ -294,6 +294,34 @@ static void patience(void **state)
 	test_free(s.sent);
 }
 
+/* Packets that left one after the other time out so: of one silence it is one try. */
+static void one_silence(void **state)
+{
+	static const unsigned at[] = {1, 2, 3, 5, 9};
+	struct mrc_snd_config config = plain;
+	struct mrc_snd s = window(&config);
+	struct mrc_news news = {.gone = false};
+	unsigned tries = 0;
+	bool probe;
+
+	(void)state;
+	send_on(&s, (const uint8_t[]){9, 9, 9, 9, 9, 9, 9, 9}, 8);
+	while (!news.gone) {
+		const uint64_t now = mrc_snd_deadline(&s);
+
+		mrc_snd_timer(&s, now, &probe, &news);
+		assert_true(news.lost > 0);
+		for (unsigned i = news.lost; i > 0; i--)
+			mrc_snd_again(&s, 9, now);
+		if (s.tries == tries && !news.gone)
+			continue;
+		assert_in_range(now, at[tries] * INTERVAL, at[tries] * INTERVAL + 8);
+		tries++;
+	}
+	assert_int_equal(tries, 5);
+	test_free(s.sent);
+}
+
 /* Behind the last packet: its age counts, whatever else is heard, and questions become rare. */
 static void tail_probe(void **state)
 {
@@ -524,6 +552,7 @@ int run_snd_tests(void)
 		cmocka_unit_test(later_ones),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(patience),
+		cmocka_unit_test(one_silence),
 		cmocka_unit_test(tail_probe),
 		cmocka_unit_test(tail_probes_many),
 		cmocka_unit_test(silence_probe),
