@@ -17,7 +17,6 @@ sys.dont_write_bytecode = True
 from fabric_case import Fabric, app, free_port, listening, topology, run_tests  # noqa: E402
 
 PATIENCE = 60  # seconds: hangs only
-PINGPONG_PORT = 18515
 
 
 class Planes(Fabric):
@@ -110,12 +109,13 @@ class Planes(Fabric):
         """Through the tunnel of its T0, over the T1 that the plan gives, also after the T1 was started anew."""
         topo = self.topology()
         for _ in range(2):
-            before = self.unpacked()
-            procs = [self.start('h0', ['ibv_rc_pingpong', '-g', '1', '-n', '50'])]
+            before, port = self.unpacked(), free_port()
+            argv = ['ibv_rc_pingpong', '-g', '1', '-n', '50', '-p', str(port)]
+            procs = [self.start('h0', argv)]
             deadline = time.monotonic() + PATIENCE
-            while not listening(PINGPONG_PORT) and procs[0].poll() is None and time.monotonic() < deadline:
+            while not listening(port) and procs[0].poll() is None and time.monotonic() < deadline:
                 time.sleep(0.02)
-            procs.append(self.start('h2', ['ibv_rc_pingpong', '-g', '1', '-n', '50', '127.0.0.1']))
+            procs.append(self.start('h2', [*argv, '127.0.0.1']))
             self.all_ok(procs)
             self.assertGreaterEqual(self.unpacked() - before, 50)
             self.lab.restart_switch(topo, 'p1-t1-0')
@@ -177,7 +177,9 @@ class Planes(Fabric):
         self.wait_for(lambda: says('# map: path 0x201 returned'), 'its end')
         client.send_signal(signal.SIGINT)
         with open(log) as f:
-            self.assertEqual(client.wait(PATIENCE), 0, f.read())
+            if client.wait(PATIENCE):
+                server.terminate()
+                self.fail(f'client: {f.read()}\nserver: {server.communicate(timeout=PATIENCE)}')
         self.all_ok([server], PATIENCE)
         with open(out) as f:
             result = json.load(f)
