@@ -28,6 +28,14 @@ def why_not():
     return None
 
 
+def why_no_other_root():
+    """Why there cannot be a root of its own, over this machine's, with a network of its own (package.py), or None."""
+    if os.geteuid() != 0:
+        return 'another root takes root'
+    missing = [name for name in ('ip', 'unshare', 'chroot') if not shutil.which(name)]
+    return f"no {' and no '.join(missing)}" if missing else None
+
+
 def ip(commands, netns=None):
     """Several commands of ip(8)."""
     argv = ['ip', *(['-n', netns] if netns else []), '-batch', '-']

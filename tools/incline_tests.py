@@ -69,6 +69,7 @@ WHERE = {
     'no-root': lambda: os.geteuid() != 0,
     'one-cpu': lambda: len(os.sched_getaffinity(0)) < 2,
     'no-netns': lambda: incline_netns.why_not() is not None,
+    'no-other-root': lambda: incline_netns.why_no_other_root() is not None,
     'no-next-csid': lambda: incline_netns.why_no_next_csid() is not None,
     'no-autogroup': lambda: not os.access('/proc/self/autogroup', os.W_OK),
     'no-guests': lambda: incline_guest.why_not() is not None,

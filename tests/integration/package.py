@@ -315,8 +315,9 @@ def clean_root(path, debs):
 def main():
     """Builds, then goes on in namespaces that end with it."""
     os.umask(0o022)
-    if incline_netns.why_not():
-        Package.setUpClass = classmethod(lambda cls: cls.skipTest(cls, 'another root takes root'))
+    why = incline_netns.why_no_other_root()
+    if why:
+        Package.setUpClass = classmethod(lambda cls: cls.skipTest(cls, why))
         unittest.main(verbosity=2)
     arguments = [a for a in sys.argv[1:] if a != '--clean-root']
     with tempfile.TemporaryDirectory(prefix='package-') as d:
