@@ -50,13 +50,20 @@ class Unit(unittest.TestCase):
 
     def test_configurations_have_the_socket_that_the_readme_asks(self):
         asked = re.search(r'inclinectl -s (\S+)', self.readme).group(1)
-        self.assertTrue(asked.startswith('/run/' + self.service['RuntimeDirectory'] + '/'))
+        folder = '/run/' + self.service['RuntimeDirectory']
+        self.assertEqual(os.path.dirname(asked), folder)
         files = [f for f in glob.glob(os.path.join(TOP, 'pmd-configs', '*.json'))
                  if not os.path.basename(f).startswith('rnic-')]
         self.assertGreaterEqual(len(files), 9)
         for path in files:
             with open(path, encoding='utf-8') as f:
-                self.assertEqual(json.load(f)['control'], asked, path)
+                config = json.load(f)
+            self.assertEqual(config['control'], asked, path)
+            made = [port['socket'] for port in config['ports'] if 'socket' in port]  # by the service, or its neighbour's
+            made += [config[key].removeprefix('unix:') for key in ('metrics', 'control_tcp', 'control_tls')
+                     if str(config.get(key, '')).startswith(('/', 'unix:'))]
+            for socket_path in made:
+                self.assertEqual(os.path.dirname(socket_path), folder, path)
 
     def test_commands(self):
         """The unit runs, checks and reloads the file that the README has one write."""
