@@ -53,21 +53,24 @@ def serve(lab, server, argv):
     return process, said
 
 
-def ended(status, said):
+def ended(host, status, said):
     """Well. When rping is done it closes its channel and returns from main(); its thread for events, if it is just
     then on its way to the next one, finds the channel closed and ends the process with -1. All was said by then."""
-    return status == 0 or (status == 255 and 'DISCONNECT EVENT' in said and
-                           said.rstrip().endswith('rdma_get_cm_event: Bad file descriptor'))
+    if status == 255 and 'DISCONNECT EVENT' in said and said.rstrip().endswith('rdma_get_cm_event: Bad file descriptor'):
+        print(f'{host}: 255 of rping, whose thread for events found the channel closed, taken for good')
+        return True
+    return status == 0
 
 
 def pair(lab, server, client, server_argv, client_argv):
     """Outputs of both."""
     process, said = serve(lab, server, server_argv)
     c = finish([start(lab, client, client_argv)])[0]
-    if not ended(*c):
+    fine = ended(client, *c)
+    if not fine:
         process.kill()
     s = (process.wait(PATIENCE), said_by(said)) if said else finish([process])[0]
-    if not ended(*c) or not ended(*s):
+    if not fine or not ended(server, *s):
         raise OSError(f'{client_argv}: exit status {c[0]}: {c[1]}\nserver: exit status {s[0]}: {s[1]}')
     return s[1], c[1]
 
