@@ -29,7 +29,7 @@ static const uint64_t PATIENCE_NS = 5000000000; /* a handshake takes some millis
 
 static __thread struct port *trying;
 
-static uint64_t inode_of(int fd)
+uint64_t port_inode(int fd)
 {
 	struct stat st;
 
@@ -42,9 +42,13 @@ static int connect_now(int fd, const struct sockaddr *to, socklen_t len)
 
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || connect(fd, to, len) < 0)
 		return -1;
+	if (!memif_hear_begin(fd)) {
+		errno = ENOMEM;
+		return -1;
+	}
 	if (trying != NULL) {
 		trying->again.fd = fd;
-		trying->again.inode = inode_of(fd);
+		trying->again.inode = port_inode(fd);
 	}
 	return 0;
 }
@@ -56,7 +60,7 @@ int port_again_hook(char err[PORT_ERR_LEN])
 	return ret < 0 ? port_fail(err, -ret,
 				 "the memif driver would wait for who serves \"socket\": %s",
 				 strerror(-ret))
-		       : 0;
+		       : memif_hear_hook(err);
 }
 
 /* ---- an attempt ---- */
@@ -100,7 +104,7 @@ static void attempt_alone(void *port)
 static bool is_talking(const struct port *port, uint64_t now)
 {
 	return port->again.inode != 0 && now < port->again.patience_ns &&
-	       inode_of(port->again.fd) == port->again.inode;
+	       port_inode(port->again.fd) == port->again.inode;
 }
 
 int port_first_start(struct port *port)

@@ -44,6 +44,11 @@ unsigned port_burst_slots(void);
 
 /* again.c: as port_bursts_hold. */
 int port_again_hook(char err[PORT_ERR_LEN]);
+/* Of what a descriptor is, which closed and opened is another; 0: of nothing. */
+uint64_t port_inode(int fd);
+/* memif_hear.c: as port_bursts_hold; and a client's socket of now on. false: too many. */
+int memif_hear_hook(char err[PORT_ERR_LEN]);
+bool memif_hear_begin(int fd);
 /* rte_eth_dev_start; what a memif client has begun by it is not taken for over before its time. */
 int port_first_start(struct port *port);
 /* No attempt is under way, and port_tick will not be called again. */

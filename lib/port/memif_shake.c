@@ -30,6 +30,12 @@ const char *memif_refusal_text(enum memif_refusal why)
 	return texts[why];
 }
 
+/* The driver copies what it takes for a string. */
+static bool ends(const void *text, size_t cap)
+{
+	return memchr(text, '\0', cap) != NULL;
+}
+
 static enum memif_refusal take_init(struct memif_shake *s, const struct memif_msg *msg)
 {
 	if (s->has_init)
@@ -38,6 +44,8 @@ static enum memif_refusal take_init(struct memif_shake *s, const struct memif_ms
 		return MEMIF_NO_VERSION;
 	if (msg->init.mode != 0)
 		return MEMIF_NO_MODE;
+	if (!ends(msg->init.name, sizeof(msg->init.name)))
+		return MEMIF_NO_NAME;
 	s->init = *msg;
 	s->has_init = true;
 	return MEMIF_FINE;
@@ -83,6 +91,8 @@ static enum memif_refusal take_connect(struct memif_shake *s, const struct memif
 {
 	if (!s->has_ring[0] || !s->has_ring[1])
 		return MEMIF_NO_INCOMPLETE;
+	if (!ends(msg->connect.name, sizeof(msg->connect.name)))
+		return MEMIF_NO_NAME;
 	s->connect = *msg;
 	s->complete = true;
 	return MEMIF_FINE;
@@ -111,6 +121,67 @@ enum memif_refusal memif_shake_take(struct memif_shake *s, const struct memif_ms
 		return take_connect(s, msg);
 	}
 }
+
+/* ---- the server's words ---- */
+
+void memif_reply_ask(struct memif_reply *r, uint16_t type)
+{
+	r->asked = type;
+}
+
+static enum memif_refusal hear_hello(struct memif_reply *r, const struct memif_msg *msg)
+{
+	if (r->greeted)
+		return MEMIF_NO_S_TYPE;
+	if (msg->hello.min_version > MEMIF_VERSION || msg->hello.max_version < MEMIF_VERSION)
+		return MEMIF_NO_S_VERSION;
+	if (!ends(msg->hello.name, sizeof(msg->hello.name)))
+		return MEMIF_NO_S_NAME;
+	r->greeted = true;
+	return MEMIF_FINE;
+}
+
+static enum memif_refusal hear_ack(struct memif_reply *r)
+{
+	if (r->asked != MEMIF_INIT && r->asked != MEMIF_ADD_REGION && r->asked != MEMIF_ADD_RING)
+		return MEMIF_NO_S_TYPE;
+	r->asked = 0;
+	return MEMIF_FINE;
+}
+
+static enum memif_refusal hear_connected(struct memif_reply *r, const struct memif_msg *msg)
+{
+	if (r->asked != MEMIF_CONNECT)
+		return MEMIF_NO_S_TYPE;
+	if (!ends(msg->connect.name, sizeof(msg->connect.name)))
+		return MEMIF_NO_S_NAME;
+	r->asked = 0;
+	return MEMIF_FINE;
+}
+
+enum memif_refusal memif_reply_take(struct memif_reply *r, const struct memif_msg *msg, size_t len,
+	const struct memif_files *files)
+{
+	if (len != sizeof(*msg))
+		return MEMIF_NO_S_LENGTH;
+	if (files->n != 0)
+		return MEMIF_NO_S_FDS;
+	switch (msg->type) {
+	case MEMIF_HELLO:
+		return hear_hello(r, msg);
+	case MEMIF_ACK:
+		return hear_ack(r);
+	case MEMIF_CONNECTED:
+		return hear_connected(r, msg);
+	case MEMIF_DISCONNECT:
+		return ends(msg->disconnect.text, sizeof(msg->disconnect.text)) ? MEMIF_FINE
+										: MEMIF_NO_S_NAME;
+	default:
+		return MEMIF_NO_S_TYPE;
+	}
+}
+
+/* ---- what is said to a client ---- */
 
 void memif_hello(struct memif_msg *msg)
 {

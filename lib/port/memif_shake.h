@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a memif client (protocol 2.0) says before it is connected, checked message by message. Pure:
- * no sockets, no files; memif_conn.c has those. The driver of DPDK 22.11 believes most of it: a
- * ring that is added twice, a region number out of range or a file that is too short end its
- * process. So it is told nothing that has not passed here. */
+/* What the other end of a memif (protocol 2.0) says, checked message by message: a client until it
+ * is connected, a server always. Pure: no sockets, no files; memif_conn.c has those. The driver of
+ * DPDK 22.11 believes most of it: a ring that is added twice, a region number out of range, a file
+ * that is too short or a second HELLO end its process. So it is told nothing that has not passed
+ * here. */
 #ifndef PORT_MEMIF_SHAKE_H
 #define PORT_MEMIF_SHAKE_H
 
@@ -58,6 +59,9 @@ struct memif_msg {
 			uint16_t private_hdr;
 		} ring;
 		struct __attribute__((packed)) {
+			uint8_t name[MEMIF_NAME_LEN];
+		} connect; /* and CONNECTED */
+		struct __attribute__((packed)) {
 			uint32_t code;
 			char text[96];
 		} disconnect;
@@ -65,13 +69,14 @@ struct memif_msg {
 	};
 } __attribute__((packed));
 
-/* X(symbol, name, meaning): why a client was sent away */
+/* X(symbol, name, meaning): why a client was sent away, or a client of ours has left its server */
 #define MEMIF_REFUSALS(X)                                                             \
 	X(LENGTH, "length", "a message has another length than 128 bytes")            \
 	X(TYPE, "type", "a message that is not in turn here")                         \
 	X(FDS, "fds", "a message has too few or too many file descriptors")           \
 	X(VERSION, "version", "INIT for another version than 2.0")                    \
 	X(MODE, "mode", "INIT for another mode than Ethernet")                        \
+	X(NAME, "name", "a name that does not end")                                   \
 	X(ID, "id", "INIT for an id that no port has")                                \
 	X(BUSY, "busy", "the port has a client already")                              \
 	X(REGION, "region", "ADD_REGION out of order, or the 17th")                   \
@@ -85,7 +90,12 @@ struct memif_msg {
 	X(GONE, "gone", "it went away before it was connected")                       \
 	X(CROWD, "crowd", "the oldest of too many that had not said CONNECT")         \
 	X(DRIVER, "driver", "the port's driver refused it")                           \
-	X(MEMORY, "memory", "no memory or file descriptor left for it")
+	X(MEMORY, "memory", "no memory or file descriptor left for it")               \
+	X(S_LENGTH, "server_length", "a server's message of another length")          \
+	X(S_TYPE, "server_type", "a server's message that is not in turn here")       \
+	X(S_FDS, "server_fds", "a server sent a file descriptor")                     \
+	X(S_VERSION, "server_version", "a server's HELLO without version 2.0")        \
+	X(S_NAME, "server_name", "a server's name or text that does not end")
 
 enum memif_refusal {
 	MEMIF_FINE,
@@ -115,6 +125,17 @@ struct memif_shake {
 /* One message of len bytes from the client. Keeps it in the shake if it is fine; complete is set by
  * CONNECT. A file descriptor that came with ADD_REGION belongs to region n_regions - 1 then. */
 enum memif_refusal memif_shake_take(struct memif_shake *s, const struct memif_msg *msg, size_t len,
+	const struct memif_files *files);
+
+/* What a client of ours has asked, and whether the server's words are an answer to that. */
+struct memif_reply {
+	uint16_t asked; /* type of the client's message that has no answer yet; 0: none */
+	bool greeted;
+};
+/* The client says a message of this type. */
+void memif_reply_ask(struct memif_reply *r, uint16_t type);
+/* One message of len bytes from the server; len 0, its end, is none. */
+enum memif_refusal memif_reply_take(struct memif_reply *r, const struct memif_msg *msg, size_t len,
 	const struct memif_files *files);
 
 /* The server's side: what it says first, and when it sends a client away. */

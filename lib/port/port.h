@@ -188,7 +188,8 @@ void port_tick(struct port *port, uint64_t now);
  * zero-copy memif. Of a vhost client not while another thread sends or receives on the port. */
 int port_reconnect(struct port *port);
 
-/* Clients that the memif servers of this process sent away, by reason: i counts from 0; *name is
+/* Clients that the memif servers of this process sent away, and servers that its memif clients left
+ * for what they said, by reason: i counts from 0; *name is
  * NULL after the last. Any thread. */
 uint64_t port_memif_refused(unsigned i, const char **name, const char **text);
 /* Pieces of vhost clients' memory that could not be touched; each such client was hung up on. Any

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Ten thousand knocks, of every kind, at every socket of a switch while its hosts sum: of those who are no clients, of
-`incline-switch --check` and of a second switch with the same configuration. Results stay exact."""
+`incline-switch --check` and of a second switch with the same configuration. Results stay exact.
+
+A control_tls port hears its ten thousand words of nonsense in tests/unit/ctl/test_tls.c (test_nonsense), and those who
+never finish a handshake."""
 import json
 import os
 import subprocess
@@ -13,10 +16,10 @@ sys.dont_write_bytecode = True
 from fabric_case import Fabric, Topology, app, build_dir, topology, run_tests  # noqa: E402
 
 KNOCKS = 10000  # at each socket, at least
-BUSY, FREE = 11, 30  # kinds of knocks at a memif server whose port has a client, and has none
+BUSY, FREE = 11, 32  # kinds of knocks at a memif server whose port has a client, and has none
 VHOST = 9  # and at a vhost port
 REASONS = {'gone', 'type', 'length', 'version', 'mode', 'id', 'fds'}  # both count
-MORE = {'region', 'region_size', 'region_file', 'ring', 'ring_size', 'ring_place', 'incomplete', 'driver'}
+MORE = {'name', 'region', 'region_size', 'region_file', 'ring', 'ring_size', 'ring_place', 'incomplete', 'driver'}
 
 
 class Open(Topology):

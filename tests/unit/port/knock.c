@@ -58,6 +58,8 @@ static void say_init(int s, enum knock kind, uint16_t id, uint16_t busy_id)
 
 	m.init.version = kind == KNOCK_VERSION ? 1 << 8 : MEMIF_VERSION;
 	m.init.mode = kind == KNOCK_MODE;
+	if (kind == KNOCK_INIT_NAME)
+		memset(m.init.name, 'x', sizeof(m.init.name));
 	m.init.id = kind == KNOCK_BUSY ? busy_id : kind == KNOCK_ID ? 65537u + id : id;
 	say(s, &m, kind == KNOCK_SHORT ? 64 : sizeof(m) + (kind == KNOCK_LONG), 0,
 		kind == KNOCK_INIT_FD);
@@ -121,10 +123,12 @@ static void say_rings(int s, enum knock kind)
 	close(pipes[kind == KNOCK_PIPE_CLIENT]);
 }
 
-static void say_connect(int s)
+static void say_connect(int s, enum knock kind)
 {
-	const struct memif_msg m = {.type = MEMIF_CONNECT};
+	struct memif_msg m = {.type = MEMIF_CONNECT};
 
+	if (kind == KNOCK_CONNECT_NAME)
+		memset(m.connect.name, 'x', sizeof(m.connect.name));
 	say(s, &m, sizeof(m), -1, 0);
 }
 
@@ -179,7 +183,7 @@ static int talk(int s, enum knock kind, uint16_t id, uint16_t busy_id)
 	if (kind == KNOCK_GARBAGE)
 		say_noise(s);
 	else if (kind == KNOCK_UNINVITED)
-		say_connect(s);
+		say_connect(s, kind);
 	else
 		say_init(s, kind, id, busy_id);
 	if (kind > KNOCK_INIT_FD)
@@ -187,14 +191,14 @@ static int talk(int s, enum knock kind, uint16_t id, uint16_t busy_id)
 	if (kind > KNOCK_REGION_FILE)
 		say_rings(s, kind);
 	if (kind >= KNOCK_RINGLESS)
-		say_connect(s);
+		say_connect(s, kind);
 	if (kind == KNOCK_INIT_GONE || kind == KNOCK_CONNECT_GONE)
 		return 0;
 	if (kind < KNOCK_CONNECT_GONE)
 		return hear(s, 0);
 	rc = hear(s, MEMIF_CONNECTED);
 	if (rc == 0 && kind == KNOCK_CONNECT_TWICE) {
-		say_connect(s);
+		say_connect(s, kind);
 		rc = hear(s, 0);
 	}
 	return rc;

@@ -17,6 +17,7 @@
 	X(MODE, "mode", "INIT for IP")                                                \
 	X(ID, "id", "INIT for a port that is not there")                              \
 	X(BUSY, "busy", "INIT for a port that has a client")                          \
+	X(INIT_NAME, "name", "INIT with a name that does not end")                    \
 	X(INIT_FD, "fds", "INIT with a file descriptor")                              \
 	X(NO_FD, "fds", "ADD_REGION without a file descriptor")                       \
 	X(MANY_FDS, "fds", "ADD_REGION with ten of them")                             \
@@ -33,6 +34,7 @@
 	X(RING_PLACE, "ring_place", "a ring at the end of its region")                \
 	X(RING_ODD, "ring_place", "a ring that is not aligned")                       \
 	X(RINGLESS, "incomplete", "CONNECT with one ring")                            \
+	X(CONNECT_NAME, "name", "CONNECT with a name that does not end")              \
 	X(COOKIE, "driver", "rings without the cookie")                               \
 	X(CONNECT_GONE, NULL, "connects as a client does and closes without looking") \
 	X(CLIENT, NULL, "connects as a client does, waits until it is, closes")       \

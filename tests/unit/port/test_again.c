@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/port/port.h"
+#include "tests/unit/port/serve_knock.h"
 
 enum { MTU = 1500, BURST = 32, TRIES = 60000, LEN = 600, SERVERS = 20, CUTS = 100 };
 static const uint64_t TICK = 100000000, SECOND = 1000000000;
@@ -396,6 +397,93 @@ static void is_told_to_at_once(void **state)
 	pass(&server, &client, 9);
 }
 
+/* ---- a server that is none ---- */
+
+static uint64_t refused(const char *why)
+{
+	const char *name, *text;
+	uint64_t count;
+
+	for (unsigned i = 0;; i++) {
+		count = port_memif_refused(i, &name, &text);
+		assert_non_null(name);
+		if (strcmp(name, why) == 0)
+			return count;
+	}
+}
+
+static void turn(void)
+{
+	struct rte_mbuf *m[BURST];
+
+	rte_pktmbuf_free_bulk(m, port_rx_burst(&client, m, BURST));
+	for (unsigned i = 0; i < BURST; i++)
+		m[i] = frame((uint8_t)i);
+	for (unsigned sent = port_tx_burst(&client, m, BURST); sent < BURST; sent++)
+		rte_pktmbuf_free(m[sent]);
+	port_tx_reap(&client);
+}
+
+static void turn_when_up(void)
+{
+	for (unsigned i = 0; i < TRIES && !port_link_up(&client); i++)
+		usleep(1000);
+	assert_true(port_link_up(&client));
+	turn();
+}
+
+static int await_caller(int fd)
+{
+	int s = -1;
+
+	for (unsigned i = 0; i < TRIES && s < 0; i++) {
+		tick();
+		until_attempt_ends();
+		s = accept(fd, NULL, NULL);
+	}
+	assert_true(s >= 0);
+	return s;
+}
+
+/* Whatever it says the client goes on, counts what was wrong, leaves nothing behind, and finds the
+ * next server. */
+static void is_lied_to(void **state)
+{
+	unsigned fds = 0;
+	int fd;
+
+	(void)state;
+	port_close(&server);
+	until_down();
+	fd = serve_in_vain(64);
+	for (int kind = 0; kind < N_SERVE_KNOCKS; kind++) {
+		const char *why = serve_knock_counted[kind];
+		const uint64_t before = why ? refused(why) : 0;
+		const int rc = serve_knock(await_caller(fd), (enum serve_knock)kind, turn_when_up);
+
+		if (rc != 0)
+			fail_msg("%s: %s", serve_knock_text[kind], strerror(-rc));
+		until_down();
+		turn();
+		if (why && refused(why) != before + 1)
+			fail_msg("%s: %s is counted %u times", serve_knock_text[kind], why,
+				(unsigned)(refused(why) - before));
+		if (kind == 0)
+			fds = descriptors();
+		for (unsigned i = 0; i < TRIES && descriptors() > fds; i++)
+			usleep(1000); /* the driver's thread closes some a moment later */
+		if (descriptors() > fds)
+			fail_msg("%s: %u descriptors are left", serve_knock_text[kind],
+				descriptors() - fds);
+	}
+	close(fd);
+	unlink(path.sun_path);
+	open_role("server", &server);
+	until_up();
+	pass(&client, &server, 10);
+	pass(&server, &client, 11);
+}
+
 static int setup(void **state)
 {
 	const struct port_eal eal = {.program = "test_again", .memory_mb = 128};
@@ -432,6 +520,7 @@ int main(void)
 		cmocka_unit_test(hangs),
 		cmocka_unit_test(is_told_to),
 		cmocka_unit_test(is_told_to_at_once),
+		cmocka_unit_test(is_lied_to),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
