@@ -197,10 +197,14 @@ static void memif_values(const struct sw *sw, sw_value_fn fn, void *arg)
 		uint64_t n = port_memif_refused(i, &reason, &text);
 
 		if (reason == NULL)
-			return;
+			break;
 		snprintf(name, sizeof(name), "memif_refused_%s", reason);
 		fn(arg, SW_COUNTER, name, text, n);
 	}
+	fn(arg, SW_COUNTER, "memif_lost",
+		"pieces of memif clients' memory that could not be touched: the client was hung up "
+		"on",
+		port_memif_lost());
 }
 
 static void vhost_values(sw_value_fn fn, void *arg)

@@ -10,7 +10,8 @@
  * says last of all when it connects, and takes back first.
  *
  * The driver offers no hook: its calls of munmap, and nobody else's, are led here (hook.c), and
- * wait on the interrupt thread only. Threads say that they are in a burst with plain stores;
+ * wait on the interrupt thread only; those of mmap as well, for what clients offer is guarded
+ * (guard.c). Threads say that they are in a burst with plain stores;
  * membarrier() orders them, so that the burst itself needs no fence. */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -19,7 +20,6 @@
 #include <rte_interrupts.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -284,17 +284,31 @@ bool port_bursts_wait(void)
 	return waited < WAIT_MAX_US;
 }
 
+uint64_t port_memif_lost(void)
+{
+	return port_guard_lost(PORT_GUARDED_MEMIF);
+}
+
+static void *map(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	return port_guard_map(PORT_GUARDED_MEMIF, addr, len, prot, flags, fd, off);
+}
+
 static int unmap(void *addr, size_t len)
 {
 	if (rte_thread_is_intr())
 		port_bursts_wait();
-	return munmap(addr, len);
+	return port_guard_unmap(addr, len);
 }
 
 int port_bursts_hold(char err[PORT_ERR_LEN])
 {
-	const int ret = port_hook("librte_net_memif", "munmap", (void *)unmap);
+	int ret = port_hook("librte_net_memif", "munmap", (void *)unmap);
 
+	if (ret >= 0)
+		ret = port_hook("librte_net_memif", "mmap64", (void *)map);
+	if (ret == -ENOENT)
+		ret = port_hook("librte_net_memif", "mmap", (void *)map);
 	return ret < 0 ? port_fail(err, -ret,
 				 "the memif driver's unmapping cannot be held back: %s",
 				 strerror(-ret))

@@ -63,9 +63,19 @@ int port_copy_instead(struct port *port);
  * function from now on. The number of entries changed, or -ENOENT: there are none; -errno. */
 int port_hook(const char *library, const char *symbol, void *function);
 
-/* vhost.c: once the driver is loaded, before a port is started: a client's memory that cannot be
- * touched ends that client and nothing else. Takes SIGBUS, and hands on what is not of such memory.
- * 0, or -errno with the reason. */
+/* guard.c: memory of peers that cannot be touched ends that peer and nothing else. port_guard_start
+ * takes SIGBUS, once, and hands on what is not of such memory: 0, or -errno with the reason. The
+ * rest stands in place of a driver's mmap and munmap; what is mapped was offered on the connection
+ * that the thread said last it has heard from (-1: by nobody, and is not guarded). */
+enum port_guarded { PORT_GUARDED_VHOST, PORT_GUARDED_MEMIF, PORT_N_GUARDED };
+int port_guard_start(char err[PORT_ERR_LEN]);
+void port_guard_heard(int socket);
+void *port_guard_map(
+	enum port_guarded of, void *addr, size_t len, int prot, int flags, int fd, off_t off);
+int port_guard_unmap(void *addr, size_t len);
+uint64_t port_guard_lost(enum port_guarded of); /* pieces that could not be touched */
+
+/* vhost.c: once the driver is loaded, before a port is started. 0, or -errno with the reason. */
 int port_vhost_guard(char err[PORT_ERR_LEN]);
 
 /* drivers.c: while this is on, the EAL's start loads no drivers, except those of pools, if DPDK is

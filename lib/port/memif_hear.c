@@ -100,6 +100,7 @@ static ssize_t hear(int s, struct msghdr *mh, int flags)
 	if (t != NULL)
 		n = hear_server(t, mh);
 	pthread_mutex_unlock(&lock);
+	port_guard_heard(t != NULL ? -1 : s); /* what is mapped next is our own, or offered here */
 	return t != NULL ? n : recvmsg(s, mh, flags);
 }
 

@@ -396,6 +396,8 @@ static int open_port(const struct port_config *config, struct rte_mempool *pool,
 			rc = port_bursts_hold(err);
 		else if (strcmp(config->type, "vhost") == 0)
 			rc = port_vhost_guard(err);
+		if (rc == 0 && is_server(config) && is_memif(config))
+			rc = port_guard_start(err);
 		if (rc == 0)
 			rc = bring_up(&p.config, &p, deadline_ms, err);
 		if (rc == 0 && strcmp(config->type, "af_packet") == 0)

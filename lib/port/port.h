@@ -192,9 +192,10 @@ int port_reconnect(struct port *port);
  * for what they said, by reason: i counts from 0; *name is
  * NULL after the last. Any thread. */
 uint64_t port_memif_refused(unsigned i, const char **name, const char **text);
-/* Pieces of vhost clients' memory that could not be touched; each such client was hung up on. Any
- * thread. */
+/* Pieces of vhost clients' memory, and of memif clients', that could not be touched; each such
+ * client was hung up on. Any thread. */
 uint64_t port_vhost_lost(void);
+uint64_t port_memif_lost(void);
 
 /* JSON helper shared by all configuration readers: -EINVAL and "path.key: unknown field" in err if
  * obj has a key that is neither in the NULL-terminated list nor a '#' comment. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/unit/port/knock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -14,7 +15,11 @@
 
 #include "lib/port/memif_shake.h"
 
-enum { LOG2 = 5, RING_LEN = MEMIF_RING_HEADER + (MEMIF_DESC_LEN << LOG2), FILE_BYTES = 4096 };
+enum {
+	LOG2 = 5,
+	RING_LEN = MEMIF_RING_HEADER + (MEMIF_DESC_LEN << LOG2),
+	FILE_BYTES = KNOCK_RINGS_LEN
+};
 enum { COOKIE = 0x3E31F20, MANY = 10, ANSWER_S = 10 };
 
 const char *const knock_counted[] = {
@@ -213,4 +218,49 @@ int knock(const char *path, enum knock kind, uint16_t id, uint16_t busy_id)
 	rc = kind == KNOCK_CLOSE ? 0 : talk(s, kind, id, busy_id);
 	close(s);
 	return rc;
+}
+
+/* ---- a client with buffers of its own ---- */
+
+enum { PACKET = 64 };
+
+/* What is used of a ring of the client's packets, which is the second. */
+struct ring {
+	uint32_t cookie;
+	uint16_t flags, head;
+	uint8_t rest[MEMIF_RING_HEADER - 8];
+	struct {
+		uint16_t flags, region;
+		uint32_t length, offset, metadata;
+	} desc[1 << LOG2];
+};
+static_assert(sizeof(struct ring) == RING_LEN, "as the driver has it");
+
+int knock_with_buffers(const char *path, uint16_t id, int buffers, void **rings)
+{
+	struct memif_msg m = {.type = MEMIF_ADD_REGION, .region = {.index = 0, .size = FILE_BYTES}};
+	int s = knock_connect(path), fd = file(KNOCK_CLIENT), rc;
+
+	*rings = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s < 0 || *rings == MAP_FAILED)
+		return s < 0 ? s : -errno;
+	say_init(s, KNOCK_CLIENT, id, id);
+	say(s, &m, sizeof(m), fd, 1);
+	m.region.index = 1;
+	say(s, &m, sizeof(m), buffers, 1);
+	say_rings(s, KNOCK_CLIENT);
+	say_connect(s, KNOCK_CLIENT);
+	close(fd);
+	rc = hear(s, MEMIF_CONNECTED);
+	return rc < 0 ? rc : s;
+}
+
+void knock_send(void *rings)
+{
+	struct ring *ring = (void *)((uint8_t *)rings + RING_LEN);
+	const uint16_t head = ring->head;
+
+	ring->desc[head % (1 << LOG2)].region = 1;
+	ring->desc[head % (1 << LOG2)].length = PACKET;
+	__atomic_store_n(&ring->head, head + 1, __ATOMIC_RELEASE);
 }

@@ -55,6 +55,13 @@ extern const char *const knock_text[N_KNOCKS];
  * no answer. */
 int knock(const char *path, enum knock kind, uint16_t id, uint16_t busy_id);
 
+/* Connects as a client whose packets are in a file of its own (MEMIF region 1): a socket, and its
+ * rings, KNOCK_RINGS_LEN bytes to be unmapped; or -errno. */
+enum { KNOCK_RINGS_LEN = 4096 };
+int knock_with_buffers(const char *path, uint16_t id, int buffers, void **rings);
+/* Sends a packet: the first bytes of that file. */
+void knock_send(void *rings);
+
 /* Connects, and that is all: a socket, or -errno. */
 int knock_connect(const char *path);
 

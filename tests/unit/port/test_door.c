@@ -10,11 +10,13 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <rte_malloc.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@ static_assert(KNOCK_ROUNDS * N_KNOCKS >= 10000, "ten thousand");
 static char dir[] = "/tmp/door-test-XXXXXX";
 static char path[64];
 static struct rte_mempool *pool;
+static struct sigaction guard; /* a server's, while cmocka has its own */
 
 static int try_open_as(
 	const char *name, const char *role, int id, bool zero_copy, struct port *port, char *err)
@@ -281,6 +284,53 @@ static void crowd(void **state)
 	port_close(&server);
 }
 
+static unsigned take(const struct port *port)
+{
+	struct rte_mbuf *m[32];
+	const unsigned n = port_rx_burst(port, m, 32);
+
+	rte_pktmbuf_free_bulk(m, n);
+	return n;
+}
+
+/* The thread that polls the port finds the client's file cut: it goes on, that client is hung up
+ * on, and the next one is heard. */
+static void buffers_are_cut_in_use(void **state)
+{
+	const uint64_t before = port_memif_lost();
+	int fd = memfd_create("buffers", MFD_CLOEXEC), s;
+	struct port server, client;
+	struct traffic t = {0};
+	char byte;
+	void *rings;
+
+	(void)state;
+	sigaction(SIGBUS, &guard, NULL);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	open_ok("s", "server", 0, &server);
+	s = knock_with_buffers(path, 0, fd, &rings);
+	assert_true(s >= 0);
+	assert_true(await(is_up, &server));
+	knock_send(rings);
+	assert_int_equal(take(&server), 1);
+	assert_int_equal(port_memif_lost(), before);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	knock_send(rings);
+	take(&server);
+	assert_int_equal(port_memif_lost(), before + 1);
+	while (recv(s, &byte, 1, 0) > 0)
+		continue; /* why */
+	assert_int_equal(recv(s, &byte, 1, 0), 0);
+	close(s);
+	munmap(rings, KNOCK_RINGS_LEN);
+	close(fd);
+	open_ok("c", "client", 0, &client);
+	assert_true(await(is_up, &server));
+	move_all(&t, &client, &server);
+	port_close(&client);
+	port_close(&server);
+}
+
 /* Nothing is left in the file system, and nobody else gets in between. */
 static void names(void **state)
 {
@@ -449,6 +499,7 @@ static int setup(void **state)
 {
 	const struct port_eal eal = {.program = "test", .memory_mb = 64};
 	char err[PORT_ERR_LEN] = "";
+	struct port first;
 
 	(void)state;
 	if (port_eal_init(&eal, err) != 0 || mkdtemp(dir) == NULL) {
@@ -457,7 +508,11 @@ static int setup(void **state)
 	}
 	snprintf(path, sizeof(path), "%s/memif.sock", dir);
 	pool = port_pool_create("test", 4095, MTU, SOCKET_ID_ANY, err);
-	return pool ? 0 : -1;
+	if (pool == NULL || try_open("s", "server", 0, &first, err) != 0)
+		return -1;
+	sigaction(SIGBUS, NULL, &guard);
+	port_close(&first);
+	return 0;
 }
 
 static int teardown(void **state)
@@ -475,6 +530,7 @@ int main(void)
 		cmocka_unit_test(knocks_under_traffic),
 		cmocka_unit_test(again_and_again),
 		cmocka_unit_test(crowd),
+		cmocka_unit_test(buffers_are_cut_in_use),
 		cmocka_unit_test(names),
 		cmocka_unit_test(short_lived_threads),
 		cmocka_unit_test(many_threads),
