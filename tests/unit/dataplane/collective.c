@@ -69,11 +69,9 @@ unsigned c_create(void)
 	return slot;
 }
 
-/* What host i of the group in slot sends. */
-unsigned c_host_frame(uint8_t *out, unsigned slot, unsigned i, uint8_t opcode, uint32_t psn,
-	uint32_t imm, const void *payload, unsigned len)
+static unsigned from_host(uint8_t *out, const struct inc_ep *ep, unsigned i,
+	const struct wire_hdr *hdr, const void *payload, unsigned len)
 {
-	const struct inc_ep *ep = inc_ep_at(sw_group_get(sw, slot), i);
 	struct wire_flow flow = {
 		.src = ep->flow.dst,
 		.dst = ep->flow.src,
@@ -81,6 +79,20 @@ unsigned c_host_frame(uint8_t *out, unsigned slot, unsigned i, uint8_t opcode, u
 		.tos = IP_ECN_ECT0,
 		.sport = 0xc123,
 	};
+	int n;
+
+	h_host_mac(i, flow.smac);
+	memcpy(flow.dmac, h_port_mac(sw, i), 6);
+	n = wire_build_frame(out, H_FRAME_MAX, &flow, hdr, payload, len);
+	assert_true(n > 0);
+	return (unsigned)n;
+}
+
+/* What host i of the group in slot sends. */
+unsigned c_host_frame(uint8_t *out, unsigned slot, unsigned i, uint8_t opcode, uint32_t psn,
+	uint32_t imm, const void *payload, unsigned len)
+{
+	const struct inc_ep *ep = inc_ep_at(sw_group_get(sw, slot), i);
 	const struct wire_hdr hdr = {
 		.opcode = opcode,
 		.ackreq = opcode != ROCE_SEND_FIRST && opcode != ROCE_SEND_MIDDLE,
@@ -90,13 +102,23 @@ unsigned c_host_frame(uint8_t *out, unsigned slot, unsigned i, uint8_t opcode, u
 		.imm = imm,
 		.ip_id = 99,
 	};
-	int n;
 
-	h_host_mac(i, flow.smac);
-	memcpy(flow.dmac, h_port_mac(sw, i), 6);
-	n = wire_build_frame(out, H_FRAME_MAX, &flow, &hdr, payload, len);
-	assert_true(n > 0);
-	return (unsigned)n;
+	return from_host(out, ep, i, &hdr, payload, len);
+}
+
+unsigned c_nak_frame(uint8_t *out, unsigned slot, unsigned i, uint32_t psn)
+{
+	const struct inc_ep *ep = inc_ep_at(sw_group_get(sw, slot), i);
+	const struct wire_hdr hdr = {
+		.opcode = ROCE_ACK,
+		.mig = true,
+		.dqpn = ep->local_qpn,
+		.psn = psn,
+		.syndrome = ROCE_AETH_NAK,
+		.ip_id = 99,
+	};
+
+	return from_host(out, ep, i, &hdr, NULL, 0);
 }
 
 /* What the switch must send to endpoint i. */

@@ -27,6 +27,8 @@ uint32_t c_control(uint8_t payload[CTRL_LEN], unsigned bytes, unsigned mtu, unsi
 /* What host i of the group in slot sends. Returns the frame's length. */
 unsigned c_host_frame(uint8_t *out, unsigned slot, unsigned i, uint8_t opcode, uint32_t psn,
 	uint32_t imm, const void *payload, unsigned len);
+/* A NAK of host i, which waits for psn. */
+unsigned c_nak_frame(uint8_t *out, unsigned slot, unsigned i, uint32_t psn);
 /* What the switch must send to endpoint i. */
 unsigned c_result_frame(uint8_t *out, unsigned slot, unsigned i, uint8_t opcode, uint32_t psn,
 	uint32_t imm, const void *payload, unsigned len, uint16_t ip_id);

@@ -161,19 +161,16 @@ static void open_full(struct fx *fx)
 	fx->now += 100000;
 }
 
-/* Any number of NAKs sets off one for each endpoint, and the burst; the other group's packets are
- * answered in the very turn they come in. */
+/* Any number of NAKs sets off one for each endpoint, and the burst. What another group on the same
+ * worker has of that: tests/unit/dataplane/test_storm.c. */
 static void test_nak_storm(void **state)
 {
 	enum { NAKS = 16 };
 	unsigned total = 0, most = 0, resent, turn;
-	struct fx a, b;
+	struct fx a;
 
 	(void)state;
 	open_full(&a);
-	fx_open(&b, &star);
-	begin(&b, WINDOW - 1);
-	others(&b, WINDOW - 1);
 	resent = (unsigned)a.g->count[INC_C_RESENT];
 	for (turn = 1; turn < 200; turn++) {
 		unsigned sent = 0;
@@ -183,9 +180,6 @@ static void test_nak_storm(void **state)
 			fx_ack(&a, 0, at(0), ROCE_AETH_NAK);
 			sent += a.n_out;
 		}
-		b.now = a.now;
-		assert_int_equal(data(&b, 0, turn), INC_DROP_DONE);
-		assert_int_equal(b.n_out, HOSTS);
 		fx_tick(&a);
 		sent += a.n_out;
 		assert_true(sent <= INC_BURST + NAKS * HOSTS);
@@ -197,11 +191,8 @@ static void test_nak_storm(void **state)
 	 */
 	assert_int_equal(most, INC_BURST + NAKS * HOSTS);
 	printf("NAK storm: %u NAKs in each of %u turns draw %u packets a turn at most (budget %u: "
-	       "%u, "
-	       "and %u for each NAK); of another group's %u results %u leave in the turn they are "
-	       "complete\n",
-		NAKS, turn - 1, most, INC_BURST + NAKS * HOSTS, INC_BURST, HOSTS, turn - 1,
-		turn - 1);
+	       "%u, and %u for each NAK)\n",
+		NAKS, turn - 1, most, INC_BURST + NAKS * HOSTS, INC_BURST, HOSTS);
 	assert_true(a.g->count[INC_C_CUT] >= 199);
 	/* It is heard all the same, and so are the other members. */
 	for (unsigned ep = 1; ep < HOSTS; ep++)
@@ -210,7 +201,6 @@ static void test_nak_storm(void **state)
 	assert_int_equal(fx_ack(&a, 0, at(WINDOW - 1), 0x1f), INC_DROP_DONE);
 	assert_int_equal(a.g->psn_start[INC_BCAST], at(WINDOW));
 	fx_close(&a);
-	fx_close(&b);
 }
 
 /* Endpoints that have all lost everything take turns. */
