@@ -118,7 +118,7 @@ static json_t *state_json(const struct manager *m, uint64_t epoch)
 	if (!mgr_jobs_view(m->jobs, epoch, &v))
 		return NULL;
 	if (mgr_jobs_find(m->jobs, v.job->name) == epoch)
-		mgr_jobs_explain(m->jobs, v.job->name, line, sizeof(line));
+		mgr_jobs_explain(m->jobs, v.job->name, m->now, line, sizeof(line));
 	else
 		snprintf(line, sizeof(line), "%s, epoch %llu, over: it was set up anew",
 			v.job->name, (unsigned long long)epoch);
@@ -201,7 +201,8 @@ static int read_join(struct manager *m, const json_t *params, struct mgr_job *jo
 	*job = (struct mgr_job){.n_ranks = (unsigned)rpc_int(params, "ranks", 0),
 		.shape = m->shape,
 		.want_bps = (uint64_t)rpc_int(params, "mbps", 0) * 1000000,
-		.duty = MGR_DUTY};
+		.duty = MGR_DUTY,
+		.ring = rpc_bool(params, "resume", false)};
 	snprintf(job->name, sizeof(job->name), "%s", rpc_string(params, "job"));
 	snprintf(job->owner, sizeof(job->owner), "%s", mg_tenant(m) ?: "");
 	/* Who cannot let go of memory between its collectives has it all the time. */

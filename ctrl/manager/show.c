@@ -33,7 +33,7 @@ static int explain(struct manager *m, const char *job, json_t **result, struct r
 	if (mg_tenant(m) && (!mgr_jobs_view(m->jobs, mgr_jobs_find(m->jobs, job), &v) ||
 				    strcmp(v.job->owner, mg_tenant(m)) != 0))
 		return rpc_fail(e, -ENOENT, "job", "no job is named \"%s\"", job);
-	if (!mgr_jobs_explain(m->jobs, job, line, sizeof(line))) {
+	if (!mgr_jobs_explain(m->jobs, job, m->now, line, sizeof(line))) {
 		add_cabling(m, job, line, sizeof(line));
 		*result = json_pack("{s:o}", "line", rpc_text(line));
 		return 0;

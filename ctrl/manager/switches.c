@@ -116,7 +116,7 @@ void mg_act(struct manager *m)
 		/* Ranks ask: job.heartbeat. */
 		if (mgr_jobs_view(m->jobs, a.epoch, &v) &&
 			mgr_jobs_find(m->jobs, v.job->name) == a.epoch &&
-			!mgr_jobs_explain(m->jobs, v.job->name, line, sizeof(line)))
+			!mgr_jobs_explain(m->jobs, v.job->name, m->now, line, sizeof(line)))
 			mg_say(m, JOURNAL_NOTICE, "job %s", line);
 	}
 }

@@ -33,7 +33,8 @@ struct ccl_managed {
 	unsigned missed;
 	int64_t watched_ms, looked_ms, dialled_ms; /* dialled: the last one, or a round's end */
 	struct ccl_turn turn;
-	bool turned; /* it was said since it was last asked for */
+	bool turned;             /* it was said since it was last asked for */
+	bool resumed, dismissed; /* dismissed: and the manager has no such run any more */
 };
 
 static int64_t now_ms(const struct ccl_managed *m)
@@ -116,6 +117,8 @@ static json_t *join_params(const struct ccl_group *g, unsigned rank, unsigned mt
 		(int)g->n_ranks, "rank", (int)rank, "who", ctl_u64(who), "ip",
 		wire_ip_format(&g->rank_ip[rank], ip, sizeof(ip)), "mtu",
 		(int)(g->mtu ? g->mtu : mtu), "reproducible", g->reproducible, "half", g->half);
+	if (g->resume)
+		json_object_set_new(params, "resume", json_true());
 	json_object_update_new(params,
 		json_pack("{s:s,s:b,s:s,s:b,s:{s:s,s:b,s:b,s:i}}", "kind", ccl_wish_name(g->kind),
 			"sr", g->sr, "verb", g->write ? "write" : "send", "basic",
@@ -436,15 +439,29 @@ static bool is_connected(struct ccl_managed *m)
 	return find(m);
 }
 
+void ccl_managed_resumed(struct ccl_managed *m)
+{
+	if (m)
+		m->resumed = true;
+}
+
+/* The ring of a job that has resumed is its hosts' own: ranks hear of each other without him. */
+static int dismissed(struct ccl_managed *m)
+{
+	hang_up(m);
+	m->dismissed = true;
+	return 0;
+}
+
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 {
-	const bool ring = m->group->mode_id == CCL_MODE_RING;
+	const bool ring = m->resumed || m->group->mode_id == CCL_MODE_RING;
 	json_t *state = NULL;
 	const char *phase, *line;
 	struct ctl_error e;
 	int rc;
 
-	if (m->connected && now_ms(m) - m->watched_ms < WATCH_EVERY_MS)
+	if (m->dismissed || (m->connected && now_ms(m) - m->watched_ms < WATCH_EVERY_MS))
 		return 0;
 	if (!is_connected(m))
 		return 0;
@@ -464,7 +481,9 @@ int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN])
 		next(m);
 	}
 	json_decref(state);
-	return rc == -ESTALE ? -ECONNABORTED : 0;
+	if (rc != -ESTALE)
+		return 0;
+	return m->resumed ? dismissed(m) : -ECONNABORTED;
 }
 
 void ccl_managed_leave(struct ccl_managed *m, bool done)

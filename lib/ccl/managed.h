@@ -23,6 +23,10 @@ int ccl_managed_ready(struct ccl_managed *m, char err[CCL_ERR_LEN]);
  * looked for again, and is no failure; nobody who does not answer a dial is waited for. */
 int ccl_managed_watch(struct ccl_managed *m, char why[CCL_ERR_LEN]);
 
+/* The communicator goes on by the ring of its hosts, and the job stays there as one that does so:
+ * from now on nothing that the manager says ends it. m may be NULL. */
+void ccl_managed_resumed(struct ccl_managed *m);
+
 /* The job's turn as the manager last said it. False: nothing new. */
 bool ccl_managed_turn(struct ccl_managed *m, struct ccl_turn *turn);
 

@@ -174,14 +174,14 @@ static int make_ring(struct ccl_comm *c, struct ccl_ring **ring, char *err)
 	return rc;
 }
 
-/* The switches end what nobody keeps: rank 0 needs not wait for those that may be gone. */
+/* The switches end what nobody keeps: rank 0 needs not wait for those that may be gone. To a
+ * manager the ranks stay there, and it says how the job goes on. */
 static void let_go(struct ccl_setup *s)
 {
 	if (s->rank == 0)
 		ccl_install_fini(&s->in);
 	s->fallback = true;
-	ccl_managed_leave(s->managed, true);
-	s->managed = NULL;
+	ccl_managed_resumed(s->managed);
 }
 
 static int parse_verdict(const struct ccl_comm *c, const json_t *object, struct ccl_verdict *v)

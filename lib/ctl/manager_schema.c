@@ -151,6 +151,9 @@ static const struct ctl_field join_params[] = {
 			"less counts with \"lease\""},
 	{"lease", CTL_BOOL,
 		.help = "it can have its memory for a collective at a time; default false"},
+	{"resume", CTL_BOOL,
+		.help = "it goes on by a ring of its hosts if the network fails in the middle, and "
+			"stays a job; default false: its ranks are told, and join again"},
 	{0}};
 
 static const struct ctl_field child_fields[] = {{"rank", CTL_INT, .help = "a rank, or"},

@@ -176,7 +176,7 @@ int mgr_run_new(
 	r->job = *job;
 	r->epoch = epoch;
 	r->phase = MGR_JOINING;
-	r->phase_by = r->remove_at = r->forget_at = UINT64_MAX;
+	r->phase_by = r->remove_at = r->forget_at = r->since = UINT64_MAX;
 	add_run(js, r);
 	*out = r;
 	return 0;

@@ -80,7 +80,7 @@ struct mgr_job {
 	uint64_t want_bps, least_bps;
 	unsigned duty;
 	bool promised, low;
-	bool ring; /* goes on by the hosts if the network fails in the middle */
+	bool ring; /* goes on by the hosts if the network fails in the middle: who does so stays */
 };
 
 /* A rank that joins. */
@@ -232,7 +232,9 @@ unsigned mgr_jobs_of(const struct mgr_jobs *js, const char *owner, unsigned *ran
 uint64_t mgr_jobs_before(const struct mgr_jobs *js, uint64_t epoch);
 
 /* In a line: its phase; its tree, mode, switches and memory, or why not and what would have to
- * change; why it is over. -ENOENT: no such job. */
-int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, unsigned len);
+ * change; why it is over, or since when, and why, it goes on by the hosts' ring. -ENOENT: no such
+ * job. */
+int mgr_jobs_explain(
+	const struct mgr_jobs *js, const char *name, uint64_t now, char *line, unsigned len);
 
 #endif

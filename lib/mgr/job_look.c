@@ -107,11 +107,32 @@ static void end_line(const struct mgr_jobs *js, const struct mgr_run *r, char *l
 	}
 }
 
-int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, unsigned len)
+/* It was in the network, which all ranks were connected with. */
+static bool goes_on(const struct mgr_run *r)
+{
+	return r->phase == MGR_RING && r->job.ring && r->n_ready == r->job.n_ranks;
+}
+
+static void phase_line(const struct mgr_run *r, uint64_t now, char *line, size_t len)
 {
 	static const char *const phase[] = {"joining", "installing", "connecting", "starting",
 		"active", "by the hosts' ring", "over"};
+
+	if (!goes_on(r))
+		snprintf(line, len, "%s", phase[r->phase]);
+	else if (r->since == UINT64_MAX)
+		snprintf(line, len,
+			"going on by the hosts' ring since before this manager was started");
+	else
+		snprintf(line, len, "going on by the hosts' ring for %llu s",
+			(unsigned long long)((now - r->since) / 1000000000));
+}
+
+int mgr_jobs_explain(
+	const struct mgr_jobs *js, const char *name, uint64_t now, char *line, unsigned len)
+{
 	const struct mgr_run *r = mgr_run_find(js, mgr_jobs_find(js, name));
+	char at[MGR_LINE_LEN];
 	char rest[MGR_LINE_LEN];
 
 	if (r == NULL)
@@ -132,7 +153,8 @@ int mgr_jobs_explain(const struct mgr_jobs *js, const char *name, char *line, un
 			r->job.n_ranks);
 	else
 		snprintf(rest, sizeof(rest), "%s", mgr_why_line(r->why));
-	snprintf(line, len, "%s, epoch %llu, %s: %s", r->job.name, (unsigned long long)r->epoch,
-		phase[r->phase], rest);
+	phase_line(r, now, at, sizeof(at));
+	snprintf(line, len, "%s, epoch %llu, %s: %s", r->job.name, (unsigned long long)r->epoch, at,
+		rest);
 	return 0;
 }

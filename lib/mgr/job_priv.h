@@ -38,7 +38,8 @@ struct mgr_run {
 	enum mgr_why why;
 	enum mgr_end end;
 	unsigned culprit;
-	bool tell; /* ranks, of the phase */
+	uint64_t since; /* when it went on by the hosts' ring; UINT64_MAX: nobody knows */
+	bool tell;      /* ranks, of the phase */
 	uint64_t phase_by, remove_at, forget_at;
 	/* For mgr_jobs_changed. */
 	struct mgr_run *next_changed;

@@ -169,6 +169,7 @@ void mgr_run_fail(
 	r->end = end;
 	r->culprit = culprit;
 	if (ring_helps(r, end)) {
+		r->since = now;
 		enter(r, MGR_RING, UINT64_MAX);
 	} else {
 		enter(r, MGR_OVER, UINT64_MAX);

@@ -163,6 +163,51 @@ class Spine(Fabric):
         self.assertTrue(self.jobs.nothing_left())
 
 
+class Resumes(Fabric):
+    """A job that goes on by the ring of its hosts when a spine dies under it, and one beside it on another spine."""
+    def perf(self, name, checks, **fields):
+        """All collectives' results are looked at. What the manager says of the job when it is active."""
+        hosts = [self.clos.hosts_of(leaf)[self.jobs.names.index(name)] for leaf in self.clos.leaves]
+        group = self.lab.group(name, hosts, timeout_ms=60000, **fields)
+        self.jobs.procs[name] = []
+        for rank, h in enumerate(hosts):
+            with open(self.lab.path(f'{name}-{rank}.log'), 'w') as out:
+                self.jobs.procs[name].append(self.lab.popen(
+                    h['name'], [os.path.join(build_dir(), 'apps/incline-perf'), '--group', self.lab.path(group), '--rank',
+                                str(rank), '-b', '64K', '-e', '64K', '-n', '1', '-c', str(checks)], group, stdout=out, stderr=out))
+        self.jobs.wait(name, lambda: self.jobs.row(name).get('phase') == 'active')
+        return self.jobs.row(name)
+
+    def operations(self, spine):
+        return max((g['operations'] for g in self.lab.ctl(f'{spine}.ctl', 'group', 'list')['groups']), default=0)
+
+    def test_by_the_ring_of_its_hosts(self):
+        before = {name: self.perf(name, checks, **more)  # the first one has the spine that hosts' packets go by
+                  for name, checks, more in (('job1', 1000000, {}), ('job0', 300, {'resume': True}))}
+        spine = before['job0']['switches'][0]
+        self.assertEqual([before['job1']['switches'][0], spine], self.clos.spines[:2])
+        self.jobs.wait('collectives', lambda: self.operations(spine) > 2)
+        self.kill(spine)
+        words = 'group job0 goes on by a ring of the hosts, without the switches, from collective '
+        deadline = time.monotonic() + PATIENCE
+        while words not in self.jobs.said('job0'):
+            self.assertLess(time.monotonic(), deadline, self.jobs.said('job0'))
+            time.sleep(0.002)
+        rank = self.jobs.procs['job0'][1]
+        rank.send_signal(signal.SIGSTOP)  # or all might be done before anybody has asked
+        line, beside = self.jobs.explain('job0'), self.jobs.row('job1')
+        rank.send_signal(signal.SIGCONT)
+        self.assertEqual([beside[what] for what in ('epoch', 'phase')], [before['job1']['epoch'], 'active'])
+        for p in self.jobs.procs.pop('job1'):
+            p.kill()
+            p.wait()
+        self.assertRegex(line, rf"^job0, epoch {before['job0']['epoch']}, going on by the hosts' ring for \d+ s: \w+")
+        self.jobs.wait('the end', lambda: all(p.poll() == 0 for p in self.jobs.procs['job0']))  # not if a result is wrong
+        self.assertEqual([self.jobs.said('job0', r).count(words) for r in (0, 1)], [1, 0])
+        self.assertEqual(self.jobs.explain('job0').rpartition(', ')[2], 'over: all ranks left')
+        self.assertTrue(self.jobs.nothing_left())
+
+
 class NoSpine(Fabric):
     def test_says_so(self):
         for spine in self.clos.spines:

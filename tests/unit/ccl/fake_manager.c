@@ -111,6 +111,7 @@ int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t 
 	unsigned timeout_ms, json_t **result, struct ctl_error *error)
 {
 	const size_t at = strlen(fake.asked);
+	const char *answer;
 	unsigned i;
 
 	json_decref(fake.asked_with);
@@ -139,10 +140,14 @@ int __wrap_ctl_call(struct ctl_client *client, const char *method, const json_t 
 		return -EBUSY;
 	}
 	i = fake.n_calls++;
+	answer = fake.answers[i < 3 && fake.answers[i] ? i : fake.answers[1] ? 1 : 0];
+	if (!strcmp(answer, FAKE_STALE)) {
+		error->code = -32000;
+		snprintf(error->msg, sizeof(error->msg), "epoch 1 is over");
+		return -ESTALE;
+	}
 	if (result)
-		*result = fake_json(fake.answers[i < 3 && fake.answers[i] ? i
-						 : fake.answers[1]        ? 1
-									  : 0]);
+		*result = fake_json(answer);
 	return 0;
 }
 

@@ -17,6 +17,8 @@
 
 enum { FAKE_DIAL_MS = 500 }; /* that one has who is silent */
 
+#define FAKE_STALE "stale" /* an answer: the run is over */
+
 /* Managers: who does not listen, and who listens and answers nothing or hangs up (addresses of one
  * letter; NULL: none; "": all). */
 extern struct fake_manager {

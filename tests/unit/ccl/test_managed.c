@@ -230,6 +230,35 @@ static void watch(unsigned times)
 	}
 }
 
+/* A communicator that goes on by the ring of its hosts: the manager hears of it, and that the
+ * network is not used is no failure; nor is it one if he does not know it any more. */
+static void resumed(void **state)
+{
+	static const char *const last[] = {"{'epoch':1,'phase':'over','line':'gone'}", FAKE_STALE};
+	char err[CCL_ERR_LEN] = "", why[CCL_ERR_LEN] = "";
+
+	for (unsigned i = 0; i < 2; i++) {
+		start(state);
+		job.group.resume = true;
+		assert_int_equal(fake_manager_join("{'epoch':1,'phase':'ring'}", NULL, err), 0);
+		job.group.mode_id = CCL_MODE_2; /* as if it had a tree */
+		assert_true(json_is_true(json_object_get(fake.asked_with, "resume")));
+		fake.clock_ms += 600;
+		assert_int_equal(ccl_managed_watch(job.managed, why), -ECONNABORTED);
+		assert_string_equal(why, "the manager says: ring");
+		ccl_managed_resumed(job.managed);
+		watch(2);
+		assert_string_equal(fake.asked, "/m.j /m.h /m.h /m.h ");
+		fake.answers[0] = last[i];
+		watch(3);
+		assert_string_equal(fake.asked, "/m.j /m.h /m.h /m.h /m.h ");
+		ccl_managed_leave(job.managed, true); /* nor is he told of its end */
+		job.managed = NULL;
+		assert_string_equal(fake.asked, "/m.j /m.h /m.h /m.h /m.h ");
+	}
+	ccl_managed_resumed(NULL);
+}
+
 /* While the job works: who has gone is followed by whoever listens, who hangs as well; one that
  * loses an answer now and then stays. */
 static void followed(void **state)
@@ -401,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(says_what_it_can, start, stop),
 		cmocka_unit_test_setup_teardown(place_taken, start, stop),
 		cmocka_unit_test_setup_teardown(ends_meanwhile, start, stop),
+		cmocka_unit_test_setup_teardown(resumed, start, stop),
 		cmocka_unit_test_setup_teardown(followed, start, stop),
 		cmocka_unit_test_setup_teardown(takes_and_closes, start, stop),
 		cmocka_unit_test_setup_teardown(silent_ones, start, stop),

@@ -282,9 +282,10 @@ static void join(struct world *w, unsigned j, unsigned r)
 	snprintf(name, sizeof(name), "job%u", j);
 	snprintf(ip, sizeof(ip), "10.1.%u.%u", r, j);
 	state = ask_manager(w, &k->peer, "job.join",
-		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i,s:b,s:i,s:i}", "job", name, "ranks", RANKS,
-			"rank", (int)r, "who", ctl_u64(k->who), "ip", ip, "mtu", 1024, "lease",
-			w->job[j].duty, "duty", w->job[j].duty ?: 1000, "mbps", w->job[j].mbps));
+		json_pack("{s:s,s:i,s:i,s:o,s:s,s:i,s:b,s:b,s:i,s:i}", "job", name, "ranks", RANKS,
+			"rank", (int)r, "who", ctl_u64(k->who), "ip", ip, "mtu", 1024, "resume",
+			w->job[j].resume, "lease", w->job[j].duty, "duty", w->job[j].duty ?: 1000,
+			"mbps", w->job[j].mbps));
 	k->connected = state != NULL;
 	take_state(w, k, state);
 	json_decref(state);
@@ -328,6 +329,8 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 	}
 	k->connected = true;
 	take_state(w, k, state);
+	if (!strcmp(k->phase, "ring"))
+		let_go_of_switches(w, k);
 	if (r == 0)
 		world_use_lease(w, j);
 	if (r == 0 && job->installed != k->epoch && json_object_get(state, "plan") &&

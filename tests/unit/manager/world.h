@@ -41,9 +41,10 @@ struct world_rank {
 
 struct world_job {
 	struct world_rank rank[RANKS];
-	bool again; /* ranks that hear that it is over join anew */
-	int duty;   /* 0: its memory is its own */
-	int mbps;   /* more is of no use to it; 0: as much as there is */
+	bool again;  /* ranks that hear that it is over join anew */
+	bool resume; /* if the network fails in the middle they go on by their ring */
+	int duty;    /* 0: its memory is its own */
+	int mbps;    /* more is of no use to it; 0: as much as there is */
 	uint64_t installed;
 	char tree[128];
 	bool holds;        /* the lease of its window's block */

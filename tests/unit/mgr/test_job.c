@@ -19,7 +19,7 @@ static void whole_life(void **state)
 	assert_int_equal(epoch, 100);
 	for (unsigned s = 0; s < 4; s++)
 		assert_int_equal(w.group[s][0].is, MGR_ACTIVATE);
-	assert_int_equal(mgr_jobs_explain(w.js, "train", line, sizeof(line)), 0);
+	assert_int_equal(mgr_jobs_explain(w.js, "train", w.now, line, sizeof(line)), 0);
 	assert_string_equal(line, "train, epoch 100, active: in the network: height 2, 4 "
 				  "switches, root first: s3 s0 s1 s2; mode II, M 4, W 4, 131072 "
 				  "bytes in all, 10.0 Gbit/s");
@@ -34,11 +34,11 @@ static void whole_life(void **state)
 	world_settle(&w);
 	world_nothing_left(&w);
 	assert_false(world_told(&w, epoch, MGR_TELL_OVER)); /* they know */
-	mgr_jobs_explain(w.js, "train", line, sizeof(line));
+	mgr_jobs_explain(w.js, "train", w.now, line, sizeof(line));
 	assert_string_equal(line, "train, epoch 100, over: all ranks left");
 	world_until(&w, w.now + 1000 * MS);
 	assert_int_equal(mgr_jobs_count(w.js), 0);
-	assert_int_equal(mgr_jobs_explain(w.js, "train", line, sizeof(line)), -ENOENT);
+	assert_int_equal(mgr_jobs_explain(w.js, "train", w.now, line, sizeof(line)), -ENOENT);
 	assert_int_equal(mgr_jobs_heartbeat(w.js, epoch, 0, w.now), -ESTALE);
 	world_close(&w);
 }
@@ -281,9 +281,12 @@ static void failure_spreads(void **state)
 	}
 	assert_true(mgr_jobs_next(w.js, w.now, &a));
 	assert_int_equal(a.kind, MGR_TELL_RING); /* as the job asked */
-	mgr_jobs_explain(w.js, "train", line, sizeof(line));
-	assert_string_equal(line, "train, epoch 100, by the hosts' ring: its group failed on s1");
+	mgr_jobs_explain(w.js, "train", w.now, line, sizeof(line));
+	assert_string_equal(line,
+		"train, epoch 100, going on by the hosts' ring for 0 s: its group failed on s1");
 	world_beat(&w, epoch, 3, w.now + 5000 * MS);
+	mgr_jobs_explain(w.js, "train", w.now, line, sizeof(line));
+	assert_non_null(strstr(line, "going on by the hosts' ring for 5 s: its group failed"));
 	world_nothing_left(&w);
 	assert_int_equal(world_phase(&w, epoch), MGR_RING); /* goes on */
 	for (unsigned i = 0; i < 3; i++)
@@ -362,7 +365,7 @@ static void not_in_the_network(void **state)
 	epoch = world_join_all(&w, &job, 0, 4, 1);
 	assert_int_equal(world_phase(&w, epoch), MGR_RING);
 	assert_true(world_told(&w, epoch, MGR_TELL_RING));
-	mgr_jobs_explain(w.js, "train", line, sizeof(line));
+	mgr_jobs_explain(w.js, "train", w.now, line, sizeof(line));
 	assert_non_null(strstr(line, "by the hosts' ring: not in the network: the widest tree"));
 	world_nothing_left(&w);
 	/* Some never come. */
