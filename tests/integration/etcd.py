@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two managers on one etcd: one leads, the other waits; the leader is killed, the other goes on with what it had
-promised, and gives no epoch twice. Run by meson test, or by hand: tests/integration/etcd.py."""
+promised: the groups that a switch has under their epochs stay, none is there twice, and no epoch is given twice.
+Run by meson test, or by hand: tests/integration/etcd.py."""
 import json
 import os
 import shutil
@@ -61,7 +62,7 @@ class Etcd(unittest.TestCase):
         for name, sock in ('fabric', 'm'), ('one', 'one'), ('two', 'two'):
             with open(self.path(f'{name}.json'), 'w') as f:
                 json.dump({'listen': self.path(f'{sock}.sock'), 'store': f'etcd:{client}/test', 'links': links,
-                           'switches': [{'name': 's', 'control': self.path('nobody'), 'ip': '10.2.0.1'}],
+                           'switches': [{'name': 's', 'control': self.path('s.ctl'), 'ip': '10.2.0.1'}],
                            'hosts': [{'name': f'h{i}', 'ip': f'10.1.0.{i + 1}'} for i in range(2)], **self.fields}, f)
 
     def certify(self):
@@ -90,43 +91,100 @@ class Etcd(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, f'{log} lacks {text!r}: {out}')
             time.sleep(0.05)
 
+    def peers(self, sock='m.sock', n=1):
+        peers = [Rank(self.path(sock)) for _ in range(n)]
+        for peer in peers:
+            self.addCleanup(peer.close)
+        return peers
+
+    def say(self, ranks, method, job, epoch):
+        """The last one's answer."""
+        return [rank.ask(method, job=job, epoch=epoch, rank=i, who=i + 1) for i, rank in enumerate(ranks)][-1]
+
     def join(self, job):
-        """Both ranks; the run takes the ring when it is known that nobody listens at the switch."""
-        ranks = [Rank(self.path('m.sock')) for _ in range(2)]
+        """Both ranks; where nobody listens at the switch the run takes the ring when that is known."""
+        ranks = self.peers(n=2)
         for i, rank in enumerate(ranks):
-            self.addCleanup(rank.close)
             state = rank.ask('job.join', job=job, ranks=2, rank=i, who=i + 1, ip=f'10.1.0.{i + 1}', mtu=1024)
         deadline = time.monotonic() + PATIENCE
-        while state['phase'] == 'joining':
+        while state['phase'] in ('joining', 'installing'):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
-            for i, rank in enumerate(ranks):
-                state = rank.ask('job.heartbeat', job=job, epoch=state['epoch'], rank=i, who=i + 1)
-        return ranks, state['epoch']
+            state = self.say(ranks, 'job.heartbeat', job, state['epoch'])
+        return ranks, state
 
     def jobs(self):
-        asks = Rank(self.path('m.sock'))
-        self.addCleanup(asks.close)
-        return [(j['job'], j['epoch']) for j in asks.ask('job.list')['jobs']]
-
+        return [(j['job'], j['epoch']) for j in self.peers()[0].ask('job.list')['jobs']]
 
 
 class TwoManagers(Etcd):
+    def start_switch(self):
+        ports = [{'name': f'p{i}', 'type': 'memif', 'role': 'server', 'socket': self.path(f'p{i}')} for i in range(2)]
+        with open(self.path('s.json'), 'w') as f:
+            json.dump({'name': 's', 'addresses': ['10.2.0.1'], 'ports': ports, 'idle': 'sleep', 'arena_kb': 16384,
+                       'control': self.path('s.ctl')}, f)
+        self.start([os.path.join(build_dir(), 'apps', 'incline-switch'), '-c', self.path('s.json')], 's.log')
+        self.until(lambda: os.path.exists(self.path('s.ctl')))
+        return self.peers('s.ctl')[0]
+
+    def until(self, done):
+        deadline = time.monotonic() + PATIENCE
+        while not done():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def leads(self, seconds):
+        """Who leads has heard the switch, and has done so for so long."""
+        who = self.peers()[0].ask('manager.who')
+        return who['switches'] == 1 and who['leads_s'] >= seconds
+
+    def begin(self, job, switch):
+        """A job in the network, as rank 0 and the other do it: what they are, and its epoch."""
+        ranks, state = self.join(job)
+        plan, epoch = state['plan'], state['epoch']
+        ends = [{'ip': f"10.1.0.{child['rank'] + 1}", 'qpn': child['rank'] + 1, 'port': child['port'], 'host': True,
+                 'mac': f"02:00:00:00:00:0{child['rank'] + 1}", 'ranks': [child['rank']]}
+                for child in plan['switches'][0]['children']]
+        switch.ask('group.create', name=job, job=job, epoch=epoch, mode=plan['mode'], kind='mixed', mtu=1024, M=plan['M'],
+                   W=plan['W'], ranks=2, endpoints=ends)
+        self.say(ranks, 'job.ready', job, epoch)
+        self.until(lambda: self.say(ranks, 'job.heartbeat', job, epoch)['phase'] == 'active')
+        return ranks, epoch
+
+    def groups(self, switch):
+        """By their names, what tells one from another; and the epochs under which there are any."""
+        return ({g['name']: (g['group'], g['generation']) for g in switch.ask('group.list')['groups']},
+                sorted((j['job'], j['epoch'], j['groups']) for j in switch.ask('epoch.list')['jobs'] if j['groups']))
+
     def test_the_leader_is_killed(self):
+        switch = self.start_switch()
         first = self.manager('one.log')
         self.said('one.log', 'm.sock')
         second = self.manager('two.log')
         self.assertIn(f':{first.pid} leads', self.said('two.log', 'waiting: store: etcd: manager'))
-        _, epoch = self.join('before')
+        _, epoch = self.begin('before', switch)
+        there = self.groups(switch)
+        self.assertEqual((list(there[0]), there[1]), (['before'], [('before', epoch, 1)]))
         self.assertEqual(self.jobs(), [('before', epoch)])
         first.kill()
         first.wait()
         self.said('two.log', 'leading now')
         self.said('two.log', 'm.sock')
+        ranks = self.peers(n=2)  # as CommLib does: their connections have gone with him
+        self.assertEqual(self.say(ranks, 'job.heartbeat', 'before', epoch)['phase'], 'active')
+        self.until(lambda: self.leads(2))  # each second he compares what the switch has with what it should
+        self.assertEqual(self.groups(switch), there)
+        self.assertEqual(self.say(ranks, 'job.heartbeat', 'before', epoch)['phase'], 'active')
         self.assertEqual(self.jobs(), [('before', epoch)])
-        _, later = self.join('after')
+        more, later = self.begin('after', switch)
         self.assertGreater(later, epoch)
         self.assertEqual(sorted(self.jobs()), [('after', later), ('before', epoch)])
+        both, epochs = self.groups(switch)
+        self.assertEqual({**both, **there[0]}, both)
+        self.assertEqual((sorted(both), epochs), (['after', 'before'], [('after', later, 1), ('before', epoch, 1)]))
+        self.say(ranks, 'job.leave', 'before', epoch)
+        self.say(more, 'job.leave', 'after', later)
+        self.until(lambda: self.groups(switch) == ({}, []))
         second.terminate()  # gives the lease back
         self.assertEqual(second.wait(PATIENCE), 0)
 
@@ -185,7 +243,7 @@ class Certificates(Etcd):
     def test_who_shows_one_leads(self):
         first = self.manager('one.log')
         self.said('one.log', 'm.sock')
-        _, epoch = self.join('before')
+        epoch = self.join('before')[1]['epoch']
         self.assertEqual(self.jobs(), [('before', epoch)])
         second = self.manager('two.log')
         self.assertIn(f':{first.pid} leads', self.said('two.log', 'waiting: store: etcd: manager'))
