@@ -185,8 +185,8 @@ static int read_all(struct loading *l)
 	if (!l->run || !l->state || !l->link || !l->host || !l->blocks || !l->policy)
 		return -ENOMEM;
 	rc = l->m->store.each(l->m->store.arg, take, l);
-	if (rc == -EIO)
-		snprintf(l->err, MANAGER_ERR_LEN, "store: cannot be read");
+	if (rc && rc != -ENOMEM && rc != -EBADMSG)
+		snprintf(l->err, MANAGER_ERR_LEN, "store: cannot be read: %s", strerror(-rc));
 	return rc;
 }
 
@@ -208,8 +208,8 @@ int mg_keep_epoch(struct manager *m, uint64_t first, uint64_t *epoch, char err[M
 
 	m->born = l.born ? l.born : first;
 	*epoch = l.bound > first ? l.bound : first;
-	if (!rc && !l.born)
-		rc = mg_put_number(m, "born", m->born);
+	if (!rc && !l.born && (rc = mg_put_number(m, "born", m->born)))
+		snprintf(err, MANAGER_ERR_LEN, "store: cannot be written to: %s", strerror(-rc));
 	forget(&l);
 	return rc;
 }

@@ -302,6 +302,42 @@ static void test_successors_groups(void **state)
 	}
 }
 
+static int away(void *arg, int (*take)(void *to, const char *key, const char *value), void *to)
+{
+	(void)arg, (void)take, (void)to;
+	return -ETIMEDOUT;
+}
+
+static int unwritten(void *arg, const char *key, const char *value)
+{
+	(void)arg, (void)key, (void)value;
+	return -ETIMEDOUT;
+}
+
+/* A store that does not answer is not memory that has run out. */
+static void test_says_what_fails(void **state)
+{
+	static const char *const says[] = {"store: cannot be read: Connection timed out",
+		"store: cannot be written to: Connection timed out"};
+	const struct manager_io io = {.name = "here:7"};
+	char err[MANAGER_ERR_LEN] = "";
+	struct store empty;
+	struct manager *m;
+
+	(void)state;
+	assert_int_equal(store_memory_open(&empty), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct store lost = empty;
+
+		lost.each = i ? empty.each : away;
+		lost.put = unwritten;
+		assert_int_equal(
+			manager_create(w.config, &io, &lost, 1, w.now, &m, err), -ETIMEDOUT);
+		assert_string_equal(err, says[i]);
+	}
+	empty.close(empty.arg);
+}
+
 /* ---- anywhere ---- */
 
 /* All that is written: jobs begin, one fails, one loses a rank, one leaves, all end. */
@@ -475,6 +511,7 @@ int main(void)
 		T(test_link_meanwhile),
 		T(test_epochs_ascend),
 		T(test_successors_groups),
+		T(test_says_what_fails),
 		T(test_damaged_records),
 		T(test_smaller_fabric),
 		cmocka_unit_test(test_matrix),
