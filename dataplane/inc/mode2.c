@@ -144,10 +144,11 @@ static bool receivers_silent(const struct inc_ctx *c)
 static void hold_sender(struct inc_ctx *c)
 {
 	struct inc_group *g = c->g;
+	const uint32_t first = psn_add(c->desc->ctrl_psn, 1);
 	uint32_t msn, node = inc_node_ack(g, c->route, psn_add(c->desc->last, 1), &msn);
 
-	if (g->kind == INC_MIXED) /* all ranks have what was before (2.3) */
-		node = psn_max(node, psn_add(c->desc->ctrl_psn, 1));
+	if (g->kind == INC_MIXED)
+		node = inc_not_before(c, c->ep, first, node, &msn);
 	if (!(g->flags & INC_F_STALL_RNR) || c->pkt->psn != node || !receivers_silent(c) ||
 		!inc_not_told(c, 1ULL << c->ep, ROCE_AETH_RNR, node))
 		return;

@@ -139,6 +139,16 @@ uint32_t inc_node_ack(
 	return slowest && psn_lt(slowest->ack_next, end) ? slowest->ack_next : end;
 }
 
+uint32_t inc_not_before(
+	const struct inc_ctx *c, unsigned sender, uint32_t first, uint32_t node, uint32_t *msn)
+{
+	if (psn_lt(first, node))
+		return node;
+	if (!single(c))
+		*msn = inc_ep_at(c->g, sender)->ack_msn;
+	return first;
+}
+
 /* Broadcast: towards the sender go only what all receivers have, and the first PSN that one of them
  * lacks, for a NAK acknowledges everything before it. */
 static enum inc_drop towards_sender(struct inc_ctx *c, const struct scope *s)
@@ -154,7 +164,9 @@ static enum inc_drop towards_sender(struct inc_ctx *c, const struct scope *s)
 		inc_send_ack(c, sender, passed_on(c), psn_add(node, -1), msn);
 		return INC_DROP_DONE;
 	}
-	node = INC_BUG(T4) ? c->pkt->psn : psn_max(node, s->first);
+	node = INC_BUG(T4)
+		       ? c->pkt->psn
+		       : inc_not_before(c, (unsigned)__builtin_ctzll(sender), s->first, node, &msn);
 	if (g->nak_fwd_ns && node == g->nak_fwd_psn && c->now - g->nak_fwd_ns < NAK_FWD_GAP_NS)
 		return INC_DROP_ACK_MERGED;
 	if (!inc_not_told(c, sender, c->pkt->syndrome, node))
@@ -185,7 +197,7 @@ static enum inc_drop ack_reduce(struct inc_ctx *c, const struct scope *s)
 	if (c->ep != s->route->via)
 		return reflected ? INC_DROP_DONE : INC_DROP_ACK_CLASS;
 	note_ack(c, &c->g->red_ack);
-	for (uint64_t in = s->route->in; single(c) && in != 0; in &= in - 1) {
+	for (uint64_t in = s->route->in; in != 0; in &= in - 1) {
 		struct inc_ep *ep = inc_ep_at(c->g, (unsigned)__builtin_ctzll(in));
 
 		ep->ack_msn = psn_max(ep->ack_msn, c->pkt->msn); /* also 24 bits */
@@ -211,8 +223,8 @@ enum inc_drop inc_mode2_ack(struct inc_ctx *c)
 		return ack_reduce(c, &s);
 	if (s.route->prim == INC_AR && !ep->host)
 		return INC_DROP_ACK_CLASS;
-	/* One that was overtaken tells nothing new, its MSN neither. */
-	if (psn_le(ep->ack_next, next))
+	/* One that was overtaken, or repeated, tells nothing new, its MSN neither. */
+	if (psn_lt(ep->ack_next, next))
 		ep->ack_msn = c->pkt->msn;
 	note_ack(c, &ep->ack_next);
 	return s.route->prim == INC_AR ? reflect(c) : ack_broadcast(c, &s);

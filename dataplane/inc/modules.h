@@ -236,6 +236,10 @@ enum inc_drop inc_mode2_cnp(struct inc_ctx *c);
  * what lies behind its operation; *msn: of the slowest of them. */
 uint32_t inc_node_ack(
 	struct inc_group *g, const struct inc_route *route, uint32_t end, uint32_t *msn);
+/* The same for a NAK, which says nothing of what is before `first`: in a MIXED group all ranks have
+ * that (2.3), and as many messages as this sender has itself. */
+uint32_t inc_not_before(
+	const struct inc_ctx *c, unsigned sender, uint32_t first, uint32_t node, uint32_t *msn);
 
 /* ---- window.c: where Mode-III stands ---- */
 

@@ -50,6 +50,14 @@ static enum inc_drop ack(unsigned ep, unsigned k, unsigned msn)
 	return fx_packet(&fx, ep, &hdr, NULL, 0);
 }
 
+static enum inc_drop nak(unsigned ep, unsigned k, unsigned msn)
+{
+	const struct wire_hdr hdr = {
+		.opcode = ROCE_ACK, .psn = at(k), .syndrome = ROCE_AETH_NAK, .msn = msn};
+
+	return fx_packet(&fx, ep, &hdr, NULL, 0);
+}
+
 static void controls(unsigned k, uint8_t seq, uint64_t bytes, enum inc_prim prim, unsigned msn)
 {
 	for (unsigned ep = 0; ep < 3; ep++)
@@ -150,6 +158,63 @@ static void test_held(void **state)
 	fx_close(&fx);
 }
 
+/* The sender of a broadcast is held for a receiver whose acknowledgement of the control has not
+ * come: the NAK counts what it acknowledges. */
+static void test_sender_held(void **state)
+{
+	(void)state;
+	open_group(1);
+	for (unsigned ep = 0; ep < 3; ep++)
+		fx_control_of(&fx, ep, at(0), 0, 256, INC_BC, 1);
+	assert_int_equal(ack(1, 0, 1), INC_DROP_DONE);
+	fx_data(&fx, 1, at(1), ONLY, 1, 64);
+	fx.now += 1000000000;
+	fx_data(&fx, 1, at(1), ONLY, 1, 64);
+	assert_int_equal(fx.n_out, 3);
+	assert_int_equal(fx.out[2].ep, 1);
+	assert_int_equal(fx.out[2].pkt.syndrome & ROCE_AETH_CLASS, ROCE_AETH_RNR);
+	assert_int_equal(fx.out[2].pkt.psn, at(1));
+	assert_int_equal(fx.out[2].pkt.msn, 1);
+	fx_close(&fx);
+}
+
+/* Nor does a NAK of the first data say that a message is missing that the sender knows was taken.
+ */
+static void test_asked_again(void **state)
+{
+	(void)state;
+	open_group(1);
+	for (unsigned ep = 0; ep < 3; ep++)
+		fx_control_of(&fx, ep, at(0), 0, 512, INC_BC, 1);
+	assert_int_equal(ack(1, 0, 1), INC_DROP_DONE);
+	fx_data(&fx, 1, at(2), ONLY, 1, 64);
+	assert_int_equal(nak(2, 1, 1), INC_DROP_DONE);
+	assert_int_equal(fx.out[fx.n_out - 1].ep, 1);
+	assert_int_equal(fx.out[fx.n_out - 1].pkt.psn, at(1));
+	assert_int_equal(fx.out[fx.n_out - 1].pkt.msn, 1);
+	fx_close(&fx);
+}
+
+/* Who sends to a reduce is held with the count of what the root has. */
+static void test_reduce_held(void **state)
+{
+	(void)state;
+	open_group(1);
+	controls(0, 0, 512, INC_RED, 1);
+	for (unsigned ep = 0; ep < 3; ep += 2)
+		fx_data(&fx, ep, at(1), ONLY, 1, 64);
+	assert_int_equal(ack(1, 1, 2), INC_DROP_DONE);
+	assert_int_equal(ack(0, 0, 1), INC_DROP_DONE); /* of a control that came twice */
+	fx_data(&fx, 0, at(2), ONLY, 1, 64);
+	fx.now += 1000000000;
+	fx_data(&fx, 0, at(2), ONLY, 1, 64);
+	assert_int_equal(fx.n_out, 1);
+	assert_int_equal(fx.out[0].pkt.syndrome & ROCE_AETH_CLASS, ROCE_AETH_RNR);
+	assert_int_equal(fx.out[0].pkt.psn, at(2));
+	assert_int_equal(fx.out[0].pkt.msn, 2);
+	fx_close(&fx);
+}
+
 /* Counts of messages begin anew, in whatever comes then. */
 static void test_goes_on(void **state)
 {
@@ -176,6 +241,9 @@ int main(void)
 		cmocka_unit_test(test_receivers),
 		cmocka_unit_test(test_resync),
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_sender_held),
+		cmocka_unit_test(test_asked_again),
+		cmocka_unit_test(test_reduce_held),
 		cmocka_unit_test(test_goes_on),
 	};
 
