@@ -156,7 +156,7 @@ void inc_group_resync(struct inc_group *g)
 {
 	inc_group_rebind(g, g->pay_off);
 	all_acknowledged(g);
-	for (unsigned i = 0; i < g->n_ep; i++)
+	for (unsigned i = 0; i < g->n_ep && !INC_BUG(ANEW_MSN); i++)
 		inc_ep_at(g, i)->ack_msn = inc_ep_at(g, i)->rx_msn = 0;
 }
 
@@ -167,7 +167,8 @@ bool inc_group_is_anew(struct inc_group *g)
 	for (unsigned i = 0; i < INC_N_DESC; i++)
 		anew &= !inc_desc_at(g, (uint8_t)i)->valid;
 	for (unsigned i = 0; i < g->n_ep; i++)
-		anew &= !inc_ep_at(g, i)->ack_msn && !inc_ep_at(g, i)->rx_msn;
+		anew &= (!inc_ep_at(g, i)->ack_msn && !inc_ep_at(g, i)->rx_msn) ||
+			INC_BUG(ANEW_MSN);
 	return anew;
 }
 

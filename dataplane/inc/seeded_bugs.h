@@ -50,6 +50,8 @@
 	X(T26, "host: an RNR wait keeps all other timers from firing")                  \
 	X(GEN, "a queue pair's generation is not looked at")                            \
 	X(DRAIN, "what a group has begun is dropped once it drains")                    \
+	X(ANEW_MSN, "resync: counts of messages go on")                                 \
+	X(ANEW_ALONE, "ranks: the switches begin anew when rank 0 is through")          \
 	X(FIG6, "EPIC figure 6: Mode-III clears a slot a window ahead, hosts wait for ACKs only")
 
 enum inc_seeded_bug {

@@ -30,7 +30,8 @@ void mc_config_usage(void)
 	      "                         how often each may happen, anywhere (0); rnr: hosts\n"
 	      "                         without a receive\n"
 	      "  --start-psn P          (0xfffffe)\n"
-	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE,SR   (LATE_FLUSH)\n"
+	      "  --flags LATE_FLUSH,STALL_RNR,DUP_ALL,REPRODUCIBLE,SR,WRITE\n"
+	      "                         (LATE_FLUSH)\n"
 	      "  --mismatch RANK:OP     this rank's control of operation OP differs\n"
 	      "  --fail                 somebody fails one switch's group, at any time\n"
 	      "  --drain                a star's group is destroyed, at any time, by and by\n"
@@ -39,6 +40,9 @@ void mc_config_usage(void)
 	      "packets are under way:\n"
 	      "                         with other queue pairs, or with the same ones and old "
 	      "PSNs behind or ahead\n"
+	      "  --resync               hosts leave no PSNs out: behind a Broadcast or Reduce all "
+	      "begin anew\n"
+	      "  --coalesce             what a host answers waits, and may become one answer\n"
 	      "  --no-por               without partial-order reduction\n"
 	      "  --no-symmetry          without taking equal ranks for equal\n"
 	      "  --fast                 rate limits hold until a timeout, else they never hold\n"
@@ -150,7 +154,7 @@ static int parse_flags(struct mc_config *c, const char *text)
 	static const struct {
 		const char *name;
 		uint16_t bit;
-	} flags[] = {{"SR", INC_F_SR}, {"LATE_FLUSH", INC_F_LATE_FLUSH},
+	} flags[] = {{"SR", INC_F_SR}, {"WRITE", INC_F_WRITE}, {"LATE_FLUSH", INC_F_LATE_FLUSH},
 		{"STALL_RNR", INC_F_STALL_RNR}, {"DUP_ALL", INC_F_DUP_ALL},
 		{"REPRODUCIBLE", INC_F_REPRODUCIBLE}, {"NONE", 0}};
 
@@ -231,6 +235,8 @@ enum option_code {
 	O_LEAST_BURST,
 	O_SELECTIVE,
 	O_EVERY_NAK,
+	O_RESYNC,
+	O_COALESCE,
 };
 
 static const struct option options[] = {
@@ -272,6 +278,8 @@ static const struct option options[] = {
 	{"least-burst", no_argument, NULL, O_LEAST_BURST},
 	{"selective", no_argument, NULL, O_SELECTIVE},
 	{"every-nak", no_argument, NULL, O_EVERY_NAK},
+	{"resync", no_argument, NULL, O_RESYNC},
+	{"coalesce", no_argument, NULL, O_COALESCE},
 	{"learn", no_argument, NULL, O_LEARN},
 	{"quiet", no_argument, NULL, O_QUIET},
 	{0},
@@ -386,6 +394,12 @@ static int one_option(struct mc_config *c, int code)
 	case O_EVERY_NAK:
 		c->every_nak = true;
 		return 0;
+	case O_RESYNC:
+		c->resync = true;
+		return 0;
+	case O_COALESCE:
+		c->coalesce = true;
+		return 0;
 	case O_LEAST_BURST:
 		c->least_burst = true;
 		return 0;
@@ -464,6 +478,21 @@ static int check(const struct mc_config *c)
 			(c->flags & INC_F_SR) || (c->drain && (c->n_leaf || c->again)))) {
 		fprintf(stderr, "incline-model: --drain and --again: modes II and III, without "
 				"failures, SR and --prompt; --drain: a star, and by itself\n");
+		return -EINVAL;
+	}
+	if (((c->flags & INC_F_WRITE) || c->resync || c->coalesce) &&
+		((c->mode != INC_MODE_2 && c->mode != INC_MODE_3) || (c->flags & INC_F_SR))) {
+		fprintf(stderr, "incline-model: WRITE, --resync, --coalesce: modes II and III, "
+				"without SR\n");
+		return -EINVAL;
+	}
+	if (c->resync && (c->kind != INC_MIXED || mc_may_end(c) || mc_may_fail(c))) {
+		fprintf(stderr,
+			"incline-model: --resync: mixed groups that neither end nor fail\n");
+		return -EINVAL;
+	}
+	if (c->coalesce && c->again) {
+		fprintf(stderr, "incline-model: --coalesce: not with --again\n");
 		return -EINVAL;
 	}
 	if (c->fail && c->noticed) {

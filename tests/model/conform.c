@@ -137,6 +137,8 @@ static bool nothing_more(struct walk *w, unsigned node)
 
 	if (w->commlib && mc_host_flags(w->s, node, w->v[node]) & MC_H_SEND)
 		return true;
+	if (mc_host_flags(w->s, node, w->v[node]) & MC_H_ANSWER)
+		return true;
 	if (!w->commlib && !h->err && !h->rnr && h->next < w->s->prog.n &&
 		(h->next < h->high || !w->s->prog.psn[h->next].first))
 		return true;
@@ -155,11 +157,13 @@ static bool step(struct walk *w, struct mc_action a)
 	static const enum mc_event event[] = {[MC_DELIVER] = MC_EV_PACKET,
 		[MC_HOLD] = MC_EV_HOLD,
 		[MC_SEND] = MC_EV_SEND,
-		[MC_TIMEOUT] = MC_EV_TIMEOUT};
+		[MC_TIMEOUT] = MC_EV_TIMEOUT,
+		[MC_ANSWER] = MC_EV_ANSWER};
 	const bool link = a.kind == MC_DELIVER || a.kind == MC_HOLD;
 	const unsigned node = link ? w->s->link[a.index].to : a.index;
 	const bool host =
-		(link || a.kind == MC_SEND || a.kind == MC_TIMEOUT) && mc_is_host(w->s, node);
+		(link || a.kind == MC_SEND || a.kind == MC_TIMEOUT || a.kind == MC_ANSWER) &&
+		mc_is_host(w->s, node);
 	const uint32_t frame = link ? head(w, a.index) : 0;
 	const bool post = host && (a.kind == MC_DELIVER ? begins(w, node, frame)
 							: a.kind == MC_SEND && is_new(w, node));
@@ -184,6 +188,8 @@ static bool step(struct walk *w, struct mc_action a)
 
 static bool allowed(struct walk *w, struct mc_action a)
 {
+	if (a.kind == MC_SEND) /* lib/rnic's answers go first */
+		return !(mc_host_flags(w->s, a.index, w->v[a.index]) & MC_H_ANSWER);
 	if (a.kind == MC_HOLD) /* a NIC needs a receive at the first packet only */
 		return begins(w, w->s->link[a.index].to, head(w, a.index));
 	return a.kind != MC_TIMEOUT || real_may_time_out(&w->host[a.index - w->s->n_sw]);

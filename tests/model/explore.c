@@ -183,7 +183,7 @@ static void progress(struct graph *g, uint32_t at, unsigned depth)
 static bool only_timers(struct mc_sys *s, const uint32_t *v)
 {
 	for (unsigned i = s->n_sw; i < s->n_nodes; i++)
-		if (mc_host_flags(s, i, v[i]) & (MC_H_SEND | MC_H_RNR))
+		if (mc_host_flags(s, i, v[i]) & (MC_H_SEND | MC_H_RNR | MC_H_ANSWER))
 			return false;
 	for (unsigned i = 0; i < s->n_sw; i++)
 		if (mc_switch_flags(s, i, v[i]) & MC_S_HELD)

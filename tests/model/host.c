@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "dataplane/inc/seeded_bugs.h"
+#include "tests/model/host_answer.h"
+#include "tests/model/host_priv.h"
 #include "tests/model/host_sr.h"
 #include "tests/model/model.h"
 #include "tests/model/mutants.h"
@@ -18,39 +20,9 @@ const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint3
 	return intern_get(&s->nodes[node], state, &len);
 }
 
-static unsigned rank_of(const struct mc_sys *s, unsigned node)
-{
-	return node - s->n_sw;
-}
-
 static bool is_sr(const struct mc_sys *s)
 {
 	return s->cfg.flags & INC_F_SR;
-}
-
-static bool sends(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	return s->prog.psn[i].senders >> r & 1;
-}
-
-static bool receives(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	return s->prog.psn[i].receivers >> r & 1;
-}
-
-/* The next PSN from i on that the rank sends, or receives. */
-static uint8_t next_send(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	while (i < s->prog.n && !sends(s, r, i))
-		i++;
-	return (uint8_t)i;
-}
-
-static uint8_t next_receive(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	while (i < s->prog.n && !receives(s, r, i))
-		i++;
-	return (uint8_t)i;
 }
 
 /* As it begins, in the first group or in the second. */
@@ -58,7 +30,7 @@ static struct mc_host_state fresh(const struct mc_sys *s, unsigned node, bool ag
 {
 	struct mc_host_state h = {.again = again};
 
-	h.una = h.next = h.high = next_send(s, rank_of(s, node), 0);
+	h.una = h.next = h.high = mc_next_send(s, &h, mc_rank_of(s, node), 0);
 	return h;
 }
 
@@ -78,7 +50,7 @@ static uint32_t psn_of(
 	unsigned n = i;
 
 	for (unsigned k = 0; s->cfg.mode == INC_MODE_1 && k < i; k++)
-		n -= !(sent ? sends(s, r, k) : receives(s, r, k));
+		n -= !(sent ? mc_sends(s, r, k) : mc_receives(s, r, k));
 	return psn_add(s->first_psn[h->again], (int32_t)n);
 }
 
@@ -91,67 +63,24 @@ static unsigned index_of(
 	if (s->cfg.mode != INC_MODE_1)
 		return i;
 	for (unsigned k = 0; k < s->prog.n; k++)
-		if ((sent ? sends(s, r, k) : receives(s, r, k)) && n++ == i)
+		if ((sent ? mc_sends(s, r, k) : mc_receives(s, r, k)) && n++ == i)
 			return k;
 	return i == n ? s->prog.n : s->prog.n + 1;
 }
 
-/* ---- CommLib ---- */
-
-/* Everything before PSN i is over for this rank: acknowledged and delivered. */
-static bool finished_before(
-	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned i)
+/* Again from op `from` on, as a queue pair that was reset: what it has done is done. */
+static struct mc_host_state begun_anew(const struct mc_sys *s, unsigned r, unsigned from)
 {
-	return h->una >= i && next_receive(s, r, h->epsn) >= i;
-}
+	struct mc_host_state h = {.from = (uint8_t)from, .epsn = s->prog.ctrl[from]};
 
-static bool is_ar(const struct mc_sys *s, unsigned op)
-{
-	return s->cfg.op[op].prim == INC_AR;
-}
-
-/* Has message msg what the window counts: is it acknowledged where it is sent, and there where it
- * is received? */
-static bool message_over(
-	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned msg)
-{
-	unsigned last = s->prog.msg_last[msg];
-
-	if (sends(s, r, last) && h->una <= last && !s->cfg.window_results && !MUT(WINDOW_RESULTS))
-		return false;
-	if (INC_BUG(FIG6) || MUT(WINDOW_ACKS) || (MUT(WINDOW_AR) && !sends(s, r, last)))
-		return true;
-	return !receives(s, r, last) || h->epsn > last;
-}
-
-/* May the message that begins at PSN i be posted? */
-static bool admitted(const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned i)
-{
-	const struct mc_program *p = &s->prog;
-	const struct mc_psn *q = &p->psn[i];
-	bool fenced = s->cfg.kind == INC_MIXED && (s->cfg.mode == INC_MODE_2 || MUT(FENCE_3));
-	const unsigned ops = MUT(OPS_MORE) ? 5 : MUT(OPS_LESS) ? 3 : 4;
-	unsigned oldest = 0;
-
-	while (oldest < q->msg && message_over(s, h, r, oldest))
-		oldest++;
-	if (q->msg >= oldest + s->cfg.host_w + MUT(WINDOW_MORE) - MUT(WINDOW_LESS))
-		return false;
-	if (q->ctrl && q->op >= ops && !finished_before(s, h, r, p->ctrl[q->op - ops + 1]))
-		return false;
-	fenced = fenced && !(is_ar(s, q->op) && !MUT(FENCE_AR) &&
-				   (q->op == 0 || is_ar(s, q->op - 1u) || MUT(FENCE_BEHIND)));
-	if (!fenced ||
-		(q->ctrl ? INC_BUG(T10) || MUT(FENCE_NONE) : INC_BUG(T11) || MUT(RENDEZVOUS_NONE)))
-		return true;
-	if (!q->ctrl && MUT(RENDEZVOUS_RESULT))
-		return h->epsn > p->ctrl[q->op];
-	return finished_before(s, h, r, q->ctrl ? i : p->ctrl[q->op] + 1u);
+	h.una = h.next = h.high = mc_next_send(s, &h, r, h.epsn);
+	return h;
 }
 
 bool mc_host_finished(const struct mc_sys *s, unsigned node, uint32_t state, unsigned ops)
 {
-	return finished_before(s, mc_host(s, node, state), rank_of(s, node), s->prog.ctrl[ops]);
+	return mc_finished_before(
+		s, mc_host(s, node, state), mc_rank_of(s, node), s->prog.ctrl[ops]);
 }
 
 /* Packets that were sent and are not acknowledged. */
@@ -160,7 +89,7 @@ static unsigned in_flight(const struct mc_sys *s, const struct mc_host_state *h,
 	unsigned n = 0;
 
 	for (unsigned i = h->una; i < h->next; i++)
-		n += sends(s, r, i);
+		n += mc_sends(s, r, i);
 	return n;
 }
 
@@ -177,27 +106,32 @@ static unsigned flags_of(const struct mc_sys *s, const struct mc_host_state *sta
 	} else if (h->err) {
 		flags |= MC_H_ERR;
 	} else {
-		if (!h->rnr && h->next < s->prog.n && in_flight(s, h, r) < s->cfg.in_flight &&
+		if (!h->rnr && h->next < mc_host_end(s, h) &&
+			in_flight(s, h, r) < s->cfg.in_flight &&
 			(h->next < h->high || !s->prog.psn[h->next].first ||
-				admitted(s, h, r, h->next)))
+				mc_admitted(s, h, r, h->next)))
 			flags |= MC_H_SEND;
 		if (h->rnr)
 			flags |= MC_H_RNR;
 		else if (h->una < h->high && h->next > h->una)
 			flags |= MC_H_TIMER;
-		if (h->una == s->prog.n && next_receive(s, r, h->epsn) == s->prog.n)
+		if (h->una == s->prog.n && mc_next_receive(s, h, r, h->epsn) == s->prog.n &&
+			!h->answer)
 			flags |= MC_H_DONE;
+		if (h->answer)
+			flags |= MC_H_ANSWER;
 	}
 	return flags;
 }
 
 unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state)
 {
-	uint8_t *have = &s->host_flags[node][state];
+	uint16_t *have = &s->host_flags[node][state];
 
 	if (*have == 0)
-		*have = (uint8_t)(0x80 | flags_of(s, mc_host(s, node, state), rank_of(s, node)));
-	return *have & 0x7fu;
+		*have = (uint16_t)(0x8000 |
+				   flags_of(s, mc_host(s, node, state), mc_rank_of(s, node)));
+	return *have & 0x7fffu;
 }
 
 /* ---- packets out ---- */
@@ -219,16 +153,6 @@ static unsigned first_of(const struct mc_sys *s, unsigned i)
 	return i;
 }
 
-/* Messages that the rank has sent before packet i. */
-static uint32_t messages_sent_before(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	uint32_t n = 0;
-
-	for (unsigned k = 0; k < i; k++)
-		n += s->prog.psn[k].last && sends(s, r, k);
-	return n;
-}
-
 static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, struct mc_result *res)
 {
 	const struct mc_psn *q = &s->prog.psn[h->next];
@@ -244,30 +168,21 @@ static void send_next(struct mc_sys *s, struct mc_host_state *h, unsigned r, str
 		.imm = mc_has_imm(&s->cfg, q) ? mc_imm(&s->cfg, &s->prog, h->next) +
 							(MUT(IMM_RESENT) && h->next < h->high)
 					      : 0,
-		.va = mc_ring_va(&s->cfg, q), /* of a WRITE, which only a ring has */
-		.rkey = mc_ring_rkey((r + 1) % s->n_ranks),
-		.dmalen = s->cfg.m * MC_MTU,
+		/* Of a WRITE: in a ring the next rank's, else the switch looks at none of them. */
+		.va = mc_write_va(&s->cfg, &s->prog, h->next),
+		.rkey = mc_write_rkey((r + 1) % s->n_ranks),
+		.dmalen = mc_write_len(&s->cfg, &s->prog, h->next),
 		.pos_offset = (h->next - first_of(s, h->next)) * MC_MTU,
-		.pos_recv = messages_sent_before(s, r, h->next),
+		.pos_recv = mc_messages_sent(s, h, r, h->next),
 	};
 
 	emit(s, &s->flow[r], &hdr, payload, len, res);
 	if (is_sr(s))
 		mc_sr_sent(h);
-	h->next = h->one ? h->high : next_send(s, r, h->next + 1u);
+	h->next = h->one ? h->high : mc_next_send(s, h, r, h->next + 1u);
 	h->one = 0;
 	if (h->next > h->high)
 		h->high = h->next;
-}
-
-/* Messages received in order: what an MSN counts. */
-static uint32_t messages_before(const struct mc_sys *s, unsigned r, unsigned i)
-{
-	uint32_t n = 0;
-
-	for (unsigned k = 0; k < i; k++)
-		n += (s->prog.psn[k].last || MUT(MSN_PACKETS)) && receives(s, r, k);
-	return n - (MUT(MSN_LATE) && n > 1);
 }
 
 /* SR: what has come behind a missing packet goes with each ACK and NAK. */
@@ -284,7 +199,7 @@ static void answer(struct mc_sys *s, struct mc_host_state *h, unsigned r, uint8_
 		.syndrome = map ? ROCE_AETH_NAK : syndrome,
 		.dqpn = s->cfg.again ? s->peer_qpn[h->again][r] : s->reply_qpn[r],
 		.psn = map ? psn_of(s, h, r, h->epsn, false) : psn,
-		.msn = messages_before(s, r, h->epsn),
+		.msn = mc_messages_received(s, h, r, h->epsn),
 	};
 
 	for (unsigned i = 0; i < 8; i++)
@@ -292,6 +207,22 @@ static void answer(struct mc_sys *s, struct mc_host_state *h, unsigned r, uint8_
 	if (map)
 		h->nak = 1;
 	emit(s, &s->reply[r], &hdr, bytes, map ? sizeof(bytes) : 0, res);
+}
+
+/* What has waited: as things are now. */
+static void send_answer(
+	struct mc_sys *s, struct mc_host_state *h, unsigned r, struct mc_result *res)
+{
+	const uint8_t kind = h->answer;
+	const uint32_t missing = psn_of(s, h, r, mc_next_receive(s, h, r, h->epsn), false);
+
+	if (kind == MC_ANSWER_ACK)
+		answer(s, h, r, ROCE_AETH_ACK, psn_add(psn_of(s, h, r, h->acks, false), -1), res);
+	else if (kind == MC_ANSWER_NAK)
+		answer(s, h, r, ROCE_AETH_NAK, missing, res);
+	else
+		answer(s, h, r, ROCE_AETH_RNR | RNR_CODE, missing, res);
+	mc_answered(h);
 }
 
 /* ---- packets in ---- */
@@ -305,7 +236,7 @@ static const char *check_delivery(struct mc_sys *s, const struct mc_host_state *
 
 	if (pkt->opcode != q->opcode)
 		return "a delivered packet has a wrong opcode";
-	if (is_sr(s) && (pkt->pos_recv != messages_before(s, r, i) ||
+	if (is_sr(s) && (pkt->pos_recv != mc_messages_received(s, h, r, i) ||
 				pkt->pos_offset != (i - first_of(s, i)) * MC_MTU))
 		return "a delivered packet has a wrong place";
 	/* A switch of Mode-III asks more often (T17), and with SR of whom it sends something again.
@@ -316,8 +247,9 @@ static const char *check_delivery(struct mc_sys *s, const struct mc_host_state *
 		return "a delivered packet has a wrong AckReq";
 	if (mc_has_imm(&s->cfg, q) && pkt->imm != mc_imm(&s->cfg, &s->prog, i))
 		return "a delivered packet has a wrong immediate";
-	if (mc_is_ring(s) && q->first &&
-		(pkt->rkey != mc_ring_rkey(r) || pkt->va != mc_ring_va(&s->cfg, q)))
+	if (pkt->flags & ROCE_F_WRITE && q->first &&
+		(pkt->rkey != mc_write_rkey(r) || pkt->va != mc_write_va(&s->cfg, &s->prog, i) ||
+			pkt->dmalen != mc_write_len(&s->cfg, &s->prog, i)))
 		return "a delivered packet is to be written elsewhere";
 	if (pkt->pay_len != len || memcmp(payload, due, len) != 0)
 		return "a delivered result differs from the reference";
@@ -334,7 +266,7 @@ static bool is_last_word(const struct mc_sys *s, const struct wire_pkt *pkt)
 static void last_word(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, struct mc_result *res)
 {
-	const uint32_t due = psn_of(s, h, r, next_receive(s, r, h->epsn), false);
+	const uint32_t due = psn_of(s, h, r, mc_next_receive(s, h, r, h->epsn), false);
 
 	if (!mc_may_fail(&s->cfg)) {
 		res->violation = "a WRITE";
@@ -355,7 +287,7 @@ static void last_word(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 static void of_the_first(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, struct mc_result *res)
 {
-	const uint32_t expected = psn_of(s, h, r, next_receive(s, r, h->epsn), false);
+	const uint32_t expected = psn_of(s, h, r, mc_next_receive(s, h, r, h->epsn), false);
 
 	res->verdict = "of the first group";
 	if (psn_lt(pkt->psn, expected)) {
@@ -388,10 +320,13 @@ static void receive_ahead(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, const uint8_t *payload, struct mc_result *res)
 {
-	unsigned i = index_of(s, h, r, pkt->psn, false), expected = next_receive(s, r, h->epsn);
+	unsigned i = index_of(s, h, r, pkt->psn, false),
+		 expected = mc_next_receive(s, h, r, h->epsn);
 
 	if (is_last_word(s, pkt)) {
 		last_word(s, h, r, pkt, res);
+	} else if (s->cfg.resync && (i >= mc_host_end(s, h) || (i >= h->epsn && i < expected))) {
+		res->violation = "a packet comes that an unmodified NIC would take for another";
 	} else if (i >= s->prog.n && h->again) {
 		of_the_first(s, h, r, pkt, res);
 	} else if (i >= s->prog.n) {
@@ -411,20 +346,29 @@ static void receive_data(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 		res->verdict = "delivered";
 		h->epsn = (uint8_t)(i + 1);
 		if (INC_BUG(T7))
-			h->epsn = next_receive(s, r, h->epsn);
+			h->epsn = mc_next_receive(s, h, r, h->epsn);
+		if (s->cfg.coalesce) {
+			mc_answer_taken(h, i, pkt->ackreq);
+			return;
+		}
 		h->nak = MUT(NAK_STICKS) ? h->nak : 0;
 		if ((pkt->ackreq || MUT(ACK_EACH)) && !MUT(ACK_NEVER))
 			answer(s, h, r, ROCE_AETH_ACK, psn_add(pkt->psn, -MUT(ACK_BEFORE)), res);
 	} else if (i < h->epsn) {
 		res->verdict = "duplicate";
 		h->nak = MUT(DUP_GAP) ? 0 : h->nak;
-		if (!MUT(DUP_SILENT))
+		if (s->cfg.coalesce)
+			mc_answer_duplicate(h);
+		else if (!MUT(DUP_SILENT))
 			answer(s, h, r, ROCE_AETH_ACK,
 				MUT(DUP_OWN_PSN) ? pkt->psn
 						 : psn_add(psn_of(s, h, r, h->epsn, false), -1),
 				res);
 	} else if (i < expected) {
 		res->verdict = "skipped PSN";
+	} else if (s->cfg.coalesce) {
+		res->verdict = "gap";
+		mc_answer_gap(h, i);
 	} else if (!h->nak && !MUT(NAK_NEVER)) {
 		res->verdict = "gap";
 		h->nak = !MUT(NAK_EACH);
@@ -441,10 +385,18 @@ bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_
 	const uint8_t *bytes;
 	const struct wire_pkt *pkt = mc_frame_pkt(s, frame, &bytes);
 
-	if (h->err || !(pkt->flags & (mc_is_ring(s) ? ROCE_F_IMM : ROCE_F_SEND)))
+	if (h->err || !(pkt->flags & (ROCE_F_SEND | ROCE_F_WRITE)))
 		return false;
-	return index_of(s, h, rank_of(s, node), pkt->psn, false) ==
-	       next_receive(s, rank_of(s, node), h->epsn);
+	return index_of(s, h, mc_rank_of(s, node), pkt->psn, false) ==
+	       mc_next_receive(s, h, mc_rank_of(s, node), h->epsn);
+}
+
+bool mc_host_may_hold(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame)
+{
+	const uint8_t *bytes;
+
+	return mc_frame_pkt(s, frame, &bytes)->flags & (ROCE_F_SEND | ROCE_F_IMM) &&
+	       mc_host_would_take(s, node, state, frame);
 }
 
 static void go_back(const struct mc_sys *s, struct mc_host_state *h)
@@ -474,13 +426,22 @@ static void receive_fatal(
 	h->err = 1;
 }
 
+/* --resync: of what is in flight, or (a NAK) behind it; to an unmodified NIC all else is old, or
+ * was never sent. */
+static bool was_sent(
+	const struct mc_sys *s, const struct mc_host_state *h, unsigned r, unsigned seq, bool ack)
+{
+	return ack ? seq > h->una && mc_sends(s, r, seq - 1)
+		   : seq == h->una || (seq > h->una && mc_sends(s, r, seq - 1));
+}
+
 static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	const struct wire_pkt *pkt, const uint8_t *map, struct mc_result *res)
 {
 	unsigned class = pkt->syndrome & ROCE_AETH_CLASS;
 	bool ack = class == ROCE_AETH_ACK;
 	unsigned seq = index_of(s, h, r, psn_add(pkt->psn, ack && !MUT(UNA_SHORT)), true);
-	uint8_t una = next_send(s, r, seq < s->prog.n ? seq : s->prog.n);
+	uint8_t una = mc_next_send(s, h, r, seq < s->prog.n ? seq : s->prog.n);
 	bool progress;
 
 	if (class == ROCE_AETH_NAK && (pkt->syndrome & ROCE_AETH_VALUE) != ROCE_NAK_SEQUENCE) {
@@ -490,13 +451,15 @@ static void receive_ack(struct mc_sys *s, struct mc_host_state *h, unsigned r,
 	if (class != ROCE_AETH_NAK && pkt->pay_len > 0)
 		res->violation = "an acknowledgement that is no NAK has a map";
 	/* high is the next PSN that would be sent: all before it were, or are skipped. */
-	if (seq > s->prog.n || una < h->una || una > h->high || h->una == h->high) {
+	if (seq > s->prog.n || una < h->una || una > h->high || h->una == h->high ||
+		(s->cfg.resync && !was_sent(s, h, r, seq, ack))) {
 		res->verdict = "old or out of range";
 		return;
 	}
-	/* In a SINGLE group an unmodified NIC may count on MSNs, too. */
-	if (s->cfg.kind == INC_SINGLE && (pkt->msn < messages_sent_before(s, r, seq) ||
-						 pkt->msn > messages_sent_before(s, r, h->high)))
+	/* Where PSNs are not left out, an unmodified NIC may count on MSNs, too. */
+	if ((s->cfg.kind == INC_SINGLE || s->cfg.resync) &&
+		(pkt->msn < mc_messages_sent(s, h, r, seq) ||
+			pkt->msn > mc_messages_sent(s, h, r, h->high)))
 		res->violation = "an acknowledgement has an MSN older than its PSN, or not sent";
 	progress = una > h->una && !(MUT(NAK_NO_PROGRESS) && class == ROCE_AETH_NAK);
 	if (progress) {
@@ -539,7 +502,7 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 	struct mc_result *res)
 {
 	struct mc_host_state h = *mc_host(s, node, state);
-	unsigned r = rank_of(s, node);
+	unsigned r = mc_rank_of(s, node);
 	const struct wire_pkt *pkt;
 	const uint8_t *bytes;
 
@@ -552,17 +515,24 @@ void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event
 		h.asked = h.rnr ? h.asked : 0;
 		go_back(s, &h);
 		h.one |= MUT(TIMER_ONE);
-		if (MUT(TIMER_LATE) && next_send(s, r, h.una + 1u) < h.high)
-			h.next = next_send(s, r, h.una + 1u);
+		if (MUT(TIMER_LATE) && mc_next_send(s, &h, r, h.una + 1u) < h.high)
+			h.next = mc_next_send(s, &h, r, h.una + 1u);
 	} else if (ev == MC_EV_HOLD) {
 		pkt = mc_frame_pkt(s, frame, &bytes);
-		answer(s, &h, r, ROCE_AETH_RNR | (RNR_CODE + MUT(RNR_CODE)), pkt->psn, res);
-		h.nak = !MUT(RNR_NAKS); /* it asks for nothing until that one comes */
 		res->verdict = "no receive posted";
+		if (s->cfg.coalesce)
+			mc_answer_hold(&h);
+		else
+			answer(s, &h, r, ROCE_AETH_RNR | (RNR_CODE + MUT(RNR_CODE)), pkt->psn, res);
+		h.nak = !MUT(RNR_NAKS); /* it asks for nothing until that one comes */
 	} else if (ev == MC_EV_END) {
 		h = (struct mc_host_state){.gone = 1};
 	} else if (ev == MC_EV_AGAIN) {
 		h = fresh(s, node, true);
+	} else if (ev == MC_EV_ANEW) {
+		h = begun_anew(s, r, mc_anew_next(&s->cfg, h.from));
+	} else if (ev == MC_EV_ANSWER) {
+		send_answer(s, &h, r, res);
 	} else if (h.err) {
 		res->verdict = "ignored: in error";
 	} else if (h.gone || (s->cfg.again && mc_frame_pkt(s, frame, &bytes)->dqpn !=

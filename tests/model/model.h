@@ -26,6 +26,7 @@ enum {
 	MC_MTU = 256,  /* U */
 	MC_SHORT = 16, /* payload bytes of an operation's last packet */
 	MC_FRAME = 512,
+	MC_WRITE_VA = 0x10000, /* where a rank has its messages, with RDMA WRITE */
 	MC_NONE = 0xff,
 	MC_MAX_PERMS = 47,
 	MC_NETREDUCE = 4,  /* beside INC_MODE_1 to INC_MODE_3 */
@@ -71,6 +72,8 @@ struct mc_config {
 	bool least_burst; /* a switch's turn ends as soon as it can */
 	bool noticed;     /* but for packets whose loss the next one shows */
 	bool every_nak;   /* hosts send again for each NAK, a copy of the last one too */
+	bool resync;      /* hosts leave no PSNs out: they and their switches begin anew (3.7) */
+	bool coalesce;    /* what a host answers waits, and becomes one with what comes then */
 	bool selective;   /* hosts send again what is missing, and nothing behind it */
 	uint32_t max_states;
 	uint32_t max_trace; /* a longer counterexample is an error of its own; 0: any */
@@ -87,6 +90,9 @@ static inline bool mc_may_end(const struct mc_config *c)
 {
 	return c->drain || c->again != MC_ONCE;
 }
+
+/* The operation before which all begin anew, of those behind op `from`; n_ops: none. */
+unsigned mc_anew_next(const struct mc_config *c, unsigned from);
 
 /* Do groups fail? */
 static inline bool mc_may_fail(const struct mc_config *c)
@@ -127,9 +133,12 @@ unsigned mc_payload_due(const struct mc_config *c, const struct mc_program *p, u
 /* Does PSN i carry an immediate, and which? */
 bool mc_has_imm(const struct mc_config *c, const struct mc_psn *q);
 uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i);
-/* Where rank r's neighbour in a ring wants the message of PSN i. */
-uint64_t mc_ring_va(const struct mc_config *c, const struct mc_psn *q);
-uint32_t mc_ring_rkey(unsigned r);
+/* RDMA WRITE: where a rank wants the message of PSN i (in a ring its neighbour's), by which key,
+ * and its length. */
+uint64_t mc_write_va(const struct mc_config *c, const struct mc_program *p, unsigned i);
+uint32_t mc_write_rkey(unsigned r);
+uint32_t mc_write_len(const struct mc_config *c, const struct mc_program *p, unsigned i);
+uint32_t mc_write_room(const struct mc_config *c);
 
 struct mc_host_state {
 	uint8_t una, next, high; /* requester: oldest unacknowledged, next, newest sent + 1 */
@@ -138,6 +147,10 @@ struct mc_host_state {
 	uint8_t one;             /* selective: only the next one is sent again */
 	uint8_t asked;           /* una was asked for by a NAK: another is a copy of it */
 	uint8_t gone, again;     /* has left the first group; is in the second */
+	uint8_t from;            /* --resync: the first operation since it began anew */
+	/* --coalesce: what it is to answer (enum mc_answer), the newest packet that an ACK is for,
+	 * the newest that was dropped for the gap that a NAK is for. */
+	uint8_t answer, acks, ahead;
 	/* SR (host_sr.c); masks are of PSNs. Of those in flight: behind the last one that has
 	 * arrived and was sent once; which have, which were sent more than once; who left when. */
 	uint8_t end, order[MC_SR_PSN];
@@ -157,7 +170,9 @@ enum mc_event {
 	MC_EV_HOLD,
 	MC_EV_DRAIN,
 	MC_EV_END,
-	MC_EV_AGAIN
+	MC_EV_AGAIN,
+	MC_EV_ANEW,
+	MC_EV_ANSWER,
 };
 
 enum mc_host_flags {
@@ -168,6 +183,7 @@ enum mc_host_flags {
 	MC_H_ERR = 16,
 	MC_H_GONE = 32,
 	MC_H_AGAIN = 64,
+	MC_H_ANSWER = 128, /* has an answer to send */
 };
 
 /* What an event did to a node: as long as its emissions need. */
@@ -207,6 +223,7 @@ struct mc_engine {
 	void (*tick)(struct mc_sys *s, unsigned node, unsigned port, struct mc_result *r);
 	void (*fail)(struct mc_sys *s, unsigned node, struct mc_result *r);
 	void (*drain)(struct mc_sys *s, unsigned node); /* NULL: is not explored */
+	void (*anew)(struct mc_sys *s, unsigned node);  /* likewise */
 	void (*check)(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r); /* each step */
 	unsigned (*flags)(struct mc_switch *sw);
 	/* Mode-III: does the switch see that psn is missing when next comes, and keep that? */
@@ -250,7 +267,7 @@ struct mc_sys {
 	struct memo memo[MC_MAX_NODES];
 	uint8_t *results; /* struct mc_result, cut off behind its last emission */
 	uint64_t results_used;
-	uint8_t *host_flags[MC_MAX_NODES]; /* by state, +1; 0: not known */
+	uint16_t *host_flags[MC_MAX_NODES]; /* by state, +1; 0: not known */
 	uint32_t *switch_flags[MC_MAX_NODES];
 	uint64_t engine_calls;
 	struct mc_perm perm[MC_MAX_PERMS + 1];
@@ -308,6 +325,9 @@ enum mc_switch_flags {
 	MC_S_DRAINS = 1 << 23,
 	MC_S_OPS_SHIFT = 24, /* operations that it has begun */
 	MC_S_OPS = 0xf << MC_S_OPS_SHIFT,
+	MC_S_ANEW = 1 << 28,    /* nothing has happened since it was made, or began anew */
+	MC_S_STOPPED = 1 << 29, /* it takes nothing now */
+	MC_S_BUSY = 1 << 30,    /* somebody is waited for */
 };
 bool mc_switch_notices(struct mc_sys *s, unsigned node, uint32_t state, unsigned port, uint32_t psn,
 	uint32_t next);
@@ -318,8 +338,9 @@ uint32_t mc_host_initial(struct mc_sys *s, unsigned node);
 void mc_host_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_event ev, uint32_t frame,
 	struct mc_result *r);
 const struct mc_host_state *mc_host(const struct mc_sys *s, unsigned node, uint32_t state);
-/* Is this frame the data that the host expects next? */
+/* Is this frame the data that the host expects next? And something that needs a receive? */
 bool mc_host_would_take(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame);
+bool mc_host_may_hold(struct mc_sys *s, unsigned node, uint32_t state, uint32_t frame);
 unsigned mc_host_flags(struct mc_sys *s, unsigned node, uint32_t state);
 /* The first so many operations are over for it. */
 bool mc_host_finished(const struct mc_sys *s, unsigned node, uint32_t state, unsigned ops);
@@ -338,6 +359,8 @@ enum mc_kind {
 	MC_DRAIN, /* a switch's group is destroyed, by and by */
 	MC_END,   /* a switch loses its group, a host leaves it */
 	MC_AGAIN, /* all have: the second one is there */
+	MC_ANEW,  /* a switch stops, and then goes on, from the next operation on; so does a host */
+	MC_ANSWER,
 };
 struct mc_action {
 	uint8_t kind, index; /* link, or node */
@@ -353,6 +376,12 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 bool mc_quiet(const struct mc_sys *s, const uint32_t *v);
 /* Finished; *why if it should not have ended so. */
 bool mc_final(struct mc_sys *s, const uint32_t *v, const char **why);
+
+/* ---- anew.c: groups of hosts that leave no PSNs out (--resync) ---- */
+unsigned mc_anew_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a);
+const char *mc_anew_apply(struct mc_sys *s, unsigned node, const uint32_t *v, uint32_t *to);
+/* Can nobody begin anew before one of these nodes has done something? */
+bool mc_anew_waits_for(struct mc_sys *s, const uint32_t *v, unsigned nodes);
 
 /* ---- symmetry.c ---- */
 void mc_symmetry_open(struct mc_sys *s, const uint32_t *initial);

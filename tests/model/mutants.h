@@ -38,6 +38,9 @@
 	X(SR_NO_MAP, "SR: every NAK without a map sends all again")                 \
 	X(SR_NO_TALE, "SR: an ACK stays one while something is missing")            \
 	X(SR_FILLED, "SR: what closes a gap is acknowledged unasked")               \
+	X(CO_STAYS, "answers that wait: an ACK stays what it was")                  \
+	X(CO_FORGETS, "answers that wait: a NAK goes with what comes next")         \
+	X(CO_DUP, "answers that wait: a duplicate takes an RNR NAK's place")        \
 	X(WINDOW_MORE, "CommLib: a window of one message more")                     \
 	X(WINDOW_LESS, "CommLib: of one message less")                              \
 	X(WINDOW_ACKS, "CommLib: what is received does not count")                  \

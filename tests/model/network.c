@@ -59,6 +59,11 @@ static void endpoint(const struct mc_sys *s, struct inc_ep_spec *e, unsigned sel
 	e->parent = self != 0 && peer == 0;
 	e->remote_qpn = e->host ? HOST_QPN + peer : inc_qpn(SLOT, peer_port, GEN);
 	e->port = (uint16_t)port;
+	if (e->host && s->cfg.flags & INC_F_WRITE) {
+		e->mr_addr = MC_WRITE_VA;
+		e->mr_len = mc_write_room(&s->cfg);
+		e->rkey = mc_write_rkey(peer - s->n_sw);
+	}
 	e->dmac[0] = e->smac[0] = 2;
 	e->dmac[5] = (uint8_t)peer;
 	e->smac[5] = (uint8_t)self;
@@ -335,7 +340,7 @@ void mc_sys_open(struct mc_sys *s, const struct mc_config *c)
 	for (unsigned i = 0; i < s->n_nodes; i++) {
 		intern_init(&s->nodes[i]);
 		memo_init(&s->memo[i]);
-		s->host_flags[i] = mc_reserve((size_t)1 << 28);
+		s->host_flags[i] = mc_reserve((size_t)1 << 29);
 		s->switch_flags[i] = mc_reserve((size_t)1 << 30);
 	}
 	if (c->n_leaf)

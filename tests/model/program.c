@@ -7,6 +7,16 @@
 
 #include "tests/model/model.h"
 
+static uint8_t data_opcode(const struct mc_psn *q, bool write)
+{
+	static const uint8_t sends[2][2] = {{ROCE_SEND_MIDDLE, ROCE_SEND_LAST},
+		{ROCE_SEND_FIRST, ROCE_SEND_ONLY}},
+			     writes[2][2] = {{ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST_IMM},
+				     {ROCE_WRITE_FIRST, ROCE_WRITE_ONLY_IMM}};
+
+	return (write ? writes : sends)[q->first][q->last];
+}
+
 static void lay_out_psn(struct mc_program *p, const struct mc_config *c, unsigned op, unsigned k)
 {
 	const struct mc_op *o = &c->op[op];
@@ -24,12 +34,7 @@ static void lay_out_psn(struct mc_program *p, const struct mc_config *c, unsigne
 	q->senders = (uint8_t)(q->prim == INC_AR ? all : q->prim == INC_BC ? root : all & ~root);
 	q->receivers = (uint8_t)(q->prim == INC_AR ? all : q->prim == INC_BC ? all & ~root : root);
 	q->len = ctrl ? INC_CTRL_LEN : k == o->n ? MC_SHORT : MC_MTU;
-	if (ctrl)
-		q->opcode = ROCE_SEND_ONLY_IMM;
-	else if (q->first)
-		q->opcode = q->last ? ROCE_SEND_ONLY : ROCE_SEND_FIRST;
-	else
-		q->opcode = q->last ? ROCE_SEND_LAST : ROCE_SEND_MIDDLE;
+	q->opcode = ctrl ? ROCE_SEND_ONLY_IMM : data_opcode(q, c->flags & INC_F_WRITE);
 	q->opcode |= c->flags & INC_F_SR ? ROCE_SEL : 0;
 	q->msg = (uint8_t)p->n_msg;
 	if (q->last)
@@ -41,8 +46,6 @@ static void lay_out_psn(struct mc_program *p, const struct mc_config *c, unsigne
  * barrier is one message of nothing else. */
 static void lay_out_ring(struct mc_program *p, const struct mc_config *c, unsigned op, unsigned k)
 {
-	static const uint8_t opcodes[2][2] = {
-		{ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST_IMM}, {ROCE_WRITE_FIRST, ROCE_WRITE_ONLY_IMM}};
 	const unsigned n = c->op[op].n;
 	struct mc_psn *q = &p->psn[p->n];
 
@@ -57,7 +60,7 @@ static void lay_out_ring(struct mc_program *p, const struct mc_config *c, unsign
 		.msg = (uint8_t)p->n_msg};
 	if (q->last && k + 1 >= n)
 		q->len = q->blank && q->first ? INA_LEN : MC_SHORT + (q->first ? INA_LEN : 0);
-	q->opcode = opcodes[q->first][q->last];
+	q->opcode = data_opcode(q, true);
 	if (q->last)
 		p->msg_last[p->n_msg++] = (uint8_t)p->n;
 	p->n++;
@@ -104,6 +107,7 @@ static void control_payload(const struct mc_config *c, unsigned op, bool differs
 	put_le32(out, 0x31434e49);
 	put_le32(out + 4, n);
 	put_le32(out + 8, n ? (n - 1) * MC_MTU + MC_SHORT : 0);
+	put_le32(out + 16, c->flags & INC_F_WRITE ? 1 : 0);
 	put_le32(out + 20, c->m);
 	out[24] = differs;
 }
@@ -178,17 +182,40 @@ unsigned mc_payload_due(const struct mc_config *c, const struct mc_program *p, u
 
 bool mc_has_imm(const struct mc_config *c, const struct mc_psn *q)
 {
-	return c->mode == MC_NETREDUCE ? q->last : q->ctrl;
+	return c->mode == MC_NETREDUCE ? q->last : q->ctrl || (c->flags & INC_F_WRITE && q->last);
 }
 
-uint64_t mc_ring_va(const struct mc_config *c, const struct mc_psn *q)
+/* Messages of data only: one behind the other, in the whole life of a group. */
+uint64_t mc_write_va(const struct mc_config *c, const struct mc_program *p, unsigned i)
 {
-	return 0x10000u + (uint64_t)(q->msg % c->w) * (c->m * MC_MTU);
+	const unsigned controls = c->mode == MC_NETREDUCE ? 0 : p->psn[i].op + 1u;
+
+	return MC_WRITE_VA +
+	       (p->psn[i].msg - controls) * (uint64_t)(c->m * MC_MTU) % mc_write_room(c);
 }
 
-uint32_t mc_ring_rkey(unsigned r)
+uint32_t mc_write_room(const struct mc_config *c)
+{
+	return (uint32_t)c->w * c->m * MC_MTU;
+}
+
+uint32_t mc_write_rkey(unsigned r)
 {
 	return 0x1000 + r;
+}
+
+uint32_t mc_write_len(const struct mc_config *c, const struct mc_program *p, unsigned i)
+{
+	uint32_t len = 0;
+
+	if (c->mode == MC_NETREDUCE)
+		return c->m * MC_MTU;
+	while (!p->psn[i].first)
+		i--;
+	do
+		len += p->psn[i].len;
+	while (!p->psn[i++].last);
+	return len;
 }
 
 uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned i)
@@ -200,6 +227,8 @@ uint32_t mc_imm(const struct mc_config *c, const struct mc_program *p, unsigned 
 
 	if (c->mode == MC_NETREDUCE)
 		return p->psn[i].msg;
+	if (!p->psn[i].ctrl)
+		return (i - p->ctrl[p->psn[i].op] - 1u) / c->m;
 	return 1u << 29 | (uint32_t)o->prim << 26 | op << 23 | dtype << 19 |
 	       (uint32_t)o->root << 8 | p->psn[i].op;
 }

@@ -12,7 +12,7 @@
 #include "tests/model/real_comm.h"
 #include "tests/rc_steps.h"
 
-enum { HALF = MC_MAX_PSN * MC_MTU, DEPTH = 256, TIMERS_MAX = 64, RNR_TIMER = 12 };
+enum { BTH_LEN = 12, HALF = MC_MAX_PSN * MC_MTU, DEPTH = 256, TIMERS_MAX = 64, RNR_TIMER = 12 };
 static const uint64_t START = 1000000000;
 
 static void must(int rc, const char *what)
@@ -49,8 +49,8 @@ static void open_qp(struct real_host *h, const struct rnic_config *config)
 	must(rnic_cq_create(h->rnic, 2 * DEPTH, NULL, &h->rcq), "completion queue");
 	h->buf = calloc(2, HALF);
 	must(h->buf ? 0 : -ENOMEM, "buffer");
-	must(rnic_mr_reg(
-		     h->pd, h->buf, 2 * HALF, (uintptr_t)h->buf, IBV_ACCESS_LOCAL_WRITE, &h->mr),
+	must(rnic_mr_reg(h->pd, h->buf, 2 * HALF, (uintptr_t)h->buf,
+		     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &h->mr),
 		"region");
 	init.transport = is_sr(h) ? &rnic_sr : NULL;
 	init.pd = h->pd;
@@ -124,6 +124,7 @@ static void to_rts(struct real_host *h)
 		.rq_psn = psn,
 		.sq_psn = psn,
 		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 		.min_rnr_timer = RNR_TIMER,
 		.timeout = 14,
 		.retry_cnt = 7,
@@ -193,8 +194,10 @@ static void post_message(struct real_host *h)
 		if (p->psn[i].last)
 			break;
 	}
-	if (mc_has_imm(&h->s->cfg, &p->psn[first])) {
-		wr.opcode = IBV_WR_SEND_WITH_IMM;
+	if (mc_has_imm(&h->s->cfg, &p->psn[i])) {
+		const bool write = roce_opcode_flags(p->psn[i].opcode) & ROCE_F_WRITE;
+
+		wr.opcode = write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM;
 		wr.imm_data = htobe32(mc_imm(&h->s->cfg, p, first));
 	}
 	must(rnic_post_send(h->qp, &wr), "send");
@@ -208,6 +211,16 @@ static unsigned next_received(const struct real_host *h)
 	while (i < h->s->prog.n && !receives(h, i))
 		i++;
 	return i;
+}
+
+/* Where the model has its messages, in this buffer. */
+static void put_reth(const struct real_host *h, uint8_t *reth, uint64_t va)
+{
+	const uint64_t to = htobe64((uintptr_t)h->buf + HALF + (va - MC_WRITE_VA));
+	const uint32_t key = htobe32(rnic_mr_rkey(h->mr));
+
+	memcpy(reth, &to, sizeof(to));
+	memcpy(reth + sizeof(to), &key, sizeof(key));
 }
 
 /* The frame as it is for this queue pair, whose number the device chose. */
@@ -226,6 +239,8 @@ static const char *receive(struct real_host *h, uint32_t id)
 	bth[5] = (uint8_t)(qpn >> 16);
 	bth[6] = (uint8_t)(qpn >> 8);
 	bth[7] = (uint8_t)qpn;
+	if (pkt->flags & ROCE_F_WRITE && pkt->flags & ROCE_F_FIRST)
+		put_reth(h, bth + BTH_LEN, pkt->va);
 	icrc_store(bytes + pkt->end - 4, wire_icrc(bytes, pkt));
 	rnic_rx(h->rnic, 0, bytes, pkt->end, h->now);
 	return why;
@@ -282,10 +297,12 @@ static const char *check_message(struct real_host *h, const struct ibv_wc *wc)
 {
 	const struct mc_program *p = &h->s->prog;
 	unsigned i = next_received(h), at = HALF + i * MC_MTU, len = 0;
-	const struct mc_psn *first = &p->psn[i];
+	const struct mc_psn *last = &p->psn[p->msg_last[p->psn[i].msg]];
 	uint8_t due[MC_MTU];
 
-	if (mc_has_imm(&h->s->cfg, first) != !!(wc->wc_flags & IBV_WC_WITH_IMM) ||
+	if (roce_opcode_flags(last->opcode) & ROCE_F_WRITE)
+		at = HALF + (unsigned)(mc_write_va(&h->s->cfg, p, i) - MC_WRITE_VA);
+	if (mc_has_imm(&h->s->cfg, last) != !!(wc->wc_flags & IBV_WC_WITH_IMM) ||
 		(wc->wc_flags & IBV_WC_WITH_IMM &&
 			be32toh(wc->imm_data) != mc_imm(&h->s->cfg, p, i)))
 		return "a message with another immediate";
@@ -331,6 +348,9 @@ void real_step(
 	case MC_EV_TIMEOUT:
 		time_out(h);
 		break;
+	case MC_EV_ANSWER:
+		pull(h, out);
+		break;
 	case MC_EV_SEND:
 		if (post && !h->comm)
 			post_message(h);
@@ -340,7 +360,7 @@ void real_step(
 		break;
 	}
 	/* Acknowledgements at once, requests when they are asked for. */
-	while (h->rnic->has_controls && pull(h, out))
+	while (!h->s->cfg.coalesce && h->rnic->has_controls && pull(h, out))
 		;
 	if (h->comm)
 		real_comm_poll(h, out);

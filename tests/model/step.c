@@ -173,8 +173,8 @@ static bool may_be_lost(struct mc_sys *s, const uint32_t *v, unsigned link)
 	next = mc_frame_pkt(s, q[1], &bytes);
 	if (s->cfg.selective && head->opcode == ROCE_SEND_ONLY_IMM)
 		return false; /* nothing behind it is kept */
-	if (!(head->flags & ROCE_F_SEND) || !(next->flags & ROCE_F_SEND) ||
-		!psn_lt(head->psn, next->psn) ||
+	if (!(head->flags & (ROCE_F_SEND | ROCE_F_WRITE)) ||
+		!(next->flags & (ROCE_F_SEND | ROCE_F_WRITE)) || !psn_lt(head->psn, next->psn) ||
 		mc_index(s, head->psn) < (v[s->words - 1] >> LOST_SHIFT & LOST_MASK))
 		return false;
 	return mc_is_host(s, l->to)
@@ -210,7 +210,7 @@ static unsigned node_actions(
 		if (len > 1 && budget(v, s, REORDER_SHIFT))
 			a[n++] = (struct mc_action){MC_SWAP, (uint8_t)l};
 		if (budget(v, s, HOLD_SHIFT) && mc_is_host(s, node) &&
-			mc_host_would_take(s, node, v[node], head_of(s, v, l)))
+			mc_host_may_hold(s, node, v[node], head_of(s, v, l)))
 			a[n++] = (struct mc_action){MC_HOLD, (uint8_t)l};
 	}
 	if (!mc_is_host(s, node)) {
@@ -223,6 +223,8 @@ static unsigned node_actions(
 	flags = mc_host_flags(s, node, v[node]);
 	if (flags & MC_H_SEND)
 		a[n++] = (struct mc_action){MC_SEND, (uint8_t)node};
+	if (flags & MC_H_ANSWER)
+		a[n++] = (struct mc_action){MC_ANSWER, (uint8_t)node};
 	/* A host that RNR holds is no activity that would keep others' timers waiting. */
 	if (INC_BUG(T26) && (flags & MC_H_TIMER))
 		early = early && !somebody_acts(s, v);
@@ -273,6 +275,8 @@ static unsigned ample(struct mc_sys *s, const uint32_t *v)
 		if (!(busy >> i & 1)) /* a packet that stays keeps timers from firing */
 			continue;
 		set = stubborn(s, i, open_links);
+		if (s->cfg.resync && !mc_anew_waits_for(s, v, set))
+			continue;
 		if (__builtin_popcount(set) < __builtin_popcount(best))
 			best = set;
 	}
@@ -326,6 +330,8 @@ unsigned mc_actions(struct mc_sys *s, const uint32_t *v, struct mc_action *a)
 		n += node_actions(s, v, (unsigned)__builtin_ctz(nodes), early, a + n);
 	if (mc_may_end(&s->cfg))
 		n += ends(s, v, a + n);
+	if (s->cfg.resync)
+		n += mc_anew_actions(s, v, a + n);
 	if (!mc_may_fail(&s->cfg) || !somebody_fails(s, v))
 		return n;
 	for (unsigned i = 0; i < s->n_sw; i++)
@@ -468,7 +474,9 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 		queue_swap(s, queue_of(s, to, a.index));
 		return NULL;
 	case MC_SEND:
-		return own_event(s, a.index, a.port, MC_EV_SEND, to, res);
+	case MC_ANSWER:
+		return own_event(
+			s, a.index, a.port, a.kind == MC_SEND ? MC_EV_SEND : MC_EV_ANSWER, to, res);
 	case MC_TIMEOUT:
 	case MC_TICK:
 		if (!mc_quiet(s, v))
@@ -488,6 +496,8 @@ const char *mc_apply(struct mc_sys *s, const uint32_t *v, struct mc_action a, ui
 		for (unsigned i = 0; i < s->n_nodes; i++)
 			to[i] = mc_node_step(s, i, v[i], MC_EV_AGAIN, 0, 0)->state;
 		return NULL;
+	case MC_ANEW:
+		return mc_anew_apply(s, a.index, v, to);
 	}
 	return "no such step";
 }

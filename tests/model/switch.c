@@ -93,6 +93,8 @@ void mc_switch_step(struct mc_sys *s, unsigned node, uint32_t state, enum mc_eve
 		r->verdict = "timer";
 	} else if (ev == MC_EV_DRAIN) {
 		sw->engine->drain(s, node);
+	} else if (ev == MC_EV_ANEW) {
+		sw->engine->anew(s, node);
 	} else if (ev == MC_EV_END) {
 		memset(sw->image, 0, sw->len);
 	} else if (ev == MC_EV_AGAIN) {

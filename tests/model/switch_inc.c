@@ -188,6 +188,17 @@ static void drain(struct mc_sys *s, unsigned node)
 	inc_group_set_state(s->sw[node].g, INC_ACTIVE, INC_DRAINING);
 }
 
+/* What sw_group_resync does: it stops, and goes on once the worker has seen that. */
+static void anew(struct mc_sys *s, unsigned node)
+{
+	struct inc_group *g = s->sw[node].g;
+
+	if (inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED))
+		return;
+	inc_group_resync(g);
+	inc_group_set_state(g, INC_INSTALLED, INC_ACTIVE);
+}
+
 /* The deadline that the owner of the group watches is not after any timer's. */
 static void check_deadline(struct mc_sys *s, struct mc_switch *sw, struct mc_result *r)
 {
@@ -221,7 +232,10 @@ static unsigned flags(struct mc_switch *sw)
 {
 	struct inc_group *g = sw->g;
 	const struct inc_group *again = (const struct inc_group *)sw->again;
+	const bool works = g->state == INC_ACTIVE || g->state == INC_DRAINING;
 	unsigned flags;
+	uint64_t eps;
+	uint32_t psn;
 
 	if (is_gone(sw))
 		return MC_S_CLEAN | MC_S_GONE;
@@ -230,8 +244,11 @@ static unsigned flags(struct mc_switch *sw)
 	flags |= g->state == INC_DRAINING ? MC_S_DRAINS : 0;
 	flags |= again && g->gen == again->gen && g->start_psn == again->start_psn ? MC_S_AGAIN : 0;
 	flags |= g->next_op << MC_S_OPS_SHIFT & MC_S_OPS;
+	flags |= inc_group_is_anew(g) ? MC_S_ANEW : 0;
+	flags |= g->state == INC_INSTALLED ? MC_S_STOPPED : 0;
+	flags |= inc_group_busy(g, &psn, &eps) ? MC_S_BUSY : 0;
 	for (unsigned i = 0; i < g->n_ep; i++) {
-		flags |= inc_ep_at(g, i)->timer_ns && g->state != INC_FAILED ? 1u << i : 0;
+		flags |= inc_ep_at(g, i)->timer_ns && works ? 1u << i : 0;
 		flags |= inc_ep_at(g, i)->rnr_wait ? 1u << (MC_S_HELD_SHIFT + i) : 0;
 	}
 	return flags;
@@ -249,6 +266,7 @@ static const struct mc_engine engine = {
 	.tick = tick,
 	.fail = fail,
 	.drain = drain,
+	.anew = anew,
 	.check = check_deadline,
 	.flags = flags,
 	.notices = notices,

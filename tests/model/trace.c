@@ -107,6 +107,14 @@ static void print_step(struct mc_sys *s, unsigned k, const uint32_t *v, struct m
 			a.kind == MC_DRAIN       ? "the group drains"
 			: mc_is_host(s, a.index) ? "leaves the group"
 						 : "has no group any more");
+	} else if (a.kind == MC_ANEW) {
+		printf("%s: %s", name_of(s, a.index, from),
+			mc_is_host(s, a.index) ||
+					mc_switch_flags(s, a.index, v[a.index]) & MC_S_STOPPED
+				? "begins anew"
+				: "stops");
+	} else if (a.kind == MC_ANSWER) {
+		printf("%s answers", name_of(s, a.index, from));
 	} else if (a.kind == MC_AGAIN) {
 		printf("the group is made again");
 	} else if (a.kind == MC_MANAGER) {
