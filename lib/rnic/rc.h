@@ -29,6 +29,7 @@ struct rc_requester {
 	uint64_t una, next, high, assign;
 	uint64_t skipped; /* PSNs skipped so far */
 	uint32_t una_idx, next_idx, high_idx, assign_idx;
+	uint64_t asked; /* behind the last packet sent that asks for an answer */
 	uint32_t since_ackreq;
 	uint32_t bytes;               /* of requests before assign_idx, modulo 2^32 */
 	uint32_t recvs;               /* messages before assign that use up a receive request */
@@ -182,7 +183,7 @@ bool rc_takes_recv(uint8_t wr_opcode);
 uint8_t rc_opcode(const struct send_wqe *wqe, bool first, bool last);
 
 /* requester.c */
-/* retry_at begins anew, or stops if nothing is outstanding. */
+/* retry_at begins anew, or stops if no answer is due. */
 void rc_restart_timer(struct rnic_qp *qp, uint64_t now);
 /* Moves `next` behind its packet; last: of its request. */
 void rc_step(struct rnic_qp *qp, bool last);

@@ -44,7 +44,7 @@ void rc_restart_timer(struct rnic_qp *qp, uint64_t now)
 
 	if (rc_of(qp)->recovery->timeout != NULL)
 		timeout = rc_of(qp)->recovery->timeout(qp, timeout);
-	if (outstanding(&rc_of(qp)->req) && timeout != 0)
+	if (answer_due(&rc_of(qp)->req) && timeout != 0)
 		rc_retry_at(qp, now + timeout);
 	else
 		rc_retry_at(qp, UINT64_MAX);
@@ -108,10 +108,13 @@ static bool fills_window(const struct rnic_qp *qp, uint32_t more)
 }
 
 /* A window may become smaller while packets are under way of which none asks for an
- * acknowledgement: then one more leaves, which asks, since it fills the window. */
+ * acknowledgement (after going back since_ackreq does not tell): then one more leaves, which asks,
+ * since it fills the window. */
 static bool window_holds(const struct rnic_qp *qp)
 {
-	if (rc_of(qp)->req.since_ackreq > 0 || !fills_window(qp, 0))
+	const struct rc_requester *req = &rc_of(qp)->req;
+
+	if (req->since_ackreq > 0 || !answer_due(req) || !fills_window(qp, 0))
 		return false;
 	cwnd_want(&rc_of(qp)->cc.window);
 	return true;
@@ -168,12 +171,11 @@ void rc_step(struct rnic_qp *qp, bool last)
 static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 {
 	struct rc_requester *req = &rc_of(qp)->req;
-	/* The clock of a packet runs from when it leaves: a port that takes nothing for a while
-	 * does not use up tries. */
 	const bool oldest = req->next == req->una, again = req->next < req->high;
+	const bool asks = req->since_ackreq == 0;
 
 	if (rc_of(qp)->recovery->sent != NULL)
-		rc_of(qp)->recovery->sent(qp, req->since_ackreq == 0, now);
+		rc_of(qp)->recovery->sent(qp, asks, now);
 	if (again) {
 		req->retransmits++;
 		rnic_inc(qp->rnic, RNIC_C_RETRANSMITS);
@@ -185,7 +187,13 @@ static void advance(struct rnic_qp *qp, bool last, uint64_t now)
 		req->high = req->next;
 		req->high_idx = req->next_idx;
 	}
-	if (oldest)
+	if (!asks)
+		return;
+	if (req->next > req->asked)
+		req->asked = req->next;
+	/* Nobody answers before that is asked for: a port that takes nothing for a while, or a
+	 * rate that lets little go, does not use up tries. */
+	if (oldest || req->retry_at == UINT64_MAX)
 		rc_restart_timer(qp, now);
 }
 
@@ -283,6 +291,7 @@ static bool make_packet(struct rnic_qp *qp, struct rnic_frame *frame, uint64_t n
 		return give_up(qp, IBV_WC_LOC_PROT_ERR);
 	hdr.ackreq = last || ++req->since_ackreq >= ACKREQ_EVERY ||
 		     in_flight(qp) + 1 >= qp->rnic->window ||
+		     req->next + 1 - req->una >= rc_of(qp)->recovery->reach ||
 		     (has_window(qp) && fills_window(qp, len)) ||
 		     (req->next < req->high && rc_of(qp)->recovery->repeats_ask);
 	if (hdr.ackreq)
@@ -400,7 +409,7 @@ void rc_start_send(struct rnic_qp *qp)
 	/* One lap up, so that nothing is ever below zero. */
 	uint64_t start = (UINT64_C(1) << PSN_BITS) + qp->attr.sq_psn;
 
-	req->una = req->next = req->high = req->assign = start;
+	req->una = req->next = req->high = req->assign = req->asked = start;
 	req->una_idx = req->next_idx = req->high_idx = req->assign_idx = index;
 }
 

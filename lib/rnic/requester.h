@@ -59,6 +59,12 @@ static inline bool outstanding(const struct rc_requester *req)
 	return req->una != req->high;
 }
 
+/* By a packet that has left and asks for one: of the others nothing need come back. */
+static inline bool answer_due(const struct rc_requester *req)
+{
+	return req->asked > req->una;
+}
+
 /* The oldest request failed: it completes with status, everything else is flushed. */
 void rc_fail(struct rnic_qp *qp, enum ibv_wc_status status);
 /* Request index fails in its turn, and no packet of it leaves before. */

@@ -15,6 +15,7 @@
 enum {
 	MIN_PROBE_NS = 3000,
 	FIRST_PROBE_NS = 1000000, /* while no round trip is known */
+	READ_GAPS = 4,            /* of a READ's answer that a probe waits for at least */
 	EARLY_PROBES = 2,         /* that wait no longer than the first: they may be lost, too */
 	MAX_PROBES = 20,
 };
@@ -89,11 +90,34 @@ static void sent(struct rnic_qp *qp, bool asks, uint64_t now)
 	}
 }
 
+/* What is missing first is the answer to a READ or an atomic that has left. */
+static bool awaits_rd(const struct rnic_qp *qp)
+{
+	const struct rc_requester *req = &rc_of(qp)->req;
+
+	return req->una < req->high && rc_is_rd(ring_at(&qp->sq, req->una_idx));
+}
+
+/* An answer comes at the pace of the peer, whose rate this end is not told. The shorter of the last
+ * two gaps: a lost packet makes one that is longer. */
+static void sample_gap(struct rnic_qp *qp, uint64_t now)
+{
+	struct sr *sr = sr_of(qp);
+	const uint64_t gap = now - sr->rd_from;
+
+	if (sr->rd_from != 0) {
+		sr->gap_ns = gap < sr->last_gap_ns ? gap : sr->last_gap_ns;
+		sr->last_gap_ns = gap;
+	}
+	sr->rd_from = awaits_rd(qp) ? now : 0;
+}
+
 static void progressed(struct rnic_qp *qp, uint64_t now)
 {
 	struct sr *sr = sr_of(qp);
 
 	sr->probes = 0;
+	sample_gap(qp, now);
 	for (; sr->acked < rc_of(qp)->req.una; sr->acked++)
 		if (!is_here(sr, sr->acked))
 			arrived(sr, sr->acked, now);
@@ -108,6 +132,8 @@ static uint64_t timeout(struct rnic_qp *qp, uint64_t limit)
 		wait = FIRST_PROBE_NS;
 	else if (wait < MIN_PROBE_NS)
 		wait = MIN_PROBE_NS;
+	if (awaits_rd(qp) && wait < READ_GAPS * sr->gap_ns)
+		wait = READ_GAPS * sr->gap_ns;
 	wait <<= sr->probes > EARLY_PROBES ? sr->probes - EARLY_PROBES : 0;
 	sr->probing = limit == 0 || wait < limit;
 	return sr->probing ? wait : limit;

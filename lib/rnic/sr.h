@@ -40,11 +40,14 @@ struct sr {
 	uint64_t n_sent, largest_acked; /* packets; the last of them that has arrived */
 	uint64_t sack_end;              /* behind the last one that arrived when it was sent once */
 	uint64_t acked;                 /* una, when it was last looked at */
-	/* The round trip: of the packet rtt_seq, sent once at rtt_from (0: none is timed). When
-	 * nothing new has come for one and a half of it, the oldest that are missing are sent
-	 * again: a probe. The third and all after it wait twice as long as the one before, until
-	 * the QP's timeout is shorter. */
+	/* The round trip: of the packet rtt_seq, sent once at rtt_from (0: none is timed). When an
+	 * answer is due and nothing new has come for one and a half of it, the oldest that are
+	 * missing are sent again: a probe. The third and all after it wait twice as long as the one
+	 * before, until the QP's timeout is shorter. */
 	uint64_t rtt_seq, rtt_from, rtt_ns;
+	/* Of READs' answers: the news before, if it left one due, the time to the next, and the
+	 * shorter one of the last two of these times: a probe waits for four. */
+	uint64_t rd_from, last_gap_ns, gap_ns;
 	uint64_t n_probes; /* in all */
 	unsigned probes;   /* since the last news */
 	bool probing;      /* what retry_at waits for is a probe */
