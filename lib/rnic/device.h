@@ -128,10 +128,10 @@ int ports_init(struct rnic *rnic, const struct rnic_config *config);
 int ports_alloc(struct rnic *rnic);
 void ports_free(struct rnic *rnic);
 
-/* rx.c: why a frame is to be dropped, or 0: parsed, for this device, and if RoCE with the right
- * ICRC. Reads what is constant in a device only. */
-unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	struct wire_pkt *pkt);
+/* rx.c: what becomes of a frame at that worker, 0: the owner. 0 if it took effect, else the drop
+ * reason. */
+unsigned rx_frame(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
+	size_t len, uint64_t now);
 
 uint64_t rnic_random(struct rnic *rnic);
 /* Index of a port's own address in its GID table, or -1. */

@@ -185,6 +185,39 @@ static bool pinned_member(const struct rnic *rnic, unsigned port, const struct w
 	return false;
 }
 
+/* A member that hears of the packet where the worker, or the owner, delivers it. */
+static bool hears(const struct mcast *m, unsigned worker, unsigned port, const struct wire_pkt *pkt)
+{
+	return m->qp->path.port == port && wire_ip_eq(&m->group, &pkt->dst) &&
+	       (worker == 0 || worker == m->qp->worker);
+}
+
+/* Why it takes no packet of this kind, or 0. */
+static unsigned refused(const struct rnic_qp *qp, const struct wire_pkt *pkt)
+{
+	if (!qp_receives(qp))
+		return RNIC_DROP_QP_STATE;
+	return (pkt->opcode & ~ROCE_OP_MASK) == qp->ops->opcodes ? 0 : RNIC_DROP_QP_TYPE;
+}
+
+struct rnic_qp *mcast_only(
+	const struct rnic *rnic, unsigned worker, unsigned port, const struct wire_pkt *pkt)
+{
+	struct rnic_qp *only = NULL;
+
+	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
+		if (!hears(&rnic->mcast[i], worker, port, pkt))
+			continue;
+		if (only != NULL)
+			return NULL;
+		only = rnic->mcast[i].qp;
+	}
+	return only != NULL && only->worker == worker && pkt->dqpn == MULTICAST_QPN &&
+			       refused(only, pkt) == 0
+		       ? only
+		       : NULL;
+}
+
 static unsigned deliver(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
@@ -194,14 +227,10 @@ static unsigned deliver(struct rnic *rnic, unsigned worker, unsigned port, const
 	for (uint32_t i = 0; i < rnic->n_mcast; i++) {
 		struct rnic_qp *qp = rnic->mcast[i].qp;
 
-		if (qp->path.port != port || !wire_ip_eq(&rnic->mcast[i].group, &pkt->dst) ||
-			(worker != 0 && worker != qp->worker))
+		if (!hears(&rnic->mcast[i], worker, port, pkt))
 			continue;
-		if (!qp_receives(qp))
-			drop = RNIC_DROP_QP_STATE;
-		else if ((pkt->opcode & ~ROCE_OP_MASK) != qp->ops->opcodes)
-			drop = RNIC_DROP_QP_TYPE;
-		else
+		drop = refused(qp, pkt);
+		if (drop == 0)
 			drop = qp->ops->rx(qp, port, frame, pkt, now);
 		taken = taken || drop == 0;
 	}

@@ -31,6 +31,11 @@ unsigned mcast_worker(const struct rnic *rnic, unsigned port, const struct wire_
 unsigned mcast_rx(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now);
 
+/* The one queue pair that mcast_rx would give it to, if there is one alone, the worker's (0: the
+ * owner's), and it takes packets of that kind; else NULL. */
+struct rnic_qp *mcast_only(
+	const struct rnic *rnic, unsigned worker, unsigned port, const struct wire_pkt *pkt);
+
 /* What is no RoCE: a query for members is answered at once. 0, or the drop reason. */
 unsigned mcast_query(
 	struct rnic *rnic, unsigned port, const uint8_t *frame, const struct wire_pkt *pkt);

@@ -162,15 +162,6 @@ static unsigned inspect(const struct rnic *rnic, unsigned port, const uint8_t *f
 	return 0;
 }
 
-unsigned rx_check(const struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len,
-	struct wire_pkt *pkt)
-{
-	bool sealed;
-	const unsigned drop = inspect(rnic, port, frame, len, pkt, &sealed);
-
-	return drop != 0 || !sealed || wire_icrc_ok(frame, pkt) ? drop : WIRE_ICRC_BAD;
-}
-
 /* Where a payload goes before its ICRC is looked at, behind so many bytes of a transport's own
  * headers. */
 struct way {
@@ -189,17 +180,26 @@ static bool may_have_place(const struct wire_pkt *pkt)
 		       (pkt->opcode & ~ROCE_OP_MASK) == ROCE_UD);
 }
 
-/* Most packets of a long message are neither its first nor its last, and their destination is known
- * before they come: the payload is read once. The queue pair, or NULL. */
-static struct rnic_qp *knows_place(const struct rnic *rnic, unsigned port, const uint8_t *frame,
-	const struct wire_pkt *pkt, struct way *way)
+/* Whose alone the packet is, and of this thread. */
+static struct rnic_qp *only_taker(
+	const struct rnic *rnic, unsigned worker, unsigned port, const struct wire_pkt *pkt)
 {
 	struct rnic_qp *qp;
 
-	if (!may_have_place(pkt) || wire_is_multicast(&pkt->dst))
-		return NULL;
+	if (wire_is_multicast(&pkt->dst))
+		return mcast_only(rnic, worker, port, pkt);
 	qp = rnic_qp_find(rnic, pkt->dqpn);
-	if (qp == NULL || qp->ops->place == NULL || refused(qp, port, pkt) != 0)
+	return qp != NULL && qp->worker == worker && refused(qp, port, pkt) == 0 ? qp : NULL;
+}
+
+/* Most packets of a long message are neither its first nor its last, and their destination is known
+ * before they come: the payload is read once. The queue pair, or NULL. */
+static struct rnic_qp *knows_place(const struct rnic *rnic, unsigned worker, unsigned port,
+	const uint8_t *frame, const struct wire_pkt *pkt, struct way *way)
+{
+	struct rnic_qp *qp = may_have_place(pkt) ? only_taker(rnic, worker, port, pkt) : NULL;
+
+	if (qp == NULL || qp->ops->place == NULL)
 		return NULL;
 	way->headers = 0;
 	way->to = qp->ops->place(qp, frame, pkt, &way->headers);
@@ -238,8 +238,8 @@ static bool copied_right(const uint8_t *frame, const struct wire_pkt *pkt, const
 	return icrc_place(headers, way->to, payload, len) == icrc_load(payload + len);
 }
 
-static unsigned receive(
-	struct rnic *rnic, unsigned port, const uint8_t *frame, size_t len, uint64_t now)
+unsigned rx_frame(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
+	size_t len, uint64_t now)
 {
 	struct rnic_qp *qp = NULL;
 	struct wire_pkt pkt;
@@ -250,11 +250,13 @@ static unsigned receive(
 	if (drop != 0)
 		return drop;
 	if (sealed)
-		qp = knows_place(rnic, port, frame, &pkt, &way);
-	if (qp == NULL)
-		return sealed && !wire_icrc_ok(frame, &pkt)
-			       ? WIRE_ICRC_BAD
-			       : take(rnic, port, frame, len, &pkt, now);
+		qp = knows_place(rnic, worker, port, frame, &pkt, &way);
+	if (qp == NULL) {
+		if (sealed && !wire_icrc_ok(frame, &pkt))
+			return WIRE_ICRC_BAD;
+		return worker != 0 ? worker_take(rnic, worker, port, frame, &pkt, now)
+				   : take(rnic, port, frame, len, &pkt, now);
+	}
 	if (!copied_right(frame, &pkt, &way))
 		return WIRE_ICRC_BAD;
 	qp->ops->rx_placed(qp, frame, &pkt, now);
@@ -268,7 +270,7 @@ static unsigned take_one(
 	unsigned drop;
 
 	rnic->rx_at = now;
-	drop = receive(rnic, port, frame, len, now);
+	drop = rx_frame(rnic, 0, port, frame, len, now);
 	if (cq_unsettled(rnic))
 		cq_settle(rnic);
 	rnic_inc(rnic, RNIC_C_RX_FRAMES);

@@ -156,8 +156,8 @@ static uint8_t *ud_place(const struct rnic_qp *qp, const uint8_t *frame, const s
 	uint8_t *to;
 
 	(void)frame, (void)headers;
-	if (qp->worker != 0 || qp->window != NULL || pkt->qkey != qp->attr.qkey ||
-		pkt->pay_len > qp->mtu || pkt->pay_len == 0)
+	if (qp->window != NULL || pkt->qkey != qp->attr.qkey || pkt->pay_len > qp->mtu ||
+		pkt->pay_len == 0)
 		return NULL;
 	wqe = qp_next_recv(qp);
 	if (wqe == NULL)

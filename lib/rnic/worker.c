@@ -148,7 +148,7 @@ uint64_t workers_port_count(const struct rnic *rnic, unsigned port, enum rnic_po
 /* ---- frames ---- */
 
 /* It was steered here when its queue pair was this worker's; that may have changed. */
-static unsigned take(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
+unsigned worker_take(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
 	const struct wire_pkt *pkt, uint64_t now)
 {
 	struct rnic_qp *qp;
@@ -165,11 +165,8 @@ static unsigned take(struct rnic *rnic, unsigned worker, unsigned port, const ui
 static void take_one(struct rnic *rnic, unsigned worker, unsigned port,
 	const struct rnic_rx_frame *frame, uint64_t now)
 {
-	struct wire_pkt pkt;
-	unsigned drop = rx_check(rnic, port, frame->data, frame->len, &pkt);
+	const unsigned drop = rx_frame(rnic, worker, port, frame->data, frame->len, now);
 
-	if (drop == 0)
-		drop = take(rnic, worker, port, frame->data, &pkt, now);
 	count(&rnic->worker[worker - 1], port, frame->len, drop);
 }
 

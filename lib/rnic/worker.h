@@ -56,6 +56,10 @@ struct cq_gather *worker_gather(struct rnic *rnic, unsigned worker);
 int worker_check(
 	const struct rnic *rnic, const struct rnic_qp_init *init, const struct transport_ops *ops);
 
+/* A frame for this device, and if RoCE with the right ICRC: 0 or the drop reason. */
+unsigned worker_take(struct rnic *rnic, unsigned worker, unsigned port, const uint8_t *frame,
+	const struct wire_pkt *pkt, uint64_t now);
+
 /* Sums over the workers. */
 uint64_t workers_count(const struct rnic *rnic, enum rnic_counter c);
 uint64_t workers_drop(const struct rnic *rnic, unsigned drop);
