@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <rte_errno.h>
 #include <rte_jhash.h>
-#include <rte_vect.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The direct tables of rte_fib take 32 MB and more each, which a laptop's switch with a dozen hosts
- * should not pay: up to this many prefixes the library's plain tree is used. */
+#include "dataplane/match/wide.h"
+
+/* The direct table of rte_fib takes 32 MB and more, which a laptop's switch with a dozen hosts
+ * should not pay: up to this many IPv4 prefixes the library's plain tree is used. */
 enum { FEW_PREFIXES = 256, TBL8_SPARE = 256, DIRECT_BITS = 24, MAX_ADJ = 32767, FIB_NAME_LEN = 32 };
 
 enum route_action { ROUTE_VIA, ROUTE_DIRECT, ROUTE_BLACKHOLE, ROUTE_ENCAP, ROUTE_ECMP };
@@ -54,26 +55,29 @@ static struct rte_hash *ip_hash(const char *what, unsigned n)
 	return rte_hash_create(&p);
 }
 
-/* How many second-level tables of 256 addresses a prefix can take: none for up to the 24 bits that
- * are looked up at once, then (IPv6) one for each further 8. */
-static unsigned tbl8s(unsigned prefix)
-{
-	return prefix <= DIRECT_BITS ? 0 : (prefix - DIRECT_BITS + 7) / 8;
-}
-
 struct sizes {
-	unsigned n4, n6, tbl8_4, tbl8_6;
+	unsigned n4, tbl8_4; /* second-level tables of 256 addresses */
+	struct prefix6_sizes v6;
 };
 
-static void add_host(struct sizes *s, const struct wire_ip *ip)
+static void add_prefix(struct sizes *s, const struct wire_ip *ip, unsigned bits)
 {
 	if (wire_ip_is4(ip)) {
 		s->n4++;
-		s->tbl8_4 += tbl8s(32);
+		s->tbl8_4 += bits > DIRECT_BITS;
 	} else {
-		s->n6++;
-		s->tbl8_6 += tbl8s(128);
+		prefix6_count(&s->v6, ip, bits);
 	}
+}
+
+static unsigned host_prefix(const struct wire_ip *ip)
+{
+	return wire_ip_is4(ip) ? 32 : 128;
+}
+
+static void add_host(struct sizes *s, const struct wire_ip *ip)
+{
+	add_prefix(s, ip, host_prefix(ip));
 }
 
 static void add_sizes(struct sizes *s, const struct table_rows *rows, bool hosts)
@@ -81,30 +85,20 @@ static void add_sizes(struct sizes *s, const struct table_rows *rows, bool hosts
 	for (unsigned i = 0; i < rows->n; i++) {
 		const struct table_value *key = &rows->entry[i].key[0];
 
-		if (hosts) {
-			add_host(s, &key->ip);
-		} else if (wire_ip_is4(&key->ip)) {
-			s->n4++;
-			s->tbl8_4 += tbl8s(key->prefix);
-		} else {
-			s->n6++;
-			s->tbl8_6 += tbl8s(key->prefix);
-		}
+		add_prefix(s, &key->ip, hosts ? host_prefix(&key->ip) : key->prefix);
 	}
 }
 
-/* Sixteen addresses are looked up at once where the CPU has AVX-512. DPDK asks for that itself only
- * if EAL's limit of 256 bits is raised, which would be for drivers as well. What cannot be so stays
- * as it is: the plain tree, and all where EAL's options have set the limit. */
+/* What cannot be so stays as it is: the plain tree, and all where EAL's options have set the limit.
+ */
 static void widen(struct fwd *f)
 {
-	const uint16_t width = rte_vect_get_max_simd_bitwidth();
+	const uint16_t width = wide_begin();
 
-	if (rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_512) < 0)
+	if (width == 0)
 		return;
 	rte_fib_select_lookup(f->fib4, RTE_FIB_LOOKUP_DIR24_8_VECTOR_AVX512);
-	rte_fib6_select_lookup(f->fib6, RTE_FIB6_LOOKUP_TRIE_VECTOR_AVX512);
-	rte_vect_set_max_simd_bitwidth(width);
+	wide_end(width);
 }
 
 /* An entry is the index of an adjacency or of a second-level table: what has too many of these for
@@ -114,7 +108,6 @@ static int create_fibs(struct build *b, const struct sizes *s)
 	static unsigned serial;
 	char name[FIB_NAME_LEN];
 	struct rte_fib_conf c4 = {.type = RTE_FIB_DUMMY, .max_routes = (int)s->n4 + 2};
-	struct rte_fib6_conf c6 = {.type = RTE_FIB6_DUMMY, .max_routes = (int)s->n6 + 2};
 
 	if (s->n4 > FEW_PREFIXES) {
 		c4.type = RTE_FIB_DIR24_8;
@@ -122,16 +115,9 @@ static int create_fibs(struct build *b, const struct sizes *s)
 		c4.dir24_8.nh_sz =
 			c4.dir24_8.num_tbl8 > MAX_ADJ ? RTE_FIB_DIR24_8_4B : RTE_FIB_DIR24_8_2B;
 	}
-	if (s->n6 > FEW_PREFIXES) {
-		c6.type = RTE_FIB6_TRIE;
-		c6.trie.num_tbl8 = s->tbl8_6 + TBL8_SPARE;
-		c6.trie.nh_sz = c6.trie.num_tbl8 > MAX_ADJ ? RTE_FIB6_TRIE_4B : RTE_FIB6_TRIE_2B;
-	}
-	snprintf(name, sizeof(name), "fwd4.%u", serial);
+	snprintf(name, sizeof(name), "fwd4.%u", serial++);
 	b->fwd->fib4 = rte_fib_create(name, SOCKET_ID_ANY, &c4);
-	snprintf(name, sizeof(name), "fwd6.%u", serial++);
-	b->fwd->fib6 = rte_fib6_create(name, SOCKET_ID_ANY, &c6);
-	if (b->fwd->fib4 == NULL || b->fwd->fib6 == NULL)
+	if (b->fwd->fib4 == NULL || prefix6_create(&s->v6, ADJ_NO_ROUTE, &b->fwd->fib6) < 0)
 		return fail(b, -ENOMEM, "routes", NULL,
 			"no memory for the lookup table: raise \"memory_mb\"");
 	widen(b->fwd);
@@ -147,14 +133,9 @@ static int add(
 	if (wire_ip_is4(ip))
 		rc = rte_fib_add(b->fwd->fib4, wire_ip_to4(ip), (uint8_t)prefix, adj);
 	else
-		rc = rte_fib6_add(b->fwd->fib6, ip->b, (uint8_t)prefix, adj);
+		rc = prefix6_add(b->fwd->fib6, ip, prefix, (uint16_t)adj);
 	return rc ? fail(b, -ENOMEM, table, ip, "no room in the lookup table: raise \"memory_mb\"")
 		  : 0;
-}
-
-static unsigned host_prefix(const struct wire_ip *ip)
-{
-	return wire_ip_is4(ip) ? 32 : 128;
 }
 
 static int add_local(struct build *b, const struct table_rows *rows)
@@ -549,7 +530,7 @@ void fwd_destroy(struct fwd *fwd)
 		return;
 	rte_hash_free(fwd->local);
 	rte_fib_free(fwd->fib4);
-	rte_fib6_free(fwd->fib6);
+	prefix6_destroy(fwd->fib6);
 	free(fwd->adj);
 	free(fwd->neigh);
 	free(fwd->vlans);
@@ -563,18 +544,18 @@ void fwd_destroy(struct fwd *fwd)
 
 const struct adj *fwd_lookup(const struct fwd *fwd, const struct wire_ip *ip)
 {
-	uint8_t ip6[1][RTE_FIB6_IPV6_ADDR_SIZE];
-	uint64_t nh = ADJ_NO_ROUTE;
+	uint16_t adj = ADJ_NO_ROUTE;
+	uint64_t nh;
 	uint32_t ip4;
 
 	if (wire_ip_is4(ip)) {
 		ip4 = wire_ip_to4(ip);
 		rte_fib_lookup_bulk(fwd->fib4, &ip4, &nh, 1);
+		adj = (uint16_t)nh;
 	} else {
-		memcpy(ip6[0], ip->b, sizeof(ip6[0]));
-		rte_fib6_lookup_bulk(fwd->fib6, ip6, &nh, 1);
+		prefix6_lookup(fwd->fib6, ip, &adj, 1);
 	}
-	if (fwd->adj[nh].kind == ADJ_ECMP)
-		nh = fwd->ecmp[fwd->adj[nh].at].adj[0];
-	return &fwd->adj[nh];
+	if (fwd->adj[adj].kind == ADJ_ECMP)
+		adj = fwd->ecmp[fwd->adj[adj].at].adj[0];
+	return &fwd->adj[adj];
 }

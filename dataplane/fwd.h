@@ -6,9 +6,9 @@
 #define DATAPLANE_FWD_H
 
 #include <rte_fib.h>
-#include <rte_fib6.h>
 #include <rte_hash.h>
 
+#include "dataplane/match/prefix6.h"
 #include "dataplane/srv6/fwd_srv6.h"
 #include "dataplane/table.h"
 #include "lib/port/port.h"
@@ -74,7 +74,7 @@ struct fwd {
 	struct rte_hash *local; /* of all, if there are more than few */
 	uint64_t local_ends[256 / 64]; /* bit per last byte of theirs */
 	struct rte_fib *fib4;          /* address -> index in adj */
-	struct rte_fib6 *fib6;
+	struct prefix6 *fib6;
 	unsigned n_nowhere; /* routes whose next hops are no neighbours, nor can be asked for */
 	unsigned n_adj;
 	struct adj *adj;         /* [kind] for the first kinds, neighbours, all others */

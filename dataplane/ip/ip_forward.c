@@ -7,34 +7,35 @@
 
 enum { EDGE_REWRITE, EDGE_SRV6_LOCAL, EDGE_SRV6_ENCAP, EDGE_NEIGH_WAIT, EDGE_DROP, N_EDGES };
 
-/* All lookups of a burst, by position. */
-static void lookup(const struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n)
+/* All lookups of a burst. */
+static void lookup(struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n)
 {
-	uint8_t ip6[WORKER_MAX_PACKETS][RTE_FIB6_IPV6_ADDR_SIZE];
 	struct meta *meta4[WORKER_MAX_PACKETS], *meta6[WORKER_MAX_PACKETS];
+	struct wire_ip ip6[WORKER_MAX_PACKETS];
 	uint32_t ip4[WORKER_MAX_PACKETS];
 	uint64_t nh[WORKER_MAX_PACKETS];
-	int n4 = 0, n6 = 0;
+	uint16_t adj[WORKER_MAX_PACKETS];
+	unsigned n4 = 0, n6 = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct meta *meta = meta_of((struct worker *)(uintptr_t)w, mbufs[i]);
+		struct meta *meta = meta_of(w, mbufs[i]);
 
 		if (meta->pkt.ip_ver == 4) {
 			meta4[n4] = meta;
 			ip4[n4++] = wire_ip_to4(&meta->pkt.dst);
 		} else {
 			meta6[n6] = meta;
-			memcpy(ip6[n6++], meta->pkt.dst.b, sizeof(ip6[0]));
+			ip6[n6++] = meta->pkt.dst;
 		}
 	}
 	if (n4 > 0)
-		rte_fib_lookup_bulk(w->fwd->fib4, ip4, nh, n4);
-	for (int i = 0; i < n4; i++)
+		rte_fib_lookup_bulk(w->fwd->fib4, ip4, nh, (int)n4);
+	for (unsigned i = 0; i < n4; i++)
 		meta4[i]->adj = (uint16_t)nh[i];
 	if (n6 > 0)
-		rte_fib6_lookup_bulk(w->fwd->fib6, ip6, nh, n6);
-	for (int i = 0; i < n6; i++)
-		meta6[i]->adj = (uint16_t)nh[i];
+		prefix6_lookup(w->fwd->fib6, ip6, adj, n6);
+	for (unsigned i = 0; i < n6; i++)
+		meta6[i]->adj = adj[i];
 }
 
 static enum drop decide(

@@ -151,8 +151,9 @@ static rte_edge_t take(struct worker *w, const struct rte_node *node, const stru
 /* Packets of a burst whose next uSID is to be looked up. */
 struct shifted {
 	uint16_t n, at[WORKER_MAX_PACKETS];
-	uint8_t dst[WORKER_MAX_PACKETS][RTE_FIB6_IPV6_ADDR_SIZE];
-	uint64_t adj[WORKER_MAX_PACKETS];
+	struct meta *meta[WORKER_MAX_PACKETS];
+	struct wire_ip dst[WORKER_MAX_PACKETS];
+	uint16_t adj[WORKER_MAX_PACKETS];
 };
 
 /* Of uN and uA alone. The metadata are as they were, but for what `rewrite` reads. */
@@ -161,15 +162,16 @@ static bool shift(
 {
 	uint8_t *ip6 = rte_pktmbuf_mtod_offset(m, uint8_t *, meta->pkt.l3_off);
 
-	if (!srv6_next_usid(&sid->what, ip6, (struct wire_ip *)s->dst[s->n]))
+	if (!srv6_next_usid(&sid->what, ip6, &s->dst[s->n]))
 		return false;
 	meta->srv6.hop_taken = true;
+	s->meta[s->n] = meta;
 	return true;
 }
 
 /* Where a packet goes whose new destination has this adjacency. */
-static rte_edge_t route(
-	struct worker *w, struct rte_mbuf *m, struct meta *meta, const uint8_t *dst, uint16_t to)
+static rte_edge_t route(struct worker *w, struct rte_mbuf *m, struct meta *meta,
+	const struct wire_ip *dst, uint16_t to)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	const struct adj *adj = &w->fwd->adj[to];
@@ -179,7 +181,7 @@ static rte_edge_t route(
 		to = ecmp_adj(w->fwd, adj, &meta->pkt, frame + meta->pkt.l3_off);
 		adj = &w->fwd->adj[to];
 	}
-	if (unlikely(adj->kind != ADJ_REWRITE || !ip6_is_plain((const struct wire_ip *)dst) ||
+	if (unlikely(adj->kind != ADJ_REWRITE || !ip6_is_plain(dst) ||
 		     meta->pkt.end - meta->pkt.l3_off > adj->mtu))
 		return again(w, frame, meta);
 	meta->adj = to;
@@ -190,11 +192,11 @@ static rte_edge_t route(
 static void look_up(struct worker *w, struct rte_mbuf *const *mbufs, struct shifted *s,
 	rte_edge_t next[WORKER_MAX_PACKETS])
 {
-	rte_fib6_lookup_bulk(w->fwd->fib6, s->dst, s->adj, s->n);
+	prefix6_lookup(w->fwd->fib6, s->dst, s->adj, s->n);
 	for (uint16_t k = 0; k < s->n; k++) {
 		const uint16_t i = s->at[k];
 
-		next[i] = route(w, mbufs[i], meta_of(w, mbufs[i]), s->dst[k], (uint16_t)s->adj[k]);
+		next[i] = route(w, mbufs[i], s->meta[k], &s->dst[k], s->adj[k]);
 	}
 }
 
@@ -203,15 +205,16 @@ static uint16_t srv6_local_process(
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
-	uint64_t *hits = row_hits_of(&w->fwd->sids.hits, w->index);
+	const struct fwd *fwd = w->fwd;
+	uint64_t *hits = row_hits_of(&fwd->sids.hits, w->index);
 	rte_edge_t next[WORKER_MAX_PACKETS];
 	struct shifted s;
 
 	s.n = 0;
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
-		const unsigned row = w->fwd->adj[meta->adj].at;
-		const struct fwd_sid *sid = &w->fwd->sids.row[row];
+		const unsigned row = fwd->adj[meta->adj].at;
+		const struct fwd_sid *sid = &fwd->sids.row[row];
 
 		hits[row]++;
 		if (unlikely(w->tracing) || !shift(sid, mbufs[i], meta, &s))

@@ -57,13 +57,15 @@ static inline bool srv6_next_usid(const struct srv6_sid *sid, uint8_t *ip6, stru
 {
 	uint8_t *hop_limit = ip6 + offsetof(struct wire_ip6_hdr, hop_limit);
 	struct wire_ip *dst = (struct wire_ip *)(ip6 + offsetof(struct wire_ip6_hdr, dst));
-	const unsigned __int128 number = srv6_number(dst), left = srv6_shifted(number, sid->bits);
+	uint64_t left[2];
 
-	if (sid->behaviour > SRV6_UA || *hop_limit <= 1 || srv6_argument(number, sid->bits) == 0)
+	if (sid->behaviour > SRV6_UA || *hop_limit <= 1 || !srv6_shift_usids(dst, sid->bits, left))
 		return false;
 	--*hop_limit;
-	srv6_number_put(dst, left);
-	srv6_number_put(next, left);
+	put_be64(dst->b, left[0]);
+	put_be64(dst->b + 8, left[1]);
+	put_be64(next->b, left[0]);
+	put_be64(next->b + 8, left[1]);
 	return true;
 }
 

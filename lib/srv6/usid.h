@@ -58,6 +58,20 @@ static inline unsigned __int128 srv6_shifted(unsigned __int128 number, unsigned 
 	return (number & ~behind) | srv6_argument(number, bits) >> 8 * SRV6_BLOCK_LEN;
 }
 
+/* The same of a SID of one or two uSIDs (48 or 64 bits), which most packets meet: in halves, each
+ * of which is shifted by less than its width. False, with *shifted the block alone: nothing
+ * follows. */
+static inline bool srv6_shift_usids(const struct wire_ip *ip, unsigned bits, uint64_t shifted[2])
+{
+	const uint64_t begin = get_be64(ip->b), rest = get_be64(ip->b + 8);
+	const unsigned by = bits - 8 * SRV6_BLOCK_LEN;
+	const uint32_t behind = (uint32_t)(begin << by);
+
+	shifted[0] = (begin & ~(uint64_t)UINT32_MAX) | behind | rest >> (64 - by);
+	shifted[1] = rest << by;
+	return (behind | rest) != 0;
+}
+
 /* Whether a bit behind a SID's prefix is set: something follows it. Looked at before the shift (RFC
  * 9800, 4.1.1): if not, the packet has arrived, or its SRH has the next segment. */
 static inline bool srv6_has_argument(const struct wire_ip *ip, unsigned bits)

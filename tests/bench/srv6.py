@@ -9,9 +9,13 @@ buffer, and send to one that frees them; one worker each, on the same CPU. They 
 measured is stopped. A rate is packets per second of CPU time. The ratio is that of each round, its median and its spread are printed.
 
   tools/bench srv6 [--quick] [--json FILE] [--install]
+  tools/bench srv6 --count [--json FILE]
 
 dpdk-testpmd is in Debian's dpdk-dev, Open vSwitch in openvswitch-switch-dpdk; what is not installed is left out, which
-the output says. --install fetches the packages (4 of 5 MB in all) into a folder of this run, and leaves the system as it is."""
+the output says. --install fetches the packages (4 of 5 MB in all) into a folder of this run, and leaves the system as it is.
+
+--count: instructions per packet instead, of the switch alone and of each node of its graph, between ring ports (bench-srv6
+under callgrind): the same whatever else the machine does. The difference of a short run and a longer one."""
 import argparse
 import glob
 import json
@@ -32,6 +36,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get('INCLINE_BUILD', os.path.join(TOP, 'build'))
 LIMIT = 120  # seconds: hangs only
 FRAMES, ROUTES = 4096, (1000, 100000)
+COUNTED, BURSTS, BURST = (10, 1000, 100000), (20, 100), 32
+NODES = ('port_rx', 'parse', 'ip_forward', 'srv6_local', 'rewrite', 'port_tx')
 OWN, MACS = 0x1000, ('02:00:00:00:f0:00', '02:00:00:00:f0:01', '02:00:00:00:00:01')
 PACKAGES = ('dpdk-dev', 'openvswitch-common', 'openvswitch-switch', 'openvswitch-switch-dpdk')
 BUSY = 0.05  # share of the CPUs that others have used, from which on it is said
@@ -113,7 +119,7 @@ class Incline(Runner):
         via = {'action': 'via', 'data': {'nexthop': 'fd77::a'}}
         rows = [{'key': {'dst': f'fcbb:bb00:{pair(i)}::/64'}, **via} for i in range(routes)]
         rows.append({'key': {'dst': 'fd40::/16'}, 'action': 'encap', 'data': {'src': 'fd77::1', 'sid1': f'fcbb:bb00:{pair(0)}:1::'}})
-        config = {'name': 'bench', 'addresses': ['fd77::1'], 'control': self.socket, 'idle': 'spin', 'memory_mb': 768 if routes < 10000 else 6144,
+        config = {'name': 'bench', 'addresses': ['fd77::1'], 'control': self.socket, 'idle': 'spin', 'memory_mb': 768,
                   'arena_kb': 64, 'lcores': f'0@{cpus[0]},1@{cpus[1]}',
                   'ports': [{'name': n, 'type': 'vdev', 'mtu': 1500, 'mac': MACS[i], 'args': f'net_pcap{i},rx_pcap={p}'}
                             for i, (n, p) in enumerate((('in', source + ',infinite_rx=1'), ('out', one)))],
@@ -338,6 +344,35 @@ def by_node(directory, cpus, kind, seconds):
     return {'kind': kind, 'mpps': rate / 1e6, 'ns_per_packet': 1e9 / rate if rate else None, 'cycles_per_packet': cycles}
 
 
+def instructions(directory, kind, routes, bursts):
+    """By function, with all that it calls, within turns of the worker."""
+    out = os.path.join(directory, 'callgrind')
+    program = os.path.join(BUILD, 'tests/bench/bench-srv6')
+    for argv in (['valgrind', '--tool=callgrind', f'--callgrind-out-file={out}', '--toggle-collect=sw_turn', program, kind, str(routes), str(bursts)],
+                 ['callgrind_annotate', '--inclusive=yes', '--threshold=100', '--show-percs=no', out]):
+        done = subprocess.run(argv, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f'tools/bench srv6: {done.stderr}')
+    found = re.finditer(r'^ *([\d,]+) +\S*:(\w+)(?: |$)', done.stdout, re.M)
+    return {m[2]: int(m[1].replace(',', '')) for m in reversed(list(found))}
+
+
+def counted(directory, kind, routes):
+    few, many = (instructions(directory, kind, routes, n) for n in BURSTS)
+    packets = (BURSTS[1] - BURSTS[0]) * BURST
+    row = {name: (many.get(f, 0) - few.get(f, 0)) / packets
+           for name, f in [('all', 'worker_turn'), *((n, n + '_process') for n in NODES), ('lookups', 'prefix6_lookup')]}
+    print(f'{kind:7} {routes:7} ' + ' '.join(f'{v:10.0f}' for v in row.values()), flush=True)
+    return {'kind': kind, 'routes': routes, 'instructions': row}
+
+
+def count(directory):
+    if not shutil.which('valgrind'):
+        sys.exit("tools/bench srv6 --count: needs callgrind, Debian's package valgrind")
+    print(f"# instructions per packet\n{'kind':7} {'routes':>7} " + ' '.join(f'{n:>10}' for n in ('all', *NODES, 'lookups')))
+    return [counted(directory, kind, routes) for kind in ('route', 'un') for routes in COUNTED]
+
+
 def find(root):
     """Programs, installed or below root; None: not there."""
     testpmd = os.path.join(root, 'usr/bin/dpdk-testpmd') if root != '/' else shutil.which('dpdk-testpmd')
@@ -350,7 +385,15 @@ def main():
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--json', metavar='FILE')
     parser.add_argument('--install', action='store_true')
+    parser.add_argument('--count', action='store_true')
     args = parser.parse_args()
+    if args.count:
+        with tempfile.TemporaryDirectory(prefix='incline-') as directory:
+            results = {'bench': 'srv6', 'counted': count(directory)}
+        if args.json:
+            with open(args.json, 'w', encoding='utf-8') as f:
+                json.dump(results, f, indent=1)
+        return 0
     rounds, seconds = (3, 0.5) if args.quick else (9, 1.0)
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:

@@ -52,7 +52,7 @@ static int start(void **state)
 	struct table_entry e;
 
 	(void)state;
-	sw = h_start(3, "{'memory_mb':512}", NULL); /* many_locators takes it */
+	sw = h_start(3, NULL, NULL);
 	via("fcbb:bb00:542a::", 48, 1);
 	via("fcbb:bb00:5155::", 48, 2);
 	e = row("fcbb:bb00:5012::", 48, UN);
@@ -436,7 +436,7 @@ static void rows(void **state)
 	h_exchange(sw, 0, b, len, 1, &f);
 }
 
-/* Enough for the direct lookup table: its prefixes end between the levels of the tree, too. */
+/* A site's, with the memory that a switch has by default: a trie's tables did not fit into it. */
 static void many_locators(void **state)
 {
 	enum { N = 12000 }; /* more second-level tables than two bytes count */

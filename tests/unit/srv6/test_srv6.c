@@ -119,6 +119,14 @@ static void shift_by_bytes(void **state)
 		srv6_number_put(&got, srv6_shifted(srv6_number(&addr), 8 * end));
 		assert_memory_equal(&got, &want, sizeof(got));
 		assert_int_equal(srv6_has_argument(&addr, 8 * end), more);
+		if (end == 6 || end == 8) {
+			uint64_t halves[2];
+
+			assert_int_equal(srv6_shift_usids(&addr, 8 * end, halves), more);
+			put_be64(got.b, halves[0]);
+			put_be64(got.b + 8, halves[1]);
+			assert_memory_equal(&got, &want, sizeof(got));
+		}
 	}
 }
 
