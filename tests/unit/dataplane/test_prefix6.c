@@ -88,13 +88,23 @@ static void compare(const struct prefix6 *p, unsigned n, unsigned lookups)
 		assert_int_equal(value[i], scan(n, &ip[i]));
 }
 
-/* Of these lengths; one in eight is a row of before again. */
+/* Of these lengths; some are a row of before again, and some are it with another length: rows of
+ * one /48 among others. */
 static void make_rows(unsigned n, const uint8_t *lengths, unsigned n_lengths)
 {
 	for (unsigned i = 0; i < n; i++) {
-		rows[i] = i > 0 && pick(8) == 0
-				  ? rows[pick(i)]
-				  : (struct row){address(), lengths[pick(n_lengths)], 0};
+		const uint8_t bits = lengths[pick(n_lengths)];
+
+		switch (i > 0 ? pick(8) : 2) {
+		case 0:
+			rows[i] = rows[pick(i)];
+			break;
+		case 1:
+			rows[i] = (struct row){rows[pick(i)].ip, bits, 0};
+			break;
+		default:
+			rows[i] = (struct row){address(), bits, 0};
+		}
 		rows[i].value = (uint16_t)pick(VALUES);
 	}
 }
