@@ -38,6 +38,11 @@ static void lookup(struct worker *w, struct rte_mbuf *const *mbufs, uint16_t n)
 		meta6[i]->adj = adj[i];
 }
 
+static enum drop fit(const struct meta *meta, const struct adj *adj)
+{
+	return meta->pkt.end - meta->pkt.l3_off > adj->mtu ? DROP_IP_MTU : DROP_NONE;
+}
+
 static enum drop decide(
 	const struct worker *w, const struct rte_mbuf *m, struct meta *meta, const struct adj *adj)
 {
@@ -58,16 +63,15 @@ static enum drop decide(
 	/* Members of a group believe what comes from the switch. */
 	if (fwd_is_local(w->fwd, &meta->pkt.src) && !meta->srv6.own)
 		return DROP_IP_FORGED;
+	if (likely(adj->kind == ADJ_REWRITE))
+		return fit(meta, adj);
+	if (likely(adj->kind == ADJ_SID || adj->kind == ADJ_ENCAP))
+		return ++meta->srv6.passes > FWD_SRV6_MAX_PASSES ? DROP_SRV6_LOOP : DROP_NONE;
 	switch (adj->kind) {
-	case ADJ_REWRITE:
-		break;
 	case ADJ_GLEAN: /* who has no hop left need not wait */
 		if (meta->pkt.ttl <= 1 && !meta->srv6.hop_taken)
 			return DROP_IP_TTL;
-		break;
-	case ADJ_SID:
-	case ADJ_ENCAP:
-		return ++meta->srv6.passes > FWD_SRV6_MAX_PASSES ? DROP_SRV6_LOOP : DROP_NONE;
+		return fit(meta, adj);
 	case ADJ_BLACKHOLE:
 		return DROP_IP_BLACKHOLE;
 	case ADJ_NO_NEIGH:
@@ -75,7 +79,6 @@ static enum drop decide(
 	default:
 		return DROP_IP_NO_ROUTE;
 	}
-	return meta->pkt.end - meta->pkt.l3_off > adj->mtu ? DROP_IP_MTU : DROP_NONE;
 }
 
 static rte_edge_t edge_of(enum adj_kind kind)
@@ -92,26 +95,29 @@ static uint16_t ip_forward_process(
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
+	const struct fwd *fwd = w->fwd;
+	const struct adj *adjs = fwd->adj;
 	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	lookup(w, mbufs, n);
 	for (uint16_t i = 0; i < n; i++) {
 		struct meta *meta = meta_of(w, mbufs[i]);
-		const struct adj *adj = &w->fwd->adj[meta->adj];
+		const struct adj *adj = &adjs[meta->adj];
 		enum drop drop;
 
 		if (unlikely(adj->kind == ADJ_ECMP)) {
-			meta->adj = ecmp_adj(w->fwd, adj, &meta->pkt,
+			meta->adj = ecmp_adj(fwd, adj, &meta->pkt,
 				rte_pktmbuf_mtod_offset(
 					mbufs[i], const uint8_t *, meta->pkt.l3_off));
-			adj = &w->fwd->adj[meta->adj];
+			adj = &adjs[meta->adj];
 		}
 		drop = decide(w, mbufs[i], meta, adj);
 		meta->drop = (uint8_t)drop;
 		next[i] = drop == DROP_NONE ? edge_of(adj->kind) : EDGE_DROP;
 		if (unlikely(drop != DROP_NONE) && !ip_is_tunnelled(meta))
 			icmp_error(w, mbufs[i], &meta->pkt, drop, adj->mtu);
-		fwd_note_used(w->fwd, meta->adj);
+		if (unlikely(adj->learnt))
+			fwd_note_used(fwd, meta->adj);
 		if (unlikely(w->tracing) && meta->trace && next[i] == EDGE_REWRITE) {
 			char mac[WIRE_MAC_STRLEN];
 

@@ -21,12 +21,13 @@ static uint16_t rewrite_process(
 {
 	struct rte_mbuf **mbufs = (struct rte_mbuf **)objs;
 	struct worker *w = node_worker(node);
+	const struct adj *adjs = w->fwd->adj;
 	rte_edge_t next[WORKER_MAX_PACKETS];
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbufs[i];
 		struct meta *meta = meta_of(w, m);
-		const struct adj *adj = &w->fwd->adj[meta->adj];
+		const struct adj *adj = &adjs[meta->adj];
 
 		next[i] = EDGE_TX;
 		if (!forward(rte_pktmbuf_mtod(m, uint8_t *), meta, adj)) {

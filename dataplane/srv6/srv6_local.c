@@ -185,7 +185,8 @@ static rte_edge_t route(struct worker *w, struct rte_mbuf *m, struct meta *meta,
 		     meta->pkt.end - meta->pkt.l3_off > adj->mtu))
 		return again(w, frame, meta);
 	meta->adj = to;
-	fwd_note_used(w->fwd, to);
+	if (unlikely(adj->learnt))
+		fwd_note_used(w->fwd, to);
 	return EDGE_REWRITE;
 }
 
