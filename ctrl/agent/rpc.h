@@ -38,6 +38,8 @@ typedef int (*rpc_handler)(
 
 /* rpc_node.c: may a group be made for the job and epoch that the parameters name; it was. */
 int rpc_epoch_check(struct agent *a, const json_t *params, struct rpc_error *e);
+/* Of a group that is there: -ESTALE if its epoch is over. */
+int rpc_epoch_check_group(struct agent *a, unsigned slot, struct rpc_error *e);
 void rpc_epoch_note(struct agent *a, const json_t *params, unsigned slot);
 
 /* rpc_owner.c: the first says whether the peer may call this, as far as the parameters say (they

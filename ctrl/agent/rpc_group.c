@@ -294,6 +294,9 @@ int rpc_group_activate(struct agent *a, const json_t *params, json_t **result, s
 
 	if (slot < 0)
 		return slot;
+	/* What is made but does not work yet cannot fail: ended meanwhile, it only goes. */
+	if (rpc_epoch_check_group(a, (unsigned)slot, e))
+		return -ESTALE;
 	struct inc_group *g = sw_group_get(a->sw, (unsigned)slot);
 	memcpy(name, g->name, sizeof(name));
 	json_array_foreach(json_object_get(params, "endpoints"), i, item)

@@ -178,11 +178,24 @@ int rpc_event_subscribe(struct agent *a, const json_t *params, json_t **result, 
 
 /* ---- epochs ---- */
 
+/* As epoch_check. */
+static int check(
+	struct agent *a, const char *path, const char *job, uint64_t epoch, struct rpc_error *e)
+{
+	uint64_t newest = 0;
+	const int rc = epoch_check(&a->epochs, a->sw, job, epoch, &newest);
+
+	return rc == -ESTALE
+		       ? rpc_fail(e, rc, path, "%llu of job \"%s\" is over, the newest is %llu",
+				 (unsigned long long)epoch, job, (unsigned long long)newest)
+		       : rc;
+}
+
 int rpc_epoch_check(struct agent *a, const json_t *params, struct rpc_error *e)
 {
 	const char *job = rpc_string(params, "job");
 	const json_t *of = json_object_get(params, "epoch");
-	uint64_t epoch = 0, newest = 0;
+	uint64_t epoch = 0;
 	int rc;
 
 	if (!job != !of)
@@ -190,14 +203,19 @@ int rpc_epoch_check(struct agent *a, const json_t *params, struct rpc_error *e)
 	if (!job)
 		return 0;
 	ctl_get_u64(of, &epoch);
-	rc = epoch_check(&a->epochs, a->sw, job, epoch, &newest);
-	if (rc == -ESTALE)
-		rpc_fail(e, rc, "epoch", "%llu of job \"%s\" is over, the newest is %llu",
-			(unsigned long long)epoch, job, (unsigned long long)newest);
-	else if (rc)
+	rc = check(a, "epoch", job, epoch, e);
+	if (rc == -ENOSPC)
 		rpc_fail(e, rc, "job", "%d jobs have groups here, there is no place for another",
 			EPOCH_MAX_JOBS);
 	return rc;
+}
+
+int rpc_epoch_check_group(struct agent *a, unsigned slot, struct rpc_error *e)
+{
+	uint64_t epoch;
+	const char *job = epoch_of(&a->epochs, slot, &epoch);
+
+	return job ? check(a, "group", job, epoch, e) : 0;
 }
 
 void rpc_epoch_note(struct agent *a, const json_t *params, unsigned slot)

@@ -390,6 +390,22 @@ static void test_fenced(void **state)
 	assert_int_equal(f->sw->group[4]->state, INC_ACTIVE);
 }
 
+/* Ended between being made and being activated: it never works. */
+static void test_not_activated(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	ask(f, "group.create", group("a", "'activate':false,'job':'j','epoch':7,"));
+	ask(f, "group.create", group("b", "'activate':false,'job':'j','epoch':9,"));
+	ask(f, "epoch.end", "{'job':'j','epoch':7}");
+	call_bad(f, "group.activate", "{'group':'a'}", CTL_REFUSED, "ESTALE", -1, "group",
+		"group: 7 of job \"j\" is over, the newest is 9");
+	assert_int_equal(f->sw->group[1]->state, INC_INSTALLED);
+	ask(f, "group.activate", "{'group':'b'}");
+	expect_json(call_ok(f, "epoch.end", "{'job':'j','epoch':7,'remove':true}"), "{'groups':1}");
+	assert_null(f->sw->group[1]);
+}
+
 /* Ended before the switch has heard of it: a late request is refused all the same. */
 static void test_ended_first(void **state)
 {
@@ -450,6 +466,7 @@ int main(void)
 		T(test_subscription),
 		T(test_missed),
 		T(test_fenced),
+		T(test_not_activated),
 		T(test_ended_first),
 		T(test_slot_again),
 		T(test_many_jobs),

@@ -312,6 +312,10 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 	struct world_rank *k = &job->rank[r];
 	json_t *state;
 
+	if (k->alive && r == 0 && job->plan) { /* CommLib asks nobody meanwhile */
+		world_install(w, j);
+		return;
+	}
 	if (!k->alive || !w->m || works(w, k))
 		return;
 	k->asked = w->now;
@@ -333,9 +337,10 @@ static void step_rank(struct world *w, unsigned j, unsigned r)
 		let_go_of_switches(w, k);
 	if (r == 0)
 		world_use_lease(w, j);
-	if (r == 0 && job->installed != k->epoch && json_object_get(state, "plan") &&
-		world_install(w, j, json_object_get(state, "plan")))
-		job->installed = k->epoch;
+	if (r == 0 && job->installed != k->epoch && json_object_get(state, "plan")) {
+		job->plan = json_incref(json_object_get(state, "plan"));
+		world_install(w, j);
+	}
 	json_decref(state);
 	if (!strcmp(k->phase, "connecting") && job->installed == k->epoch && !k->ready) {
 		state = ask_manager(w, &k->peer, "job.ready", rank_params(w, j, r));
@@ -365,6 +370,8 @@ void world_kill_rank(struct world *w, unsigned j, unsigned r)
 	if (w->m)
 		manager_gone(w->m, &k->peer);
 	k->connected = k->alive = false;
+	if (r == 0)
+		world_drop_plan(&w->job[j]);
 	let_go_of_switches(w, k);
 }
 

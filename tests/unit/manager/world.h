@@ -41,11 +41,14 @@ struct world_rank {
 
 struct world_job {
 	struct world_rank rank[RANKS];
-	bool again;  /* ranks that hear that it is over join anew */
-	bool resume; /* if the network fails in the middle they go on by their ring */
-	int duty;    /* 0: its memory is its own */
-	int mbps;    /* more is of no use to it; 0: as much as there is */
-	uint64_t installed;
+	bool again;          /* ranks that hear that it is over join anew */
+	bool resume;         /* if the network fails in the middle they go on by their ring */
+	int duty;            /* 0: its memory is its own */
+	int mbps;            /* more is of no use to it; 0: as much as there is */
+	uint64_t installed;  /* epoch of which all switches have a group that is active */
+	uint64_t installing; /* of which rank 0 has begun to make them */
+	json_t *plan;        /* that it follows, whatever happens meanwhile; NULL: none */
+	unsigned steps;      /* that it has done: a group made each, then one activated each */
 	char tree[128];
 	bool holds;        /* the lease of its window's block */
 	unsigned acquired; /* times */
@@ -59,6 +62,7 @@ struct world {
 	struct world_job job[JOBS];
 	uint64_t random;
 	uint64_t step_ms, watch_ms; /* time's; between questions of ranks that work, 0: each step */
+	bool slowly;                /* rank 0 gets to one switch of its tree in a step */
 	unsigned late;              /* epochs of a former manager */
 	struct store *store;        /* NULL: nothing outlives the manager */
 	/* The manager dies at this line to a switch, or with its store, and is started anew. */
@@ -96,11 +100,24 @@ void world_leave_job(struct world *w, unsigned j);
  * Takes over params. */
 json_t *world_ask_switch(
 	struct world *w, unsigned i, struct agent_peer *peer, const char *method, json_t *params);
-/* Rank 0 of a job installs its plan's tree: as far as it got, false if not all. world_install.c. */
-bool world_install(struct world *w, unsigned j, const json_t *plan);
+/* Rank 0 of a job goes on with its plan until that is done, or a switch refuses. world_install.c.
+ */
+void world_install(struct world *w, unsigned j);
+void world_drop_plan(struct world_job *job);
 /* Of a job that shares memory rank 0 takes the lease, all or nothing, or lets go of it, with each
  * of its questions. */
 void world_use_lease(struct world *w, unsigned j);
+
+/* ---- what switches have: world_look.c ---- */
+
+/* Groups, leases, memory, as a text; the caller's to free. */
+char *world_inventory(struct world *w, unsigned i);
+/* An operator's own group, that no job has anything to do with. */
+void world_install_static(struct world *w, unsigned i);
+/* A group of a job's epoch. */
+bool world_has(struct world *w, unsigned i, const char *job, uint64_t epoch);
+/* It has heard that the epoch is over. */
+bool world_is_over(const struct world *w, unsigned i, const char *job, uint64_t epoch);
 
 /* Lets time pass, in steps. */
 void world_pass(struct world *w, uint64_t ms);
