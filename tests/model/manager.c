@@ -2,10 +2,11 @@
 /* The manager's failure propagation, explored: lib/mgr/job*.c as it is, one job of two ranks on two
  * leaves and a spine, each switch an agent that does as told and answers, over connections in
  * order. In all orders of what may happen a group fails, messages get lost, a rank dies, a switch
- * is started anew, the manager's time runs ahead:
- *	incline-model-manager [mute] FAILS LOSSES EARLY DEATHS RESTARTS ...
- * mute: a manager whose word to fail or remove never arrives at one leaf; 0 if what that must come
- * to has been found.
+ * is started anew, the manager's time runs ahead, rank 0 gets round late to start the group of one
+ * switch (LATE):
+ *	incline-model-manager [mute|unfenced] FAILS LOSSES EARLY DEATHS RESTARTS ...
+ * mute: a manager whose word to fail or remove never arrives at one leaf; unfenced: an agent that
+ * starts groups of an epoch that is over. 0 if what that must come to has been found.
  *
  * Choices are replayed from the start: a run takes the first way that was not taken yet, and ends
  * where somebody has been before. */
@@ -24,6 +25,7 @@
 
 enum {
 	SWITCHES = 3,
+	LATE = 1,
 	RANKS = 2,
 	QUEUE = 8,
 	DEPTH = 512,
@@ -63,12 +65,13 @@ static struct world {
 } w;
 
 static unsigned given[BUDGETS];
-static bool mute;
-#define SOUGHT "something has happened, and it goes in circles" /* what that must come to */
+static bool mute, unfenced; /* bugs, and what they must come to */
+#define CIRCLES "something has happened, and it goes in circles"
+#define WORKS_AGAIN "a group works whose switch was told that it is over"
 
 /* ---- choices ---- */
 
-enum event { OBEY, HEAR, LOSE_ASK, LOSE_SAY, FAIL, RESTART, READY, DIE, TIME };
+enum event { OBEY, HEAR, LOSE_ASK, LOSE_SAY, FAIL, RESTART, READY, DIE, START, TIME };
 static const char *const event_names[] = {[OBEY] = "obey",
 	[HEAR] = "hear",
 	[LOSE_ASK] = "lose-request",
@@ -77,6 +80,7 @@ static const char *const event_names[] = {[OBEY] = "obey",
 	[RESTART] = "restart",
 	[READY] = "ready",
 	[DIE] = "die",
+	[START] = "start",
 	[TIME] = "time"};
 struct option {
 	enum event what;
@@ -96,7 +100,7 @@ static void violation(const char *what)
 	for (unsigned i = 0; i < path.at; i++)
 		printf(" %s %u", event_names[path.what[i].what], path.what[i].of);
 	putchar('\n');
-	exit(!mute || strcmp(what, SOUGHT) != 0);
+	exit(!(mute && !strcmp(what, CIRCLES)) && !(unfenced && !strcmp(what, WORKS_AGAIN)));
 }
 
 static unsigned choose(unsigned n)
@@ -192,9 +196,11 @@ static struct word pop(struct word *queue, unsigned *n)
 	return first;
 }
 
-/* As an agent does it: again and again with one result; a group that has failed stays so. */
+/* As an agent does it: again and again with one result; a group that has failed stays so. One that
+ * rank 0 has not started yet does not fail: it cannot be started any more (epoch.end). */
 static void obey(struct agent *s)
 {
+	const bool late = s == &w.sw[LATE];
 	struct word a = pop(s->ask, &s->n_ask);
 
 	if (a.kind == MGR_INSTALL) {
@@ -207,10 +213,11 @@ static void obey(struct agent *s)
 		a.rc = -ENOENT;
 		s->ended = s->ended || a.kind >= MGR_FAIL;
 	} else if (a.kind == MGR_ACTIVATE) {
-		if (s->group == INSTALLED)
+		if (s->group == INSTALLED && !late)
 			s->group = ACTIVE;
 	} else if (a.kind == MGR_FAIL) {
-		s->group = FAILED;
+		if (s->group != INSTALLED || !late)
+			s->group = FAILED;
 		s->was_failed = s->ended = true;
 	} else {
 		s->was_failed = s->ended = true;
@@ -234,6 +241,16 @@ static void break_group(struct agent *s)
 	s->group = FAILED;
 	s->was_failed = w.harmed = true;
 	say(s, (struct word){.event = true});
+}
+
+static bool may_start(void)
+{
+	const struct agent *s = &w.sw[LATE];
+
+	for (unsigned i = 0; i < SWITCHES; i++)
+		if (!w.sw[i].had)
+			return false;
+	return s->group == INSTALLED && !w.dead[0] && (!s->ended || unfenced);
 }
 
 static void restart(unsigned i)
@@ -291,6 +308,8 @@ static unsigned options(struct option *o)
 		if (w.left[DEATHS] && !w.dead[i])
 			o[n++] = (struct option){DIE, i};
 	}
+	if (may_start())
+		o[n++] = (struct option){START, LATE};
 	if (mgr_jobs_deadline(w.js) != UINT64_MAX && (w.left[EARLY] || n == 0)) {
 		o[n] = (struct option){TIME, n > 0}; /* ahead of all that might happen */
 		n++;
@@ -325,9 +344,14 @@ static void take(struct option o)
 		w.dead[o.of] = w.harmed = true;
 	else if (o.what == READY)
 		w.ready[o.of] = !mgr_jobs_ready(w.js, w.epoch, o.of, w.now);
+	else if (o.what == START)
+		w.sw[LATE].group = ACTIVE;
 	else
 		pass_time();
 	decide();
+	for (unsigned i = 0; i < SWITCHES; i++)
+		if (w.sw[i].ended && w.sw[i].group == ACTIVE)
+			violation(WORKS_AGAIN);
 }
 
 /* ---- states ---- */
@@ -415,7 +439,7 @@ static void check_circle(uint64_t h)
 {
 	for (unsigned i = 0; i + 1 < path.at; i++)
 		if (path.state[i] == h)
-			violation(SOUGHT);
+			violation(CIRCLES);
 }
 
 static void check_end(void)
@@ -510,9 +534,11 @@ static void run(void)
 int main(int argc, char **argv)
 {
 	mute = argc > 1 && strcmp(argv[1], "mute") == 0;
-	if (argc < 1 + mute + GIVEN || (argc - 1 - mute) % GIVEN != 0) {
-		fprintf(stderr, "usage: incline-model-manager [mute] FAILS LOSSES EARLY DEATHS "
-				"RESTARTS ...\n");
+	unfenced = argc > 1 && strcmp(argv[1], "unfenced") == 0;
+	const int bug = mute || unfenced;
+	if (argc < 1 + bug + GIVEN || (argc - 1 - bug) % GIVEN != 0) {
+		fprintf(stderr, "usage: incline-model-manager [mute|unfenced] FAILS LOSSES EARLY "
+				"DEATHS RESTARTS ...\n");
 		return 2;
 	}
 	seen = calloc(SEEN, sizeof(*seen));
@@ -520,7 +546,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "incline-model-manager: no memory for the states\n");
 		return 2;
 	}
-	for (int i = 1 + mute; i < argc; i += GIVEN) {
+	for (int i = 1 + bug; i < argc; i += GIVEN) {
 		memset(seen, 0, SEEN * sizeof(*seen));
 		memset(&path, 0, sizeof(path));
 		n_seen = n_steps = n_ends = n_active = 0;
@@ -538,5 +564,5 @@ int main(int argc, char **argv)
 			n_seen, n_steps, n_ends);
 		fflush(stdout);
 	}
-	return mute; /* not found */
+	return bug; /* not found */
 }
