@@ -27,12 +27,12 @@
 #include "lib/mgr/job.h"
 
 static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
-enum { IDLE_MS = 60000, MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
+enum { MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
 /* Beside connections: the store, certificates, who is turned away, who reads the counters. */
 enum { OTHER_FILES = 64 + CTL_HTTP_CLIENTS };
 
 const struct manager_times manager_times = {
-	.lease_s = 5, .etcd_ms = 1000, .campaign_ms = 500, .hung_ms = 1000};
+	.lease_s = 5, .etcd_ms = 1000, .campaign_ms = 500, .hung_ms = 1000, .idle_ms = 60000};
 
 struct link {
 	struct served *s;
@@ -396,7 +396,9 @@ static int serve(struct served *s, const json_t *config, volatile sig_atomic_t *
 	static const struct ctl_server_ops ops = {
 		sizeof(struct manager_peer), now, come, gone, holds, line, unasked, tick};
 	/* A rank's connection is its sign of life: see the bound in docs/manager.md. */
-	const struct ctl_server_limits limits = {.idle_ms = IDLE_MS,
+	const struct ctl_server_limits limits = {.line_ms = s->times->line_ms,
+		.stall_ms = s->times->stall_ms,
+		.idle_ms = s->times->idle_ms,
 		.gone_ms =
 			MGR_MISSED * (unsigned)ctl_int(&ctl_manager_config, config, "heartbeat_ms"),
 		.clients = (unsigned)ctl_int(&ctl_manager_config, config, "clients"),

@@ -21,6 +21,7 @@ struct manager_times {
 	unsigned etcd_ms;     /* for one answer of a member of etcd */
 	unsigned campaign_ms; /* until who waits looks again who leads */
 	unsigned hung_ms;     /* who listens at our socket and does not answer for so long hangs */
+	unsigned line_ms, stall_ms, idle_ms; /* of clients: lib/ctl/server.h */
 };
 extern const struct manager_times manager_times; /* what docs/manager.md says */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manager at its own sockets: more ranks than a server has places for otherwise, each with its
- * connection, and who is one too many is told so; and who sends nonsense gets an error and no more.
- */
+ * connection, and who is one too many is told so; who sends nonsense gets an error and no more; who
+ * is too slow is let go of, and ranks beside him go on. */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -33,6 +34,7 @@ static char dir[] = "/tmp/incline-socket-XXXXXX", tcp_at[CTL_ADDRESS_STRLEN];
 static int listens[2];
 static volatile sig_atomic_t stop;
 static pthread_t thread;
+static struct manager_times times; /* as ever, but for what a test makes shorter */
 
 static json_t *config(unsigned clients)
 {
@@ -58,7 +60,7 @@ static void note_ready(const char *path, const char *tcp)
 
 static void *manage(void *c)
 {
-	return (void *)(intptr_t)manager_run(c, &stop, NULL, note_ready, &manager_times);
+	return (void *)(intptr_t)manager_run(c, &stop, NULL, note_ready, &times);
 }
 
 static void start(json_t *c)
@@ -89,10 +91,12 @@ static uint32_t roll(uint32_t *state)
 
 static int dial_unix(void)
 {
+	const struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s/m", dir);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return connect(fd, (struct sockaddr *)&at, sizeof(at)) ? -1 : fd;
 }
 
@@ -208,8 +212,9 @@ static void test_all_have_a_place(void **state)
 	end(c);
 }
 
-/* A line that is no request, or one that makes no sense. */
-static void nonsense(int fd, uint32_t *r)
+/* A line that is no request, or one that makes no sense, or (strange: who comes over TCP) one that
+ * only others may ask. */
+static void nonsense(int fd, bool strange, uint32_t *r)
 {
 	static const char *const text[] = {"{", "[]", "null", "\"x\"", "{\"jsonrpc\":\"2.0\"}",
 		"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
@@ -217,21 +222,21 @@ static void nonsense(int fd, uint32_t *r)
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"\"}}",
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j0\","
 		"\"ranks\":-1,\"rank\":0,\"who\":1,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j0\","
-		"\"ranks\":2,\"rank\":0,\"who\":99,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.leave\",\"params\":{\"job\":\"j0\","
 		"\"epoch\":18446744073709551616,\"rank\":0,\"who\":1}}",
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.heartbeat\",\"params\":{\"job\":7}"
 		"}",
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"topology.get\"}", "{\"a\":1,\"a\":2}",
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\u0000\"}"};
+		"{\"a\":1,\"a\":2}", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\u0000\"}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.join\",\"params\":{\"job\":\"j0\","
+		"\"ranks\":2,\"rank\":0,\"who\":99,\"ip\":\"10.1.0.0\",\"mtu\":1024}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"topology.get\"}"};
 	char line[600];
 	size_t n = roll(r) % 500 + 1;
 	json_t *a;
 
 	if (roll(r) % 2) {
-		n = (size_t)snprintf(
-			line, sizeof(line), "%s", text[roll(r) % (sizeof(text) / sizeof(*text))]);
+		n = (size_t)snprintf(line, sizeof(line), "%s",
+			text[roll(r) % (sizeof(text) / sizeof(*text) - (strange ? 0 : 2))]);
 	} else {
 		line[0] = '!';
 		for (size_t i = 1; i < n; i++)
@@ -248,10 +253,9 @@ static void nonsense(int fd, uint32_t *r)
 }
 
 /* Longer than a line may be: told so, and closed. */
-static void oversized(void)
+static void oversized(int fd)
 {
 	static char big[CTL_MAX_LINE + 1]; /* all is read before it is refused */
-	const int fd = dial();
 	json_t *a;
 
 	memset(big, 'x', sizeof(big));
@@ -282,7 +286,7 @@ static void test_nonsense(void **state)
 	json_t *c = config(CLIENTS);
 	uint32_t r = 20261127;
 	uint64_t epoch;
-	int rank[2], fd;
+	int rank[2], fd[2];
 
 	(void)state;
 	start(c);
@@ -290,16 +294,85 @@ static void test_nonsense(void **state)
 		join(rank[i] = dial(), i);
 	epoch = epoch_of(rank[0], 0);
 	assert_true(epoch > 0);
-	fd = dial();
+	fd[0] = dial();
+	fd[1] = dial_unix();
 	for (unsigned i = 0; i < N - OVERSIZED; i++)
-		nonsense(fd, &r);
+		nonsense(fd[i % 2], i % 2 == 0, &r);
 	for (unsigned i = 0; i < OVERSIZED; i++)
-		oversized();
+		oversized(i % 2 ? dial_unix() : dial());
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(epoch_of(rank[i], i), epoch);
 		close(rank[i]);
+		close(fd[i]);
 	}
-	close(fd);
+	end(c);
+}
+
+/* ---- who is slow ---- */
+
+static bool is_closed(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 10) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* Never the end of it. */
+static void send_a_byte(int fd)
+{
+	(void)!send(fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Answers that nobody reads: until no more requests are taken, either. */
+static void ask_and_stall(int fd)
+{
+	static const char ask[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}\n";
+
+	for (unsigned i = 0; i < 2048; i++)
+		if (send(fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+			return;
+}
+
+/* Over each socket one that holds half a line, one that sends a byte now and then, one that asks
+ * and takes no answer. Each is let go of, however long that takes here; ranks beside them are
+ * answered all the time. */
+static void test_slow(void **state)
+{
+	enum { SLOW = 6 };
+	static const char half[] = "{\"jsonrpc\":\"2.0\",";
+	json_t *c = config(CLIENTS);
+	bool closed[SLOW] = {false};
+	int rank[2], fd[SLOW];
+	unsigned n = 0, turns = 0;
+	uint64_t epoch;
+
+	(void)state;
+	times.line_ms = times.stall_ms = 300;
+	start(c);
+	for (unsigned i = 0; i < 2; i++)
+		join(rank[i] = dial(), i);
+	epoch = epoch_of(rank[0], 0);
+	for (unsigned i = 0; i < SLOW; i++)
+		fd[i] = i % 2 ? dial_unix() : dial();
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(send(fd[i], half, sizeof(half), MSG_NOSIGNAL), sizeof(half));
+	for (; n < SLOW && turns < PATIENCE_S * 100 / SLOW; turns++)
+		for (unsigned i = 0; i < SLOW; i++) {
+			if (!closed[i] && i / 2 == 1)
+				send_a_byte(fd[i]);
+			if (!closed[i] && i / 2 == 2)
+				ask_and_stall(fd[i]);
+			if (!closed[i] && is_closed(fd[i])) {
+				closed[i] = true;
+				n++;
+			}
+			assert_int_equal(epoch_of(rank[i % 2], i % 2), epoch);
+		}
+	assert_int_equal(n, SLOW);
+	for (unsigned i = 0; i < SLOW; i++)
+		close(fd[i]);
+	for (unsigned i = 0; i < 2; i++)
+		close(rank[i]);
 	end(c);
 }
 
@@ -378,12 +451,19 @@ static void test_no_descriptors(void **state)
 	json_decref(c);
 }
 
+static int patient_again(void **state)
+{
+	(void)state;
+	times = manager_times;
+	return 0;
+}
+
 /* Both ends of all connections are in this process. */
 static int set_up(void **state)
 {
 	struct rlimit may;
 
-	(void)state;
+	patient_again(state);
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(pipe(listens), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &may), 0);
@@ -406,6 +486,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_have_a_place),
 		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test_setup_teardown(test_slow, NULL, patient_again),
 		cmocka_unit_test(test_uid),
 		cmocka_unit_test(test_no_descriptors),
 	};

@@ -30,8 +30,12 @@ struct run {
 };
 
 /* Nothing takes so long unless it is broken; but of who hangs nothing can be waited for. */
-static const struct manager_times patient = {3600, 60000, 10, 60000},
-				  impatient = {3600, 60000, 10, 200};
+#define TIMES(hung)                                                                      \
+	{                                                                                \
+		.lease_s = 3600, .etcd_ms = 60000, .campaign_ms = 10, .hung_ms = (hung), \
+		.idle_ms = 60000                                                         \
+	}
+static const struct manager_times patient = TIMES(60000), impatient = TIMES(200);
 static const struct manager_times *times;
 
 static char dir[] = "/tmp/incline-turn-XXXXXX", path[108];
