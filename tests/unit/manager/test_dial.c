@@ -71,18 +71,27 @@ static json_t *manager_config(const char *dir)
 	return c;
 }
 
-/* As the one whose certificates are there: the result (new reference), NULL and the error. */
-static json_t *ask_as(
-	const char *dir, const char *who, const char *method, json_t *params, struct ctl_error *e)
+/* As the one whose certificates are there. */
+static struct ctl_client *connect_as(const char *dir, const char *who)
 {
 	struct ctl_client *c;
+	struct ctl_error e;
 	char path[160];
-	json_t *result;
 
 	snprintf(path, sizeof(path), "%s/certs/%s", dir, who);
 	setenv(CTL_TLS_ENV, path, 1);
-	if (ctl_connect(manager_at, LONG_MS, &c, e))
-		fail_msg("%s", e->msg);
+	if (ctl_connect(manager_at, LONG_MS, &c, &e))
+		fail_msg("%s", e.msg);
+	return c;
+}
+
+/* Likewise: the result (new reference), NULL and the error. */
+static json_t *ask_as(
+	const char *dir, const char *who, const char *method, json_t *params, struct ctl_error *e)
+{
+	struct ctl_client *c = connect_as(dir, who);
+	json_t *result;
+
 	ctl_call(c, method, params, LONG_MS, &result, e);
 	ctl_close(c);
 	json_decref(params);
@@ -167,7 +176,6 @@ static void expect_revoked(const char *dir)
 {
 	char text[256];
 
-	certify(dir, "tenant bob");
 	certify(dir, "revoke bob");
 	snprintf(text, sizeof(text), "cp -r %s/certs %s/before", dir, dir);
 	assert_int_equal(system(text), 0);
@@ -216,6 +224,70 @@ static void expect_renewed(const char *dir)
 	json_decref(ask_as(dir, "other/eve", "ping", NULL, &e));
 }
 
+/* What operators see of jobs and switches. */
+static char *everything(const char *dir)
+{
+	struct ctl_error e;
+	json_t *all = json_pack("{s:o,s:o,s:o}", "jobs", ask_as(dir, "boss", "job.list", NULL, &e),
+		"fabric", ask_as(dir, "boss", "topology.get", NULL, &e), "version",
+		ask_as(dir, "boss", "version", NULL, &e));
+	char *text = json_dumps(all, JSON_SORT_KEYS);
+
+	json_decref(all);
+	return text;
+}
+
+/* Another tenant asks all there is about a job, and knows even its rank's secret. */
+static void ask_all(const char *dir, const json_t *about)
+{
+	for (unsigned i = 0; i < ctl_manager_schema.n; i++) {
+		const struct ctl_method *m = &ctl_manager_schema.methods[i];
+		json_t *params = json_object(), *r;
+		struct ctl_error e = {0};
+
+		for (const struct ctl_field *f = m->params; f && f->name; f++)
+			if (json_object_get(about, f->name))
+				json_object_set(params, f->name, json_object_get(about, f->name));
+		r = ask_as(dir, "bob", m->name, params, &e);
+		if (!strcmp(m->name, "job.list"))
+			assert_int_equal(json_array_size(json_object_get(r, "jobs")), 0);
+		else if (!strcmp(m->name, "job.explain"))
+			assert_non_null(strstr(e.msg, "no job is named \"hers\""));
+		else if (!strcmp(m->name, "ping") || !strcmp(m->name, "version") ||
+			 !strcmp(m->name, "manager.who"))
+			assert_non_null(r);
+		else if (r || e.code != CTL_NOT_ALLOWED)
+			fail_msg("%s: %s", m->name, r ? "was done" : e.msg);
+		json_decref(r);
+	}
+}
+
+/* Alice's job is there, and stays as it is, whatever bob asks. */
+static void expect_hers(const char *dir)
+{
+	struct ctl_client *alice = connect_as(dir, "alice");
+	json_t *about = json_pack("{s:s,s:i,s:i,s:i,s:s,s:i}", "job", "hers", "ranks", 2, "rank", 0,
+		       "who", 7, "ip", "10.1.0.1", "mtu", 1024),
+	       *r;
+	char *before, *after;
+	struct ctl_error e;
+
+	if (ctl_call(alice, "job.join", about, LONG_MS, &r, &e))
+		fail_msg("%s", e.msg);
+	json_object_set(about, "epoch", json_object_get(r, "epoch"));
+	json_object_set_new(about, "policy", json_string("edt"));
+	json_decref(r);
+	before = everything(dir);
+	assert_non_null(strstr(before, "\"hers\""));
+	ask_all(dir, about);
+	after = everything(dir);
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+	json_decref(about);
+	ctl_close(alice);
+}
+
 static void test_over_tls(void **state)
 {
 	struct fixture *f = *state;
@@ -229,6 +301,7 @@ static void test_over_tls(void **state)
 	certify(f->dir, "agent leaf");
 	certify(f->dir, "operator boss");
 	certify(f->dir, "tenant alice");
+	certify(f->dir, "tenant bob");
 	snprintf(path, sizeof(path), "%s/certs/leaf", f->dir);
 	f->config = json_pack("{s:s,s:s}", "control_tcp", "127.0.0.1:0", "control_tls", path);
 	f->limits.ready = note_switch;
@@ -241,14 +314,7 @@ static void test_over_tls(void **state)
 		usleep(10000);
 	assert_true(leaf_is_up(f->dir));
 	expect_watched();
-	r = ask_as(f->dir, "alice", "job.join",
-		json_pack("{s:s,s:i,s:i,s:i,s:s,s:i}", "job", "hers", "ranks", 2, "rank", 0, "who",
-			7, "ip", "10.1.0.1", "mtu", 1024),
-		&e);
-	assert_non_null(r);
-	json_decref(r);
-	assert_null(ask_as(f->dir, "alice", "topology.get", NULL, &e));
-	assert_int_equal(e.code, CTL_NOT_ALLOWED);
+	expect_hers(f->dir);
 	r = ask_as(f->dir, "boss", "policy.set", json_pack("{s:s}", "policy", "temporal"), &e);
 	assert_string_equal(rpc_string(r, "before"), "spatial");
 	json_decref(r);
@@ -258,13 +324,15 @@ static void test_over_tls(void **state)
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, 0);
 	json_decref(config);
-	/* All are written down, with the time. */
+	/* All changes, done or refused, and what may not be asked are written down, with the time.
+	 */
 	snprintf(path, sizeof(path), "%s/audit", f->dir);
 	FILE *log = fopen(path, "r");
 	assert_non_null(log);
-	static const char *const written[][2] = {
-		{"alice", "job.join"}, {"alice", "topology.get"}, {"boss", "policy.set"}};
-	for (unsigned i = 0; i < 3; i++) {
+	static const char *const written[][2] = {{"alice", "job.join"}, {"bob", "job.join"},
+		{"bob", "job.heartbeat"}, {"bob", "job.ready"}, {"bob", "job.leave"},
+		{"bob", "policy.set"}, {"bob", "topology.get"}, {"boss", "policy.set"}};
+	for (unsigned i = 0; i < sizeof(written) / sizeof(*written); i++) {
 		assert_non_null(fgets(line, sizeof(line), log));
 		r = json_loads(line, 0, NULL);
 		assert_string_equal(rpc_string(r, "name"), written[i][0]);
