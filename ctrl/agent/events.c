@@ -9,6 +9,7 @@
 #include "lib/journal/journal.h"
 
 static const uint64_t STALL_NS = 5000000000; /* without progress, while something is unfinished */
+enum { MAX_RANKS = 64 };                     /* that an event names */
 
 /* The last EVENT_KEPT are there. Takes over the fields. */
 static void note(struct events *ev, uint64_t now, enum ctl_event kind, json_t *fields)
@@ -51,13 +52,25 @@ static json_t *group_fields(const struct inc_group *g, const struct epochs *epoc
 	return out;
 }
 
-static bool is_stalled(struct inc_group *g, uint64_t now)
+/* Endpoints that a stalled group waits for, as bits. */
+static uint64_t stalled_for(struct inc_group *g, uint64_t now)
 {
 	const uint64_t last = g->last_progress_ns;
 	uint32_t psn;
 
-	return g->state == INC_ACTIVE && now > last && now - last >= STALL_NS &&
-	       inc_group_missing(g, &psn) != 0;
+	return g->state == INC_ACTIVE && now > last && now - last >= STALL_NS
+		       ? inc_group_missing(g, &psn)
+		       : 0;
+}
+
+static json_t *ranks_of(struct inc_group *g, uint64_t eps)
+{
+	json_t *out = json_array();
+
+	for (unsigned r = 0; r < g->n_ranks && json_array_size(out) < MAX_RANKS; r++)
+		if (eps >> (inc_rank_ep(g)[r] & 63) & 1)
+			json_array_append_new(out, json_integer(r));
+	return out;
 }
 
 static void look_at_group(struct events *ev, struct inc_group *g, const struct epochs *epochs,
@@ -65,8 +78,8 @@ static void look_at_group(struct events *ev, struct inc_group *g, const struct e
 {
 	struct event_group *was = &ev->group[slot];
 	json_t *fields;
+	uint64_t stalled;
 	uint8_t state;
-	bool stalled;
 
 	if (!g) {
 		was->there = false;
@@ -81,13 +94,18 @@ static void look_at_group(struct events *ev, struct inc_group *g, const struct e
 	if (state == INC_FAILED && was->state != INC_FAILED && ev->looked) {
 		fields = group_fields(g, epochs, slot);
 		json_object_set_new(fields, "reason", json_string(inc_fail_name(g->fail_reason)));
+		if (g->fail_ep != 0xff)
+			json_object_set_new(fields, "ep", json_integer(g->fail_ep));
 		note(ev, now, CTL_GROUP_FAILED, fields);
 	}
 	was->state = state;
-	stalled = is_stalled(g, now);
-	if (stalled && !was->stalled && ev->looked)
-		note(ev, now, CTL_GROUP_STALLED, group_fields(g, epochs, slot));
-	was->stalled = stalled;
+	stalled = stalled_for(g, now);
+	if (stalled && !was->stalled && ev->looked) {
+		fields = group_fields(g, epochs, slot);
+		json_object_set_new(fields, "missing", ranks_of(g, stalled));
+		note(ev, now, CTL_GROUP_STALLED, fields);
+	}
+	was->stalled = stalled != 0;
 }
 
 static bool ring_stalled(struct nr_ring *r, uint64_t now)
@@ -144,6 +162,21 @@ static void look_at_leases(struct events *ev, struct sw *sw, uint64_t now)
 	}
 }
 
+/* Once for each time that it gets full: what comes and goes at the limit is one event. */
+static void look_at_memory(struct events *ev, struct sw *sw, uint64_t now)
+{
+	uint64_t size, used;
+	bool low;
+
+	sw_arena_usage(sw, &size, &used);
+	low = ev->low ? used >= size / 10 * 8 : used > size / 10 * 9;
+	if (low && !ev->low && ev->looked)
+		note(ev, now, CTL_MEMORY_LOW,
+			json_pack("{s:o,s:o}", "arena_bytes", ctl_u64(size), "arena_used_bytes",
+				ctl_u64(used)));
+	ev->low = low;
+}
+
 void events_tick(struct events *ev, struct sw *sw, const struct epochs *epochs, uint64_t now)
 {
 	look_at_ports(ev, sw, now);
@@ -152,6 +185,7 @@ void events_tick(struct events *ev, struct sw *sw, const struct epochs *epochs, 
 	for (unsigned i = 0; i < NR_MAX_RINGS; i++)
 		look_at_ring(ev, sw_ring_get(sw, i), i, now);
 	look_at_leases(ev, sw, now);
+	look_at_memory(ev, sw, now);
 	ev->looked = true;
 }
 

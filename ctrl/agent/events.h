@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to a switch without being asked for: links, groups, rings and leases are looked at
- * with each tick, and what has changed is written down, the last EVENT_KEPT of it. Subscribers read
- * from there at their own pace: one that is too slow is told how many it has missed. */
+/* What happens to a switch without being asked for: links, groups, rings, leases and memory are
+ * looked at with each tick, and what has changed is written down, the last EVENT_KEPT of it.
+ * Subscribers read from there at their own pace: one that is too slow is told how many it has
+ * missed. */
 #ifndef AGENT_EVENTS_H
 #define AGENT_EVENTS_H
 
@@ -22,6 +23,7 @@ struct events {
 		bool there, stalled;
 	} group[INC_GROUP_SLOTS], ring[NR_MAX_RINGS];
 	uint64_t taken_back[SW_MAX_LEASES];
+	bool low;      /* of memory, since it was last not */
 	uint64_t said; /* events_say's next */
 };
 

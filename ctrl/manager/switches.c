@@ -217,18 +217,31 @@ static void take_hello(struct manager *m, struct mg_switch *s, const json_t *res
 
 /* ---- events ---- */
 
+/* Why, and where if the switch says so. */
+static void failure(const json_t *event, char *text, size_t cap)
+{
+	const char *reason = rpc_string(event, "reason");
+	const int ep = (int)rpc_int(event, "ep", -1);
+
+	if (ep >= 0)
+		snprintf(text, cap, "%s, at its endpoint %d", reason ?: "?", ep);
+	else
+		snprintf(text, cap, "%s", reason ?: "?");
+}
+
 static void group_failed(struct manager *m, struct mg_switch *s, const json_t *event)
 {
-	const char *job = rpc_string(event, "job"), *reason = rpc_string(event, "reason");
+	const char *job = rpc_string(event, "job");
+	char why[MGR_LINE_LEN], text[96];
 	struct mg_adopted *a;
-	char why[MGR_LINE_LEN];
 	uint64_t epoch;
 
 	if (!job || ctl_get_u64(json_object_get(event, "epoch"), &epoch))
 		return;
 	if (mgr_jobs_group_failed(m->jobs, epoch, s->node, m->now)) {
-		mg_say(m, JOURNAL_ERR, "%s: a group of job %s failed: %s", s->name, job,
-			reason ?: "?");
+		failure(event, text, sizeof(text));
+		mg_say(m, JOURNAL_ERR, "%s: a group of job %s failed: %s", s->name, job, text);
+		mgr_jobs_note(m->jobs, epoch, text);
 		return;
 	}
 	a = mg_adopted_find(m, job, epoch);
@@ -237,6 +250,30 @@ static void group_failed(struct manager *m, struct mg_switch *s, const json_t *e
 		return;
 	a->there = true;
 	mg_adopted_end(m, a, why);
+}
+
+/* A group that waits is normal; one that waits for long should be seen, with whom it waits for. */
+static void group_stalled(struct manager *m, const struct mg_switch *s, const json_t *event)
+{
+	enum { NAMED = 8 };
+	const json_t *missing = json_object_get(event, "missing");
+	const size_t n = json_array_size(missing);
+	char ranks[64] = "", text[160];
+	uint64_t epoch;
+	int len = 0;
+
+	for (size_t i = 0; i < n && i < NAMED; i++)
+		len += snprintf(ranks + len, sizeof(ranks) - (size_t)len, "%s%d", i ? "," : "",
+			(int)(json_integer_value(json_array_get(missing, i)) & 0xffff));
+	snprintf(text, sizeof(text), "%s made no progress%s%s%s%s", s->name,
+		n ? ", waiting for rank" : "",
+		n > 1 ? "s "
+		: n   ? " "
+		      : "",
+		ranks, n > NAMED ? " and more" : "");
+	mg_say(m, JOURNAL_WARNING, "job %s: %s", rpc_string(event, "job"), text);
+	if (!ctl_get_u64(json_object_get(event, "epoch"), &epoch))
+		mgr_jobs_note(m->jobs, epoch, text);
 }
 
 static void take_event(struct manager *m, struct mg_switch *s, const json_t *event)
@@ -252,7 +289,12 @@ static void take_event(struct manager *m, struct mg_switch *s, const json_t *eve
 	else if (kind == CTL_GROUP_FAILED)
 		group_failed(m, s, event);
 	else if (kind == CTL_GROUP_STALLED && job)
-		mg_say(m, JOURNAL_WARNING, "%s: a group of job %s makes no progress", s->name, job);
+		group_stalled(m, s, event);
+	else if (kind == CTL_LEASE_LOST)
+		mg_say(m, JOURNAL_WARNING, "%s: lease %s was taken back from a holder in silence",
+			s->name, rpc_string(event, "lease") ?: "?");
+	else if (kind == CTL_MEMORY_LOW)
+		mg_say(m, JOURNAL_WARNING, "%s: its aggregation memory gets scarce", s->name);
 }
 
 /* ---- connections ---- */

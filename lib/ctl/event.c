@@ -11,6 +11,7 @@ const char *const ctl_event_names[CTL_EVENTS + 1] = {
 	[CTL_RING_FAILED] = "ring_failed",
 	[CTL_RING_STALLED] = "ring_stalled",
 	[CTL_LEASE_LOST] = "lease_lost",
+	[CTL_MEMORY_LOW] = "memory_low",
 };
 
 enum ctl_event ctl_event_find(const char *name)

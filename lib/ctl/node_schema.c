@@ -83,7 +83,13 @@ const struct ctl_field ctl_event_fields[] = {
 	{"reason", CTL_STRING,
 		.help = "group_failed, ring_failed: as fail_reason of group.show, ring.show"},
 	{"failure", CTL_STRING, .help = "ring_failed: as failure of ring.show"},
+	{"ep", CTL_INT, .help = "group_failed: the endpoint at fault, if there is one"},
+	{"missing", CTL_LIST, .item = CTL_INT,
+		.help = "group_stalled: the first ranks that it waits for, 64 at most"},
 	{"lease", CTL_STRING, .help = "lease_lost: taken back from a holder in silence"},
+	{"arena_bytes", CTL_U64, .help = "memory_low: aggregation memory"},
+	{"arena_used_bytes", CTL_U64,
+		.help = "memory_low: of it, more than nine of ten, after less than eight"},
 	{"dropped", CTL_U64,
 		.help = "notifications: events before this one that this connection was too slow "
 			"for"},

@@ -154,7 +154,15 @@ int mgr_jobs_explain(
 	else
 		snprintf(rest, sizeof(rest), "%s", mgr_why_line(r->why));
 	phase_line(r, now, at, sizeof(at));
-	snprintf(line, len, "%s, epoch %llu, %s: %s", r->job.name, (unsigned long long)r->epoch, at,
-		rest);
+	snprintf(line, len, "%s, epoch %llu, %s: %s%s%s", r->job.name, (unsigned long long)r->epoch,
+		at, rest, r->note[0] ? "; " : "", r->note);
 	return 0;
+}
+
+void mgr_jobs_note(struct mgr_jobs *js, uint64_t epoch, const char *text)
+{
+	struct mgr_run *r = mgr_run_find(js, epoch);
+
+	if (r != NULL)
+		snprintf(r->note, sizeof(r->note), "%s", text);
 }

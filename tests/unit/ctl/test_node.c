@@ -203,6 +203,7 @@ static void test_failing(void **state)
 	g->state = INC_FAILED;
 	pass(f, 100);
 	assert_string_equal(happened(f, 0), "");
+	g->fail_ep = 1;
 	g->fail_reason = INC_FAIL_FATAL_NAK;
 	pass(f, 100);
 	pass(f, 100);
@@ -210,7 +211,31 @@ static void test_failing(void **state)
 	r = call_ok(f, "event.list", "{'from':0}");
 	e = json_array_get(json_object_get(r, "events"), 0);
 	assert_string_equal(json_string_value(json_object_get(e, "reason")), "fatal_nak");
+	assert_int_equal(json_integer_value(json_object_get(e, "ep")), 1);
 	json_decref(r);
+}
+
+/* Memory that gets full, once; it is anew when some was free in between. */
+static void test_memory_low(void **state)
+{
+	struct rpc_fixture *f = *state;
+
+	ask(f, "group.create", group("g1", ""));
+	f->sw->arena = f->sw->group[1]->pay_bytes * 100 / 85;
+	pass(f, 100);
+	assert_string_equal(happened(f, 0), "");
+	f->sw->arena = f->sw->group[1]->pay_bytes;
+	pass(f, 100);
+	f->sw->arena = f->sw->group[1]->pay_bytes * 100 / 85;
+	pass(f, 100);
+	f->sw->arena = f->sw->group[1]->pay_bytes;
+	pass(f, 100);
+	assert_string_equal(happened(f, 0), "memory_low");
+	f->sw->arena = f->sw->group[1]->pay_bytes * 2;
+	pass(f, 100);
+	f->sw->arena = f->sw->group[1]->pay_bytes;
+	pass(f, 100);
+	assert_string_equal(happened(f, 0), "memory_low memory_low");
 }
 
 static void test_stalled(void **state)
@@ -227,6 +252,11 @@ static void test_stalled(void **state)
 	pass(f, 200);
 	pass(f, 5000);
 	assert_string_equal(happened(f, 0), "group_stalled");
+	json_t *r = call_ok(f, "event.list", "{'from':0}");
+	expect_json(json_incref(json_object_get(
+			    json_array_get(json_object_get(r, "events"), 0), "missing")),
+		"[1]"); /* rank 0's has arrived */
+	json_decref(r);
 	g->last_progress_ns = f->sw->now;
 	pass(f, 100);
 	pass(f, 5000);
@@ -462,6 +492,7 @@ int main(void)
 		T(test_journal),
 		T(test_failing),
 		T(test_stalled),
+		T(test_memory_low),
 		T(test_rings),
 		T(test_subscription),
 		T(test_missed),
