@@ -76,7 +76,7 @@ static int open_jobs(struct manager *m, const json_t *config, const struct store
 	m->jobs = mgr_jobs_new(m->g, m->b, m->p, &jobs);
 	if (!m->jobs)
 		return -ENOMEM;
-	mgr_jobs_hold(m->jobs, m->started + MG_SETTLE_NS, m->now);
+	mgr_jobs_hold(m->jobs, MG_SETTLE_NS, m->now);
 	rc = mg_keep_load(m, err);
 	if (!rc && mg_keep(m)) {
 		snprintf(err, MANAGER_ERR_LEN, "store: cannot be written to");

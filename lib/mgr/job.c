@@ -264,11 +264,12 @@ int mgr_jobs_join(struct mgr_jobs *js, const struct mgr_job *job, const struct m
 	return 0;
 }
 
-void mgr_jobs_hold(struct mgr_jobs *js, uint64_t until, uint64_t now)
+void mgr_jobs_hold(struct mgr_jobs *js, uint64_t ns, uint64_t now)
 {
 	struct mgr_run *r = js->run;
 
-	js->hold_until = until;
+	js->hold_ns = ns;
+	js->hold_until = ns ? now + ns : 0;
 	while (r != NULL && r->next != NULL)
 		r = r->next;
 	for (; r != NULL; r = r->before) { /* who came first is placed first */

@@ -143,9 +143,10 @@ int mgr_jobs_leave(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t 
  * the rank has its heartbeats to come back, but its place is free for another process. */
 int mgr_jobs_gone(struct mgr_jobs *js, uint64_t epoch, unsigned rank, uint64_t now);
 
-/* Whose ranks have all joined is placed only from then on, or as soon as it is 0: the graph does
- * not yet say what there is, and who is placed too early gets the hosts' ring for good. */
-void mgr_jobs_hold(struct mgr_jobs *js, uint64_t until, uint64_t now);
+/* Whose ranks have all joined is placed only when ns have passed, or as soon as it is 0: the graph
+ * does not yet say what there is, and who is placed too early gets the hosts' ring for good.
+ * mgr_jobs_explain tells them how long it may take. */
+void mgr_jobs_hold(struct mgr_jobs *js, uint64_t ns, uint64_t now);
 
 /* A switch has done as told, or (rc, negative) has not. -ESTALE: nobody waits for that any more. */
 int mgr_jobs_answer(struct mgr_jobs *js, uint64_t epoch, unsigned node, enum mgr_action_kind what,

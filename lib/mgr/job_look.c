@@ -6,6 +6,8 @@
 
 #include "lib/mgr/job_priv.h"
 
+static const uint64_t SECOND = 1000000000;
+
 bool mgr_jobs_view(const struct mgr_jobs *js, uint64_t epoch, struct mgr_run_view *out)
 {
 	const struct mgr_run *r = mgr_run_find(js, epoch);
@@ -146,8 +148,9 @@ int mgr_jobs_explain(
 	else if (mgr_run_is_held(js, r))
 		snprintf(rest, sizeof(rest),
 			"all %u ranks have joined; it is placed when the manager, which has just "
-			"started, has heard all switches, in 3 s at most",
-			r->job.n_ranks);
+			"started, has heard all switches, in %llu s at most",
+			r->job.n_ranks,
+			(unsigned long long)((js->hold_ns + SECOND - 1) / SECOND));
 	else if (r->phase == MGR_JOINING)
 		snprintf(rest, sizeof(rest), "%u of %u ranks have joined", r->n_joined,
 			r->job.n_ranks);

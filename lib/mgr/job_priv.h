@@ -66,7 +66,7 @@ struct mgr_jobs {
 	unsigned n_slots, *free_slot, n_free;
 	struct mgr_heap *due; /* by slot: no later than the run's deadline, 0 after a change */
 	uint64_t epoch;
-	uint64_t hold_until;             /* nobody is placed before */
+	uint64_t hold_until, hold_ns;    /* nobody is placed before; how long that was to take */
 	struct mgr_run *changed, *freed; /* freed: given out as gone, of the last call */
 };
 

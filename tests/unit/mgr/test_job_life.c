@@ -199,12 +199,13 @@ static void held(void **state)
 		       half = world_job_of("half", 2);
 	struct mgr_rank rank = {.who = 1, .at = {0, -1}, .modes = MGR_MODES};
 	uint64_t a, b, c, free_at;
+	char line[MGR_LINE_LEN];
 	struct world w;
 
 	(void)state;
 	world_open(&w);
 	free_at = w.now + world_config.join_ns + 1000 * MS;
-	mgr_jobs_hold(w.js, free_at, w.now);
+	mgr_jobs_hold(w.js, free_at - w.now, w.now);
 	a = world_join_all(&w, &one, 0, 4, 1);
 	b = world_join_all(&w, &two, 1, 4, 10);
 	rank.at = (struct mgr_member){w.f.host[2], -1};
@@ -218,9 +219,11 @@ static void held(void **state)
 	world_beat(&w, a, 2, free_at + 1000 * MS);
 	assert_int_equal(world_phase(&w, a), MGR_CONNECTING);
 	/* Or as soon as it is known. */
-	mgr_jobs_hold(w.js, w.now + 1000 * MS, w.now);
+	mgr_jobs_hold(w.js, 6500 * MS, w.now);
 	b = world_join_all(&w, &two, 1, 4, 20);
 	assert_int_equal(world_phase(&w, b), MGR_JOINING);
+	assert_int_equal(mgr_jobs_explain(w.js, "two", line, sizeof(line)), 0);
+	assert_non_null(strstr(line, ", has heard all switches, in 7 s at most"));
 	mgr_jobs_hold(w.js, 0, w.now);
 	world_settle(&w);
 	assert_int_equal(world_phase(&w, b), MGR_CONNECTING);
@@ -236,7 +239,7 @@ static void held_in_turn(void **state)
 
 	(void)state;
 	world_open(&w);
-	mgr_jobs_hold(w.js, w.now + 1000 * MS, w.now);
+	mgr_jobs_hold(w.js, 1000 * MS, w.now);
 	for (unsigned i = 0; i < 2; i++) {
 		job[i].promised = true;
 		job[i].least_bps = job[i].want_bps = 100 * GBPS;
