@@ -31,9 +31,11 @@ struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t 
 	return NULL;
 }
 
-bool mg_is_learning(const struct manager *m)
+uint64_t mg_learns_for(const struct manager *m)
 {
-	return m->now - m->started < 5 * m->heartbeat_ns;
+	const uint64_t end = m->started + mgr_return_ns(m->heartbeat_ns);
+
+	return end > m->now ? end - m->now : 0;
 }
 
 static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epoch)
@@ -41,7 +43,7 @@ static struct mg_adopted *adopt(struct manager *m, const char *job, uint64_t epo
 	struct mg_adopted *a;
 
 	/* Of what is younger than the store, the store would know. */
-	if (epoch >= m->born || m->n_adopted == MAX_ADOPTED || !mg_is_learning(m))
+	if (epoch >= m->born || m->n_adopted == MAX_ADOPTED || !mg_learns_for(m))
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (!a)
@@ -81,7 +83,7 @@ static bool has_ranks(const struct manager *m, const struct mg_adopted *a)
  * there, those of which no switch has told take no more room than there are connections. */
 static void forget(struct manager *m, const char *job, uint64_t epoch)
 {
-	struct mg_adopted *a = mg_is_learning(m) ? mg_adopted_find(m, job, epoch) : NULL;
+	struct mg_adopted *a = mg_learns_for(m) ? mg_adopted_find(m, job, epoch) : NULL;
 
 	if (a && !a->there && !has_ranks(m, a))
 		mg_adopted_end(m, a, "its ranks have gone, and no switch has told of it");
@@ -247,7 +249,7 @@ static int place_taken(struct manager *m, const char *job, unsigned rank, struct
 /* A job from before: are ranks of it there, or may be? */
 static bool adopted_lives(const struct manager *m, const struct mg_adopted *a)
 {
-	return mg_is_learning(m) || has_ranks(m, a);
+	return mg_learns_for(m) || has_ranks(m, a);
 }
 
 /* May whoever asks join this job, or begin it? */

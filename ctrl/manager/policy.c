@@ -30,12 +30,12 @@ int mg_policy_set(struct manager *m, const json_t *params, json_t **result, stru
 			"%s gives a link to one tree, and which links %u jobs have that run since "
 			"before the manager was started nobody knows: when they have ended",
 			policy->name, m->n_adopted);
-	if (policy->whole && mg_is_learning(m))
+	if (policy->whole && mg_learns_for(m))
 		return rpc_fail(e, -EBUSY, "policy",
 			"%s gives a link to one tree, and jobs that run since before the manager "
 			"was started may yet be heard of: in %u s",
 			policy->name,
-			1 + (unsigned)((5 * m->heartbeat_ns - (m->now - m->started)) / 1000000000));
+			1 + (unsigned)(mg_learns_for(m) / 1000000000));
 	if (policy != m->file_policy)
 		kept = json_pack("{s:s,s:s}", "policy", policy->name, "file", m->file_policy->name);
 	mg_keep_learnt(m, KEY, kept);

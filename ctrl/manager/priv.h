@@ -184,8 +184,8 @@ const char *mg_tenant(const struct manager *m);
 int mg_call(
 	void *arg, const char *method, const json_t *params, json_t **result, struct rpc_error *e);
 void mg_jobs_tick(struct manager *m);
-/* Ranks of jobs from before may yet be heard of. */
-bool mg_is_learning(const struct manager *m);
+/* So many nanoseconds yet ranks of jobs from before may be heard of; 0: no more. */
+uint64_t mg_learns_for(const struct manager *m);
 struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t epoch);
 void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why);
 const char *mg_phase_name(enum mgr_phase phase);

@@ -151,7 +151,7 @@ static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, 
 		return;
 	/* What this manager's store cannot know: its ranks have some time to say that they are
 	 * there. */
-	if (epoch < m->born && m->now - m->started < 5 * m->heartbeat_ns)
+	if (epoch < m->born && mg_learns_for(m))
 		return;
 	/* Or it is a successor's, if we were stopped for long. */
 	if (mg_keep_ours(m))

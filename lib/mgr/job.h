@@ -31,6 +31,12 @@
 /* Heartbeats: missed in a row by who is dead; and so many more after a restart. */
 enum { MGR_MISSED = 3, MGR_GRACE = 2 };
 
+/* From a restart on: who was there before and has not been heard of by then is dead. */
+static inline uint64_t mgr_return_ns(uint64_t heartbeat_ns)
+{
+	return (MGR_MISSED + MGR_GRACE) * heartbeat_ns;
+}
+
 struct mgr_jobs_config {
 	const struct mgr_policy *policy;
 	unsigned max_runs;
@@ -197,7 +203,7 @@ struct mgr_run_kept {
 bool mgr_jobs_changed(struct mgr_jobs *js, struct mgr_run_kept *out, bool *first, bool *gone);
 
 /* Goes on with such a run, by ascending epochs, before anybody joins. The plan becomes
- * its own. Its ranks have 5 heartbeats to be heard of; switches are told again what they may
+ * its own. Its ranks have mgr_return_ns to be heard of; switches are told again what they may
  * not have heard. -EINVAL: it contradicts itself; -ENOMEM; nothing has changed then. */
 int mgr_jobs_restore(struct mgr_jobs *js, const struct mgr_run_kept *kept, uint64_t now);
 

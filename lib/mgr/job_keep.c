@@ -203,7 +203,7 @@ static int restore_plan(struct mgr_jobs *js, struct mgr_run *r, const struct mgr
 
 int mgr_jobs_restore(struct mgr_jobs *js, const struct mgr_run_kept *k, uint64_t now)
 {
-	const uint64_t grace = (MGR_MISSED + MGR_GRACE) * js->config.heartbeat_ns;
+	const uint64_t grace = mgr_return_ns(js->config.heartbeat_ns);
 	struct mgr_run *r;
 	int rc = fits_together(js, k) ? mgr_run_new(js, &k->job, k->epoch, &r) : -EINVAL;
 
