@@ -70,6 +70,8 @@ const char *manager_control(const struct manager *m, unsigned i);
 void manager_up(struct manager *m, unsigned i, uint64_t now);
 void manager_down(struct manager *m, unsigned i, bool dead, uint64_t now);
 void manager_heard(struct manager *m, unsigned i, const char *line, size_t len, uint64_t now);
+/* Switch i has said what it is, on the connection that is there. */
+bool manager_knows(const struct manager *m, unsigned i);
 
 /* A request from a rank or an operator; the answer, as rpc_handle_line. */
 char *manager_line(

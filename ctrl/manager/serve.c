@@ -2,9 +2,6 @@
 #include "ctrl/manager/serve.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctrl/manager/dial.h"
 #include "ctrl/manager/manager.h"
 #include "ctrl/manager/page.h"
 #include "ctrl/manager/store.h"
@@ -26,29 +24,17 @@
 #include "lib/journal/journal.h"
 #include "lib/mgr/job.h"
 
-static const uint64_t REDIAL_NS = 200000000, DIAL_NS = 3000000000;
-enum { MAX_ANSWER = 16 << 20, MAX_QUEUED = 4 << 20 };
 /* Beside connections: the store, certificates, who is turned away, who reads the counters. */
 enum { OTHER_FILES = 64 + CTL_HTTP_CLIENTS };
 
 const struct manager_times manager_times = {
 	.lease_s = 5, .etcd_ms = 1000, .campaign_ms = 500, .hung_ms = 1000, .idle_ms = 60000};
 
-struct link {
-	struct served *s;
-	unsigned i;
-	struct ctl_address at;
-	struct bufferevent *bev; /* NULL: not even dialled */
-	bool up;
-	uint64_t dialled;
-};
-
 struct served {
 	struct manager *m;
 	char name[96]; /* HOST:PID */
 	struct event_base *base;
-	struct link *link;
-	unsigned n;
+	struct manager_dial *dial;
 	struct store store;           /* arg NULL: in memory */
 	SSL_CTX *serves, *asks;       /* NULL: no TLS */
 	const char *certificates;     /* their directory */
@@ -96,130 +82,49 @@ static bool leads(struct served *s)
 
 /* ---- switches ---- */
 
-static void hang_up(struct link *l)
+static const char *control(void *arg, unsigned i)
 {
-	if (l->bev)
-		bufferevent_free(l->bev);
-	l->bev = NULL;
-	l->up = false;
+	struct served *s = arg;
+
+	return manager_control(s->m, i);
 }
 
-static void on_read(struct bufferevent *bev, void *arg)
+static void up(void *arg, unsigned i)
 {
-	struct evbuffer *in = bufferevent_get_input(bev);
-	struct link *l = arg;
-	char *line;
-	size_t len;
+	struct served *s = arg;
 
-	/* The manager may have hung up meanwhile. */
-	while (l->bev == bev && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF))) {
-		if (leads(l->s))
-			manager_heard(l->s->m, l->i, line, len, now(NULL));
-		free(line);
-	}
-	if (l->bev == bev && evbuffer_get_length(in) > MAX_ANSWER) {
-		hang_up(l);
-		manager_down(l->s->m, l->i, false, now(NULL));
-	}
+	manager_up(s->m, i, now(NULL));
 }
 
-static bool is_tls(const struct link *l)
+static void down(void *arg, unsigned i, bool dead)
 {
-	return l->at.tcp && l->s->asks;
+	struct served *s = arg;
+
+	manager_down(s->m, i, dead, now(NULL));
 }
 
-/* Who answers there is a switch, as far as certificates go. */
-static bool trusted(const struct link *l, struct bufferevent *bev)
+static bool heard(void *arg, unsigned i, const char *text, size_t len)
 {
-	char why[CTL_TLS_ERR_LEN];
-	struct ctl_who who;
+	struct served *s = arg;
 
-	if (!is_tls(l))
-		return true;
-	if (ctl_tls_who(bufferevent_openssl_get_ssl(bev), &who, why))
-		journal(JOURNAL_WARNING, "incline-manager: %s: %s", manager_control(l->s->m, l->i),
-			why);
-	else if (who.role == CTL_AGENT)
-		return true;
-	else
-		journal(JOURNAL_WARNING,
-			"incline-manager: %s: has the certificate of %s \"%s\", not a switch's",
-			manager_control(l->s->m, l->i), ctl_role_name(who.role), who.name);
-	return false;
-}
-
-static struct bufferevent *new_bufferevent(struct link *l)
-{
-	const int options = BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS;
-	struct bufferevent *bev;
-	SSL *ssl;
-
-	if (!is_tls(l))
-		return bufferevent_socket_new(l->s->base, -1, options);
-	ssl = SSL_new(l->s->asks);
-	bev = ssl ? bufferevent_openssl_socket_new(
-			    l->s->base, -1, ssl, BUFFEREVENT_SSL_CONNECTING, options)
-		  : NULL;
-	if (bev)
-		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
-	else
-		SSL_free(ssl);
-	return bev;
-}
-
-static void on_event(struct bufferevent *bev, short what, void *arg)
-{
-	const int err = EVUTIL_SOCKET_ERROR();
-	struct link *l = arg;
-
-	if (what & BEV_EVENT_CONNECTED && !trusted(l, bev))
-		what = BEV_EVENT_ERROR;
-	if (what & BEV_EVENT_CONNECTED) {
-		l->up = true;
-		if (l->at.tcp)
-			ctl_tcp_options(bufferevent_getfd(bev));
-		bufferevent_enable(bev, EV_READ | EV_WRITE);
-		manager_up(l->s->m, l->i, now(NULL));
-		return;
-	}
-	const bool dead = !l->up && (err == ECONNREFUSED || err == ENOENT);
-	hang_up(l);
-	manager_down(l->s->m, l->i, dead, now(NULL));
-}
-
-static void dial(struct link *l, uint64_t at)
-{
-	l->dialled = at;
-	/* Deferred: what fails at once is told from the loop as well. */
-	l->bev = new_bufferevent(l);
-	if (!l->bev)
-		return;
-	bufferevent_setcb(l->bev, on_read, NULL, on_event, l);
-	if (bufferevent_socket_connect(l->bev, (struct sockaddr *)&l->at.sa, (int)l->at.len) == 0)
-		return;
-	const int err = EVUTIL_SOCKET_ERROR();
-	hang_up(l);
-	manager_down(l->s->m, l->i, err == ECONNREFUSED || err == ENOENT, at);
+	if (leads(s))
+		manager_heard(s->m, i, text, len, now(NULL));
+	return manager_knows(s->m, i);
 }
 
 static void send_line(void *arg, unsigned i, const char *line)
 {
 	struct served *s = arg;
-	struct bufferevent *bev = s->link[i].bev;
 
-	if (!s->link[i].up || evbuffer_get_length(bufferevent_get_output(bev)) > MAX_QUEUED)
-		return; /* what matters is said again */
-	if (!leads(s))
-		return; /* we were stopped since it was decided */
-	bufferevent_write(bev, line, strlen(line));
-	bufferevent_write(bev, "\n", 1);
+	if (leads(s)) /* else we were stopped since it was decided */
+		manager_dial_send(s->dial, i, line);
 }
 
 static void drop(void *arg, unsigned i)
 {
 	struct served *s = arg;
 
-	hang_up(&s->link[i]);
+	manager_dial_drop(s->dial, i);
 }
 
 static void say(void *arg, enum journal_level level, const char *line)
@@ -287,23 +192,6 @@ static char *unasked(void *arg, void *peer)
 	return NULL;
 }
 
-/* Switches whose certificates are revoked by now; handshakes begin anew. */
-static void hang_up_revoked(struct served *s)
-{
-	for (unsigned i = 0; i < s->n; i++) {
-		struct link *l = &s->link[i];
-		SSL *ssl = l->bev ? bufferevent_openssl_get_ssl(l->bev) : NULL;
-
-		if (!ssl || (l->up && !ctl_tls_is_revoked(ssl, s->asks)))
-			continue;
-		if (l->up)
-			journal(JOURNAL_WARNING, "incline-manager: %s: its certificate is revoked",
-				manager_control(s->m, i));
-		hang_up(l);
-		manager_down(s->m, i, false, now(NULL));
-	}
-}
-
 /* For connections to come, and those of whom is not to be trusted any more; both or none. */
 static void renew(struct served *s)
 {
@@ -322,7 +210,7 @@ static void renew(struct served *s)
 	}
 	SSL_CTX_free(s->serves);
 	s->serves = serves;
-	hang_up_revoked(s);
+	manager_dial_renewed(s->dial);
 	journal(JOURNAL_NOTICE, "incline-manager: certificates are read anew");
 }
 
@@ -330,16 +218,7 @@ static void tick(void *arg, uint64_t at)
 {
 	struct served *s = arg;
 
-	for (unsigned i = 0; i < s->n; i++) {
-		struct link *l = &s->link[i];
-
-		if (l->bev && !l->up && at - l->dialled > DIAL_NS) {
-			hang_up(l);
-			manager_down(s->m, i, false, at);
-		}
-		if (!l->bev && at - l->dialled >= REDIAL_NS)
-			dial(l, at);
-	}
+	manager_dial_tick(s->dial, at);
 	if (s->renew && *s->renew)
 		renew(s);
 	if (leads(s))
@@ -351,28 +230,11 @@ static void tick(void *arg, uint64_t at)
 
 /* ---- life ---- */
 
-static int open_links(struct served *s, char err[MANAGER_ERR_LEN])
+static int open_dial(struct served *s, char err[MANAGER_ERR_LEN])
 {
-	s->n = manager_n_switches(s->m);
-	s->link = calloc(s->n, sizeof(*s->link));
-	if (!s->link) {
-		snprintf(err, MANAGER_ERR_LEN, "out of memory");
-		return -ENOMEM;
-	}
-	for (unsigned i = 0; i < s->n; i++) {
-		const int rc = ctl_address_parse(manager_control(s->m, i), &s->link[i].at);
+	const struct manager_dial_io io = {s, control, up, down, heard, say};
 
-		s->link[i].s = s;
-		s->link[i].i = i;
-		if (rc) {
-			snprintf(err, MANAGER_ERR_LEN, "switches[%u].control: %s: %s", i,
-				manager_control(s->m, i),
-				rc == -EINVAL ? "must be a path, unix:PATH or tcp:HOST:PORT"
-					      : strerror(-rc));
-			return rc;
-		}
-	}
-	return 0;
+	return manager_dial_open(s->base, &s->asks, manager_n_switches(s->m), &io, &s->dial, err);
 }
 
 /* Larger than any that a manager of this machine has given before: milliseconds, and a thousand for
@@ -536,10 +398,10 @@ static int prepare(struct served *s, const json_t *config, bool look, char err[M
 		rc = manager_create(config, &io, s->store.arg ? &s->store : NULL, first_epoch(),
 			now(NULL), &s->m, err);
 	if (!rc)
-		rc = open_links(s, err);
+		rc = open_dial(s, err);
 	if (!rc)
 		rc = ctl_descriptors("clients",
-			s->n + OTHER_FILES +
+			manager_n_switches(s->m) + OTHER_FILES +
 				(unsigned)ctl_int(&ctl_manager_config, config, "clients"),
 			look, err, MANAGER_ERR_LEN);
 	return rc;
@@ -547,8 +409,7 @@ static int prepare(struct served *s, const json_t *config, bool look, char err[M
 
 static void clear(struct served *s)
 {
-	for (unsigned i = 0; s->link && i < s->n; i++)
-		hang_up(&s->link[i]);
+	manager_dial_close(s->dial);
 	manager_destroy(s->m);
 	SSL_CTX_free(s->serves);
 	SSL_CTX_free(s->asks);
@@ -556,7 +417,6 @@ static void clear(struct served *s)
 		close(s->audit);
 	if (s->store.arg)
 		s->store.close(s->store.arg);
-	free(s->link);
 }
 
 int manager_check(const json_t *config, char err[MANAGER_ERR_LEN])

@@ -357,6 +357,11 @@ void manager_heard(struct manager *m, unsigned i, const char *text, size_t len, 
 	mg_act(m);
 }
 
+bool manager_knows(const struct manager *m, unsigned i)
+{
+	return m->sw[i].known;
+}
+
 void mg_switches_tick(struct manager *m)
 {
 	for (unsigned i = 0; i < m->n_sw; i++) {
