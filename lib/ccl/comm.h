@@ -153,17 +153,17 @@ struct ccl_comm {
 	unsigned n_memb;
 	struct ccl_memb *memb;
 	size_t slot_len;
-	struct ccl_ring *ring;      /* instead of members: over_ring.c */
-	struct ccl_ring *across;    /* beside ring, which is a node's: over_nodes.c; NULL: none */
-	struct ccl_nodes *nodes;    /* on both */
-	unsigned n_local;           /* ranks of a node */
-	struct ccl_mcast *mcast;    /* by itself (kind multicast), or beside the others */
-	uint64_t mcast_min;         /* bytes, beside the others */
-	struct ccl_tree *tree;      /* kind tree */
-	struct ccl_lease *lease;    /* memory per invocation: lease.c; NULL: always */
-	struct ccl_ring *meet_ring; /* with a lease or resync: ranks meet, and are told, by it */
-	uint64_t lease_open;        /* with a lease: collectives that the groups may take up */
-	struct ccl_resync *resync;  /* queue pairs begin anew: resync.c; NULL: PSNs are left out */
+	struct ccl_ring *ring;       /* instead of members: over_ring.c */
+	struct ccl_ring *across;     /* beside ring, which is a node's: over_nodes.c; NULL: none */
+	struct ccl_nodes *nodes;     /* on both */
+	unsigned n_local;            /* ranks of a node */
+	struct ccl_mcast *mcast;     /* by itself (kind multicast), or beside the others */
+	uint64_t mcast_min;          /* bytes, beside the others */
+	struct ccl_tree *tree;       /* kind tree */
+	struct ccl_lease *lease;     /* memory per invocation: lease.c; NULL: always */
+	struct ccl_meeting *meeting; /* with a lease or resync, whose it is */
+	uint64_t lease_open;         /* with a lease: collectives that the groups may take up */
+	struct ccl_resync *resync;   /* queue pairs begin anew: resync.c; NULL: PSNs are left out */
 	struct ccl_region region[CCL_MAX_REGIONS];
 	/* As the program has registered them, whichever of the above has them. len 0: free. */
 	struct ccl_buffer {

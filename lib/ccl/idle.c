@@ -65,10 +65,9 @@ static struct sources sources_of(struct ccl_comm *c)
 		s.cq[s.n_cq++] = ccl_mcast_cq(c->mcast, i); /* the same channel's */
 	if (c->tree)
 		add_source(&s, ccl_tree_cq(c->tree), ccl_tree_channel(c->tree));
-	if (c->meet_ring) {
-		add_source(&s, ccl_ring_cq(c->meet_ring), ccl_ring_channel(c->meet_ring));
-		s.fd[s.n_fd++] = (struct pollfd){
-			.fd = c->lease ? ccl_lease_fd(c) : ccl_resync_fd(c), .events = POLLIN};
+	if (c->meeting) {
+		add_source(&s, ccl_ring_cq(c->meeting->ring), ccl_ring_channel(c->meeting->ring));
+		s.fd[s.n_fd++] = (struct pollfd){.fd = ccl_meeting_fd(c), .events = POLLIN};
 	}
 	return s;
 }

@@ -26,15 +26,14 @@ enum step {
 struct word {
 	uint8_t number[8]; /* little-endian */
 	uint8_t granted;
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 };
 
 struct ccl_lease {
-	struct ccl_lease_desk desk; /* rank 0 */
+	struct ccl_meeting meeting;
 	enum step step;
 	uint64_t next; /* the collective at hand */
 	struct word word;
-	struct ccl_req req; /* of the ring */
 	/* Rank 0's patience. Times are of ccl_progress; a collective's begin at its first look. */
 	uint64_t wait_ns, now, since_ns, until_ns, again_ns, pause_ns;
 	bool timed;
@@ -45,53 +44,33 @@ struct ccl_lease {
 	struct ccl_turn turn;
 	uint64_t got_ns, took_ns[65];
 	uint64_t turns, turn_ns, turns_missed; /* collectives that waited for one; and in vain */
-	char why[CCL_LEASE_WHY];               /* of the last refusal */
+	char why[CCL_DESK_WHY];                /* of the last refusal */
 };
 
-int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk,
-	uint64_t wait_ns)
+int ccl_lease_attach(
+	struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_desk *desk, uint64_t wait_ns)
 {
 	c->lease = calloc(1, sizeof(*c->lease));
 	if (!c->lease)
 		return -ENOMEM;
-	c->meet_ring = ring;
+	ccl_meeting_attach(c, &c->lease->meeting, ring, desk);
 	c->lease->next = c->lease_open = c->coll_issued;
 	c->lease->wait_ns = wait_ns;
-	c->lease->desk.fd = -1;
-	if (desk)
-		c->lease->desk = *desk;
 	return 0;
 }
 
 void ccl_lease_close(struct ccl_comm *c)
 {
-	struct ccl_lease *l = c->lease;
-
-	if (!l)
+	if (!c->lease)
 		return;
-	if (l->desk.close)
-		l->desk.close(l->desk.arg);
-	ccl_ring_close(c->meet_ring);
-	free(l);
+	ccl_meeting_close(c);
+	free(c->lease);
 	c->lease = NULL;
-	c->meet_ring = NULL;
-}
-
-int ccl_lease_fd(const struct ccl_comm *c)
-{
-	return c->lease && c->lease->step == ASKED ? c->lease->desk.fd : -1;
 }
 
 bool ccl_lease_in_network(const struct ccl_comm *c)
 {
 	return c->lease->step == IN_NETWORK;
-}
-
-static int ring_failed(struct ccl_comm *c, int rc)
-{
-	const char *why = ccl_ring_error(c->meet_ring);
-
-	return ccl_fail(c, rc, "%s", why[0] ? why : strerror(-rc));
 }
 
 /* ---- the decision ---- */
@@ -108,10 +87,9 @@ static uint64_t number_of(const struct word *w)
 static int tell(struct ccl_comm *c)
 {
 	struct ccl_lease *l = c->lease;
-	const int rc = ccl_ring_ibroadcast(c->meet_ring, &l->word, sizeof(l->word), 0, &l->req);
 
 	l->step = TELLING;
-	return rc ? ring_failed(c, rc) : 0;
+	return ccl_meeting_tell(c, &l->word, sizeof(l->word));
 }
 
 void ccl_lease_set_turn(struct ccl_comm *c, const struct ccl_turn *turn)
@@ -141,11 +119,10 @@ static uint64_t *took(struct ccl_lease *l, const struct ccl_coll *coll)
 	return &l->took_ns[coll->bytes ? 64 - __builtin_clzll(coll->bytes) : 0];
 }
 
-static void ask(struct ccl_lease *l)
+static void ask(struct ccl_comm *c)
 {
-	l->timed = false;
-	l->desk.ask(l->desk.arg, true);
-	l->step = ASKED;
+	ccl_meeting_ask(c, CCL_LEASE_ACQUIRE, true);
+	c->lease->step = ASKED;
 }
 
 static int begin(struct ccl_comm *c)
@@ -160,7 +137,7 @@ static int begin(struct ccl_comm *c)
 	if (l->turn.cycle_ns)
 		l->step = SHUT;
 	else
-		ask(l);
+		ask(c);
 	return 0;
 }
 
@@ -203,7 +180,8 @@ static bool take_turn(struct ccl_comm *c, const struct ccl_coll *coll)
 		l->turns++;
 		l->turn_ns += l->now - l->since_ns;
 	}
-	ask(l);
+	l->timed = false;
+	ask(c);
 	look(l, l->now);
 	return true;
 }
@@ -288,18 +266,15 @@ static int run(struct ccl_comm *c)
 	memcpy(l->why, l->word.why, sizeof(l->why));
 	l->step = ON_RING;
 	coll->parts_left = 1;
-	rc = ccl_ring_issue(c->meet_ring, c->rank, coll);
-	return rc ? ring_failed(c, rc) : 0;
+	rc = ccl_ring_issue(l->meeting.ring, c->rank, coll);
+	return rc ? ccl_meeting_fail(c, rc) : 0;
 }
 
 /* Nobody else has the memory before all ranks have finished. */
 static int meet(struct ccl_comm *c)
 {
-	struct ccl_lease *l = c->lease;
-	const int rc = ccl_ring_ibarrier(c->meet_ring, &l->req);
-
-	l->step = MEETING;
-	return rc ? ring_failed(c, rc) : 0;
+	c->lease->step = MEETING;
+	return ccl_meeting_gather(c);
 }
 
 static void end(struct ccl_comm *c, bool release)
@@ -308,7 +283,7 @@ static void end(struct ccl_comm *c, bool release)
 
 	if (release && c->rank == 0) {
 		*took(l, ccl_coll_at(c, l->next)) = l->now - l->got_ns;
-		l->desk.ask(l->desk.arg, false);
+		ccl_meeting_ask(c, CCL_LEASE_RELEASE, false);
 	}
 	l->step = IDLE;
 	ccl_part_done(c, l->next++);
@@ -330,7 +305,7 @@ static int step(struct ccl_comm *c)
 	case SHUT:
 		return take_turn(c, coll);
 	case ASKED:
-		if (!l->timed || !l->desk.answer(l->desk.arg, &rc, l->word.why))
+		if (!l->timed || !ccl_meeting_answered(c, &rc, l->word.why))
 			return 0;
 		if (wait_on(l, rc))
 			return 1;
@@ -340,11 +315,10 @@ static int step(struct ccl_comm *c)
 	case WAITING:
 		if (l->now < l->again_ns)
 			return 0;
-		l->desk.ask(l->desk.arg, true);
-		l->step = ASKED;
+		ask(c);
 		return 1;
 	case TELLING:
-		if (ccl_ring_test(c->meet_ring, l->req) != 1)
+		if (!ccl_meeting_over(c))
 			return 0;
 		run(c);
 		return 1;
@@ -354,12 +328,12 @@ static int step(struct ccl_comm *c)
 		meet(c);
 		return 1;
 	case ON_RING:
-		if (ccl_ring_test(c->meet_ring, coll->handed_req) != 1)
+		if (ccl_ring_test(l->meeting.ring, coll->handed_req) != 1)
 			return 0;
 		end(c, false);
 		return 1;
 	default:
-		if (ccl_ring_test(c->meet_ring, l->req) != 1)
+		if (!ccl_meeting_over(c))
 			return 0;
 		end(c, true);
 		return 1;
@@ -385,11 +359,11 @@ int ccl_lease_go(struct ccl_comm *c)
 
 int ccl_lease_progress(struct ccl_comm *c, uint64_t now)
 {
-	const int moved = ccl_ring_progress(c->meet_ring, now);
+	const int moved = ccl_meeting_progress(c, now);
 	int n;
 
 	if (moved < 0)
-		return ring_failed(c, moved);
+		return moved;
 	look(c->lease, now);
 	n = go(c);
 	return n < 0 ? n : n + moved;

@@ -9,32 +9,21 @@
 #ifndef CCL_LEASE_H
 #define CCL_LEASE_H
 
-#include "lib/ccl/comm.h"
-#include "lib/ccl/ring.h"
+#include "lib/ccl/meeting.h"
 #include "lib/ccl/turn.h"
 
 struct ccl_boot;
 
-enum { CCL_LEASE_WHY = 240 };
-
-/* Rank 0's way to the switches. Nothing of it blocks: a desk works while it is not looked at. */
-struct ccl_lease_desk {
-	void *arg;
-	/* Acquires on all switches or on none, or releases. A release may be followed by an acquire
-	 * before it is done; the two happen in that order. */
-	void (*ask)(void *arg, bool acquire);
-	/* Is the last acquire decided? 1, and *rc is 0: granted; -EBUSY: somebody else has it, who
-	 * will let go; another -errno: refused. why says why. */
-	int (*answer)(void *arg, int *rc, char why[CCL_LEASE_WHY]);
-	int fd; /* readable when there is an answer to take; -1: none */
-	void (*close)(void *arg);
-};
+/* What rank 0's desk is asked: to acquire on all switches or on none, which is answered (-EBUSY:
+ * somebody else has it, who will let go), or to release, which is not. A release may be followed by
+ * an acquire before it is done; the two happen in that order. */
+enum { CCL_LEASE_RELEASE, CCL_LEASE_ACQUIRE };
 
 /* Makes the communicator go by a lease from now on. The ring is connected, and becomes the
  * communicator's, as does the desk, which only rank 0 has. wait_ns: how long a collective may wait
  * for who has the lease, of rank 0's time; 0: not at all. -ENOMEM: nothing has changed. */
-int ccl_lease_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_lease_desk *desk,
-	uint64_t wait_ns);
+int ccl_lease_attach(
+	struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_desk *desk, uint64_t wait_ns);
 void ccl_lease_close(struct ccl_comm *c); /* may have none */
 
 /* Rank 0: collectives begin in these turns only (a manager's; docs/manager.md), and not near the
@@ -56,7 +45,6 @@ int ccl_lease_go(struct ccl_comm *c);
 int ccl_lease_progress(struct ccl_comm *c, uint64_t now);
 /* The switches are at work now: what is waited for is theirs. */
 bool ccl_lease_in_network(const struct ccl_comm *c);
-int ccl_lease_fd(const struct ccl_comm *c); /* -1: none */
 void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info);
 
 /* ---- lease_desk.c ---- */
@@ -64,6 +52,6 @@ void ccl_lease_describe(const struct ccl_comm *c, struct ccl_info *info);
 /* A thread that talks to the switches' control sockets, in an order that all communicators share.
  */
 int ccl_lease_desk_open(
-	const struct ccl_group *group, struct ccl_lease_desk *desk, char err[CCL_ERR_LEN]);
+	const struct ccl_group *group, struct ccl_desk *desk, char err[CCL_ERR_LEN]);
 
 #endif

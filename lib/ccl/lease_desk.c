@@ -33,7 +33,7 @@ struct desk {
 	uint32_t psn;                        /* of a resync */
 	bool answered;
 	int rc; /* of the last acquire or resync */
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 	int fd;
 };
 
@@ -58,7 +58,7 @@ static int call(struct desk *d, unsigned i, const char *method, const json_t *pa
 		rc = ctl_call(d->client[i], method, params, d->call_ms, result, &e);
 	*local = rc && (e.code == 0 || !told);
 	if (rc)
-		snprintf(why, CCL_LEASE_WHY, "switch %s: %.180s", sw->name, e.msg);
+		snprintf(why, CCL_DESK_WHY, "switch %s: %.180s", sw->name, e.msg);
 	if (*local) {
 		ctl_close(d->client[i]);
 		d->client[i] = NULL;
@@ -74,7 +74,7 @@ static int of_lease(struct desk *d, unsigned i, const char *method, bool *local,
 /* A switch that cannot be told now takes the lease back by itself, in lease_ms. */
 static void release_some(struct desk *d, unsigned n)
 {
-	char ignored[CCL_LEASE_WHY];
+	char ignored[CCL_DESK_WHY];
 	bool local;
 
 	while (n-- > 0)
@@ -83,7 +83,7 @@ static void release_some(struct desk *d, unsigned n)
 }
 
 /* All or nothing. What a switch says is the reason, what this end says is that none did. */
-static int acquire_all(struct desk *d, char why[CCL_LEASE_WHY])
+static int acquire_all(struct desk *d, char why[CCL_DESK_WHY])
 {
 	for (unsigned k = 0; k < d->group->n_switches; k++) {
 		bool local;
@@ -131,9 +131,9 @@ static int begin_anew(struct desk *d, uint32_t psn, char *why)
 	json_t *params = json_pack("{s:s, s:i}", "group", d->group->name, "psn", (int)psn);
 	int rc = params ? 1 : -ENOMEM;
 
-	snprintf(why, CCL_LEASE_WHY, "%s", params ? "" : "out of memory");
+	snprintf(why, CCL_DESK_WHY, "%s", params ? "" : "out of memory");
 	for (unsigned k = 0; rc > 0 && k < d->group->n_switches; k++) {
-		snprintf(why, CCL_LEASE_WHY, "switch %s is not ready",
+		snprintf(why, CCL_DESK_WHY, "switch %s is not ready",
 			d->group->sw[d->order[k]].name);
 		while ((rc = is_anew(d, d->order[k], params, why)) == 0 && ccl_clock_ns() < end &&
 			!has_to_quit(d))
@@ -158,7 +158,7 @@ static void answer_with(struct desk *d, int rc, const char *why)
 static void *work(void *arg)
 {
 	struct desk *d = arg;
-	char why[CCL_LEASE_WHY] = "";
+	char why[CCL_DESK_WHY] = "";
 
 	pthread_mutex_lock(&d->lock);
 	for (;;) {
@@ -196,12 +196,12 @@ static void *work(void *arg)
 
 /* ---- the communicator's side ---- */
 
-static void ask(void *arg, bool acquire)
+static void ask_lease(void *arg, uint32_t what)
 {
 	struct desk *d = arg;
 
 	pthread_mutex_lock(&d->lock);
-	if (acquire) {
+	if (what == CCL_LEASE_ACQUIRE) {
 		d->acquire = true;
 		d->answered = false;
 	} else {
@@ -223,7 +223,7 @@ static void ask_resync(void *arg, uint32_t psn)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
+static int answer(void *arg, int *rc, char why[CCL_DESK_WHY])
 {
 	struct desk *d = arg;
 	uint64_t ignored;
@@ -233,7 +233,7 @@ static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
 	done = d->answered;
 	if (done) {
 		*rc = d->rc;
-		memcpy(why, d->why, CCL_LEASE_WHY);
+		memcpy(why, d->why, CCL_DESK_WHY);
 		d->answered = false;
 		(void)!read(d->fd, &ignored, sizeof(ignored));
 	}
@@ -327,28 +327,26 @@ static int desk_open(const struct ccl_group *g, struct desk **desk)
 	return 0;
 }
 
-int ccl_lease_desk_open(
-	const struct ccl_group *g, struct ccl_lease_desk *desk, char err[CCL_ERR_LEN])
+static int open_for(void (*ask_it)(void *arg, uint32_t what), const char *what,
+	const struct ccl_group *g, struct ccl_desk *desk, char err[CCL_ERR_LEN])
 {
 	struct desk *d = NULL;
 	const int rc = desk_open(g, &d);
 
-	snprintf(
-		err, CCL_ERR_LEN, "%s", rc ? "rank 0: no memory or descriptors for the lease" : "");
-	if (rc == 0)
-		*desk = (struct ccl_lease_desk){d, ask, answer, d->fd, desk_close};
+	err[0] = '\0';
+	if (rc)
+		snprintf(err, CCL_ERR_LEN, "rank 0: no memory or descriptors for %s", what);
+	else
+		*desk = (struct ccl_desk){d, ask_it, answer, d->fd, desk_close};
 	return rc;
 }
 
-int ccl_resync_desk_open(
-	const struct ccl_group *g, struct ccl_resync_desk *desk, char err[CCL_ERR_LEN])
+int ccl_lease_desk_open(const struct ccl_group *g, struct ccl_desk *desk, char err[CCL_ERR_LEN])
 {
-	struct desk *d = NULL;
-	const int rc = desk_open(g, &d);
+	return open_for(ask_lease, "the lease", g, desk, err);
+}
 
-	snprintf(err, CCL_ERR_LEN, "%s",
-		rc ? "rank 0: no memory or descriptors for asking the switches" : "");
-	if (rc == 0)
-		*desk = (struct ccl_resync_desk){d, ask_resync, answer, d->fd, desk_close};
-	return rc;
+int ccl_resync_desk_open(const struct ccl_group *g, struct ccl_desk *desk, char err[CCL_ERR_LEN])
+{
+	return open_for(ask_resync, "asking the switches", g, desk, err);
 }

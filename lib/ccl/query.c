@@ -25,7 +25,7 @@ struct ibv_comp_channel *ccl_channel(const struct ccl_comm *c)
 /* Collectives go one way or the other. */
 static int register_twice(struct ccl_comm *c, struct ccl_region *r)
 {
-	const int rc = ccl_ring_register(c->meet_ring, r->base, r->len);
+	const int rc = ccl_ring_register(c->meeting->ring, r->base, r->len);
 
 	if (rc == 0)
 		return 0;
@@ -96,7 +96,7 @@ static int detach(struct ccl_comm *c, void *buf)
 		rc = ibv_dereg_mr(r->mr);
 		if (rc == 0)
 			r->mr = NULL;
-		return c->lease && rc == 0 ? ccl_ring_deregister(c->meet_ring, buf) : -rc;
+		return c->lease && rc == 0 ? ccl_ring_deregister(c->meeting->ring, buf) : -rc;
 	}
 	return -ENOENT;
 }

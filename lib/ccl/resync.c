@@ -19,58 +19,37 @@ enum step {
 struct word {
 	uint8_t psn[4]; /* little-endian */
 	uint8_t refused;
-	char why[CCL_RESYNC_WHY];
+	char why[CCL_DESK_WHY];
 };
 
 struct ccl_resync {
-	struct ccl_resync_desk desk; /* rank 0 */
+	struct ccl_meeting meeting;
 	enum step step;
 	struct word word;
-	struct ccl_req req; /* of the ring */
 	uint64_t times;
 };
 
-int ccl_resync_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_resync_desk *desk)
+int ccl_resync_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_desk *desk)
 {
 	c->resync = calloc(1, sizeof(*c->resync));
 	if (!c->resync)
 		return -ENOMEM;
-	c->meet_ring = ring;
-	c->resync->desk.fd = -1;
-	if (desk)
-		c->resync->desk = *desk;
+	ccl_meeting_attach(c, &c->resync->meeting, ring, desk);
 	return 0;
 }
 
 void ccl_resync_close(struct ccl_comm *c)
 {
-	struct ccl_resync *r = c->resync;
-
-	if (!r)
+	if (!c->resync)
 		return;
-	if (r->desk.close)
-		r->desk.close(r->desk.arg);
-	ccl_ring_close(c->meet_ring);
-	free(r);
+	ccl_meeting_close(c);
+	free(c->resync);
 	c->resync = NULL;
-	c->meet_ring = NULL;
-}
-
-int ccl_resync_fd(const struct ccl_comm *c)
-{
-	return c->resync && c->resync->step == ASKED ? c->resync->desk.fd : -1;
 }
 
 bool ccl_resync_active(const struct ccl_comm *c)
 {
 	return c->resync->step != IDLE;
-}
-
-static int ring_failed(struct ccl_comm *c, int rc)
-{
-	const char *why = ccl_ring_error(c->meet_ring);
-
-	return ccl_fail(c, rc, "%s", why[0] ? why : strerror(-rc));
 }
 
 /* The operation that waits for it, if this rank is done with all before. */
@@ -84,19 +63,16 @@ static struct ccl_op *waiting(struct ccl_comm *c)
 
 static int meet(struct ccl_comm *c)
 {
-	const int rc = ccl_ring_ibarrier(c->meet_ring, &c->resync->req);
-
 	c->resync->step = MEETING;
-	return rc ? ring_failed(c, rc) : 0;
+	return ccl_meeting_gather(c);
 }
 
 static int tell(struct ccl_comm *c)
 {
 	struct ccl_resync *r = c->resync;
-	const int rc = ccl_ring_ibroadcast(c->meet_ring, &r->word, sizeof(r->word), 0, &r->req);
 
 	r->step = TELLING;
-	return rc ? ring_failed(c, rc) : 0;
+	return ccl_meeting_tell(c, &r->word, sizeof(r->word));
 }
 
 static int all_are_done(struct ccl_comm *c)
@@ -106,7 +82,7 @@ static int all_are_done(struct ccl_comm *c)
 	memset(&r->word, 0, sizeof(r->word));
 	if (c->rank != 0)
 		return tell(c);
-	r->desk.ask(r->desk.arg, waiting(c)->psn);
+	ccl_meeting_ask(c, waiting(c)->psn, true);
 	r->step = ASKED;
 	return 0;
 }
@@ -163,17 +139,17 @@ static int step(struct ccl_comm *c)
 		meet(c);
 		return 1;
 	case MEETING:
-		if (ccl_ring_test(c->meet_ring, r->req) != 1)
+		if (!ccl_meeting_over(c))
 			return 0;
 		all_are_done(c);
 		return 1;
 	case ASKED:
-		if (!r->desk.answer(r->desk.arg, &rc, r->word.why))
+		if (!ccl_meeting_answered(c, &rc, r->word.why))
 			return 0;
 		decide(c, rc != 0);
 		return 1;
 	default:
-		if (ccl_ring_test(c->meet_ring, r->req) != 1)
+		if (!ccl_meeting_over(c))
 			return 0;
 		begin_anew(c);
 		return 1;
@@ -182,11 +158,11 @@ static int step(struct ccl_comm *c)
 
 int ccl_resync_progress(struct ccl_comm *c, uint64_t now)
 {
-	const int moved = ccl_ring_progress(c->meet_ring, now);
+	const int moved = ccl_meeting_progress(c, now);
 	int n = 0;
 
 	if (moved < 0)
-		return ring_failed(c, moved);
+		return moved;
 	while (!c->failed && step(c))
 		n++;
 	return c->failed ? c->failed : n + moved;

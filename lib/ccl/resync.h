@@ -8,27 +8,15 @@
 #ifndef CCL_RESYNC_H
 #define CCL_RESYNC_H
 
-#include "lib/ccl/lease.h"
+#include "lib/ccl/meeting.h"
 
 struct ccl_boot;
 
-enum { CCL_RESYNC_WHY = CCL_LEASE_WHY };
-
-/* Rank 0's way to the switches. Nothing of it blocks: a desk works while it is not looked at. */
-struct ccl_resync_desk {
-	void *arg;
-	void (*ask)(void *arg, uint32_t psn);
-	/* Is it decided? 1, and *rc is 0: the group is ready on all switches; -errno: not, and why.
-	 */
-	int (*answer)(void *arg, int *rc, char why[CCL_RESYNC_WHY]);
-	int fd; /* readable when there is an answer to take; -1: none */
-	void (*close)(void *arg);
-};
-
-/* Before the first collective of a mixed communicator. The ring is connected, and becomes the
+/* Rank 0's desk is asked to have the group ready at a PSN on all switches.
+ *
+ * Before the first collective of a mixed communicator. The ring is connected, and becomes the
  * communicator's, as does the desk, which only rank 0 has. -ENOMEM: nothing has changed. */
-int ccl_resync_attach(
-	struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_resync_desk *desk);
+int ccl_resync_attach(struct ccl_comm *c, struct ccl_ring *ring, const struct ccl_desk *desk);
 void ccl_resync_close(struct ccl_comm *c); /* may have none */
 
 /* Collective over all ranks, when the group is connected: makes the ring, and rank 0's desk. */
@@ -39,13 +27,12 @@ int ccl_resync_open(struct ccl_comm *c, const struct ccl_group *group, struct cc
 int ccl_resync_progress(struct ccl_comm *c, uint64_t now);
 /* The ranks are about it: the ring's clock counts. */
 bool ccl_resync_active(const struct ccl_comm *c);
-int ccl_resync_fd(const struct ccl_comm *c); /* -1: none */
 void ccl_resync_describe(const struct ccl_comm *c, struct ccl_info *info);
 
 /* ---- lease_desk.c ---- */
 
 /* A thread that talks to the switches' control sockets. */
 int ccl_resync_desk_open(
-	const struct ccl_group *group, struct ccl_resync_desk *desk, char err[CCL_ERR_LEN]);
+	const struct ccl_group *group, struct ccl_desk *desk, char err[CCL_ERR_LEN]);
 
 #endif

@@ -38,8 +38,8 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 	va_end(ap);
 	if (c->ring)
 		ccl_ring_fail(c->ring, error, "%s", c->err);
-	else if (c->meet_ring)
-		ccl_ring_fail(c->meet_ring, error, "%s", c->err);
+	else if (c->meeting)
+		ccl_ring_fail(c->meeting->ring, error, "%s", c->err);
 	if (c->across)
 		ccl_ring_fail(c->across, error, "%s", c->err);
 	if (c->mcast)

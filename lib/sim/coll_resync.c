@@ -48,14 +48,14 @@ static char *request(const struct sim_coll *c, unsigned sw, uint32_t psn)
 }
 
 /* One switch: 1 if it is ready, 0 if not yet. */
-static int ask_one(const struct desk *d, const struct ccl_switch *sw, char why[CCL_RESYNC_WHY])
+static int ask_one(const struct desk *d, const struct ccl_switch *sw, char why[CCL_DESK_WHY])
 {
 	char *text = request(d->coll, (unsigned)atoi(sw->socket + strlen("sim:")), d->psn);
 	json_t *answer = json_loads(text, 0, NULL);
 	const json_t *result = json_object_get(answer, "result");
 	int rc = json_is_true(json_object_get(result, "done"));
 
-	snprintf(why, CCL_RESYNC_WHY, "%.180s", text);
+	snprintf(why, CCL_DESK_WHY, "%.180s", text);
 	if (!result && !strstr(text, "EBUSY"))
 		rc = -EPROTO;
 	json_decref(answer);
@@ -63,7 +63,7 @@ static int ask_one(const struct desk *d, const struct ccl_switch *sw, char why[C
 	return rc;
 }
 
-static int answer(void *arg, int *rc, char why[CCL_RESYNC_WHY])
+static int answer(void *arg, int *rc, char why[CCL_DESK_WHY])
 {
 	struct desk *d = arg;
 	const struct ccl_group *g = d->coll->group;
@@ -86,7 +86,7 @@ static int answer(void *arg, int *rc, char why[CCL_RESYNC_WHY])
 
 static int attach(struct sim_coll *c, unsigned r, struct ccl_ring *ring)
 {
-	struct ccl_resync_desk desk = {.ask = ask, .answer = answer, .fd = -1, .close = free};
+	struct ccl_desk desk = {.ask = ask, .answer = answer, .fd = -1, .close = free};
 	struct desk *d = NULL;
 	int rc;
 

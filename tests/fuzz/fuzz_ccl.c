@@ -306,8 +306,8 @@ static void ring(const struct ccl_group *g)
  * by themselves. */
 static void lease(const struct ccl_group *g)
 {
-	char err[CCL_ERR_LEN], why[CCL_LEASE_WHY];
-	struct ccl_lease_desk desk;
+	char err[CCL_ERR_LEN], why[CCL_DESK_WHY];
+	struct ccl_desk desk;
 	struct pollfd p = {.events = POLLIN};
 	int rc, answer = 1;
 	bool granted;
@@ -315,7 +315,7 @@ static void lease(const struct ccl_group *g)
 	memset(switches, 0, sizeof(switches));
 	fuzz_check(ccl_lease_desk_open(g, &desk, err) == 0, "a desk");
 	p.fd = desk.fd;
-	desk.ask(desk.arg, true);
+	desk.ask(desk.arg, CCL_LEASE_ACQUIRE);
 	do
 		rc = poll(&p, 1, WAIT_MS);
 	while (rc < 0 && errno == EINTR); /* libFuzzer's clock */
@@ -328,7 +328,7 @@ static void lease(const struct ccl_group *g)
 		fuzz_check(granted ? switches[i].holds : !switches[i].holds || switches[i].told,
 			"all or nothing");
 	if (granted)
-		desk.ask(desk.arg, false);
+		desk.ask(desk.arg, CCL_LEASE_RELEASE);
 	desk.close(desk.arg);
 	for (unsigned i = 0; i < N_SWITCHES; i++)
 		fuzz_check(

@@ -270,7 +270,7 @@ int ctl_call(struct ctl_client *client, const char *method, const json_t *params
 
 static void live(void)
 {
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 
 	for (unsigned i = 0; i < rounds; i++) {
 		current->active = true;

@@ -23,7 +23,7 @@ enum { N = 3, LONG_MS = 60000, TIMEOUT_MS = 3600000 };
 
 static struct ccl_group *group;
 static struct fake_switch sw[N];
-static struct ccl_lease_desk desk;
+static struct ccl_desk desk;
 
 /* A spine with the highest address and two leaves. */
 static json_t *document(void)
@@ -96,12 +96,12 @@ static int tear_down(void **state)
 
 static int last_rc;
 
-static bool acquire(char why[CCL_LEASE_WHY])
+static bool acquire(char why[CCL_DESK_WHY])
 {
 	struct pollfd p = {.fd = desk.fd, .events = POLLIN};
 	int rc = 1;
 
-	desk.ask(desk.arg, true);
+	desk.ask(desk.arg, CCL_LEASE_ACQUIRE);
 	assert_int_equal(poll(&p, 1, LONG_MS), 1);
 	assert_int_equal(desk.answer(desk.arg, &last_rc, why), 1);
 	assert_int_equal(desk.answer(desk.arg, &rc, why), 0);
@@ -119,13 +119,13 @@ static void close_desk(void)
 /* In the order of addresses; a release before the next acquire. */
 static void all(void **state)
 {
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	assert_true(acquire(why));
-	desk.ask(desk.arg, false);
+	desk.ask(desk.arg, CCL_LEASE_RELEASE);
 	assert_true(acquire(why));
-	desk.ask(desk.arg, false);
+	desk.ask(desk.arg, CCL_LEASE_RELEASE);
 	close_desk();
 	for (unsigned s = 0; s < N; s++) {
 		assert_int_equal(sw[s].acquires, 2);
@@ -138,7 +138,7 @@ static void all(void **state)
 /* The last one asked says no: what the others have given is given back at once. */
 static void or_nothing(void **state)
 {
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	sw[0].fail_method = "lease.acquire";
@@ -159,7 +159,7 @@ static void or_nothing(void **state)
 
 static void first_refuses(void **state)
 {
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	sw[2].fail_method = "lease.acquire";
@@ -175,7 +175,7 @@ static void first_refuses(void **state)
 /* A switch that cannot be reached. */
 static void unreachable(void **state)
 {
-	char why[CCL_LEASE_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	fake_switch_stop(&sw[1]);
@@ -191,9 +191,9 @@ static void unreachable(void **state)
 
 /* ---- queue pairs that begin anew ---- */
 
-static int begin_anew(uint32_t psn, unsigned timeout_ms, char why[CCL_RESYNC_WHY])
+static int begin_anew(uint32_t psn, unsigned timeout_ms, char why[CCL_DESK_WHY])
 {
-	struct ccl_resync_desk d;
+	struct ccl_desk d;
 	char err[CCL_ERR_LEN];
 	struct pollfd p;
 	int rc = 1;
@@ -212,7 +212,7 @@ static int begin_anew(uint32_t psn, unsigned timeout_ms, char why[CCL_RESYNC_WHY
 /* A switch that is not ready, or does not know yet that all have finished, is asked again. */
 static void anew(void **state)
 {
-	char why[CCL_RESYNC_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	sw[1].not_ready = 2;
@@ -229,7 +229,7 @@ static void anew(void **state)
 
 static void not_anew(void **state)
 {
-	char why[CCL_RESYNC_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	sw[1].fail_method = "group.resync";
@@ -243,7 +243,7 @@ static void not_anew(void **state)
 /* Before the other ranks lose their patience. */
 static void not_anew_in_time(void **state)
 {
-	char why[CCL_RESYNC_WHY];
+	char why[CCL_DESK_WHY];
 
 	(void)state;
 	sw[2].not_ready = UINT32_MAX;

@@ -97,11 +97,11 @@ int ccl_fail(struct ccl_comm *c, int error, const char *fmt, ...)
 
 /* ---- the desk ---- */
 
-static void ask(void *arg, bool acquire)
+static void ask(void *arg, uint32_t what)
 {
 	struct job *j = arg;
 
-	if (acquire) {
+	if (what == CCL_LEASE_ACQUIRE) {
 		assert_false(j->asked);
 		j->asked = true;
 		j->asked_ns = now;
@@ -112,7 +112,7 @@ static void ask(void *arg, bool acquire)
 	}
 }
 
-static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
+static int answer(void *arg, int *rc, char why[CCL_DESK_WHY])
 {
 	struct job *j = arg;
 
@@ -122,7 +122,7 @@ static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
 	*rc = j->broken ? j->broken : holder ? -EBUSY : 0;
 	if (*rc == 0)
 		holder = j;
-	snprintf(why, CCL_LEASE_WHY, "%s",
+	snprintf(why, CCL_DESK_WHY, "%s",
 		j->broken     ? "switch s0: timed out"
 		: holder != j ? "switch s0: held by b"
 			      : "");
@@ -131,7 +131,7 @@ static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
 
 static void open_job(struct job *j, const char *name, uint64_t wait_ms)
 {
-	const struct ccl_lease_desk desk = {.arg = j, .ask = ask, .answer = answer, .fd = -1};
+	const struct ccl_desk desk = {.arg = j, .ask = ask, .answer = answer, .fd = -1};
 
 	memset(j, 0, sizeof(*j));
 	j->name = name;

@@ -98,13 +98,13 @@ static void a_short_wait_is_short(void **state)
 
 static uint64_t asked_ns;
 
-static void ask(void *arg, bool acquire)
+static void ask(void *arg, uint32_t what)
 {
 	(void)arg;
-	asked_ns = acquire && !asked_ns ? now : asked_ns;
+	asked_ns = what == CCL_LEASE_ACQUIRE && !asked_ns ? now : asked_ns;
 }
 
-static int answer(void *arg, int *rc, char why[CCL_LEASE_WHY])
+static int answer(void *arg, int *rc, char why[CCL_DESK_WHY])
 {
 	(void)arg, (void)rc, (void)why;
 	return 0;
@@ -140,7 +140,7 @@ void __wrap_ccl_ring_close(struct ccl_ring *ring)
 /* A turn's beginning is not slept through, whatever part of a millisecond it comes at. */
 static void a_turn_is_not_overslept(void **state)
 {
-	const struct ccl_lease_desk desk = {.ask = ask, .answer = answer, .fd = -1};
+	const struct ccl_desk desk = {.ask = ask, .answer = answer, .fd = -1};
 
 	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
