@@ -371,29 +371,62 @@ static int in_service(const struct inc_group *g, char err[SW_ERR_LEN])
 	return sw_fail(err, -EBUSY, "the group is %s", inc_state_name(g->state));
 }
 
+/* Of a group in service, which may have its memory elsewhere or begin anew; mode_1, leased: why one
+ * of that mode, or with a lease, may not. -EBUSY: it is not in service. */
+static int get_to_rebind(struct sw *sw, unsigned slot, const char *mode_1, const char *leased,
+	struct inc_group **g, char err[SW_ERR_LEN])
+{
+	int rc = get(sw, slot, g, err);
+
+	if (rc == 0)
+		rc = in_service(*g, err);
+	if (rc < 0)
+		return rc;
+	if ((*g)->mode == INC_MODE_1)
+		return sw_fail(err, -EOPNOTSUPP, "a group of mode I %s", mode_1);
+	if (sw->slot[slot].lease.lease)
+		return sw_fail(err, -EOPNOTSUPP, "the group has a lease%s", leased);
+	return 0;
+}
+
+/* NULL, *rc and why: something of it is not finished, or there is no memory. */
+static struct rebind *new_rebind(struct inc_group *g, unsigned slot, int *rc, char err[SW_ERR_LEN])
+{
+	struct rebind *r;
+
+	*rc = finished(g, err);
+	if (*rc < 0)
+		return NULL;
+	r = malloc(sizeof(*r));
+	if (r == NULL)
+		*rc = sw_fail(err, -ENOMEM, "out of memory");
+	else
+		*r = (struct rebind){.slot = slot, .gen = g->gen, .off = INC_NO_ARENA};
+	return r;
+}
+
+/* From now on workers take up nothing for it. */
+static void set_moving(struct sw *sw, struct inc_group *g, struct rebind *r)
+{
+	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
+	sw->slot[r->slot].moving = true;
+}
+
 int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LEN])
 {
 	struct inc_group *g;
 	struct rebind *r;
-	int rc = get(sw, slot, &g, err);
+	int rc = get_to_rebind(sw, slot, "keeps its memory: receives are posted into it",
+		": its memory comes and goes with that", &g, err);
 
-	if (rc < 0 || (rc = in_service(g, err)) < 0)
-		return rc;
-	if (g->mode == INC_MODE_1)
-		return sw_fail(err, -EOPNOTSUPP,
-			"a group of mode I keeps its memory: receives are posted into it");
-	if (sw->slot[slot].lease.lease)
-		return sw_fail(err, -EOPNOTSUPP,
-			"the group has a lease: its memory comes and goes with that");
-	if (sw->slot[slot].moving)
-		return moves(g, err);
-	rc = finished(g, err);
 	if (rc < 0)
 		return rc;
-	r = malloc(sizeof(*r));
+	if (sw->slot[slot].moving)
+		return moves(g, err);
+	r = new_rebind(g, slot, &rc, err);
 	if (r == NULL)
-		return sw_fail(err, -ENOMEM, "out of memory");
-	*r = (struct rebind){.slot = slot, .gen = g->gen, .bound = bound, .off = INC_NO_ARENA};
+		return rc;
+	r->bound = bound;
 	if (bound && g->pay_off == INC_NO_ARENA && g->pay_bytes > 0) {
 		rc = take_memory(sw, g->pay_bytes, &r->off, err);
 		if (rc < 0) {
@@ -401,8 +434,7 @@ int sw_group_rebind(struct sw *sw, unsigned slot, bool bound, char err[SW_ERR_LE
 			return rc;
 		}
 	}
-	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
-	sw->slot[slot].moving = true;
+	set_moving(sw, g, r);
 	sw_defer_unread(sw, slot, g->pay_off == INC_NO_ARENA ? 0 : g->pay_bytes, rebind, r);
 	return 0;
 }
@@ -411,18 +443,12 @@ int sw_group_resync(struct sw *sw, unsigned slot, uint32_t psn, bool *done, char
 {
 	struct inc_group *g;
 	struct rebind *r;
-	int rc = get(sw, slot, &g, err);
+	int rc = get_to_rebind(
+		sw, slot, "has queue pairs of its own: they count messages", "", &g, err);
 
 	*done = false;
 	if (rc < 0)
-		return rc;
-	if (in_service(g, err) < 0)
-		return -ECANCELED; /* not to be waited for */
-	if (g->mode == INC_MODE_1)
-		return sw_fail(err, -EOPNOTSUPP,
-			"a group of mode I has queue pairs of its own: they count messages");
-	if (sw->slot[slot].lease.lease)
-		return sw_fail(err, -EOPNOTSUPP, "the group has a lease");
+		return rc == -EBUSY ? -ECANCELED : rc; /* not to be waited for */
 	if (g->next_ctrl != psn)
 		return sw_fail(err, -EINVAL, "psn: the next operation's is %u", g->next_ctrl);
 	if (sw->slot[slot].moving)
@@ -430,15 +456,11 @@ int sw_group_resync(struct sw *sw, unsigned slot, uint32_t psn, bool *done, char
 	*done = inc_group_is_anew(g);
 	if (*done)
 		return 0;
-	rc = finished(g, err);
-	if (rc < 0)
-		return rc;
-	r = malloc(sizeof(*r));
+	r = new_rebind(g, slot, &rc, err);
 	if (r == NULL)
-		return sw_fail(err, -ENOMEM, "out of memory");
-	*r = (struct rebind){.slot = slot, .gen = g->gen, .anew = true, .off = INC_NO_ARENA};
-	r->active = inc_group_set_state(g, INC_ACTIVE, INC_INSTALLED);
-	sw->slot[slot].moving = true;
+		return rc;
+	r->anew = true;
+	set_moving(sw, g, r);
 	sw_defer(sw, rebind, r); /* what is being sent from its memory stays what it is */
 	*done = !sw->slot[slot].moving;
 	return 0;
