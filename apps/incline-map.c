@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lib/map/report.h"
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 #include "lib/wire/frame.h"
 
 enum {

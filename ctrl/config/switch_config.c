@@ -10,6 +10,7 @@
 #include "ctrl/config/switch_config.h"
 #include "dataplane/runtime/worker.h"
 #include "lib/ctl/config.h"
+#include "lib/port/config.h"
 
 static int fail(char err[SW_ERR_LEN], int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

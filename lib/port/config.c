@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "lib/port/config.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,31 +11,6 @@
 #include "lib/wire/ip.h"
 
 enum { RING_NAME_MAX = 25 };
-
-int port_json_known(
-	const json_t *obj, const char *path, const char *const *keys, char err[PORT_ERR_LEN])
-{
-	const char *key;
-	json_t *value;
-
-	if (!json_is_object(obj)) {
-		snprintf(err, PORT_ERR_LEN, "%s: must be an object", path);
-		return -EINVAL;
-	}
-	json_object_foreach((json_t *)obj, key, value)
-	{
-		unsigned i = 0;
-
-		while (key[0] != '#' && keys[i] != NULL && strcmp(key, keys[i]) != 0)
-			i++;
-		if (key[0] != '#' && keys[i] == NULL) {
-			snprintf(err, PORT_ERR_LEN, "%s%s%.64s: unknown field", path,
-				path[0] ? "." : "", key);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
 
 static int invalid(char err[PORT_ERR_LEN], const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One DPDK Ethernet port from a piece of JSON, for the switch and for the software RNIC alike, and
- * the EAL start-up with defaults that work without NIC, hugepages or root.
+/* One DPDK Ethernet port, for the switch and for the software RNIC alike, and the EAL start-up with
+ * defaults that work without NIC, hugepages or root. config.h reads one from a file.
  *
- * Port objects are those of ctl_port_config (lib/ctl/config.h, docs/config.md); keys that begin
- * with '#' are comments, anywhere in our JSON files. What is not said there: a tap port has, unless
- * "mac" says otherwise, 06:64:74:61:70:3N for the Nth tap, the kernel's end of it
- * 02:64:74:61:70:3N. A ring port with a peer, which is opened before, is one end of a cable, and
- * closed first; without one the cable ends in two rings of this process, NAME.rx (what is put in is
- * received) and NAME.tx.
+ * What docs/config.md does not say: a tap port has, unless "mac" says otherwise, 06:64:74:61:70:3N
+ * for the Nth tap, the kernel's end of it 02:64:74:61:70:3N. A ring port with a peer, which is
+ * opened before, is one end of a cable, and closed first; without one the cable ends in two rings
+ * of this process, NAME.rx (what is put in is received) and NAME.tx.
  */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
 
-#include <jansson.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <stdbool.h>
@@ -88,9 +85,6 @@ struct port_config {
 	uint16_t rxd, txd;
 	uint16_t queues;
 };
-
-/* 0 or -EINVAL with "field: reason" in err. Nothing is opened. */
-int port_config_parse(const json_t *json, struct port_config *config, char err[PORT_ERR_LEN]);
 
 /* What can be said of a port without opening it: directories, interfaces, devices. Touches nothing,
  * whoever uses them. 0, or -errno with "field: reason" in err. */
@@ -196,10 +190,5 @@ uint64_t port_memif_refused(unsigned i, const char **name, const char **text);
  * client was hung up on. Any thread. */
 uint64_t port_vhost_lost(void);
 uint64_t port_memif_lost(void);
-
-/* JSON helper shared by all configuration readers: -EINVAL and "path.key: unknown field" in err if
- * obj has a key that is neither in the NULL-terminated list nor a '#' comment. */
-int port_json_known(
-	const json_t *obj, const char *path, const char *const *keys, char err[PORT_ERR_LEN]);
 
 #endif

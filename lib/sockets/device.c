@@ -3,6 +3,7 @@
  * and an rnic without queue pairs that answers ARP, ND and echo requests and resolves. Turns are
  * taken inside the program's calls and by a thread. */
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

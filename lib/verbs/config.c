@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/ctl/config.h"
+#include "lib/port/config.h"
 #include "lib/verbs/config.h"
 
 enum { WAIT_DEFAULT = 10000 };

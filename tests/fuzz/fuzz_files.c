@@ -6,6 +6,7 @@
 
 #include "ctrl/config/switch_config.h"
 #include "lib/ccl/group.h"
+#include "lib/port/config.h"
 #include "tests/fuzz/fuzz.h"
 
 static void refused(int rc, const char *err, size_t cap)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/netreduce.h"
 

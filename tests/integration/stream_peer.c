@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 #include "lib/stream/stream.h"
 
 enum { BURST = 32, PIECE = 65536, PATTERN = 65521, PIECES = 8 };

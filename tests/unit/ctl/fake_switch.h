@@ -4,6 +4,8 @@
 #ifndef FAKE_SWITCH_H
 #define FAKE_SWITCH_H
 
+#include <jansson.h>
+
 #include "dataplane/switch.h"
 
 enum { FAKE_LEASES = 8, FAKE_MEMBERS = 32 };

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 #include "tests/unit/port/serve_knock.h"
 
 enum { MTU = 1500, BURST = 32, TRIES = 60000, LEN = 600, SERVERS = 20, CUTS = 100 };

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 
 static char dir[] = "/tmp/check-test-XXXXXX";
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 
 static json_t *parse(const char *text)
 {

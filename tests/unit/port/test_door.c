@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/port/config.h"
 #include "lib/port/internal.h"
 #include "tests/unit/port/knock.h"
 

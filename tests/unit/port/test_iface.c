@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/port/config.h"
 #include "lib/port/iface.h"
 
 enum { MTU = 1500, WAIT_MS = 10000, SKIPPED = 77 };

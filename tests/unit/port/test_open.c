@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 
 enum { MTU = 4200, TRIES = 2000 };
 

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/port/config.h"
 #include "lib/port/internal.h"
 
 enum { MTU = 4200, MEMORY_MB = 64, BUFFERS = 9000 /* of 4.5 KB each: 8 KB would be too much */ };

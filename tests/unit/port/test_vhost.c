@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 #include "tests/unit/port/vhost_knock.h"
 
 enum { MTU = 1500, ROUNDS = 40 };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "lib/port/port.h"
+#include "lib/port/config.h"
 
 enum { MTU = 1500, BURST = 32, ROUNDS = 3000, TRIES = 2000, HEAD = 60, TAIL = 4, LEN_MAX = 1000 };
 
