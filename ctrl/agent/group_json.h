@@ -12,8 +12,11 @@ extern const char *const group_modes[], *const group_kinds[], *const group_primi
 /* Slot of the group that parameters name, or rpc_fail's result. */
 int group_resolve(struct agent *a, const json_t *params, struct rpc_error *e);
 
-/* The name of a group or ring, into out of cap bytes (the schema has checked its length): 0, or
- * rpc_fail's result. Digits alone would be taken for a number. */
+/* What is only compared and shown, of the letters of a name, into out of cap bytes (the schema has
+ * checked its length): 0, or rpc_fail's result. */
+int rpc_read_letters(
+	const char *field, const char *text, char *out, size_t cap, struct rpc_error *e);
+/* Likewise the name of a group or ring, into out: digits alone would be taken for a number. */
 int rpc_read_name(const char *name, char *out, size_t cap, struct rpc_error *e);
 
 /* The answer to group.create. */

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "lib/ctl/audit.h"
+#include "lib/journal/journal.h"
 
 static const struct {
 	const char *method;
@@ -138,6 +139,47 @@ int agent_create(struct sw *sw, const char *startup_file, struct agent **agent)
 		snprintf(a->startup_file, sizeof(a->startup_file), "%s", startup_file);
 	*agent = a;
 	return 0;
+}
+
+/* What has become of config.load, in a line that may be long. */
+static void say_loaded(const json_t *result, FILE *out)
+{
+	const char *file, *name;
+	int added, changed, removed, kept;
+	json_t *restart, *item;
+	size_t i;
+
+	if (json_unpack((json_t *)result, "{s:s,s:i,s:i,s:i,s:i,s:o}", "file", &file, "added",
+		    &added, "changed", &changed, "removed", &removed, "kept", &kept, "restart",
+		    &restart))
+		return;
+	fprintf(out, "incline-switch: %s: tables loaded: %d added, %d changed, %d removed, %d kept",
+		file, added, changed, removed, kept);
+	json_array_foreach(restart, i, item)
+	{
+		name = json_string_value(item);
+		fprintf(out, "%s%s", i ? ", " : "; take a restart: ", name);
+	}
+	fputc('\n', out);
+}
+
+void agent_load(struct agent *a, FILE *out)
+{
+	static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"config.load\"}";
+	char *answer = agent_handle_line(a, NULL, request, sizeof(request) - 1);
+	json_t *json = answer ? json_loads(answer, 0, NULL) : NULL;
+	const json_t *result = json_object_get(json, "result");
+	const char *why =
+		json_string_value(json_object_get(json_object_get(json, "error"), "message"));
+
+	if (result)
+		say_loaded(result, out);
+	else
+		journal_to(out, JOURNAL_ERR,
+			"incline-switch: %s: not loaded, nothing has changed: %s", a->startup_file,
+			why ? why : "out of memory");
+	json_decref(json);
+	free(answer);
 }
 
 void agent_tick(struct agent *agent, uint64_t now)

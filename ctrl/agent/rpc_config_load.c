@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start-up file, read again while the switch runs. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctrl/agent/table_json.h"
 #include "ctrl/config/switch_config.h"
 #include "lib/ctl/config.h"
-#include "lib/journal/journal.h"
 
 /* The file, as a start would take it, without comments; NULL: *e says what is wrong. */
 static json_t *read_file(const char *file, struct rpc_error *e)
@@ -86,45 +83,4 @@ int rpc_config_load(struct agent *a, const json_t *params, json_t **result, stru
 			restart_for(a->sw, config));
 	json_decref(config);
 	return rc;
-}
-
-/* What has become of it, in a line that may be long. */
-static void say_loaded(const json_t *result, FILE *out)
-{
-	const char *file, *name;
-	int added, changed, removed, kept;
-	json_t *restart, *item;
-	size_t i;
-
-	if (json_unpack((json_t *)result, "{s:s,s:i,s:i,s:i,s:i,s:o}", "file", &file, "added",
-		    &added, "changed", &changed, "removed", &removed, "kept", &kept, "restart",
-		    &restart))
-		return;
-	fprintf(out, "incline-switch: %s: tables loaded: %d added, %d changed, %d removed, %d kept",
-		file, added, changed, removed, kept);
-	json_array_foreach(restart, i, item)
-	{
-		name = json_string_value(item);
-		fprintf(out, "%s%s", i ? ", " : "; take a restart: ", name);
-	}
-	fputc('\n', out);
-}
-
-void agent_load(struct agent *a, FILE *out)
-{
-	static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"config.load\"}";
-	char *answer = agent_handle_line(a, NULL, request, sizeof(request) - 1);
-	json_t *json = answer ? json_loads(answer, 0, NULL) : NULL;
-	const json_t *result = json_object_get(json, "result");
-	const char *why =
-		json_string_value(json_object_get(json_object_get(json, "error"), "message"));
-
-	if (result)
-		say_loaded(result, out);
-	else
-		journal_to(out, JOURNAL_ERR,
-			"incline-switch: %s: not loaded, nothing has changed: %s", a->startup_file,
-			why ? why : "out of memory");
-	json_decref(json);
-	free(answer);
 }

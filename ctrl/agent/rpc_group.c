@@ -19,33 +19,6 @@ static int index_of(const char *const *names, const char *name)
 	return -ENOENT;
 }
 
-static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				   "0123456789_.-";
-
-int rpc_read_name(const char *name, char *out, size_t cap, struct rpc_error *e)
-{
-	static const char digits[] = "0123456789";
-
-	if (name[strspn(name, name_letters)])
-		return rpc_fail(
-			e, -EINVAL, "name", "must consist of letters, digits, '_', '.' and '-'");
-	if (!name[strspn(name, digits)])
-		return rpc_fail(e, -EINVAL, "name", "must not be digits alone: that is a number");
-	snprintf(out, cap, "%s", name);
-	return 0;
-}
-
-/* Only compared and shown; the same letters as a group's, which it may be. */
-static int read_lease_name(
-	const char *field, const char *name, char out[INC_NAME_LEN], struct rpc_error *e)
-{
-	if (name[strspn(name, name_letters)])
-		return rpc_fail(
-			e, -EINVAL, field, "must consist of letters, digits, '_', '.' and '-'");
-	snprintf(out, INC_NAME_LEN, "%s", name);
-	return 0;
-}
-
 static int read_flags(const json_t *flags)
 {
 	return (rpc_bool(flags, "reproducible", false) ? INC_F_REPRODUCIBLE : 0) |
@@ -83,10 +56,10 @@ static int read_header(const json_t *params, struct inc_group_spec *s, struct rp
 	s->root = (uint16_t)rpc_int(params, "root", 0);
 	s->unbound = !rpc_bool(params, "bound", true);
 	if ((lease = rpc_string(params, "lease")) &&
-		(rc = read_lease_name("lease", lease, s->lease, e)))
+		(rc = rpc_read_letters("lease", lease, s->lease, sizeof(s->lease), e)))
 		return rc;
 	if ((lease = rpc_string(params, "tenant")) &&
-		(rc = read_lease_name("tenant", lease, s->tenant, e)))
+		(rc = rpc_read_letters("tenant", lease, s->tenant, sizeof(s->tenant), e)))
 		return rc;
 	s->lease_ms = (uint32_t)rpc_int(params, "lease_ms", 0);
 	s->activate_ms = (uint32_t)rpc_int(params, "activate_ms", 0);
@@ -246,25 +219,6 @@ int rpc_group_create(struct agent *a, const json_t *params, json_t **result, str
 }
 
 /* ---- life cycle ---- */
-
-/* Slot of the group that the parameters name. */
-int group_resolve(struct agent *a, const json_t *params, struct rpc_error *e)
-{
-	const json_t *ref = json_object_get(params, "group");
-	const char *name = json_string_value(ref);
-
-	if (name) {
-		int slot = sw_group_find(a->sw, name);
-
-		return slot >= 0
-			       ? slot
-			       : rpc_fail(e, -ENOENT, "group", "no group is named \"%.48s\"", name);
-	}
-	int slot = (int)json_integer_value(ref);
-	if (!sw_group_get(a->sw, (unsigned)slot))
-		return rpc_fail(e, -ENOENT, "group", "slot %d holds no group", slot);
-	return slot;
-}
 
 /* What group.activate, delete and fail answer. The group may be gone by now. */
 static json_t *state_json(struct sw *sw, int slot, const char *name)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* INC groups: what they are and what they wait for. */
+/* INC groups: by what they are named, what they are and what they wait for. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,53 @@ const char *const group_modes[] = {"I", "II", "III", "netreduce", NULL};
 const char *const group_kinds[] = {"single", "mixed", NULL};
 const char *const group_primitives[] = {"allreduce", "reduce", "broadcast", NULL};
 
+/* ---- names ---- */
+
+int rpc_read_letters(
+	const char *field, const char *text, char *out, size_t cap, struct rpc_error *e)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_.-";
+
+	if (text[strspn(text, letters)])
+		return rpc_fail(
+			e, -EINVAL, field, "must consist of letters, digits, '_', '.' and '-'");
+	snprintf(out, cap, "%s", text);
+	return 0;
+}
+
+int rpc_read_name(const char *name, char *out, size_t cap, struct rpc_error *e)
+{
+	static const char digits[] = "0123456789";
+	const int rc = rpc_read_letters("name", name, out, cap, e);
+
+	if (rc)
+		return rc;
+	if (!name[strspn(name, digits)])
+		return rpc_fail(e, -EINVAL, "name", "must not be digits alone: that is a number");
+	return 0;
+}
+
+int group_resolve(struct agent *a, const json_t *params, struct rpc_error *e)
+{
+	const json_t *ref = json_object_get(params, "group");
+	const char *name = json_string_value(ref);
+
+	if (name) {
+		int slot = sw_group_find(a->sw, name);
+
+		return slot >= 0
+			       ? slot
+			       : rpc_fail(e, -ENOENT, "group", "no group is named \"%.48s\"", name);
+	}
+	int slot = (int)json_integer_value(ref);
+	if (!sw_group_get(a->sw, (unsigned)slot))
+		return rpc_fail(e, -ENOENT, "group", "slot %d holds no group", slot);
+	return slot;
+}
+
+/* ---- parts ---- */
+
 static void set(json_t *object, const char *name, json_int_t value)
 {
 	json_object_set_new(object, name, json_integer(value));
@@ -21,8 +70,6 @@ static void set_text(json_t *object, const char *name, const char *text)
 {
 	json_object_set_new(object, name, rpc_text(text));
 }
-
-/* ---- parts ---- */
 
 static json_t *bits_json(uint64_t bits)
 {

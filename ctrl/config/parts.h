@@ -7,7 +7,9 @@
 #include <jansson.h>
 
 #include "dataplane/egress/queue.h"
+#include "dataplane/port/impair.h"
 
+int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 int queue_parse(const json_t *json, struct egress_config *config, char *err, size_t cap);
 int classes_parse(const json_t *json, struct egress_classes *classes, char *err, size_t cap);
 

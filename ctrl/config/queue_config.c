@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* "queue" of a port and "dscp" of the switch. */
+/* "queue" and "impair" of a port and "dscp" of the switch. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ctrl/config/parts.h"
 #include "lib/ctl/config.h"
@@ -67,5 +69,40 @@ int classes_parse(const json_t *json, struct egress_classes *c, char *err, size_
 		set_class(json, "control", EGRESS_CONTROL, c, err, cap) < 0)
 		return -EINVAL;
 	c->of[c->trimmed] = c->of[c->trimmed_last_hop] = EGRESS_CONTROL;
+	return 0;
+}
+
+/* ---- impair ---- */
+
+static const uint64_t ALWAYS = 1ULL << 32;
+
+static uint64_t probability(const json_t *v)
+{
+	return (uint64_t)(json_number_value(v) * (double)ALWAYS);
+}
+
+int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap)
+{
+	struct ctl_problem problem;
+	const json_t *row;
+	size_t i;
+
+	static_assert(IMPAIR_LOSE_MAX == (int)CTL_MAX_LOSE, "as docs/config.md says");
+	memset(im, 0, sizeof(*im));
+	if (ctl_check_value(&ctl_impair_config, json, "", &problem) < 0) {
+		ctl_problem_text(&problem, err, cap);
+		return -EINVAL;
+	}
+	im->loss = probability(json_object_get(json, "loss"));
+	im->dup = probability(json_object_get(json, "dup"));
+	im->reorder = probability(json_object_get(json, "reorder"));
+	im->corrupt = probability(json_object_get(json, "corrupt"));
+	im->tx_loss = probability(json_object_get(json, "tx_loss"));
+	im->icrc = json_is_true(json_object_get(json, "icrc"));
+	im->rng = (uint64_t)ctl_int(&ctl_impair_config, json, "seed");
+	json_array_foreach(json_object_get(json, "lose"), i, row) im->lose[im->n_lose++] =
+		(struct impair_lose){
+			.opcode = (uint8_t)json_integer_value(json_object_get(row, "opcode")),
+			.loss = probability(json_object_get(row, "loss"))};
 	return 0;
 }

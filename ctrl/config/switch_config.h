@@ -19,8 +19,6 @@ int switch_create(const json_t *config, bool plugged, struct sw **sw, char err[S
  * reference). */
 json_t *sw_config_json(const struct sw *sw);
 
-/* An object of ctl_impair_config, without comments; -EINVAL with "field: reason". */
-int impair_parse(const json_t *json, struct impair *im, char *err, size_t cap);
 /* Bad weather on a port from now on, as "impair" of its configuration says (NULL: none): as
  * sw_port_impair; -EINVAL with "impair.field: reason". */
 int switch_impair(struct sw *sw, unsigned port, const json_t *json, char err[SW_ERR_LEN]);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctrl/config/parts.h"
 #include "harness.h"
 #include "lib/wire/bytes.h"
 #include "lib/wire/frame.h"
