@@ -222,7 +222,7 @@ static void held(void **state)
 	mgr_jobs_hold(w.js, 6500 * MS, w.now);
 	b = world_join_all(&w, &two, 1, 4, 20);
 	assert_int_equal(world_phase(&w, b), MGR_JOINING);
-	assert_int_equal(mgr_jobs_explain(w.js, "two", line, sizeof(line)), 0);
+	assert_int_equal(mgr_jobs_explain(w.js, "two", w.now, line, sizeof(line)), 0);
 	assert_non_null(strstr(line, ", has heard all switches, in 7 s at most"));
 	mgr_jobs_hold(w.js, 0, w.now);
 	world_settle(&w);
