@@ -17,6 +17,7 @@ enum {
 	NEAR_INDEX_BITS = 10,
 	MIN_SLOT_BITS = 4,
 	FAR_SLOTS = 8192, /* from here on slots are fetched ahead: a CPU's second cache has less */
+	STRANGE = 4,      /* so many that differ one after the other: a burst of all sorts */
 	LOOKUP_BURST = 64,
 	TBL8_SPARE = 256,
 	DIRECT_BITS = 24,
@@ -36,10 +37,9 @@ struct slot {
 
 struct length {
 	struct halves mask;
-	uint64_t add; /* so that 2001:db8::/32 and /48 are apart */
 	uint8_t used; /* as of its slots */
 	uint32_t left;
-};
+} __rte_aligned(32);
 
 struct prefix6 {
 	struct rte_fib6 *trie; /* NULL: the hash table */
@@ -89,10 +89,9 @@ static inline unsigned near_of(struct halves ip)
 	return (unsigned)(first * UINT64_C(0x9e3779b97f4a7c15) >> (64 - NEAR_INDEX_BITS));
 }
 
-static inline uint32_t slot_of(const struct prefix6 *p, const struct length *l, struct halves key)
+static inline uint32_t slot_of(const struct prefix6 *p, struct halves key)
 {
-	return (uint32_t)((key.hi * p->multiplier.hi + key.lo * p->multiplier.lo + l->add) >>
-			  p->shift);
+	return (uint32_t)((key.hi * p->multiplier.hi + key.lo * p->multiplier.lo) >> p->shift);
 }
 
 static inline bool is_of(const struct slot *s, struct halves key)
@@ -104,7 +103,7 @@ static inline bool is_of(const struct slot *s, struct halves key)
 static inline const struct slot *seek(
 	const struct prefix6 *p, const struct length *l, struct halves key)
 {
-	uint32_t at = slot_of(p, l, key);
+	uint32_t at = slot_of(p, key);
 
 	for (;; at = (at + 1) & p->last) {
 		const struct slot *s = &p->slot[at];
@@ -126,7 +125,7 @@ static inline uint16_t find_near(const struct prefix6 *p, struct halves ip, stru
 	const uint32_t all = p->near[near_of(ip)];
 
 	for (uint32_t left = all; left != 0; left &= left - 1) {
-		const struct length *l = &p->length[__builtin_ctz(left)];
+		const struct length *l = &p->length[(unsigned)__builtin_ctz(left)];
 		const struct slot *s = seek(p, l, masked(ip, l->mask));
 
 		if (s->used == 0)
@@ -158,7 +157,7 @@ static inline void fetch(const struct prefix6 *p, const struct wire_ip *ip)
 	const uint32_t near = p->near[near_of(whole)];
 	const struct length *l = &p->length[near ? __builtin_ctz(near) : 0];
 
-	rte_prefetch0(&p->slot[slot_of(p, l, masked(whole, l->mask))]);
+	rte_prefetch0(&p->slot[slot_of(p, masked(whole, l->mask))]);
 }
 
 static void hash_lookup(
@@ -167,21 +166,25 @@ static void hash_lookup(
 	static const struct length no_length;
 	static const struct slot no_slot = {.key = {UINT64_MAX, UINT64_MAX}};
 	struct recent r = {&no_length, &no_slot};
+	unsigned i = 0, strange = 0;
 
 	if (unlikely(p->n_lengths > PREFIX6_FEW_LENGTHS)) {
-		for (unsigned i = 0; i < n; i++)
+		for (; i < n; i++)
 			value[i] = find_any(p, halves_of(&ip[i]));
 		return;
 	}
 	if (p->last >= FAR_SLOTS)
-		for (unsigned i = 0; i < n; i++)
-			fetch(p, &ip[i]);
-	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < n; k++)
+			fetch(p, &ip[k]);
+	for (; i < n && strange < STRANGE; i++) {
 		const struct halves whole = halves_of(&ip[i]);
+		const bool known = is_of(r.slot, masked(whole, r.length->mask));
 
-		value[i] = is_of(r.slot, masked(whole, r.length->mask)) ? r.slot->value
-									: find_near(p, whole, &r);
+		value[i] = known ? r.slot->value : find_near(p, whole, &r);
+		strange = known ? 0 : strange + 1;
 	}
+	for (; i < n; i++)
+		value[i] = find_near(p, halves_of(&ip[i]), &r);
 }
 
 /* Rows that are shorter than what is looked at begin any of it. */
@@ -239,8 +242,8 @@ static int hash_create(struct prefix6 *p, const struct prefix6_sizes *sizes, uin
 	p->multiplier = (struct halves){rte_rand() | 1, rte_rand() | 1};
 	for (unsigned bits = PREFIX6_BITS; bits > 0; bits--)
 		if (sizes->n[bits] > 0)
-			p->length[p->n_lengths++] = (struct length){
-				mask_of(bits), rte_rand(), (uint8_t)(bits + 1), sizes->n[bits]};
+			p->length[p->n_lengths++] =
+				(struct length){mask_of(bits), (uint8_t)(bits + 1), sizes->n[bits]};
 	return 0;
 }
 
