@@ -436,10 +436,10 @@ static void rows(void **state)
 	h_exchange(sw, 0, b, len, 1, &f);
 }
 
-/* A site's, with the memory that a switch has by default: a trie's tables did not fit into it. */
+/* A site's: so many that their slots are fetched ahead (match/prefix6). */
 static void many_locators(void **state)
 {
-	enum { N = 12000 }; /* more second-level tables than two bytes count */
+	enum { N = 12000 };
 	struct table_update *u = calloc(N, sizeof(*u));
 	struct table_error err;
 	struct frame f;
