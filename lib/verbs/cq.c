@@ -199,14 +199,16 @@ int iv_poll_cq(struct ibv_cq *base, int n, struct ibv_wc *wc)
 		return ret;
 	}
 	/* Nothing there: do the work that could bring something. */
+	atomic_fetch_add_explicit(&dev->polling, 1, memory_order_relaxed);
 	work = iv_progress(dev);
-	atomic_fetch_add_explicit(&dev->polled, 1, memory_order_relaxed);
-	if (work) {
+	if (work)
 		atomic_store_explicit(&cq->empty, 0, memory_order_relaxed);
-		return poll_once(cq, n, wc);
-	}
-	iv_idle(dev, atomic_fetch_add_explicit(&cq->empty, 1, memory_order_relaxed));
-	return 0;
+	else
+		iv_idle(dev, atomic_fetch_add_explicit(&cq->empty, 1, memory_order_relaxed));
+	atomic_store_explicit(&dev->polled_ns,
+		atomic_load_explicit(&dev->turn_ns, memory_order_relaxed), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&dev->polling, 1, memory_order_relaxed);
+	return work ? poll_once(cq, n, wc) : 0;
 }
 
 int iv_req_notify_cq(struct ibv_cq *base, int solicited_only)

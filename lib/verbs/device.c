@@ -17,6 +17,8 @@ enum {
 	SLEEP_FIRST_US = 50,    /* of the thread, while the application polls, at first */
 	SLEEP_ASIDE_US = 400,   /* and at last */
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
+	POLL_GAP_NS = 20000,    /* who polls polls again by then, or is at something else */
+	STAY_NS = 10000000,     /* of the thread, after it was missed */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
 	DRAIN_TURNS = 16,       /* at the end, for the last acknowledgements */
 	TURNS = 16,             /* of a caller, one after another, while doorbells ring */
@@ -117,6 +119,7 @@ unsigned iv_turn(struct iv_dev *dev)
 	const uint64_t now = dev->ops->now(dev->port);
 	unsigned work = take_in(dev, now);
 
+	atomic_store_explicit(&dev->turn_ns, now, memory_order_relaxed);
 	if (work || iv_tx_left(dev) || rnic_has_work(dev->rnic) || dev->iwarp)
 		work += iv_transmit(dev, now);
 	if (dev->netdev)
@@ -216,31 +219,47 @@ unsigned iv_max_sleep_us(const struct iv_dev *dev)
 	return 0;
 }
 
+/* Somebody else does the thread's work: by the hands of a program that polls a CQ. One that polls
+ * memory, perhaps between two polls, is not there. */
+static bool others_poll(const struct iv_dev *dev, uint64_t now)
+{
+	return dev->idle == PORT_IDLE_SLEEP &&
+	       (atomic_load_explicit(&dev->polling, memory_order_relaxed) > 0 ||
+		       atomic_load_explicit(&dev->polled_ns, memory_order_relaxed) + POLL_GAP_NS >
+			       now);
+}
+
 static void *thread_main(void *arg)
 {
 	struct iv_dev *dev = arg;
 	struct port_backoff backoff = {.idle = dev->idle};
-	unsigned polled = 0, aside_us = SLEEP_FIRST_US;
+	unsigned aside_us = SLEEP_FIRST_US;
+	uint64_t stays_until = 0;
+	bool aside = false;
 
 	/* The default slack of 50 us would double the naps. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
 	prctl(PR_SET_NAME, (unsigned long)"incline-rnic", 0ul, 0ul, 0ul);
 	while (!atomic_load_explicit(&dev->stop, memory_order_relaxed)) {
-		unsigned seen = atomic_load_explicit(&dev->polled, memory_order_relaxed);
-		uint64_t now, until;
+		uint64_t now = dev->ops->now(dev->port), until;
 		unsigned work;
 
-		if (seen != polled && dev->idle == PORT_IDLE_SLEEP) {
-			/* The application polls, and does this thread's work meanwhile: look again,
-			 * ever more rarely, whether it still does. */
-			polled = seen;
-			backoff.worked_ns = dev->ops->now(dev->port);
+		if (now >= stays_until && others_poll(dev, now)) {
+			/* Look again, ever more rarely, whether they still do. */
+			aside = true;
 			aside_us = aside_us < SLEEP_ASIDE_US ? 2 * aside_us : SLEEP_ASIDE_US;
 			nap(aside_us);
 			continue;
 		}
-		aside_us = SLEEP_FIRST_US;
 		work = turn_if_free(dev);
+		/* What lay there while it stood aside may be waited for in memory: then the program
+		 * does without it no more for some time, though it polls now and then. */
+		if (aside && work > 0)
+			stays_until = now + STAY_NS;
+		if (aside)
+			backoff.worked_ns = now;
+		aside = false;
+		aside_us = SLEEP_FIRST_US;
 		now = dev->ops->now(dev->port);
 		backoff.max_sleep_us = iv_max_sleep_us(dev);
 		if (dev->netdev)

@@ -76,7 +76,10 @@ struct iv_dev {
 	struct iv_cm_dev *cm; /* owner; NULL: no program has asked for rdma_cm */
 
 	atomic_ullong deadline; /* of the rnic, as of the last turn */
-	atomic_uint polled;     /* turns run by callers of verbs */
+	atomic_ullong turn_ns;  /* when the last turn began */
+	/* Callers of verbs that poll in vain: how many do now, and the last turn of one of them. */
+	atomic_uint polling;
+	atomic_ullong polled_ns;
 	atomic_uint n_qp;
 
 	atomic_bool threaded;

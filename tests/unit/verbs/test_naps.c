@@ -31,6 +31,8 @@ static struct {
 static pthread_t test_thread;
 static _Atomic uint64_t clock_ns;
 static atomic_uint asked;
+static atomic_bool ticks;    /* a look at the clock takes a microsecond */
+static atomic_uint arriving; /* frames, which mean nothing */
 
 static void wait_for_test(long step)
 {
@@ -85,8 +87,14 @@ static long step_at(uint64_t now)
 
 static unsigned rx_burst(void *port, struct rnic_rx_frame *frames, unsigned n)
 {
-	(void)port, (void)frames, (void)n;
-	return 0;
+	static const uint8_t nonsense[64];
+
+	(void)port, (void)n;
+	if (arriving == 0)
+		return 0;
+	arriving--;
+	frames[0] = (struct rnic_rx_frame){.data = nonsense, .len = sizeof(nonsense)};
+	return 1;
 }
 
 static void rx_free(void *port, const struct rnic_rx_frame *frames, unsigned n)
@@ -115,7 +123,7 @@ static uint64_t now_of(void *port)
 {
 	(void)port;
 	atomic_fetch_add(&asked, 1);
-	return clock_ns;
+	return ticks ? clock_ns += us : clock_ns;
 }
 
 static const struct verbs_port_ops quiet_port = {.rx_burst = rx_burst,
@@ -143,6 +151,7 @@ static int set_up(void **state)
 	test_thread = pthread_self();
 	thread.free = false;
 	clock_ns = begin;
+	ticks = false;
 	device = incline_verbs_open_port(&quiet_port, NULL, &attr);
 	assert_non_null(device);
 	before = asked;
@@ -167,10 +176,11 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void poll_in_vain(void)
+static void poll_in_vain(uint64_t now)
 {
 	struct ibv_wc wc;
 
+	clock_ns = now;
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 }
 
@@ -203,15 +213,45 @@ static void polling_is_work(void **state)
 		static const long aside[] = {100, 200, 400, 400};
 
 		for (unsigned i = 0; i < sizeof(aside) / sizeof(aside[0]); i++) {
-			poll_in_vain();
 			now += second;
+			poll_in_vain(now);
 			assert_int_equal(step_at(now), aside[i]);
 		}
-		assert_int_equal(step_at(now + 2 * us), YIELD);
+		now += 400 * us;
+		ticks = true;
+		assert_int_equal(step_at(now), YIELD);
+		ticks = false;
 		assert_int_equal(step_at(now + 201 * us), YIELD);
-		assert_int_equal(step_at(now + 202 * us), 20);
-		assert_int_equal(step_at(now + 602 * us), 100);
+		assert_int_equal(step_at(now + 210 * us), 20);
+		assert_int_equal(step_at(now + 605 * us), 100);
 	}
+}
+
+/* Who waits for a peer's WRITE in memory, and polls a CQ now and then, is not left alone: what lay
+ * there while the thread stood aside makes it stay for 10 ms, whoever polls. */
+static void memory_is_waited_for(void **state)
+{
+	uint64_t now = begin + 10 * second;
+
+	(void)state;
+	assert_int_equal(step_at(now), 1000);
+	poll_in_vain(now);
+	assert_int_equal(step_at(now + 19 * us), 100);
+	arriving = 1;
+	ticks = true;
+	now += 119 * us;
+	assert_int_equal(step_at(now), YIELD);
+	assert_int_equal(arriving, 0);
+	ticks = false;
+	for (unsigned ms = 3; ms < 10; ms++) { /* naps of its own, of 700 us and more */
+		poll_in_vain(now + ms * 1000 * us);
+		assert_true(step_at(now + ms * 1000 * us) > 400);
+	}
+	now += 10001 * us;
+	poll_in_vain(now);
+	assert_int_equal(step_at(now), 100);
+	poll_in_vain(now + 100 * us);
+	assert_int_equal(step_at(now + 100 * us), 200);
 }
 
 int main(void)
@@ -220,6 +260,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		T(naps_grow),
 		T(polling_is_work),
+		T(memory_is_waited_for),
 #undef T
 	};
 

@@ -19,7 +19,9 @@
 SHARED(atomic_uint, control);
 SHARED(atomic_uint, mrc_up);
 SHARED(atomic_ullong, deadline);
-SHARED(atomic_uint, polled);
+SHARED(atomic_ullong, turn_ns);
+SHARED(atomic_uint, polling);
+SHARED(atomic_ullong, polled_ns);
 SHARED(atomic_uint, n_qp);
 SHARED(atomic_bool, threaded);
 SHARED(atomic_bool, stop);
