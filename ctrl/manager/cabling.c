@@ -68,18 +68,6 @@ static void note_chassis(struct manager *m, struct mg_switch *s, const char *cha
 	settle(m, s->chassis);
 }
 
-int mg_cable_who(const struct manager *m, const json_t *heard)
-{
-	const char *chassis = rpc_string(heard, "chassis"), *system = rpc_string(heard, "system");
-	const json_t *at = chassis ? json_object_get(m->chassis, chassis) : NULL;
-	int node;
-
-	if (json_is_integer(at))
-		return (int)m->sw[json_integer_value(at)].node;
-	node = system ? mgr_graph_find(m->g, system) : -ENOENT;
-	return node >= 0 && mgr_graph_node(m->g, (unsigned)node)->kind == MGR_HOST ? node : -ENOENT;
-}
-
 /* ---- beside the file ---- */
 
 struct other_end {

@@ -186,36 +186,6 @@ void mg_fabric_close(struct manager *m)
 	free(m->host);
 }
 
-struct mg_switch *mg_switch_of(struct manager *m, unsigned node)
-{
-	return node < m->n_sw ? &m->sw[node] : NULL;
-}
-
-const struct mg_host *mg_host_by_ip(const struct manager *m, const char *ip)
-{
-	const json_t *at = json_object_get(m->by_ip, ip);
-
-	return at ? &m->host[json_integer_value(at)] : NULL;
-}
-
-int mg_host_added(struct manager *m, unsigned i)
-{
-	return json_object_set_new(m->by_ip, m->host[i].ip, json_integer(i)) ? -ENOMEM : 0;
-}
-
-void mg_host_gone(struct manager *m, unsigned i)
-{
-	json_object_del(m->by_ip, m->host[i].ip);
-	m->host[i] = m->host[--m->n_hosts];
-	if (i < m->n_hosts)
-		json_object_set_new(m->by_ip, m->host[i].ip, json_integer(i));
-}
-
-bool mg_is_switch_ip(const struct manager *m, const char *ip)
-{
-	return json_object_get(m->sw_ips, ip) != NULL;
-}
-
 /* ---- what switches say ---- */
 
 static unsigned modes_of(const json_t *list)
@@ -309,13 +279,6 @@ void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up)
 }
 
 /* Index of the link at a port of a switch, and its other end. */
-int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l)
-{
-	const int link = mgr_graph_link_at(m->g, node, port);
-
-	return link < 0 ? link : mgr_graph_link(m->g, (unsigned)link, l) ? -ENOENT : link;
-}
-
 void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bool up)
 {
 	struct mgr_port is = {.up = up};

@@ -2,7 +2,6 @@
 #include "ctrl/manager/manager.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +12,6 @@
 
 static const uint64_t MS = 1000000, ANSWER_MS = 3000, RETRY_MS = 500, LINGER_MS = 60000;
 
-void mg_say(struct manager *m, enum journal_level level, const char *fmt, ...)
-{
-	char line[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	for (char *c = line; *c; c++) /* names are what others say: a line stays one */
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	m->io.say(m->io.arg, level, line);
-}
-
 static const char *text_of(const json_t *config, const char *name)
 {
 	return ctl_text(&ctl_manager_config, config, name);
@@ -35,15 +20,6 @@ static const char *text_of(const json_t *config, const char *name)
 static uint64_t int_of(const json_t *config, const char *name)
 {
 	return (uint64_t)ctl_int(&ctl_manager_config, config, name);
-}
-
-void mg_clock(struct manager *m, uint64_t now)
-{
-	const uint64_t since = now - m->slept - m->ticked;
-
-	if (since > m->heartbeat_ns)
-		m->slept += since - m->heartbeat_ns;
-	m->now = now - m->slept;
 }
 
 /* The store, then the jobs that it knows. */
@@ -145,11 +121,6 @@ unsigned manager_n_switches(const struct manager *m)
 const char *manager_control(const struct manager *m, unsigned i)
 {
 	return m->sw[i].control;
-}
-
-const char *mg_tenant(const struct manager *m)
-{
-	return m->peer && m->peer->who.role == CTL_TENANT ? m->peer->who.name : NULL;
 }
 
 static int not_allowed(struct rpc_error *e, const char *why)

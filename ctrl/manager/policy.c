@@ -34,8 +34,7 @@ int mg_policy_set(struct manager *m, const json_t *params, json_t **result, stru
 		return rpc_fail(e, -EBUSY, "policy",
 			"%s gives a link to one tree, and jobs that run since before the manager "
 			"was started may yet be heard of: in %u s",
-			policy->name,
-			1 + (unsigned)(mg_learns_for(m) / 1000000000));
+			policy->name, 1 + (unsigned)(mg_learns_for(m) / 1000000000));
 	if (policy != m->file_policy)
 		kept = json_pack("{s:s,s:s}", "policy", policy->name, "file", m->file_policy->name);
 	mg_keep_learnt(m, KEY, kept);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside the manager: fabric.c knows the graph, cabling.c what LLDP says of it, discover.c what
- * only LLDP says, switches.c talks with agents, jobs.c with ranks, show.c tells operators, keep.h
- * is what outlives it. */
+/* Inside the manager, each part on those before it: base.c has the clock and finds things, keep.c
+ * writes what outlives it, ask.c asks agents, adopted.c has jobs of before, discover.c what only
+ * LLDP says, cabling.c what LLDP says of the file's links, fabric.c the graph, switches.c listens
+ * to agents, show.c tells operators, policy.c is what they set, jobs.c talks with ranks,
+ * keep_load.c reads what a predecessor wrote, manager.c is all of it. */
 #ifndef MANAGER_PRIV_H
 #define MANAGER_PRIV_H
 
@@ -106,6 +108,8 @@ struct manager {
 	int failed; /* the store has, -errno: nothing is told to anybody */
 };
 
+/* ---- base.c ---- */
+
 void __attribute__((format(printf, 3, 4)))
 mg_say(struct manager *m, enum journal_level level, const char *fmt, ...);
 
@@ -113,32 +117,56 @@ mg_say(struct manager *m, enum journal_level level, const char *fmt, ...);
  * longer (a process that was stopped, a disk that hung) is nobody's silence, for who has spoken
  * could not be heard. */
 void mg_clock(struct manager *m, uint64_t now);
-
-/* ---- fabric.c ---- */
-
-int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR_LEN]);
-void mg_fabric_close(struct manager *m);
+/* Of whom jobs must be that the asker sees and changes; NULL: he may see all. */
+const char *mg_tenant(const struct manager *m);
+const char *mg_phase_name(enum mgr_phase phase);
 struct mg_switch *mg_switch_of(struct manager *m, unsigned node); /* NULL: none */
 const struct mg_host *mg_host_by_ip(const struct manager *m, const char *ip);
 /* Entry i of m->host is there, or is not any more: another takes its index. */
 int mg_host_added(struct manager *m, unsigned i);
 void mg_host_gone(struct manager *m, unsigned i);
 bool mg_is_switch_ip(const struct manager *m, const char *ip);
+/* Index of the link at a port of a node, and the link; -ENOENT. */
+int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l);
+/* The node that has spoken by LLDP, -ENOENT: none of the fabric's. */
+int mg_cable_who(const struct manager *m, const json_t *heard);
+
+/* ---- ask.c ---- */
+
+/* Takes over params (NULL: none). */
+void mg_ask(
+	struct manager *m, struct mg_switch *s, const char *id, const char *method, json_t *params);
+/* Ends the job's epochs to this one on a switch. */
+void mg_end_epoch(struct manager *m, struct mg_switch *s, const char *id, const char *job,
+	uint64_t epoch, bool take_away);
+/* What is older goes, and the switch knows whose groups may come. */
+void mg_clear_way(struct manager *m, struct mg_switch *s, const char *id, const struct mgr_job *job,
+	uint64_t epoch);
+/* Ends an epoch that is no run's, on all switches. */
+void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away);
+
+/* ---- adopted.c ---- */
+
+/* So many nanoseconds yet ranks of jobs from before may be heard of; 0: no more. */
+uint64_t mg_learns_for(const struct manager *m);
+struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t epoch);
+void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why);
+
+/* ---- fabric.c ---- */
+
+int mg_fabric_open(struct manager *m, const json_t *config, char err[MANAGER_ERR_LEN]);
+void mg_fabric_close(struct manager *m);
 /* What a switch has said of itself. -EPROTO: nonsense. */
 int mg_fabric_hello(struct manager *m, struct mg_switch *s, const json_t *hello);
 void mg_fabric_state(struct manager *m, struct mg_switch *s, bool up);
 /* A port of a switch; jobs over its link are told if that has gone, or is not there at the first
  * word of a connection. */
 void mg_fabric_port(struct manager *m, struct mg_switch *s, const char *port, bool up);
-/* Index of the link at a port of a node, and the link; -ENOENT. */
-int mg_link_at(struct manager *m, unsigned node, const char *port, struct mgr_link *l);
 /* The switches of a plan's tree, as a group file has them. NULL without memory. */
 json_t *mg_tree_json(const struct manager *m, const struct mgr_tree *tree);
 
 /* ---- cabling.c ---- */
 
-/* The node that has spoken, -ENOENT: none of the fabric's. */
-int mg_cable_who(const struct manager *m, const json_t *heard);
 /* What a switch hears at its ports by LLDP: learnt, or noted and said where it is not what is
  * known.
  * Takes effect with the next mg_fabric_port. */
@@ -168,8 +196,6 @@ void mg_discover_restore(struct manager *m, json_t *links, json_t *hosts);
 /* Does what the jobs want done. */
 void mg_act(struct manager *m);
 void mg_switches_tick(struct manager *m);
-/* Ends an epoch that is no run's, on all switches. */
-void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away);
 
 /* ---- device.c ---- */
 
@@ -179,16 +205,9 @@ int mg_device_modes(const json_t *params, unsigned *modes, struct rpc_error *e);
 
 /* ---- jobs.c ---- */
 
-/* Of whom jobs must be that the asker sees and changes; NULL: he may see all. */
-const char *mg_tenant(const struct manager *m);
 int mg_call(
 	void *arg, const char *method, const json_t *params, json_t **result, struct rpc_error *e);
 void mg_jobs_tick(struct manager *m);
-/* So many nanoseconds yet ranks of jobs from before may be heard of; 0: no more. */
-uint64_t mg_learns_for(const struct manager *m);
-struct mg_adopted *mg_adopted_find(struct manager *m, const char *job, uint64_t epoch);
-void mg_adopted_end(struct manager *m, struct mg_adopted *a, const char *why);
-const char *mg_phase_name(enum mgr_phase phase);
 
 /* ---- policy.c ---- */
 

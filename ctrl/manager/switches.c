@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Talking with the switches' agents. A request's id says what it was for, so nothing is kept of
- * requests under way: "7:2" is action 2 of epoch 7. Whatever is lost is said again. */
+/* What is done with the switches, and what their agents say: answers to ask.c's, and events. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,54 +10,6 @@
 
 /* Nobody listens at a switch's socket for so long: its program has ended. */
 static const uint64_t DEAD_NS = 1000000000;
-
-/* ---- requests ---- */
-
-/* Takes over params (NULL: none). */
-static void ask(
-	struct manager *m, struct mg_switch *s, const char *id, const char *method, json_t *params)
-{
-	json_t *request = json_pack("{s:s,s:s,s:s}", "jsonrpc", "2.0", "id", id, "method", method);
-	char *line;
-
-	if (params)
-		json_object_set_new(request, "params", params);
-	line = json_dumps(request, JSON_COMPACT);
-	if (line && s->connected)
-		m->io.send(m->io.arg, (unsigned)(s - m->sw), line);
-	free(line);
-	json_decref(request);
-}
-
-static json_t *end_params(const char *job, uint64_t epoch, bool take_away)
-{
-	return json_pack("{s:s,s:o,s:b}", "job", job, "epoch", ctl_u64(epoch), "remove", take_away);
-}
-
-static void end_epoch(struct manager *m, struct mg_switch *s, const char *id, const char *job,
-	uint64_t epoch, bool take_away)
-{
-	ask(m, s, id, "epoch.end", end_params(job, epoch, take_away));
-}
-
-/* What is older goes, and the switch knows whose groups may come. */
-static void clear_way(struct manager *m, struct mg_switch *s, const char *id,
-	const struct mgr_job *job, uint64_t epoch)
-{
-	json_t *params = end_params(job->name, epoch - 1, true);
-
-	if (params && job->owner[0])
-		json_object_set_new(params, "tenant", rpc_text(job->owner));
-	ask(m, s, id, "epoch.end", params);
-}
-
-void mg_end_everywhere(struct manager *m, const char *job, uint64_t epoch, bool take_away)
-{
-	if (mg_keep_ours(m))
-		return;
-	for (unsigned i = 0; i < m->n_sw; i++)
-		end_epoch(m, &m->sw[i], "end", job, epoch, take_away);
-}
 
 /* ---- what jobs want ---- */
 
@@ -74,13 +25,13 @@ static void tell_switch(struct manager *m, const struct mgr_action *a)
 	snprintf(id, sizeof(id), "%llu:%d", (unsigned long long)a->epoch, (int)a->kind);
 	switch (a->kind) {
 	case MGR_INSTALL:
-		clear_way(m, s, id, v.job, a->epoch);
+		mg_clear_way(m, s, id, v.job, a->epoch);
 		break;
 	case MGR_ACTIVATE: /* rank 0 has done that */
 		mgr_jobs_answer(m->jobs, a->epoch, a->node, a->kind, 0, m->now);
 		break;
 	default:
-		end_epoch(m, s, id, v.job->name, a->epoch, a->kind == MGR_REMOVE);
+		mg_end_epoch(m, s, id, v.job->name, a->epoch, a->kind == MGR_REMOVE);
 		break;
 	}
 }
@@ -159,7 +110,7 @@ static void take_epoch(struct manager *m, struct mg_switch *s, const char *job, 
 	mg_say(m, JOURNAL_WARNING,
 		"%s has groups of job %s, epoch %llu, which is nobody's: they go", s->name, job,
 		(unsigned long long)epoch);
-	end_epoch(m, s, "end", job, epoch, true);
+	mg_end_epoch(m, s, "end", job, epoch, true);
 }
 
 static void take_epochs(struct manager *m, struct mg_switch *s, const json_t *result)
@@ -308,9 +259,9 @@ void manager_up(struct manager *m, unsigned i, uint64_t now)
 	s->known = s->compared = false;
 	s->dead = 0;
 	s->heard = s->asked = m->now;
-	ask(m, s, "event", "event.subscribe", NULL);
-	ask(m, s, "hello", "node.hello", NULL);
-	ask(m, s, "epochs", "epoch.list", NULL);
+	mg_ask(m, s, "event", "event.subscribe", NULL);
+	mg_ask(m, s, "hello", "node.hello", NULL);
+	mg_ask(m, s, "epochs", "epoch.list", NULL);
 }
 
 static void lose(struct manager *m, struct mg_switch *s, bool dead)
@@ -380,8 +331,8 @@ void mg_switches_tick(struct manager *m)
 			lose(m, s, false);
 		} else if (m->now - s->asked >= m->heartbeat_ns) {
 			s->asked = m->now;
-			ask(m, s, "hello", "node.hello", NULL);
-			ask(m, s, "epochs", "epoch.list", NULL);
+			mg_ask(m, s, "hello", "node.hello", NULL);
+			mg_ask(m, s, "epochs", "epoch.list", NULL);
 		}
 	}
 }
