@@ -215,8 +215,11 @@ class Jobs:
                 if time.monotonic() > deadline:
                     raise LabError(f"{s} has {hello['groups']} groups and {hello['arena_used_bytes']} bytes left")
                 time.sleep(0.1)
-        nodes = self.lab.ctl('manager.sock', 'topology')['nodes']
-        return all(n.get('promised_bytes', 0) == 0 for n in nodes if n['state'] == 'up')
+        while any(n.get('promised_bytes', 0) for n in self.lab.ctl('manager.sock', 'topology')['nodes'] if n['state'] == 'up'):
+            if time.monotonic() > deadline:  # the manager hears of it a little later
+                return False
+            time.sleep(0.1)
+        return True
 
     def kill(self):
         for ps in self.procs.values():
