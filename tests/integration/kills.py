@@ -362,7 +362,7 @@ class World:
 
     def lends(self, switch):
         """Memory to a manager's job, for a collective at a time."""
-        rows = self.switch[switch].ask('lease.list') or {'leases': []}
+        rows = self.answer(switch, lambda: self.switch[switch].ask('lease.list'))
         return any(row['name'].startswith('manager-') and row['groups'] for row in rows['leases'])
 
     def install_static(self, switch):

@@ -37,7 +37,8 @@ class World(kills.World):
         job = {'job': 'job0', 'epoch': 5, 'phase': 'active', 'switches': ['s0']}
         self.manager = [Late(manager_who={'name': 'host:7'}, job_list={'jobs': [job]})]
         self.group = {'name': 'job0', 'group': 1, 'generation': 2}
-        self.switch = {'s0': Late(group_list={'groups': [self.group]}, lease_list={'leases': []}, status={'arena_used_bytes': 9})}
+        self.switch = {'s0': Late(group_list={'groups': [self.group]}, lease_list={'leases': [{'name': 'manager-0', 'groups': 1}]},
+                                  status={'arena_used_bytes': 9})}
 
     def failures(self, rank):
         return 0
@@ -57,7 +58,7 @@ class Kills(unittest.TestCase):
         k = self.kill('manager')
         k.strike()
         self.assertEqual(self.world.killed, ['manager0'])
-        self.assertEqual(k.kept, {0: 5})
+        self.assertEqual(k.kept, {0: (5, ['s0'], {('s0', 1, 2)})})
         k.keep()
         k = self.kill('link')
         k.strike()
