@@ -149,8 +149,7 @@ int mgr_jobs_explain(
 		snprintf(rest, sizeof(rest),
 			"all %u ranks have joined; it is placed when the manager, which has just "
 			"started, has heard all switches, in %llu s at most",
-			r->job.n_ranks,
-			(unsigned long long)((js->hold_ns + SECOND - 1) / SECOND));
+			r->job.n_ranks, (unsigned long long)((js->hold_ns + SECOND - 1) / SECOND));
 	else if (r->phase == MGR_JOINING)
 		snprintf(rest, sizeof(rest), "%u of %u ranks have joined", r->n_joined,
 			r->job.n_ranks);
