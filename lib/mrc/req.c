@@ -175,6 +175,7 @@ static void left(struct mrc_req *q, uint32_t bytes, struct mrc_out *out)
 	if (q->nscc)
 		nscc_sent(q->nscc, &q->in_window, bytes);
 	out->pkt.data.ackreq = runs_dry(q);
+	mrc_snd_asked(&q->snd, out->pkt.data.psn, out->pkt.data.ackreq);
 }
 
 static bool send_again(struct mrc_req *q, uint8_t room, uint64_t now, struct mrc_out *out)
@@ -434,6 +435,8 @@ int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
 		probe_answer(q, sack, ev, now);
 	path_news(q, sack->mark, ev, now);
 	q->unknown_evs += ev == MRC_NO_EV;
+	if (e && (e->asked || sack->rtx || sack->mark != MRC_MARK_NONE))
+		mrc_snd_rtt(&q->snd, now - e->at);
 	window_news(q, sack, sack->mark != MRC_MARK_NONE && ev != MRC_NO_EV, e, now);
 	take(q, &news, now);
 	return 0;

@@ -50,14 +50,18 @@
 		"dropped silently")                                                             \
 	X(later_rtts, "base RTTs", 1, 1, 1000, CHOSEN, "3.6",                                   \
 		"after which a packet goes again that the responder had no room for")           \
-	X(tail_rtts, "base RTTs", 1, 1, 1000, CHOSEN, "5.5",                                    \
-		"after which a reliability probe asks about the oldest packet, where nothing "  \
-		"is left to send that would tell of it; then after 2, 4, up to late_rtts")      \
+	X(tail_rtts, "RTTs", 1, 1, 1000, CHOSEN, "5.5",                                         \
+		"as measured (base RTTs before the first is), after which the oldest packet "   \
+		"goes again where nothing is left to send that would tell of it, or a probe "   \
+		"asks about it; then after 2, 4, up to late_rtts")                              \
+	X(tail_again, "packets", 8, 0, 255, CHOSEN, "5.5",                                      \
+		"on their way, and the oldest goes again; more, and a probe asks")              \
 	X(late_rtts, "base RTTs", 4, 1, 1000, CHOSEN, "5.5",                                    \
 		"after which what a SACK misses is lost, whatever came on its path: longer "    \
 		"than a queue holds it; and silence after which a probe asks in any case")      \
 	X(tail_probes, "probes", 8, 1, 255, CHOSEN, "5.5",                                      \
-		"in a row that nobody answers; then the timeout is waited for")                 \
+		"in a row that nobody answers, or repetitions of a packet; then the timeout "   \
+		"is waited for")                                                                \
 	X(loss_percent, "% of cwnd", 150, 10, 1000, CHOSEN, "5.5",                              \
 		"worth of packets sent later that have arrived: a packet is lost")              \
 	X(loss_least, "packets", 5, 1, 1024, CHOSEN, "5.5", "of these at least")

@@ -6,61 +6,14 @@
 
 #include "lib/mrc/rcv.h"
 #include "lib/mrc/seeded_bugs.h"
+#include "lib/mrc/snd_ring.h"
 #include "lib/wire/psn.h"
 
-enum { NONE = 0xffff, TICK_NS = 1024 };
-
-/* ---- the ring and its lists ---- */
-
-static size_t capacity(unsigned mpr_units)
-{
-	size_t n = MRC_MPR_UNIT;
-
-	while (n < (size_t)mpr_units * MRC_MPR_UNIT)
-		n *= 2;
-	return n;
-}
+enum { NONE = SND_NONE, TICK_NS = 1024 };
 
 size_t mrc_snd_bytes(unsigned mpr_units)
 {
-	return capacity(mpr_units) * sizeof(struct mrc_sent);
-}
-
-static uint16_t place(const struct mrc_snd *s, uint32_t psn)
-{
-	return (uint16_t)(psn & s->mask);
-}
-
-/* The PSN of a place that is in a list: one of the last capacity that were sent. */
-static uint32_t psn_of(const struct mrc_snd *s, uint16_t i)
-{
-	const uint32_t newest = psn_add(s->next, -1);
-
-	return psn_add(newest, -(int32_t)((newest - i) & s->mask));
-}
-
-static void push(struct mrc_snd *s, uint16_t i, enum mrc_sent_state state)
-{
-	struct mrc_list *l = &s->list[state];
-	struct mrc_sent *e = &s->sent[i];
-
-	e->state = (uint8_t)state;
-	e->next = NONE;
-	e->prev = l->tail;
-	*(l->tail == NONE ? &l->head : &s->sent[l->tail].next) = i;
-	l->tail = i;
-	l->n++;
-}
-
-static void cut(struct mrc_snd *s, uint16_t i)
-{
-	struct mrc_sent *e = &s->sent[i];
-	struct mrc_list *l = &s->list[e->state];
-
-	*(e->prev == NONE ? &l->head : &s->sent[e->prev].next) = e->next;
-	*(e->next == NONE ? &l->tail : &s->sent[e->next].prev) = e->prev;
-	l->n--;
-	e->state = MRC_ARRIVED;
+	return snd_capacity(mpr_units) * sizeof(struct mrc_sent);
 }
 
 void mrc_snd_patience(struct mrc_snd *s, uint8_t timeout, uint8_t linear_cnt, uint8_t exp_cnt)
@@ -81,9 +34,11 @@ int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct 
 		.cack = psn_add(config->first_psn, -1),
 		.acked = psn_add(config->first_psn, -1),
 		.window = config->mpr_units * MRC_MPR_UNIT,
-		.mask = (uint32_t)capacity(config->mpr_units) - 1,
+		.mask = (uint32_t)snd_capacity(config->mpr_units) - 1,
 		.later_ns = config->later_ns,
 		.tail_ns = config->tail_ns,
+		.tail_rtts = config->tail_rtts,
+		.tail_again = config->tail_again,
 		.late_ns = config->late_ns,
 		.loss_least = config->loss_least ? config->loss_least : MRC_DFLT_loss_least,
 		.tail_probes = config->tail_probes ? config->tail_probes : MRC_DFLT_tail_probes,
@@ -107,7 +62,7 @@ static void depart(struct mrc_snd *s, uint16_t i, unsigned ev, uint64_t now)
 	s->flight_bytes += e->bytes;
 	e->ev = (uint16_t)ev;
 	e->on_path = ++s->path[ev].sent;
-	push(s, i, MRC_FLIGHT);
+	snd_push(s, i, MRC_FLIGHT);
 }
 
 bool mrc_snd_may_send(const struct mrc_snd *s)
@@ -119,11 +74,11 @@ bool mrc_snd_may_send(const struct mrc_snd *s)
 uint32_t mrc_snd_new(struct mrc_snd *s, unsigned ev, uint16_t bytes, uint64_t user, uint64_t now)
 {
 	const uint32_t psn = s->next;
-	struct mrc_sent *e = &s->sent[place(s, psn)];
+	struct mrc_sent *e = &s->sent[snd_place(s, psn)];
 
 	*e = (struct mrc_sent){.user = user, .bytes = bytes, .lost_on = MRC_NO_EV};
 	s->next = psn_add(psn, 1);
-	depart(s, place(s, psn), ev, now);
+	depart(s, snd_place(s, psn), ev, now);
 	return psn;
 }
 
@@ -133,7 +88,7 @@ const struct mrc_sent *mrc_snd_lost(const struct mrc_snd *s, uint32_t *psn)
 
 	if (i == NONE)
 		return NULL;
-	*psn = psn_of(s, i);
+	*psn = snd_psn_of(s, i);
 	return &s->sent[i];
 }
 
@@ -141,9 +96,19 @@ void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now)
 {
 	const uint16_t i = s->list[MRC_LOST].head;
 
-	cut(s, i);
+	snd_cut(s, i);
 	s->sent[i].again = true;
 	depart(s, i, ev, now);
+}
+
+void mrc_snd_asked(struct mrc_snd *s, uint32_t psn, bool asked)
+{
+	s->sent[snd_place(s, psn)].asked = asked;
+}
+
+void mrc_snd_rtt(struct mrc_snd *s, uint64_t ns)
+{
+	mrc_rtt_sample(&s->rtt, ns);
 }
 
 /* ---- what became of packets ---- */
@@ -165,7 +130,14 @@ static void leave(struct mrc_snd *s, uint16_t i, bool came)
 {
 	s->heard += came || s->list[MRC_FLIGHT].head == i;
 	s->flight_bytes -= s->sent[i].bytes;
-	cut(s, i);
+	snd_cut(s, i);
+}
+
+static void count_lost(struct mrc_news *news, unsigned ev, uint32_t bytes)
+{
+	news->lost++;
+	news->lost_bytes += bytes;
+	news->bad_ev[ev / 64] |= UINT64_C(1) << ev % 64;
 }
 
 static void lose(struct mrc_snd *s, uint16_t i, struct mrc_news *news)
@@ -173,11 +145,43 @@ static void lose(struct mrc_snd *s, uint16_t i, struct mrc_news *news)
 	struct mrc_sent *e = &s->sent[i];
 
 	leave(s, i, false);
-	push(s, i, MRC_LOST);
+	snd_push(s, i, MRC_LOST);
 	e->lost_on = (int16_t)e->ev;
-	news->lost++;
-	news->lost_bytes += e->bytes;
-	news->bad_ev[e->ev / 64] |= UINT64_C(1) << e->ev % 64;
+	count_lost(news, e->ev, e->bytes);
+}
+
+/* It goes again though nobody knows whether it is lost. */
+static void hurry(struct mrc_snd *s, uint16_t i)
+{
+	struct mrc_sent *e = &s->sent[i];
+	const struct mrc_doubt d = {.at = e->at,
+		.psn = snd_psn_of(s, i),
+		.on_path = e->on_path,
+		.ev = e->ev,
+		.bytes = e->bytes,
+		.again = e->again};
+
+	leave(s, i, false);
+	snd_push(s, i, MRC_LOST);
+	e->hurried++;
+	mrc_doubts_add(&s->doubts, &d);
+}
+
+/* What suspects lost is lost. */
+static void judge(struct mrc_snd *s, uint64_t now, struct mrc_news *news)
+{
+	for (unsigned i = 0; i < s->doubts.n;) {
+		const struct mrc_doubt *d = &s->doubts.d[i];
+
+		if (d->suspect && (later(s->path[d->ev].arrived, d->on_path) ||
+					  (s->late_ns && d->at + s->late_ns <= now))) {
+			const struct mrc_doubt lost = mrc_doubts_take(&s->doubts, i);
+
+			count_lost(news, lost.ev, lost.bytes);
+		} else {
+			i++;
+		}
+	}
 }
 
 /* Which transmission a SACK speaks of. */
@@ -195,18 +199,22 @@ static bool proves(const struct proof *p, const struct mrc_sent *e, uint32_t psn
 
 /* A packet has arrived. If this transmission has, so have those before it on its path, or never
  * will. */
-static void arrive(struct mrc_snd *s, uint32_t psn, const struct proof *p, struct mrc_news *news)
+static void arrive(
+	struct mrc_snd *s, uint32_t psn, const struct proof *p, uint64_t now, struct mrc_news *news)
 {
-	const uint16_t i = place(s, psn);
+	const uint16_t i = snd_place(s, psn);
 	struct mrc_sent *e = &s->sent[i];
 	const bool proven = proves(p, e, psn);
 
 	if (e->state == MRC_ARRIVED)
 		return;
+	if (e->hurried)
+		mrc_doubts_came(&s->doubts, psn,
+			e->state == MRC_FLIGHT && e->again && now >= e->at + s->rtt.least_ns);
 	if (e->state == MRC_FLIGHT)
 		leave(s, i, proven);
 	else
-		cut(s, i);
+		snd_cut(s, i);
 	if (proven && later(e->on_path, s->path[e->ev].arrived))
 		s->path[e->ev].arrived = e->on_path;
 	news->arrived++;
@@ -216,35 +224,35 @@ static void arrive(struct mrc_snd *s, uint32_t psn, const struct proof *p, struc
  * word of the peer settles that. */
 static void settle_asked(struct mrc_snd *s)
 {
-	const uint16_t i = place(s, s->cack);
+	const uint16_t i = snd_place(s, s->cack);
 
 	if (s->acked == s->cack || s->sent[i].state == MRC_ARRIVED)
 		return;
 	if (s->sent[i].state == MRC_FLIGHT)
 		leave(s, i, false);
 	else
-		cut(s, i);
+		snd_cut(s, i);
 }
 
 /* Moves everything of a list to those that go again. */
 static void release(struct mrc_snd *s, enum mrc_sent_state state)
 {
 	for (uint16_t i; (i = s->list[state].head) != NONE;) {
-		cut(s, i);
-		push(s, i, MRC_LOST);
+		snd_cut(s, i);
+		snd_push(s, i, MRC_LOST);
 	}
 }
 
 /* All up to cack have arrived, and those of the bitmap. */
 static void tell(struct mrc_snd *s, uint32_t cack, uint64_t bitmap, uint32_t base,
-	const struct proof *p, struct mrc_news *news)
+	const struct proof *p, uint64_t now, struct mrc_news *news)
 {
 	const uint32_t from = psn_add(s->cack, 1);
 
 	for (uint32_t psn = from; psn_le(psn, cack); psn = psn_add(psn, 1))
-		arrive(s, psn, p, news);
+		arrive(s, psn, p, now, news);
 	for (uint64_t bits = bitmap; bits; bits &= bits - 1)
-		arrive(s, psn_add(base, __builtin_ctzll(bits) + MRC_BUG(BITMAP_OFF)), p, news);
+		arrive(s, psn_add(base, __builtin_ctzll(bits) + MRC_BUG(BITMAP_OFF)), p, now, news);
 }
 
 static bool is_late(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t now)
@@ -263,7 +271,7 @@ static void miss(
 	s->told_units = sack->rcvd_units;
 	for (uint64_t bits = ~sack->bitmap; bits; bits &= bits - 1) {
 		const uint32_t psn = psn_add(sack->base_psn, __builtin_ctzll(bits));
-		const struct mrc_sent *e = &s->sent[place(s, psn)];
+		const struct mrc_sent *e = &s->sent[snd_place(s, psn)];
 
 		if (psn_le(psn, sack->cack_psn) || psn_le(psn, s->cack))
 			continue;
@@ -271,7 +279,7 @@ static void miss(
 			break;
 		if (e->state == MRC_FLIGHT &&
 			(later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now)))
-			lose(s, place(s, psn), news);
+			lose(s, snd_place(s, psn), news);
 	}
 }
 
@@ -341,6 +349,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 	const uint64_t bits = beyond_cack(s, sack->bitmap, sack->base_psn);
 	const uint32_t least = loss_window > s->loss_least ? loss_window : s->loss_least;
 	const uint32_t room = s->mask + 1;
+	uint64_t at;
 
 	memset(news, 0, sizeof(*news));
 	if (!was_sent(s, sack->cack_psn) || (!sack->probe && !was_sent(s, sack->trigger_psn)) ||
@@ -349,7 +358,9 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 	settle_asked(s);
 	if (sack->probe)
 		probe_came(s, ev, turn);
-	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, news);
+	else if (mrc_doubts_named(&s->doubts, sack->trigger_psn, ev, sack->rtx, &at))
+		mrc_snd_rtt(s, now - at); /* it was in a hurry */
+	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, now, news);
 	miss(s, sack, now, news);
 	if (sack->mpr && psn_le(s->cack, sack->cack_psn))
 		s->window = sack->mpr * MRC_MPR_UNIT < room ? sack->mpr * MRC_MPR_UNIT : room;
@@ -359,6 +370,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 			break;
 		lose(s, i, news);
 	}
+	judge(s, now, news);
 	if (news->arrived)
 		no_tries(s);
 	heard(s, now);
@@ -375,7 +387,7 @@ int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *
 	if (psn_le(psn, s->acked))
 		return 0;
 	settle_asked(s);
-	tell(s, psn, 0, 0, &none, news);
+	tell(s, psn, 0, 0, &none, now, news);
 	move_cack(s, psn, now);
 	s->acked = psn;
 	s->acked_at = now;
@@ -393,10 +405,18 @@ static void count_try(struct mrc_snd *s, struct mrc_news *news)
 		news->gone = true;
 }
 
+/* A refusal that leaves the connection as it is. */
+static bool is_plain(uint8_t reason)
+{
+	return reason == MRC_NACK_TRIMMED || reason == MRC_NACK_TRIMMED_LASTHOP ||
+	       reason == MRC_NACK_NO_BITMAP || reason == MRC_NACK_NO_PKT_BUFFER ||
+	       reason == MRC_NACK_NO_RESOURCE || reason == MRC_NACK_PSN_OOR;
+}
+
 /* A transmission that was taken as lost had been trimmed. */
 static bool was_trimmed(struct mrc_snd *s, const struct mrc_nack *nack, int ev)
 {
-	struct mrc_sent *e = &s->sent[place(s, nack->psn)];
+	struct mrc_sent *e = &s->sent[snd_place(s, nack->psn)];
 
 	if ((nack->reason != MRC_NACK_TRIMMED && nack->reason != MRC_NACK_TRIMMED_LASTHOP) ||
 		ev == MRC_NO_EV || e->lost_on != ev)
@@ -408,12 +428,19 @@ static bool was_trimmed(struct mrc_snd *s, const struct mrc_nack *nack, int ev)
 int mrc_snd_nack(
 	struct mrc_snd *s, const struct mrc_nack *nack, int ev, uint64_t now, struct mrc_news *news)
 {
-	const uint16_t i = place(s, nack->psn);
+	const uint16_t i = snd_place(s, nack->psn);
 	struct mrc_sent *e = &s->sent[i];
 	enum mrc_sent_state to;
+	uint64_t at;
 
 	memset(news, 0, sizeof(*news));
-	if (!was_sent(s, nack->psn) || psn_le(nack->psn, s->acked))
+	if (!was_sent(s, nack->psn))
+		return -EINVAL;
+	if (!(e->state == MRC_FLIGHT && e->ev == ev) && is_plain(nack->reason) &&
+		(mrc_doubts_named(&s->doubts, nack->psn, ev, false, &at) ||
+			mrc_doubts_named(&s->doubts, nack->psn, ev, true, &at)))
+		return 0; /* it has gone again */
+	if (psn_le(nack->psn, s->acked))
 		return -EINVAL;
 	if (e->state != MRC_FLIGHT || e->ev != ev) {
 		news->not_lost = was_trimmed(s, nack, ev);
@@ -438,7 +465,7 @@ int mrc_snd_nack(
 	leave(s, i, false);
 	e->at = to == MRC_LOST ? e->at : now;
 	if (!MRC_BUG(FORGET_CUT))
-		push(s, i, to);
+		snd_push(s, i, to);
 	if (to != MRC_LOST)
 		count_try(s, news);
 	heard(s, now);
@@ -475,18 +502,48 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Longer and longer, up to late_ns. */
+static uint64_t tail_wait(const struct mrc_snd *s, unsigned before)
+{
+	const uint64_t longest = s->late_ns ? s->late_ns : UINT64_MAX;
+	const unsigned doubled = before < 20 ? before : 20; /* tail_probes may be 255 */
+	const uint64_t once = s->tail_rtts && s->rtt.ns
+				      ? least(mrc_rtt_most(&s->rtt), UINT32_MAX) * s->tail_rtts
+				      : s->tail_ns;
+
+	return least(once << doubled, longest);
+}
+
+static bool is_tail(const struct mrc_snd *s)
+{
+	return s->dry && s->tail_ns;
+}
+
+static bool goes_again(const struct mrc_snd *s)
+{
+	return is_tail(s) && s->list[MRC_FLIGHT].n <= s->tail_again;
+}
+
+/* When the oldest of a short tail goes again. */
+static uint64_t hurry_at(const struct mrc_snd *s)
+{
+	const uint16_t i = s->list[MRC_FLIGHT].head;
+
+	if (i == NONE || !goes_again(s) || s->sent[i].hurried >= s->tail_probes)
+		return UINT64_MAX;
+	return s->sent[i].at + tail_wait(s, s->sent[i].hurried);
+}
+
 /* What follows a packet tells of it, or there is silence. Behind the last one nothing follows: its
  * age counts, and it is asked about less and less often. */
 static uint64_t probe_at(const struct mrc_snd *s)
 {
 	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
-	const bool tail = s->dry && s->tail_ns;
-	const uint64_t longest = s->late_ns ? s->late_ns : UINT64_MAX;
-	const unsigned doubled = s->probed < 31 ? s->probed : 31; /* tail_probes may be 255 */
-	const uint64_t after = tail ? least(s->tail_ns << doubled, longest) : s->late_ns;
+	const bool tail = is_tail(s);
+	const uint64_t after = tail ? tail_wait(s, s->probed) : s->late_ns;
 	const uint64_t since = tail || s->probed ? s->probed_at : s->heard_at;
 
-	if (after == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX)
+	if (after == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX || goes_again(s))
 		return UINT64_MAX;
 	return (oldest > since ? oldest : since) + after;
 }
@@ -496,12 +553,13 @@ uint64_t mrc_snd_deadline(const struct mrc_snd *s)
 	uint64_t at = least(head_at(s, MRC_FLIGHT, wait(s)), head_at(s, MRC_LATER, s->later_ns));
 
 	at = least(at, least(head_at(s, MRC_HELD, wait(s)), probe_at(s)));
+	at = least(at, least(hurry_at(s), mrc_doubts_deadline(&s->doubts, s->late_ns)));
 	return waits_for_ack(s) ? least(at, s->acked_at + wait(s)) : at;
 }
 
 static void ask_again(struct mrc_snd *s, uint64_t now)
 {
-	push(s, place(s, s->cack), MRC_LOST);
+	snd_push(s, snd_place(s, s->cack), MRC_LOST);
 	s->acked_at = now;
 }
 
@@ -519,8 +577,8 @@ void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news
 	while (head_at(s, MRC_LATER, s->later_ns) <= now) {
 		const uint16_t i = s->list[MRC_LATER].head;
 
-		cut(s, i);
-		push(s, i, MRC_LOST);
+		snd_cut(s, i);
+		snd_push(s, i, MRC_LOST);
 	}
 	if (head_at(s, MRC_HELD, patience) <= now) {
 		release(s, MRC_HELD);
@@ -528,6 +586,9 @@ void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news
 	}
 	for (; head_at(s, MRC_FLIGHT, patience) <= now; over = true)
 		lose(s, s->list[MRC_FLIGHT].head, news);
+	while (hurry_at(s) <= now)
+		hurry(s, s->list[MRC_FLIGHT].head);
+	judge(s, now, news);
 	if (waits_for_ack(s) && s->acked_at + patience <= now) {
 		ask_again(s, now);
 		over = true;

@@ -8,6 +8,9 @@
  *   - it left longer ago than late_ns, and a SACK still says that it is missing;
  *   - enough packets that were sent later have arrived, whatever their paths;
  *   - it is the oldest and its time is over.
+ * Of the last packets nothing that follows tells. If they are few they go again when nothing has
+ * been heard of them for as long as a round trip takes; what became of their first transmissions is
+ * found out behind that (doubt.h). If they are many, a probe asks.
  * A SACK costs the packets that it tells news of, a loss a constant: nothing walks the window.
  *
  * A transmission is judged by news of itself only: of a packet that was sent again, a SACK proves
@@ -21,7 +24,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/mrc/doubt.h"
 #include "lib/mrc/evset.h"
+#include "lib/mrc/rtt.h"
 #include "lib/mrc/settings.h"
 #include "lib/wire/mrc.h"
 
@@ -40,15 +45,21 @@ struct mrc_snd_config {
 	uint8_t linear_cnt; /* so many tries at that interval, at most 7, */
 	uint8_t exp_cnt;    /* then so many doublings, at most 25, which is for ever */
 	uint64_t later_ns;  /* how long a packet waits that the responder had no room for */
-	/* Of a packet that nothing new is to follow (mrc_snd.dry): after so long a probe asks about
-	 * the oldest, after twice that without a word again, and so on up to late_ns. 0: no
-	 * earlier than of others. */
+	/* Of a packet that nothing new is to follow (mrc_snd.dry): after so long it goes again,
+	 * after twice that without a word of it once more, and so on up to late_ns; or, when more
+	 * than tail_again packets are on their way, a probe asks about the oldest, at the same
+	 * times. 0: neither, no earlier than of others. */
 	uint64_t tail_ns;
+	/* Once a round trip has been measured (mrc_snd_rtt), tail_ns is so many of that. 0: it
+	 * stays what it is. */
+	uint32_t tail_rtts;
+	uint8_t tail_again; /* 0: probes ask in any case */
 	/* After so long what a SACK says is missing is lost, whatever came on its path, and after a
 	 * silence of it a probe asks, each time. 0: neither. */
 	uint64_t late_ns;
 	/* 0 of these: the default (settings.h). */
-	uint8_t tail_probes; /* in a row that nobody answers, and there are no more */
+	uint8_t tail_probes; /* in a row that nobody answers, or repetitions of a packet, and there
+				are no more */
 	uint32_t loss_least; /* packets sent later that have to arrive, at least */
 };
 
@@ -72,6 +83,8 @@ struct mrc_sent {
 	int16_t lost_on; /* the EV of the last transmission that was taken as lost; MRC_NO_EV */
 	uint8_t state;   /* enum mrc_sent_state */
 	bool again;      /* was sent more than once */
+	bool asked;      /* the last time with the wish for a SACK */
+	uint8_t hurried; /* how often it went again on its age alone */
 };
 
 struct mrc_list {
@@ -92,14 +105,16 @@ struct mrc_snd {
 	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
 	uint64_t try_at; /* what times out before that is of the silence of the last try */
 	uint64_t interval, later_ns, tail_ns, late_ns;
-	uint32_t loss_least;
+	struct mrc_rtt rtt; /* of packets whose SACKs were not put off */
+	uint32_t loss_least, tail_rtts;
 	bool dry; /* nothing new is to follow what was sent: the owner's to set */
-	uint8_t linear_cnt, exp_cnt, tail_probes;
+	uint8_t linear_cnt, exp_cnt, tail_probes, tail_again;
 	uint8_t tries;  /* in a row without news; above linear_cnt + exp_cnt the peer is gone */
 	uint8_t probed; /* probes since the last word, and when the last of them was due */
 	uint64_t probed_at;
 	struct mrc_list list[MRC_N_SENT_STATES];
 	uint32_t told_units; /* rcvd_units of the newest SACK */
+	struct mrc_doubts doubts;
 	struct {
 		uint32_t sent, arrived; /* transmissions, probes too, and the last known to have
 					   come */
@@ -139,6 +154,11 @@ uint32_t mrc_snd_new(struct mrc_snd *s, unsigned ev, uint16_t bytes, uint64_t us
 const struct mrc_sent *mrc_snd_lost(const struct mrc_snd *s, uint32_t *psn);
 /* That packet leaves on another EV. */
 void mrc_snd_again(struct mrc_snd *s, unsigned ev, uint64_t now);
+
+/* The packet that has just left wishes for a SACK, or does not. */
+void mrc_snd_asked(struct mrc_snd *s, uint32_t psn, bool asked);
+/* A round trip of a packet whose SACK was not put off. */
+void mrc_snd_rtt(struct mrc_snd *s, uint64_t ns);
 
 /* The path on which a probe that is due has to go to tell what became of the oldest packet that is
  * on its way. MRC_NO_EV: any will do; something has followed it there, which tells the same or has

@@ -104,6 +104,8 @@ static struct mrc_req_config req_config(const struct mrc_conn *c)
 					       .exp_cnt = c->attr.exp_cnt,
 					       .later_ns = set->later_rtts * rtt,
 					       .tail_ns = set->tail_rtts * rtt,
+					       .tail_rtts = set->tail_rtts,
+					       .tail_again = (uint8_t)set->tail_again,
 					       .late_ns = set->late_rtts * rtt,
 					       .tail_probes = (uint8_t)set->tail_probes,
 					       .loss_least = set->loss_least},

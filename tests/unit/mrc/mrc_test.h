@@ -20,6 +20,7 @@ int run_rsp_tests(void);
 int run_rsp_words_tests(void);
 int run_snd_fabrics_tests(void);
 int run_snd_tests(void);
+int run_tail_tests(void);
 
 /* Numbers of a test, the same in every run. */
 static inline uint32_t test_random(uint64_t *state)

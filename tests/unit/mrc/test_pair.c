@@ -280,7 +280,9 @@ static struct pair *make(uint64_t seed, unsigned messages)
 						   .exp_cnt = MRC_EXP_ENDLESS,
 						   .later_ns = BASE_RTT,
 						   .tail_ns = BASE_RTT,
-						   .late_ns = 4 * BASE_RTT},
+						   .late_ns = 4 * BASE_RTT,
+						   .tail_rtts = 1,
+						   .tail_again = 8},
 		.dqpn = 0x202,
 		.qpn_low = 0x101,
 		.pmtu = PMTU,
@@ -358,8 +360,8 @@ static void settled(struct pair *p)
 	assert_int_equal(p->rsp.lost_sayings + p->rsp.refused, 0);
 }
 
-/* No weather at all: nothing is sent twice but the question for a last ACK, no path is thought bad,
- * and planes carry the same. */
+/* No weather at all: nothing is sent twice but the question for a last ACK, and a tail before it is
+ * known how long a round trip takes; no path is thought bad, and planes carry the same. */
 static void fair_weather(void **state)
 {
 	struct pair *p = make(1, 400);
@@ -370,7 +372,7 @@ static void fair_weather(void **state)
 	while (p->done < p->messages)
 		turn(p, &offset);
 	settled(p);
-	assert_in_range(p->req.again, 0, 1);
+	assert_in_range(p->req.again, 0, 3);
 	assert_int_equal(p->evs.n_bad, 0);
 	assert_int_equal(p->req.ignored, 0);
 	for (unsigned i = 1; i < PLANES; i++)

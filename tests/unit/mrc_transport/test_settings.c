@@ -180,6 +180,7 @@ static void connection(void **state)
 	set.oor_rtts = 3;
 	set.later_rtts = 4;
 	set.tail_rtts = 5;
+	set.tail_again = 3;
 	set.late_rtts = 8;
 	set.tail_probes = 6;
 	set.loss_percent = 300;
@@ -203,6 +204,8 @@ static void connection(void **state)
 	assert_false(c->rsp.c.no_oor);
 	assert_int_equal(c->req.snd.later_ns, 4 * FABRIC_RTT);
 	assert_int_equal(c->req.snd.tail_ns, 5 * FABRIC_RTT);
+	assert_int_equal(c->req.snd.tail_rtts, 5);
+	assert_int_equal(c->req.snd.tail_again, 3);
 	assert_int_equal(c->req.snd.late_ns, 8 * FABRIC_RTT);
 	assert_int_equal(c->req.snd.tail_probes, 6);
 	assert_int_equal(c->req.c.loss_percent, 300);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The last packets, behind which nothing is sent: they go again on their age, and what became of
+ * their first transmissions is found out afterwards. */
+#include <errno.h>
+
+#include "tests/unit/mrc/snd_test.h"
+
+enum { TAIL = 1000, LATE = 4000, FEW = 3 };
+
+/* Packets 0 .. n - 1 on EVs of the same numbers, sent at 0 .. n - 1, and nothing to follow. */
+static struct mrc_snd tail_of(unsigned n, unsigned few)
+{
+	static const uint8_t ev[] = {0, 1, 2, 3, 4};
+	struct mrc_snd_config config = plain;
+	struct mrc_snd s;
+
+	config.timeout = 6;
+	config.tail_ns = TAIL;
+	config.late_ns = LATE;
+	config.tail_again = (uint8_t)few;
+	s = window(&config);
+	send_on(&s, ev, n);
+	s.dry = true;
+	return s;
+}
+
+/* What is due then; whether a probe is. */
+static bool at(struct mrc_snd *s, uint64_t now, struct mrc_news *news)
+{
+	bool probe;
+
+	mrc_snd_timer(s, now, &probe, news);
+	return probe;
+}
+
+static void goes_again(void **state)
+{
+	static const unsigned after[] = {1, 2, 4, 4, 4, 4, 4, 4};
+	struct mrc_snd s = tail_of(1, FEW);
+	struct mrc_news news;
+	uint64_t now = 0;
+	bool probe;
+
+	(void)state;
+	for (unsigned i = 0; i < MRC_DFLT_tail_probes; i++) {
+		now += after[i] * TAIL;
+		assert_int_equal(mrc_snd_deadline(&s), now);
+		mrc_snd_timer(&s, now - 1, &probe, &news);
+		assert_int_equal(lost(&s), 0);
+		assert_false(at(&s, now, &news));
+		assert_int_equal(lost(&s), 1);
+		assert_int_equal(news.lost, 0);
+		assert_int_equal(s.flight_bytes, 0);
+		mrc_snd_again(&s, 5 + i, now);
+		told(&s, sack_of(0, 0, 0), 7, 1000); /* word of others does not put it off */
+	}
+	assert_int_equal(mrc_snd_deadline(&s), now + (1024 << 6));
+	test_free(s.sent);
+}
+
+/* Of many a probe asks, as it does where there is no such limit; what has more behind it waits for
+ * that. */
+static void many(void **state)
+{
+	struct mrc_snd s = tail_of(FEW + 1, FEW);
+	struct mrc_news news;
+
+	(void)state;
+	assert_true(at(&s, TAIL, &news));
+	assert_int_equal(lost(&s), 0);
+	told(&s, sack_of(1, 0, 0), 0, 1000); /* now they are few */
+	assert_int_equal(mrc_snd_deadline(&s), TAIL + 1);
+	assert_false(at(&s, TAIL + 2, &news));
+	assert_int_equal(lost(&s), 1 << 1 | 1 << 2);
+	test_free(s.sent);
+	s = tail_of(1, 0);
+	assert_true(at(&s, TAIL, &news));
+	assert_int_equal(lost(&s), 0);
+	test_free(s.sent);
+	s = tail_of(1, FEW);
+	s.dry = false;
+	assert_false(at(&s, TAIL, &news));
+	assert_int_equal(lost(&s), 0);
+	test_free(s.sent);
+}
+
+/* Sent on EV 0, again on EV 5. */
+static struct mrc_snd repeated(void)
+{
+	struct mrc_snd s = tail_of(1, FEW);
+	struct mrc_news news;
+
+	at(&s, TAIL, &news);
+	mrc_snd_again(&s, 5, TAIL);
+	return s;
+}
+
+/* All has come, says a word that names a transmission. */
+static struct mrc_news heard(struct mrc_snd *s, int ev, bool rtx, uint64_t now)
+{
+	struct mrc_sack sack = sack_of(1, 0, 0);
+	struct mrc_news news;
+
+	sack.rtx = rtx;
+	assert_int_equal(mrc_snd_sack(s, &sack, ev, 0, 1000, now, &news), 0);
+	return news;
+}
+
+/* The repetition has come, and the first is not heard of: its path has lost it. */
+static void silent_is_guilty(void **state)
+{
+	struct mrc_snd s = repeated();
+	struct mrc_news news = heard(&s, 5, true, 2 * TAIL);
+
+	(void)state;
+	assert_int_equal(news.arrived, 1);
+	assert_int_equal(news.lost, 0);
+	assert_int_equal(mrc_snd_deadline(&s), LATE);
+	at(&s, LATE - 1, &news);
+	assert_int_equal(news.lost, 0);
+	at(&s, LATE, &news);
+	assert_int_equal(news.lost, 1);
+	assert_int_equal(news.lost_bytes, 100);
+	assert_int_equal(news.bad_ev[0], 1 << 0);
+	at(&s, 2 * LATE, &news);
+	assert_int_equal(news.lost, 0);
+	test_free(s.sent);
+}
+
+/* What has followed it on its path tells earlier. */
+static void overtaken_is_guilty(void **state)
+{
+	struct mrc_snd s = repeated();
+	struct mrc_news news;
+
+	(void)state;
+	heard(&s, 5, true, 2 * TAIL);
+	mrc_snd_new(&s, 1, 100, 1, TAIL);
+	mrc_snd_new(&s, 0, 100, 2, TAIL);
+	news = told(&s, sack_of(1, 1 << 1, 1), 1, 1000);
+	assert_int_equal(news.lost, 0);
+	news = told(&s, sack_of(1, 1 << 2, 2), 0, 1000);
+	assert_int_equal(news.lost, 1);
+	assert_int_equal(news.bad_ev[0], 1 << 0);
+	test_free(s.sent);
+}
+
+enum { RTT = 800 };
+
+/* It was slow: the peer names it, before or after the repetition; or tells of it before the
+ * repetition can have come. */
+static void slow_is_innocent(void **state)
+{
+	struct mrc_news news;
+
+	(void)state;
+	for (unsigned way = 0; way < 4; way++) {
+		struct mrc_snd s = repeated();
+
+		mrc_snd_rtt(&s, RTT);
+		if (way == 0)
+			heard(&s, 5, true, TAIL + RTT);
+		if (way < 2)
+			heard(&s, 0, false, TAIL + RTT);
+		else if (way == 2)
+			heard(&s, MRC_NO_EV, false, TAIL + RTT - 1);
+		else
+			assert_int_equal(mrc_snd_ack(&s, psn(0), TAIL + RTT - 1, &news), 0);
+		heard(&s, 5, true, TAIL + RTT);
+		at(&s, LATE, &news);
+		assert_int_equal(news.lost, 0);
+		test_free(s.sent);
+	}
+}
+
+/* A word that names none, but is what the repetition would have made. */
+static void told_in_time_is_guilty(void **state)
+{
+	struct mrc_snd s = repeated();
+	struct mrc_news news;
+
+	(void)state;
+	mrc_snd_rtt(&s, RTT);
+	assert_int_equal(mrc_snd_ack(&s, psn(0), TAIL + RTT, &news), 0);
+	at(&s, LATE, &news);
+	assert_int_equal(news.lost, 1);
+	assert_int_equal(news.bad_ev[0], 1 << 0);
+	test_free(s.sent);
+}
+
+/* From one that was in a hurry in vain it is learnt how long it takes. */
+static void patience_is_learnt(void **state)
+{
+	struct mrc_snd s = repeated();
+
+	(void)state;
+	mrc_snd_rtt(&s, RTT);
+	heard(&s, 0, false, TAIL + RTT);
+	assert_int_equal(s.rtt.ns, (7 * RTT + TAIL + RTT) / 8);
+	test_free(s.sent);
+}
+
+/* It comes when it is to go again and has not: it does not. */
+static void just_in_time(void **state)
+{
+	struct mrc_snd s = tail_of(1, FEW);
+	struct mrc_news news;
+	uint32_t which;
+
+	(void)state;
+	at(&s, TAIL, &news);
+	news = heard(&s, 0, false, TAIL);
+	assert_int_equal(news.arrived, 1);
+	assert_null(mrc_snd_lost(&s, &which));
+	at(&s, LATE, &news);
+	assert_int_equal(news.lost, 0);
+	test_free(s.sent);
+}
+
+/* A switch had cut it: nothing is wrong with its path, and it has gone again already. Of no
+ * transmission that is in doubt such a word cannot be. */
+static void trimmed_is_innocent(void **state)
+{
+	struct mrc_nack nack = {.psn = psn(0), .reason = MRC_NACK_TRIMMED};
+	struct mrc_snd s = repeated();
+	struct mrc_news news;
+
+	(void)state;
+	assert_int_equal(mrc_snd_nack(&s, &nack, 1, TAIL, &news), -EINVAL);
+	assert_int_equal(mrc_snd_nack(&s, &nack, 0, TAIL, &news), 0);
+	assert_int_equal(lost(&s), 0);
+	assert_int_equal(mrc_snd_nack(&s, &nack, 0, TAIL, &news), -EINVAL);
+	heard(&s, 5, true, 2 * TAIL);
+	at(&s, LATE, &news);
+	assert_int_equal(news.lost, 0);
+	assert_int_equal(mrc_snd_ack(&s, psn(0), 50, &news), 0);
+	test_free(s.sent);
+	/* Even if all is done meanwhile. */
+	s = repeated();
+	heard(&s, 5, true, 2 * TAIL);
+	assert_int_equal(mrc_snd_ack(&s, psn(0), 50, &news), 0);
+	assert_int_equal(mrc_snd_nack(&s, &nack, 0, TAIL, &news), 0);
+	test_free(s.sent);
+}
+
+/* Twice lost: both paths are to blame. */
+static void twice(void **state)
+{
+	struct mrc_snd s = repeated();
+	struct mrc_news news;
+
+	(void)state;
+	at(&s, 3 * TAIL, &news);
+	assert_int_equal(lost(&s), 1);
+	mrc_snd_again(&s, 6, 3 * TAIL);
+	heard(&s, 6, true, 3 * TAIL + 500);
+	at(&s, LATE + 3 * TAIL, &news);
+	assert_int_equal(news.lost, 2);
+	assert_int_equal(news.bad_ev[0], 1 << 0 | 1 << 5);
+	test_free(s.sent);
+}
+
+/* As long as a round trip takes, once it is known how long: with as much again as it varies, an
+ * eighth at least; late_ns is the longest. */
+static void measured(void **state)
+{
+	struct mrc_snd_config config = plain;
+	struct mrc_snd s;
+
+	(void)state;
+	config.timeout = 6;
+	config.tail_ns = 2 * TAIL;
+	config.tail_rtts = 2;
+	config.late_ns = 10 * LATE;
+	config.tail_again = FEW;
+	s = window(&config);
+	mrc_snd_new(&s, 0, 100, 0, 0);
+	s.dry = true;
+	assert_int_equal(mrc_snd_deadline(&s), 2 * TAIL);
+	for (unsigned i = 0; i < 100; i++)
+		mrc_snd_rtt(&s, 800);
+	assert_int_equal(mrc_snd_deadline(&s), 2 * 900);
+	for (unsigned i = 0; i < 400; i++)
+		mrc_snd_rtt(&s, i % 2 ? 3000 : 1000);
+	assert_in_range(mrc_snd_deadline(&s), 2 * (1800 + 4 * 900), 2 * (2200 + 4 * 1100));
+	mrc_snd_rtt(&s, 1000000);
+	assert_int_equal(mrc_snd_deadline(&s), 10 * LATE);
+	test_free(s.sent);
+}
+
+/* More in doubt than is remembered: the oldest are let go. */
+static void crowd(void **state)
+{
+	struct mrc_snd s = tail_of(1, 255);
+	struct mrc_news news;
+
+	(void)state;
+	for (unsigned i = 1; i < MRC_DOUBTS + 2; i++)
+		mrc_snd_new(&s, i, 100, i, 0);
+	at(&s, TAIL, &news);
+	for (unsigned i = 0; i < MRC_DOUBTS + 2; i++)
+		mrc_snd_again(&s, 63, TAIL);
+	for (unsigned i = 0; i < MRC_DOUBTS + 2; i++) {
+		struct mrc_sack sack = sack_of(i + 1, 0, i);
+
+		sack.rtx = true;
+		mrc_snd_sack(&s, &sack, 63, 0, 1000, 2 * TAIL, &news);
+	}
+	at(&s, LATE, &news);
+	assert_int_equal(news.lost, MRC_DOUBTS);
+	assert_int_equal(news.bad_ev[0], ((1u << MRC_DOUBTS) - 1) << 2);
+	test_free(s.sent);
+}
+
+int run_tail_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(goes_again),
+		cmocka_unit_test(many),
+		cmocka_unit_test(silent_is_guilty),
+		cmocka_unit_test(overtaken_is_guilty),
+		cmocka_unit_test(slow_is_innocent),
+		cmocka_unit_test(told_in_time_is_guilty),
+		cmocka_unit_test(patience_is_learnt),
+		cmocka_unit_test(just_in_time),
+		cmocka_unit_test(trimmed_is_innocent),
+		cmocka_unit_test(twice),
+		cmocka_unit_test(measured),
+		cmocka_unit_test(crowd),
+	};
+
+	return cmocka_run_group_tests_name("tail", tests, NULL, NULL);
+}
