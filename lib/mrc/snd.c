@@ -7,6 +7,7 @@
 #include "lib/mrc/rcv.h"
 #include "lib/mrc/seeded_bugs.h"
 #include "lib/mrc/snd_ring.h"
+#include "lib/mrc/tail.h"
 #include "lib/wire/psn.h"
 
 enum { NONE = SND_NONE, TICK_NS = 1024 };
@@ -118,70 +119,14 @@ static bool was_sent(const struct mrc_snd *s, uint32_t psn)
 	return psn_lt(psn, s->next);
 }
 
-/* Of two transmissions on one path. */
-static bool later(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) > 0;
-}
-
-/* Off the way, its path's list apart. The oldest is in the marks of all that are left, others only
- * in those of later ones, hence counted if they are known to have come. */
-static void leave(struct mrc_snd *s, uint16_t i, bool came)
-{
-	s->heard += came || s->list[MRC_FLIGHT].head == i;
-	s->flight_bytes -= s->sent[i].bytes;
-	snd_cut(s, i);
-}
-
-static void count_lost(struct mrc_news *news, unsigned ev, uint32_t bytes)
-{
-	news->lost++;
-	news->lost_bytes += bytes;
-	news->bad_ev[ev / 64] |= UINT64_C(1) << ev % 64;
-}
-
 static void lose(struct mrc_snd *s, uint16_t i, struct mrc_news *news)
 {
 	struct mrc_sent *e = &s->sent[i];
 
-	leave(s, i, false);
+	snd_leave(s, i, false);
 	snd_push(s, i, MRC_LOST);
 	e->lost_on = (int16_t)e->ev;
-	count_lost(news, e->ev, e->bytes);
-}
-
-/* It goes again though nobody knows whether it is lost. */
-static void hurry(struct mrc_snd *s, uint16_t i)
-{
-	struct mrc_sent *e = &s->sent[i];
-	const struct mrc_doubt d = {.at = e->at,
-		.psn = snd_psn_of(s, i),
-		.on_path = e->on_path,
-		.ev = e->ev,
-		.bytes = e->bytes,
-		.again = e->again};
-
-	leave(s, i, false);
-	snd_push(s, i, MRC_LOST);
-	e->hurried++;
-	mrc_doubts_add(&s->doubts, &d);
-}
-
-/* What suspects lost is lost. */
-static void judge(struct mrc_snd *s, uint64_t now, struct mrc_news *news)
-{
-	for (unsigned i = 0; i < s->doubts.n;) {
-		const struct mrc_doubt *d = &s->doubts.d[i];
-
-		if (d->suspect && (later(s->path[d->ev].arrived, d->on_path) ||
-					  (s->late_ns && d->at + s->late_ns <= now))) {
-			const struct mrc_doubt lost = mrc_doubts_take(&s->doubts, i);
-
-			count_lost(news, lost.ev, lost.bytes);
-		} else {
-			i++;
-		}
-	}
+	snd_count_lost(news, e->ev, e->bytes);
 }
 
 /* Which transmission a SACK speaks of. */
@@ -212,10 +157,10 @@ static void arrive(
 		mrc_doubts_came(&s->doubts, psn,
 			e->state == MRC_FLIGHT && e->again && now >= e->at + s->rtt.least_ns);
 	if (e->state == MRC_FLIGHT)
-		leave(s, i, proven);
+		snd_leave(s, i, proven);
 	else
 		snd_cut(s, i);
-	if (proven && later(e->on_path, s->path[e->ev].arrived))
+	if (proven && snd_later(e->on_path, s->path[e->ev].arrived))
 		s->path[e->ev].arrived = e->on_path;
 	news->arrived++;
 }
@@ -229,7 +174,7 @@ static void settle_asked(struct mrc_snd *s)
 	if (s->acked == s->cack || s->sent[i].state == MRC_ARRIVED)
 		return;
 	if (s->sent[i].state == MRC_FLIGHT)
-		leave(s, i, false);
+		snd_leave(s, i, false);
 	else
 		snd_cut(s, i);
 }
@@ -278,7 +223,7 @@ static void miss(
 		if (!was_sent(s, psn))
 			break;
 		if (e->state == MRC_FLIGHT &&
-			(later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now)))
+			(snd_later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now)))
 			lose(s, snd_place(s, psn), news);
 	}
 }
@@ -327,7 +272,7 @@ static void probe_came(struct mrc_snd *s, int ev, uint32_t turn)
 {
 	const uint16_t i = s->list[MRC_FLIGHT].head;
 
-	if (ev == MRC_NO_EV || !later(turn, s->path[ev].arrived))
+	if (ev == MRC_NO_EV || !snd_later(turn, s->path[ev].arrived))
 		return;
 	s->path[ev].arrived = turn;
 	if (i != NONE && s->sent[i].ev == ev)
@@ -370,7 +315,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 			break;
 		lose(s, i, news);
 	}
-	judge(s, now, news);
+	snd_tail_judge(s, now, news);
 	if (news->arrived)
 		no_tries(s);
 	heard(s, now);
@@ -462,7 +407,7 @@ int mrc_snd_nack(
 	default:
 		return -EPROTO;
 	}
-	leave(s, i, false);
+	snd_leave(s, i, false);
 	e->at = to == MRC_LOST ? e->at : now;
 	if (!MRC_BUG(FORGET_CUT))
 		snd_push(s, i, to);
@@ -497,64 +442,28 @@ static uint64_t head_at(const struct mrc_snd *s, enum mrc_sent_state state, uint
 	return i == NONE ? UINT64_MAX : s->sent[i].at + after;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Longer and longer, up to late_ns. */
-static uint64_t tail_wait(const struct mrc_snd *s, unsigned before)
-{
-	const uint64_t longest = s->late_ns ? s->late_ns : UINT64_MAX;
-	const unsigned doubled = before < 20 ? before : 20; /* tail_probes may be 255 */
-	const uint64_t once = s->tail_rtts && s->rtt.ns
-				      ? least(mrc_rtt_most(&s->rtt), UINT32_MAX) * s->tail_rtts
-				      : s->tail_ns;
-
-	return least(once << doubled, longest);
-}
-
-static bool is_tail(const struct mrc_snd *s)
-{
-	return s->dry && s->tail_ns;
-}
-
-static bool goes_again(const struct mrc_snd *s)
-{
-	return is_tail(s) && s->list[MRC_FLIGHT].n <= s->tail_again;
-}
-
-/* When the oldest of a short tail goes again. */
-static uint64_t hurry_at(const struct mrc_snd *s)
-{
-	const uint16_t i = s->list[MRC_FLIGHT].head;
-
-	if (i == NONE || !goes_again(s) || s->sent[i].hurried >= s->tail_probes)
-		return UINT64_MAX;
-	return s->sent[i].at + tail_wait(s, s->sent[i].hurried);
-}
-
 /* What follows a packet tells of it, or there is silence. Behind the last one nothing follows: its
  * age counts, and it is asked about less and less often. */
 static uint64_t probe_at(const struct mrc_snd *s)
 {
 	const uint64_t oldest = head_at(s, MRC_FLIGHT, 0);
-	const bool tail = is_tail(s);
-	const uint64_t after = tail ? tail_wait(s, s->probed) : s->late_ns;
+	const bool tail = snd_is_tail(s);
+	const uint64_t after = tail ? snd_tail_wait(s, s->probed) : s->late_ns;
 	const uint64_t since = tail || s->probed ? s->probed_at : s->heard_at;
 
-	if (after == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX || goes_again(s))
+	if (after == 0 || s->probed == s->tail_probes || oldest == UINT64_MAX || snd_tail_again(s))
 		return UINT64_MAX;
 	return (oldest > since ? oldest : since) + after;
 }
 
 uint64_t mrc_snd_deadline(const struct mrc_snd *s)
 {
-	uint64_t at = least(head_at(s, MRC_FLIGHT, wait(s)), head_at(s, MRC_LATER, s->later_ns));
+	uint64_t at =
+		snd_least(head_at(s, MRC_FLIGHT, wait(s)), head_at(s, MRC_LATER, s->later_ns));
 
-	at = least(at, least(head_at(s, MRC_HELD, wait(s)), probe_at(s)));
-	at = least(at, least(hurry_at(s), mrc_doubts_deadline(&s->doubts, s->late_ns)));
-	return waits_for_ack(s) ? least(at, s->acked_at + wait(s)) : at;
+	at = snd_least(at, snd_least(head_at(s, MRC_HELD, wait(s)), probe_at(s)));
+	at = snd_least(at, snd_tail_deadline(s));
+	return waits_for_ack(s) ? snd_least(at, s->acked_at + wait(s)) : at;
 }
 
 static void ask_again(struct mrc_snd *s, uint64_t now)
@@ -586,9 +495,8 @@ void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news
 	}
 	for (; head_at(s, MRC_FLIGHT, patience) <= now; over = true)
 		lose(s, s->list[MRC_FLIGHT].head, news);
-	while (hurry_at(s) <= now)
-		hurry(s, s->list[MRC_FLIGHT].head);
-	judge(s, now, news);
+	snd_tail_hurry(s, now);
+	snd_tail_judge(s, now, news);
 	if (waits_for_ack(s) && s->acked_at + patience <= now) {
 		ask_again(s, now);
 		over = true;

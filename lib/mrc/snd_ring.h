@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring of packets sent and the lists of their states: snd.c's own. */
+/* The ring of packets sent and the lists of their states: snd.c's and tail.c's own. */
 #ifndef MRC_SND_RING_H
 #define MRC_SND_RING_H
 
@@ -53,6 +53,33 @@ static inline void snd_cut(struct mrc_snd *s, uint16_t i)
 	*(e->next == SND_NONE ? &l->tail : &s->sent[e->next].prev) = e->prev;
 	l->n--;
 	e->state = MRC_ARRIVED;
+}
+
+/* Of two transmissions on one path. */
+static inline bool snd_later(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+/* Off the way, its path's list apart. The oldest is in the marks of all that are left, others only
+ * in those of later ones, hence counted if they are known to have come. */
+static inline void snd_leave(struct mrc_snd *s, uint16_t i, bool came)
+{
+	s->heard += came || s->list[MRC_FLIGHT].head == i;
+	s->flight_bytes -= s->sent[i].bytes;
+	snd_cut(s, i);
+}
+
+static inline void snd_count_lost(struct mrc_news *news, unsigned ev, uint32_t bytes)
+{
+	news->lost++;
+	news->lost_bytes += bytes;
+	news->bad_ev[ev / 64] |= UINT64_C(1) << ev % 64;
+}
+
+static inline uint64_t snd_least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 #endif
