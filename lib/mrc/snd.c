@@ -41,6 +41,7 @@ int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct 
 		.tail_rtts = config->tail_rtts,
 		.tail_again = config->tail_again,
 		.late_ns = config->late_ns,
+		.guard_ns = config->guard_ns,
 		.loss_least = config->loss_least ? config->loss_least : MRC_DFLT_loss_least,
 		.tail_probes = config->tail_probes ? config->tail_probes : MRC_DFLT_tail_probes,
 		.sent = sent,
@@ -63,6 +64,7 @@ static void depart(struct mrc_snd *s, uint16_t i, unsigned ev, uint64_t now)
 	s->flight_bytes += e->bytes;
 	e->ev = (uint16_t)ev;
 	e->on_path = ++s->path[ev].sent;
+	e->missed = false;
 	snd_push(s, i, MRC_FLIGHT);
 }
 
@@ -205,26 +207,39 @@ static bool is_late(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t 
 	return s->late_ns && e->at + s->late_ns <= now;
 }
 
+/* Whether a SACK tells of what had left before that: the transmission that has drawn it was sent
+ * behind. */
+static bool is_behind(const struct mrc_snd *s, const struct proof *p, const struct mrc_sent *before)
+{
+	const struct mrc_sent *e = &s->sent[snd_place(s, p->psn)];
+
+	return p->valid && e != before && e->again == p->again && e->ev == p->ev &&
+	       e->at >= before->at;
+}
+
 /* What a SACK says is missing, though a packet or a probe that left after it on its path has
  * arrived, or though it left so long ago that no queue can hold it still. What its bitmap does not
  * reach is not known, and an older SACK says nothing of what came since. */
-static void miss(
-	struct mrc_snd *s, const struct mrc_sack *sack, uint64_t now, struct mrc_news *news)
+static void miss(struct mrc_snd *s, const struct mrc_sack *sack, const struct proof *p,
+	uint64_t now, struct mrc_news *news)
 {
 	if (psn_lt(sack->rcvd_units, s->told_units))
 		return;
 	s->told_units = sack->rcvd_units;
 	for (uint64_t bits = ~sack->bitmap; bits; bits &= bits - 1) {
 		const uint32_t psn = psn_add(sack->base_psn, __builtin_ctzll(bits));
-		const struct mrc_sent *e = &s->sent[snd_place(s, psn)];
+		struct mrc_sent *e = &s->sent[snd_place(s, psn)];
 
 		if (psn_le(psn, sack->cack_psn) || psn_le(psn, s->cack))
 			continue;
 		if (!was_sent(s, psn))
 			break;
-		if (e->state == MRC_FLIGHT &&
-			(snd_later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now)))
+		if (e->state != MRC_FLIGHT)
+			continue;
+		if (snd_later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now))
 			lose(s, snd_place(s, psn), news);
+		else
+			e->missed |= is_behind(s, p, e);
 	}
 }
 
@@ -306,7 +321,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 	else if (mrc_doubts_named(&s->doubts, sack->trigger_psn, ev, sack->rtx, &at))
 		mrc_snd_rtt(s, now - at); /* it was in a hurry */
 	tell(s, sack->cack_psn, bits, sack->base_psn, &proof, now, news);
-	miss(s, sack, now, news);
+	miss(s, sack, &proof, now, news);
 	if (sack->mpr && psn_le(s->cack, sack->cack_psn))
 		s->window = sack->mpr * MRC_MPR_UNIT < room ? sack->mpr * MRC_MPR_UNIT : room;
 	move_cack(s, sack->cack_psn, now);

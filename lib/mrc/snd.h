@@ -54,6 +54,10 @@ struct mrc_snd_config {
 	 * stays what it is. */
 	uint32_t tail_rtts;
 	uint8_t tail_again; /* 0: probes ask in any case */
+	/* For so long after the last arrival the peer puts off its word of packets that did not ask
+	 * for one: they go again so much later, unless a SACK that one behind them has drawn says
+	 * that they are missing. */
+	uint64_t guard_ns;
 	/* After so long what a SACK says is missing is lost, whatever came on its path, and after a
 	 * silence of it a probe asks, each time. 0: neither. */
 	uint64_t late_ns;
@@ -84,6 +88,7 @@ struct mrc_sent {
 	uint8_t state;   /* enum mrc_sent_state */
 	bool again;      /* was sent more than once */
 	bool asked;      /* the last time with the wish for a SACK */
+	bool missed;     /* a SACK that one sent behind it has drawn misses it */
 	uint8_t hurried; /* how often it went again on its age alone */
 };
 
@@ -104,7 +109,7 @@ struct mrc_snd {
 	uint32_t heard;
 	uint64_t heard_at, acked_at; /* last word of the peer; when cack or acked moved last */
 	uint64_t try_at; /* what times out before that is of the silence of the last try */
-	uint64_t interval, later_ns, tail_ns, late_ns;
+	uint64_t interval, later_ns, tail_ns, late_ns, guard_ns;
 	struct mrc_rtt rtt; /* of packets whose SACKs were not put off */
 	uint32_t loss_least, tail_rtts;
 	bool dry; /* nothing new is to follow what was sent: the owner's to set */

@@ -25,22 +25,62 @@ bool snd_tail_again(const struct mrc_snd *s)
 	return snd_is_tail(s) && s->list[MRC_FLIGHT].n <= s->tail_again;
 }
 
-/* When the oldest of a short tail goes again. */
-static uint64_t hurry_at(const struct mrc_snd *s)
+/* The peer names it at once when it comes. */
+static bool draws_word(const struct mrc_sent *e)
 {
-	const uint16_t i = s->list[MRC_FLIGHT].head;
+	return e->asked || e->again;
+}
 
-	if (i == SND_NONE || !snd_tail_again(s) || s->sent[i].hurried >= s->tail_probes)
+/* When the last left of which the peer's word is put off: it counts from there. */
+static uint64_t put_off_at(const struct mrc_snd *s)
+{
+	uint16_t i = s->list[MRC_FLIGHT].tail;
+
+	while (i != SND_NONE && draws_word(&s->sent[i]))
+		i = s->sent[i].prev;
+	return i == SND_NONE ? 0 : s->sent[i].at;
+}
+
+static uint64_t goes_at(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t put_off)
+{
+	const bool at_once = draws_word(e) || e->missed;
+
+	if (e->hurried >= s->tail_probes)
 		return UINT64_MAX;
-	return s->sent[i].at + snd_tail_wait(s, s->sent[i].hurried);
+	return (at_once ? e->at : put_off + s->guard_ns) + snd_tail_wait(s, e->hurried);
+}
+
+/* The one of a short tail that goes again first, and when. */
+static uint16_t first(const struct mrc_snd *s, uint64_t *at)
+{
+	uint16_t found = SND_NONE;
+	uint64_t put_off;
+
+	*at = UINT64_MAX;
+	if (!snd_tail_again(s))
+		return SND_NONE;
+	put_off = put_off_at(s);
+	for (uint16_t i = s->list[MRC_FLIGHT].head; i != SND_NONE; i = s->sent[i].next) {
+		const uint64_t t = goes_at(s, &s->sent[i], put_off);
+
+		if (t < *at) {
+			*at = t;
+			found = i;
+		}
+	}
+	return found;
 }
 
 uint64_t snd_tail_deadline(const struct mrc_snd *s)
 {
-	return snd_least(hurry_at(s), mrc_doubts_deadline(&s->doubts, s->late_ns));
+	uint64_t at;
+
+	first(s, &at);
+	return snd_least(at, mrc_doubts_deadline(&s->doubts, s->late_ns));
 }
 
-/* It goes again though nobody knows whether it is lost. */
+/* It goes again though nobody knows whether it is lost. Where no word names the first when it comes
+ * there is nothing to find out by. */
 static void hurry(struct mrc_snd *s, uint16_t i)
 {
 	struct mrc_sent *e = &s->sent[i];
@@ -54,13 +94,16 @@ static void hurry(struct mrc_snd *s, uint16_t i)
 	snd_leave(s, i, false);
 	snd_push(s, i, MRC_LOST);
 	e->hurried++;
-	mrc_doubts_add(&s->doubts, &d);
+	if (draws_word(e))
+		mrc_doubts_add(&s->doubts, &d);
 }
 
 void snd_tail_hurry(struct mrc_snd *s, uint64_t now)
 {
-	while (hurry_at(s) <= now)
-		hurry(s, s->list[MRC_FLIGHT].head);
+	uint64_t at;
+
+	for (uint16_t i; (i = first(s, &at)) != SND_NONE && at <= now;)
+		hurry(s, i);
 }
 
 void snd_tail_judge(struct mrc_snd *s, uint64_t now, struct mrc_news *news)

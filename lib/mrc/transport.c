@@ -106,6 +106,7 @@ static struct mrc_req_config req_config(const struct mrc_conn *c)
 					       .tail_ns = set->tail_rtts * rtt,
 					       .tail_rtts = set->tail_rtts,
 					       .tail_again = (uint8_t)set->tail_again,
+					       .guard_ns = set->guard_rtts * rtt,
 					       .late_ns = set->late_rtts * rtt,
 					       .tail_probes = (uint8_t)set->tail_probes,
 					       .loss_least = set->loss_least},

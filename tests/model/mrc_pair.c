@@ -273,6 +273,7 @@ static void open_end(struct mrc_m_end *e)
 						   .later_ns = BASE_RTT,
 						   .tail_ns = 2 * BASE_RTT,
 						   .late_ns = 4 * BASE_RTT,
+						   .guard_ns = BASE_RTT,
 						   .tail_rtts = 1,
 						   .tail_again = 8},
 		.pmtu = MRC_M_PMTU,

@@ -281,6 +281,7 @@ static struct pair *make(uint64_t seed, unsigned messages)
 						   .later_ns = BASE_RTT,
 						   .tail_ns = BASE_RTT,
 						   .late_ns = 4 * BASE_RTT,
+						   .guard_ns = BASE_RTT,
 						   .tail_rtts = 1,
 						   .tail_again = 8},
 		.dqpn = 0x202,
