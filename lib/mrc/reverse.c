@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib/mrc/reverse.h"
 
+#include "lib/mrc/rcv.h"
+#include "lib/wire/psn.h"
 #include "lib/wire/random.h"
 
 void mrc_reverse_init(
@@ -70,6 +72,34 @@ void mrc_reverse_doubt(struct mrc_reverse *r, const struct mrc_evset *evs)
 	r->doubted = (p + 1) % r->n_ports;
 	if (evs->ring[p].n)
 		r->ev[p] = evs->ring[p].index[draw(r) % evs->ring[p].n];
+}
+
+/* What is too far behind the newest to be remembered counts as known. PSNs come round: what is
+ * further behind than any window is ahead. */
+static bool is_first(struct mrc_reverse *r, uint32_t psn)
+{
+	enum { FAR = MRC_MPR_MAX * MRC_MPR_UNIT, KEPT = 64 };
+	const int32_t ahead = psn_diff(psn, r->repeated_psn);
+	uint64_t bit;
+	bool first;
+
+	if (r->repeated == 0 || ahead > 0 || ahead < -FAR) {
+		r->repeated = ahead > 0 && ahead < KEPT ? r->repeated << ahead | 1 : 1;
+		r->repeated_psn = psn;
+		return true;
+	}
+	if (ahead <= -KEPT)
+		return false;
+	bit = UINT64_C(1) << -ahead;
+	first = !(r->repeated & bit);
+	r->repeated |= bit;
+	return first;
+}
+
+void mrc_reverse_repeated(struct mrc_reverse *r, const struct mrc_evset *evs, uint32_t psn)
+{
+	if (!is_first(r, psn))
+		mrc_reverse_doubt(r, evs);
 }
 
 /* One of the active EVs of a usable port. */

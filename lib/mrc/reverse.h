@@ -25,6 +25,8 @@ struct mrc_reverse {
 	unsigned silent_most;      /* unanswered probes after which a port is not trusted */
 	uint64_t base_rtt_ns, round;
 	uint64_t random;
+	uint64_t repeated; /* a bit for each of the 64 PSNs up to repeated_psn: it was */
+	uint32_t repeated_psn;
 	bool received, sent;           /* in this round */
 	uint16_t probe_id;             /* of the last probe */
 	int16_t out[MRC_REVERSE_OUT];  /* EVs of the last ones, by id; MRC_NO_EV: none, or answered
@@ -60,9 +62,13 @@ static inline void mrc_reverse_sent(struct mrc_reverse *r)
 /* A path has worked: an unmarked SACK of a packet that took it has come. */
 void mrc_reverse_worked(struct mrc_reverse *r, const struct mrc_evset *evs, int ev);
 
-/* The peer repeats what it has been told of: words do not get through. The paths of the ports are
- * drawn anew, one at a time. Without this two ends whose control packets all take dead paths would
- * never learn of others: answers to probes are control packets. */
+/* The peer repeats what it has been told of. Once says nothing: it may be in a hurry (snd.h:
+ * tail_again), and the word of it on its way. The same again says that words do not get through: a
+ * doubt. */
+void mrc_reverse_repeated(struct mrc_reverse *r, const struct mrc_evset *evs, uint32_t psn);
+/* Words do not get through. The paths of the ports are drawn anew, one at a time. Without this two
+ * ends whose control packets all take dead paths would never learn of others: answers to probes are
+ * control packets. */
 void mrc_reverse_doubt(struct mrc_reverse *r, const struct mrc_evset *evs);
 
 /* Once per round trip; true: an EV probe is to be sent now on *ev with *id. */

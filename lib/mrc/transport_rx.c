@@ -153,7 +153,7 @@ static unsigned rx_data(struct mrc_conn *c, const uint8_t *frame, const struct w
 	default:
 		c->again++;
 		if (d->rtx)
-			mrc_reverse_doubt(&c->reverse, &c->evs);
+			mrc_reverse_repeated(&c->reverse, &c->evs, d->psn);
 		return RNIC_DROP_DUPLICATE;
 	}
 }

@@ -196,6 +196,37 @@ static void doubts(void **state)
 	assert_int_equal(__builtin_popcountll(seen), s.n_active);
 }
 
+/* Which of a run of repetitions, all of what had come, are doubts. */
+static uint64_t doubted(const uint32_t *psn, unsigned n)
+{
+	struct mrc_evset s = set();
+	struct mrc_reverse r;
+	uint64_t mask = 0;
+
+	mrc_reverse_init(&r, &s, MRC_DFLT_reverse_silent, 3);
+	for (unsigned i = 0; i < n; i++) {
+		const unsigned before = r.doubted;
+
+		mrc_reverse_repeated(&r, &s, psn[i]);
+		mask |= (uint64_t)(r.doubted != before) << i;
+	}
+	return mask;
+}
+
+/* In any order, over the end of the PSNs too; far apart; and when PSNs have come round. */
+static void once_is_no_doubt(void **state)
+{
+	static const uint32_t tail[] = {0xfffffe, 1, 0xffffff, 0, 0xffffff, 0xfffffe, 2, 1, 0,
+		0xfffffe},
+			      far[] = {5, 105, 5, 105, 169, 168, 170},
+			      round[] = {0x100000, 0x980000, 0x980000, 0x90, 0x90};
+
+	(void)state;
+	assert_int_equal(doubted(tail, 10), 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 9);
+	assert_int_equal(doubted(far, 7), 1 << 2 | 1 << 3);
+	assert_int_equal(doubted(round, 5), 1 << 2 | 1 << 4);
+}
+
 /* A plane whose probes are not answered carries no words until one is; nor does one without a good
  * path. */
 static void passes_over(void **state)
@@ -284,6 +315,7 @@ int run_ports_tests(void)
 		cmocka_unit_test(in_turn),
 		cmocka_unit_test(learns),
 		cmocka_unit_test(doubts),
+		cmocka_unit_test(once_is_no_doubt),
 		cmocka_unit_test(passes_over),
 		cmocka_unit_test(probes),
 	};
