@@ -41,12 +41,12 @@ void mrc_doubts_came(struct mrc_doubts *ds, uint32_t psn, bool by_last)
 	}
 }
 
-uint64_t mrc_doubts_deadline(const struct mrc_doubts *ds, uint64_t late_ns)
+uint64_t mrc_doubts_deadline(const struct mrc_doubts *ds, uint64_t silent_ns)
 {
 	uint64_t at = UINT64_MAX;
 
-	for (unsigned i = 0; late_ns && i < ds->n; i++)
-		if (ds->d[i].suspect && ds->d[i].at + late_ns < at)
-			at = ds->d[i].at + late_ns;
+	for (unsigned i = 0; silent_ns && i < ds->n; i++)
+		if (ds->d[i].suspect && ds->d[i].at + silent_ns < at)
+			at = ds->d[i].at + silent_ns;
 	return at;
 }

@@ -4,7 +4,9 @@
  * slow, or its path may have lost it. Here it is found out, so that a path that loses is still
  * taken out of use. A path is innocent if the peer names the transmission, or tells of the packet
  * before the repetition can have made it. It is guilty if the packet is told of after that, and
- * then either something that followed on the path has come, or late_ns have passed.
+ * then either something that followed on the path has come, or it is silent_ns old: late_ns, or as
+ * long as round trips take where that is longer. Only what the peer names at once when it comes is
+ * in doubt: of another no word would follow.
  *
  * No clock, no heap, no I/O. */
 #ifndef MRC_DOUBT_H
@@ -38,7 +40,7 @@ bool mrc_doubts_named(struct mrc_doubts *ds, uint32_t psn, int ev, bool again, u
 void mrc_doubts_came(struct mrc_doubts *ds, uint32_t psn, bool by_last);
 /* Takes suspect i out. */
 struct mrc_doubt mrc_doubts_take(struct mrc_doubts *ds, unsigned i);
-/* When the first suspect has been silent for late_ns; UINT64_MAX: there is none. */
-uint64_t mrc_doubts_deadline(const struct mrc_doubts *ds, uint64_t late_ns);
+/* When the first suspect has been silent for so long; UINT64_MAX: there is none. */
+uint64_t mrc_doubts_deadline(const struct mrc_doubts *ds, uint64_t silent_ns);
 
 #endif

@@ -435,7 +435,8 @@ int mrc_req_sack(struct mrc_req *q, const struct mrc_sack *sack, uint64_t now)
 		probe_answer(q, sack, ev, now);
 	path_news(q, sack->mark, ev, now);
 	q->unknown_evs += ev == MRC_NO_EV;
-	if (e && (e->asked || sack->rtx || sack->mark != MRC_MARK_NONE))
+	/* Of two repetitions on one path it might be either. */
+	if (e && !e->again && (e->asked || sack->mark != MRC_MARK_NONE))
 		mrc_snd_rtt(&q->snd, now - e->at);
 	window_news(q, sack, sack->mark != MRC_MARK_NONE && ev != MRC_NO_EV, e, now);
 	take(q, &news, now);

@@ -3,16 +3,28 @@
 
 #include "lib/mrc/snd_ring.h"
 
-/* Longer and longer, up to late_ns. */
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Longer and longer, up to late_ns; where a round trip takes longer, not longer than once. */
 uint64_t snd_tail_wait(const struct mrc_snd *s, unsigned before)
 {
-	const uint64_t longest = s->late_ns ? s->late_ns : UINT64_MAX;
 	const unsigned doubled = before < 20 ? before : 20; /* tail_probes may be 255 */
 	const uint64_t once = s->tail_rtts && s->rtt.ns
 				      ? snd_least(mrc_rtt_most(&s->rtt), UINT32_MAX) * s->tail_rtts
 				      : s->tail_ns;
+	const uint64_t longest = s->late_ns ? most(s->late_ns, once) : UINT64_MAX;
 
 	return snd_least(once << doubled, longest);
+}
+
+/* The age at which nobody will name a transmission any more; 0: there is none. No queue that is
+ * known of takes longer than what has been measured. */
+static uint64_t silent_ns(const struct mrc_snd *s)
+{
+	return s->late_ns && s->rtt.ns ? most(s->late_ns, mrc_rtt_most(&s->rtt)) : s->late_ns;
 }
 
 bool snd_is_tail(const struct mrc_snd *s)
@@ -76,7 +88,7 @@ uint64_t snd_tail_deadline(const struct mrc_snd *s)
 	uint64_t at;
 
 	first(s, &at);
-	return snd_least(at, mrc_doubts_deadline(&s->doubts, s->late_ns));
+	return snd_least(at, mrc_doubts_deadline(&s->doubts, silent_ns(s)));
 }
 
 /* It goes again though nobody knows whether it is lost. Where no word names the first when it comes
@@ -108,11 +120,13 @@ void snd_tail_hurry(struct mrc_snd *s, uint64_t now)
 
 void snd_tail_judge(struct mrc_snd *s, uint64_t now, struct mrc_news *news)
 {
+	const uint64_t silent = silent_ns(s);
+
 	for (unsigned i = 0; i < s->doubts.n;) {
 		const struct mrc_doubt *d = &s->doubts.d[i];
 
 		if (d->suspect && (snd_later(s->path[d->ev].arrived, d->on_path) ||
-					  (s->late_ns && d->at + s->late_ns <= now))) {
+					  (silent && d->at + silent <= now))) {
 			const struct mrc_doubt lost = mrc_doubts_take(&s->doubts, i);
 
 			snd_count_lost(news, lost.ev, lost.bytes);

@@ -3,6 +3,7 @@
  * their first transmissions is found out afterwards. */
 #include <errno.h>
 
+#include "lib/mrc/req.h"
 #include "tests/unit/mrc/snd_test.h"
 
 enum { TAIL = 1000, LATE = 4000, GUARD = 700, FEW = 3 };
@@ -270,14 +271,16 @@ static void twice(void **state)
 }
 
 /* As long as a round trip takes, once it is known how long: with as much again as it varies, an
- * eighth at least; late_ns is the longest. */
+ * eighth at least. */
 static void measured(void **state)
 {
 	struct mrc_snd_config config = plain;
+	struct mrc_news news;
 	struct mrc_snd s;
+	uint64_t wait;
 
 	(void)state;
-	config.timeout = 6;
+	config.timeout = 16;
 	config.tail_ns = 2 * TAIL;
 	config.tail_rtts = 2;
 	config.late_ns = 10 * LATE;
@@ -292,8 +295,14 @@ static void measured(void **state)
 	for (unsigned i = 0; i < 400; i++)
 		mrc_snd_rtt(&s, i % 2 ? 3000 : 1000);
 	assert_in_range(mrc_snd_deadline(&s), 2 * (1800 + 4 * 900), 2 * (2200 + 4 * 1100));
+	/* Longer than late_ns: then once, each time. */
 	mrc_snd_rtt(&s, 1000000);
-	assert_int_equal(mrc_snd_deadline(&s), 10 * LATE);
+	wait = 2 * mrc_rtt_most(&s.rtt);
+	assert_true(wait > 10 * LATE);
+	assert_int_equal(mrc_snd_deadline(&s), wait);
+	at(&s, wait, &news);
+	mrc_snd_again(&s, 1, wait);
+	assert_int_equal(mrc_snd_deadline(&s), 2 * wait);
 	test_free(s.sent);
 }
 
@@ -356,10 +365,11 @@ static void unnamed_is_innocent(void **state)
 	assert_int_equal(lost(&s), 0);
 	at(&s, 2 + GUARD + TAIL, &news);
 	assert_int_equal(lost(&s), 7);
+	for (unsigned i = 0; i < 3; i++)
+		mrc_snd_again(&s, 10 + i, 2 + GUARD + TAIL);
 	for (unsigned i = 0; i < 3; i++) {
 		struct mrc_sack sack = sack_of(3, 0, i);
 
-		mrc_snd_again(&s, 10 + i, 2 + GUARD + TAIL);
 		sack.rtx = true;
 		mrc_snd_sack(&s, &sack, (int)(10 + i), 0, 1000, 2 + GUARD + 2 * TAIL, &news);
 		assert_int_equal(news.lost, 0);
@@ -386,6 +396,86 @@ static void missed_do_not_wait(void **state)
 	test_free(s.sent);
 }
 
+/* Round trips that take longer than late_ns: what is silent has not been for longer than these. */
+static void slow_fabric(void **state)
+{
+	struct mrc_snd s = repeated();
+	struct mrc_news news;
+	uint64_t silent;
+
+	(void)state;
+	mrc_snd_rtt(&s, 2 * LATE);
+	silent = mrc_rtt_most(&s.rtt);
+	assert_true(silent > LATE);
+	news = heard(&s, 5, true, TAIL + 2 * LATE);
+	assert_int_equal(news.lost, 0);
+	assert_int_equal(mrc_snd_deadline(&s), silent);
+	at(&s, silent - 1, &news);
+	assert_int_equal(news.lost, 0);
+	at(&s, silent, &news);
+	assert_int_equal(news.bad_ev[0], 1 << 0);
+	test_free(s.sent);
+}
+
+/* The shortest is that of some time, not of all. */
+static void shortest_is_forgotten(void **state)
+{
+	struct mrc_rtt r = {0};
+
+	(void)state;
+	mrc_rtt_sample(&r, 700);
+	for (unsigned i = 1; i < 2 * MRC_RTT_SPAN; i++) {
+		assert_int_equal(r.least_ns, 700);
+		mrc_rtt_sample(&r, 900);
+	}
+	assert_int_equal(r.least_ns, 900);
+	mrc_rtt_sample(&r, 800);
+	assert_int_equal(r.least_ns, 800);
+}
+
+/* The only path there is takes a packet three times. The word of the second one comes when the
+ * third has just left: it is no round trip of that. */
+static void repetitions_are_ambiguous(void **state)
+{
+	const struct mrc_evset_config one = {
+		.n_ports = 1, .max_active = 1, .min_active = 1, .base_rtt_ns = TAIL};
+	struct mrc_req_config config = {.snd = plain,
+		.pmtu = 256,
+		.messages = 1,
+		.max_wimm = 1,
+		.peer_nacks_trimmed = true};
+	const struct mrc_msg msg = {.length = 100};
+	const uint32_t ev = 7;
+	const uint8_t port = 0;
+	struct mrc_sack sack = sack_of(1, 0, 0);
+	struct mrc_evset evs;
+	struct mrc_req q;
+	struct mrc_out out;
+
+	(void)state;
+	config.snd.tail_ns = TAIL;
+	config.snd.late_ns = LATE;
+	config.snd.timeout = 6;
+	config.snd.tail_again = FEW;
+	assert_int_equal(mrc_evset_init(&evs, &one, &ev, &port, 1), 0);
+	assert_int_equal(
+		mrc_req_init(&q, &config, &evs, NULL, test_malloc(mrc_req_bytes(&config))), 0);
+	assert_int_equal(mrc_req_post(&q, &msg), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		const uint64_t now = (i + i / 2) * TAIL; /* 0, 1, 3 */
+
+		mrc_req_timer(&q, now);
+		assert_true(mrc_req_tx(&q, 1, now, &out));
+		assert_int_equal(out.pkt.data.rtx, i > 0);
+	}
+	sack.rtx = true;
+	sack.entropy = ev;
+	assert_int_equal(mrc_req_sack(&q, &sack, 3 * TAIL + 10), 0);
+	assert_int_equal(q.snd.rtt.ns, 2 * TAIL + 10);
+	assert_int_equal(q.snd.rtt.least_ns, 2 * TAIL + 10);
+	test_free(q.snd.sent);
+}
+
 int run_tail_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +491,9 @@ int run_tail_tests(void)
 		cmocka_unit_test(twice),
 		cmocka_unit_test(measured),
 		cmocka_unit_test(crowd),
+		cmocka_unit_test(slow_fabric),
+		cmocka_unit_test(shortest_is_forgotten),
+		cmocka_unit_test(repetitions_are_ambiguous),
 		cmocka_unit_test(unasked_wait),
 		cmocka_unit_test(unnamed_is_innocent),
 		cmocka_unit_test(missed_do_not_wait),
