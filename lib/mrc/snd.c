@@ -207,14 +207,15 @@ static bool is_late(const struct mrc_snd *s, const struct mrc_sent *e, uint64_t 
 	return s->late_ns && e->at + s->late_ns <= now;
 }
 
-/* Whether a SACK tells of what had left before that: the transmission that has drawn it was sent
- * behind. */
-static bool is_behind(const struct mrc_snd *s, const struct proof *p, const struct mrc_sent *before)
+/* Whether a SACK tells of a packet that had left before: the transmission that has drawn it was
+ * sent behind, in the same burst perhaps. */
+static bool is_behind(const struct mrc_snd *s, const struct proof *p, uint32_t psn)
 {
 	const struct mrc_sent *e = &s->sent[snd_place(s, p->psn)];
+	const uint64_t at = s->sent[snd_place(s, psn)].at;
 
-	return p->valid && e != before && e->again == p->again && e->ev == p->ev &&
-	       e->at >= before->at;
+	return p->valid && e->again == p->again && e->ev == p->ev &&
+	       (e->at > at || (e->at == at && psn_lt(psn, p->psn)));
 }
 
 /* What a SACK says is missing, though a packet or a probe that left after it on its path has
@@ -239,7 +240,7 @@ static void miss(struct mrc_snd *s, const struct mrc_sack *sack, const struct pr
 		if (snd_later(s->path[e->ev].arrived, e->on_path) || is_late(s, e, now))
 			lose(s, snd_place(s, psn), news);
 		else
-			e->missed |= is_behind(s, p, e);
+			e->missed |= is_behind(s, p, psn);
 	}
 }
 

@@ -394,6 +394,12 @@ static void missed_do_not_wait(void **state)
 	mrc_snd_again(&s, 5, TAIL);
 	assert_int_equal(mrc_snd_deadline(&s), 2 + GUARD + TAIL); /* 2, and 0 at 3 * TAIL */
 	test_free(s.sent);
+	/* In one burst. */
+	s = tail_that_asks(2, FEW, 1 << 1);
+	mrc_snd_new(&s, 2, 100, 2, 1);
+	told(&s, sack_of(1, 1 << 1, 1), 1, 1000);
+	assert_int_equal(mrc_snd_deadline(&s), 1 + GUARD + TAIL);
+	test_free(s.sent);
 }
 
 /* Round trips that take longer than late_ns: what is silent has not been for longer than these. */

@@ -166,9 +166,30 @@ static void no_region(void **state)
 	fabric_free(f);
 }
 
+/* A peer in a hurry repeats what it will hear of: that words are lost is thought when it repeats
+ * the same again. */
+static void repeated(void **state)
+{
+	struct fabric *f = open_one(RNIC_MRC_UDP);
+	const struct mrc_reverse *r = &conn_of(f->net.end[0].qp)->reverse;
+	struct mrc_pkt pkt = part(f, 0);
+
+	(void)state;
+	assert_int_equal(0, take(f, &pkt, from, true));
+	pkt.data.rtx = true;
+	for (unsigned i = 0; i < 3; i++) {
+		const unsigned turn = r->doubted;
+
+		assert_int_equal(RNIC_DROP_DUPLICATE, take(f, &pkt, from, true));
+		assert_int_equal(i > 0, r->doubted != turn);
+	}
+	fabric_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(repeated),
 		cmocka_unit_test(wrong_ones),
 		cmocka_unit_test(disagrees),
 		cmocka_unit_test(no_region),
