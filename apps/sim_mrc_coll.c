@@ -369,6 +369,7 @@ static bool small_rows(struct series *s, const struct known *at)
 	small_beside_rc(s, at, &g);
 	s->task.at = noted;
 	small_loss_rows(s, at, &g);
+	s->task.at = NULL;
 	free(noted);
 	if (!s->fig->quick)
 		rc_loss_rows(s, &g);
