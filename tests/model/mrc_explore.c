@@ -19,19 +19,22 @@ struct level {
 	struct mrc_m_pair pair;
 	struct mrc_m_step step[MRC_M_STEPS];
 	unsigned n, at;
+	uint32_t place; /* in seen */
 };
 
 static struct level *levels;
 static uint64_t *seen;
+static bool *on_way; /* to the present one: so is the state at that place of seen */
 static unsigned long n_seen, n_steps, n_ends;
 static unsigned deepest;
 
 /* ---- states ---- */
 
-static bool is_new(uint64_t h)
+static bool is_new(uint64_t h, uint32_t *place)
 {
 	h += !h;
 	for (uint64_t at = h % SEEN;; at = (at + 1) % SEEN) {
+		*place = (uint32_t)at;
 		if (seen[at] == h)
 			return false;
 		if (seen[at] == 0) {
@@ -42,10 +45,12 @@ static bool is_new(uint64_t h)
 	}
 }
 
-static void enter(unsigned depth)
+static void enter(unsigned depth, uint32_t place)
 {
 	struct level *l = &levels[depth];
 
+	on_way[place] = true;
+	l->place = place;
 	l->pair = mrc_m;
 	l->n = mrc_m_steps(l->step);
 	l->at = 0;
@@ -76,15 +81,17 @@ static const char *explore(const struct mrc_m_config *c, unsigned *depth)
 {
 	const char *wrong = NULL;
 	unsigned d = 0;
+	uint32_t place;
 
 	mrc_m_begin(c);
-	is_new(mrc_m_hash());
-	enter(0);
+	is_new(mrc_m_hash(), &place);
+	enter(0, place);
 	for (;;) {
 		struct level *l = &levels[d];
 		bool further;
 
 		if (l->at == l->n) {
+			on_way[l->place] = false;
 			if (d-- == 0)
 				return NULL;
 			levels[d].at++;
@@ -94,9 +101,11 @@ static const char *explore(const struct mrc_m_config *c, unsigned *depth)
 			mrc_m = l->pair;
 		n_steps++;
 		wrong = mrc_m_do(&l->step[l->at]);
-		further = !wrong && is_new(mrc_m_hash());
+		further = !wrong && is_new(mrc_m_hash(), &place);
 		if (further)
 			wrong = look(d, &further);
+		else if (!wrong && on_way[place])
+			wrong = "a state comes again: no end";
 		if (wrong) {
 			*depth = d + 1;
 			return wrong;
@@ -105,7 +114,7 @@ static const char *explore(const struct mrc_m_config *c, unsigned *depth)
 			l->at++;
 			continue;
 		}
-		enter(++d);
+		enter(++d, place);
 		if (n_seen > SEEN / 2) {
 			*depth = d;
 			return "(too many states)";
@@ -116,6 +125,7 @@ static const char *explore(const struct mrc_m_config *c, unsigned *depth)
 static const char *run(const struct mrc_m_config *c, unsigned *depth)
 {
 	madvise(seen, SEEN * sizeof(*seen), MADV_DONTNEED); /* zeros */
+	madvise(on_way, SEEN * sizeof(*on_way), MADV_DONTNEED);
 	n_seen = n_steps = n_ends = 0;
 	deepest = 0;
 	return explore(c, depth);
@@ -253,6 +263,7 @@ int main(int argc, char **argv)
 {
 	levels = mc_reserve(DEEPEST * sizeof(*levels));
 	seen = mc_reserve(SEEN * sizeof(*seen));
+	on_way = mc_reserve(SEEN * sizeof(*on_way));
 #ifdef MRC_SEEDED_BUG
 	if (argc == 1)
 		return find_all();

@@ -17,6 +17,7 @@ enum {
 	MRC_M_WORDS = 24,
 	MRC_M_PMTU = 256,
 	MRC_M_SENT = 128, /* packets of a window of one unit */
+	MRC_M_FIRST_PSN = 0xfffffe
 };
 
 /* What an end writes: messages of so many packets; 0: of no bytes. */
@@ -89,6 +90,12 @@ enum { MRC_M_STEPS = 64 };
 /* The one pair that there is: pointers in it point into it. */
 extern struct mrc_m_pair mrc_m;
 
+/* Nothing has kept the ends from knowing what was lost and what was not. */
+static inline bool mrc_m_knows(void)
+{
+	return !mrc_m.word_lost && !mrc_m.was_early;
+}
+
 /* All messages posted, all that may leave has left. */
 void mrc_m_begin(const struct mrc_m_config *c);
 /* What can happen now. */
@@ -97,7 +104,7 @@ unsigned mrc_m_steps(struct mrc_m_step step[MRC_M_STEPS]);
 const char *mrc_m_do(const struct mrc_m_step *step);
 /* All is done, nothing on its way, and no path bad any more. */
 bool mrc_m_ended(void);
-/* Of all that decides what can happen. */
+/* Of all that decides what can happen, and of nothing else (mrc_hash.c). */
 uint64_t mrc_m_hash(void);
 void mrc_m_print(const struct mrc_m_step *step);
 
